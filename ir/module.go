@@ -1,0 +1,275 @@
+package ir
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Module is a program: parameters and the functions that read them.
+type Module struct {
+	Name   string
+	Attrs  Attrs
+	Params []*Value // parameters in order of declaration, Value.Param set
+	Funcs  []*Func
+}
+
+// Func is a straight-line function in single-assignment form.
+type Func struct {
+	Name    string
+	Attrs   Attrs
+	Args    []*Value
+	Body    []*Op
+	Results []Result
+}
+
+// Result is one named result of a function.
+type Result struct {
+	Name  string
+	Value *Value
+}
+
+// Value is a function argument, a parameter or the result of an operation.
+type Value struct {
+	Name  string
+	Type  Type
+	Def   *Op   // the defining operation, nil for arguments and parameters
+	Index int   // which result of Def
+	Param bool  // a module parameter, printed with "$"
+	Attrs Attrs // of arguments and parameters only
+}
+
+// Op is one operation of a function body.
+type Op struct {
+	Def      *OpDef
+	Operands []*Value // nil where an optional operand is absent
+	Attrs    Attrs
+	Results  []*Value
+	Line     int // source line where the operation was parsed, or 0
+}
+
+// FuncRef is the value of an attribute that names a function.
+type FuncRef string
+
+// Attrs are the attributes of an operation, function, argument, parameter or
+// module: int64, float64, bool, string or FuncRef by name.
+type Attrs map[string]any
+
+// Keys returns the attribute names, sorted.
+func (a Attrs) Keys() []string { return slices.Sorted(maps.Keys(a)) }
+
+// Clone copies the attributes.
+func (a Attrs) Clone() Attrs { return maps.Clone(a) }
+
+// Str returns a string attribute, or "" where it is not set.
+func (a Attrs) Str(name string) string { s, _ := a[name].(string); return s }
+
+// Bool returns a boolean attribute, or false where it is not set.
+func (a Attrs) Bool(name string) bool { b, _ := a[name].(bool); return b }
+
+// Float returns a float attribute, or 0 where it is not set.
+func (a Attrs) Float(name string) float64 {
+	switch v := a[name].(type) {
+	case float64:
+		return v
+	case int64:
+		return float64(v)
+	}
+	return 0
+}
+
+// attr returns the attribute or its declared default.
+func (o *Op) attr(name string) any {
+	if v, ok := o.Attrs[name]; ok {
+		return v
+	}
+	for _, s := range o.Def.Attrs {
+		if s.Name == name {
+			return s.Default
+		}
+	}
+	panic(fmt.Sprintf("ir: operation %s has no attribute %q", o.Def.Name, name))
+}
+
+// Float returns a float attribute or its default.
+func (o *Op) Float(name string) float64 { return o.attr(name).(float64) }
+
+// Int returns an integer attribute or its default.
+func (o *Op) Int(name string) int { return int(o.attr(name).(int64)) }
+
+// Bool returns a boolean attribute or its default.
+func (o *Op) Bool(name string) bool { return o.attr(name).(bool) }
+
+// Str returns a string attribute or its default.
+func (o *Op) Str(name string) string { return o.attr(name).(string) }
+
+// FuncRef returns the name of the function that an attribute refers to.
+func (o *Op) FuncRef(name string) string { return string(o.attr(name).(FuncRef)) }
+
+// Name returns the name of the operation.
+func (o *Op) Name() string { return o.Def.Name }
+
+// Result returns the only result of the operation.
+func (o *Op) Result() *Value { return o.Results[0] }
+
+// Func returns the function of a name, or nil.
+func (m *Module) Func(name string) *Func {
+	for _, f := range m.Funcs {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// Param returns the parameter of a name, or nil.
+func (m *Module) Param(name string) *Value {
+	for _, p := range m.Params {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// RemoveFunc deletes the function of a name.
+func (m *Module) RemoveFunc(name string) {
+	m.Funcs = slices.DeleteFunc(m.Funcs, func(f *Func) bool { return f.Name == name })
+}
+
+// Result returns the result of a name, or nil.
+func (f *Func) Result(name string) *Value {
+	for _, r := range f.Results {
+		if r.Name == name {
+			return r.Value
+		}
+	}
+	return nil
+}
+
+// Arg returns the argument of a name, or nil.
+func (f *Func) Arg(name string) *Value {
+	for _, a := range f.Args {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// Uses returns for every value how many operands and results read it.
+func (f *Func) Uses() map[*Value]int {
+	uses := map[*Value]int{}
+	for _, op := range f.Body {
+		for _, v := range op.Operands {
+			if v != nil {
+				uses[v]++
+			}
+		}
+	}
+	for _, r := range f.Results {
+		uses[r.Value]++
+	}
+	return uses
+}
+
+// Replace makes every reader of the keys read the values instead.
+func (f *Func) Replace(with map[*Value]*Value) {
+	get := func(v *Value) *Value {
+		for {
+			w, ok := with[v]
+			if !ok || w == v {
+				return v
+			}
+			v = w
+		}
+	}
+	for _, op := range f.Body {
+		for i, v := range op.Operands {
+			if v != nil {
+				op.Operands[i] = get(v)
+			}
+		}
+	}
+	for i := range f.Results {
+		f.Results[i].Value = get(f.Results[i].Value)
+	}
+}
+
+// Params returns the parameters that the function reads, in module order.
+func (f *Func) Params(m *Module) []*Value {
+	read := map[*Value]bool{}
+	for v := range f.Uses() {
+		read[v] = true
+	}
+	var ps []*Value
+	for _, p := range m.Params {
+		if read[p] {
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
+
+// Clone returns a copy of the module that shares nothing with it.
+func (m *Module) Clone() *Module {
+	c := &Module{Name: m.Name, Attrs: m.Attrs.Clone()}
+	params := map[*Value]*Value{}
+	for _, p := range m.Params {
+		q := *p
+		q.Attrs = p.Attrs.Clone()
+		params[p] = &q
+		c.Params = append(c.Params, &q)
+	}
+	for _, f := range m.Funcs {
+		c.Funcs = append(c.Funcs, f.clone(params))
+	}
+	return c
+}
+
+func (f *Func) clone(params map[*Value]*Value) *Func {
+	c := &Func{Name: f.Name, Attrs: f.Attrs.Clone()}
+	to := maps.Clone(params)
+	for _, a := range f.Args {
+		b := *a
+		b.Attrs = a.Attrs.Clone()
+		to[a] = &b
+		c.Args = append(c.Args, &b)
+	}
+	for _, op := range f.Body {
+		c.Body = append(c.Body, op.cloneInto(to))
+	}
+	for _, r := range f.Results {
+		c.Results = append(c.Results, Result{r.Name, to[r.Value]})
+	}
+	return c
+}
+
+// CloneInto copies a function within its module, sharing the parameters.
+func (f *Func) CloneInto(m *Module, name string) *Func {
+	same := map[*Value]*Value{}
+	for _, p := range m.Params {
+		same[p] = p
+	}
+	c := f.clone(same)
+	c.Name = name
+	return c
+}
+
+// cloneInto copies an operation, reading its operands through the map and
+// entering its results there.
+func (o *Op) cloneInto(to map[*Value]*Value) *Op {
+	c := &Op{Def: o.Def, Attrs: o.Attrs.Clone(), Line: o.Line}
+	for _, v := range o.Operands {
+		if v != nil {
+			v = to[v]
+		}
+		c.Operands = append(c.Operands, v)
+	}
+	for _, r := range o.Results {
+		q := &Value{Name: r.Name, Type: r.Type, Def: c, Index: r.Index}
+		to[r] = q
+		c.Results = append(c.Results, q)
+	}
+	return c
+}

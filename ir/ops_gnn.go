@@ -1,0 +1,179 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+)
+
+var actAttr = AttrSpec{Name: "act", Kind: StringAttr, Default: "none", OneOf: []string{"none", "relu", "elu"}, Doc: "activation"}
+
+const lowered = "lowered to tensor operations before gradients are taken"
+
+// activate applies an activation by its attribute value.
+func activate(act string, x float64) float64 {
+	switch act {
+	case "relu":
+		return math.Max(x, 0)
+	case "elu":
+		return elu(x)
+	}
+	return x
+}
+
+// inferLinear checks x·W + b and gives the type of the result.
+func (c *InferCtx) inferLinear(x, w, b int) ([]Type, error) {
+	if err := c.oneOf("act"); err != nil {
+		return nil, err
+	}
+	for _, i := range []int{x, w} {
+		if err := c.wantRank(i, 2); err != nil {
+			return nil, err
+		}
+	}
+	if c.In(x).Dims[1] != c.In(w).Dims[0] {
+		return nil, fmt.Errorf("%s columns of %s do not fit %s rows of %s", c.In(x).Dims[1], c.Op.operandName(x), c.In(w).Dims[0], c.Op.operandName(w))
+	}
+	if err := c.wantDims(b, c.In(w).Dims[1]); err != nil {
+		return nil, err
+	}
+	return one(T(c.In(x).DType, c.In(x).Dims[0], c.In(w).Dims[1]))
+}
+
+// addBias adds b (absent: nothing) and applies the activation in place.
+func addBias(y, b *Tensor, act string) {
+	for i := range y.Rows() {
+		for j := range y.Row(i) {
+			if b != nil {
+				y.Row(i)[j] += b.Data[j]
+			}
+			y.Row(i)[j] = activate(act, y.Row(i)[j])
+		}
+	}
+}
+
+// symNorm gives Â = D^-½(A + I)D^-½ as edge values and self values.
+func symNorm(g *Graph, w *Tensor) (a, s []float64) {
+	deg := make([]float64, g.N)
+	for i := range deg {
+		deg[i] = 1
+	}
+	at := func(e int) float64 {
+		if w == nil {
+			return 1
+		}
+		return w.Data[e]
+	}
+	for e, i := range g.Row {
+		deg[i] += at(e)
+	}
+	a, s = make([]float64, len(g.Row)), make([]float64, g.N)
+	for e := range a {
+		a[e] = at(e) / math.Sqrt(deg[g.Row[e]]*deg[g.Col[e]])
+	}
+	for i := range s {
+		s[i] = 1 / deg[i]
+	}
+	return a, s
+}
+
+var optionalW = OperandSpec{Name: "w", Optional: true}
+
+var gnnOps = []OpDef{
+	{
+		Name: "gnn.linear", Level: GNNLevel, Doc: "y = act(x·W + b)", Attrs: []AttrSpec{actAttr}, Results: []string{"linear"}, NoGrad: lowered,
+		Operands: append(operands("x", "W"), OperandSpec{Name: "b", Optional: true}),
+		Infer:    func(c *InferCtx) ([]Type, error) { return c.inferLinear(0, 1, 2) },
+		Eval: func(c *EvalCtx) error {
+			y := c.New(0)
+			evalMatMul(c.T(0), c.T(1), y, false, false)
+			addBias(y, c.T(2), c.Op.Str("act"))
+			return nil
+		},
+	},
+	{
+		Name: "gnn.sym_norm", Level: GNNLevel, Doc: "Â = D^-½(A + I)D^-½ with D the weighted in-degree + 1: edge values a_e and self values s_i (Kipf & Welling 2017)", Results: []string{"a", "s"}, NoGrad: lowered,
+		Operands: graphThen(optionalW),
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantDims(1, c.edges()); err != nil {
+				return nil, err
+			}
+			return []Type{T(F32, c.edges()), T(F32, c.nodes())}, nil
+		},
+		Eval: func(c *EvalCtx) error {
+			a, s := symNorm(c.G(0), c.T(1))
+			c.New(0).Data, c.New(1).Data = a, s
+			return nil
+		},
+	},
+	{
+		Name: "gnn.gcn_conv", Level: GNNLevel, Doc: "y = act(Â·x·W + b), Â as gnn.sym_norm gives it (Kipf & Welling 2017)", Attrs: []AttrSpec{actAttr}, Results: []string{"conv"}, NoGrad: lowered,
+		Operands: graphThen(optionalW, OperandSpec{Name: "x"}, OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantDims(1, c.edges()); err != nil {
+				return nil, err
+			}
+			if err := c.wantDims(2, c.nodes(), c.In(2).Dims[len(c.In(2).Dims)-1]); err != nil {
+				return nil, err
+			}
+			return c.inferLinear(2, 3, 4)
+		},
+		Eval: func(c *EvalCtx) error {
+			g, y := c.G(0), c.New(0)
+			a, s := symNorm(g, c.T(1))
+			h := NewTensor(y.Shape...)
+			evalMatMul(c.T(2), c.T(3), h, false, false)
+			for e := range a {
+				for k, v := range h.Row(g.Col[e]) {
+					y.Row(g.Row[e])[k] += a[e] * v
+				}
+			}
+			for i := range s {
+				for k, v := range h.Row(i) {
+					y.Row(i)[k] += s[i] * v
+				}
+			}
+			addBias(y, c.T(4), c.Op.Str("act"))
+			return nil
+		},
+	},
+	{
+		Name: "gnn.sage_conv", Level: GNNLevel, Doc: "y_i = act(x_i·W_self + (Σ w_e·x_src / max(Σ w_e, 1e-12))·W_neigh + b) (Hamilton et al. 2017, mean)", Attrs: []AttrSpec{actAttr}, Results: []string{"conv"}, NoGrad: lowered,
+		Operands: graphThen(optionalW, OperandSpec{Name: "x"}, OperandSpec{Name: "W_self"}, OperandSpec{Name: "W_neigh"}, OperandSpec{Name: "b", Optional: true}),
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantDims(1, c.edges()); err != nil {
+				return nil, err
+			}
+			if !c.In(3).Equal(c.In(4)) {
+				return nil, fmt.Errorf("W_self and W_neigh differ in type")
+			}
+			return c.inferLinear(2, 3, 5)
+		},
+		Eval: func(c *EvalCtx) error {
+			g, w, x, y := c.G(0), c.T(1), c.T(2), c.New(0)
+			mean, deg := NewTensor(x.Shape...), make([]float64, g.N)
+			for e, i := range g.Row {
+				we := 1.0
+				if w != nil {
+					we = w.Data[e]
+				}
+				deg[i] += we
+				for k, v := range x.Row(g.Col[e]) {
+					mean.Row(i)[k] += we * v
+				}
+			}
+			for i, d := range deg {
+				for k := range mean.Row(i) {
+					mean.Row(i)[k] /= math.Max(d, 1e-12)
+				}
+			}
+			n := NewTensor(y.Shape...)
+			evalMatMul(x, c.T(3), y, false, false)
+			evalMatMul(mean, c.T(4), n, false, false)
+			for i := range y.Data {
+				y.Data[i] += n.Data[i]
+			}
+			addBias(y, c.T(5), c.Op.Str("act"))
+			return nil
+		},
+	},
+}

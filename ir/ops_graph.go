@@ -1,0 +1,211 @@
+package ir
+
+import "fmt"
+
+var (
+	transposeAttr = AttrSpec{Name: "transpose", Kind: BoolAttr, Default: false, Doc: "along reversed entries"}
+	sideAttr      = AttrSpec{Name: "side", Kind: StringAttr, OneOf: []string{"dst", "src"}, Doc: "dst: the entry's target, src: its source"}
+)
+
+func graphThen(specs ...OperandSpec) []OperandSpec {
+	return append([]OperandSpec{{Name: "graph", Kind: GraphOperand}}, specs...)
+}
+
+func (c *InferCtx) nodes() Dim { return c.In(0).Dims[0] }
+func (c *InferCtx) edges() Dim { return c.In(0).Dims[1] }
+
+// end returns the node of entry e on one side.
+func (g *Graph) end(e int, side string) int {
+	if side == "src" {
+		return g.Col[e]
+	}
+	return g.Row[e]
+}
+
+func other(side string) string {
+	if side == "src" {
+		return "dst"
+	}
+	return "src"
+}
+
+var graphOps = []OpDef{
+	{
+		Name: "spmm", Doc: "y_i = Σ over entries e into i of a_e·h_src(e) + s_i·h_i; a absent: ones, s absent: no self term", Attrs: []AttrSpec{transposeAttr}, Results: []string{"spmm"},
+		Operands: graphThen(OperandSpec{Name: "a", Optional: true}, OperandSpec{Name: "s", Optional: true}, OperandSpec{Name: "h"}),
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantRank(3, 2); err != nil {
+				return nil, err
+			}
+			if err := c.wantFloat(1, 2, 3); err != nil {
+				return nil, err
+			}
+			if err := c.wantDims(1, c.edges()); err != nil {
+				return nil, err
+			}
+			if err := c.wantDims(2, c.nodes()); err != nil {
+				return nil, err
+			}
+			if err := c.wantDims(3, c.nodes(), c.In(3).Dims[1]); err != nil {
+				return nil, err
+			}
+			return one(c.In(3))
+		},
+		VJP: func(c *VJPCtx) []*Value {
+			g, a, s, h, dy, tr := c.X(0), c.X(1), c.X(2), c.X(3), c.Ct[0], c.Op.Bool("transpose")
+			return c.pick(nil, func() *Value {
+				if tr {
+					return c.One("sddmm", nil, g, h, dy)
+				}
+				return c.One("sddmm", nil, g, dy, h)
+			}, func() *Value {
+				return c.One("reduce_sum", Attrs{"axis": "1"}, c.Mul(dy, h))
+			}, func() *Value {
+				return c.One("spmm", Attrs{"transpose": !tr}, g, a, s, dy)
+			})
+		},
+		Eval: func(c *EvalCtx) error {
+			g, a, s, h, y := c.G(0), c.T(1), c.T(2), c.T(3), c.New(0)
+			for e := range g.Row {
+				i, j := g.Row[e], g.Col[e]
+				if c.Op.Bool("transpose") {
+					i, j = j, i
+				}
+				w := 1.0
+				if a != nil {
+					w = a.Data[e]
+				}
+				for k, v := range h.Row(j) {
+					y.Row(i)[k] += w * v
+				}
+			}
+			if s != nil {
+				for i := range s.Data {
+					for k, v := range h.Row(i) {
+						y.Row(i)[k] += s.Data[i] * v
+					}
+				}
+			}
+			return nil
+		},
+	},
+	{
+		Name: "sddmm", Doc: "y_e = ⟨p_dst(e), q_src(e)⟩", Results: []string{"sddmm"},
+		Operands: graphThen(operands("p", "q")...),
+		Infer: func(c *InferCtx) ([]Type, error) {
+			for i := 1; i <= 2; i++ {
+				if err := c.wantRank(i, 2); err != nil {
+					return nil, err
+				}
+				if err := c.wantDims(i, c.nodes(), c.In(1).Dims[1]); err != nil {
+					return nil, err
+				}
+			}
+			return one(c.In(1).WithDims(c.edges()))
+		},
+		VJP: func(c *VJPCtx) []*Value {
+			return c.pick(nil,
+				func() *Value { return c.One("spmm", nil, c.X(0), c.Ct[0], nil, c.X(2)) },
+				func() *Value {
+					return c.One("spmm", Attrs{"transpose": true}, c.X(0), c.Ct[0], nil, c.X(1))
+				})
+		},
+		Eval: func(c *EvalCtx) error {
+			g, p, q, y := c.G(0), c.T(1), c.T(2), c.New(0)
+			for e := range g.Row {
+				for k, v := range p.Row(g.Row[e]) {
+					y.Data[e] += v * q.Row(g.Col[e])[k]
+				}
+			}
+			return nil
+		},
+	},
+	{
+		Name: "edge_gather", Doc: "y_e = v at the entry's target (side dst) or source (side src)", Attrs: []AttrSpec{sideAttr}, Results: []string{"at"},
+		Operands: graphThen(operands("v")...),
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.oneOf("side"); err != nil {
+				return nil, err
+			}
+			if err := c.wantDims(1, c.nodes()); err != nil {
+				return nil, err
+			}
+			return one(c.In(1).WithDims(c.edges()))
+		},
+		VJP: func(c *VJPCtx) []*Value {
+			return []*Value{nil, c.One("edge_sum", Attrs{"side": c.Op.Str("side")}, c.X(0), c.Ct[0])}
+		},
+		Eval: func(c *EvalCtx) error {
+			g, v, y := c.G(0), c.T(1), c.New(0)
+			for e := range y.Data {
+				y.Data[e] = v.Data[g.end(e, c.Op.Str("side"))]
+			}
+			return nil
+		},
+	},
+	{
+		Name: "edge_sum", Doc: "y_i = Σ of w_e over entries whose target (side dst) or source (side src) is i", Attrs: []AttrSpec{sideAttr}, Results: []string{"deg"},
+		Operands: graphThen(operands("w")...),
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.oneOf("side"); err != nil {
+				return nil, err
+			}
+			if err := c.wantDims(1, c.edges()); err != nil {
+				return nil, err
+			}
+			return one(c.In(1).WithDims(c.nodes()))
+		},
+		VJP: func(c *VJPCtx) []*Value {
+			return []*Value{nil, c.One("edge_gather", Attrs{"side": c.Op.Str("side")}, c.X(0), c.Ct[0])}
+		},
+		Eval: func(c *EvalCtx) error {
+			g, w, y := c.G(0), c.T(1), c.New(0)
+			for e, v := range w.Data {
+				y.Data[g.end(e, c.Op.Str("side"))] += v
+			}
+			return nil
+		},
+	},
+	{
+		Name: "edge_ones", Doc: "a one for every entry", Results: []string{"ones"},
+		Operands: graphThen(),
+		Infer:    func(c *InferCtx) ([]Type, error) { return one(T(F32, c.edges())) },
+		VJP:      func(*VJPCtx) []*Value { return []*Value{nil} },
+		Eval: func(c *EvalCtx) error {
+			y := c.New(0)
+			for e := range y.Data {
+				y.Data[e] = 1
+			}
+			return nil
+		},
+	},
+	{
+		Name: "pair_dot", Doc: "y_k = ⟨p_i, p_j⟩ for the pairs (i, j) = pairs[0,k], pairs[1,k]", Results: []string{"dot"},
+		Operands: operands("p", "pairs"),
+		NoGrad:   "only used in inference, where pairs are asked for",
+		Infer: func(c *InferCtx) ([]Type, error) {
+			for i := range 2 {
+				if err := c.wantRank(i, 2); err != nil {
+					return nil, err
+				}
+			}
+			if c.In(1).DType != I64 || c.In(1).Dims[0] != "2" {
+				return nil, fmt.Errorf("operand pairs is %s, want i64[2,P]", c.In(1))
+			}
+			return one(c.In(0).WithDims(c.In(1).Dims[1]))
+		},
+		Eval: func(c *EvalCtx) error {
+			p, pairs, y := c.T(0), c.T(1), c.New(0)
+			for k := range y.Data {
+				i, j := int(pairs.Data[k]), int(pairs.Data[k+len(y.Data)])
+				if min(i, j) < 0 || max(i, j) >= p.Shape[0] {
+					return fmt.Errorf("pair_dot: pair %d is (%d, %d), outside 0..%d", k, i, j, p.Shape[0]-1)
+				}
+				for f, v := range p.Row(i) {
+					y.Data[k] += v * p.Row(j)[f]
+				}
+			}
+			return nil
+		},
+	},
+}

@@ -1,0 +1,156 @@
+package ir
+
+import "fmt"
+
+var (
+	taAttr = AttrSpec{Name: "ta", Kind: BoolAttr, Default: false, Doc: "the first operand is transposed"}
+	tbAttr = AttrSpec{Name: "tb", Kind: BoolAttr, Default: false, Doc: "the second operand is transposed"}
+)
+
+func flip(dims []Dim, t bool) (Dim, Dim) {
+	if t {
+		return dims[1], dims[0]
+	}
+	return dims[0], dims[1]
+}
+
+func inferMatMul(c *InferCtx) ([]Type, error) {
+	for i := range 2 {
+		if err := c.wantRank(i, 2); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.wantFloat(0, 1); err != nil {
+		return nil, err
+	}
+	m, k := flip(c.In(0).Dims, c.Op.Bool("ta"))
+	k2, n := flip(c.In(1).Dims, c.Op.Bool("tb"))
+	if k != k2 {
+		return nil, fmt.Errorf("inner dimensions %s and %s differ", k, k2)
+	}
+	return one(T(c.In(0).DType, m, n))
+}
+
+func evalMatMul(a, b, y *Tensor, ta, tb bool) {
+	m, n := y.Shape[0], y.Shape[1]
+	k := a.Shape[1]
+	if ta {
+		k = a.Shape[0]
+	}
+	at := func(t *Tensor, i, j int, tr bool) float64 {
+		if tr {
+			i, j = j, i
+		}
+		return t.Data[i*t.Shape[1]+j]
+	}
+	for i := range m {
+		for j := range n {
+			s := 0.0
+			for l := range k {
+				s += at(a, i, l, ta) * at(b, l, j, tb)
+			}
+			y.Data[i*n+j] = s
+		}
+	}
+}
+
+var matrixOps = []OpDef{
+	{
+		Name: "matmul", Doc: "y = op(a)·op(b), op the transpose where ta or tb", Operands: []OperandSpec{sparseOK("a"), {Name: "b"}}, Attrs: []AttrSpec{taAttr, tbAttr}, Results: []string{"matmul"}, Infer: inferMatMul,
+		VJP: func(c *VJPCtx) []*Value {
+			a, b, g, ta, tb := c.X(0), c.X(1), c.Ct[0], c.Op.Bool("ta"), c.Op.Bool("tb")
+			mm := func(x, y *Value, ta, tb bool) *Value { return c.One("matmul", Attrs{"ta": ta, "tb": tb}, x, y) }
+			return c.pick(func() *Value {
+				if ta {
+					return mm(b, g, tb, true)
+				}
+				return mm(g, b, false, !tb)
+			}, func() *Value {
+				if tb {
+					return mm(g, a, true, ta)
+				}
+				return mm(a, g, !ta, false)
+			})
+		},
+		Eval: func(c *EvalCtx) error {
+			evalMatMul(c.T(0), c.T(1), c.New(0), c.Op.Bool("ta"), c.Op.Bool("tb"))
+			return nil
+		},
+	},
+	{
+		Name: "to_dense", Doc: "the same matrix, stored densely", Operands: []OperandSpec{sparseOK("x")}, Results: []string{"dense"},
+		Infer: func(c *InferCtx) ([]Type, error) { return one(c.In(0).WithDims(c.In(0).Dims...)) },
+		VJP:   func(c *VJPCtx) []*Value { return []*Value{c.Ct[0]} },
+		Eval:  func(c *EvalCtx) error { c.Set(0, c.T(0).Clone()); return nil },
+	},
+	{
+		Name: "gather", Doc: "y_b = x_idx[b], rows of a matrix or elements of a vector", Operands: operands("x", "idx"), Results: []string{"rows"},
+		Infer: func(c *InferCtx) ([]Type, error) {
+			x := c.In(0)
+			if x.Rank() != 1 && x.Rank() != 2 {
+				return nil, fmt.Errorf("operand x has rank %d, want 1 or 2", x.Rank())
+			}
+			if err := c.wantRank(1, 1); err != nil {
+				return nil, err
+			}
+			if err := c.wantDType(1, I64); err != nil {
+				return nil, err
+			}
+			dims := append([]Dim{c.In(1).Dims[0]}, x.Dims[1:]...)
+			return one(x.WithDims(dims...))
+		},
+		VJP: func(c *VJPCtx) []*Value {
+			return []*Value{c.OneTyped("scatter_add", nil, c.X(0).Type, c.Ct[0], c.X(1)), nil}
+		},
+		Eval: func(c *EvalCtx) error {
+			x, idx, y := c.T(0), c.T(1), c.New(0)
+			w, rows := rowWidth(x), x.Shape[0]
+			for i, f := range idx.Data {
+				r := int(f)
+				if r < 0 || r >= rows {
+					return fmt.Errorf("gather: index %d at position %d is outside 0..%d", r, i, rows-1)
+				}
+				copy(y.Data[i*w:(i+1)*w], x.Data[r*w:(r+1)*w])
+			}
+			return nil
+		},
+	},
+	{
+		Name: "scatter_add", Doc: "y_r = Σ over idx[b] = r of x_b; the type is declared", Operands: operands("x", "idx"), Results: []string{"scatter"},
+		Infer: func(c *InferCtx) ([]Type, error) {
+			ts, err := declaredTensor(c)
+			if err != nil {
+				return nil, err
+			}
+			if err := c.wantDType(1, I64); err != nil {
+				return nil, err
+			}
+			if ts[0].Rank() != c.In(0).Rank() || ts[0].Rank() == 2 && ts[0].Dims[1] != c.In(0).Dims[1] {
+				return nil, fmt.Errorf("rows do not fit %s", ts[0])
+			}
+			return ts, nil
+		},
+		VJP: func(c *VJPCtx) []*Value { return []*Value{c.One("gather", nil, c.Ct[0], c.X(1)), nil} },
+		Eval: func(c *EvalCtx) error {
+			x, idx, y := c.T(0), c.T(1), c.New(0)
+			w := rowWidth(x)
+			for i, f := range idx.Data {
+				r := int(f)
+				if r < 0 || r >= y.Shape[0] {
+					return fmt.Errorf("scatter_add: index %d at position %d is outside 0..%d", r, i, y.Shape[0]-1)
+				}
+				for j := range w {
+					y.Data[r*w+j] += x.Data[i*w+j]
+				}
+			}
+			return nil
+		},
+	},
+}
+
+func rowWidth(t *Tensor) int {
+	if len(t.Shape) == 2 {
+		return t.Shape[1]
+	}
+	return 1
+}

@@ -1,0 +1,69 @@
+package ir
+
+import "fmt"
+
+var (
+	streamAttr = AttrSpec{Name: "stream", Kind: StringAttr, Doc: "name of the random stream"}
+	rateAttr   = AttrSpec{Name: "rate", Kind: FloatAttr, Doc: "probability of dropping, 0 ≤ rate < 1"}
+)
+
+func (c *InferCtx) wantRate() error {
+	if r := c.Op.Float("rate"); !(r >= 0 && r < 1) {
+		return fmt.Errorf("rate %g is outside [0, 1)", r)
+	}
+	return nil
+}
+
+func noiseOp(name, doc string, draw func(r Random, stream string, i int) float64) OpDef {
+	return OpDef{
+		Name: name, Doc: doc, Attrs: []AttrSpec{streamAttr}, Results: []string{name}, Random: true, Infer: declaredTensor,
+		VJP: func(*VJPCtx) []*Value { return nil },
+		Eval: func(c *EvalCtx) error {
+			y := c.New(0)
+			for i := range y.Data {
+				y.Data[i] = draw(c.Random, c.Op.Str("stream"), i)
+			}
+			return nil
+		},
+	}
+}
+
+var randomOps = []OpDef{
+	noiseOp("normal", "y_i standard normal; the type is declared", Random.Normal),
+	noiseOp("uniform", "y_i uniform on [0, 1); the type is declared", Random.Uniform),
+	{
+		Name: "edge_uniform", Doc: "y_e uniform on [0, 1), the same for both directions of an undirected edge", Attrs: []AttrSpec{streamAttr}, Results: []string{"u"}, Random: true,
+		Operands: graphThen(),
+		Infer:    func(c *InferCtx) ([]Type, error) { return one(T(F32, c.edges())) },
+		VJP:      func(*VJPCtx) []*Value { return []*Value{nil} },
+		Eval: func(c *EvalCtx) error {
+			g, y := c.G(0), c.New(0)
+			for e := range y.Data {
+				y.Data[e] = c.Random.UniformPair(c.Op.Str("stream"), g.Row[e], g.Col[e])
+			}
+			return nil
+		},
+	},
+	{
+		Name: "dropout", Doc: "y_i = x_i·[u_i ≥ rate]/(1 − rate), u_i element i of the stream", Operands: []OperandSpec{sparseOK("x")}, Attrs: []AttrSpec{rateAttr, streamAttr}, Results: []string{"drop"}, Random: true,
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantRate(); err != nil {
+				return nil, err
+			}
+			return sameAsFirst(c)
+		},
+		// The mask is drawn again from the same stream, so none is stored.
+		VJP: func(c *VJPCtx) []*Value {
+			return []*Value{c.One("dropout", c.Op.Attrs, c.Ct[0])}
+		},
+		Eval: func(c *EvalCtx) error {
+			x, y, rate, stream := c.T(0), c.New(0), c.Op.Float("rate"), c.Op.Str("stream")
+			for i, v := range x.Data {
+				if c.Random.Uniform(stream, i) >= rate {
+					y.Data[i] = v / (1 - rate)
+				}
+			}
+			return nil
+		},
+	},
+}

@@ -1,0 +1,374 @@
+package ir
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+type parser struct {
+	file string
+	toks []token
+	pos  int
+	m    *Module
+	env  map[string]*Value // values of the function being read
+}
+
+// Parse reads a module from its text form. file names the source in errors,
+// which are of type *SyntaxError. A parsed module is verified.
+func Parse(file, src string) (m *Module, err error) {
+	p := &parser{file: file, m: &Module{Attrs: Attrs{}}}
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(*SyntaxError)
+			if !ok {
+				panic(r)
+			}
+			e.File = file
+			m, err = nil, e
+		}
+	}()
+	l := &lexer{src: src, line: 1, col: 1}
+	for {
+		t, e := l.next()
+		if e != nil {
+			panic(e)
+		}
+		p.toks = append(p.toks, t)
+		if t.kind == tokEOF {
+			break
+		}
+	}
+	p.module()
+	if err := Verify(p.m); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return p.m, nil
+}
+
+func (p *parser) peek() token { return p.toks[p.pos] }
+
+func (p *parser) take() token {
+	t := p.toks[p.pos]
+	if t.kind != tokEOF {
+		p.pos++
+	}
+	return t
+}
+
+func (p *parser) fail(t token, format string, args ...any) {
+	near := t.text
+	if t.kind == tokEOF {
+		near = "end of file"
+	}
+	panic(&SyntaxError{Line: t.line, Col: t.col, Near: near, Msg: fmt.Sprintf(format, args...)})
+}
+
+func (p *parser) accept(text string) bool {
+	if t := p.peek(); t.text == text && t.kind != tokString && t.kind != tokEOF {
+		p.pos++
+		return true
+	}
+	return false
+}
+
+func (p *parser) want(text string) {
+	if !p.accept(text) {
+		p.fail(p.peek(), "expected %q", text)
+	}
+}
+
+// ident reads a name; after a sigil it may begin with a digit.
+func (p *parser) ident() (string, token) {
+	t := p.take()
+	if t.kind != tokIdent && (t.kind != tokNumber || strings.ContainsAny(t.text, "+-")) {
+		p.fail(t, "expected a name")
+	}
+	return t.text, t
+}
+
+func (p *parser) module() {
+	p.want("module")
+	p.want("@")
+	p.m.Name, _ = p.ident()
+	p.m.Attrs = p.attrs()
+	for p.accept("param") {
+		p.want("$")
+		name, t := p.ident()
+		if p.m.Param(name) != nil {
+			p.fail(t, "parameter $%s is declared twice", name)
+		}
+		p.want(":")
+		v := &Value{Name: name, Param: true, Type: p.typ()}
+		v.Attrs = p.attrs()
+		p.m.Params = append(p.m.Params, v)
+	}
+	for p.accept("func") {
+		p.fn()
+	}
+	if t := p.peek(); t.kind != tokEOF {
+		p.fail(t, `expected "param", "func" or the end of the module`)
+	}
+}
+
+func (p *parser) fn() {
+	p.want("@")
+	name, t := p.ident()
+	if p.m.Func(name) != nil {
+		p.fail(t, "function @%s is declared twice", name)
+	}
+	f := &Func{Name: name}
+	p.m.Funcs = append(p.m.Funcs, f)
+	p.env = map[string]*Value{}
+	p.want("(")
+	for !p.accept(")") {
+		if len(f.Args) > 0 {
+			p.want(",")
+		}
+		v := p.define()
+		p.want(":")
+		v.Type = p.typ()
+		if a := p.attrs(); len(a) > 0 {
+			v.Attrs = a
+		}
+		f.Args = append(f.Args, v)
+	}
+	p.want("->")
+	p.want("(")
+	var types []Type
+	for !p.accept(")") {
+		if len(types) > 0 {
+			p.want(",")
+		}
+		n, t := p.ident()
+		if f.Result(n) != nil || hasResult(f, n) {
+			p.fail(t, "result %s is declared twice", n)
+		}
+		p.want(":")
+		types = append(types, p.typ())
+		f.Results = append(f.Results, Result{Name: n})
+	}
+	f.Attrs = p.attrs()
+	p.want("{")
+	for p.peek().text == "%" {
+		f.Body = append(f.Body, p.op())
+	}
+	ret := p.peek()
+	p.want("return")
+	for i := range f.Results {
+		if i > 0 {
+			p.want(",")
+		}
+		t := p.peek()
+		v := p.operand()
+		if v == nil || !v.Type.Equal(types[i]) {
+			p.fail(t, "result %s is declared %s", f.Results[i].Name, types[i])
+		}
+		f.Results[i].Value = v
+	}
+	if t := p.peek(); t.text == "," {
+		p.fail(ret, "@%s declares %d results, more are returned", name, len(f.Results))
+	}
+	p.want("}")
+}
+
+func hasResult(f *Func, name string) bool {
+	for _, r := range f.Results {
+		if r.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// define reads "%name" and enters a new value.
+func (p *parser) define() *Value {
+	p.want("%")
+	name, t := p.ident()
+	if p.env[name] != nil {
+		p.fail(t, "%%%s is defined twice", name)
+	}
+	v := &Value{Name: name}
+	p.env[name] = v
+	return v
+}
+
+// operand reads a value, a parameter or "_", for which it returns nil.
+func (p *parser) operand() *Value {
+	t := p.take()
+	switch t.text {
+	case "_":
+		return nil
+	case "%":
+		name, t := p.ident()
+		v := p.env[name]
+		if v == nil {
+			p.fail(t, "%%%s is not defined above", name)
+		}
+		return v
+	case "$":
+		name, t := p.ident()
+		v := p.m.Param(name)
+		if v == nil {
+			p.fail(t, "parameter $%s is not declared", name)
+		}
+		return v
+	}
+	p.fail(t, `expected an operand: %%value, $parameter or "_"`)
+	return nil
+}
+
+func (p *parser) op() *Op {
+	start := p.peek()
+	var names []string
+	var at []token
+	for {
+		p.want("%")
+		n, t := p.ident()
+		names, at = append(names, n), append(at, t)
+		if !p.accept(",") {
+			break
+		}
+	}
+	p.want("=")
+	opName, nameTok := p.ident()
+	var operands []*Value
+	for t := p.peek(); t.text == "%" || t.text == "$" || t.text == "_"; t = p.peek() {
+		operands = append(operands, p.operand())
+		if !p.accept(",") {
+			break
+		}
+	}
+	attrs := p.attrs()
+	p.want(":")
+	types := []Type{p.typ()}
+	for p.accept(",") {
+		types = append(types, p.typ())
+	}
+	if len(types) != len(names) {
+		p.fail(start, "%d names and %d types", len(names), len(types))
+	}
+	op, err := newOp(opName, attrs, types, operands)
+	if err != nil {
+		p.fail(nameTok, "%v", err)
+	}
+	op.Line = start.line
+	for i, n := range names {
+		if p.env[n] != nil {
+			p.fail(at[i], "%%%s is defined twice", n)
+		}
+		op.Results[i].Name = n
+		p.env[n] = op.Results[i]
+	}
+	return op
+}
+
+func (p *parser) attrs() Attrs {
+	a := Attrs{}
+	// A function's body opens with the same brace: attributes start with "name =".
+	if p.peek().text != "{" || p.pos+2 >= len(p.toks) || p.toks[p.pos+2].text != "=" || p.toks[p.pos+1].kind != tokIdent {
+		return a
+	}
+	p.want("{")
+	for !p.accept("}") {
+		if len(a) > 0 {
+			p.want(",")
+		}
+		name, t := p.ident()
+		if _, ok := a[name]; ok {
+			p.fail(t, "attribute %s is set twice", name)
+		}
+		p.want("=")
+		a[name] = p.literal()
+	}
+	return a
+}
+
+func (p *parser) literal() any {
+	t := p.take()
+	switch {
+	case t.kind == tokString:
+		s, err := strconv.Unquote(t.text)
+		if err != nil {
+			p.fail(t, "malformed string")
+		}
+		return s
+	case t.text == "@":
+		name, _ := p.ident()
+		return FuncRef(name)
+	case t.text == "true", t.text == "false":
+		return t.text == "true"
+	case t.kind == tokNumber || t.text == "NaN":
+		if i, err := strconv.ParseInt(t.text, 10, 64); err == nil {
+			return i
+		}
+		f, err := strconv.ParseFloat(t.text, 64)
+		if err != nil {
+			p.fail(t, "malformed number")
+		}
+		return f
+	}
+	p.fail(t, "expected a value: a number, a string, true, false or @function")
+	return nil
+}
+
+func (p *parser) typ() Type {
+	name, t := p.ident()
+	switch name {
+	case "graph":
+		p.want("<")
+		n := p.dim()
+		p.want(",")
+		e := p.dim()
+		p.want(">")
+		return GraphType(n, e)
+	case "csr":
+		p.want("[")
+		r := p.dim()
+		p.want(",")
+		c := p.dim()
+		p.want("]")
+		return Type{DType: F32, Layout: CSR, Dims: []Dim{r, c}}
+	}
+	for d, s := range dtypeNames {
+		if s != name {
+			continue
+		}
+		typ := Type{DType: DType(d)}
+		p.want("[")
+		for !p.accept("]") {
+			if len(typ.Dims) > 0 {
+				p.want(",")
+			}
+			typ.Dims = append(typ.Dims, p.dim())
+		}
+		if len(typ.Dims) > 2 {
+			p.fail(t, "a tensor has at most two dimensions")
+		}
+		return typ
+	}
+	p.fail(t, "unknown type; want f32, f64, i64, bool, csr or graph")
+	return Type{}
+}
+
+func (p *parser) dim() Dim {
+	var parts []string
+	for {
+		t := p.take()
+		switch {
+		case t.kind == tokIdent:
+		case t.kind == tokNumber:
+			n, err := strconv.Atoi(t.text)
+			if err != nil || n < 0 {
+				p.fail(t, "malformed dimension")
+			}
+			t.text = strconv.Itoa(n)
+		default:
+			p.fail(t, "expected a dimension: a name or a size")
+		}
+		parts = append(parts, t.text)
+		if !p.accept("+") {
+			return Dim(strings.Join(parts, "+"))
+		}
+	}
+}

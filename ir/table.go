@@ -1,0 +1,332 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Level is the dialect of an operation.
+type Level uint8
+
+// The levels, from the paper's words to what a kernel does.
+const (
+	TensorLevel Level = iota
+	GNNLevel
+	GSRLevel
+)
+
+func (l Level) String() string { return [...]string{"tensor", "gnn", "gsr"}[l] }
+
+// OperandKind says what an operand is.
+type OperandKind uint8
+
+// The operand kinds.
+const (
+	TensorOperand OperandKind = iota
+	GraphOperand
+)
+
+func (k OperandKind) String() string { return [...]string{"a tensor", "a graph"}[k] }
+
+// OperandSpec describes one operand.
+type OperandSpec struct {
+	Name     string
+	Kind     OperandKind
+	Optional bool // may be absent, "_" in the text form
+	Variadic bool // the last operand only: zero or more
+	Sparse   bool // a CSR tensor is accepted
+}
+
+// AttrKind is the type of an attribute.
+type AttrKind uint8
+
+// The attribute kinds.
+const (
+	FloatAttr AttrKind = iota
+	IntAttr
+	BoolAttr
+	StringAttr
+	FuncAttr
+)
+
+func (k AttrKind) String() string {
+	return [...]string{"a float", "an integer", "a boolean", "a string", "a function"}[k]
+}
+
+func (k AttrKind) holds(v any) bool {
+	switch v.(type) {
+	case float64:
+		return k == FloatAttr
+	case int64:
+		return k == IntAttr
+	case bool:
+		return k == BoolAttr
+	case string:
+		return k == StringAttr
+	case FuncRef:
+		return k == FuncAttr
+	}
+	return false
+}
+
+// normalAttr turns Go's plain numbers into what attributes hold.
+func normalAttr(v any, k AttrKind) any {
+	switch x := v.(type) {
+	case int:
+		v = int64(x)
+	}
+	if i, ok := v.(int64); ok && k == FloatAttr {
+		v = float64(i)
+	}
+	return v
+}
+
+// AttrSpec describes one attribute. A nil Default makes it required.
+type AttrSpec struct {
+	Name    string
+	Kind    AttrKind
+	Default any
+	OneOf   []string // of a string attribute: the legal values
+	Doc     string
+}
+
+// OpDef is one line of the operation table: all that is known of an operation.
+type OpDef struct {
+	Name     string
+	Level    Level
+	Doc      string // what it computes, as a formula
+	Operands []OperandSpec
+	Attrs    []AttrSpec
+	Results  []string // names of the results, also the default value names
+	// Infer gives the result types, or an error that names the rule broken.
+	Infer func(*InferCtx) ([]Type, error)
+	// VJP builds the vector–Jacobian products: given the cotangents of the
+	// results (nil where a result has none) it returns the operands' (nil
+	// where need is false or the product is zero).
+	VJP func(*VJPCtx) []*Value
+	// NoGrad is the reason why there is no VJP.
+	NoGrad string
+	// Eval is the reference evaluation in float64.
+	Eval func(*EvalCtx) error
+	// Random operations draw from the stream that their attribute names: the
+	// same stream gives the same numbers within a step, others in the next.
+	Random bool
+
+	anyLayout bool
+}
+
+func (d *OpDef) attrSpec(name string) *AttrSpec {
+	for i := range d.Attrs {
+		if d.Attrs[i].Name == name {
+			return &d.Attrs[i]
+		}
+	}
+	return nil
+}
+
+func (d *OpDef) attrNames() string {
+	if len(d.Attrs) == 0 {
+		return "none"
+	}
+	var s []string
+	for _, a := range d.Attrs {
+		s = append(s, a.Name)
+	}
+	return strings.Join(s, ", ")
+}
+
+func (d *OpDef) signature() string {
+	if len(d.Operands) == 0 {
+		return "no operands"
+	}
+	var s []string
+	for _, o := range d.Operands {
+		switch {
+		case o.Variadic:
+			s = append(s, o.Name+"...")
+		case o.Optional:
+			s = append(s, "["+o.Name+"]")
+		default:
+			s = append(s, o.Name)
+		}
+	}
+	return "(" + strings.Join(s, ", ") + ")"
+}
+
+// Signature returns the operands as text, such as "(graph, values, [diag], x)".
+func (d *OpDef) Signature() string { return d.signature() }
+
+// tables are the operation tables, one a file.
+var tables = [][]OpDef{elementwiseOps, reduceOps, matrixOps, graphOps, randomOps, fusedOps, gnnOps, gsrOps}
+
+var byName map[string]*OpDef
+
+func init() {
+	byName = map[string]*OpDef{}
+	for _, t := range tables {
+		for i := range t {
+			d := &t[i]
+			if byName[d.Name] != nil {
+				panic("ir: operation " + d.Name + " is in the table twice")
+			}
+			d.anyLayout = d.Level != TensorLevel
+			byName[d.Name] = d
+		}
+	}
+}
+
+// Lookup returns the table line of an operation, or nil.
+func Lookup(name string) *OpDef { return byName[name] }
+
+// Ops returns all operations, by level from gsr to tensor and then by name.
+func Ops() []*OpDef {
+	var ds []*OpDef
+	for _, d := range byName {
+		ds = append(ds, d)
+	}
+	slices.SortFunc(ds, func(a, b *OpDef) int {
+		if a.Level != b.Level {
+			return int(b.Level) - int(a.Level)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return ds
+}
+
+func nearestOp(name string) string {
+	best, dist := "", 4
+	for _, d := range Ops() {
+		if n := editDistance(name, d.Name); n < dist {
+			best, dist = d.Name, n
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// editDistance is Levenshtein's distance.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diag := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diag
+			if a[i] != b[j] {
+				cost++
+			}
+			diag = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// InferCtx is what a type rule sees.
+type InferCtx struct {
+	Op       *Op
+	Declared []Type // result types as declared, or nil
+}
+
+// In returns the type of operand i.
+func (c *InferCtx) In(i int) Type { return c.Op.Operands[i].Type }
+
+// Has reports whether operand i is present.
+func (c *InferCtx) Has(i int) bool { return i < len(c.Op.Operands) && c.Op.Operands[i] != nil }
+
+func one(t Type) ([]Type, error) { return []Type{t}, nil }
+
+// wantRank checks the rank of operand i.
+func (c *InferCtx) wantRank(i, rank int) error {
+	if t := c.In(i); t.Rank() != rank {
+		return fmt.Errorf("operand %s has rank %d, want %d", c.Op.operandName(i), t.Rank(), rank)
+	}
+	return nil
+}
+
+func (c *InferCtx) wantFloat(is ...int) error {
+	for _, i := range is {
+		if c.Has(i) && !c.In(i).DType.IsFloat() {
+			return fmt.Errorf("operand %s is %s, want floats", c.Op.operandName(i), c.In(i).DType)
+		}
+	}
+	return nil
+}
+
+func (c *InferCtx) wantDType(i int, d DType) error {
+	if c.In(i).DType != d {
+		return fmt.Errorf("operand %s is %s, want %s", c.Op.operandName(i), c.In(i).DType, d)
+	}
+	return nil
+}
+
+// wantDims checks that operand i has exactly these dimensions.
+func (c *InferCtx) wantDims(i int, dims ...Dim) error {
+	if !c.Has(i) {
+		return nil
+	}
+	if t := c.In(i); !t.SameShape(T(t.DType, dims...)) {
+		return fmt.Errorf("operand %s is %s, want dimensions %v", c.Op.operandName(i), t, dims)
+	}
+	return nil
+}
+
+func (c *InferCtx) oneOf(attr string) error {
+	spec := c.Op.Def.attrSpec(attr)
+	if v := c.Op.Str(attr); !slices.Contains(spec.OneOf, v) {
+		return fmt.Errorf("attribute %s=%q is none of %s", attr, v, strings.Join(spec.OneOf, ", "))
+	}
+	return nil
+}
+
+func (o *Op) operandName(i int) string {
+	spec := o.Def.Operands[min(i, len(o.Def.Operands)-1)]
+	return spec.Name
+}
+
+// VJPCtx is what a gradient rule sees.
+type VJPCtx struct {
+	*Builder
+	Op   *Op
+	Ct   []*Value // cotangents of the results, nil where zero
+	Need []bool   // which operands' cotangents are read
+}
+
+// X returns operand i; Y returns result i.
+func (c *VJPCtx) X(i int) *Value { return c.Op.Operands[i] }
+
+// Y returns result i of the operation.
+func (c *VJPCtx) Y(i int) *Value { return c.Op.Results[i] }
+
+// needs reports whether operand i's cotangent is read.
+func (c *VJPCtx) needs(i int) bool { return i < len(c.Need) && c.Need[i] }
+
+// unbroadcast sums a cotangent down to the type that was broadcast.
+func (c *VJPCtx) unbroadcast(g *Value, to Type) *Value {
+	from := g.Type
+	switch {
+	case from.SameShape(to):
+		return g
+	case to.Rank() == 0:
+		return c.One("reduce_sum", Attrs{"axis": "all"}, g)
+	case to.Rank() == 1:
+		g = c.One("reduce_sum", Attrs{"axis": "0"}, g)
+		if !g.Type.SameShape(to) { // [F] broadcast from [1]
+			g = c.One("reduce_sum", Attrs{"axis": "0", "keep": true}, g)
+		}
+		return g
+	}
+	if to.Dims[0] == "1" && from.Dims[0] != "1" {
+		g = c.One("reduce_sum", Attrs{"axis": "0", "keep": true}, g)
+	}
+	if to.Dims[1] == "1" && from.Dims[1] != "1" {
+		g = c.One("reduce_sum", Attrs{"axis": "1", "keep": true}, g)
+	}
+	return g
+}

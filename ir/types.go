@@ -1,0 +1,145 @@
+package ir
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// DType is the element type of a tensor.
+type DType uint8
+
+// The element types.
+const (
+	F32 DType = iota
+	F64
+	I64
+	Bool
+)
+
+var dtypeNames = [...]string{F32: "f32", F64: "f64", I64: "i64", Bool: "bool"}
+
+func (d DType) String() string { return dtypeNames[d] }
+
+// IsFloat reports whether d is f32 or f64.
+func (d DType) IsFloat() bool { return d == F32 || d == F64 }
+
+// Dim is one dimension: a size ("128"), a symbol ("N") or a sum of those
+// ("N+E"). Symbols are bound when a function is called.
+type Dim string
+
+// D returns the dimension of a fixed size.
+func D(n int) Dim { return Dim(strconv.Itoa(n)) }
+
+// Size returns the size of a fixed dimension.
+func (d Dim) Size() (int, bool) {
+	n, err := strconv.Atoi(string(d))
+	return n, err == nil && n >= 0
+}
+
+// Resolve returns the size of d under the bindings of its symbols.
+func (d Dim) Resolve(bind map[string]int) (int, error) {
+	if n, ok := d.Size(); ok {
+		return n, nil
+	}
+	if n, ok := bind[string(d)]; ok {
+		return n, nil
+	}
+	total, parts := 0, strings.Split(string(d), "+")
+	if len(parts) == 1 {
+		return 0, fmt.Errorf("dimension %s has no value", d)
+	}
+	for _, part := range parts {
+		n, err := Dim(part).Resolve(bind)
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// Layout says how a value is stored.
+type Layout uint8
+
+// The layouts. A CSR tensor is an f32 matrix of which only the stored entries
+// are kept; it means the same matrix as a dense one. A Structure is the edge
+// structure of a graph: entries (target row, source column) sorted by target,
+// without self-loops. Its edge values are separate tensors f32[E].
+const (
+	Dense Layout = iota
+	CSR
+	Structure
+)
+
+// Type is the type of a value.
+type Type struct {
+	DType  DType
+	Layout Layout
+	Dims   []Dim
+}
+
+// T returns a dense tensor type.
+func T(d DType, dims ...Dim) Type { return Type{DType: d, Dims: dims} }
+
+// Scalar is f32[].
+func Scalar() Type { return T(F32) }
+
+// GraphType returns graph<n,e>: n nodes, e directed entries.
+func GraphType(n, e Dim) Type { return Type{Layout: Structure, Dims: []Dim{n, e}} }
+
+// IsGraph reports whether t is a graph structure.
+func (t Type) IsGraph() bool { return t.Layout == Structure }
+
+// Rank returns the number of dimensions of a tensor.
+func (t Type) Rank() int { return len(t.Dims) }
+
+// Equal reports whether two types are the same.
+func (t Type) Equal(o Type) bool {
+	if t.DType != o.DType || t.Layout != o.Layout || len(t.Dims) != len(o.Dims) {
+		return false
+	}
+	for i := range t.Dims {
+		if t.Dims[i] != o.Dims[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// SameShape reports whether two types have the same dimensions.
+func (t Type) SameShape(o Type) bool {
+	t.DType, t.Layout = o.DType, o.Layout
+	return t.Equal(o)
+}
+
+// WithDims returns t with other dimensions, dense.
+func (t Type) WithDims(dims ...Dim) Type { return Type{DType: t.DType, Dims: dims} }
+
+func (t Type) String() string {
+	dims := make([]string, len(t.Dims))
+	for i, d := range t.Dims {
+		dims[i] = string(d)
+	}
+	list := strings.Join(dims, ",")
+	switch t.Layout {
+	case Structure:
+		return "graph<" + list + ">"
+	case CSR:
+		return "csr[" + list + "]"
+	}
+	return t.DType.String() + "[" + list + "]"
+}
+
+// Shape resolves the dimensions of t.
+func (t Type) Shape(bind map[string]int) ([]int, error) {
+	s := make([]int, len(t.Dims))
+	for i, d := range t.Dims {
+		n, err := d.Resolve(bind)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t, err)
+		}
+		s[i] = n
+	}
+	return s, nil
+}
