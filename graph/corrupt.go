@@ -1,0 +1,152 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+// RemoveRandom returns a copy of g without round(ratio·E) edges, drawn evenly
+// from all, and the removed edges (sorted). ratio is in [0, 1]. The same stream
+// gives the same edges.
+func (g *Graph) RemoveRandom(ratio float64, s rng.Stream) (*Graph, [][2]int32, error) {
+	if !(ratio >= 0 && ratio <= 1) {
+		return nil, nil, fmt.Errorf("graph: share of edges to remove is %v, want 0..1", ratio)
+	}
+	m := len(g.Edges)
+	count := int(math.Round(ratio * float64(m)))
+	drop := make([]bool, m)
+	for _, i := range sampleInts(int64(m), count, s) {
+		drop[i] = true
+	}
+	out := &Graph{N: g.N, Directed: g.Directed, Edges: make([][2]int32, 0, m-count)}
+	if g.Weights != nil {
+		out.Weights = make([]float32, 0, m-count)
+	}
+	removed := make([][2]int32, 0, count)
+	for i, e := range g.Edges {
+		if drop[i] {
+			removed = append(removed, e)
+			continue
+		}
+		out.Edges = append(out.Edges, e)
+		if g.Weights != nil {
+			out.Weights = append(out.Weights, g.Weights[i])
+		}
+	}
+	return out, removed, nil
+}
+
+// AddRandom returns a copy of g with round(ratio·E) more edges, drawn evenly
+// from all pairs of different nodes that have none, and the added edges
+// (sorted). ratio is at least 0; it is an error if the graph has no room for as
+// many. New edges have weight 1 if g has weights.
+func (g *Graph) AddRandom(ratio float64, s rng.Stream) (*Graph, [][2]int32, error) {
+	if !(ratio >= 0) || math.IsInf(ratio, 0) {
+		return nil, nil, fmt.Errorf("graph: share of edges to add is %v, want a number of at least 0", ratio)
+	}
+	want := math.Round(ratio * float64(len(g.Edges)))
+	free := g.pairs() - int64(len(g.Edges))
+	if want > float64(free) || want > math.MaxInt32 {
+		return nil, nil, fmt.Errorf("graph: cannot add %.0f edges (%v of %d): only %d pairs of the %d nodes have none", want, ratio, len(g.Edges), free, g.N)
+	}
+	// The free pairs are ranked in their order; rank r is pair r + the number
+	// of edges that precede it.
+	ranks := sampleInts(free, int(want), s)
+	added := make([][2]int32, 0, len(ranks))
+	edge := 0
+	for _, r := range ranks {
+		for edge < len(g.Edges) && g.pairCode(g.Edges[edge]) <= r+int64(edge) {
+			edge++
+		}
+		added = append(added, g.pairOf(r+int64(edge)))
+	}
+	out := &Graph{N: g.N, Directed: g.Directed}
+	out.Edges, out.Weights = mergeEdges(g.Edges, g.Weights, added)
+	return out, added, nil
+}
+
+// mergeEdges merges sorted, disjoint edge lists. New edges have weight 1 if w
+// is not nil.
+func mergeEdges(a [][2]int32, w []float32, b [][2]int32) ([][2]int32, []float32) {
+	out := make([][2]int32, 0, len(a)+len(b))
+	var weights []float32
+	if w != nil {
+		weights = make([]float32, 0, len(a)+len(b))
+	}
+	for i, j := 0, 0; i < len(a) || j < len(b); {
+		if j == len(b) || i < len(a) && edgeLess(a[i], b[j]) {
+			out = append(out, a[i])
+			if w != nil {
+				weights = append(weights, w[i])
+			}
+			i++
+			continue
+		}
+		out = append(out, b[j])
+		if w != nil {
+			weights = append(weights, 1)
+		}
+		j++
+	}
+	return out, weights
+}
+
+// pairs returns the number of pairs of different nodes that may have an edge.
+func (g *Graph) pairs() int64 {
+	n := int64(g.N)
+	if g.Directed {
+		return n * (n - 1)
+	}
+	return n * (n - 1) / 2
+}
+
+// pairCode numbers the pairs of different nodes in the order of edges.
+func (g *Graph) pairCode(e [2]int32) int64 {
+	u, v, n := int64(e[0]), int64(e[1]), int64(g.N)
+	if !g.Directed {
+		return rowStart(u, n) + v - u - 1
+	}
+	if v > u {
+		v--
+	}
+	return u*(n-1) + v
+}
+
+// pairOf is the inverse of pairCode.
+func (g *Graph) pairOf(code int64) [2]int32 {
+	n := int64(g.N)
+	if g.Directed {
+		u, v := code/(n-1), code%(n-1)
+		if v >= u {
+			v++
+		}
+		return [2]int32{int32(u), int32(v)}
+	}
+	u := int64(sort.Search(g.N, func(u int) bool { return rowStart(int64(u)+1, n) > code }))
+	return [2]int32{int32(u), int32(code - rowStart(u, n) + u + 1)}
+}
+
+// rowStart is the number of pairs {a, b} with a < u, a < b < n.
+func rowStart(u, n int64) int64 { return u * (2*n - u - 1) / 2 }
+
+// sampleInts draws count different integers of [0, n), every subset with the
+// same probability (Floyd's algorithm), and returns them in ascending order.
+// count must not exceed n.
+func sampleInts(n int64, count int, s rng.Stream) []int64 {
+	taken := make(map[int64]struct{}, count)
+	out := make([]int64, 0, count)
+	for j := n - int64(count); j < n; j++ {
+		x := int64(s.Intn(uint64(j), int(j+1)))
+		if _, ok := taken[x]; ok {
+			x = j
+		}
+		taken[x] = struct{}{}
+		out = append(out, x)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,137 @@
+package graph
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/rng"
+	"pgregory.net/rapid"
+)
+
+func TestRandomCorruption(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t)
+		m := g.NumEdges()
+		if rapid.Bool().Draw(t, "weighted") {
+			g.Weights = make([]float32, m)
+			for i := range g.Weights {
+				g.Weights[i] = float32(i) + 2
+			}
+		}
+		s := rng.New(rapid.Uint64().Draw(t, "seed"), "test")
+		share := rapid.Float64Range(0, 1).Draw(t, "share")
+		count := int(math.Round(share * float64(m)))
+
+		less, removed, err := g.RemoveRandom(share, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := less.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if len(removed) != count || less.NumEdges() != m-count || !slices.Equal(Difference(g, less), removed) {
+			t.Fatalf("removed %v from %v, left %v, want %d removed", removed, g.Edges, less.Edges, count)
+		}
+		for i, e := range less.Edges {
+			if j, ok := g.Find(e[0], e[1]); !ok || g.Weights != nil && g.Weights[j] != less.Weights[i] {
+				t.Fatalf("edge %v has another weight than before", e)
+			}
+		}
+
+		more, added, err := g.AddRandom(share, s)
+		if room := g.pairs() - int64(m); int64(count) > room {
+			if err == nil {
+				t.Fatalf("added %d edges where %d had room", count, room)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := more.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if len(added) != count || !slices.Equal(Difference(more, g), added) || len(Difference(g, more)) != 0 {
+			t.Fatalf("added %v to %v, got %v, want %d added", added, g.Edges, more.Edges, count)
+		}
+		again, _, _ := g.AddRandom(share, s)
+		if !slices.Equal(again.Edges, more.Edges) || !slices.Equal(again.Weights, more.Weights) {
+			t.Fatal("the same stream added other edges")
+		}
+	})
+}
+
+func TestCorruptionRejects(t *testing.T) {
+	g := &Graph{N: 3, Edges: [][2]int32{{0, 1}, {0, 2}}}
+	for _, r := range []float64{-0.1, math.NaN(), math.Inf(1)} {
+		if _, _, err := g.RemoveRandom(r, 0); err == nil {
+			t.Errorf("RemoveRandom accepts %v", r)
+		}
+		if _, _, err := g.AddRandom(r, 0); err == nil {
+			t.Errorf("AddRandom accepts %v", r)
+		}
+	}
+	if _, _, err := g.RemoveRandom(1.1, 0); err == nil {
+		t.Error("RemoveRandom accepts 1.1")
+	}
+	if _, _, err := g.AddRandom(1, 0); err == nil {
+		t.Error("AddRandom adds two edges where one has room")
+	}
+	full, added, err := g.AddRandom(0.5, 0)
+	if err != nil || !slices.Equal(added, [][2]int32{{1, 2}}) || full.NumEdges() != 3 {
+		t.Errorf("AddRandom(0.5) added %v: %v", added, err)
+	}
+}
+
+func TestPairCodeInverse(t *testing.T) {
+	for _, directed := range []bool{false, true} {
+		g := Graph{N: 7, Directed: directed}
+		code := int64(0)
+		for u := range int32(7) {
+			for v := range int32(7) {
+				if u == v || !directed && v < u {
+					continue
+				}
+				e := [2]int32{u, v}
+				if g.pairCode(e) != code || g.pairOf(code) != e {
+					t.Fatalf("directed %v: pair %v has code %d, code %d is %v", directed, e, g.pairCode(e), code, g.pairOf(code))
+				}
+				code++
+			}
+		}
+		if code != g.pairs() {
+			t.Errorf("directed %v: pairs() = %d, want %d", directed, g.pairs(), code)
+		}
+	}
+}
+
+// Every pair must be as likely as any other: χ² with 44 degrees of freedom
+// exceeds 96 once in a hundred thousand draws.
+func TestAddRandomIsEven(t *testing.T) {
+	g := &Graph{N: 10, Edges: [][2]int32{{2, 3}, {5, 6}, {5, 8}, {7, 9}}}
+	var hist [45]int
+	const draws = 4000
+	for i := range uint64(draws) {
+		_, added, err := g.AddRandom(0.5, rng.New(3, "even").At(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range added {
+			hist[g.pairCode(e)]++
+		}
+	}
+	want, chi := 2.0*draws/41, 0.0
+	for code, c := range hist {
+		if e := g.pairOf(int64(code)); g.Has(e[0], e[1]) {
+			if c != 0 {
+				t.Errorf("edge %v was added again", e)
+			}
+			continue
+		}
+		chi += (float64(c) - want) * (float64(c) - want) / want
+	}
+	if chi > 96 {
+		t.Errorf("χ² = %.1f over 41 pairs", chi)
+	}
+}
