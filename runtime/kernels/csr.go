@@ -1,0 +1,127 @@
+package kernels
+
+import "fmt"
+
+// CSR is the structure of a sparse matrix or graph, compressed by rows: the
+// entries of row r are RowPtr[r] ≤ e < RowPtr[r+1] and entry e lies in column
+// Col[e]. Values are kept apart, one float32 for each entry.
+type CSR struct {
+	Rows, Cols int
+	RowPtr     []int32 // Rows+1 offsets, first 0, never falling
+	Col        []int32 // one column for each entry
+
+	// Perm, where not nil, says which value belongs to an entry: entry e has
+	// vals[Perm[e]]. A transposed structure has it, so that both directions
+	// share one array of values.
+	Perm []int32
+}
+
+// NNZ returns the number of entries.
+func (s *CSR) NNZ() int { return len(s.Col) }
+
+// Validate checks that kernels may trust the structure. Kernels do not check by
+// themselves, so a structure from outside must pass here once.
+func (s *CSR) Validate() error {
+	if s.Rows < 0 || s.Cols < 0 {
+		return fmt.Errorf("sparse matrix: negative shape [%d,%d]", s.Rows, s.Cols)
+	}
+	if len(s.RowPtr) != s.Rows+1 {
+		return fmt.Errorf("sparse matrix: %d row offsets for %d rows, want %d", len(s.RowPtr), s.Rows, s.Rows+1)
+	}
+	if s.RowPtr[0] != 0 || int(s.RowPtr[s.Rows]) != len(s.Col) {
+		return fmt.Errorf("sparse matrix: row offsets run from %d to %d, want 0 to %d (the number of entries)", s.RowPtr[0], s.RowPtr[s.Rows], len(s.Col))
+	}
+	for r := range s.Rows {
+		if s.RowPtr[r] > s.RowPtr[r+1] {
+			return fmt.Errorf("sparse matrix: row offsets fall from %d to %d at row %d", s.RowPtr[r], s.RowPtr[r+1], r)
+		}
+	}
+	for e, c := range s.Col {
+		if c < 0 || int(c) >= s.Cols {
+			return fmt.Errorf("sparse matrix: entry %d has column %d, outside 0…%d", e, c, s.Cols-1)
+		}
+	}
+	if s.Perm == nil {
+		return nil
+	}
+	if len(s.Perm) != len(s.Col) {
+		return fmt.Errorf("sparse matrix: %d permutation entries for %d entries", len(s.Perm), len(s.Col))
+	}
+	seen := make([]bool, len(s.Perm))
+	for e, i := range s.Perm {
+		if i < 0 || int(i) >= len(seen) || seen[i] {
+			return fmt.Errorf("sparse matrix: Perm[%d] = %d is out of range or repeated", e, i)
+		}
+		seen[i] = true
+	}
+	return nil
+}
+
+// Transpose returns the structure with rows and columns exchanged, the entries
+// of each row in the order of their old rows, with Perm pointing at the values
+// of c's entries. It allocates: set-up, not a kernel.
+func Transpose(c *CSR) *CSR {
+	t := &CSR{
+		Rows: c.Cols, Cols: c.Rows,
+		RowPtr: make([]int32, c.Cols+1),
+		Col:    make([]int32, len(c.Col)),
+		Perm:   make([]int32, len(c.Col)),
+	}
+	for _, col := range c.Col {
+		t.RowPtr[col+1]++
+	}
+	for i := range c.Cols {
+		t.RowPtr[i+1] += t.RowPtr[i]
+	}
+	next := append([]int32(nil), t.RowPtr[:c.Cols]...)
+	for r := range c.Rows {
+		for e := c.RowPtr[r]; e < c.RowPtr[r+1]; e++ {
+			at := next[c.Col[e]]
+			next[c.Col[e]]++
+			t.Col[at] = int32(r)
+			t.Perm[at] = e
+			if c.Perm != nil {
+				t.Perm[at] = c.Perm[e]
+			}
+		}
+	}
+	return t
+}
+
+// value returns the index of entry e's value.
+func (s *CSR) value(e int32) int32 {
+	if s.Perm != nil {
+		return s.Perm[e]
+	}
+	return e
+}
+
+// rowAt returns the first row of chunk c when the rows are cut into chunks of
+// about per units of work, a row costing its entries and two more.
+func (s *CSR) rowAt(c, per int) int {
+	want := c * per
+	lo, hi := 0, s.Rows
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if int(s.RowPtr[mid])+2*mid < want {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// chunks returns the work of one chunk, for rows of f columns, and the number
+// of chunks.
+func (s *CSR) chunks(f int) (per, n int) {
+	per = max(16, 4*elemChunk/max(f, 1))
+	return per, ceilDiv(len(s.Col)+2*s.Rows, per)
+}
+
+func (s *CSR) check(kernel string) {
+	need(kernel, "RowPtr", len(s.RowPtr), s.Rows+1)
+	if s.Perm != nil {
+		need(kernel, "Perm", len(s.Perm), len(s.Col))
+	}
+}

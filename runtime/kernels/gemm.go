@@ -1,0 +1,283 @@
+package kernels
+
+import "fmt"
+
+// Activation is applied to a product as it is written.
+type Activation int
+
+const (
+	None Activation = iota
+	Relu            // max(x, 0)
+	Elu             // x if x > 0, else eˣ−1
+)
+
+// Epilogue is what happens to every element of a product before it is left:
+// dst = Act(dst_before·[Accumulate] + product + Bias).
+type Epilogue struct {
+	Bias       []float32 // one for each column, or nil
+	Act        Activation
+	Accumulate bool // add to what dst holds
+}
+
+// check panics on a bias shorter than the columns.
+func (e *Epilogue) check(kernel string, n int) {
+	if e.Bias != nil {
+		need(kernel, "bias", len(e.Bias), n)
+	}
+	if e.Act < None || e.Act > Elu {
+		panic(fmt.Sprintf("kernels: %s: unknown activation %d", kernel, int(e.Act)))
+	}
+}
+
+// trivial reports whether finish would change nothing.
+func (e *Epilogue) trivial() bool { return e.Bias == nil && e.Act == None }
+
+// finish applies bias and activation to columns c0 ≤ c < c0+len(row) of a row.
+func (e *Epilogue) finish(row []float32, c0 int) {
+	if e.Bias != nil {
+		ks.bias(row, e.Bias[c0:c0+len(row)], int(e.Act))
+	} else if e.Act != None {
+		ks.act(row, int(e.Act))
+	}
+}
+
+// micro is a micro-kernel: the product of an mr×kc and a kc×nr block, held in
+// registers. Element (i,k) of the left block is a[i·rs + k·cs]; the right block
+// is packed, nr floats for each k. The result is written to rows of c at
+// distance ldc, or added to them.
+type micro struct {
+	mr, nr int
+	f      func(kc int, a []float32, rs, cs int, b, c []float32, ldc, add int)
+}
+
+// Blocking. A packed panel of the right matrix (kcMax×nr) stays in the first-level
+// cache while mcMax rows of the left pass by.
+const (
+	kcMax = 320
+	mcMax = 48
+)
+
+// MatMul computes dst[m,n] = op(a)·op(b), then the epilogue. op is the identity
+// or, where transA or transB is set, the transpose: a is stored [m,k] or [k,m],
+// b [k,n] or [n,k]. dst must not overlap a or b.
+//
+// Every element is the sum over k in increasing order, in blocks that depend on
+// k alone (Goto and van de Geijn, "Anatomy of high-performance matrix
+// multiplication", TOMS 2008, for the blocking).
+func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi Epilogue) {
+	need("MatMul", "dst", len(dst), m*n)
+	need("MatMul", "a", len(a), m*k)
+	need("MatMul", "b", len(b), k*n)
+	epi.check("MatMul", n)
+	if m == 0 || n == 0 {
+		return
+	}
+	j := &p.jobs.mm
+	*j = gemmJob{p: p, dst: dst, a: a, b: b, m: m, k: k, n: n, transA: transA, transB: transB, epi: epi, mk: ks.wide}
+	if n <= ks.narrow.nr {
+		j.mk = ks.narrow
+	}
+	mr, nr := j.mk.mr, j.mk.nr
+	blocks := max(1, ceilDiv(k, kcMax))
+	j.kc = max(1, ceilDiv(k, blocks))
+	j.panels = ceilDiv(n, nr)
+	j.packed = grow(&p.packB, k*j.panels*nr)
+
+	j.packing = true
+	j.kPer = max(1, elemChunk/(j.panels*nr))
+	p.run(ceilDiv(k, j.kPer), j)
+	j.packing = false
+
+	// Rows are cut first; columns only where the rows alone make few chunks.
+	j.mPer = max(mr, min(mcMax, ceilDiv(m, 16))/mr*mr)
+	mBlocks := ceilDiv(m, j.mPer)
+	nBlocks := 1
+	if mBlocks < 16 {
+		nBlocks = min(j.panels, 16/mBlocks)
+	}
+	j.nPer = ceilDiv(j.panels, nBlocks)
+	j.nBlocks = ceilDiv(j.panels, j.nPer)
+	// A power-of-two row distance maps the rows of a strip to the same cache sets.
+	j.packA = transA || k%512 == 0
+	j.strip = mr * j.kc
+	p.scratch(j.strip*(ceilDiv(j.mPer, mr)+1) + mr*nr)
+	p.run(mBlocks*j.nBlocks, j)
+	*j = gemmJob{}
+}
+
+// gemmJob packs the right matrix, then computes blocks of the product.
+type gemmJob struct {
+	p                *Pool
+	dst, a, b        []float32
+	m, k, n          int
+	transA, transB   bool
+	epi              Epilogue
+	mk               micro
+	kc               int // length of a block of k
+	panels           int // panels of nr columns
+	packed           []float32
+	packing, packA   bool
+	kPer, mPer, nPer int // rows of b in a packing chunk; rows and panels in a product chunk
+	nBlocks          int
+	strip            int // floats of one packed strip of a
+}
+
+func (j *gemmJob) do(c, worker int) {
+	if j.packing {
+		j.packRight(c*j.kPer, min((c+1)*j.kPer, j.k))
+		return
+	}
+	j.block(c/j.nBlocks, c%j.nBlocks, j.p.local[worker])
+}
+
+// packRight copies rows k0 ≤ k < k1 of op(b) to their panels: block by block of
+// k, then panel by panel, then nr floats for each k, short panels filled with 0.
+func (j *gemmJob) packRight(k0, k1 int) {
+	nr, n := j.mk.nr, j.n
+	for k0 < k1 {
+		block := k0 / j.kc
+		start := block * j.kc
+		length := min(j.kc, j.k-start)
+		end := min(k1, start+length)
+		base := j.packed[start*j.panels*nr:]
+		for panel := range j.panels {
+			c0 := panel * nr
+			w := min(nr, n-c0)
+			out := base[panel*length*nr+(k0-start)*nr : panel*length*nr+(end-start)*nr]
+			if w < nr {
+				clear(out)
+			}
+			if j.transB {
+				for col := range w {
+					in := j.b[(c0+col)*j.k:]
+					for i, v := range in[k0:end] {
+						out[i*nr+col] = v
+					}
+				}
+				continue
+			}
+			for i := range end - k0 {
+				copy(out[i*nr:i*nr+w], j.b[(k0+i)*n+c0:])
+			}
+		}
+		k0 = end
+	}
+}
+
+// block computes one block of rows and panels.
+func (j *gemmJob) block(mb, nb int, local []float32) {
+	mr, nr := j.mk.mr, j.mk.nr
+	r0, r1 := mb*j.mPer, min((mb+1)*j.mPer, j.m)
+	p0, p1 := nb*j.nPer, min((nb+1)*j.nPer, j.panels)
+	strips := ceilDiv(r1-r0, mr)
+	tile := local[len(local)-mr*nr:]
+	for k0 := 0; k0 < j.k; k0 += j.kc {
+		kc := min(j.kc, j.k-k0)
+		add := 0
+		if k0 > 0 || j.epi.Accumulate {
+			add = 1
+		}
+		for s := range strips {
+			if j.packA || (s+1)*mr > r1-r0 {
+				j.packLeft(local[s*j.strip:], r0+s*mr, min(mr, r1-r0-s*mr), k0, kc)
+			}
+		}
+		right := j.packed[k0*j.panels*nr:]
+		for panel := p0; panel < p1; panel++ {
+			b := right[panel*kc*nr : (panel+1)*kc*nr]
+			c0 := panel * nr
+			w := min(nr, j.n-c0)
+			for s := range strips {
+				row := r0 + s*mr
+				h := min(mr, r1-row)
+				a, rs, cs := local[s*j.strip:], 1, mr
+				if !j.packA && h == mr {
+					a, rs, cs = j.a[row*j.k+k0:], j.k, 1
+				}
+				if h == mr && w == nr {
+					j.mk.f(kc, a, rs, cs, b, j.dst[row*j.n+c0:], j.n, add)
+					continue
+				}
+				j.mk.f(kc, a, rs, cs, b, tile, nr, 0)
+				for i := range h {
+					d := j.dst[(row+i)*j.n+c0:][:w]
+					t := tile[i*nr:]
+					if add == 0 {
+						copy(d, t)
+						continue
+					}
+					for l := range d {
+						d[l] += t[l]
+					}
+				}
+			}
+		}
+	}
+	c0, c1 := p0*nr, min(p1*nr, j.n)
+	for r := r0; r < r1; r++ {
+		row := j.dst[r*j.n+c0 : r*j.n+c1]
+		if j.k == 0 && !j.epi.Accumulate {
+			clear(row)
+		}
+		j.epi.finish(row, c0)
+	}
+}
+
+// packLeft copies rows row..row+h of op(a), k0 ≤ k < k0+kc, so that the mr
+// values of one k lie together; rows from h on are zero.
+func (j *gemmJob) packLeft(out []float32, row, h, k0, kc int) {
+	mr := j.mk.mr
+	out = out[:kc*mr]
+	if h < mr {
+		clear(out)
+	}
+	if j.transA {
+		for i := range kc {
+			copy(out[i*mr:i*mr+h], j.a[(k0+i)*j.m+row:])
+		}
+		return
+	}
+	for r := range h {
+		in := j.a[(row+r)*j.k+k0:]
+		for i, v := range in[:kc] {
+			out[i*mr+r] = v
+		}
+	}
+}
+
+// microGo is the 4×4 micro-kernel in Go.
+func microGo(kc int, a []float32, rs, cs int, b, c []float32, ldc, add int) {
+	var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 float32
+	for k := range kc {
+		i := k * cs
+		a0, a1, a2, a3 := a[i], a[i+rs], a[i+2*rs], a[i+3*rs]
+		r := b[4*k : 4*k+4]
+		b0, b1, b2, b3 := r[0], r[1], r[2], r[3]
+		c00 += a0 * b0
+		c01 += a0 * b1
+		c02 += a0 * b2
+		c03 += a0 * b3
+		c10 += a1 * b0
+		c11 += a1 * b1
+		c12 += a1 * b2
+		c13 += a1 * b3
+		c20 += a2 * b0
+		c21 += a2 * b1
+		c22 += a2 * b2
+		c23 += a2 * b3
+		c30 += a3 * b0
+		c31 += a3 * b1
+		c32 += a3 * b2
+		c33 += a3 * b3
+	}
+	t := [4][4]float32{{c00, c01, c02, c03}, {c10, c11, c12, c13}, {c20, c21, c22, c23}, {c30, c31, c32, c33}}
+	for i := range t {
+		row := c[i*ldc : i*ldc+4]
+		for l, v := range t[i] {
+			if add != 0 {
+				v += row[l]
+			}
+			row[l] = v
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package kernels
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// kernelSet is the inner loops of one instruction set. Slices of one call have
+// the same length unless said otherwise.
+type kernelSet struct {
+	name string
+
+	unary [unaryCount]func(dst, x []float32, c float32)
+	vv    [binaryCount]func(dst, a, b []float32)
+	vs    [binaryCount]func(dst, a []float32, b float32)
+	sv    [binaryCount]func(dst []float32, a float32, b []float32)
+
+	axpby    func(dst, x []float32, a, b float32) // dst = a·x + b·dst
+	bias     func(dst, bias []float32, act int)   // dst = act(dst + bias)
+	act      func(dst []float32, act int)         // dst = act(dst)
+	reluGrad func(dst, y, dy []float32)
+	eluGrad  func(dst, y, dy []float32)
+
+	sum    func(x []float32) float32
+	sumAbs func(x []float32) float32
+	max    func(x []float32) float32
+	min    func(x []float32) float32
+	dot    func(a, b []float32) float32
+	sqDist func(a, b []float32) float32
+	sumExp func(x []float32, shift float32) float32      // Σ exp(x − shift)
+	expTo  func(dst, x []float32, shift float32) float32 // dst = exp(x − shift), Σ dst
+	accExp func(s, x, m []float32)                       // s += exp(x − m)
+	adam   func(w, g, m, v []float32, c *adamConst)      // one sweep
+	pairD  func(dst, qn []float32, pn float32) float32   // dst = max(pn + qn − 2·dst, 0), Σ dst²
+	pairG  func(g, colLSE, dCol []float32, c *pairConst) // see pairConst
+
+	// Sparse: rows r0 ≤ r < r1 of the structure.
+	spmm  func(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, r1, add int)
+	sddmm func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1 int)
+
+	// Matrix product micro-kernels, wide and narrow (see gemm.go).
+	wide, narrow micro
+
+	// Random fills of whole blocks of four elements: dst[0] is element 4·block
+	// and len(dst) a multiple of four.
+	uniform func(dst []float32, key, block uint64)
+	normal  func(dst []float32, key, block uint64)
+	dropout func(dst, x []float32, key, block uint64, rate, scale float32)
+}
+
+// sets lists the instruction sets this processor has, the best first.
+var sets = append(nativeSets(), &goSet)
+
+// ks is the set in use.
+var ks = sets[0]
+
+func init() {
+	name := os.Getenv("GSRC_ISA")
+	if name == "" {
+		return
+	}
+	if err := SetISA(name); err != nil {
+		fmt.Fprintln(os.Stderr, "GSRC_ISA ignored:", err)
+	}
+}
+
+// ISA returns the name of the instruction set in use: avx512, avx2 or go.
+func ISA() string { return ks.name }
+
+// ISAs returns the names of the instruction sets this processor has, the best
+// first. The last is always go.
+func ISAs() []string {
+	names := make([]string, len(sets))
+	for i, s := range sets {
+		names[i] = s.name
+	}
+	return names
+}
+
+// SetISA chooses the instruction set of every pool: avx512, avx2 or go. It
+// returns an error when the processor lacks it. Not to be called while a kernel runs.
+func SetISA(name string) error {
+	for _, s := range sets {
+		if s.name == name {
+			ks = s
+			return nil
+		}
+	}
+	return fmt.Errorf("instruction set %q is unknown or missing on this processor (available: %s)", name, strings.Join(ISAs(), ", "))
+}

@@ -1,0 +1,5 @@
+package kernels
+
+func nativeSets() []*kernelSet { return nil }
+
+func pause() {}

@@ -1,0 +1,290 @@
+package kernels
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// task is the work of one parallel region: do computes one chunk. worker is in
+// [0, threads) and names the scratch memory the call may use.
+type task interface {
+	do(chunk, worker int)
+}
+
+// Body is the work of [Pool.For]: Do handles the elements lo ≤ i < hi.
+type Body interface {
+	Do(lo, hi int)
+}
+
+// Pool is a fixed set of threads that run kernels. The goroutine that calls a
+// kernel is one of them; the others are goroutines that wait, spinning for some
+// tens of microseconds and then parked, so that an idle pool costs nothing.
+//
+// A pool runs one kernel at a time: it must not be used by two goroutines at
+// once, nor from inside a [Body] that it is running.
+type Pool struct {
+	threads int
+	workers []worker
+	exited  sync.WaitGroup
+	closed  bool
+
+	// The open region. gate says which region is open and how many workers
+	// are inside it; job and chunks are written only while none is.
+	gate   atomic.Uint64
+	next   atomic.Int64
+	chunks int64
+	job    task
+	done   chan struct{}
+
+	// Buffers that grow to the largest need and are then reused.
+	local [][]float32 // one for each thread
+	packB []float32   // packed right-hand matrix
+	part  []float32   // partial results of reductions, one row a chunk
+
+	jobs jobs
+}
+
+// worker is the mailbox of one waiting goroutine, padded to its own cache line.
+type worker struct {
+	parked atomic.Uint32
+	quit   atomic.Bool
+	wake   chan struct{}
+	_      [40]byte
+}
+
+// The gate word: region number in the high half, then the flags, then the
+// number of workers inside.
+const (
+	gateClosed = 1 << 31 // nobody may enter
+	gateWaiter = 1 << 30 // the caller sleeps until the last worker leaves
+	gateCount  = gateWaiter - 1
+)
+
+// NewPool starts a pool of the given number of threads, the caller included;
+// threads ≤ 0 means one for each processor Go may use. Close it when done.
+func NewPool(threads int) *Pool {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	p := &Pool{
+		threads: threads,
+		workers: make([]worker, threads-1),
+		local:   make([][]float32, threads),
+		done:    make(chan struct{}, 1),
+	}
+	p.gate.Store(gateClosed)
+	p.exited.Add(threads - 1)
+	for i := range p.workers {
+		p.workers[i].wake = make(chan struct{}, 1)
+		go p.work(i)
+	}
+	return p
+}
+
+// Threads returns the number of threads, the caller's included.
+func (p *Pool) Threads() int { return p.threads }
+
+// Close ends the pool's goroutines and waits for them. A second call does
+// nothing; kernels called after Close run on the calling goroutine alone.
+func (p *Pool) Close() {
+	if p.closed {
+		return
+	}
+	p.closed = true
+	for i := range p.workers {
+		w := &p.workers[i]
+		w.quit.Store(true)
+		if w.parked.CompareAndSwap(1, 0) {
+			w.wake <- struct{}{}
+		}
+	}
+	p.exited.Wait()
+	p.workers = nil
+}
+
+// For runs body over [0, n) in chunks of grain elements (at least 1). Chunk
+// borders are multiples of grain, so they do not depend on the threads.
+func (p *Pool) For(n, grain int, body Body) {
+	if n <= 0 {
+		return
+	}
+	grain = max(grain, 1)
+	j := &p.jobs.loop
+	*j = forJob{n: n, grain: grain, body: body}
+	p.run(ceilDiv(n, grain), j)
+	*j = forJob{}
+}
+
+type forJob struct {
+	n, grain int
+	body     Body
+}
+
+func (j *forJob) do(c, _ int) {
+	lo := c * j.grain
+	j.body.Do(lo, min(lo+j.grain, j.n))
+}
+
+// run computes the chunks 0..chunks-1 of t and returns when all are done.
+func (p *Pool) run(chunks int, t task) {
+	if chunks <= 1 || len(p.workers) == 0 {
+		for c := range chunks {
+			t.do(c, 0)
+		}
+		return
+	}
+	p.job, p.chunks = t, int64(chunks)
+	p.next.Store(0)
+	region := p.gate.Load()>>32 + 1
+	p.gate.Store(region << 32) // opens the gate and publishes the job
+	for i := range p.workers[:min(len(p.workers), chunks-1)] {
+		w := &p.workers[i]
+		if w.parked.Load() == 1 && w.parked.CompareAndSwap(1, 0) {
+			w.wake <- struct{}{}
+		}
+	}
+	p.drain(p.threads - 1)
+	p.gate.Or(gateClosed)
+	p.awaitEmpty()
+	p.job = nil
+}
+
+// drain computes chunks until none is left.
+func (p *Pool) drain(worker int) {
+	t, n := p.job, p.chunks
+	for {
+		c := p.next.Add(1) - 1
+		if c >= n {
+			return
+		}
+		t.do(int(c), worker)
+	}
+}
+
+// How long to spin before parking: rounds of pauses, yielding the processor
+// after each round. About 50 µs in all.
+const (
+	spinRounds = 40
+	spinPauses = 30
+)
+
+// awaitEmpty returns when no worker is inside the closed region.
+func (p *Pool) awaitEmpty() {
+	for range spinRounds {
+		for range spinPauses {
+			if p.gate.Load()&gateCount == 0 {
+				return
+			}
+			pause()
+		}
+		runtime.Gosched()
+	}
+	for {
+		g := p.gate.Load()
+		if g&gateCount == 0 {
+			return
+		}
+		if p.gate.CompareAndSwap(g, g|gateWaiter) {
+			<-p.done
+			return
+		}
+	}
+}
+
+// work is the life of worker i.
+func (p *Pool) work(i int) {
+	defer p.exited.Done()
+	w := &p.workers[i]
+	var last uint64
+	for {
+		region, ok := p.await(w, last)
+		if !ok {
+			return
+		}
+		p.drain(i)
+		if g := p.gate.Add(^uint64(0)); g&gateCount == 0 && g&gateWaiter != 0 {
+			p.done <- struct{}{}
+		}
+		last = region
+	}
+}
+
+// await enters the next region after last. It returns false on quit.
+func (p *Pool) await(w *worker, last uint64) (uint64, bool) {
+	for {
+		for range spinRounds {
+			for range spinPauses {
+				if region, ok := p.enter(last); ok {
+					return region, true
+				}
+				pause()
+			}
+			if w.quit.Load() {
+				return 0, false
+			}
+			runtime.Gosched()
+		}
+		// Park. Whoever takes the flag back from 1 to 0 owns the wake-up: the
+		// region opened between the last look and the flag is seen here.
+		w.parked.Store(1)
+		region, ok := p.enter(last)
+		if (ok || w.quit.Load()) && w.parked.CompareAndSwap(1, 0) {
+			return region, ok
+		}
+		<-w.wake
+		if ok {
+			return region, true
+		}
+	}
+}
+
+// enter counts the caller into the open region if there is one after last.
+func (p *Pool) enter(last uint64) (uint64, bool) {
+	for {
+		g := p.gate.Load()
+		if g&gateClosed != 0 || g>>32 == last {
+			return 0, false
+		}
+		if p.gate.CompareAndSwap(g, g+1) {
+			return g >> 32, true
+		}
+	}
+}
+
+// scratch makes every thread's buffer at least n long.
+func (p *Pool) scratch(n int) {
+	if len(p.local[0]) >= n {
+		return
+	}
+	for i := range p.local {
+		p.local[i] = make([]float32, n)
+	}
+}
+
+// grow returns *buf with at least n elements, contents unspecified.
+func grow(buf *[]float32, n int) []float32 {
+	if len(*buf) < n {
+		*buf = make([]float32, n)
+	}
+	return (*buf)[:n]
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+// need panics when a slice is shorter than a kernel's shape asks for: the
+// assembly behind it checks nothing.
+func need(kernel, what string, have, want int) {
+	if want < 0 || have < want {
+		panic(fmt.Sprintf("kernels: %s: %s has %d elements, its shape needs %d", kernel, what, have, want))
+	}
+}
+
+// elemChunk is the number of elements of one chunk of an elementwise kernel: 32 KiB of
+// each operand, so that a chunk stays in the first-level cache.
+const elemChunk = 8192
+
+// rowsPerChunk returns how many rows of the given width make one chunk of
+// about elemChunk elements.
+func rowsPerChunk(cols int) int { return max(1, elemChunk/max(cols, 1)) }

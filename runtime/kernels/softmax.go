@@ -1,0 +1,224 @@
+package kernels
+
+// Softmax computes the softmax of every row: dst[i,j] = exp(x[i,j] − lse_i).
+// dst may be x. A row of −Inf alone has no distribution and gives NaN.
+func (p *Pool) Softmax(dst, x []float32, rows, cols int) {
+	p.runSoftmax(softmaxJob{kind: softmaxRows, dst: dst, x: x}, "Softmax", rows, cols)
+}
+
+// LogSoftmax computes dst[i,j] = x[i,j] − lse_i. dst may be x.
+func (p *Pool) LogSoftmax(dst, x []float32, rows, cols int) {
+	p.runSoftmax(softmaxJob{kind: logSoftmaxRows, dst: dst, x: x}, "LogSoftmax", rows, cols)
+}
+
+// SoftmaxGrad computes dx = y·(dy − ⟨y, dy⟩) by rows; y is the output of Softmax.
+func (p *Pool) SoftmaxGrad(dx, y, dy []float32, rows, cols int) {
+	need("SoftmaxGrad", "dy", len(dy), rows*cols)
+	p.runSoftmax(softmaxJob{kind: softmaxGrad, dst: dx, x: y, dy: dy}, "SoftmaxGrad", rows, cols)
+}
+
+// LogSoftmaxGrad computes dx = dy − exp(y)·Σ dy by rows; y is the output of
+// LogSoftmax. dx must not overlap dy.
+func (p *Pool) LogSoftmaxGrad(dx, y, dy []float32, rows, cols int) {
+	need("LogSoftmaxGrad", "dy", len(dy), rows*cols)
+	p.runSoftmax(softmaxJob{kind: logSoftmaxGrad, dst: dx, x: y, dy: dy}, "LogSoftmaxGrad", rows, cols)
+}
+
+// RowLogSumExpGrad computes dx[i,j] = dy[i]·exp(x[i,j] − lse[i]), where lse is the
+// output of RowLogSumExp; 0 where lse is −Inf.
+func (p *Pool) RowLogSumExpGrad(dx, x, lse, dy []float32, rows, cols int) {
+	need("RowLogSumExpGrad", "lse", len(lse), rows)
+	need("RowLogSumExpGrad", "dy", len(dy), rows)
+	p.runSoftmax(softmaxJob{kind: rowLSEGrad, dst: dx, x: x, lse: lse, dy: dy}, "RowLogSumExpGrad", rows, cols)
+}
+
+// ColLogSumExpGrad computes dx[i,j] = dy[j]·exp(x[i,j] − lse[j]), where lse is the
+// output of ColLogSumExp; 0 where lse is −Inf.
+func (p *Pool) ColLogSumExpGrad(dx, x, lse, dy []float32, rows, cols int) {
+	need("ColLogSumExpGrad", "lse", len(lse), cols)
+	need("ColLogSumExpGrad", "dy", len(dy), cols)
+	p.runSoftmax(softmaxJob{kind: colLSEGrad, dst: dx, x: x, lse: lse, dy: dy}, "ColLogSumExpGrad", rows, cols)
+}
+
+// SoftmaxCrossEntropy writes the mean over rows of lse_i − logits[i, labels[i]]
+// to dst[0]. Rows whose label lies outside [0, cols) do not count; with none
+// left the loss is 0.
+func (p *Pool) SoftmaxCrossEntropy(dst, logits []float32, labels []int64, rows, cols int) {
+	need("SoftmaxCrossEntropy", "dst", len(dst), 1)
+	need("SoftmaxCrossEntropy", "labels", len(labels), rows)
+	part := grow(&p.part, rows)
+	p.runSoftmax(softmaxJob{kind: crossEntropy, dst: part, x: logits, labels: labels}, "SoftmaxCrossEntropy", rows, cols)
+	sum := 0.0
+	for _, v := range part {
+		sum += float64(v)
+	}
+	dst[0] = 0
+	if n := counted(labels[:rows], cols); n > 0 {
+		dst[0] = float32(sum / float64(n))
+	}
+}
+
+// SoftmaxCrossEntropyGrad computes the gradient of SoftmaxCrossEntropy with
+// respect to the logits: dx = dy[0]/count·(softmax(logits) − onehot(labels)), 0
+// in rows that do not count. dx may be logits.
+func (p *Pool) SoftmaxCrossEntropyGrad(dx, logits []float32, labels []int64, dy []float32, rows, cols int) {
+	need("SoftmaxCrossEntropyGrad", "dy", len(dy), 1)
+	need("SoftmaxCrossEntropyGrad", "labels", len(labels), rows)
+	var scale float32
+	if n := counted(labels[:rows], cols); n > 0 {
+		scale = dy[0] / float32(n)
+	}
+	p.runSoftmax(softmaxJob{kind: crossEntropyGrad, dst: dx, x: logits, labels: labels, scale: scale}, "SoftmaxCrossEntropyGrad", rows, cols)
+}
+
+// counted returns how many labels lie in [0, cols).
+func counted(labels []int64, cols int) int {
+	n := 0
+	for _, l := range labels {
+		if l >= 0 && l < int64(cols) {
+			n++
+		}
+	}
+	return n
+}
+
+// L2NormalizeRows computes dst[i,:] = x[i,:]/max(‖x[i,:]‖₂, eps). dst may be x.
+func (p *Pool) L2NormalizeRows(dst, x []float32, rows, cols int, eps float32) {
+	p.runSoftmax(softmaxJob{kind: l2Rows, dst: dst, x: x, scale: eps}, "L2NormalizeRows", rows, cols)
+}
+
+// L2NormalizeRowsGrad computes the gradient of L2NormalizeRows with respect to
+// x: (dy − y⟨y, dy⟩)/‖x‖ where ‖x‖ > eps, else dy/eps. dx must not overlap x or dy.
+func (p *Pool) L2NormalizeRowsGrad(dx, x, dy []float32, rows, cols int, eps float32) {
+	need("L2NormalizeRowsGrad", "dy", len(dy), rows*cols)
+	p.runSoftmax(softmaxJob{kind: l2Grad, dst: dx, x: x, dy: dy, scale: eps}, "L2NormalizeRowsGrad", rows, cols)
+}
+
+// L1NormalizeRows computes dst[i,:] = x[i,:]/max(Σ|x[i,:]|, eps). dst may be x.
+func (p *Pool) L1NormalizeRows(dst, x []float32, rows, cols int, eps float32) {
+	p.runSoftmax(softmaxJob{kind: l1Rows, dst: dst, x: x, scale: eps}, "L1NormalizeRows", rows, cols)
+}
+
+type softmaxKind int
+
+const (
+	softmaxRows softmaxKind = iota
+	logSoftmaxRows
+	softmaxGrad
+	logSoftmaxGrad
+	rowLSEGrad
+	colLSEGrad
+	crossEntropy
+	crossEntropyGrad
+	l2Rows
+	l2Grad
+	l1Rows
+)
+
+// softmaxJob is one kernel that needs a whole row at a time.
+type softmaxJob struct {
+	kind            softmaxKind
+	dst, x, dy, lse []float32
+	labels          []int64
+	scale           float32
+	rows, cols, per int
+}
+
+func (p *Pool) runSoftmax(job softmaxJob, name string, rows, cols int) {
+	if job.kind == crossEntropy {
+		need(name, "dst", len(job.dst), rows)
+	} else {
+		need(name, "dst", len(job.dst), rows*cols)
+	}
+	need(name, "x", len(job.x), rows*cols)
+	job.rows, job.cols, job.per = rows, cols, rowsPerChunk(cols)
+	j := &p.jobs.softmax
+	*j = job
+	p.run(ceilDiv(rows, j.per), j)
+	*j = softmaxJob{}
+}
+
+func (j *softmaxJob) do(c, _ int) {
+	n := j.cols
+	for r := c * j.per; r < min((c+1)*j.per, j.rows); r++ {
+		x := j.x[r*n : (r+1)*n]
+		if j.kind == crossEntropy {
+			j.dst[r] = 0
+			if l := j.labels[r]; l >= 0 && l < int64(n) {
+				j.dst[r] = logSumExp(x) - x[l]
+			}
+			continue
+		}
+		if n == 0 {
+			continue
+		}
+		dst := j.dst[r*n : (r+1)*n]
+		var dy []float32
+		switch j.kind {
+		case softmaxGrad, logSoftmaxGrad, l2Grad:
+			dy = j.dy[r*n : (r+1)*n]
+		}
+		switch j.kind {
+		case softmaxRows:
+			softmaxTo(dst, x, 1)
+		case logSoftmaxRows:
+			ks.vs[Sub](dst, x, logSumExp(x))
+		case softmaxGrad:
+			d := ks.dot(x, dy)
+			ks.vs[Sub](dst, dy, d)
+			ks.vv[Mul](dst, dst, x)
+		case logSoftmaxGrad:
+			s := ks.sum(dy)
+			ks.unary[Exp](dst, x, 0)
+			ks.axpby(dst, dy, 1, -s)
+		case rowLSEGrad:
+			if j.lse[r] == negInf || j.dy[r] == 0 {
+				clear(dst)
+				continue
+			}
+			ks.vs[Sub](dst, x, j.lse[r])
+			ks.unary[Exp](dst, dst, 0)
+			ks.vs[Mul](dst, dst, j.dy[r])
+		case colLSEGrad:
+			j.columns(dst, x)
+		case crossEntropyGrad:
+			l := j.labels[r]
+			if l < 0 || l >= int64(n) || j.scale == 0 {
+				clear(dst)
+				continue
+			}
+			softmaxTo(dst, x, j.scale)
+			dst[l] -= j.scale
+		case l2Rows:
+			ks.vs[Mul](dst, x, 1/max(sqrt32(ks.dot(x, x)), j.scale))
+		case l2Grad:
+			norm := sqrt32(ks.dot(x, x))
+			if norm <= j.scale {
+				ks.vs[Mul](dst, dy, 1/j.scale)
+				continue
+			}
+			d := ks.dot(x, dy) / (norm * norm)
+			ks.vs[Mul](dst, dy, 1/norm)
+			ks.axpby(dst, x, -d/norm, 1)
+		case l1Rows:
+			ks.vs[Mul](dst, x, 1/max(ks.sumAbs(x), j.scale))
+		}
+	}
+}
+
+func (j *softmaxJob) columns(dst, x []float32) {
+	ks.vv[Sub](dst, x, j.lse[:j.cols])
+	ks.unary[Exp](dst, dst, 0)
+	ks.vv[Mul](dst, dst, j.dy[:j.cols])
+	for c, l := range j.lse[:j.cols] {
+		if l == negInf {
+			dst[c] = 0
+		}
+	}
+}
+
+// softmaxTo writes scale·softmax(x).
+func softmaxTo(dst, x []float32, scale float32) {
+	s := ks.expTo(dst, x, ks.max(x))
+	ks.vs[Mul](dst, dst, scale/s)
+}

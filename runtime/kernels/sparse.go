@@ -1,0 +1,246 @@
+package kernels
+
+import "github.com/gsrc-dev/gsrc/rng"
+
+// Side names an end of an entry of a CSR structure.
+type Side int
+
+const (
+	Dst Side = iota // the row
+	Src             // the column
+)
+
+// SpMM computes the rows dst_i = Σ_e vals_e·h[col_e] over the entries e of row
+// i, plus diag_i·h_i where diag is not nil, then the epilogue. h is
+// [s.Cols, f], dst [s.Rows, f]; vals nil stands for ones. The entries of a row
+// are added in their order. dst must not overlap h.
+func (p *Pool) SpMM(dst []float32, s *CSR, vals, diag, h []float32, f int, epi Epilogue) {
+	s.check("SpMM")
+	need("SpMM", "dst", len(dst), s.Rows*f)
+	need("SpMM", "h", len(h), s.Cols*f)
+	if vals != nil {
+		need("SpMM", "vals", len(vals), len(s.Col))
+	}
+	if diag != nil {
+		need("SpMM", "diag", len(diag), s.Rows)
+		need("SpMM", "h", len(h), s.Rows*f)
+	}
+	epi.check("SpMM", f)
+	if f == 0 {
+		return
+	}
+	p.runSparse(sparseJob{kind: sparseMM, dst: dst, s: s, a: vals, diag: diag, b: h, f: f, epi: epi})
+}
+
+// SDDMM computes one inner product for each entry: dst_e = ⟨p_row(e), q_col(e)⟩
+// with p [s.Rows, f] and q [s.Cols, f].
+func (p *Pool) SDDMM(dst []float32, s *CSR, pm, q []float32, f int) {
+	s.check("SDDMM")
+	need("SDDMM", "dst", len(dst), len(s.Col))
+	need("SDDMM", "p", len(pm), s.Rows*f)
+	need("SDDMM", "q", len(q), s.Cols*f)
+	p.runSparse(sparseJob{kind: sparseDot, dst: dst, s: s, a: pm, b: q, f: f})
+}
+
+// EdgeGather copies node values to entries: dst_e = v[row(e)] for side Dst,
+// v[col(e)] for side Src.
+func (p *Pool) EdgeGather(dst []float32, s *CSR, v []float32, side Side) {
+	s.check("EdgeGather")
+	need("EdgeGather", "dst", len(dst), len(s.Col))
+	if side == Dst {
+		need("EdgeGather", "v", len(v), s.Rows)
+	} else {
+		need("EdgeGather", "v", len(v), s.Cols)
+	}
+	p.runSparse(sparseJob{kind: sparseGather, dst: dst, s: s, a: v, side: side, f: 1})
+}
+
+// EdgeSum adds the entries' values w: dst_i = Σ_{e in row i} w_e for side Dst,
+// dst_j = Σ_{e in column j} w_e for side Src, in the order of the entries.
+// Columns are summed on one thread: to sum them in parallel pass the
+// structure's [Transpose] and side Dst.
+func (p *Pool) EdgeSum(dst []float32, s *CSR, w []float32, side Side) {
+	s.check("EdgeSum")
+	need("EdgeSum", "w", len(w), len(s.Col))
+	if side == Dst {
+		need("EdgeSum", "dst", len(dst), s.Rows)
+		p.runSparse(sparseJob{kind: sparseSum, dst: dst, s: s, a: w, f: 1})
+		return
+	}
+	need("EdgeSum", "dst", len(dst), s.Cols)
+	clear(dst[:s.Cols])
+	for e, c := range s.Col {
+		dst[c] += w[s.value(int32(e))]
+	}
+}
+
+// EdgeUniform draws one number in [0, 1) for each entry, the same for (i,j) and
+// (j,i): dst_e = key.UniformPair(row(e), col(e)).
+func (p *Pool) EdgeUniform(dst []float32, s *CSR, key rng.Stream) {
+	s.check("EdgeUniform")
+	need("EdgeUniform", "dst", len(dst), len(s.Col))
+	p.runSparse(sparseJob{kind: sparseUniform, dst: dst, s: s, key: key, f: 16})
+}
+
+// DropoutSparse is [Pool.Dropout] of the [s.Rows, cols] matrix whose entries are
+// vals (nil for ones), computed for the entries alone: entry e is dropped
+// exactly when the dense form drops element row(e)·cols + col(e).
+func (p *Pool) DropoutSparse(dst, vals []float32, s *CSR, cols int, rate float32, key rng.Stream) {
+	s.check("DropoutSparse")
+	need("DropoutSparse", "dst", len(dst), len(s.Col))
+	if vals != nil {
+		need("DropoutSparse", "vals", len(vals), len(s.Col))
+	}
+	rate, scale := dropoutScale(rate)
+	p.runSparse(sparseJob{kind: sparseDropout, dst: dst, s: s, a: vals, f: 16, cols: cols, key: key, rate: rate, scale: scale})
+}
+
+type sparseKind int
+
+const (
+	sparseMM sparseKind = iota
+	sparseDot
+	sparseGather
+	sparseSum
+	sparseUniform
+	sparseDropout
+)
+
+// sparseJob is one kernel over the rows of a structure.
+type sparseJob struct {
+	kind            sparseKind
+	dst, a, b, diag []float32
+	s               *CSR
+	f, cols, per    int
+	side            Side
+	epi             Epilogue
+	key             rng.Stream
+	rate, scale     float32
+}
+
+func (p *Pool) runSparse(job sparseJob) {
+	var chunks int
+	job.per, chunks = job.s.chunks(job.f)
+	j := &p.jobs.sparse
+	*j = job
+	p.run(chunks, j)
+	*j = sparseJob{}
+}
+
+func (j *sparseJob) do(c, _ int) {
+	s := j.s
+	r0, r1 := s.rowAt(c, j.per), s.rowAt(c+1, j.per)
+	if r0 == r1 {
+		return
+	}
+	switch j.kind {
+	case sparseMM:
+		j.product(r0, r1)
+	case sparseDot:
+		ks.sddmm(j.dst, s.RowPtr, s.Col, s.Perm, j.a, j.b, j.f, r0, r1)
+	case sparseGather:
+		j.gather(r0, r1)
+	case sparseSum:
+		for r := r0; r < r1; r++ {
+			var sum float32
+			for e := s.RowPtr[r]; e < s.RowPtr[r+1]; e++ {
+				sum += j.a[s.value(e)]
+			}
+			j.dst[r] = sum
+		}
+	case sparseUniform:
+		for r := r0; r < r1; r++ {
+			for e := s.RowPtr[r]; e < s.RowPtr[r+1]; e++ {
+				j.dst[s.value(e)] = j.key.UniformPair(uint32(r), uint32(s.Col[e]))
+			}
+		}
+	case sparseDropout:
+		j.dropout(r0, r1)
+	}
+}
+
+func (j *sparseJob) product(r0, r1 int) {
+	f, add := j.f, 0
+	if j.epi.Accumulate {
+		add = 1
+	}
+	ks.spmm(j.dst, j.s.RowPtr, j.s.Col, j.s.Perm, j.a, j.b, f, r0, r1, add)
+	if j.diag == nil && j.epi.trivial() {
+		return
+	}
+	for r := r0; r < r1; r++ {
+		row := j.dst[r*f : (r+1)*f]
+		if j.diag != nil {
+			ks.axpby(row, j.b[r*f:(r+1)*f], j.diag[r], 1)
+		}
+		j.epi.finish(row, 0)
+	}
+}
+
+func (j *sparseJob) gather(r0, r1 int) {
+	s := j.s
+	for r := r0; r < r1; r++ {
+		for e := s.RowPtr[r]; e < s.RowPtr[r+1]; e++ {
+			i := r
+			if j.side == Src {
+				i = int(s.Col[e])
+			}
+			j.dst[s.value(e)] = j.a[i]
+		}
+	}
+}
+
+func (j *sparseJob) dropout(r0, r1 int) {
+	s := j.s
+	for r := r0; r < r1; r++ {
+		for e := s.RowPtr[r]; e < s.RowPtr[r+1]; e++ {
+			i := s.value(e)
+			v := float32(1)
+			if j.a != nil {
+				v = j.a[i]
+			}
+			if j.rate <= 0 || j.key.Uniform(uint64(r)*uint64(j.cols)+uint64(s.Col[e])) >= j.rate {
+				j.dst[i] = v * j.scale
+			} else {
+				j.dst[i] = 0
+			}
+		}
+	}
+}
+
+// spmmGo computes rows r0 ≤ r < r1 of the product into dst, or adds them to it.
+func spmmGo(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, r1, add int) {
+	for r := r0; r < r1; r++ {
+		d := dst[r*f : (r+1)*f]
+		if add == 0 {
+			clear(d)
+		}
+		for e := rowPtr[r]; e < rowPtr[r+1]; e++ {
+			v := float32(1)
+			if vals != nil {
+				i := e
+				if perm != nil {
+					i = perm[e]
+				}
+				v = vals[i]
+			}
+			in := h[int(col[e])*f:][:len(d)]
+			for i := range d {
+				d[i] += v * in[i]
+			}
+		}
+	}
+}
+
+func sddmmGo(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1 int) {
+	for r := r0; r < r1; r++ {
+		a := p[r*f : (r+1)*f]
+		for e := rowPtr[r]; e < rowPtr[r+1]; e++ {
+			i := e
+			if perm != nil {
+				i = perm[e]
+			}
+			dst[i] = dotGo(a, q[int(col[e])*f:][:f])
+		}
+	}
+}
