@@ -1,0 +1,75 @@
+package ort
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Provider selects where a model runs.
+type Provider string
+
+const (
+	// Auto takes CUDA where it works and the CPU elsewhere.
+	Auto Provider = "auto"
+	CPU  Provider = "cpu"
+	CUDA Provider = "cuda"
+)
+
+// ParseProvider reads a provider's name; the empty string is Auto.
+func ParseProvider(s string) (Provider, error) {
+	switch p := Provider(s); p {
+	case "":
+		return Auto, nil
+	case Auto, CPU, CUDA:
+		return p, nil
+	}
+	return "", fmt.Errorf("unknown provider %q: choose auto, cpu or cuda", s)
+}
+
+// Options say how a session runs.
+type Options struct {
+	// Provider is Auto if empty.
+	Provider Provider
+	// Threads within an operator; 0 leaves it to onnxruntime (one per core).
+	Threads int
+	// Library to load; nil means what Locate finds. A process loads one library:
+	// the first session decides.
+	Library *Library
+	// Log gets a line where Auto falls back to the CPU although there are signs
+	// of a GPU, once per process. Nil drops it.
+	Log func(format string, args ...any)
+}
+
+// ErrNoCgo is returned where a session is asked of a program built without cgo.
+var ErrNoCgo = errors.New("this gsrc was built without cgo, which onnxruntime sessions need: build it with CGO_ENABLED=1 and a C compiler, or run the model elsewhere")
+
+// ErrClosed is returned by a session after Close.
+var ErrClosed = errors.New("the onnxruntime session is closed")
+
+// Facts is what `gsrc doctor` shows of onnxruntime.
+type Facts struct {
+	// Platform is GOOS/GOARCH.
+	Platform string
+	// Cgo tells whether this program can open sessions at all.
+	Cgo bool
+	// Wanted is the release that gsrc is tested with and fetches.
+	Wanted string
+	// Library in use; its Path is empty if none was found.
+	Library Library
+	// SHA256 of the library; Pinned names the pinned source it equals, or is
+	// empty for a library from elsewhere.
+	SHA256, Pinned string
+	// Loaded is the version that the library reports once opened.
+	Loaded string
+	// Providers that sessions can use, and why not for the others.
+	Providers []ProviderFact
+	// Problem says what is wrong and what to do, empty if all is well.
+	Problem string
+}
+
+// ProviderFact says whether a provider works.
+type ProviderFact struct {
+	Provider Provider
+	Works    bool
+	Reason   string // why it does not
+}

@@ -1,0 +1,36 @@
+//go:build !cgo
+
+package ort
+
+const haveCgo = false
+
+// Session is a model loaded in onnxruntime. Without cgo there is none.
+type Session struct{}
+
+// Open returns [ErrNoCgo] in a program built without cgo.
+func Open(string, Options) (*Session, error) { return nil, ErrNoCgo }
+
+// OpenBytes returns [ErrNoCgo] in a program built without cgo.
+func OpenBytes([]byte, Options) (*Session, error) { return nil, ErrNoCgo }
+
+// Run returns [ErrNoCgo] in a program built without cgo.
+func (*Session) Run(map[string]Tensor) (map[string]Tensor, error) { return nil, ErrNoCgo }
+
+// Inputs is empty in a program built without cgo.
+func (*Session) Inputs() []IO { return nil }
+
+// Outputs is empty in a program built without cgo.
+func (*Session) Outputs() []IO { return nil }
+
+// Metadata is empty in a program built without cgo.
+func (*Session) Metadata() map[string]string { return nil }
+
+// Provider is empty in a program built without cgo.
+func (*Session) Provider() Provider { return "" }
+
+// Close does nothing in a program built without cgo.
+func (*Session) Close() error { return nil }
+
+func load(Library) (string, error) { return "", ErrNoCgo }
+
+func probeCUDA() error { return ErrNoCgo }
