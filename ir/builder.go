@@ -349,3 +349,6 @@ func (b *Builder) Mean(x *Value) *Value { return b.One("reduce_mean", Attrs{"axi
 
 // Stop returns x with its gradient stopped.
 func (b *Builder) Stop(x *Value) *Value { return b.One("stop_gradient", nil, x) }
+
+// Concat returns [x, y], side by side.
+func (b *Builder) Concat(x, y *Value) *Value { return b.One("concat", nil, x, y) }

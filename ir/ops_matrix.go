@@ -84,6 +84,71 @@ var matrixOps = []OpDef{
 		Eval:  func(c *EvalCtx) error { c.Set(0, c.T(0).Clone()); return nil },
 	},
 	{
+		Name: "concat", Doc: "y = [a, b], side by side", Operands: operands("a", "b"), Results: []string{"concat"},
+		Infer: func(c *InferCtx) ([]Type, error) {
+			for i := range 2 {
+				if err := c.wantRank(i, 2); err != nil {
+					return nil, err
+				}
+			}
+			a, b := c.In(0), c.In(1)
+			wa, okA := a.Dims[1].Size()
+			wb, okB := b.Dims[1].Size()
+			if a.DType != b.DType || a.Dims[0] != b.Dims[0] || !okA || !okB {
+				return nil, fmt.Errorf("want matrices of the same rows and of fixed widths")
+			}
+			return one(a.WithDims(a.Dims[0], D(wa+wb)))
+		},
+		VJP: func(c *VJPCtx) []*Value {
+			wa, _ := c.X(0).Type.Dims[1].Size()
+			wb, _ := c.X(1).Type.Dims[1].Size()
+			part := func(from, width int) func() *Value {
+				return func() *Value { return c.One("columns", Attrs{"from": from, "width": width}, c.Ct[0]) }
+			}
+			return c.pick(part(0, wa), part(wa, wb))
+		},
+		Eval: func(c *EvalCtx) error {
+			a, b, y := c.T(0), c.T(1), c.New(0)
+			for i := range y.Rows() {
+				copy(y.Row(i), a.Row(i))
+				copy(y.Row(i)[a.Cols():], b.Row(i))
+			}
+			return nil
+		},
+	},
+	{
+		Name: "columns", Doc: "y = columns from … from + width − 1 of x", Operands: operands("x"), Results: []string{"columns"},
+		Attrs: []AttrSpec{{Name: "from", Kind: IntAttr, Doc: "first column"}, {Name: "width", Kind: IntAttr, Doc: "number of columns"}},
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantRank(0, 2); err != nil {
+				return nil, err
+			}
+			from, width := c.Op.Int("from"), c.Op.Int("width")
+			if n, ok := c.In(0).Dims[1].Size(); !ok || from < 0 || width < 0 || from+width > n {
+				return nil, fmt.Errorf("columns %d to %d are not within %s", from, from+width, c.In(0))
+			}
+			return one(c.In(0).WithDims(c.In(0).Dims[0], D(width)))
+		},
+		VJP: func(c *VJPCtx) []*Value {
+			g, x, from := c.Ct[0], c.X(0).Type, c.Op.Int("from")
+			all, _ := x.Dims[1].Size()
+			if from > 0 {
+				g = c.Concat(c.Fill(0, x.WithDims(x.Dims[0], D(from))), g)
+			}
+			if rest := all - from - c.Op.Int("width"); rest > 0 {
+				g = c.Concat(g, c.Fill(0, x.WithDims(x.Dims[0], D(rest))))
+			}
+			return []*Value{g}
+		},
+		Eval: func(c *EvalCtx) error {
+			x, y := c.T(0), c.New(0)
+			for i := range y.Rows() {
+				copy(y.Row(i), x.Row(i)[c.Op.Int("from"):])
+			}
+			return nil
+		},
+	},
+	{
 		Name: "gather", Doc: "y_b = x_idx[b], rows of a matrix or elements of a vector", Operands: operands("x", "idx"), Results: []string{"rows"},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			x := c.In(0)
