@@ -233,7 +233,7 @@ func (o *Op) checkOperands() error {
 		if (spec.Kind == GraphOperand) != v.Type.IsGraph() {
 			return fmt.Errorf("%s: operand %s is %s, want %s", def.Name, spec.Name, v.Type, spec.Kind)
 		}
-		if v.Type.Layout == CSR && !spec.Sparse && !def.anyLayout {
+		if v.Type.Layout == CSR && !spec.Sparse {
 			return fmt.Errorf("%s: operand %s is sparse (%s); put to_dense before it", def.Name, spec.Name, v.Type)
 		}
 	}

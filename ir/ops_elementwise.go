@@ -49,8 +49,8 @@ func broadcastDims(a, b []Dim) ([]Dim, error) {
 
 func inferBinary(c *InferCtx) ([]Type, error) {
 	a, b := c.In(0), c.In(1)
-	if a.DType != b.DType {
-		return nil, fmt.Errorf("element types differ")
+	if err := c.wantOneDType(0, 1); err != nil {
+		return nil, err
 	}
 	dims, err := broadcastDims(a.Dims, b.Dims)
 	if err != nil {
@@ -191,12 +191,12 @@ var elementwiseOps = []OpDef{
 		}),
 	binaryOp("mul", "y = a·b, elementwise, broadcast", func(a, b float64) float64 { return a * b },
 		func(c *VJPCtx, g *Value) []*Value {
-			return c.pick(func() *Value { return c.Mul(g, c.X(1)) }, func() *Value { return c.Mul(g, c.X(0)) })
+			return c.pick(func() *Value { return c.Mul(g, c.X(1)) }, func() *Value { return c.Mul(g, c.dense(c.X(0))) })
 		}),
 	binaryOp("div", "y = a/b, elementwise, broadcast", func(a, b float64) float64 { return a / b },
 		func(c *VJPCtx, g *Value) []*Value {
 			return c.pick(func() *Value { return c.Div(g, c.X(1)) },
-				func() *Value { return c.One("neg", nil, c.Div(c.Mul(g, c.Y(0)), c.X(1))) })
+				func() *Value { return c.One("neg", nil, c.Div(c.Mul(g, c.dense(c.Y(0))), c.X(1))) })
 		}),
 	binaryOp("maximum", "y = max(a, b), broadcast; the gradient goes to a where a ≥ b", math.Max,
 		func(c *VJPCtx, g *Value) []*Value { return selectGrad(c, g, "greater_equal") }),

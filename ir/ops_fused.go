@@ -15,15 +15,32 @@ func (c *InferCtx) wantTau() error {
 	return nil
 }
 
-// wantSame checks that two operands are matrices of one type.
+// wantSame checks that two operands are float matrices of one type.
 func (c *InferCtx) wantSame(i, j int) error {
 	if err := c.wantRank(i, 2); err != nil {
+		return err
+	}
+	if err := c.wantFloat(i); err != nil {
 		return err
 	}
 	if !c.In(i).Equal(c.In(j)) {
 		return fmt.Errorf("operands %s and %s differ in type", c.Op.operandName(i), c.Op.operandName(j))
 	}
 	return nil
+}
+
+// wantLogits checks operands 0 and 1: logits [B,C] and labels i64[B].
+func (c *InferCtx) wantLogits() error {
+	if err := c.wantRank(0, 2); err != nil {
+		return err
+	}
+	if err := c.wantFloat(0); err != nil {
+		return err
+	}
+	if err := c.wantDType(1, I64); err != nil {
+		return err
+	}
+	return c.wantDims(1, c.In(0).Dims[0])
 }
 
 func sqDist(a, b []float64) float64 {
@@ -43,11 +60,17 @@ var fusedOps = []OpDef{
 			if c.In(0).Rank() != 0 || !c.In(0).DType.IsFloat() {
 				return nil, fmt.Errorf("y is %s, want a float scalar", c.In(0))
 			}
+			if len(c.Op.Operands) < 2 {
+				return nil, fmt.Errorf("there is no x to differentiate by")
+			}
 			var ts []Type
 			for i := 1; i < len(c.Op.Operands); i++ {
+				if err := c.wantFloat(i); err != nil {
+					return nil, err
+				}
 				ts = append(ts, c.In(i))
 			}
-			return ts, c.wantFloat(0)
+			return ts, nil
 		},
 		Eval: func(c *EvalCtx) error { return c.gradient() },
 	},
@@ -109,6 +132,9 @@ var fusedOps = []OpDef{
 			if err := c.wantSame(0, 1); err != nil {
 				return nil, err
 			}
+			if err := c.wantOneDType(0, 1, 2, 3, 4, 5, 6, 7); err != nil {
+				return nil, err
+			}
 			for i := 2; i < 7; i++ {
 				if err := c.wantDims(i, c.In(0).Dims[0]); err != nil {
 					return nil, err
@@ -151,13 +177,7 @@ var fusedOps = []OpDef{
 		Doc:      "y = −mean over rows b of ln softmax(logits_b)[labels_b]; 0 of no rows",
 		Operands: operands("logits", "labels"), Results: []string{"xent"},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRank(0, 2); err != nil {
-				return nil, err
-			}
-			if err := c.wantDType(1, I64); err != nil {
-				return nil, err
-			}
-			if err := c.wantDims(1, c.In(0).Dims[0]); err != nil {
+			if err := c.wantLogits(); err != nil {
 				return nil, err
 			}
 			return one(c.In(0).WithDims())
@@ -183,6 +203,12 @@ var fusedOps = []OpDef{
 		Operands: operands("logits", "labels", "dy"), Results: []string{"dlogits"},
 		NoGrad: "a gradient itself; nothing differentiates twice",
 		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantLogits(); err != nil {
+				return nil, err
+			}
+			if err := c.wantOneDType(0, 2); err != nil {
+				return nil, err
+			}
 			if err := c.wantDims(2); err != nil {
 				return nil, err
 			}

@@ -20,6 +20,25 @@ func activate(act string, x float64) float64 {
 	return x
 }
 
+// wantEdgeWeights checks that operand i, where present, is f32[E].
+func (c *InferCtx) wantEdgeWeights(i int) error {
+	if !c.Has(i) {
+		return nil
+	}
+	if err := c.wantDType(i, F32); err != nil {
+		return err
+	}
+	return c.wantDims(i, c.edges())
+}
+
+// wantNodeRows checks that operand i is a matrix with one row a node.
+func (c *InferCtx) wantNodeRows(i int) error {
+	if err := c.wantRank(i, 2); err != nil {
+		return err
+	}
+	return c.wantDims(i, c.nodes(), c.In(i).Dims[1])
+}
+
 // inferLinear checks x·W + b and gives the type of the result.
 func (c *InferCtx) inferLinear(x, w, b int) ([]Type, error) {
 	if err := c.oneOf("act"); err != nil {
@@ -29,6 +48,9 @@ func (c *InferCtx) inferLinear(x, w, b int) ([]Type, error) {
 		if err := c.wantRank(i, 2); err != nil {
 			return nil, err
 		}
+	}
+	if err := c.wantOneDType(x, w, b); err != nil {
+		return nil, err
 	}
 	if c.In(x).Dims[1] != c.In(w).Dims[0] {
 		return nil, fmt.Errorf("%s columns of %s do not fit %s rows of %s", c.In(x).Dims[1], c.Op.operandName(x), c.In(w).Dims[0], c.Op.operandName(w))
@@ -81,7 +103,7 @@ var optionalW = OperandSpec{Name: "w", Optional: true}
 var gnnOps = []OpDef{
 	{
 		Name: "gnn.linear", Level: GNNLevel, Doc: "y = act(x·W + b)", Attrs: []AttrSpec{actAttr}, Results: []string{"linear"}, NoGrad: lowered,
-		Operands: append(operands("x", "W"), OperandSpec{Name: "b", Optional: true}),
+		Operands: []OperandSpec{sparseOK("x"), {Name: "W"}, {Name: "b", Optional: true}},
 		Infer:    func(c *InferCtx) ([]Type, error) { return c.inferLinear(0, 1, 2) },
 		Eval: func(c *EvalCtx) error {
 			y := c.New(0)
@@ -94,7 +116,7 @@ var gnnOps = []OpDef{
 		Name: "gnn.sym_norm", Level: GNNLevel, Doc: "Â = D^-½(A + I)D^-½ with D the weighted in-degree + 1: edge values a_e and self values s_i (Kipf & Welling 2017)", Results: []string{"a", "s"}, NoGrad: lowered,
 		Operands: graphThen(optionalW),
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantDims(1, c.edges()); err != nil {
+			if err := c.wantEdgeWeights(1); err != nil {
 				return nil, err
 			}
 			return []Type{T(F32, c.edges()), T(F32, c.nodes())}, nil
@@ -107,12 +129,12 @@ var gnnOps = []OpDef{
 	},
 	{
 		Name: "gnn.gcn_conv", Level: GNNLevel, Doc: "y = act(Â·x·W + b), Â as gnn.sym_norm gives it (Kipf & Welling 2017)", Attrs: []AttrSpec{actAttr}, Results: []string{"conv"}, NoGrad: lowered,
-		Operands: graphThen(optionalW, OperandSpec{Name: "x"}, OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
+		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantDims(1, c.edges()); err != nil {
+			if err := c.wantEdgeWeights(1); err != nil {
 				return nil, err
 			}
-			if err := c.wantDims(2, c.nodes(), c.In(2).Dims[len(c.In(2).Dims)-1]); err != nil {
+			if err := c.wantNodeRows(2); err != nil {
 				return nil, err
 			}
 			return c.inferLinear(2, 3, 4)
@@ -138,9 +160,12 @@ var gnnOps = []OpDef{
 	},
 	{
 		Name: "gnn.sage_conv", Level: GNNLevel, Doc: "y_i = act(x_i·W_self + (Σ w_e·x_src / max(Σ w_e, 1e-12))·W_neigh + b) (Hamilton et al. 2017, mean)", Attrs: []AttrSpec{actAttr}, Results: []string{"conv"}, NoGrad: lowered,
-		Operands: graphThen(optionalW, OperandSpec{Name: "x"}, OperandSpec{Name: "W_self"}, OperandSpec{Name: "W_neigh"}, OperandSpec{Name: "b", Optional: true}),
+		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W_self"}, OperandSpec{Name: "W_neigh"}, OperandSpec{Name: "b", Optional: true}),
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantDims(1, c.edges()); err != nil {
+			if err := c.wantEdgeWeights(1); err != nil {
+				return nil, err
+			}
+			if err := c.wantNodeRows(2); err != nil {
 				return nil, err
 			}
 			if !c.In(3).Equal(c.In(4)) {

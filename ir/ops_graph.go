@@ -37,7 +37,7 @@ var graphOps = []OpDef{
 			if err := c.wantRank(3, 2); err != nil {
 				return nil, err
 			}
-			if err := c.wantFloat(1, 2, 3); err != nil {
+			if err := c.wantOneDType(1, 2, 3); err != nil {
 				return nil, err
 			}
 			if err := c.wantDims(1, c.edges()); err != nil {
@@ -93,6 +93,9 @@ var graphOps = []OpDef{
 		Name: "sddmm", Doc: "y_e = ⟨p_dst(e), q_src(e)⟩", Results: []string{"sddmm"},
 		Operands: graphThen(operands("p", "q")...),
 		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantOneDType(1, 2); err != nil {
+				return nil, err
+			}
 			for i := 1; i <= 2; i++ {
 				if err := c.wantRank(i, 2); err != nil {
 					return nil, err
@@ -127,6 +130,9 @@ var graphOps = []OpDef{
 			if err := c.oneOf("side"); err != nil {
 				return nil, err
 			}
+			if err := c.wantFloat(1); err != nil {
+				return nil, err
+			}
 			if err := c.wantDims(1, c.nodes()); err != nil {
 				return nil, err
 			}
@@ -148,6 +154,9 @@ var graphOps = []OpDef{
 		Operands: graphThen(operands("w")...),
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.oneOf("side"); err != nil {
+				return nil, err
+			}
+			if err := c.wantFloat(1); err != nil {
 				return nil, err
 			}
 			if err := c.wantDims(1, c.edges()); err != nil {
@@ -184,13 +193,14 @@ var graphOps = []OpDef{
 		Operands: operands("p", "pairs"),
 		NoGrad:   "only used in inference, where pairs are asked for",
 		Infer: func(c *InferCtx) ([]Type, error) {
-			for i := range 2 {
-				if err := c.wantRank(i, 2); err != nil {
-					return nil, err
-				}
+			if err := c.wantRank(0, 2); err != nil {
+				return nil, err
 			}
-			if c.In(1).DType != I64 || c.In(1).Dims[0] != "2" {
-				return nil, fmt.Errorf("operand pairs is %s, want i64[2,P]", c.In(1))
+			if err := c.wantFloat(0); err != nil {
+				return nil, err
+			}
+			if err := c.wantPairs(1); err != nil {
+				return nil, err
 			}
 			return one(c.In(0).WithDims(c.In(1).Dims[1]))
 		},

@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -8,6 +9,10 @@ import (
 func floatAttr(name string, def any, doc string) AttrSpec {
 	return AttrSpec{Name: name, Kind: FloatAttr, Default: def, Doc: doc}
 }
+
+// maxSteps bounds the sampler: it is unrolled, so a typing slip must not make a
+// program of millions of operations.
+const maxSteps = 1000
 
 var edgeIntervals = []AttrSpec{
 	floatAttr("old_lo", 0.5, "probability of the least similar existing edge"),
@@ -53,7 +58,13 @@ func mean(xs []float64) float64 { return sum(xs) / math.Max(1, float64(len(xs)))
 var gsrOps = []OpDef{
 	{
 		Name: "gsr.gaussian_blur", Level: GSRLevel, Doc: "y = x + σ·ε, ε standard normal (the paper's view)", NoGrad: lowered, Random: true, Results: []string{"blur"},
-		Operands: operands("x"), Attrs: []AttrSpec{floatAttr("sigma", nil, "standard deviation σ"), streamAttr}, Infer: sameAsFirst,
+		Operands: []OperandSpec{sparseOK("x")}, Attrs: []AttrSpec{floatAttr("sigma", nil, "standard deviation σ"), streamAttr},
+		Infer: func(c *InferCtx) ([]Type, error) { // noise leaves no zeros: the result is dense
+			if err := c.wantFloat(0); err != nil {
+				return nil, err
+			}
+			return one(c.In(0).WithDims(c.In(0).Dims...))
+		},
 		Eval: func(c *EvalCtx) error {
 			y := c.New(0)
 			for i, v := range c.T(0).Data {
@@ -64,7 +75,7 @@ var gsrOps = []OpDef{
 	},
 	{
 		Name: "gsr.mask_features", Level: GSRLevel, Doc: "y_ij = x_ij·[u_j ≥ rate]: whole columns are masked", NoGrad: lowered, Random: true, Results: []string{"masked"},
-		Operands: operands("x"), Attrs: []AttrSpec{rateAttr, streamAttr},
+		Operands: []OperandSpec{sparseOK("x")}, Attrs: []AttrSpec{rateAttr, streamAttr},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantRate(); err != nil {
 				return nil, err
@@ -156,8 +167,8 @@ var gsrOps = []OpDef{
 			{Name: "steps", Kind: IntAttr, Default: int64(3), Doc: "K"}, floatAttr("step", nil, "step λ"), floatAttr("noise", nil, "noise scale σ of a step"),
 			floatAttr("clip", 0.0, "largest row norm of the gradient; 0 does not clip"), streamAttr},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if c.Op.Int("steps") < 0 {
-				return nil, fmt.Errorf("steps is %d", c.Op.Int("steps"))
+			if k := c.Op.Int("steps"); k < 0 || k > maxSteps {
+				return nil, fmt.Errorf("attribute steps is %d, want 0 to %d", k, maxSteps)
 			}
 			return sameAsFirst(c)
 		},
@@ -169,7 +180,10 @@ var gsrOps = []OpDef{
 		Operands: graphThen(OperandSpec{Name: "h"}, OperandSpec{Name: "old"}, OperandSpec{Name: "lo", Optional: true}, OperandSpec{Name: "hi", Optional: true}),
 		Attrs:    edgeIntervals,
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantDims(1, c.nodes(), c.In(1).Dims[len(c.In(1).Dims)-1]); err != nil {
+			if err := c.wantNodeRows(1); err != nil {
+				return nil, err
+			}
+			if err := c.wantOneDType(1, 2, 3, 4); err != nil {
 				return nil, err
 			}
 			if err := c.wantDims(2, c.edges()); err != nil {
@@ -177,6 +191,9 @@ var gsrOps = []OpDef{
 			}
 			if c.Has(3) != c.Has(4) {
 				return nil, fmt.Errorf("lo and hi go together")
+			}
+			if err := errors.Join(c.wantDims(3), c.wantDims(4)); err != nil {
+				return nil, err
 			}
 			s := c.In(1).WithDims()
 			return []Type{c.In(1).WithDims(c.edges()), s, s}, nil
@@ -206,8 +223,14 @@ var gsrOps = []OpDef{
 			if err := c.wantRank(0, 2); err != nil {
 				return nil, err
 			}
-			if c.In(1).DType != I64 || c.In(1).Rank() != 2 || c.In(1).Dims[0] != "2" {
-				return nil, fmt.Errorf("operand pairs is %s, want i64[2,P]", c.In(1))
+			if err := c.wantPairs(1); err != nil {
+				return nil, err
+			}
+			if err := c.wantOneDType(0, 2, 3); err != nil {
+				return nil, err
+			}
+			if err := errors.Join(c.wantDims(2), c.wantDims(3)); err != nil {
+				return nil, err
 			}
 			t := c.In(0).WithDims(c.In(1).Dims[1])
 			return []Type{t, t, t}, nil
@@ -231,6 +254,12 @@ var gsrOps = []OpDef{
 		Doc:      "w_e = [s_e > ½] forward, s_e backward, s_e = sigmoid((ln p/(1−p) + ln u/(1−u))/T), u_e of the undirected edge (straight-through)",
 		Operands: graphThen(operands("p")...), Attrs: []AttrSpec{floatAttr("temperature", 0.5, "T"), streamAttr},
 		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantPositive("temperature"); err != nil {
+				return nil, err
+			}
+			if err := c.wantFloat(1); err != nil {
+				return nil, err
+			}
 			if err := c.wantDims(1, c.edges()); err != nil {
 				return nil, err
 			}
@@ -253,6 +282,9 @@ var gsrOps = []OpDef{
 		Doc:      "mean over samples k and nodes i of ‖p_k,i − q_i‖², p_k = softmax(logits_k), q the mean of p_k sharpened by 1/T and renormalised, no gradient through q (Feng et al. 2020)",
 		Operands: []OperandSpec{{Name: "logits"}, {Name: "more", Variadic: true}}, Attrs: []AttrSpec{floatAttr("temperature", 0.5, "T")},
 		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantPositive("temperature"); err != nil {
+				return nil, err
+			}
 			for i := range c.Op.Operands {
 				if err := c.wantSame(0, i); err != nil {
 					return nil, err

@@ -20,7 +20,7 @@ func inferMatMul(c *InferCtx) ([]Type, error) {
 			return nil, err
 		}
 	}
-	if err := c.wantFloat(0, 1); err != nil {
+	if err := c.wantOneDType(0, 1); err != nil {
 		return nil, err
 	}
 	m, k := flip(c.In(0).Dims, c.Op.Bool("ta"))
@@ -66,8 +66,8 @@ var matrixOps = []OpDef{
 				}
 				return mm(g, b, false, !tb)
 			}, func() *Value {
-				if tb {
-					return mm(g, a, true, ta)
+				if tb { // a moves to the right, where only dense matrices may stand
+					return mm(g, c.dense(a), true, ta)
 				}
 				return mm(a, g, !ta, false)
 			})
@@ -187,10 +187,17 @@ var matrixOps = []OpDef{
 			if err != nil {
 				return nil, err
 			}
+			x := c.In(0)
+			if x.Rank() != 1 && x.Rank() != 2 {
+				return nil, fmt.Errorf("operand x has rank %d, want 1 or 2", x.Rank())
+			}
 			if err := c.wantDType(1, I64); err != nil {
 				return nil, err
 			}
-			if ts[0].Rank() != c.In(0).Rank() || ts[0].Rank() == 2 && ts[0].Dims[1] != c.In(0).Dims[1] {
+			if err := c.wantDims(1, x.Dims[0]); err != nil {
+				return nil, err
+			}
+			if ts[0].DType != x.DType || ts[0].Rank() != x.Rank() || x.Rank() == 2 && ts[0].Dims[1] != x.Dims[1] {
 				return nil, fmt.Errorf("rows do not fit %s", ts[0])
 			}
 			return ts, nil

@@ -18,7 +18,7 @@ func inferReduce(c *InferCtx) ([]Type, error) {
 	if err := c.oneOf("axis"); err != nil {
 		return nil, err
 	}
-	x, keep := c.In(0), c.Op.Bool("keep")
+	x, keep := c.In(0), c.Op.Def.attrSpec("keep") != nil && c.Op.Bool("keep")
 	switch axis := c.Op.Str("axis"); {
 	case axis == "all":
 		return one(x.WithDims())
@@ -197,7 +197,7 @@ var reduceOps = []OpDef{
 	{
 		Name: "count", Doc: "y = number of elements that a reduction over axis adds, at least 1", Operands: operands("x"), Attrs: []AttrSpec{axisAttr}, Results: []string{"count"},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.oneOf("axis"); err != nil {
+			if _, err := inferReduce(c); err != nil {
 				return nil, err
 			}
 			return one(T(c.In(0).DType))
@@ -224,7 +224,7 @@ var reduceOps = []OpDef{
 				return nil, err
 			}
 			dims, err := broadcastDims(ts[0].Dims, c.In(0).Dims)
-			if err != nil || !T(F32, dims...).SameShape(ts[0]) || c.In(0).Rank() > ts[0].Rank() {
+			if err != nil || ts[0].DType != c.In(0).DType || !T(F32, dims...).SameShape(ts[0]) || c.In(0).Rank() > ts[0].Rank() {
 				return nil, fmt.Errorf("does not broadcast to %s", ts[0])
 			}
 			return ts, nil
@@ -280,7 +280,7 @@ var reduceOps = []OpDef{
 		}
 	}),
 	rowOp("l2_normalize", "y_i = x_i / max(‖x_i‖₂, eps)", true, []AttrSpec{epsAttr}, func(c *VJPCtx, g *Value) *Value {
-		return c.One("l2_normalize_grad", Attrs{"eps": c.Op.Float("eps")}, c.X(0), c.Y(0), g)
+		return c.One("l2_normalize_grad", Attrs{"eps": c.Op.Float("eps")}, c.dense(c.X(0)), c.dense(c.Y(0)), g)
 	}, func(o *Op, dst, x []float64) {
 		n := math.Max(norm2(x), o.Float("eps"))
 		for j := range x {
@@ -290,14 +290,15 @@ var reduceOps = []OpDef{
 	rowOp("l1_normalize", "y_i = x_i / max(Σ_j |x_ij|, eps)", true, []AttrSpec{epsAttr}, func(c *VJPCtx, g *Value) *Value {
 		// dx = (g − sign(x)·⟨g, y⟩)/n; the sign is that of y, and n is |x|/|y|'s row sum ratio.
 		eps := c.Op.Float("eps")
-		x := c.X(0)
+		x, y := c.dense(c.X(0)), c.dense(c.Y(0))
+		constant := func(v float64) *Value { return c.Fill(v, T(x.Type.DType)) }
 		abs := c.One("maximum", nil, x, c.One("neg", nil, x))
 		raw := rowSumKeep(c, abs)
-		zero := c.Const(0)
+		zero := constant(0)
 		sign := c.Sub(c.One("greater", nil, x, zero), c.One("less", nil, x, zero))
-		inside := c.One("greater", nil, raw, c.Const(eps))
-		n := c.One("maximum", nil, raw, c.Const(eps))
-		dot := c.Mul(inside, rowSumKeep(c, c.Mul(g, c.Y(0))))
+		inside := c.One("greater", nil, raw, constant(eps))
+		n := c.One("maximum", nil, raw, constant(eps))
+		dot := c.Mul(inside, rowSumKeep(c, c.Mul(g, y)))
 		return c.Div(c.Sub(g, c.Mul(sign, dot)), n)
 	}, func(o *Op, dst, x []float64) {
 		n := 0.0

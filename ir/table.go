@@ -112,8 +112,6 @@ type OpDef struct {
 	// Random operations draw from the stream that their attribute names: the
 	// same stream gives the same numbers within a step, others in the next.
 	Random bool
-
-	anyLayout bool
 }
 
 func (d *OpDef) attrSpec(name string) *AttrSpec {
@@ -170,7 +168,6 @@ func init() {
 			if byName[d.Name] != nil {
 				panic("ir: operation " + d.Name + " is in the table twice")
 			}
-			d.anyLayout = d.Level != TensorLevel
 			byName[d.Name] = d
 		}
 	}
@@ -197,6 +194,9 @@ func Ops() []*OpDef {
 func nearestOp(name string) string {
 	best, dist := "", 4
 	for _, d := range Ops() {
+		if n := len(name) - len(d.Name); n > 3 || n < -3 {
+			continue
+		}
 		if n := editDistance(name, d.Name); n < dist {
 			best, dist = d.Name, n
 		}
@@ -259,6 +259,40 @@ func (c *InferCtx) wantFloat(is ...int) error {
 	return nil
 }
 
+// wantOneDType checks that the present operands have the same float type.
+func (c *InferCtx) wantOneDType(is ...int) error {
+	if err := c.wantFloat(is...); err != nil {
+		return err
+	}
+	first := -1
+	for _, i := range is {
+		switch {
+		case !c.Has(i):
+		case first < 0:
+			first = i
+		case c.In(i).DType != c.In(first).DType:
+			return fmt.Errorf("operand %s is %s and %s is %s, want one element type", c.Op.operandName(first), c.In(first).DType, c.Op.operandName(i), c.In(i).DType)
+		}
+	}
+	return nil
+}
+
+// wantPairs checks that operand i holds node pairs, i64[2,P].
+func (c *InferCtx) wantPairs(i int) error {
+	if t := c.In(i); t.DType != I64 || t.Rank() != 2 || t.Dims[0] != "2" {
+		return fmt.Errorf("operand %s is %s, want i64[2,P]", c.Op.operandName(i), t)
+	}
+	return nil
+}
+
+// wantPositive checks a float attribute.
+func (c *InferCtx) wantPositive(attr string) error {
+	if v := c.Op.Float(attr); !(v > 0) {
+		return fmt.Errorf("attribute %s is %g, want > 0", attr, v)
+	}
+	return nil
+}
+
 func (c *InferCtx) wantDType(i int, d DType) error {
 	if c.In(i).DType != d {
 		return fmt.Errorf("operand %s is %s, want %s", c.Op.operandName(i), c.In(i).DType, d)
@@ -307,6 +341,15 @@ func (c *VJPCtx) Y(i int) *Value { return c.Op.Results[i] }
 // needs reports whether operand i's cotangent is read.
 func (c *VJPCtx) needs(i int) bool { return i < len(c.Need) && c.Need[i] }
 
+// dense returns v stored densely: the cotangent of a CSR value is a dense
+// matrix, and only some operations read CSR.
+func (c *VJPCtx) dense(v *Value) *Value {
+	if v.Type.Layout == CSR {
+		return c.One("to_dense", nil, v)
+	}
+	return v
+}
+
 // unbroadcast sums a cotangent down to the type that was broadcast.
 func (c *VJPCtx) unbroadcast(g *Value, to Type) *Value {
 	from := g.Type
@@ -316,7 +359,9 @@ func (c *VJPCtx) unbroadcast(g *Value, to Type) *Value {
 	case to.Rank() == 0:
 		return c.One("reduce_sum", Attrs{"axis": "all"}, g)
 	case to.Rank() == 1:
-		g = c.One("reduce_sum", Attrs{"axis": "0"}, g)
+		if from.Rank() == 2 {
+			g = c.One("reduce_sum", Attrs{"axis": "0"}, g)
+		}
 		if !g.Type.SameShape(to) { // [F] broadcast from [1]
 			g = c.One("reduce_sum", Attrs{"axis": "0", "keep": true}, g)
 		}
