@@ -211,6 +211,35 @@ func (g *Graph) Homophily(labels []int32) float64 {
 	return float64(same) / float64(all)
 }
 
+// Undirected returns g if it is undirected, else the graph with an edge between
+// u and v wherever g has one in either direction. Of two directions' weights
+// that of the one from the lower node is kept.
+func (g *Graph) Undirected() *Graph {
+	if !g.Directed {
+		return g
+	}
+	edges := make([][2]int32, len(g.Edges))
+	index := make([]int32, len(g.Edges))
+	for i, e := range g.Edges {
+		edges[i], index[i] = [2]int32{min(e[0], e[1]), max(e[0], e[1])}, int32(i)
+	}
+	edges, index = sortEdges(g.N, edges, index)
+	u := &Graph{N: g.N}
+	if g.Weights != nil {
+		u.Weights = []float32{}
+	}
+	for i, e := range edges {
+		if i > 0 && e == edges[i-1] {
+			continue
+		}
+		u.Edges = append(u.Edges, e)
+		if g.Weights != nil {
+			u.Weights = append(u.Weights, g.Weights[index[i]])
+		}
+	}
+	return u
+}
+
 // Find returns the position of edge u → v in Edges (of {u, v} in either order
 // if the graph is undirected) and whether it is there.
 func (g *Graph) Find(u, v int32) (int, bool) {

@@ -1,0 +1,222 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+// Anchors draws count different nodes of 0..n-1 for a training step, in
+// ascending order; all of them if count ≥ n. Each step of a stream has its own
+// draw, whatever was drawn before it.
+func Anchors(s rng.Stream, step uint64, n, count int) []int32 {
+	count = max(0, min(count, n))
+	out := make([]int32, count)
+	if count == n {
+		for i := range out {
+			out[i] = int32(i)
+		}
+		return out
+	}
+	for i, x := range sampleInts(int64(n), count, s.At(step)) {
+		out[i] = int32(x)
+	}
+	return out
+}
+
+// SamplerOptions says how an [EdgeSampler] draws batches.
+type SamplerOptions struct {
+	// Edges is the number of seed edges of a batch; 0 means 64.
+	Edges int
+	// BatchesPerEpoch is the number of batches after which all edges may be
+	// drawn again; 0 means as many as it takes to draw every edge once. The
+	// batches of an epoch have no seed edge in common.
+	BatchesPerEpoch int
+	// Hops is the radius of the neighbourhood that is added around the seed
+	// edges: the number of layers of the encoder.
+	Hops int
+	// FanOut caps how many neighbours of one node are followed in a hop; 0
+	// means all.
+	FanOut int
+}
+
+// An EdgeSampler draws the batches of contrastive training on a graph: seed
+// edges without replacement, their endpoints, and the neighbourhood that an
+// encoder of Hops layers needs to compute these. Batches are numbered by
+// training step, and a step's batch depends on the stream and the step only.
+//
+// An EdgeSampler keeps scratch memory: use it from one goroutine at a time.
+type EdgeSampler struct {
+	g     *Graph
+	st    *Structure
+	opt   SamplerOptions
+	s     rng.Stream
+	epoch uint64 // whose permutation perm is
+	perm  []int
+	near  *neighborhood
+}
+
+// Batch is what one step trains on.
+type Batch struct {
+	// Seeds are positions in the graph's Edges, in drawing order.
+	Seeds []int32
+	// Nodes maps the subgraph's nodes to the graph's, in ascending order.
+	Nodes []int32
+	// Graph is the subgraph that Nodes induce, in the subgraph's numbering.
+	Graph *Graph
+	// EdgeOf maps the subgraph's edges to positions in the graph's Edges.
+	EdgeOf []int32
+	// Anchors are the different endpoints of the seed edges, ascending, in
+	// the subgraph's numbering: the samples of the contrastive loss.
+	Anchors []int32
+}
+
+// NewEdgeSampler makes a sampler of g. It is an error if an option is negative,
+// the graph has no edges or an epoch's batches need more edges than it has.
+func NewEdgeSampler(g *Graph, opt SamplerOptions, s rng.Stream) (*EdgeSampler, error) {
+	if opt.Edges == 0 {
+		opt.Edges = 64
+	}
+	m := len(g.Edges)
+	switch {
+	case opt.Edges < 0 || opt.BatchesPerEpoch < 0 || opt.Hops < 0 || opt.FanOut < 0:
+		return nil, fmt.Errorf("graph: edge sampler options must not be negative: %+v", opt)
+	case m == 0:
+		return nil, fmt.Errorf("graph: the edge sampler draws batches of edges, but the graph has none; sample nodes instead")
+	}
+	if opt.BatchesPerEpoch == 0 {
+		opt.BatchesPerEpoch = (m + opt.Edges - 1) / opt.Edges
+	} else if opt.Edges > m || opt.BatchesPerEpoch > (m+opt.Edges-1)/opt.Edges {
+		return nil, fmt.Errorf("graph: %d batches of %d edges without replacement need more than the graph's %d edges; lower one of them", opt.BatchesPerEpoch, opt.Edges, m)
+	}
+	st := g.Structure()
+	return &EdgeSampler{g: g, st: st, opt: opt, s: s, epoch: math.MaxUint64, near: newNeighborhood(st)}, nil
+}
+
+// BatchesPerEpoch returns the number of batches of an epoch.
+func (e *EdgeSampler) BatchesPerEpoch() int { return e.opt.BatchesPerEpoch }
+
+// Batch draws the batch of a step. Step t is batch t mod BatchesPerEpoch of
+// epoch t / BatchesPerEpoch; the last of an epoch may have fewer seed edges.
+func (e *EdgeSampler) Batch(step uint64) *Batch {
+	per := uint64(e.opt.BatchesPerEpoch)
+	if epoch := step / per; epoch != e.epoch {
+		e.perm = e.s.Sub("epoch").At(epoch).Perm(len(e.g.Edges))
+		e.epoch = epoch
+	}
+	lo := int(step%per) * e.opt.Edges
+	hi := min(lo+e.opt.Edges, len(e.perm))
+	b := &Batch{}
+	var ends []int32
+	for _, i := range e.perm[lo:hi] {
+		b.Seeds = append(b.Seeds, int32(i))
+		ends = append(ends, e.g.Edges[i][0], e.g.Edges[i][1])
+	}
+	slices.Sort(ends)
+	ends = slices.Compact(ends)
+	b.Nodes = e.near.around(ends, e.opt.Hops, e.opt.FanOut, e.s.Sub("fan-out").At(step))
+	b.Graph, b.EdgeOf = e.near.induce(e.g, b.Nodes)
+	b.Anchors = make([]int32, len(ends))
+	for i, v := range ends {
+		at, _ := slices.BinarySearch(b.Nodes, v)
+		b.Anchors[i] = int32(at)
+	}
+	return b
+}
+
+// Neighborhood returns the nodes within hops steps of seeds, seeds included, in
+// ascending order. A hop goes from a node to the sources of the edges that
+// enter it, since those are what its layer reads. With fanOut > 0 at most as
+// many sources of each node are followed, drawn evenly from the stream. Seeds
+// must be nodes of the structure; they may repeat.
+func (s *Structure) Neighborhood(seeds []int32, hops, fanOut int, stream rng.Stream) []int32 {
+	return newNeighborhood(s).around(seeds, hops, fanOut, stream)
+}
+
+// Induce returns the subgraph of g on the given nodes, which must be ascending
+// and different, numbered by their position, and the position in g.Edges of
+// each of its edges.
+func (s *Structure) Induce(g *Graph, nodes []int32) (*Graph, []int32) {
+	return newNeighborhood(s).induce(g, nodes)
+}
+
+// neighborhood is the scratch memory of searches in one structure.
+type neighborhood struct {
+	st *Structure
+	at []int32 // [N] -1, or a mark while a search runs
+}
+
+func newNeighborhood(st *Structure) *neighborhood {
+	n := &neighborhood{st: st, at: make([]int32, st.N)}
+	for i := range n.at {
+		n.at[i] = -1
+	}
+	return n
+}
+
+func (n *neighborhood) around(seeds []int32, hops, fanOut int, stream rng.Stream) []int32 {
+	var found []int32
+	visit := func(v int32) {
+		if n.at[v] < 0 {
+			n.at[v] = 0
+			found = append(found, v)
+		}
+	}
+	for _, v := range seeds {
+		visit(v)
+	}
+	in := n.st.In
+	for hop, lo := 0, 0; hop < hops && lo < len(found); hop++ {
+		hi := len(found)
+		for _, v := range found[lo:hi] {
+			sources := in.Col[in.RowPtr[v]:in.RowPtr[v+1]]
+			if fanOut == 0 || len(sources) <= fanOut {
+				for _, u := range sources {
+					visit(u)
+				}
+				continue
+			}
+			for _, i := range sampleInts(int64(len(sources)), fanOut, stream.At(uint64(v))) {
+				visit(sources[i])
+			}
+		}
+		lo = hi
+	}
+	for _, v := range found {
+		n.at[v] = -1
+	}
+	slices.Sort(found)
+	return found
+}
+
+func (n *neighborhood) induce(g *Graph, nodes []int32) (*Graph, []int32) {
+	for i, v := range nodes {
+		n.at[v] = int32(i)
+	}
+	sub := &Graph{N: len(nodes), Directed: g.Directed}
+	if g.Weights != nil {
+		sub.Weights = []float32{}
+	}
+	var edgeOf []int32
+	out := n.st.Out
+	for i, u := range nodes {
+		for j := out.RowPtr[u]; j < out.RowPtr[u+1]; j++ {
+			v := out.Col[j]
+			if n.at[v] < 0 || !g.Directed && v < u {
+				continue
+			}
+			e := n.st.EdgeOf[out.Perm[j]]
+			sub.Edges = append(sub.Edges, [2]int32{int32(i), n.at[v]})
+			edgeOf = append(edgeOf, e)
+			if g.Weights != nil {
+				sub.Weights = append(sub.Weights, g.Weights[e])
+			}
+		}
+	}
+	for _, v := range nodes {
+		n.at[v] = -1
+	}
+	return sub, edgeOf
+}

@@ -1,0 +1,154 @@
+package graph
+
+import "github.com/gsrc-dev/gsrc/runtime/kernels"
+
+// Structure is the form of a graph that kernels execute on: its directed
+// entries, sorted by target, then source. An undirected edge gives two entries,
+// one each way; a directed edge gives one. Self-loops are not stored: layers
+// that want them (GCN) add them in their own arithmetic.
+//
+// Entry p of a message-passing sum Σ_p val[p]·h[source(p)] over the rows of In
+// is what all values per entry are ordered by.
+type Structure struct {
+	N int // nodes
+	E int // directed entries
+
+	// In has the targets as rows and the sources as columns, both ascending.
+	// Its Perm is nil: entry p is stored at p.
+	In *kernels.CSR
+	// Out is the transpose: sources as rows, targets as columns. Out.Perm[j]
+	// is the entry that is stored at j. In an undirected graph Out shares its
+	// RowPtr and Col with In.
+	Out *kernels.CSR
+	// EdgeOf[p] is the position in Graph.Edges of the edge that entry p comes
+	// from.
+	EdgeOf []int32
+
+	cursor []int32 // [N] scratch of Rebuild
+	shared bool    // Out.RowPtr and Out.Col are In's
+}
+
+// Structure builds the structure of g.
+func (g *Graph) Structure() *Structure {
+	s := &Structure{}
+	s.Rebuild(g)
+	return s
+}
+
+// Rebuild makes s the structure of g, reusing its memory, in time O(N + E). What
+// was read from s before (its matrices included) is overwritten. g must be
+// valid (see [Graph.Validate]).
+func (s *Structure) Rebuild(g *Graph) {
+	n, m := g.N, len(g.Edges)
+	e := m
+	if !g.Directed {
+		e *= 2
+	}
+	if s.In == nil {
+		s.In, s.Out = &kernels.CSR{}, &kernels.CSR{}
+	}
+	in, out := s.In, s.Out
+	s.N, s.E = n, e
+	in.Rows, in.Cols, out.Rows, out.Cols = n, n, n, n
+	in.RowPtr = resize(in.RowPtr, n+1)
+	in.Col = resize(in.Col, e)
+	in.Perm = nil
+	s.EdgeOf = resize(s.EdgeOf, e)
+	out.Perm = resize(out.Perm, e)
+	s.cursor = resize(s.cursor, n)
+
+	// Scattering edges in their order of first, then second node into their
+	// targets' rows leaves every row sorted by source: a row's sources below
+	// the target come from edges {source, target}, all of which precede the
+	// edges {target, source} that give those above it.
+	clear(in.RowPtr)
+	for _, edge := range g.Edges {
+		in.RowPtr[edge[1]+1]++
+	}
+	if !g.Directed {
+		for _, edge := range g.Edges {
+			in.RowPtr[edge[0]+1]++
+		}
+	}
+	for i := range n {
+		s.cursor[i] = in.RowPtr[i]
+		in.RowPtr[i+1] += in.RowPtr[i]
+	}
+	if g.Directed {
+		if s.shared {
+			out.RowPtr, out.Col, s.shared = nil, nil, false
+		}
+		out.RowPtr = resize(out.RowPtr, n+1)
+		out.Col = resize(out.Col, e)
+		clear(out.RowPtr)
+		for i, edge := range g.Edges {
+			u, v := edge[0], edge[1]
+			p := s.cursor[v]
+			s.cursor[v]++
+			in.Col[p] = u
+			s.EdgeOf[p] = int32(i)
+			out.RowPtr[u+1]++
+			out.Col[i] = v
+			out.Perm[i] = p
+		}
+		for i := range n {
+			out.RowPtr[i+1] += out.RowPtr[i]
+		}
+		return
+	}
+	for i, edge := range g.Edges {
+		u, v := edge[0], edge[1]
+		p, q := s.cursor[v], s.cursor[u]
+		s.cursor[v]++
+		s.cursor[u]++
+		in.Col[p], in.Col[q] = u, v
+		s.EdgeOf[p], s.EdgeOf[q] = int32(i), int32(i)
+		out.Perm[p], out.Perm[q] = q, p
+	}
+	out.RowPtr, out.Col, s.shared = in.RowPtr, in.Col, true
+}
+
+// resize returns x with length n, in its own memory if that suffices. New
+// memory gets some room to grow, since refined graphs vary in size.
+func resize(x []int32, n int) []int32 {
+	if cap(x) >= n {
+		return x[:n]
+	}
+	if x == nil {
+		return make([]int32, n)
+	}
+	return make([]int32, n, n+n/8)
+}
+
+// EdgeIndex returns the entries as [2, E] int64 in two slices: src[p] → dst[p],
+// in entry order. It is what exported models take as edge_index.
+func (s *Structure) EdgeIndex() (src, dst []int64) {
+	src, dst = make([]int64, s.E), make([]int64, s.E)
+	for v := range s.N {
+		for p := s.In.RowPtr[v]; p < s.In.RowPtr[v+1]; p++ {
+			src[p], dst[p] = int64(s.In.Col[p]), int64(v)
+		}
+	}
+	return src, dst
+}
+
+// Spread copies values per edge of the graph to values per entry: dst[p] =
+// perEdge[EdgeOf[p]]. A nil perEdge means 1 for every edge, as nil
+// Graph.Weights do. dst needs length E; a shorter one is replaced. It returns
+// dst.
+func (s *Structure) Spread(dst, perEdge []float32) []float32 {
+	if len(dst) < s.E {
+		dst = make([]float32, s.E)
+	}
+	dst = dst[:s.E]
+	if perEdge == nil {
+		for p := range dst {
+			dst[p] = 1
+		}
+		return dst
+	}
+	for p, i := range s.EdgeOf {
+		dst[p] = perEdge[i]
+	}
+	return dst
+}
