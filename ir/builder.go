@@ -230,7 +230,7 @@ func (o *Op) checkOperands() error {
 			}
 			continue
 		}
-		if (spec.Kind == GraphOperand) != v.Type.IsGraph() {
+		if spec.Kind != AnyOperand && (spec.Kind == GraphOperand) != v.Type.IsGraph() {
 			return fmt.Errorf("%s: operand %s is %s, want %s", def.Name, spec.Name, v.Type, spec.Kind)
 		}
 		if v.Type.Layout == CSR && !spec.Sparse {

@@ -162,7 +162,7 @@ var gsrOps = []OpDef{
 	{
 		Name: "gsr.sgld_sample", Level: GSRLevel, NoGrad: lowered, Random: true, Results: []string{"nu_star"},
 		Doc:      "ν ← ν − (λ/2)·clip(∂E/∂ν) + σ·ω, K times, detached (Eq 3); E is the function named by energy, of ν and the captured operands",
-		Operands: []OperandSpec{{Name: "nu"}, {Name: "captured", Variadic: true, Sparse: true}},
+		Operands: []OperandSpec{{Name: "nu"}, {Name: "captured", Kind: AnyOperand, Variadic: true}},
 		Attrs: []AttrSpec{{Name: "energy", Kind: FuncAttr, Doc: "function (ν, captured...) → scalar energy"},
 			{Name: "steps", Kind: IntAttr, Default: int64(3), Doc: "K"}, floatAttr("step", nil, "step λ"), floatAttr("noise", nil, "noise scale σ of a step"),
 			floatAttr("clip", 0.0, "largest row norm of the gradient; 0 does not clip"), streamAttr},

@@ -25,9 +25,10 @@ type OperandKind uint8
 const (
 	TensorOperand OperandKind = iota
 	GraphOperand
+	AnyOperand
 )
 
-func (k OperandKind) String() string { return [...]string{"a tensor", "a graph"}[k] }
+func (k OperandKind) String() string { return [...]string{"a tensor", "a graph", "a tensor or a graph"}[k] }
 
 // OperandSpec describes one operand.
 type OperandSpec struct {

@@ -1,0 +1,231 @@
+package models
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+// ecl holds what the functions of ECL-GSR share.
+type ecl struct {
+	Options
+	m          *ir.Module
+	encoder    stack // φ
+	projector  stack // ϕ
+	classifier stack // C
+}
+
+func eclGSR(o Options) *ir.Module {
+	m := ir.NewModule("ecl_gsr")
+	in := o.Features + o.StructWidth
+	e := &ecl{Options: o, m: m,
+		encoder:    declareStack(m, "encoder", "encoder", "elu", o.Encoder.WeightDecay, false, widths(in, o.Encoder.Hidden, o.Encoder.Layers, o.Encoder.Hidden)...),
+		projector:  declareStack(m, "projector", "encoder", "elu", o.Encoder.WeightDecay, false, o.Encoder.Hidden, o.Encoder.Projection, o.Encoder.Projection),
+		classifier: declareStack(m, "classifier", "classifier", "relu", o.WeightDecay, o.DecayFirst, widths(o.Features, o.Hidden, o.Layers, o.Classes)...),
+	}
+	if e.ECL.Alpha != 0 && e.ECL.Steps > 0 {
+		e.energy()
+	}
+	e.pretrain()
+	e.joint()
+	e.fit()
+	e.encode()
+	e.probability()
+	e.score()
+	classify(m, o, e.classifier, &candidates)
+	return m
+}
+
+// attributes declares the arguments of X† and returns [X^c, X^s]: row-normalised
+// features beside the weighted structural embedding.
+func (e *ecl) attributes(b *ir.Builder) (x, dual *ir.Value) {
+	x = b.Arg("x", features(e.Options))
+	dual = b.One("l2_normalize", nil, x)
+	if e.StructWidth > 0 {
+		s := b.Arg("x_struct", ir.T(ir.F32, "N", ir.D(e.StructWidth)))
+		dual = b.Concat(dual, b.Scale(b.One("l2_normalize", nil, s), e.Encoder.StructWeight))
+	}
+	return x, dual
+}
+
+func (e *ecl) dualType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.Features+e.StructWidth)) }
+
+// view returns an augmented X† and the edge weights of the view (nil: ones).
+func (e *ecl) view(b *ir.Builder, name string, g, dual *ir.Value) (x, w *ir.Value) {
+	defer b.Named(name)()
+	v := e.Views
+	x = dual
+	if v.Mask > 0 {
+		x = b.One("gsr.mask_features", ir.Attrs{"rate": v.Mask, "stream": name + ".mask"}, x)
+	}
+	if v.Blur > 0 {
+		x = b.One("gsr.gaussian_blur", ir.Attrs{"sigma": v.Blur, "stream": name + ".blur"}, x)
+	}
+	if v.Edges > 0 {
+		w = b.One("gsr.drop_edges", ir.Attrs{"rate": v.Edges, "stream": name + ".edges"}, g)
+	}
+	return x, w
+}
+
+// represent returns z, the normalised projection of the anchors' embeddings.
+func (e *ecl) represent(b *ir.Builder, g, w, x, anchors *ir.Value) *ir.Value {
+	h := e.encoder.run(b, g, w, x, nil)
+	z := e.projector.run(b, nil, nil, b.One("elu", nil, b.One("gather", nil, h, anchors)), nil)
+	return b.One("l2_normalize", nil, z)
+}
+
+// energy declares @energy, the sum over the batch of E(ν_n) that the sampler
+// descends; z′ is an argument, and so detached.
+func (e *ecl) energy() {
+	b := e.m.NewFunc("energy")
+	nu := b.Arg("nu", e.dualType())
+	g := b.Arg("g", rawGraph)
+	anchors := b.Arg("anchors", ir.T(ir.I64, "B"))
+	zp := b.Arg("zp", ir.T(ir.F32, "B", ir.D(e.Encoder.Projection)))
+	var w *ir.Value
+	if e.Views.Edges > 0 {
+		w = b.Arg("w", ir.T(ir.F32, "E"))
+	}
+	z := e.represent(b, g, w, nu, anchors)
+	b.Return("energy", b.Sum(b.One("gsr.energy", ir.Attrs{"tau": e.ECL.Tau}, z, zp)))
+}
+
+// loss appends one evaluation of Eq 17 and returns loss, disc, gen, reg.
+func (e *ecl) loss(b *ir.Builder, g, dual, anchors *ir.Value) []*ir.Value {
+	x1, w1 := e.view(b, "view1", g, dual)
+	x2, w2 := e.view(b, "view2", g, dual)
+	z, zp := e.represent(b, g, w1, x1, anchors), e.represent(b, g, w2, x2, anchors)
+	var zs *ir.Value
+	c := e.ECL
+	if c.Alpha != 0 && c.Steps > 0 {
+		nu := x1
+		if c.InitNoise > 0 {
+			nu = b.One("gsr.gaussian_blur", ir.Attrs{"sigma": c.InitNoise, "stream": "sgld.init"}, x1)
+		}
+		args := []*ir.Value{nu, g, anchors, b.Stop(zp)}
+		if w1 != nil {
+			args = append(args, w1)
+		}
+		nu = b.One("gsr.sgld_sample", ir.Attrs{"energy": ir.FuncRef("energy"), "steps": c.Steps, "step": c.Step,
+			"noise": c.Noise, "clip": c.Clip, "stream": "sgld"}, args...)
+		zs = e.represent(b, g, w1, nu, anchors)
+	}
+	return b.Op("gsr.ecl_loss", ir.Attrs{"tau": c.Tau, "alpha": c.Alpha, "beta": c.Beta, "reg": c.Reg,
+		"discriminative": c.Discriminative, "positive": c.Positive}, z, zp, zs)
+}
+
+func (e *ecl) pretrain() {
+	b := e.m.NewFunc("pretrain")
+	_, dual := e.attributes(b)
+	g := b.Arg("g", rawGraph)
+	anchors := b.DynamicArg("anchors", ir.T(ir.I64, "B"))
+	for i, v := range e.loss(b, g, dual, anchors) {
+		b.Return([]string{"loss", "disc", "gen", "reg"}[i], v)
+	}
+	b.Func.Attrs["differentiate"] = "loss"
+}
+
+func (e *ecl) intervals() ir.Attrs {
+	return ir.Attrs{"old_lo": e.Edges.OldLo, "old_hi": e.Edges.OldHi, "new_lo": e.Edges.NewLo, "new_hi": e.Edges.NewHi}
+}
+
+// classifierLoss samples graphs from p and returns the cross-entropy and the
+// consistency of the classifier on them.
+func (e *ecl) classifierLoss(b *ir.Builder, x, c, p, idx, labels *ir.Value) (xent, consistency *ir.Value) {
+	x = normalise(b, e.Options, x)
+	var logits []*ir.Value
+	for k := range e.Edges.Samples {
+		name := fmt.Sprintf("sample%d", k)
+		restore := b.Named(name)
+		w := b.One("gsr.relaxed_bernoulli", ir.Attrs{"temperature": e.Edges.Temperature, "stream": name + ".edges"}, c, p)
+		l := e.classifier.run(b, c, w, x, &dropouts{e.InputDropout, e.Dropout, name})
+		logits = append(logits, l)
+		ce := b.One("cross_entropy", nil, labelled(b, l, idx), labels)
+		if xent == nil {
+			xent = ce
+		} else {
+			xent = b.Add(xent, ce)
+		}
+		restore()
+	}
+	xent = b.Scale(xent, 1/float64(len(logits)))
+	if e.Edges.Consistency > 0 && len(logits) > 1 {
+		consistency = b.One("gsr.consistency", ir.Attrs{"temperature": e.Edges.Sharpen}, logits...)
+	} else {
+		consistency = b.Const(0)
+	}
+	return xent, consistency
+}
+
+func (e *ecl) classifierTotal(b *ir.Builder, xent, consistency *ir.Value) *ir.Value {
+	return b.Add(xent, b.Scale(consistency, e.Edges.Consistency))
+}
+
+// joint declares one step of Eq 19. The classifier sees its own loss; what
+// reaches the encoder through the edge probabilities is scaled by μ.
+func (e *ecl) joint() {
+	b := e.m.NewFunc("joint")
+	x, dual := e.attributes(b)
+	g := b.Arg("g", rawGraph)
+	c := b.Arg("c", candidates)
+	old := b.Arg("old", ir.T(ir.F32, "M"))
+	anchors := b.DynamicArg("anchors", ir.T(ir.I64, "B"))
+	idx, labels := b.Arg("train_idx", trainIdx), b.Arg("labels", trainIdx)
+	terms := e.loss(b, g, dual, anchors)
+	h := e.encoder.run(b, g, nil, dual, nil)
+	p := b.Op("gsr.edge_probability", e.intervals(), c, h, old)[0]
+	p = b.One("scale_grad", ir.Attrs{"factor": e.Edges.Mu}, p)
+	xent, consistency := e.classifierLoss(b, x, c, p, idx, labels)
+	b.Return("loss", b.Add(terms[0], e.classifierTotal(b, xent, consistency)))
+	for i, name := range []string{"ecl", "disc", "gen", "reg"} {
+		b.Return(name, terms[i])
+	}
+	b.Return("xent", xent)
+	b.Return("consistency", consistency)
+	b.Func.Attrs["differentiate"] = "loss"
+}
+
+func (e *ecl) fit() {
+	b := e.m.NewFunc("fit")
+	x := b.Arg("x", features(e.Options))
+	c := b.Arg("c", candidates)
+	p := b.Arg("p", ir.T(ir.F32, "M"))
+	idx, labels := b.Arg("train_idx", trainIdx), b.Arg("labels", trainIdx)
+	xent, consistency := e.classifierLoss(b, x, c, p, idx, labels)
+	b.Return("loss", e.classifierTotal(b, xent, consistency))
+	b.Return("xent", xent)
+	b.Return("consistency", consistency)
+	b.Func.Attrs["differentiate"] = "loss"
+}
+
+func (e *ecl) encode() {
+	b := e.m.NewFunc("encode")
+	_, dual := e.attributes(b)
+	g := b.Arg("g", rawGraph)
+	b.Return("embedding", e.encoder.run(b, g, nil, dual, nil))
+}
+
+func (e *ecl) embeddingType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.Encoder.Hidden)) }
+
+func (e *ecl) probability() {
+	b := e.m.NewFunc("probability")
+	h := b.DynamicArg("embedding", e.embeddingType())
+	c := b.Arg("c", candidates)
+	old := b.Arg("old", ir.T(ir.F32, "M"))
+	for i, v := range b.Op("gsr.edge_probability", e.intervals(), c, h, old) {
+		b.Return([]string{"probability", "lo", "hi"}[i], v)
+	}
+	r := e.m.NewFunc("refine")
+	p := r.DynamicArg("p", ir.T(ir.F32, "M"))
+	r.Return("w", r.One("gsr.refine", ir.Attrs{"mode": e.Edges.Mode, "threshold": e.Edges.Threshold}, p))
+}
+
+func (e *ecl) score() {
+	b := e.m.NewFunc("score")
+	h := b.DynamicArg("embedding", e.embeddingType())
+	pairs := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P"))
+	lo, hi := b.DynamicArg("lo", ir.Scalar()), b.DynamicArg("hi", ir.Scalar())
+	for i, v := range b.Op("gsr.pair_probability", e.intervals(), h, pairs, lo, hi) {
+		b.Return([]string{"similarity", "probability", "probability_existing"}[i], v)
+	}
+}

@@ -1,0 +1,161 @@
+// Package models declares the model zoo, as Go functions over the IR and
+// nothing else. A model is a module with functions of agreed names, which the
+// training loop and the exporter look for:
+//
+//	@train      one supervised step: (x, g, train_idx, labels) → loss
+//	@pretrain   one ECL step without labels: (x, [x_struct], g, anchors) → loss and its terms
+//	@joint      one step of Eq 19: ECL, edge probabilities, samples, classifier
+//	@fit        one step of the classifier on samples of given edge probabilities
+//	@encode     (x, [x_struct], g) → embedding
+//	@probability (embedding, c, old) → probability of each candidate and the bounds
+//	@refine     (p) → edge weights for evaluation
+//	@score      (embedding, pairs, lo, hi) → similarity, probability
+//	@classify   (x, g, w) → logits, probabilities
+//
+// x is raw: normalisation is part of the functions. g is the raw graph, c the
+// candidate graph, w and p edge values f32[E] or f32[M].
+package models
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+// Model is one entry of the zoo.
+type Model struct {
+	Name  string
+	Doc   string
+	Build func(Options) *ir.Module
+	// Refines reports whether the model learns a graph.
+	Refines bool
+}
+
+// Options are the hyper-parameters that shape a program. The sizes that data
+// decide are not read from a configuration.
+type Options struct {
+	Features    int `toml:"-"` // columns of x
+	Classes     int `toml:"-"`
+	StructWidth int `toml:"-"` // columns of x_struct, 0 for none
+
+	Norm         string  `toml:"norm" doc:"row normalisation of the classifier's features: l1, l2 or none"`
+	Hidden       int     `toml:"hidden" doc:"hidden width of the classifier"`
+	Layers       int     `toml:"layers" doc:"layers of the classifier"`
+	Dropout      float64 `toml:"dropout" doc:"dropout on hidden layers of the classifier"`
+	InputDropout float64 `toml:"input_dropout" doc:"dropout on the classifier's features"`
+	WeightDecay  float64 `toml:"weight_decay" doc:"L2 weight decay of the classifier's weights"`
+	DecayFirst   bool    `toml:"decay_first" doc:"weight decay on the first layer only, as Kipf and Welling have it"`
+
+	Encoder Encoder `toml:"encoder" doc:"encoder and projector"`
+	ECL     ECL     `toml:"ecl" doc:"the energy-based contrastive loss"`
+	Views   Views   `toml:"views" doc:"what makes a view of the graph"`
+	Edges   Edges   `toml:"edges" doc:"edge probabilities and their samples"`
+}
+
+// Encoder shapes φ and ϕ.
+type Encoder struct {
+	Hidden       int     `toml:"hidden" doc:"width of the encoder's layers and of the embedding"`
+	Layers       int     `toml:"layers" doc:"graph convolutions (the paper: 3)"`
+	Projection   int     `toml:"projection" doc:"width of the projector (the paper: 128)"`
+	WeightDecay  float64 `toml:"weight_decay" doc:"L2 weight decay of encoder and projector"`
+	StructWeight float64 `toml:"struct_weight" doc:"factor of the structural attributes X^s"`
+}
+
+// ECL holds the loss of Eq 5–17 and the sampler of Eq 3.
+type ECL struct {
+	Tau            float64 `toml:"tau" doc:"temperature (the paper: 0.1)"`
+	Alpha          float64 `toml:"alpha" doc:"weight of the generative term (the paper: 0.1); 0 leaves it out"`
+	Beta           float64 `toml:"beta" doc:"weight of the regulariser (the paper: 0.01)"`
+	Reg            string  `toml:"reg" doc:"mean: mean of (tau E)^2 over n != m; paper: as printed in Eq 17"`
+	Discriminative bool    `toml:"discriminative" doc:"false leaves Eq 15 out"`
+	Positive       bool    `toml:"positive" doc:"the positive pair stands in the denominator of Eq 15 too"`
+	Steps          int     `toml:"sgld_steps" doc:"Langevin steps K (the paper: 3)"`
+	Step           float64 `toml:"sgld_step" doc:"step size lambda of Eq 3"`
+	Noise          float64 `toml:"sgld_noise" doc:"noise scale of a step"`
+	InitNoise      float64 `toml:"sgld_init" doc:"noise added to the view where the chain starts"`
+	Clip           float64 `toml:"sgld_clip" doc:"largest row norm of a step's gradient; 0 does not clip"`
+}
+
+// Views holds the augmentations; each may be 0, which leaves it out.
+type Views struct {
+	Blur  float64 `toml:"blur" doc:"sigma of the Gaussian blur (the paper's only operator)"`
+	Mask  float64 `toml:"mask_features" doc:"share of feature columns masked"`
+	Edges float64 `toml:"drop_edges" doc:"share of edges dropped"`
+}
+
+// Edges holds Eq 18, the relaxed Bernoulli samples and the consistency term.
+type Edges struct {
+	OldLo       float64 `toml:"old_lo" doc:"probability of the least similar existing edge"`
+	OldHi       float64 `toml:"old_hi" doc:"probability of the most similar existing edge"`
+	NewLo       float64 `toml:"new_lo" doc:"probability of the least similar new edge"`
+	NewHi       float64 `toml:"new_hi" doc:"probability of the most similar new edge"`
+	Temperature float64 `toml:"temperature" doc:"temperature of the relaxed Bernoulli samples"`
+	Samples     int     `toml:"samples" doc:"graphs sampled a step"`
+	Consistency float64 `toml:"consistency" doc:"weight of the consistency term between the samples' predictions; 0 leaves it out"`
+	Sharpen     float64 `toml:"sharpen" doc:"temperature that sharpens the mean prediction"`
+	Mu          float64 `toml:"mu" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`
+	Mode        string  `toml:"mode" doc:"evaluation on expected (weights = probabilities) or threshold (p >= threshold)"`
+	Threshold   float64 `toml:"threshold" doc:"threshold of that mode"`
+}
+
+// Default returns the options before any data set's own defaults.
+func Default() Options {
+	return Options{
+		Norm: "l1", Hidden: 16, Layers: 2, Dropout: 0.5, InputDropout: 0.5, WeightDecay: 5e-4, DecayFirst: true,
+		Encoder: Encoder{Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
+		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
+			Steps: 3, Step: 0.05, Noise: 0.01, InitNoise: 0.03, Clip: 1},
+		Views: Views{Mask: 0.3, Edges: 0.3},
+		Edges: Edges{OldLo: 0.5, OldHi: 0.9, NewLo: 0.1, NewHi: 0.5, Temperature: 0.5, Samples: 2, Consistency: 1, Sharpen: 0.5,
+			Mu: 0.01, Mode: "expected", Threshold: 0.5},
+	}
+}
+
+// All lists the zoo.
+var All = []Model{
+	{Name: "ecl-gsr", Doc: "energy-based contrastive learning of a refined graph, with a GCN on its samples (Zeng et al., ECL-GSR)", Build: eclGSR, Refines: true},
+	{Name: "gcn", Doc: "graph convolutional network on the raw graph (Kipf & Welling 2017)", Build: gcn},
+	{Name: "mlp", Doc: "multi-layer perceptron on the features alone", Build: mlp},
+}
+
+// Lookup returns the model of a name; the error lists the names there are.
+func Lookup(name string) (*Model, error) {
+	var names []string
+	for i := range All {
+		if All[i].Name == name {
+			return &All[i], nil
+		}
+		names = append(names, All[i].Name)
+	}
+	return nil, fmt.Errorf("no model %q; there are %v, or give a .gsr file", name, names)
+}
+
+// Validate checks the ranges that the operation table does not.
+func (o Options) Validate() error {
+	type bound struct {
+		name string
+		ok   bool
+		want string
+	}
+	rate := func(v float64) bool { return v >= 0 && v < 1 }
+	prob := func(v float64) bool { return v > 0 && v < 1 }
+	for _, b := range []bound{
+		{"hidden", o.Hidden > 0, "at least 1"}, {"layers", o.Layers > 0, "at least 1"},
+		{"dropout", rate(o.Dropout), "within [0, 1)"}, {"input_dropout", rate(o.InputDropout), "within [0, 1)"},
+		{"weight_decay", o.WeightDecay >= 0, "at least 0"}, {"norm", slices.Contains([]string{"l1", "l2", "none"}, o.Norm), "l1, l2 or none"},
+		{"encoder.hidden", o.Encoder.Hidden > 0, "at least 1"}, {"encoder.layers", o.Encoder.Layers > 0, "at least 1"}, {"encoder.projection", o.Encoder.Projection > 0, "at least 1"},
+		{"ecl.tau", o.ECL.Tau > 0, "greater than 0"}, {"ecl.sgld_steps", o.ECL.Steps >= 0, "at least 0"},
+		{"ecl.reg", o.ECL.Reg == "mean" || o.ECL.Reg == "paper", "mean or paper"},
+		{"views.blur", o.Views.Blur >= 0, "at least 0"}, {"views.mask_features", rate(o.Views.Mask), "within [0, 1)"}, {"views.drop_edges", rate(o.Views.Edges), "within [0, 1)"},
+		{"edges.old_lo", prob(o.Edges.OldLo), "within (0, 1)"}, {"edges.old_hi", prob(o.Edges.OldHi), "within (0, 1)"},
+		{"edges.new_lo", prob(o.Edges.NewLo), "within (0, 1)"}, {"edges.new_hi", prob(o.Edges.NewHi), "within (0, 1)"},
+		{"edges.samples", o.Edges.Samples > 0, "at least 1"}, {"edges.temperature", o.Edges.Temperature > 0, "greater than 0"}, {"edges.sharpen", o.Edges.Sharpen > 0, "greater than 0"},
+		{"edges.mode", o.Edges.Mode == "expected" || o.Edges.Mode == "threshold", "expected or threshold"},
+	} {
+		if !b.ok {
+			return fmt.Errorf("%s is out of range: want %s", b.name, b.want)
+		}
+	}
+	return nil
+}

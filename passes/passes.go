@@ -1,0 +1,127 @@
+// Package passes holds the compiler's passes, one a file: functions from
+// module to module, text to text. [All] lists them in order; each line says
+// what must have run before it, and why it stands where it does. The order is
+// checked when the program starts.
+package passes
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+// Facts are what a compilation knows about the data beforehand. Passes use
+// them to choose between equivalent programs, never to change a result.
+type Facts struct {
+	// SparseArgs names the function arguments whose features are stored sparsely.
+	SparseArgs []string
+}
+
+// Pass is one step of the compiler.
+type Pass struct {
+	Name string
+	Doc  string // what it does, one line
+	Why  string // why it stands where it does
+	Run  func(m *ir.Module, facts Facts) error
+	// After names the passes that must stand earlier.
+	After []string
+}
+
+// All is the pipeline, in order.
+var All = []Pass{
+	{Name: "lower-gsr", Run: lowerGSR,
+		Doc: "energies, the ECL loss (Eq 5–17), edge probabilities (Eq 18), relaxed Bernoulli and views become tensor operations; distances between two sets of samples become one pairwise_reduce",
+		Why: "first: the sampler's energy function must be tensor and gnn operations before it is unrolled"},
+	{Name: "unroll-sgld", Run: unrollSGLD, After: []string{"lower-gsr"},
+		Doc: "gsr.sgld_sample becomes K Langevin steps (Eq 3), each with a grad operation for ∂E/∂ν; the chain is detached",
+		Why: "inlines the energy function, so it runs when that function is lowered, and before layers are, so that inlined layers are lowered with the rest"},
+	{Name: "lower-gnn", Run: lowerGNN, After: []string{"unroll-sgld"},
+		Doc: "graph layers become spmm, matmul and elementwise operations",
+		Why: "before gradients: only tensor operations have gradient rules"},
+	{Name: "autodiff", Run: autodiff, After: []string{"lower-gsr", "unroll-sgld", "lower-gnn"},
+		Doc: "every grad operation is resolved in reverse mode, innermost first, then the gradients of functions with the attribute differentiate; nothing is computed that nobody reads",
+		Why: "needs tensor operations only; everything after works on plain programs"},
+	{Name: "simplify", Run: simplify, After: []string{"autodiff"},
+		Doc: "algebraic identities: x·1, x + 0, double negation, stop_gradient and scale_grad once gradients exist",
+		Why: "gradient rules leave such identities behind, and the markers have done their work"},
+	{Name: "fold", Run: fold, After: []string{"simplify"},
+		Doc: "operations on constants become constants",
+		Why: "after simplify, which exposes constants"},
+	{Name: "cse", Run: cse, After: []string{"fold"},
+		Doc: "equal operations on equal operands are computed once; random ones are equal if their stream is",
+		Why: "after simplify and fold, so that equal things look equal"},
+	{Name: "dce", Run: dce, After: []string{"cse"},
+		Doc: "operations whose results nobody reads are deleted, and functions that were inlined",
+		Why: "after cse, which leaves unread duplicates"},
+	{Name: "sparsify", Run: sparsify, After: []string{"dce"},
+		Doc: "features that are stored sparsely stay sparse through scaling, dropout and row normalisation up to their products",
+		Why: "after gradients, so that the transposed products are seen too; before hoist, whose results are typed"},
+	{Name: "hoist", Run: hoist, After: []string{"sparsify"},
+		Doc: "what no parameter, no random stream and no per-step argument reaches moves to a set-up function that runs once",
+		Why: "last: it splits functions, and should see the program that runs"},
+}
+
+func init() {
+	if err := CheckOrder(All); err != nil {
+		panic(err)
+	}
+}
+
+// CheckOrder reports the first constraint that a pass list breaks. Passes that
+// a list leaves out break nothing.
+func CheckOrder(list []Pass) error {
+	seen := map[string]bool{}
+	for _, p := range list {
+		if seen[p.Name] {
+			return fmt.Errorf("pass %s stands twice", p.Name)
+		}
+		seen[p.Name] = true
+		for _, before := range p.After {
+			if !seen[before] && slices.ContainsFunc(list, func(q Pass) bool { return q.Name == before }) {
+				return fmt.Errorf("pass %s must stand after %s", p.Name, before)
+			}
+		}
+	}
+	return nil
+}
+
+// Lookup returns the pass of a name, or nil.
+func Lookup(name string) *Pass {
+	for i := range All {
+		if All[i].Name == name {
+			return &All[i]
+		}
+	}
+	return nil
+}
+
+// rewrite calls f for every operation of a function with a builder placed
+// before it. Where f returns values they replace the operation's results, and
+// the operation is deleted; nil leaves it.
+func rewrite(m *ir.Module, f *ir.Func, visit func(b *ir.Builder, op *ir.Op) []*ir.Value) {
+	b := ir.NewBuilder(m, f)
+	for i := 0; i < len(f.Body); {
+		op := f.Body[i]
+		out := visit(b.At(i), op)
+		i = b.Pos()
+		if out == nil {
+			i++
+			continue
+		}
+		with := map[*ir.Value]*ir.Value{}
+		for k, r := range op.Results {
+			with[r] = out[k]
+		}
+		f.Body = slices.Delete(f.Body, i, i+1)
+		f.Replace(with)
+	}
+}
+
+// rewriteAll rewrites every function of a module.
+func rewriteAll(m *ir.Module, visit func(b *ir.Builder, op *ir.Op) []*ir.Value) error {
+	for _, f := range m.Funcs {
+		rewrite(m, f, visit)
+	}
+	return nil
+}

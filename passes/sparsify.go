@@ -1,0 +1,85 @@
+package passes
+
+import (
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+// sparsify gives the arguments that Facts names a CSR type and carries it
+// through every operation that keeps zeros; elsewhere to_dense is inserted.
+func sparsify(m *ir.Module, facts Facts) error {
+	if len(facts.SparseArgs) == 0 {
+		return nil
+	}
+	for _, f := range m.Funcs {
+		sparse := false
+		for _, a := range f.Args {
+			if slices.Contains(facts.SparseArgs, a.Name) && a.Type.Rank() == 2 && a.Type.DType == ir.F32 {
+				a.Type.Layout = ir.CSR
+				sparse = true
+			}
+		}
+		if !sparse {
+			continue
+		}
+		dense := map[*ir.Value]*ir.Value{}
+		toDense := func(b *ir.Builder, v *ir.Value) *ir.Value {
+			if dense[v] == nil {
+				dense[v] = b.One("to_dense", nil, v)
+			}
+			return dense[v]
+		}
+		rewrite(m, f, func(b *ir.Builder, op *ir.Op) []*ir.Value {
+			if !slices.ContainsFunc(op.Operands, isCSR) || op.Name() == "to_dense" {
+				return nil
+			}
+			ops := slices.Clone(op.Operands)
+			if op.Name() == "mul" && isCSR(ops[1]) && !isCSR(ops[0]) {
+				ops[0], ops[1] = ops[1], ops[0]
+			}
+			if v := keepSparse(b, op, ops); v != nil {
+				return v
+			}
+			for i, v := range ops {
+				if isCSR(v) {
+					ops[i] = toDense(b, v)
+				}
+			}
+			var types []ir.Type
+			for _, r := range op.Results {
+				types = append(types, r.Type)
+			}
+			return b.OpTyped(op.Name(), op.Attrs, types, ops...)
+		})
+		b := ir.NewBuilder(m, f)
+		for i, r := range f.Results {
+			if isCSR(r.Value) {
+				f.Results[i].Value = toDense(b, r.Value)
+			}
+		}
+	}
+	return nil
+}
+
+func isCSR(v *ir.Value) bool { return v != nil && v.Type.Layout == ir.CSR }
+
+// keepSparse rebuilds the operation on sparse operands where its type rule
+// allows it, or returns nil. A sparse matrix may be a product's first operand,
+// and may be scaled, dropped out and row-normalised.
+func keepSparse(b *ir.Builder, op *ir.Op, ops []*ir.Value) []*ir.Value {
+	if !isCSR(ops[0]) || slices.ContainsFunc(ops[1:], isCSR) {
+		return nil
+	}
+	switch op.Name() {
+	case "matmul", "dropout", "l1_normalize", "l2_normalize", "stop_gradient":
+	case "mul", "div":
+		other := ops[1].Type
+		if other.Rank() == 2 && other.Dims[0] != "1" && other.Dims[1] != "1" || !op.Result().Type.SameShape(ops[0].Type) {
+			return nil
+		}
+	default:
+		return nil
+	}
+	return b.Op(op.Name(), op.Attrs, ops...)
+}
