@@ -2,8 +2,13 @@ package ir
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 )
+
+// maxElements bounds a tensor of the interpreter: 1 GiB of float64.
+const maxElements = 1 << 27
 
 type interp struct {
 	module *Module
@@ -11,78 +16,110 @@ type interp struct {
 	random Random
 }
 
+// frame is one call of a function.
+type frame struct {
+	fn   *Func
+	env  map[*Value]Val
+	bind map[string]int
+	// base holds the values at the point where a gradient is taken, while the
+	// interpreter moves around it; nil elsewhere.
+	base map[*Value]Val
+}
+
 // Interpret runs a function in float64, operation by operation, as the
 // operation table defines it. Gradients (the grad operation, the sampler's
 // steps) are central differences, so that the interpreter shares nothing with
-// the gradient rules it checks. It is slow and meant for small inputs.
+// the gradient rules it checks; what stops or scales a gradient does so here
+// too. It is slow and meant for small inputs.
 //
-// args are in the order of the function's arguments; params by name.
+// args are in the order of the function's arguments; params by name; random
+// may be nil where the function draws nothing.
 func Interpret(m *Module, fn string, args []Val, params map[string]*Tensor, random Random) ([]Val, error) {
 	f := m.Func(fn)
 	if f == nil {
 		return nil, fmt.Errorf("module %s has no function @%s", m.Name, fn)
 	}
-	return (&interp{m, params, random}).call(f, args)
+	out, _, err := (&interp{m, params, random}).call(f, args, nil)
+	return out, err
 }
 
-func (in *interp) call(f *Func, args []Val) ([]Val, error) {
+func (in *interp) call(f *Func, args []Val, base map[*Value]Val) ([]Val, map[*Value]Val, error) {
 	if len(args) != len(f.Args) {
-		return nil, fmt.Errorf("@%s takes %d arguments, got %d", f.Name, len(f.Args), len(args))
+		return nil, nil, fmt.Errorf("@%s takes %d arguments, got %d", f.Name, len(f.Args), len(args))
 	}
-	bind := map[string]int{}
-	env := map[*Value]Val{}
-	for i, a := range f.Args {
-		if err := bindDims(a, args[i], bind); err != nil {
-			return nil, fmt.Errorf("@%s: %w", f.Name, err)
+	fr := &frame{fn: f, env: map[*Value]Val{}, bind: map[string]int{}, base: base}
+	for range 2 { // again, for sums such as N+E whose symbols are bound later
+		for i, a := range f.Args {
+			if err := bindDims(a, args[i], fr.bind); err != nil {
+				return nil, nil, fmt.Errorf("@%s: argument %w", f.Name, err)
+			}
+			fr.env[a] = args[i]
 		}
-		env[a] = args[i]
 	}
 	for _, p := range in.module.Params {
 		if t, ok := in.params[p.Name]; ok {
-			if err := bindDims(p, Val{T: t}, bind); err != nil {
-				return nil, err
+			if err := bindDims(p, Val{T: t}, fr.bind); err != nil {
+				return nil, nil, fmt.Errorf("parameter %w", err)
 			}
-			env[p] = Val{T: t}
+			fr.env[p] = Val{T: t}
 		}
 	}
-	if err := in.run(f, 0, len(f.Body), env, bind); err != nil {
-		return nil, fmt.Errorf("@%s: %w", f.Name, err)
+	if err := in.run(fr, 0, len(f.Body)); err != nil {
+		return nil, nil, fmt.Errorf("@%s: %w", f.Name, err)
 	}
 	var out []Val
 	for _, r := range f.Results {
-		out = append(out, env[r.Value])
+		v, ok := fr.env[r.Value]
+		if !ok {
+			return nil, nil, fmt.Errorf("@%s: result %s: %s has no value; give it in params", f.Name, r.Name, r.Value.ref())
+		}
+		out = append(out, v)
 	}
-	return out, nil
+	return out, fr.env, nil
 }
 
-func (in *interp) run(f *Func, from, to int, env map[*Value]Val, bind map[string]int) error {
+func (in *interp) run(fr *frame, from, to int) error {
 	for pos := from; pos < to; pos++ {
-		op := f.Body[pos]
+		op := fr.fn.Body[pos]
 		c := &EvalCtx{Op: op, Out: make([]Val, len(op.Results)), Random: in.random, interp: in}
+		if op.Def.Random && in.random == nil {
+			return fmt.Errorf("%s: the operation is random, but no random source was given", op.Name())
+		}
 		for _, v := range op.Operands {
 			if v == nil {
 				c.In = append(c.In, Val{})
 				continue
 			}
-			x, ok := env[v]
+			x, ok := fr.env[v]
 			if !ok {
-				return fmt.Errorf("%s: %s has no value (a parameter that was not given?)", op.Name(), v.Name)
+				return fmt.Errorf("%s: %s has no value; give it in params", op.Name(), v.ref())
 			}
 			c.In = append(c.In, x)
 		}
 		for _, r := range op.Results {
-			s, err := r.Type.Shape(bind)
+			s, err := r.Type.Shape(fr.bind)
 			if err != nil {
 				return fmt.Errorf("%s: %w", op.Name(), err)
 			}
+			if elements(s) > maxElements {
+				return fmt.Errorf("%s: a result of shape %v is too large to interpret", op.Name(), s)
+			}
 			c.Shapes = append(c.Shapes, s)
 		}
-		c.gradient = func() error { return in.grad(f, pos, c, env, bind) }
+		if fr.base != nil {
+			for _, v := range op.Operands {
+				c.Base = append(c.Base, fr.base[v])
+			}
+			for _, r := range op.Results {
+				c.baseOut = append(c.baseOut, fr.base[r])
+			}
+		}
+		c.gradient = func() error { return in.grad(fr, pos, c) }
 		if err := op.Def.Eval(c); err != nil {
 			return err
 		}
 		for i, r := range op.Results {
-			env[r] = c.Out[i]
+			fr.env[r] = c.Out[i]
 		}
 	}
 	return nil
@@ -90,26 +127,23 @@ func (in *interp) run(f *Func, from, to int, env map[*Value]Val, bind map[string
 
 // grad evaluates ∂y/∂x by moving each element of x and running again what lies
 // between x and y.
-func (in *interp) grad(f *Func, pos int, c *EvalCtx, env map[*Value]Val, bind map[string]int) error {
+func (in *interp) grad(fr *frame, pos int, c *EvalCtx) error {
 	y := c.Op.Operands[0]
 	for i, x := range c.Op.Operands[1:] {
 		from := 0
-		for k, op := range f.Body {
+		for k, op := range fr.fn.Body {
 			if op == x.Def {
 				from = k + 1
 			}
 		}
-		t := env[x].T.Clone()
-		local := map[*Value]Val{}
-		for v, val := range env {
-			local[v] = val
-		}
-		local[x] = Val{T: t}
+		t := fr.env[x].T.Clone()
+		local := &frame{fn: fr.fn, env: maps.Clone(fr.env), bind: fr.bind, base: maps.Clone(fr.env)}
+		local.env[x] = Val{T: t}
 		g, err := centralDifferences(t, func() (float64, error) {
-			if err := in.run(f, from, pos, local, bind); err != nil {
+			if err := in.run(local, from, pos); err != nil {
 				return 0, err
 			}
-			return local[y].T.Data[0], nil
+			return local.env[y].T.Data[0], nil
 		})
 		if err != nil {
 			return err
@@ -117,6 +151,18 @@ func (in *interp) grad(f *Func, pos int, c *EvalCtx, env map[*Value]Val, bind ma
 		c.Set(i, g)
 	}
 	return nil
+}
+
+// elements multiplies a shape out, saturating.
+func elements(shape []int) int {
+	n := 1
+	for _, s := range shape {
+		if s != 0 && n > math.MaxInt32*maxElements/s {
+			return math.MaxInt
+		}
+		n *= s
+	}
+	return n
 }
 
 // centralDifferences returns the gradient of f at x, by the fourth-order
@@ -156,6 +202,10 @@ func bindDims(v *Value, val Val, bind map[string]int) error {
 		return fmt.Errorf("%s is a tensor, got a graph or nothing", v.Name)
 	default:
 		shape = val.T.Shape
+		negative := slices.ContainsFunc(shape, func(s int) bool { return s < 0 })
+		if negative || elements(shape) != len(val.T.Data) {
+			return fmt.Errorf("%s has shape %v, but %d elements", v.Name, shape, len(val.T.Data))
+		}
 	}
 	return BindDims(v, shape, bind)
 }

@@ -273,13 +273,19 @@ var elementwiseOps = []OpDef{
 	{
 		Name: "stop_gradient", Doc: "y = x, without a gradient", Operands: []OperandSpec{sparseOK("x")}, Results: []string{"stop"}, Infer: sameAsFirst,
 		VJP:  func(c *VJPCtx) []*Value { return []*Value{nil} },
-		Eval: evalUnary(func(*Op) func(float64) float64 { return func(x float64) float64 { return x } }),
+		Eval: func(c *EvalCtx) error { c.Set(0, c.atBase(0).Clone()); return nil },
 	},
 	{
 		Name: "scale_grad", Doc: "y = x, with dx = factor·dy (μ of Eq 19 acts here)", Operands: operands("x"), Results: []string{"scale_grad"}, Infer: sameAsFirst,
 		Attrs: []AttrSpec{{Name: "factor", Kind: FloatAttr, Doc: "factor of the cotangent"}},
 		VJP:   func(c *VJPCtx) []*Value { return []*Value{c.Scale(c.Ct[0], c.Op.Float("factor"))} },
-		Eval:  evalUnary(func(*Op) func(float64) float64 { return func(x float64) float64 { return x } }),
+		Eval: func(c *EvalCtx) error {
+			x, at, y, factor := c.T(0), c.atBase(0), c.New(0), c.Op.Float("factor")
+			for i, v := range at.Data {
+				y.Data[i] = v + factor*(x.Data[i]-v)
+			}
+			return nil
+		},
 	},
 	{
 		Name: "fill", Doc: "every element is value; the type is declared", Results: []string{"c"},

@@ -72,7 +72,12 @@ var fusedOps = []OpDef{
 			}
 			return ts, nil
 		},
-		Eval: func(c *EvalCtx) error { return c.gradient() },
+		Eval: func(c *EvalCtx) error {
+			if c.detached() {
+				return nil
+			}
+			return c.gradient()
+		},
 	},
 	{
 		Name:     "pairwise_reduce",

@@ -202,7 +202,7 @@ var gsrOps = []OpDef{
 			g, h, old, p := c.G(0), c.T(1), c.T(2), c.New(0)
 			lo, hi := math.Inf(1), math.Inf(-1)
 			for e := range p.Data {
-				v := cosine(h.Row(g.Row[e]), h.Row(g.Col[e]))
+				v := cosine(c.atBase(1).Row(g.Row[e]), c.atBase(1).Row(g.Col[e]))
 				lo, hi = math.Min(lo, v), math.Max(hi, v)
 			}
 			if c.T(3) != nil {
@@ -266,12 +266,19 @@ var gsrOps = []OpDef{
 			return one(c.In(1))
 		},
 		Eval: func(c *EvalCtx) error {
-			g, p, y := c.G(0), c.T(1), c.New(0)
+			g, p, at, y := c.G(0), c.T(1), c.atBase(1), c.New(0)
 			for e := range y.Data {
 				u := c.Random.UniformPair(c.Op.Str("stream"), g.Row[e], g.Col[e])
+				u = math.Min(math.Max(u, 1e-6), 1-1e-6)
+				soft := func(p float64) float64 {
+					return sigmoid((math.Log(p/(1-p)) + math.Log(u/(1-u))) / c.Op.Float("temperature"))
+				}
 				// s > ½ exactly where ln p/(1−p) + ln u/(1−u) > 0
-				if u = math.Min(math.Max(u, 1e-6), 1-1e-6); p.Data[e]*u > (1-p.Data[e])*(1-u) {
+				if at.Data[e]*u > (1-at.Data[e])*(1-u) {
 					y.Data[e] = 1
+				}
+				if c.Base != nil { // straight through
+					y.Data[e] += soft(p.Data[e]) - soft(at.Data[e])
 				}
 			}
 			return nil
@@ -295,13 +302,15 @@ var gsrOps = []OpDef{
 		Eval: func(c *EvalCtx) error {
 			k, rows, cols := len(c.In), c.T(0).Rows(), c.T(0).Cols()
 			p := make([][]float64, k)
+			y := c.New(0)
 			for i := range rows {
-				q := make([]float64, cols)
+				q, stopped := make([]float64, cols), make([]float64, cols)
 				for s := range p {
 					p[s] = make([]float64, cols)
 					softmaxRow(p[s], c.T(s).Row(i))
+					softmaxRow(stopped, c.atBase(s).Row(i))
 					for j := range q {
-						q[j] += p[s][j] / float64(k)
+						q[j] += stopped[j] / float64(k)
 					}
 				}
 				for j := range q {
@@ -313,13 +322,7 @@ var gsrOps = []OpDef{
 						loss += (p[s][j] - q[j]/total) * (p[s][j] - q[j]/total)
 					}
 				}
-				if c.Out[0].T == nil {
-					c.New(0)
-				}
-				c.Out[0].T.Data[0] += loss / float64(k*rows)
-			}
-			if c.Out[0].T == nil {
-				c.New(0)
+				y.Data[0] += loss / float64(k*rows)
 			}
 			return nil
 		},
@@ -391,21 +394,27 @@ func evalECL(c *EvalCtx) error {
 
 // evalSGLD runs the chain with the energy's gradient from central differences.
 func evalSGLD(c *EvalCtx) error {
+	if c.detached() {
+		return nil
+	}
 	f := c.interp.module.Func(c.Op.FuncRef("energy"))
 	if f == nil {
-		return fmt.Errorf("gsr.sgld_sample: no function @%s", c.Op.FuncRef("energy"))
+		return fmt.Errorf("gsr.sgld_sample: there is no function @%s", c.Op.FuncRef("energy"))
 	}
 	nu := c.T(0).Clone()
-	args := append([]Val{{T: nu}}, c.In[1:]...)
-	energy := func() (float64, error) {
-		out, err := c.interp.call(f, args)
-		if err != nil {
-			return 0, err
-		}
-		return out[0].T.Data[0], nil
-	}
 	for k := range c.Op.Int("steps") {
-		g, err := centralDifferences(nu, energy)
+		_, base, err := c.interp.call(f, append([]Val{{T: nu.Clone()}}, c.In[1:]...), nil)
+		if err != nil {
+			return err
+		}
+		args := append([]Val{{T: nu}}, c.In[1:]...)
+		g, err := centralDifferences(nu, func() (float64, error) {
+			out, _, err := c.interp.call(f, args, base)
+			if err != nil {
+				return 0, err
+			}
+			return out[0].T.Data[0], nil
+		})
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,9 @@ const (
 	AnyOperand
 )
 
-func (k OperandKind) String() string { return [...]string{"a tensor", "a graph", "a tensor or a graph"}[k] }
+func (k OperandKind) String() string {
+	return [...]string{"a tensor", "a graph", "a tensor or a graph"}[k]
+}
 
 // OperandSpec describes one operand.
 type OperandSpec struct {

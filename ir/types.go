@@ -42,19 +42,27 @@ func (d Dim) Resolve(bind map[string]int) (int, error) {
 	if n, ok := d.Size(); ok {
 		return n, nil
 	}
-	if n, ok := bind[string(d)]; ok {
-		return n, nil
-	}
+	// A sum may be bound as a whole, by an argument that has it as a dimension
+	// before its symbols are known.
+	whole, bound := bind[string(d)]
 	total, parts := 0, strings.Split(string(d), "+")
-	if len(parts) == 1 {
+	if len(parts) == 1 && !bound {
 		return 0, fmt.Errorf("dimension %s has no value", d)
+	}
+	if len(parts) == 1 {
+		return whole, nil
 	}
 	for _, part := range parts {
 		n, err := Dim(part).Resolve(bind)
+		if err != nil && bound {
+			return whole, nil
+		}
 		if err != nil {
 			return 0, err
 		}
-		total += n
+		if total += n; total < 0 {
+			return 0, fmt.Errorf("dimension %s is too large", d)
+		}
 	}
 	return total, nil
 }

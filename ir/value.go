@@ -96,7 +96,11 @@ type EvalCtx struct {
 	Out    []Val
 	Shapes [][]int // resolved shapes of the results
 	Random Random
-	interp *interp
+	// Base holds the operands at the point where a gradient is taken, while In
+	// moves around it, and is nil elsewhere. What stops a gradient reads it.
+	Base    []Val
+	baseOut []Val
+	interp  *interp
 	// gradient evaluates the grad operation, which needs its whole function.
 	gradient func() error
 }
@@ -107,6 +111,25 @@ func (c *EvalCtx) T(i int) *Tensor {
 		return nil
 	}
 	return c.In[i].T
+}
+
+// atBase returns operand i at the point where a gradient is taken: T(i) with
+// its gradient stopped.
+func (c *EvalCtx) atBase(i int) *Tensor {
+	if c.Base != nil {
+		return c.Base[i].T
+	}
+	return c.T(i)
+}
+
+// detached sets the results to those of the point where a gradient is taken,
+// and reports whether there is one.
+func (c *EvalCtx) detached() bool {
+	if c.Base == nil {
+		return false
+	}
+	copy(c.Out, c.baseOut)
+	return true
 }
 
 // G returns operand i as a graph.
