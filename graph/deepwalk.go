@@ -350,7 +350,7 @@ func (t *trainer) block(p, q int, s rng.Stream) {
 
 // Sigmoid by table over (-6, 6), as word2vec does it; 0 and 1 beyond.
 const (
-	sigmoidRange = 6
+	sigmoidRange = 6.0
 	sigmoidSteps = 1024
 )
 
