@@ -14,4 +14,5 @@ type jobs struct {
 	random  randomJob
 	adam    adamJob
 	pair    pairJob
+	extra   extraJob
 }
