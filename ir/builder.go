@@ -174,23 +174,17 @@ func newOp(name string, attrs Attrs, declared []Type, operands []*Value) (*Op, e
 		return nil, fmt.Errorf("unknown operation %q%s", name, nearestOp(name))
 	}
 	op := &Op{Def: def, Operands: slices.Clone(operands), Attrs: Attrs{}}
-	for _, k := range attrs.Keys() {
+	for k, v := range attrs { // defaults are not kept, so that equal operations look equal
 		spec := def.attrSpec(k)
-		if spec == nil {
-			return nil, fmt.Errorf("%s has no attribute %q (it has %s)", name, k, def.attrNames())
+		if spec != nil {
+			v = normalAttr(v, spec.Kind)
 		}
-		v := normalAttr(attrs[k], spec.Kind)
-		if !spec.Kind.holds(v) {
-			return nil, fmt.Errorf("%s: attribute %s=%v is not %s", name, k, attrs[k], spec.Kind)
-		}
-		if spec.Default == nil || v != spec.Default {
+		if spec == nil || spec.Default == nil || v != spec.Default {
 			op.Attrs[k] = v
 		}
 	}
-	for _, spec := range def.Attrs {
-		if spec.Default == nil && op.Attrs[spec.Name] == nil {
-			return nil, fmt.Errorf("%s needs the attribute %q (%s)", name, spec.Name, spec.Doc)
-		}
+	if err := op.checkAttrs(); err != nil {
+		return nil, err
 	}
 	if err := op.checkOperands(); err != nil {
 		return nil, err
@@ -203,6 +197,33 @@ func newOp(name string, attrs Attrs, declared []Type, operands []*Value) (*Op, e
 		op.Results = append(op.Results, &Value{Type: t, Def: op, Index: i})
 	}
 	return op, nil
+}
+
+// checkAttrs checks the attributes against the table.
+func (o *Op) checkAttrs() error {
+	def := o.Def
+	for _, k := range o.Attrs.Keys() {
+		spec := def.attrSpec(k)
+		if spec == nil {
+			return fmt.Errorf("%s has no attribute %q (it has %s)", def.Name, k, def.attrNames())
+		}
+		v := o.Attrs[k]
+		if !spec.Kind.holds(v) {
+			return fmt.Errorf("%s: attribute %s=%v is not %s", def.Name, k, v, spec.Kind)
+		}
+		if s, ok := v.(string); ok && spec.OneOf != nil && !slices.Contains(spec.OneOf, s) {
+			return fmt.Errorf("%s: attribute %s=%q is none of %s", def.Name, k, s, strings.Join(spec.OneOf, ", "))
+		}
+		if f, ok := v.(FuncRef); ok && !validName(string(f)) {
+			return fmt.Errorf("%s: attribute %s: function name %q cannot be written", def.Name, k, string(f))
+		}
+	}
+	for _, spec := range def.Attrs {
+		if spec.Default == nil && o.Attrs[spec.Name] == nil {
+			return fmt.Errorf("%s needs the attribute %q (%s)", def.Name, spec.Name, spec.Doc)
+		}
+	}
+	return nil
 }
 
 func (o *Op) checkOperands() error {

@@ -37,8 +37,9 @@
 //	type    = dtype "[" [ dim { "," dim } ] "]" | "csr" "[" dim "," dim "]" | "graph" "<" dim "," dim ">"
 //	dim     = ( ident | integer ) { "+" ( ident | integer ) }
 //
-// An ident is letters, digits, "_", "." and, after a sigil, may start with a
-// digit. Symbols such as N are bound when a function is called; a graph's
+// An ident is letters, digits, "_", "." and does not start with "."; only after
+// a sigil may it start with a digit. Attributes in the declaration of a
+// function are not empty, since "{" opens its body too. Symbols such as N are bound when a function is called; a graph's
 // structure holds both directions of an undirected edge and no self-loops, and
 // its edge values are separate tensors f32[E].
 package ir

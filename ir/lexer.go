@@ -10,7 +10,7 @@ import (
 // SyntaxError is an error in the text form, with its place.
 type SyntaxError struct {
 	File      string // "" where the text came from memory
-	Line, Col int    // 1-based
+	Line, Col int    // 1-based, Col in characters
 	Near      string // the offending text
 	Msg       string
 }
@@ -55,12 +55,14 @@ func isIdentByte(c byte) bool {
 
 func (l *lexer) advance(n int) {
 	for range n {
-		if l.src[l.pos] == '\n' {
+		switch c := l.src[l.pos]; {
+		case c == '\n':
 			l.line++
-			l.col = 0
+			l.col = 1
+		case c&0xC0 != 0x80: // not within a character of several bytes
+			l.col++
 		}
 		l.pos++
-		l.col++
 	}
 }
 
@@ -121,7 +123,7 @@ func (l *lexer) next() (token, *SyntaxError) {
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	if len(s) > 30 {
-		s = s[:30]
+		s = strings.ToValidUTF8(s[:30], "")
 	}
 	return s
 }

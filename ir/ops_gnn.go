@@ -41,9 +41,6 @@ func (c *InferCtx) wantNodeRows(i int) error {
 
 // inferLinear checks x·W + b and gives the type of the result.
 func (c *InferCtx) inferLinear(x, w, b int) ([]Type, error) {
-	if err := c.oneOf("act"); err != nil {
-		return nil, err
-	}
 	for _, i := range []int{x, w} {
 		if err := c.wantRank(i, 2); err != nil {
 			return nil, err

@@ -127,9 +127,6 @@ var graphOps = []OpDef{
 		Name: "edge_gather", Doc: "y_e = v at the entry's target (side dst) or source (side src)", Attrs: []AttrSpec{sideAttr}, Results: []string{"at"},
 		Operands: graphThen(operands("v")...),
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.oneOf("side"); err != nil {
-				return nil, err
-			}
 			if err := c.wantFloat(1); err != nil {
 				return nil, err
 			}
@@ -153,9 +150,6 @@ var graphOps = []OpDef{
 		Name: "edge_sum", Doc: "y_i = Σ of w_e over entries whose target (side dst) or source (side src) is i", Attrs: []AttrSpec{sideAttr}, Results: []string{"deg"},
 		Operands: graphThen(operands("w")...),
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.oneOf("side"); err != nil {
-				return nil, err
-			}
 			if err := c.wantFloat(1); err != nil {
 				return nil, err
 			}

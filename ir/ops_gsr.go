@@ -1,7 +1,7 @@
 package ir
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -143,9 +143,6 @@ var gsrOps = []OpDef{
 			if err := c.wantTau(); err != nil {
 				return nil, err
 			}
-			if err := c.oneOf("reg"); err != nil {
-				return nil, err
-			}
 			if err := c.wantSame(0, 1); err != nil {
 				return nil, err
 			}
@@ -162,7 +159,7 @@ var gsrOps = []OpDef{
 	{
 		Name: "gsr.sgld_sample", Level: GSRLevel, NoGrad: lowered, Random: true, Results: []string{"nu_star"},
 		Doc:      "ν ← ν − (λ/2)·clip(∂E/∂ν) + σ·ω, K times, detached (Eq 3); E is the function named by energy, of ν and the captured operands",
-		Operands: []OperandSpec{{Name: "nu"}, {Name: "captured", Kind: AnyOperand, Variadic: true}},
+		Operands: []OperandSpec{{Name: "nu"}, {Name: "captured", Kind: AnyOperand, Variadic: true, Sparse: true}},
 		Attrs: []AttrSpec{{Name: "energy", Kind: FuncAttr, Doc: "function (ν, captured...) → scalar energy"},
 			{Name: "steps", Kind: IntAttr, Default: int64(3), Doc: "K"}, floatAttr("step", nil, "step λ"), floatAttr("noise", nil, "noise scale σ of a step"),
 			floatAttr("clip", 0.0, "largest row norm of the gradient; 0 does not clip"), streamAttr},
@@ -192,7 +189,7 @@ var gsrOps = []OpDef{
 			if c.Has(3) != c.Has(4) {
 				return nil, fmt.Errorf("lo and hi go together")
 			}
-			if err := errors.Join(c.wantDims(3), c.wantDims(4)); err != nil {
+			if err := cmp.Or(c.wantDims(3), c.wantDims(4)); err != nil {
 				return nil, err
 			}
 			s := c.In(1).WithDims()
@@ -229,7 +226,7 @@ var gsrOps = []OpDef{
 			if err := c.wantOneDType(0, 2, 3); err != nil {
 				return nil, err
 			}
-			if err := errors.Join(c.wantDims(2), c.wantDims(3)); err != nil {
+			if err := cmp.Or(c.wantDims(2), c.wantDims(3)); err != nil {
 				return nil, err
 			}
 			t := c.In(0).WithDims(c.In(1).Dims[1])
@@ -334,9 +331,6 @@ var gsrOps = []OpDef{
 		Attrs: []AttrSpec{{Name: "mode", Kind: StringAttr, Default: "expected", OneOf: []string{"expected", "threshold"}, Doc: "how a probability becomes a weight"},
 			floatAttr("threshold", 0.5, "t")},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.oneOf("mode"); err != nil {
-				return nil, err
-			}
 			return sameAsFirst(c)
 		},
 		Eval: evalUnary(func(o *Op) func(float64) float64 {

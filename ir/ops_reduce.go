@@ -15,9 +15,6 @@ func inferReduce(c *InferCtx) ([]Type, error) {
 	if err := c.wantFloat(0); err != nil {
 		return nil, err
 	}
-	if err := c.oneOf("axis"); err != nil {
-		return nil, err
-	}
 	x, keep := c.In(0), c.Op.Def.attrSpec("keep") != nil && c.Op.Bool("keep")
 	switch axis := c.Op.Str("axis"); {
 	case axis == "all":

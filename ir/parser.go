@@ -1,23 +1,33 @@
 package ir
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 )
 
 type parser struct {
-	file string
-	toks []token
-	pos  int
-	m    *Module
-	env  map[string]*Value // values of the function being read
+	toks   []token
+	pos    int
+	m      *Module
+	params map[string]*Value
+	funcs  map[string]bool
+	env    map[string]*Value // values of the function being read
+	at     map[any]token     // where parameters, functions, arguments and operations stand
 }
+
+// maxSource is the longest text that is read. The largest models print to some
+// hundred KiB; the bound keeps hostile input from filling the memory.
+const maxSource = 16 << 20
 
 // Parse reads a module from its text form. file names the source in errors,
 // which are of type *SyntaxError. A parsed module is verified.
 func Parse(file, src string) (m *Module, err error) {
-	p := &parser{file: file, m: &Module{Attrs: Attrs{}}}
+	p := &parser{m: &Module{Attrs: Attrs{}}, params: map[string]*Value{}, funcs: map[string]bool{}, at: map[any]token{}}
+	if len(src) > maxSource {
+		return nil, &SyntaxError{File: file, Line: 1, Col: 1, Msg: fmt.Sprintf("the text has %d bytes; at most %d are read", len(src), maxSource)}
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			e, ok := r.(*SyntaxError)
@@ -41,12 +51,18 @@ func Parse(file, src string) (m *Module, err error) {
 	}
 	p.module()
 	if err := Verify(p.m); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		at := p.toks[0]
+		if f := (*fault)(nil); errors.As(err, &f) {
+			at = p.at[f.at]
+		}
+		p.fail(at, "%v", err)
 	}
 	return p.m, nil
 }
 
 func (p *parser) peek() token { return p.toks[p.pos] }
+
+func (p *parser) peekAt(n int) token { return p.toks[min(p.pos+n, len(p.toks)-1)] }
 
 func (p *parser) take() token {
 	t := p.toks[p.pos]
@@ -56,12 +72,18 @@ func (p *parser) take() token {
 	return t
 }
 
+const maxMessage = 1000
+
 func (p *parser) fail(t token, format string, args ...any) {
-	near := t.text
+	near := firstLine(t.text)
 	if t.kind == tokEOF {
 		near = "end of file"
 	}
-	panic(&SyntaxError{Line: t.line, Col: t.col, Near: near, Msg: fmt.Sprintf(format, args...)})
+	msg := fmt.Sprintf(format, args...)
+	if len(msg) > maxMessage {
+		msg = strings.ToValidUTF8(msg[:maxMessage], "") + "…"
+	}
+	panic(&SyntaxError{Line: t.line, Col: t.col, Near: near, Msg: msg})
 }
 
 func (p *parser) accept(text string) bool {
@@ -95,12 +117,13 @@ func (p *parser) module() {
 	for p.accept("param") {
 		p.want("$")
 		name, t := p.ident()
-		if p.m.Param(name) != nil {
+		if p.params[name] != nil {
 			p.fail(t, "parameter $%s is declared twice", name)
 		}
 		p.want(":")
 		v := &Value{Name: name, Param: true, Type: p.typ()}
 		v.Attrs = p.attrs()
+		p.params[name], p.at[v] = v, t
 		p.m.Params = append(p.m.Params, v)
 	}
 	for p.accept("func") {
@@ -114,10 +137,11 @@ func (p *parser) module() {
 func (p *parser) fn() {
 	p.want("@")
 	name, t := p.ident()
-	if p.m.Func(name) != nil {
+	if p.funcs[name] {
 		p.fail(t, "function @%s is declared twice", name)
 	}
 	f := &Func{Name: name}
+	p.funcs[name], p.at[f] = true, t
 	p.m.Funcs = append(p.m.Funcs, f)
 	p.env = map[string]*Value{}
 	p.want("(")
@@ -136,49 +160,52 @@ func (p *parser) fn() {
 	p.want("->")
 	p.want("(")
 	var types []Type
+	declared := map[string]bool{}
 	for !p.accept(")") {
 		if len(types) > 0 {
 			p.want(",")
 		}
 		n, t := p.ident()
-		if f.Result(n) != nil || hasResult(f, n) {
+		if declared[n] {
 			p.fail(t, "result %s is declared twice", n)
 		}
+		declared[n] = true
 		p.want(":")
 		types = append(types, p.typ())
 		f.Results = append(f.Results, Result{Name: n})
 	}
-	f.Attrs = p.attrs()
+	// The body opens with the same brace as attributes do.
+	if next := p.peekAt(1); next.kind == tokIdent && (next.text != "return" || p.peekAt(2).text == "=") {
+		f.Attrs = p.attrs()
+	} else {
+		f.Attrs = Attrs{}
+	}
 	p.want("{")
 	for p.peek().text == "%" {
 		f.Body = append(f.Body, p.op())
 	}
-	ret := p.peek()
-	p.want("return")
+	if p.peek().text != "return" {
+		p.fail(p.peek(), `expected an operation (%%value = ...) or "return"`)
+	}
+	p.take()
 	for i := range f.Results {
 		if i > 0 {
 			p.want(",")
 		}
 		t := p.peek()
 		v := p.operand()
-		if v == nil || !v.Type.Equal(types[i]) {
-			p.fail(t, "result %s is declared %s", f.Results[i].Name, types[i])
+		if v == nil {
+			p.fail(t, "result %s must be a value", f.Results[i].Name)
+		}
+		if !v.Type.Equal(types[i]) {
+			p.fail(t, "result %s is declared %s, %s is %s", f.Results[i].Name, types[i], v.ref(), v.Type)
 		}
 		f.Results[i].Value = v
 	}
-	if t := p.peek(); t.text == "," {
-		p.fail(ret, "@%s declares %d results, more are returned", name, len(f.Results))
+	if t := p.peek(); t.text == "," || len(f.Results) == 0 && t.text != "}" {
+		p.fail(t, "@%s declares %d results, more are returned", name, len(f.Results))
 	}
 	p.want("}")
-}
-
-func hasResult(f *Func, name string) bool {
-	for _, r := range f.Results {
-		if r.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // define reads "%name" and enters a new value.
@@ -189,7 +216,7 @@ func (p *parser) define() *Value {
 		p.fail(t, "%%%s is defined twice", name)
 	}
 	v := &Value{Name: name}
-	p.env[name] = v
+	p.env[name], p.at[v] = v, t
 	return v
 }
 
@@ -208,7 +235,7 @@ func (p *parser) operand() *Value {
 		return v
 	case "$":
 		name, t := p.ident()
-		v := p.m.Param(name)
+		v := p.params[name]
 		if v == nil {
 			p.fail(t, "parameter $%s is not declared", name)
 		}
@@ -233,10 +260,10 @@ func (p *parser) op() *Op {
 	p.want("=")
 	opName, nameTok := p.ident()
 	var operands []*Value
-	for t := p.peek(); t.text == "%" || t.text == "$" || t.text == "_"; t = p.peek() {
+	if t := p.peek(); t.text == "%" || t.text == "$" || t.text == "_" {
 		operands = append(operands, p.operand())
-		if !p.accept(",") {
-			break
+		for p.accept(",") {
+			operands = append(operands, p.operand())
 		}
 	}
 	attrs := p.attrs()
@@ -253,6 +280,7 @@ func (p *parser) op() *Op {
 		p.fail(nameTok, "%v", err)
 	}
 	op.Line = start.line
+	p.at[op] = nameTok
 	for i, n := range names {
 		if p.env[n] != nil {
 			p.fail(at[i], "%%%s is defined twice", n)
@@ -265,16 +293,17 @@ func (p *parser) op() *Op {
 
 func (p *parser) attrs() Attrs {
 	a := Attrs{}
-	// A function's body opens with the same brace: attributes start with "name =".
-	if p.peek().text != "{" || p.pos+2 >= len(p.toks) || p.toks[p.pos+2].text != "=" || p.toks[p.pos+1].kind != tokIdent {
+	if !p.accept("{") {
 		return a
 	}
-	p.want("{")
 	for !p.accept("}") {
 		if len(a) > 0 {
 			p.want(",")
 		}
 		name, t := p.ident()
+		if t.kind != tokIdent {
+			p.fail(t, "expected the name of an attribute")
+		}
 		if _, ok := a[name]; ok {
 			p.fail(t, "attribute %s is set twice", name)
 		}
@@ -359,8 +388,8 @@ func (p *parser) dim() Dim {
 		case t.kind == tokIdent:
 		case t.kind == tokNumber:
 			n, err := strconv.Atoi(t.text)
-			if err != nil || n < 0 {
-				p.fail(t, "malformed dimension")
+			if err != nil || n < 0 || n > maxSize {
+				p.fail(t, "malformed dimension; want a name or a size of at most %d", maxSize)
 			}
 			t.text = strconv.Itoa(n)
 		default:

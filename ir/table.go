@@ -314,14 +314,6 @@ func (c *InferCtx) wantDims(i int, dims ...Dim) error {
 	return nil
 }
 
-func (c *InferCtx) oneOf(attr string) error {
-	spec := c.Op.Def.attrSpec(attr)
-	if v := c.Op.Str(attr); !slices.Contains(spec.OneOf, v) {
-		return fmt.Errorf("attribute %s=%q is none of %s", attr, v, strings.Join(spec.OneOf, ", "))
-	}
-	return nil
-}
-
 func (o *Op) operandName(i int) string {
 	spec := o.Def.Operands[min(i, len(o.Def.Operands)-1)]
 	return spec.Name

@@ -1,115 +1,290 @@
 package ir
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"slices"
+	"math"
+	"strconv"
+	"strings"
 )
 
-// Verify checks that a module is well formed: names are unique, every operand
-// is defined above its use, types are what the table's rules say, function
-// references exist. The error names the function and the operation.
+// fault is an error about one value, operation or function, so that the parser
+// can say where that stands in the text.
+type fault struct {
+	at  any // *Value, *Op or *Func
+	err error
+}
+
+func (f *fault) Error() string { return f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
+
+func faultAt(at any, format string, args ...any) error {
+	return &fault{at, fmt.Errorf(format, args...)}
+}
+
+// Verify checks that a module is well formed: names are unique and can be
+// written, every operand is defined above its use, attributes and types are
+// what the table says, functions that attributes name exist, fit and do not
+// call each other in a circle. The error names the function and the operation.
 func Verify(m *Module) error {
-	seen := map[string]bool{}
-	params := map[*Value]bool{}
+	if !validName(m.Name) {
+		return fmt.Errorf("module name %q cannot be written", m.Name)
+	}
+	if err := checkAnyAttrs(m.Attrs); err != nil {
+		return fmt.Errorf("module @%s: %w", m.Name, err)
+	}
+	v := &verifier{funcs: map[string]*Func{}, params: map[*Value]bool{}, calls: map[*Func][]*Func{}}
+	names := map[string]bool{}
 	for _, p := range m.Params {
-		if seen[p.Name] {
-			return fmt.Errorf("parameter $%s is declared twice", p.Name)
+		switch {
+		case !validName(p.Name):
+			return faultAt(p, "parameter name %q cannot be written", p.Name)
+		case names[p.Name]:
+			return faultAt(p, "parameter $%s is declared twice", p.Name)
+		case p.Type.Layout != Dense:
+			return faultAt(p, "parameter $%s is %s, want a dense tensor", p.Name, p.Type)
 		}
-		if p.Type.IsGraph() || p.Type.Layout != Dense {
-			return fmt.Errorf("parameter $%s is %s, want a dense tensor", p.Name, p.Type)
+		if err := checkType(p.Type); err != nil {
+			return faultAt(p, "parameter $%s: %w", p.Name, err)
 		}
 		for _, d := range p.Type.Dims {
 			if _, ok := d.Size(); !ok {
-				return fmt.Errorf("parameter $%s is %s: its dimensions must be sizes", p.Name, p.Type)
+				return faultAt(p, "parameter $%s is %s: its dimensions must be sizes", p.Name, p.Type)
 			}
 		}
-		seen[p.Name], params[p] = true, true
+		if err := checkAnyAttrs(p.Attrs); err != nil {
+			return faultAt(p, "parameter $%s: %w", p.Name, err)
+		}
+		names[p.Name], v.params[p] = true, true
 	}
-	names := map[string]bool{}
 	for _, f := range m.Funcs {
-		if names[f.Name] {
-			return fmt.Errorf("function @%s is declared twice", f.Name)
+		switch {
+		case !validName(f.Name):
+			return faultAt(f, "function name %q cannot be written", f.Name)
+		case v.funcs[f.Name] != nil:
+			return faultAt(f, "function @%s is declared twice", f.Name)
 		}
-		names[f.Name] = true
-		if err := verifyFunc(m, f, params); err != nil {
-			return fmt.Errorf("@%s: %w", f.Name, err)
+		v.funcs[f.Name] = f
+	}
+	for _, f := range m.Funcs {
+		if err := v.fn(f); err != nil {
+			at := any(f)
+			if where := (*fault)(nil); errors.As(err, &where) {
+				at = where.at
+			}
+			return faultAt(at, "@%s: %w", f.Name, err)
 		}
 	}
-	return nil
+	return v.acyclic(m)
 }
 
-func verifyFunc(m *Module, f *Func, params map[*Value]bool) error {
+type verifier struct {
+	funcs  map[string]*Func
+	params map[*Value]bool
+	calls  map[*Func][]*Func
+}
+
+func (v *verifier) fn(f *Func) error {
 	defined := map[*Value]bool{}
 	names := map[string]bool{}
-	symbols := map[Dim]bool{}
-	define := func(v *Value) error {
-		if names[v.Name] {
-			return fmt.Errorf("%%%s is defined twice", v.Name)
+	symbols := map[string]int{}
+	define := func(x *Value) error {
+		switch {
+		case !validName(x.Name):
+			return fmt.Errorf("value name %q cannot be written", x.Name)
+		case names[x.Name]:
+			return fmt.Errorf("%%%s is defined twice", x.Name)
 		}
-		names[v.Name], defined[v] = true, true
-		return nil
+		names[x.Name], defined[x] = true, true
+		return checkType(x.Type)
 	}
-	known := func(v *Value) bool { return defined[v] || params[v] }
+	known := func(x *Value) bool { return defined[x] || v.params[x] }
+	if err := checkAnyAttrs(f.Attrs); err != nil {
+		return err
+	}
 	for _, a := range f.Args {
-		if err := define(a); err != nil {
-			return err
+		if err := cmp.Or(define(a), checkAnyAttrs(a.Attrs)); err != nil {
+			return faultAt(a, "argument %%%s: %w", a.Name, err)
 		}
 		for _, d := range a.Type.Dims {
-			symbols[d] = true
+			symbols[string(d)] = 1
 		}
 	}
 	for i, op := range f.Body {
-		where := func(err error) error { return fmt.Errorf("operation %d, %s: %w", i, op, err) }
-		for k, v := range op.Operands {
-			if v != nil && !known(v) {
-				return where(fmt.Errorf("operand %d (%s) is not defined above", k, v.ref()))
-			}
+		if op.Def == nil {
+			return faultAt(op, "operation %d is none of the table", i)
 		}
-		if err := op.checkOperands(); err != nil {
-			return where(err)
-		}
-		var types []Type
-		for k, r := range op.Results {
-			if r.Def != op || r.Index != k {
-				return where(fmt.Errorf("result %%%s does not point back at its operation", r.Name))
-			}
-			types = append(types, r.Type)
-			if err := define(r); err != nil {
-				return where(err)
-			}
-			for _, d := range r.Type.Dims {
-				if _, fixed := d.Size(); !fixed && !resolvable(d, symbols) {
-					return where(fmt.Errorf("dimension %s is not that of any argument", d))
-				}
-			}
-		}
-		if _, err := op.infer(types); err != nil {
-			return where(err)
-		}
-		for _, spec := range op.Def.Attrs {
-			if spec.Kind == FuncAttr && m.Func(op.FuncRef(spec.Name)) == nil {
-				return where(fmt.Errorf("there is no function @%s", op.FuncRef(spec.Name)))
-			}
+		if err := v.op(f, op, known, define, symbols); err != nil {
+			return faultAt(op, "operation %d, %s: %w", i, op, err)
 		}
 	}
-	var results []string
+	results := map[string]bool{}
 	for _, r := range f.Results {
-		if r.Value == nil || !known(r.Value) {
+		switch {
+		case !validName(r.Name):
+			return fmt.Errorf("result name %q cannot be written", r.Name)
+		case r.Value == nil || !known(r.Value):
 			return fmt.Errorf("result %s is not defined", r.Name)
-		}
-		if slices.Contains(results, r.Name) {
+		case results[r.Name]:
 			return fmt.Errorf("result %s is declared twice", r.Name)
 		}
-		results = append(results, r.Name)
+		results[r.Name] = true
 	}
 	return nil
 }
 
-func resolvable(d Dim, symbols map[Dim]bool) bool {
-	bind := map[string]int{}
-	for s := range symbols {
-		bind[string(s)] = 1
+func (v *verifier) op(f *Func, op *Op, known func(*Value) bool, define func(*Value) error, symbols map[string]int) error {
+	for k, x := range op.Operands {
+		if x != nil && !known(x) {
+			return fmt.Errorf("operand %d (%s) is not defined above", k, x.ref())
+		}
 	}
-	_, err := d.Resolve(bind)
-	return err == nil
+	if err := cmp.Or(op.checkAttrs(), op.checkOperands()); err != nil {
+		return err
+	}
+	types := make([]Type, 0, len(op.Results))
+	for k, r := range op.Results {
+		if r.Def != op || r.Index != k {
+			return fmt.Errorf("result %%%s does not point back at its operation", r.Name)
+		}
+		types = append(types, r.Type)
+		if err := define(r); err != nil {
+			return err
+		}
+		for _, d := range r.Type.Dims {
+			if _, err := d.Resolve(symbols); err != nil {
+				return fmt.Errorf("dimension %s is not that of any argument", d)
+			}
+		}
+	}
+	if _, err := op.infer(types); err != nil {
+		return err
+	}
+	for _, spec := range op.Def.Attrs {
+		if spec.Kind != FuncAttr {
+			continue
+		}
+		callee := v.funcs[op.FuncRef(spec.Name)]
+		if callee == nil {
+			return fmt.Errorf("there is no function @%s", op.FuncRef(spec.Name))
+		}
+		if err := fitsCall(callee, op.Operands); err != nil {
+			return err
+		}
+		v.calls[f] = append(v.calls[f], callee)
+	}
+	return nil
+}
+
+// fitsCall checks that a function takes the operands and returns one number,
+// which is what every function attribute asks for.
+func fitsCall(f *Func, operands []*Value) error {
+	if len(f.Args) != len(operands) {
+		return fmt.Errorf("@%s takes %d arguments, the operation has %d operands", f.Name, len(f.Args), len(operands))
+	}
+	for i, a := range f.Args {
+		if !a.Type.Equal(operands[i].Type) {
+			return fmt.Errorf("argument %%%s of @%s is %s, operand %d is %s", a.Name, f.Name, a.Type, i, operands[i].Type)
+		}
+	}
+	if len(f.Results) != 1 || f.Results[0].Value == nil {
+		return fmt.Errorf("@%s has %d results, want one float scalar", f.Name, len(f.Results))
+	}
+	if t := f.Results[0].Value.Type; t.IsGraph() || t.Rank() != 0 || !t.DType.IsFloat() {
+		return fmt.Errorf("@%s returns %s, want a float scalar", f.Name, t)
+	}
+	return nil
+}
+
+// acyclic checks that no function reaches itself through function attributes.
+func (v *verifier) acyclic(m *Module) error {
+	const busy, done = 1, 2
+	state := map[*Func]int{}
+	var visit func(f *Func) error
+	visit = func(f *Func) error {
+		state[f] = busy
+		for _, g := range v.calls[f] {
+			if state[g] == busy {
+				return faultAt(g, "@%s: the function calls itself, by way of @%s", g.Name, f.Name)
+			}
+			if state[g] == 0 {
+				if err := visit(g); err != nil {
+					return err
+				}
+			}
+		}
+		state[f] = done
+		return nil
+	}
+	for _, f := range m.Funcs {
+		if state[f] == 0 {
+			if err := visit(f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maxSize bounds a fixed dimension; kernels and ONNX count in 32 bits within a
+// dimension.
+const maxSize = math.MaxInt32
+
+// checkType checks what a type literal could not say wrong.
+func checkType(t Type) error {
+	switch {
+	case int(t.DType) >= len(dtypeNames) || t.Layout > Structure:
+		return fmt.Errorf("unknown element type or layout")
+	case t.Layout == Dense && t.Rank() > 2:
+		return fmt.Errorf("%s has %d dimensions; a tensor has at most two", t, t.Rank())
+	case t.Layout != Dense && (t.Rank() != 2 || t.DType != F32):
+		return fmt.Errorf("%s: want two dimensions and the element type f32", t)
+	}
+	for _, d := range t.Dims {
+		for _, part := range strings.Split(string(d), "+") {
+			if n, err := strconv.Atoi(part); err == nil && n >= 0 && strconv.Itoa(n) == part {
+				if n > maxSize {
+					return fmt.Errorf("dimension %s is too large; at most %d", d, maxSize)
+				}
+				continue
+			}
+			if !validSymbol(part) {
+				return fmt.Errorf("%q is no dimension", d)
+			}
+		}
+	}
+	return nil
+}
+
+// validName reports whether a name can be written after a sigil.
+func validName(s string) bool {
+	for i := range len(s) {
+		if !isIdentByte(s[i]) {
+			return false
+		}
+	}
+	return s != "" && s[0] != '.'
+}
+
+// validSymbol reports whether a name can be written without a sigil.
+func validSymbol(s string) bool { return validName(s) && (s[0] < '0' || s[0] > '9') }
+
+// checkAnyAttrs checks the attributes of what has no table line.
+func checkAnyAttrs(a Attrs) error {
+	for _, k := range a.Keys() {
+		if !validSymbol(k) {
+			return fmt.Errorf("attribute name %q cannot be written", k)
+		}
+		switch x := a[k].(type) {
+		case float64, int64, bool, string:
+		case FuncRef:
+			if !validName(string(x)) {
+				return fmt.Errorf("attribute %s: function name %q cannot be written", k, string(x))
+			}
+		default:
+			return fmt.Errorf("attribute %s is a %T; want int64, float64, bool, string or FuncRef", k, x)
+		}
+	}
+	return nil
 }
