@@ -1,0 +1,321 @@
+package passes_test
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// Each testdata/PASS.gsr goes through its pass alone, and must give
+// testdata/PASS.golden.
+func TestGolden(t *testing.T) {
+	for _, p := range passes.All {
+		t.Run(p.Name, func(t *testing.T) {
+			in := filepath.Join("testdata", p.Name+".gsr")
+			src, err := os.ReadFile(in)
+			if err != nil {
+				t.Fatalf("every pass has a golden test: %v", err)
+			}
+			m, err := ir.Parse(in, string(src))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Run(m, passes.Facts{SparseArgs: []string{"x"}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := ir.Verify(m); err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join("testdata", p.Name+".golden")
+			if *update {
+				if err := os.WriteFile(golden, []byte(m.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.String() != string(want) {
+				t.Errorf("got\n%s\nwant\n%s", m, want)
+			}
+		})
+	}
+}
+
+func TestOrder(t *testing.T) {
+	if err := passes.CheckOrder(passes.All); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range passes.All {
+		if p.Doc == "" || p.Why == "" {
+			t.Errorf("pass %s has no documentation or no reason for its place", p.Name)
+		}
+		for _, before := range p.After {
+			broken := []passes.Pass{p, *passes.Lookup(before)}
+			err := passes.CheckOrder(broken)
+			if err == nil || !strings.Contains(err.Error(), before) {
+				t.Errorf("%s before %s: got %v", p.Name, before, err)
+			}
+		}
+	}
+	if err := passes.CheckOrder(append(passes.All[:1:1], passes.All[0])); err == nil {
+		t.Error("a pass may stand twice")
+	}
+}
+
+// source draws from the project's streams.
+type source struct{ s rng.Stream }
+
+func (r source) Uniform(stream string, i int) float64 {
+	return float64(r.s.Sub(stream).Uniform(uint64(i)))
+}
+func (r source) Normal(stream string, i int) float64 { return r.s.Sub(stream).Normal(uint64(i)) }
+func (r source) UniformPair(stream string, a, b int) float64 {
+	return float64(r.s.Sub(stream).UniformPair(uint32(a), uint32(b)))
+}
+
+const nodes, anchors = 6, 4
+
+func ring(s rng.Stream) *ir.Graph {
+	g := &ir.Graph{N: nodes}
+	has := map[[2]int]bool{}
+	for i := range nodes {
+		j := (i + 1 + s.Intn(uint64(i), nodes-1)) % nodes
+		has[[2]int{i, j}], has[[2]int{j, i}] = true, true
+	}
+	for i := range nodes {
+		for j := range nodes {
+			if has[[2]int{i, j}] {
+				g.Row, g.Col = append(g.Row, i), append(g.Col, j)
+			}
+		}
+	}
+	return g
+}
+
+// inputs makes random arguments for a function by name and type.
+func inputs(f *ir.Func, o models.Options, s rng.Stream) map[string]ir.Val {
+	in := map[string]ir.Val{}
+	bind := map[string]int{"N": nodes, "B": anchors, "T": 3, "P": 5}
+	for _, a := range f.Args {
+		if a.Type.IsGraph() {
+			g := ring(s.Sub(string(a.Type.Dims[1])))
+			bind[string(a.Type.Dims[1])] = len(g.Row)
+			in[a.Name] = ir.Val{G: g}
+		}
+	}
+	for _, a := range f.Args {
+		if a.Type.IsGraph() {
+			continue
+		}
+		for _, d := range a.Type.Dims {
+			if _, err := d.Resolve(bind); err != nil {
+				bind[string(d)] = 7 // candidates without a graph among the arguments
+			}
+		}
+		shape, _ := a.Type.Shape(bind)
+		x := ir.NewTensor(shape...)
+		for i := range x.Data {
+			st := s.Sub(a.Name)
+			switch a.Name {
+			case "anchors":
+				x.Data[i] = float64(i)
+			case "pairs", "train_idx":
+				x.Data[i] = float64(st.Intn(uint64(i), nodes))
+			case "labels":
+				x.Data[i] = float64(st.Intn(uint64(i), o.Classes))
+			case "old":
+				x.Data[i] = float64(st.Intn(uint64(i), 2))
+			case "p", "w":
+				x.Data[i] = 0.1 + 0.8*float64(st.Uniform(uint64(i)))
+			case "lo":
+				x.Data[i] = -0.5
+			case "hi":
+				x.Data[i] = 0.9
+			default:
+				x.Data[i] = st.Normal(uint64(i))
+			}
+		}
+		in[a.Name] = ir.Val{T: x}
+	}
+	return in
+}
+
+func parameters(m *ir.Module, s rng.Stream) map[string]*ir.Tensor {
+	ps := map[string]*ir.Tensor{}
+	for _, p := range m.Params {
+		shape, _ := p.Type.Shape(nil)
+		x := ir.NewTensor(shape...)
+		for i := range x.Data {
+			x.Data[i] = 0.7 * s.Sub(p.Name).Normal(uint64(i))
+		}
+		ps[p.Name] = x
+	}
+	return ps
+}
+
+// evaluate runs a function by name, its set-up function first.
+func evaluate(t *testing.T, m *ir.Module, f *ir.Func, in map[string]ir.Val, ps map[string]*ir.Tensor) map[string]*ir.Tensor {
+	t.Helper()
+	all := map[string]ir.Val{}
+	for k, v := range in {
+		all[k] = v
+	}
+	if name := f.Attrs.Str(passes.Setup); name != "" {
+		for k, v := range evaluate(t, m, m.Func(name), in, ps) {
+			all[k] = ir.Val{T: v}
+		}
+	}
+	var args []ir.Val
+	for _, a := range f.Args {
+		args = append(args, all[a.Name])
+	}
+	vals, err := ir.Interpret(m, f.Name, args, ps, source{rng.New(3, "test")})
+	if err != nil {
+		t.Fatalf("@%s: %v", f.Name, err)
+	}
+	out := map[string]*ir.Tensor{}
+	for i, r := range f.Results {
+		out[r.Name] = vals[i].T
+	}
+	return out
+}
+
+func tiny() models.Options {
+	o := models.Default()
+	o.Features, o.Classes, o.Hidden, o.StructWidth = 4, 3, 4, 2
+	o.Encoder.Hidden, o.Encoder.Projection = 3, 3
+	o.Views.Blur, o.ECL.Steps, o.ECL.Alpha = 0.1, 2, 0.5
+	return o
+}
+
+// variants are the options whose programs differ in kind.
+func variants() map[string]models.Options {
+	v := map[string]models.Options{"struct and blur": tiny()}
+	plain := tiny()
+	plain.StructWidth, plain.Views, plain.ECL.Alpha = 0, models.Views{}, 0
+	plain.ECL.Reg, plain.ECL.Positive, plain.Norm, plain.Edges.Mode = "paper", true, "none", "threshold"
+	v["no views, no sampler, as printed"] = plain
+	return v
+}
+
+func near(a, b float64, tol float64) bool {
+	return a == b || math.Abs(a-b) <= tol*math.Max(1, math.Max(math.Abs(a), math.Abs(b)))
+}
+
+func compare(t *testing.T, what string, got, want *ir.Tensor, tol float64) {
+	t.Helper()
+	if got == nil || fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+		return
+	}
+	for i := range want.Data {
+		if !near(got.Data[i], want.Data[i], tol) {
+			t.Errorf("%s: element %d is %g, want %g", what, i, got.Data[i], want.Data[i])
+			return
+		}
+	}
+}
+
+// Every function of every model computes the same before and after every pass.
+func TestPassesKeepValues(t *testing.T) {
+	for _, model := range models.All {
+		for kind, o := range variants() {
+			t.Run(model.Name+"/"+kind, func(t *testing.T) {
+				m := model.Build(o)
+				s := rng.New(11, model.Name)
+				ps := parameters(m, s)
+				want, in := map[string]map[string]*ir.Tensor{}, map[string]map[string]ir.Val{}
+				for _, f := range m.Funcs {
+					in[f.Name] = inputs(f, o, s)
+					want[f.Name] = evaluate(t, m, f, in[f.Name], ps)
+				}
+				for _, p := range passes.All {
+					if err := p.Run(m, passes.Facts{SparseArgs: []string{"x"}}); err != nil {
+						t.Fatalf("%s: %v", p.Name, err)
+					}
+					if err := ir.Verify(m); err != nil {
+						t.Fatalf("after %s: %v", p.Name, err)
+					}
+					for _, f := range m.Funcs {
+						if want[f.Name] == nil {
+							continue // a set-up function, run with its main function
+						}
+						got := evaluate(t, m, f, in[f.Name], ps)
+						for name, w := range want[f.Name] {
+							// The sampler's gradients are numerical before autodiff.
+							compare(t, fmt.Sprintf("after %s: @%s %s", p.Name, f.Name, name), got[name], w, 1e-7)
+						}
+						if t.Failed() {
+							t.FailNow()
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// The gradients that autodiff appends equal central differences of the loss.
+func TestGradients(t *testing.T) {
+	for _, model := range models.All {
+		for kind, o := range variants() {
+			o.Edges.Mu = 1 // scale_grad breaks equality on purpose elsewhere
+			t.Run(model.Name+"/"+kind, func(t *testing.T) {
+				m := model.Build(o)
+				s := rng.New(5, model.Name)
+				ps := parameters(m, s)
+				for _, p := range passes.All {
+					if err := p.Run(m, passes.Facts{}); err != nil {
+						t.Fatalf("%s: %v", p.Name, err)
+					}
+				}
+				for _, f := range m.Funcs {
+					in := inputs(f, o, s)
+					if f.Name == "joint" || f.Name == "fit" {
+						continue // straight-through samples: checked on their own below
+					}
+					var got map[string]*ir.Tensor
+					for _, r := range f.Results {
+						name, ok := strings.CutPrefix(r.Name, passes.GradPrefix)
+						if !ok {
+							continue
+						}
+						if got == nil {
+							got = evaluate(t, m, f, in, ps)
+						}
+						if o.ECL.Alpha != 0 && f.Name == "pretrain" {
+							// ν* moves with the parameters but is a constant in
+							// the gradient: compare the loss without it elsewhere.
+							continue
+						}
+						x := ps[name]
+						for i := range x.Data {
+							v, h := x.Data[i], 1e-4
+							x.Data[i] = v + h
+							up := evaluate(t, m, f, in, ps)["loss"].Data[0]
+							x.Data[i] = v - h
+							down := evaluate(t, m, f, in, ps)["loss"].Data[0]
+							x.Data[i] = v
+							if want := (up - down) / (2 * h); !near(got[r.Name].Data[i], want, 1e-5) {
+								t.Fatalf("@%s %s[%d] = %g, central difference %g", f.Name, r.Name, i, got[r.Name].Data[i], want)
+							}
+						}
+					}
+				}
+			})
+		}
+	}
+}
