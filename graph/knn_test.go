@@ -1,0 +1,220 @@
+package graph
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"pgregory.net/rapid"
+)
+
+// drawRows draws small integers, so that equal similarities and zero rows
+// occur, and cosines are exact enough to compare.
+func drawRows(t *rapid.T, n, f int) []float32 {
+	x := make([]float32, n*f)
+	for i := range x {
+		x[i] = float32(rapid.IntRange(-1, 2).Draw(t, "x"))
+	}
+	return x
+}
+
+func TestKNN(t *testing.T) {
+	pool := kernels.NewPool(2)
+	defer pool.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		n, f, k := rapid.IntRange(0, 20).Draw(t, "n"), rapid.IntRange(0, 4).Draw(t, "f"), rapid.IntRange(0, 6).Draw(t, "k")
+		x := drawRows(t, n, f)
+		if n > 0 && f > 0 && rapid.Bool().Draw(t, "NaN") {
+			x[0] = float32(math.NaN())
+		}
+		idx, sim := KNN(pool, x, n, f, k)
+		if len(idx) != n*k || len(sim) != n*k {
+			t.Fatalf("%d indices, %d similarities", len(idx), len(sim))
+		}
+		cosine := func(i, j int) (float64, bool) {
+			var ii, jj, ij float64
+			for c := range f {
+				a, b := float64(x[i*f+c]), float64(x[j*f+c])
+				ii, jj, ij = ii+a*a, jj+b*b, ij+a*b
+			}
+			return ij / math.Sqrt(ii*jj), ii > 0 && jj > 0
+		}
+		for i := range n {
+			var all []float64
+			for j := range n {
+				if s, ok := cosine(i, j); ok && i != j {
+					all = append(all, s)
+				}
+			}
+			slices.SortFunc(all, func(a, b float64) int { return cmp.Compare(b, a) })
+			seen := map[int32]bool{}
+			for q := range k {
+				j, s := idx[i*k+q], sim[i*k+q]
+				if q >= len(all) {
+					if j != -1 || s != 0 {
+						t.Fatalf("node %d, place %d: %d, %v; want none", i, q, j, s)
+					}
+					continue
+				}
+				if j < 0 || int(j) == i || seen[j] {
+					t.Fatalf("node %d has neighbours %v", i, idx[i*k:i*k+k])
+				}
+				seen[j] = true
+				if c, _ := cosine(i, int(j)); math.Abs(c-float64(s)) > 1e-6 || math.Abs(c-all[q]) > 1e-6 {
+					t.Fatalf("node %d, place %d: %d at %v, want similarity %v", i, q, j, s, all[q])
+				}
+				if q > 0 && (s > sim[i*k+q-1] || s == sim[i*k+q-1] && j < idx[i*k+q-1]) {
+					t.Fatalf("node %d: places %d and %d are out of order: %v, %v", i, q-1, q, idx[i*k:i*k+k], sim[i*k:i*k+k])
+				}
+			}
+		}
+	})
+}
+
+// More than one tile each way; equal rows far apart must tie exactly.
+func TestKNNTilesAndThreads(t *testing.T) {
+	const n, f, k = 2*knnCols + 137, 19, 7
+	x := make([]float32, n*f)
+	s := rng.New(1, "test")
+	for i := range x {
+		x[i] = float32(s.Normal(uint64(i)))
+	}
+	copy(x[3*f:4*f], x[2000*f:2001*f])
+	copy(x[1100*f:1101*f], x[2000*f:2001*f])
+	clear(x[9*f : 10*f])
+	var first []int32
+	for _, threads := range []int{0, 1, 2, 3} {
+		var pool *kernels.Pool
+		if threads > 0 {
+			pool = kernels.NewPool(threads)
+		}
+		idx, _ := KNN(pool, x, n, f, k)
+		if pool != nil {
+			pool.Close()
+		}
+		if first == nil {
+			first = idx
+		}
+		if !slices.Equal(first, idx) {
+			t.Errorf("%d threads give other neighbours", threads)
+		}
+	}
+	for node, want := range map[int][]int32{3: {1100, 2000}, 1100: {3, 2000}, 2000: {3, 1100}, 9: {-1, -1}} {
+		if got := first[node*k : node*k+2]; !slices.Equal(got, want) {
+			t.Errorf("node %d has nearest %v, want %v", node, got, want)
+		}
+	}
+	if slices.Contains(first, 9) {
+		t.Error("a zero row is a neighbour")
+	}
+	// Every tenth node against a search in float64.
+	for i := 0; i < n; i += 10 {
+		best, at := math.Inf(-1), 0
+		for j := range n {
+			var ij, jj float64
+			for c := range f {
+				ij += float64(x[i*f+c]) * float64(x[j*f+c])
+				jj += float64(x[j*f+c]) * float64(x[j*f+c])
+			}
+			if v := ij / math.Sqrt(jj); j != i && v > best+1e-9 {
+				best, at = v, j
+			}
+		}
+		if int(first[i*k]) != at {
+			t.Errorf("node %d has nearest %d, want %d", i, first[i*k], at)
+		}
+	}
+}
+
+func TestCandidates(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t)
+		k := rapid.IntRange(0, 4).Draw(t, "k")
+		mutual := rapid.Bool().Draw(t, "mutual")
+		idx := make([]int32, g.N*k)
+		for i := range idx {
+			idx[i] = rapid.Int32Range(-1, int32(g.N-1)).Draw(t, "neighbour")
+		}
+		c, err := NewCandidates(g, idx, k, mutual)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Graph().Validate(); err != nil {
+			t.Fatal(err)
+		}
+		lists := func(u, v int32) bool { return k > 0 && slices.Contains(idx[int(u)*k:int(u)*k+k], v) }
+		u := g.Undirected()
+		at, existing := 0, 0
+		for a := range int32(g.N) {
+			for b := a + 1; b < int32(g.N); b++ {
+				near := lists(a, b) || lists(b, a)
+				if mutual {
+					near = lists(a, b) && lists(b, a)
+				}
+				if !near && !u.Has(a, b) {
+					continue
+				}
+				if at >= len(c.Edges) || c.Edges[at] != [2]int32{a, b} || c.Existing[at] != u.Has(a, b) {
+					t.Fatalf("candidates %v, existing %v lack {%d, %d}", c.Edges, c.Existing, a, b)
+				}
+				if u.Has(a, b) {
+					existing++
+				}
+				at++
+			}
+		}
+		if at != len(c.Edges) || at != len(c.Existing) || existing != c.NumExisting() || existing != u.NumEdges() {
+			t.Fatalf("%d candidates, %d existing; want %d, %d", len(c.Edges), c.NumExisting(), at, existing)
+		}
+		back, err := c.Select(c.Existing, nil)
+		if err != nil || !slices.Equal(back.Edges, u.Edges) {
+			t.Fatalf("the existing candidates are %v, the graph's edges %v: %v", back.Edges, u.Edges, err)
+		}
+		from, to := c.Pairs()
+		for i, e := range c.Edges {
+			if from[i] != int64(e[0]) || to[i] != int64(e[1]) {
+				t.Fatalf("pair %d is %d, %d for %v", i, from[i], to[i], e)
+			}
+		}
+	})
+}
+
+func TestCandidatesErrors(t *testing.T) {
+	g := &Graph{N: 3, Edges: [][2]int32{{0, 1}}}
+	for _, idx := range [][]int32{{}, {0, 1}, {1, 0, 3}, {1, 0, -2}} {
+		if _, err := NewCandidates(g, idx, 1, false); err == nil {
+			t.Errorf("neighbours %v are accepted", idx)
+		}
+	}
+	c, err := NewCandidates(g, []int32{2, -1, 2}, 1, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Select([]bool{true}, nil); err == nil {
+		t.Error("a short selection is accepted")
+	}
+	if _, err := c.Select([]bool{true, true}, []float32{1}); err == nil {
+		t.Error("short weights are accepted")
+	}
+	s, err := c.Select([]bool{false, true}, []float32{0.25, 0.5})
+	if err != nil || !slices.Equal(s.Edges, [][2]int32{{0, 2}}) || !slices.Equal(s.Weights, []float32{0.5}) {
+		t.Errorf("selected %+v: %v", s, err)
+	}
+}
+
+func BenchmarkKNN(b *testing.B) {
+	const n, f = 2708, 128
+	x := make([]float32, n*f)
+	s := rng.New(1, "bench")
+	for i := range x {
+		x[i] = float32(s.Normal(uint64(i)))
+	}
+	pool := kernels.NewPool(0)
+	defer pool.Close()
+	for b.Loop() {
+		KNN(pool, x, n, f, 20)
+	}
+}
