@@ -46,16 +46,17 @@ var gsrLowerings = map[string]lowering{
 		cos := b.One("sddmm", nil, g, n, n)
 		least := b.One("reduce_min", ir.Attrs{"axis": "all"}, b.Stop(cos))
 		most := b.One("reduce_max", ir.Attrs{"axis": "all"}, b.Stop(cos))
-		if lo == nil {
+		given := lo != nil
+		if !given {
 			lo, hi = least, most
 		}
-		t := normalised(b, cos, lo, hi)
+		t := normalised(b, cos, lo, hi, given)
 		pOld, pNew := interval(b, op, t, "old_lo", "old_hi"), interval(b, op, t, "new_lo", "new_hi")
 		return []*ir.Value{b.Add(b.Mul(old, pOld), b.Mul(b.Shift(b.One("neg", nil, old), 1), pNew)), lo, hi}
 	},
 	"gsr.pair_probability": func(b *ir.Builder, op *ir.Op) []*ir.Value {
 		cos := b.One("pair_dot", nil, b.One("l2_normalize", nil, op.Operands[0]), op.Operands[1])
-		t := normalised(b, cos, op.Operands[2], op.Operands[3])
+		t := normalised(b, cos, op.Operands[2], op.Operands[3], true)
 		return []*ir.Value{cos, interval(b, op, t, "new_lo", "new_hi"), interval(b, op, t, "old_lo", "old_hi")}
 	},
 	"gsr.relaxed_bernoulli": func(b *ir.Builder, op *ir.Op) []*ir.Value {
@@ -72,11 +73,15 @@ var gsrLowerings = map[string]lowering{
 	},
 }
 
-// normalised returns (cos − lo)/(hi − lo) within [0, 1]; no gradient reaches
-// the bounds.
-func normalised(b *ir.Builder, cos, lo, hi *ir.Value) *ir.Value {
+// normalised returns (cos − lo)/(hi − lo); no gradient reaches the bounds.
+// Bounds that are not those of these cosines need the result clamped to
+// [0, 1]; clamping always would stop the gradient of the outermost edges.
+func normalised(b *ir.Builder, cos, lo, hi *ir.Value, clamp bool) *ir.Value {
 	width := b.One("maximum", nil, b.Sub(hi, lo), b.Const(1e-12))
 	t := b.Div(b.Sub(cos, lo), width)
+	if !clamp {
+		return t
+	}
 	return b.One("minimum", nil, b.One("maximum", nil, t, b.Const(0)), b.Const(1))
 }
 
