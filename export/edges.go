@@ -1,0 +1,140 @@
+package export
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/export/onnxpb"
+)
+
+// Lowering is the way in which message passing is written.
+type Lowering string
+
+const (
+	// Buckets sorts the edges by target inside the model and sums nodes of like
+	// degree together: gathers and row sums only, no scatter of features, the
+	// same sums for any number of threads.
+	Buckets Lowering = "buckets"
+	// Flat is one ScatterElements over a flattened index: fewer nodes, several
+	// times slower.
+	Flat Lowering = "flat"
+	// Dense multiplies with an adjacency matrix that replaces edge_index: for
+	// small graphs, and for runtimes without gather and scatter.
+	Dense Lowering = "dense"
+)
+
+// ParseLowering reads a lowering's name; the empty string is Buckets.
+func ParseLowering(s string) (Lowering, error) {
+	switch l := Lowering(s); l {
+	case "":
+		return Buckets, nil
+	case Buckets, Flat, Dense:
+		return l, nil
+	}
+	return "", fmt.Errorf("unknown lowering %q: choose buckets, flat or dense", s)
+}
+
+// aggregation sums over the edges of one graph. An edge goes from a source to a
+// target; weight (nil for ones) has one element an edge, in the order in which
+// edges() lists them.
+type aggregation interface {
+	// sum returns [N,F]: Σ over edges e into i of w_e·h_src(e).
+	sum(h tensor, weight *tensor) (tensor, error)
+	// degree returns how many edges enter each node (with weight: the sum of
+	// their weights), [N,1] as float32.
+	degree(weight *tensor) (tensor, error)
+}
+
+// edgeList is the graph as the model reads it: self-loops removed, the rest in
+// the order given, duplicates kept.
+type edgeList struct {
+	b        *builder
+	src, dst tensor // int64 [E']
+	keep     tensor // positions of the kept edges in the input
+	nodes    tensor // int64 [1]: N
+	nodeDim  dim
+}
+
+// newEdgeList reads edge_index [2,E] (row 0 sources, row 1 targets).
+func newEdgeList(b *builder, edgeIndex, nodes tensor, nodeDim dim) *edgeList {
+	l := &edgeList{b: b, nodes: nodes, nodeDim: nodeDim}
+	b.in("edges", func() {
+		row := func(i int64) tensor {
+			return b.op("Gather", int64Type, edgeIndex.dims[1:], []tensor{edgeIndex, b.int64Const(i)}, intAttr("axis", 0))
+		}
+		src, dst := row(0), row(1)
+		loop := b.compare("Equal", src, dst)
+		l.keep = b.nonZero(b.op("Not", boolType, loop.dims, []tensor{loop}))
+		l.src = b.rename(b.gather(src, l.keep), "edges/source", "sources of the edges without self-loops")
+		l.dst = b.rename(b.gather(dst, l.keep), "edges/target", "targets of the edges without self-loops")
+	})
+	return l
+}
+
+// reversed returns the graph with every edge turned around.
+func (l *edgeList) reversed() *edgeList {
+	r := *l
+	r.src, r.dst = l.dst, l.src
+	return &r
+}
+
+// weights picks the kept edges' elements of a vector over all edges given.
+func (l *edgeList) weights(w tensor) tensor { return l.b.gather(w, l.keep) }
+
+// flatSum is the lowering Flat.
+type flatSum struct {
+	*edgeList
+	index map[int]tensor // by width: target·F + column for every message element
+}
+
+func newFlat(l *edgeList) *flatSum { return &flatSum{edgeList: l, index: map[int]tensor{}} }
+
+func (f *flatSum) sum(h tensor, weight *tensor) (tensor, error) {
+	b, width := f.b, h.width()
+	messages := b.gather(h, f.src)
+	if weight != nil {
+		messages = b.binary("Mul", messages, b.unsqueeze(*weight, 1))
+	}
+	index, ok := f.index[width]
+	if !ok {
+		columns := make([]int64, width)
+		for i := range columns {
+			columns[i] = int64(i)
+		}
+		start := b.binary("Mul", b.unsqueeze(f.dst, 1), b.int64Const(int64(width)))
+		index = b.reshape(b.binary("Add", start, b.ints("const", columns, 1, width)), b.int64s(-1), unknown)
+		f.index[width] = index
+	}
+	size := b.binary("Mul", f.nodes, b.int64Const(int64(width)))
+	sums := b.scatterAdd(b.filledFloat(size, 0, unknown), index, b.reshape(messages, b.int64s(-1), unknown))
+	return b.reshape(sums, b.int64s(-1, int64(width)), f.nodeDim, fixed(width)), nil
+}
+
+func (f *flatSum) degree(weight *tensor) (tensor, error) {
+	if weight == nil {
+		return countDegree(f.edgeList), nil
+	}
+	return f.sum(f.b.filledFloat(f.b.concat(0, f.nodes, f.b.int64s(1)), 1, f.nodeDim, fixed(1)), weight)
+}
+
+// countEdges counts the edges into each node exactly, int64 [N].
+func countEdges(l *edgeList) tensor {
+	b := l.b
+	ones := b.filledInt(b.sizeOf(l.dst, 0), 1, l.dst.dims...)
+	return b.scatterAdd(b.filledInt(l.nodes, 0, l.nodeDim), l.dst, ones)
+}
+
+func countDegree(l *edgeList) tensor {
+	return l.b.unsqueeze(l.b.cast(countEdges(l), onnxpb.TensorProto_FLOAT), 1)
+}
+
+// denseSum is the lowering Dense: the adjacency matrix holds the weights, entry
+// (i, j) the sum over edges from j to i, and no self-loops.
+type denseSum struct {
+	b         *builder
+	adjacency tensor
+	ones      tensor // [N,1]
+}
+
+func (d *denseSum) sum(h tensor, _ *tensor) (tensor, error) { return d.b.matmul(d.adjacency, h), nil }
+
+func (d *denseSum) degree(weight *tensor) (tensor, error) { return d.sum(d.ones, weight) }
