@@ -1,0 +1,79 @@
+// Package atomicfile writes files that exist whole or not at all: the contents
+// go to a temporary file in the same folder, are flushed to the disk, and take
+// the file's name only then. A crash, a kill or a full disk leaves the old file
+// as it was.
+package atomicfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Wrap, if not nil, wraps the writer of every temporary file. Tests put a
+// writer here that fails as a full disk does.
+var Wrap func(io.Writer) io.Writer
+
+// Write replaces the file at path by what write writes. On an error, from write
+// or from the file system, the old file is unchanged and no temporary file
+// stays. Write buffers, so write may write in small pieces.
+func Write(path string, write func(io.Writer) error) (err error) {
+	dir, name := filepath.Split(path)
+	if dir == "" {
+		dir = "."
+	}
+	f, err := os.CreateTemp(dir, "."+name+".*.tmp")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot write %s: %w", path, errors.Join(err, f.Close(), os.Remove(f.Name())))
+		}
+	}()
+	var w io.Writer = f
+	if Wrap != nil {
+		w = Wrap(f)
+	}
+	b := bufio.NewWriterSize(w, 1<<16)
+	if err := write(b); err != nil {
+		return err
+	}
+	if err := b.Flush(); err != nil {
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	syncDir(dir)
+	return nil
+}
+
+// WriteBytes replaces the file at path by data; see [Write].
+func WriteBytes(path string, data []byte) error {
+	return Write(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// syncDir makes the rename durable where folders can be flushed at all; that
+// they cannot everywhere (Windows) is no fault of the file.
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync()
+		_ = d.Close()
+	}
+}

@@ -1,0 +1,66 @@
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var errFull = errors.New("no space left on device")
+
+// fullDisk fails after n bytes.
+type fullDisk struct {
+	w io.Writer
+	n int
+}
+
+func (f *fullDisk) Write(p []byte) (int, error) {
+	if len(p) > f.n {
+		n, _ := f.w.Write(p[:f.n])
+		f.n = 0
+		return n, errFull
+	}
+	f.n -= len(p)
+	return f.w.Write(p)
+}
+
+func TestWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, text := range []string{"one", strings.Repeat("two", 100000), ""} {
+		if err := WriteBytes(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != text {
+			t.Fatalf("read back %d bytes (%v), want %d", len(got), err, len(text))
+		}
+	}
+}
+
+// A full disk leaves the old contents and nothing beside them.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	if err := WriteBytes(path, []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range []int{0, 1, 70000, 199999} {
+		Wrap = func(w io.Writer) io.Writer { return &fullDisk{w, room} }
+		err := WriteBytes(path, make([]byte, 200000))
+		Wrap = nil
+		if !errors.Is(err, errFull) || !strings.Contains(err.Error(), path) {
+			t.Errorf("room for %d bytes: error %v, want one that names the file and the cause", room, err)
+		}
+		got, _ := os.ReadFile(path)
+		entries, _ := os.ReadDir(dir)
+		if string(got) != "old" || len(entries) != 1 {
+			t.Errorf("room for %d bytes: file holds %q, folder has %d entries", room, got, len(entries))
+		}
+	}
+	if err := WriteBytes(filepath.Join(dir, "absent", "file"), nil); err == nil {
+		t.Error("writing to a folder that does not exist succeeded")
+	}
+}
