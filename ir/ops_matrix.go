@@ -124,8 +124,8 @@ var matrixOps = []OpDef{
 				return nil, err
 			}
 			from, width := c.Op.Int("from"), c.Op.Int("width")
-			if n, ok := c.In(0).Dims[1].Size(); !ok || from < 0 || width < 0 || from+width > n {
-				return nil, fmt.Errorf("columns %d to %d are not within %s", from, from+width, c.In(0))
+			if n, ok := c.In(0).Dims[1].Size(); !ok || from < 0 || width < 0 || from > n || width > n-from {
+				return nil, fmt.Errorf("%d columns from %d on are not within %s", width, from, c.In(0))
 			}
 			return one(c.In(0).WithDims(c.In(0).Dims[0], D(width)))
 		},
