@@ -120,11 +120,9 @@ func BenchmarkMatMul(b *testing.B) {
 				p := NewPool(threads)
 				defer p.Close()
 				x, y, dst := normals(1, s.m*s.k), normals(2, s.k*s.n), make([]float32, s.m*s.n)
-				b.ResetTimer()
-				for b.Loop() {
+				bench(b, 2*float64(s.m)*float64(s.k)*float64(s.n), "GFLOP/s", func() {
 					p.MatMul(dst, x, y, s.m, s.k, s.n, s.ta, s.tb, Epilogue{})
-				}
-				b.ReportMetric(2*float64(s.m)*float64(s.k)*float64(s.n)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+				})
 			})
 		}
 	}

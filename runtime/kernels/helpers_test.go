@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/gsrc-dev/gsrc/rng"
 )
@@ -118,3 +119,17 @@ func randomCSR(seed uint64, rows, cols int) *CSR {
 var lengths = []int{0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 100, 127, 1000, 2*elemChunk + 13}
 
 func name(parts ...any) string { return fmt.Sprint(parts...) }
+
+// bench measures f and reports work/1e9 a second, on average and for the fastest
+// call: the latter is what a machine shared with others can still tell.
+func bench(b *testing.B, work float64, unit string, f func()) {
+	f()
+	best := math.Inf(1)
+	for b.Loop() {
+		start := time.Now()
+		f()
+		best = min(best, time.Since(start).Seconds())
+	}
+	b.ReportMetric(work*float64(b.N)/b.Elapsed().Seconds()/1e9, unit)
+	b.ReportMetric(work/best/1e9, "best-"+unit)
+}

@@ -1,5 +1,67 @@
 package kernels
 
-func nativeSets() []*kernelSet { return nil }
+import "golang.org/x/sys/cpu"
 
-func pause() {}
+// nativeSets returns the assembly this processor can run, the best first.
+func nativeSets() []*kernelSet {
+	var sets []*kernelSet
+	if cpu.X86.HasAVX512F && cpu.X86.HasFMA {
+		sets = append(sets, &avx512Set)
+	}
+	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+		sets = append(sets, &avx2Set)
+	}
+	return sets
+}
+
+var avx2Set = kernelSet{
+	name: "avx2",
+	unary: [unaryCount]func(dst, x []float32, c float32){
+		Neg: negAVX2, Exp: expAVX2, Log: logAVX2, Sqrt: sqrtAVX2, Rsqrt: rsqrtAVX2, Sigmoid: sigmoidAVX2, ReluOp: reluAVX2,
+		EluOp: eluAVX2, Tanh: tanhAVX2, Abs: absAVX2, Square: squareAVX2, LeakyRelu: leakyReluAVX2, Pow: powGo,
+	},
+	vv:    [binaryCount]func(dst, a, b []float32){Add: addVVAVX2, Sub: subVVAVX2, Mul: mulVVAVX2, Div: divVVAVX2, Max: maxVVAVX2, Min: minVVAVX2},
+	vs:    [binaryCount]func(dst, a []float32, b float32){Add: addVSAVX2, Sub: subVSAVX2, Mul: mulVSAVX2, Div: divVSAVX2, Max: maxVSAVX2, Min: minVSAVX2},
+	sv:    [binaryCount]func(dst []float32, a float32, b []float32){Add: addSVAVX2, Sub: subSVAVX2, Mul: mulSVAVX2, Div: divSVAVX2, Max: maxSVAVX2, Min: minSVAVX2},
+	axpby: axpbyAVX2, bias: biasAVX2, act: actAVX2, reluGrad: reluGradAVX2, eluGrad: eluGradAVX2,
+	sum: sumAVX2, sumAbs: sumAbsAVX2, max: maxAVX2, min: minAVX2, dot: dotAVX2, sqDist: sqDistAVX2,
+	sumExp: sumExpAVX2, expTo: expToAVX2, accExp: accExpAVX2, pairD: pairDAVX2, pairG: pairGAVX2,
+	adam: adamGo,
+	spmm: spmmGo, sddmm: sddmmGo,
+	wide: micro{mr: 6, nr: 16, f: gemmWideAVX2}, narrow: micro{mr: 12, nr: 8, f: gemmNarrowAVX2},
+	uniform: uniformGo, normal: normalGo, dropout: dropoutGo,
+}
+
+func pairGAVX2(g, colLSE, dCol []float32, c *pairConst) {
+	if dCol == nil {
+		pairGRowAVX2(g, &c.scale)
+		return
+	}
+	pairGBothAVX2(g, colLSE, dCol, &c.scale)
+}
+
+var avx512Set = kernelSet{
+	name: "avx512",
+	unary: [unaryCount]func(dst, x []float32, c float32){
+		Neg: negAVX512, Exp: expAVX512, Log: logAVX512, Sqrt: sqrtAVX512, Rsqrt: rsqrtAVX512, Sigmoid: sigmoidAVX512, ReluOp: reluAVX512,
+		EluOp: eluAVX512, Tanh: tanhAVX512, Abs: absAVX512, Square: squareAVX512, LeakyRelu: leakyReluAVX512, Pow: powGo,
+	},
+	vv:    [binaryCount]func(dst, a, b []float32){Add: addVVAVX512, Sub: subVVAVX512, Mul: mulVVAVX512, Div: divVVAVX512, Max: maxVVAVX512, Min: minVVAVX512},
+	vs:    [binaryCount]func(dst, a []float32, b float32){Add: addVSAVX512, Sub: subVSAVX512, Mul: mulVSAVX512, Div: divVSAVX512, Max: maxVSAVX512, Min: minVSAVX512},
+	sv:    [binaryCount]func(dst []float32, a float32, b []float32){Add: addSVAVX512, Sub: subSVAVX512, Mul: mulSVAVX512, Div: divSVAVX512, Max: maxSVAVX512, Min: minSVAVX512},
+	axpby: axpbyAVX512, bias: biasAVX512, act: actAVX512, reluGrad: reluGradAVX512, eluGrad: eluGradAVX512,
+	sum: sumAVX512, sumAbs: sumAbsAVX512, max: maxAVX512, min: minAVX512, dot: dotAVX512, sqDist: sqDistAVX512,
+	sumExp: sumExpAVX512, expTo: expToAVX512, accExp: accExpAVX512, pairD: pairDAVX512, pairG: pairGAVX512,
+	adam: adamGo,
+	spmm: spmmGo, sddmm: sddmmGo,
+	wide: micro{mr: 14, nr: 32, f: gemmWideAVX512}, narrow: micro{mr: 14, nr: 16, f: gemmNarrowAVX512},
+	uniform: uniformGo, normal: normalGo, dropout: dropoutGo,
+}
+
+func pairGAVX512(g, colLSE, dCol []float32, c *pairConst) {
+	if dCol == nil {
+		pairGRowAVX512(g, &c.scale)
+		return
+	}
+	pairGBothAVX512(g, colLSE, dCol, &c.scale)
+}

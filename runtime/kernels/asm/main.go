@@ -1,0 +1,46 @@
+// Command asm writes the assembly of package kernels with avo. One source gives
+// both instruction sets: every routine is written over vectors of [isa.lanes]
+// float32 and emitted for AVX2 with FMA (8 lanes) and for AVX-512F (16 lanes).
+//
+//	go run ./asm -group elem -out elem_amd64.s -stubs elem_amd64.go -pkg kernels
+//
+// (see gen.go in package kernels for all groups). A routine emitted for AVX2
+// must not need more than 16 vector registers at a time: the registers above
+// exist in AVX-512 only, and the generator fails if one appears.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	. "github.com/mmcloughlin/avo/build"
+)
+
+func main() {
+	group := flag.String("group", "", "routines to write: elem, reduce, gemm, sparse, random or train")
+	flag.Parse()
+	emit, ok := map[string]func(isa){
+		"elem": elem, "reduce": reduce, "gemm": gemm, "sparse": sparse, "random": random, "train": train,
+	}[*group]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "asm: unknown group %q\n", *group)
+		os.Exit(2)
+	}
+	ConstraintExpr("amd64")
+	if *group == "elem" {
+		pause()
+	}
+	for _, s := range isas {
+		emit(s)
+	}
+	Generate()
+}
+
+func pause() {
+	TEXT("pause", NOSPLIT, "func()")
+	Doc("pause tells the processor that the caller spins.")
+	Pragma("noescape")
+	PAUSE()
+	RET()
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// strands is the number of independent accumulators of a reduction.
+const strands = 4
+
+// reduce emits the routines that turn vectors into a number.
+func reduce(s isa) {
+	s.sumOf("sum", "(x []float32) float32", "returns the sum of x.", "x")
+	s.sumOf("sumAbs", "(x []float32) float32", "returns the sum of |x|.", "x")
+	s.sumOf("dot", "(a, b []float32) float32", "returns the inner product of a and b.", "a", "b")
+	s.sumOf("sqDist", "(a, b []float32) float32", "returns the sum of (a-b)^2.", "a", "b")
+	s.extreme("max", s.hi, 0xff800000, VMAXPS)
+	s.extreme("min", s.lo, 0x7f800000, VMINPS)
+
+	s.begin("sumExp", "(x []float32, shift float32) float32", "returns the sum of exp(x - shift).")
+	p, shift, acc := slices("x"), s.param("shift"), s.zero()
+	s.each(length("x"), 1, func(l lanes, _ int) {
+		VADDPS(l.only(s.exp(s.sub(l.get(p[0]), shift)), s.zero()), acc, acc)
+	})
+	s.result(acc)
+
+	s.begin("expTo", "(dst, x []float32, shift float32) float32", "computes dst = exp(x - shift) and returns the sum of dst.")
+	p, shift, acc = slices("dst", "x"), s.param("shift"), s.zero()
+	s.each(length("x"), 1, func(l lanes, _ int) {
+		e := s.exp(s.sub(l.get(p[1]), shift))
+		l.put(e, p[0])
+		VADDPS(l.only(e, s.zero()), acc, acc)
+	})
+	s.result(acc)
+
+	s.begin("accExp", "(s, x, m []float32)", "adds exp(x - m) to s.")
+	p = slices("s", "x", "m")
+	s.each(length("s"), 1, func(l lanes, _ int) {
+		l.put(s.add(s.exp(s.sub(l.get(p[1]), l.get(p[2]))), l.get(p[0])), p[0])
+	})
+	s.end()
+
+	s.begin("pairD", "(dst, qn []float32, pn float32) float32",
+		"computes dst = max(pn + qn - 2*dst, 0) and returns the sum of dst^2.")
+	p, pn, acc := slices("dst", "qn"), s.param("pn"), s.zero()
+	s.each(length("dst"), 1, func(l lanes, _ int) {
+		d := s.add(l.get(p[1]), pn)
+		VFNMADD231PS(num(2), l.get(p[0]), d)
+		d = s.hi(s.zero(), d) // NaN stays
+		l.put(d, p[0])
+		d = l.only(d, s.zero())
+		fma(acc, d, d)
+	})
+	s.result(acc)
+
+	// pairConst: scale, rowLSE, wRow, sq2.
+	for _, column := range []bool{false, true} {
+		name, args := "pairGRow", "(g []float32, c *float32)"
+		if column {
+			name, args = "pairGBoth", "(g, colLSE, dCol []float32, c *float32)"
+		}
+		s.begin(name, args, "turns squared distances into gradients (see pairConst).")
+		c := GP64()
+		Load(Param("c"), c)
+		field := func(i int) reg.VecVirtual { return s.broadcast(Mem{Base: c, Disp: 4 * i}) }
+		scale, lse, w, sq2 := field(0), field(1), field(2), field(3)
+		g := slices("g")[0]
+		var col []reg.GPVirtual
+		if column {
+			col = slices("colLSE", "dCol")
+		}
+		s.each(length("g"), 1, func(l lanes, _ int) {
+			d := l.get(g)
+			logit := s.mul(d, scale)
+			v := s.mul(d, sq2)
+			fma(v, s.exp(s.sub(logit, lse)), w)
+			if column {
+				fma(v, s.exp(s.sub(logit, l.get(col[0]))), s.mul(l.get(col[1]), scale))
+			}
+			l.put(v, g)
+		})
+		s.end()
+	}
+}
+
+// result returns the sum of the lanes of acc.
+func (s isa) result(acc reg.VecVirtual) {
+	Store(s.fold(acc, VADDPS), ReturnIndex(0))
+	s.end()
+}
+
+// sumOf emits a sum over one or two vectors in strands.
+func (s isa) sumOf(name, args, doc string, operands ...string) {
+	s.begin(name, args, doc)
+	p := slices(operands...)
+	acc := make([]reg.VecVirtual, strands)
+	for i := range acc {
+		acc[i] = s.zero()
+	}
+	s.each(length(operands[0]), strands, func(l lanes, u int) {
+		x := l.get(p[0])
+		switch name {
+		case "sum":
+			VADDPS(x, acc[u], acc[u])
+		case "sumAbs":
+			VADDPS(s.and(x, bits(1<<31-1)), acc[u], acc[u])
+		case "dot":
+			fma(acc[u], x, l.get(p[1]))
+		case "sqDist":
+			d := s.sub(x, l.get(p[1]))
+			fma(acc[u], d, d)
+		}
+	})
+	s.result(s.add(s.add(acc[0], acc[1]), s.add(acc[2], acc[3])))
+}
+
+// extreme emits the largest or smallest element, NaN if any is.
+func (s isa) extreme(name string, f func(a, b Op) reg.VecVirtual, start uint32, foldOp func(...Op)) {
+	s.begin(name, "(x []float32) float32", "returns the "+name+"imum of x, NaN if any is.")
+	p := slices("x")
+	none := s.load(bits(start))
+	acc, sums := make([]reg.VecVirtual, 2), s.zero()
+	for i := range acc {
+		acc[i] = s.load(bits(start))
+	}
+	// NaN are found by themselves: x − x would also catch infinities, so the
+	// lanes that are unordered are counted.
+	one := s.load(num(1))
+	s.each(length("x"), 2, func(l lanes, u int) {
+		x := l.only(l.get(p[0]), none)
+		foldOp(x, acc[u], acc[u])
+		VADDPS(s.keep(s.compare(unordered, x, x), one), sums, sums)
+	})
+	m := s.fold(f(acc[0], acc[1]), foldOp)
+	count := s.fold(sums, VADDPS)
+	zero := XMM()
+	VXORPS(zero, zero, zero)
+	clean := label("clean")
+	VUCOMISS(zero, count)
+	JE(LabelRef(clean))
+	VMOVSS(bits(0x7fc00000), m)
+	Label(clean)
+	Store(m, ReturnIndex(0))
+	s.end()
+}

@@ -1,0 +1,3 @@
+package main
+
+func train(s isa) {}

@@ -1,0 +1,371 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mmcloughlin/avo/attr"
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// isa is one instruction set.
+type isa struct {
+	name  string // suffix of the routines
+	lanes int    // float32 in a vector
+}
+
+var isas = []isa{{"AVX2", 8}, {"AVX512", 16}}
+
+func (s isa) wide() bool { return s.lanes == 16 }
+func (s isa) bytes() int { return 4 * s.lanes }
+
+// begin starts a routine; args is its Go signature after "func".
+func (s isa) begin(name, args, doc string) {
+	TEXT(name+s.name, NOSPLIT, "func"+args)
+	Doc(name + s.name + " " + doc)
+	Pragma("noescape")
+}
+
+func (s isa) end() {
+	VZEROUPPER()
+	RET()
+}
+
+// vec returns a fresh vector register.
+func (s isa) vec() reg.VecVirtual {
+	if s.wide() {
+		return ZMM()
+	}
+	return YMM()
+}
+
+var consts = map[uint32]Mem{}
+
+// bits returns a constant of 16 equal 32-bit lanes in memory.
+func bits(b uint32) Mem {
+	if m, ok := consts[b]; ok {
+		return m
+	}
+	m := GLOBL(fmt.Sprintf("lanes_%08x", b), attr.RODATA|attr.NOPTR)
+	for i := range 16 {
+		DATA(4*i, U32(b))
+	}
+	consts[b] = m
+	return m
+}
+
+// num returns a float32 constant in every lane.
+func num(v float64) Mem { return bits(math.Float32bits(float32(v))) }
+
+// Arithmetic in fresh registers. The second operand may be in memory.
+
+func (s isa) op(f func(...Op), a, b Op) reg.VecVirtual {
+	r := s.vec()
+	f(b, a, r)
+	return r
+}
+
+func (s isa) add(a, b Op) reg.VecVirtual { return s.op(VADDPS, a, b) }
+func (s isa) sub(a, b Op) reg.VecVirtual { return s.op(VSUBPS, a, b) }
+func (s isa) mul(a, b Op) reg.VecVirtual { return s.op(VMULPS, a, b) }
+func (s isa) div(a, b Op) reg.VecVirtual { return s.op(VDIVPS, a, b) }
+
+// hi and lo are the larger and smaller of two; where either is NaN the result
+// is b.
+func (s isa) hi(a, b Op) reg.VecVirtual { return s.op(VMAXPS, a, b) }
+func (s isa) lo(a, b Op) reg.VecVirtual { return s.op(VMINPS, a, b) }
+
+func (s isa) addi(a, b Op) reg.VecVirtual { return s.op(VPADDD, a, b) }
+func (s isa) subi(a, b Op) reg.VecVirtual { return s.op(VPSUBD, a, b) }
+
+func (s isa) and(a, b Op) reg.VecVirtual {
+	if s.wide() {
+		return s.op(VPANDD, a, b)
+	}
+	return s.op(three(VPAND), a, b)
+}
+
+func (s isa) xor(a, b Op) reg.VecVirtual {
+	if s.wide() {
+		return s.op(VPXORD, a, b)
+	}
+	return s.op(three(VPXOR), a, b)
+}
+
+func (s isa) or(a, b Op) reg.VecVirtual {
+	if s.wide() {
+		return s.op(VPORD, a, b)
+	}
+	return s.op(three(VPOR), a, b)
+}
+
+// three adapts an instruction that avo knows in one form only.
+func three(f func(a, b, c Op)) func(...Op) {
+	return func(o ...Op) { f(o[0], o[1], o[2]) }
+}
+
+func (s isa) shift(f func(...Op), a Op, n int) reg.VecVirtual {
+	r := s.vec()
+	f(U8(n), a, r)
+	return r
+}
+
+func (s isa) unary(f func(...Op), a Op) reg.VecVirtual {
+	r := s.vec()
+	f(a, r)
+	return r
+}
+
+func (s isa) sqrt(a Op) reg.VecVirtual { return s.unary(VSQRTPS, a) }
+
+// load copies a vector from memory (or a register) to a fresh register.
+func (s isa) load(m Op) reg.VecVirtual { return s.unary(VMOVUPS, m) }
+
+// zero returns a vector of zeros.
+func (s isa) zero() reg.VecVirtual {
+	r := s.vec()
+	if s.wide() {
+		VPXORD(r, r, r)
+	} else {
+		VXORPS(r, r, r)
+	}
+	return r
+}
+
+// fma adds a·b to acc in place.
+func fma(acc, a, b Op) { VFMADD231PS(b, a, acc) }
+
+// horner evaluates a polynomial in x, highest coefficient first.
+func (s isa) horner(x Op, coefs ...float64) reg.VecVirtual {
+	y := s.load(num(coefs[0]))
+	for _, c := range coefs[1:] {
+		VFMADD213PS(num(c), x, y) // y = x·y + c
+	}
+	return y
+}
+
+// broadcast fills a fresh vector with one float32 of memory.
+func (s isa) broadcast(m Op) reg.VecVirtual { return s.unary(VBROADCASTSS, m) }
+
+// param fills a fresh vector with a float32 parameter.
+func (s isa) param(name string) reg.VecVirtual {
+	b, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return s.broadcast(b.Addr)
+}
+
+// truth is a condition for each lane: a vector of all-one or all-zero lanes in
+// AVX2, a mask register in AVX-512.
+type truth struct {
+	v reg.VecVirtual
+	k reg.OpmaskVirtual
+}
+
+// Predicates of VCMPPS.
+const (
+	less         = 1
+	unordered    = 3
+	greaterEqual = 13
+	greater      = 14
+)
+
+// compare returns a pred b.
+func (s isa) compare(pred int, a, b Op) truth {
+	if s.wide() {
+		k := K()
+		VCMPPS(U8(pred), b, a, k)
+		return truth{k: k}
+	}
+	v := YMM()
+	VCMPPS(U8(pred), b, a, v)
+	return truth{v: v}
+}
+
+// choose returns yes where t holds, else no. yes may be in memory.
+func (s isa) choose(t truth, yes, no Op) reg.VecVirtual {
+	r := s.vec()
+	if s.wide() {
+		VBLENDMPS(yes, no, t.k, r)
+	} else {
+		VBLENDVPS(t.v, yes, no, r)
+	}
+	return r
+}
+
+// keep returns x where t holds, else 0.
+func (s isa) keep(t truth, x Op) reg.VecVirtual {
+	r := s.vec()
+	if s.wide() {
+		VMOVUPS_Z(x, t.k, r)
+	} else {
+		VANDPS(x, t.v, r)
+	}
+	return r
+}
+
+// lanes walks vectors of equal length by a common byte offset.
+type lanes struct {
+	isa
+	at   reg.GPVirtual // byte offset
+	off  int           // further offset, of unrolled bodies
+	tail *truth        // which lanes exist, in the last, partial vector
+}
+
+func (l lanes) mem(p reg.GPVirtual) Mem { return Mem{Base: p, Index: l.at, Scale: 1, Disp: l.off} }
+
+// get loads the vector at p; lanes that do not exist are 0.
+func (l lanes) get(p reg.GPVirtual) reg.VecVirtual {
+	r := l.vec()
+	switch {
+	case l.tail == nil:
+		VMOVUPS(l.mem(p), r)
+	case l.wide():
+		VMOVUPS_Z(l.mem(p), l.tail.k, r)
+	default:
+		VMASKMOVPS(l.mem(p), l.tail.v, r)
+	}
+	return r
+}
+
+// put stores a vector at p.
+func (l lanes) put(v reg.VecVirtual, p reg.GPVirtual) {
+	switch {
+	case l.tail == nil:
+		VMOVUPS(v, l.mem(p))
+	case l.wide():
+		VMOVUPS(v, l.tail.k, l.mem(p))
+	default:
+		VMASKMOVPS(v, l.tail.v, l.mem(p))
+	}
+}
+
+// only replaces lanes that do not exist.
+func (l lanes) only(v reg.VecVirtual, other Op) reg.VecVirtual {
+	if l.tail == nil {
+		return v
+	}
+	return l.choose(*l.tail, v, other)
+}
+
+var labels int
+
+// label returns a fresh label.
+func label(what string) string {
+	labels++
+	return fmt.Sprintf("%s%d", what, labels)
+}
+
+// each emits body for all n elements: a loop over unroll vectors at a time, one
+// over single vectors, and the rest under a mask. body gets the number of its
+// vector within the unrolled loop (0 in the others). n is used up.
+func (s isa) each(n reg.GPVirtual, unroll int, body func(l lanes, u int)) {
+	at := GP64()
+	XORQ(at, at)
+	steps := []int{unroll, 1}
+	if unroll == 1 {
+		steps = steps[:1]
+	}
+	for _, u := range steps {
+		top, done := label("loop"), label("done")
+		Label(top)
+		CMPQ(n, U32(uint32(u*s.lanes)))
+		JL(LabelRef(done))
+		for i := range u {
+			body(lanes{isa: s, at: at, off: i * s.bytes()}, i)
+		}
+		ADDQ(U32(uint32(u*s.bytes())), at)
+		SUBQ(U32(uint32(u*s.lanes)), n)
+		JMP(LabelRef(top))
+		Label(done)
+	}
+	end := label("end")
+	TESTQ(n, n)
+	JZ(LabelRef(end))
+	t := s.first(n)
+	body(lanes{isa: s, at: at, tail: &t}, 0)
+	Label(end)
+}
+
+var firstTables = map[bool]Mem{}
+
+// first returns the truth of the first n lanes, 0 ≤ n < lanes.
+func (s isa) first(n reg.GPVirtual) truth {
+	m, ok := firstTables[s.wide()]
+	if !ok && s.wide() {
+		m = GLOBL("first_lanes_masks", attr.RODATA|attr.NOPTR)
+		for i := range 16 {
+			DATA(2*i, U16(1<<i-1))
+		}
+	} else if !ok {
+		m = GLOBL("first_lanes", attr.RODATA|attr.NOPTR)
+		for i := range 16 {
+			v := U32(0)
+			if i < 8 {
+				v = math.MaxUint32
+			}
+			DATA(4*i, v)
+		}
+	}
+	firstTables[s.wide()] = m
+	p := GP64()
+	if s.wide() {
+		LEAQ(m, p)
+		k := K()
+		KMOVW(Mem{Base: p, Index: n, Scale: 2}, k)
+		return truth{k: k}
+	}
+	// The window of 8 lanes that begins n before the end of the ones.
+	q, v := GP64(), YMM()
+	LEAQ(m.Offset(32), p)
+	MOVQ(n, q)
+	NEGQ(q)
+	VMOVDQU(Mem{Base: p, Index: q, Scale: 4}, v)
+	return truth{v: v}
+}
+
+// slices loads the base pointers of slice parameters.
+func slices(names ...string) []reg.GPVirtual {
+	p := make([]reg.GPVirtual, len(names))
+	for i, n := range names {
+		p[i] = GP64()
+		Load(Param(n).Base(), p[i])
+	}
+	return p
+}
+
+func length(name string) reg.GPVirtual {
+	n := GP64()
+	Load(Param(name).Len(), n)
+	return n
+}
+
+func integer(name string) reg.GPVirtual {
+	n := GP64()
+	Load(Param(name), n)
+	return n
+}
+
+// fold combines the lanes of v into lane 0 of an XMM register.
+func (s isa) fold(v reg.VecVirtual, f func(...Op)) reg.VecVirtual {
+	y := v.AsY()
+	if s.wide() {
+		h := ZMM()
+		VEXTRACTF64X4(U8(1), v, h.AsY())
+		r := ZMM()
+		f(h.AsY(), v.AsY(), r.AsY())
+		y = r.AsY()
+	}
+	h, x := XMM(), XMM()
+	VEXTRACTF128(U8(1), y, h)
+	f(h, y.(reg.Vec).AsX(), x)
+	t := XMM()
+	VSHUFPS(U8(0x4e), x, x, t)
+	f(t, x, x)
+	VSHUFPS(U8(0xb1), x, x, t)
+	f(t, x, x)
+	return x
+}
