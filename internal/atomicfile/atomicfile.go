@@ -31,7 +31,7 @@ func Write(path string, write func(io.Writer) error) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("cannot write %s: %w", path, errors.Join(err, f.Close(), os.Remove(f.Name())))
+			err = fmt.Errorf("cannot write %s: %w", path, errors.Join(err, discard(f)))
 		}
 	}()
 	var w io.Writer = f
@@ -59,6 +59,12 @@ func Write(path string, write func(io.Writer) error) (err error) {
 	}
 	syncDir(dir)
 	return nil
+}
+
+// discard closes and deletes a temporary file, which may be closed already.
+func discard(f *os.File) error {
+	_ = f.Close()
+	return os.Remove(f.Name())
 }
 
 // WriteBytes replaces the file at path by data; see [Write].
