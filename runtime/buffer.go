@@ -1,0 +1,187 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Buffer is a value that programs read and write. Exactly one of its four
+// payloads is meant, according to the type of the argument that it is bound to:
+//
+//	f32[A,B]     Dims = [A B], F32 row-major, len A·B
+//	i64[A]       Dims = [A], I64
+//	csr[A,B]     Dims = [A B], Sparse
+//	graph<N,E>   Graph; Dims is [N E]
+//
+// A scalar has no dimensions and one element. A Buffer implements gorgonia's
+// Value, which is how it travels through a gorgonia graph.
+type Buffer struct {
+	DType  ir.DType
+	Dims   []int
+	F32    []float32
+	I64    []int64
+	Sparse *SparseMatrix
+	Graph  *graph.Structure
+}
+
+// SparseMatrix is an f32 matrix of which only the stored entries are kept. Its
+// structure is shared between matrices that differ in values alone.
+type SparseMatrix struct {
+	ByRow  *kernels.CSR // entries by row; Perm is nil, entry e has Values[e]
+	ByCol  *kernels.CSR // the transpose; Perm gives each entry's place in Values
+	Values []float32
+}
+
+// F32 returns a tensor buffer on the given elements, which are not copied. It
+// panics when their number is not that of the dimensions: a programming error.
+func F32(data []float32, dims ...int) *Buffer {
+	b := &Buffer{DType: ir.F32, Dims: slices.Clone(dims), F32: data}
+	if err := b.check(); err != nil {
+		panic("runtime.F32: " + err.Error())
+	}
+	return b
+}
+
+// I64 returns an integer tensor buffer on the given elements, which are not
+// copied. It panics when their number is not that of the dimensions.
+func I64(data []int64, dims ...int) *Buffer {
+	b := &Buffer{DType: ir.I64, Dims: slices.Clone(dims), I64: data}
+	if err := b.check(); err != nil {
+		panic("runtime.I64: " + err.Error())
+	}
+	return b
+}
+
+// Scalar returns a buffer of type f32[].
+func Scalar(v float32) *Buffer { return F32([]float32{v}) }
+
+// Zeros returns a tensor buffer of zeros.
+func Zeros(dims ...int) *Buffer { return F32(make([]float32, count(dims)), dims...) }
+
+// Graph returns a buffer on a graph structure, which is not copied. Bind it again
+// after the structure was rebuilt.
+func Graph(s *graph.Structure) *Buffer {
+	return &Buffer{DType: ir.F32, Dims: []int{s.N, s.E}, Graph: s}
+}
+
+// Sparse returns a buffer on a sparse matrix: the entries of row r are
+// rowPtr[r] ≤ e < rowPtr[r+1], entry e has column col[e] and value values[e]. The
+// slices are not copied; the transposed structure is computed here. It returns
+// an error when the structure is malformed.
+func Sparse(rows, cols int, rowPtr, col []int32, values []float32) (*Buffer, error) {
+	s := &kernels.CSR{Rows: rows, Cols: cols, RowPtr: rowPtr, Col: col}
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("runtime: %w", err)
+	}
+	if len(values) != len(col) {
+		return nil, fmt.Errorf("runtime: sparse matrix has %d entries and %d values", len(col), len(values))
+	}
+	m := &SparseMatrix{ByRow: s, ByCol: kernels.Transpose(s), Values: values}
+	return &Buffer{DType: ir.F32, Dims: []int{rows, cols}, Sparse: m}, nil
+}
+
+// count returns the number of elements of a dense tensor.
+func count(dims []int) int {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+// len returns the number of elements that are stored.
+func (b *Buffer) len() int {
+	switch {
+	case b.Sparse != nil:
+		return len(b.Sparse.Values)
+	case b.Graph != nil:
+		return 0
+	}
+	return count(b.Dims)
+}
+
+// rows and cols view a dense tensor as a matrix: a vector as one row, a scalar
+// as one element.
+func (b *Buffer) rows() int {
+	if len(b.Dims) == 2 {
+		return b.Dims[0]
+	}
+	return 1
+}
+
+func (b *Buffer) cols() int {
+	if len(b.Dims) == 0 {
+		return 1
+	}
+	return b.Dims[len(b.Dims)-1]
+}
+
+// check reports a payload that does not fit the dimensions.
+func (b *Buffer) check() error {
+	for _, d := range b.Dims {
+		if d < 0 {
+			return fmt.Errorf("negative dimension in %v", b.Dims)
+		}
+	}
+	switch {
+	case b.Graph != nil:
+		if g := b.Graph; len(b.Dims) != 2 || b.Dims[0] != g.N || b.Dims[1] != g.E {
+			return fmt.Errorf("the graph structure has %d nodes and %d entries, the buffer says %v: bind a structure again after rebuilding it", g.N, g.E, b.Dims)
+		}
+	case b.Sparse != nil:
+		s := b.Sparse
+		if len(b.Dims) != 2 || s.ByRow.Rows != b.Dims[0] || s.ByRow.Cols != b.Dims[1] || len(s.Values) != s.ByRow.NNZ() {
+			return fmt.Errorf("the sparse matrix is [%d,%d] with %d entries and %d values, the buffer says %v", s.ByRow.Rows, s.ByRow.Cols, s.ByRow.NNZ(), len(s.Values), b.Dims)
+		}
+	case b.DType == ir.F32:
+		if n := count(b.Dims); n != len(b.F32) {
+			return fmt.Errorf("dimensions %v are %d elements, got %d", b.Dims, n, len(b.F32))
+		}
+	case b.DType == ir.I64:
+		if n := count(b.Dims); n != len(b.I64) {
+			return fmt.Errorf("dimensions %v are %d elements, got %d", b.Dims, n, len(b.I64))
+		}
+	default:
+		return fmt.Errorf("element type %s is not supported; buffers hold f32 and i64", b.DType)
+	}
+	return nil
+}
+
+// fits reports a buffer that cannot be a value of the type, its sizes aside.
+func (b *Buffer) fits(t ir.Type) error {
+	kind := "a dense tensor of " + b.DType.String()
+	switch {
+	case b.Graph != nil:
+		kind = "a graph"
+	case b.Sparse != nil:
+		kind = "a sparse matrix"
+	}
+	ok := b.Graph == nil && b.Sparse == nil && t.Layout == ir.Dense && b.DType == t.DType
+	ok = ok || b.Graph != nil && t.IsGraph() || b.Sparse != nil && t.Layout == ir.CSR
+	if !ok {
+		return fmt.Errorf("it is %s, got %s", t, kind)
+	}
+	return b.check()
+}
+
+// typeString writes the type with its sizes, for errors.
+func (b *Buffer) typeString() string {
+	if b == nil {
+		return "_"
+	}
+	t := ir.Type{DType: b.DType}
+	for _, d := range b.Dims {
+		t.Dims = append(t.Dims, ir.D(d))
+	}
+	switch {
+	case b.Graph != nil:
+		t.Layout = ir.Structure
+	case b.Sparse != nil:
+		t.Layout = ir.CSR
+	}
+	return t.String()
+}

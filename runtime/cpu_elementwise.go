@@ -1,0 +1,180 @@
+package runtime
+
+import (
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+var elementwiseKernels = map[string]Kernel{
+	"add":       binary(kernels.Add),
+	"sub":       binary(kernels.Sub),
+	"mul":       scaling(kernels.Mul),
+	"div":       scaling(kernels.Div),
+	"maximum":   binary(kernels.Max),
+	"minimum":   binary(kernels.Min),
+	"logaddexp": logAddExp,
+
+	"greater":       compare(kernels.CompareGreater),
+	"greater_equal": compare(kernels.CompareGreaterEqual),
+	"less":          compare(kernels.CompareLess),
+
+	"neg":        unary(kernels.Neg),
+	"exp":        unary(kernels.Exp),
+	"log":        unary(kernels.Log),
+	"sqrt":       unary(kernels.Sqrt),
+	"rsqrt":      unary(kernels.Rsqrt),
+	"square":     unary(kernels.Square),
+	"sigmoid":    unary(kernels.Sigmoid),
+	"tanh":       unary(kernels.Tanh),
+	"relu":       unary(kernels.ReluOp),
+	"elu":        unary(kernels.EluOp),
+	"leaky_relu": unaryWith(kernels.LeakyRelu, "slope"),
+	"pow":        unaryWith(kernels.Pow, "exponent"),
+
+	"relu_grad": func(k *Call) error { k.Pool.ReluGrad(k.Out[0].F32, k.In[0].F32, k.In[1].F32); return nil },
+	"elu_grad":  func(k *Call) error { k.Pool.EluGrad(k.Out[0].F32, k.In[0].F32, k.In[1].F32); return nil },
+	"leaky_relu_grad": func(k *Call) error {
+		k.Pool.LeakyReluGrad(k.Out[0].F32, k.In[0].F32, k.In[1].F32, float32(k.Op.Float("slope")))
+		return nil
+	},
+
+	"stop_gradient": identity,
+	"scale_grad":    identity,
+	"fill":          fillKernel,
+	"broadcast_to":  broadcastTo,
+	"unsqueeze":     identity,
+	"squeeze":       identity,
+}
+
+// identity copies the operand. The planned executor makes a view instead.
+func identity(k *Call) error {
+	x, y := k.In[0], k.Out[0]
+	switch {
+	case x.Sparse != nil:
+		k.Pool.Copy(y.Sparse.Values, x.Sparse.Values)
+	case x.DType == ir.I64:
+		copy(y.I64, x.I64)
+	default:
+		k.Pool.Copy(y.F32, x.F32)
+	}
+	return nil
+}
+
+func unary(op kernels.UnaryOp) Kernel {
+	return func(k *Call) error { k.Pool.Unary(op, k.Out[0].F32, k.In[0].F32, 0); return nil }
+}
+
+func unaryWith(op kernels.UnaryOp, attr string) Kernel {
+	return func(k *Call) error {
+		k.Pool.Unary(op, k.Out[0].F32, k.In[0].F32, float32(k.Op.Float(attr)))
+		return nil
+	}
+}
+
+// mode says how the dimensions of an operand fill those of a result, by NumPy's
+// rule: aligned at the right, missing and 1-sized dimensions repeated.
+func mode(in, out []int) kernels.BroadcastMode {
+	rows, cols := 1, 1
+	switch len(in) {
+	case 2:
+		rows, cols = in[0], in[1]
+	case 1:
+		cols = in[0]
+	}
+	wantRows, wantCols := 1, 1
+	switch len(out) {
+	case 2:
+		wantRows, wantCols = out[0], out[1]
+	case 1:
+		wantCols = out[0]
+	}
+	switch {
+	case rows == wantRows && cols == wantCols:
+		return kernels.Full
+	case cols == wantCols:
+		return kernels.RowVector
+	case rows == wantRows:
+		return kernels.ColVector
+	}
+	return kernels.Scalar
+}
+
+func binary(op kernels.BinaryOp) Kernel {
+	return func(k *Call) error {
+		a, b, y := k.In[0], k.In[1], k.Out[0]
+		k.Pool.Binary(op, y.F32, a.F32, b.F32, y.rows(), y.cols(), mode(a.Dims, y.Dims), mode(b.Dims, y.Dims))
+		return nil
+	}
+}
+
+func compare(op kernels.CompareOp) Kernel {
+	return func(k *Call) error {
+		a, b, y := k.In[0], k.In[1], k.Out[0]
+		k.Pool.Compare(op, y.F32, a.F32, b.F32, y.rows(), y.cols(), mode(a.Dims, y.Dims), mode(b.Dims, y.Dims))
+		return nil
+	}
+}
+
+func logAddExp(k *Call) error {
+	a, b, y := k.In[0], k.In[1], k.Out[0]
+	k.Pool.LogAddExp(y.F32, a.F32, b.F32, y.rows(), y.cols(), mode(a.Dims, y.Dims), mode(b.Dims, y.Dims))
+	return nil
+}
+
+// scaling is a binary operation whose first operand may be sparse: zeros stay
+// zeros when rows, columns or everything is scaled.
+func scaling(op kernels.BinaryOp) Kernel {
+	dense := binary(op)
+	return func(k *Call) error {
+		a, b, y := k.In[0], k.In[1], k.Out[0]
+		if a.Sparse == nil {
+			return dense(k)
+		}
+		row, col := 0, 0
+		switch mode(b.Dims, a.Dims) {
+		case kernels.Full: // one row or one column, or both
+			row, col = b.cols(), 1
+		case kernels.RowVector:
+			col = 1
+		case kernels.ColVector:
+			row = 1
+		}
+		k.Pool.SparseScale(y.Sparse.Values, a.Sparse.Values, a.Sparse.ByRow, b.F32, row, col, op == kernels.Div)
+		return nil
+	}
+}
+
+func fillKernel(k *Call) error {
+	y, v := k.Out[0], k.Op.Float("value")
+	if y.DType == ir.I64 {
+		for i := range y.I64 {
+			y.I64[i] = int64(v)
+		}
+		return nil
+	}
+	k.Pool.Fill(y.F32, float32(v))
+	return nil
+}
+
+func broadcastTo(k *Call) error {
+	x, y := k.In[0], k.Out[0]
+	m := mode(x.Dims, y.Dims)
+	if y.DType != ir.I64 {
+		k.Pool.BroadcastTo(y.F32, x.F32, y.rows(), y.cols(), m)
+		return nil
+	}
+	cols := y.cols()
+	for i := range y.I64 {
+		at := 0
+		switch m {
+		case kernels.Full:
+			at = i
+		case kernels.RowVector:
+			at = i % cols
+		case kernels.ColVector:
+			at = i / cols
+		}
+		y.I64[i] = x.I64[at]
+	}
+	return nil
+}

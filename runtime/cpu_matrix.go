@@ -1,0 +1,147 @@
+package runtime
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+var matrixKernels = map[string]Kernel{
+	"matmul":               matmul,
+	"to_dense":             toDense,
+	"gather":               gather,
+	"scatter_add":          scatterAdd,
+	"cross_entropy":        crossEntropy,
+	"cross_entropy_grad":   crossEntropyGrad,
+	"pairwise_reduce":      pairwiseReduce,
+	"pairwise_reduce_grad": pairwiseReduceGrad,
+	"pair_dot":             pairDot,
+}
+
+func matmul(k *Call) error {
+	a, b, y := k.In[0], k.In[1], k.Out[0]
+	ta, tb := k.Op.Bool("ta"), k.Op.Bool("tb")
+	m, n := y.Dims[0], y.Dims[1]
+	if a.Sparse != nil {
+		s := a.Sparse.ByRow
+		if ta {
+			s = a.Sparse.ByCol
+		}
+		h := b.F32
+		if tb {
+			h = k.Scratch(len(b.F32))
+			k.Pool.Transpose(h, b.F32, b.Dims[0], b.Dims[1])
+		}
+		k.Pool.SpMM(y.F32, s, a.Sparse.Values, nil, h, n, kernels.Epilogue{})
+		return nil
+	}
+	inner := a.Dims[1]
+	if ta {
+		inner = a.Dims[0]
+	}
+	k.Pool.MatMul(y.F32, a.F32, b.F32, m, inner, n, ta, tb, kernels.Epilogue{})
+	return nil
+}
+
+func toDense(k *Call) error {
+	if s := k.In[0].Sparse; s != nil {
+		k.Pool.SparseToDense(k.Out[0].F32, s.Values, s.ByRow)
+		return nil
+	}
+	return identity(k)
+}
+
+// rowWidth returns the number of elements that an index stands for.
+func rowWidth(b *Buffer) int {
+	if len(b.Dims) == 2 {
+		return b.Dims[1]
+	}
+	return 1
+}
+
+// checkIndices reports the first index outside 0..rows-1.
+func checkIndices(what string, idx []int64, rows int) error {
+	for i, r := range idx {
+		if r < 0 || r >= int64(rows) {
+			return fmt.Errorf("%s %d at position %d is outside 0..%d", what, r, i, rows-1)
+		}
+	}
+	return nil
+}
+
+func gather(k *Call) error {
+	x, idx, y := k.In[0], k.In[1], k.Out[0]
+	if err := checkIndices("index", idx.I64, x.Dims[0]); err != nil {
+		return err
+	}
+	w := rowWidth(x)
+	if x.DType == ir.I64 {
+		for i, r := range idx.I64 {
+			copy(y.I64[i*w:(i+1)*w], x.I64[int(r)*w:])
+		}
+		return nil
+	}
+	k.Pool.GatherRows(y.F32, x.F32, idx.I64, w)
+	return nil
+}
+
+func scatterAdd(k *Call) error {
+	x, idx, y := k.In[0], k.In[1], k.Out[0]
+	if err := checkIndices("index", idx.I64, y.Dims[0]); err != nil {
+		return err
+	}
+	k.Pool.ScatterAddRows(y.F32, x.F32, idx.I64, y.Dims[0], rowWidth(x))
+	return nil
+}
+
+func crossEntropy(k *Call) error {
+	x, labels := k.In[0], k.In[1]
+	if err := checkIndices("label", labels.I64, x.cols()); err != nil {
+		return err
+	}
+	k.Pool.SoftmaxCrossEntropy(k.Out[0].F32, x.F32, labels.I64, x.rows(), x.cols())
+	return nil
+}
+
+func crossEntropyGrad(k *Call) error {
+	x, labels := k.In[0], k.In[1]
+	if err := checkIndices("label", labels.I64, x.cols()); err != nil {
+		return err
+	}
+	k.Pool.SoftmaxCrossEntropyGrad(k.Out[0].F32, x.F32, labels.I64, k.In[2].F32, x.rows(), x.cols())
+	return nil
+}
+
+func pairwiseReduce(k *Call) error {
+	p, q := k.In[0], k.In[1]
+	b, f := p.Dims[0], p.Dims[1]
+	k.Pool.PairwiseReduce(kernels.PairwiseResult{RowLSE: k.Out[0].F32, ColLSE: k.Out[1].F32, Diag: k.Out[2].F32, SumSq: k.Out[3].F32},
+		p.F32, q.F32, b, f, float32(k.Op.Float("tau")), k.Scratch(kernels.PairwiseWorkspace(b, f)))
+	return nil
+}
+
+func pairwiseReduceGrad(k *Call) error {
+	p, q := k.In[0], k.In[1]
+	b, f := p.Dims[0], p.Dims[1]
+	at := func(i int) []float32 {
+		if k.In[i] == nil {
+			return nil
+		}
+		return k.In[i].F32
+	}
+	k.Pool.PairwiseReduceGrad(k.Out[0].F32, k.Out[1].F32, p.F32, q.F32, k.In[2].F32, k.In[3].F32,
+		kernels.PairwiseCotangent{RowLSE: at(4), ColLSE: at(5), Diag: at(6), SumSq: at(7)},
+		b, f, float32(k.Op.Float("tau")), k.Scratch(kernels.PairwiseWorkspace(b, f)))
+	return nil
+}
+
+func pairDot(k *Call) error {
+	p, pairs := k.In[0], k.In[1]
+	n := pairs.Dims[1]
+	if err := checkIndices("node", pairs.I64, p.Dims[0]); err != nil {
+		return err
+	}
+	k.Pool.PairDot(k.Out[0].F32, p.F32, pairs.I64[:n], pairs.I64[n:], p.Dims[0], p.Dims[1])
+	return nil
+}

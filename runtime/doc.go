@@ -1,0 +1,39 @@
+// Package runtime runs compiled programs: a function of the IR whose operations
+// are all of the tensor level (package ir; the passes get there) becomes a
+// gorgonia graph of this package's own operations, and an executor runs that
+// graph on buffers that the caller binds by name.
+//
+//	fn, err := runtime.NewFunction(module, "loss", runtime.Options{Seed: rng.New(seed, "train")})
+//	defer fn.Close()
+//	fn.Bind("x", runtime.F32(features, n, d))
+//	fn.Bind("g", runtime.Graph(g.Structure()))
+//	fn.Bind("w1", w1) // a parameter: its slice may be changed between runs
+//	for step := range steps {
+//		err := fn.Run(step)
+//		loss := fn.Output("loss").F32[0]
+//	}
+//
+// # A newcomer's map
+//
+//   - [Buffer] is a value: a dense tensor, a sparse matrix or a graph structure.
+//   - [Executable] is one function, ready to run; [Function] pairs it with the
+//     set-up function that the hoist pass split off, which runs only when one of
+//     its inputs is bound anew.
+//   - emit.go makes the gorgonia graph. Gorgonia is the container, the type
+//     checker and, in its TapeMachine, the reference executor; none of its own
+//     operations are used, since many are slow and some are wrong.
+//   - planned.go is the default executor. It walks the graph once, gives values
+//     whose lifetimes do not meet the same memory, and then only calls kernels:
+//     after the first step a run allocates nothing.
+//   - [Device] is where kernels and memory come from. The cpu_*.go files are the
+//     table from operation to kernel for the CPU (package runtime/kernels).
+//   - [Reference] runs the same function in the float64 interpreter of package
+//     ir with the same random numbers, for differential tests.
+//
+// # Determinism
+//
+// A random operation draws from Options.Seed, split by the stream that its
+// attribute names and by the step number: the result of a run is a function of
+// the bound inputs, the seed and the step, bit for bit, for any number of
+// threads and for both executors.
+package runtime

@@ -1,0 +1,65 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+// OpError is a failure of one operation of a running program.
+type OpError struct {
+	Func   string // name of the function
+	Op     *ir.Op
+	Shapes string // types of the operands and results with their sizes
+	Err    error
+}
+
+func (e *OpError) Error() string {
+	line := ""
+	if e.Op.Line > 0 {
+		line = fmt.Sprintf(" (line %d)", e.Op.Line)
+	}
+	return fmt.Sprintf("@%s%s: %s: with %s: %v", e.Func, line, e.Op, e.Shapes, e.Err)
+}
+
+func (e *OpError) Unwrap() error { return e.Err }
+
+func opError(f *ir.Func, k *Call, err error) *OpError {
+	return &OpError{Func: f.Name, Op: k.Op, Shapes: shapes(k.In) + " -> " + shapes(k.Out), Err: err}
+}
+
+func shapes(bs []*Buffer) string {
+	s := make([]string, len(bs))
+	for i, b := range bs {
+		s[i] = b.typeString()
+	}
+	return "(" + strings.Join(s, ", ") + ")"
+}
+
+// protect runs a kernel and turns a panic, which kernels raise for slices that
+// do not fit, into an error.
+func protect(kernel Kernel, k *Call) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("kernel failed: %v", r)
+		}
+	}()
+	return kernel(k)
+}
+
+// checkFinite reports the first NaN or infinity among results.
+func checkFinite(k *Call) error {
+	for i, b := range k.Out {
+		data := b.F32
+		if b.Sparse != nil {
+			data = b.Sparse.Values
+		}
+		for j, v := range data {
+			if v-v != 0 {
+				return fmt.Errorf("result %%%s is %v at element %d", k.Op.Results[i].Name, v, j)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+
+	"gorgonia.org/gorgonia"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Executor names a way to run a graph.
+type Executor int
+
+// The executors. Both run the same graph with the same kernels and give the
+// same bits.
+const (
+	Planned Executor = iota // the project's own: memory planned, no allocation after the first run
+	Tape                    // gorgonia's TapeMachine: the reference, slow, each value in memory of its own
+)
+
+func (e Executor) String() string { return [...]string{"planned", "tape"}[e] }
+
+// Options says how a program runs. The zero value is a good default.
+type Options struct {
+	Executor Executor
+	// Device has kernels and memory; nil means CPU.
+	Device Device
+	// Pool is the threads that CPU kernels use; nil means one made for this
+	// program, with a thread for each processor. A pool serves one run at a time.
+	Pool *kernels.Pool
+	// Seed is the stream that random operations draw from.
+	Seed rng.Stream
+	// CheckFinite stops a run at the first operation that gives NaN or an
+	// infinity. It costs a pass over every result: for hunting faults.
+	CheckFinite bool
+}
+
+// Executable is a function ready to run: bind its inputs by name, run it, read
+// its outputs. It is not safe for use by several goroutines at once.
+type Executable struct {
+	p       *program
+	opts    Options
+	ownPool bool
+	exec    executor
+	byName  map[string]*input
+	params  map[string]bool // of the module, whether read or not
+	ready   bool            // sizes are resolved and memory is there
+	ran     bool
+}
+
+// executor runs the graph of a program whose sizes are resolved.
+type executor interface {
+	// allocate provides memory for the sizes that the program's cells have now.
+	allocate() error
+	run(step uint64) error
+	// buffer returns the value that the last run computed.
+	buffer(v *ir.Value) *Buffer
+}
+
+// NewExecutable makes a function executable. All its operations must be of the
+// tensor level, with kernels on the device; the error names one that is not.
+func NewExecutable(m *ir.Module, f *ir.Func, opts Options) (*Executable, error) {
+	if err := ir.Verify(m); err != nil {
+		return nil, fmt.Errorf("runtime: %w", err)
+	}
+	if opts.Device == nil {
+		opts.Device = CPU
+	}
+	p, err := newProgram(m, f, opts.Device, opts.Seed)
+	if err != nil {
+		return nil, fmt.Errorf("runtime: %w", err)
+	}
+	x := &Executable{p: p, opts: opts, byName: map[string]*input{}, params: map[string]bool{}}
+	for _, in := range p.inputs {
+		x.byName[in.value.Name] = in
+	}
+	for _, v := range m.Params {
+		x.params[v.Name] = true
+	}
+	if opts.Pool == nil {
+		x.opts.Pool, x.ownPool = kernels.NewPool(0), true
+	}
+	if opts.Executor == Tape {
+		x.exec, err = newTape(p, x.opts)
+	} else {
+		x.exec = newPlanned(p, x.opts)
+	}
+	if err != nil {
+		x.Close()
+		return nil, fmt.Errorf("runtime: @%s: %w", f.Name, err)
+	}
+	return x, nil
+}
+
+// Close ends the threads that the executable started itself. Outputs stay
+// readable.
+func (x *Executable) Close() {
+	if x.ownPool {
+		x.opts.Pool.Close()
+	}
+}
+
+// Name returns the name of the function.
+func (x *Executable) Name() string { return x.p.fn.Name }
+
+// Func returns the function that runs.
+func (x *Executable) Func() *ir.Func { return x.p.fn }
+
+// ExprGraph returns the gorgonia graph that runs.
+func (x *Executable) ExprGraph() *gorgonia.ExprGraph { return x.p.graph }
+
+// Inputs returns the names of all inputs that must be bound: the arguments and
+// the parameters that the function reads.
+func (x *Executable) Inputs() []string {
+	var names []string
+	for _, in := range x.p.inputs {
+		names = append(names, in.value.Name)
+	}
+	return names
+}
+
+// Outputs returns the names of the results in order.
+func (x *Executable) Outputs() []string {
+	var names []string
+	for _, r := range x.p.fn.Results {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// Bind gives an argument or a parameter its value. The buffer is kept, not
+// copied: its elements may be changed in place between runs. Sizes may differ
+// from what was bound before. A parameter of the module that the function does
+// not read is accepted and ignored.
+func (x *Executable) Bind(name string, b *Buffer) error {
+	in := x.byName[name]
+	if in == nil {
+		if x.params[name] {
+			return nil
+		}
+		return fmt.Errorf("runtime: @%s has no input %q (it has %s)", x.Name(), name, strings.Join(x.Inputs(), ", "))
+	}
+	if b == nil {
+		return fmt.Errorf("runtime: @%s: nothing to bind to %s", x.Name(), inputName(in.value))
+	}
+	if err := b.fits(in.value.Type); err != nil {
+		return fmt.Errorf("runtime: @%s: cannot bind %s: %w", x.Name(), inputName(in.value), err)
+	}
+	if len(b.Dims) != in.value.Type.Rank() {
+		return fmt.Errorf("runtime: @%s: cannot bind %s: it is %s, got shape %v", x.Name(), inputName(in.value), in.value.Type, b.Dims)
+	}
+	in.bound = b
+	return nil
+}
+
+// Run computes the function at a step. Random operations draw from the streams
+// of that step. An error from within the program is an [*OpError].
+func (x *Executable) Run(step uint64) error {
+	x.ran = false
+	changed, err := x.p.load()
+	if err != nil {
+		return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
+	}
+	if changed || !x.ready {
+		x.ready = false
+		if err := x.p.resolve(); err != nil {
+			return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
+		}
+		if err := x.exec.allocate(); err != nil {
+			return fmt.Errorf("runtime: %w", err)
+		}
+		x.ready = true
+	}
+	if err := x.exec.run(step); err != nil {
+		return fmt.Errorf("runtime: %w", err)
+	}
+	x.ran = true
+	return nil
+}
+
+// Output returns a result of the last run, valid until the next one. It is nil
+// when there is no such result or no run has succeeded.
+func (x *Executable) Output(name string) *Buffer {
+	v := x.p.fn.Result(name)
+	if v == nil || !x.ran {
+		return nil
+	}
+	b, err := x.p.device.Export(x.exec.buffer(v))
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// Plan describes what the planned executor does each run.
+type Plan struct {
+	Operations   int // of the function
+	Instructions int // kernels called each run; views and constants cost none
+	Buffers      int // pieces of memory
+	Bytes        int // in all buffers
+	Unshared     int // bytes if every value had memory of its own
+}
+
+// Plan returns the plan, complete after the first run; zero for the TapeMachine.
+func (x *Executable) Plan() Plan {
+	if e, ok := x.exec.(*planned); ok {
+		return e.plan()
+	}
+	return Plan{}
+}

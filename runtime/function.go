@@ -1,0 +1,165 @@
+package runtime
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Function is a compiled function with its set-up. The hoist pass moves what
+// does not change from step to step into a function of its own, which the
+// attribute setup=@name of the main function names; its results are the main
+// function's arguments of the same name with the attribute hoisted=true. The
+// set-up runs again only after one of its own inputs was bound anew.
+//
+// A function without the attribute is run as it is.
+type Function struct {
+	main, setup *Executable // setup is nil where there is none
+	hoisted     []string    // arguments of main that setup computes
+	stale       bool        // setup must run
+	ownPool     *kernels.Pool
+}
+
+// NewFunction makes a function of the module, and its set-up if it has one,
+// executable.
+func NewFunction(m *ir.Module, name string, opts Options) (*Function, error) {
+	f := m.Func(name)
+	if f == nil {
+		return nil, fmt.Errorf("runtime: module @%s has no function @%s", m.Name, name)
+	}
+	x := &Function{}
+	if opts.Pool == nil {
+		opts.Pool = kernels.NewPool(0)
+		x.ownPool = opts.Pool
+	}
+	var err error
+	if x.main, err = NewExecutable(m, f, opts); err != nil {
+		x.Close()
+		return nil, err
+	}
+	if s := setupOf(f); s != "" {
+		if err := x.addSetup(m, f, s, opts); err != nil {
+			x.Close()
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+// setupOf returns the name of the function's set-up, or "".
+func setupOf(f *ir.Func) string {
+	if r, ok := f.Attrs["setup"].(ir.FuncRef); ok {
+		return string(r)
+	}
+	return f.Attrs.Str("setup")
+}
+
+func (x *Function) addSetup(m *ir.Module, f *ir.Func, name string, opts Options) error {
+	s := m.Func(name)
+	if s == nil {
+		return fmt.Errorf("runtime: @%s names the set-up function @%s, which module @%s does not have", f.Name, name, m.Name)
+	}
+	for _, a := range f.Args {
+		if !a.Attrs.Bool("hoisted") {
+			continue
+		}
+		v := s.Result(a.Name)
+		if v == nil {
+			return fmt.Errorf("runtime: @%s: argument %%%s is hoisted, but @%s has no result of that name", f.Name, a.Name, name)
+		}
+		if !v.Type.Equal(a.Type) {
+			return fmt.Errorf("runtime: @%s: argument %%%s is %s, but @%s gives %s", f.Name, a.Name, a.Type, name, v.Type)
+		}
+		x.hoisted = append(x.hoisted, a.Name)
+	}
+	var err error
+	x.setup, err = NewExecutable(m, s, opts)
+	x.stale = true
+	return err
+}
+
+// Close ends the threads that the function started itself.
+func (x *Function) Close() {
+	if x.ownPool != nil {
+		x.ownPool.Close()
+	}
+}
+
+// Name returns the name of the function.
+func (x *Function) Name() string { return x.main.Name() }
+
+// Main returns the function's own executable.
+func (x *Function) Main() *Executable { return x.main }
+
+// Setup returns the executable of the set-up, or nil.
+func (x *Function) Setup() *Executable { return x.setup }
+
+// Inputs returns the names of all inputs that must be bound: those of the
+// function and of its set-up, without what the set-up computes.
+func (x *Function) Inputs() []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, n := range x.hoisted {
+		seen[n] = true
+	}
+	add := func(e *Executable) {
+		for _, n := range e.Inputs() {
+			if !seen[n] {
+				seen[n] = true
+				names = append(names, n)
+			}
+		}
+	}
+	if x.setup != nil {
+		add(x.setup)
+	}
+	add(x.main)
+	return names
+}
+
+// Bind gives an argument or a parameter its value, in whichever of the two
+// functions declare it; see [Executable.Bind]. The set-up will run again if it
+// reads the input, so an input that was changed in place must be bound again
+// for the set-up to see it.
+func (x *Function) Bind(name string, b *Buffer) error {
+	if x.setup != nil && x.setup.byName[name] != nil {
+		if err := x.setup.Bind(name, b); err != nil {
+			return err
+		}
+		x.stale = true
+		if x.main.byName[name] == nil {
+			return nil
+		}
+	}
+	for _, h := range x.hoisted {
+		if h == name {
+			return fmt.Errorf("runtime: @%s: %%%s is computed by @%s and cannot be bound", x.Name(), name, x.setup.Name())
+		}
+	}
+	return x.main.Bind(name, b)
+}
+
+// Run computes the function at a step, after its set-up where that is due; see
+// [Executable.Run].
+func (x *Function) Run(step uint64) error {
+	if x.stale {
+		if err := x.setup.Run(0); err != nil {
+			return err
+		}
+		for _, name := range x.hoisted {
+			if err := x.main.Bind(name, x.setup.Output(name)); err != nil {
+				return err
+			}
+		}
+		x.stale = false
+	}
+	return x.main.Run(step)
+}
+
+// Output returns a result of the last run, valid until the next one; nil when
+// there is no such result or no run has succeeded.
+func (x *Function) Output(name string) *Buffer { return x.main.Output(name) }
+
+// Outputs returns the names of the results in order.
+func (x *Function) Outputs() []string { return x.main.Outputs() }

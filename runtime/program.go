@@ -1,0 +1,136 @@
+package runtime
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+// program is a function as a gorgonia graph, with the sizes of its values.
+type program struct {
+	fn     *ir.Func
+	device Device
+	graph  *gorgonia.ExprGraph
+	inputs []*input   // arguments in order, then the parameters that are read
+	ops    []*graphOp // in program order
+	cells  map[*ir.Value]*cell
+	nodes  map[*ir.Value]*gorgonia.Node
+	step   *Buffer // the step number, an input of the graph
+	stepAt *gorgonia.Node
+	sym    *symbols
+}
+
+// cell is a value of the program while it runs.
+type cell struct {
+	value *ir.Value
+	dims  []dim
+	view  *Buffer // what kernels read and write
+	n     int     // elements stored
+}
+
+// input is an argument or a parameter.
+type input struct {
+	*cell
+	bound *Buffer // what the caller bound, nil if nothing
+}
+
+// newProgram lowers a function to a graph.
+func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, error) {
+	p := &program{fn: f, device: d, cells: map[*ir.Value]*cell{}, step: I64(make([]int64, 1)), sym: newSymbols()}
+	seen := map[string]bool{}
+	for _, v := range append(append([]*ir.Value{}, f.Args...), f.Params(m)...) {
+		if seen[v.Name] {
+			return nil, fmt.Errorf("@%s: %s is the name of an argument and of a parameter; inputs are bound by name, so rename one", f.Name, v.Name)
+		}
+		seen[v.Name] = true
+		if t := v.Type.DType; t != ir.F32 && t != ir.I64 {
+			return nil, fmt.Errorf("@%s: %s is %s; programs run on f32 and i64 values", f.Name, inputName(v), v.Type)
+		}
+		p.inputs = append(p.inputs, &input{cell: p.cell(v)})
+	}
+	for i, op := range f.Body {
+		kernel, err := d.Kernel(op)
+		if err != nil {
+			return nil, fmt.Errorf("@%s: operation %d, %s: %w", f.Name, i, op, err)
+		}
+		o := &graphOp{p: p, id: i, op: op, kernel: kernel}
+		o.call.Op = op
+		o.call.In = make([]*Buffer, len(op.Operands))
+		if op.Def.Random {
+			o.random = true
+			o.stream = seed.Sub(op.Str("stream"))
+		}
+		for _, r := range op.Results {
+			o.call.Out = append(o.call.Out, p.cell(r).view)
+		}
+		p.ops = append(p.ops, o)
+	}
+	return p, p.emit()
+}
+
+func (p *program) cell(v *ir.Value) *cell {
+	c := &cell{value: v, dims: p.sym.parse(v.Type.Dims), view: &Buffer{DType: v.Type.DType, Dims: make([]int, v.Type.Rank())}}
+	if v.Type.Layout == ir.CSR {
+		c.view.Sparse = &SparseMatrix{}
+	}
+	p.cells[v] = c
+	return c
+}
+
+// load imports what is bound to the inputs and reports whether any size or
+// sparse structure differs from the last time.
+func (p *program) load() (changed bool, err error) {
+	for _, in := range p.inputs {
+		b, v := in.bound, in.view
+		if b == nil {
+			return false, fmt.Errorf("%s is not bound", inputName(in.value))
+		}
+		if b.Graph != nil && (b.Dims[0] != b.Graph.N || b.Dims[1] != b.Graph.E) {
+			return false, fmt.Errorf("%s: %w", inputName(in.value), b.check())
+		}
+		for i, d := range b.Dims {
+			if v.Dims[i] != d {
+				v.Dims[i], changed = d, true
+			}
+		}
+		if v.Sparse != nil && (v.Sparse.ByRow != b.Sparse.ByRow || in.n != len(b.Sparse.Values)) {
+			in.n, changed = len(b.Sparse.Values), true
+		}
+		if err := p.device.Import(v, b); err != nil {
+			return false, fmt.Errorf("%s: %w", inputName(in.value), err)
+		}
+	}
+	return changed, nil
+}
+
+// resolve computes the sizes of all values from those of the inputs.
+func (p *program) resolve() error {
+	p.sym.reset()
+	for _, in := range p.inputs {
+		if err := p.sym.bind(in.value, in.dims, in.view.Dims); err != nil {
+			return err
+		}
+	}
+	for _, o := range p.ops {
+		for i, r := range o.op.Results {
+			c := p.cells[r]
+			for k := range c.dims {
+				n, ok := p.sym.value(&c.dims[k])
+				if !ok {
+					return opError(p.fn, &o.call, fmt.Errorf("dimension %s of result %d is not that of any input", c.dims[k].text, i))
+				}
+				c.view.Dims[k] = n
+			}
+			c.n = count(c.view.Dims)
+			if s := c.view.Sparse; s != nil { // the structure is the operand's
+				from := p.cells[o.op.Operands[0]].view.Sparse
+				s.ByRow, s.ByCol = from.ByRow, from.ByCol
+				c.n = s.ByRow.NNZ()
+			}
+		}
+	}
+	return nil
+}
