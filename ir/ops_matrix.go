@@ -1,6 +1,9 @@
 package ir
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 var (
 	taAttr = AttrSpec{Name: "ta", Kind: BoolAttr, Default: false, Doc: "the first operand is transposed"}
@@ -82,6 +85,55 @@ var matrixOps = []OpDef{
 		Infer: func(c *InferCtx) ([]Type, error) { return one(c.In(0).WithDims(c.In(0).Dims...)) },
 		VJP:   func(c *VJPCtx) []*Value { return []*Value{c.Ct[0]} },
 		Eval:  func(c *EvalCtx) error { c.Set(0, c.T(0).Clone()); return nil },
+	},
+	{
+		Name: "cholesky", Doc: "the upper triangular r with rᵀr = a + ridge·(tr a/n)·I", Operands: operands("a"), Results: []string{"r"},
+		NoGrad: "only used for noise, which is detached",
+		Attrs:  []AttrSpec{floatAttr("ridge", 0.0, "added to the diagonal, relative to its mean")},
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantSquare(0); err != nil {
+				return nil, err
+			}
+			return sameAsFirst(c)
+		},
+		Eval: func(c *EvalCtx) error {
+			a, r := c.T(0), c.New(0)
+			return Cholesky(r.Data, a.Data, a.Shape[0], c.Op.Float("ridge"))
+		},
+	},
+	{
+		Name: "solve_upper", Doc: "y with r·y = b, r upper triangular", Operands: operands("r", "b"), Results: []string{"solve"},
+		NoGrad: "only used for noise, which is detached",
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantSquare(0); err != nil {
+				return nil, err
+			}
+			if err := c.wantRank(1, 2); err != nil {
+				return nil, err
+			}
+			if c.In(1).Dims[0] != c.In(0).Dims[0] {
+				return nil, fmt.Errorf("%s rows of b do not fit %s", c.In(1).Dims[0], c.In(0))
+			}
+			if err := c.wantFloat(0, 1); err != nil {
+				return nil, err
+			}
+			return one(c.In(1))
+		},
+		Eval: func(c *EvalCtx) error {
+			r, y := c.T(0), c.T(1).Clone()
+			n := r.Shape[0]
+			for i := n - 1; i >= 0; i-- {
+				for j := range y.Row(i) {
+					s := y.Row(i)[j]
+					for k := i + 1; k < n; k++ {
+						s -= r.Data[i*n+k] * y.Row(k)[j]
+					}
+					y.Row(i)[j] = s / r.Data[i*n+i]
+				}
+			}
+			c.Set(0, y)
+			return nil
+		},
 	},
 	{
 		Name: "concat", Doc: "y = [a, b], side by side", Operands: operands("a", "b"), Results: []string{"concat"},
@@ -225,4 +277,49 @@ func rowWidth(t *Tensor) int {
 		return t.Shape[1]
 	}
 	return 1
+}
+
+func (c *InferCtx) wantSquare(i int) error {
+	if err := c.wantRank(i, 2); err != nil {
+		return err
+	}
+	if c.In(i).Dims[0] != c.In(i).Dims[1] {
+		return fmt.Errorf("operand %s is %s, want a square matrix", c.Op.operandName(i), c.In(i))
+	}
+	return c.wantFloat(i)
+}
+
+// Cholesky writes into r [n,n] the upper triangular factor with
+// rᵀr = a + ridge·(tr a/n)·I. A pivot that is not positive (a not positive
+// definite, or not finite) is an error.
+func Cholesky(r, a []float64, n int, ridge float64) error {
+	trace := 0.0
+	for i := range n {
+		trace += a[i*n+i]
+	}
+	shift := ridge * trace / math.Max(1, float64(n))
+	for i := range n {
+		for j := range n {
+			r[i*n+j] = 0
+			if j < i {
+				continue
+			}
+			s := a[i*n+j]
+			if i == j {
+				s += shift
+			}
+			for k := range i {
+				s -= r[k*n+i] * r[k*n+j]
+			}
+			if i == j {
+				if !(s > 0) {
+					return fmt.Errorf("cholesky: pivot %d is %g: the matrix is not positive definite", i, s)
+				}
+				r[i*n+i] = math.Sqrt(s)
+			} else {
+				r[i*n+j] = s / r[i*n+i]
+			}
+		}
+	}
+	return nil
 }
