@@ -1,0 +1,434 @@
+// Package config holds the configuration of a training run: which options there
+// are, where their defaults come from, and how a user overrides them.
+//
+// A resolved [Config] is built in layers, each overriding the ones before it:
+//
+//  1. defaults/default.toml, which has every option
+//  2. defaults/default.MODEL.toml
+//  3. defaults/DATASET.toml
+//  4. defaults/DATASET.MODEL.toml
+//  5. a TOML file of the user's (--config FILE)
+//  6. single options (--set key=value)
+//
+// Layers 1 to 4 are embedded in the program; each of their values carries a
+// comment that says where it comes from, and the comment stays with the value:
+// [Config.Encode] writes it beside it. An option that does not exist is an error
+// that names the nearest one that does, wherever it comes from.
+//
+// Options are Go struct fields: the tag toml names the key, the tag doc explains
+// it, and the type says what a value may be. [Keys] lists them all.
+package config
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/nearest"
+	"github.com/gsrc-dev/gsrc/models"
+)
+
+//go:embed defaults/*.toml
+var defaults embed.FS
+
+// Config is a resolved configuration: every option has a value. The sizes in
+// Model that the data decide (Features, Classes, StructWidth) are not part of
+// it.
+type Config struct {
+	Model      models.Options `toml:"model" doc:"the model"`
+	Train      Train          `toml:"train" doc:"the training loop"`
+	Candidates Candidates     `toml:"candidates" doc:"the edges that a structure learner may choose from"`
+	DeepWalk   DeepWalk       `toml:"deepwalk" doc:"structural attributes X^s by DeepWalk"`
+	Data       Data           `toml:"data" doc:"how the data set is read and split"`
+	Synthetic  Synthetic      `toml:"synthetic" doc:"the generated graph of --data synthetic"`
+
+	sources map[string]string // key → where its value comes from
+}
+
+// Train are the options of the training loop.
+type Train struct {
+	Seed            int     `toml:"seed" doc:"seed of every random stream"`
+	LR              float64 `toml:"lr" doc:"Adam's learning rate of the classifier"`
+	EncoderLR       float64 `toml:"encoder_lr" doc:"Adam's learning rate of encoder and projector"`
+	Epochs          int     `toml:"epochs" doc:"epochs of the classifier; one step each"`
+	Patience        int     `toml:"patience" doc:"epochs without a better validation result after which training stops; 0 never stops early"`
+	PretrainSteps   int     `toml:"pretrain_steps" doc:"contrastive steps before the classifier (Algorithm 1)"`
+	JointEvery      int     `toml:"joint_every" doc:"every so many epochs a step of Eq 19 trains the encoder too; 0 never"`
+	RefreshEvery    int     `toml:"refresh_every" doc:"epochs between new candidate edges while the encoder trains; 0 keeps the first ones"`
+	Sampler         string  `toml:"sampler" doc:"samples of the contrastive loss: full (anchors of the whole graph) or edges (endpoints of seed edges)" oneof:"full,edges"`
+	Anchors         int     `toml:"anchors" doc:"samples of a step where sampler is full; 0 takes all nodes"`
+	BatchEdges      int     `toml:"batch_edges" doc:"seed edges of a step where sampler is edges (the paper: 64)"`
+	Batches         int     `toml:"batches" doc:"batches of an epoch where sampler is edges, drawn without replacement; 0 uses every edge once"`
+	Hops            int     `toml:"hops" doc:"radius of a batch's subgraph where sampler is edges; 0 is the number of encoder layers"`
+	FanOut          int     `toml:"fanout" doc:"most neighbours followed of a node where sampler is edges; 0 follows all"`
+	Threads         int     `toml:"threads" doc:"threads; 0 is one for each processor; results do not depend on it"`
+	EvalEvery       int     `toml:"eval_every" doc:"epochs between evaluations"`
+	LogEvery        int     `toml:"log_every" doc:"contrastive steps between lines of metrics.jsonl"`
+	CheckpointEvery int     `toml:"checkpoint_every" doc:"steps between checkpoints; 0 writes them at the ends of phases only"`
+}
+
+// Candidates are the options of the candidate edges.
+type Candidates struct {
+	Structure string  `toml:"structure" doc:"refined: existing edges and nearest neighbours with learned probabilities; raw: existing edges, each kept with probability keep, without an encoder (the fair baseline of the same classifier and sampling)" oneof:"refined,raw"`
+	K         int     `toml:"k" doc:"nearest neighbours of a node that become candidates"`
+	Mutual    bool    `toml:"mutual" doc:"a new candidate needs both nodes among each other's nearest"`
+	Keep      float64 `toml:"keep" doc:"probability of an edge where structure is raw"`
+}
+
+// DeepWalk are the options of the structural attributes; see graph.DeepWalk.
+type DeepWalk struct {
+	Width     int `toml:"width" doc:"columns of the embedding; 0 leaves it out and keeps the model inductive"`
+	Walks     int `toml:"walks" doc:"walks from each node"`
+	Length    int `toml:"length" doc:"nodes of a walk"`
+	Window    int `toml:"window" doc:"most steps between a node and its context"`
+	Negatives int `toml:"negatives" doc:"negative samples of a pair"`
+	Epochs    int `toml:"epochs" doc:"passes over the walks"`
+}
+
+// Data says how the data set is read; see data.LoadOptions.
+type Data struct {
+	Split    string `toml:"split" doc:"how to draw a split, such as per-class:20,500,1000 or random:0.6,0.2,0.2; empty takes the split that comes with the data"`
+	Directed bool   `toml:"directed" doc:"edges keep their direction"`
+}
+
+// Load resolves the configuration of a run of a model on a data set. dataset is
+// the data set's short name, such as "cora"; a name, or a model, without
+// defaults of its own gets the general ones. file is a TOML file, or empty; sets
+// are key=value texts. An error names the file or the text, the key, and what
+// was expected.
+func Load(model, dataset, file string, sets []string) (*Config, error) {
+	c := &Config{sources: map[string]string{}}
+	layers := []string{"default", "default." + model, dataset, dataset + "." + model}
+	for _, name := range layers {
+		if name == "" || name == "."+model || strings.ContainsAny(name, `/\`) {
+			continue
+		}
+		text, err := defaults.ReadFile("defaults/" + name + ".toml")
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = c.apply(string(text), commentSources(string(text)))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("built-in defaults %s.toml: %w", name, err)
+		}
+	}
+	if file != "" {
+		if err := c.applyFile(file); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range sets {
+		if err := c.Set(s); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Read reads a complete configuration that [Config.Write] wrote. Options that
+// it lacks (it may be from an older version) get their general defaults.
+func Read(path string) (*Config, error) { return Load("", "", path, nil) }
+
+func (c *Config) applyFile(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	sources := commentSources(string(text))
+	for key := range Keys() {
+		if sources[key] == "" {
+			sources[key] = path
+		}
+	}
+	if err := c.apply(string(text), sources); err != nil {
+		return fmt.Errorf("configuration %s: %w", path, err)
+	}
+	return nil
+}
+
+// apply sets every option of a TOML text.
+func (c *Config) apply(text string, sources map[string]string) error {
+	var tree map[string]any
+	if _, err := toml.Decode(text, &tree); err != nil {
+		var pe toml.ParseError
+		if errors.As(err, &pe) {
+			return fmt.Errorf("line %d: %s", pe.Position.Line, pe.Message)
+		}
+		return err
+	}
+	return c.applyTree("", tree, sources)
+}
+
+func (c *Config) applyTree(prefix string, tree map[string]any, sources map[string]string) error {
+	var keys []string
+	for k := range tree {
+		keys = append(keys, k)
+	}
+	sortStrings(keys)
+	for _, k := range keys {
+		path := prefix + k
+		if sub, ok := tree[k].(map[string]any); ok {
+			if !isSection(path) {
+				if _, known := Keys()[path]; known {
+					return fmt.Errorf("%s is an option, not a section", path)
+				}
+				return unknownKey(path)
+			}
+			if err := c.applyTree(path+".", sub, sources); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := c.set(path, tree[k]); err != nil {
+			return err
+		}
+		c.sources[path] = sources[path]
+	}
+	return nil
+}
+
+// Set sets one option from a text such as "model.ecl.tau=0.2". Strings need no
+// quotes.
+func (c *Config) Set(text string) error {
+	key, raw, ok := strings.Cut(text, "=")
+	key, raw = strings.TrimSpace(key), strings.TrimSpace(raw)
+	if !ok {
+		return fmt.Errorf("--set %s: write it as key=value, for example model.ecl.tau=0.2", text)
+	}
+	_, k, err := c.field(key)
+	if err != nil {
+		return fmt.Errorf("--set %s: %w", text, err)
+	}
+	var value any = raw
+	switch k.Type {
+	case "integer":
+		if v, err := strconv.ParseInt(strings.ReplaceAll(raw, "_", ""), 10, 64); err == nil {
+			value = v
+		}
+	case "number":
+		if v, err := strconv.ParseFloat(raw, 64); err == nil {
+			value = v
+		}
+	case "true or false":
+		if raw == "true" || raw == "false" {
+			value = raw == "true"
+		}
+	case "text":
+		if v, err := strconv.Unquote(raw); err == nil {
+			value = v
+		}
+	}
+	if err := c.set(key, value); err != nil {
+		return fmt.Errorf("--set %s: %w", text, err)
+	}
+	if c.sources == nil {
+		c.sources = map[string]string{}
+	}
+	c.sources[key] = "--set"
+	return nil
+}
+
+// set assigns a decoded TOML value to an option.
+func (c *Config) set(path string, value any) error {
+	f, k, err := c.field(path)
+	if err != nil {
+		return err
+	}
+	wrong := func() error {
+		if s, ok := value.(string); ok {
+			return fmt.Errorf("%s must be %s, got %q", path, article(k.Type), s)
+		}
+		return fmt.Errorf("%s must be %s, got %v", path, article(k.Type), value)
+	}
+	switch f.Kind() {
+	case reflect.Int:
+		v, ok := value.(int64)
+		if !ok || v < math.MinInt32 || v > math.MaxInt32 {
+			return wrong()
+		}
+		f.SetInt(v)
+	case reflect.Float64:
+		v, ok := value.(float64)
+		if i, isInt := value.(int64); isInt {
+			v, ok = float64(i), true
+		}
+		if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
+			return wrong()
+		}
+		f.SetFloat(v)
+	case reflect.Bool:
+		v, ok := value.(bool)
+		if !ok {
+			return wrong()
+		}
+		f.SetBool(v)
+	default:
+		v, ok := value.(string)
+		if !ok {
+			return wrong()
+		}
+		f.SetString(v)
+	}
+	return nil
+}
+
+func article(kind string) string {
+	switch kind {
+	case "integer":
+		return "an integer"
+	case "number":
+		return "a finite number"
+	case "text":
+		return "a text"
+	}
+	return kind
+}
+
+func unknownKey(path string) error {
+	names := KeyNames()
+	// The section may have been left out.
+	var tails []string
+	for _, n := range names {
+		if strings.HasSuffix(n, "."+path) {
+			tails = append(tails, n)
+		}
+	}
+	if len(tails) > 0 {
+		return fmt.Errorf("there is no option %s; did you mean %s?", path, strings.Join(tails, " or "))
+	}
+	if n := nearest.Of(path, append(sections(), names...)); n != "" {
+		return fmt.Errorf("there is no option %s; did you mean %s?", path, n)
+	}
+	last := path[strings.LastIndex(path, ".")+1:]
+	short := make([]string, len(names))
+	for i, n := range names {
+		short[i] = n[strings.LastIndex(n, ".")+1:]
+	}
+	if s := nearest.Of(last, short); s != "" {
+		for i := range short {
+			if short[i] == s {
+				return fmt.Errorf("there is no option %s; did you mean %s?", path, names[i])
+			}
+		}
+	}
+	return fmt.Errorf("there is no option %s; gsrc train --help-config lists them all", path)
+}
+
+// Encode writes the complete configuration as TOML, every value with a comment
+// that says where it comes from.
+func (c *Config) Encode(w io.Writer) error {
+	var b bytes.Buffer
+	section := ""
+	for _, name := range KeyNames() {
+		dot := strings.LastIndex(name, ".")
+		if s := name[:dot]; s != section {
+			if section != "" {
+				b.WriteByte('\n')
+			}
+			section = s
+			fmt.Fprintf(&b, "[%s]\n", section)
+		}
+		f, _, err := c.field(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%s = %s", name[dot+1:], literal(f))
+		if s := c.sources[name]; s != "" {
+			fmt.Fprintf(&b, "  # %s", strings.ReplaceAll(s, "\n", " "))
+		}
+		b.WriteByte('\n')
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// Write writes the complete configuration to a file, atomically. [Read] reads it.
+func (c *Config) Write(path string) error { return atomicfile.Write(path, c.Encode) }
+
+// Source says where the value of an option comes from: a comment of the built-in
+// defaults, a file, or --set.
+func (c *Config) Source(key string) string { return c.sources[key] }
+
+// hashSkips are the options that change no result.
+var hashSkips = map[string]bool{"train.threads": true, "train.checkpoint_every": true}
+
+// Hash returns the SHA-256 of all values that can change a result (all but
+// train.threads and train.checkpoint_every), in hexadecimal.
+func (c *Config) Hash() string {
+	h := sha256.New()
+	for _, name := range KeyNames() {
+		if !hashSkips[name] {
+			f, _, err := c.field(name)
+			if err != nil {
+				panic(err) // KeyNames and field walk the same struct
+			}
+			fmt.Fprintf(h, "%s = %s\n", name, literal(f))
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Clone returns a copy that shares nothing with c.
+func (c *Config) Clone() *Config {
+	d := *c
+	d.sources = make(map[string]string, len(c.sources))
+	for k, v := range c.sources {
+		d.sources[k] = v
+	}
+	return &d
+}
+
+// literal writes a value as TOML, floats with the fewest digits that read back
+// to the same value.
+func literal(f reflect.Value) string {
+	switch f.Kind() {
+	case reflect.Int:
+		return strconv.FormatInt(f.Int(), 10)
+	case reflect.Bool:
+		return strconv.FormatBool(f.Bool())
+	case reflect.Float64:
+		s := strconv.FormatFloat(f.Float(), 'g', -1, 64)
+		if !strings.ContainsAny(s, ".e") {
+			s += ".0"
+		}
+		return s
+	}
+	return tomlString(f.String())
+}
+
+// tomlString quotes a text as a basic string of TOML.
+func tomlString(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			fmt.Fprintf(&b, "\\u%04X", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

@@ -1,0 +1,195 @@
+package config
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func load(t *testing.T, model, dataset string, sets ...string) *Config {
+	t.Helper()
+	c, err := Load(model, dataset, "", sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// default.toml has every option, and every value of every built-in file says
+// where it comes from.
+func TestDefaultsAreComplete(t *testing.T) {
+	files, err := defaults.ReadDir("defaults")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := defaults.ReadFile("defaults/" + f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &Config{sources: map[string]string{}}
+		if err := c.apply(string(text), commentSources(string(text))); err != nil {
+			t.Errorf("%s: %v", f.Name(), err)
+		}
+		for key, source := range c.sources {
+			if source == "" {
+				t.Errorf("%s: %s has no comment that says where its value comes from", f.Name(), key)
+			}
+		}
+		if f.Name() == "default.toml" {
+			for _, key := range KeyNames() {
+				if _, ok := c.sources[key]; !ok {
+					t.Errorf("default.toml lacks %s", key)
+				}
+			}
+		}
+		name := strings.TrimSuffix(f.Name(), ".toml")
+		dataset, model, _ := strings.Cut(name, ".")
+		load(t, model, dataset) // in range, too
+	}
+	for _, name := range KeyNames() {
+		if Keys()[name].Doc == "" {
+			t.Errorf("option %s has no explanation", name)
+		}
+	}
+}
+
+func TestLayers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "my.toml")
+	if err := os.WriteFile(file, []byte("[train]\nepochs = 7\nlr = 1  # by hand\n[model.ecl]\ntau = 0.25\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load("ecl-gsr", "cora", file, []string{"train.epochs=9", "model.norm = l2", "candidates.mutual=true", `data.split="random:0.6,0.2,0.2"`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Train.Epochs != 9 || c.Train.LR != 1 || c.Model.ECL.Tau != 0.25 || c.Model.Norm != "l2" || !c.Candidates.Mutual || c.Data.Split != "random:0.6,0.2,0.2" {
+		t.Errorf("overrides are not in force: %+v", c)
+	}
+	for key, want := range map[string]string{"train.epochs": "--set", "train.lr": "by hand", "model.ecl.tau": file, "model.ecl.beta": "paper"} {
+		if got := c.Source(key); got != want {
+			t.Errorf("source of %s is %q, want %q", key, got, want)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct{ set, want string }{
+		{"model.ecl.taau=1", "did you mean model.ecl.tau?"},
+		{"tau=1", "did you mean model.ecl.tau?"},
+		{"ecl.tau=1", "did you mean model.ecl.tau?"},
+		{"temperature=1", "did you mean model.edges.temperature?"},
+		{"epochs=1", "did you mean train.epochs or deepwalk.epochs?"},
+		{"trian.epochs=1", "did you mean train.epochs?"},
+		{"foo.epochss=1", "did you mean train.epochs?"},
+		{"zzzzzzzzzzzzzzz=1", "--help-config"},
+		{"model.ecl=1", "is a section"},
+		{"train.epochs=ten", `train.epochs must be an integer, got "ten"`},
+		{"train.epochs=1.5", `train.epochs must be an integer, got "1.5"`},
+		{"train.epochs=99999999999", "train.epochs must be an integer"},
+		{"train.lr=fast", `train.lr must be a finite number, got "fast"`},
+		{"train.lr=NaN", "train.lr must be a finite number"},
+		{"candidates.mutual=yes", `candidates.mutual must be true or false, got "yes"`},
+		{"train.sampler=all", `train.sampler must be one of full, edges, got "all"`},
+		{"train.lr=-1", "train.lr must be greater than 0, got -1.0"},
+		{"model.dropout=1", "model.dropout is out of range"},
+		{"train.lr", "write it as key=value"},
+	} {
+		_, err := Load("gcn", "cora", "", []string{c.set})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("--set %s: error %v, want one with %q", c.set, err, c.want)
+		}
+	}
+	for _, c := range []struct{ text, want string }{
+		{"[train]\nepochs = \"many\"\n", `train.epochs must be an integer, got "many"`},
+		{"[train]\nepoch = 3\n", "did you mean train.epochs?"},
+		{"[model.ecl]\ntau = true\n", "model.ecl.tau must be a finite number, got true"},
+		{"[model.elc]\ntau = 1\n", "did you mean model.ecl"},
+		{"[model.ecl]\nmodel = 1\n", "there is no option model.ecl.model"},
+		{"[train\n", "line "},
+		{"[train]\nlr = 1\nlr = 2\n", "line 3"},
+		{"train = 3\n", "train is a section"},
+		{"[train.lr]\nx = 3\n", "train.lr is an option, not a section"},
+		{"[[train]]\nlr = 1\n", "train is a section"},
+	} {
+		file := filepath.Join(t.TempDir(), "bad.toml")
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load("gcn", "cora", file, nil)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), file) {
+			t.Errorf("%q: error %v, want one with the file and %q", c.text, err, c.want)
+		}
+	}
+	if _, err := Load("gcn", "cora", "absent.toml", nil); err == nil {
+		t.Error("a configuration file that does not exist was accepted")
+	}
+}
+
+// What Write writes reads back to the same values and sources, and twice to the
+// same bytes.
+func TestWriteReadsBack(t *testing.T) {
+	c := load(t, "ecl-gsr", "cora", "train.lr=1e-7", "train.seed=12", `data.split=a "quoted" # text`, "model.edges.mode=threshold")
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := c.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Hash() != c.Hash() || d.Data.Split != c.Data.Split || d.Train.LR != 1e-7 {
+		t.Errorf("values changed: %+v, want %+v", d, c)
+	}
+	var a, b bytes.Buffer
+	if err := c.Encode(&a); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Encode(&b); err != nil {
+		t.Fatal(err)
+	}
+	if a.String() != b.String() {
+		t.Errorf("text changed:\n%s\nwant\n%s", b.String(), a.String())
+	}
+	if !strings.Contains(a.String(), "lr = 1e-07  # --set\n") {
+		t.Errorf("the source of an overridden value is missing:\n%s", a.String())
+	}
+}
+
+func TestHash(t *testing.T) {
+	base := load(t, "gcn", "cora")
+	if h := load(t, "gcn", "cora", "train.threads=3", "train.checkpoint_every=5").Hash(); h != base.Hash() {
+		t.Error("options that change no result change the hash")
+	}
+	seen := map[string]bool{base.Hash(): true}
+	for _, s := range []string{"train.seed=1", "train.lr=0.02", "model.hidden=17", "candidates.mutual=true", "data.split=random:0.5,0.2,0.3"} {
+		c := base.Clone()
+		if err := c.Set(s); err != nil {
+			t.Fatal(err)
+		}
+		if seen[c.Hash()] {
+			t.Errorf("%s does not change the hash", s)
+		}
+		seen[c.Hash()] = true
+	}
+	if base.Train.Seed != 0 {
+		t.Error("a change of a clone reached the original")
+	}
+}
+
+func TestList(t *testing.T) {
+	list, err := List("ecl-gsr", "cora")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != len(KeyNames()) || len(list) < 50 {
+		t.Fatalf("%d options listed, want %d", len(list), len(KeyNames()))
+	}
+	for _, k := range list {
+		if k.Default == "" || k.Source == "" || k.Doc == "" || k.Type == "" {
+			t.Errorf("incomplete: %+v", k)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Key describes one option.
+type Key struct {
+	Name    string // such as "model.ecl.tau"
+	Doc     string
+	Type    string // integer, number, text, or true or false
+	Default string // value of defaults/default.toml, as TOML
+	Source  string // where that value comes from
+	OneOf   []string
+
+	index []int // field of Config
+}
+
+// table holds the options in order of declaration.
+var table = sync.OnceValue(func() (t struct {
+	keys  map[string]Key
+	names []string
+}) {
+	t.keys = map[string]Key{}
+	var walk func(prefix string, index []int, typ reflect.Type)
+	walk = func(prefix string, index []int, typ reflect.Type) {
+		// A section's own options precede its subsections, as TOML wants it.
+		for _, subsections := range []bool{false, true} {
+			for i := range typ.NumField() {
+				f := typ.Field(i)
+				name := f.Tag.Get("toml")
+				if name == "" || name == "-" || (f.Type.Kind() == reflect.Struct) != subsections {
+					continue
+				}
+				at := append(slices.Clone(index), i)
+				if subsections {
+					walk(prefix+name+".", at, f.Type)
+					continue
+				}
+				k := Key{Name: prefix + name, Doc: f.Tag.Get("doc"), Type: typeName(f.Type), index: at}
+				if s := f.Tag.Get("oneof"); s != "" {
+					k.OneOf = strings.Split(s, ",")
+				}
+				t.keys[k.Name] = k
+				t.names = append(t.names, k.Name)
+			}
+		}
+	}
+	walk("", nil, reflect.TypeFor[Config]())
+	return t
+})
+
+func typeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int:
+		return "integer"
+	case reflect.Float64:
+		return "number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "text"
+	}
+	panic(fmt.Sprintf("config: options of type %s are not supported", t))
+}
+
+// Keys returns all options by name, without their defaults; [List] has these
+// too.
+func Keys() map[string]Key { return table().keys }
+
+// KeyNames returns the names of all options in order of declaration, those of
+// one section together.
+func KeyNames() []string { return table().names }
+
+// List returns all options with the defaults that a model has on a data set
+// (both may be empty).
+func List(model, dataset string) ([]Key, error) {
+	c, err := Load(model, dataset, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	var list []Key
+	for _, name := range KeyNames() {
+		k := Keys()[name]
+		f, _, err := c.field(name)
+		if err != nil {
+			return nil, err
+		}
+		k.Default, k.Source = literal(f), c.sources[name]
+		list = append(list, k)
+	}
+	return list, nil
+}
+
+// sections returns the paths that have options below them.
+func sections() []string {
+	var out []string
+	for _, n := range KeyNames() {
+		for i, c := range n {
+			if c == '.' && !slices.Contains(out, n[:i]) {
+				out = append(out, n[:i])
+			}
+		}
+	}
+	return out
+}
+
+// isSection reports whether options lie below a path.
+func isSection(path string) bool {
+	return slices.ContainsFunc(KeyNames(), func(n string) bool { return strings.HasPrefix(n, path+".") })
+}
+
+// field returns the field of an option.
+func (c *Config) field(path string) (reflect.Value, Key, error) {
+	k, ok := Keys()[path]
+	if !ok {
+		if isSection(path) {
+			return reflect.Value{}, k, fmt.Errorf("%s is a section, not an option; it has %s", path, strings.Join(below(path), ", "))
+		}
+		return reflect.Value{}, k, unknownKey(path)
+	}
+	return reflect.ValueOf(c).Elem().FieldByIndex(k.index), k, nil
+}
+
+// below lists the options of a section.
+func below(path string) []string {
+	var names []string
+	for _, n := range KeyNames() {
+		if strings.HasPrefix(n, path+".") {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+func sortStrings(s []string) { slices.Sort(s) }
+
+// commentSources reads the comment behind each "key = value" of a TOML text in
+// the plain form of the built-in files: one option a line, sections in brackets.
+func commentSources(text string) map[string]string {
+	out := map[string]string{}
+	section := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			section = strings.Trim(line, "[] ") + "."
+			continue
+		}
+		key, rest, ok := strings.Cut(line, "=")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if at := commentStart(rest); at >= 0 {
+			out[section+strings.TrimSpace(key)] = strings.TrimSpace(rest[at+1:])
+		}
+	}
+	return out
+}
+
+// commentStart finds the # that begins a comment, outside of quotes.
+func commentStart(s string) int {
+	quoted := byte(0)
+	for i := 0; i < len(s); i++ {
+		switch ch := s[i]; {
+		case quoted == '"' && ch == '\\':
+			i++
+		case quoted != 0:
+			if ch == quoted {
+				quoted = 0
+			}
+		case ch == '"' || ch == '\'':
+			quoted = ch
+		case ch == '#':
+			return i
+		}
+	}
+	return -1
+}

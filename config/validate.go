@@ -1,0 +1,68 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Validate checks every option's range; the error names the option and what it
+// must be.
+func (c *Config) Validate() error {
+	for _, name := range KeyNames() {
+		f, k, err := c.field(name)
+		if err != nil {
+			return err
+		}
+		if k.OneOf != nil && !slices.Contains(k.OneOf, f.String()) {
+			return fmt.Errorf("%s must be one of %s, got %q", name, strings.Join(k.OneOf, ", "), f.String())
+		}
+	}
+	if err := c.Model.Validate(); err != nil {
+		return fmt.Errorf("model.%w", err)
+	}
+	type bound struct {
+		key  string
+		ok   bool
+		want string
+	}
+	t, s := c.Train, c.Synthetic
+	bounds := []bound{
+		{"train.seed", t.Seed >= 0, "at least 0"},
+		{"train.lr", t.LR > 0, "greater than 0"},
+		{"train.encoder_lr", t.EncoderLR > 0, "greater than 0"},
+		{"train.epochs", t.Epochs >= 1, "at least 1"},
+		{"train.patience", t.Patience >= 0, "at least 0"},
+		{"train.pretrain_steps", t.PretrainSteps >= 0, "at least 0"},
+		{"train.joint_every", t.JointEvery >= 0, "at least 0"},
+		{"train.refresh_every", t.RefreshEvery >= 0, "at least 0"},
+		{"train.anchors", t.Anchors == 0 || t.Anchors >= 2, "0, or at least 2: a sample is contrasted with the others"},
+		{"train.batch_edges", t.BatchEdges >= 1, "at least 1"},
+		{"train.batches", t.Batches >= 0, "at least 0"},
+		{"train.hops", t.Hops >= 0, "at least 0"},
+		{"train.fanout", t.FanOut >= 0, "at least 0"},
+		{"train.threads", t.Threads >= 0 && t.Threads <= 1024, "between 0 and 1024"},
+		{"train.eval_every", t.EvalEvery >= 1, "at least 1"},
+		{"train.log_every", t.LogEvery >= 1, "at least 1"},
+		{"train.checkpoint_every", t.CheckpointEvery >= 0, "at least 0"},
+		{"candidates.k", c.Candidates.K >= 0, "at least 0"},
+		{"candidates.keep", c.Candidates.Keep > 0 && c.Candidates.Keep < 1, "between 0 and 1, both excluded"},
+		{"deepwalk.width", c.DeepWalk.Width >= 0, "at least 0"},
+		{"deepwalk.walks", c.DeepWalk.Walks >= 1, "at least 1"},
+		{"deepwalk.length", c.DeepWalk.Length >= 2, "at least 2"},
+		{"deepwalk.window", c.DeepWalk.Window >= 1, "at least 1"},
+		{"deepwalk.negatives", c.DeepWalk.Negatives >= 1, "at least 1"},
+		{"deepwalk.epochs", c.DeepWalk.Epochs >= 1, "at least 1"},
+	}
+	_ = s
+	for _, b := range bounds {
+		if !b.ok {
+			f, _, err := c.field(b.key)
+			if err != nil {
+				return err
+			}
+			return fmt.Errorf("%s must be %s, got %s", b.key, b.want, literal(f))
+		}
+	}
+	return nil
+}
