@@ -10,6 +10,8 @@ import (
 var matrixKernels = map[string]Kernel{
 	"matmul":               matmul,
 	"to_dense":             toDense,
+	"concat":               concat,
+	"columns":              columns,
 	"gather":               gather,
 	"scatter_add":          scatterAdd,
 	"cross_entropy":        crossEntropy,
@@ -50,6 +52,20 @@ func toDense(k *Call) error {
 		return nil
 	}
 	return identity(k)
+}
+
+func concat(k *Call) error {
+	a, b, y := k.In[0], k.In[1], k.Out[0]
+	rows, cols, left := y.Dims[0], y.Dims[1], a.Dims[1]
+	k.Pool.CopyColumns(y.F32, cols, 0, a.F32, left, 0, rows, left)
+	k.Pool.CopyColumns(y.F32, cols, left, b.F32, b.Dims[1], 0, rows, b.Dims[1])
+	return nil
+}
+
+func columns(k *Call) error {
+	x, y := k.In[0], k.Out[0]
+	k.Pool.CopyColumns(y.F32, y.Dims[1], 0, x.F32, x.Dims[1], k.Op.Int("from"), y.Dims[0], y.Dims[1])
+	return nil
 }
 
 // rowWidth returns the number of elements that an index stands for.

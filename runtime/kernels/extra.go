@@ -62,6 +62,17 @@ func (p *Pool) Transpose(dst, x []float32, rows, cols int) {
 	p.runExtra(extraJob{kind: extraTranspose, dst: dst, a: x, rows: rows, cols: cols, n: cols, per: rowsPerChunk(rows)})
 }
 
+// CopyColumns copies the width columns of x [rows, xCols] from xFrom on to the
+// columns of dst [rows, dstCols] from dstFrom on, and leaves the others.
+func (p *Pool) CopyColumns(dst []float32, dstCols, dstFrom int, x []float32, xCols, xFrom, rows, width int) {
+	if dstFrom < 0 || xFrom < 0 || dstFrom+width > dstCols || xFrom+width > xCols {
+		panic(fmt.Sprintf("kernels: CopyColumns: %d columns from %d to %d do not fit %d and %d columns", width, xFrom, dstFrom, xCols, dstCols))
+	}
+	need("CopyColumns", "dst", len(dst), rows*dstCols)
+	need("CopyColumns", "x", len(x), rows*xCols)
+	p.runExtra(extraJob{kind: extraColumns, dst: dst, a: x, dstCols: dstCols, xCols: xCols, rows: dstFrom, cols: xFrom, width: width, n: rows, per: rowsPerChunk(width)})
+}
+
 // SparseToDense writes the matrix with the entries vals (nil for ones) to dst
 // [s.Rows, s.Cols]; entries at the same place are added.
 func (p *Pool) SparseToDense(dst, vals []float32, s *CSR) {
@@ -112,6 +123,7 @@ const (
 	extraBroadcast
 	extraPairDot
 	extraTranspose
+	extraColumns
 	extraToDense
 	extraSparseScale
 	extraSparseNorm
@@ -127,6 +139,8 @@ type extraJob struct {
 	s            *CSR
 	rows, cols   int
 	n, per       int
+	dstCols      int // of extraColumns, whose first columns are rows and cols
+	xCols, width int
 	scale        float32
 	modeA, modeB BroadcastMode
 }
@@ -206,6 +220,10 @@ func (j *extraJob) do(c, _ int) {
 			for k := range d {
 				d[k] = j.a[k*j.cols+i]
 			}
+		}
+	case extraColumns:
+		for r := lo; r < hi; r++ {
+			copy(j.dst[r*j.dstCols+j.rows:][:j.width], j.a[r*j.xCols+j.cols:])
 		}
 	default:
 		if j.modeA == Full || j.modeA == RowVector || j.modeB == Full || j.modeB == RowVector {

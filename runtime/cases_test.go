@@ -1,0 +1,386 @@
+package runtime
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// opCase is one use of an operation: operand types, each with an optional word
+// that says what values it takes ("f32[N,F] positive", "i64[B] index:N"; "_" is
+// an absent operand), attributes, and result types in the text form.
+type opCase struct {
+	in    []string
+	attrs string
+	out   string
+	also  []string // further arguments, for their dimensions
+	body  string   // replaces the plain use of the operation; results are %y0, …
+}
+
+func use(in ...string) opCase { return opCase{in: in} }
+
+func (c opCase) gives(out string) opCase { c.out = out; return c }
+
+func (c opCase) with(attrs string) opCase { c.attrs = attrs; return c }
+
+// broadcasts are operand and result shapes by NumPy's rule.
+var broadcasts = [][3]string{
+	{"[N,F]", "[N,F]", "[N,F]"}, {"[N,F]", "[F]", "[N,F]"}, {"[N,F]", "[N,1]", "[N,F]"}, {"[N,F]", "[1,F]", "[N,F]"},
+	{"[N,F]", "[1,1]", "[N,F]"}, {"[N,F]", "[1]", "[N,F]"}, {"[N,F]", "[]", "[N,F]"}, {"[N,1]", "[1,F]", "[N,F]"}, {"[N,1]", "[F]", "[N,F]"},
+	{"[N,1]", "[1]", "[N,1]"}, {"[N]", "[N]", "[N]"}, {"[N]", "[1]", "[N]"}, {"[N]", "[]", "[N]"}, {"[1]", "[]", "[1]"}, {"[]", "[]", "[]"},
+}
+
+func binaryCases(values string) []opCase {
+	var cs []opCase
+	for _, b := range broadcasts {
+		x, y, z := "f32"+b[0]+" "+values, "f32"+b[1]+" "+values, "f32"+b[2]
+		cs = append(cs, use(x, y).gives(z))
+		if b[0] != b[1] {
+			cs = append(cs, use(y, x).gives(z))
+		}
+	}
+	return cs
+}
+
+func sparseScaling() []opCase {
+	var cs []opCase
+	for _, b := range []string{"[]", "[1]", "[F]", "[N,1]", "[1,F]", "[1,1]"} {
+		cs = append(cs, use("csr[N,F]", "f32"+b+" positive").gives("csr[N,F]"))
+	}
+	return cs
+}
+
+func unaryCases(values string) []opCase {
+	var cs []opCase
+	for _, s := range []string{"[N,F]", "[N]", "[]"} {
+		cs = append(cs, use("f32"+s+" "+values).gives("f32"+s))
+	}
+	return cs
+}
+
+func gradCases(attrs string) []opCase {
+	var cs []opCase
+	for _, s := range []string{"f32[N,F]", "f32[N]", "f32[]"} {
+		cs = append(cs, use(s, s).gives(s).with(attrs))
+	}
+	return cs
+}
+
+func reduceCases() []opCase {
+	var cs []opCase
+	for _, r := range [][4]string{
+		{"[N,F]", "0", "[F]", "[1,F]"}, {"[N,F]", "1", "[N]", "[N,1]"}, {"[N]", "0", "[]", "[1]"}, {"[N,F]", "all", "[]", "[]"}, {"[N]", "all", "[]", "[]"}, {"[]", "all", "[]", "[]"},
+	} {
+		cs = append(cs, use("f32"+r[0]).gives("f32"+r[2]).with(fmt.Sprintf("axis=%q", r[1])),
+			use("f32"+r[0]).gives("f32"+r[3]).with(fmt.Sprintf("axis=%q, keep=true", r[1])))
+	}
+	return cs
+}
+
+func countCases() []opCase {
+	var cs []opCase
+	for _, r := range [][2]string{{"[N,F]", "0"}, {"[N,F]", "1"}, {"[N,F]", "all"}, {"[N]", "0"}, {"[]", "all"}} {
+		cs = append(cs, use("f32"+r[0]).gives("f32[]").with(fmt.Sprintf("axis=%q", r[1])))
+	}
+	return cs
+}
+
+func matmulCases() []opCase {
+	var cs []opCase
+	for _, a := range []string{"f32", "csr"} {
+		for _, l := range []string{"[M,K]", "[K,M]"} {
+			for _, r := range []string{"[K,N]", "[N,K]"} {
+				cs = append(cs, use(a+l, "f32"+r).gives("f32[M,N]").with(fmt.Sprintf("ta=%v, tb=%v", l == "[K,M]", r == "[N,K]")))
+			}
+		}
+	}
+	return cs
+}
+
+func spmmCases() []opCase {
+	var cs []opCase
+	for _, tr := range []bool{false, true} {
+		for _, a := range []string{"_", "f32[E]"} {
+			for _, s := range []string{"_", "f32[N]"} {
+				cs = append(cs, use("graph<N,E>", a, s, "f32[N,F]").gives("f32[N,F]").with(fmt.Sprintf("transpose=%v", tr)))
+			}
+		}
+	}
+	return cs
+}
+
+// pairGradCases give the gradient the saved results that it is made for.
+func pairGradCases() []opCase {
+	var cs []opCase
+	for absent := range 16 {
+		c := opCase{in: []string{"f32[N,F]", "f32[N,F]"}, out: "f32[N,F], f32[N,F]"}
+		ct := make([]string, 4)
+		for k, shape := range []string{"[N]", "[N]", "[N]", "[]"} {
+			ct[k] = "_"
+			if absent&(1<<k) == 0 {
+				ct[k] = fmt.Sprintf("%%x%d", len(c.in))
+				c.in = append(c.in, "f32"+shape)
+			}
+		}
+		c.body = fmt.Sprintf(`  %%row, %%col, %%diag, %%sq = pairwise_reduce %%x0, %%x1 {tau=0.7} : f32[N], f32[N], f32[N], f32[]
+  %%y0, %%y1 = pairwise_reduce_grad %%x0, %%x1, %%row, %%col, %s {tau=0.7} : f32[N,F], f32[N,F]
+`, strings.Join(ct, ", "))
+		cs = append(cs, c)
+	}
+	return cs
+}
+
+func broadcastToCases() []opCase {
+	var cs []opCase
+	for _, b := range [][2]string{{"[]", "[N,F]"}, {"[F]", "[N,F]"}, {"[1]", "[N,F]"}, {"[N,1]", "[N,F]"}, {"[1,F]", "[N,F]"}, {"[1,1]", "[N,F]"}, {"[N,F]", "[N,F]"}, {"[]", "[N]"}, {"[1]", "[N]"}, {"[N]", "[N]"}, {"[]", "[]"}} {
+		c := use("f32" + b[0]).gives("f32" + b[1])
+		c.also = []string{"f32" + b[1]}
+		cs = append(cs, c)
+		c.in = []string{"i64" + b[0] + " index:N"}
+		cs = append(cs, c.gives("i64"+b[1]))
+	}
+	return cs
+}
+
+func declaredCases(attrs string, types ...string) []opCase {
+	var cs []opCase
+	for _, ty := range types {
+		cs = append(cs, opCase{out: ty, attrs: attrs, also: []string{ty + " index:N"}})
+	}
+	return cs
+}
+
+func sizedGrad(name string) []opCase {
+	c := use("f32[N,F]", "f32[N,F]").gives("f32[N,F]")
+	c.body = fmt.Sprintf("  %%n = %s %%x0 : f32[N,F]\n  %%y0 = %s_grad %%x0, %%n, %%x1 : f32[N,F]\n", name, name)
+	return []opCase{c}
+}
+
+// opCases has every tensor operation's cases; TestTable fails on a missing line.
+var opCases = map[string][]opCase{
+	"add": binaryCases(""), "sub": binaryCases(""), "maximum": binaryCases(""), "minimum": binaryCases(""), "logaddexp": binaryCases(""),
+	"greater": binaryCases("coarse"), "greater_equal": binaryCases("coarse"), "less": binaryCases("coarse"),
+	"mul": append(binaryCases(""), sparseScaling()...),
+	"div": append(binaryCases("positive"), sparseScaling()...),
+
+	"neg": unaryCases(""), "exp": unaryCases(""), "square": unaryCases(""), "sigmoid": unaryCases(""), "tanh": unaryCases(""),
+	"relu": unaryCases(""), "elu": unaryCases(""),
+	"log": unaryCases("positive"), "sqrt": unaryCases("positive"), "rsqrt": unaryCases("positive"),
+	"leaky_relu":      {use("f32[N,F]").gives("f32[N,F]"), use("f32[N]").gives("f32[N]").with("slope=0.7")},
+	"pow":             {use("f32[N,F] positive").gives("f32[N,F]").with("exponent=1.7"), use("f32[N] positive").gives("f32[N]").with("exponent=-2.0"), use("f32[] positive").gives("f32[]").with("exponent=0.5")},
+	"relu_grad":       gradCases(""),
+	"elu_grad":        gradCases(""),
+	"leaky_relu_grad": append(gradCases(""), gradCases("slope=0.7")...),
+	"stop_gradient":   append(unaryCases(""), use("csr[N,F]").gives("csr[N,F]")),
+	"scale_grad":      {use("f32[N,F]").gives("f32[N,F]").with("factor=0.01")},
+	"fill":            declaredCases("value=2.5", "f32[N,F]", "f32[N]", "f32[]"),
+
+	"reduce_sum": reduceCases(), "reduce_mean": reduceCases(), "reduce_max": reduceCases(), "reduce_min": reduceCases(), "logsumexp": reduceCases(),
+	"count":             countCases(),
+	"broadcast_to":      broadcastToCases(),
+	"unsqueeze":         {use("f32[N]").gives("f32[N,1]"), use("i64[N] index:N").gives("i64[N,1]")},
+	"squeeze":           {use("f32[N,1]").gives("f32[N]"), use("i64[N,1] index:N").gives("i64[N]")},
+	"softmax":           {use("f32[N,F]").gives("f32[N,F]")},
+	"log_softmax":       {use("f32[N,F]").gives("f32[N,F]")},
+	"l1_normalize":      {use("f32[N,F]").gives("f32[N,F]"), use("f32[N,F]").gives("f32[N,F]").with("eps=3.0"), use("csr[N,F]").gives("csr[N,F]")},
+	"l2_normalize":      {use("f32[N,F]").gives("f32[N,F]"), use("f32[N,F]").gives("f32[N,F]").with("eps=3.0"), use("csr[N,F]").gives("csr[N,F]")},
+	"l2_normalize_grad": sizedGrad("l2_normalize"),
+
+	"matmul":      matmulCases(),
+	"to_dense":    {use("csr[N,F]").gives("f32[N,F]"), use("f32[N,F]").gives("f32[N,F]")},
+	"concat":      {use("f32[N,3]", "f32[N,2]").gives("f32[N,5]"), use("f32[N,0]", "f32[N,2]").gives("f32[N,2]")},
+	"columns":     {use("f32[N,5]").gives("f32[N,3]").with("from=1, width=3"), use("f32[N,5]").gives("f32[N,0]").with("from=5, width=0")},
+	"gather":      {use("f32[N,F]", "i64[B] index:N").gives("f32[B,F]"), use("f32[N]", "i64[B] index:N").gives("f32[B]"), use("i64[N] index:N", "i64[B] index:N").gives("i64[B]"), use("i64[N,F] index:N", "i64[B] index:N").gives("i64[B,F]")},
+	"scatter_add": {opCase{in: []string{"f32[B,F]", "i64[B] index:N"}, out: "f32[N,F]", also: []string{"f32[N]"}}, opCase{in: []string{"f32[B]", "i64[B] index:N"}, out: "f32[N]", also: []string{"f32[N]"}}},
+
+	"spmm":        spmmCases(),
+	"sddmm":       {use("graph<N,E>", "f32[N,F]", "f32[N,F]").gives("f32[E]")},
+	"edge_gather": {use("graph<N,E>", "f32[N]").gives("f32[E]").with(`side="dst"`), use("graph<N,E>", "f32[N]").gives("f32[E]").with(`side="src"`)},
+	"edge_sum":    {use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="dst"`), use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="src"`)},
+	"edge_ones":   {use("graph<N,E>").gives("f32[E]")},
+	"pair_dot":    {use("f32[N,F]", "i64[2,B] index:N").gives("f32[B]")},
+
+	"normal":       declaredCases(`stream="a"`, "f32[N,F]", "f32[N]", "f32[]"),
+	"uniform":      declaredCases(`stream="a"`, "f32[N,F]", "f32[N]", "f32[]"),
+	"edge_uniform": {use("graph<N,E>").gives("f32[E]").with(`stream="a"`)},
+	"dropout": {use("f32[N,F]").gives("f32[N,F]").with(`rate=0.4, stream="a"`), use("f32[N]").gives("f32[N]").with(`rate=0.0, stream="a"`),
+		use("csr[N,F]").gives("csr[N,F]").with(`rate=0.5, stream="a"`)},
+
+	"pairwise_reduce":      {use("f32[N,F]", "f32[N,F]").gives("f32[N], f32[N], f32[N], f32[]").with("tau=0.7")},
+	"pairwise_reduce_grad": pairGradCases(),
+	"cross_entropy":        {use("f32[N,F]", "i64[N] index:F").gives("f32[]")},
+	"cross_entropy_grad":   {use("f32[N,F]", "i64[N] index:F", "f32[]").gives("f32[N,F]")},
+}
+
+// sizes are those of the cases' symbols. A negative E asks for a random
+// undirected graph, and a positive one for a directed graph of E entries.
+type sizes map[string]int
+
+var caseSizes = []sizes{
+	{"N": 0, "F": 0, "E": 0, "B": 0, "M": 0, "K": 0},
+	{"N": 1, "F": 1, "E": 0, "B": 1, "M": 1, "K": 1},
+	{"N": 2, "F": 1, "E": 1, "B": 3, "M": 1, "K": 2},
+	{"N": 0, "F": 3, "E": 0, "B": 0, "M": 2, "K": 0},
+	{"N": 4, "F": 0, "E": 0, "B": 0, "M": 0, "K": 3},
+	{"N": 5, "F": 3, "E": 4, "B": 2, "M": 4, "K": 7},
+	{"N": 23, "F": 17, "E": -1, "B": 40, "M": 19, "K": 33},
+	{"N": 310, "F": 65, "E": -1, "B": 97, "M": 130, "K": 70},
+}
+
+// source is the module that uses an operation once.
+func (c opCase) source(name string) string {
+	var args, operands []string
+	for i, spec := range slices.Concat(c.in, c.also) {
+		ty, _, _ := strings.Cut(spec, " ")
+		if ty == "_" {
+			operands = append(operands, "_")
+			continue
+		}
+		args = append(args, fmt.Sprintf("%%x%d: %s", i, ty))
+		if i < len(c.in) {
+			operands = append(operands, fmt.Sprintf("%%x%d", i))
+		}
+	}
+	var results, names []string
+	for i, ty := range splitTypes(c.out) {
+		results = append(results, fmt.Sprintf("r%d: %s", i, ty))
+		names = append(names, fmt.Sprintf("%%y%d", i))
+	}
+	body := c.body
+	if body == "" {
+		attrs := ""
+		if c.attrs != "" {
+			attrs = " {" + c.attrs + "}"
+		}
+		body = fmt.Sprintf("  %s = %s %s%s : %s\n", strings.Join(names, ", "), name, strings.Join(operands, ", "), attrs, c.out)
+	}
+	return fmt.Sprintf("module @case\n\nfunc @f(%s) -> (%s) {\n%s  return %s\n}\n", strings.Join(args, ", "), strings.Join(results, ", "), body, strings.Join(names, ", "))
+}
+
+// splitTypes splits at the commas outside brackets.
+func splitTypes(s string) []string {
+	var out []string
+	depth, start := 0, 0
+	for i, r := range s {
+		switch r {
+		case '[', '<':
+			depth++
+		case ']', '>':
+			depth--
+		case ',':
+			if depth == 0 {
+				out = append(out, strings.TrimSpace(s[start:i]))
+				start = i + 1
+			}
+		}
+	}
+	return append(out, strings.TrimSpace(s[start:]))
+}
+
+// randomGraph draws a graph of n nodes: undirected of about 3n edges where e is
+// negative, else directed of e edges.
+func randomGraph(t testing.TB, n, e int, s rng.Stream) *graph.Structure {
+	t.Helper()
+	g := &graph.Graph{N: n, Directed: e >= 0}
+	want := e
+	if e < 0 {
+		want = 3 * n
+	}
+	has := map[[2]int32]bool{}
+	for i := uint64(0); n > 1 && (len(has) < e || e < 0 && i < uint64(want)); i++ {
+		u, v := int32(s.Intn(2*i, n)), int32(s.Intn(2*i+1, n))
+		if e < 0 && u > v {
+			u, v = v, u
+		}
+		if u != v {
+			has[[2]int32{u, v}] = true
+		}
+	}
+	g.Edges = slices.SortedFunc(maps.Keys(has), func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) })
+	if err := g.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return g.Structure()
+}
+
+// randomBuffer draws a value of a type whose dimensions are bound.
+func randomBuffer(t testing.TB, ty ir.Type, values string, bind map[string]int, s rng.Stream) *Buffer {
+	t.Helper()
+	shape, err := ty.Shape(bind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := count(shape)
+	word, bound, _ := strings.Cut(values, ":")
+	if ty.DType == ir.I64 {
+		data := make([]int64, n)
+		for i := range data {
+			data[i] = int64(s.Intn(uint64(i), max(1, bind[bound])))
+		}
+		return I64(data, shape...)
+	}
+	value := func(i int) float32 {
+		v := kernels.NormalAt(s, uint64(i))
+		switch word {
+		case "positive":
+			v = 0.3 + 2*s.Uniform(uint64(i))
+		case "coarse": // so that equal elements occur
+			v = float32(math.Round(float64(v)))
+		}
+		return v
+	}
+	if ty.Layout == ir.CSR {
+		rowPtr, col, vals := []int32{0}, []int32{}, []float32{}
+		for i := range n {
+			if s.Sub("pattern").Uniform(uint64(i)) < 0.3 {
+				col, vals = append(col, int32(i%shape[1])), append(vals, value(i))
+			}
+			if (i+1)%shape[1] == 0 {
+				rowPtr = append(rowPtr, int32(len(col)))
+			}
+		}
+		for len(rowPtr) < shape[0]+1 {
+			rowPtr = append(rowPtr, int32(len(col)))
+		}
+		b, err := Sparse(shape[0], shape[1], rowPtr, col, vals)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	data := make([]float32, n)
+	for i := range data {
+		data[i] = value(i)
+	}
+	return F32(data, shape...)
+}
+
+// arguments draws values for a function's arguments; words says what values
+// they take.
+func arguments(t testing.TB, f *ir.Func, words map[string]string, sz sizes, s rng.Stream) map[string]*Buffer {
+	t.Helper()
+	bind := map[string]int{}
+	maps.Copy(bind, sz)
+	args := map[string]*Buffer{}
+	for _, a := range f.Args {
+		if a.Type.IsGraph() {
+			g := randomGraph(t, bind[string(a.Type.Dims[0])], bind[string(a.Type.Dims[1])], s.Sub(a.Name))
+			bind[string(a.Type.Dims[1])] = g.E
+			args[a.Name] = Graph(g)
+		}
+	}
+	for _, a := range f.Args {
+		if !a.Type.IsGraph() {
+			args[a.Name] = randomBuffer(t, a.Type, words[a.Name], bind, s.Sub(a.Name))
+		}
+	}
+	return args
+}
