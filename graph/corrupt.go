@@ -53,16 +53,13 @@ func (g *Graph) AddRandom(ratio float64, s rng.Stream) (*Graph, [][2]int32, erro
 	if want > float64(free) || want > math.MaxInt32 {
 		return nil, nil, fmt.Errorf("graph: cannot add %.0f edges (%v of %d): only %d pairs of the %d nodes have none", want, ratio, len(g.Edges), free, g.N)
 	}
-	// The free pairs are ranked in their order; rank r is pair r + the number
-	// of edges that precede it.
-	ranks := sampleInts(free, int(want), s)
-	added := make([][2]int32, 0, len(ranks))
-	edge := 0
-	for _, r := range ranks {
-		for edge < len(g.Edges) && g.pairCode(g.Edges[edge]) <= r+int64(edge) {
-			edge++
-		}
-		added = append(added, g.pairOf(r+int64(edge)))
+	taken := make([]int64, len(g.Edges))
+	for i, e := range g.Edges {
+		taken[i] = g.pairCode(e)
+	}
+	var added [][2]int32
+	for _, code := range sampleOutside(g.pairs(), taken, int(want), s) {
+		added = append(added, g.pairOf(code))
 	}
 	out := &Graph{N: g.N, Directed: g.Directed}
 	out.Edges, out.Weights = mergeEdges(g.Edges, g.Weights, added)
@@ -148,5 +145,20 @@ func sampleInts(n int64, count int, s rng.Stream) []int64 {
 		out = append(out, x)
 	}
 	slices.Sort(out)
+	return out
+}
+
+// sampleOutside is sampleInts over the integers of [0, n) that are not taken,
+// a sorted list without duplicates.
+func sampleOutside(n int64, taken []int64, count int, s rng.Stream) []int64 {
+	out := sampleInts(n-int64(len(taken)), count, s)
+	// Rank r among the free integers is r + the number of taken ones below.
+	below := 0
+	for i, r := range out {
+		for below < len(taken) && taken[below] <= r+int64(below) {
+			below++
+		}
+		out[i] = r + int64(below)
+	}
 	return out
 }
