@@ -87,9 +87,9 @@ var matrixOps = []OpDef{
 		Eval:  func(c *EvalCtx) error { c.Set(0, c.T(0).Clone()); return nil },
 	},
 	{
-		Name: "cholesky", Doc: "the upper triangular r with rᵀr = a + ridge·(tr a/n)·I", Operands: operands("a"), Results: []string{"r"},
+		Name: "cholesky", Doc: "the upper triangular r with rᵀr = a; where a is nearly singular, of a + ridge·(tr a/n)·I", Operands: operands("a"), Results: []string{"r"},
 		NoGrad: "only used for noise, which is detached",
-		Attrs:  []AttrSpec{floatAttr("ridge", 0.0, "added to the diagonal, relative to its mean")},
+		Attrs:  []AttrSpec{floatAttr("ridge", 1e-6, "added to the diagonal, relative to its mean")},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantSquare(0); err != nil {
 				return nil, err
@@ -289,21 +289,34 @@ func (c *InferCtx) wantSquare(i int) error {
 	return c.wantFloat(i)
 }
 
-// Cholesky writes into r [n,n] the upper triangular factor with
-// rᵀr = a + ridge·(tr a/n)·I. A pivot that is not positive (a not positive
-// definite, or not finite) is an error.
+// Cholesky writes into r [n,n] the upper triangular factor with rᵀr = a. Where
+// a pivot falls below ridge·tr a/n, a is (nearly) singular: then that much is
+// added to its diagonal, and ten times more until every pivot holds. A matrix
+// that is not finite, or far from positive definite, is an error.
 func Cholesky(r, a []float64, n int, ridge float64) error {
-	trace := 0.0
+	mean := 0.0
 	for i := range n {
-		trace += a[i*n+i]
+		mean += a[i*n+i] / float64(n)
 	}
-	shift := ridge * trace / math.Max(1, float64(n))
+	shift, pivot := 0.0, -1
+	for {
+		if pivot = factor(r, a, n, shift, ridge*mean); pivot < 0 {
+			return nil
+		}
+		if shift *= 10; shift == 0 {
+			shift = ridge * mean
+		}
+		if !(shift > 0 && shift < mean) {
+			return fmt.Errorf("cholesky: pivot %d: the matrix is not positive definite (mean of its diagonal %g)", pivot, mean)
+		}
+	}
+}
+
+// factor returns the first pivot that is not greater than least, or -1.
+func factor(r, a []float64, n int, shift, least float64) int {
 	for i := range n {
-		for j := range n {
-			r[i*n+j] = 0
-			if j < i {
-				continue
-			}
+		clear(r[i*n : i*n+i])
+		for j := i; j < n; j++ {
 			s := a[i*n+j]
 			if i == j {
 				s += shift
@@ -311,15 +324,15 @@ func Cholesky(r, a []float64, n int, ridge float64) error {
 			for k := range i {
 				s -= r[k*n+i] * r[k*n+j]
 			}
-			if i == j {
-				if !(s > 0) {
-					return fmt.Errorf("cholesky: pivot %d is %g: the matrix is not positive definite", i, s)
-				}
-				r[i*n+i] = math.Sqrt(s)
-			} else {
+			switch {
+			case i != j:
 				r[i*n+j] = s / r[i*n+i]
+			case s > least:
+				r[i*n+i] = math.Sqrt(s)
+			default:
+				return i
 			}
 		}
 	}
-	return nil
+	return -1
 }

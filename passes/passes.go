@@ -16,6 +16,8 @@ import (
 type Facts struct {
 	// SparseArgs names the function arguments whose features are stored sparsely.
 	SparseArgs []string
+	// Remark, if set, is told in one line what a pass decided and why.
+	Remark func(pass, line string)
 }
 
 // Pass is one step of the compiler.
@@ -54,7 +56,13 @@ var All = []Pass{
 	{Name: "dce", Run: dce, After: []string{"cse"},
 		Doc: "operations whose results nobody reads are deleted, and functions that were inlined",
 		Why: "after cse, which leaves unread duplicates"},
-	{Name: "sparsify", Run: sparsify, After: []string{"dce"},
+	{Name: "project-noise", Run: projectNoise, After: []string{"autodiff", "cse", "dce"},
+		Doc: "Gaussian noise and Langevin steps that are read only through the first weight are kept in its row space: n×F numbers in place of n×D",
+		Why: "needs the sampler's gradients as plain products, and equal values merged, to prove how the noise is read; before sparsify, because it frees the features of their noise"},
+	{Name: "cse-late", Run: cse, After: []string{"project-noise"},
+		Doc: "equal operations are computed once, again",
+		Why: "the features' products that project-noise frees are those of the views"},
+	{Name: "sparsify", Run: sparsify, After: []string{"dce", "project-noise"},
 		Doc: "features that are stored sparsely stay sparse through scaling, dropout and row normalisation up to their products",
 		Why: "after gradients, so that the transposed products are seen too; before hoist, whose results are typed"},
 	{Name: "hoist", Run: hoist, After: []string{"sparsify"},
