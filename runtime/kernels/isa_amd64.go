@@ -26,10 +26,10 @@ var avx2Set = kernelSet{
 	axpby: axpbyAVX2, bias: biasAVX2, act: actAVX2, reluGrad: reluGradAVX2, eluGrad: eluGradAVX2,
 	sum: sumAVX2, sumAbs: sumAbsAVX2, max: maxAVX2, min: minAVX2, dot: dotAVX2, sqDist: sqDistAVX2,
 	sumExp: sumExpAVX2, expTo: expToAVX2, accExp: accExpAVX2, pairD: pairDAVX2, pairG: pairGAVX2,
-	adam: adamGo,
-	spmm: spmmGo, sddmm: sddmmGo,
+	adam: adamAVX2Step,
+	spmm: spmmAVX2, sddmm: sddmmAVX2Rows,
 	wide: micro{mr: 6, nr: 16, f: gemmWideAVX2}, narrow: micro{mr: 12, nr: 8, f: gemmNarrowAVX2},
-	uniform: uniformGo, normal: normalGo, dropout: dropoutGo,
+	uniform: uniformAVX2, normal: normalAVX2, dropout: dropoutAVX2,
 }
 
 func pairGAVX2(g, colLSE, dCol []float32, c *pairConst) {
@@ -52,10 +52,10 @@ var avx512Set = kernelSet{
 	axpby: axpbyAVX512, bias: biasAVX512, act: actAVX512, reluGrad: reluGradAVX512, eluGrad: eluGradAVX512,
 	sum: sumAVX512, sumAbs: sumAbsAVX512, max: maxAVX512, min: minAVX512, dot: dotAVX512, sqDist: sqDistAVX512,
 	sumExp: sumExpAVX512, expTo: expToAVX512, accExp: accExpAVX512, pairD: pairDAVX512, pairG: pairGAVX512,
-	adam: adamGo,
-	spmm: spmmGo, sddmm: sddmmGo,
+	adam: adamAVX512Step,
+	spmm: spmmAVX512, sddmm: sddmmAVX512Rows,
 	wide: micro{mr: 14, nr: 32, f: gemmWideAVX512}, narrow: micro{mr: 14, nr: 16, f: gemmNarrowAVX512},
-	uniform: uniformGo, normal: normalGo, dropout: dropoutGo,
+	uniform: uniformAVX512, normal: normalAVX512, dropout: dropoutAVX512,
 }
 
 func pairGAVX512(g, colLSE, dCol []float32, c *pairConst) {
@@ -64,4 +64,46 @@ func pairGAVX512(g, colLSE, dCol []float32, c *pairConst) {
 		return
 	}
 	pairGBothAVX512(g, colLSE, dCol, &c.scale)
+}
+
+func adamAVX2Step(w, g, m, v []float32, c *adamConst) { adamAVX2(w, g, m, v, &c.decay) }
+
+func spmmAVX2(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, r1, add int) {
+	switch {
+	case vals == nil:
+		spmmOnesAVX2(dst, rowPtr, col, perm, vals, h, f, r0, r1, add)
+	case perm == nil:
+		spmmValsAVX2(dst, rowPtr, col, perm, vals, h, f, r0, r1, add)
+	default:
+		spmmPermAVX2(dst, rowPtr, col, perm, vals, h, f, r0, r1, add)
+	}
+}
+
+func sddmmAVX2Rows(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1 int) {
+	if perm == nil {
+		sddmmAVX2(dst, rowPtr, col, perm, p, q, f, r0, r1)
+		return
+	}
+	sddmmPermAVX2(dst, rowPtr, col, perm, p, q, f, r0, r1)
+}
+
+func adamAVX512Step(w, g, m, v []float32, c *adamConst) { adamAVX512(w, g, m, v, &c.decay) }
+
+func spmmAVX512(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, r1, add int) {
+	switch {
+	case vals == nil:
+		spmmOnesAVX512(dst, rowPtr, col, perm, vals, h, f, r0, r1, add)
+	case perm == nil:
+		spmmValsAVX512(dst, rowPtr, col, perm, vals, h, f, r0, r1, add)
+	default:
+		spmmPermAVX512(dst, rowPtr, col, perm, vals, h, f, r0, r1, add)
+	}
+}
+
+func sddmmAVX512Rows(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1 int) {
+	if perm == nil {
+		sddmmAVX512(dst, rowPtr, col, perm, p, q, f, r0, r1)
+		return
+	}
+	sddmmPermAVX512(dst, rowPtr, col, perm, p, q, f, r0, r1)
 }

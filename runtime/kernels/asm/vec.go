@@ -23,7 +23,13 @@ func (s isa) bytes() int { return 4 * s.lanes }
 
 // begin starts a routine; args is its Go signature after "func".
 func (s isa) begin(name, args, doc string) {
-	TEXT(name+s.name, NOSPLIT, "func"+args)
+	s.beginFrame(name, args, doc, NOSPLIT)
+}
+
+// beginFrame is begin for a routine with local variables, whose stack may have to
+// grow first.
+func (s isa) beginFrame(name, args, doc string, flags attr.Attribute) {
+	TEXT(name+s.name, flags, "func"+args)
 	Doc(name + s.name + " " + doc)
 	Pragma("noescape")
 }
