@@ -167,6 +167,8 @@ var cases = map[string][]opCase{
 	"to_dense":    {in("csr[N,F]"), in("f32[N,F]")},
 	"concat":      {in("f32[N,3]", "f32[N,2]"), in("f32[N,0]", "f32[N,2]")},
 	"columns":     {in("f32[N,5]").with("from", 1, "width", 3), in("f32[N,5]").with("from", 0, "width", 2), in("f32[N,5]").with("from", 3, "width", 2), in("f32[N,5]").with("from", 0, "width", 5), in("f32[N,5]").with("from", 2, "width", 0)},
+	"cholesky":    {in("f32[N,N] spd")},
+	"solve_upper": {in("f32[N,N] spd", "f32[N,F]")},
 	"gather":      {in("f32[N,F]", "i64[B] index"), in("f32[N]", "i64[B] index"), in("i64[N] index", "i64[B] index")},
 	"scatter_add": {in("f32[B,F]", "i64[B] index").declared("f32[6,F]"), in("f32[B]", "i64[B] index").declared("f32[6]")},
 
@@ -239,7 +241,8 @@ func allSizes() map[string]sizes {
 }
 
 // parseType reads a type literal such as "graph<N,E>".
-func parseType(t testing.TB, s string) Type {
+func parseType(t fataler, s string) Type {
+	t.Helper()
 	m, err := Parse("type", "module @t func @f(%x: "+s+") -> () { return }")
 	if err != nil {
 		t.Fatalf("type %q: %v", s, err)
@@ -305,6 +308,12 @@ func randomVal(t testing.TB, ty Type, values string, operand int, s sizes, r *ra
 			v += 0.03 * float64(operand)
 		case values == "prob":
 			v = 0.1 + 0.8*r.Float64()
+		case values == "spd": // symmetric, the diagonal dominant
+			row, col := i/shape[1], i%shape[1]
+			v = 0.01 * float64(row*col%7)
+			if row == col {
+				v = 3 + 0.1*float64(row)
+			}
 		case values == "flag":
 			v = float64(r.IntN(2))
 		case strings.HasPrefix(values, "index"):

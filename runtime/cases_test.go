@@ -196,8 +196,12 @@ var opCases = map[string][]opCase{
 
 	"matmul":      matmulCases(),
 	"to_dense":    {use("csr[N,F]").gives("f32[N,F]"), use("f32[N,F]").gives("f32[N,F]")},
+	"cholesky":    {use("f32[F,F] definite").gives("f32[F,F]"), use("f32[F,F] singular").gives("f32[F,F]"), use("f32[F,F] definite").gives("f32[F,F]").with("ridge=0.001")},
+	"solve_upper": {use("f32[F,F] upper", "f32[F,B]").gives("f32[F,B]")},
 	"concat":      {use("f32[N,3]", "f32[N,2]").gives("f32[N,5]"), use("f32[N,0]", "f32[N,2]").gives("f32[N,2]")},
 	"columns":     {use("f32[N,5]").gives("f32[N,3]").with("from=1, width=3"), use("f32[N,5]").gives("f32[N,0]").with("from=5, width=0")},
+	"cholesky":    {use("f32[N,N] spd").gives("f32[N,N]"), use("f32[N,N] spd").gives("f32[N,N]").with("ridge=0.1")},
+	"solve_upper": {use("f32[N,N] spd", "f32[N,F]").gives("f32[N,F]")},
 	"gather":      {use("f32[N,F]", "i64[B] index:N").gives("f32[B,F]"), use("f32[N]", "i64[B] index:N").gives("f32[B]"), use("i64[N] index:N", "i64[B] index:N").gives("i64[B]"), use("i64[N,F] index:N", "i64[B] index:N").gives("i64[B,F]")},
 	"scatter_add": {opCase{in: []string{"f32[B,F]", "i64[B] index:N"}, out: "f32[N,F]", also: []string{"f32[N]"}}, opCase{in: []string{"f32[B]", "i64[B] index:N"}, out: "f32[N]", also: []string{"f32[N]"}}},
 
@@ -332,6 +336,12 @@ func randomBuffer(t testing.TB, ty ir.Type, values string, bind map[string]int, 
 		switch word {
 		case "positive":
 			v = 0.3 + 2*s.Uniform(uint64(i))
+		case "spd": // symmetric, the diagonal dominant
+			row, col := uint64(i/shape[1]), uint64(i%shape[1])
+			v = 0.02 * kernels.NormalAt(s, min(row, col)*64+max(row, col))
+			if row == col {
+				v += 3
+			}
 		case "coarse": // so that equal elements occur
 			v = float32(math.Round(float64(v)))
 		}
@@ -360,7 +370,42 @@ func randomBuffer(t testing.TB, ty ir.Type, values string, bind map[string]int, 
 	for i := range data {
 		data[i] = value(i)
 	}
+	switch word {
+	case "definite":
+		gram(data, shape[0], shape[0], 0.3)
+	case "singular":
+		gram(data, shape[0], 2, 0)
+	case "upper":
+		for i := range data {
+			switch r, c := i/shape[1], i%shape[1]; {
+			case r > c:
+				data[i] = 0
+			case r == c:
+				data[i] = 1 + float32(math.Abs(float64(data[i])))
+			default:
+				data[i] /= float32(shape[0])
+			}
+		}
+	}
 	return F32(data, shape...)
+}
+
+// gram replaces the matrix x by xᵀx/n + ridge·I of its first rows.
+func gram(x []float32, n, rows int, ridge float64) {
+	a := make([]float32, n*n)
+	for i := range n {
+		for j := range n {
+			s := 0.0
+			for k := range min(rows, n) {
+				s += float64(x[k*n+i]) * float64(x[k*n+j]) / float64(n)
+			}
+			if i == j {
+				s += ridge
+			}
+			a[i*n+j] = float32(s)
+		}
+	}
+	copy(x, a)
 }
 
 // arguments draws values for a function's arguments; words says what values

@@ -21,7 +21,16 @@ type Call struct {
 	Pool *kernels.Pool
 	Key  rng.Stream // of a random operation: its stream at this step
 
-	scratch []float32
+	scratch   []float32
+	scratch64 []float64
+}
+
+// Scratch64 is Scratch in float64.
+func (k *Call) Scratch64(n int) []float64 {
+	if cap(k.scratch64) < n {
+		k.scratch64 = make([]float64, n)
+	}
+	return k.scratch64[:n]
 }
 
 // Scratch returns n floats of workspace that belong to this operation, with
@@ -31,6 +40,14 @@ func (k *Call) Scratch(n int) []float32 {
 		k.scratch = make([]float32, n)
 	}
 	return k.scratch[:n]
+}
+
+// Scratch64 is [Call.Scratch] in float64.
+func (k *Call) Scratch64(n int) []float64 {
+	if cap(k.scratch64) < n {
+		k.scratch64 = make([]float64, n)
+	}
+	return k.scratch64[:n]
 }
 
 // Device is where a program runs: it has kernels and memory.
