@@ -1,0 +1,216 @@
+package data
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// dtype is the element type of a NumPy array: a kind as NumPy abbreviates it
+// (f, i, u, b, S), the bytes an element takes and the byte order.
+type dtype struct {
+	kind byte
+	size int
+	big  bool
+}
+
+// parseDtype reads a NumPy type string such as "<f4", "|b1" or "i8".
+func parseDtype(s string) (dtype, error) {
+	var d dtype
+	t := s
+	if t != "" && strings.IndexByte("<>=|", t[0]) >= 0 {
+		d.big = t[0] == '>'
+		t = t[1:]
+	}
+	if len(t) >= 2 {
+		d.kind = t[0]
+		if n, err := strconv.ParseUint(t[1:], 10, 16); err == nil {
+			d.size = int(n)
+			if d.valid() {
+				return d, nil
+			}
+		}
+	}
+	return dtype{}, fmt.Errorf("type %s is not supported: save the array as float32, float64, int32, int64 or bool", quote(s))
+}
+
+// valid reports whether elements of the type can be read.
+func (d dtype) valid() bool {
+	switch d.kind {
+	case 'f':
+		return d.size == 4 || d.size == 8
+	case 'i', 'u':
+		return d.size == 1 || d.size == 2 || d.size == 4 || d.size == 8
+	case 'b':
+		return d.size == 1
+	case 'S':
+		return d.size > 0
+	}
+	return false
+}
+
+func (d dtype) String() string {
+	order := "<"
+	switch {
+	case d.size == 1 || d.kind == 'S':
+		order = "|"
+	case d.big:
+		order = ">"
+	}
+	return fmt.Sprintf("%s%c%d", order, d.kind, d.size)
+}
+
+// array is a NumPy array as a file holds it: data aliases the file's bytes and
+// has exactly as many as shape and type ask for (newArray checks).
+type array struct {
+	dtype   dtype
+	shape   []int
+	fortran bool
+	data    []byte
+}
+
+// checkShape checks that a shape and a type need exactly size bytes.
+func checkShape(d dtype, shape []int, size uint64) error {
+	if len(shape) > 8 {
+		return fmt.Errorf("an array of %d dimensions is not supported", len(shape))
+	}
+	want := uint64(d.size)
+	for _, n := range shape {
+		hi, lo := bits.Mul64(want, uint64(n))
+		if n < 0 || hi != 0 {
+			return fmt.Errorf("impossible shape %s", shapeString(shape))
+		}
+		want = lo
+	}
+	if want != size {
+		return fmt.Errorf("shape %s of type %s needs %d bytes, the file has %d: it is truncated or damaged", shapeString(shape), d, want, size)
+	}
+	return nil
+}
+
+// newArray pairs bytes with a type and a shape that fit them.
+func newArray(d dtype, shape []int, fortran bool, data []byte) (*array, error) {
+	if err := checkShape(d, shape, uint64(len(data))); err != nil {
+		return nil, err
+	}
+	return &array{dtype: d, shape: shape, fortran: fortran, data: data}, nil
+}
+
+// shapeString formats a shape as NumPy does, for errors.
+func shapeString(shape []int) string {
+	s := make([]string, len(shape))
+	for i, n := range shape {
+		s[i] = strconv.Itoa(n)
+	}
+	return "[" + strings.Join(s, ",") + "]"
+}
+
+// len returns the number of elements.
+func (a *array) len() int { return len(a.data) / a.dtype.size }
+
+// dims checks the number of dimensions.
+func (a *array) dims(n int) error {
+	if len(a.shape) != n {
+		return fmt.Errorf("expected %d dimension(s), found shape %s", n, shapeString(a.shape))
+	}
+	return nil
+}
+
+// gather reads all elements in C order with read.
+func gather[T any](a *array, read func([]byte) T) []T {
+	n, size := a.len(), a.dtype.size
+	out := make([]T, n)
+	if a.fortran && len(a.shape) == 2 {
+		rows, cols := a.shape[0], a.shape[1]
+		i := 0
+		for c := range cols {
+			for r := range rows {
+				out[r*cols+c] = read(a.data[i:])
+				i += size
+			}
+		}
+		return out
+	}
+	for i := range out {
+		out[i] = read(a.data[i*size:])
+	}
+	return out
+}
+
+// order is the array's byte order.
+func (a *array) order() binary.ByteOrder {
+	if a.dtype.big {
+		return binary.BigEndian
+	}
+	return binary.LittleEndian
+}
+
+// intReader returns a reader of one integer or bool element, nil for other types.
+func (a *array) intReader() func([]byte) int64 {
+	o := a.order()
+	switch a.dtype.kind {
+	case 'b':
+		return func(b []byte) int64 { return int64(min(b[0], 1)) }
+	case 'i':
+		switch a.dtype.size {
+		case 1:
+			return func(b []byte) int64 { return int64(int8(b[0])) }
+		case 2:
+			return func(b []byte) int64 { return int64(int16(o.Uint16(b))) }
+		case 4:
+			return func(b []byte) int64 { return int64(int32(o.Uint32(b))) }
+		case 8:
+			return func(b []byte) int64 { return int64(o.Uint64(b)) }
+		}
+	case 'u':
+		switch a.dtype.size {
+		case 1:
+			return func(b []byte) int64 { return int64(b[0]) }
+		case 2:
+			return func(b []byte) int64 { return int64(o.Uint16(b)) }
+		case 4:
+			return func(b []byte) int64 { return int64(o.Uint32(b)) }
+		case 8:
+			return func(b []byte) int64 { return int64(min(o.Uint64(b), math.MaxInt64)) }
+		}
+	}
+	return nil
+}
+
+// ints returns the elements of an integer or bool array in C order. Unsigned
+// numbers beyond int64 saturate, which no index or label check lets through.
+func (a *array) ints() ([]int64, error) {
+	read := a.intReader()
+	if read == nil {
+		return nil, fmt.Errorf("expected integers, found type %s", a.dtype)
+	}
+	return gather(a, read), nil
+}
+
+// bools returns the elements of a bool or integer array in C order.
+func (a *array) bools() ([]bool, error) {
+	read := a.intReader()
+	if read == nil {
+		return nil, fmt.Errorf("expected booleans, found type %s", a.dtype)
+	}
+	return gather(a, func(b []byte) bool { return read(b) != 0 }), nil
+}
+
+// float32s returns the elements of a numeric array in C order. A float64 out
+// of float32's range becomes an infinity, which Features.Check reports.
+func (a *array) float32s() ([]float32, error) {
+	o := a.order()
+	switch {
+	case a.dtype.kind == 'f' && a.dtype.size == 4:
+		return gather(a, func(b []byte) float32 { return math.Float32frombits(o.Uint32(b)) }), nil
+	case a.dtype.kind == 'f' && a.dtype.size == 8:
+		return gather(a, func(b []byte) float32 { return float32(math.Float64frombits(o.Uint64(b))) }), nil
+	}
+	if read := a.intReader(); read != nil {
+		return gather(a, func(b []byte) float32 { return float32(read(b)) }), nil
+	}
+	return nil, fmt.Errorf("expected numbers, found type %s", a.dtype)
+}

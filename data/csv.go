@@ -1,0 +1,86 @@
+package data
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// table reads a CSV file row by row and knows where each field stands.
+type table struct {
+	file string
+	r    *csv.Reader
+	row  []string // current row; valid until the next one
+}
+
+// newTable starts on a file held in memory. Fields are separated by commas and
+// may be quoted; a byte order mark is skipped.
+func newTable(file string, b []byte) (*table, error) {
+	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil, badFile(file, "the file is empty")
+	}
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		return nil, &FileError{File: file, Line: 1 + bytes.Count(b[:i], []byte{'\n'}), Offset: -1, Msg: "a zero byte: this is not a text file in UTF-8", Hint: "save it as CSV, UTF-8"}
+	}
+	r := csv.NewReader(bytes.NewReader(b))
+	r.FieldsPerRecord = -1 // checked by the callers, with better errors
+	r.ReuseRecord = true
+	r.TrimLeadingSpace = true
+	return &table{file: file, r: r}, nil
+}
+
+// next reads a row; false at the end of the file.
+func (t *table) next() (bool, error) {
+	row, err := t.r.Read()
+	if err == io.EOF {
+		return false, nil
+	}
+	if err != nil {
+		e := badFile(t.file, "")
+		e.Err = err
+		var pe *csv.ParseError
+		if errors.As(err, &pe) {
+			e.Line, e.Column, e.Err = pe.Line, pe.Column, pe.Err
+			e.Hint = "quote a field that contains a comma or a quote, and double the quotes inside it"
+		}
+		return false, e
+	}
+	for i := range row {
+		row[i] = strings.TrimSpace(row[i])
+	}
+	t.row = row
+	return true, nil
+}
+
+// line is the line on which the current row starts.
+func (t *table) line() int {
+	l, _ := t.r.FieldPos(0)
+	return l
+}
+
+// fault reports a fault of field i of the current row; i may be one past the
+// end for a missing field.
+func (t *table) fault(i int, format string, args ...any) *FileError {
+	e := &FileError{File: t.file, Offset: -1, Msg: fmt.Sprintf(format, args...)}
+	if i < len(t.row) {
+		e.Line, e.Column = t.r.FieldPos(i)
+		e.Text = t.row[i]
+	} else {
+		e.Line = t.line()
+	}
+	return e
+}
+
+// separatorHint guesses why a row has a single field.
+func separatorHint(field string) string {
+	for _, c := range []struct{ sep, name string }{{"\t", "tabs"}, {";", "semicolons"}, {" ", "spaces"}} {
+		if strings.Contains(field, c.sep) {
+			return "fields seem to be separated by " + c.name + "; use commas"
+		}
+	}
+	return "separate fields by commas"
+}

@@ -1,0 +1,333 @@
+package data
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/graph"
+)
+
+// Dataset is an attributed graph, ready for training or prediction.
+type Dataset struct {
+	Name   string // short name, such as "cora"
+	Source string // path it was loaded from, or "synthetic"
+	Format string // planetoid, heterophilous, csr-npz, folder or synthetic
+
+	Graph  *graph.Graph // N nodes; without self-loops or repeated edges
+	X      *Features    // [N,D], raw
+	Labels []int32      // [N], class 0..Classes-1, or -1 if unknown
+
+	Classes    int
+	ClassNames []string // [Classes], or nil if classes have only numbers
+	NodeIDs    []string // [N], or nil if nodes are called 0..N-1
+
+	// Splits are those that came with the data: none, one public split, or
+	// several fixed ones. SplitSpec, if set, takes their place.
+	Splits    []Split
+	SplitSpec *SplitSpec
+
+	Repairs  Repairs
+	Checksum string // SHA-256 over the input files in a fixed order, in hexadecimal
+	Truth    *Truth // what only a generator knows; nil for real data
+}
+
+// Repairs counts what a loader changed or found missing. None of it is an
+// error; all of it is shown by gsrc data info.
+type Repairs struct {
+	// DuplicateEdges counts edges listed again in the same direction. They
+	// are merged; the first weight stays.
+	DuplicateEdges int `json:"duplicate_edges"`
+	// ReversedEdges counts edges of an undirected graph that were also listed
+	// in the other direction, and merged. In Planetoid's adjacency lists and
+	// in CSR matrices every edge is, so there they are not counted.
+	ReversedEdges int `json:"reversed_edges"`
+	// OneWayEdges counts edges that an adjacency list or a CSR matrix has in
+	// one direction only; they were made undirected.
+	OneWayEdges int `json:"one_way_edges"`
+	// WeightConflicts counts merged edges whose weights differed.
+	WeightConflicts int `json:"weight_conflicts"`
+	// SelfLoops counts edges from a node to itself. They are removed.
+	SelfLoops int `json:"self_loops"`
+	// MissingNodes counts nodes that the numbering implies and the files say
+	// nothing of (the gaps in Citeseer's test index). They stay, without
+	// features and label.
+	MissingNodes int `json:"missing_nodes"`
+	// Unlabelled counts nodes without a label, missing ones included.
+	Unlabelled int `json:"unlabelled"`
+	// EmptyRows counts nodes whose features are all zero.
+	EmptyRows int `json:"empty_rows"`
+	// SplitUnlabelled counts entries of a split that were dropped because the
+	// node has no label.
+	SplitUnlabelled int `json:"split_unlabelled"`
+}
+
+var errNoNodes = errors.New("the graph has no nodes")
+
+// maxClasses bounds what a file may claim; per-class tables are made of it.
+const maxClasses = 1 << 16
+
+// DefaultMaxBytes is how much data Load reads if LoadOptions do not say.
+const DefaultMaxBytes = 4 << 30
+
+// LoadOptions says how to read a data set. The zero value is an undirected
+// graph with the splits that come with the data.
+type LoadOptions struct {
+	// Directed keeps the direction of edges.
+	Directed bool
+	// Split draws splits instead of taking those that come with the data:
+	// "per-class:20,500,1000" or "random:0.6,0.2,0.2"; see ParseSplit.
+	Split string
+	// Seed is the seed of the synthetic graph; Synthetic.Seed is not used.
+	// Splits are drawn by Dataset.SplitFor with a seed of their own.
+	Seed uint64
+	// Synthetic describes the graph that the path "synthetic" generates; nil
+	// is graph.DefaultCSBM().
+	Synthetic *graph.CSBM
+	// MaxBytes bounds the size of the input, packed and unpacked; 0 is
+	// DefaultMaxBytes.
+	MaxBytes int64
+}
+
+// Synthetic is the path that stands for a generated graph. A folder of that
+// name is reached as "./synthetic".
+const Synthetic = "synthetic"
+
+// Load reads the data set at path; the package comment lists the formats. Bad
+// input gives a *FileError. It returns a complete data set or an error, never a
+// part.
+func Load(path string, opts LoadOptions) (*Dataset, error) {
+	spec, err := ParseSplit(opts.Split)
+	if err != nil {
+		return nil, err
+	}
+	if opts.MaxBytes <= 0 {
+		opts.MaxBytes = DefaultMaxBytes
+	}
+	l := &loader{opts: opts, sum: sha256.New()}
+	ds, err := l.load(path)
+	if err != nil {
+		return nil, err
+	}
+	if spec != nil {
+		ds.SplitSpec = spec
+	}
+	if ds.Checksum == "" {
+		ds.Checksum = hex.EncodeToString(l.sum.Sum(nil))
+	}
+	if err := ds.finish(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return ds, nil
+}
+
+// SplitFor returns the split of a run. If splits are drawn it is the one of
+// that seed; of several fixed splits it is number seed modulo their count; a
+// single public split serves every seed.
+func (d *Dataset) SplitFor(seed uint64) (Split, error) {
+	if d.SplitSpec != nil {
+		s, err := d.SplitSpec.Draw(d.Labels, d.Classes, seed)
+		if err != nil {
+			return Split{}, fmt.Errorf("%s: %w", d.Source, err)
+		}
+		return s, nil
+	}
+	if len(d.Splits) == 0 {
+		if d.Classes == 0 {
+			return Split{}, fmt.Errorf("%s has no labels, so there is nothing to train on; add a label column to nodes.csv", d.Source)
+		}
+		return Split{}, fmt.Errorf("%s comes without a split into train, val and test; give one with --split per-class:20,500,1000 or --split random:0.6,0.2,0.2, or a split column in nodes.csv", d.Source)
+	}
+	return d.Splits[seed%uint64(len(d.Splits))], nil
+}
+
+// NodeID returns what node i is called in the data.
+func (d *Dataset) NodeID(i int) string {
+	if d.NodeIDs == nil {
+		return fmt.Sprint(i)
+	}
+	return d.NodeIDs[i]
+}
+
+// finish fills in what every loader has in common and checks the whole.
+func (d *Dataset) finish() error {
+	if d.SplitSpec == nil {
+		for i := range d.Splits {
+			d.Repairs.SplitUnlabelled += d.Splits[i].dropUnlabelled(d.Labels)
+		}
+	}
+	d.Repairs.Unlabelled = 0
+	for _, c := range d.Labels {
+		if c < 0 {
+			d.Repairs.Unlabelled++
+		}
+	}
+	d.Repairs.EmptyRows = d.X.EmptyRows()
+	return d.Check()
+}
+
+// Check verifies what the rest of gsrc relies on: sizes that fit together,
+// finite features, labels and splits in range.
+func (d *Dataset) Check() error {
+	if d.Graph == nil || d.X == nil {
+		return errors.New("the data set lacks its graph or its features")
+	}
+	n := d.Graph.N
+	if n == 0 {
+		return errNoNodes
+	}
+	if err := d.Graph.Validate(); err != nil {
+		return err
+	}
+	if d.X.Rows != n || len(d.Labels) != n || (d.NodeIDs != nil && len(d.NodeIDs) != n) {
+		return fmt.Errorf("%d nodes, but %d rows of features, %d labels and %d ids", n, d.X.Rows, len(d.Labels), len(d.NodeIDs))
+	}
+	if err := d.X.Check(); err != nil {
+		return err
+	}
+	if d.Classes < 0 || d.Classes > maxClasses || (d.ClassNames != nil && len(d.ClassNames) != d.Classes) {
+		return fmt.Errorf("%d classes with %d names", d.Classes, len(d.ClassNames))
+	}
+	for v, c := range d.Labels {
+		if c < -1 || int(c) >= d.Classes {
+			return fmt.Errorf("node %d has label %d, classes are 0 to %d", v, c, d.Classes-1)
+		}
+	}
+	for i, s := range d.Splits {
+		if err := s.check(d.Labels); err != nil {
+			return fmt.Errorf("split %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// dropUnlabelled removes nodes without a label and returns how many there were.
+func (s *Split) dropUnlabelled(labels []int32) int {
+	dropped := 0
+	for _, p := range []*[]int32{&s.Train, &s.Val, &s.Test} {
+		kept := (*p)[:0]
+		for _, v := range *p {
+			if v >= 0 && int(v) < len(labels) && labels[v] < 0 {
+				dropped++
+				continue
+			}
+			kept = append(kept, v)
+		}
+		*p = kept
+	}
+	return dropped
+}
+
+// loader carries what the readers of all formats share.
+type loader struct {
+	opts LoadOptions
+	sum  hash.Hash
+	read int64 // bytes of input so far
+}
+
+// load finds out the format and reads it.
+func (l *loader) load(path string) (*Dataset, error) {
+	if path == Synthetic {
+		return l.synthetic()
+	}
+	if path == "" {
+		return nil, errors.New("no data: give a folder, an .npz file or the word synthetic")
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, badFile(path, "no such file or folder").hint("give a folder, an .npz file or the word %s", Synthetic)
+		}
+		return nil, err
+	}
+	if !info.IsDir() {
+		if !strings.EqualFold(filepath.Ext(path), ".npz") {
+			return nil, badFile(path, "not a data set: a single file must be an .npz").hint("for CSV files or Planetoid's ind.* files give the folder they are in")
+		}
+		return l.npz(path)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries)) // sorted by ReadDir
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	set, err := planetoidName(path, names)
+	if err != nil {
+		return nil, err
+	}
+	if set != "" {
+		return l.planetoid(path, set)
+	}
+	for _, n := range names {
+		if n == edgesFile {
+			return l.folder(path, names)
+		}
+	}
+	return nil, badFile(path, "no data set in this folder: it has %s", nameList(names)).hint("expected edges.csv with nodes.csv, or Planetoid's ind.NAME.* files; docs/data.md describes both")
+}
+
+// file reads an input file whole and adds it to the checksum.
+func (l *loader) file(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, badFile(path, "the file is missing")
+		}
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, badFile(path, "not a regular file")
+	}
+	left := l.opts.MaxBytes - l.read
+	if info.Size() > left {
+		return nil, badFile(path, "the input is larger than %s", byteSize(l.opts.MaxBytes)).hint("raise LoadOptions.MaxBytes if that is meant")
+	}
+	b, err := io.ReadAll(io.LimitReader(f, left+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if int64(len(b)) > left {
+		return nil, badFile(path, "the input is larger than %s", byteSize(l.opts.MaxBytes))
+	}
+	l.read += int64(len(b))
+	// Name and length delimit the files, so that no two inputs hash alike.
+	io.WriteString(l.sum, filepath.Base(path))
+	var size [9]byte
+	binary.LittleEndian.PutUint64(size[1:], uint64(len(b)))
+	l.sum.Write(size[:])
+	l.sum.Write(b)
+	return b, nil
+}
+
+// classLabels turns class numbers from a file into labels and counts the
+// classes. -1 is unknown.
+func classLabels(raw []int64) ([]int32, int, error) {
+	labels := make([]int32, len(raw))
+	top := int64(-1)
+	for v, c := range raw {
+		// No data set has more classes than nodes; a wild number is a fault.
+		if c < -1 || c >= int64(len(raw)) || c > math.MaxInt32 {
+			return nil, 0, fmt.Errorf("label %d of node %d is out of range: with %d nodes labels are 0 to %d, or -1 for unknown", c, v, len(raw), len(raw)-1)
+		}
+		labels[v] = int32(c)
+		top = max(top, c)
+	}
+	return labels, int(top) + 1, nil
+}

@@ -1,0 +1,70 @@
+package data
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// docs/data.md is followed to the letter: its example loads, and its errors are
+// what the example gives once it is damaged that way.
+func TestDocsExample(t *testing.T) {
+	page := string(mustRead(t, "../docs/data.md"))
+	block := func(after string) string {
+		_, rest, ok := strings.Cut(page, after)
+		if !ok {
+			t.Fatalf("docs/data.md lacks %q", after)
+		}
+		var b strings.Builder
+		for _, line := range strings.Split(strings.TrimLeft(rest, "\n"), "\n") {
+			text, ok := strings.CutPrefix(line, "    ")
+			if !ok {
+				break
+			}
+			b.WriteString(text + "\n")
+		}
+		return b.String()
+	}
+	dir := filepath.Join(t.TempDir(), "friends")
+	os.Mkdir(dir, 0o755)
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edges, nodes := block("two files. `edges.csv`:\n"), block("\n`nodes.csv`:\n")
+	write(edgesFile, edges)
+	write(nodesFile, nodes)
+	ds := mustLoad(t, dir, LoadOptions{})
+	s, err := ds.SplitFor(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ds.Name != "friends" || ds.Graph.N != 4 || len(ds.Graph.Edges) != 4 || ds.Classes != 2 || ds.X.Cols != 2 || len(s.Train) != 2 {
+		t.Errorf("%+v", ds.Info())
+	}
+
+	errorsShown := block("Nothing is loaded by half.\n")
+	for _, damage := range []func(){
+		func() { write(edgesFile, strings.Replace(edges, "cleo", "cloe", 1)) },
+		func() { write(nodesFile, strings.Replace(nodes, "val,28", "val,n/a", 1)) },
+		func() { write(nodesFile, nodes+"eve,cat\n") },
+	} {
+		write(edgesFile, edges)
+		write(nodesFile, nodes)
+		damage()
+		_, err := Load(dir, LoadOptions{})
+		if err == nil {
+			t.Fatal("a damaged example loads")
+		}
+		got := "friends" + strings.TrimPrefix(err.Error(), dir)
+		found := false
+		for _, line := range strings.Split(strings.TrimSpace(errorsShown), "\n") {
+			found = found || strings.HasPrefix(got, strings.TrimSuffix(line, "…"))
+		}
+		if !found {
+			t.Errorf("docs/data.md does not show %s", got)
+		}
+	}
+}

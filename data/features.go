@@ -1,0 +1,303 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Features is the matrix X of node features, [Rows,Cols] float32: either in
+// compressed sparse rows (RowPtr is not nil) or dense in row-major order.
+type Features struct {
+	Rows, Cols int
+
+	// Sparse: row i has the columns Col[RowPtr[i]:RowPtr[i+1]], ascending and
+	// unique, with the values in the same places of Val. Zeros are not stored.
+	RowPtr, Col []int32
+	Val         []float32
+
+	// Dense: element (i,j) is Dense[i*Cols+j].
+	Dense []float32
+}
+
+// maxCols bounds the width of X. A sparse file of a few bytes can claim any
+// width, and models allocate weights of that height.
+const maxCols = 1 << 24
+
+// sparseBelow is the density under which a dense input is held sparse. At a
+// third, CSR (8 bytes an entry) takes two thirds of the dense matrix (4).
+const sparseBelow = 1.0 / 3
+
+// IsSparse reports whether the matrix is held in compressed sparse rows.
+func (f *Features) IsSparse() bool { return f.RowPtr != nil }
+
+// NNZ returns the number of elements that are not zero.
+func (f *Features) NNZ() int {
+	if f.IsSparse() {
+		return len(f.Col)
+	}
+	n := 0
+	for _, v := range f.Dense {
+		if v != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Density returns NNZ over Rows·Cols, 0 for an empty matrix.
+func (f *Features) Density() float64 {
+	if f.Rows == 0 || f.Cols == 0 {
+		return 0
+	}
+	return float64(f.NNZ()) / (float64(f.Rows) * float64(f.Cols))
+}
+
+// ToDense returns the matrix in dense form: f itself if it is dense.
+func (f *Features) ToDense() *Features {
+	if !f.IsSparse() {
+		return f
+	}
+	d := &Features{Rows: f.Rows, Cols: f.Cols, Dense: make([]float32, f.Rows*f.Cols)}
+	for i := range f.Rows {
+		row := d.Dense[i*f.Cols : (i+1)*f.Cols]
+		for k := f.RowPtr[i]; k < f.RowPtr[i+1]; k++ {
+			row[f.Col[k]] = f.Val[k]
+		}
+	}
+	return d
+}
+
+// ToCSR returns the matrix in compressed sparse rows: f itself if it is sparse.
+func (f *Features) ToCSR() *Features {
+	if f.IsSparse() {
+		return f
+	}
+	n := f.NNZ()
+	s := &Features{Rows: f.Rows, Cols: f.Cols, RowPtr: make([]int32, 1, f.Rows+1), Col: make([]int32, 0, n), Val: make([]float32, 0, n)}
+	for i := range f.Rows {
+		for j, v := range f.Dense[i*f.Cols : (i+1)*f.Cols] {
+			if v != 0 {
+				s.Col = append(s.Col, int32(j))
+				s.Val = append(s.Val, v)
+			}
+		}
+		s.RowPtr = append(s.RowPtr, int32(len(s.Col)))
+	}
+	return s
+}
+
+// compact returns the matrix in the form that is due at its density.
+func (f *Features) compact() *Features {
+	if f.Density() < sparseBelow {
+		return f.ToCSR()
+	}
+	return f
+}
+
+// EmptyRows returns the number of rows that are all zero.
+func (f *Features) EmptyRows() int {
+	n := 0
+	for i := range f.Rows {
+		if f.emptyRow(i) {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *Features) emptyRow(i int) bool {
+	if f.IsSparse() {
+		return f.RowPtr[i] == f.RowPtr[i+1]
+	}
+	for _, v := range f.Dense[i*f.Cols : (i+1)*f.Cols] {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Check verifies the structure and that every value is finite. Its error names
+// the node and the column.
+func (f *Features) Check() error {
+	if f.Rows < 0 || f.Cols < 0 {
+		return fmt.Errorf("features have the shape [%d,%d]", f.Rows, f.Cols)
+	}
+	if !f.IsSparse() {
+		if len(f.Dense) != f.Rows*f.Cols {
+			return fmt.Errorf("features of shape [%d,%d] need %d values, found %d", f.Rows, f.Cols, f.Rows*f.Cols, len(f.Dense))
+		}
+		for k, v := range f.Dense {
+			if !finite(v) {
+				return notFinite(k/f.Cols, k%f.Cols, v)
+			}
+		}
+		return nil
+	}
+	if len(f.RowPtr) != f.Rows+1 || f.RowPtr[0] != 0 || int(f.RowPtr[f.Rows]) != len(f.Col) || len(f.Col) != len(f.Val) {
+		return errors.New("sparse features have row pointers, columns and values that do not fit together")
+	}
+	for i := range f.Rows {
+		lo, hi := f.RowPtr[i], f.RowPtr[i+1]
+		if lo > hi || int(hi) > len(f.Col) {
+			return fmt.Errorf("sparse features have a row pointer of node %d out of order", i)
+		}
+		for k := lo; k < hi; k++ {
+			if f.Col[k] < 0 || int(f.Col[k]) >= f.Cols || (k > lo && f.Col[k] <= f.Col[k-1]) {
+				return fmt.Errorf("sparse features of node %d have column %d out of order or range (%d columns)", i, f.Col[k], f.Cols)
+			}
+			if !finite(f.Val[k]) {
+				return notFinite(i, int(f.Col[k]), f.Val[k])
+			}
+		}
+	}
+	return nil
+}
+
+func finite(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
+
+func notFinite(node, col int, v float32) error {
+	return fmt.Errorf("the feature of node %d in column %d is %v; replace it with a finite number", node, col, v)
+}
+
+// denseFeatures reads a two-dimensional array.
+func denseFeatures(a *array) (*Features, error) {
+	if err := a.dims(2); err != nil {
+		return nil, err
+	}
+	f := &Features{Rows: a.shape[0], Cols: a.shape[1]}
+	if f.Cols == 0 || f.Cols > maxCols {
+		return nil, fmt.Errorf("%d feature columns are not supported: 1 to %d are", f.Cols, maxCols)
+	}
+	var err error
+	if f.Dense, err = a.float32s(); err != nil {
+		return nil, err
+	}
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	return f.compact(), nil
+}
+
+// csrFeatures assembles a sparse matrix from the three arrays of SciPy's CSR.
+// Columns may come in any order, repeated ones are summed as SciPy does, and
+// stored zeros are dropped.
+func csrFeatures(rows, cols int, indptr, indices, data *array) (*Features, error) {
+	if rows < 0 || cols < 1 || cols > maxCols {
+		return nil, fmt.Errorf("a sparse matrix of shape [%d,%d] is not supported: 1 to %d columns are", rows, cols, maxCols)
+	}
+	ptr, err := csrPointers(rows, indptr, indices)
+	if err != nil {
+		return nil, err
+	}
+	col, err := csrColumns(cols, indices)
+	if err != nil {
+		return nil, err
+	}
+	if err := data.dims(1); err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	val, err := data.float32s()
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	if len(val) != len(col) {
+		return nil, fmt.Errorf("a sparse matrix has %d column indices but %d values", len(col), len(val))
+	}
+	f := &Features{Rows: rows, Cols: cols, RowPtr: make([]int32, rows+1), Col: col[:0], Val: val[:0]}
+	var order []int
+	for i := range rows {
+		lo, hi := ptr[i], ptr[i+1]
+		c, v := col[lo:hi], val[lo:hi]
+		for k := range v {
+			if !finite(v[k]) {
+				return nil, notFinite(i, int(c[k]), v[k])
+			}
+		}
+		if !slices.IsSorted(c) {
+			order = order[:0]
+			for k := range c {
+				order = append(order, k)
+			}
+			slices.SortStableFunc(order, func(a, b int) int { return int(c[a]) - int(c[b]) })
+			sc, sv := make([]int32, len(c)), make([]float32, len(v))
+			for k, o := range order {
+				sc[k], sv[k] = c[o], v[o]
+			}
+			copy(c, sc)
+			copy(v, sv)
+		}
+		// The matrix shrinks in place: what is written never overtakes what is read.
+		for k := 0; k < len(c); {
+			j, sum := c[k], float32(0)
+			for ; k < len(c) && c[k] == j; k++ {
+				sum += v[k]
+			}
+			if sum != 0 {
+				f.Col = append(f.Col, j)
+				f.Val = append(f.Val, sum)
+			}
+		}
+		f.RowPtr[i+1] = int32(len(f.Col))
+	}
+	if err := f.Check(); err != nil { // a sum may have overflowed
+		return nil, err
+	}
+	return f, nil
+}
+
+// csrPointers checks the row pointers of a sparse matrix.
+func csrPointers(rows int, indptr, indices *array) ([]int64, error) {
+	if err := indptr.dims(1); err != nil {
+		return nil, fmt.Errorf("indptr: %w", err)
+	}
+	ptr, err := indptr.ints()
+	if err != nil {
+		return nil, fmt.Errorf("indptr: %w", err)
+	}
+	if len(ptr) != rows+1 {
+		return nil, fmt.Errorf("a sparse matrix of %d rows needs %d row pointers, found %d", rows, rows+1, len(ptr))
+	}
+	nnz := indices.len()
+	if nnz > math.MaxInt32 {
+		return nil, fmt.Errorf("a sparse matrix of %d entries is not supported", nnz)
+	}
+	if ptr[0] != 0 || ptr[rows] != int64(nnz) {
+		return nil, fmt.Errorf("row pointers of a sparse matrix run from %d to %d, its entries from 0 to %d", ptr[0], ptr[rows], nnz)
+	}
+	for i := range rows {
+		if ptr[i] > ptr[i+1] {
+			return nil, fmt.Errorf("row pointers of a sparse matrix decrease at row %d", i)
+		}
+	}
+	return ptr, nil
+}
+
+// csrColumns checks the column indices of a sparse matrix.
+func csrColumns(cols int, indices *array) ([]int32, error) {
+	if err := indices.dims(1); err != nil {
+		return nil, fmt.Errorf("indices: %w", err)
+	}
+	idx, err := indices.ints()
+	if err != nil {
+		return nil, fmt.Errorf("indices: %w", err)
+	}
+	out := make([]int32, len(idx))
+	for k, j := range idx {
+		if j < 0 || j >= int64(cols) {
+			return nil, fmt.Errorf("a sparse matrix of %d columns has an entry in column %d", cols, j)
+		}
+		out[k] = int32(j)
+	}
+	return out, nil
+}
+
+// features returns the matrix of a pickled csr_matrix.
+func (c *csrMatrix) features() (*Features, error) {
+	if !c.built || c.indptr == nil || c.indices == nil || c.data == nil {
+		return nil, errors.New("a csr_matrix was never filled")
+	}
+	return csrFeatures(c.rows, c.cols, c.indptr, c.indices, c.data)
+}

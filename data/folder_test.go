@@ -1,0 +1,310 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestFolder(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
+		"edges.csv": "source,target,weight\nann,bob,0.5\nbob,ann,0.25\nbob,\"c, d\",2\nann,ann,1\nann,bob,0.5\n",
+		"nodes.csv": "\xef\xbb\xbfid,label,split,age,height\r\nann,cat,train,1,0\r\nbob,dog,VAL,0,2.5\r\n\"c, d\",,test,0,0\r\neve,cat,,3,-1e-3\r\n",
+	})
+	ds := mustLoad(t, dir, LoadOptions{})
+	if got, want := fmt.Sprint(ds.Graph.Edges, ds.Graph.Weights), "[[0 1] [1 2]] [0.5 2]"; got != want {
+		t.Errorf("edges %s, want %s", got, want)
+	}
+	if want := []string{"ann", "bob", "c, d", "eve"}; !slices.Equal(ds.NodeIDs, want) || ds.NodeID(2) != "c, d" {
+		t.Errorf("ids %q", ds.NodeIDs)
+	}
+	if !slices.Equal(ds.Labels, []int32{0, 1, -1, 0}) || !slices.Equal(ds.ClassNames, []string{"cat", "dog"}) || ds.Classes != 2 {
+		t.Errorf("labels %v, classes %q", ds.Labels, ds.ClassNames)
+	}
+	if want := []float32{1, 0, 0, 2.5, 0, 0, 3, -1e-3}; !slices.Equal(ds.X.ToDense().Dense, want) {
+		t.Errorf("features %v", ds.X.Dense)
+	}
+	want := Repairs{DuplicateEdges: 1, ReversedEdges: 1, WeightConflicts: 1, SelfLoops: 1, Unlabelled: 1, EmptyRows: 1, SplitUnlabelled: 1}
+	if ds.Repairs != want {
+		t.Errorf("repairs %+v, want %+v", ds.Repairs, want)
+	}
+	s := ds.Splits[0]
+	if fmt.Sprint(s) != "{[0] [1] []}" {
+		t.Errorf("split %v", s)
+	}
+
+	// Directed: ann → bob and bob → ann are two edges.
+	ds = mustLoad(t, dir, LoadOptions{Directed: true})
+	if got, want := fmt.Sprint(ds.Graph.Edges, ds.Graph.Weights), "[[0 1] [1 0] [1 2]] [0.5 0.25 2]"; got != want {
+		t.Errorf("directed edges %s, want %s", got, want)
+	}
+	if ds.Repairs.WeightConflicts != 0 || ds.Repairs.ReversedEdges != 0 {
+		t.Errorf("repairs %+v", ds.Repairs)
+	}
+}
+
+func TestFolderWithFeatureFiles(t *testing.T) {
+	ds := mustLoad(t, "testdata/folder-npy", LoadOptions{})
+	if fmt.Sprint(ds.Graph.Edges) != "[[0 1] [1 2]]" || ds.Graph.N != 4 || ds.Classes != 0 || ds.NodeIDs != nil || ds.Name != "folder-npy" {
+		t.Errorf("%+v", ds)
+	}
+	if x := ds.X.ToDense().Dense; x[5] != 0 || x[6] != 1 || x[4] != 4 { // big-endian, Fortran order
+		t.Errorf("features %v", x)
+	}
+	_, err := ds.SplitFor(0)
+	wantError(t, err, "no labels")
+
+	ds = mustLoad(t, "testdata/folder-npz", LoadOptions{})
+	if fmt.Sprint(ds.Graph.Edges, ds.Graph.Weights) != "[[0 1]] [0.5]" || ds.Graph.N != 4 || ds.NodeIDs[3] != "p4" {
+		t.Errorf("%+v", ds)
+	}
+	if !slices.Equal(ds.Labels, []int32{0, 1, -1, 0}) || ds.X.ToDense().Dense[6] != 1 {
+		t.Errorf("labels %v, features %v", ds.Labels, ds.X)
+	}
+
+	dir := copyDir(t, "testdata/folder-npy")
+	os.Remove(filepath.Join(dir, npyFile))
+	os.WriteFile(filepath.Join(dir, npzFile), mustRead(t, "testdata/dense.npz"), 0o644)
+	if ds = mustLoad(t, dir, LoadOptions{}); ds.X.ToDense().Dense[6] != 1 {
+		t.Errorf("features %v", ds.X)
+	}
+	os.WriteFile(filepath.Join(dir, npzFile), mustRead(t, "testdata/csc.npz"), 0o644)
+	_, err = Load(dir, LoadOptions{})
+	wantError(t, err, npzFile, "not in CSR form", "tocsr()")
+	os.WriteFile(filepath.Join(dir, npzFile), mustRead(t, "testdata/csr.npz"), 0o644)
+	_, err = Load(dir, LoadOptions{})
+	wantError(t, err, npzFile, "expected one dense array")
+	os.WriteFile(filepath.Join(dir, npyFile), mustRead(t, "testdata/folder-npy/features.npy"), 0o644)
+	_, err = Load(dir, LoadOptions{})
+	wantError(t, err, "both features.npy and features.npz")
+}
+
+func TestEdgeHeaders(t *testing.T) {
+	nodes := "id,x\n1,1\n2,1\n3,1\nu,1\nv,1\n"
+	for _, c := range []struct{ text, want string }{
+		{"1,2\n", "[[0 1]] []"},
+		{"1,2,0.5\n", "[[0 1]] [0.5]"},
+		{"source,target\n1,2\n", "[[0 1]] []"},
+		{"Target , Source\n1,2\n", "[[0 1]] []"},
+		{"weight,src,dst\n3,1,2\n", "[[0 1]] [3]"},
+		{"source,target\n", "[] []"},
+		{"source,target,weight\n", "[] []"},
+		{"u,v\n", "[[3 4]] []"}, // both are nodes, so this is an edge
+		{"from,to\r\n1,3\r\n", "[[0 2]] []"},
+		{"1, 2\n\n2, 3", "[[0 1] [1 2]] []"},
+	} {
+		ds, err := Load(writeFiles(t, map[string]string{edgesFile: c.text, nodesFile: nodes}), LoadOptions{})
+		if err != nil {
+			t.Errorf("%q: %v", c.text, err)
+			continue
+		}
+		if got := fmt.Sprint(ds.Graph.Edges, ds.Graph.Weights); got != c.want {
+			t.Errorf("%q: edges %s, want %s", c.text, got, c.want)
+		}
+	}
+}
+
+func TestFolderFaults(t *testing.T) {
+	edges, nodes := "a,b\n", "id,label,x\na,0,1\nb,1,2\n"
+	for _, c := range []struct {
+		name         string
+		edges, nodes string
+		err          []string
+	}{
+		{"empty edges", "", nodes, []string{"edges.csv: the file is empty", "source,target alone"}},
+		{"blank edges", " \n\n", nodes, []string{"edges.csv: the file is empty"}},
+		{"empty nodes", edges, "", []string{"nodes.csv: the file is empty"}},
+		{"no nodes", "source,target\n", "id,x\n", []string{"nodes.csv", "has a header but no nodes"}},
+		{"unknown id", "a,b\na,zoe\n", nodes, []string{`edges.csv:2:3: "zoe"`, "nodes.csv has no node of this id"}},
+		{"unknown first id", "start,end\na,b\n", nodes, []string{`edges.csv:1:1: "start"`, "a header line would be source,target"}},
+		{"empty id", "a,b\n,a\n", nodes, []string{"edges.csv:2:1", "the id is empty"}},
+		{"tabs", "a\tb\n", nodes, []string{"edges.csv:1:1", "separated by tabs; use commas"}},
+		{"semicolons", "a;b\n", nodes, []string{"separated by semicolons"}},
+		{"one column", "a\nb\n", nodes, []string{"edges.csv:1:1", "expected source,target"}},
+		{"four columns", "a,b,1,2\n", nodes, []string{`edges.csv:1:7: "2"`, "give a header"}},
+		{"row cut", "a,b,1\na,b\n", nodes, []string{"edges.csv:2", "the row has 2 fields, the first has 3", "truncated"}},
+		{"row long", "a,b\na,b,7\n", nodes, []string{"edges.csv:2:5", `"7"`, "has 3 fields"}},
+		{"weight text", "a,b,heavy\n", nodes, []string{`edges.csv:1:5: "heavy"`, "finite number"}},
+		{"weight NaN", "a,b,nan\n", nodes, []string{`edges.csv:1:5: "nan"`}},
+		{"weight infinite", "a,b,1\nb,a,1e99\n", nodes, []string{`edges.csv:2:5: "1e99"`}},
+		{"weight negative", "a,b,-1\n", nodes, []string{`edges.csv:1:5: "-1"`}},
+		{"weight empty", "a,b,\n", nodes, []string{"edges.csv:1:5", "finite number"}},
+		{"header column", "source,target,colour\na,b,red\n", nodes, []string{`edges.csv:1:15: "colour"`, "remove others"}},
+		{"header spelling", "source,target,wieght\na,b,1\n", nodes, []string{"did you mean weight?"}},
+		{"header twice", "source,from\na,b\n", nodes, []string{"edges.csv:1:8", "two columns for the same"}},
+		{"header partly", "source,weight\na,b\n", nodes, []string{"needs the columns source and target"}},
+		{"open quote", "a,\"b\n", nodes, []string{"edges.csv:", "quote"}},
+		{"stray quote", "a,b\"c\n", nodes, []string{"edges.csv:1:", "quote"}},
+		{"zero byte", "a,b\n\x00\n", nodes, []string{"edges.csv:2", "zero byte", "UTF-8"}},
+		{"escapes", "a,\x1b[31mred\n", nodes, []string{`"\x1b[31mred"`}},
+
+		{"no id column", edges, "name,x\na,1\n", []string{"nodes.csv:1:1", "no id column", "id,label,split"}},
+		{"node tabs", edges, "id\tx\na\t1\n", []string{"nodes.csv:1:1", "separated by tabs"}},
+		{"nameless column", edges, "id,,x\na,1,2\n", []string{"nodes.csv:1:4", "column 2 of the header has no name"}},
+		{"column twice", edges, "id,x,X\na,1,2\n", []string{"nodes.csv:1:6", "twice"}},
+		{"id twice", edges, "id,x\na,1\nb,1\na,2\n", []string{`nodes.csv:4:1: "a"`, "the same id as in line 2"}},
+		{"id empty", edges, "id,x\n,1\n", []string{"nodes.csv:2", "the id is empty"}},
+		{"feature text", edges, "id,x,y\na,1,red\n", []string{`nodes.csv:2:5: "red"`, `feature "y" of node "a"`, "finite number"}},
+		{"feature empty", edges, "id,x,y\na,1,\n", []string{"nodes.csv:2:5", "finite number"}},
+		{"feature NaN", edges, "id,x\na,NaN\n", []string{`nodes.csv:2:3: "NaN"`}},
+		{"feature infinite", edges, "id,x\na,1e39\n", []string{`nodes.csv:2:3: "1e39"`}},
+		{"node row cut", edges, "id,x,y\na,1,2\nb,1\n", []string{"nodes.csv:3", "the row has 2 fields, the header has 3", "truncated"}},
+		{"node row long", edges, "id,x\na,1,2\n", []string{"nodes.csv:2:5", "the row has 3 fields"}},
+		{"split name", edges, "id,split,x\na,training,1\n", []string{`nodes.csv:2:3: "training"`, "train, val, test or nothing"}},
+		{"no features", edges, "id,label\na,0\nb,1\n", []string{"there are no node features", "features.npy"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := writeFiles(t, map[string]string{edgesFile: c.edges, nodesFile: c.nodes})
+			ds, err := Load(dir, LoadOptions{})
+			wantError(t, err, append(c.err, dir)...)
+			var fe *FileError
+			if !errors.As(err, &fe) {
+				t.Errorf("%T is not a *FileError", err)
+			}
+			if err != nil && strings.ContainsAny(err.Error(), "\x1b\x00\n") {
+				t.Errorf("control characters in %q", err)
+			}
+			if ds != nil {
+				t.Error("half a data set came with the error")
+			}
+		})
+	}
+}
+
+func TestFolderWithoutNodes(t *testing.T) {
+	for _, c := range []struct {
+		edges string
+		err   []string
+	}{
+		{"a,b\n", []string{`edges.csv:1:1: "a"`, "not a node number", "0 to 3"}},
+		{"0,4\n", []string{`edges.csv:1:3: "4"`, "no such node", "4 rows"}},
+		{"0,-1\n", []string{`edges.csv:1:3: "-1"`, "no such node"}},
+	} {
+		dir := copyDir(t, "testdata/folder-npy")
+		os.WriteFile(filepath.Join(dir, edgesFile), []byte(c.edges), 0o644)
+		_, err := Load(dir, LoadOptions{})
+		wantError(t, err, c.err...)
+	}
+	_, err := Load(writeFiles(t, map[string]string{edgesFile: "0,1\n"}), LoadOptions{})
+	wantError(t, err, "no node features")
+
+	dir := copyDir(t, "testdata/folder-npy")
+	os.WriteFile(filepath.Join(dir, nodesFile), []byte("id,label\n0,1\n1,0\n"), 0o644)
+	_, err = Load(dir, LoadOptions{})
+	wantError(t, err, "features.npy: has 4 rows", "nodes.csv has 2 nodes")
+	os.WriteFile(filepath.Join(dir, nodesFile), []byte("id,label,x\n0,1,1\n1,0,1\n2,0,0\n3,0,0\n"), 0o644)
+	_, err = Load(dir, LoadOptions{})
+	wantError(t, err, "given twice")
+	os.WriteFile(filepath.Join(dir, nodesFile), []byte("id,label\n0,1\n1,0\n2,0\n3,0\n"), 0o644)
+	if ds := mustLoad(t, dir, LoadOptions{}); ds.NodeIDs != nil || ds.Classes != 2 {
+		t.Errorf("ids 0 to 3 need no names: %q", ds.NodeIDs)
+	}
+}
+
+func TestLabelClasses(t *testing.T) {
+	for _, c := range []struct {
+		labels string
+		names  []string
+		want   []int32
+	}{
+		{"10 9 -1 10", []string{"9", "10"}, []int32{1, 0, -1, 1}}, // numbers by size
+		{"b a ? B", []string{"B", "a", "b"}, []int32{2, 1, -1, 0}},
+		{"10 9 x NA", []string{"10", "9", "x"}, []int32{0, 1, 2, -1}},
+		{"none nan null -1", nil, []int32{-1, -1, -1, -1}},
+	} {
+		nt := &nodeTable{labels: strings.Fields(c.labels)}
+		got, names := nt.labelClasses(4)
+		if !slices.Equal(got, c.want) || !slices.Equal(names, c.names) {
+			t.Errorf("%q: %v %q, want %v %q", c.labels, got, names, c.want, c.names)
+		}
+	}
+}
+
+// A wide sparse table stays sparse, and its memory follows the file.
+func TestNodesSparse(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("id")
+	for j := range 1000 {
+		fmt.Fprintf(&b, ",f%d", j)
+	}
+	for i := range 20 {
+		fmt.Fprintf(&b, "\n%d", i)
+		for j := range 1000 {
+			if j == i {
+				b.WriteString(",1")
+			} else {
+				b.WriteString(",0")
+			}
+		}
+	}
+	dir := writeFiles(t, map[string]string{edgesFile: "source,target\n", nodesFile: b.String()})
+	ds := mustLoad(t, dir, LoadOptions{})
+	if !ds.X.IsSparse() || ds.X.NNZ() != 20 || ds.X.Cols != 1000 || ds.X.Col[7] != 7 {
+		t.Errorf("%+v", ds.X)
+	}
+}
+
+func FuzzCSV(f *testing.F) {
+	f.Add("a,b\n", "id,label,x\na,0,1\nb,1,2\n")
+	f.Add("source,target,weight\n1,2,0.5\n", "id,split,x\n1,train,1\n2,,1e-3\n")
+	f.Add("\"a,\"\"x\",b\r\n", "\xef\xbb\xbfid,x\n\"a,\"\"x\",1\nb,nan\n")
+	f.Add("u,v\n", "id,label\nu,?\nv,-1\n")
+	f.Add("", "id\n")
+	f.Add("a\tb", "id,x\n\x00")
+	f.Fuzz(func(t *testing.T, edges, nodes string) {
+		nt, err := readNodes(nodesFile, []byte(nodes))
+		if err != nil {
+			checkFault(t, err)
+			nt = &nodeTable{features: &Features{Rows: 3, Cols: 1, Dense: make([]float32, 3)}}
+		}
+		n := max(len(nt.ids), 3)
+		if nt.features != nil {
+			if err := nt.features.Check(); err != nil {
+				t.Errorf("features that are not valid came out: %v", err)
+			}
+			n = nt.features.Rows
+		}
+		labels, names := nt.labelClasses(n)
+		for _, c := range labels {
+			if c < -1 || int(c) >= len(names) {
+				t.Errorf("label %d of %d classes", c, len(names))
+			}
+		}
+		list, err := readEdges(edgesFile, []byte(edges), nt, n)
+		if err != nil {
+			checkFault(t, err)
+			return
+		}
+		for _, directed := range []bool{false, true} {
+			var rep Repairs
+			g, err := list.build(n, directed, false, &rep)
+			if err != nil {
+				t.Fatalf("edges that passed do not build: %v", err)
+			}
+			if err := g.Validate(); err != nil {
+				t.Error(err)
+			}
+			if got := len(g.Edges) + rep.DuplicateEdges + rep.SelfLoops + rep.ReversedEdges; got != len(list.src) {
+				t.Errorf("%d edges listed, %d accounted for: %+v", len(list.src), got, rep)
+			}
+		}
+	})
+}
+
+// checkFault fails if an error about a file would be of no use or of harm.
+func checkFault(t *testing.T, err error) {
+	t.Helper()
+	var fe *FileError
+	if !errors.As(err, &fe) || fe.File == "" || (fe.Msg == "" && fe.Err == nil) {
+		t.Errorf("error %#v says too little", err)
+	}
+	for _, r := range err.Error() {
+		if r < ' ' {
+			t.Errorf("control character in %q", err)
+		}
+	}
+}

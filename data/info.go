@@ -1,0 +1,228 @@
+package data
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/graph"
+)
+
+// Info is what gsrc data info prints of a data set. Its JSON form is stable:
+// fields are added, never renamed.
+type Info struct {
+	Name     string `json:"name"`
+	Source   string `json:"source"`
+	Format   string `json:"format"`
+	Checksum string `json:"checksum"`
+
+	Nodes    int  `json:"nodes"`
+	Edges    int  `json:"edges"` // undirected edges once; without self-loops
+	Directed bool `json:"directed"`
+	Weighted bool `json:"weighted"`
+
+	Features       int     `json:"features"`
+	FeatureNNZ     int     `json:"feature_nnz"`
+	FeatureDensity float64 `json:"feature_density"`
+	Sparse         bool    `json:"sparse"`
+
+	Classes     int      `json:"classes"`
+	ClassNames  []string `json:"class_names,omitempty"`
+	ClassCounts []int    `json:"class_counts"` // [Classes]
+
+	Degree Degree `json:"degree"`
+	// Homophily is the share of edges between nodes of the same class; null if
+	// no edge has two labels.
+	Homophily *float64 `json:"homophily"`
+
+	Splits    []SplitInfo `json:"splits"` // those that come with the data
+	SplitSpec string      `json:"split_spec,omitempty"`
+
+	Repairs Repairs `json:"repairs"`
+	// Truth counts what a generator knows; absent for real data.
+	Truth *TruthInfo `json:"truth,omitempty"`
+}
+
+// TruthInfo counts the edges of a generated graph's ground truth.
+type TruthInfo struct {
+	Edges  int `json:"edges"`  // of the graph before it was damaged
+	Hidden int `json:"hidden"` // right edges that the data lacks
+	Wrong  int `json:"wrong"`  // edges of the data that are not right
+}
+
+// Degree summarises how many edges nodes have.
+type Degree struct {
+	Min      int     `json:"min"`
+	Mean     float64 `json:"mean"`
+	Max      int     `json:"max"`
+	Isolated int     `json:"isolated"` // nodes without an edge
+}
+
+// SplitInfo is the size of a split.
+type SplitInfo struct {
+	Train int `json:"train"`
+	Val   int `json:"val"`
+	Test  int `json:"test"`
+}
+
+// Info describes the data set.
+func (d *Dataset) Info() Info {
+	in := Info{
+		Name: d.Name, Source: d.Source, Format: d.Format, Checksum: d.Checksum,
+		Nodes: d.Graph.N, Edges: len(d.Graph.Edges), Directed: d.Graph.Directed, Weighted: d.Graph.Weights != nil,
+		Features: d.X.Cols, FeatureNNZ: d.X.NNZ(), FeatureDensity: d.X.Density(), Sparse: d.X.IsSparse(),
+		Classes: d.Classes, ClassNames: d.ClassNames, ClassCounts: make([]int, d.Classes),
+		Splits: []SplitInfo{}, SplitSpec: d.SplitSpec.String(), Repairs: d.Repairs,
+	}
+	if d.Truth != nil {
+		in.Truth = &TruthInfo{
+			Edges:  len(d.Truth.Graph.Edges),
+			Hidden: len(graph.Difference(d.Truth.Graph, d.Graph)),
+			Wrong:  len(graph.Difference(d.Graph, d.Truth.Graph)),
+		}
+	}
+	for _, c := range d.Labels {
+		if c >= 0 {
+			in.ClassCounts[c]++
+		}
+	}
+	if h := d.Graph.Homophily(d.Labels); !math.IsNaN(h) {
+		in.Homophily = &h
+	}
+	sum := 0
+	for i, k := range d.Graph.Degrees() {
+		n := int(k)
+		if i == 0 || n < in.Degree.Min {
+			in.Degree.Min = n
+		}
+		in.Degree.Max = max(in.Degree.Max, n)
+		if n == 0 {
+			in.Degree.Isolated++
+		}
+		sum += n
+	}
+	if d.Graph.N > 0 {
+		in.Degree.Mean = float64(sum) / float64(d.Graph.N)
+	}
+	for _, s := range d.Splits {
+		in.Splits = append(in.Splits, SplitInfo{len(s.Train), len(s.Val), len(s.Test)})
+	}
+	return in
+}
+
+// WriteText writes the information for people.
+func (in Info) WriteText(w io.Writer) error {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("name", "%s", in.Name)
+	line("source", "%s (%s)", in.Source, in.Format)
+	line("checksum", "sha256 %s", in.Checksum)
+	line("nodes", "%d", in.Nodes)
+	kind := "undirected"
+	if in.Directed {
+		kind = "directed"
+	}
+	if in.Weighted {
+		kind += ", weighted"
+	}
+	line("edges", "%d %s", in.Edges, kind)
+	line("degree", "min %d, mean %.2f, max %d, %d isolated", in.Degree.Min, in.Degree.Mean, in.Degree.Max, in.Degree.Isolated)
+	if in.Homophily == nil {
+		line("homophily", "unknown: no edge joins two labelled nodes")
+	} else {
+		line("homophily", "%.4f", *in.Homophily)
+	}
+	form := "dense"
+	if in.Sparse {
+		form = "sparse"
+	}
+	line("features", "%d columns, %d values, density %.4f, held %s", in.Features, in.FeatureNNZ, in.FeatureDensity, form)
+	line("classes", "%d", in.Classes)
+	widest := 1
+	for _, n := range in.ClassCounts {
+		widest = max(widest, n)
+	}
+	for c, n := range in.ClassCounts {
+		if c == 40 {
+			fmt.Fprintf(&b, "  … and %d more\n", in.Classes-c)
+			break
+		}
+		name := fmt.Sprint(c)
+		if in.ClassNames != nil {
+			name = fmt.Sprintf("%d %s", c, printable(in.ClassNames[c]))
+		}
+		row := fmt.Sprintf("  %-24s %8d  %s", name, n, strings.Repeat("#", (n*30+widest-1)/widest))
+		b.WriteString(strings.TrimRight(row, " ") + "\n")
+	}
+	in.writeSplits(line)
+	in.writeRepairs(line)
+	if t := in.Truth; t != nil {
+		line("truth", "%d right edges, %d of them hidden, %d wrong ones added", t.Edges, t.Hidden, t.Wrong)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (in Info) writeSplits(line func(string, string, ...any)) {
+	switch {
+	case in.SplitSpec != "":
+		line("splits", "drawn for each seed: %s", in.SplitSpec)
+	case len(in.Splits) == 0:
+		line("splits", "none; training needs --split per-class:20,500,1000 or --split random:0.6,0.2,0.2")
+	default:
+		s := in.Splits[0]
+		text := fmt.Sprintf("%d fixed", len(in.Splits))
+		if len(in.Splits) == 1 {
+			text = "one"
+		}
+		same := true
+		for _, o := range in.Splits {
+			same = same && o == s
+		}
+		about := ""
+		if !same {
+			about = " (the first)"
+		}
+		line("splits", "%s: train %d, val %d, test %d%s", text, s.Train, s.Val, s.Test, about)
+	}
+}
+
+func (in Info) writeRepairs(line func(string, string, ...any)) {
+	r := in.Repairs
+	head := "repaired"
+	for _, c := range []struct {
+		n    int
+		text string
+	}{
+		{r.DuplicateEdges, "duplicate edges merged"},
+		{r.ReversedEdges, "edges listed in both directions, merged"},
+		{r.OneWayEdges, "edges listed in one direction, made undirected"},
+		{r.WeightConflicts, "merged edges had different weights; the first was kept"},
+		{r.SelfLoops, "self-loops removed"},
+		{r.MissingNodes, "nodes missing from the files, kept without features and label"},
+		{r.Unlabelled, "nodes without a label"},
+		{r.EmptyRows, "nodes with all-zero features"},
+		{r.SplitUnlabelled, "unlabelled nodes dropped from the splits"},
+	} {
+		if c.n > 0 {
+			line(head, "%d %s", c.n, c.text)
+			head = ""
+		}
+	}
+	if head != "" {
+		line(head, "nothing")
+	}
+}
+
+// printable shows a name from a file without its control characters.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+			return '?'
+		}
+		return r
+	}, s)
+}

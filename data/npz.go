@@ -1,0 +1,177 @@
+package data
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// archive is an .npz file: a zip of .npy files. Nothing is decompressed before
+// it is asked for.
+type archive struct {
+	file  string
+	parts map[string]*zip.File // by array name, without .npy
+	names []string             // in the file's order
+}
+
+const (
+	maxParts = 4096
+	// A deflate stream expands at most 1032 to 1, so a header that claims more
+	// is lying, and one stream cannot be a bomb relative to its size.
+	maxDeflate = 1032
+)
+
+// openNPZ reads the table of contents of an .npz held in memory. It refuses
+// archives whose members overlap (the way a zip bomb multiplies one stream),
+// claim sizes that their compressed bytes cannot give, or add up to more than
+// maxBytes.
+func openNPZ(file string, b []byte, maxBytes int64) (*archive, error) {
+	if len(b) == 0 {
+		return nil, badFile(file, "the file is empty")
+	}
+	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		e := badFile(file, "not a readable .npz (zip) file").hint("write it with numpy.savez or numpy.savez_compressed; a truncated download gives this error too")
+		e.Err = err
+		return nil, e
+	}
+	if len(z.File) > maxParts {
+		return nil, badFile(file, "holds %d arrays; at most %d are read", len(z.File), maxParts)
+	}
+	a := &archive{file: file, parts: make(map[string]*zip.File, len(z.File))}
+	var packed, total uint64
+	for _, f := range z.File {
+		name := strings.TrimSuffix(f.Name, ".npy")
+		if a.parts[name] != nil {
+			return nil, badFile(file, "array %s appears twice", quote(name))
+		}
+		if f.UncompressedSize64/maxDeflate > f.CompressedSize64+1 {
+			return nil, badFile(file, "claims %d bytes out of %d compressed ones, which no compression gives", f.UncompressedSize64, f.CompressedSize64).in(quote(name))
+		}
+		packed += f.CompressedSize64
+		total += f.UncompressedSize64
+		if packed > uint64(len(b)) {
+			return nil, badFile(file, "arrays overlap in the file: it is damaged or a zip bomb")
+		}
+		if total > uint64(maxBytes) {
+			return nil, badFile(file, "unpacks to more than %s", byteSize(maxBytes)).hint("raise LoadOptions.MaxBytes if the data really is that large")
+		}
+		a.parts[name] = f
+		a.names = append(a.names, name)
+	}
+	return a, nil
+}
+
+// has reports whether all the arrays are there.
+func (a *archive) has(names ...string) bool {
+	for _, n := range names {
+		if a.parts[n] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// fault reports what is wrong with one array.
+func (a *archive) fault(name string, err error) error {
+	e := badFile(a.file, "").in(quote(name))
+	e.Err = err
+	return e
+}
+
+// array unpacks one array.
+func (a *archive) array(name string) (*array, error) {
+	f := a.parts[name]
+	if f == nil {
+		return nil, badFile(a.file, "array %s is missing; the file has %s", quote(name), nameList(a.names))
+	}
+	arr, err := unpack(f)
+	if err != nil {
+		return nil, a.fault(name, err)
+	}
+	return arr, nil
+}
+
+// unpack decompresses and parses one member. The header is read and held
+// against the declared size before room for the elements is made, and the room
+// grows with what the stream really gives.
+func unpack(f *zip.File) (*array, error) {
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	size := f.UncompressedSize64
+	const head = 64 << 10
+	buf := make([]byte, 0, min(size, head)+1)
+	if buf, err = readUpTo(r, buf, min(size, head)); err != nil {
+		return nil, err
+	}
+	h, err := parseNPYHeader(buf)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkShape(h.dtype, h.shape, size-uint64(h.size)); err != nil {
+		return nil, err
+	}
+	for uint64(len(buf)) < size {
+		want := min(size, max(4*uint64(len(buf)), 1<<20))
+		grown := make([]byte, len(buf), want+1)
+		copy(grown, buf)
+		if buf, err = readUpTo(r, grown, want); err != nil {
+			return nil, err
+		}
+	}
+	// Reading to the end makes the zip package compare the checksum.
+	var one [1]byte
+	if n, err := r.Read(one[:]); n != 0 || err != io.EOF {
+		if err == nil || n != 0 {
+			err = errors.New("holds more than it declares")
+		}
+		return nil, err
+	}
+	return parseNPY(buf)
+}
+
+// readUpTo appends to buf until it is n long.
+func readUpTo(r io.Reader, buf []byte, n uint64) ([]byte, error) {
+	from := len(buf)
+	if _, err := io.ReadFull(r, buf[from:n]); err != nil {
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return nil, errors.New("truncated")
+		}
+		return nil, err
+	}
+	return buf[:n], nil
+}
+
+// nameList shows the first few of some names.
+func nameList(names []string) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	const most = 12
+	q := make([]string, 0, most+1)
+	for i, n := range names {
+		if i == most {
+			q = append(q, fmt.Sprintf("… (%d in all)", len(names)))
+			break
+		}
+		q = append(q, strings.Trim(quote(n), `"`))
+	}
+	return strings.Join(q, ", ")
+}
+
+// byteSize formats a number of bytes.
+func byteSize(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.3g GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.3g MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,263 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+)
+
+// npz reads a data set from one .npz file, in either of the two layouts.
+func (l *loader) npz(path string) (*Dataset, error) {
+	b, err := l.file(path)
+	if err != nil {
+		return nil, err
+	}
+	return l.parseNPZ(path, b)
+}
+
+// parseNPZ reads a data set from the bytes of an .npz file.
+func (l *loader) parseNPZ(path string, b []byte) (*Dataset, error) {
+	a, err := openNPZ(path, b, l.opts.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	var ds *Dataset
+	switch {
+	case a.has("node_features") || a.has("node_labels"):
+		ds, err = l.heterophilous(a)
+	case a.has("adj_indptr") || a.has("attr_indptr"):
+		ds, err = l.csrParts(a)
+	default:
+		return nil, badFile(path, "not a graph data set: it holds %s", nameList(a.names)).hint("expected node_features, node_labels, edges or adj_data, adj_indices, adj_indptr, adj_shape, attr_…, labels")
+	}
+	if err != nil {
+		return nil, err
+	}
+	ds.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	ds.Source = path
+	return ds, nil
+}
+
+// heterophilous reads the layout of the heterophilous benchmarks (Platonov et
+// al., "A critical look at the evaluation of GNNs under heterophily", ICLR
+// 2023): node_features [N,D], node_labels [N], edges [E,2] and, if there are
+// splits, train_masks, val_masks and test_masks [S,N].
+func (l *loader) heterophilous(a *archive) (*Dataset, error) {
+	ds := &Dataset{Format: "heterophilous"}
+	feats, err := a.array("node_features")
+	if err != nil {
+		return nil, err
+	}
+	if ds.X, err = denseFeatures(feats); err != nil {
+		return nil, a.fault("node_features", err)
+	}
+	n := ds.X.Rows
+	if n == 0 {
+		return nil, a.fault("node_features", errNoNodes)
+	}
+	if err := ds.setLabels(a, "node_labels", n); err != nil {
+		return nil, err
+	}
+
+	edges, err := a.array("edges")
+	if err != nil {
+		return nil, err
+	}
+	if len(edges.shape) != 2 || edges.shape[1] != 2 {
+		return nil, a.fault("edges", fmt.Errorf("expected the shape [E,2], found %s", shapeString(edges.shape)))
+	}
+	ends, err := edges.ints()
+	if err != nil {
+		return nil, a.fault("edges", err)
+	}
+	list := &edgeList{src: make([]int32, len(ends)/2), dst: make([]int32, len(ends)/2)}
+	for i := range list.src {
+		u, v := ends[2*i], ends[2*i+1]
+		if u < 0 || v < 0 || u >= int64(n) || v >= int64(n) {
+			return nil, a.fault("edges", fmt.Errorf("row %d joins %d and %d, nodes are numbered 0 to %d", i, u, v, n-1))
+		}
+		list.src[i], list.dst[i] = int32(u), int32(v)
+	}
+	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs); err != nil {
+		return nil, a.fault("edges", err)
+	}
+	if ds.Splits, err = maskSplits(a, n); err != nil {
+		return nil, err
+	}
+	return ds, nil
+}
+
+// maskSplits reads the three arrays of masks; without all three there are no
+// splits.
+func maskSplits(a *archive, n int) ([]Split, error) {
+	names := [3]string{"train_masks", "val_masks", "test_masks"}
+	switch {
+	case !a.has(names[0]) && !a.has(names[1]) && !a.has(names[2]):
+		return nil, nil
+	case !a.has(names[:]...):
+		return nil, badFile(a.file, "splits need all of %s", strings.Join(names[:], ", "))
+	}
+	var splits []Split
+	for p, name := range names {
+		arr, err := a.array(name)
+		if err != nil {
+			return nil, err
+		}
+		if len(arr.shape) == 1 { // a single split
+			arr.shape = []int{1, arr.shape[0]}
+		}
+		if len(arr.shape) != 2 || arr.shape[1] != n {
+			return nil, a.fault(name, fmt.Errorf("expected the shape [splits,%d], found %s", n, shapeString(arr.shape)))
+		}
+		mask, err := arr.bools()
+		if err != nil {
+			return nil, a.fault(name, err)
+		}
+		count := arr.shape[0]
+		if p == 0 {
+			splits = make([]Split, count)
+		}
+		if count != len(splits) {
+			return nil, a.fault(name, fmt.Errorf("has %d splits, %s has %d", count, names[0], len(splits)))
+		}
+		for s := range splits {
+			var nodes []int32
+			for v, in := range mask[s*n : (s+1)*n] {
+				if in {
+					nodes = append(nodes, int32(v))
+				}
+			}
+			switch p {
+			case 0:
+				splits[s].Train = nodes
+			case 1:
+				splits[s].Val = nodes
+			case 2:
+				splits[s].Test = nodes
+			}
+		}
+	}
+	return splits, nil
+}
+
+// setLabels reads class numbers [N].
+func (d *Dataset) setLabels(a *archive, name string, n int) error {
+	arr, err := a.array(name)
+	if err != nil {
+		return err
+	}
+	if len(arr.shape) != 1 || arr.shape[0] != n {
+		return a.fault(name, fmt.Errorf("expected the shape [%d], found %s", n, shapeString(arr.shape)))
+	}
+	raw, err := arr.ints()
+	if err != nil {
+		return a.fault(name, err)
+	}
+	if d.Labels, d.Classes, err = classLabels(raw); err != nil {
+		return a.fault(name, err)
+	}
+	return nil
+}
+
+// csrParts reads a graph and its attributes as two SciPy CSR matrices in parts:
+// adj_data, adj_indices, adj_indptr, adj_shape, attr_…, and labels [N].
+func (l *loader) csrParts(a *archive) (*Dataset, error) {
+	ds := &Dataset{Format: "csr-npz"}
+	attr, err := a.csr("attr_")
+	if err != nil {
+		return nil, err
+	}
+	if ds.X, err = csrFeatures(attr.rows, attr.cols, attr.indptr, attr.indices, attr.data); err != nil {
+		return nil, a.fault("attr_*", err)
+	}
+	n := ds.X.Rows
+	if n == 0 {
+		return nil, a.fault("attr_*", errNoNodes)
+	}
+	if err := ds.setLabels(a, "labels", n); err != nil {
+		return nil, err
+	}
+
+	adj, err := a.csr("adj_")
+	if err != nil {
+		return nil, err
+	}
+	list, err := adj.edges(n)
+	if err != nil {
+		return nil, a.fault("adj_*", err)
+	}
+	if ds.Graph, err = list.build(n, l.opts.Directed, true, &ds.Repairs); err != nil {
+		return nil, a.fault("adj_*", err)
+	}
+	return ds, nil
+}
+
+// csr reads the four arrays of a CSR matrix.
+func (a *archive) csr(prefix string) (*csrMatrix, error) {
+	c := &csrMatrix{built: true}
+	shape, err := a.array(prefix + "shape")
+	if err != nil {
+		return nil, err
+	}
+	dims, err := shape.ints()
+	if err != nil || len(dims) != 2 || dims[0] < 0 || dims[1] < 0 || dims[0] > math.MaxInt32 || dims[1] > math.MaxInt32 {
+		return nil, a.fault(prefix+"shape", fmt.Errorf("expected two sizes, found shape %s of type %s", shapeString(shape.shape), shape.dtype))
+	}
+	c.rows, c.cols = int(dims[0]), int(dims[1])
+	for _, p := range []struct {
+		name string
+		to   **array
+	}{{"indptr", &c.indptr}, {"indices", &c.indices}, {"data", &c.data}} {
+		if *p.to, err = a.array(prefix + p.name); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// edges lists the entries of an adjacency matrix of n nodes. The values are
+// weights unless they are all 1.
+func (c *csrMatrix) edges(n int) (*edgeList, error) {
+	if c.rows != n || c.cols != n {
+		return nil, fmt.Errorf("an adjacency matrix of %d nodes has the shape [%d,%d]", n, c.rows, c.cols)
+	}
+	ptr, err := csrPointers(n, c.indptr, c.indices)
+	if err != nil {
+		return nil, err
+	}
+	e := &edgeList{}
+	if e.dst, err = csrColumns(n, c.indices); err != nil {
+		return nil, err
+	}
+	w, err := c.data.float32s()
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	if len(w) != len(e.dst) {
+		return nil, fmt.Errorf("%d column indices but %d values", len(e.dst), len(w))
+	}
+	e.src = make([]int32, 0, len(e.dst))
+	for u := range n {
+		for range ptr[u+1] - ptr[u] {
+			e.src = append(e.src, int32(u))
+		}
+	}
+	for k, x := range w {
+		if err := checkWeight(x); err != nil {
+			return nil, fmt.Errorf("the edge from %d to %d: %w", e.src[k], e.dst[k], err)
+		}
+		if x != 1 {
+			e.w = w
+		}
+	}
+	return e, nil
+}
+
+// checkWeight refuses edge weights that no normalisation can take.
+func checkWeight(w float32) error {
+	if !finite(w) || w < 0 {
+		return fmt.Errorf("weight %v is not a finite number of 0 or more", w)
+	}
+	return nil
+}

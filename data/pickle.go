@@ -1,0 +1,579 @@
+package data
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Values on the pickle machine's stack are of these Go types, and no others:
+//
+//	nil, bool, int64, float64
+//	string     a unicode string
+//	rawBytes   a bytes object or a Python 2 string; aliases the file
+//	tuple, *list, *dict
+//	*npDtype, *array in construction (*npArray), *csrMatrix
+//	global     a name that has been looked up, not what it stands for
+//
+// Objects may contain themselves; nothing here walks them without a bound.
+type (
+	rawBytes []byte
+	tuple    []any
+	list     struct{ items []any }
+	dict     struct{ keys, vals []any }
+	global   string
+)
+
+// unpickle reads one pickled object, protocols 0 to 4 (Python's pickletools
+// documents the opcodes). It executes nothing: a global is only a name, and the
+// few names in knownGlobals are built as plain data; any other is an error.
+//
+// Memory stays in proportion to the file. Strings and array contents alias it,
+// lengths are held against what is left of it, an opcode pushes at most one
+// value, memo entries are a map, and the operations that can be made to do more
+// (_codecs.encode and setting the state of a csr_matrix) share a budget of the
+// file's size.
+func unpickle(file string, b []byte) (any, error) {
+	if len(b) == 0 {
+		return nil, badFile(file, "the file is empty")
+	}
+	m := machine{buf: b, memo: map[uint64]any{}, budget: len(b)}
+	v, err := m.run()
+	if err != nil {
+		e := badFile(file, "not a pickle that can be read").hint("expected NumPy arrays, SciPy csr_matrix objects or a dict of lists, as in Planetoid's files")
+		e.Offset = int64(m.at)
+		e.Err = err
+		return nil, e
+	}
+	return v, nil
+}
+
+// machine is the pickle virtual machine: a stack, marks into it, and a memo.
+type machine struct {
+	buf    []byte
+	pos    int // next byte
+	at     int // start of the current opcode, for errors
+	stack  []any
+	marks  []int
+	memo   map[uint64]any
+	budget int // work beyond one step for each byte that is still allowed
+}
+
+var (
+	errTruncated = errors.New("the file ends in the middle: it is truncated or damaged")
+	errStack     = errors.New("an operation finds nothing on the stack")
+)
+
+func (m *machine) run() (any, error) {
+	for {
+		m.at = m.pos
+		if m.pos == len(m.buf) {
+			return nil, errTruncated
+		}
+		op := m.buf[m.pos]
+		m.pos++
+		if op == '.' {
+			if len(m.stack) != 1 || len(m.marks) != 0 {
+				return nil, fmt.Errorf("ends with %d objects, not one", len(m.stack))
+			}
+			if m.pos != len(m.buf) {
+				return nil, fmt.Errorf("%d bytes follow the end of the object", len(m.buf)-m.pos)
+			}
+			return m.stack[0], nil
+		}
+		if err := m.step(op); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// step executes one opcode. Each case is named as pickletools names it.
+func (m *machine) step(op byte) error {
+	switch op {
+	case 0x80: // PROTO
+		b, err := m.take(1)
+		if err == nil && b[0] > 4 {
+			err = fmt.Errorf("pickle protocol %d is not supported; save with protocol 2 to 4", b[0])
+		}
+		return err
+	case 0x95: // FRAME: only a hint for buffered reading
+		b, err := m.take(8)
+		if err == nil && binary.LittleEndian.Uint64(b) > uint64(len(m.buf)-m.pos) {
+			err = errTruncated
+		}
+		return err
+	case '(': // MARK
+		m.marks = append(m.marks, len(m.stack))
+		return nil
+	case '0': // POP
+		if n := len(m.marks); n > 0 && m.marks[n-1] == len(m.stack) {
+			m.marks = m.marks[:n-1]
+			return nil
+		}
+		_, err := m.pop()
+		return err
+	case '1': // POP_MARK
+		_, err := m.popMark()
+		return err
+	case '2': // DUP
+		v, err := m.top()
+		if err != nil {
+			return err
+		}
+		return m.push(v)
+	case 'N': // NONE
+		return m.push(nil)
+	case 0x88, 0x89: // NEWTRUE, NEWFALSE
+		return m.push(op == 0x88)
+	case 'I', 'L', 'F', 'S', 'V', 'K', 'M', 'J', 'G', 0x8a, 0x8b:
+		return m.number(op)
+	case 'U', 'T', 'C', 'B', 0x8e: // SHORT_BINSTRING, BINSTRING, SHORT_BINBYTES, BINBYTES, BINBYTES8
+		b, err := m.sized(op)
+		if err != nil {
+			return err
+		}
+		return m.push(rawBytes(b))
+	case 'X', 0x8c, 0x8d: // BINUNICODE, SHORT_BINUNICODE, BINUNICODE8
+		b, err := m.sized(op)
+		if err != nil {
+			return err
+		}
+		return m.push(string(b))
+	case ')', 't', 0x85, 0x86, 0x87, ']', 'l', 'a', 'e', '}', 'd', 's', 'u':
+		return m.container(op)
+	case 'p', 'q', 'r', 0x94, 'g', 'h', 'j':
+		return m.memoise(op)
+	case 'c': // GLOBAL
+		module, err := m.line()
+		if err != nil {
+			return err
+		}
+		name, err := m.line()
+		if err != nil {
+			return err
+		}
+		return m.pushGlobal(module, name)
+	case 0x93: // STACK_GLOBAL
+		name, err := m.pop()
+		if err != nil {
+			return err
+		}
+		module, err := m.pop()
+		if err != nil {
+			return err
+		}
+		ms, ok1 := module.(string)
+		ns, ok2 := name.(string)
+		if !ok1 || !ok2 {
+			return errors.New("a global's name is not a string")
+		}
+		return m.pushGlobal(ms, ns)
+	case 'R', 0x81: // REDUCE, NEWOBJ
+		args, err := m.pop()
+		if err != nil {
+			return err
+		}
+		callee, err := m.pop()
+		if err != nil {
+			return err
+		}
+		v, err := m.construct(callee, args)
+		if err != nil {
+			return err
+		}
+		return m.push(v)
+	case 'b': // BUILD
+		state, err := m.pop()
+		if err != nil {
+			return err
+		}
+		obj, err := m.top()
+		if err != nil {
+			return err
+		}
+		return m.setState(obj, state)
+	}
+	return fmt.Errorf("opcode 0x%02x is not supported (or this is no pickle)", op)
+}
+
+// number executes the opcodes that push numbers and the text forms of strings.
+func (m *machine) number(op byte) error {
+	switch op {
+	case 'K', 'M', 'J', 'G': // BININT1, BININT2, BININT, BINFLOAT
+		width := 1
+		switch op {
+		case 'M':
+			width = 2
+		case 'J':
+			width = 4
+		case 'G':
+			width = 8
+		}
+		b, err := m.take(width)
+		if err != nil {
+			return err
+		}
+		switch op {
+		case 'K':
+			return m.push(int64(b[0]))
+		case 'M':
+			return m.push(int64(binary.LittleEndian.Uint16(b)))
+		case 'J':
+			return m.push(int64(int32(binary.LittleEndian.Uint32(b))))
+		}
+		return m.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
+	case 0x8a, 0x8b: // LONG1, LONG4: two's complement, little-endian
+		b, err := m.sized(op)
+		if err != nil {
+			return err
+		}
+		if len(b) > 8 {
+			return fmt.Errorf("an integer of %d bytes is out of range", len(b))
+		}
+		var v int64
+		for i := len(b) - 1; i >= 0; i-- {
+			v = v<<8 | int64(b[i])
+		}
+		if n := len(b); n > 0 && n < 8 { // sign extension
+			shift := uint(64 - 8*n)
+			v = v << shift >> shift
+		}
+		return m.push(v)
+	}
+	text, err := m.line()
+	if err != nil {
+		return err
+	}
+	switch op {
+	case 'I': // INT; 00 and 01 are the booleans of protocol 0 and 1
+		if text == "00" || text == "01" {
+			return m.push(text == "01")
+		}
+		fallthrough
+	case 'L': // LONG
+		v, err := strconv.ParseInt(strings.TrimSuffix(text, "L"), 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s is not an integer of 64 bits", quote(text))
+		}
+		return m.push(v)
+	case 'F': // FLOAT
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("%s is not a number", quote(text))
+		}
+		return m.push(v)
+	case 'S': // STRING: a Python literal
+		b, err := unescape(text)
+		if err != nil {
+			return err
+		}
+		return m.push(rawBytes(b))
+	}
+	// UNICODE: raw-unicode-escape, in which \uXXXX and \UXXXXXXXX are escapes.
+	s, err := rawUnicode(text)
+	if err != nil {
+		return err
+	}
+	return m.push(s)
+}
+
+// container executes the opcodes that make and fill tuples, lists and dicts.
+func (m *machine) container(op byte) error {
+	switch op {
+	case ')': // EMPTY_TUPLE
+		return m.push(tuple(nil))
+	case ']': // EMPTY_LIST
+		return m.push(&list{})
+	case '}': // EMPTY_DICT
+		return m.push(&dict{})
+	case 0x85, 0x86, 0x87: // TUPLE1, TUPLE2, TUPLE3
+		n := int(op - 0x84)
+		if len(m.stack)-m.floor() < n {
+			return errStack
+		}
+		t := append(tuple(nil), m.stack[len(m.stack)-n:]...)
+		m.stack = m.stack[:len(m.stack)-n]
+		return m.push(t)
+	case 'a': // APPEND
+		v, err := m.pop()
+		if err != nil {
+			return err
+		}
+		return m.extend([]any{v})
+	case 's': // SETITEM
+		v, err := m.pop()
+		if err != nil {
+			return err
+		}
+		k, err := m.pop()
+		if err != nil {
+			return err
+		}
+		return m.update([]any{k, v})
+	}
+	items, err := m.popMark()
+	if err != nil {
+		return err
+	}
+	switch op {
+	case 't': // TUPLE
+		return m.push(append(tuple(nil), items...))
+	case 'l': // LIST
+		return m.push(&list{items: append([]any(nil), items...)})
+	case 'e': // APPENDS
+		return m.extend(items)
+	case 'd': // DICT
+		items = append([]any(nil), items...) // push below would overwrite them
+		if err := m.push(&dict{}); err != nil {
+			return err
+		}
+		return m.update(items)
+	}
+	return m.update(items) // SETITEMS
+}
+
+// extend appends to the list on top of the stack.
+func (m *machine) extend(items []any) error {
+	v, err := m.top()
+	if err != nil {
+		return err
+	}
+	l, ok := v.(*list)
+	if !ok {
+		return fmt.Errorf("appends to %s, not to a list", describe(v))
+	}
+	l.items = append(l.items, items...)
+	return nil
+}
+
+// update sets items of the dict on top of the stack from key, value, key, …
+func (m *machine) update(items []any) error {
+	v, err := m.top()
+	if err != nil {
+		return err
+	}
+	d, ok := v.(*dict)
+	if !ok {
+		return fmt.Errorf("sets an item of %s, not of a dict", describe(v))
+	}
+	if len(items)%2 != 0 {
+		return errors.New("a dict item has no value")
+	}
+	for i := 0; i < len(items); i += 2 {
+		d.keys = append(d.keys, items[i])
+		d.vals = append(d.vals, items[i+1])
+	}
+	return nil
+}
+
+// memoise executes the opcodes that store to and load from the memo.
+func (m *machine) memoise(op byte) error {
+	var key uint64
+	switch op {
+	case 'p', 'g': // PUT, GET
+		text, err := m.line()
+		if err != nil {
+			return err
+		}
+		if key, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return fmt.Errorf("memo key %s is not a number", quote(text))
+		}
+	case 'q', 'h': // BINPUT, BINGET
+		b, err := m.take(1)
+		if err != nil {
+			return err
+		}
+		key = uint64(b[0])
+	case 'r', 'j': // LONG_BINPUT, LONG_BINGET
+		b, err := m.take(4)
+		if err != nil {
+			return err
+		}
+		key = uint64(binary.LittleEndian.Uint32(b))
+	case 0x94: // MEMOIZE
+		key = uint64(len(m.memo))
+	}
+	if op == 'g' || op == 'h' || op == 'j' {
+		v, ok := m.memo[key]
+		if !ok {
+			return fmt.Errorf("memo entry %d was never stored", key)
+		}
+		return m.push(v)
+	}
+	v, err := m.top()
+	if err != nil {
+		return err
+	}
+	m.memo[key] = v
+	return nil
+}
+
+// floor is the lowest stack position that the current mark lets one reach.
+func (m *machine) floor() int {
+	if n := len(m.marks); n > 0 {
+		return m.marks[n-1]
+	}
+	return 0
+}
+
+func (m *machine) push(v any) error {
+	m.stack = append(m.stack, v)
+	return nil
+}
+
+func (m *machine) top() (any, error) {
+	if len(m.stack) <= m.floor() {
+		return nil, errStack
+	}
+	return m.stack[len(m.stack)-1], nil
+}
+
+func (m *machine) pop() (any, error) {
+	v, err := m.top()
+	if err == nil {
+		m.stack = m.stack[:len(m.stack)-1]
+	}
+	return v, err
+}
+
+// popMark removes and returns everything above the last mark. The result is
+// valid until the next push.
+func (m *machine) popMark() ([]any, error) {
+	n := len(m.marks)
+	if n == 0 {
+		return nil, errors.New("an operation finds no mark on the stack")
+	}
+	from := m.marks[n-1]
+	m.marks = m.marks[:n-1]
+	items := m.stack[from:]
+	m.stack = m.stack[:from]
+	return items, nil
+}
+
+// take returns the next n bytes of the file.
+func (m *machine) take(n int) ([]byte, error) {
+	if n > len(m.buf)-m.pos {
+		return nil, errTruncated
+	}
+	b := m.buf[m.pos : m.pos+n : m.pos+n]
+	m.pos += n
+	return b, nil
+}
+
+// sized returns the bytes whose length stands before them, in as many bytes as
+// the opcode says.
+func (m *machine) sized(op byte) ([]byte, error) {
+	width := 4
+	switch op {
+	case 'U', 'C', 0x8c, 0x8a:
+		width = 1
+	case 0x8d, 0x8e:
+		width = 8
+	}
+	b, err := m.take(width)
+	if err != nil {
+		return nil, err
+	}
+	var n uint64
+	for i := width - 1; i >= 0; i-- {
+		n = n<<8 | uint64(b[i])
+	}
+	if n > uint64(len(m.buf)-m.pos) {
+		return nil, errTruncated
+	}
+	return m.take(int(n))
+}
+
+// line returns the text up to the next newline.
+func (m *machine) line() (string, error) {
+	n := bytes.IndexByte(m.buf[m.pos:], '\n')
+	if n < 0 {
+		return "", errTruncated
+	}
+	s := string(m.buf[m.pos : m.pos+n])
+	m.pos += n + 1
+	return strings.TrimSuffix(s, "\r"), nil
+}
+
+// spend takes n bytes from the budget for copies.
+func (m *machine) spend(n int) error {
+	if n > m.budget {
+		return errors.New("builds more data than the file holds; refusing to unpack a bomb")
+	}
+	m.budget -= n
+	return nil
+}
+
+// unescape decodes a quoted Python 2 string literal.
+func unescape(s string) ([]byte, error) {
+	if len(s) < 2 || (s[0] != '\'' && s[0] != '"') || s[len(s)-1] != s[0] {
+		return nil, fmt.Errorf("%s is not a quoted string", quote(s))
+	}
+	s = s[1 : len(s)-1]
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			out = append(out, s[i])
+			continue
+		}
+		i++
+		switch c := s[i]; c {
+		case 'n':
+			out = append(out, '\n')
+		case 't':
+			out = append(out, '\t')
+		case 'r':
+			out = append(out, '\r')
+		case '\\', '\'', '"':
+			out = append(out, c)
+		case 'x':
+			if i+2 >= len(s) {
+				return nil, errors.New(`a \x escape is cut short`)
+			}
+			v, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
+			if err != nil {
+				return nil, fmt.Errorf("%s is not a hexadecimal byte", quote(s[i+1:i+3]))
+			}
+			out = append(out, byte(v))
+			i += 2
+		default:
+			return nil, fmt.Errorf("escape %s is not supported", quote(s[i-1:i+1]))
+		}
+	}
+	return out, nil
+}
+
+// rawUnicode decodes Latin-1 text with \uXXXX and \UXXXXXXXX escapes.
+func rawUnicode(s string) (string, error) {
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		width := 0
+		if s[i] == '\\' && i+1 < len(s) {
+			switch s[i+1] {
+			case 'u':
+				width = 4
+			case 'U':
+				width = 8
+			}
+		}
+		if width == 0 {
+			out = utf8.AppendRune(out, rune(s[i]))
+			continue
+		}
+		if i+2+width > len(s) {
+			return "", errors.New("a unicode escape is cut short")
+		}
+		v, err := strconv.ParseUint(s[i+2:i+2+width], 16, 32)
+		if err != nil || v > utf8.MaxRune {
+			return "", fmt.Errorf("%s is not a unicode escape", quote(s[i:i+2+width]))
+		}
+		out = utf8.AppendRune(out, rune(v))
+		i += 1 + width
+	}
+	return string(out), nil
+}

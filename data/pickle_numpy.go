@@ -1,0 +1,343 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unicode/utf8"
+)
+
+// The objects that pickles of NumPy and SciPy build up in two steps: made
+// empty by a constructor, then filled by BUILD.
+type (
+	npDtype struct{ dtype }
+	npArray struct{ *array } // nil until BUILD
+	// csrMatrix is a scipy.sparse.csr_matrix, with its arrays as the file has
+	// them; csr() in features.go checks them.
+	csrMatrix struct {
+		built                 bool
+		rows, cols            int
+		indptr, indices, data *array
+	}
+)
+
+// What a known global builds.
+const (
+	gReconstruct = "numpy.core.multiarray._reconstruct"
+	gNDArray     = "numpy.ndarray"
+	gDtype       = "numpy.dtype"
+	gScalar      = "numpy.core.multiarray.scalar"
+	gCSR         = "scipy.sparse.csr_matrix"
+	gDefaultDict = "collections.defaultdict"
+	gList        = "list"
+	gDict        = "dict"
+	gObject      = "object"
+	gEncode      = "_codecs.encode"
+	gRebuild     = "copyreg._reconstructor"
+)
+
+// knownGlobals maps the names that Python 2 and 3, and old and new versions of
+// NumPy and SciPy, write to what they mean. Only these are read.
+var knownGlobals = map[string]global{
+	"numpy.core.multiarray._reconstruct":  gReconstruct,
+	"numpy._core.multiarray._reconstruct": gReconstruct,
+	"numpy.core.multiarray.scalar":        gScalar,
+	"numpy._core.multiarray.scalar":       gScalar,
+	"numpy.ndarray":                       gNDArray,
+	"numpy.dtype":                         gDtype,
+	"scipy.sparse.csr.csr_matrix":         gCSR,
+	"scipy.sparse._csr.csr_matrix":        gCSR,
+	"scipy.sparse._csr.csr_array":         gCSR,
+	"collections.defaultdict":             gDefaultDict,
+	"collections.OrderedDict":             gDict,
+	"__builtin__.list":                    gList,
+	"builtins.list":                       gList,
+	"__builtin__.dict":                    gDict,
+	"builtins.dict":                       gDict,
+	"__builtin__.object":                  gObject,
+	"builtins.object":                     gObject,
+	"_codecs.encode":                      gEncode,
+	"copy_reg._reconstructor":             gRebuild,
+	"copyreg._reconstructor":              gRebuild,
+}
+
+func (m *machine) pushGlobal(module, name string) error {
+	g, ok := knownGlobals[module+"."+name]
+	if !ok {
+		return fmt.Errorf("refers to %s, which is not data; gsrc runs no code from files", quote(module+"."+name))
+	}
+	return m.push(g)
+}
+
+// construct builds what callee(*args) stands for.
+func (m *machine) construct(callee, args any) (any, error) {
+	g, ok := callee.(global)
+	if !ok {
+		return nil, fmt.Errorf("calls %s", describe(callee))
+	}
+	t, ok := args.(tuple)
+	if !ok {
+		return nil, fmt.Errorf("calls %s with %s", string(g), describe(args))
+	}
+	wrong := fmt.Errorf("calls %s with unexpected arguments", string(g))
+	switch g {
+	case gReconstruct: // (ndarray, (0,), b'b')
+		if len(t) != 3 || t[0] != global(gNDArray) {
+			return nil, wrong
+		}
+		return &npArray{}, nil
+	case gDtype: // ('f4', align, copy)
+		if len(t) == 0 {
+			return nil, wrong
+		}
+		s, ok := text(t[0])
+		if !ok {
+			return nil, wrong
+		}
+		d, err := parseDtype(s)
+		if err != nil {
+			return nil, err
+		}
+		return &npDtype{d}, nil
+	case gScalar: // (dtype, bytes)
+		if len(t) != 2 {
+			return nil, wrong
+		}
+		d, ok1 := t[0].(*npDtype)
+		b, ok2 := t[1].(rawBytes)
+		if !ok1 || !ok2 {
+			return nil, wrong
+		}
+		return scalar(d.dtype, b)
+	case gEncode: // (text, 'latin1'): how Python 3 writes bytes in protocol 2
+		if len(t) != 2 {
+			return nil, wrong
+		}
+		s, ok1 := t[0].(string)
+		enc, ok2 := text(t[1])
+		if !ok1 || !ok2 || (enc != "latin1" && enc != "latin-1") {
+			return nil, wrong
+		}
+		if err := m.spend(len(s)); err != nil {
+			return nil, err
+		}
+		return latin1(s)
+	case gRebuild: // (csr_matrix, object, None)
+		if len(t) != 3 || t[0] != global(gCSR) || t[1] != global(gObject) || t[2] != nil {
+			return nil, wrong
+		}
+		return &csrMatrix{}, nil
+	case gCSR:
+		if len(t) != 0 {
+			return nil, wrong
+		}
+		return &csrMatrix{}, nil
+	case gDefaultDict: // (list,)
+		if len(t) > 1 || (len(t) == 1 && t[0] != global(gList)) {
+			return nil, wrong
+		}
+		return &dict{}, nil
+	case gDict, gList:
+		if len(t) != 0 {
+			return nil, wrong
+		}
+		if g == gList {
+			return &list{}, nil
+		}
+		return &dict{}, nil
+	}
+	return nil, wrong
+}
+
+// setState fills an object that construct made.
+func (m *machine) setState(obj, state any) error {
+	switch o := obj.(type) {
+	case *npDtype: // (3, '<', None, None, None, -1, -1, 0)
+		t, ok := state.(tuple)
+		if !ok || len(t) < 5 {
+			return errors.New("a NumPy type has an unexpected state")
+		}
+		order, ok := text(t[1])
+		if !ok || t[2] != nil || t[3] != nil || t[4] != nil {
+			return errors.New("structured NumPy types are not supported")
+		}
+		o.big = order == ">"
+		return nil
+	case *npArray: // (1, shape, dtype, fortran_order, data)
+		t, ok := state.(tuple)
+		if !ok || len(t) != 5 {
+			return errors.New("a NumPy array has an unexpected state")
+		}
+		shape, err := dims(t[1])
+		if err != nil {
+			return err
+		}
+		d, ok1 := t[2].(*npDtype)
+		data, ok2 := t[4].(rawBytes)
+		if !ok1 || !ok2 {
+			return fmt.Errorf("a NumPy array holds %s, not plain numbers", describe(t[4]))
+		}
+		o.array, err = newArray(d.dtype, shape, truth(t[3]), data)
+		return err
+	case *csrMatrix:
+		d, ok := state.(*dict)
+		if !ok {
+			return errors.New("a csr_matrix has an unexpected state")
+		}
+		// The same state may be set many times over.
+		if err := m.spend(len(d.keys)); err != nil {
+			return err
+		}
+		return o.fill(d)
+	}
+	return fmt.Errorf("sets the state of %s", describe(obj))
+}
+
+// fill reads the attributes of a csr_matrix; the ones that do not matter, such
+// as maxprint, are skipped.
+func (c *csrMatrix) fill(d *dict) error {
+	for i, k := range d.keys {
+		name, ok := text(k)
+		if !ok {
+			continue
+		}
+		v := d.vals[i]
+		switch name {
+		case "_shape", "shape":
+			shape, err := dims(v)
+			if err != nil {
+				return err
+			}
+			if len(shape) != 2 {
+				return errors.New("a csr_matrix needs two dimensions")
+			}
+			c.rows, c.cols = shape[0], shape[1]
+			c.built = true
+		case "indptr", "indices", "data":
+			a, ok := v.(*npArray)
+			if !ok || a.array == nil {
+				return fmt.Errorf("%s of a csr_matrix is %s", name, describe(v))
+			}
+			switch name {
+			case "indptr":
+				c.indptr = a.array
+			case "indices":
+				c.indices = a.array
+			case "data":
+				c.data = a.array
+			}
+		}
+	}
+	if !c.built || c.indptr == nil || c.indices == nil || c.data == nil {
+		return errors.New("a csr_matrix lacks its shape, indptr, indices or data")
+	}
+	return nil
+}
+
+// scalar returns the value of a NumPy scalar.
+func scalar(d dtype, b []byte) (any, error) {
+	a, err := newArray(d, nil, false, b)
+	if err != nil {
+		return nil, err
+	}
+	if read := a.intReader(); read != nil {
+		return read(b), nil
+	}
+	if d.kind == 'f' {
+		f, err := a.float32s()
+		if err != nil {
+			return nil, err
+		}
+		return float64(f[0]), nil
+	}
+	return nil, fmt.Errorf("a NumPy scalar of type %s is not a number", d)
+}
+
+// latin1 turns text into the bytes it stands for, one for each character.
+func latin1(s string) (rawBytes, error) {
+	out := make(rawBytes, 0, utf8.RuneCountInString(s))
+	for _, r := range s {
+		if r > math.MaxUint8 {
+			return nil, errors.New("text is not Latin-1")
+		}
+		out = append(out, byte(r))
+	}
+	return out, nil
+}
+
+// dims reads a tuple of dimensions.
+func dims(v any) ([]int, error) {
+	t, ok := v.(tuple)
+	if !ok || len(t) > 8 {
+		return nil, fmt.Errorf("a shape is %s", describe(v))
+	}
+	out := make([]int, len(t))
+	for i, x := range t {
+		n, ok := x.(int64)
+		if !ok || n < 0 || n > math.MaxInt32 {
+			return nil, fmt.Errorf("a dimension is %s", describe(x))
+		}
+		out[i] = int(n)
+	}
+	return out, nil
+}
+
+// text returns a short string of either kind: a name. Long ones are refused, so
+// that a file cannot have the same megabytes copied again and again.
+func text(v any) (string, bool) {
+	switch s := v.(type) {
+	case string:
+		return s, len(s) <= 256
+	case rawBytes:
+		if len(s) <= 256 {
+			return string(s), true
+		}
+	}
+	return "", false
+}
+
+// truth is Python's bool() of a flag.
+func truth(v any) bool {
+	switch b := v.(type) {
+	case bool:
+		return b
+	case int64:
+		return b != 0
+	}
+	return false
+}
+
+// describe names a value's type, and its number or name, for an error. It does
+// not look inside containers.
+func describe(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return "None"
+	case bool:
+		return fmt.Sprintf("the boolean %t", x)
+	case int64:
+		return fmt.Sprintf("the integer %d", x)
+	case float64:
+		return fmt.Sprintf("the number %g", x)
+	case string, rawBytes:
+		if s, ok := text(x); ok {
+			return "the string " + quote(s)
+		}
+		return "a long string"
+	case tuple:
+		return fmt.Sprintf("a tuple of %d", len(x))
+	case *list:
+		return fmt.Sprintf("a list of %d", len(x.items))
+	case *dict:
+		return fmt.Sprintf("a dict of %d", len(x.keys))
+	case *npDtype:
+		return "a NumPy type"
+	case *npArray:
+		return "a NumPy array"
+	case *csrMatrix:
+		return "a csr_matrix"
+	case global:
+		return string(x)
+	}
+	return "an unknown object"
+}

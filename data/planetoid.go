@@ -1,0 +1,330 @@
+package data
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// planetoidParts are the files of a Planetoid data set (Yang, Cohen and
+// Salakhutdinov, "Revisiting semi-supervised learning with graph embeddings",
+// ICML 2016), in the order in which they are read and hashed.
+var planetoidParts = []string{"x", "y", "tx", "ty", "allx", "ally", "graph", "test.index"}
+
+// publicVal is the number of validation nodes of Planetoid's public splits:
+// those that follow the training nodes.
+const publicVal = 500
+
+// planetoidName returns the NAME of the ind.NAME.* files among names, "" if
+// there are none.
+func planetoidName(dir string, names []string) (string, error) {
+	var sets []string
+	for _, n := range names {
+		rest, ok := strings.CutPrefix(n, "ind.")
+		if !ok {
+			continue
+		}
+		for _, part := range planetoidParts {
+			if set, ok := strings.CutSuffix(rest, "."+part); ok && set != "" && !slices.Contains(sets, set) {
+				sets = append(sets, set)
+			}
+		}
+	}
+	if len(sets) > 1 {
+		return "", badFile(dir, "holds several Planetoid data sets: %s", nameList(sets)).hint("put each into a folder of its own")
+	}
+	if len(sets) == 0 {
+		return "", nil
+	}
+	return sets[0], nil
+}
+
+// planetoid reads a Planetoid data set. Rows of x and allx come first; row k of
+// tx describes the node that line k of test.index names. Nodes that the index
+// skips have neither features nor label.
+func (l *loader) planetoid(dir, set string) (*Dataset, error) {
+	path := func(part string) string { return filepath.Join(dir, "ind."+set+"."+part) }
+	raw := map[string][]byte{}
+	for _, part := range planetoidParts {
+		b, err := l.file(path(part))
+		if err != nil {
+			var fe *FileError
+			if errors.As(err, &fe) && fe.Hint == "" {
+				fe.hint("a Planetoid data set has the parts %s", strings.Join(planetoidParts, ", "))
+			}
+			return nil, err
+		}
+		raw[part] = b
+	}
+
+	allx, err := pickledFeatures(path("allx"), raw["allx"])
+	if err != nil {
+		return nil, err
+	}
+	tx, err := pickledFeatures(path("tx"), raw["tx"])
+	if err != nil {
+		return nil, err
+	}
+	if tx.Cols != allx.Cols {
+		return nil, badFile(path("tx"), "has %d columns, allx has %d", tx.Cols, allx.Cols)
+	}
+	x, err := pickledFeatures(path("x"), raw["x"])
+	if err != nil {
+		return nil, err
+	}
+	if x.Cols != allx.Cols || x.Rows > allx.Rows {
+		return nil, badFile(path("x"), "has the shape [%d,%d], which is not a part of allx, [%d,%d]", x.Rows, x.Cols, allx.Rows, allx.Cols)
+	}
+	ally, classes, err := pickledLabels(path("ally"), raw["ally"])
+	if err != nil {
+		return nil, err
+	}
+	ty, tClasses, err := pickledLabels(path("ty"), raw["ty"])
+	if err != nil {
+		return nil, err
+	}
+	y, yClasses, err := pickledLabels(path("y"), raw["y"])
+	if err != nil {
+		return nil, err
+	}
+	if tClasses != classes || yClasses != classes {
+		return nil, badFile(path("ally"), "has %d classes, y has %d and ty has %d", classes, yClasses, tClasses)
+	}
+	if len(ally) != allx.Rows || len(ty) != tx.Rows || len(y) != x.Rows {
+		return nil, badFile(path("ally"), "labels do not fit the features: y %d of %d rows, ally %d of %d, ty %d of %d", len(y), x.Rows, len(ally), allx.Rows, len(ty), tx.Rows)
+	}
+	index, err := testIndex(path("test.index"), raw["test.index"], allx.Rows, tx.Rows)
+	if err != nil {
+		return nil, err
+	}
+
+	n := allx.Rows
+	for _, v := range index {
+		n = max(n, int(v)+1)
+	}
+	if n == 0 {
+		return nil, badFile(dir, "%v", errNoNodes)
+	}
+	ds := &Dataset{Name: set, Source: dir, Format: "planetoid", Classes: classes, Labels: make([]int32, n)}
+	ds.Repairs.MissingNodes = n - allx.Rows - len(index)
+	for v := range ds.Labels {
+		ds.Labels[v] = -1
+	}
+	copy(ds.Labels, ally)
+	row := make([]int32, n) // row of tx for each node beyond allx, -1 for none
+	for v := range row {
+		row[v] = -1
+	}
+	for k, v := range index {
+		row[v] = int32(k)
+		ds.Labels[v] = ty[k]
+	}
+	ds.X = stack(allx, tx, row)
+
+	list, err := adjacency(path("graph"), raw["graph"], n)
+	if err != nil {
+		return nil, err
+	}
+	if ds.Graph, err = list.build(n, l.opts.Directed, true, &ds.Repairs); err != nil {
+		return nil, err
+	}
+
+	s := Split{Test: slices.Clone(index)}
+	slices.Sort(s.Test)
+	for v := range len(y) {
+		s.Train = append(s.Train, int32(v))
+	}
+	for v := len(y); v < min(len(y)+publicVal, allx.Rows); v++ {
+		s.Val = append(s.Val, int32(v))
+	}
+	ds.Splits = []Split{s}
+	return ds, nil
+}
+
+// stack puts the rows of tx that row asks for under those of allx.
+func stack(allx, tx *Features, row []int32) *Features {
+	f := &Features{Rows: len(row), Cols: allx.Cols, RowPtr: make([]int32, 0, len(row)+1), Col: slices.Clone(allx.Col), Val: slices.Clone(allx.Val)}
+	f.RowPtr = append(f.RowPtr, allx.RowPtr...)
+	for _, k := range row[allx.Rows:] {
+		if k >= 0 {
+			lo, hi := tx.RowPtr[k], tx.RowPtr[k+1]
+			f.Col = append(f.Col, tx.Col[lo:hi]...)
+			f.Val = append(f.Val, tx.Val[lo:hi]...)
+		}
+		f.RowPtr = append(f.RowPtr, int32(len(f.Col)))
+	}
+	return f
+}
+
+// pickledFeatures reads a pickled csr_matrix or a dense array, as sparse.
+func pickledFeatures(file string, b []byte) (*Features, error) {
+	v, err := unpickle(file, b)
+	if err != nil {
+		return nil, err
+	}
+	var f *Features
+	switch o := v.(type) {
+	case *csrMatrix:
+		f, err = o.features()
+	case *npArray:
+		if o.array == nil {
+			return nil, badFile(file, "the array was never filled")
+		}
+		if f, err = denseFeatures(o.array); err == nil {
+			f = f.ToCSR()
+		}
+	default:
+		return nil, badFile(file, "holds %s, not a matrix of features", describe(v))
+	}
+	if err != nil {
+		e := badFile(file, "")
+		e.Err = err
+		return nil, e
+	}
+	return f, nil
+}
+
+// pickledLabels reads a pickled array of one-hot labels [N,C]; a row of zeros is
+// an unknown label.
+func pickledLabels(file string, b []byte) ([]int32, int, error) {
+	v, err := unpickle(file, b)
+	if err != nil {
+		return nil, 0, err
+	}
+	a, ok := v.(*npArray)
+	if !ok || a.array == nil {
+		return nil, 0, badFile(file, "holds %s, not an array of labels", describe(v))
+	}
+	fault := func(err error) error {
+		e := badFile(file, "")
+		e.Err = err
+		return e
+	}
+	if err := a.dims(2); err != nil {
+		return nil, 0, fault(err)
+	}
+	rows, classes := a.shape[0], a.shape[1]
+	if classes == 0 || classes > maxClasses {
+		return nil, 0, badFile(file, "has %d classes; 1 to %d are supported", classes, maxClasses)
+	}
+	vals, err := a.float32s()
+	if err != nil {
+		return nil, 0, fault(err)
+	}
+	labels := make([]int32, rows)
+	for i := range labels {
+		labels[i] = -1
+		for c, x := range vals[i*classes : (i+1)*classes] {
+			switch {
+			case x == 0:
+			case x == 1 && labels[i] < 0:
+				labels[i] = int32(c)
+			default:
+				return nil, 0, badFile(file, "row %d is not one-hot: it needs a single 1 among zeros", i)
+			}
+		}
+	}
+	return labels, classes, nil
+}
+
+// testIndex reads test.index: one node number a line, in the order of tx's rows.
+func testIndex(file string, b []byte, first, rows int) ([]int32, error) {
+	var index []int32
+	seen := map[int64]int{}
+	sc := bufio.NewScanner(bytes.NewReader(b))
+	line := 0
+	top := int64(first) - 1
+	for sc.Scan() {
+		line++
+		word := strings.TrimSpace(sc.Text())
+		if word == "" {
+			continue
+		}
+		fault := &FileError{File: file, Line: line, Offset: -1, Text: word}
+		v, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			fault.Msg = "not a node number"
+			return nil, fault
+		}
+		if v < int64(first) || v > math.MaxInt32-1 {
+			fault.Msg = fmt.Sprintf("out of range: test nodes follow the %d rows of allx", first)
+			return nil, fault
+		}
+		if prev, ok := seen[v]; ok {
+			fault.Msg = fmt.Sprintf("the same node as in line %d", prev)
+			return nil, fault
+		}
+		seen[v] = line
+		index = append(index, int32(v))
+		top = max(top, v)
+	}
+	if err := sc.Err(); err != nil {
+		e := badFile(file, "")
+		e.Line, e.Err = line+1, err
+		return nil, e
+	}
+	if len(index) != rows {
+		return nil, badFile(file, "names %d nodes, tx has %d rows: one of them is truncated", len(index), rows)
+	}
+	// Citeseer skips 15 of 1015. A gap wider than all that is listed is a fault,
+	// and would let a few bytes ask for gigabytes.
+	if gap := top + 1 - int64(first) - int64(rows); gap > int64(first)+int64(rows) {
+		return nil, badFile(file, "names node %d, but the files describe only %d", top, first+rows)
+	}
+	return index, nil
+}
+
+// adjacency reads a pickled dict of lists: node → its neighbours.
+func adjacency(file string, b []byte, n int) (*edgeList, error) {
+	v, err := unpickle(file, b)
+	if err != nil {
+		return nil, err
+	}
+	d, ok := v.(*dict)
+	if !ok {
+		return nil, badFile(file, "holds %s, not a dict of neighbour lists", describe(v))
+	}
+	node := func(v any) (int32, error) {
+		i, ok := v.(int64)
+		if !ok || i < 0 || i >= int64(n) {
+			return 0, badFile(file, "a node is %s; nodes are the integers 0 to %d", describe(v), n-1)
+		}
+		return int32(i), nil
+	}
+	// One list may stand in many places of a hostile file; the file's own size
+	// bounds what an honest one can say.
+	e := &edgeList{}
+	seen := make([]bool, n)
+	for i, k := range d.keys {
+		u, err := node(k)
+		if err != nil {
+			return nil, err
+		}
+		if seen[u] {
+			return nil, badFile(file, "node %d has two lists of neighbours", u)
+		}
+		seen[u] = true
+		l, ok := d.vals[i].(*list)
+		if !ok {
+			return nil, badFile(file, "the neighbours of node %d are %s, not a list", u, describe(d.vals[i]))
+		}
+		if len(e.src)+len(l.items) > len(b) {
+			return nil, badFile(file, "lists more neighbours than the file has bytes; refusing to unpack a bomb")
+		}
+		for _, x := range l.items {
+			w, err := node(x)
+			if err != nil {
+				return nil, err
+			}
+			e.src = append(e.src, u)
+			e.dst = append(e.dst, w)
+		}
+	}
+	return e, nil
+}

@@ -1,0 +1,195 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+// Split says which nodes a model is trained, chosen and judged on: three lists
+// of node numbers, ascending, disjoint, of labelled nodes only.
+type Split struct {
+	Train, Val, Test []int32
+}
+
+// SplitSpec asks for splits to be drawn. The zero value asks for none.
+type SplitSpec struct {
+	// PerClass trains on Train nodes of each class, as Planetoid's public
+	// splits do. Then Val and Test nodes are drawn from the rest; Test -1 takes
+	// all that is left.
+	PerClass         bool
+	Train, Val, Test int
+
+	// Fractions are the shares of the labelled nodes for training, validation
+	// and test, where PerClass is false.
+	Fractions [3]float64
+}
+
+// ParseSplit reads "per-class:TRAIN,VAL,TEST" (TEST may be "rest") or
+// "random:TRAIN,VAL,TEST" with fractions that add up to at most 1. The empty
+// text gives nil.
+func ParseSplit(text string) (*SplitSpec, error) {
+	if text == "" {
+		return nil, nil
+	}
+	kind, rest, ok := strings.Cut(text, ":")
+	parts := strings.Split(rest, ",")
+	bad := func(why string) (*SplitSpec, error) {
+		return nil, fmt.Errorf("split %s: %s; write for example per-class:20,500,1000 or random:0.6,0.2,0.2", quote(text), why)
+	}
+	if !ok || len(parts) != 3 {
+		return bad("expected a kind, a colon and three numbers")
+	}
+	s := &SplitSpec{}
+	switch kind {
+	case "per-class":
+		s.PerClass = true
+		for i, p := range []*int{&s.Train, &s.Val, &s.Test} {
+			word := strings.TrimSpace(parts[i])
+			if i == 2 && word == "rest" {
+				s.Test = -1
+				break
+			}
+			n, err := strconv.ParseInt(word, 10, 32)
+			if err != nil || n < 0 || (i == 0 && n == 0) {
+				return bad(fmt.Sprintf("%s is not a number of nodes", quote(word)))
+			}
+			*p = int(n)
+		}
+	case "random":
+		sum := 0.0
+		for i := range s.Fractions {
+			word := strings.TrimSpace(parts[i])
+			v, err := strconv.ParseFloat(word, 64)
+			if err != nil || !(v >= 0 && v <= 1) || (i == 0 && v == 0) {
+				return bad(fmt.Sprintf("%s is not a fraction of the nodes", quote(word)))
+			}
+			s.Fractions[i] = v
+			sum += v
+		}
+		if sum > 1+1e-9 {
+			return bad(fmt.Sprintf("the fractions add up to %g, more than all nodes", sum))
+		}
+	default:
+		return bad(fmt.Sprintf("%s is not a kind of split", quote(kind)))
+	}
+	return s, nil
+}
+
+// String writes the specification as ParseSplit reads it.
+func (s *SplitSpec) String() string {
+	if s == nil {
+		return ""
+	}
+	if s.PerClass {
+		if s.Test < 0 {
+			return fmt.Sprintf("per-class:%d,%d,rest", s.Train, s.Val)
+		}
+		return fmt.Sprintf("per-class:%d,%d,%d", s.Train, s.Val, s.Test)
+	}
+	return fmt.Sprintf("random:%g,%g,%g", s.Fractions[0], s.Fractions[1], s.Fractions[2])
+}
+
+// Draw draws a split of the labelled nodes (labels ≥ 0, below classes). The
+// same labels and seed give the same split.
+func (s *SplitSpec) Draw(labels []int32, classes int, seed uint64) (Split, error) {
+	stream := rng.New(seed, "data.split")
+	if !s.PerClass {
+		nodes := labelled(labels)
+		shuffle(nodes, stream)
+		n := float64(len(nodes))
+		a := int(math.Round(n * s.Fractions[0]))
+		b := int(math.Round(n * (s.Fractions[0] + s.Fractions[1])))
+		c := int(math.Round(n * min(1, s.Fractions[0]+s.Fractions[1]+s.Fractions[2])))
+		out := Split{Train: nodes[:a], Val: nodes[a:b], Test: nodes[b:c]}
+		for i, part := range [][]int32{out.Train, out.Val, out.Test} {
+			if len(part) == 0 && s.Fractions[i] > 0 {
+				return Split{}, fmt.Errorf("split %s of %d labelled nodes leaves the %s part empty", s, len(nodes), partNames[i])
+			}
+		}
+		return out.sorted(), nil
+	}
+	byClass := make([][]int32, classes)
+	for v, c := range labels {
+		if c >= 0 && int(c) < classes {
+			byClass[c] = append(byClass[c], int32(v))
+		}
+	}
+	var out Split
+	var rest []int32
+	for c, nodes := range byClass {
+		if len(nodes) < s.Train {
+			return Split{}, fmt.Errorf("split %s: class %d has %d labelled nodes; ask for fewer, or use random:0.6,0.2,0.2", s, c, len(nodes))
+		}
+		shuffle(nodes, stream.Sub("class").At(uint64(c)))
+		out.Train = append(out.Train, nodes[:s.Train]...)
+		rest = append(rest, nodes[s.Train:]...)
+	}
+	slices.Sort(rest)
+	shuffle(rest, stream.Sub("rest"))
+	test := s.Test
+	if test < 0 {
+		test = max(0, len(rest)-s.Val)
+	}
+	if s.Val+test > len(rest) {
+		return Split{}, fmt.Errorf("split %s needs %d nodes beside the training nodes; %d labelled ones are left", s, s.Val+test, len(rest))
+	}
+	out.Val, out.Test = rest[:s.Val], rest[s.Val:s.Val+test]
+	return out.sorted(), nil
+}
+
+var partNames = [3]string{"train", "val", "test"}
+
+// labelled returns the nodes that have a label.
+func labelled(labels []int32) []int32 {
+	var out []int32
+	for v, c := range labels {
+		if c >= 0 {
+			out = append(out, int32(v))
+		}
+	}
+	return out
+}
+
+// shuffle permutes nodes in place.
+func shuffle(nodes []int32, s rng.Stream) {
+	old := slices.Clone(nodes)
+	for i, j := range s.Perm(len(nodes)) {
+		nodes[i] = old[j]
+	}
+}
+
+// sorted returns the split with its lists copied and sorted.
+func (s Split) sorted() Split {
+	for _, p := range []*[]int32{&s.Train, &s.Val, &s.Test} {
+		*p = slices.Clone(*p)
+		slices.Sort(*p)
+	}
+	return s
+}
+
+// check verifies that a split's lists are ascending, disjoint and of labelled
+// nodes.
+func (s Split) check(labels []int32) error {
+	part := make([]int8, len(labels))
+	for i, nodes := range [][]int32{s.Train, s.Val, s.Test} {
+		for k, v := range nodes {
+			switch {
+			case v < 0 || int(v) >= len(labels):
+				return fmt.Errorf("the %s split has node %d, nodes are numbered 0 to %d", partNames[i], v, len(labels)-1)
+			case labels[v] < 0:
+				return fmt.Errorf("the %s split has node %d, which has no label", partNames[i], v)
+			case part[v] != 0:
+				return fmt.Errorf("node %d is in both the %s and the %s split", v, partNames[part[v]-1], partNames[i])
+			case k > 0 && nodes[k-1] >= v:
+				return fmt.Errorf("the %s split is not in ascending order at node %d", partNames[i], v)
+			}
+			part[v] = int8(i + 1)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package data
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestParseSplit(t *testing.T) {
+	for _, text := range []string{"per-class:20,500,1000", "per-class:1,0,rest", "random:0.6,0.2,0.2", "random:0.1,0,0"} {
+		s, err := ParseSplit(text)
+		if err != nil || s.String() != text {
+			t.Errorf("%q: %v, %v", text, s, err)
+		}
+	}
+	if s, err := ParseSplit(""); s != nil || err != nil || s.String() != "" {
+		t.Error("the empty text asks for no split")
+	}
+	for _, text := range []string{"x", "random", "random:1,2", "random:0.5,0.5,0.5", "random:-1,0.5,0.5", "random:nan,0,0", "random:0,0.5,0.5",
+		"per-class:0,1,1", "per-class:a,b,c", "per-class:1,rest,1", "per-class:1,2,-1", "perclass:1,2,3", "per-class:9999999999999,1,1"} {
+		_, err := ParseSplit(text)
+		wantError(t, err, "split", "per-class:20,500,1000")
+	}
+	_, err := Load("testdata/csr.npz", LoadOptions{Split: "half"})
+	wantError(t, err, `split "half"`)
+}
+
+func TestDraw(t *testing.T) {
+	labels := make([]int32, 100)
+	for v := range labels {
+		labels[v] = int32(v % 4)
+		if v%4 == 3 {
+			labels[v] = -1
+		}
+	}
+	counts := func(nodes []int32) [3]int {
+		var n [3]int
+		for _, v := range nodes {
+			n[labels[v]]++
+		}
+		return n
+	}
+	for _, c := range []struct {
+		spec             string
+		train, val, test int
+	}{{"per-class:5,20,30", 15, 20, 30}, {"per-class:5,20,rest", 15, 20, 40}, {"random:0.6,0.2,0.2", 45, 15, 15}, {"random:0.2,0.2,0.2", 15, 15, 15}, {"random:1,0,0", 75, 0, 0}} {
+		spec, err := ParseSplit(c.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := spec.Draw(labels, 3, 1)
+		if err != nil {
+			t.Errorf("%s: %v", c.spec, err)
+			continue
+		}
+		if len(a.Train) != c.train || len(a.Val) != c.val || len(a.Test) != c.test {
+			t.Errorf("%s: %d, %d, %d nodes; want %d, %d, %d", c.spec, len(a.Train), len(a.Val), len(a.Test), c.train, c.val, c.test)
+		}
+		if err := a.check(labels); err != nil {
+			t.Errorf("%s: %v", c.spec, err)
+		}
+		if spec.PerClass && counts(a.Train) != [3]int{5, 5, 5} {
+			t.Errorf("%s: %v training nodes in the classes", c.spec, counts(a.Train))
+		}
+		same, _ := spec.Draw(labels, 3, 1)
+		other, _ := spec.Draw(labels, 3, 2)
+		if !slices.Equal(a.Train, same.Train) || !slices.Equal(a.Test, same.Test) {
+			t.Errorf("%s: the same seed draws another split", c.spec)
+		}
+		if c.train < 75 && slices.Equal(a.Train, other.Train) {
+			t.Errorf("%s: another seed draws the same split", c.spec)
+		}
+	}
+	for spec, want := range map[string]string{
+		"per-class:26,1,1":   "class 0 has 25 labelled nodes",
+		"per-class:20,10,10": "20 nodes beside the training nodes; 15 labelled ones are left",
+		"random:0.001,0,0":   "train part empty",
+		"random:0.9,0.001,0": "val part empty",
+	} {
+		s, err := ParseSplit(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Draw(labels, 3, 0)
+		wantError(t, err, want)
+	}
+}
+
+// A split that was asked for takes the place of the fixed ones.
+func TestSplitFor(t *testing.T) {
+	ds := mustLoad(t, "testdata/heterophilous.npz", LoadOptions{Split: "random:0.5,0.25,0.25"})
+	a, err := ds.SplitFor(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Train) != 4 || len(a.Val) != 2 || len(a.Test) != 2 {
+		t.Errorf("split %v", a)
+	}
+	if in := ds.Info(); in.SplitSpec != "random:0.5,0.25,0.25" {
+		t.Errorf("split_spec %q", in.SplitSpec)
+	}
+	ds.SplitSpec = &SplitSpec{PerClass: true, Train: 5}
+	_, err = ds.SplitFor(0)
+	wantError(t, err, "heterophilous.npz", "class 0 has 4")
+}
+
+func TestSplitCheck(t *testing.T) {
+	labels := []int32{0, 1, -1, 0}
+	for _, c := range []struct {
+		s   Split
+		err string
+	}{
+		{Split{Train: []int32{0}, Val: []int32{1}, Test: []int32{3}}, ""},
+		{Split{Train: []int32{4}}, "node 4, nodes are numbered 0 to 3"},
+		{Split{Val: []int32{-1}}, "the val split has node -1"},
+		{Split{Test: []int32{2}}, "no label"},
+		{Split{Train: []int32{0}, Test: []int32{0}}, "in both the train and the test split"},
+		{Split{Train: []int32{3, 0}}, "ascending"},
+	} {
+		err := c.s.check(labels)
+		if c.err == "" {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		wantError(t, err, c.err)
+	}
+}
