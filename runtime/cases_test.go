@@ -200,8 +200,6 @@ var opCases = map[string][]opCase{
 	"solve_upper": {use("f32[F,F] upper", "f32[F,B]").gives("f32[F,B]")},
 	"concat":      {use("f32[N,3]", "f32[N,2]").gives("f32[N,5]"), use("f32[N,0]", "f32[N,2]").gives("f32[N,2]")},
 	"columns":     {use("f32[N,5]").gives("f32[N,3]").with("from=1, width=3"), use("f32[N,5]").gives("f32[N,0]").with("from=5, width=0")},
-	"cholesky":    {use("f32[N,N] spd").gives("f32[N,N]"), use("f32[N,N] spd").gives("f32[N,N]").with("ridge=0.1")},
-	"solve_upper": {use("f32[N,N] spd", "f32[N,F]").gives("f32[N,F]")},
 	"gather":      {use("f32[N,F]", "i64[B] index:N").gives("f32[B,F]"), use("f32[N]", "i64[B] index:N").gives("f32[B]"), use("i64[N] index:N", "i64[B] index:N").gives("i64[B]"), use("i64[N,F] index:N", "i64[B] index:N").gives("i64[B,F]")},
 	"scatter_add": {opCase{in: []string{"f32[B,F]", "i64[B] index:N"}, out: "f32[N,F]", also: []string{"f32[N]"}}, opCase{in: []string{"f32[B]", "i64[B] index:N"}, out: "f32[N]", also: []string{"f32[N]"}}},
 
@@ -336,12 +334,6 @@ func randomBuffer(t testing.TB, ty ir.Type, values string, bind map[string]int, 
 		switch word {
 		case "positive":
 			v = 0.3 + 2*s.Uniform(uint64(i))
-		case "spd": // symmetric, the diagonal dominant
-			row, col := uint64(i/shape[1]), uint64(i%shape[1])
-			v = 0.02 * kernels.NormalAt(s, min(row, col)*64+max(row, col))
-			if row == col {
-				v += 3
-			}
 		case "coarse": // so that equal elements occur
 			v = float32(math.Round(float64(v)))
 		}

@@ -10,8 +10,6 @@ import (
 var matrixKernels = map[string]Kernel{
 	"matmul":               matmul,
 	"to_dense":             toDense,
-	"cholesky":             cholesky,
-	"solve_upper":          solveUpper,
 	"concat":               concat,
 	"columns":              columns,
 	"cholesky":             cholesky,
@@ -175,30 +173,5 @@ func pairDot(k *Call) error {
 		return err
 	}
 	k.Pool.PairDot(k.Out[0].F32, p.F32, pairs.I64[:n], pairs.I64[n:], p.Dims[0], p.Dims[1])
-	return nil
-}
-
-// cholesky factors in float64: the Gram matrix of a weight may be badly
-// conditioned, and it is small.
-func cholesky(k *Call) error {
-	a, r := k.In[0].F32, k.Out[0].F32
-	n := k.In[0].Dims[0]
-	w := k.Scratch64(2 * n * n)
-	wide, factor := w[:n*n], w[n*n:]
-	for i, v := range a {
-		wide[i] = float64(v)
-	}
-	if err := ir.Cholesky(factor, wide, n, k.Op.Float("ridge")); err != nil {
-		return err
-	}
-	for i, v := range factor {
-		r[i] = float32(v)
-	}
-	return nil
-}
-
-func solveUpper(k *Call) error {
-	n := k.In[0].Dims[0]
-	k.Pool.SolveUpper(k.Out[0].F32, k.In[0].F32, k.In[1].F32, n, k.In[1].Dims[1])
 	return nil
 }

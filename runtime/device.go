@@ -25,14 +25,6 @@ type Call struct {
 	scratch64 []float64
 }
 
-// Scratch64 is Scratch in float64.
-func (k *Call) Scratch64(n int) []float64 {
-	if cap(k.scratch64) < n {
-		k.scratch64 = make([]float64, n)
-	}
-	return k.scratch64[:n]
-}
-
 // Scratch returns n floats of workspace that belong to this operation, with
 // unspecified contents. It allocates when n has grown and not otherwise.
 func (k *Call) Scratch(n int) []float32 {

@@ -124,6 +124,7 @@ const (
 	extraPairDot
 	extraTranspose
 	extraColumns
+	extraSolve
 	extraToDense
 	extraSparseScale
 	extraSparseNorm
@@ -225,6 +226,8 @@ func (j *extraJob) do(c, _ int) {
 		for r := lo; r < hi; r++ {
 			copy(j.dst[r*j.dstCols+j.rows:][:j.width], j.a[r*j.xCols+j.cols:])
 		}
+	case extraSolve:
+		j.solveUpper(lo, hi)
 	default:
 		if j.modeA == Full || j.modeA == RowVector || j.modeB == Full || j.modeB == RowVector {
 			j.pairRows(lo, hi)
