@@ -1,0 +1,356 @@
+// Package safetensors reads and writes the safetensors format: named tensors
+// behind a JSON header, with nothing in a file that could be executed.
+//
+// A file is eight bytes with the header's length (little-endian), the header,
+// and the data. The header is a JSON object from tensor name to
+// {"dtype", "shape", "data_offsets": [begin, end)}, offsets counting from the end
+// of the header, and may have an object "__metadata__" of texts. The tensors
+// cover the data without gaps or overlaps. (https://huggingface.co/docs/safetensors)
+//
+// Of the format's element types the package knows F32, I64, I32 and U8, the ones
+// that gsrc writes.
+package safetensors
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+)
+
+// maxHeader bounds the header that is read. The reference implementation allows
+// 100 MB; a header of gsrc's is a few kilobytes.
+const maxHeader = 16 << 20
+
+// metadataKey is the header's key that is not a tensor.
+const metadataKey = "__metadata__"
+
+// Tensor is a named array in row-major order.
+type Tensor struct {
+	Name  string
+	Shape []int
+	Data  any // []float32, []int64, []int32 or []uint8, with as many elements as Shape says
+}
+
+// File is the contents of a safetensors file.
+type File struct {
+	Metadata map[string]string
+	Tensors  []Tensor // in the order of their data
+}
+
+// entry is a tensor in the header.
+type entry struct {
+	DType   string   `json:"dtype"`
+	Shape   []int64  `json:"shape"`
+	Offsets [2]int64 `json:"data_offsets"`
+}
+
+// dtype returns the format's name of the element type, the size of an element
+// and the number of elements.
+func dtype(data any) (name string, size, n int, err error) {
+	switch d := data.(type) {
+	case []float32:
+		return "F32", 4, len(d), nil
+	case []int64:
+		return "I64", 8, len(d), nil
+	case []int32:
+		return "I32", 4, len(d), nil
+	case []uint8:
+		return "U8", 1, len(d), nil
+	}
+	return "", 0, 0, fmt.Errorf("elements of type %T are not supported", data)
+}
+
+// sizeOf returns the size of an element of a type by its name in the format.
+func sizeOf(dtype string) int64 {
+	switch dtype {
+	case "F32", "I32":
+		return 4
+	case "I64":
+		return 8
+	case "U8":
+		return 1
+	}
+	return 0
+}
+
+// Write writes the file. The same contents give the same bytes.
+func (f *File) Write(w io.Writer) error {
+	var h bytes.Buffer
+	h.WriteByte('{')
+	if len(f.Metadata) > 0 {
+		text, err := json.Marshal(f.Metadata) // sorts the keys
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&h, "%q:%s", metadataKey, text)
+	}
+	seen := map[string]bool{metadataKey: true}
+	at := int64(0)
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		if seen[t.Name] {
+			return fmt.Errorf("safetensors: the name %q is taken twice, or reserved", t.Name)
+		}
+		seen[t.Name] = true
+		name, size, n, err := dtype(t.Data)
+		if err != nil {
+			return fmt.Errorf("safetensors: tensor %q: %w", t.Name, err)
+		}
+		e := entry{DType: name, Shape: []int64{}, Offsets: [2]int64{at, at + int64(n)*int64(size)}}
+		want := 1
+		for _, d := range t.Shape {
+			e.Shape = append(e.Shape, int64(d))
+			want *= d
+		}
+		if want != n {
+			return fmt.Errorf("safetensors: tensor %q has %d elements, its shape %v says %d", t.Name, n, t.Shape, want)
+		}
+		at = e.Offsets[1]
+		key, err := json.Marshal(t.Name)
+		if err != nil {
+			return err
+		}
+		val, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if h.Len() > 1 {
+			h.WriteByte(',')
+		}
+		h.Write(key)
+		h.WriteByte(':')
+		h.Write(val)
+	}
+	h.WriteByte('}')
+	for h.Len()%8 != 0 { // so that the data is aligned
+		h.WriteByte(' ')
+	}
+	if err := binary.Write(w, binary.LittleEndian, uint64(h.Len())); err != nil {
+		return err
+	}
+	if _, err := w.Write(h.Bytes()); err != nil {
+		return err
+	}
+	for i := range f.Tensors {
+		if err := writeData(w, f.Tensors[i].Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeData writes elements little-endian, in pieces, so that a large tensor
+// needs no second copy.
+func writeData(w io.Writer, data any) error {
+	const piece = 1 << 14
+	var buf [8 * piece]byte
+	out := func(n, size int, put func(b []byte, i int)) error {
+		for lo := 0; lo < n; lo += piece {
+			hi := min(lo+piece, n)
+			for i := lo; i < hi; i++ {
+				put(buf[(i-lo)*size:], i)
+			}
+			if _, err := w.Write(buf[:(hi-lo)*size]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	switch d := data.(type) {
+	case []float32:
+		return out(len(d), 4, func(b []byte, i int) { binary.LittleEndian.PutUint32(b, math.Float32bits(d[i])) })
+	case []int64:
+		return out(len(d), 8, func(b []byte, i int) { binary.LittleEndian.PutUint64(b, uint64(d[i])) })
+	case []int32:
+		return out(len(d), 4, func(b []byte, i int) { binary.LittleEndian.PutUint32(b, uint32(d[i])) })
+	}
+	_, err := w.Write(data.([]uint8))
+	return err
+}
+
+// ReadFile reads the file at path.
+func ReadFile(path string) (*File, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// Parse reads a file's contents and checks all of it: lengths, names, types, and
+// that the tensors cover the data exactly. It allocates no more than a small
+// multiple of what it is given.
+func Parse(data []byte) (*File, error) {
+	if len(data) < 8 {
+		return nil, fmt.Errorf("safetensors: %d bytes are too few for a file; it seems to be cut off", len(data))
+	}
+	n := binary.LittleEndian.Uint64(data)
+	if n > maxHeader {
+		return nil, fmt.Errorf("safetensors: the header is said to be %d bytes, more than the %d allowed; this is no safetensors file", n, maxHeader)
+	}
+	if n > uint64(len(data)-8) {
+		return nil, fmt.Errorf("safetensors: the header is said to be %d bytes, but only %d follow; the file seems to be cut off", n, len(data)-8)
+	}
+	header, body := data[8:8+n], data[8+n:]
+	f := &File{}
+	entries, err := f.header(header)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: header: %w", err)
+	}
+	slices.SortStableFunc(entries, func(a, b named) int {
+		if a.Offsets[0] != b.Offsets[0] {
+			return int(min(1, max(-1, a.Offsets[0]-b.Offsets[0])))
+		}
+		return int(min(1, max(-1, a.Offsets[1]-b.Offsets[1])))
+	})
+	at := int64(0)
+	for _, e := range entries {
+		if e.Offsets[0] != at || e.Offsets[1] < at || e.Offsets[1] > int64(len(body)) {
+			return nil, fmt.Errorf("safetensors: tensor %q lies at bytes %d to %d of %d; the one before it ends at %d", e.name, e.Offsets[0], e.Offsets[1], len(body), at)
+		}
+		t, err := e.tensor(body[e.Offsets[0]:e.Offsets[1]])
+		if err != nil {
+			return nil, fmt.Errorf("safetensors: tensor %q: %w", e.name, err)
+		}
+		f.Tensors = append(f.Tensors, t)
+		at = e.Offsets[1]
+	}
+	if at != int64(len(body)) {
+		return nil, fmt.Errorf("safetensors: %d bytes of data belong to no tensor", int64(len(body))-at)
+	}
+	return f, nil
+}
+
+type named struct {
+	name string
+	entry
+}
+
+// header reads the JSON header key by key, so that a name that stands twice is
+// noticed.
+func (f *File) header(text []byte) ([]named, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New("not a JSON object")
+	}
+	var entries []named
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, ok := t.(string)
+		if !ok {
+			return nil, fmt.Errorf("a key is %v, not a text", t)
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("%q stands twice", name)
+		}
+		seen[name] = true
+		if name == metadataKey {
+			if err := d.Decode(&f.Metadata); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			continue
+		}
+		e := named{name: name}
+		if err := d.Decode(&e.entry); err != nil {
+			return nil, fmt.Errorf("%q: %w", name, err)
+		}
+		entries = append(entries, e)
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	if rest := bytes.TrimSpace(text[d.InputOffset():]); len(rest) != 0 {
+		return nil, fmt.Errorf("%d bytes follow the JSON object", len(rest))
+	}
+	return entries, nil
+}
+
+// tensor decodes the elements.
+func (e *named) tensor(data []byte) (Tensor, error) {
+	t := Tensor{Name: e.name, Shape: []int{}}
+	size := sizeOf(e.DType)
+	if size == 0 {
+		return t, fmt.Errorf("elements of type %q are not supported; F32, I64, I32 and U8 are", e.DType)
+	}
+	n := int64(1)
+	for _, d := range e.Shape {
+		if d < 0 || d > math.MaxInt32 || n > math.MaxInt32*8 {
+			return t, fmt.Errorf("shape %v is out of range", e.Shape)
+		}
+		t.Shape = append(t.Shape, int(d))
+		n *= d
+	}
+	if n > int64(len(data)) || n*size != int64(len(data)) {
+		return t, fmt.Errorf("shape %v of %s is %d elements of %d bytes, the data has %d bytes", e.Shape, e.DType, n, size, len(data))
+	}
+	switch e.DType {
+	case "F32":
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+		}
+		t.Data = x
+	case "I64":
+		x := make([]int64, n)
+		for i := range x {
+			x[i] = int64(binary.LittleEndian.Uint64(data[8*i:]))
+		}
+		t.Data = x
+	case "I32":
+		x := make([]int32, n)
+		for i := range x {
+			x[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
+		}
+		t.Data = x
+	default:
+		t.Data = slices.Clone(data)
+	}
+	return t, nil
+}
+
+// Lookup returns the tensor of a name, or nil.
+func (f *File) Lookup(name string) *Tensor {
+	for i := range f.Tensors {
+		if f.Tensors[i].Name == name {
+			return &f.Tensors[i]
+		}
+	}
+	return nil
+}
+
+// Get returns the elements of the tensor of a name. It is an error if there is
+// none, or if it has another element type or shape; a negative dimension fits
+// any size.
+func Get[T float32 | int64 | int32 | uint8](f *File, name string, shape ...int) ([]T, error) {
+	t := f.Lookup(name)
+	if t == nil {
+		return nil, fmt.Errorf("safetensors: there is no tensor %q", name)
+	}
+	x, ok := t.Data.([]T)
+	if !ok {
+		return nil, fmt.Errorf("safetensors: tensor %q holds %T, want %T", name, t.Data, x)
+	}
+	fits := len(shape) == len(t.Shape)
+	for i := 0; fits && i < len(shape); i++ {
+		fits = shape[i] < 0 || shape[i] == t.Shape[i]
+	}
+	if !fits {
+		return nil, fmt.Errorf("safetensors: tensor %q has the shape %v, want %v", name, t.Shape, shape)
+	}
+	return x, nil
+}
