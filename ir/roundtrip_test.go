@@ -3,96 +3,273 @@ package ir
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
 )
 
-// roundTrip checks parse(print(m)) == m, as text and as structure.
-func roundTrip(t interface {
-	Helper()
-	Fatalf(string, ...any)
-}, m *Module) {
-	t.Helper()
-	text := m.String()
-	back, err := Parse("printed.gsr", text)
-	if err != nil {
-		t.Fatalf("the printed module does not parse: %v\n%s", err, text)
+// TestExampleFiles holds the hand-written programs: they parse, verify, and are
+// printed as they are written, comments aside.
+func TestExampleFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.gsr")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("testdata has %d programs, %v", len(files), err)
 	}
-	if again := back.String(); again != text {
-		t.Fatalf("printed, parsed and printed again:\n%s\nfirst:\n%s", again, text)
-	}
-	if diff := differ(m, back); diff != "" {
-		t.Fatalf("printed and parsed, it differs: %s\n%s", diff, text)
+	comment := regexp.MustCompile(`(?m)^//.*\n`)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			src, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := Parse(file, string(src))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := m.String(), comment.ReplaceAllString(string(src), ""); got != want {
+				t.Errorf("printed:\n%s\nwritten:\n%s", got, want)
+			}
+			roundTrip(t, m)
+			if diff := differ(m, m.Clone()); diff != "" {
+				t.Errorf("the clone differs: %s", diff)
+			}
+		})
 	}
 }
 
-// differ says in which way two modules differ, or "".
-func differ(a, b *Module) string {
-	if a.Name != b.Name || !sameAttrs(a.Attrs, b.Attrs) {
-		return "module"
-	}
-	if len(a.Params) != len(b.Params) || len(a.Funcs) != len(b.Funcs) {
-		return "number of parameters or functions"
-	}
-	pair := map[*Value]*Value{nil: nil}
-	same := func(x, y *Value) bool {
-		pair[x] = y
-		return x.Name == y.Name && x.Type.Equal(y.Type) && x.Index == y.Index && x.Param == y.Param && sameAttrs(x.Attrs, y.Attrs)
-	}
-	for i, p := range a.Params {
-		if !same(p, b.Params[i]) {
-			return "parameter " + p.Name
+// TestRoundTripRandom prints and parses random modules, and runs them: whatever
+// verifies must come back unchanged and must not panic.
+func TestRoundTripRandom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawModule(t)
+		if err := Verify(m); err != nil {
+			t.Fatalf("%v\n%s", err, m)
 		}
-	}
-	for i, f := range a.Funcs {
-		g := b.Funcs[i]
-		if f.Name != g.Name || !sameAttrs(f.Attrs, g.Attrs) || len(f.Args) != len(g.Args) || len(f.Body) != len(g.Body) || len(f.Results) != len(g.Results) {
-			return "function " + f.Name
+		roundTrip(t, m)
+		if diff := differ(m, m.Clone()); diff != "" {
+			t.Fatalf("the clone differs: %s", diff)
 		}
-		for k, x := range f.Args {
-			if !same(x, g.Args[k]) {
-				return "argument " + x.Name
-			}
-		}
-		for k, op := range f.Body {
-			o := g.Body[k]
-			operands := func() bool {
-				return slices.EqualFunc(op.Operands, o.Operands, func(x, y *Value) bool { return pair[x] == y })
-			}
-			if op.Def != o.Def || !sameAttrs(op.Attrs, o.Attrs) || !operands() || len(op.Results) != len(o.Results) {
-				return "operation " + op.String()
-			}
-			for j, x := range op.Results {
-				if !same(x, o.Results[j]) || o.Results[j].Def != o {
-					return "result of " + op.String()
+		interpretRandomly(m, rapid.Uint64().Draw(t, "seed"))
+	})
+}
+
+// interpretRandomly runs every function on random arguments. Errors are fine
+// (an index out of range, two graphs that cannot share E); panics are not.
+func interpretRandomly(m *Module, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	s := sizes{}
+	value := func(v *Value) Val {
+		for _, d := range v.Type.Dims {
+			for _, part := range strings.Split(string(d), "+") {
+				if _, ok := s[part]; !ok {
+					s[part] = r.IntN(4)
 				}
 			}
 		}
-		for k, res := range f.Results {
-			if g.Results[k].Name != res.Name || pair[res.Value] != g.Results[k].Value {
-				return "result " + res.Name
+		shape, err := v.Type.Shape(s)
+		if err != nil || elements(shape) > 10_000 {
+			return Val{}
+		}
+		if v.Type.IsGraph() {
+			return Val{G: randomGraph(shape[0], shape[1], r)}
+		}
+		x := NewTensor(shape...)
+		for i := range x.Data {
+			x.Data[i] = float64(r.IntN(5)) - 1
+		}
+		return Val{T: x}
+	}
+	params := map[string]*Tensor{}
+	for _, p := range m.Params {
+		params[p.Name] = value(p).T
+	}
+	for _, f := range m.Funcs {
+		var args []Val
+		for _, a := range f.Args {
+			args = append(args, value(a))
+		}
+		_, _ = Interpret(m, f.Name, args, params, testRandom(seed))
+	}
+}
+
+var (
+	oddStrings = []string{"", "a b", "\"", "\\", "line\nbreak", "tab\t", "{x=1}", "// no comment", "%x", "π€😀", "\xff\xfe", "\x00", "\u2028", "true", "NaN"}
+	oddFloats  = []float64{0, math.Copysign(0, -1), 1, -1, 0.1, 1e-308, 5e-324, math.MaxFloat64, 1e21, 1e-7, math.Inf(1), math.Inf(-1), math.NaN(), 1 << 53, math.Pi}
+	dimPool    = []Dim{"N", "E", "F", "N+E", "N+N", "E+3", "0", "1", "2", "17", "_x", "D.in"}
+
+	drawnName = rapid.StringMatching(`[A-Za-z_0-9][A-Za-z_.0-9]{0,8}`)
+	drawnKey  = rapid.StringMatching(`[A-Za-z_][A-Za-z_.0-9]{0,8}`)
+)
+
+func drawFloat(t *rapid.T) float64 {
+	if rapid.Bool().Draw(t, "odd") {
+		return rapid.SampledFrom(oddFloats).Draw(t, "float")
+	}
+	return rapid.Float64().Draw(t, "float")
+}
+
+func drawString(t *rapid.T) string {
+	if rapid.Bool().Draw(t, "odd") {
+		return rapid.SampledFrom(oddStrings).Draw(t, "string")
+	}
+	return rapid.String().Draw(t, "string")
+}
+
+func drawAttrs(t *rapid.T) Attrs {
+	a := Attrs{}
+	for range rapid.IntRange(0, 3).Draw(t, "attrs") {
+		k := drawnKey.Draw(t, "key")
+		switch rapid.IntRange(0, 4).Draw(t, "kind") {
+		case 0:
+			a[k] = rapid.Int64().Draw(t, "int")
+		case 1:
+			a[k] = drawFloat(t)
+		case 2:
+			a[k] = rapid.Bool().Draw(t, "bool")
+		case 3:
+			a[k] = drawString(t)
+		case 4:
+			a[k] = FuncRef(drawnName.Draw(t, "ref"))
+		}
+	}
+	return a
+}
+
+// drawModule builds a random module that verifies.
+func drawModule(t *rapid.T) *Module {
+	m := NewModule(drawnName.Draw(t, "module"))
+	m.Attrs = drawAttrs(t)
+	var names []string
+	for name := range cases {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for range rapid.IntRange(0, 2).Draw(t, "params") {
+		name := drawnName.Draw(t, "param")
+		if m.Param(name) != nil {
+			continue
+		}
+		dims := rapid.SliceOfN(rapid.SampledFrom([]Dim{"0", "1", "2", "17"}), 0, 2).Draw(t, "dims")
+		dtype := rapid.SampledFrom([]DType{F32, F64, I64, Bool}).Draw(t, "dtype")
+		p := m.AddParam(name, T(dtype, dims...), "zeros", 0, "")
+		p.Attrs = drawAttrs(t)
+	}
+	for i := range rapid.IntRange(1, 3).Draw(t, "funcs") {
+		name := drawnName.Draw(t, "func")
+		if m.Func(name) != nil || name == "energy" {
+			name = fmt.Sprintf("f%d.%s", i, name)
+		}
+		b := m.NewFunc(name)
+		b.Func.Attrs = drawAttrs(t)
+		for range rapid.IntRange(0, 6).Draw(t, "ops") {
+			drawOp(t, b, rapid.SampledFrom(names).Draw(t, "op"))
+		}
+		values := slices.Concat(b.Func.Args, m.Params)
+		for _, op := range b.Func.Body {
+			values = append(values, op.Results...)
+		}
+		taken := map[string]bool{}
+		for range rapid.IntRange(0, min(3, len(values))).Draw(t, "results") {
+			if name := drawnName.Draw(t, "result"); !taken[name] {
+				taken[name] = true
+				b.Return(name, rapid.SampledFrom(values).Draw(t, "value"))
 			}
 		}
 	}
-	return ""
+	return m
 }
 
-// sameAttrs compares attributes; floats by their bits, so that NaN is NaN and
-// −0 is not 0.
-func sameAttrs(a, b Attrs) bool {
-	if len(a) != len(b) {
-		return false
+// drawOp appends a case of the operation with its symbols renamed, its free
+// attributes redrawn, and operands that exist already where their types fit.
+func drawOp(t *rapid.T, b *Builder, name string) {
+	c := rapid.SampledFrom(cases[name]).Draw(t, "case")
+	if name == "gsr.sgld_sample" && b.Module.Func("energy") != nil {
+		return
 	}
-	for k, v := range a {
-		w, ok := b[k]
-		if !ok || fmt.Sprintf("%T", v) != fmt.Sprintf("%T", w) {
-			return false
+	rename := map[Dim]Dim{}
+	typ := func(spec string) Type {
+		ty := parseType(t, spec)
+		for i, d := range ty.Dims {
+			if _, fixed := d.Size(); fixed {
+				continue
+			}
+			if rename[d] == "" {
+				rename[d] = rapid.SampledFrom(dimPool).Draw(t, "dim")
+			}
+			ty.Dims[i] = rename[d]
 		}
-		x, isFloat := v.(float64)
+		return ty
+	}
+	arg := func(ty Type) *Value {
+		v := b.Arg(drawnName.Draw(t, "arg"), ty)
+		if a := drawAttrs(t); len(a) > 0 {
+			v.Attrs = a
+		}
+		return v
+	}
+	var operands []*Value
+	for _, spec := range c.in {
+		literal, _, _ := strings.Cut(spec, " ")
+		if literal == "_" {
+			operands = append(operands, nil)
+			continue
+		}
+		ty := typ(literal)
+		fits := []*Value{nil} // nil: a new argument
+		for _, v := range slices.Concat(b.Func.Args, b.Module.Params) {
+			if v.Type.Equal(ty) {
+				fits = append(fits, v)
+			}
+		}
+		for _, op := range b.Func.Body {
+			for _, v := range op.Results {
+				if v.Type.Equal(ty) {
+					fits = append(fits, v)
+				}
+			}
+		}
+		v := rapid.SampledFrom(fits).Draw(t, "operand")
+		if v == nil {
+			v = arg(ty)
+		}
+		operands = append(operands, v)
+	}
+	if c.build != nil {
+		c.build(b, operands)
+		return
+	}
+	attrs := Attrs{}
+	for k, v := range c.attrs {
+		attrs[k] = v
+	}
+	for _, spec := range Lookup(name).Attrs {
 		switch {
-		case isFloat && (math.IsNaN(x) && math.IsNaN(w.(float64)) || math.Float64bits(x) == math.Float64bits(w.(float64))):
-		case isFloat || v != w:
-			return false
+		case slices.Contains([]string{"tau", "temperature", "rate"}, spec.Name): // these have bounds
+		case spec.Kind == FloatAttr && rapid.Bool().Draw(t, "redraw"):
+			attrs[spec.Name] = drawFloat(t)
+		case spec.Name == "stream":
+			attrs[spec.Name] = drawString(t)
 		}
 	}
-	return true
+	var out []Type
+	for _, o := range c.out {
+		out = append(out, typ(o))
+	}
+	// A declared type may only have symbols that some argument has.
+	for _, ty := range out {
+		for _, d := range ty.Dims {
+			if _, fixed := d.Size(); !fixed {
+				arg(T(F32, d))
+			}
+		}
+	}
+	for _, v := range b.OpTyped(name, attrs, out, operands...) {
+		v.Name = b.unique(drawnName.Draw(t, "name"))
+	}
 }
