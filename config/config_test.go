@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gsrc-dev/gsrc/graph"
 )
 
 func load(t *testing.T, model, dataset string, sets ...string) *Config {
@@ -176,6 +178,13 @@ func TestHash(t *testing.T) {
 	}
 	if base.Train.Seed != 0 {
 		t.Error("a change of a clone reached the original")
+	}
+}
+
+// The generator's defaults are those of its package.
+func TestSyntheticDefaults(t *testing.T) {
+	if got, want := load(t, "gcn", "").Synthetic.CSBM(0), graph.DefaultCSBM(); got != want {
+		t.Errorf("default.toml has %+v, graph.DefaultCSBM is %+v", got, want)
 	}
 }
 

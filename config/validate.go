@@ -26,6 +26,7 @@ func (c *Config) Validate() error {
 		ok   bool
 		want string
 	}
+	share := func(v float64) bool { return v >= 0 && v <= 1 }
 	t, s := c.Train, c.Synthetic
 	bounds := []bound{
 		{"train.seed", t.Seed >= 0, "at least 0"},
@@ -52,9 +53,20 @@ func (c *Config) Validate() error {
 		{"deepwalk.length", c.DeepWalk.Length >= 2, "at least 2"},
 		{"deepwalk.window", c.DeepWalk.Window >= 1, "at least 1"},
 		{"deepwalk.negatives", c.DeepWalk.Negatives >= 1, "at least 1"},
+		{"synthetic.nodes", s.Nodes >= 1, "at least 1"},
+		{"synthetic.classes", s.Classes >= 2 && s.Classes <= s.Nodes, "between 2 and the number of nodes"},
+		{"synthetic.features", s.Features >= 1, "at least 1"},
+		{"synthetic.community_size", s.CommunitySize >= 0, "at least 0"},
+		{"synthetic.locality", share(s.Locality), "between 0 and 1"},
+		{"synthetic.individuality", share(s.Individuality), "between 0 and 1"},
+		{"synthetic.degree", s.Degree >= 0, "at least 0"},
+		{"synthetic.homophily", share(s.Homophily), "between 0 and 1"},
+		{"synthetic.signal", s.Signal >= 0, "at least 0"},
+		{"synthetic.density", s.Density > 0 && s.Density < 1, "between 0 and 1, both excluded"},
+		{"synthetic.wrong", s.Wrong >= 0, "at least 0"},
+		{"synthetic.hidden", share(s.Hidden), "between 0 and 1"},
 		{"deepwalk.epochs", c.DeepWalk.Epochs >= 1, "at least 1"},
 	}
-	_ = s
 	for _, b := range bounds {
 		if !b.ok {
 			f, _, err := c.field(b.key)
