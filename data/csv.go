@@ -40,8 +40,7 @@ func (t *table) next() (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		e := badFile(t.file, "")
-		e.Err = err
+		e := fileFault(t.file, err)
 		var pe *csv.ParseError
 		if errors.As(err, &pe) {
 			e.Line, e.Column, e.Err = pe.Line, pe.Column, pe.Err

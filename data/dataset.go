@@ -134,6 +134,9 @@ func Load(path string, opts LoadOptions) (*Dataset, error) {
 // that seed; of several fixed splits it is number seed modulo their count; a
 // single public split serves every seed.
 func (d *Dataset) SplitFor(seed uint64) (Split, error) {
+	if d.Classes == 0 {
+		return Split{}, fmt.Errorf("%s has no labels, so there is nothing to train on; add a label column to nodes.csv", d.Source)
+	}
 	if d.SplitSpec != nil {
 		s, err := d.SplitSpec.Draw(d.Labels, d.Classes, seed)
 		if err != nil {
@@ -142,9 +145,6 @@ func (d *Dataset) SplitFor(seed uint64) (Split, error) {
 		return s, nil
 	}
 	if len(d.Splits) == 0 {
-		if d.Classes == 0 {
-			return Split{}, fmt.Errorf("%s has no labels, so there is nothing to train on; add a label column to nodes.csv", d.Source)
-		}
 		return Split{}, fmt.Errorf("%s comes without a split into train, val and test; give one with --split per-class:20,500,1000 or --split random:0.6,0.2,0.2, or a split column in nodes.csv", d.Source)
 	}
 	return d.Splits[seed%uint64(len(d.Splits))], nil
@@ -280,16 +280,11 @@ func (l *loader) load(path string) (*Dataset, error) {
 
 // file reads an input file whole and adds it to the checksum.
 func (l *loader) file(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	info, err := os.Stat(path) // before Open, which waits for the writer of a pipe
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, badFile(path, "the file is missing")
 		}
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
@@ -299,6 +294,11 @@ func (l *loader) file(path string) ([]byte, error) {
 	if info.Size() > left {
 		return nil, badFile(path, "the input is larger than %s", byteSize(l.opts.MaxBytes)).hint("raise LoadOptions.MaxBytes if that is meant")
 	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, left+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -72,6 +72,11 @@ func badFile(file, format string, args ...any) *FileError {
 	return &FileError{File: file, Offset: -1, Msg: fmt.Sprintf(format, args...)}
 }
 
+// fileFault reports what another reader found wrong with a whole file.
+func fileFault(file string, err error) *FileError {
+	return &FileError{File: file, Offset: -1, Err: err}
+}
+
 // hint adds advice to an error.
 func (e *FileError) hint(format string, args ...any) *FileError {
 	e.Hint = fmt.Sprintf(format, args...)

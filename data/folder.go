@@ -112,9 +112,7 @@ func (l *loader) featureFile(path string) (*Features, error) {
 				return f, nil
 			}
 		}
-		e := badFile(path, "")
-		e.Err = err
-		return nil, e
+		return nil, fileFault(path, err)
 	}
 	a, err := openNPZ(path, b, l.opts.MaxBytes)
 	if err != nil {
@@ -137,7 +135,7 @@ func (l *loader) featureFile(path string) (*Features, error) {
 		}
 		f, err := c.features()
 		if err != nil {
-			return nil, badArchive(path, err)
+			return nil, fileFault(path, err)
 		}
 		return f, nil
 	}
@@ -153,12 +151,6 @@ func (l *loader) featureFile(path string) (*Features, error) {
 		return nil, a.fault(a.names[0], err)
 	}
 	return f, nil
-}
-
-func badArchive(file string, err error) *FileError {
-	e := badFile(file, "")
-	e.Err = err
-	return e
 }
 
 // numbered reports whether the ids are 0, 1, 2, …

@@ -57,6 +57,8 @@ func TestFolderWithFeatureFiles(t *testing.T) {
 	}
 	_, err := ds.SplitFor(0)
 	wantError(t, err, "no labels")
+	_, err = mustLoad(t, "testdata/folder-npy", LoadOptions{Split: "per-class:1,1,1"}).SplitFor(0)
+	wantError(t, err, "no labels")
 
 	ds = mustLoad(t, "testdata/folder-npz", LoadOptions{})
 	if fmt.Sprint(ds.Graph.Edges, ds.Graph.Weights) != "[[0 1]] [0.5]" || ds.Graph.N != 4 || ds.NodeIDs[3] != "p4" {

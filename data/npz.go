@@ -77,9 +77,7 @@ func (a *archive) has(names ...string) bool {
 
 // fault reports what is wrong with one array.
 func (a *archive) fault(name string, err error) error {
-	e := badFile(a.file, "").in(quote(name))
-	e.Err = err
-	return e
+	return fileFault(a.file, err).in(quote(name))
 }
 
 // array unpacks one array.

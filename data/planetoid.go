@@ -183,9 +183,7 @@ func pickledFeatures(file string, b []byte) (*Features, error) {
 		return nil, badFile(file, "holds %s, not a matrix of features", describe(v))
 	}
 	if err != nil {
-		e := badFile(file, "")
-		e.Err = err
-		return nil, e
+		return nil, fileFault(file, err)
 	}
 	return f, nil
 }
@@ -201,13 +199,8 @@ func pickledLabels(file string, b []byte) ([]int32, int, error) {
 	if !ok || a.array == nil {
 		return nil, 0, badFile(file, "holds %s, not an array of labels", describe(v))
 	}
-	fault := func(err error) error {
-		e := badFile(file, "")
-		e.Err = err
-		return e
-	}
 	if err := a.dims(2); err != nil {
-		return nil, 0, fault(err)
+		return nil, 0, fileFault(file, err)
 	}
 	rows, classes := a.shape[0], a.shape[1]
 	if classes == 0 || classes > maxClasses {
@@ -215,7 +208,7 @@ func pickledLabels(file string, b []byte) ([]int32, int, error) {
 	}
 	vals, err := a.float32s()
 	if err != nil {
-		return nil, 0, fault(err)
+		return nil, 0, fileFault(file, err)
 	}
 	labels := make([]int32, rows)
 	for i := range labels {
@@ -265,8 +258,8 @@ func testIndex(file string, b []byte, first, rows int) ([]int32, error) {
 		top = max(top, v)
 	}
 	if err := sc.Err(); err != nil {
-		e := badFile(file, "")
-		e.Line, e.Err = line+1, err
+		e := fileFault(file, err)
+		e.Line = line + 1
 		return nil, e
 	}
 	if len(index) != rows {
