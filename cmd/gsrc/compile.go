@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/nearest"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/spf13/pflag"
+)
+
+// compileFlags are those of build that show the compiler at work.
+type compileFlags struct {
+	emit       string
+	printAfter []string
+	passes     []string
+	funcs      []string
+	target     string
+	html       string
+}
+
+func (f *compileFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.emit, "emit", "", "what to write: onnx (of a run, the default) or ir (of a model or a run)")
+	flags.StringSliceVar(&f.printAfter, "print-after", nil, "with --emit ir: print the program after these passes; \"input\" is before the first")
+	flags.StringSliceVar(&f.passes, "passes", nil, "with --emit ir: run only these passes; none runs none")
+	flags.StringSliceVar(&f.funcs, "func", nil, "with --emit ir: only these functions, such as joint or classify")
+	flags.StringVar(&f.target, "target", "training", "with --emit ir: compile for training or inference")
+	flags.StringVar(&f.html, "html", "", "with --emit ir: write a page of the program after each pass to this file")
+}
+
+// check returns what is wrong with the flags by themselves.
+func (f *compileFlags) check() error {
+	if f.emit != "" && f.emit != "onnx" && f.emit != "ir" {
+		return usage("--emit %s: choose onnx or ir", f.emit)
+	}
+	if f.target != "training" && f.target != "inference" {
+		return usage("no target %q; choose training or inference", f.target)
+	}
+	known := compiler.PassNames()
+	if slices.Contains(f.passes, "none") && len(f.passes) > 1 {
+		return usage("--passes=none stands alone, not beside other passes")
+	}
+	for _, p := range f.passes {
+		if p != "none" && !slices.Contains(known, p) {
+			return usage("--passes: no pass %q%s", p, nearest.Hint(p, known))
+		}
+	}
+	for _, p := range f.printAfter {
+		if p != "input" && !slices.Contains(known, p) {
+			return usage("--print-after: no pass %q%s", p, nearest.Hint(p, known))
+		}
+	}
+	return nil
+}
+
+// emitIR compiles a module and prints it to standard output: as it is at the
+// end, or after the passes that --print-after names. The passes' times and
+// operation counts go to standard error.
+func (a *app) emitIR(m *ir.Module, facts passes.Facts, f *compileFlags) error {
+	for i, name := range f.funcs {
+		f.funcs[i] = strings.TrimPrefix(name, "@")
+	}
+	seen := map[string]bool{}
+	var rec compiler.Recorder
+	var dumpErr error
+	o := compiler.Options{Funcs: f.funcs, Facts: facts, Passes: f.passes, Verify: true}
+	if f.target == "inference" {
+		o.Target = compiler.Inference
+	}
+	if slices.Equal(f.passes, []string{"none"}) {
+		o.Passes, o.Without = nil, compiler.PassNames()
+	}
+	o.Trace = func(pass string, m *ir.Module) {
+		seen[pass] = true
+		if f.html != "" {
+			rec.Record(pass, m)
+		}
+		if slices.Contains(f.printAfter, pass) && dumpErr == nil {
+			_, dumpErr = fmt.Fprintf(a.stdout, "// after %s\n%s\n", pass, m)
+		}
+	}
+	p, err := compiler.Compile(m, o)
+	if err != nil {
+		return err
+	}
+	if dumpErr != nil {
+		return dumpErr
+	}
+	for _, pass := range f.printAfter {
+		if !seen[pass] {
+			return usage("--print-after: pass %s did not run: --passes or --target leaves it out", pass)
+		}
+	}
+	if len(f.printAfter) == 0 {
+		if _, err := io.WriteString(a.stdout, p.Module.String()); err != nil {
+			return err
+		}
+	}
+	fmt.Fprint(a.stderr, p.StatsTable())
+	if f.html == "" {
+		return nil
+	}
+	err = atomicfile.Write(f.html, func(w io.Writer) error {
+		return rec.WriteHTML(w, fmt.Sprintf("%s (gsrc %s)", m.Name, gsrc.Version()), p.Stats)
+	})
+	if err != nil {
+		return err
+	}
+	a.logf("wrote %s", f.html)
+	return nil
+}

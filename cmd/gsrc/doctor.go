@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"text/tabwriter"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var offline bool
+	c := &cobra.Command{
+		Use: "doctor", Short: "Say what this machine has, and obtain onnxruntime if it is missing", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			line := func(name, format string, args ...any) {
+				fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+			}
+			line("gsrc", "%s, %s, %s/%s", gsrc.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			line("processors", "%d", runtime.GOMAXPROCS(0))
+			line("kernels", "%s", kernels.ISA())
+			var problem error
+			if !offline {
+				if _, err := ort.Ensure(c.Context(), a.logf); err != nil {
+					if c.Context().Err() != nil {
+						return c.Context().Err()
+					}
+					problem = err
+				}
+			}
+			f := ort.Doctor(c.Context())
+			if f.Problem != "" && problem == nil {
+				problem = errors.New(f.Problem)
+			}
+			if f.Library.Path != "" {
+				origin := "not one of the pinned releases"
+				if f.Pinned != "" {
+					origin = "checksum of the " + f.Pinned
+				}
+				line("onnxruntime", "%s (%s, %s)", f.Library.Path, f.Library.Found, origin)
+				line("", "version %s, gsrc is tested with %s", f.Loaded, f.Wanted)
+			} else {
+				line("onnxruntime", "not found; gsrc is tested with %s", f.Wanted)
+			}
+			for _, p := range f.Providers {
+				state := "works"
+				if !p.Works {
+					state = "no: " + p.Reason
+				}
+				line("provider "+string(p.Provider), "%s", state)
+			}
+			if err := w.Flush(); err != nil {
+				return err
+			}
+			return problem
+		},
+	}
+	c.Flags().BoolVar(&offline, "offline", false, "look only, fetch nothing")
+	return c
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/internal/nearest"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) modelsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "models", Short: "List the models", Args: cobra.NoArgs,
+		Long: "List the models. A .gsr file works wherever a model's name does;\n" +
+			"\"gsrc build MODEL --emit ir --passes=none\" writes one to start from.",
+		RunE: func(*cobra.Command, []string) error {
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			for _, m := range models.All {
+				fmt.Fprintf(w, "%s\t%s\n", m.Name, m.Doc)
+			}
+			return w.Flush()
+		},
+	}
+}
+
+func (a *app) passesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "passes [PASS]", Short: "List the compiler's passes in their order, or say all of one", Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			list := passes.All
+			if len(args) == 1 {
+				p := passes.Lookup(args[0])
+				if p == nil {
+					return usage("no pass %q%s", args[0], nearest.Hint(args[0], compiler.PassNames()))
+				}
+				list = []passes.Pass{*p}
+			}
+			for i, p := range list {
+				if i > 0 {
+					fmt.Fprintln(a.stdout)
+				}
+				fmt.Fprintln(a.stdout, p.Name)
+				fmt.Fprintln(a.stdout, wrap("  ", p.Doc))
+				fmt.Fprintln(a.stdout, wrap("  ", "Why here: "+p.Why))
+				if len(p.After) > 0 {
+					fmt.Fprintln(a.stdout, wrap("  ", "After: "+strings.Join(p.After, ", ")))
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) opsCommand() *cobra.Command {
+	var level string
+	levels := []string{ir.GSRLevel.String(), ir.GNNLevel.String(), ir.TensorLevel.String()}
+	c := &cobra.Command{
+		Use: "ops [OP]", Short: "List the operations of the IR, or say all of one", Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if level != "" && !slices.Contains(levels, level) {
+				return usage("no level %q; there are %s", level, strings.Join(levels, ", "))
+			}
+			if len(args) == 1 {
+				op := ir.Lookup(args[0])
+				if op == nil {
+					var names []string
+					for _, d := range ir.Ops() {
+						names = append(names, d.Name)
+					}
+					if n := nearest.Of(args[0], names); n != "" {
+						return usage("no operation %q; did you mean %q?", args[0], n)
+					}
+					return usage("no operation %q; \"gsrc ops\" lists them", args[0])
+				}
+				return a.describeOp(op)
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			for _, d := range ir.Ops() {
+				if level == "" || d.Level.String() == level {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", d.Name, d.Signature(), d.Doc)
+				}
+			}
+			return w.Flush()
+		},
+	}
+	c.Flags().StringVar(&level, "level", "", "only this level: "+strings.Join(levels, ", "))
+	return c
+}
+
+func (a *app) describeOp(d *ir.OpDef) error {
+	fmt.Fprintf(a.stdout, "%s %s -> (%s)\n", d.Name, d.Signature(), strings.Join(d.Results, ", "))
+	fmt.Fprintln(a.stdout, wrap("  ", d.Doc))
+	facts := []string{"level " + d.Level.String()}
+	if d.Random {
+		facts = append(facts, "random")
+	}
+	if d.VJP != nil {
+		facts = append(facts, "has a gradient rule")
+	} else if d.NoGrad != "" {
+		facts = append(facts, "no gradient rule: "+d.NoGrad)
+	}
+	fmt.Fprintln(a.stdout, wrap("  ", strings.Join(facts, "; ")))
+	if len(d.Operands) > 0 {
+		fmt.Fprintln(a.stdout, "operands")
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, o := range d.Operands {
+		kind := o.Kind.String()
+		for _, f := range []struct {
+			on   bool
+			text string
+		}{{o.Optional, "may be absent"}, {o.Variadic, "any number of them"}, {o.Sparse, "may be sparse"}} {
+			if f.on {
+				kind += ", " + f.text
+			}
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", o.Name, kind)
+	}
+	w.Flush()
+	if len(d.Attrs) > 0 {
+		fmt.Fprintln(a.stdout, "attributes")
+	}
+	for _, at := range d.Attrs {
+		def := "required"
+		if at.Default != nil {
+			def = fmt.Sprintf("default %v", at.Default)
+		}
+		kind := at.Kind.String()
+		if len(at.OneOf) > 0 {
+			kind = strings.Join(at.OneOf, " | ")
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", at.Name, kind, def, at.Doc)
+	}
+	return w.Flush()
+}
+
+// wrap breaks a text into lines of at most 88 columns behind an indent.
+func wrap(indent, text string) string {
+	var b strings.Builder
+	col := 0
+	for i, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case i == 0:
+			b.WriteString(indent)
+			col = len(indent)
+		case col+1+n > 88:
+			b.WriteString("\n" + indent)
+			col = len(indent)
+		default:
+			b.WriteByte(' ')
+			col++
+		}
+		b.WriteString(word)
+		col += n
+	}
+	return b.String()
+}

@@ -1,0 +1,36 @@
+// Command gsrc trains graph neural networks that refine their own graph, shows
+// what its compiler makes of them, and exports what was trained as ONNX.
+//
+// Run gsrc help for the commands. The exit code is 0, or 1 after an error, 2
+// where the command line itself is wrong, 3 where an exported model does not
+// compute what the compiled one does, and 130 after an interrupt.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(mainCode()) }
+
+// mainCode runs the command line of the process and returns its exit code.
+func mainCode() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The first signal asks for a clean stop; with the handler gone the second
+	// one ends the process as usual.
+	context.AfterFunc(ctx, stop)
+	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	app := &app{stdout: stdout, stderr: stderr}
+	root := app.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	return app.exit(ctx, err)
+}

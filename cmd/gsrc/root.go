@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/internal/nearest"
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+)
+
+// app is what the commands share.
+type app struct {
+	stdout, stderr io.Writer
+	hint           string // printed below a usage error
+}
+
+// isTerminal reports whether a writer is a terminal that can be redrawn.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && os.Getenv("TERM") != "dumb" && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
+}
+
+// logf writes a line for people; standard output is kept for results.
+func (a *app) logf(format string, args ...any) { fmt.Fprintf(a.stderr, format+"\n", args...) }
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "gsrc",
+		Short: "A compiler for graph neural networks that refine their own graph",
+		Long: `gsrc trains graph neural networks that refine their own graph, and exports
+what was trained as ONNX, proven equal.
+
+  gsrc train ecl-gsr --data synthetic --out runs/first
+  gsrc build runs/first --out dist/first
+  gsrc verify dist/first
+
+Exit codes: 0; 1 after an error; 2 where the command line is wrong; 3 where an
+exported model does not compute what the compiled one does; 130 after an
+interrupt.`,
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args:              cobra.ArbitraryArgs, RunE: helpOrUnknown,
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		a.hint = fmt.Sprintf("Run %q for its flags.", c.CommandPath()+" --help")
+		return asUsage(err)
+	})
+	root.AddCommand(a.modelsCommand(), a.passesCommand(), a.opsCommand(), a.buildCommand(), a.dataCommand(),
+		a.doctorCommand(), a.versionCommand())
+	for _, c := range append(root.Commands(), subcommands(root)...) {
+		a.wrapArgs(c)
+	}
+	return root
+}
+
+// helpOrUnknown runs a command that only holds others: without an argument it
+// shows them, and an argument is one that does not exist.
+func helpOrUnknown(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return usage("unknown command %q%s", strings.TrimSpace(strings.TrimPrefix(c.CommandPath()+" ", "gsrc ")+args[0]), nearest.Hint(args[0], names))
+}
+
+func subcommands(c *cobra.Command) []*cobra.Command {
+	var all []*cobra.Command
+	for _, sub := range c.Commands() {
+		all = append(append(all, sub.Commands()...), subcommands(sub)...)
+	}
+	return all
+}
+
+// wrapArgs makes a wrong number of arguments a usage error that shows the
+// command's own usage line.
+func (a *app) wrapArgs(c *cobra.Command) {
+	check := c.Args
+	if check == nil {
+		return
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		err := check(c, args)
+		if err != nil {
+			a.hint = "Usage: " + c.UseLine()
+		}
+		return asUsage(err)
+	}
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(a.stdout, "gsrc %s %s %s/%s\n", gsrc.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/spf13/pflag"
+)
+
+// setupFlags are what train and build share: the data and the options.
+type setupFlags struct {
+	split    string
+	directed bool
+}
+
+func (f *setupFlags) register(flags *pflag.FlagSet, o *gsrc.TrainOptions) {
+	flags.StringVar(&o.Data, "data", "", "data set: a folder, an .npz file or synthetic")
+	flags.StringVar(&o.Config, "config", "", "TOML file of options")
+	// An array, not a slice: a value may hold commas.
+	flags.StringArrayVar(&o.Set, "set", nil, "set one option, key=value; may be repeated")
+	flags.IntVar(&o.Seed, "seed", 0, "seed of every random stream and of the split")
+	flags.StringVar(&f.split, "split", "", "draw splits: per-class:20,500,1000 or random:0.6,0.2,0.2")
+	flags.BoolVar(&f.directed, "directed", false, "keep the direction of edges")
+}
+
+// prepare enters the flags into the options and resolves them.
+func (f *setupFlags) prepare(o *gsrc.TrainOptions) (*gsrc.Setup, error) {
+	if err := f.apply(o); err != nil {
+		return nil, err
+	}
+	s, err := gsrc.Prepare(*o)
+	return s, optionFault(err)
+}
+
+// apply enters the flags that are names for options.
+func (f *setupFlags) apply(o *gsrc.TrainOptions) error {
+	if err := gsrc.CheckModel(o.Model); err != nil {
+		return asUsage(err)
+	}
+	if f.split != "" {
+		if _, err := data.ParseSplit(f.split); err != nil {
+			return asUsage(err)
+		}
+		o.Set = append(o.Set, "data.split="+f.split)
+	}
+	if f.directed {
+		o.Set = append(o.Set, "data.directed=true")
+	}
+	if o.Seed < 0 {
+		return usage("--seed %d: give a number of at least 0", o.Seed)
+	}
+	return nil
+}
+
+// optionFault marks a fault in --set as the command line's.
+func optionFault(err error) error {
+	var o *gsrc.OptionError
+	if errors.As(err, &o) {
+		return asUsage(err)
+	}
+	return err
+}

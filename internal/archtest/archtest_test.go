@@ -1,0 +1,215 @@
+// Package archtest holds the import graph to the rooms of docs/architecture.md:
+// data flows one way, and nothing points back.
+package archtest
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/gsrc-dev/gsrc"
+
+// room is a folder with everything below it that is not a room itself.
+type room struct {
+	name string
+	may  []string // rooms it may import, beside itself and the leaves
+	// bare rooms import the standard library and nothing else that is not of
+	// the project.
+	bare bool
+}
+
+// leaves may be imported by every room, and import nothing of the project.
+var leaves = []room{
+	{name: "rng", bare: true},
+	{name: "internal", bare: true},
+}
+
+// rooms is the table of docs/architecture.md. "." is the package of the root
+// folder.
+var rooms = []room{
+	{name: "runtime/kernels"},
+	{name: "ir", bare: true},
+	{name: "passes", may: []string{"ir"}, bare: true},
+	{name: "compiler", may: []string{"ir", "passes"}, bare: true},
+	{name: "models", may: []string{"ir"}, bare: true},
+	{name: "graph", may: []string{"runtime/kernels"}, bare: true},
+	{name: "data", may: []string{"graph"}},
+	{name: "config", may: []string{"models", "graph"}},
+	{name: "runtime/ort"},
+	{name: "runtime", may: []string{"ir", "passes", "compiler", "graph", "runtime/kernels"}},
+	{name: "runtime/train", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels"}},
+	{name: "export", may: []string{"ir", "passes", "compiler", "graph", "runtime", "runtime/kernels", "runtime/ort"}},
+	{name: ".", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/train", "runtime/ort", "export"}},
+	{name: "cmd", may: []string{".", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/train", "runtime/ort", "export"}},
+}
+
+// roomOf returns the most specific room of a folder, or nil.
+func roomOf(folder string) *room {
+	var best *room
+	for _, list := range [][]room{leaves, rooms} {
+		for i, r := range list {
+			if (folder == r.name || r.name != "." && strings.HasPrefix(folder, r.name+"/")) && (best == nil || len(r.name) > len(best.name)) {
+				best = &list[i]
+			}
+		}
+	}
+	return best
+}
+
+func isLeaf(r *room) bool {
+	return slices.ContainsFunc(leaves, func(l room) bool { return l.name == r.name })
+}
+
+// complaint returns what is wrong with an import, or "".
+func complaint(from *room, path string) string {
+	folder := "."
+	switch {
+	case path == module:
+	case strings.HasPrefix(path, module+"/"):
+		folder = path[len(module)+1:]
+	default:
+		first, _, _ := strings.Cut(path, "/")
+		if from.bare && strings.Contains(first, ".") {
+			return "may import the standard library only"
+		}
+		return ""
+	}
+	to := roomOf(folder)
+	switch {
+	case to == nil:
+		return "imports a folder that is no room"
+	case to.name == from.name || isLeaf(to) && !isLeaf(from) || slices.Contains(from.may, to.name):
+		return ""
+	case isLeaf(from):
+		return "is a leaf and may import nothing of the project"
+	}
+	return "may import " + strings.Join(append([]string{"the leaves"}, from.may...), ", ")
+}
+
+func TestImportsKeepToTheRooms(t *testing.T) {
+	root := filepath.Join("..", "..")
+	files := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() {
+			if name := d.Name(); rel != "." && (strings.HasPrefix(name, ".") || name == "testdata") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		// Tests compare rooms with each other and may reach further.
+		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		folder := "."
+		if i := strings.LastIndex(rel, "/"); i >= 0 {
+			folder = rel[:i]
+		}
+		from := roomOf(folder)
+		if from == nil {
+			t.Errorf("%s is in no room: give its folder a line in this test and in docs/architecture.md", rel)
+			return nil
+		}
+		files++
+		if file.Name.Name == "main" { // a generator beside what it generates
+			from = &room{name: from.name, may: from.may}
+		}
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if why := complaint(from, imported); why != "" {
+				t.Errorf("%s imports %s, but room %s %s", rel, imported, from.name, why)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < len(rooms) {
+		t.Fatalf("only %d files were looked at", files)
+	}
+}
+
+// The rule book itself refuses what it should.
+func TestComplaints(t *testing.T) {
+	for _, c := range []struct {
+		folder, path string
+		ok           bool
+	}{
+		{"ir", "fmt", true},
+		{"ir", "pgregory.net/rapid", false},
+		{"ir", module + "/passes", false},
+		{"ir", module + "/internal/nearest", true},
+		{"passes", module + "/ir", true},
+		{"compiler", module + "/models", false},
+		{"graph", module + "/runtime/kernels", true},
+		{"graph/internal/sgns", module + "/graph", true},
+		{"graph", module + "/runtime", false},
+		{"runtime/kernels", module + "/graph", false},
+		{"runtime", module + "/runtime/kernels", true},
+		{"runtime", module + "/export", false},
+		{"export/onnxpb", module + "/cmd/gsrc", false},
+		{".", module + "/cmd/gsrc", false},
+		{"cmd/gsrc", module, true},
+		{"data", module, false},
+		{"rng", module + "/internal/nearest", false},
+		{"data", module + "/elsewhere", false},
+		{"config", "github.com/BurntSushi/toml", true},
+	} {
+		if why := complaint(roomOf(c.folder), c.path); (why == "") != c.ok {
+			t.Errorf("%s imports %s: complaint %q", c.folder, c.path, why)
+		}
+	}
+	if roomOf("lab") != nil {
+		t.Error("a folder without a line is a room")
+	}
+}
+
+// No room may reach itself through others.
+func TestRoomsHaveNoCycle(t *testing.T) {
+	may := map[string][]string{}
+	for _, r := range rooms {
+		may[r.name] = r.may
+	}
+	var visit func(name string, path []string)
+	visit = func(name string, path []string) {
+		if slices.Contains(path, name) {
+			t.Fatalf("cycle: %s", strings.Join(append(path, name), " → "))
+		}
+		next, ok := may[name]
+		if !ok {
+			t.Fatalf("%s is allowed somewhere and has no line", name)
+		}
+		for _, n := range next {
+			visit(n, append(path[:len(path):len(path)], name))
+		}
+	}
+	for _, r := range rooms {
+		visit(r.name, nil)
+	}
+}

@@ -1,0 +1,76 @@
+package gsrc
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/nearest"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+)
+
+// UnknownModelError says that a name is neither a model's nor a .gsr file's.
+type UnknownModelError struct{ Name string }
+
+func (e *UnknownModelError) Error() string {
+	var names []string
+	for _, m := range models.All {
+		names = append(names, m.Name)
+	}
+	if n := nearest.Of(e.Name, names); n != "" {
+		return fmt.Sprintf("no model %q; did you mean %q?", e.Name, n)
+	}
+	return fmt.Sprintf("no model %q; there are %s, or give a .gsr file", e.Name, strings.Join(names, ", "))
+}
+
+// IsModelFile reports whether a model argument names a file in the text form of
+// the IR, not a model of the zoo.
+func IsModelFile(model string) bool { return strings.HasSuffix(model, ".gsr") }
+
+// CheckModel returns an *UnknownModelError if model is neither a model's name
+// nor that of a .gsr file. It does not open the file.
+func CheckModel(model string) error {
+	if IsModelFile(model) {
+		return nil
+	}
+	for _, m := range models.All {
+		if m.Name == model {
+			return nil
+		}
+	}
+	return &UnknownModelError{model}
+}
+
+// Module returns the program of a model: that of the zoo under this name, built
+// with the options (whose sizes must be set), or what a .gsr file declares,
+// whatever the options.
+func Module(model string, o models.Options) (*ir.Module, error) {
+	if err := CheckModel(model); err != nil {
+		return nil, err
+	}
+	if IsModelFile(model) {
+		return ReadModule(model)
+	}
+	m, err := models.Lookup(model)
+	if err != nil {
+		return nil, err
+	}
+	if o.Features < 1 || o.Classes < 1 {
+		return nil, fmt.Errorf("model %s needs the number of features and classes, have %d and %d", model, o.Features, o.Classes)
+	}
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("model %s: %w", model, err)
+	}
+	return m.Build(o), nil
+}
+
+// ReadModule reads a .gsr file, a program in the text form of package ir. A
+// fault of syntax is an *ir.SyntaxError, others name function and operation.
+func ReadModule(path string) (*ir.Module, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("model file: %w", err)
+	}
+	return ir.Parse(path, string(text))
+}

@@ -1,0 +1,116 @@
+package gsrc
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
+)
+
+// TrainOptions say what to train on what. Model and Data are required.
+type TrainOptions struct {
+	Model string // a model's name, or a .gsr file
+	Data  string // a path that data.Load reads, or "synthetic"
+	Out   string // folder of the run; empty keeps the run in memory
+
+	Config string   // a TOML file of options; may be empty
+	Set    []string // single options as key=value; they override Config
+	// Seed of every random stream, of the split where one is drawn, and which
+	// of several fixed splits is taken. 0 leaves what the configuration says.
+	Seed int
+}
+
+// Setup is what training and compilation start from: data, configuration and
+// the program that both decide.
+type Setup struct {
+	Model  string
+	Data   *data.Dataset
+	Config *config.Config
+	Module *ir.Module
+}
+
+// Prepare reads the data, resolves the configuration for it and builds the
+// program, which trains nothing yet. All that is wrong with the options shows
+// here.
+func Prepare(o TrainOptions) (*Setup, error) {
+	if err := CheckModel(o.Model); err != nil {
+		return nil, err
+	}
+	// Faults of the options show before large data are read. Which data set's
+	// defaults apply is known only afterwards.
+	name := ""
+	if o.Data == data.Synthetic {
+		name = data.Synthetic
+	}
+	early, err := o.configure(name)
+	if err != nil {
+		return nil, err
+	}
+	read := loadOptions(early)
+	ds, err := data.Load(o.Data, read)
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.configure(ds.Name)
+	if err != nil {
+		return nil, err
+	}
+	if again := loadOptions(c); !reflect.DeepEqual(again, read) { // the data set's defaults say otherwise
+		if ds, err = data.Load(o.Data, again); err != nil {
+			return nil, err
+		}
+	}
+	opts := c.Model
+	opts.Features, opts.Classes, opts.StructWidth = ds.X.Cols, ds.Classes, c.DeepWalk.Width
+	m, err := Module(o.Model, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Setup{Model: o.Model, Data: ds, Config: c, Module: m}, nil
+}
+
+// Facts are what a compilation may know about the data beforehand.
+func (s *Setup) Facts() passes.Facts {
+	var f passes.Facts
+	if s.Data.X.IsSparse() {
+		f.SparseArgs = []string{"x"}
+	}
+	return f
+}
+
+// OptionError is a fault of a text in TrainOptions.Set.
+type OptionError struct{ Err error }
+
+func (e *OptionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// configure resolves the configuration for a data set's short name.
+func (o *TrainOptions) configure(dataset string) (*config.Config, error) {
+	c, err := config.Load(o.Model, dataset, o.Config, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range o.Set {
+		if err := c.Set(s); err != nil {
+			return nil, &OptionError{err}
+		}
+	}
+	if o.Seed != 0 {
+		if err := c.Set(fmt.Sprintf("train.seed=%d", o.Seed)); err != nil {
+			return nil, &OptionError{err}
+		}
+	}
+	return c, c.Validate()
+}
+
+// loadOptions says how a configuration wants data to be read.
+func loadOptions(c *config.Config) data.LoadOptions {
+	seed := uint64(c.Train.Seed)
+	csbm := c.Synthetic.CSBM(seed)
+	return data.LoadOptions{Directed: c.Data.Directed, Split: c.Data.Split, Seed: seed, Synthetic: &csbm}
+}
