@@ -81,11 +81,12 @@ func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi
 	blocks := max(1, ceilDiv(k, kcMax))
 	j.kc = max(1, ceilDiv(k, blocks))
 	j.panels = ceilDiv(n, nr)
-	j.packed = grow(&p.packB, k*j.panels*nr)
+	j.packed = grow(&p.packB, k*j.panels*nr+spill)
 
 	j.packing = true
-	j.kPer = max(1, elemChunk/(j.panels*nr))
-	p.run(ceilDiv(k, j.kPer), j)
+	pieces := ceilDiv(k, j.kc) * j.panels
+	j.per = max(1, elemChunk/(j.kc*nr))
+	p.run(ceilDiv(pieces, j.per), j)
 	j.packing = false
 
 	// Rows are cut first; columns only where the rows alone make few chunks.
@@ -100,69 +101,77 @@ func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi
 	// A power-of-two row distance maps the rows of a strip to the same cache sets.
 	j.packA = transA || k%512 == 0
 	j.strip = mr * j.kc
-	p.scratch(j.strip*(ceilDiv(j.mPer, mr)+1) + mr*nr)
+	p.scratch(j.strip*ceilDiv(j.mPer, mr) + spill + mr*nr)
 	p.run(mBlocks*j.nBlocks, j)
 	*j = gemmJob{}
 }
 
 // gemmJob packs the right matrix, then computes blocks of the product.
 type gemmJob struct {
-	p                *Pool
-	dst, a, b        []float32
-	m, k, n          int
-	transA, transB   bool
-	epi              Epilogue
-	mk               micro
-	kc               int // length of a block of k
-	panels           int // panels of nr columns
-	packed           []float32
-	packing, packA   bool
-	kPer, mPer, nPer int // rows of b in a packing chunk; rows and panels in a product chunk
-	nBlocks          int
-	strip            int // floats of one packed strip of a
+	p              *Pool
+	dst, a, b      []float32
+	m, k, n        int
+	transA, transB bool
+	epi            Epilogue
+	mk             micro
+	kc             int // length of a block of k
+	panels         int // panels of nr columns
+	packed         []float32
+	packing, packA bool
+	per            int // pieces of a packing chunk
+	mPer, nPer     int // rows and panels of a product chunk
+	nBlocks        int
+	strip          int // floats of one packed strip of a
 }
 
 func (j *gemmJob) do(c, worker int) {
-	if j.packing {
-		j.packRight(c*j.kPer, min((c+1)*j.kPer, j.k))
+	if !j.packing {
+		j.block(c/j.nBlocks, c%j.nBlocks, j.p.local[worker])
 		return
 	}
-	j.block(c/j.nBlocks, c%j.nBlocks, j.p.local[worker])
-}
-
-// packRight copies rows k0 ≤ k < k1 of op(b) to their panels: block by block of
-// k, then panel by panel, then nr floats for each k, short panels filled with 0.
-func (j *gemmJob) packRight(k0, k1 int) {
-	nr, n := j.mk.nr, j.n
-	for k0 < k1 {
-		block := k0 / j.kc
-		start := block * j.kc
-		length := min(j.kc, j.k-start)
-		end := min(k1, start+length)
-		base := j.packed[start*j.panels*nr:]
-		for panel := range j.panels {
-			c0 := panel * nr
-			w := min(nr, n-c0)
-			out := base[panel*length*nr+(k0-start)*nr : panel*length*nr+(end-start)*nr]
-			if w < nr {
-				clear(out)
-			}
-			if j.transB {
-				for col := range w {
-					in := j.b[(c0+col)*j.k:]
-					for i, v := range in[k0:end] {
-						out[i*nr+col] = v
-					}
-				}
-				continue
-			}
-			for i := range end - k0 {
-				copy(out[i*nr:i*nr+w], j.b[(k0+i)*n+c0:])
-			}
-		}
-		k0 = end
+	for piece := c * j.per; piece < min((c+1)*j.per, ceilDiv(j.k, j.kc)*j.panels); piece++ {
+		j.packRight(piece/j.panels, piece%j.panels)
 	}
 }
+
+// packRight copies one panel of one block of k of op(b): nr floats for each k.
+// What lies beyond the last column is unspecified and only reaches elements of
+// the product that are dropped.
+func (j *gemmJob) packRight(block, panel int) {
+	nr := j.mk.nr
+	k0, c0 := block*j.kc, panel*nr
+	kc, w := min(j.kc, j.k-k0), min(nr, j.n-c0)
+	out := j.packed[k0*j.panels*nr+panel*kc*nr:]
+	if j.transB {
+		packTransposed(out, j.b[c0*j.k+k0:], kc, j.k, w, nr)
+	} else {
+		packStraight(out, j.b[k0*j.n+c0:], kc, j.n, w, nr)
+	}
+}
+
+// packStraight copies w ≤ step columns of kc rows at distance ld so that the row
+// starts lie step apart; packTransposed does the same of a matrix that is stored
+// transposed, w rows of kc. Both go by vectors, the last first: a vector may
+// write beyond the row's step, where the next row's earlier vectors, written
+// later, put it right. At the very end up to spill floats are overwritten; not
+// where the step is a multiple of the vector, as in panels of the right matrix,
+// which several threads pack side by side.
+func packStraight(out, in []float32, kc, ld, w, step int) {
+	for c := (w - 1) / ks.lanes * ks.lanes; c >= 0; c -= ks.lanes {
+		ks.packCols(out[c:], in[c:], kc, ld, min(w-c, ks.lanes), step)
+	}
+}
+
+func packTransposed(out, in []float32, kc, ld, w, step int) {
+	for r := (w - 1) / packRowsMax * packRowsMax; r >= 0; r -= packRowsMax {
+		ks.packRows(out[r:], in[r*ld:], kc, ld, min(w-r, packRowsMax), step)
+	}
+}
+
+const (
+	spill       = 16
+	packRowsMax = 8 // rows that packRows handles at a time
+)
 
 // block computes one block of rows and panels.
 func (j *gemmJob) block(mb, nb int, local []float32) {
@@ -178,8 +187,12 @@ func (j *gemmJob) block(mb, nb int, local []float32) {
 			add = 1
 		}
 		for s := range strips {
-			if j.packA || (s+1)*mr > r1-r0 {
-				j.packLeft(local[s*j.strip:], r0+s*mr, min(mr, r1-r0-s*mr), k0, kc)
+			row := r0 + s*mr
+			switch h := min(mr, r1-row); {
+			case j.transA:
+				packStraight(local[s*j.strip:], j.a[k0*j.m+row:], kc, j.m, h, mr)
+			case j.packA || h < mr:
+				packTransposed(local[s*j.strip:], j.a[row*j.k+k0:], kc, j.k, h, mr)
 			}
 		}
 		right := j.packed[k0*j.panels*nr:]
@@ -223,24 +236,16 @@ func (j *gemmJob) block(mb, nb int, local []float32) {
 	}
 }
 
-// packLeft copies rows row..row+h of op(a), k0 ≤ k < k0+kc, so that the mr
-// values of one k lie together; rows from h on are zero.
-func (j *gemmJob) packLeft(out []float32, row, h, k0, kc int) {
-	mr := j.mk.mr
-	out = out[:kc*mr]
-	if h < mr {
-		clear(out)
+func packColsGo(out, in []float32, kc, ld, w, step int) {
+	for k := range kc {
+		copy(out[k*step:k*step+w], in[k*ld:])
 	}
-	if j.transA {
-		for i := range kc {
-			copy(out[i*mr:i*mr+h], j.a[(k0+i)*j.m+row:])
-		}
-		return
-	}
+}
+
+func packRowsGo(out, in []float32, kc, ld, h, step int) {
 	for r := range h {
-		in := j.a[(row+r)*j.k+k0:]
-		for i, v := range in[:kc] {
-			out[i*mr+r] = v
+		for k, v := range in[r*ld:][:kc] {
+			out[k*step+r] = v
 		}
 	}
 }

@@ -4,6 +4,16 @@
 
 package kernels
 
+// packColsAVX2 copies w columns of kc rows (see packStraight).
+//
+//go:noescape
+func packColsAVX2(out []float32, in []float32, kc int, ld int, w int, step int)
+
+// packRowsAVX2 transposes h rows of kc floats (see packTransposed).
+//
+//go:noescape
+func packRowsAVX2(out []float32, in []float32, kc int, ld int, h int, step int)
+
 // gemmWideAVX2 computes a 6×16 block of a product (see micro).
 //
 //go:noescape
@@ -23,3 +33,8 @@ func gemmWideAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float3
 //
 //go:noescape
 func gemmNarrowAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
+
+// packColsAVX512 copies w columns of kc rows (see packStraight).
+//
+//go:noescape
+func packColsAVX512(out []float32, in []float32, kc int, ld int, w int, step int)

@@ -4,6 +4,196 @@
 
 #include "textflag.h"
 
+// func packColsAVX2(out []float32, in []float32, kc int, ld int, w int, step int)
+// Requires: AVX
+TEXT ·packColsAVX2(SB), NOSPLIT, $0-80
+	MOVQ out_base+0(FP), AX
+	MOVQ in_base+24(FP), CX
+	MOVQ kc+48(FP), DX
+	MOVQ ld+56(FP), BX
+	MOVQ step+72(FP), SI
+	SHLQ $0x02, BX
+	SHLQ $0x02, SI
+	MOVQ w+64(FP), DI
+	XORQ R8, R8
+	CMPQ DI, $0x08
+	JNE  part1
+
+loop2:
+	TESTQ   DX, DX
+	JZ      done3
+	VMOVUPS (CX), Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    BX, CX
+	ADDQ    SI, AX
+	DECQ    DX
+	JMP     loop2
+
+done3:
+	VZEROUPPER
+	RET
+
+part1:
+	LEAQ    first_lanes<>+32(SB), R9
+	NEGQ    DI
+	VMOVDQU (R9)(DI*4), Y0
+
+loop4:
+	TESTQ      DX, DX
+	JZ         done5
+	VMASKMOVPS (CX)(R8*1), Y0, Y1
+	VMOVUPS    Y1, (AX)
+	ADDQ       BX, CX
+	ADDQ       SI, AX
+	DECQ       DX
+	JMP        loop4
+
+done5:
+	VZEROUPPER
+	RET
+
+DATA first_lanes<>+0(SB)/4, $0xffffffff
+DATA first_lanes<>+4(SB)/4, $0xffffffff
+DATA first_lanes<>+8(SB)/4, $0xffffffff
+DATA first_lanes<>+12(SB)/4, $0xffffffff
+DATA first_lanes<>+16(SB)/4, $0xffffffff
+DATA first_lanes<>+20(SB)/4, $0xffffffff
+DATA first_lanes<>+24(SB)/4, $0xffffffff
+DATA first_lanes<>+28(SB)/4, $0xffffffff
+DATA first_lanes<>+32(SB)/4, $0x00000000
+DATA first_lanes<>+36(SB)/4, $0x00000000
+DATA first_lanes<>+40(SB)/4, $0x00000000
+DATA first_lanes<>+44(SB)/4, $0x00000000
+DATA first_lanes<>+48(SB)/4, $0x00000000
+DATA first_lanes<>+52(SB)/4, $0x00000000
+DATA first_lanes<>+56(SB)/4, $0x00000000
+DATA first_lanes<>+60(SB)/4, $0x00000000
+GLOBL first_lanes<>(SB), RODATA|NOPTR, $64
+
+// func packRowsAVX2(out []float32, in []float32, kc int, ld int, h int, step int)
+// Requires: AVX, CMOV
+TEXT ·packRowsAVX2(SB), NOSPLIT, $0-80
+	MOVQ    kc+48(FP), AX
+	MOVQ    ld+56(FP), CX
+	MOVQ    step+72(FP), DX
+	SHLQ    $0x02, CX
+	SHLQ    $0x02, DX
+	MOVQ    in_base+24(FP), BX
+	MOVQ    BX, SI
+	ADDQ    CX, SI
+	MOVQ    BX, DI
+	CMPQ    h+64(FP), $0x01
+	CMOVQGT SI, DI
+	ADDQ    CX, SI
+	MOVQ    BX, R8
+	CMPQ    h+64(FP), $0x02
+	CMOVQGT SI, R8
+	ADDQ    CX, SI
+	MOVQ    BX, R9
+	CMPQ    h+64(FP), $0x03
+	CMOVQGT SI, R9
+	ADDQ    CX, SI
+	MOVQ    BX, R10
+	CMPQ    h+64(FP), $0x04
+	CMOVQGT SI, R10
+	ADDQ    CX, SI
+	MOVQ    BX, R11
+	CMPQ    h+64(FP), $0x05
+	CMOVQGT SI, R11
+	ADDQ    CX, SI
+	MOVQ    BX, R12
+	CMPQ    h+64(FP), $0x06
+	CMOVQGT SI, R12
+	ADDQ    CX, SI
+	MOVQ    BX, CX
+	CMPQ    h+64(FP), $0x07
+	CMOVQGT SI, CX
+	MOVQ    out_base+0(FP), SI
+	XORQ    R13, R13
+
+loop6:
+	CMPQ       AX, $0x08
+	JL         rest7
+	VMOVUPS    (BX)(R13*1), Y0
+	VMOVUPS    (DI)(R13*1), Y1
+	VMOVUPS    (R8)(R13*1), Y2
+	VMOVUPS    (R9)(R13*1), Y3
+	VMOVUPS    (R10)(R13*1), Y4
+	VMOVUPS    (R11)(R13*1), Y5
+	VMOVUPS    (R12)(R13*1), Y6
+	VMOVUPS    (CX)(R13*1), Y7
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y0
+	VUNPCKLPS  Y3, Y2, Y1
+	VUNPCKHPS  Y3, Y2, Y2
+	VUNPCKLPS  Y5, Y4, Y3
+	VUNPCKHPS  Y5, Y4, Y4
+	VUNPCKLPS  Y7, Y6, Y5
+	VUNPCKHPS  Y7, Y6, Y6
+	VUNPCKLPD  Y1, Y8, Y7
+	VUNPCKHPD  Y1, Y8, Y1
+	VUNPCKLPD  Y2, Y0, Y8
+	VUNPCKHPD  Y2, Y0, Y0
+	VUNPCKLPD  Y5, Y3, Y2
+	VUNPCKHPD  Y5, Y3, Y3
+	VUNPCKLPD  Y6, Y4, Y5
+	VUNPCKHPD  Y6, Y4, Y4
+	VPERM2F128 $0x20, Y2, Y7, Y6
+	VPERM2F128 $0x31, Y2, Y7, Y2
+	VPERM2F128 $0x20, Y3, Y1, Y7
+	VPERM2F128 $0x31, Y3, Y1, Y1
+	VPERM2F128 $0x20, Y5, Y8, Y3
+	VPERM2F128 $0x31, Y5, Y8, Y5
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x31, Y4, Y0, Y0
+	VMOVUPS    Y6, (SI)
+	ADDQ       DX, SI
+	VMOVUPS    Y7, (SI)
+	ADDQ       DX, SI
+	VMOVUPS    Y3, (SI)
+	ADDQ       DX, SI
+	VMOVUPS    Y8, (SI)
+	ADDQ       DX, SI
+	VMOVUPS    Y2, (SI)
+	ADDQ       DX, SI
+	VMOVUPS    Y1, (SI)
+	ADDQ       DX, SI
+	VMOVUPS    Y5, (SI)
+	ADDQ       DX, SI
+	VMOVUPS    Y0, (SI)
+	ADDQ       DX, SI
+	ADDQ       $0x20, R13
+	SUBQ       $0x08, AX
+	JMP        loop6
+
+rest7:
+	TESTQ AX, AX
+	JZ    done8
+	MOVL  (BX)(R13*1), R14
+	MOVL  R14, (SI)
+	MOVL  (DI)(R13*1), R14
+	MOVL  R14, 4(SI)
+	MOVL  (R8)(R13*1), R14
+	MOVL  R14, 8(SI)
+	MOVL  (R9)(R13*1), R14
+	MOVL  R14, 12(SI)
+	MOVL  (R10)(R13*1), R14
+	MOVL  R14, 16(SI)
+	MOVL  (R11)(R13*1), R14
+	MOVL  R14, 20(SI)
+	MOVL  (R12)(R13*1), R14
+	MOVL  R14, 24(SI)
+	MOVL  (CX)(R13*1), R14
+	MOVL  R14, 28(SI)
+	ADDQ  DX, SI
+	ADDQ  $0x04, R13
+	DECQ  AX
+	JMP   rest7
+
+done8:
+	VZEROUPPER
+	RET
+
 // func gemmWideAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
 // Requires: AVX, FMA3
 TEXT ·gemmWideAVX2(SB), NOSPLIT, $0-112
@@ -29,9 +219,9 @@ TEXT ·gemmWideAVX2(SB), NOSPLIT, $0-112
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-loop1:
+loop9:
 	CMPQ         AX, $0x04
-	JL           done2
+	JL           done10
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (BX), Y14
@@ -118,12 +308,12 @@ loop1:
 	ADDQ         DX, BX
 	ADDQ         $0x00000100, SI
 	SUBQ         $0x04, AX
-	JMP          loop1
+	JMP          loop9
 
-done2:
-loop3:
+done10:
+loop11:
 	CMPQ         AX, $0x01
-	JL           done4
+	JL           done12
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (BX), Y14
@@ -147,15 +337,15 @@ loop3:
 	ADDQ         DX, BX
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x01, AX
-	JMP          loop3
+	JMP          loop11
 
-done4:
+done12:
 	MOVQ   c_base+72(FP), AX
 	MOVQ   ldc+96(FP), CX
 	MOVQ   add+104(FP), DX
 	SHLQ   $0x02, CX
 	TESTQ  DX, DX
-	JZ     store5
+	JZ     store13
 	MOVQ   AX, DX
 	VADDPS (DX), Y0, Y0
 	VADDPS 32(DX), Y1, Y1
@@ -175,7 +365,7 @@ done4:
 	VADDPS (DX), Y10, Y10
 	VADDPS 32(DX), Y11, Y11
 
-store5:
+store13:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	ADDQ    CX, AX
@@ -224,9 +414,9 @@ TEXT ·gemmNarrowAVX2(SB), NOSPLIT, $0-112
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-loop6:
+loop14:
 	CMPQ         AX, $0x04
-	JL           done7
+	JL           done15
 	VMOVUPS      (SI), Y12
 	VBROADCASTSS (BX), Y13
 	VFMADD231PS  Y12, Y13, Y0
@@ -333,12 +523,12 @@ loop6:
 	ADDQ         DX, BX
 	ADDQ         $0x00000080, SI
 	SUBQ         $0x04, AX
-	JMP          loop6
+	JMP          loop14
 
-done7:
-loop8:
+done15:
+loop16:
 	CMPQ         AX, $0x01
-	JL           done9
+	JL           done17
 	VMOVUPS      (SI), Y12
 	VBROADCASTSS (BX), Y13
 	VFMADD231PS  Y12, Y13, Y0
@@ -367,15 +557,15 @@ loop8:
 	ADDQ         DX, BX
 	ADDQ         $0x00000020, SI
 	SUBQ         $0x01, AX
-	JMP          loop8
+	JMP          loop16
 
-done9:
+done17:
 	MOVQ   c_base+72(FP), AX
 	MOVQ   ldc+96(FP), CX
 	MOVQ   add+104(FP), DX
 	SHLQ   $0x02, CX
 	TESTQ  DX, DX
-	JZ     store10
+	JZ     store18
 	MOVQ   AX, DX
 	VADDPS (DX), Y0, Y0
 	ADDQ   CX, DX
@@ -401,7 +591,7 @@ done9:
 	ADDQ   CX, DX
 	VADDPS (DX), Y11, Y11
 
-store10:
+store18:
 	VMOVUPS Y0, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Y1, (AX)
@@ -473,9 +663,9 @@ TEXT ·gemmWideAVX512(SB), NOSPLIT, $0-112
 	VPXORD Z26, Z26, Z26
 	VPXORD Z27, Z27, Z27
 
-loop11:
+loop19:
 	CMPQ         AX, $0x04
-	JL           done12
+	JL           done20
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
 	VBROADCASTSS (BX), Z30
@@ -658,12 +848,12 @@ loop11:
 	ADDQ         DX, BX
 	ADDQ         $0x00000200, SI
 	SUBQ         $0x04, AX
-	JMP          loop11
+	JMP          loop19
 
-done12:
-loop13:
+done20:
+loop21:
 	CMPQ         AX, $0x01
-	JL           done14
+	JL           done22
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
 	VBROADCASTSS (BX), Z30
@@ -711,15 +901,15 @@ loop13:
 	ADDQ         DX, BX
 	ADDQ         $0x00000080, SI
 	SUBQ         $0x01, AX
-	JMP          loop13
+	JMP          loop21
 
-done14:
+done22:
 	MOVQ   c_base+72(FP), AX
 	MOVQ   ldc+96(FP), CX
 	MOVQ   add+104(FP), DX
 	SHLQ   $0x02, CX
 	TESTQ  DX, DX
-	JZ     store15
+	JZ     store23
 	MOVQ   AX, DX
 	VADDPS (DX), Z0, Z0
 	VADDPS 64(DX), Z1, Z1
@@ -763,7 +953,7 @@ done14:
 	VADDPS (DX), Z26, Z26
 	VADDPS 64(DX), Z27, Z27
 
-store15:
+store23:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -839,9 +1029,9 @@ TEXT ·gemmNarrowAVX512(SB), NOSPLIT, $0-112
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 
-loop16:
+loop24:
 	CMPQ         AX, $0x04
-	JL           done17
+	JL           done25
 	VMOVUPS      (SI), Z14
 	VBROADCASTSS (BX), Z15
 	VFMADD231PS  Z14, Z15, Z0
@@ -964,12 +1154,12 @@ loop16:
 	ADDQ         DX, BX
 	ADDQ         $0x00000100, SI
 	SUBQ         $0x04, AX
-	JMP          loop16
+	JMP          loop24
 
-done17:
-loop18:
+done25:
+loop26:
 	CMPQ         AX, $0x01
-	JL           done19
+	JL           done27
 	VMOVUPS      (SI), Z14
 	VBROADCASTSS (BX), Z15
 	VFMADD231PS  Z14, Z15, Z0
@@ -1002,15 +1192,15 @@ loop18:
 	ADDQ         DX, BX
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x01, AX
-	JMP          loop18
+	JMP          loop26
 
-done19:
+done27:
 	MOVQ   c_base+72(FP), AX
 	MOVQ   ldc+96(FP), CX
 	MOVQ   add+104(FP), DX
 	SHLQ   $0x02, CX
 	TESTQ  DX, DX
-	JZ     store20
+	JZ     store28
 	MOVQ   AX, DX
 	VADDPS (DX), Z0, Z0
 	ADDQ   CX, DX
@@ -1040,7 +1230,7 @@ done19:
 	ADDQ   CX, DX
 	VADDPS (DX), Z13, Z13
 
-store20:
+store28:
 	VMOVUPS Z0, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, (AX)
@@ -1070,3 +1260,68 @@ store20:
 	VMOVUPS Z13, (AX)
 	VZEROUPPER
 	RET
+
+// func packColsAVX512(out []float32, in []float32, kc int, ld int, w int, step int)
+// Requires: AVX, AVX512F
+TEXT ·packColsAVX512(SB), NOSPLIT, $0-80
+	MOVQ out_base+0(FP), AX
+	MOVQ in_base+24(FP), CX
+	MOVQ kc+48(FP), DX
+	MOVQ ld+56(FP), BX
+	MOVQ step+72(FP), SI
+	SHLQ $0x02, BX
+	SHLQ $0x02, SI
+	MOVQ w+64(FP), DI
+	XORQ R8, R8
+	CMPQ DI, $0x10
+	JNE  part29
+
+loop30:
+	TESTQ   DX, DX
+	JZ      done31
+	VMOVUPS (CX), Z0
+	VMOVUPS Z0, (AX)
+	ADDQ    BX, CX
+	ADDQ    SI, AX
+	DECQ    DX
+	JMP     loop30
+
+done31:
+	VZEROUPPER
+	RET
+
+part29:
+	LEAQ  first_lanes_masks<>+0(SB), R9
+	KMOVW (R9)(DI*2), K1
+
+loop32:
+	TESTQ     DX, DX
+	JZ        done33
+	VMOVUPS.Z (CX)(R8*1), K1, Z0
+	VMOVUPS   Z0, (AX)
+	ADDQ      BX, CX
+	ADDQ      SI, AX
+	DECQ      DX
+	JMP       loop32
+
+done33:
+	VZEROUPPER
+	RET
+
+DATA first_lanes_masks<>+0(SB)/2, $0x0000
+DATA first_lanes_masks<>+2(SB)/2, $0x0001
+DATA first_lanes_masks<>+4(SB)/2, $0x0003
+DATA first_lanes_masks<>+6(SB)/2, $0x0007
+DATA first_lanes_masks<>+8(SB)/2, $0x000f
+DATA first_lanes_masks<>+10(SB)/2, $0x001f
+DATA first_lanes_masks<>+12(SB)/2, $0x003f
+DATA first_lanes_masks<>+14(SB)/2, $0x007f
+DATA first_lanes_masks<>+16(SB)/2, $0x00ff
+DATA first_lanes_masks<>+18(SB)/2, $0x01ff
+DATA first_lanes_masks<>+20(SB)/2, $0x03ff
+DATA first_lanes_masks<>+22(SB)/2, $0x07ff
+DATA first_lanes_masks<>+24(SB)/2, $0x0fff
+DATA first_lanes_masks<>+26(SB)/2, $0x1fff
+DATA first_lanes_masks<>+28(SB)/2, $0x3fff
+DATA first_lanes_masks<>+30(SB)/2, $0x7fff
+GLOBL first_lanes_masks<>(SB), RODATA|NOPTR, $32

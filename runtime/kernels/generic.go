@@ -5,7 +5,7 @@ import "math"
 // goSet is the instruction set every processor has. Its loops are also the
 // specification of the assembly: the same sums in another order of adding.
 var goSet = kernelSet{
-	name: "go",
+	name: "go", lanes: 4,
 	unary: [unaryCount]func(dst, x []float32, c float32){
 		Neg:       func(dst, x []float32, _ float32) { mapGo(dst, x, func(v float32) float32 { return -v }) },
 		Exp:       func(dst, x []float32, _ float32) { mapGo(dst, x, exp32) },
@@ -49,7 +49,7 @@ var goSet = kernelSet{
 	sum: sumGo, sumAbs: sumAbsGo, max: maxGo, min: minGo, dot: dotGo, sqDist: sqDistGo,
 	sumExp: sumExpGo, expTo: expToGo, accExp: accExpGo, adam: adamGo, pairD: pairDGo, pairG: pairGGo,
 	spmm: spmmGo, sddmm: sddmmGo,
-	wide: micro{mr: 4, nr: 4, f: microGo}, narrow: micro{mr: 4, nr: 4, f: microGo},
+	wide: micro{mr: 4, nr: 4, f: microGo}, narrow: micro{mr: 4, nr: 4, f: microGo}, packCols: packColsGo, packRows: packRowsGo,
 	uniform: uniformGo, normal: normalGo, dropout: dropoutGo,
 }
 

@@ -9,7 +9,8 @@ import (
 // kernelSet is the inner loops of one instruction set. Slices of one call have
 // the same length unless said otherwise.
 type kernelSet struct {
-	name string
+	name  string
+	lanes int // float32 in a vector
 
 	unary [unaryCount]func(dst, x []float32, c float32)
 	vv    [binaryCount]func(dst, a, b []float32)
@@ -39,8 +40,11 @@ type kernelSet struct {
 	spmm  func(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, r1, add int)
 	sddmm func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1 int)
 
-	// Matrix product micro-kernels, wide and narrow (see gemm.go).
+	// Matrix product micro-kernels, wide and narrow, and the packing of w columns
+	// (at most lanes) or h rows (at most packRowsMax); see gemm.go.
 	wide, narrow micro
+	packCols     func(out, in []float32, kc, ld, w, step int)
+	packRows     func(out, in []float32, kc, ld, h, step int)
 
 	// Random fills of whole blocks of four elements: dst[0] is element 4·block
 	// and len(dst) a multiple of four.

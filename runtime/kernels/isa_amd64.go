@@ -15,7 +15,7 @@ func nativeSets() []*kernelSet {
 }
 
 var avx2Set = kernelSet{
-	name: "avx2",
+	name: "avx2", lanes: 8,
 	unary: [unaryCount]func(dst, x []float32, c float32){
 		Neg: negAVX2, Exp: expAVX2, Log: logAVX2, Sqrt: sqrtAVX2, Rsqrt: rsqrtAVX2, Sigmoid: sigmoidAVX2, ReluOp: reluAVX2,
 		EluOp: eluAVX2, Tanh: tanhAVX2, Abs: absAVX2, Square: squareAVX2, LeakyRelu: leakyReluAVX2, Pow: powGo,
@@ -28,7 +28,7 @@ var avx2Set = kernelSet{
 	sumExp: sumExpAVX2, expTo: expToAVX2, accExp: accExpAVX2, pairD: pairDAVX2, pairG: pairGAVX2,
 	adam: adamAVX2Step,
 	spmm: spmmAVX2, sddmm: sddmmAVX2Rows,
-	wide: micro{mr: 6, nr: 16, f: gemmWideAVX2}, narrow: micro{mr: 12, nr: 8, f: gemmNarrowAVX2},
+	wide: micro{mr: 6, nr: 16, f: gemmWideAVX2}, narrow: micro{mr: 12, nr: 8, f: gemmNarrowAVX2}, packCols: packColsAVX2, packRows: packRowsAVX2,
 	uniform: uniformAVX2, normal: normalAVX2, dropout: dropoutAVX2,
 }
 
@@ -41,7 +41,7 @@ func pairGAVX2(g, colLSE, dCol []float32, c *pairConst) {
 }
 
 var avx512Set = kernelSet{
-	name: "avx512",
+	name: "avx512", lanes: 16,
 	unary: [unaryCount]func(dst, x []float32, c float32){
 		Neg: negAVX512, Exp: expAVX512, Log: logAVX512, Sqrt: sqrtAVX512, Rsqrt: rsqrtAVX512, Sigmoid: sigmoidAVX512, ReluOp: reluAVX512,
 		EluOp: eluAVX512, Tanh: tanhAVX512, Abs: absAVX512, Square: squareAVX512, LeakyRelu: leakyReluAVX512, Pow: powGo,
@@ -54,7 +54,7 @@ var avx512Set = kernelSet{
 	sumExp: sumExpAVX512, expTo: expToAVX512, accExp: accExpAVX512, pairD: pairDAVX512, pairG: pairGAVX512,
 	adam: adamAVX512Step,
 	spmm: spmmAVX512, sddmm: sddmmAVX512Rows,
-	wide: micro{mr: 14, nr: 32, f: gemmWideAVX512}, narrow: micro{mr: 14, nr: 16, f: gemmNarrowAVX512},
+	wide: micro{mr: 14, nr: 32, f: gemmWideAVX512}, narrow: micro{mr: 14, nr: 16, f: gemmNarrowAVX512}, packCols: packColsAVX512, packRows: packRowsAVX2,
 	uniform: uniformAVX512, normal: normalAVX512, dropout: dropoutAVX512,
 }
 

@@ -16,8 +16,11 @@ func gemm(s isa) {
 	if s.wide() {
 		s.micro("gemmWide", 14, 2)
 		s.micro("gemmNarrow", 14, 1)
+		s.packCols()
 		return
 	}
+	s.packCols()
+	s.packRows()
 	s.micro("gemmWide", 6, 2)
 	s.micro("gemmNarrow", 12, 1)
 }
@@ -101,5 +104,104 @@ func (s isa) micro(name string, mr, nv int) {
 			ADDQ(ldc, c)
 		}
 	}
+	s.end()
+}
+
+// packCols emits the copy of up to one vector of columns: row by row a masked
+// load and a whole store.
+func (s isa) packCols() {
+	s.begin("packCols", "(out, in []float32, kc, ld, w, step int)", "copies w columns of kc rows (see packStraight).")
+	p := slices("out", "in")
+	out, in, k, ld, step := p[0], p[1], integer("kc"), integer("ld"), integer("step")
+	SHLQ(U8(2), ld)
+	SHLQ(U8(2), step)
+	w, at := integer("w"), GP64()
+	XORQ(at, at)
+	copyRows := func(get func() reg.VecVirtual) {
+		top, done := label("loop"), label("done")
+		Label(top)
+		TESTQ(k, k)
+		JZ(LabelRef(done))
+		VMOVUPS(get(), Mem{Base: out})
+		ADDQ(ld, in)
+		ADDQ(step, out)
+		DECQ(k)
+		JMP(LabelRef(top))
+		Label(done)
+		s.end()
+	}
+	part := label("part")
+	CMPQ(w, U8(s.lanes))
+	JNE(LabelRef(part))
+	copyRows(func() reg.VecVirtual { return s.load(Mem{Base: in}) })
+	Label(part)
+	t := s.first(w)
+	l := lanes{isa: s, at: at, tail: &t}
+	copyRows(func() reg.VecVirtual { return l.get(in) })
+}
+
+// packRows emits the transposition of up to 8 rows, 8×8 floats at a time (256-bit
+// vectors in either instruction set). Rows that do not exist repeat the first.
+func (s isa) packRows() {
+	s.begin("packRows", "(out, in []float32, kc, ld, h, step int)", "transposes h rows of kc floats (see packTransposed).")
+	in, k, ld, step := make([]reg.GPVirtual, 8), integer("kc"), integer("ld"), integer("step")
+	SHLQ(U8(2), ld)
+	SHLQ(U8(2), step)
+	in[0] = slices("in")[0]
+	next := GP64()
+	MOVQ(in[0], next)
+	for r := 1; r < 8; r++ {
+		in[r] = GP64()
+		ADDQ(ld, next)
+		MOVQ(in[0], in[r])
+		CMPQ(address("h"), U8(r))
+		CMOVQGT(next, in[r])
+	}
+	out := slices("out")[0]
+	at := GP64()
+	XORQ(at, at)
+	top, rest, done := label("loop"), label("rest"), label("done")
+	Label(top)
+	CMPQ(k, U8(8))
+	JL(LabelRef(rest))
+	// Pairs of rows interleaved, then pairs of those, then the halves exchanged.
+	var x [8]reg.VecVirtual
+	for r := range x {
+		x[r] = s.load(Mem{Base: in[r], Index: at, Scale: 1})
+	}
+	var t [8]reg.VecVirtual
+	for r := 0; r < 8; r += 2 {
+		t[r], t[r+1] = s.op(VUNPCKLPS, x[r], x[r+1]), s.op(VUNPCKHPS, x[r], x[r+1])
+	}
+	for r := 0; r < 8; r += 4 {
+		x[r], x[r+1] = s.op(VUNPCKLPD, t[r], t[r+2]), s.op(VUNPCKHPD, t[r], t[r+2])
+		x[r+2], x[r+3] = s.op(VUNPCKLPD, t[r+1], t[r+3]), s.op(VUNPCKHPD, t[r+1], t[r+3])
+	}
+	for r := range 4 {
+		lo, hi := s.vec(), s.vec()
+		VPERM2F128(U8(0x20), x[r+4], x[r], lo)
+		VPERM2F128(U8(0x31), x[r+4], x[r], hi)
+		t[r], t[r+4] = lo, hi
+	}
+	for _, v := range t {
+		VMOVUPS(v, Mem{Base: out})
+		ADDQ(step, out)
+	}
+	ADDQ(U8(32), at)
+	SUBQ(U8(8), k)
+	JMP(LabelRef(top))
+	Label(rest)
+	TESTQ(k, k)
+	JZ(LabelRef(done))
+	v := GP32()
+	for r := range in {
+		MOVL(Mem{Base: in[r], Index: at, Scale: 1}, v)
+		MOVL(v, Mem{Base: out, Disp: 4 * r})
+	}
+	ADDQ(step, out)
+	ADDQ(U8(4), at)
+	DECQ(k)
+	JMP(LabelRef(rest))
+	Label(done)
 	s.end()
 }
