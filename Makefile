@@ -1,0 +1,55 @@
+# gsrc needs Go (the version in go.mod, which the go command fetches by itself)
+# and a C compiler for onnxruntime sessions. onnxruntime itself is found or
+# fetched by "gsrc doctor".
+
+GO      ?= go
+OUT     ?= results/demo
+FUZZTIME ?= 10s
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+.PHONY: help build setup demo test bench lint fuzz-short cross clean
+
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/gsrc
+	@mkdir -p bin
+	$(GO) build -o bin/gsrc ./cmd/gsrc
+
+setup: build ## build, and obtain onnxruntime if this machine lacks it
+	bin/gsrc doctor
+
+demo: setup ## train, refine, export and verify on five generated graphs (two minutes at most)
+	bin/gsrc demo --out $(OUT) --force
+
+# Tests that need onnxruntime say so and are skipped where it cannot be had.
+test: build ## run all tests and count them
+	-bin/gsrc doctor
+	$(GO) build -o bin/testcount ./internal/testcount
+	$(GO) test -json -timeout 10m $(TESTFLAGS) ./... | bin/testcount
+
+bench: ## run the benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./runtime/... ./graph/... ./export/...
+
+lint: ## gofmt, go vet, staticcheck
+	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
+	if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+fuzz-short: ## run every fuzz target for FUZZTIME (10s)
+	@set -e; for package in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "$$package $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+cross: ## build without cgo for every platform
+	@set -e; for platform in $(PLATFORMS); do \
+		echo "build $$platform without cgo"; \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build ./...; \
+	done
+
+clean: ## remove what make built; runs and exports stay
+	rm -rf bin
