@@ -153,19 +153,17 @@ func (b *Buffer) check() error {
 
 // fits reports a buffer that cannot be a value of the type, its sizes aside.
 func (b *Buffer) fits(t ir.Type) error {
-	kind := "a dense tensor of " + b.DType.String()
-	switch {
-	case b.Graph != nil:
-		kind = "a graph"
-	case b.Sparse != nil:
-		kind = "a sparse matrix"
-	}
 	ok := b.Graph == nil && b.Sparse == nil && t.Layout == ir.Dense && b.DType == t.DType
 	ok = ok || b.Graph != nil && t.IsGraph() || b.Sparse != nil && t.Layout == ir.CSR
-	if !ok {
-		return fmt.Errorf("it is %s, got %s", t, kind)
+	switch {
+	case ok:
+		return b.check()
+	case b.Graph != nil:
+		return fmt.Errorf("it is %s, got a graph", t)
+	case b.Sparse != nil:
+		return fmt.Errorf("it is %s, got a sparse matrix", t)
 	}
-	return b.check()
+	return fmt.Errorf("it is %s, got a dense tensor of %s", t, b.DType)
 }
 
 // typeString writes the type with its sizes, for errors.

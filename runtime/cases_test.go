@@ -334,6 +334,10 @@ func randomBuffer(t testing.TB, ty ir.Type, values string, bind map[string]int, 
 		switch word {
 		case "positive":
 			v = 0.3 + 2*s.Uniform(uint64(i))
+		case "prob":
+			v = 0.02 + 0.96*s.Uniform(uint64(i))
+		case "flag":
+			v = float32(s.Uint32(uint64(i)) % 2)
 		case "coarse": // so that equal elements occur
 			v = float32(math.Round(float64(v)))
 		}
@@ -412,6 +416,11 @@ func arguments(t testing.TB, f *ir.Func, words map[string]string, sz sizes, s rn
 			g := randomGraph(t, bind[string(a.Type.Dims[0])], bind[string(a.Type.Dims[1])], s.Sub(a.Name))
 			bind[string(a.Type.Dims[1])] = g.E
 			args[a.Name] = Graph(g)
+		}
+	}
+	for d, n := range bind {
+		if n < 0 { // edge values without their graph
+			bind[d] = 9
 		}
 	}
 	for _, a := range f.Args {

@@ -1,0 +1,281 @@
+package runtime
+
+import (
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// smallOptions makes models small enough for the interpreter, with everything
+// switched on.
+func smallOptions() models.Options {
+	o := models.Default()
+	o.Features, o.Classes, o.StructWidth = 11, 3, 4
+	o.Hidden, o.Encoder.Hidden, o.Encoder.Projection = 6, 5, 4
+	o.Views.Blur = 0.1
+	return o
+}
+
+// modelWords says what values the models' arguments take.
+var modelWords = map[string]string{
+	"x": "positive", "anchors": "index:N", "train_idx": "index:N", "pairs": "index:N", "labels": "index:C",
+	"w": "positive", "p": "prob", "old": "flag", "lo": "prob", "hi": "prob",
+}
+
+// modelSizes are a usual graph and the smallest one.
+var modelSizes = []sizes{
+	{"N": 14, "E": -1, "M": -1, "B": 9, "T": 6, "P": 5, "C": 3},
+	{"N": 1, "E": 0, "M": 0, "B": 1, "T": 1, "P": 1, "C": 3},
+	{"N": 9, "E": 0, "M": -1, "B": 4, "T": 0, "P": 0, "C": 3},
+	{"N": 17, "E": -1, "M": -1, "B": 12, "T": 6, "P": 8, "C": 3},
+}
+
+type namedModule struct {
+	name string
+	m    *ir.Module
+}
+
+// compiledModels are all models, with dense and with sparse features.
+func compiledModels(t testing.TB) []namedModule {
+	t.Helper()
+	var ps []namedModule
+	for _, model := range models.All {
+		for _, sparse := range []string{"", "x"} {
+			o := compiler.Options{}
+			name := model.Name
+			if sparse != "" {
+				o.Facts = passes.Facts{SparseArgs: []string{sparse}}
+				name += "/sparse"
+			}
+			p, err := compiler.Compile(model.Build(smallOptions()), o)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			ps = append(ps, namedModule{name, p.Module})
+		}
+	}
+	return ps
+}
+
+func moduleParams(t testing.TB, m *ir.Module) map[string]*Buffer {
+	t.Helper()
+	ps := map[string]*Buffer{}
+	for _, v := range m.Params {
+		ps[v.Name] = randomBuffer(t, v.Type, "", nil, rng.New(5, v.Name))
+		for i := range ps[v.Name].F32 {
+			ps[v.Name].F32[i] *= 0.4
+		}
+	}
+	return ps
+}
+
+// inputArguments draws values for all inputs of a function, those of its
+// set-up included.
+func inputArguments(t testing.TB, m *ir.Module, f *ir.Func, sz sizes, s rng.Stream) map[string]*Buffer {
+	t.Helper()
+	all := &ir.Func{Name: f.Name}
+	fs := []*ir.Func{f}
+	if name := setupOf(f); name != "" {
+		fs = append(fs, m.Func(name))
+	}
+	for _, g := range fs {
+		for _, a := range g.Args {
+			if !a.Attrs.Bool("hoisted") && all.Arg(a.Name) == nil {
+				all.Args = append(all.Args, a)
+			}
+		}
+	}
+	return arguments(t, all, modelWords, sz, s)
+}
+
+// TestModels runs every function of every model on both executors and on one
+// and four threads: all agree bit for bit, and with the float64 reference.
+func TestModels(t *testing.T) {
+	one, four := kernels.NewPool(1), kernels.NewPool(4)
+	defer one.Close()
+	defer four.Close()
+	for _, p := range compiledModels(t) {
+		params := moduleParams(t, p.m)
+		for _, fn := range p.m.Funcs {
+			if strings.HasSuffix(fn.Name, ".setup") {
+				continue
+			}
+			t.Run(p.name+"/"+fn.Name, func(t *testing.T) {
+				opts := Options{Pool: one, Seed: rng.New(8, "models")}
+				planned := mustFunction(t, p.m, fn.Name, opts)
+				opts.Pool = four
+				threads := mustFunction(t, p.m, fn.Name, opts)
+				opts.Executor = Tape
+				tape := mustFunction(t, p.m, fn.Name, opts)
+				for k, sz := range modelSizes {
+					args := inputArguments(t, p.m, fn, sz, rng.New(uint64(k), p.name))
+					for _, f := range []*Function{planned, threads, tape} {
+						bindAll(t, f, args, params)
+						for step := range uint64(3) {
+							if err := f.Run(step); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+					want, err := Reference(p.m, fn.Name, args, params, opts.Seed, 2)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, r := range planned.Outputs() {
+						if err := sameBits(planned.Output(r), tape.Output(r)); err != nil {
+							t.Errorf("%s at %v: planned and tape differ: %v", r, sz, err)
+						}
+						if err := sameBits(planned.Output(r), threads.Output(r)); err != nil {
+							t.Errorf("%s at %v: 1 and 4 threads differ: %v", r, sz, err)
+						}
+						if err := closeTo(planned.Output(r), want[r], 2e-4); err != nil {
+							t.Errorf("%s at %v: %v", r, sz, err)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestOwnOperations asserts that emitted graphs consist of this package's
+// operations alone: gorgonia's own are slow, and some are wrong.
+func TestOwnOperations(t *testing.T) {
+	for _, p := range compiledModels(t) {
+		for _, fn := range p.m.Funcs {
+			x, err := NewExecutable(p.m, fn, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.Close()
+			for _, n := range x.ExprGraph().AllNodes() {
+				switch op := n.Op().(type) {
+				case nil, *graphOp, *projection:
+				default:
+					t.Errorf("%s: @%s has a node of type %T", p.name, fn.Name, op)
+				}
+			}
+		}
+	}
+}
+
+// TestNoAllocation runs every function of every model 100 times: after the
+// first runs, no thread allocates.
+func TestNoAllocation(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	pool := kernels.NewPool(2)
+	defer pool.Close()
+	for _, p := range compiledModels(t) {
+		params := moduleParams(t, p.m)
+		for _, fn := range p.m.Funcs {
+			t.Run(p.name+"/"+fn.Name, func(t *testing.T) {
+				if strings.HasSuffix(fn.Name, ".setup") {
+					return
+				}
+				f := mustFunction(t, p.m, fn.Name, Options{Pool: pool, Seed: rng.New(8, "models")})
+				bindAll(t, f, inputArguments(t, p.m, fn, modelSizes[0], rng.New(1, p.name)), params)
+				if n := allocations(t, f, 100); n != 0 {
+					t.Errorf("%d allocations in 100 steps", n)
+				}
+			})
+		}
+	}
+}
+
+// TestNoAllocationOnResize alternates between two graphs of different size, as
+// refinement does: once both have been seen, no thread allocates.
+func TestNoAllocationOnResize(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	pool := kernels.NewPool(2)
+	defer pool.Close()
+	m := parse(t, "graph.gsr")
+	f := mustFunction(t, m, "conv", Options{Pool: pool, Seed: rng.New(8, "resize")})
+	var sets []map[string]*Buffer
+	for k := range 2 {
+		args := arguments(t, m.Func("conv"), nil, sizes{"N": 40 + 10*k, "E": -1, "D": 6}, rng.New(uint64(k), "resize"))
+		sets = append(sets, args)
+	}
+	params := moduleParams(t, m)
+	names := f.Inputs()
+	slices.Sort(names)
+	bindAll(t, f, params)
+	round := func(step uint64) {
+		for _, set := range sets {
+			for _, name := range names {
+				if set[name] == nil {
+					continue
+				}
+				if err := f.Bind(name, set[name]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.Run(step); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	round(0)
+	round(1)
+	var before, after goruntime.MemStats
+	goruntime.ReadMemStats(&before)
+	for step := range uint64(50) {
+		round(step)
+	}
+	goruntime.ReadMemStats(&after)
+	if n := after.Mallocs - before.Mallocs; n != 0 {
+		t.Errorf("%d allocations in 100 runs", n)
+	}
+}
+
+// allocations counts the allocations of all threads in n steps after three.
+func allocations(t testing.TB, f *Function, n int) uint64 {
+	t.Helper()
+	for step := range uint64(3) {
+		if err := f.Run(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var before, after goruntime.MemStats
+	goruntime.ReadMemStats(&before)
+	for step := range n {
+		if err := f.Run(uint64(step)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goruntime.ReadMemStats(&after)
+	return after.Mallocs - before.Mallocs
+}
+
+// TestPlanReusesMemory holds the plan to what it is for: the training step of
+// the largest model in less memory than its values have, and fewer
+// instructions than operations.
+func TestPlanReusesMemory(t *testing.T) {
+	for _, p := range compiledModels(t) {
+		fn := p.m.Funcs[0]
+		if strings.HasSuffix(fn.Name, ".setup") || p.name != "ecl-gsr" {
+			continue
+		}
+		f := mustFunction(t, p.m, fn.Name, Options{})
+		bindAll(t, f, inputArguments(t, p.m, fn, modelSizes[0], rng.New(1, p.name)), moduleParams(t, p.m))
+		if err := f.Run(0); err != nil {
+			t.Fatal(err)
+		}
+		plan := f.Main().Plan()
+		if plan.Bytes == 0 || plan.Bytes*2 > plan.Unshared || plan.Instructions >= plan.Operations {
+			t.Errorf("@%s: %+v", fn.Name, plan)
+		}
+		t.Logf("@%s: %+v", fn.Name, plan)
+	}
+}
