@@ -87,7 +87,7 @@ func TestGenerateErrors(t *testing.T) {
 		{"Classes is 0", func(o *CSBM) { o.Classes = 0 }},
 		{"Classes is 1201", func(o *CSBM) { o.Classes = 1201 }},
 		{"Features is -2", func(o *CSBM) { o.Features = -2 }},
-		{"Features is 1099511627776", func(o *CSBM) { o.Features = 1 << 40 }},
+		{"Features is 2147483647", func(o *CSBM) { o.Features = math.MaxInt32 }},
 		{"CommunitySize is -1", func(o *CSBM) { o.CommunitySize = -1 }},
 		{"Density is 0", func(o *CSBM) { o.Density = 0 }},
 		{"Homophily is 1.5", func(o *CSBM) { o.Homophily = 1.5 }},

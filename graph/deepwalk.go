@@ -48,7 +48,7 @@ func (o DeepWalkOptions) withDefaults() (DeepWalkOptions, error) {
 			*f.value = f.def
 		}
 	}
-	if o.WalkLength*o.Window > maxWalkPairs {
+	if int64(o.WalkLength)*int64(o.Window) > maxWalkPairs {
 		return o, fmt.Errorf("graph: DeepWalk option WalkLength %d times Window %d is above %d", o.WalkLength, o.Window, maxWalkPairs)
 	}
 	if o.LR == 0 {

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -167,7 +168,7 @@ func TestNewEdgeSamplerErrors(t *testing.T) {
 		"no edges":         {&Graph{N: 3}, SamplerOptions{}},
 		"negative hops":    {g, SamplerOptions{Hops: -1}},
 		"too many batches": {g, SamplerOptions{Edges: 5, BatchesPerEpoch: 10}},
-		"overflow":         {g, SamplerOptions{Edges: 1 << 62, BatchesPerEpoch: 1 << 62}},
+		"overflow":         {g, SamplerOptions{Edges: math.MaxInt, BatchesPerEpoch: math.MaxInt}},
 	} {
 		if _, err := NewEdgeSampler(c.g, c.opt, 1); err == nil {
 			t.Errorf("%s is accepted", name)
