@@ -98,106 +98,206 @@ TEXT ·uniformAVX2(SB), $640-40
 	VPADDQ       countersAVX2<>+0(SB), Y0, Y0
 
 loop1:
-	CMPQ      CX, $0x00000010
+	CMPQ      CX, $0x00000020
 	JL        done2
-	VPSRLQ    $0x20, Y0, Y1
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y0, Y2
-	VMOVUPS   lanes_00000000<>+0(SB), Y3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
-	VPSRLQ    $0x20, Y3, Y4
-	VPXOR     Y1, Y4, Y1
-	VPXOR     (SP), Y1, Y1
-	VPSRLQ    $0x20, Y2, Y4
-	VPXOR     32(SP), Y4, Y4
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
-	VPSRLQ    $0x20, Y4, Y5
-	VPXOR     Y3, Y5, Y3
-	VPXOR     64(SP), Y3, Y3
-	VPSRLQ    $0x20, Y1, Y5
-	VPXOR     96(SP), Y5, Y5
-	VPXOR     Y2, Y5, Y2
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y2, Y2
-	VPSRLQ    $0x20, Y2, Y5
-	VPXOR     Y4, Y5, Y4
-	VPXOR     128(SP), Y4, Y4
-	VPSRLQ    $0x20, Y3, Y5
-	VPXOR     160(SP), Y5, Y5
-	VPXOR     Y1, Y5, Y1
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y1, Y1
-	VPSRLQ    $0x20, Y1, Y5
-	VPXOR     Y2, Y5, Y2
-	VPXOR     192(SP), Y2, Y2
-	VPSRLQ    $0x20, Y4, Y5
-	VPXOR     224(SP), Y5, Y5
-	VPXOR     Y3, Y5, Y3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
-	VPSRLQ    $0x20, Y3, Y5
-	VPXOR     Y1, Y5, Y1
-	VPXOR     256(SP), Y1, Y1
-	VPSRLQ    $0x20, Y2, Y5
-	VPXOR     288(SP), Y5, Y5
-	VPXOR     Y4, Y5, Y4
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
-	VPSRLQ    $0x20, Y4, Y5
-	VPXOR     Y3, Y5, Y3
-	VPXOR     320(SP), Y3, Y3
-	VPSRLQ    $0x20, Y1, Y5
-	VPXOR     352(SP), Y5, Y5
-	VPXOR     Y2, Y5, Y2
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y2, Y2
-	VPSRLQ    $0x20, Y2, Y5
-	VPXOR     Y4, Y5, Y4
-	VPXOR     384(SP), Y4, Y4
-	VPSRLQ    $0x20, Y3, Y5
-	VPXOR     416(SP), Y5, Y5
-	VPXOR     Y1, Y5, Y1
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y1, Y1
-	VPSRLQ    $0x20, Y1, Y5
-	VPXOR     Y2, Y5, Y2
-	VPXOR     448(SP), Y2, Y2
-	VPSRLQ    $0x20, Y4, Y5
-	VPXOR     480(SP), Y5, Y5
-	VPXOR     Y3, Y5, Y3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
-	VPSRLQ    $0x20, Y3, Y5
-	VPXOR     Y1, Y5, Y1
-	VPXOR     512(SP), Y1, Y1
-	VPSRLQ    $0x20, Y2, Y5
-	VPXOR     544(SP), Y5, Y5
-	VPXOR     Y4, Y5, Y4
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
-	VPSRLQ    $0x20, Y4, Y5
-	VPXOR     Y3, Y5, Y3
-	VPXOR     576(SP), Y3, Y3
-	VPSRLQ    $0x20, Y1, Y5
-	VPXOR     608(SP), Y5, Y5
-	VPXOR     Y2, Y5, Y2
+	VMOVUPS   Y0, Y1
 	VPADDQ    drawnAVX2<>+0(SB), Y0, Y0
-	VPSLLQ    $0x20, Y2, Y2
-	VPBLENDD  $0xaa, Y2, Y3, Y2
+	VMOVUPS   Y0, Y2
+	VPADDQ    drawnAVX2<>+0(SB), Y0, Y0
+	VPSRLQ    $0x20, Y1, Y3
+	VPSRLQ    $0x20, Y2, Y4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
+	VMOVUPS   lanes_00000000<>+0(SB), Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VMOVUPS   lanes_00000000<>+0(SB), Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPXOR     (SP), Y3, Y3
+	VPXOR     (SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y7
+	VPXOR     Y3, Y7, Y3
+	VPSRLQ    $0x20, Y6, Y7
+	VPXOR     Y4, Y7, Y4
+	VMOVUPS   32(SP), Y7
+	VMOVUPS   32(SP), Y8
+	VPSRLQ    $0x20, Y1, Y9
+	VPXOR     Y7, Y9, Y7
+	VPSRLQ    $0x20, Y2, Y9
+	VPXOR     Y8, Y9, Y8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y8, Y8
+	VPXOR     64(SP), Y5, Y5
+	VPXOR     64(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y9
+	VPXOR     Y5, Y9, Y5
+	VPSRLQ    $0x20, Y8, Y9
+	VPXOR     Y6, Y9, Y6
+	VPXOR     96(SP), Y1, Y1
+	VPXOR     96(SP), Y2, Y2
+	VPSRLQ    $0x20, Y3, Y9
+	VPXOR     Y1, Y9, Y1
+	VPSRLQ    $0x20, Y4, Y9
+	VPXOR     Y2, Y9, Y2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y2, Y2
+	VPXOR     128(SP), Y7, Y7
+	VPXOR     128(SP), Y8, Y8
+	VPSRLQ    $0x20, Y1, Y9
+	VPXOR     Y7, Y9, Y7
+	VPSRLQ    $0x20, Y2, Y9
+	VPXOR     Y8, Y9, Y8
+	VPXOR     160(SP), Y3, Y3
+	VPXOR     160(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y9
+	VPXOR     Y3, Y9, Y3
+	VPSRLQ    $0x20, Y6, Y9
+	VPXOR     Y4, Y9, Y4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y8, Y8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
+	VPXOR     192(SP), Y1, Y1
+	VPXOR     192(SP), Y2, Y2
+	VPSRLQ    $0x20, Y3, Y9
+	VPXOR     Y1, Y9, Y1
+	VPSRLQ    $0x20, Y4, Y9
+	VPXOR     Y2, Y9, Y2
+	VPXOR     224(SP), Y5, Y5
+	VPXOR     224(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y9
+	VPXOR     Y5, Y9, Y5
+	VPSRLQ    $0x20, Y8, Y9
+	VPXOR     Y6, Y9, Y6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPXOR     256(SP), Y3, Y3
+	VPXOR     256(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y9
+	VPXOR     Y3, Y9, Y3
+	VPSRLQ    $0x20, Y6, Y9
+	VPXOR     Y4, Y9, Y4
+	VPXOR     288(SP), Y7, Y7
+	VPXOR     288(SP), Y8, Y8
+	VPSRLQ    $0x20, Y1, Y9
+	VPXOR     Y7, Y9, Y7
+	VPSRLQ    $0x20, Y2, Y9
+	VPXOR     Y8, Y9, Y8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y8, Y8
+	VPXOR     320(SP), Y5, Y5
+	VPXOR     320(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y9
+	VPXOR     Y5, Y9, Y5
+	VPSRLQ    $0x20, Y8, Y9
+	VPXOR     Y6, Y9, Y6
+	VPXOR     352(SP), Y1, Y1
+	VPXOR     352(SP), Y2, Y2
+	VPSRLQ    $0x20, Y3, Y9
+	VPXOR     Y1, Y9, Y1
+	VPSRLQ    $0x20, Y4, Y9
+	VPXOR     Y2, Y9, Y2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y2, Y2
+	VPXOR     384(SP), Y7, Y7
+	VPXOR     384(SP), Y8, Y8
+	VPSRLQ    $0x20, Y1, Y9
+	VPXOR     Y7, Y9, Y7
+	VPSRLQ    $0x20, Y2, Y9
+	VPXOR     Y8, Y9, Y8
+	VPXOR     416(SP), Y3, Y3
+	VPXOR     416(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y9
+	VPXOR     Y3, Y9, Y3
+	VPSRLQ    $0x20, Y6, Y9
+	VPXOR     Y4, Y9, Y4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y8, Y8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
+	VPXOR     448(SP), Y1, Y1
+	VPXOR     448(SP), Y2, Y2
+	VPSRLQ    $0x20, Y3, Y9
+	VPXOR     Y1, Y9, Y1
+	VPSRLQ    $0x20, Y4, Y9
+	VPXOR     Y2, Y9, Y2
+	VPXOR     480(SP), Y5, Y5
+	VPXOR     480(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y9
+	VPXOR     Y5, Y9, Y5
+	VPSRLQ    $0x20, Y8, Y9
+	VPXOR     Y6, Y9, Y6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPXOR     512(SP), Y3, Y3
+	VPXOR     512(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y9
+	VPXOR     Y3, Y9, Y3
+	VPSRLQ    $0x20, Y6, Y9
+	VPXOR     Y4, Y9, Y4
+	VPXOR     544(SP), Y7, Y7
+	VPXOR     544(SP), Y8, Y8
+	VPSRLQ    $0x20, Y1, Y9
+	VPXOR     Y7, Y9, Y7
+	VPSRLQ    $0x20, Y2, Y9
+	VPXOR     Y8, Y9, Y8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y8, Y8
+	VPXOR     576(SP), Y5, Y5
+	VPXOR     576(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y9
+	VPXOR     Y5, Y9, Y5
+	VPSRLQ    $0x20, Y8, Y9
+	VPXOR     Y6, Y9, Y6
+	VPXOR     608(SP), Y1, Y1
+	VPXOR     608(SP), Y2, Y2
+	VPSRLQ    $0x20, Y3, Y9
+	VPXOR     Y1, Y9, Y1
+	VPSRLQ    $0x20, Y4, Y9
+	VPXOR     Y2, Y9, Y2
 	VPSLLQ    $0x20, Y1, Y1
-	VPBLENDD  $0xaa, Y1, Y4, Y1
-	VPSRLD    $0x08, Y2, Y2
-	VCVTDQ2PS Y2, Y2
-	VMULPS    lanes_33800000<>+0(SB), Y2, Y2
+	VPBLENDD  $0xaa, Y1, Y5, Y1
+	VPSLLQ    $0x20, Y2, Y2
+	VPBLENDD  $0xaa, Y2, Y6, Y2
+	VPSLLQ    $0x20, Y3, Y3
+	VPBLENDD  $0xaa, Y3, Y7, Y3
+	VPSLLQ    $0x20, Y4, Y4
+	VPBLENDD  $0xaa, Y4, Y8, Y4
 	VPSRLD    $0x08, Y1, Y1
 	VCVTDQ2PS Y1, Y1
 	VMULPS    lanes_33800000<>+0(SB), Y1, Y1
-	VUNPCKLPS Y1, Y2, Y3
-	VUNPCKHPS Y1, Y2, Y1
-	VMOVUPS   Y3, (AX)
+	VPSRLD    $0x08, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS    lanes_33800000<>+0(SB), Y2, Y2
+	VPSRLD    $0x08, Y3, Y3
+	VCVTDQ2PS Y3, Y3
+	VMULPS    lanes_33800000<>+0(SB), Y3, Y3
+	VPSRLD    $0x08, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS    lanes_33800000<>+0(SB), Y4, Y4
+	VUNPCKLPS Y3, Y1, Y5
+	VUNPCKHPS Y3, Y1, Y1
+	VUNPCKLPS Y4, Y2, Y3
+	VUNPCKHPS Y4, Y2, Y2
+	VMOVUPS   Y5, (AX)
 	VMOVUPS   Y1, 32(AX)
-	ADDQ      $0x00000040, AX
-	SUBQ      $0x00000010, CX
+	VMOVUPS   Y3, 64(AX)
+	VMOVUPS   Y2, 96(AX)
+	ADDQ      $0x00000080, AX
+	SUBQ      $0x00000020, CX
 	JMP       loop1
 
 done2:
@@ -209,6 +309,12 @@ DATA countersAVX2<>+8(SB)/8, $0x0000000000000002
 DATA countersAVX2<>+16(SB)/8, $0x0000000000000001
 DATA countersAVX2<>+24(SB)/8, $0x0000000000000003
 GLOBL countersAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA drawnAVX2<>+0(SB)/8, $0x0000000000000004
+DATA drawnAVX2<>+8(SB)/8, $0x0000000000000004
+DATA drawnAVX2<>+16(SB)/8, $0x0000000000000004
+DATA drawnAVX2<>+24(SB)/8, $0x0000000000000004
+GLOBL drawnAVX2<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_d2511f53<>+0(SB)/4, $0xd2511f53
 DATA lanes_d2511f53<>+4(SB)/4, $0xd2511f53
@@ -263,12 +369,6 @@ DATA lanes_cd9e8d57<>+52(SB)/4, $0xcd9e8d57
 DATA lanes_cd9e8d57<>+56(SB)/4, $0xcd9e8d57
 DATA lanes_cd9e8d57<>+60(SB)/4, $0xcd9e8d57
 GLOBL lanes_cd9e8d57<>(SB), RODATA|NOPTR, $64
-
-DATA drawnAVX2<>+0(SB)/8, $0x0000000000000004
-DATA drawnAVX2<>+8(SB)/8, $0x0000000000000004
-DATA drawnAVX2<>+16(SB)/8, $0x0000000000000004
-DATA drawnAVX2<>+24(SB)/8, $0x0000000000000004
-GLOBL drawnAVX2<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_33800000<>+0(SB)/4, $0x33800000
 DATA lanes_33800000<>+4(SB)/4, $0x33800000
@@ -385,113 +485,219 @@ TEXT ·dropoutAVX2(SB), $640-72
 	VPADDQ       countersAVX2<>+0(SB), Y2, Y2
 
 loop3:
-	CMPQ      DX, $0x00000010
+	CMPQ      DX, $0x00000020
 	JL        done4
-	VPSRLQ    $0x20, Y2, Y3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y4
-	VMOVUPS   lanes_00000000<>+0(SB), Y5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
-	VPSRLQ    $0x20, Y5, Y6
-	VPXOR     Y3, Y6, Y3
-	VPXOR     (SP), Y3, Y3
-	VPSRLQ    $0x20, Y4, Y6
-	VPXOR     32(SP), Y6, Y6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
-	VPSRLQ    $0x20, Y6, Y7
-	VPXOR     Y5, Y7, Y5
-	VPXOR     64(SP), Y5, Y5
-	VPSRLQ    $0x20, Y3, Y7
-	VPXOR     96(SP), Y7, Y7
-	VPXOR     Y4, Y7, Y4
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
-	VPSRLQ    $0x20, Y4, Y7
-	VPXOR     Y6, Y7, Y6
-	VPXOR     128(SP), Y6, Y6
-	VPSRLQ    $0x20, Y5, Y7
-	VPXOR     160(SP), Y7, Y7
-	VPXOR     Y3, Y7, Y3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
-	VPSRLQ    $0x20, Y3, Y7
-	VPXOR     Y4, Y7, Y4
-	VPXOR     192(SP), Y4, Y4
-	VPSRLQ    $0x20, Y6, Y7
-	VPXOR     224(SP), Y7, Y7
-	VPXOR     Y5, Y7, Y5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
-	VPSRLQ    $0x20, Y5, Y7
-	VPXOR     Y3, Y7, Y3
-	VPXOR     256(SP), Y3, Y3
-	VPSRLQ    $0x20, Y4, Y7
-	VPXOR     288(SP), Y7, Y7
-	VPXOR     Y6, Y7, Y6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
-	VPSRLQ    $0x20, Y6, Y7
-	VPXOR     Y5, Y7, Y5
-	VPXOR     320(SP), Y5, Y5
-	VPSRLQ    $0x20, Y3, Y7
-	VPXOR     352(SP), Y7, Y7
-	VPXOR     Y4, Y7, Y4
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
-	VPSRLQ    $0x20, Y4, Y7
-	VPXOR     Y6, Y7, Y6
-	VPXOR     384(SP), Y6, Y6
-	VPSRLQ    $0x20, Y5, Y7
-	VPXOR     416(SP), Y7, Y7
-	VPXOR     Y3, Y7, Y3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
-	VPSRLQ    $0x20, Y3, Y7
-	VPXOR     Y4, Y7, Y4
-	VPXOR     448(SP), Y4, Y4
-	VPSRLQ    $0x20, Y6, Y7
-	VPXOR     480(SP), Y7, Y7
-	VPXOR     Y5, Y7, Y5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
-	VPSRLQ    $0x20, Y5, Y7
-	VPXOR     Y3, Y7, Y3
-	VPXOR     512(SP), Y3, Y3
-	VPSRLQ    $0x20, Y4, Y7
-	VPXOR     544(SP), Y7, Y7
-	VPXOR     Y6, Y7, Y6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
-	VPSRLQ    $0x20, Y6, Y7
-	VPXOR     Y5, Y7, Y5
-	VPXOR     576(SP), Y5, Y5
-	VPSRLQ    $0x20, Y3, Y7
-	VPXOR     608(SP), Y7, Y7
-	VPXOR     Y4, Y7, Y4
+	VMOVUPS   Y2, Y3
 	VPADDQ    drawnAVX2<>+0(SB), Y2, Y2
-	VPSLLQ    $0x20, Y4, Y4
-	VPBLENDD  $0xaa, Y4, Y5, Y4
+	VMOVUPS   Y2, Y4
+	VPADDQ    drawnAVX2<>+0(SB), Y2, Y2
+	VPSRLQ    $0x20, Y3, Y5
+	VPSRLQ    $0x20, Y4, Y6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VMOVUPS   lanes_00000000<>+0(SB), Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VMOVUPS   lanes_00000000<>+0(SB), Y8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y8, Y8
+	VPXOR     (SP), Y5, Y5
+	VPXOR     (SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y9
+	VPXOR     Y5, Y9, Y5
+	VPSRLQ    $0x20, Y8, Y9
+	VPXOR     Y6, Y9, Y6
+	VMOVUPS   32(SP), Y9
+	VMOVUPS   32(SP), Y10
+	VPSRLQ    $0x20, Y3, Y11
+	VPXOR     Y9, Y11, Y9
+	VPSRLQ    $0x20, Y4, Y11
+	VPXOR     Y10, Y11, Y10
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y9, Y9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y10, Y10
+	VPXOR     64(SP), Y7, Y7
+	VPXOR     64(SP), Y8, Y8
+	VPSRLQ    $0x20, Y9, Y11
+	VPXOR     Y7, Y11, Y7
+	VPSRLQ    $0x20, Y10, Y11
+	VPXOR     Y8, Y11, Y8
+	VPXOR     96(SP), Y3, Y3
+	VPXOR     96(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y11
+	VPXOR     Y3, Y11, Y3
+	VPSRLQ    $0x20, Y6, Y11
+	VPXOR     Y4, Y11, Y4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y8, Y8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
+	VPXOR     128(SP), Y9, Y9
+	VPXOR     128(SP), Y10, Y10
+	VPSRLQ    $0x20, Y3, Y11
+	VPXOR     Y9, Y11, Y9
+	VPSRLQ    $0x20, Y4, Y11
+	VPXOR     Y10, Y11, Y10
+	VPXOR     160(SP), Y5, Y5
+	VPXOR     160(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y11
+	VPXOR     Y5, Y11, Y5
+	VPSRLQ    $0x20, Y8, Y11
+	VPXOR     Y6, Y11, Y6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y9, Y9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y10, Y10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPXOR     192(SP), Y3, Y3
+	VPXOR     192(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y11
+	VPXOR     Y3, Y11, Y3
+	VPSRLQ    $0x20, Y6, Y11
+	VPXOR     Y4, Y11, Y4
+	VPXOR     224(SP), Y7, Y7
+	VPXOR     224(SP), Y8, Y8
+	VPSRLQ    $0x20, Y9, Y11
+	VPXOR     Y7, Y11, Y7
+	VPSRLQ    $0x20, Y10, Y11
+	VPXOR     Y8, Y11, Y8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y8, Y8
+	VPXOR     256(SP), Y5, Y5
+	VPXOR     256(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y11
+	VPXOR     Y5, Y11, Y5
+	VPSRLQ    $0x20, Y8, Y11
+	VPXOR     Y6, Y11, Y6
+	VPXOR     288(SP), Y9, Y9
+	VPXOR     288(SP), Y10, Y10
+	VPSRLQ    $0x20, Y3, Y11
+	VPXOR     Y9, Y11, Y9
+	VPSRLQ    $0x20, Y4, Y11
+	VPXOR     Y10, Y11, Y10
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y9, Y9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y10, Y10
+	VPXOR     320(SP), Y7, Y7
+	VPXOR     320(SP), Y8, Y8
+	VPSRLQ    $0x20, Y9, Y11
+	VPXOR     Y7, Y11, Y7
+	VPSRLQ    $0x20, Y10, Y11
+	VPXOR     Y8, Y11, Y8
+	VPXOR     352(SP), Y3, Y3
+	VPXOR     352(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y11
+	VPXOR     Y3, Y11, Y3
+	VPSRLQ    $0x20, Y6, Y11
+	VPXOR     Y4, Y11, Y4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y8, Y8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
+	VPXOR     384(SP), Y9, Y9
+	VPXOR     384(SP), Y10, Y10
+	VPSRLQ    $0x20, Y3, Y11
+	VPXOR     Y9, Y11, Y9
+	VPSRLQ    $0x20, Y4, Y11
+	VPXOR     Y10, Y11, Y10
+	VPXOR     416(SP), Y5, Y5
+	VPXOR     416(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y11
+	VPXOR     Y5, Y11, Y5
+	VPSRLQ    $0x20, Y8, Y11
+	VPXOR     Y6, Y11, Y6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y9, Y9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y10, Y10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPXOR     448(SP), Y3, Y3
+	VPXOR     448(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y11
+	VPXOR     Y3, Y11, Y3
+	VPSRLQ    $0x20, Y6, Y11
+	VPXOR     Y4, Y11, Y4
+	VPXOR     480(SP), Y7, Y7
+	VPXOR     480(SP), Y8, Y8
+	VPSRLQ    $0x20, Y9, Y11
+	VPXOR     Y7, Y11, Y7
+	VPSRLQ    $0x20, Y10, Y11
+	VPXOR     Y8, Y11, Y8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y8, Y8
+	VPXOR     512(SP), Y5, Y5
+	VPXOR     512(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y11
+	VPXOR     Y5, Y11, Y5
+	VPSRLQ    $0x20, Y8, Y11
+	VPXOR     Y6, Y11, Y6
+	VPXOR     544(SP), Y9, Y9
+	VPXOR     544(SP), Y10, Y10
+	VPSRLQ    $0x20, Y3, Y11
+	VPXOR     Y9, Y11, Y9
+	VPSRLQ    $0x20, Y4, Y11
+	VPXOR     Y10, Y11, Y10
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y9, Y9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y10, Y10
+	VPXOR     576(SP), Y7, Y7
+	VPXOR     576(SP), Y8, Y8
+	VPSRLQ    $0x20, Y9, Y11
+	VPXOR     Y7, Y11, Y7
+	VPSRLQ    $0x20, Y10, Y11
+	VPXOR     Y8, Y11, Y8
+	VPXOR     608(SP), Y3, Y3
+	VPXOR     608(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y11
+	VPXOR     Y3, Y11, Y3
+	VPSRLQ    $0x20, Y6, Y11
+	VPXOR     Y4, Y11, Y4
 	VPSLLQ    $0x20, Y3, Y3
-	VPBLENDD  $0xaa, Y3, Y6, Y3
-	VPSRLD    $0x08, Y4, Y4
-	VCVTDQ2PS Y4, Y4
-	VMULPS    lanes_33800000<>+0(SB), Y4, Y4
+	VPBLENDD  $0xaa, Y3, Y7, Y3
+	VPSLLQ    $0x20, Y4, Y4
+	VPBLENDD  $0xaa, Y4, Y8, Y4
+	VPSLLQ    $0x20, Y5, Y5
+	VPBLENDD  $0xaa, Y5, Y9, Y5
+	VPSLLQ    $0x20, Y6, Y6
+	VPBLENDD  $0xaa, Y6, Y10, Y6
 	VPSRLD    $0x08, Y3, Y3
 	VCVTDQ2PS Y3, Y3
 	VMULPS    lanes_33800000<>+0(SB), Y3, Y3
-	VUNPCKLPS Y3, Y4, Y5
-	VUNPCKHPS Y3, Y4, Y3
-	VMULPS    (CX), Y1, Y4
-	VCMPPS    $0x0d, Y0, Y5, Y5
-	VANDPS    Y4, Y5, Y4
-	VMOVUPS   Y4, (AX)
-	VMULPS    32(CX), Y1, Y4
+	VPSRLD    $0x08, Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS    lanes_33800000<>+0(SB), Y4, Y4
+	VPSRLD    $0x08, Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS    lanes_33800000<>+0(SB), Y5, Y5
+	VPSRLD    $0x08, Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS    lanes_33800000<>+0(SB), Y6, Y6
+	VUNPCKLPS Y5, Y3, Y7
+	VUNPCKHPS Y5, Y3, Y3
+	VUNPCKLPS Y6, Y4, Y5
+	VUNPCKHPS Y6, Y4, Y4
+	VMULPS    (CX), Y1, Y6
+	VCMPPS    $0x0d, Y0, Y7, Y7
+	VANDPS    Y6, Y7, Y6
+	VMOVUPS   Y6, (AX)
+	VMULPS    32(CX), Y1, Y6
 	VCMPPS    $0x0d, Y0, Y3, Y3
-	VANDPS    Y4, Y3, Y3
+	VANDPS    Y6, Y3, Y3
 	VMOVUPS   Y3, 32(AX)
-	ADDQ      $0x00000040, AX
-	ADDQ      $0x00000040, CX
-	SUBQ      $0x00000010, DX
+	VMULPS    64(CX), Y1, Y3
+	VCMPPS    $0x0d, Y0, Y5, Y5
+	VANDPS    Y3, Y5, Y3
+	VMOVUPS   Y3, 64(AX)
+	VMULPS    96(CX), Y1, Y3
+	VCMPPS    $0x0d, Y0, Y4, Y4
+	VANDPS    Y3, Y4, Y3
+	VMOVUPS   Y3, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, CX
+	SUBQ      $0x00000020, DX
 	JMP       loop3
 
 done4:
@@ -592,176 +798,340 @@ TEXT ·normalAVX2(SB), $640-40
 	VPADDQ       countersAVX2<>+0(SB), Y0, Y0
 
 loop5:
-	CMPQ      CX, $0x00000010
+	CMPQ      CX, $0x00000020
 	JL        done6
-	VPSRLQ    $0x20, Y0, Y1
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y0, Y2
-	VMOVUPS   lanes_00000004<>+0(SB), Y3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
-	VPSRLQ    $0x20, Y3, Y4
-	VPXOR     Y1, Y4, Y1
-	VPXOR     (SP), Y1, Y1
-	VPSRLQ    $0x20, Y2, Y4
-	VPXOR     32(SP), Y4, Y4
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
-	VPSRLQ    $0x20, Y4, Y5
-	VPXOR     Y3, Y5, Y3
-	VPXOR     64(SP), Y3, Y3
-	VPSRLQ    $0x20, Y1, Y5
-	VPXOR     96(SP), Y5, Y5
-	VPXOR     Y2, Y5, Y2
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y2, Y2
-	VPSRLQ    $0x20, Y2, Y5
-	VPXOR     Y4, Y5, Y4
-	VPXOR     128(SP), Y4, Y4
-	VPSRLQ    $0x20, Y3, Y5
-	VPXOR     160(SP), Y5, Y5
-	VPXOR     Y1, Y5, Y1
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y1, Y1
-	VPSRLQ    $0x20, Y1, Y5
-	VPXOR     Y2, Y5, Y2
-	VPXOR     192(SP), Y2, Y2
-	VPSRLQ    $0x20, Y4, Y5
-	VPXOR     224(SP), Y5, Y5
-	VPXOR     Y3, Y5, Y3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
-	VPSRLQ    $0x20, Y3, Y5
-	VPXOR     Y1, Y5, Y1
-	VPXOR     256(SP), Y1, Y1
-	VPSRLQ    $0x20, Y2, Y5
-	VPXOR     288(SP), Y5, Y5
-	VPXOR     Y4, Y5, Y4
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
-	VPSRLQ    $0x20, Y4, Y5
-	VPXOR     Y3, Y5, Y3
-	VPXOR     320(SP), Y3, Y3
-	VPSRLQ    $0x20, Y1, Y5
-	VPXOR     352(SP), Y5, Y5
-	VPXOR     Y2, Y5, Y2
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y2, Y2
-	VPSRLQ    $0x20, Y2, Y5
-	VPXOR     Y4, Y5, Y4
-	VPXOR     384(SP), Y4, Y4
-	VPSRLQ    $0x20, Y3, Y5
-	VPXOR     416(SP), Y5, Y5
-	VPXOR     Y1, Y5, Y1
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y1, Y1
-	VPSRLQ    $0x20, Y1, Y5
-	VPXOR     Y2, Y5, Y2
-	VPXOR     448(SP), Y2, Y2
-	VPSRLQ    $0x20, Y4, Y5
-	VPXOR     480(SP), Y5, Y5
-	VPXOR     Y3, Y5, Y3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
-	VPSRLQ    $0x20, Y3, Y5
-	VPXOR     Y1, Y5, Y1
-	VPXOR     512(SP), Y1, Y1
-	VPSRLQ    $0x20, Y2, Y5
-	VPXOR     544(SP), Y5, Y5
-	VPXOR     Y4, Y5, Y4
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
-	VPSRLQ    $0x20, Y4, Y5
-	VPXOR     Y3, Y5, Y3
-	VPXOR     576(SP), Y3, Y3
-	VPSRLQ    $0x20, Y1, Y5
-	VPXOR     608(SP), Y5, Y5
-	VPXOR     Y2, Y5, Y2
+	VMOVUPS   Y0, Y1
 	VPADDQ    drawnAVX2<>+0(SB), Y0, Y0
-	VPSLLQ    $0x20, Y2, Y2
-	VPBLENDD  $0xaa, Y2, Y3, Y2
+	VMOVUPS   Y0, Y2
+	VPADDQ    drawnAVX2<>+0(SB), Y0, Y0
+	VPSRLQ    $0x20, Y1, Y3
+	VPSRLQ    $0x20, Y2, Y4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
+	VMOVUPS   lanes_00000004<>+0(SB), Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VMOVUPS   lanes_00000004<>+0(SB), Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPXOR     (SP), Y3, Y3
+	VPXOR     (SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y7
+	VPXOR     Y3, Y7, Y3
+	VPSRLQ    $0x20, Y6, Y7
+	VPXOR     Y4, Y7, Y4
+	VMOVUPS   32(SP), Y7
+	VMOVUPS   32(SP), Y8
+	VPSRLQ    $0x20, Y1, Y9
+	VPXOR     Y7, Y9, Y7
+	VPSRLQ    $0x20, Y2, Y9
+	VPXOR     Y8, Y9, Y8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y8, Y8
+	VPXOR     64(SP), Y5, Y5
+	VPXOR     64(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y9
+	VPXOR     Y5, Y9, Y5
+	VPSRLQ    $0x20, Y8, Y9
+	VPXOR     Y6, Y9, Y6
+	VPXOR     96(SP), Y1, Y1
+	VPXOR     96(SP), Y2, Y2
+	VPSRLQ    $0x20, Y3, Y9
+	VPXOR     Y1, Y9, Y1
+	VPSRLQ    $0x20, Y4, Y9
+	VPXOR     Y2, Y9, Y2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y2, Y2
+	VPXOR     128(SP), Y7, Y7
+	VPXOR     128(SP), Y8, Y8
+	VPSRLQ    $0x20, Y1, Y9
+	VPXOR     Y7, Y9, Y7
+	VPSRLQ    $0x20, Y2, Y9
+	VPXOR     Y8, Y9, Y8
+	VPXOR     160(SP), Y3, Y3
+	VPXOR     160(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y9
+	VPXOR     Y3, Y9, Y3
+	VPSRLQ    $0x20, Y6, Y9
+	VPXOR     Y4, Y9, Y4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y8, Y8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
+	VPXOR     192(SP), Y1, Y1
+	VPXOR     192(SP), Y2, Y2
+	VPSRLQ    $0x20, Y3, Y9
+	VPXOR     Y1, Y9, Y1
+	VPSRLQ    $0x20, Y4, Y9
+	VPXOR     Y2, Y9, Y2
+	VPXOR     224(SP), Y5, Y5
+	VPXOR     224(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y9
+	VPXOR     Y5, Y9, Y5
+	VPSRLQ    $0x20, Y8, Y9
+	VPXOR     Y6, Y9, Y6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPXOR     256(SP), Y3, Y3
+	VPXOR     256(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y9
+	VPXOR     Y3, Y9, Y3
+	VPSRLQ    $0x20, Y6, Y9
+	VPXOR     Y4, Y9, Y4
+	VPXOR     288(SP), Y7, Y7
+	VPXOR     288(SP), Y8, Y8
+	VPSRLQ    $0x20, Y1, Y9
+	VPXOR     Y7, Y9, Y7
+	VPSRLQ    $0x20, Y2, Y9
+	VPXOR     Y8, Y9, Y8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y8, Y8
+	VPXOR     320(SP), Y5, Y5
+	VPXOR     320(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y9
+	VPXOR     Y5, Y9, Y5
+	VPSRLQ    $0x20, Y8, Y9
+	VPXOR     Y6, Y9, Y6
+	VPXOR     352(SP), Y1, Y1
+	VPXOR     352(SP), Y2, Y2
+	VPSRLQ    $0x20, Y3, Y9
+	VPXOR     Y1, Y9, Y1
+	VPSRLQ    $0x20, Y4, Y9
+	VPXOR     Y2, Y9, Y2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y2, Y2
+	VPXOR     384(SP), Y7, Y7
+	VPXOR     384(SP), Y8, Y8
+	VPSRLQ    $0x20, Y1, Y9
+	VPXOR     Y7, Y9, Y7
+	VPSRLQ    $0x20, Y2, Y9
+	VPXOR     Y8, Y9, Y8
+	VPXOR     416(SP), Y3, Y3
+	VPXOR     416(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y9
+	VPXOR     Y3, Y9, Y3
+	VPSRLQ    $0x20, Y6, Y9
+	VPXOR     Y4, Y9, Y4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y8, Y8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
+	VPXOR     448(SP), Y1, Y1
+	VPXOR     448(SP), Y2, Y2
+	VPSRLQ    $0x20, Y3, Y9
+	VPXOR     Y1, Y9, Y1
+	VPSRLQ    $0x20, Y4, Y9
+	VPXOR     Y2, Y9, Y2
+	VPXOR     480(SP), Y5, Y5
+	VPXOR     480(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y9
+	VPXOR     Y5, Y9, Y5
+	VPSRLQ    $0x20, Y8, Y9
+	VPXOR     Y6, Y9, Y6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPXOR     512(SP), Y3, Y3
+	VPXOR     512(SP), Y4, Y4
+	VPSRLQ    $0x20, Y5, Y9
+	VPXOR     Y3, Y9, Y3
+	VPSRLQ    $0x20, Y6, Y9
+	VPXOR     Y4, Y9, Y4
+	VPXOR     544(SP), Y7, Y7
+	VPXOR     544(SP), Y8, Y8
+	VPSRLQ    $0x20, Y1, Y9
+	VPXOR     Y7, Y9, Y7
+	VPSRLQ    $0x20, Y2, Y9
+	VPXOR     Y8, Y9, Y8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y8, Y8
+	VPXOR     576(SP), Y5, Y5
+	VPXOR     576(SP), Y6, Y6
+	VPSRLQ    $0x20, Y7, Y9
+	VPXOR     Y5, Y9, Y5
+	VPSRLQ    $0x20, Y8, Y9
+	VPXOR     Y6, Y9, Y6
+	VPXOR     608(SP), Y1, Y1
+	VPXOR     608(SP), Y2, Y2
+	VPSRLQ    $0x20, Y3, Y9
+	VPXOR     Y1, Y9, Y1
+	VPSRLQ    $0x20, Y4, Y9
+	VPXOR     Y2, Y9, Y2
 	VPSLLQ    $0x20, Y1, Y1
-	VPBLENDD  $0xaa, Y1, Y4, Y1
+	VPBLENDD  $0xaa, Y1, Y5, Y1
+	VPSLLQ    $0x20, Y2, Y2
+	VPBLENDD  $0xaa, Y2, Y6, Y2
+	VPSLLQ    $0x20, Y3, Y3
+	VPBLENDD  $0xaa, Y3, Y7, Y3
+	VPSLLQ    $0x20, Y4, Y4
+	VPBLENDD  $0xaa, Y4, Y8, Y4
+	VPSRLD    $0x08, Y1, Y1
+	VPADDD    lanes_00000001<>+0(SB), Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS    lanes_33800000<>+0(SB), Y1, Y1
 	VPSRLD    $0x08, Y2, Y2
 	VPADDD    lanes_00000001<>+0(SB), Y2, Y2
 	VCVTDQ2PS Y2, Y2
 	VMULPS    lanes_33800000<>+0(SB), Y2, Y2
+	VPSUBD    lanes_3f3504f3<>+0(SB), Y1, Y1
 	VPSUBD    lanes_3f3504f3<>+0(SB), Y2, Y2
-	VPSRAD    $0x17, Y2, Y3
-	VCVTDQ2PS Y3, Y3
-	VPAND     lanes_007fffff<>+0(SB), Y2, Y2
-	VPADDD    lanes_3f3504f3<>+0(SB), Y2, Y2
-	VSUBPS    lanes_3f800000<>+0(SB), Y2, Y2
-	VMULPS    Y2, Y2, Y4
-	VMOVUPS   lanes_3d9021bb<>+0(SB), Y5
-	VMULPS    Y2, Y5, Y5
-	VADDPS    lanes_bdebd1b8<>+0(SB), Y5, Y5
-	VMULPS    Y2, Y5, Y5
-	VADDPS    lanes_3def251a<>+0(SB), Y5, Y5
-	VMULPS    Y2, Y5, Y5
-	VADDPS    lanes_bdfe5d4f<>+0(SB), Y5, Y5
-	VMULPS    Y2, Y5, Y5
-	VADDPS    lanes_3e11e9bf<>+0(SB), Y5, Y5
-	VMULPS    Y2, Y5, Y5
-	VADDPS    lanes_be2aae50<>+0(SB), Y5, Y5
-	VMULPS    Y2, Y5, Y5
-	VADDPS    lanes_3e4cceac<>+0(SB), Y5, Y5
-	VMULPS    Y2, Y5, Y5
-	VADDPS    lanes_be7ffffc<>+0(SB), Y5, Y5
-	VMULPS    Y2, Y5, Y5
-	VADDPS    lanes_3eaaaaaa<>+0(SB), Y5, Y5
-	VMULPS    Y2, Y5, Y5
-	VMULPS    Y4, Y5, Y5
-	VMULPS    lanes_b95e8083<>+0(SB), Y3, Y6
+	VPAND     lanes_007fffff<>+0(SB), Y1, Y5
+	VPADDD    lanes_3f3504f3<>+0(SB), Y5, Y5
+	VSUBPS    lanes_3f800000<>+0(SB), Y5, Y5
+	VPAND     lanes_007fffff<>+0(SB), Y2, Y6
+	VPADDD    lanes_3f3504f3<>+0(SB), Y6, Y6
+	VSUBPS    lanes_3f800000<>+0(SB), Y6, Y6
+	VMULPS    lanes_3d9021bb<>+0(SB), Y5, Y7
+	VMULPS    lanes_3d9021bb<>+0(SB), Y6, Y8
+	VADDPS    lanes_bdebd1b8<>+0(SB), Y7, Y7
+	VADDPS    lanes_bdebd1b8<>+0(SB), Y8, Y8
+	VMULPS    Y5, Y7, Y7
+	VMULPS    Y6, Y8, Y8
+	VADDPS    lanes_3def251a<>+0(SB), Y7, Y7
+	VADDPS    lanes_3def251a<>+0(SB), Y8, Y8
+	VMULPS    Y5, Y7, Y7
+	VMULPS    Y6, Y8, Y8
+	VADDPS    lanes_bdfe5d4f<>+0(SB), Y7, Y7
+	VADDPS    lanes_bdfe5d4f<>+0(SB), Y8, Y8
+	VMULPS    Y5, Y7, Y7
+	VMULPS    Y6, Y8, Y8
+	VADDPS    lanes_3e11e9bf<>+0(SB), Y7, Y7
+	VADDPS    lanes_3e11e9bf<>+0(SB), Y8, Y8
+	VMULPS    Y5, Y7, Y7
+	VMULPS    Y6, Y8, Y8
+	VADDPS    lanes_be2aae50<>+0(SB), Y7, Y7
+	VADDPS    lanes_be2aae50<>+0(SB), Y8, Y8
+	VMULPS    Y5, Y7, Y7
+	VMULPS    Y6, Y8, Y8
+	VADDPS    lanes_3e4cceac<>+0(SB), Y7, Y7
+	VADDPS    lanes_3e4cceac<>+0(SB), Y8, Y8
+	VMULPS    Y5, Y7, Y7
+	VMULPS    Y6, Y8, Y8
+	VADDPS    lanes_be7ffffc<>+0(SB), Y7, Y7
+	VADDPS    lanes_be7ffffc<>+0(SB), Y8, Y8
+	VMULPS    Y5, Y7, Y7
+	VMULPS    Y6, Y8, Y8
+	VADDPS    lanes_3eaaaaaa<>+0(SB), Y7, Y7
+	VADDPS    lanes_3eaaaaaa<>+0(SB), Y8, Y8
+	VPSRAD    $0x17, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS    Y5, Y5, Y9
+	VMULPS    Y5, Y7, Y7
+	VMULPS    Y9, Y7, Y7
+	VMULPS    lanes_b95e8083<>+0(SB), Y1, Y10
+	VADDPS    Y10, Y7, Y7
+	VMULPS    lanes_3f000000<>+0(SB), Y9, Y9
+	VSUBPS    Y9, Y7, Y7
+	VADDPS    Y5, Y7, Y5
+	VMULPS    lanes_3f318000<>+0(SB), Y1, Y1
+	VADDPS    Y1, Y5, Y1
+	VMULPS    lanes_c0000000<>+0(SB), Y1, Y1
+	VSQRTPS   Y1, Y1
+	VPSRAD    $0x17, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS    Y6, Y6, Y5
+	VMULPS    Y6, Y8, Y7
+	VMULPS    Y5, Y7, Y7
+	VMULPS    lanes_b95e8083<>+0(SB), Y2, Y8
+	VADDPS    Y8, Y7, Y7
+	VMULPS    lanes_3f000000<>+0(SB), Y5, Y5
+	VSUBPS    Y5, Y7, Y5
 	VADDPS    Y6, Y5, Y5
-	VMULPS    lanes_3f000000<>+0(SB), Y4, Y4
-	VSUBPS    Y4, Y5, Y4
-	VADDPS    Y2, Y4, Y2
-	VMULPS    lanes_3f318000<>+0(SB), Y3, Y3
-	VADDPS    Y3, Y2, Y2
+	VMULPS    lanes_3f318000<>+0(SB), Y2, Y2
+	VADDPS    Y2, Y5, Y2
 	VMULPS    lanes_c0000000<>+0(SB), Y2, Y2
 	VSQRTPS   Y2, Y2
-	VPSRLD    $0x08, Y1, Y1
-	VPADDD    lanes_00200000<>+0(SB), Y1, Y1
-	VPSRLD    $0x16, Y1, Y3
-	VPAND     lanes_003fffff<>+0(SB), Y1, Y1
-	VPSUBD    lanes_00200000<>+0(SB), Y1, Y1
-	VCVTDQ2PS Y1, Y1
-	VMULPS    lanes_33800000<>+0(SB), Y1, Y1
-	VMULPS    Y1, Y1, Y4
-	VMOVUPS   lanes_c296cdbe<>+0(SB), Y5
-	VMULPS    Y4, Y5, Y5
-	VADDPS    lanes_42a32f62<>+0(SB), Y5, Y5
-	VMULPS    Y4, Y5, Y5
-	VADDPS    lanes_c2255ddd<>+0(SB), Y5, Y5
-	VMULPS    Y4, Y5, Y5
-	VADDPS    lanes_40c90fdb<>+0(SB), Y5, Y5
-	VMULPS    Y1, Y5, Y1
-	VMOVUPS   lanes_426ce193<>+0(SB), Y5
-	VMULPS    Y4, Y5, Y5
-	VADDPS    lanes_c2aae2bd<>+0(SB), Y5, Y5
-	VMULPS    Y4, Y5, Y5
-	VADDPS    lanes_4281e0ee<>+0(SB), Y5, Y5
-	VMULPS    Y4, Y5, Y5
-	VADDPS    lanes_c19de9e6<>+0(SB), Y5, Y5
-	VMULPS    Y4, Y5, Y4
-	VADDPS    lanes_3f800000<>+0(SB), Y4, Y4
-	VPSLLD    $0x1f, Y3, Y5
-	VBLENDVPS Y5, Y1, Y4, Y6
-	VBLENDVPS Y5, Y4, Y1, Y1
-	VPADDD    lanes_00000001<>+0(SB), Y3, Y4
-	VPSLLD    $0x1e, Y4, Y4
-	VPAND     lanes_80000000<>+0(SB), Y4, Y4
-	VPXOR     Y4, Y6, Y4
+	VPSRLD    $0x08, Y3, Y3
+	VPADDD    lanes_00200000<>+0(SB), Y3, Y3
+	VPSRLD    $0x08, Y4, Y4
+	VPADDD    lanes_00200000<>+0(SB), Y4, Y4
+	VPAND     lanes_003fffff<>+0(SB), Y3, Y5
+	VPSUBD    lanes_00200000<>+0(SB), Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VMULPS    lanes_33800000<>+0(SB), Y5, Y5
+	VPAND     lanes_003fffff<>+0(SB), Y4, Y6
+	VPSUBD    lanes_00200000<>+0(SB), Y6, Y6
+	VCVTDQ2PS Y6, Y6
+	VMULPS    lanes_33800000<>+0(SB), Y6, Y6
+	VMULPS    Y5, Y5, Y7
+	VMULPS    Y6, Y6, Y8
+	VMULPS    lanes_c296cdbe<>+0(SB), Y7, Y9
+	VMULPS    lanes_c296cdbe<>+0(SB), Y8, Y10
+	VADDPS    lanes_42a32f62<>+0(SB), Y9, Y9
+	VADDPS    lanes_42a32f62<>+0(SB), Y10, Y10
+	VMULPS    Y7, Y9, Y9
+	VMULPS    Y8, Y10, Y10
+	VADDPS    lanes_c2255ddd<>+0(SB), Y9, Y9
+	VADDPS    lanes_c2255ddd<>+0(SB), Y10, Y10
+	VMULPS    Y7, Y9, Y9
+	VMULPS    Y8, Y10, Y10
+	VADDPS    lanes_40c90fdb<>+0(SB), Y9, Y9
+	VADDPS    lanes_40c90fdb<>+0(SB), Y10, Y10
+	VMULPS    lanes_426ce193<>+0(SB), Y7, Y11
+	VMULPS    lanes_426ce193<>+0(SB), Y8, Y12
+	VADDPS    lanes_c2aae2bd<>+0(SB), Y11, Y11
+	VADDPS    lanes_c2aae2bd<>+0(SB), Y12, Y12
+	VMULPS    Y7, Y11, Y11
+	VMULPS    Y8, Y12, Y12
+	VADDPS    lanes_4281e0ee<>+0(SB), Y11, Y11
+	VADDPS    lanes_4281e0ee<>+0(SB), Y12, Y12
+	VMULPS    Y7, Y11, Y11
+	VMULPS    Y8, Y12, Y12
+	VADDPS    lanes_c19de9e6<>+0(SB), Y11, Y11
+	VADDPS    lanes_c19de9e6<>+0(SB), Y12, Y12
+	VMULPS    Y7, Y11, Y7
+	VMULPS    Y8, Y12, Y8
+	VADDPS    lanes_3f800000<>+0(SB), Y7, Y7
+	VADDPS    lanes_3f800000<>+0(SB), Y8, Y8
+	VPSRLD    $0x16, Y3, Y3
+	VPSLLD    $0x1f, Y3, Y11
+	VMULPS    Y5, Y9, Y5
+	VBLENDVPS Y11, Y5, Y7, Y9
+	VBLENDVPS Y11, Y7, Y5, Y5
+	VPADDD    lanes_00000001<>+0(SB), Y3, Y7
+	VPSLLD    $0x1e, Y7, Y7
+	VPAND     lanes_80000000<>+0(SB), Y7, Y7
+	VPXOR     Y7, Y9, Y7
 	VPSLLD    $0x1e, Y3, Y3
 	VPAND     lanes_80000000<>+0(SB), Y3, Y3
-	VPXOR     Y3, Y1, Y1
-	VMULPS    Y2, Y4, Y3
-	VMULPS    Y2, Y1, Y1
-	VUNPCKLPS Y1, Y3, Y2
-	VUNPCKHPS Y1, Y3, Y1
-	VMOVUPS   Y2, (AX)
+	VPXOR     Y3, Y5, Y3
+	VMULPS    Y1, Y7, Y5
+	VMULPS    Y1, Y3, Y1
+	VPSRLD    $0x16, Y4, Y3
+	VPSLLD    $0x1f, Y3, Y4
+	VMULPS    Y6, Y10, Y6
+	VBLENDVPS Y4, Y6, Y8, Y7
+	VBLENDVPS Y4, Y8, Y6, Y4
+	VPADDD    lanes_00000001<>+0(SB), Y3, Y6
+	VPSLLD    $0x1e, Y6, Y6
+	VPAND     lanes_80000000<>+0(SB), Y6, Y6
+	VPXOR     Y6, Y7, Y6
+	VPSLLD    $0x1e, Y3, Y3
+	VPAND     lanes_80000000<>+0(SB), Y3, Y3
+	VPXOR     Y3, Y4, Y3
+	VMULPS    Y2, Y6, Y4
+	VMULPS    Y2, Y3, Y2
+	VUNPCKLPS Y1, Y5, Y3
+	VUNPCKHPS Y1, Y5, Y1
+	VUNPCKLPS Y2, Y4, Y5
+	VUNPCKHPS Y2, Y4, Y2
+	VMOVUPS   Y3, (AX)
 	VMOVUPS   Y1, 32(AX)
-	ADDQ      $0x00000040, AX
-	SUBQ      $0x00000010, CX
+	VMOVUPS   Y5, 64(AX)
+	VMOVUPS   Y2, 96(AX)
+	ADDQ      $0x00000080, AX
+	SUBQ      $0x00000020, CX
 	JMP       loop5
 
 done6:
@@ -1384,110 +1754,214 @@ TEXT ·uniformAVX512(SB), $1280-40
 	VPADDQ       countersAVX512<>+0(SB), Z0, Z0
 
 loop7:
-	CMPQ      CX, $0x00000020
+	CMPQ      CX, $0x00000040
 	JL        done8
-	VPSRLQ    $0x20, Z0, Z3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z4
-	VMOVUPS   lanes_00000000<>+0(SB), Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
-	VPSRLQ    $0x20, Z5, Z6
-	VPXORD    Z3, Z6, Z3
-	VPXORD    (SP), Z3, Z3
-	VPSRLQ    $0x20, Z4, Z6
-	VPXORD    64(SP), Z6, Z6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z3, Z3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
-	VPSRLQ    $0x20, Z6, Z7
-	VPXORD    Z5, Z7, Z5
-	VPXORD    128(SP), Z5, Z5
-	VPSRLQ    $0x20, Z3, Z7
-	VPXORD    192(SP), Z7, Z7
-	VPXORD    Z4, Z7, Z4
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z4, Z4
-	VPSRLQ    $0x20, Z4, Z7
-	VPXORD    Z6, Z7, Z6
-	VPXORD    256(SP), Z6, Z6
-	VPSRLQ    $0x20, Z5, Z7
-	VPXORD    320(SP), Z7, Z7
-	VPXORD    Z3, Z7, Z3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z3, Z3
-	VPSRLQ    $0x20, Z3, Z7
-	VPXORD    Z4, Z7, Z4
-	VPXORD    384(SP), Z4, Z4
-	VPSRLQ    $0x20, Z6, Z7
-	VPXORD    448(SP), Z7, Z7
-	VPXORD    Z5, Z7, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z4, Z4
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
-	VPSRLQ    $0x20, Z5, Z7
-	VPXORD    Z3, Z7, Z3
-	VPXORD    512(SP), Z3, Z3
-	VPSRLQ    $0x20, Z4, Z7
-	VPXORD    576(SP), Z7, Z7
-	VPXORD    Z6, Z7, Z6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z3, Z3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
-	VPSRLQ    $0x20, Z6, Z7
-	VPXORD    Z5, Z7, Z5
-	VPXORD    640(SP), Z5, Z5
-	VPSRLQ    $0x20, Z3, Z7
-	VPXORD    704(SP), Z7, Z7
-	VPXORD    Z4, Z7, Z4
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z4, Z4
-	VPSRLQ    $0x20, Z4, Z7
-	VPXORD    Z6, Z7, Z6
-	VPXORD    768(SP), Z6, Z6
-	VPSRLQ    $0x20, Z5, Z7
-	VPXORD    832(SP), Z7, Z7
-	VPXORD    Z3, Z7, Z3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z3, Z3
-	VPSRLQ    $0x20, Z3, Z7
-	VPXORD    Z4, Z7, Z4
-	VPXORD    896(SP), Z4, Z4
-	VPSRLQ    $0x20, Z6, Z7
-	VPXORD    960(SP), Z7, Z7
-	VPXORD    Z5, Z7, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z4, Z4
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
-	VPSRLQ    $0x20, Z5, Z7
-	VPXORD    Z3, Z7, Z3
-	VPXORD    1024(SP), Z3, Z3
-	VPSRLQ    $0x20, Z4, Z7
-	VPXORD    1088(SP), Z7, Z7
-	VPXORD    Z6, Z7, Z6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z3, Z3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
-	VPSRLQ    $0x20, Z6, Z7
-	VPXORD    Z5, Z7, Z5
-	VPXORD    1152(SP), Z5, Z5
-	VPSRLQ    $0x20, Z3, Z7
-	VPXORD    1216(SP), Z7, Z7
-	VPXORD    Z4, Z7, Z4
+	VMOVUPS   Z0, Z5
 	VPADDQ    drawnAVX512<>+0(SB), Z0, Z0
-	VPSLLQ    $0x20, Z4, Z4
+	VMOVUPS   Z0, Z6
+	VPADDQ    drawnAVX512<>+0(SB), Z0, Z0
+	VPSRLQ    $0x20, Z5, Z7
+	VPSRLQ    $0x20, Z6, Z8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
+	VMOVUPS   lanes_00000000<>+0(SB), Z9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VMOVUPS   lanes_00000000<>+0(SB), Z10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD    (SP), Z7, Z7
+	VPXORD    (SP), Z8, Z8
+	VPSRLQ    $0x20, Z9, Z11
+	VPXORD    Z7, Z11, Z7
+	VPSRLQ    $0x20, Z10, Z11
+	VPXORD    Z8, Z11, Z8
+	VMOVUPS   64(SP), Z11
+	VMOVUPS   64(SP), Z12
+	VPSRLQ    $0x20, Z5, Z13
+	VPXORD    Z11, Z13, Z11
+	VPSRLQ    $0x20, Z6, Z13
+	VPXORD    Z12, Z13, Z12
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD    128(SP), Z9, Z9
+	VPXORD    128(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z13
+	VPXORD    Z9, Z13, Z9
+	VPSRLQ    $0x20, Z12, Z13
+	VPXORD    Z10, Z13, Z10
+	VPXORD    192(SP), Z5, Z5
+	VPXORD    192(SP), Z6, Z6
+	VPSRLQ    $0x20, Z7, Z13
+	VPXORD    Z5, Z13, Z5
+	VPSRLQ    $0x20, Z8, Z13
+	VPXORD    Z6, Z13, Z6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
+	VPXORD    256(SP), Z11, Z11
+	VPXORD    256(SP), Z12, Z12
+	VPSRLQ    $0x20, Z5, Z13
+	VPXORD    Z11, Z13, Z11
+	VPSRLQ    $0x20, Z6, Z13
+	VPXORD    Z12, Z13, Z12
+	VPXORD    320(SP), Z7, Z7
+	VPXORD    320(SP), Z8, Z8
+	VPSRLQ    $0x20, Z9, Z13
+	VPXORD    Z7, Z13, Z7
+	VPSRLQ    $0x20, Z10, Z13
+	VPXORD    Z8, Z13, Z8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
+	VPXORD    384(SP), Z5, Z5
+	VPXORD    384(SP), Z6, Z6
+	VPSRLQ    $0x20, Z7, Z13
+	VPXORD    Z5, Z13, Z5
+	VPSRLQ    $0x20, Z8, Z13
+	VPXORD    Z6, Z13, Z6
+	VPXORD    448(SP), Z9, Z9
+	VPXORD    448(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z13
+	VPXORD    Z9, Z13, Z9
+	VPSRLQ    $0x20, Z12, Z13
+	VPXORD    Z10, Z13, Z10
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD    512(SP), Z7, Z7
+	VPXORD    512(SP), Z8, Z8
+	VPSRLQ    $0x20, Z9, Z13
+	VPXORD    Z7, Z13, Z7
+	VPSRLQ    $0x20, Z10, Z13
+	VPXORD    Z8, Z13, Z8
+	VPXORD    576(SP), Z11, Z11
+	VPXORD    576(SP), Z12, Z12
+	VPSRLQ    $0x20, Z5, Z13
+	VPXORD    Z11, Z13, Z11
+	VPSRLQ    $0x20, Z6, Z13
+	VPXORD    Z12, Z13, Z12
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD    640(SP), Z9, Z9
+	VPXORD    640(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z13
+	VPXORD    Z9, Z13, Z9
+	VPSRLQ    $0x20, Z12, Z13
+	VPXORD    Z10, Z13, Z10
+	VPXORD    704(SP), Z5, Z5
+	VPXORD    704(SP), Z6, Z6
+	VPSRLQ    $0x20, Z7, Z13
+	VPXORD    Z5, Z13, Z5
+	VPSRLQ    $0x20, Z8, Z13
+	VPXORD    Z6, Z13, Z6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
+	VPXORD    768(SP), Z11, Z11
+	VPXORD    768(SP), Z12, Z12
+	VPSRLQ    $0x20, Z5, Z13
+	VPXORD    Z11, Z13, Z11
+	VPSRLQ    $0x20, Z6, Z13
+	VPXORD    Z12, Z13, Z12
+	VPXORD    832(SP), Z7, Z7
+	VPXORD    832(SP), Z8, Z8
+	VPSRLQ    $0x20, Z9, Z13
+	VPXORD    Z7, Z13, Z7
+	VPSRLQ    $0x20, Z10, Z13
+	VPXORD    Z8, Z13, Z8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
+	VPXORD    896(SP), Z5, Z5
+	VPXORD    896(SP), Z6, Z6
+	VPSRLQ    $0x20, Z7, Z13
+	VPXORD    Z5, Z13, Z5
+	VPSRLQ    $0x20, Z8, Z13
+	VPXORD    Z6, Z13, Z6
+	VPXORD    960(SP), Z9, Z9
+	VPXORD    960(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z13
+	VPXORD    Z9, Z13, Z9
+	VPSRLQ    $0x20, Z12, Z13
+	VPXORD    Z10, Z13, Z10
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD    1024(SP), Z7, Z7
+	VPXORD    1024(SP), Z8, Z8
+	VPSRLQ    $0x20, Z9, Z13
+	VPXORD    Z7, Z13, Z7
+	VPSRLQ    $0x20, Z10, Z13
+	VPXORD    Z8, Z13, Z8
+	VPXORD    1088(SP), Z11, Z11
+	VPXORD    1088(SP), Z12, Z12
+	VPSRLQ    $0x20, Z5, Z13
+	VPXORD    Z11, Z13, Z11
+	VPSRLQ    $0x20, Z6, Z13
+	VPXORD    Z12, Z13, Z12
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD    1152(SP), Z9, Z9
+	VPXORD    1152(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z13
+	VPXORD    Z9, Z13, Z9
+	VPSRLQ    $0x20, Z12, Z13
+	VPXORD    Z10, Z13, Z10
+	VPXORD    1216(SP), Z5, Z5
+	VPXORD    1216(SP), Z6, Z6
+	VPSRLQ    $0x20, Z7, Z13
+	VPXORD    Z5, Z13, Z5
+	VPSRLQ    $0x20, Z8, Z13
+	VPXORD    Z6, Z13, Z6
+	VPSLLQ    $0x20, Z5, Z5
 	MOVL      $0x0000aaaa, DX
 	KMOVW     DX, K1
-	VPBLENDMD Z4, Z5, K1, Z1
-	VPSLLQ    $0x20, Z3, Z3
+	VPBLENDMD Z5, Z9, K1, Z1
+	VPSLLQ    $0x20, Z6, Z5
 	MOVL      $0x0000aaaa, DX
 	KMOVW     DX, K1
-	VPBLENDMD Z3, Z6, K1, Z2
-	VPSRLD    $0x08, Z1, Z3
-	VCVTDQ2PS Z3, Z3
-	VMULPS    lanes_33800000<>+0(SB), Z3, Z3
-	VPSRLD    $0x08, Z2, Z4
-	VCVTDQ2PS Z4, Z4
-	VMULPS    lanes_33800000<>+0(SB), Z4, Z4
-	VUNPCKLPS Z4, Z3, Z5
-	VUNPCKHPS Z4, Z3, Z3
-	VMOVUPS   Z5, (AX)
-	VMOVUPS   Z3, 64(AX)
-	ADDQ      $0x00000080, AX
-	SUBQ      $0x00000020, CX
+	VPBLENDMD Z5, Z10, K1, Z2
+	VPSLLQ    $0x20, Z7, Z5
+	MOVL      $0x0000aaaa, DX
+	KMOVW     DX, K1
+	VPBLENDMD Z5, Z11, K1, Z3
+	VPSLLQ    $0x20, Z8, Z5
+	MOVL      $0x0000aaaa, DX
+	KMOVW     DX, K1
+	VPBLENDMD Z5, Z12, K1, Z4
+	VPSRLD    $0x08, Z1, Z5
+	VCVTDQ2PS Z5, Z5
+	VMULPS    lanes_33800000<>+0(SB), Z5, Z5
+	VPSRLD    $0x08, Z2, Z6
+	VCVTDQ2PS Z6, Z6
+	VMULPS    lanes_33800000<>+0(SB), Z6, Z6
+	VPSRLD    $0x08, Z3, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS    lanes_33800000<>+0(SB), Z7, Z7
+	VPSRLD    $0x08, Z4, Z8
+	VCVTDQ2PS Z8, Z8
+	VMULPS    lanes_33800000<>+0(SB), Z8, Z8
+	VUNPCKLPS Z7, Z5, Z9
+	VUNPCKHPS Z7, Z5, Z5
+	VUNPCKLPS Z8, Z6, Z7
+	VUNPCKHPS Z8, Z6, Z6
+	VMOVUPS   Z9, (AX)
+	VMOVUPS   Z5, 64(AX)
+	VMOVUPS   Z7, 128(AX)
+	VMOVUPS   Z6, 192(AX)
+	ADDQ      $0x00000100, AX
+	SUBQ      $0x00000040, CX
 	JMP       loop7
 
 done8:
@@ -1611,117 +2085,227 @@ TEXT ·dropoutAVX512(SB), $1280-72
 	VPADDQ       countersAVX512<>+0(SB), Z2, Z2
 
 loop9:
-	CMPQ      DX, $0x00000020
+	CMPQ      DX, $0x00000040
 	JL        done10
-	VPSRLQ    $0x20, Z2, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z2, Z6
-	VMOVUPS   lanes_00000000<>+0(SB), Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPSRLQ    $0x20, Z7, Z8
-	VPXORD    Z5, Z8, Z5
-	VPXORD    (SP), Z5, Z5
-	VPSRLQ    $0x20, Z6, Z8
-	VPXORD    64(SP), Z8, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
-	VPSRLQ    $0x20, Z8, Z9
-	VPXORD    Z7, Z9, Z7
-	VPXORD    128(SP), Z7, Z7
-	VPSRLQ    $0x20, Z5, Z9
-	VPXORD    192(SP), Z9, Z9
-	VPXORD    Z6, Z9, Z6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
-	VPSRLQ    $0x20, Z6, Z9
-	VPXORD    Z8, Z9, Z8
-	VPXORD    256(SP), Z8, Z8
-	VPSRLQ    $0x20, Z7, Z9
-	VPXORD    320(SP), Z9, Z9
-	VPXORD    Z5, Z9, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
-	VPSRLQ    $0x20, Z5, Z9
-	VPXORD    Z6, Z9, Z6
-	VPXORD    384(SP), Z6, Z6
-	VPSRLQ    $0x20, Z8, Z9
-	VPXORD    448(SP), Z9, Z9
-	VPXORD    Z7, Z9, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPSRLQ    $0x20, Z7, Z9
-	VPXORD    Z5, Z9, Z5
-	VPXORD    512(SP), Z5, Z5
-	VPSRLQ    $0x20, Z6, Z9
-	VPXORD    576(SP), Z9, Z9
-	VPXORD    Z8, Z9, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
-	VPSRLQ    $0x20, Z8, Z9
-	VPXORD    Z7, Z9, Z7
-	VPXORD    640(SP), Z7, Z7
-	VPSRLQ    $0x20, Z5, Z9
-	VPXORD    704(SP), Z9, Z9
-	VPXORD    Z6, Z9, Z6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
-	VPSRLQ    $0x20, Z6, Z9
-	VPXORD    Z8, Z9, Z8
-	VPXORD    768(SP), Z8, Z8
-	VPSRLQ    $0x20, Z7, Z9
-	VPXORD    832(SP), Z9, Z9
-	VPXORD    Z5, Z9, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
-	VPSRLQ    $0x20, Z5, Z9
-	VPXORD    Z6, Z9, Z6
-	VPXORD    896(SP), Z6, Z6
-	VPSRLQ    $0x20, Z8, Z9
-	VPXORD    960(SP), Z9, Z9
-	VPXORD    Z7, Z9, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPSRLQ    $0x20, Z7, Z9
-	VPXORD    Z5, Z9, Z5
-	VPXORD    1024(SP), Z5, Z5
-	VPSRLQ    $0x20, Z6, Z9
-	VPXORD    1088(SP), Z9, Z9
-	VPXORD    Z8, Z9, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
-	VPSRLQ    $0x20, Z8, Z9
-	VPXORD    Z7, Z9, Z7
-	VPXORD    1152(SP), Z7, Z7
-	VPSRLQ    $0x20, Z5, Z9
-	VPXORD    1216(SP), Z9, Z9
-	VPXORD    Z6, Z9, Z6
+	VMOVUPS   Z2, Z7
 	VPADDQ    drawnAVX512<>+0(SB), Z2, Z2
-	VPSLLQ    $0x20, Z6, Z6
+	VMOVUPS   Z2, Z8
+	VPADDQ    drawnAVX512<>+0(SB), Z2, Z2
+	VPSRLQ    $0x20, Z7, Z9
+	VPSRLQ    $0x20, Z8, Z10
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
+	VMOVUPS   lanes_00000000<>+0(SB), Z11
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VMOVUPS   lanes_00000000<>+0(SB), Z12
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD    (SP), Z9, Z9
+	VPXORD    (SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z13
+	VPXORD    Z9, Z13, Z9
+	VPSRLQ    $0x20, Z12, Z13
+	VPXORD    Z10, Z13, Z10
+	VMOVUPS   64(SP), Z13
+	VMOVUPS   64(SP), Z14
+	VPSRLQ    $0x20, Z7, Z15
+	VPXORD    Z13, Z15, Z13
+	VPSRLQ    $0x20, Z8, Z15
+	VPXORD    Z14, Z15, Z14
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z14, Z14
+	VPXORD    128(SP), Z11, Z11
+	VPXORD    128(SP), Z12, Z12
+	VPSRLQ    $0x20, Z13, Z15
+	VPXORD    Z11, Z15, Z11
+	VPSRLQ    $0x20, Z14, Z15
+	VPXORD    Z12, Z15, Z12
+	VPXORD    192(SP), Z7, Z7
+	VPXORD    192(SP), Z8, Z8
+	VPSRLQ    $0x20, Z9, Z15
+	VPXORD    Z7, Z15, Z7
+	VPSRLQ    $0x20, Z10, Z15
+	VPXORD    Z8, Z15, Z8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
+	VPXORD    256(SP), Z13, Z13
+	VPXORD    256(SP), Z14, Z14
+	VPSRLQ    $0x20, Z7, Z15
+	VPXORD    Z13, Z15, Z13
+	VPSRLQ    $0x20, Z8, Z15
+	VPXORD    Z14, Z15, Z14
+	VPXORD    320(SP), Z9, Z9
+	VPXORD    320(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z15
+	VPXORD    Z9, Z15, Z9
+	VPSRLQ    $0x20, Z12, Z15
+	VPXORD    Z10, Z15, Z10
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z13, Z13
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z14, Z14
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD    384(SP), Z7, Z7
+	VPXORD    384(SP), Z8, Z8
+	VPSRLQ    $0x20, Z9, Z15
+	VPXORD    Z7, Z15, Z7
+	VPSRLQ    $0x20, Z10, Z15
+	VPXORD    Z8, Z15, Z8
+	VPXORD    448(SP), Z11, Z11
+	VPXORD    448(SP), Z12, Z12
+	VPSRLQ    $0x20, Z13, Z15
+	VPXORD    Z11, Z15, Z11
+	VPSRLQ    $0x20, Z14, Z15
+	VPXORD    Z12, Z15, Z12
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD    512(SP), Z9, Z9
+	VPXORD    512(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z15
+	VPXORD    Z9, Z15, Z9
+	VPSRLQ    $0x20, Z12, Z15
+	VPXORD    Z10, Z15, Z10
+	VPXORD    576(SP), Z13, Z13
+	VPXORD    576(SP), Z14, Z14
+	VPSRLQ    $0x20, Z7, Z15
+	VPXORD    Z13, Z15, Z13
+	VPSRLQ    $0x20, Z8, Z15
+	VPXORD    Z14, Z15, Z14
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z14, Z14
+	VPXORD    640(SP), Z11, Z11
+	VPXORD    640(SP), Z12, Z12
+	VPSRLQ    $0x20, Z13, Z15
+	VPXORD    Z11, Z15, Z11
+	VPSRLQ    $0x20, Z14, Z15
+	VPXORD    Z12, Z15, Z12
+	VPXORD    704(SP), Z7, Z7
+	VPXORD    704(SP), Z8, Z8
+	VPSRLQ    $0x20, Z9, Z15
+	VPXORD    Z7, Z15, Z7
+	VPSRLQ    $0x20, Z10, Z15
+	VPXORD    Z8, Z15, Z8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
+	VPXORD    768(SP), Z13, Z13
+	VPXORD    768(SP), Z14, Z14
+	VPSRLQ    $0x20, Z7, Z15
+	VPXORD    Z13, Z15, Z13
+	VPSRLQ    $0x20, Z8, Z15
+	VPXORD    Z14, Z15, Z14
+	VPXORD    832(SP), Z9, Z9
+	VPXORD    832(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z15
+	VPXORD    Z9, Z15, Z9
+	VPSRLQ    $0x20, Z12, Z15
+	VPXORD    Z10, Z15, Z10
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z13, Z13
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z14, Z14
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD    896(SP), Z7, Z7
+	VPXORD    896(SP), Z8, Z8
+	VPSRLQ    $0x20, Z9, Z15
+	VPXORD    Z7, Z15, Z7
+	VPSRLQ    $0x20, Z10, Z15
+	VPXORD    Z8, Z15, Z8
+	VPXORD    960(SP), Z11, Z11
+	VPXORD    960(SP), Z12, Z12
+	VPSRLQ    $0x20, Z13, Z15
+	VPXORD    Z11, Z15, Z11
+	VPSRLQ    $0x20, Z14, Z15
+	VPXORD    Z12, Z15, Z12
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD    1024(SP), Z9, Z9
+	VPXORD    1024(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z15
+	VPXORD    Z9, Z15, Z9
+	VPSRLQ    $0x20, Z12, Z15
+	VPXORD    Z10, Z15, Z10
+	VPXORD    1088(SP), Z13, Z13
+	VPXORD    1088(SP), Z14, Z14
+	VPSRLQ    $0x20, Z7, Z15
+	VPXORD    Z13, Z15, Z13
+	VPSRLQ    $0x20, Z8, Z15
+	VPXORD    Z14, Z15, Z14
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z14, Z14
+	VPXORD    1152(SP), Z11, Z11
+	VPXORD    1152(SP), Z12, Z12
+	VPSRLQ    $0x20, Z13, Z15
+	VPXORD    Z11, Z15, Z11
+	VPSRLQ    $0x20, Z14, Z15
+	VPXORD    Z12, Z15, Z12
+	VPXORD    1216(SP), Z7, Z7
+	VPXORD    1216(SP), Z8, Z8
+	VPSRLQ    $0x20, Z9, Z15
+	VPXORD    Z7, Z15, Z7
+	VPSRLQ    $0x20, Z10, Z15
+	VPXORD    Z8, Z15, Z8
+	VPSLLQ    $0x20, Z7, Z7
 	MOVL      $0x0000aaaa, BX
 	KMOVW     BX, K1
-	VPBLENDMD Z6, Z7, K1, Z3
-	VPSLLQ    $0x20, Z5, Z5
+	VPBLENDMD Z7, Z11, K1, Z3
+	VPSLLQ    $0x20, Z8, Z7
 	MOVL      $0x0000aaaa, BX
 	KMOVW     BX, K1
-	VPBLENDMD Z5, Z8, K1, Z4
-	VPSRLD    $0x08, Z3, Z5
-	VCVTDQ2PS Z5, Z5
-	VMULPS    lanes_33800000<>+0(SB), Z5, Z5
-	VPSRLD    $0x08, Z4, Z6
-	VCVTDQ2PS Z6, Z6
-	VMULPS    lanes_33800000<>+0(SB), Z6, Z6
-	VUNPCKLPS Z6, Z5, Z7
-	VUNPCKHPS Z6, Z5, Z5
-	VMULPS    (CX), Z1, Z6
+	VPBLENDMD Z7, Z12, K1, Z4
+	VPSLLQ    $0x20, Z9, Z7
+	MOVL      $0x0000aaaa, BX
+	KMOVW     BX, K1
+	VPBLENDMD Z7, Z13, K1, Z5
+	VPSLLQ    $0x20, Z10, Z7
+	MOVL      $0x0000aaaa, BX
+	KMOVW     BX, K1
+	VPBLENDMD Z7, Z14, K1, Z6
+	VPSRLD    $0x08, Z3, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS    lanes_33800000<>+0(SB), Z7, Z7
+	VPSRLD    $0x08, Z4, Z8
+	VCVTDQ2PS Z8, Z8
+	VMULPS    lanes_33800000<>+0(SB), Z8, Z8
+	VPSRLD    $0x08, Z5, Z9
+	VCVTDQ2PS Z9, Z9
+	VMULPS    lanes_33800000<>+0(SB), Z9, Z9
+	VPSRLD    $0x08, Z6, Z10
+	VCVTDQ2PS Z10, Z10
+	VMULPS    lanes_33800000<>+0(SB), Z10, Z10
+	VUNPCKLPS Z9, Z7, Z11
+	VUNPCKHPS Z9, Z7, Z7
+	VUNPCKLPS Z10, Z8, Z9
+	VUNPCKHPS Z10, Z8, Z8
+	VMULPS    (CX), Z1, Z10
+	VCMPPS    $0x0d, Z0, Z11, K1
+	VMOVUPS.Z Z10, K1, Z10
+	VMOVUPS   Z10, (AX)
+	VMULPS    64(CX), Z1, Z10
 	VCMPPS    $0x0d, Z0, Z7, K1
-	VMOVUPS.Z Z6, K1, Z6
-	VMOVUPS   Z6, (AX)
-	VMULPS    64(CX), Z1, Z6
-	VCMPPS    $0x0d, Z0, Z5, K1
-	VMOVUPS.Z Z6, K1, Z5
-	VMOVUPS   Z5, 64(AX)
-	ADDQ      $0x00000080, AX
-	ADDQ      $0x00000080, CX
-	SUBQ      $0x00000020, DX
+	VMOVUPS.Z Z10, K1, Z7
+	VMOVUPS   Z7, 64(AX)
+	VMULPS    128(CX), Z1, Z7
+	VCMPPS    $0x0d, Z0, Z9, K1
+	VMOVUPS.Z Z7, K1, Z7
+	VMOVUPS   Z7, 128(AX)
+	VMULPS    192(CX), Z1, Z7
+	VCMPPS    $0x0d, Z0, Z8, K1
+	VMOVUPS.Z Z7, K1, Z7
+	VMOVUPS   Z7, 192(AX)
+	ADDQ      $0x00000100, AX
+	ADDQ      $0x00000100, CX
+	SUBQ      $0x00000040, DX
 	JMP       loop9
 
 done10:
@@ -1822,180 +2406,348 @@ TEXT ·normalAVX512(SB), $1280-40
 	VPADDQ       countersAVX512<>+0(SB), Z0, Z0
 
 loop11:
-	CMPQ      CX, $0x00000020
+	CMPQ      CX, $0x00000040
 	JL        done12
-	VPSRLQ    $0x20, Z0, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z6
-	VMOVUPS   lanes_00000004<>+0(SB), Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPSRLQ    $0x20, Z7, Z8
-	VPXORD    Z5, Z8, Z5
-	VPXORD    (SP), Z5, Z5
-	VPSRLQ    $0x20, Z6, Z8
-	VPXORD    64(SP), Z8, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
-	VPSRLQ    $0x20, Z8, Z9
-	VPXORD    Z7, Z9, Z7
-	VPXORD    128(SP), Z7, Z7
-	VPSRLQ    $0x20, Z5, Z9
-	VPXORD    192(SP), Z9, Z9
-	VPXORD    Z6, Z9, Z6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
-	VPSRLQ    $0x20, Z6, Z9
-	VPXORD    Z8, Z9, Z8
-	VPXORD    256(SP), Z8, Z8
-	VPSRLQ    $0x20, Z7, Z9
-	VPXORD    320(SP), Z9, Z9
-	VPXORD    Z5, Z9, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
-	VPSRLQ    $0x20, Z5, Z9
-	VPXORD    Z6, Z9, Z6
-	VPXORD    384(SP), Z6, Z6
-	VPSRLQ    $0x20, Z8, Z9
-	VPXORD    448(SP), Z9, Z9
-	VPXORD    Z7, Z9, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPSRLQ    $0x20, Z7, Z9
-	VPXORD    Z5, Z9, Z5
-	VPXORD    512(SP), Z5, Z5
-	VPSRLQ    $0x20, Z6, Z9
-	VPXORD    576(SP), Z9, Z9
-	VPXORD    Z8, Z9, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
-	VPSRLQ    $0x20, Z8, Z9
-	VPXORD    Z7, Z9, Z7
-	VPXORD    640(SP), Z7, Z7
-	VPSRLQ    $0x20, Z5, Z9
-	VPXORD    704(SP), Z9, Z9
-	VPXORD    Z6, Z9, Z6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
-	VPSRLQ    $0x20, Z6, Z9
-	VPXORD    Z8, Z9, Z8
-	VPXORD    768(SP), Z8, Z8
-	VPSRLQ    $0x20, Z7, Z9
-	VPXORD    832(SP), Z9, Z9
-	VPXORD    Z5, Z9, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
-	VPSRLQ    $0x20, Z5, Z9
-	VPXORD    Z6, Z9, Z6
-	VPXORD    896(SP), Z6, Z6
-	VPSRLQ    $0x20, Z8, Z9
-	VPXORD    960(SP), Z9, Z9
-	VPXORD    Z7, Z9, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPSRLQ    $0x20, Z7, Z9
-	VPXORD    Z5, Z9, Z5
-	VPXORD    1024(SP), Z5, Z5
-	VPSRLQ    $0x20, Z6, Z9
-	VPXORD    1088(SP), Z9, Z9
-	VPXORD    Z8, Z9, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
-	VPSRLQ    $0x20, Z8, Z9
-	VPXORD    Z7, Z9, Z7
-	VPXORD    1152(SP), Z7, Z7
-	VPSRLQ    $0x20, Z5, Z9
-	VPXORD    1216(SP), Z9, Z9
-	VPXORD    Z6, Z9, Z6
+	VMOVUPS   Z0, Z9
 	VPADDQ    drawnAVX512<>+0(SB), Z0, Z0
-	VPSLLQ    $0x20, Z6, Z6
+	VMOVUPS   Z0, Z10
+	VPADDQ    drawnAVX512<>+0(SB), Z0, Z0
+	VPSRLQ    $0x20, Z9, Z11
+	VPSRLQ    $0x20, Z10, Z12
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
+	VMOVUPS   lanes_00000004<>+0(SB), Z13
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VMOVUPS   lanes_00000004<>+0(SB), Z14
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z14, Z14
+	VPXORD    (SP), Z11, Z11
+	VPXORD    (SP), Z12, Z12
+	VPSRLQ    $0x20, Z13, Z15
+	VPXORD    Z11, Z15, Z11
+	VPSRLQ    $0x20, Z14, Z15
+	VPXORD    Z12, Z15, Z12
+	VMOVUPS   64(SP), Z15
+	VMOVUPS   64(SP), Z16
+	VPSRLQ    $0x20, Z9, Z17
+	VPXORD    Z15, Z17, Z15
+	VPSRLQ    $0x20, Z10, Z17
+	VPXORD    Z16, Z17, Z16
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z15, Z15
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z16, Z16
+	VPXORD    128(SP), Z13, Z13
+	VPXORD    128(SP), Z14, Z14
+	VPSRLQ    $0x20, Z15, Z17
+	VPXORD    Z13, Z17, Z13
+	VPSRLQ    $0x20, Z16, Z17
+	VPXORD    Z14, Z17, Z14
+	VPXORD    192(SP), Z9, Z9
+	VPXORD    192(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z17
+	VPXORD    Z9, Z17, Z9
+	VPSRLQ    $0x20, Z12, Z17
+	VPXORD    Z10, Z17, Z10
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z13, Z13
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z14, Z14
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD    256(SP), Z15, Z15
+	VPXORD    256(SP), Z16, Z16
+	VPSRLQ    $0x20, Z9, Z17
+	VPXORD    Z15, Z17, Z15
+	VPSRLQ    $0x20, Z10, Z17
+	VPXORD    Z16, Z17, Z16
+	VPXORD    320(SP), Z11, Z11
+	VPXORD    320(SP), Z12, Z12
+	VPSRLQ    $0x20, Z13, Z17
+	VPXORD    Z11, Z17, Z11
+	VPSRLQ    $0x20, Z14, Z17
+	VPXORD    Z12, Z17, Z12
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z15, Z15
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z16, Z16
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD    384(SP), Z9, Z9
+	VPXORD    384(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z17
+	VPXORD    Z9, Z17, Z9
+	VPSRLQ    $0x20, Z12, Z17
+	VPXORD    Z10, Z17, Z10
+	VPXORD    448(SP), Z13, Z13
+	VPXORD    448(SP), Z14, Z14
+	VPSRLQ    $0x20, Z15, Z17
+	VPXORD    Z13, Z17, Z13
+	VPSRLQ    $0x20, Z16, Z17
+	VPXORD    Z14, Z17, Z14
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z14, Z14
+	VPXORD    512(SP), Z11, Z11
+	VPXORD    512(SP), Z12, Z12
+	VPSRLQ    $0x20, Z13, Z17
+	VPXORD    Z11, Z17, Z11
+	VPSRLQ    $0x20, Z14, Z17
+	VPXORD    Z12, Z17, Z12
+	VPXORD    576(SP), Z15, Z15
+	VPXORD    576(SP), Z16, Z16
+	VPSRLQ    $0x20, Z9, Z17
+	VPXORD    Z15, Z17, Z15
+	VPSRLQ    $0x20, Z10, Z17
+	VPXORD    Z16, Z17, Z16
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z15, Z15
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z16, Z16
+	VPXORD    640(SP), Z13, Z13
+	VPXORD    640(SP), Z14, Z14
+	VPSRLQ    $0x20, Z15, Z17
+	VPXORD    Z13, Z17, Z13
+	VPSRLQ    $0x20, Z16, Z17
+	VPXORD    Z14, Z17, Z14
+	VPXORD    704(SP), Z9, Z9
+	VPXORD    704(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z17
+	VPXORD    Z9, Z17, Z9
+	VPSRLQ    $0x20, Z12, Z17
+	VPXORD    Z10, Z17, Z10
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z13, Z13
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z14, Z14
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD    768(SP), Z15, Z15
+	VPXORD    768(SP), Z16, Z16
+	VPSRLQ    $0x20, Z9, Z17
+	VPXORD    Z15, Z17, Z15
+	VPSRLQ    $0x20, Z10, Z17
+	VPXORD    Z16, Z17, Z16
+	VPXORD    832(SP), Z11, Z11
+	VPXORD    832(SP), Z12, Z12
+	VPSRLQ    $0x20, Z13, Z17
+	VPXORD    Z11, Z17, Z11
+	VPSRLQ    $0x20, Z14, Z17
+	VPXORD    Z12, Z17, Z12
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z15, Z15
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z16, Z16
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD    896(SP), Z9, Z9
+	VPXORD    896(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z17
+	VPXORD    Z9, Z17, Z9
+	VPSRLQ    $0x20, Z12, Z17
+	VPXORD    Z10, Z17, Z10
+	VPXORD    960(SP), Z13, Z13
+	VPXORD    960(SP), Z14, Z14
+	VPSRLQ    $0x20, Z15, Z17
+	VPXORD    Z13, Z17, Z13
+	VPSRLQ    $0x20, Z16, Z17
+	VPXORD    Z14, Z17, Z14
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z14, Z14
+	VPXORD    1024(SP), Z11, Z11
+	VPXORD    1024(SP), Z12, Z12
+	VPSRLQ    $0x20, Z13, Z17
+	VPXORD    Z11, Z17, Z11
+	VPSRLQ    $0x20, Z14, Z17
+	VPXORD    Z12, Z17, Z12
+	VPXORD    1088(SP), Z15, Z15
+	VPXORD    1088(SP), Z16, Z16
+	VPSRLQ    $0x20, Z9, Z17
+	VPXORD    Z15, Z17, Z15
+	VPSRLQ    $0x20, Z10, Z17
+	VPXORD    Z16, Z17, Z16
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z15, Z15
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z16, Z16
+	VPXORD    1152(SP), Z13, Z13
+	VPXORD    1152(SP), Z14, Z14
+	VPSRLQ    $0x20, Z15, Z17
+	VPXORD    Z13, Z17, Z13
+	VPSRLQ    $0x20, Z16, Z17
+	VPXORD    Z14, Z17, Z14
+	VPXORD    1216(SP), Z9, Z9
+	VPXORD    1216(SP), Z10, Z10
+	VPSRLQ    $0x20, Z11, Z17
+	VPXORD    Z9, Z17, Z9
+	VPSRLQ    $0x20, Z12, Z17
+	VPXORD    Z10, Z17, Z10
+	VPSLLQ    $0x20, Z9, Z9
 	MOVL      $0x0000aaaa, DX
 	KMOVW     DX, K1
-	VPBLENDMD Z6, Z7, K1, Z1
-	VPSLLQ    $0x20, Z5, Z5
+	VPBLENDMD Z9, Z13, K1, Z1
+	VPSLLQ    $0x20, Z10, Z9
 	MOVL      $0x0000aaaa, DX
 	KMOVW     DX, K1
-	VPBLENDMD Z5, Z8, K1, Z2
-	VPSRLD    $0x08, Z1, Z5
-	VPADDD    lanes_00000001<>+0(SB), Z5, Z5
-	VCVTDQ2PS Z5, Z5
-	VMULPS    lanes_33800000<>+0(SB), Z5, Z5
-	VPSUBD    lanes_3f3504f3<>+0(SB), Z5, Z5
-	VPSRAD    $0x17, Z5, Z6
-	VCVTDQ2PS Z6, Z6
-	VPANDD    lanes_007fffff<>+0(SB), Z5, Z5
-	VPADDD    lanes_3f3504f3<>+0(SB), Z5, Z5
-	VSUBPS    lanes_3f800000<>+0(SB), Z5, Z5
-	VMULPS    Z5, Z5, Z7
-	VMOVUPS   lanes_3d9021bb<>+0(SB), Z8
-	VMULPS    Z5, Z8, Z8
-	VADDPS    lanes_bdebd1b8<>+0(SB), Z8, Z8
-	VMULPS    Z5, Z8, Z8
-	VADDPS    lanes_3def251a<>+0(SB), Z8, Z8
-	VMULPS    Z5, Z8, Z8
-	VADDPS    lanes_bdfe5d4f<>+0(SB), Z8, Z8
-	VMULPS    Z5, Z8, Z8
-	VADDPS    lanes_3e11e9bf<>+0(SB), Z8, Z8
-	VMULPS    Z5, Z8, Z8
-	VADDPS    lanes_be2aae50<>+0(SB), Z8, Z8
-	VMULPS    Z5, Z8, Z8
-	VADDPS    lanes_3e4cceac<>+0(SB), Z8, Z8
-	VMULPS    Z5, Z8, Z8
-	VADDPS    lanes_be7ffffc<>+0(SB), Z8, Z8
-	VMULPS    Z5, Z8, Z8
-	VADDPS    lanes_3eaaaaaa<>+0(SB), Z8, Z8
-	VMULPS    Z5, Z8, Z8
-	VMULPS    Z7, Z8, Z8
-	VMULPS    lanes_b95e8083<>+0(SB), Z6, Z9
-	VADDPS    Z9, Z8, Z8
-	VMULPS    lanes_3f000000<>+0(SB), Z7, Z7
-	VSUBPS    Z7, Z8, Z7
-	VADDPS    Z5, Z7, Z5
-	VMULPS    lanes_3f318000<>+0(SB), Z6, Z6
-	VADDPS    Z6, Z5, Z5
-	VMULPS    lanes_c0000000<>+0(SB), Z5, Z5
-	VSQRTPS   Z5, Z5
-	VPSRLD    $0x08, Z2, Z6
-	VPADDD    lanes_00200000<>+0(SB), Z6, Z6
-	VPSRLD    $0x16, Z6, Z7
-	VPANDD    lanes_003fffff<>+0(SB), Z6, Z6
-	VPSUBD    lanes_00200000<>+0(SB), Z6, Z6
-	VCVTDQ2PS Z6, Z6
-	VMULPS    lanes_33800000<>+0(SB), Z6, Z6
-	VMULPS    Z6, Z6, Z8
-	VMOVUPS   lanes_c296cdbe<>+0(SB), Z9
-	VMULPS    Z8, Z9, Z9
-	VADDPS    lanes_42a32f62<>+0(SB), Z9, Z9
-	VMULPS    Z8, Z9, Z9
-	VADDPS    lanes_c2255ddd<>+0(SB), Z9, Z9
-	VMULPS    Z8, Z9, Z9
-	VADDPS    lanes_40c90fdb<>+0(SB), Z9, Z9
-	VMULPS    Z6, Z9, Z6
-	VMOVUPS   lanes_426ce193<>+0(SB), Z9
-	VMULPS    Z8, Z9, Z9
-	VADDPS    lanes_c2aae2bd<>+0(SB), Z9, Z9
-	VMULPS    Z8, Z9, Z9
-	VADDPS    lanes_4281e0ee<>+0(SB), Z9, Z9
-	VMULPS    Z8, Z9, Z9
-	VADDPS    lanes_c19de9e6<>+0(SB), Z9, Z9
-	VMULPS    Z8, Z9, Z8
-	VADDPS    lanes_3f800000<>+0(SB), Z8, Z8
-	VPTESTMD  lanes_00000001<>+0(SB), Z7, K1
-	VBLENDMPS Z6, Z8, K1, Z3
-	VBLENDMPS Z8, Z6, K1, Z4
-	VPADDD    lanes_00000001<>+0(SB), Z7, Z6
-	VPSLLD    $0x1e, Z6, Z6
-	VPANDD    lanes_80000000<>+0(SB), Z6, Z6
-	VPXORD    Z6, Z3, Z6
-	VPSLLD    $0x1e, Z7, Z7
-	VPANDD    lanes_80000000<>+0(SB), Z7, Z7
-	VPXORD    Z7, Z4, Z7
-	VMULPS    Z5, Z6, Z6
-	VMULPS    Z5, Z7, Z5
-	VUNPCKLPS Z5, Z6, Z7
-	VUNPCKHPS Z5, Z6, Z5
-	VMOVUPS   Z7, (AX)
-	VMOVUPS   Z5, 64(AX)
-	ADDQ      $0x00000080, AX
-	SUBQ      $0x00000020, CX
+	VPBLENDMD Z9, Z14, K1, Z2
+	VPSLLQ    $0x20, Z11, Z9
+	MOVL      $0x0000aaaa, DX
+	KMOVW     DX, K1
+	VPBLENDMD Z9, Z15, K1, Z3
+	VPSLLQ    $0x20, Z12, Z9
+	MOVL      $0x0000aaaa, DX
+	KMOVW     DX, K1
+	VPBLENDMD Z9, Z16, K1, Z4
+	VPSRLD    $0x08, Z1, Z9
+	VPADDD    lanes_00000001<>+0(SB), Z9, Z9
+	VCVTDQ2PS Z9, Z9
+	VMULPS    lanes_33800000<>+0(SB), Z9, Z9
+	VPSRLD    $0x08, Z2, Z10
+	VPADDD    lanes_00000001<>+0(SB), Z10, Z10
+	VCVTDQ2PS Z10, Z10
+	VMULPS    lanes_33800000<>+0(SB), Z10, Z10
+	VPSUBD    lanes_3f3504f3<>+0(SB), Z9, Z9
+	VPSUBD    lanes_3f3504f3<>+0(SB), Z10, Z10
+	VPANDD    lanes_007fffff<>+0(SB), Z9, Z11
+	VPADDD    lanes_3f3504f3<>+0(SB), Z11, Z11
+	VSUBPS    lanes_3f800000<>+0(SB), Z11, Z11
+	VPANDD    lanes_007fffff<>+0(SB), Z10, Z12
+	VPADDD    lanes_3f3504f3<>+0(SB), Z12, Z12
+	VSUBPS    lanes_3f800000<>+0(SB), Z12, Z12
+	VMULPS    lanes_3d9021bb<>+0(SB), Z11, Z13
+	VMULPS    lanes_3d9021bb<>+0(SB), Z12, Z14
+	VADDPS    lanes_bdebd1b8<>+0(SB), Z13, Z13
+	VADDPS    lanes_bdebd1b8<>+0(SB), Z14, Z14
+	VMULPS    Z11, Z13, Z13
+	VMULPS    Z12, Z14, Z14
+	VADDPS    lanes_3def251a<>+0(SB), Z13, Z13
+	VADDPS    lanes_3def251a<>+0(SB), Z14, Z14
+	VMULPS    Z11, Z13, Z13
+	VMULPS    Z12, Z14, Z14
+	VADDPS    lanes_bdfe5d4f<>+0(SB), Z13, Z13
+	VADDPS    lanes_bdfe5d4f<>+0(SB), Z14, Z14
+	VMULPS    Z11, Z13, Z13
+	VMULPS    Z12, Z14, Z14
+	VADDPS    lanes_3e11e9bf<>+0(SB), Z13, Z13
+	VADDPS    lanes_3e11e9bf<>+0(SB), Z14, Z14
+	VMULPS    Z11, Z13, Z13
+	VMULPS    Z12, Z14, Z14
+	VADDPS    lanes_be2aae50<>+0(SB), Z13, Z13
+	VADDPS    lanes_be2aae50<>+0(SB), Z14, Z14
+	VMULPS    Z11, Z13, Z13
+	VMULPS    Z12, Z14, Z14
+	VADDPS    lanes_3e4cceac<>+0(SB), Z13, Z13
+	VADDPS    lanes_3e4cceac<>+0(SB), Z14, Z14
+	VMULPS    Z11, Z13, Z13
+	VMULPS    Z12, Z14, Z14
+	VADDPS    lanes_be7ffffc<>+0(SB), Z13, Z13
+	VADDPS    lanes_be7ffffc<>+0(SB), Z14, Z14
+	VMULPS    Z11, Z13, Z13
+	VMULPS    Z12, Z14, Z14
+	VADDPS    lanes_3eaaaaaa<>+0(SB), Z13, Z13
+	VADDPS    lanes_3eaaaaaa<>+0(SB), Z14, Z14
+	VPSRAD    $0x17, Z9, Z9
+	VCVTDQ2PS Z9, Z9
+	VMULPS    Z11, Z11, Z15
+	VMULPS    Z11, Z13, Z13
+	VMULPS    Z15, Z13, Z13
+	VMULPS    lanes_b95e8083<>+0(SB), Z9, Z16
+	VADDPS    Z16, Z13, Z13
+	VMULPS    lanes_3f000000<>+0(SB), Z15, Z15
+	VSUBPS    Z15, Z13, Z13
+	VADDPS    Z11, Z13, Z11
+	VMULPS    lanes_3f318000<>+0(SB), Z9, Z9
+	VADDPS    Z9, Z11, Z9
+	VMULPS    lanes_c0000000<>+0(SB), Z9, Z9
+	VSQRTPS   Z9, Z9
+	VPSRAD    $0x17, Z10, Z10
+	VCVTDQ2PS Z10, Z10
+	VMULPS    Z12, Z12, Z11
+	VMULPS    Z12, Z14, Z13
+	VMULPS    Z11, Z13, Z13
+	VMULPS    lanes_b95e8083<>+0(SB), Z10, Z14
+	VADDPS    Z14, Z13, Z13
+	VMULPS    lanes_3f000000<>+0(SB), Z11, Z11
+	VSUBPS    Z11, Z13, Z11
+	VADDPS    Z12, Z11, Z11
+	VMULPS    lanes_3f318000<>+0(SB), Z10, Z10
+	VADDPS    Z10, Z11, Z10
+	VMULPS    lanes_c0000000<>+0(SB), Z10, Z10
+	VSQRTPS   Z10, Z10
+	VPSRLD    $0x08, Z3, Z11
+	VPADDD    lanes_00200000<>+0(SB), Z11, Z11
+	VPSRLD    $0x08, Z4, Z12
+	VPADDD    lanes_00200000<>+0(SB), Z12, Z12
+	VPANDD    lanes_003fffff<>+0(SB), Z11, Z13
+	VPSUBD    lanes_00200000<>+0(SB), Z13, Z13
+	VCVTDQ2PS Z13, Z13
+	VMULPS    lanes_33800000<>+0(SB), Z13, Z13
+	VPANDD    lanes_003fffff<>+0(SB), Z12, Z14
+	VPSUBD    lanes_00200000<>+0(SB), Z14, Z14
+	VCVTDQ2PS Z14, Z14
+	VMULPS    lanes_33800000<>+0(SB), Z14, Z14
+	VMULPS    Z13, Z13, Z15
+	VMULPS    Z14, Z14, Z16
+	VMULPS    lanes_c296cdbe<>+0(SB), Z15, Z17
+	VMULPS    lanes_c296cdbe<>+0(SB), Z16, Z18
+	VADDPS    lanes_42a32f62<>+0(SB), Z17, Z17
+	VADDPS    lanes_42a32f62<>+0(SB), Z18, Z18
+	VMULPS    Z15, Z17, Z17
+	VMULPS    Z16, Z18, Z18
+	VADDPS    lanes_c2255ddd<>+0(SB), Z17, Z17
+	VADDPS    lanes_c2255ddd<>+0(SB), Z18, Z18
+	VMULPS    Z15, Z17, Z17
+	VMULPS    Z16, Z18, Z18
+	VADDPS    lanes_40c90fdb<>+0(SB), Z17, Z17
+	VADDPS    lanes_40c90fdb<>+0(SB), Z18, Z18
+	VMULPS    lanes_426ce193<>+0(SB), Z15, Z19
+	VMULPS    lanes_426ce193<>+0(SB), Z16, Z20
+	VADDPS    lanes_c2aae2bd<>+0(SB), Z19, Z19
+	VADDPS    lanes_c2aae2bd<>+0(SB), Z20, Z20
+	VMULPS    Z15, Z19, Z19
+	VMULPS    Z16, Z20, Z20
+	VADDPS    lanes_4281e0ee<>+0(SB), Z19, Z19
+	VADDPS    lanes_4281e0ee<>+0(SB), Z20, Z20
+	VMULPS    Z15, Z19, Z19
+	VMULPS    Z16, Z20, Z20
+	VADDPS    lanes_c19de9e6<>+0(SB), Z19, Z19
+	VADDPS    lanes_c19de9e6<>+0(SB), Z20, Z20
+	VMULPS    Z15, Z19, Z15
+	VMULPS    Z16, Z20, Z16
+	VADDPS    lanes_3f800000<>+0(SB), Z15, Z15
+	VADDPS    lanes_3f800000<>+0(SB), Z16, Z16
+	VPSRLD    $0x16, Z11, Z11
+	VPTESTMD  lanes_00000001<>+0(SB), Z11, K1
+	VMULPS    Z13, Z17, Z13
+	VBLENDMPS Z13, Z15, K1, Z5
+	VBLENDMPS Z15, Z13, K1, Z6
+	VPADDD    lanes_00000001<>+0(SB), Z11, Z13
+	VPSLLD    $0x1e, Z13, Z13
+	VPANDD    lanes_80000000<>+0(SB), Z13, Z13
+	VPXORD    Z13, Z5, Z13
+	VPSLLD    $0x1e, Z11, Z11
+	VPANDD    lanes_80000000<>+0(SB), Z11, Z11
+	VPXORD    Z11, Z6, Z11
+	VMULPS    Z9, Z13, Z13
+	VMULPS    Z9, Z11, Z9
+	VPSRLD    $0x16, Z12, Z11
+	VPTESTMD  lanes_00000001<>+0(SB), Z11, K1
+	VMULPS    Z14, Z18, Z12
+	VBLENDMPS Z12, Z16, K1, Z7
+	VBLENDMPS Z16, Z12, K1, Z8
+	VPADDD    lanes_00000001<>+0(SB), Z11, Z12
+	VPSLLD    $0x1e, Z12, Z12
+	VPANDD    lanes_80000000<>+0(SB), Z12, Z12
+	VPXORD    Z12, Z7, Z12
+	VPSLLD    $0x1e, Z11, Z11
+	VPANDD    lanes_80000000<>+0(SB), Z11, Z11
+	VPXORD    Z11, Z8, Z11
+	VMULPS    Z10, Z12, Z12
+	VMULPS    Z10, Z11, Z10
+	VUNPCKLPS Z9, Z13, Z11
+	VUNPCKHPS Z9, Z13, Z9
+	VUNPCKLPS Z10, Z12, Z13
+	VUNPCKHPS Z10, Z12, Z10
+	VMOVUPS   Z11, (AX)
+	VMOVUPS   Z9, 64(AX)
+	VMOVUPS   Z13, 128(AX)
+	VMOVUPS   Z10, 192(AX)
+	ADDQ      $0x00000100, AX
+	SUBQ      $0x00000040, CX
 	JMP       loop11
 
 done12:

@@ -12,33 +12,47 @@ import (
 func random(s isa) {
 	s.beginFrame("uniform", "(dst []float32, key, block uint64)", "fills dst with numbers in [0, 1).", 0)
 	dst := slices("dst")[0]
-	s.blocks(0, func(x, y reg.VecVirtual) {
-		a, b := s.interleave(s.unit(x), s.unit(y))
-		VMOVUPS(a, Mem{Base: dst})
-		VMOVUPS(b, Mem{Base: dst, Disp: s.bytes()})
-		ADDQ(U32(uint32(2*s.bytes())), dst)
+	s.blocks(0, func(x, y vecs) {
+		for i, v := range s.interleave(s.unit(x), s.unit(y)) {
+			VMOVUPS(v, Mem{Base: dst, Disp: i * s.bytes()})
+		}
+		ADDQ(U32(uint32(2*groups*s.bytes())), dst)
 	})
 
 	s.beginFrame("dropout", "(dst, x []float32, key, block uint64, rate, scale float32)", "drops elements of x.", 0)
 	p, rate, scale := slices("dst", "x"), s.param("rate"), s.param("scale")
-	s.blocks(0, func(x, y reg.VecVirtual) {
-		a, b := s.interleave(s.unit(x), s.unit(y))
-		for i, u := range []reg.VecVirtual{a, b} {
+	s.blocks(0, func(x, y vecs) {
+		for i, u := range s.interleave(s.unit(x), s.unit(y)) {
 			v := s.mul(scale, Mem{Base: p[1], Disp: i * s.bytes()})
 			VMOVUPS(s.keep(s.compare(greaterEqual, u, rate), v), Mem{Base: p[0], Disp: i * s.bytes()})
 		}
-		ADDQ(U32(uint32(2*s.bytes())), p[0])
-		ADDQ(U32(uint32(2*s.bytes())), p[1])
+		ADDQ(U32(uint32(2*groups*s.bytes())), p[0])
+		ADDQ(U32(uint32(2*groups*s.bytes())), p[1])
 	})
 
 	s.beginFrame("normal", "(dst []float32, key, block uint64)", "fills dst with standard normal numbers.", 0)
 	dst = slices("dst")[0]
-	s.blocks(4, func(x, y reg.VecVirtual) {
-		a, b := s.interleave(s.boxMuller(x, y))
-		VMOVUPS(a, Mem{Base: dst})
-		VMOVUPS(b, Mem{Base: dst, Disp: s.bytes()})
-		ADDQ(U32(uint32(2*s.bytes())), dst)
+	s.blocks(4, func(x, y vecs) {
+		for i, v := range s.interleave(s.boxMuller(x, y)) {
+			VMOVUPS(v, Mem{Base: dst, Disp: i * s.bytes()})
+		}
+		ADDQ(U32(uint32(2*groups*s.bytes())), dst)
 	})
+}
+
+// groups is the number of vectors of blocks drawn side by side: the rounds of one
+// depend on each other, and two keep the processor busy.
+const groups = 2
+
+// vecs is one vector of each group; each applies an operation to all.
+type vecs []reg.VecVirtual
+
+func each(f func(i int) reg.VecVirtual) vecs {
+	v := make(vecs, groups)
+	for i := range v {
+		v[i] = f(i)
+	}
+	return v
 }
 
 // Constants of Philox4x32-10.
@@ -64,10 +78,10 @@ func (s isa) counters() Mem {
 	return m
 }
 
-// blocks emits a loop that draws lanes/2 blocks at a time from the counter range
-// high and hands their words to body: words 0 and 2 of a block side by side in
-// x, words 1 and 3 in y. It ends the routine.
-func (s isa) blocks(high uint32, body func(x, y reg.VecVirtual)) {
+// blocks emits a loop that draws groups·lanes/2 blocks at a time from the counter
+// range high and hands their words to body: words 0 and 2 of a block side by side
+// in x, words 1 and 3 in y. It ends the routine.
+func (s isa) blocks(high uint32, body func(x, y vecs)) {
 	// The keys of all rounds, one vector each.
 	keys := AllocLocal(20 * s.bytes())
 	key := GP64()
@@ -94,31 +108,41 @@ func (s isa) blocks(high uint32, body func(x, y reg.VecVirtual)) {
 
 	top, done := label("loop"), label("done")
 	Label(top)
-	CMPQ(n, U32(uint32(2*s.lanes)))
+	CMPQ(n, U32(uint32(2*groups*s.lanes)))
 	JL(LabelRef(done))
 	// The low half of a 64-bit lane is the word; the high half may hold
 	// anything, for the multiplication does not read it.
-	a, b := ctr, s.shift(VPSRLQ, ctr, 32)
-	var c, d reg.VecVirtual
+	a := each(func(int) reg.VecVirtual {
+		v := s.load(ctr)
+		VPADDQ(s.drawn(), ctr, ctr)
+		return v
+	})
+	b := each(func(i int) reg.VecVirtual { return s.shift(VPSRLQ, a[i], 32) })
+	var c, d vecs
 	for r := range 10 {
-		p0, p1 := s.op(VPMULUDQ, a, bits(philoxM0)), s.vec()
-		if r == 0 {
-			VMOVUPS(bits(high), p1)
-			VPMULUDQ(bits(philoxM1), p1, p1)
-		} else {
-			VPMULUDQ(bits(philoxM1), c, p1)
-		}
-		a = s.xor(s.xor(s.shift(VPSRLQ, p1, 32), b), keys.Offset(2*r*s.bytes()))
-		c = s.xor(s.shift(VPSRLQ, p0, 32), keys.Offset((2*r+1)*s.bytes()))
-		if r > 0 {
-			c = s.xor(c, d)
-		}
+		p0 := each(func(i int) reg.VecVirtual { return s.op(VPMULUDQ, a[i], bits(philoxM0)) })
+		p1 := each(func(i int) reg.VecVirtual {
+			if r == 0 {
+				return s.op(VPMULUDQ, s.load(bits(high)), bits(philoxM1))
+			}
+			return s.op(VPMULUDQ, c[i], bits(philoxM1))
+		})
+		a = each(func(i int) reg.VecVirtual { return s.xor(b[i], keys.Offset(2*r*s.bytes())) })
+		a = each(func(i int) reg.VecVirtual { return s.xor(s.shift(VPSRLQ, p1[i], 32), a[i]) })
+		c = each(func(i int) reg.VecVirtual {
+			k := keys.Offset((2*r + 1) * s.bytes())
+			if r == 0 {
+				return s.load(k)
+			}
+			return s.xor(d[i], k)
+		})
+		c = each(func(i int) reg.VecVirtual { return s.xor(s.shift(VPSRLQ, p0[i], 32), c[i]) })
 		b, d = p1, p0
 	}
-	// ctr counts up by the blocks drawn.
-	VPADDQ(s.drawn(), ctr, ctr)
-	body(s.merge(a, c), s.merge(b, d))
-	SUBQ(U32(uint32(2*s.lanes)), n)
+	x02 := each(func(i int) reg.VecVirtual { return s.merge(a[i], c[i]) })
+	x13 := each(func(i int) reg.VecVirtual { return s.merge(b[i], d[i]) })
+	body(x02, x13)
+	SUBQ(U32(uint32(2*groups*s.lanes)), n)
 	JMP(LabelRef(top))
 	Label(done)
 	s.end()
@@ -154,54 +178,77 @@ func (s isa) merge(a, b reg.VecVirtual) reg.VecVirtual {
 	return r
 }
 
-// interleave returns x0 y0 x1 y1 … in the order of the elements (see counters).
-func (s isa) interleave(x, y reg.VecVirtual) (a, b reg.VecVirtual) {
-	return s.op(VUNPCKLPS, x, y), s.op(VUNPCKHPS, x, y)
+// interleave returns x0 y0 x1 y1 … of all groups in the order of the elements
+// (see counters).
+func (s isa) interleave(x, y vecs) []reg.VecVirtual {
+	var v []reg.VecVirtual
+	for i := range x {
+		v = append(v, s.op(VUNPCKLPS, x[i], y[i]), s.op(VUNPCKHPS, x[i], y[i]))
+	}
+	return v
 }
 
 // unit maps words to [0, 1) with 24 bits.
-func (s isa) unit(w reg.VecVirtual) reg.VecVirtual {
-	return s.mul(s.unary(VCVTDQ2PS, s.shift(VPSRLD, w, 8)), num(1.0/(1<<24)))
+func (s isa) unit(w vecs) vecs {
+	return each(func(i int) reg.VecVirtual {
+		return s.mul(s.unary(VCVTDQ2PS, s.shift(VPSRLD, w[i], 8)), num(1.0/(1<<24)))
+	})
 }
 
 // poly is a Horner scheme of separate products and sums: these, unlike fused
 // ones, round in the same way on every machine.
-func (s isa) poly(x Op, coefs ...float64) reg.VecVirtual {
-	y := s.load(num(coefs[0]))
-	for _, c := range coefs[1:] {
-		y = s.add(s.mul(y, x), num(c))
+func (s isa) poly(x vecs, coefs ...float64) vecs {
+	y := each(func(i int) reg.VecVirtual { return s.mul(x[i], num(coefs[0])) })
+	for j, c := range coefs[1:] {
+		y = each(func(i int) reg.VecVirtual { return s.add(y[i], num(c)) })
+		if j < len(coefs)-2 {
+			y = each(func(i int) reg.VecVirtual { return s.mul(y[i], x[i]) })
+		}
 	}
 	return y
 }
 
 // boxMuller is boxMuller of package kernels, operation by operation.
-func (s isa) boxMuller(w0, w1 reg.VecVirtual) (even, odd reg.VecVirtual) {
-	u := s.mul(s.unary(VCVTDQ2PS, s.addi(s.shift(VPSRLD, w0, 8), bits(1))), num(1.0/(1<<24)))
-	b := s.subi(u, bits(0x3f3504f3))
-	e := s.unary(VCVTDQ2PS, s.shift(VPSRAD, b, 23))
-	f := s.sub(s.addi(s.and(b, bits(0x7fffff)), bits(0x3f3504f3)), num(1))
-	z := s.mul(f, f)
+func (s isa) boxMuller(w0, w1 vecs) (even, odd vecs) {
+	u := each(func(i int) reg.VecVirtual {
+		return s.mul(s.unary(VCVTDQ2PS, s.addi(s.shift(VPSRLD, w0[i], 8), bits(1))), num(1.0/(1<<24)))
+	})
+	b := each(func(i int) reg.VecVirtual { return s.subi(u[i], bits(0x3f3504f3)) })
+	f := each(func(i int) reg.VecVirtual {
+		return s.sub(s.addi(s.and(b[i], bits(0x7fffff)), bits(0x3f3504f3)), num(1))
+	})
 	y := s.poly(f, 7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
 		-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)
-	y = s.mul(s.mul(y, f), z)
-	y = s.add(y, s.mul(e, num(ln2Lo)))
-	y = s.sub(y, s.mul(z, num(0.5)))
-	y = s.add(y, f)
-	y = s.add(y, s.mul(e, num(ln2Hi)))
-	r := s.sqrt(s.mul(y, num(-2)))
+	r := each(func(i int) reg.VecVirtual {
+		e := s.unary(VCVTDQ2PS, s.shift(VPSRAD, b[i], 23))
+		z := s.mul(f[i], f[i])
+		y := s.mul(s.mul(y[i], f[i]), z)
+		y = s.add(y, s.mul(e, num(ln2Lo)))
+		y = s.sub(y, s.mul(z, num(0.5)))
+		y = s.add(y, f[i])
+		y = s.add(y, s.mul(e, num(ln2Hi)))
+		return s.sqrt(s.mul(y, num(-2)))
+	})
 
-	q := s.addi(s.shift(VPSRLD, w1, 8), bits(1<<21))
-	k := s.shift(VPSRLD, q, 22)
-	t := s.mul(s.unary(VCVTDQ2PS, s.subi(s.and(q, bits(1<<22-1)), bits(1<<21))), num(1.0/(1<<24)))
-	t2 := s.mul(t, t)
-	sin := s.mul(s.poly(t2, -75.4018402, 81.5925446, -41.3416634, 6.28318548), t)
+	q := each(func(i int) reg.VecVirtual { return s.addi(s.shift(VPSRLD, w1[i], 8), bits(1<<21)) })
+	t := each(func(i int) reg.VecVirtual {
+		return s.mul(s.unary(VCVTDQ2PS, s.subi(s.and(q[i], bits(1<<22-1)), bits(1<<21))), num(1.0/(1<<24)))
+	})
+	t2 := each(func(i int) reg.VecVirtual { return s.mul(t[i], t[i]) })
+	sin := s.poly(t2, -75.4018402, 81.5925446, -41.3416634, 6.28318548)
 	cos := s.poly(t2, 59.2202873, -85.4428482, 64.9393158, -19.7392082, 1)
-	swap := s.oddLanes(k)
-	c, d := s.choose(swap, sin, cos), s.choose(swap, cos, sin)
-	sign := func(k Op) reg.VecVirtual { return s.and(s.shift(VPSLLD, k, 30), bits(1<<31)) }
-	c = s.xor(c, sign(s.addi(k, bits(1))))
-	d = s.xor(d, sign(k))
-	return s.mul(c, r), s.mul(d, r)
+	even, odd = make(vecs, groups), make(vecs, groups)
+	for i := range groups {
+		k := s.shift(VPSRLD, q[i], 22)
+		swap := s.oddLanes(k)
+		sn := s.mul(sin[i], t[i])
+		c, d := s.choose(swap, sn, cos[i]), s.choose(swap, cos[i], sn)
+		sign := func(k Op) reg.VecVirtual { return s.and(s.shift(VPSLLD, k, 30), bits(1<<31)) }
+		c = s.xor(c, sign(s.addi(k, bits(1))))
+		d = s.xor(d, sign(k))
+		even[i], odd[i] = s.mul(c, r[i]), s.mul(d, r[i])
+	}
+	return even, odd
 }
 
 // oddLanes holds where an integer is odd.
