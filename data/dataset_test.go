@@ -2,6 +2,8 @@ package data
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -143,10 +145,50 @@ repaired    1 edges listed in both directions, merged
 	}
 }
 
+func TestInfoSplits(t *testing.T) {
+	for path, want := range map[string]string{
+		"testdata/heterophilous.npz": "2 fixed: train 4, val 0, test 4\n",
+		"testdata/planetoid-p2":      "one: train 2, val 2, test 3\n",
+		"testdata/csr.npz":           "none; training needs --split",
+	} {
+		ds := mustLoad(t, path, LoadOptions{})
+		text := func() string {
+			var b strings.Builder
+			if err := ds.Info().WriteText(&b); err != nil {
+				t.Fatal(err)
+			}
+			return b.String()
+		}
+		if got := text(); !strings.Contains(got, "splits      "+want) {
+			t.Errorf("%s:\n%s", path, got)
+		}
+		if len(ds.Splits) == 2 {
+			ds.Splits[1].Train = ds.Splits[1].Train[:1]
+			if got := text(); !strings.Contains(got, "test 4 (the first)\n") {
+				t.Errorf("%s:\n%s", path, got)
+			}
+		}
+		ds.SplitSpec = &SplitSpec{PerClass: true, Train: 1, Val: 2, Test: 3}
+		if got := text(); !strings.Contains(got, "splits      drawn for each seed: per-class:1,2,3\n") {
+			t.Errorf("%s:\n%s", path, got)
+		}
+	}
+	if err := mustLoad(t, "testdata/csr.npz", LoadOptions{}).Info().WriteText(failing{}); err != io.ErrShortWrite {
+		t.Errorf("a writer's error is lost: %v", err)
+	}
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
 func TestFileErrorText(t *testing.T) {
 	e := &FileError{File: "f.npz", Part: `"edges"`, Offset: 12, Text: strings.Repeat("x", 100), Msg: "wrong", Hint: "do this", Err: os.ErrInvalid}
 	want := `f.npz: "edges": byte 12: "` + strings.Repeat("x", 60) + `"…: wrong: invalid argument; do this`
 	if e.Error() != want {
 		t.Errorf("got  %s\nwant %s", e, want)
+	}
+	if !errors.Is(e, os.ErrInvalid) {
+		t.Error("the cause is lost")
 	}
 }

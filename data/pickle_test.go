@@ -73,6 +73,83 @@ func TestPickleIntegerKinds(t *testing.T) {
 	}
 }
 
+// Every opcode that pushes a value, with what pickletools says it means.
+func TestPickleValues(t *testing.T) {
+	scalar := func(dtype, data string) string {
+		return "cnumpy.core.multiarray\nscalar\n(cnumpy\ndtype\n(U\x02" + dtype + "K\x00K\x01tR" + data + "tR."
+	}
+	for _, c := range []struct {
+		data string
+		want any
+	}{
+		{"N.", nil},
+		{"\x88.", true},
+		{"I01\n.", true},
+		{"I00\n.", false},
+		{"I-12\n.", int64(-12)},
+		{"L123L\n.", int64(123)},
+		{"K\xff.", int64(255)},
+		{"M\x01\x02.", int64(513)},
+		{"J\xfe\xff\xff\xff.", int64(-2)},
+		{"\x8a\x00.", int64(0)},
+		{"\x8a\x01\xff.", int64(-1)},
+		{"\x8a\x02\xff\x00.", int64(255)},
+		{"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80.", int64(-1 << 63)},
+		{"\x8b\x03\x00\x00\x00\x00\x00\x01.", int64(65536)},
+		{"F1.5\n.", 1.5},
+		{"G\x3f\xf8\x00\x00\x00\x00\x00\x00.", 1.5},
+		{"U\x02ab.", "ab"},
+		{"T\x02\x00\x00\x00ab.", "ab"},
+		{"C\x02ab.", "ab"},
+		{"B\x02\x00\x00\x00ab.", "ab"},
+		{"\x8e" + u64(2) + "ab.", "ab"},
+		{"X\x02\x00\x00\x00ab.", "ab"},
+		{"\x8c\x02ab.", "ab"},
+		{"\x8d" + u64(2) + "ab.", "ab"},
+		{`S'a\n\t\r\\\'\x41"'` + "\n.", "a\n\t\r\\'A\""},
+		{`S"it's"` + "\n.", "it's"},
+		{"Va\\u0041\\U00000042\xe9\n.", "aABé"},
+		{"(NN0t0N.", nil}, // POP takes a value, then a mark
+		{"N(KK1.", nil},
+		{"N2\x860N.", nil},
+		{"Np7\ng7\n00N.", nil},
+		{"Nr" + u32(300) + "j" + u32(300) + "00N.", nil},
+		{scalar("i4", "U\x04\xfe\xff\xff\xff"), int64(-2)},
+		{scalar("f4", "U\x04\x00\x00\xc0\x3f"), 1.5},
+		{scalar("b1", "U\x01\x01"), int64(1)},
+		{"c__builtin__\nlist\n)R.", "a list of 0"},
+		{"ccollections\nOrderedDict\n)R.", "a dict of 0"},
+		{"(N(NNld.", "a dict of 1"},
+		{"(NNl.", "a list of 2"},
+		{"NN\x86.", "a tuple of 2"},
+		{"cnumpy\ndtype\n(U\x02f4K\x00K\x01tR.", "a NumPy type"},
+		{"cnumpy\nndarray\n.", "numpy.ndarray"},
+	} {
+		got, err := unpickle("v.pkl", []byte(c.data))
+		if err != nil {
+			t.Errorf("%q: %v", c.data, err)
+			continue
+		}
+		if want, ok := c.want.(string); ok {
+			s, isText := text(got)
+			if !isText {
+				s = describe(got)
+			}
+			if s != want {
+				t.Errorf("%q: %q, want %q", c.data, s, want)
+			}
+			continue
+		}
+		if got != c.want {
+			t.Errorf("%q: %v, want %v", c.data, got, c.want)
+		}
+	}
+	_, err := unpickle("v.pkl", []byte(scalar("S2", "U\x02ab")))
+	wantError(t, err, "not a number")
+	_, err = unpickle("v.pkl", []byte(scalar("i4", "U\x02ab")))
+	wantError(t, err, "needs 4 bytes")
+}
+
 func u32(n int) string { return string(binary.LittleEndian.AppendUint32(nil, uint32(n))) }
 func u64(n int) string { return string(binary.LittleEndian.AppendUint64(nil, uint64(n))) }
 
