@@ -50,7 +50,7 @@ var goSet = kernelSet{
 	sumExp: sumExpGo, expTo: expToGo, accExp: accExpGo, adam: adamGo, pairD: pairDGo, pairG: pairGGo,
 	spmm: spmmGo, sddmm: sddmmGo,
 	wide: micro{mr: 4, nr: 4, f: microGo}, narrow: micro{mr: 4, nr: 4, f: microGo}, packCols: packColsGo, packRows: packRowsGo,
-	uniform: uniformGo, normal: normalGo, dropout: dropoutGo,
+	uniform: uniformGo, normal: normalGo, dropout: dropoutGo, uniformAt: uniformAtGo, uniformPair: uniformPairGo,
 }
 
 func mapGo(dst, x []float32, f func(float32) float32) {

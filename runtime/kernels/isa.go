@@ -51,6 +51,10 @@ type kernelSet struct {
 	uniform func(dst []float32, key, block uint64)
 	normal  func(dst []float32, key, block uint64)
 	dropout func(dst, x []float32, key, block uint64, rate, scale float32)
+	// Single draws, len(idx) a multiple of scatterUnit: element idx of the uniform
+	// stream; the number of a pair, the smaller index in the low half of idx.
+	uniformAt   func(dst []float32, idx []uint64, key uint64)
+	uniformPair func(dst []float32, idx []uint64, key uint64)
 }
 
 // sets lists the instruction sets this processor has, the best first.

@@ -29,7 +29,7 @@ var avx2Set = kernelSet{
 	adam: adamAVX2Step,
 	spmm: spmmAVX2, sddmm: sddmmAVX2Rows,
 	wide: micro{mr: 6, nr: 16, f: gemmWideAVX2}, narrow: micro{mr: 12, nr: 8, f: gemmNarrowAVX2}, packCols: packColsAVX2, packRows: packRowsAVX2,
-	uniform: uniformAVX2, normal: normalAVX2, dropout: dropoutAVX2,
+	uniform: uniformAVX2, normal: normalAVX2, dropout: dropoutAVX2, uniformAt: uniformAtAVX2, uniformPair: uniformPairAVX2,
 }
 
 func pairGAVX2(g, colLSE, dCol []float32, c *pairConst) {
@@ -55,7 +55,7 @@ var avx512Set = kernelSet{
 	adam: adamAVX512Step,
 	spmm: spmmAVX512, sddmm: sddmmAVX512Rows,
 	wide: micro{mr: 14, nr: 32, f: gemmWideAVX512}, narrow: micro{mr: 14, nr: 16, f: gemmNarrowAVX512}, packCols: packColsAVX512, packRows: packRowsAVX2,
-	uniform: uniformAVX512, normal: normalAVX512, dropout: dropoutAVX512,
+	uniform: uniformAVX512, normal: normalAVX512, dropout: dropoutAVX512, uniformAt: uniformAtAVX512, uniformPair: uniformPairAVX512,
 }
 
 func pairGAVX512(g, colLSE, dCol []float32, c *pairConst) {

@@ -40,6 +40,7 @@ type Pool struct {
 
 	// Buffers that grow to the largest need and are then reused.
 	local [][]float32 // one for each thread
+	index [][]uint64  // one for each thread, scatterMax long
 	packB []float32   // packed right-hand matrix
 	part  []float32   // partial results of reductions, one row a chunk
 
@@ -72,7 +73,11 @@ func NewPool(threads int) *Pool {
 		threads: threads,
 		workers: make([]worker, threads-1),
 		local:   make([][]float32, threads),
+		index:   make([][]uint64, threads),
 		done:    make(chan struct{}, 1),
+	}
+	for i := range p.index {
+		p.index[i] = make([]uint64, scatterMax)
 	}
 	p.gate.Store(gateClosed)
 	p.exited.Add(threads - 1)

@@ -127,6 +127,25 @@ func dropoutGo(dst, x []float32, key, block uint64, rate, scale float32) {
 	}
 }
 
+func uniformAtGo(dst []float32, idx []uint64, key uint64) {
+	for i, n := range idx {
+		dst[i] = rng.Stream(key).Uniform(n)
+	}
+}
+
+func uniformPairGo(dst []float32, idx []uint64, key uint64) {
+	for i, n := range idx {
+		dst[i] = rng.Stream(key).UniformPair(uint32(n), uint32(n>>32))
+	}
+}
+
+// scatterUnit divides the number of single draws an inner loop makes; scatterMax
+// is how many the sparse kernels make at a time.
+const (
+	scatterUnit = 16
+	scatterMax  = 256
+)
+
 // normalRange is the counter range (high counter half) of the normal fills.
 const normalRange = 4
 

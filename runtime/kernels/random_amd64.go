@@ -19,6 +19,16 @@ func dropoutAVX2(dst []float32, x []float32, key uint64, block uint64, rate floa
 //go:noescape
 func normalAVX2(dst []float32, key uint64, block uint64)
 
+// uniformAtAVX2 draws the elements idx of a uniform stream.
+//
+//go:noescape
+func uniformAtAVX2(dst []float32, idx []uint64, key uint64)
+
+// uniformPairAVX2 draws the number that belongs to a pair packed in idx.
+//
+//go:noescape
+func uniformPairAVX2(dst []float32, idx []uint64, key uint64)
+
 // uniformAVX512 fills dst with numbers in [0, 1).
 //
 //go:noescape
@@ -33,3 +43,13 @@ func dropoutAVX512(dst []float32, x []float32, key uint64, block uint64, rate fl
 //
 //go:noescape
 func normalAVX512(dst []float32, key uint64, block uint64)
+
+// uniformAtAVX512 draws the elements idx of a uniform stream.
+//
+//go:noescape
+func uniformAtAVX512(dst []float32, idx []uint64, key uint64)
+
+// uniformPairAVX512 draws the number that belongs to a pair packed in idx.
+//
+//go:noescape
+func uniformPairAVX512(dst []float32, idx []uint64, key uint64)

@@ -316,24 +316,6 @@ DATA drawnAVX2<>+16(SB)/8, $0x0000000000000004
 DATA drawnAVX2<>+24(SB)/8, $0x0000000000000004
 GLOBL drawnAVX2<>(SB), RODATA|NOPTR, $32
 
-DATA lanes_d2511f53<>+0(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+4(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+8(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+12(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+16(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+20(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+24(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+28(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+32(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+36(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+40(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+44(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+48(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+52(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+56(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+60(SB)/4, $0xd2511f53
-GLOBL lanes_d2511f53<>(SB), RODATA|NOPTR, $64
-
 DATA lanes_00000000<>+0(SB)/4, $0x00000000
 DATA lanes_00000000<>+4(SB)/4, $0x00000000
 DATA lanes_00000000<>+8(SB)/4, $0x00000000
@@ -351,6 +333,24 @@ DATA lanes_00000000<>+52(SB)/4, $0x00000000
 DATA lanes_00000000<>+56(SB)/4, $0x00000000
 DATA lanes_00000000<>+60(SB)/4, $0x00000000
 GLOBL lanes_00000000<>(SB), RODATA|NOPTR, $64
+
+DATA lanes_d2511f53<>+0(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+4(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+8(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+12(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+16(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+20(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+24(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+28(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+32(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+36(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+40(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+44(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+48(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+52(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+56(SB)/4, $0xd2511f53
+DATA lanes_d2511f53<>+60(SB)/4, $0xd2511f53
+GLOBL lanes_d2511f53<>(SB), RODATA|NOPTR, $64
 
 DATA lanes_cd9e8d57<>+0(SB)/4, $0xcd9e8d57
 DATA lanes_cd9e8d57<>+4(SB)/4, $0xcd9e8d57
@@ -1660,6 +1660,594 @@ DATA lanes_80000000<>+56(SB)/4, $0x80000000
 DATA lanes_80000000<>+60(SB)/4, $0x80000000
 GLOBL lanes_80000000<>(SB), RODATA|NOPTR, $64
 
+// func uniformAtAVX2(dst []float32, idx []uint64, key uint64)
+// Requires: AVX, AVX2, SSE2
+TEXT ·uniformAtAVX2(SB), $640-56
+	MOVQ         key+48(FP), AX
+	MOVQ         AX, CX
+	SHRQ         $0x20, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, (SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 32(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 64(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 96(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 128(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 160(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 192(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 224(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 256(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 288(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 320(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 352(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 384(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 416(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 448(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 480(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 512(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 544(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 576(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 608(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         idx_base+24(FP), CX
+	MOVQ         idx_len+32(FP), DX
+
+loop7:
+	CMPQ      DX, $0x00000008
+	JL        done8
+	VMOVUPS   (CX), Y0
+	VMOVUPS   32(CX), Y1
+	VPSRLQ    $0x02, Y0, Y0
+	VPSRLQ    $0x02, Y1, Y1
+	VPSRLQ    $0x20, Y0, Y2
+	VPSRLQ    $0x20, Y1, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y0, Y0
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
+	VMOVUPS   lanes_00000000<>+0(SB), Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
+	VMOVUPS   lanes_00000000<>+0(SB), Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VPXOR     (SP), Y2, Y2
+	VPXOR     (SP), Y3, Y3
+	VPSRLQ    $0x20, Y4, Y6
+	VPXOR     Y2, Y6, Y2
+	VPSRLQ    $0x20, Y5, Y6
+	VPXOR     Y3, Y6, Y3
+	VMOVUPS   32(SP), Y6
+	VMOVUPS   32(SP), Y7
+	VPSRLQ    $0x20, Y0, Y8
+	VPXOR     Y6, Y8, Y6
+	VPSRLQ    $0x20, Y1, Y8
+	VPXOR     Y7, Y8, Y7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPXOR     64(SP), Y4, Y4
+	VPXOR     64(SP), Y5, Y5
+	VPSRLQ    $0x20, Y6, Y8
+	VPXOR     Y4, Y8, Y4
+	VPSRLQ    $0x20, Y7, Y8
+	VPXOR     Y5, Y8, Y5
+	VPXOR     96(SP), Y0, Y0
+	VPXOR     96(SP), Y1, Y1
+	VPSRLQ    $0x20, Y2, Y8
+	VPXOR     Y0, Y8, Y0
+	VPSRLQ    $0x20, Y3, Y8
+	VPXOR     Y1, Y8, Y1
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y0, Y0
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y1, Y1
+	VPXOR     128(SP), Y6, Y6
+	VPXOR     128(SP), Y7, Y7
+	VPSRLQ    $0x20, Y0, Y8
+	VPXOR     Y6, Y8, Y6
+	VPSRLQ    $0x20, Y1, Y8
+	VPXOR     Y7, Y8, Y7
+	VPXOR     160(SP), Y2, Y2
+	VPXOR     160(SP), Y3, Y3
+	VPSRLQ    $0x20, Y4, Y8
+	VPXOR     Y2, Y8, Y2
+	VPSRLQ    $0x20, Y5, Y8
+	VPXOR     Y3, Y8, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
+	VPXOR     192(SP), Y0, Y0
+	VPXOR     192(SP), Y1, Y1
+	VPSRLQ    $0x20, Y2, Y8
+	VPXOR     Y0, Y8, Y0
+	VPSRLQ    $0x20, Y3, Y8
+	VPXOR     Y1, Y8, Y1
+	VPXOR     224(SP), Y4, Y4
+	VPXOR     224(SP), Y5, Y5
+	VPSRLQ    $0x20, Y6, Y8
+	VPXOR     Y4, Y8, Y4
+	VPSRLQ    $0x20, Y7, Y8
+	VPXOR     Y5, Y8, Y5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y0, Y0
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VPXOR     256(SP), Y2, Y2
+	VPXOR     256(SP), Y3, Y3
+	VPSRLQ    $0x20, Y4, Y8
+	VPXOR     Y2, Y8, Y2
+	VPSRLQ    $0x20, Y5, Y8
+	VPXOR     Y3, Y8, Y3
+	VPXOR     288(SP), Y6, Y6
+	VPXOR     288(SP), Y7, Y7
+	VPSRLQ    $0x20, Y0, Y8
+	VPXOR     Y6, Y8, Y6
+	VPSRLQ    $0x20, Y1, Y8
+	VPXOR     Y7, Y8, Y7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPXOR     320(SP), Y4, Y4
+	VPXOR     320(SP), Y5, Y5
+	VPSRLQ    $0x20, Y6, Y8
+	VPXOR     Y4, Y8, Y4
+	VPSRLQ    $0x20, Y7, Y8
+	VPXOR     Y5, Y8, Y5
+	VPXOR     352(SP), Y0, Y0
+	VPXOR     352(SP), Y1, Y1
+	VPSRLQ    $0x20, Y2, Y8
+	VPXOR     Y0, Y8, Y0
+	VPSRLQ    $0x20, Y3, Y8
+	VPXOR     Y1, Y8, Y1
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y0, Y0
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y1, Y1
+	VPXOR     384(SP), Y6, Y6
+	VPXOR     384(SP), Y7, Y7
+	VPSRLQ    $0x20, Y0, Y8
+	VPXOR     Y6, Y8, Y6
+	VPSRLQ    $0x20, Y1, Y8
+	VPXOR     Y7, Y8, Y7
+	VPXOR     416(SP), Y2, Y2
+	VPXOR     416(SP), Y3, Y3
+	VPSRLQ    $0x20, Y4, Y8
+	VPXOR     Y2, Y8, Y2
+	VPSRLQ    $0x20, Y5, Y8
+	VPXOR     Y3, Y8, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
+	VPXOR     448(SP), Y0, Y0
+	VPXOR     448(SP), Y1, Y1
+	VPSRLQ    $0x20, Y2, Y8
+	VPXOR     Y0, Y8, Y0
+	VPSRLQ    $0x20, Y3, Y8
+	VPXOR     Y1, Y8, Y1
+	VPXOR     480(SP), Y4, Y4
+	VPXOR     480(SP), Y5, Y5
+	VPSRLQ    $0x20, Y6, Y8
+	VPXOR     Y4, Y8, Y4
+	VPSRLQ    $0x20, Y7, Y8
+	VPXOR     Y5, Y8, Y5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y0, Y0
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VPXOR     512(SP), Y2, Y2
+	VPXOR     512(SP), Y3, Y3
+	VPSRLQ    $0x20, Y4, Y8
+	VPXOR     Y2, Y8, Y2
+	VPSRLQ    $0x20, Y5, Y8
+	VPXOR     Y3, Y8, Y3
+	VPXOR     544(SP), Y6, Y6
+	VPXOR     544(SP), Y7, Y7
+	VPSRLQ    $0x20, Y0, Y8
+	VPXOR     Y6, Y8, Y6
+	VPSRLQ    $0x20, Y1, Y8
+	VPXOR     Y7, Y8, Y7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPXOR     576(SP), Y4, Y4
+	VPXOR     576(SP), Y5, Y5
+	VPSRLQ    $0x20, Y6, Y8
+	VPXOR     Y4, Y8, Y4
+	VPSRLQ    $0x20, Y7, Y8
+	VPXOR     Y5, Y8, Y5
+	VPXOR     608(SP), Y0, Y0
+	VPXOR     608(SP), Y1, Y1
+	VPSRLQ    $0x20, Y2, Y8
+	VPXOR     Y0, Y8, Y0
+	VPSRLQ    $0x20, Y3, Y8
+	VPXOR     Y1, Y8, Y1
+	VMOVUPS   (CX), Y8
+	VPSLLD    $0x1f, Y8, Y9
+	VPSRLD    $0x01, Y8, Y8
+	VPSLLD    $0x1f, Y8, Y8
+	VBLENDVPS Y9, Y2, Y0, Y0
+	VBLENDVPS Y9, Y6, Y4, Y2
+	VBLENDVPS Y8, Y0, Y2, Y0
+	VMOVUPS   32(CX), Y2
+	VPSLLD    $0x1f, Y2, Y4
+	VPSRLD    $0x01, Y2, Y2
+	VPSLLD    $0x1f, Y2, Y2
+	VBLENDVPS Y4, Y3, Y1, Y1
+	VBLENDVPS Y4, Y7, Y5, Y3
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VPSRLD    $0x08, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS    lanes_33800000<>+0(SB), Y0, Y0
+	VPSRLD    $0x08, Y1, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS    lanes_33800000<>+0(SB), Y1, Y1
+	VSHUFPS   $0x88, Y1, Y0, Y0
+	VPERMQ    $0xd8, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000020, AX
+	SUBQ      $0x00000008, DX
+	JMP       loop7
+
+done8:
+	VZEROUPPER
+	RET
+
+// func uniformPairAVX2(dst []float32, idx []uint64, key uint64)
+// Requires: AVX, AVX2, SSE2
+TEXT ·uniformPairAVX2(SB), $640-56
+	MOVQ         key+48(FP), AX
+	MOVQ         AX, CX
+	SHRQ         $0x20, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, (SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 32(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 64(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 96(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 128(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 160(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 192(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 224(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 256(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 288(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 320(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 352(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 384(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 416(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 448(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 480(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 512(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 544(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 576(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      Y0, 608(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         idx_base+24(FP), CX
+	MOVQ         idx_len+32(FP), DX
+
+loop9:
+	CMPQ      DX, $0x00000008
+	JL        done10
+	VMOVUPS   (CX), Y0
+	VMOVUPS   32(CX), Y1
+	VPSRLQ    $0x20, Y0, Y2
+	VPSRLQ    $0x20, Y1, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y0, Y0
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
+	VMOVUPS   lanes_00000002<>+0(SB), Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
+	VMOVUPS   lanes_00000002<>+0(SB), Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VPXOR     (SP), Y2, Y2
+	VPXOR     (SP), Y3, Y3
+	VPSRLQ    $0x20, Y4, Y6
+	VPXOR     Y2, Y6, Y2
+	VPSRLQ    $0x20, Y5, Y6
+	VPXOR     Y3, Y6, Y3
+	VMOVUPS   32(SP), Y6
+	VMOVUPS   32(SP), Y7
+	VPSRLQ    $0x20, Y0, Y8
+	VPXOR     Y6, Y8, Y6
+	VPSRLQ    $0x20, Y1, Y8
+	VPXOR     Y7, Y8, Y7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPXOR     64(SP), Y4, Y4
+	VPXOR     64(SP), Y5, Y5
+	VPSRLQ    $0x20, Y6, Y8
+	VPXOR     Y4, Y8, Y4
+	VPSRLQ    $0x20, Y7, Y8
+	VPXOR     Y5, Y8, Y5
+	VPXOR     96(SP), Y0, Y0
+	VPXOR     96(SP), Y1, Y1
+	VPSRLQ    $0x20, Y2, Y8
+	VPXOR     Y0, Y8, Y0
+	VPSRLQ    $0x20, Y3, Y8
+	VPXOR     Y1, Y8, Y1
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y0, Y0
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y1, Y1
+	VPXOR     128(SP), Y6, Y6
+	VPXOR     128(SP), Y7, Y7
+	VPSRLQ    $0x20, Y0, Y8
+	VPXOR     Y6, Y8, Y6
+	VPSRLQ    $0x20, Y1, Y8
+	VPXOR     Y7, Y8, Y7
+	VPXOR     160(SP), Y2, Y2
+	VPXOR     160(SP), Y3, Y3
+	VPSRLQ    $0x20, Y4, Y8
+	VPXOR     Y2, Y8, Y2
+	VPSRLQ    $0x20, Y5, Y8
+	VPXOR     Y3, Y8, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
+	VPXOR     192(SP), Y0, Y0
+	VPXOR     192(SP), Y1, Y1
+	VPSRLQ    $0x20, Y2, Y8
+	VPXOR     Y0, Y8, Y0
+	VPSRLQ    $0x20, Y3, Y8
+	VPXOR     Y1, Y8, Y1
+	VPXOR     224(SP), Y4, Y4
+	VPXOR     224(SP), Y5, Y5
+	VPSRLQ    $0x20, Y6, Y8
+	VPXOR     Y4, Y8, Y4
+	VPSRLQ    $0x20, Y7, Y8
+	VPXOR     Y5, Y8, Y5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y0, Y0
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VPXOR     256(SP), Y2, Y2
+	VPXOR     256(SP), Y3, Y3
+	VPSRLQ    $0x20, Y4, Y8
+	VPXOR     Y2, Y8, Y2
+	VPSRLQ    $0x20, Y5, Y8
+	VPXOR     Y3, Y8, Y3
+	VPXOR     288(SP), Y6, Y6
+	VPXOR     288(SP), Y7, Y7
+	VPSRLQ    $0x20, Y0, Y8
+	VPXOR     Y6, Y8, Y6
+	VPSRLQ    $0x20, Y1, Y8
+	VPXOR     Y7, Y8, Y7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPXOR     320(SP), Y4, Y4
+	VPXOR     320(SP), Y5, Y5
+	VPSRLQ    $0x20, Y6, Y8
+	VPXOR     Y4, Y8, Y4
+	VPSRLQ    $0x20, Y7, Y8
+	VPXOR     Y5, Y8, Y5
+	VPXOR     352(SP), Y0, Y0
+	VPXOR     352(SP), Y1, Y1
+	VPSRLQ    $0x20, Y2, Y8
+	VPXOR     Y0, Y8, Y0
+	VPSRLQ    $0x20, Y3, Y8
+	VPXOR     Y1, Y8, Y1
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y5, Y5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y0, Y0
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y1, Y1
+	VPXOR     384(SP), Y6, Y6
+	VPXOR     384(SP), Y7, Y7
+	VPSRLQ    $0x20, Y0, Y8
+	VPXOR     Y6, Y8, Y6
+	VPSRLQ    $0x20, Y1, Y8
+	VPXOR     Y7, Y8, Y7
+	VPXOR     416(SP), Y2, Y2
+	VPXOR     416(SP), Y3, Y3
+	VPSRLQ    $0x20, Y4, Y8
+	VPXOR     Y2, Y8, Y2
+	VPSRLQ    $0x20, Y5, Y8
+	VPXOR     Y3, Y8, Y3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y7, Y7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y3, Y3
+	VPXOR     448(SP), Y0, Y0
+	VPXOR     448(SP), Y1, Y1
+	VPSRLQ    $0x20, Y2, Y8
+	VPXOR     Y0, Y8, Y0
+	VPSRLQ    $0x20, Y3, Y8
+	VPXOR     Y1, Y8, Y1
+	VPXOR     480(SP), Y4, Y4
+	VPXOR     480(SP), Y5, Y5
+	VPSRLQ    $0x20, Y6, Y8
+	VPXOR     Y4, Y8, Y4
+	VPSRLQ    $0x20, Y7, Y8
+	VPXOR     Y5, Y8, Y5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y0, Y0
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y1, Y1
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y4, Y4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y5, Y5
+	VPXOR     512(SP), Y2, Y2
+	VPXOR     512(SP), Y3, Y3
+	VPSRLQ    $0x20, Y4, Y8
+	VPXOR     Y2, Y8, Y2
+	VPSRLQ    $0x20, Y5, Y8
+	VPXOR     Y3, Y8, Y3
+	VPXOR     544(SP), Y6, Y6
+	VPXOR     544(SP), Y7, Y7
+	VPSRLQ    $0x20, Y0, Y8
+	VPXOR     Y6, Y8, Y6
+	VPSRLQ    $0x20, Y1, Y8
+	VPXOR     Y7, Y8, Y7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y2, Y2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Y3, Y3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y6, Y6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Y7, Y7
+	VPXOR     576(SP), Y4, Y4
+	VPXOR     576(SP), Y5, Y5
+	VPSRLQ    $0x20, Y6, Y6
+	VPXOR     Y4, Y6, Y4
+	VPSRLQ    $0x20, Y7, Y6
+	VPXOR     Y5, Y6, Y5
+	VPXOR     608(SP), Y0, Y0
+	VPXOR     608(SP), Y1, Y1
+	VPSRLQ    $0x20, Y2, Y2
+	VPXOR     Y0, Y2, Y0
+	VPSRLQ    $0x20, Y3, Y0
+	VPXOR     Y1, Y0, Y0
+	VPSRLD    $0x08, Y4, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS    lanes_33800000<>+0(SB), Y0, Y0
+	VPSRLD    $0x08, Y5, Y1
+	VCVTDQ2PS Y1, Y1
+	VMULPS    lanes_33800000<>+0(SB), Y1, Y1
+	VSHUFPS   $0x88, Y1, Y0, Y0
+	VPERMQ    $0xd8, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000040, CX
+	ADDQ      $0x00000020, AX
+	SUBQ      $0x00000008, DX
+	JMP       loop9
+
+done10:
+	VZEROUPPER
+	RET
+
+DATA lanes_00000002<>+0(SB)/4, $0x00000002
+DATA lanes_00000002<>+4(SB)/4, $0x00000002
+DATA lanes_00000002<>+8(SB)/4, $0x00000002
+DATA lanes_00000002<>+12(SB)/4, $0x00000002
+DATA lanes_00000002<>+16(SB)/4, $0x00000002
+DATA lanes_00000002<>+20(SB)/4, $0x00000002
+DATA lanes_00000002<>+24(SB)/4, $0x00000002
+DATA lanes_00000002<>+28(SB)/4, $0x00000002
+DATA lanes_00000002<>+32(SB)/4, $0x00000002
+DATA lanes_00000002<>+36(SB)/4, $0x00000002
+DATA lanes_00000002<>+40(SB)/4, $0x00000002
+DATA lanes_00000002<>+44(SB)/4, $0x00000002
+DATA lanes_00000002<>+48(SB)/4, $0x00000002
+DATA lanes_00000002<>+52(SB)/4, $0x00000002
+DATA lanes_00000002<>+56(SB)/4, $0x00000002
+DATA lanes_00000002<>+60(SB)/4, $0x00000002
+GLOBL lanes_00000002<>(SB), RODATA|NOPTR, $64
+
 // func uniformAVX512(dst []float32, key uint64, block uint64)
 // Requires: AVX, AVX512F, SSE2
 TEXT ·uniformAVX512(SB), $1280-40
@@ -1753,9 +2341,9 @@ TEXT ·uniformAVX512(SB), $1280-40
 	VPBROADCASTQ X0, Z0
 	VPADDQ       countersAVX512<>+0(SB), Z0, Z0
 
-loop7:
+loop11:
 	CMPQ      CX, $0x00000040
-	JL        done8
+	JL        done12
 	VMOVUPS   Z0, Z5
 	VPADDQ    drawnAVX512<>+0(SB), Z0, Z0
 	VMOVUPS   Z0, Z6
@@ -1962,9 +2550,9 @@ loop7:
 	VMOVUPS   Z6, 192(AX)
 	ADDQ      $0x00000100, AX
 	SUBQ      $0x00000040, CX
-	JMP       loop7
+	JMP       loop11
 
-done8:
+done12:
 	VZEROUPPER
 	RET
 
@@ -2084,9 +2672,9 @@ TEXT ·dropoutAVX512(SB), $1280-72
 	VPBROADCASTQ X2, Z2
 	VPADDQ       countersAVX512<>+0(SB), Z2, Z2
 
-loop9:
+loop13:
 	CMPQ      DX, $0x00000040
-	JL        done10
+	JL        done14
 	VMOVUPS   Z2, Z7
 	VPADDQ    drawnAVX512<>+0(SB), Z2, Z2
 	VMOVUPS   Z2, Z8
@@ -2306,9 +2894,9 @@ loop9:
 	ADDQ      $0x00000100, AX
 	ADDQ      $0x00000100, CX
 	SUBQ      $0x00000040, DX
-	JMP       loop9
+	JMP       loop13
 
-done10:
+done14:
 	VZEROUPPER
 	RET
 
@@ -2405,9 +2993,9 @@ TEXT ·normalAVX512(SB), $1280-40
 	VPBROADCASTQ X0, Z0
 	VPADDQ       countersAVX512<>+0(SB), Z0, Z0
 
-loop11:
+loop15:
 	CMPQ      CX, $0x00000040
-	JL        done12
+	JL        done16
 	VMOVUPS   Z0, Z9
 	VPADDQ    drawnAVX512<>+0(SB), Z0, Z0
 	VMOVUPS   Z0, Z10
@@ -2748,8 +3336,576 @@ loop11:
 	VMOVUPS   Z10, 192(AX)
 	ADDQ      $0x00000100, AX
 	SUBQ      $0x00000040, CX
-	JMP       loop11
+	JMP       loop15
 
-done12:
+done16:
+	VZEROUPPER
+	RET
+
+// func uniformAtAVX512(dst []float32, idx []uint64, key uint64)
+// Requires: AVX, AVX512F, SSE2
+TEXT ·uniformAtAVX512(SB), $1280-56
+	MOVQ         key+48(FP), AX
+	MOVQ         AX, CX
+	SHRQ         $0x20, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, (SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 64(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 128(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 192(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 256(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 320(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 384(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 448(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 512(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 576(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 640(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 704(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 768(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 832(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 896(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 960(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 1024(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 1088(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 1152(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 1216(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         idx_base+24(FP), CX
+	MOVQ         idx_len+32(FP), DX
+
+loop17:
+	CMPQ      DX, $0x00000010
+	JL        done18
+	VMOVUPS   (CX), Z0
+	VMOVUPS   64(CX), Z7
+	VPSRLQ    $0x02, Z0, Z0
+	VPSRLQ    $0x02, Z7, Z7
+	VPSRLQ    $0x20, Z0, Z8
+	VPSRLQ    $0x20, Z7, Z9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z0
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
+	VMOVUPS   lanes_00000000<>+0(SB), Z10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VMOVUPS   lanes_00000000<>+0(SB), Z11
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPXORD    (SP), Z8, Z8
+	VPXORD    (SP), Z9, Z9
+	VPSRLQ    $0x20, Z10, Z12
+	VPXORD    Z8, Z12, Z8
+	VPSRLQ    $0x20, Z11, Z12
+	VPXORD    Z9, Z12, Z9
+	VMOVUPS   64(SP), Z12
+	VMOVUPS   64(SP), Z13
+	VPSRLQ    $0x20, Z0, Z14
+	VPXORD    Z12, Z14, Z12
+	VPSRLQ    $0x20, Z7, Z14
+	VPXORD    Z13, Z14, Z13
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPXORD    128(SP), Z10, Z10
+	VPXORD    128(SP), Z11, Z11
+	VPSRLQ    $0x20, Z12, Z14
+	VPXORD    Z10, Z14, Z10
+	VPSRLQ    $0x20, Z13, Z14
+	VPXORD    Z11, Z14, Z11
+	VPXORD    192(SP), Z0, Z0
+	VPXORD    192(SP), Z7, Z7
+	VPSRLQ    $0x20, Z8, Z14
+	VPXORD    Z0, Z14, Z0
+	VPSRLQ    $0x20, Z9, Z14
+	VPXORD    Z7, Z14, Z7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z0, Z0
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPXORD    256(SP), Z12, Z12
+	VPXORD    256(SP), Z13, Z13
+	VPSRLQ    $0x20, Z0, Z14
+	VPXORD    Z12, Z14, Z12
+	VPSRLQ    $0x20, Z7, Z14
+	VPXORD    Z13, Z14, Z13
+	VPXORD    320(SP), Z8, Z8
+	VPXORD    320(SP), Z9, Z9
+	VPSRLQ    $0x20, Z10, Z14
+	VPXORD    Z8, Z14, Z8
+	VPSRLQ    $0x20, Z11, Z14
+	VPXORD    Z9, Z14, Z9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z13, Z13
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPXORD    384(SP), Z0, Z0
+	VPXORD    384(SP), Z7, Z7
+	VPSRLQ    $0x20, Z8, Z14
+	VPXORD    Z0, Z14, Z0
+	VPSRLQ    $0x20, Z9, Z14
+	VPXORD    Z7, Z14, Z7
+	VPXORD    448(SP), Z10, Z10
+	VPXORD    448(SP), Z11, Z11
+	VPSRLQ    $0x20, Z12, Z14
+	VPXORD    Z10, Z14, Z10
+	VPSRLQ    $0x20, Z13, Z14
+	VPXORD    Z11, Z14, Z11
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z0
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPXORD    512(SP), Z8, Z8
+	VPXORD    512(SP), Z9, Z9
+	VPSRLQ    $0x20, Z10, Z14
+	VPXORD    Z8, Z14, Z8
+	VPSRLQ    $0x20, Z11, Z14
+	VPXORD    Z9, Z14, Z9
+	VPXORD    576(SP), Z12, Z12
+	VPXORD    576(SP), Z13, Z13
+	VPSRLQ    $0x20, Z0, Z14
+	VPXORD    Z12, Z14, Z12
+	VPSRLQ    $0x20, Z7, Z14
+	VPXORD    Z13, Z14, Z13
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPXORD    640(SP), Z10, Z10
+	VPXORD    640(SP), Z11, Z11
+	VPSRLQ    $0x20, Z12, Z14
+	VPXORD    Z10, Z14, Z10
+	VPSRLQ    $0x20, Z13, Z14
+	VPXORD    Z11, Z14, Z11
+	VPXORD    704(SP), Z0, Z0
+	VPXORD    704(SP), Z7, Z7
+	VPSRLQ    $0x20, Z8, Z14
+	VPXORD    Z0, Z14, Z0
+	VPSRLQ    $0x20, Z9, Z14
+	VPXORD    Z7, Z14, Z7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z0, Z0
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPXORD    768(SP), Z12, Z12
+	VPXORD    768(SP), Z13, Z13
+	VPSRLQ    $0x20, Z0, Z14
+	VPXORD    Z12, Z14, Z12
+	VPSRLQ    $0x20, Z7, Z14
+	VPXORD    Z13, Z14, Z13
+	VPXORD    832(SP), Z8, Z8
+	VPXORD    832(SP), Z9, Z9
+	VPSRLQ    $0x20, Z10, Z14
+	VPXORD    Z8, Z14, Z8
+	VPSRLQ    $0x20, Z11, Z14
+	VPXORD    Z9, Z14, Z9
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z13, Z13
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPXORD    896(SP), Z0, Z0
+	VPXORD    896(SP), Z7, Z7
+	VPSRLQ    $0x20, Z8, Z14
+	VPXORD    Z0, Z14, Z0
+	VPSRLQ    $0x20, Z9, Z14
+	VPXORD    Z7, Z14, Z7
+	VPXORD    960(SP), Z10, Z10
+	VPXORD    960(SP), Z11, Z11
+	VPSRLQ    $0x20, Z12, Z14
+	VPXORD    Z10, Z14, Z10
+	VPSRLQ    $0x20, Z13, Z14
+	VPXORD    Z11, Z14, Z11
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z0
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPXORD    1024(SP), Z8, Z8
+	VPXORD    1024(SP), Z9, Z9
+	VPSRLQ    $0x20, Z10, Z14
+	VPXORD    Z8, Z14, Z8
+	VPSRLQ    $0x20, Z11, Z14
+	VPXORD    Z9, Z14, Z9
+	VPXORD    1088(SP), Z12, Z12
+	VPXORD    1088(SP), Z13, Z13
+	VPSRLQ    $0x20, Z0, Z14
+	VPXORD    Z12, Z14, Z12
+	VPSRLQ    $0x20, Z7, Z14
+	VPXORD    Z13, Z14, Z13
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPXORD    1152(SP), Z10, Z10
+	VPXORD    1152(SP), Z11, Z11
+	VPSRLQ    $0x20, Z12, Z14
+	VPXORD    Z10, Z14, Z10
+	VPSRLQ    $0x20, Z13, Z14
+	VPXORD    Z11, Z14, Z11
+	VPXORD    1216(SP), Z0, Z0
+	VPXORD    1216(SP), Z7, Z7
+	VPSRLQ    $0x20, Z8, Z14
+	VPXORD    Z0, Z14, Z0
+	VPSRLQ    $0x20, Z9, Z14
+	VPXORD    Z7, Z14, Z7
+	VMOVUPS   (CX), Z14
+	VPTESTMD  lanes_00000001<>+0(SB), Z14, K1
+	VPSRLD    $0x01, Z14, Z14
+	VPTESTMD  lanes_00000001<>+0(SB), Z14, K2
+	VBLENDMPS Z8, Z0, K1, Z1
+	VBLENDMPS Z12, Z10, K1, Z2
+	VBLENDMPS Z1, Z2, K2, Z3
+	VMOVUPS   64(CX), Z0
+	VPTESTMD  lanes_00000001<>+0(SB), Z0, K1
+	VPSRLD    $0x01, Z0, Z0
+	VPTESTMD  lanes_00000001<>+0(SB), Z0, K2
+	VBLENDMPS Z9, Z7, K1, Z4
+	VBLENDMPS Z13, Z11, K1, Z5
+	VBLENDMPS Z4, Z5, K2, Z6
+	VPSRLD    $0x08, Z3, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS    lanes_33800000<>+0(SB), Z0, Z0
+	VPSRLD    $0x08, Z6, Z7
+	VCVTDQ2PS Z7, Z7
+	VMULPS    lanes_33800000<>+0(SB), Z7, Z7
+	VPMOVQD   Z0, (AX)
+	VPMOVQD   Z7, 32(AX)
+	ADDQ      $0x00000080, CX
+	ADDQ      $0x00000040, AX
+	SUBQ      $0x00000010, DX
+	JMP       loop17
+
+done18:
+	VZEROUPPER
+	RET
+
+// func uniformPairAVX512(dst []float32, idx []uint64, key uint64)
+// Requires: AVX, AVX512F, SSE2
+TEXT ·uniformPairAVX512(SB), $1280-56
+	MOVQ         key+48(FP), AX
+	MOVQ         AX, CX
+	SHRQ         $0x20, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, (SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 64(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 128(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 192(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 256(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 320(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 384(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 448(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 512(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 576(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 640(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 704(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 768(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 832(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 896(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 960(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 1024(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 1088(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVD         CX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 1152(SP)
+	ADDL         $0x9e3779b9, CX
+	MOVD         AX, X0
+	VPBROADCASTD X0, Z0
+	VMOVUPS      Z0, 1216(SP)
+	ADDL         $0xbb67ae85, AX
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         idx_base+24(FP), CX
+	MOVQ         idx_len+32(FP), DX
+
+loop19:
+	CMPQ      DX, $0x00000010
+	JL        done20
+	VMOVUPS   (CX), Z0
+	VMOVUPS   64(CX), Z1
+	VPSRLQ    $0x20, Z0, Z2
+	VPSRLQ    $0x20, Z1, Z3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z0
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z1, Z1
+	VMOVUPS   lanes_00000002<>+0(SB), Z4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z4, Z4
+	VMOVUPS   lanes_00000002<>+0(SB), Z5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
+	VPXORD    (SP), Z2, Z2
+	VPXORD    (SP), Z3, Z3
+	VPSRLQ    $0x20, Z4, Z6
+	VPXORD    Z2, Z6, Z2
+	VPSRLQ    $0x20, Z5, Z6
+	VPXORD    Z3, Z6, Z3
+	VMOVUPS   64(SP), Z6
+	VMOVUPS   64(SP), Z7
+	VPSRLQ    $0x20, Z0, Z8
+	VPXORD    Z6, Z8, Z6
+	VPSRLQ    $0x20, Z1, Z8
+	VPXORD    Z7, Z8, Z7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z2, Z2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z3, Z3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPXORD    128(SP), Z4, Z4
+	VPXORD    128(SP), Z5, Z5
+	VPSRLQ    $0x20, Z6, Z8
+	VPXORD    Z4, Z8, Z4
+	VPSRLQ    $0x20, Z7, Z8
+	VPXORD    Z5, Z8, Z5
+	VPXORD    192(SP), Z0, Z0
+	VPXORD    192(SP), Z1, Z1
+	VPSRLQ    $0x20, Z2, Z8
+	VPXORD    Z0, Z8, Z0
+	VPSRLQ    $0x20, Z3, Z8
+	VPXORD    Z1, Z8, Z1
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z4, Z4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z0, Z0
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z1, Z1
+	VPXORD    256(SP), Z6, Z6
+	VPXORD    256(SP), Z7, Z7
+	VPSRLQ    $0x20, Z0, Z8
+	VPXORD    Z6, Z8, Z6
+	VPSRLQ    $0x20, Z1, Z8
+	VPXORD    Z7, Z8, Z7
+	VPXORD    320(SP), Z2, Z2
+	VPXORD    320(SP), Z3, Z3
+	VPSRLQ    $0x20, Z4, Z8
+	VPXORD    Z2, Z8, Z2
+	VPSRLQ    $0x20, Z5, Z8
+	VPXORD    Z3, Z8, Z3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z2, Z2
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z3, Z3
+	VPXORD    384(SP), Z0, Z0
+	VPXORD    384(SP), Z1, Z1
+	VPSRLQ    $0x20, Z2, Z8
+	VPXORD    Z0, Z8, Z0
+	VPSRLQ    $0x20, Z3, Z8
+	VPXORD    Z1, Z8, Z1
+	VPXORD    448(SP), Z4, Z4
+	VPXORD    448(SP), Z5, Z5
+	VPSRLQ    $0x20, Z6, Z8
+	VPXORD    Z4, Z8, Z4
+	VPSRLQ    $0x20, Z7, Z8
+	VPXORD    Z5, Z8, Z5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z0
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z1, Z1
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z4, Z4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
+	VPXORD    512(SP), Z2, Z2
+	VPXORD    512(SP), Z3, Z3
+	VPSRLQ    $0x20, Z4, Z8
+	VPXORD    Z2, Z8, Z2
+	VPSRLQ    $0x20, Z5, Z8
+	VPXORD    Z3, Z8, Z3
+	VPXORD    576(SP), Z6, Z6
+	VPXORD    576(SP), Z7, Z7
+	VPSRLQ    $0x20, Z0, Z8
+	VPXORD    Z6, Z8, Z6
+	VPSRLQ    $0x20, Z1, Z8
+	VPXORD    Z7, Z8, Z7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z2, Z2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z3, Z3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPXORD    640(SP), Z4, Z4
+	VPXORD    640(SP), Z5, Z5
+	VPSRLQ    $0x20, Z6, Z8
+	VPXORD    Z4, Z8, Z4
+	VPSRLQ    $0x20, Z7, Z8
+	VPXORD    Z5, Z8, Z5
+	VPXORD    704(SP), Z0, Z0
+	VPXORD    704(SP), Z1, Z1
+	VPSRLQ    $0x20, Z2, Z8
+	VPXORD    Z0, Z8, Z0
+	VPSRLQ    $0x20, Z3, Z8
+	VPXORD    Z1, Z8, Z1
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z4, Z4
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z0, Z0
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z1, Z1
+	VPXORD    768(SP), Z6, Z6
+	VPXORD    768(SP), Z7, Z7
+	VPSRLQ    $0x20, Z0, Z8
+	VPXORD    Z6, Z8, Z6
+	VPSRLQ    $0x20, Z1, Z8
+	VPXORD    Z7, Z8, Z7
+	VPXORD    832(SP), Z2, Z2
+	VPXORD    832(SP), Z3, Z3
+	VPSRLQ    $0x20, Z4, Z8
+	VPXORD    Z2, Z8, Z2
+	VPSRLQ    $0x20, Z5, Z8
+	VPXORD    Z3, Z8, Z3
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z2, Z2
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z3, Z3
+	VPXORD    896(SP), Z0, Z0
+	VPXORD    896(SP), Z1, Z1
+	VPSRLQ    $0x20, Z2, Z8
+	VPXORD    Z0, Z8, Z0
+	VPSRLQ    $0x20, Z3, Z8
+	VPXORD    Z1, Z8, Z1
+	VPXORD    960(SP), Z4, Z4
+	VPXORD    960(SP), Z5, Z5
+	VPSRLQ    $0x20, Z6, Z8
+	VPXORD    Z4, Z8, Z4
+	VPSRLQ    $0x20, Z7, Z8
+	VPXORD    Z5, Z8, Z5
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z0
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z1, Z1
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z4, Z4
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
+	VPXORD    1024(SP), Z2, Z2
+	VPXORD    1024(SP), Z3, Z3
+	VPSRLQ    $0x20, Z4, Z8
+	VPXORD    Z2, Z8, Z2
+	VPSRLQ    $0x20, Z5, Z8
+	VPXORD    Z3, Z8, Z3
+	VPXORD    1088(SP), Z6, Z6
+	VPXORD    1088(SP), Z7, Z7
+	VPSRLQ    $0x20, Z0, Z8
+	VPXORD    Z6, Z8, Z6
+	VPSRLQ    $0x20, Z1, Z8
+	VPXORD    Z7, Z8, Z7
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z2, Z2
+	VPMULUDQ  lanes_d2511f53<>+0(SB), Z3, Z3
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
+	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPXORD    1152(SP), Z4, Z4
+	VPXORD    1152(SP), Z5, Z5
+	VPSRLQ    $0x20, Z6, Z6
+	VPXORD    Z4, Z6, Z4
+	VPSRLQ    $0x20, Z7, Z6
+	VPXORD    Z5, Z6, Z5
+	VPXORD    1216(SP), Z0, Z0
+	VPXORD    1216(SP), Z1, Z1
+	VPSRLQ    $0x20, Z2, Z2
+	VPXORD    Z0, Z2, Z0
+	VPSRLQ    $0x20, Z3, Z0
+	VPXORD    Z1, Z0, Z0
+	VPSRLD    $0x08, Z4, Z0
+	VCVTDQ2PS Z0, Z0
+	VMULPS    lanes_33800000<>+0(SB), Z0, Z0
+	VPSRLD    $0x08, Z5, Z1
+	VCVTDQ2PS Z1, Z1
+	VMULPS    lanes_33800000<>+0(SB), Z1, Z1
+	VPMOVQD   Z0, (AX)
+	VPMOVQD   Z1, 32(AX)
+	ADDQ      $0x00000080, CX
+	ADDQ      $0x00000040, AX
+	SUBQ      $0x00000010, DX
+	JMP       loop19
+
+done20:
 	VZEROUPPER
 	RET

@@ -109,6 +109,7 @@ const (
 // sparseJob is one kernel over the rows of a structure.
 type sparseJob struct {
 	kind            sparseKind
+	p               *Pool
 	dst, a, b, diag []float32
 	s               *CSR
 	f, cols, per    int
@@ -121,13 +122,17 @@ type sparseJob struct {
 func (p *Pool) runSparse(job sparseJob) {
 	var chunks int
 	job.per, chunks = job.s.chunks(job.f)
+	job.p = p
+	if job.kind >= sparseUniform {
+		p.scratch(scatterMax)
+	}
 	j := &p.jobs.sparse
 	*j = job
 	p.run(chunks, j)
 	*j = sparseJob{}
 }
 
-func (j *sparseJob) do(c, _ int) {
+func (j *sparseJob) do(c, worker int) {
 	s := j.s
 	r0, r1 := s.rowAt(c, j.per), s.rowAt(c+1, j.per)
 	if r0 == r1 {
@@ -148,14 +153,8 @@ func (j *sparseJob) do(c, _ int) {
 			}
 			j.dst[r] = sum
 		}
-	case sparseUniform:
-		for r := r0; r < r1; r++ {
-			for e := s.RowPtr[r]; e < s.RowPtr[r+1]; e++ {
-				j.dst[s.value(e)] = j.key.UniformPair(uint32(r), uint32(s.Col[e]))
-			}
-		}
-	case sparseDropout:
-		j.dropout(r0, r1)
+	case sparseUniform, sparseDropout:
+		j.draw(r0, r1, j.p.index[worker], j.p.local[worker])
 	}
 }
 
@@ -190,20 +189,45 @@ func (j *sparseJob) gather(r0, r1 int) {
 	}
 }
 
-func (j *sparseJob) dropout(r0, r1 int) {
+// draw handles the entries of rows r0 ≤ r < r1, scatterMax at a time: what each
+// draws is noted in idx, drawn into u and used.
+func (j *sparseJob) draw(r0, r1 int, idx []uint64, u []float32) {
 	s := j.s
-	for r := r0; r < r1; r++ {
-		for e := s.RowPtr[r]; e < s.RowPtr[r+1]; e++ {
-			i := s.value(e)
-			v := float32(1)
-			if j.a != nil {
-				v = j.a[i]
+	row := r0
+	for first := s.RowPtr[r0]; first < s.RowPtr[r1]; first += scatterMax {
+		n := int(min(scatterMax, s.RowPtr[r1]-first))
+		for i := range n {
+			e := first + int32(i)
+			for e >= s.RowPtr[row+1] {
+				row++
 			}
-			if j.rate <= 0 || j.key.Uniform(uint64(r)*uint64(j.cols)+uint64(s.Col[e])) >= j.rate {
-				j.dst[i] = v * j.scale
+			if r, c := uint64(row), uint64(s.Col[e]); j.kind == sparseDropout {
+				idx[i] = r*uint64(j.cols) + c
 			} else {
-				j.dst[i] = 0
+				idx[i] = min(r, c) | max(r, c)<<32
 			}
+		}
+		padded := ceilDiv(n, scatterUnit) * scatterUnit
+		if j.kind == sparseUniform {
+			ks.uniformPair(u[:padded], idx[:padded], uint64(j.key))
+			for i := range n {
+				j.dst[s.value(first+int32(i))] = u[i]
+			}
+			continue
+		}
+		if j.rate > 0 {
+			ks.uniformAt(u[:padded], idx[:padded], uint64(j.key))
+		}
+		for i := range n {
+			at := s.value(first + int32(i))
+			v := j.scale
+			if j.a != nil {
+				v *= j.a[at]
+			}
+			if j.rate > 0 && u[i] < j.rate {
+				v = 0
+			}
+			j.dst[at] = v
 		}
 	}
 }

@@ -38,6 +38,9 @@ func random(s isa) {
 		}
 		ADDQ(U32(uint32(2*groups*s.bytes())), dst)
 	})
+
+	s.at("uniformAt", "draws the elements idx of a uniform stream.", 0, true)
+	s.at("uniformPair", "draws the number that belongs to a pair packed in idx.", 2, false)
 }
 
 // groups is the number of vectors of blocks drawn side by side: the rounds of one
@@ -82,7 +85,35 @@ func (s isa) counters() Mem {
 // range high and hands their words to body: words 0 and 2 of a block side by side
 // in x, words 1 and 3 in y. It ends the routine.
 func (s isa) blocks(high uint32, body func(x, y vecs)) {
-	// The keys of all rounds, one vector each.
+	keys := s.keys()
+	n, first := length("dst"), GP64()
+	Load(Param("block"), first)
+	ctr, x := s.vec(), XMM()
+	MOVQ(first, x)
+	VPBROADCASTQ(x, ctr)
+	VPADDQ(s.counters(), ctr, ctr)
+
+	top, done := label("loop"), label("done")
+	Label(top)
+	CMPQ(n, U32(uint32(2*groups*s.lanes)))
+	JL(LabelRef(done))
+	draw := each(func(int) reg.VecVirtual {
+		v := s.load(ctr)
+		VPADDQ(s.drawn(), ctr, ctr)
+		return v
+	})
+	a, b, c, d := s.rounds(draw, bits(high), keys)
+	x02 := each(func(i int) reg.VecVirtual { return s.merge(a[i], c[i]) })
+	x13 := each(func(i int) reg.VecVirtual { return s.merge(b[i], d[i]) })
+	body(x02, x13)
+	SUBQ(U32(uint32(2*groups*s.lanes)), n)
+	JMP(LabelRef(top))
+	Label(done)
+	s.end()
+}
+
+// keys leaves the keys of all rounds in local memory, one vector each.
+func (s isa) keys() Mem {
 	keys := AllocLocal(20 * s.bytes())
 	key := GP64()
 	Load(Param("key"), key)
@@ -99,31 +130,20 @@ func (s isa) blocks(high uint32, body func(x, y vecs)) {
 			ADDL(U32(w), k[i].As32())
 		}
 	}
-	n, first := length("dst"), GP64()
-	Load(Param("block"), first)
-	ctr, x := s.vec(), XMM()
-	MOVQ(first, x)
-	VPBROADCASTQ(x, ctr)
-	VPADDQ(s.counters(), ctr, ctr)
+	return keys
+}
 
-	top, done := label("loop"), label("done")
-	Label(top)
-	CMPQ(n, U32(uint32(2*groups*s.lanes)))
-	JL(LabelRef(done))
-	// The low half of a 64-bit lane is the word; the high half may hold
-	// anything, for the multiplication does not read it.
-	a := each(func(int) reg.VecVirtual {
-		v := s.load(ctr)
-		VPADDQ(s.drawn(), ctr, ctr)
-		return v
-	})
-	b := each(func(i int) reg.VecVirtual { return s.shift(VPSRLQ, a[i], 32) })
-	var c, d vecs
+// rounds are the ten rounds of Philox for 64-bit counters and the higher word
+// high. The low half of a 64-bit lane is a word; the high half may hold
+// anything, for the multiplication does not read it.
+func (s isa) rounds(ctr vecs, high, keys Mem) (a, b, c, d vecs) {
+	a = ctr
+	b = each(func(i int) reg.VecVirtual { return s.shift(VPSRLQ, a[i], 32) })
 	for r := range 10 {
 		p0 := each(func(i int) reg.VecVirtual { return s.op(VPMULUDQ, a[i], bits(philoxM0)) })
 		p1 := each(func(i int) reg.VecVirtual {
 			if r == 0 {
-				return s.op(VPMULUDQ, s.load(bits(high)), bits(philoxM1))
+				return s.op(VPMULUDQ, s.load(high), bits(philoxM1))
 			}
 			return s.op(VPMULUDQ, c[i], bits(philoxM1))
 		})
@@ -139,10 +159,49 @@ func (s isa) blocks(high uint32, body func(x, y vecs)) {
 		c = each(func(i int) reg.VecVirtual { return s.xor(s.shift(VPSRLQ, p0[i], 32), c[i]) })
 		b, d = p1, p0
 	}
-	x02 := each(func(i int) reg.VecVirtual { return s.merge(a[i], c[i]) })
-	x13 := each(func(i int) reg.VecVirtual { return s.merge(b[i], d[i]) })
-	body(x02, x13)
-	SUBQ(U32(uint32(2*groups*s.lanes)), n)
+	return a, b, c, d
+}
+
+// at emits the drawing of single words: of element idx of a stream, or the first
+// word of counter idx.
+func (s isa) at(name, doc string, high uint32, element bool) {
+	s.beginFrame(name, "(dst []float32, idx []uint64, key uint64)", doc, 0)
+	keys := s.keys()
+	p, n := slices("dst", "idx"), length("idx")
+	top, done := label("loop"), label("done")
+	Label(top)
+	CMPQ(n, U32(uint32(groups*s.lanes/2)))
+	JL(LabelRef(done))
+	idx := each(func(i int) reg.VecVirtual { return s.load(Mem{Base: p[1], Disp: i * s.bytes()}) })
+	ctr := idx
+	if element {
+		ctr = each(func(i int) reg.VecVirtual { return s.shift(VPSRLQ, idx[i], 2) })
+	}
+	w, b, c, d := s.rounds(ctr, bits(high), keys)
+	if element {
+		for i := range w {
+			// The low bits of the index choose one of four words. They are read
+			// again: registers are short.
+			low := s.load(Mem{Base: p[1], Disp: i * s.bytes()})
+			odd, second := s.oddLanes(low), s.oddLanes(s.shift(VPSRLD, low, 1))
+			w[i] = s.choose(second, s.choose(odd, d[i], c[i]), s.choose(odd, b[i], w[i]))
+		}
+	}
+	u := s.unit(w)
+	if s.wide() {
+		for i, v := range u {
+			VPMOVQD(v, Mem{Base: p[0], Disp: i * s.bytes() / 2})
+		}
+	} else {
+		// The even lanes of both, in order.
+		v := s.vec()
+		VSHUFPS(U8(0x88), u[1], u[0], v)
+		VPERMQ(U8(0xd8), v, v)
+		VMOVUPS(v, Mem{Base: p[0]})
+	}
+	ADDQ(U32(uint32(groups*s.bytes())), p[1])
+	ADDQ(U32(uint32(groups*s.bytes()/2)), p[0])
+	SUBQ(U32(uint32(groups*s.lanes/2)), n)
 	JMP(LabelRef(top))
 	Label(done)
 	s.end()
