@@ -150,9 +150,9 @@ func aggregationModel(t testing.TB, l Lowering, width int, weighted bool) []byte
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.output(y, "y", "")
-	b.output(z, "z", "")
-	b.output(d, "degree", "")
+	b.output(y, "y", "", "Identity")
+	b.output(z, "z", "", "Identity")
+	b.output(d, "degree", "", "Identity")
 	return marshalTestModel(t, b)
 }
 

@@ -124,11 +124,24 @@ func (b *builder) input(name, doc string, dtype onnxpb.TensorProto_DataType, dim
 	return t
 }
 
-// output declares t as a graph output of this name.
-func (b *builder) output(t tensor, name, doc string) {
-	out := tensor{name: b.unique(name), dtype: t.dtype, dims: t.dims}
-	b.graph.Node = append(b.graph.Node, &onnxpb.NodeProto{
-		Name: "output/" + name, OpType: "Identity", Input: []string{t.name}, Output: []string{out.name}})
+// reserve keeps a name for an output.
+func (b *builder) reserve(name string) error {
+	if b.names[name] {
+		return fmt.Errorf("the name %s is taken by an input or another output", name)
+	}
+	b.names[name] = true
+	return nil
+}
+
+// output declares t as a graph output of a reserved name, through a node of the
+// given type whose other inputs leave the value as it is.
+func (b *builder) output(t tensor, name, doc, opType string, others ...tensor) {
+	out := tensor{name: name, dtype: t.dtype, dims: t.dims}
+	node := &onnxpb.NodeProto{Name: "node/" + name, OpType: opType, Input: []string{t.name}, Output: []string{out.name}}
+	for _, o := range others {
+		node.Input = append(node.Input, o.name)
+	}
+	b.graph.Node = append(b.graph.Node, node)
 	b.graph.Output = append(b.graph.Output, valueInfo(out, doc))
 }
 

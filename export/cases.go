@@ -1,0 +1,285 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// Sample is the training graph as the exported models take it.
+type Sample struct {
+	// X holds the raw features, float32 [N,D].
+	X ort.Tensor
+	// Struct holds the structural attributes X^s, float32 [N,S]; nil if the
+	// model has none.
+	Struct *ort.Tensor
+	// Edges is the raw graph that the encoder reads, int64 [2,E]: both
+	// directions of every edge.
+	Edges ort.Tensor
+	// Refined is the graph that the classifier reads, int64 [2,M], and Weights
+	// its edge weights, float32 [M]. Refined nil means Edges, Weights nil ones.
+	Refined, Weights *ort.Tensor
+}
+
+func (s *Sample) nodes() int { return int(s.X.Shape[0]) }
+
+// check reports shapes that do not fit together.
+func (s *Sample) check() error {
+	if err := s.X.Check(); err != nil {
+		return fmt.Errorf("features: %w", err)
+	}
+	if s.X.DType != ort.Float32 || len(s.X.Shape) != 2 {
+		return fmt.Errorf("features are %v of shape %v, want float32 [N,D]", s.X.DType, s.X.Shape)
+	}
+	if s.nodes() == 0 {
+		return errors.New("the graph has no nodes; an export needs at least one to be checked on")
+	}
+	if s.Struct != nil {
+		if err := s.Struct.Check(); err != nil {
+			return fmt.Errorf("x_struct: %w", err)
+		}
+		if s.Struct.DType != ort.Float32 || len(s.Struct.Shape) != 2 || s.Struct.Shape[0] != s.X.Shape[0] {
+			return fmt.Errorf("x_struct is %v of shape %v, want float32 [%d,S]", s.Struct.DType, s.Struct.Shape, s.nodes())
+		}
+	}
+	if _, _, err := Graph(s.nodes(), s.Edges); err != nil {
+		return err
+	}
+	refined := s.Edges
+	if s.Refined != nil {
+		refined = *s.Refined
+		if _, _, err := Graph(s.nodes(), refined); err != nil {
+			return fmt.Errorf("refined graph: %w", err)
+		}
+	}
+	if err := checkWeights(refined, s.Weights); err != nil {
+		return fmt.Errorf("refined graph: %w", err)
+	}
+	return nil
+}
+
+// parityCase is one set of inputs for all models.
+type parityCase struct {
+	name string
+	Sample
+}
+
+// sampleNodes is the size of the sub-graph that becomes the test data.
+const sampleNodes = 200
+
+// largestCopy bounds the features of the case that is larger than the training
+// graph.
+const largestCopy = 1 << 25
+
+// testCase is the case whose inputs and outputs are written as test data.
+const testCase = "sub-graph"
+
+// parityCases derives from the training graph the graphs on which exporters
+// are known to fail.
+func parityCases(s Sample) []parityCase {
+	sub := s.induced(s.neighbourhood(sampleNodes))
+	n := sub.nodes()
+	var first []int
+	for i := range n {
+		if i%2 == 0 {
+			first = append(first, i)
+		}
+	}
+	cases := []parityCase{{"training graph", s}, {testCase, sub}}
+	if len(s.X.F32) <= largestCopy {
+		cases = append(cases, parityCase{"larger graph", s.extended(s.nodes()/10 + 1)})
+	}
+	cases = append(cases,
+		parityCase{"isolated nodes", sub.keepEdges(func(i, j int64) bool { return i%2 == 0 && j%2 == 0 })},
+		parityCase{"half the nodes", sub.induced(first)},
+		parityCase{"no edges", sub.keepEdges(func(i, j int64) bool { return false })},
+		parityCase{"duplicate edges and self-loops", sub.repeated()},
+		parityCase{"one node", sub.induced([]int{0})},
+	)
+	return cases
+}
+
+// neighbourhood returns up to limit nodes in breadth-first order from node 0,
+// sorted.
+func (s *Sample) neighbourhood(limit int) []int {
+	n := s.nodes()
+	next := make([][]int64, n)
+	e := len(s.Edges.I64) / 2
+	for k := range e {
+		next[s.Edges.I64[k]] = append(next[s.Edges.I64[k]], s.Edges.I64[e+k])
+	}
+	seen := make([]bool, n)
+	var list []int
+	for start := 0; start < n && len(list) < limit; start++ {
+		if seen[start] {
+			continue
+		}
+		seen[start] = true
+		list = append(list, start)
+		for head := len(list) - 1; head < len(list) && len(list) < limit; head++ {
+			for _, j := range next[list[head]] {
+				if !seen[j] && len(list) < limit {
+					seen[j] = true
+					list = append(list, int(j))
+				}
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// induced returns the sub-graph of the given nodes.
+func (s *Sample) induced(nodes []int) Sample {
+	at := make([]int64, s.nodes())
+	for i := range at {
+		at[i] = -1
+	}
+	for k, i := range nodes {
+		at[i] = int64(k)
+	}
+	rows := func(t ort.Tensor) ort.Tensor {
+		w := int(t.Shape[1])
+		data := make([]float32, 0, len(nodes)*w)
+		for _, i := range nodes {
+			data = append(data, t.F32[i*w:(i+1)*w]...)
+		}
+		return ort.Float32s(data, int64(len(nodes)), int64(w))
+	}
+	out := s.mapEdges(func(i, j int64) (int64, int64, bool) { return at[i], at[j], at[i] >= 0 && at[j] >= 0 })
+	out.X = rows(s.X)
+	if s.Struct != nil {
+		t := rows(*s.Struct)
+		out.Struct = &t
+	}
+	return out
+}
+
+func (s *Sample) keepEdges(keep func(i, j int64) bool) Sample {
+	return s.mapEdges(func(i, j int64) (int64, int64, bool) { return i, j, keep(i, j) })
+}
+
+// mapEdges renames and filters the edges of both graphs.
+func (s *Sample) mapEdges(f func(i, j int64) (int64, int64, bool)) Sample {
+	out := *s
+	apply := func(edges ort.Tensor, weight *ort.Tensor) (ort.Tensor, *ort.Tensor) {
+		var src, dst []int64
+		var w []float32
+		e := len(edges.I64) / 2
+		for k := range e {
+			i, j, ok := f(edges.I64[k], edges.I64[e+k])
+			if !ok {
+				continue
+			}
+			src, dst = append(src, i), append(dst, j)
+			if weight != nil {
+				w = append(w, weight.F32[k])
+			}
+		}
+		n := int64(len(src))
+		if weight != nil {
+			t := ort.Float32s(w, n)
+			weight = &t
+		}
+		return ort.Int64s(append(src, dst...), 2, n), weight
+	}
+	if s.Refined == nil {
+		out.Edges, out.Weights = apply(s.Edges, s.Weights)
+		return out
+	}
+	out.Edges, _ = apply(s.Edges, nil)
+	refined, weights := apply(*s.Refined, s.Weights)
+	out.Refined, out.Weights = &refined, weights
+	return out
+}
+
+// extended returns the graph with more nodes, copies of the first ones, each
+// tied to its original and to the node before.
+func (s *Sample) extended(more int) Sample {
+	n := s.nodes()
+	more = min(more, n)
+	out := *s
+	grow := func(t ort.Tensor) ort.Tensor {
+		w := int(t.Shape[1])
+		return ort.Float32s(slices.Concat(t.F32, t.F32[:more*w]), int64(n+more), int64(w))
+	}
+	out.X = grow(s.X)
+	if s.Struct != nil {
+		t := grow(*s.Struct)
+		out.Struct = &t
+	}
+	edges := func(t ort.Tensor) ort.Tensor {
+		e := len(t.I64) / 2
+		src, dst := slices.Clone(t.I64[:e]), slices.Clone(t.I64[e:])
+		for k := range more {
+			a := int64(n + k)
+			for _, b := range []int64{int64(k), a - 1} {
+				src, dst = append(src, a, b), append(dst, b, a)
+			}
+		}
+		return ort.Int64s(append(src, dst...), 2, int64(len(src)))
+	}
+	out.Edges = edges(s.Edges)
+	if s.Refined != nil {
+		t := edges(*s.Refined)
+		out.Refined = &t
+	}
+	if s.Weights != nil {
+		t := ort.Float32s(slices.Concat(s.Weights.F32, slices.Repeat([]float32{0.5}, 4*more)), int64(len(s.Weights.F32)+4*more))
+		out.Weights = &t
+	}
+	return out
+}
+
+// repeated gives every edge twice, the second time in reverse order, and a
+// self-loop to every node.
+func (s *Sample) repeated() Sample {
+	n := int64(s.nodes())
+	out := *s
+	edges := func(t ort.Tensor) ort.Tensor {
+		e := len(t.I64) / 2
+		var rows [][]int64
+		for r := range 2 {
+			row := slices.Clone(t.I64[r*e : (r+1)*e])
+			back := slices.Clone(row)
+			slices.Reverse(back)
+			row = append(row, back...)
+			for i := range n {
+				row = append(row, i)
+			}
+			rows = append(rows, row)
+		}
+		return ort.Int64s(slices.Concat(rows...), 2, int64(len(rows[0])))
+	}
+	out.Edges = edges(s.Edges)
+	if s.Refined != nil {
+		t := edges(*s.Refined)
+		out.Refined = &t
+	}
+	if s.Weights != nil {
+		back := slices.Clone(s.Weights.F32)
+		slices.Reverse(back)
+		w := slices.Concat(s.Weights.F32, back, slices.Repeat([]float32{0.25}, int(n)))
+		t := ort.Float32s(w, int64(len(w)))
+		out.Weights = &t
+	}
+	return out
+}
+
+// scoredPairs returns pairs to ask the scorer for: edges and random ones.
+func (s *Sample) scoredPairs() ort.Tensor {
+	const random, edges = 64, 64
+	var src, dst []int64
+	e := len(s.Edges.I64) / 2
+	for k := 0; k < e && k < edges; k++ {
+		src, dst = append(src, s.Edges.I64[k]), append(dst, s.Edges.I64[e+k])
+	}
+	r := rng.New(0, "export.pairs")
+	for k := range uint64(random) {
+		src, dst = append(src, int64(r.Intn(2*k, s.nodes()))), append(dst, int64(r.Intn(2*k+1, s.nodes())))
+	}
+	return ort.Int64s(append(src, dst...), 2, int64(len(src)))
+}

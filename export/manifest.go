@@ -1,0 +1,159 @@
+package export
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/gsrc-dev/gsrc/export/onnxpb"
+)
+
+// SchemaVersion is the version of manifest.json and parity.json.
+const SchemaVersion = 1
+
+// The fixed file names of an export.
+const (
+	ManifestFile = "manifest.json"
+	ParityFile   = "parity.json"
+	testDataDir  = "test_data_set_0"
+)
+
+// Manifest describes an export folder; it is manifest.json.
+type Manifest struct {
+	SchemaVersion int    `json:"schema_version"`
+	Generator     string `json:"generator"`
+	Version       string `json:"version"`
+	// Model is the name of the trained model.
+	Model string `json:"model"`
+	// Inductive is false where the encoder reads x_struct, whose basis belongs
+	// to the training graph: such an encoder serves no other graph.
+	Inductive bool     `json:"inductive"`
+	Lowering  Lowering `json:"lowering"`
+	// EdgeWeight tells whether the classifier takes edge weights.
+	EdgeWeight  bool               `json:"edge_weight"`
+	Opset       int                `json:"opset"`
+	IRVersion   int                `json:"ir_version"`
+	NumFeatures int                `json:"num_features"`
+	Classes     []string           `json:"classes"`
+	Dataset     string             `json:"dataset"`
+	ConfigHash  string             `json:"config_hash"`
+	Metrics     map[string]float64 `json:"metrics"`
+	// Bounds of the edge probabilities' min–max normalisation, frozen in the
+	// scorer; absent without one.
+	Bounds *Bounds `json:"bounds,omitempty"`
+	// Models lists the ONNX files by role: encoder, scorer, classifier.
+	Models map[string]ModelInfo `json:"models"`
+	// Files holds every other file of the folder, by name.
+	Files map[string]FileInfo `json:"files"`
+	// Verified is false where the export was written without a parity check.
+	Verified bool `json:"verified"`
+}
+
+// Bounds are the least and greatest cosine that edge probabilities are
+// normalised with (Eq 18).
+type Bounds struct {
+	Lo float32 `json:"lo"`
+	Hi float32 `json:"hi"`
+}
+
+// ModelInfo describes one ONNX file.
+type ModelInfo struct {
+	File    string   `json:"file"`
+	Inputs  []IOInfo `json:"inputs"`
+	Outputs []IOInfo `json:"outputs"`
+	// TestData is the folder with input_*.pb and output_*.pb.
+	TestData string `json:"test_data"`
+}
+
+// IOInfo describes an input or output. Shape holds numbers and the names of
+// dimensions that vary.
+type IOInfo struct {
+	Name  string `json:"name"`
+	DType string `json:"dtype"`
+	Shape []any  `json:"shape"`
+}
+
+// FileInfo pins a file's content.
+type FileInfo struct {
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+func fileInfo(data []byte) FileInfo {
+	sum := sha256.Sum256(data)
+	return FileInfo{Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}
+}
+
+func ioInfos(values []*onnxpb.ValueInfoProto) []IOInfo {
+	list := []IOInfo{}
+	for _, v := range values {
+		t := v.Type.GetTensorType()
+		info := IOInfo{Name: v.Name, DType: "float32", Shape: []any{}}
+		if onnxpb.TensorProto_DataType(t.ElemType) == int64Type {
+			info.DType = "int64"
+		}
+		for _, d := range t.Shape.GetDim() {
+			if name := d.GetDimParam(); name != "" {
+				info.Shape = append(info.Shape, name)
+			} else {
+				info.Shape = append(info.Shape, d.GetDimValue())
+			}
+		}
+		list = append(list, info)
+	}
+	return list
+}
+
+// marshalJSON gives indented JSON with sorted keys and a final newline.
+func marshalJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return b.Bytes(), err
+}
+
+// ReadManifest reads the manifest of an export folder. It checks versions and
+// names, not the files' content, which [Verify] does.
+func ReadManifest(dir string) (*Manifest, error) {
+	path := filepath.Join(dir, ManifestFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s is no export of gsrc: it has no %s", dir, ManifestFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var m Manifest
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if err := dec.Decode(&m); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, fmt.Errorf("%s: more follows after the manifest", path)
+	}
+	if m.SchemaVersion != SchemaVersion {
+		return nil, fmt.Errorf("%s has schema version %d, this gsrc reads %d", path, m.SchemaVersion, SchemaVersion)
+	}
+	for name := range m.Files {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return nil, fmt.Errorf("%s names the file %q, which is outside the folder", path, name)
+		}
+	}
+	for role, info := range m.Models {
+		if _, ok := m.Files[info.File]; !ok {
+			return nil, fmt.Errorf("%s: the file %q of the %s is not in its list of files", path, info.File, role)
+		}
+		if !filepath.IsLocal(filepath.FromSlash(info.TestData)) {
+			return nil, fmt.Errorf("%s: the test data of the %s are outside the folder", path, role)
+		}
+	}
+	return &m, nil
+}

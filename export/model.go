@@ -1,0 +1,238 @@
+package export
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+// ModelOptions say how a function is written.
+type ModelOptions struct {
+	// Lowering of message passing; Buckets if empty.
+	Lowering Lowering
+	// NoEdgeWeight leaves the input edge_weight out: every edge weighs 1.
+	NoEdgeWeight bool
+	// Constants replaces scalar arguments by numbers, such as the frozen bounds
+	// of the edge probabilities.
+	Constants map[string]float32
+	// Name and Doc describe the graph; Name is the function's if empty.
+	Name, Doc string
+	// Metadata becomes metadata_props, sorted by key.
+	Metadata map[string]string
+	// Docs holds the doc strings of inputs and outputs by name.
+	Docs map[string]string
+	// ProducerVersion is written beside the producer's name.
+	ProducerVersion string
+}
+
+// The names of what a graph argument becomes.
+const (
+	inputEdgeIndex  = "edge_index"
+	inputEdgeWeight = "edge_weight"
+	inputAdjacency  = "adjacency"
+)
+
+// Model writes an IR function of tensor operations as an ONNX model. params
+// holds the parameters by name, row-major. A graph argument becomes the input
+// edge_index, int64 [2,num_edges] (or adjacency, f32 [num_nodes,num_nodes], in
+// the dense form), and an argument over its edges edge_weight, f32 [num_edges];
+// other arguments keep their names. Equal arguments give equal bytes.
+func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.ModelProto, error) {
+	lowering, err := ParseLowering(string(o.Lowering))
+	if err != nil {
+		return nil, err
+	}
+	name := o.Name
+	if name == "" {
+		name = fn.Name
+	}
+	e := &emitter{
+		builder: newBuilder(name, o.Doc), fn: fn, lowering: lowering, params: params,
+		values: map[*ir.Value]value{}, columns: map[string]tensor{},
+		dims: map[ir.Dim]string{"N": "num_nodes", "E": "num_edges", "P": "num_pairs"},
+	}
+	if err := e.inputs(o); err != nil {
+		return nil, err
+	}
+	for _, r := range fn.Results {
+		if err := e.reserve(r.Name); err != nil {
+			return nil, fmt.Errorf("@%s: %w", fn.Name, err)
+		}
+	}
+	if err := e.run(); err != nil {
+		return nil, err
+	}
+	for _, r := range fn.Results {
+		if r.Value.Type.IsGraph() || e.overEdges(r.Value) {
+			return nil, fmt.Errorf("@%s: result %s is %s; values of edges cannot be returned, since self-loops were dropped", fn.Name, r.Name, r.Value.Type)
+		}
+		v, err := e.lookup(r.Value)
+		if err != nil {
+			return nil, err
+		}
+		if e.dense() {
+			// onnx-go may overwrite a value that later operations read, unless
+			// the output is a sum that nobody reads.
+			e.output(v.t, r.Name, o.Docs[r.Name], "Add", e.scalar(0))
+		} else {
+			e.output(v.t, r.Name, o.Docs[r.Name], "Identity")
+		}
+	}
+	model := &onnxpb.ModelProto{
+		IrVersion: IRVersion, ProducerName: "gsrc", ProducerVersion: o.ProducerVersion,
+		DocString: o.Doc, Graph: e.builder.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: OpsetVersion}},
+	}
+	for _, k := range slices.Sorted(maps.Keys(o.Metadata)) {
+		model.MetadataProps = append(model.MetadataProps, &onnxpb.StringStringEntryProto{Key: k, Value: o.Metadata[k]})
+	}
+	return model, nil
+}
+
+// inputs declares the graph's inputs and builds what message passing shares.
+func (e *emitter) inputs(o ModelOptions) error {
+	var weights []*ir.Value
+	for _, a := range e.fn.Args {
+		if a.Type.IsGraph() {
+			if e.graph != nil {
+				return fmt.Errorf("@%s has more than one graph argument (%s and %s); one can be written", e.fn.Name, e.graph.Name, a.Name)
+			}
+			e.graph = a
+			e.dims[a.Type.Dims[0]], e.dims[a.Type.Dims[1]] = "num_nodes", "num_edges"
+		}
+	}
+	var index *tensor
+	for _, a := range e.fn.Args {
+		switch {
+		case a.Type.IsGraph():
+			t := e.graphInput(o)
+			index = &t
+		case e.overEdges(a):
+			weights = append(weights, a)
+		default:
+			if err := e.plainInput(a, o); err != nil {
+				return err
+			}
+		}
+	}
+	for name := range o.Constants {
+		if e.fn.Arg(name) == nil {
+			return fmt.Errorf("@%s has no argument %q to make a constant of", e.fn.Name, name)
+		}
+	}
+	if len(weights) > 1 {
+		return fmt.Errorf("@%s has %d arguments over the edges; one can be written", e.fn.Name, len(weights))
+	}
+	var weight *tensor
+	if len(weights) == 1 && !o.NoEdgeWeight {
+		e.weighted = true
+		if !e.dense() {
+			t := e.input(inputEdgeWeight, o.Docs[inputEdgeWeight], float32Type, named("num_edges"))
+			weight = &t
+		}
+	}
+	if index != nil {
+		if err := e.connect(*index, weight); err != nil {
+			return err
+		}
+	}
+	for _, w := range weights {
+		v := &edgeValue{}
+		switch {
+		case weight != nil:
+			kept := e.list.weights(*weight)
+			v.base = &kept
+		case e.weighted: // dense
+			v.base = index
+		}
+		e.values[w] = value{edge: v}
+	}
+	return nil
+}
+
+func (e *emitter) graphInput(o ModelOptions) tensor {
+	if e.dense() {
+		return e.input(inputAdjacency, o.Docs[inputAdjacency], float32Type, named("num_nodes"), named("num_nodes"))
+	}
+	return e.input(inputEdgeIndex, o.Docs[inputEdgeIndex], int64Type, fixed(2), named("num_edges"))
+}
+
+func (e *emitter) plainInput(a *ir.Value, o ModelOptions) error {
+	if c, ok := o.Constants[a.Name]; ok {
+		if a.Type.Rank() != 0 {
+			return fmt.Errorf("@%s: argument %s is %s; only scalars become constants", e.fn.Name, a.Name, a.Type)
+		}
+		e.values[a] = value{t: e.scalar(float64(c))}
+		return nil
+	}
+	dtype, err := dtypeOf(a.Type.DType)
+	if err != nil {
+		return fmt.Errorf("@%s: argument %s: %w", e.fn.Name, a.Name, err)
+	}
+	dims := make([]dim, a.Type.Rank())
+	for i, d := range a.Type.Dims {
+		if dims[i] = e.dim(d); !dims[i].isFixed() && dims[i].name == "" {
+			dims[i] = named(strings.ToLower(string(d)))
+		}
+	}
+	if e.dense() && len(dims) != 2 {
+		return fmt.Errorf("@%s: argument %s is %s; the dense form takes matrices", e.fn.Name, a.Name, a.Type)
+	}
+	t := e.input(a.Name, o.Docs[a.Name], dtype, dims...)
+	e.values[a] = value{t: t}
+	if e.nodes != nil || e.nodeOnes != nil || len(dims) == 0 || a.Type.Dims[0] != e.nodeDim() {
+		return nil
+	}
+	if e.dense() {
+		if dtype == float32Type {
+			e.in("nodes", func() {
+				// Ones for every node, without Shape, which onnx-go does not have.
+				zeros := e.matmul(t, e.floats("zeros", make([]float32, t.width()), t.width(), 1))
+				ones := e.rename(e.binary("Add", zeros, e.scalar(1)), "nodes/ones", "a one for every node")
+				e.nodeOnes = &ones
+			})
+		}
+		return nil
+	}
+	n := e.rename(e.sizeOf(t, 0), "nodes/count", "number of nodes")
+	e.nodes = &n
+	return nil
+}
+
+// connect builds the aggregation over the graph input.
+func (e *emitter) connect(index tensor, weight *tensor) error {
+	if e.dense() {
+		if e.nodeOnes == nil {
+			return fmt.Errorf("@%s has a graph but no features over its nodes", e.fn.Name)
+		}
+		e.forward = &denseSum{b: e.builder, adjacency: index, ones: *e.nodeOnes}
+		return nil
+	}
+	if e.nodes == nil {
+		return fmt.Errorf("@%s has a graph but no features over its nodes", e.fn.Name)
+	}
+	e.list = newEdgeList(e.builder, index, *e.nodes, named("num_nodes"))
+	if e.lowering == Flat {
+		e.forward = newFlat(e.list)
+	} else {
+		e.forward = newBuckets(e.list)
+	}
+	return nil
+}
+
+// maxProtobuf is where protobuf's own limit lies.
+const maxProtobuf = 2<<30 - 1
+
+// Marshal returns the bytes of a model, the same for the same model.
+func Marshal(m *onnxpb.ModelProto) ([]byte, error) {
+	if n := proto.Size(m); n > maxProtobuf {
+		return nil, fmt.Errorf("the model takes %d bytes; an ONNX file holds at most 2 GiB", n)
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+}

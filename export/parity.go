@@ -1,0 +1,127 @@
+package export
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// An output is right when max|a − b| ≤ absTolerance + relTolerance·max|b|.
+const (
+	absTolerance = 1e-5
+	relTolerance = 1e-4
+)
+
+// ParityReport is parity.json: how far the runtimes are from the compiler's own
+// forward pass.
+type ParityReport struct {
+	SchemaVersion int    `json:"schema_version"`
+	Bound         string `json:"bound"`
+	// Runtimes holds the version of each runtime that took part.
+	Runtimes map[string]string `json:"runtimes"`
+	Cases    []ParityCase      `json:"cases"`
+}
+
+// ParityCase is one model on one graph in one runtime.
+type ParityCase struct {
+	Model   string         `json:"model"`
+	Case    string         `json:"case"`
+	Runtime string         `json:"runtime"`
+	Nodes   int            `json:"nodes"`
+	Edges   int            `json:"edges"`
+	Outputs []OutputParity `json:"outputs"`
+}
+
+// OutputParity compares one output.
+type OutputParity struct {
+	Name string `json:"name"`
+	// MaxAbs is max|a − b|, MaxRel that over max|b|, Bound what MaxAbs may be.
+	MaxAbs float64 `json:"max_abs"`
+	MaxRel float64 `json:"max_rel"`
+	Bound  float64 `json:"bound"`
+	OK     bool    `json:"ok"`
+}
+
+// ParityError says where a runtime and the compiler's forward pass differ by
+// more than the bound.
+type ParityError struct {
+	Model, Case, Runtime, Output string
+	Index                        int // position in the output, row-major; -1 where shapes differ
+	Got, Want                    float64
+	MaxAbs, Bound                float64
+	Detail                       string
+	// More counts the further outputs that are out of bounds.
+	More int
+}
+
+func (e *ParityError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.onnx in %s on %q: output %s ", e.Model, e.Runtime, e.Case, e.Output)
+	if e.Detail != "" {
+		b.WriteString(e.Detail)
+	} else {
+		fmt.Fprintf(&b, "differs from the compiled forward pass: %g at position %d where %g was computed; the largest difference %.3g is above the bound %.3g",
+			e.Got, e.Index, e.Want, e.MaxAbs, e.Bound)
+	}
+	if e.More > 0 {
+		fmt.Fprintf(&b, " (and %d more outputs are out of bounds)", e.More)
+	}
+	return b.String()
+}
+
+// compareOutputs compares every output of want; the error is that of the first
+// one out of bounds.
+func compareOutputs(got, want map[string]ort.Tensor, order []string) ([]OutputParity, *ParityError) {
+	var list []OutputParity
+	var first *ParityError
+	for _, name := range order {
+		o, err := compareOutput(name, got[name], want[name])
+		list = append(list, o)
+		if err != nil && first == nil {
+			first = err
+		} else if err != nil {
+			first.More++
+		}
+	}
+	return list, first
+}
+
+func compareOutput(name string, got, want ort.Tensor) (OutputParity, *ParityError) {
+	o := OutputParity{Name: name}
+	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) || got.DType != ort.Float32 {
+		return o, &ParityError{Output: name, Index: -1,
+			Detail: fmt.Sprintf("is %v of shape %v, computed was %v of shape %v", got.DType, got.Shape, want.DType, want.Shape)}
+	}
+	largest, at := 0.0, -1
+	for i, w := range want.F32 {
+		d := math.Abs(float64(got.F32[i]) - float64(w))
+		if math.IsNaN(d) {
+			d = math.MaxFloat64 // a NaN or infinity on either side is never right
+		}
+		largest = math.Max(largest, math.Abs(float64(w)))
+		if at < 0 || d > o.MaxAbs {
+			o.MaxAbs, at = d, i
+		}
+	}
+	if largest > 0 {
+		o.MaxRel = o.MaxAbs / largest
+	}
+	o.Bound = absTolerance + relTolerance*largest
+	o.OK = o.MaxAbs <= o.Bound && !math.IsNaN(largest) && !math.IsInf(largest, 0)
+	if o.OK {
+		return o, nil
+	}
+	o.Bound, o.MaxRel = finite(o.Bound), finite(o.MaxRel)
+	return o, &ParityError{Output: name, Index: at, Got: float64(got.F32[at]), Want: float64(want.F32[at]), MaxAbs: o.MaxAbs, Bound: o.Bound}
+}
+
+// finite keeps JSON, which knows no NaN, able to say that something is wrong.
+func finite(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return math.MaxFloat64
+	}
+	return v
+}

@@ -1,0 +1,164 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// VerifyOptions say how an export is checked.
+type VerifyOptions struct {
+	// Provider of onnxruntime; Auto if empty.
+	Provider ort.Provider
+	// Library is the onnxruntime to use; nil means what ort.Ensure finds or
+	// fetches.
+	Library *ort.Library
+	// Log gets a line for each step; nil drops them.
+	Log func(format string, args ...any)
+}
+
+// FileError says which file of an export is not what the manifest says.
+type FileError struct {
+	Path   string
+	Reason string
+}
+
+func (e *FileError) Error() string { return e.Path + ": " + e.Reason }
+
+// Verify checks an export folder on this machine: every file against its
+// checksum, and every model on the folder's own test data, in onnxruntime and,
+// for the dense form, in onnx-go. Errors are a *[FileError] or a *[ParityError].
+func Verify(ctx context.Context, dir string, o VerifyOptions) (*Manifest, *ParityReport, error) {
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	names := slices.Sorted(maps.Keys(m.Files))
+	for _, name := range names {
+		if err := checkFile(dir, name, m.Files[name]); err != nil {
+			return m, nil, err
+		}
+	}
+	o.Log("%d files match their checksums", len(names))
+	lib := o.Library
+	if lib == nil {
+		found, err := ort.Ensure(ctx, o.Log)
+		if err != nil {
+			return m, nil, err
+		}
+		lib = &found
+	}
+	report := &ParityReport{SchemaVersion: SchemaVersion, Bound: "max|a-b| <= 1e-5 + 1e-4*max|b|",
+		Runtimes: map[string]string{"onnxruntime": lib.Version}, Cases: []ParityCase{}}
+	for _, role := range slices.Sorted(maps.Keys(m.Models)) {
+		if err := ctx.Err(); err != nil {
+			return m, report, err
+		}
+		if err := verifyModel(dir, role, m.Models[role], lib, o, report); err != nil {
+			return m, report, err
+		}
+	}
+	return m, report, nil
+}
+
+func checkFile(dir, name string, want FileInfo) error {
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	info, err := os.Stat(path)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return &FileError{path, "the manifest lists it, and it is missing"}
+		}
+		return err
+	}
+	if info.Size() != want.Bytes {
+		return &FileError{path, fmt.Sprintf("it has %d bytes, the manifest says %d", info.Size(), want.Bytes)}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if got := fileInfo(data); got != want {
+		return &FileError{path, fmt.Sprintf("its SHA-256 is %s, the manifest says %s", got.SHA256, want.SHA256)}
+	}
+	return nil
+}
+
+// testTensors reads the test data of one model, in the order of its inputs or
+// outputs.
+func testTensors(dir string, info ModelInfo, kind string, list []IOInfo) (map[string]ort.Tensor, error) {
+	out := map[string]ort.Tensor{}
+	for i, io := range list {
+		path := filepath.Join(dir, filepath.FromSlash(info.TestData), fmt.Sprintf("%s_%d.pb", kind, i))
+		name, t, err := ReadTensor(path)
+		if err != nil {
+			return nil, err
+		}
+		if name != io.Name {
+			return nil, &FileError{path, fmt.Sprintf("it holds %q, the manifest's %s %d is %q", name, kind, i, io.Name)}
+		}
+		out[name] = t
+	}
+	return out, nil
+}
+
+func verifyModel(dir, role string, info ModelInfo, lib *ort.Library, o VerifyOptions, report *ParityReport) error {
+	in, err := testTensors(dir, info, "input", info.Inputs)
+	if err != nil {
+		return err
+	}
+	want, err := testTensors(dir, info, "output", info.Outputs)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, filepath.FromSlash(info.File))
+	session, err := ort.Open(path, ort.Options{Provider: o.Provider, Library: lib, Log: o.Log})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	engines := []engine{{fmt.Sprintf("onnxruntime (%s)", session.Provider()), session.Run}}
+	if _, dense := in[inputAdjacency]; dense {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		report.Runtimes["onnx-go"] = goVersion
+		engines = append(engines, engine{"onnx-go", func(in map[string]ort.Tensor) (map[string]ort.Tensor, error) { return RunGo(data, in) }})
+	}
+	var order []string
+	for _, out := range info.Outputs {
+		order = append(order, out.Name)
+	}
+	nodes, edges := 0, 0
+	for _, name := range []string{"x", "embedding"} {
+		if t, ok := in[name]; ok {
+			nodes = int(t.Shape[0])
+		}
+	}
+	if t, ok := in[inputEdgeIndex]; ok {
+		edges = int(t.Shape[1])
+	}
+	for _, e := range engines {
+		got, err := e.run(in)
+		if err != nil {
+			return fmt.Errorf("%s in %s: %w", path, e.name, err)
+		}
+		outputs, bad := compareOutputs(got, want, order)
+		report.Cases = append(report.Cases, ParityCase{Model: role, Case: testCase, Runtime: e.name, Nodes: nodes, Edges: edges, Outputs: outputs})
+		if bad != nil {
+			bad.Model, bad.Case, bad.Runtime = role, testCase, e.name
+			return bad
+		}
+		o.Log("%s agrees with the test data in %s", info.File, e.name)
+	}
+	return nil
+}
