@@ -1,0 +1,83 @@
+package train
+
+import (
+	"fmt"
+	"strings"
+)
+
+// NonFiniteError says that a loss or a gradient became NaN or infinite. The
+// parameters are those before the step, and the last checkpoint stays.
+type NonFiniteError struct {
+	Phase string
+	Step  int    // of the run, from 0
+	Term  string // which term of the loss, or which gradient
+	Value float32
+	// Advice is what to try.
+	Advice string
+	// Dir is the run directory with the last good checkpoint, or empty.
+	Dir string
+}
+
+func (e *NonFiniteError) Error() string {
+	text := fmt.Sprintf("step %d of phase %s: %s is not finite", e.Step, e.Phase, e.Term)
+	if !strings.Contains(e.Term, "gradient") {
+		text = fmt.Sprintf("step %d of phase %s: %s is %v", e.Step, e.Phase, e.Term, e.Value)
+	}
+	text += "; " + e.Advice
+	if e.Dir != "" {
+		text += fmt.Sprintf(" (the last good checkpoint stays in %s)", e.Dir)
+	}
+	return text
+}
+
+// advice says what to try where a term diverges.
+var advice = map[string]string{
+	"disc":        "raise model.ecl.tau or lower train.encoder_lr",
+	"gen":         "lower model.ecl.alpha, model.ecl.sgld_step or train.encoder_lr",
+	"reg":         "lower model.ecl.beta, take model.ecl.reg = mean, or lower train.encoder_lr",
+	"xent":        "lower train.lr or raise model.weight_decay",
+	"consistency": "lower model.edges.consistency or train.lr",
+}
+
+func (t *trainer) nonFinite(f *function, step int, name string) error {
+	e := &NonFiniteError{Phase: t.state.Phase, Step: step, Term: name, Advice: advice[name], Dir: t.opts.Dir}
+	if e.Advice == "" {
+		e.Advice = "lower train.lr"
+		for _, u := range f.updates {
+			if u.group.name == "encoder" {
+				e.Advice = "lower train.encoder_lr, or raise model.ecl.tau"
+			}
+		}
+	}
+	for _, x := range f.terms {
+		if x.name == name {
+			e.Value = x.value
+		}
+	}
+	return e
+}
+
+// checkTerms reports the first term that is not finite; the total comes last,
+// since it follows the others.
+func (t *trainer) checkTerms(f *function, step int) error {
+	for i := range f.terms {
+		x := &f.terms[(i+1)%len(f.terms)]
+		if x.value-x.value != 0 {
+			return t.nonFinite(f, step, x.name)
+		}
+	}
+	return nil
+}
+
+// ExistsError says that a run directory has something in it.
+type ExistsError struct {
+	Dir string
+	Run bool // it holds a run
+}
+
+func (e *ExistsError) Error() string {
+	if e.Run {
+		return fmt.Sprintf("%s holds a run already; go on with --resume, replace it with --force, or choose another folder", e.Dir)
+	}
+	return fmt.Sprintf("the folder %s is not empty; choose another, or write into it with --force", e.Dir)
+}

@@ -1,0 +1,202 @@
+package train
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// state is how far a run has come. Together with the parameters, their moments,
+// the kept state and the edges it is all that a resumed run needs.
+type state struct {
+	Phase      string
+	Pretrained int // contrastive steps done
+	Epoch      int // epochs done
+
+	valAcc float64 // of the last evaluation in percent, NaN before the first
+}
+
+// step is the number of the next step of the run, which its random streams are
+// split by.
+func (s *state) step() int { return s.Pretrained + s.Epoch }
+
+// best is the kept state, beside the parameters' best values.
+type best struct {
+	Epoch   int // from 1; 0 before the first evaluation
+	ValAcc  float64
+	ValLoss float64
+	edges   *keptEdges // nil where nothing is refined
+}
+
+// score is the outcome of an evaluation, accuracies in percent.
+type score struct {
+	trainAcc, valAcc, valLoss float64
+}
+
+// classify runs the classifier on a graph with weights per entry (nil: ones)
+// and returns its logits [N, classes] and probabilities, valid until the next
+// run.
+func (t *trainer) classify(st *graph.Structure, w []float32, rebind bool) (logits, probs *runtime.Buffer, err error) {
+	_, made := t.fns["classify"]
+	f, err := t.function("classify")
+	if err != nil {
+		return nil, nil, err
+	}
+	if rebind || !made {
+		if f.reads["g"] {
+			if err := f.Bind("g", runtime.Graph(st)); err != nil {
+				return nil, nil, err
+			}
+		}
+		if f.reads["w"] {
+			if w == nil {
+				w = st.Spread(nil, nil)
+			}
+			if err := f.Bind("w", runtime.F32(w, len(w))); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	if err := f.Run(uint64(t.state.step())); err != nil {
+		return nil, nil, err
+	}
+	logits, probs = f.Output("logits"), f.Output("probabilities")
+	if logits == nil || probs == nil {
+		return nil, nil, fmt.Errorf("train: @classify has no results logits and probabilities; it has %v", f.Outputs())
+	}
+	if n := t.task.Data.Graph.N; len(logits.Dims) != 2 || logits.Dims[0] != n || logits.Dims[1] != t.classes {
+		return nil, nil, fmt.Errorf("train: the logits of @classify have the shape %v, want [%d %d] (nodes, classes)", logits.Dims, n, t.classes)
+	}
+	if !finite(logits.F32) {
+		return nil, nil, t.nonFinite(f, t.state.step(), "a logit of the evaluation")
+	}
+	return logits, probs, nil
+}
+
+// score judges logits on the training and the validation nodes.
+func (t *trainer) score(logits *runtime.Buffer) score {
+	labels := t.task.Data.Labels
+	s := score{trainAcc: accuracy(logits, labels, t.split.Train), valAcc: accuracy(logits, labels, t.split.Val)}
+	for _, v := range t.split.Val {
+		s.valLoss += crossEntropy(logits.F32[int(v)*t.classes:][:t.classes], int(labels[v]))
+	}
+	s.valLoss /= float64(len(t.split.Val))
+	return s
+}
+
+// accuracy returns the share of the nodes, in percent, whose largest logit (the
+// first of equal ones) is that of their label; NaN without nodes.
+func accuracy(logits *runtime.Buffer, labels, nodes []int32) float64 {
+	k, hits := logits.Dims[1], 0
+	for _, v := range nodes {
+		row := logits.F32[int(v)*k:][:k]
+		top := 0
+		for c, x := range row {
+			if x > row[top] {
+				top = c
+			}
+		}
+		if top == int(labels[v]) {
+			hits++
+		}
+	}
+	return 100 * float64(hits) / float64(len(nodes))
+}
+
+// crossEntropy returns −log softmax(row)[label].
+func crossEntropy(row []float32, label int) float64 {
+	top := float64(row[0])
+	for _, x := range row {
+		top = math.Max(top, float64(x))
+	}
+	sum := 0.0
+	for _, x := range row {
+		sum += math.Exp(float64(x) - top)
+	}
+	return math.Log(sum) + top - float64(row[label])
+}
+
+// keep makes the current state the kept one if it is better: higher validation
+// accuracy, or the same with lower loss.
+func (t *trainer) keep(s score) {
+	b := &t.best
+	if b.Epoch > 0 && (s.valAcc < b.ValAcc || s.valAcc == b.ValAcc && s.valLoss >= b.ValLoss) {
+		return
+	}
+	b.Epoch, b.ValAcc, b.ValLoss = t.state.Epoch, s.valAcc, s.valLoss
+	for _, p := range t.params {
+		copy(p.best, p.w)
+	}
+	if t.edges != nil {
+		b.edges = t.edges.kept(b.edges)
+	}
+}
+
+// stopsEarly reports whether patience has run out.
+func (t *trainer) stopsEarly() bool {
+	p := t.cfg.Train.Patience
+	return p > 0 && t.best.Epoch > 0 && t.state.Epoch-t.best.Epoch >= p
+}
+
+// epochs trains until all epochs are done or patience has run out. step makes
+// the step of an epoch (from 0) and returns the function it ran and its loss;
+// evaluate judges the current parameters.
+func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64, error), evaluate func() (score, error)) error {
+	t.state.Phase = phase
+	c := t.cfg.Train
+	for t.state.Epoch < c.Epochs && !t.stopsEarly() {
+		if err := t.ctx.Err(); err != nil {
+			return err
+		}
+		f, loss, err := step(t.state.Epoch)
+		if err != nil {
+			return err
+		}
+		t.state.Epoch++
+		if t.state.Epoch%c.EvalEvery == 0 || t.state.Epoch == c.Epochs {
+			s, err := evaluate()
+			if err != nil {
+				return err
+			}
+			t.state.valAcc = s.valAcc
+			t.keep(s)
+			if err := t.record(f, &s); err != nil {
+				return err
+			}
+		}
+		t.observe(t.state.Epoch, c.Epochs, loss)
+		if every := c.CheckpointEvery; every > 0 && t.state.step()%every == 0 {
+			if err := t.checkpoint(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// supervised trains @train and evaluates @classify on the raw graph.
+type supervised struct{ *trainer }
+
+func (t *supervised) run() error {
+	st := t.inputs["g"].Graph
+	f, err := t.function("train")
+	if err != nil {
+		return err
+	}
+	err = t.epochs("train", func(int) (*function, float64, error) {
+		loss, err := t.step(f, t.state.step())
+		return f, loss, err
+	}, func() (score, error) {
+		logits, _, err := t.classify(st, nil, false)
+		if err != nil {
+			return score{}, err
+		}
+		return t.score(logits), nil
+	})
+	if err != nil {
+		return err
+	}
+	return t.checkpoint()
+}

@@ -1,0 +1,211 @@
+package train
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// inputs are the values that functions are bound to by the names of their
+// arguments.
+type inputs map[string]*runtime.Buffer
+
+// function is a function of the program with what training needs of it.
+type function struct {
+	*runtime.Function
+	reads   map[string]bool // its inputs
+	terms   []term          // scalar results that are not gradients, the loss first
+	updates []update        // one for each optimizer group
+}
+
+// term is a part of the loss.
+type term struct {
+	name  string
+	value float32
+}
+
+// update is what a step changes in one group.
+type update struct {
+	group  *group
+	params []*param
+	names  []string // of the results that are the gradients
+	adam   []kernels.AdamParam
+}
+
+// gradPrefix begins the names of the results that are gradients.
+const gradPrefix = "grad."
+
+// function returns a function of the program, made on first use, with its
+// parameters and all known inputs bound.
+func (t *trainer) function(name string) (*function, error) {
+	if f := t.fns[name]; f != nil {
+		return f, nil
+	}
+	r, err := runtime.NewFunction(t.prog, name, runtime.Options{Executor: t.opts.Executor, Pool: t.pool, Seed: t.stream("train")})
+	if err != nil {
+		return nil, err
+	}
+	f := &function{Function: r, reads: map[string]bool{}}
+	for _, n := range r.Inputs() {
+		f.reads[n] = true
+	}
+	for _, p := range t.params {
+		if f.reads[p.name] {
+			if err := r.Bind(p.name, p.buf); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, n := range r.Inputs() {
+		if b := t.inputs[n]; b != nil {
+			if err := r.Bind(n, b); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := t.outputs(f, t.prog.Func(name)); err != nil {
+		return nil, err
+	}
+	t.fns[name] = f
+	return f, nil
+}
+
+// outputs sorts a function's results into loss terms and gradients.
+func (t *trainer) outputs(f *function, def *ir.Func) error {
+	for _, r := range def.Results {
+		if !strings.HasPrefix(r.Name, gradPrefix) {
+			if r.Value.Type.Rank() == 0 {
+				f.terms = append(f.terms, term{name: r.Name})
+			}
+			continue
+		}
+		name := strings.TrimPrefix(r.Name, gradPrefix)
+		at := slices.IndexFunc(t.params, func(p *param) bool { return p.name == name })
+		if at < 0 {
+			return fmt.Errorf("train: @%s has the gradient %s of no parameter", def.Name, r.Name)
+		}
+		p := t.params[at]
+		k := slices.IndexFunc(f.updates, func(u update) bool { return u.group.name == p.group })
+		if k < 0 {
+			k = len(f.updates)
+			f.updates = append(f.updates, update{group: t.groups[p.group]})
+		}
+		u := &f.updates[k]
+		u.params = append(u.params, p)
+		u.names = append(u.names, r.Name)
+		u.adam = append(u.adam, kernels.AdamParam{W: p.w, M: p.m, V: p.v, WeightDecay: p.decay})
+	}
+	if at := slices.IndexFunc(f.terms, func(x term) bool { return x.name == "loss" }); at > 0 {
+		f.terms[0], f.terms[at] = f.terms[at], f.terms[0]
+	}
+	return nil
+}
+
+// drop frees a function that is not needed any more.
+func (t *trainer) drop(name string) {
+	if f := t.fns[name]; f != nil {
+		f.Close()
+		delete(t.fns, name)
+	}
+}
+
+// bind gives an input its value in every function that reads it, those made
+// later included. An input that was changed in place must be bound again.
+func (t *trainer) bind(name string, b *runtime.Buffer) error {
+	t.inputs[name] = b
+	for fn, f := range t.fns {
+		if f.reads[name] && !(fn == "classify" && evaluationInputs[name]) {
+			if err := f.Bind(name, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// evaluationInputs are the arguments of @classify that are not what they are in
+// other functions: the graph that the classifier is evaluated on and its
+// weights.
+var evaluationInputs = map[string]bool{"g": true, "w": true}
+
+// bindData provides what the data set decides.
+func (t *trainer) bindData() error {
+	ds := t.task.Data
+	t.inputs = inputs{}
+	x, err := featureBuffer(ds.X)
+	if err != nil {
+		return err
+	}
+	idx := make([]int64, len(t.split.Train))
+	labels := make([]int64, len(idx))
+	for i, v := range t.split.Train {
+		idx[i], labels[i] = int64(v), int64(ds.Labels[v])
+	}
+	t.inputs["x"] = x
+	t.inputs["g"] = runtime.Graph(ds.Graph.Structure())
+	t.inputs["train_idx"] = runtime.I64(idx, len(idx))
+	t.inputs["labels"] = runtime.I64(labels, len(labels))
+	return nil
+}
+
+func featureBuffer(x *data.Features) (*runtime.Buffer, error) {
+	if x.IsSparse() {
+		return runtime.Sparse(x.Rows, x.Cols, x.RowPtr, x.Col, x.Val)
+	}
+	return runtime.F32(x.Dense, x.Rows, x.Cols), nil
+}
+
+// step runs a function at a step of the run and moves the parameters along its
+// gradients. It returns the loss; nothing has changed where it fails.
+func (t *trainer) step(f *function, step int) (float64, error) {
+	if err := f.Run(uint64(step)); err != nil {
+		return 0, err
+	}
+	for i := range f.terms {
+		f.terms[i].value = f.Output(f.terms[i].name).F32[0]
+	}
+	if err := t.checkTerms(f, step); err != nil {
+		return 0, err
+	}
+	for i := range f.updates {
+		u := &f.updates[i]
+		for k, name := range u.names {
+			g := f.Output(name).F32
+			if !finite(g) {
+				return 0, t.nonFinite(f, step, "the gradient of $"+u.params[k].name)
+			}
+			u.adam[k].G = g
+		}
+	}
+	for i := range f.updates {
+		u := &f.updates[i]
+		u.group.steps++
+		t.pool.AdamStep(u.adam, float32(u.group.lr), beta1, beta2, epsilon, u.group.steps)
+	}
+	if len(f.terms) == 0 {
+		return 0, fmt.Errorf("train: @%s has no loss", f.Name())
+	}
+	return float64(f.terms[0].value), nil
+}
+
+// finite reports whether no element is NaN or infinite: x·0 is 0 for those that
+// are finite and NaN for others.
+func finite(x []float32) bool {
+	var a, b, c, d float32
+	for len(x) >= 4 {
+		a += x[0] * 0
+		b += x[1] * 0
+		c += x[2] * 0
+		d += x[3] * 0
+		x = x[4:]
+	}
+	for _, v := range x {
+		a += v * 0
+	}
+	return a+b+c+d == 0
+}

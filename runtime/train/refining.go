@@ -1,0 +1,384 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// edges are the candidate edges and their probabilities.
+type edges struct {
+	cand *graph.Candidates
+	st   *graph.Structure // of the candidates: two entries each
+
+	p      []float32 // [C] probability of each candidate
+	lo, hi float32   // bounds of the cosine that p was normalised with
+	fresh  bool      // p belongs to the current encoder
+	fixed  bool      // p is given and never computed
+
+	perEntry []float32 // p of each entry
+	weights  []float32 // of each entry, what the classifier is evaluated with
+	weighed  bool      // weights belong to p
+}
+
+// keptEdges are the edges of the kept state.
+type keptEdges struct {
+	cand   *graph.Candidates
+	p      []float32
+	lo, hi float32
+}
+
+// kept copies the edges, into the memory of old if it fits.
+func (e *edges) kept(old *keptEdges) *keptEdges {
+	k := &keptEdges{cand: e.cand, lo: e.lo, hi: e.hi}
+	if old != nil && cap(old.p) >= len(e.p) {
+		k.p = old.p[:0]
+	}
+	k.p = append(k.p, e.p...)
+	return k
+}
+
+// refining is Algorithm 1: pre-training, candidates, and the alternation of
+// classifier and joint steps.
+type refining struct {
+	*trainer
+	raw     bool // the graph stays as it is: the baseline of the same classifier
+	batches *batcher
+}
+
+func (t *refining) run() error {
+	if t.raw {
+		if err := t.rawEdges(); err != nil {
+			return err
+		}
+	} else {
+		if err := t.structure(); err != nil {
+			return err
+		}
+		if err := t.pretrain(); err != nil {
+			return err
+		}
+		if t.edges == nil {
+			t.edges = &edges{}
+		}
+	}
+	if err := t.epochs("fit", t.epoch, t.evaluate); err != nil {
+		return err
+	}
+	return t.checkpoint()
+}
+
+// rawEdges makes the existing edges the only candidates, all with the same
+// probability.
+func (t *refining) rawEdges() error {
+	cand, err := graph.NewCandidates(t.task.Data.Graph, nil, 0, false)
+	if err != nil {
+		return err
+	}
+	t.edges = &edges{fixed: true}
+	if err := t.setCandidates(cand); err != nil {
+		return err
+	}
+	p := make([]float32, len(cand.Edges))
+	for i := range p {
+		p[i] = float32(t.cfg.Candidates.Keep)
+	}
+	return t.setProbabilities(p, 0, 0)
+}
+
+// structure provides X^s where the program reads it.
+func (t *refining) structure() error {
+	width := t.cfg.DeepWalk.Width
+	if width == 0 || t.inputs["x_struct"] != nil {
+		return nil
+	}
+	x, err := t.deepWalk()
+	if err != nil {
+		return err
+	}
+	t.inputs["x_struct"] = runtime.F32(x, t.task.Data.Graph.N, width)
+	return nil
+}
+
+// deepWalk computes the structural attributes, or reads them from the run
+// directory, where it leaves them for a resumption.
+func (t *refining) deepWalk() ([]float32, error) {
+	if x, err := t.readStruct(); x != nil || err != nil {
+		return x, err
+	}
+	t.state.Phase = "deepwalk"
+	d := t.cfg.DeepWalk
+	x, err := graph.DeepWalk(t.pool, t.task.Data.Graph, graph.DeepWalkOptions{
+		Dim: d.Width, WalksPerNode: d.Walks, WalkLength: d.Length, Window: d.Window, Negatives: d.Negatives, Epochs: d.Epochs, Seed: t.seed(),
+		Progress: func(done, total int) error {
+			t.observe(done, total, math.NaN())
+			return t.ctx.Err()
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return x, t.writeStruct(x)
+}
+
+// pretrain makes the contrastive steps.
+func (t *refining) pretrain() error {
+	total := t.cfg.Train.PretrainSteps
+	if t.state.Pretrained >= total {
+		return nil
+	}
+	t.state.Phase = "pretrain"
+	if err := t.prepareBatches(); err != nil {
+		return err
+	}
+	f, err := t.function("pretrain")
+	if err != nil {
+		return err
+	}
+	for t.state.Pretrained < total {
+		if err := t.ctx.Err(); err != nil {
+			return err
+		}
+		loss, err := t.contrast(f)
+		if err != nil {
+			return err
+		}
+		t.state.Pretrained++
+		if t.state.Pretrained%t.cfg.Train.LogEvery == 0 || t.state.Pretrained == total {
+			if err := t.record(f, nil); err != nil {
+				return err
+			}
+		}
+		t.observe(t.state.Pretrained, total, loss)
+		every := t.cfg.Train.CheckpointEvery
+		if every > 0 && t.state.Pretrained%every == 0 || t.state.Pretrained == total {
+			if err := t.checkpoint(); err != nil {
+				return err
+			}
+		}
+	}
+	t.drop("pretrain")
+	return nil
+}
+
+// contrast makes one contrastive step.
+func (t *refining) contrast(f *function) (float64, error) {
+	step := t.state.step()
+	if err := t.batches.bind(f, step); err != nil {
+		return 0, err
+	}
+	return t.step(f, step)
+}
+
+func (t *refining) prepareBatches() (err error) {
+	if t.batches == nil {
+		t.batches, err = t.newBatcher()
+	}
+	return err
+}
+
+// epoch trains the classifier on samples of the candidates, every so often
+// together with the encoder.
+func (t *refining) epoch(epoch int) (*function, float64, error) {
+	c := t.cfg.Train
+	if !t.raw && c.JointEvery > 0 && c.RefreshEvery > 0 && epoch > 0 && epoch%c.RefreshEvery == 0 {
+		if err := t.newCandidates(); err != nil {
+			return nil, 0, err
+		}
+	}
+	if err := t.refresh(); err != nil {
+		return nil, 0, err
+	}
+	name := "fit"
+	if !t.raw && c.JointEvery > 0 && (epoch+1)%c.JointEvery == 0 {
+		name = "joint"
+		if err := t.prepareBatches(); err != nil {
+			return nil, 0, err
+		}
+		if err := t.batches.bindWhole(t.state.step()); err != nil {
+			return nil, 0, err
+		}
+	}
+	f, err := t.function(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	loss, err := t.step(f, t.state.step())
+	if err == nil && name == "joint" {
+		t.edges.fresh = false
+	}
+	return f, loss, err
+}
+
+// encode returns the embedding [N, F] of the current encoder, valid until the
+// next call.
+func (t *trainer) encode() (*runtime.Buffer, error) {
+	f, err := t.function("encode")
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Run(uint64(t.state.step())); err != nil {
+		return nil, err
+	}
+	h := f.Output("embedding")
+	if h == nil || len(h.Dims) != 2 || h.Dims[0] != t.task.Data.Graph.N {
+		return nil, errors.New("train: @encode has no result embedding with a row for each node")
+	}
+	if !finite(h.F32) {
+		return nil, t.nonFinite(f, t.state.step(), "the embedding")
+	}
+	return h, nil
+}
+
+// newCandidates chooses the candidates anew by the current embedding.
+func (t *refining) newCandidates() error {
+	h, err := t.encode()
+	if err != nil {
+		return err
+	}
+	k := t.cfg.Candidates.K
+	idx, _ := graph.KNN(t.pool, h.F32, h.Dims[0], h.Dims[1], k)
+	cand, err := graph.NewCandidates(t.task.Data.Graph, idx, k, t.cfg.Candidates.Mutual)
+	if err != nil {
+		return err
+	}
+	return t.setCandidates(cand)
+}
+
+// setCandidates binds candidates; their probabilities must follow.
+func (t *trainer) setCandidates(cand *graph.Candidates) error {
+	e := t.edges
+	e.cand, e.fresh, e.weighed = cand, false, false
+	if e.st == nil {
+		e.st = &graph.Structure{}
+	}
+	e.st.Rebuild(cand.Graph())
+	old := make([]float32, len(cand.Existing))
+	for i, existing := range cand.Existing {
+		if existing {
+			old[i] = 1
+		}
+	}
+	if err := t.bind("c", runtime.Graph(e.st)); err != nil {
+		return err
+	}
+	return t.bind("old", runtime.F32(e.st.Spread(nil, old), e.st.E))
+}
+
+// setProbabilities makes p the candidates' probabilities.
+func (t *trainer) setProbabilities(p []float32, lo, hi float32) error {
+	e := t.edges
+	e.p, e.lo, e.hi, e.fresh, e.weighed = p, lo, hi, true, false
+	e.perEntry = e.st.Spread(e.perEntry, p)
+	return t.bind("p", runtime.F32(e.perEntry, len(e.perEntry)))
+}
+
+// refresh makes the probabilities those of the current encoder (Eq 18).
+func (t *refining) refresh() error {
+	e := t.edges
+	if e.cand == nil {
+		if err := t.newCandidates(); err != nil {
+			return err
+		}
+	}
+	if e.fresh || e.fixed {
+		return nil
+	}
+	if len(e.cand.Edges) == 0 { // no candidates, no bounds
+		return t.setProbabilities([]float32{}, 0, 0)
+	}
+	h, err := t.encode()
+	if err != nil {
+		return err
+	}
+	f, err := t.function("probability")
+	if err != nil {
+		return err
+	}
+	if err := f.Bind("embedding", h); err != nil {
+		return err
+	}
+	if err := f.Run(uint64(t.state.step())); err != nil {
+		return err
+	}
+	entry, lo, hi := f.Output("probability"), f.Output("lo"), f.Output("hi")
+	if entry == nil || lo == nil || hi == nil {
+		return fmt.Errorf("train: @probability lacks one of the results probability, lo, hi; it has %v", f.Outputs())
+	}
+	// Both entries of a candidate have the same cosine; one of them counts.
+	p := make([]float32, len(e.cand.Edges))
+	for i, k := range e.st.EdgeOf {
+		p[k] = entry.F32[i]
+	}
+	if !finite(p) {
+		return t.nonFinite(f, t.state.step(), "an edge probability")
+	}
+	return t.setProbabilities(p, lo.F32[0], hi.F32[0])
+}
+
+// weigh computes the weights of the refined graph, for evaluation: those of
+// @refine, and 0 for candidates below the threshold. It reports whether they
+// have changed.
+func (t *trainer) weigh() (bool, error) {
+	e := t.edges
+	if e.weighed {
+		return false, nil
+	}
+	f, err := t.function("refine")
+	if err != nil {
+		return false, err
+	}
+	if err := f.Run(uint64(t.state.step())); err != nil {
+		return false, err
+	}
+	w := f.Output("w")
+	if w == nil || len(w.F32) != e.st.E {
+		return false, errors.New("train: @refine has no result w with a weight for each entry of p")
+	}
+	e.weights = append(e.weights[:0], w.F32...)
+	for i, p := range e.perEntry {
+		if p < float32(t.threshold()) {
+			e.weights[i] = 0
+		}
+	}
+	e.weighed = true
+	return true, nil
+}
+
+// threshold is the probability below which a candidate is no edge; where nothing
+// is learned every edge stays.
+func (t *trainer) threshold() float64 {
+	if t.edges.fixed {
+		return 0
+	}
+	return t.cfg.Model.Edges.Threshold
+}
+
+// classifyRefined runs the classifier on the refined graph.
+func (t *trainer) classifyRefined() (logits, probs *runtime.Buffer, err error) {
+	changed, err := t.weigh()
+	if err != nil {
+		return nil, nil, err
+	}
+	return t.classify(t.edges.st, t.edges.weights, changed)
+}
+
+func (t *refining) evaluate() (score, error) {
+	if err := t.refresh(); err != nil {
+		return score{}, err
+	}
+	logits, _, err := t.classifyRefined()
+	if err != nil {
+		return score{}, err
+	}
+	return t.score(logits), nil
+}
+
+// interrupted reports whether an error is that of the stopped context.
+func interrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, ctx.Err())
+}

@@ -1,0 +1,161 @@
+package train
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gsrc-dev/gsrc/graph"
+)
+
+// Result is the outcome of a run; its JSON form is the line that gsrc train
+// --json prints. Accuracies are in percent, homophily is a share of edges;
+// edges are undirected and without self-loops. What was not measured is null.
+type Result struct {
+	Model string `json:"model"`
+	Data  string `json:"data"`
+	Seed  int    `json:"seed"`
+	Split string `json:"split"`
+	// TestAcc is the accuracy on the test nodes at the kept epoch; null if the
+	// split has none.
+	TestAcc    *float64 `json:"test_acc"`
+	ValAcc     float64  `json:"val_acc"`
+	BestEpoch  int      `json:"best_epoch"`   // from 1
+	WallS      float64  `json:"wall_s"`       // earlier parts of a resumed run included
+	PeakRSSMiB *float64 `json:"peak_rss_mib"` // of the process so far; null where the system does not say
+
+	EdgesBefore int `json:"edges_before"`
+	// EdgesAfter counts the edges of the refined graph; null where nothing was
+	// refined.
+	EdgesAfter      *int     `json:"edges_after"`
+	HomophilyBefore *float64 `json:"homophily_before"` // null without edges between labelled nodes
+	// HomophilyAfter is that of the refined graph, each edge counted with its
+	// weight.
+	HomophilyAfter *float64 `json:"homophily_after"`
+
+	// Quality says how well the refined graph undoes known damage; only for
+	// generated data.
+	Quality *Quality `json:"quality,omitempty"`
+
+	// Trained is the model itself.
+	Trained *Trained `json:"-"`
+}
+
+// Quality holds a refined graph against the truth of a generated one. Values
+// are shares; null where nothing was dropped, recovered, wrong or hidden.
+type Quality struct {
+	DroppedPrecision   *float64 `json:"dropped_precision"`   // of the dropped edges, how many were wrong
+	DroppedRecall      *float64 `json:"dropped_recall"`      // of the wrong edges, how many were dropped
+	RecoveredPrecision *float64 `json:"recovered_precision"` // of the new edges, how many were hidden ones
+	RecoveredRecall    *float64 `json:"recovered_recall"`    // of the hidden edges, how many were recovered
+}
+
+// Summary is the last line that gsrc train --runs R --json prints.
+type Summary struct {
+	Summary     bool     `json:"summary"` // true: tells the line from a run's
+	Runs        int      `json:"runs"`
+	TestAccMean *float64 `json:"test_acc_mean"` // null if a run has no test accuracy
+	TestAccStd  *float64 `json:"test_acc_std"`  // of the sample (divisor R − 1); 0 for one run
+	ValAccMean  float64  `json:"val_acc_mean"`
+}
+
+// Summarize summarises runs of one task. It needs at least one.
+func Summarize(runs []*Result) Summary {
+	s := Summary{Summary: true, Runs: len(runs)}
+	n, test, complete := float64(len(runs)), 0.0, true
+	for _, r := range runs {
+		s.ValAccMean += r.ValAcc / n
+		if complete = complete && r.TestAcc != nil; complete {
+			test += *r.TestAcc / n
+		}
+	}
+	if !complete || len(runs) == 0 {
+		return s
+	}
+	dev := 0.0
+	for _, r := range runs {
+		dev += (*r.TestAcc - test) * (*r.TestAcc - test)
+	}
+	dev = math.Sqrt(dev / math.Max(1, n-1))
+	s.TestAccMean, s.TestAccStd = &test, &dev
+	return s
+}
+
+// known is nil for NaN.
+func known(v float64) *float64 {
+	if math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
+
+// finish restores the kept state, judges it on the test nodes and writes what a
+// run leaves.
+func (t *trainer) finish() (*Result, error) {
+	ds := t.task.Data
+	for _, p := range t.params {
+		copy(p.w, p.best)
+	}
+	res := &Result{Model: t.task.Model, Data: ds.Name, Seed: t.cfg.Train.Seed, Split: t.splitName(), BestEpoch: t.best.Epoch, ValAcc: t.best.ValAcc,
+		EdgesBefore: ds.Graph.Undirected().NumEdges(), HomophilyBefore: known(ds.Graph.Undirected().Homophily(ds.Labels))}
+	run := &Trained{Model: t.task.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}}
+	for _, p := range t.params {
+		run.Params[p.name] = p.w
+	}
+	logits, probs, err := t.finalEvaluation(run)
+	if err != nil {
+		return nil, err
+	}
+	if acc := accuracy(logits, ds.Labels, t.split.Val); acc != t.best.ValAcc {
+		return nil, fmt.Errorf("train: the kept state has the validation accuracy %v, at its epoch it had %v: this is a bug, please report it", acc, t.best.ValAcc)
+	}
+	if len(t.split.Test) > 0 {
+		res.TestAcc = known(accuracy(logits, ds.Labels, t.split.Test))
+	}
+	run.Logits = append([]float32(nil), logits.F32...)
+	run.Probabilities = append([]float32(nil), probs.F32...)
+	if r := run.Refined; r != nil && !r.Raw {
+		g := r.Graph()
+		n := g.NumEdges()
+		res.EdgesAfter, res.HomophilyAfter = &n, known(weightedHomophily(g, ds.Labels))
+		if ds.Truth != nil && ds.Truth.Graph != nil {
+			q := graph.EdgeQuality(ds.Graph.Undirected(), ds.Truth.Graph.Undirected(), g)
+			res.Quality = &Quality{known(q.Dropped.Precision()), known(q.Dropped.Recall()), known(q.Recovered.Precision()), known(q.Recovered.Recall())}
+		}
+	}
+	res.Trained = run
+	res.WallS = math.Round(t.elapsed().Seconds()*1e3) / 1e3
+	if mib := peakRSS(); mib > 0 {
+		res.PeakRSSMiB = known(math.Round(mib*10) / 10)
+	}
+	if t.opts.Dir == "" {
+		return res, nil
+	}
+	if err := run.write(t.opts.Dir, ds); err != nil {
+		return nil, err
+	}
+	return res, t.describe(res)
+}
+
+// weightedHomophily is the share of the edges' weight that joins nodes of one
+// class; NaN if there is none between labelled nodes.
+func weightedHomophily(g *graph.Graph, labels []int32) float64 {
+	same, all := 0.0, 0.0
+	for i, e := range g.Edges {
+		a, b := labels[e[0]], labels[e[1]]
+		if a < 0 || b < 0 {
+			continue
+		}
+		w := 1.0
+		if g.Weights != nil {
+			w = float64(g.Weights[i])
+		}
+		all += w
+		if a == b {
+			same += w
+		}
+	}
+	if all == 0 {
+		return math.NaN()
+	}
+	return same / all
+}

@@ -1,0 +1,285 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Task is what to train on what.
+type Task struct {
+	// Model is the model's name. Without a Module it must be one of the zoo.
+	Model string
+	// Module is the program to train; nil builds the zoo's model for the data.
+	Module *ir.Module
+	Data   *data.Dataset
+	// Split is the split to train on; nil takes Data's for the seed.
+	Split *data.Split
+}
+
+// Options say how to run a task.
+type Options struct {
+	// Dir is the run directory; empty keeps the run in memory.
+	Dir string
+	// Resume goes on with the run in Dir. Force replaces it. Without either a
+	// directory that has something in it is refused.
+	Resume, Force bool
+	// Observer is told about progress; nil is nobody.
+	Observer Observer
+	// Executor runs the programs; the zero value is the planned executor.
+	Executor runtime.Executor
+	// Version is the program's version, for run.json.
+	Version string
+}
+
+// Observer is told how a run goes. Its methods are called on the training
+// goroutine, between steps: they should return soon.
+type Observer interface {
+	Observe(Event)
+}
+
+// Event is the state of a run after a step.
+type Event struct {
+	Phase string // deepwalk, pretrain, train or fit
+	// Step of Total steps of the phase are done.
+	Step, Total int
+	Loss        float64
+	// ValAcc is the last validation accuracy in percent; NaN before the first.
+	ValAcc float64
+	// Resumed is true for the first event after a resumption.
+	Resumed bool
+}
+
+// ErrInterrupted is the error of a run that ctx stopped. Its checkpoint is
+// written, and Options.Resume goes on from there.
+var ErrInterrupted = errors.New("interrupted")
+
+// Adam's constants (Kingma and Ba 2015).
+const (
+	beta1   = 0.9
+	beta2   = 0.999
+	epsilon = 1e-8
+)
+
+// trainer is one run.
+type trainer struct {
+	ctx  context.Context
+	task Task
+	cfg  *config.Config
+	opts Options
+
+	split  data.Split
+	module *ir.Module // as it was given
+	prog   *ir.Module // compiled for training
+	pool   *kernels.Pool
+	params []*param
+	groups map[string]*group
+
+	inputs  inputs
+	fns     map[string]*function
+	classes int
+
+	state   state
+	best    best
+	edges   *edges // nil where nothing is refined
+	metrics metrics
+	started time.Time
+	before  time.Duration // of earlier parts of a resumed run
+	resumed bool
+}
+
+// Train runs a task to its end. The error of a stopped run is [ErrInterrupted],
+// of a run that diverged a [*NonFiniteError], of a directory that is taken an
+// [*ExistsError].
+func Train(ctx context.Context, task Task, cfg *config.Config, opts Options) (*Result, error) {
+	t, err := newTrainer(ctx, task, cfg, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	if err := t.open(); err != nil {
+		return nil, err
+	}
+	proc, err := t.procedure()
+	if err != nil {
+		return nil, err
+	}
+	if err := proc.run(); err != nil {
+		if interrupted(ctx, err) {
+			if err := t.checkpoint(); err != nil {
+				return nil, err
+			}
+			return nil, fmt.Errorf("%w in phase %s after step %d", ErrInterrupted, t.state.Phase, t.state.step())
+		}
+		return nil, err
+	}
+	return t.finish()
+}
+
+func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options) (*trainer, error) {
+	if task.Data == nil {
+		return nil, errors.New("train: the task has no data set")
+	}
+	if cfg == nil {
+		return nil, errors.New("train: there is no configuration; config.Load gives one")
+	}
+	if err := errors.Join(task.Data.Check(), cfg.Validate()); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	t := &trainer{ctx: ctx, task: task, cfg: cfg, opts: opts, groups: map[string]*group{}, fns: map[string]*function{}, classes: task.Data.Classes, started: time.Now()}
+	if task.Split != nil {
+		t.split = *task.Split
+	} else {
+		s, err := task.Data.SplitFor(t.seed())
+		if err != nil {
+			return nil, err
+		}
+		t.split = s
+	}
+	if err := checkSplit(t.split, task.Data.Labels); err != nil {
+		return nil, fmt.Errorf("train: %s: %w", task.Data.Name, err)
+	}
+	m := task.Module
+	if m == nil {
+		var err error
+		if m, err = Module(task.Model, cfg, task.Data); err != nil {
+			return nil, err
+		}
+	}
+	if t.task.Model == "" {
+		t.task.Model = m.Name
+	}
+	t.module = m
+	var facts passes.Facts
+	if task.Data.X.IsSparse() {
+		facts.SparseArgs = []string{"x"}
+	}
+	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Facts: facts})
+	if err != nil {
+		return nil, err
+	}
+	t.prog = prog.Module
+	if t.params, err = newParams(t.prog, t.seed()); err != nil {
+		return nil, err
+	}
+	for _, p := range t.params {
+		if t.groups[p.group] == nil {
+			lr := cfg.Train.LR
+			if p.group == "encoder" {
+				lr = cfg.Train.EncoderLR
+			}
+			t.groups[p.group] = &group{name: p.group, lr: lr}
+		}
+	}
+	t.pool = kernels.NewPool(cfg.Train.Threads)
+	if err := t.bindData(); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Module builds a model of the zoo for a configuration and the sizes of a data
+// set.
+func Module(model string, cfg *config.Config, ds *data.Dataset) (*ir.Module, error) {
+	m, err := models.Lookup(model)
+	if err != nil {
+		return nil, err
+	}
+	o := cfg.Model
+	o.Features, o.Classes, o.StructWidth = ds.X.Cols, ds.Classes, cfg.DeepWalk.Width
+	return m.Build(o), nil
+}
+
+func checkSplit(s data.Split, labels []int32) error {
+	for _, part := range []struct {
+		name  string
+		nodes []int32
+	}{{"training", s.Train}, {"validation", s.Val}} {
+		if len(part.nodes) == 0 {
+			return fmt.Errorf("the split has no %s nodes; draw another with data.split", part.name)
+		}
+	}
+	for _, v := range slices.Concat(s.Train, s.Val, s.Test) {
+		if v < 0 || int(v) >= len(labels) || labels[v] < 0 {
+			return fmt.Errorf("the split has node %d, which is not a labelled node", v)
+		}
+	}
+	return nil
+}
+
+func (t *trainer) seed() uint64 { return uint64(t.cfg.Train.Seed) }
+
+func (t *trainer) stream(name string) rng.Stream { return rng.New(t.seed(), name) }
+
+func (t *trainer) close() {
+	for _, f := range t.fns {
+		f.Close()
+	}
+	t.metrics.close()
+	t.pool.Close()
+}
+
+// elapsed is the time that the run has taken, its earlier parts included.
+func (t *trainer) elapsed() time.Duration { return t.before + time.Since(t.started) }
+
+// procedure is a way to train a module.
+type procedure interface {
+	run() error
+}
+
+// procedure finds the one that the module's functions ask for.
+func (t *trainer) procedure() (procedure, error) {
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return t.prog.Func(n) == nil })
+	}
+	switch {
+	case has("train", "classify"):
+		return &supervised{t}, nil
+	case has("fit", "refine", "classify"):
+		p := &refining{trainer: t, raw: t.cfg.Candidates.Structure == "raw"}
+		if p.raw {
+			return p, nil
+		}
+		need := []string{"encode", "probability"}
+		if t.cfg.Train.PretrainSteps > 0 {
+			need = append(need, "pretrain")
+		}
+		if t.cfg.Train.JointEvery > 0 {
+			need = append(need, "joint")
+		}
+		for _, n := range need {
+			if !has(n) {
+				return nil, fmt.Errorf("train: module @%s has no function @%s, which its configuration asks for", t.module.Name, n)
+			}
+		}
+		return p, nil
+	}
+	var names []string
+	for _, f := range t.module.Funcs {
+		names = append(names, "@"+f.Name)
+	}
+	return nil, fmt.Errorf("train: module @%s cannot be trained: it needs the functions @train and @classify, or @fit, @refine and @classify; it has %s", t.module.Name, strings.Join(names, ", "))
+}
+
+// observe tells the observer about a step.
+func (t *trainer) observe(step, total int, loss float64) {
+	if t.opts.Observer == nil {
+		return
+	}
+	t.opts.Observer.Observe(Event{Phase: t.state.Phase, Step: step, Total: total, Loss: loss, ValAcc: t.state.valAcc, Resumed: t.resumed})
+	t.resumed = false
+}
