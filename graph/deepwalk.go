@@ -93,6 +93,11 @@ func (o *DeepWalkOptions) episodeSize() int {
 // the groups of their two nodes, and blocks without a common group run side by
 // side (Zhu et al.: "GraphVite", WWW 2019). Negatives of a pair are drawn from
 // the group of its context node.
+//
+// On Cora a linear probe of it is as good as one of gensim's Word2Vec on the
+// same walks: 70.1 % and 70.7 % on the public split, 69.3 % and 69.6 % with 20
+// random labels a class, means of five seeds; testdata/deepwalk/compare.py
+// repeats the comparison.
 func DeepWalk(pool *kernels.Pool, g *Graph, o DeepWalkOptions) ([]float32, error) {
 	o, err := o.withDefaults()
 	if err != nil {

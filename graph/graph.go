@@ -13,8 +13,8 @@
 //   - [KNN] finds each node's nearest neighbours without storing an N×N matrix,
 //     and [Candidates] is the set of edges that a structure learner may choose
 //     from: those that exist and those to the nearest neighbours.
-//   - [EdgeSampler], [Neighborhood] and [Anchors] draw batches for contrastive
-//     training.
+//   - [EdgeSampler], [Structure.Neighborhood] and [Anchors] draw batches for
+//     contrastive training.
 //   - [DeepWalk] embeds nodes by skip-gram over random walks.
 //   - [Graph.RemoveRandom] and [Graph.AddRandom] corrupt a graph for
 //     experiments on robustness; [Generate] makes a contextual stochastic block
