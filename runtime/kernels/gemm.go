@@ -90,7 +90,11 @@ func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi
 	j.packing = false
 
 	// Rows are cut first; columns only where the rows alone make few chunks.
-	j.mPer = max(mr, min(mcMax, ceilDiv(m, 16))/mr*mr)
+	most := mcMax
+	if transA {
+		most *= 2 // whole cache lines of the rows that are packed
+	}
+	j.mPer = max(4*mr, min(most, ceilDiv(m, 16))/mr*mr)
 	mBlocks := ceilDiv(m, j.mPer)
 	nBlocks := 1
 	if mBlocks < 16 {
@@ -100,8 +104,8 @@ func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi
 	j.nBlocks = ceilDiv(j.panels, j.nPer)
 	// A power-of-two row distance maps the rows of a strip to the same cache sets.
 	j.packA = transA || k%512 == 0
-	j.strip = mr * j.kc
-	p.scratch(j.strip*ceilDiv(j.mPer, mr) + spill + mr*nr)
+	j.strip = mr*j.kc + spill
+	p.scratch(j.strip*ceilDiv(j.mPer, mr) + mr*nr)
 	p.run(mBlocks*j.nBlocks, j)
 	*j = gemmJob{}
 }
@@ -149,6 +153,31 @@ func (j *gemmJob) packRight(block, panel int) {
 	}
 }
 
+// packLeft packs the strips of rows r0 ≤ r < r1 that the micro-kernel cannot read
+// in place.
+func (j *gemmJob) packLeft(local []float32, r0, r1, k0, kc int) {
+	mr := j.mk.mr
+	if !j.transA {
+		for s := range ceilDiv(r1-r0, mr) {
+			row := r0 + s*mr
+			if h := min(mr, r1-row); j.packA || h < mr {
+				packTransposed(local[s*j.strip:], j.a[row*j.k+k0:], kc, j.k, h, mr)
+			}
+		}
+		return
+	}
+	// All strips of a few k at a time: they share cache lines and pages.
+	const few = 32
+	for k := 0; k < kc; k += few {
+		n := min(few, kc-k)
+		for s := range ceilDiv(r1-r0, mr) {
+			row := r0 + s*mr
+			out := local[s*j.strip+k*mr:]
+			packStraight(out, j.a[(k0+k)*j.m+row:], n, j.m, min(mr, r1-row), mr)
+		}
+	}
+}
+
 // packStraight copies w ≤ step columns of kc rows at distance ld so that the row
 // starts lie step apart; packTransposed does the same of a matrix that is stored
 // transposed, w rows of kc. Both go by vectors, the last first: a vector may
@@ -186,15 +215,7 @@ func (j *gemmJob) block(mb, nb int, local []float32) {
 		if k0 > 0 || j.epi.Accumulate {
 			add = 1
 		}
-		for s := range strips {
-			row := r0 + s*mr
-			switch h := min(mr, r1-row); {
-			case j.transA:
-				packStraight(local[s*j.strip:], j.a[k0*j.m+row:], kc, j.m, h, mr)
-			case j.packA || h < mr:
-				packTransposed(local[s*j.strip:], j.a[row*j.k+k0:], kc, j.k, h, mr)
-			}
-		}
+		j.packLeft(local, r0, r1, k0, kc)
 		right := j.packed[k0*j.panels*nr:]
 		for panel := p0; panel < p1; panel++ {
 			b := right[panel*kc*nr : (panel+1)*kc*nr]

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func packColsAVX2(out []float32, in []float32, kc int, ld int, w int, step int)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·packColsAVX2(SB), NOSPLIT, $0-80
 	MOVQ out_base+0(FP), AX
 	MOVQ in_base+24(FP), CX
@@ -16,31 +16,35 @@ TEXT ·packColsAVX2(SB), NOSPLIT, $0-80
 	SHLQ $0x02, SI
 	MOVQ w+64(FP), DI
 	XORQ R8, R8
+	MOVQ BX, R9
+	SHLQ $0x05, R9
 	CMPQ DI, $0x08
 	JNE  part1
 
 loop2:
-	TESTQ   DX, DX
-	JZ      done3
-	VMOVUPS (CX), Y0
-	VMOVUPS Y0, (AX)
-	ADDQ    BX, CX
-	ADDQ    SI, AX
-	DECQ    DX
-	JMP     loop2
+	TESTQ      DX, DX
+	JZ         done3
+	PREFETCHT0 (CX)(R9*1)
+	VMOVUPS    (CX), Y0
+	VMOVUPS    Y0, (AX)
+	ADDQ       BX, CX
+	ADDQ       SI, AX
+	DECQ       DX
+	JMP        loop2
 
 done3:
 	VZEROUPPER
 	RET
 
 part1:
-	LEAQ    first_lanes<>+32(SB), R9
+	LEAQ    first_lanes<>+32(SB), R10
 	NEGQ    DI
-	VMOVDQU (R9)(DI*4), Y0
+	VMOVDQU (R10)(DI*4), Y0
 
 loop4:
 	TESTQ      DX, DX
 	JZ         done5
+	PREFETCHT0 (CX)(R9*1)
 	VMASKMOVPS (CX)(R8*1), Y0, Y1
 	VMOVUPS    Y1, (AX)
 	ADDQ       BX, CX
@@ -195,29 +199,48 @@ done8:
 	RET
 
 // func gemmWideAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·gemmWideAVX2(SB), NOSPLIT, $0-112
-	MOVQ   kc+0(FP), AX
-	MOVQ   rs+32(FP), CX
-	MOVQ   cs+40(FP), DX
-	MOVQ   a_base+8(FP), BX
-	MOVQ   b_base+48(FP), SI
-	SHLQ   $0x02, CX
-	SHLQ   $0x02, DX
-	LEAQ   (CX)(CX*2), DI
-	LEAQ   (DI)(CX*2), R8
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
+	MOVQ       kc+0(FP), AX
+	MOVQ       rs+32(FP), CX
+	MOVQ       cs+40(FP), DX
+	MOVQ       a_base+8(FP), BX
+	MOVQ       b_base+48(FP), SI
+	SHLQ       $0x02, CX
+	SHLQ       $0x02, DX
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (DI)(CX*2), R8
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       c_base+72(FP), R9
+	MOVQ       ldc+96(FP), R10
+	PREFETCHT0 (R9)
+	PREFETCHT0 63(R9)
+	LEAQ       (R9)(R10*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 63(R9)
+	LEAQ       (R9)(R10*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 63(R9)
+	LEAQ       (R9)(R10*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 63(R9)
+	LEAQ       (R9)(R10*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 63(R9)
+	LEAQ       (R9)(R10*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 63(R9)
 
 loop9:
 	CMPQ         AX, $0x04
@@ -387,32 +410,69 @@ store13:
 	RET
 
 // func gemmNarrowAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·gemmNarrowAVX2(SB), NOSPLIT, $0-112
-	MOVQ   kc+0(FP), AX
-	MOVQ   rs+32(FP), CX
-	MOVQ   cs+40(FP), DX
-	MOVQ   a_base+8(FP), BX
-	MOVQ   b_base+48(FP), SI
-	SHLQ   $0x02, CX
-	SHLQ   $0x02, DX
-	LEAQ   (CX)(CX*2), DI
-	LEAQ   (DI)(CX*2), R8
-	LEAQ   (R8)(CX*2), R9
-	LEAQ   (R9)(CX*2), R10
-	LEAQ   (R10)(CX*2), R11
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
+	MOVQ       kc+0(FP), AX
+	MOVQ       rs+32(FP), CX
+	MOVQ       cs+40(FP), DX
+	MOVQ       a_base+8(FP), BX
+	MOVQ       b_base+48(FP), SI
+	SHLQ       $0x02, CX
+	SHLQ       $0x02, DX
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (DI)(CX*2), R8
+	LEAQ       (R8)(CX*2), R9
+	LEAQ       (R9)(CX*2), R10
+	LEAQ       (R10)(CX*2), R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       c_base+72(FP), R12
+	MOVQ       ldc+96(FP), R13
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
 
 loop14:
 	CMPQ         AX, $0x04
@@ -619,49 +679,92 @@ store18:
 	RET
 
 // func gemmWideAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmWideAVX512(SB), NOSPLIT, $0-112
-	MOVQ   kc+0(FP), AX
-	MOVQ   rs+32(FP), CX
-	MOVQ   cs+40(FP), DX
-	MOVQ   a_base+8(FP), BX
-	MOVQ   b_base+48(FP), SI
-	SHLQ   $0x02, CX
-	SHLQ   $0x02, DX
-	LEAQ   (CX)(CX*2), DI
-	LEAQ   (DI)(CX*2), R8
-	LEAQ   (R8)(CX*2), R9
-	LEAQ   (R9)(CX*2), R10
-	LEAQ   (R10)(CX*2), R11
-	LEAQ   (R11)(CX*2), R12
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	VPXORD Z24, Z24, Z24
-	VPXORD Z25, Z25, Z25
-	VPXORD Z26, Z26, Z26
-	VPXORD Z27, Z27, Z27
+	MOVQ       kc+0(FP), AX
+	MOVQ       rs+32(FP), CX
+	MOVQ       cs+40(FP), DX
+	MOVQ       a_base+8(FP), BX
+	MOVQ       b_base+48(FP), SI
+	SHLQ       $0x02, CX
+	SHLQ       $0x02, DX
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (DI)(CX*2), R8
+	LEAQ       (R8)(CX*2), R9
+	LEAQ       (R9)(CX*2), R10
+	LEAQ       (R10)(CX*2), R11
+	LEAQ       (R11)(CX*2), R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	VPXORD     Z22, Z22, Z22
+	VPXORD     Z23, Z23, Z23
+	VPXORD     Z24, Z24, Z24
+	VPXORD     Z25, Z25, Z25
+	VPXORD     Z26, Z26, Z26
+	VPXORD     Z27, Z27, Z27
+	MOVQ       c_base+72(FP), R13
+	MOVQ       ldc+96(FP), R14
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
 
 loop19:
 	CMPQ         AX, $0x04
@@ -999,35 +1102,78 @@ store23:
 	RET
 
 // func gemmNarrowAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gemmNarrowAVX512(SB), NOSPLIT, $0-112
-	MOVQ   kc+0(FP), AX
-	MOVQ   rs+32(FP), CX
-	MOVQ   cs+40(FP), DX
-	MOVQ   a_base+8(FP), BX
-	MOVQ   b_base+48(FP), SI
-	SHLQ   $0x02, CX
-	SHLQ   $0x02, DX
-	LEAQ   (CX)(CX*2), DI
-	LEAQ   (DI)(CX*2), R8
-	LEAQ   (R8)(CX*2), R9
-	LEAQ   (R9)(CX*2), R10
-	LEAQ   (R10)(CX*2), R11
-	LEAQ   (R11)(CX*2), R12
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
+	MOVQ       kc+0(FP), AX
+	MOVQ       rs+32(FP), CX
+	MOVQ       cs+40(FP), DX
+	MOVQ       a_base+8(FP), BX
+	MOVQ       b_base+48(FP), SI
+	SHLQ       $0x02, CX
+	SHLQ       $0x02, DX
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (DI)(CX*2), R8
+	LEAQ       (R8)(CX*2), R9
+	LEAQ       (R9)(CX*2), R10
+	LEAQ       (R10)(CX*2), R11
+	LEAQ       (R11)(CX*2), R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	MOVQ       c_base+72(FP), R13
+	MOVQ       ldc+96(FP), R14
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
 
 loop24:
 	CMPQ         AX, $0x04
@@ -1262,7 +1408,7 @@ store28:
 	RET
 
 // func packColsAVX512(out []float32, in []float32, kc int, ld int, w int, step int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·packColsAVX512(SB), NOSPLIT, $0-80
 	MOVQ out_base+0(FP), AX
 	MOVQ in_base+24(FP), CX
@@ -1273,36 +1419,40 @@ TEXT ·packColsAVX512(SB), NOSPLIT, $0-80
 	SHLQ $0x02, SI
 	MOVQ w+64(FP), DI
 	XORQ R8, R8
+	MOVQ BX, R9
+	SHLQ $0x05, R9
 	CMPQ DI, $0x10
 	JNE  part29
 
 loop30:
-	TESTQ   DX, DX
-	JZ      done31
-	VMOVUPS (CX), Z0
-	VMOVUPS Z0, (AX)
-	ADDQ    BX, CX
-	ADDQ    SI, AX
-	DECQ    DX
-	JMP     loop30
+	TESTQ      DX, DX
+	JZ         done31
+	PREFETCHT0 (CX)(R9*1)
+	VMOVUPS    (CX), Z0
+	VMOVUPS    Z0, (AX)
+	ADDQ       BX, CX
+	ADDQ       SI, AX
+	DECQ       DX
+	JMP        loop30
 
 done31:
 	VZEROUPPER
 	RET
 
 part29:
-	LEAQ  first_lanes_masks<>+0(SB), R9
-	KMOVW (R9)(DI*2), K1
+	LEAQ  first_lanes_masks<>+0(SB), R10
+	KMOVW (R10)(DI*2), K1
 
 loop32:
-	TESTQ     DX, DX
-	JZ        done33
-	VMOVUPS.Z (CX)(R8*1), K1, Z0
-	VMOVUPS   Z0, (AX)
-	ADDQ      BX, CX
-	ADDQ      SI, AX
-	DECQ      DX
-	JMP       loop32
+	TESTQ      DX, DX
+	JZ         done33
+	PREFETCHT0 (CX)(R9*1)
+	VMOVUPS.Z  (CX)(R8*1), K1, Z0
+	VMOVUPS    Z0, (AX)
+	ADDQ       BX, CX
+	ADDQ       SI, AX
+	DECQ       DX
+	JMP        loop32
 
 done33:
 	VZEROUPPER

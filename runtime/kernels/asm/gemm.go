@@ -53,6 +53,17 @@ func (s isa) micro(name string, mr, nv int) {
 	for i := range acc {
 		acc[i] = s.zero()
 	}
+	// The rows of c are wanted at the end.
+	{
+		t, ldc := slices("c")[0], integer("ldc")
+		for i := range mr {
+			PREFETCHT0(Mem{Base: t})
+			PREFETCHT0(Mem{Base: t, Disp: 4*nv*s.lanes - 1})
+			if i < mr-1 {
+				LEAQ(Mem{Base: t, Index: ldc, Scale: 4}, t)
+			}
+		}
+	}
 	step := func(off int) {
 		right := make([]reg.VecVirtual, nv)
 		for v := range right {
@@ -108,20 +119,24 @@ func (s isa) micro(name string, mr, nv int) {
 }
 
 // packCols emits the copy of up to one vector of columns: row by row a masked
-// load and a whole store.
+// load and a whole store. The row 32 further on is fetched: rows lie pages apart,
+// where the processor does not look ahead by itself.
 func (s isa) packCols() {
 	s.begin("packCols", "(out, in []float32, kc, ld, w, step int)", "copies w columns of kc rows (see packStraight).")
 	p := slices("out", "in")
 	out, in, k, ld, step := p[0], p[1], integer("kc"), integer("ld"), integer("step")
 	SHLQ(U8(2), ld)
 	SHLQ(U8(2), step)
-	w, at := integer("w"), GP64()
+	w, at, ahead := integer("w"), GP64(), GP64()
 	XORQ(at, at)
+	MOVQ(ld, ahead)
+	SHLQ(U8(5), ahead)
 	copyRows := func(get func() reg.VecVirtual) {
 		top, done := label("loop"), label("done")
 		Label(top)
 		TESTQ(k, k)
 		JZ(LabelRef(done))
+		PREFETCHT0(Mem{Base: in, Index: ahead, Scale: 1})
 		VMOVUPS(get(), Mem{Base: out})
 		ADDQ(ld, in)
 		ADDQ(step, out)
