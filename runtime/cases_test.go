@@ -120,7 +120,7 @@ func spmmCases() []opCase {
 // pairGradCases give the gradient the saved results that it is made for.
 func pairGradCases() []opCase {
 	var cs []opCase
-	for absent := range 16 {
+	for _, absent := range []int{0, 1, 2, 4, 8, 7, 15} { // bits: which cotangents
 		c := opCase{in: []string{"f32[N,F]", "f32[N,F]"}, out: "f32[N,F], f32[N,F]"}
 		ct := make([]string, 4)
 		for k, shape := range []string{"[N]", "[N]", "[N]", "[]"} {

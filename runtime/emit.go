@@ -149,7 +149,8 @@ func graphShape(t ir.Type) tensor.Shape {
 
 // emit builds the gorgonia graph. Node hashes have 32 bits and equal ones are
 // merged without a look, so a graph with a collision (one in some thousands for
-// the largest programs) is built again with another salt.
+// the largest programs) is built again with another salt. The salt stands before
+// what it salts: FNV, the hash in use, carries a collision on to any suffix.
 func (p *program) emit() error {
 	for salt := range 16 {
 		want, err := p.emitSalted(salt)
@@ -178,7 +179,7 @@ func (p *program) emitSalted(salt int) (nodes int, err error) {
 	p.graph, p.nodes = g, map[*ir.Value]*gorgonia.Node{}
 	arg := func(name string, t ir.Type) *gorgonia.Node {
 		nodes++
-		return gorgonia.NewUniqueNode(gorgonia.WithType(nodeType(t)), gorgonia.In(g), gorgonia.WithShape(graphShape(t)...), gorgonia.WithName(fmt.Sprintf("%s:%d", name, salt)))
+		return gorgonia.NewUniqueNode(gorgonia.WithType(nodeType(t)), gorgonia.In(g), gorgonia.WithShape(graphShape(t)...), gorgonia.WithName(fmt.Sprintf("%d:%s", salt, name)))
 	}
 	p.stepAt = arg("step", ir.T(ir.I64))
 	for _, in := range p.inputs {

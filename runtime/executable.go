@@ -1,8 +1,11 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"gorgonia.org/gorgonia"
 
@@ -36,6 +39,9 @@ type Options struct {
 	// CheckFinite stops a run at the first operation that gives NaN or an
 	// infinity. It costs a pass over every result: for hunting faults.
 	CheckFinite bool
+	// Profile measures the time of every operation, for [Executable.Profile];
+	// the planned executor only.
+	Profile bool
 }
 
 // Executable is a function ready to run: bind its inputs by name, run it, read
@@ -193,6 +199,28 @@ func (x *Executable) Output(name string) *Buffer {
 		return nil
 	}
 	return b
+}
+
+// OpTime is the time that an operation has taken in all runs so far.
+type OpTime struct {
+	Op   *ir.Op
+	Runs int
+	Time time.Duration
+}
+
+// Profile returns the time of every operation that runs, longest first. It is
+// empty unless Options.Profile is set.
+func (x *Executable) Profile() []OpTime {
+	e, ok := x.exec.(*planned)
+	if !ok || !x.opts.Profile {
+		return nil
+	}
+	var ts []OpTime
+	for _, i := range slices.Concat(e.once, e.code) {
+		ts = append(ts, OpTime{i.Op, i.runs, i.time})
+	}
+	slices.SortStableFunc(ts, func(a, b OpTime) int { return cmp.Compare(b.Time, a.Time) })
+	return ts
 }
 
 // Plan describes what the planned executor does each run.

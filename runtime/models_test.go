@@ -228,18 +228,24 @@ func TestNoAllocationOnResize(t *testing.T) {
 	}
 	round(0)
 	round(1)
-	var before, after goruntime.MemStats
-	goruntime.ReadMemStats(&before)
-	for step := range uint64(50) {
-		round(step)
+	best := ^uint64(0)
+	for range 3 { // see allocations
+		var before, after goruntime.MemStats
+		goruntime.ReadMemStats(&before)
+		for step := range uint64(50) {
+			round(step)
+		}
+		goruntime.ReadMemStats(&after)
+		best = min(best, after.Mallocs-before.Mallocs)
 	}
-	goruntime.ReadMemStats(&after)
-	if n := after.Mallocs - before.Mallocs; n != 0 {
-		t.Errorf("%d allocations in 100 runs", n)
+	if best != 0 {
+		t.Errorf("%d allocations in 100 runs", best)
 	}
 }
 
-// allocations counts the allocations of all threads in n steps after three.
+// allocations counts the allocations of all threads in n steps, after three
+// for warming up. Go's own runtime allocates now and then, when a thread that
+// waits is parked for the first time: the best of three counts.
 func allocations(t testing.TB, f *Function, n int) uint64 {
 	t.Helper()
 	for step := range uint64(3) {
@@ -247,35 +253,40 @@ func allocations(t testing.TB, f *Function, n int) uint64 {
 			t.Fatal(err)
 		}
 	}
-	var before, after goruntime.MemStats
-	goruntime.ReadMemStats(&before)
-	for step := range n {
-		if err := f.Run(uint64(step)); err != nil {
-			t.Fatal(err)
+	best := ^uint64(0)
+	for range 3 {
+		var before, after goruntime.MemStats
+		goruntime.ReadMemStats(&before)
+		for step := range n {
+			if err := f.Run(uint64(step)); err != nil {
+				t.Fatal(err)
+			}
 		}
+		goruntime.ReadMemStats(&after)
+		best = min(best, after.Mallocs-before.Mallocs)
 	}
-	goruntime.ReadMemStats(&after)
-	return after.Mallocs - before.Mallocs
+	return best
 }
 
-// TestPlanReusesMemory holds the plan to what it is for: the training step of
-// the largest model in less memory than its values have, and fewer
+// TestPlanReusesMemory holds the plan to what it is for: the steps of the
+// largest model run in less memory than their values have, with fewer
 // instructions than operations.
 func TestPlanReusesMemory(t *testing.T) {
 	for _, p := range compiledModels(t) {
-		fn := p.m.Funcs[0]
-		if strings.HasSuffix(fn.Name, ".setup") || p.name != "ecl-gsr" {
+		if !strings.HasPrefix(p.name, "ecl-gsr") {
 			continue
 		}
-		f := mustFunction(t, p.m, fn.Name, Options{})
-		bindAll(t, f, inputArguments(t, p.m, fn, modelSizes[0], rng.New(1, p.name)), moduleParams(t, p.m))
-		if err := f.Run(0); err != nil {
-			t.Fatal(err)
+		for _, name := range []string{"pretrain", "joint"} {
+			f := mustFunction(t, p.m, name, Options{})
+			bindAll(t, f, inputArguments(t, p.m, p.m.Func(name), modelSizes[0], rng.New(1, p.name)), moduleParams(t, p.m))
+			if err := f.Run(0); err != nil {
+				t.Fatal(err)
+			}
+			plan := f.Main().Plan()
+			if plan.Bytes == 0 || plan.Bytes*2 > plan.Unshared || plan.Instructions >= plan.Operations {
+				t.Errorf("%s: @%s: %+v", p.name, name, plan)
+			}
+			t.Logf("%s: @%s: %+v", p.name, name, plan)
 		}
-		plan := f.Main().Plan()
-		if plan.Bytes == 0 || plan.Bytes*2 > plan.Unshared || plan.Instructions >= plan.Operations {
-			t.Errorf("@%s: %+v", fn.Name, plan)
-		}
-		t.Logf("@%s: %+v", fn.Name, plan)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"time"
 
 	"gorgonia.org/gorgonia"
 
@@ -20,7 +21,8 @@ import (
 // reader has run; an elementwise operation writes over an operand that dies there.
 type planned struct {
 	p     *program
-	check bool
+	check bool // for NaN and infinities
+	timed bool
 	code  []*instr // run every time
 	once  []*instr // run when sizes change
 	views []view   // of computed values, set when sizes change
@@ -38,6 +40,9 @@ type instr struct {
 	op   *graphOp
 	in   []*cell // operands, nil where absent
 	outs []*cell
+
+	runs int // with Options.Profile
+	time time.Duration
 }
 
 // view is a cell that shares the memory of another.
@@ -79,7 +84,7 @@ func isView(op *ir.Op) bool {
 }
 
 func newPlanned(p *program, opts Options) *planned {
-	e := &planned{p: p, check: opts.CheckFinite}
+	e := &planned{p: p, check: opts.CheckFinite, timed: opts.Profile}
 	cells := map[int64][]*cell{} // by node: one, or those of a bundle
 	for _, in := range p.inputs {
 		cells[p.nodes[in.value].ID()] = []*cell{in.cell}
@@ -315,8 +320,16 @@ func (e *planned) execute(code []*instr, step uint64) (err error) {
 		if i.op.random {
 			i.Key = i.op.stream.At(step)
 		}
+		var start time.Time
+		if e.timed {
+			start = time.Now()
+		}
 		if err := i.op.kernel(&i.Call); err != nil {
 			return opError(e.p.fn, &i.Call, err)
+		}
+		if e.timed {
+			i.time += time.Since(start)
+			i.runs++
 		}
 		if e.check {
 			if err := checkFinite(&i.Call); err != nil {

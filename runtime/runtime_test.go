@@ -396,3 +396,76 @@ func TestNoNodeIsMerged(t *testing.T) {
 		t.Errorf("%d buffers for a chain: %+v", p.Buffers, p)
 	}
 }
+
+func TestProfile(t *testing.T) {
+	m := parse(t, "graph.gsr")
+	x, err := NewExecutable(m, m.Func("conv"), Options{Profile: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	for name, b := range arguments(t, m.Func("conv"), nil, sizes{"N": 40, "E": -1}, rng.New(1, "profile")) {
+		if err := x.Bind(name, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, b := range moduleParams(t, m) {
+		if err := x.Bind(name, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for step := range uint64(5) {
+		if err := x.Run(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ops := x.Profile()
+	// 28 operations, of which 4 are views.
+	if len(ops) != 24 {
+		t.Errorf("%d operations run, want 24", len(ops))
+	}
+	for i, o := range ops {
+		if once := o.Op.Name() == "fill" || o.Op.Name() == "edge_ones"; once && o.Runs != 1 || !once && o.Runs != 5 {
+			t.Errorf("%s ran %d times", o.Op, o.Runs)
+		}
+		if i > 0 && o.Time > ops[i-1].Time {
+			t.Error("not sorted by time")
+		}
+	}
+}
+
+// The names of two arguments are chosen so that gorgonia's hashes of their nodes
+// collide: the graph must still have both.
+func TestHashCollision(t *testing.T) {
+	m := parseText(t, `module @m
+func @f(%opoeqd: f32[N], %iraadi: f32[N]) -> (y: f32[N]) {
+  %y = sub %opoeqd, %iraadi : f32[N]
+  return %y
+}`)
+	f := m.Func("f")
+	p, err := newProgram(m, f, CPU, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := p.emitSalted(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[uint32]bool{}
+	for _, n := range p.graph.AllNodes() {
+		seen[n.Hashcode()] = true
+	}
+	if len(seen) == want {
+		t.Fatal("the names no longer collide: find others")
+	}
+	for _, e := range []Executor{Planned, Tape} {
+		x := mustFunction(t, m, "f", Options{Executor: e})
+		bindAll(t, x, map[string]*Buffer{f.Args[0].Name: F32([]float32{5}, 1), f.Args[1].Name: F32([]float32{3}, 1)})
+		if err := x.Run(0); err != nil {
+			t.Fatal(err)
+		}
+		if got := x.Output("y").F32[0]; got != 2 {
+			t.Errorf("%v: 5 − 3 = %v", e, got)
+		}
+	}
+}
