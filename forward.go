@@ -24,12 +24,12 @@ type compiledForward struct {
 	fns       map[string]*runtime.Function
 }
 
-// inference are the functions that an export is made of.
-var inference = []string{"encode", "score", "classify"}
+// exportable are the functions that an export is made of.
+var exportable = []string{"encode", "score", "classify"}
 
 func newForward(m *ir.Module, params map[string][]float32, constants map[string]float32, threads int) (*compiledForward, error) {
 	var have []string
-	for _, name := range inference {
+	for _, name := range exportable {
 		if m.Func(name) != nil {
 			have = append(have, name)
 		}

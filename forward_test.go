@@ -60,7 +60,7 @@ func TestForward(t *testing.T) {
 				weights[i] = 0.25 + float32(i)/8
 			}
 			in["edge_weight"] = ort.Float32s(weights, index.Shape[1])
-			for _, fn := range inference {
+			for _, fn := range exportable {
 				if m.Func(fn) == nil {
 					continue
 				}

@@ -8,6 +8,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/runtime/train"
 )
 
 // TrainOptions say what to train on what. Model and Data are required.
@@ -15,12 +16,17 @@ type TrainOptions struct {
 	Model string // a model's name, or a .gsr file
 	Data  string // a path that data.Load reads, or "synthetic"
 	Out   string // folder of the run; empty keeps the run in memory
+	Force bool   // replace a run in Out, which is refused otherwise
 
 	Config string   // a TOML file of options; may be empty
 	Set    []string // single options as key=value; they override Config
 	// Seed of every random stream, of the split where one is drawn, and which
 	// of several fixed splits is taken. 0 leaves what the configuration says.
 	Seed int
+	// Threads to use; 0 leaves what the configuration says, which is one for
+	// each processor. Results do not depend on it.
+	Threads  int
+	Observer train.Observer // is told about progress; nil is nobody
 }
 
 // Setup is what training and compilation start from: data, configuration and
@@ -100,8 +106,14 @@ func (o *TrainOptions) configure(dataset string) (*config.Config, error) {
 			return nil, &OptionError{err}
 		}
 	}
-	if o.Seed != 0 {
-		if err := c.Set(fmt.Sprintf("train.seed=%d", o.Seed)); err != nil {
+	for _, x := range []struct {
+		key   string
+		value int
+	}{{"train.seed", o.Seed}, {"train.threads", o.Threads}} {
+		if x.value == 0 {
+			continue
+		}
+		if err := c.Set(fmt.Sprintf("%s=%d", x.key, x.value)); err != nil {
 			return nil, &OptionError{err}
 		}
 	}

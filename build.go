@@ -1,0 +1,224 @@
+package gsrc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/runtime/train/safetensors"
+)
+
+// ParityError says where an exported model and the compiled forward pass differ
+// by more than the bound.
+type ParityError = export.ParityError
+
+// BuildOptions say how a run is exported. The zero value is a good default.
+type BuildOptions struct {
+	// Lowering of message passing: export.Buckets (the default), export.Flat or
+	// export.Dense.
+	Lowering export.Lowering
+	// NoEdgeWeight leaves out the classifier's edge weights: every edge counts
+	// the same.
+	NoEdgeWeight bool
+	// Data is where the training data are now, if not where they were.
+	Data string
+	// Unverified writes the export without running it in onnxruntime; the
+	// manifest says so.
+	Unverified bool
+	// Library is the onnxruntime to check with; nil is what is found or fetched.
+	Library *ort.Library
+	// Threads of the compiled forward pass; 0 is one for each processor.
+	Threads int
+	Log     func(format string, args ...any) // gets a line for each step; may be nil
+}
+
+// The files that an export has beside those of package export.
+const (
+	refinedFile   = "refined_edges.csv"
+	inferenceFile = "inference.json"
+	structFile    = "x_struct.safetensors"
+)
+
+// inference is inference.json: what Predict needs beside the models.
+type inference struct {
+	SchemaVersion int `json:"schema_version"`
+	// Data is the training graph, which is told by its checksum.
+	Data struct {
+		Name     string `json:"name"`
+		Checksum string `json:"checksum"`
+		Nodes    int    `json:"nodes"`
+	} `json:"data"`
+	// Graph says which one the classifier reads: raw, or refined (candidates
+	// with probabilities).
+	Graph string `json:"graph"`
+	// RawWeight is the weight of every edge where Graph is raw.
+	RawWeight float32 `json:"raw_weight"`
+	// How candidates are found and weighted where Graph is refined: each node's
+	// K nearest neighbours by the embedding, of both ends if Mutual; those with a
+	// probability of at least Threshold are edges, which weigh their probability
+	// (Mode expected) or 1 (Mode threshold).
+	K         int     `json:"k,omitempty"`
+	Mutual    bool    `json:"mutual,omitempty"`
+	Mode      string  `json:"mode,omitempty"`
+	Threshold float64 `json:"threshold,omitempty"`
+}
+
+// Build exports the run to a folder: ONNX files, manifest.json, parity.json,
+// test data, refined edges. Every model is run in onnxruntime and compared with
+// the compiled forward pass, on the training graph and on others; the error is a
+// *[ParityError] where they differ, and the folder is then not written. An
+// earlier export in the folder is replaced.
+func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Manifest, error) {
+	if err := r.loadData(o.Data); err != nil {
+		return nil, err
+	}
+	t, ds := r.Trained, r.Data
+	module := exported(t)
+	b := export.BuildOptions{
+		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight,
+		Model: t.Model, Dataset: ds.Name, ConfigHash: t.Config.Hash(), Version: Version(),
+		Classes: classNames(ds), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
+		Files: map[string][]byte{}, Library: o.Library, Unverified: o.Unverified, Log: o.Log,
+	}
+	if r.Result.TestAcc != nil {
+		b.Metrics["test_acc"] = *r.Result.TestAcc
+	}
+	constants := map[string]float32{}
+	if x := t.Refined; x != nil && !x.Raw {
+		b.Bounds = &export.Bounds{Lo: x.Lo, Hi: x.Hi}
+		constants["lo"], constants["hi"] = x.Lo, x.Hi
+	}
+	b.Sample = sample(t, ds)
+	if err := r.describe(b.Files); err != nil {
+		return nil, err
+	}
+	f, err := newForward(module, t.Params, constants, o.Threads)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b.Forward = f.Run
+	manifest, _, err := export.Build(ctx, out, b)
+	return manifest, err
+}
+
+// exported returns the module without the functions that were not trained: an
+// encoder that took no part has nothing to say.
+func exported(t *train.Trained) *ir.Module {
+	if t.Refined == nil || !t.Refined.Raw {
+		return t.Module
+	}
+	m := t.Module.Clone()
+	m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name != "classify" })
+	return m
+}
+
+// sample is the training graph as exported models take it.
+func sample(t *train.Trained, ds *data.Dataset) export.Sample {
+	s := export.Sample{X: features(ds), Edges: edgeIndex(ds.Graph.Structure())}
+	if t.Struct != nil {
+		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
+		s.Struct = &x
+	}
+	if t.Refined != nil {
+		edges, weights := weighted(t.Refined.Graph())
+		s.Refined, s.Weights = &edges, &weights
+	}
+	return s
+}
+
+// features returns x as exported models take it, float32 [N,D].
+func features(ds *data.Dataset) ort.Tensor {
+	return ort.Float32s(ds.X.ToDense().Dense, int64(ds.X.Rows), int64(ds.X.Cols))
+}
+
+func edgeIndex(s *graph.Structure) ort.Tensor {
+	src, dst := s.EdgeIndex()
+	return ort.Int64s(append(src, dst...), 2, int64(s.E))
+}
+
+// weighted returns edge_index and edge_weight of a graph.
+func weighted(g *graph.Graph) (index, weights ort.Tensor) {
+	s := g.Structure()
+	w := s.Spread(nil, g.Weights)
+	return edgeIndex(s), ort.Float32s(w, int64(len(w)))
+}
+
+// classNames returns the names of the classes, their numbers if they have none.
+func classNames(ds *data.Dataset) []string {
+	if ds.ClassNames != nil {
+		return ds.ClassNames
+	}
+	names := make([]string, ds.Classes)
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	return names
+}
+
+// describe adds the files that are not models.
+func (r *Run) describe(files map[string][]byte) error {
+	t, ds := r.Trained, r.Data
+	info := inference{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
+	info.Data.Name, info.Data.Checksum, info.Data.Nodes = ds.Name, ds.Checksum, ds.Graph.N
+	if x := t.Refined; x != nil {
+		switch {
+		case !x.Raw:
+			info.Graph, info.RawWeight = "refined", 0
+			info.K, info.Mutual, info.Mode, info.Threshold = t.Config.Candidates.K, t.Config.Candidates.Mutual, x.Mode, x.Threshold
+			var b bytes.Buffer
+			if err := x.WriteCSV(&b, ds); err != nil {
+				return err
+			}
+			files[refinedFile] = b.Bytes()
+		case x.Mode == "expected":
+			info.RawWeight = float32(t.Config.Candidates.Keep)
+		}
+	}
+	if t.Struct != nil {
+		f := safetensors.File{Tensors: []safetensors.Tensor{{Name: "x_struct", Shape: []int{ds.Graph.N, t.StructWidth}, Data: t.Struct}}}
+		var b bytes.Buffer
+		if err := f.Write(&b); err != nil {
+			return err
+		}
+		files[structFile] = b.Bytes()
+	}
+	text, err := json.MarshalIndent(info, "", "  ")
+	if err != nil {
+		return err
+	}
+	files[inferenceFile] = append(text, '\n')
+	return nil
+}
+
+// VerifyOptions say how an export is checked.
+type VerifyOptions = export.VerifyOptions
+
+// Verify checks an export on this machine: every file against its checksum, and
+// every model on the export's own test data. The error is a *[ParityError] where
+// onnxruntime computes something else, and a *export.FileError where a file is
+// not what the manifest says.
+func Verify(ctx context.Context, dist string, o VerifyOptions) (*export.Manifest, *export.ParityReport, error) {
+	return export.Verify(ctx, dist, o)
+}
+
+// IsParity reports whether an error says that an export computes something else
+// than what was trained.
+func IsParity(err error) bool {
+	var p *ParityError
+	return errors.As(err, &p)
+}
+
+// IsInterrupted reports whether an error is that of work that ctx stopped.
+func IsInterrupted(ctx context.Context, err error) bool {
+	return errors.Is(err, train.ErrInterrupted) || ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
