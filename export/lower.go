@@ -158,7 +158,8 @@ func (e *emitter) emit(op *ir.Op) error {
 	v := op.Results[0]
 	if result.edge == nil {
 		if e.overEdges(v) {
-			result = value{edge: &edgeValue{base: &result.t}}
+			base := result.t
+			result = value{edge: &edgeValue{base: &base}}
 		} else {
 			result.t = e.rename(result.t, v.Name, line.doc(op))
 		}

@@ -1,0 +1,236 @@
+package export
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// opCase is one way to use an operation: the arguments' types and attributes.
+type opCase struct {
+	op       string
+	attrs    ir.Attrs
+	args     []ir.Type // graph<N,E> and f32[E] bind to the graph
+	result   *ir.Type  // declared, where the operation wants it
+	positive bool      // arguments above zero
+}
+
+var (
+	nodeMatrix = ir.T(ir.F32, "N", "4")
+	nodeVector = ir.T(ir.F32, "N")
+	nodeColumn = ir.T(ir.F32, "N", "1")
+	edgeVector = ir.T(ir.F32, "E")
+	rowVector  = ir.T(ir.F32, "4")
+	theGraph   = ir.GraphType("N", "E")
+	indices    = ir.T(ir.I64, "B")
+)
+
+func opCases() []opCase {
+	cases := []opCase{
+		{op: "fill", attrs: ir.Attrs{"value": 1.5}, result: &nodeMatrix, args: []ir.Type{nodeMatrix}},
+		{op: "fill", attrs: ir.Attrs{"value": -2}, result: &rowVector, args: []ir.Type{nodeMatrix}},
+		{op: "leaky_relu", attrs: ir.Attrs{"slope": 0.1}, args: []ir.Type{nodeMatrix}},
+		{op: "pow", attrs: ir.Attrs{"exponent": 1.7}, args: []ir.Type{nodeMatrix}, positive: true},
+		{op: "broadcast_to", result: &nodeMatrix, args: []ir.Type{nodeColumn}},
+		{op: "broadcast_to", result: &nodeMatrix, args: []ir.Type{rowVector, nodeMatrix}},
+		{op: "unsqueeze", args: []ir.Type{nodeVector}},
+		{op: "squeeze", args: []ir.Type{nodeColumn}},
+		{op: "concat", args: []ir.Type{nodeMatrix, ir.T(ir.F32, "N", "2")}},
+		{op: "columns", attrs: ir.Attrs{"from": 1, "width": 2}, args: []ir.Type{nodeMatrix}},
+		{op: "gather", args: []ir.Type{nodeMatrix, indices}},
+		{op: "gather", args: []ir.Type{nodeVector, indices}},
+		{op: "scatter_add", result: &nodeMatrix, args: []ir.Type{ir.T(ir.F32, "B", "4"), indices, nodeMatrix}},
+		{op: "scatter_add", result: &nodeVector, args: []ir.Type{ir.T(ir.F32, "B"), indices, nodeMatrix}},
+		{op: "pair_dot", args: []ir.Type{nodeMatrix, ir.T(ir.I64, "2", "P")}},
+		{op: "matmul", args: []ir.Type{nodeMatrix, ir.T(ir.F32, "4", "3")}},
+		{op: "matmul", attrs: ir.Attrs{"tb": true}, args: []ir.Type{nodeMatrix, ir.T(ir.F32, "3", "4")}},
+		{op: "matmul", attrs: ir.Attrs{"ta": true}, args: []ir.Type{nodeMatrix, ir.T(ir.F32, "N", "3")}},
+		{op: "l1_normalize", attrs: ir.Attrs{"eps": 0.5}, args: []ir.Type{nodeMatrix}},
+		{op: "l2_normalize", attrs: ir.Attrs{"eps": 0.5}, args: []ir.Type{nodeMatrix}},
+		{op: "spmm", args: []ir.Type{theGraph, edgeVector, nodeVector, nodeMatrix}},
+		{op: "spmm", attrs: ir.Attrs{"transpose": true}, args: []ir.Type{theGraph, edgeVector, nodeVector, nodeMatrix}},
+		{op: "edge_gather", attrs: ir.Attrs{"side": "dst"}, args: []ir.Type{theGraph, nodeVector}},
+		{op: "edge_gather", attrs: ir.Attrs{"side": "src"}, args: []ir.Type{theGraph, nodeVector}},
+		{op: "edge_sum", attrs: ir.Attrs{"side": "dst"}, args: []ir.Type{theGraph, edgeVector}},
+		{op: "edge_sum", attrs: ir.Attrs{"side": "src"}, args: []ir.Type{theGraph, edgeVector}},
+		{op: "edge_ones", args: []ir.Type{theGraph, nodeMatrix}},
+		{op: "sddmm", args: []ir.Type{theGraph, nodeMatrix, nodeMatrix}},
+	}
+	for _, name := range []string{"add", "sub", "mul", "div", "maximum", "minimum", "logaddexp", "greater", "greater_equal", "less"} {
+		for _, b := range []ir.Type{nodeMatrix, nodeColumn, rowVector, ir.Scalar()} {
+			cases = append(cases, opCase{op: name, args: []ir.Type{nodeMatrix, b}})
+		}
+		cases = append(cases, opCase{op: name, args: []ir.Type{nodeVector, nodeVector}})
+	}
+	for _, name := range []string{"neg", "exp", "sigmoid", "tanh", "relu", "elu", "square", "stop_gradient", "to_dense", "softmax", "log_softmax", "l1_normalize", "l2_normalize"} {
+		cases = append(cases, opCase{op: name, args: []ir.Type{nodeMatrix}})
+	}
+	cases = append(cases, opCase{op: "scale_grad", attrs: ir.Attrs{"factor": 0.5}, args: []ir.Type{nodeMatrix}})
+	for _, name := range []string{"log", "sqrt", "rsqrt"} {
+		cases = append(cases, opCase{op: name, args: []ir.Type{nodeMatrix}, positive: true}, opCase{op: name, args: []ir.Type{nodeVector}, positive: true})
+	}
+	for _, name := range []string{"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "logsumexp"} {
+		for _, axis := range []string{"0", "1", "all"} {
+			for _, keep := range []bool{false, true} {
+				cases = append(cases, opCase{op: name, attrs: ir.Attrs{"axis": axis, "keep": keep}, args: []ir.Type{nodeMatrix}})
+			}
+		}
+		cases = append(cases, opCase{op: name, attrs: ir.Attrs{"axis": "all"}, args: []ir.Type{ir.Scalar(), nodeMatrix}})
+	}
+	for _, axis := range []string{"0", "1", "all"} {
+		cases = append(cases, opCase{op: "count", attrs: ir.Attrs{"axis": axis}, args: []ir.Type{nodeMatrix}})
+	}
+	return cases
+}
+
+// module wraps the operation in a function. Results over the edges are summed
+// into the targets, since edges have no order of their own outside.
+func (c opCase) module() *ir.Module {
+	m := ir.NewModule("op")
+	b := m.NewFunc("f")
+	var args []*ir.Value
+	var graph *ir.Value
+	hasNodes := false
+	for i, t := range c.args {
+		a := b.Arg(fmt.Sprintf("a%d", i), t)
+		args = append(args, a)
+		if t.IsGraph() {
+			graph = a
+		} else {
+			hasNodes = hasNodes || t.Dims != nil && t.Dims[0] == "N"
+		}
+	}
+	if !hasNodes {
+		b.Arg("nodes", nodeMatrix)
+	}
+	def := ir.Lookup(c.op)
+	if n := len(def.Operands); len(args) > n { // the rest only gives N a meaning
+		args = args[:n]
+	}
+	var declared []ir.Type
+	if c.result != nil {
+		declared = []ir.Type{*c.result}
+	}
+	y := b.OpTyped(c.op, c.attrs, declared, args...)[0]
+	if graph != nil && y.Type.Rank() == 1 && y.Type.Dims[0] == "E" {
+		b.Return("into", b.One("edge_sum", ir.Attrs{"side": "dst"}, graph, y))
+		b.Return("weighted", b.One("reduce_sum", ir.Attrs{"axis": "all"}, b.Mul(y, y)))
+		return m
+	}
+	b.Return("y", y)
+	return m
+}
+
+func (c opCase) inputs(fn *ir.Func, g *testGraph, b int) map[string]ort.Tensor {
+	in := map[string]ort.Tensor{}
+	size := map[ir.Dim]int{"N": g.n, "B": b, "P": b}
+	for _, a := range fn.Args {
+		switch {
+		case a.Type.IsGraph():
+			in["edge_index"] = g.edgeIndex()
+			continue
+		case a.Type.Rank() == 1 && a.Type.Dims[0] == "E":
+			in["edge_weight"] = ort.Float32s(randomFloats("w", len(g.src)), int64(len(g.src)))
+			continue
+		}
+		n, shape := 1, []int64{}
+		for _, d := range a.Type.Dims {
+			k, ok := d.Size()
+			if !ok {
+				k = size[d]
+			}
+			n *= k
+			shape = append(shape, int64(k))
+		}
+		if a.Type.DType == ir.I64 {
+			ix := make([]int64, n)
+			for i := range ix {
+				ix[i] = int64(rng.New(5, a.Name).Intn(uint64(i), g.n))
+			}
+			in[a.Name] = ort.Int64s(ix, shape...)
+			continue
+		}
+		x := randomFloats(a.Name, n)
+		for i, v := range x {
+			if c.positive || c.op == "div" && a.Name == "a1" {
+				x[i] = v/2 + 0.75
+			} else {
+				x[i] = 3 * v
+			}
+		}
+		in[a.Name] = ort.Float32s(x, shape...)
+	}
+	return in
+}
+
+// TestOperations compares each line of the table with the reference evaluation
+// in float64, on small, one-node and empty shapes.
+func TestOperations(t *testing.T) {
+	covered := map[string]bool{}
+	graphs := testGraphs()
+	for _, c := range opCases() {
+		covered[c.op] = true
+		m := c.module()
+		fn := m.Func("f")
+		lowerings := []Lowering{Buckets}
+		if graphArg(fn) != nil {
+			lowerings = []Lowering{Buckets, Flat}
+		}
+		if opTable[c.op].dense {
+			lowerings = append(lowerings, Dense)
+		}
+		for _, l := range lowerings {
+			t.Run(fmt.Sprintf("%s%v/%v/%s", c.op, c.attrs, c.args, l), func(t *testing.T) {
+				model, err := Model(fn, nil, ModelOptions{Lowering: l})
+				if err != nil {
+					if l == Dense { // some uses have no dense form; the error says which
+						t.Skip(err)
+					}
+					t.Fatal(err)
+				}
+				data, err := Marshal(model)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := openTestModel(t, data, 1)
+				for _, g := range []*testGraph{graphs[0], graphs[1], graphs[2], graphs[3], graphs[5]} {
+					for _, b := range []int{0, 1, 9} {
+						in := c.inputs(fn, g, b)
+						want, err := Interpreter(m, nil, nil)("f", in)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if l == Dense {
+							in = denseInputs(t, g, in)
+						}
+						got := mustRun(t, s, in)
+						if l != Dense { // there a vector is a matrix
+							compare(t, g.name, got, want)
+							continue
+						}
+						onGo, err := RunGo(data, in)
+						if err != nil {
+							t.Fatalf("%s: %v", g.name, err)
+						}
+						for _, out := range []map[string]ort.Tensor{got, onGo} {
+							for name, w := range want {
+								w.Shape = out[name].Shape
+								compare(t, g.name, map[string]ort.Tensor{name: out[name]}, map[string]ort.Tensor{name: w})
+							}
+						}
+					}
+				}
+			})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(opTable)) {
+		if !covered[name] {
+			t.Errorf("operation %s is in the export table, and no case tests it", name)
+		}
+	}
+}
