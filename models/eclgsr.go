@@ -40,9 +40,13 @@ func eclGSR(o Options) *ir.Module {
 // features beside the weighted structural embedding.
 func (e *ecl) attributes(b *ir.Builder) (x, dual *ir.Value) {
 	x = b.Arg("x", features(e.Options))
-	dual = b.One("l2_normalize", nil, x)
+	var s *ir.Value
 	if e.StructWidth > 0 {
-		s := b.Arg("x_struct", ir.T(ir.F32, "N", ir.D(e.StructWidth)))
+		s = b.Arg("x_struct", ir.T(ir.F32, "N", ir.D(e.StructWidth)))
+	}
+	defer b.Named("dual")() // a plain name such as c would rename an argument declared later
+	dual = b.One("l2_normalize", nil, x)
+	if s != nil {
 		dual = b.Concat(dual, b.Scale(b.One("l2_normalize", nil, s), e.Encoder.StructWeight))
 	}
 	return x, dual
