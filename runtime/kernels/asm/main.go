@@ -6,7 +6,7 @@
 //
 // (see gen.go in package kernels for all groups). A routine emitted for AVX2
 // must not need more than 16 vector registers at a time: the registers above
-// exist in AVX-512 only, and the generator fails if one appears.
+// exist in AVX-512 only (a test of package kernels looks for them).
 package main
 
 import (
