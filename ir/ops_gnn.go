@@ -166,7 +166,7 @@ var gnnOps = []OpDef{
 				return nil, err
 			}
 			if !c.In(3).Equal(c.In(4)) {
-				return nil, fmt.Errorf("W_self and W_neigh differ in type")
+				return nil, fmt.Errorf("operands W_self and W_neigh differ in type")
 			}
 			return c.inferLinear(2, 3, 5)
 		},

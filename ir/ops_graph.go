@@ -22,13 +22,6 @@ func (g *Graph) end(e int, side string) int {
 	return g.Row[e]
 }
 
-func other(side string) string {
-	if side == "src" {
-		return "dst"
-	}
-	return "src"
-}
-
 var graphOps = []OpDef{
 	{
 		Name: "spmm", Doc: "y_i = Σ over entries e into i of a_e·h_src(e) + s_i·h_i; a absent: ones, s absent: no self term", Attrs: []AttrSpec{transposeAttr}, Results: []string{"spmm"},
