@@ -97,20 +97,6 @@ func (g *testGraph) aggregate(h []float32, width int, w []float32) (sums, degree
 	return sums, degree
 }
 
-func (g *testGraph) adjacency(w []float32) ort.Tensor {
-	a := make([]float32, g.n*g.n)
-	for e := range g.src {
-		if g.src[e] != g.dst[e] {
-			we := float32(1)
-			if w != nil {
-				we = w[e]
-			}
-			a[int(g.dst[e])*g.n+int(g.src[e])] += we
-		}
-	}
-	return ort.Float32s(a, int64(g.n), int64(g.n))
-}
-
 func randomFloats(stream string, n int) []float32 {
 	r := rng.New(11, stream)
 	out := make([]float32, n)

@@ -5,15 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
@@ -32,7 +28,7 @@ type BuildOptions struct {
 	// Sample is the training graph, for the parity check and the test data.
 	Sample Sample
 	// Forward is the compiled forward pass that the files are compared with;
-	// nil means the float64 reference interpreter.
+	// nil means the float64 reference interpreter. It binds Bounds by itself.
 	Forward Forward
 
 	Lowering     Lowering
@@ -137,7 +133,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	if files[ManifestFile], err = marshalJSON(manifest); err != nil {
 		return nil, nil, err
 	}
-	if err := writeFolder(dir, files); err != nil {
+	if err := writeFolder(dir, files, writeSynced); err != nil {
 		return nil, nil, fmt.Errorf("cannot write the export: %w", err)
 	}
 	o.Log("wrote %s (%s)", dir, strings.Join(modelNames(models), ", "))
@@ -324,289 +320,4 @@ func (o *BuildOptions) manifest(models []built) *Manifest {
 		m.EdgeWeight = m.EdgeWeight || b.weighted
 	}
 	return m
-}
-
-// inputs picks from a case what a model takes, in the sparse form; embedding is
-// that of the encoder.
-func (m *built) inputs(c parityCase, embedding ort.Tensor) map[string]ort.Tensor {
-	in := map[string]ort.Tensor{}
-	for _, p := range m.model.Graph.Input {
-		switch p.Name {
-		case "x":
-			in["x"] = c.X
-		case "x_struct":
-			if c.Struct != nil {
-				in["x_struct"] = *c.Struct
-			}
-		case "embedding":
-			in["embedding"] = embedding
-		case "pairs":
-			in["pairs"] = c.scoredPairs()
-		case inputEdgeIndex, inputAdjacency:
-			in[inputEdgeIndex] = c.Edges
-			if m.name == "classifier" && c.Refined != nil {
-				in[inputEdgeIndex] = *c.Refined
-			}
-		}
-	}
-	if m.weighted {
-		e := in[inputEdgeIndex].Shape[1]
-		in[inputEdgeWeight] = ort.Float32s(slices.Repeat([]float32{1}, int(e)), e)
-		if c.Weights != nil {
-			in[inputEdgeWeight] = *c.Weights
-		}
-	}
-	return in
-}
-
-// modelInputs turns inputs of the sparse form into what the file takes.
-func (m *built) modelInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
-	index, hasGraph := in[inputEdgeIndex]
-	if m.lowering != Dense || !hasGraph {
-		return in, nil
-	}
-	var weight *ort.Tensor
-	if w, ok := in[inputEdgeWeight]; ok {
-		weight = &w
-	}
-	a, err := Adjacency(int(in["x"].Shape[0]), index, weight)
-	if err != nil {
-		return nil, err
-	}
-	out := maps.Clone(in)
-	delete(out, inputEdgeIndex)
-	delete(out, inputEdgeWeight)
-	out[inputAdjacency] = a
-	return out, nil
-}
-
-func (m *built) outputNames() []string {
-	var list []string
-	for _, out := range m.model.Graph.Output {
-		list = append(list, out.Name)
-	}
-	return list
-}
-
-// checkParity runs every model on every case in every runtime, and adds the
-// test data to files.
-func (o *BuildOptions) checkParity(ctx context.Context, models []built, files map[string][]byte) (*ParityReport, error) {
-	report := &ParityReport{SchemaVersion: SchemaVersion, Bound: "max|a-b| <= 1e-5 + 1e-4*max|b|", Runtimes: map[string]string{}, Cases: []ParityCase{}}
-	sessions := map[string]*ort.Session{}
-	if !o.Unverified {
-		var err error
-		if sessions, err = o.openSessions(ctx, models, report); err != nil {
-			return report, err
-		}
-		defer func() {
-			for _, s := range sessions {
-				s.Close()
-			}
-		}()
-	}
-	var first *ParityError
-	for _, c := range parityCases(o.Sample) {
-		if o.Unverified && c.name != testCase {
-			continue
-		}
-		var embedding ort.Tensor
-		for i := range models {
-			if err := ctx.Err(); err != nil {
-				return report, err
-			}
-			m := &models[i]
-			in := m.inputs(c, embedding)
-			want, err := o.Forward(m.role.fn, in)
-			if err != nil {
-				return report, fmt.Errorf("the compiled forward pass of @%s on %q: %w", m.role.fn, c.name, err)
-			}
-			if e, ok := want["embedding"]; ok {
-				embedding = e
-			}
-			in, err = m.modelInputs(in)
-			if err != nil {
-				return report, err
-			}
-			if c.name == testCase {
-				if err := m.addTestData(files, in, want); err != nil {
-					return report, err
-				}
-			}
-			if o.Unverified {
-				continue
-			}
-			for _, rt := range m.runtimes(sessions[m.name]) {
-				got, err := rt.run(in)
-				if err != nil {
-					return report, fmt.Errorf("%s.onnx in %s on %q: %w", m.name, rt.name, c.name, err)
-				}
-				outputs, bad := compareOutputs(got, want, m.outputNames())
-				report.Cases = append(report.Cases, ParityCase{Model: m.name, Case: c.name, Runtime: rt.name, Nodes: c.nodes(),
-					Edges: edgeCount(m, c), Outputs: outputs})
-				if bad != nil {
-					bad.Model, bad.Case, bad.Runtime = m.name, c.name, rt.name
-					if first == nil {
-						first = bad
-					} else {
-						first.More += 1 + bad.More
-					}
-				}
-			}
-		}
-	}
-	if first != nil {
-		return report, first
-	}
-	if !o.Unverified {
-		o.Log("parity: %d comparisons within bounds", len(report.Cases))
-	}
-	return report, nil
-}
-
-func edgeCount(m *built, c parityCase) int {
-	if m.name == "classifier" && c.Refined != nil {
-		return int(c.Refined.Shape[1])
-	}
-	return int(c.Edges.Shape[1])
-}
-
-// goVersion is the release of onnx-go that go.mod pins.
-const goVersion = "0.5.0"
-
-func (o *BuildOptions) openSessions(ctx context.Context, models []built, report *ParityReport) (map[string]*ort.Session, error) {
-	lib := o.Library
-	if lib == nil {
-		found, err := ort.Ensure(ctx, o.Log)
-		if err != nil {
-			return nil, fmt.Errorf("the export cannot be checked: %w", err)
-		}
-		lib = &found
-	}
-	report.Runtimes["onnxruntime"] = lib.Version
-	sessions := map[string]*ort.Session{}
-	for _, m := range models {
-		// The CPU and one thread: the report is the same on every run.
-		s, err := ort.OpenBytes(m.data, ort.Options{Provider: ort.CPU, Threads: 1, Library: lib})
-		if err != nil {
-			for _, open := range sessions {
-				open.Close()
-			}
-			return nil, fmt.Errorf("%s.onnx: %w", m.name, err)
-		}
-		sessions[m.name] = s
-		if m.lowering == Dense {
-			report.Runtimes["onnx-go"] = goVersion
-		}
-	}
-	return sessions, nil
-}
-
-// engine is a runtime that a model can run in.
-type engine struct {
-	name string
-	run  func(map[string]ort.Tensor) (map[string]ort.Tensor, error)
-}
-
-func (m *built) runtimes(s *ort.Session) []engine {
-	list := []engine{{"onnxruntime", s.Run}}
-	if m.lowering == Dense {
-		list = append(list, engine{"onnx-go", func(in map[string]ort.Tensor) (map[string]ort.Tensor, error) { return RunGo(m.data, in) }})
-	}
-	return list
-}
-
-// addTestData writes inputs and outputs in ONNX's layout for test data.
-func (m *built) addTestData(files map[string][]byte, in, want map[string]ort.Tensor) error {
-	add := func(kind string, infos []*onnxpb.ValueInfoProto, values map[string]ort.Tensor) error {
-		for i, info := range infos {
-			p, err := tensorProto(info.Name, values[info.Name])
-			if err != nil {
-				return err
-			}
-			data, err := proto.MarshalOptions{Deterministic: true}.Marshal(p)
-			if err != nil {
-				return err
-			}
-			files[fmt.Sprintf("%s/%s/%s_%d.pb", testDataDir, m.name, kind, i)] = data
-		}
-		return nil
-	}
-	if err := add("input", m.model.Graph.Input, in); err != nil {
-		return err
-	}
-	return add("output", m.model.Graph.Output, want)
-}
-
-// writeFolder puts files into dir at once: they are written and synced beside
-// it first. A folder that is no export is never replaced.
-func writeFolder(dir string, files map[string][]byte) (err error) {
-	dir, err = filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	if err := replaceable(dir); err != nil {
-		return err
-	}
-	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return err
-	}
-	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(tmp)
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(tmp, "new", filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := writeSynced(path, files[name]); err != nil {
-			return err
-		}
-	}
-	if err := os.Rename(dir, filepath.Join(tmp, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Rename(filepath.Join(tmp, "new"), dir); err != nil {
-		// Put the earlier export back rather than leave nothing.
-		return errors.Join(err, ignoreMissing(os.Rename(filepath.Join(tmp, "old"), dir)))
-	}
-	return nil
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-func replaceable(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := ReadManifest(dir); err != nil {
-		return fmt.Errorf("%s is not empty and holds no export of gsrc; choose another folder", dir)
-	}
-	return nil
-}
-
-func writeSynced(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -371,6 +372,36 @@ func TestBuildReplacesOnlyExports(t *testing.T) {
 	}
 	if data, err := os.ReadFile(filepath.Join(other, "thesis.tex")); err != nil || string(data) != "precious" {
 		t.Errorf("a file of another kind of folder was touched: %q, %v", data, err)
+	}
+}
+
+// TestFullDisk lets writing fail at every file in turn: the earlier export stays
+// as it was, and nothing lies beside it.
+func TestFullDisk(t *testing.T) {
+	o := buildOptions(t, "mlp/struct=0/none")
+	dir := filepath.Join(t.TempDir(), "dist")
+	if _, _, err := Build(t.Context(), dir, o); err != nil {
+		t.Fatal(err)
+	}
+	before := readTree(t, dir)
+	files := map[string][]byte{"a": []byte("1"), "b/c": []byte("2"), "manifest.json": []byte("{}")}
+	for fail := range len(files) {
+		calls := 0
+		err := writeFolder(dir, files, func(path string, data []byte) error {
+			if calls++; calls > fail {
+				return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
+			}
+			return writeSynced(path, data)
+		})
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("error %v, want that the disk is full", err)
+		}
+		if !maps.EqualFunc(before, readTree(t, dir), bytes.Equal) {
+			t.Error("the earlier export has changed")
+		}
+		if entries, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(entries) != 1 {
+			t.Errorf("beside the export lie %v (%v)", entries, err)
+		}
 	}
 }
 

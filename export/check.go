@@ -1,0 +1,224 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// inputs picks from a case what a model takes, in the sparse form; embedding is
+// that of the encoder.
+func (m *built) inputs(c parityCase, embedding ort.Tensor) map[string]ort.Tensor {
+	in := map[string]ort.Tensor{}
+	for _, p := range m.model.Graph.Input {
+		switch p.Name {
+		case "x":
+			in["x"] = c.X
+		case "x_struct":
+			if c.Struct != nil {
+				in["x_struct"] = *c.Struct
+			}
+		case "embedding":
+			in["embedding"] = embedding
+		case "pairs":
+			in["pairs"] = c.scoredPairs()
+		case inputEdgeIndex, inputAdjacency:
+			in[inputEdgeIndex] = c.Edges
+			if m.name == "classifier" && c.Refined != nil {
+				in[inputEdgeIndex] = *c.Refined
+			}
+		}
+	}
+	if m.weighted {
+		e := in[inputEdgeIndex].Shape[1]
+		in[inputEdgeWeight] = ort.Float32s(slices.Repeat([]float32{1}, int(e)), e)
+		if c.Weights != nil {
+			in[inputEdgeWeight] = *c.Weights
+		}
+	}
+	return in
+}
+
+// modelInputs turns inputs of the sparse form into what the file takes.
+func (m *built) modelInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
+	index, hasGraph := in[inputEdgeIndex]
+	if m.lowering != Dense || !hasGraph {
+		return in, nil
+	}
+	var weight *ort.Tensor
+	if w, ok := in[inputEdgeWeight]; ok {
+		weight = &w
+	}
+	a, err := Adjacency(int(in["x"].Shape[0]), index, weight)
+	if err != nil {
+		return nil, err
+	}
+	out := maps.Clone(in)
+	delete(out, inputEdgeIndex)
+	delete(out, inputEdgeWeight)
+	out[inputAdjacency] = a
+	return out, nil
+}
+
+func (m *built) outputNames() []string {
+	var list []string
+	for _, out := range m.model.Graph.Output {
+		list = append(list, out.Name)
+	}
+	return list
+}
+
+// checkParity runs every model on every case in every runtime, and adds the
+// test data to files.
+func (o *BuildOptions) checkParity(ctx context.Context, models []built, files map[string][]byte) (*ParityReport, error) {
+	report := &ParityReport{SchemaVersion: SchemaVersion, Bound: "max|a-b| <= 1e-5 + 1e-4*max|b|", Runtimes: map[string]string{}, Cases: []ParityCase{}}
+	sessions := map[string]*ort.Session{}
+	if !o.Unverified {
+		var err error
+		if sessions, err = o.openSessions(ctx, models, report); err != nil {
+			return report, err
+		}
+		defer func() {
+			for _, s := range sessions {
+				s.Close()
+			}
+		}()
+	}
+	var first *ParityError
+	for _, c := range parityCases(o.Sample) {
+		if o.Unverified && c.name != testCase {
+			continue
+		}
+		var embedding ort.Tensor
+		for i := range models {
+			if err := ctx.Err(); err != nil {
+				return report, err
+			}
+			m := &models[i]
+			in := m.inputs(c, embedding)
+			want, err := o.Forward(m.role.fn, in)
+			if err != nil {
+				return report, fmt.Errorf("the compiled forward pass of @%s on %q: %w", m.role.fn, c.name, err)
+			}
+			if e, ok := want["embedding"]; ok {
+				embedding = e
+			}
+			in, err = m.modelInputs(in)
+			if err != nil {
+				return report, err
+			}
+			if c.name == testCase {
+				if err := m.addTestData(files, in, want); err != nil {
+					return report, err
+				}
+			}
+			if o.Unverified {
+				continue
+			}
+			for _, rt := range m.runtimes(sessions[m.name]) {
+				got, err := rt.run(in)
+				if err != nil {
+					return report, fmt.Errorf("%s.onnx in %s on %q: %w", m.name, rt.name, c.name, err)
+				}
+				outputs, bad := compareOutputs(got, want, m.outputNames())
+				report.Cases = append(report.Cases, ParityCase{Model: m.name, Case: c.name, Runtime: rt.name, Nodes: c.nodes(),
+					Edges: edgeCount(m, c), Outputs: outputs})
+				if bad != nil {
+					bad.Model, bad.Case, bad.Runtime = m.name, c.name, rt.name
+					if first == nil {
+						first = bad
+					} else {
+						first.More += 1 + bad.More
+					}
+				}
+			}
+		}
+	}
+	if first != nil {
+		return report, first
+	}
+	if !o.Unverified {
+		o.Log("parity: %d comparisons within bounds", len(report.Cases))
+	}
+	return report, nil
+}
+
+func edgeCount(m *built, c parityCase) int {
+	if m.name == "classifier" && c.Refined != nil {
+		return int(c.Refined.Shape[1])
+	}
+	return int(c.Edges.Shape[1])
+}
+
+// goVersion is the release of onnx-go that go.mod pins.
+const goVersion = "0.5.0"
+
+func (o *BuildOptions) openSessions(ctx context.Context, models []built, report *ParityReport) (map[string]*ort.Session, error) {
+	lib := o.Library
+	if lib == nil {
+		found, err := ort.Ensure(ctx, o.Log)
+		if err != nil {
+			return nil, fmt.Errorf("the export cannot be checked: %w", err)
+		}
+		lib = &found
+	}
+	report.Runtimes["onnxruntime"] = lib.Version
+	sessions := map[string]*ort.Session{}
+	for _, m := range models {
+		// The CPU and one thread: the report is the same on every run.
+		s, err := ort.OpenBytes(m.data, ort.Options{Provider: ort.CPU, Threads: 1, Library: lib})
+		if err != nil {
+			for _, open := range sessions {
+				open.Close()
+			}
+			return nil, fmt.Errorf("%s.onnx: %w", m.name, err)
+		}
+		sessions[m.name] = s
+		if m.lowering == Dense {
+			report.Runtimes["onnx-go"] = goVersion
+		}
+	}
+	return sessions, nil
+}
+
+// engine is a runtime that a model can run in.
+type engine struct {
+	name string
+	run  func(map[string]ort.Tensor) (map[string]ort.Tensor, error)
+}
+
+func (m *built) runtimes(s *ort.Session) []engine {
+	list := []engine{{"onnxruntime", s.Run}}
+	if m.lowering == Dense {
+		list = append(list, engine{"onnx-go", func(in map[string]ort.Tensor) (map[string]ort.Tensor, error) { return RunGo(m.data, in) }})
+	}
+	return list
+}
+
+// addTestData writes inputs and outputs in ONNX's layout for test data.
+func (m *built) addTestData(files map[string][]byte, in, want map[string]ort.Tensor) error {
+	add := func(kind string, infos []*onnxpb.ValueInfoProto, values map[string]ort.Tensor) error {
+		for i, info := range infos {
+			p, err := tensorProto(info.Name, values[info.Name])
+			if err != nil {
+				return err
+			}
+			data, err := proto.MarshalOptions{Deterministic: true}.Marshal(p)
+			if err != nil {
+				return err
+			}
+			files[fmt.Sprintf("%s/%s/%s_%d.pb", testDataDir, m.name, kind, i)] = data
+		}
+		return nil
+	}
+	if err := add("input", m.model.Graph.Input, in); err != nil {
+		return err
+	}
+	return add("output", m.model.Graph.Output, want)
+}
