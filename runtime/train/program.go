@@ -18,7 +18,7 @@ type inputs map[string]*runtime.Buffer
 // function is a function of the program with what training needs of it.
 type function struct {
 	*runtime.Function
-	reads   map[string]bool // its inputs
+	reads   map[string]bool // its arguments
 	terms   []term          // scalar results that are not gradients, the loss first
 	updates []update        // one for each optimizer group
 }
@@ -56,13 +56,14 @@ func (t *trainer) function(name string) (*function, error) {
 	}
 	for _, p := range t.params {
 		if f.reads[p.name] {
+			delete(f.reads, p.name)
 			if err := r.Bind(p.name, p.buf); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for _, n := range r.Inputs() {
-		if b := t.inputs[n]; b != nil {
+		if b := t.inputs[n]; b != nil && f.reads[n] {
 			if err := r.Bind(n, b); err != nil {
 				return nil, err
 			}

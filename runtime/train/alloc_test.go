@@ -1,0 +1,65 @@
+package train
+
+import (
+	"context"
+	"runtime"
+	"testing"
+)
+
+// After the first step a training step allocates nothing, on any thread.
+func TestStepsAllocateNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	ds := synthetic(t, 1)
+	for _, c := range []struct{ model, function string }{{"gcn", "train"}, {"mlp", "train"}, {"ecl-gsr", "pretrain"}, {"ecl-gsr", "fit"}, {"ecl-gsr", "joint"}} {
+		tr, err := newTrainer(context.Background(), Task{Model: c.model, Data: ds}, configure(t, c.model, "train.threads=3"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &refining{trainer: tr}
+		tr.edges = &edges{}
+		if c.model == "ecl-gsr" {
+			if err := p.refresh(); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.prepareBatches(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := tr.function(c.function)
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := func() {
+			if c.function == "pretrain" || c.function == "joint" {
+				if err := p.batches.bind(f, tr.state.step()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := tr.step(f, tr.state.step()); err != nil {
+				t.Fatal(err)
+			}
+			tr.state.Epoch++
+		}
+		for range 3 {
+			step()
+		}
+		// The run time itself allocates now and then on its own threads; a
+		// step that allocated would do so every time.
+		least := ^uint64(0)
+		for range 3 {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for range 100 {
+				step()
+			}
+			runtime.ReadMemStats(&after)
+			least = min(least, after.Mallocs-before.Mallocs)
+		}
+		if least != 0 {
+			t.Errorf("%s @%s: 100 steps allocate %d times", c.model, c.function, least)
+		}
+		tr.close()
+	}
+}
