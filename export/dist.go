@@ -1,0 +1,169 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// Dist is an export folder that is being used for inference. It may be used by
+// many goroutines at once.
+type Dist struct {
+	Manifest *Manifest
+	dir      string
+	options  ort.Options
+
+	mu       sync.Mutex
+	sessions map[string]*ort.Session
+}
+
+// Open reads an export folder. Each model is loaded when it is first used; the
+// files' checksums are [Verify]'s business.
+func Open(dir string, o ort.Options) (*Dist, error) {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Dist{Manifest: m, dir: dir, options: o, sessions: map[string]*ort.Session{}}, nil
+}
+
+// Close frees the loaded models.
+func (d *Dist) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var err error
+	for _, s := range d.sessions {
+		err = errors.Join(err, s.Close())
+	}
+	clear(d.sessions)
+	return err
+}
+
+func (d *Dist) session(role string) (*ort.Session, error) {
+	info, ok := d.Manifest.Models[role]
+	if !ok {
+		return nil, fmt.Errorf("%s has no %s; it has %s", d.dir, role, strings.Join(slices.Sorted(maps.Keys(d.Manifest.Models)), ", "))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.sessions[role]; s != nil {
+		return s, nil
+	}
+	s, err := ort.Open(filepath.Join(d.dir, filepath.FromSlash(info.File)), d.options)
+	if err != nil {
+		return nil, err
+	}
+	d.sessions[role] = s
+	return s, nil
+}
+
+// Encode embeds the nodes of a graph: x float32 [N,D], xStruct float32 [N,S]
+// for an encoder that reads it and nil otherwise, edgeIndex int64 [2,E]. It
+// returns float32 [N,F].
+func (d *Dist) Encode(x ort.Tensor, xStruct *ort.Tensor, edgeIndex ort.Tensor) (ort.Tensor, error) {
+	in := map[string]ort.Tensor{"x": x}
+	switch {
+	case xStruct != nil && d.Manifest.Inductive:
+		return ort.Tensor{}, errors.New("this encoder reads no structural attributes; leave x_struct out")
+	case xStruct == nil && !d.Manifest.Inductive:
+		return ort.Tensor{}, errors.New("this encoder reads x_struct, the DeepWalk embedding of its training graph: walks on another graph land in another basis, so it serves no other graph; train with structural width 0 for an encoder that does")
+	case xStruct != nil:
+		in["x_struct"] = *xStruct
+	}
+	out, err := d.run("encoder", in, &edgeIndex, nil)
+	return out["embedding"], err
+}
+
+// Score scores pairs of nodes: embedding float32 [N,F], pairs int64 [2,P]. It
+// returns the outputs by name, such as similarity and probability, float32 [P].
+func (d *Dist) Score(embedding, pairs ort.Tensor) (map[string]ort.Tensor, error) {
+	if len(embedding.Shape) == 2 {
+		if err := checkIndices("pairs", pairs, embedding.Shape[0]); err != nil {
+			return nil, err
+		}
+	}
+	return d.run("scorer", map[string]ort.Tensor{"embedding": embedding, "pairs": pairs}, nil, nil)
+}
+
+// Classify classifies the nodes of a graph: x float32 [N,D], edgeIndex int64
+// [2,E], weight float32 [E] or nil for ones. A model without a graph ignores
+// the edges. It returns logits and probabilities, float32 [N,C].
+func (d *Dist) Classify(x, edgeIndex ort.Tensor, weight *ort.Tensor) (map[string]ort.Tensor, error) {
+	return d.run("classifier", map[string]ort.Tensor{"x": x}, &edgeIndex, weight)
+}
+
+// run adds the graph in the form that the model takes.
+func (d *Dist) run(role string, in map[string]ort.Tensor, edgeIndex, weight *ort.Tensor) (map[string]ort.Tensor, error) {
+	s, err := d.session(role)
+	if err != nil {
+		return nil, err
+	}
+	takes := map[string]bool{}
+	for _, io := range s.Inputs() {
+		takes[io.Name] = true
+	}
+	if x, ok := in["x"]; ok && (takes[inputEdgeIndex] || takes[inputAdjacency]) {
+		if len(x.Shape) != 2 {
+			return nil, fmt.Errorf("x has shape %v, want [nodes, %d]", x.Shape, d.Manifest.NumFeatures)
+		}
+		if err := d.addGraph(in, takes, x.Shape[0], *edgeIndex, weight); err != nil {
+			return nil, err
+		}
+	}
+	return s.Run(in)
+}
+
+func (d *Dist) addGraph(in map[string]ort.Tensor, takes map[string]bool, nodes int64, edgeIndex ort.Tensor, weight *ort.Tensor) error {
+	if nodes == 0 {
+		return errors.New("the graph has no nodes")
+	}
+	if err := checkIndices(inputEdgeIndex, edgeIndex, nodes); err != nil {
+		return err
+	}
+	if err := checkWeights(edgeIndex, weight); err != nil {
+		return err
+	}
+	if takes[inputAdjacency] {
+		if nodes > maxDenseNodes {
+			return fmt.Errorf("this export is of the dense form, which takes an adjacency matrix; %d nodes are too many for it: build it with the buckets lowering", nodes)
+		}
+		a, err := Adjacency(int(nodes), edgeIndex, weight)
+		in[inputAdjacency] = a
+		return err
+	}
+	in[inputEdgeIndex] = edgeIndex
+	if takes[inputEdgeWeight] {
+		if weight == nil {
+			w := ort.Float32s(slices.Repeat([]float32{1}, int(edgeIndex.Shape[1])), edgeIndex.Shape[1])
+			weight = &w
+		}
+		in[inputEdgeWeight] = *weight
+	} else if weight != nil && slices.ContainsFunc(weight.F32, func(w float32) bool { return w != 1 }) {
+		return errors.New("this classifier was built without edge weights; build it again without --no-edge-weight")
+	}
+	return nil
+}
+
+// checkIndices refuses node numbers out of range: onnxruntime reads negative
+// ones from the end.
+func checkIndices(what string, t ort.Tensor, nodes int64) error {
+	if err := t.Check(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if t.DType != ort.Int64 || len(t.Shape) != 2 || t.Shape[0] != 2 {
+		return fmt.Errorf("%s is %v of shape %v, want int64 [2,n]", what, t.DType, t.Shape)
+	}
+	n := int(t.Shape[1])
+	for i, v := range t.I64 {
+		if v < 0 || v >= nodes {
+			return fmt.Errorf("%s: row %d, column %d is %d, outside the nodes 0 to %d", what, i/n, i%n, v, nodes-1)
+		}
+	}
+	return nil
+}
