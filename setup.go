@@ -3,6 +3,7 @@ package gsrc
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
@@ -51,7 +52,17 @@ func Prepare(o TrainOptions) (*Setup, error) {
 	if o.Data == data.Synthetic {
 		name = data.Synthetic
 	}
-	early, err := o.configure(name)
+	defaults := o.Model
+	var m *ir.Module
+	if IsModelFile(o.Model) {
+		var err error
+		if m, err = ReadModule(o.Model); err != nil {
+			return nil, err
+		}
+		// A program that began as one of the zoo's trains as that does.
+		defaults = strings.ReplaceAll(m.Name, "_", "-")
+	}
+	early, err := o.configure(defaults, name)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +71,7 @@ func Prepare(o TrainOptions) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.configure(ds.Name)
+	c, err := o.configure(defaults, ds.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +80,12 @@ func Prepare(o TrainOptions) (*Setup, error) {
 			return nil, err
 		}
 	}
-	opts := c.Model
-	opts.Features, opts.Classes, opts.StructWidth = ds.X.Cols, ds.Classes, c.DeepWalk.Width
-	m, err := Module(o.Model, opts)
-	if err != nil {
-		return nil, err
+	if m == nil {
+		opts := c.Model
+		opts.Features, opts.Classes, opts.StructWidth = ds.X.Cols, ds.Classes, c.DeepWalk.Width
+		if m, err = Module(o.Model, opts); err != nil {
+			return nil, err
+		}
 	}
 	return &Setup{Model: o.Model, Data: ds, Config: c, Module: m}, nil
 }
@@ -95,9 +107,10 @@ func (e *OptionError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// configure resolves the configuration for a data set's short name.
-func (o *TrainOptions) configure(dataset string) (*config.Config, error) {
-	c, err := config.Load(o.Model, dataset, o.Config, nil)
+// configure resolves the configuration for a model's and a data set's short
+// name.
+func (o *TrainOptions) configure(model, dataset string) (*config.Config, error) {
+	c, err := config.Load(model, dataset, o.Config, nil)
 	if err != nil {
 		return nil, err
 	}

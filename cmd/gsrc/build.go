@@ -1,31 +1,111 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/spf13/cobra"
 )
+
+// buildFlags are those of a build of a run.
+type buildFlags struct {
+	out        string
+	lowering   string
+	noWeight   bool
+	unverified bool
+	provider   string
+}
 
 func (a *app) buildCommand() *cobra.Command {
 	var compile compileFlags
 	var opts gsrc.TrainOptions
 	var setup setupFlags
+	var f buildFlags
 	c := &cobra.Command{
 		Use:   "build RUN --out DIR | build MODEL --emit ir",
 		Short: "Export a run as ONNX and prove the export equal, or show the compiler at work",
-		Args:  cobra.ExactArgs(1),
+		Long: `Export the run in a directory as ONNX. Every model is run in onnxruntime on the
+training graph and on others, and compared with the compiled forward pass; where
+they differ by more than 1e-5 + 1e-4·max|b| nothing is written and the exit code
+is 3.
+
+With --emit ir, print the program of a model (for the sizes of --data, or of the
+synthetic graph) or of a .gsr file after the compiler's passes, and a table of
+their times and operation counts to standard error.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := compile.check(); err != nil {
 				return err
 			}
-			opts.Model = args[0]
-			return a.buildIR(&opts, &setup, &compile)
+			if compile.emit == "ir" {
+				for _, name := range []string{"out", "lowering", "no-edge-weight", "unverified", "provider"} {
+					if c.Flags().Changed(name) {
+						return usage("--%s is for the export of a run; with --emit ir the program goes to standard output", name)
+					}
+				}
+				opts.Model = args[0]
+				return a.buildIR(&opts, &setup, &compile)
+			}
+			for _, name := range []string{"print-after", "passes", "func", "target", "html", "config", "set", "seed", "split", "directed"} {
+				if c.Flags().Changed(name) {
+					return usage("--%s goes with --emit ir", name)
+				}
+			}
+			return a.buildRun(c, args[0], opts.Data, &f)
 		},
 	}
-	compile.register(c.Flags())
-	setup.register(c.Flags(), &opts)
+	flags := c.Flags()
+	flags.StringVar(&f.out, "out", "", "folder of the export; an earlier export in it is replaced")
+	flags.StringVar(&f.lowering, "lowering", string(export.Buckets), "message passing: buckets, flat or dense (small graphs; runs in onnx-go too)")
+	flags.BoolVar(&f.noWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
+	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
+	flags.StringVar(&f.provider, "provider", string(ort.CPU), "verify the export on cpu, auto or cuda")
+	compile.register(flags)
+	setup.register(flags, &opts)
 	return c
+}
+
+// buildRun exports a run.
+func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) error {
+	lowering, err := export.ParseLowering(f.lowering)
+	if err != nil {
+		return asUsage(err)
+	}
+	provider, err := ort.ParseProvider(f.provider)
+	if err != nil {
+		return asUsage(err)
+	}
+	if _, statErr := os.Stat(dir); statErr != nil {
+		if gsrc.IsModelFile(dir) || gsrc.CheckModel(dir) == nil {
+			return usage("%s is a model, and an export needs a run: train it first (gsrc train %s --data PATH --out DIR), or add --emit ir to see its program", dir, dir)
+		}
+	}
+	if f.out == "" {
+		return usage("say where the export goes with --out DIR")
+	}
+	run, err := gsrc.OpenRun(dir)
+	if err != nil {
+		return err
+	}
+	ctx := c.Context()
+	_, err = run.Build(ctx, f.out, gsrc.BuildOptions{
+		Lowering: lowering, NoEdgeWeight: f.noWeight, Unverified: f.unverified, Data: dataPath, Log: a.logf,
+	})
+	if err != nil {
+		return err
+	}
+	// The check of the build itself runs on the CPU, so that its report is the
+	// same everywhere.
+	if provider != ort.CPU && !f.unverified {
+		return a.verify(c, f.out, provider)
+	}
+	return nil
 }
 
 // buildIR compiles a model for a data set, or a .gsr file by itself, and prints
@@ -38,15 +118,20 @@ func (a *app) buildIR(opts *gsrc.TrainOptions, setup *setupFlags, f *compileFlag
 		if m, err = gsrc.ReadModule(opts.Model); err != nil {
 			return err
 		}
-	} else {
-		if opts.Data == "" {
-			opts.Data = "synthetic" // its sizes are as good as any
-		}
-		s, err := setup.prepare(opts)
-		if err != nil {
-			return err
-		}
-		m, facts = s.Module, s.Facts()
+		return a.emitIR(m, facts, f)
 	}
-	return a.emitIR(m, facts, f)
+	if _, err := os.Stat(filepath.Join(opts.Model, "module.gsr")); err == nil {
+		return usage("%s is a run; its program is %s", opts.Model, filepath.Join(opts.Model, "module.gsr"))
+	}
+	if opts.Data == "" {
+		opts.Data = data.Synthetic // its sizes are as good as any
+	}
+	if err := setup.apply(opts); err != nil {
+		return err
+	}
+	s, err := gsrc.Prepare(*opts)
+	if err != nil {
+		return optionFault(err)
+	}
+	return a.emitIR(s.Module, s.Facts(), f)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc"
 )
 
 // Exit codes.
@@ -46,7 +48,9 @@ func (a *app) exit(ctx context.Context, err error) int {
 	switch {
 	case errors.As(err, &wrong):
 		code = exitUsage
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case gsrc.IsParity(err):
+		code = exitParity
+	case gsrc.IsInterrupted(ctx, err):
 		code = exitInterrupted
 	}
 	// Messages of libraries may end in a line break, or begin with one.

@@ -24,15 +24,6 @@ func (f *setupFlags) register(flags *pflag.FlagSet, o *gsrc.TrainOptions) {
 	flags.BoolVar(&f.directed, "directed", false, "keep the direction of edges")
 }
 
-// prepare enters the flags into the options and resolves them.
-func (f *setupFlags) prepare(o *gsrc.TrainOptions) (*gsrc.Setup, error) {
-	if err := f.apply(o); err != nil {
-		return nil, err
-	}
-	s, err := gsrc.Prepare(*o)
-	return s, optionFault(err)
-}
-
 // apply enters the flags that are names for options.
 func (f *setupFlags) apply(o *gsrc.TrainOptions) error {
 	if err := gsrc.CheckModel(o.Model); err != nil {

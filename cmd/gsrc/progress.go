@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/schollz/progressbar/v3"
+)
+
+// lineEvery is how often a line is written where there is no terminal.
+const lineEvery = 5 * time.Second
+
+// progress shows how training goes on standard error: a bar on a terminal, a
+// line every few seconds and at the end of a phase elsewhere. It is a
+// train.Observer.
+type progress struct {
+	w        io.Writer
+	terminal bool
+	now      func() time.Time
+
+	label string // stands before the phase
+	phase string
+	bar   *progressbar.ProgressBar
+	start time.Time
+	first int       // steps that were done before, by the run that is resumed
+	wrote time.Time // when the last line was written
+}
+
+func (a *app) newProgress() *progress {
+	return &progress{w: a.stderr, terminal: isTerminal(a.stderr), now: time.Now}
+}
+
+// Observe shows one step.
+func (p *progress) Observe(e train.Event) {
+	if e.Phase != p.phase {
+		p.finish()
+		p.begin(e)
+	}
+	status := ""
+	if !math.IsNaN(e.Loss) {
+		status = fmt.Sprintf("loss %.4g", e.Loss)
+	}
+	if !math.IsNaN(e.ValAcc) {
+		status += fmt.Sprintf("  val %.1f %%", e.ValAcc)
+	}
+	if p.bar != nil {
+		p.bar.Describe(fmt.Sprintf("%-9s %-28s", p.label+e.Phase, status))
+		// A terminal that has gone away must not stop the training.
+		_ = p.bar.Set(e.Step)
+		return
+	}
+	now := p.now()
+	if e.Step < e.Total && now.Sub(p.wrote) < lineEvery {
+		return
+	}
+	p.wrote = now
+	left := ""
+	if done := e.Step - p.first; done > 0 && e.Step < e.Total {
+		each := now.Sub(p.start) / time.Duration(done)
+		left = fmt.Sprintf("  %s left", (each * time.Duration(e.Total-e.Step)).Round(time.Second))
+	}
+	fmt.Fprintf(p.w, "%s%s %d/%d  %s%s\n", p.label, e.Phase, e.Step, e.Total, status, left)
+}
+
+func (p *progress) begin(e train.Event) {
+	p.phase, p.start, p.first = e.Phase, p.now(), e.Step-1
+	p.wrote = p.start
+	if e.Resumed {
+		fmt.Fprintf(p.w, "%sresumed in phase %s after step %d\n", p.label, e.Phase, e.Step-1)
+	}
+	if !p.terminal {
+		return
+	}
+	p.bar = progressbar.NewOptions(e.Total,
+		progressbar.OptionSetWriter(p.w),
+		progressbar.OptionSetWidth(24),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionShowCount(),
+		progressbar.OptionSetPredictTime(true),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetElapsedTime(true),
+	)
+}
+
+// finish removes the bar, so that what follows starts on a line of its own.
+func (p *progress) finish() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+		p.bar = nil
+	}
+	p.phase = ""
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/spf13/cobra"
+)
+
+type trainFlags struct {
+	setup      setupFlags
+	opts       gsrc.TrainOptions
+	runs       int
+	resume     string
+	asJSON     bool
+	helpConfig bool
+}
+
+func (a *app) trainCommand() *cobra.Command {
+	var f trainFlags
+	c := &cobra.Command{
+		Use:   "train MODEL --data PATH [--out DIR] | train --resume RUN",
+		Short: "Train a model",
+		Long: `Train a model: a name that "gsrc models" lists, or a .gsr file.
+
+PATH is a folder with Planetoid's ind.* files or with edges.csv and nodes.csv, an
+.npz file, or the word synthetic. DIR gets the configuration, the weights, the
+metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
+--resume goes on as if the run had never been stopped.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				f.opts.Model = args[0]
+			}
+			if err := f.check(c); err != nil {
+				return err
+			}
+			switch {
+			case f.helpConfig:
+				return a.listOptions(&f)
+			case f.resume != "":
+				return a.resume(c, &f)
+			}
+			return a.train(c, &f)
+		},
+	}
+	flags := c.Flags()
+	f.setup.register(flags, &f.opts)
+	flags.StringVar(&f.opts.Out, "out", "", "run directory; without it nothing is kept")
+	flags.BoolVar(&f.opts.Force, "force", false, "replace a run in --out")
+	flags.IntVar(&f.opts.Threads, "threads", 0, "threads, 0 for one per processor; results do not depend on it")
+	flags.IntVar(&f.runs, "runs", 0, "train R times, with seeds 0 to R-1 or on the data's fixed splits, and summarise")
+	flags.StringVar(&f.resume, "resume", "", "go on with the run in this directory")
+	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON for each run, and nothing else, to standard output")
+	flags.BoolVar(&f.helpConfig, "help-config", false, "list all options of the model on the data, with value and origin")
+	return c
+}
+
+// check returns what is wrong with the command line by itself.
+func (f *trainFlags) check(c *cobra.Command) error {
+	changed := c.Flags().Changed
+	if f.resume != "" {
+		for _, name := range []string{"out", "force", "config", "set", "seed", "split", "directed", "runs"} {
+			if changed(name) {
+				return usage("--%s cannot change a run that is resumed; leave it out", name)
+			}
+		}
+		if f.opts.Model != "" {
+			return usage("--resume takes the model from the run; leave %q out", f.opts.Model)
+		}
+		return nil
+	}
+	if f.opts.Model == "" && !f.helpConfig {
+		return usage("name a model; \"gsrc models\" lists them")
+	}
+	if f.opts.Data == "" && !f.helpConfig {
+		return usage("say what to train on with --data PATH, or --data synthetic")
+	}
+	if changed("runs") && f.runs < 1 {
+		return usage("--runs %d: give a number of at least 1", f.runs)
+	}
+	if f.runs > 0 && changed("seed") {
+		return usage("--runs has the seeds 0 to R-1; leave --seed out")
+	}
+	if f.opts.Threads < 0 {
+		return usage("--threads %d: give a number of at least 0", f.opts.Threads)
+	}
+	if f.opts.Model == "" {
+		return nil
+	}
+	return f.setup.apply(&f.opts)
+}
+
+func (a *app) train(c *cobra.Command, f *trainFlags) error {
+	show := a.newProgress()
+	f.opts.Observer = show
+	defer show.finish()
+	if f.runs > 0 {
+		n := 0
+		show.label = "run 0: "
+		results, err := gsrc.TrainRuns(c.Context(), f.opts, f.runs, func(r *gsrc.Run) error {
+			show.finish()
+			n++
+			show.label = fmt.Sprintf("run %d: ", n)
+			return a.report(r, f)
+		})
+		if err != nil {
+			return optionFault(err)
+		}
+		return a.summarize(train.Summarize(results), f)
+	}
+	run, err := gsrc.Train(c.Context(), f.opts)
+	show.finish()
+	if err != nil {
+		return a.resumable(c, optionFault(err), f.opts.Out)
+	}
+	return a.report(run, f)
+}
+
+func (a *app) resume(c *cobra.Command, f *trainFlags) error {
+	show := a.newProgress()
+	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Observer: show})
+	show.finish()
+	if err != nil {
+		return a.resumable(c, err, f.resume)
+	}
+	return a.report(run, f)
+}
+
+// resumable adds to the error of an interrupted run how it goes on.
+func (a *app) resumable(c *cobra.Command, err error, dir string) error {
+	if dir == "" || !gsrc.IsInterrupted(c.Context(), err) {
+		return err
+	}
+	// Stopped while it read its data, a run has left nothing.
+	if _, statErr := os.Stat(filepath.Join(dir, "checkpoint.safetensors")); statErr != nil {
+		return err
+	}
+	return fmt.Errorf("%w; go on with: gsrc train --resume %s", err, dir)
+}
+
+// report prints the outcome of a run.
+func (a *app) report(r *gsrc.Run, f *trainFlags) error {
+	if f.asJSON {
+		return a.jsonLine(r.Result)
+	}
+	res := r.Result
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s, seed %d, split %s: ", res.Model, res.Data, res.Seed, res.Split)
+	if res.TestAcc != nil {
+		fmt.Fprintf(&b, "test %.2f %%, ", *res.TestAcc)
+	}
+	fmt.Fprintf(&b, "val %.2f %% at epoch %d, %.1f s\n", res.ValAcc, res.BestEpoch, res.WallS)
+	if res.EdgesAfter != nil {
+		fmt.Fprintf(&b, "  graph refined from %d edges to %d", res.EdgesBefore, *res.EdgesAfter)
+		if res.HomophilyBefore != nil && res.HomophilyAfter != nil {
+			fmt.Fprintf(&b, ", homophily from %.3f to %.3f", *res.HomophilyBefore, *res.HomophilyAfter)
+		}
+		b.WriteByte('\n')
+	}
+	if q := res.Quality; q != nil {
+		fmt.Fprintf(&b, "  dropped edges: precision %s, recall %s; recovered edges: precision %s, recall %s\n",
+			share(q.DroppedPrecision), share(q.DroppedRecall), share(q.RecoveredPrecision), share(q.RecoveredRecall))
+	}
+	if r.Dir != "" {
+		fmt.Fprintf(&b, "  the run is in %s; export it with: gsrc build %s --out DIR\n", r.Dir, r.Dir)
+	}
+	_, err := fmt.Fprint(a.stdout, b.String())
+	return err
+}
+
+// share prints a share that may be unknown.
+func share(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.3f", *v)
+}
+
+func (a *app) summarize(s train.Summary, f *trainFlags) error {
+	if f.asJSON {
+		return a.jsonLine(s)
+	}
+	test := "unknown"
+	if s.TestAccMean != nil && s.TestAccStd != nil {
+		test = fmt.Sprintf("%.2f ± %.2f %%", *s.TestAccMean, *s.TestAccStd)
+	}
+	_, err := fmt.Fprintf(a.stdout, "%d runs: test %s, val %.2f %%\n", s.Runs, test, s.ValAccMean)
+	return err
+}
+
+func (a *app) jsonLine(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s\n", text)
+	return err
+}
+
+// listOptions prints every option with its value for the model on the data, and
+// where that comes from.
+func (a *app) listOptions(f *trainFlags) error {
+	dataset := ""
+	if f.opts.Data != "" {
+		dataset = strings.TrimSuffix(filepath.Base(f.opts.Data), ".npz")
+	}
+	keys, err := config.List(f.opts.Model, dataset)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, k := range keys {
+		doc := k.Doc
+		if len(k.OneOf) > 0 && !strings.Contains(doc, ":") {
+			doc += ": " + strings.Join(k.OneOf, ", ")
+		}
+		source := ""
+		if k.Source != "" {
+			source = "(" + k.Source + ")"
+		}
+		fmt.Fprintf(w, "%s = %s\t%s\t%s\n", k.Name, k.Default, doc, source)
+	}
+	return w.Flush()
+}
