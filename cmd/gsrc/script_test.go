@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -27,9 +30,18 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CACHE_HOME", cache)
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "onnxruntime" {
+				return false, fmt.Errorf("no condition %q", name)
+			}
+			_, err := ort.Locate(context.Background())
+			return err == nil, nil
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits":     exits,
 			"jsonlines": jsonLines,
+			"swap":      swap,
+			"interrupt": interrupt,
 		},
 	})
 }

@@ -3,11 +3,15 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -71,4 +75,72 @@ func jsonLines(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 	}
+}
+
+// swap FROM TO FILE puts the file of one export into another and makes the
+// manifest say so, as a faulty exporter would.
+func swap(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: swap FROM TO FILE")
+	}
+	var files [2]map[string]any
+	var manifests [2]map[string]any
+	for i, dir := range args[:2] {
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile(filepath.Join(dir, "manifest.json"))), &manifests[i]))
+		files[i] = manifests[i]["files"].(map[string]any)
+	}
+	files[1][args[2]] = files[0][args[2]]
+	text, err := json.Marshal(manifests[1])
+	ts.Check(err)
+	to := ts.MkAbs(args[1])
+	ts.Check(os.WriteFile(filepath.Join(to, "manifest.json"), text, 0o644))
+	ts.Check(os.WriteFile(filepath.Join(to, args[2]), []byte(ts.ReadFile(filepath.Join(args[0], args[2]))), 0o644))
+}
+
+// interrupt CODE FILE COMMAND ARGS… starts a command, sends it an interrupt once
+// the file has content, and checks its exit code. What it printed is for stdout
+// and stderr to check.
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: interrupt CODE FILE COMMAND ARGS…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	file := ts.MkAbs(args[1])
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 3000 {
+			if info, err := os.Stat(file); err == nil && info.Size() > 0 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	program, err := lookPath(ts.Getenv("PATH"), args[2])
+	ts.Check(err)
+	cmd := exec.Command(program, args[3:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "TMPDIR=" + ts.Getenv("TMPDIR")}
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	ts.Check(cmd.Start())
+	<-done
+	ts.Check(cmd.Process.Signal(os.Interrupt))
+	err = cmd.Wait()
+	fmt.Fprint(ts.Stdout(), stdout.String())
+	fmt.Fprint(ts.Stderr(), stderr.String())
+	var failed *exec.ExitError
+	if !errors.As(err, &failed) || failed.ExitCode() != want {
+		ts.Fatalf("%v, want exit code %d; stderr: %s", err, want, stderr.String())
+	}
+}
+
+func lookPath(path, name string) (string, error) {
+	for _, dir := range filepath.SplitList(path) {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && !info.IsDir() {
+			return filepath.Join(dir, name), nil
+		}
+	}
+	return "", fmt.Errorf("no %s in PATH", name)
 }
