@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func spmmOnesAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
-// Requires: AVX
+// Requires: AVX, CMOV, MMX+
 TEXT ·spmmOnesAVX2(SB), NOSPLIT, $0-176
 	MOVQ    rowPtr_base+24(FP), AX
 	MOVQ    col_base+48(FP), CX
@@ -58,20 +58,30 @@ fresh5:
 	JGE     entries7
 
 entry6:
-	MOVLQSX (CX)(R9*4), R10
-	IMULQ   BX, R10
-	ADDQ    h_base+120(FP), R10
-	VADDPS  (R10)(R8*1), Y1, Y1
-	VADDPS  32(R10)(R8*1), Y2, Y2
-	VADDPS  64(R10)(R8*1), Y3, Y3
-	VADDPS  96(R10)(R8*1), Y4, Y4
-	VADDPS  128(R10)(R8*1), Y5, Y5
-	VADDPS  160(R10)(R8*1), Y6, Y6
-	VADDPS  192(R10)(R8*1), Y7, Y7
-	VADDPS  224(R10)(R8*1), Y8, Y8
-	INCQ    R9
-	CMPL    R9, 4(AX)
-	JL      entry6
+	MOVLQSX    (CX)(R9*4), R10
+	IMULQ      BX, R10
+	ADDQ       h_base+120(FP), R10
+	LEAQ       6(R9), R11
+	CMPQ       R11, col_len+56(FP)
+	CMOVQGE    R9, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       h_base+120(FP), R11
+	PREFETCHT0 (R11)(R8*1)
+	PREFETCHT0 64(R11)(R8*1)
+	PREFETCHT0 128(R11)(R8*1)
+	PREFETCHT0 192(R11)(R8*1)
+	VADDPS     (R10)(R8*1), Y1, Y1
+	VADDPS     32(R10)(R8*1), Y2, Y2
+	VADDPS     64(R10)(R8*1), Y3, Y3
+	VADDPS     96(R10)(R8*1), Y4, Y4
+	VADDPS     128(R10)(R8*1), Y5, Y5
+	VADDPS     160(R10)(R8*1), Y6, Y6
+	VADDPS     192(R10)(R8*1), Y7, Y7
+	VADDPS     224(R10)(R8*1), Y8, Y8
+	INCQ       R9
+	CMPL       R9, 4(AX)
+	JL         entry6
 
 entries7:
 	VMOVUPS Y1, (DX)(R8*1)
@@ -106,16 +116,24 @@ fresh10:
 	JGE     entries12
 
 entry11:
-	MOVLQSX (CX)(R9*4), R10
-	IMULQ   BX, R10
-	ADDQ    h_base+120(FP), R10
-	VADDPS  (R10)(R8*1), Y1, Y1
-	VADDPS  32(R10)(R8*1), Y2, Y2
-	VADDPS  64(R10)(R8*1), Y3, Y3
-	VADDPS  96(R10)(R8*1), Y4, Y4
-	INCQ    R9
-	CMPL    R9, 4(AX)
-	JL      entry11
+	MOVLQSX    (CX)(R9*4), R10
+	IMULQ      BX, R10
+	ADDQ       h_base+120(FP), R10
+	LEAQ       6(R9), R11
+	CMPQ       R11, col_len+56(FP)
+	CMOVQGE    R9, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       h_base+120(FP), R11
+	PREFETCHT0 (R11)(R8*1)
+	PREFETCHT0 64(R11)(R8*1)
+	VADDPS     (R10)(R8*1), Y1, Y1
+	VADDPS     32(R10)(R8*1), Y2, Y2
+	VADDPS     64(R10)(R8*1), Y3, Y3
+	VADDPS     96(R10)(R8*1), Y4, Y4
+	INCQ       R9
+	CMPL       R9, 4(AX)
+	JL         entry11
 
 entries12:
 	VMOVUPS Y1, (DX)(R8*1)
@@ -238,7 +256,7 @@ DATA first_lanes<>+60(SB)/4, $0x00000000
 GLOBL first_lanes<>(SB), RODATA|NOPTR, $64
 
 // func spmmValsAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·spmmValsAVX2(SB), NOSPLIT, $0-176
 	MOVQ    rowPtr_base+24(FP), AX
 	MOVQ    col_base+48(FP), CX
@@ -296,6 +314,16 @@ entry32:
 	IMULQ        BX, R11
 	ADDQ         h_base+120(FP), R11
 	VBROADCASTSS (DI)(R10*4), Y9
+	LEAQ         6(R10), R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+120(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	PREFETCHT0   64(R12)(R9*1)
+	PREFETCHT0   128(R12)(R9*1)
+	PREFETCHT0   192(R12)(R9*1)
 	VFMADD231PS  (R11)(R9*1), Y9, Y1
 	VFMADD231PS  32(R11)(R9*1), Y9, Y2
 	VFMADD231PS  64(R11)(R9*1), Y9, Y3
@@ -345,6 +373,14 @@ entry37:
 	IMULQ        BX, R11
 	ADDQ         h_base+120(FP), R11
 	VBROADCASTSS (DI)(R10*4), Y5
+	LEAQ         6(R10), R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+120(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	PREFETCHT0   64(R12)(R9*1)
 	VFMADD231PS  (R11)(R9*1), Y5, Y1
 	VFMADD231PS  32(R11)(R9*1), Y5, Y2
 	VFMADD231PS  64(R11)(R9*1), Y5, Y3
@@ -459,7 +495,7 @@ rows28:
 	RET
 
 // func spmmPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
-// Requires: AVX, FMA3
+// Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·spmmPermAVX2(SB), NOSPLIT, $0-176
 	MOVQ    rowPtr_base+24(FP), AX
 	MOVQ    col_base+48(FP), CX
@@ -519,6 +555,16 @@ entry58:
 	ADDQ         h_base+120(FP), R12
 	MOVLQSX      (R8)(R11*4), R13
 	VBROADCASTSS (DI)(R13*4), Y9
+	LEAQ         6(R11), R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+120(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	PREFETCHT0   64(R13)(R10*1)
+	PREFETCHT0   128(R13)(R10*1)
+	PREFETCHT0   192(R13)(R10*1)
 	VFMADD231PS  (R12)(R10*1), Y9, Y1
 	VFMADD231PS  32(R12)(R10*1), Y9, Y2
 	VFMADD231PS  64(R12)(R10*1), Y9, Y3
@@ -569,6 +615,14 @@ entry63:
 	ADDQ         h_base+120(FP), R12
 	MOVLQSX      (R8)(R11*4), R13
 	VBROADCASTSS (DI)(R13*4), Y5
+	LEAQ         6(R11), R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+120(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	PREFETCHT0   64(R13)(R10*1)
 	VFMADD231PS  (R12)(R10*1), Y5, Y1
 	VFMADD231PS  32(R12)(R10*1), Y5, Y2
 	VFMADD231PS  64(R12)(R10*1), Y5, Y3
@@ -876,7 +930,7 @@ rows89:
 	RET
 
 // func spmmOnesAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·spmmOnesAVX512(SB), NOSPLIT, $0-176
 	MOVQ  rowPtr_base+24(FP), AX
 	MOVQ  col_base+48(FP), CX
@@ -928,20 +982,34 @@ fresh101:
 	JGE     entries103
 
 entry102:
-	MOVLQSX (CX)(R9*4), R10
-	IMULQ   BX, R10
-	ADDQ    h_base+120(FP), R10
-	VADDPS  (R10)(R8*1), Z0, Z0
-	VADDPS  64(R10)(R8*1), Z1, Z1
-	VADDPS  128(R10)(R8*1), Z2, Z2
-	VADDPS  192(R10)(R8*1), Z3, Z3
-	VADDPS  256(R10)(R8*1), Z4, Z4
-	VADDPS  320(R10)(R8*1), Z5, Z5
-	VADDPS  384(R10)(R8*1), Z6, Z6
-	VADDPS  448(R10)(R8*1), Z7, Z7
-	INCQ    R9
-	CMPL    R9, 4(AX)
-	JL      entry102
+	MOVLQSX    (CX)(R9*4), R10
+	IMULQ      BX, R10
+	ADDQ       h_base+120(FP), R10
+	LEAQ       6(R9), R11
+	CMPQ       R11, col_len+56(FP)
+	CMOVQGE    R9, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       h_base+120(FP), R11
+	PREFETCHT0 (R11)(R8*1)
+	PREFETCHT0 64(R11)(R8*1)
+	PREFETCHT0 128(R11)(R8*1)
+	PREFETCHT0 192(R11)(R8*1)
+	PREFETCHT0 256(R11)(R8*1)
+	PREFETCHT0 320(R11)(R8*1)
+	PREFETCHT0 384(R11)(R8*1)
+	PREFETCHT0 448(R11)(R8*1)
+	VADDPS     (R10)(R8*1), Z0, Z0
+	VADDPS     64(R10)(R8*1), Z1, Z1
+	VADDPS     128(R10)(R8*1), Z2, Z2
+	VADDPS     192(R10)(R8*1), Z3, Z3
+	VADDPS     256(R10)(R8*1), Z4, Z4
+	VADDPS     320(R10)(R8*1), Z5, Z5
+	VADDPS     384(R10)(R8*1), Z6, Z6
+	VADDPS     448(R10)(R8*1), Z7, Z7
+	INCQ       R9
+	CMPL       R9, 4(AX)
+	JL         entry102
 
 entries103:
 	VMOVUPS Z0, (DX)(R8*1)
@@ -976,16 +1044,26 @@ fresh106:
 	JGE     entries108
 
 entry107:
-	MOVLQSX (CX)(R9*4), R10
-	IMULQ   BX, R10
-	ADDQ    h_base+120(FP), R10
-	VADDPS  (R10)(R8*1), Z8, Z8
-	VADDPS  64(R10)(R8*1), Z9, Z9
-	VADDPS  128(R10)(R8*1), Z10, Z10
-	VADDPS  192(R10)(R8*1), Z11, Z11
-	INCQ    R9
-	CMPL    R9, 4(AX)
-	JL      entry107
+	MOVLQSX    (CX)(R9*4), R10
+	IMULQ      BX, R10
+	ADDQ       h_base+120(FP), R10
+	LEAQ       6(R9), R11
+	CMPQ       R11, col_len+56(FP)
+	CMOVQGE    R9, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       h_base+120(FP), R11
+	PREFETCHT0 (R11)(R8*1)
+	PREFETCHT0 64(R11)(R8*1)
+	PREFETCHT0 128(R11)(R8*1)
+	PREFETCHT0 192(R11)(R8*1)
+	VADDPS     (R10)(R8*1), Z8, Z8
+	VADDPS     64(R10)(R8*1), Z9, Z9
+	VADDPS     128(R10)(R8*1), Z10, Z10
+	VADDPS     192(R10)(R8*1), Z11, Z11
+	INCQ       R9
+	CMPL       R9, 4(AX)
+	JL         entry107
 
 entries108:
 	VMOVUPS Z8, (DX)(R8*1)
@@ -1108,7 +1186,7 @@ DATA first_lanes_masks<>+30(SB)/2, $0x7fff
 GLOBL first_lanes_masks<>(SB), RODATA|NOPTR, $32
 
 // func spmmValsAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·spmmValsAVX512(SB), NOSPLIT, $0-176
 	MOVQ  rowPtr_base+24(FP), AX
 	MOVQ  col_base+48(FP), CX
@@ -1165,6 +1243,20 @@ entry128:
 	IMULQ        BX, R11
 	ADDQ         h_base+120(FP), R11
 	VBROADCASTSS (DI)(R10*4), Z8
+	LEAQ         6(R10), R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+120(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	PREFETCHT0   64(R12)(R9*1)
+	PREFETCHT0   128(R12)(R9*1)
+	PREFETCHT0   192(R12)(R9*1)
+	PREFETCHT0   256(R12)(R9*1)
+	PREFETCHT0   320(R12)(R9*1)
+	PREFETCHT0   384(R12)(R9*1)
+	PREFETCHT0   448(R12)(R9*1)
 	VFMADD231PS  (R11)(R9*1), Z8, Z0
 	VFMADD231PS  64(R11)(R9*1), Z8, Z1
 	VFMADD231PS  128(R11)(R9*1), Z8, Z2
@@ -1214,6 +1306,16 @@ entry133:
 	IMULQ        BX, R11
 	ADDQ         h_base+120(FP), R11
 	VBROADCASTSS (DI)(R10*4), Z8
+	LEAQ         6(R10), R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+120(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	PREFETCHT0   64(R12)(R9*1)
+	PREFETCHT0   128(R12)(R9*1)
+	PREFETCHT0   192(R12)(R9*1)
 	VFMADD231PS  (R11)(R9*1), Z8, Z9
 	VFMADD231PS  64(R11)(R9*1), Z8, Z10
 	VFMADD231PS  128(R11)(R9*1), Z8, Z11
@@ -1328,7 +1430,7 @@ rows124:
 	RET
 
 // func spmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·spmmPermAVX512(SB), NOSPLIT, $0-176
 	MOVQ  rowPtr_base+24(FP), AX
 	MOVQ  col_base+48(FP), CX
@@ -1387,6 +1489,20 @@ entry154:
 	ADDQ         h_base+120(FP), R12
 	MOVLQSX      (R8)(R11*4), R13
 	VBROADCASTSS (DI)(R13*4), Z8
+	LEAQ         6(R11), R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+120(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	PREFETCHT0   64(R13)(R10*1)
+	PREFETCHT0   128(R13)(R10*1)
+	PREFETCHT0   192(R13)(R10*1)
+	PREFETCHT0   256(R13)(R10*1)
+	PREFETCHT0   320(R13)(R10*1)
+	PREFETCHT0   384(R13)(R10*1)
+	PREFETCHT0   448(R13)(R10*1)
 	VFMADD231PS  (R12)(R10*1), Z8, Z0
 	VFMADD231PS  64(R12)(R10*1), Z8, Z1
 	VFMADD231PS  128(R12)(R10*1), Z8, Z2
@@ -1437,6 +1553,16 @@ entry159:
 	ADDQ         h_base+120(FP), R12
 	MOVLQSX      (R8)(R11*4), R13
 	VBROADCASTSS (DI)(R13*4), Z8
+	LEAQ         6(R11), R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+120(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	PREFETCHT0   64(R13)(R10*1)
+	PREFETCHT0   128(R13)(R10*1)
+	PREFETCHT0   192(R13)(R10*1)
 	VFMADD231PS  (R12)(R10*1), Z8, Z9
 	VFMADD231PS  64(R12)(R10*1), Z8, Z10
 	VFMADD231PS  128(R12)(R10*1), Z8, Z11

@@ -79,6 +79,12 @@ func (s isa) spmm(name string, values int) {
 			MOVLQSX(Mem{Base: perm, Index: e, Scale: 4}, t)
 			v = s.broadcast(Mem{Base: vals, Index: t, Scale: 4})
 		}
+		if nv >= 4 {
+			q := rows.ahead(e)
+			for i := 0; i < nv*s.bytes(); i += 64 {
+				PREFETCHT0(Mem{Base: q, Index: j, Scale: 1, Disp: i})
+			}
+		}
 		for i := range acc {
 			var x Op = at(p, i)
 			if tail != nil {
@@ -211,6 +217,7 @@ type rowLoop struct {
 	other        Mem           // the matrix that columns index
 	bytes        reg.GPVirtual // size of a row of both
 	first, last  Mem           // entries of the row
+	entries      Mem           // number of entries
 	top          string
 }
 
@@ -220,7 +227,11 @@ func newRows(row, other string) *rowLoop {
 	if err != nil {
 		panic(err)
 	}
-	r := &rowLoop{rowPtr: p[0], col: p[1], row: p[2], other: b.Addr, bytes: integer("f"), stop: GP64()}
+	n, err := Param("col").Len().Resolve()
+	if err != nil {
+		panic(err)
+	}
+	r := &rowLoop{entries: n.Addr, rowPtr: p[0], col: p[1], row: p[2], other: b.Addr, bytes: integer("f"), stop: GP64()}
 	SHLQ(U8(2), r.bytes)
 	r.first, r.last = Mem{Base: r.rowPtr}, Mem{Base: r.rowPtr, Disp: 4}
 	r0, r1 := integer("r0"), integer("r1")
@@ -230,6 +241,21 @@ func newRows(row, other string) *rowLoop {
 	ADDQ(r0, r.row)
 	return r
 }
+
+// ahead returns where the row lies that the entry prefetch further on names, or
+// that of entry e at the end.
+func (r *rowLoop) ahead(e reg.GPVirtual) reg.GPVirtual {
+	q := GP64()
+	LEAQ(Mem{Base: e, Disp: prefetch}, q)
+	CMPQ(q, r.entries)
+	CMOVQGE(e, q)
+	MOVLQSX(Mem{Base: r.col, Index: q, Scale: 4}, q)
+	IMULQ(r.bytes, q)
+	ADDQ(r.other, q)
+	return q
+}
+
+const prefetch = 6
 
 // begin emits the head of the loop and returns the label after it.
 func (r *rowLoop) begin() string {
