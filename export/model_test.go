@@ -25,6 +25,9 @@ func zoo() map[string]*ir.Module {
 				continue
 			}
 			for _, norm := range []string{"l1", "l2", "none"} {
+				if m.Refines && (norm == "none" || structWidth > 0 && norm == "l2") {
+					continue // the same operations as in the others
+				}
 				o := models.Default()
 				o.Features, o.Classes, o.StructWidth, o.Norm = testFeatures, 4, structWidth, norm
 				o.Encoder.Hidden, o.Encoder.Projection, o.Hidden = 5, 5, testFeatures

@@ -114,16 +114,17 @@ func identifyPE(r io.ReaderAt) (libraryFacts, error) {
 		facts.goarch = "arm64"
 	}
 	// The resource section holds one VS_FIXEDFILEINFO, which begins with a
-	// signature and its own version and then the file's version.
+	// signature and its own version and then the file's version; onnxruntime
+	// puts a date where the patch number should be, so two numbers it is.
 	if rsrc := f.Section(".rsrc"); rsrc != nil {
 		data, err := rsrc.Data()
 		if err != nil {
 			return libraryFacts{}, err
 		}
 		i := bytes.Index(data, []byte{0xbd, 0x04, 0xef, 0xfe})
-		if i >= 0 && len(data) >= i+16 {
-			hi, lo := binary.LittleEndian.Uint32(data[i+8:]), binary.LittleEndian.Uint32(data[i+12:])
-			facts.version = fmt.Sprintf("%d.%d.%d", hi>>16, hi&0xffff, lo>>16)
+		if i >= 0 && len(data) >= i+12 {
+			v := binary.LittleEndian.Uint32(data[i+8:])
+			facts.version = fmt.Sprintf("%d.%d", v>>16, v&0xffff)
 		}
 	}
 	return facts, nil

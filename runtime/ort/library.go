@@ -19,7 +19,8 @@ const EnvVar = "GSRC_ONNXRUNTIME"
 type Library struct {
 	// Path of the file.
 	Path string
-	// Version as the file itself says, such as "1.27.0"; empty if it does not.
+	// Version as the file itself says, such as "1.27.0" ("1.27" on Windows);
+	// empty if it does not.
 	Version string
 	// Found says where it comes from: the environment variable, a system
 	// folder, or the cache.

@@ -283,7 +283,7 @@ func TestSecondLibraryIsRefused(t *testing.T) {
 func TestDoctor(t *testing.T) {
 	lib := orttest.Need(t)
 	f := ort.Doctor(t.Context())
-	if f.Problem != "" || f.Library != lib || f.Loaded != lib.Version || !f.Cgo || len(f.SHA256) != 64 || len(f.Providers) != 2 || !f.Providers[0].Works {
+	if f.Problem != "" || f.Library != lib || !strings.HasPrefix(f.Loaded, lib.Version) || !f.Cgo || len(f.SHA256) != 64 || len(f.Providers) != 2 || !f.Providers[0].Works {
 		t.Errorf("facts %+v for %+v", f, lib)
 	}
 }
