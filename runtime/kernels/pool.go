@@ -150,7 +150,12 @@ func (p *Pool) run(chunks int, t task) {
 			w.wake <- struct{}{}
 		}
 	}
+	defer p.finish() // also when a chunk panics on this goroutine
 	p.drain(p.threads - 1)
+}
+
+// finish closes the region and waits until the workers have left it.
+func (p *Pool) finish() {
 	p.gate.Or(gateClosed)
 	p.awaitEmpty()
 	p.job = nil

@@ -220,6 +220,51 @@ func TestCloseEndsGoroutines(t *testing.T) {
 	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 }
 
+// An idle pool costs nothing: its goroutines wait on channels.
+func TestIdlePoolParks(t *testing.T) {
+	p := NewPool(3)
+	defer p.Close()
+	p.Fill(make([]float32, 5*elemChunk), 1)
+	deadline := time.Now().Add(10 * time.Second)
+	for i := range p.workers {
+		for p.workers[i].parked.Load() != 1 {
+			if time.Now().After(deadline) {
+				t.Fatalf("worker %d is not parked after 10 s", i)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+type failing struct{ at int }
+
+func (f failing) Do(lo, _ int) {
+	if lo == f.at {
+		panic("from the body")
+	}
+}
+
+// A body that panics on the calling goroutine leaves the pool usable.
+func TestPanicLeavesPoolUsable(t *testing.T) {
+	p := NewPool(1)
+	defer p.Close()
+	q := NewPool(2)
+	defer q.Close()
+	q.Close() // its calls run on the caller alone
+	for _, p := range []*Pool{p, q} {
+		if msg := panics(func() { p.For(100, 1, failing{at: 7}) }); msg != "from the body" {
+			t.Errorf("panic %q, want the body's", msg)
+		}
+		c := &counter{seen: make([]atomic.Int32, 100)}
+		p.For(100, 10, c)
+		for i := range c.seen {
+			if c.seen[i].Load() != 1 {
+				t.Fatalf("element %d visited %d times after a panic", i, c.seen[i].Load())
+			}
+		}
+	}
+}
+
 func TestSetISA(t *testing.T) {
 	before := ISA()
 	if err := SetISA("mmx"); err == nil || ISA() != before {

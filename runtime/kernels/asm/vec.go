@@ -100,13 +100,6 @@ func (s isa) xor(a, b Op) reg.VecVirtual {
 	return s.op(three(VPXOR), a, b)
 }
 
-func (s isa) or(a, b Op) reg.VecVirtual {
-	if s.wide() {
-		return s.op(VPORD, a, b)
-	}
-	return s.op(three(VPOR), a, b)
-}
-
 // three adapts an instruction that avo knows in one form only.
 func three(f func(a, b, c Op)) func(...Op) {
 	return func(o ...Op) { f(o[0], o[1], o[2]) }
