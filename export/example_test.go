@@ -11,7 +11,7 @@ import (
 
 // A function of the IR becomes a model whose graph is an input.
 func ExampleModel() {
-	m, err := ir.Parse(`
+	m, err := ir.Parse("example.gsr", `
 module @example {}
 param $w: f32[3,2] {init="glorot"}
 func @classify(%x: f32[N,3], %g: graph<N,E>) -> (logits: f32[N,2]) {
