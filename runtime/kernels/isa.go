@@ -29,12 +29,13 @@ type kernelSet struct {
 	min    func(x []float32) float32
 	dot    func(a, b []float32) float32
 	sqDist func(a, b []float32) float32
-	sumExp func(x []float32, shift float32) float32      // Σ exp(x − shift)
-	expTo  func(dst, x []float32, shift float32) float32 // dst = exp(x − shift), Σ dst
-	accExp func(s, x, m []float32)                       // s += exp(x − m)
-	adam   func(w, g, m, v []float32, c *adamConst)      // one sweep
-	pairD  func(dst, qn []float32, pn float32) float32   // dst = max(pn + qn − 2·dst, 0), Σ dst²
-	pairG  func(g, colLSE, dCol []float32, c *pairConst) // see pairConst
+	sumExp func(x []float32, shift float32) float32                                // Σ exp(x − shift)
+	expTo  func(dst, x []float32, shift float32) float32                           // dst = exp(x − shift), Σ dst
+	accExp func(s, x, m []float32)                                                 // s += exp(x − m)
+	adam   func(w, g, m, v []float32, c *adamConst)                                // one sweep
+	pairD  func(dst, qn []float32, pn float32) float32                             // dst = max(pn + qn − 2·dst, 0), Σ dst²
+	pairL  func(dst, qn, colMax []float32, pn, scale float32) (sq, rowMax float32) // pairD, then dst = logits; maxima
+	pairG  func(g, colLSE, dCol []float32, c *pairConst)                           // see pairConst
 
 	// Sparse: rows r0 ≤ r < r1 of the structure.
 	spmm  func(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, r1, add int)

@@ -25,7 +25,7 @@ func PairwiseWorkspace(b, f int) int {
 	blocks := ceilDiv(strip, pairBlock)
 	return strip*b + // distances of a strip
 		2*b + // squared norms
-		2*b + // column maxima and sums
+		3*b + // column maxima, old and new, and sums
 		2*blocks*b + // the same of one block
 		strip + // row sums
 		blocks*b + blocks // column sums, sums of squares by block
@@ -51,7 +51,7 @@ func (p *Pool) PairwiseReduce(out PairwiseResult, pm, q []float32, b, f int, tau
 		return
 	}
 	p.pairPhase(pairNorms)
-	fill(j.colM, negInf)
+	fill(j.colM, -math.MaxFloat32)
 	clear(j.colS)
 	total := 0.0
 	for j.r0 = 0; j.r0 < b; j.r0 += pairStrip {
@@ -158,7 +158,7 @@ type pairJob struct {
 	r0, r1           int       // the strip
 	dist             []float32 // [strip, b]
 	pn, qn           []float32 // ‖p_i‖², ‖q_j‖²
-	colM, colS       []float32 // running column maxima and sums
+	colM, colS, top  []float32 // running column maxima and sums, maxima to come
 	blockM, blockS   []float32 // [blocks, b]
 	rowS             []float32 // Σ_j g_ij of the strip
 	blockSq, colSums []float32
@@ -176,7 +176,7 @@ func (j *pairJob) carve(ws []float32) {
 	blocks := ceilDiv(strip, pairBlock)
 	j.dist = take(strip * b)
 	j.pn, j.qn = take(b), take(b)
-	j.colM, j.colS = take(b), take(b)
+	j.colM, j.colS, j.top = take(b), take(b), take(b)
 	j.blockM, j.blockS = take(blocks*b), take(blocks*b)
 	j.rowS = take(strip)
 	j.colSums = take(blocks * b)
@@ -253,21 +253,25 @@ func (j *pairJob) forward(c int) {
 		if j.out.Diag != nil {
 			j.out.Diag[r] = own
 		}
-		sq += j.distances(d, r)
-		ks.vs[Mul](d, d, scale) // logits
-		d[r] = negInf           // the pair itself is no negative
+		// The pair itself is no negative: the row is handled around it.
+		s0, m0 := ks.pairL(d[:r], j.qn[:r], m[:r], j.pn[r], scale)
+		s1, m1 := ks.pairL(d[r+1:], j.qn[r+1:], m[r+1:], j.pn[r], scale)
+		d[r] = negInf
+		sq += s0 + s1
 		if j.out.RowLSE != nil {
-			j.out.RowLSE[r] = logSumExp(d)
-		}
-		if j.out.ColLSE != nil {
-			ks.vv[Max](m, m, d)
+			j.out.RowLSE[r] = max(m0, m1)
+			if shift := max(m0, m1); shift > negInf {
+				j.out.RowLSE[r] += log32(ks.sumExp(d, shift))
+			}
 		}
 	}
 	j.blockSq[c] = sq
 	if j.out.ColLSE == nil {
 		return
 	}
-	finiteShift(m)
+	for c, v := range m {
+		m[c] = max(v, -math.MaxFloat32) // Inf − Inf is no shift
+	}
 	clear(s)
 	for i := lo; i < hi; i++ {
 		ks.accExp(s, j.dist[i*b:(i+1)*b], m)
@@ -326,25 +330,30 @@ func (j *pairJob) mergeColumns(c0, c1 int) {
 		}
 		return
 	}
-	for c := c0; c < c1; c++ {
-		m, s := j.colM[c], j.colS[c]
-		for k := range blocks {
-			bm, bs := j.blockM[k*b+c], j.blockS[k*b+c]
-			if bs == 0 {
-				continue
-			}
-			if bm > m {
-				s *= float32(math.Exp(float64(m - bm)))
-				m = bm
-				s += bs
-			} else {
-				s += bs * float32(math.Exp(float64(bm-m)))
-			}
-		}
-		j.colM[c], j.colS[c] = m, s
+	// Σ s·exp(m) over the blocks and what was before, relative to the largest m.
+	m, s := j.colM[c0:c1], j.colS[c0:c1]
+	top := j.top[c0:c1]
+	copy(top, m)
+	for k := range blocks {
+		ks.vv[Max](top, top, j.blockM[k*b+c0:k*b+c1])
 	}
+	rescale(s, m, top)
+	for k := range blocks {
+		bs := j.blockS[k*b+c0 : k*b+c1]
+		rescale(bs, j.blockM[k*b+c0:k*b+c1], top)
+		ks.vv[Add](s, s, bs)
+	}
+	copy(m, top)
 }
 
+// rescale multiplies sums by exp(m − top); m is used up.
+func rescale(s, m, top []float32) {
+	ks.vv[Sub](m, m, top)
+	ks.unary[Exp](m, m, 0)
+	ks.vv[Mul](s, s, m)
+}
+
+// pairDGo turns products into squared distances and returns the sum of their squares.
 func pairDGo(dst, qn []float32, pn float32) float32 {
 	var s [4]float32
 	for i, v := range dst {
@@ -353,6 +362,18 @@ func pairDGo(dst, qn []float32, pn float32) float32 {
 		s[i&3] += d * d
 	}
 	return (s[0] + s[1]) + (s[2] + s[3])
+}
+
+// pairLGo turns products into squared distances as pairDGo does, and those into
+// logits; colMax becomes the larger of itself and the logits.
+func pairLGo(dst, qn, colMax []float32, pn, scale float32) (sq, rowMax float32) {
+	sq, rowMax = pairDGo(dst, qn, pn), negInf
+	for i, d := range dst {
+		l := d * scale
+		dst[i] = l
+		rowMax, colMax[i] = max(rowMax, l), max(colMax[i], l)
+	}
+	return sq, rowMax
 }
 
 // pairGGo leaves the element of the pair itself to the caller. A column whose

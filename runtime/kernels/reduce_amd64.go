@@ -54,6 +54,11 @@ func accExpAVX2(s []float32, x []float32, m []float32)
 //go:noescape
 func pairDAVX2(dst []float32, qn []float32, pn float32) float32
 
+// pairLAVX2 turns products into logits, as pairD and a product, a row maximum and column maxima (see pairLGo).
+//
+//go:noescape
+func pairLAVX2(dst []float32, qn []float32, colMax []float32, pn float32, scale float32) (sq float32, rowMax float32)
+
 // pairGRowAVX2 turns squared distances into gradients (see pairConst).
 //
 //go:noescape
@@ -113,6 +118,11 @@ func accExpAVX512(s []float32, x []float32, m []float32)
 //
 //go:noescape
 func pairDAVX512(dst []float32, qn []float32, pn float32) float32
+
+// pairLAVX512 turns products into logits, as pairD and a product, a row maximum and column maxima (see pairLGo).
+//
+//go:noescape
+func pairLAVX512(dst []float32, qn []float32, colMax []float32, pn float32, scale float32) (sq float32, rowMax float32)
 
 // pairGRowAVX512 turns squared distances into gradients (see pairConst).
 //

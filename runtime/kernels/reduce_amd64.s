@@ -1074,6 +1074,82 @@ DATA lanes_40000000<>+56(SB)/4, $0x40000000
 DATA lanes_40000000<>+60(SB)/4, $0x40000000
 GLOBL lanes_40000000<>(SB), RODATA|NOPTR, $64
 
+// func pairLAVX2(dst []float32, qn []float32, colMax []float32, pn float32, scale float32) (sq float32, rowMax float32)
+// Requires: AVX, FMA3, SSE
+TEXT ·pairLAVX2(SB), NOSPLIT, $0-88
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         qn_base+24(FP), CX
+	MOVQ         colMax_base+48(FP), DX
+	VBROADCASTSS pn+72(FP), Y0
+	VBROADCASTSS scale+76(FP), Y1
+	VMOVUPS      lanes_ff800000<>+0(SB), Y2
+	VMOVUPS      lanes_ff800000<>+0(SB), Y3
+	VXORPS       Y4, Y4, Y4
+	MOVQ         dst_len+8(FP), BX
+	XORQ         SI, SI
+
+loop45:
+	CMPQ         BX, $0x00000008
+	JL           done46
+	VMOVUPS      (CX)(SI*1), Y5
+	VADDPS       Y0, Y5, Y5
+	VMOVUPS      (AX)(SI*1), Y6
+	VFNMADD231PS lanes_40000000<>+0(SB), Y6, Y5
+	VXORPS       Y6, Y6, Y6
+	VMAXPS       Y5, Y6, Y5
+	VMULPS       Y1, Y5, Y6
+	VMOVUPS      Y6, (AX)(SI*1)
+	VMOVUPS      (DX)(SI*1), Y7
+	VMAXPS       Y7, Y6, Y7
+	VMOVUPS      Y7, (DX)(SI*1)
+	VMAXPS       Y6, Y2, Y2
+	VXORPS       Y6, Y6, Y6
+	VFMADD231PS  Y5, Y5, Y4
+	ADDQ         $0x00000020, SI
+	SUBQ         $0x00000008, BX
+	JMP          loop45
+
+done46:
+	TESTQ        BX, BX
+	JZ           end47
+	LEAQ         first_lanes<>+32(SB), DI
+	NEGQ         BX
+	VMOVDQU      (DI)(BX*4), Y5
+	VMASKMOVPS   (CX)(SI*1), Y5, Y6
+	VADDPS       Y0, Y6, Y0
+	VMASKMOVPS   (AX)(SI*1), Y5, Y6
+	VFNMADD231PS lanes_40000000<>+0(SB), Y6, Y0
+	VXORPS       Y6, Y6, Y6
+	VMAXPS       Y0, Y6, Y0
+	VMULPS       Y1, Y0, Y1
+	VMASKMOVPS   Y1, Y5, (AX)(SI*1)
+	VMASKMOVPS   (DX)(SI*1), Y5, Y6
+	VMAXPS       Y6, Y1, Y6
+	VMASKMOVPS   Y6, Y5, (DX)(SI*1)
+	VBLENDVPS    Y5, Y1, Y3, Y1
+	VMAXPS       Y1, Y2, Y2
+	VXORPS       Y1, Y1, Y1
+	VBLENDVPS    Y5, Y0, Y1, Y0
+	VFMADD231PS  Y0, Y0, Y4
+
+end47:
+	VEXTRACTF128 $0x01, Y4, X0
+	VADDPS       X0, X4, X0
+	VSHUFPS      $0x4e, X0, X0, X1
+	VADDPS       X1, X0, X0
+	VSHUFPS      $0xb1, X0, X0, X1
+	VADDPS       X1, X0, X0
+	MOVSS        X0, sq+80(FP)
+	VEXTRACTF128 $0x01, Y2, X0
+	VMAXPS       X0, X2, X0
+	VSHUFPS      $0x4e, X0, X0, X1
+	VMAXPS       X1, X0, X0
+	VSHUFPS      $0xb1, X0, X0, X1
+	VMAXPS       X1, X0, X0
+	MOVSS        X0, rowMax+84(FP)
+	VZEROUPPER
+	RET
+
 // func pairGRowAVX2(g []float32, c *float32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·pairGRowAVX2(SB), NOSPLIT, $0-32
@@ -1086,9 +1162,9 @@ TEXT ·pairGRowAVX2(SB), NOSPLIT, $0-32
 	MOVQ         g_len+8(FP), CX
 	XORQ         DX, DX
 
-loop45:
+loop48:
 	CMPQ         CX, $0x00000008
-	JL           done46
+	JL           done49
 	VMOVUPS      (AX)(DX*1), Y4
 	VMULPS       Y0, Y4, Y5
 	VMULPS       Y3, Y4, Y4
@@ -1118,11 +1194,11 @@ loop45:
 	VMOVUPS      Y4, (AX)(DX*1)
 	ADDQ         $0x00000020, DX
 	SUBQ         $0x00000008, CX
-	JMP          loop45
+	JMP          loop48
 
-done46:
+done49:
 	TESTQ        CX, CX
-	JZ           end47
+	JZ           end50
 	LEAQ         first_lanes<>+32(SB), BX
 	NEGQ         CX
 	VMOVDQU      (BX)(CX*4), Y4
@@ -1154,7 +1230,7 @@ done46:
 	VFMADD231PS  Y2, Y0, Y3
 	VMASKMOVPS   Y3, Y4, (AX)(DX*1)
 
-end47:
+end50:
 	VZEROUPPER
 	RET
 
@@ -1172,9 +1248,9 @@ TEXT ·pairGBothAVX2(SB), NOSPLIT, $0-80
 	MOVQ         g_len+8(FP), BX
 	XORQ         SI, SI
 
-loop48:
+loop51:
 	CMPQ         BX, $0x00000008
-	JL           done49
+	JL           done52
 	VMOVUPS      (AX)(SI*1), Y4
 	VMULPS       Y0, Y4, Y5
 	VMULPS       Y3, Y4, Y4
@@ -1230,11 +1306,11 @@ loop48:
 	VMOVUPS      Y4, (AX)(SI*1)
 	ADDQ         $0x00000020, SI
 	SUBQ         $0x00000008, BX
-	JMP          loop48
+	JMP          loop51
 
-done49:
+done52:
 	TESTQ        BX, BX
-	JZ           end50
+	JZ           end53
 	LEAQ         first_lanes<>+32(SB), DI
 	NEGQ         BX
 	VMOVDQU      (DI)(BX*4), Y4
@@ -1292,7 +1368,7 @@ done49:
 	VFMADD231PS  Y0, Y1, Y3
 	VMASKMOVPS   Y3, Y4, (AX)(SI*1)
 
-end50:
+end53:
 	VZEROUPPER
 	RET
 
@@ -1307,9 +1383,9 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-28
 	MOVQ   x_len+8(FP), CX
 	XORQ   DX, DX
 
-loop51:
+loop54:
 	CMPQ    CX, $0x00000040
-	JL      done52
+	JL      done55
 	VMOVUPS (AX)(DX*1), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(AX)(DX*1), Z4
@@ -1320,27 +1396,27 @@ loop51:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    $0x00000100, DX
 	SUBQ    $0x00000040, CX
-	JMP     loop51
+	JMP     loop54
 
-done52:
-loop53:
+done55:
+loop56:
 	CMPQ    CX, $0x00000010
-	JL      done54
+	JL      done57
 	VMOVUPS (AX)(DX*1), Z4
 	VADDPS  Z4, Z0, Z0
 	ADDQ    $0x00000040, DX
 	SUBQ    $0x00000010, CX
-	JMP     loop53
+	JMP     loop56
 
-done54:
+done57:
 	TESTQ     CX, CX
-	JZ        end55
+	JZ        end58
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z4
 	VADDPS    Z4, Z0, Z0
 
-end55:
+end58:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z1
 	VADDPS        Z1, Z0, Z0
@@ -1385,9 +1461,9 @@ TEXT ·sumAbsAVX512(SB), NOSPLIT, $0-28
 	MOVQ   x_len+8(FP), CX
 	XORQ   DX, DX
 
-loop56:
+loop59:
 	CMPQ    CX, $0x00000040
-	JL      done57
+	JL      done60
 	VMOVUPS (AX)(DX*1), Z4
 	VPANDD  lanes_7fffffff<>+0(SB), Z4, Z4
 	VADDPS  Z4, Z0, Z0
@@ -1402,29 +1478,29 @@ loop56:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    $0x00000100, DX
 	SUBQ    $0x00000040, CX
-	JMP     loop56
+	JMP     loop59
 
-done57:
-loop58:
+done60:
+loop61:
 	CMPQ    CX, $0x00000010
-	JL      done59
+	JL      done62
 	VMOVUPS (AX)(DX*1), Z4
 	VPANDD  lanes_7fffffff<>+0(SB), Z4, Z4
 	VADDPS  Z4, Z0, Z0
 	ADDQ    $0x00000040, DX
 	SUBQ    $0x00000010, CX
-	JMP     loop58
+	JMP     loop61
 
-done59:
+done62:
 	TESTQ     CX, CX
-	JZ        end60
+	JZ        end63
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z4
 	VPANDD    lanes_7fffffff<>+0(SB), Z4, Z4
 	VADDPS    Z4, Z0, Z0
 
-end60:
+end63:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z1
 	VADDPS        Z1, Z0, Z0
@@ -1452,9 +1528,9 @@ TEXT ·dotAVX512(SB), NOSPLIT, $0-52
 	MOVQ   a_len+8(FP), DX
 	XORQ   BX, BX
 
-loop61:
+loop64:
 	CMPQ        DX, $0x00000040
-	JL          done62
+	JL          done65
 	VMOVUPS     (AX)(BX*1), Z4
 	VMOVUPS     (CX)(BX*1), Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -1469,29 +1545,29 @@ loop61:
 	VFMADD231PS Z5, Z4, Z3
 	ADDQ        $0x00000100, BX
 	SUBQ        $0x00000040, DX
-	JMP         loop61
+	JMP         loop64
 
-done62:
-loop63:
+done65:
+loop66:
 	CMPQ        DX, $0x00000010
-	JL          done64
+	JL          done67
 	VMOVUPS     (AX)(BX*1), Z4
 	VMOVUPS     (CX)(BX*1), Z5
 	VFMADD231PS Z5, Z4, Z0
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000010, DX
-	JMP         loop63
+	JMP         loop66
 
-done64:
+done67:
 	TESTQ       DX, DX
-	JZ          end65
+	JZ          end68
 	LEAQ        first_lanes_masks<>+0(SB), SI
 	KMOVW       (SI)(DX*2), K1
 	VMOVUPS.Z   (AX)(BX*1), K1, Z4
 	VMOVUPS.Z   (CX)(BX*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
 
-end65:
+end68:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z1
 	VADDPS        Z1, Z0, Z0
@@ -1519,9 +1595,9 @@ TEXT ·sqDistAVX512(SB), NOSPLIT, $0-52
 	MOVQ   a_len+8(FP), DX
 	XORQ   BX, BX
 
-loop66:
+loop69:
 	CMPQ        DX, $0x00000040
-	JL          done67
+	JL          done70
 	VMOVUPS     (AX)(BX*1), Z4
 	VMOVUPS     (CX)(BX*1), Z5
 	VSUBPS      Z5, Z4, Z4
@@ -1540,23 +1616,23 @@ loop66:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x00000100, BX
 	SUBQ        $0x00000040, DX
-	JMP         loop66
+	JMP         loop69
 
-done67:
-loop68:
+done70:
+loop71:
 	CMPQ        DX, $0x00000010
-	JL          done69
+	JL          done72
 	VMOVUPS     (AX)(BX*1), Z4
 	VMOVUPS     (CX)(BX*1), Z5
 	VSUBPS      Z5, Z4, Z4
 	VFMADD231PS Z4, Z4, Z0
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000010, DX
-	JMP         loop68
+	JMP         loop71
 
-done69:
+done72:
 	TESTQ       DX, DX
-	JZ          end70
+	JZ          end73
 	LEAQ        first_lanes_masks<>+0(SB), SI
 	KMOVW       (SI)(DX*2), K1
 	VMOVUPS.Z   (AX)(BX*1), K1, Z4
@@ -1564,7 +1640,7 @@ done69:
 	VSUBPS      Z5, Z4, Z4
 	VFMADD231PS Z4, Z4, Z0
 
-end70:
+end73:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z1
 	VADDPS        Z1, Z0, Z0
@@ -1592,9 +1668,9 @@ TEXT ·maxAVX512(SB), NOSPLIT, $0-28
 	MOVQ    x_len+8(FP), CX
 	XORQ    DX, DX
 
-loop71:
+loop74:
 	CMPQ      CX, $0x00000020
-	JL        done72
+	JL        done75
 	VMOVUPS   (AX)(DX*1), Z5
 	VMAXPS    Z5, Z2, Z2
 	VCMPPS    $0x03, Z5, Z5, K1
@@ -1607,12 +1683,12 @@ loop71:
 	VADDPS    Z5, Z1, Z1
 	ADDQ      $0x00000080, DX
 	SUBQ      $0x00000020, CX
-	JMP       loop71
+	JMP       loop74
 
-done72:
-loop73:
+done75:
+loop76:
 	CMPQ      CX, $0x00000010
-	JL        done74
+	JL        done77
 	VMOVUPS   (AX)(DX*1), Z5
 	VMAXPS    Z5, Z2, Z2
 	VCMPPS    $0x03, Z5, Z5, K1
@@ -1620,11 +1696,11 @@ loop73:
 	VADDPS    Z5, Z1, Z1
 	ADDQ      $0x00000040, DX
 	SUBQ      $0x00000010, CX
-	JMP       loop73
+	JMP       loop76
 
-done74:
+done77:
 	TESTQ     CX, CX
-	JZ        end75
+	JZ        end78
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z5
@@ -1634,7 +1710,7 @@ done74:
 	VMOVUPS.Z Z4, K1, Z0
 	VADDPS    Z0, Z1, Z1
 
-end75:
+end78:
 	VMAXPS        Z3, Z2, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y2
 	VMAXPS        Y2, Y0, Y0
@@ -1654,10 +1730,10 @@ end75:
 	VADDPS        X2, X1, X1
 	VXORPS        X2, X2, X2
 	VUCOMISS      X2, X1
-	JE            clean76
+	JE            clean79
 	VMOVSS        lanes_7fc00000<>+0(SB), X0
 
-clean76:
+clean79:
 	MOVSS X0, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -1674,9 +1750,9 @@ TEXT ·minAVX512(SB), NOSPLIT, $0-28
 	MOVQ    x_len+8(FP), CX
 	XORQ    DX, DX
 
-loop77:
+loop80:
 	CMPQ      CX, $0x00000020
-	JL        done78
+	JL        done81
 	VMOVUPS   (AX)(DX*1), Z5
 	VMINPS    Z5, Z2, Z2
 	VCMPPS    $0x03, Z5, Z5, K1
@@ -1689,12 +1765,12 @@ loop77:
 	VADDPS    Z5, Z1, Z1
 	ADDQ      $0x00000080, DX
 	SUBQ      $0x00000020, CX
-	JMP       loop77
+	JMP       loop80
 
-done78:
-loop79:
+done81:
+loop82:
 	CMPQ      CX, $0x00000010
-	JL        done80
+	JL        done83
 	VMOVUPS   (AX)(DX*1), Z5
 	VMINPS    Z5, Z2, Z2
 	VCMPPS    $0x03, Z5, Z5, K1
@@ -1702,11 +1778,11 @@ loop79:
 	VADDPS    Z5, Z1, Z1
 	ADDQ      $0x00000040, DX
 	SUBQ      $0x00000010, CX
-	JMP       loop79
+	JMP       loop82
 
-done80:
+done83:
 	TESTQ     CX, CX
-	JZ        end81
+	JZ        end84
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z5
@@ -1716,7 +1792,7 @@ done80:
 	VMOVUPS.Z Z4, K1, Z0
 	VADDPS    Z0, Z1, Z1
 
-end81:
+end84:
 	VMINPS        Z3, Z2, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y2
 	VMINPS        Y2, Y0, Y0
@@ -1736,10 +1812,10 @@ end81:
 	VADDPS        X2, X1, X1
 	VXORPS        X2, X2, X2
 	VUCOMISS      X2, X1
-	JE            clean82
+	JE            clean85
 	VMOVSS        lanes_7fc00000<>+0(SB), X0
 
-clean82:
+clean85:
 	MOVSS X0, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -1753,9 +1829,9 @@ TEXT ·sumExpAVX512(SB), NOSPLIT, $0-36
 	MOVQ         x_len+8(FP), CX
 	XORQ         DX, DX
 
-loop83:
+loop86:
 	CMPQ         CX, $0x00000010
-	JL           done84
+	JL           done87
 	VMOVUPS      (AX)(DX*1), Z2
 	VSUBPS       Z0, Z2, Z2
 	VMOVUPS      lanes_c2b00000<>+0(SB), Z6
@@ -1783,11 +1859,11 @@ loop83:
 	VADDPS       Z2, Z1, Z1
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, CX
-	JMP          loop83
+	JMP          loop86
 
-done84:
+done87:
 	TESTQ        CX, CX
-	JZ           end85
+	JZ           end88
 	LEAQ         first_lanes_masks<>+0(SB), BX
 	KMOVW        (BX)(CX*2), K1
 	VMOVUPS.Z    (AX)(DX*1), K1, Z2
@@ -1817,7 +1893,7 @@ done84:
 	VBLENDMPS    Z0, Z4, K1, Z5
 	VADDPS       Z5, Z1, Z1
 
-end85:
+end88:
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y0
 	VEXTRACTF128  $0x01, Y0, X1
@@ -1840,9 +1916,9 @@ TEXT ·expToAVX512(SB), NOSPLIT, $0-60
 	MOVQ         x_len+32(FP), DX
 	XORQ         BX, BX
 
-loop86:
+loop89:
 	CMPQ         DX, $0x00000010
-	JL           done87
+	JL           done90
 	VMOVUPS      (CX)(BX*1), Z2
 	VSUBPS       Z0, Z2, Z2
 	VMOVUPS      lanes_c2b00000<>+0(SB), Z6
@@ -1871,11 +1947,11 @@ loop86:
 	VADDPS       Z2, Z1, Z1
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, DX
-	JMP          loop86
+	JMP          loop89
 
-done87:
+done90:
 	TESTQ        DX, DX
-	JZ           end88
+	JZ           end91
 	LEAQ         first_lanes_masks<>+0(SB), SI
 	KMOVW        (SI)(DX*2), K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z2
@@ -1906,7 +1982,7 @@ done87:
 	VBLENDMPS    Z0, Z4, K1, Z5
 	VADDPS       Z5, Z1, Z1
 
-end88:
+end91:
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y0
 	VEXTRACTF128  $0x01, Y0, X1
@@ -1928,9 +2004,9 @@ TEXT ·accExpAVX512(SB), NOSPLIT, $0-72
 	MOVQ s_len+8(FP), BX
 	XORQ SI, SI
 
-loop89:
+loop92:
 	CMPQ         BX, $0x00000010
-	JL           done90
+	JL           done93
 	VMOVUPS      (CX)(SI*1), Z0
 	VMOVUPS      (DX)(SI*1), Z1
 	VSUBPS       Z1, Z0, Z0
@@ -1960,11 +2036,11 @@ loop89:
 	VMOVUPS      Z0, (AX)(SI*1)
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x00000010, BX
-	JMP          loop89
+	JMP          loop92
 
-done90:
+done93:
 	TESTQ        BX, BX
-	JZ           end91
+	JZ           end94
 	LEAQ         first_lanes_masks<>+0(SB), DI
 	KMOVW        (DI)(BX*2), K1
 	VMOVUPS.Z    (CX)(SI*1), K1, Z0
@@ -1995,7 +2071,7 @@ done90:
 	VADDPS       Z1, Z0, Z0
 	VMOVUPS      Z0, K1, (AX)(SI*1)
 
-end91:
+end94:
 	VZEROUPPER
 	RET
 
@@ -2009,9 +2085,9 @@ TEXT ·pairDAVX512(SB), NOSPLIT, $0-60
 	MOVQ         dst_len+8(FP), DX
 	XORQ         BX, BX
 
-loop92:
+loop95:
 	CMPQ         DX, $0x00000010
-	JL           done93
+	JL           done96
 	VMOVUPS      (CX)(BX*1), Z2
 	VADDPS       Z0, Z2, Z2
 	VMOVUPS      (AX)(BX*1), Z8
@@ -2023,11 +2099,11 @@ loop92:
 	VFMADD231PS  Z2, Z2, Z1
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, DX
-	JMP          loop92
+	JMP          loop95
 
-done93:
+done96:
 	TESTQ        DX, DX
-	JZ           end94
+	JZ           end97
 	LEAQ         first_lanes_masks<>+0(SB), SI
 	KMOVW        (SI)(DX*2), K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z2
@@ -2041,7 +2117,7 @@ done93:
 	VBLENDMPS    Z0, Z6, K1, Z7
 	VFMADD231PS  Z7, Z7, Z1
 
-end94:
+end97:
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y0
 	VEXTRACTF128  $0x01, Y0, X1
@@ -2051,6 +2127,85 @@ end94:
 	VSHUFPS       $0xb1, X0, X0, X1
 	VADDPS        X1, X0, X0
 	MOVSS         X0, ret+56(FP)
+	VZEROUPPER
+	RET
+
+// func pairLAVX512(dst []float32, qn []float32, colMax []float32, pn float32, scale float32) (sq float32, rowMax float32)
+// Requires: AVX, AVX512F, SSE
+TEXT ·pairLAVX512(SB), NOSPLIT, $0-88
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         qn_base+24(FP), CX
+	MOVQ         colMax_base+48(FP), DX
+	VBROADCASTSS pn+72(FP), Z0
+	VBROADCASTSS scale+76(FP), Z1
+	VMOVUPS      lanes_ff800000<>+0(SB), Z2
+	VMOVUPS      lanes_ff800000<>+0(SB), Z3
+	VPXORD       Z4, Z4, Z4
+	MOVQ         dst_len+8(FP), BX
+	XORQ         SI, SI
+
+loop98:
+	CMPQ         BX, $0x00000010
+	JL           done99
+	VMOVUPS      (CX)(SI*1), Z5
+	VADDPS       Z0, Z5, Z5
+	VMOVUPS      (AX)(SI*1), Z12
+	VFNMADD231PS lanes_40000000<>+0(SB), Z12, Z5
+	VPXORD       Z6, Z6, Z6
+	VMAXPS       Z5, Z6, Z5
+	VMULPS       Z1, Z5, Z12
+	VMOVUPS      Z12, (AX)(SI*1)
+	VMOVUPS      (DX)(SI*1), Z13
+	VMAXPS       Z13, Z12, Z13
+	VMOVUPS      Z13, (DX)(SI*1)
+	VMAXPS       Z12, Z2, Z2
+	VPXORD       Z7, Z7, Z7
+	VFMADD231PS  Z5, Z5, Z4
+	ADDQ         $0x00000040, SI
+	SUBQ         $0x00000010, BX
+	JMP          loop98
+
+done99:
+	TESTQ        BX, BX
+	JZ           end100
+	LEAQ         first_lanes_masks<>+0(SB), DI
+	KMOVW        (DI)(BX*2), K1
+	VMOVUPS.Z    (CX)(SI*1), K1, Z5
+	VADDPS       Z0, Z5, Z0
+	VMOVUPS.Z    (AX)(SI*1), K1, Z5
+	VFNMADD231PS lanes_40000000<>+0(SB), Z5, Z0
+	VPXORD       Z8, Z8, Z8
+	VMAXPS       Z0, Z8, Z0
+	VMULPS       Z1, Z0, Z1
+	VMOVUPS      Z1, K1, (AX)(SI*1)
+	VMOVUPS.Z    (DX)(SI*1), K1, Z5
+	VMAXPS       Z5, Z1, Z5
+	VMOVUPS      Z5, K1, (DX)(SI*1)
+	VBLENDMPS    Z1, Z3, K1, Z9
+	VMAXPS       Z9, Z2, Z2
+	VPXORD       Z10, Z10, Z10
+	VBLENDMPS    Z0, Z10, K1, Z11
+	VFMADD231PS  Z11, Z11, Z4
+
+end100:
+	VEXTRACTF64X4 $0x01, Z4, Y0
+	VADDPS        Y0, Y4, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	VSHUFPS       $0x4e, X0, X0, X1
+	VADDPS        X1, X0, X0
+	VSHUFPS       $0xb1, X0, X0, X1
+	VADDPS        X1, X0, X0
+	MOVSS         X0, sq+80(FP)
+	VEXTRACTF64X4 $0x01, Z2, Y0
+	VMAXPS        Y0, Y2, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VMAXPS        X1, X0, X0
+	VSHUFPS       $0x4e, X0, X0, X1
+	VMAXPS        X1, X0, X0
+	VSHUFPS       $0xb1, X0, X0, X1
+	VMAXPS        X1, X0, X0
+	MOVSS         X0, rowMax+84(FP)
 	VZEROUPPER
 	RET
 
@@ -2066,9 +2221,9 @@ TEXT ·pairGRowAVX512(SB), NOSPLIT, $0-32
 	MOVQ         g_len+8(FP), CX
 	XORQ         DX, DX
 
-loop95:
+loop101:
 	CMPQ         CX, $0x00000010
-	JL           done96
+	JL           done102
 	VMOVUPS      (AX)(DX*1), Z4
 	VMULPS       Z0, Z4, Z5
 	VMULPS       Z3, Z4, Z4
@@ -2098,11 +2253,11 @@ loop95:
 	VMOVUPS      Z4, (AX)(DX*1)
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, CX
-	JMP          loop95
+	JMP          loop101
 
-done96:
+done102:
 	TESTQ        CX, CX
-	JZ           end97
+	JZ           end103
 	LEAQ         first_lanes_masks<>+0(SB), BX
 	KMOVW        (BX)(CX*2), K1
 	VMOVUPS.Z    (AX)(DX*1), K1, Z4
@@ -2133,7 +2288,7 @@ done96:
 	VFMADD231PS  Z2, Z0, Z3
 	VMOVUPS      Z3, K1, (AX)(DX*1)
 
-end97:
+end103:
 	VZEROUPPER
 	RET
 
@@ -2151,9 +2306,9 @@ TEXT ·pairGBothAVX512(SB), NOSPLIT, $0-80
 	MOVQ         g_len+8(FP), BX
 	XORQ         SI, SI
 
-loop98:
+loop104:
 	CMPQ         BX, $0x00000010
-	JL           done99
+	JL           done105
 	VMOVUPS      (AX)(SI*1), Z4
 	VMULPS       Z0, Z4, Z5
 	VMULPS       Z3, Z4, Z4
@@ -2209,11 +2364,11 @@ loop98:
 	VMOVUPS      Z4, (AX)(SI*1)
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x00000010, BX
-	JMP          loop98
+	JMP          loop104
 
-done99:
+done105:
 	TESTQ        BX, BX
-	JZ           end100
+	JZ           end106
 	LEAQ         first_lanes_masks<>+0(SB), DI
 	KMOVW        (DI)(BX*2), K1
 	VMOVUPS.Z    (AX)(SI*1), K1, Z4
@@ -2270,6 +2425,6 @@ done99:
 	VFMADD231PS  Z0, Z1, Z3
 	VMOVUPS      Z3, K1, (AX)(SI*1)
 
-end100:
+end106:
 	VZEROUPPER
 	RET

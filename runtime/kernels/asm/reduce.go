@@ -54,6 +54,26 @@ func reduce(s isa) {
 	})
 	s.result(acc)
 
+	s.begin("pairL", "(dst, qn, colMax []float32, pn, scale float32) (sq, rowMax float32)",
+		"turns products into logits, as pairD and a product, a row maximum and column maxima (see pairLGo).")
+	p, pn = slices("dst", "qn", "colMax"), s.param("pn")
+	scale, rowMax, none := s.param("scale"), s.load(bits(0xff800000)), s.load(bits(0xff800000))
+	acc = s.zero()
+	s.each(length("dst"), 1, func(l lanes, _ int) {
+		d := s.add(l.get(p[1]), pn)
+		VFNMADD231PS(num(2), l.get(p[0]), d)
+		d = s.hi(s.zero(), d)
+		logit := s.mul(d, scale)
+		l.put(logit, p[0])
+		l.put(s.hi(logit, l.get(p[2])), p[2])
+		VMAXPS(l.only(logit, none), rowMax, rowMax)
+		d = l.only(d, s.zero())
+		fma(acc, d, d)
+	})
+	Store(s.fold(acc, VADDPS), ReturnIndex(0))
+	Store(s.fold(rowMax, VMAXPS), ReturnIndex(1))
+	s.end()
+
 	// pairConst: scale, rowLSE, wRow, sq2.
 	for _, column := range []bool{false, true} {
 		name, args := "pairGRow", "(g []float32, c *float32)"
