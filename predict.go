@@ -79,6 +79,11 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 		}
 		p.o.Library = &lib
 	}
+	p.dist, err = export.Open(dist, ort.Options{Provider: o.Provider, Threads: o.Threads, Library: p.o.Library, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	defer p.dist.Close()
 	r, err := p.run(ctx)
 	if err != nil || out == "" {
 		return r, err
@@ -90,6 +95,7 @@ type predictor struct {
 	dir      string
 	o        PredictOptions
 	manifest *export.Manifest
+	dist     *export.Dist
 	info     inference
 	ds       *data.Dataset
 	x        ort.Tensor
@@ -139,10 +145,14 @@ func (p *predictor) run(ctx context.Context) (*Prediction, error) {
 		return nil, err
 	}
 	r.Edges = g.NumEdges()
-	index, weights := weighted(g)
-	outputs, err := p.model("classifier", map[string]ort.Tensor{"x": p.x, "edge_index": index, "edge_weight": weights})
+	index, w := weighted(g)
+	weights := &w
+	if !p.manifest.EdgeWeight { // the export has none: every edge counts the same
+		weights = nil
+	}
+	outputs, err := p.dist.Classify(p.x, index, weights)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("classifier: %w", err)
 	}
 	probs := outputs["probabilities"]
 	if k := len(r.Classes); len(probs.Shape) != 2 || int(probs.Shape[0]) != g.N || int(probs.Shape[1]) != k {
@@ -151,40 +161,6 @@ func (p *predictor) run(ctx context.Context) (*Prediction, error) {
 	r.Probabilities = probs.F32
 	r.choose(p.ds)
 	return r, nil
-}
-
-// model runs one of the export's models on those of the inputs that it takes.
-func (p *predictor) model(role string, inputs map[string]ort.Tensor) (map[string]ort.Tensor, error) {
-	info, ok := p.manifest.Models[role]
-	if !ok {
-		return nil, fmt.Errorf("%s has no %s", p.dir, role)
-	}
-	s, err := ort.Open(filepath.Join(p.dir, filepath.FromSlash(info.File)), ort.Options{Provider: p.o.Provider, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log})
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	in := map[string]ort.Tensor{}
-	for _, i := range info.Inputs {
-		t, ok := inputs[i.Name]
-		if !ok && i.Name == "adjacency" { // the dense form
-			var weight *ort.Tensor
-			if w, has := inputs["edge_weight"]; has && p.manifest.EdgeWeight {
-				weight = &w
-			}
-			if t, err = export.Adjacency(p.ds.Graph.N, inputs["edge_index"], weight); err != nil {
-				return nil, err
-			}
-		} else if !ok {
-			return nil, fmt.Errorf("%s wants an input %q that gsrc does not know", info.File, i.Name)
-		}
-		in[i.Name] = t
-	}
-	out, err := s.Run(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", info.File, err)
-	}
-	return out, nil
 }
 
 // refinedEdges reads the graph that the training refined.
@@ -238,11 +214,10 @@ func (p *predictor) refinedEdges() (*graph.Graph, error) {
 // newEdges finds candidates for a graph that was not trained on, and gives them
 // probabilities.
 func (p *predictor) newEdges(ctx context.Context) (*graph.Graph, error) {
-	out, err := p.model("encoder", map[string]ort.Tensor{"x": p.x, "edge_index": edgeIndex(p.ds.Graph.Structure())})
+	h, err := p.dist.Encode(p.x, nil, edgeIndex(p.ds.Graph.Structure()))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encoder: %w", err)
 	}
-	h := out["embedding"]
 	if len(h.Shape) != 2 || int(h.Shape[0]) != p.ds.Graph.N {
 		return nil, fmt.Errorf("the encoder gave an embedding of shape %v for %d nodes", h.Shape, p.ds.Graph.N)
 	}
@@ -257,9 +232,9 @@ func (p *predictor) newEdges(ctx context.Context) (*graph.Graph, error) {
 		return nil, err
 	}
 	u, v := c.Pairs()
-	out, err = p.model("scorer", map[string]ort.Tensor{"embedding": h, "pairs": ort.Int64s(append(u, v...), 2, int64(len(c.Edges)))})
+	out, err := p.dist.Score(h, ort.Int64s(append(u, v...), 2, int64(len(c.Edges))))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("scorer: %w", err)
 	}
 	fresh, old := out["probability"].F32, out["probability_existing"].F32
 	if len(fresh) != len(c.Edges) || len(old) != len(c.Edges) {
