@@ -186,6 +186,10 @@ func (j *gemmJob) packLeft(local []float32, r0, r1, k0, kc int) {
 // where the step is a multiple of the vector, as in panels of the right matrix,
 // which several threads pack side by side.
 func packStraight(out, in []float32, kc, ld, w, step int) {
+	if w == 2*ks.lanes {
+		ks.packCols(out, in, kc, ld, w, step)
+		return
+	}
 	for c := (w - 1) / ks.lanes * ks.lanes; c >= 0; c -= ks.lanes {
 		ks.packCols(out[c:], in[c:], kc, ld, min(w-c, ks.lanes), step)
 	}
@@ -216,6 +220,13 @@ func (j *gemmJob) block(mb, nb int, local []float32) {
 			add = 1
 		}
 		j.packLeft(local, r0, r1, k0, kc)
+		// Rows of a transposed matrix are short pieces, pages apart: those of the
+		// next block are asked for while this one is multiplied.
+		ahead, end := k0+kc, k0+kc
+		if j.transA {
+			end = min(k0+2*j.kc, j.k)
+		}
+		share := ceilDiv(end-ahead, strips*(p1-p0))
 		right := j.packed[k0*j.panels*nr:]
 		for panel := p0; panel < p1; panel++ {
 			b := right[panel*kc*nr : (panel+1)*kc*nr]
@@ -223,6 +234,11 @@ func (j *gemmJob) block(mb, nb int, local []float32) {
 			w := min(nr, j.n-c0)
 			for s := range strips {
 				row := r0 + s*mr
+				if ahead < end {
+					n := min(share, end-ahead)
+					ks.fetchRows(j.a[ahead*j.m+r0:], n, j.m, r1-r0)
+					ahead += n
+				}
 				h := min(mr, r1-row)
 				a, rs, cs := local[s*j.strip:], 1, mr
 				if !j.packA && h == mr {

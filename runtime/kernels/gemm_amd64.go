@@ -14,6 +14,11 @@ func packColsAVX2(out []float32, in []float32, kc int, ld int, w int, step int)
 //go:noescape
 func packRowsAVX2(out []float32, in []float32, kc int, ld int, h int, step int)
 
+// fetchRowsAVX2 asks for w floats of n rows.
+//
+//go:noescape
+func fetchRowsAVX2(in []float32, n int, ld int, w int)
+
 // gemmWideAVX2 computes a 6×16 block of a product (see micro).
 //
 //go:noescape

@@ -19,20 +19,39 @@ TEXT ·packColsAVX2(SB), NOSPLIT, $0-80
 	MOVQ BX, R9
 	SHLQ $0x05, R9
 	CMPQ DI, $0x08
-	JNE  part1
+	JL   part1
+	JG   double2
 
-loop2:
+loop3:
 	TESTQ      DX, DX
-	JZ         done3
+	JZ         done4
 	PREFETCHT0 (CX)(R9*1)
 	VMOVUPS    (CX), Y0
 	VMOVUPS    Y0, (AX)
 	ADDQ       BX, CX
 	ADDQ       SI, AX
 	DECQ       DX
-	JMP        loop2
+	JMP        loop3
 
-done3:
+done4:
+	VZEROUPPER
+	RET
+
+double2:
+loop5:
+	TESTQ      DX, DX
+	JZ         done6
+	PREFETCHT0 (CX)(R9*1)
+	VMOVUPS    (CX), Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VMOVUPS    Y0, 32(AX)
+	ADDQ       BX, CX
+	ADDQ       SI, AX
+	DECQ       DX
+	JMP        loop5
+
+done6:
 	VZEROUPPER
 	RET
 
@@ -41,18 +60,18 @@ part1:
 	NEGQ    DI
 	VMOVDQU (R10)(DI*4), Y0
 
-loop4:
+loop7:
 	TESTQ      DX, DX
-	JZ         done5
+	JZ         done8
 	PREFETCHT0 (CX)(R9*1)
 	VMASKMOVPS (CX)(R8*1), Y0, Y1
 	VMOVUPS    Y1, (AX)
 	ADDQ       BX, CX
 	ADDQ       SI, AX
 	DECQ       DX
-	JMP        loop4
+	JMP        loop7
 
-done5:
+done8:
 	VZEROUPPER
 	RET
 
@@ -115,9 +134,9 @@ TEXT ·packRowsAVX2(SB), NOSPLIT, $0-80
 	MOVQ    out_base+0(FP), SI
 	XORQ    R13, R13
 
-loop6:
+loop9:
 	CMPQ       AX, $0x08
-	JL         rest7
+	JL         rest10
 	VMOVUPS    (BX)(R13*1), Y0
 	VMOVUPS    (DI)(R13*1), Y1
 	VMOVUPS    (R8)(R13*1), Y2
@@ -168,11 +187,11 @@ loop6:
 	ADDQ       DX, SI
 	ADDQ       $0x20, R13
 	SUBQ       $0x08, AX
-	JMP        loop6
+	JMP        loop9
 
-rest7:
+rest10:
 	TESTQ AX, AX
-	JZ    done8
+	JZ    done11
 	MOVL  (BX)(R13*1), R14
 	MOVL  R14, (SI)
 	MOVL  (DI)(R13*1), R14
@@ -192,9 +211,41 @@ rest7:
 	ADDQ  DX, SI
 	ADDQ  $0x04, R13
 	DECQ  AX
-	JMP   rest7
+	JMP   rest10
 
-done8:
+done11:
+	VZEROUPPER
+	RET
+
+// func fetchRowsAVX2(in []float32, n int, ld int, w int)
+// Requires: AVX, MMX+
+TEXT ·fetchRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ in_base+0(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ ld+32(FP), DX
+	MOVQ w+40(FP), BX
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+
+row12:
+	TESTQ CX, CX
+	JZ    done15
+	XORQ  SI, SI
+
+line13:
+	CMPQ       SI, BX
+	JGE        next14
+	PREFETCHT1 (AX)(SI*1)
+	ADDQ       $0x40, SI
+	JMP        line13
+
+next14:
+	PREFETCHT1 -4(AX)(BX*1)
+	ADDQ       DX, AX
+	DECQ       CX
+	JMP        row12
+
+done15:
 	VZEROUPPER
 	RET
 
@@ -242,9 +293,9 @@ TEXT ·gemmWideAVX2(SB), NOSPLIT, $0-112
 	PREFETCHT0 (R9)
 	PREFETCHT0 63(R9)
 
-loop9:
+loop16:
 	CMPQ         AX, $0x04
-	JL           done10
+	JL           done17
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (BX), Y14
@@ -331,12 +382,12 @@ loop9:
 	ADDQ         DX, BX
 	ADDQ         $0x00000100, SI
 	SUBQ         $0x04, AX
-	JMP          loop9
+	JMP          loop16
 
-done10:
-loop11:
+done17:
+loop18:
 	CMPQ         AX, $0x01
-	JL           done12
+	JL           done19
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (BX), Y14
@@ -360,15 +411,15 @@ loop11:
 	ADDQ         DX, BX
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x01, AX
-	JMP          loop11
+	JMP          loop18
 
-done12:
+done19:
 	MOVQ   c_base+72(FP), AX
 	MOVQ   ldc+96(FP), CX
 	MOVQ   add+104(FP), DX
 	SHLQ   $0x02, CX
 	TESTQ  DX, DX
-	JZ     store13
+	JZ     store20
 	MOVQ   AX, DX
 	VADDPS (DX), Y0, Y0
 	VADDPS 32(DX), Y1, Y1
@@ -388,7 +439,7 @@ done12:
 	VADDPS (DX), Y10, Y10
 	VADDPS 32(DX), Y11, Y11
 
-store13:
+store20:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	ADDQ    CX, AX
@@ -474,9 +525,9 @@ TEXT ·gemmNarrowAVX2(SB), NOSPLIT, $0-112
 	PREFETCHT0 (R12)
 	PREFETCHT0 31(R12)
 
-loop14:
+loop21:
 	CMPQ         AX, $0x04
-	JL           done15
+	JL           done22
 	VMOVUPS      (SI), Y12
 	VBROADCASTSS (BX), Y13
 	VFMADD231PS  Y12, Y13, Y0
@@ -583,12 +634,12 @@ loop14:
 	ADDQ         DX, BX
 	ADDQ         $0x00000080, SI
 	SUBQ         $0x04, AX
-	JMP          loop14
+	JMP          loop21
 
-done15:
-loop16:
+done22:
+loop23:
 	CMPQ         AX, $0x01
-	JL           done17
+	JL           done24
 	VMOVUPS      (SI), Y12
 	VBROADCASTSS (BX), Y13
 	VFMADD231PS  Y12, Y13, Y0
@@ -617,15 +668,15 @@ loop16:
 	ADDQ         DX, BX
 	ADDQ         $0x00000020, SI
 	SUBQ         $0x01, AX
-	JMP          loop16
+	JMP          loop23
 
-done17:
+done24:
 	MOVQ   c_base+72(FP), AX
 	MOVQ   ldc+96(FP), CX
 	MOVQ   add+104(FP), DX
 	SHLQ   $0x02, CX
 	TESTQ  DX, DX
-	JZ     store18
+	JZ     store25
 	MOVQ   AX, DX
 	VADDPS (DX), Y0, Y0
 	ADDQ   CX, DX
@@ -651,7 +702,7 @@ done17:
 	ADDQ   CX, DX
 	VADDPS (DX), Y11, Y11
 
-store18:
+store25:
 	VMOVUPS Y0, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Y1, (AX)
@@ -766,9 +817,9 @@ TEXT ·gemmWideAVX512(SB), NOSPLIT, $0-112
 	PREFETCHT0 (R13)
 	PREFETCHT0 127(R13)
 
-loop19:
+loop26:
 	CMPQ         AX, $0x04
-	JL           done20
+	JL           done27
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
 	VBROADCASTSS (BX), Z30
@@ -951,12 +1002,12 @@ loop19:
 	ADDQ         DX, BX
 	ADDQ         $0x00000200, SI
 	SUBQ         $0x04, AX
-	JMP          loop19
+	JMP          loop26
 
-done20:
-loop21:
+done27:
+loop28:
 	CMPQ         AX, $0x01
-	JL           done22
+	JL           done29
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
 	VBROADCASTSS (BX), Z30
@@ -1004,15 +1055,15 @@ loop21:
 	ADDQ         DX, BX
 	ADDQ         $0x00000080, SI
 	SUBQ         $0x01, AX
-	JMP          loop21
+	JMP          loop28
 
-done22:
+done29:
 	MOVQ   c_base+72(FP), AX
 	MOVQ   ldc+96(FP), CX
 	MOVQ   add+104(FP), DX
 	SHLQ   $0x02, CX
 	TESTQ  DX, DX
-	JZ     store23
+	JZ     store30
 	MOVQ   AX, DX
 	VADDPS (DX), Z0, Z0
 	VADDPS 64(DX), Z1, Z1
@@ -1056,7 +1107,7 @@ done22:
 	VADDPS (DX), Z26, Z26
 	VADDPS 64(DX), Z27, Z27
 
-store23:
+store30:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -1175,9 +1226,9 @@ TEXT ·gemmNarrowAVX512(SB), NOSPLIT, $0-112
 	PREFETCHT0 (R13)
 	PREFETCHT0 63(R13)
 
-loop24:
+loop31:
 	CMPQ         AX, $0x04
-	JL           done25
+	JL           done32
 	VMOVUPS      (SI), Z14
 	VBROADCASTSS (BX), Z15
 	VFMADD231PS  Z14, Z15, Z0
@@ -1300,12 +1351,12 @@ loop24:
 	ADDQ         DX, BX
 	ADDQ         $0x00000100, SI
 	SUBQ         $0x04, AX
-	JMP          loop24
+	JMP          loop31
 
-done25:
-loop26:
+done32:
+loop33:
 	CMPQ         AX, $0x01
-	JL           done27
+	JL           done34
 	VMOVUPS      (SI), Z14
 	VBROADCASTSS (BX), Z15
 	VFMADD231PS  Z14, Z15, Z0
@@ -1338,15 +1389,15 @@ loop26:
 	ADDQ         DX, BX
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x01, AX
-	JMP          loop26
+	JMP          loop33
 
-done27:
+done34:
 	MOVQ   c_base+72(FP), AX
 	MOVQ   ldc+96(FP), CX
 	MOVQ   add+104(FP), DX
 	SHLQ   $0x02, CX
 	TESTQ  DX, DX
-	JZ     store28
+	JZ     store35
 	MOVQ   AX, DX
 	VADDPS (DX), Z0, Z0
 	ADDQ   CX, DX
@@ -1376,7 +1427,7 @@ done27:
 	ADDQ   CX, DX
 	VADDPS (DX), Z13, Z13
 
-store28:
+store35:
 	VMOVUPS Z0, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, (AX)
@@ -1422,39 +1473,58 @@ TEXT ·packColsAVX512(SB), NOSPLIT, $0-80
 	MOVQ BX, R9
 	SHLQ $0x05, R9
 	CMPQ DI, $0x10
-	JNE  part29
+	JL   part36
+	JG   double37
 
-loop30:
+loop38:
 	TESTQ      DX, DX
-	JZ         done31
+	JZ         done39
 	PREFETCHT0 (CX)(R9*1)
 	VMOVUPS    (CX), Z0
 	VMOVUPS    Z0, (AX)
 	ADDQ       BX, CX
 	ADDQ       SI, AX
 	DECQ       DX
-	JMP        loop30
+	JMP        loop38
 
-done31:
+done39:
 	VZEROUPPER
 	RET
 
-part29:
+double37:
+loop40:
+	TESTQ      DX, DX
+	JZ         done41
+	PREFETCHT0 (CX)(R9*1)
+	VMOVUPS    (CX), Z0
+	VMOVUPS    Z0, (AX)
+	VMOVUPS    64(CX), Z0
+	VMOVUPS    Z0, 64(AX)
+	ADDQ       BX, CX
+	ADDQ       SI, AX
+	DECQ       DX
+	JMP        loop40
+
+done41:
+	VZEROUPPER
+	RET
+
+part36:
 	LEAQ  first_lanes_masks<>+0(SB), R10
 	KMOVW (R10)(DI*2), K1
 
-loop32:
+loop42:
 	TESTQ      DX, DX
-	JZ         done33
+	JZ         done43
 	PREFETCHT0 (CX)(R9*1)
 	VMOVUPS.Z  (CX)(R8*1), K1, Z0
 	VMOVUPS    Z0, (AX)
 	ADDQ       BX, CX
 	ADDQ       SI, AX
 	DECQ       DX
-	JMP        loop32
+	JMP        loop42
 
-done33:
+done43:
 	VZEROUPPER
 	RET
 

@@ -42,10 +42,11 @@ type kernelSet struct {
 	sddmm func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1 int)
 
 	// Matrix product micro-kernels, wide and narrow, and the packing of w columns
-	// (at most lanes) or h rows (at most packRowsMax); see gemm.go.
+	// (at most lanes, or twice lanes) or h rows (at most packRowsMax); see gemm.go.
 	wide, narrow micro
 	packCols     func(out, in []float32, kc, ld, w, step int)
 	packRows     func(out, in []float32, kc, ld, h, step int)
+	fetchRows    func(in []float32, n, ld, w int) // hint that w floats of n rows come next
 
 	// Random fills of whole blocks of four elements: dst[0] is element 4·block
 	// and len(dst) a multiple of four.

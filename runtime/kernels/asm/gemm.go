@@ -21,6 +21,7 @@ func gemm(s isa) {
 	}
 	s.packCols()
 	s.packRows()
+	s.fetchRows()
 	s.micro("gemmWide", 6, 2)
 	s.micro("gemmNarrow", 12, 1)
 }
@@ -118,8 +119,8 @@ func (s isa) micro(name string, mr, nv int) {
 	s.end()
 }
 
-// packCols emits the copy of up to one vector of columns: row by row a masked
-// load and a whole store. The row 32 further on is fetched: rows lie pages apart,
+// packCols emits the copy of up to one vector of columns, or of exactly two: row
+// by row a masked load and a whole store. The row 32 further on is fetched: rows lie pages apart,
 // where the processor does not look ahead by itself.
 func (s isa) packCols() {
 	s.begin("packCols", "(out, in []float32, kc, ld, w, step int)", "copies w columns of kc rows (see packStraight).")
@@ -131,13 +132,15 @@ func (s isa) packCols() {
 	XORQ(at, at)
 	MOVQ(ld, ahead)
 	SHLQ(U8(5), ahead)
-	copyRows := func(get func() reg.VecVirtual) {
+	copyRows := func(get ...func() reg.VecVirtual) {
 		top, done := label("loop"), label("done")
 		Label(top)
 		TESTQ(k, k)
 		JZ(LabelRef(done))
 		PREFETCHT0(Mem{Base: in, Index: ahead, Scale: 1})
-		VMOVUPS(get(), Mem{Base: out})
+		for i, g := range get {
+			VMOVUPS(g(), Mem{Base: out, Disp: i * s.bytes()})
+		}
 		ADDQ(ld, in)
 		ADDQ(step, out)
 		DECQ(k)
@@ -145,10 +148,16 @@ func (s isa) packCols() {
 		Label(done)
 		s.end()
 	}
-	part := label("part")
+	part, double := label("part"), label("double")
+	whole := func(i int) func() reg.VecVirtual {
+		return func() reg.VecVirtual { return s.load(Mem{Base: in, Disp: i * s.bytes()}) }
+	}
 	CMPQ(w, U8(s.lanes))
-	JNE(LabelRef(part))
-	copyRows(func() reg.VecVirtual { return s.load(Mem{Base: in}) })
+	JL(LabelRef(part))
+	JG(LabelRef(double))
+	copyRows(whole(0))
+	Label(double)
+	copyRows(whole(0), whole(1))
 	Label(part)
 	t := s.first(w)
 	l := lanes{isa: s, at: at, tail: &t}
@@ -217,6 +226,33 @@ func (s isa) packRows() {
 	ADDQ(U8(4), at)
 	DECQ(k)
 	JMP(LabelRef(rest))
+	Label(done)
+	s.end()
+}
+
+// fetchRows emits the request of w floats of each of n rows to the second-level cache.
+func (s isa) fetchRows() {
+	s.begin("fetchRows", "(in []float32, n, ld, w int)", "asks for w floats of n rows.")
+	in, n, ld, w := slices("in")[0], integer("n"), integer("ld"), integer("w")
+	SHLQ(U8(2), ld)
+	SHLQ(U8(2), w)
+	row, line, next, done := label("row"), label("line"), label("next"), label("done")
+	at := GP64()
+	Label(row)
+	TESTQ(n, n)
+	JZ(LabelRef(done))
+	XORQ(at, at)
+	Label(line)
+	CMPQ(at, w)
+	JGE(LabelRef(next))
+	PREFETCHT1(Mem{Base: in, Index: at, Scale: 1})
+	ADDQ(U8(64), at)
+	JMP(LabelRef(line))
+	Label(next)
+	PREFETCHT1(Mem{Base: in, Index: w, Scale: 1, Disp: -4})
+	ADDQ(ld, in)
+	DECQ(n)
+	JMP(LabelRef(row))
 	Label(done)
 	s.end()
 }
