@@ -55,8 +55,12 @@ ONNX, and verify the export.`,
 			n := float64(len(r.Seeds))
 			cells := []any{"mean", fmt.Sprintf("%.2f", raw/n), fmt.Sprintf("%.2f", refined/n), fmt.Sprintf("%+.2f", r.MeanGain)}
 			fmt.Fprintf(a.stdout, row, append(append(cells, quality(r.Mean)...), "")...)
+			verdict, gain := "better", r.MeanGain
+			if gain < 0 {
+				verdict, gain = "worse", -gain
+			}
 			fmt.Fprintf(a.stdout, `
-The same classifier with the same sampling is %.2f points better on the refined graph
+The same classifier with the same sampling is %.2f points %s on the refined graph
 (mean of %d generated graphs, %.0f s).
 
 runs      %s (configuration, weights, metrics, refined_edges.csv)
@@ -64,7 +68,7 @@ exports   %s (encoder.onnx, scorer.onnx, classifier.onnx, parity.json)
 figures   %s
 
 Next: gsrc predict %s --data synthetic --out pred.csv
-`, r.MeanGain, len(r.Seeds), r.WallS, r.Runs, r.Exports, filepath.Join(o.Out, "demo.json"), filepath.Join(r.Exports, "seed-0"))
+`, gain, verdict, len(r.Seeds), r.WallS, r.Runs, r.Exports, filepath.Join(o.Out, "demo.json"), filepath.Join(r.Exports, "seed-0"))
 			return nil
 		},
 	}
