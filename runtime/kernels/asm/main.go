@@ -7,6 +7,9 @@
 // (see gen.go in package kernels for all groups). A routine emitted for AVX2
 // must not need more than 16 vector registers at a time: the registers above
 // exist in AVX-512 only (a test of package kernels looks for them).
+//
+// Where no processor with AVX-512 is at hand, an emulator that has it (Bochs with
+// the processor model corei7_skylake_x) runs the tests of package kernels.
 package main
 
 import (
