@@ -21,8 +21,10 @@ func small() models.Options {
 func TestModelsCompile(t *testing.T) {
 	wide := small()
 	wide.StructWidth, wide.Views.Blur = 2, 0.1
+	random := small()
+	random.Classifier = "propagation"
 	for _, model := range models.All {
-		for name, o := range map[string]models.Options{"small": small(), "struct": wide} {
+		for name, o := range map[string]models.Options{"small": small(), "struct": wide, "propagation": random} {
 			for _, target := range []Target{Training, Inference} {
 				m := model.Build(o)
 				p, err := Compile(m, Options{Target: target, Verify: true, Facts: passes.Facts{SparseArgs: []string{"x"}}})

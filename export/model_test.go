@@ -33,6 +33,10 @@ func zoo() map[string]*ir.Module {
 				o.Encoder.Hidden, o.Encoder.Projection, o.Hidden = 5, 5, testFeatures
 				o.Encoder.StructWeight = 0.5
 				out[fmt.Sprintf("%s/struct=%d/%s", m.Name, structWidth, norm)] = m.Build(o)
+				if m.Refines && structWidth == 0 && norm == "l1" {
+					o.Classifier = "propagation"
+					out[m.Name+"/propagation"] = m.Build(o)
+				}
 			}
 		}
 	}

@@ -27,6 +27,7 @@ func normalise(b *ir.Builder, o Options, x *ir.Value) *ir.Value {
 type stack struct {
 	weights, biases []*ir.Value
 	act             string
+	propagation     *Propagation // nil: every layer aggregates
 }
 
 // declareStack declares the parameters of layers of the given widths.
@@ -58,6 +59,20 @@ type dropouts struct {
 	prefix        string
 }
 
+// classifierDropouts are those of the classifier.
+func (o Options) classifierDropouts(prefix string) *dropouts {
+	return &dropouts{o.InputDropout, o.Dropout, prefix}
+}
+
+// classifierStack declares the classifier's parameters.
+func classifierStack(m *ir.Module, o Options) stack {
+	s := declareStack(m, "classifier", "classifier", "relu", o.WeightDecay, o.DecayFirst, widths(o.Features, o.Hidden, o.Layers, o.Classes)...)
+	if o.Classifier == "propagation" {
+		s.propagation = &o.Propagation
+	}
+	return s
+}
+
 func (d *dropouts) apply(b *ir.Builder, layer int, x *ir.Value) *ir.Value {
 	if d == nil {
 		return x
@@ -75,6 +90,9 @@ func (d *dropouts) apply(b *ir.Builder, layer int, x *ir.Value) *ir.Value {
 // run applies the layers over a graph (nil: none) with edge weights w (nil:
 // ones); the last layer has no activation.
 func (s stack) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
+	if s.propagation != nil {
+		return s.propagate(b, g, w, x, drop)
+	}
 	for i, weight := range s.weights {
 		x = drop.apply(b, i, x)
 		act := ir.Attrs{}
@@ -88,6 +106,33 @@ func (s stack) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
 		}
 	}
 	return x
+}
+
+// propagate is random propagation (Feng et al. 2020, GRAND): whole nodes are
+// dropped, the mean of Â⁰h … Âᴷh is taken, and fully connected layers follow. The
+// first of them is linear up to its activation, so it comes before the
+// propagation, which then runs on its narrower result.
+func (s stack) propagate(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
+	p := s.propagation
+	h := drop.apply(b, 0, x)
+	if drop != nil && p.DropNodes > 0 {
+		u := b.OneTyped("uniform", ir.Attrs{"stream": drop.prefix + ".nodes"}, ir.T(ir.F32, x.Type.Dims[0], "1"))
+		kept := b.One("greater_equal", nil, u, b.Const(p.DropNodes))
+		h = b.Mul(h, b.Scale(kept, 1/(1-p.DropNodes)))
+	}
+	h = b.MatMul(h, s.weights[0])
+	norm := b.Op("gnn.sym_norm", nil, g, w)
+	sum := h
+	for range p.Order {
+		h = b.One("spmm", nil, g, norm[0], norm[1], h)
+		sum = b.Add(sum, h)
+	}
+	h = b.Add(b.Scale(sum, 1/float64(p.Order+1)), s.biases[0])
+	for i := 1; i < len(s.weights); i++ {
+		h = drop.apply(b, i, b.One(s.act, nil, h))
+		h = b.One("gnn.linear", nil, h, s.weights[i], s.biases[i])
+	}
+	return h
 }
 
 // labelled returns the rows of the labelled nodes.
@@ -110,7 +155,7 @@ func supervised(m *ir.Module, o Options, s stack, overGraph bool) {
 	}
 	idx := b.Arg("train_idx", trainIdx)
 	labels := b.Arg("labels", trainIdx)
-	logits := s.run(b, g, nil, normalise(b, o, x), &dropouts{o.InputDropout, o.Dropout, "classifier"})
+	logits := s.run(b, g, nil, normalise(b, o, x), o.classifierDropouts("classifier"))
 	b.Return("loss", b.One("cross_entropy", nil, labelled(b, logits, idx), labels))
 	b.Func.Attrs["differentiate"] = "loss"
 }
@@ -129,7 +174,7 @@ func classify(m *ir.Module, o Options, s stack, graph *ir.Type) {
 
 func gcn(o Options) *ir.Module {
 	m := ir.NewModule("gcn")
-	s := declareStack(m, "classifier", "classifier", "relu", o.WeightDecay, o.DecayFirst, widths(o.Features, o.Hidden, o.Layers, o.Classes)...)
+	s := classifierStack(m, o)
 	supervised(m, o, s, true)
 	classify(m, o, s, &rawGraph)
 	return m
@@ -137,7 +182,8 @@ func gcn(o Options) *ir.Module {
 
 func mlp(o Options) *ir.Module {
 	m := ir.NewModule("mlp")
-	s := declareStack(m, "classifier", "classifier", "relu", o.WeightDecay, o.DecayFirst, widths(o.Features, o.Hidden, o.Layers, o.Classes)...)
+	o.Classifier = "gcn" // without a graph there is nothing to propagate over
+	s := classifierStack(m, o)
 	supervised(m, o, s, false)
 	classify(m, o, s, nil)
 	return m

@@ -21,7 +21,7 @@ func eclGSR(o Options) *ir.Module {
 	e := &ecl{Options: o, m: m,
 		encoder:    declareStack(m, "encoder", "encoder", "elu", o.Encoder.WeightDecay, false, widths(in, o.Encoder.Hidden, o.Encoder.Layers, o.Encoder.Hidden)...),
 		projector:  declareStack(m, "projector", "encoder", "elu", o.Encoder.WeightDecay, false, o.Encoder.Hidden, o.Encoder.Projection, o.Encoder.Projection),
-		classifier: declareStack(m, "classifier", "classifier", "relu", o.WeightDecay, o.DecayFirst, widths(o.Features, o.Hidden, o.Layers, o.Classes)...),
+		classifier: classifierStack(m, o),
 	}
 	if e.ECL.Alpha != 0 && e.ECL.Steps > 0 {
 		e.energy()
@@ -142,7 +142,7 @@ func (e *ecl) classifierLoss(b *ir.Builder, x, c, p, idx, labels *ir.Value) (xen
 		name := fmt.Sprintf("sample%d", k)
 		restore := b.Named(name)
 		w := b.One("gsr.relaxed_bernoulli", ir.Attrs{"temperature": e.Edges.Temperature, "stream": name + ".edges"}, c, p)
-		l := e.classifier.run(b, c, w, x, &dropouts{e.InputDropout, e.Dropout, name})
+		l := e.classifier.run(b, c, w, x, e.classifierDropouts(name))
 		logits = append(logits, l)
 		ce := b.One("cross_entropy", nil, labelled(b, l, idx), labels)
 		if xent == nil {

@@ -39,6 +39,7 @@ type Options struct {
 	Classes     int `toml:"-"`
 	StructWidth int `toml:"-"` // columns of x_struct, 0 for none
 
+	Classifier   string  `toml:"classifier" doc:"gcn: graph convolutions; propagation: fully connected layers over random propagation (GRAND)"`
 	Norm         string  `toml:"norm" doc:"row normalisation of the classifier's features: l1, l2 or none"`
 	Hidden       int     `toml:"hidden" doc:"hidden width of the classifier"`
 	Layers       int     `toml:"layers" doc:"layers of the classifier"`
@@ -47,10 +48,17 @@ type Options struct {
 	WeightDecay  float64 `toml:"weight_decay" doc:"L2 weight decay of the classifier's weights"`
 	DecayFirst   bool    `toml:"decay_first" doc:"weight decay on the first layer only, as Kipf and Welling have it"`
 
-	Encoder Encoder `toml:"encoder" doc:"encoder and projector"`
-	ECL     ECL     `toml:"ecl" doc:"the energy-based contrastive loss"`
-	Views   Views   `toml:"views" doc:"what makes a view of the graph"`
-	Edges   Edges   `toml:"edges" doc:"edge probabilities and their samples"`
+	Propagation Propagation `toml:"propagation" doc:"the classifier propagation"`
+	Encoder     Encoder     `toml:"encoder" doc:"encoder and projector"`
+	ECL         ECL         `toml:"ecl" doc:"the energy-based contrastive loss"`
+	Views       Views       `toml:"views" doc:"what makes a view of the graph"`
+	Edges       Edges       `toml:"edges" doc:"edge probabilities and their samples"`
+}
+
+// Propagation holds what only the classifier propagation reads.
+type Propagation struct {
+	Order     int     `toml:"order" doc:"highest power K of the normalised adjacency in the mean"`
+	DropNodes float64 `toml:"drop_nodes" doc:"share of nodes whose features are dropped in a sample"`
 }
 
 // Encoder shapes φ and ϕ.
@@ -102,6 +110,7 @@ type Edges struct {
 // Default returns the options before any data set's own defaults.
 func Default() Options {
 	return Options{
+		Classifier: "gcn", Propagation: Propagation{Order: 4, DropNodes: 0.5},
 		Norm: "l1", Hidden: 16, Layers: 2, Dropout: 0.5, InputDropout: 0.5, WeightDecay: 5e-4, DecayFirst: true,
 		Encoder: Encoder{Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
 		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
@@ -144,6 +153,8 @@ func (o Options) Validate() error {
 		{"hidden", o.Hidden > 0, "at least 1"}, {"layers", o.Layers > 0, "at least 1"},
 		{"dropout", rate(o.Dropout), "within [0, 1)"}, {"input_dropout", rate(o.InputDropout), "within [0, 1)"},
 		{"weight_decay", o.WeightDecay >= 0, "at least 0"}, {"norm", slices.Contains([]string{"l1", "l2", "none"}, o.Norm), "l1, l2 or none"},
+		{"classifier", o.Classifier == "gcn" || o.Classifier == "propagation", "gcn or propagation"},
+		{"propagation.order", o.Propagation.Order >= 0, "at least 0"}, {"propagation.drop_nodes", rate(o.Propagation.DropNodes), "within [0, 1)"},
 		{"encoder.hidden", o.Encoder.Hidden > 0, "at least 1"}, {"encoder.layers", o.Encoder.Layers > 0, "at least 1"}, {"encoder.projection", o.Encoder.Projection > 0, "at least 1"},
 		{"ecl.tau", o.ECL.Tau > 0, "greater than 0"}, {"ecl.sgld_steps", o.ECL.Steps >= 0, "at least 0"},
 		{"ecl.reg", o.ECL.Reg == "mean" || o.ECL.Reg == "paper", "mean or paper"},

@@ -221,6 +221,9 @@ func variants() map[string]models.Options {
 	plain.StructWidth, plain.Views, plain.ECL.Alpha = 0, models.Views{}, 0
 	plain.ECL.Reg, plain.ECL.Positive, plain.Norm, plain.Edges.Mode = "paper", true, "none", "threshold"
 	v["no views, no sampler, as printed"] = plain
+	random := tiny()
+	random.StructWidth, random.Views.Blur, random.Classifier, random.Propagation.Order = 0, 0, "propagation", 2
+	v["random propagation"] = random
 	return v
 }
 

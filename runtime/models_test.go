@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"maps"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -47,6 +48,9 @@ type namedModule struct {
 func compiledModels(t testing.TB) []namedModule {
 	t.Helper()
 	var ps []namedModule
+	propagation := smallOptions()
+	propagation.Classifier = "propagation"
+	all := map[string]models.Options{"": smallOptions(), "/propagation": propagation}
 	for _, model := range models.All {
 		for _, sparse := range []string{"", "x"} {
 			o := compiler.Options{}
@@ -55,11 +59,16 @@ func compiledModels(t testing.TB) []namedModule {
 				o.Facts = passes.Facts{SparseArgs: []string{sparse}}
 				name += "/sparse"
 			}
-			p, err := compiler.Compile(model.Build(smallOptions()), o)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
+			for _, kind := range slices.Sorted(maps.Keys(all)) {
+				if kind != "" && !model.Refines {
+					continue
+				}
+				p, err := compiler.Compile(model.Build(all[kind]), o)
+				if err != nil {
+					t.Fatalf("%s: %v", name+kind, err)
+				}
+				ps = append(ps, namedModule{name + kind, p.Module})
 			}
-			ps = append(ps, namedModule{name, p.Module})
 		}
 	}
 	return ps
