@@ -48,8 +48,8 @@ func (o DeepWalkOptions) withDefaults() (DeepWalkOptions, error) {
 			*f.value = f.def
 		}
 	}
-	if int64(o.WalkLength)*int64(o.Window) > maxWalkPairs {
-		return o, fmt.Errorf("graph: DeepWalk option WalkLength %d times Window %d is above %d", o.WalkLength, o.Window, maxWalkPairs)
+	if o.walkPairs() > 1<<26 {
+		return o, fmt.Errorf("graph: DeepWalk options WalkLength %d, Window %d and Negatives %d make up to %d pairs of one walk, want at most %d", o.WalkLength, o.Window, o.Negatives, o.walkPairs(), 1<<26)
 	}
 	if o.LR == 0 {
 		o.LR = 0.025
@@ -63,20 +63,24 @@ func (o DeepWalkOptions) withDefaults() (DeepWalkOptions, error) {
 	return o, nil
 }
 
-const (
-	maxOption    = 1 << 20
-	maxWalkPairs = 1 << 24 // half the most pairs of a walk: bounds the memory of an episode
+const maxOption = 1 << 20
 
-	// Sizes that the result depends on, so they are constants.
+// walkPairs returns the most pairs, negative ones included, that a walk has.
+func (o *DeepWalkOptions) walkPairs() int64 {
+	return 2 * int64(o.WalkLength) * int64(min(o.Window, o.WalkLength)) * int64(1+o.Negatives)
+}
+
+// Sizes that the result depends on, so they are constants.
+const (
 	episodeWalks = 128     // most walks whose pairs are sorted into blocks at a time
-	episodePairs = 1 << 18 // half the most pairs of an episode of more than one walk
+	episodePairs = 1 << 21 // most pairs of an episode of more than one walk
 	maxParts     = 8       // groups of nodes; as many blocks run side by side
-	minPartNodes = 64      // nodes of a group, so that negatives stay varied
+	minPartNodes = 16      // nodes of a group
 )
 
 // episodeSize returns the number of walks of an episode.
 func (o *DeepWalkOptions) episodeSize() int {
-	return max(1, min(episodeWalks, episodePairs/(o.WalkLength*o.Window)))
+	return int(max(1, min(episodeWalks, episodePairs/o.walkPairs())))
 }
 
 // DeepWalk embeds the nodes of g (Perozzi, Al-Rfou, Skiena: "DeepWalk: online
@@ -87,12 +91,11 @@ func (o *DeepWalkOptions) episodeSize() int {
 // walk (those without neighbours) get zeros. Edges are walked in both
 // directions and evenly; weights are not used.
 //
-// Training is plain stochastic gradient descent, one pair at a time, on as many
-// threads as the pool has (one if it is nil), with the same result for any
-// number: nodes are split into groups, the pairs of an episode into blocks by
-// the groups of their two nodes, and blocks without a common group run side by
-// side (Zhu et al.: "GraphVite", WWW 2019). Negatives of a pair are drawn from
-// the group of its context node.
+// Training is plain stochastic gradient descent, on as many threads as the pool
+// has (one if it is nil), with the same result for any number: nodes are split
+// into groups, the pairs of an episode (negative ones too) into blocks by the
+// groups of their two nodes, and blocks without a common group run side by side
+// (after Zhu et al.: "GraphVite", WWW 2019).
 //
 // On Cora a linear probe of it is as good as one of gensim's Word2Vec on the
 // same walks: 70.1 % and 70.7 % on the public split, 69.3 % and 69.6 % with 20
@@ -128,22 +131,26 @@ type trainer struct {
 	nodes  []int32 // [rows] the node of a row
 	row    []int32 // [N] the row of a node
 	part   []uint8 // [rows] the group of a row
-	lo     []int32 // [parts] first row of a group
-	noise  []alias // [parts] distribution of negatives within a group
+	parts  int     // number of groups
+	noise  alias   // distribution of negatives over rows
 	stride int     // columns of a row, padded
 	in     []float32
 	out    []float32
 
 	// The open episode.
-	tokens []int32 // [walks, length] rows
-	window []int32 // [walks, length]
-	count  []int32 // [walks, parts²] pairs of a walk in a block, then where they start
-	start  []int32 // [parts²+1] blocks in pairs
-	pairs  [][2]int32
+	tokens []int32  // [walks, length] rows
+	drawn  [][]pair // [walks] pairs of a walk
+	count  []int32  // [walks, parts²] pairs of a walk in a block, then where they start
+	start  []int32  // [parts²+1] blocks in pairs
+	pairs  []pair   // block by block, walks in order
 	lr     float32
 
 	scratch []pairScratch // [parts]
 }
+
+// pair is a row and that of its context, the latter as its complement (below 0)
+// if it is a negative sample.
+type pair struct{ node, context int32 }
 
 // pairScratch is the working memory of one block.
 type pairScratch struct {
@@ -179,7 +186,7 @@ func newTrainer(pool *kernels.Pool, g *Graph, o DeepWalkOptions) *trainer {
 	}
 	walks := min(o.episodeSize(), len(t.walker.starts))
 	t.tokens = make([]int32, walks*o.WalkLength)
-	t.window = make([]int32, walks*o.WalkLength)
+	t.drawn = make([][]pair, walks)
 	t.count = make([]int32, walks*parts*parts)
 	t.start = make([]int32, parts*parts+1)
 	t.scratch = make([]pairScratch, parts)
@@ -209,6 +216,7 @@ func (t *trainer) visits(n int) []int64 {
 // groups have about as many visits.
 func (t *trainer) split(visits []int64, parts int) {
 	slices.SortStableFunc(t.nodes, func(a, b int32) int { return cmp.Compare(visits[b], visits[a]) })
+	t.parts = parts
 	groups := make([][]int32, parts)
 	for i, v := range t.nodes {
 		p := i % (2 * parts) // 0 1 2 … 2 1 0 0 1 2 …
@@ -218,17 +226,16 @@ func (t *trainer) split(visits []int64, parts int) {
 		groups[p] = append(groups[p], v)
 	}
 	t.nodes = t.nodes[:0:0]
+	var weights []float64
 	for p, group := range groups {
-		t.lo = append(t.lo, int32(len(t.nodes)))
-		weights := make([]float64, len(group))
-		for i, v := range group {
+		for _, v := range group {
 			t.row[v] = int32(len(t.nodes))
 			t.nodes = append(t.nodes, v)
 			t.part = append(t.part, uint8(p))
-			weights[i] = math.Pow(float64(visits[v]), 0.75)
+			weights = append(weights, math.Pow(float64(visits[v]), 0.75))
 		}
-		t.noise = append(t.noise, newAlias(weights))
 	}
+	t.noise = newAlias(weights)
 }
 
 func (t *trainer) train() error {
@@ -251,26 +258,18 @@ func (t *trainer) train() error {
 
 // episode trains on n walks from the given one on.
 func (t *trainer) episode(epoch, first, n int) {
-	parts := len(t.lo)
-	blocks, length := parts*parts, t.o.WalkLength
-	windows := t.s.Sub("window").At(uint64(epoch))
-	const grain = 8
+	parts := t.parts
+	blocks := parts * parts
+	draws := t.s.Sub("pairs").At(uint64(epoch))
+	const grain = 4
 	parallel(t.pool, n, grain, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			walk := t.tokens[i*length : (i+1)*length]
-			t.walker.walk(first+i, walk)
-			s := windows.At(uint64(first + i))
-			var words [4]uint32
-			for j, v := range walk {
-				walk[j] = t.row[v]
-				if j%4 == 0 {
-					words = s.Block(uint64(j/4), 0)
-				}
-				t.window[i*length+j] = 1 + int32(uint64(words[j%4])*uint64(t.o.Window)>>32)
-			}
+			t.drawPairs(i, first+i, draws.At(uint64(first+i)))
 			count := t.count[i*blocks : (i+1)*blocks]
 			clear(count)
-			t.eachPair(i, func(u, v int32) { count[int(t.part[u])*parts+int(t.part[v])]++ })
+			for _, p := range t.drawn[i] {
+				count[t.blockOf(p)]++
+			}
 		}
 	})
 	at := int32(0)
@@ -283,72 +282,106 @@ func (t *trainer) episode(epoch, first, n int) {
 	}
 	t.start[blocks] = at
 	if cap(t.pairs) < int(at) {
-		t.pairs = make([][2]int32, at+at/8)
+		t.pairs = make([]pair, at+at/8)
 	}
 	t.pairs = t.pairs[:at]
 	parallel(t.pool, n, grain, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			next := t.count[i*blocks : (i+1)*blocks]
-			t.eachPair(i, func(u, v int32) {
-				b := int(t.part[u])*parts + int(t.part[v])
-				t.pairs[next[b]] = [2]int32{u, v}
+			for _, p := range t.drawn[i] {
+				b := t.blockOf(p)
+				t.pairs[next[b]] = p
 				next[b]++
-			})
+			}
 		}
 	})
-	negatives := t.s.Sub("negative").At(uint64(epoch)).At(uint64(first))
 	for shift := range parts {
 		parallel(t.pool, parts, 1, func(lo, hi int) {
 			for p := lo; p < hi; p++ {
-				q := (p + shift) % parts
-				t.block(p, q, negatives.At(uint64(p*parts+q)))
+				t.block(p, p*parts+(p+shift)%parts)
 			}
 		})
 	}
 }
 
-// eachPair calls f for the (node, context) pairs of walk i of the episode.
-func (t *trainer) eachPair(i int, f func(u, v int32)) {
-	length := t.o.WalkLength
-	walk, window := t.tokens[i*length:(i+1)*length], t.window[i*length:(i+1)*length]
-	for j, u := range walk {
-		w := int(window[j])
-		for _, v := range walk[max(0, j-w):j] {
-			f(u, v)
-		}
-		for _, v := range walk[j+1 : min(length, j+w+1)] {
-			f(u, v)
-		}
+// blockOf returns the number of the block that a pair belongs to.
+func (t *trainer) blockOf(p pair) int {
+	v := p.context
+	if v < 0 {
+		v = ^v
 	}
+	return int(t.part[p.node])*t.parts + int(t.part[v])
 }
 
-// block trains on the pairs of group p's nodes with contexts in group q.
-func (t *trainer) block(p, q int, s rng.Stream) {
-	pairs := t.pairs[t.start[p*len(t.lo)+q]:t.start[p*len(t.lo)+q+1]]
-	sc := &t.scratch[p]
-	noise, lo := &t.noise[q], t.lo[q]
+// drawPairs draws the pairs of the episode's walk i: for every position those
+// with the nodes within its window, each followed by its negatives. A negative
+// that happens to be the context itself is left out.
+func (t *trainer) drawPairs(i, walkNumber int, s rng.Stream) {
+	length := t.o.WalkLength
+	walk := t.tokens[i*length : (i+1)*length]
+	t.walker.walk(walkNumber, walk)
+	for j, v := range walk {
+		walk[j] = t.row[v]
+	}
+	pairs := t.drawn[i][:0]
 	var words [4]uint32
 	drawn := uint64(0)
-	for _, pair := range pairs {
-		v := pair[1]
-		idx := append(sc.idx[:0], v)
-		for range t.o.Negatives {
-			if drawn%4 == 0 {
-				words = s.Block(drawn/4, 0)
+	next := func() uint32 {
+		if drawn%4 == 0 {
+			words = s.Block(drawn/4, 0)
+		}
+		w := words[drawn%4]
+		drawn++
+		return w
+	}
+	for j, u := range walk {
+		w := 1 + int(uint64(next())*uint64(t.o.Window)>>32)
+		for at := max(0, j-w); at <= min(length-1, j+w); at++ {
+			if at == j {
+				continue
 			}
-			x := lo + noise.draw(words[drawn%4])
-			drawn++
-			if x != v {
-				idx = append(idx, x)
+			v := walk[at]
+			pairs = append(pairs, pair{u, v})
+			for range t.o.Negatives {
+				if x := t.noise.draw(next()); x != v {
+					pairs = append(pairs, pair{u, ^x})
+				}
 			}
 		}
-		u := t.in[int(pair[0])*t.stride:][:t.stride]
+	}
+	t.drawn[i] = pairs
+}
+
+// block trains on the pairs of block b, whose nodes are in group p. Pairs that
+// follow each other with one node are one step, but no more than one context
+// with as many negatives as it has.
+func (t *trainer) block(p, b int) {
+	pairs := t.pairs[t.start[b]:t.start[b+1]]
+	sc := &t.scratch[p]
+	for len(pairs) > 0 {
+		node, positive := pairs[0].node, -1
+		idx := sc.idx[:0]
+		for _, q := range pairs {
+			if q.node != node || len(idx) == cap(sc.idx) || q.context >= 0 && positive >= 0 {
+				break
+			}
+			if q.context < 0 {
+				idx = append(idx, ^q.context)
+			} else {
+				positive = len(idx)
+				idx = append(idx, q.context)
+			}
+		}
+		pairs = pairs[len(idx):]
+		u := t.in[int(node)*t.stride:][:t.stride]
 		factor := sc.factor[:len(idx)]
 		t.kernel.Scores(factor, u, t.out, idx)
 		for j, x := range factor {
 			factor[j] = -t.lr * sigmoid(x)
 		}
-		factor[0] += t.lr
+		if positive >= 0 {
+			factor[positive] += t.lr
+		}
 		t.kernel.Update(factor, u, t.out, idx)
 	}
 }
