@@ -55,6 +55,7 @@ func TestModelsLearn(t *testing.T) {
 		{"gcn", nil, 55, false},
 		{"ecl-gsr", nil, 55, true},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, 55, false},
+		{"ecl-gsr", []string{"model.classifier=propagation", "model.propagation.order=3"}, 55, true},
 		{"ecl-gsr", []string{"deepwalk.width=6", "model.views.blur=0.05", "model.edges.mode=threshold", "candidates.mutual=true"}, 50, true},
 		{"ecl-gsr", []string{"train.sampler=edges", "train.batch_edges=20", "train.fanout=5", "deepwalk.width=4"}, 50, true},
 		{"ecl-gsr", []string{"model.ecl.alpha=0", "train.joint_every=0", "train.eval_every=7", "train.anchors=0"}, 50, true},
