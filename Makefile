@@ -5,7 +5,7 @@
 GO      ?= go
 OUT     ?= results/demo
 FUZZTIME ?= 10s
-PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
 .PHONY: help build setup demo test bench lint fuzz-short cross clean
 
@@ -45,7 +45,7 @@ fuzz-short: ## run every fuzz target for FUZZTIME (10s)
 		done; \
 	done
 
-cross: ## build without cgo for every platform
+cross: ## build without cgo for Linux, macOS, Windows and arm64 (PLATFORMS)
 	@set -e; for platform in $(PLATFORMS); do \
 		echo "build $$platform without cgo"; \
 		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build ./...; \

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -97,6 +99,10 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	_, err = run.Build(ctx, f.out, gsrc.BuildOptions{
 		Lowering: lowering, NoEdgeWeight: f.noWeight, Unverified: f.unverified, Data: dataPath, Log: a.logf,
 	})
+	var missing *ort.NotFoundError
+	if errors.Is(err, ort.ErrNoCgo) || errors.As(err, &missing) {
+		return fmt.Errorf("%w\n--unverified writes the export without running it", err)
+	}
 	if err != nil {
 		return err
 	}

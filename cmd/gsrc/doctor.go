@@ -43,7 +43,11 @@ func (a *app) doctorCommand() *cobra.Command {
 					origin = "checksum of the " + f.Pinned
 				}
 				line("onnxruntime", "%s (%s, %s)", f.Library.Path, f.Library.Found, origin)
-				line("", "version %s, gsrc is tested with %s", f.Loaded, f.Wanted)
+				version := f.Loaded
+				if version == "" { // it could not be opened; this is what its file says
+					version = f.Library.Version
+				}
+				line("", "version %s, gsrc is tested with %s", version, f.Wanted)
 			} else {
 				line("onnxruntime", "not found; gsrc is tested with %s", f.Wanted)
 			}

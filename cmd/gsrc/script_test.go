@@ -28,14 +28,16 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			// The user's cache holds onnxruntime; a script's home is empty.
 			env.Setenv("XDG_CACHE_HOME", cache)
+			for _, name := range []string{ort.EnvVar, "LD_LIBRARY_PATH"} {
+				env.Setenv(name, os.Getenv(name))
+			}
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "onnxruntime" {
 				return false, fmt.Errorf("no condition %q", name)
 			}
-			_, err := ort.Locate(context.Background())
-			return err == nil, nil
+			return ort.Doctor(context.Background()).Problem == "", nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits":     exits,
