@@ -106,7 +106,7 @@ func TestImportsKeepToTheRooms(t *testing.T) {
 		}
 		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
-			if name := d.Name(); rel != "." && (strings.HasPrefix(name, ".") || name == "testdata") {
+			if name := d.Name(); rel != "." && (strings.ContainsAny(name[:1], "._") || name == "testdata") {
 				return fs.SkipDir
 			}
 			return nil
