@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"text/tabwriter"
 
@@ -51,14 +52,19 @@ func (a *app) doctorCommand() *cobra.Command {
 			} else {
 				line("onnxruntime", "not found; gsrc is tested with %s", f.Wanted)
 			}
+			reasons := ""
 			for _, p := range f.Providers {
 				state := "works"
 				if !p.Works {
-					state = "no: " + p.Reason
+					state = "cannot be used"
+					reasons += wrap("  ", p.Reason) + "\n"
 				}
 				line("provider "+string(p.Provider), "%s", state)
 			}
 			if err := w.Flush(); err != nil {
+				return err
+			}
+			if _, err := io.WriteString(a.stdout, reasons); err != nil {
 				return err
 			}
 			return problem
