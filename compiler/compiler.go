@@ -199,12 +199,12 @@ func countOps(m *ir.Module) int {
 // StatsTable formats the passes' times and operation counts.
 func (p *Program) StatsTable() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-12s %10s %8s %8s\n", "pass", "time", "before", "after")
+	fmt.Fprintf(&b, "%-14s %10s %8s %8s\n", "pass", "time", "before", "after")
 	var total time.Duration
 	for _, s := range p.Stats {
-		fmt.Fprintf(&b, "%-12s %10s %8d %8d\n", s.Pass, s.Time.Round(time.Microsecond), s.Before, s.After)
+		fmt.Fprintf(&b, "%-14s %10s %8d %8d\n", s.Pass, s.Time.Round(time.Microsecond), s.Before, s.After)
 		total += s.Time
 	}
-	fmt.Fprintf(&b, "%-12s %10s\n", "total", total.Round(time.Microsecond))
+	fmt.Fprintf(&b, "%-14s %10s\n", "total", total.Round(time.Microsecond))
 	return b.String()
 }
