@@ -51,11 +51,7 @@ func unroll(b *ir.Builder, op *ir.Op, energy *ir.Func) (*ir.Value, error) {
 	for k := range op.Int("steps") {
 		step := fmt.Sprintf("sgld%d", k)
 		restore := b.Named(step)
-		args := []*ir.Value{nu}
-		for _, c := range captured {
-			args = append(args, c)
-		}
-		e := b.Inline(energy, args...)[0]
+		e := b.Inline(energy, append([]*ir.Value{nu}, captured...)...)[0]
 		g := b.One("grad", nil, e, nu)
 		if clip := op.Float("clip"); clip > 0 {
 			norm := b.One("sqrt", nil, b.One("reduce_sum", ir.Attrs{"axis": "1", "keep": true}, b.One("square", nil, g)))

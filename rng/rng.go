@@ -95,7 +95,6 @@ func (s Stream) Intn(i uint64, n int) int {
 	return int(hi)
 }
 
-
 // Normal returns element i of the stream as a standard normal float64, by Box
 // and Muller from words 0 and 1 of block i in a counter range of its own.
 func (s Stream) Normal(i uint64) float64 {
