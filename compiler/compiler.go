@@ -52,6 +52,8 @@ type PassStat struct {
 type Program struct {
 	Module *ir.Module
 	Stats  []PassStat
+	// Remarks are what passes said of their decisions, "pass: @function: why".
+	Remarks []string
 }
 
 // Compile runs the passes over a copy of the module.
@@ -71,10 +73,17 @@ func Compile(m *ir.Module, o Options) (*Program, error) {
 		o.Trace("input", m)
 	}
 	p := &Program{Module: m}
+	facts := o.Facts
+	facts.Remark = func(pass, line string) {
+		p.Remarks = append(p.Remarks, pass+": "+line)
+		if o.Facts.Remark != nil {
+			o.Facts.Remark(pass, line)
+		}
+	}
 	for _, pass := range list {
 		stat := PassStat{Pass: pass.Name, Before: countOps(m)}
 		start := time.Now()
-		if err := run(pass, m, o.Facts); err != nil {
+		if err := run(pass, m, facts); err != nil {
 			return nil, fmt.Errorf("module %s: pass %s: %w", m.Name, pass.Name, err)
 		}
 		stat.Time, stat.After = time.Since(start), countOps(m)

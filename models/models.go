@@ -103,8 +103,8 @@ type Edges struct {
 	Consistency float64 `toml:"consistency" doc:"weight of the consistency term between the samples' predictions; 0 leaves it out"`
 	Sharpen     float64 `toml:"sharpen" doc:"temperature that sharpens the mean prediction"`
 	Mu          float64 `toml:"mu" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`
-	Mode        string  `toml:"mode" doc:"evaluation on expected (weights = probabilities) or threshold (p >= threshold)"`
-	Threshold   float64 `toml:"threshold" doc:"threshold of that mode"`
+	Mode        string  `toml:"mode" doc:"weights of the refined edges in evaluation: expected (their probabilities) or threshold (1)"`
+	Threshold   float64 `toml:"threshold" doc:"candidates with a smaller probability are no edges of the refined graph"`
 }
 
 // Default returns the options before any data set's own defaults.

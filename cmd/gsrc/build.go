@@ -54,7 +54,7 @@ their times and operation counts to standard error.`,
 				opts.Model = args[0]
 				return a.buildIR(&opts, &setup, &compile)
 			}
-			for _, name := range []string{"print-after", "passes", "func", "target", "html", "config", "set", "seed", "split", "directed"} {
+			for _, name := range []string{"print-after", "passes", "without", "func", "target", "html", "config", "set", "seed", "split", "directed"} {
 				if c.Flags().Changed(name) {
 					return usage("--%s goes with --emit ir", name)
 				}

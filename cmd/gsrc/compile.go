@@ -20,6 +20,7 @@ type compileFlags struct {
 	emit       string
 	printAfter []string
 	passes     []string
+	without    []string
 	funcs      []string
 	target     string
 	html       string
@@ -29,6 +30,7 @@ func (f *compileFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.emit, "emit", "", "what to write: onnx (of a run, the default) or ir (of a model or a run)")
 	flags.StringSliceVar(&f.printAfter, "print-after", nil, "with --emit ir: print the program after these passes; \"input\" is before the first")
 	flags.StringSliceVar(&f.passes, "passes", nil, "with --emit ir: run only these passes; none runs none")
+	flags.StringSliceVar(&f.without, "without", nil, "with --emit ir: leave these passes out")
 	flags.StringSliceVar(&f.funcs, "func", nil, "with --emit ir: only these functions, such as joint or classify")
 	flags.StringVar(&f.target, "target", "training", "with --emit ir: compile for training or inference")
 	flags.StringVar(&f.html, "html", "", "with --emit ir: write a page of the program after each pass to this file")
@@ -51,6 +53,11 @@ func (f *compileFlags) check() error {
 			return usage("--passes: no pass %q%s", p, nearest.Hint(p, known))
 		}
 	}
+	for _, p := range f.without {
+		if !slices.Contains(known, p) {
+			return usage("--without: no pass %q%s", p, nearest.Hint(p, known))
+		}
+	}
 	for _, p := range f.printAfter {
 		if p != "input" && !slices.Contains(known, p) {
 			return usage("--print-after: no pass %q%s", p, nearest.Hint(p, known))
@@ -69,7 +76,7 @@ func (a *app) emitIR(m *ir.Module, facts passes.Facts, f *compileFlags) error {
 	seen := map[string]bool{}
 	var rec compiler.Recorder
 	var dumpErr error
-	o := compiler.Options{Funcs: f.funcs, Facts: facts, Passes: f.passes, Verify: true}
+	o := compiler.Options{Funcs: f.funcs, Facts: facts, Passes: f.passes, Without: f.without, Verify: true}
 	if f.target == "inference" {
 		o.Target = compiler.Inference
 	}
@@ -103,6 +110,9 @@ func (a *app) emitIR(m *ir.Module, facts passes.Facts, f *compileFlags) error {
 		}
 	}
 	fmt.Fprint(a.stderr, p.StatsTable())
+	for _, r := range p.Remarks {
+		fmt.Fprintln(a.stderr, r)
+	}
 	if f.html == "" {
 		return nil
 	}
