@@ -66,6 +66,7 @@ type Train struct {
 	Epochs          int     `toml:"epochs" doc:"epochs of the classifier; one step each"`
 	Patience        int     `toml:"patience" doc:"epochs without a better validation result after which training stops; 0 never stops early"`
 	PretrainSteps   int     `toml:"pretrain_steps" doc:"contrastive steps before the classifier (Algorithm 1)"`
+	Warmup          int     `toml:"warmup" doc:"epochs over which the consistency term rises to its weight"`
 	JointEvery      int     `toml:"joint_every" doc:"every so many epochs a step of Eq 19 trains the encoder too; 0 never"`
 	RefreshEvery    int     `toml:"refresh_every" doc:"epochs between new candidate edges while the encoder trains; 0 keeps the first ones"`
 	Sampler         string  `toml:"sampler" doc:"samples of the contrastive loss: full (anchors of the whole graph) or edges (endpoints of seed edges)" oneof:"full,edges"`

@@ -35,6 +35,7 @@ func (c *Config) Validate() error {
 		{"train.epochs", t.Epochs >= 1, "at least 1"},
 		{"train.patience", t.Patience >= 0, "at least 0"},
 		{"train.pretrain_steps", t.PretrainSteps >= 0, "at least 0"},
+		{"train.warmup", t.Warmup >= 0, "at least 0"},
 		{"train.joint_every", t.JointEvery >= 0, "at least 0"},
 		{"train.refresh_every", t.RefreshEvery >= 0, "at least 0"},
 		{"train.anchors", t.Anchors == 0 || t.Anchors >= 2, "0, or at least 2: a sample is contrasted with the others"},

@@ -161,8 +161,10 @@ func (e *ecl) classifierLoss(b *ir.Builder, x, c, p, idx, labels *ir.Value) (xen
 	return xent, consistency
 }
 
-func (e *ecl) classifierTotal(b *ir.Builder, xent, consistency *ir.Value) *ir.Value {
-	return b.Add(xent, b.Scale(consistency, e.Edges.Consistency))
+// classifierTotal adds the terms; ramp, which the training loop raises from 0 to
+// 1, lets labels decide before predictions must agree.
+func (e *ecl) classifierTotal(b *ir.Builder, xent, consistency, ramp *ir.Value) *ir.Value {
+	return b.Add(xent, b.Mul(b.Scale(consistency, e.Edges.Consistency), ramp))
 }
 
 // joint declares one step of Eq 19. The classifier sees its own loss; what
@@ -175,12 +177,13 @@ func (e *ecl) joint() {
 	old := b.Arg("old", ir.T(ir.F32, "M"))
 	anchors := b.DynamicArg("anchors", ir.T(ir.I64, "B"))
 	idx, labels := b.Arg("train_idx", trainIdx), b.Arg("labels", trainIdx)
+	ramp := b.DynamicArg("ramp", ir.Scalar())
 	terms := e.loss(b, g, dual, anchors)
 	h := e.encoder.run(b, g, nil, dual, nil)
 	p := b.Op("gsr.edge_probability", e.intervals(), c, h, old)[0]
 	p = b.One("scale_grad", ir.Attrs{"factor": e.Edges.Mu}, p)
 	xent, consistency := e.classifierLoss(b, x, c, p, idx, labels)
-	b.Return("loss", b.Add(terms[0], e.classifierTotal(b, xent, consistency)))
+	b.Return("loss", b.Add(terms[0], e.classifierTotal(b, xent, consistency, ramp)))
 	for i, name := range []string{"ecl", "disc", "gen", "reg"} {
 		b.Return(name, terms[i])
 	}
@@ -195,8 +198,9 @@ func (e *ecl) fit() {
 	c := b.Arg("c", candidates)
 	p := b.Arg("p", ir.T(ir.F32, "M"))
 	idx, labels := b.Arg("train_idx", trainIdx), b.Arg("labels", trainIdx)
+	ramp := b.DynamicArg("ramp", ir.Scalar())
 	xent, consistency := e.classifierLoss(b, x, c, p, idx, labels)
-	b.Return("loss", e.classifierTotal(b, xent, consistency))
+	b.Return("loss", e.classifierTotal(b, xent, consistency, ramp))
 	b.Return("xent", xent)
 	b.Return("consistency", consistency)
 	b.Func.Attrs["differentiate"] = "loss"

@@ -13,7 +13,8 @@
 //	@classify   (x, g, w) → logits, probabilities
 //
 // x is raw: normalisation is part of the functions. g is the raw graph, c the
-// candidate graph, w and p edge values f32[E] or f32[M].
+// candidate graph, w and p edge values f32[E] or f32[M], ramp the share of its
+// weight that the consistency term has at this step.
 package models
 
 import (

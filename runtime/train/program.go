@@ -150,6 +150,7 @@ func (t *trainer) bindData() error {
 	t.inputs["x"] = x
 	t.inputs["g"] = runtime.Graph(ds.Graph.Structure())
 	t.inputs["train_idx"] = runtime.I64(idx, len(idx))
+	t.inputs["ramp"] = runtime.Scalar(1)
 	t.inputs["labels"] = runtime.I64(labels, len(labels))
 	return nil
 }

@@ -1,0 +1,101 @@
+package models
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+func small() Options {
+	o := Default()
+	o.Features, o.Classes = 5, 3
+	return o
+}
+
+// The functions that the training loop and the exporter look for.
+func TestFunctions(t *testing.T) {
+	for name, want := range map[string]string{
+		"ecl-gsr": "energy pretrain joint fit encode probability refine score classify",
+		"gcn":     "train classify",
+		"mlp":     "train classify",
+	} {
+		m, err := Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := m.Build(small())
+		if err := ir.Verify(program); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var got []string
+		for _, f := range program.Funcs {
+			got = append(got, f.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s has the functions %v, want %s", name, got, want)
+		}
+	}
+	if _, err := Lookup("gcm"); err == nil || !strings.Contains(err.Error(), "gcn") {
+		t.Errorf("an unknown model: %v", err)
+	}
+}
+
+// What switches a part off leaves it out of the program.
+func TestSwitches(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Options)
+		gone   string
+	}{
+		{"no generative term", func(o *Options) { o.ECL.Alpha = 0 }, "sgld_sample"},
+		{"no Langevin steps", func(o *Options) { o.ECL.Steps = 0 }, "sgld_sample"},
+		{"no masking", func(o *Options) { o.Views.Mask = 0 }, "mask_features"},
+		{"no dropped edges", func(o *Options) { o.Views.Edges = 0 }, "drop_edges"},
+		{"one sample", func(o *Options) { o.Edges.Samples = 1 }, "consistency %"},
+		{"no consistency", func(o *Options) { o.Edges.Consistency = 0 }, "consistency %"},
+		{"no dropout", func(o *Options) { o.Dropout, o.InputDropout = 0, 0 }, "dropout"},
+		{"no normalisation", func(o *Options) { o.Norm = "none" }, "l1_normalize"},
+		{"no propagation", func(o *Options) {}, "sample0.nodes"},
+	} {
+		o := small()
+		with := eclGSR(o).String()
+		if c.name == "no propagation" {
+			o.Classifier = "propagation"
+			with = eclGSR(o).String()
+			o.Classifier = "gcn"
+		}
+		c.change(&o)
+		without := eclGSR(o).String()
+		if !strings.Contains(with, c.gone) || strings.Contains(without, c.gone) {
+			t.Errorf("%s: %q is in the program by default: %v, after the change: %v", c.name, c.gone, strings.Contains(with, c.gone), strings.Contains(without, c.gone))
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := Default().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Options){
+		"hidden":                 func(o *Options) { o.Hidden = 0 },
+		"dropout":                func(o *Options) { o.Dropout = 1 },
+		"norm":                   func(o *Options) { o.Norm = "l3" },
+		"classifier":             func(o *Options) { o.Classifier = "gin" },
+		"propagation.order":      func(o *Options) { o.Propagation.Order = -1 },
+		"propagation.drop_nodes": func(o *Options) { o.Propagation.DropNodes = 1 },
+		"ecl.tau":                func(o *Options) { o.ECL.Tau = 0 },
+		"ecl.reg":                func(o *Options) { o.ECL.Reg = "sum" },
+		"views.blur":             func(o *Options) { o.Views.Blur = -0.1 },
+		"edges.old_hi":           func(o *Options) { o.Edges.OldHi = 1 },
+		"edges.new_lo":           func(o *Options) { o.Edges.NewLo = 0 },
+		"edges.samples":          func(o *Options) { o.Edges.Samples = 0 },
+		"edges.mode":             func(o *Options) { o.Edges.Mode = "sampled" },
+	} {
+		o := Default()
+		change(&o)
+		if err := o.Validate(); err == nil || !strings.HasPrefix(err.Error(), name+" ") {
+			t.Errorf("%s out of range: got %v", name, err)
+		}
+	}
+}
