@@ -24,6 +24,9 @@ func (e *UnsupportedError) Error() string {
 type value struct {
 	t    tensor
 	edge *edgeValue // set for values f32[E] over the graph's edges, t is then not set
+	// per, where it is set, divides the rows of t: [rows,1]. A product with t
+	// divides its own narrower rows instead; any other reader gets the quotient.
+	per *tensor
 }
 
 // edgeValue is a value of every edge, kept as a product so that factors that
@@ -156,7 +159,7 @@ func (e *emitter) emit(op *ir.Op) error {
 		return err
 	}
 	v := op.Results[0]
-	if result.edge == nil {
+	if result.edge == nil && result.per == nil {
 		if e.overEdges(v) {
 			base := result.t
 			result = value{edge: &edgeValue{base: &base}}
@@ -187,6 +190,10 @@ func (e *emitter) operand(op *ir.Op, i int) (tensor, error) {
 // they are first read.
 func (e *emitter) lookup(v *ir.Value) (value, error) {
 	if got, ok := e.values[v]; ok {
+		if got.per != nil {
+			got = value{t: e.binary("Div", got.t, *got.per)}
+			e.values[v] = got
+		}
 		return got, nil
 	}
 	if !v.Param {

@@ -362,7 +362,8 @@ func emitNormalize(p int) func(*emitter, *ir.Op) (value, error) {
 		eps := e.scalar(op.Float("eps"))
 		if !e.dense() {
 			norm := e.op(fmt.Sprintf("ReduceL%d", p), x.dtype, []dim{x.dims[0], fixed(1)}, []tensor{x}, intsAttr("axes", 1), intAttr("keepdims", 1))
-			return value{t: e.binary("Div", x, e.binary("Max", norm, eps))}, nil
+			norm = e.binary("Max", norm, eps)
+			return value{t: x, per: &norm}, nil
 		}
 		var norm tensor
 		ones := e.floats("ones", slices.Repeat([]float32{1}, x.width()), x.width(), 1)
@@ -376,6 +377,15 @@ func emitNormalize(p int) func(*emitter, *ir.Op) (value, error) {
 }
 
 func emitMatMul(e *emitter, op *ir.Op) (value, error) {
+	if x := e.values[op.Operands[0]]; x.per != nil && !op.Bool("ta") && !op.Bool("tb") {
+		y, err := e.operand(op, 1)
+		if err != nil {
+			return value{}, err
+		}
+		if y.width() < x.t.width() {
+			return value{t: e.binary("Div", e.matmul(x.t, y), *x.per)}, nil
+		}
+	}
 	x, y, err := e.operands2(op)
 	if err != nil {
 		return value{}, err
