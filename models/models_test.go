@@ -9,7 +9,7 @@ import (
 
 func small() Options {
 	o := Default()
-	o.Features, o.Classes = 5, 3
+	o.Features, o.Classes, o.Norm = 5, 3, "l1" // the encoder has l2 in any case
 	return o
 }
 

@@ -208,7 +208,7 @@ func evaluateWith(t *testing.T, m *ir.Module, f *ir.Func, in map[string]ir.Val, 
 
 func tiny() models.Options {
 	o := models.Default()
-	o.Features, o.Classes, o.Hidden, o.StructWidth = 4, 3, 4, 2
+	o.Features, o.Classes, o.Hidden, o.StructWidth, o.Norm = 4, 3, 4, 2, "l1"
 	o.Encoder.Hidden, o.Encoder.Projection = 3, 3
 	o.Views.Blur, o.ECL.Steps, o.ECL.Alpha = 0.1, 2, 0.5
 	return o
@@ -223,6 +223,7 @@ func variants() map[string]models.Options {
 	v["no views, no sampler, as printed"] = plain
 	random := tiny()
 	random.StructWidth, random.Views.Blur, random.Classifier, random.Propagation.Order = 0, 0, "propagation", 2
+	random.Norm = "l2"
 	v["random propagation"] = random
 	return v
 }
