@@ -40,6 +40,14 @@ func zoo() map[string]*ir.Module {
 			}
 		}
 	}
+	// Not a model of the zoo, but a layer that models may have.
+	b := ir.NewModule("sage").NewFunc("classify")
+	x, g := b.Arg("x", ir.T(ir.F32, "N", ir.D(testFeatures))), b.Arg("g", ir.GraphType("N", "E"))
+	w := b.Arg("w", ir.T(ir.F32, "E"))
+	weight := ir.T(ir.F32, ir.D(testFeatures), "4")
+	self, neigh := b.Module.AddParam("self", weight, "glorot", 0, "c"), b.Module.AddParam("neigh", weight, "glorot", 0, "c")
+	b.Return("logits", b.One("gnn.sage_conv", nil, g, w, x, self, neigh, nil))
+	out["sage"] = b.Module
 	return out
 }
 
