@@ -67,6 +67,8 @@ func init() {
 		"matmul":      {emitMatMul, true},
 		"concat":      {emitConcat, true},
 		"columns":     {emitColumns, true},
+		"slice":       {emitSlice, false},
+		"stack":       {emitStack, false},
 		"gather":      {emitGather, false},
 		"scatter_add": {emitScatterAdd, false},
 		"pair_dot":    {emitPairDot, false},
@@ -424,6 +426,24 @@ func emitColumns(e *emitter, op *ir.Op) (value, error) {
 	}
 	return value{t: e.op("Slice", x.dtype, []dim{x.dims[0], fixed(width)},
 		[]tensor{x, e.int64s(int64(from)), e.int64s(int64(from + width)), e.int64s(1)})}, nil
+}
+
+func emitSlice(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	if err != nil {
+		return value{}, err
+	}
+	from, count := op.Int("from"), op.Int("count")
+	return value{t: e.op("Slice", x.dtype, append([]dim{fixed(count)}, x.dims[1:]...),
+		[]tensor{x, e.int64s(int64(from)), e.int64s(int64(from + count)), e.int64s(0)})}, nil
+}
+
+func emitStack(e *emitter, op *ir.Op) (value, error) {
+	x, y, err := e.operands2(op)
+	if err != nil {
+		return value{}, err
+	}
+	return value{t: e.concat(0, x, y)}, nil
 }
 
 func emitGather(e *emitter, op *ir.Op) (value, error) {

@@ -167,6 +167,8 @@ var cases = map[string][]opCase{
 	"to_dense":    {in("csr[N,F]"), in("f32[N,F]")},
 	"concat":      {in("f32[N,3]", "f32[N,2]"), in("f32[N,0]", "f32[N,2]")},
 	"columns":     {in("f32[N,5]").with("from", 1, "width", 3), in("f32[N,5]").with("from", 0, "width", 2), in("f32[N,5]").with("from", 3, "width", 2), in("f32[N,5]").with("from", 0, "width", 5), in("f32[N,5]").with("from", 2, "width", 0)},
+	"slice":       {in("f32[5,F]").with("from", 1, "count", 3), in("f32[5]").with("from", 0, "count", 2), in("f32[5,F]").with("from", 3, "count", 2), in("f32[5]").with("from", 0, "count", 5), in("f32[5,F]").with("from", 2, "count", 0)},
+	"stack":       {in("f32[3,F]", "f32[2,F]"), in("f32[3]", "f32[2]"), in("f32[0,F]", "f32[2,F]")},
 	"cholesky":    {in("f32[N,N] spd")},
 	"solve_upper": {in("f32[N,N] spd", "f32[N,F]")},
 	"gather":      {in("f32[N,F]", "i64[B] index"), in("f32[N]", "i64[B] index"), in("i64[N] index", "i64[B] index")},

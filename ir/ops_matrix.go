@@ -201,6 +201,66 @@ var matrixOps = []OpDef{
 		},
 	},
 	{
+		Name: "slice", Doc: "y = rows from … from + count − 1 of a matrix, or those elements of a vector", Operands: operands("x"), Results: []string{"slice"},
+		Attrs: []AttrSpec{{Name: "from", Kind: IntAttr, Doc: "first row"}, {Name: "count", Kind: IntAttr, Doc: "number of rows"}},
+		Infer: func(c *InferCtx) ([]Type, error) {
+			x := c.In(0)
+			if x.Rank() != 1 && x.Rank() != 2 {
+				return nil, fmt.Errorf("operand x has rank %d, want 1 or 2", x.Rank())
+			}
+			from, count := c.Op.Int("from"), c.Op.Int("count")
+			if n, ok := x.Dims[0].Size(); !ok || from < 0 || count < 0 || from > n || count > n-from {
+				return nil, fmt.Errorf("%d rows from %d on are not within %s", count, from, x)
+			}
+			return one(x.WithDims(append([]Dim{D(count)}, x.Dims[1:]...)...))
+		},
+		VJP: func(c *VJPCtx) []*Value {
+			g, x, from := c.Ct[0], c.X(0).Type, c.Op.Int("from")
+			zeros := func(n int) *Value { return c.Fill(0, x.WithDims(append([]Dim{D(n)}, x.Dims[1:]...)...)) }
+			all, _ := x.Dims[0].Size()
+			if from > 0 {
+				g = c.One("stack", nil, zeros(from), g)
+			}
+			if rest := all - from - c.Op.Int("count"); rest > 0 {
+				g = c.One("stack", nil, g, zeros(rest))
+			}
+			return []*Value{g}
+		},
+		Eval: func(c *EvalCtx) error {
+			x, y := c.T(0), c.New(0)
+			copy(y.Data, x.Data[c.Op.Int("from")*rowWidth(x):])
+			return nil
+		},
+	},
+	{
+		Name: "stack", Doc: "y = [a; b], one above the other", Operands: operands("a", "b"), Results: []string{"stack"},
+		Infer: func(c *InferCtx) ([]Type, error) {
+			a, b := c.In(0), c.In(1)
+			if a.Rank() != b.Rank() || a.Rank() != 1 && a.Rank() != 2 || a.DType != b.DType {
+				return nil, fmt.Errorf("want two matrices or two vectors of one element type")
+			}
+			na, okA := a.Dims[0].Size()
+			nb, okB := b.Dims[0].Size()
+			if !okA || !okB || a.Rank() == 2 && a.Dims[1] != b.Dims[1] {
+				return nil, fmt.Errorf("want fixed numbers of rows of the same width")
+			}
+			return one(a.WithDims(append([]Dim{D(na + nb)}, a.Dims[1:]...)...))
+		},
+		VJP: func(c *VJPCtx) []*Value {
+			na, _ := c.X(0).Type.Dims[0].Size()
+			nb, _ := c.X(1).Type.Dims[0].Size()
+			part := func(from, count int) func() *Value {
+				return func() *Value { return c.One("slice", Attrs{"from": from, "count": count}, c.Ct[0]) }
+			}
+			return c.pick(part(0, na), part(na, nb))
+		},
+		Eval: func(c *EvalCtx) error {
+			a, b, y := c.T(0), c.T(1), c.New(0)
+			copy(y.Data[copy(y.Data, a.Data):], b.Data)
+			return nil
+		},
+	},
+	{
 		Name: "gather", Doc: "y_b = x_idx[b], rows of a matrix or elements of a vector", Operands: operands("x", "idx"), Results: []string{"rows"},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			x := c.In(0)

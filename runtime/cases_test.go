@@ -200,6 +200,8 @@ var opCases = map[string][]opCase{
 	"solve_upper": {use("f32[F,F] upper", "f32[F,B]").gives("f32[F,B]")},
 	"concat":      {use("f32[N,3]", "f32[N,2]").gives("f32[N,5]"), use("f32[N,0]", "f32[N,2]").gives("f32[N,2]")},
 	"columns":     {use("f32[N,5]").gives("f32[N,3]").with("from=1, width=3"), use("f32[N,5]").gives("f32[N,0]").with("from=5, width=0")},
+	"slice":       {use("f32[5,F]").gives("f32[3,F]").with("from=1, count=3"), use("f32[5]").gives("f32[2]").with("from=3, count=2"), use("f32[5,F]").gives("f32[0,F]").with("from=5, count=0")},
+	"stack":       {use("f32[3,F]", "f32[2,F]").gives("f32[5,F]"), use("f32[0]", "f32[2]").gives("f32[2]")},
 	"gather":      {use("f32[N,F]", "i64[B] index:N").gives("f32[B,F]"), use("f32[N]", "i64[B] index:N").gives("f32[B]"), use("i64[N] index:N", "i64[B] index:N").gives("i64[B]"), use("i64[N,F] index:N", "i64[B] index:N").gives("i64[B,F]")},
 	"scatter_add": {opCase{in: []string{"f32[B,F]", "i64[B] index:N"}, out: "f32[N,F]", also: []string{"f32[N]"}}, opCase{in: []string{"f32[B]", "i64[B] index:N"}, out: "f32[N]", also: []string{"f32[N]"}}},
 

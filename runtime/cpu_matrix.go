@@ -12,6 +12,8 @@ var matrixKernels = map[string]Kernel{
 	"to_dense":             toDense,
 	"concat":               concat,
 	"columns":              columns,
+	"slice":                slice,
+	"stack":                stack,
 	"cholesky":             cholesky,
 	"solve_upper":          solveUpper,
 	"gather":               gather,
@@ -79,6 +81,22 @@ func concat(k *Call) error {
 func columns(k *Call) error {
 	x, y := k.In[0], k.Out[0]
 	k.Pool.CopyColumns(y.F32, y.Dims[1], 0, x.F32, x.Dims[1], k.Op.Int("from"), y.Dims[0], y.Dims[1])
+	return nil
+}
+
+// slice runs on the TapeMachine only: the planned executor reads the rows in place.
+func slice(k *Call) error {
+	x, y := k.In[0], k.Out[0]
+	w := rowWidth(x)
+	k.Pool.CopyColumns(y.F32, w, 0, x.F32[k.Op.Int("from")*w:], w, 0, y.Dims[0], w)
+	return nil
+}
+
+func stack(k *Call) error {
+	a, b, y := k.In[0], k.In[1], k.Out[0]
+	w := rowWidth(y)
+	k.Pool.CopyColumns(y.F32, w, 0, a.F32, w, 0, a.Dims[0], w)
+	k.Pool.CopyColumns(y.F32[len(a.F32):], w, 0, b.F32, w, 0, b.Dims[0], w)
 	return nil
 }
 

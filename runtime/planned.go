@@ -45,8 +45,12 @@ type instr struct {
 	time time.Duration
 }
 
-// view is a cell that shares the memory of another.
-type view struct{ cell, root *cell }
+// view is a cell that shares the memory of its operand, all of it or the rows
+// from one on. root is the cell whose memory it is in the end.
+type view struct {
+	cell, operand, root *cell
+	from                int
+}
 
 // owned is a cell with memory in a slot.
 type owned struct {
@@ -60,7 +64,7 @@ type slot struct {
 }
 
 // viewOps give their operand under another type or for the gradient rules only.
-var viewOps = []string{"stop_gradient", "scale_grad", "unsqueeze", "squeeze"}
+var viewOps = []string{"stop_gradient", "scale_grad", "unsqueeze", "squeeze", "slice"}
 
 // sizeOps depend on sizes and attributes only.
 var sizeOps = []string{"fill", "count", "edge_ones"}
@@ -121,11 +125,14 @@ func newPlanned(p *program, opts Options) *planned {
 			cells[n.ID()] = i.outs
 			switch {
 			case isView(op.op):
-				v := view{i.outs[0], i.in[0]}
-				for root[v.root] != nil {
+				v := view{cell: i.outs[0], operand: i.in[0], root: i.in[0]}
+				if root[v.root] != nil {
 					v.root = root[v.root]
 				}
 				root[v.cell] = v.root
+				if op.op.Name() == "slice" {
+					v.from = op.op.Int("from")
+				}
 				if inputs[v.root] {
 					e.live = append(e.live, v)
 				} else {
@@ -292,10 +299,16 @@ func (e *planned) allocate() error {
 	return e.execute(e.once, 0)
 }
 
-// show makes a view's buffer that of its root.
+// show makes a view's buffer that of its operand, or some rows of it. Views are
+// shown in program order, so the operand has its memory.
 func (e *planned) show(v view) error {
-	if err := e.p.device.Import(v.cell.view, v.root.view); err != nil {
+	b := v.cell.view
+	if err := e.p.device.Import(b, v.operand.view); err != nil {
 		return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
+	}
+	if v.cell.value.Def.Name() == "slice" {
+		at := v.from * rowWidth(b)
+		b.F32 = b.F32[at : at+v.cell.n]
 	}
 	return nil
 }
