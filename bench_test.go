@@ -45,13 +45,14 @@ func load(b *testing.B, name string) *data.Dataset {
 	return ds
 }
 
-func newBench(b *testing.B, ds *data.Dataset, model string, threads int, o models.Options, without ...string) *bench {
+func newBench(b *testing.B, ds *data.Dataset, model string, threads, anchors int, o models.Options, without ...string) *bench {
 	o.Features, o.Classes = ds.X.Cols, ds.Classes
 	m, err := models.Lookup(model)
 	if err != nil {
 		b.Fatal(err)
 	}
-	p, err := compiler.Compile(m.Build(o), compiler.Options{Facts: passes.Facts{SparseArgs: []string{"x"}}, Without: without})
+	facts := passes.Facts{SparseArgs: []string{"x"}, Dims: map[string]int{"N": ds.Graph.N, "E": ds.Graph.Structure().E, "B": anchors}}
+	p, err := compiler.Compile(m.Build(o), compiler.Options{Facts: facts, Without: without})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func BenchmarkGCN(b *testing.B) {
 	for _, name := range []string{"planetoid/cora", "planetoid/citeseer", "heterophilous/actor.npz"} {
 		for _, threads := range []int{1, 2} {
 			b.Run(fmt.Sprintf("%s/threads=%d", name, threads), func(b *testing.B) {
-				s := newBench(b, load(b, name), "gcn", threads, models.Default())
+				s := newBench(b, load(b, name), "gcn", threads, 0, models.Default())
 				train, classify := s.function("train"), s.function("classify")
 				adam := s.optimizer(train, 0.01)
 				for b.Loop() {
@@ -173,12 +174,12 @@ func BenchmarkECLStep(b *testing.B) {
 				// The chain starts from noise of its own, as the peer's does: started from
 				// a view it would share that view's forward pass.
 				o.ECL.Tau, o.ECL.InitNoise, o.ECL.Clip = 0.1, 0.03, 0
-				s := newBench(b, ds, "ecl-gsr", 2, o, without...)
 				n := ds.Graph.N
 				batch := c.anchors
 				if batch == 0 {
 					batch = n
 				}
+				s := newBench(b, ds, "ecl-gsr", 2, batch, o, without...)
 				anchors := runtime.I64(make([]int64, batch), batch)
 				s.inputs["anchors"] = anchors
 				f := s.function("pretrain")

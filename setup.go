@@ -90,13 +90,13 @@ func Prepare(o TrainOptions) (*Setup, error) {
 	return &Setup{Model: o.Model, Data: ds, Config: c, Module: m}, nil
 }
 
-// Facts are what a compilation may know about the data beforehand.
+// Facts are what a compilation may know beforehand: see [train.Facts].
 func (s *Setup) Facts() passes.Facts {
-	var f passes.Facts
-	if s.Data.X.IsSparse() {
-		f.SparseArgs = []string{"x"}
+	split, err := s.Data.SplitFor(0)
+	if err != nil {
+		split = data.Split{} // sizes that are not known are left open
 	}
-	return f
+	return train.Facts(s.Config, s.Data, split)
 }
 
 // OptionError is a fault of a text in TrainOptions.Set.

@@ -242,7 +242,8 @@ var notExported = map[string]string{
 	"relu_grad": "gradient", "elu_grad": "gradient", "leaky_relu_grad": "gradient", "l2_normalize_grad": "gradient",
 	"cross_entropy_grad": "gradient", "pairwise_reduce_grad": "gradient", "grad": "gradient",
 	"cross_entropy": "loss", "pairwise_reduce": "loss",
-	"cholesky": "part of the sampler", "solve_upper": "part of the sampler",
+	"receptive_field": "found anew at every training step",
+	"cholesky":        "part of the sampler", "solve_upper": "part of the sampler",
 }
 
 // TestEveryOperationHasALine fails when an operation is added to the IR and

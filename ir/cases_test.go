@@ -175,12 +175,15 @@ var cases = map[string][]opCase{
 	"scatter_add": {in("f32[B,F]", "i64[B] index").declared("f32[6,F]"), in("f32[B]", "i64[B] index").declared("f32[6]")},
 
 	"spmm": {in("graph<N,E>", "f32[E]", "f32[N]", "f32[N,F]"), in("graph<N,E>", "f32[E]", "f32[N]", "f32[N,F]").with("transpose", true),
-		in("graph<N,E>", "f32[E]", "_", "f32[N,F]"), in("graph<N,E>", "_", "f32[N]", "f32[N,F]").with("transpose", true), in("graph<N,E>", "_", "_", "f32[N,F]")},
-	"sddmm":       {in("graph<N,E>", "f32[N,F]", "f32[N,F]")},
-	"edge_gather": {in("graph<N,E>", "f32[N]").with("side", "dst"), in("graph<N,E>", "f32[N]").with("side", "src")},
-	"edge_sum":    {in("graph<N,E>", "f32[E]").with("side", "dst"), in("graph<N,E>", "f32[E]").with("side", "src")},
-	"edge_ones":   {in("graph<N,E>")},
-	"pair_dot":    {in("f32[N,F]", "i64[2,P] index")},
+		in("graph<N,E>", "f32[E]", "_", "f32[N,F]"), in("graph<N,E>", "_", "f32[N]", "f32[N,F]").with("transpose", true), in("graph<N,E>", "_", "_", "f32[N,F]"),
+		in("graph<N,E,S>", "f32[E]", "f32[N]", "f32[S,F]"), in("graph<N,E,S>", "f32[E]", "f32[N]", "f32[N,F]").with("transpose", true),
+		in("graph<N,E,S>", "_", "_", "f32[S,F]"), in("graph<N,E,S>", "f32[E]", "_", "f32[N,F]").with("transpose", true)},
+	"sddmm":           {in("graph<N,E>", "f32[N,F]", "f32[N,F]"), in("graph<N,E,S>", "f32[N,F]", "f32[S,F]")},
+	"edge_gather":     {in("graph<N,E,S>", "f32[N]").with("side", "dst"), in("graph<N,E,S>", "f32[S]").with("side", "src"), in("graph<N,E>", "f32[N]").with("side", "dst"), in("graph<N,E>", "f32[N]").with("side", "src")},
+	"edge_sum":        {in("graph<N,E,S>", "f32[E]").with("side", "dst"), in("graph<N,E,S>", "f32[E]").with("side", "src"), in("graph<N,E>", "f32[E]").with("side", "dst"), in("graph<N,E>", "f32[E]").with("side", "src")},
+	"edge_ones":       {in("graph<N,E>")},
+	"receptive_field": {in("graph<N,E>", "i64[B] index").declared("graph<B,e,s>", "i64[s]", "i64[e]")},
+	"pair_dot":        {in("f32[N,F]", "i64[2,P] index")},
 
 	"normal":       {in().with("stream", "a").declared("f32[3,2]")},
 	"uniform":      {in().with("stream", "a").declared("f64[5]")},
@@ -218,10 +221,10 @@ var cases = map[string][]opCase{
 type sizes map[string]int
 
 var (
-	emptySizes = sizes{"N": 0, "F": 0, "E": 0, "B": 0, "P": 0, "M": 0, "K": 0, "H": 0}
-	oneSizes   = sizes{"N": 1, "F": 1, "E": 0, "B": 1, "P": 1, "M": 1, "K": 1, "H": 1}
-	noEdges    = sizes{"N": 4, "F": 3, "E": 0, "B": 0, "P": 0, "M": 2, "K": 0, "H": 2}
-	noFeatures = sizes{"N": 4, "F": 0, "E": 3, "B": 2, "P": 2, "M": 2, "K": 0, "H": 2}
+	emptySizes = sizes{"N": 0, "F": 0, "E": 0, "B": 0, "P": 0, "M": 0, "K": 0, "H": 0, "S": 0}
+	oneSizes   = sizes{"N": 1, "F": 1, "E": 0, "B": 1, "P": 1, "M": 1, "K": 1, "H": 1, "S": 1}
+	noEdges    = sizes{"N": 4, "F": 3, "E": 0, "B": 0, "P": 0, "M": 2, "K": 0, "H": 2, "S": 6}
+	noFeatures = sizes{"N": 4, "F": 0, "E": 3, "B": 2, "P": 2, "M": 2, "K": 0, "H": 2, "S": 7}
 )
 
 func randomSizes(r *rand.Rand) sizes {
@@ -230,6 +233,7 @@ func randomSizes(r *rand.Rand) sizes {
 		s[k] = 1 + r.IntN(4)
 	}
 	s["N"] = 2 + r.IntN(4)
+	s["S"] = s["N"] + r.IntN(4)
 	s["E"] = 1 + r.IntN(s["N"]*(s["N"]-1))
 	return s
 }
@@ -299,6 +303,9 @@ func randomVal(t testing.TB, ty Type, values string, operand int, s sizes, r *ra
 	if err != nil {
 		t.Fatal(err)
 	}
+	if ty.IsBlock() {
+		return Val{G: randomBlock(shape[0], shape[1], shape[2], r)}
+	}
 	if ty.IsGraph() {
 		return Val{G: randomGraph(shape[0], shape[1], r)}
 	}
@@ -353,6 +360,16 @@ func randomGraph(n, e int, r *rand.Rand) *Graph {
 	for _, p := range all {
 		g.Row, g.Col = append(g.Row, p[0]), append(g.Col, p[1])
 	}
+	return g
+}
+
+// randomBlock draws e entries from s sources into n targets.
+func randomBlock(n, e, s int, r *rand.Rand) *Graph {
+	g := &Graph{N: n, Sources: s}
+	for range e {
+		g.Row, g.Col = append(g.Row, r.IntN(n)), append(g.Col, r.IntN(s))
+	}
+	slices.Sort(g.Row)
 	return g
 }
 

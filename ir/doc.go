@@ -34,7 +34,7 @@
 //	operand = "%" ident | "$" ident | "_"                          (a value, a parameter, an absent operand)
 //	attrs   = "{" [ ident "=" literal { "," ident "=" literal } ] "}"
 //	literal = integer | float | string | "true" | "false" | "@" ident
-//	type    = dtype "[" [ dim { "," dim } ] "]" | "csr" "[" dim "," dim "]" | "graph" "<" dim "," dim ">"
+//	type    = dtype "[" [ dim { "," dim } ] "]" | "csr" "[" dim "," dim "]" | "graph" "<" dim "," dim [ "," dim ] ">"
 //	dim     = ( ident | integer ) { "+" ( ident | integer ) }
 //
 // An ident is letters, digits, "_", "." and does not start with "."; only after

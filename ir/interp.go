@@ -97,6 +97,9 @@ func (in *interp) run(fr *frame, from, to int) error {
 			c.In = append(c.In, x)
 		}
 		for _, r := range op.Results {
+			if op.Def.Sizes {
+				break // known once evaluated
+			}
 			s, err := r.Type.Shape(fr.bind)
 			if err != nil {
 				return fmt.Errorf("%s: %w", op.Name(), err)
@@ -120,6 +123,24 @@ func (in *interp) run(fr *frame, from, to int) error {
 		}
 		for i, r := range op.Results {
 			fr.env[r] = c.Out[i]
+		}
+		if op.Def.Sizes {
+			if err := fr.bindResults(op); err != nil {
+				return fmt.Errorf("%s: %w", op.Name(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// bindResults binds the sizes that an operation has found.
+func (fr *frame) bindResults(op *Op) error {
+	for _, d := range op.newDims() { // an earlier evaluation may have found others
+		delete(fr.bind, string(d))
+	}
+	for _, r := range op.Results {
+		if err := bindDims(r, fr.env[r], fr.bind); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -198,6 +219,9 @@ func bindDims(v *Value, val Val, bind map[string]int) error {
 			return fmt.Errorf("%s: %w", v.Name, err)
 		}
 		shape = []int{val.G.N, len(val.G.Row)}
+		if v.Type.IsBlock() {
+			shape = append(shape, val.G.sources())
+		}
 	case val.T == nil:
 		return fmt.Errorf("%s is a tensor, got a graph or nothing", v.Name)
 	default:

@@ -80,6 +80,9 @@ func TestValues(t *testing.T) {
 		{"%a: f32[2,2], %b: f32[1,2]", "matmul %a, %b {ta=true, tb=true} : f32[2,1]", []Val{matrix(2, 1, 2, 3, 4), matrix(1, 5, 6)}, [][]float64{{23, 34}}},
 		{"%a: f32[2,1], %b: f32[2,2]", "concat %a, %b : f32[2,3]", []Val{matrix(2, 1, 2), matrix(2, 3, 4, 5, 6)}, [][]float64{{1, 3, 4, 2, 5, 6}}},
 		{"%x: f32[2,3]", "columns %x {from=1, width=1} : f32[2,1]", []Val{m23}, [][]float64{{2, 5}}},
+		{"%x: f32[2,3]", "slice %x {from=1, count=1} : f32[1,3]", []Val{m23}, [][]float64{{4, 5, 6}}},
+		{"%x: f32[3]", "slice %x {from=0, count=2} : f32[2]", []Val{vector(1, 2, 3)}, [][]float64{{1, 2}}},
+		{"%a: f32[1,2], %b: f32[2,2]", "stack %a, %b : f32[3,2]", []Val{matrix(1, 1, 2), matrix(2, 3, 4, 5, 6)}, [][]float64{{1, 2, 3, 4, 5, 6}}},
 		{"%x: f32[2,3], %i: i64[3]", "gather %x, %i : f32[3,3]", []Val{m23, vector(1, 0, 1)}, [][]float64{{4, 5, 6, 1, 2, 3, 4, 5, 6}}},
 		{"%x: f32[3], %i: i64[3]", "scatter_add %x, %i : f32[4]", []Val{vector(1, 2, 3), vector(2, 0, 2)}, [][]float64{{2, 0, 4, 0}}},
 		{"%x: f32[4]", `dropout %x {rate=0.5, stream="s"} : f32[4]`, []Val{vector(1, 2, 3, 4)}, [][]float64{{0, 0, 6, 8}}},
@@ -505,5 +508,31 @@ func TestInterpretErrors(t *testing.T) {
 	}
 	if out, err := Interpret(m, "sum", []Val{vector(1, 2, 3), vector(1), vector(1, 2)}, nil, nil); err != nil || len(out[0].T.Data) != 3 {
 		t.Errorf("a sum of symbols that fits: %v, %v", out, err)
+	}
+}
+
+// TestReceptiveField checks block, sources and entries of a small graph, by hand.
+func TestReceptiveField(t *testing.T) {
+	src := `module @m
+func @f(%g: graph<N,E>, %t: i64[B], %x: f32[N,1]) -> (y: f32[B,1], s: i64[s], e: i64[e], back: f32[s,1]) {
+  %b, %s, %e = receptive_field %g, %t : graph<B,e,s>, i64[s], i64[e]
+  %h = gather %x, %s : f32[s,1]
+  %y = spmm %b, _, _, %h : f32[B,1]
+  %back = spmm %b, _, _, %y {transpose=true} : f32[s,1]
+  return %y, %s, %e, %back
+}`
+	g := Val{G: &Graph{N: 4, Row: []int{0, 0, 1, 3}, Col: []int{1, 3, 2, 0}}}
+	out := run(t, src, []Val{g, vector(3, 0, 3), matrix(4, 1, 10, 100, 1000)}, nil)
+	for i, want := range [][]float64{{1, 1010, 1}, {3, 0, 3, 1}, {3, 0, 1, 3}, {1010, 2, 0, 1010}} {
+		if !slices.Equal(out[i].T.Data, want) {
+			t.Errorf("result %d is %v, want %v", i, out[i].T.Data, want)
+		}
+	}
+	m, err := Parse("f", src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Interpret(m, "f", []Val{g, vector(4), matrix(4, 1, 1, 1, 1)}, nil, nil); err == nil || !strings.Contains(err.Error(), "target 4 at position 0 is outside 0..3") {
+		t.Errorf("a target outside the graph: %v", err)
 	}
 }

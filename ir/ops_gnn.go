@@ -22,6 +22,9 @@ func activate(act string, x float64) float64 {
 
 // wantEdgeWeights checks that operand i, where present, is f32[E].
 func (c *InferCtx) wantEdgeWeights(i int) error {
+	if err := c.wantWhole(); err != nil {
+		return err
+	}
 	if !c.Has(i) {
 		return nil
 	}
@@ -36,7 +39,7 @@ func (c *InferCtx) wantNodeRows(i int) error {
 	if err := c.wantRank(i, 2); err != nil {
 		return err
 	}
-	return c.wantDims(i, c.nodes(), c.In(i).Dims[1])
+	return c.wantDims(i, c.In(0).Targets(), c.In(i).Dims[1])
 }
 
 // inferLinear checks x·W + b and gives the type of the result.
@@ -116,7 +119,7 @@ var gnnOps = []OpDef{
 			if err := c.wantEdgeWeights(1); err != nil {
 				return nil, err
 			}
-			return []Type{T(F32, c.edges()), T(F32, c.nodes())}, nil
+			return []Type{T(F32, c.edges()), T(F32, c.In(0).Targets())}, nil
 		},
 		Eval: func(c *EvalCtx) error {
 			a, s := symNorm(c.G(0), c.T(1))

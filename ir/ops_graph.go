@@ -1,6 +1,9 @@
 package ir
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 var (
 	transposeAttr = AttrSpec{Name: "transpose", Kind: BoolAttr, Default: false, Doc: "along reversed entries"}
@@ -11,8 +14,15 @@ func graphThen(specs ...OperandSpec) []OperandSpec {
 	return append([]OperandSpec{{Name: "graph", Kind: GraphOperand}}, specs...)
 }
 
-func (c *InferCtx) nodes() Dim { return c.In(0).Dims[0] }
-func (c *InferCtx) edges() Dim { return c.In(0).Dims[1] }
+func (c *InferCtx) edges() Dim { return c.In(0).Entries() }
+
+// side returns the number of nodes at one end of the entries.
+func (c *InferCtx) side(side string) Dim {
+	if side == "src" {
+		return c.In(0).Sources()
+	}
+	return c.In(0).Targets()
+}
 
 // end returns the node of entry e on one side.
 func (g *Graph) end(e int, side string) int {
@@ -36,13 +46,17 @@ var graphOps = []OpDef{
 			if err := c.wantDims(1, c.edges()); err != nil {
 				return nil, err
 			}
-			if err := c.wantDims(2, c.nodes()); err != nil {
+			if err := c.wantDims(2, c.In(0).Targets()); err != nil {
 				return nil, err
 			}
-			if err := c.wantDims(3, c.nodes(), c.In(3).Dims[1]); err != nil {
+			from, to := c.In(0).Sources(), c.In(0).Targets()
+			if c.Op.Bool("transpose") {
+				from, to = to, from
+			}
+			if err := c.wantDims(3, from, c.In(3).Dims[1]); err != nil {
 				return nil, err
 			}
-			return one(c.In(3))
+			return one(c.In(3).WithDims(to, c.In(3).Dims[1]))
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			g, a, s, h, dy, tr := c.X(0), c.X(1), c.X(2), c.X(3), c.Ct[0], c.Op.Bool("transpose")
@@ -52,7 +66,19 @@ var graphOps = []OpDef{
 				}
 				return c.One("sddmm", nil, g, dy, h)
 			}, func() *Value {
-				return c.One("reduce_sum", Attrs{"axis": "1"}, c.Mul(dy, h))
+				x, y := dy, h
+				if g.Type.IsBlock() { // of the sources only the targets, which are the first
+					t := h.Type.WithDims(g.Type.Targets())
+					first := func(v *Value) *Value {
+						return c.One("spmm", nil, g, c.Fill(0, t.WithDims(g.Type.Entries())), c.Fill(1, t), v)
+					}
+					if tr {
+						x = first(x)
+					} else {
+						y = first(y)
+					}
+				}
+				return c.One("reduce_sum", Attrs{"axis": "1"}, c.Mul(x, y))
 			}, func() *Value {
 				return c.One("spmm", Attrs{"transpose": !tr}, g, a, s, dy)
 			})
@@ -93,7 +119,7 @@ var graphOps = []OpDef{
 				if err := c.wantRank(i, 2); err != nil {
 					return nil, err
 				}
-				if err := c.wantDims(i, c.nodes(), c.In(1).Dims[1]); err != nil {
+				if err := c.wantDims(i, c.side([]string{"dst", "src"}[i-1]), c.In(1).Dims[1]); err != nil {
 					return nil, err
 				}
 			}
@@ -123,7 +149,7 @@ var graphOps = []OpDef{
 			if err := c.wantFloat(1); err != nil {
 				return nil, err
 			}
-			if err := c.wantDims(1, c.nodes()); err != nil {
+			if err := c.wantDims(1, c.side(c.Op.Str("side"))); err != nil {
 				return nil, err
 			}
 			return one(c.In(1).WithDims(c.edges()))
@@ -149,7 +175,7 @@ var graphOps = []OpDef{
 			if err := c.wantDims(1, c.edges()); err != nil {
 				return nil, err
 			}
-			return one(c.In(1).WithDims(c.nodes()))
+			return one(c.In(1).WithDims(c.side(c.Op.Str("side"))))
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			return []*Value{nil, c.One("edge_gather", Attrs{"side": c.Op.Str("side")}, c.X(0), c.Ct[0])}
@@ -172,6 +198,64 @@ var graphOps = []OpDef{
 			for e := range y.Data {
 				y.Data[e] = 1
 			}
+			return nil
+		},
+	},
+	{
+		Name: "receptive_field", Doc: "what a layer reads that computes the nodes targets only: a block whose entries are those of graph into the targets, its sources (the targets, then their other neighbours as met), and each entry's place in graph",
+		Results: []string{"block", "sources", "entries"}, Operands: graphThen(operands("targets")...),
+		Sizes:  true,
+		NoGrad: "its results are integers",
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantWhole(); err != nil {
+				return nil, err
+			}
+			if err := c.wantRank(1, 1); err != nil {
+				return nil, err
+			}
+			if err := c.wantDType(1, I64); err != nil {
+				return nil, err
+			}
+			d := c.Declared
+			if len(d) != 3 || !d[0].IsBlock() || d[0].Targets() != c.In(1).Dims[0] {
+				return nil, fmt.Errorf("declare the results as graph<%s,e,s>, i64[s], i64[e]", c.In(1).Dims[0])
+			}
+			return []Type{d[0], T(I64, d[0].Sources()), T(I64, d[0].Entries())}, nil
+		},
+		Eval: func(c *EvalCtx) error {
+			g, targets := c.G(0), c.T(1)
+			block := &Graph{N: len(targets.Data)}
+			at := map[int]int{} // place of a node among the sources
+			var sources, entries []float64
+			for i, v := range targets.Data {
+				r := int(v)
+				if r < 0 || r >= g.N {
+					return fmt.Errorf("receptive_field: target %d at position %d is outside 0..%d", r, i, g.N-1)
+				}
+				if _, ok := at[r]; !ok {
+					at[r] = len(sources)
+				}
+				sources = append(sources, v)
+			}
+			for i, v := range targets.Data {
+				for e, row := range g.Row {
+					if row != int(v) {
+						continue
+					}
+					k, ok := at[g.Col[e]]
+					if !ok {
+						k = len(sources)
+						at[g.Col[e]] = k
+						sources = append(sources, float64(g.Col[e]))
+					}
+					block.Row, block.Col = append(block.Row, i), append(block.Col, k)
+					entries = append(entries, float64(e))
+				}
+			}
+			block.Sources = len(sources)
+			c.Out[0] = Val{G: block}
+			c.Set(1, &Tensor{Shape: []int{len(sources)}, Data: sources})
+			c.Set(2, &Tensor{Shape: []int{len(entries)}, Data: entries})
 			return nil
 		},
 	},
@@ -205,4 +289,30 @@ var graphOps = []OpDef{
 			return nil
 		},
 	},
+}
+
+// wantWhole checks that the graph is no block, whose nodes have other numbers.
+func (c *InferCtx) wantWhole() error {
+	if c.In(0).IsBlock() {
+		return fmt.Errorf("the graph is the block %s, want a whole graph", c.In(0))
+	}
+	return nil
+}
+
+// newDims returns the symbols of the results that are no operand's.
+func (o *Op) newDims() []Dim {
+	var old, fresh []Dim
+	for _, v := range o.Operands {
+		if v != nil {
+			old = append(old, v.Type.Dims...)
+		}
+	}
+	for _, r := range o.Results {
+		for _, d := range r.Type.Dims {
+			if _, fixed := d.Size(); !fixed && !slices.Contains(old, d) {
+				fresh = append(fresh, d)
+			}
+		}
+	}
+	return fresh
 }

@@ -34,8 +34,13 @@ var randomOps = []OpDef{
 	{
 		Name: "edge_uniform", Doc: "y_e uniform on [0, 1), the same for both directions of an undirected edge", Attrs: []AttrSpec{streamAttr}, Results: []string{"u"}, Random: true,
 		Operands: graphThen(),
-		Infer:    func(c *InferCtx) ([]Type, error) { return one(T(F32, c.edges())) },
-		VJP:      func(*VJPCtx) []*Value { return []*Value{nil} },
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantWhole(); err != nil {
+				return nil, err
+			}
+			return one(T(F32, c.edges()))
+		},
+		VJP: func(*VJPCtx) []*Value { return []*Value{nil} },
 		Eval: func(c *EvalCtx) error {
 			g, y := c.G(0), c.New(0)
 			for e := range y.Data {

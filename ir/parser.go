@@ -349,6 +349,11 @@ func (p *parser) typ() Type {
 		n := p.dim()
 		p.want(",")
 		e := p.dim()
+		if p.accept(",") {
+			s := p.dim()
+			p.want(">")
+			return BlockType(n, e, s)
+		}
 		p.want(">")
 		return GraphType(n, e)
 	case "csr":

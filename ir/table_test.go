@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -110,8 +111,15 @@ func TestCases(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
+					bind := boundBy(u)
 					for k, v := range u.op.Results {
-						want, err := v.Type.Shape(boundBy(u))
+						if d.Sizes { // the sizes are what they are, but agree
+							if err := bindDims(v, out[k], bind); err != nil {
+								t.Error(err)
+							}
+							continue
+						}
+						want, err := v.Type.Shape(bind)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -124,7 +132,7 @@ func TestCases(t *testing.T) {
 						t.Fatal(err)
 					}
 					for k := range out {
-						if fmt.Sprint(out[k].T.Data) != fmt.Sprint(again[k].T.Data) {
+						if !reflect.DeepEqual(out[k], again[k]) {
 							t.Errorf("result %d differs from run to run: operands were changed", k)
 						}
 					}

@@ -96,6 +96,29 @@ func Scalar() Type { return T(F32) }
 // GraphType returns graph<n,e>: n nodes, e directed entries.
 func GraphType(n, e Dim) Type { return Type{Layout: Structure, Dims: []Dim{n, e}} }
 
+// BlockType returns graph<t,e,s>: e entries from s sources into t targets, which
+// are the first t of the sources. It is what one layer needs that computes some
+// nodes only.
+func BlockType(t, e, s Dim) Type { return Type{Layout: Structure, Dims: []Dim{t, e, s}} }
+
+// Targets, Entries and Sources return the dimensions of a graph; the sources of
+// a whole graph are its targets.
+func (t Type) Targets() Dim { return t.Dims[0] }
+
+// Entries is the number of entries: see Targets.
+func (t Type) Entries() Dim { return t.Dims[1] }
+
+// Sources is the number of sources: see Targets.
+func (t Type) Sources() Dim {
+	if t.IsBlock() {
+		return t.Dims[2]
+	}
+	return t.Dims[0]
+}
+
+// IsBlock reports whether t is graph<t,e,s>.
+func (t Type) IsBlock() bool { return t.IsGraph() && len(t.Dims) == 3 }
+
 // IsGraph reports whether t is a graph structure.
 func (t Type) IsGraph() bool { return t.Layout == Structure }
 

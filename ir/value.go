@@ -50,11 +50,17 @@ func (t *Tensor) Cols() int {
 func (t *Tensor) Row(i int) []float64 { c := t.Cols(); return t.Data[i*c : (i+1)*c] }
 
 // Graph is a reference graph structure: entry e goes from source Col[e] to
-// target Row[e]; entries are sorted by target, then source.
+// target Row[e]; entries are sorted by target, then source. A block has Sources
+// sources, of which the N targets are the first, and its entries are sorted by
+// target alone.
 type Graph struct {
 	N        int
 	Row, Col []int
+	Sources  int // 0: a whole graph, whose N nodes are both
 }
+
+// sources returns the number of sources.
+func (g *Graph) sources() int { return max(g.N, g.Sources) }
 
 // Validate checks the entries against N and their order.
 func (g *Graph) Validate() error {
@@ -62,10 +68,10 @@ func (g *Graph) Validate() error {
 		return fmt.Errorf("graph has %d targets and %d sources", len(g.Row), len(g.Col))
 	}
 	for e := range g.Row {
-		if g.Row[e] < 0 || g.Row[e] >= g.N || g.Col[e] < 0 || g.Col[e] >= g.N {
-			return fmt.Errorf("graph entry %d is (%d, %d), outside 0..%d", e, g.Row[e], g.Col[e], g.N-1)
+		if g.Row[e] < 0 || g.Row[e] >= g.N || g.Col[e] < 0 || g.Col[e] >= g.sources() {
+			return fmt.Errorf("graph entry %d is (%d, %d), outside 0..%d", e, g.Row[e], g.Col[e], g.sources()-1)
 		}
-		if e > 0 && (g.Row[e-1] > g.Row[e] || g.Row[e-1] == g.Row[e] && g.Col[e-1] > g.Col[e]) {
+		if e > 0 && (g.Row[e-1] > g.Row[e] || g.Sources == 0 && g.Row[e-1] == g.Row[e] && g.Col[e-1] > g.Col[e]) {
 			return fmt.Errorf("graph entry %d is out of order", e)
 		}
 	}

@@ -153,6 +153,9 @@ func (v *verifier) op(f *Func, op *Op, known func(*Value) bool, define func(*Val
 			return err
 		}
 		for _, d := range r.Type.Dims {
+			if op.Def.Sizes && validSymbol(string(d)) {
+				symbols[string(d)] = 1
+			}
 			if _, err := d.Resolve(symbols); err != nil {
 				return fmt.Errorf("dimension %s is not that of any argument", d)
 			}
@@ -238,7 +241,7 @@ func checkType(t Type) error {
 		return fmt.Errorf("unknown element type or layout")
 	case t.Layout == Dense && t.Rank() > 2:
 		return fmt.Errorf("%s has %d dimensions; a tensor has at most two", t, t.Rank())
-	case t.Layout != Dense && (t.Rank() != 2 || t.DType != F32):
+	case t.Layout != Dense && (t.Rank() != 2 && !t.IsBlock() || t.DType != F32):
 		return fmt.Errorf("%s: want two dimensions and the element type f32", t)
 	}
 	for _, d := range t.Dims {

@@ -16,6 +16,8 @@ import (
 type Facts struct {
 	// SparseArgs names the function arguments whose features are stored sparsely.
 	SparseArgs []string
+	// Dims are sizes by symbol, such as N, E and B, as far as they are known.
+	Dims map[string]int
 	// Remark, if set, is told in one line what a pass decided and why.
 	Remark func(pass, line string)
 }
@@ -41,7 +43,10 @@ var All = []Pass{
 	{Name: "lower-gnn", Run: lowerGNN, After: []string{"unroll-sgld"},
 		Doc: "graph layers become spmm, matmul and elementwise operations",
 		Why: "before gradients: only tensor operations have gradient rules"},
-	{Name: "autodiff", Run: autodiff, After: []string{"lower-gsr", "unroll-sgld", "lower-gnn"},
+	{Name: "restrict", Run: restrict, After: []string{"lower-gnn"},
+		Doc: "where only some rows of stacked graph layers are read, each layer computes only the rows that reach them",
+		Why: "needs layers as spmm; before gradients, so that these are restricted with what they are taken of"},
+	{Name: "autodiff", Run: autodiff, After: []string{"lower-gsr", "unroll-sgld", "lower-gnn", "restrict"},
 		Doc: "every grad operation is resolved in reverse mode, innermost first, then the gradients of functions with the attribute differentiate; nothing is computed that nobody reads",
 		Why: "needs tensor operations only; everything after works on plain programs"},
 	{Name: "simplify", Run: simplify, After: []string{"autodiff"},

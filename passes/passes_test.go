@@ -187,21 +187,30 @@ func evaluateWith(t *testing.T, m *ir.Module, f *ir.Func, in map[string]ir.Val, 
 		all[k] = v
 	}
 	if name := f.Attrs.Str(passes.Setup); name != "" {
-		for k, v := range evaluateWith(t, m, m.Func(name), in, ps, random) {
-			all[k] = ir.Val{T: v}
+		for k, v := range interpret(t, m, m.Func(name), in, ps, random) {
+			all[k] = v
 		}
 	}
+	out := map[string]*ir.Tensor{}
+	for k, v := range interpret(t, m, f, all, ps, random) {
+		out[k] = v.T
+	}
+	return out
+}
+
+func interpret(t *testing.T, m *ir.Module, f *ir.Func, in map[string]ir.Val, ps map[string]*ir.Tensor, random source) map[string]ir.Val {
+	t.Helper()
 	var args []ir.Val
 	for _, a := range f.Args {
-		args = append(args, all[a.Name])
+		args = append(args, in[a.Name])
 	}
 	vals, err := ir.Interpret(m, f.Name, args, ps, random)
 	if err != nil {
 		t.Fatalf("@%s: %v", f.Name, err)
 	}
-	out := map[string]*ir.Tensor{}
+	out := map[string]ir.Val{}
 	for i, r := range f.Results {
-		out[r.Name] = vals[i].T
+		out[r.Name] = vals[i]
 	}
 	return out
 }

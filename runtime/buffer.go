@@ -15,7 +15,7 @@ import (
 //	f32[A,B]     Dims = [A B], F32 row-major, len A·B
 //	i64[A]       Dims = [A], I64
 //	csr[A,B]     Dims = [A B], Sparse
-//	graph<N,E>   Graph; Dims is [N E]
+//	graph<N,E>   Graph; Dims is [N E], of a block [targets entries sources]
 //
 // A scalar has no dimensions and one element. A Buffer implements gorgonia's
 // Value, which is how it travels through a gorgonia graph.
@@ -129,7 +129,7 @@ func (b *Buffer) check() error {
 	}
 	switch {
 	case b.Graph != nil:
-		if g := b.Graph; len(b.Dims) != 2 || b.Dims[0] != g.N || b.Dims[1] != g.E {
+		if g := b.Graph; len(b.Dims) < 2 || b.Dims[0] != g.N || b.Dims[1] != g.E || len(b.Dims) == 3 && b.Dims[2] != g.In.Cols {
 			return fmt.Errorf("the graph structure has %d nodes and %d entries, the buffer says %v: bind a structure again after rebuilding it", g.N, g.E, b.Dims)
 		}
 	case b.Sparse != nil:

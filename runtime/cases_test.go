@@ -117,6 +117,23 @@ func spmmCases() []opCase {
 	return cs
 }
 
+// fieldCases aggregate over a block, there and back.
+func fieldCases() []opCase {
+	c := opCase{in: []string{"graph<N,E>", "i64[B] index:N", "f32[N,F]", "f32[E]", "f32[N]"}, out: "f32[B,F], f32[s,F], f32[e], f32[s,F]"}
+	c.body = `  %block, %sources, %entries = receptive_field %x0, %x1 : graph<B,e,s>, i64[s], i64[e]
+  %h = gather %x2, %sources : f32[s,F]
+  %a = gather %x3, %entries : f32[e]
+  %d = gather %x4, %x1 : f32[B]
+  %y0 = spmm %block, %a, %d, %h : f32[B,F]
+  %y1 = spmm %block, %a, %d, %y0 {transpose=true} : f32[s,F]
+  %y2 = sddmm %block, %y0, %h : f32[e]
+  %next, %more, %other = receptive_field %x0, %sources : graph<s,f,r>, i64[r], i64[f]
+  %h2 = gather %x2, %more : f32[r,F]
+  %y3 = spmm %next, _, _, %h2 : f32[s,F]
+`
+	return []opCase{c}
+}
+
 // pairGradCases give the gradient the saved results that it is made for.
 func pairGradCases() []opCase {
 	var cs []opCase
@@ -205,12 +222,13 @@ var opCases = map[string][]opCase{
 	"gather":      {use("f32[N,F]", "i64[B] index:N").gives("f32[B,F]"), use("f32[N]", "i64[B] index:N").gives("f32[B]"), use("i64[N] index:N", "i64[B] index:N").gives("i64[B]"), use("i64[N,F] index:N", "i64[B] index:N").gives("i64[B,F]")},
 	"scatter_add": {opCase{in: []string{"f32[B,F]", "i64[B] index:N"}, out: "f32[N,F]", also: []string{"f32[N]"}}, opCase{in: []string{"f32[B]", "i64[B] index:N"}, out: "f32[N]", also: []string{"f32[N]"}}},
 
-	"spmm":        spmmCases(),
-	"sddmm":       {use("graph<N,E>", "f32[N,F]", "f32[N,F]").gives("f32[E]")},
-	"edge_gather": {use("graph<N,E>", "f32[N]").gives("f32[E]").with(`side="dst"`), use("graph<N,E>", "f32[N]").gives("f32[E]").with(`side="src"`)},
-	"edge_sum":    {use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="dst"`), use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="src"`)},
-	"edge_ones":   {use("graph<N,E>").gives("f32[E]")},
-	"pair_dot":    {use("f32[N,F]", "i64[2,B] index:N").gives("f32[B]")},
+	"spmm":            spmmCases(),
+	"receptive_field": fieldCases(),
+	"sddmm":           {use("graph<N,E>", "f32[N,F]", "f32[N,F]").gives("f32[E]")},
+	"edge_gather":     {use("graph<N,E>", "f32[N]").gives("f32[E]").with(`side="dst"`), use("graph<N,E>", "f32[N]").gives("f32[E]").with(`side="src"`)},
+	"edge_sum":        {use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="dst"`), use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="src"`)},
+	"edge_ones":       {use("graph<N,E>").gives("f32[E]")},
+	"pair_dot":        {use("f32[N,F]", "i64[2,B] index:N").gives("f32[B]")},
 
 	"normal":       declaredCases(`stream="a"`, "f32[N,F]", "f32[N]", "f32[]"),
 	"uniform":      declaredCases(`stream="a"`, "f32[N,F]", "f32[N]", "f32[]"),

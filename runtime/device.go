@@ -125,7 +125,7 @@ func (cpu) Import(view, bound *Buffer) error {
 func (cpu) Export(b *Buffer) (*Buffer, error) { return b, nil }
 
 // integerOps are the operations whose kernels also work on i64 tensors.
-var integerOps = []string{"broadcast_to", "fill", "gather", "squeeze", "stop_gradient", "to_dense", "unsqueeze"}
+var integerOps = []string{"broadcast_to", "fill", "gather", "receptive_field", "squeeze", "stop_gradient", "to_dense", "unsqueeze"}
 
 // cpuKernels is the table of the CPU: one kernel for each tensor operation.
 var cpuKernels = mergeKernels(elementwiseKernels, reduceKernels, matrixKernels, graphKernels, randomKernels)

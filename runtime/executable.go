@@ -170,7 +170,11 @@ func (x *Executable) Run(step uint64) error {
 	if err != nil {
 		return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
 	}
-	if changed || !x.ready {
+	found, err := x.p.findSizes()
+	if err != nil {
+		return fmt.Errorf("runtime: %w", err)
+	}
+	if changed || found || !x.ready {
 		x.ready = false
 		if err := x.p.resolve(); err != nil {
 			return fmt.Errorf("runtime: @%s: %w", x.Name(), err)

@@ -100,6 +100,11 @@ func newPlanned(p *program, opts Options) *planned {
 	for _, in := range p.inputs {
 		inputs[in.cell] = true
 	}
+	for _, s := range p.sizers { // found before the run, like inputs
+		for _, c := range s.out {
+			inputs[c] = true
+		}
+	}
 	for _, n := range nodes {
 		var operands []*cell
 		for from := p.graph.From(n.ID()); from != nil && from.Next(); {
@@ -124,6 +129,7 @@ func newPlanned(p *program, opts Options) *planned {
 			}
 			cells[n.ID()] = i.outs
 			switch {
+			case op.op.Def.Sizes:
 			case isView(op.op):
 				v := view{cell: i.outs[0], operand: i.in[0], root: i.in[0]}
 				if root[v.root] != nil {
@@ -172,6 +178,11 @@ func (e *planned) assign() {
 	}
 	for _, in := range e.p.inputs {
 		last[in.cell] = forever
+	}
+	for _, s := range e.p.sizers {
+		for _, c := range s.out {
+			last[c] = forever
+		}
 	}
 	for _, r := range e.p.fn.Results {
 		last[rootOf(e.p.cells[r.Value])] = forever

@@ -21,6 +21,7 @@ type program struct {
 	step   *Buffer // the step number, an input of the graph
 	stepAt *gorgonia.Node
 	sym    *symbols
+	sizers []*sizer // operations that find sizes, in program order
 }
 
 // cell is a value of the program while it runs.
@@ -67,6 +68,11 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 			o.call.Out = append(o.call.Out, p.cell(r).view)
 		}
 		p.ops = append(p.ops, o)
+		if op.Def.Sizes {
+			if err := p.addSizer(o); err != nil {
+				return nil, fmt.Errorf("@%s: operation %d, %s: %w", f.Name, i, op, err)
+			}
+		}
 	}
 	return p, p.emit()
 }
@@ -114,7 +120,17 @@ func (p *program) resolve() error {
 			return err
 		}
 	}
+	for _, s := range p.sizers {
+		for i, c := range s.out {
+			if err := p.sym.bind(s.op.Results[i], c.dims, c.view.Dims); err != nil {
+				return opError(p.fn, &s.call, err)
+			}
+		}
+	}
 	for _, o := range p.ops {
+		if o.op.Def.Sizes {
+			continue
+		}
 		for i, r := range o.op.Results {
 			c := p.cells[r]
 			for k := range c.dims {

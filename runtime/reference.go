@@ -104,6 +104,9 @@ func refGraph(s *graph.Structure) *ir.Graph {
 			g.Row, g.Col = append(g.Row, r), append(g.Col, int(s.In.Col[e]))
 		}
 	}
+	if s.In.Cols != s.N {
+		g.Sources = s.In.Cols
+	}
 	return g
 }
 

@@ -41,6 +41,9 @@ func newTape(p *program, opts Options) (t *tape, err error) {
 
 func (t *tape) allocate() error {
 	for _, o := range t.p.ops {
+		if o.op.Def.Sizes {
+			continue // its results have memory
+		}
 		for _, r := range o.op.Results {
 			c := t.p.cells[r]
 			if err := t.p.device.Reserve(t.stores[c], c.n); err != nil {

@@ -11,7 +11,7 @@ const (
 )
 
 // SpMM computes the rows dst_i = Σ_e vals_e·h[col_e] over the entries e of row
-// i, plus diag_i·h_i where diag is not nil, then the epilogue. h is
+// i, plus diag_i·h_i for the rows that diag has, then the epilogue. h is
 // [s.Cols, f], dst [s.Rows, f]; vals nil stands for ones. The entries of a row
 // are added in their order. dst must not overlap h.
 func (p *Pool) SpMM(dst []float32, s *CSR, vals, diag, h []float32, f int, epi Epilogue) {
@@ -22,8 +22,7 @@ func (p *Pool) SpMM(dst []float32, s *CSR, vals, diag, h []float32, f int, epi E
 		need("SpMM", "vals", len(vals), len(s.Col))
 	}
 	if diag != nil {
-		need("SpMM", "diag", len(diag), s.Rows)
-		need("SpMM", "h", len(h), s.Rows*f)
+		need("SpMM", "h", len(h), min(len(diag), s.Rows)*f)
 	}
 	epi.check("SpMM", f)
 	if f == 0 {
@@ -169,7 +168,7 @@ func (j *sparseJob) product(r0, r1 int) {
 	}
 	for r := r0; r < r1; r++ {
 		row := j.dst[r*f : (r+1)*f]
-		if j.diag != nil {
+		if r < len(j.diag) {
 			ks.axpby(row, j.b[r*f:(r+1)*f], j.diag[r], 1)
 		}
 		j.epi.finish(row, 0)

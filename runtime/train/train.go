@@ -163,11 +163,7 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 		t.task.Model = m.Name
 	}
 	t.module = m
-	var facts passes.Facts
-	if task.Data.X.IsSparse() {
-		facts.SparseArgs = []string{"x"}
-	}
-	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Facts: facts})
+	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Facts: Facts(cfg, task.Data, t.split)})
 	if err != nil {
 		return nil, err
 	}
@@ -190,6 +186,28 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 		return nil, err
 	}
 	return t, nil
+}
+
+// Facts are what a compilation may know beforehand of the data and of the
+// training steps.
+func Facts(cfg *config.Config, ds *data.Dataset, split data.Split) passes.Facts {
+	entries := len(ds.Graph.Edges)
+	if !ds.Graph.Directed {
+		entries *= 2
+	}
+	f := passes.Facts{Dims: map[string]int{"N": ds.Graph.N, "E": entries, "T": len(split.Train)}}
+	if ds.X.IsSparse() {
+		f.SparseArgs = []string{"x"}
+	}
+	switch c := cfg.Train; {
+	case c.Sampler != "full": // steps have sub-graphs, of sizes of their own
+		delete(f.Dims, "N")
+	case c.Anchors == 0:
+		f.Dims["B"] = ds.Graph.N
+	default:
+		f.Dims["B"] = min(c.Anchors, ds.Graph.N)
+	}
+	return f
 }
 
 // Module builds a model of the zoo for a configuration and the sizes of a data

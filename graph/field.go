@@ -1,0 +1,113 @@
+package graph
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Field is the receptive field of one layer of message passing that computes
+// some nodes only, its targets: the structure of the entries into them. The
+// sources are the targets, in their order, and then their other in-neighbours in
+// the order in which they are met, so that what is computed for the sources
+// begins with the targets. (What PyTorch Geometric and DGL call a bipartite graph
+// or a block of a mini-batch.)
+//
+// Memory is reused by the next Rebuild, so that a training step that draws other
+// targets allocates nothing once the largest field has been seen.
+type Field struct {
+	// Structure has N = targets, E = entries; In is [targets, sources] with the
+	// entries of a row in the order of the whole graph, Out its transpose.
+	Structure
+	Sources []int64 // node numbers in the whole graph
+	Entries []int64 // each entry's number in the whole graph
+
+	place []int32 // by node: its first place among the sources, where stamp is current
+	stamp []uint32
+	round uint32
+}
+
+// Rebuild makes f the receptive field of the targets, node numbers of s. A
+// target may occur twice; the entries then lead to its first place. It returns an
+// error that names a target outside the graph.
+func (f *Field) Rebuild(s *Structure, targets []int64) error {
+	if len(f.stamp) < s.N {
+		f.place, f.stamp, f.round = make([]int32, s.N), make([]uint32, s.N), 0
+	}
+	if f.round++; f.round == 0 { // the counter came round: no old stamp may look new
+		clear(f.stamp)
+		f.round = 1
+	}
+	f.Sources = f.Sources[:0]
+	entries := 0
+	for i, t := range targets {
+		if t < 0 || t >= int64(s.N) {
+			return fmt.Errorf("target %d at position %d is outside 0..%d", t, i, s.N-1)
+		}
+		f.add(t)
+		entries += int(s.In.RowPtr[t+1] - s.In.RowPtr[t])
+	}
+	if f.In == nil {
+		f.In, f.Out = &kernels.CSR{}, &kernels.CSR{}
+	}
+	in, out := f.In, f.Out
+	f.N, f.E = len(targets), entries
+	in.RowPtr, in.Col = resize(in.RowPtr, f.N+1), resize(in.Col, entries)
+	if cap(f.Entries) < entries {
+		f.Entries = make([]int64, entries, entries+entries/8)
+	}
+	f.Entries = f.Entries[:entries]
+	in.RowPtr[0] = 0
+	at := int32(0)
+	for i, t := range targets {
+		for e := s.In.RowPtr[t]; e < s.In.RowPtr[t+1]; e++ {
+			j := int64(s.In.Col[e])
+			if f.stamp[j] != f.round {
+				f.add(j)
+			}
+			in.Col[at] = f.place[j]
+			f.Entries[at] = int64(e)
+			at++
+		}
+		in.RowPtr[i+1] = at
+	}
+	in.Rows, in.Cols, out.Rows, out.Cols = f.N, len(f.Sources), len(f.Sources), f.N
+	f.transpose()
+	return nil
+}
+
+// add appends a source. A node that is one already keeps its first place.
+func (f *Field) add(node int64) {
+	if f.stamp[node] != f.round {
+		f.stamp[node], f.place[node] = f.round, int32(len(f.Sources))
+	}
+	if len(f.Sources) == cap(f.Sources) {
+		grown := make([]int64, len(f.Sources), 2*cap(f.Sources)+64)
+		copy(grown, f.Sources)
+		f.Sources = grown
+	}
+	f.Sources = append(f.Sources, node)
+}
+
+// transpose sets Out from In by counting.
+func (f *Field) transpose() {
+	in, out := f.In, f.Out
+	n := out.Rows
+	out.RowPtr, out.Col, out.Perm = resize(out.RowPtr, n+1), resize(out.Col, f.E), resize(out.Perm, f.E)
+	clear(out.RowPtr)
+	for _, c := range in.Col {
+		out.RowPtr[c+1]++
+	}
+	f.cursor = resize(f.cursor, n)
+	for i := range n {
+		f.cursor[i] = out.RowPtr[i]
+		out.RowPtr[i+1] += out.RowPtr[i]
+	}
+	for r := range in.Rows {
+		for e := in.RowPtr[r]; e < in.RowPtr[r+1]; e++ {
+			k := f.cursor[in.Col[e]]
+			f.cursor[in.Col[e]]++
+			out.Col[k], out.Perm[k] = int32(r), e
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package runtime
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/graph"
+)
+
+// sizer is an operation whose results' sizes depend on its operands' elements:
+// receptive_field. It runs before the others, when inputs are loaded, so that all
+// sizes are known before memory is given out; its results have memory of their
+// own that lasts.
+type sizer struct {
+	*graphOp
+	field graph.Field
+	in    [2]*Buffer // graph, targets
+	out   []*cell    // block, sources, entries
+}
+
+// addSizer checks that the operation reads nothing but inputs and what other
+// sizers find.
+func (p *program) addSizer(o *graphOp) error {
+	s := &sizer{graphOp: o}
+	for i, v := range o.op.Operands {
+		if v.Def != nil && !v.Def.Def.Sizes {
+			return fmt.Errorf("%%%s is computed by the program: sizes can depend on its inputs only", v.Name)
+		}
+		s.in[i] = p.cells[v].view
+	}
+	for _, r := range o.op.Results {
+		s.out = append(s.out, p.cells[r])
+	}
+	p.sizers = append(p.sizers, s)
+	return nil
+}
+
+// findSizes runs the sizers and reports whether any size differs from the last
+// time.
+func (p *program) findSizes() (changed bool, err error) {
+	for _, s := range p.sizers {
+		if err := s.field.Rebuild(s.in[0].Graph, s.in[1].I64); err != nil {
+			return false, opError(p.fn, &s.call, err)
+		}
+		f := &s.field
+		block, sources, entries := s.out[0].view, s.out[1].view, s.out[2].view
+		for _, d := range [...]struct {
+			b    *Buffer
+			i, n int
+		}{{block, 0, f.N}, {block, 1, f.E}, {block, 2, len(f.Sources)}, {sources, 0, len(f.Sources)}, {entries, 0, f.E}} {
+			changed = changed || d.b.Dims[d.i] != d.n
+			d.b.Dims[d.i] = d.n
+		}
+		block.Graph, sources.I64, entries.I64 = &f.Structure, f.Sources, f.Entries
+	}
+	return changed, nil
+}
