@@ -7,12 +7,6 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// A tile of similarities is knnRows × knnCols: 2 MiB.
-const (
-	knnRows = 512
-	knnCols = 1024
-)
-
 // KNN finds the k nearest neighbours of every node by cosine similarity of the
 // rows of emb, [n, f] row-major, exactly. It returns [n, k] node numbers and
 // similarities, the nearest first; of equally near nodes the one with the lower
@@ -22,8 +16,8 @@ const (
 // have no neighbours and are nobody's. Where a node has fewer than k, idx is -1
 // and sim 0. KNN panics if emb is shorter than n·f.
 //
-// Similarities are computed tile by tile; the n×n matrix is never stored. A nil
-// pool means one thread. The result does not depend on the number of threads.
+// The n×n similarities are never stored: see [kernels.Pool.Nearest]. A nil pool
+// means one thread. The result does not depend on the number of threads.
 func KNN(pool *kernels.Pool, emb []float32, n, f, k int) (idx []int32, sim []float32) {
 	if len(emb) < n*f {
 		panic(fmt.Sprintf("graph: KNN: emb has %d elements, its shape [%d,%d] needs %d", len(emb), n, f, n*f))
@@ -36,64 +30,51 @@ func KNN(pool *kernels.Pool, emb []float32, n, f, k int) (idx []int32, sim []flo
 		defer pool.Close()
 	}
 	idx, sim = make([]int32, n*k), make([]float32, n*k)
-	for i := range idx {
-		idx[i], sim[i] = -1, float32(math.Inf(-1))
+	z, nodes := directions(pool, emb, n, f)
+	pool.Nearest(idx, sim, z, len(nodes), f, k)
+	// From the last on: the rows of nodes lie at or before where they belong.
+	for row, v := len(nodes)-1, n-1; v >= 0; v-- {
+		to, toSim := idx[v*k:(v+1)*k], sim[v*k:(v+1)*k]
+		if row < 0 || int(nodes[row]) != v {
+			for i := range to {
+				to[i], toSim[i] = -1, 0
+			}
+			continue
+		}
+		copy(toSim, sim[row*k:(row+1)*k])
+		for i, j := range idx[row*k : (row+1)*k] {
+			if j < 0 {
+				to[i], toSim[i] = -1, 0
+			} else {
+				to[i], toSim[i] = nodes[j], max(-1, min(1, toSim[i])) // rounding
+			}
+		}
+		row--
 	}
-	z := make([]float32, n*f)
-	directed := make([]bool, n) // whether a row has a direction
+	return idx, sim
+}
+
+// directions returns the rows of emb that have a direction, scaled to length 1,
+// and their numbers.
+func directions(pool *kernels.Pool, emb []float32, n, f int) (z []float32, nodes []int32) {
+	z = make([]float32, n*f)
+	directed := make([]bool, n)
 	parallel(pool, n, 256, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			directed[i] = normalize(z[i*f:(i+1)*f], emb[i*f:(i+1)*f])
 		}
 	})
-	tile := make([]float32, min(n, knnRows)*min(n, knnCols))
-	for r0 := 0; r0 < n; r0 += knnRows {
-		rows := min(knnRows, n-r0)
-		for c0 := 0; c0 < n; c0 += knnCols {
-			cols := min(knnCols, n-c0)
-			s := tile[:rows*cols]
-			pool.MatMul(s, z[r0*f:(r0+rows)*f], z[c0*f:(c0+cols)*f], rows, f, cols, false, true, kernels.Epilogue{})
-			parallel(pool, rows, 16, func(lo, hi int) {
-				for r := lo; r < hi; r++ {
-					if i := r0 + r; directed[i] {
-						keepNearest(idx[i*k:(i+1)*k], sim[i*k:(i+1)*k], s[r*cols:(r+1)*cols], c0, i, directed)
-					}
-				}
-			})
-		}
-	}
-	for i, j := range idx {
-		if j < 0 {
-			sim[i] = 0
-		} else {
-			sim[i] = max(-1, min(1, sim[i])) // rounding
-		}
-	}
-	return idx, sim
-}
-
-// keepNearest inserts the similarities s of columns c0… with node self into
-// its nearest so far, which are sorted. Columns come in ascending order, so
-// that among equals the lower one stays ahead.
-func keepNearest(idx []int32, sim, s []float32, c0, self int, directed []bool) {
-	last := len(sim) - 1
-	worst := sim[last]
-	for c, v := range s {
-		if !(v > worst) {
+	nodes = make([]int32, 0, n)
+	for i, ok := range directed {
+		if !ok {
 			continue
 		}
-		j := c0 + c
-		if j == self || !directed[j] {
-			continue
+		if at := len(nodes); at < i {
+			copy(z[at*f:(at+1)*f], z[i*f:(i+1)*f])
 		}
-		at := last
-		for at > 0 && v > sim[at-1] {
-			sim[at], idx[at] = sim[at-1], idx[at-1]
-			at--
-		}
-		sim[at], idx[at] = v, int32(j)
-		worst = sim[last]
+		nodes = append(nodes, int32(i))
 	}
+	return z[:len(nodes)*f], nodes
 }
 
 // normalize writes x divided by its L2 norm to dst, or zeros if x has no

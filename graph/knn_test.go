@@ -2,9 +2,11 @@ package graph
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -76,7 +78,7 @@ func TestKNN(t *testing.T) {
 
 // More than one tile each way; equal rows far apart must tie exactly.
 func TestKNNTilesAndThreads(t *testing.T) {
-	const n, f, k = 2*knnCols + 137, 19, 7
+	const n, f, k = 2185, 19, 7
 	x := make([]float32, n*f)
 	s := rng.New(1, "test")
 	for i := range x {
@@ -205,16 +207,34 @@ func TestCandidatesErrors(t *testing.T) {
 	}
 }
 
+// BenchmarkKNN also times the product of all pairs by itself, turn by turn, at
+// the sizes of Cora and coauthor_phy, and reports the ratio of the best times.
 func BenchmarkKNN(b *testing.B) {
-	const n, f = 2708, 128
-	x := make([]float32, n*f)
-	s := rng.New(1, "bench")
-	for i := range x {
-		x[i] = float32(s.Normal(uint64(i)))
-	}
-	pool := kernels.NewPool(0)
-	defer pool.Close()
-	for b.Loop() {
-		KNN(pool, x, n, f, 20)
+	const f, k, rows = 128, 20, 512
+	for _, n := range []int{2708, 34493} {
+		b.Run(fmt.Sprint("n=", n), func(b *testing.B) {
+			x := make([]float32, n*f)
+			s := rng.New(1, "bench")
+			for i := range x {
+				x[i] = float32(s.Normal(uint64(i)))
+			}
+			pool := kernels.NewPool(0)
+			defer pool.Close()
+			products := make([]float32, rows*n)
+			search, product := math.Inf(1), math.Inf(1)
+			for b.Loop() {
+				start := time.Now()
+				KNN(pool, x, n, f, k)
+				search = min(search, time.Since(start).Seconds())
+				start = time.Now()
+				for r := 0; r < n; r += rows {
+					m := min(rows, n-r)
+					pool.MatMul(products, x[r*f:], x, m, f, n, false, true, kernels.Epilogue{})
+				}
+				product = min(product, time.Since(start).Seconds())
+			}
+			b.ReportMetric(search*1e3, "ms/search")
+			b.ReportMetric(search/product, "search/product")
+		})
 	}
 }

@@ -77,17 +77,8 @@ func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi
 	if n <= ks.narrow.nr {
 		j.mk = ks.narrow
 	}
-	mr, nr := j.mk.mr, j.mk.nr
-	blocks := max(1, ceilDiv(k, kcMax))
-	j.kc = max(1, ceilDiv(k, blocks))
-	j.panels = ceilDiv(n, nr)
-	j.packed = grow(&p.packB, k*j.panels*nr+spill)
-
-	j.packing = true
-	pieces := ceilDiv(k, j.kc) * j.panels
-	j.per = max(1, elemChunk/(j.kc*nr))
-	p.run(ceilDiv(pieces, j.per), j)
-	j.packing = false
+	mr := j.mk.mr
+	j.pack()
 
 	// Rows are cut first; columns only where the rows alone make few chunks.
 	most := mcMax
@@ -105,9 +96,23 @@ func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi
 	// A power-of-two row distance maps the rows of a strip to the same cache sets.
 	j.packA = transA || k%512 == 0
 	j.strip = mr*j.kc + spill
-	p.scratch(j.strip*ceilDiv(j.mPer, mr) + mr*nr)
+	p.scratch(j.strip*ceilDiv(j.mPer, mr) + mr*j.mk.nr)
 	p.run(mBlocks*j.nBlocks, j)
 	*j = gemmJob{}
+}
+
+// pack packs the right matrix.
+func (j *gemmJob) pack() {
+	nr := j.mk.nr
+	blocks := max(1, ceilDiv(j.k, kcMax))
+	j.kc = max(1, ceilDiv(j.k, blocks))
+	j.panels = ceilDiv(j.n, nr)
+	j.packed = grow(&j.p.packB, j.k*j.panels*nr+spill)
+	j.packing = true
+	pieces := ceilDiv(j.k, j.kc) * j.panels
+	j.per = max(1, elemChunk/(j.kc*nr))
+	j.p.run(ceilDiv(pieces, j.per), j)
+	j.packing = false
 }
 
 // gemmJob packs the right matrix, then computes blocks of the product.

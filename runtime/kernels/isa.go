@@ -41,6 +41,9 @@ type kernelSet struct {
 	spmm  func(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, r1, add int)
 	sddmm func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1 int)
 
+	// Where x ≥ least or x ≥ cols: the numbers of the elements, and how many.
+	reach func(hits []uint64, x, cols []float32, least float32) int
+
 	// Matrix product micro-kernels, wide and narrow, and the packing of w columns
 	// (at most lanes, or twice lanes) or h rows (at most packRowsMax); see gemm.go.
 	wide, narrow micro

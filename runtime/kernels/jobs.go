@@ -15,4 +15,5 @@ type jobs struct {
 	adam    adamJob
 	pair    pairJob
 	extra   extraJob
+	near    nearestJob
 }

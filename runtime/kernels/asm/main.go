@@ -21,10 +21,10 @@ import (
 )
 
 func main() {
-	group := flag.String("group", "", "routines to write: elem, reduce, gemm, sparse, random or train")
+	group := flag.String("group", "", "routines to write: elem, reduce, gemm, sparse, random, train or nearest")
 	flag.Parse()
 	emit, ok := map[string]func(isa){
-		"elem": elem, "reduce": reduce, "gemm": gemm, "sparse": sparse, "random": random, "train": train,
+		"elem": elem, "reduce": reduce, "gemm": gemm, "sparse": sparse, "random": random, "train": train, "nearest": nearest,
 	}[*group]
 	if !ok {
 		fmt.Fprintf(os.Stderr, "asm: unknown group %q\n", *group)

@@ -1,0 +1,75 @@
+package kernels
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+// Small integers: products are exact and many are equal.
+func TestNearest(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		key := rng.New(7, "nearest")
+		for _, c := range []struct{ n, f, k int }{
+			{1, 3, 2}, {2, 1, 1}, {5, 4, 9}, {143, 7, 5}, {144, 16, 1}, {225, 9, 20}, {450, 33, 20}, {700, 330, 4}, {300, 512, 8},
+		} {
+			z := make([]float32, c.n*c.f)
+			for i := range z {
+				z[i] = float32(key.Intn(uint64(i), 3) - 1)
+			}
+			wantIdx, wantSim := make([]int32, 0, c.n*c.k), make([]float32, 0, c.n*c.k)
+			for i := range c.n {
+				type product struct {
+					j int32
+					s float32
+				}
+				all := make([]product, 0, c.n+c.k)
+				for j := range c.n {
+					if j != i {
+						all = append(all, product{int32(j), dotGo(z[i*c.f:(i+1)*c.f], z[j*c.f:(j+1)*c.f])})
+					}
+				}
+				slices.SortStableFunc(all, func(a, b product) int { return cmp.Compare(b.s, a.s) })
+				for range c.k {
+					all = append(all, product{-1, float32(math.Inf(-1))})
+				}
+				for _, p := range all[:c.k] {
+					wantIdx, wantSim = append(wantIdx, p.j), append(wantSim, p.s)
+				}
+			}
+			for _, threads := range []int{1, 2, 3} {
+				p := NewPool(threads)
+				idx, sim := make([]int32, c.n*c.k), junk(c.n*c.k)
+				p.Nearest(idx, sim, z, c.n, c.f, c.k)
+				p.Close()
+				if !slices.Equal(idx, wantIdx) || !slices.Equal(sim, wantSim) {
+					t.Fatalf("n %d, f %d, k %d, %d threads: other neighbours than a full search finds", c.n, c.f, c.k, threads)
+				}
+			}
+		}
+	})
+}
+
+// The inner loop at every length and where only one of its bounds is reached.
+func TestReach(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		x, cols := normals(1, 70), normals(2, 70)
+		for n := range x {
+			for _, least := range []float32{float32(math.Inf(-1)), 0.5, x[n], float32(math.Inf(1))} {
+				var want []uint64
+				for i, v := range x[:n] {
+					if v >= least || v >= cols[i] {
+						want = append(want, uint64(i))
+					}
+				}
+				hits := make([]uint64, n)
+				if got := hits[:ks.reach(hits, x[:n], cols[:n], least)]; !slices.Equal(got, want) {
+					t.Fatalf("%d elements, least %v: %v, want %v", n, least, got, want)
+				}
+			}
+		}
+	})
+}
