@@ -1,8 +1,6 @@
 package data
 
 import (
-	"slices"
-
 	"github.com/gsrc-dev/gsrc/graph"
 )
 
@@ -22,57 +20,45 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs) (*graph.
 	}
 	// graph.Build keeps the first of equal edges; which kind the others are
 	// is worked out here: sorted by pair, then direction, then position.
-	type entry struct {
-		pair     uint64 // smaller end, larger end
-		backward bool
-		index    int
-	}
-	list := make([]entry, 0, len(e.src))
+	list := make([]int32, 0, len(e.src))
 	loop := make([]bool, n)
 	for i, u := range e.src {
-		v := e.dst[i]
-		if u == v {
-			switch {
-			case !loop[u]:
-				rep.SelfLoops++
-			case !symmetric: // both directions of a loop look the same
-				rep.DuplicateEdges++
-			}
-			loop[u] = true
+		if u != e.dst[i] {
+			list = append(list, int32(i))
 			continue
 		}
-		list = append(list, entry{uint64(min(u, v))<<32 | uint64(max(u, v)), u > v, i})
-	}
-	slices.SortFunc(list, func(a, b entry) int {
 		switch {
-		case a.pair != b.pair:
-			if a.pair < b.pair {
-				return -1
-			}
-			return 1
-		case a.backward != b.backward:
-			if b.backward {
-				return -1
-			}
+		case !loop[u]:
+			rep.SelfLoops++
+		case !symmetric: // both directions of a loop look the same
+			rep.DuplicateEdges++
+		}
+		loop[u] = true
+	}
+	list = sortBy(list, 2, func(i int32) int32 {
+		if e.src[i] > e.dst[i] {
 			return 1
 		}
-		return a.index - b.index
+		return 0
 	})
+	list = sortBy(list, n, func(i int32) int32 { return max(e.src[i], e.dst[i]) })
+	list = sortBy(list, n, func(i int32) int32 { return min(e.src[i], e.dst[i]) })
+	same := func(i, j int32) bool { // an edge again, in the same direction
+		return e.src[i] == e.src[j] && e.dst[i] == e.dst[j]
+	}
+	reverse := func(i, j int32) bool { return e.src[i] == e.dst[j] && e.dst[i] == e.src[j] }
 	for i := 0; i < len(list); {
-		j, directions := i, 1
+		j, directions := i+1, 1
 		conflict := false
-		for ; j < len(list) && list[j].pair == list[i].pair; j++ {
-			if j == i {
-				continue
-			}
-			sameWay := list[j].backward == list[j-1].backward
+		for ; j < len(list) && (same(list[j], list[i]) || reverse(list[j], list[i])); j++ {
+			sameWay := same(list[j], list[j-1])
 			if sameWay {
 				rep.DuplicateEdges++
 			} else {
 				directions = 2
 			}
 			// Opposite edges of a directed graph are two edges.
-			if e.w != nil && (sameWay || !directed) && e.w[list[j].index] != e.w[list[j-1].index] {
+			if e.w != nil && (sameWay || !directed) && e.w[list[j]] != e.w[list[j-1]] {
 				conflict = true
 			}
 		}
@@ -89,4 +75,23 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs) (*graph.
 		i = j
 	}
 	return g, nil
+}
+
+// sortBy sorts list by a key of 0..keys-1 and keeps equal ones in their order:
+// one pass of a radix sort.
+func sortBy(list []int32, keys int, key func(int32) int32) []int32 {
+	start := make([]int32, keys+1)
+	for _, i := range list {
+		start[key(i)+1]++
+	}
+	for k := range keys {
+		start[k+1] += start[k]
+	}
+	out := make([]int32, len(list))
+	for _, i := range list {
+		k := key(i)
+		out[start[k]] = i
+		start[k]++
+	}
+	return out
 }

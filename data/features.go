@@ -207,7 +207,8 @@ func csrFeatures(rows, cols int, indptr, indices, data *array) (*Features, error
 		return nil, fmt.Errorf("a sparse matrix has %d column indices but %d values", len(col), len(val))
 	}
 	f := &Features{Rows: rows, Cols: cols, RowPtr: make([]int32, rows+1), Col: col[:0], Val: val[:0]}
-	var order []int
+	var order []int64 // column, then place
+	var sorted []float32
 	for i := range rows {
 		lo, hi := ptr[i], ptr[i+1]
 		c, v := col[lo:hi], val[lo:hi]
@@ -217,17 +218,16 @@ func csrFeatures(rows, cols int, indptr, indices, data *array) (*Features, error
 			}
 		}
 		if !slices.IsSorted(c) {
-			order = order[:0]
-			for k := range c {
-				order = append(order, k)
+			order, sorted = order[:0], sorted[:0]
+			for k, j := range c {
+				order = append(order, int64(j)<<32|int64(k))
 			}
-			slices.SortStableFunc(order, func(a, b int) int { return int(c[a]) - int(c[b]) })
-			sc, sv := make([]int32, len(c)), make([]float32, len(v))
+			slices.Sort(order)
 			for k, o := range order {
-				sc[k], sv[k] = c[o], v[o]
+				c[k] = int32(o >> 32)
+				sorted = append(sorted, v[int32(o)])
 			}
-			copy(c, sc)
-			copy(v, sv)
+			copy(v, sorted)
 		}
 		// The matrix shrinks in place: what is written never overtakes what is read.
 		for k := 0; k < len(c); {

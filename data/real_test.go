@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -188,22 +189,33 @@ func TestFixedSplitsByIndex(t *testing.T) {
 	}
 }
 
-func BenchmarkLoadCora(b *testing.B) {
-	path := filepath.Join(datasets(b), "planetoid/cora")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Load(path, LoadOptions{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkLoadCoauthorPhysics(b *testing.B) {
-	path := filepath.Join(datasets(b), "large/coauthor_phy.npz")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Load(path, LoadOptions{}); err != nil {
-			b.Fatal(err)
-		}
+// BenchmarkLoad reads and checks whole data sets; MB/s are of the files' bytes.
+func BenchmarkLoad(b *testing.B) {
+	root := datasets(b)
+	for _, name := range []string{"planetoid/cora", "planetoid/citeseer", "heterophilous/actor.npz", "large/amazon_cs.npz", "large/coauthor_phy.npz"} {
+		path := filepath.Join(root, name)
+		b.Run(filepath.Base(name), func(b *testing.B) {
+			var bytes int64
+			err := filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
+				if err != nil {
+					return err
+				}
+				info, err := d.Info()
+				if err == nil && !d.IsDir() {
+					bytes += info.Size()
+				}
+				return err
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(bytes)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Load(path, LoadOptions{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
