@@ -42,6 +42,8 @@ type Options struct {
 	// Profile measures the time of every operation, for [Executable.Profile];
 	// the planned executor only.
 	Profile bool
+	// Trace, if set, is told when each operation ran; the planned executor only.
+	Trace *Trace
 }
 
 // Executable is a function ready to run: bind its inputs by name, run it, read
@@ -205,11 +207,29 @@ func (x *Executable) Output(name string) *Buffer {
 	return b
 }
 
-// OpTime is the time that an operation has taken in all runs so far.
+// OpTime is the time that an operation has taken in all runs so far, and the
+// sizes of its values in the last one.
 type OpTime struct {
-	Op   *ir.Op
-	Runs int
-	Time time.Duration
+	Op      *ir.Op
+	Runs    int
+	Time    time.Duration
+	In, Out []Extent // as Op.Operands and Op.Results; zero for an absent operand
+}
+
+// Extent is the size of a value.
+type Extent struct {
+	Dims   []int // of a graph: nodes and entries
+	Stored int   // elements in memory: of a sparse matrix its entries, of a graph none
+}
+
+func extents(bufs []*Buffer) []Extent {
+	out := make([]Extent, len(bufs))
+	for i, b := range bufs {
+		if b != nil {
+			out[i] = Extent{slices.Clone(b.Dims), b.len()}
+		}
+	}
+	return out
 }
 
 // Profile returns the time of every operation that runs, longest first. It is
@@ -221,7 +241,7 @@ func (x *Executable) Profile() []OpTime {
 	}
 	var ts []OpTime
 	for _, i := range slices.Concat(e.once, e.code) {
-		ts = append(ts, OpTime{i.Op, i.runs, i.time})
+		ts = append(ts, OpTime{i.Op, i.runs, i.time, extents(i.In), extents(i.Out)})
 	}
 	slices.SortStableFunc(ts, func(a, b OpTime) int { return cmp.Compare(b.Time, a.Time) })
 	return ts

@@ -20,13 +20,15 @@ import (
 // value gets a slot of memory, which the next value takes over once the last
 // reader has run; an elementwise operation writes over an operand that dies there.
 type planned struct {
-	p     *program
-	check bool // for NaN and infinities
-	timed bool
-	code  []*instr // run every time
-	once  []*instr // run when sizes change
-	views []view   // of computed values, set when sizes change
-	live  []view   // of inputs, set before every run
+	p      *program
+	check  bool // for NaN and infinities
+	timed  bool
+	trace  *Trace   // nil unless somebody wants one
+	record bool     // this run goes to the trace
+	code   []*instr // run every time
+	once   []*instr // run when sizes change
+	views  []view   // of computed values, set when sizes change
+	live   []view   // of inputs, set before every run
 
 	assigned bool
 	owned    []owned
@@ -88,7 +90,7 @@ func isView(op *ir.Op) bool {
 }
 
 func newPlanned(p *program, opts Options) *planned {
-	e := &planned{p: p, check: opts.CheckFinite, timed: opts.Profile}
+	e := &planned{p: p, check: opts.CheckFinite, timed: opts.Profile || opts.Trace != nil, trace: opts.Trace}
 	cells := map[int64][]*cell{} // by node: one, or those of a bundle
 	for _, in := range p.inputs {
 		cells[p.nodes[in.value].ID()] = []*cell{in.cell}
@@ -330,7 +332,10 @@ func (e *planned) run(step uint64) error {
 			return err
 		}
 	}
-	return e.execute(e.code, step)
+	e.record = e.trace != nil && e.trace.begin(e.p.fn.Name)
+	err := e.execute(e.code, step)
+	e.record = false // what runs when sizes change is no run
+	return err
 }
 
 func (e *planned) execute(code []*instr, step uint64) (err error) {
@@ -352,8 +357,12 @@ func (e *planned) execute(code []*instr, step uint64) (err error) {
 			return opError(e.p.fn, &i.Call, err)
 		}
 		if e.timed {
-			i.time += time.Since(start)
+			took := time.Since(start)
+			i.time += took
 			i.runs++
+			if e.record {
+				e.trace.add(e.p.fn.Name, &i.Call, step, start, took)
+			}
 		}
 		if e.check {
 			if err := checkFinite(&i.Call); err != nil {
