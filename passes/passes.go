@@ -30,23 +30,26 @@ type Pass struct {
 	Run  func(m *ir.Module, facts Facts) error
 	// After names the passes that must stand earlier.
 	After []string
+	// Required passes make the program runnable; the others make it better, and
+	// can be left out.
+	Required bool
 }
 
 // All is the pipeline, in order.
 var All = []Pass{
-	{Name: "lower-gsr", Run: lowerGSR,
+	{Name: "lower-gsr", Run: lowerGSR, Required: true,
 		Doc: "energies, the ECL loss (Eq 5–17), edge probabilities (Eq 18), relaxed Bernoulli and views become tensor operations; distances between two sets of samples become one pairwise_reduce",
 		Why: "first: the sampler's energy function must be tensor and gnn operations before it is unrolled"},
-	{Name: "unroll-sgld", Run: unrollSGLD, After: []string{"lower-gsr"},
+	{Name: "unroll-sgld", Run: unrollSGLD, After: []string{"lower-gsr"}, Required: true,
 		Doc: "gsr.sgld_sample becomes K Langevin steps (Eq 3), each with a grad operation for ∂E/∂ν; the chain is detached",
 		Why: "inlines the energy function, so it runs when that function is lowered, and before layers are, so that inlined layers are lowered with the rest"},
-	{Name: "lower-gnn", Run: lowerGNN, After: []string{"unroll-sgld"},
+	{Name: "lower-gnn", Run: lowerGNN, After: []string{"unroll-sgld"}, Required: true,
 		Doc: "graph layers become spmm, matmul and elementwise operations",
 		Why: "before gradients: only tensor operations have gradient rules"},
 	{Name: "restrict", Run: restrict, After: []string{"lower-gnn"},
 		Doc: "where only some rows of stacked graph layers are read, each layer computes only the rows that reach them",
 		Why: "needs layers as spmm; before gradients, so that these are restricted with what they are taken of"},
-	{Name: "autodiff", Run: autodiff, After: []string{"lower-gsr", "unroll-sgld", "lower-gnn", "restrict"},
+	{Name: "autodiff", Run: autodiff, After: []string{"lower-gsr", "unroll-sgld", "lower-gnn", "restrict"}, Required: true,
 		Doc: "every grad operation is resolved in reverse mode, innermost first, then the gradients of functions with the attribute differentiate; nothing is computed that nobody reads",
 		Why: "needs tensor operations only; everything after works on plain programs"},
 	{Name: "simplify", Run: simplify, After: []string{"autodiff"},
