@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/lab/bench"
+	"github.com/spf13/cobra"
+)
+
+type benchFlags struct {
+	opts     bench.Options
+	json     string
+	list     bool
+	child    bool
+	ablate   bool
+	markdown bool
+	noParts  bool
+}
+
+func (a *app) benchCommand() *cobra.Command {
+	var f benchFlags
+	c := &cobra.Command{
+		Use:   "bench [--only PATTERNS] [--data DIR] [--json FILE]",
+		Short: "Time compilation, training steps, kernels and inference",
+		Long: `Time compilation, training steps and their parts, kernels and inference on this
+machine, and hold them against what the machine can do: the rate of its best matrix
+product and its memory bandwidth, both measured first.
+
+DIR holds data sets (planetoid/cora and so on); what is not found there is generated
+in the same size. Patterns are separated by commas, * stands for any text, and
+--list shows what there is. Cases marked heavy run only where a pattern names them.
+Times are medians of rounds. Training steps run in processes of their own, so that
+the peak of memory is theirs.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f.opts.Rounds < 1 {
+				return usage("--rounds %d: give a number of at least 1", f.opts.Rounds)
+			}
+			if f.opts.Threads < 0 {
+				return usage("--threads %d: give a number of at least 0", f.opts.Threads)
+			}
+			if f.ablate {
+				if err := bench.CheckAblation(f.opts.Only); err != nil {
+					return asUsage(err)
+				}
+			} else if _, err := bench.Select(bench.Cases(), f.opts.Only); err != nil {
+				return asUsage(err)
+			}
+			if f.opts.Data != "" {
+				if _, err := os.Stat(f.opts.Data); err != nil {
+					return err
+				}
+			}
+			f.opts.Version = gsrc.Version()
+			switch {
+			case f.ablate:
+				return a.ablate(c.Context(), &f)
+			case f.list:
+				return a.listBenchmarks(f.opts.Only)
+			case f.child:
+				return a.benchChild(c.Context(), &f)
+			}
+			return a.bench(c.Context(), &f)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.opts.Only, "only", "", "patterns of the cases to time, such as step/ecl/cora or kernel/*,compile")
+	flags.StringVar(&f.opts.Data, "data", bench.DefaultData(), "folder of data sets; default GSRC_DATA, else they are generated")
+	flags.IntVar(&f.opts.Threads, "threads", 0, "threads, 0 for one per processor")
+	flags.IntVar(&f.opts.Rounds, "rounds", 7, "rounds of each case, of which the median is shown")
+	flags.StringVar(&f.json, "json", "", "write the report as JSON to this file; - is standard output")
+	flags.BoolVar(&f.ablate, "ablate", false, "time steps with and without each optimising pass; --only names passes")
+	flags.BoolVar(&f.list, "list", false, "list the cases and time nothing")
+	flags.BoolVar(&f.markdown, "markdown", false, "print the table as Markdown")
+	flags.BoolVar(&f.noParts, "no-parts", false, "leave the parts of steps out of the table")
+	flags.BoolVar(&f.child, "child", false, "")
+	c.Flags().MarkHidden("child")
+	return c
+}
+
+func (a *app) listBenchmarks(patterns string) error {
+	cases := bench.Cases()
+	if patterns != "" {
+		var err error
+		if cases, err = bench.Select(cases, patterns); err != nil {
+			return err
+		}
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, c := range cases {
+		doc := c.Doc
+		if c.Heavy {
+			doc += " (heavy)"
+		}
+		fmt.Fprintf(w, "%s\t%s\n", c.Name, doc)
+	}
+	return w.Flush()
+}
+
+// bench times the cases and prints the report.
+func (a *app) bench(ctx context.Context, f *benchFlags) error {
+	o := f.opts
+	o.Child = func(ctx context.Context, name string) (bench.Result, error) {
+		var r bench.Result
+		return r, a.child(ctx, &r, "--only", name, "--data", o.Data, "--threads", strconv.Itoa(o.Threads), "--rounds", strconv.Itoa(o.Rounds))
+	}
+	o.Progress = func(name string) { a.logf("%s", name) }
+	r, err := bench.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	return a.writeBench(r, f.json, func(w io.Writer, format bench.Format) error { return r.Write(w, format, !f.noParts) }, f.markdown)
+}
+
+// ablate times steps without each pass in turn.
+func (a *app) ablate(ctx context.Context, f *benchFlags) error {
+	o := f.opts
+	o.Progress = func(name string) { a.logf("%s", name) }
+	r, err := bench.Ablate(ctx, o)
+	if err != nil {
+		return err
+	}
+	return a.writeBench(r, f.json, r.Write, f.markdown)
+}
+
+// writeBench prints a report, and writes it as JSON where that is asked for.
+func (a *app) writeBench(report any, path string, show func(io.Writer, bench.Format) error, markdown bool) error {
+	write := func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(report)
+	}
+	if path == "-" {
+		return write(a.stdout)
+	}
+	if path != "" {
+		if err := atomicfile.Write(path, write); err != nil {
+			return err
+		}
+		a.logf("wrote %s", path)
+	}
+	format := bench.Text
+	if markdown {
+		format = bench.Markdown
+	}
+	return show(a.stdout, format)
+}
+
+// benchChild times one case for a parent process, which reads the result.
+func (a *app) benchChild(ctx context.Context, f *benchFlags) error {
+	o := f.opts
+	o.NoLimits = true
+	r, err := bench.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(a.stdout).Encode(r.Results[0])
+}
+
+// child runs gsrc bench --child with these arguments in a process of its own and
+// reads the one JSON value that it prints.
+func (a *app) child(ctx context.Context, into any, args ...string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, self, append([]string{"bench", "--child"}, args...)...)
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w: %s", err, strings.TrimPrefix(strings.TrimSpace(complaint.String()), "gsrc: "))
+	}
+	return json.Unmarshal(out.Bytes(), into)
+}

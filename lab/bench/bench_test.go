@@ -1,0 +1,255 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/models"
+)
+
+func TestLeastWork(t *testing.T) {
+	// The figures of the hand count: Cora with 512 samples about 6 GFLOP, with
+	// X^s of 128 columns about 4, all nodes about 30.
+	cora := StepSize{Nodes: 2708, Struct: 1433, Width: 128, Layers: 3, Anchors: 512, Steps: 3}
+	narrow, full := cora, cora
+	narrow.Struct, full.Anchors = 128, 2708
+	for _, c := range []struct {
+		size        StepSize
+		gflop, exps float64
+	}{{cora, 5.96, 7 * 512 * 512}, {narrow, 4.15, 7 * 512 * 512}, {full, 29.84, 7 * 2708 * 2708}} {
+		w := LeastWork(c.size)
+		if math.Abs(w.Flops/1e9-c.gflop) > 0.01 || w.Exps != c.exps {
+			t.Errorf("%+v: %.3f GFLOP and %.0f exponentials, want %.2f and %.0f", c.size, w.Flops/1e9, w.Exps, c.gflop, c.exps)
+		}
+	}
+	// 10 GFLOP at 100 GFLOP/s and 2·10⁷ exponentials at 2·10⁹ a second.
+	if got := (Work{Flops: 1e10, Exps: 2e7}).Milliseconds(&Limits{MatMul: 100, Exp: 2}); got != 110 {
+		t.Errorf("%v ms, want 110", got)
+	}
+}
+
+func TestSelect(t *testing.T) {
+	cases := []Case{{Name: "step/ecl/cora/512"}, {Name: "step/ecl/cora/full"}, {Name: "kernel/exp/512x512"}, {Name: "kernel/exponent"}, {Name: "scale/1M", Heavy: true}}
+	for _, c := range []struct{ patterns, want string }{
+		{"", "step/ecl/cora/512 step/ecl/cora/full kernel/exp/512x512 kernel/exponent"},
+		{"step", "step/ecl/cora/512 step/ecl/cora/full"},
+		{"kernel/exp", "kernel/exp/512x512"},
+		{"*/full, scale/*", "step/ecl/cora/full scale/1M"},
+	} {
+		got, err := Select(cases, c.patterns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, g := range got {
+			names = append(names, g.Name)
+		}
+		if s := strings.Join(names, " "); s != c.want {
+			t.Errorf("%q selects %s, want %s", c.patterns, s, c.want)
+		}
+	}
+	if _, err := Select(cases, "kernel/expo"); err == nil || !strings.Contains(err.Error(), `"kernel/expo"`) {
+		t.Errorf("a pattern that fits nothing gives the error %v", err)
+	}
+}
+
+func TestCaseNamesAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range Cases() {
+		if seen[c.Name] || c.Doc == "" {
+			t.Errorf("%s stands twice, or says nothing of itself", c.Name)
+		}
+		seen[c.Name] = true
+	}
+	for _, name := range []string{"step/ecl/cora/512", "step/ecl/cora/full", "step/ecl/citeseer/512", "step/recipe/cora/pretrain", "epochs/gcn/cora", "scale/1M"} {
+		if !seen[name] {
+			t.Errorf("there is no case %s", name)
+		}
+	}
+}
+
+func TestGeneratedWorkload(t *testing.T) {
+	for _, w := range []Workload{*FindWorkload("cora"), *FindWorkload("10k")} {
+		ds, err := w.Load("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ds.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if err := ds.Graph.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		near := func(what string, got, want int) {
+			if float64(got) < 0.95*float64(want) || got > want {
+				t.Errorf("%s: %d %s, want at most %d and hardly fewer", w.Name, got, what, want)
+			}
+		}
+		near("nodes", ds.Graph.N, w.Nodes)
+		near("edges", ds.Graph.NumEdges(), w.Edges)
+		if nnz := ds.X.NNZ(); float64(nnz) < 0.9*float64(w.Stored) || nnz > w.Stored {
+			t.Errorf("%s: %d features are stored, want about %d", w.Name, nnz, w.Stored)
+		}
+		again, err := w.Load("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(ds, again) {
+			t.Errorf("%s is another graph the second time", w.Name)
+		}
+	}
+}
+
+// tiny is a workload that a test can step through.
+var tiny = Workload{Name: "tiny", Nodes: 60, Edges: 150, Features: 30, Stored: 300, Classes: 3}
+
+func TestRunStepAndReport(t *testing.T) {
+	ds, err := tiny.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &env{Options: Options{Rounds: 3, Threads: 2}, ds: ds}
+	r, err := stepCase{data: "tiny", model: "ecl-gsr", fn: "pretrain", anchors: 16, width: -1}.run(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(r.MinMS > 0 && r.MinMS <= r.MS && r.MS <= r.MaxMS) || r.Rounds != 3 {
+		t.Errorf("median %v of %v to %v in %d rounds", r.MS, r.MinMS, r.MaxMS, r.Rounds)
+	}
+	if r.PlannedMiB <= 0 || r.Least == nil || *r.Least != LeastWork(StepSize{60, 30, 128, 3, 16, 3}) {
+		t.Errorf("planned %v MiB, least work %v", r.PlannedMiB, r.Least)
+	}
+	of := 0.0
+	var kinds []string
+	for _, p := range r.Parts {
+		of += p.OfStep
+		kinds = append(kinds, p.Op)
+	}
+	if math.Abs(of-1) > 1e-9 {
+		t.Errorf("the parts are %v of the step, want 1", of)
+	}
+	for _, k := range []string{"matmul", "pairwise_reduce", "spmm", "adam"} {
+		if !slices.Contains(kinds, k) {
+			t.Errorf("the parts lack %s: %v", k, kinds)
+		}
+	}
+
+	// A child process sends its result as JSON; the parent holds it against the
+	// limits that only it has measured.
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Result
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	l := &Limits{MatMul: 100, Exp: 1, Bandwidth: []Bandwidth{{1, 50}}}
+	got.judge(l)
+	if want := got.MS / r.Least.Milliseconds(l); math.Abs(got.OverLeast-want) > 1e-9 {
+		t.Errorf("%v times the least work, want %v", got.OverLeast, want)
+	}
+	for _, p := range got.Parts {
+		if p.Op == "matmul" && !(p.GFlops > 0 && math.Abs(p.Share-p.GFlops/100) < 1e-3*p.Share) && p.GBs == 0 {
+			t.Errorf("matmul has %v GFLOP/s, share %v of 100", p.GFlops, p.Share)
+		}
+	}
+
+	got.Name = "step/tiny"
+	report := &Report{Limits: l, Results: []Result{got, {Name: "b", Skipped: "no library"}}}
+	for _, f := range []Format{Text, Markdown} {
+		var b bytes.Buffer
+		if err := report.Write(&b, f, true); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"step/tiny", "matmul ×", "GFLOP/s", "least work", "skipped: no library"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("the table lacks %q:\n%s", want, &b)
+			}
+		}
+	}
+}
+
+// The recipe's functions need candidate edges, labels and what else training binds.
+func TestRecipeSteps(t *testing.T) {
+	ds, err := tiny.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fn := range []string{"pretrain", "joint", "fit"} {
+		s := stepCase{data: "cora", model: "ecl-gsr", fn: fn, recipe: true}
+		if _, err := s.run(&env{Options: Options{Rounds: 1, Threads: 1}, ds: ds}); err != nil {
+			t.Errorf("@%s: %v", fn, err)
+		}
+	}
+}
+
+func TestSessionStepsRepeat(t *testing.T) {
+	ds, err := tiny.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	loss := func(threads int) (l []float32) {
+		s, err := NewSession(Job{Data: ds, Model: "ecl-gsr", Options: PaperOptions(8), Anchors: 20, Threads: threads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		st, err := s.Stepper("pretrain", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			if err := st.Step(); err != nil {
+				t.Fatal(err)
+			}
+			l = append(l, st.Function.Output("loss").F32[0])
+		}
+		return l
+	}
+	one := loss(1)
+	if two := loss(2); !slices.Equal(one, two) {
+		t.Errorf("losses %v with one thread, %v with two", one, two)
+	}
+	if one[3] == one[0] {
+		t.Errorf("the loss stays %v: parameters do not move", one[0])
+	}
+	s, err := NewSession(Job{Data: ds, Model: "gcn", Options: models.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Stepper("pretrain", false); err == nil || !strings.Contains(err.Error(), "@pretrain") {
+		t.Errorf("gcn has no function @pretrain, error %v", err)
+	}
+}
+
+func TestRunUsesChildForCasesAlone(t *testing.T) {
+	var asked []string
+	o := Options{Only: "epochs/gcn/cora", NoLimits: true, Child: func(_ context.Context, name string) (Result, error) {
+		asked = append(asked, name)
+		return Result{MS: 5, PeakMiB: 7}, nil
+	}}
+	r, err := Run(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := r.Results[0]; len(r.Results) != 1 || x.Name != "epochs/gcn/cora" || x.PeakMiB != 7 || !slices.Equal(asked, []string{"epochs/gcn/cora"}) {
+		t.Errorf("results %+v, asked for %v", r.Results, asked)
+	}
+}
+
+func TestBandwidthOfWorkingSet(t *testing.T) {
+	l := &Limits{Bandwidth: []Bandwidth{{1, 100}, {8, 50}, {64, 20}}}
+	for _, c := range []struct{ mib, want float64 }{{0.5, 100}, {1, 100}, {1.1, 50}, {64, 20}, {500, 20}} {
+		if got := l.At(c.mib * (1 << 20)); got != c.want {
+			t.Errorf("%v MiB: %v GB/s, want %v", c.mib, got, c.want)
+		}
+	}
+}

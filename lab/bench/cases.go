@@ -1,0 +1,200 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gsrc-dev/gsrc/data"
+)
+
+// Case is one thing that can be timed.
+type Case struct {
+	Name string // parts from coarse to fine, "step/ecl/cora/512"
+	Doc  string
+	// Heavy cases take long or much memory: they run where a pattern selects
+	// them, and not otherwise.
+	Heavy bool
+	// Alone cases are timed in a process of their own where that can be had, so
+	// that its peak of memory is theirs.
+	Alone bool
+
+	workload *Workload
+	run      func(e *env) (Result, error)
+}
+
+// env is what a case has to work with.
+type env struct {
+	Options
+	limits *Limits
+	ds     *data.Dataset
+}
+
+// Options say what to time and how.
+type Options struct {
+	Only    string // patterns, see [Select]; empty takes all cases that are not heavy
+	Data    string // folder of data sets; empty generates
+	Threads int    // 0 is one for each processor
+	Rounds  int    // of each case; 0 is 7
+	Version string // of the program, for the report
+
+	// NoLimits leaves out what needs the machine's limits.
+	NoLimits bool
+	// Child, if set, times one case in a process of its own.
+	Child func(ctx context.Context, name string) (Result, error)
+	// Progress, if set, is called before each case.
+	Progress func(name string)
+}
+
+// Cases lists everything that can be timed, in the order of the report.
+func Cases() []Case {
+	return slices.Concat(compileCases(), stepCases(), scaleCases(), kernelCases(), inferenceCases())
+}
+
+// Select returns the cases that one of the patterns, separated by commas, fits: a
+// * stands for any text, and a pattern fits all names that go on after it with a
+// slash too. An empty selection is an error. Without patterns it is every case
+// that is not heavy.
+func Select(cases []Case, patterns string) ([]Case, error) {
+	if patterns == "" {
+		return slices.DeleteFunc(slices.Clone(cases), func(c Case) bool { return c.Heavy }), nil
+	}
+	var fits []*regexp.Regexp
+	for _, p := range strings.Split(patterns, ",") {
+		text := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(p)), `\*`, ".*")
+		fits = append(fits, regexp.MustCompile("^"+text+"(/.*)?$"))
+	}
+	var out []Case
+	for _, c := range cases {
+		if slices.ContainsFunc(fits, func(r *regexp.Regexp) bool { return r.MatchString(c.Name) }) {
+			out = append(out, c)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no benchmark is called %q; gsrc bench --list shows them", patterns)
+	}
+	return out, nil
+}
+
+// Run times the selected cases. A case that cannot run here is in the report with
+// the reason.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	if o.Rounds == 0 {
+		o.Rounds = 7
+	}
+	if o.Rounds < 1 || o.Threads < 0 {
+		return nil, fmt.Errorf("%d rounds with %d threads: want at least 1 and 0", o.Rounds, o.Threads)
+	}
+	cases, err := Select(Cases(), o.Only)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads)}
+	if !o.NoLimits {
+		r.Limits = MeasureLimits(o.Threads)
+	}
+	for _, c := range cases {
+		if err := ctx.Err(); err != nil {
+			return r, err
+		}
+		if o.Progress != nil {
+			o.Progress(c.Name)
+		}
+		x, err := c.measure(ctx, o, r.Limits)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		r.Results = append(r.Results, x)
+	}
+	return r, nil
+}
+
+func (c *Case) measure(ctx context.Context, o Options, l *Limits) (Result, error) {
+	var x Result
+	var err error
+	if c.Alone && o.Child != nil {
+		x, err = o.Child(ctx, c.Name)
+	} else {
+		x, err = c.inProcess(o, l)
+	}
+	var skip skipped
+	if errors.As(err, &skip) {
+		x, err = Result{Skipped: skip.why}, nil
+	}
+	x.Name = c.Name
+	x.judge(l)
+	return x, err
+}
+
+func (c *Case) inProcess(o Options, l *Limits) (Result, error) {
+	e := &env{Options: o, limits: l}
+	var err error
+	if c.workload != nil {
+		if e.ds, err = c.workload.Load(o.Data); err != nil {
+			return Result{}, err
+		}
+	}
+	x, err := c.run(e)
+	if e.ds != nil {
+		x.Data = e.ds.Name
+		if e.ds.Source == Generated {
+			x.Data += " (generated)"
+		}
+	}
+	return x, err
+}
+
+// judge holds the result against the limits, which a child process did not know.
+func (r *Result) judge(l *Limits) {
+	if r.Least != nil && r.LeastMS == 0 {
+		if r.LeastMS = r.Least.Milliseconds(l); r.LeastMS > 0 {
+			r.OverLeast = r.MS / r.LeastMS
+		}
+	}
+	if l == nil {
+		return
+	}
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		p.GFlops, p.GBs, p.Share = rates(p.Cost, p.MS, l)
+	}
+}
+
+// skipped is why a case cannot run here.
+type skipped struct{ why string }
+
+func (s skipped) Error() string { return s.why }
+
+// rounds times f, after one or two runs that are not counted, and returns the
+// sorted milliseconds of one call.
+func (e *env) rounds(f func() error) (Result, error) {
+	start := time.Now()
+	if err := f(); err != nil {
+		return Result{}, err
+	}
+	if time.Since(start) < time.Second {
+		start = time.Now()
+		if err := f(); err != nil {
+			return Result{}, err
+		}
+	}
+	// Short work is repeated until a round takes some milliseconds.
+	repeat := max(1, int(4*time.Millisecond/max(time.Since(start), 1)))
+	var t []float64
+	for range e.Rounds {
+		start := time.Now()
+		for range repeat {
+			if err := f(); err != nil {
+				return Result{}, err
+			}
+		}
+		t = append(t, time.Since(start).Seconds()*1e3/float64(repeat))
+	}
+	r := Result{MS: median(t), Rounds: e.Rounds}
+	r.MinMS, r.MaxMS = t[0], t[len(t)-1]
+	return r, nil
+}

@@ -1,0 +1,229 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Report is what one call of [Run] measured. Field names are stable; times are in
+// milliseconds, memory is in MiB (2²⁰ bytes), rates are in 10⁹ a second.
+type Report struct {
+	Schema  int      `json:"schema"` // 1
+	Version string   `json:"version"`
+	Machine Machine  `json:"machine"`
+	Limits  *Limits  `json:"limits,omitempty"`
+	Results []Result `json:"results"`
+}
+
+// Result is one case.
+type Result struct {
+	Name string `json:"name"`
+	Data string `json:"data,omitempty"` // the data set, "(generated)" behind it where its files were not there
+	// MS is the median of the rounds.
+	MS     float64 `json:"ms"`
+	MinMS  float64 `json:"min_ms"`
+	MaxMS  float64 `json:"max_ms"`
+	Rounds int     `json:"rounds"`
+
+	GFlops float64 `json:"gflops,omitempty"`   // at the median
+	GBs    float64 `json:"gb_per_s,omitempty"` // at the median
+	// Share is the time that the machine's limits allow over the median.
+	Share float64 `json:"share_of_limit,omitempty"`
+
+	PlannedMiB float64 `json:"planned_mib,omitempty"` // memory that the executor planned, parameters and data not included
+	PeakMiB    float64 `json:"peak_mib,omitempty"`    // largest resident set of a process that did this alone
+
+	Least     *Work   `json:"least_work,omitempty"`
+	LeastMS   float64 `json:"least_ms,omitempty"`   // the least work at this machine's rates
+	OverLeast float64 `json:"over_least,omitempty"` // the median over LeastMS
+
+	Parts   []Part `json:"parts,omitempty"` // of a step, longest first
+	Skipped string `json:"skipped,omitempty"`
+}
+
+// Part is a kind of operation within a step.
+type Part struct {
+	Op     string  `json:"op"`
+	Count  int     `json:"count"` // operations of the kind in a step
+	MS     float64 `json:"ms"`    // mean, a step
+	OfStep float64 `json:"of_step"`
+	GFlops float64 `json:"gflops,omitempty"`
+	GBs    float64 `json:"gb_per_s,omitempty"`
+	Share  float64 `json:"share_of_limit,omitempty"`
+	// Work of a step: floating-point operations, bytes moved, bytes touched by the
+	// largest of the operations.
+	Cost Cost `json:"work"`
+}
+
+// rate fills rates and share from the cost of one round.
+func (r *Result) rate(c Cost, l *Limits) {
+	r.GFlops, r.GBs, r.Share = rates(c, r.MS, l)
+}
+
+// rates are GFLOP/s, or GB/s for what does few operations a byte, and the share of
+// the limit.
+func rates(c Cost, ms float64, l *Limits) (gflops, gbs, share float64) {
+	if ms <= 0 {
+		return 0, 0, 0
+	}
+	if c.Flops > 4*c.Bytes {
+		gflops = c.Flops / ms / 1e6
+	} else {
+		gbs = c.Bytes / ms / 1e6
+	}
+	return gflops, gbs, 1e3 * c.seconds(l) / ms
+}
+
+// find returns the result of a name, or nil.
+func (r *Report) find(name string) *Result {
+	i := slices.IndexFunc(r.Results, func(x Result) bool { return x.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.Results[i]
+}
+
+// Format is how a table is printed.
+type Format int
+
+// The formats.
+const (
+	Text Format = iota
+	Markdown
+)
+
+// table prints rows of cells, the first row the head.
+func table(w io.Writer, f Format, rows [][]string) error {
+	if f == Markdown {
+		for i, r := range rows {
+			if _, err := fmt.Fprintf(w, "| %s |\n", strings.Join(r, " | ")); err != nil {
+				return err
+			}
+			if i == 0 {
+				fmt.Fprintf(w, "|%s\n", strings.Repeat("---|", len(r)))
+			}
+		}
+		return nil
+	}
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(t, strings.Join(r, "\t"))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(b.String()) { // empty cells leave blanks behind
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Write prints the report; with parts, those of every step too.
+func (r *Report) Write(w io.Writer, f Format, parts bool) error {
+	m := r.Machine
+	fmt.Fprintf(w, "gsrc %s, %s/%s, kernels %s, %d threads of %d, %s\n", r.Version, m.OS, m.Arch, m.ISA, m.Threads, m.CPUs, m.GoVersion)
+	if l := r.Limits; l != nil {
+		fmt.Fprintf(w, "limits: matrix product %.0f GFLOP/s, exp %.2f G/s", l.MatMul, l.Exp)
+		for _, b := range l.Bandwidth {
+			fmt.Fprintf(w, ", %.0f GB/s over %s", b.GBs, mib(b.MiB))
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w)
+	rows := [][]string{{"case", "data", "median", "range", "rate", "of limit", "memory", "least work"}}
+	for _, x := range r.Results {
+		if x.Skipped != "" {
+			rows = append(rows, []string{x.Name, x.Data, "skipped: " + x.Skipped, "", "", "", "", ""})
+			continue
+		}
+		rows = append(rows, []string{x.Name, x.Data, ms(x.MS), ms(x.MinMS) + " to " + ms(x.MaxMS), rate(x.GFlops, x.GBs), percent(x.Share), memory(x), least(x)})
+		if !parts {
+			continue
+		}
+		var rest Part
+		for _, p := range x.Parts {
+			if p.OfStep < 0.01 {
+				rest.Count, rest.MS, rest.OfStep = rest.Count+p.Count, rest.MS+p.MS, rest.OfStep+p.OfStep
+				continue
+			}
+			rows = append(rows, []string{fmt.Sprintf("  %s ×%d", p.Op, p.Count), "", ms(p.MS), percent(p.OfStep) + " of step", rate(p.GFlops, p.GBs), percent(p.Share), "", ""})
+		}
+		if rest.Count > 0 {
+			rows = append(rows, []string{fmt.Sprintf("  others ×%d", rest.Count), "", ms(rest.MS), percent(rest.OfStep) + " of step", "", "", "", ""})
+		}
+	}
+	return table(w, f, rows)
+}
+
+func ms(v float64) string {
+	switch {
+	case v >= 10_000:
+		return fmt.Sprintf("%.1f s", v/1e3)
+	case v >= 100:
+		return fmt.Sprintf("%.0f ms", v)
+	case v >= 1:
+		return fmt.Sprintf("%.3g ms", v)
+	}
+	return fmt.Sprintf("%.3g µs", v*1e3)
+}
+
+func mib(v float64) string {
+	if v >= 1024 {
+		return fmt.Sprintf("%.1f GiB", v/1024)
+	}
+	return fmt.Sprintf("%.3g MiB", v)
+}
+
+func rate(gflops, gbs float64) string {
+	switch {
+	case gflops > 0:
+		return fmt.Sprintf("%.1f GFLOP/s", gflops)
+	case gbs > 0:
+		return fmt.Sprintf("%.1f GB/s", gbs)
+	}
+	return ""
+}
+
+func percent(share float64) string {
+	if share == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}
+
+func memory(x Result) string {
+	var parts []string
+	if x.PlannedMiB > 0 {
+		parts = append(parts, mib(x.PlannedMiB)+" planned")
+	}
+	if x.PeakMiB > 0 {
+		parts = append(parts, mib(x.PeakMiB)+" peak")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func least(x Result) string {
+	if x.LeastMS == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f GFLOP, %s; step is %.2f×", x.Least.Flops/1e9, ms(x.LeastMS), x.OverLeast)
+}
+
+// median returns the middle of the values, which it sorts.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	slices.SortFunc(v, cmp.Compare)
+	if n := len(v); n%2 == 0 {
+		return (v[n/2-1] + v[n/2]) / 2
+	}
+	return v[len(v)/2]
+}

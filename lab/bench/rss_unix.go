@@ -1,0 +1,21 @@
+//go:build unix && !linux
+
+package bench
+
+import (
+	"runtime"
+	"syscall"
+)
+
+// peakMiB returns the largest resident set of the process so far, 0 where it is
+// not known.
+func peakMiB() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	if runtime.GOOS == "darwin" || runtime.GOOS == "ios" { // bytes there, KiB elsewhere
+		return float64(u.Maxrss) / (1 << 20)
+	}
+	return float64(u.Maxrss) / (1 << 10)
+}

@@ -1,0 +1,262 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Job is a model on a data set.
+type Job struct {
+	Data    *data.Dataset
+	Model   string         // of models.All
+	Options models.Options // Features and Classes are those of Data
+	Anchors int            // samples of a contrastive step; 0 takes all nodes
+	K       int            // nearest neighbours of a node that become candidate edges
+	Threads int            // 0 is one for each processor
+	Without []string       // passes to leave out
+}
+
+// PaperOptions are the options of the ECL-GSR paper's step as the PyTorch
+// programs have it: views by Gaussian blur, three layers of 128, τ = 0.1, K = 3
+// Langevin steps, structural attributes of the given width. The chain starts from
+// noise of its own, and gradients are not clipped.
+func PaperOptions(structWidth int) models.Options {
+	o := models.Default()
+	o.StructWidth, o.Encoder.Layers = structWidth, 3
+	o.Views = models.Views{Blur: 0.03}
+	o.ECL.Tau, o.ECL.InitNoise, o.ECL.Clip = 0.1, 0.03, 0
+	return o
+}
+
+// Session is a compiled model bound to data: its functions can be run step by
+// step, as training does, without what surrounds the steps.
+type Session struct {
+	Job
+	Program *compiler.Program
+	Pool    *kernels.Pool
+	Compile time.Duration // what compilation took
+
+	seed   rng.Stream
+	inputs map[string]*runtime.Buffer
+}
+
+// NewSession compiles the model and binds parameters and data. Close it.
+func NewSession(j Job) (*Session, error) {
+	j.Options.Features, j.Options.Classes = j.Data.X.Cols, j.Data.Classes
+	start := time.Now()
+	p, err := compileOnly(j)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{Job: j, Program: p, Compile: time.Since(start), seed: rng.New(0, "bench"), inputs: map[string]*runtime.Buffer{}}
+	s.Pool = kernels.NewPool(j.Threads)
+	if err := s.bind(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// compileOnly builds the model for the data and runs the passes.
+func compileOnly(j Job) (*compiler.Program, error) {
+	m, err := models.Lookup(j.Model)
+	if err != nil {
+		return nil, err
+	}
+	j.Options.Features, j.Options.Classes = j.Data.X.Cols, j.Data.Classes
+	return compiler.Compile(m.Build(j.Options), compiler.Options{Facts: j.facts(), Without: j.Without})
+}
+
+// facts are what training tells the compiler of the data.
+func (j *Job) facts() passes.Facts {
+	if j.Data.X.IsSparse() {
+		return passes.Facts{SparseArgs: []string{"x"}}
+	}
+	return passes.Facts{}
+}
+
+// Close ends the session's threads.
+func (s *Session) Close() { s.Pool.Close() }
+
+// bind makes parameters and the inputs that data decide.
+func (s *Session) bind() error {
+	for _, p := range s.Program.Module.Params {
+		shape, err := p.Type.Shape(nil)
+		if err != nil {
+			return err
+		}
+		w := runtime.Zeros(shape...)
+		if p.Attrs.Str("init") == "glorot" {
+			s.Pool.Uniform(w.F32, s.seed.Sub(p.Name))
+			a := glorot(shape[0], shape[1])
+			for i := range w.F32 {
+				w.F32[i] = a * (2*w.F32[i] - 1)
+			}
+		}
+		s.inputs[p.Name] = w
+	}
+	ds := s.Data
+	if x := ds.X; x.IsSparse() {
+		var err error
+		if s.inputs["x"], err = runtime.Sparse(x.Rows, x.Cols, x.RowPtr, x.Col, x.Val); err != nil {
+			return err
+		}
+	}
+	g := ds.Graph.Structure()
+	s.inputs["g"], s.inputs["w"] = runtime.Graph(g), filled(1, g.E)
+	if width := s.Options.StructWidth; width > 0 {
+		s.inputs["x_struct"] = runtime.Zeros(ds.Graph.N, width)
+		s.Pool.Normal(s.inputs["x_struct"].F32, s.seed.Sub("x_struct"))
+	}
+	idx, labels := trainNodes(ds)
+	s.inputs["train_idx"], s.inputs["labels"] = runtime.I64(idx, len(idx)), runtime.I64(labels, len(labels))
+	s.inputs["ramp"] = runtime.Scalar(1)
+	return nil
+}
+
+func filled(v float32, n int) *runtime.Buffer {
+	b := runtime.Zeros(n)
+	for i := range b.F32 {
+		b.F32[i] = v
+	}
+	return b
+}
+
+// candidates binds the candidate edges: those of the graph, and those to the
+// nearest neighbours by the embedding of the untrained encoder.
+func (s *Session) candidates() error {
+	if s.inputs["c"] != nil {
+		return nil
+	}
+	encode, err := s.Function("encode", runtime.Options{})
+	if err != nil {
+		return err
+	}
+	if err := encode.Run(0); err != nil {
+		return err
+	}
+	h := encode.Output("embedding")
+	idx, _ := graph.KNN(s.Pool, h.F32, h.Dims[0], h.Dims[1], s.K)
+	c, err := graph.NewCandidates(s.Data.Graph, idx, s.K, false)
+	if err != nil {
+		return err
+	}
+	st := c.Graph().Structure()
+	old := make([]float32, len(c.Existing))
+	for i, existing := range c.Existing {
+		if existing {
+			old[i] = 1
+		}
+	}
+	s.inputs["c"], s.inputs["old"], s.inputs["p"] = runtime.Graph(st), runtime.F32(st.Spread(nil, old), st.E), filled(0.7, st.E)
+	return nil
+}
+
+// Function makes a function of the program executable and binds all inputs that
+// the session knows.
+func (s *Session) Function(name string, o runtime.Options) (*runtime.Function, error) {
+	o.Pool, o.Seed = s.Pool, s.seed
+	f, err := runtime.NewFunction(s.Program.Module, name, o)
+	if err != nil {
+		return nil, err
+	}
+	names := f.Inputs()
+	if slices.Contains(names, "c") {
+		if err := s.candidates(); err != nil {
+			return nil, err
+		}
+	}
+	for _, in := range names {
+		b := s.inputs[in]
+		if in == "x" && !readsSparse(f) {
+			x := s.Data.X.ToDense()
+			b = runtime.F32(x.Dense, x.Rows, x.Cols)
+		}
+		if b != nil {
+			if err := f.Bind(in, b); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return f, nil
+}
+
+// readsSparse reports whether the function takes its features as they are stored.
+// Without the pass sparsify it wants them dense.
+func readsSparse(f *runtime.Function) bool {
+	for _, x := range []*runtime.Executable{f.Main(), f.Setup()} {
+		if x != nil && slices.ContainsFunc(x.Func().Args, func(a *ir.Value) bool { return a.Name == "x" && a.Type.Layout == ir.CSR }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Stepper makes training steps of one function: new anchors, the function, Adam.
+type Stepper struct {
+	Function *runtime.Function
+	// Adam is the time that the optimizer has taken so far.
+	Adam time.Duration
+
+	s       *Session
+	anchors *runtime.Buffer // nil where the function reads none
+	params  []kernels.AdamParam
+	step    int
+	lr      float32
+}
+
+// Stepper returns a function's steps. profile measures every operation.
+func (s *Session) Stepper(name string, profile bool) (*Stepper, error) {
+	st := &Stepper{s: s, lr: 1e-3}
+	f := s.Program.Module.Func(name)
+	if f == nil {
+		return nil, fmt.Errorf("model %s has no function @%s", s.Model, name)
+	}
+	if slices.ContainsFunc(f.Args, func(a *ir.Value) bool { return a.Name == "anchors" }) {
+		n := s.Anchors
+		if n == 0 || n > s.Data.Graph.N {
+			n = s.Data.Graph.N
+		}
+		st.anchors = runtime.I64(make([]int64, n), n)
+		s.inputs["anchors"] = st.anchors
+	}
+	var err error
+	st.Function, err = s.Function(name, runtime.Options{Profile: profile})
+	return st, err
+}
+
+// Step makes the next step.
+func (t *Stepper) Step() error {
+	if t.anchors != nil {
+		for i, a := range graph.Anchors(t.s.seed.Sub("anchors"), uint64(t.step), t.s.Data.Graph.N, len(t.anchors.I64)) {
+			t.anchors.I64[i] = int64(a)
+		}
+	}
+	if err := t.Function.Run(uint64(t.step)); err != nil {
+		return err
+	}
+	start := time.Now()
+	if t.params == nil {
+		for _, p := range t.s.Program.Module.Params {
+			if g := t.Function.Output(passes.GradPrefix + p.Name); g != nil {
+				w := t.s.inputs[p.Name].F32
+				t.params = append(t.params, kernels.AdamParam{W: w, G: g.F32, M: make([]float32, len(w)), V: make([]float32, len(w)), WeightDecay: float32(p.Attrs.Float("decay"))})
+			}
+		}
+	}
+	t.step++
+	t.s.Pool.AdamStep(t.params, t.lr, 0.9, 0.999, 1e-8, t.step)
+	t.Adam += time.Since(start)
+	return nil
+}

@@ -1,0 +1,265 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// stepCase is one training step of a function.
+type stepCase struct {
+	data    string
+	model   string
+	fn      string
+	recipe  bool // the options that gsrc train has for the data set; otherwise the paper's step
+	anchors int
+	width   int // of X^s; −1 is as wide as X
+	heavy   bool
+}
+
+func (s stepCase) name() string {
+	if s.model == "gcn" {
+		return fmt.Sprintf("step/gcn/%s", s.data)
+	}
+	if s.recipe {
+		return fmt.Sprintf("step/recipe/%s/%s", s.data, s.fn)
+	}
+	batch := "full"
+	if s.anchors > 0 {
+		batch = fmt.Sprint(s.anchors)
+	}
+	if s.width >= 0 {
+		batch += fmt.Sprintf("+%d", s.width)
+	}
+	return fmt.Sprintf("step/ecl/%s/%s", s.data, batch)
+}
+
+func (s stepCase) doc() string {
+	switch {
+	case s.model == "gcn":
+		return "a training step of the two-layer GCN"
+	case s.recipe:
+		return "a step of @" + s.fn + " with the options that gsrc train ecl-gsr has for the data set (masked columns, dropped edges)"
+	case s.anchors == 0:
+		return "the paper's pre-training step, all nodes as samples"
+	}
+	return "the paper's pre-training step: two blurred views, K = 3, three layers of 128"
+}
+
+// job returns the options of the step on loaded data.
+func (s stepCase) job(e *env) (Job, error) {
+	j := Job{Data: e.ds, Model: s.model, Threads: e.Threads, Anchors: s.anchors}
+	switch {
+	case s.recipe:
+		c, err := config.Load(s.model, s.data, "", nil)
+		if err != nil {
+			return j, err
+		}
+		j.Options, j.Anchors, j.K = c.Model, c.Train.Anchors, c.Candidates.K
+		j.Options.StructWidth = c.DeepWalk.Width
+	case s.model == "gcn":
+		j.Options = models.Default()
+	default:
+		width := s.width
+		if width < 0 {
+			width = e.ds.X.Cols
+		}
+		j.Options = PaperOptions(width)
+	}
+	return j, nil
+}
+
+func stepList() []stepCase {
+	ecl := func(data string, anchors, width int, heavy bool) stepCase {
+		return stepCase{data: data, model: "ecl-gsr", fn: "pretrain", anchors: anchors, width: width, heavy: heavy}
+	}
+	list := []stepCase{
+		ecl("cora", 512, -1, false), ecl("cora", 512, 128, false), ecl("cora", 0, -1, false),
+		ecl("citeseer", 512, -1, false), ecl("actor", 512, -1, false), ecl("actor", 0, -1, true),
+		ecl("amazon_cs", 512, 128, true), ecl("coauthor_phy", 512, 128, true),
+	}
+	for _, data := range []string{"cora", "citeseer"} {
+		for _, fn := range []string{"pretrain", "joint", "fit"} {
+			list = append(list, stepCase{data: data, model: "ecl-gsr", fn: fn, recipe: true})
+		}
+	}
+	for _, data := range []string{"cora", "citeseer", "actor"} {
+		list = append(list, stepCase{data: data, model: "gcn", fn: "train"})
+	}
+	return list
+}
+
+func stepCases() []Case {
+	var cases []Case
+	for _, s := range stepList() {
+		cases = append(cases, s.toCase())
+	}
+	for _, data := range []string{"cora", "citeseer", "actor"} {
+		cases = append(cases, Case{Name: "epochs/gcn/" + data, Doc: "200 epochs of the two-layer GCN, each with an evaluation pass", Alone: true,
+			workload: FindWorkload(data), run: gcnEpochs})
+	}
+	return cases
+}
+
+func (s stepCase) toCase() Case {
+	return Case{Name: s.name(), Doc: s.doc(), Heavy: s.heavy, Alone: true, workload: FindWorkload(s.data), run: s.run}
+}
+
+// scaleCases show how the cost of a step grows with the graph.
+func scaleCases() []Case {
+	var cases []Case
+	for _, size := range []string{"10k", "100k", "1M"} {
+		s := stepCase{data: size, model: "ecl-gsr", fn: "pretrain", anchors: 512}
+		c := s.toCase()
+		c.Name, c.Heavy = "scale/"+size, true
+		c.Doc = "the paper's step without structural attributes, 512 samples, on a generated graph of average degree 10 with 128 features"
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+func (s stepCase) run(e *env) (Result, error) {
+	j, err := s.job(e)
+	if err != nil {
+		return Result{}, err
+	}
+	session, err := NewSession(j)
+	if err != nil {
+		return Result{}, err
+	}
+	defer session.Close()
+	st, err := session.Stepper(s.fn, true)
+	if err != nil {
+		return Result{}, err
+	}
+	steps := 0
+	r, err := e.rounds(func() error { steps++; return st.Step() })
+	if err != nil {
+		return r, err
+	}
+	r.PlannedMiB = plannedMiB(st.Function)
+	r.PeakMiB = peakMiB()
+	r.Parts = partsOf(st, steps)
+	if s.model == "ecl-gsr" && !s.recipe && s.width != 0 {
+		o := session.Options
+		anchors := len(st.anchors.I64)
+		work := LeastWork(StepSize{Nodes: e.ds.Graph.N, Struct: o.StructWidth, Width: o.Encoder.Hidden, Layers: o.Encoder.Layers, Anchors: anchors, Steps: o.ECL.Steps})
+		r.Least = &work
+	}
+	return r, nil
+}
+
+func plannedMiB(f *runtime.Function) float64 {
+	bytes := f.Main().Plan().Bytes
+	if s := f.Setup(); s != nil {
+		bytes += s.Plan().Bytes
+	}
+	return float64(bytes) / (1 << 20)
+}
+
+// partsOf sums the profile of a step by kind of operation.
+func partsOf(st *Stepper, steps int) []Part {
+	by := map[string]*Part{}
+	var order []string
+	total := 0.0
+	for _, t := range st.Function.Main().Profile() {
+		if t.Runs < steps { // ran when sizes changed
+			continue
+		}
+		kind := t.Op.Name()
+		if kind == "matmul" && slices.ContainsFunc(t.In, func(e runtime.Extent) bool { return len(e.Dims) == 2 && e.Stored < e.Dims[0]*e.Dims[1] }) {
+			kind = "matmul, sparse"
+		}
+		p := by[kind]
+		if p == nil {
+			p = &Part{Op: kind}
+			by[kind] = p
+			order = append(order, kind)
+		}
+		took := t.Time.Seconds() * 1e3 / float64(t.Runs)
+		p.Count++
+		p.MS += took
+		total += took
+		c := opCost(t)
+		p.Cost = p.Cost.plus(c)
+	}
+	parts := []Part{}
+	for _, k := range order {
+		parts = append(parts, *by[k])
+	}
+	if st.Adam > 0 {
+		p := Part{Op: "adam", Count: 1, MS: st.Adam.Seconds() * 1e3 / float64(steps)}
+		for _, q := range st.params {
+			p.Cost = p.Cost.plus(adamCost(len(q.W)))
+		}
+		total += p.MS
+		parts = append(parts, p)
+	}
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.MS, a.MS) })
+	for i := range parts {
+		parts[i].OfStep = parts[i].MS / math.Max(total, 1e-9)
+	}
+	return parts
+}
+
+func adamCost(n int) Cost { return Cost{10 * float64(n), 4 * 7 * float64(n), 4 * 4 * float64(n)} }
+
+// gcnEpochs is the work of the PyTorch programs gcn_pyg.py and gcn_sparse.py.
+func gcnEpochs(e *env) (Result, error) {
+	s, err := NewSession(Job{Data: e.ds, Model: "gcn", Options: models.Default(), Threads: e.Threads})
+	if err != nil {
+		return Result{}, err
+	}
+	defer s.Close()
+	train, err := s.Stepper("train", false)
+	if err != nil {
+		return Result{}, err
+	}
+	train.lr = 0.01
+	classify, err := s.Function("classify", runtime.Options{})
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := e.rounds(func() error {
+		for epoch := range 200 {
+			if err := train.Step(); err != nil {
+				return err
+			}
+			if err := classify.Run(uint64(epoch)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	r.PlannedMiB, r.PeakMiB = plannedMiB(train.Function), peakMiB()
+	return r, err
+}
+
+// compileCases time the passes, and what makes the function executable.
+func compileCases() []Case {
+	var cases []Case
+	for _, model := range []string{"ecl-gsr", "gcn"} {
+		fn := map[string]string{"ecl-gsr": "joint", "gcn": "train"}[model]
+		cases = append(cases, Case{Name: "compile/" + model, Doc: "all passes over all functions, and @" + fn + " made executable", workload: FindWorkload("cora"),
+			run: func(e *env) (Result, error) {
+				j := Job{Data: e.ds, Model: model, Options: models.Default(), K: 5, Anchors: 512, Threads: e.Threads}
+				return e.rounds(func() error {
+					s, err := compileOnly(j)
+					if err != nil {
+						return err
+					}
+					f, err := runtime.NewFunction(s.Module, fn, runtime.Options{})
+					if err == nil {
+						f.Close()
+					}
+					return err
+				})
+			}})
+	}
+	return cases
+}
