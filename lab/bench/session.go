@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
@@ -14,6 +15,7 @@ import (
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/runtime/train"
 )
 
 // Job is a model on a data set.
@@ -78,12 +80,15 @@ func compileOnly(j Job) (*compiler.Program, error) {
 	return compiler.Compile(m.Build(j.Options), compiler.Options{Facts: j.facts(), Without: j.Without})
 }
 
-// facts are what training tells the compiler of the data.
+// facts are what training tells the compiler of the data and the steps.
 func (j *Job) facts() passes.Facts {
-	if j.Data.X.IsSparse() {
-		return passes.Facts{SparseArgs: []string{"x"}}
+	c := &config.Config{}
+	c.Train.Sampler, c.Train.Anchors = "full", j.Anchors
+	var split data.Split
+	if len(j.Data.Splits) > 0 {
+		split = j.Data.Splits[0]
 	}
-	return passes.Facts{}
+	return train.Facts(c, j.Data, split)
 }
 
 // Close ends the session's threads.
