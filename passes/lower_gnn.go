@@ -2,7 +2,7 @@ package passes
 
 import "github.com/gsrc-dev/gsrc/ir"
 
-func lowerGNN(m *ir.Module, _ Facts) error {
+func lowerGNN(m *ir.Module, facts Facts) error {
 	// Layers expand into other layers' operations (gcn_conv into sym_norm), so
 	// the table is applied until nothing changes.
 	for _, f := range m.Funcs {
@@ -14,18 +14,18 @@ func lowerGNN(m *ir.Module, _ Facts) error {
 					return nil
 				}
 				again = true
-				return lower(b, op)
+				return lower(b, op, facts)
 			})
 		}
 	}
 	return nil
 }
 
-var gnnLowerings = map[string]lowering{
-	"gnn.linear": func(b *ir.Builder, op *ir.Op) []*ir.Value {
+var gnnLowerings = map[string]func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.Value{
+	"gnn.linear": func(b *ir.Builder, op *ir.Op, _ Facts) []*ir.Value {
 		return one(biasAct(b, op, b.MatMul(op.Operands[0], op.Operands[1]), op.Operands[2]))
 	},
-	"gnn.sym_norm": func(b *ir.Builder, op *ir.Op) []*ir.Value {
+	"gnn.sym_norm": func(b *ir.Builder, op *ir.Op, _ Facts) []*ir.Value {
 		g, w := op.Operands[0], op.Operands[1]
 		if w == nil {
 			w = b.One("edge_ones", nil, g)
@@ -35,23 +35,35 @@ var gnnLowerings = map[string]lowering{
 		at := func(side string) *ir.Value { return b.One("edge_gather", ir.Attrs{"side": side}, g, dinv) }
 		return []*ir.Value{b.Mul(w, b.Mul(at("dst"), at("src"))), b.One("square", nil, dinv)}
 	},
-	"gnn.gcn_conv": func(b *ir.Builder, op *ir.Op) []*ir.Value {
+	"gnn.gcn_conv": func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.Value {
 		g, w, x, weight, bias := op.Operands[0], op.Operands[1], op.Operands[2], op.Operands[3], op.Operands[4]
 		norm := b.Op("gnn.sym_norm", nil, g, w)
-		h := b.One("spmm", nil, g, norm[0], norm[1], b.MatMul(x, weight))
+		h := aggregate(b, facts, x, weight, func(v *ir.Value) *ir.Value { return b.One("spmm", nil, g, norm[0], norm[1], v) })
 		return one(biasAct(b, op, h, bias))
 	},
-	"gnn.sage_conv": func(b *ir.Builder, op *ir.Op) []*ir.Value {
+	"gnn.sage_conv": func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.Value {
 		g, w, x, self, neigh, bias := op.Operands[0], op.Operands[1], op.Operands[2], op.Operands[3], op.Operands[4], op.Operands[5]
 		ones := w
 		if ones == nil {
 			ones = b.One("edge_ones", nil, g)
 		}
 		deg := b.One("maximum", nil, b.One("edge_sum", ir.Attrs{"side": "dst"}, g, ones), b.Const(1e-12))
-		// The product first: it is narrower than the features.
-		mean := b.Div(b.One("spmm", nil, g, w, nil, b.MatMul(x, neigh)), b.One("unsqueeze", nil, deg))
+		mean := aggregate(b, facts, x, neigh, func(v *ir.Value) *ir.Value {
+			return b.Div(b.One("spmm", nil, g, w, nil, v), b.One("unsqueeze", nil, deg))
+		})
 		return one(biasAct(b, op, b.Add(b.MatMul(x, self), mean), bias))
 	},
+}
+
+// aggregate computes Â·x·W, whichever of the two products is narrower first. A
+// sparse x would become dense if it were aggregated.
+func aggregate(b *ir.Builder, facts Facts, x, weight *ir.Value, along func(*ir.Value) *ir.Value) *ir.Value {
+	p, okP := weight.Type.Dims[0].Size()
+	q, okQ := weight.Type.Dims[1].Size()
+	if okP && okQ && p < q && !isSparse(x, facts) && !holdsSparse(x, facts) {
+		return b.MatMul(along(x), weight)
+	}
+	return along(b.MatMul(x, weight))
 }
 
 func biasAct(b *ir.Builder, op *ir.Op, y, bias *ir.Value) *ir.Value {

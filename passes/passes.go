@@ -44,7 +44,7 @@ var All = []Pass{
 		Doc: "gsr.sgld_sample becomes K Langevin steps (Eq 3), each with a grad operation for ∂E/∂ν; the chain is detached",
 		Why: "inlines the energy function, so it runs when that function is lowered, and before layers are, so that inlined layers are lowered with the rest"},
 	{Name: "lower-gnn", Run: lowerGNN, After: []string{"unroll-sgld"}, Required: true,
-		Doc: "graph layers become spmm, matmul and elementwise operations",
+		Doc: "graph layers become spmm, matmul and elementwise operations; a layer that widens aggregates first, one that narrows last",
 		Why: "before gradients: only tensor operations have gradient rules"},
 	{Name: "restrict", Run: restrict, After: []string{"lower-gnn"},
 		Doc: "where only some rows of stacked graph layers are read, each layer computes only the rows that reach them",
