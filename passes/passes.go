@@ -78,7 +78,10 @@ var All = []Pass{
 		Why: "after gradients, so that the transposed products are seen too; before hoist, whose results are typed"},
 	{Name: "hoist", Run: hoist, After: []string{"sparsify"},
 		Doc: "what no parameter, no random stream and no per-step argument reaches moves to a set-up function that runs once",
-		Why: "last: it splits functions, and should see the program that runs"},
+		Why: "near the end: it splits functions, and should see the program that runs"},
+	{Name: "plan-memory", Run: planMemory, After: []string{"hoist"},
+		Doc: "operations move to where fewer values are alive at one time, and values whose lifetimes do not meet share one arena",
+		Why: "last: lifetimes are those of the program that runs"},
 }
 
 func init() {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -21,25 +22,27 @@ type Call struct {
 	Pool *kernels.Pool
 	Key  rng.Stream // of a random operation: its stream at this step
 
-	scratch   []float32
-	scratch64 []float64
+	scratch []float32
+	extra   int // floats of scratch that are not of the executor's plan
 }
 
-// Scratch returns n floats of workspace that belong to this operation, with
-// unspecified contents. It allocates when n has grown and not otherwise.
+// Scratch returns n floats of workspace, with unspecified contents, valid until
+// the kernel returns. What Device.Workspace foretold lies in the planned
+// executor's arena; more is allocated, when n has grown and not otherwise.
 func (k *Call) Scratch(n int) []float32 {
 	if cap(k.scratch) < n {
-		k.scratch = make([]float32, n)
+		k.scratch, k.extra = make([]float32, n), n
 	}
 	return k.scratch[:n]
 }
 
-// Scratch64 is [Call.Scratch] in float64.
+// Scratch64 is [Call.Scratch] in float64, in the same memory: a kernel uses one
+// of the two.
 func (k *Call) Scratch64(n int) []float64 {
-	if cap(k.scratch64) < n {
-		k.scratch64 = make([]float64, n)
+	if n == 0 {
+		return nil
 	}
-	return k.scratch64[:n]
+	return unsafe.Slice((*float64)(unsafe.Pointer(&k.Scratch(2 * n)[0])), n)
 }
 
 // Device is where a program runs: it has kernels and memory.
@@ -53,12 +56,17 @@ type Device interface {
 	// Kernel returns the kernel of an operation, or an error that says why
 	// there is none.
 	Kernel(op *ir.Op) (Kernel, error)
+	// Workspace says what an operation's kernel needs beside operands and
+	// results, from the shapes of the call: floats of workspace (see
+	// [Call.Scratch]), and buffers of the pool.
+	Workspace(k *Call) (floats int, pool kernels.Scratch)
 	// Reserve makes b's own memory hold at least n elements of its element
-	// type. Contents need not be kept. It is called while planning only.
+	// type, from an address that is a multiple of 64. Contents need not be
+	// kept. It is called while planning only.
 	Reserve(b *Buffer, n int) error
-	// View makes dst a view of the first n elements of memory that Reserve
-	// gave to b.
-	View(dst, b *Buffer, n int)
+	// View makes dst a view of n elements of memory that Reserve gave to b,
+	// from a byte on that is a multiple of 64. The element types may differ.
+	View(dst, b *Buffer, at, n int)
 	// Import makes the payload of a bound buffer that of view.
 	Import(view, bound *Buffer) error
 	// Export returns a result as the caller may read it.
@@ -89,29 +97,57 @@ func (cpu) Kernel(op *ir.Op) (Kernel, error) {
 }
 
 func (cpu) Reserve(b *Buffer, n int) error {
-	// Some room to grow where a size changes at all, as that of a refined
-	// graph does from step to step.
 	if b.DType == ir.I64 {
 		if cap(b.I64) < n {
-			b.I64 = make([]int64, n, n+cap(b.I64)/8)
+			b.I64 = alignedSlice[int64](n)
 		}
 		return nil
 	}
 	if cap(b.F32) < n {
-		b.F32 = make([]float32, n, n+cap(b.F32)/8)
+		b.F32 = nil // the old memory may go before the new one comes
+		b.F32 = alignedSlice[float32](n)
 	}
 	return nil
 }
 
-func (cpu) View(dst, b *Buffer, n int) {
+// alignment of values in bytes: a cache line, and the widest vector.
+const alignment = 64
+
+// alignedSlice returns n elements from an aligned address.
+func alignedSlice[T float32 | int64](n int) []T {
+	if n == 0 {
+		return nil
+	}
+	size := int(unsafe.Sizeof(T(0)))
+	s := make([]T, n+alignment/size-1)
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(s)))%alignment) / size
+	return s[skip : skip+n : skip+n]
+}
+
+func (cpu) View(dst, b *Buffer, at, n int) {
 	switch {
 	case dst.Sparse != nil:
-		dst.Sparse.Values = b.F32[:n:n]
+		dst.Sparse.Values = elements[float32](b, at, n)
 	case dst.DType == ir.I64:
-		dst.I64 = b.I64[:n:n]
+		dst.I64 = elements[int64](b, at, n)
 	default:
-		dst.F32 = b.F32[:n:n]
+		dst.F32 = elements[float32](b, at, n)
 	}
+}
+
+// elements returns n elements of a buffer's memory from byte at on.
+func elements[T float32 | int64](b *Buffer, at, n int) []T {
+	if n == 0 {
+		return []T{}
+	}
+	have, base := 8*cap(b.I64), unsafe.Pointer(unsafe.SliceData(b.I64))
+	if b.DType != ir.I64 {
+		have, base = 4*cap(b.F32), unsafe.Pointer(unsafe.SliceData(b.F32))
+	}
+	if size := int(unsafe.Sizeof(T(0))); at < 0 || at%size != 0 || at+n*size > have {
+		panic(fmt.Sprintf("runtime: %d elements from byte %d on of %d bytes", n, at, have))
+	}
+	return unsafe.Slice((*T)(unsafe.Add(base, at)), n)
 }
 
 func (cpu) Import(view, bound *Buffer) error {

@@ -247,12 +247,14 @@ func (x *Executable) Profile() []OpTime {
 	return ts
 }
 
-// Plan describes what the planned executor does each run.
+// Plan describes what the planned executor does each run, and in what memory.
 type Plan struct {
 	Operations   int // of the function
 	Instructions int // kernels called each run; views and constants cost none
-	Buffers      int // pieces of memory
-	Bytes        int // in all buffers
+	Values       int // values and workspaces that have memory
+	Buffers      int // pieces of memory, which Values share where they are written in place
+	Bytes        int // of the arena that holds them
+	Live         int // bytes in use at the busiest time: no plan needs fewer
 	Unshared     int // bytes if every value had memory of its own
 }
 

@@ -17,8 +17,7 @@ import (
 // which is the order of the program: passes that schedule operations are obeyed.
 // An operation that only renames its operand becomes a view of the operand's
 // memory; one that depends on sizes alone runs when sizes change. Every other
-// value gets a slot of memory, which the next value takes over once the last
-// reader has run; an elementwise operation writes over an operand that dies there.
+// value has its place in one arena; see memoryPlan.
 type planned struct {
 	p      *program
 	check  bool // for NaN and infinities
@@ -30,9 +29,7 @@ type planned struct {
 	views  []view   // of computed values, set when sizes change
 	live   []view   // of inputs, set before every run
 
-	assigned bool
-	owned    []owned
-	slots    []slot
+	mem memoryPlan
 
 	at *instr // being run, for errors
 }
@@ -54,17 +51,6 @@ type view struct {
 	from                int
 }
 
-// owned is a cell with memory in a slot.
-type owned struct {
-	cell *cell
-	slot int
-}
-
-type slot struct {
-	mem  *Buffer
-	need int // elements of the largest value in it
-}
-
 // viewOps give their operand under another type or for the gradient rules only.
 var viewOps = []string{"stop_gradient", "scale_grad", "unsqueeze", "squeeze", "slice"}
 
@@ -78,6 +64,13 @@ var overwriting = []string{
 	"neg", "exp", "log", "sqrt", "rsqrt", "square", "sigmoid", "tanh", "relu", "elu", "leaky_relu", "pow",
 	"relu_grad", "elu_grad", "leaky_relu_grad", "dropout",
 	"softmax", "log_softmax", "l1_normalize", "l2_normalize", // a row is read before it is written
+}
+
+// overwritingOne operations may write their result over this one operand and
+// over no other.
+var overwritingOne = map[string]int{
+	"cross_entropy_grad": 0, // the logits, row by row
+	"l2_normalize_grad":  2, // the cotangent; x is read again after the first write
 }
 
 // isView reports whether the operation gives its operand as it is.
@@ -153,156 +146,15 @@ func newPlanned(p *program, opts Options) *planned {
 			}
 		}
 	}
+	e.mem.place(e)
 	return e
 }
 
-// assign decides which slot each computed value lives in, from the sizes of the
-// first run. Later sizes change the slots' sizes only.
-func (e *planned) assign() {
-	root := map[*cell]*cell{}
-	for _, v := range append(slices.Clone(e.views), e.live...) {
-		root[v.cell] = v.root
-	}
-	rootOf := func(c *cell) *cell {
-		if r := root[c]; r != nil {
-			return r
-		}
-		return c
-	}
-	const forever = int(^uint(0) >> 1)
-	last := map[*cell]int{} // position of the last reader
-	for k, i := range e.code {
-		for _, c := range i.in {
-			if c != nil {
-				last[rootOf(c)] = k
-			}
-		}
-	}
-	for _, in := range e.p.inputs {
-		last[in.cell] = forever
-	}
-	for _, s := range e.p.sizers {
-		for _, c := range s.out {
-			last[c] = forever
-		}
-	}
-	for _, r := range e.p.fn.Results {
-		last[rootOf(e.p.cells[r.Value])] = forever
-	}
-	slotOf := map[*cell]int{}
-	put := func(c *cell, s int) {
-		slotOf[c] = s
-		e.owned = append(e.owned, owned{c, s})
-		e.slots[s].need = max(e.slots[s].need, c.n)
-	}
-	fresh := func(c *cell) int {
-		e.slots = append(e.slots, slot{mem: &Buffer{DType: c.value.Type.DType}})
-		return len(e.slots) - 1
-	}
-	for _, i := range e.once { // constants keep their memory
-		last[i.outs[0]] = forever
-		put(i.outs[0], fresh(i.outs[0]))
-	}
-	var free []int
-	for k, i := range e.code {
-		var dying []*cell // whose memory is free after this instruction
-		for _, c := range i.in {
-			if c == nil {
-				continue
-			}
-			if r := rootOf(c); last[r] == k && !slices.Contains(dying, r) {
-				dying = append(dying, r)
-			}
-		}
-		if r := e.overwritten(i, dying, rootOf); r != nil {
-			put(i.outs[0], slotOf[r])
-			dying = slices.DeleteFunc(dying, func(c *cell) bool { return c == r })
-		} else {
-			for _, c := range i.outs {
-				s := e.bestFit(&free, c)
-				if s < 0 {
-					s = fresh(c)
-				}
-				put(c, s)
-			}
-		}
-		for _, c := range i.outs {
-			if _, read := last[c]; !read { // nobody reads it
-				dying = append(dying, c)
-			}
-		}
-		for _, c := range dying {
-			free = append(free, slotOf[c])
-		}
-	}
-	e.assigned = true
-}
-
-// overwritten returns the dying operand whose memory the result may take, or nil.
-func (e *planned) overwritten(i *instr, dying []*cell, rootOf func(*cell) *cell) *cell {
-	if !slices.Contains(overwriting, i.Op.Name()) {
-		return nil
-	}
-	out := i.outs[0].value.Type
-	for _, r := range dying {
-		fits := true
-		for _, c := range i.in {
-			// Every operand that lies in this memory must be read place by place.
-			if c != nil && rootOf(c) == r && !c.value.Type.Equal(out) {
-				fits = false
-			}
-		}
-		if fits {
-			return r
-		}
-	}
-	return nil
-}
-
-// bestFit takes the free slot that suits a value best: the smallest that holds
-// it, else the largest, which then grows. −1 if none is free.
-func (e *planned) bestFit(free *[]int, c *cell) int {
-	best := -1
-	for k, s := range *free {
-		if e.slots[s].mem.DType != c.value.Type.DType {
-			continue
-		}
-		if best < 0 {
-			best = k
-			continue
-		}
-		have, held := e.slots[s].need, e.slots[(*free)[best]].need
-		if have >= c.n && (held < c.n || have < held) || have < c.n && held < c.n && have > held {
-			best = k
-		}
-	}
-	if best < 0 {
-		return -1
-	}
-	s := (*free)[best]
-	*free = slices.Delete(*free, best, best+1)
-	return s
-}
-
+// allocate gives every value its place for the sizes that the cells have now.
 func (e *planned) allocate() error {
-	if !e.assigned {
-		e.assign()
-	}
-	for i := range e.slots {
-		e.slots[i].need = 0
-	}
-	for _, o := range e.owned {
-		e.slots[o.slot].need = max(e.slots[o.slot].need, o.cell.n)
-	}
-	for i := range e.slots {
-		if s := &e.slots[i]; s.need > 0 {
-			if err := e.p.device.Reserve(s.mem, s.need); err != nil {
-				return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
-			}
-		}
-	}
-	for _, o := range e.owned {
-		e.p.device.View(o.cell.view, e.slots[o.slot].mem, o.cell.n)
+	e.mem.layout()
+	if err := e.mem.provide(e.p.device); err != nil {
+		return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
 	}
 	for _, v := range e.views {
 		if err := e.show(v); err != nil {
@@ -376,18 +228,7 @@ func (e *planned) execute(code []*instr, step uint64) (err error) {
 func (e *planned) buffer(v *ir.Value) *Buffer { return e.p.cells[v].view }
 
 func (e *planned) plan() Plan {
-	p := Plan{Operations: len(e.p.ops), Instructions: len(e.code), Buffers: len(e.slots)}
-	size := func(d ir.DType) int {
-		if d == ir.I64 {
-			return 8
-		}
-		return 4
-	}
-	for _, s := range e.slots {
-		p.Bytes += s.need * size(s.mem.DType)
-	}
-	for _, o := range e.owned {
-		p.Unshared += o.cell.n * size(o.cell.value.Type.DType)
-	}
+	p := e.mem.plan()
+	p.Operations, p.Instructions = len(e.p.ops), len(e.code)
 	return p
 }

@@ -142,9 +142,9 @@ func (p *program) resolve() error {
 			}
 			c.n = count(c.view.Dims)
 			if s := c.view.Sparse; s != nil { // the structure is the operand's
-				from := p.cells[o.op.Operands[0]].view.Sparse
-				s.ByRow, s.ByCol = from.ByRow, from.ByCol
-				c.n = s.ByRow.NNZ()
+				from := p.cells[o.op.Operands[0]]
+				s.ByRow, s.ByCol = from.view.Sparse.ByRow, from.view.Sparse.ByCol
+				c.n = from.n
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -21,17 +22,22 @@ func parse(t testing.TB, file string) *ir.Module {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := ir.Parse(path, string(src))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return parseText(t, string(src))
 }
 
 func parseText(t testing.TB, src string) *ir.Module {
 	t.Helper()
 	m, err := ir.Parse("test", src)
 	if err != nil {
+		t.Fatal(err)
+	}
+	return shareMemory(t, m)
+}
+
+// shareMemory lets the values of a module share memory, as compiled ones do.
+func shareMemory(t testing.TB, m *ir.Module) *ir.Module {
+	t.Helper()
+	if err := passes.Lookup("plan-memory").Run(m, passes.Facts{}); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -376,7 +382,7 @@ func TestNoNodeIsMerged(t *testing.T) {
 	b.Return("y", y)
 	pool := kernels.NewPool(1)
 	defer pool.Close()
-	e, err := NewExecutable(m, b.Func, Options{Pool: pool})
+	e, err := NewExecutable(shareMemory(t, m), b.Func, Options{Pool: pool})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,8 +398,8 @@ func TestNoNodeIsMerged(t *testing.T) {
 	if got := e.Output("y").F32[0]; got != 1500 {
 		t.Errorf("got %v", got)
 	}
-	if p := e.Plan(); p.Buffers > 3 {
-		t.Errorf("%d buffers for a chain: %+v", p.Buffers, p)
+	if p := e.Plan(); p.Bytes > 3*alignment {
+		t.Errorf("%d bytes for a chain of values of 8: %+v", p.Bytes, p)
 	}
 }
 

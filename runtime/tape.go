@@ -49,7 +49,7 @@ func (t *tape) allocate() error {
 			if err := t.p.device.Reserve(t.stores[c], c.n); err != nil {
 				return opError(t.p.fn, &o.call, err)
 			}
-			t.p.device.View(c.view, t.stores[c], c.n)
+			t.p.device.View(c.view, t.stores[c], 0, c.n)
 		}
 	}
 	return nil

@@ -73,20 +73,30 @@ func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi
 		return
 	}
 	j := &p.jobs.mm
-	*j = gemmJob{p: p, dst: dst, a: a, b: b, m: m, k: k, n: n, transA: transA, transB: transB, epi: epi, mk: ks.wide}
-	if n <= ks.narrow.nr {
-		j.mk = ks.narrow
-	}
-	mr := j.mk.mr
+	*j = gemmJob{p: p, dst: dst, a: a, b: b, m: m, k: k, n: n, transA: transA, transB: transB, epi: epi}
+	j.divide()
 	j.pack()
 
+	p.scratch(j.localLen())
+	p.run(ceilDiv(m, j.mPer)*j.nBlocks, j)
+	*j = gemmJob{}
+}
+
+// divide chooses the micro-kernel and cuts the work into blocks.
+func (j *gemmJob) divide() {
+	j.mk = ks.wide
+	if j.n <= ks.narrow.nr {
+		j.mk = ks.narrow
+	}
+	j.divideRight()
+	mr := j.mk.mr
 	// Rows are cut first; columns only where the rows alone make few chunks.
 	most := mcMax
-	if transA {
+	if j.transA {
 		most *= 2 // whole cache lines of the rows that are packed
 	}
-	j.mPer = max(4*mr, min(most, ceilDiv(m, 16))/mr*mr)
-	mBlocks := ceilDiv(m, j.mPer)
+	j.mPer = max(4*mr, min(most, ceilDiv(j.m, 16))/mr*mr)
+	mBlocks := ceilDiv(j.m, j.mPer)
 	nBlocks := 1
 	if mBlocks < 16 {
 		nBlocks = min(j.panels, 16/mBlocks)
@@ -94,23 +104,31 @@ func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi
 	j.nPer = ceilDiv(j.panels, nBlocks)
 	j.nBlocks = ceilDiv(j.panels, j.nPer)
 	// A power-of-two row distance maps the rows of a strip to the same cache sets.
-	j.packA = transA || k%512 == 0
+	j.packA = j.transA || j.k%512 == 0
 	j.strip = mr*j.kc + spill
-	p.scratch(j.strip*ceilDiv(j.mPer, mr) + mr*j.mk.nr)
-	p.run(mBlocks*j.nBlocks, j)
-	*j = gemmJob{}
 }
 
-// pack packs the right matrix.
-func (j *gemmJob) pack() {
-	nr := j.mk.nr
+// divideRight cuts the right matrix into the pieces that are packed.
+func (j *gemmJob) divideRight() {
 	blocks := max(1, ceilDiv(j.k, kcMax))
 	j.kc = max(1, ceilDiv(j.k, blocks))
-	j.panels = ceilDiv(j.n, nr)
-	j.packed = grow(&j.p.packB, j.k*j.panels*nr+spill)
+	j.panels = ceilDiv(j.n, j.mk.nr)
+}
+
+// packedLen is the length of the packed right matrix, localLen that of each
+// thread's packed left strips and tile.
+func (j *gemmJob) packedLen() int { return j.k*j.panels*j.mk.nr + spill }
+
+func (j *gemmJob) localLen() int {
+	return j.strip*ceilDiv(j.mPer, j.mk.mr) + j.mk.mr*j.mk.nr
+}
+
+// pack packs the right matrix, once it is divided.
+func (j *gemmJob) pack() {
+	j.packed = grow(&j.p.packB, j.packedLen())
 	j.packing = true
 	pieces := ceilDiv(j.k, j.kc) * j.panels
-	j.per = max(1, elemChunk/(j.kc*nr))
+	j.per = max(1, elemChunk/(j.kc*j.mk.nr))
 	j.p.run(ceilDiv(pieces, j.per), j)
 	j.packing = false
 }

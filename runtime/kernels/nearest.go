@@ -28,6 +28,7 @@ func (p *Pool) Nearest(idx []int32, sim, z []float32, n, f, k int) {
 	mr, nr := j.mk.mr, j.mk.nr
 	right := &p.jobs.mm
 	*right = gemmJob{p: p, b: z, k: f, n: n, transB: true, mk: j.mk}
+	right.divideRight()
 	right.pack()
 	j.packed, j.kc, j.panels = right.packed, right.kc, right.panels
 	*right = gemmJob{}

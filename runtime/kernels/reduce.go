@@ -115,7 +115,7 @@ func (p *Pool) reduceCols(kind reduceKind, name string, dst, x []float32, rows, 
 	if cols == 0 {
 		return
 	}
-	per := max(64, rowsPerChunk(cols), ceilDiv(rows, 64))
+	per := colBlock(rows, cols)
 	blocks := ceilDiv(rows, per)
 	width := cols
 	if kind == reduceLSE {
@@ -135,6 +135,9 @@ func (p *Pool) reduceCols(kind reduceKind, name string, dst, x []float32, rows, 
 	}
 	*j = reduceJob{}
 }
+
+// colBlock returns how many rows reduceCols folds into one partial row.
+func colBlock(rows, cols int) int { return max(64, rowsPerChunk(cols), ceilDiv(rows, 64)) }
 
 func (k reduceKind) identity() float32 {
 	switch k {

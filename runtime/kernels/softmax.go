@@ -88,7 +88,7 @@ func (p *Pool) L2NormalizeRows(dst, x []float32, rows, cols int, eps float32) {
 }
 
 // L2NormalizeRowsGrad computes the gradient of L2NormalizeRows with respect to
-// x: (dy − y⟨y, dy⟩)/‖x‖ where ‖x‖ > eps, else dy/eps. dx must not overlap x or dy.
+// x: (dy − y⟨y, dy⟩)/‖x‖ where ‖x‖ > eps, else dy/eps. dx may be dy and must not overlap x.
 func (p *Pool) L2NormalizeRowsGrad(dx, x, dy []float32, rows, cols int, eps float32) {
 	need("L2NormalizeRowsGrad", "dy", len(dy), rows*cols)
 	p.runSoftmax(softmaxJob{kind: l2Grad, dst: dx, x: x, dy: dy, scale: eps}, "L2NormalizeRowsGrad", rows, cols)

@@ -1,0 +1,74 @@
+package runtime
+
+import "github.com/gsrc-dev/gsrc/runtime/kernels"
+
+// Workspace returns what the kernel of an operation needs beside its operands
+// and results. Operations that are not in cpuWorkspaces need nothing.
+func (cpu) Workspace(k *Call) (floats int, pool kernels.Scratch) {
+	if need := cpuWorkspaces[k.Op.Name()]; need != nil {
+		return need(k)
+	}
+	return 0, kernels.Scratch{}
+}
+
+// cpuWorkspaces is what kernels need, from the shapes of a call: what they ask
+// of [Call.Scratch], and what the kernels package takes of the pool's buffers.
+var cpuWorkspaces = map[string]func(k *Call) (int, kernels.Scratch){
+	"matmul":               matmulWorkspace,
+	"cholesky":             func(k *Call) (int, kernels.Scratch) { n := k.In[0].rows(); return 2 * n * n, kernels.Scratch{} },
+	"pairwise_reduce":      pairwiseWorkspace,
+	"pairwise_reduce_grad": pairwiseWorkspace,
+	"reduce_sum":           reductionWorkspace(1),
+	"reduce_mean":          reductionWorkspace(1),
+	"reduce_max":           reductionWorkspace(1),
+	"reduce_min":           reductionWorkspace(1),
+	"logsumexp":            reductionWorkspace(2),
+	"cross_entropy":        func(k *Call) (int, kernels.Scratch) { return 0, kernels.CrossEntropyScratch(k.In[0].rows()) },
+	"normal":               randomWorkspace,
+	"uniform":              randomWorkspace,
+	"dropout":              randomWorkspace,
+	"edge_uniform":         func(*Call) (int, kernels.Scratch) { return 0, kernels.RandomScratch(true) },
+}
+
+func matmulWorkspace(k *Call) (int, kernels.Scratch) {
+	a, b, y := k.In[0], k.In[1], k.Out[0]
+	ta, tb := k.Op.Bool("ta"), k.Op.Bool("tb")
+	if a.Sparse != nil {
+		if tb {
+			return count(b.Dims), kernels.Scratch{}
+		}
+		return 0, kernels.Scratch{}
+	}
+	inner := a.Dims[1]
+	if ta {
+		inner = a.Dims[0]
+	}
+	return 0, kernels.MatMulScratch(y.Dims[0], inner, y.Dims[1], ta)
+}
+
+func pairwiseWorkspace(k *Call) (int, kernels.Scratch) {
+	b, f := k.In[0].Dims[0], k.In[0].Dims[1]
+	return kernels.PairwiseWorkspace(b, f), kernels.PairwiseScratch(b, f)
+}
+
+// reductionWorkspace is that of reductions, which keep so many numbers for each
+// partial result.
+func reductionWorkspace(each int) func(k *Call) (int, kernels.Scratch) {
+	return func(k *Call) (int, kernels.Scratch) {
+		x := k.In[0]
+		var s kernels.Scratch
+		switch axis := k.Op.Str("axis"); {
+		case axis == "1":
+		case axis == "0" && len(x.Dims) == 2:
+			s = kernels.ReduceColsScratch(x.rows(), x.cols())
+			s.Part *= each
+		default:
+			s = kernels.ReduceAllScratch(count(x.Dims))
+		}
+		return 0, s
+	}
+}
+
+func randomWorkspace(k *Call) (int, kernels.Scratch) {
+	return 0, kernels.RandomScratch(len(k.In) > 0 && k.In[0].Sparse != nil)
+}

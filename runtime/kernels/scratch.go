@@ -1,0 +1,63 @@
+package kernels
+
+// Scratch is what kernels use of a pool's own buffers, which grow to the largest
+// need and are shared by all calls: what a plan of memory must know beforehand.
+type Scratch struct {
+	Packed int // floats: a packed right-hand matrix
+	Local  int // floats for each thread
+	Part   int // floats: partial results of reductions
+}
+
+// Max returns the larger of each buffer.
+func (s Scratch) Max(t Scratch) Scratch {
+	return Scratch{max(s.Packed, t.Packed), max(s.Local, t.Local), max(s.Part, t.Part)}
+}
+
+// Bytes returns the size of the buffers in a pool of so many threads, with those
+// that every pool has.
+func (s Scratch) Bytes(threads int) int {
+	return 4*(s.Packed+s.Part+threads*s.Local) + threads*8*scatterMax
+}
+
+// Scratch returns what the pool's buffers have grown to.
+func (p *Pool) Scratch() Scratch {
+	return Scratch{Packed: len(p.packB), Local: len(p.local[0]), Part: len(p.part)}
+}
+
+// MatMulScratch returns what [Pool.MatMul] uses for an [m,k] and a [k,n] matrix.
+func MatMulScratch(m, k, n int, transA bool) Scratch {
+	if m == 0 || n == 0 {
+		return Scratch{}
+	}
+	j := gemmJob{m: m, k: k, n: n, transA: transA}
+	j.divide()
+	return Scratch{Packed: j.packedLen(), Local: j.localLen()}
+}
+
+// PairwiseScratch returns what [Pool.PairwiseReduce] and
+// [Pool.PairwiseReduceGrad] use for b rows of f columns.
+func PairwiseScratch(b, f int) Scratch {
+	rows := min(b, pairStrip)
+	return MatMulScratch(rows, f, b, false).Max(MatMulScratch(rows, b, f, false)).Max(MatMulScratch(b, rows, f, true))
+}
+
+// ReduceAllScratch returns what a reduction of n elements to one uses.
+func ReduceAllScratch(n int) Scratch { return Scratch{Part: ceilDiv(n, elemChunk)} }
+
+// ReduceColsScratch returns what a reduction of the columns of a [rows,cols]
+// matrix uses; [Pool.ColLogSumExp] uses twice that.
+func ReduceColsScratch(rows, cols int) Scratch {
+	return Scratch{Part: ceilDiv(rows, colBlock(rows, cols)) * cols}
+}
+
+// CrossEntropyScratch returns what [Pool.SoftmaxCrossEntropy] uses for so many rows.
+func CrossEntropyScratch(rows int) Scratch { return Scratch{Part: rows} }
+
+// RandomScratch returns what drawing random numbers uses: into dense matrices,
+// or for the entries of a sparse structure.
+func RandomScratch(entries bool) Scratch {
+	if entries {
+		return Scratch{Local: scatterMax}
+	}
+	return Scratch{Local: 2 * randomUnit}
+}

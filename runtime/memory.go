@@ -1,0 +1,291 @@
+package runtime
+
+import (
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/internal/arena"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// memoryPlan is where the values of a program lie.
+//
+// place decides, once and without knowing sizes, from which instruction to which
+// each value is needed, and which results are written over an operand that dies
+// there. layout gives every piece an offset in one arena such that pieces which
+// are needed at the same time do not overlap; a kernel's workspace is a value
+// that lives for one instruction.
+//
+// Sizes that change within the room that a piece has change no offset. A piece
+// whose size varies from step to step by itself (that of a receptive field), or
+// that has outgrown its room, gets a sixteenth more than it needs.
+//
+// Only a function that the pass plan-memory has marked shares memory. In others
+// every value keeps memory of its own.
+type memoryPlan struct {
+	shared bool
+	values []placed
+	work   []workspace
+	pieces []piece
+	end    int // the time after the last instruction
+
+	arena Buffer
+	size  int // bytes of the arena that are laid out
+	live  int
+	laid  bool
+}
+
+// placed is a value and the piece it lies in.
+type placed struct {
+	cell  *cell
+	piece int
+}
+
+// workspace is the scratch memory of an instruction.
+type workspace struct {
+	at     *instr
+	device Device
+	piece  int
+	view   Buffer
+	floats int
+	pool   kernels.Scratch
+}
+
+// piece is memory that is in use from instruction first to last: of one value
+// after the other, where they are written in place.
+type piece struct {
+	first, last int
+	varies      bool // from step to step
+	need        int  // bytes for the sizes of now
+	room        int  // bytes laid out
+	at          int  // offset
+}
+
+// place finds the pieces of a program: of constants, which are computed when
+// sizes change; of what instructions compute; of their workspaces.
+func (m *memoryPlan) place(e *planned) {
+	m.shared = e.p.fn.Attrs.Str(passes.Memory) == passes.Shared
+	m.arena.DType = ir.F32
+	m.end = len(e.code)
+	root := map[*cell]*cell{}
+	for _, v := range slices.Concat(e.views, e.live) {
+		root[v.cell] = v.root
+	}
+	rootOf := func(c *cell) *cell {
+		if r := root[c]; r != nil {
+			return r
+		}
+		return c
+	}
+	last := map[*cell]int{} // the last instruction that reads it
+	for k, i := range e.code {
+		for _, c := range i.in {
+			if c != nil {
+				last[rootOf(c)] = k
+			}
+		}
+	}
+	for _, i := range e.once {
+		last[i.outs[0]] = m.end
+	}
+	for _, in := range e.p.inputs {
+		last[in.cell] = m.end
+	}
+	for _, s := range e.p.sizers {
+		for _, c := range s.out {
+			last[c] = m.end
+		}
+	}
+	for _, r := range e.p.fn.Results {
+		last[rootOf(e.p.cells[r.Value])] = m.end
+	}
+	varies := e.p.varying()
+	at := map[*cell]int{}
+	put := func(c *cell, k int) {
+		if !m.shared {
+			k = -1
+		}
+		at[c] = k
+		if k < 0 {
+			at[c] = len(m.pieces)
+			m.pieces = append(m.pieces, piece{})
+		}
+		m.values = append(m.values, placed{c, at[c]})
+	}
+	for _, i := range e.once {
+		put(i.outs[0], -1)
+		m.pieces[at[i.outs[0]]] = piece{first: 0, last: m.end, varies: varies(i.outs[0])}
+	}
+	for k, i := range e.code {
+		var dying []*cell
+		for _, c := range i.in {
+			if c != nil && last[rootOf(c)] == k {
+				dying = append(dying, rootOf(c))
+			}
+		}
+		for _, c := range i.outs {
+			if over := overwritten(i, dying, rootOf); over != nil {
+				put(c, at[over])
+			} else {
+				put(c, -1)
+				m.pieces[at[c]].first = k
+			}
+			p := &m.pieces[at[c]]
+			p.last = max(p.last, k, last[c])
+			p.varies = p.varies || varies(c)
+		}
+		m.work = append(m.work, workspace{at: i, device: e.p.device, piece: len(m.pieces), view: Buffer{DType: ir.F32}})
+		m.pieces = append(m.pieces, piece{first: k, last: k, varies: slices.ContainsFunc(i.in, varies) || slices.ContainsFunc(i.outs, varies)})
+	}
+	if !m.shared {
+		for k := range m.pieces {
+			m.pieces[k].first, m.pieces[k].last = 0, m.end
+		}
+	}
+}
+
+// varying tells which cells have sizes that the program finds itself.
+func (p *program) varying() func(*cell) bool {
+	found := map[int]bool{}
+	for _, s := range p.sizers {
+		for _, c := range s.out {
+			for _, d := range c.dims {
+				for _, t := range d.terms {
+					found[t] = true
+				}
+			}
+		}
+	}
+	for _, in := range p.inputs {
+		for _, d := range in.dims {
+			for _, t := range d.terms {
+				delete(found, t)
+			}
+		}
+	}
+	return func(c *cell) bool {
+		return c != nil && slices.ContainsFunc(c.dims, func(d dim) bool {
+			return slices.ContainsFunc(d.terms, func(t int) bool { return found[t] })
+		})
+	}
+}
+
+// overwritten returns the dying operand whose memory the result may take, or nil.
+func overwritten(i *instr, dying []*cell, rootOf func(*cell) *cell) *cell {
+	one, only := overwritingOne[i.Op.Name()]
+	if !only && !slices.Contains(overwriting, i.Op.Name()) || len(i.outs) != 1 {
+		return nil
+	}
+	out := i.outs[0].value.Type
+	for _, r := range dying {
+		fits := r.value.Type.Equal(out) // not a part of it
+		for k, c := range i.in {
+			// Every operand that lies in this memory must be read place by place.
+			if c != nil && rootOf(c) == r && (only && k != one || !c.value.Type.Equal(out)) {
+				fits = false
+			}
+		}
+		if fits {
+			return r
+		}
+	}
+	return nil
+}
+
+// layout gives every piece its offset for the sizes that the cells have now.
+func (m *memoryPlan) layout() {
+	for k := range m.pieces {
+		m.pieces[k].need = 0
+	}
+	need := func(k, bytes int) { m.pieces[k].need = max(m.pieces[k].need, bytes) }
+	for _, v := range m.values {
+		need(v.piece, v.cell.bytes())
+	}
+	for k := range m.work {
+		w := &m.work[k]
+		w.floats, w.pool = w.device.Workspace(&w.at.Call)
+		need(w.piece, 4*w.floats)
+	}
+	fits := m.laid
+	for k := range m.pieces {
+		p := &m.pieces[k]
+		if p.need <= p.room {
+			continue
+		}
+		fits = false
+		p.room = p.need
+		if m.laid || p.varies {
+			p.room += p.need / 16
+		}
+	}
+	if fits {
+		return
+	}
+	spans := make([]arena.Span, len(m.pieces))
+	for k, p := range m.pieces {
+		spans[k] = arena.Span{Size: p.room, First: p.first, Last: p.last}
+	}
+	var offsets []int
+	offsets, m.size = arena.Layout(spans, alignment)
+	for k := range m.pieces {
+		m.pieces[k].at = offsets[k]
+	}
+	m.live = arena.Live(spans, alignment)
+	m.laid = true
+}
+
+// provide makes the arena large enough and every value a view of it.
+func (m *memoryPlan) provide(d Device) error {
+	if err := d.Reserve(&m.arena, (m.size+3)/4); err != nil {
+		return err
+	}
+	for _, v := range m.values {
+		d.View(v.cell.view, &m.arena, m.pieces[v.piece].at, v.cell.n)
+	}
+	for k := range m.work {
+		w := &m.work[k]
+		d.View(&w.view, &m.arena, m.pieces[w.piece].at, w.floats)
+		w.at.scratch, w.at.extra = w.view.F32, 0
+	}
+	return nil
+}
+
+// plan describes the layout.
+func (m *memoryPlan) plan() Plan {
+	p := Plan{Bytes: m.size, Live: m.live}
+	for _, v := range m.values {
+		p.Unshared += v.cell.bytes()
+	}
+	for _, w := range m.work {
+		p.Unshared += 4 * w.floats
+	}
+	for _, q := range m.pieces {
+		if q.room > 0 {
+			p.Buffers++
+		}
+	}
+	p.Values = len(m.values)
+	for _, w := range m.work {
+		if w.floats > 0 {
+			p.Values++
+		}
+	}
+	return p
+}
+
+// pool returns what the kernels need of the pool's buffers.
+func (m *memoryPlan) pool() (s kernels.Scratch) {
+	for _, w := range m.work {
+		s = s.Max(w.pool)
+	}
+	return s
+}
+
+// bytes returns the size of what a cell stores.
+func (c *cell) bytes() int {
+	if c.value.Type.DType == ir.I64 {
+		return 8 * c.n
+	}
+	return 4 * c.n
+}
