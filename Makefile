@@ -29,7 +29,7 @@ test: build ## run all tests and count them
 	$(GO) test -json -timeout 10m $(TESTFLAGS) ./... | bin/testcount
 
 bench: ## run the benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./runtime/... ./graph/... ./export/...
+	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./runtime/... ./graph/... ./data/... ./export/...
 
 lint: ## gofmt, go vet, staticcheck
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \

@@ -11,6 +11,11 @@ type Candidates struct {
 	N        int
 	Edges    [][2]int32 // [C] {u, v} with u < v, sorted
 	Existing []bool     // [C] whether the graph has the edge
+
+	// Scratch of Rebuild.
+	pairs  [][2]int32
+	ends   []int32
+	sorter edgeSorter
 }
 
 // NewCandidates joins the edges of g (taken as undirected) with those to each
@@ -19,18 +24,27 @@ type Candidates struct {
 // candidate only if each is among the other's k nearest. It is an error if
 // knnIdx has another length or names other nodes.
 func NewCandidates(g *Graph, knnIdx []int32, k int, mutual bool) (*Candidates, error) {
+	c := &Candidates{}
+	if err := c.Rebuild(g, knnIdx, k, mutual); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Rebuild makes c what [NewCandidates] returns, in its own memory: what was read
+// from c before is overwritten. On an error c is left as it was.
+func (c *Candidates) Rebuild(g *Graph, knnIdx []int32, k int, mutual bool) error {
 	if k < 0 || len(knnIdx) != g.N*k {
-		return nil, fmt.Errorf("graph: nearest neighbours have %d entries, want %d (%d for each of %d nodes)", len(knnIdx), g.N*k, k, g.N)
+		return fmt.Errorf("graph: nearest neighbours have %d entries, want %d (%d for each of %d nodes)", len(knnIdx), g.N*k, k, g.N)
 	}
 	// From which end a pair was proposed: both are needed where mutual.
 	const fromLower, fromUpper = 1, 2
-	pairs := make([][2]int32, 0, len(knnIdx))
-	ends := make([]int32, 0, len(knnIdx))
+	pairs, ends := slices.Grow(c.pairs[:0], len(knnIdx)), slices.Grow(c.ends[:0], len(knnIdx))
 	for i, v := range knnIdx {
 		u := int32(i / k)
 		switch {
 		case v < -1 || int(v) >= g.N:
-			return nil, fmt.Errorf("graph: nearest neighbour %d of node %d is %d, but nodes are numbered 0..%d", i%k, u, v, g.N-1)
+			return fmt.Errorf("graph: nearest neighbour %d of node %d is %d, but nodes are numbered 0..%d", i%k, u, v, g.N-1)
 		case v == -1 || v == u:
 			continue
 		case u < v:
@@ -39,7 +53,8 @@ func NewCandidates(g *Graph, knnIdx []int32, k int, mutual bool) (*Candidates, e
 			pairs, ends = append(pairs, [2]int32{v, u}), append(ends, fromUpper)
 		}
 	}
-	pairs, ends = sortEdges(g.N, pairs, ends)
+	c.pairs, c.ends = c.sorter.sort(g.N, pairs, ends)
+	pairs, ends = c.pairs, c.ends
 	near := pairs[:0]
 	for i := 0; i < len(pairs); {
 		e, from := pairs[i], int32(0)
@@ -52,7 +67,9 @@ func NewCandidates(g *Graph, knnIdx []int32, k int, mutual bool) (*Candidates, e
 	}
 
 	old := g.Undirected().Edges
-	c := &Candidates{N: g.N, Edges: make([][2]int32, 0, len(old)+len(near)), Existing: make([]bool, 0, len(old)+len(near))}
+	c.N = g.N
+	c.Edges = slices.Grow(c.Edges[:0], len(old)+len(near))
+	c.Existing = slices.Grow(c.Existing[:0], len(old)+len(near))
 	for i, j := 0, 0; i < len(old) || j < len(near); {
 		exists := j == len(near) || i < len(old) && !edgeLess(near[j], old[i])
 		if exists {
@@ -67,7 +84,14 @@ func NewCandidates(g *Graph, knnIdx []int32, k int, mutual bool) (*Candidates, e
 		}
 		c.Existing = append(c.Existing, exists)
 	}
-	return c, nil
+	return nil
+}
+
+// CopyFrom makes c equal to other, in its own memory.
+func (c *Candidates) CopyFrom(other *Candidates) {
+	c.N = other.N
+	c.Edges = append(c.Edges[:0], other.Edges...)
+	c.Existing = append(c.Existing[:0], other.Existing...)
 }
 
 // NumExisting returns the number of candidates that are edges of the graph.

@@ -120,9 +120,20 @@ func Build(n int, src, dst []int32, w []float32, directed bool) (*Graph, Repairs
 }
 
 // sortEdges sorts edges by first node, then second, and keeps equal ones in
-// their order: a radix sort with one counting pass per end. index, if not nil,
-// goes with its edge.
+// their order. index, if not nil, goes with its edge.
 func sortEdges(n int, edges [][2]int32, index []int32) ([][2]int32, []int32) {
+	return new(edgeSorter).sort(n, edges, index)
+}
+
+// edgeSorter is the scratch memory of sorting.
+type edgeSorter struct {
+	start, index []int32
+	edges        [][2]int32
+}
+
+// sort is [sortEdges] by a radix sort with one counting pass per end. There are
+// two, so the result is in the memory of its arguments.
+func (s *edgeSorter) sort(n int, edges [][2]int32, index []int32) ([][2]int32, []int32) {
 	sorted := true
 	for i := 1; i < len(edges) && sorted; i++ {
 		sorted = !edgeLess(edges[i], edges[i-1])
@@ -130,11 +141,13 @@ func sortEdges(n int, edges [][2]int32, index []int32) ([][2]int32, []int32) {
 	if sorted {
 		return edges, index
 	}
-	start := make([]int32, n+1)
-	tmp := make([][2]int32, len(edges))
+	s.start = resize(s.start, n+1)
+	s.edges = slices.Grow(s.edges[:0], len(edges))[:len(edges)]
+	start, tmp := s.start, s.edges
 	var tmpIndex []int32
 	if index != nil {
-		tmpIndex = make([]int32, len(index))
+		s.index = resize(s.index, len(index))
+		tmpIndex = s.index
 	}
 	for _, end := range [2]int{1, 0} {
 		clear(start)

@@ -19,6 +19,19 @@ import (
 // The n×n similarities are never stored: see [kernels.Pool.Nearest]. A nil pool
 // means one thread. The result does not depend on the number of threads.
 func KNN(pool *kernels.Pool, emb []float32, n, f, k int) (idx []int32, sim []float32) {
+	return new(Neighbors).Exact(pool, emb, n, f, k)
+}
+
+// Neighbors searches for nearest neighbours again and again in memory of its
+// own, which holds the result too. The zero value is ready for use.
+type Neighbors struct {
+	idx []int32
+	sim []float32
+	directions
+}
+
+// Exact is [KNN]. The result is valid until the next search.
+func (s *Neighbors) Exact(pool *kernels.Pool, emb []float32, n, f, k int) (idx []int32, sim []float32) {
 	if len(emb) < n*f {
 		panic(fmt.Sprintf("graph: KNN: emb has %d elements, its shape [%d,%d] needs %d", len(emb), n, f, n*f))
 	}
@@ -29,52 +42,78 @@ func KNN(pool *kernels.Pool, emb []float32, n, f, k int) (idx []int32, sim []flo
 		pool = kernels.NewPool(1)
 		defer pool.Close()
 	}
-	idx, sim = make([]int32, n*k), make([]float32, n*k)
-	z, nodes := directions(pool, emb, n, f)
-	pool.Nearest(idx, sim, z, len(nodes), f, k)
-	// From the last on: the rows of nodes lie at or before where they belong.
-	for row, v := len(nodes)-1, n-1; v >= 0; v-- {
-		to, toSim := idx[v*k:(v+1)*k], sim[v*k:(v+1)*k]
-		if row < 0 || int(nodes[row]) != v {
-			for i := range to {
-				to[i], toSim[i] = -1, 0
+	s.directions.of(pool, emb, n, f)
+	s.idx, s.sim = room(s.idx, n*k), room(s.sim, n*k)
+	pool.Nearest(s.idx, s.sim, s.z, len(s.nodes), f, k)
+	s.number(n, k)
+	return s.idx, s.sim
+}
+
+// number turns the neighbours of rows, which the first len(nodes) of [n, k] idx
+// and sim hold, into those of nodes.
+func (s *Neighbors) number(n, k int) {
+	// From the last on: the row of a node lies at or before the node's place.
+	row := len(s.nodes) - 1
+	for v := n - 1; v >= 0; v-- {
+		idx, sim := s.idx[v*k:(v+1)*k], s.sim[v*k:(v+1)*k]
+		if row < 0 || int(s.nodes[row]) != v {
+			for i := range idx {
+				idx[i], sim[i] = -1, 0
 			}
 			continue
 		}
-		copy(toSim, sim[row*k:(row+1)*k])
-		for i, j := range idx[row*k : (row+1)*k] {
+		copy(sim, s.sim[row*k:(row+1)*k])
+		for i, j := range s.idx[row*k : (row+1)*k] {
 			if j < 0 {
-				to[i], toSim[i] = -1, 0
+				idx[i], sim[i] = -1, 0
 			} else {
-				to[i], toSim[i] = nodes[j], max(-1, min(1, toSim[i])) // rounding
+				idx[i], sim[i] = s.nodes[j], max(-1, min(1, sim[i])) // rounding
 			}
 		}
 		row--
 	}
-	return idx, sim
 }
 
-// directions returns the rows of emb that have a direction, scaled to length 1,
-// and their numbers.
-func directions(pool *kernels.Pool, emb []float32, n, f int) (z []float32, nodes []int32) {
-	z = make([]float32, n*f)
-	directed := make([]bool, n)
-	parallel(pool, n, 256, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			directed[i] = normalize(z[i*f:(i+1)*f], emb[i*f:(i+1)*f])
-		}
-	})
-	nodes = make([]int32, 0, n)
-	for i, ok := range directed {
+// directions are the rows of a matrix that have a direction.
+type directions struct {
+	z        []float32 // [len(nodes), f] rows of length 1
+	nodes    []int32   // the number that each had
+	emb      []float32
+	f        int
+	directed []bool
+}
+
+func (d *directions) of(pool *kernels.Pool, emb []float32, n, f int) {
+	d.z, d.nodes, d.directed = room(d.z, n*f), room(d.nodes, n)[:0], room(d.directed, n)
+	d.emb, d.f = emb, f
+	pool.For(n, 256, d)
+	d.emb = nil
+	for i, ok := range d.directed {
 		if !ok {
 			continue
 		}
-		if at := len(nodes); at < i {
-			copy(z[at*f:(at+1)*f], z[i*f:(i+1)*f])
+		if at := len(d.nodes); at < i {
+			copy(d.z[at*f:(at+1)*f], d.z[i*f:(i+1)*f])
 		}
-		nodes = append(nodes, int32(i))
+		d.nodes = append(d.nodes, int32(i))
 	}
-	return z[:len(nodes)*f], nodes
+	d.z = d.z[:len(d.nodes)*f]
+}
+
+// Do normalises rows: the body of a parallel loop.
+func (d *directions) Do(lo, hi int) {
+	for i := lo; i < hi; i++ {
+		d.directed[i] = normalize(d.z[i*d.f:(i+1)*d.f], d.emb[i*d.f:(i+1)*d.f])
+	}
+}
+
+// room returns x with n elements, in its own memory if that suffices; what they
+// hold is unspecified.
+func room[T any](x []T, n int) []T {
+	if cap(x) < n {
+		return make([]T, n)
+	}
+	return x[:n]
 }
 
 // normalize writes x divided by its L2 norm to dst, or zeros if x has no

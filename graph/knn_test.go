@@ -238,3 +238,32 @@ func BenchmarkKNN(b *testing.B) {
 		})
 	}
 }
+
+// Candidates and neighbours in used memory are those in fresh memory.
+func TestCandidatesRebuild(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c Candidates
+		var search Neighbors
+		for range 3 {
+			g := drawGraph(t)
+			f, k := rapid.IntRange(1, 3).Draw(t, "f"), rapid.IntRange(0, 4).Draw(t, "k")
+			x := drawRows(t, g.N, f)
+			mutual := rapid.Bool().Draw(t, "mutual")
+			idx, sim := search.Exact(nil, x, g.N, f, k)
+			wantIdx, wantSim := KNN(nil, x, g.N, f, k)
+			if !slices.Equal(idx, wantIdx) || !slices.Equal(sim, wantSim) {
+				t.Fatalf("neighbours %v at %v, want %v at %v", idx, sim, wantIdx, wantSim)
+			}
+			want, err := NewCandidates(g, idx, k, mutual)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Rebuild(g, idx, k, mutual); err != nil {
+				t.Fatal(err)
+			}
+			if c.N != want.N || !slices.Equal(c.Edges, want.Edges) || !slices.Equal(c.Existing, want.Existing) {
+				t.Fatalf("rebuilt candidates are %v, want %v", c.Edges, want.Edges)
+			}
+		}
+	})
+}

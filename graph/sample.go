@@ -47,7 +47,8 @@ type SamplerOptions struct {
 // encoder of Hops layers needs to compute these. Batches are numbered by
 // training step, and a step's batch depends on the stream and the step only.
 //
-// An EdgeSampler keeps scratch memory: use it from one goroutine at a time.
+// An EdgeSampler keeps the batch and scratch memory: use it from one goroutine
+// at a time.
 type EdgeSampler struct {
 	g     *Graph
 	st    *Structure
@@ -56,6 +57,8 @@ type EdgeSampler struct {
 	epoch uint64 // whose permutation perm is
 	perm  []int
 	near  *neighborhood
+	ends  []int32
+	batch Batch
 }
 
 // Batch is what one step trains on.
@@ -92,36 +95,37 @@ func NewEdgeSampler(g *Graph, opt SamplerOptions, s rng.Stream) (*EdgeSampler, e
 		return nil, fmt.Errorf("graph: %d batches of %d edges without replacement need more than the graph's %d edges; lower one of them", opt.BatchesPerEpoch, opt.Edges, m)
 	}
 	st := g.Structure()
-	return &EdgeSampler{g: g, st: st, opt: opt, s: s, epoch: math.MaxUint64, near: newNeighborhood(st)}, nil
+	return &EdgeSampler{g: g, st: st, opt: opt, s: s, epoch: math.MaxUint64, perm: make([]int, m), near: newNeighborhood(st), batch: Batch{Graph: &Graph{}}}, nil
 }
 
 // BatchesPerEpoch returns the number of batches of an epoch.
 func (e *EdgeSampler) BatchesPerEpoch() int { return e.opt.BatchesPerEpoch }
 
 // Batch draws the batch of a step. Step t is batch t mod BatchesPerEpoch of
-// epoch t / BatchesPerEpoch; the last of an epoch may have fewer seed edges.
+// epoch t / BatchesPerEpoch; the last of an epoch may have fewer seed edges. The
+// batch is valid until the next call.
 func (e *EdgeSampler) Batch(step uint64) *Batch {
 	per := uint64(e.opt.BatchesPerEpoch)
 	if epoch := step / per; epoch != e.epoch {
-		e.perm = e.s.Sub("epoch").At(epoch).Perm(len(e.g.Edges))
+		e.s.Sub("epoch").At(epoch).PermTo(e.perm)
 		e.epoch = epoch
 	}
 	lo := int(step%per) * e.opt.Edges
 	hi := min(lo+e.opt.Edges, len(e.perm))
-	b := &Batch{}
-	var ends []int32
+	b := &e.batch
+	b.Seeds, e.ends = b.Seeds[:0], e.ends[:0]
 	for _, i := range e.perm[lo:hi] {
 		b.Seeds = append(b.Seeds, int32(i))
-		ends = append(ends, e.g.Edges[i][0], e.g.Edges[i][1])
+		e.ends = append(e.ends, e.g.Edges[i][0], e.g.Edges[i][1])
 	}
-	slices.Sort(ends)
-	ends = slices.Compact(ends)
-	b.Nodes = e.near.around(ends, e.opt.Hops, e.opt.FanOut, e.s.Sub("fan-out").At(step))
-	b.Graph, b.EdgeOf = e.near.induce(e.g, b.Nodes)
-	b.Anchors = make([]int32, len(ends))
-	for i, v := range ends {
+	slices.Sort(e.ends)
+	e.ends = slices.Compact(e.ends)
+	b.Nodes = e.near.around(b.Nodes[:0], e.ends, e.opt.Hops, e.opt.FanOut, e.s.Sub("fan-out").At(step))
+	b.EdgeOf = e.near.induce(b.Graph, b.EdgeOf[:0], e.g, b.Nodes)
+	b.Anchors = b.Anchors[:0]
+	for _, v := range e.ends {
 		at, _ := slices.BinarySearch(b.Nodes, v)
-		b.Anchors[i] = int32(at)
+		b.Anchors = append(b.Anchors, int32(at))
 	}
 	return b
 }
@@ -132,20 +136,22 @@ func (e *EdgeSampler) Batch(step uint64) *Batch {
 // many sources of each node are followed, drawn evenly from the stream. Seeds
 // must be nodes of the structure; they may repeat.
 func (s *Structure) Neighborhood(seeds []int32, hops, fanOut int, stream rng.Stream) []int32 {
-	return newNeighborhood(s).around(seeds, hops, fanOut, stream)
+	return newNeighborhood(s).around(nil, seeds, hops, fanOut, stream)
 }
 
 // Induce returns the subgraph of g on the given nodes, which must be ascending
 // and different, numbered by their position, and the position in g.Edges of
 // each of its edges.
 func (s *Structure) Induce(g *Graph, nodes []int32) (*Graph, []int32) {
-	return newNeighborhood(s).induce(g, nodes)
+	sub := &Graph{}
+	return sub, newNeighborhood(s).induce(sub, nil, g, nodes)
 }
 
 // neighborhood is the scratch memory of searches in one structure.
 type neighborhood struct {
-	st *Structure
-	at []int32 // [N] -1, or a mark while a search runs
+	st    *Structure
+	at    []int32 // [N] -1, or a mark while a search runs
+	drawn []int32
 }
 
 func newNeighborhood(st *Structure) *neighborhood {
@@ -156,31 +162,22 @@ func newNeighborhood(st *Structure) *neighborhood {
 	return n
 }
 
-func (n *neighborhood) around(seeds []int32, hops, fanOut int, stream rng.Stream) []int32 {
-	var found []int32
-	visit := func(v int32) {
-		if n.at[v] < 0 {
-			n.at[v] = 0
-			found = append(found, v)
-		}
-	}
-	for _, v := range seeds {
-		visit(v)
-	}
+// around appends the neighbourhood to found, which is empty.
+func (n *neighborhood) around(found, seeds []int32, hops, fanOut int, stream rng.Stream) []int32 {
+	found = n.visit(found, seeds)
 	in := n.st.In
 	for hop, lo := 0, 0; hop < hops && lo < len(found); hop++ {
 		hi := len(found)
 		for _, v := range found[lo:hi] {
 			sources := in.Col[in.RowPtr[v]:in.RowPtr[v+1]]
-			if fanOut == 0 || len(sources) <= fanOut {
-				for _, u := range sources {
-					visit(u)
+			if fanOut > 0 && len(sources) > fanOut {
+				n.drawn = sampleFew(n.drawn[:0], len(sources), fanOut, stream.At(uint64(v)))
+				for i, at := range n.drawn {
+					n.drawn[i] = sources[at]
 				}
-				continue
+				sources = n.drawn
 			}
-			for _, i := range sampleInts(int64(len(sources)), fanOut, stream.At(uint64(v))) {
-				visit(sources[i])
-			}
+			found = n.visit(found, sources)
 		}
 		lo = hi
 	}
@@ -191,15 +188,27 @@ func (n *neighborhood) around(seeds []int32, hops, fanOut int, stream rng.Stream
 	return found
 }
 
-func (n *neighborhood) induce(g *Graph, nodes []int32) (*Graph, []int32) {
+// visit marks and appends to found those of nodes that are not marked yet.
+func (n *neighborhood) visit(found, nodes []int32) []int32 {
+	for _, v := range nodes {
+		if n.at[v] < 0 {
+			n.at[v] = 0
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+// induce makes sub the subgraph of g on the nodes and appends to edgeOf the
+// positions of its edges in g, in the memory that both have.
+func (n *neighborhood) induce(sub *Graph, edgeOf []int32, g *Graph, nodes []int32) []int32 {
 	for i, v := range nodes {
 		n.at[v] = int32(i)
 	}
-	sub := &Graph{N: len(nodes), Directed: g.Directed}
+	sub.N, sub.Directed, sub.Edges = len(nodes), g.Directed, sub.Edges[:0]
 	if g.Weights != nil {
-		sub.Weights = []float32{}
+		sub.Weights = slices.Grow(sub.Weights[:0], 1)
 	}
-	var edgeOf []int32
 	out := n.st.Out
 	for i, u := range nodes {
 		for j := out.RowPtr[u]; j < out.RowPtr[u+1]; j++ {
@@ -218,5 +227,19 @@ func (n *neighborhood) induce(g *Graph, nodes []int32) (*Graph, []int32) {
 	for _, v := range nodes {
 		n.at[v] = -1
 	}
-	return sub, edgeOf
+	return edgeOf
+}
+
+// sampleFew is [sampleInts] for a count so small that the taken ones are found
+// fastest in their sorted list. It appends to dst, which is empty.
+func sampleFew(dst []int32, n, count int, s rng.Stream) []int32 {
+	for j := n - count; j < n; j++ {
+		x := int32(s.Intn(uint64(j), j+1))
+		at, taken := slices.BinarySearch(dst, x)
+		if taken {
+			x, at = int32(j), len(dst) // above all that were drawn
+		}
+		dst = slices.Insert(dst, at, x)
+	}
+	return dst
 }

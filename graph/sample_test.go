@@ -175,3 +175,19 @@ func TestNewEdgeSamplerErrors(t *testing.T) {
 		}
 	}
 }
+
+// Both ways of drawing give the same subset.
+func TestSampleFew(t *testing.T) {
+	for n := 1; n < 40; n++ {
+		for count := 0; count <= n; count++ {
+			s := rng.New(uint64(n), "test").At(uint64(count))
+			var want []int32
+			for _, x := range sampleInts(int64(n), count, s) {
+				want = append(want, int32(x))
+			}
+			if got := sampleFew(nil, n, count, s); !slices.Equal(got, want) {
+				t.Fatalf("%d of %d: %v, want %v", count, n, got, want)
+			}
+		}
+	}
+}

@@ -1,6 +1,10 @@
 package graph
 
-import "github.com/gsrc-dev/gsrc/runtime/kernels"
+import (
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
 
 // Structure is the form of a graph that kernels execute on: its directed
 // entries, sorted by target, then source. An undirected edge gives two entries,
@@ -134,13 +138,9 @@ func (s *Structure) EdgeIndex() (src, dst []int64) {
 
 // Spread copies values per edge of the graph to values per entry: dst[p] =
 // perEdge[EdgeOf[p]]. A nil perEdge means 1 for every edge, as nil
-// Graph.Weights do. dst needs length E; a shorter one is replaced. It returns
-// dst.
+// Graph.Weights do. It returns dst with length E, in new memory if it has no room.
 func (s *Structure) Spread(dst, perEdge []float32) []float32 {
-	if len(dst) < s.E {
-		dst = make([]float32, s.E)
-	}
-	dst = dst[:s.E]
+	dst = slices.Grow(dst[:0], s.E)[:s.E]
 	if perEdge == nil {
 		for p := range dst {
 			dst[p] = 1

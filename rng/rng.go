@@ -107,10 +107,15 @@ func (s Stream) Normal(i uint64) float64 {
 // Perm returns a permutation of 0..n-1 drawn from the stream (Fisher–Yates).
 func (s Stream) Perm(n int) []int {
 	p := make([]int, n)
+	s.PermTo(p)
+	return p
+}
+
+// PermTo is [Stream.Perm] of len(p) numbers into memory of the caller's.
+func (s Stream) PermTo(p []int) {
 	for i := range p {
 		j := s.Intn(uint64(i), i+1)
 		p[i] = p[j]
 		p[j] = i
 	}
-	return p
 }

@@ -1,6 +1,9 @@
 package kernels
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // CSR is the structure of a sparse matrix or graph, compressed by rows: the
 // entries of row r are RowPtr[r] ≤ e < RowPtr[r+1] and entry e lies in column
@@ -59,25 +62,33 @@ func (s *CSR) Validate() error {
 
 // Transpose returns the structure with rows and columns exchanged, the entries
 // of each row in the order of their old rows, with Perm pointing at the values
-// of c's entries. It allocates: set-up, not a kernel.
+// of c's entries.
 func Transpose(c *CSR) *CSR {
-	t := &CSR{
-		Rows: c.Cols, Cols: c.Rows,
-		RowPtr: make([]int32, c.Cols+1),
-		Col:    make([]int32, len(c.Col)),
-		Perm:   make([]int32, len(c.Col)),
-	}
+	t := &CSR{}
+	TransposeTo(t, c)
+	return t
+}
+
+// TransposeTo makes t the transpose of c (see [Transpose]), in t's own memory
+// where that suffices. t and c must not share any.
+func TransposeTo(t, c *CSR) {
+	t.Rows, t.Cols = c.Cols, c.Rows
+	// One row more than there are: the start of row r is counted at r+2, moved
+	// to r+1 by the sums and to r by the entries that pass.
+	ptr := slices.Grow(t.RowPtr[:0], c.Cols+2)[:c.Cols+2]
+	t.Col = slices.Grow(t.Col[:0], len(c.Col))[:len(c.Col)]
+	t.Perm = slices.Grow(t.Perm[:0], len(c.Col))[:len(c.Col)]
+	clear(ptr)
 	for _, col := range c.Col {
-		t.RowPtr[col+1]++
+		ptr[col+2]++
 	}
 	for i := range c.Cols {
-		t.RowPtr[i+1] += t.RowPtr[i]
+		ptr[i+2] += ptr[i+1]
 	}
-	next := append([]int32(nil), t.RowPtr[:c.Cols]...)
 	for r := range c.Rows {
 		for e := c.RowPtr[r]; e < c.RowPtr[r+1]; e++ {
-			at := next[c.Col[e]]
-			next[c.Col[e]]++
+			at := ptr[c.Col[e]+1]
+			ptr[c.Col[e]+1]++
 			t.Col[at] = int32(r)
 			t.Perm[at] = e
 			if c.Perm != nil {
@@ -85,7 +96,7 @@ func Transpose(c *CSR) *CSR {
 			}
 		}
 	}
-	return t
+	t.RowPtr = ptr[:c.Cols+1]
 }
 
 // value returns the index of entry e's value.

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+
+	"github.com/gsrc-dev/gsrc/config"
 )
 
 // After the first step a training step allocates nothing, on any thread.
@@ -47,24 +49,129 @@ func TestStepsAllocateNothing(t *testing.T) {
 		for range 3 {
 			step()
 		}
-		// Go's scheduler allocates a record for a goroutine that parks when its
-		// caches hold none; a step that allocated would do so every time.
-		fillWaiterCaches()
-		least := ^uint64(0)
-		for i := 0; i < 10 && least > 0; i++ {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			for range 100 {
-				step()
-			}
-			runtime.ReadMemStats(&after)
-			least = min(least, after.Mallocs-before.Mallocs)
-		}
-		if least != 0 {
-			t.Errorf("%s @%s: 100 steps allocate %d times", c.model, c.function, least)
+		if n := allocations(100, step); n != 0 {
+			t.Errorf("%s @%s: 100 steps allocate %d times", c.model, c.function, n)
 		}
 		tr.close()
 	}
+}
+
+// Resampling the graph in every step allocates nothing either: new candidates
+// and their probabilities, batches of edges with their subgraphs. Sizes differ
+// from step to step, so memory may grow for a while.
+func TestResamplingAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	ds := synthetic(t, 1)
+	for _, c := range []struct {
+		name string
+		sets []string
+	}{
+		{"probabilities", []string{"train.refresh_every=0"}},
+		{"candidates", []string{"train.refresh_every=1"}},
+		{"mutual candidates", []string{"train.refresh_every=1", "candidates.mutual=true"}},
+		{"edges", []string{"train.refresh_every=0", "train.sampler=edges", "train.batch_edges=16"}},
+		{"fan-out", []string{"train.refresh_every=0", "train.sampler=edges", "train.batch_edges=16", "train.fanout=2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr, err := newTrainer(context.Background(), Task{Model: "ecl-gsr", Data: ds}, configure(t, "ecl-gsr", append(c.sets, "train.joint_every=1", "train.threads=3")...), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tr.close()
+			p := &refining{trainer: tr}
+			tr.edges = &edges{}
+			if err := p.prepareBatches(); err != nil {
+				t.Fatal(err)
+			}
+			pretrain, err := tr.function("pretrain")
+			if err != nil {
+				t.Fatal(err)
+			}
+			step := func() {
+				if _, err := p.contrast(pretrain); err != nil {
+					t.Fatal(err)
+				}
+				if _, _, err := p.epoch(tr.state.Epoch); err != nil {
+					t.Fatal(err)
+				}
+				tr.state.Epoch++
+			}
+			for range 20 {
+				step()
+			}
+			if n := allocations(20, step); n != 0 {
+				t.Errorf("20 steps allocate %d times", n)
+			}
+		})
+	}
+}
+
+// BenchmarkResample times the parts of an epoch of Cora that follows a step of
+// the encoder: new candidates, their probabilities, and a step of the classifier
+// on a fresh sample of them.
+func BenchmarkResample(b *testing.B) {
+	cfg, err := config.Load("ecl-gsr", "cora", "", []string{"deepwalk.width=0"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	tr, err := newTrainer(context.Background(), Task{Model: "ecl-gsr", Data: dataset(b, "planetoid/cora")}, cfg, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer tr.close()
+	p := &refining{trainer: tr}
+	tr.edges = &edges{}
+	if err := p.refresh(); err != nil {
+		b.Fatal(err)
+	}
+	fit, err := tr.function("fit")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, part := range []struct {
+		name string
+		f    func() error
+	}{
+		{"candidates", p.newCandidates},
+		{"probabilities", func() error {
+			tr.edges.fresh = false
+			return p.refresh()
+		}},
+		{"fit", func() error {
+			_, err := tr.step(fit, tr.state.step())
+			return err
+		}},
+	} {
+		b.Run(part.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := part.f(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// allocations returns the least number of allocations of count steps in a few
+// tries. Go's scheduler allocates a record for a goroutine that parks when its
+// caches hold none; a step that allocated would do so every time.
+func allocations(count int, step func()) uint64 {
+	fillWaiterCaches()
+	least := ^uint64(0)
+	for i := 0; i < 10 && least > 0; i++ {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range count {
+			step()
+		}
+		runtime.ReadMemStats(&after)
+		least = min(least, after.Mallocs-before.Mallocs)
+	}
+	return least
 }
 
 // fillWaiterCaches parks many goroutines at once and lets them go, so that the

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // anchorSampler draws the samples of a contrastive step from all nodes, without
@@ -64,6 +65,16 @@ type batcher struct {
 	t       *trainer
 	full    *anchorSampler
 	sampler *graph.EdgeSampler
+
+	// The batch of seed edges, in memory that every step uses again.
+	st      graph.Structure
+	rows    kernels.CSR // of x, where that is sparse
+	columns kernels.CSR // the transpose
+	values  []float32
+	g       *runtime.Buffer
+	x       *runtime.Buffer
+	xStruct *runtime.Buffer
+	anchors *runtime.Buffer // [B] i64
 }
 
 func (t *trainer) newBatcher() (*batcher, error) {
@@ -71,7 +82,11 @@ func (t *trainer) newBatcher() (*batcher, error) {
 	if g.N < 2 {
 		return nil, errors.New("train: a contrastive step compares nodes with each other, but the graph has fewer than two")
 	}
-	b := &batcher{t: t}
+	b := &batcher{t: t, x: runtime.Zeros(0, 0), xStruct: runtime.Zeros(0, 0), anchors: runtime.I64(nil, 0)}
+	b.g = runtime.Graph(&b.st)
+	if t.task.Data.X.IsSparse() {
+		b.x = &runtime.Buffer{DType: ir.F32, Dims: make([]int, 2), Sparse: &runtime.SparseMatrix{ByRow: &b.rows, ByCol: &b.columns}}
+	}
 	c := t.cfg.Train
 	if c.Sampler == "full" {
 		b.full = newAnchorSampler(t.stream("anchors"), g.N, c.Anchors)
@@ -94,29 +109,23 @@ func (b *batcher) bind(f *function, step int) error {
 		return b.t.bind("anchors", b.full.out)
 	}
 	batch := b.sampler.Batch(uint64(step))
-	x, err := gatherRows(b.t.task.Data.X, batch.Nodes)
-	if err != nil {
-		return err
-	}
-	anchors := make([]int64, len(batch.Anchors))
-	for i, a := range batch.Anchors {
-		anchors[i] = int64(a)
-	}
-	bound := inputs{"x": x, "g": runtime.Graph(batch.Graph.Structure()), "anchors": runtime.I64(anchors, len(anchors))}
-	if s := b.t.inputs["x_struct"]; s != nil {
-		width := s.Dims[1]
-		rows := make([]float32, 0, len(batch.Nodes)*width)
-		for _, v := range batch.Nodes {
-			rows = append(rows, s.F32[int(v)*width:][:width]...)
-		}
-		bound["x_struct"] = runtime.F32(rows, len(batch.Nodes), width)
-	}
-	for name, v := range bound {
-		if f.reads[name] {
-			if err := f.Bind(name, v); err != nil {
+	b.st.Rebuild(batch.Graph)
+	b.g.Graph, b.g.Dims[0], b.g.Dims[1] = &b.st, b.st.N, b.st.E
+	b.gatherFeatures(batch.Nodes)
+	b.setAnchors(batch.Anchors, nil)
+	for _, in := range []struct {
+		name string
+		v    *runtime.Buffer
+	}{{"x", b.x}, {"g", b.g}, {"anchors", b.anchors}} {
+		if f.reads[in.name] {
+			if err := f.Bind(in.name, in.v); err != nil {
 				return err
 			}
 		}
+	}
+	if s := b.t.inputs["x_struct"]; s != nil && f.reads["x_struct"] {
+		gatherRows(b.xStruct, s.F32, s.Dims[1], batch.Nodes)
+		return f.Bind("x_struct", b.xStruct)
 	}
 	return nil
 }
@@ -128,30 +137,49 @@ func (b *batcher) bindWhole(step int) error {
 		return b.bind(nil, step)
 	}
 	batch := b.sampler.Batch(uint64(step))
-	anchors := make([]int64, len(batch.Anchors))
-	for i, a := range batch.Anchors {
-		anchors[i] = int64(batch.Nodes[a])
-	}
-	return b.t.bind("anchors", runtime.I64(anchors, len(anchors)))
+	b.setAnchors(batch.Anchors, batch.Nodes)
+	return b.t.bind("anchors", b.anchors)
 }
 
-// gatherRows returns the given rows of the features.
-func gatherRows(x *data.Features, nodes []int32) (*runtime.Buffer, error) {
-	if !x.IsSparse() {
-		rows := make([]float32, 0, len(nodes)*x.Cols)
-		for _, v := range nodes {
-			rows = append(rows, x.Dense[int(v)*x.Cols:][:x.Cols]...)
+// setAnchors makes the given nodes the samples; nodes, if not nil, gives the
+// number of each in the whole graph.
+func (b *batcher) setAnchors(anchors, nodes []int32) {
+	a := b.anchors
+	a.I64, a.Dims[0] = slices.Grow(a.I64[:0], len(anchors)), len(anchors)
+	for _, v := range anchors {
+		if nodes != nil {
+			v = nodes[v]
 		}
-		return runtime.F32(rows, len(nodes), x.Cols), nil
+		a.I64 = append(a.I64, int64(v))
 	}
-	ptr := make([]int32, 1, len(nodes)+1)
-	var col []int32
-	var val []float32
+}
+
+// gatherFeatures makes x the features of the given nodes.
+func (b *batcher) gatherFeatures(nodes []int32) {
+	x := b.t.task.Data.X
+	if !x.IsSparse() {
+		gatherRows(b.x, x.Dense, x.Cols, nodes)
+		return
+	}
+	r := &b.rows
+	r.Rows, r.Cols = len(nodes), x.Cols
+	r.RowPtr, r.Col, b.values = append(r.RowPtr[:0], 0), r.Col[:0], b.values[:0]
 	for _, v := range nodes {
 		lo, hi := x.RowPtr[v], x.RowPtr[v+1]
-		col = append(col, x.Col[lo:hi]...)
-		val = append(val, x.Val[lo:hi]...)
-		ptr = append(ptr, int32(len(col)))
+		r.Col = append(r.Col, x.Col[lo:hi]...)
+		b.values = append(b.values, x.Val[lo:hi]...)
+		r.RowPtr = append(r.RowPtr, int32(len(r.Col)))
 	}
-	return runtime.Sparse(len(nodes), x.Cols, ptr, col, val)
+	kernels.TransposeTo(&b.columns, r)
+	b.x.Sparse.Values = b.values
+	b.x.Dims[0], b.x.Dims[1] = r.Rows, r.Cols
+}
+
+// gatherRows makes dst the given rows of x, which has width columns.
+func gatherRows(dst *runtime.Buffer, x []float32, width int, nodes []int32) {
+	dst.F32 = dst.F32[:0]
+	for _, v := range nodes {
+		dst.F32 = append(dst.F32, x[int(v)*width:][:width]...)
+	}
+	dst.Dims[0], dst.Dims[1] = len(nodes), width
 }

@@ -55,7 +55,7 @@ func run(t testing.TB, model string, ds *data.Dataset, opts Options, sets ...str
 }
 
 // dataset loads real data, or skips the test where it is not there.
-func dataset(t *testing.T, path string) *data.Dataset {
+func dataset(t testing.TB, path string) *data.Dataset {
 	t.Helper()
 	root := os.Getenv("GSRC_DATA")
 	if root == "" {

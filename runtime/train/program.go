@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -127,6 +128,26 @@ func (t *trainer) bind(name string, b *runtime.Buffer) error {
 		}
 	}
 	return nil
+}
+
+// bindGraph binds a structure that was rebuilt, in the buffer that it had.
+func (t *trainer) bindGraph(name string, st *graph.Structure) error {
+	b := t.inputs[name]
+	if b == nil {
+		b = runtime.Graph(st)
+	}
+	b.Graph, b.Dims[0], b.Dims[1] = st, st.N, st.E
+	return t.bind(name, b)
+}
+
+// bindVector binds elements that changed, in the buffer that they had.
+func (t *trainer) bindVector(name string, x []float32) error {
+	b := t.inputs[name]
+	if b == nil {
+		b = runtime.F32(x, len(x))
+	}
+	b.F32, b.Dims[0] = x, len(x)
+	return t.bind(name, b)
 }
 
 // evaluationInputs are the arguments of @classify that are not what they are in

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -14,6 +15,11 @@ import (
 type edges struct {
 	cand *graph.Candidates
 	st   *graph.Structure // of the candidates: two entries each
+
+	g          graph.Graph     // of the candidates
+	old        []float32       // of each entry, whether the edge exists
+	search     graph.Neighbors // for new candidates
+	undirected *graph.Graph    // the raw graph
 
 	p      []float32 // [C] probability of each candidate
 	lo, hi float32   // bounds of the cosine that p was normalised with
@@ -32,13 +38,13 @@ type keptEdges struct {
 	lo, hi float32
 }
 
-// kept copies the edges, into the memory of old if it fits.
-func (e *edges) kept(old *keptEdges) *keptEdges {
-	k := &keptEdges{cand: e.cand, lo: e.lo, hi: e.hi}
-	if old != nil && cap(old.p) >= len(e.p) {
-		k.p = old.p[:0]
+// kept copies the edges, into the memory of k unless that is nil.
+func (e *edges) kept(k *keptEdges) *keptEdges {
+	if k == nil {
+		k = &keptEdges{cand: &graph.Candidates{}}
 	}
-	k.p = append(k.p, e.p...)
+	k.cand.CopyFrom(e.cand)
+	k.p, k.lo, k.hi = append(k.p[:0], e.p...), e.lo, e.hi
 	return k
 }
 
@@ -241,10 +247,16 @@ func (t *refining) newCandidates() error {
 	if err != nil {
 		return err
 	}
-	k := t.cfg.Candidates.K
-	idx, _ := graph.KNN(t.pool, h.F32, h.Dims[0], h.Dims[1], k)
-	cand, err := graph.NewCandidates(t.task.Data.Graph, idx, k, t.cfg.Candidates.Mutual)
-	if err != nil {
+	e, k := t.edges, t.cfg.Candidates.K
+	idx, _ := e.search.Exact(t.pool, h.F32, h.Dims[0], h.Dims[1], k)
+	if e.undirected == nil {
+		e.undirected = t.task.Data.Graph.Undirected()
+	}
+	cand := e.cand
+	if cand == nil {
+		cand = &graph.Candidates{}
+	}
+	if err := cand.Rebuild(e.undirected, idx, k, t.cfg.Candidates.Mutual); err != nil {
 		return err
 	}
 	return t.setCandidates(cand)
@@ -257,17 +269,19 @@ func (t *trainer) setCandidates(cand *graph.Candidates) error {
 	if e.st == nil {
 		e.st = &graph.Structure{}
 	}
-	e.st.Rebuild(cand.Graph())
-	old := make([]float32, len(cand.Existing))
-	for i, existing := range cand.Existing {
-		if existing {
-			old[i] = 1
+	e.g = graph.Graph{N: cand.N, Edges: cand.Edges}
+	e.st.Rebuild(&e.g)
+	e.old = slices.Grow(e.old[:0], e.st.E)[:e.st.E]
+	for i, k := range e.st.EdgeOf {
+		e.old[i] = 0
+		if cand.Existing[k] {
+			e.old[i] = 1
 		}
 	}
-	if err := t.bind("c", runtime.Graph(e.st)); err != nil {
+	if err := t.bindGraph("c", e.st); err != nil {
 		return err
 	}
-	return t.bind("old", runtime.F32(e.st.Spread(nil, old), e.st.E))
+	return t.bindVector("old", e.old)
 }
 
 // setProbabilities makes p the candidates' probabilities.
@@ -275,7 +289,7 @@ func (t *trainer) setProbabilities(p []float32, lo, hi float32) error {
 	e := t.edges
 	e.p, e.lo, e.hi, e.fresh, e.weighed = p, lo, hi, true, false
 	e.perEntry = e.st.Spread(e.perEntry, p)
-	return t.bind("p", runtime.F32(e.perEntry, len(e.perEntry)))
+	return t.bindVector("p", e.perEntry)
 }
 
 // refresh makes the probabilities those of the current encoder (Eq 18).
@@ -311,7 +325,7 @@ func (t *refining) refresh() error {
 		return fmt.Errorf("train: @probability lacks one of the results probability, lo, hi; it has %v", f.Outputs())
 	}
 	// Both entries of a candidate have the same cosine; one of them counts.
-	p := make([]float32, len(e.cand.Edges))
+	p := slices.Grow(e.p[:0], len(e.cand.Edges))[:len(e.cand.Edges)]
 	for i, k := range e.st.EdgeOf {
 		p[k] = entry.F32[i]
 	}
