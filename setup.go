@@ -9,6 +9,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/train"
 )
 
@@ -28,6 +29,7 @@ type TrainOptions struct {
 	// each processor. Results do not depend on it.
 	Threads  int
 	Observer train.Observer // is told about progress; nil is nobody
+	Trace    *runtime.Trace // records when operations ran; nil is nothing
 }
 
 // Setup is what training and compilation start from: data, configuration and

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/train"
 )
 
@@ -35,10 +36,10 @@ func Train(ctx context.Context, o TrainOptions) (*Run, error) {
 	return s.Train(ctx, o)
 }
 
-// Train trains what was prepared. Of the options it reads Out, Force and
-// Observer.
+// Train trains what was prepared. Of the options it reads Out, Force,
+// Observer and Trace.
 func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
-	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer})
+	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Trace: o.Trace})
 }
 
 func (s *Setup) train(ctx context.Context, o train.Options) (*Run, error) {
@@ -131,6 +132,7 @@ type ResumeOptions struct {
 	// not depend on it.
 	Threads  int
 	Observer train.Observer
+	Trace    *runtime.Trace // records when operations ran; nil is nothing
 }
 
 // Resume goes on with the run in a directory from its last checkpoint, and ends
@@ -158,7 +160,7 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 		return nil, err
 	}
 	s := &Setup{Model: info.Model, Data: ds, Config: c, Module: m}
-	return s.train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer})
+	return s.train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace})
 }
 
 // OpenRun reads a finished run from its directory.

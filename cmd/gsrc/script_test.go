@@ -40,10 +40,12 @@ func TestScripts(t *testing.T) {
 			return ort.Doctor(context.Background()).Problem == "", nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits":     exits,
-			"jsonlines": jsonLines,
-			"swap":      swap,
-			"interrupt": interrupt,
+			"exits":      exits,
+			"jsonlines":  jsonLines,
+			"swap":       swap,
+			"interrupt":  interrupt,
+			"timeline":   timeline,
+			"cpuprofile": cpuprofile,
 		},
 	})
 }

@@ -21,6 +21,7 @@ type trainFlags struct {
 	resume     string
 	asJSON     bool
 	helpConfig bool
+	profile    profileFlags
 }
 
 func (a *app) trainCommand() *cobra.Command {
@@ -59,6 +60,7 @@ metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 	flags.IntVar(&f.runs, "runs", 0, "train R times, with seeds 0 to R-1 or on the data's fixed splits, and summarise")
 	flags.StringVar(&f.resume, "resume", "", "go on with the run in this directory")
 	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON for each run, and nothing else, to standard output")
+	f.profile.register(flags)
 	flags.BoolVar(&f.helpConfig, "help-config", false, "list all options of the model on the data, with value and origin")
 	return c
 }
@@ -66,6 +68,12 @@ metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 // check returns what is wrong with the command line by itself.
 func (f *trainFlags) check(c *cobra.Command) error {
 	changed := c.Flags().Changed
+	if err := f.profile.check(changed("profile-steps")); err != nil {
+		return err
+	}
+	if f.profile.file != "" && changed("runs") {
+		return usage("--profile looks at one run; leave --runs out")
+	}
 	if f.resume != "" {
 		for _, name := range []string{"out", "force", "config", "set", "seed", "split", "directed", "runs"} {
 			if changed(name) {
@@ -116,22 +124,39 @@ func (a *app) train(c *cobra.Command, f *trainFlags) error {
 		}
 		return a.summarize(train.Summarize(results), f)
 	}
+	profile, err := a.startProfile(&f.profile, show)
+	if err != nil {
+		return err
+	}
+	f.opts.Observer, f.opts.Trace = profile.observer, profile.trace
 	run, err := gsrc.Train(c.Context(), f.opts)
 	show.finish()
 	if err != nil {
+		profile.stop()
 		return a.resumable(c, optionFault(err), f.opts.Out)
 	}
-	return a.report(run, f)
+	if err := a.report(run, f); err != nil {
+		return err
+	}
+	return profile.write()
 }
 
 func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 	show := a.newProgress()
-	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Observer: show})
+	profile, err := a.startProfile(&f.profile, show)
+	if err != nil {
+		return err
+	}
+	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Observer: profile.observer, Trace: profile.trace})
 	show.finish()
 	if err != nil {
+		profile.stop()
 		return a.resumable(c, err, f.resume)
 	}
-	return a.report(run, f)
+	if err := a.report(run, f); err != nil {
+		return err
+	}
+	return profile.write()
 }
 
 // resumable adds to the error of an interrupted run how it goes on.

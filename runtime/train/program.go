@@ -47,7 +47,7 @@ func (t *trainer) function(name string) (*function, error) {
 	if f := t.fns[name]; f != nil {
 		return f, nil
 	}
-	r, err := runtime.NewFunction(t.prog, name, runtime.Options{Executor: t.opts.Executor, Pool: t.pool, Seed: t.stream("train")})
+	r, err := runtime.NewFunction(t.prog, name, runtime.Options{Executor: t.opts.Executor, Pool: t.pool, Seed: t.stream("train"), Trace: t.opts.Trace})
 	if err != nil {
 		return nil, err
 	}

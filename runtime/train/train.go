@@ -41,6 +41,8 @@ type Options struct {
 	Observer Observer
 	// Executor runs the programs; the zero value is the planned executor.
 	Executor runtime.Executor
+	// Trace, if set, records when operations ran; the planned executor only.
+	Trace *runtime.Trace
 	// Version is the program's version, for run.json.
 	Version string
 }

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"path/filepath"
+	"runtime/pprof"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/spf13/pflag"
+)
+
+// profileFlags are those of train that look at where time goes.
+type profileFlags struct {
+	file  string
+	steps int
+}
+
+func (f *profileFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.file, "profile", "", "write a CPU profile (FILE.pprof) and a time line of operations (FILE.json, for ui.perfetto.dev); with one of these endings only that")
+	flags.IntVar(&f.steps, "profile-steps", 20, "with --profile: runs of each function on the time line, and classifier steps in the CPU profile")
+}
+
+func (f *profileFlags) check(stepsGiven bool) error {
+	if f.file == "" && stepsGiven {
+		return usage("--profile-steps needs --profile FILE")
+	}
+	if f.steps < 1 {
+		return usage("--profile-steps %d: give a number of at least 1", f.steps)
+	}
+	return nil
+}
+
+// profile watches a training run: the first steps of every function on a time
+// line, and the processor until so many steps of the last phase are done. Without
+// --profile it is the observer alone.
+type profile struct {
+	app      *app
+	observer train.Observer
+	trace    *runtime.Trace // nil: not asked for
+
+	next          train.Observer
+	steps         int
+	cpu           bytes.Buffer
+	sampling      bool
+	cpuFile, line string // empty: not asked for
+}
+
+func (a *app) startProfile(f *profileFlags, next train.Observer) (*profile, error) {
+	p := &profile{app: a, observer: next, next: next, steps: f.steps}
+	if f.file == "" {
+		return p, nil
+	}
+	switch ext := filepath.Ext(f.file); ext {
+	case ".pprof":
+		p.cpuFile = f.file
+	case ".json":
+		p.line = f.file
+	default:
+		p.cpuFile, p.line = f.file+".pprof", f.file+".json"
+	}
+	if p.line != "" {
+		p.trace = runtime.NewTrace(f.steps)
+	}
+	if p.cpuFile != "" {
+		if err := pprof.StartCPUProfile(&p.cpu); err != nil {
+			return nil, err
+		}
+		p.sampling, p.observer = true, p
+	}
+	return p, nil
+}
+
+// Observe counts the steps of the last phase.
+func (p *profile) Observe(e train.Event) {
+	if (e.Phase == "train" || e.Phase == "fit") && p.sampling {
+		if p.steps--; p.steps <= 0 {
+			p.stop()
+		}
+	}
+	p.next.Observe(e)
+}
+
+// stop ends the CPU profile.
+func (p *profile) stop() {
+	if p.sampling {
+		pprof.StopCPUProfile()
+		p.sampling = false
+	}
+}
+
+// write writes what was asked for.
+func (p *profile) write() error {
+	p.stop()
+	var wrote []string
+	if p.cpuFile != "" {
+		if err := atomicfile.Write(p.cpuFile, func(w io.Writer) error { _, err := w.Write(p.cpu.Bytes()); return err }); err != nil {
+			return err
+		}
+		wrote = append(wrote, p.cpuFile+" (look at it with: go tool pprof -http=: "+p.cpuFile+")")
+	}
+	if p.line != "" {
+		if err := atomicfile.Write(p.line, p.trace.Write); err != nil {
+			return err
+		}
+		wrote = append(wrote, p.line+" (open it in ui.perfetto.dev)")
+	}
+	if len(wrote) > 0 {
+		p.app.logf("wrote %s", strings.Join(wrote, " and "))
+	}
+	return nil
+}
