@@ -34,7 +34,7 @@ func restrict(m *ir.Module, facts Facts) error {
 			r.rewrite()
 			pruneBody(f)
 			if facts.Remark != nil {
-				facts.Remark("restrict", fmt.Sprintf("@%s: rows that no %s reaches are left out of %d graph layers%s", f.Name, idx.Name, r.layers, r.estimate()))
+				facts.Remark("restrict", fmt.Sprintf("@%s: %d aggregations compute only the rows that reach %%%s%s", f.Name, r.layers, idx.Name, r.estimate()))
 			}
 		}
 	}
@@ -89,15 +89,16 @@ func (r *restriction) coverage(k int) float64 {
 	return share
 }
 
+// estimate says how many rows that is.
 func (r *restriction) estimate() string {
 	if r.coverage(0) == 0 {
 		return ""
 	}
 	var s []string
-	for k := range r.layers + 1 {
+	for k := range r.deepest() + 2 {
 		s = append(s, fmt.Sprintf("%.0f %%", 100*r.coverage(k)))
 	}
-	return fmt.Sprintf(" (estimated shares of the nodes by hop: %s)", strings.Join(s, ", "))
+	return fmt.Sprintf(" (by hop about %s of the nodes)", strings.Join(s, ", "))
 }
 
 // plan decides which values are computed at which level and reports whether any
@@ -321,18 +322,23 @@ func (r *restriction) rewrite() {
 // field is a level: its rows, and the block that reads the next level.
 type field struct{ rows, block, entries *ir.Value }
 
-// fields finds the rows of all levels, at the start of the function.
-func (r *restriction) fields() []field {
-	deepest := 0
+// deepest returns the last level that an aggregation computes.
+func (r *restriction) deepest() int {
+	k := 0
 	for _, op := range r.f.Body {
 		if r.isLayer(op) {
-			deepest = max(deepest, r.level(op.Result()))
+			k = max(k, r.level(op.Result()))
 		}
 	}
+	return k
+}
+
+// fields finds the rows of all levels, at the start of the function.
+func (r *restriction) fields() []field {
 	b := ir.NewBuilder(r.m, r.f).At(0)
 	defer b.Named(r.idx.Name)()
 	levels := []field{{rows: r.idx}}
-	for k := range deepest + 1 {
+	for k := range r.deepest() + 1 {
 		rows := levels[k].rows
 		e, s := ir.Dim(fmt.Sprintf("%s_entries%d", symbol(r.idx.Name), k+1)), ir.Dim(fmt.Sprintf("%s_hop%d", symbol(r.idx.Name), k+1))
 		out := b.OpTyped("receptive_field", nil, []ir.Type{ir.BlockType(rows.Type.Dims[0], e, s), ir.T(ir.I64, s), ir.T(ir.I64, e)}, r.graph, rows)
