@@ -144,7 +144,7 @@ func (e *emitter) emit(op *ir.Op) error {
 		reason := "the table in export has no line for it"
 		if op.Def.Level != ir.TensorLevel {
 			reason = "it must be lowered to tensor operations first (passes lower-gsr and lower-gnn)"
-		} else if op.Def.Random {
+		} else if op.Draws() {
 			reason = "it draws random numbers"
 		}
 		return e.unsupported(op, "%s", reason)

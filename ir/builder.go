@@ -228,19 +228,19 @@ func (o *Op) checkAttrs() error {
 
 func (o *Op) checkOperands() error {
 	def := o.Def
-	least, most := 0, len(def.Operands)
+	least, fixed, most := 0, len(def.Operands), len(def.Operands)
 	for _, spec := range def.Operands {
 		if !spec.Optional && !spec.Variadic {
 			least++
 		}
 		if spec.Variadic {
-			most = -1
+			fixed, most = fixed-1, -1
 		}
 	}
 	if len(o.Operands) < least || most >= 0 && len(o.Operands) > most {
 		return fmt.Errorf("%s takes %s, got %d operands", def.Name, def.signature(), len(o.Operands))
 	}
-	for len(o.Operands) < most {
+	for len(o.Operands) < fixed {
 		o.Operands = append(o.Operands, nil)
 	}
 	for i, v := range o.Operands {

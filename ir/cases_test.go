@@ -190,6 +190,21 @@ var cases = map[string][]opCase{
 	"edge_uniform": {in("graph<N,E>").with("stream", "a")},
 	"dropout":      {in("f32[N,F]").with("rate", 0.4, "stream", "a"), in("csr[N,F]").with("rate", 0.4, "stream", "a"), in("f32[N]").with("rate", 0, "stream", "a")},
 
+	"fused_elementwise": {
+		in("f32[N,F]", "f32[F]", "f32[N,1]", "f32[]").with("expr", "add(mul(x0, x1), elu(sub(x2, x3)))").declared("f32[N,F]"),
+		in("f32[N,F]").with("expr", "add(x0, mul(normal(), 0.01))", "stream", "a").declared("f32[N,F]"),
+		in("f32[N]", "f32[1]").with("expr", "t0 = maximum(x0, 0.5); sub(t0, pow(square(add(t0, x1)), 1.5))").declared("f32[N]"),
+		in("f32[]").with("expr", "x0").declared("f32[]"),
+	},
+	"matmul_fused": {
+		in("f32[N,F]", "f32[F,H]", "_", "f32[H]").with("expr", "elu(add(p, x0))"), in("f32[F,N]", "f32[H,F]", "f32[N,H]").with("ta", true, "tb", true),
+		in("csr[N,F]", "f32[F,H]", "f32[N,H]", "f32[N,H]", "f32[N,1]").with("expr", "dropout(mul(relu_grad(x0, p), x1), 0.4)", "stream", "a"), in("f32[N,F]", "f32[F,H]"),
+	},
+	"spmm_fused": {
+		in("graph<N,E>", "f32[E]", "f32[N]", "f32[N,F]", "_", "f32[F]").with("expr", "relu(add(p, x0))"), in("graph<N,E>", "_", "_", "f32[N,F]", "f32[N,F]").with("transpose", true),
+		in("graph<N,E>", "_", "_", "f32[N,F]"),
+	},
+
 	"grad": {{in: []string{"f32[N,F]", "f32[F]"}, build: func(b *Builder, args []*Value) []*Value {
 		return b.Op("grad", nil, b.Sum(b.Mul(args[0], b.Mul(args[0], args[1]))), args[0], args[1])
 	}}},

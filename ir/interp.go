@@ -82,7 +82,7 @@ func (in *interp) run(fr *frame, from, to int) error {
 	for pos := from; pos < to; pos++ {
 		op := fr.fn.Body[pos]
 		c := &EvalCtx{Op: op, Out: make([]Val, len(op.Results)), Random: in.random, interp: in}
-		if op.Def.Random && in.random == nil {
+		if op.Draws() && in.random == nil {
 			return fmt.Errorf("%s: the operation is random, but no random source was given", op.Name())
 		}
 		for _, v := range op.Operands {

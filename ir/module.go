@@ -109,6 +109,10 @@ func (o *Op) FuncRef(name string) string { return string(o.attr(name).(FuncRef))
 // Name returns the name of the operation.
 func (o *Op) Name() string { return o.Def.Name }
 
+// Draws reports whether the operation draws random numbers: always, or because
+// its expression does.
+func (o *Op) Draws() bool { return o.Def.Random || o.Attrs.Str("stream") != "" }
+
 // Result returns the only result of the operation.
 func (o *Op) Result() *Value { return o.Results[0] }
 

@@ -32,32 +32,57 @@ func (g *Graph) end(e int, side string) int {
 	return g.Row[e]
 }
 
+func inferSpMM(c *InferCtx) ([]Type, error) {
+	if err := c.wantRank(3, 2); err != nil {
+		return nil, err
+	}
+	if err := c.wantOneDType(1, 2, 3); err != nil {
+		return nil, err
+	}
+	if err := c.wantDims(1, c.edges()); err != nil {
+		return nil, err
+	}
+	if err := c.wantDims(2, c.In(0).Targets()); err != nil {
+		return nil, err
+	}
+	from, to := c.In(0).Sources(), c.In(0).Targets()
+	if c.Op.Bool("transpose") {
+		from, to = to, from
+	}
+	if err := c.wantDims(3, from, c.In(3).Dims[1]); err != nil {
+		return nil, err
+	}
+	return one(c.In(3).WithDims(to, c.In(3).Dims[1]))
+}
+
+func evalSpMM(g *Graph, a, s, h, y *Tensor, transpose bool) {
+	for e := range g.Row {
+		i, j := g.Row[e], g.Col[e]
+		if transpose {
+			i, j = j, i
+		}
+		w := 1.0
+		if a != nil {
+			w = a.Data[e]
+		}
+		for k, v := range h.Row(j) {
+			y.Row(i)[k] += w * v
+		}
+	}
+	if s != nil {
+		for i := range s.Data {
+			for k, v := range h.Row(i) {
+				y.Row(i)[k] += s.Data[i] * v
+			}
+		}
+	}
+}
+
 var graphOps = []OpDef{
 	{
 		Name: "spmm", Doc: "y_i = Σ over entries e into i of a_e·h_src(e) + s_i·h_i; a absent: ones, s absent: no self term", Attrs: []AttrSpec{transposeAttr}, Results: []string{"spmm"},
 		Operands: graphThen(OperandSpec{Name: "a", Optional: true}, OperandSpec{Name: "s", Optional: true}, OperandSpec{Name: "h"}),
-		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRank(3, 2); err != nil {
-				return nil, err
-			}
-			if err := c.wantOneDType(1, 2, 3); err != nil {
-				return nil, err
-			}
-			if err := c.wantDims(1, c.edges()); err != nil {
-				return nil, err
-			}
-			if err := c.wantDims(2, c.In(0).Targets()); err != nil {
-				return nil, err
-			}
-			from, to := c.In(0).Sources(), c.In(0).Targets()
-			if c.Op.Bool("transpose") {
-				from, to = to, from
-			}
-			if err := c.wantDims(3, from, c.In(3).Dims[1]); err != nil {
-				return nil, err
-			}
-			return one(c.In(3).WithDims(to, c.In(3).Dims[1]))
-		},
+		Infer:    inferSpMM,
 		VJP: func(c *VJPCtx) []*Value {
 			g, a, s, h, dy, tr := c.X(0), c.X(1), c.X(2), c.X(3), c.Ct[0], c.Op.Bool("transpose")
 			return c.pick(nil, func() *Value {
@@ -84,27 +109,7 @@ var graphOps = []OpDef{
 			})
 		},
 		Eval: func(c *EvalCtx) error {
-			g, a, s, h, y := c.G(0), c.T(1), c.T(2), c.T(3), c.New(0)
-			for e := range g.Row {
-				i, j := g.Row[e], g.Col[e]
-				if c.Op.Bool("transpose") {
-					i, j = j, i
-				}
-				w := 1.0
-				if a != nil {
-					w = a.Data[e]
-				}
-				for k, v := range h.Row(j) {
-					y.Row(i)[k] += w * v
-				}
-			}
-			if s != nil {
-				for i := range s.Data {
-					for k, v := range h.Row(i) {
-						y.Row(i)[k] += s.Data[i] * v
-					}
-				}
-			}
+			evalSpMM(c.G(0), c.T(1), c.T(2), c.T(3), c.New(0), c.Op.Bool("transpose"))
 			return nil
 		},
 	},

@@ -253,7 +253,7 @@ func drawOp(t *rapid.T, b *Builder, name string) {
 		case slices.Contains([]string{"tau", "temperature", "rate"}, spec.Name): // these have bounds
 		case spec.Kind == FloatAttr && rapid.Bool().Draw(t, "redraw"):
 			attrs[spec.Name] = drawFloat(t)
-		case spec.Name == "stream":
+		case spec.Name == "stream" && spec.Default == nil: // else the expression decides whether there is one
 			attrs[spec.Name] = drawString(t)
 		}
 	}

@@ -34,7 +34,7 @@ func hoistFunc(m *ir.Module, f *ir.Func) {
 	var moved []*ir.Op
 	worth := false
 	for _, op := range f.Body {
-		if op.Def.Random || slices.ContainsFunc(op.Operands, func(v *ir.Value) bool { return v != nil && !static[v] }) {
+		if op.Draws() || slices.ContainsFunc(op.Operands, func(v *ir.Value) bool { return v != nil && !static[v] }) {
 			continue
 		}
 		for _, r := range op.Results {

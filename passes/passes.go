@@ -79,7 +79,10 @@ var All = []Pass{
 	{Name: "hoist", Run: hoist, After: []string{"sparsify"},
 		Doc: "what no parameter, no random stream and no per-step argument reaches moves to a set-up function that runs once",
 		Why: "near the end: it splits functions, and should see the program that runs"},
-	{Name: "plan-memory", Run: planMemory, After: []string{"hoist"},
+	{Name: "fuse", Run: fuse, After: []string{"autodiff", "reassociate", "restrict", "sparsify", "hoist"},
+		Doc: "bias, activation, dropout and what else is done to every element of a product run within it, while it is in the cache; other chains of pointwise operations become one; sums of products accumulate in place",
+		Why: "the last to rewrite: other passes know products and sums by their names, and what is hoisted or shared is no part of a chain"},
+	{Name: "plan-memory", Run: planMemory, After: []string{"hoist", "fuse"},
 		Doc: "operations move to where fewer values are alive at one time, and values whose lifetimes do not meet share one arena",
 		Why: "last: lifetimes are those of the program that runs"},
 }

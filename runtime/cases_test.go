@@ -134,6 +134,56 @@ func fieldCases() []opCase {
 	return []opCase{c}
 }
 
+func fusedCases() []opCase {
+	wide := use("f32[N,F]", "f32[F]", "f32[N,1]", "f32[]", "f32[1,F]", "f32[1,1]", "f32[1]").gives("f32[N,F]")
+	return []opCase{
+		wide.with(`expr="add(mul(x0, x1), elu(sub(x2, add(x3, mul(x4, sub(x5, x6))))))"`),
+		use("f32[N,F]").gives("f32[N,F]").with(`expr="add(x0, mul(normal(), 0.01))", stream="a"`),
+		use("f32[N,1]", "f32[F]").gives("f32[N,F]").with(`expr="dropout(tanh(mul(x0, x1)), 0.4)", stream="a"`),
+		use("f32[N]", "f32[N]").gives("f32[N]").with(`expr="t0 = square(maximum(x0, 0.5)); t1 = sub(t0, x1); greater(div(t1, t0), sigmoid(mul(t1, t1)))"`),
+		use("f32[N]", "f32[N]").gives("f32[N]").with(`expr="leaky_relu_grad(x0, elu_grad(x1, relu_grad(x0, leaky_relu(neg(x1), 0.1))), 0.2)"`),
+		use("f32[N] positive").gives("f32[N]").with(`expr="add(pow(log(exp(x0)), -1.0), minimum(sqrt(x0), rsqrt(x0)))"`),
+		use("f32[N]").gives("f32[N]").with(`expr="mul(less(uniform(), 0.5), greater_equal(x0, 0.1))", stream="a"`),
+		use("f32[]").gives("f32[]").with(`expr="x0"`),
+		opCase{out: "f32[N]", attrs: `expr="3.0"`, also: []string{"f32[N]"}},
+		opCase{out: "f32[N,F]", attrs: `expr="mul(normal(), exp(0.5))", stream="a"`, also: []string{"f32[N,F]"}},
+	}
+}
+
+func matmulFusedCases() []opCase {
+	var cs []opCase
+	for _, a := range []string{"f32", "csr"} {
+		cs = append(cs,
+			use(a+"[M,K]", "f32[K,N]", "_", "f32[N]").gives("f32[M,N]").with(`expr="elu(add(p, x0))"`),
+			use(a+"[K,M]", "f32[N,K]", "f32[M,N]").gives("f32[M,N]").with("ta=true, tb=true"),
+			use(a+"[M,K]", "f32[K,N]", "f32[M,N]", "f32[M,N]", "f32[M,1]").gives("f32[M,N]").with(`expr="dropout(mul(elu_grad(x0, p), x1), 0.4)", stream="a"`),
+			use(a+"[M,K]", "f32[K,N]", "_", "f32[N]", "f32[1]").gives("f32[M,N]").with(`expr="t0 = relu(add(x0, p)); add(sub(t0, x1), mul(t0, normal()))", stream="a"`),
+			use(a+"[M,K]", "f32[K,N]").gives("f32[M,N]").with(`expr="relu(p)"`),
+			use(a+"[M,K]", "f32[K,N]", "_", "f32[N]").gives("f32[M,N]").with(`expr="t0 = add(p, x0); mul(p, elu(t0))"`),
+			use(a+"[M,K]", "f32[K,N]", "_", "f32[]").gives("f32[M,N]").with(`expr="mul(x0, 2.0)"`),
+			use(a+"[M,K]", "f32[K,N]").gives("f32[M,N]"))
+	}
+	// The sum lies over its operand, or may not because that is read again.
+	over := use("f32[M,K]", "f32[K,N]", "f32[M,N]").gives("f32[M,N], f32[M,N]")
+	over.body = `  %c = add %x2, %x2 : f32[M,N]
+  %y0 = matmul_fused %x0, %x1, %c : f32[M,N]
+  %d = add %y0, %x2 : f32[M,N]
+  %y1 = matmul_fused %x0, %x1, %d, %d {expr="mul(p, x0)"} : f32[M,N]
+`
+	return append(cs, over)
+}
+
+func spmmFusedCases() []opCase {
+	var cs []opCase
+	for _, tr := range []string{"transpose=true", "transpose=false"} {
+		cs = append(cs,
+			use("graph<N,E>", "f32[E]", "f32[N]", "f32[N,F]", "_", "f32[F]").gives("f32[N,F]").with(`expr="relu(add(p, x0))", `+tr),
+			use("graph<N,E>", "_", "f32[N]", "f32[N,F]", "f32[N,F]", "f32[N,F]", "f32[F]").gives("f32[N,F]").with(`expr="relu_grad(x0, dropout(add(p, x1), 0.4))", stream="a", `+tr),
+			use("graph<N,E>", "f32[E]", "_", "f32[N,F]", "f32[N,F]").gives("f32[N,F]").with(tr))
+	}
+	return cs
+}
+
 // pairGradCases give the gradient the saved results that it is made for.
 func pairGradCases() []opCase {
 	var cs []opCase
@@ -221,6 +271,10 @@ var opCases = map[string][]opCase{
 	"stack":       {use("f32[3,F]", "f32[2,F]").gives("f32[5,F]"), use("f32[0]", "f32[2]").gives("f32[2]")},
 	"gather":      {use("f32[N,F]", "i64[B] index:N").gives("f32[B,F]"), use("f32[N]", "i64[B] index:N").gives("f32[B]"), use("i64[N] index:N", "i64[B] index:N").gives("i64[B]"), use("i64[N,F] index:N", "i64[B] index:N").gives("i64[B,F]")},
 	"scatter_add": {opCase{in: []string{"f32[B,F]", "i64[B] index:N"}, out: "f32[N,F]", also: []string{"f32[N]"}}, opCase{in: []string{"f32[B]", "i64[B] index:N"}, out: "f32[N]", also: []string{"f32[N]"}}},
+
+	"fused_elementwise": fusedCases(),
+	"matmul_fused":      matmulFusedCases(),
+	"spmm_fused":        spmmFusedCases(),
 
 	"spmm":            spmmCases(),
 	"receptive_field": fieldCases(),

@@ -11,7 +11,10 @@ var graphKernels = map[string]Kernel{
 	"edge_ones":       func(k *Call) error { k.Pool.Fill(k.Out[0].F32, 1); return nil },
 }
 
-func spmm(k *Call) error {
+func spmm(k *Call) error { return sparseProduct(k, kernels.Epilogue{}) }
+
+// sparseProduct multiplies the graph's matrix, operands 0 to 2, by operand 3.
+func sparseProduct(k *Call, epi kernels.Epilogue) error {
 	g, h := k.In[0].Graph, k.In[3]
 	s := g.In
 	if k.Op.Bool("transpose") {
@@ -24,7 +27,7 @@ func spmm(k *Call) error {
 	if k.In[2] != nil {
 		diag = k.In[2].F32
 	}
-	k.Pool.SpMM(k.Out[0].F32, s, vals, diag, h.F32, h.Dims[1], kernels.Epilogue{})
+	k.Pool.SpMM(k.Out[0].F32, s, vals, diag, h.F32, h.Dims[1], epi)
 	return nil
 }
 

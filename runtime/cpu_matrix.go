@@ -25,7 +25,10 @@ var matrixKernels = map[string]Kernel{
 	"pair_dot":             pairDot,
 }
 
-func matmul(k *Call) error {
+func matmul(k *Call) error { return product(k, kernels.Epilogue{}) }
+
+// product multiplies operands 0 and 1.
+func product(k *Call, epi kernels.Epilogue) error {
 	a, b, y := k.In[0], k.In[1], k.Out[0]
 	ta, tb := k.Op.Bool("ta"), k.Op.Bool("tb")
 	m, n := y.Dims[0], y.Dims[1]
@@ -39,14 +42,14 @@ func matmul(k *Call) error {
 			h = k.Scratch(len(b.F32))
 			k.Pool.Transpose(h, b.F32, b.Dims[0], b.Dims[1])
 		}
-		k.Pool.SpMM(y.F32, s, a.Sparse.Values, nil, h, n, kernels.Epilogue{})
+		k.Pool.SpMM(y.F32, s, a.Sparse.Values, nil, h, n, epi)
 		return nil
 	}
 	inner := a.Dims[1]
 	if ta {
 		inner = a.Dims[0]
 	}
-	k.Pool.MatMul(y.F32, a.F32, b.F32, m, inner, n, ta, tb, kernels.Epilogue{})
+	k.Pool.MatMul(y.F32, a.F32, b.F32, m, inner, n, ta, tb, epi)
 	return nil
 }
 

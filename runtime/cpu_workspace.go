@@ -15,6 +15,9 @@ func (cpu) Workspace(k *Call) (floats int, pool kernels.Scratch) {
 // of [Call.Scratch], and what the kernels package takes of the pool's buffers.
 var cpuWorkspaces = map[string]func(k *Call) (int, kernels.Scratch){
 	"matmul":               matmulWorkspace,
+	"matmul_fused":         func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 3, matmulWorkspace) },
+	"spmm_fused":           func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 5, nil) },
+	"fused_elementwise":    func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 0, nil) },
 	"cholesky":             func(k *Call) (int, kernels.Scratch) { n := k.In[0].rows(); return 2 * n * n, kernels.Scratch{} },
 	"pairwise_reduce":      pairwiseWorkspace,
 	"pairwise_reduce_grad": pairwiseWorkspace,
@@ -44,6 +47,15 @@ func matmulWorkspace(k *Call) (int, kernels.Scratch) {
 		inner = a.Dims[0]
 	}
 	return 0, kernels.MatMulScratch(y.Dims[0], inner, y.Dims[1], ta)
+}
+
+// fusedWorkspace adds what the expression needs, whose operands are those from
+// position first on, to what the product does.
+func fusedWorkspace(k *Call, first int, product func(k *Call) (int, kernels.Scratch)) (floats int, s kernels.Scratch) {
+	if product != nil {
+		floats, s = product(k)
+	}
+	return floats, s.Max(k.fusedOn(first).chain.Scratch())
 }
 
 func pairwiseWorkspace(k *Call) (int, kernels.Scratch) {

@@ -22,6 +22,7 @@ type Call struct {
 	Pool *kernels.Pool
 	Key  rng.Stream // of a random operation: its stream at this step
 
+	fused   *fused // the operation's expression, compiled at its first run
 	scratch []float32
 	extra   int // floats of scratch that are not of the executor's plan
 }
@@ -164,7 +165,7 @@ func (cpu) Export(b *Buffer) (*Buffer, error) { return b, nil }
 var integerOps = []string{"broadcast_to", "fill", "gather", "receptive_field", "squeeze", "stop_gradient", "to_dense", "unsqueeze"}
 
 // cpuKernels is the table of the CPU: one kernel for each tensor operation.
-var cpuKernels = mergeKernels(elementwiseKernels, reduceKernels, matrixKernels, graphKernels, randomKernels)
+var cpuKernels = mergeKernels(elementwiseKernels, reduceKernels, matrixKernels, graphKernels, randomKernels, fusedKernels)
 
 func mergeKernels(tables ...map[string]Kernel) map[string]Kernel {
 	all := map[string]Kernel{}

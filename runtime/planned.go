@@ -63,6 +63,7 @@ var overwriting = []string{
 	"add", "sub", "mul", "div", "maximum", "minimum", "logaddexp", "greater", "greater_equal", "less",
 	"neg", "exp", "log", "sqrt", "rsqrt", "square", "sigmoid", "tanh", "relu", "elu", "leaky_relu", "pow",
 	"relu_grad", "elu_grad", "leaky_relu_grad", "dropout",
+	"fused_elementwise",
 	"softmax", "log_softmax", "l1_normalize", "l2_normalize", // a row is read before it is written
 }
 
@@ -71,6 +72,8 @@ var overwriting = []string{
 var overwritingOne = map[string]int{
 	"cross_entropy_grad": 0, // the logits, row by row
 	"l2_normalize_grad":  2, // the cotangent; x is read again after the first write
+	"matmul_fused":       2, // what the product is added to
+	"spmm_fused":         4,
 }
 
 // isView reports whether the operation gives its operand as it is.

@@ -60,7 +60,7 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 		o := &graphOp{p: p, id: i, op: op, kernel: kernel}
 		o.call.Op = op
 		o.call.In = make([]*Buffer, len(op.Operands))
-		if op.Def.Random {
+		if op.Draws() {
 			o.random = true
 			o.stream = seed.Sub(op.Str("stream"))
 		}

@@ -283,33 +283,55 @@ func (j *extraJob) line(dst, a, b []float32, sa, sb int) {
 		}
 		fill(dst, a[0])
 	case extraLeakyGrad:
-		for i := range dst {
-			v := b[i*sb]
-			if !(a[i*sa] > 0) {
-				v *= j.scale
-			}
-			dst[i] = v
-		}
+		leakyGrad(dst, a, b, sa, sb, j.scale)
 	case extraLogAddExp:
 		for i := range dst {
 			dst[i] = logAddExp32(a[i*sa], b[i*sb])
 		}
 	case extraCompare:
+		compareTo(CompareOp(j.op), dst, a, b, sa, sb)
+	}
+}
+
+// leakyGrad is the gradient of leaky_relu for elements at the strides sa and sb.
+func leakyGrad(dst, x, dy []float32, sx, sy int, slope float32) {
+	for i := range dst {
+		v := dy[i*sy]
+		if !(x[i*sx] > 0) {
+			v *= slope
+		}
+		dst[i] = v
+	}
+}
+
+// compareTo compares elements at the strides sa and sb. The bits of 1 are made
+// of the outcome, which compiles to no jump: outcomes are often random.
+func compareTo(op CompareOp, dst, a, b []float32, sa, sb int) {
+	const one = 0x3f800000
+	switch op {
+	case CompareGreater:
 		for i := range dst {
-			x, y := a[i*sa], b[i*sb]
-			var hold bool
-			switch CompareOp(j.op) {
-			case CompareGreater:
-				hold = x > y
-			case CompareGreaterEqual:
-				hold = x >= y
-			case CompareLess:
-				hold = x < y
+			var hold uint32
+			if a[i*sa] > b[i*sb] {
+				hold = 1
 			}
-			dst[i] = 0
-			if hold {
-				dst[i] = 1
+			dst[i] = math.Float32frombits(hold * one)
+		}
+	case CompareGreaterEqual:
+		for i := range dst {
+			var hold uint32
+			if a[i*sa] >= b[i*sb] {
+				hold = 1
 			}
+			dst[i] = math.Float32frombits(hold * one)
+		}
+	case CompareLess:
+		for i := range dst {
+			var hold uint32
+			if a[i*sa] < b[i*sb] {
+				hold = 1
+			}
+			dst[i] = math.Float32frombits(hold * one)
 		}
 	}
 }

@@ -12,17 +12,28 @@ const (
 )
 
 // Epilogue is what happens to every element of a product before it is left:
-// dst = Act(dst_before·[Accumulate] + product + Bias).
+// dst = Then(Act(dst_before·[Accumulate] + Add + product + Bias)).
 type Epilogue struct {
 	Bias       []float32 // one for each column, or nil
 	Act        Activation
-	Accumulate bool // add to what dst holds
+	Accumulate bool      // add to what dst holds
+	Add        []float32 // a matrix like the product, or nil; dst for Accumulate
+	Then       *Chain    // run over the rows while they are in the cache, or nil
 }
 
-// check panics on a bias shorter than the columns.
-func (e *Epilogue) check(kernel string, n int) {
+// check panics on operands shorter than a product of m rows and n columns.
+func (e *Epilogue) check(kernel string, dst []float32, m, n int) {
 	if e.Bias != nil {
 		need(kernel, "bias", len(e.Bias), n)
+	}
+	if e.Add != nil {
+		need(kernel, "add", len(e.Add), m*n)
+		if m*n > 0 && &e.Add[0] == &dst[0] {
+			e.Add, e.Accumulate = nil, true
+		}
+	}
+	if e.Then != nil {
+		e.Then.check(kernel, m, n)
 	}
 	if e.Act < None || e.Act > Elu {
 		panic(fmt.Sprintf("kernels: %s: unknown activation %d", kernel, int(e.Act)))
@@ -30,10 +41,48 @@ func (e *Epilogue) check(kernel string, n int) {
 }
 
 // trivial reports whether finish would change nothing.
-func (e *Epilogue) trivial() bool { return e.Bias == nil && e.Act == None }
+func (e *Epilogue) trivial() bool { return e.Bias == nil && e.Act == None && e.Then == nil }
 
-// finish applies bias and activation to columns c0 ≤ c < c0+len(row) of a row.
-func (e *Epilogue) finish(row []float32, c0 int) {
+// scratch returns the floats of each thread's scratch that finish uses.
+func (e *Epilogue) scratch() int {
+	if e.Then == nil {
+		return 0
+	}
+	return e.Then.local()
+}
+
+// accumulates reports whether the product is added to what dst holds; begin puts
+// Add there.
+func (e *Epilogue) accumulates() bool { return e.Accumulate || e.Add != nil }
+
+// begin prepares rows r0 ≤ r < r1 and columns c0 ≤ c < c1 of an [m,n] product.
+func (e *Epilogue) begin(dst []float32, n, r0, r1, c0, c1 int) {
+	if e.Add == nil {
+		return
+	}
+	if c0 == 0 && c1 == n {
+		copy(dst[r0*n:r1*n], e.Add[r0*n:])
+		return
+	}
+	for r := r0; r < r1; r++ {
+		copy(dst[r*n+c0:r*n+c1], e.Add[r*n+c0:])
+	}
+}
+
+// finish applies bias, activation and chain to what begin prepared.
+func (e *Epilogue) finish(dst []float32, n, r0, r1, c0, c1 int, local []float32) {
+	if e.Bias != nil || e.Act != None {
+		for r := r0; r < r1; r++ {
+			e.activate(dst[r*n+c0:r*n+c1], c0)
+		}
+	}
+	if e.Then != nil {
+		e.Then.block(dst, n, r0, r1, c0, c1, local)
+	}
+}
+
+// activate applies bias and activation to columns c0 ≤ c < c0+len(row) of a row.
+func (e *Epilogue) activate(row []float32, c0 int) {
 	if e.Bias != nil {
 		ks.bias(row, e.Bias[c0:c0+len(row)], int(e.Act))
 	} else if e.Act != None {
@@ -68,7 +117,7 @@ func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi
 	need("MatMul", "dst", len(dst), m*n)
 	need("MatMul", "a", len(a), m*k)
 	need("MatMul", "b", len(b), k*n)
-	epi.check("MatMul", n)
+	epi.check("MatMul", dst, m, n)
 	if m == 0 || n == 0 {
 		return
 	}
@@ -77,7 +126,7 @@ func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi
 	j.divide()
 	j.pack()
 
-	p.scratch(j.localLen())
+	p.scratch(max(j.localLen(), epi.scratch()))
 	p.run(ceilDiv(m, j.mPer)*j.nBlocks, j)
 	*j = gemmJob{}
 }
@@ -236,10 +285,12 @@ func (j *gemmJob) block(mb, nb int, local []float32) {
 	p0, p1 := nb*j.nPer, min((nb+1)*j.nPer, j.panels)
 	strips := ceilDiv(r1-r0, mr)
 	tile := local[len(local)-mr*nr:]
+	from, to := p0*nr, min(p1*nr, j.n) // columns
+	j.epi.begin(j.dst, j.n, r0, r1, from, to)
 	for k0 := 0; k0 < j.k; k0 += j.kc {
 		kc := min(j.kc, j.k-k0)
 		add := 0
-		if k0 > 0 || j.epi.Accumulate {
+		if k0 > 0 || j.epi.accumulates() {
 			add = 1
 		}
 		j.packLeft(local, r0, r1, k0, kc)
@@ -286,14 +337,12 @@ func (j *gemmJob) block(mb, nb int, local []float32) {
 			}
 		}
 	}
-	c0, c1 := p0*nr, min(p1*nr, j.n)
-	for r := r0; r < r1; r++ {
-		row := j.dst[r*j.n+c0 : r*j.n+c1]
-		if j.k == 0 && !j.epi.Accumulate {
-			clear(row)
+	if j.k == 0 && !j.epi.accumulates() {
+		for r := r0; r < r1; r++ {
+			clear(j.dst[r*j.n+from : r*j.n+to])
 		}
-		j.epi.finish(row, c0)
 	}
+	j.epi.finish(j.dst, j.n, r0, r1, from, to, local)
 }
 
 func packColsGo(out, in []float32, kc, ld, w, step int) {

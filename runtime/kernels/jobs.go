@@ -16,4 +16,5 @@ type jobs struct {
 	pair    pairJob
 	extra   extraJob
 	near    nearestJob
+	chain   chainJob
 }

@@ -24,10 +24,11 @@ func (p *Pool) SpMM(dst []float32, s *CSR, vals, diag, h []float32, f int, epi E
 	if diag != nil {
 		need("SpMM", "h", len(h), min(len(diag), s.Rows)*f)
 	}
-	epi.check("SpMM", f)
+	epi.check("SpMM", dst, s.Rows, f)
 	if f == 0 {
 		return
 	}
+	p.scratch(epi.scratch())
 	p.runSparse(sparseJob{kind: sparseMM, dst: dst, s: s, a: vals, diag: diag, b: h, f: f, epi: epi})
 }
 
@@ -139,7 +140,7 @@ func (j *sparseJob) do(c, worker int) {
 	}
 	switch j.kind {
 	case sparseMM:
-		j.product(r0, r1)
+		j.product(r0, r1, j.p.local[worker])
 	case sparseDot:
 		ks.sddmm(j.dst, s.RowPtr, s.Col, s.Perm, j.a, j.b, j.f, r0, r1)
 	case sparseGather:
@@ -157,21 +158,18 @@ func (j *sparseJob) do(c, worker int) {
 	}
 }
 
-func (j *sparseJob) product(r0, r1 int) {
+func (j *sparseJob) product(r0, r1 int, local []float32) {
 	f, add := j.f, 0
-	if j.epi.Accumulate {
+	if j.epi.accumulates() {
 		add = 1
 	}
+	j.epi.begin(j.dst, f, r0, r1, 0, f)
 	ks.spmm(j.dst, j.s.RowPtr, j.s.Col, j.s.Perm, j.a, j.b, f, r0, r1, add)
-	if j.diag == nil && j.epi.trivial() {
-		return
+	for r := r0; r < min(r1, len(j.diag)); r++ {
+		ks.axpby(j.dst[r*f:(r+1)*f], j.b[r*f:(r+1)*f], j.diag[r], 1)
 	}
-	for r := r0; r < r1; r++ {
-		row := j.dst[r*f : (r+1)*f]
-		if r < len(j.diag) {
-			ks.axpby(row, j.b[r*f:(r+1)*f], j.diag[r], 1)
-		}
-		j.epi.finish(row, 0)
+	if !j.epi.trivial() {
+		j.epi.finish(j.dst, f, r0, r1, 0, f, local)
 	}
 }
 
