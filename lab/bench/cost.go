@@ -71,7 +71,7 @@ func opCost(t runtime.OpTime) Cost {
 		return 1
 	}
 	switch t.Op.Name() {
-	case "matmul":
+	case "matmul", "matmul_fused": // what is done to the product's elements is little beside it
 		a, b, y := t.In[0], t.In[1], t.Out[0]
 		m, n := dims(y, 0), dims(y, 1)
 		for _, sparse := range []runtime.Extent{a, b} {
@@ -80,7 +80,7 @@ func opCost(t runtime.OpTime) Cost {
 			}
 		}
 		return matmulCost(m, float64(a.Stored)/m, n)
-	case "spmm":
+	case "spmm", "spmm_fused":
 		y := t.Out[0]
 		return gatherCost(dims(t.In[0], 1), dims(y, 0), dims(y, 1), float64(y.Stored))
 	case "sddmm":

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/models"
@@ -171,7 +172,7 @@ func partsOf(st *Stepper, steps int) []Part {
 		if t.Runs < steps { // ran when sizes changed
 			continue
 		}
-		kind := t.Op.Name()
+		kind := strings.TrimSuffix(t.Op.Name(), "_fused")
 		if kind == "matmul" && slices.ContainsFunc(t.In, func(e runtime.Extent) bool { return len(e.Dims) == 2 && e.Stored < e.Dims[0]*e.Dims[1] }) {
 			kind = "matmul, sparse"
 		}
