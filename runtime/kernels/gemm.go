@@ -51,21 +51,16 @@ func (e *Epilogue) scratch() int {
 	return e.Then.local()
 }
 
-// accumulates reports whether the product is added to what dst holds; begin puts
-// Add there.
-func (e *Epilogue) accumulates() bool { return e.Accumulate || e.Add != nil }
-
-// begin prepares rows r0 ≤ r < r1 and columns c0 ≤ c < c1 of an [m,n] product.
+// begin puts what a product is added to into rows r0 ≤ r < r1 and columns
+// c0 ≤ c < c1 of dst, whose rows have n.
 func (e *Epilogue) begin(dst []float32, n, r0, r1, c0, c1 int) {
-	if e.Add == nil {
-		return
-	}
-	if c0 == 0 && c1 == n {
-		copy(dst[r0*n:r1*n], e.Add[r0*n:])
-		return
-	}
 	for r := r0; r < r1; r++ {
-		copy(dst[r*n+c0:r*n+c1], e.Add[r*n+c0:])
+		switch d := dst[r*n+c0 : r*n+c1]; {
+		case e.Add != nil:
+			copy(d, e.Add[r*n+c0:])
+		case !e.Accumulate:
+			clear(d)
+		}
 	}
 }
 
@@ -93,10 +88,10 @@ func (e *Epilogue) activate(row []float32, c0 int) {
 // micro is a micro-kernel: the product of an mr×kc and a kc×nr block, held in
 // registers. Element (i,k) of the left block is a[i·rs + k·cs]; the right block
 // is packed, nr floats for each k. The result is written to rows of c at
-// distance ldc, or added to them.
+// distance ldc; where add is not nil, rows of it at the same distance are added.
 type micro struct {
 	mr, nr int
-	f      func(kc int, a []float32, rs, cs int, b, c []float32, ldc, add int)
+	f      func(kc int, a []float32, rs, cs int, b, c []float32, ldc int, add []float32)
 }
 
 // Blocking. A packed panel of the right matrix (kcMax×nr) stays in the first-level
@@ -285,13 +280,11 @@ func (j *gemmJob) block(mb, nb int, local []float32) {
 	p0, p1 := nb*j.nPer, min((nb+1)*j.nPer, j.panels)
 	strips := ceilDiv(r1-r0, mr)
 	tile := local[len(local)-mr*nr:]
-	from, to := p0*nr, min(p1*nr, j.n) // columns
-	j.epi.begin(j.dst, j.n, r0, r1, from, to)
 	for k0 := 0; k0 < j.k; k0 += j.kc {
 		kc := min(j.kc, j.k-k0)
-		add := 0
-		if k0 > 0 || j.epi.accumulates() {
-			add = 1
+		add := j.epi.Add
+		if k0 > 0 || j.epi.Accumulate {
+			add = j.dst
 		}
 		j.packLeft(local, r0, r1, k0, kc)
 		// Rows of a transposed matrix are short pieces, pages apart: those of the
@@ -319,28 +312,32 @@ func (j *gemmJob) block(mb, nb int, local []float32) {
 					a, rs, cs = j.a[row*j.k+k0:], j.k, 1
 				}
 				if h == mr && w == nr {
-					j.mk.f(kc, a, rs, cs, b, j.dst[row*j.n+c0:], j.n, add)
+					at := row*j.n + c0
+					if add == nil {
+						j.mk.f(kc, a, rs, cs, b, j.dst[at:], j.n, nil)
+					} else {
+						j.mk.f(kc, a, rs, cs, b, j.dst[at:], j.n, add[at:])
+					}
 					continue
 				}
-				j.mk.f(kc, a, rs, cs, b, tile, nr, 0)
+				j.mk.f(kc, a, rs, cs, b, tile, nr, nil)
 				for i := range h {
-					d := j.dst[(row+i)*j.n+c0:][:w]
-					t := tile[i*nr:]
-					if add == 0 {
+					at := (row+i)*j.n + c0
+					d, t := j.dst[at:at+w], tile[i*nr:]
+					if add == nil {
 						copy(d, t)
 						continue
 					}
-					for l := range d {
-						d[l] += t[l]
+					for l, v := range add[at : at+w] {
+						d[l] = v + t[l]
 					}
 				}
 			}
 		}
 	}
-	if j.k == 0 && !j.epi.accumulates() {
-		for r := r0; r < r1; r++ {
-			clear(j.dst[r*j.n+from : r*j.n+to])
-		}
+	from, to := p0*nr, min(p1*nr, j.n) // columns
+	if j.k == 0 {
+		j.epi.begin(j.dst, j.n, r0, r1, from, to)
 	}
 	j.epi.finish(j.dst, j.n, r0, r1, from, to, local)
 }
@@ -360,7 +357,7 @@ func packRowsGo(out, in []float32, kc, ld, h, step int) {
 }
 
 // microGo is the 4×4 micro-kernel in Go.
-func microGo(kc int, a []float32, rs, cs int, b, c []float32, ldc, add int) {
+func microGo(kc int, a []float32, rs, cs int, b, c []float32, ldc int, add []float32) {
 	var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 float32
 	for k := range kc {
 		i := k * cs
@@ -388,8 +385,8 @@ func microGo(kc int, a []float32, rs, cs int, b, c []float32, ldc, add int) {
 	for i := range t {
 		row := c[i*ldc : i*ldc+4]
 		for l, v := range t[i] {
-			if add != 0 {
-				v += row[l]
+			if add != nil {
+				v += add[i*ldc+l]
 			}
 			row[l] = v
 		}

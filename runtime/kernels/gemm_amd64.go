@@ -22,22 +22,22 @@ func fetchRowsAVX2(in []float32, n int, ld int, w int)
 // gemmWideAVX2 computes a 6×16 block of a product (see micro).
 //
 //go:noescape
-func gemmWideAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
+func gemmWideAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add []float32)
 
 // gemmNarrowAVX2 computes a 12×8 block of a product (see micro).
 //
 //go:noescape
-func gemmNarrowAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
+func gemmNarrowAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add []float32)
 
 // gemmWideAVX512 computes a 14×32 block of a product (see micro).
 //
 //go:noescape
-func gemmWideAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
+func gemmWideAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add []float32)
 
 // gemmNarrowAVX512 computes a 14×16 block of a product (see micro).
 //
 //go:noescape
-func gemmNarrowAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
+func gemmNarrowAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add []float32)
 
 // packColsAVX512 copies w columns of kc rows (see packStraight).
 //

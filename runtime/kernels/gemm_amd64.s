@@ -249,9 +249,9 @@ done15:
 	VZEROUPPER
 	RET
 
-// func gemmWideAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
+// func gemmWideAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add []float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·gemmWideAVX2(SB), NOSPLIT, $0-112
+TEXT ·gemmWideAVX2(SB), NOSPLIT, $0-128
 	MOVQ       kc+0(FP), AX
 	MOVQ       rs+32(FP), CX
 	MOVQ       cs+40(FP), DX
@@ -275,6 +275,8 @@ TEXT ·gemmWideAVX2(SB), NOSPLIT, $0-112
 	VXORPS     Y11, Y11, Y11
 	MOVQ       c_base+72(FP), R9
 	MOVQ       ldc+96(FP), R10
+	TESTQ      R9, R9
+	JZ         none16
 	PREFETCHT0 (R9)
 	PREFETCHT0 63(R9)
 	LEAQ       (R9)(R10*4), R9
@@ -293,9 +295,33 @@ TEXT ·gemmWideAVX2(SB), NOSPLIT, $0-112
 	PREFETCHT0 (R9)
 	PREFETCHT0 63(R9)
 
-loop16:
+none16:
+	MOVQ       add_base+104(FP), R9
+	MOVQ       ldc+96(FP), R10
+	TESTQ      R9, R9
+	JZ         none17
+	PREFETCHT0 (R9)
+	PREFETCHT0 63(R9)
+	LEAQ       (R9)(R10*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 63(R9)
+	LEAQ       (R9)(R10*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 63(R9)
+	LEAQ       (R9)(R10*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 63(R9)
+	LEAQ       (R9)(R10*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 63(R9)
+	LEAQ       (R9)(R10*4), R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 63(R9)
+
+none17:
+loop18:
 	CMPQ         AX, $0x04
-	JL           done17
+	JL           done19
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (BX), Y14
@@ -382,12 +408,12 @@ loop16:
 	ADDQ         DX, BX
 	ADDQ         $0x00000100, SI
 	SUBQ         $0x04, AX
-	JMP          loop16
+	JMP          loop18
 
-done17:
-loop18:
+done19:
+loop20:
 	CMPQ         AX, $0x01
-	JL           done19
+	JL           done21
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (BX), Y14
@@ -411,16 +437,15 @@ loop18:
 	ADDQ         DX, BX
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x01, AX
-	JMP          loop18
+	JMP          loop20
 
-done19:
+done21:
 	MOVQ   c_base+72(FP), AX
 	MOVQ   ldc+96(FP), CX
-	MOVQ   add+104(FP), DX
+	MOVQ   add_base+104(FP), DX
 	SHLQ   $0x02, CX
 	TESTQ  DX, DX
-	JZ     store20
-	MOVQ   AX, DX
+	JZ     store22
 	VADDPS (DX), Y0, Y0
 	VADDPS 32(DX), Y1, Y1
 	ADDQ   CX, DX
@@ -439,7 +464,7 @@ done19:
 	VADDPS (DX), Y10, Y10
 	VADDPS 32(DX), Y11, Y11
 
-store20:
+store22:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	ADDQ    CX, AX
@@ -460,9 +485,9 @@ store20:
 	VZEROUPPER
 	RET
 
-// func gemmNarrowAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
+// func gemmNarrowAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add []float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·gemmNarrowAVX2(SB), NOSPLIT, $0-112
+TEXT ·gemmNarrowAVX2(SB), NOSPLIT, $0-128
 	MOVQ       kc+0(FP), AX
 	MOVQ       rs+32(FP), CX
 	MOVQ       cs+40(FP), DX
@@ -489,6 +514,8 @@ TEXT ·gemmNarrowAVX2(SB), NOSPLIT, $0-112
 	VXORPS     Y11, Y11, Y11
 	MOVQ       c_base+72(FP), R12
 	MOVQ       ldc+96(FP), R13
+	TESTQ      R12, R12
+	JZ         none23
 	PREFETCHT0 (R12)
 	PREFETCHT0 31(R12)
 	LEAQ       (R12)(R13*4), R12
@@ -525,9 +552,51 @@ TEXT ·gemmNarrowAVX2(SB), NOSPLIT, $0-112
 	PREFETCHT0 (R12)
 	PREFETCHT0 31(R12)
 
-loop21:
+none23:
+	MOVQ       add_base+104(FP), R12
+	MOVQ       ldc+96(FP), R13
+	TESTQ      R12, R12
+	JZ         none24
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+	LEAQ       (R12)(R13*4), R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 31(R12)
+
+none24:
+loop25:
 	CMPQ         AX, $0x04
-	JL           done22
+	JL           done26
 	VMOVUPS      (SI), Y12
 	VBROADCASTSS (BX), Y13
 	VFMADD231PS  Y12, Y13, Y0
@@ -634,12 +703,12 @@ loop21:
 	ADDQ         DX, BX
 	ADDQ         $0x00000080, SI
 	SUBQ         $0x04, AX
-	JMP          loop21
+	JMP          loop25
 
-done22:
-loop23:
+done26:
+loop27:
 	CMPQ         AX, $0x01
-	JL           done24
+	JL           done28
 	VMOVUPS      (SI), Y12
 	VBROADCASTSS (BX), Y13
 	VFMADD231PS  Y12, Y13, Y0
@@ -668,16 +737,15 @@ loop23:
 	ADDQ         DX, BX
 	ADDQ         $0x00000020, SI
 	SUBQ         $0x01, AX
-	JMP          loop23
+	JMP          loop27
 
-done24:
+done28:
 	MOVQ   c_base+72(FP), AX
 	MOVQ   ldc+96(FP), CX
-	MOVQ   add+104(FP), DX
+	MOVQ   add_base+104(FP), DX
 	SHLQ   $0x02, CX
 	TESTQ  DX, DX
-	JZ     store25
-	MOVQ   AX, DX
+	JZ     store29
 	VADDPS (DX), Y0, Y0
 	ADDQ   CX, DX
 	VADDPS (DX), Y1, Y1
@@ -702,7 +770,7 @@ done24:
 	ADDQ   CX, DX
 	VADDPS (DX), Y11, Y11
 
-store25:
+store29:
 	VMOVUPS Y0, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Y1, (AX)
@@ -729,9 +797,9 @@ store25:
 	VZEROUPPER
 	RET
 
-// func gemmWideAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
+// func gemmWideAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add []float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·gemmWideAVX512(SB), NOSPLIT, $0-112
+TEXT ·gemmWideAVX512(SB), NOSPLIT, $0-128
 	MOVQ       kc+0(FP), AX
 	MOVQ       rs+32(FP), CX
 	MOVQ       cs+40(FP), DX
@@ -775,6 +843,8 @@ TEXT ·gemmWideAVX512(SB), NOSPLIT, $0-112
 	VPXORD     Z27, Z27, Z27
 	MOVQ       c_base+72(FP), R13
 	MOVQ       ldc+96(FP), R14
+	TESTQ      R13, R13
+	JZ         none30
 	PREFETCHT0 (R13)
 	PREFETCHT0 127(R13)
 	LEAQ       (R13)(R14*4), R13
@@ -817,9 +887,57 @@ TEXT ·gemmWideAVX512(SB), NOSPLIT, $0-112
 	PREFETCHT0 (R13)
 	PREFETCHT0 127(R13)
 
-loop26:
+none30:
+	MOVQ       add_base+104(FP), R13
+	MOVQ       ldc+96(FP), R14
+	TESTQ      R13, R13
+	JZ         none31
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 127(R13)
+
+none31:
+loop32:
 	CMPQ         AX, $0x04
-	JL           done27
+	JL           done33
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
 	VBROADCASTSS (BX), Z30
@@ -1002,12 +1120,12 @@ loop26:
 	ADDQ         DX, BX
 	ADDQ         $0x00000200, SI
 	SUBQ         $0x04, AX
-	JMP          loop26
+	JMP          loop32
 
-done27:
-loop28:
+done33:
+loop34:
 	CMPQ         AX, $0x01
-	JL           done29
+	JL           done35
 	VMOVUPS      (SI), Z28
 	VMOVUPS      64(SI), Z29
 	VBROADCASTSS (BX), Z30
@@ -1055,16 +1173,15 @@ loop28:
 	ADDQ         DX, BX
 	ADDQ         $0x00000080, SI
 	SUBQ         $0x01, AX
-	JMP          loop28
+	JMP          loop34
 
-done29:
+done35:
 	MOVQ   c_base+72(FP), AX
 	MOVQ   ldc+96(FP), CX
-	MOVQ   add+104(FP), DX
+	MOVQ   add_base+104(FP), DX
 	SHLQ   $0x02, CX
 	TESTQ  DX, DX
-	JZ     store30
-	MOVQ   AX, DX
+	JZ     store36
 	VADDPS (DX), Z0, Z0
 	VADDPS 64(DX), Z1, Z1
 	ADDQ   CX, DX
@@ -1107,7 +1224,7 @@ done29:
 	VADDPS (DX), Z26, Z26
 	VADDPS 64(DX), Z27, Z27
 
-store30:
+store36:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	ADDQ    CX, AX
@@ -1152,9 +1269,9 @@ store30:
 	VZEROUPPER
 	RET
 
-// func gemmNarrowAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add int)
+// func gemmNarrowAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add []float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·gemmNarrowAVX512(SB), NOSPLIT, $0-112
+TEXT ·gemmNarrowAVX512(SB), NOSPLIT, $0-128
 	MOVQ       kc+0(FP), AX
 	MOVQ       rs+32(FP), CX
 	MOVQ       cs+40(FP), DX
@@ -1184,6 +1301,8 @@ TEXT ·gemmNarrowAVX512(SB), NOSPLIT, $0-112
 	VPXORD     Z13, Z13, Z13
 	MOVQ       c_base+72(FP), R13
 	MOVQ       ldc+96(FP), R14
+	TESTQ      R13, R13
+	JZ         none37
 	PREFETCHT0 (R13)
 	PREFETCHT0 63(R13)
 	LEAQ       (R13)(R14*4), R13
@@ -1226,9 +1345,57 @@ TEXT ·gemmNarrowAVX512(SB), NOSPLIT, $0-112
 	PREFETCHT0 (R13)
 	PREFETCHT0 63(R13)
 
-loop31:
+none37:
+	MOVQ       add_base+104(FP), R13
+	MOVQ       ldc+96(FP), R14
+	TESTQ      R13, R13
+	JZ         none38
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+	LEAQ       (R13)(R14*4), R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 63(R13)
+
+none38:
+loop39:
 	CMPQ         AX, $0x04
-	JL           done32
+	JL           done40
 	VMOVUPS      (SI), Z14
 	VBROADCASTSS (BX), Z15
 	VFMADD231PS  Z14, Z15, Z0
@@ -1351,12 +1518,12 @@ loop31:
 	ADDQ         DX, BX
 	ADDQ         $0x00000100, SI
 	SUBQ         $0x04, AX
-	JMP          loop31
+	JMP          loop39
 
-done32:
-loop33:
+done40:
+loop41:
 	CMPQ         AX, $0x01
-	JL           done34
+	JL           done42
 	VMOVUPS      (SI), Z14
 	VBROADCASTSS (BX), Z15
 	VFMADD231PS  Z14, Z15, Z0
@@ -1389,16 +1556,15 @@ loop33:
 	ADDQ         DX, BX
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x01, AX
-	JMP          loop33
+	JMP          loop41
 
-done34:
+done42:
 	MOVQ   c_base+72(FP), AX
 	MOVQ   ldc+96(FP), CX
-	MOVQ   add+104(FP), DX
+	MOVQ   add_base+104(FP), DX
 	SHLQ   $0x02, CX
 	TESTQ  DX, DX
-	JZ     store35
-	MOVQ   AX, DX
+	JZ     store43
 	VADDPS (DX), Z0, Z0
 	ADDQ   CX, DX
 	VADDPS (DX), Z1, Z1
@@ -1427,7 +1593,7 @@ done34:
 	ADDQ   CX, DX
 	VADDPS (DX), Z13, Z13
 
-store35:
+store43:
 	VMOVUPS Z0, (AX)
 	ADDQ    CX, AX
 	VMOVUPS Z1, (AX)
@@ -1473,28 +1639,28 @@ TEXT ·packColsAVX512(SB), NOSPLIT, $0-80
 	MOVQ BX, R9
 	SHLQ $0x05, R9
 	CMPQ DI, $0x10
-	JL   part36
-	JG   double37
+	JL   part44
+	JG   double45
 
-loop38:
+loop46:
 	TESTQ      DX, DX
-	JZ         done39
+	JZ         done47
 	PREFETCHT0 (CX)(R9*1)
 	VMOVUPS    (CX), Z0
 	VMOVUPS    Z0, (AX)
 	ADDQ       BX, CX
 	ADDQ       SI, AX
 	DECQ       DX
-	JMP        loop38
+	JMP        loop46
 
-done39:
+done47:
 	VZEROUPPER
 	RET
 
-double37:
-loop40:
+double45:
+loop48:
 	TESTQ      DX, DX
-	JZ         done41
+	JZ         done49
 	PREFETCHT0 (CX)(R9*1)
 	VMOVUPS    (CX), Z0
 	VMOVUPS    Z0, (AX)
@@ -1503,28 +1669,28 @@ loop40:
 	ADDQ       BX, CX
 	ADDQ       SI, AX
 	DECQ       DX
-	JMP        loop40
+	JMP        loop48
 
-done41:
+done49:
 	VZEROUPPER
 	RET
 
-part36:
+part44:
 	LEAQ  first_lanes_masks<>+0(SB), R10
 	KMOVW (R10)(DI*2), K1
 
-loop42:
+loop50:
 	TESTQ      DX, DX
-	JZ         done43
+	JZ         done51
 	PREFETCHT0 (CX)(R9*1)
 	VMOVUPS.Z  (CX)(R8*1), K1, Z0
 	VMOVUPS    Z0, (AX)
 	ADDQ       BX, CX
 	ADDQ       SI, AX
 	DECQ       DX
-	JMP        loop42
+	JMP        loop50
 
-done43:
+done51:
 	VZEROUPPER
 	RET
 

@@ -24,6 +24,9 @@ func refMatMul(dst0, a, b []float32, m, k, n int, ta, tb bool, epi Epilogue) []f
 			if epi.Accumulate {
 				s += float64(dst0[i*n+j])
 			}
+			if epi.Add != nil {
+				s += float64(epi.Add[i*n+j])
+			}
 			if epi.Bias != nil {
 				s += float64(epi.Bias[j])
 			}
@@ -55,7 +58,7 @@ func TestMatMul(t *testing.T) {
 			m, k, n := s[0], s[1], s[2]
 			for v := range 4 {
 				ta, tb := v&1 != 0, v&2 != 0
-				for e, epi := range []Epilogue{{}, {Bias: normals(3, n), Act: Relu}, {Act: Elu, Accumulate: true}, {Bias: normals(4, n), Accumulate: true}} {
+				for e, epi := range []Epilogue{{}, {Bias: normals(3, n), Act: Relu}, {Act: Elu, Accumulate: true}, {Bias: normals(4, n), Accumulate: true}, {Add: normals(6, m*n)}} {
 					a, b := normals(1, m*k), normals(2, k*n)
 					dst := junk(m * n)
 					if epi.Accumulate {

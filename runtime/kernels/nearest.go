@@ -115,7 +115,12 @@ func (j *nearestJob) product(tile, strips []float32, r0, c0 int) {
 			}
 			for q := range ceilDiv(cols, nr) {
 				right := j.packed[k0*j.panels*nr+(c0/nr+q)*kc*nr:]
-				j.mk.f(kc, a, rs, cs, right, tile[s*mr*j.side+q*nr:], j.side, min(k0, 1))
+				c := tile[s*mr*j.side+q*nr:]
+				if k0 == 0 {
+					j.mk.f(kc, a, rs, cs, right, c, j.side, nil)
+				} else {
+					j.mk.f(kc, a, rs, cs, right, c, j.side, c)
+				}
 			}
 		}
 	}

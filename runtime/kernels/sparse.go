@@ -160,10 +160,10 @@ func (j *sparseJob) do(c, worker int) {
 
 func (j *sparseJob) product(r0, r1 int, local []float32) {
 	f, add := j.f, 0
-	if j.epi.accumulates() {
+	if j.epi.Accumulate || j.epi.Add != nil {
 		add = 1
+		j.epi.begin(j.dst, f, r0, r1, 0, f)
 	}
-	j.epi.begin(j.dst, f, r0, r1, 0, f)
 	ks.spmm(j.dst, j.s.RowPtr, j.s.Col, j.s.Perm, j.a, j.b, f, r0, r1, add)
 	for r := r0; r < min(r1, len(j.diag)); r++ {
 		ks.axpby(j.dst[r*f:(r+1)*f], j.b[r*f:(r+1)*f], j.diag[r], 1)

@@ -27,7 +27,7 @@ func gemm(s isa) {
 }
 
 func (s isa) micro(name string, mr, nv int) {
-	s.begin(name, "(kc int, a []float32, rs, cs int, b, c []float32, ldc, add int)",
+	s.begin(name, "(kc int, a []float32, rs, cs int, b, c []float32, ldc int, add []float32)",
 		fmt.Sprintf("computes a %d×%d block of a product (see micro).", mr, nv*s.lanes))
 	k, rs, cs := integer("kc"), integer("rs"), integer("cs")
 	p := slices("a", "b")
@@ -54,9 +54,11 @@ func (s isa) micro(name string, mr, nv int) {
 	for i := range acc {
 		acc[i] = s.zero()
 	}
-	// The rows of c are wanted at the end.
-	{
-		t, ldc := slices("c")[0], integer("ldc")
+	// The rows of c are wanted at the end, and those that are added.
+	for _, name := range []string{"c", "add"} {
+		t, ldc, none := slices(name)[0], integer("ldc"), label("none")
+		TESTQ(t, t)
+		JZ(LabelRef(none))
 		for i := range mr {
 			PREFETCHT0(Mem{Base: t})
 			PREFETCHT0(Mem{Base: t, Disp: 4*nv*s.lanes - 1})
@@ -64,6 +66,7 @@ func (s isa) micro(name string, mr, nv int) {
 				LEAQ(Mem{Base: t, Index: ldc, Scale: 4}, t)
 			}
 		}
+		Label(none)
 	}
 	step := func(off int) {
 		right := make([]reg.VecVirtual, nv)
@@ -92,13 +95,11 @@ func (s isa) micro(name string, mr, nv int) {
 		JMP(LabelRef(top))
 		Label(done)
 	}
-	c, ldc, add := slices("c")[0], integer("ldc"), integer("add")
+	c, ldc, t := slices("c")[0], integer("ldc"), slices("add")[0]
 	SHLQ(U8(2), ldc)
 	store := label("store")
-	TESTQ(add, add)
+	TESTQ(t, t)
 	JZ(LabelRef(store))
-	t := GP64()
-	MOVQ(c, t)
 	for i := range mr {
 		for v := range nv {
 			VADDPS(Mem{Base: t, Disp: v * s.bytes()}, acc[i*nv+v], acc[i*nv+v])
