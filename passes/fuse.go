@@ -190,18 +190,18 @@ func (u *fuser) growElementwise(root *ir.Op) {
 
 // cheap reports whether op may run as late as the end of the chain: then its
 // operands live until there, and its result does not. Several operands that would
-// have died are too many, unless nothing else runs meanwhile.
+// be dead by then are too many, unless nothing else runs meanwhile.
 func (u *fuser) cheap(c *chain, op *ir.Op) bool {
-	dying := 0
+	longer := 0
 	for k, x := range op.Operands {
 		if !x.Type.Equal(op.Result().Type) || slices.Contains(op.Operands[:k], x) || x.Def == nil {
 			continue
 		}
-		if _, isConst := constant(x); !isConst && !slices.ContainsFunc(u.readers[x], func(r *ir.Op) bool { return r == nil || u.at[r] > u.at[op] }) {
-			dying++
+		if _, isConst := constant(x); !isConst && !slices.ContainsFunc(u.readers[x], func(r *ir.Op) bool { return r == nil || u.at[r] >= u.at[c.root] }) {
+			longer++
 		}
 	}
-	if dying < 2 {
+	if longer < 2 {
 		return true
 	}
 	for _, between := range u.f.Body[u.at[op]+1 : u.at[c.root]] {
