@@ -18,6 +18,7 @@ import (
 func fuse(m *ir.Module, facts Facts) error {
 	for _, f := range m.Funcs {
 		dropWithoutDraw(m, f)
+		scatterLate(m, f)
 		u := &fuser{m: m, f: f, taken: map[*ir.Op]*chain{}}
 		u.survey()
 		for _, op := range f.Body {
@@ -32,32 +33,6 @@ func fuse(m *ir.Module, facts Facts) error {
 		}
 	}
 	return nil
-}
-
-// dropWithoutDraw frees the gradient of dropout after relu of its random draw.
-// What was dropped is 0 in z = dropout(relu(x)), and what was not has the sign of
-// relu(x): relu_grad(relu(x), dropout(dz)) = relu_grad(z, dz)/(1 − rate). The
-// activation itself is then read by the dropout alone.
-func dropWithoutDraw(m *ir.Module, f *ir.Func) {
-	dropped := map[*ir.Value][]*ir.Op{} // by what is dropped
-	rewrite(m, f, func(b *ir.Builder, op *ir.Op) []*ir.Value {
-		switch op.Name() {
-		case "dropout":
-			dropped[op.Operands[0]] = append(dropped[op.Operands[0]], op)
-		case "relu_grad":
-			y, dz := op.Operands[0], op.Operands[1].Def
-			if made(y, "relu") == nil || dz == nil || dz.Name() != "dropout" {
-				break
-			}
-			for _, z := range dropped[y] {
-				if z.Str("stream") == dz.Str("stream") && z.Float("rate") == dz.Float("rate") {
-					return one(b.Scale(b.One("relu_grad", nil, z.Result(), dz.Operands[0]), 1/(1-dz.Float("rate"))))
-				}
-			}
-		}
-		return nil
-	})
-	pruneBody(f)
 }
 
 // fuser is the pass on one function.
