@@ -28,8 +28,8 @@ func fuse(m *ir.Module, facts Facts) error {
 			u.growElementwise(f.Body[i])
 		}
 		u.write()
-		if facts.Remark != nil && len(u.chains) > 0 {
-			facts.Remark("fuse", "@"+f.Name+": "+u.remark())
+		if len(u.chains) > 0 {
+			facts.say("fuse", f, u.remark())
 		}
 	}
 	return nil
@@ -330,5 +330,5 @@ func (u *fuser) remark() string {
 			chains, of = chains+1, of+len(c.ops)
 		}
 	}
-	return fmt.Sprintf("%d operations run within %d products, %d others in %d sweeps", into, products, of, chains)
+	return fmt.Sprintf("products: %d, with %d operations in them; sweeps: %d, of %d operations", products, into, chains, of)
 }

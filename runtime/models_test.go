@@ -155,6 +155,54 @@ func TestModels(t *testing.T) {
 	}
 }
 
+// TestFuse runs every function of every model with and without the pass fuse:
+// the same numbers are drawn, and results differ by no more than the order of
+// sums.
+func TestFuse(t *testing.T) {
+	pool := kernels.NewPool(2)
+	defer pool.Close()
+	fused := 0
+	for _, model := range models.All {
+		var programs []*ir.Module
+		for _, without := range [][]string{nil, {"fuse"}} {
+			p, err := compiler.Compile(model.Build(smallOptions()), compiler.Options{Without: without})
+			if err != nil {
+				t.Fatalf("%s: %v", model.Name, err)
+			}
+			programs = append(programs, p.Module)
+		}
+		params := moduleParams(t, programs[0])
+		for _, fn := range programs[0].Funcs {
+			if strings.HasSuffix(fn.Name, ".setup") {
+				continue
+			}
+			for _, op := range fn.Body {
+				if strings.Contains(op.Name(), "fused") {
+					fused++
+				}
+			}
+			args := inputArguments(t, programs[0], fn, modelSizes[0], rng.New(4, model.Name))
+			var results []*Function
+			for _, m := range programs {
+				f := mustFunction(t, m, fn.Name, Options{Pool: pool, Seed: rng.New(8, "models")})
+				bindAll(t, f, args, params)
+				if err := f.Run(3); err != nil {
+					t.Fatal(err)
+				}
+				results = append(results, f)
+			}
+			for _, r := range results[0].Outputs() {
+				if err := closeTo(results[0].Output(r), refValue(results[1].Output(r)).T, 1e-5); err != nil {
+					t.Errorf("%s: @%s: %s with and without: %v", model.Name, fn.Name, r, err)
+				}
+			}
+		}
+	}
+	if fused < 100 {
+		t.Errorf("only %d operations of all models are fused", fused)
+	}
+}
+
 // TestOwnOperations asserts that emitted graphs consist of this package's
 // operations alone: gorgonia's own are slow, and some are wrong.
 func TestOwnOperations(t *testing.T) {

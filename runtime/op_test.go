@@ -40,6 +40,22 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestPointwise walks the operations that expressions may hold: fused kernels
+// have a step for each.
+func TestPointwise(t *testing.T) {
+	for _, d := range ir.Ops() {
+		if !ir.Pointwise(d.Name) {
+			continue
+		}
+		step := chainStep(ir.ExprStep{Def: d, Attr: 0.25}) // panics where there is none
+		for _, a := range d.Attrs {
+			if a.Name != "stream" && step.Param != 0.25 {
+				t.Errorf("the step of %s has lost the attribute %s", d.Name, a.Name)
+			}
+		}
+	}
+}
+
 // TestKernels compares every kernel with the float64 reference, on empty,
 // one-element and larger shapes, and both executors bit for bit.
 func TestKernels(t *testing.T) {
