@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build setup demo test bench lint fuzz-short cross clean
+.PHONY: help build setup demo test bench bench-peers lint fuzz-short cross clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,8 +28,23 @@ test: build ## run all tests and count them
 	$(GO) build -o bin/testcount ./internal/testcount
 	$(GO) test -json -timeout 10m $(TESTFLAGS) ./... | bin/testcount
 
-bench: ## run the benchmarks
+bench: ## run the Go benchmarks; "bin/gsrc bench" has whole steps, against the machine's limits
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./runtime/... ./graph/... ./data/... ./export/...
+
+# The peers need several GB; PEERS_PYTHON names a Python that has them already.
+PEERS_PYTHON ?=
+PEERSFLAGS   ?=
+PEERS_CHART  ?= docs/peers.svg
+
+bin/peers/installed: lab/bench/peers/requirements.txt
+	python3 -m venv bin/peers
+	bin/peers/bin/pip install --quiet -r lab/bench/peers/requirements.txt
+	@touch $@
+
+bench-peers: build $(if $(PEERS_PYTHON),,bin/peers/installed) ## time PyTorch on the same work in turn with gsrc, and draw it (PEERS_PYTHON, PEERSFLAGS, PEERS_CHART)
+	@mkdir -p results
+	bin/gsrc bench --peers $(or $(PEERS_PYTHON),bin/peers/bin/python) --json results/peers.json --markdown $(PEERSFLAGS)
+	$(GO) run ./lab/bench/chart results/peers.json $(PEERS_CHART)
 
 lint: ## gofmt, go vet, staticcheck
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \

@@ -24,6 +24,7 @@ type benchFlags struct {
 	list     bool
 	child    bool
 	ablate   bool
+	peers    string
 	markdown bool
 	noParts  bool
 }
@@ -54,6 +55,10 @@ the peak of memory is theirs.`,
 				if err := bench.CheckAblation(f.opts.Only); err != nil {
 					return asUsage(err)
 				}
+			} else if f.peers != "" {
+				if err := bench.CheckPeers(f.opts.Only); err != nil {
+					return asUsage(err)
+				}
 			} else if _, err := bench.Select(bench.Cases(), f.opts.Only); err != nil {
 				return asUsage(err)
 			}
@@ -64,6 +69,8 @@ the peak of memory is theirs.`,
 			}
 			f.opts.Version = gsrc.Version()
 			switch {
+			case f.peers != "":
+				return a.peers(c.Context(), &f, c.Flags().Changed("rounds"))
 			case f.ablate:
 				return a.ablate(c.Context(), &f)
 			case f.list:
@@ -81,6 +88,7 @@ the peak of memory is theirs.`,
 	flags.IntVar(&f.opts.Rounds, "rounds", 7, "rounds of each case, of which the median is shown")
 	flags.StringVar(&f.json, "json", "", "write the report as JSON to this file; - is standard output")
 	flags.BoolVar(&f.ablate, "ablate", false, "time steps with and without each optimising pass; --only names passes")
+	flags.StringVar(&f.peers, "peers", "", "compare with PyTorch: a Python that has lab/bench/peers/requirements.txt; make bench-peers makes one")
 	flags.BoolVar(&f.list, "list", false, "list the cases and time nothing")
 	flags.BoolVar(&f.markdown, "markdown", false, "print the table as Markdown")
 	flags.BoolVar(&f.noParts, "no-parts", false, "leave the parts of steps out of the table")
@@ -111,16 +119,30 @@ func (a *app) listBenchmarks(patterns string) error {
 // bench times the cases and prints the report.
 func (a *app) bench(ctx context.Context, f *benchFlags) error {
 	o := f.opts
-	o.Child = func(ctx context.Context, name string) (bench.Result, error) {
-		var r bench.Result
-		return r, a.child(ctx, &r, "--only", name, "--data", o.Data, "--threads", strconv.Itoa(o.Threads), "--rounds", strconv.Itoa(o.Rounds))
-	}
+	o.Child = a.childOf(o)
 	o.Progress = func(name string) { a.logf("%s", name) }
 	r, err := bench.Run(ctx, o)
 	if err != nil {
 		return err
 	}
 	return a.writeBench(r, f.json, func(w io.Writer, format bench.Format) error { return r.Write(w, format, !f.noParts) }, f.markdown)
+}
+
+// peers compares gsrc with PyTorch.
+func (a *app) peers(ctx context.Context, f *benchFlags, roundsGiven bool) error {
+	o := f.opts
+	steps := o
+	steps.Rounds = 5 // of a process
+	o.Child = a.childOf(steps)
+	if !roundsGiven {
+		o.Rounds = 0
+	}
+	o.Progress = func(name string) { a.logf("%s", name) }
+	r, err := bench.Peers(ctx, f.peers, o)
+	if err != nil {
+		return err
+	}
+	return a.writeBench(r, f.json, r.Write, f.markdown)
 }
 
 // ablate times steps without each pass in turn.
@@ -166,6 +188,14 @@ func (a *app) benchChild(ctx context.Context, f *benchFlags) error {
 		return err
 	}
 	return json.NewEncoder(a.stdout).Encode(r.Results[0])
+}
+
+// childOf times single cases with these options in processes of their own.
+func (a *app) childOf(o bench.Options) func(context.Context, string) (bench.Result, error) {
+	return func(ctx context.Context, name string) (r bench.Result, err error) {
+		err = a.child(ctx, &r, "--only", name, "--data", o.Data, "--threads", strconv.Itoa(o.Threads), "--rounds", strconv.Itoa(o.Rounds))
+		return r, err
+	}
 }
 
 // child runs gsrc bench --child with these arguments in a process of its own and

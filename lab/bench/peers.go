@@ -1,0 +1,363 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/sbinet/npyio"
+)
+
+//go:embed peers/*.py
+var peerPrograms embed.FS
+
+// Peer is a PyTorch program that does the work of a case.
+type Peer struct {
+	Name string   // what a table calls it
+	Args []string // program and flags, without data, threads and rounds
+}
+
+// peerWork is a case with the peers that it is compared with.
+type peerWork struct {
+	name  string // of the Case
+	heavy bool
+	peers []Peer
+}
+
+// peerWorks lists the comparisons.
+func peerWorks() []peerWork {
+	var works []peerWork
+	for _, s := range stepList() {
+		switch {
+		case s.model != "ecl-gsr" || s.recipe && s.fn != "pretrain":
+			continue
+		case s.recipe: // two layers, τ = 0.5, no X^s: config/defaults/default.toml
+			works = append(works, peerWork{name: s.name(), peers: []Peer{{"PyTorch", strings.Fields("ecl.py --anchors 512 --layers 2 --tau 0.5 --clip 1 --mask 0.3 --drop 0.3")}}})
+			continue
+		}
+		w := FindWorkload(s.data)
+		width := s.width
+		if width < 0 {
+			width = w.Features
+		}
+		size := []string{"--anchors", fmt.Sprint(s.anchors), "--struct", fmt.Sprint(width)}
+		peers := []Peer{
+			{"PyTorch", append([]string{"ecl.py", "--blur", "0.03"}, size...)},
+			{"PyTorch, noise in the row space", append([]string{"ecl_rowspace.py"}, size...)},
+		}
+		if s.name() == "step/ecl/cora/512" {
+			peers = append(peers, Peer{"PyTorch Geometric's GCNConv", append([]string{"ecl.py", "--blur", "0.03", "--conv", "pyg"}, size...)})
+		}
+		works = append(works, peerWork{s.name(), s.heavy || s.anchors == 0, peers})
+	}
+	for _, name := range []string{"cora", "citeseer", "actor"} {
+		works = append(works, peerWork{name: "epochs/gcn/" + name, peers: []Peer{
+			{"PyTorch Geometric", []string{"gcn.py"}},
+			{"sparse PyTorch", []string{"gcn.py", "--impl", "sparse"}},
+		}})
+	}
+	for _, c := range [][2]string{{"cora", "16"}, {"cora", "128"}, {"actor", "16"}} {
+		name := "inference/gcn/" + c[0] + "/" + c[1]
+		args := []string{"gcn.py", "--inference", "--hidden", c[1]}
+		works = append(works,
+			peerWork{name: name + "/compiled", peers: []Peer{{"PyTorch Geometric", args}}},
+			peerWork{name: name + "/onnxruntime/buckets", peers: []Peer{{"PyTorch Geometric's export", append(args[:len(args):len(args)], "--onnx")}}})
+	}
+	for _, kind := range []string{"NN", "NT", "TN"} {
+		for _, size := range []string{"2708x1433x128", "34493x128x128"} {
+			args := append(append([]string{"rates.py", "matmul"}, strings.Split(size, "x")...), "--transpose", kind)
+			works = append(works, peerWork{name: "kernel/matmul/" + kind + "/" + size, peers: []Peer{{"PyTorch", args}}})
+		}
+	}
+	return append(works, peerWork{name: "kernel/exp/2708x2708", peers: []Peer{{"PyTorch", []string{"rates.py", "exp", "2708", "2708"}}}})
+}
+
+// PeerReport compares gsrc with PyTorch on the same work. Field names are stable;
+// times are in milliseconds, memory in MiB.
+type PeerReport struct {
+	Schema  int          `json:"schema"` // 1
+	Version string       `json:"version"`
+	Machine Machine      `json:"machine"`
+	Python  string       `json:"python"` // versions of what the peers import
+	Rounds  int          `json:"rounds"`
+	Results []PeerResult `json:"results"`
+}
+
+// PeerResult is one piece of work.
+type PeerResult struct {
+	Work    string      `json:"work"`
+	Data    string      `json:"data,omitempty"`
+	MS      float64     `json:"ms"` // of gsrc: the median over the rounds of a round's median
+	PeakMiB float64     `json:"peak_mib"`
+	Peers   []PeerTimes `json:"peers"`
+}
+
+// PeerTimes are those of one peer.
+type PeerTimes struct {
+	Name    string  `json:"name"`
+	MS      float64 `json:"ms"`
+	PeakMiB float64 `json:"peak_mib"`
+	Ratio   float64 `json:"ratio"` // of its time to gsrc's
+	Failed  string  `json:"failed,omitempty"`
+}
+
+// peerReply is the line that a peer prints.
+type peerReply struct {
+	MS      float64 `json:"ms"`
+	PeakMiB float64 `json:"peak_mib"`
+}
+
+// Peers times gsrc and the PyTorch programs in the folder peers with a Python that
+// has their requirements, in turn: in each round gsrc and every peer do the work in
+// a process of their own, the next round in the opposite order. Options.Child is
+// required; Rounds is 3 if 0. Data are handed to the peers as gsrc has read or
+// generated them.
+func Peers(ctx context.Context, python string, o Options) (*PeerReport, error) {
+	if o.Rounds == 0 {
+		o.Rounds = 3
+	}
+	threads := ThisMachine(o.Threads).Threads
+	works, err := selectPeers(o.Only)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "gsrc-peers-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.CopyFS(dir, peerPrograms); err != nil {
+		return nil, err
+	}
+	py := &pythonRunner{path: python, programs: filepath.Join(dir, "peers"), threads: threads}
+	r := &PeerReport{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads), Rounds: o.Rounds}
+	if r.Python, err = py.versions(ctx); err != nil {
+		return nil, err
+	}
+	cases := Cases()
+	for _, w := range works {
+		c, err := Select(cases, w.name)
+		if err != nil {
+			return r, err
+		}
+		if o.Progress != nil {
+			o.Progress(w.name)
+		}
+		folder := filepath.Join(dir, "data")
+		if c[0].workload != nil {
+			ds, err := c[0].workload.Load(o.Data)
+			if err != nil {
+				return r, err
+			}
+			if err := writeArrays(folder, ds); err != nil {
+				return r, err
+			}
+		}
+		x, err := w.compare(ctx, o, py, folder)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", w.name, err)
+		}
+		r.Results = append(r.Results, x)
+	}
+	return r, nil
+}
+
+// CheckPeers reports what is wrong with patterns for [Peers].
+func CheckPeers(patterns string) error {
+	_, err := selectPeers(patterns)
+	return err
+}
+
+func selectPeers(patterns string) ([]peerWork, error) {
+	var cases []Case
+	for _, w := range peerWorks() {
+		cases = append(cases, Case{Name: w.name, Heavy: w.heavy})
+	}
+	chosen, err := Select(cases, patterns)
+	if err != nil {
+		return nil, fmt.Errorf("nothing with peers is called %q", patterns)
+	}
+	var works []peerWork
+	for _, w := range peerWorks() {
+		for _, c := range chosen {
+			if c.Name == w.name {
+				works = append(works, w)
+			}
+		}
+	}
+	return works, nil
+}
+
+// compare runs the rounds of one piece of work.
+func (w peerWork) compare(ctx context.Context, o Options, py *pythonRunner, folder string) (PeerResult, error) {
+	x := PeerResult{Work: w.name}
+	var own []float64
+	theirs := make([][]float64, len(w.peers))
+	x.Peers = make([]PeerTimes, len(w.peers))
+	for i, p := range w.peers {
+		x.Peers[i].Name = p.Name
+	}
+	turn := func(i int) error {
+		if i < 0 {
+			r, err := o.Child(ctx, w.name)
+			if err != nil {
+				return err
+			}
+			if r.Skipped != "" {
+				return fmt.Errorf("gsrc cannot run it: %s", r.Skipped)
+			}
+			own, x.PeakMiB, x.Data = append(own, r.MS), max(x.PeakMiB, r.PeakMiB), r.Data
+			return nil
+		}
+		t := &x.Peers[i]
+		if t.Failed != "" {
+			return nil
+		}
+		reply, err := py.run(ctx, folder, w.peers[i].Args)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			t.Failed = err.Error()
+			return nil
+		}
+		theirs[i], t.PeakMiB = append(theirs[i], reply.MS), max(t.PeakMiB, reply.PeakMiB)
+		return nil
+	}
+	for round := range o.Rounds {
+		for k := range len(w.peers) + 1 {
+			i := k - 1
+			if round%2 == 1 {
+				i = len(w.peers) - 1 - k
+			}
+			if err := turn(i); err != nil {
+				return x, err
+			}
+		}
+	}
+	x.MS = median(own)
+	for i := range x.Peers {
+		if t := &x.Peers[i]; t.Failed == "" {
+			t.MS = median(theirs[i])
+			t.Ratio = t.MS / x.MS
+		}
+	}
+	return x, nil
+}
+
+// pythonRunner runs peers.
+type pythonRunner struct {
+	path, programs string
+	threads        int
+}
+
+func (p *pythonRunner) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, p.path, args...)
+	// As many threads as gsrc, in every library.
+	cmd.Env = append(os.Environ(), fmt.Sprint("OMP_NUM_THREADS=", p.threads), fmt.Sprint("MKL_NUM_THREADS=", p.threads), fmt.Sprint("OPENBLAS_NUM_THREADS=", p.threads))
+	return cmd
+}
+
+// versions also checks that everything is there.
+func (p *pythonRunner) versions(ctx context.Context) (string, error) {
+	const program = `import sys, torch, torch_geometric, scipy, onnxruntime
+print("Python %d.%d.%d, PyTorch %s, PyTorch Geometric %s, SciPy %s, onnxruntime %s" % (*sys.version_info[:3], torch.__version__, torch_geometric.__version__, scipy.__version__, onnxruntime.__version__))`
+	var complaint bytes.Buffer
+	cmd := p.command(ctx, "-W", "ignore", "-c", program)
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s lacks what the peers need (see lab/bench/peers/requirements.txt, or let \"make bench-peers\" install it): %w: %s", p.path, err, lastLine(complaint.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// run runs one peer. Programs that read data get the folder first.
+func (p *pythonRunner) run(ctx context.Context, folder string, args []string) (peerReply, error) {
+	line := []string{filepath.Join(p.programs, args[0])}
+	if args[0] != "rates.py" {
+		line = append(line, folder)
+	}
+	line = append(append(line, args[1:]...), "--threads", fmt.Sprint(p.threads))
+	var complaint bytes.Buffer
+	cmd := p.command(ctx, line...)
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		return peerReply{}, fmt.Errorf("%s: %w: %s", args[0], err, lastLine(complaint.String()))
+	}
+	var r peerReply
+	if err := json.Unmarshal([]byte(lastLine(string(out))), &r); err != nil {
+		return r, fmt.Errorf("%s printed %q: %w", args[0], lastLine(string(out)), err)
+	}
+	return r, nil
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// writeArrays writes a data set as the .npy files that peers/common.py reads.
+func writeArrays(folder string, ds *data.Dataset) error {
+	if err := os.RemoveAll(folder); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	x, st := ds.X.ToCSR(), ds.Graph.Structure()
+	train, labels := trainNodes(ds)
+	for name, v := range map[string]any{
+		"sizes": []int64{int64(ds.Graph.N), int64(x.Cols), int64(ds.Classes)},
+		"x_ptr": x.RowPtr, "x_col": x.Col, "x_val": x.Val,
+		"a_ptr": st.In.RowPtr, "a_col": st.In.Col, "train": train, "labels": labels,
+	} {
+		f, err := os.Create(filepath.Join(folder, name+".npy"))
+		if err != nil {
+			return err
+		}
+		err = npyio.Write(f, v)
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+		if err != nil {
+			return fmt.Errorf("writing %s.npy: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Write prints the comparison as a table.
+func (r *PeerReport) Write(w io.Writer, f Format) error {
+	m := r.Machine
+	fmt.Fprintf(w, "gsrc %s, %s/%s, kernels %s, %d threads of %d, %s\n%s\nmedians of %d rounds in turn\n\n", r.Version, m.OS, m.Arch, m.ISA, m.Threads, m.CPUs, m.GoVersion, r.Python, r.Rounds)
+	rows := [][]string{{"work", "data", "gsrc", "memory", "peer", "its time", "its memory", "ratio"}}
+	for _, x := range r.Results {
+		first := []string{x.Work, x.Data, ms(x.MS), peak(x.PeakMiB)}
+		for _, p := range x.Peers {
+			if p.Failed != "" {
+				rows = append(rows, append(first, p.Name, "failed: "+p.Failed, "", ""))
+			} else {
+				rows = append(rows, append(first, p.Name, ms(p.MS), peak(p.PeakMiB), fmt.Sprintf("%.2f", p.Ratio)))
+			}
+			first = []string{"", "", "", ""}
+		}
+	}
+	return table(w, f, rows)
+}
+
+func peak(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return mib(v)
+}

@@ -1,0 +1,98 @@
+"""200 epochs of the two-layer GCN, each with an evaluation pass. --impl pyg is PyTorch Geometric as its
+documentation writes it; --impl sparse is what an expert writes: features and adjacency in CSR.
+--inference times the forward pass instead; with --onnx that of PyG's export in onnxruntime.
+"""
+import argparse, os, tempfile, warnings
+import numpy as np, torch, torch.nn.functional as F
+from common import Data, median, report, times
+
+warnings.filterwarnings("ignore")
+p = argparse.ArgumentParser()
+p.add_argument("data")
+p.add_argument("--threads", type=int, default=2)
+p.add_argument("--rounds", type=int, default=1)
+p.add_argument("--impl", default="pyg", choices=["pyg", "sparse"])
+p.add_argument("--hidden", type=int, default=16)
+p.add_argument("--inference", action="store_true")
+p.add_argument("--onnx", action="store_true")
+o = p.parse_args()
+torch.set_num_threads(o.threads)
+torch.manual_seed(0)
+d = Data(o.data)
+train, labels = torch.tensor(d.train), torch.tensor(d.labels)
+
+if o.impl == "pyg":
+    from torch_geometric.nn import GCNConv
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = GCNConv(d.features, o.hidden), GCNConv(o.hidden, d.classes)
+
+        def forward(self, x, edge_index):
+            h = F.dropout(x, 0.5, self.training)
+            h = self.a(h, edge_index).relu()
+            return self.b(F.dropout(h, 0.5, self.training), edge_index)
+
+    a = d.A.tocoo()
+    inputs = (torch.tensor(d.rows("l1").toarray()), torch.tensor(np.stack([a.col, a.row]).astype(np.int64)))
+else:
+    csr = lambda m: torch.sparse_csr_tensor(torch.tensor(m.indptr.astype(np.int64)), torch.tensor(m.indices.astype(np.int64)), torch.tensor(m.data.astype(np.float32)), m.shape)
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            weight = lambda i, out: torch.nn.Parameter(torch.nn.init.xavier_uniform_(torch.empty(i, out)))
+            self.W, self.V = weight(d.features, o.hidden), weight(o.hidden, d.classes)
+            self.b, self.c = torch.nn.Parameter(torch.zeros(o.hidden)), torch.nn.Parameter(torch.zeros(d.classes))
+
+        def forward(self, x, adjacency):
+            x = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), F.dropout(x.values(), 0.5, self.training), x.shape)
+            h = (adjacency @ (x @ self.W) + self.b).relu()
+            return adjacency @ (F.dropout(h, 0.5, self.training) @ self.V) + self.c
+
+    inputs = (csr(d.rows("l1").tocsr()), csr(d.normalised()))
+
+model = Net()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+
+
+def epochs():
+    for _ in range(200):
+        model.train()
+        optimizer.zero_grad()
+        F.cross_entropy(model(*inputs)[train], labels).backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            model(*inputs)
+
+
+def forward():
+    with torch.no_grad():
+        return model(*inputs)
+
+
+if not o.inference:
+    import time
+
+    start = time.perf_counter()
+    epochs()
+    report(ms=1e3 * (time.perf_counter() - start))
+elif not o.onnx:
+    model.eval()
+    report(ms=median(times(forward, 30)))
+else:
+    import onnxruntime
+
+    model.eval()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "gcn.onnx")
+        torch.onnx.export(model, inputs, path, opset_version=17, dynamo=False, input_names=["x", "edge_index"], output_names=["logits"],
+                          dynamic_axes={"x": {0: "n"}, "edge_index": {1: "e"}})
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = o.threads
+        session = onnxruntime.InferenceSession(path, options)
+        feed = {"x": inputs[0].numpy(), "edge_index": inputs[1].numpy()}
+        difference = np.abs(session.run(None, feed)[0] - forward().numpy()).max()
+        report(ms=median(times(lambda: session.run(None, feed), 30)), difference=float(difference))

@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sbinet/npyio"
+)
+
+// fakePython makes the test's own program stand for Python.
+const fakePython = "GSRC_BENCH_FAKE_PYTHON"
+
+func TestMain(m *testing.M) {
+	if log := os.Getenv(fakePython); log != "" {
+		os.Exit(pretend(log, os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// pretend answers as Python with the peers would, and notes what it was asked.
+func pretend(log string, args []string) int {
+	if args[0] == "-W" {
+		fmt.Println("Python 9, PyTorch 9")
+		return 0
+	}
+	f, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return 1
+	}
+	defer f.Close()
+	program := filepath.Base(args[0])
+	fmt.Fprintln(f, program, strings.Join(args[2:], " "), "OMP="+os.Getenv("OMP_NUM_THREADS"))
+	if _, err := os.Stat(filepath.Join(args[1], "x_val.npy")); err != nil {
+		fmt.Fprintln(os.Stderr, "no data")
+		return 1
+	}
+	if slices.Contains(args, "sparse") {
+		fmt.Fprintln(os.Stderr, "Traceback\nMemoryError: too little")
+		return 1
+	}
+	fmt.Println("some warning\n{\"ms\": 40, \"peak_mib\": 500}")
+	return 0
+}
+
+func TestPeersTakeTurns(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	t.Setenv(fakePython, log)
+	times := []float64{7, 8, 30} // the median counts
+	o := Options{Only: "epochs/gcn/cora", Rounds: 3, Threads: 2, Child: func(_ context.Context, name string) (Result, error) {
+		f, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return Result{}, err
+		}
+		defer f.Close()
+		fmt.Fprintln(f, "gsrc", name)
+		ms := times[0]
+		times = times[1:]
+		return Result{MS: ms, PeakMiB: 100 - ms}, nil
+	}}
+	r, err := Peers(t.Context(), self, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Forth, back, forth; a peer that has failed is left out from then on.
+	want := `gsrc epochs/gcn/cora
+gcn.py --threads 2 OMP=2
+gcn.py --impl sparse --threads 2 OMP=2
+gcn.py --threads 2 OMP=2
+gsrc epochs/gcn/cora
+gsrc epochs/gcn/cora
+gcn.py --threads 2 OMP=2
+`
+	if string(asked) != want {
+		t.Errorf("asked\n%s, want\n%s", asked, want)
+	}
+	x := r.Results[0]
+	if x.MS != 8 || x.PeakMiB != 93 || x.Peers[0] != (PeerTimes{Name: "PyTorch Geometric", MS: 40, PeakMiB: 500, Ratio: 5}) {
+		t.Errorf("compared %+v", x)
+	}
+	if f := x.Peers[1].Failed; !strings.Contains(f, "MemoryError: too little") || strings.Contains(f, "Traceback") {
+		t.Errorf("the failure is told as %q", f)
+	}
+	var b bytes.Buffer
+	if err := r.Write(&b, Markdown); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"| epochs/gcn/cora |  | 8 ms | 93 MiB | PyTorch Geometric | 40 ms | 500 MiB | 5.00 |", "failed: gcn.py: exit status 1: MemoryError"} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("the table lacks %q:\n%s", line, &b)
+		}
+	}
+}
+
+func TestPeersSayWhatPythonLacks(t *testing.T) {
+	_, err := Peers(t.Context(), filepath.Join(t.TempDir(), "python"), Options{Only: "kernel/exp"})
+	if err == nil || !strings.Contains(err.Error(), "make bench-peers") {
+		t.Errorf("without Python the error is %v", err)
+	}
+	if err := CheckPeers("compile/gcn"); err == nil {
+		t.Error("compile/gcn has no peer, but it is accepted")
+	}
+}
+
+// Every comparison names a case that there is and programs that are there.
+func TestPeerWorks(t *testing.T) {
+	for _, w := range peerWorks() {
+		c, err := Select(Cases(), w.name)
+		if err != nil || len(c) != 1 || c[0].Name != w.name {
+			t.Errorf("%s is not one case: %v", w.name, err)
+		}
+		for _, p := range w.peers {
+			if _, err := peerPrograms.Open("peers/" + p.Args[0]); err != nil {
+				t.Errorf("%s: %v", w.name, err)
+			}
+		}
+	}
+}
+
+func TestWriteArrays(t *testing.T) {
+	ds, err := tiny.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "data")
+	if err := writeArrays(folder, ds); err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string, into any) {
+		f, err := os.Open(filepath.Join(folder, name+".npy"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := npyio.Read(f, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sizes, labels []int64
+	var ptr, col []int32
+	read("sizes", &sizes)
+	read("labels", &labels)
+	read("a_ptr", &ptr)
+	read("a_col", &col)
+	if !slices.Equal(sizes, []int64{60, 30, 3}) || len(labels) != 20 || len(ptr) != 61 || len(col) != 2*ds.Graph.NumEdges() {
+		t.Errorf("sizes %v, %d labels, %d offsets, %d entries", sizes, len(labels), len(ptr), len(col))
+	}
+}
+
+// The peers themselves, on a graph of a few nodes.
+func TestPeerProgramsRun(t *testing.T) {
+	python := os.Getenv("PEERS_PYTHON")
+	if python == "" {
+		t.Skip("set PEERS_PYTHON to a Python that has lab/bench/peers/requirements.txt")
+	}
+	ds, err := tiny.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, peerPrograms); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(dir, "data")
+	if err := writeArrays(folder, ds); err != nil {
+		t.Fatal(err)
+	}
+	py := &pythonRunner{path: python, programs: filepath.Join(dir, "peers"), threads: 1}
+	seen := map[string]bool{}
+	for _, w := range peerWorks() {
+		for _, p := range w.peers {
+			args := slices.Clone(p.Args)
+			for i, a := range args { // small
+				switch {
+				case a == "--anchors":
+					args[i+1] = "16"
+				case a == "--struct":
+					args[i+1] = "8"
+				}
+			}
+			if args[0] == "rates.py" {
+				args = []string{"rates.py", args[1], "8", "9", "10"}
+			}
+			args = append(args, "--rounds", "1")
+			if text, _ := json.Marshal(args); seen[string(text)] {
+				continue
+			} else {
+				seen[string(text)] = true
+			}
+			r, err := py.run(t.Context(), folder, args)
+			if err != nil || !(r.MS > 0) || r.PeakMiB < 1 {
+				t.Errorf("%v: %+v, %v", args, r, err)
+			}
+		}
+	}
+}
