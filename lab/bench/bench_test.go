@@ -190,6 +190,34 @@ func TestRecipeSteps(t *testing.T) {
 	}
 }
 
+// A graph that is larger by a factor has as many nodes, edges and features more, so
+// that times can be compared.
+func TestScaleWorkloads(t *testing.T) {
+	var last Workload
+	for _, name := range []string{"10k", "100k", "1M"} {
+		w := *FindWorkload(name)
+		if w.Edges != 5*w.Nodes || w.Features != 128 || w.Path != "" {
+			t.Errorf("%s: %+v, want average degree 10 and 128 features, always generated", name, w)
+		}
+		if last.Nodes > 0 && (w.Nodes != 10*last.Nodes || w.Stored != 10*last.Stored) {
+			t.Errorf("%s is not ten times the one before", name)
+		}
+		last = w
+	}
+	ds, err := tiny.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(Cases(), func(c Case) bool { return c.Name == "scale/10k" })
+	r, err := Cases()[i].run(&env{Options: Options{Rounds: 1, Threads: 1}, ds: ds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := r.MS * 1e6 / float64(60+ds.Graph.NumEdges()); r.PerSizeNS != want || r.Least != nil {
+		t.Errorf("%v ns a node and edge, want %v", r.PerSizeNS, want)
+	}
+}
+
 func TestSessionStepsRepeat(t *testing.T) {
 	ds, err := tiny.Generate()
 	if err != nil {

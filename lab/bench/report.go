@@ -31,6 +31,9 @@ type Result struct {
 
 	GFlops float64 `json:"gflops,omitempty"`   // at the median
 	GBs    float64 `json:"gb_per_s,omitempty"` // at the median
+	// PerSizeNS is nanoseconds for each node and edge of the graph: where it does not
+	// rise with the graph, cost grows no faster than the graph does.
+	PerSizeNS float64 `json:"ns_per_node_and_edge,omitempty"`
 	// Share is the time that the machine's limits allow over the median.
 	Share float64 `json:"share_of_limit,omitempty"`
 
@@ -143,7 +146,7 @@ func (r *Report) Write(w io.Writer, f Format, parts bool) error {
 			rows = append(rows, []string{x.Name, x.Data, "skipped: " + x.Skipped, "", "", "", "", ""})
 			continue
 		}
-		rows = append(rows, []string{x.Name, x.Data, ms(x.MS), ms(x.MinMS) + " to " + ms(x.MaxMS), rate(x.GFlops, x.GBs), percent(x.Share), memory(x), least(x)})
+		rows = append(rows, []string{x.Name, x.Data, ms(x.MS), ms(x.MinMS) + " to " + ms(x.MaxMS), rate(x.GFlops, x.GBs) + perSize(x.PerSizeNS), percent(x.Share), memory(x), least(x)})
 		if !parts {
 			continue
 		}
@@ -189,6 +192,13 @@ func rate(gflops, gbs float64) string {
 		return fmt.Sprintf("%.1f GB/s", gbs)
 	}
 	return ""
+}
+
+func perSize(ns float64) string {
+	if ns == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f ns a node and edge", ns)
 }
 
 func percent(share float64) string {
