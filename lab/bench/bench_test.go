@@ -258,6 +258,15 @@ func TestSessionStepsRepeat(t *testing.T) {
 	}
 }
 
+func TestLimitsAreTheBetterOfTwo(t *testing.T) {
+	a := &Limits{MatMul: 100, Exp: 1, Bandwidth: []Bandwidth{{1, 50}, {8, 40}}}
+	b := &Limits{MatMul: 90, Exp: 2, Bandwidth: []Bandwidth{{1, 60}, {8, 30}}}
+	want := &Limits{MatMul: 100, Exp: 2, Bandwidth: []Bandwidth{{1, 60}, {8, 40}}}
+	if got := a.best(b); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func TestRunUsesChildForCasesAlone(t *testing.T) {
 	var asked []string
 	o := Options{Only: "epochs/gcn/cora", NoLimits: true, Child: func(_ context.Context, name string) (Result, error) {

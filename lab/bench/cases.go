@@ -30,8 +30,7 @@ type Case struct {
 // env is what a case has to work with.
 type env struct {
 	Options
-	limits *Limits
-	ds     *data.Dataset
+	ds *data.Dataset
 }
 
 // Options say what to time and how.
@@ -94,8 +93,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads)}
+	var before *Limits
 	if !o.NoLimits {
-		r.Limits = MeasureLimits(o.Threads)
+		before = MeasureLimits(o.Threads)
 	}
 	for _, c := range cases {
 		if err := ctx.Err(); err != nil {
@@ -104,34 +104,41 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		if o.Progress != nil {
 			o.Progress(c.Name)
 		}
-		x, err := c.measure(ctx, o, r.Limits)
+		x, err := c.measure(ctx, o)
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", c.Name, err)
 		}
 		r.Results = append(r.Results, x)
 	}
+	if before != nil {
+		// What the machine can do is the better of two moments: something else may
+		// have run in one of them.
+		r.Limits = before.best(MeasureLimits(o.Threads))
+		for i := range r.Results {
+			r.Results[i].judge(r.Limits)
+		}
+	}
 	return r, nil
 }
 
-func (c *Case) measure(ctx context.Context, o Options, l *Limits) (Result, error) {
+func (c *Case) measure(ctx context.Context, o Options) (Result, error) {
 	var x Result
 	var err error
 	if c.Alone && o.Child != nil {
 		x, err = o.Child(ctx, c.Name)
 	} else {
-		x, err = c.inProcess(o, l)
+		x, err = c.inProcess(o)
 	}
 	var skip skipped
 	if errors.As(err, &skip) {
 		x, err = Result{Skipped: skip.why}, nil
 	}
 	x.Name = c.Name
-	x.judge(l)
 	return x, err
 }
 
-func (c *Case) inProcess(o Options, l *Limits) (Result, error) {
-	e := &env{Options: o, limits: l}
+func (c *Case) inProcess(o Options) (Result, error) {
+	e := &env{Options: o}
 	var err error
 	if c.workload != nil {
 		if e.ds, err = c.workload.Load(o.Data); err != nil {
@@ -148,15 +155,15 @@ func (c *Case) inProcess(o Options, l *Limits) (Result, error) {
 	return x, err
 }
 
-// judge holds the result against the limits, which a child process did not know.
+// judge holds the result against the limits.
 func (r *Result) judge(l *Limits) {
-	if r.Least != nil && r.LeastMS == 0 {
+	if r.Least != nil {
 		if r.LeastMS = r.Least.Milliseconds(l); r.LeastMS > 0 {
 			r.OverLeast = r.MS / r.LeastMS
 		}
 	}
-	if l == nil {
-		return
+	if r.Cost != nil {
+		r.GFlops, r.GBs, r.Share = rates(*r.Cost, r.MS, l)
 	}
 	for i := range r.Parts {
 		p := &r.Parts[i]

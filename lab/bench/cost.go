@@ -18,8 +18,6 @@ func (c Cost) plus(d Cost) Cost {
 	return Cost{c.Flops + d.Flops, c.Bytes + d.Bytes, max(c.Set, d.Set)}
 }
 
-func (c Cost) times(k float64) Cost { return Cost{k * c.Flops, k * c.Bytes, c.Set} }
-
 // seconds is the time that the machine's limits allow: that of the operations or
 // that of the bytes, whichever is longer.
 func (c Cost) seconds(l *Limits) float64 {

@@ -13,7 +13,7 @@ func kernelCase(name, doc string, workload string, make func(e *env, p *kernels.
 		defer p.Close()
 		call, cost := make(e, p)
 		r, err := e.rounds(func() error { call(); return nil })
-		r.rate(cost, e.limits)
+		r.Cost = &cost
 		return r, err
 	}}
 	if workload != "" {

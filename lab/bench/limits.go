@@ -2,6 +2,7 @@ package bench
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,15 @@ func (l *Limits) At(bytes float64) float64 {
 		return l.Bandwidth[n-1].GBs
 	}
 	return 0
+}
+
+// best returns the better of each limit.
+func (l *Limits) best(m *Limits) *Limits {
+	b := &Limits{MatMul: max(l.MatMul, m.MatMul), Exp: max(l.Exp, m.Exp), Bandwidth: slices.Clone(l.Bandwidth)}
+	for i := range b.Bandwidth {
+		b.Bandwidth[i].GBs = max(b.Bandwidth[i].GBs, m.Bandwidth[i].GBs)
+	}
+	return b
 }
 
 // MeasureLimits takes a second or two.

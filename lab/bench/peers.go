@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/sbinet/npyio"
 )
@@ -39,8 +40,8 @@ func peerWorks() []peerWork {
 		switch {
 		case s.model != "ecl-gsr" || s.recipe && s.fn != "pretrain":
 			continue
-		case s.recipe: // two layers, τ = 0.5, no X^s: config/defaults/default.toml
-			works = append(works, peerWork{name: s.name(), peers: []Peer{{"PyTorch", strings.Fields("ecl.py --anchors 512 --layers 2 --tau 0.5 --clip 1 --mask 0.3 --drop 0.3")}}})
+		case s.recipe:
+			works = append(works, peerWork{name: s.name(), peers: []Peer{{"PyTorch", recipeArgs(s.data)}}})
 			continue
 		}
 		w := FindWorkload(s.data)
@@ -78,6 +79,17 @@ func peerWorks() []peerWork {
 		}
 	}
 	return append(works, peerWork{name: "kernel/exp/2708x2708", peers: []Peer{{"PyTorch", []string{"rates.py", "exp", "2708", "2708"}}}})
+}
+
+// recipeArgs makes the peer's step that of gsrc train ecl-gsr on a data set.
+func recipeArgs(data string) []string {
+	c, err := config.Load("ecl-gsr", data, "", nil)
+	if err != nil {
+		panic(err) // built-in defaults are valid
+	}
+	o := c.Model
+	return strings.Fields(fmt.Sprintf("ecl.py --anchors %d --struct %d --layers %d --tau %g --clip %g --blur %g --mask %g --drop %g",
+		c.Train.Anchors, c.DeepWalk.Width, o.Encoder.Layers, o.ECL.Tau, o.ECL.Clip, o.Views.Blur, o.Views.Mask, o.Views.Edges))
 }
 
 // PeerReport compares gsrc with PyTorch on the same work. Field names are stable;

@@ -131,6 +131,13 @@ func TestPeerWorks(t *testing.T) {
 	}
 }
 
+// The peer of the default recipe does what the defaults say.
+func TestRecipeArgs(t *testing.T) {
+	if got := strings.Join(recipeArgs("cora"), " "); got != "ecl.py --anchors 512 --struct 0 --layers 2 --tau 0.5 --clip 1 --blur 0 --mask 0.3 --drop 0.3" {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestWriteArrays(t *testing.T) {
 	ds, err := tiny.Generate()
 	if err != nil {

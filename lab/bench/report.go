@@ -29,13 +29,16 @@ type Result struct {
 	MaxMS  float64 `json:"max_ms"`
 	Rounds int     `json:"rounds"`
 
-	GFlops float64 `json:"gflops,omitempty"`   // at the median
-	GBs    float64 `json:"gb_per_s,omitempty"` // at the median
+	// Rates are those of kernels at the median.
+	GFlops float64 `json:"gflops,omitempty"`
+	GBs    float64 `json:"gb_per_s,omitempty"`
 	// PerSizeNS is nanoseconds for each node and edge of the graph: where it does not
 	// rise with the graph, cost grows no faster than the graph does.
 	PerSizeNS float64 `json:"ns_per_node_and_edge,omitempty"`
 	// Share is the time that the machine's limits allow over the median.
 	Share float64 `json:"share_of_limit,omitempty"`
+
+	Cost *Cost `json:"work,omitempty"` // of one kernel
 
 	PlannedMiB float64 `json:"planned_mib,omitempty"` // memory that the executor planned, parameters and data not included
 	PeakMiB    float64 `json:"peak_mib,omitempty"`    // largest resident set of a process that did this alone
@@ -62,11 +65,6 @@ type Part struct {
 	Cost Cost `json:"work"`
 }
 
-// rate fills rates and share from the cost of one round.
-func (r *Result) rate(c Cost, l *Limits) {
-	r.GFlops, r.GBs, r.Share = rates(c, r.MS, l)
-}
-
 // rates are GFLOP/s, or GB/s for what does few operations a byte, and the share of
 // the limit.
 func rates(c Cost, ms float64, l *Limits) (gflops, gbs, share float64) {
@@ -79,15 +77,6 @@ func rates(c Cost, ms float64, l *Limits) (gflops, gbs, share float64) {
 		gbs = c.Bytes / ms / 1e6
 	}
 	return gflops, gbs, 1e3 * c.seconds(l) / ms
-}
-
-// find returns the result of a name, or nil.
-func (r *Report) find(name string) *Result {
-	i := slices.IndexFunc(r.Results, func(x Result) bool { return x.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &r.Results[i]
 }
 
 // Format is how a table is printed.
