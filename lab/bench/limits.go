@@ -63,7 +63,7 @@ func MeasureLimits(threads int) *Limits {
 	for _, s := range [][3]int{{1024, 1024, 1024}, {2708, 1433, 128}, {4096, 512, 128}} {
 		m, k, n := s[0], s[1], s[2]
 		a, b, dst := ramp(m*k), ramp(k*n), make([]float32, m*n)
-		best := fastest(12, func() { p.MatMul(dst, a, b, m, k, n, false, false, kernels.Epilogue{}) })
+		best := fastest(8, func() { p.MatMul(dst, a, b, m, k, n, false, false, kernels.Epilogue{}) })
 		l.MatMul = max(l.MatMul, 2*float64(m)*float64(k)*float64(n)/best.Seconds()/1e9)
 	}
 	const exps = 1 << 16
@@ -79,8 +79,12 @@ func MeasureLimits(threads int) *Limits {
 // ramp returns numbers between −1 and 1.
 func ramp(n int) []float32 {
 	x := make([]float32, n)
-	for i := range x {
+	const period = 201 * 16
+	for i := range min(n, period) {
 		x[i] = float32(i*37%201)/100 - 1
+	}
+	for done := period; done < n; done *= 2 {
+		copy(x[done:], x[:done])
 	}
 	return x
 }
@@ -120,7 +124,7 @@ func bandwidth(mib float64, threads int) Bandwidth {
 		}
 		wg.Wait()
 	}
-	best := fastest(10, all)
+	best := fastest(6, all)
 	return Bandwidth{MiB: mib * float64(threads), GBs: 12 * float64(n) * float64(repeat) * float64(threads) / best.Seconds() / 1e9}
 }
 
