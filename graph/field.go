@@ -111,3 +111,8 @@ func (f *Field) transpose() {
 		}
 	}
 }
+
+// Bytes returns the memory that the field holds.
+func (f *Field) Bytes() int {
+	return f.Structure.Bytes() + 8*(cap(f.Sources)+cap(f.Entries)) + 4*(cap(f.place)+cap(f.stamp))
+}

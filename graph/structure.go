@@ -152,3 +152,15 @@ func (s *Structure) Spread(dst, perEdge []float32) []float32 {
 	}
 	return dst
 }
+
+// Bytes returns the memory that the structure holds.
+func (s *Structure) Bytes() int {
+	if s.In == nil {
+		return 0
+	}
+	n := cap(s.In.RowPtr) + cap(s.In.Col) + cap(s.Out.Perm) + cap(s.EdgeOf) + cap(s.cursor)
+	if !s.shared {
+		n += cap(s.Out.RowPtr) + cap(s.Out.Col)
+	}
+	return 4 * n
+}

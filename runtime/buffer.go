@@ -34,6 +34,8 @@ type SparseMatrix struct {
 	ByRow  *kernels.CSR // entries by row; Perm is nil, entry e has Values[e]
 	ByCol  *kernels.CSR // the transpose; Perm gives each entry's place in Values
 	Values []float32
+
+	stored int // where only sizes are known: the number of entries
 }
 
 // F32 returns a tensor buffer on the given elements, which are not copied. It
@@ -97,7 +99,7 @@ func count(dims []int) int {
 func (b *Buffer) len() int {
 	switch {
 	case b.Sparse != nil:
-		return len(b.Sparse.Values)
+		return max(len(b.Sparse.Values), b.Sparse.stored)
 	case b.Graph != nil:
 		return 0
 	}

@@ -19,7 +19,8 @@ import (
 //
 // Sizes that change within the room that a piece has change no offset. A piece
 // whose size varies from step to step by itself (that of a receptive field), or
-// that has outgrown its room, gets a sixteenth more than it needs.
+// that has outgrown its room, gets more than it needs: matrices a sixteenth, and
+// vectors, which are small and of which those by edges vary most, a quarter.
 //
 // Only a function that the pass plan-memory has marked shares memory. In others
 // every value keeps memory of its own.
@@ -57,9 +58,10 @@ type workspace struct {
 type piece struct {
 	first, last int
 	varies      bool // from step to step
-	need        int  // bytes for the sizes of now
-	room        int  // bytes laid out
-	at          int  // offset
+	matrix      bool
+	need        int // bytes for the sizes of now
+	room        int // bytes laid out
+	at          int // offset
 }
 
 // place finds the pieces of a program: of constants, which are computed when
@@ -134,9 +136,10 @@ func (m *memoryPlan) place(e *planned) {
 			p := &m.pieces[at[c]]
 			p.last = max(p.last, k, last[c])
 			p.varies = p.varies || varies(c)
+			p.matrix = p.matrix || len(c.dims) > 1
 		}
 		m.work = append(m.work, workspace{at: i, device: e.p.device, piece: len(m.pieces), view: Buffer{DType: ir.F32}})
-		m.pieces = append(m.pieces, piece{first: k, last: k, varies: slices.ContainsFunc(i.in, varies) || slices.ContainsFunc(i.outs, varies)})
+		m.pieces = append(m.pieces, piece{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies) || slices.ContainsFunc(i.outs, varies)})
 	}
 	if !m.shared {
 		for k := range m.pieces {
@@ -216,7 +219,7 @@ func (m *memoryPlan) layout() {
 		fits = false
 		p.room = p.need
 		if m.laid || p.varies {
-			p.room += p.need / 16
+			p.room += p.slack()
 		}
 	}
 	if fits {
@@ -233,6 +236,14 @@ func (m *memoryPlan) layout() {
 	}
 	m.live = arena.Live(spans, alignment)
 	m.laid = true
+}
+
+// slack is the room that a piece gets beyond its need.
+func (p *piece) slack() int {
+	if p.matrix {
+		return p.need / 16
+	}
+	return p.need / 4
 }
 
 // provide makes the arena large enough and every value a view of it.
@@ -288,4 +299,14 @@ func (c *cell) bytes() int {
 		return 8 * c.n
 	}
 	return 4 * c.n
+}
+
+// held returns the bytes that the plan has allocated: the arena, and workspace
+// that a kernel asked for beyond what the device foretold.
+func (m *memoryPlan) held() int {
+	n := 4 * cap(m.arena.F32)
+	for _, w := range m.work {
+		n += 4 * w.at.extra
+	}
+	return n
 }

@@ -102,8 +102,8 @@ func (p *program) load() (changed bool, err error) {
 				v.Dims[i], changed = d, true
 			}
 		}
-		if v.Sparse != nil && (v.Sparse.ByRow != b.Sparse.ByRow || in.n != len(b.Sparse.Values)) {
-			in.n, changed = len(b.Sparse.Values), true
+		if v.Sparse != nil && (v.Sparse.ByRow != b.Sparse.ByRow || in.n != b.len()) {
+			in.n, changed = b.len(), true
 		}
 		if err := p.device.Import(v, b); err != nil {
 			return false, fmt.Errorf("%s: %w", inputName(in.value), err)

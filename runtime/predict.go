@@ -1,0 +1,167 @@
+package runtime
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Memory is what a function with its set-up holds while it runs, beside what is
+// bound to its inputs.
+type Memory struct {
+	Main  Plan
+	Setup Plan // zero where there is none
+	// Fields is the bytes of the receptive fields that it finds.
+	Fields int
+	// Pool is what its kernels use of the pool's buffers, which all functions on
+	// the pool share.
+	Pool kernels.Scratch
+}
+
+// Bytes returns the bytes of the function alone, without the pool's.
+func (m Memory) Bytes() int { return m.Main.Bytes + m.Setup.Bytes + m.Fields }
+
+// Max returns the larger plan of each part: the need of a function whose sizes
+// vary.
+func (m Memory) Max(o Memory) Memory {
+	if o.Main.Bytes > m.Main.Bytes {
+		m.Main = o.Main
+	}
+	if o.Setup.Bytes > m.Setup.Bytes {
+		m.Setup = o.Setup
+	}
+	m.Fields, m.Pool = max(m.Fields, o.Fields), m.Pool.Max(o.Pool)
+	return m
+}
+
+// PredictMemory returns what a function of the module and its set-up will hold
+// with these inputs, without running it: the planned executor lays values out in
+// the very same way. Of inputs only the sizes count, so that tensors may come
+// without elements (see [Extent.Buffer]); but a receptive field is found for the
+// graph and the indices that are given.
+func PredictMemory(m *ir.Module, name string, inputs map[string]*Buffer) (Memory, error) {
+	var mem Memory
+	f := m.Func(name)
+	if f == nil {
+		return mem, fmt.Errorf("runtime: module @%s has no function @%s", m.Name, name)
+	}
+	all := map[string]*Buffer{}
+	for k, b := range inputs {
+		all[k] = b
+	}
+	if s := setupOf(f); s != "" {
+		set := m.Func(s)
+		if set == nil {
+			return mem, fmt.Errorf("runtime: @%s names the set-up function @%s, which module @%s does not have", f.Name, s, m.Name)
+		}
+		e, err := predict(m, set, all)
+		if err != nil {
+			return mem, err
+		}
+		mem.Setup, mem.Fields, mem.Pool = e.plan(), e.p.fieldBytes(), e.mem.pool()
+		for _, r := range set.Results {
+			all[r.Name] = e.p.cells[r.Value].sized()
+		}
+	}
+	e, err := predict(m, f, all)
+	if err != nil {
+		return mem, err
+	}
+	mem.Main = e.plan()
+	mem.Fields += e.p.fieldBytes()
+	mem.Pool = mem.Pool.Max(e.mem.pool())
+	return mem, nil
+}
+
+// predict lays a function out.
+func predict(m *ir.Module, f *ir.Func, inputs map[string]*Buffer) (*planned, error) {
+	p, err := newProgram(m, f, CPU, rng.Stream(0))
+	if err != nil {
+		return nil, fmt.Errorf("runtime: %w", err)
+	}
+	for _, in := range p.inputs {
+		b := inputs[in.value.Name]
+		switch {
+		case b == nil && in.value.Param:
+			shape, err := in.value.Type.Shape(nil)
+			if err != nil {
+				return nil, fmt.Errorf("runtime: @%s: %s: %w", f.Name, inputName(in.value), err)
+			}
+			b = &Buffer{DType: in.value.Type.DType, Dims: shape}
+		case b == nil:
+			return nil, fmt.Errorf("runtime: @%s: the size of %s is not known", f.Name, inputName(in.value))
+		case len(b.Dims) != in.value.Type.Rank():
+			return nil, fmt.Errorf("runtime: @%s: %s is %s, got shape %v", f.Name, inputName(in.value), in.value.Type, b.Dims)
+		}
+		in.bound = b
+	}
+	if _, err := p.load(); err != nil {
+		return nil, fmt.Errorf("runtime: @%s: %w", f.Name, err)
+	}
+	for _, s := range p.sizers {
+		if g := s.in[0].Graph; g == nil || g.In == nil {
+			return nil, fmt.Errorf("runtime: @%s: %s needs the graph itself, not only its size", f.Name, s.op)
+		}
+	}
+	if _, err := p.findSizes(); err != nil {
+		return nil, fmt.Errorf("runtime: %w", err)
+	}
+	if err := p.resolve(); err != nil {
+		return nil, fmt.Errorf("runtime: @%s: %w", f.Name, err)
+	}
+	e := newPlanned(p, Options{})
+	e.mem.layout()
+	return e, nil
+}
+
+// sized returns a buffer of the cell's size, without elements.
+func (c *cell) sized() *Buffer {
+	return Extent{Dims: c.view.Dims, Stored: c.n}.Buffer(c.value.Type)
+}
+
+// Buffer returns a buffer of the size for [PredictMemory], without elements: a
+// value of the type, which decides between dense, sparse and integers.
+func (e Extent) Buffer(t ir.Type) *Buffer {
+	b := &Buffer{DType: t.DType, Dims: e.Dims}
+	switch t.Layout {
+	case ir.CSR:
+		b.Sparse = &SparseMatrix{ByRow: &kernels.CSR{Rows: e.Dims[0], Cols: e.Dims[1]}, stored: e.Stored}
+	case ir.Structure:
+		b.Graph = &graph.Structure{N: e.Dims[0], E: e.Dims[1]}
+	}
+	return b
+}
+
+// fieldBytes returns what the receptive fields hold.
+func (p *program) fieldBytes() int {
+	n := 0
+	for _, s := range p.sizers {
+		n += s.field.Bytes()
+	}
+	return n
+}
+
+// Memory returns what the function holds now, after a run.
+func (x *Function) Memory() Memory {
+	var m Memory
+	for _, e := range []*Executable{x.setup, x.main} {
+		if e == nil {
+			continue
+		}
+		plan := e.Plan()
+		if p, ok := e.exec.(*planned); ok {
+			plan.Bytes = p.mem.held()
+			m.Pool = m.Pool.Max(p.mem.pool())
+		}
+		if e == x.setup {
+			m.Setup = plan
+		} else {
+			m.Main = plan
+		}
+		m.Fields += e.p.fieldBytes()
+	}
+	return m
+}
