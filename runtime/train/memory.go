@@ -1,0 +1,256 @@
+package train
+
+import (
+	"fmt"
+	goruntime "runtime"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Forecast is the memory that training steps will need, known before any of them
+// has run. All sizes are in bytes.
+type Forecast struct {
+	Functions []FunctionMemory `json:"functions"`
+	// Parts are what is there in every phase: data, inputs, parameters.
+	Parts []MemoryPart `json:"parts"`
+	// Peak is the most that is needed at one time, in phase Phase.
+	Peak  int    `json:"peak"`
+	Phase string `json:"phase"`
+}
+
+// FunctionMemory is the memory of a function that training runs.
+type FunctionMemory struct {
+	Name string `json:"name"`
+	// Phase is the one that runs it: pretrain, or train.
+	Phase string `json:"phase"`
+	// Arena is the size of its values and workspaces, Setup that of what its
+	// set-up function computes once, Fields that of receptive fields.
+	Arena  int `json:"arena"`
+	Setup  int `json:"setup"`
+	Fields int `json:"fields"`
+	// Live is what Arena could not be less than, Unshared what it would be if
+	// every value had memory of its own.
+	Live     int `json:"live"`
+	Unshared int `json:"unshared"`
+}
+
+// Bytes returns the memory of the function.
+func (f FunctionMemory) Bytes() int { return f.Arena + f.Setup + f.Fields }
+
+// MemoryPart is one kind of memory beside the functions'.
+type MemoryPart struct {
+	Name  string `json:"name"`
+	Bytes int    `json:"bytes"`
+}
+
+// PredictMemory forecasts the memory of training a compiled program. What no one
+// can know beforehand is estimated from above: receptive fields by those of the
+// run's own first steps, candidate edges by k new ones for each node (nodes that
+// choose each other, or a neighbour, make it fewer).
+func PredictMemory(prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*Forecast, error) {
+	p := &predictor{prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: Facts(cfg, ds, split).Dims, ops: map[string]int{}}
+	for _, v := range split.Train {
+		p.train = append(p.train, int64(v))
+	}
+	p.dims["N"] = ds.Graph.N
+	entries := p.g.E
+	p.dims["M"] = min(2*(len(ds.Graph.Edges)+ds.Graph.N*cfg.Candidates.K), ds.Graph.N*max(0, ds.Graph.N-1))
+	if cfg.Candidates.Structure == "raw" {
+		p.dims["M"] = entries
+	}
+	if err := p.functions(); err != nil {
+		return nil, err
+	}
+	p.parts()
+	base := 0
+	for _, x := range p.f.Parts {
+		base += x.Bytes
+	}
+	for _, phase := range []string{"pretrain", "train"} {
+		sum := base + opBytes*p.ops[phase]
+		for _, f := range p.f.Functions {
+			if f.Phase == phase {
+				sum += f.Bytes()
+			}
+		}
+		if sum > p.f.Peak {
+			p.f.Peak, p.f.Phase = sum, phase
+		}
+	}
+	return &p.f, nil
+}
+
+type predictor struct {
+	prog  *ir.Module
+	ds    *data.Dataset
+	cfg   *config.Config
+	g     *graph.Structure
+	dims  map[string]int
+	f     Forecast
+	pool  kernels.Scratch
+	train []int64        // training nodes
+	ops   map[string]int // operations that are executable, by phase
+}
+
+// drawn is how many steps' samples are looked at for the sizes of receptive
+// fields.
+const drawn = 32
+
+// functions forecasts those that the training procedure runs.
+func (p *predictor) functions() error {
+	c := p.cfg.Train
+	joint := c.JointEvery > 0 && p.cfg.Candidates.Structure != "raw"
+	refined := p.prog.Func("fit") != nil
+	for _, x := range []struct {
+		name, phase string
+		runs        bool
+	}{
+		{"pretrain", "pretrain", c.PretrainSteps > 0 && p.cfg.Candidates.Structure != "raw"},
+		{"train", "train", !refined}, {"fit", "train", refined}, {"joint", "train", joint},
+		{"encode", "train", joint || c.PretrainSteps > 0}, {"probability", "train", p.cfg.Candidates.Structure != "raw"},
+		{"refine", "train", refined}, {"classify", "train", true},
+	} {
+		f := p.prog.Func(x.name)
+		if f == nil || !x.runs {
+			continue
+		}
+		mem, err := p.function(f)
+		if err != nil {
+			return err
+		}
+		p.pool = p.pool.Max(mem.Pool)
+		p.f.Functions = append(p.f.Functions, FunctionMemory{
+			Name: x.name, Phase: x.phase, Arena: mem.Main.Bytes, Setup: mem.Setup.Bytes, Fields: mem.Fields, Live: mem.Main.Live, Unshared: mem.Main.Unshared,
+		})
+		p.ops[x.phase] += mem.Main.Operations + mem.Setup.Operations
+	}
+	return nil
+}
+
+// function forecasts one function, with the samples of several steps where the
+// sizes of its values depend on them.
+func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
+	dims := p.dims
+	if f.Name == "classify" && p.prog.Func("fit") != nil { // evaluated on the candidates
+		dims = map[string]int{}
+		for k, v := range p.dims {
+			dims[k] = v
+		}
+		dims["E"] = dims["M"]
+	}
+	in := map[string]*runtime.Buffer{}
+	fns := []*ir.Func{f}
+	if s := p.prog.Func(f.Attrs.Str("setup")); s != nil {
+		fns = append(fns, s)
+	}
+	for _, fn := range fns {
+		for _, a := range fn.Args {
+			if a.Attrs.Bool("hoisted") || in[a.Name] != nil {
+				continue
+			}
+			switch {
+			case a.Name == "g" && dims["E"] == p.g.E:
+				in["g"] = runtime.Graph(p.g)
+				continue
+			case a.Name == "train_idx":
+				in["train_idx"] = runtime.I64(p.train, len(p.train))
+				continue
+			}
+			shape, err := a.Type.Shape(dims)
+			if err != nil {
+				return runtime.Memory{}, fmt.Errorf("train: @%s: the size of %%%s: %w", f.Name, a.Name, err)
+			}
+			size := runtime.Extent{Dims: shape}
+			if a.Type.Layout == ir.CSR {
+				size.Stored = len(p.ds.X.Val)
+			}
+			in[a.Name] = size.Buffer(a.Type)
+		}
+	}
+	steps := 1
+	if slices.ContainsFunc(f.Body, func(op *ir.Op) bool { return op.Def.Sizes }) {
+		steps = drawn
+	}
+	anchors := newAnchorSampler(rng.New(uint64(p.cfg.Train.Seed), "anchors"), p.ds.Graph.N, p.dims["B"])
+	var need runtime.Memory
+	for step := range steps {
+		if in["anchors"] != nil {
+			anchors.draw(uint64(step))
+			in["anchors"] = anchors.out
+		}
+		mem, err := runtime.PredictMemory(p.prog, f.Name, in)
+		if err != nil {
+			return need, err
+		}
+		need = need.Max(mem)
+	}
+	return need, nil
+}
+
+// What a program takes beside its values, measured: an operation as a node of
+// the graph and an instruction where it is executable, an operation of the
+// module, and what does not depend on the program.
+const (
+	opBytes       = 2200
+	moduleOpBytes = 600
+	fixedBytes    = 448 << 10
+)
+
+// parts adds up what is there beside the functions.
+func (p *predictor) parts() {
+	add := func(name string, bytes int) {
+		if bytes > 0 {
+			p.f.Parts = append(p.f.Parts, MemoryPart{name, bytes})
+		}
+	}
+	x, n := p.ds.X, p.ds.Graph.N
+	add("data set", 4*(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense))+8*len(p.ds.Graph.Edges)+4*len(p.ds.Graph.Weights)+4*len(p.ds.Labels))
+	inputs := p.g.Bytes()
+	if c := p.prog.Func("classify"); c != nil && c.Arg("w") != nil {
+		inputs += 4 * max(p.g.E, p.dims["M"])
+	}
+	if x.IsSparse() {
+		inputs += 4 * (x.Cols + 1 + 2*len(x.Val)) // the transpose
+	}
+	if p.prog.Func("fit") != nil { // candidates: pairs, structure, and by entry marks, probabilities and weights
+		inputs += 4*2*n + (4+1+12+12+4)*p.dims["M"]
+	}
+	add("graphs and transposed features", inputs)
+	for _, f := range p.prog.Funcs {
+		if a := f.Arg("x_struct"); a != nil {
+			if shape, err := a.Type.Shape(p.dims); err == nil {
+				add("structural attributes", 4*shape[0]*shape[1])
+				break
+			}
+		}
+	}
+	params := 0
+	for _, v := range p.prog.Params {
+		if shape, err := v.Type.Shape(nil); err == nil {
+			size := 4
+			for _, d := range shape {
+				size *= d
+			}
+			params += size
+		}
+	}
+	add("parameters", params)
+	add("Adam's moments and the best parameters", 3*params)
+	threads := p.cfg.Train.Threads
+	if threads == 0 {
+		threads = goruntime.GOMAXPROCS(0)
+	}
+	add("kernels' buffers", p.pool.Bytes(threads))
+	ops := 0
+	for _, f := range p.prog.Funcs {
+		ops += len(f.Body)
+	}
+	add("compiled module and the rest", ops*moduleOpBytes+fixedBytes)
+}

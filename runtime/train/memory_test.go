@@ -1,0 +1,154 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	goruntime "runtime"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+)
+
+// heap returns the bytes in use.
+func heap() int {
+	var m goruntime.MemStats
+	goruntime.GC()
+	goruntime.GC()
+	goruntime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// The forecast of a run's memory is never below what its steps are found to
+// hold, and at most 15 % above: the growth of the heap from before the run until
+// after steps of every function.
+func TestForecastHolds(t *testing.T) {
+	generated := func(nodes int) *data.Dataset {
+		cfg, err := config.Load("gcn", "synthetic", "", []string{fmt.Sprintf("synthetic.nodes=%d", nodes), "synthetic.features=600", "synthetic.classes=4"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := cfg.Synthetic.CSBM(1)
+		ds, err := data.Load(data.Synthetic, data.LoadOptions{Seed: 1, Synthetic: &o, Split: "random:0.2,0.3,0.5"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ds
+	}
+	for _, c := range []struct {
+		name  string
+		load  func() *data.Dataset
+		model string
+		sets  []string
+	}{
+		{"gcn", func() *data.Dataset { return generated(3000) }, "gcn", nil},
+		{"mlp", func() *data.Dataset { return generated(3000) }, "mlp", nil},
+		{"ecl-gsr", func() *data.Dataset { return generated(3000) }, "ecl-gsr", nil},
+		{"ecl-gsr, few anchors", func() *data.Dataset { return generated(3000) }, "ecl-gsr", []string{"train.anchors=100", "candidates.k=2"}},
+		{"ecl-gsr, all nodes", func() *data.Dataset { return generated(1500) }, "ecl-gsr", []string{"train.anchors=0", "model.views.blur=0.03"}},
+		{"cora", func() *data.Dataset { return dataset(t, "planetoid/cora") }, "ecl-gsr", nil},
+		{"cora, gcn", func() *data.Dataset { return dataset(t, "planetoid/cora") }, "gcn", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() {
+				t.Skip("takes seconds")
+			}
+			ds := c.load()
+			cfg, err := config.Load(c.model, ds.Name, "", append([]string{"train.threads=2"}, c.sets...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := heap()
+			tr, err := newTrainer(context.Background(), Task{Model: c.model, Data: ds}, cfg, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tr.close()
+			f, err := PredictMemory(tr.prog, ds, tr.split, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := 0 // of the forecast, what was there before
+			for _, p := range f.Parts {
+				if p.Name == "data set" {
+					own = p.Bytes
+				}
+			}
+			held := measure(t, tr) - before + own
+			t.Logf("predicted %.2f MiB in phase %s, measured %.2f: ratio %.3f", mib(f.Peak), f.Phase, mib(held), float64(f.Peak)/float64(held))
+			for _, p := range f.Parts {
+				t.Logf("  %-40s %8.2f MiB", p.Name, mib(p.Bytes))
+			}
+			for _, x := range f.Functions {
+				t.Logf("  @%-39s %8.2f MiB, set-up %.2f, fields %.2f, alive %.2f, unshared %.2f", x.Name, mib(x.Arena), mib(x.Setup), mib(x.Fields), mib(x.Live), mib(x.Unshared))
+			}
+			if f.Peak < held {
+				t.Errorf("%d bytes are predicted, %d are held", f.Peak, held)
+			}
+			if 100*f.Peak > 115*held {
+				t.Errorf("%d bytes are predicted, only %d are held", f.Peak, held)
+			}
+		})
+	}
+}
+
+func mib(n int) float64 { return float64(n) / (1 << 20) }
+
+// measure runs steps of every phase and returns the largest heap in use after one.
+func measure(t *testing.T, tr *trainer) int {
+	t.Helper()
+	most := 0
+	look := func() { most = max(most, heap()) }
+	steps := func(f *function, before func() error) {
+		for range 20 {
+			if before != nil {
+				if err := before(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := tr.step(f, tr.state.step()); err != nil {
+				t.Fatal(err)
+			}
+			tr.state.Epoch++
+		}
+	}
+	if tr.prog.Func("fit") == nil {
+		f, err := tr.function("train")
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps(f, nil)
+		if _, _, err := tr.classify(tr.inputs["g"].Graph, nil, false); err != nil {
+			t.Fatal(err)
+		}
+		look()
+		return most
+	}
+	p := &refining{trainer: tr}
+	if err := p.structure(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.prepareBatches(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := tr.function("pretrain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps(f, func() error { return p.batches.bind(f, tr.state.step()) })
+	look()
+	f = nil
+	tr.drop("pretrain")
+	tr.edges = &edges{}
+	for epoch := range 2 * tr.cfg.Train.JointEvery {
+		if _, _, err := p.epoch(epoch); err != nil {
+			t.Fatal(err)
+		}
+		tr.state.Epoch++
+		if _, err := p.evaluate(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	return most
+}
