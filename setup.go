@@ -101,6 +101,16 @@ func (s *Setup) Facts() passes.Facts {
 	return train.Facts(s.Config, s.Data, split)
 }
 
+// PredictMemory forecasts the memory that the steps of training a compiled
+// program take, without running any.
+func (s *Setup) PredictMemory(prog *ir.Module) (*train.Forecast, error) {
+	split, err := s.Data.SplitFor(uint64(s.Config.Train.Seed))
+	if err != nil {
+		return nil, err
+	}
+	return train.PredictMemory(prog, s.Data, split, s.Config)
+}
+
 // OptionError is a fault of a text in TrainOptions.Set.
 type OptionError struct{ Err error }
 

@@ -28,7 +28,7 @@ func planMemory(m *ir.Module, facts Facts) error {
 		if s.improve() {
 			f.Body = s.order()
 		}
-		if after := s.measure(); after.peak < before.peak {
+		if after := s.measure(); 100*after.peak < 99*before.peak {
 			facts.say("plan-memory", f, fmt.Sprintf("another order of the operations needs %.0f %% of the memory", 100*float64(after.peak)/float64(before.peak)))
 		}
 	}

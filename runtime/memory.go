@@ -201,15 +201,26 @@ func (m *memoryPlan) layout() {
 	for k := range m.pieces {
 		m.pieces[k].need = 0
 	}
+	m.measure()
+	m.arrange()
+}
+
+// measure makes the need of every piece at least that of the sizes of now.
+func (m *memoryPlan) measure() {
 	need := func(k, bytes int) { m.pieces[k].need = max(m.pieces[k].need, bytes) }
 	for _, v := range m.values {
 		need(v.piece, v.cell.bytes())
 	}
 	for k := range m.work {
 		w := &m.work[k]
-		w.floats, w.pool = w.device.Workspace(&w.at.Call)
+		floats, pool := w.device.Workspace(&w.at.Call)
+		w.floats, w.pool = floats, w.pool.Max(pool)
 		need(w.piece, 4*w.floats)
 	}
+}
+
+// arrange lays the pieces out, unless they fit where they are.
+func (m *memoryPlan) arrange() {
 	fits := m.laid
 	for k := range m.pieces {
 		p := &m.pieces[k]

@@ -55,7 +55,8 @@ func TestPredictedMemory(t *testing.T) {
 				if got := f.Memory().Bytes(); got != want.Bytes() {
 					t.Errorf("%s: @%s at %v holds %d bytes, predicted are %d", p.name, fn.Name, sz, got, want.Bytes())
 				}
-				if got := pool.Scratch(); got != want.Pool.Max(before) {
+				// A kernel that finds nothing to do takes no buffers.
+				if got := pool.Scratch(); got.Max(want.Pool) != want.Pool.Max(before) {
 					t.Errorf("%s: @%s at %v: the pool holds %+v, predicted are %+v", p.name, fn.Name, sz, got, want.Pool)
 				}
 				pool.Close()

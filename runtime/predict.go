@@ -24,25 +24,14 @@ type Memory struct {
 // Bytes returns the bytes of the function alone, without the pool's.
 func (m Memory) Bytes() int { return m.Main.Bytes + m.Setup.Bytes + m.Fields }
 
-// Max returns the larger plan of each part: the need of a function whose sizes
-// vary.
-func (m Memory) Max(o Memory) Memory {
-	if o.Main.Bytes > m.Main.Bytes {
-		m.Main = o.Main
-	}
-	if o.Setup.Bytes > m.Setup.Bytes {
-		m.Setup = o.Setup
-	}
-	m.Fields, m.Pool = max(m.Fields, o.Fields), m.Pool.Max(o.Pool)
-	return m
-}
-
 // PredictMemory returns what a function of the module and its set-up will hold
 // with these inputs, without running it: the planned executor lays values out in
 // the very same way. Of inputs only the sizes count, so that tensors may come
 // without elements (see [Extent.Buffer]); but a receptive field is found for the
-// graph and the indices that are given.
-func PredictMemory(m *ir.Module, name string, inputs map[string]*Buffer) (Memory, error) {
+// graph and the indices that are given. Where sizes vary from step to step, as
+// those of receptive fields do with the samples, further draws of some of the
+// inputs make the prediction one that holds for all of them.
+func PredictMemory(m *ir.Module, name string, inputs map[string]*Buffer, draws ...map[string]*Buffer) (Memory, error) {
 	var mem Memory
 	f := m.Func(name)
 	if f == nil {
@@ -57,7 +46,7 @@ func PredictMemory(m *ir.Module, name string, inputs map[string]*Buffer) (Memory
 		if set == nil {
 			return mem, fmt.Errorf("runtime: @%s names the set-up function @%s, which module @%s does not have", f.Name, s, m.Name)
 		}
-		e, err := predict(m, set, all)
+		e, err := predict(m, set, all, nil)
 		if err != nil {
 			return mem, err
 		}
@@ -66,7 +55,7 @@ func PredictMemory(m *ir.Module, name string, inputs map[string]*Buffer) (Memory
 			all[r.Name] = e.p.cells[r.Value].sized()
 		}
 	}
-	e, err := predict(m, f, all)
+	e, err := predict(m, f, all, draws)
 	if err != nil {
 		return mem, err
 	}
@@ -76,45 +65,57 @@ func PredictMemory(m *ir.Module, name string, inputs map[string]*Buffer) (Memory
 	return mem, nil
 }
 
-// predict lays a function out.
-func predict(m *ir.Module, f *ir.Func, inputs map[string]*Buffer) (*planned, error) {
+// predict lays a function out for some inputs, and further draws of them.
+func predict(m *ir.Module, f *ir.Func, inputs map[string]*Buffer, draws []map[string]*Buffer) (*planned, error) {
 	p, err := newProgram(m, f, CPU, rng.Stream(0))
 	if err != nil {
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
+	e := newPlanned(p, Options{})
+	for _, set := range append([]map[string]*Buffer{inputs}, draws...) {
+		for _, in := range p.inputs {
+			if b := set[in.value.Name]; b != nil {
+				in.bound = b
+			}
+		}
+		if err := p.loadSizes(); err != nil {
+			return nil, fmt.Errorf("runtime: @%s: %w", f.Name, err)
+		}
+		e.mem.measure()
+	}
+	e.mem.arrange()
+	return e, nil
+}
+
+// loadSizes makes the sizes of all cells those of the bound inputs. Parameters
+// need not be bound: their types have their sizes.
+func (p *program) loadSizes() error {
 	for _, in := range p.inputs {
-		b := inputs[in.value.Name]
 		switch {
-		case b == nil && in.value.Param:
+		case in.bound == nil && in.value.Param:
 			shape, err := in.value.Type.Shape(nil)
 			if err != nil {
-				return nil, fmt.Errorf("runtime: @%s: %s: %w", f.Name, inputName(in.value), err)
+				return fmt.Errorf("%s: %w", inputName(in.value), err)
 			}
-			b = &Buffer{DType: in.value.Type.DType, Dims: shape}
-		case b == nil:
-			return nil, fmt.Errorf("runtime: @%s: the size of %s is not known", f.Name, inputName(in.value))
-		case len(b.Dims) != in.value.Type.Rank():
-			return nil, fmt.Errorf("runtime: @%s: %s is %s, got shape %v", f.Name, inputName(in.value), in.value.Type, b.Dims)
+			in.bound = Extent{Dims: shape}.Buffer(in.value.Type)
+		case in.bound == nil:
+			return fmt.Errorf("the size of %s is not known", inputName(in.value))
+		case len(in.bound.Dims) != in.value.Type.Rank():
+			return fmt.Errorf("%s is %s, got shape %v", inputName(in.value), in.value.Type, in.bound.Dims)
 		}
-		in.bound = b
 	}
 	if _, err := p.load(); err != nil {
-		return nil, fmt.Errorf("runtime: @%s: %w", f.Name, err)
+		return err
 	}
 	for _, s := range p.sizers {
 		if g := s.in[0].Graph; g == nil || g.In == nil {
-			return nil, fmt.Errorf("runtime: @%s: %s needs the graph itself, not only its size", f.Name, s.op)
+			return fmt.Errorf("%s needs the graph itself, not only its size", s.op)
 		}
 	}
 	if _, err := p.findSizes(); err != nil {
-		return nil, fmt.Errorf("runtime: %w", err)
+		return err
 	}
-	if err := p.resolve(); err != nil {
-		return nil, fmt.Errorf("runtime: @%s: %w", f.Name, err)
-	}
-	e := newPlanned(p, Options{})
-	e.mem.layout()
-	return e, nil
+	return p.resolve()
 }
 
 // sized returns a buffer of the cell's size, without elements.

@@ -38,8 +38,11 @@ they differ by more than 1e-5 + 1e-4·max|b| nothing is written and the exit cod
 is 3.
 
 With --emit ir, print the program of a model (for the sizes of --data, or of the
-synthetic graph) or of a .gsr file after the compiler's passes, and a table of
-their times and operation counts to standard error.`,
+synthetic graph) or of a .gsr file after the compiler's passes, and to standard
+error a table of their times and operation counts, and one of the memory that
+training will take: of each function the arena that its values share, the least
+that any arena could be, and what the values would take without sharing; then
+what is there beside them, and the peak.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := compile.check(); err != nil {
@@ -124,7 +127,7 @@ func (a *app) buildIR(opts *gsrc.TrainOptions, setup *setupFlags, f *compileFlag
 		if m, err = gsrc.ReadModule(opts.Model); err != nil {
 			return err
 		}
-		return a.emitIR(m, facts, f)
+		return a.emitIR(m, facts, f, nil)
 	}
 	if _, err := os.Stat(filepath.Join(opts.Model, "module.gsr")); err == nil {
 		return usage("%s is a run; its program is %s", opts.Model, filepath.Join(opts.Model, "module.gsr"))
@@ -139,5 +142,5 @@ func (a *app) buildIR(opts *gsrc.TrainOptions, setup *setupFlags, f *compileFlag
 	if err != nil {
 		return optionFault(err)
 	}
-	return a.emitIR(s.Module, s.Facts(), f)
+	return a.emitIR(s.Module, s.Facts(), f, s)
 }

@@ -68,8 +68,9 @@ func (f *compileFlags) check() error {
 
 // emitIR compiles a module and prints it to standard output: as it is at the
 // end, or after the passes that --print-after names. The passes' times and
-// operation counts go to standard error.
-func (a *app) emitIR(m *ir.Module, facts passes.Facts, f *compileFlags) error {
+// operation counts go to standard error, and the memory that training will take
+// where s says on what.
+func (a *app) emitIR(m *ir.Module, facts passes.Facts, f *compileFlags, s *gsrc.Setup) error {
 	for i, name := range f.funcs {
 		f.funcs[i] = strings.TrimPrefix(name, "@")
 	}
@@ -113,6 +114,13 @@ func (a *app) emitIR(m *ir.Module, facts passes.Facts, f *compileFlags) error {
 	for _, r := range p.Remarks {
 		fmt.Fprintln(a.stderr, r)
 	}
+	if s != nil && trains(o) {
+		if memory, err := s.PredictMemory(p.Module); err != nil {
+			fmt.Fprintf(a.stderr, "memory: not known: %v\n", err)
+		} else {
+			fmt.Fprint(a.stderr, memory.Table())
+		}
+	}
 	if f.html == "" {
 		return nil
 	}
@@ -124,4 +132,15 @@ func (a *app) emitIR(m *ir.Module, facts passes.Facts, f *compileFlags) error {
 	}
 	a.logf("wrote %s", f.html)
 	return nil
+}
+
+// trains reports whether a compilation gives the program that training runs, as
+// far as it can: all functions, and no pass missing that makes it runnable.
+func trains(o compiler.Options) bool {
+	if o.Target != compiler.Training || len(o.Funcs) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(passes.All, func(p passes.Pass) bool {
+		return p.Required && (slices.Contains(o.Without, p.Name) || len(o.Passes) > 0 && !slices.Contains(o.Passes, p.Name))
+	})
 }

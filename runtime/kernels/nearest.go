@@ -25,7 +25,6 @@ func (p *Pool) Nearest(idx []int32, sim, z []float32, n, f, k int) {
 	}
 	j := &p.jobs.near
 	*j = nearestJob{p: p, idx: idx, sim: sim, z: z, n: n, f: f, k: k, mk: ks.wide}
-	mr, nr := j.mk.mr, j.mk.nr
 	right := &p.jobs.mm
 	*right = gemmJob{p: p, b: z, k: f, n: n, transB: true, mk: j.mk}
 	right.divideRight()
@@ -33,17 +32,27 @@ func (p *Pool) Nearest(idx []int32, sim, z []float32, n, f, k int) {
 	j.packed, j.kc, j.panels = right.packed, right.kc, right.panels
 	*right = gemmJob{}
 
-	j.side = lcm(mr, nr)
-	j.side *= max(1, nearestSide/j.side)
+	j.divide()
 	j.blocks = ceilDiv(n, j.side)
-	j.strip = mr*j.kc + spill
-	p.scratch(j.side*j.side + j.side + j.strip*j.side/mr)
+	p.scratch(j.localLen())
 	j.worst = grow(&p.part, n)
 	fill(j.worst, least)
 	for j.round = range j.blocks {
 		p.run(j.round/2+1+(j.round+j.blocks)/2-j.round, j)
 	}
 	*j = nearestJob{}
+}
+
+// divide chooses the side of a block.
+func (j *nearestJob) divide() {
+	j.side = lcm(j.mk.mr, j.mk.nr)
+	j.side *= max(1, nearestSide/j.side)
+	j.strip = j.mk.mr*j.kc + spill
+}
+
+// localLen is the length of each thread's tile, row and packed strips.
+func (j *nearestJob) localLen() int {
+	return j.side*j.side + j.side + j.strip*j.side/j.mk.mr
 }
 
 // nearestSide is about the side of a tile: tile, panels and rows together fit

@@ -41,6 +41,18 @@ func PairwiseScratch(b, f int) Scratch {
 	return MatMulScratch(rows, f, b, false).Max(MatMulScratch(rows, b, f, false)).Max(MatMulScratch(b, rows, f, true))
 }
 
+// NearestScratch returns what [Pool.Nearest] uses for n rows of f columns.
+func NearestScratch(n, f int) Scratch {
+	if n == 0 || f == 0 {
+		return Scratch{}
+	}
+	right := gemmJob{k: f, n: n, mk: ks.wide}
+	right.divideRight()
+	j := nearestJob{mk: right.mk, kc: right.kc}
+	j.divide()
+	return Scratch{Packed: right.packedLen(), Local: j.localLen(), Part: n}
+}
+
 // ReduceAllScratch returns what a reduction of n elements to one uses.
 func ReduceAllScratch(n int) Scratch { return Scratch{Part: ceilDiv(n, elemChunk)} }
 

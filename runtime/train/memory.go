@@ -4,6 +4,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
@@ -44,6 +45,21 @@ type FunctionMemory struct {
 // Bytes returns the memory of the function.
 func (f FunctionMemory) Bytes() int { return f.Arena + f.Setup + f.Fields }
 
+// Table formats the forecast: the functions, then the rest, in MiB (2²⁰ bytes).
+func (f *Forecast) Table() string {
+	var b strings.Builder
+	mib := func(n int) float64 { return float64(n) / (1 << 20) }
+	fmt.Fprintf(&b, "%-38s %9s %9s %9s %9s\n", "memory in MiB", "arena", "least", "unshared", "set-up")
+	for _, x := range f.Functions {
+		fmt.Fprintf(&b, "%-38s %9.2f %9.2f %9.2f %9.2f\n", "@"+x.Name, mib(x.Arena), mib(x.Live), mib(x.Unshared), mib(x.Setup+x.Fields))
+	}
+	for _, x := range f.Parts {
+		fmt.Fprintf(&b, "%-38s %9.2f\n", x.Name, mib(x.Bytes))
+	}
+	fmt.Fprintf(&b, "%-38s %9.2f in phase %s\n", "peak of the training steps", mib(f.Peak), f.Phase)
+	return b.String()
+}
+
 // MemoryPart is one kind of memory beside the functions'.
 type MemoryPart struct {
 	Name  string `json:"name"`
@@ -52,8 +68,9 @@ type MemoryPart struct {
 
 // PredictMemory forecasts the memory of training a compiled program. What no one
 // can know beforehand is estimated from above: receptive fields by those of the
-// run's own first steps, candidate edges by k new ones for each node (nodes that
-// choose each other, or a neighbour, make it fewer).
+// run's own first steps, candidate edges by k for each node of which 80 % are new
+// (of embeddings' nearest neighbours a third and more choose each other, or are
+// neighbours already).
 func PredictMemory(prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*Forecast, error) {
 	p := &predictor{prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: Facts(cfg, ds, split).Dims, ops: map[string]int{}}
 	for _, v := range split.Train {
@@ -61,7 +78,7 @@ func PredictMemory(prog *ir.Module, ds *data.Dataset, split data.Split, cfg *con
 	}
 	p.dims["N"] = ds.Graph.N
 	entries := p.g.E
-	p.dims["M"] = min(2*(len(ds.Graph.Edges)+ds.Graph.N*cfg.Candidates.K), ds.Graph.N*max(0, ds.Graph.N-1))
+	p.dims["M"] = min(2*(len(ds.Graph.Edges)+ds.Graph.N*cfg.Candidates.K*80/100), ds.Graph.N*max(0, ds.Graph.N-1))
 	if cfg.Candidates.Structure == "raw" {
 		p.dims["M"] = entries
 	}
@@ -159,6 +176,9 @@ func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
 			case a.Name == "g" && dims["E"] == p.g.E:
 				in["g"] = runtime.Graph(p.g)
 				continue
+			case a.Name == "anchors":
+				in["anchors"] = newAnchorSampler(rng.New(0, "anchors"), p.ds.Graph.N, p.dims["B"]).out
+				continue
 			case a.Name == "train_idx":
 				in["train_idx"] = runtime.I64(p.train, len(p.train))
 				continue
@@ -178,20 +198,36 @@ func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
 	if slices.ContainsFunc(f.Body, func(op *ir.Op) bool { return op.Def.Sizes }) {
 		steps = drawn
 	}
-	anchors := newAnchorSampler(rng.New(uint64(p.cfg.Train.Seed), "anchors"), p.ds.Graph.N, p.dims["B"])
-	var need runtime.Memory
-	for step := range steps {
-		if in["anchors"] != nil {
-			anchors.draw(uint64(step))
-			in["anchors"] = anchors.out
+	var draws []map[string]*runtime.Buffer
+	if in["anchors"] != nil {
+		for step := range steps {
+			a := newAnchorSampler(rng.New(uint64(p.cfg.Train.Seed), "anchors"), p.ds.Graph.N, p.dims["B"])
+			a.draw(uint64(step))
+			draws = append(draws, map[string]*runtime.Buffer{"anchors": a.out})
 		}
-		mem, err := runtime.PredictMemory(p.prog, f.Name, in)
-		if err != nil {
-			return need, err
-		}
-		need = need.Max(mem)
 	}
-	return need, nil
+	return runtime.PredictMemory(p.prog, f.Name, in, draws...)
+}
+
+// candidates adds up what candidate edges take, and the search for them.
+func (p *predictor) candidates(add func(name string, bytes int)) {
+	if p.prog.Func("fit") == nil {
+		return
+	}
+	n, m := p.ds.Graph.N, p.dims["M"]
+	// By entry: the structure, marks, probabilities, weights; by edge, of which
+	// there are half as many, ends, mark and probability, twice for the kept ones.
+	add("candidate edges", 4*2*n+(12+4+4+4)*m+2*(8+1+4)*m/2)
+	encode := p.prog.Func("encode")
+	if encode == nil || encode.Result("embedding") == nil || p.cfg.Candidates.Structure == "raw" {
+		return
+	}
+	if shape, err := encode.Result("embedding").Type.Shape(p.dims); err == nil && len(shape) == 2 {
+		near := n * p.cfg.Candidates.K
+		// Normalised rows; neighbours and their pairs, with the sorter's copies.
+		add("search for candidates", 4*n*shape[1]+8*n+(8+2*12)*near+8*len(p.ds.Graph.Edges))
+		p.pool = p.pool.Max(kernels.NearestScratch(n, shape[1]))
+	}
 }
 
 // What a program takes beside its values, measured: an operation as a node of
@@ -210,7 +246,7 @@ func (p *predictor) parts() {
 			p.f.Parts = append(p.f.Parts, MemoryPart{name, bytes})
 		}
 	}
-	x, n := p.ds.X, p.ds.Graph.N
+	x := p.ds.X
 	add("data set", 4*(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense))+8*len(p.ds.Graph.Edges)+4*len(p.ds.Graph.Weights)+4*len(p.ds.Labels))
 	inputs := p.g.Bytes()
 	if c := p.prog.Func("classify"); c != nil && c.Arg("w") != nil {
@@ -219,10 +255,8 @@ func (p *predictor) parts() {
 	if x.IsSparse() {
 		inputs += 4 * (x.Cols + 1 + 2*len(x.Val)) // the transpose
 	}
-	if p.prog.Func("fit") != nil { // candidates: pairs, structure, and by entry marks, probabilities and weights
-		inputs += 4*2*n + (4+1+12+12+4)*p.dims["M"]
-	}
 	add("graphs and transposed features", inputs)
+	p.candidates(add)
 	for _, f := range p.prog.Funcs {
 		if a := f.Arg("x_struct"); a != nil {
 			if shape, err := a.Type.Shape(p.dims); err == nil {
