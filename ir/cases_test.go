@@ -210,6 +210,10 @@ var cases = map[string][]opCase{
 	}}},
 	"pairwise_reduce":      {in("f32[N,F]", "f32[N,F]").with("tau", 0.7)},
 	"pairwise_reduce_grad": pairGradCases(),
+	"pairwise_mean":        {in("f32[N,F]", "f32[N,F]").with("tau", 0.7)},
+	"pairwise_mean_grad":   {in("f32[N,F]", "f32[N,F]", "f32[N,F]", "f32[N]", "f32[N]").with("tau", 0.7), in("f32[N,F]", "f32[N,F]", "f32[N,F]", "f32[N]", "_").with("tau", 0.7)},
+	"pairwise_self":        {in("f32[N,F]").with("tau", 0.7)},
+	"pairwise_self_grad":   {in("f32[N,F]", "f32[N]", "f32[N]").with("tau", 0.7)},
 	"cross_entropy":        {in("f32[N,3]", "i64[N] index:3")},
 	"cross_entropy_grad":   {in("f32[N,3]", "i64[N] index:3", "f32[]")},
 

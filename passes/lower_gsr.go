@@ -109,7 +109,7 @@ func lowerECL(b *ir.Builder, op *ir.Op) []*ir.Value {
 	if op.Bool("positive") {
 		rows, cols = b.One("logaddexp", nil, rows, positive), b.One("logaddexp", nil, cols, positive)
 	}
-	own := func(v *ir.Value) *ir.Value { return b.Op("pairwise_reduce", attrs, v, v)[0] }
+	own := func(v *ir.Value) *ir.Value { return b.One("pairwise_self", attrs, v) }
 	rows = b.One("logaddexp", nil, rows, own(z))
 	cols = b.One("logaddexp", nil, cols, own(zp))
 	perNode := b.Sub(b.Scale(b.Add(rows, cols), 0.5), positive)

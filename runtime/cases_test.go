@@ -205,6 +205,13 @@ func pairGradCases() []opCase {
 	return cs
 }
 
+// pairSelfGradCases runs the gradient with the products that its operation leaves.
+func pairSelfGradCases() []opCase {
+	return []opCase{{in: []string{"f32[N,F]", "f32[N]"}, out: "f32[N,F]", body: `  %row = pairwise_self %x0 {tau=0.7} : f32[N]
+  %y0 = pairwise_self_grad %x0, %row, %x1 {tau=0.7} : f32[N,F]
+`}}
+}
+
 func broadcastToCases() []opCase {
 	var cs []opCase
 	for _, b := range [][2]string{{"[]", "[N,F]"}, {"[F]", "[N,F]"}, {"[1]", "[N,F]"}, {"[N,1]", "[N,F]"}, {"[1,F]", "[N,F]"}, {"[1,1]", "[N,F]"}, {"[N,F]", "[N,F]"}, {"[]", "[N]"}, {"[1]", "[N]"}, {"[N]", "[N]"}, {"[]", "[]"}} {
@@ -292,8 +299,13 @@ var opCases = map[string][]opCase{
 
 	"pairwise_reduce":      {use("f32[N,F]", "f32[N,F]").gives("f32[N], f32[N], f32[N], f32[]").with("tau=0.7")},
 	"pairwise_reduce_grad": pairGradCases(),
-	"cross_entropy":        {use("f32[N,F]", "i64[N] index:F").gives("f32[]")},
-	"cross_entropy_grad":   {use("f32[N,F]", "i64[N] index:F", "f32[]").gives("f32[N,F]")},
+	"pairwise_mean":        {use("f32[N,F]", "f32[N,F]").gives("f32[N], f32[N], f32[N,F]").with("tau=0.7"), use("f32[N,F]", "f32[N,F]").gives("f32[N], f32[N], f32[N,F]").with("tau=0.02")},
+	"pairwise_mean_grad": {use("f32[N,F]", "f32[N,F]", "f32[N,F]", "f32[N]", "f32[N]").gives("f32[N,F]").with("tau=0.7"),
+		use("f32[N,F]", "f32[N,F]", "f32[N,F]", "f32[N]", "_").gives("f32[N,F]").with("tau=0.7")},
+	"pairwise_self":      {use("f32[N,F]").gives("f32[N]").with("tau=0.7")},
+	"pairwise_self_grad": pairSelfGradCases(),
+	"cross_entropy":      {use("f32[N,F]", "i64[N] index:F").gives("f32[]")},
+	"cross_entropy_grad": {use("f32[N,F]", "i64[N] index:F", "f32[]").gives("f32[N,F]")},
 }
 
 // sizes are those of the cases' symbols. A negative E asks for a random

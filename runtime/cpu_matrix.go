@@ -8,21 +8,19 @@ import (
 )
 
 var matrixKernels = map[string]Kernel{
-	"matmul":               matmul,
-	"to_dense":             toDense,
-	"concat":               concat,
-	"columns":              columns,
-	"slice":                slice,
-	"stack":                stack,
-	"cholesky":             cholesky,
-	"solve_upper":          solveUpper,
-	"gather":               gather,
-	"scatter_add":          scatterAdd,
-	"cross_entropy":        crossEntropy,
-	"cross_entropy_grad":   crossEntropyGrad,
-	"pairwise_reduce":      pairwiseReduce,
-	"pairwise_reduce_grad": pairwiseReduceGrad,
-	"pair_dot":             pairDot,
+	"matmul":             matmul,
+	"to_dense":           toDense,
+	"concat":             concat,
+	"columns":            columns,
+	"slice":              slice,
+	"stack":              stack,
+	"cholesky":           cholesky,
+	"solve_upper":        solveUpper,
+	"gather":             gather,
+	"scatter_add":        scatterAdd,
+	"cross_entropy":      crossEntropy,
+	"cross_entropy_grad": crossEntropyGrad,
+	"pair_dot":           pairDot,
 }
 
 func matmul(k *Call) error { return product(k, kernels.Epilogue{}) }
@@ -161,29 +159,6 @@ func crossEntropyGrad(k *Call) error {
 		return err
 	}
 	k.Pool.SoftmaxCrossEntropyGrad(k.Out[0].F32, x.F32, labels.I64, k.In[2].F32, x.rows(), x.cols())
-	return nil
-}
-
-func pairwiseReduce(k *Call) error {
-	p, q := k.In[0], k.In[1]
-	b, f := p.Dims[0], p.Dims[1]
-	k.Pool.PairwiseReduce(kernels.PairwiseResult{RowLSE: k.Out[0].F32, ColLSE: k.Out[1].F32, Diag: k.Out[2].F32, SumSq: k.Out[3].F32},
-		p.F32, q.F32, b, f, float32(k.Op.Float("tau")), k.Scratch(kernels.PairwiseWorkspace(b, f)))
-	return nil
-}
-
-func pairwiseReduceGrad(k *Call) error {
-	p, q := k.In[0], k.In[1]
-	b, f := p.Dims[0], p.Dims[1]
-	at := func(i int) []float32 {
-		if k.In[i] == nil {
-			return nil
-		}
-		return k.In[i].F32
-	}
-	k.Pool.PairwiseReduceGrad(k.Out[0].F32, k.Out[1].F32, p.F32, q.F32, k.In[2].F32, k.In[3].F32,
-		kernels.PairwiseCotangent{RowLSE: at(4), ColLSE: at(5), Diag: at(6), SumSq: at(7)},
-		b, f, float32(k.Op.Float("tau")), k.Scratch(kernels.PairwiseWorkspace(b, f)))
 	return nil
 }
 

@@ -21,6 +21,9 @@ var cpuWorkspaces = map[string]func(k *Call) (int, kernels.Scratch){
 	"cholesky":             func(k *Call) (int, kernels.Scratch) { n := k.In[0].rows(); return 2 * n * n, kernels.Scratch{} },
 	"pairwise_reduce":      pairwiseWorkspace,
 	"pairwise_reduce_grad": pairwiseWorkspace,
+	"pairwise_mean":        pairwiseWorkspace,
+	"pairwise_self":        pairwiseWorkspace,
+	"pairwise_self_grad":   pairwiseWorkspace,
 	"reduce_sum":           reductionWorkspace(1),
 	"reduce_mean":          reductionWorkspace(1),
 	"reduce_max":           reductionWorkspace(1),
@@ -46,7 +49,7 @@ func matmulWorkspace(k *Call) (int, kernels.Scratch) {
 	if ta {
 		inner = a.Dims[0]
 	}
-	return 0, kernels.MatMulScratch(y.Dims[0], inner, y.Dims[1], ta)
+	return 0, kernels.MatMulScratch(y.Dims[0], inner, y.Dims[1], ta, tb)
 }
 
 // fusedWorkspace adds what the expression needs, whose operands are those from

@@ -22,6 +22,9 @@ type Call struct {
 	Pool *kernels.Pool
 	Key  rng.Stream // of a random operation: its stream at this step
 
+	unread []bool // results that nobody reads, whose contents may be anything; nil if all are read
+	left   *left  // memory shared by an operation and its gradient, nil if there is none
+
 	fused   *fused // the operation's expression, compiled at its first run
 	scratch []float32
 	extra   int // floats of scratch that are not of the executor's plan
@@ -165,7 +168,7 @@ func (cpu) Export(b *Buffer) (*Buffer, error) { return b, nil }
 var integerOps = []string{"broadcast_to", "fill", "gather", "receptive_field", "squeeze", "stop_gradient", "to_dense", "unsqueeze"}
 
 // cpuKernels is the table of the CPU: one kernel for each tensor operation.
-var cpuKernels = mergeKernels(elementwiseKernels, reduceKernels, matrixKernels, graphKernels, randomKernels, fusedKernels)
+var cpuKernels = mergeKernels(elementwiseKernels, reduceKernels, matrixKernels, pairwiseKernels, graphKernels, randomKernels, fusedKernels)
 
 func mergeKernels(tables ...map[string]Kernel) map[string]Kernel {
 	all := map[string]Kernel{}

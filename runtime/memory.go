@@ -28,6 +28,7 @@ type memoryPlan struct {
 	shared bool
 	values []placed
 	work   []workspace
+	kept   []keeping
 	pieces []piece
 	end    int // the time after the last instruction
 
@@ -51,6 +52,14 @@ type workspace struct {
 	view   Buffer
 	floats int
 	pool   kernels.Scratch
+}
+
+// keeping is what an instruction leaves for its gradients.
+type keeping struct {
+	at     *instr
+	piece  int
+	view   Buffer
+	floats int
 }
 
 // piece is memory that is in use from instruction first to last: of one value
@@ -139,7 +148,17 @@ func (m *memoryPlan) place(e *planned) {
 			p.matrix = p.matrix || len(c.dims) > 1
 		}
 		m.work = append(m.work, workspace{at: i, device: e.p.device, piece: len(m.pieces), view: Buffer{DType: ir.F32}})
+		if l := i.left; l != nil {
+			if n := slices.IndexFunc(m.kept, func(o keeping) bool { return o.at.left == l }); n >= 0 {
+				m.pieces[m.kept[n].piece].last = k
+			} else {
+				m.kept = append(m.kept, keeping{at: i, piece: len(m.pieces) + 1, view: Buffer{DType: ir.F32}})
+			}
+		}
 		m.pieces = append(m.pieces, piece{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies) || slices.ContainsFunc(i.outs, varies)})
+		if n := len(m.kept); n > 0 && m.kept[n-1].piece == len(m.pieces) {
+			m.pieces = append(m.pieces, piece{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies)})
+		}
 	}
 	if !m.shared {
 		for k := range m.pieces {
@@ -217,6 +236,11 @@ func (m *memoryPlan) measure() {
 		w.floats, w.pool = floats, w.pool.Max(pool)
 		need(w.piece, 4*w.floats)
 	}
+	for k := range m.kept {
+		l := &m.kept[k]
+		l.floats = l.at.keeps()
+		need(l.piece, 4*l.floats)
+	}
 }
 
 // arrange lays the pieces out, unless they fit where they are.
@@ -270,6 +294,11 @@ func (m *memoryPlan) provide(d Device) error {
 		d.View(&w.view, &m.arena, m.pieces[w.piece].at, w.floats)
 		w.at.scratch, w.at.extra = w.view.F32, 0
 	}
+	for k := range m.kept {
+		l := &m.kept[k]
+		d.View(&l.view, &m.arena, m.pieces[l.piece].at, l.floats)
+		l.at.left.mem = l.view.F32
+	}
 	return nil
 }
 
@@ -281,6 +310,12 @@ func (m *memoryPlan) plan() Plan {
 	}
 	for _, w := range m.work {
 		p.Unshared += 4 * w.floats
+	}
+	for _, l := range m.kept {
+		p.Unshared += 4 * l.floats
+		if l.floats > 0 {
+			p.Values++
+		}
 	}
 	for _, q := range m.pieces {
 		if q.room > 0 {

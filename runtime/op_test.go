@@ -132,7 +132,7 @@ func indicesFit(words map[string]string, args map[string]*Buffer, sz sizes) bool
 // tolerance is the error allowed, relative to the largest element.
 func tolerance(op string) float64 {
 	switch op {
-	case "pairwise_reduce", "pairwise_reduce_grad": // distances from products
+	case "pairwise_reduce", "pairwise_reduce_grad", "pairwise_mean", "pairwise_self", "pairwise_self_grad": // distances from products
 		return 1e-4
 	}
 	return 1e-5

@@ -114,7 +114,7 @@ func newPlanned(p *program, opts Options) *planned {
 		case *projection:
 			cells[n.ID()] = operands[op.index : op.index+1]
 		case *graphOp:
-			i := &instr{Call: Call{Op: op.op, In: make([]*Buffer, len(op.op.Operands)), Out: op.call.Out, Pool: opts.Pool}, op: op}
+			i := &instr{Call: Call{Op: op.op, In: make([]*Buffer, len(op.op.Operands)), Out: op.call.Out, Pool: opts.Pool, unread: op.call.unread, left: op.call.left}, op: op}
 			i.in = make([]*cell, len(op.op.Operands))
 			for k, v := range op.op.Operands {
 				if v != nil {

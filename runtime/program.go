@@ -52,6 +52,7 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 		}
 		p.inputs = append(p.inputs, &input{cell: p.cell(v)})
 	}
+	uses := f.Uses()
 	for i, op := range f.Body {
 		kernel, err := d.Kernel(op)
 		if err != nil {
@@ -66,6 +67,7 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 		}
 		for _, r := range op.Results {
 			o.call.Out = append(o.call.Out, p.cell(r).view)
+			o.call.unread = append(o.call.unread, uses[r] == 0)
 		}
 		p.ops = append(p.ops, o)
 		if op.Def.Sizes {
@@ -74,6 +76,7 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 			}
 		}
 	}
+	leaveForGradients(p.ops)
 	return p, p.emit()
 }
 

@@ -46,11 +46,8 @@ func gatherCost(nnz, cols, f, out float64) Cost {
 	return Cost{2 * nnz * f, 4 * (nnz*f + 2*nnz + out), 4 * cols * f}
 }
 
-// pairwiseCost is that of the products of b×f by f×b, symmetric ones counted once.
-func pairwiseCost(b, f float64, products float64, symmetric bool) Cost {
-	if symmetric {
-		products /= 2
-	}
+// pairwiseCost is that of so many products of b×f by f×b.
+func pairwiseCost(b, f, products float64) Cost {
 	return Cost{2 * products * b * b * f, 4 * 2 * products * b * f, 4 * 2 * b * f}
 }
 
@@ -84,13 +81,9 @@ func opCost(t runtime.OpTime) Cost {
 	case "sddmm":
 		p := t.In[1]
 		return gatherCost(dims(t.In[0], 1), 2*dims(p, 0), dims(p, 1), float64(t.Out[0].Stored))
-	case "pairwise_reduce", "pairwise_reduce_grad":
-		symmetric := t.Op.Operands[0] == t.Op.Operands[1]
-		products := 1.0
-		if t.Op.Name() == "pairwise_reduce_grad" { // and the tiles again
-			products = 3
-		}
-		return pairwiseCost(dims(t.In[0], 0), dims(t.In[0], 1), products, symmetric)
+	case "pairwise_reduce", "pairwise_reduce_grad", "pairwise_mean", "pairwise_self", "pairwise_self_grad":
+		products := map[string]float64{"pairwise_reduce": 1, "pairwise_reduce_grad": 3, "pairwise_mean": 2, "pairwise_self": 0.5, "pairwise_self_grad": 1.5}
+		return pairwiseCost(dims(t.In[0], 0), dims(t.In[0], 1), products[t.Op.Name()])
 	}
 	return sweep
 }

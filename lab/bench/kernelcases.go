@@ -86,17 +86,33 @@ func pairwiseCases(b, f int) []Case {
 	return []Case{
 		kernelCase(fmt.Sprintf("pairwise_reduce/%dx%d", b, f), "distances of all pairs, reduced without being stored", "", func(_ *env, p *kernels.Pool) (func(), Cost) {
 			s := prepare()
-			return func() { p.PairwiseReduce(s.out, s.p, s.q, b, f, 0.1, s.ws) }, pairwiseCost(float64(b), float64(f), 1, false)
+			return func() { p.PairwiseReduce(s.out, s.p, s.q, b, f, 0.1, nil, s.ws) }, pairwiseCost(float64(b), float64(f), 1)
 		}),
 		kernelCase(fmt.Sprintf("pairwise_reduce_grad/%dx%d", b, f), "its gradient: the distances again, and two products", "", func(_ *env, p *kernels.Pool) (func(), Cost) {
 			s := prepare()
-			p.PairwiseReduce(s.out, s.p, s.q, b, f, 0.1, s.ws)
+			p.PairwiseReduce(s.out, s.p, s.q, b, f, 0.1, nil, s.ws)
 			ones := make([]float32, b)
 			for i := range ones {
 				ones[i] = 1
 			}
 			d := kernels.PairwiseCotangent{RowLSE: ones, ColLSE: ones, Diag: ones, SumSq: []float32{1e-6}}
-			return func() { p.PairwiseReduceGrad(s.dp, s.dq, s.p, s.q, s.out.RowLSE, s.out.ColLSE, d, b, f, 0.1, s.ws) }, pairwiseCost(float64(b), float64(f), 3, false)
+			return func() {
+				p.PairwiseReduceGrad(s.dp, s.dq, s.p, s.q, s.out.RowLSE, s.out.ColLSE, d, b, f, 0.1, nil, s.ws)
+			}, pairwiseCost(float64(b), float64(f), 3)
+		}),
+		kernelCase(fmt.Sprintf("pairwise_mean/%dx%d", b, f), "what each row sees of all others, in one pass", "", func(_ *env, p *kernels.Pool) (func(), Cost) {
+			s := prepare()
+			out := kernels.PairwiseResult{RowLSE: s.out.RowLSE, Mean: s.dp}
+			return func() { p.PairwiseReduce(out, s.p, s.q, b, f, 0.1, nil, s.ws) }, pairwiseCost(float64(b), float64(f), 2)
+		}),
+		kernelCase(fmt.Sprintf("pairwise_self/%dx%d", b, f), "distances of the rows among themselves, each once", "", func(_ *env, p *kernels.Pool) (func(), Cost) {
+			s := prepare()
+			return func() { p.PairwiseSelf(s.out.RowLSE, s.p, b, f, 0.1, nil, s.ws) }, pairwiseCost(float64(b), float64(f), 0.5)
+		}),
+		kernelCase(fmt.Sprintf("pairwise_self_grad/%dx%d", b, f), "its gradient: half the distances again, and one product", "", func(_ *env, p *kernels.Pool) (func(), Cost) {
+			s := prepare()
+			p.PairwiseSelf(s.out.RowLSE, s.p, b, f, 0.1, nil, s.ws)
+			return func() { p.PairwiseSelfGrad(s.dp, s.p, s.out.RowLSE, s.out.ColLSE, b, f, 0.1, nil, s.ws) }, pairwiseCost(float64(b), float64(f), 1.5)
 		}),
 	}
 }

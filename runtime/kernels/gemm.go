@@ -85,20 +85,22 @@ func (e *Epilogue) activate(row []float32, c0 int) {
 	}
 }
 
-// micro is a micro-kernel: the product of an mr×kc and a kc×nr block, held in
-// registers. Element (i,k) of the left block is a[i·rs + k·cs]; the right block
-// is packed, nr floats for each k. The result is written to rows of c at
-// distance ldc; where add is not nil, rows of it at the same distance are added.
+// micro is a micro-kernel: products of mr×kc blocks, one below the other, with
+// one kc×nr block, each held in registers. Element (i,k) of block s on the left
+// is a[s·as + i·rs + k·cs]; the right block is packed, nr floats for each k. The
+// strips·mr rows of the result are written to c at distance ldc; where add is not
+// nil, rows of it at the same distance are added.
 type micro struct {
 	mr, nr int
-	f      func(kc int, a []float32, rs, cs int, b, c []float32, ldc int, add []float32)
+	f      func(kc int, a []float32, rs, cs, as int, b, c []float32, ldc int, add []float32, strips int)
 }
 
 // Blocking. A packed panel of the right matrix (kcMax×nr) stays in the first-level
 // cache while mcMax rows of the left pass by.
 const (
-	kcMax = 320
-	mcMax = 48
+	kcMax        = 320
+	kcTransposed = 192 // of a transposed left matrix, which takes whole lines for its strips
+	mcMax        = 48
 )
 
 // MatMul computes dst[m,n] = op(a)·op(b), then the epilogue. op is the identity
@@ -106,7 +108,7 @@ const (
 // b [k,n] or [n,k]. dst must not overlap a or b.
 //
 // Every element is the sum over k in increasing order, in blocks that depend on
-// k alone (Goto and van de Geijn, "Anatomy of high-performance matrix
+// the sizes alone (Goto and van de Geijn, "Anatomy of high-performance matrix
 // multiplication", TOMS 2008, for the blocking).
 func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi Epilogue) {
 	need("MatMul", "dst", len(dst), m*n)
@@ -114,6 +116,10 @@ func (p *Pool) MatMul(dst, a, b []float32, m, k, n int, transA, transB bool, epi
 	need("MatMul", "b", len(b), k*n)
 	epi.check("MatMul", dst, m, n)
 	if m == 0 || n == 0 {
+		return
+	}
+	if splits(m, k, n, transA, transB) {
+		p.splitMatMul(dst, a, b, m, k, n, epi)
 		return
 	}
 	j := &p.jobs.mm
@@ -148,13 +154,17 @@ func (j *gemmJob) divide() {
 	j.nPer = ceilDiv(j.panels, nBlocks)
 	j.nBlocks = ceilDiv(j.panels, j.nPer)
 	// A power-of-two row distance maps the rows of a strip to the same cache sets.
-	j.packA = j.transA || j.k%512 == 0
+	j.packA = j.k%512 == 0
 	j.strip = mr*j.kc + spill
+	j.ldA = j.mPer + 16 // a multiple of the line, and no power of two
 }
 
 // divideRight cuts the right matrix into the pieces that are packed.
 func (j *gemmJob) divideRight() {
 	blocks := max(1, ceilDiv(j.k, kcMax))
+	if j.transA {
+		blocks = max(1, ceilDiv(j.k, kcTransposed))
+	}
 	j.kc = max(1, ceilDiv(j.k, blocks))
 	j.panels = ceilDiv(j.n, j.mk.nr)
 }
@@ -164,7 +174,11 @@ func (j *gemmJob) divideRight() {
 func (j *gemmJob) packedLen() int { return j.k*j.panels*j.mk.nr + spill }
 
 func (j *gemmJob) localLen() int {
-	return j.strip*ceilDiv(j.mPer, j.mk.mr) + j.mk.mr*j.mk.nr
+	left := j.strip * ceilDiv(j.mPer, j.mk.mr)
+	if j.transA {
+		left = j.kc*j.ldA + j.mk.mr
+	}
+	return left + j.mk.mr*j.mk.nr
 }
 
 // pack packs the right matrix, once it is divided.
@@ -193,6 +207,7 @@ type gemmJob struct {
 	mPer, nPer     int // rows and panels of a product chunk
 	nBlocks        int
 	strip          int // floats of one packed strip of a
+	ldA            int // distance of the rows of a transposed matrix's copy
 }
 
 func (j *gemmJob) do(c, worker int) {
@@ -221,7 +236,8 @@ func (j *gemmJob) packRight(block, panel int) {
 }
 
 // packLeft packs the strips of rows r0 ≤ r < r1 that the micro-kernel cannot read
-// in place.
+// in place. A transposed matrix is copied as it lies, to rows that do not share
+// cache sets.
 func (j *gemmJob) packLeft(local []float32, r0, r1, k0, kc int) {
 	mr := j.mk.mr
 	if !j.transA {
@@ -233,15 +249,13 @@ func (j *gemmJob) packLeft(local []float32, r0, r1, k0, kc int) {
 		}
 		return
 	}
-	// All strips of a few k at a time: they share cache lines and pages.
-	const few = 32
-	for k := 0; k < kc; k += few {
-		n := min(few, kc-k)
-		for s := range ceilDiv(r1-r0, mr) {
-			row := r0 + s*mr
-			out := local[s*j.strip+k*mr:]
-			packStraight(out, j.a[(k0+k)*j.m+row:], n, j.m, min(mr, r1-row), mr)
+	// Its rows are short pieces, pages apart: they are asked for some time before.
+	const few = 16
+	for k := range kc {
+		if next := k0 + k + few; k%few == 0 && next < j.k {
+			ks.fetchRows(j.a[next*j.m+r0:], min(few, j.k-next), j.m, r1-r0)
 		}
+		copy(local[k*j.ldA:], j.a[(k0+k)*j.m+r0:(k0+k)*j.m+r1])
 	}
 }
 
@@ -287,40 +301,32 @@ func (j *gemmJob) block(mb, nb int, local []float32) {
 			add = j.dst
 		}
 		j.packLeft(local, r0, r1, k0, kc)
-		// Rows of a transposed matrix are short pieces, pages apart: those of the
-		// next block are asked for while this one is multiplied.
-		ahead, end := k0+kc, k0+kc
-		if j.transA {
-			end = min(k0+2*j.kc, j.k)
-		}
-		share := ceilDiv(end-ahead, strips*(p1-p0))
 		right := j.packed[k0*j.panels*nr:]
 		for panel := p0; panel < p1; panel++ {
 			b := right[panel*kc*nr : (panel+1)*kc*nr]
 			c0 := panel * nr
 			w := min(nr, j.n-c0)
-			for s := range strips {
+			whole := (r1 - r0) / mr // strips that are done in one call
+			if w < nr {
+				whole = 0
+			}
+			for s := 0; s < strips; {
 				row := r0 + s*mr
-				if ahead < end {
-					n := min(share, end-ahead)
-					ks.fetchRows(j.a[ahead*j.m+r0:], n, j.m, r1-r0)
-					ahead += n
-				}
 				h := min(mr, r1-row)
-				a, rs, cs := local[s*j.strip:], 1, mr
-				if !j.packA && h == mr {
-					a, rs, cs = j.a[row*j.k+k0:], j.k, 1
+				a, rs, cs, as := local[s*j.strip:], 1, mr, j.strip
+				if j.transA {
+					a, cs, as = local[s*mr:], j.ldA, mr
+				} else if !j.packA && h == mr {
+					a, rs, cs, as = j.a[row*j.k+k0:], j.k, 1, mr*j.k
 				}
-				if h == mr && w == nr {
+				if s < whole {
 					at := row*j.n + c0
-					if add == nil {
-						j.mk.f(kc, a, rs, cs, b, j.dst[at:], j.n, nil)
-					} else {
-						j.mk.f(kc, a, rs, cs, b, j.dst[at:], j.n, add[at:])
-					}
+					j.mk.f(kc, a, rs, cs, as, b, j.dst[at:], j.n, from(add, at), whole)
+					s = whole
 					continue
 				}
-				j.mk.f(kc, a, rs, cs, b, tile, nr, nil)
+				s++
+				j.mk.f(kc, a, rs, cs, as, b, tile, nr, nil, 1)
 				for i := range h {
 					at := (row+i)*j.n + c0
 					d, t := j.dst[at:at+w], tile[i*nr:]
@@ -335,11 +341,19 @@ func (j *gemmJob) block(mb, nb int, local []float32) {
 			}
 		}
 	}
-	from, to := p0*nr, min(p1*nr, j.n) // columns
+	c0, c1 := p0*nr, min(p1*nr, j.n)
 	if j.k == 0 {
-		j.epi.begin(j.dst, j.n, r0, r1, from, to)
+		j.epi.begin(j.dst, j.n, r0, r1, c0, c1)
 	}
-	j.epi.finish(j.dst, j.n, r0, r1, from, to, local)
+	j.epi.finish(j.dst, j.n, r0, r1, c0, c1, local)
+}
+
+// from returns x from an element on, nil for nil.
+func from(x []float32, at int) []float32 {
+	if x == nil {
+		return nil
+	}
+	return x[at:]
 }
 
 func packColsGo(out, in []float32, kc, ld, w, step int) {
@@ -357,7 +371,13 @@ func packRowsGo(out, in []float32, kc, ld, h, step int) {
 }
 
 // microGo is the 4×4 micro-kernel in Go.
-func microGo(kc int, a []float32, rs, cs int, b, c []float32, ldc int, add []float32) {
+func microGo(kc int, a []float32, rs, cs, as int, b, c []float32, ldc int, add []float32, strips int) {
+	for s := range strips {
+		blockGo(kc, a[s*as:], rs, cs, b, c[4*s*ldc:], ldc, from(add, 4*s*ldc))
+	}
+}
+
+func blockGo(kc int, a []float32, rs, cs int, b, c []float32, ldc int, add []float32) {
 	var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 float32
 	for k := range kc {
 		i := k * cs

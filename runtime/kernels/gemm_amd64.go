@@ -19,25 +19,25 @@ func packRowsAVX2(out []float32, in []float32, kc int, ld int, h int, step int)
 //go:noescape
 func fetchRowsAVX2(in []float32, n int, ld int, w int)
 
-// gemmWideAVX2 computes a 6×16 block of a product (see micro).
+// gemmWideAVX2 computes blocks of 6×16 of a product (see micro).
 //
 //go:noescape
-func gemmWideAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add []float32)
+func gemmWideAVX2(kc int, a []float32, rs int, cs int, as int, b []float32, c []float32, ldc int, add []float32, strips int)
 
-// gemmNarrowAVX2 computes a 12×8 block of a product (see micro).
+// gemmNarrowAVX2 computes blocks of 12×8 of a product (see micro).
 //
 //go:noescape
-func gemmNarrowAVX2(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add []float32)
+func gemmNarrowAVX2(kc int, a []float32, rs int, cs int, as int, b []float32, c []float32, ldc int, add []float32, strips int)
 
-// gemmWideAVX512 computes a 14×32 block of a product (see micro).
+// gemmWideAVX512 computes blocks of 14×32 of a product (see micro).
 //
 //go:noescape
-func gemmWideAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add []float32)
+func gemmWideAVX512(kc int, a []float32, rs int, cs int, as int, b []float32, c []float32, ldc int, add []float32, strips int)
 
-// gemmNarrowAVX512 computes a 14×16 block of a product (see micro).
+// gemmNarrowAVX512 computes blocks of 14×16 of a product (see micro).
 //
 //go:noescape
-func gemmNarrowAVX512(kc int, a []float32, rs int, cs int, b []float32, c []float32, ldc int, add []float32)
+func gemmNarrowAVX512(kc int, a []float32, rs int, cs int, as int, b []float32, c []float32, ldc int, add []float32, strips int)
 
 // packColsAVX512 copies w columns of kc rows (see packStraight).
 //

@@ -66,8 +66,8 @@ func TestAssemblyIsGenerated(t *testing.T) {
 			files++
 		}
 	}
-	if files < 12 {
-		t.Errorf("%d files checked, want at least 12", files)
+	if files < 14 {
+		t.Errorf("%d files checked, want at least 14", files)
 	}
 }
 

@@ -29,17 +29,18 @@ type kernelSet struct {
 	min    func(x []float32) float32
 	dot    func(a, b []float32) float32
 	sqDist func(a, b []float32) float32
-	sumExp func(x []float32, shift float32) float32                                // Σ exp(x − shift)
-	expTo  func(dst, x []float32, shift float32) float32                           // dst = exp(x − shift), Σ dst
-	accExp func(s, x, m []float32)                                                 // s += exp(x − m)
-	adam   func(w, g, m, v []float32, c *adamConst)                                // one sweep
-	pairD  func(dst, qn []float32, pn float32) float32                             // dst = max(pn + qn − 2·dst, 0), Σ dst²
-	pairL  func(dst, qn, colMax []float32, pn, scale float32) (sq, rowMax float32) // pairD, then dst = logits; maxima
-	pairG  func(g, colLSE, dCol []float32, c *pairConst)                           // see pairConst
+	sumExp func(x []float32, shift float32) float32      // Σ exp(x − shift)
+	expTo  func(dst, x []float32, shift float32) float32 // dst = exp(x − shift), Σ dst
+	accExp func(s, x, m []float32)                       // s += exp(x − m)
+	adam   func(w, g, m, v []float32, c *adamConst)      // one sweep
+
+	// Tiles of pairwise products: see pairWeightsGo and pairNearestGo.
+	pairWeights func(dst, src []float32, ld, h int, row, qn, gamma, b, rowAcc, colAcc, sq []float32, mask []uint32, at, step int, scale, sq2 float32)
+	pairNearest func(src []float32, ld, h int, row, qn, rowMin, colMin []float32, mask []uint32, at, step int)
 
 	// Sparse: rows r0 ≤ r < r1 of the structure.
-	spmm  func(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, r1, add int)
-	sddmm func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1 int)
+	spmm  func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int)
+	sddmm func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int)
 
 	// Where x ≥ least or x ≥ cols: the numbers of the elements, and how many.
 	reach func(hits []uint64, x, cols []float32, least float32) int

@@ -25,19 +25,11 @@ var avx2Set = kernelSet{
 	sv:    [binaryCount]func(dst []float32, a float32, b []float32){Add: addSVAVX2, Sub: subSVAVX2, Mul: mulSVAVX2, Div: divSVAVX2, Max: maxSVAVX2, Min: minSVAVX2},
 	axpby: axpbyAVX2, bias: biasAVX2, act: actAVX2, reluGrad: reluGradAVX2, eluGrad: eluGradAVX2,
 	sum: sumAVX2, sumAbs: sumAbsAVX2, max: maxAVX2, min: minAVX2, dot: dotAVX2, sqDist: sqDistAVX2,
-	sumExp: sumExpAVX2, expTo: expToAVX2, accExp: accExpAVX2, pairD: pairDAVX2, pairL: pairLAVX2, pairG: pairGAVX2,
+	sumExp: sumExpAVX2, expTo: expToAVX2, accExp: accExpAVX2, pairWeights: pairWeightsAVX2, pairNearest: pairNearestAVX2,
 	adam: adamAVX2Step,
 	spmm: spmmAVX2, sddmm: sddmmAVX2Rows, reach: reachAVX2,
 	wide: micro{mr: 6, nr: 16, f: gemmWideAVX2}, narrow: micro{mr: 12, nr: 8, f: gemmNarrowAVX2}, packCols: packColsAVX2, packRows: packRowsAVX2, fetchRows: fetchRowsAVX2,
 	uniform: uniformAVX2, normal: normalAVX2, dropout: dropoutAVX2, uniformAt: uniformAtAVX2, uniformPair: uniformPairAVX2,
-}
-
-func pairGAVX2(g, colLSE, dCol []float32, c *pairConst) {
-	if dCol == nil {
-		pairGRowAVX2(g, &c.scale)
-		return
-	}
-	pairGBothAVX2(g, colLSE, dCol, &c.scale)
 }
 
 var avx512Set = kernelSet{
@@ -51,59 +43,51 @@ var avx512Set = kernelSet{
 	sv:    [binaryCount]func(dst []float32, a float32, b []float32){Add: addSVAVX512, Sub: subSVAVX512, Mul: mulSVAVX512, Div: divSVAVX512, Max: maxSVAVX512, Min: minSVAVX512},
 	axpby: axpbyAVX512, bias: biasAVX512, act: actAVX512, reluGrad: reluGradAVX512, eluGrad: eluGradAVX512,
 	sum: sumAVX512, sumAbs: sumAbsAVX512, max: maxAVX512, min: minAVX512, dot: dotAVX512, sqDist: sqDistAVX512,
-	sumExp: sumExpAVX512, expTo: expToAVX512, accExp: accExpAVX512, pairD: pairDAVX512, pairL: pairLAVX512, pairG: pairGAVX512,
+	sumExp: sumExpAVX512, expTo: expToAVX512, accExp: accExpAVX512, pairWeights: pairWeightsAVX512, pairNearest: pairNearestAVX512,
 	adam: adamAVX512Step,
 	spmm: spmmAVX512, sddmm: sddmmAVX512Rows, reach: reachAVX512,
 	wide: micro{mr: 14, nr: 32, f: gemmWideAVX512}, narrow: micro{mr: 14, nr: 16, f: gemmNarrowAVX512}, packCols: packColsAVX512, packRows: packRowsAVX2, fetchRows: fetchRowsAVX2,
 	uniform: uniformAVX512, normal: normalAVX512, dropout: dropoutAVX512, uniformAt: uniformAtAVX512, uniformPair: uniformPairAVX512,
 }
 
-func pairGAVX512(g, colLSE, dCol []float32, c *pairConst) {
-	if dCol == nil {
-		pairGRowAVX512(g, &c.scale)
-		return
-	}
-	pairGBothAVX512(g, colLSE, dCol, &c.scale)
-}
-
 func adamAVX2Step(w, g, m, v []float32, c *adamConst) { adamAVX2(w, g, m, v, &c.decay) }
 
-func spmmAVX2(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, r1, add int) {
+func spmmAVX2(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int) {
 	switch {
 	case vals == nil:
-		spmmOnesAVX2(dst, rowPtr, col, perm, vals, h, f, r0, r1, add)
+		spmmOnesAVX2(dst, rowPtr, col, perm, vals, diag, h, f, r0, r1, add, ahead)
 	case perm == nil:
-		spmmValsAVX2(dst, rowPtr, col, perm, vals, h, f, r0, r1, add)
+		spmmValsAVX2(dst, rowPtr, col, perm, vals, diag, h, f, r0, r1, add, ahead)
 	default:
-		spmmPermAVX2(dst, rowPtr, col, perm, vals, h, f, r0, r1, add)
+		spmmPermAVX2(dst, rowPtr, col, perm, vals, diag, h, f, r0, r1, add, ahead)
 	}
 }
 
-func sddmmAVX2Rows(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1 int) {
+func sddmmAVX2Rows(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int) {
 	if perm == nil {
-		sddmmAVX2(dst, rowPtr, col, perm, p, q, f, r0, r1)
+		sddmmAVX2(dst, rowPtr, col, perm, p, q, f, r0, r1, ahead)
 		return
 	}
-	sddmmPermAVX2(dst, rowPtr, col, perm, p, q, f, r0, r1)
+	sddmmPermAVX2(dst, rowPtr, col, perm, p, q, f, r0, r1, ahead)
 }
 
 func adamAVX512Step(w, g, m, v []float32, c *adamConst) { adamAVX512(w, g, m, v, &c.decay) }
 
-func spmmAVX512(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, r1, add int) {
+func spmmAVX512(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int) {
 	switch {
 	case vals == nil:
-		spmmOnesAVX512(dst, rowPtr, col, perm, vals, h, f, r0, r1, add)
+		spmmOnesAVX512(dst, rowPtr, col, perm, vals, diag, h, f, r0, r1, add, ahead)
 	case perm == nil:
-		spmmValsAVX512(dst, rowPtr, col, perm, vals, h, f, r0, r1, add)
+		spmmValsAVX512(dst, rowPtr, col, perm, vals, diag, h, f, r0, r1, add, ahead)
 	default:
-		spmmPermAVX512(dst, rowPtr, col, perm, vals, h, f, r0, r1, add)
+		spmmPermAVX512(dst, rowPtr, col, perm, vals, diag, h, f, r0, r1, add, ahead)
 	}
 }
 
-func sddmmAVX512Rows(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1 int) {
+func sddmmAVX512Rows(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int) {
 	if perm == nil {
-		sddmmAVX512(dst, rowPtr, col, perm, p, q, f, r0, r1)
+		sddmmAVX512(dst, rowPtr, col, perm, p, q, f, r0, r1, ahead)
 		return
 	}
-	sddmmPermAVX512(dst, rowPtr, col, perm, p, q, f, r0, r1)
+	sddmmPermAVX512(dst, rowPtr, col, perm, p, q, f, r0, r1, ahead)
 }

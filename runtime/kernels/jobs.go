@@ -4,17 +4,19 @@ package kernels
 // call allocates nothing; a job is cleared after its call, so that the pool
 // keeps none of the caller's memory alive.
 type jobs struct {
-	loop    forJob
-	elem    elemJob
-	mm      gemmJob
-	sparse  sparseJob
-	rows    rowsJob
-	reduce  reduceJob
-	softmax softmaxJob
-	random  randomJob
-	adam    adamJob
-	pair    pairJob
-	extra   extraJob
-	near    nearestJob
-	chain   chainJob
+	loop     forJob
+	elem     elemJob
+	mm       gemmJob
+	split    splitJob
+	sparse   sparseJob
+	rows     rowsJob
+	reduce   reduceJob
+	softmax  softmaxJob
+	random   randomJob
+	adam     adamJob
+	pair     pairJob
+	pairMean pairMeanJob
+	extra    extraJob
+	near     nearestJob
+	chain    chainJob
 }

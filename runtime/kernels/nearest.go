@@ -125,11 +125,11 @@ func (j *nearestJob) product(tile, strips []float32, r0, c0 int) {
 			for q := range ceilDiv(cols, nr) {
 				right := j.packed[k0*j.panels*nr+(c0/nr+q)*kc*nr:]
 				c := tile[s*mr*j.side+q*nr:]
-				if k0 == 0 {
-					j.mk.f(kc, a, rs, cs, right, c, j.side, nil)
-				} else {
-					j.mk.f(kc, a, rs, cs, right, c, j.side, c)
+				var add []float32
+				if k0 > 0 {
+					add = c
 				}
+				j.mk.f(kc, a, rs, cs, 0, right, c, j.side, add, 1)
 			}
 		}
 	}

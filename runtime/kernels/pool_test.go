@@ -103,11 +103,11 @@ func workloads() []workload {
 	u, v := unitRows(1, b, f), unitRows(2, b, f)
 	ws := make([]float32, PairwiseWorkspace(b, f))
 	add("PairwiseReduce", []int{b, b, b, 1}, func(p *Pool, o [][]float32) {
-		p.PairwiseReduce(PairwiseResult{o[0], o[1], o[2], o[3]}, u, v, b, f, 0.3, ws)
+		p.PairwiseReduce(PairwiseResult{RowLSE: o[0], ColLSE: o[1], Diag: o[2], SumSq: o[3]}, u, v, b, f, 0.3, nil, ws)
 	})
 	row, col := normals(3, b), normals(4, b)
 	add("PairwiseReduceGrad", []int{b * f, b * f}, func(p *Pool, o [][]float32) {
-		p.PairwiseReduceGrad(o[0], o[1], u, v, row, col, PairwiseCotangent{row, col, row, col}, b, f, 0.3, ws)
+		p.PairwiseReduceGrad(o[0], o[1], u, v, row, col, PairwiseCotangent{row, col, row, col}, b, f, 0.3, nil, ws)
 	})
 	one("Uniform", n, func(p *Pool, dst []float32) { p.Uniform(dst, key) })
 	one("Normal", n, func(p *Pool, dst []float32) { p.Normal(dst, key) })

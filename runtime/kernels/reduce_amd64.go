@@ -49,26 +49,6 @@ func expToAVX2(dst []float32, x []float32, shift float32) float32
 //go:noescape
 func accExpAVX2(s []float32, x []float32, m []float32)
 
-// pairDAVX2 computes dst = max(pn + qn - 2*dst, 0) and returns the sum of dst^2.
-//
-//go:noescape
-func pairDAVX2(dst []float32, qn []float32, pn float32) float32
-
-// pairLAVX2 turns products into logits, as pairD and a product, a row maximum and column maxima (see pairLGo).
-//
-//go:noescape
-func pairLAVX2(dst []float32, qn []float32, colMax []float32, pn float32, scale float32) (sq float32, rowMax float32)
-
-// pairGRowAVX2 turns squared distances into gradients (see pairConst).
-//
-//go:noescape
-func pairGRowAVX2(g []float32, c *float32)
-
-// pairGBothAVX2 turns squared distances into gradients (see pairConst).
-//
-//go:noescape
-func pairGBothAVX2(g []float32, colLSE []float32, dCol []float32, c *float32)
-
 // sumAVX512 returns the sum of x.
 //
 //go:noescape
@@ -113,23 +93,3 @@ func expToAVX512(dst []float32, x []float32, shift float32) float32
 //
 //go:noescape
 func accExpAVX512(s []float32, x []float32, m []float32)
-
-// pairDAVX512 computes dst = max(pn + qn - 2*dst, 0) and returns the sum of dst^2.
-//
-//go:noescape
-func pairDAVX512(dst []float32, qn []float32, pn float32) float32
-
-// pairLAVX512 turns products into logits, as pairD and a product, a row maximum and column maxima (see pairLGo).
-//
-//go:noescape
-func pairLAVX512(dst []float32, qn []float32, colMax []float32, pn float32, scale float32) (sq float32, rowMax float32)
-
-// pairGRowAVX512 turns squared distances into gradients (see pairConst).
-//
-//go:noescape
-func pairGRowAVX512(g []float32, c *float32)
-
-// pairGBothAVX512 turns squared distances into gradients (see pairConst).
-//
-//go:noescape
-func pairGBothAVX512(g []float32, colLSE []float32, dCol []float32, c *float32)

@@ -1002,376 +1002,6 @@ end41:
 	VZEROUPPER
 	RET
 
-// func pairDAVX2(dst []float32, qn []float32, pn float32) float32
-// Requires: AVX, FMA3, SSE
-TEXT ·pairDAVX2(SB), NOSPLIT, $0-60
-	MOVQ         dst_base+0(FP), AX
-	MOVQ         qn_base+24(FP), CX
-	VBROADCASTSS pn+48(FP), Y0
-	VXORPS       Y1, Y1, Y1
-	MOVQ         dst_len+8(FP), DX
-	XORQ         BX, BX
-
-loop42:
-	CMPQ         DX, $0x00000008
-	JL           done43
-	VMOVUPS      (CX)(BX*1), Y2
-	VADDPS       Y0, Y2, Y2
-	VMOVUPS      (AX)(BX*1), Y3
-	VFNMADD231PS lanes_40000000<>+0(SB), Y3, Y2
-	VXORPS       Y3, Y3, Y3
-	VMAXPS       Y2, Y3, Y2
-	VMOVUPS      Y2, (AX)(BX*1)
-	VXORPS       Y3, Y3, Y3
-	VFMADD231PS  Y2, Y2, Y1
-	ADDQ         $0x00000020, BX
-	SUBQ         $0x00000008, DX
-	JMP          loop42
-
-done43:
-	TESTQ        DX, DX
-	JZ           end44
-	LEAQ         first_lanes<>+32(SB), SI
-	NEGQ         DX
-	VMOVDQU      (SI)(DX*4), Y2
-	VMASKMOVPS   (CX)(BX*1), Y2, Y3
-	VADDPS       Y0, Y3, Y0
-	VMASKMOVPS   (AX)(BX*1), Y2, Y3
-	VFNMADD231PS lanes_40000000<>+0(SB), Y3, Y0
-	VXORPS       Y3, Y3, Y3
-	VMAXPS       Y0, Y3, Y0
-	VMASKMOVPS   Y0, Y2, (AX)(BX*1)
-	VXORPS       Y3, Y3, Y3
-	VBLENDVPS    Y2, Y0, Y3, Y0
-	VFMADD231PS  Y0, Y0, Y1
-
-end44:
-	VEXTRACTF128 $0x01, Y1, X0
-	VADDPS       X0, X1, X0
-	VSHUFPS      $0x4e, X0, X0, X1
-	VADDPS       X1, X0, X0
-	VSHUFPS      $0xb1, X0, X0, X1
-	VADDPS       X1, X0, X0
-	MOVSS        X0, ret+56(FP)
-	VZEROUPPER
-	RET
-
-DATA lanes_40000000<>+0(SB)/4, $0x40000000
-DATA lanes_40000000<>+4(SB)/4, $0x40000000
-DATA lanes_40000000<>+8(SB)/4, $0x40000000
-DATA lanes_40000000<>+12(SB)/4, $0x40000000
-DATA lanes_40000000<>+16(SB)/4, $0x40000000
-DATA lanes_40000000<>+20(SB)/4, $0x40000000
-DATA lanes_40000000<>+24(SB)/4, $0x40000000
-DATA lanes_40000000<>+28(SB)/4, $0x40000000
-DATA lanes_40000000<>+32(SB)/4, $0x40000000
-DATA lanes_40000000<>+36(SB)/4, $0x40000000
-DATA lanes_40000000<>+40(SB)/4, $0x40000000
-DATA lanes_40000000<>+44(SB)/4, $0x40000000
-DATA lanes_40000000<>+48(SB)/4, $0x40000000
-DATA lanes_40000000<>+52(SB)/4, $0x40000000
-DATA lanes_40000000<>+56(SB)/4, $0x40000000
-DATA lanes_40000000<>+60(SB)/4, $0x40000000
-GLOBL lanes_40000000<>(SB), RODATA|NOPTR, $64
-
-// func pairLAVX2(dst []float32, qn []float32, colMax []float32, pn float32, scale float32) (sq float32, rowMax float32)
-// Requires: AVX, FMA3, SSE
-TEXT ·pairLAVX2(SB), NOSPLIT, $0-88
-	MOVQ         dst_base+0(FP), AX
-	MOVQ         qn_base+24(FP), CX
-	MOVQ         colMax_base+48(FP), DX
-	VBROADCASTSS pn+72(FP), Y0
-	VBROADCASTSS scale+76(FP), Y1
-	VMOVUPS      lanes_ff800000<>+0(SB), Y2
-	VMOVUPS      lanes_ff800000<>+0(SB), Y3
-	VXORPS       Y4, Y4, Y4
-	MOVQ         dst_len+8(FP), BX
-	XORQ         SI, SI
-
-loop45:
-	CMPQ         BX, $0x00000008
-	JL           done46
-	VMOVUPS      (CX)(SI*1), Y5
-	VADDPS       Y0, Y5, Y5
-	VMOVUPS      (AX)(SI*1), Y6
-	VFNMADD231PS lanes_40000000<>+0(SB), Y6, Y5
-	VXORPS       Y6, Y6, Y6
-	VMAXPS       Y5, Y6, Y5
-	VMULPS       Y1, Y5, Y6
-	VMOVUPS      Y6, (AX)(SI*1)
-	VMOVUPS      (DX)(SI*1), Y7
-	VMAXPS       Y7, Y6, Y7
-	VMOVUPS      Y7, (DX)(SI*1)
-	VMAXPS       Y6, Y2, Y2
-	VXORPS       Y6, Y6, Y6
-	VFMADD231PS  Y5, Y5, Y4
-	ADDQ         $0x00000020, SI
-	SUBQ         $0x00000008, BX
-	JMP          loop45
-
-done46:
-	TESTQ        BX, BX
-	JZ           end47
-	LEAQ         first_lanes<>+32(SB), DI
-	NEGQ         BX
-	VMOVDQU      (DI)(BX*4), Y5
-	VMASKMOVPS   (CX)(SI*1), Y5, Y6
-	VADDPS       Y0, Y6, Y0
-	VMASKMOVPS   (AX)(SI*1), Y5, Y6
-	VFNMADD231PS lanes_40000000<>+0(SB), Y6, Y0
-	VXORPS       Y6, Y6, Y6
-	VMAXPS       Y0, Y6, Y0
-	VMULPS       Y1, Y0, Y1
-	VMASKMOVPS   Y1, Y5, (AX)(SI*1)
-	VMASKMOVPS   (DX)(SI*1), Y5, Y6
-	VMAXPS       Y6, Y1, Y6
-	VMASKMOVPS   Y6, Y5, (DX)(SI*1)
-	VBLENDVPS    Y5, Y1, Y3, Y1
-	VMAXPS       Y1, Y2, Y2
-	VXORPS       Y1, Y1, Y1
-	VBLENDVPS    Y5, Y0, Y1, Y0
-	VFMADD231PS  Y0, Y0, Y4
-
-end47:
-	VEXTRACTF128 $0x01, Y4, X0
-	VADDPS       X0, X4, X0
-	VSHUFPS      $0x4e, X0, X0, X1
-	VADDPS       X1, X0, X0
-	VSHUFPS      $0xb1, X0, X0, X1
-	VADDPS       X1, X0, X0
-	MOVSS        X0, sq+80(FP)
-	VEXTRACTF128 $0x01, Y2, X0
-	VMAXPS       X0, X2, X0
-	VSHUFPS      $0x4e, X0, X0, X1
-	VMAXPS       X1, X0, X0
-	VSHUFPS      $0xb1, X0, X0, X1
-	VMAXPS       X1, X0, X0
-	MOVSS        X0, rowMax+84(FP)
-	VZEROUPPER
-	RET
-
-// func pairGRowAVX2(g []float32, c *float32)
-// Requires: AVX, AVX2, FMA3
-TEXT ·pairGRowAVX2(SB), NOSPLIT, $0-32
-	MOVQ         c+24(FP), AX
-	VBROADCASTSS (AX), Y0
-	VBROADCASTSS 4(AX), Y1
-	VBROADCASTSS 8(AX), Y2
-	VBROADCASTSS 12(AX), Y3
-	MOVQ         g_base+0(FP), AX
-	MOVQ         g_len+8(FP), CX
-	XORQ         DX, DX
-
-loop48:
-	CMPQ         CX, $0x00000008
-	JL           done49
-	VMOVUPS      (AX)(DX*1), Y4
-	VMULPS       Y0, Y4, Y5
-	VMULPS       Y3, Y4, Y4
-	VSUBPS       Y1, Y5, Y5
-	VMOVUPS      lanes_c2b00000<>+0(SB), Y6
-	VMAXPS       Y5, Y6, Y5
-	VMOVUPS      lanes_42b1999a<>+0(SB), Y6
-	VMINPS       Y5, Y6, Y5
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Y5, Y6
-	VCVTPS2DQ    Y6, Y6
-	VCVTDQ2PS    Y6, Y7
-	VFNMADD231PS lanes_3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      lanes_39506967<>+0(SB), Y7
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y5, Y7
-	VFMADD213PS  lanes_3c088908<>+0(SB), Y5, Y7
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y5, Y7
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y5, Y7
-	VFMADD213PS  lanes_3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y7, Y7
-	VFMADD213PS  Y5, Y5, Y7
-	VADDPS       lanes_3f800000<>+0(SB), Y7, Y5
-	VPADDD       lanes_0000007f<>+0(SB), Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y5, Y5
-	VFMADD231PS  Y2, Y5, Y4
-	VMOVUPS      Y4, (AX)(DX*1)
-	ADDQ         $0x00000020, DX
-	SUBQ         $0x00000008, CX
-	JMP          loop48
-
-done49:
-	TESTQ        CX, CX
-	JZ           end50
-	LEAQ         first_lanes<>+32(SB), BX
-	NEGQ         CX
-	VMOVDQU      (BX)(CX*4), Y4
-	VMASKMOVPS   (AX)(DX*1), Y4, Y5
-	VMULPS       Y0, Y5, Y0
-	VMULPS       Y3, Y5, Y3
-	VSUBPS       Y1, Y0, Y0
-	VMOVUPS      lanes_c2b00000<>+0(SB), Y1
-	VMAXPS       Y0, Y1, Y0
-	VMOVUPS      lanes_42b1999a<>+0(SB), Y1
-	VMINPS       Y0, Y1, Y0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Y0, Y1
-	VCVTPS2DQ    Y1, Y1
-	VCVTDQ2PS    Y1, Y5
-	VFNMADD231PS lanes_3f318000<>+0(SB), Y5, Y0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Y5, Y0
-	VMOVUPS      lanes_39506967<>+0(SB), Y5
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y0, Y5
-	VFMADD213PS  lanes_3c088908<>+0(SB), Y0, Y5
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y0, Y5
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y0, Y5
-	VFMADD213PS  lanes_3f000000<>+0(SB), Y0, Y5
-	VMULPS       Y0, Y5, Y5
-	VFMADD213PS  Y0, Y0, Y5
-	VADDPS       lanes_3f800000<>+0(SB), Y5, Y0
-	VPADDD       lanes_0000007f<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y0, Y0
-	VFMADD231PS  Y2, Y0, Y3
-	VMASKMOVPS   Y3, Y4, (AX)(DX*1)
-
-end50:
-	VZEROUPPER
-	RET
-
-// func pairGBothAVX2(g []float32, colLSE []float32, dCol []float32, c *float32)
-// Requires: AVX, AVX2, FMA3
-TEXT ·pairGBothAVX2(SB), NOSPLIT, $0-80
-	MOVQ         c+72(FP), AX
-	VBROADCASTSS (AX), Y0
-	VBROADCASTSS 4(AX), Y1
-	VBROADCASTSS 8(AX), Y2
-	VBROADCASTSS 12(AX), Y3
-	MOVQ         g_base+0(FP), AX
-	MOVQ         colLSE_base+24(FP), CX
-	MOVQ         dCol_base+48(FP), DX
-	MOVQ         g_len+8(FP), BX
-	XORQ         SI, SI
-
-loop51:
-	CMPQ         BX, $0x00000008
-	JL           done52
-	VMOVUPS      (AX)(SI*1), Y4
-	VMULPS       Y0, Y4, Y5
-	VMULPS       Y3, Y4, Y4
-	VSUBPS       Y1, Y5, Y6
-	VMOVUPS      lanes_c2b00000<>+0(SB), Y7
-	VMAXPS       Y6, Y7, Y6
-	VMOVUPS      lanes_42b1999a<>+0(SB), Y7
-	VMINPS       Y6, Y7, Y6
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Y6, Y7
-	VCVTPS2DQ    Y7, Y7
-	VCVTDQ2PS    Y7, Y8
-	VFNMADD231PS lanes_3f318000<>+0(SB), Y8, Y6
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Y8, Y6
-	VMOVUPS      lanes_39506967<>+0(SB), Y8
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y6, Y8
-	VFMADD213PS  lanes_3c088908<>+0(SB), Y6, Y8
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y6, Y8
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y6, Y8
-	VFMADD213PS  lanes_3f000000<>+0(SB), Y6, Y8
-	VMULPS       Y6, Y8, Y8
-	VFMADD213PS  Y6, Y6, Y8
-	VADDPS       lanes_3f800000<>+0(SB), Y8, Y6
-	VPADDD       lanes_0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y7, Y7
-	VMULPS       Y7, Y6, Y6
-	VFMADD231PS  Y2, Y6, Y4
-	VMOVUPS      (CX)(SI*1), Y6
-	VSUBPS       Y6, Y5, Y5
-	VMOVUPS      lanes_c2b00000<>+0(SB), Y6
-	VMAXPS       Y5, Y6, Y5
-	VMOVUPS      lanes_42b1999a<>+0(SB), Y6
-	VMINPS       Y5, Y6, Y5
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Y5, Y6
-	VCVTPS2DQ    Y6, Y6
-	VCVTDQ2PS    Y6, Y7
-	VFNMADD231PS lanes_3f318000<>+0(SB), Y7, Y5
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Y7, Y5
-	VMOVUPS      lanes_39506967<>+0(SB), Y7
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y5, Y7
-	VFMADD213PS  lanes_3c088908<>+0(SB), Y5, Y7
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y5, Y7
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y5, Y7
-	VFMADD213PS  lanes_3f000000<>+0(SB), Y5, Y7
-	VMULPS       Y5, Y7, Y7
-	VFMADD213PS  Y5, Y5, Y7
-	VADDPS       lanes_3f800000<>+0(SB), Y7, Y5
-	VPADDD       lanes_0000007f<>+0(SB), Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y5, Y5
-	VMOVUPS      (DX)(SI*1), Y6
-	VMULPS       Y0, Y6, Y6
-	VFMADD231PS  Y6, Y5, Y4
-	VMOVUPS      Y4, (AX)(SI*1)
-	ADDQ         $0x00000020, SI
-	SUBQ         $0x00000008, BX
-	JMP          loop51
-
-done52:
-	TESTQ        BX, BX
-	JZ           end53
-	LEAQ         first_lanes<>+32(SB), DI
-	NEGQ         BX
-	VMOVDQU      (DI)(BX*4), Y4
-	VMASKMOVPS   (AX)(SI*1), Y4, Y5
-	VMULPS       Y0, Y5, Y6
-	VMULPS       Y3, Y5, Y3
-	VSUBPS       Y1, Y6, Y1
-	VMOVUPS      lanes_c2b00000<>+0(SB), Y5
-	VMAXPS       Y1, Y5, Y1
-	VMOVUPS      lanes_42b1999a<>+0(SB), Y5
-	VMINPS       Y1, Y5, Y1
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Y1, Y5
-	VCVTPS2DQ    Y5, Y5
-	VCVTDQ2PS    Y5, Y7
-	VFNMADD231PS lanes_3f318000<>+0(SB), Y7, Y1
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Y7, Y1
-	VMOVUPS      lanes_39506967<>+0(SB), Y7
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y1, Y7
-	VFMADD213PS  lanes_3c088908<>+0(SB), Y1, Y7
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y1, Y7
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y1, Y7
-	VFMADD213PS  lanes_3f000000<>+0(SB), Y1, Y7
-	VMULPS       Y1, Y7, Y7
-	VFMADD213PS  Y1, Y1, Y7
-	VADDPS       lanes_3f800000<>+0(SB), Y7, Y1
-	VPADDD       lanes_0000007f<>+0(SB), Y5, Y5
-	VPSLLD       $0x17, Y5, Y5
-	VMULPS       Y5, Y1, Y1
-	VFMADD231PS  Y2, Y1, Y3
-	VMASKMOVPS   (CX)(SI*1), Y4, Y1
-	VSUBPS       Y1, Y6, Y1
-	VMOVUPS      lanes_c2b00000<>+0(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMOVUPS      lanes_42b1999a<>+0(SB), Y2
-	VMINPS       Y1, Y2, Y1
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Y1, Y2
-	VCVTPS2DQ    Y2, Y2
-	VCVTDQ2PS    Y2, Y5
-	VFNMADD231PS lanes_3f318000<>+0(SB), Y5, Y1
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Y5, Y1
-	VMOVUPS      lanes_39506967<>+0(SB), Y5
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y1, Y5
-	VFMADD213PS  lanes_3c088908<>+0(SB), Y1, Y5
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y1, Y5
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y1, Y5
-	VFMADD213PS  lanes_3f000000<>+0(SB), Y1, Y5
-	VMULPS       Y1, Y5, Y5
-	VFMADD213PS  Y1, Y1, Y5
-	VADDPS       lanes_3f800000<>+0(SB), Y5, Y1
-	VPADDD       lanes_0000007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y1, Y1
-	VMASKMOVPS   (DX)(SI*1), Y4, Y2
-	VMULPS       Y0, Y2, Y0
-	VFMADD231PS  Y0, Y1, Y3
-	VMASKMOVPS   Y3, Y4, (AX)(SI*1)
-
-end53:
-	VZEROUPPER
-	RET
-
 // func sumAVX512(x []float32) float32
 // Requires: AVX, AVX512F, SSE
 TEXT ·sumAVX512(SB), NOSPLIT, $0-28
@@ -1383,9 +1013,9 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-28
 	MOVQ   x_len+8(FP), CX
 	XORQ   DX, DX
 
-loop54:
+loop42:
 	CMPQ    CX, $0x00000040
-	JL      done55
+	JL      done43
 	VMOVUPS (AX)(DX*1), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(AX)(DX*1), Z4
@@ -1396,27 +1026,27 @@ loop54:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    $0x00000100, DX
 	SUBQ    $0x00000040, CX
-	JMP     loop54
+	JMP     loop42
 
-done55:
-loop56:
+done43:
+loop44:
 	CMPQ    CX, $0x00000010
-	JL      done57
+	JL      done45
 	VMOVUPS (AX)(DX*1), Z4
 	VADDPS  Z4, Z0, Z0
 	ADDQ    $0x00000040, DX
 	SUBQ    $0x00000010, CX
-	JMP     loop56
+	JMP     loop44
 
-done57:
+done45:
 	TESTQ     CX, CX
-	JZ        end58
+	JZ        end46
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z4
 	VADDPS    Z4, Z0, Z0
 
-end58:
+end46:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z1
 	VADDPS        Z1, Z0, Z0
@@ -1461,9 +1091,9 @@ TEXT ·sumAbsAVX512(SB), NOSPLIT, $0-28
 	MOVQ   x_len+8(FP), CX
 	XORQ   DX, DX
 
-loop59:
+loop47:
 	CMPQ    CX, $0x00000040
-	JL      done60
+	JL      done48
 	VMOVUPS (AX)(DX*1), Z4
 	VPANDD  lanes_7fffffff<>+0(SB), Z4, Z4
 	VADDPS  Z4, Z0, Z0
@@ -1478,29 +1108,29 @@ loop59:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    $0x00000100, DX
 	SUBQ    $0x00000040, CX
-	JMP     loop59
+	JMP     loop47
 
-done60:
-loop61:
+done48:
+loop49:
 	CMPQ    CX, $0x00000010
-	JL      done62
+	JL      done50
 	VMOVUPS (AX)(DX*1), Z4
 	VPANDD  lanes_7fffffff<>+0(SB), Z4, Z4
 	VADDPS  Z4, Z0, Z0
 	ADDQ    $0x00000040, DX
 	SUBQ    $0x00000010, CX
-	JMP     loop61
+	JMP     loop49
 
-done62:
+done50:
 	TESTQ     CX, CX
-	JZ        end63
+	JZ        end51
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z4
 	VPANDD    lanes_7fffffff<>+0(SB), Z4, Z4
 	VADDPS    Z4, Z0, Z0
 
-end63:
+end51:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z1
 	VADDPS        Z1, Z0, Z0
@@ -1528,9 +1158,9 @@ TEXT ·dotAVX512(SB), NOSPLIT, $0-52
 	MOVQ   a_len+8(FP), DX
 	XORQ   BX, BX
 
-loop64:
+loop52:
 	CMPQ        DX, $0x00000040
-	JL          done65
+	JL          done53
 	VMOVUPS     (AX)(BX*1), Z4
 	VMOVUPS     (CX)(BX*1), Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -1545,29 +1175,29 @@ loop64:
 	VFMADD231PS Z5, Z4, Z3
 	ADDQ        $0x00000100, BX
 	SUBQ        $0x00000040, DX
-	JMP         loop64
+	JMP         loop52
 
-done65:
-loop66:
+done53:
+loop54:
 	CMPQ        DX, $0x00000010
-	JL          done67
+	JL          done55
 	VMOVUPS     (AX)(BX*1), Z4
 	VMOVUPS     (CX)(BX*1), Z5
 	VFMADD231PS Z5, Z4, Z0
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000010, DX
-	JMP         loop66
+	JMP         loop54
 
-done67:
+done55:
 	TESTQ       DX, DX
-	JZ          end68
+	JZ          end56
 	LEAQ        first_lanes_masks<>+0(SB), SI
 	KMOVW       (SI)(DX*2), K1
 	VMOVUPS.Z   (AX)(BX*1), K1, Z4
 	VMOVUPS.Z   (CX)(BX*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
 
-end68:
+end56:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z1
 	VADDPS        Z1, Z0, Z0
@@ -1595,9 +1225,9 @@ TEXT ·sqDistAVX512(SB), NOSPLIT, $0-52
 	MOVQ   a_len+8(FP), DX
 	XORQ   BX, BX
 
-loop69:
+loop57:
 	CMPQ        DX, $0x00000040
-	JL          done70
+	JL          done58
 	VMOVUPS     (AX)(BX*1), Z4
 	VMOVUPS     (CX)(BX*1), Z5
 	VSUBPS      Z5, Z4, Z4
@@ -1616,23 +1246,23 @@ loop69:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x00000100, BX
 	SUBQ        $0x00000040, DX
-	JMP         loop69
+	JMP         loop57
 
-done70:
-loop71:
+done58:
+loop59:
 	CMPQ        DX, $0x00000010
-	JL          done72
+	JL          done60
 	VMOVUPS     (AX)(BX*1), Z4
 	VMOVUPS     (CX)(BX*1), Z5
 	VSUBPS      Z5, Z4, Z4
 	VFMADD231PS Z4, Z4, Z0
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000010, DX
-	JMP         loop71
+	JMP         loop59
 
-done72:
+done60:
 	TESTQ       DX, DX
-	JZ          end73
+	JZ          end61
 	LEAQ        first_lanes_masks<>+0(SB), SI
 	KMOVW       (SI)(DX*2), K1
 	VMOVUPS.Z   (AX)(BX*1), K1, Z4
@@ -1640,7 +1270,7 @@ done72:
 	VSUBPS      Z5, Z4, Z4
 	VFMADD231PS Z4, Z4, Z0
 
-end73:
+end61:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z1
 	VADDPS        Z1, Z0, Z0
@@ -1668,9 +1298,9 @@ TEXT ·maxAVX512(SB), NOSPLIT, $0-28
 	MOVQ    x_len+8(FP), CX
 	XORQ    DX, DX
 
-loop74:
+loop62:
 	CMPQ      CX, $0x00000020
-	JL        done75
+	JL        done63
 	VMOVUPS   (AX)(DX*1), Z5
 	VMAXPS    Z5, Z2, Z2
 	VCMPPS    $0x03, Z5, Z5, K1
@@ -1683,12 +1313,12 @@ loop74:
 	VADDPS    Z5, Z1, Z1
 	ADDQ      $0x00000080, DX
 	SUBQ      $0x00000020, CX
-	JMP       loop74
+	JMP       loop62
 
-done75:
-loop76:
+done63:
+loop64:
 	CMPQ      CX, $0x00000010
-	JL        done77
+	JL        done65
 	VMOVUPS   (AX)(DX*1), Z5
 	VMAXPS    Z5, Z2, Z2
 	VCMPPS    $0x03, Z5, Z5, K1
@@ -1696,11 +1326,11 @@ loop76:
 	VADDPS    Z5, Z1, Z1
 	ADDQ      $0x00000040, DX
 	SUBQ      $0x00000010, CX
-	JMP       loop76
+	JMP       loop64
 
-done77:
+done65:
 	TESTQ     CX, CX
-	JZ        end78
+	JZ        end66
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z5
@@ -1710,7 +1340,7 @@ done77:
 	VMOVUPS.Z Z4, K1, Z0
 	VADDPS    Z0, Z1, Z1
 
-end78:
+end66:
 	VMAXPS        Z3, Z2, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y2
 	VMAXPS        Y2, Y0, Y0
@@ -1730,10 +1360,10 @@ end78:
 	VADDPS        X2, X1, X1
 	VXORPS        X2, X2, X2
 	VUCOMISS      X2, X1
-	JE            clean79
+	JE            clean67
 	VMOVSS        lanes_7fc00000<>+0(SB), X0
 
-clean79:
+clean67:
 	MOVSS X0, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -1750,9 +1380,9 @@ TEXT ·minAVX512(SB), NOSPLIT, $0-28
 	MOVQ    x_len+8(FP), CX
 	XORQ    DX, DX
 
-loop80:
+loop68:
 	CMPQ      CX, $0x00000020
-	JL        done81
+	JL        done69
 	VMOVUPS   (AX)(DX*1), Z5
 	VMINPS    Z5, Z2, Z2
 	VCMPPS    $0x03, Z5, Z5, K1
@@ -1765,12 +1395,12 @@ loop80:
 	VADDPS    Z5, Z1, Z1
 	ADDQ      $0x00000080, DX
 	SUBQ      $0x00000020, CX
-	JMP       loop80
+	JMP       loop68
 
-done81:
-loop82:
+done69:
+loop70:
 	CMPQ      CX, $0x00000010
-	JL        done83
+	JL        done71
 	VMOVUPS   (AX)(DX*1), Z5
 	VMINPS    Z5, Z2, Z2
 	VCMPPS    $0x03, Z5, Z5, K1
@@ -1778,11 +1408,11 @@ loop82:
 	VADDPS    Z5, Z1, Z1
 	ADDQ      $0x00000040, DX
 	SUBQ      $0x00000010, CX
-	JMP       loop82
+	JMP       loop70
 
-done83:
+done71:
 	TESTQ     CX, CX
-	JZ        end84
+	JZ        end72
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z5
@@ -1792,7 +1422,7 @@ done83:
 	VMOVUPS.Z Z4, K1, Z0
 	VADDPS    Z0, Z1, Z1
 
-end84:
+end72:
 	VMINPS        Z3, Z2, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y2
 	VMINPS        Y2, Y0, Y0
@@ -1812,10 +1442,10 @@ end84:
 	VADDPS        X2, X1, X1
 	VXORPS        X2, X2, X2
 	VUCOMISS      X2, X1
-	JE            clean85
+	JE            clean73
 	VMOVSS        lanes_7fc00000<>+0(SB), X0
 
-clean85:
+clean73:
 	MOVSS X0, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -1829,9 +1459,9 @@ TEXT ·sumExpAVX512(SB), NOSPLIT, $0-36
 	MOVQ         x_len+8(FP), CX
 	XORQ         DX, DX
 
-loop86:
+loop74:
 	CMPQ         CX, $0x00000010
-	JL           done87
+	JL           done75
 	VMOVUPS      (AX)(DX*1), Z2
 	VSUBPS       Z0, Z2, Z2
 	VMOVUPS      lanes_c2b00000<>+0(SB), Z6
@@ -1859,11 +1489,11 @@ loop86:
 	VADDPS       Z2, Z1, Z1
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, CX
-	JMP          loop86
+	JMP          loop74
 
-done87:
+done75:
 	TESTQ        CX, CX
-	JZ           end88
+	JZ           end76
 	LEAQ         first_lanes_masks<>+0(SB), BX
 	KMOVW        (BX)(CX*2), K1
 	VMOVUPS.Z    (AX)(DX*1), K1, Z2
@@ -1893,7 +1523,7 @@ done87:
 	VBLENDMPS    Z0, Z4, K1, Z5
 	VADDPS       Z5, Z1, Z1
 
-end88:
+end76:
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y0
 	VEXTRACTF128  $0x01, Y0, X1
@@ -1916,9 +1546,9 @@ TEXT ·expToAVX512(SB), NOSPLIT, $0-60
 	MOVQ         x_len+32(FP), DX
 	XORQ         BX, BX
 
-loop89:
+loop77:
 	CMPQ         DX, $0x00000010
-	JL           done90
+	JL           done78
 	VMOVUPS      (CX)(BX*1), Z2
 	VSUBPS       Z0, Z2, Z2
 	VMOVUPS      lanes_c2b00000<>+0(SB), Z6
@@ -1947,11 +1577,11 @@ loop89:
 	VADDPS       Z2, Z1, Z1
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, DX
-	JMP          loop89
+	JMP          loop77
 
-done90:
+done78:
 	TESTQ        DX, DX
-	JZ           end91
+	JZ           end79
 	LEAQ         first_lanes_masks<>+0(SB), SI
 	KMOVW        (SI)(DX*2), K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z2
@@ -1982,7 +1612,7 @@ done90:
 	VBLENDMPS    Z0, Z4, K1, Z5
 	VADDPS       Z5, Z1, Z1
 
-end91:
+end79:
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y0
 	VEXTRACTF128  $0x01, Y0, X1
@@ -2004,9 +1634,9 @@ TEXT ·accExpAVX512(SB), NOSPLIT, $0-72
 	MOVQ s_len+8(FP), BX
 	XORQ SI, SI
 
-loop92:
+loop80:
 	CMPQ         BX, $0x00000010
-	JL           done93
+	JL           done81
 	VMOVUPS      (CX)(SI*1), Z0
 	VMOVUPS      (DX)(SI*1), Z1
 	VSUBPS       Z1, Z0, Z0
@@ -2036,11 +1666,11 @@ loop92:
 	VMOVUPS      Z0, (AX)(SI*1)
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x00000010, BX
-	JMP          loop92
+	JMP          loop80
 
-done93:
+done81:
 	TESTQ        BX, BX
-	JZ           end94
+	JZ           end82
 	LEAQ         first_lanes_masks<>+0(SB), DI
 	KMOVW        (DI)(BX*2), K1
 	VMOVUPS.Z    (CX)(SI*1), K1, Z0
@@ -2071,360 +1701,6 @@ done93:
 	VADDPS       Z1, Z0, Z0
 	VMOVUPS      Z0, K1, (AX)(SI*1)
 
-end94:
-	VZEROUPPER
-	RET
-
-// func pairDAVX512(dst []float32, qn []float32, pn float32) float32
-// Requires: AVX, AVX512F, SSE
-TEXT ·pairDAVX512(SB), NOSPLIT, $0-60
-	MOVQ         dst_base+0(FP), AX
-	MOVQ         qn_base+24(FP), CX
-	VBROADCASTSS pn+48(FP), Z0
-	VPXORD       Z1, Z1, Z1
-	MOVQ         dst_len+8(FP), DX
-	XORQ         BX, BX
-
-loop95:
-	CMPQ         DX, $0x00000010
-	JL           done96
-	VMOVUPS      (CX)(BX*1), Z2
-	VADDPS       Z0, Z2, Z2
-	VMOVUPS      (AX)(BX*1), Z8
-	VFNMADD231PS lanes_40000000<>+0(SB), Z8, Z2
-	VPXORD       Z3, Z3, Z3
-	VMAXPS       Z2, Z3, Z2
-	VMOVUPS      Z2, (AX)(BX*1)
-	VPXORD       Z4, Z4, Z4
-	VFMADD231PS  Z2, Z2, Z1
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x00000010, DX
-	JMP          loop95
-
-done96:
-	TESTQ        DX, DX
-	JZ           end97
-	LEAQ         first_lanes_masks<>+0(SB), SI
-	KMOVW        (SI)(DX*2), K1
-	VMOVUPS.Z    (CX)(BX*1), K1, Z2
-	VADDPS       Z0, Z2, Z0
-	VMOVUPS.Z    (AX)(BX*1), K1, Z2
-	VFNMADD231PS lanes_40000000<>+0(SB), Z2, Z0
-	VPXORD       Z5, Z5, Z5
-	VMAXPS       Z0, Z5, Z0
-	VMOVUPS      Z0, K1, (AX)(BX*1)
-	VPXORD       Z6, Z6, Z6
-	VBLENDMPS    Z0, Z6, K1, Z7
-	VFMADD231PS  Z7, Z7, Z1
-
-end97:
-	VEXTRACTF64X4 $0x01, Z1, Y0
-	VADDPS        Y0, Y1, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VSHUFPS       $0x4e, X0, X0, X1
-	VADDPS        X1, X0, X0
-	VSHUFPS       $0xb1, X0, X0, X1
-	VADDPS        X1, X0, X0
-	MOVSS         X0, ret+56(FP)
-	VZEROUPPER
-	RET
-
-// func pairLAVX512(dst []float32, qn []float32, colMax []float32, pn float32, scale float32) (sq float32, rowMax float32)
-// Requires: AVX, AVX512F, SSE
-TEXT ·pairLAVX512(SB), NOSPLIT, $0-88
-	MOVQ         dst_base+0(FP), AX
-	MOVQ         qn_base+24(FP), CX
-	MOVQ         colMax_base+48(FP), DX
-	VBROADCASTSS pn+72(FP), Z0
-	VBROADCASTSS scale+76(FP), Z1
-	VMOVUPS      lanes_ff800000<>+0(SB), Z2
-	VMOVUPS      lanes_ff800000<>+0(SB), Z3
-	VPXORD       Z4, Z4, Z4
-	MOVQ         dst_len+8(FP), BX
-	XORQ         SI, SI
-
-loop98:
-	CMPQ         BX, $0x00000010
-	JL           done99
-	VMOVUPS      (CX)(SI*1), Z5
-	VADDPS       Z0, Z5, Z5
-	VMOVUPS      (AX)(SI*1), Z12
-	VFNMADD231PS lanes_40000000<>+0(SB), Z12, Z5
-	VPXORD       Z6, Z6, Z6
-	VMAXPS       Z5, Z6, Z5
-	VMULPS       Z1, Z5, Z12
-	VMOVUPS      Z12, (AX)(SI*1)
-	VMOVUPS      (DX)(SI*1), Z13
-	VMAXPS       Z13, Z12, Z13
-	VMOVUPS      Z13, (DX)(SI*1)
-	VMAXPS       Z12, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VFMADD231PS  Z5, Z5, Z4
-	ADDQ         $0x00000040, SI
-	SUBQ         $0x00000010, BX
-	JMP          loop98
-
-done99:
-	TESTQ        BX, BX
-	JZ           end100
-	LEAQ         first_lanes_masks<>+0(SB), DI
-	KMOVW        (DI)(BX*2), K1
-	VMOVUPS.Z    (CX)(SI*1), K1, Z5
-	VADDPS       Z0, Z5, Z0
-	VMOVUPS.Z    (AX)(SI*1), K1, Z5
-	VFNMADD231PS lanes_40000000<>+0(SB), Z5, Z0
-	VPXORD       Z8, Z8, Z8
-	VMAXPS       Z0, Z8, Z0
-	VMULPS       Z1, Z0, Z1
-	VMOVUPS      Z1, K1, (AX)(SI*1)
-	VMOVUPS.Z    (DX)(SI*1), K1, Z5
-	VMAXPS       Z5, Z1, Z5
-	VMOVUPS      Z5, K1, (DX)(SI*1)
-	VBLENDMPS    Z1, Z3, K1, Z9
-	VMAXPS       Z9, Z2, Z2
-	VPXORD       Z10, Z10, Z10
-	VBLENDMPS    Z0, Z10, K1, Z11
-	VFMADD231PS  Z11, Z11, Z4
-
-end100:
-	VEXTRACTF64X4 $0x01, Z4, Y0
-	VADDPS        Y0, Y4, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VADDPS        X1, X0, X0
-	VSHUFPS       $0x4e, X0, X0, X1
-	VADDPS        X1, X0, X0
-	VSHUFPS       $0xb1, X0, X0, X1
-	VADDPS        X1, X0, X0
-	MOVSS         X0, sq+80(FP)
-	VEXTRACTF64X4 $0x01, Z2, Y0
-	VMAXPS        Y0, Y2, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VMAXPS        X1, X0, X0
-	VSHUFPS       $0x4e, X0, X0, X1
-	VMAXPS        X1, X0, X0
-	VSHUFPS       $0xb1, X0, X0, X1
-	VMAXPS        X1, X0, X0
-	MOVSS         X0, rowMax+84(FP)
-	VZEROUPPER
-	RET
-
-// func pairGRowAVX512(g []float32, c *float32)
-// Requires: AVX, AVX512F
-TEXT ·pairGRowAVX512(SB), NOSPLIT, $0-32
-	MOVQ         c+24(FP), AX
-	VBROADCASTSS (AX), Z0
-	VBROADCASTSS 4(AX), Z1
-	VBROADCASTSS 8(AX), Z2
-	VBROADCASTSS 12(AX), Z3
-	MOVQ         g_base+0(FP), AX
-	MOVQ         g_len+8(FP), CX
-	XORQ         DX, DX
-
-loop101:
-	CMPQ         CX, $0x00000010
-	JL           done102
-	VMOVUPS      (AX)(DX*1), Z4
-	VMULPS       Z0, Z4, Z5
-	VMULPS       Z3, Z4, Z4
-	VSUBPS       Z1, Z5, Z5
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z6
-	VMAXPS       Z5, Z6, Z5
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z6
-	VMINPS       Z5, Z6, Z5
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z5, Z6
-	VCVTPS2DQ    Z6, Z6
-	VCVTDQ2PS    Z6, Z7
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z7, Z5
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z7, Z5
-	VMOVUPS      lanes_39506967<>+0(SB), Z7
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z5, Z7
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z5, Z7
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z5, Z7
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z5, Z7
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z5, Z7
-	VMULPS       Z5, Z7, Z7
-	VFMADD213PS  Z5, Z5, Z7
-	VADDPS       lanes_3f800000<>+0(SB), Z7, Z5
-	VPADDD       lanes_0000007f<>+0(SB), Z6, Z6
-	VPSLLD       $0x17, Z6, Z6
-	VMULPS       Z6, Z5, Z5
-	VFMADD231PS  Z2, Z5, Z4
-	VMOVUPS      Z4, (AX)(DX*1)
-	ADDQ         $0x00000040, DX
-	SUBQ         $0x00000010, CX
-	JMP          loop101
-
-done102:
-	TESTQ        CX, CX
-	JZ           end103
-	LEAQ         first_lanes_masks<>+0(SB), BX
-	KMOVW        (BX)(CX*2), K1
-	VMOVUPS.Z    (AX)(DX*1), K1, Z4
-	VMULPS       Z0, Z4, Z0
-	VMULPS       Z3, Z4, Z3
-	VSUBPS       Z1, Z0, Z0
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z1
-	VMINPS       Z0, Z1, Z0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z0, Z1
-	VCVTPS2DQ    Z1, Z1
-	VCVTDQ2PS    Z1, Z4
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z4, Z0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z4, Z0
-	VMOVUPS      lanes_39506967<>+0(SB), Z4
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z0, Z4
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z0, Z4
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z0, Z4
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z0, Z4
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z0, Z4
-	VMULPS       Z0, Z4, Z4
-	VFMADD213PS  Z0, Z0, Z4
-	VADDPS       lanes_3f800000<>+0(SB), Z4, Z0
-	VPADDD       lanes_0000007f<>+0(SB), Z1, Z1
-	VPSLLD       $0x17, Z1, Z1
-	VMULPS       Z1, Z0, Z0
-	VFMADD231PS  Z2, Z0, Z3
-	VMOVUPS      Z3, K1, (AX)(DX*1)
-
-end103:
-	VZEROUPPER
-	RET
-
-// func pairGBothAVX512(g []float32, colLSE []float32, dCol []float32, c *float32)
-// Requires: AVX, AVX512F
-TEXT ·pairGBothAVX512(SB), NOSPLIT, $0-80
-	MOVQ         c+72(FP), AX
-	VBROADCASTSS (AX), Z0
-	VBROADCASTSS 4(AX), Z1
-	VBROADCASTSS 8(AX), Z2
-	VBROADCASTSS 12(AX), Z3
-	MOVQ         g_base+0(FP), AX
-	MOVQ         colLSE_base+24(FP), CX
-	MOVQ         dCol_base+48(FP), DX
-	MOVQ         g_len+8(FP), BX
-	XORQ         SI, SI
-
-loop104:
-	CMPQ         BX, $0x00000010
-	JL           done105
-	VMOVUPS      (AX)(SI*1), Z4
-	VMULPS       Z0, Z4, Z5
-	VMULPS       Z3, Z4, Z4
-	VSUBPS       Z1, Z5, Z6
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z7
-	VMAXPS       Z6, Z7, Z6
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z7
-	VMINPS       Z6, Z7, Z6
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z6, Z7
-	VCVTPS2DQ    Z7, Z7
-	VCVTDQ2PS    Z7, Z8
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z8, Z6
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z8, Z6
-	VMOVUPS      lanes_39506967<>+0(SB), Z8
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z6, Z8
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z6, Z8
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z6, Z8
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z6, Z8
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z6, Z8
-	VMULPS       Z6, Z8, Z8
-	VFMADD213PS  Z6, Z6, Z8
-	VADDPS       lanes_3f800000<>+0(SB), Z8, Z6
-	VPADDD       lanes_0000007f<>+0(SB), Z7, Z7
-	VPSLLD       $0x17, Z7, Z7
-	VMULPS       Z7, Z6, Z6
-	VFMADD231PS  Z2, Z6, Z4
-	VMOVUPS      (CX)(SI*1), Z6
-	VSUBPS       Z6, Z5, Z5
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z6
-	VMAXPS       Z5, Z6, Z5
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z6
-	VMINPS       Z5, Z6, Z5
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z5, Z6
-	VCVTPS2DQ    Z6, Z6
-	VCVTDQ2PS    Z6, Z7
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z7, Z5
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z7, Z5
-	VMOVUPS      lanes_39506967<>+0(SB), Z7
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z5, Z7
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z5, Z7
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z5, Z7
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z5, Z7
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z5, Z7
-	VMULPS       Z5, Z7, Z7
-	VFMADD213PS  Z5, Z5, Z7
-	VADDPS       lanes_3f800000<>+0(SB), Z7, Z5
-	VPADDD       lanes_0000007f<>+0(SB), Z6, Z6
-	VPSLLD       $0x17, Z6, Z6
-	VMULPS       Z6, Z5, Z5
-	VMOVUPS      (DX)(SI*1), Z6
-	VMULPS       Z0, Z6, Z6
-	VFMADD231PS  Z6, Z5, Z4
-	VMOVUPS      Z4, (AX)(SI*1)
-	ADDQ         $0x00000040, SI
-	SUBQ         $0x00000010, BX
-	JMP          loop104
-
-done105:
-	TESTQ        BX, BX
-	JZ           end106
-	LEAQ         first_lanes_masks<>+0(SB), DI
-	KMOVW        (DI)(BX*2), K1
-	VMOVUPS.Z    (AX)(SI*1), K1, Z4
-	VMULPS       Z0, Z4, Z5
-	VMULPS       Z3, Z4, Z3
-	VSUBPS       Z1, Z5, Z1
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z4
-	VMAXPS       Z1, Z4, Z1
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z4
-	VMINPS       Z1, Z4, Z1
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z1, Z4
-	VCVTPS2DQ    Z4, Z4
-	VCVTDQ2PS    Z4, Z6
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z6, Z1
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z6, Z1
-	VMOVUPS      lanes_39506967<>+0(SB), Z6
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z1, Z6
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z1, Z6
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z1, Z6
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z1, Z6
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z1, Z6
-	VMULPS       Z1, Z6, Z6
-	VFMADD213PS  Z1, Z1, Z6
-	VADDPS       lanes_3f800000<>+0(SB), Z6, Z1
-	VPADDD       lanes_0000007f<>+0(SB), Z4, Z4
-	VPSLLD       $0x17, Z4, Z4
-	VMULPS       Z4, Z1, Z1
-	VFMADD231PS  Z2, Z1, Z3
-	VMOVUPS.Z    (CX)(SI*1), K1, Z1
-	VSUBPS       Z1, Z5, Z1
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z2
-	VMAXPS       Z1, Z2, Z1
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z2
-	VMINPS       Z1, Z2, Z1
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z1, Z2
-	VCVTPS2DQ    Z2, Z2
-	VCVTDQ2PS    Z2, Z4
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z4, Z1
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z4, Z1
-	VMOVUPS      lanes_39506967<>+0(SB), Z4
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z1, Z4
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z1, Z4
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z1, Z4
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z1, Z4
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z1, Z4
-	VMULPS       Z1, Z4, Z4
-	VFMADD213PS  Z1, Z1, Z4
-	VADDPS       lanes_3f800000<>+0(SB), Z4, Z1
-	VPADDD       lanes_0000007f<>+0(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS       Z2, Z1, Z1
-	VMOVUPS.Z    (DX)(SI*1), K1, Z2
-	VMULPS       Z0, Z2, Z0
-	VFMADD231PS  Z0, Z1, Z3
-	VMOVUPS      Z3, K1, (AX)(SI*1)
-
-end106:
+end82:
 	VZEROUPPER
 	RET

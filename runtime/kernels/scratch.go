@@ -25,20 +25,25 @@ func (p *Pool) Scratch() Scratch {
 }
 
 // MatMulScratch returns what [Pool.MatMul] uses for an [m,k] and a [k,n] matrix.
-func MatMulScratch(m, k, n int, transA bool) Scratch {
+func MatMulScratch(m, k, n int, transA, transB bool) Scratch {
 	if m == 0 || n == 0 {
 		return Scratch{}
+	}
+	if splits(m, k, n, transA, transB) {
+		j := splitJob{m: m, k: k, n: n}
+		j.divide()
+		return Scratch{Packed: j.partialLen(), Local: j.localLen()}
 	}
 	j := gemmJob{m: m, k: k, n: n, transA: transA}
 	j.divide()
 	return Scratch{Packed: j.packedLen(), Local: j.localLen()}
 }
 
-// PairwiseScratch returns what [Pool.PairwiseReduce] and
-// [Pool.PairwiseReduceGrad] use for b rows of f columns.
+// PairwiseScratch returns what the pairwise kernels use for b rows of f columns.
 func PairwiseScratch(b, f int) Scratch {
-	rows := min(b, pairStrip)
-	return MatMulScratch(rows, f, b, false).Max(MatMulScratch(rows, b, f, false)).Max(MatMulScratch(b, rows, f, true))
+	j := pairJob{b: b, f: f}
+	j.layout()
+	return Scratch{Local: j.localSize()}
 }
 
 // NearestScratch returns what [Pool.Nearest] uses for n rows of f columns.

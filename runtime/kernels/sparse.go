@@ -13,7 +13,7 @@ const (
 // SpMM computes the rows dst_i = Σ_e vals_e·h[col_e] over the entries e of row
 // i, plus diag_i·h_i for the rows that diag has, then the epilogue. h is
 // [s.Cols, f], dst [s.Rows, f]; vals nil stands for ones. The entries of a row
-// are added in their order. dst must not overlap h.
+// are added in their order, the diagonal first. dst must not overlap h.
 func (p *Pool) SpMM(dst []float32, s *CSR, vals, diag, h []float32, f int, epi Epilogue) {
 	s.check("SpMM")
 	need("SpMM", "dst", len(dst), s.Rows*f)
@@ -29,7 +29,18 @@ func (p *Pool) SpMM(dst []float32, s *CSR, vals, diag, h []float32, f int, epi E
 		return
 	}
 	p.scratch(epi.scratch())
-	p.runSparse(sparseJob{kind: sparseMM, dst: dst, s: s, a: vals, diag: diag, b: h, f: f, epi: epi})
+	p.runSparse(sparseJob{kind: sparseMM, dst: dst, s: s, a: vals, diag: diag, b: h, f: f, ahead: fetchAhead(s.Cols, f), epi: epi})
+}
+
+// fetchAhead returns how many entries ahead to ask for the rows of a [rows, f]
+// matrix that entries name: none where it lies in the second-level cache, where asking costs
+// more than waiting; else some 2 KiB of them.
+func fetchAhead(rows, f int) int {
+	const cached = 512 << 10
+	if 4*rows*f <= cached {
+		return 0
+	}
+	return min(max(512/f, 4), 16)
 }
 
 // SDDMM computes one inner product for each entry: dst_e = ⟨p_row(e), q_col(e)⟩
@@ -39,7 +50,7 @@ func (p *Pool) SDDMM(dst []float32, s *CSR, pm, q []float32, f int) {
 	need("SDDMM", "dst", len(dst), len(s.Col))
 	need("SDDMM", "p", len(pm), s.Rows*f)
 	need("SDDMM", "q", len(q), s.Cols*f)
-	p.runSparse(sparseJob{kind: sparseDot, dst: dst, s: s, a: pm, b: q, f: f})
+	p.runSparse(sparseJob{kind: sparseDot, dst: dst, s: s, a: pm, b: q, f: f, ahead: fetchAhead(s.Cols, f)})
 }
 
 // EdgeGather copies node values to entries: dst_e = v[row(e)] for side Dst,
@@ -113,6 +124,7 @@ type sparseJob struct {
 	dst, a, b, diag []float32
 	s               *CSR
 	f, cols, per    int
+	ahead           int // entries ahead whose rows of b are fetched, 0 for none
 	side            Side
 	epi             Epilogue
 	key             rng.Stream
@@ -142,14 +154,20 @@ func (j *sparseJob) do(c, worker int) {
 	case sparseMM:
 		j.product(r0, r1, j.p.local[worker])
 	case sparseDot:
-		ks.sddmm(j.dst, s.RowPtr, s.Col, s.Perm, j.a, j.b, j.f, r0, r1)
+		ks.sddmm(j.dst, s.RowPtr, s.Col, s.Perm, j.a, j.b, j.f, r0, r1, j.ahead)
 	case sparseGather:
 		j.gather(r0, r1)
 	case sparseSum:
 		for r := r0; r < r1; r++ {
 			var sum float32
-			for e := s.RowPtr[r]; e < s.RowPtr[r+1]; e++ {
-				sum += j.a[s.value(e)]
+			if first, last := s.RowPtr[r], s.RowPtr[r+1]; s.Perm == nil {
+				for _, v := range j.a[first:last] {
+					sum += v
+				}
+			} else {
+				for _, e := range s.Perm[first:last] {
+					sum += j.a[e]
+				}
 			}
 			j.dst[r] = sum
 		}
@@ -164,10 +182,7 @@ func (j *sparseJob) product(r0, r1 int, local []float32) {
 		add = 1
 		j.epi.begin(j.dst, f, r0, r1, 0, f)
 	}
-	ks.spmm(j.dst, j.s.RowPtr, j.s.Col, j.s.Perm, j.a, j.b, f, r0, r1, add)
-	for r := r0; r < min(r1, len(j.diag)); r++ {
-		ks.axpby(j.dst[r*f:(r+1)*f], j.b[r*f:(r+1)*f], j.diag[r], 1)
-	}
+	ks.spmm(j.dst, j.s.RowPtr, j.s.Col, j.s.Perm, j.a, j.diag, j.b, f, r0, r1, add, j.ahead)
 	if !j.epi.trivial() {
 		j.epi.finish(j.dst, f, r0, r1, 0, f, local)
 	}
@@ -175,6 +190,13 @@ func (j *sparseJob) product(r0, r1 int, local []float32) {
 
 func (j *sparseJob) gather(r0, r1 int) {
 	s := j.s
+	if first, last := s.RowPtr[r0], s.RowPtr[r1]; j.side == Src && s.Perm == nil {
+		dst := j.dst[first:last]
+		for i, c := range s.Col[first:last] {
+			dst[i] = j.a[c]
+		}
+		return
+	}
 	for r := r0; r < r1; r++ {
 		for e := s.RowPtr[r]; e < s.RowPtr[r+1]; e++ {
 			i := r
@@ -229,12 +251,18 @@ func (j *sparseJob) draw(r0, r1 int, idx []uint64, u []float32) {
 	}
 }
 
-// spmmGo computes rows r0 ≤ r < r1 of the product into dst, or adds them to it.
-func spmmGo(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, r1, add int) {
+// spmmGo computes rows r0 ≤ r < r1 of the product into dst, or adds them to it: a
+// row's own term, if there is a diagonal, then its entries.
+func spmmGo(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, _ int) {
 	for r := r0; r < r1; r++ {
 		d := dst[r*f : (r+1)*f]
 		if add == 0 {
 			clear(d)
+		}
+		if r < len(diag) {
+			for i, v := range h[r*f : (r+1)*f] {
+				d[i] += diag[r] * v
+			}
 		}
 		for e := rowPtr[r]; e < rowPtr[r+1]; e++ {
 			v := float32(1)
@@ -253,7 +281,7 @@ func spmmGo(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, 
 	}
 }
 
-func sddmmGo(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1 int) {
+func sddmmGo(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, _ int) {
 	for r := r0; r < r1; r++ {
 		a := p[r*f : (r+1)*f]
 		for e := rowPtr[r]; e < rowPtr[r+1]; e++ {

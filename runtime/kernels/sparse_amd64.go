@@ -4,52 +4,52 @@
 
 package kernels
 
-// spmmOnesAVX2 computes rows r0 to r1 of a sparse product.
+// spmmOnesAVX2 computes rows r0 to r1 of a sparse product (see spmmGo).
 //
 //go:noescape
-func spmmOnesAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
+func spmmOnesAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 
-// spmmValsAVX2 computes rows r0 to r1 of a sparse product.
+// spmmValsAVX2 computes rows r0 to r1 of a sparse product (see spmmGo).
 //
 //go:noescape
-func spmmValsAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
+func spmmValsAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 
-// spmmPermAVX2 computes rows r0 to r1 of a sparse product.
+// spmmPermAVX2 computes rows r0 to r1 of a sparse product (see spmmGo).
 //
 //go:noescape
-func spmmPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
+func spmmPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 
 // sddmmAVX2 computes the entries of rows r0 to r1 of a sampled product.
 //
 //go:noescape
-func sddmmAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int)
+func sddmmAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)
 
 // sddmmPermAVX2 computes the entries of rows r0 to r1 of a sampled product.
 //
 //go:noescape
-func sddmmPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int)
+func sddmmPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)
 
-// spmmOnesAVX512 computes rows r0 to r1 of a sparse product.
+// spmmOnesAVX512 computes rows r0 to r1 of a sparse product (see spmmGo).
 //
 //go:noescape
-func spmmOnesAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
+func spmmOnesAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 
-// spmmValsAVX512 computes rows r0 to r1 of a sparse product.
+// spmmValsAVX512 computes rows r0 to r1 of a sparse product (see spmmGo).
 //
 //go:noescape
-func spmmValsAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
+func spmmValsAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 
-// spmmPermAVX512 computes rows r0 to r1 of a sparse product.
+// spmmPermAVX512 computes rows r0 to r1 of a sparse product (see spmmGo).
 //
 //go:noescape
-func spmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
+func spmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 
 // sddmmAVX512 computes the entries of rows r0 to r1 of a sampled product.
 //
 //go:noescape
-func sddmmAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int)
+func sddmmAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)
 
 // sddmmPermAVX512 computes the entries of rows r0 to r1 of a sampled product.
 //
 //go:noescape
-func sddmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int)
+func sddmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)

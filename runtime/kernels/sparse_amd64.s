@@ -4,21 +4,21 @@
 
 #include "textflag.h"
 
-// func spmmOnesAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
-// Requires: AVX, CMOV, MMX+
-TEXT ·spmmOnesAVX2(SB), NOSPLIT, $0-176
+// func spmmOnesAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·spmmOnesAVX2(SB), NOSPLIT, $0-208
 	MOVQ    rowPtr_base+24(FP), AX
 	MOVQ    col_base+48(FP), CX
 	MOVQ    dst_base+0(FP), DX
-	MOVQ    f+144(FP), BX
+	MOVQ    f+168(FP), BX
 	SHLQ    $0x02, BX
-	MOVQ    r0+152(FP), DI
-	MOVQ    r1+160(FP), SI
+	MOVQ    r0+176(FP), DI
+	MOVQ    r1+184(FP), SI
 	LEAQ    (AX)(SI*4), SI
 	LEAQ    (AX)(DI*4), AX
 	IMULQ   BX, DI
 	ADDQ    DI, DX
-	MOVQ    f+144(FP), DI
+	MOVQ    f+168(FP), DI
 	ANDQ    $0x07, DI
 	LEAQ    first_lanes<>+32(SB), R8
 	NEGQ    DI
@@ -27,7 +27,7 @@ TEXT ·spmmOnesAVX2(SB), NOSPLIT, $0-176
 row1:
 	CMPQ AX, SI
 	JGE  rows2
-	MOVQ f+144(FP), DI
+	MOVQ f+168(FP), DI
 	XORQ R8, R8
 
 block3:
@@ -41,7 +41,7 @@ block3:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	VXORPS  Y8, Y8, Y8
-	CMPQ    add+168(FP), $0x00
+	CMPQ    add+192(FP), $0x00
 	JEQ     fresh5
 	VMOVUPS (DX)(R8*1), Y1
 	VMOVUPS 32(DX)(R8*1), Y2
@@ -53,20 +53,42 @@ block3:
 	VMOVUPS 224(DX)(R8*1), Y8
 
 fresh5:
+	MOVQ         AX, R10
+	SUBQ         rowPtr_base+24(FP), R10
+	SHRQ         $0x02, R10
+	CMPQ         R10, diag_len+128(FP)
+	JGE          bare6
+	MOVQ         diag_base+120(FP), R9
+	VBROADCASTSS (R9)(R10*4), Y9
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	VFMADD231PS  (R10)(R8*1), Y9, Y1
+	VFMADD231PS  32(R10)(R8*1), Y9, Y2
+	VFMADD231PS  64(R10)(R8*1), Y9, Y3
+	VFMADD231PS  96(R10)(R8*1), Y9, Y4
+	VFMADD231PS  128(R10)(R8*1), Y9, Y5
+	VFMADD231PS  160(R10)(R8*1), Y9, Y6
+	VFMADD231PS  192(R10)(R8*1), Y9, Y7
+	VFMADD231PS  224(R10)(R8*1), Y9, Y8
+
+bare6:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
 	JGE     entries7
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near8
 
-entry6:
+entry9:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
-	ADDQ       h_base+120(FP), R10
-	LEAQ       6(R9), R11
+	ADDQ       h_base+144(FP), R10
+	MOVQ       ahead+200(FP), R11
+	ADDQ       R9, R11
 	CMPQ       R11, col_len+56(FP)
 	CMOVQGE    R9, R11
 	MOVLQSX    (CX)(R11*4), R11
 	IMULQ      BX, R11
-	ADDQ       h_base+120(FP), R11
+	ADDQ       h_base+144(FP), R11
 	PREFETCHT0 (R11)(R8*1)
 	PREFETCHT0 64(R11)(R8*1)
 	PREFETCHT0 128(R11)(R8*1)
@@ -81,7 +103,25 @@ entry6:
 	VADDPS     224(R10)(R8*1), Y8, Y8
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry6
+	JL         entry9
+	JMP        entries7
+
+near8:
+entry10:
+	MOVLQSX (CX)(R9*4), R10
+	IMULQ   BX, R10
+	ADDQ    h_base+144(FP), R10
+	VADDPS  (R10)(R8*1), Y1, Y1
+	VADDPS  32(R10)(R8*1), Y2, Y2
+	VADDPS  64(R10)(R8*1), Y3, Y3
+	VADDPS  96(R10)(R8*1), Y4, Y4
+	VADDPS  128(R10)(R8*1), Y5, Y5
+	VADDPS  160(R10)(R8*1), Y6, Y6
+	VADDPS  192(R10)(R8*1), Y7, Y7
+	VADDPS  224(R10)(R8*1), Y8, Y8
+	INCQ    R9
+	CMPL    R9, 4(AX)
+	JL      entry10
 
 entries7:
 	VMOVUPS Y1, (DX)(R8*1)
@@ -98,33 +138,51 @@ entries7:
 
 next4:
 	CMPQ    DI, $0x00000020
-	JL      next9
+	JL      next12
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
 	VXORPS  Y4, Y4, Y4
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh10
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh13
 	VMOVUPS (DX)(R8*1), Y1
 	VMOVUPS 32(DX)(R8*1), Y2
 	VMOVUPS 64(DX)(R8*1), Y3
 	VMOVUPS 96(DX)(R8*1), Y4
 
-fresh10:
+fresh13:
+	MOVQ         AX, R10
+	SUBQ         rowPtr_base+24(FP), R10
+	SHRQ         $0x02, R10
+	CMPQ         R10, diag_len+128(FP)
+	JGE          bare14
+	MOVQ         diag_base+120(FP), R9
+	VBROADCASTSS (R9)(R10*4), Y5
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	VFMADD231PS  (R10)(R8*1), Y5, Y1
+	VFMADD231PS  32(R10)(R8*1), Y5, Y2
+	VFMADD231PS  64(R10)(R8*1), Y5, Y3
+	VFMADD231PS  96(R10)(R8*1), Y5, Y4
+
+bare14:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries12
+	JGE     entries15
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near16
 
-entry11:
+entry17:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
-	ADDQ       h_base+120(FP), R10
-	LEAQ       6(R9), R11
+	ADDQ       h_base+144(FP), R10
+	MOVQ       ahead+200(FP), R11
+	ADDQ       R9, R11
 	CMPQ       R11, col_len+56(FP)
 	CMOVQGE    R9, R11
 	MOVLQSX    (CX)(R11*4), R11
 	IMULQ      BX, R11
-	ADDQ       h_base+120(FP), R11
+	ADDQ       h_base+144(FP), R11
 	PREFETCHT0 (R11)(R8*1)
 	PREFETCHT0 64(R11)(R8*1)
 	VADDPS     (R10)(R8*1), Y1, Y1
@@ -133,9 +191,23 @@ entry11:
 	VADDPS     96(R10)(R8*1), Y4, Y4
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry11
+	JL         entry17
+	JMP        entries15
 
-entries12:
+near16:
+entry18:
+	MOVLQSX (CX)(R9*4), R10
+	IMULQ   BX, R10
+	ADDQ    h_base+144(FP), R10
+	VADDPS  (R10)(R8*1), Y1, Y1
+	VADDPS  32(R10)(R8*1), Y2, Y2
+	VADDPS  64(R10)(R8*1), Y3, Y3
+	VADDPS  96(R10)(R8*1), Y4, Y4
+	INCQ    R9
+	CMPL    R9, 4(AX)
+	JL      entry18
+
+entries15:
 	VMOVUPS Y1, (DX)(R8*1)
 	VMOVUPS Y2, 32(DX)(R8*1)
 	VMOVUPS Y3, 64(DX)(R8*1)
@@ -143,92 +215,195 @@ entries12:
 	ADDQ    $0x00000080, R8
 	SUBQ    $0x00000020, DI
 
-next9:
+next12:
 	CMPQ    DI, $0x00000010
-	JL      next14
+	JL      next20
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh15
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh21
 	VMOVUPS (DX)(R8*1), Y1
 	VMOVUPS 32(DX)(R8*1), Y2
 
-fresh15:
+fresh21:
+	MOVQ         AX, R10
+	SUBQ         rowPtr_base+24(FP), R10
+	SHRQ         $0x02, R10
+	CMPQ         R10, diag_len+128(FP)
+	JGE          bare22
+	MOVQ         diag_base+120(FP), R9
+	VBROADCASTSS (R9)(R10*4), Y3
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	VFMADD231PS  (R10)(R8*1), Y3, Y1
+	VFMADD231PS  32(R10)(R8*1), Y3, Y2
+
+bare22:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries17
+	JGE     entries23
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near24
 
-entry16:
+entry25:
+	MOVLQSX    (CX)(R9*4), R10
+	IMULQ      BX, R10
+	ADDQ       h_base+144(FP), R10
+	MOVQ       ahead+200(FP), R11
+	ADDQ       R9, R11
+	CMPQ       R11, col_len+56(FP)
+	CMOVQGE    R9, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       h_base+144(FP), R11
+	PREFETCHT0 (R11)(R8*1)
+	VADDPS     (R10)(R8*1), Y1, Y1
+	VADDPS     32(R10)(R8*1), Y2, Y2
+	INCQ       R9
+	CMPL       R9, 4(AX)
+	JL         entry25
+	JMP        entries23
+
+near24:
+entry26:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
-	ADDQ    h_base+120(FP), R10
+	ADDQ    h_base+144(FP), R10
 	VADDPS  (R10)(R8*1), Y1, Y1
 	VADDPS  32(R10)(R8*1), Y2, Y2
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry16
+	JL      entry26
 
-entries17:
+entries23:
 	VMOVUPS Y1, (DX)(R8*1)
 	VMOVUPS Y2, 32(DX)(R8*1)
 	ADDQ    $0x00000040, R8
 	SUBQ    $0x00000010, DI
 
-next14:
+next20:
 	CMPQ    DI, $0x00000008
-	JL      next19
+	JL      next28
 	VXORPS  Y1, Y1, Y1
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh20
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh29
 	VMOVUPS (DX)(R8*1), Y1
 
-fresh20:
+fresh29:
+	MOVQ         AX, R10
+	SUBQ         rowPtr_base+24(FP), R10
+	SHRQ         $0x02, R10
+	CMPQ         R10, diag_len+128(FP)
+	JGE          bare30
+	MOVQ         diag_base+120(FP), R9
+	VBROADCASTSS (R9)(R10*4), Y2
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	VFMADD231PS  (R10)(R8*1), Y2, Y1
+
+bare30:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries22
+	JGE     entries31
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near32
 
-entry21:
+entry33:
+	MOVLQSX    (CX)(R9*4), R10
+	IMULQ      BX, R10
+	ADDQ       h_base+144(FP), R10
+	MOVQ       ahead+200(FP), R11
+	ADDQ       R9, R11
+	CMPQ       R11, col_len+56(FP)
+	CMOVQGE    R9, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       h_base+144(FP), R11
+	PREFETCHT0 (R11)(R8*1)
+	VADDPS     (R10)(R8*1), Y1, Y1
+	INCQ       R9
+	CMPL       R9, 4(AX)
+	JL         entry33
+	JMP        entries31
+
+near32:
+entry34:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
-	ADDQ    h_base+120(FP), R10
+	ADDQ    h_base+144(FP), R10
 	VADDPS  (R10)(R8*1), Y1, Y1
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry21
+	JL      entry34
 
-entries22:
+entries31:
 	VMOVUPS Y1, (DX)(R8*1)
 	ADDQ    $0x00000020, R8
 	SUBQ    $0x00000008, DI
 
-next19:
+next28:
 	TESTQ      DI, DI
-	JZ         full23
+	JZ         full35
 	VXORPS     Y1, Y1, Y1
-	CMPQ       add+168(FP), $0x00
-	JEQ        fresh24
+	CMPQ       add+192(FP), $0x00
+	JEQ        fresh36
 	VMASKMOVPS (DX)(R8*1), Y0, Y1
 	VMOVAPS    Y1, Y1
 
-fresh24:
+fresh36:
+	MOVQ         AX, R9
+	SUBQ         rowPtr_base+24(FP), R9
+	SHRQ         $0x02, R9
+	CMPQ         R9, diag_len+128(FP)
+	JGE          bare37
+	MOVQ         diag_base+120(FP), DI
+	VBROADCASTSS (DI)(R9*4), Y2
+	IMULQ        BX, R9
+	ADDQ         h_base+144(FP), R9
+	VMASKMOVPS   (R9)(R8*1), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+
+bare37:
 	MOVLQSX (AX), DI
 	CMPL    DI, 4(AX)
-	JGE     entries26
+	JGE     entries38
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near39
 
-entry25:
+entry40:
 	MOVLQSX    (CX)(DI*4), R9
 	IMULQ      BX, R9
-	ADDQ       h_base+120(FP), R9
+	ADDQ       h_base+144(FP), R9
+	MOVQ       ahead+200(FP), R10
+	ADDQ       DI, R10
+	CMPQ       R10, col_len+56(FP)
+	CMOVQGE    DI, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       h_base+144(FP), R10
+	PREFETCHT0 (R10)(R8*1)
 	VMASKMOVPS (R9)(R8*1), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	INCQ       DI
 	CMPL       DI, 4(AX)
-	JL         entry25
+	JL         entry40
+	JMP        entries38
 
-entries26:
+near39:
+entry41:
+	MOVLQSX    (CX)(DI*4), R9
+	IMULQ      BX, R9
+	ADDQ       h_base+144(FP), R9
+	VMASKMOVPS (R9)(R8*1), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	INCQ       DI
+	CMPL       DI, 4(AX)
+	JL         entry41
+
+entries38:
 	VMASKMOVPS Y1, Y0, (DX)(R8*1)
 
-full23:
+full35:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
 	JMP  row1
@@ -255,36 +430,36 @@ DATA first_lanes<>+56(SB)/4, $0x00000000
 DATA first_lanes<>+60(SB)/4, $0x00000000
 GLOBL first_lanes<>(SB), RODATA|NOPTR, $64
 
-// func spmmValsAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
+// func spmmValsAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 // Requires: AVX, CMOV, FMA3, MMX+
-TEXT ·spmmValsAVX2(SB), NOSPLIT, $0-176
+TEXT ·spmmValsAVX2(SB), NOSPLIT, $0-208
 	MOVQ    rowPtr_base+24(FP), AX
 	MOVQ    col_base+48(FP), CX
 	MOVQ    dst_base+0(FP), DX
-	MOVQ    f+144(FP), BX
+	MOVQ    f+168(FP), BX
 	SHLQ    $0x02, BX
-	MOVQ    r0+152(FP), DI
-	MOVQ    r1+160(FP), SI
+	MOVQ    r0+176(FP), DI
+	MOVQ    r1+184(FP), SI
 	LEAQ    (AX)(SI*4), SI
 	LEAQ    (AX)(DI*4), AX
 	IMULQ   BX, DI
 	ADDQ    DI, DX
 	MOVQ    vals_base+96(FP), DI
-	MOVQ    f+144(FP), R8
+	MOVQ    f+168(FP), R8
 	ANDQ    $0x07, R8
 	LEAQ    first_lanes<>+32(SB), R9
 	NEGQ    R8
 	VMOVDQU (R9)(R8*4), Y0
 
-row27:
+row42:
 	CMPQ AX, SI
-	JGE  rows28
-	MOVQ f+144(FP), R8
+	JGE  rows43
+	MOVQ f+168(FP), R8
 	XORQ R9, R9
 
-block29:
+block44:
 	CMPQ    R8, $0x00000040
-	JL      next30
+	JL      next45
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
@@ -293,8 +468,8 @@ block29:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	VXORPS  Y8, Y8, Y8
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh31
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh46
 	VMOVUPS (DX)(R9*1), Y1
 	VMOVUPS 32(DX)(R9*1), Y2
 	VMOVUPS 64(DX)(R9*1), Y3
@@ -304,22 +479,44 @@ block29:
 	VMOVUPS 192(DX)(R9*1), Y7
 	VMOVUPS 224(DX)(R9*1), Y8
 
-fresh31:
+fresh46:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	CMPQ         R11, diag_len+128(FP)
+	JGE          bare47
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R11*4), Y9
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Y9, Y1
+	VFMADD231PS  32(R11)(R9*1), Y9, Y2
+	VFMADD231PS  64(R11)(R9*1), Y9, Y3
+	VFMADD231PS  96(R11)(R9*1), Y9, Y4
+	VFMADD231PS  128(R11)(R9*1), Y9, Y5
+	VFMADD231PS  160(R11)(R9*1), Y9, Y6
+	VFMADD231PS  192(R11)(R9*1), Y9, Y7
+	VFMADD231PS  224(R11)(R9*1), Y9, Y8
+
+bare47:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries33
+	JGE     entries48
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near49
 
-entry32:
+entry50:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
-	ADDQ         h_base+120(FP), R11
+	ADDQ         h_base+144(FP), R11
 	VBROADCASTSS (DI)(R10*4), Y9
-	LEAQ         6(R10), R12
+	MOVQ         ahead+200(FP), R12
+	ADDQ         R10, R12
 	CMPQ         R12, col_len+56(FP)
 	CMOVQGE      R10, R12
 	MOVLQSX      (CX)(R12*4), R12
 	IMULQ        BX, R12
-	ADDQ         h_base+120(FP), R12
+	ADDQ         h_base+144(FP), R12
 	PREFETCHT0   (R12)(R9*1)
 	PREFETCHT0   64(R12)(R9*1)
 	PREFETCHT0   128(R12)(R9*1)
@@ -334,9 +531,28 @@ entry32:
 	VFMADD231PS  224(R11)(R9*1), Y9, Y8
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry32
+	JL           entry50
+	JMP          entries48
 
-entries33:
+near49:
+entry51:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VBROADCASTSS (DI)(R10*4), Y9
+	VFMADD231PS  (R11)(R9*1), Y9, Y1
+	VFMADD231PS  32(R11)(R9*1), Y9, Y2
+	VFMADD231PS  64(R11)(R9*1), Y9, Y3
+	VFMADD231PS  96(R11)(R9*1), Y9, Y4
+	VFMADD231PS  128(R11)(R9*1), Y9, Y5
+	VFMADD231PS  160(R11)(R9*1), Y9, Y6
+	VFMADD231PS  192(R11)(R9*1), Y9, Y7
+	VFMADD231PS  224(R11)(R9*1), Y9, Y8
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry51
+
+entries48:
 	VMOVUPS Y1, (DX)(R9*1)
 	VMOVUPS Y2, 32(DX)(R9*1)
 	VMOVUPS Y3, 64(DX)(R9*1)
@@ -347,38 +563,56 @@ entries33:
 	VMOVUPS Y8, 224(DX)(R9*1)
 	ADDQ    $0x00000100, R9
 	SUBQ    $0x00000040, R8
-	JMP     block29
+	JMP     block44
 
-next30:
+next45:
 	CMPQ    R8, $0x00000020
-	JL      next35
+	JL      next53
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
 	VXORPS  Y4, Y4, Y4
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh36
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh54
 	VMOVUPS (DX)(R9*1), Y1
 	VMOVUPS 32(DX)(R9*1), Y2
 	VMOVUPS 64(DX)(R9*1), Y3
 	VMOVUPS 96(DX)(R9*1), Y4
 
-fresh36:
+fresh54:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	CMPQ         R11, diag_len+128(FP)
+	JGE          bare55
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R11*4), Y5
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Y5, Y1
+	VFMADD231PS  32(R11)(R9*1), Y5, Y2
+	VFMADD231PS  64(R11)(R9*1), Y5, Y3
+	VFMADD231PS  96(R11)(R9*1), Y5, Y4
+
+bare55:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries38
+	JGE     entries56
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near57
 
-entry37:
+entry58:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
-	ADDQ         h_base+120(FP), R11
+	ADDQ         h_base+144(FP), R11
 	VBROADCASTSS (DI)(R10*4), Y5
-	LEAQ         6(R10), R12
+	MOVQ         ahead+200(FP), R12
+	ADDQ         R10, R12
 	CMPQ         R12, col_len+56(FP)
 	CMOVQGE      R10, R12
 	MOVLQSX      (CX)(R12*4), R12
 	IMULQ        BX, R12
-	ADDQ         h_base+120(FP), R12
+	ADDQ         h_base+144(FP), R12
 	PREFETCHT0   (R12)(R9*1)
 	PREFETCHT0   64(R12)(R9*1)
 	VFMADD231PS  (R11)(R9*1), Y5, Y1
@@ -387,9 +621,24 @@ entry37:
 	VFMADD231PS  96(R11)(R9*1), Y5, Y4
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry37
+	JL           entry58
+	JMP          entries56
 
-entries38:
+near57:
+entry59:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VBROADCASTSS (DI)(R10*4), Y5
+	VFMADD231PS  (R11)(R9*1), Y5, Y1
+	VFMADD231PS  32(R11)(R9*1), Y5, Y2
+	VFMADD231PS  64(R11)(R9*1), Y5, Y3
+	VFMADD231PS  96(R11)(R9*1), Y5, Y4
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry59
+
+entries56:
 	VMOVUPS Y1, (DX)(R9*1)
 	VMOVUPS Y2, 32(DX)(R9*1)
 	VMOVUPS Y3, 64(DX)(R9*1)
@@ -397,134 +646,240 @@ entries38:
 	ADDQ    $0x00000080, R9
 	SUBQ    $0x00000020, R8
 
-next35:
+next53:
 	CMPQ    R8, $0x00000010
-	JL      next40
+	JL      next61
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh41
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh62
 	VMOVUPS (DX)(R9*1), Y1
 	VMOVUPS 32(DX)(R9*1), Y2
 
-fresh41:
+fresh62:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	CMPQ         R11, diag_len+128(FP)
+	JGE          bare63
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R11*4), Y3
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Y3, Y1
+	VFMADD231PS  32(R11)(R9*1), Y3, Y2
+
+bare63:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries43
+	JGE     entries64
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near65
 
-entry42:
+entry66:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
-	ADDQ         h_base+120(FP), R11
+	ADDQ         h_base+144(FP), R11
+	VBROADCASTSS (DI)(R10*4), Y3
+	MOVQ         ahead+200(FP), R12
+	ADDQ         R10, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	VFMADD231PS  (R11)(R9*1), Y3, Y1
+	VFMADD231PS  32(R11)(R9*1), Y3, Y2
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry66
+	JMP          entries64
+
+near65:
+entry67:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
 	VBROADCASTSS (DI)(R10*4), Y3
 	VFMADD231PS  (R11)(R9*1), Y3, Y1
 	VFMADD231PS  32(R11)(R9*1), Y3, Y2
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry42
+	JL           entry67
 
-entries43:
+entries64:
 	VMOVUPS Y1, (DX)(R9*1)
 	VMOVUPS Y2, 32(DX)(R9*1)
 	ADDQ    $0x00000040, R9
 	SUBQ    $0x00000010, R8
 
-next40:
+next61:
 	CMPQ    R8, $0x00000008
-	JL      next45
+	JL      next69
 	VXORPS  Y1, Y1, Y1
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh46
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh70
 	VMOVUPS (DX)(R9*1), Y1
 
-fresh46:
+fresh70:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	CMPQ         R11, diag_len+128(FP)
+	JGE          bare71
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R11*4), Y2
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Y2, Y1
+
+bare71:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries48
+	JGE     entries72
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near73
 
-entry47:
+entry74:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
-	ADDQ         h_base+120(FP), R11
+	ADDQ         h_base+144(FP), R11
+	VBROADCASTSS (DI)(R10*4), Y2
+	MOVQ         ahead+200(FP), R12
+	ADDQ         R10, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	VFMADD231PS  (R11)(R9*1), Y2, Y1
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry74
+	JMP          entries72
+
+near73:
+entry75:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
 	VBROADCASTSS (DI)(R10*4), Y2
 	VFMADD231PS  (R11)(R9*1), Y2, Y1
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry47
+	JL           entry75
 
-entries48:
+entries72:
 	VMOVUPS Y1, (DX)(R9*1)
 	ADDQ    $0x00000020, R9
 	SUBQ    $0x00000008, R8
 
-next45:
+next69:
 	TESTQ      R8, R8
-	JZ         full49
+	JZ         full76
 	VXORPS     Y1, Y1, Y1
-	CMPQ       add+168(FP), $0x00
-	JEQ        fresh50
+	CMPQ       add+192(FP), $0x00
+	JEQ        fresh77
 	VMASKMOVPS (DX)(R9*1), Y0, Y1
 	VMOVAPS    Y1, Y1
 
-fresh50:
+fresh77:
+	MOVQ         AX, R10
+	SUBQ         rowPtr_base+24(FP), R10
+	SHRQ         $0x02, R10
+	CMPQ         R10, diag_len+128(FP)
+	JGE          bare78
+	MOVQ         diag_base+120(FP), R8
+	VBROADCASTSS (R8)(R10*4), Y2
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	VMASKMOVPS   (R10)(R9*1), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+
+bare78:
 	MOVLQSX (AX), R8
 	CMPL    R8, 4(AX)
-	JGE     entries52
+	JGE     entries79
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near80
 
-entry51:
+entry81:
 	MOVLQSX      (CX)(R8*4), R10
 	IMULQ        BX, R10
-	ADDQ         h_base+120(FP), R10
+	ADDQ         h_base+144(FP), R10
+	VBROADCASTSS (DI)(R8*4), Y2
+	MOVQ         ahead+200(FP), R11
+	ADDQ         R8, R11
+	CMPQ         R11, col_len+56(FP)
+	CMOVQGE      R8, R11
+	MOVLQSX      (CX)(R11*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	PREFETCHT0   (R11)(R9*1)
+	VMASKMOVPS   (R10)(R9*1), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	INCQ         R8
+	CMPL         R8, 4(AX)
+	JL           entry81
+	JMP          entries79
+
+near80:
+entry82:
+	MOVLQSX      (CX)(R8*4), R10
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
 	VBROADCASTSS (DI)(R8*4), Y2
 	VMASKMOVPS   (R10)(R9*1), Y0, Y3
 	VFMADD231PS  Y3, Y2, Y1
 	INCQ         R8
 	CMPL         R8, 4(AX)
-	JL           entry51
+	JL           entry82
 
-entries52:
+entries79:
 	VMASKMOVPS Y1, Y0, (DX)(R9*1)
 
-full49:
+full76:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row27
+	JMP  row42
 
-rows28:
+rows43:
 	VZEROUPPER
 	RET
 
-// func spmmPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
+// func spmmPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 // Requires: AVX, CMOV, FMA3, MMX+
-TEXT ·spmmPermAVX2(SB), NOSPLIT, $0-176
+TEXT ·spmmPermAVX2(SB), NOSPLIT, $0-208
 	MOVQ    rowPtr_base+24(FP), AX
 	MOVQ    col_base+48(FP), CX
 	MOVQ    dst_base+0(FP), DX
-	MOVQ    f+144(FP), BX
+	MOVQ    f+168(FP), BX
 	SHLQ    $0x02, BX
-	MOVQ    r0+152(FP), DI
-	MOVQ    r1+160(FP), SI
+	MOVQ    r0+176(FP), DI
+	MOVQ    r1+184(FP), SI
 	LEAQ    (AX)(SI*4), SI
 	LEAQ    (AX)(DI*4), AX
 	IMULQ   BX, DI
 	ADDQ    DI, DX
 	MOVQ    vals_base+96(FP), DI
 	MOVQ    perm_base+72(FP), R8
-	MOVQ    f+144(FP), R9
+	MOVQ    f+168(FP), R9
 	ANDQ    $0x07, R9
 	LEAQ    first_lanes<>+32(SB), R10
 	NEGQ    R9
 	VMOVDQU (R10)(R9*4), Y0
 
-row53:
+row83:
 	CMPQ AX, SI
-	JGE  rows54
-	MOVQ f+144(FP), R9
+	JGE  rows84
+	MOVQ f+168(FP), R9
 	XORQ R10, R10
 
-block55:
+block85:
 	CMPQ    R9, $0x00000040
-	JL      next56
+	JL      next86
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
@@ -533,8 +888,8 @@ block55:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 	VXORPS  Y8, Y8, Y8
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh57
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh87
 	VMOVUPS (DX)(R10*1), Y1
 	VMOVUPS 32(DX)(R10*1), Y2
 	VMOVUPS 64(DX)(R10*1), Y3
@@ -544,23 +899,47 @@ block55:
 	VMOVUPS 192(DX)(R10*1), Y7
 	VMOVUPS 224(DX)(R10*1), Y8
 
-fresh57:
+fresh87:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare88
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R12*4), Y9
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Y9, Y1
+	VFMADD231PS  32(R12)(R10*1), Y9, Y2
+	VFMADD231PS  64(R12)(R10*1), Y9, Y3
+	VFMADD231PS  96(R12)(R10*1), Y9, Y4
+	VFMADD231PS  128(R12)(R10*1), Y9, Y5
+	VFMADD231PS  160(R12)(R10*1), Y9, Y6
+	VFMADD231PS  192(R12)(R10*1), Y9, Y7
+	VFMADD231PS  224(R12)(R10*1), Y9, Y8
+
+bare88:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries59
+	JGE     entries89
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near90
 
-entry58:
+entry91:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
-	ADDQ         h_base+120(FP), R12
+	ADDQ         h_base+144(FP), R12
 	MOVLQSX      (R8)(R11*4), R13
 	VBROADCASTSS (DI)(R13*4), Y9
-	LEAQ         6(R11), R13
+	MOVQ         ahead+200(FP), R13
+	ADDQ         R11, R13
 	CMPQ         R13, col_len+56(FP)
 	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	PREFETCHT0   (DI)(R14*4)
 	MOVLQSX      (CX)(R13*4), R13
 	IMULQ        BX, R13
-	ADDQ         h_base+120(FP), R13
+	ADDQ         h_base+144(FP), R13
 	PREFETCHT0   (R13)(R10*1)
 	PREFETCHT0   64(R13)(R10*1)
 	PREFETCHT0   128(R13)(R10*1)
@@ -575,9 +954,29 @@ entry58:
 	VFMADD231PS  224(R12)(R10*1), Y9, Y8
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry58
+	JL           entry91
+	JMP          entries89
 
-entries59:
+near90:
+entry92:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	VBROADCASTSS (DI)(R13*4), Y9
+	VFMADD231PS  (R12)(R10*1), Y9, Y1
+	VFMADD231PS  32(R12)(R10*1), Y9, Y2
+	VFMADD231PS  64(R12)(R10*1), Y9, Y3
+	VFMADD231PS  96(R12)(R10*1), Y9, Y4
+	VFMADD231PS  128(R12)(R10*1), Y9, Y5
+	VFMADD231PS  160(R12)(R10*1), Y9, Y6
+	VFMADD231PS  192(R12)(R10*1), Y9, Y7
+	VFMADD231PS  224(R12)(R10*1), Y9, Y8
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry92
+
+entries89:
 	VMOVUPS Y1, (DX)(R10*1)
 	VMOVUPS Y2, 32(DX)(R10*1)
 	VMOVUPS Y3, 64(DX)(R10*1)
@@ -588,39 +987,59 @@ entries59:
 	VMOVUPS Y8, 224(DX)(R10*1)
 	ADDQ    $0x00000100, R10
 	SUBQ    $0x00000040, R9
-	JMP     block55
+	JMP     block85
 
-next56:
+next86:
 	CMPQ    R9, $0x00000020
-	JL      next61
+	JL      next94
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
 	VXORPS  Y4, Y4, Y4
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh62
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh95
 	VMOVUPS (DX)(R10*1), Y1
 	VMOVUPS 32(DX)(R10*1), Y2
 	VMOVUPS 64(DX)(R10*1), Y3
 	VMOVUPS 96(DX)(R10*1), Y4
 
-fresh62:
+fresh95:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare96
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R12*4), Y5
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Y5, Y1
+	VFMADD231PS  32(R12)(R10*1), Y5, Y2
+	VFMADD231PS  64(R12)(R10*1), Y5, Y3
+	VFMADD231PS  96(R12)(R10*1), Y5, Y4
+
+bare96:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries64
+	JGE     entries97
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near98
 
-entry63:
+entry99:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
-	ADDQ         h_base+120(FP), R12
+	ADDQ         h_base+144(FP), R12
 	MOVLQSX      (R8)(R11*4), R13
 	VBROADCASTSS (DI)(R13*4), Y5
-	LEAQ         6(R11), R13
+	MOVQ         ahead+200(FP), R13
+	ADDQ         R11, R13
 	CMPQ         R13, col_len+56(FP)
 	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	PREFETCHT0   (DI)(R14*4)
 	MOVLQSX      (CX)(R13*4), R13
 	IMULQ        BX, R13
-	ADDQ         h_base+120(FP), R13
+	ADDQ         h_base+144(FP), R13
 	PREFETCHT0   (R13)(R10*1)
 	PREFETCHT0   64(R13)(R10*1)
 	VFMADD231PS  (R12)(R10*1), Y5, Y1
@@ -629,9 +1048,25 @@ entry63:
 	VFMADD231PS  96(R12)(R10*1), Y5, Y4
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry63
+	JL           entry99
+	JMP          entries97
 
-entries64:
+near98:
+entry100:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	VBROADCASTSS (DI)(R13*4), Y5
+	VFMADD231PS  (R12)(R10*1), Y5, Y1
+	VFMADD231PS  32(R12)(R10*1), Y5, Y2
+	VFMADD231PS  64(R12)(R10*1), Y5, Y3
+	VFMADD231PS  96(R12)(R10*1), Y5, Y4
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry100
+
+entries97:
 	VMOVUPS Y1, (DX)(R10*1)
 	VMOVUPS Y2, 32(DX)(R10*1)
 	VMOVUPS Y3, 64(DX)(R10*1)
@@ -639,109 +1074,224 @@ entries64:
 	ADDQ    $0x00000080, R10
 	SUBQ    $0x00000020, R9
 
-next61:
+next94:
 	CMPQ    R9, $0x00000010
-	JL      next66
+	JL      next102
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh67
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh103
 	VMOVUPS (DX)(R10*1), Y1
 	VMOVUPS 32(DX)(R10*1), Y2
 
-fresh67:
+fresh103:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare104
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R12*4), Y3
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Y3, Y1
+	VFMADD231PS  32(R12)(R10*1), Y3, Y2
+
+bare104:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries69
+	JGE     entries105
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near106
 
-entry68:
+entry107:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
-	ADDQ         h_base+120(FP), R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	VBROADCASTSS (DI)(R13*4), Y3
+	MOVQ         ahead+200(FP), R13
+	ADDQ         R11, R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	PREFETCHT0   (DI)(R14*4)
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+144(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	VFMADD231PS  (R12)(R10*1), Y3, Y1
+	VFMADD231PS  32(R12)(R10*1), Y3, Y2
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry107
+	JMP          entries105
+
+near106:
+entry108:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
 	MOVLQSX      (R8)(R11*4), R13
 	VBROADCASTSS (DI)(R13*4), Y3
 	VFMADD231PS  (R12)(R10*1), Y3, Y1
 	VFMADD231PS  32(R12)(R10*1), Y3, Y2
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry68
+	JL           entry108
 
-entries69:
+entries105:
 	VMOVUPS Y1, (DX)(R10*1)
 	VMOVUPS Y2, 32(DX)(R10*1)
 	ADDQ    $0x00000040, R10
 	SUBQ    $0x00000010, R9
 
-next66:
+next102:
 	CMPQ    R9, $0x00000008
-	JL      next71
+	JL      next110
 	VXORPS  Y1, Y1, Y1
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh72
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh111
 	VMOVUPS (DX)(R10*1), Y1
 
-fresh72:
+fresh111:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare112
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R12*4), Y2
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Y2, Y1
+
+bare112:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries74
+	JGE     entries113
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near114
 
-entry73:
+entry115:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
-	ADDQ         h_base+120(FP), R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	VBROADCASTSS (DI)(R13*4), Y2
+	MOVQ         ahead+200(FP), R13
+	ADDQ         R11, R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	PREFETCHT0   (DI)(R14*4)
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+144(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	VFMADD231PS  (R12)(R10*1), Y2, Y1
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry115
+	JMP          entries113
+
+near114:
+entry116:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
 	MOVLQSX      (R8)(R11*4), R13
 	VBROADCASTSS (DI)(R13*4), Y2
 	VFMADD231PS  (R12)(R10*1), Y2, Y1
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry73
+	JL           entry116
 
-entries74:
+entries113:
 	VMOVUPS Y1, (DX)(R10*1)
 	ADDQ    $0x00000020, R10
 	SUBQ    $0x00000008, R9
 
-next71:
+next110:
 	TESTQ      R9, R9
-	JZ         full75
+	JZ         full117
 	VXORPS     Y1, Y1, Y1
-	CMPQ       add+168(FP), $0x00
-	JEQ        fresh76
+	CMPQ       add+192(FP), $0x00
+	JEQ        fresh118
 	VMASKMOVPS (DX)(R10*1), Y0, Y1
 	VMOVAPS    Y1, Y1
 
-fresh76:
+fresh118:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	CMPQ         R11, diag_len+128(FP)
+	JGE          bare119
+	MOVQ         diag_base+120(FP), R9
+	VBROADCASTSS (R9)(R11*4), Y2
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VMASKMOVPS   (R11)(R10*1), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+
+bare119:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries78
+	JGE     entries120
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near121
 
-entry77:
+entry122:
 	MOVLQSX      (CX)(R9*4), R11
 	IMULQ        BX, R11
-	ADDQ         h_base+120(FP), R11
+	ADDQ         h_base+144(FP), R11
+	MOVLQSX      (R8)(R9*4), R12
+	VBROADCASTSS (DI)(R12*4), Y2
+	MOVQ         ahead+200(FP), R12
+	ADDQ         R9, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R9, R12
+	MOVLQSX      (R8)(R12*4), R13
+	PREFETCHT0   (DI)(R13*4)
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R10*1)
+	VMASKMOVPS   (R11)(R10*1), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	INCQ         R9
+	CMPL         R9, 4(AX)
+	JL           entry122
+	JMP          entries120
+
+near121:
+entry123:
+	MOVLQSX      (CX)(R9*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
 	MOVLQSX      (R8)(R9*4), R12
 	VBROADCASTSS (DI)(R12*4), Y2
 	VMASKMOVPS   (R11)(R10*1), Y0, Y3
 	VFMADD231PS  Y3, Y2, Y1
 	INCQ         R9
 	CMPL         R9, 4(AX)
-	JL           entry77
+	JL           entry123
 
-entries78:
+entries120:
 	VMASKMOVPS Y1, Y0, (DX)(R10*1)
 
-full75:
+full117:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row53
+	JMP  row83
 
-rows54:
+rows84:
 	VZEROUPPER
 	RET
 
-// func sddmmAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int)
-// Requires: AVX, FMA3
-TEXT ·sddmmAVX2(SB), NOSPLIT, $0-168
+// func sddmmAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·sddmmAVX2(SB), NOSPLIT, $0-176
 	MOVQ    rowPtr_base+24(FP), AX
 	MOVQ    col_base+48(FP), CX
 	MOVQ    p_base+96(FP), DX
@@ -753,89 +1303,170 @@ TEXT ·sddmmAVX2(SB), NOSPLIT, $0-168
 	LEAQ    (AX)(DI*4), AX
 	IMULQ   BX, DI
 	ADDQ    DI, DX
-	MOVQ    dst_base+0(FP), DI
-	MOVQ    f+144(FP), R8
-	ANDQ    $0x07, R8
-	LEAQ    first_lanes<>+32(SB), R9
-	NEGQ    R8
-	VMOVDQU (R9)(R8*4), Y0
+	MOVQ    f+144(FP), DI
+	ANDQ    $0x07, DI
+	LEAQ    first_lanes<>+32(SB), R8
+	NEGQ    DI
+	VMOVDQU (R8)(DI*4), Y0
 
-row79:
+row124:
 	CMPQ    AX, SI
-	JGE     rows80
-	MOVLQSX (AX), R8
+	JGE     rows125
+	MOVLQSX (AX), DI
 
-entry81:
-	CMPL    R8, 4(AX)
-	JGE     entries82
-	MOVQ    f+144(FP), R11
-	MOVLQSX (CX)(R8*4), R9
-	IMULQ   BX, R9
-	ADDQ    q_base+120(FP), R9
-	XORQ    R10, R10
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
+entry126:
+	CMPL       DI, 4(AX)
+	JGE        entries127
+	LEAQ       (DI), R8
+	MOVQ       R8, R9
+	MOVLQSX    (CX)(R9*4), R9
+	IMULQ      BX, R9
+	ADDQ       q_base+120(FP), R9
+	LEAQ       1(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       q_base+120(FP), R10
+	LEAQ       2(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       q_base+120(FP), R11
+	LEAQ       3(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R12
+	MOVLQSX    (CX)(R12*4), R12
+	IMULQ      BX, R12
+	ADDQ       q_base+120(FP), R12
+	CMPQ       ahead+168(FP), $0x00
+	JEQ        near128
+	LEAQ       (DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       1(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       2(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       3(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
 
-loop83:
-	CMPQ        R11, $0x00000020
-	JL          done84
-	VMOVUPS     (DX)(R10*1), Y5
-	VFMADD231PS (R9)(R10*1), Y5, Y1
-	VMOVUPS     32(DX)(R10*1), Y5
-	VFMADD231PS 32(R9)(R10*1), Y5, Y2
-	VMOVUPS     64(DX)(R10*1), Y5
-	VFMADD231PS 64(R9)(R10*1), Y5, Y3
-	VMOVUPS     96(DX)(R10*1), Y5
-	VFMADD231PS 96(R9)(R10*1), Y5, Y4
-	ADDQ        $0x00000080, R10
-	SUBQ        $0x00000020, R11
-	JMP         loop83
+near128:
+	MOVQ   f+144(FP), R13
+	XORQ   R8, R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
 
-done84:
-loop85:
-	CMPQ        R11, $0x00000008
-	JL          done86
-	VMOVUPS     (DX)(R10*1), Y5
-	VFMADD231PS (R9)(R10*1), Y5, Y1
-	ADDQ        $0x00000020, R10
-	SUBQ        $0x00000008, R11
-	JMP         loop85
+loop129:
+	CMPQ        R13, $0x00000010
+	JL          done130
+	VMOVUPS     (DX)(R8*1), Y5
+	VFMADD231PS (R9)(R8*1), Y5, Y1
+	VFMADD231PS (R10)(R8*1), Y5, Y2
+	VFMADD231PS (R11)(R8*1), Y5, Y3
+	VFMADD231PS (R12)(R8*1), Y5, Y4
+	VMOVUPS     32(DX)(R8*1), Y5
+	VFMADD231PS 32(R9)(R8*1), Y5, Y1
+	VFMADD231PS 32(R10)(R8*1), Y5, Y2
+	VFMADD231PS 32(R11)(R8*1), Y5, Y3
+	VFMADD231PS 32(R12)(R8*1), Y5, Y4
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000010, R13
+	JMP         loop129
 
-done86:
-	TESTQ       R11, R11
-	JZ          full87
-	VMASKMOVPS  (DX)(R10*1), Y0, Y5
-	VMASKMOVPS  (R9)(R10*1), Y0, Y6
+done130:
+loop131:
+	CMPQ        R13, $0x00000008
+	JL          done132
+	VMOVUPS     (DX)(R8*1), Y5
+	VFMADD231PS (R9)(R8*1), Y5, Y1
+	VFMADD231PS (R10)(R8*1), Y5, Y2
+	VFMADD231PS (R11)(R8*1), Y5, Y3
+	VFMADD231PS (R12)(R8*1), Y5, Y4
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000008, R13
+	JMP         loop131
+
+done132:
+	TESTQ       R13, R13
+	JZ          full133
+	VMASKMOVPS  (DX)(R8*1), Y0, Y5
+	VMASKMOVPS  (R9)(R8*1), Y0, Y6
 	VFMADD231PS Y6, Y5, Y1
+	VMASKMOVPS  (R10)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y2
+	VMASKMOVPS  (R11)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y3
+	VMASKMOVPS  (R12)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y4
 
-full87:
-	VADDPS       Y2, Y1, Y1
-	VADDPS       Y4, Y3, Y2
-	VADDPS       Y2, Y1, Y1
+full133:
+	VHADDPS      Y2, Y1, Y1
+	VHADDPS      Y4, Y3, Y2
+	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X2, X1, X1
-	VSHUFPS      $0x4e, X1, X1, X2
-	VADDPS       X2, X1, X1
-	VSHUFPS      $0xb1, X1, X1, X2
-	VADDPS       X2, X1, X1
-	VMOVSS       X1, (DI)(R8*4)
-	INCQ         R8
-	JMP          entry81
+	VADDPS       X1, X2, X2
+	MOVQ         dst_base+0(FP), R8
+	VMOVSS       X2, (R8)(DI*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries127
+	VSHUFPS      $0x39, X2, X2, X2
+	VMOVSS       X2, (R8)(DI*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries127
+	VSHUFPS      $0x39, X2, X2, X2
+	VMOVSS       X2, (R8)(DI*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries127
+	VSHUFPS      $0x39, X2, X2, X2
+	VMOVSS       X2, (R8)(DI*4)
+	INCQ         DI
+	JMP          entry126
 
-entries82:
+entries127:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row79
+	JMP  row124
 
-rows80:
+rows125:
 	VZEROUPPER
 	RET
 
-// func sddmmPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int)
-// Requires: AVX, FMA3
-TEXT ·sddmmPermAVX2(SB), NOSPLIT, $0-168
+// func sddmmPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·sddmmPermAVX2(SB), NOSPLIT, $0-176
 	MOVQ    rowPtr_base+24(FP), AX
 	MOVQ    col_base+48(FP), CX
 	MOVQ    p_base+96(FP), DX
@@ -847,116 +1478,200 @@ TEXT ·sddmmPermAVX2(SB), NOSPLIT, $0-168
 	LEAQ    (AX)(DI*4), AX
 	IMULQ   BX, DI
 	ADDQ    DI, DX
-	MOVQ    dst_base+0(FP), DI
-	MOVQ    perm_base+72(FP), R8
-	MOVQ    f+144(FP), R9
-	ANDQ    $0x07, R9
-	LEAQ    first_lanes<>+32(SB), R10
-	NEGQ    R9
-	VMOVDQU (R10)(R9*4), Y0
+	MOVQ    f+144(FP), DI
+	ANDQ    $0x07, DI
+	LEAQ    first_lanes<>+32(SB), R8
+	NEGQ    DI
+	VMOVDQU (R8)(DI*4), Y0
 
-row88:
+row134:
 	CMPQ    AX, SI
-	JGE     rows89
-	MOVLQSX (AX), R9
+	JGE     rows135
+	MOVLQSX (AX), DI
 
-entry90:
-	CMPL    R9, 4(AX)
-	JGE     entries91
-	MOVQ    f+144(FP), R12
-	MOVLQSX (CX)(R9*4), R10
-	IMULQ   BX, R10
-	ADDQ    q_base+120(FP), R10
-	XORQ    R11, R11
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
+entry136:
+	CMPL       DI, 4(AX)
+	JGE        entries137
+	LEAQ       (DI), R8
+	MOVQ       R8, R9
+	MOVLQSX    (CX)(R9*4), R9
+	IMULQ      BX, R9
+	ADDQ       q_base+120(FP), R9
+	LEAQ       1(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       q_base+120(FP), R10
+	LEAQ       2(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       q_base+120(FP), R11
+	LEAQ       3(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R12
+	MOVLQSX    (CX)(R12*4), R12
+	IMULQ      BX, R12
+	ADDQ       q_base+120(FP), R12
+	CMPQ       ahead+168(FP), $0x00
+	JEQ        near138
+	LEAQ       (DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       1(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       2(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       3(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
 
-loop92:
-	CMPQ        R12, $0x00000020
-	JL          done93
-	VMOVUPS     (DX)(R11*1), Y5
-	VFMADD231PS (R10)(R11*1), Y5, Y1
-	VMOVUPS     32(DX)(R11*1), Y5
-	VFMADD231PS 32(R10)(R11*1), Y5, Y2
-	VMOVUPS     64(DX)(R11*1), Y5
-	VFMADD231PS 64(R10)(R11*1), Y5, Y3
-	VMOVUPS     96(DX)(R11*1), Y5
-	VFMADD231PS 96(R10)(R11*1), Y5, Y4
-	ADDQ        $0x00000080, R11
-	SUBQ        $0x00000020, R12
-	JMP         loop92
+near138:
+	MOVQ   f+144(FP), R13
+	XORQ   R8, R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
 
-done93:
-loop94:
-	CMPQ        R12, $0x00000008
-	JL          done95
-	VMOVUPS     (DX)(R11*1), Y5
-	VFMADD231PS (R10)(R11*1), Y5, Y1
-	ADDQ        $0x00000020, R11
-	SUBQ        $0x00000008, R12
-	JMP         loop94
+loop139:
+	CMPQ        R13, $0x00000010
+	JL          done140
+	VMOVUPS     (DX)(R8*1), Y5
+	VFMADD231PS (R9)(R8*1), Y5, Y1
+	VFMADD231PS (R10)(R8*1), Y5, Y2
+	VFMADD231PS (R11)(R8*1), Y5, Y3
+	VFMADD231PS (R12)(R8*1), Y5, Y4
+	VMOVUPS     32(DX)(R8*1), Y5
+	VFMADD231PS 32(R9)(R8*1), Y5, Y1
+	VFMADD231PS 32(R10)(R8*1), Y5, Y2
+	VFMADD231PS 32(R11)(R8*1), Y5, Y3
+	VFMADD231PS 32(R12)(R8*1), Y5, Y4
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000010, R13
+	JMP         loop139
 
-done95:
-	TESTQ       R12, R12
-	JZ          full96
-	VMASKMOVPS  (DX)(R11*1), Y0, Y5
-	VMASKMOVPS  (R10)(R11*1), Y0, Y6
+done140:
+loop141:
+	CMPQ        R13, $0x00000008
+	JL          done142
+	VMOVUPS     (DX)(R8*1), Y5
+	VFMADD231PS (R9)(R8*1), Y5, Y1
+	VFMADD231PS (R10)(R8*1), Y5, Y2
+	VFMADD231PS (R11)(R8*1), Y5, Y3
+	VFMADD231PS (R12)(R8*1), Y5, Y4
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000008, R13
+	JMP         loop141
+
+done142:
+	TESTQ       R13, R13
+	JZ          full143
+	VMASKMOVPS  (DX)(R8*1), Y0, Y5
+	VMASKMOVPS  (R9)(R8*1), Y0, Y6
 	VFMADD231PS Y6, Y5, Y1
+	VMASKMOVPS  (R10)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y2
+	VMASKMOVPS  (R11)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y3
+	VMASKMOVPS  (R12)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y4
 
-full96:
-	VADDPS       Y2, Y1, Y1
-	VADDPS       Y4, Y3, Y2
-	VADDPS       Y2, Y1, Y1
+full143:
+	VHADDPS      Y2, Y1, Y1
+	VHADDPS      Y4, Y3, Y2
+	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X2, X1, X1
-	VSHUFPS      $0x4e, X1, X1, X2
-	VADDPS       X2, X1, X1
-	VSHUFPS      $0xb1, X1, X1, X2
-	VADDPS       X2, X1, X1
-	MOVLQSX      (R8)(R9*4), R10
-	VMOVSS       X1, (DI)(R10*4)
-	INCQ         R9
-	JMP          entry90
+	VADDPS       X1, X2, X2
+	MOVQ         dst_base+0(FP), R8
+	MOVQ         perm_base+72(FP), R9
+	MOVLQSX      (R9)(DI*4), R10
+	VMOVSS       X2, (R8)(R10*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries137
+	VSHUFPS      $0x39, X2, X2, X2
+	MOVLQSX      (R9)(DI*4), R10
+	VMOVSS       X2, (R8)(R10*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries137
+	VSHUFPS      $0x39, X2, X2, X2
+	MOVLQSX      (R9)(DI*4), R10
+	VMOVSS       X2, (R8)(R10*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries137
+	VSHUFPS      $0x39, X2, X2, X2
+	MOVLQSX      (R9)(DI*4), R9
+	VMOVSS       X2, (R8)(R9*4)
+	INCQ         DI
+	JMP          entry136
 
-entries91:
+entries137:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row88
+	JMP  row134
 
-rows89:
+rows135:
 	VZEROUPPER
 	RET
 
-// func spmmOnesAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
+// func spmmOnesAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·spmmOnesAVX512(SB), NOSPLIT, $0-176
+TEXT ·spmmOnesAVX512(SB), NOSPLIT, $0-208
 	MOVQ  rowPtr_base+24(FP), AX
 	MOVQ  col_base+48(FP), CX
 	MOVQ  dst_base+0(FP), DX
-	MOVQ  f+144(FP), BX
+	MOVQ  f+168(FP), BX
 	SHLQ  $0x02, BX
-	MOVQ  r0+152(FP), DI
-	MOVQ  r1+160(FP), SI
+	MOVQ  r0+176(FP), DI
+	MOVQ  r1+184(FP), SI
 	LEAQ  (AX)(SI*4), SI
 	LEAQ  (AX)(DI*4), AX
 	IMULQ BX, DI
 	ADDQ  DI, DX
-	MOVQ  f+144(FP), DI
+	MOVQ  f+168(FP), DI
 	ANDQ  $0x0f, DI
 	LEAQ  first_lanes_masks<>+0(SB), R8
 	KMOVW (R8)(DI*2), K1
 
-row97:
+row144:
 	CMPQ AX, SI
-	JGE  rows98
-	MOVQ f+144(FP), DI
+	JGE  rows145
+	MOVQ f+168(FP), DI
 	XORQ R8, R8
 
-block99:
+block146:
 	CMPQ    DI, $0x00000080
-	JL      next100
+	JL      next147
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -965,8 +1680,8 @@ block99:
 	VPXORD  Z5, Z5, Z5
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh101
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh148
 	VMOVUPS (DX)(R8*1), Z0
 	VMOVUPS 64(DX)(R8*1), Z1
 	VMOVUPS 128(DX)(R8*1), Z2
@@ -976,21 +1691,43 @@ block99:
 	VMOVUPS 384(DX)(R8*1), Z6
 	VMOVUPS 448(DX)(R8*1), Z7
 
-fresh101:
+fresh148:
+	MOVQ         AX, R10
+	SUBQ         rowPtr_base+24(FP), R10
+	SHRQ         $0x02, R10
+	CMPQ         R10, diag_len+128(FP)
+	JGE          bare149
+	MOVQ         diag_base+120(FP), R9
+	VBROADCASTSS (R9)(R10*4), Z8
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	VFMADD231PS  (R10)(R8*1), Z8, Z0
+	VFMADD231PS  64(R10)(R8*1), Z8, Z1
+	VFMADD231PS  128(R10)(R8*1), Z8, Z2
+	VFMADD231PS  192(R10)(R8*1), Z8, Z3
+	VFMADD231PS  256(R10)(R8*1), Z8, Z4
+	VFMADD231PS  320(R10)(R8*1), Z8, Z5
+	VFMADD231PS  384(R10)(R8*1), Z8, Z6
+	VFMADD231PS  448(R10)(R8*1), Z8, Z7
+
+bare149:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries103
+	JGE     entries150
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near151
 
-entry102:
+entry152:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
-	ADDQ       h_base+120(FP), R10
-	LEAQ       6(R9), R11
+	ADDQ       h_base+144(FP), R10
+	MOVQ       ahead+200(FP), R11
+	ADDQ       R9, R11
 	CMPQ       R11, col_len+56(FP)
 	CMOVQGE    R9, R11
 	MOVLQSX    (CX)(R11*4), R11
 	IMULQ      BX, R11
-	ADDQ       h_base+120(FP), R11
+	ADDQ       h_base+144(FP), R11
 	PREFETCHT0 (R11)(R8*1)
 	PREFETCHT0 64(R11)(R8*1)
 	PREFETCHT0 128(R11)(R8*1)
@@ -1009,9 +1746,27 @@ entry102:
 	VADDPS     448(R10)(R8*1), Z7, Z7
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry102
+	JL         entry152
+	JMP        entries150
 
-entries103:
+near151:
+entry153:
+	MOVLQSX (CX)(R9*4), R10
+	IMULQ   BX, R10
+	ADDQ    h_base+144(FP), R10
+	VADDPS  (R10)(R8*1), Z0, Z0
+	VADDPS  64(R10)(R8*1), Z1, Z1
+	VADDPS  128(R10)(R8*1), Z2, Z2
+	VADDPS  192(R10)(R8*1), Z3, Z3
+	VADDPS  256(R10)(R8*1), Z4, Z4
+	VADDPS  320(R10)(R8*1), Z5, Z5
+	VADDPS  384(R10)(R8*1), Z6, Z6
+	VADDPS  448(R10)(R8*1), Z7, Z7
+	INCQ    R9
+	CMPL    R9, 4(AX)
+	JL      entry153
+
+entries150:
 	VMOVUPS Z0, (DX)(R8*1)
 	VMOVUPS Z1, 64(DX)(R8*1)
 	VMOVUPS Z2, 128(DX)(R8*1)
@@ -1022,148 +1777,284 @@ entries103:
 	VMOVUPS Z7, 448(DX)(R8*1)
 	ADDQ    $0x00000200, R8
 	SUBQ    $0x00000080, DI
-	JMP     block99
+	JMP     block146
 
-next100:
+next147:
 	CMPQ    DI, $0x00000040
-	JL      next105
-	VPXORD  Z8, Z8, Z8
+	JL      next155
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh106
-	VMOVUPS (DX)(R8*1), Z8
-	VMOVUPS 64(DX)(R8*1), Z9
-	VMOVUPS 128(DX)(R8*1), Z10
-	VMOVUPS 192(DX)(R8*1), Z11
+	VPXORD  Z12, Z12, Z12
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh156
+	VMOVUPS (DX)(R8*1), Z9
+	VMOVUPS 64(DX)(R8*1), Z10
+	VMOVUPS 128(DX)(R8*1), Z11
+	VMOVUPS 192(DX)(R8*1), Z12
 
-fresh106:
+fresh156:
+	MOVQ         AX, R10
+	SUBQ         rowPtr_base+24(FP), R10
+	SHRQ         $0x02, R10
+	CMPQ         R10, diag_len+128(FP)
+	JGE          bare157
+	MOVQ         diag_base+120(FP), R9
+	VBROADCASTSS (R9)(R10*4), Z8
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	VFMADD231PS  (R10)(R8*1), Z8, Z9
+	VFMADD231PS  64(R10)(R8*1), Z8, Z10
+	VFMADD231PS  128(R10)(R8*1), Z8, Z11
+	VFMADD231PS  192(R10)(R8*1), Z8, Z12
+
+bare157:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries108
+	JGE     entries158
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near159
 
-entry107:
+entry160:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
-	ADDQ       h_base+120(FP), R10
-	LEAQ       6(R9), R11
+	ADDQ       h_base+144(FP), R10
+	MOVQ       ahead+200(FP), R11
+	ADDQ       R9, R11
 	CMPQ       R11, col_len+56(FP)
 	CMOVQGE    R9, R11
 	MOVLQSX    (CX)(R11*4), R11
 	IMULQ      BX, R11
-	ADDQ       h_base+120(FP), R11
+	ADDQ       h_base+144(FP), R11
 	PREFETCHT0 (R11)(R8*1)
 	PREFETCHT0 64(R11)(R8*1)
 	PREFETCHT0 128(R11)(R8*1)
 	PREFETCHT0 192(R11)(R8*1)
-	VADDPS     (R10)(R8*1), Z8, Z8
-	VADDPS     64(R10)(R8*1), Z9, Z9
-	VADDPS     128(R10)(R8*1), Z10, Z10
-	VADDPS     192(R10)(R8*1), Z11, Z11
+	VADDPS     (R10)(R8*1), Z9, Z9
+	VADDPS     64(R10)(R8*1), Z10, Z10
+	VADDPS     128(R10)(R8*1), Z11, Z11
+	VADDPS     192(R10)(R8*1), Z12, Z12
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry107
+	JL         entry160
+	JMP        entries158
 
-entries108:
-	VMOVUPS Z8, (DX)(R8*1)
-	VMOVUPS Z9, 64(DX)(R8*1)
-	VMOVUPS Z10, 128(DX)(R8*1)
-	VMOVUPS Z11, 192(DX)(R8*1)
+near159:
+entry161:
+	MOVLQSX (CX)(R9*4), R10
+	IMULQ   BX, R10
+	ADDQ    h_base+144(FP), R10
+	VADDPS  (R10)(R8*1), Z9, Z9
+	VADDPS  64(R10)(R8*1), Z10, Z10
+	VADDPS  128(R10)(R8*1), Z11, Z11
+	VADDPS  192(R10)(R8*1), Z12, Z12
+	INCQ    R9
+	CMPL    R9, 4(AX)
+	JL      entry161
+
+entries158:
+	VMOVUPS Z9, (DX)(R8*1)
+	VMOVUPS Z10, 64(DX)(R8*1)
+	VMOVUPS Z11, 128(DX)(R8*1)
+	VMOVUPS Z12, 192(DX)(R8*1)
 	ADDQ    $0x00000100, R8
 	SUBQ    $0x00000040, DI
 
-next105:
+next155:
 	CMPQ    DI, $0x00000020
-	JL      next110
-	VPXORD  Z12, Z12, Z12
+	JL      next163
 	VPXORD  Z13, Z13, Z13
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh111
-	VMOVUPS (DX)(R8*1), Z12
-	VMOVUPS 64(DX)(R8*1), Z13
+	VPXORD  Z14, Z14, Z14
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh164
+	VMOVUPS (DX)(R8*1), Z13
+	VMOVUPS 64(DX)(R8*1), Z14
 
-fresh111:
+fresh164:
+	MOVQ         AX, R10
+	SUBQ         rowPtr_base+24(FP), R10
+	SHRQ         $0x02, R10
+	CMPQ         R10, diag_len+128(FP)
+	JGE          bare165
+	MOVQ         diag_base+120(FP), R9
+	VBROADCASTSS (R9)(R10*4), Z8
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	VFMADD231PS  (R10)(R8*1), Z8, Z13
+	VFMADD231PS  64(R10)(R8*1), Z8, Z14
+
+bare165:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries113
+	JGE     entries166
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near167
 
-entry112:
+entry168:
+	MOVLQSX    (CX)(R9*4), R10
+	IMULQ      BX, R10
+	ADDQ       h_base+144(FP), R10
+	MOVQ       ahead+200(FP), R11
+	ADDQ       R9, R11
+	CMPQ       R11, col_len+56(FP)
+	CMOVQGE    R9, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       h_base+144(FP), R11
+	PREFETCHT0 (R11)(R8*1)
+	PREFETCHT0 64(R11)(R8*1)
+	VADDPS     (R10)(R8*1), Z13, Z13
+	VADDPS     64(R10)(R8*1), Z14, Z14
+	INCQ       R9
+	CMPL       R9, 4(AX)
+	JL         entry168
+	JMP        entries166
+
+near167:
+entry169:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
-	ADDQ    h_base+120(FP), R10
-	VADDPS  (R10)(R8*1), Z12, Z12
-	VADDPS  64(R10)(R8*1), Z13, Z13
+	ADDQ    h_base+144(FP), R10
+	VADDPS  (R10)(R8*1), Z13, Z13
+	VADDPS  64(R10)(R8*1), Z14, Z14
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry112
+	JL      entry169
 
-entries113:
-	VMOVUPS Z12, (DX)(R8*1)
-	VMOVUPS Z13, 64(DX)(R8*1)
+entries166:
+	VMOVUPS Z13, (DX)(R8*1)
+	VMOVUPS Z14, 64(DX)(R8*1)
 	ADDQ    $0x00000080, R8
 	SUBQ    $0x00000020, DI
 
-next110:
+next163:
 	CMPQ    DI, $0x00000010
-	JL      next115
-	VPXORD  Z14, Z14, Z14
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh116
-	VMOVUPS (DX)(R8*1), Z14
+	JL      next171
+	VPXORD  Z15, Z15, Z15
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh172
+	VMOVUPS (DX)(R8*1), Z15
 
-fresh116:
+fresh172:
+	MOVQ         AX, R10
+	SUBQ         rowPtr_base+24(FP), R10
+	SHRQ         $0x02, R10
+	CMPQ         R10, diag_len+128(FP)
+	JGE          bare173
+	MOVQ         diag_base+120(FP), R9
+	VBROADCASTSS (R9)(R10*4), Z8
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	VFMADD231PS  (R10)(R8*1), Z8, Z15
+
+bare173:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries118
+	JGE     entries174
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near175
 
-entry117:
+entry176:
+	MOVLQSX    (CX)(R9*4), R10
+	IMULQ      BX, R10
+	ADDQ       h_base+144(FP), R10
+	MOVQ       ahead+200(FP), R11
+	ADDQ       R9, R11
+	CMPQ       R11, col_len+56(FP)
+	CMOVQGE    R9, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       h_base+144(FP), R11
+	PREFETCHT0 (R11)(R8*1)
+	VADDPS     (R10)(R8*1), Z15, Z15
+	INCQ       R9
+	CMPL       R9, 4(AX)
+	JL         entry176
+	JMP        entries174
+
+near175:
+entry177:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
-	ADDQ    h_base+120(FP), R10
-	VADDPS  (R10)(R8*1), Z14, Z14
+	ADDQ    h_base+144(FP), R10
+	VADDPS  (R10)(R8*1), Z15, Z15
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry117
+	JL      entry177
 
-entries118:
-	VMOVUPS Z14, (DX)(R8*1)
+entries174:
+	VMOVUPS Z15, (DX)(R8*1)
 	ADDQ    $0x00000040, R8
 	SUBQ    $0x00000010, DI
 
-next115:
+next171:
 	TESTQ     DI, DI
-	JZ        full119
-	VPXORD    Z15, Z15, Z15
-	CMPQ      add+168(FP), $0x00
-	JEQ       fresh120
-	VMOVUPS.Z (DX)(R8*1), K1, Z15
-	VMOVAPS   Z15, Z15
+	JZ        full178
+	VPXORD    Z16, Z16, Z16
+	CMPQ      add+192(FP), $0x00
+	JEQ       fresh179
+	VMOVUPS.Z (DX)(R8*1), K1, Z8
+	VMOVAPS   Z8, Z16
 
-fresh120:
+fresh179:
+	MOVQ         AX, R9
+	SUBQ         rowPtr_base+24(FP), R9
+	SHRQ         $0x02, R9
+	CMPQ         R9, diag_len+128(FP)
+	JGE          bare180
+	MOVQ         diag_base+120(FP), DI
+	VBROADCASTSS (DI)(R9*4), Z8
+	IMULQ        BX, R9
+	ADDQ         h_base+144(FP), R9
+	VMOVUPS.Z    (R9)(R8*1), K1, Z17
+	VFMADD231PS  Z17, Z8, Z16
+
+bare180:
 	MOVLQSX (AX), DI
 	CMPL    DI, 4(AX)
-	JGE     entries122
+	JGE     entries181
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near182
 
-entry121:
+entry183:
+	MOVLQSX    (CX)(DI*4), R9
+	IMULQ      BX, R9
+	ADDQ       h_base+144(FP), R9
+	MOVQ       ahead+200(FP), R10
+	ADDQ       DI, R10
+	CMPQ       R10, col_len+56(FP)
+	CMOVQGE    DI, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       h_base+144(FP), R10
+	PREFETCHT0 (R10)(R8*1)
+	VMOVUPS.Z  (R9)(R8*1), K1, Z8
+	VADDPS     Z8, Z16, Z16
+	INCQ       DI
+	CMPL       DI, 4(AX)
+	JL         entry183
+	JMP        entries181
+
+near182:
+entry184:
 	MOVLQSX   (CX)(DI*4), R9
 	IMULQ     BX, R9
-	ADDQ      h_base+120(FP), R9
-	VMOVUPS.Z (R9)(R8*1), K1, Z16
-	VADDPS    Z16, Z15, Z15
+	ADDQ      h_base+144(FP), R9
+	VMOVUPS.Z (R9)(R8*1), K1, Z8
+	VADDPS    Z8, Z16, Z16
 	INCQ      DI
 	CMPL      DI, 4(AX)
-	JL        entry121
+	JL        entry184
 
-entries122:
-	VMOVUPS Z15, K1, (DX)(R8*1)
+entries181:
+	VMOVUPS Z16, K1, (DX)(R8*1)
 
-full119:
+full178:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row97
+	JMP  row144
 
-rows98:
+rows145:
 	VZEROUPPER
 	RET
 
@@ -1185,35 +2076,35 @@ DATA first_lanes_masks<>+28(SB)/2, $0x3fff
 DATA first_lanes_masks<>+30(SB)/2, $0x7fff
 GLOBL first_lanes_masks<>(SB), RODATA|NOPTR, $32
 
-// func spmmValsAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
+// func spmmValsAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·spmmValsAVX512(SB), NOSPLIT, $0-176
+TEXT ·spmmValsAVX512(SB), NOSPLIT, $0-208
 	MOVQ  rowPtr_base+24(FP), AX
 	MOVQ  col_base+48(FP), CX
 	MOVQ  dst_base+0(FP), DX
-	MOVQ  f+144(FP), BX
+	MOVQ  f+168(FP), BX
 	SHLQ  $0x02, BX
-	MOVQ  r0+152(FP), DI
-	MOVQ  r1+160(FP), SI
+	MOVQ  r0+176(FP), DI
+	MOVQ  r1+184(FP), SI
 	LEAQ  (AX)(SI*4), SI
 	LEAQ  (AX)(DI*4), AX
 	IMULQ BX, DI
 	ADDQ  DI, DX
 	MOVQ  vals_base+96(FP), DI
-	MOVQ  f+144(FP), R8
+	MOVQ  f+168(FP), R8
 	ANDQ  $0x0f, R8
 	LEAQ  first_lanes_masks<>+0(SB), R9
 	KMOVW (R9)(R8*2), K1
 
-row123:
+row185:
 	CMPQ AX, SI
-	JGE  rows124
-	MOVQ f+144(FP), R8
+	JGE  rows186
+	MOVQ f+168(FP), R8
 	XORQ R9, R9
 
-block125:
+block187:
 	CMPQ    R8, $0x00000080
-	JL      next126
+	JL      next188
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -1222,8 +2113,8 @@ block125:
 	VPXORD  Z5, Z5, Z5
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh127
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh189
 	VMOVUPS (DX)(R9*1), Z0
 	VMOVUPS 64(DX)(R9*1), Z1
 	VMOVUPS 128(DX)(R9*1), Z2
@@ -1233,22 +2124,44 @@ block125:
 	VMOVUPS 384(DX)(R9*1), Z6
 	VMOVUPS 448(DX)(R9*1), Z7
 
-fresh127:
+fresh189:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	CMPQ         R11, diag_len+128(FP)
+	JGE          bare190
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R11*4), Z8
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Z8, Z0
+	VFMADD231PS  64(R11)(R9*1), Z8, Z1
+	VFMADD231PS  128(R11)(R9*1), Z8, Z2
+	VFMADD231PS  192(R11)(R9*1), Z8, Z3
+	VFMADD231PS  256(R11)(R9*1), Z8, Z4
+	VFMADD231PS  320(R11)(R9*1), Z8, Z5
+	VFMADD231PS  384(R11)(R9*1), Z8, Z6
+	VFMADD231PS  448(R11)(R9*1), Z8, Z7
+
+bare190:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries129
+	JGE     entries191
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near192
 
-entry128:
+entry193:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
-	ADDQ         h_base+120(FP), R11
+	ADDQ         h_base+144(FP), R11
 	VBROADCASTSS (DI)(R10*4), Z8
-	LEAQ         6(R10), R12
+	MOVQ         ahead+200(FP), R12
+	ADDQ         R10, R12
 	CMPQ         R12, col_len+56(FP)
 	CMOVQGE      R10, R12
 	MOVLQSX      (CX)(R12*4), R12
 	IMULQ        BX, R12
-	ADDQ         h_base+120(FP), R12
+	ADDQ         h_base+144(FP), R12
 	PREFETCHT0   (R12)(R9*1)
 	PREFETCHT0   64(R12)(R9*1)
 	PREFETCHT0   128(R12)(R9*1)
@@ -1267,9 +2180,28 @@ entry128:
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry128
+	JL           entry193
+	JMP          entries191
 
-entries129:
+near192:
+entry194:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VBROADCASTSS (DI)(R10*4), Z8
+	VFMADD231PS  (R11)(R9*1), Z8, Z0
+	VFMADD231PS  64(R11)(R9*1), Z8, Z1
+	VFMADD231PS  128(R11)(R9*1), Z8, Z2
+	VFMADD231PS  192(R11)(R9*1), Z8, Z3
+	VFMADD231PS  256(R11)(R9*1), Z8, Z4
+	VFMADD231PS  320(R11)(R9*1), Z8, Z5
+	VFMADD231PS  384(R11)(R9*1), Z8, Z6
+	VFMADD231PS  448(R11)(R9*1), Z8, Z7
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry194
+
+entries191:
 	VMOVUPS Z0, (DX)(R9*1)
 	VMOVUPS Z1, 64(DX)(R9*1)
 	VMOVUPS Z2, 128(DX)(R9*1)
@@ -1280,38 +2212,56 @@ entries129:
 	VMOVUPS Z7, 448(DX)(R9*1)
 	ADDQ    $0x00000200, R9
 	SUBQ    $0x00000080, R8
-	JMP     block125
+	JMP     block187
 
-next126:
+next188:
 	CMPQ    R8, $0x00000040
-	JL      next131
+	JL      next196
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh132
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh197
 	VMOVUPS (DX)(R9*1), Z9
 	VMOVUPS 64(DX)(R9*1), Z10
 	VMOVUPS 128(DX)(R9*1), Z11
 	VMOVUPS 192(DX)(R9*1), Z12
 
-fresh132:
+fresh197:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	CMPQ         R11, diag_len+128(FP)
+	JGE          bare198
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R11*4), Z8
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Z8, Z9
+	VFMADD231PS  64(R11)(R9*1), Z8, Z10
+	VFMADD231PS  128(R11)(R9*1), Z8, Z11
+	VFMADD231PS  192(R11)(R9*1), Z8, Z12
+
+bare198:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries134
+	JGE     entries199
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near200
 
-entry133:
+entry201:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
-	ADDQ         h_base+120(FP), R11
+	ADDQ         h_base+144(FP), R11
 	VBROADCASTSS (DI)(R10*4), Z8
-	LEAQ         6(R10), R12
+	MOVQ         ahead+200(FP), R12
+	ADDQ         R10, R12
 	CMPQ         R12, col_len+56(FP)
 	CMOVQGE      R10, R12
 	MOVLQSX      (CX)(R12*4), R12
 	IMULQ        BX, R12
-	ADDQ         h_base+120(FP), R12
+	ADDQ         h_base+144(FP), R12
 	PREFETCHT0   (R12)(R9*1)
 	PREFETCHT0   64(R12)(R9*1)
 	PREFETCHT0   128(R12)(R9*1)
@@ -1322,9 +2272,24 @@ entry133:
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry133
+	JL           entry201
+	JMP          entries199
 
-entries134:
+near200:
+entry202:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VBROADCASTSS (DI)(R10*4), Z8
+	VFMADD231PS  (R11)(R9*1), Z8, Z9
+	VFMADD231PS  64(R11)(R9*1), Z8, Z10
+	VFMADD231PS  128(R11)(R9*1), Z8, Z11
+	VFMADD231PS  192(R11)(R9*1), Z8, Z12
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry202
+
+entries199:
 	VMOVUPS Z9, (DX)(R9*1)
 	VMOVUPS Z10, 64(DX)(R9*1)
 	VMOVUPS Z11, 128(DX)(R9*1)
@@ -1332,133 +2297,240 @@ entries134:
 	ADDQ    $0x00000100, R9
 	SUBQ    $0x00000040, R8
 
-next131:
+next196:
 	CMPQ    R8, $0x00000020
-	JL      next136
+	JL      next204
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh137
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh205
 	VMOVUPS (DX)(R9*1), Z13
 	VMOVUPS 64(DX)(R9*1), Z14
 
-fresh137:
+fresh205:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	CMPQ         R11, diag_len+128(FP)
+	JGE          bare206
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R11*4), Z8
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Z8, Z13
+	VFMADD231PS  64(R11)(R9*1), Z8, Z14
+
+bare206:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries139
+	JGE     entries207
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near208
 
-entry138:
+entry209:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
-	ADDQ         h_base+120(FP), R11
+	ADDQ         h_base+144(FP), R11
+	VBROADCASTSS (DI)(R10*4), Z8
+	MOVQ         ahead+200(FP), R12
+	ADDQ         R10, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	PREFETCHT0   64(R12)(R9*1)
+	VFMADD231PS  (R11)(R9*1), Z8, Z13
+	VFMADD231PS  64(R11)(R9*1), Z8, Z14
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry209
+	JMP          entries207
+
+near208:
+entry210:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
 	VBROADCASTSS (DI)(R10*4), Z8
 	VFMADD231PS  (R11)(R9*1), Z8, Z13
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry138
+	JL           entry210
 
-entries139:
+entries207:
 	VMOVUPS Z13, (DX)(R9*1)
 	VMOVUPS Z14, 64(DX)(R9*1)
 	ADDQ    $0x00000080, R9
 	SUBQ    $0x00000020, R8
 
-next136:
+next204:
 	CMPQ    R8, $0x00000010
-	JL      next141
+	JL      next212
 	VPXORD  Z15, Z15, Z15
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh142
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh213
 	VMOVUPS (DX)(R9*1), Z15
 
-fresh142:
+fresh213:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	CMPQ         R11, diag_len+128(FP)
+	JGE          bare214
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R11*4), Z8
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Z8, Z15
+
+bare214:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries144
+	JGE     entries215
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near216
 
-entry143:
+entry217:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
-	ADDQ         h_base+120(FP), R11
+	ADDQ         h_base+144(FP), R11
+	VBROADCASTSS (DI)(R10*4), Z8
+	MOVQ         ahead+200(FP), R12
+	ADDQ         R10, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	VFMADD231PS  (R11)(R9*1), Z8, Z15
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry217
+	JMP          entries215
+
+near216:
+entry218:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
 	VBROADCASTSS (DI)(R10*4), Z8
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry143
+	JL           entry218
 
-entries144:
+entries215:
 	VMOVUPS Z15, (DX)(R9*1)
 	ADDQ    $0x00000040, R9
 	SUBQ    $0x00000010, R8
 
-next141:
+next212:
 	TESTQ     R8, R8
-	JZ        full145
+	JZ        full219
 	VPXORD    Z16, Z16, Z16
-	CMPQ      add+168(FP), $0x00
-	JEQ       fresh146
+	CMPQ      add+192(FP), $0x00
+	JEQ       fresh220
 	VMOVUPS.Z (DX)(R9*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh146:
+fresh220:
+	MOVQ         AX, R10
+	SUBQ         rowPtr_base+24(FP), R10
+	SHRQ         $0x02, R10
+	CMPQ         R10, diag_len+128(FP)
+	JGE          bare221
+	MOVQ         diag_base+120(FP), R8
+	VBROADCASTSS (R8)(R10*4), Z8
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	VMOVUPS.Z    (R10)(R9*1), K1, Z17
+	VFMADD231PS  Z17, Z8, Z16
+
+bare221:
 	MOVLQSX (AX), R8
 	CMPL    R8, 4(AX)
-	JGE     entries148
+	JGE     entries222
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near223
 
-entry147:
+entry224:
 	MOVLQSX      (CX)(R8*4), R10
 	IMULQ        BX, R10
-	ADDQ         h_base+120(FP), R10
+	ADDQ         h_base+144(FP), R10
+	VBROADCASTSS (DI)(R8*4), Z8
+	MOVQ         ahead+200(FP), R11
+	ADDQ         R8, R11
+	CMPQ         R11, col_len+56(FP)
+	CMOVQGE      R8, R11
+	MOVLQSX      (CX)(R11*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	PREFETCHT0   (R11)(R9*1)
+	VMOVUPS.Z    (R10)(R9*1), K1, Z17
+	VFMADD231PS  Z17, Z8, Z16
+	INCQ         R8
+	CMPL         R8, 4(AX)
+	JL           entry224
+	JMP          entries222
+
+near223:
+entry225:
+	MOVLQSX      (CX)(R8*4), R10
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
 	VBROADCASTSS (DI)(R8*4), Z8
 	VMOVUPS.Z    (R10)(R9*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R8
 	CMPL         R8, 4(AX)
-	JL           entry147
+	JL           entry225
 
-entries148:
+entries222:
 	VMOVUPS Z16, K1, (DX)(R9*1)
 
-full145:
+full219:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row123
+	JMP  row185
 
-rows124:
+rows186:
 	VZEROUPPER
 	RET
 
-// func spmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, h []float32, f int, r0 int, r1 int, add int)
+// func spmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·spmmPermAVX512(SB), NOSPLIT, $0-176
+TEXT ·spmmPermAVX512(SB), NOSPLIT, $0-208
 	MOVQ  rowPtr_base+24(FP), AX
 	MOVQ  col_base+48(FP), CX
 	MOVQ  dst_base+0(FP), DX
-	MOVQ  f+144(FP), BX
+	MOVQ  f+168(FP), BX
 	SHLQ  $0x02, BX
-	MOVQ  r0+152(FP), DI
-	MOVQ  r1+160(FP), SI
+	MOVQ  r0+176(FP), DI
+	MOVQ  r1+184(FP), SI
 	LEAQ  (AX)(SI*4), SI
 	LEAQ  (AX)(DI*4), AX
 	IMULQ BX, DI
 	ADDQ  DI, DX
 	MOVQ  vals_base+96(FP), DI
 	MOVQ  perm_base+72(FP), R8
-	MOVQ  f+144(FP), R9
+	MOVQ  f+168(FP), R9
 	ANDQ  $0x0f, R9
 	LEAQ  first_lanes_masks<>+0(SB), R10
 	KMOVW (R10)(R9*2), K1
 
-row149:
+row226:
 	CMPQ AX, SI
-	JGE  rows150
-	MOVQ f+144(FP), R9
+	JGE  rows227
+	MOVQ f+168(FP), R9
 	XORQ R10, R10
 
-block151:
+block228:
 	CMPQ    R9, $0x00000080
-	JL      next152
+	JL      next229
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -1467,8 +2539,8 @@ block151:
 	VPXORD  Z5, Z5, Z5
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh153
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh230
 	VMOVUPS (DX)(R10*1), Z0
 	VMOVUPS 64(DX)(R10*1), Z1
 	VMOVUPS 128(DX)(R10*1), Z2
@@ -1478,23 +2550,47 @@ block151:
 	VMOVUPS 384(DX)(R10*1), Z6
 	VMOVUPS 448(DX)(R10*1), Z7
 
-fresh153:
+fresh230:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare231
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R12*4), Z8
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Z8, Z0
+	VFMADD231PS  64(R12)(R10*1), Z8, Z1
+	VFMADD231PS  128(R12)(R10*1), Z8, Z2
+	VFMADD231PS  192(R12)(R10*1), Z8, Z3
+	VFMADD231PS  256(R12)(R10*1), Z8, Z4
+	VFMADD231PS  320(R12)(R10*1), Z8, Z5
+	VFMADD231PS  384(R12)(R10*1), Z8, Z6
+	VFMADD231PS  448(R12)(R10*1), Z8, Z7
+
+bare231:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries155
+	JGE     entries232
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near233
 
-entry154:
+entry234:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
-	ADDQ         h_base+120(FP), R12
+	ADDQ         h_base+144(FP), R12
 	MOVLQSX      (R8)(R11*4), R13
 	VBROADCASTSS (DI)(R13*4), Z8
-	LEAQ         6(R11), R13
+	MOVQ         ahead+200(FP), R13
+	ADDQ         R11, R13
 	CMPQ         R13, col_len+56(FP)
 	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	PREFETCHT0   (DI)(R14*4)
 	MOVLQSX      (CX)(R13*4), R13
 	IMULQ        BX, R13
-	ADDQ         h_base+120(FP), R13
+	ADDQ         h_base+144(FP), R13
 	PREFETCHT0   (R13)(R10*1)
 	PREFETCHT0   64(R13)(R10*1)
 	PREFETCHT0   128(R13)(R10*1)
@@ -1513,9 +2609,29 @@ entry154:
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry154
+	JL           entry234
+	JMP          entries232
 
-entries155:
+near233:
+entry235:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	VBROADCASTSS (DI)(R13*4), Z8
+	VFMADD231PS  (R12)(R10*1), Z8, Z0
+	VFMADD231PS  64(R12)(R10*1), Z8, Z1
+	VFMADD231PS  128(R12)(R10*1), Z8, Z2
+	VFMADD231PS  192(R12)(R10*1), Z8, Z3
+	VFMADD231PS  256(R12)(R10*1), Z8, Z4
+	VFMADD231PS  320(R12)(R10*1), Z8, Z5
+	VFMADD231PS  384(R12)(R10*1), Z8, Z6
+	VFMADD231PS  448(R12)(R10*1), Z8, Z7
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry235
+
+entries232:
 	VMOVUPS Z0, (DX)(R10*1)
 	VMOVUPS Z1, 64(DX)(R10*1)
 	VMOVUPS Z2, 128(DX)(R10*1)
@@ -1526,39 +2642,59 @@ entries155:
 	VMOVUPS Z7, 448(DX)(R10*1)
 	ADDQ    $0x00000200, R10
 	SUBQ    $0x00000080, R9
-	JMP     block151
+	JMP     block228
 
-next152:
+next229:
 	CMPQ    R9, $0x00000040
-	JL      next157
+	JL      next237
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh158
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh238
 	VMOVUPS (DX)(R10*1), Z9
 	VMOVUPS 64(DX)(R10*1), Z10
 	VMOVUPS 128(DX)(R10*1), Z11
 	VMOVUPS 192(DX)(R10*1), Z12
 
-fresh158:
+fresh238:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare239
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R12*4), Z8
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Z8, Z9
+	VFMADD231PS  64(R12)(R10*1), Z8, Z10
+	VFMADD231PS  128(R12)(R10*1), Z8, Z11
+	VFMADD231PS  192(R12)(R10*1), Z8, Z12
+
+bare239:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries160
+	JGE     entries240
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near241
 
-entry159:
+entry242:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
-	ADDQ         h_base+120(FP), R12
+	ADDQ         h_base+144(FP), R12
 	MOVLQSX      (R8)(R11*4), R13
 	VBROADCASTSS (DI)(R13*4), Z8
-	LEAQ         6(R11), R13
+	MOVQ         ahead+200(FP), R13
+	ADDQ         R11, R13
 	CMPQ         R13, col_len+56(FP)
 	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	PREFETCHT0   (DI)(R14*4)
 	MOVLQSX      (CX)(R13*4), R13
 	IMULQ        BX, R13
-	ADDQ         h_base+120(FP), R13
+	ADDQ         h_base+144(FP), R13
 	PREFETCHT0   (R13)(R10*1)
 	PREFETCHT0   64(R13)(R10*1)
 	PREFETCHT0   128(R13)(R10*1)
@@ -1569,9 +2705,25 @@ entry159:
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry159
+	JL           entry242
+	JMP          entries240
 
-entries160:
+near241:
+entry243:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	VBROADCASTSS (DI)(R13*4), Z8
+	VFMADD231PS  (R12)(R10*1), Z8, Z9
+	VFMADD231PS  64(R12)(R10*1), Z8, Z10
+	VFMADD231PS  128(R12)(R10*1), Z8, Z11
+	VFMADD231PS  192(R12)(R10*1), Z8, Z12
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry243
+
+entries240:
 	VMOVUPS Z9, (DX)(R10*1)
 	VMOVUPS Z10, 64(DX)(R10*1)
 	VMOVUPS Z11, 128(DX)(R10*1)
@@ -1579,109 +2731,225 @@ entries160:
 	ADDQ    $0x00000100, R10
 	SUBQ    $0x00000040, R9
 
-next157:
+next237:
 	CMPQ    R9, $0x00000020
-	JL      next162
+	JL      next245
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh163
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh246
 	VMOVUPS (DX)(R10*1), Z13
 	VMOVUPS 64(DX)(R10*1), Z14
 
-fresh163:
+fresh246:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare247
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R12*4), Z8
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Z8, Z13
+	VFMADD231PS  64(R12)(R10*1), Z8, Z14
+
+bare247:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries165
+	JGE     entries248
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near249
 
-entry164:
+entry250:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
-	ADDQ         h_base+120(FP), R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	VBROADCASTSS (DI)(R13*4), Z8
+	MOVQ         ahead+200(FP), R13
+	ADDQ         R11, R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	PREFETCHT0   (DI)(R14*4)
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+144(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	PREFETCHT0   64(R13)(R10*1)
+	VFMADD231PS  (R12)(R10*1), Z8, Z13
+	VFMADD231PS  64(R12)(R10*1), Z8, Z14
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry250
+	JMP          entries248
+
+near249:
+entry251:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
 	MOVLQSX      (R8)(R11*4), R13
 	VBROADCASTSS (DI)(R13*4), Z8
 	VFMADD231PS  (R12)(R10*1), Z8, Z13
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry164
+	JL           entry251
 
-entries165:
+entries248:
 	VMOVUPS Z13, (DX)(R10*1)
 	VMOVUPS Z14, 64(DX)(R10*1)
 	ADDQ    $0x00000080, R10
 	SUBQ    $0x00000020, R9
 
-next162:
+next245:
 	CMPQ    R9, $0x00000010
-	JL      next167
+	JL      next253
 	VPXORD  Z15, Z15, Z15
-	CMPQ    add+168(FP), $0x00
-	JEQ     fresh168
+	CMPQ    add+192(FP), $0x00
+	JEQ     fresh254
 	VMOVUPS (DX)(R10*1), Z15
 
-fresh168:
+fresh254:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare255
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R12*4), Z8
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Z8, Z15
+
+bare255:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries170
+	JGE     entries256
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near257
 
-entry169:
+entry258:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
-	ADDQ         h_base+120(FP), R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	VBROADCASTSS (DI)(R13*4), Z8
+	MOVQ         ahead+200(FP), R13
+	ADDQ         R11, R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	PREFETCHT0   (DI)(R14*4)
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+144(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	VFMADD231PS  (R12)(R10*1), Z8, Z15
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry258
+	JMP          entries256
+
+near257:
+entry259:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
 	MOVLQSX      (R8)(R11*4), R13
 	VBROADCASTSS (DI)(R13*4), Z8
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry169
+	JL           entry259
 
-entries170:
+entries256:
 	VMOVUPS Z15, (DX)(R10*1)
 	ADDQ    $0x00000040, R10
 	SUBQ    $0x00000010, R9
 
-next167:
+next253:
 	TESTQ     R9, R9
-	JZ        full171
+	JZ        full260
 	VPXORD    Z16, Z16, Z16
-	CMPQ      add+168(FP), $0x00
-	JEQ       fresh172
+	CMPQ      add+192(FP), $0x00
+	JEQ       fresh261
 	VMOVUPS.Z (DX)(R10*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh172:
+fresh261:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	CMPQ         R11, diag_len+128(FP)
+	JGE          bare262
+	MOVQ         diag_base+120(FP), R9
+	VBROADCASTSS (R9)(R11*4), Z8
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VMOVUPS.Z    (R11)(R10*1), K1, Z17
+	VFMADD231PS  Z17, Z8, Z16
+
+bare262:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries174
+	JGE     entries263
+	CMPQ    ahead+200(FP), $0x00
+	JEQ     near264
 
-entry173:
+entry265:
 	MOVLQSX      (CX)(R9*4), R11
 	IMULQ        BX, R11
-	ADDQ         h_base+120(FP), R11
+	ADDQ         h_base+144(FP), R11
+	MOVLQSX      (R8)(R9*4), R12
+	VBROADCASTSS (DI)(R12*4), Z8
+	MOVQ         ahead+200(FP), R12
+	ADDQ         R9, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R9, R12
+	MOVLQSX      (R8)(R12*4), R13
+	PREFETCHT0   (DI)(R13*4)
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R10*1)
+	VMOVUPS.Z    (R11)(R10*1), K1, Z17
+	VFMADD231PS  Z17, Z8, Z16
+	INCQ         R9
+	CMPL         R9, 4(AX)
+	JL           entry265
+	JMP          entries263
+
+near264:
+entry266:
+	MOVLQSX      (CX)(R9*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
 	MOVLQSX      (R8)(R9*4), R12
 	VBROADCASTSS (DI)(R12*4), Z8
 	VMOVUPS.Z    (R11)(R10*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R9
 	CMPL         R9, 4(AX)
-	JL           entry173
+	JL           entry266
 
-entries174:
+entries263:
 	VMOVUPS Z16, K1, (DX)(R10*1)
 
-full171:
+full260:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row149
+	JMP  row226
 
-rows150:
+rows227:
 	VZEROUPPER
 	RET
 
-// func sddmmAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int)
-// Requires: AVX, AVX512F
-TEXT ·sddmmAVX512(SB), NOSPLIT, $0-168
+// func sddmmAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·sddmmAVX512(SB), NOSPLIT, $0-176
 	MOVQ  rowPtr_base+24(FP), AX
 	MOVQ  col_base+48(FP), CX
 	MOVQ  p_base+96(FP), DX
@@ -1693,90 +2961,177 @@ TEXT ·sddmmAVX512(SB), NOSPLIT, $0-168
 	LEAQ  (AX)(DI*4), AX
 	IMULQ BX, DI
 	ADDQ  DI, DX
-	MOVQ  dst_base+0(FP), DI
-	MOVQ  f+144(FP), R8
-	ANDQ  $0x0f, R8
-	LEAQ  first_lanes_masks<>+0(SB), R9
-	KMOVW (R9)(R8*2), K1
+	MOVQ  f+144(FP), DI
+	ANDQ  $0x0f, DI
+	LEAQ  first_lanes_masks<>+0(SB), R8
+	KMOVW (R8)(DI*2), K1
 
-row175:
+row267:
 	CMPQ    AX, SI
-	JGE     rows176
-	MOVLQSX (AX), R8
+	JGE     rows268
+	MOVLQSX (AX), DI
 
-entry177:
-	CMPL    R8, 4(AX)
-	JGE     entries178
-	MOVQ    f+144(FP), R11
-	MOVLQSX (CX)(R8*4), R9
-	IMULQ   BX, R9
-	ADDQ    q_base+120(FP), R9
-	XORQ    R10, R10
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
+entry269:
+	CMPL       DI, 4(AX)
+	JGE        entries270
+	LEAQ       (DI), R8
+	MOVQ       R8, R9
+	MOVLQSX    (CX)(R9*4), R9
+	IMULQ      BX, R9
+	ADDQ       q_base+120(FP), R9
+	LEAQ       1(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       q_base+120(FP), R10
+	LEAQ       2(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       q_base+120(FP), R11
+	LEAQ       3(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R12
+	MOVLQSX    (CX)(R12*4), R12
+	IMULQ      BX, R12
+	ADDQ       q_base+120(FP), R12
+	CMPQ       ahead+168(FP), $0x00
+	JEQ        near271
+	LEAQ       (DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       1(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       2(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       3(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
 
-loop179:
-	CMPQ        R11, $0x00000040
-	JL          done180
-	VMOVUPS     (DX)(R10*1), Z4
-	VFMADD231PS (R9)(R10*1), Z4, Z0
-	VMOVUPS     64(DX)(R10*1), Z4
-	VFMADD231PS 64(R9)(R10*1), Z4, Z1
-	VMOVUPS     128(DX)(R10*1), Z4
-	VFMADD231PS 128(R9)(R10*1), Z4, Z2
-	VMOVUPS     192(DX)(R10*1), Z4
-	VFMADD231PS 192(R9)(R10*1), Z4, Z3
-	ADDQ        $0x00000100, R10
-	SUBQ        $0x00000040, R11
-	JMP         loop179
+near271:
+	MOVQ   f+144(FP), R13
+	XORQ   R8, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
 
-done180:
-loop181:
-	CMPQ        R11, $0x00000010
-	JL          done182
-	VMOVUPS     (DX)(R10*1), Z4
-	VFMADD231PS (R9)(R10*1), Z4, Z0
-	ADDQ        $0x00000040, R10
-	SUBQ        $0x00000010, R11
-	JMP         loop181
+loop272:
+	CMPQ        R13, $0x00000020
+	JL          done273
+	VMOVUPS     (DX)(R8*1), Z4
+	VFMADD231PS (R9)(R8*1), Z4, Z0
+	VFMADD231PS (R10)(R8*1), Z4, Z1
+	VFMADD231PS (R11)(R8*1), Z4, Z2
+	VFMADD231PS (R12)(R8*1), Z4, Z3
+	VMOVUPS     64(DX)(R8*1), Z4
+	VFMADD231PS 64(R9)(R8*1), Z4, Z0
+	VFMADD231PS 64(R10)(R8*1), Z4, Z1
+	VFMADD231PS 64(R11)(R8*1), Z4, Z2
+	VFMADD231PS 64(R12)(R8*1), Z4, Z3
+	ADDQ        $0x00000080, R8
+	SUBQ        $0x00000020, R13
+	JMP         loop272
 
-done182:
-	TESTQ       R11, R11
-	JZ          full183
-	VMOVUPS.Z   (DX)(R10*1), K1, Z4
-	VMOVUPS.Z   (R9)(R10*1), K1, Z5
+done273:
+loop274:
+	CMPQ        R13, $0x00000010
+	JL          done275
+	VMOVUPS     (DX)(R8*1), Z4
+	VFMADD231PS (R9)(R8*1), Z4, Z0
+	VFMADD231PS (R10)(R8*1), Z4, Z1
+	VFMADD231PS (R11)(R8*1), Z4, Z2
+	VFMADD231PS (R12)(R8*1), Z4, Z3
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000010, R13
+	JMP         loop274
+
+done275:
+	TESTQ       R13, R13
+	JZ          full276
+	VMOVUPS.Z   (DX)(R8*1), K1, Z4
+	VMOVUPS.Z   (R9)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
+	VMOVUPS.Z   (R10)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z1
+	VMOVUPS.Z   (R11)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z2
+	VMOVUPS.Z   (R12)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z3
 
-full183:
-	VADDPS        Z1, Z0, Z4
-	VADDPS        Z3, Z2, Z5
-	VADDPS        Z5, Z4, Z4
-	VEXTRACTF64X4 $0x01, Z4, Y5
-	VADDPS        Y5, Y4, Y4
+full276:
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPS        Y0, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z1, Y5
+	VADDPS        Y1, Y5, Y5
+	VEXTRACTF64X4 $0x01, Z2, Y6
+	VADDPS        Y2, Y6, Y6
+	VEXTRACTF64X4 $0x01, Z3, Y7
+	VADDPS        Y3, Y7, Y7
+	VHADDPS       Y5, Y4, Y4
+	VHADDPS       Y7, Y6, Y5
+	VHADDPS       Y5, Y4, Y4
 	VEXTRACTF128  $0x01, Y4, X5
-	VADDPS        X5, X4, X4
-	VSHUFPS       $0x4e, X4, X4, X5
-	VADDPS        X5, X4, X4
-	VSHUFPS       $0xb1, X4, X4, X5
-	VADDPS        X5, X4, X4
-	VMOVSS        X4, (DI)(R8*4)
-	INCQ          R8
-	JMP           entry177
+	VADDPS        X4, X5, X5
+	MOVQ          dst_base+0(FP), R8
+	VMOVSS        X5, (R8)(DI*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries270
+	VSHUFPS       $0x39, X5, X5, X5
+	VMOVSS        X5, (R8)(DI*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries270
+	VSHUFPS       $0x39, X5, X5, X5
+	VMOVSS        X5, (R8)(DI*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries270
+	VSHUFPS       $0x39, X5, X5, X5
+	VMOVSS        X5, (R8)(DI*4)
+	INCQ          DI
+	JMP           entry269
 
-entries178:
+entries270:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row175
+	JMP  row267
 
-rows176:
+rows268:
 	VZEROUPPER
 	RET
 
-// func sddmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int)
-// Requires: AVX, AVX512F
-TEXT ·sddmmPermAVX512(SB), NOSPLIT, $0-168
+// func sddmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·sddmmPermAVX512(SB), NOSPLIT, $0-176
 	MOVQ  rowPtr_base+24(FP), AX
 	MOVQ  col_base+48(FP), CX
 	MOVQ  p_base+96(FP), DX
@@ -1788,85 +3143,175 @@ TEXT ·sddmmPermAVX512(SB), NOSPLIT, $0-168
 	LEAQ  (AX)(DI*4), AX
 	IMULQ BX, DI
 	ADDQ  DI, DX
-	MOVQ  dst_base+0(FP), DI
-	MOVQ  perm_base+72(FP), R8
-	MOVQ  f+144(FP), R9
-	ANDQ  $0x0f, R9
-	LEAQ  first_lanes_masks<>+0(SB), R10
-	KMOVW (R10)(R9*2), K1
+	MOVQ  f+144(FP), DI
+	ANDQ  $0x0f, DI
+	LEAQ  first_lanes_masks<>+0(SB), R8
+	KMOVW (R8)(DI*2), K1
 
-row184:
+row277:
 	CMPQ    AX, SI
-	JGE     rows185
-	MOVLQSX (AX), R9
+	JGE     rows278
+	MOVLQSX (AX), DI
 
-entry186:
-	CMPL    R9, 4(AX)
-	JGE     entries187
-	MOVQ    f+144(FP), R12
-	MOVLQSX (CX)(R9*4), R10
-	IMULQ   BX, R10
-	ADDQ    q_base+120(FP), R10
-	XORQ    R11, R11
-	VPXORD  Z0, Z0, Z0
-	VPXORD  Z1, Z1, Z1
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z3, Z3, Z3
+entry279:
+	CMPL       DI, 4(AX)
+	JGE        entries280
+	LEAQ       (DI), R8
+	MOVQ       R8, R9
+	MOVLQSX    (CX)(R9*4), R9
+	IMULQ      BX, R9
+	ADDQ       q_base+120(FP), R9
+	LEAQ       1(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       q_base+120(FP), R10
+	LEAQ       2(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       q_base+120(FP), R11
+	LEAQ       3(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R12
+	MOVLQSX    (CX)(R12*4), R12
+	IMULQ      BX, R12
+	ADDQ       q_base+120(FP), R12
+	CMPQ       ahead+168(FP), $0x00
+	JEQ        near281
+	LEAQ       (DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       1(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       2(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       3(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
 
-loop188:
-	CMPQ        R12, $0x00000040
-	JL          done189
-	VMOVUPS     (DX)(R11*1), Z4
-	VFMADD231PS (R10)(R11*1), Z4, Z0
-	VMOVUPS     64(DX)(R11*1), Z4
-	VFMADD231PS 64(R10)(R11*1), Z4, Z1
-	VMOVUPS     128(DX)(R11*1), Z4
-	VFMADD231PS 128(R10)(R11*1), Z4, Z2
-	VMOVUPS     192(DX)(R11*1), Z4
-	VFMADD231PS 192(R10)(R11*1), Z4, Z3
-	ADDQ        $0x00000100, R11
-	SUBQ        $0x00000040, R12
-	JMP         loop188
+near281:
+	MOVQ   f+144(FP), R13
+	XORQ   R8, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
 
-done189:
-loop190:
-	CMPQ        R12, $0x00000010
-	JL          done191
-	VMOVUPS     (DX)(R11*1), Z4
-	VFMADD231PS (R10)(R11*1), Z4, Z0
-	ADDQ        $0x00000040, R11
-	SUBQ        $0x00000010, R12
-	JMP         loop190
+loop282:
+	CMPQ        R13, $0x00000020
+	JL          done283
+	VMOVUPS     (DX)(R8*1), Z4
+	VFMADD231PS (R9)(R8*1), Z4, Z0
+	VFMADD231PS (R10)(R8*1), Z4, Z1
+	VFMADD231PS (R11)(R8*1), Z4, Z2
+	VFMADD231PS (R12)(R8*1), Z4, Z3
+	VMOVUPS     64(DX)(R8*1), Z4
+	VFMADD231PS 64(R9)(R8*1), Z4, Z0
+	VFMADD231PS 64(R10)(R8*1), Z4, Z1
+	VFMADD231PS 64(R11)(R8*1), Z4, Z2
+	VFMADD231PS 64(R12)(R8*1), Z4, Z3
+	ADDQ        $0x00000080, R8
+	SUBQ        $0x00000020, R13
+	JMP         loop282
 
-done191:
-	TESTQ       R12, R12
-	JZ          full192
-	VMOVUPS.Z   (DX)(R11*1), K1, Z4
-	VMOVUPS.Z   (R10)(R11*1), K1, Z5
+done283:
+loop284:
+	CMPQ        R13, $0x00000010
+	JL          done285
+	VMOVUPS     (DX)(R8*1), Z4
+	VFMADD231PS (R9)(R8*1), Z4, Z0
+	VFMADD231PS (R10)(R8*1), Z4, Z1
+	VFMADD231PS (R11)(R8*1), Z4, Z2
+	VFMADD231PS (R12)(R8*1), Z4, Z3
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000010, R13
+	JMP         loop284
+
+done285:
+	TESTQ       R13, R13
+	JZ          full286
+	VMOVUPS.Z   (DX)(R8*1), K1, Z4
+	VMOVUPS.Z   (R9)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
+	VMOVUPS.Z   (R10)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z1
+	VMOVUPS.Z   (R11)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z2
+	VMOVUPS.Z   (R12)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z3
 
-full192:
-	VADDPS        Z1, Z0, Z4
-	VADDPS        Z3, Z2, Z5
-	VADDPS        Z5, Z4, Z4
-	VEXTRACTF64X4 $0x01, Z4, Y5
-	VADDPS        Y5, Y4, Y4
+full286:
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPS        Y0, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z1, Y5
+	VADDPS        Y1, Y5, Y5
+	VEXTRACTF64X4 $0x01, Z2, Y6
+	VADDPS        Y2, Y6, Y6
+	VEXTRACTF64X4 $0x01, Z3, Y7
+	VADDPS        Y3, Y7, Y7
+	VHADDPS       Y5, Y4, Y4
+	VHADDPS       Y7, Y6, Y5
+	VHADDPS       Y5, Y4, Y4
 	VEXTRACTF128  $0x01, Y4, X5
-	VADDPS        X5, X4, X4
-	VSHUFPS       $0x4e, X4, X4, X5
-	VADDPS        X5, X4, X4
-	VSHUFPS       $0xb1, X4, X4, X5
-	VADDPS        X5, X4, X4
-	MOVLQSX       (R8)(R9*4), R10
-	VMOVSS        X4, (DI)(R10*4)
-	INCQ          R9
-	JMP           entry186
+	VADDPS        X4, X5, X5
+	MOVQ          dst_base+0(FP), R8
+	MOVQ          perm_base+72(FP), R9
+	MOVLQSX       (R9)(DI*4), R10
+	VMOVSS        X5, (R8)(R10*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries280
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVLQSX       (R9)(DI*4), R10
+	VMOVSS        X5, (R8)(R10*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries280
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVLQSX       (R9)(DI*4), R10
+	VMOVSS        X5, (R8)(R10*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries280
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVLQSX       (R9)(DI*4), R9
+	VMOVSS        X5, (R8)(R9*4)
+	INCQ          DI
+	JMP           entry279
 
-entries187:
+entries280:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row184
+	JMP  row277
 
-rows185:
+rows278:
 	VZEROUPPER
 	RET

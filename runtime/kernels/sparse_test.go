@@ -242,7 +242,7 @@ func TestShortSlicesPanic(t *testing.T) {
 		"Softmax: dst has 1":   func() { p.Softmax(x[:1], x, 2, 5) },
 		"Dropout: dst has 1":   func() { p.Dropout(x[:1], x, 0.5, 1) },
 		"AdamStep: M has 0":    func() { p.AdamStep([]AdamParam{{W: x, G: x}}, 1, 0, 0, 0, 1) },
-		"Reduce: workspace":    func() { p.PairwiseReduce(PairwiseResult{}, x, x, 2, 5, 1, nil) },
+		"Reduce: workspace":    func() { p.PairwiseReduce(PairwiseResult{}, x, x, 2, 5, 1, nil, nil) },
 		"unknown activation 9": func() { p.MatMul(x, x, x, 2, 2, 2, false, false, Epilogue{Act: 9}) },
 	} {
 		if msg := panics(f); !strings.Contains(msg, want) {

@@ -27,11 +27,9 @@ func gemm(s isa) {
 }
 
 func (s isa) micro(name string, mr, nv int) {
-	s.begin(name, "(kc int, a []float32, rs, cs int, b, c []float32, ldc int, add []float32)",
-		fmt.Sprintf("computes a %d×%d block of a product (see micro).", mr, nv*s.lanes))
-	k, rs, cs := integer("kc"), integer("rs"), integer("cs")
-	p := slices("a", "b")
-	a, b := p[0], p[1]
+	s.begin(name, "(kc int, a []float32, rs, cs, as int, b, c []float32, ldc int, add []float32, strips int)",
+		fmt.Sprintf("computes blocks of %d×%d of a product (see micro).", mr, nv*s.lanes))
+	rs, cs := integer("rs"), integer("cs")
 	SHLQ(U8(2), rs)
 	SHLQ(U8(2), cs)
 	// Row i of a lies at i·rs = odd·2^e·rs; the odd multiples are kept.
@@ -40,6 +38,22 @@ func (s isa) micro(name string, mr, nv int) {
 		odd[m] = GP64()
 		LEAQ(Mem{Base: odd[m-2], Index: rs, Scale: 2}, odd[m])
 	}
+	// What changes from strip to strip is kept in the arguments: registers are short.
+	base := func(name string) Mem {
+		p, err := Param(name).Base().Resolve()
+		if err != nil {
+			panic(err)
+		}
+		return p.Addr
+	}
+	strip, end := label("strip"), label("strips")
+	Label(strip)
+	CMPQ(address("strips"), U8(0))
+	JLE(LabelRef(end))
+	a, b, k := GP64(), GP64(), GP64()
+	MOVQ(base("a"), a)
+	MOVQ(base("b"), b)
+	MOVQ(address("kc"), k)
 	row := func(i int) Mem {
 		if i == 0 {
 			return Mem{Base: a}
@@ -56,7 +70,8 @@ func (s isa) micro(name string, mr, nv int) {
 	}
 	// The rows of c are wanted at the end, and those that are added.
 	for _, name := range []string{"c", "add"} {
-		t, ldc, none := slices(name)[0], integer("ldc"), label("none")
+		t, ldc, none := GP64(), integer("ldc"), label("none")
+		MOVQ(base(name), t)
 		TESTQ(t, t)
 		JZ(LabelRef(none))
 		for i := range mr {
@@ -95,7 +110,9 @@ func (s isa) micro(name string, mr, nv int) {
 		JMP(LabelRef(top))
 		Label(done)
 	}
-	c, ldc, t := slices("c")[0], integer("ldc"), slices("add")[0]
+	c, ldc, t := GP64(), integer("ldc"), GP64()
+	MOVQ(base("c"), c)
+	MOVQ(base("add"), t)
 	SHLQ(U8(2), ldc)
 	store := label("store")
 	TESTQ(t, t)
@@ -104,19 +121,23 @@ func (s isa) micro(name string, mr, nv int) {
 		for v := range nv {
 			VADDPS(Mem{Base: t, Disp: v * s.bytes()}, acc[i*nv+v], acc[i*nv+v])
 		}
-		if i < mr-1 {
-			ADDQ(ldc, t)
-		}
+		ADDQ(ldc, t)
 	}
+	MOVQ(t, base("add"))
 	Label(store)
 	for i := range mr {
 		for v := range nv {
 			VMOVUPS(acc[i*nv+v], Mem{Base: c, Disp: v * s.bytes()})
 		}
-		if i < mr-1 {
-			ADDQ(ldc, c)
-		}
+		ADDQ(ldc, c)
 	}
+	MOVQ(c, base("c"))
+	as := integer("as")
+	SHLQ(U8(2), as)
+	ADDQ(as, base("a"))
+	DECQ(address("strips"))
+	JMP(LabelRef(strip))
+	Label(end)
 	s.end()
 }
 

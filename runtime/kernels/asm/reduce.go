@@ -40,68 +40,6 @@ func reduce(s isa) {
 		l.put(s.add(s.exp(s.sub(l.get(p[1]), l.get(p[2]))), l.get(p[0])), p[0])
 	})
 	s.end()
-
-	s.begin("pairD", "(dst, qn []float32, pn float32) float32",
-		"computes dst = max(pn + qn - 2*dst, 0) and returns the sum of dst^2.")
-	p, pn, acc := slices("dst", "qn"), s.param("pn"), s.zero()
-	s.each(length("dst"), 1, func(l lanes, _ int) {
-		d := s.add(l.get(p[1]), pn)
-		VFNMADD231PS(num(2), l.get(p[0]), d)
-		d = s.hi(s.zero(), d) // NaN stays
-		l.put(d, p[0])
-		d = l.only(d, s.zero())
-		fma(acc, d, d)
-	})
-	s.result(acc)
-
-	s.begin("pairL", "(dst, qn, colMax []float32, pn, scale float32) (sq, rowMax float32)",
-		"turns products into logits, as pairD and a product, a row maximum and column maxima (see pairLGo).")
-	p, pn = slices("dst", "qn", "colMax"), s.param("pn")
-	scale, rowMax, none := s.param("scale"), s.load(bits(0xff800000)), s.load(bits(0xff800000))
-	acc = s.zero()
-	s.each(length("dst"), 1, func(l lanes, _ int) {
-		d := s.add(l.get(p[1]), pn)
-		VFNMADD231PS(num(2), l.get(p[0]), d)
-		d = s.hi(s.zero(), d)
-		logit := s.mul(d, scale)
-		l.put(logit, p[0])
-		l.put(s.hi(logit, l.get(p[2])), p[2])
-		VMAXPS(l.only(logit, none), rowMax, rowMax)
-		d = l.only(d, s.zero())
-		fma(acc, d, d)
-	})
-	Store(s.fold(acc, VADDPS), ReturnIndex(0))
-	Store(s.fold(rowMax, VMAXPS), ReturnIndex(1))
-	s.end()
-
-	// pairConst: scale, rowLSE, wRow, sq2.
-	for _, column := range []bool{false, true} {
-		name, args := "pairGRow", "(g []float32, c *float32)"
-		if column {
-			name, args = "pairGBoth", "(g, colLSE, dCol []float32, c *float32)"
-		}
-		s.begin(name, args, "turns squared distances into gradients (see pairConst).")
-		c := GP64()
-		Load(Param("c"), c)
-		field := func(i int) reg.VecVirtual { return s.broadcast(Mem{Base: c, Disp: 4 * i}) }
-		scale, lse, w, sq2 := field(0), field(1), field(2), field(3)
-		g := slices("g")[0]
-		var col []reg.GPVirtual
-		if column {
-			col = slices("colLSE", "dCol")
-		}
-		s.each(length("g"), 1, func(l lanes, _ int) {
-			d := l.get(g)
-			logit := s.mul(d, scale)
-			v := s.mul(d, sq2)
-			fma(v, s.exp(s.sub(logit, lse)), w)
-			if column {
-				fma(v, s.exp(s.sub(logit, l.get(col[0]))), s.mul(l.get(col[1]), scale))
-			}
-			l.put(v, g)
-		})
-		s.end()
-	}
 }
 
 // result returns the sum of the lanes of acc.

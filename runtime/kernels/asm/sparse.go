@@ -25,8 +25,8 @@ func sparse(s isa) {
 // spmm accumulates up to 8 vectors of a row of the result in registers while it
 // passes over the row's entries.
 func (s isa) spmm(name string, values int) {
-	s.begin(name, "(dst []float32, rowPtr, col, perm []int32, vals, h []float32, f, r0, r1, add int)",
-		"computes rows r0 to r1 of a sparse product.")
+	s.begin(name, "(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int)",
+		"computes rows r0 to r1 of a sparse product (see spmmGo).")
 	rows := newRows("dst", "h")
 	var vals, perm reg.GPVirtual
 	if values != ones {
@@ -62,43 +62,86 @@ func (s isa) spmm(name string, values int) {
 		}
 		Label(fresh)
 		e, p := GP64(), GP64()
-		MOVLQSX(rows.first, e)
-		top, done := label("entry"), label("entries")
-		CMPL(e.As32(), rows.last)
-		JGE(LabelRef(done))
-		Label(top)
-		MOVLQSX(Mem{Base: rows.col, Index: e, Scale: 4}, p)
+		// The row's own term, if diag has it.
+		bare := label("bare")
+		diag, err := Param("diag").Base().Resolve()
+		if err != nil {
+			panic(err)
+		}
+		diags, err := Param("diag").Len().Resolve()
+		if err != nil {
+			panic(err)
+		}
+		MOVQ(rows.rowPtr, p)
+		SUBQ(rows.start, p)
+		SHRQ(U8(2), p)
+		CMPQ(p, diags.Addr)
+		JGE(LabelRef(bare))
+		MOVQ(diag.Addr, e)
+		own := s.broadcast(Mem{Base: e, Index: p, Scale: 4})
 		IMULQ(rows.bytes, p)
 		ADDQ(h, p)
-		var v reg.VecVirtual
-		switch values {
-		case direct:
-			v = s.broadcast(Mem{Base: vals, Index: e, Scale: 4})
-		case permuted:
-			t := GP64()
-			MOVLQSX(Mem{Base: perm, Index: e, Scale: 4}, t)
-			v = s.broadcast(Mem{Base: vals, Index: t, Scale: 4})
-		}
-		if nv >= 4 {
-			q := rows.ahead(e)
-			for i := 0; i < nv*s.bytes(); i += 64 {
-				PREFETCHT0(Mem{Base: q, Index: j, Scale: 1, Disp: i})
-			}
-		}
 		for i := range acc {
-			var x Op = at(p, i)
 			if tail != nil {
-				x = l.get(p)
-			}
-			if values == ones {
-				VADDPS(x, acc[i], acc[i])
+				fma(acc[i], own, l.get(p))
 			} else {
-				fma(acc[i], v, x)
+				fma(acc[i], own, at(p, i))
 			}
 		}
-		INCQ(e)
+		Label(bare)
+		done := label("entries")
+		entry := func(fetch bool) {
+			top := label("entry")
+			Label(top)
+			MOVLQSX(Mem{Base: rows.col, Index: e, Scale: 4}, p)
+			IMULQ(rows.bytes, p)
+			ADDQ(h, p)
+			var v reg.VecVirtual
+			switch values {
+			case direct:
+				v = s.broadcast(Mem{Base: vals, Index: e, Scale: 4})
+			case permuted:
+				t := GP64()
+				MOVLQSX(Mem{Base: perm, Index: e, Scale: 4}, t)
+				v = s.broadcast(Mem{Base: vals, Index: t, Scale: 4})
+			}
+			if fetch {
+				q := rows.ahead(e)
+				if values == permuted { // values lie as far apart as rows
+					t := GP64()
+					MOVLQSX(Mem{Base: perm, Index: q, Scale: 4}, t)
+					PREFETCHT0(Mem{Base: vals, Index: t, Scale: 4})
+				}
+				rows.address(q)
+				for i := 0; i < nv*s.bytes(); i += 64 {
+					PREFETCHT0(Mem{Base: q, Index: j, Scale: 1, Disp: i})
+				}
+			}
+			for i := range acc {
+				var x Op = at(p, i)
+				if tail != nil {
+					x = l.get(p)
+				}
+				if values == ones {
+					VADDPS(x, acc[i], acc[i])
+				} else {
+					fma(acc[i], v, x)
+				}
+			}
+			INCQ(e)
+			CMPL(e.As32(), rows.last)
+			JL(LabelRef(top))
+		}
+		MOVLQSX(rows.first, e)
 		CMPL(e.As32(), rows.last)
-		JL(LabelRef(top))
+		JGE(LabelRef(done))
+		near := label("near")
+		CMPQ(address("ahead"), U8(0))
+		JEQ(LabelRef(near))
+		entry(true)
+		JMP(LabelRef(done))
+		Label(near)
+		entry(false)
 		Label(done)
 		for i := range acc {
 			if tail != nil {
@@ -130,42 +173,65 @@ func (s isa) spmm(name string, values int) {
 	s.end()
 }
 
-// sddmm computes the inner products of one row with those its entries name.
+// sddmm computes the inner products of one row with those its entries name, four
+// entries at a time. A group that the row's end cuts short repeats its first
+// entry, so that every product is summed in the same order: (i,j) and (j,i) get
+// the same bits.
 func (s isa) sddmm(name string, values int) {
-	s.begin(name, "(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1 int)",
+	s.begin(name, "(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int)",
 		"computes the entries of rows r0 to r1 of a sampled product.")
+	const group = 4
 	rows := newRows("p", "q")
-	dst := slices("dst")[0]
-	var perm reg.GPVirtual
-	if values == permuted {
-		perm = slices("perm")[0]
-	}
-	p, q := rows.row, rows.other
+	p := rows.row
 	tail := s.first(s.tailLanes())
 	end := rows.begin()
-	e := GP64()
+	e, t := GP64(), GP64()
 	MOVLQSX(rows.first, e)
 	top, done := label("entry"), label("entries")
 	Label(top)
 	CMPL(e.As32(), rows.last)
 	JGE(LabelRef(done))
-	x, j, rem := GP64(), GP64(), integer("f")
-	MOVLQSX(Mem{Base: rows.col, Index: e, Scale: 4}, x)
-	IMULQ(rows.bytes, x)
-	ADDQ(q, x)
+	x := make([]reg.GPVirtual, group)
+	for k := range x {
+		x[k] = GP64()
+		LEAQ(Mem{Base: e, Disp: k}, t)
+		if k > 0 {
+			CMPL(t.As32(), rows.last)
+			CMOVQGE(e, t)
+		}
+		MOVQ(t, x[k])
+		rows.address(x[k])
+	}
+	// The first line of rows further on; the others follow from it.
+	near := label("near")
+	CMPQ(address("ahead"), U8(0))
+	JEQ(LabelRef(near))
+	for k := range x {
+		LEAQ(Mem{Base: e, Disp: k}, t)
+		ADDQ(address("ahead"), t)
+		CMPQ(t, rows.entries)
+		CMOVQGE(e, t)
+		rows.address(t)
+		PREFETCHT0(Mem{Base: t})
+	}
+	Label(near)
+	j, rem := GP64(), integer("f")
 	XORQ(j, j)
-	acc := make([]reg.VecVirtual, strands)
+	acc := make([]reg.VecVirtual, group)
 	for i := range acc {
 		acc[i] = s.zero()
 	}
-	for _, u := range []int{strands, 1} {
+	for _, u := range []int{2, 1} {
 		top, done := label("loop"), label("done")
 		Label(top)
 		CMPQ(rem, U32(uint32(u*s.lanes)))
 		JL(LabelRef(done))
 		for i := range u {
 			l := lanes{isa: s, at: j, off: i * s.bytes()}
-			fma(acc[i], l.get(p), l.mem(x))
+			own := l.get(p)
+			for k := range acc {
+				fma(acc[k], own, l.mem(x[k]))
+			}
 		}
 		ADDQ(U32(uint32(u*s.bytes())), j)
 		SUBQ(U32(uint32(u*s.lanes)), rem)
@@ -176,20 +242,64 @@ func (s isa) sddmm(name string, values int) {
 	TESTQ(rem, rem)
 	JZ(LabelRef(full))
 	l := lanes{isa: s, at: j, tail: &tail}
-	fma(acc[0], l.get(p), l.get(x))
-	Label(full)
-	sum := s.fold(s.add(s.add(acc[0], acc[1]), s.add(acc[2], acc[3])), VADDPS)
-	at := e
-	if values == permuted {
-		at = GP64()
-		MOVLQSX(Mem{Base: perm, Index: e, Scale: 4}, at)
+	own := l.get(p)
+	for k := range acc {
+		fma(acc[k], own, l.get(x[k]))
 	}
-	VMOVSS(sum, Mem{Base: dst, Index: at, Scale: 4})
-	INCQ(e)
+	Label(full)
+	sums := s.foldFour(acc)
+	dst, perm := GP64(), GP64()
+	load := func(name string, r reg.GPVirtual) {
+		b, err := Param(name).Base().Resolve()
+		if err != nil {
+			panic(err)
+		}
+		MOVQ(b.Addr, r)
+	}
+	load("dst", dst)
+	if values == permuted {
+		load("perm", perm)
+	}
+	for k := range group {
+		if k > 0 {
+			CMPL(e.As32(), rows.last)
+			JGE(LabelRef(done))
+			VSHUFPS(U8(0x39), sums, sums, sums)
+		}
+		at := e
+		if values == permuted {
+			at = GP64()
+			MOVLQSX(Mem{Base: perm, Index: e, Scale: 4}, at)
+		}
+		VMOVSS(sums, Mem{Base: dst, Index: at, Scale: 4})
+		INCQ(e)
+	}
 	JMP(LabelRef(top))
 	Label(done)
 	rows.end(end)
 	s.end()
+}
+
+// foldFour returns the sums of the lanes of four vectors in one XMM register.
+func (s isa) foldFour(v []reg.VecVirtual) reg.VecVirtual {
+	half := make([]reg.Register, len(v))
+	for i := range v {
+		half[i] = v[i].AsY()
+		if s.wide() {
+			h := YMM()
+			VEXTRACTF64X4(U8(1), v[i], h)
+			VADDPS(half[i], h, h)
+			half[i] = h
+		}
+	}
+	a, b := YMM(), YMM()
+	VHADDPS(half[1], half[0], a)
+	VHADDPS(half[3], half[2], b)
+	VHADDPS(b, a, a)
+	h := XMM()
+	VEXTRACTF128(U8(1), a, h)
+	VADDPS(a.AsX(), h, h)
+	return h
 }
 
 // tailLanes returns the number of columns in the last, partial vector.
@@ -216,6 +326,7 @@ type rowLoop struct {
 	row          reg.GPVirtual // the dense row of this row
 	other        Mem           // the matrix that columns index
 	bytes        reg.GPVirtual // size of a row of both
+	start        Mem           // address of the offsets
 	first, last  Mem           // entries of the row
 	entries      Mem           // number of entries
 	top          string
@@ -231,7 +342,11 @@ func newRows(row, other string) *rowLoop {
 	if err != nil {
 		panic(err)
 	}
-	r := &rowLoop{entries: n.Addr, rowPtr: p[0], col: p[1], row: p[2], other: b.Addr, bytes: integer("f"), stop: GP64()}
+	start, err := Param("rowPtr").Base().Resolve()
+	if err != nil {
+		panic(err)
+	}
+	r := &rowLoop{start: start.Addr, entries: n.Addr, rowPtr: p[0], col: p[1], row: p[2], other: b.Addr, bytes: integer("f"), stop: GP64()}
 	SHLQ(U8(2), r.bytes)
 	r.first, r.last = Mem{Base: r.rowPtr}, Mem{Base: r.rowPtr, Disp: 4}
 	r0, r1 := integer("r0"), integer("r1")
@@ -242,20 +357,22 @@ func newRows(row, other string) *rowLoop {
 	return r
 }
 
-// ahead returns where the row lies that the entry prefetch further on names, or
-// that of entry e at the end.
+// ahead returns the entry ahead further on, or entry e at the end.
 func (r *rowLoop) ahead(e reg.GPVirtual) reg.GPVirtual {
 	q := GP64()
-	LEAQ(Mem{Base: e, Disp: prefetch}, q)
+	MOVQ(address("ahead"), q)
+	ADDQ(e, q)
 	CMPQ(q, r.entries)
 	CMOVQGE(e, q)
-	MOVLQSX(Mem{Base: r.col, Index: q, Scale: 4}, q)
-	IMULQ(r.bytes, q)
-	ADDQ(r.other, q)
 	return q
 }
 
-const prefetch = 6
+// address replaces an entry by where the row lies that it names.
+func (r *rowLoop) address(e reg.GPVirtual) {
+	MOVLQSX(Mem{Base: r.col, Index: e, Scale: 4}, e)
+	IMULQ(r.bytes, e)
+	ADDQ(r.other, e)
+}
 
 // begin emits the head of the loop and returns the label after it.
 func (r *rowLoop) begin() string {

@@ -100,6 +100,13 @@ func (s isa) xor(a, b Op) reg.VecVirtual {
 	return s.op(three(VPXOR), a, b)
 }
 
+func (s isa) or(a, b Op) reg.VecVirtual {
+	if s.wide() {
+		return s.op(VPORD, a, b)
+	}
+	return s.op(three(VPOR), a, b)
+}
+
 // three adapts an instruction that avo knows in one form only.
 func three(f func(a, b, c Op)) func(...Op) {
 	return func(o ...Op) { f(o[0], o[1], o[2]) }
@@ -143,6 +150,35 @@ func (s isa) horner(x Op, coefs ...float64) reg.VecVirtual {
 		VFMADD213PS(num(c), x, y) // y = x·y + c
 	}
 	return y
+}
+
+// estrin evaluates a polynomial in x, lowest coefficient first: pairs of terms, then
+// by powers of x², which halves the chain of dependent operations.
+func (s isa) estrin(x Op, coefs ...float64) reg.VecVirtual {
+	x2 := s.mul(x, x)
+	var y reg.VecVirtual
+	for i := (len(coefs) - 1) / 2 * 2; i >= 0; i -= 2 {
+		pair := s.load(num(coefs[min(i+1, len(coefs)-1)]))
+		if i+1 < len(coefs) {
+			VFMADD213PS(num(coefs[i]), x, pair) // pair = x·pair + coefs[i]
+		}
+		if y != nil {
+			fma(pair, x2, y)
+		}
+		y = pair
+	}
+	return y
+}
+
+// round returns the nearest integers, even at ties.
+func (s isa) round(x Op) reg.VecVirtual {
+	r := s.vec()
+	if s.wide() {
+		VRNDSCALEPS(U8(0), x, r)
+	} else {
+		VROUNDPS(U8(0), x, r)
+	}
+	return r
 }
 
 // broadcast fills a fresh vector with one float32 of memory.

@@ -1,0 +1,136 @@
+package runtime
+
+import (
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+var pairwiseKernels = map[string]Kernel{
+	"pairwise_reduce":      pairwiseReduce,
+	"pairwise_reduce_grad": pairwiseReduceGrad,
+	"pairwise_mean":        pairwiseMean,
+	"pairwise_mean_grad":   pairwiseMeanGrad,
+	"pairwise_self":        pairwiseSelf,
+	"pairwise_self_grad":   pairwiseSelfGrad,
+}
+
+// gradientOf names, for gradients that may take products from the operation they
+// are the gradient of, that operation, and which operand is its first result.
+var gradientOf = map[string]struct {
+	forward string
+	result  int
+}{
+	"pairwise_reduce_grad": {"pairwise_reduce", 2},
+	"pairwise_self_grad":   {"pairwise_self", 1},
+}
+
+// left is memory that an operation leaves for its gradients in the same function:
+// a piece of the planned executor's arena, else its own.
+type left struct{ mem []float32 }
+
+// leaveForGradients gives operations and their gradients memory to share.
+func leaveForGradients(ops []*graphOp) {
+	made := map[*ir.Value]*graphOp{}
+	for _, o := range ops {
+		if g, ok := gradientOf[o.op.Name()]; ok {
+			from := made[o.op.Operands[g.result]]
+			if from != nil && from.op.Name() == g.forward && from.op.Float("tau") == o.op.Float("tau") && sameValues(from.op.Operands, o.op.Operands[:g.result]) {
+				if from.call.left == nil {
+					from.call.left = &left{}
+				}
+				o.call.left = from.call.left
+			}
+		}
+		made[o.op.Results[0]] = o
+	}
+}
+
+func sameValues(a, b []*ir.Value) bool {
+	for i, v := range a {
+		if b[i] != v {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// keeps returns how many floats an operation leaves for its gradients.
+func (k *Call) keeps() int {
+	if k.left == nil {
+		return 0
+	}
+	return kernels.PairwiseKept(k.In[0].Dims[0], k.Op.Name() == "pairwise_self" || k.Op.Name() == "pairwise_self_grad")
+}
+
+// kept returns the memory for the products of all pairs: nil if nobody shares it
+// or they are too many to keep.
+func (k *Call) kept() []float32 {
+	n := k.keeps()
+	if n == 0 {
+		return nil
+	}
+	if cap(k.left.mem) < n {
+		k.left.mem = make([]float32, n)
+	}
+	return k.left.mem[:n]
+}
+
+// wanted returns result i, nil if nobody reads it.
+func (k *Call) wanted(i int) []float32 {
+	if k.unread != nil && k.unread[i] {
+		return nil
+	}
+	return k.Out[i].F32
+}
+
+// given returns operand i, nil if it is absent.
+func (k *Call) given(i int) []float32 {
+	if k.In[i] == nil {
+		return nil
+	}
+	return k.In[i].F32
+}
+
+// pairs returns the sizes and the workspace of a pairwise operation.
+func (k *Call) pairs() (b, f int, tau float32, ws []float32) {
+	b, f = k.In[0].Dims[0], k.In[0].Dims[1]
+	return b, f, float32(k.Op.Float("tau")), k.Scratch(kernels.PairwiseWorkspace(b, f))
+}
+
+func pairwiseReduce(k *Call) error {
+	b, f, tau, ws := k.pairs()
+	out := kernels.PairwiseResult{RowLSE: k.wanted(0), ColLSE: k.wanted(1), Diag: k.wanted(2), SumSq: k.wanted(3)}
+	k.Pool.PairwiseReduce(out, k.In[0].F32, k.In[1].F32, b, f, tau, k.kept(), ws)
+	return nil
+}
+
+func pairwiseReduceGrad(k *Call) error {
+	b, f, tau, ws := k.pairs()
+	k.Pool.PairwiseReduceGrad(k.wanted(0), k.wanted(1), k.In[0].F32, k.In[1].F32, k.In[2].F32, k.In[3].F32,
+		kernels.PairwiseCotangent{RowLSE: k.given(4), ColLSE: k.given(5), Diag: k.given(6), SumSq: k.given(7)}, b, f, tau, k.kept(), ws)
+	return nil
+}
+
+func pairwiseMean(k *Call) error {
+	b, f, tau, ws := k.pairs()
+	k.Pool.PairwiseReduce(kernels.PairwiseResult{RowLSE: k.Out[0].F32, Diag: k.wanted(1), Mean: k.Out[2].F32}, k.In[0].F32, k.In[1].F32, b, f, tau, nil, ws)
+	return nil
+}
+
+func pairwiseMeanGrad(k *Call) error {
+	p := k.In[0]
+	k.Pool.PairwiseMeanGrad(k.Out[0].F32, p.F32, k.In[1].F32, k.In[2].F32, k.In[3].F32, k.given(4), p.Dims[0], p.Dims[1], float32(k.Op.Float("tau")))
+	return nil
+}
+
+func pairwiseSelf(k *Call) error {
+	b, f, tau, ws := k.pairs()
+	k.Pool.PairwiseSelf(k.Out[0].F32, k.In[0].F32, b, f, tau, k.kept(), ws)
+	return nil
+}
+
+func pairwiseSelfGrad(k *Call) error {
+	b, f, tau, ws := k.pairs()
+	k.Pool.PairwiseSelfGrad(k.Out[0].F32, k.In[0].F32, k.In[1].F32, k.In[2].F32, b, f, tau, k.kept(), ws)
+	return nil
+}
