@@ -226,7 +226,8 @@ func (p *predictor) newEdges(ctx context.Context) (*graph.Graph, error) {
 	}
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
-	near, _ := graph.KNN(pool, h.F32, int(h.Shape[0]), int(h.Shape[1]), p.info.K)
+	var search graph.Neighbors
+	near, _, _ := search.Search(pool, h.F32, int(h.Shape[0]), int(h.Shape[1]), p.info.K, graph.IndexAuto)
 	c, err := graph.NewCandidates(p.ds.Graph, near, p.info.K, p.info.Mutual)
 	if err != nil {
 		return nil, err

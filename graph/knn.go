@@ -28,6 +28,9 @@ type Neighbors struct {
 	idx []int32
 	sim []float32
 	directions
+	tree   projectionTree
+	sample sample
+	old    []int32
 }
 
 // Exact is [KNN]. The result is valid until the next search.

@@ -18,5 +18,6 @@ type jobs struct {
 	pairMean pairMeanJob
 	extra    extraJob
 	near     nearestJob
+	around   aroundJob
 	chain    chainJob
 }

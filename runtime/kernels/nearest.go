@@ -1,6 +1,9 @@
 package kernels
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Nearest finds, for every row i of z, [n,f], the k other rows j with the
 // largest products s_ij = z_i·z_j. It writes [n,k] row numbers and products, the
@@ -24,79 +27,140 @@ func (p *Pool) Nearest(idx []int32, sim, z []float32, n, f, k int) {
 		return
 	}
 	j := &p.jobs.near
-	*j = nearestJob{p: p, idx: idx, sim: sim, z: z, n: n, f: f, k: k, mk: ks.wide}
+	*j = nearestJob{p: p, z: z, f: f}
 	right := &p.jobs.mm
-	*right = gemmJob{p: p, b: z, k: f, n: n, transB: true, mk: j.mk}
+	*right = gemmJob{p: p, b: z, k: f, n: n, transB: true, mk: ks.wide}
 	right.divideRight()
 	right.pack()
-	j.packed, j.kc, j.panels = right.packed, right.kc, right.panels
+	j.all = nearestRows{idx: idx, sim: sim, k: k, z: z, n: n, f: f, right: *right, worst: grow(&p.part, n)}
+	fill(j.all.worst, least)
 	*right = gemmJob{}
 
-	j.divide()
-	j.blocks = ceilDiv(n, j.side)
-	p.scratch(j.localLen())
-	j.worst = grow(&p.part, n)
-	fill(j.worst, least)
-	for j.round = range j.blocks {
-		p.run(j.round/2+1+(j.round+j.blocks)/2-j.round, j)
+	j.side = nearestSide()
+	p.scratch(nearestScratch(j.side, f))
+	blocks := ceilDiv(n, j.side)
+	for j.round = range blocks {
+		p.run(j.round/2+1+(j.round+blocks)/2-j.round, j)
 	}
 	*j = nearestJob{}
 }
 
-// divide chooses the side of a block.
-func (j *nearestJob) divide() {
-	j.side = lcm(j.mk.mr, j.mk.nr)
-	j.side *= max(1, nearestSide/j.side)
-	j.strip = j.mk.mr*j.kc + spill
+// NearestWithin improves the lists of [Pool.Nearest] by the pairs of rows that
+// are in the same group: group g has the rows order[start[g]:start[g+1]], at most
+// most of them, and no row may be in two groups. idx and sim hold what was found
+// before, by earlier calls with other groups, or −1 and −Inf.
+func (p *Pool) NearestWithin(idx []int32, sim, z []float32, n, f, k int, order, start []int32, most int) {
+	need("NearestWithin", "idx", len(idx), n*k)
+	need("NearestWithin", "sim", len(sim), n*k)
+	need("NearestWithin", "z", len(z), n*f)
+	if n <= 0 || k <= 0 || f <= 0 || len(start) < 2 {
+		return
+	}
+	need("NearestWithin", "order", len(order), int(start[len(start)-1]))
+	j := &p.jobs.near
+	*j = nearestJob{p: p, z: z, f: f, order: order, start: start, most: most, side: nearestSide()}
+	j.all = nearestRows{idx: idx, sim: sim, k: k, f: f}
+	p.scratch(NearestWithinScratch(most, f).Local)
+	p.run(len(start)-1, j)
+	*j = nearestJob{}
 }
 
-// localLen is the length of each thread's tile, row and packed strips.
-func (j *nearestJob) localLen() int {
-	return j.side*j.side + j.side + j.strip*j.side/j.mk.mr
+// nearestSide returns the side of a tile, about 144: tile, panels and rows
+// together fit in a second-level cache.
+func nearestSide() int {
+	unit := lcm(ks.wide.mr, ks.wide.nr)
+	return unit * max(1, 144/unit)
 }
 
-// nearestSide is about the side of a tile: tile, panels and rows together fit
-// in a second-level cache.
-const nearestSide = 144
+// nearestScratch returns what pair needs: a tile, bounds that nothing reaches,
+// and packed strips of rows.
+func nearestScratch(side, f int) int {
+	mr := ks.wide.mr
+	return side*side + side + side/mr*(mr*min(f, kcMax)+spill)
+}
 
+// nearestJob compares blocks of all rows, a round at a time, or, where there are
+// groups, the rows of each.
 type nearestJob struct {
-	p       *Pool
-	idx     []int32
-	sim, z  []float32
-	n, f, k int
-	mk      micro
-	packed  []float32 // zᵀ in panels
-	kc      int       // length of a block of f
-	panels  int
-	strip   int       // floats of one packed strip of rows
-	worst   []float32 // [n] the least product among a row's k
-	side    int       // rows of a block
-	blocks  int
-	round   int
+	p           *Pool
+	all         nearestRows
+	side, round int
+
+	z            []float32
+	f            int
+	order, start []int32 // groups, or nil
+	most         int
 }
 
 func (j *nearestJob) do(c, worker int) {
-	// The pairs a ≤ b with a + b = round, then those with a + b = round + blocks.
-	a, b := c, j.round-c
-	if c > j.round/2 {
-		a += (j.round + 1) / 2
-		b = j.round + j.blocks - a
+	local, hits := j.p.local[worker], j.p.index[worker]
+	if j.order == nil {
+		// The pairs a ≤ b with a + b = round, then those with a + b = round + blocks.
+		a, b := c, j.round-c
+		if c > j.round/2 {
+			a += (j.round + 1) / 2
+			b = j.round + ceilDiv(j.all.n, j.side) - a
+		}
+		j.all.pair(a*j.side, b*j.side, j.side, local, hits)
+		return
 	}
-	local := j.p.local[worker]
-	tile, local := local[:j.side*j.side], local[j.side*j.side:]
-	none, strips := local[:j.side], local[j.side:]
-	j.product(tile, strips, a*j.side, b*j.side)
+	r := j.all
+	r.nodes = j.order[j.start[c]:j.start[c+1]]
+	r.n = len(r.nodes)
+	if r.n < 2 {
+		return
+	}
+	local, r.z = cut(local, j.most*j.f)
+	local, r.worst = cut(local, j.most)
+	for i, v := range r.nodes {
+		copy(r.z[i*j.f:(i+1)*j.f], j.z[int(v)*j.f:])
+		r.worst[i] = r.sim[(int(v)+1)*r.k-1]
+	}
+	r.right = gemmJob{b: r.z, k: r.f, n: r.n, transB: true, mk: ks.wide}
+	r.right.divideRight()
+	local, r.right.packed = cut(local, r.right.panels*ks.wide.nr*r.f+spill)
+	for b := range ceilDiv(r.f, r.right.kc) {
+		for panel := range r.right.panels {
+			r.right.packRight(b, panel)
+		}
+	}
+	for r0 := 0; r0 < r.n; r0 += j.side {
+		for c0 := r0; c0 < r.n; c0 += j.side {
+			r.pair(r0, c0, j.side, local, hits)
+		}
+	}
+}
 
-	r0, c0 := a*j.side, b*j.side
-	rows, cols := min(j.side, j.n-r0), min(j.side, j.n-c0)
+// cut takes n floats off the front of x.
+func cut(x []float32, n int) (rest, front []float32) { return x[n:], x[:n:n] }
+
+// nearestRows are rows that are compared with each other, and the lists of what
+// was found.
+type nearestRows struct {
+	idx   []int32
+	sim   []float32
+	k     int
+	z     []float32 // [n,f]
+	n, f  int
+	right gemmJob   // zᵀ in panels
+	worst []float32 // [n] the least product among a row's k
+	nodes []int32   // [n] the number of each row; nil means its own
+}
+
+// pair compares the rows from r0 on with those from c0 on, up to side of each.
+func (j *nearestRows) pair(r0, c0, side int, local []float32, hits []uint64) {
+	local, tile := cut(local, side*side)
+	strips, none := cut(local, side)
+	j.product(tile, strips, r0, c0, side)
+
+	rows, cols := min(side, j.n-r0), min(side, j.n-c0)
 	colWorst := j.worst[c0 : c0+cols]
-	if a == b { // both halves of the tile are there
+	if r0 == c0 { // both halves of the tile are there
 		colWorst = none[:cols]
 		fill(colWorst, float32(math.Inf(1)))
 	}
-	hits := j.p.index[worker]
 	for i := range rows {
-		row, u := tile[i*j.side:i*j.side+cols], r0+i
+		row, u := tile[i*side:i*side+cols], r0+i
 		for _, l := range hits[:ks.reach(hits, row, colWorst, j.worst[u])] {
 			s, v := row[l], c0+int(l)
 			if u != v && s >= j.worst[u] {
@@ -109,46 +173,57 @@ func (j *nearestJob) do(c, worker int) {
 	}
 }
 
-// product computes the products of the blocks of rows from r0 and c0 on.
-func (j *nearestJob) product(tile, strips []float32, r0, c0 int) {
-	mr, nr := j.mk.mr, j.mk.nr
-	rows, cols := min(j.side, j.n-r0), min(j.side, j.n-c0)
-	for k0 := 0; k0 < j.f; k0 += j.kc {
-		kc := min(j.kc, j.f-k0)
+// product computes the products of the rows from r0 with those from c0 on.
+func (j *nearestRows) product(tile, strips []float32, r0, c0, side int) {
+	mk, full := j.right.mk, j.right.kc
+	mr, nr := mk.mr, mk.nr
+	rows, cols := min(side, j.n-r0), min(side, j.n-c0)
+	for k0 := 0; k0 < j.f; k0 += full {
+		kc := min(full, j.f-k0)
 		for s := range ceilDiv(rows, mr) {
 			row := r0 + s*mr
 			a, rs, cs := j.z[row*j.f+k0:], j.f, 1
 			if h := min(mr, j.n-row); h < mr || j.f%512 == 0 { // see MatMul
-				a, rs, cs = strips[s*j.strip:], 1, mr
+				a, rs, cs = strips[s*(mr*full+spill):], 1, mr
 				packTransposed(a, j.z[row*j.f+k0:], kc, j.f, h, mr)
 			}
 			for q := range ceilDiv(cols, nr) {
-				right := j.packed[k0*j.panels*nr+(c0/nr+q)*kc*nr:]
-				c := tile[s*mr*j.side+q*nr:]
+				right := j.right.packed[k0*j.right.panels*nr+(c0/nr+q)*kc*nr:]
+				c := tile[s*mr*side+q*nr:]
 				var add []float32
 				if k0 > 0 {
 					add = c
 				}
-				j.mk.f(kc, a, rs, cs, 0, right, c, j.side, add, 1)
+				mk.f(kc, a, rs, cs, 0, right, c, side, add, 1)
 			}
 		}
 	}
 }
 
 // offer puts row v, with product s, among the nearest of row u if it belongs
-// there.
-func (j *nearestJob) offer(u, v int, s float32) {
-	idx, sim := j.idx[u*j.k:(u+1)*j.k], j.sim[u*j.k:(u+1)*j.k]
-	at := j.k - 1
-	if s == sim[at] && int32(v) > idx[at] {
+// there. Of rows in groups some are there already.
+func (j *nearestRows) offer(u, v int, s float32) {
+	to, from := u, int32(v)
+	if j.nodes != nil {
+		to, from = int(j.nodes[u]), j.nodes[v]
+	}
+	idx, sim := j.idx[to*j.k:(to+1)*j.k], j.sim[to*j.k:(to+1)*j.k]
+	last := j.k - 1
+	at := last
+	if s == sim[at] && from >= idx[at] {
 		return
 	}
-	for at > 0 && (s > sim[at-1] || s == sim[at-1] && int32(v) < idx[at-1]) {
-		sim[at], idx[at] = sim[at-1], idx[at-1]
+	for at > 0 && (s > sim[at-1] || s == sim[at-1] && from < idx[at-1]) {
 		at--
 	}
-	sim[at], idx[at] = s, int32(v)
-	j.worst[u] = sim[j.k-1]
+	if j.nodes != nil && slices.Contains(idx, from) { // found in another group
+		return
+	}
+	for i := last; i > at; i-- {
+		sim[i], idx[i] = sim[i-1], idx[i-1]
+	}
+	sim[at], idx[at] = s, from
+	j.worst[u] = sim[last]
 }
 
 // reachGo writes to hits where x ≥ least or x ≥ cols, ascending, and returns how

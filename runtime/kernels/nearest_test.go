@@ -73,3 +73,90 @@ func TestReach(t *testing.T) {
 		}
 	})
 }
+
+// Groups in turn find the best of all pairs that share a group, whatever is
+// found twice; then the neighbours of neighbours are added.
+func TestNearestWithinAndAround(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		key := rng.New(8, "nearest")
+		for _, c := range []struct{ n, f, k, groups int }{{2, 3, 1, 1}, {40, 5, 3, 4}, {400, 7, 6, 2}, {500, 16, 9, 11}} {
+			z := make([]float32, c.n*c.f)
+			for i := range z {
+				z[i] = float32(key.Intn(uint64(i), 5) - 2)
+			}
+			product := func(i, j int) float32 { return dotGo(z[i*c.f:(i+1)*c.f], z[j*c.f:(j+1)*c.f]) }
+			met := make([]bool, c.n*c.n) // pairs that were compared
+			best := func(i int) (idx []int32, sim []float32) {
+				for j := range c.n {
+					if met[i*c.n+j] {
+						idx = append(idx, int32(j))
+					}
+				}
+				slices.SortStableFunc(idx, func(a, b int32) int { return cmp.Compare(product(i, int(b)), product(i, int(a))) })
+				for len(idx) < c.k {
+					idx = append(idx, -1)
+				}
+				idx = idx[:c.k]
+				for _, j := range idx {
+					if j < 0 {
+						sim = append(sim, float32(math.Inf(-1)))
+					} else {
+						sim = append(sim, product(i, int(j)))
+					}
+				}
+				return idx, sim
+			}
+			p := NewPool(3)
+			idx, sim := make([]int32, c.n*c.k), make([]float32, c.n*c.k)
+			for i := range idx {
+				idx[i], sim[i] = -1, float32(math.Inf(-1))
+			}
+			check := func(what string) {
+				t.Helper()
+				for i := range c.n {
+					wantIdx, wantSim := best(i)
+					if got := idx[i*c.k : (i+1)*c.k]; !slices.Equal(got, wantIdx) || !slices.Equal(sim[i*c.k:(i+1)*c.k], wantSim) {
+						t.Fatalf("%s, n %d: row %d has %v, want %v", what, c.n, i, got, wantIdx)
+					}
+				}
+			}
+			var order []int32
+			for round := range 3 {
+				order = order[:0]
+				for _, i := range key.At(uint64(round)).Perm(c.n) {
+					order = append(order, int32(i))
+				}
+				start, most := []int32{0}, 0
+				for g := range c.groups {
+					end := int32((g + 1) * c.n / c.groups)
+					group := order[start[g]:end]
+					most = max(most, len(group))
+					for _, i := range group {
+						for _, j := range group {
+							met[int(i)*c.n+int(j)] = i != j
+						}
+					}
+					start = append(start, end)
+				}
+				p.NearestWithin(idx, sim, z, c.n, c.f, c.k, order, start, most)
+				check("within")
+			}
+			old := slices.Clone(idx)
+			for i := range c.n {
+				for _, v := range old[i*c.k : (i+1)*c.k] {
+					if v < 0 {
+						continue
+					}
+					for _, w := range old[int(v)*c.k : (int(v)+1)*c.k] {
+						if w >= 0 && int(w) != i {
+							met[i*c.n+int(w)] = true
+						}
+					}
+				}
+			}
+			p.NearestAround(idx, sim, z, c.n, c.f, c.k, old, order)
+			check("around")
+			p.Close()
+		}
+	})
+}

@@ -41,6 +41,7 @@ type Pool struct {
 	// Buffers that grow to the largest need and are then reused.
 	local [][]float32 // one for each thread
 	index [][]uint64  // one for each thread, scatterMax long
+	ints  [][]int32   // one for each thread
 	packB []float32   // packed right-hand matrix
 	part  []float32   // partial results of reductions, one row a chunk
 
@@ -74,6 +75,7 @@ func NewPool(threads int) *Pool {
 		workers: make([]worker, threads-1),
 		local:   make([][]float32, threads),
 		index:   make([][]uint64, threads),
+		ints:    make([][]int32, threads),
 		done:    make(chan struct{}, 1),
 	}
 	for i := range p.index {

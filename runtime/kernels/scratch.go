@@ -53,9 +53,14 @@ func NearestScratch(n, f int) Scratch {
 	}
 	right := gemmJob{k: f, n: n, mk: ks.wide}
 	right.divideRight()
-	j := nearestJob{mk: right.mk, kc: right.kc}
-	j.divide()
-	return Scratch{Packed: right.packedLen(), Local: j.localLen(), Part: n}
+	return Scratch{Packed: right.packedLen(), Local: nearestScratch(nearestSide(), f), Part: n}
+}
+
+// NearestWithinScratch returns what [Pool.NearestWithin] uses for groups of most
+// rows of f columns.
+func NearestWithinScratch(most, f int) Scratch {
+	panels := ceilDiv(most, ks.wide.nr)
+	return Scratch{Local: nearestScratch(nearestSide(), f) + most*f + panels*ks.wide.nr*f + spill + most}
 }
 
 // ReduceAllScratch returns what a reduction of n elements to one uses.

@@ -225,8 +225,9 @@ func (p *predictor) candidates(add func(name string, bytes int)) {
 	if shape, err := encode.Result("embedding").Type.Shape(p.dims); err == nil && len(shape) == 2 {
 		near := n * p.cfg.Candidates.K
 		// Normalised rows; neighbours and their pairs, with the sorter's copies.
-		add("search for candidates", 4*n*shape[1]+8*n+(8+2*12)*near+8*len(p.ds.Graph.Edges))
-		p.pool = p.pool.Max(kernels.NearestScratch(n, shape[1]))
+		index, pool := graph.SearchScratch(n, shape[1], p.cfg.Candidates.K, graph.Index(p.cfg.Candidates.Index))
+		add("search for candidates", 4*n*shape[1]+8*n+(8+2*12)*near+8*len(p.ds.Graph.Edges)+index)
+		p.pool = p.pool.Max(pool)
 	}
 }
 

@@ -248,7 +248,7 @@ func (t *refining) newCandidates() error {
 		return err
 	}
 	e, k := t.edges, t.cfg.Candidates.K
-	idx, _ := e.search.Exact(t.pool, h.F32, h.Dims[0], h.Dims[1], k)
+	idx, _, _ := e.search.Search(t.pool, h.F32, h.Dims[0], h.Dims[1], k, graph.Index(t.cfg.Candidates.Index))
 	if e.undirected == nil {
 		e.undirected = t.task.Data.Graph.Undirected()
 	}

@@ -1,0 +1,96 @@
+package kernels
+
+import "math/bits"
+
+// NearestAround improves the lists of [Pool.Nearest] by the neighbours of
+// neighbours: a row is compared with every row in the lists of those in its own
+// list (Dong, Moses and Li, "Efficient k-nearest neighbor graph construction for
+// generic similarity measures", WWW 2011). old, [n,k], has the lists of before
+// and must not be idx. order, a permutation of the rows, says in which order they
+// are visited: rows that are near each other should be near in it, so that what
+// they share is still in cache. Products may differ in the last bits from those
+// that the other searches make.
+func (p *Pool) NearestAround(idx []int32, sim, z []float32, n, f, k int, old, order []int32) {
+	need("NearestAround", "idx", len(idx), n*k)
+	need("NearestAround", "sim", len(sim), n*k)
+	need("NearestAround", "z", len(z), n*f)
+	need("NearestAround", "old", len(old), n*k)
+	need("NearestAround", "order", len(order), n)
+	if n <= 0 || k <= 0 || f <= 0 {
+		return
+	}
+	j := &p.jobs.around
+	*j = aroundJob{p: p, z: z, n: n, f: f, old: old, order: order, most: k * k}
+	j.lists = nearestRows{idx: idx, sim: sim, k: k, worst: grow(&p.part, n)}
+	j.table = 1 << bits.Len(uint(2*(k*k+k)))
+	p.scratch(j.most)
+	for i := range p.ints {
+		if need := j.table + j.most + 2; len(p.ints[i]) < need {
+			p.ints[i] = make([]int32, need)
+		}
+	}
+	p.run(ceilDiv(n, aroundRows), j)
+	*j = aroundJob{}
+}
+
+const aroundRows = 256 // of a chunk
+
+type aroundJob struct {
+	p          *Pool
+	lists      nearestRows
+	z          []float32
+	n, f       int
+	old, order []int32
+	most       int // rows that one row may be compared with
+	table      int // places of the hash table, a power of two
+}
+
+func (j *aroundJob) do(c, worker int) {
+	k, ints, products := j.lists.k, j.p.ints[worker], j.p.local[worker]
+	table, found, ptr := ints[:j.table], ints[j.table:j.table:j.table+j.most], ints[j.table+j.most:]
+	for at := c * aroundRows; at < min((c+1)*aroundRows, j.n); at++ {
+		u := int(j.order[at])
+		near := j.old[u*k : (u+1)*k]
+		clear(table)
+		seen(table, int32(u))
+		for _, v := range near {
+			if v >= 0 {
+				seen(table, v)
+			}
+		}
+		found = found[:0]
+		for _, v := range near {
+			if v < 0 {
+				break
+			}
+			for _, w := range j.old[int(v)*k : (int(v)+1)*k] {
+				if w >= 0 && !seen(table, w) {
+					found = append(found, w)
+				}
+			}
+		}
+		ptr[0], ptr[1] = 0, int32(len(found))
+		ks.sddmm(products, ptr, found, nil, j.z[u*j.f:(u+1)*j.f], j.z, j.f, 0, 1, fetchAhead(j.n, j.f))
+		j.lists.worst[u] = j.lists.sim[(u+1)*k-1]
+		for i, v := range found {
+			if s := products[i]; s >= j.lists.worst[u] {
+				j.lists.offer(u, int(v), s)
+			}
+		}
+	}
+}
+
+// seen reports whether x, at least 0, is in an open-addressed hash table that
+// has room, and puts it there.
+func seen(table []int32, x int32) bool {
+	mask := uint32(len(table) - 1)
+	for at := uint32(x) * 2654435769 >> 8; ; at++ {
+		switch v := &table[at&mask]; *v {
+		case 0:
+			*v = x + 1
+			return false
+		case x + 1:
+			return true
+		}
+	}
+}
