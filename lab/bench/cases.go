@@ -109,10 +109,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			return r, fmt.Errorf("%s: %w", c.Name, err)
 		}
 		r.Results = append(r.Results, x)
+		if before != nil {
+			before.glimpse(o.Threads)
+		}
 	}
 	if before != nil {
-		// What the machine can do is the better of two moments: something else may
-		// have run in one of them.
+		// What the machine can do is the best of all moments: something else may have
+		// run in the others.
 		r.Limits = before.best(MeasureLimits(o.Threads))
 		for i := range r.Results {
 			r.Results[i].judge(r.Limits)
