@@ -14,6 +14,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/sbinet/npyio"
 )
 
@@ -31,6 +32,8 @@ type peerWork struct {
 	name  string // of the Case
 	heavy bool
 	peers []Peer
+	// candidates gives the peers the candidate edges in place of the graph.
+	candidates bool
 }
 
 // peerWorks lists the comparisons.
@@ -38,10 +41,10 @@ func peerWorks() []peerWork {
 	var works []peerWork
 	for _, s := range stepList() {
 		switch {
-		case s.model != "ecl-gsr" || s.recipe && s.fn != "pretrain":
+		case s.model != "ecl-gsr" || s.fn == "joint":
 			continue
 		case s.recipe:
-			works = append(works, peerWork{name: s.name(), peers: []Peer{{"PyTorch", recipeArgs(s.data)}}})
+			works = append(works, peerWork{name: s.name(), candidates: s.fn == "fit", peers: []Peer{{"PyTorch", recipeArgs(s.data, s.fn)}}})
 			continue
 		}
 		w := FindWorkload(s.data)
@@ -57,7 +60,7 @@ func peerWorks() []peerWork {
 		if s.name() == "step/ecl/cora/512" {
 			peers = append(peers, Peer{"PyTorch Geometric's GCNConv", append([]string{"ecl.py", "--blur", "0.03", "--conv", "pyg"}, size...)})
 		}
-		works = append(works, peerWork{s.name(), s.heavy || s.anchors == 0, peers})
+		works = append(works, peerWork{name: s.name(), heavy: s.heavy || s.anchors == 0, peers: peers})
 	}
 	for _, name := range []string{"cora", "citeseer", "actor"} {
 		works = append(works, peerWork{name: "epochs/gcn/" + name, peers: []Peer{
@@ -82,14 +85,18 @@ func peerWorks() []peerWork {
 }
 
 // recipeArgs makes the peer's step that of gsrc train ecl-gsr on a data set.
-func recipeArgs(data string) []string {
+func recipeArgs(data, fn string) []string {
 	c, err := config.Load("ecl-gsr", data, "", nil)
 	if err != nil {
 		panic(err) // built-in defaults are valid
 	}
 	o := c.Model
-	return strings.Fields(fmt.Sprintf("ecl.py --anchors %d --struct %d --layers %d --tau %g --clip %g --blur %g --mask %g --drop %g",
-		c.Train.Anchors, c.DeepWalk.Width, o.Encoder.Layers, o.ECL.Tau, o.ECL.Clip, o.Views.Blur, o.Views.Mask, o.Views.Edges))
+	if fn == "pretrain" {
+		return strings.Fields(fmt.Sprintf("ecl.py --anchors %d --struct %d --layers %d --tau %g --clip %g --blur %g --mask %g --drop %g",
+			c.Train.Anchors, c.DeepWalk.Width, o.Encoder.Layers, o.ECL.Tau, o.ECL.Clip, o.Views.Blur, o.Views.Mask, o.Views.Edges))
+	}
+	return strings.Fields(fmt.Sprintf("fit.py --norm %s --hidden %d --order %d --samples %d --nodes %g --input %g --dropout %g --temperature %g --sharpen %g --consistency %g",
+		o.Norm, o.Hidden, o.Propagation.Order, o.Edges.Samples, o.Propagation.DropNodes, o.InputDropout, o.Dropout, o.Edges.Temperature, o.Edges.Sharpen, o.Edges.Consistency))
 }
 
 // PeerReport compares gsrc with PyTorch on the same work. Field names are stable;
@@ -169,7 +176,13 @@ func Peers(ctx context.Context, python string, o Options) (*PeerReport, error) {
 			if err != nil {
 				return r, err
 			}
-			if err := writeArrays(folder, ds); err != nil {
+			st := ds.Graph.Structure()
+			if w.candidates {
+				if st, err = candidatesOf(ds, o.Threads); err != nil {
+					return r, err
+				}
+			}
+			if err := writeArrays(folder, ds, st); err != nil {
 				return r, err
 			}
 		}
@@ -318,15 +331,33 @@ func lastLine(text string) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// writeArrays writes a data set as the .npy files that peers/common.py reads.
-func writeArrays(folder string, ds *data.Dataset) error {
+// candidatesOf returns the candidate edges that the recipe's steps have.
+func candidatesOf(ds *data.Dataset, threads int) (*graph.Structure, error) {
+	j, err := stepCase{data: ds.Name, model: "ecl-gsr", recipe: true}.job(&env{Options: Options{Threads: threads}, ds: ds})
+	if err != nil {
+		return nil, err
+	}
+	s, err := NewSession(j)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if err := s.candidates(); err != nil {
+		return nil, err
+	}
+	return s.inputs["c"].Graph, nil
+}
+
+// writeArrays writes a data set as the .npy files that peers/common.py reads, st
+// being its edges.
+func writeArrays(folder string, ds *data.Dataset, st *graph.Structure) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	x, st := ds.X.ToCSR(), ds.Graph.Structure()
+	x := ds.X.ToCSR()
 	train, labels := trainNodes(ds)
 	for name, v := range map[string]any{
 		"sizes": []int64{int64(ds.Graph.N), int64(x.Cols), int64(ds.Classes)},

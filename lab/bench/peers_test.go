@@ -133,8 +133,24 @@ func TestPeerWorks(t *testing.T) {
 
 // The peer of the default recipe does what the defaults say.
 func TestRecipeArgs(t *testing.T) {
-	if got := strings.Join(recipeArgs("cora"), " "); got != "ecl.py --anchors 512 --struct 0 --layers 2 --tau 0.5 --clip 1 --blur 0 --mask 0.3 --drop 0.3" {
-		t.Errorf("%s", got)
+	for fn, want := range map[string]string{
+		"pretrain": "ecl.py --anchors 512 --struct 0 --layers 2 --tau 0.5 --clip 1 --blur 0 --mask 0.3 --drop 0.3",
+		"fit":      "fit.py --norm l1 --hidden 32 --order 8 --samples 4 --nodes 0.5 --input 0.5 --dropout 0.5 --temperature 0.5 --sharpen 0.5 --consistency 1",
+	} {
+		if got := strings.Join(recipeArgs("cora", fn), " "); got != want {
+			t.Errorf("@%s: %s, want %s", fn, got, want)
+		}
+	}
+	ds, err := FindWorkload("cora").Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := candidatesOf(ds, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := 2 * ds.Graph.NumEdges(); c.N != ds.Graph.N || c.E <= e || c.E > e+4*c.N {
+		t.Errorf("%d candidate entries beside %d of the graph with %d nodes, want up to 2 more neighbours a node", c.E, e, c.N)
 	}
 }
 
@@ -144,7 +160,7 @@ func TestWriteArrays(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(t.TempDir(), "data")
-	if err := writeArrays(folder, ds); err != nil {
+	if err := writeArrays(folder, ds, ds.Graph.Structure()); err != nil {
 		t.Fatal(err)
 	}
 	read := func(name string, into any) {
@@ -183,7 +199,7 @@ func TestPeerProgramsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(dir, "data")
-	if err := writeArrays(folder, ds); err != nil {
+	if err := writeArrays(folder, ds, ds.Graph.Structure()); err != nil {
 		t.Fatal(err)
 	}
 	py := &pythonRunner{path: python, programs: filepath.Join(dir, "peers"), threads: 1}
