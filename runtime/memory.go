@@ -20,7 +20,7 @@ import (
 // Sizes that change within the room that a piece has change no offset. A piece
 // whose size varies from step to step by itself (that of a receptive field), or
 // that has outgrown its room, gets more than it needs: matrices a sixteenth, and
-// vectors, which are small and of which those by edges vary most, a quarter.
+// vectors, which are small and of which those by edges vary most, a half.
 //
 // Only a function that the pass plan-memory has marked shares memory. In others
 // every value keeps memory of its own.
@@ -33,7 +33,7 @@ type memoryPlan struct {
 	end    int // the time after the last instruction
 
 	arena Buffer
-	size  int // bytes of the arena that are laid out
+	size  int // bytes of the arena
 	live  int
 	laid  bool
 }
@@ -245,9 +245,10 @@ func (m *memoryPlan) measure() {
 
 // arrange lays the pieces out, unless they fit where they are.
 func (m *memoryPlan) arrange() {
-	fits := m.laid
+	fits, varies := m.laid, false
 	for k := range m.pieces {
 		p := &m.pieces[k]
+		varies = varies || p.varies
 		if p.need <= p.room {
 			continue
 		}
@@ -264,8 +265,13 @@ func (m *memoryPlan) arrange() {
 	for k, p := range m.pieces {
 		spans[k] = arena.Span{Size: p.room, First: p.first, Last: p.last}
 	}
-	var offsets []int
-	offsets, m.size = arena.Layout(spans, alignment)
+	offsets, size := arena.Layout(spans, alignment)
+	if size > m.size {
+		m.size = size
+		if m.laid || varies { // so that the next layout still fits the arena
+			m.size += size / 32 / alignment * alignment
+		}
+	}
 	for k := range m.pieces {
 		m.pieces[k].at = offsets[k]
 	}
@@ -278,7 +284,7 @@ func (p *piece) slack() int {
 	if p.matrix {
 		return p.need / 16
 	}
-	return p.need / 4
+	return p.need / 2
 }
 
 // provide makes the arena large enough and every value a view of it.

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	goruntime "runtime"
 	"slices"
 	"strings"
 
@@ -113,6 +114,7 @@ func (t *trainer) drop(name string) {
 	if f := t.fns[name]; f != nil {
 		f.Close()
 		delete(t.fns, name)
+		goruntime.GC() // what comes next takes this memory, instead of more
 	}
 }
 
