@@ -22,9 +22,10 @@
 //   - emit.go makes the gorgonia graph. Gorgonia is the container, the type
 //     checker and, in its TapeMachine, the reference executor; none of its own
 //     operations are used, since many are slow and some are wrong.
-//   - planned.go is the default executor. It walks the graph once, gives values
-//     whose lifetimes do not meet the same memory, and then only calls kernels:
-//     after the first step a run allocates nothing.
+//   - planned.go is the default executor. It walks the graph once, lays values
+//     out in one arena (memory.go), where those whose lifetimes do not meet share
+//     memory, and then only calls kernels: after the first step a run allocates
+//     nothing. [PredictMemory] tells beforehand what that takes.
 //   - [Device] is where kernels and memory come from. The cpu_*.go files are the
 //     table from operation to kernel for the CPU (package runtime/kernels).
 //   - [Reference] runs the same function in the float64 interpreter of package
