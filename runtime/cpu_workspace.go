@@ -58,7 +58,8 @@ func fusedWorkspace(k *Call, first int, product func(k *Call) (int, kernels.Scra
 	if product != nil {
 		floats, s = product(k)
 	}
-	return floats, s.Max(k.fusedOn(first).chain.Scratch())
+	f := k.fusedOn(first)
+	return floats, s.Max(kernels.EpilogueScratch(f.bias >= 0, &f.chain))
 }
 
 func pairwiseWorkspace(k *Call) (int, kernels.Scratch) {

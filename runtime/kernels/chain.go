@@ -92,9 +92,6 @@ func (c *Chain) local() int {
 	return (c.Regs+len(c.Inputs))*chainStrip + 2*(chainStrip+2*randomUnit)
 }
 
-// Scratch returns what the chain uses of a pool's buffers.
-func (c *Chain) Scratch() Scratch { return Scratch{Local: c.local()} }
-
 // check panics on inputs that are shorter than the shape of the result.
 func (c *Chain) check(kernel string, rows, cols int) {
 	for i, x := range c.Inputs {

@@ -44,11 +44,18 @@ func (e *Epilogue) check(kernel string, dst []float32, m, n int) {
 func (e *Epilogue) trivial() bool { return e.Bias == nil && e.Act == None && e.Then == nil }
 
 // scratch returns the floats of each thread's scratch that finish uses.
-func (e *Epilogue) scratch() int {
-	if e.Then == nil {
-		return 0
+func (e *Epilogue) scratch() int { return EpilogueScratch(e.Bias != nil, e.Then).Local }
+
+// EpilogueScratch returns what an epilogue uses of a pool's buffers.
+func EpilogueScratch(bias bool, then *Chain) Scratch {
+	var s Scratch
+	if bias {
+		s.Local = chainStrip
 	}
-	return e.Then.local()
+	if then != nil {
+		s.Local = max(s.Local, then.local())
+	}
+	return s
 }
 
 // begin puts what a product is added to into rows r0 ≤ r < r1 and columns
@@ -66,7 +73,20 @@ func (e *Epilogue) begin(dst []float32, n, r0, r1, c0, c1 int) {
 
 // finish applies bias, activation and chain to what begin prepared.
 func (e *Epilogue) finish(dst []float32, n, r0, r1, c0, c1 int, local []float32) {
-	if e.Bias != nil || e.Act != None {
+	switch per := chainStrip / n; {
+	case e.Bias == nil && e.Act == None:
+	case e.Bias == nil && c0 == 0 && c1 == n:
+		ks.act(dst[r0*n:r1*n], int(e.Act))
+	case per > 1 && r1-r0 > 1 && c0 == 0 && c1 == n: // several rows at a time
+		tile := local[:min(per, r1-r0)*n]
+		for k := 0; k < len(tile); k += n {
+			copy(tile[k:k+n], e.Bias)
+		}
+		for at := r0 * n; at < r1*n; at += len(tile) {
+			d := dst[at:min(at+len(tile), r1*n)]
+			ks.bias(d, tile[:len(d)], int(e.Act))
+		}
+	default:
 		for r := r0; r < r1; r++ {
 			e.activate(dst[r*n+c0:r*n+c1], c0)
 		}
