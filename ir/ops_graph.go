@@ -225,6 +225,10 @@ var graphOps = []OpDef{
 			if len(d) != 3 || !d[0].IsBlock() || d[0].Targets() != c.In(1).Dims[0] {
 				return nil, fmt.Errorf("declare the results as graph<%s,e,s>, i64[s], i64[e]", c.In(1).Dims[0])
 			}
+			given := append(slices.Clone(c.In(0).Dims), c.In(1).Dims...)
+			if e, s := d[0].Entries(), d[0].Sources(); e == s || slices.Contains(given, e) || slices.Contains(given, s) {
+				return nil, fmt.Errorf("the sizes %s and %s are found when it runs; give each a name of its own", e, s)
+			}
 			return []Type{d[0], T(I64, d[0].Sources()), T(I64, d[0].Entries())}, nil
 		},
 		Eval: func(c *EvalCtx) error {
@@ -304,7 +308,23 @@ func (c *InferCtx) wantWhole() error {
 	return nil
 }
 
-// newDims returns the symbols of the results that are no operand's.
+// checkNewDims checks that the sizes which the operation finds have symbols of
+// their own, and enters these.
+func (o *Op) checkNewDims(symbols map[string]int) error {
+	fresh := map[Dim]bool{}
+	for _, d := range o.newDims() {
+		if !validSymbol(string(d)) {
+			return fmt.Errorf("the size %s is found when it runs; give it a name", d)
+		}
+		if _, known := symbols[string(d)]; known && !fresh[d] {
+			return fmt.Errorf("the size %s is found when it runs, but something above has that name; give it another", d)
+		}
+		fresh[d], symbols[string(d)] = true, 1
+	}
+	return nil
+}
+
+// newDims returns the dimensions of the results that are no operand's.
 func (o *Op) newDims() []Dim {
 	var old, fresh []Dim
 	for _, v := range o.Operands {
@@ -314,7 +334,7 @@ func (o *Op) newDims() []Dim {
 	}
 	for _, r := range o.Results {
 		for _, d := range r.Type.Dims {
-			if _, fixed := d.Size(); !fixed && !slices.Contains(old, d) {
+			if !slices.Contains(old, d) {
 				fresh = append(fresh, d)
 			}
 		}

@@ -143,6 +143,11 @@ func (v *verifier) op(f *Func, op *Op, known func(*Value) bool, define func(*Val
 	if err := cmp.Or(op.checkAttrs(), op.checkOperands()); err != nil {
 		return err
 	}
+	if op.Def.Sizes {
+		if err := op.checkNewDims(symbols); err != nil {
+			return err
+		}
+	}
 	types := make([]Type, 0, len(op.Results))
 	for k, r := range op.Results {
 		if r.Def != op || r.Index != k {
@@ -153,9 +158,6 @@ func (v *verifier) op(f *Func, op *Op, known func(*Value) bool, define func(*Val
 			return err
 		}
 		for _, d := range r.Type.Dims {
-			if op.Def.Sizes && validSymbol(string(d)) {
-				symbols[string(d)] = 1
-			}
 			if _, err := d.Resolve(symbols); err != nil {
 				return fmt.Errorf("dimension %s is not that of any argument", d)
 			}
