@@ -103,6 +103,10 @@ func TestValues(t *testing.T) {
 		{"%g: graph<N,E>", `edge_uniform %g {stream="s"} : f32[E]`, []Val{small()}, [][]float64{{0.1, 0.2, 0.2}}},
 		{"%p: f32[3,2], %i: i64[2,2]", "pair_dot %p, %i : f32[2]", []Val{h, matrix(2, 0, 2, 1, 2)}, [][]float64{{11, 61}}},
 
+		{"%p: f32[2,1], %q: f32[2,1]", "pairwise_mean %p, %q {tau=2} : f32[2], f32[2], f32[2,1]", []Val{matrix(2, 0, 1), matrix(2, 0, 3)}, [][]float64{{-4.5, -0.5}, {0, 4}, {3, 0}}},
+		{"%p: f32[2,1], %q: f32[2,1], %m: f32[2,1], %r: f32[2], %d: f32[2]", "pairwise_mean_grad %p, %q, %m, %r, %d {tau=2} : f32[2,1]", []Val{matrix(2, 0, 1), matrix(2, 0, 3), matrix(2, 3, 0), vector(1, 2), vector(5, 1)}, [][]float64{{3, -6}}},
+		{"%p: f32[2,1]", "pairwise_self %p {tau=2} : f32[2]", []Val{matrix(2, 1, 4)}, [][]float64{{-4.5, -4.5}}},
+		{"%p: f32[2,1], %r: f32[2], %d: f32[2]", "pairwise_self_grad %p, %r, %d {tau=2} : f32[2,1]", []Val{matrix(2, 1, 4), vector(-4.5, -4.5), vector(1, 2)}, [][]float64{{9, -9}}},
 		{"%p: f32[2,1], %q: f32[2,1]", "pairwise_reduce %p, %q {tau=2} : f32[2], f32[2], f32[2], f32[]", []Val{matrix(2, 0, 1), matrix(2, 0, 3)}, [][]float64{{-4.5, -0.5}, {-0.5, -4.5}, {0, 4}, {82}}},
 		{"%x: f32[2,2], %l: i64[2]", "cross_entropy %x, %l : f32[]", []Val{matrix(2, 0, ln3, 0, ln3), vector(1, 0)}, [][]float64{{-(math.Log(0.75) + math.Log(0.25)) / 2}}},
 		{"%x: f32[0,2], %l: i64[0]", "cross_entropy %x, %l : f32[]", []Val{matrix(0).resize(0, 2), vector()}, [][]float64{{0}}},

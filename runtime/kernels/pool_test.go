@@ -105,9 +105,18 @@ func workloads() []workload {
 	add("PairwiseReduce", []int{b, b, b, 1}, func(p *Pool, o [][]float32) {
 		p.PairwiseReduce(PairwiseResult{RowLSE: o[0], ColLSE: o[1], Diag: o[2], SumSq: o[3]}, u, v, b, f, 0.3, nil, ws)
 	})
-	row, col := normals(3, b), normals(4, b)
+	row, col, long := normals(3, b), normals(4, b), normals(6, 100+30*(splitLeast+30))
 	add("PairwiseReduceGrad", []int{b * f, b * f}, func(p *Pool, o [][]float32) {
 		p.PairwiseReduceGrad(o[0], o[1], u, v, row, col, PairwiseCotangent{row, col, row, col}, b, f, 0.3, nil, ws)
+	})
+	add("PairwiseMean", []int{b, b * f}, func(p *Pool, o [][]float32) {
+		p.PairwiseReduce(PairwiseResult{RowLSE: o[0], Mean: o[1]}, u, v, b, f, 0.3, nil, ws)
+	})
+	one("PairwiseMeanGrad", b*f, func(p *Pool, dst []float32) { p.PairwiseMeanGrad(dst, u, v, v, row, col, b, f, 0.3) })
+	one("PairwiseSelf", b, func(p *Pool, dst []float32) { p.PairwiseSelf(dst, u, b, f, 0.3, nil, ws) })
+	one("PairwiseSelfGrad", b*f, func(p *Pool, dst []float32) { p.PairwiseSelfGrad(dst, u, row, col, b, f, 0.3, nil, ws) })
+	one("MatMulSplit", 20*30, func(p *Pool, dst []float32) {
+		p.MatMul(dst, long, long[100:], 20, splitLeast+30, 30, true, false, Epilogue{})
 	})
 	one("Uniform", n, func(p *Pool, dst []float32) { p.Uniform(dst, key) })
 	one("Normal", n, func(p *Pool, dst []float32) { p.Normal(dst, key) })
