@@ -20,7 +20,7 @@ const (
 
 // ApproximateAbove is the number of nodes above which [IndexAuto] accepts that
 // neighbours are missed: an exact search of as many rows of 128 columns makes
-// 5·10¹² floating-point operations, about 40 seconds on two cores, and the
+// 5·10¹² floating-point operations, 40 to 50 seconds on two cores, and the
 // fourfold for twice the nodes.
 const ApproximateAbove = 200_000
 

@@ -11,7 +11,8 @@
 //     over directed entries, which can be rebuilt in linear time when the edges
 //     change during training.
 //   - [KNN] finds each node's nearest neighbours without storing an N×N matrix,
-//     and [Candidates] is the set of edges that a structure learner may choose
+//     [Neighbors] does so again and again, by an index where nodes are many, and
+//     [Candidates] is the set of edges that a structure learner may choose
 //     from: those that exist and those to the nearest neighbours.
 //   - [EdgeSampler], [Structure.Neighborhood] and [Anchors] draw batches for
 //     contrastive training.
