@@ -123,15 +123,15 @@ const drawn = 32
 // functions forecasts those that the training procedure runs.
 func (p *predictor) functions() error {
 	c := p.cfg.Train
-	joint := c.JointEvery > 0 && p.cfg.Candidates.Structure != "raw"
 	refined := p.prog.Func("fit") != nil
+	learned := refined && p.cfg.Candidates.Structure != "raw"
 	for _, x := range []struct {
 		name, phase string
 		runs        bool
 	}{
-		{"pretrain", "pretrain", c.PretrainSteps > 0 && p.cfg.Candidates.Structure != "raw"},
-		{"train", "train", !refined}, {"fit", "train", refined}, {"joint", "train", joint},
-		{"encode", "train", joint || c.PretrainSteps > 0}, {"probability", "train", p.cfg.Candidates.Structure != "raw"},
+		{"pretrain", "pretrain", learned && c.PretrainSteps > 0}, {"train", "train", !refined},
+		{"fit", "train", refined}, {"joint", "train", learned && c.JointEvery > 0},
+		{"encode", "train", learned}, {"probability", "train", learned},
 		{"refine", "train", refined}, {"classify", "train", true},
 	} {
 		f := p.prog.Func(x.name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	goruntime "runtime"
+	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/config"
@@ -94,6 +95,43 @@ func TestForecastHolds(t *testing.T) {
 }
 
 func mib(n int) float64 { return float64(n) / (1 << 20) }
+
+// Only functions that training runs are forecast.
+func TestForecastFunctions(t *testing.T) {
+	ds := synthetic(t, 1)
+	for _, c := range []struct {
+		model string
+		sets  []string
+		want  string
+	}{
+		{"gcn", nil, "train classify"},
+		{"ecl-gsr", nil, "pretrain fit joint encode probability refine classify"},
+		{"ecl-gsr", []string{"train.joint_every=0", "train.pretrain_steps=0"}, "fit encode probability refine classify"},
+		{"ecl-gsr", []string{"candidates.structure=raw"}, "fit refine classify"},
+		{"ecl-gsr", []string{"train.sampler=edges"}, "pretrain fit joint encode probability refine classify"},
+	} {
+		cfg := configure(t, c.model, c.sets...)
+		tr, err := newTrainer(context.Background(), Task{Model: c.model, Data: ds}, cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.close()
+		f, err := PredictMemory(tr.prog, ds, tr.split, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, x := range f.Functions {
+			names = append(names, x.Name)
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%s %v: forecast of %s, want %s", c.model, c.sets, got, c.want)
+		}
+		if !strings.Contains(f.Table(), "peak of the training steps") || f.Peak == 0 {
+			t.Errorf("%s %v: no peak in\n%s", c.model, c.sets, f.Table())
+		}
+	}
+}
 
 // measure runs steps of every phase and returns the largest heap in use after one.
 func measure(t *testing.T, tr *trainer) int {
