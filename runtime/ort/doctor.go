@@ -3,6 +3,8 @@ package ort
 import (
 	"context"
 	"runtime"
+
+	"github.com/gsrc-dev/gsrc/internal/download"
 )
 
 // Doctor gathers the facts about onnxruntime on this machine. It downloads
@@ -16,10 +18,12 @@ func Doctor(ctx context.Context) Facts {
 		return facts
 	}
 	facts.Library = lib
-	if facts.SHA256, err = fileSHA256(lib.Path); err != nil {
+	sum, err := download.SHA256(lib.Path)
+	if err != nil {
 		facts.Problem = err.Error()
 		return facts
 	}
+	facts.SHA256 = sum.SHA256
 	for _, o := range catalog[platform] {
 		if o.librarySHA256 == facts.SHA256 {
 			facts.Pinned = string(o.kind)

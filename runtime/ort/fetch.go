@@ -5,26 +5,19 @@ import (
 	"archive/zip"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/gsrc-dev/gsrc/internal/download"
 )
 
 const (
-	// A machine without a way out must learn so in seconds.
-	connectTimeout = 3 * time.Second
-	answerTimeout  = 10 * time.Second
-	// A transfer that stands still this long is given up.
-	stallTimeout = 30 * time.Second
 	// Package managers retry by themselves; this bounds the whole of it.
 	packageTimeout = 5 * time.Minute
 	// No library or archive of onnxruntime is near this size; it bounds what a
@@ -69,7 +62,7 @@ func (f *fetcher) ensure(ctx context.Context, log func(string, ...any)) (Library
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Library{}, fmt.Errorf("cannot make the cache folder for onnxruntime: %w", err)
 	}
-	unlock, err := lockFile(ctx, filepath.Join(dir, ".lock"), func() {
+	unlock, err := download.Lock(ctx, filepath.Join(dir, ".lock"), func() {
 		log("waiting for another process that fetches onnxruntime into %s", dir)
 	})
 	if err != nil {
@@ -114,27 +107,31 @@ func (f *fetcher) install(ctx context.Context, o origin, dir, target string) err
 	if err != nil {
 		return err
 	}
-	sum, err := fileSHA256(archive)
-	if err != nil {
+	if err := checkSum(archive, filepath.Base(archive), o.archiveSHA256); err != nil {
 		return err
-	}
-	if sum != o.archiveSHA256 {
-		return fmt.Errorf("%s has SHA-256 %s, pinned is %s: refused", filepath.Base(archive), sum, o.archiveSHA256)
 	}
 	lib := filepath.Join(tmp, "library")
 	if err := extract(archive, o.member, lib); err != nil {
 		return err
 	}
 	if o.librarySHA256 != "" {
-		sum, err := fileSHA256(lib)
-		if err != nil {
+		if err := checkSum(lib, o.member, o.librarySHA256); err != nil {
 			return err
-		}
-		if sum != o.librarySHA256 {
-			return fmt.Errorf("%s has SHA-256 %s, pinned is %s: refused", o.member, sum, o.librarySHA256)
 		}
 	}
 	return os.Rename(lib, target)
+}
+
+// checkSum refuses a file that is not the pinned one.
+func checkSum(path, name, want string) error {
+	sum, err := download.SHA256(path)
+	if err != nil {
+		return err
+	}
+	if sum.SHA256 != want {
+		return &download.ChecksumError{Name: name, Have: sum.SHA256, Want: want}
+	}
+	return nil
 }
 
 // fetch obtains the archive of an origin and returns its path inside tmp.
@@ -142,7 +139,8 @@ func (f *fetcher) fetch(ctx context.Context, o origin, tmp string) (string, erro
 	switch o.kind {
 	case originRelease:
 		path := filepath.Join(tmp, o.archive)
-		return path, download(ctx, f.releaseURL+o.archive, path)
+		_, err := download.Get(ctx, download.File{URL: f.releaseURL + o.archive, Path: path, Limit: maxArchive}, download.Options{})
+		return path, err
 	case originNpm:
 		err := f.runCommand(ctx, tmp, "npm", "pack", "--ignore-scripts", "--silent",
 			"--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000",
@@ -201,55 +199,6 @@ func runCommand(ctx context.Context, dir, name string, args ...string) error {
 		return fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(lines[len(lines)-1]))
 	}
 	return nil
-}
-
-// download writes url to path. It gives up quickly where nothing answers, and
-// later only where the transfer stands still.
-func download(ctx context.Context, url, path string) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stall := time.AfterFunc(stallTimeout, func() { cancel(fmt.Errorf("the transfer stood still for %v", stallTimeout)) })
-	defer stall.Stop()
-	client := &http.Client{Transport: &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: connectTimeout}).DialContext,
-		TLSHandshakeTimeout:   connectTimeout,
-		ResponseHeaderTimeout: answerTimeout,
-	}}
-	defer client.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, resp.Status)
-	}
-	body := &activityReader{r: resp.Body, touch: func() { stall.Reset(stallTimeout) }}
-	if err := writeFile(path, body, maxArchive); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		return err
-	}
-	return nil
-}
-
-type activityReader struct {
-	r     io.Reader
-	touch func()
-}
-
-func (a *activityReader) Read(p []byte) (int, error) {
-	n, err := a.r.Read(p)
-	if n > 0 {
-		a.touch()
-	}
-	return n, err
 }
 
 // writeFile copies r to a new file, at most limit bytes, and syncs it.
@@ -316,17 +265,4 @@ func extract(archive, member, path string) error {
 			return writeFile(path, t, maxLibrary)
 		}
 	}
-}
-
-func fileSHA256(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -1,4 +1,4 @@
-package ort
+package download
 
 import (
 	"context"
@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// lockFile takes an exclusive lock on path, waiting for other processes until
+// Lock takes an exclusive lock on path, waiting for other processes until
 // ctx ends; waiting is called once if it has to. The system drops the lock when
 // the process ends, however it ends, so the file may stay.
-func lockFile(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
+func Lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 //go:build unix
 
-package ort
+package download
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 //go:build !unix && !windows
 
-package ort
+package download
 
 import "os"
 
