@@ -1,0 +1,236 @@
+// Package catalog knows public data sets by name: where each is published, what
+// its files' checksums are, where copies are on this machine, and how to fetch one.
+//
+// Copies lie below one folder, [Root], under the same relative paths everywhere,
+// so that a folder of data sets can be copied to another machine as it is.
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/download"
+)
+
+const (
+	// EnvVar names the environment variable with the folder of data sets that is
+	// looked through first, and that data sets are fetched into.
+	EnvVar = "GSRC_DATA"
+	// MirrorVar names the environment variable with an address to fetch from in
+	// place of the public ones: the address, a slash, and File.Path.
+	MirrorVar = "GSRC_DATA_MIRROR"
+	// LockFile, in the folder of data sets, records the files whose checksum is
+	// not in the catalog as they were when they were fetched first.
+	LockFile = "gsrc-data.lock.json"
+)
+
+// Set is a public data set.
+type Set struct {
+	Name  string // as the user gives it
+	About string // in a few words
+	Path  string // what to load: a file or a folder, relative, with slashes
+	Files []File
+}
+
+// File is a file of a data set.
+type File struct {
+	Path   string // relative, with slashes
+	URL    string
+	Size   int64  // bytes; 0 if it is not known
+	SHA256 string // in hexadecimal; empty if it is not known
+}
+
+// Sets returns all data sets.
+func Sets() []Set { return slices.Clone(sets) }
+
+// Names returns the names of all data sets.
+func Names() []string {
+	names := make([]string, len(sets))
+	for i, s := range sets {
+		names[i] = s.Name
+	}
+	return names
+}
+
+// Find returns the data set of a name. Capitals, and - for _, do not matter.
+func Find(name string) (Set, bool) {
+	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
+	for _, s := range sets {
+		if plain(s.Name) == plain(name) {
+			return s, true
+		}
+	}
+	return Set{}, false
+}
+
+// Root returns the folder that data sets are fetched into: the environment
+// variable GSRC_DATA, else gsrc/data in the user's cache folder.
+func Root() (string, error) {
+	if root := os.Getenv(EnvVar); root != "" {
+		return root, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("this user has no cache folder (%w); set %s to a folder for data sets", err, EnvVar)
+	}
+	return filepath.Join(cache, "gsrc", "data"), nil
+}
+
+// Locate returns where the data set is on this machine, "" if it is not there as
+// a whole, and the folders that were looked through.
+func (s Set) Locate() (path string, looked []string) {
+	if root := os.Getenv(EnvVar); root != "" {
+		looked = append(looked, root)
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		looked = append(looked, filepath.Join(cache, "gsrc", "data"))
+	}
+	for _, root := range looked {
+		if s.in(root) {
+			return filepath.Join(root, filepath.FromSlash(s.Path)), looked
+		}
+	}
+	return "", looked
+}
+
+// in reports whether a folder of data sets has all files.
+func (s Set) in(root string) bool {
+	for _, f := range s.Files {
+		info, err := os.Stat(filepath.Join(root, filepath.FromSlash(f.Path)))
+		if err != nil || !info.Mode().IsRegular() {
+			return false
+		}
+	}
+	return true
+}
+
+// Options say how to fetch.
+type Options struct {
+	Force bool // fetch again what is there
+	// Tries is how often a transfer that breaks off is tried; 0 is 4.
+	Tries int
+	// Progress, if not nil, is told how far a file is: total is -1 where the
+	// server does not say.
+	Progress func(file string, done, total int64)
+	Log      func(format string, args ...any) // gets lines for people; may be nil
+	// Mirror takes the place of the public addresses; see [MirrorVar].
+	Mirror string
+}
+
+// Fetch puts the data set below root and returns the path to load. A file that is
+// there is checked and not fetched again. Its checksum is the catalog's or, where
+// that has none, the one that the lock file recorded when the file was fetched
+// first: that much is certain, that the file is the same ever since. Parallel
+// processes wait for one another.
+func (s Set) Fetch(ctx context.Context, root string, o Options) (string, error) {
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	if o.Tries <= 0 {
+		o.Tries = 4
+	}
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return "", fmt.Errorf("cannot make the folder of data sets: %w", err)
+	}
+	unlock, err := download.Lock(ctx, filepath.Join(root, ".lock"), func() {
+		o.Log("waiting for another process that fetches data into %s", root)
+	})
+	if err != nil {
+		return "", fmt.Errorf("cannot lock the folder of data sets: %w", err)
+	}
+	defer unlock()
+	recorded, err := readLock(root)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range s.Files {
+		if err := f.fetch(ctx, root, recorded, o); err != nil {
+			return "", fmt.Errorf("%s: %w", s.Name, err)
+		}
+	}
+	return filepath.Join(root, filepath.FromSlash(s.Path)), nil
+}
+
+// fetch obtains one file.
+func (f File) fetch(ctx context.Context, root string, recorded lock, o Options) error {
+	path := filepath.Join(root, filepath.FromSlash(f.Path))
+	want := f.SHA256
+	if r, ok := recorded[f.Path]; ok && want == "" && !o.Force {
+		want = r.SHA256
+	}
+	if !o.Force {
+		sum, err := download.SHA256(path)
+		switch {
+		case err == nil && (want == "" || want == sum.SHA256):
+			if want == "" {
+				o.Log("%s is there; no checksum of it is known", f.Path)
+			}
+			return nil
+		case err == nil:
+			return fmt.Errorf("%s is not the published file: its SHA-256 is %s, not %s; remove it, or replace it with --force", path, sum.SHA256, want)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	url := f.URL
+	if o.Mirror != "" {
+		url = strings.TrimSuffix(o.Mirror, "/") + "/" + f.Path
+	}
+	get := download.Options{Tries: o.Tries, Log: o.Log}
+	if o.Progress != nil {
+		get.Progress = func(done, total int64) { o.Progress(f.Path, done, total) }
+	}
+	sum, err := download.Get(ctx, download.File{URL: url, Path: path, SHA256: want}, get)
+	if err != nil {
+		return err
+	}
+	if f.SHA256 != "" {
+		return nil
+	}
+	recorded[f.Path] = record{Size: sum.Size, SHA256: sum.SHA256, URL: url}
+	return recorded.write(root)
+}
+
+// lock is the lock file: what files were when they were fetched first, by path.
+type lock map[string]record
+
+type record struct {
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	URL    string `json:"url"`
+}
+
+func readLock(root string) (lock, error) {
+	path := filepath.Join(root, LockFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return lock{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var l lock
+	if err := json.Unmarshal(text, &l); err != nil || l == nil {
+		return nil, fmt.Errorf("%s cannot be read (%v); remove it to record the files anew", path, err)
+	}
+	return l, nil
+}
+
+func (l lock) write(root string) error {
+	text, err := json.MarshalIndent(l, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(root, LockFile), append(text, '\n'))
+}
