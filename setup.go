@@ -16,7 +16,7 @@ import (
 // TrainOptions say what to train on what. Model and Data are required.
 type TrainOptions struct {
 	Model string // a model's name, or a .gsr file
-	Data  string // a path that data.Load reads, or "synthetic"
+	Data  string // a path or a name that data.Load reads, or "synthetic"
 	Out   string // folder of the run; empty keeps the run in memory
 	Force bool   // replace a run in Out, which is refused otherwise
 

@@ -1,18 +1,9 @@
 package data
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/gsrc-dev/gsrc/graph"
 )
@@ -21,7 +12,7 @@ import (
 type Dataset struct {
 	Name   string // short name, such as "cora"
 	Source string // path it was loaded from, or "synthetic"
-	Format string // planetoid, heterophilous, csr-npz, folder or synthetic
+	Format string // planetoid, heterophilous, csr-npz, ogb, folder or synthetic
 
 	Graph  *graph.Graph // N nodes; without self-loops or repeated edges
 	X      *Features    // [N,D], raw
@@ -93,6 +84,9 @@ type LoadOptions struct {
 	// Synthetic describes the graph that the path "synthetic" generates; nil
 	// is graph.DefaultCSBM().
 	Synthetic *graph.CSBM
+	// NodeFeatures says what the nodes of a collection of graphs are described
+	// by: FeaturesAuto (the zero value) and the other constants of that kind.
+	NodeFeatures NodeFeatures
 	// MaxBytes bounds the size of the input, packed and unpacked; 0 is
 	// DefaultMaxBytes.
 	MaxBytes int64
@@ -102,19 +96,29 @@ type LoadOptions struct {
 // name is reached as "./synthetic".
 const Synthetic = "synthetic"
 
-// Load reads the data set at path; the package comment lists the formats. Bad
-// input gives a *FileError. It returns a complete data set or an error, never a
+// Load reads the data set at path; the package comment lists the formats. Where
+// nothing is at path and it is the name of a public data set, a copy on this machine
+// is read; see package catalog. Bad input gives a *FileError. It returns a complete data set or an error, never a
 // part.
 func Load(path string, opts LoadOptions) (*Dataset, error) {
 	spec, err := ParseSplit(opts.Split)
 	if err != nil {
 		return nil, err
 	}
-	if opts.MaxBytes <= 0 {
-		opts.MaxBytes = DefaultMaxBytes
+	l := newLoader(opts)
+	r, err := l.recognise(path)
+	if err != nil {
+		return nil, err
 	}
-	l := &loader{opts: opts, sum: sha256.New()}
-	ds, err := l.load(path)
+	if r.dataset == nil {
+		return nil, badFile(path, "a collection of graphs, where one graph is wanted").hint("gsrc data info shows it, data.LoadCollection reads it")
+	}
+	return l.finish(path, r, spec)
+}
+
+// finish reads a data set and fills in what every format has in common.
+func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error) {
+	ds, err := r.dataset()
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +126,7 @@ func Load(path string, opts LoadOptions) (*Dataset, error) {
 		ds.SplitSpec = spec
 	}
 	if ds.Checksum == "" {
-		ds.Checksum = hex.EncodeToString(l.sum.Sum(nil))
+		ds.Checksum = l.checksum()
 	}
 	if err := ds.finish(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -225,95 +229,6 @@ func (s *Split) dropUnlabelled(labels []int32) int {
 		*p = kept
 	}
 	return dropped
-}
-
-// loader carries what the readers of all formats share.
-type loader struct {
-	opts LoadOptions
-	sum  hash.Hash
-	read int64 // bytes of input so far
-}
-
-// load finds out the format and reads it.
-func (l *loader) load(path string) (*Dataset, error) {
-	if path == Synthetic {
-		return l.synthetic()
-	}
-	if path == "" {
-		return nil, errors.New("no data: give a folder, an .npz file or the word synthetic")
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, badFile(path, "no such file or folder").hint("give a folder, an .npz file or the word %s", Synthetic)
-		}
-		return nil, err
-	}
-	if !info.IsDir() {
-		if !strings.EqualFold(filepath.Ext(path), ".npz") {
-			return nil, badFile(path, "not a data set: a single file must be an .npz").hint("for CSV files or Planetoid's ind.* files give the folder they are in")
-		}
-		return l.npz(path)
-	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(entries)) // sorted by ReadDir
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
-	set, err := planetoidName(path, names)
-	if err != nil {
-		return nil, err
-	}
-	if set != "" {
-		return l.planetoid(path, set)
-	}
-	for _, n := range names {
-		if n == edgesFile {
-			return l.folder(path, names)
-		}
-	}
-	return nil, badFile(path, "no data set in this folder: it has %s", nameList(names)).hint("expected edges.csv with nodes.csv, or Planetoid's ind.NAME.* files; docs/data.md describes both")
-}
-
-// file reads an input file whole and adds it to the checksum.
-func (l *loader) file(path string) ([]byte, error) {
-	info, err := os.Stat(path) // before Open, which waits for the writer of a pipe
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, badFile(path, "the file is missing")
-		}
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, badFile(path, "not a regular file")
-	}
-	left := l.opts.MaxBytes - l.read
-	if info.Size() > left {
-		return nil, badFile(path, "the input is larger than %s", byteSize(l.opts.MaxBytes)).hint("raise LoadOptions.MaxBytes if that is meant")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, left+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if int64(len(b)) > left {
-		return nil, badFile(path, "the input is larger than %s", byteSize(l.opts.MaxBytes))
-	}
-	l.read += int64(len(b))
-	// Name and length delimit the files, so that no two inputs hash alike.
-	io.WriteString(l.sum, filepath.Base(path))
-	var size [9]byte
-	binary.LittleEndian.PutUint64(size[1:], uint64(len(b)))
-	l.sum.Write(size[:])
-	l.sum.Write(b)
-	return b, nil
 }
 
 // classLabels turns class numbers from a file into labels and counts the

@@ -15,7 +15,7 @@ import (
 
 func TestLoadRefuses(t *testing.T) {
 	empty := t.TempDir()
-	text := writeFile(t, "d.txt", []byte("hello"))
+	text := writeFile(t, "d.json", []byte("{}"))
 	other := writeFiles(t, map[string]string{"a.csv": "", "b.csv": ""})
 	for _, c := range []struct {
 		path string
@@ -25,7 +25,7 @@ func TestLoadRefuses(t *testing.T) {
 		{filepath.Join(empty, "none"), []string{"none", "no such file or folder", "synthetic"}},
 		{empty, []string{"no data set in this folder: it has nothing", "edges.csv"}},
 		{other, []string{"it has a.csv, b.csv"}},
-		{text, []string{"d.txt", "must be an .npz"}},
+		{text, []string{"d.json", "must be an .npz"}},
 		{"testdata/dense.npz", []string{"not a graph data set: it holds arr_0"}},
 	} {
 		_, err := Load(c.path, LoadOptions{})

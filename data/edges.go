@@ -1,6 +1,8 @@
 package data
 
 import (
+	"math"
+
 	"github.com/gsrc-dev/gsrc/graph"
 )
 
@@ -14,6 +16,12 @@ type edgeList struct {
 // format lists every undirected edge in both directions, so that a missing
 // direction is worth a count rather than a second one.
 func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs) (*graph.Graph, error) {
+	if symmetric && !directed && e.w == nil {
+		if edges, loops, ok := e.mirrored(n); ok {
+			rep.SelfLoops += loops
+			return &graph.Graph{N: n, Edges: edges}, nil
+		}
+	}
 	g, _, err := graph.Build(n, e.src, e.dst, e.w, directed)
 	if err != nil {
 		return nil, err
@@ -75,6 +83,48 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs) (*graph.
 		i = j
 	}
 	return g, nil
+}
+
+// mirrored returns the edges of a list that is ascending and has every edge in
+// both directions, and how many loops it has. Most files of formats that list both
+// directions are such, and need no sorting then.
+func (e *edgeList) mirrored(n int) (edges [][2]int32, loops int, ok bool) {
+	if len(e.src) > math.MaxInt32 {
+		return nil, 0, false
+	}
+	edges = make([][2]int32, 0, len(e.src)/2)
+	partner := make([]int32, n) // 1 + the place of the node's next edge to a higher one
+	met := 0                    // edges to a lower node
+	pu, pv := int32(-1), int32(-1)
+	for i, u := range e.src {
+		v := e.dst[i]
+		if u < pu || u == pu && v <= pv {
+			return nil, 0, false
+		}
+		pu, pv = u, v
+		switch {
+		case u == v:
+			loops++
+		case u < v:
+			if len(edges) == cap(edges) {
+				return nil, 0, false
+			}
+			if partner[u] == 0 {
+				partner[u] = int32(i) + 1
+			}
+			edges = append(edges, [2]int32{u, v})
+		default:
+			// The edges of v, a lower node, have passed: the first of them to a
+			// higher node that has not been met again must be this one.
+			k := partner[v] - 1
+			if k < 0 || e.src[k] != v || e.dst[k] != u {
+				return nil, 0, false
+			}
+			partner[v]++
+			met++
+		}
+	}
+	return edges, loops, len(edges) == met
 }
 
 // sortBy sorts list by a key of 0..keys-1 and keeps equal ones in their order:

@@ -114,9 +114,7 @@ func (d *Dataset) Info() Info {
 // WriteText writes the information for people.
 func (in Info) WriteText(w io.Writer) error {
 	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-11s %s\n", name, fmt.Sprintf(format, args...))
-	}
+	line := infoLines(&b)
 	line("name", "%s", in.Name)
 	line("source", "%s (%s)", in.Source, in.Format)
 	line("checksum", "sha256 %s", in.Checksum)
@@ -141,29 +139,41 @@ func (in Info) WriteText(w io.Writer) error {
 	}
 	line("features", "%d columns, %d values, density %.4f, held %s", in.Features, in.FeatureNNZ, in.FeatureDensity, form)
 	line("classes", "%d", in.Classes)
-	widest := 1
-	for _, n := range in.ClassCounts {
-		widest = max(widest, n)
-	}
-	for c, n := range in.ClassCounts {
-		if c == 40 {
-			fmt.Fprintf(&b, "  … and %d more\n", in.Classes-c)
-			break
-		}
-		name := fmt.Sprint(c)
-		if in.ClassNames != nil {
-			name = fmt.Sprintf("%d %s", c, printable(in.ClassNames[c]))
-		}
-		row := fmt.Sprintf("  %-24s %8d  %s", name, n, strings.Repeat("#", (n*30+widest-1)/widest))
-		b.WriteString(strings.TrimRight(row, " ") + "\n")
-	}
+	writeClasses(&b, in.ClassNames, in.ClassCounts)
 	in.writeSplits(line)
-	in.writeRepairs(line)
+	writeRepairs(line, in.Repairs)
 	if t := in.Truth; t != nil {
 		line("truth", "%d right edges, %d of them hidden, %d wrong ones added", t.Edges, t.Hidden, t.Wrong)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// infoLines returns what writes a line of a name and a text.
+func infoLines(b *strings.Builder) func(name, format string, args ...any) {
+	return func(name, format string, args ...any) {
+		fmt.Fprintf(b, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+	}
+}
+
+// writeClasses writes how many there are of each class, with a bar.
+func writeClasses(b *strings.Builder, names []string, counts []int) {
+	widest := 1
+	for _, n := range counts {
+		widest = max(widest, n)
+	}
+	for c, n := range counts {
+		if c == 40 {
+			fmt.Fprintf(b, "  … and %d more\n", len(counts)-c)
+			break
+		}
+		name := fmt.Sprint(c)
+		if names != nil {
+			name = fmt.Sprintf("%d %s", c, printable(names[c]))
+		}
+		row := fmt.Sprintf("  %-24s %8d  %s", name, n, strings.Repeat("#", (n*30+widest-1)/widest))
+		b.WriteString(strings.TrimRight(row, " ") + "\n")
+	}
 }
 
 func (in Info) writeSplits(line func(string, string, ...any)) {
@@ -190,8 +200,7 @@ func (in Info) writeSplits(line func(string, string, ...any)) {
 	}
 }
 
-func (in Info) writeRepairs(line func(string, string, ...any)) {
-	r := in.Repairs
+func writeRepairs(line func(string, string, ...any), r Repairs) {
 	head := "repaired"
 	for _, c := range []struct {
 		n    int

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// archive is an .npz file: a zip of .npy files. Nothing is decompressed before
-// it is asked for.
+// archive is a zip file, such as an .npz, which is a zip of .npy files. Nothing is
+// decompressed before it is asked for.
 type archive struct {
 	file  string
-	parts map[string]*zip.File // by array name, without .npy
+	parts map[string]*zip.File // by name; of an .npz by array name, without .npy
 	names []string             // in the file's order
 }
 
@@ -24,29 +24,35 @@ const (
 	maxDeflate = 1032
 )
 
-// openNPZ reads the table of contents of an .npz held in memory. It refuses
+// openNPZ reads the table of contents of an .npz held in memory.
+func openNPZ(file string, b []byte, maxBytes int64) (*archive, error) {
+	return openArchive(file, b, maxBytes, ".npy", ".npz (zip) file", "write it with numpy.savez or numpy.savez_compressed; a truncated download gives this error too")
+}
+
+// openArchive reads the table of contents of a zip held in memory. It refuses
 // archives whose members overlap (the way a zip bomb multiplies one stream),
 // claim sizes that their compressed bytes cannot give, or add up to more than
-// maxBytes.
-func openNPZ(file string, b []byte, maxBytes int64) (*archive, error) {
+// maxBytes. Members are called by their names without suffix; kind and advice go
+// into the error where it is no zip.
+func openArchive(file string, b []byte, maxBytes int64, suffix, kind, advice string) (*archive, error) {
 	if len(b) == 0 {
 		return nil, badFile(file, "the file is empty")
 	}
 	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
-		e := badFile(file, "not a readable .npz (zip) file").hint("write it with numpy.savez or numpy.savez_compressed; a truncated download gives this error too")
+		e := badFile(file, "not a readable %s", kind).hint("%s", advice)
 		e.Err = err
 		return nil, e
 	}
 	if len(z.File) > maxParts {
-		return nil, badFile(file, "holds %d arrays; at most %d are read", len(z.File), maxParts)
+		return nil, badFile(file, "holds %d members; at most %d are read", len(z.File), maxParts)
 	}
 	a := &archive{file: file, parts: make(map[string]*zip.File, len(z.File))}
 	var packed, total uint64
 	for _, f := range z.File {
-		name := strings.TrimSuffix(f.Name, ".npy")
+		name := strings.TrimSuffix(f.Name, suffix)
 		if a.parts[name] != nil {
-			return nil, badFile(file, "array %s appears twice", quote(name))
+			return nil, badFile(file, "member %s appears twice", quote(name))
 		}
 		if f.UncompressedSize64/maxDeflate > f.CompressedSize64+1 {
 			return nil, badFile(file, "claims %d bytes out of %d compressed ones, which no compression gives", f.UncompressedSize64, f.CompressedSize64).in(quote(name))
@@ -54,7 +60,7 @@ func openNPZ(file string, b []byte, maxBytes int64) (*archive, error) {
 		packed += f.CompressedSize64
 		total += f.UncompressedSize64
 		if packed > uint64(len(b)) {
-			return nil, badFile(file, "arrays overlap in the file: it is damaged or a zip bomb")
+			return nil, badFile(file, "members overlap in the file: it is damaged or a zip bomb")
 		}
 		if total > uint64(maxBytes) {
 			return nil, badFile(file, "unpacks to more than %s", byteSize(maxBytes)).hint("raise LoadOptions.MaxBytes if the data really is that large")

@@ -1,0 +1,325 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/graph"
+)
+
+// Collection is many attributed graphs, each with a label of its own: what graph
+// classification learns from. [Collection.Batch] joins some of them into one
+// graph, [Collection.FoldsFor] says which to train and to judge on.
+type Collection struct {
+	Name   string // short name in lower case, such as "mutag"
+	Source string // path it was loaded from
+	Format string // tu or gin-text
+
+	Graphs []*graph.Graph // [G], each with nodes 0..N_g-1, without self-loops or repeated edges
+	// X is [ΣN_g, D]: the rows of graph g are Offset[g] to Offset[g+1], not
+	// included.
+	X      *Features
+	Offset []int32 // [G+1]
+	Labels []int32 // [G], class 0..Classes-1
+
+	Classes    int
+	ClassNames []string // [Classes] as the files call them; nil if they are 0..Classes-1
+
+	// FeatureNames says for each column of X what it holds, such as "label 3" or
+	// "degree 12".
+	FeatureNames []string
+
+	// EdgeLabels is nil, or for each graph the label of each of its edges, as the
+	// file has them; of an edge listed in both directions, the first one's.
+	EdgeLabels [][]int64
+
+	Folds []Split // those that came with the data; Val is empty
+
+	// Unused names what the files have and X leaves out.
+	Unused   []string
+	Repairs  Repairs
+	Checksum string // SHA-256 over the input files, in hexadecimal
+}
+
+// NodeFeatures says what describes the nodes of a collection.
+type NodeFeatures string
+
+// What may describe nodes. Labels become one-hot columns, one for each value that
+// occurs, in ascending order; so do degrees.
+const (
+	// FeaturesAuto is labels where there are any, else attributes, else degrees:
+	// what "How powerful are graph neural networks" (Xu et al., ICLR 2019) does.
+	FeaturesAuto       NodeFeatures = ""
+	FeaturesLabels     NodeFeatures = "labels"
+	FeaturesAttributes NodeFeatures = "attributes"
+	FeaturesBoth       NodeFeatures = "both" // attributes, then labels
+	FeaturesDegrees    NodeFeatures = "degrees"
+)
+
+// ParseNodeFeatures reads one of the constants; "auto" is the empty one.
+func ParseNodeFeatures(s string) (NodeFeatures, error) {
+	switch f := NodeFeatures(s); f {
+	case "auto":
+		return FeaturesAuto, nil
+	case FeaturesAuto, FeaturesLabels, FeaturesAttributes, FeaturesBoth, FeaturesDegrees:
+		return f, nil
+	}
+	return "", fmt.Errorf("node features %s: write auto, labels, attributes, both or degrees", quote(s))
+}
+
+// LoadCollection reads the collection of graphs at path: a TU data set, a folder
+// or the .zip as downloaded, or a file in GIN's text format, by itself, in a
+// folder or a .zip. Bad input gives a *FileError. It returns a complete
+// collection or an error, never a part.
+func LoadCollection(path string, opts LoadOptions) (*Collection, error) {
+	l := newLoader(opts)
+	r, err := l.recognise(path)
+	if err != nil {
+		return nil, err
+	}
+	if r.collection == nil {
+		return nil, badFile(path, "one graph, where a collection of graphs is wanted").hint("data.Load reads it")
+	}
+	return l.finishCollection(path, r)
+}
+
+func (l *loader) finishCollection(path string, r reader) (*Collection, error) {
+	if _, err := ParseNodeFeatures(string(l.opts.NodeFeatures)); err != nil {
+		return nil, err
+	}
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	c.Checksum = l.checksum()
+	c.Repairs.EmptyRows = c.X.EmptyRows()
+	if err := c.Check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Nodes returns how many nodes all graphs have together.
+func (c *Collection) Nodes() int { return int(c.Offset[len(c.Offset)-1]) }
+
+// graphOf returns the graph that row v of X belongs to.
+func (c *Collection) graphOf(v int32) int {
+	g, found := slices.BinarySearch(c.Offset, v)
+	if !found {
+		g--
+	}
+	return g
+}
+
+// cut divides a graph without edges between its parts, which begin at offset.
+func cut(union *graph.Graph, offset []int32) []*graph.Graph {
+	parts := make([]*graph.Graph, len(offset)-1)
+	edges := union.Edges
+	for g := range parts {
+		lo, hi := offset[g], offset[g+1]
+		n, _ := slices.BinarySearchFunc(edges, hi, func(e [2]int32, v int32) int { return int(e[0]) - int(v) })
+		own := edges[:n:n]
+		edges = edges[n:]
+		for i := range own {
+			own[i][0] -= lo
+			own[i][1] -= lo
+		}
+		parts[g] = &graph.Graph{N: int(hi - lo), Edges: own, Directed: union.Directed}
+	}
+	return parts
+}
+
+// Check verifies what the rest of gsrc relies on.
+func (c *Collection) Check() error {
+	n := len(c.Graphs)
+	if n == 0 {
+		return errors.New("the collection has no graphs")
+	}
+	if len(c.Offset) != n+1 || c.Offset[0] != 0 || len(c.Labels) != n || c.EdgeLabels != nil && len(c.EdgeLabels) != n {
+		return fmt.Errorf("%d graphs, but %d offsets, %d labels and %d lists of edge labels", n, len(c.Offset), len(c.Labels), len(c.EdgeLabels))
+	}
+	for g, one := range c.Graphs {
+		if one.N == 0 || int(c.Offset[g+1]-c.Offset[g]) != one.N {
+			return fmt.Errorf("graph %d has %d nodes and %d rows of features", g, one.N, c.Offset[g+1]-c.Offset[g])
+		}
+		if err := one.Validate(); err != nil {
+			return fmt.Errorf("graph %d: %w", g, err)
+		}
+		if c.Labels[g] < 0 || int(c.Labels[g]) >= c.Classes {
+			return fmt.Errorf("graph %d has label %d, classes are 0 to %d", g, c.Labels[g], c.Classes-1)
+		}
+		if c.EdgeLabels != nil && len(c.EdgeLabels[g]) != len(one.Edges) {
+			return fmt.Errorf("graph %d has %d edges and %d edge labels", g, len(one.Edges), len(c.EdgeLabels[g]))
+		}
+	}
+	if c.X == nil || c.X.Rows != c.Nodes() || c.X.Cols != len(c.FeatureNames) {
+		return errors.New("the features do not fit the nodes")
+	}
+	if c.Classes > maxClasses || c.ClassNames != nil && len(c.ClassNames) != c.Classes {
+		return fmt.Errorf("%d classes with %d names", c.Classes, len(c.ClassNames))
+	}
+	for i, f := range c.Folds {
+		if err := f.check(c.Labels); err != nil {
+			return fmt.Errorf("fold %d: %w", i+1, err)
+		}
+	}
+	return c.X.Check()
+}
+
+// numberClasses numbers classes by ascending value. The names are nil where the
+// values are 0, 1, … already.
+func numberClasses(raw []int64) (labels []int32, names []string, classes int) {
+	values := distinct(raw, 1, 0)
+	labels = make([]int32, len(raw))
+	for i, v := range raw {
+		k, _ := slices.BinarySearch(values, v)
+		labels[i] = int32(k)
+	}
+	if values[0] == 0 && values[len(values)-1] == int64(len(values)-1) {
+		return labels, nil, len(values)
+	}
+	for _, v := range values {
+		names = append(names, strconv.FormatInt(v, 10))
+	}
+	return labels, names, len(values)
+}
+
+// distinct returns the values of column c of a matrix with so many columns, each
+// once, ascending.
+func distinct(values []int64, cols, c int) []int64 {
+	seen := map[int64]struct{}{}
+	var out []int64
+	for i := c; i < len(values); i += cols {
+		if _, ok := seen[values[i]]; !ok {
+			seen[values[i]] = struct{}{}
+			out = append(out, values[i])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// described is what the files of a collection say of the nodes.
+type described struct {
+	labels    []int64 // [ΣN, labelCols]
+	labelCols int
+	attrs     *Features // dense [ΣN, A], or nil
+}
+
+// describe makes X of what the files say of the nodes and what is asked for.
+func (c *Collection) describe(want NodeFeatures, d described) error {
+	if want == FeaturesAuto {
+		switch {
+		case d.labelCols > 0:
+			want = FeaturesLabels
+		case d.attrs != nil:
+			want = FeaturesAttributes
+		default:
+			want = FeaturesDegrees
+		}
+	}
+	useLabels := want == FeaturesLabels || want == FeaturesBoth
+	useAttrs := want == FeaturesAttributes || want == FeaturesBoth
+	if useLabels && d.labelCols == 0 {
+		return badFile(c.Source, "the nodes have no labels").hint("leave the choice of node features out, or take degrees")
+	}
+	if useAttrs && d.attrs == nil {
+		return badFile(c.Source, "the nodes have no attributes").hint("leave the choice of node features out, or take degrees")
+	}
+	var left *Features
+	if useAttrs {
+		left = d.attrs
+		for j := range left.Cols {
+			c.FeatureNames = append(c.FeatureNames, "attribute "+strconv.Itoa(j))
+		}
+	} else if d.attrs != nil {
+		c.Unused = append(c.Unused, fmt.Sprintf("node attributes, %d columns", d.attrs.Cols))
+	}
+	var codes []int64
+	cols, word := 0, "label"
+	switch {
+	case useLabels:
+		codes, cols = d.labels, d.labelCols
+	case want == FeaturesDegrees:
+		codes, cols, word = c.degrees(), 1, "degree"
+	}
+	if !useLabels && d.labelCols > 0 {
+		c.Unused = append(c.Unused, "node labels")
+	}
+	if cols == 0 {
+		c.X = left.compact()
+		return nil
+	}
+	x, names, err := oneHot(c.Nodes(), codes, cols, word, left)
+	if err != nil {
+		return fileFault(c.Source, err)
+	}
+	c.X, c.FeatureNames = x, append(c.FeatureNames, names...)
+	return nil
+}
+
+// degrees returns the degree of every node.
+func (c *Collection) degrees() []int64 {
+	out := make([]int64, 0, c.Nodes())
+	for _, g := range c.Graphs {
+		for _, d := range g.Degrees() {
+			out = append(out, int64(d))
+		}
+	}
+	return out
+}
+
+// oneHot makes a column for each value that each column of codes [n, cols] has,
+// to the right of left, which may be nil.
+func oneHot(n int, codes []int64, cols int, word string, left *Features) (*Features, []string, error) {
+	f := &Features{Rows: n, RowPtr: make([]int32, 1, n+1)}
+	if left != nil {
+		left = left.ToCSR()
+		f.Cols = left.Cols
+	}
+	var names []string
+	column := make([]map[int64]int32, cols)
+	for c := range column {
+		column[c] = map[int64]int32{}
+		for _, v := range distinct(codes, cols, c) {
+			column[c][v] = int32(f.Cols)
+			name := word + " " + strconv.FormatInt(v, 10)
+			if cols > 1 {
+				name = word + " " + strconv.Itoa(c) + " = " + strconv.FormatInt(v, 10)
+			}
+			names = append(names, name)
+			if f.Cols++; f.Cols > maxCols {
+				return nil, nil, fmt.Errorf("the nodes have more than %d different labels", maxCols)
+			}
+		}
+	}
+	for i := range n {
+		if left != nil {
+			lo, hi := left.RowPtr[i], left.RowPtr[i+1]
+			f.Col, f.Val = append(f.Col, left.Col[lo:hi]...), append(f.Val, left.Val[lo:hi]...)
+		}
+		for c, v := range codes[i*cols : (i+1)*cols] {
+			f.Col, f.Val = append(f.Col, column[c][v]), append(f.Val, 1)
+		}
+		f.RowPtr = append(f.RowPtr, int32(len(f.Col)))
+	}
+	if f.Density() >= sparseBelow {
+		return f.ToDense(), names, nil
+	}
+	return f, names, nil
+}
+
+// featureKind says in a few words what the columns of X hold.
+func (c *Collection) featureKind() string {
+	var kinds []string
+	for _, name := range c.FeatureNames {
+		word, _, _ := strings.Cut(name, " ")
+		if k := map[string]string{"label": "node labels", "degree": "degrees", "attribute": "node attributes"}[word]; !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	return strings.Join(kinds, " and ")
+}

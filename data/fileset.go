@@ -1,0 +1,171 @@
+package data
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// fileSet is the files of one data set: a folder, or a .zip as it was
+// downloaded. Names have slashes and are relative to the folder that the files
+// lie in; a .zip whose members all lie in one folder is seen from inside it.
+type fileSet struct {
+	l      *loader
+	root   string // the folder or the .zip
+	zip    *archive
+	prefix string // of the members' names in the .zip
+}
+
+// openZip reads the table of contents of a .zip.
+func (l *loader) openZip(file string) (*fileSet, error) {
+	b, err := l.file(file)
+	if err != nil {
+		return nil, err
+	}
+	return l.parseZip(file, b)
+}
+
+func (l *loader) parseZip(file string, b []byte) (*fileSet, error) {
+	a, err := openArchive(file, b, l.opts.MaxBytes, "", ".zip file", "a truncated download gives this error; fetch it again")
+	if err != nil {
+		return nil, err
+	}
+	a.names = slices.DeleteFunc(a.names, func(n string) bool {
+		return strings.HasSuffix(n, "/") || strings.HasPrefix(n, "__MACOSX/") || strings.HasPrefix(path.Base(n), ".")
+	})
+	if len(a.names) == 0 {
+		return nil, badFile(file, "the archive holds no files")
+	}
+	s := &fileSet{l: l, root: file, zip: a}
+	for {
+		first, _, ok := strings.Cut(a.names[0][len(s.prefix):], "/")
+		inside := s.prefix + first + "/"
+		if !ok || slices.ContainsFunc(a.names, func(n string) bool { return !strings.HasPrefix(n, inside) }) {
+			return s, nil
+		}
+		s.prefix = inside
+	}
+}
+
+// name is what the folder or the .zip is called, without .zip.
+func (s *fileSet) name() string {
+	base := filepath.Base(s.root)
+	if abs, err := filepath.Abs(s.root); err == nil {
+		base = filepath.Base(abs)
+	}
+	if s.zip != nil {
+		base = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	return base
+}
+
+// list returns the names of the files and of the folders in a folder, "" being
+// the top; nothing if there is no such folder.
+func (s *fileSet) list(dir string) (files, folders []string) {
+	if s.zip == nil {
+		entries, err := os.ReadDir(filepath.Join(s.root, filepath.FromSlash(dir)))
+		if err != nil {
+			return nil, nil
+		}
+		for _, e := range entries {
+			if e.IsDir() {
+				folders = append(folders, e.Name())
+			} else {
+				files = append(files, e.Name())
+			}
+		}
+		return files, folders
+	}
+	prefix := s.prefix
+	if dir != "" {
+		prefix += dir + "/"
+	}
+	for _, n := range s.zip.names {
+		rest, ok := strings.CutPrefix(n, prefix)
+		if !ok {
+			continue
+		}
+		if first, _, deeper := strings.Cut(rest, "/"); !deeper {
+			files = append(files, rest)
+		} else if !slices.Contains(folders, first) {
+			folders = append(folders, first)
+		}
+	}
+	slices.Sort(files)
+	slices.Sort(folders)
+	return files, folders
+}
+
+// path is what a file is called in errors.
+func (s *fileSet) path(name string) string {
+	return filepath.Join(s.root, filepath.FromSlash(name))
+}
+
+// has reports whether there is a file of this name.
+func (s *fileSet) has(name string) bool {
+	if s.zip != nil {
+		return s.zip.has(s.prefix + name)
+	}
+	info, err := os.Stat(s.path(name))
+	return err == nil && !info.IsDir()
+}
+
+// open starts reading a text file; one that ends in .gz is unpacked.
+func (s *fileSet) open(name string) (*textFile, error) {
+	var r io.Reader
+	var closes []io.Closer
+	if s.zip == nil {
+		b, err := s.l.file(s.path(name))
+		if err != nil {
+			return nil, err
+		}
+		r = bytes.NewReader(b)
+	} else {
+		f := s.zip.parts[s.prefix+name]
+		if f == nil {
+			return nil, badFile(s.path(name), "the file is missing")
+		}
+		z, err := f.Open()
+		if err != nil {
+			return nil, fileFault(s.path(name), err)
+		}
+		r, closes = &exactly{r: z, left: f.UncompressedSize64}, append(closes, z)
+	}
+	left := &s.l.left
+	if strings.HasSuffix(name, ".gz") {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			e := badFile(s.path(name), "not a gzip file").hint("the download is incomplete, or the file was unpacked without being renamed")
+			e.Err = err
+			return nil, e
+		}
+		r = z
+	} else if s.zip == nil {
+		left = nil // its size was counted when the file was read
+	}
+	t := newTextFile(s.path(name), r, left)
+	t.closes = closes
+	return t, nil
+}
+
+// exactly refuses a member of a .zip that unpacks to more than it declares, which
+// is what the limits were held against.
+type exactly struct {
+	r    io.Reader
+	left uint64
+}
+
+func (e *exactly) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if uint64(n) > e.left {
+		return 0, errors.New("holds more than it declares")
+	}
+	e.left -= uint64(n)
+	return n, err
+}

@@ -1,0 +1,177 @@
+package data
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+// FoldCount is how many folds graph classification is judged on by convention.
+const FoldCount = 10
+
+// foldsFolder holds folds that come with a collection: test_idx-K.txt and
+// train_idx-K.txt with the numbers of graphs, from 0.
+const foldsFolder = "10fold_idx"
+
+// FoldsFor returns the folds of a run: those that came with the data, whatever
+// the seed, else [FoldCount] stratified ones drawn for the seed. In each of them
+// Train and Test share out all graphs; [Collection.Holdout] takes validation
+// graphs out of Train.
+func (c *Collection) FoldsFor(seed uint64) ([]Split, error) {
+	if c.Folds != nil {
+		return c.Folds, nil
+	}
+	return c.DrawFolds(FoldCount, seed)
+}
+
+// DrawFolds draws k stratified folds from the stream "data.folds" of a seed. The
+// test parts are disjoint, together all graphs, and differ by at most one in size
+// and in the number of graphs of a class.
+func (c *Collection) DrawFolds(k int, seed uint64) ([]Split, error) {
+	if k < 2 || k > len(c.Graphs) {
+		return nil, fmt.Errorf("%s has %d graphs: 2 to %d folds can be drawn, not %d", c.Name, len(c.Graphs), len(c.Graphs), k)
+	}
+	all := make([]int32, len(c.Graphs))
+	for g := range all {
+		all[g] = int32(g)
+	}
+	folds := make([]Split, k)
+	for i, parts := range c.deal(all, k, rng.New(seed, "data.folds")) {
+		for j := range folds {
+			if i == j {
+				folds[j].Test = append(folds[j].Test, parts...)
+			} else {
+				folds[j].Train = append(folds[j].Train, parts...)
+			}
+		}
+	}
+	for i := range folds {
+		slices.Sort(folds[i].Train)
+	}
+	return folds, nil
+}
+
+// Holdout returns the fold with one of k stratified parts of its training graphs
+// made validation graphs, drawn from the stream "data.holdout" of a seed.
+func (c *Collection) Holdout(fold Split, k int, seed uint64) (Split, error) {
+	if k < 2 || k > len(fold.Train) {
+		return Split{}, fmt.Errorf("one in %d of %d training graphs cannot be held out", k, len(fold.Train))
+	}
+	out := Split{Test: fold.Test}
+	for i, part := range c.deal(fold.Train, k, rng.New(seed, "data.holdout")) {
+		if i == 0 {
+			out.Val = part
+		} else {
+			out.Train = append(out.Train, part...)
+		}
+	}
+	slices.Sort(out.Train)
+	return out, nil
+}
+
+// deal shares graphs out to k parts: each class is shuffled, and dealt out in
+// turn where the class before it ended.
+func (c *Collection) deal(graphs []int32, k int, s rng.Stream) [][]int32 {
+	byClass := make([][]int32, c.Classes)
+	for _, g := range graphs {
+		byClass[c.Labels[g]] = append(byClass[c.Labels[g]], g)
+	}
+	parts := make([][]int32, k)
+	turn := 0
+	for class, list := range byClass {
+		shuffle(list, s.At(uint64(class)))
+		for _, g := range list {
+			parts[turn%k] = append(parts[turn%k], g)
+			turn++
+		}
+	}
+	for _, p := range parts {
+		slices.Sort(p)
+	}
+	return parts
+}
+
+// readFolds reads the folds that lie beside a collection, if there are any.
+func (c *Collection) readFolds(s *fileSet) error {
+	files, _ := s.list(foldsFolder)
+	var numbers []int
+	for _, f := range files {
+		if text, ok := strings.CutPrefix(strings.TrimSuffix(f, ".txt"), "test_idx-"); ok {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 {
+				return badFile(s.path(path.Join(foldsFolder, f)), "the name does not end in the number of a fold").hint("folds are called test_idx-1.txt, train_idx-1.txt, test_idx-2.txt, …")
+			}
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	tested := make([]int, len(c.Graphs)) // the fold whose test part has the graph
+	for i, n := range numbers {
+		if n != i+1 {
+			return badFile(s.path(foldsFolder), "test_idx-%d.txt is missing", i+1)
+		}
+		name := func(part string) string { return path.Join(foldsFolder, fmt.Sprintf("%s_idx-%d.txt", part, n)) }
+		test, err := c.readFold(s, name("test"))
+		if err != nil {
+			return err
+		}
+		train, err := c.readFold(s, name("train"))
+		if err != nil {
+			return err
+		}
+		for _, g := range test {
+			if tested[g] != 0 {
+				return badFile(s.path(name("test")), "graph %d is in the test part of fold %d already", g, tested[g])
+			}
+			tested[g] = n
+		}
+		for _, g := range train {
+			if tested[g] == n {
+				return badFile(s.path(name("train")), "graph %d is in the test part of the same fold", g)
+			}
+		}
+		c.Folds = append(c.Folds, Split{Train: train, Test: test})
+	}
+	return nil
+}
+
+// readFold reads one file of graph numbers.
+func (c *Collection) readFold(s *fileSet, name string) ([]int32, error) {
+	t, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	var list []int32
+	seen := make([]bool, len(c.Graphs))
+	for {
+		ok, err := t.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		g, err := t.index("graph", 0, len(c.Graphs))
+		if err != nil {
+			return nil, err
+		}
+		if seen[g] {
+			return nil, t.fault("the graph is listed twice")
+		}
+		if err := t.end("the number of a graph"); err != nil {
+			return nil, err
+		}
+		seen[g] = true
+		list = append(list, int32(g))
+	}
+	if len(list) == 0 {
+		return nil, badFile(t.file, "the file is empty")
+	}
+	slices.Sort(list)
+	return list, nil
+}

@@ -1,0 +1,160 @@
+package data
+
+import (
+	"math"
+	"strings"
+)
+
+// ginText reads the text format of "How powerful are graph neural networks" (Xu
+// et al., ICLR 2019): the number of graphs; for each graph a line "nodes class"
+// and for each of its nodes a line "tag degree neighbour…", with neighbours
+// numbered from 0 within the graph and, optionally, attributes after them. Where
+// no two nodes differ in their tag it says nothing, and degrees take its place.
+func (l *loader) ginText(s *fileSet, source, name string) (*Collection, error) {
+	t, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	c := &Collection{Name: strings.ToLower(strings.TrimSuffix(name, ".txt")), Source: source, Format: "gin-text", Offset: []int32{0}}
+	if ok, err := t.next(); err != nil || !ok {
+		if err == nil {
+			err = badFile(t.file, "the file is empty")
+		}
+		return nil, err
+	}
+	count, err := t.int("the number of graphs")
+	if err == nil {
+		err = t.end("the number of graphs alone")
+	}
+	if err != nil {
+		return nil, hinted(err, "GIN's text format begins with a line that has the number of graphs alone; for a TU data set give its folder or .zip")
+	}
+	if count < 1 || count > math.MaxInt32 {
+		return nil, t.fault("%d graphs are not supported", count)
+	}
+	g := ginReader{textFile: t, l: l, c: c}
+	for k := range count {
+		if err := g.graph(k, count); err != nil {
+			return nil, err
+		}
+	}
+	switch ok, err := t.next(); {
+	case err != nil:
+		return nil, err
+	case ok:
+		return nil, t.fault("the file goes on after the last of its %d graphs", count)
+	}
+	var classes []string
+	c.Labels, classes, c.Classes = numberClasses(g.classes)
+	c.ClassNames = classes
+
+	var d described
+	if len(distinct(g.tags, 1, 0)) > 1 {
+		d.labels, d.labelCols = g.tags, 1
+	}
+	if g.attrs != nil {
+		d.attrs = &Features{Rows: c.Nodes(), Cols: g.attrCols, Dense: g.attrs}
+	}
+	if err := c.describe(l.opts.NodeFeatures, d); err != nil {
+		return nil, err
+	}
+	if source == s.root { // a folder or a .zip: folds lie beside the text
+		err = c.readFolds(s)
+	}
+	return c, err
+}
+
+// ginReader reads one graph after the other.
+type ginReader struct {
+	*textFile
+	l        *loader
+	c        *Collection
+	list     edgeList
+	classes  []int64
+	tags     []int64
+	attrs    []float32
+	attrCols int
+}
+
+// graph reads graph number k of count.
+func (r *ginReader) graph(k, count int64) error {
+	if ok, err := r.next(); err != nil || !ok {
+		if err == nil {
+			err = r.short("the file ends after %d of %d graphs", k, count)
+		}
+		return err
+	}
+	n, err := r.int("the number of nodes")
+	if err != nil {
+		return err
+	}
+	if n < 1 || n > math.MaxInt32-1-int64(r.c.Nodes()) {
+		return r.fault("a graph of %d nodes is not supported", n)
+	}
+	class, err := r.int("the class of the graph")
+	if err != nil {
+		return err
+	}
+	if err := r.end("the number of nodes and the class of a graph"); err != nil {
+		return err
+	}
+	r.list.src, r.list.dst = r.list.src[:0], r.list.dst[:0]
+	for v := range n {
+		if ok, err := r.next(); err != nil || !ok {
+			if err == nil {
+				err = r.short("the file ends after %d of the %d nodes of graph %d", v, n, k)
+			}
+			return err
+		}
+		if err := r.node(int32(v), int(n)); err != nil {
+			return err
+		}
+	}
+	g, err := r.list.build(int(n), r.l.opts.Directed, true, &r.c.Repairs)
+	if err != nil {
+		return fileFault(r.file, err)
+	}
+	r.c.Graphs = append(r.c.Graphs, g)
+	r.c.Offset = append(r.c.Offset, int32(r.c.Nodes())+int32(n))
+	r.classes = append(r.classes, class)
+	return nil
+}
+
+// node reads the line of node v of a graph of n.
+func (r *ginReader) node(v int32, n int) error {
+	tag, err := r.int("the tag of a node")
+	if err != nil {
+		return err
+	}
+	degree, err := r.int("the number of neighbours")
+	if err != nil {
+		return err
+	}
+	if degree < 0 {
+		return r.fault("a node cannot have %d neighbours", degree)
+	}
+	for range degree {
+		w, err := r.index("node", 0, n)
+		if err != nil {
+			return err
+		}
+		r.list.src, r.list.dst = append(r.list.src, v), append(r.list.dst, int32(w))
+	}
+	cols := 0
+	for ; r.more(); cols++ {
+		x, err := r.float("an attribute of a node")
+		if err != nil {
+			return err
+		}
+		r.attrs = append(r.attrs, x)
+	}
+	if len(r.tags) == 0 {
+		r.attrCols = cols
+	}
+	if cols != r.attrCols {
+		return r.fault("the node has %d attributes after its neighbours, the first node has %d", cols, r.attrCols).hint("the second number of the line is how many neighbours follow")
+	}
+	r.tags = append(r.tags, tag)
+	return nil
+}

@@ -1,0 +1,227 @@
+package data
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/internal/nearest"
+)
+
+// loader carries what the readers of all formats share.
+type loader struct {
+	opts LoadOptions
+	sum  hash.Hash
+	read int64 // bytes of input so far
+	left int64 // bytes that compressed text files may still unpack to
+}
+
+func newLoader(opts LoadOptions) *loader {
+	if opts.MaxBytes <= 0 {
+		opts.MaxBytes = DefaultMaxBytes
+	}
+	return &loader{opts: opts, sum: sha256.New(), left: opts.MaxBytes}
+}
+
+// checksum is the SHA-256 over the files that were read.
+func (l *loader) checksum() string { return hex.EncodeToString(l.sum.Sum(nil)) }
+
+// reader reads what a path was recognised as: one of its functions is set.
+type reader struct {
+	dataset    func() (*Dataset, error)
+	collection func() (*Collection, error)
+}
+
+// LoadAny reads a data set or a collection of graphs, whichever path holds; the
+// other is nil.
+func LoadAny(path string, opts LoadOptions) (*Dataset, *Collection, error) {
+	spec, err := ParseSplit(opts.Split)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := newLoader(opts)
+	r, err := l.recognise(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.collection != nil {
+		c, err := l.finishCollection(path, r)
+		return nil, c, err
+	}
+	ds, err := l.finish(path, r, spec)
+	return ds, nil, err
+}
+
+// recognise finds out the format of what is at path.
+func (l *loader) recognise(path string) (reader, error) {
+	if path == Synthetic {
+		return reader{dataset: l.synthetic}, nil
+	}
+	if path == "" {
+		return reader{}, errors.New("no data: give a folder, a file, the name of a data set or the word synthetic")
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if path, err = named(path); err != nil {
+			return reader{}, err
+		}
+		info, err = os.Stat(path)
+	}
+	if err != nil {
+		return reader{}, err
+	}
+	if info.IsDir() {
+		return l.recogniseFolder(path)
+	}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".npz":
+		return reader{dataset: func() (*Dataset, error) { return l.npz(path) }}, nil
+	case ".txt":
+		s := &fileSet{l: l, root: filepath.Dir(path)}
+		return reader{collection: func() (*Collection, error) { return l.ginText(s, path, filepath.Base(path)) }}, nil
+	case ".zip":
+		s, err := l.openZip(path)
+		if err != nil {
+			return reader{}, err
+		}
+		if r := l.recogniseFiles(s); r != (recognised{}) {
+			return r.reader(l, s), nil
+		}
+		files, folders := s.list("")
+		return reader{}, badFile(path, "no data set in this archive: it has %s", nameList(append(files, folders...))).hint("expected a TU data set (NAME_A.txt, …), NAME.txt in GIN's format, or OGB's raw/edge.csv.gz; docs/data.md describes them")
+	}
+	return reader{}, badFile(path, "not a data set: a single file must be an .npz, a .zip or, in GIN's format, a .txt").hint("for CSV files or Planetoid's ind.* files give the folder they are in")
+}
+
+// named returns where the data set of a name is on this machine.
+func named(name string) (string, error) {
+	missing := badFile(name, "no such file or folder")
+	if strings.ContainsAny(name, `/\`) {
+		return "", missing.hint("give a folder, a file, the name of a data set or the word %s", Synthetic)
+	}
+	set, ok := catalog.Find(name)
+	if !ok {
+		missing.hint("give a folder, a file, the name of a data set or the word %s", Synthetic)
+		if near := nearest.Of(strings.ToLower(name), append(catalog.Names(), Synthetic)); near != "" && len(name) < 32 {
+			missing.hint("did you mean %s?", near)
+		}
+		return "", missing
+	}
+	path, looked := set.Locate()
+	if path == "" {
+		return "", missing.hint("the data set %s is not in %s; fetch it with: gsrc data fetch %s", set.Name, strings.Join(looked, " or "), set.Name)
+	}
+	return path, nil
+}
+
+func (l *loader) recogniseFolder(path string) (reader, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return reader{}, err
+	}
+	names := make([]string, len(entries)) // sorted by ReadDir
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	set, err := planetoidName(path, names)
+	if err != nil {
+		return reader{}, err
+	}
+	if set != "" {
+		return reader{dataset: func() (*Dataset, error) { return l.planetoid(path, set) }}, nil
+	}
+	if slices.Contains(names, edgesFile) {
+		return reader{dataset: func() (*Dataset, error) { return l.folder(path, names) }}, nil
+	}
+	s := &fileSet{l: l, root: path}
+	if r := l.recogniseFiles(s); r != (recognised{}) {
+		return r.reader(l, s), nil
+	}
+	return reader{}, badFile(path, "no data set in this folder: it has %s", nameList(names)).hint("expected edges.csv with nodes.csv, or Planetoid's ind.NAME.* files, or another of the formats that docs/data.md describes")
+}
+
+// recognised is a format that lies in a folder or a .zip.
+type recognised struct {
+	tu, gin string // the NAME of NAME_A.txt; the one text file
+	ogb     bool
+}
+
+func (l *loader) recogniseFiles(s *fileSet) recognised {
+	files, folders := s.list("")
+	for _, f := range files {
+		if name, ok := strings.CutSuffix(f, "_graph_indicator.txt"); ok && name != "" {
+			return recognised{tu: name}
+		}
+	}
+	if s.has("raw/edge.csv.gz") || s.has("raw/edge.csv") {
+		return recognised{ogb: true}
+	}
+	var texts []string
+	for _, f := range files {
+		if strings.HasSuffix(f, ".txt") && !strings.HasPrefix(strings.ToLower(f), "readme") {
+			texts = append(texts, f)
+		}
+	}
+	if len(texts) == 1 && (slices.Contains(folders, foldsFolder) || strings.EqualFold(strings.TrimSuffix(texts[0], ".txt"), s.name())) {
+		return recognised{gin: texts[0]}
+	}
+	return recognised{}
+}
+
+func (r recognised) reader(l *loader, s *fileSet) reader {
+	switch {
+	case r.tu != "":
+		return reader{collection: func() (*Collection, error) { return l.tu(s, r.tu) }}
+	case r.ogb:
+		return reader{dataset: func() (*Dataset, error) { return l.ogb(s) }}
+	}
+	return reader{collection: func() (*Collection, error) { return l.ginText(s, s.root, r.gin) }}
+}
+
+// file reads an input file whole and adds it to the checksum.
+func (l *loader) file(path string) ([]byte, error) {
+	info, err := os.Stat(path) // before Open, which waits for the writer of a pipe
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, badFile(path, "the file is missing")
+		}
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, badFile(path, "not a regular file")
+	}
+	left := l.opts.MaxBytes - l.read
+	if info.Size() > left {
+		return nil, badFile(path, "the input is larger than %s", byteSize(l.opts.MaxBytes)).hint("raise LoadOptions.MaxBytes if that is meant")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, left+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if int64(len(b)) > left {
+		return nil, badFile(path, "the input is larger than %s", byteSize(l.opts.MaxBytes))
+	}
+	l.read += int64(len(b))
+	// Name and length delimit the files, so that no two inputs hash alike.
+	io.WriteString(l.sum, filepath.Base(path))
+	var size [9]byte
+	binary.LittleEndian.PutUint64(size[1:], uint64(len(b)))
+	l.sum.Write(size[:])
+	l.sum.Write(b)
+	return b, nil
+}

@@ -1,0 +1,180 @@
+package data
+
+import (
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ogb reads a node property task of the Open Graph Benchmark as it is downloaded
+// (Hu et al., "Open graph benchmark", NeurIPS 2020): raw/edge.csv.gz,
+// raw/node-feat.csv.gz, raw/node-label.csv.gz, raw/num-node-list.csv.gz and
+// split/SCHEME/{train,valid,test}.csv.gz, none with a header. Files that were
+// unpacked, without .gz, are read too.
+func (l *loader) ogb(s *fileSet) (*Dataset, error) {
+	ds := &Dataset{Name: strings.ToLower(s.name()), Source: s.root, Format: "ogb"}
+	counts, err := ogbInts(s, "raw/num-node-list.csv", "a number of nodes")
+	if err != nil {
+		return nil, err
+	}
+	if len(counts) != 1 {
+		return nil, badFile(s.root, "holds %d graphs", len(counts)).hint("of OGB's data sets those with one graph (ogbn-…) are read; for collections of graphs there is the TU format")
+	}
+
+	if !hasOGB(s, "raw/node-feat.csv") {
+		return nil, badFile(s.root, "the nodes have no features: raw/node-feat.csv.gz is missing").hint("a data set without them, such as ogbn-proteins, needs features from elsewhere; docs/data.md says how a folder of your own looks")
+	}
+	t, err := openOGB(s, "raw/node-feat.csv")
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	x, err := t.floats("a feature of a node")
+	if err != nil {
+		return nil, err
+	}
+	n := x.Rows
+	if int64(n) != counts[0] {
+		return nil, t.short("describes %d nodes, raw/num-node-list says %d", n, counts[0])
+	}
+	ds.X = x.compact()
+
+	if err := ds.readOGBLabels(s); err != nil {
+		return nil, err
+	}
+	list, err := readOGBEdges(s, n)
+	if err != nil {
+		return nil, err
+	}
+	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs); err != nil {
+		return nil, err
+	}
+	return ds, ds.readOGBSplit(s)
+}
+
+// ogbName returns what a file is called here: with .gz as downloaded, or without.
+func ogbName(s *fileSet, name string) string {
+	if !s.has(name+".gz") && s.has(name) {
+		return name
+	}
+	return name + ".gz"
+}
+
+func hasOGB(s *fileSet, name string) bool { return s.has(ogbName(s, name)) }
+
+func openOGB(s *fileSet, name string) (*textFile, error) { return s.open(ogbName(s, name)) }
+
+// ogbInts reads a file of one whole number a line.
+func ogbInts(s *fileSet, name, what string) ([]int64, error) {
+	return readInts(s, ogbName(s, name), what, 1)
+}
+
+// readOGBLabels reads the class of each node; nan is unknown.
+func (d *Dataset) readOGBLabels(s *fileSet) error {
+	t, err := openOGB(s, "raw/node-label.csv")
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	var raw []int64
+	_, cols, err := t.columns(maxClasses, func(int) error {
+		text := t.field()
+		if strings.EqualFold(string(text), "nan") {
+			raw = append(raw, -1)
+			return nil
+		}
+		v, err := strconv.ParseFloat(string(text), 64) // some files have 3.0 for 3
+		if err != nil || v < 0 || v != math.Trunc(v) || v >= maxClasses {
+			return t.fault("expected a class, a whole number of 0 or more")
+		}
+		raw = append(raw, int64(v))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if cols > 1 {
+		return badFile(t.file, "has %d labels for each node", cols).hint("tasks with several labels for each node are not read")
+	}
+	if len(raw) != d.X.Rows {
+		return t.short("has %d labels, there are %d nodes", len(raw), d.X.Rows)
+	}
+	if d.Labels, d.Classes, err = classLabels(raw); err != nil {
+		return fileFault(t.file, err)
+	}
+	return nil
+}
+
+// readOGBEdges reads the list of edges of a graph of n nodes.
+func readOGBEdges(s *fileSet, n int) (*edgeList, error) {
+	t, err := openOGB(s, "raw/edge.csv")
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	e := &edgeList{}
+	for {
+		ok, err := t.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		u, err := t.index("node", 0, n)
+		if err != nil {
+			return nil, err
+		}
+		v, err := t.index("node", 0, n)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.end("two nodes"); err != nil {
+			return nil, err
+		}
+		e.src, e.dst = append(e.src, int32(u)), append(e.dst, int32(v))
+	}
+	if hasOGB(s, "raw/num-edge-list.csv") {
+		counts, err := ogbInts(s, "raw/num-edge-list.csv", "a number of edges")
+		if err != nil {
+			return nil, err
+		}
+		if len(counts) != 1 || counts[0] != int64(len(e.src)) {
+			return nil, t.short("has %d edges, raw/num-edge-list says otherwise", len(e.src))
+		}
+	}
+	return e, nil
+}
+
+// readOGBSplit reads the split that comes with the data. A folder without any is
+// no fault: one can be drawn.
+func (d *Dataset) readOGBSplit(s *fileSet) error {
+	_, schemes := s.list("split")
+	if len(schemes) == 0 {
+		return nil
+	}
+	if len(schemes) > 1 {
+		return badFile(s.path("split"), "holds several splits: %s", nameList(schemes)).hint("keep one of them")
+	}
+	var split Split
+	for i, part := range []string{"train", "valid", "test"} {
+		t, err := openOGB(s, path.Join("split", schemes[0], part+".csv"))
+		if err != nil {
+			return err
+		}
+		defer t.close()
+		list := [3]*[]int32{&split.Train, &split.Val, &split.Test}[i]
+		if _, _, err := t.columns(1, func(int) error {
+			v, err := t.index("node", 0, d.X.Rows)
+			*list = append(*list, int32(v))
+			return err
+		}); err != nil {
+			return err
+		}
+		slices.Sort(*list)
+	}
+	d.Splits = []Split{split}
+	return nil
+}

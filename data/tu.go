@@ -1,0 +1,225 @@
+package data
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// tu reads a data set in the text format of the TU collection (Morris et al.,
+// "TUDataset: a collection of benchmark datasets for learning with graphs",
+// 2020): NAME_A.txt lists edges between nodes that are numbered from 1 through
+// all graphs, NAME_graph_indicator.txt says which graph each node is in,
+// NAME_graph_labels.txt the class of each graph; NAME_node_labels.txt,
+// NAME_node_attributes.txt and NAME_edge_labels.txt are optional.
+func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
+	c := &Collection{Name: strings.ToLower(name), Source: s.root, Format: "tu"}
+	file := func(part string) string { return name + "_" + part + ".txt" }
+	for _, part := range []string{"A", "graph_labels"} {
+		if !s.has(file(part)) {
+			return nil, badFile(s.path(file(part)), "the file is missing").hint("a TU data set has %s, %s and %s", file("A"), file("graph_indicator"), file("graph_labels"))
+		}
+	}
+	raw, err := readInts(s, file("graph_labels"), "the class of a graph", 1)
+	if err != nil {
+		return nil, hinted(err, "a graph has one class; data with real numbers to predict are not read")
+	}
+	c.Labels, c.ClassNames, c.Classes = numberClasses(raw)
+
+	order, err := c.readIndicator(s, file("graph_indicator"))
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.readTUEdges(s, file("A"), order)
+	if err != nil {
+		return nil, err
+	}
+	union, err := list.build(len(order), l.opts.Directed, true, &c.Repairs)
+	if err != nil {
+		return nil, fileFault(s.path(file("A")), err)
+	}
+	c.Graphs = cut(union, c.Offset)
+	if s.has(file("edge_labels")) {
+		if err := c.readEdgeLabels(s, file("edge_labels"), list); err != nil {
+			return nil, err
+		}
+	}
+
+	var d described
+	if s.has(file("node_labels")) {
+		values, err := readIntRows(s, file("node_labels"), "the label of a node", len(order))
+		if err != nil {
+			return nil, err
+		}
+		d.labelCols = len(values) / len(order)
+		d.labels = permute(values, d.labelCols, order)
+	}
+	if s.has(file("node_attributes")) {
+		t, err := s.open(file("node_attributes"))
+		if err != nil {
+			return nil, err
+		}
+		defer t.close()
+		if d.attrs, err = t.floats("an attribute of a node"); err != nil {
+			return nil, err
+		}
+		if d.attrs.Rows != len(order) {
+			return nil, t.short("describes %d nodes, %s has %d", d.attrs.Rows, file("graph_indicator"), len(order))
+		}
+		d.attrs.Dense = permute(d.attrs.Dense, d.attrs.Cols, order)
+	}
+	if err := c.describe(l.opts.NodeFeatures, d); err != nil {
+		return nil, err
+	}
+	for _, part := range []string{"edge_attributes", "graph_attributes"} {
+		if s.has(file(part)) {
+			c.Unused = append(c.Unused, file(part))
+		}
+	}
+	return c, c.readFolds(s)
+}
+
+// readInts reads a file of one whole number a line.
+func readInts(s *fileSet, name, what string, cols int) ([]int64, error) {
+	t, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	values, _, err := t.ints(what, cols)
+	return values, err
+}
+
+// readIntRows reads a file of one row of whole numbers for each node.
+func readIntRows(s *fileSet, name, what string, nodes int) ([]int64, error) {
+	t, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	values, cols, err := t.ints(what, 1024)
+	if err != nil {
+		return nil, err
+	}
+	if len(values) != cols*nodes {
+		return nil, t.short("describes %d nodes, there are %d", len(values)/cols, nodes)
+	}
+	return values, nil
+}
+
+// readIndicator reads which graph each node belongs to, sets Offset, and returns
+// the new number of each node: graph by graph, in the file's order within one.
+func (c *Collection) readIndicator(s *fileSet, name string) ([]int32, error) {
+	t, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	var in []int32 // the graph of each node, from 0
+	c.Offset = make([]int32, len(c.Labels)+1)
+	for {
+		ok, err := t.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		g, err := t.index("graph", 1, len(c.Labels)+1)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.end("the number of one graph"); err != nil {
+			return nil, err
+		}
+		if len(in) == math.MaxInt32-1 {
+			return nil, badFile(t.file, "more than %d nodes", math.MaxInt32-1)
+		}
+		in = append(in, int32(g-1))
+		c.Offset[g]++
+	}
+	for g := range c.Labels {
+		if c.Offset[g+1] == 0 {
+			return nil, t.short("graph %d has no nodes", g+1)
+		}
+		c.Offset[g+1] += c.Offset[g]
+	}
+	next := slices.Clone(c.Offset)
+	for v, g := range in {
+		in[v] = next[g]
+		next[g]++
+	}
+	return in, nil
+}
+
+// permute puts row i of a matrix into row order[i] of another.
+func permute[T any](rows []T, cols int, order []int32) []T {
+	out := make([]T, len(rows))
+	for i, to := range order {
+		copy(out[int(to)*cols:], rows[i*cols:(i+1)*cols])
+	}
+	return out
+}
+
+// readTUEdges reads the list of edges and gives nodes their new numbers.
+func (c *Collection) readTUEdges(s *fileSet, name string, order []int32) (*edgeList, error) {
+	t, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	e := &edgeList{}
+	g := 0 // the graph of the edge before
+	for {
+		ok, err := t.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return e, nil
+		}
+		u, err := t.index("node", 1, len(order)+1)
+		if err != nil {
+			return nil, err
+		}
+		v, err := t.index("node", 1, len(order)+1)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.end("two nodes"); err != nil {
+			return nil, err
+		}
+		a, b := order[u-1], order[v-1]
+		if a < c.Offset[g] || a >= c.Offset[g+1] {
+			g = c.graphOf(a)
+		}
+		if b < c.Offset[g] || b >= c.Offset[g+1] {
+			return nil, t.fault("the edge joins node %d of graph %d and node %d of graph %d", u, g+1, v, c.graphOf(b)+1)
+		}
+		e.src, e.dst = append(e.src, a), append(e.dst, b)
+	}
+}
+
+// readEdgeLabels reads a label for each line of the list of edges.
+func (c *Collection) readEdgeLabels(s *fileSet, name string, list *edgeList) error {
+	labels, err := readInts(s, name, "the label of an edge", 1)
+	if err != nil {
+		return err
+	}
+	if len(labels) != len(list.src) {
+		return badFile(s.path(name), "has %d lines, the list of edges has %d", len(labels), len(list.src)).hint("line i is the label of the edge in line i")
+	}
+	c.EdgeLabels = make([][]int64, len(c.Graphs))
+	for g, one := range c.Graphs {
+		c.EdgeLabels[g] = make([]int64, len(one.Edges))
+	}
+	for i := len(labels) - 1; i >= 0; i-- { // the first of equal edges is written last
+		u, v := list.src[i], list.dst[i]
+		g := c.graphOf(u)
+		one, base := c.Graphs[g], c.Offset[g]
+		if k, ok := one.Find(u-base, v-base); ok { // a self-loop is not there
+			c.EdgeLabels[g][k] = labels[i]
+		}
+	}
+	return nil
+}
