@@ -3,37 +3,64 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/spf13/cobra"
 )
 
+// dataPath says in help texts what a path of data may be.
+const dataPath = `a folder with edges.csv and nodes.csv, or with Planetoid's ind.* files; an .npz
+file; OGB's folder or .zip; the name of a public data set that "gsrc data fetch"
+has fetched; or the word synthetic`
+
 func (a *app) dataCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "data", Short: "Look at data sets",
+		Use: "data", Short: "Look at data sets, and fetch public ones",
 		Args: cobra.ArbitraryArgs, RunE: helpOrUnknown,
 	}
+	c.AddCommand(a.dataInfoCommand(), a.dataFetchCommand(), a.dataListCommand())
+	return c
+}
+
+func (a *app) dataInfoCommand() *cobra.Command {
 	var asJSON bool
 	var opts data.LoadOptions
+	var features string
 	info := &cobra.Command{
 		Use:   "info PATH",
 		Short: "Print counts, classes, degrees, homophily, splits and what was repaired",
 		Long: "Print counts, classes, degrees, homophily, splits and what was repaired.\n\n" +
-			"PATH is a folder with Planetoid's ind.* files or with edges.csv and nodes.csv, an\n" +
-			".npz file, or the word synthetic.",
+			"PATH is " + dataPath + ".\n" +
+			"Of collections of graphs it is a TU data set, a folder or its .zip, or a text in\n" +
+			"GIN's format.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := data.ParseSplit(opts.Split); err != nil {
 				return asUsage(err)
 			}
-			ds, err := data.Load(args[0], opts)
+			var err error
+			if opts.NodeFeatures, err = data.ParseNodeFeatures(features); err != nil {
+				return asUsage(err)
+			}
+			ds, collection, err := data.LoadAny(args[0], opts)
 			if err != nil {
 				return err
 			}
-			if !asJSON {
-				return ds.Info().WriteText(a.stdout)
+			var about interface{ WriteText(io.Writer) error }
+			if ds != nil {
+				about = ds.Info()
+			} else {
+				about = collection.Info()
 			}
-			text, err := json.MarshalIndent(ds.Info(), "", "  ")
+			if !asJSON {
+				return about.WriteText(a.stdout)
+			}
+			text, err := json.MarshalIndent(about, "", "  ")
 			if err != nil {
 				return err
 			}
@@ -45,7 +72,79 @@ func (a *app) dataCommand() *cobra.Command {
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	flags.BoolVar(&opts.Directed, "directed", false, "keep the direction of edges")
 	flags.StringVar(&opts.Split, "split", "", "draw splits: per-class:20,500,1000 or random:0.6,0.2,0.2")
+	flags.StringVar(&features, "features", "auto", "of collections of graphs: labels, attributes, both or degrees as node features")
 	flags.Uint64Var(&opts.Seed, "seed", 0, "seed of the synthetic graph")
-	c.AddCommand(info)
+	return info
+}
+
+func (a *app) dataFetchCommand() *cobra.Command {
+	var opts catalog.Options
+	var into string
+	c := &cobra.Command{
+		Use:   "fetch NAME...",
+		Short: "Fetch public data sets; afterwards --data NAME finds them",
+		Long: "Fetch public data sets; afterwards --data NAME finds them. \"gsrc data list\" has the\n" +
+			"names.\n\n" +
+			"They are put below " + catalog.EnvVar + ", or into the user's cache folder. What was broken off\n" +
+			"goes on where it ended. Every file is checked against its published checksum or,\n" +
+			"where none is known, against what it was when it was fetched first. With\n" +
+			catalog.MirrorVar + " set, files come from that address.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var sets []catalog.Set
+			for _, name := range args {
+				set, ok := catalog.Find(name)
+				if !ok {
+					return usage("there is no data set %q%s; \"gsrc data list\" has their names", name, nearest.Hint(name, catalog.Names()))
+				}
+				sets = append(sets, set)
+			}
+			root := into
+			if root == "" {
+				var err error
+				if root, err = catalog.Root(); err != nil {
+					return err
+				}
+			}
+			show := a.newTransfer()
+			opts.Progress = show.observe
+			opts.Log = func(format string, args ...any) {
+				show.finish()
+				a.logf(format, args...)
+			}
+			opts.Mirror = os.Getenv(catalog.MirrorVar)
+			for _, set := range sets {
+				path, err := set.Fetch(c.Context(), root, opts)
+				show.finish()
+				if err != nil {
+					return err
+				}
+				if _, err := fmt.Fprintln(a.stdout, path); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&into, "into", "", "folder of data sets; default "+catalog.EnvVar+", else the user's cache folder")
+	flags.BoolVar(&opts.Force, "force", false, "fetch again, also what is there")
 	return c
+}
+
+func (a *app) dataListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the public data sets that can be fetched by name, and where they are", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			for _, s := range catalog.Sets() {
+				where, _ := s.Locate()
+				if where == "" {
+					where = "not fetched"
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.About, where)
+			}
+			return w.Flush()
+		},
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path"
 	"time"
 
 	"github.com/gsrc-dev/gsrc/runtime/train"
@@ -74,15 +75,19 @@ func (p *progress) begin(e train.Event) {
 	if !p.terminal {
 		return
 	}
-	p.bar = progressbar.NewOptions(e.Total,
-		progressbar.OptionSetWriter(p.w),
+	p.bar = newBar(p.w, int64(e.Total), progressbar.OptionShowCount())
+}
+
+// newBar makes a bar that looks like all others.
+func newBar(w io.Writer, total int64, more ...progressbar.Option) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(total, append([]progressbar.Option{
+		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetWidth(24),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionShowCount(),
+		progressbar.OptionThrottle(100 * time.Millisecond),
 		progressbar.OptionSetPredictTime(true),
 		progressbar.OptionClearOnFinish(),
 		progressbar.OptionSetElapsedTime(true),
-	)
+	}, more...)...)
 }
 
 // finish removes the bar, so that what follows starts on a line of its own.
@@ -92,4 +97,55 @@ func (p *progress) finish() {
 		p.bar = nil
 	}
 	p.phase = ""
+}
+
+// transfer shows how far a file has been fetched: a bar on a terminal, a line
+// every few seconds and at the end of a file elsewhere.
+type transfer struct {
+	w        io.Writer
+	terminal bool
+	now      func() time.Time
+
+	file  string
+	bar   *progressbar.ProgressBar
+	wrote time.Time
+}
+
+func (a *app) newTransfer() *transfer {
+	return &transfer{w: a.stderr, terminal: isTerminal(a.stderr), now: time.Now}
+}
+
+func (t *transfer) observe(file string, done, total int64) {
+	now := t.now()
+	if file != t.file {
+		t.finish()
+		t.file, t.wrote = file, now
+		if t.terminal {
+			t.bar = newBar(t.w, total, progressbar.OptionShowBytes(true))
+			t.bar.Describe(fmt.Sprintf("%-28s", path.Base(file)))
+		}
+	}
+	if t.bar != nil {
+		// A terminal that has gone away must not stop the transfer.
+		_ = t.bar.Set64(done)
+		return
+	}
+	if t.terminal || done != total && now.Sub(t.wrote) < lineEvery {
+		return
+	}
+	t.wrote = now
+	of := ""
+	if total >= 0 {
+		of = fmt.Sprintf(" of %.1f", float64(total)/1e6)
+	}
+	fmt.Fprintf(t.w, "%s %.1f%s MB\n", file, float64(done)/1e6, of)
+}
+
+// finish removes the bar, so that what follows starts on a line of its own.
+func (t *transfer) finish() {
+	if t.bar != nil {
+		_ = t.bar.Clear()
+		t.bar = nil
+	}
+	t.file = ""
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/data/catalog"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -28,6 +29,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			// The user's cache holds onnxruntime; a script's home is empty.
 			env.Setenv("XDG_CACHE_HOME", cache)
+			env.Setenv(catalog.EnvVar, "")
+			env.Setenv(catalog.MirrorVar, "")
 			for _, name := range []string{ort.EnvVar, "LD_LIBRARY_PATH"} {
 				env.Setenv(name, os.Getenv(name))
 			}
@@ -46,6 +49,7 @@ func TestScripts(t *testing.T) {
 			"interrupt":  interrupt,
 			"timeline":   timeline,
 			"cpuprofile": cpuprofile,
+			"mirror":     mirror,
 		},
 	})
 }

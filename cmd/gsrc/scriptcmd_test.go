@@ -1,10 +1,14 @@
 package main
 
 import (
+	"archive/zip"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gsrc-dev/gsrc/data/catalog"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -143,4 +148,31 @@ func lookPath(path, name string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("no %s in PATH", name)
+}
+
+// mirror DIR serves a folder over HTTP until the script ends and sets
+// GSRC_DATA_MIRROR to it. A folder whose name ends in .zip is served as an archive
+// of its files.
+func mirror(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: mirror DIR")
+	}
+	root := ts.MkAbs(args[0])
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := filepath.Join(root, filepath.FromSlash(r.URL.Path))
+		info, err := os.Stat(path)
+		if err != nil || !info.IsDir() {
+			http.ServeFile(w, r, path)
+			return
+		}
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		if err := errors.Join(z.AddFS(os.DirFS(path)), z.Close()); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b.Bytes()))
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv(catalog.MirrorVar, server.URL)
 }

@@ -78,7 +78,7 @@ scored.`,
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&path, "data", "", "data set: a folder, an .npz file or "+data.Synthetic)
+	flags.StringVar(&path, "data", "", "data set: a folder, a file, the name of a fetched one, or "+data.Synthetic)
 	flags.StringVar(&out, "out", "", "CSV file to write")
 	flags.StringVar(&provider, "provider", string(ort.Auto), "auto, cpu or cuda")
 	flags.IntVar(&o.Threads, "threads", 0, "threads, 0 for one per processor")

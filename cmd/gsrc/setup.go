@@ -15,7 +15,7 @@ type setupFlags struct {
 }
 
 func (f *setupFlags) register(flags *pflag.FlagSet, o *gsrc.TrainOptions) {
-	flags.StringVar(&o.Data, "data", "", "data set: a folder, an .npz file or synthetic")
+	flags.StringVar(&o.Data, "data", "", "data set: a folder, a file, the name of a fetched one, or synthetic")
 	flags.StringVar(&o.Config, "config", "", "TOML file of options")
 	// An array, not a slice: a value may hold commas.
 	flags.StringArrayVar(&o.Set, "set", nil, "set one option, key=value; may be repeated")

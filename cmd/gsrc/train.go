@@ -31,8 +31,8 @@ func (a *app) trainCommand() *cobra.Command {
 		Short: "Train a model",
 		Long: `Train a model: a name that "gsrc models" lists, or a .gsr file.
 
-PATH is a folder with Planetoid's ind.* files or with edges.csv and nodes.csv, an
-.npz file, or the word synthetic. DIR gets the configuration, the weights, the
+PATH is ` + dataPath + `.
+DIR gets the configuration, the weights, the
 metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 --resume goes on as if the run had never been stopped.`,
 		Args: cobra.MaximumNArgs(1),

@@ -172,6 +172,31 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A process that is killed in the middle of a transfer leaves what had arrived.
+func TestResumeAfterAStop(t *testing.T) {
+	data := content(3 << 20)
+	s := newServer(t, data)
+	path := filepath.Join(t.TempDir(), "f")
+	ctx, cancel := context.WithCancel(t.Context())
+	o := quick(t, 3)
+	o.Progress = func(done, _ int64) {
+		if done > 1<<20 {
+			cancel()
+		}
+	}
+	if _, err := Get(ctx, File{URL: s.URL, Path: path}, o); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	holds(t, path, nil, "f.part", "f.part.from")
+	if _, err := Get(t.Context(), File{URL: s.URL, Path: path}, quick(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, path, data, "f")
+	if from := strings.TrimSuffix(strings.TrimPrefix(s.requests[1], "bytes="), "-"); len(s.requests) != 2 || len(from) < 7 {
+		t.Errorf("requests %q", s.requests)
+	}
+}
+
 func TestResumeOfAnotherVersionStartsAgain(t *testing.T) {
 	old, data := content(50_000), []byte(strings.Repeat("new", 20_000))
 	s := newServer(t, old)
