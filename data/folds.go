@@ -148,26 +148,20 @@ func (c *Collection) readFold(s *fileSet, name string) ([]int32, error) {
 	defer t.close()
 	var list []int32
 	seen := make([]bool, len(c.Graphs))
-	for {
-		ok, err := t.next()
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			break
-		}
+	err = t.each(func() error {
 		g, err := t.index("graph", 0, len(c.Graphs))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if seen[g] {
-			return nil, t.fault("the graph is listed twice")
-		}
-		if err := t.end("the number of a graph"); err != nil {
-			return nil, err
+			return t.fault("the graph is listed twice")
 		}
 		seen[g] = true
 		list = append(list, int32(g))
+		return t.end("the number of a graph")
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(list) == 0 {
 		return nil, badFile(t.file, "the file is empty")

@@ -52,12 +52,16 @@ func npzBytes(tb testing.TB, parts ...part) []byte {
 	return b.Bytes()
 }
 
-// writeFiles writes files into a new folder and returns it.
+// writeFiles writes files into a new folder, and folders in it, and returns it.
 func writeFiles(tb testing.TB, files map[string]string) string {
 	tb.Helper()
 	dir := tb.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			tb.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -32,7 +32,8 @@ type CollectionInfo struct {
 	ClassNames  []string `json:"class_names,omitempty"`
 	ClassCounts []int    `json:"class_counts"` // [Classes] graphs
 
-	Folds   int      `json:"folds"` // that come with the data
+	Folds   int      `json:"folds"`  // that come with the data
+	Tested  int      `json:"tested"` // graphs that are in the test part of one of them
 	Unused  []string `json:"unused,omitempty"`
 	Repairs Repairs  `json:"repairs"`
 }
@@ -79,6 +80,9 @@ func (c *Collection) Info() CollectionInfo {
 		}
 	}
 	in.EdgeLabels = len(kinds)
+	for _, f := range c.Folds {
+		in.Tested += len(f.Test)
+	}
 	in.PerGraph.Nodes.Mean = float64(in.Nodes) / float64(in.Graphs)
 	in.PerGraph.Edges.Mean = float64(in.Edges) / float64(in.Graphs)
 	return in
@@ -115,7 +119,7 @@ func (in CollectionInfo) WriteText(w io.Writer) error {
 	line("classes", "%d", in.Classes)
 	writeClasses(&b, in.ClassNames, in.ClassCounts)
 	if in.Folds > 0 {
-		line("folds", "%d, with the data", in.Folds)
+		line("folds", "%d, with the data, which test %d of the %d graphs", in.Folds, in.Tested, in.Graphs)
 	} else {
 		line("folds", "none with the data; %d stratified ones are drawn for each seed", FoldCount)
 	}

@@ -115,26 +115,13 @@ func readOGBEdges(s *fileSet, n int) (*edgeList, error) {
 	}
 	defer t.close()
 	e := &edgeList{}
-	for {
-		ok, err := t.next()
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			break
-		}
-		u, err := t.index("node", 0, n)
-		if err != nil {
-			return nil, err
-		}
-		v, err := t.index("node", 0, n)
-		if err != nil {
-			return nil, err
-		}
-		if err := t.end("two nodes"); err != nil {
-			return nil, err
-		}
+	err = t.each(func() error {
+		u, v, err := t.edge(0, n)
 		e.src, e.dst = append(e.src, int32(u)), append(e.dst, int32(v))
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	if hasOGB(s, "raw/num-edge-list.csv") {
 		counts, err := ogbInts(s, "raw/num-edge-list.csv", "a number of edges")

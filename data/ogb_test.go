@@ -52,7 +52,7 @@ func packed(tb testing.TB, files map[string]string) map[string]string {
 
 func TestOGB(t *testing.T) {
 	files := ogbFiles()
-	for _, path := range []string{writeTree(t, packed(t, files)), writeTree(t, files), writeFile(t, "ogbn-tiny.zip", zipFiles(t, "tiny/", packed(t, files)))} {
+	for _, path := range []string{writeFiles(t, packed(t, files)), writeFiles(t, files), writeFile(t, "ogbn-tiny.zip", zipFiles(t, "tiny/", packed(t, files)))} {
 		ds := mustLoad(t, path, LoadOptions{})
 		if ds.Format != "ogb" || !slices.Equal(ds.Graph.Edges, [][2]int32{{0, 1}, {1, 2}, {3, 4}}) || !slices.Equal(ds.Labels, []int32{0, 2, 1, -1, 2}) || ds.Classes != 3 {
 			t.Errorf("%v %v %d", ds.Graph.Edges, ds.Labels, ds.Classes)
@@ -78,7 +78,7 @@ func TestOGB(t *testing.T) {
 	maps.DeleteFunc(bare, func(name, _ string) bool {
 		return strings.HasPrefix(name, "split/") || strings.Contains(name, "edge-list")
 	})
-	if ds := mustLoad(t, writeTree(t, packed(t, bare)), LoadOptions{}); ds.Splits != nil {
+	if ds := mustLoad(t, writeFiles(t, packed(t, bare)), LoadOptions{}); ds.Splits != nil {
 		t.Errorf("splits %v of data without", ds.Splits)
 	}
 }
@@ -108,7 +108,7 @@ func TestOGBErrors(t *testing.T) {
 	} {
 		files := ogbFiles()
 		files[c.file] = c.text
-		_, err := Load(writeTree(t, packed(t, files)), LoadOptions{})
+		_, err := Load(writeFiles(t, packed(t, files)), LoadOptions{})
 		wantError(t, err, c.want...)
 	}
 	files := packed(t, ogbFiles())
@@ -123,11 +123,11 @@ func TestOGBErrors(t *testing.T) {
 	} {
 		bad := maps.Clone(files)
 		bad[c.name] = c.text
-		_, err := Load(writeTree(t, bad), LoadOptions{MaxBytes: 1 << 20})
+		_, err := Load(writeFiles(t, bad), LoadOptions{MaxBytes: 1 << 20})
 		wantError(t, err, c.want...)
 	}
 	delete(files, "raw/node-feat.csv.gz")
-	_, err := Load(writeTree(t, files), LoadOptions{})
+	_, err := Load(writeFiles(t, files), LoadOptions{})
 	wantError(t, err, "the nodes have no features", "ogbn-proteins")
 }
 
@@ -149,7 +149,7 @@ func BenchmarkLoadOGB(b *testing.B) {
 		fmt.Fprintf(&edge, "%d,%d\n", s.Intn(uint64(2*e), nodes), s.Intn(uint64(2*e+1), nodes))
 	}
 	files["raw/node-feat.csv"], files["raw/edge.csv"], files["raw/node-label.csv"] = feat.String(), edge.String(), label.String()
-	path := writeTree(b, packed(b, files))
+	path := writeFiles(b, packed(b, files))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := Load(path, LoadOptions{}); err != nil {

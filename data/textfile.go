@@ -52,6 +52,19 @@ func (t *textFile) next() (bool, error) {
 	}
 }
 
+// each calls line on every line that is not blank.
+func (t *textFile) each(line func() error) error {
+	for {
+		ok, err := t.next()
+		if err != nil || !ok {
+			return err
+		}
+		if err := line(); err != nil {
+			return err
+		}
+	}
+}
+
 // read reads one line.
 func (t *textFile) read() (bool, error) {
 	line, err := t.r.ReadSlice('\n')
@@ -161,6 +174,17 @@ func (t *textFile) index(what string, lo, hi int) (int, error) {
 	return int(v), nil
 }
 
+// edge takes the two nodes that a line consists of, each in lo..hi-1.
+func (t *textFile) edge(lo, hi int) (u, v int, err error) {
+	if u, err = t.index("node", lo, hi); err != nil {
+		return 0, 0, err
+	}
+	if v, err = t.index("node", lo, hi); err != nil {
+		return 0, 0, err
+	}
+	return u, v, t.end("two nodes")
+}
+
 // float takes the next number of the line, which has to be finite.
 func (t *textFile) float(what string) (float32, error) {
 	s := t.field()
@@ -206,30 +230,28 @@ func (t *textFile) short(format string, args ...any) *FileError {
 // columns reads a file of lines with equally many numbers, and returns how many
 // lines and columns there are. take reads one number of column c.
 func (t *textFile) columns(most int, take func(c int) error) (rows, cols int, err error) {
-	for {
-		ok, err := t.next()
-		if err != nil || !ok {
-			return rows, cols, err
-		}
+	err = t.each(func() error {
 		c := 0
 		for ; t.more(); c++ {
 			if rows > 0 && c == cols || c == most {
-				return 0, 0, t.fault("the line has more than %d numbers", c).hint("every line has as many as the first, and %d at most", most)
+				return t.fault("the line has more than %d numbers", c).hint("every line has as many as the first, and %d at most", most)
 			}
 			if err := take(c); err != nil {
-				return 0, 0, err
+				return err
 			}
 		}
 		if rows == 0 {
 			cols = c
 		}
 		if c != cols {
-			return 0, 0, t.fault("the line has %d numbers, the first has %d", c, cols).hint("a last line that is too short means a truncated file")
+			return t.fault("the line has %d numbers, the first has %d", c, cols).hint("a last line that is too short means a truncated file")
 		}
 		if rows++; rows == math.MaxInt32 {
-			return 0, 0, badFile(t.file, "more than %d lines", math.MaxInt32)
+			return badFile(t.file, "more than %d lines", math.MaxInt32)
 		}
-	}
+		return nil
+	})
+	return rows, cols, err
 }
 
 // floats reads a whole file as a matrix.

@@ -117,26 +117,20 @@ func (c *Collection) readIndicator(s *fileSet, name string) ([]int32, error) {
 	defer t.close()
 	var in []int32 // the graph of each node, from 0
 	c.Offset = make([]int32, len(c.Labels)+1)
-	for {
-		ok, err := t.next()
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			break
-		}
+	err = t.each(func() error {
 		g, err := t.index("graph", 1, len(c.Labels)+1)
 		if err != nil {
-			return nil, err
-		}
-		if err := t.end("the number of one graph"); err != nil {
-			return nil, err
+			return err
 		}
 		if len(in) == math.MaxInt32-1 {
-			return nil, badFile(t.file, "more than %d nodes", math.MaxInt32-1)
+			return badFile(t.file, "more than %d nodes", math.MaxInt32-1)
 		}
 		in = append(in, int32(g-1))
 		c.Offset[g]++
+		return t.end("the number of one graph")
+	})
+	if err != nil {
+		return nil, err
 	}
 	for g := range c.Labels {
 		if c.Offset[g+1] == 0 {
@@ -170,34 +164,22 @@ func (c *Collection) readTUEdges(s *fileSet, name string, order []int32) (*edgeL
 	defer t.close()
 	e := &edgeList{}
 	g := 0 // the graph of the edge before
-	for {
-		ok, err := t.next()
+	err = t.each(func() error {
+		u, v, err := t.edge(1, len(order)+1)
 		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return e, nil
-		}
-		u, err := t.index("node", 1, len(order)+1)
-		if err != nil {
-			return nil, err
-		}
-		v, err := t.index("node", 1, len(order)+1)
-		if err != nil {
-			return nil, err
-		}
-		if err := t.end("two nodes"); err != nil {
-			return nil, err
+			return err
 		}
 		a, b := order[u-1], order[v-1]
 		if a < c.Offset[g] || a >= c.Offset[g+1] {
 			g = c.graphOf(a)
 		}
 		if b < c.Offset[g] || b >= c.Offset[g+1] {
-			return nil, t.fault("the edge joins node %d of graph %d and node %d of graph %d", u, g+1, v, c.graphOf(b)+1)
+			return t.fault("the edge joins node %d of graph %d and node %d of graph %d", u, g+1, v, c.graphOf(b)+1)
 		}
 		e.src, e.dst = append(e.src, a), append(e.dst, b)
-	}
+		return nil
+	})
+	return e, err
 }
 
 // readEdgeLabels reads a label for each line of the list of edges.

@@ -8,7 +8,7 @@ const (
 	heterophilousURL = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data/"
 	graphDataURL     = "https://github.com/EdisonLeeeee/GraphData/raw/master/datasets/"
 	tuURL            = "https://www.chrsmrrs.com/graphkerneldatasets/"
-	ogbURL           = "http://snap.stanford.edu/ogb/data/nodeproppred/"
+	ogbURL           = "https://snap.stanford.edu/ogb/data/nodeproppred/"
 )
 
 // sets is the catalog, in the order in which it is shown.
