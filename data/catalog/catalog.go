@@ -137,6 +137,19 @@ func (s Set) Fetch(ctx context.Context, root string, o Options) (string, error) 
 	if o.Tries <= 0 {
 		o.Tries = 4
 	}
+	path := filepath.Join(root, filepath.FromSlash(s.Path))
+	if !o.Force && s.in(root) { // nothing to write: the folder may be read-only
+		recorded, err := readLock(root)
+		if err != nil {
+			return "", err
+		}
+		for _, f := range s.Files {
+			if _, err := f.present(root, recorded, o.Log); err != nil {
+				return "", fmt.Errorf("%s: %w", s.Name, err)
+			}
+		}
+		return path, nil
+	}
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make the folder of data sets: %w", err)
 	}
@@ -156,27 +169,45 @@ func (s Set) Fetch(ctx context.Context, root string, o Options) (string, error) 
 			return "", fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
-	return filepath.Join(root, filepath.FromSlash(s.Path)), nil
+	return path, nil
+}
+
+// want returns the checksum that a file has to have, "" if none is known.
+func (f File) want(recorded lock) string {
+	if f.SHA256 != "" {
+		return f.SHA256
+	}
+	return recorded[f.Path].SHA256
+}
+
+// present reports whether a file is there. One that is not what it should be is an
+// error.
+func (f File) present(root string, recorded lock, log func(string, ...any)) (bool, error) {
+	path := filepath.Join(root, filepath.FromSlash(f.Path))
+	sum, err := download.SHA256(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return false, err
+	}
+	switch want := f.want(recorded); want {
+	case "":
+		log("%s is there; no checksum of it is known", f.Path)
+	case sum.SHA256:
+	default:
+		return false, fmt.Errorf("%s is not the published file: its SHA-256 is %s, not %s; remove it, or replace it with --force", path, sum.SHA256, want)
+	}
+	return true, nil
 }
 
 // fetch obtains one file.
 func (f File) fetch(ctx context.Context, root string, recorded lock, o Options) error {
 	path := filepath.Join(root, filepath.FromSlash(f.Path))
 	want := f.SHA256
-	if r, ok := recorded[f.Path]; ok && want == "" && !o.Force {
-		want = r.SHA256
-	}
 	if !o.Force {
-		sum, err := download.SHA256(path)
-		switch {
-		case err == nil && (want == "" || want == sum.SHA256):
-			if want == "" {
-				o.Log("%s is there; no checksum of it is known", f.Path)
-			}
-			return nil
-		case err == nil:
-			return fmt.Errorf("%s is not the published file: its SHA-256 is %s, not %s; remove it, or replace it with --force", path, sum.SHA256, want)
-		case !errors.Is(err, fs.ErrNotExist):
+		want = f.want(recorded)
+		if ok, err := f.present(root, recorded, o.Log); ok || err != nil {
 			return err
 		}
 	}

@@ -165,9 +165,14 @@ func TestForeignCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	os.Chmod(root, 0o555) // nothing has to be written
+	t.Cleanup(func() { os.Chmod(root, 0o755) })
 	o := options(t, "http://host.invalid")
 	if _, err := set.Fetch(t.Context(), root, o); err != nil {
 		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, ".lock")); err == nil {
+		t.Error("a copy that is there was locked")
 	}
 	if _, err := os.Stat(filepath.Join(root, LockFile)); err == nil {
 		t.Error("a copy that was not fetched was recorded as published")
