@@ -225,6 +225,33 @@ func (g *Graph) Homophily(labels []int32) float64 {
 	return float64(same) / float64(all)
 }
 
+// WeightedHomophily is [Graph.Homophily] with each edge counted with its weight.
+// It is NaN if no weight counts.
+func (g *Graph) WeightedHomophily(labels []int32) float64 {
+	if g.Weights == nil {
+		return g.Homophily(labels)
+	}
+	same, all := 0.0, 0.0
+	for i, e := range g.Edges {
+		if int(e[0]) >= len(labels) || int(e[1]) >= len(labels) {
+			continue
+		}
+		a, b := labels[e[0]], labels[e[1]]
+		if a < 0 || b < 0 {
+			continue
+		}
+		w := float64(g.Weights[i])
+		all += w
+		if a == b {
+			same += w
+		}
+	}
+	if all == 0 {
+		return math.NaN()
+	}
+	return same / all
+}
+
 // Undirected returns g if it is undirected, else the graph with an edge between
 // u and v wherever g has one in either direction. Of two directions' weights
 // that of the one from the lower node is kept.

@@ -116,7 +116,7 @@ func (t *trainer) finish() (*Result, error) {
 	if r := run.Refined; r != nil && !r.Raw {
 		g := r.Graph()
 		n := g.NumEdges()
-		res.EdgesAfter, res.HomophilyAfter = &n, known(weightedHomophily(g, ds.Labels))
+		res.EdgesAfter, res.HomophilyAfter = &n, known(g.WeightedHomophily(ds.Labels))
 		if ds.Truth != nil && ds.Truth.Graph != nil {
 			q := graph.EdgeQuality(ds.Graph.Undirected(), ds.Truth.Graph.Undirected(), g)
 			res.Quality = &Quality{known(q.Dropped.Precision()), known(q.Dropped.Recall()), known(q.Recovered.Precision()), known(q.Recovered.Recall())}
@@ -134,28 +134,4 @@ func (t *trainer) finish() (*Result, error) {
 		return nil, err
 	}
 	return res, t.describe(res)
-}
-
-// weightedHomophily is the share of the edges' weight that joins nodes of one
-// class; NaN if there is none between labelled nodes.
-func weightedHomophily(g *graph.Graph, labels []int32) float64 {
-	same, all := 0.0, 0.0
-	for i, e := range g.Edges {
-		a, b := labels[e[0]], labels[e[1]]
-		if a < 0 || b < 0 {
-			continue
-		}
-		w := 1.0
-		if g.Weights != nil {
-			w = float64(g.Weights[i])
-		}
-		all += w
-		if a == b {
-			same += w
-		}
-	}
-	if all == 0 {
-		return math.NaN()
-	}
-	return same / all
 }
