@@ -78,7 +78,7 @@ type inference struct {
 // *[ParityError] where they differ, and the folder is then not written. An
 // earlier export in the folder is replaced.
 func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Manifest, error) {
-	if err := r.loadData(o.Data); err != nil {
+	if err := r.LoadData(o.Data); err != nil {
 		return nil, err
 	}
 	t, ds := r.Trained, r.Data

@@ -16,6 +16,8 @@
 //   - [Run.Build] exports a run; it fails with a [*ParityError] where onnxruntime
 //     does not compute what was trained. [Verify] repeats the check anywhere.
 //   - [Predict] classifies the nodes of a graph with an export.
+//   - [Run.Refine] gives the graph that a run has learned, [Refine] also that of an
+//     export; [RefinedGraph.WriteFile] writes it as CSV, Parquet, npz or JSON.
 //   - [Demo] does all of that on generated graphs whose wrong and hidden edges are
 //     known.
 //

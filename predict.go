@@ -52,6 +52,34 @@ type Prediction struct {
 // candidates are found and scored, which an encoder with structural attributes
 // cannot do. An empty out writes nothing.
 func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Prediction, error) {
+	p, err := newPredictor(dist, path, o)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if _, err := p.models(ctx); err != nil { // the classifier is needed in any case
+		return nil, err
+	}
+	r, err := p.run(ctx)
+	if err != nil || out == "" {
+		return r, err
+	}
+	return r, atomicfile.Write(out, func(w io.Writer) error { return r.writeCSV(w, p.ds) })
+}
+
+// predictor is an export and the data that it is used on.
+type predictor struct {
+	dir      string
+	o        PredictOptions
+	manifest *export.Manifest
+	dist     *export.Dist // nil until models opens it
+	info     inference
+	ds       *data.Dataset
+	x        ort.Tensor // the features; set by models
+}
+
+// newPredictor reads what an export says of itself, and the data.
+func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
@@ -72,33 +100,36 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 	if have, want := p.ds.X.Cols, p.manifest.NumFeatures; have != want {
 		return nil, fmt.Errorf("%s has %d features, the model was trained on %d", path, have, want)
 	}
+	return p, nil
+}
+
+// models opens the export in onnxruntime, and makes ready what it takes.
+func (p *predictor) models(ctx context.Context) (*export.Dist, error) {
+	if p.dist != nil {
+		return p.dist, nil
+	}
 	if p.o.Library == nil {
-		lib, err := ort.Ensure(ctx, o.Log)
+		lib, err := ort.Ensure(ctx, p.o.Log)
 		if err != nil {
 			return nil, err
 		}
 		p.o.Library = &lib
 	}
-	p.dist, err = export.Open(dist, ort.Options{Provider: o.Provider, Threads: o.Threads, Library: p.o.Library, Log: o.Log})
-	if err != nil {
-		return nil, err
-	}
-	defer p.dist.Close()
-	r, err := p.run(ctx)
-	if err != nil || out == "" {
-		return r, err
-	}
-	return r, atomicfile.Write(out, func(w io.Writer) error { return r.writeCSV(w, p.ds) })
+	p.x = features(p.ds)
+	var err error
+	p.dist, err = export.Open(p.dir, ort.Options{Provider: p.o.Provider, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log})
+	return p.dist, err
 }
 
-type predictor struct {
-	dir      string
-	o        PredictOptions
-	manifest *export.Manifest
-	dist     *export.Dist
-	info     inference
-	ds       *data.Dataset
-	x        ort.Tensor
+func (p *predictor) close() {
+	if p.dist != nil {
+		p.dist.Close()
+	}
+}
+
+// onTrainingGraph tells that the data are what the model was trained on.
+func (p *predictor) onTrainingGraph() bool {
+	return p.ds.Checksum == p.info.Data.Checksum && p.ds.Graph.N == p.info.Data.Nodes
 }
 
 func (p *predictor) readInference() error {
@@ -120,26 +151,22 @@ func (p *predictor) readInference() error {
 }
 
 func (p *predictor) run(ctx context.Context) (*Prediction, error) {
-	p.x = features(p.ds)
-	r := &Prediction{Classes: p.manifest.Classes, TrainingGraph: p.ds.Checksum == p.info.Data.Checksum && p.ds.Graph.N == p.info.Data.Nodes}
+	r := &Prediction{Classes: p.manifest.Classes, TrainingGraph: p.onTrainingGraph()}
 	g := p.ds.Graph
-	var err error
-	switch {
-	case p.info.Graph == "raw":
+	if p.info.Graph == "raw" {
 		p.o.Log("classifying on the graph as it is, %d edges", g.NumEdges())
 		g = &graph.Graph{N: g.N, Edges: g.Edges, Directed: g.Directed, Weights: slices.Repeat([]float32{p.info.RawWeight}, len(g.Edges))}
-	case r.TrainingGraph:
-		if g, err = p.refinedEdges(); err != nil {
+	} else {
+		refined, err := p.refined(ctx)
+		if err != nil {
 			return nil, err
 		}
-		p.o.Log("classifying on the refined graph of the training, %d edges", g.NumEdges())
-	case !p.manifest.Inductive:
-		return nil, fmt.Errorf("%s is not the graph that the model was trained on (%s), and its encoder reads structural attributes (x_struct), whose columns mean something for that graph only; train with --set deepwalk.width=0 for a model that serves other graphs", p.ds.Source, p.info.Data.Name)
-	default:
-		if g, err = p.newEdges(ctx); err != nil {
-			return nil, err
+		g = refined.Graph()
+		if r.TrainingGraph {
+			p.o.Log("classifying on the refined graph of the training, %d edges", g.NumEdges())
+		} else {
+			p.o.Log("classifying on newly refined edges, %d for the graph's %d", g.NumEdges(), p.ds.Graph.NumEdges())
 		}
-		p.o.Log("classifying on newly refined edges, %d for the graph's %d", g.NumEdges(), p.ds.Graph.NumEdges())
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -163,8 +190,20 @@ func (p *predictor) run(ctx context.Context) (*Prediction, error) {
 	return r, nil
 }
 
-// refinedEdges reads the graph that the training refined.
-func (p *predictor) refinedEdges() (*graph.Graph, error) {
+// refined returns the refined graph of the data: the training's, or a new one.
+func (p *predictor) refined(ctx context.Context) (*train.Refined, error) {
+	switch {
+	case p.onTrainingGraph():
+		return p.refinedEdges()
+	case !p.manifest.Inductive:
+		return nil, fmt.Errorf("%s is not the graph that the model was trained on (%s), and its encoder reads structural attributes (x_struct), whose columns mean something for that graph only; train with --set deepwalk.width=0 for a model that serves other graphs", p.ds.Source, p.info.Data.Name)
+	}
+	return p.newEdges(ctx)
+}
+
+// refinedEdges reads the graph that the training refined. Its candidates are those
+// that are edges of it or of the data.
+func (p *predictor) refinedEdges() (*train.Refined, error) {
 	path := filepath.Join(p.dir, refinedFile)
 	f, err := os.Open(path)
 	if err != nil {
@@ -180,41 +219,43 @@ func (p *predictor) refinedEdges() (*graph.Graph, error) {
 	if _, err := rows.Read(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	var src, dst []int32
-	var w []float32
+	raw := p.ds.Graph.Undirected()
+	c := &graph.Candidates{N: p.ds.Graph.N}
+	r := &train.Refined{Candidates: c, Mode: p.info.Mode, Threshold: p.info.Threshold}
 	for {
 		row, err := rows.Read()
 		if err == io.EOF {
-			break
+			return r, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		if row[3] == train.StatusRemoved {
-			continue
-		}
+		line, _ := rows.FieldPos(0)
 		u, okU := nodes[row[0]]
 		v, okV := nodes[row[1]]
 		prob, err := strconv.ParseFloat(row[2], 32)
-		if line, _ := rows.FieldPos(0); !okU || !okV || err != nil {
+		if !okU || !okV || err != nil {
 			return nil, fmt.Errorf("%s:%d: %q is no edge of the data's nodes with a probability", path, line, row)
 		}
-		if p.info.Mode == "threshold" {
-			prob = 1
+		e := [2]int32{u, v}
+		if n := len(c.Edges); u >= v || n > 0 && slices.Compare(c.Edges[n-1][:], e[:]) >= 0 {
+			return nil, fmt.Errorf("%s:%d: the edges are not in the order of the data's nodes, each once; export the run again", path, line)
 		}
-		src, dst, w = append(src, u), append(dst, v), append(w, float32(prob))
+		c.Edges, c.Existing, r.Probability = append(c.Edges, e), append(c.Existing, raw.Has(u, v)), append(r.Probability, float32(prob))
+		if have := r.Status(len(c.Edges) - 1); have != row[3] {
+			return nil, fmt.Errorf("%s:%d: the status is %q; by its probability and the data it is %q; export the run again", path, line, row[3], have)
+		}
 	}
-	g, _, err := graph.Build(p.ds.Graph.N, src, dst, w, false)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return g, nil
 }
 
 // newEdges finds candidates for a graph that was not trained on, and gives them
 // probabilities.
-func (p *predictor) newEdges(ctx context.Context) (*graph.Graph, error) {
-	h, err := p.dist.Encode(p.x, nil, edgeIndex(p.ds.Graph.Structure()))
+func (p *predictor) newEdges(ctx context.Context) (*train.Refined, error) {
+	dist, err := p.models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h, err := dist.Encode(p.x, nil, edgeIndex(p.ds.Graph.Structure()))
 	if err != nil {
 		return nil, fmt.Errorf("encoder: %w", err)
 	}
@@ -233,7 +274,7 @@ func (p *predictor) newEdges(ctx context.Context) (*graph.Graph, error) {
 		return nil, err
 	}
 	u, v := c.Pairs()
-	out, err := p.dist.Score(h, ort.Int64s(append(u, v...), 2, int64(len(c.Edges))))
+	out, err := dist.Score(h, ort.Int64s(append(u, v...), 2, int64(len(c.Edges))))
 	if err != nil {
 		return nil, fmt.Errorf("scorer: %w", err)
 	}
@@ -241,14 +282,14 @@ func (p *predictor) newEdges(ctx context.Context) (*graph.Graph, error) {
 	if len(fresh) != len(c.Edges) || len(old) != len(c.Edges) {
 		return nil, fmt.Errorf("the scorer gave %d and %d probabilities for %d pairs", len(fresh), len(old), len(c.Edges))
 	}
-	r := train.Refined{Candidates: c, Probability: make([]float32, len(c.Edges)), Mode: p.info.Mode, Threshold: p.info.Threshold}
+	r := &train.Refined{Candidates: c, Probability: make([]float32, len(c.Edges)), Mode: p.info.Mode, Threshold: p.info.Threshold}
 	for i, existing := range c.Existing {
 		r.Probability[i] = fresh[i]
 		if existing {
 			r.Probability[i] = old[i]
 		}
 	}
-	return r.Graph(), nil
+	return r, nil
 }
 
 // choose picks each node's most probable class, the first of equal ones.

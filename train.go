@@ -20,7 +20,7 @@ type Run struct {
 	Result  *train.Result
 	Trained *train.Trained
 	// Data is what it was trained on; nil after OpenRun until something needs
-	// it.
+	// it, or LoadData is called.
 	Data *data.Dataset
 
 	info *train.Info // of a run that was opened
@@ -172,9 +172,10 @@ func OpenRun(dir string) (*Run, error) {
 	return &Run{Dir: dir, Result: info.Result, Trained: trained, info: info}, nil
 }
 
-// loadData provides the data that the run was trained on. path says where they
-// are now; empty is where they were.
-func (r *Run) loadData(path string) error {
+// LoadData reads the data that the run was trained on into r.Data, if it has not
+// got them yet. path says where they are now; empty is where they were. Data that
+// are not the same are an error.
+func (r *Run) LoadData(path string) error {
 	if r.Data != nil {
 		return nil
 	}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) refineCommand() *cobra.Command {
+	var o gsrc.RefineOptions
+	var out, format, provider string
+	var threshold float64
+	c := &cobra.Command{
+		Use: "refine RUN --out FILE | refine EXPORT --data PATH --out FILE", Short: "Write the refined graph", Args: cobra.ExactArgs(1),
+		Long: `Write the graph that a model has made of its data: source, target, weight,
+probability and status (old, new) of every edge. RUN is a folder that gsrc train
+left. EXPORT is one that gsrc build left: with the training graph it gives the same,
+and for another graph new edges are found and scored.
+
+The format is the extension of FILE: .csv, .npz (arrays for NumPy), .parquet, or
+.json (node-link, for networkx); --out - writes CSV, or --format, to standard
+output. Refined graphs are undirected: an edge is listed once, from the node that
+comes first in the data, unless --both-directions asks for what edge_index is in
+PyTorch Geometric. What refinement did is told on standard error.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := ort.ParseProvider(provider)
+			if err != nil {
+				return asUsage(err)
+			}
+			changed := c.Flags().Changed
+			switch {
+			case out == "":
+				return usage("say where the graph goes with --out FILE, or --out - for standard output")
+			case format == "" && out == "-":
+				format = "csv"
+			case format == "":
+				if format, err = gsrc.GraphFormat(out); err != nil {
+					return asUsage(err)
+				}
+			}
+			if err := gsrc.CheckGraphFormat(format); err != nil {
+				return asUsage(err)
+			}
+			if changed("threshold") {
+				if !(threshold >= 0 && threshold <= 1) {
+					return usage("--threshold %v: give a probability between 0 and 1", threshold)
+				}
+				o.Threshold = &threshold
+			}
+			o.Predict.Provider, o.Predict.Log = p, a.logf
+			g, err := gsrc.Refine(c.Context(), args[0], o)
+			if err != nil {
+				return err
+			}
+			if out == "-" {
+				if err := g.Write(a.stdout, format); err != nil {
+					return err
+				}
+			} else if err := g.WriteFile(out, format); err != nil {
+				return err
+			}
+			a.summarizeRefined(g)
+			return nil
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&out, "out", "", "file to write, - for standard output")
+	flags.StringVar(&format, "format", "", strings.Join(gsrc.GraphFormats, ", ")+"; the file's extension if not given")
+	flags.Float64Var(&threshold, "threshold", 0, "candidates with a lower probability are no edges; the run's configuration says if not given")
+	flags.BoolVar(&o.BothDirections, "both-directions", false, "list each edge as u,v and as v,u")
+	flags.BoolVar(&o.KeepRemoved, "keep-removed", false, "list removed edges too, with status removed and weight 0")
+	flags.StringVar(&o.Data, "data", "", "where the data of a run are now; the graph to refine with an export")
+	flags.StringVar(&provider, "provider", string(ort.Auto), "run an export on auto, cpu or cuda")
+	flags.IntVar(&o.Predict.Threads, "threads", 0, "threads of an export, 0 for one per processor")
+	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, "keep the direction of edges in reading the data of an export")
+	flags.Uint64Var(&o.Predict.Load.Seed, "seed", 0, "seed of the synthetic graph, for an export with --data "+data.Synthetic)
+	return c
+}
+
+// summarizeRefined tells what refinement did.
+func (a *app) summarizeRefined(g *gsrc.RefinedGraph) {
+	s := g.Summary
+	a.logf("%s, %d nodes, edges with a probability of at least %g", g.Name, g.N, s.Threshold)
+	for _, row := range []struct {
+		name string
+		gsrc.GraphStats
+	}{{"before", s.Before}, {"after", s.After}} {
+		homophily := "unknown"
+		if row.Homophily != nil {
+			homophily = fmt.Sprintf("%.3f", *row.Homophily)
+		}
+		a.logf("%-6s  %d edges, mean degree %.2f, %d nodes without an edge, homophily %s", row.name, row.Edges, row.MeanDegree, row.Isolated, homophily)
+	}
+	a.logf("%d edges are new, %d were removed, %d were kept", s.New, s.Removed, s.Kept)
+}

@@ -1,0 +1,207 @@
+package gsrc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime/train"
+)
+
+// RefineOptions say which edges a refined graph has, and how they are listed. The
+// zero value is the graph that the classifier was evaluated on, each edge once.
+type RefineOptions struct {
+	// Data is where the training data of a run are now, if not where they were; of
+	// an export, which does not know, the graph to refine.
+	Data string
+	// Threshold, if not nil, takes the place of the configuration's
+	// model.edges.threshold: candidates with a lower probability are no edges. It
+	// lies between 0 and 1.
+	Threshold *float64
+	// BothDirections lists every edge twice, as u → v and as v → u, which is what
+	// edge_index is in PyTorch Geometric and in an export. Otherwise an edge is
+	// listed once, its first end the node that comes first in the data.
+	BothDirections bool
+	// KeepRemoved lists the edges that the data have and the refined graph has not,
+	// too, with the status removed and the weight 0.
+	KeepRemoved bool
+	// Predict says how an export reads its data and runs; of a run it is not read.
+	Predict PredictOptions
+}
+
+// RefinedEdge is a row of a refined graph.
+type RefinedEdge struct {
+	Source, Target int32 // node numbers, 0..N-1
+	// Weight in the refined graph: the probability, or 1 where the configuration
+	// says model.edges.mode = threshold.
+	Weight      float32
+	Probability float32 // that the edge is one, as the model has learned it
+	Status      string  // train.StatusOld, StatusNew or StatusRemoved
+}
+
+// RefinedGraph is the graph that a model has made of its data: what gsrc refine
+// writes. It is undirected, whatever the data are.
+type RefinedGraph struct {
+	Name    string   // of the data set
+	N       int      // number of nodes
+	NodeIDs []string // [N] what the data call them, or nil if they have only numbers
+	// Edges in the order of their source and then of their target.
+	Edges []RefinedEdge
+	// BothDirections tells that every undirected edge is listed twice.
+	BothDirections bool
+	Summary        RefineSummary
+}
+
+// RefineSummary says what refinement did. Undirected edges count once.
+type RefineSummary struct {
+	Threshold float64    `json:"threshold"` // candidates below it are no edges
+	Before    GraphStats `json:"before"`
+	After     GraphStats `json:"after"`
+	Kept      int        `json:"kept"`    // edges in both graphs
+	New       int        `json:"new"`     // edges in the refined graph only
+	Removed   int        `json:"removed"` // edges in the data only
+}
+
+// GraphStats are figures of one graph.
+type GraphStats struct {
+	Edges      int     `json:"edges"`
+	MeanDegree float64 `json:"mean_degree"` // neighbours of a node, weights aside
+	Isolated   int     `json:"isolated"`    // nodes without a neighbour
+	// Homophily is the share of the edges that join nodes of one class, of the
+	// refined graph that of the edges' weight; nil without an edge between labelled
+	// nodes.
+	Homophily *float64 `json:"homophily"`
+}
+
+// Refine returns the graph that the run has learned. It is an error if the model
+// learns none, or if the data cannot be read again.
+func (r *Run) Refine(o RefineOptions) (*RefinedGraph, error) {
+	x, err := r.learned()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.LoadData(o.Data); err != nil {
+		return nil, err
+	}
+	return o.table(x, r.Data)
+}
+
+// learned returns the graph that the run has learned.
+func (r *Run) learned() (*train.Refined, error) {
+	switch x := r.Trained.Refined; {
+	case x == nil:
+		return nil, fmt.Errorf("the model %s classifies on the graph as it is and refines nothing; train one that does, such as ecl-gsr", r.Trained.Model)
+	case x.Raw:
+		return nil, errors.New("the run was trained on the graph as it is (candidates.structure = raw), so there is no refined one; train without that option")
+	default:
+		return x, nil
+	}
+}
+
+// Refine returns the graph that the model in a directory makes of its data. The
+// directory is that of a run, see [Run.Refine], or of an export. With an export
+// and the training graph the result is the run's; for another graph new candidates
+// are found and scored in onnxruntime, which an encoder with structural attributes
+// cannot do.
+func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, error) {
+	if _, err := os.Stat(filepath.Join(dir, export.ManifestFile)); err == nil {
+		return refineExport(ctx, dir, o)
+	}
+	r, err := OpenRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	return r.Refine(o)
+}
+
+func refineExport(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, error) {
+	if o.Data == "" {
+		return nil, fmt.Errorf("%s is an export, which does not know where its data are; say what to refine with --data", dir)
+	}
+	x, err := newPredictor(dir, o.Data, o.Predict)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	if x.info.Graph == "raw" {
+		return nil, fmt.Errorf("the model in %s classifies on the graph as it is and refines nothing", dir)
+	}
+	if x.onTrainingGraph() && o.Threshold != nil && *o.Threshold < x.info.Threshold {
+		return nil, fmt.Errorf("the threshold %v is below %v, with which the model was trained, and an export keeps no candidates below that; refine with the run instead", *o.Threshold, x.info.Threshold)
+	}
+	refined, err := x.refined(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.table(refined, x.ds)
+}
+
+// table lists the edges and counts them.
+func (o *RefineOptions) table(learned *train.Refined, ds *data.Dataset) (*RefinedGraph, error) {
+	x := *learned
+	if o.Threshold != nil {
+		if t := *o.Threshold; !(t >= 0 && t <= 1) {
+			return nil, fmt.Errorf("the threshold is %v; give a probability between 0 and 1", t)
+		}
+		x.Threshold = *o.Threshold
+	}
+	if x.Candidates.N != ds.Graph.N {
+		return nil, fmt.Errorf("%s has %d nodes, the refined graph %d", ds.Source, ds.Graph.N, x.Candidates.N)
+	}
+	before, after := ds.Graph.Undirected(), x.Graph()
+	g := &RefinedGraph{Name: ds.Name, N: ds.Graph.N, NodeIDs: ds.NodeIDs, BothDirections: o.BothDirections,
+		Summary: RefineSummary{Threshold: x.Threshold, Before: statsOf(before, before.Homophily(ds.Labels)), After: statsOf(after, after.WeightedHomophily(ds.Labels))}}
+	weights := x.Weights()
+	for i, e := range x.Candidates.Edges {
+		status := x.Status(i)
+		switch status {
+		case train.StatusOld:
+			g.Summary.Kept++
+		case train.StatusNew:
+			g.Summary.New++
+		case train.StatusRemoved:
+			g.Summary.Removed++
+		}
+		if status == "" || status == train.StatusRemoved && !o.KeepRemoved {
+			continue
+		}
+		row := RefinedEdge{Source: e[0], Target: e[1], Weight: weights[i], Probability: x.Probability[i], Status: status}
+		g.Edges = append(g.Edges, row)
+		if o.BothDirections {
+			row.Source, row.Target = e[1], e[0]
+			g.Edges = append(g.Edges, row)
+		}
+	}
+	if o.BothDirections {
+		slices.SortFunc(g.Edges, func(a, b RefinedEdge) int {
+			if a.Source != b.Source {
+				return int(a.Source - b.Source)
+			}
+			return int(a.Target - b.Target)
+		})
+	}
+	return g, nil
+}
+
+func statsOf(g *graph.Graph, homophily float64) GraphStats {
+	s := GraphStats{Edges: g.NumEdges()}
+	if g.N > 0 {
+		s.MeanDegree = 2 * float64(s.Edges) / float64(g.N)
+	}
+	for _, d := range g.Degrees() {
+		if d == 0 {
+			s.Isolated++
+		}
+	}
+	if !math.IsNaN(homophily) {
+		s.Homophily = &homophily
+	}
+	return s
+}
