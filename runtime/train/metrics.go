@@ -8,12 +8,14 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"time"
 )
 
-// record is a line of metrics.jsonl. All of it but Time is a function of the
-// task, the configuration and the seed.
-type record struct {
+// Record is a line of metrics.jsonl, what is known of one step. All of it but Time
+// is a function of the task, the configuration and the seed. Accuracies are in
+// percent; what was not evaluated is nil.
+type Record struct {
 	Phase    string             `json:"phase"`
 	Step     int                `json:"step"`            // of the run, from 1
 	Epoch    int                `json:"epoch,omitempty"` // from 1
@@ -26,11 +28,11 @@ type record struct {
 	LR map[string]float64 `json:"lr"`
 	// Candidates is the number of candidate edges.
 	Candidates int        `json:"candidates,omitempty"`
-	Time       recordTime `json:"time"`
+	Time       RecordTime `json:"time"`
 }
 
-// recordTime is what depends on the clock.
-type recordTime struct {
+// RecordTime is what depends on the clock.
+type RecordTime struct {
 	WallS float64 `json:"wall_s"` // since the run began, its earlier parts included
 }
 
@@ -45,6 +47,29 @@ type metrics struct {
 	flushed time.Time
 }
 
+// ReadMetrics reads the metrics.jsonl of a run directory: a record for every step
+// that was evaluated or told, in their order.
+func ReadMetrics(dir string) ([]Record, error) {
+	path := filepath.Join(dir, metricsFile)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("the run's metrics: %w", err)
+	}
+	defer f.Close()
+	var records []Record
+	for d := json.NewDecoder(f); ; {
+		var r Record
+		err := d.Decode(&r)
+		if err == io.EOF {
+			return records, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: record %d: %w", path, len(records)+1, err)
+		}
+		records = append(records, r)
+	}
+}
+
 // flushEvery is how long lines wait at most.
 const flushEvery = time.Second
 
@@ -53,7 +78,7 @@ var wrapMetrics func(io.Writer) io.Writer
 
 // openMetrics opens the file and cuts it back to its first lines. It returns the
 // last of these, nil without any.
-func openMetrics(path string, lines int) (metrics, *record, error) {
+func openMetrics(path string, lines int) (metrics, *Record, error) {
 	var m metrics
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -71,7 +96,7 @@ func openMetrics(path string, lines int) (metrics, *record, error) {
 }
 
 // cut keeps the first lines of the file.
-func (m *metrics) cut(lines int) (*record, error) {
+func (m *metrics) cut(lines int) (*Record, error) {
 	text, err := io.ReadAll(m.f)
 	if err != nil {
 		return nil, err
@@ -95,14 +120,14 @@ func (m *metrics) cut(lines int) (*record, error) {
 	if lines == 0 {
 		return nil, nil
 	}
-	var last record
+	var last Record
 	if err := json.Unmarshal(line, &last); err != nil {
 		return nil, fmt.Errorf("%s: line %d: %w", m.f.Name(), lines, err)
 	}
 	return &last, nil
 }
 
-func (m *metrics) add(r *record) error {
+func (m *metrics) add(r *Record) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
@@ -157,8 +182,8 @@ func (m *metrics) close() {
 // record writes the line of the step that has just been made. s is nil where
 // nothing was evaluated.
 func (t *trainer) record(f *function, s *score) error {
-	r := record{Phase: t.state.Phase, Step: t.state.step(), Epoch: t.state.Epoch, Function: f.Name(), Terms: map[string]float32{}, LR: map[string]float64{},
-		Time: recordTime{WallS: math.Round(t.elapsed().Seconds()*1e4) / 1e4}}
+	r := Record{Phase: t.state.Phase, Step: t.state.step(), Epoch: t.state.Epoch, Function: f.Name(), Terms: map[string]float32{}, LR: map[string]float64{},
+		Time: RecordTime{WallS: math.Round(t.elapsed().Seconds()*1e4) / 1e4}}
 	for _, x := range f.terms {
 		r.Terms[x.name] = x.value
 	}

@@ -184,7 +184,7 @@ func (t *trainer) resume() error {
 	if err != nil {
 		return err
 	}
-	var last *record
+	var last *Record
 	if t.metrics, last, err = openMetrics(t.path(metricsFile), lines); err != nil {
 		return err
 	}

@@ -253,6 +253,30 @@ func TestRefinedEdges(t *testing.T) {
 	}
 }
 
+// The records of a run are read as they were written, one for every epoch.
+func TestReadMetrics(t *testing.T) {
+	dir := t.TempDir()
+	res := run(t, "gcn", synthetic(t, 1), Options{Dir: dir}, "train.epochs=4")
+	records, err := ReadMetrics(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(records) != 4 {
+		t.Fatalf("%d records, want 4", len(records))
+	}
+	for i, r := range records {
+		if r.Epoch != i+1 || r.Function != "train" || r.ValAcc == nil || r.Terms["loss"] <= 0 {
+			t.Errorf("record %d: %+v", i, r)
+		}
+	}
+	if got := *records[res.BestEpoch-1].ValAcc; got != res.ValAcc {
+		t.Errorf("at the kept epoch the validation accuracy is %v, the result says %v", got, res.ValAcc)
+	}
+	if _, err := ReadMetrics(t.TempDir()); err == nil {
+		t.Error("a folder without metrics has some")
+	}
+}
+
 func TestResultJSON(t *testing.T) {
 	ds := synthetic(t, 1)
 	a, b := run(t, "gcn", ds, Options{}), run(t, "ecl-gsr", ds, Options{})
