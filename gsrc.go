@@ -17,7 +17,8 @@
 //     does not compute what was trained. [Verify] repeats the check anywhere.
 //   - [Predict] classifies the nodes of a graph with an export.
 //   - [Run.Refine] gives the graph that a run has learned, [Refine] also that of an
-//     export; [RefinedGraph.WriteFile] writes it as CSV, Parquet, npz or JSON.
+//     export; [RefinedGraph.WriteFile] writes it as CSV, Parquet, npz or JSON. [Run.Embed]
+//     gives the embedding; package lab/charts draws a run.
 //   - [Demo] does all of that on generated graphs whose wrong and hidden edges are
 //     known.
 //

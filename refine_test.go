@@ -283,7 +283,7 @@ var readers = map[string]func(t *testing.T, path string, named bool) []edgeRow{
 		}
 		// npyio leaves NumPy's strings in UTF-32, its last zeros cut off.
 		utf32 := func(s string) (text string) {
-			for b := range slices.Chunk([]byte(s+"\x00\x00\x00")[:(len(s)+3)/4*4], 4) {
+			for b := range slices.Chunk([]byte(s + "\x00\x00\x00")[:(len(s)+3)/4*4], 4) {
 				if r := rune(binary.LittleEndian.Uint32(b)); r != 0 {
 					text += string(r)
 				}
@@ -405,5 +405,36 @@ func TestGraphFormat(t *testing.T) {
 		if err := (&gsrc.RefinedGraph{}).WriteFile(filepath.Join(t.TempDir(), path), ""); !errors.As(err, &wrong) {
 			t.Errorf("writing %s: %v", path, err)
 		}
+	}
+}
+
+// The encoder of an opened run gives the embedding that the training left.
+func TestEmbed(t *testing.T) {
+	for _, set := range [][]string{nil, {"deepwalk.width=4", "deepwalk.length=10"}} {
+		out := filepath.Join(t.TempDir(), "run")
+		run := quickTrain(t, gsrc.TrainOptions{Model: "ecl-gsr", Out: out, Set: set})
+		opened, err := gsrc.OpenRun(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, width, err := opened.Embed(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, wantWidth, err := run.Embed(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if width != wantWidth || len(h) != 120*width || len(h) != len(want) {
+			t.Fatalf("%d numbers of width %d, want %d of %d", len(h), width, len(want), wantWidth)
+		}
+		for i, v := range want {
+			if d := math.Abs(float64(h[i] - v)); d > 1e-5 {
+				t.Fatalf("%v: number %d is %v, in the training it was %v", set, i, h[i], v)
+			}
+		}
+	}
+	if h, width, err := quickTrain(t, gsrc.TrainOptions{Model: "gcn"}).Embed(1); h != nil || width != 0 || err != nil {
+		t.Errorf("a model without an encoder has %d numbers, width %d, %v", len(h), width, err)
 	}
 }

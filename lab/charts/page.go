@@ -1,0 +1,131 @@
+package charts
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/runtime/train"
+)
+
+// PageFile is the name of the page that shows all charts.
+const PageFile = "index.html"
+
+// Options say how charts are drawn. The zero value is a good default.
+type Options struct {
+	// Data is where the training data are now, if not where they were.
+	Data string
+	// Threads of the encoder; 0 is one for each processor. Charts do not depend on
+	// it.
+	Threads int
+}
+
+// Draw draws the charts of a run into a folder, which is made where it is missing:
+// NAME.svg and NAME.png for each, and index.html, which holds them all. It returns
+// those that the run has: a model without an encoder has no embedding, and one that
+// refines nothing has no graph after refinement. The run must be in a directory,
+// which has its metrics.
+func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
+	if run.Dir == "" {
+		return nil, errors.New("a run in memory has no metrics to draw; train with a folder (TrainOptions.Out)")
+	}
+	records, err := train.ReadMetrics(run.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := run.LoadData(o.Data); err != nil {
+		return nil, err
+	}
+	h, width, err := run.Embed(o.Threads)
+	if err != nil {
+		return nil, err
+	}
+	before := run.Data.Graph.Undirected()
+	before = &graph.Graph{N: before.N, Edges: before.Edges} // a candidate's weight is its probability, the data's are not read
+	var after *graph.Graph
+	x := run.Trained.Refined
+	if x != nil && !x.Raw {
+		after = x.Graph()
+	}
+	var charts []*Chart
+	for _, c := range []*Chart{
+		accuracies(records, run.Result), losses(records, run.Result), contrastive(records),
+		adjacency(run.Data, before, after), embedding(run.Data, h, width), degrees(before, after), homophily(run.Data, before, after, x),
+	} {
+		if c != nil {
+			charts = append(charts, c)
+		}
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return nil, err
+	}
+	return charts, write(out, run.Result, charts)
+}
+
+//go:embed page.tmpl
+var pageText string
+
+var page = template.Must(template.New("page.tmpl").Parse(pageText))
+
+// figure is a chart on the page.
+type figure struct {
+	*Chart
+	SVG template.HTML
+}
+
+type fact struct{ Name, Value string }
+
+// write writes the files of all charts and the page.
+func write(dir string, res *train.Result, charts []*Chart) error {
+	var view struct {
+		Title   string
+		Facts   []fact
+		Figures []figure
+	}
+	view.Title, view.Facts = fmt.Sprintf("%s on %s", res.Model, res.Data), facts(res)
+	for _, c := range charts {
+		var svg bytes.Buffer
+		if err := c.SVG(&svg); err != nil {
+			return fmt.Errorf("chart %s: %w", c.Name, err)
+		}
+		if err := atomicfile.WriteBytes(filepath.Join(dir, c.Name+".svg"), svg.Bytes()); err != nil {
+			return err
+		}
+		if err := atomicfile.Write(filepath.Join(dir, c.Name+".png"), c.PNG); err != nil {
+			return err
+		}
+		// Within a page an SVG begins with its element: what is before it is of XML.
+		text := svg.Bytes()
+		text = text[max(0, bytes.Index(text, []byte("<svg"))):]
+		view.Figures = append(view.Figures, figure{c, template.HTML(text)})
+	}
+	return atomicfile.Write(filepath.Join(dir, PageFile), func(w io.Writer) error { return page.Execute(w, &view) })
+}
+
+// facts are the figures at the head of the page.
+func facts(r *train.Result) []fact {
+	percent := func(v float64) string { return fmt.Sprintf("%.2f %%", v) }
+	f := []fact{{"seed", fmt.Sprint(r.Seed)}, {"split", r.Split}, {"validation accuracy", percent(r.ValAcc)}}
+	if r.TestAcc != nil {
+		f = append(f, fact{"test accuracy", percent(*r.TestAcc)})
+	}
+	f = append(f, fact{"kept epoch", fmt.Sprint(r.BestEpoch)}, fact{"edges", count(r.EdgesBefore)})
+	if r.EdgesAfter != nil {
+		f = append(f, fact{"edges, refined", count(*r.EdgesAfter)})
+	}
+	if r.HomophilyBefore != nil {
+		f = append(f, fact{"homophily", fmt.Sprintf("%.3f", *r.HomophilyBefore)})
+	}
+	if r.HomophilyAfter != nil {
+		f = append(f, fact{"homophily, refined", fmt.Sprintf("%.3f", *r.HomophilyAfter)})
+	}
+	return f
+}
