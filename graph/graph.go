@@ -204,33 +204,13 @@ func (g *Graph) Degrees() []int32 {
 // ("edge homophily", Zhu et al. 2020). Edges with an end whose label is
 // missing (negative, or beyond the end of labels) do not count. It is NaN if no
 // edge counts.
-func (g *Graph) Homophily(labels []int32) float64 {
-	same, all := 0, 0
-	for _, e := range g.Edges {
-		if int(e[0]) >= len(labels) || int(e[1]) >= len(labels) {
-			continue
-		}
-		a, b := labels[e[0]], labels[e[1]]
-		if a < 0 || b < 0 {
-			continue
-		}
-		all++
-		if a == b {
-			same++
-		}
-	}
-	if all == 0 {
-		return math.NaN()
-	}
-	return float64(same) / float64(all)
-}
+func (g *Graph) Homophily(labels []int32) float64 { return g.homophily(labels, nil) }
 
 // WeightedHomophily is [Graph.Homophily] with each edge counted with its weight.
 // It is NaN if no weight counts.
-func (g *Graph) WeightedHomophily(labels []int32) float64 {
-	if g.Weights == nil {
-		return g.Homophily(labels)
-	}
+func (g *Graph) WeightedHomophily(labels []int32) float64 { return g.homophily(labels, g.Weights) }
+
+func (g *Graph) homophily(labels []int32, weights []float32) float64 {
 	same, all := 0.0, 0.0
 	for i, e := range g.Edges {
 		if int(e[0]) >= len(labels) || int(e[1]) >= len(labels) {
@@ -240,7 +220,10 @@ func (g *Graph) WeightedHomophily(labels []int32) float64 {
 		if a < 0 || b < 0 {
 			continue
 		}
-		w := float64(g.Weights[i])
+		w := 1.0
+		if weights != nil {
+			w = float64(weights[i])
+		}
 		all += w
 		if a == b {
 			same += w

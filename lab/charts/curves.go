@@ -168,7 +168,7 @@ func losses(records []train.Record, res *train.Result) *Chart {
 		s.add(p, &l)
 		n++
 	}
-	evaluated(epochs, "validation loss", vermilion, nil, func(r *train.Record) *float64 { return r.ValLoss }).add(p, &l)
+	evaluated(epochs, "validation loss", vermilion, dashes[3], func(r *train.Record) *float64 { return r.ValLoss }).add(p, &l)
 	vertical(p, &l, float64(res.BestEpoch), fmt.Sprintf("kept: epoch %d", res.BestEpoch))
 	if p.Y.Min > 0 { // how near a loss has come to none is to be seen
 		p.Y.Min = 0

@@ -21,7 +21,8 @@ import (
 // other and say nothing new.
 const drawnNodes = 4000
 
-// shapes tell classes apart that have the same colour.
+// shapes tell classes apart beside colours: neighbours in the legend and classes of
+// the same colour have different ones.
 var shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}}
 
 // listedClasses is how many classes get a colour and a shape of their own.
@@ -39,7 +40,7 @@ func embedding(ds *data.Dataset, h []float32, width int) *Chart {
 		return nil
 	}
 	c := &Chart{Name: "embedding", Title: "Embedding", height: 400,
-		Caption: fmt.Sprintf("The encoder's %d dimensions in their first two principal components, which hold %.0f %% of the variance. Nodes of one class have one colour.", width, 100*(explained[0]+explained[1]))}
+		Caption: fmt.Sprintf("The encoder's %d dimensions in their first two principal components, which hold %.0f %% of the variance. Nodes of one class have one colour and shape.", width, 100*(explained[0]+explained[1]))}
 	if len(nodes) < ds.Graph.N {
 		c.Caption += fmt.Sprintf(" %s of %s nodes are drawn, chosen at random.", count(len(nodes)), count(ds.Graph.N))
 	}
@@ -109,7 +110,7 @@ func glyph(place int, radius vg.Length) draw.GlyphStyle {
 	if place >= 0 {
 		k := okabeIto[place%len(okabeIto)]
 		k.A = 0xC0
-		s.Color, s.Shape = k, shapes[place/len(okabeIto)]
+		s.Color, s.Shape = k, shapes[(place%len(okabeIto)+place/len(okabeIto))%len(shapes)]
 	}
 	return s
 }

@@ -1,5 +1,5 @@
-// Command chart draws what gsrc bench --peers --json has measured. It is a program
-// of its own so that gsrc does not carry a drawing library.
+// Command chart draws what gsrc bench --peers --json has measured, for
+// docs/benchmarks.md.
 package main
 
 import (
