@@ -13,6 +13,7 @@ package charts
 
 import (
 	"bytes"
+	"image/color"
 	"io"
 
 	"gonum.org/v1/plot/vg"
@@ -34,10 +35,18 @@ type Chart struct {
 // width of every chart: 800 pixels at 96 to the inch.
 const width = vg.Length(600)
 
+// paint draws on white, also where a viewer's own background is dark.
+func (c *Chart) paint(canvas vg.CanvasSizer) {
+	dc := draw.New(canvas)
+	dc.SetColor(color.White)
+	dc.Fill(dc.Rectangle.Path())
+	c.draw(dc)
+}
+
 // PNG writes the chart as an image of 800 pixels' width.
 func (c *Chart) PNG(w io.Writer) error {
 	canvas := vgimg.New(width, c.height)
-	c.draw(draw.New(canvas))
+	c.paint(canvas)
 	_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
 	return err
 }
@@ -45,16 +54,18 @@ func (c *Chart) PNG(w io.Writer) error {
 // SVG writes the chart as a vector image.
 func (c *Chart) SVG(w io.Writer) error {
 	canvas := vgsvg.New(width, c.height)
-	c.draw(draw.New(canvas))
+	c.paint(canvas)
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
 		return err
 	}
 	text := b.Bytes()
 	// vgsvg measures text in Liberation Sans, which has the widths of Arial and
-	// Helvetica, names no fallback, and calls its images JPEG, which they are not.
+	// Helvetica, and names no fallback. It calls its images JPEG, which they are not,
+	// and leaves it to the viewer to fill their places, which viewers do not.
 	text = bytes.ReplaceAll(text, []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"))
 	text = bytes.ReplaceAll(text, []byte("data:image/jpg;"), []byte("data:image/png;"))
+	text = bytes.ReplaceAll(text, []byte("<image "), []byte(`<image preserveAspectRatio="none" `))
 	_, err := w.Write(text)
 	return err
 }

@@ -138,6 +138,10 @@ func checkXML(t *testing.T, name string, text []byte) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if e, ok := token.(xml.StartElement); ok {
+			fills := slices.ContainsFunc(e.Attr, func(a xml.Attr) bool { return a.Name.Local == "preserveAspectRatio" && a.Value == "none" })
+			if e.Name.Local == "image" && !fills {
+				t.Errorf("%s: an image keeps its own proportions, and lies elsewhere than the axes say", name)
+			}
 			for _, a := range e.Attr {
 				if strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf") {
 					t.Fatalf("%s: <%s %s=%q>", name, e.Name.Local, a.Name.Local, a.Value)
