@@ -207,7 +207,7 @@ func (g *getter) try(ctx context.Context) (resumed bool, err error) {
 		g.discard()
 		return false, fmt.Errorf("%s is larger than %d MiB: %w", g.URL, g.Limit>>20, errTooLarge)
 	}
-	return have > 0, g.receive(resp.Body, have, total, func() { stall.Reset(stallTimeout) })
+	return have > 0, g.receive(ctx, resp.Body, have, total, func() { stall.Reset(stallTimeout) })
 }
 
 // arrived returns how much is there to go on with, and of which version. Without
@@ -262,7 +262,7 @@ func contentRange(s string) (start, total int64, ok bool) {
 }
 
 // receive appends a body to what is there.
-func (g *getter) receive(body io.Reader, have, total int64, touch func()) error {
+func (g *getter) receive(ctx context.Context, body io.Reader, have, total int64, touch func()) error {
 	out, err := os.OpenFile(g.part, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
@@ -290,6 +290,9 @@ func (g *getter) receive(body io.Reader, have, total int64, touch func()) error 
 			break
 		}
 		report()
+		if err == nil {
+			err = ctx.Err() // what has arrived already is not worth a stop that comes late
+		}
 	}
 	if err == io.EOF {
 		err = nil
