@@ -81,8 +81,7 @@ func ablationSteps() []stepCase {
 }
 
 // ablations are the sets of passes that are left out: every pass that is not
-// required, and where one runs twice (cse, cse-late) both. only names passes,
-// separated by commas; empty takes all.
+// required. only names passes, separated by commas; empty takes all.
 func ablations(only string) ([][]string, error) {
 	var names []string
 	for _, name := range strings.FieldsFunc(only, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -102,9 +101,6 @@ func ablations(only string) ([][]string, error) {
 			continue
 		}
 		sets = append(sets, []string{p.Name})
-		if first, late := strings.CutSuffix(p.Name, "-late"); late && passes.Lookup(first) != nil && wanted(first) {
-			sets = append(sets, []string{first, p.Name})
-		}
 	}
 	return sets, nil
 }
