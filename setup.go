@@ -30,6 +30,8 @@ type TrainOptions struct {
 	Threads  int
 	Observer train.Observer // is told about progress; nil is nobody
 	Trace    *runtime.Trace // records when operations ran; nil is nothing
+	// Cache shares data between runs; nil reads them anew.
+	Cache *data.Cache
 }
 
 // Setup is what training and compilation start from: data, configuration and
@@ -69,7 +71,7 @@ func Prepare(o TrainOptions) (*Setup, error) {
 		return nil, err
 	}
 	read := loadOptions(early)
-	ds, err := data.Load(o.Data, read)
+	ds, err := o.Cache.Load(o.Data, read)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +80,7 @@ func Prepare(o TrainOptions) (*Setup, error) {
 		return nil, err
 	}
 	if again := loadOptions(c); !reflect.DeepEqual(again, read) { // the data set's defaults say otherwise
-		if ds, err = data.Load(o.Data, again); err != nil {
+		if ds, err = o.Cache.Load(o.Data, again); err != nil {
 			return nil, err
 		}
 	}
