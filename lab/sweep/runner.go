@@ -1,0 +1,280 @@
+// Package sweep runs many trainings.
+//
+// A [Job] names one run. A [Runner] trains jobs side by side in one process, a
+// thread for each, and leaves a [Record] of each in a [Store], a folder of JSON
+// files. What the store has is not run again, so a sweep that was killed goes on
+// where it was. A [Shard] divides a list of jobs over machines; [Store.Merge]
+// unites what they found.
+//
+//	r := sweep.Runner{Dir: "results/store"}
+//	records, err := r.Run(ctx, []sweep.Job{{Model: "gcn", Data: "cora", Seed: 0}, {Model: "gcn", Data: "cora", Seed: 1}})
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	goruntime "runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/runtime/train"
+)
+
+// Runner trains jobs. The zero value runs all of them, one on each processor, and
+// keeps nothing. A Runner may run several lists, one after the other; data that
+// were read for one are there for the next.
+type Runner struct {
+	// Dir is the folder of the store; empty keeps records in memory only.
+	Dir string
+	// Workers is how many jobs run at a time; 0 is one for each processor. A job
+	// has one thread, or its share of the processors where fewer jobs are left
+	// than there are: results do not depend on it.
+	Workers int
+	// Shard is the part of the jobs to run; the zero value is all.
+	Shard Shard
+	// Observer, if not nil, is told when jobs begin and end, one call at a time.
+	Observer func(Progress)
+	// Log, if not nil, is told what is worth a line: a file of the store that is
+	// broken, a job that failed.
+	Log func(format string, args ...any)
+
+	cache data.Cache
+}
+
+// Progress is the state of a sweep.
+type Progress struct {
+	Total  int // jobs of this shard, each counted once
+	Stored int // of them, those that the store had
+	Done   int // those that have a record, the stored ones and failures included
+	Failed int
+	// Running are the jobs that run, in the order in which they began.
+	Running []Job
+	Elapsed time.Duration
+	// Left is an estimate of the time that is left; 0 where nothing is known yet.
+	Left time.Duration
+	// Last is the record of the job that ended with this event; nil where one
+	// began.
+	Last *Record
+}
+
+// task is a run that one or more jobs ask for.
+type task struct {
+	job     Job
+	key     string
+	dataset string
+	record  *Record
+}
+
+// Run trains jobs and returns their records in the order of jobs; those of other
+// shards are nil. Equal jobs are run once.
+//
+// All jobs are looked at before the first one runs, and an error in one (an
+// option that does not exist, data that cannot be read) is returned then. A job
+// that diverges is recorded as failed, and the others go on. A job that fails for
+// another reason has a record too, which is not kept in the store: it runs again
+// next time. Where ctx ends, the jobs that run stop within a step, and Run
+// returns the records there are with an error that gsrc.IsInterrupted knows.
+func (r *Runner) Run(ctx context.Context, jobs []Job) ([]*Record, error) {
+	tasks, of, err := r.plan(ctx, jobs)
+	if err != nil {
+		return nil, err
+	}
+	todo, err := r.recall(tasks)
+	if err != nil {
+		return nil, err
+	}
+	err = r.runAll(ctx, tasks, todo)
+	records := make([]*Record, len(jobs))
+	for i, t := range of {
+		if t != nil && t.record != nil {
+			own := *t.record
+			own.Job = jobs[i]
+			records[i] = &own
+		}
+	}
+	return records, err
+}
+
+// plan finds the keys of all jobs. Of the tasks that it returns no two are the
+// same run and all are of the shard; of[i] is that of jobs[i], or nil.
+func (r *Runner) plan(ctx context.Context, jobs []Job) (tasks []*task, of []*task, err error) {
+	byKey := map[string]*task{}
+	of = make([]*task, len(jobs))
+	for i, j := range jobs {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		s, err := j.prepare(&r.cache)
+		if err != nil {
+			return nil, nil, err
+		}
+		key := Key(s)
+		if !r.Shard.Has(key) {
+			continue
+		}
+		if byKey[key] == nil {
+			byKey[key] = &task{job: j, key: key, dataset: s.Data.Name}
+			tasks = append(tasks, byKey[key])
+		}
+		of[i] = byKey[key]
+	}
+	return tasks, of, nil
+}
+
+// recall gives tasks the records that the store has, and returns the others.
+func (r *Runner) recall(tasks []*task) (todo []*task, err error) {
+	for _, t := range tasks {
+		if r.Dir != "" {
+			rec, err := Store{r.Dir}.get(t.dataset, t.job.Model, t.key)
+			if err != nil {
+				r.logf("%v; the job runs again", err)
+			}
+			if t.record = rec; rec != nil {
+				continue
+			}
+		}
+		todo = append(todo, t)
+	}
+	return todo, nil
+}
+
+func (r *Runner) logf(format string, args ...any) {
+	if r.Log != nil {
+		r.Log(format, args...)
+	}
+}
+
+// runAll runs tasks, Workers of them at a time, in their order.
+func (r *Runner) runAll(ctx context.Context, tasks, todo []*task) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	cores := goruntime.GOMAXPROCS(0)
+	workers := r.Workers
+	if workers <= 0 {
+		workers = cores
+	}
+	workers = min(workers, len(todo))
+
+	var mu sync.Mutex // guards what follows, and calls of Observer and Log
+	start, next := time.Now(), 0
+	var running []*task
+	p := Progress{Total: len(tasks), Stored: len(tasks) - len(todo), Done: len(tasks) - len(todo)}
+	for _, t := range tasks {
+		if t.record != nil && t.record.Failed() {
+			p.Failed++
+		}
+	}
+	var seconds float64 // of the jobs that have ended
+	tell := func(last *Record) {
+		if r.Observer == nil {
+			return
+		}
+		e := p
+		for _, t := range running {
+			e.Running = append(e.Running, t.job)
+		}
+		e.Elapsed, e.Last = time.Since(start), last
+		if ran := p.Done - p.Stored; ran > 0 {
+			e.Left = time.Duration(seconds / float64(ran) * float64(p.Total-p.Done) / float64(workers) * float64(time.Second))
+		}
+		r.Observer(e)
+	}
+	tell(nil)
+	worker := func() {
+		for {
+			mu.Lock()
+			if next == len(todo) || ctx.Err() != nil {
+				mu.Unlock()
+				return
+			}
+			t := todo[next]
+			next++
+			// The last jobs share the processors that others have left.
+			threads := max(1, cores/min(workers, p.Total-p.Done))
+			running = append(running, t)
+			tell(nil)
+			mu.Unlock()
+
+			rec, keep, err := r.run(ctx, t, threads)
+			if err == nil && keep && r.Dir != "" {
+				err = Store{r.Dir}.put(rec)
+			}
+
+			mu.Lock()
+			running = slices.DeleteFunc(running, func(x *task) bool { return x == t })
+			if err != nil {
+				cancel(err)
+				mu.Unlock()
+				return
+			}
+			t.record = rec
+			p.Done++
+			seconds += rec.Seconds
+			if rec.Failed() {
+				p.Failed++
+				r.logf("%s failed: %s", t.job, rec.Error)
+			}
+			tell(rec)
+			mu.Unlock()
+		}
+	}
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(worker)
+	}
+	wg.Wait()
+	if slices.ContainsFunc(todo, func(t *task) bool { return t.record == nil }) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// run trains one job. The error is that of a sweep that must stop; keep is
+// whether the record holds however often the job is run.
+func (r *Runner) run(ctx context.Context, t *task, threads int) (rec *Record, keep bool, err error) {
+	s, err := t.job.prepare(&r.cache)
+	if err != nil {
+		return nil, false, err
+	}
+	rec = &Record{Job: t.job, Key: t.key, Dataset: s.Data.Name, Checksum: s.Data.Checksum, Version: gsrc.Version(), Threads: threads}
+	if rec.PeakBytes, err = forecast(s); err != nil {
+		return nil, false, fmt.Errorf("%s: %w", t.job, err)
+	}
+	if err := s.Config.Set(fmt.Sprintf("train.threads=%d", threads)); err != nil {
+		return nil, false, err
+	}
+	start := time.Now()
+	run, err := s.Train(ctx, gsrc.TrainOptions{})
+	rec.Seconds = math.Round(time.Since(start).Seconds()*1e3) / 1e3
+	if gsrc.IsInterrupted(ctx, err) {
+		return nil, false, fmt.Errorf("%w: %s", train.ErrInterrupted, t.job)
+	}
+	if err != nil {
+		var diverged *train.NonFiniteError
+		rec.Error = err.Error()
+		return rec, errors.As(err, &diverged), nil
+	}
+	res := *run.Result
+	res.Trained, res.PeakRSSMiB = nil, nil
+	rec.Result = &res
+	return rec, true, nil
+}
+
+// forecast is the peak of the training steps' memory, in bytes.
+func forecast(s *gsrc.Setup) (int64, error) {
+	prog, err := compiler.Compile(s.Module, compiler.Options{Target: compiler.Training, Facts: s.Facts()})
+	if err != nil {
+		return 0, err
+	}
+	f, err := s.PredictMemory(prog.Module)
+	if err != nil {
+		return 0, err
+	}
+	return int64(f.Peak), nil
+}
