@@ -56,6 +56,8 @@ type inference struct {
 		Name     string `json:"name"`
 		Checksum string `json:"checksum"`
 		Nodes    int    `json:"nodes"`
+		// Corruption says how it was made from data of another checksum.
+		Corruption *data.Corruption `json:"corruption,omitempty"`
 	} `json:"data"`
 	// Graph says which one the classifier reads: raw, or refined (candidates
 	// with probabilities).
@@ -169,7 +171,7 @@ func classNames(ds *data.Dataset) []string {
 func (r *Run) describe(files map[string][]byte) error {
 	t, ds := r.Trained, r.Data
 	info := inference{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
-	info.Data.Name, info.Data.Checksum, info.Data.Nodes = ds.Name, ds.Checksum, ds.Graph.N
+	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
 	if x := t.Refined; x != nil {
 		switch {
 		case !x.Raw:

@@ -79,6 +79,61 @@ func TestRunIsWhatItsDirectoryHolds(t *testing.T) {
 	}
 }
 
+// A run on a corrupted graph finds the same graph again, from its directory and,
+// where the data are given, from its export; a clean graph is another one.
+func TestCorruptedRun(t *testing.T) {
+	lib := orttest.Need(t)
+	ctx := context.Background()
+	dir := t.TempDir()
+	out, dist := filepath.Join(dir, "run"), filepath.Join(dir, "dist")
+	run := quickTrain(t, gsrc.TrainOptions{Model: "ecl-gsr", Out: out, Seed: 2, Set: []string{"data.add_edges=0.3", "data.remove_edges=0.5"}})
+	opened, err := gsrc.OpenRun(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := opened.Build(ctx, dist, gsrc.BuildOptions{Library: &lib}); err != nil {
+		t.Fatal(err)
+	}
+	if opened.Data.Checksum != run.Data.Checksum || !slices.Equal(opened.Data.Graph.Edges, run.Data.Graph.Edges) {
+		t.Error("the opened run has another graph")
+	}
+	c := run.Trained.Config.Synthetic.CSBM(2)
+	o := gsrc.PredictOptions{Library: &lib, Provider: ort.CPU, Load: data.LoadOptions{Seed: 2, Synthetic: &c}}
+	for _, corrupted := range []bool{false, true} {
+		if corrupted { // by the caller
+			o.Load.AddEdges, o.Load.RemoveEdges = 0.3, 0.5
+		}
+		p, err := gsrc.Predict(ctx, dist, data.Synthetic, "", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !p.TrainingGraph {
+			t.Error("the training graph was not recognised")
+		}
+		for i, want := range run.Trained.Probabilities {
+			if d := p.Probabilities[i] - want; d > 1e-5 || d < -1e-5 {
+				t.Fatalf("probability %d is %g, in training it was %g", i, p.Probabilities[i], want)
+			}
+		}
+	}
+	o.Load.AddEdges = 0.4
+	if p, err := gsrc.Predict(ctx, dist, data.Synthetic, "", o); err != nil || p.TrainingGraph {
+		t.Errorf("another corruption is taken for the training's (error %v)", err)
+	}
+	// Each seed damages the data anew.
+	s, err := gsrc.Prepare(gsrc.TrainOptions{Model: "gcn", Data: data.Synthetic, Set: []string{"data.add_edges=0.3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := s.WithSeed(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other.Data.Corruption == nil || other.Data.Corruption.Seed != 1 {
+		t.Errorf("seed 1 has the corruption %+v", other.Data.Corruption)
+	}
+}
+
 // The candidates and probabilities that Predict computes for a graph it takes
 // for a new one are those of the training, so it predicts the same.
 func TestPredictRefinesANewGraph(t *testing.T) {

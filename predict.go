@@ -97,6 +97,12 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	if p.ds, err = data.Load(path, o.Load); err != nil {
 		return nil, err
 	}
+	if c := p.info.Data.Corruption; c != nil && p.ds.Checksum == c.Checksum {
+		if err := p.ds.Corrupt(c.AddEdges, c.RemoveEdges, c.Seed); err != nil {
+			return nil, err
+		}
+		o.Log("the model was trained on these data with %d edges added at random and %d removed; the same is done here", c.Added, c.Removed)
+	}
 	if have, want := p.ds.X.Cols, p.manifest.NumFeatures; have != want {
 		return nil, fmt.Errorf("%s has %d features, the model was trained on %d", path, have, want)
 	}

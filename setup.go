@@ -151,5 +151,5 @@ func (o *TrainOptions) configure(model, dataset string) (*config.Config, error) 
 func loadOptions(c *config.Config) data.LoadOptions {
 	seed := uint64(c.Train.Seed)
 	csbm := c.Synthetic.CSBM(seed)
-	return data.LoadOptions{Directed: c.Data.Directed, Split: c.Data.Split, Seed: seed, Synthetic: &csbm}
+	return data.LoadOptions{Directed: c.Data.Directed, Split: c.Data.Split, Seed: seed, Synthetic: &csbm, AddEdges: c.Data.AddEdges, RemoveEdges: c.Data.RemoveEdges}
 }

@@ -105,7 +105,7 @@ func checkEmpty(dir string) error {
 }
 
 // WithSeed returns the set-up for another seed. Generated data are generated
-// anew, others are shared.
+// anew, corrupted ones are read and corrupted anew, others are shared.
 func (s *Setup) WithSeed(seed int) (*Setup, error) {
 	c := s.Config.Clone()
 	if err := c.Set(fmt.Sprintf("train.seed=%d", seed)); err != nil {
@@ -115,9 +115,9 @@ func (s *Setup) WithSeed(seed int) (*Setup, error) {
 		return nil, err
 	}
 	t := &Setup{Model: s.Model, Data: s.Data, Config: c, Module: s.Module}
-	if s.Data.Source == data.Synthetic && seed != s.Config.Train.Seed {
+	if (s.Data.Source == data.Synthetic || s.Data.Corruption != nil) && seed != s.Config.Train.Seed {
 		var err error
-		if t.Data, err = data.Load(data.Synthetic, loadOptions(c)); err != nil {
+		if t.Data, err = data.Load(s.Data.Source, loadOptions(c)); err != nil {
 			return nil, err
 		}
 	}

@@ -102,8 +102,11 @@ type DeepWalk struct {
 
 // Data says how the data set is read; see data.LoadOptions.
 type Data struct {
-	Split    string `toml:"split" doc:"how to draw a split, such as per-class:20,500,1000 or random:0.6,0.2,0.2; empty takes the split that comes with the data"`
+	Split    string `toml:"split" doc:"how to draw a split, such as per-class:20,500,1000, random:0.6,0.2,0.2, or ratio:0.05 (new training nodes for the split that comes with the data); empty takes the split that comes with the data"`
 	Directed bool   `toml:"directed" doc:"edges keep their direction"`
+
+	AddEdges    float64 `toml:"add_edges" doc:"edges added at random before anything else, as a share of those that the data have; drawn by train.seed"`
+	RemoveEdges float64 `toml:"remove_edges" doc:"share of the edges removed at random before anything else; with the same add_edges they are replaced"`
 }
 
 // Load resolves the configuration of a run of a model on a data set. dataset is

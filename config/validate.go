@@ -66,6 +66,8 @@ func (c *Config) Validate() error {
 		{"synthetic.density", s.Density > 0 && s.Density < 1, "between 0 and 1, both excluded"},
 		{"synthetic.wrong", s.Wrong >= 0, "at least 0"},
 		{"synthetic.hidden", share(s.Hidden), "between 0 and 1"},
+		{"data.add_edges", c.Data.AddEdges >= 0, "at least 0"},
+		{"data.remove_edges", share(c.Data.RemoveEdges), "between 0 and 1"},
 		{"deepwalk.epochs", c.DeepWalk.Epochs >= 1, "at least 1"},
 	}
 	for _, b := range bounds {

@@ -90,6 +90,9 @@ func (l *loader) finishCollection(path string, r reader) (*Collection, error) {
 	if _, err := ParseNodeFeatures(string(l.opts.NodeFeatures)); err != nil {
 		return nil, err
 	}
+	if l.opts.AddEdges != 0 || l.opts.RemoveEdges != 0 {
+		return nil, fmt.Errorf("%s: edges are added and removed in data sets of one graph; this is a collection of graphs", path)
+	}
 	c, err := r.collection()
 	if err != nil {
 		return nil, err

@@ -23,13 +23,16 @@ type Dataset struct {
 	NodeIDs    []string // [N], or nil if nodes are called 0..N-1
 
 	// Splits are those that came with the data: none, one public split, or
-	// several fixed ones. SplitSpec, if set, takes their place.
+	// several fixed ones. SplitSpec, if set, takes their place; with a Ratio
+	// their validation and test nodes stay.
 	Splits    []Split
 	SplitSpec *SplitSpec
 
 	Repairs  Repairs
 	Checksum string // SHA-256 over the input files in a fixed order, in hexadecimal
 	Truth    *Truth // what only a generator knows; nil for real data
+	// Corruption says how Graph was damaged on purpose; nil if it was not.
+	Corruption *Corruption
 }
 
 // Repairs counts what a loader changed or found missing. None of it is an
@@ -76,11 +79,15 @@ type LoadOptions struct {
 	// Directed keeps the direction of edges.
 	Directed bool
 	// Split draws splits instead of taking those that come with the data:
-	// "per-class:20,500,1000" or "random:0.6,0.2,0.2"; see ParseSplit.
+	// "per-class:20,500,1000", "random:0.6,0.2,0.2" or "ratio:0.05"; see
+	// ParseSplit.
 	Split string
-	// Seed is the seed of the synthetic graph; Synthetic.Seed is not used.
-	// Splits are drawn by Dataset.SplitFor with a seed of their own.
+	// Seed is the seed of the synthetic graph and of corruption; Synthetic.Seed
+	// is not used. Splits are drawn by Dataset.SplitFor with a seed of their own.
 	Seed uint64
+	// AddEdges and RemoveEdges corrupt the graph after it was read: see
+	// Dataset.Corrupt.
+	AddEdges, RemoveEdges float64
 	// Synthetic describes the graph that the path "synthetic" generates; nil
 	// is graph.DefaultCSBM().
 	Synthetic *graph.CSBM
@@ -131,27 +138,43 @@ func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error
 	if err := ds.finish(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if err := ds.Corrupt(l.opts.AddEdges, l.opts.RemoveEdges, l.opts.Seed); err != nil {
+		return nil, err
+	}
 	return ds, nil
 }
 
 // SplitFor returns the split of a run. If splits are drawn it is the one of
 // that seed; of several fixed splits it is number seed modulo their count; a
-// single public split serves every seed.
+// single public split serves every seed. Where SplitSpec has a Ratio, the
+// training nodes of that fixed split are drawn anew.
 func (d *Dataset) SplitFor(seed uint64) (Split, error) {
 	if d.Classes == 0 {
 		return Split{}, fmt.Errorf("%s has no labels, so there is nothing to train on; add a label column to nodes.csv", d.Source)
 	}
-	if d.SplitSpec != nil {
-		s, err := d.SplitSpec.Draw(d.Labels, d.Classes, seed)
+	spec := d.SplitSpec
+	if spec != nil && spec.Ratio == 0 {
+		s, err := spec.Draw(d.Labels, d.Classes, seed)
 		if err != nil {
 			return Split{}, fmt.Errorf("%s: %w", d.Source, err)
 		}
 		return s, nil
 	}
+	if len(d.Splits) == 0 && spec != nil {
+		return Split{}, fmt.Errorf("%s comes without a split, whose validation and test nodes %s would keep; use random:%g,0.2,0.2", d.Source, spec, spec.Ratio)
+	}
 	if len(d.Splits) == 0 {
 		return Split{}, fmt.Errorf("%s comes without a split into train, val and test; give one with --split per-class:20,500,1000 or --split random:0.6,0.2,0.2, or a split column in nodes.csv", d.Source)
 	}
-	return d.Splits[seed%uint64(len(d.Splits))], nil
+	s := d.Splits[seed%uint64(len(d.Splits))]
+	if spec == nil {
+		return s, nil
+	}
+	s, err := spec.drawTraining(s, d.Labels, d.Classes, seed)
+	if err != nil {
+		return Split{}, fmt.Errorf("%s: %w", d.Source, err)
+	}
+	return s, nil
 }
 
 // NodeID returns what node i is called in the data.
@@ -164,7 +187,7 @@ func (d *Dataset) NodeID(i int) string {
 
 // finish fills in what every loader has in common and checks the whole.
 func (d *Dataset) finish() error {
-	if d.SplitSpec == nil {
+	if d.SplitSpec == nil || d.SplitSpec.Ratio > 0 { // the splits that came with the data count
 		for i := range d.Splits {
 			d.Repairs.SplitUnlabelled += d.Splits[i].dropUnlabelled(d.Labels)
 		}

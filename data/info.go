@@ -40,6 +40,8 @@ type Info struct {
 	SplitSpec string      `json:"split_spec,omitempty"`
 
 	Repairs Repairs `json:"repairs"`
+	// Corruption says how the graph was damaged on purpose; absent if it was not.
+	Corruption *Corruption `json:"corruption,omitempty"`
 	// Truth counts what a generator knows; absent for real data.
 	Truth *TruthInfo `json:"truth,omitempty"`
 }
@@ -73,7 +75,7 @@ func (d *Dataset) Info() Info {
 		Nodes: d.Graph.N, Edges: len(d.Graph.Edges), Directed: d.Graph.Directed, Weighted: d.Graph.Weights != nil,
 		Features: d.X.Cols, FeatureNNZ: d.X.NNZ(), FeatureDensity: d.X.Density(), Sparse: d.X.IsSparse(),
 		Classes: d.Classes, ClassNames: d.ClassNames, ClassCounts: make([]int, d.Classes),
-		Splits: []SplitInfo{}, SplitSpec: d.SplitSpec.String(), Repairs: d.Repairs,
+		Splits: []SplitInfo{}, SplitSpec: d.SplitSpec.String(), Repairs: d.Repairs, Corruption: d.Corruption,
 	}
 	if d.Truth != nil {
 		in.Truth = &TruthInfo{
@@ -142,6 +144,9 @@ func (in Info) WriteText(w io.Writer) error {
 	writeClasses(&b, in.ClassNames, in.ClassCounts)
 	in.writeSplits(line)
 	writeRepairs(line, in.Repairs)
+	if c := in.Corruption; c != nil {
+		line("corrupted", "%d edges added at random, %d removed, seed %d", c.Added, c.Removed, c.Seed)
+	}
 	if t := in.Truth; t != nil {
 		line("truth", "%d right edges, %d of them hidden, %d wrong ones added", t.Edges, t.Hidden, t.Wrong)
 	}

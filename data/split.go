@@ -27,11 +27,17 @@ type SplitSpec struct {
 	// Fractions are the shares of the labelled nodes for training, validation
 	// and test, where PerClass is false.
 	Fractions [3]float64
+
+	// Ratio, if not 0, is the share of the labelled nodes to train on. They are
+	// drawn in proportion to the classes, at least one of each, from the nodes that
+	// are neither validation nor test nodes of the split that comes with the data;
+	// those two parts stay.
+	Ratio float64
 }
 
-// ParseSplit reads "per-class:TRAIN,VAL,TEST" (TEST may be "rest") or
-// "random:TRAIN,VAL,TEST" with fractions that add up to at most 1. The empty
-// text gives nil.
+// ParseSplit reads "per-class:TRAIN,VAL,TEST" (TEST may be "rest"),
+// "random:TRAIN,VAL,TEST" with fractions that add up to at most 1, or
+// "ratio:TRAIN". The empty text gives nil.
 func ParseSplit(text string) (*SplitSpec, error) {
 	if text == "" {
 		return nil, nil
@@ -39,12 +45,19 @@ func ParseSplit(text string) (*SplitSpec, error) {
 	kind, rest, ok := strings.Cut(text, ":")
 	parts := strings.Split(rest, ",")
 	bad := func(why string) (*SplitSpec, error) {
-		return nil, fmt.Errorf("split %s: %s; write for example per-class:20,500,1000 or random:0.6,0.2,0.2", quote(text), why)
+		return nil, fmt.Errorf("split %s: %s; write for example per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05", quote(text), why)
+	}
+	s := &SplitSpec{}
+	if ok && kind == "ratio" {
+		var err error
+		if s.Ratio, err = strconv.ParseFloat(strings.TrimSpace(rest), 64); err != nil || !(s.Ratio > 0 && s.Ratio < 1) {
+			return bad(fmt.Sprintf("%s is not a share of the nodes to train on", quote(rest)))
+		}
+		return s, nil
 	}
 	if !ok || len(parts) != 3 {
 		return bad("expected a kind, a colon and three numbers")
 	}
-	s := &SplitSpec{}
 	switch kind {
 	case "per-class":
 		s.PerClass = true
@@ -85,6 +98,9 @@ func (s *SplitSpec) String() string {
 	if s == nil {
 		return ""
 	}
+	if s.Ratio > 0 {
+		return fmt.Sprintf("ratio:%g", s.Ratio)
+	}
 	if s.PerClass {
 		if s.Test < 0 {
 			return fmt.Sprintf("per-class:%d,%d,rest", s.Train, s.Val)
@@ -95,8 +111,12 @@ func (s *SplitSpec) String() string {
 }
 
 // Draw draws a split of the labelled nodes (labels ≥ 0, below classes). The
-// same labels and seed give the same split.
+// same labels and seed give the same split. One with a Ratio keeps parts of a
+// split that is given: [Dataset.SplitFor] draws it.
 func (s *SplitSpec) Draw(labels []int32, classes int, seed uint64) (Split, error) {
+	if s.Ratio > 0 {
+		return s.drawTraining(Split{}, labels, classes, seed)
+	}
 	stream := rng.New(seed, "data.split")
 	if !s.PerClass {
 		nodes := labelled(labels)
@@ -139,6 +159,62 @@ func (s *SplitSpec) Draw(labels []int32, classes int, seed uint64) (Split, error
 		return Split{}, fmt.Errorf("split %s needs %d nodes beside the training nodes; %d labelled ones are left", s, s.Val+test, len(rest))
 	}
 	out.Val, out.Test = rest[:s.Val], rest[s.Val:s.Val+test]
+	return out.sorted(), nil
+}
+
+// drawTraining draws the training nodes of a split with a Ratio; fixed has its
+// other parts.
+func (s *SplitSpec) drawTraining(fixed Split, labels []int32, classes int, seed uint64) (Split, error) {
+	taken := make([]bool, len(labels))
+	for _, nodes := range [][]int32{fixed.Val, fixed.Test} {
+		for _, v := range nodes {
+			taken[v] = true
+		}
+	}
+	byClass := make([][]int32, classes)
+	known, free, present := 0, 0, 0
+	for v, c := range labels {
+		if c < 0 || int(c) >= classes {
+			continue
+		}
+		known++
+		if taken[v] {
+			continue
+		}
+		if byClass[c] == nil {
+			present++
+		}
+		free++
+		byClass[c] = append(byClass[c], int32(v))
+	}
+	total := int(math.Round(s.Ratio * float64(known)))
+	switch {
+	case total > free:
+		return Split{}, fmt.Errorf("split %s asks for %d of the %d labelled nodes; %d are neither validation nor test nodes", s, total, known, free)
+	case total < present:
+		return Split{}, fmt.Errorf("split %s asks for %d of the %d labelled nodes, fewer than one of each of the %d classes", s, total, known, present)
+	}
+	// Every class has one; each further one goes to the class that is furthest
+	// below its share, the first of equal ones.
+	counts := make([]int, classes)
+	for c, nodes := range byClass {
+		counts[c] = min(1, len(nodes))
+	}
+	for range total - present {
+		most, at := math.Inf(-1), 0
+		for c, nodes := range byClass {
+			if missing := float64(total)*float64(len(nodes))/float64(free) - float64(counts[c]); missing > most && counts[c] < len(nodes) {
+				most, at = missing, c
+			}
+		}
+		counts[at]++
+	}
+	stream := rng.New(seed, "data.split").Sub("ratio")
+	out := Split{Val: fixed.Val, Test: fixed.Test}
+	for c, nodes := range byClass {
+		shuffle(nodes, stream.At(uint64(c)))
+		out.Train = append(out.Train, nodes[:counts[c]]...)
+	}
 	return out.sorted(), nil
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 func TestParseSplit(t *testing.T) {
-	for _, text := range []string{"per-class:20,500,1000", "per-class:1,0,rest", "random:0.6,0.2,0.2", "random:0.1,0,0"} {
+	for _, text := range []string{"per-class:20,500,1000", "per-class:1,0,rest", "random:0.6,0.2,0.2", "random:0.1,0,0", "ratio:0.05"} {
 		s, err := ParseSplit(text)
 		if err != nil || s.String() != text {
 			t.Errorf("%q: %v, %v", text, s, err)
@@ -16,7 +16,8 @@ func TestParseSplit(t *testing.T) {
 		t.Error("the empty text asks for no split")
 	}
 	for _, text := range []string{"x", "random", "random:1,2", "random:0.5,0.5,0.5", "random:-1,0.5,0.5", "random:nan,0,0", "random:0,0.5,0.5",
-		"per-class:0,1,1", "per-class:a,b,c", "per-class:1,rest,1", "per-class:1,2,-1", "perclass:1,2,3", "per-class:9999999999999,1,1"} {
+		"per-class:0,1,1", "per-class:a,b,c", "per-class:1,rest,1", "per-class:1,2,-1", "perclass:1,2,3", "per-class:9999999999999,1,1",
+		"ratio", "ratio:", "ratio:0", "ratio:1", "ratio:-0.1", "ratio:nan", "ratio:0.1,0.2,0.3"} {
 		_, err := ParseSplit(text)
 		wantError(t, err, "split", "per-class:20,500,1000")
 	}
@@ -101,6 +102,79 @@ func TestSplitFor(t *testing.T) {
 	ds.SplitSpec = &SplitSpec{PerClass: true, Train: 5}
 	_, err = ds.SplitFor(0)
 	wantError(t, err, "heterophilous.npz", "class 0 has 4")
+}
+
+// A ratio draws other training nodes, in proportion to the classes, and leaves
+// validation and test as they came.
+func TestSplitRatio(t *testing.T) {
+	const n = 400
+	ds := &Dataset{Source: "made", Classes: 4, Labels: make([]int32, n)}
+	var fixed Split
+	for v := range int32(n) {
+		// Class 0 has half of the nodes, class 1 a quarter, class 2 the rest but
+		// four, which are class 3.
+		switch {
+		case v%2 == 0:
+			ds.Labels[v] = 0
+		case v%4 == 1:
+			ds.Labels[v] = 1
+		case v%100 == 3:
+			ds.Labels[v] = 3
+		default:
+			ds.Labels[v] = 2
+		}
+		switch {
+		case v >= 300:
+			fixed.Test = append(fixed.Test, v)
+		case v >= 200:
+			fixed.Val = append(fixed.Val, v)
+		case v < 8:
+			fixed.Train = append(fixed.Train, v)
+		}
+	}
+	ds.Splits = []Split{fixed}
+	draw := func(ratio float64, seed uint64) Split {
+		t.Helper()
+		ds.SplitSpec = &SplitSpec{Ratio: ratio}
+		s, err := ds.SplitFor(seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.check(ds.Labels); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(s.Val, fixed.Val) || !slices.Equal(s.Test, fixed.Test) {
+			t.Fatal("validation or test nodes are others than those that came with the data")
+		}
+		return s
+	}
+	counts := func(s Split) (c [4]int) {
+		for _, v := range s.Train {
+			c[ds.Labels[v]]++
+		}
+		return c
+	}
+	for ratio, want := range map[float64][4]int{0.01: {1, 1, 1, 1}, 0.05: {10, 5, 4, 1}, 0.1: {20, 10, 9, 1}, 0.5: {100, 50, 48, 2}} {
+		if got := counts(draw(ratio, 1)); got != want {
+			t.Errorf("ratio %v: %v training nodes in the classes, want %v", ratio, got, want)
+		}
+	}
+	if !slices.Equal(draw(0.1, 1).Train, draw(0.1, 1).Train) || slices.Equal(draw(0.1, 1).Train, draw(0.1, 2).Train) {
+		t.Error("the training nodes are not a function of the seed")
+	}
+	for ratio, want := range map[float64]string{0.6: "200 are neither validation nor test nodes", 0.005: "fewer than one of each of the 4 classes"} {
+		ds.SplitSpec = &SplitSpec{Ratio: ratio}
+		_, err := ds.SplitFor(1)
+		wantError(t, err, "made", want)
+	}
+	ds.Splits = nil
+	_, err := ds.SplitFor(1)
+	wantError(t, err, "made comes without a split", "ratio:0.005")
+	// Entries of fixed splits without a label are dropped, as without a ratio.
+	loaded := mustLoad(t, "testdata/heterophilous.npz", LoadOptions{Split: "ratio:0.5"})
+	if plain := mustLoad(t, "testdata/heterophilous.npz", LoadOptions{}); loaded.Repairs != plain.Repairs {
+		t.Errorf("repairs %+v, without the ratio %+v", loaded.Repairs, plain.Repairs)
+	}
 }
 
 func TestSplitCheck(t *testing.T) {

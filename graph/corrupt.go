@@ -66,6 +66,25 @@ func (g *Graph) AddRandom(ratio float64, s rng.Stream) (*Graph, [][2]int32, erro
 	return out, added, nil
 }
 
+// Corrupt returns a copy of g without round(remove·E) of its edges and with
+// round(add·E) others, E being the edges of g; it also returns both lists
+// (sorted). New edges join pairs that have none in g, so that no removed edge
+// comes back, and with add = remove that share of the edges is replaced. The same
+// stream gives the same graph. The shares are those of [Graph.RemoveRandom] and
+// [Graph.AddRandom].
+func (g *Graph) Corrupt(remove, add float64, s rng.Stream) (corrupted *Graph, removed, added [][2]int32, err error) {
+	left, removed, err := g.RemoveRandom(remove, s.Sub("remove"))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	_, added, err = g.AddRandom(add, s.Sub("add"))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	left.Edges, left.Weights = mergeEdges(left.Edges, left.Weights, added)
+	return left, removed, added, nil
+}
+
 // mergeEdges merges sorted, disjoint edge lists. New edges have weight 1 if w
 // is not nil.
 func mergeEdges(a [][2]int32, w []float32, b [][2]int32) ([][2]int32, []float32) {

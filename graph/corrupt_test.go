@@ -62,6 +62,36 @@ func TestRandomCorruption(t *testing.T) {
 	})
 }
 
+// Edges that are replaced are as many as before, and none that was removed comes
+// back as a new one.
+func TestCorrupt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t)
+		m := float64(g.NumEdges())
+		s := rng.New(rapid.Uint64().Draw(t, "seed"), "test")
+		remove, add := rapid.Float64Range(0, 1).Draw(t, "remove"), rapid.Float64Range(0, 1).Draw(t, "add")
+		c, removed, added, err := g.Corrupt(remove, add, s)
+		if room := float64(g.pairs()) - m; math.Round(add*m) > room {
+			if err == nil {
+				t.Fatalf("added %v edges where %v had room", math.Round(add*m), room)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if float64(len(removed)) != math.Round(remove*m) || !slices.Equal(Difference(g, c), removed) {
+			t.Fatalf("removed %v of %v, left %v", removed, g.Edges, c.Edges)
+		}
+		if float64(len(added)) != math.Round(add*m) || !slices.Equal(Difference(c, g), added) {
+			t.Fatalf("added %v to %v, got %v", added, g.Edges, c.Edges)
+		}
+	})
+}
+
 func TestCorruptionRejects(t *testing.T) {
 	g := &Graph{N: 3, Edges: [][2]int32{{0, 1}, {0, 2}}}
 	for _, r := range []float64{-0.1, math.NaN(), math.Inf(1)} {
@@ -77,6 +107,11 @@ func TestCorruptionRejects(t *testing.T) {
 	}
 	if _, _, err := g.AddRandom(1, 0); err == nil {
 		t.Error("AddRandom adds two edges where one has room")
+	}
+	for _, r := range [][2]float64{{-1, 0}, {0, -1}, {0, 1}} {
+		if _, _, _, err := g.Corrupt(r[0], r[1], 0); err == nil {
+			t.Errorf("Corrupt accepts %v", r)
+		}
 	}
 	full, added, err := g.AddRandom(0.5, 0)
 	if err != nil || !slices.Equal(added, [][2]int32{{1, 2}}) || full.NumEdges() != 3 {

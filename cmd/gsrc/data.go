@@ -71,9 +71,11 @@ func (a *app) dataInfoCommand() *cobra.Command {
 	flags := info.Flags()
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	flags.BoolVar(&opts.Directed, "directed", false, "keep the direction of edges")
-	flags.StringVar(&opts.Split, "split", "", "draw splits: per-class:20,500,1000 or random:0.6,0.2,0.2")
+	flags.StringVar(&opts.Split, "split", "", "draw splits: per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
 	flags.StringVar(&features, "features", "auto", "of collections of graphs: labels, attributes, both or degrees as node features")
-	flags.Uint64Var(&opts.Seed, "seed", 0, "seed of the synthetic graph")
+	flags.Float64Var(&opts.AddEdges, "add-edges", 0, "add edges at random, as a share of those there are")
+	flags.Float64Var(&opts.RemoveEdges, "remove-edges", 0, "remove this share of the edges at random")
+	flags.Uint64Var(&opts.Seed, "seed", 0, "seed of the synthetic graph, and of edges added and removed")
 	return info
 }
 

@@ -20,7 +20,7 @@ func (f *setupFlags) register(flags *pflag.FlagSet, o *gsrc.TrainOptions) {
 	// An array, not a slice: a value may hold commas.
 	flags.StringArrayVar(&o.Set, "set", nil, "set one option, key=value; may be repeated")
 	flags.IntVar(&o.Seed, "seed", 0, "seed of every random stream and of the split")
-	flags.StringVar(&f.split, "split", "", "draw splits: per-class:20,500,1000 or random:0.6,0.2,0.2")
+	flags.StringVar(&f.split, "split", "", "draw splits: per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
 	flags.BoolVar(&f.directed, "directed", false, "keep the direction of edges")
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/runtime/train/safetensors"
 )
@@ -24,11 +25,12 @@ const (
 	weightsFile    = "weights.safetensors"
 	edgesFile      = "refined_edges.csv"
 	structFile     = "x_struct.safetensors"
+	splitFile      = "split.json"
 )
 
 // runFiles are all of them, in the order in which --force deletes them: without
 // its checkpoint a run starts anew.
-var runFiles = []string{checkpointFile, metricsFile, infoFile, configFile, moduleFile, weightsFile, edgesFile, structFile}
+var runFiles = []string{checkpointFile, metricsFile, infoFile, configFile, moduleFile, weightsFile, edgesFile, structFile, splitFile}
 
 // Info is run.json: what was trained on what, and how it went.
 type Info struct {
@@ -48,6 +50,8 @@ type Info struct {
 		Edges    int    `json:"edges"`
 		Features int    `json:"features"`
 		Classes  int    `json:"classes"`
+		// Corruption says how the graph was damaged on purpose, if it was.
+		Corruption *data.Corruption `json:"corruption,omitempty"`
 	} `json:"data"`
 	// Inductive is false where the model reads structural attributes of the
 	// training graph and therefore works on no other.
@@ -80,6 +84,7 @@ func (t *trainer) info(res *Result) *Info {
 		i.Status = "done"
 	}
 	i.Data.Name, i.Data.Source, i.Data.Format, i.Data.Checksum = ds.Name, ds.Source, ds.Format, ds.Checksum
+	i.Data.Corruption = ds.Corruption
 	i.Data.Nodes, i.Data.Edges, i.Data.Features, i.Data.Classes = ds.Graph.N, ds.Graph.NumEdges(), ds.X.Cols, ds.Classes
 	return i
 }
@@ -150,7 +155,7 @@ func (t *trainer) open() error {
 	if t.metrics, _, err = openMetrics(t.path(metricsFile), 0); err != nil {
 		return err
 	}
-	if err := t.describe(nil); err != nil {
+	if err := errors.Join(t.describe(nil), t.writeSplit()); err != nil {
 		return err
 	}
 	return t.checkpoint()
@@ -177,6 +182,25 @@ func (t *trainer) describe(res *Result) error {
 		t.cfg.Write(t.path(configFile)),
 		atomicfile.WriteBytes(t.path(moduleFile), []byte(t.module.String())),
 		atomicfile.WriteBytes(t.path(infoFile), append(text, '\n')))
+}
+
+// runSplit is split.json: the nodes that a run learns from, chooses by and is
+// judged on, by their numbers in the data, from 0.
+type runSplit struct {
+	SchemaVersion int     `json:"schema_version"`
+	Split         string  `json:"split"` // as in run.json
+	Seed          int     `json:"seed"`
+	Train         []int32 `json:"train"`
+	Val           []int32 `json:"val"`
+	Test          []int32 `json:"test"`
+}
+
+func (t *trainer) writeSplit() error {
+	text, err := json.Marshal(runSplit{1, t.splitName(), t.cfg.Train.Seed, t.split.Train, t.split.Val, t.split.Test})
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(t.path(splitFile), append(text, '\n'))
 }
 
 func (t *trainer) resume() error {
