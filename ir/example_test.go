@@ -66,5 +66,5 @@ func ExampleLookup() {
 	fmt.Println(d.Doc)
 	// Output:
 	// spmm(graph, [a], [s], h) tensor
-	// y_i = Σ over entries e into i of a_e·h_src(e) + s_i·h_i; a absent: ones, s absent: no self term
+	// y_i = Σ over entries e into i of a_e·h_src(e) + s_i·h_i; a absent: ones, s absent: no self term; with a [E,H], s [N,H] one value for each of H blocks of columns
 }

@@ -100,6 +100,17 @@ func TestValues(t *testing.T) {
 		{"%g: graph<N,E>, %v: f32[N]", `edge_gather %g, %v {side="src"} : f32[E]`, []Val{small(), vector(7, 8, 9)}, [][]float64{{8, 9, 7}}},
 		{"%g: graph<N,E>, %w: f32[E]", `edge_sum %g, %w {side="dst"} : f32[N]`, []Val{small(), vector(2, 3, 5)}, [][]float64{{5, 0, 5}}},
 		{"%g: graph<N,E>, %w: f32[E]", `edge_sum %g, %w {side="src"} : f32[N]`, []Val{small(), vector(2, 3, 5)}, [][]float64{{5, 2, 3}}},
+		// Scores as logarithms: 0 sees 1 and 2 with 2 and 3, itself with 5; the weights double and remove.
+		{"%g: graph<N,E>, %e: f32[E], %s: f32[N]", "edge_softmax %g, %e, %s : f32[E], f32[N]", []Val{small(), vector(math.Ln2, ln3, 1000), vector(math.Log(5), -7, 1000)}, [][]float64{{0.2, 0.3, 0.5}, {0.5, 1, 0.5}}},
+		{"%g: graph<N,E>, %e: f32[E], %s: f32[N], %w: f32[E]", "edge_softmax %g, %e, %s, %w : f32[E], f32[N]", []Val{small(), vector(math.Ln2, 1000, 9), vector(math.Log(4), math.Inf(-1), math.Inf(-1)), vector(2, 0, 1)}, [][]float64{{0.5, 0, 1}, {0.5, 0, 0}}},
+		{"%g: graph<N,E>, %e: f32[E,2], %s: f32[N,2]", "edge_softmax %g, %e, %s : f32[E,2], f32[N,2]", []Val{small(), matrix(3, math.Ln2, 0, ln3, 0, 0, ln3), matrix(3, math.Log(5), 0, 0, 0, 0, 0)},
+			[][]float64{{0.2, 1. / 3, 0.3, 1. / 3, 0.5, 0.75}, {0.5, 1. / 3, 1, 1, 0.5, 0.25}}},
+		{"%g: graph<N,E>, %e: f32[E], %s: f32[N], %a: f32[E], %b: f32[N], %d: f32[E]", "edge_softmax_grad %g, %e, %s, _, %a, %b, %d : f32[E], f32[N], f32[E]",
+			[]Val{small(), vector(math.Ln2, ln3, 0), vector(math.Log(5), 0, 0), vector(0.2, 0.3, 0.5), vector(0.5, 1, 0.5), vector(10, 0, 4)}, [][]float64{{1.6, -0.6, 1}, {-1, 0, -1}, {1.6, -0.6, 1}}},
+		{"%x: f32[2,4]", "group_sum %x {groups=2} : f32[2,2]", []Val{matrix(2, 1, 2, 3, 4, 5, 6, 7, 8)}, [][]float64{{3, 7, 11, 15}}},
+		{"%x: f32[2,2]", "group_repeat %x {times=2} : f32[2,4]", []Val{matrix(2, 1, 2, 3, 4)}, [][]float64{{1, 1, 2, 2, 3, 3, 4, 4}}},
+		{"%g: graph<N,E>, %a: f32[E,2], %s: f32[N,2], %h: f32[N,2]", "spmm %g, %a, %s, %h : f32[N,2]", []Val{small(), matrix(3, 2, 1, 3, 1, 5, 0), matrix(3, 1, 0, 10, 0, 100, 1), h}, [][]float64{{22, 10, 30, 0, 505, 6}}},
+		{"%g: graph<N,E>, %p: f32[N,2], %q: f32[N,2]", "sddmm %g, %p, %q {heads=2} : f32[E,2]", []Val{small(), h, matrix(3, 1, 0, 0, 1, 1, 1)}, [][]float64{{0, 2, 1, 2, 5, 0}}},
 		{"%g: graph<N,E>", `edge_uniform %g {stream="s"} : f32[E]`, []Val{small()}, [][]float64{{0.1, 0.2, 0.2}}},
 		{"%p: f32[3,2], %i: i64[2,2]", "pair_dot %p, %i : f32[2]", []Val{h, matrix(2, 0, 2, 1, 2)}, [][]float64{{11, 61}}},
 

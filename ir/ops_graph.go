@@ -39,11 +39,13 @@ func inferSpMM(c *InferCtx) ([]Type, error) {
 	if err := c.wantOneDType(1, 2, 3); err != nil {
 		return nil, err
 	}
-	if err := c.wantDims(1, c.edges()); err != nil {
-		return nil, err
+	for i, rows := range []Dim{c.edges(), c.In(0).Targets()} {
+		if err := c.wantHeads(i+1, rows, c.In(3).Dims[1]); err != nil {
+			return nil, err
+		}
 	}
-	if err := c.wantDims(2, c.In(0).Targets()); err != nil {
-		return nil, err
+	if c.Has(1) && c.Has(2) && !slices.Equal(c.In(1).Dims[1:], c.In(2).Dims[1:]) {
+		return nil, fmt.Errorf("operands a and s are %s and %s, want as many heads in both", c.In(1), c.In(2))
 	}
 	from, to := c.In(0).Sources(), c.In(0).Targets()
 	if c.Op.Bool("transpose") {
@@ -61,18 +63,18 @@ func evalSpMM(g *Graph, a, s, h, y *Tensor, transpose bool) {
 		if transpose {
 			i, j = j, i
 		}
-		w := 1.0
-		if a != nil {
-			w = a.Data[e]
-		}
 		for k, v := range h.Row(j) {
+			w := 1.0
+			if a != nil {
+				w = a.head(e, k, h.Cols())
+			}
 			y.Row(i)[k] += w * v
 		}
 	}
 	if s != nil {
-		for i := range s.Data {
+		for i := range s.Shape[0] {
 			for k, v := range h.Row(i) {
-				y.Row(i)[k] += s.Data[i] * v
+				y.Row(i)[k] += s.head(i, k, h.Cols()) * v
 			}
 		}
 	}
@@ -80,16 +82,17 @@ func evalSpMM(g *Graph, a, s, h, y *Tensor, transpose bool) {
 
 var graphOps = []OpDef{
 	{
-		Name: "spmm", Doc: "y_i = Σ over entries e into i of a_e·h_src(e) + s_i·h_i; a absent: ones, s absent: no self term", Attrs: []AttrSpec{transposeAttr}, Results: []string{"spmm"},
+		Name: "spmm", Doc: "y_i = Σ over entries e into i of a_e·h_src(e) + s_i·h_i; a absent: ones, s absent: no self term; with a [E,H], s [N,H] one value for each of H blocks of columns", Attrs: []AttrSpec{transposeAttr}, Results: []string{"spmm"},
 		Operands: graphThen(OperandSpec{Name: "a", Optional: true}, OperandSpec{Name: "s", Optional: true}, OperandSpec{Name: "h"}),
 		Infer:    inferSpMM,
 		VJP: func(c *VJPCtx) []*Value {
 			g, a, s, h, dy, tr := c.X(0), c.X(1), c.X(2), c.X(3), c.Ct[0], c.Op.Bool("transpose")
 			return c.pick(nil, func() *Value {
+				heads := Attrs{"heads": headsOf(a)}
 				if tr {
-					return c.One("sddmm", nil, g, h, dy)
+					return c.One("sddmm", heads, g, h, dy)
 				}
-				return c.One("sddmm", nil, g, dy, h)
+				return c.One("sddmm", heads, g, dy, h)
 			}, func() *Value {
 				x, y := dy, h
 				if g.Type.IsBlock() { // of the sources only the targets, which are the first
@@ -103,6 +106,9 @@ var graphOps = []OpDef{
 						y = first(y)
 					}
 				}
+				if n := headsOf(s); n > 0 {
+					return c.One("group_sum", Attrs{"groups": n}, c.Mul(x, y))
+				}
 				return c.One("reduce_sum", Attrs{"axis": "1"}, c.Mul(x, y))
 			}, func() *Value {
 				return c.One("spmm", Attrs{"transpose": !tr}, g, a, s, dy)
@@ -114,7 +120,8 @@ var graphOps = []OpDef{
 		},
 	},
 	{
-		Name: "sddmm", Doc: "y_e = ⟨p_dst(e), q_src(e)⟩", Results: []string{"sddmm"},
+		Name: "sddmm", Doc: "y_e = ⟨p_dst(e), q_src(e)⟩; with heads H > 0 one product for each of H blocks of columns, [E,H]", Results: []string{"sddmm"},
+		Attrs:    []AttrSpec{{Name: "heads", Kind: IntAttr, Default: int64(0), Doc: "blocks of columns; 0: one product, [E]"}},
 		Operands: graphThen(operands("p", "q")...),
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantOneDType(1, 2); err != nil {
@@ -128,7 +135,14 @@ var graphOps = []OpDef{
 					return nil, err
 				}
 			}
-			return one(c.In(1).WithDims(c.edges()))
+			heads := c.Op.Int("heads")
+			if heads == 0 {
+				return one(c.In(1).WithDims(c.edges()))
+			}
+			if err := wantBlocks(heads, c.In(1).Dims[1]); err != nil {
+				return nil, err
+			}
+			return one(c.In(1).WithDims(c.edges(), D(heads)))
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			return c.pick(nil,
@@ -139,56 +153,54 @@ var graphOps = []OpDef{
 		},
 		Eval: func(c *EvalCtx) error {
 			g, p, q, y := c.G(0), c.T(1), c.T(2), c.New(0)
+			heads := max(1, c.Op.Int("heads"))
 			for e := range g.Row {
 				for k, v := range p.Row(g.Row[e]) {
-					y.Data[e] += v * q.Row(g.Col[e])[k]
+					y.Data[e*heads+k/(p.Cols()/heads)] += v * q.Row(g.Col[e])[k]
 				}
 			}
 			return nil
 		},
 	},
 	{
-		Name: "edge_gather", Doc: "y_e = v at the entry's target (side dst) or source (side src)", Attrs: []AttrSpec{sideAttr}, Results: []string{"at"},
+		Name: "edge_gather", Doc: "y_e = v at the entry's target (side dst) or source (side src); v a vector, or a matrix of a row a node", Attrs: []AttrSpec{sideAttr}, Results: []string{"at"},
 		Operands: graphThen(operands("v")...),
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantFloat(1); err != nil {
 				return nil, err
 			}
-			if err := c.wantDims(1, c.side(c.Op.Str("side"))); err != nil {
-				return nil, err
-			}
-			return one(c.In(1).WithDims(c.edges()))
+			return c.moveRows(1, c.side(c.Op.Str("side")), c.edges())
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			return []*Value{nil, c.One("edge_sum", Attrs{"side": c.Op.Str("side")}, c.X(0), c.Ct[0])}
 		},
 		Eval: func(c *EvalCtx) error {
 			g, v, y := c.G(0), c.T(1), c.New(0)
-			for e := range y.Data {
-				y.Data[e] = v.Data[g.end(e, c.Op.Str("side"))]
+			heads := width(v)
+			for e := range g.Row {
+				i := g.end(e, c.Op.Str("side"))
+				copy(y.Data[e*heads:(e+1)*heads], v.Data[i*heads:])
 			}
 			return nil
 		},
 	},
 	{
-		Name: "edge_sum", Doc: "y_i = Σ of w_e over entries whose target (side dst) or source (side src) is i", Attrs: []AttrSpec{sideAttr}, Results: []string{"deg"},
+		Name: "edge_sum", Doc: "y_i = Σ of w_e over entries whose target (side dst) or source (side src) is i; w a vector, or a matrix of a row an entry", Attrs: []AttrSpec{sideAttr}, Results: []string{"deg"},
 		Operands: graphThen(operands("w")...),
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantFloat(1); err != nil {
 				return nil, err
 			}
-			if err := c.wantDims(1, c.edges()); err != nil {
-				return nil, err
-			}
-			return one(c.In(1).WithDims(c.side(c.Op.Str("side"))))
+			return c.moveRows(1, c.edges(), c.side(c.Op.Str("side")))
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			return []*Value{nil, c.One("edge_gather", Attrs{"side": c.Op.Str("side")}, c.X(0), c.Ct[0])}
 		},
 		Eval: func(c *EvalCtx) error {
 			g, w, y := c.G(0), c.T(1), c.New(0)
-			for e, v := range w.Data {
-				y.Data[g.end(e, c.Op.Str("side"))] += v
+			heads := width(w)
+			for k, v := range w.Data {
+				y.Data[g.end(k/heads, c.Op.Str("side"))*heads+k%heads] += v
 			}
 			return nil
 		},

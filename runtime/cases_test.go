@@ -113,6 +113,34 @@ func spmmCases() []opCase {
 				cs = append(cs, use("graph<N,E>", a, s, "f32[N,F]").gives("f32[N,F]").with(fmt.Sprintf("transpose=%v", tr)))
 			}
 		}
+		for _, heads := range []int{1, 3, 8} {
+			for _, width := range []int{1, 7, 8, 40} {
+				values, rows := fmt.Sprintf("[E,%d]", heads), fmt.Sprintf("f32[N,%d]", heads*width)
+				cs = append(cs, use("graph<N,E>", "f32"+values, fmt.Sprintf("f32[N,%d]", heads), rows).gives(rows).with(fmt.Sprintf("transpose=%v", tr)))
+			}
+		}
+		cs = append(cs, use("graph<N,E>", "_", "f32[N,2]", "f32[N,6]").gives("f32[N,6]").with(fmt.Sprintf("transpose=%v", tr)),
+			use("graph<N,E>", "f32[E,2]", "_", "f32[N,6]").gives("f32[N,6]").with(fmt.Sprintf("transpose=%v", tr)))
+	}
+	return cs
+}
+
+// softmaxGradCases give the gradient the results that it is of.
+func softmaxGradCases() []opCase {
+	var cs []opCase
+	for _, heads := range []string{"", ",1", ",8"} {
+		for _, w := range []string{"", "flag", "prob"} {
+			for _, ct := range []string{"%x3, %x4", "%x3, _", "_, %x4"} {
+				e, s, weight := "f32[E"+heads+"]", "f32[N"+heads+"]", "_"
+				c := opCase{in: []string{"graph<N,E>", e, s, e, s}, out: strings.Join([]string{e, s, "f32[E]"}, ", ")}
+				if w != "" {
+					c.in, weight = append(c.in, "f32[E] "+w), "%x5"
+				}
+				c.body = fmt.Sprintf("  %%a, %%self = edge_softmax %%x0, %%x1, %%x2, %s : %s, %s\n", weight, e, s) +
+					fmt.Sprintf("  %%y0, %%y1, %%y2 = edge_softmax_grad %%x0, %%x1, %%x2, %s, %%a, %%self, %s : %s\n", weight, ct, c.out)
+				cs = append(cs, c)
+			}
+		}
 	}
 	return cs
 }
@@ -179,7 +207,8 @@ func spmmFusedCases() []opCase {
 		cs = append(cs,
 			use("graph<N,E>", "f32[E]", "f32[N]", "f32[N,F]", "_", "f32[F]").gives("f32[N,F]").with(`expr="relu(add(p, x0))", `+tr),
 			use("graph<N,E>", "_", "f32[N]", "f32[N,F]", "f32[N,F]", "f32[N,F]", "f32[F]").gives("f32[N,F]").with(`expr="relu_grad(x0, dropout(add(p, x1), 0.4))", stream="a", `+tr),
-			use("graph<N,E>", "f32[E]", "_", "f32[N,F]", "f32[N,F]").gives("f32[N,F]").with(tr))
+			use("graph<N,E>", "f32[E]", "_", "f32[N,F]", "f32[N,F]").gives("f32[N,F]").with(tr),
+			use("graph<N,E>", "f32[E,2]", "f32[N,2]", "f32[N,16]", "f32[N,16]", "f32[16]").gives("f32[N,16]").with(`expr="elu(add(p, x0))", `+tr))
 	}
 	return cs
 }
@@ -285,11 +314,19 @@ var opCases = map[string][]opCase{
 
 	"spmm":            spmmCases(),
 	"receptive_field": fieldCases(),
-	"sddmm":           {use("graph<N,E>", "f32[N,F]", "f32[N,F]").gives("f32[E]")},
-	"edge_gather":     {use("graph<N,E>", "f32[N]").gives("f32[E]").with(`side="dst"`), use("graph<N,E>", "f32[N]").gives("f32[E]").with(`side="src"`)},
-	"edge_sum":        {use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="dst"`), use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="src"`)},
-	"edge_ones":       {use("graph<N,E>").gives("f32[E]")},
-	"pair_dot":        {use("f32[N,F]", "i64[2,B] index:N").gives("f32[B]")},
+	"sddmm": {use("graph<N,E>", "f32[N,F]", "f32[N,F]").gives("f32[E]"), use("graph<N,E>", "f32[N,24]", "f32[N,24]").gives("f32[E,3]").with("heads=3"),
+		use("graph<N,E>", "f32[N,56]", "f32[N,56]").gives("f32[E,8]").with("heads=8")},
+	"edge_softmax": {use("graph<N,E>", "f32[E]", "f32[N]").gives("f32[E], f32[N]"), use("graph<N,E>", "f32[E,8]", "f32[N,8]", "f32[E] flag").gives("f32[E,8], f32[N,8]"),
+		use("graph<N,E>", "f32[E,3] huge", "f32[N,3] huge", "f32[E] prob").gives("f32[E,3], f32[N,3]"), use("graph<N,E>", "f32[E,F]", "f32[N,F]").gives("f32[E,F], f32[N,F]")},
+	"edge_softmax_grad": softmaxGradCases(),
+	"group_sum":         {use("f32[N,6]").gives("f32[N,3]").with("groups=3"), use("f32[N,64]").gives("f32[N,8]").with("groups=8")},
+	"group_repeat":      {use("f32[N,3]").gives("f32[N,6]").with("times=2"), use("f32[N,8]").gives("f32[N,64]").with("times=8")},
+	"edge_gather": {use("graph<N,E>", "f32[N]").gives("f32[E]").with(`side="dst"`), use("graph<N,E>", "f32[N]").gives("f32[E]").with(`side="src"`),
+		use("graph<N,E>", "f32[N,F]").gives("f32[E,F]").with(`side="dst"`), use("graph<N,E>", "f32[N,F]").gives("f32[E,F]").with(`side="src"`)},
+	"edge_sum": {use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="dst"`), use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="src"`),
+		use("graph<N,E>", "f32[E,F]").gives("f32[N,F]").with(`side="dst"`), use("graph<N,E>", "f32[E,F]").gives("f32[N,F]").with(`side="src"`)},
+	"edge_ones": {use("graph<N,E>").gives("f32[E]")},
+	"pair_dot":  {use("f32[N,F]", "i64[2,B] index:N").gives("f32[B]")},
 
 	"normal":       declaredCases(`stream="a"`, "f32[N,F]", "f32[N]", "f32[]"),
 	"uniform":      declaredCases(`stream="a"`, "f32[N,F]", "f32[N]", "f32[]"),
@@ -424,6 +461,8 @@ func randomBuffer(t testing.TB, ty ir.Type, values string, bind map[string]int, 
 			v = 0.02 + 0.96*s.Uniform(uint64(i))
 		case "flag":
 			v = float32(s.Uint32(uint64(i)) % 2)
+		case "huge":
+			v *= 300
 		case "coarse": // so that equal elements occur
 			v = float32(math.Round(float64(v)))
 		}

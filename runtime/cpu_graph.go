@@ -3,10 +3,23 @@ package runtime
 import "github.com/gsrc-dev/gsrc/runtime/kernels"
 
 var graphKernels = map[string]Kernel{
-	"spmm":            spmm,
-	"sddmm":           sddmm,
-	"edge_gather":     edgeGather,
-	"edge_sum":        edgeSum,
+	"spmm":        spmm,
+	"sddmm":       sddmm,
+	"edge_gather": edgeGather,
+	"edge_sum":    edgeSum,
+	"edge_softmax": func(k *Call) error {
+		k.Pool.EdgeSoftmax(k.Out[0].F32, k.Out[1].F32, k.In[0].Graph.In, k.In[1].F32, k.In[2].F32, floats(k.In[3]), heads(k.In[1]))
+		return nil
+	},
+	"edge_softmax_grad": func(k *Call) error {
+		dw := k.Out[2].F32
+		if k.unread != nil && k.unread[2] {
+			dw = nil
+		}
+		k.Pool.EdgeSoftmaxGrad(k.Out[0].F32, k.Out[1].F32, dw, k.In[0].Graph.In, k.In[1].F32, k.In[2].F32, floats(k.In[3]),
+			k.In[4].F32, k.In[5].F32, floats(k.In[6]), floats(k.In[7]), heads(k.In[1]))
+		return nil
+	},
 	"receptive_field": func(*Call) error { return nil }, // found before the run: see sizer
 	"edge_ones":       func(k *Call) error { k.Pool.Fill(k.Out[0].F32, 1); return nil },
 }
@@ -20,20 +33,35 @@ func sparseProduct(k *Call, epi kernels.Epilogue) error {
 	if k.Op.Bool("transpose") {
 		s = g.Out
 	}
-	var vals, diag []float32
-	if k.In[1] != nil {
-		vals = k.In[1].F32
+	n := 1
+	for _, v := range k.In[1:3] {
+		if v != nil {
+			n = heads(v)
+		}
 	}
-	if k.In[2] != nil {
-		diag = k.In[2].F32
-	}
-	k.Pool.SpMM(k.Out[0].F32, s, vals, diag, h.F32, h.Dims[1], epi)
+	k.Pool.SpMMHeads(k.Out[0].F32, s, floats(k.In[1]), floats(k.In[2]), h.F32, h.Dims[1], n, epi)
 	return nil
+}
+
+// floats returns the elements of an operand, nil of an absent one.
+func floats(b *Buffer) []float32 {
+	if b == nil {
+		return nil
+	}
+	return b.F32
+}
+
+// heads returns the columns of values of edges or nodes.
+func heads(b *Buffer) int {
+	if len(b.Dims) == 2 {
+		return b.Dims[1]
+	}
+	return 1
 }
 
 func sddmm(k *Call) error {
 	p, q := k.In[1], k.In[2]
-	k.Pool.SDDMM(k.Out[0].F32, k.In[0].Graph.In, p.F32, q.F32, p.Dims[1])
+	k.Pool.SDDMMHeads(k.Out[0].F32, k.In[0].Graph.In, p.F32, q.F32, p.Dims[1], max(1, k.Op.Int("heads")))
 	return nil
 }
 
@@ -42,7 +70,7 @@ func edgeGather(k *Call) error {
 	if k.Op.Str("side") == "src" {
 		side = kernels.Src
 	}
-	k.Pool.EdgeGather(k.Out[0].F32, k.In[0].Graph.In, k.In[1].F32, side)
+	k.Pool.EdgeGather(k.Out[0].F32, k.In[0].Graph.In, k.In[1].F32, heads(k.In[1]), side)
 	return nil
 }
 
@@ -51,6 +79,6 @@ func edgeSum(k *Call) error {
 	if k.Op.Str("side") == "src" {
 		s = k.In[0].Graph.Out // rows are sources there, so that they sum in parallel
 	}
-	k.Pool.EdgeSum(k.Out[0].F32, s, k.In[1].F32, kernels.Dst)
+	k.Pool.EdgeSum(k.Out[0].F32, s, k.In[1].F32, heads(k.In[1]), kernels.Dst)
 	return nil
 }

@@ -16,6 +16,17 @@ var reduceKernels = map[string]Kernel{
 		(*kernels.Pool).RowLogSumExp, (*kernels.Pool).ColLogSumExp),
 	"count": func(k *Call) error { k.Out[0].F32[0] = float32(reduced(k)); return nil },
 
+	"group_sum": func(k *Call) error {
+		x := k.In[0]
+		k.Pool.GroupSum(k.Out[0].F32, x.F32, x.rows(), x.cols(), k.Op.Int("groups"))
+		return nil
+	},
+	"group_repeat": func(k *Call) error {
+		x := k.In[0]
+		k.Pool.GroupRepeat(k.Out[0].F32, x.F32, x.rows(), x.cols(), k.Op.Int("times"))
+		return nil
+	},
+
 	"softmax":      rowwise((*kernels.Pool).Softmax),
 	"log_softmax":  rowwise((*kernels.Pool).LogSoftmax),
 	"l1_normalize": normalize((*kernels.Pool).L1NormalizeRows, (*kernels.Pool).SparseL1Normalize),

@@ -18,6 +18,8 @@ var cpuWorkspaces = map[string]func(k *Call) (int, kernels.Scratch){
 	"matmul_fused":         func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 3, matmulWorkspace) },
 	"spmm_fused":           func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 5, nil) },
 	"fused_elementwise":    func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 0, nil) },
+	"edge_softmax":         func(k *Call) (int, kernels.Scratch) { return 0, kernels.EdgeSoftmaxScratch(heads(k.In[1])) },
+	"edge_softmax_grad":    func(k *Call) (int, kernels.Scratch) { return 0, kernels.EdgeSoftmaxScratch(heads(k.In[1])) },
 	"cholesky":             func(k *Call) (int, kernels.Scratch) { n := k.In[0].rows(); return 2 * n * n, kernels.Scratch{} },
 	"pairwise_reduce":      pairwiseWorkspace,
 	"pairwise_reduce_grad": pairwiseWorkspace,

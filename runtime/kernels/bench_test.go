@@ -80,8 +80,8 @@ func BenchmarkSparse(b *testing.B) {
 				run(name("SDDMM/f=", f), structure+4*e+e*row+s.Rows*row, func() { p.SDDMM(edge, s, h, h, f) })
 			}
 			node := make([]float32, s.Rows)
-			run("EdgeSum", structure+4*s.Rows, func() { p.EdgeSum(node, s, vals, Dst) })
-			run("EdgeGather", structure+4*e+4*e, func() { p.EdgeGather(edge, s, diag, Src) })
+			run("EdgeSum", structure+4*s.Rows, func() { p.EdgeSum(node, s, vals, 1, Dst) })
+			run("EdgeGather", structure+4*e+4*e, func() { p.EdgeGather(edge, s, diag, 1, Src) })
 		}
 		// Bags of words, 18 of 1433 a row, times the first weight, and its gradient.
 		words := &CSR{Rows: 2708, Cols: 1433, RowPtr: make([]int32, 2709)}

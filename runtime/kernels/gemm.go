@@ -368,13 +368,8 @@ func (j *gemmJob) block(mb, nb int, local []float32) {
 	j.epi.finish(j.dst, j.n, r0, r1, c0, c1, local)
 }
 
-// from returns x from an element on, nil for nil.
-func from(x []float32, at int) []float32 {
-	if x == nil {
-		return nil
-	}
-	return x[at:]
-}
+// from returns x from an element on, nothing where x ends before.
+func from(x []float32, at int) []float32 { return x[min(at, len(x)):] }
 
 func packColsGo(out, in []float32, kc, ld, w, step int) {
 	for k := range kc {

@@ -41,6 +41,9 @@ type kernelSet struct {
 	// Sparse: rows r0 ≤ r < r1 of the structure.
 	spmm  func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int)
 	sddmm func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int)
+	// The same for one block of f columns of rows ld wide, values heads apart.
+	spmmHead  func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, ld, heads, r0, r1, add, ahead int)
+	sddmmHead func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, ld, heads, r0, r1, ahead int)
 
 	// Where x ≥ least or x ≥ cols: the numbers of the elements, and how many.
 	reach func(hits []uint64, x, cols []float32, least float32) int

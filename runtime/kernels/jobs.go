@@ -20,4 +20,6 @@ type jobs struct {
 	near     nearestJob
 	around   aroundJob
 	chain    chainJob
+	attend   attentionJob
+	groups   groupJob
 }

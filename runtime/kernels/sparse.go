@@ -1,6 +1,10 @@
 package kernels
 
-import "github.com/gsrc-dev/gsrc/rng"
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/rng"
+)
 
 // Side names an end of an entry of a CSR structure.
 type Side int
@@ -15,21 +19,35 @@ const (
 // [s.Cols, f], dst [s.Rows, f]; vals nil stands for ones. The entries of a row
 // are added in their order, the diagonal first. dst must not overlap h.
 func (p *Pool) SpMM(dst []float32, s *CSR, vals, diag, h []float32, f int, epi Epilogue) {
+	p.SpMMHeads(dst, s, vals, diag, h, f, 1, epi)
+}
+
+// SpMMHeads is [Pool.SpMM] with one value for each of heads blocks of columns,
+// all of one width: vals is [len(s.Col), heads], diag [rows, heads], and column k
+// of an entry is multiplied by the value k·heads/f.
+func (p *Pool) SpMMHeads(dst []float32, s *CSR, vals, diag, h []float32, f, heads int, epi Epilogue) {
 	s.check("SpMM")
+	checkHeads("SpMM", f, heads)
 	need("SpMM", "dst", len(dst), s.Rows*f)
 	need("SpMM", "h", len(h), s.Cols*f)
 	if vals != nil {
-		need("SpMM", "vals", len(vals), len(s.Col))
+		need("SpMM", "vals", len(vals), len(s.Col)*heads)
 	}
 	if diag != nil {
-		need("SpMM", "h", len(h), min(len(diag), s.Rows)*f)
+		need("SpMM", "h", len(h), min(len(diag)/heads, s.Rows)*f)
 	}
 	epi.check("SpMM", dst, s.Rows, f)
 	if f == 0 {
 		return
 	}
 	p.scratch(epi.scratch())
-	p.runSparse(sparseJob{kind: sparseMM, dst: dst, s: s, a: vals, diag: diag, b: h, f: f, ahead: fetchAhead(s.Cols, f), epi: epi})
+	p.runSparse(sparseJob{kind: sparseMM, dst: dst, s: s, a: vals, diag: diag, b: h, f: f, heads: heads, ahead: fetchAhead(s.Cols, f), epi: epi})
+}
+
+func checkHeads(kernel string, f, heads int) {
+	if heads < 1 || f%heads != 0 {
+		panic(fmt.Sprintf("kernels: %s: %d columns do not divide into %d heads", kernel, f, heads))
+	}
 }
 
 // fetchAhead returns how many entries ahead to ask for the rows of a [rows, f]
@@ -46,42 +64,55 @@ func fetchAhead(rows, f int) int {
 // SDDMM computes one inner product for each entry: dst_e = ⟨p_row(e), q_col(e)⟩
 // with p [s.Rows, f] and q [s.Cols, f].
 func (p *Pool) SDDMM(dst []float32, s *CSR, pm, q []float32, f int) {
+	p.SDDMMHeads(dst, s, pm, q, f, 1)
+}
+
+// SDDMMHeads is [Pool.SDDMM] with one inner product for each of heads blocks of
+// columns, all of one width: dst is [len(s.Col), heads].
+func (p *Pool) SDDMMHeads(dst []float32, s *CSR, pm, q []float32, f, heads int) {
 	s.check("SDDMM")
-	need("SDDMM", "dst", len(dst), len(s.Col))
+	checkHeads("SDDMM", f, heads)
+	need("SDDMM", "dst", len(dst), len(s.Col)*heads)
 	need("SDDMM", "p", len(pm), s.Rows*f)
 	need("SDDMM", "q", len(q), s.Cols*f)
-	p.runSparse(sparseJob{kind: sparseDot, dst: dst, s: s, a: pm, b: q, f: f, ahead: fetchAhead(s.Cols, f)})
+	p.runSparse(sparseJob{kind: sparseDot, dst: dst, s: s, a: pm, b: q, f: f, heads: heads, ahead: fetchAhead(s.Cols, f)})
 }
 
-// EdgeGather copies node values to entries: dst_e = v[row(e)] for side Dst,
-// v[col(e)] for side Src.
-func (p *Pool) EdgeGather(dst []float32, s *CSR, v []float32, side Side) {
+// EdgeGather copies node values, f a node, to entries: dst_e = v[row(e)] for side
+// Dst, v[col(e)] for side Src.
+func (p *Pool) EdgeGather(dst []float32, s *CSR, v []float32, f int, side Side) {
 	s.check("EdgeGather")
-	need("EdgeGather", "dst", len(dst), len(s.Col))
+	need("EdgeGather", "dst", len(dst), len(s.Col)*f)
 	if side == Dst {
-		need("EdgeGather", "v", len(v), s.Rows)
+		need("EdgeGather", "v", len(v), s.Rows*f)
 	} else {
-		need("EdgeGather", "v", len(v), s.Cols)
+		need("EdgeGather", "v", len(v), s.Cols*f)
 	}
-	p.runSparse(sparseJob{kind: sparseGather, dst: dst, s: s, a: v, side: side, f: 1})
+	p.runSparse(sparseJob{kind: sparseGather, dst: dst, s: s, a: v, side: side, f: f})
 }
 
-// EdgeSum adds the entries' values w: dst_i = Σ_{e in row i} w_e for side Dst,
-// dst_j = Σ_{e in column j} w_e for side Src, in the order of the entries.
-// Columns are summed on one thread: to sum them in parallel pass the
+// EdgeSum adds the entries' values w, f an entry: dst_i = Σ_{e in row i} w_e for
+// side Dst, dst_j = Σ_{e in column j} w_e for side Src, in the order of the
+// entries. Columns are summed on one thread: to sum them in parallel pass the
 // structure's [Transpose] and side Dst.
-func (p *Pool) EdgeSum(dst []float32, s *CSR, w []float32, side Side) {
+func (p *Pool) EdgeSum(dst []float32, s *CSR, w []float32, f int, side Side) {
 	s.check("EdgeSum")
-	need("EdgeSum", "w", len(w), len(s.Col))
+	need("EdgeSum", "w", len(w), len(s.Col)*f)
 	if side == Dst {
-		need("EdgeSum", "dst", len(dst), s.Rows)
-		p.runSparse(sparseJob{kind: sparseSum, dst: dst, s: s, a: w, f: 1})
+		need("EdgeSum", "dst", len(dst), s.Rows*f)
+		p.runSparse(sparseJob{kind: sparseSum, dst: dst, s: s, a: w, f: f})
 		return
 	}
-	need("EdgeSum", "dst", len(dst), s.Cols)
-	clear(dst[:s.Cols])
+	need("EdgeSum", "dst", len(dst), s.Cols*f)
+	clear(dst[:s.Cols*f])
 	for e, c := range s.Col {
-		dst[c] += w[s.value(int32(e))]
+		addTo(dst[int(c)*f:][:f], w[int(s.value(int32(e)))*f:][:f])
+	}
+}
+
+func addTo(dst, x []float32) {
+	for i, v := range x {
+		dst[i] += v
 	}
 }
 
@@ -124,6 +155,7 @@ type sparseJob struct {
 	dst, a, b, diag []float32
 	s               *CSR
 	f, cols, per    int
+	heads           int // of products
 	ahead           int // entries ahead whose rows of b are fetched, 0 for none
 	side            Side
 	epi             Epilogue
@@ -154,23 +186,18 @@ func (j *sparseJob) do(c, worker int) {
 	case sparseMM:
 		j.product(r0, r1, j.p.local[worker])
 	case sparseDot:
-		ks.sddmm(j.dst, s.RowPtr, s.Col, s.Perm, j.a, j.b, j.f, r0, r1, j.ahead)
+		if j.heads == 1 {
+			ks.sddmm(j.dst, s.RowPtr, s.Col, s.Perm, j.a, j.b, j.f, r0, r1, j.ahead)
+			return
+		}
+		f := j.f / j.heads
+		for h := range j.heads {
+			ks.sddmmHead(from(j.dst, h), s.RowPtr, s.Col, s.Perm, from(j.a, h*f), from(j.b, h*f), f, j.f, j.heads, r0, r1, j.ahead)
+		}
 	case sparseGather:
 		j.gather(r0, r1)
 	case sparseSum:
-		for r := r0; r < r1; r++ {
-			var sum float32
-			if first, last := s.RowPtr[r], s.RowPtr[r+1]; s.Perm == nil {
-				for _, v := range j.a[first:last] {
-					sum += v
-				}
-			} else {
-				for _, e := range s.Perm[first:last] {
-					sum += j.a[e]
-				}
-			}
-			j.dst[r] = sum
-		}
+		j.sum(r0, r1)
 	case sparseUniform, sparseDropout:
 		j.draw(r0, r1, j.p.index[worker], j.p.local[worker])
 	}
@@ -182,15 +209,48 @@ func (j *sparseJob) product(r0, r1 int, local []float32) {
 		add = 1
 		j.epi.begin(j.dst, f, r0, r1, 0, f)
 	}
-	ks.spmm(j.dst, j.s.RowPtr, j.s.Col, j.s.Perm, j.a, j.diag, j.b, f, r0, r1, add, j.ahead)
+	if s := j.s; j.heads == 1 {
+		ks.spmm(j.dst, s.RowPtr, s.Col, s.Perm, j.a, j.diag, j.b, f, r0, r1, add, j.ahead)
+	} else {
+		f := f / j.heads
+		for h := range j.heads {
+			ks.spmmHead(from(j.dst, h*f), s.RowPtr, s.Col, s.Perm, from(j.a, h), from(j.diag, h), from(j.b, h*f), f, j.f, j.heads, r0, r1, add, j.ahead)
+		}
+	}
 	if !j.epi.trivial() {
 		j.epi.finish(j.dst, f, r0, r1, 0, f, local)
 	}
 }
 
+func (j *sparseJob) sum(r0, r1 int) {
+	s, f := j.s, j.f
+	for r := r0; r < r1; r++ {
+		first, last := s.RowPtr[r], s.RowPtr[r+1]
+		if f != 1 {
+			d := j.dst[r*f : (r+1)*f]
+			clear(d)
+			for e := first; e < last; e++ {
+				addTo(d, j.a[int(s.value(e))*f:][:f])
+			}
+			continue
+		}
+		var sum float32
+		if s.Perm == nil {
+			for _, v := range j.a[first:last] {
+				sum += v
+			}
+		} else {
+			for _, e := range s.Perm[first:last] {
+				sum += j.a[e]
+			}
+		}
+		j.dst[r] = sum
+	}
+}
+
 func (j *sparseJob) gather(r0, r1 int) {
-	s := j.s
-	if first, last := s.RowPtr[r0], s.RowPtr[r1]; j.side == Src && s.Perm == nil {
+	s, f := j.s, j.f
+	if first, last := s.RowPtr[r0], s.RowPtr[r1]; j.side == Src && s.Perm == nil && f == 1 {
 		dst := j.dst[first:last]
 		for i, c := range s.Col[first:last] {
 			dst[i] = j.a[c]
@@ -203,7 +263,11 @@ func (j *sparseJob) gather(r0, r1 int) {
 			if j.side == Src {
 				i = int(s.Col[e])
 			}
-			j.dst[s.value(e)] = j.a[i]
+			if at := int(s.value(e)); f == 1 {
+				j.dst[at] = j.a[i]
+			} else {
+				copy(j.dst[at*f:(at+1)*f], j.a[i*f:])
+			}
 		}
 	}
 }
@@ -253,15 +317,21 @@ func (j *sparseJob) draw(r0, r1 int, idx []uint64, u []float32) {
 
 // spmmGo computes rows r0 ≤ r < r1 of the product into dst, or adds them to it: a
 // row's own term, if there is a diagonal, then its entries.
-func spmmGo(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, _ int) {
+func spmmGo(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int) {
+	spmmHeadGo(dst, rowPtr, col, perm, vals, diag, h, f, f, 1, r0, r1, add, ahead)
+}
+
+// spmmHeadGo does so for one block of f columns of rows ld wide, the values heads
+// apart.
+func spmmHeadGo(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, ld, heads, r0, r1, add, _ int) {
 	for r := r0; r < r1; r++ {
-		d := dst[r*f : (r+1)*f]
+		d := dst[r*ld:][:f]
 		if add == 0 {
 			clear(d)
 		}
-		if r < len(diag) {
-			for i, v := range h[r*f : (r+1)*f] {
-				d[i] += diag[r] * v
+		if r*heads < len(diag) {
+			for i, v := range h[r*ld:][:f] {
+				d[i] += diag[r*heads] * v
 			}
 		}
 		for e := rowPtr[r]; e < rowPtr[r+1]; e++ {
@@ -271,9 +341,9 @@ func spmmGo(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f
 				if perm != nil {
 					i = perm[e]
 				}
-				v = vals[i]
+				v = vals[int(i)*heads]
 			}
-			in := h[int(col[e])*f:][:len(d)]
+			in := h[int(col[e])*ld:][:len(d)]
 			for i := range d {
 				d[i] += v * in[i]
 			}
@@ -281,15 +351,19 @@ func spmmGo(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f
 	}
 }
 
-func sddmmGo(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, _ int) {
+func sddmmGo(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int) {
+	sddmmHeadGo(dst, rowPtr, col, perm, p, q, f, f, 1, r0, r1, ahead)
+}
+
+func sddmmHeadGo(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, ld, heads, r0, r1, _ int) {
 	for r := r0; r < r1; r++ {
-		a := p[r*f : (r+1)*f]
+		a := from(p, r*ld)[:f]
 		for e := rowPtr[r]; e < rowPtr[r+1]; e++ {
 			i := e
 			if perm != nil {
 				i = perm[e]
 			}
-			dst[i] = dotGo(a, q[int(col[e])*f:][:f])
+			dst[int(i)*heads] = dotGo(a, from(q, int(col[e])*ld)[:f])
 		}
 	}
 }

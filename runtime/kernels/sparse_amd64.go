@@ -19,6 +19,16 @@ func spmmValsAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals
 //go:noescape
 func spmmPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 
+// spmmHeadValsAVX2 computes rows r0 to r1 of a sparse product (see spmmGo).
+//
+//go:noescape
+func spmmHeadValsAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, ld int, heads int, r0 int, r1 int, add int, ahead int)
+
+// spmmHeadPermAVX2 computes rows r0 to r1 of a sparse product (see spmmGo).
+//
+//go:noescape
+func spmmHeadPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, ld int, heads int, r0 int, r1 int, add int, ahead int)
+
 // sddmmAVX2 computes the entries of rows r0 to r1 of a sampled product.
 //
 //go:noescape
@@ -28,6 +38,16 @@ func sddmmAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []flo
 //
 //go:noescape
 func sddmmPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)
+
+// sddmmHeadAVX2 computes the entries of rows r0 to r1 of a sampled product.
+//
+//go:noescape
+func sddmmHeadAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
+
+// sddmmHeadPermAVX2 computes the entries of rows r0 to r1 of a sampled product.
+//
+//go:noescape
+func sddmmHeadPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
 
 // spmmOnesAVX512 computes rows r0 to r1 of a sparse product (see spmmGo).
 //
@@ -44,6 +64,16 @@ func spmmValsAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, va
 //go:noescape
 func spmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 
+// spmmHeadValsAVX512 computes rows r0 to r1 of a sparse product (see spmmGo).
+//
+//go:noescape
+func spmmHeadValsAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, ld int, heads int, r0 int, r1 int, add int, ahead int)
+
+// spmmHeadPermAVX512 computes rows r0 to r1 of a sparse product (see spmmGo).
+//
+//go:noescape
+func spmmHeadPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, ld int, heads int, r0 int, r1 int, add int, ahead int)
+
 // sddmmAVX512 computes the entries of rows r0 to r1 of a sampled product.
 //
 //go:noescape
@@ -53,3 +83,13 @@ func sddmmAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []f
 //
 //go:noescape
 func sddmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)
+
+// sddmmHeadAVX512 computes the entries of rows r0 to r1 of a sampled product.
+//
+//go:noescape
+func sddmmHeadAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
+
+// sddmmHeadPermAVX512 computes the entries of rows r0 to r1 of a sampled product.
+//
+//go:noescape
+func sddmmHeadPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)

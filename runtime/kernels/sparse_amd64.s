@@ -1289,6 +1289,920 @@ rows84:
 	VZEROUPPER
 	RET
 
+// func spmmHeadValsAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, ld int, heads int, r0 int, r1 int, add int, ahead int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·spmmHeadValsAVX2(SB), NOSPLIT, $0-224
+	MOVQ    rowPtr_base+24(FP), AX
+	MOVQ    col_base+48(FP), CX
+	MOVQ    dst_base+0(FP), DX
+	MOVQ    ld+176(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    r0+192(FP), DI
+	MOVQ    r1+200(FP), SI
+	LEAQ    (AX)(SI*4), SI
+	LEAQ    (AX)(DI*4), AX
+	IMULQ   BX, DI
+	ADDQ    DI, DX
+	MOVQ    vals_base+96(FP), DI
+	MOVQ    f+168(FP), R8
+	ANDQ    $0x07, R8
+	LEAQ    first_lanes<>+32(SB), R9
+	NEGQ    R8
+	VMOVDQU (R9)(R8*4), Y0
+
+row124:
+	CMPQ AX, SI
+	JGE  rows125
+	MOVQ f+168(FP), R8
+	XORQ R9, R9
+
+block126:
+	CMPQ    R8, $0x00000040
+	JL      next127
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh128
+	VMOVUPS (DX)(R9*1), Y1
+	VMOVUPS 32(DX)(R9*1), Y2
+	VMOVUPS 64(DX)(R9*1), Y3
+	VMOVUPS 96(DX)(R9*1), Y4
+	VMOVUPS 128(DX)(R9*1), Y5
+	VMOVUPS 160(DX)(R9*1), Y6
+	VMOVUPS 192(DX)(R9*1), Y7
+	VMOVUPS 224(DX)(R9*1), Y8
+
+fresh128:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	MOVQ         R11, R12
+	IMULQ        heads+184(FP), R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare129
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R12*4), Y9
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Y9, Y1
+	VFMADD231PS  32(R11)(R9*1), Y9, Y2
+	VFMADD231PS  64(R11)(R9*1), Y9, Y3
+	VFMADD231PS  96(R11)(R9*1), Y9, Y4
+	VFMADD231PS  128(R11)(R9*1), Y9, Y5
+	VFMADD231PS  160(R11)(R9*1), Y9, Y6
+	VFMADD231PS  192(R11)(R9*1), Y9, Y7
+	VFMADD231PS  224(R11)(R9*1), Y9, Y8
+
+bare129:
+	MOVLQSX (AX), R10
+	CMPL    R10, 4(AX)
+	JGE     entries130
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near131
+
+entry132:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Y9
+	MOVQ         ahead+216(FP), R12
+	ADDQ         R10, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	PREFETCHT0   64(R12)(R9*1)
+	PREFETCHT0   128(R12)(R9*1)
+	PREFETCHT0   192(R12)(R9*1)
+	VFMADD231PS  (R11)(R9*1), Y9, Y1
+	VFMADD231PS  32(R11)(R9*1), Y9, Y2
+	VFMADD231PS  64(R11)(R9*1), Y9, Y3
+	VFMADD231PS  96(R11)(R9*1), Y9, Y4
+	VFMADD231PS  128(R11)(R9*1), Y9, Y5
+	VFMADD231PS  160(R11)(R9*1), Y9, Y6
+	VFMADD231PS  192(R11)(R9*1), Y9, Y7
+	VFMADD231PS  224(R11)(R9*1), Y9, Y8
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry132
+	JMP          entries130
+
+near131:
+entry133:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Y9
+	VFMADD231PS  (R11)(R9*1), Y9, Y1
+	VFMADD231PS  32(R11)(R9*1), Y9, Y2
+	VFMADD231PS  64(R11)(R9*1), Y9, Y3
+	VFMADD231PS  96(R11)(R9*1), Y9, Y4
+	VFMADD231PS  128(R11)(R9*1), Y9, Y5
+	VFMADD231PS  160(R11)(R9*1), Y9, Y6
+	VFMADD231PS  192(R11)(R9*1), Y9, Y7
+	VFMADD231PS  224(R11)(R9*1), Y9, Y8
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry133
+
+entries130:
+	VMOVUPS Y1, (DX)(R9*1)
+	VMOVUPS Y2, 32(DX)(R9*1)
+	VMOVUPS Y3, 64(DX)(R9*1)
+	VMOVUPS Y4, 96(DX)(R9*1)
+	VMOVUPS Y5, 128(DX)(R9*1)
+	VMOVUPS Y6, 160(DX)(R9*1)
+	VMOVUPS Y7, 192(DX)(R9*1)
+	VMOVUPS Y8, 224(DX)(R9*1)
+	ADDQ    $0x00000100, R9
+	SUBQ    $0x00000040, R8
+	JMP     block126
+
+next127:
+	CMPQ    R8, $0x00000020
+	JL      next135
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh136
+	VMOVUPS (DX)(R9*1), Y1
+	VMOVUPS 32(DX)(R9*1), Y2
+	VMOVUPS 64(DX)(R9*1), Y3
+	VMOVUPS 96(DX)(R9*1), Y4
+
+fresh136:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	MOVQ         R11, R12
+	IMULQ        heads+184(FP), R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare137
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R12*4), Y5
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Y5, Y1
+	VFMADD231PS  32(R11)(R9*1), Y5, Y2
+	VFMADD231PS  64(R11)(R9*1), Y5, Y3
+	VFMADD231PS  96(R11)(R9*1), Y5, Y4
+
+bare137:
+	MOVLQSX (AX), R10
+	CMPL    R10, 4(AX)
+	JGE     entries138
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near139
+
+entry140:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Y5
+	MOVQ         ahead+216(FP), R12
+	ADDQ         R10, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	PREFETCHT0   64(R12)(R9*1)
+	VFMADD231PS  (R11)(R9*1), Y5, Y1
+	VFMADD231PS  32(R11)(R9*1), Y5, Y2
+	VFMADD231PS  64(R11)(R9*1), Y5, Y3
+	VFMADD231PS  96(R11)(R9*1), Y5, Y4
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry140
+	JMP          entries138
+
+near139:
+entry141:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Y5
+	VFMADD231PS  (R11)(R9*1), Y5, Y1
+	VFMADD231PS  32(R11)(R9*1), Y5, Y2
+	VFMADD231PS  64(R11)(R9*1), Y5, Y3
+	VFMADD231PS  96(R11)(R9*1), Y5, Y4
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry141
+
+entries138:
+	VMOVUPS Y1, (DX)(R9*1)
+	VMOVUPS Y2, 32(DX)(R9*1)
+	VMOVUPS Y3, 64(DX)(R9*1)
+	VMOVUPS Y4, 96(DX)(R9*1)
+	ADDQ    $0x00000080, R9
+	SUBQ    $0x00000020, R8
+
+next135:
+	CMPQ    R8, $0x00000010
+	JL      next143
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh144
+	VMOVUPS (DX)(R9*1), Y1
+	VMOVUPS 32(DX)(R9*1), Y2
+
+fresh144:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	MOVQ         R11, R12
+	IMULQ        heads+184(FP), R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare145
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R12*4), Y3
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Y3, Y1
+	VFMADD231PS  32(R11)(R9*1), Y3, Y2
+
+bare145:
+	MOVLQSX (AX), R10
+	CMPL    R10, 4(AX)
+	JGE     entries146
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near147
+
+entry148:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Y3
+	MOVQ         ahead+216(FP), R12
+	ADDQ         R10, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	VFMADD231PS  (R11)(R9*1), Y3, Y1
+	VFMADD231PS  32(R11)(R9*1), Y3, Y2
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry148
+	JMP          entries146
+
+near147:
+entry149:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Y3
+	VFMADD231PS  (R11)(R9*1), Y3, Y1
+	VFMADD231PS  32(R11)(R9*1), Y3, Y2
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry149
+
+entries146:
+	VMOVUPS Y1, (DX)(R9*1)
+	VMOVUPS Y2, 32(DX)(R9*1)
+	ADDQ    $0x00000040, R9
+	SUBQ    $0x00000010, R8
+
+next143:
+	CMPQ    R8, $0x00000008
+	JL      next151
+	VXORPS  Y1, Y1, Y1
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh152
+	VMOVUPS (DX)(R9*1), Y1
+
+fresh152:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	MOVQ         R11, R12
+	IMULQ        heads+184(FP), R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare153
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R12*4), Y2
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Y2, Y1
+
+bare153:
+	MOVLQSX (AX), R10
+	CMPL    R10, 4(AX)
+	JGE     entries154
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near155
+
+entry156:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Y2
+	MOVQ         ahead+216(FP), R12
+	ADDQ         R10, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	VFMADD231PS  (R11)(R9*1), Y2, Y1
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry156
+	JMP          entries154
+
+near155:
+entry157:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Y2
+	VFMADD231PS  (R11)(R9*1), Y2, Y1
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry157
+
+entries154:
+	VMOVUPS Y1, (DX)(R9*1)
+	ADDQ    $0x00000020, R9
+	SUBQ    $0x00000008, R8
+
+next151:
+	TESTQ      R8, R8
+	JZ         full158
+	VXORPS     Y1, Y1, Y1
+	CMPQ       add+208(FP), $0x00
+	JEQ        fresh159
+	VMASKMOVPS (DX)(R9*1), Y0, Y1
+	VMOVAPS    Y1, Y1
+
+fresh159:
+	MOVQ         AX, R10
+	SUBQ         rowPtr_base+24(FP), R10
+	SHRQ         $0x02, R10
+	MOVQ         R10, R11
+	IMULQ        heads+184(FP), R11
+	CMPQ         R11, diag_len+128(FP)
+	JGE          bare160
+	MOVQ         diag_base+120(FP), R8
+	VBROADCASTSS (R8)(R11*4), Y2
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	VMASKMOVPS   (R10)(R9*1), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+
+bare160:
+	MOVLQSX (AX), R8
+	CMPL    R8, 4(AX)
+	JGE     entries161
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near162
+
+entry163:
+	MOVLQSX      (CX)(R8*4), R10
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	MOVQ         R8, R11
+	IMULQ        heads+184(FP), R11
+	VBROADCASTSS (DI)(R11*4), Y2
+	MOVQ         ahead+216(FP), R11
+	ADDQ         R8, R11
+	CMPQ         R11, col_len+56(FP)
+	CMOVQGE      R8, R11
+	MOVLQSX      (CX)(R11*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	PREFETCHT0   (R11)(R9*1)
+	VMASKMOVPS   (R10)(R9*1), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	INCQ         R8
+	CMPL         R8, 4(AX)
+	JL           entry163
+	JMP          entries161
+
+near162:
+entry164:
+	MOVLQSX      (CX)(R8*4), R10
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	MOVQ         R8, R11
+	IMULQ        heads+184(FP), R11
+	VBROADCASTSS (DI)(R11*4), Y2
+	VMASKMOVPS   (R10)(R9*1), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	INCQ         R8
+	CMPL         R8, 4(AX)
+	JL           entry164
+
+entries161:
+	VMASKMOVPS Y1, Y0, (DX)(R9*1)
+
+full158:
+	ADDQ $0x04, AX
+	ADDQ BX, DX
+	JMP  row124
+
+rows125:
+	VZEROUPPER
+	RET
+
+// func spmmHeadPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, ld int, heads int, r0 int, r1 int, add int, ahead int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·spmmHeadPermAVX2(SB), NOSPLIT, $0-224
+	MOVQ    rowPtr_base+24(FP), AX
+	MOVQ    col_base+48(FP), CX
+	MOVQ    dst_base+0(FP), DX
+	MOVQ    ld+176(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    r0+192(FP), DI
+	MOVQ    r1+200(FP), SI
+	LEAQ    (AX)(SI*4), SI
+	LEAQ    (AX)(DI*4), AX
+	IMULQ   BX, DI
+	ADDQ    DI, DX
+	MOVQ    vals_base+96(FP), DI
+	MOVQ    perm_base+72(FP), R8
+	MOVQ    f+168(FP), R9
+	ANDQ    $0x07, R9
+	LEAQ    first_lanes<>+32(SB), R10
+	NEGQ    R9
+	VMOVDQU (R10)(R9*4), Y0
+
+row165:
+	CMPQ AX, SI
+	JGE  rows166
+	MOVQ f+168(FP), R9
+	XORQ R10, R10
+
+block167:
+	CMPQ    R9, $0x00000040
+	JL      next168
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh169
+	VMOVUPS (DX)(R10*1), Y1
+	VMOVUPS 32(DX)(R10*1), Y2
+	VMOVUPS 64(DX)(R10*1), Y3
+	VMOVUPS 96(DX)(R10*1), Y4
+	VMOVUPS 128(DX)(R10*1), Y5
+	VMOVUPS 160(DX)(R10*1), Y6
+	VMOVUPS 192(DX)(R10*1), Y7
+	VMOVUPS 224(DX)(R10*1), Y8
+
+fresh169:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	MOVQ         R12, R13
+	IMULQ        heads+184(FP), R13
+	CMPQ         R13, diag_len+128(FP)
+	JGE          bare170
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R13*4), Y9
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Y9, Y1
+	VFMADD231PS  32(R12)(R10*1), Y9, Y2
+	VFMADD231PS  64(R12)(R10*1), Y9, Y3
+	VFMADD231PS  96(R12)(R10*1), Y9, Y4
+	VFMADD231PS  128(R12)(R10*1), Y9, Y5
+	VFMADD231PS  160(R12)(R10*1), Y9, Y6
+	VFMADD231PS  192(R12)(R10*1), Y9, Y7
+	VFMADD231PS  224(R12)(R10*1), Y9, Y8
+
+bare170:
+	MOVLQSX (AX), R11
+	CMPL    R11, 4(AX)
+	JGE     entries171
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near172
+
+entry173:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Y9
+	MOVQ         ahead+216(FP), R13
+	ADDQ         R11, R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	IMULQ        heads+184(FP), R14
+	PREFETCHT0   (DI)(R14*4)
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+144(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	PREFETCHT0   64(R13)(R10*1)
+	PREFETCHT0   128(R13)(R10*1)
+	PREFETCHT0   192(R13)(R10*1)
+	VFMADD231PS  (R12)(R10*1), Y9, Y1
+	VFMADD231PS  32(R12)(R10*1), Y9, Y2
+	VFMADD231PS  64(R12)(R10*1), Y9, Y3
+	VFMADD231PS  96(R12)(R10*1), Y9, Y4
+	VFMADD231PS  128(R12)(R10*1), Y9, Y5
+	VFMADD231PS  160(R12)(R10*1), Y9, Y6
+	VFMADD231PS  192(R12)(R10*1), Y9, Y7
+	VFMADD231PS  224(R12)(R10*1), Y9, Y8
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry173
+	JMP          entries171
+
+near172:
+entry174:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Y9
+	VFMADD231PS  (R12)(R10*1), Y9, Y1
+	VFMADD231PS  32(R12)(R10*1), Y9, Y2
+	VFMADD231PS  64(R12)(R10*1), Y9, Y3
+	VFMADD231PS  96(R12)(R10*1), Y9, Y4
+	VFMADD231PS  128(R12)(R10*1), Y9, Y5
+	VFMADD231PS  160(R12)(R10*1), Y9, Y6
+	VFMADD231PS  192(R12)(R10*1), Y9, Y7
+	VFMADD231PS  224(R12)(R10*1), Y9, Y8
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry174
+
+entries171:
+	VMOVUPS Y1, (DX)(R10*1)
+	VMOVUPS Y2, 32(DX)(R10*1)
+	VMOVUPS Y3, 64(DX)(R10*1)
+	VMOVUPS Y4, 96(DX)(R10*1)
+	VMOVUPS Y5, 128(DX)(R10*1)
+	VMOVUPS Y6, 160(DX)(R10*1)
+	VMOVUPS Y7, 192(DX)(R10*1)
+	VMOVUPS Y8, 224(DX)(R10*1)
+	ADDQ    $0x00000100, R10
+	SUBQ    $0x00000040, R9
+	JMP     block167
+
+next168:
+	CMPQ    R9, $0x00000020
+	JL      next176
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh177
+	VMOVUPS (DX)(R10*1), Y1
+	VMOVUPS 32(DX)(R10*1), Y2
+	VMOVUPS 64(DX)(R10*1), Y3
+	VMOVUPS 96(DX)(R10*1), Y4
+
+fresh177:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	MOVQ         R12, R13
+	IMULQ        heads+184(FP), R13
+	CMPQ         R13, diag_len+128(FP)
+	JGE          bare178
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R13*4), Y5
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Y5, Y1
+	VFMADD231PS  32(R12)(R10*1), Y5, Y2
+	VFMADD231PS  64(R12)(R10*1), Y5, Y3
+	VFMADD231PS  96(R12)(R10*1), Y5, Y4
+
+bare178:
+	MOVLQSX (AX), R11
+	CMPL    R11, 4(AX)
+	JGE     entries179
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near180
+
+entry181:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Y5
+	MOVQ         ahead+216(FP), R13
+	ADDQ         R11, R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	IMULQ        heads+184(FP), R14
+	PREFETCHT0   (DI)(R14*4)
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+144(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	PREFETCHT0   64(R13)(R10*1)
+	VFMADD231PS  (R12)(R10*1), Y5, Y1
+	VFMADD231PS  32(R12)(R10*1), Y5, Y2
+	VFMADD231PS  64(R12)(R10*1), Y5, Y3
+	VFMADD231PS  96(R12)(R10*1), Y5, Y4
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry181
+	JMP          entries179
+
+near180:
+entry182:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Y5
+	VFMADD231PS  (R12)(R10*1), Y5, Y1
+	VFMADD231PS  32(R12)(R10*1), Y5, Y2
+	VFMADD231PS  64(R12)(R10*1), Y5, Y3
+	VFMADD231PS  96(R12)(R10*1), Y5, Y4
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry182
+
+entries179:
+	VMOVUPS Y1, (DX)(R10*1)
+	VMOVUPS Y2, 32(DX)(R10*1)
+	VMOVUPS Y3, 64(DX)(R10*1)
+	VMOVUPS Y4, 96(DX)(R10*1)
+	ADDQ    $0x00000080, R10
+	SUBQ    $0x00000020, R9
+
+next176:
+	CMPQ    R9, $0x00000010
+	JL      next184
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh185
+	VMOVUPS (DX)(R10*1), Y1
+	VMOVUPS 32(DX)(R10*1), Y2
+
+fresh185:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	MOVQ         R12, R13
+	IMULQ        heads+184(FP), R13
+	CMPQ         R13, diag_len+128(FP)
+	JGE          bare186
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R13*4), Y3
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Y3, Y1
+	VFMADD231PS  32(R12)(R10*1), Y3, Y2
+
+bare186:
+	MOVLQSX (AX), R11
+	CMPL    R11, 4(AX)
+	JGE     entries187
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near188
+
+entry189:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Y3
+	MOVQ         ahead+216(FP), R13
+	ADDQ         R11, R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	IMULQ        heads+184(FP), R14
+	PREFETCHT0   (DI)(R14*4)
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+144(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	VFMADD231PS  (R12)(R10*1), Y3, Y1
+	VFMADD231PS  32(R12)(R10*1), Y3, Y2
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry189
+	JMP          entries187
+
+near188:
+entry190:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Y3
+	VFMADD231PS  (R12)(R10*1), Y3, Y1
+	VFMADD231PS  32(R12)(R10*1), Y3, Y2
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry190
+
+entries187:
+	VMOVUPS Y1, (DX)(R10*1)
+	VMOVUPS Y2, 32(DX)(R10*1)
+	ADDQ    $0x00000040, R10
+	SUBQ    $0x00000010, R9
+
+next184:
+	CMPQ    R9, $0x00000008
+	JL      next192
+	VXORPS  Y1, Y1, Y1
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh193
+	VMOVUPS (DX)(R10*1), Y1
+
+fresh193:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	MOVQ         R12, R13
+	IMULQ        heads+184(FP), R13
+	CMPQ         R13, diag_len+128(FP)
+	JGE          bare194
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R13*4), Y2
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Y2, Y1
+
+bare194:
+	MOVLQSX (AX), R11
+	CMPL    R11, 4(AX)
+	JGE     entries195
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near196
+
+entry197:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Y2
+	MOVQ         ahead+216(FP), R13
+	ADDQ         R11, R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	IMULQ        heads+184(FP), R14
+	PREFETCHT0   (DI)(R14*4)
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+144(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	VFMADD231PS  (R12)(R10*1), Y2, Y1
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry197
+	JMP          entries195
+
+near196:
+entry198:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Y2
+	VFMADD231PS  (R12)(R10*1), Y2, Y1
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry198
+
+entries195:
+	VMOVUPS Y1, (DX)(R10*1)
+	ADDQ    $0x00000020, R10
+	SUBQ    $0x00000008, R9
+
+next192:
+	TESTQ      R9, R9
+	JZ         full199
+	VXORPS     Y1, Y1, Y1
+	CMPQ       add+208(FP), $0x00
+	JEQ        fresh200
+	VMASKMOVPS (DX)(R10*1), Y0, Y1
+	VMOVAPS    Y1, Y1
+
+fresh200:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	MOVQ         R11, R12
+	IMULQ        heads+184(FP), R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare201
+	MOVQ         diag_base+120(FP), R9
+	VBROADCASTSS (R9)(R12*4), Y2
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VMASKMOVPS   (R11)(R10*1), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+
+bare201:
+	MOVLQSX (AX), R9
+	CMPL    R9, 4(AX)
+	JGE     entries202
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near203
+
+entry204:
+	MOVLQSX      (CX)(R9*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVLQSX      (R8)(R9*4), R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Y2
+	MOVQ         ahead+216(FP), R12
+	ADDQ         R9, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R9, R12
+	MOVLQSX      (R8)(R12*4), R13
+	IMULQ        heads+184(FP), R13
+	PREFETCHT0   (DI)(R13*4)
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R10*1)
+	VMASKMOVPS   (R11)(R10*1), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	INCQ         R9
+	CMPL         R9, 4(AX)
+	JL           entry204
+	JMP          entries202
+
+near203:
+entry205:
+	MOVLQSX      (CX)(R9*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVLQSX      (R8)(R9*4), R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Y2
+	VMASKMOVPS   (R11)(R10*1), Y0, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	INCQ         R9
+	CMPL         R9, 4(AX)
+	JL           entry205
+
+entries202:
+	VMASKMOVPS Y1, Y0, (DX)(R10*1)
+
+full199:
+	ADDQ $0x04, AX
+	ADDQ BX, DX
+	JMP  row165
+
+rows166:
+	VZEROUPPER
+	RET
+
 // func sddmmAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)
 // Requires: AVX, CMOV, FMA3, MMX+
 TEXT ·sddmmAVX2(SB), NOSPLIT, $0-176
@@ -1309,14 +2223,14 @@ TEXT ·sddmmAVX2(SB), NOSPLIT, $0-176
 	NEGQ    DI
 	VMOVDQU (R8)(DI*4), Y0
 
-row124:
+row206:
 	CMPQ    AX, SI
-	JGE     rows125
+	JGE     rows207
 	MOVLQSX (AX), DI
 
-entry126:
+entry208:
 	CMPL       DI, 4(AX)
-	JGE        entries127
+	JGE        entries209
 	LEAQ       (DI), R8
 	MOVQ       R8, R9
 	MOVLQSX    (CX)(R9*4), R9
@@ -1344,7 +2258,7 @@ entry126:
 	IMULQ      BX, R12
 	ADDQ       q_base+120(FP), R12
 	CMPQ       ahead+168(FP), $0x00
-	JEQ        near128
+	JEQ        near210
 	LEAQ       (DI), R8
 	ADDQ       ahead+168(FP), R8
 	CMPQ       R8, col_len+56(FP)
@@ -1378,7 +2292,7 @@ entry126:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 
-near128:
+near210:
 	MOVQ   f+144(FP), R13
 	XORQ   R8, R8
 	VXORPS Y1, Y1, Y1
@@ -1386,9 +2300,9 @@ near128:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-loop129:
+loop211:
 	CMPQ        R13, $0x00000010
-	JL          done130
+	JL          done212
 	VMOVUPS     (DX)(R8*1), Y5
 	VFMADD231PS (R9)(R8*1), Y5, Y1
 	VFMADD231PS (R10)(R8*1), Y5, Y2
@@ -1401,12 +2315,12 @@ loop129:
 	VFMADD231PS 32(R12)(R8*1), Y5, Y4
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, R13
-	JMP         loop129
+	JMP         loop211
 
-done130:
-loop131:
+done212:
+loop213:
 	CMPQ        R13, $0x00000008
-	JL          done132
+	JL          done214
 	VMOVUPS     (DX)(R8*1), Y5
 	VFMADD231PS (R9)(R8*1), Y5, Y1
 	VFMADD231PS (R10)(R8*1), Y5, Y2
@@ -1414,11 +2328,11 @@ loop131:
 	VFMADD231PS (R12)(R8*1), Y5, Y4
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000008, R13
-	JMP         loop131
+	JMP         loop213
 
-done132:
+done214:
 	TESTQ       R13, R13
-	JZ          full133
+	JZ          full215
 	VMASKMOVPS  (DX)(R8*1), Y0, Y5
 	VMASKMOVPS  (R9)(R8*1), Y0, Y6
 	VFMADD231PS Y6, Y5, Y1
@@ -1429,7 +2343,7 @@ done132:
 	VMASKMOVPS  (R12)(R8*1), Y0, Y6
 	VFMADD231PS Y6, Y5, Y4
 
-full133:
+full215:
 	VHADDPS      Y2, Y1, Y1
 	VHADDPS      Y4, Y3, Y2
 	VHADDPS      Y2, Y1, Y1
@@ -1439,28 +2353,28 @@ full133:
 	VMOVSS       X2, (R8)(DI*4)
 	INCQ         DI
 	CMPL         DI, 4(AX)
-	JGE          entries127
+	JGE          entries209
 	VSHUFPS      $0x39, X2, X2, X2
 	VMOVSS       X2, (R8)(DI*4)
 	INCQ         DI
 	CMPL         DI, 4(AX)
-	JGE          entries127
+	JGE          entries209
 	VSHUFPS      $0x39, X2, X2, X2
 	VMOVSS       X2, (R8)(DI*4)
 	INCQ         DI
 	CMPL         DI, 4(AX)
-	JGE          entries127
+	JGE          entries209
 	VSHUFPS      $0x39, X2, X2, X2
 	VMOVSS       X2, (R8)(DI*4)
 	INCQ         DI
-	JMP          entry126
+	JMP          entry208
 
-entries127:
+entries209:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row124
+	JMP  row206
 
-rows125:
+rows207:
 	VZEROUPPER
 	RET
 
@@ -1484,14 +2398,14 @@ TEXT ·sddmmPermAVX2(SB), NOSPLIT, $0-176
 	NEGQ    DI
 	VMOVDQU (R8)(DI*4), Y0
 
-row134:
+row216:
 	CMPQ    AX, SI
-	JGE     rows135
+	JGE     rows217
 	MOVLQSX (AX), DI
 
-entry136:
+entry218:
 	CMPL       DI, 4(AX)
-	JGE        entries137
+	JGE        entries219
 	LEAQ       (DI), R8
 	MOVQ       R8, R9
 	MOVLQSX    (CX)(R9*4), R9
@@ -1519,7 +2433,7 @@ entry136:
 	IMULQ      BX, R12
 	ADDQ       q_base+120(FP), R12
 	CMPQ       ahead+168(FP), $0x00
-	JEQ        near138
+	JEQ        near220
 	LEAQ       (DI), R8
 	ADDQ       ahead+168(FP), R8
 	CMPQ       R8, col_len+56(FP)
@@ -1553,7 +2467,7 @@ entry136:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 
-near138:
+near220:
 	MOVQ   f+144(FP), R13
 	XORQ   R8, R8
 	VXORPS Y1, Y1, Y1
@@ -1561,9 +2475,9 @@ near138:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-loop139:
+loop221:
 	CMPQ        R13, $0x00000010
-	JL          done140
+	JL          done222
 	VMOVUPS     (DX)(R8*1), Y5
 	VFMADD231PS (R9)(R8*1), Y5, Y1
 	VFMADD231PS (R10)(R8*1), Y5, Y2
@@ -1576,12 +2490,12 @@ loop139:
 	VFMADD231PS 32(R12)(R8*1), Y5, Y4
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, R13
-	JMP         loop139
+	JMP         loop221
 
-done140:
-loop141:
+done222:
+loop223:
 	CMPQ        R13, $0x00000008
-	JL          done142
+	JL          done224
 	VMOVUPS     (DX)(R8*1), Y5
 	VFMADD231PS (R9)(R8*1), Y5, Y1
 	VFMADD231PS (R10)(R8*1), Y5, Y2
@@ -1589,11 +2503,11 @@ loop141:
 	VFMADD231PS (R12)(R8*1), Y5, Y4
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000008, R13
-	JMP         loop141
+	JMP         loop223
 
-done142:
+done224:
 	TESTQ       R13, R13
-	JZ          full143
+	JZ          full225
 	VMASKMOVPS  (DX)(R8*1), Y0, Y5
 	VMASKMOVPS  (R9)(R8*1), Y0, Y6
 	VFMADD231PS Y6, Y5, Y1
@@ -1604,7 +2518,7 @@ done142:
 	VMASKMOVPS  (R12)(R8*1), Y0, Y6
 	VFMADD231PS Y6, Y5, Y4
 
-full143:
+full225:
 	VHADDPS      Y2, Y1, Y1
 	VHADDPS      Y4, Y3, Y2
 	VHADDPS      Y2, Y1, Y1
@@ -1616,31 +2530,398 @@ full143:
 	VMOVSS       X2, (R8)(R10*4)
 	INCQ         DI
 	CMPL         DI, 4(AX)
-	JGE          entries137
+	JGE          entries219
 	VSHUFPS      $0x39, X2, X2, X2
 	MOVLQSX      (R9)(DI*4), R10
 	VMOVSS       X2, (R8)(R10*4)
 	INCQ         DI
 	CMPL         DI, 4(AX)
-	JGE          entries137
+	JGE          entries219
 	VSHUFPS      $0x39, X2, X2, X2
 	MOVLQSX      (R9)(DI*4), R10
 	VMOVSS       X2, (R8)(R10*4)
 	INCQ         DI
 	CMPL         DI, 4(AX)
-	JGE          entries137
+	JGE          entries219
 	VSHUFPS      $0x39, X2, X2, X2
 	MOVLQSX      (R9)(DI*4), R9
 	VMOVSS       X2, (R8)(R9*4)
 	INCQ         DI
-	JMP          entry136
+	JMP          entry218
 
-entries137:
+entries219:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row134
+	JMP  row216
 
-rows135:
+rows217:
+	VZEROUPPER
+	RET
+
+// func sddmmHeadAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·sddmmHeadAVX2(SB), NOSPLIT, $0-192
+	MOVQ    rowPtr_base+24(FP), AX
+	MOVQ    col_base+48(FP), CX
+	MOVQ    p_base+96(FP), DX
+	MOVQ    ld+152(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    r0+168(FP), DI
+	MOVQ    r1+176(FP), SI
+	LEAQ    (AX)(SI*4), SI
+	LEAQ    (AX)(DI*4), AX
+	IMULQ   BX, DI
+	ADDQ    DI, DX
+	MOVQ    f+144(FP), DI
+	ANDQ    $0x07, DI
+	LEAQ    first_lanes<>+32(SB), R8
+	NEGQ    DI
+	VMOVDQU (R8)(DI*4), Y0
+
+row226:
+	CMPQ    AX, SI
+	JGE     rows227
+	MOVLQSX (AX), DI
+
+entry228:
+	CMPL       DI, 4(AX)
+	JGE        entries229
+	LEAQ       (DI), R8
+	MOVQ       R8, R9
+	MOVLQSX    (CX)(R9*4), R9
+	IMULQ      BX, R9
+	ADDQ       q_base+120(FP), R9
+	LEAQ       1(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       q_base+120(FP), R10
+	LEAQ       2(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       q_base+120(FP), R11
+	LEAQ       3(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R12
+	MOVLQSX    (CX)(R12*4), R12
+	IMULQ      BX, R12
+	ADDQ       q_base+120(FP), R12
+	CMPQ       ahead+184(FP), $0x00
+	JEQ        near230
+	LEAQ       (DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       1(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       2(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       3(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+
+near230:
+	MOVQ   f+144(FP), R13
+	XORQ   R8, R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+loop231:
+	CMPQ        R13, $0x00000010
+	JL          done232
+	VMOVUPS     (DX)(R8*1), Y5
+	VFMADD231PS (R9)(R8*1), Y5, Y1
+	VFMADD231PS (R10)(R8*1), Y5, Y2
+	VFMADD231PS (R11)(R8*1), Y5, Y3
+	VFMADD231PS (R12)(R8*1), Y5, Y4
+	VMOVUPS     32(DX)(R8*1), Y5
+	VFMADD231PS 32(R9)(R8*1), Y5, Y1
+	VFMADD231PS 32(R10)(R8*1), Y5, Y2
+	VFMADD231PS 32(R11)(R8*1), Y5, Y3
+	VFMADD231PS 32(R12)(R8*1), Y5, Y4
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000010, R13
+	JMP         loop231
+
+done232:
+loop233:
+	CMPQ        R13, $0x00000008
+	JL          done234
+	VMOVUPS     (DX)(R8*1), Y5
+	VFMADD231PS (R9)(R8*1), Y5, Y1
+	VFMADD231PS (R10)(R8*1), Y5, Y2
+	VFMADD231PS (R11)(R8*1), Y5, Y3
+	VFMADD231PS (R12)(R8*1), Y5, Y4
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000008, R13
+	JMP         loop233
+
+done234:
+	TESTQ       R13, R13
+	JZ          full235
+	VMASKMOVPS  (DX)(R8*1), Y0, Y5
+	VMASKMOVPS  (R9)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y1
+	VMASKMOVPS  (R10)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y2
+	VMASKMOVPS  (R11)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y3
+	VMASKMOVPS  (R12)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y4
+
+full235:
+	VHADDPS      Y2, Y1, Y1
+	VHADDPS      Y4, Y3, Y2
+	VHADDPS      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X1, X2, X2
+	MOVQ         dst_base+0(FP), R8
+	MOVQ         DI, R9
+	IMULQ        heads+160(FP), R9
+	VMOVSS       X2, (R8)(R9*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries229
+	VSHUFPS      $0x39, X2, X2, X2
+	MOVQ         DI, R9
+	IMULQ        heads+160(FP), R9
+	VMOVSS       X2, (R8)(R9*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries229
+	VSHUFPS      $0x39, X2, X2, X2
+	MOVQ         DI, R9
+	IMULQ        heads+160(FP), R9
+	VMOVSS       X2, (R8)(R9*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries229
+	VSHUFPS      $0x39, X2, X2, X2
+	MOVQ         DI, R9
+	IMULQ        heads+160(FP), R9
+	VMOVSS       X2, (R8)(R9*4)
+	INCQ         DI
+	JMP          entry228
+
+entries229:
+	ADDQ $0x04, AX
+	ADDQ BX, DX
+	JMP  row226
+
+rows227:
+	VZEROUPPER
+	RET
+
+// func sddmmHeadPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·sddmmHeadPermAVX2(SB), NOSPLIT, $0-192
+	MOVQ    rowPtr_base+24(FP), AX
+	MOVQ    col_base+48(FP), CX
+	MOVQ    p_base+96(FP), DX
+	MOVQ    ld+152(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    r0+168(FP), DI
+	MOVQ    r1+176(FP), SI
+	LEAQ    (AX)(SI*4), SI
+	LEAQ    (AX)(DI*4), AX
+	IMULQ   BX, DI
+	ADDQ    DI, DX
+	MOVQ    f+144(FP), DI
+	ANDQ    $0x07, DI
+	LEAQ    first_lanes<>+32(SB), R8
+	NEGQ    DI
+	VMOVDQU (R8)(DI*4), Y0
+
+row236:
+	CMPQ    AX, SI
+	JGE     rows237
+	MOVLQSX (AX), DI
+
+entry238:
+	CMPL       DI, 4(AX)
+	JGE        entries239
+	LEAQ       (DI), R8
+	MOVQ       R8, R9
+	MOVLQSX    (CX)(R9*4), R9
+	IMULQ      BX, R9
+	ADDQ       q_base+120(FP), R9
+	LEAQ       1(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       q_base+120(FP), R10
+	LEAQ       2(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       q_base+120(FP), R11
+	LEAQ       3(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R12
+	MOVLQSX    (CX)(R12*4), R12
+	IMULQ      BX, R12
+	ADDQ       q_base+120(FP), R12
+	CMPQ       ahead+184(FP), $0x00
+	JEQ        near240
+	LEAQ       (DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       1(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       2(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       3(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+
+near240:
+	MOVQ   f+144(FP), R13
+	XORQ   R8, R8
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+loop241:
+	CMPQ        R13, $0x00000010
+	JL          done242
+	VMOVUPS     (DX)(R8*1), Y5
+	VFMADD231PS (R9)(R8*1), Y5, Y1
+	VFMADD231PS (R10)(R8*1), Y5, Y2
+	VFMADD231PS (R11)(R8*1), Y5, Y3
+	VFMADD231PS (R12)(R8*1), Y5, Y4
+	VMOVUPS     32(DX)(R8*1), Y5
+	VFMADD231PS 32(R9)(R8*1), Y5, Y1
+	VFMADD231PS 32(R10)(R8*1), Y5, Y2
+	VFMADD231PS 32(R11)(R8*1), Y5, Y3
+	VFMADD231PS 32(R12)(R8*1), Y5, Y4
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000010, R13
+	JMP         loop241
+
+done242:
+loop243:
+	CMPQ        R13, $0x00000008
+	JL          done244
+	VMOVUPS     (DX)(R8*1), Y5
+	VFMADD231PS (R9)(R8*1), Y5, Y1
+	VFMADD231PS (R10)(R8*1), Y5, Y2
+	VFMADD231PS (R11)(R8*1), Y5, Y3
+	VFMADD231PS (R12)(R8*1), Y5, Y4
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000008, R13
+	JMP         loop243
+
+done244:
+	TESTQ       R13, R13
+	JZ          full245
+	VMASKMOVPS  (DX)(R8*1), Y0, Y5
+	VMASKMOVPS  (R9)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y1
+	VMASKMOVPS  (R10)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y2
+	VMASKMOVPS  (R11)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y3
+	VMASKMOVPS  (R12)(R8*1), Y0, Y6
+	VFMADD231PS Y6, Y5, Y4
+
+full245:
+	VHADDPS      Y2, Y1, Y1
+	VHADDPS      Y4, Y3, Y2
+	VHADDPS      Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X1, X2, X2
+	MOVQ         dst_base+0(FP), R8
+	MOVQ         perm_base+72(FP), R9
+	MOVLQSX      (R9)(DI*4), R10
+	IMULQ        heads+160(FP), R10
+	VMOVSS       X2, (R8)(R10*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries239
+	VSHUFPS      $0x39, X2, X2, X2
+	MOVLQSX      (R9)(DI*4), R10
+	IMULQ        heads+160(FP), R10
+	VMOVSS       X2, (R8)(R10*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries239
+	VSHUFPS      $0x39, X2, X2, X2
+	MOVLQSX      (R9)(DI*4), R10
+	IMULQ        heads+160(FP), R10
+	VMOVSS       X2, (R8)(R10*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries239
+	VSHUFPS      $0x39, X2, X2, X2
+	MOVLQSX      (R9)(DI*4), R9
+	IMULQ        heads+160(FP), R9
+	VMOVSS       X2, (R8)(R9*4)
+	INCQ         DI
+	JMP          entry238
+
+entries239:
+	ADDQ $0x04, AX
+	ADDQ BX, DX
+	JMP  row236
+
+rows237:
 	VZEROUPPER
 	RET
 
@@ -1663,15 +2944,15 @@ TEXT ·spmmOnesAVX512(SB), NOSPLIT, $0-208
 	LEAQ  first_lanes_masks<>+0(SB), R8
 	KMOVW (R8)(DI*2), K1
 
-row144:
+row246:
 	CMPQ AX, SI
-	JGE  rows145
+	JGE  rows247
 	MOVQ f+168(FP), DI
 	XORQ R8, R8
 
-block146:
+block248:
 	CMPQ    DI, $0x00000080
-	JL      next147
+	JL      next249
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -1681,7 +2962,7 @@ block146:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh148
+	JEQ     fresh250
 	VMOVUPS (DX)(R8*1), Z0
 	VMOVUPS 64(DX)(R8*1), Z1
 	VMOVUPS 128(DX)(R8*1), Z2
@@ -1691,12 +2972,12 @@ block146:
 	VMOVUPS 384(DX)(R8*1), Z6
 	VMOVUPS 448(DX)(R8*1), Z7
 
-fresh148:
+fresh250:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare149
+	JGE          bare251
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R10*4), Z8
 	IMULQ        BX, R10
@@ -1710,14 +2991,14 @@ fresh148:
 	VFMADD231PS  384(R10)(R8*1), Z8, Z6
 	VFMADD231PS  448(R10)(R8*1), Z8, Z7
 
-bare149:
+bare251:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries150
+	JGE     entries252
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near151
+	JEQ     near253
 
-entry152:
+entry254:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
 	ADDQ       h_base+144(FP), R10
@@ -1746,11 +3027,11 @@ entry152:
 	VADDPS     448(R10)(R8*1), Z7, Z7
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry152
-	JMP        entries150
+	JL         entry254
+	JMP        entries252
 
-near151:
-entry153:
+near253:
+entry255:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
 	ADDQ    h_base+144(FP), R10
@@ -1764,9 +3045,9 @@ entry153:
 	VADDPS  448(R10)(R8*1), Z7, Z7
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry153
+	JL      entry255
 
-entries150:
+entries252:
 	VMOVUPS Z0, (DX)(R8*1)
 	VMOVUPS Z1, 64(DX)(R8*1)
 	VMOVUPS Z2, 128(DX)(R8*1)
@@ -1777,28 +3058,28 @@ entries150:
 	VMOVUPS Z7, 448(DX)(R8*1)
 	ADDQ    $0x00000200, R8
 	SUBQ    $0x00000080, DI
-	JMP     block146
+	JMP     block248
 
-next147:
+next249:
 	CMPQ    DI, $0x00000040
-	JL      next155
+	JL      next257
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh156
+	JEQ     fresh258
 	VMOVUPS (DX)(R8*1), Z9
 	VMOVUPS 64(DX)(R8*1), Z10
 	VMOVUPS 128(DX)(R8*1), Z11
 	VMOVUPS 192(DX)(R8*1), Z12
 
-fresh156:
+fresh258:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare157
+	JGE          bare259
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R10*4), Z8
 	IMULQ        BX, R10
@@ -1808,14 +3089,14 @@ fresh156:
 	VFMADD231PS  128(R10)(R8*1), Z8, Z11
 	VFMADD231PS  192(R10)(R8*1), Z8, Z12
 
-bare157:
+bare259:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries158
+	JGE     entries260
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near159
+	JEQ     near261
 
-entry160:
+entry262:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
 	ADDQ       h_base+144(FP), R10
@@ -1836,11 +3117,11 @@ entry160:
 	VADDPS     192(R10)(R8*1), Z12, Z12
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry160
-	JMP        entries158
+	JL         entry262
+	JMP        entries260
 
-near159:
-entry161:
+near261:
+entry263:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
 	ADDQ    h_base+144(FP), R10
@@ -1850,9 +3131,9 @@ entry161:
 	VADDPS  192(R10)(R8*1), Z12, Z12
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry161
+	JL      entry263
 
-entries158:
+entries260:
 	VMOVUPS Z9, (DX)(R8*1)
 	VMOVUPS Z10, 64(DX)(R8*1)
 	VMOVUPS Z11, 128(DX)(R8*1)
@@ -1860,22 +3141,22 @@ entries158:
 	ADDQ    $0x00000100, R8
 	SUBQ    $0x00000040, DI
 
-next155:
+next257:
 	CMPQ    DI, $0x00000020
-	JL      next163
+	JL      next265
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh164
+	JEQ     fresh266
 	VMOVUPS (DX)(R8*1), Z13
 	VMOVUPS 64(DX)(R8*1), Z14
 
-fresh164:
+fresh266:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare165
+	JGE          bare267
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R10*4), Z8
 	IMULQ        BX, R10
@@ -1883,14 +3164,14 @@ fresh164:
 	VFMADD231PS  (R10)(R8*1), Z8, Z13
 	VFMADD231PS  64(R10)(R8*1), Z8, Z14
 
-bare165:
+bare267:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries166
+	JGE     entries268
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near167
+	JEQ     near269
 
-entry168:
+entry270:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
 	ADDQ       h_base+144(FP), R10
@@ -1907,11 +3188,11 @@ entry168:
 	VADDPS     64(R10)(R8*1), Z14, Z14
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry168
-	JMP        entries166
+	JL         entry270
+	JMP        entries268
 
-near167:
-entry169:
+near269:
+entry271:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
 	ADDQ    h_base+144(FP), R10
@@ -1919,42 +3200,42 @@ entry169:
 	VADDPS  64(R10)(R8*1), Z14, Z14
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry169
+	JL      entry271
 
-entries166:
+entries268:
 	VMOVUPS Z13, (DX)(R8*1)
 	VMOVUPS Z14, 64(DX)(R8*1)
 	ADDQ    $0x00000080, R8
 	SUBQ    $0x00000020, DI
 
-next163:
+next265:
 	CMPQ    DI, $0x00000010
-	JL      next171
+	JL      next273
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh172
+	JEQ     fresh274
 	VMOVUPS (DX)(R8*1), Z15
 
-fresh172:
+fresh274:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare173
+	JGE          bare275
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R10*4), Z8
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
 	VFMADD231PS  (R10)(R8*1), Z8, Z15
 
-bare173:
+bare275:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries174
+	JGE     entries276
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near175
+	JEQ     near277
 
-entry176:
+entry278:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
 	ADDQ       h_base+144(FP), R10
@@ -1969,39 +3250,39 @@ entry176:
 	VADDPS     (R10)(R8*1), Z15, Z15
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry176
-	JMP        entries174
+	JL         entry278
+	JMP        entries276
 
-near175:
-entry177:
+near277:
+entry279:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
 	ADDQ    h_base+144(FP), R10
 	VADDPS  (R10)(R8*1), Z15, Z15
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry177
+	JL      entry279
 
-entries174:
+entries276:
 	VMOVUPS Z15, (DX)(R8*1)
 	ADDQ    $0x00000040, R8
 	SUBQ    $0x00000010, DI
 
-next171:
+next273:
 	TESTQ     DI, DI
-	JZ        full178
+	JZ        full280
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+192(FP), $0x00
-	JEQ       fresh179
+	JEQ       fresh281
 	VMOVUPS.Z (DX)(R8*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh179:
+fresh281:
 	MOVQ         AX, R9
 	SUBQ         rowPtr_base+24(FP), R9
 	SHRQ         $0x02, R9
 	CMPQ         R9, diag_len+128(FP)
-	JGE          bare180
+	JGE          bare282
 	MOVQ         diag_base+120(FP), DI
 	VBROADCASTSS (DI)(R9*4), Z8
 	IMULQ        BX, R9
@@ -2009,14 +3290,14 @@ fresh179:
 	VMOVUPS.Z    (R9)(R8*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare180:
+bare282:
 	MOVLQSX (AX), DI
 	CMPL    DI, 4(AX)
-	JGE     entries181
+	JGE     entries283
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near182
+	JEQ     near284
 
-entry183:
+entry285:
 	MOVLQSX    (CX)(DI*4), R9
 	IMULQ      BX, R9
 	ADDQ       h_base+144(FP), R9
@@ -2032,11 +3313,11 @@ entry183:
 	VADDPS     Z8, Z16, Z16
 	INCQ       DI
 	CMPL       DI, 4(AX)
-	JL         entry183
-	JMP        entries181
+	JL         entry285
+	JMP        entries283
 
-near182:
-entry184:
+near284:
+entry286:
 	MOVLQSX   (CX)(DI*4), R9
 	IMULQ     BX, R9
 	ADDQ      h_base+144(FP), R9
@@ -2044,17 +3325,17 @@ entry184:
 	VADDPS    Z8, Z16, Z16
 	INCQ      DI
 	CMPL      DI, 4(AX)
-	JL        entry184
+	JL        entry286
 
-entries181:
+entries283:
 	VMOVUPS Z16, K1, (DX)(R8*1)
 
-full178:
+full280:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row144
+	JMP  row246
 
-rows145:
+rows247:
 	VZEROUPPER
 	RET
 
@@ -2096,15 +3377,15 @@ TEXT ·spmmValsAVX512(SB), NOSPLIT, $0-208
 	LEAQ  first_lanes_masks<>+0(SB), R9
 	KMOVW (R9)(R8*2), K1
 
-row185:
+row287:
 	CMPQ AX, SI
-	JGE  rows186
+	JGE  rows288
 	MOVQ f+168(FP), R8
 	XORQ R9, R9
 
-block187:
+block289:
 	CMPQ    R8, $0x00000080
-	JL      next188
+	JL      next290
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -2114,7 +3395,7 @@ block187:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh189
+	JEQ     fresh291
 	VMOVUPS (DX)(R9*1), Z0
 	VMOVUPS 64(DX)(R9*1), Z1
 	VMOVUPS 128(DX)(R9*1), Z2
@@ -2124,12 +3405,12 @@ block187:
 	VMOVUPS 384(DX)(R9*1), Z6
 	VMOVUPS 448(DX)(R9*1), Z7
 
-fresh189:
+fresh291:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare190
+	JGE          bare292
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R11*4), Z8
 	IMULQ        BX, R11
@@ -2143,14 +3424,14 @@ fresh189:
 	VFMADD231PS  384(R11)(R9*1), Z8, Z6
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 
-bare190:
+bare292:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries191
+	JGE     entries293
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near192
+	JEQ     near294
 
-entry193:
+entry295:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -2180,11 +3461,11 @@ entry193:
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry193
-	JMP          entries191
+	JL           entry295
+	JMP          entries293
 
-near192:
-entry194:
+near294:
+entry296:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -2199,9 +3480,9 @@ entry194:
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry194
+	JL           entry296
 
-entries191:
+entries293:
 	VMOVUPS Z0, (DX)(R9*1)
 	VMOVUPS Z1, 64(DX)(R9*1)
 	VMOVUPS Z2, 128(DX)(R9*1)
@@ -2212,28 +3493,28 @@ entries191:
 	VMOVUPS Z7, 448(DX)(R9*1)
 	ADDQ    $0x00000200, R9
 	SUBQ    $0x00000080, R8
-	JMP     block187
+	JMP     block289
 
-next188:
+next290:
 	CMPQ    R8, $0x00000040
-	JL      next196
+	JL      next298
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh197
+	JEQ     fresh299
 	VMOVUPS (DX)(R9*1), Z9
 	VMOVUPS 64(DX)(R9*1), Z10
 	VMOVUPS 128(DX)(R9*1), Z11
 	VMOVUPS 192(DX)(R9*1), Z12
 
-fresh197:
+fresh299:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare198
+	JGE          bare300
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R11*4), Z8
 	IMULQ        BX, R11
@@ -2243,14 +3524,14 @@ fresh197:
 	VFMADD231PS  128(R11)(R9*1), Z8, Z11
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 
-bare198:
+bare300:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries199
+	JGE     entries301
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near200
+	JEQ     near302
 
-entry201:
+entry303:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -2272,11 +3553,11 @@ entry201:
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry201
-	JMP          entries199
+	JL           entry303
+	JMP          entries301
 
-near200:
-entry202:
+near302:
+entry304:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -2287,9 +3568,9 @@ entry202:
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry202
+	JL           entry304
 
-entries199:
+entries301:
 	VMOVUPS Z9, (DX)(R9*1)
 	VMOVUPS Z10, 64(DX)(R9*1)
 	VMOVUPS Z11, 128(DX)(R9*1)
@@ -2297,22 +3578,22 @@ entries199:
 	ADDQ    $0x00000100, R9
 	SUBQ    $0x00000040, R8
 
-next196:
+next298:
 	CMPQ    R8, $0x00000020
-	JL      next204
+	JL      next306
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh205
+	JEQ     fresh307
 	VMOVUPS (DX)(R9*1), Z13
 	VMOVUPS 64(DX)(R9*1), Z14
 
-fresh205:
+fresh307:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare206
+	JGE          bare308
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R11*4), Z8
 	IMULQ        BX, R11
@@ -2320,14 +3601,14 @@ fresh205:
 	VFMADD231PS  (R11)(R9*1), Z8, Z13
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 
-bare206:
+bare308:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries207
+	JGE     entries309
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near208
+	JEQ     near310
 
-entry209:
+entry311:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -2345,11 +3626,11 @@ entry209:
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry209
-	JMP          entries207
+	JL           entry311
+	JMP          entries309
 
-near208:
-entry210:
+near310:
+entry312:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -2358,42 +3639,42 @@ entry210:
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry210
+	JL           entry312
 
-entries207:
+entries309:
 	VMOVUPS Z13, (DX)(R9*1)
 	VMOVUPS Z14, 64(DX)(R9*1)
 	ADDQ    $0x00000080, R9
 	SUBQ    $0x00000020, R8
 
-next204:
+next306:
 	CMPQ    R8, $0x00000010
-	JL      next212
+	JL      next314
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh213
+	JEQ     fresh315
 	VMOVUPS (DX)(R9*1), Z15
 
-fresh213:
+fresh315:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare214
+	JGE          bare316
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R11*4), Z8
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 
-bare214:
+bare316:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries215
+	JGE     entries317
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near216
+	JEQ     near318
 
-entry217:
+entry319:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -2409,11 +3690,11 @@ entry217:
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry217
-	JMP          entries215
+	JL           entry319
+	JMP          entries317
 
-near216:
-entry218:
+near318:
+entry320:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -2421,28 +3702,28 @@ entry218:
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry218
+	JL           entry320
 
-entries215:
+entries317:
 	VMOVUPS Z15, (DX)(R9*1)
 	ADDQ    $0x00000040, R9
 	SUBQ    $0x00000010, R8
 
-next212:
+next314:
 	TESTQ     R8, R8
-	JZ        full219
+	JZ        full321
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+192(FP), $0x00
-	JEQ       fresh220
+	JEQ       fresh322
 	VMOVUPS.Z (DX)(R9*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh220:
+fresh322:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare221
+	JGE          bare323
 	MOVQ         diag_base+120(FP), R8
 	VBROADCASTSS (R8)(R10*4), Z8
 	IMULQ        BX, R10
@@ -2450,14 +3731,14 @@ fresh220:
 	VMOVUPS.Z    (R10)(R9*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare221:
+bare323:
 	MOVLQSX (AX), R8
 	CMPL    R8, 4(AX)
-	JGE     entries222
+	JGE     entries324
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near223
+	JEQ     near325
 
-entry224:
+entry326:
 	MOVLQSX      (CX)(R8*4), R10
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
@@ -2474,11 +3755,11 @@ entry224:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R8
 	CMPL         R8, 4(AX)
-	JL           entry224
-	JMP          entries222
+	JL           entry326
+	JMP          entries324
 
-near223:
-entry225:
+near325:
+entry327:
 	MOVLQSX      (CX)(R8*4), R10
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
@@ -2487,17 +3768,17 @@ entry225:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R8
 	CMPL         R8, 4(AX)
-	JL           entry225
+	JL           entry327
 
-entries222:
+entries324:
 	VMOVUPS Z16, K1, (DX)(R9*1)
 
-full219:
+full321:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row185
+	JMP  row287
 
-rows186:
+rows288:
 	VZEROUPPER
 	RET
 
@@ -2522,15 +3803,15 @@ TEXT ·spmmPermAVX512(SB), NOSPLIT, $0-208
 	LEAQ  first_lanes_masks<>+0(SB), R10
 	KMOVW (R10)(R9*2), K1
 
-row226:
+row328:
 	CMPQ AX, SI
-	JGE  rows227
+	JGE  rows329
 	MOVQ f+168(FP), R9
 	XORQ R10, R10
 
-block228:
+block330:
 	CMPQ    R9, $0x00000080
-	JL      next229
+	JL      next331
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -2540,7 +3821,7 @@ block228:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh230
+	JEQ     fresh332
 	VMOVUPS (DX)(R10*1), Z0
 	VMOVUPS 64(DX)(R10*1), Z1
 	VMOVUPS 128(DX)(R10*1), Z2
@@ -2550,12 +3831,12 @@ block228:
 	VMOVUPS 384(DX)(R10*1), Z6
 	VMOVUPS 448(DX)(R10*1), Z7
 
-fresh230:
+fresh332:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare231
+	JGE          bare333
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R12*4), Z8
 	IMULQ        BX, R12
@@ -2569,14 +3850,14 @@ fresh230:
 	VFMADD231PS  384(R12)(R10*1), Z8, Z6
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 
-bare231:
+bare333:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries232
+	JGE     entries334
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near233
+	JEQ     near335
 
-entry234:
+entry336:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -2609,11 +3890,11 @@ entry234:
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry234
-	JMP          entries232
+	JL           entry336
+	JMP          entries334
 
-near233:
-entry235:
+near335:
+entry337:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -2629,9 +3910,9 @@ entry235:
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry235
+	JL           entry337
 
-entries232:
+entries334:
 	VMOVUPS Z0, (DX)(R10*1)
 	VMOVUPS Z1, 64(DX)(R10*1)
 	VMOVUPS Z2, 128(DX)(R10*1)
@@ -2642,28 +3923,28 @@ entries232:
 	VMOVUPS Z7, 448(DX)(R10*1)
 	ADDQ    $0x00000200, R10
 	SUBQ    $0x00000080, R9
-	JMP     block228
+	JMP     block330
 
-next229:
+next331:
 	CMPQ    R9, $0x00000040
-	JL      next237
+	JL      next339
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh238
+	JEQ     fresh340
 	VMOVUPS (DX)(R10*1), Z9
 	VMOVUPS 64(DX)(R10*1), Z10
 	VMOVUPS 128(DX)(R10*1), Z11
 	VMOVUPS 192(DX)(R10*1), Z12
 
-fresh238:
+fresh340:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare239
+	JGE          bare341
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R12*4), Z8
 	IMULQ        BX, R12
@@ -2673,14 +3954,14 @@ fresh238:
 	VFMADD231PS  128(R12)(R10*1), Z8, Z11
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 
-bare239:
+bare341:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries240
+	JGE     entries342
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near241
+	JEQ     near343
 
-entry242:
+entry344:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -2705,11 +3986,11 @@ entry242:
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry242
-	JMP          entries240
+	JL           entry344
+	JMP          entries342
 
-near241:
-entry243:
+near343:
+entry345:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -2721,9 +4002,9 @@ entry243:
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry243
+	JL           entry345
 
-entries240:
+entries342:
 	VMOVUPS Z9, (DX)(R10*1)
 	VMOVUPS Z10, 64(DX)(R10*1)
 	VMOVUPS Z11, 128(DX)(R10*1)
@@ -2731,22 +4012,22 @@ entries240:
 	ADDQ    $0x00000100, R10
 	SUBQ    $0x00000040, R9
 
-next237:
+next339:
 	CMPQ    R9, $0x00000020
-	JL      next245
+	JL      next347
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh246
+	JEQ     fresh348
 	VMOVUPS (DX)(R10*1), Z13
 	VMOVUPS 64(DX)(R10*1), Z14
 
-fresh246:
+fresh348:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare247
+	JGE          bare349
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R12*4), Z8
 	IMULQ        BX, R12
@@ -2754,14 +4035,14 @@ fresh246:
 	VFMADD231PS  (R12)(R10*1), Z8, Z13
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 
-bare247:
+bare349:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries248
+	JGE     entries350
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near249
+	JEQ     near351
 
-entry250:
+entry352:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -2782,11 +4063,11 @@ entry250:
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry250
-	JMP          entries248
+	JL           entry352
+	JMP          entries350
 
-near249:
-entry251:
+near351:
+entry353:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -2796,42 +4077,42 @@ entry251:
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry251
+	JL           entry353
 
-entries248:
+entries350:
 	VMOVUPS Z13, (DX)(R10*1)
 	VMOVUPS Z14, 64(DX)(R10*1)
 	ADDQ    $0x00000080, R10
 	SUBQ    $0x00000020, R9
 
-next245:
+next347:
 	CMPQ    R9, $0x00000010
-	JL      next253
+	JL      next355
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh254
+	JEQ     fresh356
 	VMOVUPS (DX)(R10*1), Z15
 
-fresh254:
+fresh356:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare255
+	JGE          bare357
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R12*4), Z8
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 
-bare255:
+bare357:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries256
+	JGE     entries358
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near257
+	JEQ     near359
 
-entry258:
+entry360:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -2850,11 +4131,11 @@ entry258:
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry258
-	JMP          entries256
+	JL           entry360
+	JMP          entries358
 
-near257:
-entry259:
+near359:
+entry361:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -2863,28 +4144,28 @@ entry259:
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry259
+	JL           entry361
 
-entries256:
+entries358:
 	VMOVUPS Z15, (DX)(R10*1)
 	ADDQ    $0x00000040, R10
 	SUBQ    $0x00000010, R9
 
-next253:
+next355:
 	TESTQ     R9, R9
-	JZ        full260
+	JZ        full362
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+192(FP), $0x00
-	JEQ       fresh261
+	JEQ       fresh363
 	VMOVUPS.Z (DX)(R10*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh261:
+fresh363:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare262
+	JGE          bare364
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R11*4), Z8
 	IMULQ        BX, R11
@@ -2892,14 +4173,14 @@ fresh261:
 	VMOVUPS.Z    (R11)(R10*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare262:
+bare364:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries263
+	JGE     entries365
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near264
+	JEQ     near366
 
-entry265:
+entry367:
 	MOVLQSX      (CX)(R9*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -2919,11 +4200,11 @@ entry265:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R9
 	CMPL         R9, 4(AX)
-	JL           entry265
-	JMP          entries263
+	JL           entry367
+	JMP          entries365
 
-near264:
-entry266:
+near366:
+entry368:
 	MOVLQSX      (CX)(R9*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -2933,17 +4214,943 @@ entry266:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R9
 	CMPL         R9, 4(AX)
-	JL           entry266
+	JL           entry368
 
-entries263:
+entries365:
 	VMOVUPS Z16, K1, (DX)(R10*1)
 
-full260:
+full362:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row226
+	JMP  row328
 
-rows227:
+rows329:
+	VZEROUPPER
+	RET
+
+// func spmmHeadValsAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, ld int, heads int, r0 int, r1 int, add int, ahead int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·spmmHeadValsAVX512(SB), NOSPLIT, $0-224
+	MOVQ  rowPtr_base+24(FP), AX
+	MOVQ  col_base+48(FP), CX
+	MOVQ  dst_base+0(FP), DX
+	MOVQ  ld+176(FP), BX
+	SHLQ  $0x02, BX
+	MOVQ  r0+192(FP), DI
+	MOVQ  r1+200(FP), SI
+	LEAQ  (AX)(SI*4), SI
+	LEAQ  (AX)(DI*4), AX
+	IMULQ BX, DI
+	ADDQ  DI, DX
+	MOVQ  vals_base+96(FP), DI
+	MOVQ  f+168(FP), R8
+	ANDQ  $0x0f, R8
+	LEAQ  first_lanes_masks<>+0(SB), R9
+	KMOVW (R9)(R8*2), K1
+
+row369:
+	CMPQ AX, SI
+	JGE  rows370
+	MOVQ f+168(FP), R8
+	XORQ R9, R9
+
+block371:
+	CMPQ    R8, $0x00000080
+	JL      next372
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh373
+	VMOVUPS (DX)(R9*1), Z0
+	VMOVUPS 64(DX)(R9*1), Z1
+	VMOVUPS 128(DX)(R9*1), Z2
+	VMOVUPS 192(DX)(R9*1), Z3
+	VMOVUPS 256(DX)(R9*1), Z4
+	VMOVUPS 320(DX)(R9*1), Z5
+	VMOVUPS 384(DX)(R9*1), Z6
+	VMOVUPS 448(DX)(R9*1), Z7
+
+fresh373:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	MOVQ         R11, R12
+	IMULQ        heads+184(FP), R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare374
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R12*4), Z8
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Z8, Z0
+	VFMADD231PS  64(R11)(R9*1), Z8, Z1
+	VFMADD231PS  128(R11)(R9*1), Z8, Z2
+	VFMADD231PS  192(R11)(R9*1), Z8, Z3
+	VFMADD231PS  256(R11)(R9*1), Z8, Z4
+	VFMADD231PS  320(R11)(R9*1), Z8, Z5
+	VFMADD231PS  384(R11)(R9*1), Z8, Z6
+	VFMADD231PS  448(R11)(R9*1), Z8, Z7
+
+bare374:
+	MOVLQSX (AX), R10
+	CMPL    R10, 4(AX)
+	JGE     entries375
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near376
+
+entry377:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Z8
+	MOVQ         ahead+216(FP), R12
+	ADDQ         R10, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	PREFETCHT0   64(R12)(R9*1)
+	PREFETCHT0   128(R12)(R9*1)
+	PREFETCHT0   192(R12)(R9*1)
+	PREFETCHT0   256(R12)(R9*1)
+	PREFETCHT0   320(R12)(R9*1)
+	PREFETCHT0   384(R12)(R9*1)
+	PREFETCHT0   448(R12)(R9*1)
+	VFMADD231PS  (R11)(R9*1), Z8, Z0
+	VFMADD231PS  64(R11)(R9*1), Z8, Z1
+	VFMADD231PS  128(R11)(R9*1), Z8, Z2
+	VFMADD231PS  192(R11)(R9*1), Z8, Z3
+	VFMADD231PS  256(R11)(R9*1), Z8, Z4
+	VFMADD231PS  320(R11)(R9*1), Z8, Z5
+	VFMADD231PS  384(R11)(R9*1), Z8, Z6
+	VFMADD231PS  448(R11)(R9*1), Z8, Z7
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry377
+	JMP          entries375
+
+near376:
+entry378:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Z8
+	VFMADD231PS  (R11)(R9*1), Z8, Z0
+	VFMADD231PS  64(R11)(R9*1), Z8, Z1
+	VFMADD231PS  128(R11)(R9*1), Z8, Z2
+	VFMADD231PS  192(R11)(R9*1), Z8, Z3
+	VFMADD231PS  256(R11)(R9*1), Z8, Z4
+	VFMADD231PS  320(R11)(R9*1), Z8, Z5
+	VFMADD231PS  384(R11)(R9*1), Z8, Z6
+	VFMADD231PS  448(R11)(R9*1), Z8, Z7
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry378
+
+entries375:
+	VMOVUPS Z0, (DX)(R9*1)
+	VMOVUPS Z1, 64(DX)(R9*1)
+	VMOVUPS Z2, 128(DX)(R9*1)
+	VMOVUPS Z3, 192(DX)(R9*1)
+	VMOVUPS Z4, 256(DX)(R9*1)
+	VMOVUPS Z5, 320(DX)(R9*1)
+	VMOVUPS Z6, 384(DX)(R9*1)
+	VMOVUPS Z7, 448(DX)(R9*1)
+	ADDQ    $0x00000200, R9
+	SUBQ    $0x00000080, R8
+	JMP     block371
+
+next372:
+	CMPQ    R8, $0x00000040
+	JL      next380
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh381
+	VMOVUPS (DX)(R9*1), Z9
+	VMOVUPS 64(DX)(R9*1), Z10
+	VMOVUPS 128(DX)(R9*1), Z11
+	VMOVUPS 192(DX)(R9*1), Z12
+
+fresh381:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	MOVQ         R11, R12
+	IMULQ        heads+184(FP), R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare382
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R12*4), Z8
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Z8, Z9
+	VFMADD231PS  64(R11)(R9*1), Z8, Z10
+	VFMADD231PS  128(R11)(R9*1), Z8, Z11
+	VFMADD231PS  192(R11)(R9*1), Z8, Z12
+
+bare382:
+	MOVLQSX (AX), R10
+	CMPL    R10, 4(AX)
+	JGE     entries383
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near384
+
+entry385:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Z8
+	MOVQ         ahead+216(FP), R12
+	ADDQ         R10, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	PREFETCHT0   64(R12)(R9*1)
+	PREFETCHT0   128(R12)(R9*1)
+	PREFETCHT0   192(R12)(R9*1)
+	VFMADD231PS  (R11)(R9*1), Z8, Z9
+	VFMADD231PS  64(R11)(R9*1), Z8, Z10
+	VFMADD231PS  128(R11)(R9*1), Z8, Z11
+	VFMADD231PS  192(R11)(R9*1), Z8, Z12
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry385
+	JMP          entries383
+
+near384:
+entry386:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Z8
+	VFMADD231PS  (R11)(R9*1), Z8, Z9
+	VFMADD231PS  64(R11)(R9*1), Z8, Z10
+	VFMADD231PS  128(R11)(R9*1), Z8, Z11
+	VFMADD231PS  192(R11)(R9*1), Z8, Z12
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry386
+
+entries383:
+	VMOVUPS Z9, (DX)(R9*1)
+	VMOVUPS Z10, 64(DX)(R9*1)
+	VMOVUPS Z11, 128(DX)(R9*1)
+	VMOVUPS Z12, 192(DX)(R9*1)
+	ADDQ    $0x00000100, R9
+	SUBQ    $0x00000040, R8
+
+next380:
+	CMPQ    R8, $0x00000020
+	JL      next388
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh389
+	VMOVUPS (DX)(R9*1), Z13
+	VMOVUPS 64(DX)(R9*1), Z14
+
+fresh389:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	MOVQ         R11, R12
+	IMULQ        heads+184(FP), R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare390
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R12*4), Z8
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Z8, Z13
+	VFMADD231PS  64(R11)(R9*1), Z8, Z14
+
+bare390:
+	MOVLQSX (AX), R10
+	CMPL    R10, 4(AX)
+	JGE     entries391
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near392
+
+entry393:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Z8
+	MOVQ         ahead+216(FP), R12
+	ADDQ         R10, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	PREFETCHT0   64(R12)(R9*1)
+	VFMADD231PS  (R11)(R9*1), Z8, Z13
+	VFMADD231PS  64(R11)(R9*1), Z8, Z14
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry393
+	JMP          entries391
+
+near392:
+entry394:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Z8
+	VFMADD231PS  (R11)(R9*1), Z8, Z13
+	VFMADD231PS  64(R11)(R9*1), Z8, Z14
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry394
+
+entries391:
+	VMOVUPS Z13, (DX)(R9*1)
+	VMOVUPS Z14, 64(DX)(R9*1)
+	ADDQ    $0x00000080, R9
+	SUBQ    $0x00000020, R8
+
+next388:
+	CMPQ    R8, $0x00000010
+	JL      next396
+	VPXORD  Z15, Z15, Z15
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh397
+	VMOVUPS (DX)(R9*1), Z15
+
+fresh397:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	MOVQ         R11, R12
+	IMULQ        heads+184(FP), R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare398
+	MOVQ         diag_base+120(FP), R10
+	VBROADCASTSS (R10)(R12*4), Z8
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VFMADD231PS  (R11)(R9*1), Z8, Z15
+
+bare398:
+	MOVLQSX (AX), R10
+	CMPL    R10, 4(AX)
+	JGE     entries399
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near400
+
+entry401:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Z8
+	MOVQ         ahead+216(FP), R12
+	ADDQ         R10, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R10, R12
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R9*1)
+	VFMADD231PS  (R11)(R9*1), Z8, Z15
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry401
+	JMP          entries399
+
+near400:
+entry402:
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVQ         R10, R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Z8
+	VFMADD231PS  (R11)(R9*1), Z8, Z15
+	INCQ         R10
+	CMPL         R10, 4(AX)
+	JL           entry402
+
+entries399:
+	VMOVUPS Z15, (DX)(R9*1)
+	ADDQ    $0x00000040, R9
+	SUBQ    $0x00000010, R8
+
+next396:
+	TESTQ     R8, R8
+	JZ        full403
+	VPXORD    Z16, Z16, Z16
+	CMPQ      add+208(FP), $0x00
+	JEQ       fresh404
+	VMOVUPS.Z (DX)(R9*1), K1, Z8
+	VMOVAPS   Z8, Z16
+
+fresh404:
+	MOVQ         AX, R10
+	SUBQ         rowPtr_base+24(FP), R10
+	SHRQ         $0x02, R10
+	MOVQ         R10, R11
+	IMULQ        heads+184(FP), R11
+	CMPQ         R11, diag_len+128(FP)
+	JGE          bare405
+	MOVQ         diag_base+120(FP), R8
+	VBROADCASTSS (R8)(R11*4), Z8
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	VMOVUPS.Z    (R10)(R9*1), K1, Z17
+	VFMADD231PS  Z17, Z8, Z16
+
+bare405:
+	MOVLQSX (AX), R8
+	CMPL    R8, 4(AX)
+	JGE     entries406
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near407
+
+entry408:
+	MOVLQSX      (CX)(R8*4), R10
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	MOVQ         R8, R11
+	IMULQ        heads+184(FP), R11
+	VBROADCASTSS (DI)(R11*4), Z8
+	MOVQ         ahead+216(FP), R11
+	ADDQ         R8, R11
+	CMPQ         R11, col_len+56(FP)
+	CMOVQGE      R8, R11
+	MOVLQSX      (CX)(R11*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	PREFETCHT0   (R11)(R9*1)
+	VMOVUPS.Z    (R10)(R9*1), K1, Z17
+	VFMADD231PS  Z17, Z8, Z16
+	INCQ         R8
+	CMPL         R8, 4(AX)
+	JL           entry408
+	JMP          entries406
+
+near407:
+entry409:
+	MOVLQSX      (CX)(R8*4), R10
+	IMULQ        BX, R10
+	ADDQ         h_base+144(FP), R10
+	MOVQ         R8, R11
+	IMULQ        heads+184(FP), R11
+	VBROADCASTSS (DI)(R11*4), Z8
+	VMOVUPS.Z    (R10)(R9*1), K1, Z17
+	VFMADD231PS  Z17, Z8, Z16
+	INCQ         R8
+	CMPL         R8, 4(AX)
+	JL           entry409
+
+entries406:
+	VMOVUPS Z16, K1, (DX)(R9*1)
+
+full403:
+	ADDQ $0x04, AX
+	ADDQ BX, DX
+	JMP  row369
+
+rows370:
+	VZEROUPPER
+	RET
+
+// func spmmHeadPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, ld int, heads int, r0 int, r1 int, add int, ahead int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·spmmHeadPermAVX512(SB), NOSPLIT, $0-224
+	MOVQ  rowPtr_base+24(FP), AX
+	MOVQ  col_base+48(FP), CX
+	MOVQ  dst_base+0(FP), DX
+	MOVQ  ld+176(FP), BX
+	SHLQ  $0x02, BX
+	MOVQ  r0+192(FP), DI
+	MOVQ  r1+200(FP), SI
+	LEAQ  (AX)(SI*4), SI
+	LEAQ  (AX)(DI*4), AX
+	IMULQ BX, DI
+	ADDQ  DI, DX
+	MOVQ  vals_base+96(FP), DI
+	MOVQ  perm_base+72(FP), R8
+	MOVQ  f+168(FP), R9
+	ANDQ  $0x0f, R9
+	LEAQ  first_lanes_masks<>+0(SB), R10
+	KMOVW (R10)(R9*2), K1
+
+row410:
+	CMPQ AX, SI
+	JGE  rows411
+	MOVQ f+168(FP), R9
+	XORQ R10, R10
+
+block412:
+	CMPQ    R9, $0x00000080
+	JL      next413
+	VPXORD  Z0, Z0, Z0
+	VPXORD  Z1, Z1, Z1
+	VPXORD  Z2, Z2, Z2
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z7, Z7, Z7
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh414
+	VMOVUPS (DX)(R10*1), Z0
+	VMOVUPS 64(DX)(R10*1), Z1
+	VMOVUPS 128(DX)(R10*1), Z2
+	VMOVUPS 192(DX)(R10*1), Z3
+	VMOVUPS 256(DX)(R10*1), Z4
+	VMOVUPS 320(DX)(R10*1), Z5
+	VMOVUPS 384(DX)(R10*1), Z6
+	VMOVUPS 448(DX)(R10*1), Z7
+
+fresh414:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	MOVQ         R12, R13
+	IMULQ        heads+184(FP), R13
+	CMPQ         R13, diag_len+128(FP)
+	JGE          bare415
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R13*4), Z8
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Z8, Z0
+	VFMADD231PS  64(R12)(R10*1), Z8, Z1
+	VFMADD231PS  128(R12)(R10*1), Z8, Z2
+	VFMADD231PS  192(R12)(R10*1), Z8, Z3
+	VFMADD231PS  256(R12)(R10*1), Z8, Z4
+	VFMADD231PS  320(R12)(R10*1), Z8, Z5
+	VFMADD231PS  384(R12)(R10*1), Z8, Z6
+	VFMADD231PS  448(R12)(R10*1), Z8, Z7
+
+bare415:
+	MOVLQSX (AX), R11
+	CMPL    R11, 4(AX)
+	JGE     entries416
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near417
+
+entry418:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Z8
+	MOVQ         ahead+216(FP), R13
+	ADDQ         R11, R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	IMULQ        heads+184(FP), R14
+	PREFETCHT0   (DI)(R14*4)
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+144(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	PREFETCHT0   64(R13)(R10*1)
+	PREFETCHT0   128(R13)(R10*1)
+	PREFETCHT0   192(R13)(R10*1)
+	PREFETCHT0   256(R13)(R10*1)
+	PREFETCHT0   320(R13)(R10*1)
+	PREFETCHT0   384(R13)(R10*1)
+	PREFETCHT0   448(R13)(R10*1)
+	VFMADD231PS  (R12)(R10*1), Z8, Z0
+	VFMADD231PS  64(R12)(R10*1), Z8, Z1
+	VFMADD231PS  128(R12)(R10*1), Z8, Z2
+	VFMADD231PS  192(R12)(R10*1), Z8, Z3
+	VFMADD231PS  256(R12)(R10*1), Z8, Z4
+	VFMADD231PS  320(R12)(R10*1), Z8, Z5
+	VFMADD231PS  384(R12)(R10*1), Z8, Z6
+	VFMADD231PS  448(R12)(R10*1), Z8, Z7
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry418
+	JMP          entries416
+
+near417:
+entry419:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Z8
+	VFMADD231PS  (R12)(R10*1), Z8, Z0
+	VFMADD231PS  64(R12)(R10*1), Z8, Z1
+	VFMADD231PS  128(R12)(R10*1), Z8, Z2
+	VFMADD231PS  192(R12)(R10*1), Z8, Z3
+	VFMADD231PS  256(R12)(R10*1), Z8, Z4
+	VFMADD231PS  320(R12)(R10*1), Z8, Z5
+	VFMADD231PS  384(R12)(R10*1), Z8, Z6
+	VFMADD231PS  448(R12)(R10*1), Z8, Z7
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry419
+
+entries416:
+	VMOVUPS Z0, (DX)(R10*1)
+	VMOVUPS Z1, 64(DX)(R10*1)
+	VMOVUPS Z2, 128(DX)(R10*1)
+	VMOVUPS Z3, 192(DX)(R10*1)
+	VMOVUPS Z4, 256(DX)(R10*1)
+	VMOVUPS Z5, 320(DX)(R10*1)
+	VMOVUPS Z6, 384(DX)(R10*1)
+	VMOVUPS Z7, 448(DX)(R10*1)
+	ADDQ    $0x00000200, R10
+	SUBQ    $0x00000080, R9
+	JMP     block412
+
+next413:
+	CMPQ    R9, $0x00000040
+	JL      next421
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z12, Z12, Z12
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh422
+	VMOVUPS (DX)(R10*1), Z9
+	VMOVUPS 64(DX)(R10*1), Z10
+	VMOVUPS 128(DX)(R10*1), Z11
+	VMOVUPS 192(DX)(R10*1), Z12
+
+fresh422:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	MOVQ         R12, R13
+	IMULQ        heads+184(FP), R13
+	CMPQ         R13, diag_len+128(FP)
+	JGE          bare423
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R13*4), Z8
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Z8, Z9
+	VFMADD231PS  64(R12)(R10*1), Z8, Z10
+	VFMADD231PS  128(R12)(R10*1), Z8, Z11
+	VFMADD231PS  192(R12)(R10*1), Z8, Z12
+
+bare423:
+	MOVLQSX (AX), R11
+	CMPL    R11, 4(AX)
+	JGE     entries424
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near425
+
+entry426:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Z8
+	MOVQ         ahead+216(FP), R13
+	ADDQ         R11, R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	IMULQ        heads+184(FP), R14
+	PREFETCHT0   (DI)(R14*4)
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+144(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	PREFETCHT0   64(R13)(R10*1)
+	PREFETCHT0   128(R13)(R10*1)
+	PREFETCHT0   192(R13)(R10*1)
+	VFMADD231PS  (R12)(R10*1), Z8, Z9
+	VFMADD231PS  64(R12)(R10*1), Z8, Z10
+	VFMADD231PS  128(R12)(R10*1), Z8, Z11
+	VFMADD231PS  192(R12)(R10*1), Z8, Z12
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry426
+	JMP          entries424
+
+near425:
+entry427:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Z8
+	VFMADD231PS  (R12)(R10*1), Z8, Z9
+	VFMADD231PS  64(R12)(R10*1), Z8, Z10
+	VFMADD231PS  128(R12)(R10*1), Z8, Z11
+	VFMADD231PS  192(R12)(R10*1), Z8, Z12
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry427
+
+entries424:
+	VMOVUPS Z9, (DX)(R10*1)
+	VMOVUPS Z10, 64(DX)(R10*1)
+	VMOVUPS Z11, 128(DX)(R10*1)
+	VMOVUPS Z12, 192(DX)(R10*1)
+	ADDQ    $0x00000100, R10
+	SUBQ    $0x00000040, R9
+
+next421:
+	CMPQ    R9, $0x00000020
+	JL      next429
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z14, Z14, Z14
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh430
+	VMOVUPS (DX)(R10*1), Z13
+	VMOVUPS 64(DX)(R10*1), Z14
+
+fresh430:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	MOVQ         R12, R13
+	IMULQ        heads+184(FP), R13
+	CMPQ         R13, diag_len+128(FP)
+	JGE          bare431
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R13*4), Z8
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Z8, Z13
+	VFMADD231PS  64(R12)(R10*1), Z8, Z14
+
+bare431:
+	MOVLQSX (AX), R11
+	CMPL    R11, 4(AX)
+	JGE     entries432
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near433
+
+entry434:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Z8
+	MOVQ         ahead+216(FP), R13
+	ADDQ         R11, R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	IMULQ        heads+184(FP), R14
+	PREFETCHT0   (DI)(R14*4)
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+144(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	PREFETCHT0   64(R13)(R10*1)
+	VFMADD231PS  (R12)(R10*1), Z8, Z13
+	VFMADD231PS  64(R12)(R10*1), Z8, Z14
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry434
+	JMP          entries432
+
+near433:
+entry435:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Z8
+	VFMADD231PS  (R12)(R10*1), Z8, Z13
+	VFMADD231PS  64(R12)(R10*1), Z8, Z14
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry435
+
+entries432:
+	VMOVUPS Z13, (DX)(R10*1)
+	VMOVUPS Z14, 64(DX)(R10*1)
+	ADDQ    $0x00000080, R10
+	SUBQ    $0x00000020, R9
+
+next429:
+	CMPQ    R9, $0x00000010
+	JL      next437
+	VPXORD  Z15, Z15, Z15
+	CMPQ    add+208(FP), $0x00
+	JEQ     fresh438
+	VMOVUPS (DX)(R10*1), Z15
+
+fresh438:
+	MOVQ         AX, R12
+	SUBQ         rowPtr_base+24(FP), R12
+	SHRQ         $0x02, R12
+	MOVQ         R12, R13
+	IMULQ        heads+184(FP), R13
+	CMPQ         R13, diag_len+128(FP)
+	JGE          bare439
+	MOVQ         diag_base+120(FP), R11
+	VBROADCASTSS (R11)(R13*4), Z8
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	VFMADD231PS  (R12)(R10*1), Z8, Z15
+
+bare439:
+	MOVLQSX (AX), R11
+	CMPL    R11, 4(AX)
+	JGE     entries440
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near441
+
+entry442:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Z8
+	MOVQ         ahead+216(FP), R13
+	ADDQ         R11, R13
+	CMPQ         R13, col_len+56(FP)
+	CMOVQGE      R11, R13
+	MOVLQSX      (R8)(R13*4), R14
+	IMULQ        heads+184(FP), R14
+	PREFETCHT0   (DI)(R14*4)
+	MOVLQSX      (CX)(R13*4), R13
+	IMULQ        BX, R13
+	ADDQ         h_base+144(FP), R13
+	PREFETCHT0   (R13)(R10*1)
+	VFMADD231PS  (R12)(R10*1), Z8, Z15
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry442
+	JMP          entries440
+
+near441:
+entry443:
+	MOVLQSX      (CX)(R11*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	MOVLQSX      (R8)(R11*4), R13
+	IMULQ        heads+184(FP), R13
+	VBROADCASTSS (DI)(R13*4), Z8
+	VFMADD231PS  (R12)(R10*1), Z8, Z15
+	INCQ         R11
+	CMPL         R11, 4(AX)
+	JL           entry443
+
+entries440:
+	VMOVUPS Z15, (DX)(R10*1)
+	ADDQ    $0x00000040, R10
+	SUBQ    $0x00000010, R9
+
+next437:
+	TESTQ     R9, R9
+	JZ        full444
+	VPXORD    Z16, Z16, Z16
+	CMPQ      add+208(FP), $0x00
+	JEQ       fresh445
+	VMOVUPS.Z (DX)(R10*1), K1, Z8
+	VMOVAPS   Z8, Z16
+
+fresh445:
+	MOVQ         AX, R11
+	SUBQ         rowPtr_base+24(FP), R11
+	SHRQ         $0x02, R11
+	MOVQ         R11, R12
+	IMULQ        heads+184(FP), R12
+	CMPQ         R12, diag_len+128(FP)
+	JGE          bare446
+	MOVQ         diag_base+120(FP), R9
+	VBROADCASTSS (R9)(R12*4), Z8
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	VMOVUPS.Z    (R11)(R10*1), K1, Z17
+	VFMADD231PS  Z17, Z8, Z16
+
+bare446:
+	MOVLQSX (AX), R9
+	CMPL    R9, 4(AX)
+	JGE     entries447
+	CMPQ    ahead+216(FP), $0x00
+	JEQ     near448
+
+entry449:
+	MOVLQSX      (CX)(R9*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVLQSX      (R8)(R9*4), R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Z8
+	MOVQ         ahead+216(FP), R12
+	ADDQ         R9, R12
+	CMPQ         R12, col_len+56(FP)
+	CMOVQGE      R9, R12
+	MOVLQSX      (R8)(R12*4), R13
+	IMULQ        heads+184(FP), R13
+	PREFETCHT0   (DI)(R13*4)
+	MOVLQSX      (CX)(R12*4), R12
+	IMULQ        BX, R12
+	ADDQ         h_base+144(FP), R12
+	PREFETCHT0   (R12)(R10*1)
+	VMOVUPS.Z    (R11)(R10*1), K1, Z17
+	VFMADD231PS  Z17, Z8, Z16
+	INCQ         R9
+	CMPL         R9, 4(AX)
+	JL           entry449
+	JMP          entries447
+
+near448:
+entry450:
+	MOVLQSX      (CX)(R9*4), R11
+	IMULQ        BX, R11
+	ADDQ         h_base+144(FP), R11
+	MOVLQSX      (R8)(R9*4), R12
+	IMULQ        heads+184(FP), R12
+	VBROADCASTSS (DI)(R12*4), Z8
+	VMOVUPS.Z    (R11)(R10*1), K1, Z17
+	VFMADD231PS  Z17, Z8, Z16
+	INCQ         R9
+	CMPL         R9, 4(AX)
+	JL           entry450
+
+entries447:
+	VMOVUPS Z16, K1, (DX)(R10*1)
+
+full444:
+	ADDQ $0x04, AX
+	ADDQ BX, DX
+	JMP  row410
+
+rows411:
 	VZEROUPPER
 	RET
 
@@ -2966,14 +5173,14 @@ TEXT ·sddmmAVX512(SB), NOSPLIT, $0-176
 	LEAQ  first_lanes_masks<>+0(SB), R8
 	KMOVW (R8)(DI*2), K1
 
-row267:
+row451:
 	CMPQ    AX, SI
-	JGE     rows268
+	JGE     rows452
 	MOVLQSX (AX), DI
 
-entry269:
+entry453:
 	CMPL       DI, 4(AX)
-	JGE        entries270
+	JGE        entries454
 	LEAQ       (DI), R8
 	MOVQ       R8, R9
 	MOVLQSX    (CX)(R9*4), R9
@@ -3001,7 +5208,7 @@ entry269:
 	IMULQ      BX, R12
 	ADDQ       q_base+120(FP), R12
 	CMPQ       ahead+168(FP), $0x00
-	JEQ        near271
+	JEQ        near455
 	LEAQ       (DI), R8
 	ADDQ       ahead+168(FP), R8
 	CMPQ       R8, col_len+56(FP)
@@ -3035,7 +5242,7 @@ entry269:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 
-near271:
+near455:
 	MOVQ   f+144(FP), R13
 	XORQ   R8, R8
 	VPXORD Z0, Z0, Z0
@@ -3043,9 +5250,9 @@ near271:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-loop272:
+loop456:
 	CMPQ        R13, $0x00000020
-	JL          done273
+	JL          done457
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -3058,12 +5265,12 @@ loop272:
 	VFMADD231PS 64(R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000080, R8
 	SUBQ        $0x00000020, R13
-	JMP         loop272
+	JMP         loop456
 
-done273:
-loop274:
+done457:
+loop458:
 	CMPQ        R13, $0x00000010
-	JL          done275
+	JL          done459
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -3071,11 +5278,11 @@ loop274:
 	VFMADD231PS (R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, R13
-	JMP         loop274
+	JMP         loop458
 
-done275:
+done459:
 	TESTQ       R13, R13
-	JZ          full276
+	JZ          full460
 	VMOVUPS.Z   (DX)(R8*1), K1, Z4
 	VMOVUPS.Z   (R9)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -3086,7 +5293,7 @@ done275:
 	VMOVUPS.Z   (R12)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z3
 
-full276:
+full460:
 	VEXTRACTF64X4 $0x01, Z0, Y4
 	VADDPS        Y0, Y4, Y4
 	VEXTRACTF64X4 $0x01, Z1, Y5
@@ -3104,28 +5311,28 @@ full276:
 	VMOVSS        X5, (R8)(DI*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries270
+	JGE           entries454
 	VSHUFPS       $0x39, X5, X5, X5
 	VMOVSS        X5, (R8)(DI*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries270
+	JGE           entries454
 	VSHUFPS       $0x39, X5, X5, X5
 	VMOVSS        X5, (R8)(DI*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries270
+	JGE           entries454
 	VSHUFPS       $0x39, X5, X5, X5
 	VMOVSS        X5, (R8)(DI*4)
 	INCQ          DI
-	JMP           entry269
+	JMP           entry453
 
-entries270:
+entries454:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row267
+	JMP  row451
 
-rows268:
+rows452:
 	VZEROUPPER
 	RET
 
@@ -3148,14 +5355,14 @@ TEXT ·sddmmPermAVX512(SB), NOSPLIT, $0-176
 	LEAQ  first_lanes_masks<>+0(SB), R8
 	KMOVW (R8)(DI*2), K1
 
-row277:
+row461:
 	CMPQ    AX, SI
-	JGE     rows278
+	JGE     rows462
 	MOVLQSX (AX), DI
 
-entry279:
+entry463:
 	CMPL       DI, 4(AX)
-	JGE        entries280
+	JGE        entries464
 	LEAQ       (DI), R8
 	MOVQ       R8, R9
 	MOVLQSX    (CX)(R9*4), R9
@@ -3183,7 +5390,7 @@ entry279:
 	IMULQ      BX, R12
 	ADDQ       q_base+120(FP), R12
 	CMPQ       ahead+168(FP), $0x00
-	JEQ        near281
+	JEQ        near465
 	LEAQ       (DI), R8
 	ADDQ       ahead+168(FP), R8
 	CMPQ       R8, col_len+56(FP)
@@ -3217,7 +5424,7 @@ entry279:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 
-near281:
+near465:
 	MOVQ   f+144(FP), R13
 	XORQ   R8, R8
 	VPXORD Z0, Z0, Z0
@@ -3225,9 +5432,9 @@ near281:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-loop282:
+loop466:
 	CMPQ        R13, $0x00000020
-	JL          done283
+	JL          done467
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -3240,12 +5447,12 @@ loop282:
 	VFMADD231PS 64(R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000080, R8
 	SUBQ        $0x00000020, R13
-	JMP         loop282
+	JMP         loop466
 
-done283:
-loop284:
+done467:
+loop468:
 	CMPQ        R13, $0x00000010
-	JL          done285
+	JL          done469
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -3253,11 +5460,11 @@ loop284:
 	VFMADD231PS (R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, R13
-	JMP         loop284
+	JMP         loop468
 
-done285:
+done469:
 	TESTQ       R13, R13
-	JZ          full286
+	JZ          full470
 	VMOVUPS.Z   (DX)(R8*1), K1, Z4
 	VMOVUPS.Z   (R9)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -3268,7 +5475,7 @@ done285:
 	VMOVUPS.Z   (R12)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z3
 
-full286:
+full470:
 	VEXTRACTF64X4 $0x01, Z0, Y4
 	VADDPS        Y0, Y4, Y4
 	VEXTRACTF64X4 $0x01, Z1, Y5
@@ -3288,30 +5495,411 @@ full286:
 	VMOVSS        X5, (R8)(R10*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries280
+	JGE           entries464
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVLQSX       (R9)(DI*4), R10
 	VMOVSS        X5, (R8)(R10*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries280
+	JGE           entries464
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVLQSX       (R9)(DI*4), R10
 	VMOVSS        X5, (R8)(R10*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries280
+	JGE           entries464
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVLQSX       (R9)(DI*4), R9
 	VMOVSS        X5, (R8)(R9*4)
 	INCQ          DI
-	JMP           entry279
+	JMP           entry463
 
-entries280:
+entries464:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row277
+	JMP  row461
 
-rows278:
+rows462:
+	VZEROUPPER
+	RET
+
+// func sddmmHeadAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·sddmmHeadAVX512(SB), NOSPLIT, $0-192
+	MOVQ  rowPtr_base+24(FP), AX
+	MOVQ  col_base+48(FP), CX
+	MOVQ  p_base+96(FP), DX
+	MOVQ  ld+152(FP), BX
+	SHLQ  $0x02, BX
+	MOVQ  r0+168(FP), DI
+	MOVQ  r1+176(FP), SI
+	LEAQ  (AX)(SI*4), SI
+	LEAQ  (AX)(DI*4), AX
+	IMULQ BX, DI
+	ADDQ  DI, DX
+	MOVQ  f+144(FP), DI
+	ANDQ  $0x0f, DI
+	LEAQ  first_lanes_masks<>+0(SB), R8
+	KMOVW (R8)(DI*2), K1
+
+row471:
+	CMPQ    AX, SI
+	JGE     rows472
+	MOVLQSX (AX), DI
+
+entry473:
+	CMPL       DI, 4(AX)
+	JGE        entries474
+	LEAQ       (DI), R8
+	MOVQ       R8, R9
+	MOVLQSX    (CX)(R9*4), R9
+	IMULQ      BX, R9
+	ADDQ       q_base+120(FP), R9
+	LEAQ       1(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       q_base+120(FP), R10
+	LEAQ       2(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       q_base+120(FP), R11
+	LEAQ       3(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R12
+	MOVLQSX    (CX)(R12*4), R12
+	IMULQ      BX, R12
+	ADDQ       q_base+120(FP), R12
+	CMPQ       ahead+184(FP), $0x00
+	JEQ        near475
+	LEAQ       (DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       1(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       2(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       3(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+
+near475:
+	MOVQ   f+144(FP), R13
+	XORQ   R8, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+loop476:
+	CMPQ        R13, $0x00000020
+	JL          done477
+	VMOVUPS     (DX)(R8*1), Z4
+	VFMADD231PS (R9)(R8*1), Z4, Z0
+	VFMADD231PS (R10)(R8*1), Z4, Z1
+	VFMADD231PS (R11)(R8*1), Z4, Z2
+	VFMADD231PS (R12)(R8*1), Z4, Z3
+	VMOVUPS     64(DX)(R8*1), Z4
+	VFMADD231PS 64(R9)(R8*1), Z4, Z0
+	VFMADD231PS 64(R10)(R8*1), Z4, Z1
+	VFMADD231PS 64(R11)(R8*1), Z4, Z2
+	VFMADD231PS 64(R12)(R8*1), Z4, Z3
+	ADDQ        $0x00000080, R8
+	SUBQ        $0x00000020, R13
+	JMP         loop476
+
+done477:
+loop478:
+	CMPQ        R13, $0x00000010
+	JL          done479
+	VMOVUPS     (DX)(R8*1), Z4
+	VFMADD231PS (R9)(R8*1), Z4, Z0
+	VFMADD231PS (R10)(R8*1), Z4, Z1
+	VFMADD231PS (R11)(R8*1), Z4, Z2
+	VFMADD231PS (R12)(R8*1), Z4, Z3
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000010, R13
+	JMP         loop478
+
+done479:
+	TESTQ       R13, R13
+	JZ          full480
+	VMOVUPS.Z   (DX)(R8*1), K1, Z4
+	VMOVUPS.Z   (R9)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z0
+	VMOVUPS.Z   (R10)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z1
+	VMOVUPS.Z   (R11)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z2
+	VMOVUPS.Z   (R12)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z3
+
+full480:
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPS        Y0, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z1, Y5
+	VADDPS        Y1, Y5, Y5
+	VEXTRACTF64X4 $0x01, Z2, Y6
+	VADDPS        Y2, Y6, Y6
+	VEXTRACTF64X4 $0x01, Z3, Y7
+	VADDPS        Y3, Y7, Y7
+	VHADDPS       Y5, Y4, Y4
+	VHADDPS       Y7, Y6, Y5
+	VHADDPS       Y5, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X5
+	VADDPS        X4, X5, X5
+	MOVQ          dst_base+0(FP), R8
+	MOVQ          DI, R9
+	IMULQ         heads+160(FP), R9
+	VMOVSS        X5, (R8)(R9*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries474
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVQ          DI, R9
+	IMULQ         heads+160(FP), R9
+	VMOVSS        X5, (R8)(R9*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries474
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVQ          DI, R9
+	IMULQ         heads+160(FP), R9
+	VMOVSS        X5, (R8)(R9*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries474
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVQ          DI, R9
+	IMULQ         heads+160(FP), R9
+	VMOVSS        X5, (R8)(R9*4)
+	INCQ          DI
+	JMP           entry473
+
+entries474:
+	ADDQ $0x04, AX
+	ADDQ BX, DX
+	JMP  row471
+
+rows472:
+	VZEROUPPER
+	RET
+
+// func sddmmHeadPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·sddmmHeadPermAVX512(SB), NOSPLIT, $0-192
+	MOVQ  rowPtr_base+24(FP), AX
+	MOVQ  col_base+48(FP), CX
+	MOVQ  p_base+96(FP), DX
+	MOVQ  ld+152(FP), BX
+	SHLQ  $0x02, BX
+	MOVQ  r0+168(FP), DI
+	MOVQ  r1+176(FP), SI
+	LEAQ  (AX)(SI*4), SI
+	LEAQ  (AX)(DI*4), AX
+	IMULQ BX, DI
+	ADDQ  DI, DX
+	MOVQ  f+144(FP), DI
+	ANDQ  $0x0f, DI
+	LEAQ  first_lanes_masks<>+0(SB), R8
+	KMOVW (R8)(DI*2), K1
+
+row481:
+	CMPQ    AX, SI
+	JGE     rows482
+	MOVLQSX (AX), DI
+
+entry483:
+	CMPL       DI, 4(AX)
+	JGE        entries484
+	LEAQ       (DI), R8
+	MOVQ       R8, R9
+	MOVLQSX    (CX)(R9*4), R9
+	IMULQ      BX, R9
+	ADDQ       q_base+120(FP), R9
+	LEAQ       1(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       q_base+120(FP), R10
+	LEAQ       2(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       q_base+120(FP), R11
+	LEAQ       3(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R12
+	MOVLQSX    (CX)(R12*4), R12
+	IMULQ      BX, R12
+	ADDQ       q_base+120(FP), R12
+	CMPQ       ahead+184(FP), $0x00
+	JEQ        near485
+	LEAQ       (DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       1(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       2(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       3(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+
+near485:
+	MOVQ   f+144(FP), R13
+	XORQ   R8, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+loop486:
+	CMPQ        R13, $0x00000020
+	JL          done487
+	VMOVUPS     (DX)(R8*1), Z4
+	VFMADD231PS (R9)(R8*1), Z4, Z0
+	VFMADD231PS (R10)(R8*1), Z4, Z1
+	VFMADD231PS (R11)(R8*1), Z4, Z2
+	VFMADD231PS (R12)(R8*1), Z4, Z3
+	VMOVUPS     64(DX)(R8*1), Z4
+	VFMADD231PS 64(R9)(R8*1), Z4, Z0
+	VFMADD231PS 64(R10)(R8*1), Z4, Z1
+	VFMADD231PS 64(R11)(R8*1), Z4, Z2
+	VFMADD231PS 64(R12)(R8*1), Z4, Z3
+	ADDQ        $0x00000080, R8
+	SUBQ        $0x00000020, R13
+	JMP         loop486
+
+done487:
+loop488:
+	CMPQ        R13, $0x00000010
+	JL          done489
+	VMOVUPS     (DX)(R8*1), Z4
+	VFMADD231PS (R9)(R8*1), Z4, Z0
+	VFMADD231PS (R10)(R8*1), Z4, Z1
+	VFMADD231PS (R11)(R8*1), Z4, Z2
+	VFMADD231PS (R12)(R8*1), Z4, Z3
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000010, R13
+	JMP         loop488
+
+done489:
+	TESTQ       R13, R13
+	JZ          full490
+	VMOVUPS.Z   (DX)(R8*1), K1, Z4
+	VMOVUPS.Z   (R9)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z0
+	VMOVUPS.Z   (R10)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z1
+	VMOVUPS.Z   (R11)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z2
+	VMOVUPS.Z   (R12)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z3
+
+full490:
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPS        Y0, Y4, Y4
+	VEXTRACTF64X4 $0x01, Z1, Y5
+	VADDPS        Y1, Y5, Y5
+	VEXTRACTF64X4 $0x01, Z2, Y6
+	VADDPS        Y2, Y6, Y6
+	VEXTRACTF64X4 $0x01, Z3, Y7
+	VADDPS        Y3, Y7, Y7
+	VHADDPS       Y5, Y4, Y4
+	VHADDPS       Y7, Y6, Y5
+	VHADDPS       Y5, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X5
+	VADDPS        X4, X5, X5
+	MOVQ          dst_base+0(FP), R8
+	MOVQ          perm_base+72(FP), R9
+	MOVLQSX       (R9)(DI*4), R10
+	IMULQ         heads+160(FP), R10
+	VMOVSS        X5, (R8)(R10*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries484
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVLQSX       (R9)(DI*4), R10
+	IMULQ         heads+160(FP), R10
+	VMOVSS        X5, (R8)(R10*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries484
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVLQSX       (R9)(DI*4), R10
+	IMULQ         heads+160(FP), R10
+	VMOVSS        X5, (R8)(R10*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries484
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVLQSX       (R9)(DI*4), R9
+	IMULQ         heads+160(FP), R9
+	VMOVSS        X5, (R8)(R9*4)
+	INCQ          DI
+	JMP           entry483
+
+entries484:
+	ADDQ $0x04, AX
+	ADDQ BX, DX
+	JMP  row481
+
+rows482:
 	VZEROUPPER
 	RET

@@ -15,19 +15,28 @@ const (
 
 // sparse emits the products with a sparse matrix.
 func sparse(s isa) {
-	s.spmm("spmmOnes", ones)
-	s.spmm("spmmVals", direct)
-	s.spmm("spmmPerm", permuted)
-	s.sddmm("sddmm", direct)
-	s.sddmm("sddmmPerm", permuted)
+	s.spmm("spmmOnes", ones, false)
+	s.spmm("spmmVals", direct, false)
+	s.spmm("spmmPerm", permuted, false)
+	s.spmm("spmmHeadVals", direct, true)
+	s.spmm("spmmHeadPerm", permuted, true)
+	s.sddmm("sddmm", direct, false)
+	s.sddmm("sddmmPerm", permuted, false)
+	s.sddmm("sddmmHead", direct, true)
+	s.sddmm("sddmmHeadPerm", permuted, true)
 }
 
 // spmm accumulates up to 8 vectors of a row of the result in registers while it
-// passes over the row's entries.
-func (s isa) spmm(name string, values int) {
-	s.begin(name, "(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int)",
+// passes over the row's entries. With head it computes one block of f columns of
+// rows ld wide, whose values lie heads apart.
+func (s isa) spmm(name string, values int, head bool) {
+	columns, width := "f", "f"
+	if head {
+		columns, width = "f, ld, heads", "ld"
+	}
+	s.begin(name, "(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, "+columns+", r0, r1, add, ahead int)",
 		"computes rows r0 to r1 of a sparse product (see spmmGo).")
-	rows := newRows("dst", "h")
+	rows := newRows("dst", "h", width)
 	var vals, perm reg.GPVirtual
 	if values != ones {
 		vals = slices("vals")[0]
@@ -75,17 +84,23 @@ func (s isa) spmm(name string, values int) {
 		MOVQ(rows.rowPtr, p)
 		SUBQ(rows.start, p)
 		SHRQ(U8(2), p)
-		CMPQ(p, diags.Addr)
+		own := p
+		if head {
+			own = GP64()
+			MOVQ(p, own)
+			IMULQ(address("heads"), own)
+		}
+		CMPQ(own, diags.Addr)
 		JGE(LabelRef(bare))
 		MOVQ(diag.Addr, e)
-		own := s.broadcast(Mem{Base: e, Index: p, Scale: 4})
+		factor := s.broadcast(Mem{Base: e, Index: own, Scale: 4})
 		IMULQ(rows.bytes, p)
 		ADDQ(h, p)
 		for i := range acc {
 			if tail != nil {
-				fma(acc[i], own, l.get(p))
+				fma(acc[i], factor, l.get(p))
 			} else {
-				fma(acc[i], own, at(p, i))
+				fma(acc[i], factor, at(p, i))
 			}
 		}
 		Label(bare)
@@ -97,20 +112,20 @@ func (s isa) spmm(name string, values int) {
 			IMULQ(rows.bytes, p)
 			ADDQ(h, p)
 			var v reg.VecVirtual
-			switch values {
-			case direct:
-				v = s.broadcast(Mem{Base: vals, Index: e, Scale: 4})
-			case permuted:
-				t := GP64()
-				MOVLQSX(Mem{Base: perm, Index: e, Scale: 4}, t)
-				v = s.broadcast(Mem{Base: vals, Index: t, Scale: 4})
+			if values != ones {
+				t := e
+				if values == permuted {
+					t = GP64()
+					MOVLQSX(Mem{Base: perm, Index: e, Scale: 4}, t)
+				}
+				v = s.broadcast(Mem{Base: vals, Index: spread(t, head), Scale: 4})
 			}
 			if fetch {
 				q := rows.ahead(e)
 				if values == permuted { // values lie as far apart as rows
 					t := GP64()
 					MOVLQSX(Mem{Base: perm, Index: q, Scale: 4}, t)
-					PREFETCHT0(Mem{Base: vals, Index: t, Scale: 4})
+					PREFETCHT0(Mem{Base: vals, Index: spread(t, head), Scale: 4})
 				}
 				rows.address(q)
 				for i := 0; i < nv*s.bytes(); i += 64 {
@@ -177,11 +192,15 @@ func (s isa) spmm(name string, values int) {
 // entries at a time. A group that the row's end cuts short repeats its first
 // entry, so that every product is summed in the same order: (i,j) and (j,i) get
 // the same bits.
-func (s isa) sddmm(name string, values int) {
-	s.begin(name, "(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int)",
+func (s isa) sddmm(name string, values int, head bool) {
+	columns, width := "f", "f"
+	if head {
+		columns, width = "f, ld, heads", "ld"
+	}
+	s.begin(name, "(dst []float32, rowPtr, col, perm []int32, p, q []float32, "+columns+", r0, r1, ahead int)",
 		"computes the entries of rows r0 to r1 of a sampled product.")
 	const group = 4
-	rows := newRows("p", "q")
+	rows := newRows("p", "q", width)
 	p := rows.row
 	tail := s.first(s.tailLanes())
 	end := rows.begin()
@@ -271,13 +290,24 @@ func (s isa) sddmm(name string, values int) {
 			at = GP64()
 			MOVLQSX(Mem{Base: perm, Index: e, Scale: 4}, at)
 		}
-		VMOVSS(sums, Mem{Base: dst, Index: at, Scale: 4})
+		VMOVSS(sums, Mem{Base: dst, Index: spread(at, head), Scale: 4})
 		INCQ(e)
 	}
 	JMP(LabelRef(top))
 	Label(done)
 	rows.end(end)
 	s.end()
+}
+
+// spread returns where the value of an entry lies, of several heads.
+func spread(entry reg.GPVirtual, head bool) reg.GPVirtual {
+	if !head {
+		return entry
+	}
+	at := GP64()
+	MOVQ(entry, at)
+	IMULQ(address("heads"), at)
+	return at
 }
 
 // foldFour returns the sums of the lanes of four vectors in one XMM register.
@@ -325,14 +355,14 @@ type rowLoop struct {
 	col          reg.GPVirtual
 	row          reg.GPVirtual // the dense row of this row
 	other        Mem           // the matrix that columns index
-	bytes        reg.GPVirtual // size of a row of both
+	bytes        reg.GPVirtual // size of a whole row of both
 	start        Mem           // address of the offsets
 	first, last  Mem           // entries of the row
 	entries      Mem           // number of entries
 	top          string
 }
 
-func newRows(row, other string) *rowLoop {
+func newRows(row, other, width string) *rowLoop {
 	p := slices("rowPtr", "col", row)
 	b, err := Param(other).Base().Resolve()
 	if err != nil {
@@ -346,7 +376,7 @@ func newRows(row, other string) *rowLoop {
 	if err != nil {
 		panic(err)
 	}
-	r := &rowLoop{start: start.Addr, entries: n.Addr, rowPtr: p[0], col: p[1], row: p[2], other: b.Addr, bytes: integer("f"), stop: GP64()}
+	r := &rowLoop{start: start.Addr, entries: n.Addr, rowPtr: p[0], col: p[1], row: p[2], other: b.Addr, bytes: integer(width), stop: GP64()}
 	SHLQ(U8(2), r.bytes)
 	r.first, r.last = Mem{Base: r.rowPtr}, Mem{Base: r.rowPtr, Disp: 4}
 	r0, r1 := integer("r0"), integer("r1")
