@@ -87,7 +87,7 @@ type Candidates struct {
 	K         int     `toml:"k" doc:"nearest neighbours of a node that become candidates"`
 	Mutual    bool    `toml:"mutual" doc:"a new candidate needs both nodes among each other's nearest"`
 	Index     string  `toml:"index" doc:"how nearest neighbours are searched: exact; approximate, in nearly linear time with a recall of about 0.95; auto: exact up to 200,000 nodes" oneof:"auto,exact,approximate"`
-	Keep      float64 `toml:"keep" doc:"probability of an edge where structure is raw"`
+	Keep      float64 `toml:"keep" doc:"probability of an edge where structure is raw; 1 samples nothing"`
 }
 
 // DeepWalk are the options of the structural attributes; see graph.DeepWalk.

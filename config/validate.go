@@ -48,7 +48,7 @@ func (c *Config) Validate() error {
 		{"train.log_every", t.LogEvery >= 1, "at least 1"},
 		{"train.checkpoint_every", t.CheckpointEvery >= 0, "at least 0"},
 		{"candidates.k", c.Candidates.K >= 0, "at least 0"},
-		{"candidates.keep", c.Candidates.Keep > 0 && c.Candidates.Keep < 1, "between 0 and 1, both excluded"},
+		{"candidates.keep", c.Candidates.Keep > 0 && c.Candidates.Keep <= 1, "greater than 0 and at most 1"},
 		{"deepwalk.width", c.DeepWalk.Width >= 0, "at least 0"},
 		{"deepwalk.walks", c.DeepWalk.Walks >= 1, "at least 1"},
 		{"deepwalk.length", c.DeepWalk.Length >= 2, "at least 2"},

@@ -25,7 +25,7 @@ func zoo() map[string]*ir.Module {
 				continue
 			}
 			for _, norm := range []string{"l1", "l2", "none"} {
-				if m.Refines && (norm == "none" || structWidth > 0 && norm == "l2") {
+				if m.Refines && (norm == "none" || structWidth > 0 && norm == "l2") || !m.Refines && m.Name != "gcn" && norm != "l2" {
 					continue // the same operations as in the others
 				}
 				o := models.Default()
@@ -34,8 +34,9 @@ func zoo() map[string]*ir.Module {
 				o.Encoder.StructWeight = 0.5
 				out[fmt.Sprintf("%s/struct=%d/%s", m.Name, structWidth, norm)] = m.Build(o)
 				if m.Refines && structWidth == 0 && norm == "l1" {
-					o.Classifier = "propagation"
-					out[m.Name+"/propagation"] = m.Build(o)
+					for _, o.Classifier = range models.Classifiers()[1:] {
+						out[m.Name+"/"+o.Classifier] = m.Build(o)
+					}
 				}
 			}
 		}

@@ -191,7 +191,7 @@ func elements(shape []int) int {
 func centralDifferences(x *Tensor, f func() (float64, error)) (*Tensor, error) {
 	g := NewTensor(x.Shape...)
 	for i, v := range x.Data {
-		h := 1e-3 * math.Max(1, math.Abs(v))
+		h := 1e-4 * math.Max(1, math.Abs(v))
 		var at [4]float64
 		for k, s := range [4]float64{-2, -1, 1, 2} {
 			x.Data[i] = v + s*h

@@ -1,28 +1,23 @@
 package models
 
-import (
-	"fmt"
-
-	"github.com/gsrc-dev/gsrc/ir"
-)
+import "github.com/gsrc-dev/gsrc/ir"
 
 // ecl holds what the functions of ECL-GSR share.
 type ecl struct {
 	Options
 	m          *ir.Module
-	encoder    stack // φ
-	projector  stack // ϕ
-	classifier stack // C
+	encoder    network // φ
+	projector  network // ϕ
+	classifier network // C
 }
 
 func eclGSR(o Options) *ir.Module {
 	m := ir.NewModule("ecl_gsr")
 	in := o.Features + o.StructWidth
-	e := &ecl{Options: o, m: m,
-		encoder:    declareStack(m, "encoder", "encoder", "elu", o.Encoder.WeightDecay, false, widths(in, o.Encoder.Hidden, o.Encoder.Layers, o.Encoder.Hidden)...),
-		projector:  declareStack(m, "projector", "encoder", "elu", o.Encoder.WeightDecay, false, o.Encoder.Hidden, o.Encoder.Projection, o.Encoder.Projection),
-		classifier: classifierStack(m, o),
-	}
+	enc := shape{name: "encoder", group: "encoder", act: "elu", in: in, hidden: o.Encoder.Hidden, layers: o.Encoder.Layers, out: o.Encoder.Hidden, decay: o.Encoder.WeightDecay}
+	proj := enc
+	proj.name, proj.in, proj.hidden, proj.layers, proj.out = "projector", enc.out, o.Encoder.Projection, 2, o.Encoder.Projection
+	e := &ecl{Options: o, m: m, encoder: declareGCN(m, enc, o), projector: declareMLP(m, proj, o), classifier: classifier(m, architecture(o.Classifier), o)}
 	if e.ECL.Alpha != 0 && e.ECL.Steps > 0 {
 		e.energy()
 	}
@@ -137,34 +132,10 @@ func (e *ecl) intervals() ir.Attrs {
 // consistency of the classifier on them.
 func (e *ecl) classifierLoss(b *ir.Builder, x, c, p, idx, labels *ir.Value) (xent, consistency *ir.Value) {
 	x = normalise(b, e.Options, x)
-	var logits []*ir.Value
-	for k := range e.Edges.Samples {
-		name := fmt.Sprintf("sample%d", k)
-		restore := b.Named(name)
-		w := b.One("gsr.relaxed_bernoulli", ir.Attrs{"temperature": e.Edges.Temperature, "stream": name + ".edges"}, c, p)
-		l := e.classifier.run(b, c, w, x, e.classifierDropouts(name))
-		logits = append(logits, l)
-		ce := b.One("cross_entropy", nil, labelled(b, l, idx), labels)
-		if xent == nil {
-			xent = ce
-		} else {
-			xent = b.Add(xent, ce)
-		}
-		restore()
-	}
-	xent = b.Scale(xent, 1/float64(len(logits)))
-	if e.Edges.Consistency > 0 && len(logits) > 1 {
-		consistency = b.One("gsr.consistency", ir.Attrs{"temperature": e.Edges.Sharpen}, logits...)
-	} else {
-		consistency = b.Const(0)
-	}
-	return xent, consistency
-}
-
-// classifierTotal adds the terms; ramp, which the training loop raises from 0 to
-// 1, lets labels decide before predictions must agree.
-func (e *ecl) classifierTotal(b *ir.Builder, xent, consistency, ramp *ir.Value) *ir.Value {
-	return b.Add(xent, b.Mul(b.Scale(consistency, e.Edges.Consistency), ramp))
+	return sampledLoss(b, e.Options, idx, labels, func(sample string) *ir.Value {
+		w := b.One("gsr.relaxed_bernoulli", ir.Attrs{"temperature": e.Edges.Temperature, "stream": sample + ".edges"}, c, p)
+		return e.classifier.run(b, c, w, x, e.dropouts(sample))
+	})
 }
 
 // joint declares one step of Eq 19. The classifier sees its own loss; what
@@ -183,7 +154,7 @@ func (e *ecl) joint() {
 	p := b.Op("gsr.edge_probability", e.intervals(), c, h, old)[0]
 	p = b.One("scale_grad", ir.Attrs{"factor": e.Edges.Mu}, p)
 	xent, consistency := e.classifierLoss(b, x, c, p, idx, labels)
-	b.Return("loss", b.Add(terms[0], e.classifierTotal(b, xent, consistency, ramp)))
+	b.Return("loss", b.Add(terms[0], sampledTotal(b, e.Options, xent, consistency, ramp)))
 	for i, name := range []string{"ecl", "disc", "gen", "reg"} {
 		b.Return(name, terms[i])
 	}
@@ -200,7 +171,7 @@ func (e *ecl) fit() {
 	idx, labels := b.Arg("train_idx", trainIdx), b.Arg("labels", trainIdx)
 	ramp := b.DynamicArg("ramp", ir.Scalar())
 	xent, consistency := e.classifierLoss(b, x, c, p, idx, labels)
-	b.Return("loss", e.classifierTotal(b, xent, consistency, ramp))
+	b.Return("loss", sampledTotal(b, e.Options, xent, consistency, ramp))
 	b.Return("xent", xent)
 	b.Return("consistency", consistency)
 	b.Func.Attrs["differentiate"] = "loss"

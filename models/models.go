@@ -20,6 +20,7 @@ package models
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/ir"
 )
@@ -40,7 +41,7 @@ type Options struct {
 	Classes     int `toml:"-"`
 	StructWidth int `toml:"-"` // columns of x_struct, 0 for none
 
-	Classifier   string  `toml:"classifier" doc:"gcn: graph convolutions; propagation: fully connected layers over random propagation (GRAND)"`
+	Classifier   string  `toml:"classifier" doc:"network of the classifier, one of those that gsrc models lists"`
 	Norm         string  `toml:"norm" doc:"row normalisation of the classifier's features: l1, l2 or none"`
 	Hidden       int     `toml:"hidden" doc:"hidden width of the classifier"`
 	Layers       int     `toml:"layers" doc:"layers of the classifier"`
@@ -123,10 +124,15 @@ func Default() Options {
 }
 
 // All lists the zoo.
-var All = []Model{
-	{Name: "ecl-gsr", Doc: "energy-based contrastive learning of a refined graph, with a GCN on its samples (Zeng et al., ECL-GSR)", Build: eclGSR, Refines: true},
-	{Name: "gcn", Doc: "graph convolutional network on the raw graph (Kipf & Welling 2017)", Build: gcn},
-	{Name: "mlp", Doc: "multi-layer perceptron on the features alone", Build: mlp},
+var All = zoo()
+
+func zoo() []Model {
+	list := []Model{{Name: "ecl-gsr", Doc: "energy-based contrastive learning of a refined graph, with a classifier on its samples (Zeng et al., ECL-GSR)", Build: eclGSR, Refines: true}}
+	for i := range Architectures {
+		a := &Architectures[i]
+		list = append(list, Model{Name: a.Model, Doc: a.Doc, Build: alone(a)})
+	}
+	return list
 }
 
 // Lookup returns the model of a name; the error lists the names there are.
@@ -154,7 +160,7 @@ func (o Options) Validate() error {
 		{"hidden", o.Hidden > 0, "at least 1"}, {"layers", o.Layers > 0, "at least 1"},
 		{"dropout", rate(o.Dropout), "within [0, 1)"}, {"input_dropout", rate(o.InputDropout), "within [0, 1)"},
 		{"weight_decay", o.WeightDecay >= 0, "at least 0"}, {"norm", slices.Contains([]string{"l1", "l2", "none"}, o.Norm), "l1, l2 or none"},
-		{"classifier", o.Classifier == "gcn" || o.Classifier == "propagation", "gcn or propagation"},
+		{"classifier", slices.Contains(Classifiers(), o.Classifier), "one of " + strings.Join(Classifiers(), ", ")},
 		{"propagation.order", o.Propagation.Order >= 0, "at least 0"}, {"propagation.drop_nodes", rate(o.Propagation.DropNodes), "within [0, 1)"},
 		{"encoder.hidden", o.Encoder.Hidden > 0, "at least 1"}, {"encoder.layers", o.Encoder.Layers > 0, "at least 1"}, {"encoder.projection", o.Encoder.Projection > 0, "at least 1"},
 		{"ecl.tau", o.ECL.Tau > 0, "greater than 0"}, {"ecl.sgld_steps", o.ECL.Steps >= 0, "at least 0"},

@@ -19,6 +19,8 @@ func TestFunctions(t *testing.T) {
 		"ecl-gsr": "energy pretrain joint fit encode probability refine score classify",
 		"gcn":     "train classify",
 		"mlp":     "train classify",
+		"grand":   "train classify",
+		"acm":     "train classify",
 	} {
 		m, err := Lookup(name)
 		if err != nil {
@@ -81,7 +83,7 @@ func TestValidate(t *testing.T) {
 		"hidden":                 func(o *Options) { o.Hidden = 0 },
 		"dropout":                func(o *Options) { o.Dropout = 1 },
 		"norm":                   func(o *Options) { o.Norm = "l3" },
-		"classifier":             func(o *Options) { o.Classifier = "gin" },
+		"classifier":             func(o *Options) { o.Classifier = "gcm" },
 		"propagation.order":      func(o *Options) { o.Propagation.Order = -1 },
 		"propagation.drop_nodes": func(o *Options) { o.Propagation.DropNodes = 1 },
 		"ecl.tau":                func(o *Options) { o.ECL.Tau = 0 },

@@ -44,13 +44,17 @@ type namedModule struct {
 	m    *ir.Module
 }
 
-// compiledModels are all models, with dense and with sparse features.
+// compiledModels are all models, with dense and with sparse features, and every
+// classifier of those that refine.
 func compiledModels(t testing.TB) []namedModule {
 	t.Helper()
 	var ps []namedModule
-	propagation := smallOptions()
-	propagation.Classifier = "propagation"
-	all := map[string]models.Options{"": smallOptions(), "/propagation": propagation}
+	all := map[string]models.Options{"": smallOptions()}
+	for _, name := range models.Classifiers()[1:] {
+		o := smallOptions()
+		o.Classifier = name
+		all["/"+name] = o
+	}
 	for _, model := range models.All {
 		for _, sparse := range []string{"", "x"} {
 			o := compiler.Options{}

@@ -24,6 +24,13 @@ func (a *app) modelsCommand() *cobra.Command {
 			for _, m := range models.All {
 				fmt.Fprintf(w, "%s\t%s\n", m.Name, m.Doc)
 			}
+			if err := w.Flush(); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stdout, "\nclassifiers of ecl-gsr, --set model.classifier=NAME:")
+			for _, n := range models.Architectures {
+				fmt.Fprintf(w, "  %s\t%s\n", n.Name, n.Doc)
+			}
 			return w.Flush()
 		},
 	}

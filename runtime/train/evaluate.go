@@ -185,7 +185,8 @@ func (t *supervised) run() error {
 	if err != nil {
 		return err
 	}
-	err = t.epochs("train", func(int) (*function, float64, error) {
+	err = t.epochs("train", func(epoch int) (*function, float64, error) {
+		t.raiseRamp(epoch)
 		loss, err := t.step(f, t.state.step())
 		return f, loss, err
 	}, func() (score, error) {
@@ -199,4 +200,10 @@ func (t *supervised) run() error {
 		return err
 	}
 	return t.checkpoint()
+}
+
+// raiseRamp sets the share of its weight that the consistency term has in an
+// epoch.
+func (t *trainer) raiseRamp(epoch int) {
+	t.inputs["ramp"].F32[0] = float32(min(1, float64(epoch+1)/float64(max(1, t.cfg.Train.Warmup))))
 }

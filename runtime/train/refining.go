@@ -213,7 +213,7 @@ func (t *refining) epoch(epoch int) (*function, float64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	t.inputs["ramp"].F32[0] = float32(min(1, float64(epoch+1)/float64(max(1, c.Warmup))))
+	t.raiseRamp(epoch)
 	loss, err := t.step(f, t.state.step())
 	if err == nil && name == "joint" {
 		t.edges.fresh = false

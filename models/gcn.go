@@ -1,0 +1,41 @@
+package models
+
+import "github.com/gsrc-dev/gsrc/ir"
+
+// stack is a list of layers y = act(f(x)·W + b), where f aggregates over the
+// graph (GCN) or does nothing (MLP).
+type stack struct {
+	weights, biases []*ir.Value
+	act             string
+	aggregate       bool
+}
+
+func declareStack(m *ir.Module, s shape, aggregate bool) *stack {
+	n := &stack{act: s.act, aggregate: aggregate}
+	w := s.widths()
+	for i := range s.layers {
+		n.weights = append(n.weights, s.weight(m, i, "weight", w[i], w[i+1]))
+		n.biases = append(n.biases, s.bias(m, i, "bias", w[i+1]))
+	}
+	return n
+}
+
+func declareGCN(m *ir.Module, s shape, _ Options) network { return declareStack(m, s, true) }
+
+func declareMLP(m *ir.Module, s shape, _ Options) network { return declareStack(m, s, false) }
+
+func (n *stack) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
+	for i, weight := range n.weights {
+		x = drop.apply(b, i, x)
+		act := ir.Attrs{}
+		if i+1 < len(n.weights) {
+			act["act"] = n.act
+		}
+		if n.aggregate {
+			x = b.One("gnn.gcn_conv", act, g, w, x, weight, n.biases[i])
+		} else {
+			x = b.One("gnn.linear", act, x, weight, n.biases[i])
+		}
+	}
+	return x
+}
