@@ -251,6 +251,28 @@ func (c *Config) Set(text string) error {
 	return nil
 }
 
+// SetValue sets one option to a value as TOML decodes it: a string, an int64, a
+// float64 or a bool. source is what [Config.Source] says of it afterwards.
+func (c *Config) SetValue(key string, value any, source string) error {
+	if err := c.set(key, value); err != nil {
+		return err
+	}
+	if c.sources == nil {
+		c.sources = map[string]string{}
+	}
+	c.sources[key] = source
+	return nil
+}
+
+// Value returns the value of an option as TOML; "" if there is no such option.
+func (c *Config) Value(key string) string {
+	f, _, err := c.field(key)
+	if err != nil {
+		return ""
+	}
+	return literal(f)
+}
+
 // set assigns a decoded TOML value to an option.
 func (c *Config) set(path string, value any) error {
 	f, k, err := c.field(path)
