@@ -50,6 +50,7 @@ func TestScripts(t *testing.T) {
 			"timeline":   timeline,
 			"cpuprofile": cpuprofile,
 			"mirror":     mirror,
+			"untimed":    untimed,
 		},
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,8 +104,8 @@ func swap(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // interrupt CODE FILE COMMAND ARGS… starts a command, sends it an interrupt once
-// the file has content, and checks its exit code. What it printed is for stdout
-// and stderr to check.
+// the file (or one that the pattern matches) has content, and checks its exit
+// code. What it printed is for stdout and stderr to check.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: interrupt CODE FILE COMMAND ARGS…")
@@ -116,7 +117,11 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	go func() {
 		defer close(done)
 		for range 3000 {
-			if info, err := os.Stat(file); err == nil && info.Size() > 0 {
+			found, _ := filepath.Glob(file)
+			if slices.ContainsFunc(found, func(path string) bool {
+				info, err := os.Stat(path)
+				return err == nil && info.Size() > 0
+			}) {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -139,6 +144,24 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if !errors.As(err, &failed) || failed.ExitCode() != want {
 		ts.Fatalf("%v, want exit code %d; stderr: %s", err, want, stderr.String())
 	}
+}
+
+// untimed TABLE OUT writes a table of a sweep without its last column, which is of
+// times.
+func untimed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: untimed TABLE OUT")
+	}
+	rows, err := csv.NewReader(strings.NewReader(ts.ReadFile(args[0]))).ReadAll()
+	ts.Check(err)
+	if last := rows[0][len(rows[0])-1]; last != "seconds" {
+		ts.Fatalf("the last column is %s", last)
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		b.WriteString(strings.Join(row[:len(row)-1], ",") + "\n")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(b.String()), 0o644))
 }
 
 func lookPath(path, name string) (string, error) {

@@ -1,10 +1,11 @@
-// Package sweep runs many trainings.
+// Package sweep runs many trainings: the cross product of options and seeds.
 //
 // A [Job] names one run. A [Runner] trains jobs side by side in one process, a
 // thread for each, and leaves a [Record] of each in a [Store], a folder of JSON
 // files. What the store has is not run again, so a sweep that was killed goes on
 // where it was. A [Shard] divides a list of jobs over machines; [Store.Merge]
-// unites what they found.
+// unites what they found. [ReadGrid] reads lists of options from TOML, [Summarize]
+// makes a table of records.
 //
 //	r := sweep.Runner{Dir: "results/store"}
 //	records, err := r.Run(ctx, []sweep.Job{{Model: "gcn", Data: "cora", Seed: 0}, {Model: "gcn", Data: "cora", Seed: 1}})
@@ -151,8 +152,8 @@ func (r *Runner) logf(format string, args ...any) {
 }
 
 // runAll runs tasks, Workers of them at a time, in their order.
-func (r *Runner) runAll(ctx context.Context, tasks, todo []*task) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (r *Runner) runAll(parent context.Context, tasks, todo []*task) error {
+	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	cores := goruntime.GOMAXPROCS(0)
 	workers := r.Workers
@@ -229,10 +230,13 @@ func (r *Runner) runAll(ctx context.Context, tasks, todo []*task) error {
 		wg.Go(worker)
 	}
 	wg.Wait()
-	if slices.ContainsFunc(todo, func(t *task) bool { return t.record == nil }) {
-		return context.Cause(ctx)
+	switch {
+	case !slices.ContainsFunc(todo, func(t *task) bool { return t.record == nil }):
+		return nil
+	case parent.Err() != nil:
+		return train.ErrInterrupted
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // run trains one job. The error is that of a sweep that must stop; keep is

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/lab/sweep"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// summaryFile is the table that a sweep leaves beside its records.
+const summaryFile = "summary.csv"
+
+type sweepFlags struct {
+	opts   gsrc.TrainOptions
+	seeds  int
+	out    string
+	runner runnerFlags
+	shard  shardFlags
+	merge  bool
+	asJSON bool
+}
+
+func (a *app) sweepCommand() *cobra.Command {
+	var f sweepFlags
+	c := &cobra.Command{
+		Use:   "sweep MODEL --data PATH --config GRID.toml [--out DIR] | sweep --merge DIR…",
+		Short: "Train a model with every combination of options and seeds",
+		Long: `Train a model with every combination of the options that a TOML file lists, and
+print a table of them, the best on validation first.
+
+  [sweep]
+  "model.edges.mu" = [0.001, 0.01, 0.1]
+  "candidates.k" = [2, 5]
+  seeds = 10                        # 0 to 9, or a list
+
+Options outside of [sweep] are those of all runs. Lists below [[sweep.zip]] go
+together. Runs go side by side, one thread each. DIR keeps a record of each run
+and summary.csv; what it has is not run again, so that a sweep that was stopped
+goes on with the same command.
+
+Several machines share a sweep with --shard i/n, or as an array of a batch system
+that sets JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID. --merge reads the records of
+all their folders and prints the table; with --out it unites them there.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.merge {
+				return a.mergeSweeps(c, &f, args)
+			}
+			return a.sweep(c, &f, args)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.opts.Data, "data", "", "data set: a folder, a file, the name of a fetched one, or synthetic")
+	flags.StringVar(&f.opts.Config, "config", "", "TOML file of options, with a section [sweep]")
+	flags.StringArrayVar(&f.opts.Set, "set", nil, "set one option of all runs, key=value; may be repeated")
+	flags.IntVar(&f.seeds, "seeds", 0, "run every setting with the seeds 0 to N-1, in place of the file's")
+	flags.StringVar(&f.out, "out", "", "folder of records and summary.csv; without it nothing is kept")
+	f.runner.register(flags)
+	f.shard.register(flags)
+	flags.BoolVar(&f.merge, "merge", false, "unite the records of the folders given as arguments, and run nothing")
+	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON for each setting, and nothing else, to standard output")
+	return c
+}
+
+// runnerFlags say how many runs go side by side.
+type runnerFlags struct{ workers int }
+
+func (f *runnerFlags) register(flags *pflag.FlagSet) {
+	flags.IntVar(&f.workers, "workers", 0, "runs at a time, 0 for one per processor; results do not depend on it")
+}
+
+func (f *runnerFlags) check() error {
+	if f.workers < 0 {
+		return usage("--workers %d: give a number of at least 0", f.workers)
+	}
+	return nil
+}
+
+// shardFlags say which part of the runs is this process's.
+type shardFlags struct {
+	shard  string
+	shards int
+}
+
+func (f *shardFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.shard, "shard", "", "run only part i of n, i/n with i from 0; 0/1 is all, whatever the environment says")
+	flags.IntVar(&f.shards, "shards", 0, "how many shards there are, where JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID says which this one is")
+}
+
+// resolve finds the shard, and says so where the environment has chosen it.
+func (f *shardFlags) resolve(a *app) (sweep.Shard, error) {
+	if f.shards < 0 {
+		return sweep.Shard{}, usage("--shards %d: give a number of at least 1", f.shards)
+	}
+	if f.shard != "" {
+		if f.shards != 0 {
+			return sweep.Shard{}, usage("--shard says how many shards there are; leave --shards out")
+		}
+		s, err := sweep.ParseShard(f.shard)
+		return s, asUsage(err)
+	}
+	s, err := sweep.ShardFromEnv(os.Getenv, f.shards)
+	if err == nil && s.Count > 0 {
+		a.logf("shard %s, by the environment", s)
+	}
+	return s, err
+}
+
+func (f *sweepFlags) check(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usage("name a model; \"gsrc models\" lists them")
+	case len(args) > 1:
+		return usage("%q is one argument too many; a sweep has one model", args[1])
+	case f.opts.Data == "":
+		return usage("say what to train on with --data PATH, or --data synthetic")
+	case c.Flags().Changed("seeds") && f.seeds < 1:
+		return usage("--seeds %d: give a number of at least 1", f.seeds)
+	}
+	f.opts.Model = args[0]
+	if err := gsrc.CheckModel(f.opts.Model); err != nil {
+		return asUsage(err)
+	}
+	return f.runner.check()
+}
+
+// jobs are those that the flags ask for.
+func (f *sweepFlags) jobs() ([]sweep.Job, error) {
+	grid := &sweep.Grid{Seeds: []int{0}}
+	if f.opts.Config != "" {
+		var err error
+		if grid, err = sweep.ReadGrid(f.opts.Config); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range f.opts.Set {
+		if err := grid.Fix(s); err != nil {
+			return nil, usage("--set %s: %w", s, err)
+		}
+	}
+	if f.seeds > 0 {
+		grid.Seeds = sweep.FirstSeeds(f.seeds)
+	}
+	return grid.Jobs(f.opts.Model, f.opts.Data), nil
+}
+
+func (a *app) sweep(c *cobra.Command, f *sweepFlags, args []string) error {
+	if err := f.check(c, args); err != nil {
+		return err
+	}
+	shard, err := f.shard.resolve(a)
+	if err != nil {
+		return err
+	}
+	jobs, err := f.jobs()
+	if err != nil {
+		return err
+	}
+	show := a.newSweepProgress()
+	defer show.finish()
+	r := &sweep.Runner{Dir: f.out, Workers: f.runner.workers, Shard: shard, Observer: show.observe, Log: show.logf}
+	records, err := r.Run(c.Context(), jobs)
+	show.finish()
+	if gsrc.IsInterrupted(c.Context(), err) && f.out != "" && show.last.Done > 0 {
+		return fmt.Errorf("%w; %s has %d of %d runs, the same command goes on", err, f.out, show.last.Done, show.last.Total)
+	}
+	if err != nil {
+		return optionFault(err)
+	}
+	table := sweep.Summarize(records)
+	if shard.Count > 1 {
+		a.logf("shard %s has %d of %d runs; unite the folders of all shards with: gsrc sweep --merge DIR… --out DIR", shard, show.last.Done, len(jobs))
+	} else if err := writeSummary(table, f.out); err != nil {
+		return err
+	}
+	if err := a.printTable(table, f.asJSON); err != nil {
+		return err
+	}
+	if show.last.Failed > 0 && show.last.Failed == show.last.Total {
+		return fmt.Errorf("all %d runs failed", show.last.Failed)
+	}
+	return nil
+}
+
+func (a *app) mergeSweeps(c *cobra.Command, f *sweepFlags, dirs []string) error {
+	for _, name := range []string{"data", "config", "set", "seeds", "workers", "shard", "shards"} {
+		if c.Flags().Changed(name) {
+			return usage("--merge runs nothing; leave --%s out", name)
+		}
+	}
+	if len(dirs) == 0 {
+		return usage("name the folders to unite: gsrc sweep --merge DIR… --out DIR")
+	}
+	if f.out != "" {
+		added, _, err := sweep.Store{Dir: f.out}.Merge(dirs...)
+		if err != nil {
+			return err
+		}
+		a.logf("%d records were added to %s", added, f.out)
+		dirs = append([]string{f.out}, dirs...)
+	}
+	var records []*sweep.Record
+	for _, dir := range dirs {
+		r, faults, err := sweep.Store{Dir: dir}.Records()
+		if err != nil {
+			return err
+		}
+		for _, fault := range faults {
+			a.logf("%v; it is left out", fault)
+		}
+		records = append(records, r...)
+	}
+	if len(records) == 0 {
+		return fmt.Errorf("there is no record in %s", strings.Join(dirs, ", "))
+	}
+	table := sweep.Summarize(records)
+	if err := writeSummary(table, f.out); err != nil {
+		return err
+	}
+	return a.printTable(table, f.asJSON)
+}
+
+// writeSummary writes the table into the folder of a sweep, if there is one.
+func writeSummary(t *sweep.Table, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(dir, summaryFile), func(w io.Writer) error { return t.WriteCSV(w) })
+}
+
+func (a *app) printTable(t *sweep.Table, asJSON bool) error {
+	if !asJSON {
+		return t.Write(a.stdout)
+	}
+	for _, row := range t.JSON() {
+		if err := a.jsonLine(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepProgress shows how many runs of a sweep are done on standard error: a bar
+// on a terminal, a line every few seconds and at the end elsewhere.
+type sweepProgress struct {
+	w        io.Writer
+	terminal bool
+	now      func() time.Time
+
+	bar   *progressbar.ProgressBar
+	wrote time.Time
+	last  sweep.Progress
+}
+
+func (a *app) newSweepProgress() *sweepProgress {
+	return &sweepProgress{w: a.stderr, terminal: isTerminal(a.stderr), now: time.Now}
+}
+
+func (p *sweepProgress) observe(e sweep.Progress) {
+	begins := p.last.Total == 0 || e.Total != p.last.Total
+	p.last = e
+	if begins {
+		p.wrote = p.now()
+		if e.Stored > 0 {
+			fmt.Fprintf(p.w, "%d of %d runs are in the store\n", e.Stored, e.Total)
+		}
+	}
+	left := ""
+	if e.Left > 0 && e.Done < e.Total {
+		left = fmt.Sprintf("  %s left", e.Left.Round(time.Second))
+	}
+	failed := ""
+	if e.Failed > 0 {
+		failed = fmt.Sprintf("  %d failed", e.Failed)
+	}
+	if p.terminal {
+		if p.bar == nil {
+			p.bar = newBar(p.w, int64(e.Total), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false))
+		}
+		p.bar.Describe(fmt.Sprintf("%d running%s%s", len(e.Running), failed, left))
+		// A terminal that has gone away must not stop the sweep.
+		_ = p.bar.Set(e.Done)
+		return
+	}
+	now := p.now()
+	if e.Last == nil || e.Done < e.Total && now.Sub(p.wrote) < lineEvery {
+		return
+	}
+	p.wrote = now
+	fmt.Fprintf(p.w, "runs %d/%d  %d running%s%s\n", e.Done, e.Total, len(e.Running), failed, left)
+}
+
+// logf writes a line above the bar.
+func (p *sweepProgress) logf(format string, args ...any) {
+	p.finish()
+	fmt.Fprintf(p.w, format+"\n", args...)
+}
+
+// finish removes the bar, so that what follows starts on a line of its own.
+func (p *sweepProgress) finish() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+		p.bar = nil
+	}
+}

@@ -1,0 +1,57 @@
+package sweep
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/runtime/train"
+)
+
+func record(key string, seed int, val, test float64, set ...string) *Record {
+	r := &Record{Job: Job{Model: "gcn", Data: "d", Set: append([]string{"train.epochs=5"}, set...), Seed: seed}, Key: key, Dataset: "d", Seconds: 2}
+	r.Result = &train.Result{ValAcc: val, TestAcc: &test}
+	return r
+}
+
+func TestTable(t *testing.T) {
+	failed := record("5", 0, 0, 0, "train.lr=10.0", `model.classifier="gcn"`)
+	failed.Result, failed.Error = nil, "diverged"
+	records := []*Record{
+		failed, nil,
+		record("1", 1, 82, 70, "train.lr=0.1", `model.classifier="gcn"`),
+		record("2", 0, 80, 72, "train.lr=0.1", `model.classifier="gcn"`),
+		record("2", 0, 80, 72, "train.lr=0.1", `model.classifier="gcn"`), // of two stores
+		record("3", 0, 81, 71, "train.lr=0.02", `model.classifier="gcn"`),
+		record("4", 0, 90, 60),
+	}
+	var b strings.Builder
+	if err := Summarize(records).WriteCSV(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `model,data,model.classifier,train.lr,runs,failed,val_acc_mean,val_acc_std,test_acc_mean,test_acc_std,seconds
+gcn,d,,,1,0,90.0000,0.0000,60.0000,0.0000,2.000
+gcn,d,gcn,0.02,1,0,81.0000,0.0000,71.0000,0.0000,2.000
+gcn,d,gcn,0.1,2,0,81.0000,1.4142,71.0000,1.4142,2.000
+gcn,d,gcn,10.0,0,1,,,,,2.000
+`
+	if b.String() != want {
+		t.Errorf("table\n%s\nwant\n%s", &b, want)
+	}
+	b.Reset()
+	if err := Summarize(records).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"model.classifier  train.lr  val %         test %        runs          s/run",
+		"default           default   90.00 ± 0.00  60.00 ± 0.00  1             2.00",
+		"gcn               10.0      –             –             0 (1 failed)  2.00",
+	} {
+		if !strings.Contains(b.String(), line+"\n") {
+			t.Errorf("table\n%slacks the line\n%s", &b, line)
+		}
+	}
+	lines := Summarize(records).JSON()
+	if last := lines[3]; last.ValAccMean != nil || last.Failed != 1 || last.Set["train.lr"] != "10.0" || len(lines[0].Set) != 0 {
+		t.Errorf("lines %+v", lines)
+	}
+}
