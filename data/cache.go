@@ -86,8 +86,8 @@ func (o LoadOptions) identity(path string) string {
 		if o.Synthetic != nil {
 			csbm = fmt.Sprintf("%+v", *o.Synthetic)
 		}
-	} else {
-		o.Seed = 0 // only what is generated depends on it
+	} else if o.AddEdges == 0 && o.RemoveEdges == 0 {
+		o.Seed = 0 // only what is generated or corrupted depends on it
 	}
 	o.Synthetic = nil
 	return fmt.Sprintf("%q %s %+v", path, csbm, o)

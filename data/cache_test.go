@@ -49,6 +49,9 @@ func TestCacheSharesWhatItRead(t *testing.T) {
 	if load(Synthetic, LoadOptions{Seed: 1}).Checksum == load(Synthetic, LoadOptions{Seed: 2}).Checksum {
 		t.Error("generated data of two seeds are the same")
 	}
+	if load(dir, LoadOptions{Seed: 1, RemoveEdges: 0.5}).Graph == load(dir, LoadOptions{Seed: 2, RemoveEdges: 0.5}).Graph {
+		t.Error("graphs corrupted with two seeds are the same")
+	}
 	var none *Cache
 	if ds, err := none.Load(dir, LoadOptions{}); err != nil || ds == first {
 		t.Errorf("a nil cache keeps data: %v", err)

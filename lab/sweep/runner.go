@@ -247,7 +247,7 @@ func (r *Runner) run(ctx context.Context, t *task, threads int) (rec *Record, ke
 		return nil, false, err
 	}
 	rec = &Record{Job: t.job, Key: t.key, Dataset: s.Data.Name, Checksum: s.Data.Checksum, Version: gsrc.Version(), Threads: threads}
-	if rec.PeakBytes, err = forecast(s); err != nil {
+	if rec.PeakBytes, err = PeakBytes(s); err != nil {
 		return nil, false, fmt.Errorf("%s: %w", t.job, err)
 	}
 	if err := s.Config.Set(fmt.Sprintf("train.threads=%d", threads)); err != nil {
@@ -270,8 +270,9 @@ func (r *Runner) run(ctx context.Context, t *task, threads int) (rec *Record, ke
 	return rec, true, nil
 }
 
-// forecast is the peak of the training steps' memory, in bytes.
-func forecast(s *gsrc.Setup) (int64, error) {
+// PeakBytes forecasts the memory that the training steps take at their peak, in
+// bytes; see [Record].
+func PeakBytes(s *gsrc.Setup) (int64, error) {
 	prog, err := compiler.Compile(s.Module, compiler.Options{Target: compiler.Training, Facts: s.Facts()})
 	if err != nil {
 		return 0, err
