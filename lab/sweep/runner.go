@@ -270,8 +270,8 @@ func (r *Runner) run(ctx context.Context, t *task, threads int) (rec *Record, ke
 	return rec, true, nil
 }
 
-// PeakBytes forecasts the memory that the training steps take at their peak, in
-// bytes; see [Record].
+// PeakBytes forecasts the memory that the steps of a training take at their peak,
+// in bytes; see train.PredictMemory.
 func PeakBytes(s *gsrc.Setup) (int64, error) {
 	prog, err := compiler.Compile(s.Module, compiler.Options{Target: compiler.Training, Facts: s.Facts()})
 	if err != nil {
