@@ -176,6 +176,9 @@ func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
 			case a.Name == "g" && dims["E"] == p.g.E:
 				in["g"] = runtime.Graph(p.g)
 				continue
+			case a.Name == "c" && readsField(fn, a):
+				in["c"] = runtime.Graph(p.candidateGraph())
+				continue
 			case a.Name == "anchors":
 				in["anchors"] = newAnchorSampler(rng.New(0, "anchors"), p.ds.Graph.N, p.dims["B"]).out
 				continue
@@ -207,6 +210,56 @@ func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
 		}
 	}
 	return runtime.PredictMemory(p.prog, f.Name, in, draws...)
+}
+
+// readsField reports whether a function finds receptive fields in a graph.
+func readsField(f *ir.Func, g *ir.Value) bool {
+	return slices.ContainsFunc(f.Body, func(op *ir.Op) bool { return op.Def.Sizes && op.Operands[0] == g })
+}
+
+// candidateGraph stands for the candidate edges, which nobody knows yet: as many,
+// the existing ones among them. The new ones lead far away from a node and its
+// neighbours in number, so that fields in it are not smaller than in the real one.
+func (p *predictor) candidateGraph() *graph.Structure {
+	n, old := p.ds.Graph.N, p.ds.Graph.Edges
+	if p.dims["M"] == p.g.E {
+		return p.g
+	}
+	src, dst := make([]int32, 0, p.dims["M"]/2), make([]int32, 0, p.dims["M"]/2)
+	has := make(map[[2]int32]bool, p.dims["M"]/2)
+	add := func(u, v int) {
+		e := [2]int32{int32(min(u, v)), int32(max(u, v))}
+		if u != v && !has[e] && 2*len(src) < p.dims["M"] {
+			has[e] = true
+			src, dst = append(src, e[0]), append(dst, e[1])
+		}
+	}
+	for _, e := range old {
+		add(int(e[0]), int(e[1]))
+	}
+	// Strides that are multiples of a number without a common factor with n reach
+	// every node.
+	stride := max(1, n*5/8)
+	for gcd(stride, n) != 1 {
+		stride++
+	}
+	for i := 1; i < n && 2*len(src) < p.dims["M"]; i++ {
+		for u := range n {
+			add(u, (u+i*stride)%n)
+		}
+	}
+	g, _, err := graph.Build(n, src, dst, nil, false)
+	if err != nil {
+		return p.g // the nodes are in range, so this does not happen
+	}
+	return g.Structure()
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // candidates adds up what candidate edges take, and the search for them.
