@@ -219,6 +219,9 @@ func emitFill(e *emitter, op *ir.Op) (value, error) {
 	for i, d := range dims {
 		if !d.isFixed() {
 			if e.dense() {
+				if e.nodeOnes != nil && t.Rank() == 1 && t.Dims[0] == e.nodeDim() {
+					return value{t: e.binary("Mul", *e.nodeOnes, e.scalar(v))}, nil
+				}
 				return value{}, e.unsupported(op, "its shape %s is known at run time only", t)
 			}
 			shape, err := e.shapeValue(op, t)

@@ -231,7 +231,8 @@ var cases = map[string][]opCase{
 	"gnn.linear":    {in("f32[N,F]", "f32[F,H]", "f32[H]"), in("f32[N,F]", "f32[F,H]"), in("f32[N,F]", "f32[F,H]").with("act", "relu"), in("csr[N,F]", "f32[F,H]", "f32[H]").with("act", "elu")},
 	"gnn.sym_norm":  {in("graph<N,E>"), in("graph<N,E>", "f32[E] positive")},
 	"gnn.gcn_conv":  gnnCases("f32[N,F]", "f32[F,H]", "f32[H]"),
-	"gnn.sage_conv": gnnCases("f32[N,F]", "f32[F,H]", "f32[F,H]", "f32[H]"),
+	"gnn.sage_conv": gnnCases("f32[N,F]", "f32[F,6]", "f32[3]"),
+	"gnn.gin_conv":  append(gnnCases("f32[N,F]", "f32[F,H]", "f32[H]"), in("graph<N,E>", "f32[E] positive", "f32[N,F]", "f32[F,H]", "f32[H]").with("eps", 0.5)),
 
 	"gsr.gaussian_blur":    {in("f32[N,F]").with("sigma", 0.1, "stream", "b"), in("csr[N,F]").with("sigma", 0.1, "stream", "b")},
 	"gsr.mask_features":    {in("f32[N,F]").with("rate", 0.3, "stream", "b"), in("csr[N,F]").with("rate", 0.3, "stream", "b")},

@@ -128,7 +128,9 @@ func TestValues(t *testing.T) {
 		{"%g: graph<N,E>, %w: f32[E]", "gnn.sym_norm %g, %w : f32[E], f32[N]", []Val{small(), vector(2, 3, 5)}, [][]float64{{2 / root6, 0.5, 5. / 6}, {1. / 6, 1, 1. / 6}}},
 		{"%g: graph<N,E>, %x: f32[N,1], %w: f32[1,1], %b: f32[1]", `gnn.gcn_conv %g, _, %x, %w, %b {act="relu"} : f32[N,1]`, []Val{small(), matrix(3, 1, 2, 3), matrix(1, 2), vector(-2)},
 			[][]float64{{4/root3 + 6/root6 + 2./3 - 2, 2, 2/root6 + 3 - 2}}},
-		{"%g: graph<N,E>, %x: f32[N,1], %w: f32[1,1], %v: f32[1,1]", "gnn.sage_conv %g, _, %x, %w, %v : f32[N,1]", []Val{small(), matrix(3, 1, 2, 3), matrix(1, 1), matrix(1, 10)}, [][]float64{{26, 2, 13}}},
+		{"%g: graph<N,E>, %x: f32[N,1], %w: f32[1,2]", "gnn.sage_conv %g, _, %x, %w : f32[N,1]", []Val{small(), matrix(3, 1, 2, 3), matrix(1, 1, 10)}, [][]float64{{26, 2, 13}}},
+		{"%g: graph<N,E>, %w: f32[E], %x: f32[N,1], %v: f32[1,1], %b: f32[1]", `gnn.gin_conv %g, %w, %x, %v, %b {eps=0.5} : f32[N,1]`, []Val{small(), vector(2, 3, 5), matrix(3, 1, 2, 3), matrix(1, 10), vector(1)},
+			[][]float64{{10*(1.5+2*2+3*3) + 1, 31, 10*(4.5+5) + 1}}},
 
 		{"%x: f32[2,2]", `gsr.gaussian_blur %x {sigma=0.5, stream="s"} : f32[2,2]`, []Val{matrix(2, 1, 1, 1, 1)}, [][]float64{{1, 1.5, 2, 2.5}}},
 		{"%x: f32[2,3]", `gsr.mask_features %x {rate=0.3, stream="s"} : f32[2,3]`, []Val{m23}, [][]float64{{0, 0, 3, 0, 0, 6}}},

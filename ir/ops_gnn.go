@@ -42,21 +42,28 @@ func (c *InferCtx) wantNodeRows(i int) error {
 	return c.wantDims(i, c.In(0).Targets(), c.In(i).Dims[1])
 }
 
-// inferLinear checks x·W + b and gives the type of the result.
+// inferLinear checks x·W + b (b −1: no such operand) and gives the type of the
+// result.
 func (c *InferCtx) inferLinear(x, w, b int) ([]Type, error) {
 	for _, i := range []int{x, w} {
 		if err := c.wantRank(i, 2); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.wantOneDType(x, w, b); err != nil {
+	shared := []int{x, w}
+	if b >= 0 {
+		shared = append(shared, b)
+	}
+	if err := c.wantOneDType(shared...); err != nil {
 		return nil, err
 	}
 	if c.In(x).Dims[1] != c.In(w).Dims[0] {
 		return nil, fmt.Errorf("%s columns of %s do not fit %s rows of %s", c.In(x).Dims[1], c.Op.operandName(x), c.In(w).Dims[0], c.Op.operandName(w))
 	}
-	if err := c.wantDims(b, c.In(w).Dims[1]); err != nil {
-		return nil, err
+	if b >= 0 {
+		if err := c.wantDims(b, c.In(w).Dims[1]); err != nil {
+			return nil, err
+		}
 	}
 	return one(T(c.In(x).DType, c.In(x).Dims[0], c.In(w).Dims[1]))
 }
@@ -159,8 +166,8 @@ var gnnOps = []OpDef{
 		},
 	},
 	{
-		Name: "gnn.sage_conv", Level: GNNLevel, Doc: "y_i = act(x_i·W_self + (Σ w_e·x_src / max(Σ w_e, 1e-12))·W_neigh + b) (Hamilton et al. 2017, mean)", Attrs: []AttrSpec{actAttr}, Results: []string{"conv"}, NoGrad: lowered,
-		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W_self"}, OperandSpec{Name: "W_neigh"}, OperandSpec{Name: "b", Optional: true}),
+		Name: "gnn.sage_conv", Level: GNNLevel, Doc: "y_i = act(h_i + Σ w_e·n_src / max(Σ w_e, 0.5) + b) with [h, n] = x·W: the left half of W's columns is the node's own, the right half its neighbours' mean's (Hamilton et al. 2017, mean; one W, so that x is read once; 0.5, so that the gradient of a sample without edges is finite)", Attrs: []AttrSpec{actAttr}, Results: []string{"conv"}, NoGrad: lowered,
+		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantEdgeWeights(1); err != nil {
 				return nil, err
@@ -168,36 +175,83 @@ var gnnOps = []OpDef{
 			if err := c.wantNodeRows(2); err != nil {
 				return nil, err
 			}
-			if !c.In(3).Equal(c.In(4)) {
-				return nil, fmt.Errorf("operands W_self and W_neigh differ in type")
+			both, err := c.inferLinear(2, 3, -1)
+			if err != nil {
+				return nil, err
 			}
-			return c.inferLinear(2, 3, 5)
+			cols, ok := both[0].Dims[1].Size()
+			if !ok || cols%2 != 0 {
+				return nil, fmt.Errorf("operand W has %s columns, want an even number: a node's own, then its neighbours'", both[0].Dims[1])
+			}
+			y := both[0].WithDims(both[0].Dims[0], D(cols/2))
+			if err := c.wantOneDType(2, 4); err != nil {
+				return nil, err
+			}
+			if err := c.wantDims(4, y.Dims[1]); err != nil {
+				return nil, err
+			}
+			return one(y)
 		},
 		Eval: func(c *EvalCtx) error {
-			g, w, x, y := c.G(0), c.T(1), c.T(2), c.New(0)
-			mean, deg := NewTensor(x.Shape...), make([]float64, g.N)
+			g, w, y := c.G(0), c.T(1), c.New(0)
+			f := y.Cols()
+			h := NewTensor(g.N, 2*f)
+			evalMatMul(c.T(2), c.T(3), h, false, false)
+			deg := make([]float64, g.N)
+			at := func(e int) float64 {
+				if w == nil {
+					return 1
+				}
+				return w.Data[e]
+			}
+			for e, i := range g.Row {
+				deg[i] += at(e)
+			}
+			for e, i := range g.Row {
+				for k := range f {
+					y.Row(i)[k] += at(e) / math.Max(deg[i], 0.5) * h.Row(g.Col[e])[f+k]
+				}
+			}
+			for i := range g.N {
+				for k := range f {
+					y.Row(i)[k] += h.Row(i)[k]
+				}
+			}
+			addBias(y, c.T(4), c.Op.Str("act"))
+			return nil
+		},
+	},
+	{
+		Name: "gnn.gin_conv", Level: GNNLevel, Doc: "y_i = act(((1 + eps)·x_i + Σ w_e·x_src)·W + b), the first layer of GIN's perceptron (Xu et al. 2019)", Attrs: []AttrSpec{actAttr, floatAttr("eps", 0.0, "how much more than a neighbour the node itself counts")}, Results: []string{"conv"}, NoGrad: lowered,
+		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantEdgeWeights(1); err != nil {
+				return nil, err
+			}
+			if err := c.wantNodeRows(2); err != nil {
+				return nil, err
+			}
+			return c.inferLinear(2, 3, 4)
+		},
+		Eval: func(c *EvalCtx) error {
+			g, w, y := c.G(0), c.T(1), c.New(0)
+			h := NewTensor(y.Shape...)
+			evalMatMul(c.T(2), c.T(3), h, false, false)
+			for i := range g.N {
+				for k, v := range h.Row(i) {
+					y.Row(i)[k] += (1 + c.Op.Float("eps")) * v
+				}
+			}
 			for e, i := range g.Row {
 				we := 1.0
 				if w != nil {
 					we = w.Data[e]
 				}
-				deg[i] += we
-				for k, v := range x.Row(g.Col[e]) {
-					mean.Row(i)[k] += we * v
+				for k, v := range h.Row(g.Col[e]) {
+					y.Row(i)[k] += we * v
 				}
 			}
-			for i, d := range deg {
-				for k := range mean.Row(i) {
-					mean.Row(i)[k] /= math.Max(d, 1e-12)
-				}
-			}
-			n := NewTensor(y.Shape...)
-			evalMatMul(x, c.T(3), y, false, false)
-			evalMatMul(mean, c.T(4), n, false, false)
-			for i := range y.Data {
-				y.Data[i] += n.Data[i]
-			}
-			addBias(y, c.T(5), c.Op.Str("act"))
+			addBias(y, c.T(4), c.Op.Str("act"))
 			return nil
 		},
 	},

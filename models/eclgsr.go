@@ -17,7 +17,7 @@ func eclGSR(o Options) *ir.Module {
 	enc := shape{name: "encoder", group: "encoder", act: "elu", in: in, hidden: o.Encoder.Hidden, layers: o.Encoder.Layers, out: o.Encoder.Hidden, decay: o.Encoder.WeightDecay}
 	proj := enc
 	proj.name, proj.in, proj.hidden, proj.layers, proj.out = "projector", enc.out, o.Encoder.Projection, 2, o.Encoder.Projection
-	e := &ecl{Options: o, m: m, encoder: declareGCN(m, enc, o), projector: declareMLP(m, proj, o), classifier: classifier(m, architecture(o.Classifier), o)}
+	e := &ecl{Options: o, m: m, encoder: architecture(o.Encoder.Kind).declare(m, enc, o), projector: declareMLP(m, proj, o), classifier: classifier(m, architecture(o.Classifier), o)}
 	if e.ECL.Alpha != 0 && e.ECL.Steps > 0 {
 		e.energy()
 	}

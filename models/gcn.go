@@ -27,15 +27,19 @@ func declareMLP(m *ir.Module, s shape, _ Options) network { return declareStack(
 func (n *stack) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
 	for i, weight := range n.weights {
 		x = drop.apply(b, i, x)
-		act := ir.Attrs{}
-		if i+1 < len(n.weights) {
-			act["act"] = n.act
-		}
 		if n.aggregate {
-			x = b.One("gnn.gcn_conv", act, g, w, x, weight, n.biases[i])
+			x = b.One("gnn.gcn_conv", n.activation(i), g, w, x, weight, n.biases[i])
 		} else {
-			x = b.One("gnn.linear", act, x, weight, n.biases[i])
+			x = b.One("gnn.linear", n.activation(i), x, weight, n.biases[i])
 		}
 	}
 	return x
+}
+
+// activation is the attribute act of a layer; the last one has none.
+func (n *stack) activation(layer int) ir.Attrs {
+	if layer+1 == len(n.weights) {
+		return nil
+	}
+	return ir.Attrs{"act": n.act}
 }

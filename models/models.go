@@ -50,11 +50,25 @@ type Options struct {
 	WeightDecay  float64 `toml:"weight_decay" doc:"L2 weight decay of the classifier's weights"`
 	DecayFirst   bool    `toml:"decay_first" doc:"weight decay on the first layer only, as Kipf and Welling have it"`
 
+	GCNII       GCNII       `toml:"gcnii" doc:"the network gcnii"`
+	GIN         GIN         `toml:"gin" doc:"the network gin"`
 	Propagation Propagation `toml:"propagation" doc:"the classifier propagation"`
 	Encoder     Encoder     `toml:"encoder" doc:"encoder and projector"`
 	ECL         ECL         `toml:"ecl" doc:"the energy-based contrastive loss"`
 	Views       Views       `toml:"views" doc:"what makes a view of the graph"`
 	Edges       Edges       `toml:"edges" doc:"edge probabilities and their samples"`
+}
+
+// GCNII holds what only the network gcnii reads.
+type GCNII struct {
+	Alpha       float64 `toml:"alpha" doc:"share of the first layer's result in every layer"`
+	Lambda      float64 `toml:"lambda" doc:"how much layers change their input: layer l by ln(lambda/l + 1)"`
+	WeightDecay float64 `toml:"weight_decay" doc:"L2 weight decay of the graph convolutions; model.weight_decay is that of the two dense layers"`
+}
+
+// GIN holds what only the network gin reads.
+type GIN struct {
+	Eps float64 `toml:"eps" doc:"a node counts 1 + eps times as much as a neighbour"`
 }
 
 // Propagation holds what only the classifier propagation reads.
@@ -65,8 +79,9 @@ type Propagation struct {
 
 // Encoder shapes φ and ϕ.
 type Encoder struct {
+	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, sage or gin"`
 	Hidden       int     `toml:"hidden" doc:"width of the encoder's layers and of the embedding"`
-	Layers       int     `toml:"layers" doc:"graph convolutions (the paper: 3)"`
+	Layers       int     `toml:"layers" doc:"layers of the encoder (the paper: 3)"`
 	Projection   int     `toml:"projection" doc:"width of the projector (the paper: 128)"`
 	WeightDecay  float64 `toml:"weight_decay" doc:"L2 weight decay of encoder and projector"`
 	StructWeight float64 `toml:"struct_weight" doc:"factor of the structural attributes X^s"`
@@ -114,7 +129,8 @@ func Default() Options {
 	return Options{
 		Classifier: "gcn", Propagation: Propagation{Order: 4, DropNodes: 0.5},
 		Norm: "l2", Hidden: 16, Layers: 2, Dropout: 0.5, InputDropout: 0.5, WeightDecay: 5e-4, DecayFirst: true,
-		Encoder: Encoder{Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
+		GCNII:   GCNII{Alpha: 0.1, Lambda: 0.5, WeightDecay: 0.01},
+		Encoder: Encoder{Kind: "gcn", Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
 		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
 			Steps: 3, Step: 0.05, Noise: 0.01, InitNoise: 0.03, Clip: 1},
 		Views: Views{Mask: 0.3, Edges: 0.3},
@@ -162,6 +178,8 @@ func (o Options) Validate() error {
 		{"weight_decay", o.WeightDecay >= 0, "at least 0"}, {"norm", slices.Contains([]string{"l1", "l2", "none"}, o.Norm), "l1, l2 or none"},
 		{"classifier", slices.Contains(Classifiers(), o.Classifier), "one of " + strings.Join(Classifiers(), ", ")},
 		{"propagation.order", o.Propagation.Order >= 0, "at least 0"}, {"propagation.drop_nodes", rate(o.Propagation.DropNodes), "within [0, 1)"},
+		{"gcnii.alpha", o.GCNII.Alpha >= 0 && o.GCNII.Alpha <= 1, "within [0, 1]"}, {"gcnii.lambda", o.GCNII.Lambda >= 0, "at least 0"}, {"gcnii.weight_decay", o.GCNII.WeightDecay >= 0, "at least 0"},
+		{"encoder.kind", slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ")},
 		{"encoder.hidden", o.Encoder.Hidden > 0, "at least 1"}, {"encoder.layers", o.Encoder.Layers > 0, "at least 1"}, {"encoder.projection", o.Encoder.Projection > 0, "at least 1"},
 		{"ecl.tau", o.ECL.Tau > 0, "greater than 0"}, {"ecl.sgld_steps", o.ECL.Steps >= 0, "at least 0"},
 		{"ecl.reg", o.ECL.Reg == "mean" || o.ECL.Reg == "paper", "mean or paper"},

@@ -21,6 +21,9 @@ func TestFunctions(t *testing.T) {
 		"mlp":     "train classify",
 		"grand":   "train classify",
 		"acm":     "train classify",
+		"gcnii":   "train classify",
+		"sage":    "train classify",
+		"gin":     "train classify",
 	} {
 		m, err := Lookup(name)
 		if err != nil {
@@ -86,6 +89,8 @@ func TestValidate(t *testing.T) {
 		"classifier":             func(o *Options) { o.Classifier = "gcm" },
 		"propagation.order":      func(o *Options) { o.Propagation.Order = -1 },
 		"propagation.drop_nodes": func(o *Options) { o.Propagation.DropNodes = 1 },
+		"gcnii.alpha":            func(o *Options) { o.GCNII.Alpha = 1.5 },
+		"encoder.kind":           func(o *Options) { o.Encoder.Kind = "mlp" },
 		"ecl.tau":                func(o *Options) { o.ECL.Tau = 0 },
 		"ecl.reg":                func(o *Options) { o.ECL.Reg = "sum" },
 		"views.blur":             func(o *Options) { o.Views.Blur = -0.1 },

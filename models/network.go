@@ -58,15 +58,19 @@ type Architecture struct {
 
 	declare func(m *ir.Module, s shape, o Options) network
 	noGraph bool // reads the features alone
+	encoder bool // is one of the encoder's kinds too
 	samples bool // alone, it is trained on several samples with a consistency term
 }
 
 // Architectures lists the networks that classify.
 var Architectures = []Architecture{
-	{Name: "gcn", Model: "gcn", Doc: "graph convolutional network (Kipf & Welling 2017)", declare: declareGCN},
+	{Name: "gcn", Model: "gcn", Doc: "graph convolutional network (Kipf & Welling 2017)", declare: declareGCN, encoder: true},
 	{Name: "mlp", Model: "mlp", Doc: "multi-layer perceptron on the features alone", declare: declareMLP, noGraph: true},
 	{Name: "propagation", Model: "grand", Doc: "fully connected layers over random propagation, with a consistency term between samples (GRAND, Feng et al. 2020)", declare: declarePropagation, samples: true},
 	{Name: "acm", Model: "acm", Doc: "adaptive mixing of low-pass, high-pass and identity channels, for graphs whose neighbours differ (ACM-GCN, Luan et al. 2022)", declare: declareACM},
+	{Name: "gcnii", Model: "gcnii", Doc: "deep graph convolutions with initial residual and identity mapping (Chen et al. 2020)", declare: declareGCNII},
+	{Name: "sage", Model: "sage", Doc: "GraphSAGE with the mean aggregator, on whole neighbourhoods (Hamilton et al. 2017)", declare: declareSAGE, encoder: true},
+	{Name: "gin", Model: "gin", Doc: "graph isomorphism network: perceptrons on sums over neighbourhoods (Xu et al. 2019)", declare: declareGIN, encoder: true},
 }
 
 // Classifiers lists the values of the option classifier.
@@ -74,6 +78,17 @@ func Classifiers() []string {
 	var names []string
 	for _, a := range Architectures {
 		names = append(names, a.Name)
+	}
+	return names
+}
+
+// Encoders lists the values of the option encoder.kind.
+func Encoders() []string {
+	var names []string
+	for _, a := range Architectures {
+		if a.encoder {
+			names = append(names, a.Name)
+		}
 	}
 	return names
 }

@@ -41,17 +41,25 @@ var gnnLowerings = map[string]func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.
 		h := aggregate(b, facts, x, weight, func(v *ir.Value) *ir.Value { return b.One("spmm", nil, g, norm[0], norm[1], v) })
 		return one(biasAct(b, op, h, bias))
 	},
-	"gnn.sage_conv": func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.Value {
-		g, w, x, self, neigh, bias := op.Operands[0], op.Operands[1], op.Operands[2], op.Operands[3], op.Operands[4], op.Operands[5]
+	"gnn.sage_conv": func(b *ir.Builder, op *ir.Op, _ Facts) []*ir.Value {
+		g, w, x, weight, bias := op.Operands[0], op.Operands[1], op.Operands[2], op.Operands[3], op.Operands[4]
 		ones := w
 		if ones == nil {
 			ones = b.One("edge_ones", nil, g)
 		}
-		deg := b.One("maximum", nil, b.One("edge_sum", ir.Attrs{"side": "dst"}, g, ones), b.Const(1e-12))
-		mean := aggregate(b, facts, x, neigh, func(v *ir.Value) *ir.Value {
-			return b.Div(b.One("spmm", nil, g, w, nil, v), b.One("unsqueeze", nil, deg))
+		deg := b.One("maximum", nil, b.One("edge_sum", ir.Attrs{"side": "dst"}, g, ones), b.Const(0.5))
+		f, _ := op.Result().Type.Dims[1].Size()
+		both := b.MatMul(x, weight)
+		half := func(from int) *ir.Value { return b.One("columns", ir.Attrs{"from": from, "width": f}, both) }
+		mean := b.Div(b.One("spmm", nil, g, w, nil, half(f)), b.One("unsqueeze", nil, deg))
+		return one(biasAct(b, op, b.Add(mean, half(0)), bias))
+	},
+	"gnn.gin_conv": func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.Value {
+		g, w, x, weight, bias := op.Operands[0], op.Operands[1], op.Operands[2], op.Operands[3], op.Operands[4]
+		h := aggregate(b, facts, x, weight, func(v *ir.Value) *ir.Value {
+			return b.One("spmm", nil, g, w, b.Fill(1+op.Float("eps"), ir.T(v.Type.DType, v.Type.Dims[0])), v)
 		})
-		return one(biasAct(b, op, b.Add(b.MatMul(x, self), mean), bias))
+		return one(biasAct(b, op, h, bias))
 	},
 }
 

@@ -247,6 +247,14 @@ func variants(model models.Model) map[string]models.Options {
 		}
 		v["classifier "+name] = o
 	}
+	for _, kind := range models.Encoders() {
+		if !model.Refines {
+			break
+		}
+		o := tiny()
+		o.StructWidth, o.Encoder.Kind = 0, kind
+		v["encoder "+kind] = o
+	}
 	return v
 }
 
@@ -334,7 +342,7 @@ func TestGradients(t *testing.T) {
 			o.Edges.Mu = 1 // scale_grad is no derivative on purpose
 			t.Run(model.Name+"/"+kind, func(t *testing.T) {
 				m := model.Build(o)
-				s := rng.New(10, model.Name) // at these values no activation lies within a step of its kink
+				s := rng.New(11, model.Name) // at these values no activation lies within a step of its kink
 				ps := parameters(m, s)
 				for _, name := range []string{"lower-gsr", "unroll-sgld", "lower-gnn"} {
 					if err := passes.Lookup(name).Run(m, passes.Facts{}); err != nil {

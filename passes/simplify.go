@@ -89,6 +89,15 @@ func binaryIdentity(b *ir.Builder, op *ir.Op, same func(*ir.Value) bool) *ir.Val
 		if n := made(y, "neg"); n != nil {
 			return b.Sub(x, n)
 		}
+		// [p, 0] + [0, q] = [p, q]: the gradients of two ranges of columns.
+		for _, v := range [][2]*ir.Value{{x, y}, {y, x}} {
+			if v[0].Def != nil && v[0].Def.Name() == "concat" && v[1].Def != nil && v[1].Def.Name() == "concat" {
+				p, q := v[0].Def.Operands, v[1].Def.Operands
+				if isConst(p[1], 0) && isConst(q[0], 0) && p[0].Type.Equal(q[0].Type) && p[1].Type.Equal(q[1].Type) {
+					return b.Concat(p[0], q[1])
+				}
+			}
+		}
 	case "sub":
 		switch {
 		case isConst(y, 0) && same(x):

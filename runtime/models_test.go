@@ -55,6 +55,11 @@ func compiledModels(t testing.TB) []namedModule {
 		o.Classifier = name
 		all["/"+name] = o
 	}
+	for _, kind := range models.Encoders()[1:] {
+		o := smallOptions()
+		o.Encoder.Kind = kind
+		all["/encoder "+kind] = o
+	}
 	for _, model := range models.All {
 		for _, sparse := range []string{"", "x"} {
 			o := compiler.Options{}
