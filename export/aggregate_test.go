@@ -97,6 +97,19 @@ func (g *testGraph) aggregate(h []float32, width int, w []float32) (sums, degree
 	return sums, degree
 }
 
+// largest is the maximum over entering edges, the lowest number of none.
+func (g *testGraph) largest(h []float32, width int) []float32 {
+	top := slices.Repeat([]float32{-math.MaxFloat32}, g.n*width)
+	for e := range g.src {
+		for k := range width {
+			if i := int(g.dst[e])*width + k; g.src[e] != g.dst[e] {
+				top[i] = max(top[i], h[int(g.src[e])*width+k])
+			}
+		}
+	}
+	return top
+}
+
 func randomFloats(stream string, n int) []float32 {
 	r := rng.New(11, stream)
 	out := make([]float32, n)
@@ -136,6 +149,9 @@ func aggregationModel(t testing.TB, l Lowering, width int, weighted bool) []byte
 	if err != nil {
 		t.Fatal(err)
 	}
+	messages := b.gather(h, list.src)
+	b.output(a.total(messages), "total", "", "Identity")
+	b.output(a.largest(messages), "largest", "", "Identity")
 	b.output(y, "y", "", "Identity")
 	b.output(z, "z", "", "Identity")
 	b.output(d, "degree", "", "Identity")
@@ -217,8 +233,13 @@ func TestAggregation(t *testing.T) {
 							twice = append(twice, sums[i*width:(i+1)*width]...)
 						}
 						checkClose(t, "sum of [h, h]", out["z"], twice, n, 2*width)
+						plain, _ := g.aggregate(h, width, nil)
+						checkClose(t, "total", out["total"], plain, n, width)
+						if want := g.largest(h, width); !slices.Equal(out["largest"].F32, want) {
+							t.Errorf("largest is %v, want %v", out["largest"].F32, want)
+						}
 						again := mustRun(t, two, in)
-						for _, name := range []string{"y", "z", "degree"} {
+						for _, name := range []string{"y", "z", "degree", "total", "largest"} {
 							if !slices.Equal(out[name].F32, again[name].F32) {
 								t.Errorf("%s differs between 1 and 3 threads", name)
 							}

@@ -3,6 +3,7 @@ package export
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Buckets have the capacities 1, 2, 4, … 2^maxBucket; one more takes whatever
@@ -34,8 +35,8 @@ type bucket struct {
 	name   string
 	single bool   // capacity 1: no sum needed
 	rows   tensor // nodes, int64 [R]
-	at     tensor // positions in the sorted edges, int64 [R,C]
-	source tensor // source nodes, int64 [R], [R,C] or chunked [R·C/chunk, chunk]
+	at     tensor // positions in the sorted edges, int64 [R], [R,C] or chunked [R·C/chunk, chunk]
+	source tensor // source nodes, in the shape of at
 	ones   tensor // [R,1,C] or [R·C/chunk,1,chunk]
 	// Chunks a row, int64 [1], and ones [R,1,chunks]; no names where rows are not chunked.
 	chunks, chunkOnes tensor
@@ -91,13 +92,13 @@ func (s *bucketSum) build() {
 			column := b.op("Slice", int64Type, []dim{fixed(1), width}, []tensor{columns, b.int64s(0), b.int64s(high), b.int64s(1)})
 			real := b.compare("Less", column, b.unsqueeze(b.gather(s.count, k.rows), 1))
 			k.at = b.op("Where", int64Type, []dim{row, width}, []tensor{real, b.binary("Add", start, column), padding})
-			k.source = b.gather(sources, k.at)
 			if high > chunk {
-				k.source = b.reshape(k.source, b.int64s(-1, chunk), unknown, fixed(chunk))
+				k.at = b.reshape(k.at, b.int64s(-1, chunk), unknown, fixed(chunk))
 				k.chunks = b.binary("Div", b.sizeOf(column, 1), b.int64Const(chunk))
 				k.chunkOnes = b.filledFloat(b.concat(0, b.sizeOf(k.rows, 0), b.int64s(1), k.chunks), 1, row, fixed(1), unknown)
 				width = fixed(chunk)
 			}
+			k.source = b.gather(sources, k.at)
 			k.ones = b.filledFloat(b.concat(0, b.sizeOf(k.source, 0), b.int64s(1, int64(width.n))), 1, k.source.dims[0], fixed(1), width)
 		})
 		s.buckets = append(s.buckets, k)
@@ -122,11 +123,7 @@ func (s *bucketSum) tables(weight tensor) []tensor {
 	b.in("weights", func() {
 		sorted := b.concat(0, b.gather(weight, s.order), b.floats("const", []float32{0}, 1))
 		for _, k := range s.buckets {
-			t := b.gather(sorted, k.at)
-			if k.chunks.name != "" {
-				t = b.reshape(t, b.int64s(-1, chunk), unknown, fixed(chunk))
-			}
-			ts = append(ts, b.unsqueeze(t, 1))
+			ts = append(ts, b.unsqueeze(b.gather(sorted, k.at), 1))
 		}
 	})
 	s.weighted[weight.name] = ts
@@ -139,30 +136,74 @@ func (s *bucketSum) sum(h tensor, weight *tensor) (tensor, error) {
 	if weight != nil {
 		tables = s.tables(*weight)
 	}
-	zeros := b.floats("const", make([]float32, width), 1, width)
-	padded := b.concat(0, h, zeros)
+	padded := b.concat(0, h, b.floats("const", make([]float32, width), 1, width))
+	return s.rows(width, 0, func(i int, k bucket) tensor {
+		part := b.gather(padded, k.source)
+		switch {
+		case k.single && weight != nil:
+			return b.binary("Mul", part, tables[i])
+		case k.single:
+			return part
+		case weight != nil:
+			return s.chunked(k, b.squeeze(b.matmul(tables[i], part), 1), s.addChunks)
+		}
+		return s.chunked(k, b.squeeze(b.matmul(k.ones, part), 1), s.addChunks)
+	}), nil
+}
+
+func (s *bucketSum) total(m tensor) tensor {
+	sorted := s.sorted(m, 0)
+	return s.rows(m.width(), 0, func(_ int, k bucket) tensor {
+		part := s.b.gather(sorted, k.at)
+		if k.single {
+			return part
+		}
+		return s.chunked(k, s.b.squeeze(s.b.matmul(k.ones, part), 1), s.addChunks)
+	})
+}
+
+func (s *bucketSum) largest(m tensor) tensor {
+	sorted := s.sorted(m, -math.MaxFloat32)
+	reduce := func(_ bucket, x tensor) tensor {
+		return s.b.op("ReduceMax", x.dtype, []dim{x.dims[0], x.dims[2]}, []tensor{x}, intsAttr("axes", 1), intAttr("keepdims", 0))
+	}
+	return s.rows(m.width(), -math.MaxFloat32, func(_ int, k bucket) tensor {
+		part := s.b.gather(sorted, k.at)
+		if k.single {
+			return part
+		}
+		return s.chunked(k, reduce(k, part), reduce)
+	})
+}
+
+// sorted returns a row of every edge in the order of the targets, and one more
+// that the padding leads to.
+func (s *bucketSum) sorted(m tensor, padding float32) tensor {
+	return s.b.concat(0, s.b.gather(m, s.order), s.b.floats("const", slices.Repeat([]float32{padding}, m.width()), 1, m.width()))
+}
+
+// chunked brings the results of a bucket's chunks, [R·chunks,F], together.
+func (s *bucketSum) chunked(k bucket, parts tensor, together func(bucket, tensor) tensor) tensor {
+	if k.chunks.name == "" {
+		return parts
+	}
+	shape := s.b.concat(0, s.b.int64s(-1), k.chunks, s.b.int64s(int64(parts.width())))
+	return together(k, s.b.reshape(parts, shape, unknown, unknown, fixed(parts.width())))
+}
+
+func (s *bucketSum) addChunks(k bucket, x tensor) tensor {
+	return s.b.squeeze(s.b.matmul(k.chunkOnes, x), 1)
+}
+
+// rows returns a row for each node from the rows of its bucket, and one of a
+// number for nodes without edges.
+func (s *bucketSum) rows(width int, none float32, of func(i int, k bucket) tensor) tensor {
 	var parts []tensor
 	for i, k := range s.buckets {
-		b.in(k.name, func() {
-			part := b.gather(padded, k.source)
-			switch {
-			case k.single && weight != nil:
-				part = b.binary("Mul", part, tables[i])
-			case k.single:
-			case weight != nil:
-				part = b.squeeze(b.matmul(tables[i], part), 1)
-			default:
-				part = b.squeeze(b.matmul(k.ones, part), 1)
-			}
-			if k.chunks.name != "" {
-				shape := b.concat(0, b.int64s(-1), k.chunks, b.int64s(int64(width)))
-				part = b.squeeze(b.matmul(k.chunkOnes, b.reshape(part, shape, unknown, unknown, fixed(width))), 1)
-			}
-			parts = append(parts, part)
-		})
+		s.b.in(k.name, func() { parts = append(parts, of(i, k)) })
 	}
-	sums := b.gather(b.concat(0, append(parts, zeros)...), s.restore)
-	return sums, nil
+	parts = append(parts, s.b.floats("const", slices.Repeat([]float32{none}, width), 1, width))
+	return s.b.gather(s.b.concat(0, parts...), s.restore)
 }
 
 func (s *bucketSum) degree(weight *tensor) (tensor, error) {

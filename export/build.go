@@ -218,9 +218,9 @@ func graphArg(fn *ir.Func) *ir.Value {
 	return nil
 }
 
-// overEdges reports whether v has a value for each edge of g.
+// overEdges reports whether v has a value for each edge of g, or one of each head.
 func overEdges(v, g *ir.Value) bool {
-	return !v.Type.IsGraph() && v.Type.Rank() == 1 && v.Type.Dims[0] == g.Type.Dims[1]
+	return !v.Type.IsGraph() && v.Type.Rank() > 0 && v.Type.Dims[0] == g.Type.Dims[1]
 }
 
 // bindConstants freezes the bounds of the edge probabilities.

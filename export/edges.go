@@ -42,6 +42,11 @@ type aggregation interface {
 	// degree returns how many edges enter each node (with weight: the sum of
 	// their weights), [N,1] as float32.
 	degree(weight *tensor) (tensor, error)
+	// total returns [N,F]: Σ over edges e into i of m_e, m [E',F].
+	total(m tensor) tensor
+	// largest returns [N,F]: the maxima over edges into i of m_e, m [E',F]; the
+	// lowest number where there is no edge.
+	largest(m tensor) tensor
 }
 
 // edgeList is the graph as the model reads it: self-loops removed, the rest in
@@ -84,16 +89,23 @@ func (l *edgeList) weights(w tensor) tensor { return l.b.gather(w, l.keep) }
 type flatSum struct {
 	*edgeList
 	index map[int]tensor // by width: target·F + column for every message element
+	// sorted has the largest of messages, which operator set 17 cannot scatter;
+	// made when first used.
+	sorted *bucketSum
 }
 
 func newFlat(l *edgeList) *flatSum { return &flatSum{edgeList: l, index: map[int]tensor{}} }
 
 func (f *flatSum) sum(h tensor, weight *tensor) (tensor, error) {
-	b, width := f.b, h.width()
-	messages := b.gather(h, f.src)
+	messages := f.b.gather(h, f.src)
 	if weight != nil {
-		messages = b.binary("Mul", messages, b.unsqueeze(*weight, 1))
+		messages = f.b.binary("Mul", messages, f.b.unsqueeze(*weight, 1))
 	}
+	return f.total(messages), nil
+}
+
+func (f *flatSum) total(messages tensor) tensor {
+	b, width := f.b, messages.width()
 	index, ok := f.index[width]
 	if !ok {
 		columns := make([]int64, width)
@@ -106,7 +118,14 @@ func (f *flatSum) sum(h tensor, weight *tensor) (tensor, error) {
 	}
 	size := b.binary("Mul", f.nodes, b.int64Const(int64(width)))
 	sums := b.scatterAdd(b.filledFloat(size, 0, unknown), index, b.reshape(messages, b.int64s(-1), unknown))
-	return b.reshape(sums, b.int64s(-1, int64(width)), f.nodeDim, fixed(width)), nil
+	return b.reshape(sums, b.int64s(-1, int64(width)), f.nodeDim, fixed(width))
+}
+
+func (f *flatSum) largest(m tensor) tensor {
+	if f.sorted == nil {
+		f.sorted = newBuckets(f.edgeList)
+	}
+	return f.sorted.largest(m)
 }
 
 func (f *flatSum) degree(weight *tensor) (tensor, error) {
@@ -136,5 +155,9 @@ type denseSum struct {
 }
 
 func (d *denseSum) sum(h tensor, _ *tensor) (tensor, error) { return d.b.matmul(d.adjacency, h), nil }
+
+// An adjacency matrix has no single edges, and nothing in its form asks for them.
+func (d *denseSum) total(tensor) tensor   { panic("export: the dense form has no single edges") }
+func (d *denseSum) largest(tensor) tensor { panic("export: the dense form has no single edges") }
 
 func (d *denseSum) degree(weight *tensor) (tensor, error) { return d.sum(d.ones, weight) }

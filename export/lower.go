@@ -152,6 +152,9 @@ func (e *emitter) emit(op *ir.Op) error {
 	if e.dense() && !line.dense {
 		return e.unsupported(op, "the dense form has matrix products and elementwise operations alone; take the buckets or flat lowering")
 	}
+	if e.dense() && slices.ContainsFunc(slices.Concat(op.Operands, op.Results), func(v *ir.Value) bool { return v != nil && v.Type.Rank() == 2 && e.overEdges(v) }) {
+		return e.unsupported(op, "every edge has several values, and there is one adjacency matrix; take the buckets or flat lowering")
+	}
 	var result value
 	var err error
 	e.in(op.Results[0].Name, func() { result, err = line.emit(e, op) })

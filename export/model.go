@@ -126,6 +126,11 @@ func (e *emitter) inputs(o ModelOptions) error {
 			return fmt.Errorf("@%s has no argument %q to make a constant of", e.fn.Name, name)
 		}
 	}
+	for _, w := range weights {
+		if w.Type.Rank() != 1 {
+			return fmt.Errorf("@%s: argument %s is %s; of values of the edges a vector can be written", e.fn.Name, w.Name, w.Type)
+		}
+	}
 	if len(weights) > 1 {
 		return fmt.Errorf("@%s has %d arguments over the edges; one can be written", e.fn.Name, len(weights))
 	}

@@ -78,6 +78,10 @@ func init() {
 		"edge_ones":   {emitEdgeOnes, true},
 		"edge_gather": {emitEdgeGather, true},
 		"edge_sum":    {emitEdgeSum, true},
+
+		"edge_softmax": {emitEdgeSoftmax, false},
+		"group_sum":    {emitGroupSum, true},
+		"group_repeat": {emitGroupRepeat, true},
 	}
 }
 
@@ -164,7 +168,10 @@ func emitLeakyReLU(e *emitter, op *ir.Op) (value, error) {
 
 func emitSquare(e *emitter, op *ir.Op) (value, error) {
 	x, err := e.operand(op, 0)
-	return value{t: e.arith("Mul", x, x)}, err
+	if err != nil {
+		return value{}, err
+	}
+	return value{t: e.arith("Mul", x, x)}, nil
 }
 
 func emitRsqrt(e *emitter, op *ir.Op) (value, error) {
@@ -513,6 +520,9 @@ func emitSpMM(e *emitter, op *ir.Op) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
+	if op.Operands[1] != nil && op.Operands[1].Type.Rank() == 2 || op.Operands[2] != nil && op.Operands[2].Type.Rank() == 2 {
+		return e.headProduct(op, v, h)
+	}
 	y, err := e.aggregate(op, v, &h, op.Bool("transpose"))
 	if err != nil || op.Operands[2] == nil {
 		return value{t: y}, err
@@ -533,7 +543,11 @@ func emitSDDMM(e *emitter, op *ir.Op) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	return value{t: e.rowSum(e.binary("Mul", e.gather(p, e.list.dst), e.gather(q, e.list.src)))}, nil
+	product := e.binary("Mul", e.gather(p, e.list.dst), e.gather(q, e.list.src))
+	if heads := op.Int("heads"); heads > 0 {
+		return value{t: e.groupSum(product, heads)}, nil
+	}
+	return value{t: e.rowSum(product)}, nil
 }
 
 func emitEdgeOnes(*emitter, *ir.Op) (value, error) { return value{edge: &edgeValue{}}, nil }
@@ -550,6 +564,9 @@ func emitEdgeSum(e *emitter, op *ir.Op) (value, error) {
 	v, err := e.edge(op, 1)
 	if err != nil {
 		return value{}, err
+	}
+	if op.Operands[1].Type.Rank() == 2 {
+		return value{t: e.aggregation(op.Str("side") == "src").total(e.perEdge(v))}, nil
 	}
 	sum, err := e.aggregate(op, v, nil, op.Str("side") == "src")
 	return value{t: e.vector(sum)}, err

@@ -19,6 +19,7 @@ type opCase struct {
 	args     []ir.Type // graph<N,E> and f32[E] bind to the graph
 	result   *ir.Type  // declared, where the operation wants it
 	positive bool      // arguments above zero
+	weights  bool      // edge weights of 0 and above
 }
 
 var (
@@ -26,6 +27,8 @@ var (
 	nodeVector = ir.T(ir.F32, "N")
 	nodeColumn = ir.T(ir.F32, "N", "1")
 	edgeVector = ir.T(ir.F32, "E")
+	nodeHeads  = ir.T(ir.F32, "N", "2")
+	edgeHeads  = ir.T(ir.F32, "E", "2") // made of a nodeHeads argument
 	rowVector  = ir.T(ir.F32, "4")
 	theGraph   = ir.GraphType("N", "E")
 	indices    = ir.T(ir.I64, "B")
@@ -65,6 +68,17 @@ func opCases() []opCase {
 		{op: "edge_sum", attrs: ir.Attrs{"side": "src"}, args: []ir.Type{theGraph, edgeVector}},
 		{op: "edge_ones", args: []ir.Type{theGraph, nodeMatrix}},
 		{op: "sddmm", args: []ir.Type{theGraph, nodeMatrix, nodeMatrix}},
+		{op: "sddmm", attrs: ir.Attrs{"heads": 2}, args: []ir.Type{theGraph, nodeMatrix, nodeMatrix}},
+		{op: "spmm", args: []ir.Type{theGraph, edgeHeads, nodeHeads, nodeMatrix}},
+		{op: "spmm", attrs: ir.Attrs{"transpose": true}, args: []ir.Type{theGraph, edgeHeads, nodeHeads, nodeMatrix}},
+		{op: "edge_gather", attrs: ir.Attrs{"side": "dst"}, args: []ir.Type{theGraph, nodeMatrix}},
+		{op: "edge_sum", attrs: ir.Attrs{"side": "dst"}, args: []ir.Type{theGraph, edgeHeads, nodeMatrix}},
+		{op: "edge_sum", attrs: ir.Attrs{"side": "src"}, args: []ir.Type{theGraph, edgeHeads, nodeMatrix}},
+		{op: "edge_softmax", args: []ir.Type{theGraph, edgeVector, nodeVector}},
+		{op: "edge_softmax", args: []ir.Type{theGraph, edgeHeads, nodeHeads}},
+		{op: "edge_softmax", args: []ir.Type{theGraph, edgeHeads, nodeHeads, edgeVector}, weights: true},
+		{op: "group_sum", attrs: ir.Attrs{"groups": 2}, args: []ir.Type{nodeMatrix}},
+		{op: "group_repeat", attrs: ir.Attrs{"times": 3}, args: []ir.Type{nodeMatrix}},
 	}
 	for _, name := range []string{"add", "sub", "mul", "div", "maximum", "minimum", "logaddexp", "greater", "greater_equal", "less"} {
 		for _, b := range []ir.Type{nodeMatrix, nodeColumn, rowVector, ir.Scalar()} {
@@ -102,7 +116,14 @@ func (c opCase) module() *ir.Module {
 	var graph *ir.Value
 	hasNodes := false
 	for i, t := range c.args {
-		a := b.Arg(fmt.Sprintf("a%d", i), t)
+		name := fmt.Sprintf("a%d", i)
+		if t.Equal(edgeHeads) {
+			a := b.Arg(name, nodeHeads)
+			at := func(side string) *ir.Value { return b.One("edge_gather", ir.Attrs{"side": side}, graph, a) }
+			args, hasNodes = append(args, b.Sub(at("src"), b.One("square", nil, at("dst")))), true
+			continue
+		}
+		a := b.Arg(name, t)
 		args = append(args, a)
 		if t.IsGraph() {
 			graph = a
@@ -121,8 +142,12 @@ func (c opCase) module() *ir.Module {
 	if c.result != nil {
 		declared = []ir.Type{*c.result}
 	}
-	y := b.OpTyped(c.op, c.attrs, declared, args...)[0]
-	if graph != nil && y.Type.Rank() == 1 && y.Type.Dims[0] == "E" {
+	results := b.OpTyped(c.op, c.attrs, declared, args...)
+	for i, r := range results[1:] {
+		b.Return(fmt.Sprintf("also%d", i), r)
+	}
+	y := results[0]
+	if graph != nil && y.Type.Rank() > 0 && y.Type.Dims[0] == "E" {
 		b.Return("into", b.One("edge_sum", ir.Attrs{"side": "dst"}, graph, y))
 		b.Return("weighted", b.One("reduce_sum", ir.Attrs{"axis": "all"}, b.Mul(y, y)))
 		return m
@@ -140,7 +165,13 @@ func (c opCase) inputs(fn *ir.Func, g *testGraph, b int) map[string]ort.Tensor {
 			in["edge_index"] = g.edgeIndex()
 			continue
 		case a.Type.Rank() == 1 && a.Type.Dims[0] == "E":
-			in["edge_weight"] = ort.Float32s(randomFloats("w", len(g.src)), int64(len(g.src)))
+			w := randomFloats("w", len(g.src))
+			for i, v := range w {
+				if c.weights {
+					w[i] = max(v, 0)
+				}
+			}
+			in["edge_weight"] = ort.Float32s(w, int64(len(w)))
 			continue
 		}
 		n, shape := 1, []int64{}
