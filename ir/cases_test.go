@@ -233,6 +233,9 @@ var cases = map[string][]opCase{
 	"gnn.gcn_conv":  gnnCases("f32[N,F]", "f32[F,H]", "f32[H]"),
 	"gnn.sage_conv": gnnCases("f32[N,F]", "f32[F,6]", "f32[3]"),
 	"gnn.gin_conv":  append(gnnCases("f32[N,F]", "f32[F,H]", "f32[H]"), in("graph<N,E>", "f32[E] positive", "f32[N,F]", "f32[F,H]", "f32[H]").with("eps", 0.5)),
+	"gnn.gat_conv": {in("graph<N,E>", "_", "f32[N,F]", "f32[F,6]", "f32[6]", "f32[6]", "f32[6]").with("heads", 3, "act", "elu"),
+		in("graph<N,E>", "f32[E] positive", "csr[N,F]", "f32[F,4]", "f32[4]", "f32[4]", "f32[2]").with("heads", 2, "combine", "mean", "slope", 0.1),
+		in("graph<N,E>", "_", "f32[N,F]", "f32[F,4]", "f32[4]", "f32[4]").with("rate", 0.4, "stream", "b", "act", "relu")},
 
 	"gsr.gaussian_blur":    {in("f32[N,F]").with("sigma", 0.1, "stream", "b"), in("csr[N,F]").with("sigma", 0.1, "stream", "b")},
 	"gsr.mask_features":    {in("f32[N,F]").with("rate", 0.3, "stream", "b"), in("csr[N,F]").with("rate", 0.3, "stream", "b")},

@@ -131,6 +131,9 @@ func TestValues(t *testing.T) {
 		{"%g: graph<N,E>, %x: f32[N,1], %w: f32[1,2]", "gnn.sage_conv %g, _, %x, %w : f32[N,1]", []Val{small(), matrix(3, 1, 2, 3), matrix(1, 1, 10)}, [][]float64{{26, 2, 13}}},
 		{"%g: graph<N,E>, %w: f32[E], %x: f32[N,1], %v: f32[1,1], %b: f32[1]", `gnn.gin_conv %g, %w, %x, %v, %b {eps=0.5} : f32[N,1]`, []Val{small(), vector(2, 3, 5), matrix(3, 1, 2, 3), matrix(1, 10), vector(1)},
 			[][]float64{{10*(1.5+2*2+3*3) + 1, 31, 10*(4.5+5) + 1}}},
+		{"%g: graph<N,E>, %x: f32[N,1], %w: f32[1,1], %a: f32[1], %b: f32[1]", "gnn.gat_conv %g, _, %x, %w, %a, %b : f32[N,1]", []Val{small(), matrix(3, 0, math.Ln2, 0), matrix(1, 1), vector(1), vector(0)}, [][]float64{{math.Ln2 / 2, math.Ln2, 0}}},
+		{"%g: graph<N,E>, %u: f32[E], %x: f32[N,1], %w: f32[1,2], %a: f32[2], %b: f32[2], %c: f32[1]", `gnn.gat_conv %g, %u, %x, %w, %a, %b, %c {combine="mean", heads=2} : f32[N,1]`,
+			[]Val{small(), vector(3, 1, 1), matrix(3, 0, math.Ln2, 0), matrix(1, 1, -1), vector(1, -5), vector(0, 0), vector(7)}, [][]float64{{7 + math.Ln2*(0.75-96./98)/2, 7, 7}}},
 
 		{"%x: f32[2,2]", `gsr.gaussian_blur %x {sigma=0.5, stream="s"} : f32[2,2]`, []Val{matrix(2, 1, 1, 1, 1)}, [][]float64{{1, 1.5, 2, 2.5}}},
 		{"%x: f32[2,3]", `gsr.mask_features %x {rate=0.3, stream="s"} : f32[2,3]`, []Val{m23}, [][]float64{{0, 0, 3, 0, 0, 6}}},

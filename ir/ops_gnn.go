@@ -255,4 +255,98 @@ var gnnOps = []OpDef{
 			return nil
 		},
 	},
+	{
+		Name: "gnn.gat_conv", Level: GNNLevel, Doc: "graph attention (Veličković et al. 2018): with h = x·W in heads blocks of columns and e_ij = leaky_relu(⟨a_dst, h_i⟩ + ⟨a_src, h_j⟩) of every head, y_i = act(Σ_j α_ij·h_j + b), α_i the edge_softmax of e_i over the entries into i and i itself, weighted by w; heads side by side, or their mean; with rate, α is dropped out",
+		Attrs: []AttrSpec{
+			{Name: "heads", Kind: IntAttr, Default: int64(1), Doc: "attention heads"},
+			{Name: "slope", Kind: FloatAttr, Default: 0.2, Doc: "slope of leaky_relu below 0"},
+			{Name: "combine", Kind: StringAttr, Default: "concat", OneOf: []string{"concat", "mean"}, Doc: "concat: the heads side by side; mean: their mean"},
+			{Name: "rate", Kind: FloatAttr, Default: 0.0, Doc: "dropout of the attention, 0 ≤ rate < 1"},
+			{Name: "stream", Kind: StringAttr, Default: "", Doc: "name of the random stream of the dropout"},
+			actAttr,
+		},
+		Results: []string{"conv"}, NoGrad: lowered,
+		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "a_src"}, OperandSpec{Name: "a_dst"}, OperandSpec{Name: "b", Optional: true}),
+		Infer:    inferGAT,
+		Eval:     evalGAT,
+	},
+}
+
+func inferGAT(c *InferCtx) ([]Type, error) {
+	if err := c.wantEdgeWeights(1); err != nil {
+		return nil, err
+	}
+	if err := c.wantNodeRows(2); err != nil {
+		return nil, err
+	}
+	if err := c.wantRate(); err != nil {
+		return nil, err
+	}
+	if c.Op.Float("rate") > 0 && c.Op.Str("stream") == "" {
+		return nil, fmt.Errorf("attribute rate is %g, which needs a stream", c.Op.Float("rate"))
+	}
+	ts, err := c.inferLinear(2, 3, len(c.Op.Operands)) // the bias is as wide as the result, which need not be W
+	if err != nil {
+		return nil, err
+	}
+	heads, columns := c.Op.Int("heads"), ts[0].Dims[1]
+	if err := wantBlocks(heads, columns); err != nil {
+		return nil, err
+	}
+	for _, i := range []int{4, 5} {
+		if err := c.wantDims(i, columns); err != nil {
+			return nil, err
+		}
+	}
+	if n, _ := columns.Size(); c.Op.Str("combine") == "mean" {
+		ts[0] = ts[0].WithDims(ts[0].Dims[0], D(n/heads))
+	}
+	if err := c.wantOneDType(2, 4, 5, 6); err != nil {
+		return nil, err
+	}
+	return ts, c.wantDims(6, ts[0].Dims[1])
+}
+
+func evalGAT(c *EvalCtx) error {
+	g, x, weight, y, heads := c.G(0), c.T(2), c.T(3), c.New(0), c.Op.Int("heads")
+	h := NewTensor(x.Rows(), weight.Cols())
+	evalMatMul(x, weight, h, false, false)
+	score := func(a *Tensor, i, head int) float64 {
+		sum, width := 0.0, h.Cols()/heads
+		for k := head * width; k < (head+1)*width; k++ {
+			sum += h.Row(i)[k] * a.Data[k]
+		}
+		return sum
+	}
+	leaky := func(v float64) float64 { return math.Max(v, 0) + c.Op.Float("slope")*math.Min(v, 0) }
+	e, s := NewTensor(len(g.Row), heads), NewTensor(g.N, heads)
+	for k := range e.Data {
+		e.Data[k] = leaky(score(c.T(5), g.Row[k/heads], k%heads) + score(c.T(4), g.Col[k/heads], k%heads))
+	}
+	for k := range s.Data {
+		s.Data[k] = leaky(score(c.T(5), k/heads, k%heads) + score(c.T(4), k/heads, k%heads))
+	}
+	a, self, _ := edgeSoftmax(g, e, s, c.T(1))
+	if rate := c.Op.Float("rate"); rate > 0 {
+		for name, t := range map[string]*Tensor{".edges": a, ".self": self} { // in any order: every element has its place in its stream
+			for k, v := range t.Data {
+				t.Data[k] = 0
+				if c.Random.Uniform(c.Op.Str("stream")+name, k) >= rate {
+					t.Data[k] = v / (1 - rate)
+				}
+			}
+		}
+	}
+	all := NewTensor(h.Shape...)
+	evalSpMM(g, a, self, h, all, false)
+	for i := range all.Rows() {
+		for k, v := range all.Row(i) {
+			if c.Op.Str("combine") == "mean" {
+				v /= float64(heads)
+			}
+			y.Row(i)[k%y.Cols()] += v
+		}
+	}
+	addBias(y, c.T(6), c.Op.Str("act"))
+	return nil
 }

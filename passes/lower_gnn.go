@@ -61,6 +61,43 @@ var gnnLowerings = map[string]func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.
 		})
 		return one(biasAct(b, op, h, bias))
 	},
+	"gnn.gat_conv": lowerGAT,
+}
+
+func lowerGAT(b *ir.Builder, op *ir.Op, _ Facts) []*ir.Value {
+	g, w, x, weight, src, dst, bias := op.Operands[0], op.Operands[1], op.Operands[2], op.Operands[3], op.Operands[4], op.Operands[5], op.Operands[6]
+	heads := op.Int("heads")
+	h := b.MatMul(x, weight)
+	score := func(a *ir.Value) *ir.Value { return b.One("group_sum", ir.Attrs{"groups": heads}, b.Mul(h, a)) }
+	at := func(side string, v *ir.Value) *ir.Value {
+		return b.One("edge_gather", ir.Attrs{"side": side}, g, v)
+	}
+	leaky := func(v *ir.Value) *ir.Value {
+		return b.One("leaky_relu", ir.Attrs{"slope": op.Float("slope")}, v)
+	}
+	to, from := score(dst), score(src)
+	attention := b.Op("edge_softmax", nil, g, leaky(b.Add(at("dst", to), at("src", from))), leaky(b.Add(to, from)), w)
+	drop := func(v *ir.Value, end string) *ir.Value {
+		if op.Float("rate") == 0 {
+			return v
+		}
+		return b.One("dropout", ir.Attrs{"rate": op.Float("rate"), "stream": op.Str("stream") + end}, v)
+	}
+	y := b.One("spmm", nil, g, drop(attention[0], ".edges"), drop(attention[1], ".self"), h)
+	if n, _ := y.Type.Dims[1].Size(); op.Str("combine") == "mean" && heads > 1 {
+		width := n / heads
+		all := y
+		for i := range heads {
+			part := b.One("columns", ir.Attrs{"from": i * width, "width": width}, all)
+			if i == 0 {
+				y = part
+			} else {
+				y = b.Add(y, part)
+			}
+		}
+		y = b.Scale(y, 1/float64(heads))
+	}
+	return one(biasAct(b, op, y, bias))
 }
 
 // aggregate computes Â·x·W, whichever of the two products is narrower first. A

@@ -29,6 +29,9 @@ func restrict(m *ir.Module, facts Facts) error {
 		for _, idx := range indices(f) {
 			r := &restriction{m: m, f: f, idx: idx, facts: facts}
 			if !r.plan() {
+				if n := r.attentive(); n > 0 && facts.Remark != nil {
+					facts.Remark("restrict", fmt.Sprintf("@%s: %d aggregations compute all rows, though %%%s reads some: their weights are trained", f.Name, n, idx.Name))
+				}
 				continue
 			}
 			r.rewrite()
@@ -137,6 +140,17 @@ func (r *restriction) plan() bool {
 		}
 	}
 	return r.layers > 0
+}
+
+// attentive counts the aggregations whose weights are trained.
+func (r *restriction) attentive() int {
+	n := 0
+	for _, op := range r.f.Body {
+		if op.Name() == "spmm" && (r.trained[op.Operands[1]] || r.trained[op.Operands[2]]) {
+			n++
+		}
+	}
+	return n
 }
 
 // level returns the one level at which a value is computed, or −1 where it is
