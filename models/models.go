@@ -53,6 +53,7 @@ type Options struct {
 	GCNII       GCNII       `toml:"gcnii" doc:"the network gcnii"`
 	GIN         GIN         `toml:"gin" doc:"the network gin"`
 	Propagation Propagation `toml:"propagation" doc:"the classifier propagation"`
+	GAT         GAT         `toml:"gat" doc:"graph attention"`
 	Encoder     Encoder     `toml:"encoder" doc:"encoder and projector"`
 	ECL         ECL         `toml:"ecl" doc:"the energy-based contrastive loss"`
 	Views       Views       `toml:"views" doc:"what makes a view of the graph"`
@@ -127,7 +128,7 @@ type Edges struct {
 // Default returns the options before any data set's own defaults.
 func Default() Options {
 	return Options{
-		Classifier: "gcn", Propagation: Propagation{Order: 4, DropNodes: 0.5},
+		Classifier: "gcn", Propagation: Propagation{Order: 4, DropNodes: 0.5}, GAT: GAT{Heads: 8, OutHeads: 1, AttentionDropout: 0.6},
 		Norm: "l2", Hidden: 16, Layers: 2, Dropout: 0.5, InputDropout: 0.5, WeightDecay: 5e-4, DecayFirst: true,
 		GCNII:   GCNII{Alpha: 0.1, Lambda: 0.5, WeightDecay: 0.01},
 		Encoder: Encoder{Kind: "gcn", Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
@@ -180,6 +181,8 @@ func (o Options) Validate() error {
 		{"propagation.order", o.Propagation.Order >= 0, "at least 0"}, {"propagation.drop_nodes", rate(o.Propagation.DropNodes), "within [0, 1)"},
 		{"gcnii.alpha", o.GCNII.Alpha >= 0 && o.GCNII.Alpha <= 1, "within [0, 1]"}, {"gcnii.lambda", o.GCNII.Lambda >= 0, "at least 0"}, {"gcnii.weight_decay", o.GCNII.WeightDecay >= 0, "at least 0"},
 		{"encoder.kind", slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ")},
+		{"gat.heads", o.GAT.Heads > 0, "at least 1"}, {"gat.out_heads", o.GAT.OutHeads > 0, "at least 1"}, {"gat.attention_dropout", rate(o.GAT.AttentionDropout), "within [0, 1)"},
+		{"hidden", o.Classifier != "gat" || o.Hidden%max(1, o.GAT.Heads) == 0, "a multiple of gat.heads"},
 		{"encoder.hidden", o.Encoder.Hidden > 0, "at least 1"}, {"encoder.layers", o.Encoder.Layers > 0, "at least 1"}, {"encoder.projection", o.Encoder.Projection > 0, "at least 1"},
 		{"ecl.tau", o.ECL.Tau > 0, "greater than 0"}, {"ecl.sgld_steps", o.ECL.Steps >= 0, "at least 0"},
 		{"ecl.reg", o.ECL.Reg == "mean" || o.ECL.Reg == "paper", "mean or paper"},

@@ -36,11 +36,15 @@ func (s shape) widths() []int {
 
 // weight declares a matrix of a layer, with the layer's weight decay.
 func (s shape) weight(m *ir.Module, layer int, name string, rows, cols int) *ir.Value {
-	decay := s.decay
+	return m.AddParam(fmt.Sprintf("%s.%d.%s", s.name, layer, name), ir.T(ir.F32, ir.D(rows), ir.D(cols)), "glorot", s.decayOf(layer), s.group)
+}
+
+// decayOf returns a layer's weight decay.
+func (s shape) decayOf(layer int) float64 {
 	if s.decayFirst && layer > 0 {
-		decay = 0
+		return 0
 	}
-	return m.AddParam(fmt.Sprintf("%s.%d.%s", s.name, layer, name), ir.T(ir.F32, ir.D(rows), ir.D(cols)), "glorot", decay, s.group)
+	return s.decay
 }
 
 // bias declares a bias of a layer.
@@ -67,6 +71,7 @@ var Architectures = []Architecture{
 	{Name: "gcn", Model: "gcn", Doc: "graph convolutional network (Kipf & Welling 2017)", declare: declareGCN, encoder: true},
 	{Name: "mlp", Model: "mlp", Doc: "multi-layer perceptron on the features alone", declare: declareMLP, noGraph: true},
 	{Name: "propagation", Model: "grand", Doc: "fully connected layers over random propagation, with a consistency term between samples (GRAND, Feng et al. 2020)", declare: declarePropagation, samples: true},
+	{Name: "gat", Model: "gat", Doc: "graph attention network (Veličković et al. 2018)", declare: declareGAT},
 	{Name: "acm", Model: "acm", Doc: "adaptive mixing of low-pass, high-pass and identity channels, for graphs whose neighbours differ (ACM-GCN, Luan et al. 2022)", declare: declareACM},
 	{Name: "gcnii", Model: "gcnii", Doc: "deep graph convolutions with initial residual and identity mapping (Chen et al. 2020)", declare: declareGCNII},
 	{Name: "sage", Model: "sage", Doc: "GraphSAGE with the mean aggregator, on whole neighbourhoods (Hamilton et al. 2017)", declare: declareSAGE, encoder: true},
