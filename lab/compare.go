@@ -79,7 +79,7 @@ func Compare(a, b []*train.Result) (*Comparison, error) {
 		}
 		partner[of(r)] = r
 	}
-	var xs, ys, ds []float64
+	var xs, ys []float64
 	for _, r := range a {
 		p := partner[of(r)]
 		if p == nil {
@@ -89,10 +89,23 @@ func Compare(a, b []*train.Result) (*Comparison, error) {
 		if r.TestAcc == nil || p.TestAcc == nil {
 			return nil, fmt.Errorf("seed %d on %s has no test accuracy", r.Seed, r.Data)
 		}
-		xs, ys, ds = append(xs, *r.TestAcc), append(ys, *p.TestAcc), append(ds, *r.TestAcc-*p.TestAcc)
+		xs, ys = append(xs, *r.TestAcc), append(ys, *p.TestAcc)
 	}
 	if len(partner) > 0 {
 		return nil, fmt.Errorf("%d of the second runs have no partner among the first", len(partner))
+	}
+	return Paired(xs, ys)
+}
+
+// Paired is a paired two-sided t-test of values that belong together by their
+// place. It needs two pairs at least.
+func Paired(xs, ys []float64) (*Comparison, error) {
+	if len(xs) != len(ys) {
+		return nil, fmt.Errorf("a paired test of %d values against %d: each needs a partner", len(xs), len(ys))
+	}
+	ds := make([]float64, len(xs))
+	for i := range ds {
+		ds[i] = xs[i] - ys[i]
 	}
 	n := float64(len(ds))
 	if n < 2 {
@@ -114,4 +127,31 @@ func Compare(a, b []*train.Result) (*Comparison, error) {
 		c.T, c.P = math.Copysign(math.MaxFloat64, mean), 0
 	}
 	return c, nil
+}
+
+// TTest is a two-sided t-test of whether two samples have one mean.
+type TTest struct {
+	T, DF, P float64
+}
+
+// Independent is the t-test of two independent samples, in Welch's form, which
+// does not take their variances for equal. It needs two values of each.
+func Independent(xs, ys []float64) (*TTest, error) {
+	if len(xs) < 2 || len(ys) < 2 {
+		return nil, fmt.Errorf("a test of two samples needs two values of each, there are %d and %d", len(xs), len(ys))
+	}
+	xm, xv := stat.MeanVariance(xs, nil)
+	ym, yv := stat.MeanVariance(ys, nil)
+	nx, ny := float64(len(xs)), float64(len(ys))
+	a, b := xv/nx, yv/ny
+	r := &TTest{DF: nx + ny - 2, P: 1}
+	switch {
+	case a+b > 0:
+		r.T = (xm - ym) / math.Sqrt(a+b)
+		r.DF = (a + b) * (a + b) / (a*a/(nx-1) + b*b/(ny-1))
+		r.P = 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: r.DF}.Survival(math.Abs(r.T))
+	case xm != ym: // neither sample varies
+		r.T, r.P = math.Copysign(math.MaxFloat64, xm-ym), 0
+	}
+	return r, nil
 }

@@ -68,3 +68,25 @@ func TestCompareErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestIndependent(t *testing.T) {
+	// Means 31.06 and 30, variances 1.848 and 0.5; p by integrating the density.
+	got, err := Independent([]float64{30.0, 31.4, 29.8, 33.2, 30.9}, []float64{29, 30, 30, 31, 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, pair := range map[string][2]float64{"t": {got.T, 1.543544}, "df": {got.DF, 6.007475}, "p": {got.P, 0.173584}} {
+		if math.Abs(pair[0]-pair[1]) > 1e-5 {
+			t.Errorf("%s = %.6f, want %.6f", what, pair[0], pair[1])
+		}
+	}
+	if same, err := Independent([]float64{1, 1}, []float64{1, 1, 1}); err != nil || same.P != 1 || same.T != 0 {
+		t.Errorf("samples that do not vary: %+v, %v", same, err)
+	}
+	if _, err := Independent([]float64{1}, []float64{1, 2}); err == nil || !strings.Contains(err.Error(), "two values of each") {
+		t.Errorf("one value: %v", err)
+	}
+	if _, err := Paired([]float64{1, 2}, []float64{1}); err == nil || !strings.Contains(err.Error(), "partner") {
+		t.Errorf("pairs without a partner: %v", err)
+	}
+}

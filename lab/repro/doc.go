@@ -1,0 +1,2 @@
+// Package repro
+package repro
