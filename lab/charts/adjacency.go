@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"gonum.org/v1/plot"
@@ -85,6 +86,24 @@ func (o *byClass) bin(g *graph.Graph, k int) []float64 {
 		sum[b*k+a] += w
 	}
 	return sum
+}
+
+// Adjacency draws the adjacency matrix of a run's data before and after refinement.
+// The run must have its data; it returns nil where the graph has no edges.
+func Adjacency(run *gsrc.Run) *Chart {
+	before, after := graphs(run)
+	return adjacency(run.Data, before, after)
+}
+
+// graphs are the graph of a run's data and the refined one, nil where nothing was
+// refined.
+func graphs(run *gsrc.Run) (before, after *graph.Graph) {
+	before = run.Data.Graph.Undirected()
+	before = &graph.Graph{N: before.N, Edges: before.Edges} // a candidate's weight is its probability, the data's are not read
+	if x := run.Trained.Refined; x != nil && !x.Raw {
+		after = x.Graph()
+	}
+	return before, after
 }
 
 // adjacency draws the matrix before and after refinement. after is nil where

@@ -20,7 +20,8 @@ var termNames = []struct{ term, name string }{
 	{"xent", "cross-entropy"}, {"consistency", "consistency term"},
 }
 
-func termName(term string) string {
+// TermName is how charts call a term of the loss.
+func TermName(term string) string {
 	for _, t := range termNames {
 		if t.term == term {
 			return t.name
@@ -41,6 +42,11 @@ func termsOf(records []train.Record) []string {
 			}
 		}
 	}
+	return SortTerms(terms)
+}
+
+// SortTerms puts terms of the loss into the order of the charts, in place.
+func SortTerms(terms []string) []string {
 	rank := func(t string) int {
 		for i, n := range termNames {
 			if n.term == t {
@@ -118,7 +124,7 @@ func contrastive(records []train.Record) *Chart {
 var preStyle, jointStyle = stroke(blue, nil), stroke(vermilion, dashes[1])
 
 func termPanel(term string, pre, joint []train.Record) *plot.Plot {
-	p := newPlot("", "step of the run", termName(term))
+	p := newPlot("", "step of the run", TermName(term))
 	p.Add(grid())
 	(&series{xy: values(pre, term, ofStep), LineStyle: preStyle}).add(p, nil)
 	if term == "loss" { // the joint loss has the classifier's in it
@@ -161,7 +167,7 @@ func losses(records []train.Record, res *train.Result) *Chart {
 	own := where(epochs, func(r *train.Record) bool { return r.Function != "joint" })
 	n := 0
 	for _, term := range termsOf(own) {
-		s := series{name: termName(term), xy: values(epochs, term, ofEpoch), LineStyle: stroke(okabeIto[[]int{0, 2, 3, 4, 5, 6}[n%6]], dashes[n%len(dashes)])}
+		s := series{name: TermName(term), xy: values(epochs, term, ofEpoch), LineStyle: stroke(okabeIto[[]int{0, 2, 3, 4, 5, 6}[n%6]], dashes[n%len(dashes)])}
 		if term == "loss" {
 			s.name, s.xy = "training loss", values(own, term, ofEpoch)
 		}

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 
 	"github.com/gsrc-dev/gsrc"
-	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/runtime/train"
 )
@@ -48,13 +47,8 @@ func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := run.Data.Graph.Undirected()
-	before = &graph.Graph{N: before.N, Edges: before.Edges} // a candidate's weight is its probability, the data's are not read
-	var after *graph.Graph
+	before, after := graphs(run)
 	x := run.Trained.Refined
-	if x != nil && !x.Raw {
-		after = x.Graph()
-	}
 	var charts []*Chart
 	for _, c := range []*Chart{
 		accuracies(records, run.Result), losses(records, run.Result), contrastive(records),

@@ -1,0 +1,257 @@
+package charts
+
+import (
+	"image/color"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Value is a measured value with its standard deviation; Err 0 draws none.
+type Value struct {
+	X, Y, Err float64
+}
+
+// Line is a named series of a [Panel]. A name has one colour, dash and shape in
+// all panels of a chart.
+type Line struct {
+	Name   string
+	Values []Value
+	// Reference lines are what others print: grey, dashed, with open marks.
+	Reference bool
+	// Points are not joined.
+	Points bool
+	// Plain lines have no marks: for many values.
+	Plain bool
+}
+
+// Panel is one plot of several on a chart. Title and the axes' names carry units.
+type Panel struct {
+	Title, X, Y string
+	LogX        bool // X is logarithmic; values must be greater than 0
+	Lines       []Line
+}
+
+const panelHeight = vg.Length(215)
+
+// Lines draws panels in two columns with one legend above them. Lines without a
+// finite value are left out. There must be a panel.
+func Lines(name, title, caption string, panels []Panel) *Chart {
+	var styles lineStyles
+	var plots [][]*plot.Plot
+	for i, panel := range panels {
+		p := newPlot(panel.Title, panel.X, panel.Y)
+		p.Add(grid())
+		if panel.LogX {
+			p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, decades{}
+		}
+		for _, l := range panel.Lines {
+			styles.of(l).add(p, l)
+		}
+		widen(&p.X)
+		widen(&p.Y)
+		pad(p, panel.LogX)
+		if i%2 == 0 {
+			plots = append(plots, make([]*plot.Plot, 2))
+		}
+		plots[i/2][i%2] = p
+	}
+	if len(panels) == 1 {
+		plots = [][]*plot.Plot{{plots[0][0]}}
+	}
+	keys := styles.legends()
+	c := &Chart{Name: name, Title: title, Caption: caption, height: vg.Length(len(plots))*panelHeight + legendHeight(len(keys)) + 2*margin}
+	c.draw = func(dc draw.Canvas) { tile(inRows(inset(dc), keys), plots) }
+	return c
+}
+
+// pad leaves room beside the first and the last value, which would lie on the
+// axes.
+func pad(p *plot.Plot, logX bool) {
+	if d := (p.Y.Max - p.Y.Min) * 0.06; d > 0 {
+		p.Y.Min, p.Y.Max = p.Y.Min-d, p.Y.Max+d
+	}
+	if logX {
+		if f := math.Pow(p.X.Max/p.X.Min, 0.04); p.X.Min > 0 {
+			p.X.Min, p.X.Max = p.X.Min/f, p.X.Max*f
+		}
+	}
+}
+
+// lineStyle is how a name is drawn.
+type lineStyle struct {
+	name  string
+	line  draw.LineStyle
+	glyph draw.GlyphStyle
+	kind  Line // for what its thumbnail shows
+}
+
+// lineStyles hands out styles in the order in which names appear.
+type lineStyles struct{ all []*lineStyle }
+
+var lineShapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}}
+
+func (s *lineStyles) of(l Line) *lineStyle {
+	if i := slices.IndexFunc(s.all, func(o *lineStyle) bool { return o.name == l.Name }); i >= 0 {
+		return s.all[i]
+	}
+	n := 0 // names before it that are ours
+	for _, o := range s.all {
+		if !o.kind.Reference {
+			n++
+		}
+	}
+	// The last colour, yellow, is too pale for a thin line.
+	st := &lineStyle{name: l.Name, kind: l, line: stroke(okabeIto[n%(len(okabeIto)-1)], dashes[n%len(dashes)])}
+	st.glyph = draw.GlyphStyle{Color: st.line.Color, Radius: 3.2, Shape: lineShapes[n%len(lineShapes)]}
+	if l.Reference {
+		st.line = stroke(grey, dashes[2])
+		st.glyph = draw.GlyphStyle{Color: color.NRGBA{0x50, 0x50, 0x50, 0xFF}, Radius: 4, Shape: draw.RingGlyph{}}
+	}
+	s.all = append(s.all, st)
+	return st
+}
+
+// add draws a line in this style.
+func (s *lineStyle) add(p *plot.Plot, l Line) {
+	var xy plotter.XYs
+	var errs plotter.YErrors
+	some := false
+	for _, v := range l.Values {
+		if !finite(v.X) || !finite(v.Y) {
+			continue
+		}
+		xy = append(xy, plotter.XY{X: v.X, Y: v.Y})
+		errs = append(errs, struct{ Low, High float64 }{-v.Err, v.Err})
+		some = some || v.Err > 0
+	}
+	if len(xy) == 0 {
+		return
+	}
+	if some {
+		bars := &plotter.YErrorBars{XYs: xy, YErrors: errs, LineStyle: draw.LineStyle{Color: s.line.Color, Width: 0.8}, CapWidth: 4}
+		p.Add(bars)
+	}
+	if !l.Points {
+		p.Add(&plotter.Line{XYs: xy, LineStyle: s.line})
+	}
+	if !l.Plain {
+		p.Add(&plotter.Scatter{XYs: xy, GlyphStyle: s.glyph})
+	}
+}
+
+// legends are one legend for each name.
+func (s *lineStyles) legends() (keys []plot.Legend) {
+	for _, st := range s.all {
+		l := newLegend()
+		var thumbs []plot.Thumbnailer
+		if !st.kind.Points {
+			thumbs = append(thumbs, &plotter.Line{LineStyle: st.line})
+		}
+		if !st.kind.Plain {
+			thumbs = append(thumbs, &plotter.Scatter{GlyphStyle: st.glyph})
+		}
+		l.Add(st.name, thumbs...)
+		keys = append(keys, l)
+	}
+	return keys
+}
+
+// keysPerRow is how many names of a legend stand beside one another.
+const keysPerRow = 4
+
+func legendHeight(keys int) vg.Length {
+	return vg.Length((keys+keysPerRow-1)/keysPerRow)*18 + 6
+}
+
+// inRows draws legends in rows at the top and leaves the rest of the canvas.
+func inRows(c draw.Canvas, keys []plot.Legend) draw.Canvas {
+	for i, l := range keys {
+		x := c.Size().X / keysPerRow * vg.Length(i%keysPerRow)
+		l.Draw(draw.Crop(c, x, 0, 0, -18*vg.Length(i/keysPerRow)))
+	}
+	return draw.Crop(c, 0, 0, 0, -legendHeight(len(keys)))
+}
+
+// Bar is a row of a [DotPanel]: a value with its standard deviation, and what
+// others print for it.
+type Bar struct {
+	Name       string
+	Value, Err float64 // NaN where there is none
+	Reference  float64 // NaN where there is none
+}
+
+// DotPanel is one plot of rows under one another.
+type DotPanel struct {
+	Title, X string
+	Bars     []Bar
+}
+
+// Dots draws panels in two columns: a dot for each row's value with its standard
+// deviation, and an open mark for the reference, which is named in the legend.
+// There must be a panel, and each must have a row with a value.
+func Dots(name, title, caption, ours, reference string, panels []DotPanel) *Chart {
+	var plots [][]*plot.Plot
+	most, marked := 0, false
+	own := draw.GlyphStyle{Color: blue, Radius: 3.4, Shape: draw.CircleGlyph{}}
+	other := draw.GlyphStyle{Color: vermilion, Radius: 4.4, Shape: draw.RingGlyph{}}
+	for i, panel := range panels {
+		most = max(most, len(panel.Bars))
+		p := newPlot(panel.Title, panel.X, "")
+		g := grid()
+		p.Add(g)
+		var names []plot.Tick
+		var dots, refs plotter.XYs
+		var errs plotter.XErrors
+		for k, b := range panel.Bars {
+			y := float64(len(panel.Bars) - 1 - k)
+			names = append(names, plot.Tick{Value: y, Label: b.Name})
+			if finite(b.Value) {
+				dots = append(dots, plotter.XY{X: b.Value, Y: y})
+				errs = append(errs, struct{ Low, High float64 }{-b.Err, b.Err})
+			}
+			if finite(b.Reference) {
+				refs = append(refs, plotter.XY{X: b.Reference, Y: y})
+			}
+		}
+		if len(dots) > 0 {
+			p.Add(&plotter.XErrorBars{XYs: dots, XErrors: errs, LineStyle: draw.LineStyle{Color: blue, Width: 1}, CapWidth: 5},
+				&plotter.Scatter{XYs: dots, GlyphStyle: own})
+		}
+		if len(refs) > 0 {
+			marked = true
+			p.Add(&plotter.Scatter{XYs: refs, GlyphStyle: other})
+		}
+		widen(&p.X)
+		d := (p.X.Max - p.X.Min) * 0.05
+		p.X.Min, p.X.Max = p.X.Min-d, p.X.Max+d
+		p.Y.Min, p.Y.Max = -0.6, float64(len(panel.Bars))-0.4
+		p.Y.Tick.Marker, p.Y.Tick.Length, p.Y.LineStyle.Width = plot.ConstantTicks(names), 0, 0
+		if i%2 == 0 {
+			plots = append(plots, make([]*plot.Plot, 2))
+		}
+		plots[i/2][i%2] = p
+	}
+	if len(panels) == 1 {
+		plots = [][]*plot.Plot{{plots[0][0]}}
+	}
+	keys := []plot.Legend{newLegend()}
+	keys[0].Add(ours, &plotter.Scatter{GlyphStyle: own})
+	if marked {
+		keys = append(keys, newLegend())
+		keys[1].Add(reference, &plotter.Scatter{GlyphStyle: other})
+	}
+	c := &Chart{Name: name, Title: title, Caption: caption, height: vg.Length(len(plots))*(vg.Length(most)*17+64) + legendHeight(len(keys)) + 2*margin}
+	c.draw = func(dc draw.Canvas) {
+		dc = inset(dc)
+		for i, l := range keys {
+			l.Draw(draw.Crop(dc, dc.Size().X/2*vg.Length(i), 0, 0, 0))
+		}
+		tile(draw.Crop(dc, 0, 0, 0, -legendHeight(1)), plots)
+	}
+	return c
+}
