@@ -82,9 +82,7 @@ func TestPaperAgainstSource(t *testing.T) {
 				if p.Target != target || p.Row != method || p.OOM {
 					continue
 				}
-				for _, v := range ownDigits(target, p) {
-					got = append(got, v)
-				}
+				got = append(got, ownDigits(target, p)...)
 			}
 			if strings.Join(got, " ") != strings.Join(want, " ") {
 				t.Errorf("%s, %s: %v, the paper has %v", target, method, got, want)

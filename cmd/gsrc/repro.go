@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/lab/repro"
+	"github.com/gsrc-dev/gsrc/lab/sweep"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) reproCommand() *cobra.Command {
+	var o repro.Options
+	var runner runnerFlags
+	var shard shardFlags
+	c := &cobra.Command{
+		Use:   "repro TARGET… [--only DATA,…] [--seeds N] [--out DIR] [--report FILE.md]",
+		Short: "Repeat the paper's tables and figures",
+		Long: `Repeat tables and figures of the ECL-GSR paper, and print what comes out beside
+what the paper prints, with paired tests. TARGET is one or more of
+
+` + reproTargets() + `
+DIR gets TARGET.csv with a line for each run, the charts, and the runs themselves:
+what it has is not run again, so an evaluation that was stopped goes on with the
+same command. Equal seeds give equal files but for the column "seconds".
+
+Data sets are found by name ("gsrc data list"); one that is not on this machine is
+left out. Several machines share an evaluation with --shard i/n, or as an array of
+a batch system that sets JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID; --merge DIR
+takes the runs of their folders over. --report writes a page of all targets, and
+their files into the folder beside it: docs/results.md is made so.
+
+The budget "short" only shows that everything works: small generated graphs in
+place of the data sets, one or two seeds, a few steps.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("name a target: %s or all", strings.Join(repro.Names(), ", "))
+			}
+			if c.Flags().Changed("seeds") && o.Seeds < 1 {
+				return usage("--seeds %d: give a number of at least 1", o.Seeds)
+			}
+			if err := runner.check(); err != nil {
+				return err
+			}
+			var err error
+			if o.Shard, err = shard.resolve(a); err != nil {
+				return err
+			}
+			o.Targets, o.Workers = args, runner.workers
+			return a.repro(c, o)
+		},
+	}
+	flags := c.Flags()
+	flags.StringSliceVar(&o.Only, "only", nil, "keep to these data sets, for example cora,texas")
+	flags.IntVar(&o.Seeds, "seeds", 0, "run the seeds 0 to N-1, in place of 10 for tables and 3 for most figures")
+	flags.StringVar(&o.Out, "out", "results", "folder of the results")
+	flags.StringSliceVar(&o.Merge, "merge", nil, "take over the runs of these folders of results; what is still missing is run")
+	flags.StringVar(&o.Report, "report", "", "write a page of all targets, and their files into the folder beside it")
+	flags.StringVar(&o.Budget, "budget", repro.Full, "full, or short to see that everything works")
+	runner.register(flags)
+	shard.register(flags)
+	return c
+}
+
+// reproTargets lists the targets for the help.
+func reproTargets() string {
+	var b strings.Builder
+	for _, t := range repro.Targets() {
+		fmt.Fprintf(&b, "  %-8s %s\n", t.Name, t.Title)
+	}
+	return b.String() + "  all      all of them\n"
+}
+
+func (a *app) repro(c *cobra.Command, o repro.Options) error {
+	show, of := a.newSweepProgress(), ""
+	defer func() { show.finish() }()
+	o.Log = func(format string, args ...any) { show.logf(format, args...) }
+	o.Observer = func(target string, p sweep.Progress) {
+		if target != of {
+			show.finish()
+			show, of = a.newSweepProgress(), target
+			a.logf("%s: %d runs", target, p.Total)
+		}
+		show.observe(p)
+	}
+	err := repro.Run(c.Context(), o, func(out *repro.Outcome) error {
+		show.finish()
+		switch {
+		case out.Missing > 0:
+			a.logf("%s: %d runs are of other shards; when all are done: gsrc repro %s --merge DIR,…", out.Target.Name, out.Missing, out.Target.Name)
+			return nil
+		case out.Lines == nil: // --only names data sets of other targets
+			return nil
+		}
+		_, err := fmt.Fprintf(a.stdout, "%s: %s\n\n%s\n%s\n\n", out.Target.Name, out.Target.Title, out.Text, strings.Join(out.Files, "\n"))
+		return err
+	})
+	show.finish()
+	switch {
+	case repro.IsOption(err):
+		return asUsage(err)
+	case gsrc.IsInterrupted(c.Context(), err):
+		return fmt.Errorf("%w; the same command goes on", err)
+	case err == nil && o.Report != "":
+		a.logf("the page is %s", o.Report)
+	}
+	return err
+}

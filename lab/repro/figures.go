@@ -1,0 +1,222 @@
+package repro
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/lab/charts"
+)
+
+const accuracyAxis = "test accuracy (%)"
+
+// curves draws a panel for each panel of the lines, accuracy over what varies.
+// Where the paper prints a number for the same setting it is marked.
+func curves(t *Target, ls Lines, x string, logX bool, mark func(panel string) (charts.Line, bool)) *charts.Chart {
+	var panels []charts.Panel
+	for _, panel := range ls.panels() {
+		p := charts.Panel{Title: panel, X: x, Y: accuracyAxis, LogX: logX}
+		for _, row := range ls.rows(panel) {
+			p.Lines = append(p.Lines, ls.line(panel, row, testAcc))
+		}
+		if mark != nil {
+			if l, ok := mark(panel); ok {
+				p.Lines = append(p.Lines, l)
+			}
+		}
+		panels = append(panels, p)
+	}
+	caption := "Mean of the seeds with its standard deviation."
+	if mark != nil {
+		caption += " The open mark is what the paper prints."
+	}
+	return charts.Lines(t.Name, t.Title, caption, panels)
+}
+
+// line is a row of a panel as a series of means.
+func (ls Lines) line(panel, row string, of func(Line) *float64) charts.Line {
+	l := charts.Line{Name: row}
+	for _, x := range ls.xs(panel) {
+		at, err := strconv.ParseFloat(x, 64)
+		mean, std, ok := ls.of(panel, row, x).meanStd(of)
+		if err == nil && ok {
+			l.Values = append(l.Values, charts.Value{X: at, Y: mean, Err: std})
+		}
+	}
+	return l
+}
+
+// paperAt marks the paper's Table 1 at one place of a figure: the setting that the
+// table was measured with.
+func paperAt(x float64) func(string) (charts.Line, bool) {
+	return func(panel string) (charts.Line, bool) {
+		data, _, _ := strings.Cut(panel, ",")
+		p, ok := printed("table1", "ECL-GSR", data, "", "accuracy")
+		if !ok {
+			return charts.Line{}, false
+		}
+		return charts.Line{Name: "the paper (Table 1)", Reference: true, Points: true, Values: []charts.Value{{X: x, Y: p.Value, Err: p.Std}}}, true
+	}
+}
+
+// paperRatios is the paper's Table 2 as a line.
+func paperRatios(panel string) (charts.Line, bool) {
+	l := charts.Line{Name: "the paper", Reference: true}
+	for _, p := range Paper() {
+		if p.Target == "table2" && p.Row == "ECL-GSR" && p.Panel == panel {
+			x, err := strconv.ParseFloat(p.X, 64)
+			if err == nil {
+				l.Values = append(l.Values, charts.Value{X: x, Y: p.Value, Err: p.Std})
+			}
+		}
+	}
+	return l, len(l.Values) > 0
+}
+
+// dots draws the rows of every panel below each other. from is the table in which
+// the paper prints numbers for them, if it does.
+func dots(t *Target, ls Lines, from string) *charts.Chart {
+	var panels []charts.DotPanel
+	for _, panel := range ls.panels() {
+		p := charts.DotPanel{Title: panel, X: accuracyAxis}
+		for _, row := range ls.rows(panel) {
+			b := charts.Bar{Name: row, Value: math.NaN(), Reference: math.NaN()}
+			if mean, std, ok := ls.of(panel, row, "").meanStd(testAcc); ok {
+				b.Value, b.Err = mean, std
+			}
+			if v, ok := printed(from, paperName[row], panel, "", "accuracy"); ok && !v.OOM {
+				b.Reference = v.Value
+			}
+			p.Bars = append(p.Bars, b)
+		}
+		panels = append(panels, p)
+	}
+	return charts.Dots(t.Name, t.Title, "Mean of the seeds with its standard deviation; the open mark is what the paper prints.", "gsrc", "the paper", panels)
+}
+
+func seconds(l Line) *float64 { return &l.Seconds }
+
+func mebibytes(l Line) *float64 {
+	v := float64(l.PeakBytes) / (1 << 20)
+	return &v
+}
+
+// costs draws accuracy over time and over memory.
+func costs(t *Target, ls Lines) *charts.Chart {
+	var panels []charts.Panel
+	for _, panel := range ls.panels() {
+		for _, kind := range []struct {
+			x  string
+			of func(Line) *float64
+		}{{"time of a run (s)", seconds}, {"peak memory of a step (MiB)", mebibytes}} {
+			p := charts.Panel{Title: panel, X: kind.x, Y: accuracyAxis, LogX: true}
+			for _, row := range ls.rows(panel) {
+				some := ls.of(panel, row, "")
+				x, _, ok := some.meanStd(kind.of)
+				y, std, ok2 := some.meanStd(testAcc)
+				if ok && ok2 && x > 0 {
+					p.Lines = append(p.Lines, charts.Line{Name: row, Points: true, Values: []charts.Value{{X: x, Y: y, Err: std}}})
+				}
+			}
+			panels = append(panels, p)
+		}
+	}
+	return charts.Lines(t.Name, t.Title, "Higher and further to the left is better.", panels)
+}
+
+// costTable has the same in numbers.
+func costTable(ls Lines) string {
+	var rows [][]string
+	for _, row := range ls.rows("") {
+		r := []string{row}
+		for _, panel := range ls.panels() {
+			some := ls.of(panel, row, "")
+			s, _, ok := some.meanStd(seconds)
+			m, _, _ := some.meanStd(mebibytes)
+			if !ok {
+				r = append(r, missing, missing, missing)
+				continue
+			}
+			r = append(r, fmt.Sprintf("%.2f", s), fmt.Sprintf("%.0f", m), ls.accuracy(row, place{panel, ""}))
+		}
+		rows = append(rows, r)
+	}
+	head := []string{""}
+	for _, panel := range ls.panels() {
+		head = append(head, panel+": s", "MiB", accuracyAxis)
+	}
+	return table(head, rows)
+}
+
+// sampling draws accuracy and time over the number of Langevin steps.
+func sampling(t *Target, ls Lines, x string) *charts.Chart {
+	var panels []charts.Panel
+	for _, panel := range ls.panels() {
+		acc := charts.Panel{Title: panel, X: x, Y: accuracyAxis}
+		times := charts.Panel{Title: panel, X: x, Y: "time of a run (s)"}
+		for _, row := range ls.rows(panel) {
+			acc.Lines = append(acc.Lines, ls.line(panel, row, testAcc))
+			times.Lines = append(times.Lines, ls.line(panel, row, seconds))
+		}
+		if l, ok := paperAt(3)(panel); ok {
+			acc.Lines = append(acc.Lines, l)
+		}
+		panels = append(panels, acc, times)
+	}
+	return charts.Lines(t.Name, t.Title, "Mean of the seeds with its standard deviation. The open mark is what the paper prints.", panels)
+}
+
+// lost says what ecl-gsr and another model lose between two places of a panel.
+func lost(ls Lines, panel, from, to, other string) string {
+	drop := func(row string) (float64, bool) {
+		a, _, ok := ls.of(panel, row, from).meanStd(testAcc)
+		b, _, ok2 := ls.of(panel, row, to).meanStd(testAcc)
+		return a - b, ok && ok2
+	}
+	own, ok := drop(eclGSR)
+	ref, ok2 := drop(other)
+	if !ok || !ok2 {
+		return ""
+	}
+	says := func(v float64) string {
+		if v < 0 {
+			return fmt.Sprintf("gains %.2f points", -v)
+		}
+		return fmt.Sprintf("loses %.2f points", v)
+	}
+	text := fmt.Sprintf("- %s, ratio %s: ecl-gsr %s, %s %s", panel, to, says(own), other, says(ref))
+	if own > 0 && ref > 0 {
+		text += fmt.Sprintf("; %.2f times as much is lost", own/ref)
+	}
+	return text + ".\n"
+}
+
+// structures is the table of what became of the graphs.
+func structures(ls Lines) string {
+	var rows [][]string
+	number := func(some Lines, format string, of func(Line) *float64) string {
+		mean, _, ok := some.meanStd(of)
+		if !ok {
+			return missing
+		}
+		return fmt.Sprintf(format, mean)
+	}
+	whole := func(of func(Line) *int) func(Line) *float64 {
+		return func(l Line) *float64 {
+			if n := of(l); n != nil {
+				v := float64(*n)
+				return &v
+			}
+			return nil
+		}
+	}
+	for _, panel := range ls.panels() {
+		some := ls.in(panel)
+		rows = append(rows, []string{panel,
+			number(some, "%.0f", whole(func(l Line) *int { return l.EdgesBefore })), number(some, "%.0f", whole(func(l Line) *int { return l.EdgesAfter })),
+			number(some, "%.3f", func(l Line) *float64 { return l.HomophilyBefore }), number(some, "%.3f", func(l Line) *float64 { return l.HomophilyAfter }),
+			ls.accuracy(eclGSR, place{panel, ""})})
+	}
+	return table([]string{"", "edges", "refined", "weight within classes", "refined", accuracyAxis}, rows)
+}

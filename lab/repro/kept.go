@@ -1,0 +1,176 @@
+package repro
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/lab/charts"
+	"github.com/gsrc-dev/gsrc/lab/sweep"
+	"github.com/gsrc-dev/gsrc/runtime/train"
+)
+
+// runsDir, in the folder of results, has the run directories that are kept.
+const runsDir = "runs"
+
+// keep does a run in a directory of its own, or opens it where it has been done;
+// one that was stopped goes on. It returns nil where the run is of another shard.
+func (e *evaluation) keep(ctx context.Context, p planned) (*gsrc.Run, int64, error) {
+	o := gsrc.TrainOptions{Model: p.job.Model, Data: p.job.Data, Set: append(slices.Clone(p.job.Set), fmt.Sprintf("train.seed=%d", p.job.Seed)), Cache: &e.cache}
+	s, err := gsrc.Prepare(o)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", p.job, err)
+	}
+	key := sweep.Key(s)
+	if !e.Shard.Has(key) {
+		return nil, 0, nil
+	}
+	peak, err := sweep.PeakBytes(s)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", p.job, err)
+	}
+	o.Out = filepath.Join(e.Out, runsDir, fmt.Sprintf("%s-%s-%s", s.Data.Name, s.Model, key[:12]))
+	info, err := train.ReadInfo(o.Out)
+	if err != nil || info.Status != "done" {
+		e.logf("%s: %s, seed %d", e.target, p.panel, p.job.Seed)
+	}
+	switch {
+	case err != nil: // not begun, or killed before it had a checkpoint
+		if err := os.MkdirAll(filepath.Dir(o.Out), 0o755); err != nil {
+			return nil, 0, err
+		}
+		o.Force = true
+		_, err = s.Train(ctx, o)
+	case info.Status != "done":
+		_, err = gsrc.Resume(ctx, o.Out, gsrc.ResumeOptions{Data: p.job.Data})
+	default:
+		err = nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", p.job, err)
+	}
+	// Opened anew, so that a run is the same whether it was there or not.
+	run, err := gsrc.OpenRun(o.Out)
+	if err != nil {
+		return nil, 0, err
+	}
+	run.Data = s.Data
+	return run, peak, nil
+}
+
+// mergeRuns copies the run directories that have ended from another folder of
+// results.
+func mergeRuns(out, other string) error {
+	entries, err := os.ReadDir(filepath.Join(other, runsDir))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, d := range entries {
+		from, to := filepath.Join(other, runsDir, d.Name()), filepath.Join(out, runsDir, d.Name())
+		if info, err := train.ReadInfo(from); err != nil || info.Status != "done" {
+			continue
+		}
+		if info, err := train.ReadInfo(to); err == nil && info.Status == "done" {
+			continue
+		}
+		if err := os.RemoveAll(to); err != nil { // an unfinished one
+			return err
+		}
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Point is a term of the loss at a step of a run.
+type Point struct {
+	Panel string
+	Seed  int
+	Step  int    // of the run, from 1
+	Term  string // as metrics.jsonl names it: disc, gen, reg, xent, …
+	Value float64
+}
+
+// every is how many of the classifier's epochs are between two points; steps that
+// train the encoder are all there.
+const every = 10
+
+// points are the terms of a run's loss along its steps.
+func points(panel string, seed int, records []train.Record) (list []Point) {
+	for _, r := range records {
+		if r.Function == "fit" && r.Step%every != 0 {
+			continue
+		}
+		var terms []string
+		for term := range r.Terms {
+			if term != "loss" || r.Function == "pretrain" { // elsewhere the sum of the others
+				terms = append(terms, term)
+			}
+		}
+		slices.Sort(terms)
+		for _, term := range terms {
+			name := term
+			if name == "loss" {
+				name = "ecl"
+			}
+			list = append(list, Point{panel, seed, r.Step, name, float64(r.Terms[term])})
+		}
+	}
+	return list
+}
+
+var pointColumns = []string{"panel", "seed", "step", "term", "value"}
+
+// writePoints writes points as CSV.
+func writePoints(w io.Writer, list []Point) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(pointColumns); err != nil {
+		return err
+	}
+	for _, p := range list {
+		value := strconv.FormatFloat(float64(float32(p.Value)), 'g', -1, 32)
+		if err := out.Write([]string{p.Panel, strconv.Itoa(p.Seed), strconv.Itoa(p.Step), p.Term, value}); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// dynamics draws every term in a panel for each data set, a line for each seed.
+func dynamics(t *Target, all []Point) *charts.Chart {
+	var panels []charts.Panel
+	data := distinct(all, func(p Point) string { return p.Panel })
+	for _, term := range charts.SortTerms(distinct(all, func(p Point) string { return p.Term })) {
+		for _, d := range data {
+			panel := charts.Panel{Title: d, X: "step", Y: charts.TermName(term)}
+			for _, p := range all {
+				if p.Panel != d || p.Term != term {
+					continue
+				}
+				name := fmt.Sprintf("seed %d", p.Seed)
+				i := slices.IndexFunc(panel.Lines, func(l charts.Line) bool { return l.Name == name })
+				if i < 0 {
+					i = len(panel.Lines)
+					panel.Lines = append(panel.Lines, charts.Line{Name: name, Plain: true})
+				}
+				panel.Lines[i].Values = append(panel.Lines[i].Values, charts.Value{X: float64(p.Step), Y: p.Value})
+			}
+			panels = append(panels, panel)
+		}
+	}
+	if len(panels) == 0 {
+		return nil
+	}
+	return charts.Lines(t.Name, t.Title, "Terms of the loss, before they are weighted, by step of the run: pre-training, then the classifier's epochs.", panels)
+}

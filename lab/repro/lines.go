@@ -1,0 +1,243 @@
+package repro
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/lab"
+	"github.com/gsrc-dev/gsrc/runtime/train"
+	"gonum.org/v1/gonum/stat"
+)
+
+// Line is a run as a target's CSV file holds it. What was not measured is nil, an
+// empty field.
+type Line struct {
+	Panel string `csv:"panel"` // column of the table, plot of the figure
+	Row   string `csv:"row"`   // row of the table, line of the figure
+	X     string `csv:"x"`     // place along it, if there are several
+	Seed  int    `csv:"seed"`
+	Data  string `csv:"data"` // data set, also where a generated one took its place
+	Model string `csv:"model"`
+	// Set are the options beside the defaults, separated by spaces: gsrc train
+	// MODEL --data DATA --seed SEED with --set for each repeats the run.
+	Set    string `csv:"set"`
+	Budget string `csv:"budget"`
+	Split  string `csv:"split"`
+	// Accuracies are in percent, at the epoch that validation chose.
+	TestAcc         *float64 `csv:"test_acc"`
+	ValAcc          *float64 `csv:"val_acc"`
+	BestEpoch       *int     `csv:"best_epoch"`
+	EdgesBefore     *int     `csv:"edges_before"`
+	EdgesAfter      *int     `csv:"edges_after"`
+	HomophilyBefore *float64 `csv:"homophily_before"`
+	HomophilyAfter  *float64 `csv:"homophily_after"`
+	// PeakBytes is the most memory that a training step takes.
+	PeakBytes int64  `csv:"peak_bytes"`
+	Error     string `csv:"error"` // why the run failed
+	// Seconds is how long the run took: the only column that differs between
+	// equal runs.
+	Seconds float64 `csv:"seconds"`
+}
+
+// Lines are the runs of a target, in its order.
+type Lines []Line
+
+// line makes the line of a run that has ended.
+func (p planned) line(budget string, r *train.Result, failed string, seconds float64, peak int64) Line {
+	l := Line{Panel: p.panel, Row: p.row, X: p.x, Seed: p.job.Seed, Data: p.data, Model: p.model, Set: strings.Join(p.set, " "), Budget: budget,
+		PeakBytes: peak, Error: failed, Seconds: seconds}
+	if r != nil {
+		l.Split, l.TestAcc, l.ValAcc, l.BestEpoch = r.Split, r.TestAcc, &r.ValAcc, &r.BestEpoch
+		l.EdgesBefore, l.EdgesAfter, l.HomophilyBefore, l.HomophilyAfter = &r.EdgesBefore, r.EdgesAfter, r.HomophilyBefore, r.HomophilyAfter
+	}
+	return l
+}
+
+// columns are the names of the fields.
+var columns = func() (names []string) {
+	t := reflect.TypeFor[Line]()
+	for i := range t.NumField() {
+		names = append(names, t.Field(i).Tag.Get("csv"))
+	}
+	return names
+}()
+
+// Write writes the lines as CSV with a header.
+func (ls Lines) Write(w io.Writer) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(columns); err != nil {
+		return err
+	}
+	for _, l := range ls {
+		v := reflect.ValueOf(l)
+		record := make([]string, v.NumField())
+		for i := range record {
+			record[i] = field(v.Field(i))
+		}
+		if err := out.Write(record); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func field(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return ""
+		}
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Float64 {
+		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// ReadLines reads what [Lines.Write] wrote. name is the source, for errors.
+func ReadLines(name string, r io.Reader) (Lines, error) {
+	in := csv.NewReader(r)
+	header, err := in.Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if !slices.Equal(header, columns) {
+		return nil, fmt.Errorf("%s: not a file of gsrc repro: its columns are not %s", name, strings.Join(columns, ","))
+	}
+	var lines Lines
+	for {
+		record, err := in.Read()
+		if err == io.EOF {
+			return lines, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		var l Line
+		v := reflect.ValueOf(&l).Elem()
+		for i, text := range record {
+			if err := setField(v.Field(i), text); err != nil {
+				line, _ := in.FieldPos(i)
+				return nil, fmt.Errorf("%s:%d: %s: %w", name, line, columns[i], err)
+			}
+		}
+		lines = append(lines, l)
+	}
+}
+
+func setField(f reflect.Value, text string) error {
+	if f.Kind() == reflect.Pointer {
+		if text == "" {
+			return nil
+		}
+		f.Set(reflect.New(f.Type().Elem()))
+		f = f.Elem()
+	}
+	switch f.Kind() {
+	case reflect.String:
+		f.SetString(text)
+	case reflect.Float64:
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		f.SetFloat(x)
+	default:
+		x, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not an integer", text)
+		}
+		f.SetInt(x)
+	}
+	return nil
+}
+
+// of are the runs of one cell.
+func (ls Lines) of(panel, row, x string) (some Lines) {
+	for _, l := range ls {
+		if l.Panel == panel && l.Row == row && l.X == x {
+			some = append(some, l)
+		}
+	}
+	return some
+}
+
+func (ls Lines) panels() []string { return distinct(ls, func(l Line) string { return l.Panel }) }
+
+// rows are those of a panel, or of all where it is empty.
+func (ls Lines) rows(panel string) []string {
+	return distinct(ls.in(panel), func(l Line) string { return l.Row })
+}
+
+func (ls Lines) xs(panel string) []string {
+	return distinct(ls.in(panel), func(l Line) string { return l.X })
+}
+
+func (ls Lines) in(panel string) (some Lines) {
+	for _, l := range ls {
+		if panel == "" || l.Panel == panel {
+			some = append(some, l)
+		}
+	}
+	return some
+}
+
+// seeds is how many seeds there are.
+func (ls Lines) seeds() int {
+	n := 0
+	for _, l := range ls {
+		n = max(n, l.Seed+1)
+	}
+	return n
+}
+
+func testAcc(l Line) *float64 { return l.TestAcc }
+
+// values are a quantity of the runs that have it.
+func (ls Lines) values(of func(Line) *float64) (values []float64) {
+	for _, l := range ls {
+		if v := of(l); v != nil {
+			values = append(values, *v)
+		}
+	}
+	return values
+}
+
+// meanStd are those of a sample; ok is false where there is no value. The standard
+// deviation of one value is 0.
+func (ls Lines) meanStd(of func(Line) *float64) (mean, std float64, ok bool) {
+	v := ls.values(of)
+	switch len(v) {
+	case 0:
+		return 0, 0, false
+	case 1:
+		return v[0], 0, true
+	}
+	mean, std = stat.MeanStdDev(v, nil)
+	return mean, std, true
+}
+
+// paired tests the test accuracies of two rows of a panel against each other, by
+// seed; nil where there are not two pairs.
+func (ls Lines) paired(panel, x, a, b string) *lab.Comparison {
+	var xs, ys []float64
+	for _, l := range ls.of(panel, a, x) {
+		for _, m := range ls.of(panel, b, x) {
+			if l.Seed == m.Seed && l.TestAcc != nil && m.TestAcc != nil {
+				xs, ys = append(xs, *l.TestAcc), append(ys, *m.TestAcc)
+			}
+		}
+	}
+	c, err := lab.Paired(xs, ys)
+	if err != nil {
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,118 @@
+package repro
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// TestResultsPage holds docs/results.md to the files beside it: the page says what
+// they hold and nothing else, and each claim has its command.
+func TestResultsPage(t *testing.T) {
+	docs := filepath.Join("..", "..", "docs")
+	got, err := os.ReadFile(filepath.Join(docs, "results.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Page(os.DirFS(filepath.Join(docs, "results")), "results", "docs/results.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("docs/results.md is not what docs/results makes; write it with: gsrc repro TARGET --report docs/results.md")
+	}
+	checkPage(t, got, filepath.Join(docs, "results"))
+}
+
+// checkPage looks for the command of every section that has numbers, and for the
+// files that the page shows.
+func checkPage(t *testing.T, page []byte, dir string) {
+	t.Helper()
+	sections := strings.Split(string(page), "\n## ")[1:]
+	if len(sections) != len(targets) {
+		t.Fatalf("the page has %d sections for %d targets", len(sections), len(targets))
+	}
+	for i, s := range sections {
+		if !strings.Contains(s, "`gsrc repro "+targets[i].Name) {
+			t.Errorf("%s has no command", targets[i].Name)
+		}
+		if strings.Contains(s, "| ") && !regexp.MustCompile(`seeds 0.*, \d+ runs, [\d.]+ (s|min|h), peak memory \d+ MiB`).MatchString(s) {
+			t.Errorf("%s does not say what its runs took", targets[i].Name)
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(s, -1) {
+			if _, err := os.Stat(filepath.Join(dir, "..", filepath.FromSlash(link[1]))); err != nil {
+				t.Errorf("%s: %v", targets[i].Name, err)
+			}
+		}
+	}
+}
+
+func f64(v float64) *float64 { return &v }
+
+// lines makes runs of ecl-gsr and of its classifier on the raw graph with these
+// test accuracies.
+func lines(own, raw []float64) (ls Lines) {
+	for i, values := range [][]float64{own, raw} {
+		for seed, v := range values {
+			ls = append(ls, Line{Panel: "cora", Row: []string{eclGSR, rawGraph}[i], Seed: seed, Data: "cora", Model: "ecl-gsr", Budget: Full, TestAcc: f64(v), Seconds: 1})
+		}
+	}
+	return ls
+}
+
+// TestSentences holds the sentences about refinement to the paired test.
+func TestSentences(t *testing.T) {
+	for _, c := range []struct {
+		own, raw []float64
+		want     string
+	}{
+		{[]float64{84, 85, 86}, []float64{83, 84.1, 85}, "- cora: refinement brings 0.97 points (95 % interval +0.82 to +1.11, p = 0.0012, 3 pairs)."},
+		{[]float64{83, 84.1, 85}, []float64{84, 85, 86}, "- cora: refinement costs 0.97 points (95 % interval -1.11 to -0.82, p = 0.0012, 3 pairs)."},
+		{[]float64{84, 83, 85}, []float64{83, 84, 84.5}, "- cora: refinement brings nothing that these runs can show (+0.17 points, 95 % interval -2.42 to +2.75, p = 0.81, 3 pairs)."},
+		{[]float64{84, 83}, []float64{84, 83}, "- cora: refinement changes nothing: all 2 pairs are equal."},
+	} {
+		got := refinement(lines(c.own, c.raw), "")
+		if !strings.HasSuffix(got, "\n\n"+c.want+"\n") {
+			t.Errorf("%v against %v:\n%s\nwant %s", c.own, c.raw, got, c.want)
+		}
+	}
+	if got := refinement(lines([]float64{84}, []float64{83}), ""); got != "" {
+		t.Errorf("one pair is no test, but it says %q", got)
+	}
+}
+
+func TestPage(t *testing.T) {
+	write := func(ls Lines) []byte {
+		var b bytes.Buffer
+		if err := ls.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	ls := append(lines([]float64{84, 85, 86}, []float64{83, 84.1, 85}), Line{Panel: "cora", Row: "gcn", Data: "cora", Model: "gcn", Budget: Full, Error: "loss is NaN", Seconds: 3600, PeakBytes: 5 << 20})
+	page, err := Page(fstest.MapFS{"table1.csv": {Data: write(ls)}}, "results", "docs/results.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"## Table 1: Node classification\n", "`gsrc repro table1 --only cora --seeds 3`: seeds 0 to 2, 7 runs, 60 min, peak memory 5 MiB.",
+		"| 85.00 ± 1.00 |", "| *paper: ECL-GSR*         | 84.06 ± 0.84 |", "Runs that failed: 1;",
+		"Not run: citeseer, cornell, texas, wisconsin, actor, pubmed, ogbn-arxiv.", "![Node classification](results/table1.svg)",
+		"refinement brings 0.97 points", "## Figure 10: Training dynamics\n", "Not run yet: `gsrc repro fig10`.\n",
+	} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page lacks %q:\n%s", want, page[:min(len(page), 6000)])
+		}
+	}
+	for name, text := range map[string]string{"a,b\n1,2\n": "not a file of gsrc repro", "": "not a file of gsrc repro",
+		strings.Join(columns, ",") + "\n": "has no runs", strings.Join(columns, ",") + "\nx\n": "wrong number of fields",
+		strings.Replace(string(write(ls)), ",85,", ",eighty,", 1): `test_acc: "eighty" is not a number`} {
+		if _, err := Page(fstest.MapFS{"table1.csv": {Data: []byte(name)}}, "results", "docs/results.md"); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%.40q: %v, want %q", name, err, text)
+		}
+	}
+}

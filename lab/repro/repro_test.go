@@ -1,0 +1,355 @@
+package repro
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/xml"
+	"errors"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/lab/sweep"
+)
+
+// TestTargets holds the declarations to the models, options and data sets that
+// there are.
+func TestTargets(t *testing.T) {
+	if want := []string{"table1", "table2", "table3", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "fig10"}; !slices.Equal(Names(), want) {
+		t.Errorf("targets %v, want %v", Names(), want)
+	}
+	for _, target := range Targets() {
+		if target.Title == "" || target.Asks == "" || target.Seeds < 1 {
+			t.Errorf("%s lacks a title, a text or seeds", target.Name)
+		}
+		seen := map[[3]string]bool{}
+		for _, c := range target.cells {
+			if at := [3]string{c.panel, c.row, c.x}; seen[at] {
+				t.Errorf("%s has %v twice", target.Name, at)
+			} else {
+				seen[at] = true
+			}
+			if err := gsrc.CheckModel(c.model); err != nil {
+				t.Errorf("%s: %v", target.Name, err)
+			}
+			if _, ok := catalog.Find(c.data); !ok {
+				t.Errorf("%s: %s is not in the catalog", target.Name, c.data)
+			}
+			if _, err := config.Load(c.model, c.data, "", c.set); err != nil {
+				t.Errorf("%s: %s on %s: %v", target.Name, c.model, c.data, err)
+			}
+		}
+	}
+	for _, e := range models {
+		if e.paper != "" && !slices.Contains(methods("table1"), e.paper) {
+			t.Errorf("the paper has no %q", e.paper)
+		}
+	}
+	for name := range rawOptions {
+		if _, ok := catalog.Find(name); !ok && name != "all" {
+			t.Errorf("raw.toml has options of %q, which is no data set", name)
+		}
+	}
+}
+
+// reproduce runs targets in the short budget.
+func reproduce(t *testing.T, o Options) map[string]*Outcome {
+	t.Helper()
+	got := map[string]*Outcome{}
+	o.Budget = Short
+	err := Run(context.Background(), o, func(out *Outcome) error {
+		got[out.Target.Name] = out
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// files reads all that a folder of results has beside its runs; the times in CSV
+// files are cut off.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, f := range entries {
+		if f.IsDir() {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[f.Name()] = string(text)
+		if filepath.Ext(f.Name()) == ".csv" && !strings.HasSuffix(f.Name(), curvesSuffix) {
+			all[f.Name()] = withoutTimes(t, text)
+		}
+	}
+	return all
+}
+
+func withoutTimes(t *testing.T, text []byte) string {
+	t.Helper()
+	records, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, r := range records {
+		b.WriteString(strings.Join(r[:len(r)-1], ",") + "\n")
+	}
+	return b.String()
+}
+
+// TestShort runs every target with small budgets: what it leaves has the right
+// shape, a second run finds everything there and leaves the same, and so does
+// another one from the start.
+func TestShort(t *testing.T) {
+	dir := t.TempDir()
+	report := filepath.Join(dir, "docs", "results.md")
+	o := Options{Targets: []string{"all"}, Out: filepath.Join(dir, "results"), Report: report}
+	got := reproduce(t, o)
+	for _, target := range Targets() {
+		out := got[target.Name]
+		if out == nil || out.Missing > 0 || len(out.Absent) > 0 {
+			t.Fatalf("%s: %+v", target.Name, out)
+		}
+		seeds := target.seeds(Short)
+		if want := len(target.plan(Short, seeds, func(string) bool { return true })); len(out.Lines) != want || want < seeds*len(target.Data()) {
+			t.Errorf("%s has %d lines, want %d", target.Name, len(out.Lines), want)
+		}
+		if panels := distinct(target.cells, func(c cell) string { return c.panel }); !slices.Equal(out.Lines.panels(), panels) {
+			t.Errorf("%s has the panels %v, want %v", target.Name, out.Lines.panels(), panels)
+		}
+		for _, l := range out.Lines {
+			if l.Error != "" || l.TestAcc == nil || l.ValAcc == nil || l.Seconds <= 0 || l.PeakBytes <= 0 {
+				t.Errorf("%s: %+v is not whole", target.Name, l)
+			}
+		}
+		if !strings.Contains(out.Text, "| ") {
+			t.Errorf("%s has no table", target.Name)
+		}
+		checkFiles(t, o.Out, out.Files)
+	}
+	page, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPage(t, page, filesOf(report))
+
+	first := files(t, o.Out)
+	o.Observer = func(target string, p sweep.Progress) {
+		if p.Stored != p.Total {
+			t.Errorf("%s: %d of %d runs are done again", target, p.Total-p.Stored, p.Total)
+		}
+	}
+	reproduce(t, o)
+	compare(t, first, files(t, o.Out))
+	again, err := os.ReadFile(report)
+	if err != nil || !bytes.Equal(page, again) {
+		t.Errorf("the page is another one, %v", err)
+	}
+
+	// A folder of its own, other workers.
+	fresh := Options{Targets: []string{"table1", "fig10"}, Out: filepath.Join(dir, "fresh"), Workers: 1}
+	reproduce(t, fresh)
+	for name, text := range files(t, fresh.Out) {
+		if text != first[name] {
+			t.Errorf("%s is another one when it is run again", name)
+		}
+	}
+}
+
+func compare(t *testing.T, a, b map[string]string) {
+	t.Helper()
+	if len(a) != len(b) {
+		t.Errorf("%d files, then %d", len(a), len(b))
+	}
+	for name, text := range a {
+		if b[name] != text {
+			t.Errorf("%s has changed", name)
+		}
+	}
+}
+
+// checkFiles reads the files of a target.
+func checkFiles(t *testing.T, dir string, paths []string) {
+	t.Helper()
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch name := filepath.Base(path); {
+		case strings.HasSuffix(name, curvesSuffix):
+			if records, err := csv.NewReader(f).ReadAll(); err != nil || len(records) < 10 {
+				t.Errorf("%s: %d records, %v", name, len(records), err)
+			}
+		case filepath.Ext(name) == ".csv":
+			lines, err := ReadLines(name, f)
+			if err != nil {
+				t.Error(err)
+			}
+			var b bytes.Buffer
+			if err := lines.Write(&b); err != nil {
+				t.Error(err)
+			}
+			if text, err := os.ReadFile(path); err != nil || !bytes.Equal(text, b.Bytes()) {
+				t.Errorf("%s is not what is written of what is read, %v", name, err)
+			}
+		case filepath.Ext(name) == ".png":
+			if img, err := png.Decode(f); err != nil || img.Bounds().Dx() != 800 {
+				t.Errorf("%s: %v", name, err)
+			}
+		case filepath.Ext(name) == ".svg":
+			for d := xml.NewDecoder(f); ; {
+				if token, err := d.Token(); err == io.EOF {
+					break
+				} else if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				} else if e, ok := token.(xml.StartElement); ok {
+					for _, a := range e.Attr {
+						if strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf") {
+							t.Errorf("%s: <%s %s=%q>", name, e.Name.Local, a.Name.Local, a.Value)
+						}
+					}
+				}
+			}
+		default:
+			t.Errorf("%s is a file of an unknown kind", name)
+		}
+		f.Close()
+	}
+}
+
+func TestShards(t *testing.T) {
+	dir := t.TempDir()
+	out := func(name string) string { return filepath.Join(dir, name) }
+	targets := []string{"table1", "fig8", "fig3"}
+	only := []string{"cora"}
+	var parts []string
+	missing := 0
+	for i := range 2 {
+		part := out([]string{"a", "b"}[i])
+		parts = append(parts, part)
+		for name, o := range reproduce(t, Options{Targets: targets, Only: only, Out: part, Shard: sweep.Shard{Index: i, Count: 2}}) {
+			missing += o.Missing
+			if o.Missing > 0 && o.Lines != nil {
+				t.Errorf("%s is shown without the runs of the other shard", name)
+			}
+		}
+	}
+	if missing == 0 {
+		t.Error("the shards have nothing of each other's")
+	}
+	whole := reproduce(t, Options{Targets: targets, Only: only, Out: out("whole"), Merge: parts, Observer: func(target string, p sweep.Progress) {
+		if p.Stored != p.Total {
+			t.Errorf("%s: %d runs are done again", target, p.Total-p.Stored)
+		}
+	}})
+	reproduce(t, Options{Targets: []string{"table1", "fig8"}, Only: only, Out: out("alone")})
+	alone, merged := files(t, out("alone")), files(t, out("whole"))
+	for name, text := range alone {
+		if merged[name] != text {
+			t.Errorf("%s differs from that of an undivided run", name)
+		}
+	}
+	if len(whole["fig3"].Lines) == 0 {
+		t.Error("fig3 was not merged")
+	}
+	if err := Run(context.Background(), Options{Targets: targets, Out: out("c"), Merge: []string{dir}}, nil); err == nil || !strings.Contains(err.Error(), "no folder of results") {
+		t.Errorf("a folder without runs: %v", err)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Targets: []string{"table1", "fig10"}, Only: []string{"cora"}, Out: filepath.Join(dir, "stopped"), Budget: Short, Workers: 1}
+	ctx, cancel := context.WithCancel(context.Background())
+	o.Observer = func(_ string, p sweep.Progress) {
+		if p.Done == 3 {
+			cancel()
+		}
+	}
+	if err := Run(ctx, o, nil); !gsrc.IsInterrupted(ctx, err) {
+		t.Fatalf("after three runs: %v", err)
+	}
+	stored := -1
+	o.Observer = func(_ string, p sweep.Progress) {
+		if stored < 0 {
+			stored = p.Stored
+		}
+	}
+	// The kept runs are stopped too, each after a moment.
+	ctx, cancel = context.WithCancel(context.Background())
+	o.Log = func(format string, _ ...any) {
+		if strings.Contains(format, "seed %d") {
+			cancel()
+		}
+	}
+	if err := Run(ctx, o, nil); !gsrc.IsInterrupted(ctx, err) {
+		t.Fatalf("within fig10: %v", err)
+	}
+	if stored != 3 {
+		t.Errorf("%d runs were there, want 3", stored)
+	}
+	o.Log, o.Observer = nil, nil
+	if err := Run(context.Background(), o, nil); err != nil {
+		t.Fatal(err)
+	}
+	stopped := files(t, o.Out)
+	o.Out = filepath.Join(dir, "whole")
+	if err := Run(context.Background(), o, nil); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, files(t, o.Out), stopped)
+}
+
+func TestOptions(t *testing.T) {
+	t.Setenv(catalog.EnvVar, t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	out := t.TempDir()
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Out: out}, "name a target: table1"},
+		{Options{Targets: []string{"tabel1"}, Out: out}, `did you mean "table1"?`},
+		{Options{Targets: []string{"table1"}, Only: []string{"texs"}, Out: out}, `did you mean "texas"?`},
+		{Options{Targets: []string{"fig5"}, Only: []string{"texas"}, Out: out}, `no target that was named has the data set "texas"`},
+		{Options{Targets: []string{"table1"}, Out: out, Budget: "huge"}, `the budget is "huge"`},
+		{Options{Targets: []string{"table1"}, Out: out, Seeds: -1}, "1 is the least"},
+		{Options{Targets: []string{"table1"}}, "folder"},
+	} {
+		err := Run(context.Background(), c.o, nil)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !IsOption(err) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
+		}
+	}
+	// Without any data there is nothing to show, and nothing is written.
+	var log []string
+	err := Run(context.Background(), Options{Targets: []string{"fig9"}, Out: out, Log: func(f string, _ ...any) { log = append(log, f) }}, nil)
+	if err == nil || IsOption(err) || !strings.Contains(err.Error(), "gsrc data fetch") || len(log) != 2 {
+		t.Errorf("without data: %v, %q", err, log)
+	}
+	if entries, err := os.ReadDir(out); err != nil || len(entries) > 0 {
+		t.Errorf("%d files were written, %v", len(entries), err)
+	}
+	stop := errors.New("stop")
+	if err := Run(context.Background(), Options{Targets: []string{"fig8"}, Only: []string{"cora"}, Out: out, Budget: Short}, func(*Outcome) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("an error of the caller: %v", err)
+	}
+}

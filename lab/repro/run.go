@@ -1,0 +1,380 @@
+package repro
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/nearest"
+	"github.com/gsrc-dev/gsrc/lab/charts"
+	"github.com/gsrc-dev/gsrc/lab/sweep"
+	"github.com/gsrc-dev/gsrc/runtime/train"
+)
+
+// Options say what to repeat. Targets and Out are required.
+type Options struct {
+	Targets []string // names of targets; "all" is every one
+	// Only are names of data sets to keep to; empty takes all that a target has.
+	Only  []string
+	Seeds int // seeds, splits or folds of each; 0 leaves each target its number
+	// Out is the folder of results: TARGET.csv and the charts of each target that
+	// is complete, and the runs, from which an evaluation goes on that was stopped.
+	Out string
+	// Shard is the part of the runs to do; a target of which other shards have
+	// runs is not shown.
+	Shard sweep.Shard
+	// Merge are folders of results whose runs are taken over first.
+	Merge []string
+	// Report is the Markdown file to write, docs/results.md; the files it shows go
+	// into the folder beside it without the extension. Targets that are not run
+	// now are shown as that folder has them. Empty writes none.
+	Report string
+	Budget string // Full or Short; empty is Full
+	// Workers is how many runs are done at a time; 0 is one for each processor.
+	Workers int
+	// Observer, if not nil, is told how the runs of a target go on.
+	Observer func(target string, p sweep.Progress)
+	// Log, if not nil, gets lines for people.
+	Log func(format string, args ...any)
+}
+
+// Outcome is what became of a target.
+type Outcome struct {
+	Target *Target
+	// Lines are its runs, nil where there is nothing to show.
+	Lines Lines
+	// Text shows them in Markdown, beside the paper's numbers.
+	Text string
+	// Files are those that were written into Options.Out.
+	Files []string
+	// Absent are data sets that are not on this machine and were left out.
+	Absent []string
+	// Missing counts the runs that other shards have.
+	Missing int
+}
+
+// OptionError is a fault of the options: a target, a data set or a budget that
+// does not exist.
+type OptionError struct{ text string }
+
+func (e *OptionError) Error() string { return e.text }
+
+func wrong(format string, args ...any) error { return &OptionError{fmt.Sprintf(format, args...)} }
+
+// evaluation is the state of Run.
+type evaluation struct {
+	Options
+	runner, alone sweep.Runner
+	cache         data.Cache
+	target        string // that runs
+}
+
+// Run does the runs of targets, writes what they found, and calls done, if not
+// nil, after each. Runs that are in Out already are not done again. An error of
+// done ends it.
+//
+// A data set that is not on this machine is left out, with a line to Log; a
+// target without any is an error, after the others have been done.
+func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
+	e := &evaluation{Options: o}
+	list, err := e.check()
+	if err != nil {
+		return err
+	}
+	observe := func(p sweep.Progress) {
+		if o.Observer != nil {
+			o.Observer(e.target, p)
+		}
+	}
+	e.runner = sweep.Runner{Dir: filepath.Join(o.Out, "store"), Workers: o.Workers, Shard: o.Shard, Observer: observe, Log: e.logf}
+	// Times of runs that share the machine are others: these have their own store.
+	e.alone = sweep.Runner{Dir: filepath.Join(o.Out, "store-alone"), Workers: 1, Shard: o.Shard, Observer: observe, Log: e.logf}
+	if err := e.merge(); err != nil {
+		return err
+	}
+	var nothing []string
+	for _, t := range list {
+		e.target = t.Name
+		out, err := e.run(ctx, t)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		if out == nil {
+			nothing = append(nothing, t.Name)
+			continue
+		}
+		if done != nil {
+			if err := done(out); err != nil {
+				return err
+			}
+		}
+	}
+	if o.Report != "" {
+		if err := writePage(o.Report); err != nil {
+			return err
+		}
+	}
+	if nothing != nil {
+		return fmt.Errorf("%s: none of the data sets is on this machine; fetch them with: gsrc data fetch NAME", strings.Join(nothing, ", "))
+	}
+	return nil
+}
+
+// check resolves the names and the budget.
+func (e *evaluation) check() (list []*Target, err error) {
+	if len(e.Targets) == 0 {
+		return nil, wrong("name a target: %s or all", strings.Join(Names(), ", "))
+	}
+	var names []string
+	for _, name := range e.Targets {
+		t := Find(name)
+		switch {
+		case name == "all":
+			list = append(list, targets...)
+		case t == nil:
+			return nil, wrong("there is no target %q%s; there are %s and all", name, nearest.Hint(name, append(Names(), "all")), strings.Join(Names(), ", "))
+		default:
+			list = append(list, t)
+		}
+	}
+	var once []*Target
+	for _, t := range list {
+		if !slices.Contains(once, t) {
+			once = append(once, t)
+		}
+		names = append(names, t.Data()...)
+	}
+	for _, name := range e.Only {
+		if !slices.Contains(names, name) {
+			return nil, wrong("no target that was named has the data set %q%s", name, nearest.Hint(name, names))
+		}
+	}
+	if e.Budget == "" {
+		e.Budget = Full
+	}
+	if e.Budget != Full && e.Budget != Short {
+		return nil, wrong("the budget is %q; it can be %s or %s", e.Budget, Full, Short)
+	}
+	if e.Seeds < 0 {
+		return nil, wrong("%d seeds were asked for; 1 is the least", e.Seeds)
+	}
+	if e.Out == "" {
+		return nil, wrong("give a folder for the results")
+	}
+	return once, nil
+}
+
+func (e *evaluation) logf(format string, args ...any) {
+	if e.Log != nil {
+		e.Log(format, args...)
+	}
+}
+
+func (e *evaluation) merge() error {
+	for _, dir := range e.Merge {
+		found := false
+		for _, store := range []string{e.runner.Dir, e.alone.Dir} {
+			from := filepath.Join(dir, filepath.Base(store))
+			if _, err := os.Stat(from); err != nil {
+				continue
+			}
+			found = true
+			added, faults, err := sweep.Store{Dir: store}.Merge(from)
+			if err != nil {
+				return fmt.Errorf("merge %s: %w", dir, err)
+			}
+			for _, f := range faults {
+				e.logf("%v", f)
+			}
+			e.logf("%d runs from %s", added, from)
+		}
+		if _, err := os.Stat(filepath.Join(dir, runsDir)); err == nil {
+			found = true
+		}
+		if !found {
+			return fmt.Errorf("%s is no folder of results: it has no store of runs", dir)
+		}
+		if err := mergeRuns(e.Out, dir); err != nil {
+			return fmt.Errorf("merge %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// absent lists the data sets of a target that are not on this machine.
+func (e *evaluation) absent(t *Target) (names []string) {
+	if e.Budget == Short { // generated graphs take their places
+		return nil
+	}
+	for _, name := range t.Data() {
+		if set, ok := catalog.Find(name); ok {
+			if path, _ := set.Locate(); path == "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// run does the runs of one target; nil where it has no data.
+func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
+	absent := slices.DeleteFunc(e.absent(t), func(name string) bool { return !e.wanted(name) })
+	seeds := e.Seeds
+	if seeds == 0 {
+		seeds = t.seeds(e.Budget)
+	}
+	runs := t.plan(e.Budget, seeds, func(name string) bool { return e.wanted(name) && !slices.Contains(absent, name) })
+	for _, name := range absent {
+		e.logf("%s: %s is not on this machine and is left out; fetch it with: gsrc data fetch %s", t.Name, name, name)
+	}
+	if len(runs) == 0 {
+		if len(absent) == 0 { // --only names data sets of other targets
+			return &Outcome{Target: t}, nil
+		}
+		return nil, nil
+	}
+	out := &Outcome{Target: t, Absent: absent}
+	var lines Lines
+	var curve []Point
+	var pictures []named
+	var err error
+	if t.kept {
+		lines, curve, pictures, err = e.runKept(ctx, t, runs)
+	} else {
+		lines, err = e.runSwept(ctx, t, runs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if out.Missing = len(runs) - len(lines); out.Missing > 0 {
+		return out, nil
+	}
+	out.Lines = lines
+	r := t.render(t, lines)
+	out.Text = r.text
+	for _, c := range r.charts {
+		pictures = append(pictures, named{c.Name, c})
+	}
+	files := []file{{t.Name + ".csv", lines.Write}}
+	if t.curves != nil {
+		files = append(files, file{t.Name + curvesSuffix, func(w io.Writer) error { return writePoints(w, curve) }})
+		if c := t.curves(t, curve); c != nil {
+			pictures = append(pictures, named{c.Name, c})
+		}
+	}
+	for _, p := range pictures {
+		files = append(files, file{p.name + ".svg", p.SVG}, file{p.name + ".png", p.PNG})
+	}
+	out.Files, err = e.write(files)
+	return out, err
+}
+
+func (e *evaluation) wanted(data string) bool {
+	return len(e.Only) == 0 || slices.Contains(e.Only, data)
+}
+
+// runSwept does runs of which the results are enough.
+func (e *evaluation) runSwept(ctx context.Context, t *Target, runs []planned) (lines Lines, err error) {
+	runner := &e.runner
+	if t.alone {
+		runner = &e.alone
+	}
+	var jobs []sweep.Job
+	for _, p := range runs {
+		jobs = append(jobs, p.job)
+	}
+	records, err := runner.Run(ctx, jobs)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range records {
+		if r != nil {
+			lines = append(lines, runs[i].line(e.Budget, r.Result, r.Error, r.Seconds, r.PeakBytes))
+		}
+	}
+	return lines, nil
+}
+
+// named is a chart under the name of its files.
+type named struct {
+	name string
+	*charts.Chart
+}
+
+// runKept does runs in directories of their own, one after the other. Of the first
+// seed it draws the adjacency matrices where the target shows them.
+func (e *evaluation) runKept(ctx context.Context, t *Target, runs []planned) (lines Lines, curve []Point, pictures []named, err error) {
+	for _, p := range runs {
+		run, peak, err := e.keep(ctx, p)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if run == nil {
+			continue
+		}
+		lines = append(lines, p.line(e.Budget, run.Result, "", run.Result.WallS, peak))
+		if t.curves != nil {
+			records, err := train.ReadMetrics(run.Dir)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			curve = append(curve, points(p.panel, p.job.Seed, records)...)
+		} else if p.job.Seed == 0 {
+			if c := charts.Adjacency(run); c != nil {
+				pictures = append(pictures, named{t.Name + "-" + p.panel, c})
+			}
+		}
+	}
+	return lines, curve, pictures, nil
+}
+
+// file is a file with what writes it.
+type file struct {
+	name  string
+	write func(io.Writer) error
+}
+
+// write writes files into the folder of results, and those of the report beside
+// it.
+func (e *evaluation) write(files []file) (paths []string, err error) {
+	folders := []string{e.Out}
+	if e.Report != "" {
+		folders = append(folders, filesOf(e.Report))
+	}
+	for _, dir := range folders {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range files {
+		var b bytes.Buffer
+		if err := f.write(&b); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+		for i, dir := range folders {
+			if i > 0 && strings.HasSuffix(f.name, ".png") { // the page shows the vector images
+				continue
+			}
+			if err := atomicfile.WriteBytes(filepath.Join(dir, f.name), b.Bytes()); err != nil {
+				return nil, err
+			}
+		}
+		paths = append(paths, filepath.Join(e.Out, f.name))
+	}
+	return paths, nil
+}
+
+// IsOption reports whether an error of Run is a fault of the options.
+func IsOption(err error) bool {
+	var o *OptionError
+	return errors.As(err, &o)
+}

@@ -1,0 +1,280 @@
+package repro
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gsrc-dev/gsrc/lab"
+)
+
+// missing stands where there is no number.
+const missing = "–"
+
+// table is a Markdown table whose columns are in line, so that it reads well in a
+// terminal too. The first column is to the left, the others to the right.
+func table(header []string, rows [][]string) string {
+	width := make([]int, len(header))
+	for _, r := range append([][]string{header}, rows...) {
+		for i, text := range r {
+			width[i] = max(width[i], utf8.RuneCountInString(text), 3)
+		}
+	}
+	var b strings.Builder
+	line := func(r []string) {
+		for i, text := range r {
+			space := strings.Repeat(" ", width[i]-utf8.RuneCountInString(text))
+			if i == 0 {
+				b.WriteString("| " + text + space + " |")
+			} else {
+				b.WriteString(" " + space + text + " |")
+			}
+		}
+		b.WriteByte('\n')
+	}
+	line(header)
+	for i, w := range width {
+		if i == 0 {
+			b.WriteString("|" + strings.Repeat("-", w+2) + "|")
+		} else {
+			b.WriteString(strings.Repeat("-", w+1) + ":|")
+		}
+	}
+	b.WriteByte('\n')
+	for _, r := range rows {
+		line(r)
+	}
+	return b.String()
+}
+
+// place is a column of a table of accuracies.
+type place struct{ panel, x string }
+
+// accuracy is the mean test accuracy of a cell with its standard deviation; runs
+// that failed are counted.
+func (ls Lines) accuracy(row string, p place) string {
+	some := ls.of(p.panel, row, p.x)
+	mean, std, ok := some.meanStd(testAcc)
+	if !ok {
+		return missing
+	}
+	text := meanStd(mean, std)
+	if n := len(some.values(testAcc)); n < len(some) {
+		text += fmt.Sprintf(" (%d of %d)", n, len(some))
+	}
+	return text
+}
+
+// accuracies is a table of rows by places. A row for which the paper prints
+// numbers is followed by these, the paper's other rows come last.
+func accuracies(t *Target, ls Lines, rows []string, places []place, heads []string) string {
+	var out [][]string
+	done := map[string]bool{}
+	paper := func(method string) {
+		r := []string{"*paper: " + method + "*"}
+		some := false
+		for _, p := range places {
+			text := missing
+			if v, ok := printed(t.Name, method, p.panel, p.x, "accuracy"); ok {
+				text, some = v.String(), true
+			}
+			r = append(r, text)
+		}
+		if done[method] = true; some {
+			out = append(out, r)
+		}
+	}
+	for _, row := range rows {
+		r := []string{row}
+		for _, p := range places {
+			r = append(r, ls.accuracy(row, p))
+		}
+		out = append(out, r)
+		if m := paperName[row]; m != "" {
+			paper(m)
+		}
+	}
+	for _, m := range methods(t.Name) {
+		if !done[m] {
+			paper(m)
+		}
+	}
+	return table(append([]string{"test accuracy (%)"}, heads...), out)
+}
+
+// wide is the table of all panels beside each other.
+func wide(t *Target, ls Lines) string {
+	var places []place
+	for _, p := range ls.panels() {
+		places = append(places, place{p, ""})
+	}
+	return accuracies(t, ls, ls.rows(""), places, ls.panels())
+}
+
+// deep is a table for each panel, what varies in its columns; name says what that
+// is.
+func deep(t *Target, ls Lines, name string) string {
+	var b strings.Builder
+	for i, panel := range ls.panels() {
+		var places []place
+		heads := ls.xs(panel)
+		for _, x := range heads {
+			places = append(places, place{panel, x})
+		}
+		heads = slices.Clone(heads)
+		heads[0] = name + " " + heads[0]
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s:\n\n%s", panel, accuracies(t, ls, ls.rows(panel), places, heads))
+	}
+	return b.String()
+}
+
+// significant is the level below which a difference is called one.
+const significant = 0.05
+
+// verdict says in a sentence what a paired test shows. what is the thing that a has
+// and b lacks.
+func verdict(where, what string, c *lab.Comparison) string {
+	numbers := fmt.Sprintf("95 %% interval %s to %s, p = %s, %d pairs", signed(c.Lo), signed(c.Hi), pvalue(c.P), c.Runs)
+	switch {
+	case c.P < significant && c.Diff > 0:
+		return fmt.Sprintf("- %s: %s brings %.2f points (%s).\n", where, what, c.Diff, numbers)
+	case c.P < significant:
+		return fmt.Sprintf("- %s: %s costs %.2f points (%s).\n", where, what, -c.Diff, numbers)
+	case c.Diff == 0 && c.Lo == c.Hi:
+		return fmt.Sprintf("- %s: %s changes nothing: all %d pairs are equal.\n", where, what, c.Runs)
+	}
+	return fmt.Sprintf("- %s: %s brings nothing that these runs can show (%s points, %s).\n", where, what, signed(c.Diff), numbers)
+}
+
+func pvalue(p float64) string {
+	if p < 1e-4 {
+		return fmt.Sprintf("%.0e", p)
+	}
+	return fmt.Sprintf("%.2g", p)
+}
+
+// tvalue writes a statistic; that of samples that do not vary is infinite.
+func tvalue(t float64) string {
+	if math.Abs(t) >= 1e6 {
+		return strings.TrimSuffix(fmt.Sprintf("%+.0f", math.Copysign(1, t)), "1") + "∞"
+	}
+	if s := fmt.Sprintf("%.2f", t); s != "-0.00" {
+		return s
+	}
+	return "0.00"
+}
+
+// refinement says for every panel and place what ecl-gsr gains over the same
+// classifier on the raw graph: in sentences, or in a table where something varies.
+func refinement(ls Lines, name string) string {
+	var sentences strings.Builder
+	var rows [][]string
+	var up, down, pairs int
+	for _, panel := range ls.panels() {
+		r := []string{panel}
+		for _, x := range ls.xs("") {
+			c := ls.paired(panel, x, eclGSR, rawGraph)
+			if c == nil {
+				r = append(r, "")
+				continue
+			}
+			pairs++
+			up, down = up+count(c.P < significant && c.Diff > 0), down+count(c.P < significant && c.Diff < 0)
+			sentences.WriteString(verdict(panel, "refinement", c))
+			r = append(r, fmt.Sprintf("%s (p = %s)", signed(c.Diff), pvalue(c.P)))
+		}
+		rows = append(rows, r)
+	}
+	if pairs == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("\nWhat refinement brings: “%s” against “%s”, paired by seed.\n\n", eclGSR, rawGraph)
+	if name == "" {
+		return text + sentences.String()
+	}
+	head := append([]string{"difference (points)"}, ls.xs("")...)
+	head[1] = name + " " + head[1]
+	return text + table(head, rows) + fmt.Sprintf("\nOf %d places refinement brings something at %d, costs something at %d, and brings nothing that these runs can show at %d.\n", pairs, up, down, pairs-up-down)
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// signed writes a difference with its sign; no difference has none.
+func signed(v float64) string {
+	if s := fmt.Sprintf("%+.2f", v); s != "-0.00" && s != "+0.00" {
+		return s
+	}
+	return "0.00"
+}
+
+// changes is the table of what every other row of ecl-gsr's variants and models
+// changes against one row.
+func changes(ls Lines, base string) string {
+	panels := ls.panels()
+	var rows [][]string
+	for _, row := range ls.rows("") {
+		if row == base {
+			continue
+		}
+		r := []string{row}
+		for _, panel := range panels {
+			c := ls.paired(panel, "", row, base)
+			switch {
+			case c == nil:
+				r = append(r, missing)
+			case c.Diff == 0 && c.Lo == c.Hi:
+				r = append(r, "all equal")
+			default:
+				r = append(r, fmt.Sprintf("%s (p = %s)", signed(c.Diff), pvalue(c.P)))
+			}
+		}
+		rows = append(rows, r)
+	}
+	return fmt.Sprintf("\nAgainst “%s”, paired by seed:\n\n", base) + table(append([]string{"difference (points)"}, panels...), rows)
+}
+
+// significance is the table of tests of ecl-gsr against every other row.
+func significance(t *Target, ls Lines) string {
+	var b strings.Builder
+	for i, panel := range ls.panels() {
+		own := ls.of(panel, eclGSR, "")
+		var rows [][]string
+		for _, row := range ls.rows(panel) {
+			if row == eclGSR {
+				continue
+			}
+			r := []string{row, missing, missing, missing, missing, missing, missing}
+			if x, err := lab.Independent(own.values(testAcc), ls.of(panel, row, "").values(testAcc)); err == nil {
+				r[1], r[2] = tvalue(x.T), pvalue(x.P)
+			}
+			if c := ls.paired(panel, "", eclGSR, row); c != nil {
+				r[3], r[4] = tvalue(c.T), pvalue(c.P)
+			}
+			if m := paperName[row]; m != "" {
+				if p, ok := printed(t.Name, m, panel, "", "t"); ok {
+					r[5] = p.String()
+				}
+				if p, ok := printed(t.Name, m, panel, "", "p"); ok {
+					r[6] = p.String()
+				}
+			}
+			rows = append(rows, r)
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s, ecl-gsr against:\n\n%s", panel, table([]string{"", "t", "p", "t, paired", "p, paired", "paper's t", "paper's p"}, rows))
+	}
+	b.WriteString("\nPositive values of t mean that ecl-gsr is better. The samples of t and p are independent and may differ in variance (Welch); the paired test uses that each seed has one run of both. The paper's other rows are methods that are not part of gsrc.\n")
+	return b.String()
+}

@@ -1,0 +1,187 @@
+package repro
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/lab/charts"
+	"github.com/gsrc-dev/gsrc/lab/sweep"
+)
+
+// Target is a table or a figure of the paper.
+type Target struct {
+	Name  string // table1 to table4, fig3 to fig10
+	Title string // in a few words
+	// Asks says what is compared with what, in sentences for the report.
+	Asks string
+	// Seeds is how many seeds, splits or folds are run unless told otherwise.
+	Seeds int
+
+	cells []cell
+	// alone targets measure time: their runs are done one after the other, with
+	// all processors.
+	alone bool
+	// kept targets keep the run directories, which they draw.
+	kept bool
+	// render makes the text and the charts of finished runs.
+	render func(*Target, Lines) rendered
+	// curves draws the training curves of kept runs; nil for those that have none.
+	curves func(*Target, []Point) *charts.Chart
+}
+
+// cell is one place of a table or one point of a figure; each seed is a run.
+type cell struct {
+	panel string // column of a table, plot of a figure: as a rule the data set
+	row   string // row of a table, line of a figure
+	x     string // what varies along the rows of a panel; empty if nothing does
+	data  string // data set, by its name in the catalog
+	model string
+	set   []string
+}
+
+// rendered is what a target shows.
+type rendered struct {
+	text     string // Markdown: tables, tests, sentences
+	charts   []*charts.Chart
+	pictures []picture // charts that were drawn from the runs themselves
+}
+
+// picture is a chart's file with what a reader needs to know of it.
+type picture struct {
+	name    string // of its files, without extension
+	caption string
+}
+
+// list is a list of the charts that there are.
+func list(all ...*charts.Chart) (some []*charts.Chart) {
+	for _, c := range all {
+		if c != nil {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+// Targets returns all targets, tables first, in the paper's order.
+func Targets() []*Target { return targets }
+
+// Names returns the names of all targets.
+func Names() []string {
+	var names []string
+	for _, t := range targets {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// Find returns the target of a name, nil if there is none.
+func Find(name string) *Target {
+	if i := slices.IndexFunc(targets, func(t *Target) bool { return t.Name == name }); i >= 0 {
+		return targets[i]
+	}
+	return nil
+}
+
+// Data returns the names of the data sets that the target runs on, in their order.
+func (t *Target) Data() []string { return distinct(t.cells, func(c cell) string { return c.data }) }
+
+// The budgets of [Options].
+const (
+	// Full is what the paper's evaluation asks for.
+	Full = "full"
+	// Short runs the machinery alone: two seeds of tables and one of figures, the
+	// ends of each range, a few steps a run, on small generated graphs in place of
+	// all data sets.
+	Short = "short"
+)
+
+// shortSet makes runs of the short budget small. The options of a cell come after
+// them.
+var shortSet = []string{
+	"synthetic.nodes=100", "synthetic.features=12", "train.epochs=3", "train.pretrain_steps=3", "train.joint_every=2",
+	"train.anchors=16", "model.hidden=8", "model.encoder.hidden=8", "model.encoder.projection=8", "model.propagation.order=2",
+	"deepwalk.walks=1", "deepwalk.length=10",
+}
+
+// planned is a run that a target asks for.
+type planned struct {
+	cell
+	job sweep.Job
+}
+
+// plan lists the runs of a target on some of its data sets, the seeds of a cell
+// together.
+func (t *Target) plan(budget string, seeds int, on func(data string) bool) (runs []planned) {
+	for _, c := range t.cells {
+		if !on(c.data) || budget == Short && !t.end(c) {
+			continue
+		}
+		for seed := range seeds {
+			j := sweep.Job{Model: c.model, Data: c.data, Set: c.set, Seed: seed}
+			if budget == Short {
+				j.Data, j.Set = "synthetic", slices.Clone(shortSet)
+				for _, set := range c.set {
+					// Generated graphs have no parts that could stay.
+					if ratio, ok := strings.CutPrefix(set, "data.split=ratio:"); ok {
+						set = "data.split=random:" + ratio + ",0.2,0.2"
+					}
+					j.Set = append(j.Set, set)
+				}
+			}
+			runs = append(runs, planned{c, j})
+		}
+	}
+	return runs
+}
+
+// end reports whether a cell is the first or the last along its row.
+func (t *Target) end(c cell) bool {
+	var xs []string
+	for _, o := range t.cells {
+		if o.panel == c.panel && o.row == c.row {
+			xs = append(xs, o.x)
+		}
+	}
+	return c.x == xs[0] || c.x == xs[len(xs)-1]
+}
+
+// seeds returns how many seeds a budget has where the user names none.
+func (t *Target) seeds(budget string) int {
+	if budget == Short {
+		if strings.HasPrefix(t.Name, "table") { // the least that a test needs
+			return 2
+		}
+		return 1
+	}
+	return t.Seeds
+}
+
+// distinct lists the different values of a property in their order.
+func distinct[T any](list []T, of func(T) string) (values []string) {
+	for _, x := range list {
+		if v := of(x); !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// command is the command line that repeats what the lines of a target hold.
+func command(t *Target, lines Lines) string {
+	c := "gsrc repro " + t.Name
+	if data := distinct(lines, func(l Line) string { return l.Data }); !slices.Equal(data, t.Data()) && len(data) > 0 {
+		c += " --only " + strings.Join(data, ",")
+	}
+	if len(lines) == 0 {
+		return c
+	}
+	budget := lines[0].Budget
+	if n := lines.seeds(); n != t.seeds(budget) {
+		c += fmt.Sprintf(" --seeds %d", n)
+	}
+	if budget != Full {
+		c += " --budget " + budget
+	}
+	return c
+}

@@ -1,0 +1,288 @@
+package repro
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Rows that the tests and sentences name.
+const (
+	eclGSR   = "ecl-gsr"
+	rawGraph = "ecl-gsr on the raw graph"
+	full     = "full"
+)
+
+// entry is a row of the tables: a model that runs here.
+type entry struct {
+	row   string
+	model string
+	raw   bool   // the classifier of ecl-gsr on the graph as it is; see raw.toml
+	paper string // the paper's name for it, where its tables have it
+}
+
+// models are the rows of the tables, in their order.
+var models = []entry{
+	{row: eclGSR, model: "ecl-gsr", paper: "ECL-GSR"},
+	{row: rawGraph, model: "ecl-gsr", raw: true},
+	{row: "gcn", model: "gcn", paper: "GCN"},
+	{row: "mlp", model: "mlp"},
+}
+
+// paperName is the paper's name for a row.
+var paperName = func() map[string]string {
+	names := map[string]string{}
+	for _, m := range models {
+		names[m.row] = m.paper
+	}
+	return names
+}()
+
+//go:embed raw.toml
+var rawText string
+
+// rawOptions are the options of the row "ecl-gsr on the raw graph", by data set;
+// those of "all" come first.
+var rawOptions = func() map[string][]string {
+	var sections map[string]map[string]any
+	if _, err := toml.Decode(rawText, &sections); err != nil {
+		panic(err) // embedded, and held by a test
+	}
+	options := map[string][]string{}
+	for name, section := range sections {
+		for key, value := range section {
+			options[name] = append(options[name], fmt.Sprintf("%s=%v", key, value))
+		}
+		slices.Sort(options[name])
+	}
+	return options
+}()
+
+// set are the options of a row on a data set.
+func (e entry) set(data string) []string {
+	if !e.raw {
+		return nil
+	}
+	return slices.Concat(rawOptions["all"], rawOptions[data])
+}
+
+func (e entry) cell(panel, x, data string, set ...string) cell {
+	return cell{panel: panel, row: e.row, x: x, data: data, model: e.model, set: append(e.set(data), set...)}
+}
+
+// pick returns rows of models by name.
+func pick(rows ...string) (list []entry) {
+	for _, m := range models {
+		if slices.Contains(rows, m.row) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// everywhere is every entry on every data set.
+func everywhere(list []entry, data ...string) (cells []cell) {
+	for _, e := range list {
+		for _, d := range data {
+			cells = append(cells, e.cell(d, "", d))
+		}
+	}
+	return cells
+}
+
+// variant is ecl-gsr with other options.
+type variant struct {
+	row string
+	set []string
+}
+
+// vary has a row for each variant and a place for each value of an option, on every
+// data set.
+func vary(variants []variant, key string, values []string, data ...string) (cells []cell) {
+	for _, d := range data {
+		for _, v := range variants {
+			for _, x := range values {
+				cells = append(cells, cell{panel: d, row: v.row, x: x, data: d, model: "ecl-gsr", set: append(slices.Clone(v.set), key+"="+x)})
+			}
+		}
+	}
+	return cells
+}
+
+// widths are the encoder's widths of Figs 5 and 6.
+func widths(values ...string) (variants []variant) {
+	for _, v := range values {
+		variants = append(variants, variant{"F = " + v, []string{"model.encoder.hidden=" + v}})
+	}
+	return variants
+}
+
+// ratios trains on so many percent of the nodes, drawn by the seed; validation and
+// test nodes stay those of the data.
+func ratios(list []entry, data ...string) (cells []cell) {
+	for _, d := range data {
+		for _, e := range list {
+			for _, r := range []struct{ percent, split string }{
+				{"1", "ratio:0.01"}, {"3", "ratio:0.03"}, {"5", "ratio:0.05"}, {"10", "ratio:0.1"},
+			} {
+				cells = append(cells, e.cell(d, r.percent, d, "data.split="+r.split))
+			}
+		}
+	}
+	return cells
+}
+
+// damages changes edges at random: a share is added, removed, or replaced.
+func damages(list []entry, data ...string) (cells []cell) {
+	for _, kind := range []struct {
+		name   string
+		shares []string
+		keys   []string
+	}{
+		{"edges added", []string{"0", "0.2", "0.4", "0.6", "0.8"}, []string{"data.add_edges"}},
+		{"edges removed", []string{"0", "0.2", "0.4", "0.6", "0.8"}, []string{"data.remove_edges"}},
+		{"edges replaced", []string{"0", "0.4"}, []string{"data.add_edges", "data.remove_edges"}},
+	} {
+		for _, d := range data {
+			for _, e := range list {
+				for _, x := range kind.shares {
+					var set []string
+					for _, key := range kind.keys {
+						if x != "0" {
+							set = append(set, key+"="+x)
+						}
+					}
+					cells = append(cells, e.cell(d+", "+kind.name, x, d, set...))
+				}
+			}
+		}
+	}
+	return cells
+}
+
+var citations, webPages = []string{"cora", "citeseer"}, []string{"cornell", "texas", "wisconsin"}
+
+// targets are all tables and figures.
+var targets = []*Target{
+	{
+		Name: "table1", Title: "Node classification", Seeds: 10,
+		Asks: "Every model on every data set of the paper, on the standard splits: the public one with ten seeds, or the ten fixed ones." +
+			" Epochs and settings are chosen on validation nodes; test nodes are looked at once. “" + rawGraph + "” is the same classifier with the same sampling of edges, without refinement.",
+		cells: everywhere(models, slices.Concat(citations, webPages, []string{"actor", "pubmed", "ogbn-arxiv"})...),
+		render: func(t *Target, ls Lines) rendered {
+			return rendered{text: wide(t, ls) + refinement(ls, ""), charts: list(dots(t, ls, "table1"))}
+		},
+	},
+	{
+		Name: "table2", Title: "Few labels", Seeds: 10,
+		Asks:  "Training on 1, 3, 5 and 10 % of the nodes. Each seed draws its own training nodes, in proportion to the classes; validation and test nodes are those of the public split.",
+		cells: ratios(models, citations...),
+		render: func(t *Target, ls Lines) rendered {
+			const x = "label ratio (%)"
+			return rendered{text: deep(t, ls, "labels in %:") + refinement(ls, "labels in %:"), charts: list(curves(t, ls, x, false, paperRatios))}
+		},
+	},
+	{
+		Name: "table3", Title: "Significance", Seeds: 10,
+		Asks:  "t-tests of ecl-gsr against the other models, over the runs of Table 1.",
+		cells: everywhere(models, "cora", "citeseer", "actor", "pubmed"),
+		render: func(t *Target, ls Lines) rendered {
+			return rendered{text: significance(t, ls)}
+		},
+	},
+	{
+		Name: "fig3", Title: "Time and memory", Seeds: 3, alone: true,
+		Asks:  "How long a whole training takes, candidates and evaluations included, one run at a time with all processors; and the most memory that a training step takes, as the memory planner lays it out for one thread. The paper prints no numbers.",
+		cells: everywhere(models, "cora", "citeseer", "actor", "pubmed"),
+		render: func(t *Target, ls Lines) rendered {
+			return rendered{text: costTable(ls), charts: list(costs(t, ls))}
+		},
+	},
+	{
+		Name: "fig4", Title: "Ablation", Seeds: 3,
+		Asks: "What ecl-gsr loses without its parts. “full” is the default of the data set; where that already leaves structural attributes out, it equals “raw attributes only”. The paper prints no numbers.",
+		cells: func() (cells []cell) {
+			for _, d := range []string{"cora", "citeseer", "actor", "pubmed"} {
+				for _, v := range []variant{
+					{full, nil},
+					{"raw attributes only", []string{"deepwalk.width=0"}},
+					{"with structural attributes", []string{"deepwalk.width=128"}},
+					{"no generative term", []string{"model.ecl.alpha=0"}},
+					{"no discriminative term", []string{"model.ecl.discriminative=false"}},
+				} {
+					cells = append(cells, cell{panel: d, row: v.row, data: d, model: "ecl-gsr", set: v.set})
+				}
+				cells = append(cells, everywhere(pick(rawGraph, "gcn"), d)...)
+			}
+			return cells
+		}(),
+		render: func(t *Target, ls Lines) rendered {
+			return rendered{text: wide(t, ls) + changes(ls, full), charts: list(dots(t, ls, ""))}
+		},
+	},
+	{
+		Name: "fig5", Title: "Weight μ of the classification loss and width F of the encoder", Seeds: 3,
+		Asks:  "Test accuracy over μ for several widths F; the paper uses μ = 0.01 and F = 128. It prints no numbers for this figure.",
+		cells: vary(widths("32", "128", "256"), "model.edges.mu", []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
+		render: func(t *Target, ls Lines) rendered {
+			return rendered{text: deep(t, ls, "μ ="), charts: list(curves(t, ls, "μ", true, paperAt(0.01)))}
+		},
+	},
+	{
+		Name: "fig6", Title: "Weight α of the generative term and width F of the encoder", Seeds: 3,
+		Asks:  "Test accuracy over α for several widths F; the paper uses α = 0.1 and F = 128. It prints no numbers for this figure.",
+		cells: vary(widths("32", "128", "256"), "model.ecl.alpha", []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
+		render: func(t *Target, ls Lines) rendered {
+			return rendered{text: deep(t, ls, "α ="), charts: list(curves(t, ls, "α", true, paperAt(0.1)))}
+		},
+	},
+	{
+		Name: "fig7", Title: "Robustness", Seeds: 3,
+		Asks:  "Test accuracy where a share of the edges, of their number in the data, is added or removed at random, or removed and as many added (replaced). The damage is drawn by the seed, and is there in training and in testing. The paper prints no numbers.",
+		cells: damages(pick(eclGSR, rawGraph, "gcn"), citations...),
+		render: func(t *Target, ls Lines) rendered {
+			var b strings.Builder
+			for _, panel := range ls.panels() {
+				xs := ls.xs(panel)
+				b.WriteString(lost(ls, panel, xs[0], xs[len(xs)-1], "gcn"))
+			}
+			text := deep(t, ls, "ratio")
+			if b.Len() > 0 {
+				text += "\nWhat the largest damage costs:\n\n" + b.String()
+			}
+			return rendered{text: text + refinement(ls, "ratio"), charts: list(curves(t, ls, "ratio of changed edges", false, paperAt(0)))}
+		},
+	},
+	{
+		Name: "fig8", Title: "The refined graph", Seeds: 1, kept: true,
+		Asks:  "What refinement does to the adjacency matrix. The paper shows 40 nodes of each graph, here are all; edges of the refined graph count with their weight. It prints no numbers.",
+		cells: everywhere(pick(eclGSR), citations...),
+		render: func(t *Target, ls Lines) rendered {
+			r := rendered{text: structures(ls)}
+			for _, panel := range ls.panels() {
+				r.pictures = append(r.pictures, picture{t.Name + "-" + panel, "Adjacency matrix of " + panel + " before and after refinement, nodes sorted by class, seed 0: edges within a class are in the squares on the diagonal."})
+			}
+			return r
+		},
+	},
+	{
+		Name: "fig9", Title: "Langevin steps", Seeds: 3,
+		Asks:  "Test accuracy and time over the number K of Langevin steps; the paper uses 3. It prints no numbers for this figure.",
+		cells: vary([]variant{{row: eclGSR}}, "model.ecl.sgld_steps", []string{"0", "1", "2", "3", "5", "8", "10"}, citations...),
+		render: func(t *Target, ls Lines) rendered {
+			return rendered{text: deep(t, ls, "K ="), charts: list(sampling(t, ls, "Langevin steps K"))}
+		},
+	},
+	{
+		Name: "fig10", Title: "Training dynamics", Seeds: 3, kept: true,
+		Asks:  "The terms of the loss by step, before they are weighted, for every seed: pre-training first, then the classifier's epochs, some of which train the encoder too. The paper prints no numbers.",
+		cells: everywhere(pick(eclGSR), citations...),
+		render: func(t *Target, ls Lines) rendered {
+			return rendered{text: wide(t, ls)}
+		},
+		curves: dynamics,
+	},
+}
