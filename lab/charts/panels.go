@@ -47,7 +47,7 @@ func Lines(name, title, caption string, panels []Panel) *Chart {
 		p := newPlot(panel.Title, panel.X, panel.Y)
 		p.Add(grid())
 		if panel.LogX {
-			p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, decades{}
+			p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logSteps{}
 		}
 		for _, l := range panel.Lines {
 			styles.of(l).add(p, l)
@@ -82,6 +82,17 @@ func pad(p *plot.Plot, logX bool) {
 	}
 }
 
+// logSteps ticks a logarithmic axis at decades, or like any other where it has less
+// than one.
+type logSteps struct{}
+
+func (logSteps) Ticks(lo, hi float64) []plot.Tick {
+	if hi < 10*lo {
+		return steps{}.Ticks(lo, hi)
+	}
+	return decades{}.Ticks(lo, hi)
+}
+
 // lineStyle is how a name is drawn.
 type lineStyle struct {
 	name  string
@@ -93,7 +104,7 @@ type lineStyle struct {
 // lineStyles hands out styles in the order in which names appear.
 type lineStyles struct{ all []*lineStyle }
 
-var lineShapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}}
+var lineShapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}}
 
 func (s *lineStyles) of(l Line) *lineStyle {
 	if i := slices.IndexFunc(s.all, func(o *lineStyle) bool { return o.name == l.Name }); i >= 0 {

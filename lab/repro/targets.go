@@ -30,6 +30,8 @@ var models = []entry{
 	{row: rawGraph, model: "ecl-gsr", raw: true},
 	{row: "gcn", model: "gcn", paper: "GCN"},
 	{row: "mlp", model: "mlp"},
+	{row: "grand", model: "grand"},
+	{row: "acm", model: "acm"},
 }
 
 // paperName is the paper's name for a row.
@@ -38,6 +40,7 @@ var paperName = func() map[string]string {
 	for _, m := range models {
 		names[m.row] = m.paper
 	}
+	names[full] = names[eclGSR]
 	return names
 }()
 
@@ -182,7 +185,7 @@ var targets = []*Target{
 		cells: ratios(models, citations...),
 		render: func(t *Target, ls Lines) rendered {
 			const x = "label ratio (%)"
-			return rendered{text: deep(t, ls, "labels in %:") + refinement(ls, "labels in %:"), charts: list(curves(t, ls, x, false, paperRatios))}
+			return rendered{text: deep(t, ls, "labels in %:") + refinement(ls, "labels in %:"), charts: list(curves(t, ls, []string{eclGSR, rawGraph, "gcn", "gat", "mlp"}, x, false, paperRatios))}
 		},
 	},
 	{
@@ -220,7 +223,7 @@ var targets = []*Target{
 			return cells
 		}(),
 		render: func(t *Target, ls Lines) rendered {
-			return rendered{text: wide(t, ls) + changes(ls, full), charts: list(dots(t, ls, ""))}
+			return rendered{text: wide(t, ls) + changes(ls, full), charts: list(dots(t, ls, "table1"))}
 		},
 	},
 	{
@@ -228,7 +231,7 @@ var targets = []*Target{
 		Asks:  "Test accuracy over μ for several widths F; the paper uses μ = 0.01 and F = 128. It prints no numbers for this figure.",
 		cells: vary(widths("32", "128", "256"), "model.edges.mu", []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
 		render: func(t *Target, ls Lines) rendered {
-			return rendered{text: deep(t, ls, "μ ="), charts: list(curves(t, ls, "μ", true, paperAt(0.01)))}
+			return rendered{text: deep(t, ls, "μ ="), charts: list(curves(t, ls, nil, "μ", true, paperAt(0.01)))}
 		},
 	},
 	{
@@ -236,7 +239,7 @@ var targets = []*Target{
 		Asks:  "Test accuracy over α for several widths F; the paper uses α = 0.1 and F = 128. It prints no numbers for this figure.",
 		cells: vary(widths("32", "128", "256"), "model.ecl.alpha", []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
 		render: func(t *Target, ls Lines) rendered {
-			return rendered{text: deep(t, ls, "α ="), charts: list(curves(t, ls, "α", true, paperAt(0.1)))}
+			return rendered{text: deep(t, ls, "α ="), charts: list(curves(t, ls, nil, "α", true, paperAt(0.1)))}
 		},
 	},
 	{
@@ -253,7 +256,7 @@ var targets = []*Target{
 			if b.Len() > 0 {
 				text += "\nWhat the largest damage costs:\n\n" + b.String()
 			}
-			return rendered{text: text + refinement(ls, "ratio"), charts: list(curves(t, ls, "ratio of changed edges", false, paperAt(0)))}
+			return rendered{text: text + refinement(ls, "ratio"), charts: list(curves(t, ls, nil, "ratio of changed edges", false, paperAt(0)))}
 		},
 	},
 	{
