@@ -23,7 +23,8 @@ what the paper prints, with paired tests. TARGET is one or more of
 ` + reproTargets() + `
 DIR gets TARGET.csv with a line for each run, the charts, and the runs themselves:
 what it has is not run again, so an evaluation that was stopped goes on with the
-same command. Equal seeds give equal files but for the column "seconds".
+same command. Equal seeds give equal files but for the column "seconds" and the
+charts of times.
 
 Data sets are found by name ("gsrc data list"); one that is not on this machine is
 left out. Several machines share an evaluation with --shard i/n, or as an array of

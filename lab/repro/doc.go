@@ -15,5 +15,5 @@
 //     tables, tests and charts are made and nothing else is.
 //   - [Page] makes docs/results.md of these files.
 //
-// Equal seeds give equal lines but for the column seconds.
+// Equal seeds give equal files but for the column seconds and the charts of times.
 package repro
