@@ -182,6 +182,8 @@ var cases = map[string][]opCase{
 		in("graph<N,E,S>", "f32[E,2]", "_", "f32[S,4]"), in("graph<N,E>", "_", "f32[N,1]", "f32[N,2]")},
 	"sddmm": {in("graph<N,E>", "f32[N,F]", "f32[N,F]"), in("graph<N,E,S>", "f32[N,F]", "f32[S,F]"),
 		in("graph<N,E>", "f32[N,6]", "f32[N,6]").with("heads", 3), in("graph<N,E,S>", "f32[N,4]", "f32[S,4]").with("heads", 1)},
+	"spmax":      {in("graph<N,E>", "f32[N,F]"), in("graph<N,E,S>", "f32[S,F]")},
+	"spmax_grad": {in("graph<N,E,S>", "f32[S,F]", "f32[N,F]", "f32[N,F]")},
 	"edge_softmax": {in("graph<N,E>", "f32[E]", "f32[N]"), in("graph<N,E>", "f32[E,3]", "f32[N,3]", "f32[E] positive"),
 		in("graph<N,E,S>", "f32[E,F]", "f32[N,F]", "_"), in("graph<N,E,S>", "f32[E]", "f32[N]", "f32[E] positive")},
 	"edge_softmax_grad": {in("graph<N,E>", "f32[E]", "f32[N]", "_", "f32[E]", "f32[N]", "f32[E]", "f32[N]"),
@@ -236,6 +238,8 @@ var cases = map[string][]opCase{
 	"gnn.gat_conv": {in("graph<N,E>", "_", "f32[N,F]", "f32[F,6]", "f32[6]", "f32[6]", "f32[6]").with("heads", 3, "act", "elu"),
 		in("graph<N,E>", "f32[E] positive", "csr[N,F]", "f32[F,4]", "f32[4]", "f32[4]", "f32[2]").with("heads", 2, "combine", "mean", "slope", 0.1),
 		in("graph<N,E>", "_", "f32[N,F]", "f32[F,4]", "f32[4]", "f32[4]").with("rate", 0.4, "stream", "b", "act", "relu")},
+
+	"gnn.readout": {in("graph<M,N,N>", "f32[N,F]"), in("graph<M,N,N>", "f32[N,F]").with("mode", "mean"), in("graph<M,N,N>", "f32[N,F]").with("mode", "max")},
 
 	"gsr.gaussian_blur":    {in("f32[N,F]").with("sigma", 0.1, "stream", "b"), in("csr[N,F]").with("sigma", 0.1, "stream", "b")},
 	"gsr.mask_features":    {in("f32[N,F]").with("rate", 0.3, "stream", "b"), in("csr[N,F]").with("rate", 0.3, "stream", "b")},

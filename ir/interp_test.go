@@ -26,6 +26,11 @@ func matrix(rows int, data ...float64) Val {
 // small is a directed graph of three nodes: 1→0, 2→0, 0→2.
 func small() Val { return Val{G: &Graph{N: 3, Row: []int{0, 0, 2}, Col: []int{1, 2, 0}}} }
 
+// joined is a batch of three graphs of two, no and one node.
+func joined() Val {
+	return Val{G: &Graph{N: 3, Sources: 3, Row: []int{0, 0, 2}, Col: []int{0, 1, 2}}}
+}
+
 var (
 	ln3   = math.Log(3)
 	root3 = math.Sqrt(3)
@@ -95,6 +100,8 @@ func TestValues(t *testing.T) {
 		{"%g: graph<N,E>, %a: f32[E], %s: f32[N], %h: f32[N,2]", "spmm %g, %a, %s, %h : f32[N,2]", []Val{small(), vector(2, 3, 5), vector(1, 10, 100), h}, [][]float64{{22, 28, 30, 40, 505, 610}}},
 		{"%g: graph<N,E>, %a: f32[E], %s: f32[N], %h: f32[N,2]", "spmm %g, %a, %s, %h {transpose=true} : f32[N,2]", []Val{small(), vector(2, 3, 5), vector(1, 10, 100), h}, [][]float64{{26, 32, 32, 44, 503, 606}}},
 		{"%g: graph<N,E>, %h: f32[N,2]", "spmm %g, _, _, %h : f32[N,2]", []Val{small(), h}, [][]float64{{8, 10, 0, 0, 1, 2}}},
+		{"%g: graph<N,E>, %h: f32[N,2]", "spmax %g, %h : f32[N,2]", []Val{small(), h}, [][]float64{{5, 6, 0, 0, 1, 2}}},
+		{"%g: graph<N,E>, %h: f32[N,2], %y: f32[N,2], %d: f32[N,2]", "spmax_grad %g, %h, %y, %d : f32[N,2]", []Val{small(), h, matrix(3, 5, 6, 0, 0, 1, 2), matrix(3, 1, 2, 3, 4, 5, 6)}, [][]float64{{5, 6, 0, 0, 1, 2}}},
 		{"%g: graph<N,E>, %p: f32[N,2], %q: f32[N,2]", "sddmm %g, %p, %q : f32[E]", []Val{small(), h, matrix(3, 1, 0, 0, 1, 1, 1)}, [][]float64{{2, 3, 5}}},
 		{"%g: graph<N,E>, %v: f32[N]", `edge_gather %g, %v {side="dst"} : f32[E]`, []Val{small(), vector(7, 8, 9)}, [][]float64{{7, 7, 9}}},
 		{"%g: graph<N,E>, %v: f32[N]", `edge_gather %g, %v {side="src"} : f32[E]`, []Val{small(), vector(7, 8, 9)}, [][]float64{{8, 9, 7}}},
@@ -134,6 +141,10 @@ func TestValues(t *testing.T) {
 		{"%g: graph<N,E>, %x: f32[N,1], %w: f32[1,1], %a: f32[1], %b: f32[1]", "gnn.gat_conv %g, _, %x, %w, %a, %b : f32[N,1]", []Val{small(), matrix(3, 0, math.Ln2, 0), matrix(1, 1), vector(1), vector(0)}, [][]float64{{math.Ln2 / 2, math.Ln2, 0}}},
 		{"%g: graph<N,E>, %u: f32[E], %x: f32[N,1], %w: f32[1,2], %a: f32[2], %b: f32[2], %c: f32[1]", `gnn.gat_conv %g, %u, %x, %w, %a, %b, %c {combine="mean", heads=2} : f32[N,1]`,
 			[]Val{small(), vector(3, 1, 1), matrix(3, 0, math.Ln2, 0), matrix(1, 1, -1), vector(1, -5), vector(0, 0), vector(7)}, [][]float64{{7 + math.Ln2*(0.75-96./98)/2, 7, 7}}},
+
+		{"%b: graph<G,N,N>, %h: f32[N,2]", "gnn.readout %b, %h : f32[G,2]", []Val{joined(), h}, [][]float64{{4, 6, 0, 0, 5, 6}}},
+		{"%b: graph<G,N,N>, %h: f32[N,2]", `gnn.readout %b, %h {mode="mean"} : f32[G,2]`, []Val{joined(), h}, [][]float64{{2, 3, 0, 0, 5, 6}}},
+		{"%b: graph<G,N,N>, %h: f32[N,2]", `gnn.readout %b, %h {mode="max"} : f32[G,2]`, []Val{joined(), h}, [][]float64{{3, 4, 0, 0, 5, 6}}},
 
 		{"%x: f32[2,2]", `gsr.gaussian_blur %x {sigma=0.5, stream="s"} : f32[2,2]`, []Val{matrix(2, 1, 1, 1, 1)}, [][]float64{{1, 1.5, 2, 2.5}}},
 		{"%x: f32[2,3]", `gsr.mask_features %x {rate=0.3, stream="s"} : f32[2,3]`, []Val{m23}, [][]float64{{0, 0, 3, 0, 0, 6}}},

@@ -162,7 +162,7 @@ func (d *OpDef) signature() string {
 func (d *OpDef) Signature() string { return d.signature() }
 
 // tables are the operation tables, one a file.
-var tables = [][]OpDef{elementwiseOps, reduceOps, matrixOps, graphOps, attentionOps, randomOps, fusedOps, pairwiseOps, exprOps, gnnOps, gsrOps}
+var tables = [][]OpDef{elementwiseOps, reduceOps, matrixOps, graphOps, attentionOps, spmaxOps, randomOps, fusedOps, pairwiseOps, exprOps, gnnOps, readoutOps, gsrOps}
 
 var byName map[string]*OpDef
 

@@ -41,6 +41,18 @@ var gnnLowerings = map[string]func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.
 		h := aggregate(b, facts, x, weight, func(v *ir.Value) *ir.Value { return b.One("spmm", nil, g, norm[0], norm[1], v) })
 		return one(biasAct(b, op, h, bias))
 	},
+	"gnn.readout": func(b *ir.Builder, op *ir.Op, _ Facts) []*ir.Value {
+		batch, h := op.Operands[0], op.Operands[1]
+		switch op.Str("mode") {
+		case "max":
+			return one(b.One("spmax", nil, batch, h))
+		case "mean":
+			nodes := b.One("edge_sum", ir.Attrs{"side": "dst"}, batch, b.One("edge_ones", nil, batch))
+			nodes = b.One("maximum", nil, nodes, b.Const(1))
+			return one(b.Div(b.One("spmm", nil, batch, nil, nil, h), b.One("unsqueeze", nil, nodes)))
+		}
+		return one(b.One("spmm", nil, batch, nil, nil, h))
+	},
 	"gnn.sage_conv": func(b *ir.Builder, op *ir.Op, _ Facts) []*ir.Value {
 		g, w, x, weight, bias := op.Operands[0], op.Operands[1], op.Operands[2], op.Operands[3], op.Operands[4]
 		ones := w

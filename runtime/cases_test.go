@@ -316,6 +316,8 @@ var opCases = map[string][]opCase{
 	"receptive_field": fieldCases(),
 	"sddmm": {use("graph<N,E>", "f32[N,F]", "f32[N,F]").gives("f32[E]"), use("graph<N,E>", "f32[N,24]", "f32[N,24]").gives("f32[E,3]").with("heads=3"),
 		use("graph<N,E>", "f32[N,56]", "f32[N,56]").gives("f32[E,8]").with("heads=8")},
+	"spmax":      {use("graph<N,E>", "f32[N,F]").gives("f32[N,F]"), use("graph<N,E>", "f32[N,F] coarse").gives("f32[N,F]")},
+	"spmax_grad": {use("graph<N,E>", "f32[N,F] coarse", "f32[N,F] coarse", "f32[N,F]").gives("f32[N,F]")},
 	"edge_softmax": {use("graph<N,E>", "f32[E]", "f32[N]").gives("f32[E], f32[N]"), use("graph<N,E>", "f32[E,8]", "f32[N,8]", "f32[E] flag").gives("f32[E,8], f32[N,8]"),
 		use("graph<N,E>", "f32[E,3] huge", "f32[N,3] huge", "f32[E] prob").gives("f32[E,3], f32[N,3]"), use("graph<N,E>", "f32[E,F]", "f32[N,F]").gives("f32[E,F], f32[N,F]")},
 	"edge_softmax_grad": softmaxGradCases(),

@@ -5,6 +5,8 @@ import "github.com/gsrc-dev/gsrc/runtime/kernels"
 var graphKernels = map[string]Kernel{
 	"spmm":        spmm,
 	"sddmm":       sddmm,
+	"spmax":       spmax,
+	"spmax_grad":  spmaxGrad,
 	"edge_gather": edgeGather,
 	"edge_sum":    edgeSum,
 	"edge_softmax": func(k *Call) error {
@@ -62,6 +64,18 @@ func heads(b *Buffer) int {
 func sddmm(k *Call) error {
 	p, q := k.In[1], k.In[2]
 	k.Pool.SDDMMHeads(k.Out[0].F32, k.In[0].Graph.In, p.F32, q.F32, p.Dims[1], max(1, k.Op.Int("heads")))
+	return nil
+}
+
+func spmax(k *Call) error {
+	h := k.In[1]
+	k.Pool.SpMax(k.Out[0].F32, k.In[0].Graph.In, h.F32, h.Dims[1])
+	return nil
+}
+
+func spmaxGrad(k *Call) error {
+	f := k.In[1].Dims[1]
+	k.Pool.SpMaxGrad(k.Out[0].F32, k.In[0].Graph.In, k.In[1].F32, k.In[2].F32, k.In[3].F32, f, k.Scratch(f))
 	return nil
 }
 

@@ -20,6 +20,7 @@ var cpuWorkspaces = map[string]func(k *Call) (int, kernels.Scratch){
 	"fused_elementwise":    func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 0, nil) },
 	"edge_softmax":         func(k *Call) (int, kernels.Scratch) { return 0, kernels.EdgeSoftmaxScratch(heads(k.In[1])) },
 	"edge_softmax_grad":    func(k *Call) (int, kernels.Scratch) { return 0, kernels.EdgeSoftmaxScratch(heads(k.In[1])) },
+	"spmax_grad":           func(k *Call) (int, kernels.Scratch) { return k.In[1].Dims[1], kernels.Scratch{} },
 	"cholesky":             func(k *Call) (int, kernels.Scratch) { n := k.In[0].rows(); return 2 * n * n, kernels.Scratch{} },
 	"pairwise_reduce":      pairwiseWorkspace,
 	"pairwise_reduce_grad": pairwiseWorkspace,

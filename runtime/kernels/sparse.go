@@ -144,6 +144,7 @@ const (
 	sparseDot
 	sparseGather
 	sparseSum
+	sparseMax
 	sparseUniform
 	sparseDropout
 )
@@ -198,6 +199,8 @@ func (j *sparseJob) do(c, worker int) {
 		j.gather(r0, r1)
 	case sparseSum:
 		j.sum(r0, r1)
+	case sparseMax:
+		j.maximum(r0, r1)
 	case sparseUniform, sparseDropout:
 		j.draw(r0, r1, j.p.index[worker], j.p.local[worker])
 	}
