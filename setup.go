@@ -32,13 +32,18 @@ type TrainOptions struct {
 	Trace    *runtime.Trace // records when operations ran; nil is nothing
 	// Cache shares data between runs; nil reads them anew.
 	Cache *data.Cache
+
+	graphs bool // Data holds a collection of graphs
 }
 
 // Setup is what training and compilation start from: data, configuration and
 // the program that both decide.
 type Setup struct {
-	Model  string
+	Model string
+	// Data or Graphs: one graph whose nodes are classified, or a collection of
+	// graphs that are.
 	Data   *data.Dataset
+	Graphs *data.Collection
 	Config *config.Config
 	Module *ir.Module
 }
@@ -71,31 +76,47 @@ func Prepare(o TrainOptions) (*Setup, error) {
 		return nil, err
 	}
 	read := loadOptions(early)
-	ds, err := o.Cache.Load(o.Data, read)
+	ds, graphs, err := o.Cache.LoadAny(o.Data, read)
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.configure(defaults, ds.Name)
+	if graphs != nil {
+		o.graphs, name = true, graphs.Name
+	} else {
+		name = ds.Name
+	}
+	c, err := o.configure(defaults, name)
 	if err != nil {
 		return nil, err
 	}
 	if again := loadOptions(c); !reflect.DeepEqual(again, read) { // the data set's defaults say otherwise
-		if ds, err = o.Cache.Load(o.Data, again); err != nil {
+		if ds, graphs, err = o.Cache.LoadAny(o.Data, again); err != nil {
 			return nil, err
 		}
 	}
+	s := &Setup{Model: o.Model, Data: ds, Graphs: graphs, Config: c, Module: m}
 	if m == nil {
-		opts := c.Model
-		opts.Features, opts.Classes, opts.StructWidth = ds.X.Cols, ds.Classes, c.DeepWalk.Width
-		if m, err = Module(o.Model, opts); err != nil {
-			return nil, err
-		}
+		s.Module, err = s.program()
 	}
-	return &Setup{Model: o.Model, Data: ds, Config: c, Module: m}, nil
+	return s, err
+}
+
+// program builds the zoo's model for the data.
+func (s *Setup) program() (*ir.Module, error) {
+	if s.Graphs != nil {
+		if s.Config.Data.Split != "" {
+			return nil, fmt.Errorf("%s is a collection of graphs, which has folds: leave the split %q out; the seed is the fold", s.Graphs.Name, s.Config.Data.Split)
+		}
+		return train.GraphModule(s.Model, s.Config, s.Graphs)
+	}
+	return train.Module(s.Model, s.Config, s.Data)
 }
 
 // Facts are what a compilation may know beforehand: see [train.Facts].
 func (s *Setup) Facts() passes.Facts {
+	if s.Graphs != nil {
+		return train.GraphFacts(s.Graphs)
+	}
 	split, err := s.Data.SplitFor(0)
 	if err != nil {
 		split = data.Split{} // sizes that are not known are left open
@@ -106,6 +127,9 @@ func (s *Setup) Facts() passes.Facts {
 // PredictMemory forecasts the memory that the steps of training a compiled
 // program take, without running any.
 func (s *Setup) PredictMemory(prog *ir.Module) (*train.Forecast, error) {
+	if s.Graphs != nil {
+		return train.PredictGraphMemory(prog, s.Graphs, s.Config)
+	}
 	split, err := s.Data.SplitFor(uint64(s.Config.Train.Seed))
 	if err != nil {
 		return nil, err
@@ -124,7 +148,11 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // configure resolves the configuration for a model's and a data set's short
 // name.
 func (o *TrainOptions) configure(model, dataset string) (*config.Config, error) {
-	c, err := config.Load(model, dataset, o.Config, nil)
+	load := config.Load
+	if o.graphs {
+		load = config.LoadGraphs
+	}
+	c, err := load(model, dataset, o.Config, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -151,5 +179,6 @@ func (o *TrainOptions) configure(model, dataset string) (*config.Config, error) 
 func loadOptions(c *config.Config) data.LoadOptions {
 	seed := uint64(c.Train.Seed)
 	csbm := c.Synthetic.CSBM(seed)
-	return data.LoadOptions{Directed: c.Data.Directed, Split: c.Data.Split, Seed: seed, Synthetic: &csbm, AddEdges: c.Data.AddEdges, RemoveEdges: c.Data.RemoveEdges}
+	return data.LoadOptions{Directed: c.Data.Directed, Split: c.Data.Split, Seed: seed, Synthetic: &csbm, AddEdges: c.Data.AddEdges, RemoveEdges: c.Data.RemoveEdges,
+		NodeFeatures: data.NodeFeatures(c.Data.NodeFeatures)}
 }

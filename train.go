@@ -22,6 +22,8 @@ type Run struct {
 	// Data is what it was trained on; nil after OpenRun until something needs
 	// it, or LoadData is called.
 	Data *data.Dataset
+	// Graphs is the same where it was trained on a collection of graphs.
+	Graphs *data.Collection
 
 	info *train.Info // of a run that was opened
 }
@@ -44,11 +46,11 @@ func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
 
 func (s *Setup) train(ctx context.Context, o train.Options) (*Run, error) {
 	o.Version = Version()
-	res, err := train.Train(ctx, train.Task{Model: s.Model, Module: s.Module, Data: s.Data}, s.Config, o)
+	res, err := train.Train(ctx, train.Task{Model: s.Model, Module: s.Module, Data: s.Data, Graphs: s.Graphs}, s.Config, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Run{Dir: o.Dir, Result: res, Trained: res.Trained, Data: s.Data}, nil
+	return &Run{Dir: o.Dir, Result: res, Trained: res.Trained, Data: s.Data, Graphs: s.Graphs}, nil
 }
 
 // TrainRuns trains with the seeds 0 to runs-1; on data with several fixed
@@ -114,8 +116,8 @@ func (s *Setup) WithSeed(seed int) (*Setup, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Setup{Model: s.Model, Data: s.Data, Config: c, Module: s.Module}
-	if (s.Data.Source == data.Synthetic || s.Data.Corruption != nil) && seed != s.Config.Train.Seed {
+	t := &Setup{Model: s.Model, Data: s.Data, Graphs: s.Graphs, Config: c, Module: s.Module}
+	if s.Data != nil && (s.Data.Source == data.Synthetic || s.Data.Corruption != nil) && seed != s.Config.Train.Seed {
 		var err error
 		if t.Data, err = data.Load(s.Data.Source, loadOptions(c)); err != nil {
 			return nil, err
@@ -155,11 +157,11 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	ds, err := trainingData(info, c, o.Data)
+	ds, graphs, err := trainingData(info, c, o.Data)
 	if err != nil {
 		return nil, err
 	}
-	s := &Setup{Model: info.Model, Data: ds, Config: c, Module: m}
+	s := &Setup{Model: info.Model, Data: ds, Graphs: graphs, Config: c, Module: m}
 	return s.train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace})
 }
 
@@ -172,32 +174,38 @@ func OpenRun(dir string) (*Run, error) {
 	return &Run{Dir: dir, Result: info.Result, Trained: trained, info: info}, nil
 }
 
-// LoadData reads the data that the run was trained on into r.Data, if it has not
-// got them yet. path says where they are now; empty is where they were. Data that
+// LoadData reads the data that the run was trained on into r.Data or r.Graphs, if
+// it has not got them yet. path says where they are now; empty is where they were. Data that
 // are not the same are an error.
 func (r *Run) LoadData(path string) error {
-	if r.Data != nil {
+	if r.Data != nil || r.Graphs != nil {
 		return nil
 	}
-	ds, err := trainingData(r.info, r.Trained.Config, path)
+	ds, graphs, err := trainingData(r.info, r.Trained.Config, path)
 	if err != nil {
 		return err
 	}
-	r.Data = ds
+	r.Data, r.Graphs = ds, graphs
 	return nil
 }
 
 // trainingData reads the data of a run again and checks that they are the same.
-func trainingData(info *train.Info, c *config.Config, path string) (*data.Dataset, error) {
+func trainingData(info *train.Info, c *config.Config, path string) (*data.Dataset, *data.Collection, error) {
 	if path == "" {
 		path = info.Data.Source
 	}
-	ds, err := data.Load(path, loadOptions(c))
+	ds, graphs, err := data.LoadAny(path, loadOptions(c))
 	if err != nil {
-		return nil, fmt.Errorf("the run's data: %w", err)
+		return nil, nil, fmt.Errorf("the run's data: %w", err)
 	}
-	if ds.Checksum != info.Data.Checksum {
-		return nil, fmt.Errorf("%s is not what the run was trained on: its checksum is %.12s…, the run's is %.12s…; say where the same data are with --data", path, ds.Checksum, info.Data.Checksum)
+	checksum := ""
+	if graphs != nil {
+		checksum = graphs.Checksum
+	} else {
+		checksum = ds.Checksum
 	}
-	return ds, nil
+	if checksum != info.Data.Checksum {
+		return nil, nil, fmt.Errorf("%s is not what the run was trained on: its checksum is %.12s…, the run's is %.12s…; say where the same data are with --data", path, checksum, info.Data.Checksum)
+	}
+	return ds, graphs, nil
 }

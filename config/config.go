@@ -75,6 +75,8 @@ type Train struct {
 	Batches         int     `toml:"batches" doc:"batches of an epoch where sampler is edges, drawn without replacement; 0 uses every edge once"`
 	Hops            int     `toml:"hops" doc:"radius of a batch's subgraph where sampler is edges; 0 is the number of encoder layers"`
 	FanOut          int     `toml:"fanout" doc:"most neighbours followed of a node where sampler is edges; 0 follows all"`
+	BatchGraphs     int     `toml:"batch_graphs" doc:"graphs of a step, where graphs are classified"`
+	HalveLREvery    int     `toml:"halve_lr_every" doc:"epochs after which the learning rates are halved, again and again; 0 never"`
 	Threads         int     `toml:"threads" doc:"threads; 0 is one for each processor; results do not depend on it"`
 	EvalEvery       int     `toml:"eval_every" doc:"epochs between evaluations"`
 	LogEvery        int     `toml:"log_every" doc:"contrastive steps between lines of metrics.jsonl"`
@@ -102,8 +104,9 @@ type DeepWalk struct {
 
 // Data says how the data set is read; see data.LoadOptions.
 type Data struct {
-	Split    string `toml:"split" doc:"how to draw a split, such as per-class:20,500,1000, random:0.6,0.2,0.2, or ratio:0.05 (new training nodes for the split that comes with the data); empty takes the split that comes with the data"`
-	Directed bool   `toml:"directed" doc:"edges keep their direction"`
+	Split        string `toml:"split" doc:"how to draw a split, such as per-class:20,500,1000, random:0.6,0.2,0.2, or ratio:0.05 (new training nodes for the split that comes with the data); empty takes the split that comes with the data"`
+	NodeFeatures string `toml:"node_features" doc:"what describes the nodes of a collection of graphs: auto (labels, else attributes, else degrees), labels, attributes, both or degrees" oneof:"auto,labels,attributes,both,degrees"`
+	Directed     bool   `toml:"directed" doc:"edges keep their direction"`
 
 	AddEdges    float64 `toml:"add_edges" doc:"edges added at random before anything else, as a share of those that the data have; drawn by train.seed"`
 	RemoveEdges float64 `toml:"remove_edges" doc:"share of the edges removed at random before anything else; with the same add_edges they are replaced"`
@@ -115,10 +118,19 @@ type Data struct {
 // are key=value texts. An error names the file or the text, the key, and what
 // was expected.
 func Load(model, dataset, file string, sets []string) (*Config, error) {
+	return layered([]string{"default", "default." + model, dataset, dataset + "." + model}, file, sets)
+}
+
+// LoadGraphs is [Load] for a data set that is a collection of graphs: behind the
+// general defaults it has those of graphs.toml and graphs.MODEL.toml.
+func LoadGraphs(model, dataset, file string, sets []string) (*Config, error) {
+	return layered([]string{"default", "default." + model, "graphs", "graphs." + model, dataset, dataset + "." + model}, file, sets)
+}
+
+func layered(layers []string, file string, sets []string) (*Config, error) {
 	c := &Config{sources: map[string]string{}}
-	layers := []string{"default", "default." + model, dataset, dataset + "." + model}
 	for _, name := range layers {
-		if name == "" || name == "."+model || strings.ContainsAny(name, `/\`) {
+		if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, `/\`) {
 			continue
 		}
 		text, err := defaults.ReadFile("defaults/" + name + ".toml")

@@ -43,6 +43,8 @@ func (c *Config) Validate() error {
 		{"train.batches", t.Batches >= 0, "at least 0"},
 		{"train.hops", t.Hops >= 0, "at least 0"},
 		{"train.fanout", t.FanOut >= 0, "at least 0"},
+		{"train.batch_graphs", t.BatchGraphs >= 1, "at least 1"},
+		{"train.halve_lr_every", t.HalveLREvery >= 0, "at least 0"},
 		{"train.threads", t.Threads >= 0 && t.Threads <= 1024, "between 0 and 1024"},
 		{"train.eval_every", t.EvalEvery >= 1, "at least 1"},
 		{"train.log_every", t.LogEvery >= 1, "at least 1"},

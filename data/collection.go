@@ -87,7 +87,8 @@ func LoadCollection(path string, opts LoadOptions) (*Collection, error) {
 }
 
 func (l *loader) finishCollection(path string, r reader) (*Collection, error) {
-	if _, err := ParseNodeFeatures(string(l.opts.NodeFeatures)); err != nil {
+	var err error
+	if l.opts.NodeFeatures, err = ParseNodeFeatures(string(l.opts.NodeFeatures)); err != nil {
 		return nil, err
 	}
 	if l.opts.AddEdges != 0 || l.opts.RemoveEdges != 0 {
@@ -107,6 +108,15 @@ func (l *loader) finishCollection(path string, r reader) (*Collection, error) {
 
 // Nodes returns how many nodes all graphs have together.
 func (c *Collection) Nodes() int { return int(c.Offset[len(c.Offset)-1]) }
+
+// NumEdges returns how many edges all graphs have together, undirected ones once.
+func (c *Collection) NumEdges() int {
+	n := 0
+	for _, g := range c.Graphs {
+		n += len(g.Edges)
+	}
+	return n
+}
 
 // graphOf returns the graph that row v of X belongs to.
 func (c *Collection) graphOf(v int32) int {

@@ -28,6 +28,34 @@ func (c *Collection) FoldsFor(seed uint64) ([]Split, error) {
 	return c.DrawFolds(FoldCount, seed)
 }
 
+// SplitFor returns the split of a run: fold number seed modulo the number of folds,
+// those of [Collection.FoldsFor] the quotient, so that the seeds 0 to 9 are the ten
+// folds of one partition; a stratified tenth of the fold's training graphs, drawn
+// for the seed, is for validation.
+func (c *Collection) SplitFor(seed uint64) (Split, error) {
+	count := uint64(FoldCount)
+	if c.Folds != nil {
+		count = uint64(len(c.Folds))
+	}
+	folds, err := c.FoldsFor(seed / count)
+	if err != nil {
+		return Split{}, err
+	}
+	return c.Holdout(folds[seed%count], FoldCount, seed)
+}
+
+// FoldName names the fold that SplitFor takes, such as "3", or "3 of partition 1"
+// where the seed is 13.
+func (c *Collection) FoldName(seed uint64) string {
+	if c.Folds != nil {
+		return fmt.Sprint(seed % uint64(len(c.Folds)))
+	}
+	if seed < FoldCount {
+		return fmt.Sprint(seed)
+	}
+	return fmt.Sprintf("%d of partition %d", seed%FoldCount, seed/FoldCount)
+}
+
 // DrawFolds draws k stratified folds from the stream "data.folds" of a seed. The
 // test parts are disjoint, together all graphs, and differ by at most one in size
 // and in the number of graphs of a class.

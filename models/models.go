@@ -12,6 +12,11 @@
 //	@score      (embedding, pairs, lo, hi) → similarity, probability
 //	@classify   (x, g, w) → logits, probabilities
 //
+// A model of whole graphs has, over a batch of them (docs/graph-classification.md):
+//
+//	@train      (x, g, batch, labels) → loss
+//	@classify   (x, g, w, batch) → logits, probabilities, a row for each graph
+//
 // x is raw: normalisation is part of the functions. g is the raw graph, c the
 // candidate graph, w and p edge values f32[E] or f32[M], ramp the share of its
 // weight that the consistency term has at this step.
@@ -30,6 +35,9 @@ type Model struct {
 	Name  string
 	Doc   string
 	Build func(Options) *ir.Module
+	// Graphs builds the program that classifies whole graphs, in batches; nil where
+	// the model classifies nodes only.
+	Graphs func(Options) *ir.Module
 	// Refines reports whether the model learns a graph.
 	Refines bool
 }
@@ -49,6 +57,9 @@ type Options struct {
 	InputDropout float64 `toml:"input_dropout" doc:"dropout on the classifier's features"`
 	WeightDecay  float64 `toml:"weight_decay" doc:"L2 weight decay of the classifier's weights"`
 	DecayFirst   bool    `toml:"decay_first" doc:"weight decay on the first layer only, as Kipf and Welling have it"`
+
+	Readout        string  `toml:"readout" doc:"how a graph's nodes become one row, where graphs are classified: sum, mean or max" oneof:"sum,mean,max"`
+	ReadoutDropout float64 `toml:"readout_dropout" doc:"dropout on the rows that readouts give, where graphs are classified"`
 
 	GCNII       GCNII       `toml:"gcnii" doc:"the network gcnii"`
 	GIN         GIN         `toml:"gin" doc:"the network gin"`
@@ -129,7 +140,7 @@ type Edges struct {
 func Default() Options {
 	return Options{
 		Classifier: "gcn", Propagation: Propagation{Order: 4, DropNodes: 0.5}, GAT: GAT{Heads: 8, OutHeads: 1, AttentionDropout: 0.6},
-		Norm: "l2", Hidden: 16, Layers: 2, Dropout: 0.5, InputDropout: 0.5, WeightDecay: 5e-4, DecayFirst: true,
+		Norm: "l2", Hidden: 16, Layers: 2, Dropout: 0.5, InputDropout: 0.5, WeightDecay: 5e-4, DecayFirst: true, Readout: "sum", ReadoutDropout: 0.5,
 		GCNII:   GCNII{Alpha: 0.1, Lambda: 0.5, WeightDecay: 0.01},
 		Encoder: Encoder{Kind: "gcn", Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
 		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
@@ -147,7 +158,7 @@ func zoo() []Model {
 	list := []Model{{Name: "ecl-gsr", Doc: "energy-based contrastive learning of a refined graph, with a classifier on its samples (Zeng et al., ECL-GSR)", Build: eclGSR, Refines: true}}
 	for i := range Architectures {
 		a := &Architectures[i]
-		list = append(list, Model{Name: a.Model, Doc: a.Doc, Build: alone(a)})
+		list = append(list, Model{Name: a.Model, Doc: a.Doc, Build: alone(a), Graphs: graphModels[a.Model]})
 	}
 	return list
 }
@@ -176,6 +187,7 @@ func (o Options) Validate() error {
 	for _, b := range []bound{
 		{"hidden", o.Hidden > 0, "at least 1"}, {"layers", o.Layers > 0, "at least 1"},
 		{"dropout", rate(o.Dropout), "within [0, 1)"}, {"input_dropout", rate(o.InputDropout), "within [0, 1)"},
+		{"readout", slices.Contains(ir.Readouts, o.Readout), "sum, mean or max"}, {"readout_dropout", rate(o.ReadoutDropout), "within [0, 1)"},
 		{"weight_decay", o.WeightDecay >= 0, "at least 0"}, {"norm", slices.Contains([]string{"l1", "l2", "none"}, o.Norm), "l1, l2 or none"},
 		{"classifier", slices.Contains(Classifiers(), o.Classifier), "one of " + strings.Join(Classifiers(), ", ")},
 		{"propagation.order", o.Propagation.Order >= 0, "at least 0"}, {"propagation.drop_nodes", rate(o.Propagation.DropNodes), "within [0, 1)"},

@@ -70,6 +70,16 @@ func Graph(s *graph.Structure) *Buffer {
 	return &Buffer{DType: ir.F32, Dims: []int{s.N, s.E}, Graph: s}
 }
 
+// Block returns a buffer on the structure of a block, graph<targets,entries,sources>,
+// which is not copied. Bind it again after the structure was rebuilt.
+func Block(s *graph.Structure) *Buffer {
+	b := &Buffer{DType: ir.F32, Dims: []int{s.N, s.E, 0}, Graph: s}
+	if s.In != nil {
+		b.Dims[2] = s.In.Cols
+	}
+	return b
+}
+
 // Sparse returns a buffer on a sparse matrix: the entries of row r are
 // rowPtr[r] ≤ e < rowPtr[r+1], entry e has column col[e] and value values[e]. The
 // slices are not copied; the transposed structure is computed here. It returns

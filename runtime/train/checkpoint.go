@@ -34,6 +34,7 @@ type counters struct {
 	BestEpoch  int            `json:"best_epoch"`
 	BestAcc    float64        `json:"best_val_acc"`
 	BestLoss   float64        `json:"best_val_loss"`
+	TestCurve  []float64      `json:"test_curve,omitempty"`
 }
 
 // fingerprint identifies a program by its text.
@@ -54,9 +55,9 @@ func (t *trainer) checkpoint() error {
 	if err := t.metrics.sync(); err != nil {
 		return err
 	}
-	c := counters{Version: checkpointVersion, Module: fingerprint(t.module.String()), Config: t.cfg.Hash(), Data: t.task.Data.Checksum,
+	c := counters{Version: checkpointVersion, Module: fingerprint(t.module.String()), Config: t.cfg.Hash(), Data: t.data.checksum,
 		Phase: t.state.Phase, Pretrained: t.state.Pretrained, Epoch: t.state.Epoch, Steps: map[string]int{}, Lines: t.metrics.lines,
-		BestEpoch: t.best.Epoch, BestAcc: t.best.ValAcc, BestLoss: t.best.ValLoss}
+		BestEpoch: t.best.Epoch, BestAcc: t.best.ValAcc, BestLoss: t.best.ValLoss, TestCurve: t.state.TestCurve}
 	if v := t.state.valAcc; !math.IsNaN(v) {
 		c.ValAcc = &v
 	}
@@ -156,7 +157,7 @@ func (t *trainer) restore(path string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
-	t.state = state{Phase: c.Phase, Pretrained: c.Pretrained, Epoch: c.Epoch, valAcc: math.NaN()}
+	t.state = state{Phase: c.Phase, Pretrained: c.Pretrained, Epoch: c.Epoch, TestCurve: c.TestCurve, valAcc: math.NaN()}
 	if c.ValAcc != nil {
 		t.state.valAcc = *c.ValAcc
 	}
@@ -170,7 +171,7 @@ func (t *trainer) restore(path string) (int, error) {
 // matches refuses a checkpoint of another run.
 func (t *trainer) matches(c counters) error {
 	for _, x := range []struct{ what, have, want string }{
-		{"data set", c.Data, t.task.Data.Checksum},
+		{"data set", c.Data, t.data.checksum},
 		{"configuration", c.Config, t.cfg.Hash()},
 		{"program", c.Module, fingerprint(t.module.String())},
 	} {
@@ -194,7 +195,7 @@ func (t *trainer) restoreTensors(f *safetensors.File, c counters) error {
 			copy(x.data, v)
 		}
 	}
-	n := t.task.Data.Graph.N
+	n := t.data.nodes
 	if f.Lookup("candidates/edges") != nil {
 		cand, err := readCandidates(f, "candidates/", n)
 		if err != nil {

@@ -15,6 +15,10 @@ type state struct {
 	Pretrained int // contrastive steps done
 	Epoch      int // epochs done
 
+	// TestCurve is the accuracy on the test graphs at each evaluation, in percent:
+	// what GIN's protocol is computed from. Nothing is chosen by it.
+	TestCurve []float64
+
 	valAcc float64 // of the last evaluation in percent, NaN before the first
 }
 
@@ -77,7 +81,7 @@ func (t *trainer) classify(st *graph.Structure, w []float32, rebind bool) (logit
 
 // score judges logits on the training and the validation nodes.
 func (t *trainer) score(logits *runtime.Buffer) score {
-	labels := t.task.Data.Labels
+	labels := t.data.labels
 	s := score{trainAcc: accuracy(logits, labels, t.split.Train), valAcc: accuracy(logits, labels, t.split.Val)}
 	for _, v := range t.split.Val {
 		s.valLoss += crossEntropy(logits.F32[int(v)*t.classes:][:t.classes], int(labels[v]))
@@ -150,6 +154,7 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 		if err := t.ctx.Err(); err != nil {
 			return err
 		}
+		t.schedule(t.state.Epoch)
 		f, loss, err := step(t.state.Epoch)
 		if err != nil {
 			return err
@@ -174,6 +179,15 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 		}
 	}
 	return nil
+}
+
+// schedule sets the learning rates of an epoch, from 0.
+func (t *trainer) schedule(epoch int) {
+	if every := t.cfg.Train.HalveLREvery; every > 0 {
+		for _, g := range t.groups {
+			g.lr = math.Ldexp(g.first, -(epoch / every))
+		}
+	}
 }
 
 // supervised trains @train and evaluates @classify on the raw graph.

@@ -191,7 +191,7 @@ func (t *trainer) record(f *function, s *score) error {
 		r.LR[u.group.name] = u.group.lr
 	}
 	if s != nil {
-		r.TrainAcc, r.ValAcc, r.ValLoss = &s.trainAcc, &s.valAcc, &s.valLoss
+		r.TrainAcc, r.ValAcc, r.ValLoss = known(s.trainAcc), &s.valAcc, &s.valLoss
 	}
 	if t.edges != nil && t.edges.cand != nil {
 		r.Candidates = len(t.edges.cand.Edges)

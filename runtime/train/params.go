@@ -24,7 +24,8 @@ type param struct {
 // group is the parameters that share a learning rate and a count of steps.
 type group struct {
 	name  string
-	lr    float64
+	lr    float64 // of the current epoch
+	first float64 // of the first one
 	steps int
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -23,6 +24,7 @@ type function struct {
 	reads   map[string]bool // its arguments
 	terms   []term          // scalar results that are not gradients, the loss first
 	updates []update        // one for each optimizer group
+	moved   []moved         // parameters that follow results
 }
 
 // term is a part of the loss.
@@ -37,6 +39,13 @@ type update struct {
 	params []*param
 	names  []string // of the results that are the gradients
 	adam   []kernels.AdamParam
+}
+
+// moved is a parameter that follows a result: p ← 0.9·p + 0.1·result, as the
+// statistics of batch normalisation do (momentum 0.1, as PyTorch has it).
+type moved struct {
+	p      *param
+	result string
 }
 
 // gradPrefix begins the names of the results that are gradients.
@@ -81,6 +90,14 @@ func (t *trainer) function(name string) (*function, error) {
 // outputs sorts a function's results into loss terms and gradients.
 func (t *trainer) outputs(f *function, def *ir.Func) error {
 	for _, r := range def.Results {
+		if name, ok := strings.CutPrefix(r.Name, models.RunningPrefix); ok {
+			at := slices.IndexFunc(t.params, func(p *param) bool { return p.name == name })
+			if at < 0 {
+				return fmt.Errorf("train: @%s has the result %s, which moves no parameter", def.Name, r.Name)
+			}
+			f.moved = append(f.moved, moved{t.params[at], r.Name})
+			continue
+		}
 		if !strings.HasPrefix(r.Name, gradPrefix) {
 			if r.Value.Type.Rank() == 0 {
 				f.terms = append(f.terms, term{name: r.Name})
@@ -161,6 +178,9 @@ var evaluationInputs = map[string]bool{"g": true, "w": true}
 func (t *trainer) bindData() error {
 	ds := t.task.Data
 	t.inputs = inputs{}
+	if ds == nil { // batches bring their own
+		return nil
+	}
 	x, err := featureBuffer(ds.X)
 	if err != nil {
 		return err
@@ -211,6 +231,11 @@ func (t *trainer) step(f *function, step int) (float64, error) {
 		u := &f.updates[i]
 		u.group.steps++
 		t.pool.AdamStep(u.adam, float32(u.group.lr), beta1, beta2, epsilon, u.group.steps)
+	}
+	for _, m := range f.moved {
+		for i, v := range f.Output(m.result).F32[:len(m.p.w)] {
+			m.p.w[i] += 0.1 * (v - m.p.w[i])
+		}
 	}
 	if len(f.terms) == 0 {
 		return 0, fmt.Errorf("train: @%s has no loss", f.Name())

@@ -23,6 +23,11 @@ type Result struct {
 	WallS      float64  `json:"wall_s"`       // earlier parts of a resumed run included
 	PeakRSSMiB *float64 `json:"peak_rss_mib"` // of the process so far; null where the system does not say
 
+	// TestCurve is, where graphs are classified, the accuracy on the test graphs at
+	// each evaluation: GIN's protocol (Xu et al. 2019) takes the epoch that is best
+	// on average over the folds. Nothing else is chosen by it.
+	TestCurve []float64 `json:"test_curve,omitempty"`
+
 	EdgesBefore int `json:"edges_before"`
 	// EdgesAfter counts the edges of the refined graph; null where nothing was
 	// refined.
@@ -95,8 +100,12 @@ func (t *trainer) finish() (*Result, error) {
 	for _, p := range t.params {
 		copy(p.w, p.best)
 	}
-	res := &Result{Model: t.task.Model, Data: ds.Name, Seed: t.cfg.Train.Seed, Split: t.splitName(), BestEpoch: t.best.Epoch, ValAcc: t.best.ValAcc,
-		EdgesBefore: ds.Graph.Undirected().NumEdges(), HomophilyBefore: known(ds.Graph.Undirected().Homophily(ds.Labels))}
+	res := &Result{Model: t.task.Model, Data: t.data.name, Seed: t.cfg.Train.Seed, Split: t.splitName(), BestEpoch: t.best.Epoch, ValAcc: t.best.ValAcc,
+		TestCurve: t.state.TestCurve, EdgesBefore: t.data.edges}
+	if ds != nil {
+		raw := ds.Graph.Undirected()
+		res.EdgesBefore, res.HomophilyBefore = raw.NumEdges(), known(raw.Homophily(ds.Labels))
+	}
 	run := &Trained{Model: t.task.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}}
 	for _, p := range t.params {
 		run.Params[p.name] = p.w
@@ -105,11 +114,11 @@ func (t *trainer) finish() (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if acc := accuracy(logits, ds.Labels, t.split.Val); acc != t.best.ValAcc {
+	if acc := accuracy(logits, t.data.labels, t.split.Val); acc != t.best.ValAcc {
 		return nil, fmt.Errorf("train: the kept state has the validation accuracy %v, at its epoch it had %v: this is a bug, please report it", acc, t.best.ValAcc)
 	}
 	if len(t.split.Test) > 0 {
-		res.TestAcc = known(accuracy(logits, ds.Labels, t.split.Test))
+		res.TestAcc = known(accuracy(logits, t.data.labels, t.split.Test))
 	}
 	run.Logits = append([]float32(nil), logits.F32...)
 	run.Probabilities = append([]float32(nil), probs.F32...)

@@ -46,6 +46,7 @@ type Info struct {
 		Source   string `json:"source"` // the path as it was given
 		Format   string `json:"format"`
 		Checksum string `json:"checksum"`
+		Graphs   int    `json:"graphs,omitempty"` // of a collection
 		Nodes    int    `json:"nodes"`
 		Edges    int    `json:"edges"`
 		Features int    `json:"features"`
@@ -77,15 +78,17 @@ func ReadInfo(dir string) (*Info, error) {
 }
 
 func (t *trainer) info(res *Result) *Info {
-	ds := t.task.Data
+	ds := &t.data
 	i := &Info{SchemaVersion: 1, Status: "running", Version: t.opts.Version, Model: t.task.Model, Seed: t.cfg.Train.Seed, Split: t.splitName(),
 		Config: t.cfg.Hash(), Inductive: !t.readsStruct(), Result: res}
 	if res != nil {
 		i.Status = "done"
 	}
-	i.Data.Name, i.Data.Source, i.Data.Format, i.Data.Checksum = ds.Name, ds.Source, ds.Format, ds.Checksum
-	i.Data.Corruption = ds.Corruption
-	i.Data.Nodes, i.Data.Edges, i.Data.Features, i.Data.Classes = ds.Graph.N, ds.Graph.NumEdges(), ds.X.Cols, ds.Classes
+	i.Data.Name, i.Data.Source, i.Data.Format, i.Data.Checksum = ds.name, ds.source, ds.format, ds.checksum
+	if t.task.Data != nil {
+		i.Data.Corruption = t.task.Data.Corruption
+	}
+	i.Data.Graphs, i.Data.Nodes, i.Data.Edges, i.Data.Features, i.Data.Classes = ds.graphs, ds.nodes, ds.edges, ds.features, ds.classes
 	return i
 }
 
@@ -105,6 +108,8 @@ func (t *trainer) splitName() string {
 	switch {
 	case t.task.Split != nil:
 		return "given"
+	case t.task.Graphs != nil:
+		return "fold " + t.task.Graphs.FoldName(t.seed())
 	case ds.SplitSpec != nil:
 		return ds.SplitSpec.String()
 	case len(ds.Splits) == 1:

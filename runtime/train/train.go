@@ -25,7 +25,10 @@ type Task struct {
 	Model string
 	// Module is the program to train; nil builds the zoo's model for the data.
 	Module *ir.Module
+	// Data or Graphs: one graph whose nodes are classified, or a collection of
+	// graphs that are.
 	Data   *data.Dataset
+	Graphs *data.Collection
 	// Split is the split to train on; nil takes Data's for the seed.
 	Split *data.Split
 }
@@ -83,6 +86,7 @@ type trainer struct {
 	cfg  *config.Config
 	opts Options
 
+	data   subject
 	split  data.Split
 	module *ir.Module // as it was given
 	prog   *ir.Module // compiled for training
@@ -96,7 +100,8 @@ type trainer struct {
 
 	state   state
 	best    best
-	edges   *edges // nil where nothing is refined
+	edges   *edges           // nil where nothing is refined
+	graphs  *graphsProcedure // nil where nodes are classified
 	metrics metrics
 	started time.Time
 	before  time.Duration // of earlier parts of a resumed run
@@ -132,32 +137,38 @@ func Train(ctx context.Context, task Task, cfg *config.Config, opts Options) (*R
 }
 
 func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options) (*trainer, error) {
-	if task.Data == nil {
-		return nil, errors.New("train: the task has no data set")
+	ds, err := task.subject()
+	if err != nil {
+		return nil, err
 	}
 	if cfg == nil {
 		return nil, errors.New("train: there is no configuration; config.Load gives one")
 	}
-	if err := errors.Join(task.Data.Check(), cfg.Validate()); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	t := &trainer{ctx: ctx, task: task, cfg: cfg, opts: opts, groups: map[string]*group{}, fns: map[string]*function{}, classes: task.Data.Classes, started: time.Now()}
+	t := &trainer{ctx: ctx, task: task, cfg: cfg, opts: opts, groups: map[string]*group{}, fns: map[string]*function{}, data: ds, classes: ds.classes, started: time.Now()}
 	if task.Split != nil {
 		t.split = *task.Split
 	} else {
-		s, err := task.Data.SplitFor(t.seed())
+		s, err := task.splitFor(t.seed())
 		if err != nil {
 			return nil, err
 		}
 		t.split = s
 	}
-	if err := checkSplit(t.split, task.Data.Labels); err != nil {
-		return nil, fmt.Errorf("train: %s: %w", task.Data.Name, err)
+	if err := checkSplit(t.split, &ds); err != nil {
+		return nil, fmt.Errorf("train: %s: %w", ds.name, err)
 	}
 	m := task.Module
 	if m == nil {
 		var err error
-		if m, err = Module(task.Model, cfg, task.Data); err != nil {
+		if task.Graphs != nil {
+			m, err = GraphModule(task.Model, cfg, task.Graphs)
+		} else {
+			m, err = Module(task.Model, cfg, task.Data)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +176,16 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 		t.task.Model = m.Name
 	}
 	t.module = m
-	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Facts: Facts(cfg, task.Data, t.split)})
+	if err := checkKind(m, ds.graphs > 0); err != nil {
+		return nil, err
+	}
+	facts := passes.Facts{}
+	if task.Graphs != nil {
+		facts = GraphFacts(task.Graphs)
+	} else {
+		facts = Facts(cfg, task.Data, t.split)
+	}
+	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Facts: facts})
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +199,7 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 			if p.group == "encoder" {
 				lr = cfg.Train.EncoderLR
 			}
-			t.groups[p.group] = &group{name: p.group, lr: lr}
+			t.groups[p.group] = &group{name: p.group, lr: lr, first: lr}
 		}
 	}
 	t.pool = kernels.NewPool(cfg.Train.Threads)
@@ -224,18 +244,34 @@ func Module(model string, cfg *config.Config, ds *data.Dataset) (*ir.Module, err
 	return m.Build(o), nil
 }
 
-func checkSplit(s data.Split, labels []int32) error {
+// checkKind refuses a program for nodes where graphs are classified, and the other
+// way round.
+func checkKind(m *ir.Module, graphs bool) error {
+	f := m.Func("classify")
+	switch {
+	case f == nil:
+		return nil // the procedure says what is missing
+	case graphs && f.Arg("batch") == nil:
+		return fmt.Errorf("train: module @%s classifies nodes, and the data are a collection of graphs: its @classify takes no batch", m.Name)
+	case !graphs && f.Arg("batch") != nil:
+		return fmt.Errorf("train: module @%s classifies graphs in batches, and the data are one graph", m.Name)
+	}
+	return nil
+}
+
+func checkSplit(s data.Split, d *subject) error {
+	labels := d.labels
 	for _, part := range []struct {
 		name  string
 		nodes []int32
 	}{{"training", s.Train}, {"validation", s.Val}} {
 		if len(part.nodes) == 0 {
-			return fmt.Errorf("the split has no %s nodes; draw another with data.split", part.name)
+			return fmt.Errorf("the split has no %s %ss; draw another with data.split", part.name, d.item())
 		}
 	}
 	for _, v := range slices.Concat(s.Train, s.Val, s.Test) {
 		if v < 0 || int(v) >= len(labels) || labels[v] < 0 {
-			return fmt.Errorf("the split has node %d, which is not a labelled node", v)
+			return fmt.Errorf("the split has %[1]s %d, which is not a labelled %[1]s", d.item(), v)
 		}
 	}
 	return nil
@@ -267,6 +303,9 @@ func (t *trainer) procedure() (procedure, error) {
 		return !slices.ContainsFunc(names, func(n string) bool { return t.prog.Func(n) == nil })
 	}
 	switch {
+	case has("train", "classify") && t.task.Graphs != nil:
+		t.graphs = t.newGraphs()
+		return t.graphs, nil
 	case has("train", "classify"):
 		return &supervised{t}, nil
 	case has("fit", "refine", "classify"):

@@ -134,6 +134,9 @@ func (r *Refined) WriteCSV(w io.Writer, ds *data.Dataset) error {
 
 // finalEvaluation runs the kept state and enters what it gives.
 func (t *trainer) finalEvaluation(run *Trained) (logits, probs *runtime.Buffer, err error) {
+	if t.graphs != nil {
+		return t.graphs.final()
+	}
 	if t.edges == nil {
 		return t.classify(t.inputs["g"].Graph, nil, false)
 	}
