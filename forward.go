@@ -114,7 +114,12 @@ func (c *compiledForward) bind(f *runtime.Function, inputs map[string]ort.Tensor
 	fn := f.Main().Func()
 	var entries []int // of edge_index by entry of the graph
 	for _, a := range fn.Args {
-		if !a.Type.IsGraph() {
+		if a.Type.IsBlock() {
+			if err := c.bindBatch(f, a.Name, inputs); err != nil {
+				return err
+			}
+		}
+		if !a.Type.IsGraph() || a.Type.IsBlock() {
 			continue
 		}
 		nodes := -1
@@ -149,6 +154,19 @@ func (c *compiledForward) bind(f *runtime.Function, inputs map[string]ort.Tensor
 		}
 	}
 	return nil
+}
+
+// bindBatch binds the block that leads from nodes to their graphs.
+func (c *compiledForward) bindBatch(f *runtime.Function, name string, inputs map[string]ort.Tensor) error {
+	ids, ok := inputs["graph_ids"]
+	if !ok {
+		return errors.New("input graph_ids is missing")
+	}
+	g, err := export.Batch(ids)
+	if err != nil {
+		return err
+	}
+	return f.Bind(name, runtime.Block(structureOf(g)))
 }
 
 func (c *compiledForward) argument(a *ir.Value, inputs map[string]ort.Tensor, entries []int) (*runtime.Buffer, error) {
@@ -187,7 +205,11 @@ func (c *compiledForward) argument(a *ir.Value, inputs map[string]ort.Tensor, en
 // direction only, and repeated ones, which edge_index may hold and data may not.
 func structureOf(g *ir.Graph) *graph.Structure {
 	e := len(g.Row)
-	in := &kernels.CSR{Rows: g.N, Cols: g.N, RowPtr: make([]int32, g.N+1), Col: make([]int32, e)}
+	sources := g.N
+	if g.Sources > 0 { // of a block
+		sources = g.Sources
+	}
+	in := &kernels.CSR{Rows: g.N, Cols: sources, RowPtr: make([]int32, g.N+1), Col: make([]int32, e)}
 	edgeOf := make([]int32, e)
 	for p := range g.Row {
 		in.RowPtr[g.Row[p]+1]++

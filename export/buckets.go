@@ -55,9 +55,10 @@ func (s *bucketSum) build() {
 		[]tensor{s.dst, b.sizeOf(s.dst, 0)}, intAttr("axis", 0), intAttr("largest", 0), intAttr("sorted", 1))
 	s.order = sorted[1]
 	first := b.op("CumSum", int64Type, s.count.dims, []tensor{s.count, b.int64Const(0)}, intAttr("exclusive", 1))
-	// Position E' is the padding; its source N is the row of zeros.
+	// Position E' is the padding; its source, one above the last, is the row of
+	// zeros.
 	padding := b.sizeOf(s.dst, 0)
-	sources := b.concat(0, b.gather(s.src, s.order), s.nodes)
+	sources := b.concat(0, b.gather(s.src, s.order), s.sources)
 	// 0, 1, … up to the largest degree, in whole chunks: no bucket needs more
 	// columns than that, whatever its capacity.
 	largest := b.op("ReduceMax", int64Type, []dim{fixed(1)}, []tensor{b.concat(0, s.count, b.int64s(1))}, intAttr("keepdims", 1), intsAttr("axes", 0))
@@ -211,5 +212,5 @@ func (s *bucketSum) degree(weight *tensor) (tensor, error) {
 	if weight == nil {
 		return b.unsqueeze(b.cast(s.count, float32Type), 1), nil
 	}
-	return s.sum(b.filledFloat(b.concat(0, s.nodes, b.int64s(1)), 1, s.nodeDim, fixed(1)), weight)
+	return s.sum(b.filledFloat(b.concat(0, s.sources, b.int64s(1)), 1, unknown, fixed(1)), weight)
 }

@@ -56,10 +56,16 @@ type role struct {
 	name, fn, task, doc string
 }
 
+// The tasks of classifiers.
+const (
+	taskNodes  = "node-classification"
+	taskGraphs = "graph-classification"
+)
+
 var roles = []role{
 	{"encoder", "encode", "node-embedding", "Embeds the nodes of a graph."},
 	{"scorer", "score", "edge-scoring", "Scores pairs of nodes by their embeddings: how likely an edge between them is."},
-	{"classifier", "classify", "node-classification", "Classifies the nodes of a graph."},
+	{"classifier", "classify", taskNodes, "Classifies the nodes of a graph."},
 }
 
 var ioDocs = map[string]string{
@@ -67,6 +73,7 @@ var ioDocs = map[string]string{
 	"x_struct":             "DeepWalk embedding of the training graph; other graphs have none in this basis",
 	inputEdgeIndex:         "edges, row 0 sources and row 1 targets, both directions of an undirected edge; duplicates count, self-loops are dropped and one a node is added inside",
 	inputEdgeWeight:        "weight of each edge of edge_index",
+	inputGraphIDs:          "graph of each node, numbered from 0; a number that no node has is a graph without nodes",
 	inputAdjacency:         "adjacency matrix: (i, j) sums the weights of edges from j to i, zero diagonal; a self-loop a node is added inside",
 	"embedding":            "node embeddings",
 	"pairs":                "pairs of nodes to score: row 0 with row 1",
@@ -180,6 +187,9 @@ func (o *BuildOptions) models() ([]built, error) {
 			return nil, err
 		}
 		m := built{role: r, fn: p.Module.Func(r.fn), constants: map[string]float32{}, lowering: o.Lowering}
+		if batchArg(m.fn) != nil {
+			m.task, m.doc = taskGraphs, "Classifies the graphs of a batch."
+		}
 		if err := o.bindConstants(&m); err != nil {
 			return nil, err
 		}
@@ -191,7 +201,7 @@ func (o *BuildOptions) models() ([]built, error) {
 		}
 		m.model, err = Model(m.fn, o.Params, ModelOptions{
 			Lowering: m.lowering, NoEdgeWeight: o.NoEdgeWeight, Constants: m.constants,
-			Name: o.Model + "_" + r.name, Doc: r.doc, Docs: ioDocs, Metadata: o.metadata(m), ProducerVersion: o.Version,
+			Name: o.Model + "_" + r.name, Doc: m.doc, Docs: ioDocs, Metadata: o.metadata(m), ProducerVersion: o.Version,
 		})
 		if err != nil {
 			return nil, err
@@ -208,10 +218,11 @@ func (o *BuildOptions) models() ([]built, error) {
 	return list, nil
 }
 
-// graphArg returns the graph argument of a function, or nil.
+// graphArg returns the graph argument of a function, or nil; the batch's is
+// [batchArg].
 func graphArg(fn *ir.Func) *ir.Value {
 	for _, a := range fn.Args {
-		if a.Type.IsGraph() {
+		if a.Type.IsGraph() && !a.Type.IsBlock() {
 			return a
 		}
 	}
@@ -256,7 +267,7 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 		"num_features": strconv.FormatInt(o.Sample.X.Shape[1], 10),
 		"inductive":    strconv.FormatBool(o.inductive()),
 	}
-	if m.task == "node-classification" {
+	if m.task == taskNodes || m.task == taskGraphs {
 		md["class_labels"] = text(o.Classes)
 	}
 	var norms []string

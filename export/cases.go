@@ -22,6 +22,9 @@ type Sample struct {
 	// Refined is the graph that the classifier reads, int64 [2,M], and Weights
 	// its edge weights, float32 [M]. Refined nil means Edges, Weights nil ones.
 	Refined, Weights *ort.Tensor
+	// GraphIDs, int64 [N], says of which graph each node is, where X and Edges are
+	// a batch of graphs; nil where they are one graph.
+	GraphIDs *ort.Tensor
 }
 
 func (s *Sample) nodes() int { return int(s.X.Shape[0]) }
@@ -47,6 +50,14 @@ func (s *Sample) check() error {
 	}
 	if _, _, err := Graph(s.nodes(), s.Edges); err != nil {
 		return err
+	}
+	if s.GraphIDs != nil {
+		if _, err := Batch(*s.GraphIDs); err != nil {
+			return err
+		}
+		if len(s.GraphIDs.I64) != s.nodes() {
+			return fmt.Errorf("graph_ids has %d numbers for %d nodes", len(s.GraphIDs.I64), s.nodes())
+		}
 	}
 	refined := s.Edges
 	if s.Refined != nil {
@@ -99,6 +110,9 @@ func parityCases(s Sample) []parityCase {
 		parityCase{"duplicate edges and self-loops", sub.repeated()},
 		parityCase{"one node", sub.induced([]int{0})},
 	)
+	if s.GraphIDs != nil {
+		cases = append(cases, parityCase{"one graph", sub.oneGraph()}, parityCase{"nodes in another order", s.reordered()})
+	}
 	return cases
 }
 
@@ -155,6 +169,14 @@ func (s *Sample) induced(nodes []int) Sample {
 		t := rows(*s.Struct)
 		out.Struct = &t
 	}
+	if s.GraphIDs != nil {
+		ids := make([]int64, len(nodes))
+		for k, i := range nodes {
+			ids[k] = s.GraphIDs.I64[i]
+		}
+		t := ort.Int64s(ids, int64(len(ids)))
+		out.GraphIDs = &t
+	}
 	return out
 }
 
@@ -210,6 +232,10 @@ func (s *Sample) extended(more int) Sample {
 	if s.Struct != nil {
 		t := grow(*s.Struct)
 		out.Struct = &t
+	}
+	if s.GraphIDs != nil {
+		t := ort.Int64s(slices.Concat(s.GraphIDs.I64, s.GraphIDs.I64[:more]), int64(n+more))
+		out.GraphIDs = &t
 	}
 	edges := func(t ort.Tensor) ort.Tensor {
 		e := len(t.I64) / 2

@@ -24,6 +24,10 @@ func (m *built) inputs(c parityCase, embedding ort.Tensor) map[string]ort.Tensor
 			if c.Struct != nil {
 				in["x_struct"] = *c.Struct
 			}
+		case inputGraphIDs:
+			if c.GraphIDs != nil {
+				in[inputGraphIDs] = *c.GraphIDs
+			}
 		case "embedding":
 			in["embedding"] = embedding
 		case "pairs":

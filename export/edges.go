@@ -55,13 +55,14 @@ type edgeList struct {
 	b        *builder
 	src, dst tensor // int64 [E']
 	keep     tensor // positions of the kept edges in the input
-	nodes    tensor // int64 [1]: N
+	nodes    tensor // int64 [1]: N, of the targets
+	sources  tensor // int64 [1]: rows that sources are numbers of; N but for batches
 	nodeDim  dim
 }
 
 // newEdgeList reads edge_index [2,E] (row 0 sources, row 1 targets).
 func newEdgeList(b *builder, edgeIndex, nodes tensor, nodeDim dim) *edgeList {
-	l := &edgeList{b: b, nodes: nodes, nodeDim: nodeDim}
+	l := &edgeList{b: b, nodes: nodes, sources: nodes, nodeDim: nodeDim}
 	b.in("edges", func() {
 		row := func(i int64) tensor {
 			return b.op("Gather", int64Type, edgeIndex.dims[1:], []tensor{edgeIndex, b.int64Const(i)}, intAttr("axis", 0))
@@ -79,6 +80,7 @@ func newEdgeList(b *builder, edgeIndex, nodes tensor, nodeDim dim) *edgeList {
 func (l *edgeList) reversed() *edgeList {
 	r := *l
 	r.src, r.dst = l.dst, l.src
+	r.nodes, r.sources = l.sources, l.nodes
 	return &r
 }
 
@@ -132,7 +134,7 @@ func (f *flatSum) degree(weight *tensor) (tensor, error) {
 	if weight == nil {
 		return countDegree(f.edgeList), nil
 	}
-	return f.sum(f.b.filledFloat(f.b.concat(0, f.nodes, f.b.int64s(1)), 1, f.nodeDim, fixed(1)), weight)
+	return f.sum(f.b.filledFloat(f.b.concat(0, f.sources, f.b.int64s(1)), 1, f.nodeDim, fixed(1)), weight)
 }
 
 // countEdges counts the edges into each node exactly, int64 [N].

@@ -47,6 +47,8 @@ type emitter struct {
 	params   map[string][]float32
 	dims     map[ir.Dim]string // names of the symbolic dimensions
 	graph    *ir.Value         // the graph argument, nil if there is none
+	batch    *ir.Value         // the argument from nodes to graphs, nil if there is none
+	members  *bucketSum        // over its entries
 
 	list     *edgeList
 	forward  aggregation // sums over entering edges
@@ -157,7 +159,11 @@ func (e *emitter) emit(op *ir.Op) error {
 	}
 	var result value
 	var err error
-	e.in(op.Results[0].Name, func() { result, err = line.emit(e, op) })
+	emit := line.emit
+	if len(op.Operands) > 0 && e.overBatch(op) {
+		emit = (*emitter).readout
+	}
+	e.in(op.Results[0].Name, func() { result, err = emit(e, op) })
 	if err != nil {
 		return err
 	}

@@ -98,8 +98,9 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 // inputs declares the graph's inputs and builds what message passing shares.
 func (e *emitter) inputs(o ModelOptions) error {
 	var weights []*ir.Value
+	e.batch = batchArg(e.fn)
 	for _, a := range e.fn.Args {
-		if a.Type.IsGraph() {
+		if a.Type.IsGraph() && a != e.batch {
 			if e.graph != nil {
 				return fmt.Errorf("@%s has more than one graph argument (%s and %s); one can be written", e.fn.Name, e.graph.Name, a.Name)
 			}
@@ -107,9 +108,15 @@ func (e *emitter) inputs(o ModelOptions) error {
 			e.dims[a.Type.Dims[0]], e.dims[a.Type.Dims[1]] = "num_nodes", "num_edges"
 		}
 	}
-	var index *tensor
+	var index, ids *tensor
 	for _, a := range e.fn.Args {
 		switch {
+		case a == e.batch:
+			t, err := e.batchInput(o)
+			if err != nil {
+				return err
+			}
+			ids = &t
 		case a.Type.IsGraph():
 			t := e.graphInput(o)
 			index = &t
@@ -144,6 +151,11 @@ func (e *emitter) inputs(o ModelOptions) error {
 	}
 	if index != nil {
 		if err := e.connect(*index, weight); err != nil {
+			return err
+		}
+	}
+	if ids != nil {
+		if err := e.connectBatch(*ids); err != nil {
 			return err
 		}
 	}

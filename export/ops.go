@@ -74,6 +74,7 @@ func init() {
 		"pair_dot":    {emitPairDot, false},
 
 		"spmm":        {emitSpMM, true},
+		"spmax":       {emitSpMax, false},
 		"sddmm":       {emitSDDMM, false},
 		"edge_ones":   {emitEdgeOnes, true},
 		"edge_gather": {emitEdgeGather, true},

@@ -60,6 +60,7 @@ func opCases() []opCase {
 		{op: "matmul", attrs: ir.Attrs{"ta": true}, args: []ir.Type{nodeMatrix, ir.T(ir.F32, "N", "3")}},
 		{op: "l1_normalize", attrs: ir.Attrs{"eps": 0.5}, args: []ir.Type{nodeMatrix}},
 		{op: "l2_normalize", attrs: ir.Attrs{"eps": 0.5}, args: []ir.Type{nodeMatrix}},
+		{op: "spmax", args: []ir.Type{theGraph, nodeMatrix}},
 		{op: "spmm", args: []ir.Type{theGraph, edgeVector, nodeVector, nodeMatrix}},
 		{op: "spmm", attrs: ir.Attrs{"transpose": true}, args: []ir.Type{theGraph, edgeVector, nodeVector, nodeMatrix}},
 		{op: "edge_gather", attrs: ir.Attrs{"side": "dst"}, args: []ir.Type{theGraph, nodeVector}},

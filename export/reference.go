@@ -152,6 +152,16 @@ func referenceArgs(fn *ir.Func, inputs map[string]ort.Tensor, constants map[stri
 	var args []ir.Val
 	for _, a := range fn.Args {
 		switch {
+		case a.Type.IsBlock():
+			ids, ok := inputs[inputGraphIDs]
+			if !ok {
+				return nil, errors.New("input graph_ids is missing")
+			}
+			members, err := Batch(ids)
+			if err != nil {
+				return nil, err
+			}
+			args = append(args, ir.Val{G: members})
 		case a.Type.IsGraph():
 			args = append(args, ir.Val{G: g})
 		case graph != nil && overEdges(a, graph):

@@ -1,0 +1,176 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// A model that classifies whole graphs takes a batch of them: the union of the
+// graphs as x and edge_index, and graph_ids, which says of which graph each node
+// is. In the IR that is a block from the nodes to their graphs; here it is a list
+// of edges like another, so that a readout is an aggregation in buckets.
+
+const inputGraphIDs = "graph_ids"
+
+// batchArg returns the argument of a function that leads from nodes to their
+// graphs, or nil.
+func batchArg(fn *ir.Func) *ir.Value {
+	for _, a := range fn.Args {
+		if a.Type.IsBlock() {
+			return a
+		}
+	}
+	return nil
+}
+
+// batchInput declares graph_ids.
+func (e *emitter) batchInput(o ModelOptions) (tensor, error) {
+	t := e.batch.Type
+	if e.dense() {
+		return tensor{}, fmt.Errorf("@%s reads out graphs of a batch, which the dense form cannot; take the buckets or flat lowering", e.fn.Name)
+	}
+	if t.Entries() != e.nodeDim() || t.Sources() != e.nodeDim() {
+		return tensor{}, fmt.Errorf("@%s: argument %s is %s, want graph<G,%[4]s,%[4]s>", e.fn.Name, e.batch.Name, t, e.nodeDim())
+	}
+	e.dims[t.Targets()] = "num_graphs"
+	return e.input(inputGraphIDs, o.Docs[inputGraphIDs], int64Type, named("num_nodes")), nil
+}
+
+// connectBatch builds the aggregation over the nodes of each graph.
+func (e *emitter) connectBatch(ids tensor) error {
+	if e.nodes == nil {
+		return fmt.Errorf("@%s has a batch but no features over its nodes", e.fn.Name)
+	}
+	b := e.builder
+	b.in("batch", func() {
+		last := b.op("ReduceMax", int64Type, []dim{fixed(1)}, []tensor{b.concat(0, ids, b.int64s(-1))}, intAttr("keepdims", 1), intsAttr("axes", 0))
+		graphs := b.rename(b.binary("Add", last, b.int64Const(1)), "batch/graphs", "number of graphs, the largest of graph_ids and one")
+		src := b.span(b.squeeze(*e.nodes, 0))
+		src.dims = ids.dims
+		e.members = newBuckets(&edgeList{b: b, src: src, dst: ids, nodes: graphs, sources: *e.nodes, nodeDim: named("num_graphs")})
+	})
+	return nil
+}
+
+// overBatch reports whether an operation aggregates over the batch's graphs.
+func (e *emitter) overBatch(op *ir.Op) bool { return e.batch != nil && op.Operands[0] == e.batch }
+
+// readout writes spmm, spmax, edge_sum and edge_ones over the batch.
+func (e *emitter) readout(op *ir.Op) (value, error) {
+	switch op.Name() {
+	case "edge_ones":
+		return value{t: e.filledFloat(*e.nodes, 1, named("num_nodes"))}, nil
+	case "edge_sum":
+		v, err := e.operand(op, 1)
+		if err != nil || op.Str("side") == "src" {
+			return value{}, errors.Join(err, e.unsupported(op, "over a batch it goes from nodes to graphs"))
+		}
+		sum, err := e.members.sum(e.column(v), nil)
+		return value{t: e.squeeze(sum, 1)}, err
+	case "spmax":
+		h, err := e.operand(op, 1)
+		if err != nil {
+			return value{}, err
+		}
+		return value{t: e.members.max(h)}, nil
+	case "spmm":
+		if op.Bool("transpose") || op.Operands[1] != nil || op.Operands[2] != nil {
+			return value{}, e.unsupported(op, "over a batch it is the sum of nodes' rows alone")
+		}
+		h, err := e.operand(op, 3)
+		if err != nil {
+			return value{}, err
+		}
+		sum, err := e.members.sum(h, nil)
+		return value{t: sum}, err
+	}
+	return value{}, e.unsupported(op, "it is not written over a batch")
+}
+
+func emitSpMax(e *emitter, op *ir.Op) (value, error) {
+	h, err := e.operand(op, 1)
+	if err != nil {
+		return value{}, err
+	}
+	over, ok := e.forward.(*bucketSum)
+	if !ok {
+		over = newBuckets(e.list)
+	}
+	return value{t: over.max(h)}, nil
+}
+
+// max returns the largest of the rows of h, column by column, over the entries
+// into each target; 0 where there are none.
+func (s *bucketSum) max(h tensor) tensor {
+	b, width := s.b, h.width()
+	low := slices.Repeat([]float32{float32(math.Inf(-1))}, width)
+	padded := b.concat(0, h, b.floats("const", low, 1, width))
+	reduce := func(t tensor) tensor {
+		return b.op("ReduceMax", float32Type, []dim{t.dims[0], fixed(width)}, []tensor{t}, intsAttr("axes", 1), intAttr("keepdims", 0))
+	}
+	var parts []tensor
+	for _, k := range s.buckets {
+		b.in(k.name, func() {
+			part := b.gather(padded, k.source)
+			if !k.single {
+				part = reduce(part)
+			}
+			if k.chunks.name != "" {
+				shape := b.concat(0, b.int64s(-1), k.chunks, b.int64s(int64(width)))
+				part = reduce(b.reshape(part, shape, unknown, unknown, fixed(width)))
+			}
+			parts = append(parts, part)
+		})
+	}
+	zeros := b.floats("const", make([]float32, width), 1, width)
+	return b.gather(b.concat(0, append(parts, zeros)...), s.restore)
+}
+
+// Batch reads graph_ids [N] as the exported models do: the block that leads from
+// node v to graph ids[v], of as many graphs as the largest number says.
+func Batch(ids ort.Tensor) (*ir.Graph, error) {
+	if err := ids.Check(); err != nil {
+		return nil, fmt.Errorf("graph_ids: %w", err)
+	}
+	if ids.DType != ort.Int64 || len(ids.Shape) != 1 {
+		return nil, fmt.Errorf("graph_ids is %v of shape %v, want int64 [N]", ids.DType, ids.Shape)
+	}
+	g := &ir.Graph{Sources: len(ids.I64)}
+	order := make([]int, len(ids.I64))
+	for v, id := range ids.I64 {
+		if id < 0 {
+			return nil, fmt.Errorf("graph_ids: node %d is of graph %d; graphs are numbered from 0", v, id)
+		}
+		g.N = max(g.N, int(id)+1)
+		order[v] = v
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(ids.I64[a] - ids.I64[b]) })
+	for _, v := range order {
+		g.Row, g.Col = append(g.Row, int(ids.I64[v])), append(g.Col, v)
+	}
+	return g, nil
+}
+
+// reordered returns the sample with its nodes in reverse order, so that neither
+// graph_ids nor the edges are sorted.
+func (s *Sample) reordered() Sample {
+	n := s.nodes()
+	nodes := make([]int, n)
+	for i := range nodes {
+		nodes[i] = n - 1 - i
+	}
+	return s.induced(nodes)
+}
+
+// oneGraph returns the sample with all nodes in one graph.
+func (s *Sample) oneGraph() Sample {
+	out := *s
+	ids := ort.Int64s(make([]int64, s.nodes()), int64(s.nodes()))
+	out.GraphIDs = &ids
+	return out
+}
