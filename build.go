@@ -72,6 +72,11 @@ type inference struct {
 	Mutual    bool    `json:"mutual,omitempty"`
 	Mode      string  `json:"mode,omitempty"`
 	Threshold float64 `json:"threshold,omitempty"`
+
+	// Features, of a classifier of graphs, names the columns of x, and NodeFeatures
+	// the option by which they were made: columns of other data are found by name.
+	Features     []string `json:"features,omitempty"`
+	NodeFeatures string   `json:"node_features,omitempty"`
 }
 
 // Build exports the run to a folder: ONNX files, manifest.json, parity.json,
@@ -83,12 +88,12 @@ func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Ma
 	if err := r.LoadData(o.Data); err != nil {
 		return nil, err
 	}
-	t, ds := r.Trained, r.Data
+	t := r.Trained
 	module := exported(t)
 	b := export.BuildOptions{
 		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight,
-		Model: t.Model, Dataset: ds.Name, ConfigHash: t.Config.Hash(), Version: Version(),
-		Classes: classNames(ds), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
+		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: Version(),
+		Classes: r.classNames(), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
 		Files: map[string][]byte{}, Library: o.Library, Unverified: o.Unverified, Log: o.Log,
 	}
 	if r.Result.TestAcc != nil {
@@ -99,9 +104,19 @@ func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Ma
 		b.Bounds = &export.Bounds{Lo: x.Lo, Hi: x.Hi}
 		constants["lo"], constants["hi"] = x.Lo, x.Hi
 	}
-	b.Sample = sample(t, ds)
-	if err := r.describe(b.Files); err != nil {
-		return nil, err
+	if r.Graphs != nil {
+		var err error
+		if b.Sample, err = graphSample(r.Graphs); err == nil {
+			b.Files[inferenceFile], err = describeGraphs(r.Graphs, t.Config)
+		}
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		b.Sample = sample(t, r.Data)
+		if err := r.describe(b.Files); err != nil {
+			return nil, err
+		}
 	}
 	f, err := newForward(module, t.Params, constants, o.Threads)
 	if err != nil {
@@ -155,12 +170,22 @@ func weighted(g *graph.Graph) (index, weights ort.Tensor) {
 	return edgeIndex(s), ort.Float32s(w, int64(len(w)))
 }
 
-// classNames returns the names of the classes, their numbers if they have none.
-func classNames(ds *data.Dataset) []string {
-	if ds.ClassNames != nil {
-		return ds.ClassNames
+// classNames returns the names of the classes of the run's data.
+func (r *Run) classNames() []string {
+	if r.Graphs != nil {
+		return nameClasses(r.Graphs.ClassNames, r.Graphs.Classes)
 	}
-	names := make([]string, ds.Classes)
+	return classNames(r.Data)
+}
+
+func classNames(ds *data.Dataset) []string { return nameClasses(ds.ClassNames, ds.Classes) }
+
+// nameClasses returns the names of classes, their numbers if they have none.
+func nameClasses(names []string, classes int) []string {
+	if names != nil {
+		return names
+	}
+	names = make([]string, classes)
 	for i := range names {
 		names[i] = strconv.Itoa(i)
 	}

@@ -26,6 +26,9 @@ func (r *Run) Embed(threads int) (h []float32, width int, err error) {
 		return nil, 0, err
 	}
 	defer f.Close()
+	if r.Data == nil {
+		return nil, 0, errGraphs
+	}
 	s := sample(t, r.Data)
 	inputs := map[string]ort.Tensor{"x": s.X, "edge_index": s.Edges}
 	if s.Struct != nil {

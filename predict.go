@@ -34,8 +34,10 @@ type PredictOptions struct {
 // Prediction is the outcome of [Predict].
 type Prediction struct {
 	Classes       []string
-	Predicted     []int     // [N] class of each node
+	Predicted     []int     // [N] class of each node, or graph
 	Probabilities []float32 // [N, len(Classes)]
+	// Graphs tells that graphs were classified, not nodes.
+	Graphs bool
 	// TrainingGraph tells that the data are what the model was trained on, so
 	// that the refined edges of the training were used.
 	TrainingGraph bool
@@ -46,12 +48,18 @@ type Prediction struct {
 	Known, Right int
 }
 
-// Predict classifies the nodes of a graph with an export and writes a CSV file:
-// id, label (the predicted one), and the probability of each class. On the
+// Predict classifies the nodes of a graph, or the graphs of a collection, with an
+// export and writes a CSV file: id (of a graph its number, from 0), label (the
+// predicted one), and the probability of each class. On the
 // training graph the classifier reads its refined edges; on another one new
 // candidates are found and scored, which an encoder with structural attributes
 // cannot do. An empty out writes nothing.
 func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Prediction, error) {
+	if m, err := export.ReadManifest(dist); err != nil {
+		return nil, err
+	} else if m.Task == export.TaskGraphs {
+		return predictGraphs(ctx, dist, path, out, o)
+	}
 	p, err := newPredictor(dist, path, o)
 	if err != nil {
 		return nil, err
@@ -64,7 +72,7 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 	if err != nil || out == "" {
 		return r, err
 	}
-	return r, atomicfile.Write(out, func(w io.Writer) error { return r.writeCSV(w, p.ds) })
+	return r, atomicfile.Write(out, func(w io.Writer) error { return r.writeCSV(w, p.ds.NodeID) })
 }
 
 // predictor is an export and the data that it is used on.
@@ -90,6 +98,9 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	p := &predictor{dir: dist, o: o}
 	if p.manifest, err = export.ReadManifest(dist); err != nil {
 		return nil, err
+	}
+	if p.manifest.Task == export.TaskGraphs {
+		return nil, fmt.Errorf("%s: %w", dist, errGraphs)
 	}
 	if err := p.readInference(); err != nil {
 		return nil, err
@@ -192,7 +203,7 @@ func (p *predictor) run(ctx context.Context) (*Prediction, error) {
 		return nil, fmt.Errorf("the classifier gave probabilities of shape %v, want [%d %d]", probs.Shape, g.N, k)
 	}
 	r.Probabilities = probs.F32
-	r.choose(p.ds)
+	r.choose(p.ds.Labels, classNames(p.ds))
 	return r, nil
 }
 
@@ -298,11 +309,12 @@ func (p *predictor) newEdges(ctx context.Context) (*train.Refined, error) {
 	return r, nil
 }
 
-// choose picks each node's most probable class, the first of equal ones.
-func (r *Prediction) choose(ds *data.Dataset) {
+// choose picks the most probable class of each node or graph, the first of equal
+// ones, and counts those that are the labels, where these are of the same classes.
+func (r *Prediction) choose(labels []int32, classes []string) {
 	k := len(r.Classes)
-	same := slices.Equal(r.Classes, classNames(ds))
-	r.Predicted = make([]int, ds.Graph.N)
+	same := slices.Equal(r.Classes, classes)
+	r.Predicted = make([]int, len(labels))
 	for i := range r.Predicted {
 		row := r.Probabilities[i*k : (i+1)*k]
 		for c, v := range row {
@@ -310,7 +322,7 @@ func (r *Prediction) choose(ds *data.Dataset) {
 				r.Predicted[i] = c
 			}
 		}
-		if label := int(ds.Labels[i]); same && label >= 0 {
+		if label := int(labels[i]); same && label >= 0 {
 			r.Known++
 			if label == r.Predicted[i] {
 				r.Right++
@@ -319,7 +331,7 @@ func (r *Prediction) choose(ds *data.Dataset) {
 	}
 }
 
-func (r *Prediction) writeCSV(w io.Writer, ds *data.Dataset) error {
+func (r *Prediction) writeCSV(w io.Writer, id func(int) string) error {
 	c := csv.NewWriter(w)
 	row := []string{"id", "label"}
 	for _, class := range r.Classes {
@@ -330,7 +342,7 @@ func (r *Prediction) writeCSV(w io.Writer, ds *data.Dataset) error {
 	}
 	k := len(r.Classes)
 	for i, class := range r.Predicted {
-		row = append(row[:0], ds.NodeID(i), r.Classes[class])
+		row = append(row[:0], id(i), r.Classes[class])
 		for _, v := range r.Probabilities[i*k : (i+1)*k] {
 			row = append(row, strconv.FormatFloat(float64(v), 'g', -1, 32))
 		}

@@ -90,6 +90,9 @@ func (r *Run) Refine(o RefineOptions) (*RefinedGraph, error) {
 	if err := r.LoadData(o.Data); err != nil {
 		return nil, err
 	}
+	if r.Data == nil {
+		return nil, errGraphs
+	}
 	return o.table(x, r.Data)
 }
 

@@ -56,16 +56,16 @@ type role struct {
 	name, fn, task, doc string
 }
 
-// The tasks of classifiers.
+// The tasks of classifiers: of the nodes of a graph, or of whole graphs in batches.
 const (
-	taskNodes  = "node-classification"
-	taskGraphs = "graph-classification"
+	TaskNodes  = "node-classification"
+	TaskGraphs = "graph-classification"
 )
 
 var roles = []role{
 	{"encoder", "encode", "node-embedding", "Embeds the nodes of a graph."},
 	{"scorer", "score", "edge-scoring", "Scores pairs of nodes by their embeddings: how likely an edge between them is."},
-	{"classifier", "classify", taskNodes, "Classifies the nodes of a graph."},
+	{"classifier", "classify", TaskNodes, "Classifies the nodes of a graph."},
 }
 
 var ioDocs = map[string]string{
@@ -188,7 +188,7 @@ func (o *BuildOptions) models() ([]built, error) {
 		}
 		m := built{role: r, fn: p.Module.Func(r.fn), constants: map[string]float32{}, lowering: o.Lowering}
 		if batchArg(m.fn) != nil {
-			m.task, m.doc = taskGraphs, "Classifies the graphs of a batch."
+			m.task, m.doc = TaskGraphs, "Classifies the graphs of a batch."
 		}
 		if err := o.bindConstants(&m); err != nil {
 			return nil, err
@@ -267,7 +267,7 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 		"num_features": strconv.FormatInt(o.Sample.X.Shape[1], 10),
 		"inductive":    strconv.FormatBool(o.inductive()),
 	}
-	if m.task == taskNodes || m.task == taskGraphs {
+	if m.task == TaskNodes || m.task == TaskGraphs {
 		md["class_labels"] = text(o.Classes)
 	}
 	var norms []string
@@ -329,6 +329,9 @@ func (o *BuildOptions) manifest(models []built) *Manifest {
 			m.Bounds = o.Bounds
 		}
 		m.EdgeWeight = m.EdgeWeight || b.weighted
+		if b.name == "classifier" {
+			m.Task = b.task
+		}
 	}
 	return m
 }

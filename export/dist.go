@@ -98,6 +98,20 @@ func (d *Dist) Classify(x, edgeIndex ort.Tensor, weight *ort.Tensor) (map[string
 	return d.run("classifier", map[string]ort.Tensor{"x": x}, &edgeIndex, weight)
 }
 
+// ClassifyGraphs classifies the graphs of a batch: x, edgeIndex and weight as
+// [Dist.Classify] takes them, of the union of the graphs, and graphIDs, int64 [N],
+// the graph of each node. It returns logits and probabilities, float32 [G,C], of
+// as many graphs as the largest number says.
+func (d *Dist) ClassifyGraphs(x, edgeIndex ort.Tensor, weight *ort.Tensor, graphIDs ort.Tensor) (map[string]ort.Tensor, error) {
+	if _, err := Batch(graphIDs); err != nil {
+		return nil, err
+	}
+	if len(x.Shape) != 2 || int64(len(graphIDs.I64)) != x.Shape[0] {
+		return nil, fmt.Errorf("graph_ids has %d numbers for x of shape %v; want one for each node", len(graphIDs.I64), x.Shape)
+	}
+	return d.run("classifier", map[string]ort.Tensor{"x": x, inputGraphIDs: graphIDs}, &edgeIndex, weight)
+}
+
 // run adds the graph in the form that the model takes.
 func (d *Dist) run(role string, in map[string]ort.Tensor, edgeIndex, weight *ort.Tensor) (map[string]ort.Tensor, error) {
 	s, err := d.session(role)

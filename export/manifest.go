@@ -31,6 +31,9 @@ type Manifest struct {
 	Version       string `json:"version"`
 	// Model is the name of the trained model.
 	Model string `json:"model"`
+	// Task is what the classifier does: [TaskNodes] or [TaskGraphs]; empty in
+	// exports of a version that knew the first alone.
+	Task string `json:"task"`
 	// Inductive is false where the encoder reads x_struct, whose basis belongs
 	// to the training graph: such an encoder serves no other graph.
 	Inductive bool     `json:"inductive"`

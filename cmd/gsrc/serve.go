@@ -49,11 +49,12 @@ func (a *app) predictCommand() *cobra.Command {
 	var provider, out, path string
 	var o gsrc.PredictOptions
 	c := &cobra.Command{
-		Use: "predict DIR --data PATH --out FILE", Short: "Classify the nodes of a graph with an export", Args: cobra.ExactArgs(1),
+		Use: "predict DIR --data PATH --out FILE", Short: "Classify nodes, or whole graphs, with an export", Args: cobra.ExactArgs(1),
 		Long: `Classify the nodes of a graph with an export, and write a CSV file with the id, the
 predicted label and the probability of each class. On the graph that the model was
 trained on its refined edges are used; on another one new edges are found and
-scored.`,
+scored. A model of whole graphs classifies those of a collection, and the id is the
+number of a graph, from 0.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := ort.ParseProvider(provider)
 			if err != nil {
@@ -73,7 +74,11 @@ scored.`,
 			if r.Known > 0 {
 				a.logf("%d of the %d labels in the data were predicted (%.1f %%; training nodes included)", r.Right, r.Known, 100*float64(r.Right)/float64(r.Known))
 			}
-			a.logf("wrote %s, %d nodes", out, len(r.Predicted))
+			what := "nodes"
+			if r.Graphs {
+				what = "graphs"
+			}
+			a.logf("wrote %s, %d %s", out, len(r.Predicted), what)
 			return nil
 		},
 	}

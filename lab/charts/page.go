@@ -47,6 +47,18 @@ func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
 	if err != nil {
 		return nil, err
 	}
+	if run.Graphs != nil { // whose graphs have no refined ones, and no one picture
+		var charts []*Chart
+		for _, c := range []*Chart{accuracies(records, run.Result), losses(records, run.Result)} {
+			if c != nil {
+				charts = append(charts, c)
+			}
+		}
+		if err := os.MkdirAll(out, 0o755); err != nil {
+			return nil, err
+		}
+		return charts, write(out, run.Result, charts)
+	}
 	before, after := graphs(run)
 	x := run.Trained.Refined
 	var charts []*Chart

@@ -1,0 +1,179 @@
+package gsrc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// errGraphs is the error of what makes sense for nodes of one graph only.
+var errGraphs = errors.New("the model classifies whole graphs; this is for models that classify the nodes of one graph")
+
+// sampledGraphs is how many graphs an export is checked on.
+const sampledGraphs = 32
+
+// graphSample is a batch of graphs, evenly from the whole collection, as exported
+// models take it.
+func graphSample(c *data.Collection) (export.Sample, error) {
+	var graphs []int32
+	n := min(sampledGraphs, len(c.Graphs))
+	for i := range n {
+		graphs = append(graphs, int32(i*len(c.Graphs)/n))
+	}
+	b, err := c.Batch(nil, graphs)
+	if err != nil {
+		return export.Sample{}, err
+	}
+	x, index, weights, ids := batchTensors(b)
+	return export.Sample{X: x, Edges: index, Weights: weights, GraphIDs: &ids}, nil
+}
+
+// batchTensors are a batch as exported models take it; weights is nil for ones.
+func batchTensors(b *data.Batch) (x, index ort.Tensor, weights *ort.Tensor, ids ort.Tensor) {
+	n := int64(b.Graph.N)
+	s := b.Graph.Structure()
+	if b.Graph.Weights != nil {
+		w := ort.Float32s(s.Spread(nil, b.Graph.Weights), int64(s.E))
+		weights = &w
+	}
+	return ort.Float32s(b.X.ToDense().Dense, n, int64(b.X.Cols)), edgeIndex(s), weights, ort.Int64s(b.GraphOf, n)
+}
+
+// describeGraphs is inference.json of a classifier of graphs.
+func describeGraphs(c *data.Collection, cfg *config.Config) ([]byte, error) {
+	info := inference{SchemaVersion: 1, Graph: "raw", RawWeight: 1, Features: c.FeatureNames, NodeFeatures: cfg.Data.NodeFeatures}
+	info.Data.Name, info.Data.Checksum, info.Data.Nodes = c.Name, c.Checksum, c.Nodes()
+	text, err := json.MarshalIndent(info, "", "  ")
+	return append(text, '\n'), err
+}
+
+// predictGraphs classifies the graphs of a collection.
+func predictGraphs(ctx context.Context, dist, path, out string, o PredictOptions) (*Prediction, error) {
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	p := &predictor{dir: dist, o: o}
+	var err error
+	if p.manifest, err = export.ReadManifest(dist); err != nil {
+		return nil, err
+	}
+	if err := p.readInference(); err != nil {
+		return nil, err
+	}
+	if p.o.Provider, err = ort.ParseProvider(string(o.Provider)); err != nil {
+		return nil, err
+	}
+	o.Load.NodeFeatures = data.NodeFeatures(p.info.NodeFeatures)
+	ds, c, err := data.LoadAny(path, o.Load)
+	if err != nil {
+		return nil, err
+	}
+	if ds != nil {
+		return nil, fmt.Errorf("%s is one graph, and the model in %s classifies the graphs of a collection", path, dist)
+	}
+	if err := p.matchFeatures(c); err != nil {
+		return nil, err
+	}
+	if p.o.Library == nil {
+		lib, err := ort.Ensure(ctx, p.o.Log)
+		if err != nil {
+			return nil, err
+		}
+		p.o.Library = &lib
+	}
+	if p.dist, err = export.Open(dist, ort.Options{Provider: p.o.Provider, Threads: o.Threads, Library: p.o.Library, Log: p.o.Log}); err != nil {
+		return nil, err
+	}
+	defer p.close()
+	r, err := p.classifyGraphs(ctx, c)
+	if err != nil || out == "" {
+		return r, err
+	}
+	return r, atomicfile.Write(out, func(w io.Writer) error { return r.writeCSV(w, strconv.Itoa) })
+}
+
+// matchFeatures brings the columns of X into the order of the training's, by their
+// names. What the training did not know, such as a degree that no node had, is
+// left out; what the data lack is 0.
+func (p *predictor) matchFeatures(c *data.Collection) error {
+	if slices.Equal(c.FeatureNames, p.info.Features) {
+		return nil
+	}
+	at := map[string]int{}
+	for i, name := range p.info.Features {
+		at[name] = i
+	}
+	to, known := make([]int, c.X.Cols), 0
+	for i, name := range c.FeatureNames {
+		k, ok := at[name]
+		if !ok {
+			k = -1
+			p.o.Log("the model does not know the feature %q; it is left out", name)
+		} else {
+			known++
+		}
+		to[i] = k
+	}
+	if known == 0 {
+		return fmt.Errorf("%s has none of the features that the model was trained on, such as %q", c.Source, p.info.Features[0])
+	}
+	x := c.X.ToDense()
+	dense := make([]float32, x.Rows*len(p.info.Features))
+	for i, v := range x.Dense {
+		if k := to[i%x.Cols]; k >= 0 {
+			dense[i/x.Cols*len(p.info.Features)+k] = v
+		}
+	}
+	c.X = &data.Features{Rows: x.Rows, Cols: len(p.info.Features), Dense: dense}
+	c.FeatureNames = p.info.Features
+	return nil
+}
+
+// nodesAtOnce bounds a batch of graphs that are classified.
+const nodesAtOnce = 1 << 14
+
+// classifyGraphs runs the classifier on batches of the graphs.
+func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection) (*Prediction, error) {
+	r := &Prediction{Classes: p.manifest.Classes, Graphs: true, TrainingGraph: c.Checksum == p.info.Data.Checksum, Edges: c.NumEdges()}
+	p.o.Log("classifying %d graphs", len(c.Graphs))
+	var b *data.Batch
+	for first := 0; first < len(c.Graphs); {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var graphs []int32
+		for nodes := 0; first < len(c.Graphs) && (len(graphs) == 0 || nodes+c.Graphs[first].N <= nodesAtOnce); first++ {
+			graphs = append(graphs, int32(first))
+			nodes += c.Graphs[first].N
+		}
+		var err error
+		if b, err = c.Batch(b, graphs); err != nil {
+			return nil, err
+		}
+		x, index, weights, ids := batchTensors(b)
+		if !p.manifest.EdgeWeight {
+			weights = nil
+		}
+		outputs, err := p.dist.ClassifyGraphs(x, index, weights, ids)
+		if err != nil {
+			return nil, fmt.Errorf("classifier: %w", err)
+		}
+		probs := outputs["probabilities"]
+		if k := len(r.Classes); len(probs.Shape) != 2 || int(probs.Shape[0]) != len(graphs) || int(probs.Shape[1]) != k {
+			return nil, fmt.Errorf("the classifier gave probabilities of shape %v, want [%d %d]", probs.Shape, len(graphs), k)
+		}
+		r.Probabilities = append(r.Probabilities, probs.F32...)
+	}
+	r.choose(c.Labels, nameClasses(c.ClassNames, c.Classes))
+	return r, nil
+}
