@@ -112,6 +112,22 @@ func (s *Setup) program() (*ir.Module, error) {
 	return train.Module(s.Model, s.Config, s.Data)
 }
 
+// DataName returns the short name of the data.
+func (s *Setup) DataName() string {
+	if s.Graphs != nil {
+		return s.Graphs.Name
+	}
+	return s.Data.Name
+}
+
+// DataChecksum returns the SHA-256 over the files of the data, in hexadecimal.
+func (s *Setup) DataChecksum() string {
+	if s.Graphs != nil {
+		return s.Graphs.Checksum
+	}
+	return s.Data.Checksum
+}
+
 // Facts are what a compilation may know beforehand: see [train.Facts].
 func (s *Setup) Facts() passes.Facts {
 	if s.Graphs != nil {

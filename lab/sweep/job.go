@@ -72,7 +72,7 @@ func (r *Record) Failed() bool { return r.Error != "" }
 // number of threads do not.
 func Key(s *gsrc.Setup) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "model %s\ndata %s %s\nconfig %s\n%s", modelName(s.Model), s.Data.Name, s.Data.Checksum, s.Config.Hash(), s.Module)
+	fmt.Fprintf(h, "model %s\ndata %s %s\nconfig %s\n%s", modelName(s.Model), s.DataName(), s.DataChecksum(), s.Config.Hash(), s.Module)
 	return hex.EncodeToString(h.Sum(nil))
 }
 

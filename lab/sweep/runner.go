@@ -120,7 +120,7 @@ func (r *Runner) plan(ctx context.Context, jobs []Job) (tasks []*task, of []*tas
 			continue
 		}
 		if byKey[key] == nil {
-			byKey[key] = &task{job: j, key: key, dataset: s.Data.Name}
+			byKey[key] = &task{job: j, key: key, dataset: s.DataName()}
 			tasks = append(tasks, byKey[key])
 		}
 		of[i] = byKey[key]
@@ -246,7 +246,7 @@ func (r *Runner) run(ctx context.Context, t *task, threads int) (rec *Record, ke
 	if err != nil {
 		return nil, false, err
 	}
-	rec = &Record{Job: t.job, Key: t.key, Dataset: s.Data.Name, Checksum: s.Data.Checksum, Version: gsrc.Version(), Threads: threads}
+	rec = &Record{Job: t.job, Key: t.key, Dataset: s.DataName(), Checksum: s.DataChecksum(), Version: gsrc.Version(), Threads: threads}
 	if rec.PeakBytes, err = PeakBytes(s); err != nil {
 		rec.PeakBytes = 0 // a program of one's own may ask for what cannot be foretold
 	}

@@ -311,7 +311,7 @@ func (x *search) run(ctx context.Context, trials []*Trial, seeds int) error {
 
 // outcome chooses the winner of the trials with the most seeds.
 func (x *search) outcome(complete bool) (*Found, error) {
-	f := &Found{Search: x.Search, Trials: x.trials, Dataset: x.base.Data.Name, Complete: complete}
+	f := &Found{Search: x.Search, Trials: x.trials, Dataset: x.base.DataName(), Complete: complete}
 	runs := map[string]bool{}
 	for _, t := range x.trials {
 		for _, r := range t.Records {
