@@ -56,6 +56,7 @@ func kernelCases() []Case {
 					return func() { p.SDDMM(dst, s.In, a, b, f) }, gatherCost(float64(s.E), 2*float64(s.N), float64(f), float64(s.E))
 				}))
 		}
+		cases = append(cases, attentionCases(name, 8, 8)...)
 		cases = append(cases, kernelCase("features/"+name+"/128", "sparse features times dense weights", name, func(e *env, p *kernels.Pool) (func(), Cost) {
 			x := e.ds.X.ToCSR()
 			s := &kernels.CSR{Rows: x.Rows, Cols: x.Cols, RowPtr: x.RowPtr, Col: x.Col}
@@ -67,6 +68,38 @@ func kernelCases() []Case {
 		cases = append(cases, pairwiseCases(b, 128)...)
 	}
 	return append(cases, vectorCases()...)
+}
+
+// attentionCases time what graph attention of so many heads of f columns adds, and
+// its products.
+func attentionCases(name string, heads, f int) []Case {
+	size := fmt.Sprintf("%s/%dx%d", name, heads, f)
+	// Every array is read or written once; what fits in a cache may be read again.
+	sweeps := func(entries, nodes float64) Cost { bytes := 4 * (entries + nodes); return Cost{0, bytes, bytes} }
+	return []Case{
+		kernelCase("edge_softmax/"+fmt.Sprintf("%s/%d", name, heads), "softmax over the edges into each node, by heads", name, func(e *env, p *kernels.Pool) (func(), Cost) {
+			s := e.ds.Graph.Structure()
+			scores, own, a, self := ramp(s.E*heads), ramp(s.N*heads), make([]float32, s.E*heads), make([]float32, s.N*heads)
+			return func() { p.EdgeSoftmax(a, self, s.In, scores, own, nil, heads) }, sweeps(float64(2*s.E*heads), float64(2*s.N*heads))
+		}),
+		kernelCase("edge_softmax_grad/"+fmt.Sprintf("%s/%d", name, heads), "its gradient", name, func(e *env, p *kernels.Pool) (func(), Cost) {
+			s := e.ds.Graph.Structure()
+			scores, own, a, self := ramp(s.E*heads), ramp(s.N*heads), make([]float32, s.E*heads), make([]float32, s.N*heads)
+			p.EdgeSoftmax(a, self, s.In, scores, own, nil, heads)
+			de, ds := make([]float32, s.E*heads), make([]float32, s.N*heads)
+			return func() { p.EdgeSoftmaxGrad(de, ds, nil, s.In, scores, own, nil, a, self, scores, own, heads) }, sweeps(float64(3*s.E*heads), float64(3*s.N*heads))
+		}),
+		kernelCase("spmm/"+size, "neighbours' rows summed with weights of each head", name, func(e *env, p *kernels.Pool) (func(), Cost) {
+			s := e.ds.Graph.Structure()
+			h, w, dst := ramp(s.N*heads*f), ramp(s.E*heads), make([]float32, s.N*heads*f)
+			return func() { p.SpMMHeads(dst, s.In, w, nil, h, heads*f, heads, kernels.Epilogue{}) }, gatherCost(float64(s.E), float64(s.N), float64(heads*f), float64(s.N*heads*f))
+		}),
+		kernelCase("sddmm/"+size, "inner product for each edge and head", name, func(e *env, p *kernels.Pool) (func(), Cost) {
+			s := e.ds.Graph.Structure()
+			a, b, dst := ramp(s.N*heads*f), ramp(s.N*heads*f), make([]float32, s.E*heads)
+			return func() { p.SDDMMHeads(dst, s.In, a, b, heads*f, heads) }, gatherCost(float64(s.E), 2*float64(s.N), float64(heads*f), float64(s.E*heads))
+		}),
+	}
 }
 
 // pairwiseCases time the streamed contrastive loss over b samples of width f.

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 )
 
 // EdgeSoftmax computes a softmax over the entries of each row r and r's own
@@ -80,14 +81,14 @@ func (p *Pool) attend(kernel string, job attentionJob) {
 
 func (j *attentionJob) do(chunk, worker int) {
 	r0, r1 := j.c.rowAt(chunk, j.per), j.c.rowAt(chunk+1, j.per)
-	if r0 == r1 {
-		return
-	}
-	local := j.p.local[worker][:2*j.heads]
-	if j.grad {
+	switch local := j.p.local[worker][:2*j.heads]; {
+	case r0 == r1:
+	case !j.grad:
+		ks.edgeSoftmax(j.a, j.self, j.e, j.s, j.w, j.c.RowPtr, j.heads, r0, r1)
+	case j.dw == nil && j.da != nil && j.dself != nil:
+		ks.edgeSoftmaxGrad(j.de, j.ds, j.a, j.self, j.da, j.dself, j.c.RowPtr, j.heads, r0, r1)
+	default:
 		j.gradient(r0, r1, local[:j.heads], local[j.heads:])
-	} else {
-		j.softmax(r0, r1, local[:j.heads])
 	}
 }
 
@@ -117,7 +118,9 @@ func (j *attentionJob) exponents(x, y []float32, r0, r1 int, top []float32) {
 		for e := first; e < last; e++ {
 			in, out := j.e[e*n:][:len(top)], x[e*n:][:len(top)]
 			for h, m := range top {
-				out[h] = min(in[h]-m, farthest)
+				if out[h] = in[h] - m; out[h] > farthest {
+					out[h] = farthest
+				}
 			}
 		}
 		for h, m := range top {
@@ -148,30 +151,6 @@ func (j *attentionJob) total(x, y []float32, r int, sum []float32) {
 	for h, v := range sum {
 		if v != 0 {
 			sum[h] = 1 / v
-		}
-	}
-}
-
-func (j *attentionJob) softmax(r0, r1 int, sum []float32) {
-	n := j.heads
-	j.exponents(j.a, j.self, r0, r1, sum)
-	for r := r0; r < r1; r++ {
-		j.total(j.a, j.self, r, sum)
-		for e := int(j.c.RowPtr[r]); e < int(j.c.RowPtr[r+1]); e++ {
-			out := j.a[e*n:][:len(sum)]
-			if j.w == nil {
-				for h, v := range sum {
-					out[h] *= v
-				}
-				continue
-			}
-			w := j.w[e]
-			for h, v := range sum {
-				out[h] *= w * v
-			}
-		}
-		for h, v := range sum {
-			j.self[r*n+h] *= v
 		}
 	}
 }
@@ -226,6 +205,52 @@ func (j *attentionJob) gradient(r0, r1 int, mean, sum []float32) {
 			if j.dw != nil {
 				j.dw[e] = dw
 			}
+		}
+	}
+}
+
+// edgeSoftmaxGo computes the softmax of rows r0 ≤ r < r1, head by head.
+func edgeSoftmaxGo(a, self, e, s, w []float32, rowPtr []int32, heads, r0, r1 int) {
+	for k := r0 * heads; k < r1*heads; k++ {
+		first, last, h := int(rowPtr[k/heads]), int(rowPtr[k/heads+1]), k%heads
+		top := max(s[k], -math.MaxFloat32) // −Inf would be subtracted from itself
+		for i := first; i < last; i++ {
+			if w == nil || w[i] != 0 {
+				top = max(top, e[i*heads+h])
+			}
+		}
+		own := exp32(s[k] - top)
+		sum := own
+		for i := first; i < last; i++ {
+			x := exp32(min(e[i*heads+h]-top, 0))
+			if a[i*heads+h] = x; w != nil {
+				x *= w[i]
+			}
+			sum += x
+		}
+		scale := 1 / max(sum, smallest)
+		self[k] = own * scale
+		for i := first; i < last; i++ {
+			if a[i*heads+h] *= scale; w != nil {
+				a[i*heads+h] *= w[i]
+			}
+		}
+	}
+}
+
+// smallest is the least positive number that is not denormal.
+const smallest = 0x1p-126
+
+func edgeSoftmaxGradGo(de, ds, a, self, da, dself []float32, rowPtr []int32, heads, r0, r1 int) {
+	for k := r0 * heads; k < r1*heads; k++ {
+		first, last, h := int(rowPtr[k/heads]), int(rowPtr[k/heads+1]), k%heads
+		mean := self[k] * dself[k]
+		for i := first; i < last; i++ {
+			mean += a[i*heads+h] * da[i*heads+h]
+		}
+		ds[k] = self[k] * (dself[k] - mean)
+		for i := first; i < last; i++ {
+			de[i*heads+h] = a[i*heads+h] * (da[i*heads+h] - mean)
 		}
 	}
 }

@@ -8,3 +8,4 @@ package kernels
 //go:generate go run ./asm -group random -out random_amd64.s -stubs random_amd64.go -pkg kernels
 //go:generate go run ./asm -group train -out train_amd64.s -stubs train_amd64.go -pkg kernels
 //go:generate go run ./asm -group nearest -out nearest_amd64.s -stubs nearest_amd64.go -pkg kernels
+//go:generate go run ./asm -group attention -out attention_amd64.s -stubs attention_amd64.go -pkg kernels

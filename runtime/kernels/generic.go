@@ -48,7 +48,7 @@ var goSet = kernelSet{
 	axpby: axpbyGo, bias: biasGo, act: actGo, reluGrad: reluGradGo, eluGrad: eluGradGo,
 	sum: sumGo, sumAbs: sumAbsGo, max: maxGo, min: minGo, dot: dotGo, sqDist: sqDistGo,
 	sumExp: sumExpGo, expTo: expToGo, accExp: accExpGo, adam: adamGo, pairWeights: pairWeightsGo, pairNearest: pairNearestGo,
-	spmm: spmmGo, sddmm: sddmmGo, spmmHead: spmmHeadGo, sddmmHead: sddmmHeadGo, reach: reachGo,
+	spmm: spmmGo, sddmm: sddmmGo, spmmHead: spmmHeadGo, sddmmHead: sddmmHeadGo, edgeSoftmax: edgeSoftmaxGo, edgeSoftmaxGrad: edgeSoftmaxGradGo, reach: reachGo,
 	wide: micro{mr: 4, nr: 4, f: microGo}, narrow: micro{mr: 4, nr: 4, f: microGo}, packCols: packColsGo, packRows: packRowsGo, fetchRows: func([]float32, int, int, int) {},
 	uniform: uniformGo, normal: normalGo, dropout: dropoutGo, uniformAt: uniformAtGo, uniformPair: uniformPairGo,
 }

@@ -42,8 +42,11 @@ type kernelSet struct {
 	spmm  func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int)
 	sddmm func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int)
 	// The same for one block of f columns of rows ld wide, values heads apart.
-	spmmHead  func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, ld, heads, r0, r1, add, ahead int)
-	sddmmHead func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, ld, heads, r0, r1, ahead int)
+	spmmHead func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, ld, heads, r0, r1, add, ahead int)
+	// The softmax over the entries of rows and its gradient: see edgeSoftmaxGo.
+	edgeSoftmax     func(a, self, e, s, w []float32, rowPtr []int32, heads, r0, r1 int)
+	edgeSoftmaxGrad func(de, ds, a, self, da, dself []float32, rowPtr []int32, heads, r0, r1 int)
+	sddmmHead       func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, ld, heads, r0, r1, ahead int)
 
 	// Where x ≥ least or x ≥ cols: the numbers of the elements, and how many.
 	reach func(hits []uint64, x, cols []float32, least float32) int

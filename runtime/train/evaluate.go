@@ -123,10 +123,15 @@ func crossEntropy(row []float32, label int) float64 {
 }
 
 // keep makes the current state the kept one if it is better: higher validation
-// accuracy, or the same with lower loss.
+// accuracy, or the same with lower loss; or lower loss alone, as the option
+// select has it.
 func (t *trainer) keep(s score) {
 	b := &t.best
-	if b.Epoch > 0 && (s.valAcc < b.ValAcc || s.valAcc == b.ValAcc && s.valLoss >= b.ValLoss) {
+	worse := s.valLoss >= b.ValLoss
+	if t.cfg.Train.Select != "loss" {
+		worse = s.valAcc < b.ValAcc || s.valAcc == b.ValAcc && worse
+	}
+	if b.Epoch > 0 && worse {
 		return
 	}
 	b.Epoch, b.ValAcc, b.ValLoss = t.state.Epoch, s.valAcc, s.valLoss

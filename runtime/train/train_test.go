@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -107,6 +109,35 @@ func TestPatience(t *testing.T) {
 	}
 	if full.ValAcc < res.ValAcc {
 		t.Errorf("the whole run kept %.1f, less than the stopped one's %.1f", full.ValAcc, res.ValAcc)
+	}
+}
+
+// With select "loss" the epoch of the least validation loss is kept.
+func TestSelect(t *testing.T) {
+	ds, dir := synthetic(t, 1), t.TempDir()
+	sets := []string{"train.epochs=60", "train.lr=0.1"}
+	res := run(t, "gcn", ds, Options{Dir: dir}, append(sets, "train.select=loss")...)
+	best, least := 0, math.Inf(1)
+	text, err := os.ReadFile(filepath.Join(dir, metricsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		var m struct {
+			ValLoss float64 `json:"val_loss"`
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.ValLoss < least {
+			best, least = i+1, m.ValLoss
+		}
+	}
+	if res.BestEpoch != best {
+		t.Errorf("kept epoch %d, the least loss is that of epoch %d", res.BestEpoch, best)
+	}
+	if other := run(t, "gcn", ds, Options{}, sets...); other.BestEpoch == best || other.ValAcc < res.ValAcc {
+		t.Errorf("by accuracy epoch %d with %.1f is kept, by loss epoch %d with %.1f", other.BestEpoch, other.ValAcc, best, res.ValAcc)
 	}
 }
 

@@ -21,10 +21,10 @@ import (
 )
 
 func main() {
-	group := flag.String("group", "", "routines to write: elem, reduce, pair, gemm, sparse, random, train or nearest")
+	group := flag.String("group", "", "routines to write: elem, reduce, pair, gemm, sparse, random, train, nearest or attention")
 	flag.Parse()
 	emit, ok := map[string]func(isa){
-		"elem": elem, "reduce": reduce, "pair": pair, "gemm": gemm, "sparse": sparse, "random": random, "train": train, "nearest": nearest,
+		"elem": elem, "reduce": reduce, "pair": pair, "gemm": gemm, "sparse": sparse, "random": random, "train": train, "nearest": nearest, "attention": attention,
 	}[*group]
 	if !ok {
 		fmt.Fprintf(os.Stderr, "asm: unknown group %q\n", *group)
