@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/runtime/train/eval"
 	"github.com/spf13/cobra"
 )
 
@@ -183,6 +184,9 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 		fmt.Fprintf(&b, "test %.2f %%, ", *res.TestAcc)
 	}
 	fmt.Fprintf(&b, "val %.2f %% at epoch %d, %.1f s\n", res.ValAcc, res.BestEpoch, res.WallS)
+	if e := res.Test; e != nil {
+		b.WriteString("  test: " + quality(e) + "\n")
+	}
 	if res.EdgesAfter != nil {
 		fmt.Fprintf(&b, "  graph refined from %d edges to %d", res.EdgesBefore, *res.EdgesAfter)
 		if res.HomophilyBefore != nil && res.HomophilyAfter != nil {
@@ -199,6 +203,18 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 	}
 	_, err := fmt.Fprint(a.stdout, b.String())
 	return err
+}
+
+// quality prints what a report has beside accuracy.
+func quality(r *eval.Report) string {
+	auc := "unknown: the nodes are of one class"
+	if r.AUC != nil {
+		auc = fmt.Sprintf("%.2f %%", *r.AUC)
+		if n := len(r.AUCLeftOut); n > 0 {
+			auc += fmt.Sprintf(" (without %d classes that no node has)", n)
+		}
+	}
+	return fmt.Sprintf("macro-F1 %.2f %%, AUC %s, calibration error %.3f, Brier score %.3f", r.MacroF1, auc, r.ECE, r.Brier)
 }
 
 // share prints a share that may be unknown.

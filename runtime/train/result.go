@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime/train/eval"
 )
 
 // Result is the outcome of a run; its JSON form is the line that gsrc train
@@ -36,6 +37,11 @@ type Result struct {
 	// HomophilyAfter is that of the refined graph, each edge counted with its
 	// weight.
 	HomophilyAfter *float64 `json:"homophily_after"`
+
+	// Val and Test say more about the predictions at the kept epoch than accuracy;
+	// Test is null where TestAcc is.
+	Val  *eval.Report `json:"val"`
+	Test *eval.Report `json:"test"`
 
 	// Quality says how well the refined graph undoes known damage; only for
 	// generated data.
@@ -120,6 +126,9 @@ func (t *trainer) finish() (*Result, error) {
 	if len(t.split.Test) > 0 {
 		res.TestAcc = known(accuracy(logits, t.data.labels, t.split.Test))
 	}
+	predicted := eval.Argmax(logits.F32, t.classes)
+	res.Val = eval.Evaluate(predicted, probs.F32, t.classes, ds.Labels, t.split.Val)
+	res.Test = eval.Evaluate(predicted, probs.F32, t.classes, ds.Labels, t.split.Test)
 	run.Logits = append([]float32(nil), logits.F32...)
 	run.Probabilities = append([]float32(nil), probs.F32...)
 	if r := run.Refined; r != nil && !r.Raw {
