@@ -68,8 +68,8 @@ func TestRunIsWhatItsDirectoryHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !p.TrainingGraph || p.Known != 120 {
-			t.Errorf("%s: training graph %v, %d known labels", name, p.TrainingGraph, p.Known)
+		if !p.TrainingGraph || p.Report == nil || p.Report.Nodes != 120 || p.Unknown != 0 {
+			t.Errorf("%s: training graph %v, report %+v, %d unknown labels", name, p.TrainingGraph, p.Report, p.Unknown)
 		}
 		for i, want := range run.Trained.Probabilities {
 			if d := p.Probabilities[i] - want; d > 1e-5 || d < -1e-5 {

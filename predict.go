@@ -20,6 +20,7 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/runtime/train/eval"
 )
 
 // PredictOptions say how a graph's nodes are classified.
@@ -43,9 +44,12 @@ type Prediction struct {
 	TrainingGraph bool
 	// Edges counts those that the classifier read, each undirected one once.
 	Edges int
-	// Known and Right count the nodes whose label the data have, and those of
-	// them that were predicted so. Both are 0 where the classes are others.
-	Known, Right int
+	// Report judges the nodes (or graphs) whose label the data have and the model
+	// knows, by its name; nil where there are none. On the training graph the
+	// training nodes are among them.
+	Report *eval.Report
+	// Unknown counts the nodes (or graphs) whose label is no class of the model.
+	Unknown int
 }
 
 // Predict classifies the nodes of a graph, or the graphs of a collection, with an
@@ -310,25 +314,31 @@ func (p *predictor) newEdges(ctx context.Context) (*train.Refined, error) {
 }
 
 // choose picks the most probable class of each node or graph, the first of equal
-// ones, and counts those that are the labels, where these are of the same classes.
-func (r *Prediction) choose(labels []int32, classes []string) {
-	k := len(r.Classes)
-	same := slices.Equal(r.Classes, classes)
-	r.Predicted = make([]int, len(labels))
-	for i := range r.Predicted {
-		row := r.Probabilities[i*k : (i+1)*k]
-		for c, v := range row {
-			if v > row[r.Predicted[i]] {
-				r.Predicted[i] = c
-			}
-		}
-		if label := int(labels[i]); same && label >= 0 {
-			r.Known++
-			if label == r.Predicted[i] {
-				r.Right++
-			}
-		}
+// ones, and holds them against the labels, numbers of classes of these names.
+func (r *Prediction) choose(labels []int32, names []string) {
+	predicted := eval.Argmax(r.Probabilities, len(r.Classes))
+	r.Predicted = make([]int, len(predicted))
+	for i, c := range predicted {
+		r.Predicted[i] = int(c)
 	}
+	number := make(map[string]int32, len(r.Classes)) // of the model's classes
+	for c, name := range r.Classes {
+		number[name] = int32(c)
+	}
+	known := make([]int32, 0, len(labels))
+	mapped := make([]int32, len(labels))
+	for i, label := range labels {
+		if label < 0 {
+			continue
+		}
+		c, ok := number[names[label]]
+		if !ok {
+			r.Unknown++
+			continue
+		}
+		mapped[i], known = c, append(known, int32(i))
+	}
+	r.Report = eval.Evaluate(predicted, r.Probabilities, len(r.Classes), mapped, known)
 }
 
 func (r *Prediction) writeCSV(w io.Writer, id func(int) string) error {

@@ -64,7 +64,7 @@ type Train struct {
 	LR              float64 `toml:"lr" doc:"Adam's learning rate of the classifier"`
 	EncoderLR       float64 `toml:"encoder_lr" doc:"Adam's learning rate of encoder and projector"`
 	Epochs          int     `toml:"epochs" doc:"epochs of the classifier; one step each"`
-	Select          string  `toml:"select" doc:"what decides which epoch is kept: validation accuracy (of equals the lowest loss) or validation loss" oneof:"accuracy,loss"`
+	Select          string  `toml:"select" doc:"what the kept epoch is best in on the validation nodes: accuracy, macro_f1, auc (of equal ones the lower loss) or loss; macro_f1 and auc let rare classes count as much as frequent ones" oneof:"accuracy,macro_f1,auc,loss"`
 	Patience        int     `toml:"patience" doc:"epochs without a better validation result after which training stops; 0 never stops early"`
 	PretrainSteps   int     `toml:"pretrain_steps" doc:"contrastive steps before the classifier (Algorithm 1)"`
 	Warmup          int     `toml:"warmup" doc:"epochs over which the consistency term rises to its weight"`

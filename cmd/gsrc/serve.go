@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"strings"
+	"text/tabwriter"
+	"unicode"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
@@ -54,7 +57,8 @@ func (a *app) predictCommand() *cobra.Command {
 predicted label and the probability of each class. On the graph that the model was
 trained on its refined edges are used; on another one new edges are found and
 scored. A model of whole graphs classifies those of a collection, and the id is the
-number of a graph, from 0.`,
+number of a graph, from 0. Where the data have labels, how good the predictions are
+is told on standard error.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := ort.ParseProvider(provider)
 			if err != nil {
@@ -71,9 +75,7 @@ number of a graph, from 0.`,
 			if err != nil {
 				return err
 			}
-			if r.Known > 0 {
-				a.logf("%d of the %d labels in the data were predicted (%.1f %%; training nodes included)", r.Right, r.Known, 100*float64(r.Right)/float64(r.Known))
-			}
+			a.judge(r)
 			what := "nodes"
 			if r.Graphs {
 				what = "graphs"
@@ -90,4 +92,58 @@ number of a graph, from 0.`,
 	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges")
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	return c
+}
+
+// judge tells how predictions compare with the labels of the data, if there are
+// any.
+func (a *app) judge(p *gsrc.Prediction) {
+	if p.Unknown > 0 {
+		a.logf("%d nodes have a label that is no class of the model: they are not judged", p.Unknown)
+	}
+	r := p.Report
+	if r == nil {
+		return
+	}
+	about := ""
+	if p.TrainingGraph {
+		about = ", those of the training included"
+	}
+	a.logf("%d labelled nodes%s: accuracy %.2f %%, %s", r.Nodes, about, r.Accuracy, quality(r))
+	if len(r.Confusion) == 0 || len(r.Confusion) > widestConfusion {
+		return
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "label, then predicted")
+	for _, name := range p.Classes {
+		fmt.Fprintf(w, "\t%s", short(name))
+	}
+	fmt.Fprintln(w, "\t")
+	for c, row := range r.Confusion {
+		fmt.Fprint(w, short(p.Classes[c]))
+		for _, n := range row {
+			fmt.Fprintf(w, "\t%d", n)
+		}
+		fmt.Fprintln(w, "\t")
+	}
+	w.Flush() // to memory: it cannot fail
+	a.logf("%s", strings.TrimRight(b.String(), "\n"))
+}
+
+// widestConfusion is the number of classes up to which the confusion matrix fits a
+// terminal.
+const widestConfusion = 24
+
+// short returns a name in at most 12 printable characters.
+func short(name string) string {
+	runes := []rune(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, name))
+	if len(runes) > 12 {
+		return string(runes[:11]) + "…"
+	}
+	return string(runes)
 }

@@ -35,6 +35,7 @@ type counters struct {
 	BestAcc    float64        `json:"best_val_acc"`
 	BestLoss   float64        `json:"best_val_loss"`
 	TestCurve  []float64      `json:"test_curve,omitempty"`
+	Selected   float64        `json:"best_selected"` // what train.select compares
 }
 
 // fingerprint identifies a program by its text.
@@ -57,7 +58,7 @@ func (t *trainer) checkpoint() error {
 	}
 	c := counters{Version: checkpointVersion, Module: fingerprint(t.module.String()), Config: t.cfg.Hash(), Data: t.data.checksum,
 		Phase: t.state.Phase, Pretrained: t.state.Pretrained, Epoch: t.state.Epoch, Steps: map[string]int{}, Lines: t.metrics.lines,
-		BestEpoch: t.best.Epoch, BestAcc: t.best.ValAcc, BestLoss: t.best.ValLoss, TestCurve: t.state.TestCurve}
+		BestEpoch: t.best.Epoch, BestAcc: t.best.ValAcc, BestLoss: t.best.ValLoss, Selected: t.best.selected, TestCurve: t.state.TestCurve}
 	if v := t.state.valAcc; !math.IsNaN(v) {
 		c.ValAcc = &v
 	}
@@ -164,7 +165,7 @@ func (t *trainer) restore(path string) (int, error) {
 	for name, g := range t.groups {
 		g.steps = c.Steps[name]
 	}
-	t.best.Epoch, t.best.ValAcc, t.best.ValLoss = c.BestEpoch, c.BestAcc, c.BestLoss
+	t.best.Epoch, t.best.ValAcc, t.best.ValLoss, t.best.selected = c.BestEpoch, c.BestAcc, c.BestLoss, c.Selected
 	return c.Lines, nil
 }
 

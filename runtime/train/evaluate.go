@@ -6,6 +6,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/train/eval"
 )
 
 // state is how far a run has come. Together with the parameters, their moments,
@@ -31,12 +32,16 @@ type best struct {
 	Epoch   int // from 1; 0 before the first evaluation
 	ValAcc  float64
 	ValLoss float64
-	edges   *keptEdges // nil where nothing is refined
+	// selected is what train.select compares, higher being better.
+	selected float64
+	edges    *keptEdges // nil where nothing is refined
 }
 
 // score is the outcome of an evaluation, accuracies in percent.
 type score struct {
 	trainAcc, valAcc, valLoss float64
+	// selected is what train.select compares, higher being better.
+	selected float64
 }
 
 // classify runs the classifier on a graph with weights per entry (nil: ones)
@@ -87,6 +92,18 @@ func (t *trainer) score(logits *runtime.Buffer) score {
 		s.valLoss += crossEntropy(logits.F32[int(v)*t.classes:][:t.classes], int(labels[v]))
 	}
 	s.valLoss /= float64(len(t.split.Val))
+	switch t.cfg.Train.Select {
+	case "macro_f1":
+		s.selected = eval.MacroF1(eval.Argmax(logits.F32, t.classes), t.classes, labels, t.split.Val)
+	case "auc":
+		probs := make([]float32, len(logits.F32))
+		t.pool.Softmax(probs, logits.F32, logits.Dims[0], t.classes)
+		s.selected, _ = eval.AUC(probs, t.classes, labels, t.split.Val)
+	case "loss":
+		s.selected = -s.valLoss
+	default:
+		s.selected = s.valAcc
+	}
 	return s
 }
 
@@ -122,19 +139,14 @@ func crossEntropy(row []float32, label int) float64 {
 	return math.Log(sum) + top - float64(row[label])
 }
 
-// keep makes the current state the kept one if it is better: higher validation
-// accuracy, or the same with lower loss; or lower loss alone, as the option
-// select has it.
+// keep makes the current state the kept one if it is better: higher in what
+// train.select says, or the same with lower loss.
 func (t *trainer) keep(s score) {
 	b := &t.best
-	worse := s.valLoss >= b.ValLoss
-	if t.cfg.Train.Select != "loss" {
-		worse = s.valAcc < b.ValAcc || s.valAcc == b.ValAcc && worse
-	}
-	if b.Epoch > 0 && worse {
+	if b.Epoch > 0 && (s.selected < b.selected || s.selected == b.selected && s.valLoss >= b.ValLoss) {
 		return
 	}
-	b.Epoch, b.ValAcc, b.ValLoss = t.state.Epoch, s.valAcc, s.valLoss
+	b.Epoch, b.ValAcc, b.ValLoss, b.selected = t.state.Epoch, s.valAcc, s.valLoss, s.selected
 	for _, p := range t.params {
 		copy(p.best, p.w)
 	}

@@ -24,6 +24,9 @@ type Record struct {
 	TrainAcc *float64           `json:"train_acc,omitempty"`
 	ValAcc   *float64           `json:"val_acc,omitempty"`
 	ValLoss  *float64           `json:"val_loss,omitempty"`
+	// ValSelected is the macro-F1 or the AUC, in percent, where train.select is
+	// one of these.
+	ValSelected *float64 `json:"val_selected,omitempty"`
 	// LR has the learning rate of each optimizer group that the step moved.
 	LR map[string]float64 `json:"lr"`
 	// Candidates is the number of candidate edges.
@@ -192,6 +195,9 @@ func (t *trainer) record(f *function, s *score) error {
 	}
 	if s != nil {
 		r.TrainAcc, r.ValAcc, r.ValLoss = known(s.trainAcc), &s.valAcc, &s.valLoss
+		if by := t.cfg.Train.Select; by == "macro_f1" || by == "auc" {
+			r.ValSelected = &s.selected
+		}
 	}
 	if t.edges != nil && t.edges.cand != nil {
 		r.Candidates = len(t.edges.cand.Edges)

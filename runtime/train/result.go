@@ -127,8 +127,8 @@ func (t *trainer) finish() (*Result, error) {
 		res.TestAcc = known(accuracy(logits, t.data.labels, t.split.Test))
 	}
 	predicted := eval.Argmax(logits.F32, t.classes)
-	res.Val = eval.Evaluate(predicted, probs.F32, t.classes, ds.Labels, t.split.Val)
-	res.Test = eval.Evaluate(predicted, probs.F32, t.classes, ds.Labels, t.split.Test)
+	res.Val = eval.Evaluate(predicted, probs.F32, t.classes, t.data.labels, t.split.Val)
+	res.Test = eval.Evaluate(predicted, probs.F32, t.classes, t.data.labels, t.split.Test)
 	run.Logits = append([]float32(nil), logits.F32...)
 	run.Probabilities = append([]float32(nil), probs.F32...)
 	if r := run.Refined; r != nil && !r.Raw {

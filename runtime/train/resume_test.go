@@ -39,9 +39,9 @@ func TestInterruptAndResume(t *testing.T) {
 		sets   []string
 		events []int // between interruptions
 	}{
-		{"gcn", nil, []int{1, 3, 11}},
+		{"gcn", []string{"train.select=macro_f1"}, []int{1, 3, 11}},
 		{"gcn", []string{"train.checkpoint_every=0", "train.patience=4"}, []int{7}},
-		{"ecl-gsr", nil, []int{5, 10, 1, 1, 4, 9}},
+		{"ecl-gsr", []string{"train.halve_lr_every=4", "train.select=loss"}, []int{5, 10, 1, 1, 4, 9}},
 		{"ecl-gsr", []string{"deepwalk.width=4", "train.sampler=edges", "train.batch_edges=20", "model.edges.mode=threshold"}, []int{1, 2, 20, 5}},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, []int{13}},
 	} {

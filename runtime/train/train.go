@@ -160,6 +160,9 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 	if err := checkSplit(t.split, &ds); err != nil {
 		return nil, fmt.Errorf("train: %s: %w", ds.name, err)
 	}
+	if cfg.Train.Select == "auc" && oneClass(t.data.labels, t.split.Val) {
+		return nil, fmt.Errorf("train: %s: the validation nodes are of one class, so they have no AUC to select by; set train.select to something else", t.data.name)
+	}
 	m := task.Module
 	if m == nil {
 		var err error
@@ -275,6 +278,11 @@ func checkSplit(s data.Split, d *subject) error {
 		}
 	}
 	return nil
+}
+
+// oneClass reports whether all nodes have the same label.
+func oneClass(labels, nodes []int32) bool {
+	return !slices.ContainsFunc(nodes, func(v int32) bool { return labels[v] != labels[nodes[0]] })
 }
 
 func (t *trainer) seed() uint64 { return uint64(t.cfg.Train.Seed) }

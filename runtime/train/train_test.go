@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -112,32 +111,81 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// With select "loss" the epoch of the least validation loss is kept.
+// The kept epoch is the best by what train.select says, and the result's reports
+// are those of that epoch.
 func TestSelect(t *testing.T) {
-	ds, dir := synthetic(t, 1), t.TempDir()
-	sets := []string{"train.epochs=60", "train.lr=0.1"}
-	res := run(t, "gcn", ds, Options{Dir: dir}, append(sets, "train.select=loss")...)
-	best, least := 0, math.Inf(1)
-	text, err := os.ReadFile(filepath.Join(dir, metricsFile))
+	ds := synthetic(t, 1)
+	for by, value := range map[string]func(r *Record) float64{
+		"accuracy": func(r *Record) float64 { return *r.ValAcc },
+		"macro_f1": func(r *Record) float64 { return *r.ValSelected },
+		"auc":      func(r *Record) float64 { return *r.ValSelected },
+		"loss":     func(r *Record) float64 { return -*r.ValLoss },
+	} {
+		dir := t.TempDir()
+		res := run(t, "gcn", ds, Options{Dir: dir}, "train.epochs=40", "train.lr=0.1", "train.select="+by)
+		records, err := ReadMetrics(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := records[res.BestEpoch-1]
+		for _, r := range records {
+			if value(&r) > value(&kept) {
+				t.Errorf("%s: epoch %d has %v, the kept epoch %d has %v", by, r.Epoch, value(&r), kept.Epoch, value(&kept))
+			}
+		}
+		split, err := ds.SplitFor(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Val.Nodes != len(split.Val) || res.Test.Nodes != len(split.Test) || res.Val.Accuracy != res.ValAcc || res.Test.Accuracy != *res.TestAcc {
+			t.Errorf("%s: the reports %+v and %+v do not fit %+v", by, res.Val, res.Test, res)
+		}
+		if d := res.Val.NLL - *kept.ValLoss; math.Abs(d) > 1e-5 {
+			t.Errorf("%s: the validation loss is %v, the report says %v", by, *kept.ValLoss, res.Val.NLL)
+		}
+		want := map[string]float64{"macro_f1": res.Val.MacroF1, "auc": *res.Val.AUC}
+		if w, ok := want[by]; ok && value(&kept) != w {
+			t.Errorf("%s: selected by %v, the report says %v", by, value(&kept), w)
+		}
+	}
+	var one []int32
+	for v, c := range ds.Labels {
+		if c == 0 {
+			one = append(one, int32(v))
+		}
+	}
+	task := Task{Model: "gcn", Data: ds, Split: &data.Split{Train: one[:2], Val: one[2:5]}}
+	if _, err := Train(context.Background(), task, configure(t, "gcn", "train.select=auc"), Options{}); err == nil || !strings.Contains(err.Error(), "train.select") {
+		t.Errorf("AUC of one class: error %v", err)
+	}
+}
+
+// Both learning rates halve by epochs; contrastive steps come before the first.
+func TestLearningRateHalves(t *testing.T) {
+	dir := t.TempDir()
+	run(t, "ecl-gsr", synthetic(t, 1), Options{Dir: dir}, "train.epochs=9", "train.halve_lr_every=3", "train.joint_every=2", "train.lr=0.08", "train.encoder_lr=0.004")
+	records, err := ReadMetrics(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-		var m struct {
-			ValLoss float64 `json:"val_loss"`
+	encoder := 0
+	for _, r := range records {
+		part := 1.0
+		if r.Epoch > 0 {
+			part = []float64{1, 0.5, 0.25}[(r.Epoch-1)/3]
 		}
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatal(err)
+		if lr, ok := r.LR["classifier"]; ok && lr != 0.08*part {
+			t.Errorf("epoch %d has the rate %v, want %v", r.Epoch, lr, 0.08*part)
 		}
-		if m.ValLoss < least {
-			best, least = i+1, m.ValLoss
+		if lr, ok := r.LR["encoder"]; ok {
+			encoder++
+			if lr != 0.004*part {
+				t.Errorf("epoch %d has the encoder's rate %v, want %v", r.Epoch, lr, 0.004*part)
+			}
 		}
 	}
-	if res.BestEpoch != best {
-		t.Errorf("kept epoch %d, the least loss is that of epoch %d", res.BestEpoch, best)
-	}
-	if other := run(t, "gcn", ds, Options{}, sets...); other.BestEpoch == best || other.ValAcc < res.ValAcc {
-		t.Errorf("by accuracy epoch %d with %.1f is kept, by loss epoch %d with %.1f", other.BestEpoch, other.ValAcc, best, res.ValAcc)
+	if encoder < 5 {
+		t.Errorf("the encoder made %d steps that are told", encoder)
 	}
 }
 
