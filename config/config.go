@@ -33,6 +33,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/BurntSushi/toml"
 
@@ -293,8 +294,11 @@ func (c *Config) set(path string, value any) error {
 		return err
 	}
 	wrong := func() error {
-		if s, ok := value.(string); ok {
-			return fmt.Errorf("%s must be %s, got %q", path, article(k.Type), s)
+		switch v := value.(type) {
+		case string:
+			return fmt.Errorf("%s must be %s, got %q", path, article(k.Type), v)
+		case []any:
+			return fmt.Errorf("%s must be %s, got a list", path, article(k.Type))
 		}
 		return fmt.Errorf("%s must be %s, got %v", path, article(k.Type), value)
 	}
@@ -343,6 +347,10 @@ func article(kind string) string {
 }
 
 func unknownKey(path string) error {
+	shown := path
+	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		shown = strconv.Quote(path)
+	}
 	names := KeyNames()
 	// The section may have been left out.
 	var tails []string
@@ -352,10 +360,10 @@ func unknownKey(path string) error {
 		}
 	}
 	if len(tails) > 0 {
-		return fmt.Errorf("there is no option %s; did you mean %s?", path, strings.Join(tails, " or "))
+		return fmt.Errorf("there is no option %s; did you mean %s?", shown, strings.Join(tails, " or "))
 	}
 	if n := nearest.Of(path, append(sections(), names...)); n != "" {
-		return fmt.Errorf("there is no option %s; did you mean %s?", path, n)
+		return fmt.Errorf("there is no option %s; did you mean %s?", shown, n)
 	}
 	last := path[strings.LastIndex(path, ".")+1:]
 	short := make([]string, len(names))
@@ -365,11 +373,11 @@ func unknownKey(path string) error {
 	if s := nearest.Of(last, short); s != "" {
 		for i := range short {
 			if short[i] == s {
-				return fmt.Errorf("there is no option %s; did you mean %s?", path, names[i])
+				return fmt.Errorf("there is no option %s; did you mean %s?", shown, names[i])
 			}
 		}
 	}
-	return fmt.Errorf("there is no option %s; gsrc train --help-config lists them all", path)
+	return fmt.Errorf("there is no option %s; gsrc train --help-config lists them all", shown)
 }
 
 // Encode writes the complete configuration as TOML, every value with a comment

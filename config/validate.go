@@ -65,7 +65,7 @@ func (c *Config) Validate() error {
 		{"synthetic.degree", s.Degree >= 0, "at least 0"},
 		{"synthetic.homophily", share(s.Homophily), "between 0 and 1"},
 		{"synthetic.signal", s.Signal >= 0, "at least 0"},
-		{"synthetic.density", s.Density > 0 && s.Density < 1, "between 0 and 1, both excluded"},
+		{"synthetic.density", s.Density > 0 && s.Density <= 1, "greater than 0 and at most 1"},
 		{"synthetic.wrong", s.Wrong >= 0, "at least 0"},
 		{"synthetic.hidden", share(s.Hidden), "between 0 and 1"},
 		{"data.add_edges", c.Data.AddEdges >= 0, "at least 0"},

@@ -382,3 +382,54 @@ func FuzzPickle(f *testing.F) {
 		}
 	})
 }
+
+// FuzzPlanetoid reads whole data sets, of which the fuzzer changes four files: no
+// panic, no more memory than the files are worth, and what comes out is sound.
+func FuzzPlanetoid(f *testing.F) {
+	parts := []string{"x", "allx", "graph", "test.index"}
+	base := map[string][]byte{}
+	for i := range 5 {
+		dir := fmt.Sprintf("testdata/planetoid-p%d/ind.tiny.", i)
+		var in [4][]byte
+		for k, part := range parts {
+			in[k] = mustRead(f, dir+part)
+		}
+		f.Add(in[0], in[1], in[2], in[3])
+		for _, part := range planetoidParts {
+			base[part] = mustRead(f, dir+part)
+		}
+		for _, index := range []string{"", "x", "2147483646\n", "7\n7\n", "-1\n", "9\n8\n\n7"} {
+			f.Add(in[0], in[1], in[2], []byte(index))
+		}
+	}
+	dir := f.TempDir()
+	write := func(t testing.TB, part string, b []byte) {
+		if err := os.WriteFile(filepath.Join(dir, "ind.tiny."+part), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for part, b := range base {
+		write(f, part, b)
+	}
+	f.Fuzz(func(t *testing.T, x, allx, graph, index []byte) {
+		size := 0
+		for k, b := range [][]byte{x, allx, graph, index} {
+			write(t, parts[k], b)
+			size += len(b)
+		}
+		var ds *Dataset
+		var err error
+		got := allocated(func() { ds, err = Load(dir, LoadOptions{MaxBytes: 1 << 20}) })
+		if most := uint64(1024*size + 4<<20); got > most {
+			t.Errorf("allocated %d bytes for %d of input", got, size)
+		}
+		if err != nil {
+			checkText(t, err)
+			return
+		}
+		if err := ds.Check(); err != nil {
+			t.Errorf("a data set that is not valid came out: %v", err)
+		}
+		ds.Info()
+	})
+}

@@ -200,3 +200,33 @@ func TestSplitCheck(t *testing.T) {
 		wantError(t, err, c.err)
 	}
 }
+
+// FuzzParseSplit holds that a specification that is accepted prints as what it is,
+// and draws a sound split or says why not.
+func FuzzParseSplit(f *testing.F) {
+	for _, text := range []string{"", "per-class:2,3,rest", "random:0.6,0.2,0.2", "ratio:0.05", "ratio:1e-300", "random:1e-9,1,0", "per-class:2147483647,0,0", "random:\x1b,1,1", "x:1,2,3"} {
+		f.Add(text, uint64(0))
+	}
+	ds := mustLoad(f, "testdata/heterophilous.npz", LoadOptions{})
+	f.Fuzz(func(t *testing.T, text string, seed uint64) {
+		spec, err := ParseSplit(text)
+		if err != nil {
+			checkText(t, err)
+			return
+		}
+		again, err := ParseSplit(spec.String())
+		if err != nil || (spec == nil) != (again == nil) || spec != nil && *spec != *again {
+			t.Fatalf("%q is printed as %q, which reads as %+v (%v), want %+v", text, spec, again, err, spec)
+		}
+		d := *ds
+		d.SplitSpec = spec
+		s, err := d.SplitFor(seed)
+		if err != nil {
+			checkText(t, err)
+			return
+		}
+		if err := s.check(d.Labels); err != nil {
+			t.Errorf("%s: %v", spec, err)
+		}
+	})
+}

@@ -32,7 +32,7 @@ type CSBM struct {
 	Homophily float64 // share of the truth's edges that join nodes of one class
 
 	Signal  float64 // standard deviation of a feature's group means, in units of its noise's
-	Density float64 // share of features that are 1
+	Density float64 // share of features that are 1; 1 gives real values, which are not cut to 0 and 1
 
 	Wrong  float64 // wrong edges added, as a share of the truth's edges; all join different classes
 	Hidden float64 // share of the truth's edges that are hidden
@@ -64,7 +64,7 @@ type Sample struct {
 	Added  [][2]int32 // the wrong edges of Graph, sorted
 	Hidden [][2]int32 // the edges of Truth that Graph lacks, sorted
 
-	X         []float32 // [Nodes, Features], 0 or 1
+	X         []float32 // [Nodes, Features], 0 or 1; real values with Density 1
 	Labels    []int32   // [Nodes], the class
 	Community []int32   // [Nodes], numbered over all classes
 }
@@ -90,8 +90,8 @@ func (o *CSBM) check() error {
 		return fmt.Errorf("graph: CSBM option Features is %d for %d nodes, want at least 0 and fewer than 2^31 values in all", o.Features, o.Nodes)
 	case o.CommunitySize < 0:
 		return fmt.Errorf("graph: CSBM option CommunitySize is %d, want at least 0 (0: no communities)", o.CommunitySize)
-	case !(o.Density > 0 && o.Density < 1):
-		return fmt.Errorf("graph: CSBM option Density is %v, want above 0 and below 1", o.Density)
+	case !(o.Density > 0 && o.Density <= 1):
+		return fmt.Errorf("graph: CSBM option Density is %v, want above 0 and at most 1", o.Density)
 	}
 	return nil
 }
@@ -219,8 +219,8 @@ func (p *pairRanges) appendPairs(edges [][2]int32, numbers []int64) [][2]int32 {
 }
 
 // features draws X: a normal variable around the group's mean, cut at the
-// threshold that leaves Density of all above it. Means are normal with standard
-// deviation Signal, part of it common to the class.
+// threshold that leaves Density of all above it, or with Density 1 not cut. Means
+// are normal with standard deviation Signal, part of it common to the class.
 func (o *CSBM) features(l *layout, s rng.Stream) []float32 {
 	f := o.Features
 	x := make([]float32, o.Nodes*f)
@@ -240,7 +240,11 @@ func (o *CSBM) features(l *layout, s rng.Stream) []float32 {
 			}
 		}
 		for k, mu := range mean {
-			if mu+noise.Normal(uint64(v*f+k)) > threshold {
+			value := mu + noise.Normal(uint64(v*f+k))
+			switch {
+			case o.Density == 1:
+				x[v*f+k] = float32(value)
+			case value > threshold:
 				x[v*f+k] = 1
 			}
 		}
