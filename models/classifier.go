@@ -43,6 +43,24 @@ func labelled(b *ir.Builder, logits, idx *ir.Value) *ir.Value {
 	return b.One("gather", nil, logits, idx)
 }
 
+// answers declares what the logits of the labelled nodes are held against: their
+// classes, or with class weights targets [T,C], which have the weight of node b,
+// all weights adding up to 1, in the column of its class and 0 in the others.
+func answers(b *ir.Builder, o Options) *ir.Value {
+	if o.ClassWeights == "balanced" {
+		return b.Arg("targets", ir.T(ir.F32, "T", ir.D(o.Classes)))
+	}
+	return b.Arg("labels", trainIdx)
+}
+
+// crossEntropy is that of the labelled nodes' logits and their answers.
+func crossEntropy(b *ir.Builder, logits, answers *ir.Value) *ir.Value {
+	if answers.Type.DType == ir.I64 {
+		return b.One("cross_entropy", nil, logits, answers)
+	}
+	return b.Scale(b.Sum(b.Mul(b.One("log_softmax", nil, logits), answers)), -1)
+}
+
 func returnPrediction(b *ir.Builder, logits *ir.Value) {
 	b.Return("logits", logits)
 	b.Return("probabilities", b.One("softmax", nil, logits))
@@ -51,14 +69,14 @@ func returnPrediction(b *ir.Builder, logits *ir.Value) {
 // sampledLoss returns the mean cross-entropy of several samples' logits and
 // the consistency of their predictions, 0 where the option switches it off. run
 // gives the logits of the sample of a name.
-func sampledLoss(b *ir.Builder, o Options, idx, labels *ir.Value, run func(sample string) *ir.Value) (xent, consistency *ir.Value) {
+func sampledLoss(b *ir.Builder, o Options, idx, answers *ir.Value, run func(sample string) *ir.Value) (xent, consistency *ir.Value) {
 	var logits []*ir.Value
 	for k := range o.Edges.Samples {
 		name := fmt.Sprintf("sample%d", k)
 		restore := b.Named(name)
 		l := run(name)
 		logits = append(logits, l)
-		ce := b.One("cross_entropy", nil, labelled(b, l, idx), labels)
+		ce := crossEntropy(b, labelled(b, l, idx), answers)
 		if xent == nil {
 			xent = ce
 		} else {
@@ -88,16 +106,16 @@ func supervised(m *ir.Module, a *Architecture, o Options, n network) {
 		g = b.Arg("g", rawGraph)
 	}
 	idx := b.Arg("train_idx", trainIdx)
-	labels := b.Arg("labels", trainIdx)
+	answers := answers(b, o)
 	b.Func.Attrs["differentiate"] = "loss"
 	if !a.samples {
 		logits := n.run(b, g, nil, normalise(b, o, x), o.dropouts("classifier"))
-		b.Return("loss", b.One("cross_entropy", nil, labelled(b, logits, idx), labels))
+		b.Return("loss", crossEntropy(b, labelled(b, logits, idx), answers))
 		return
 	}
 	ramp := b.DynamicArg("ramp", ir.Scalar())
 	x = normalise(b, o, x)
-	xent, consistency := sampledLoss(b, o, idx, labels, func(sample string) *ir.Value {
+	xent, consistency := sampledLoss(b, o, idx, answers, func(sample string) *ir.Value {
 		return n.run(b, g, nil, x, o.dropouts(sample))
 	})
 	b.Return("loss", sampledTotal(b, o, xent, consistency, ramp))

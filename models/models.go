@@ -57,6 +57,7 @@ type Options struct {
 	InputDropout float64 `toml:"input_dropout" doc:"dropout on the classifier's features"`
 	WeightDecay  float64 `toml:"weight_decay" doc:"L2 weight decay of the classifier's weights"`
 	DecayFirst   bool    `toml:"decay_first" doc:"weight decay on the first layer only, as Kipf and Welling have it"`
+	ClassWeights string  `toml:"class_weights" doc:"what a training node counts in the cross-entropy: none (every node alike) or balanced (every class alike, for classes of different sizes)" oneof:"none,balanced"`
 
 	Readout        string  `toml:"readout" doc:"how a graph's nodes become one row, where graphs are classified: sum, mean or max" oneof:"sum,mean,max"`
 	ReadoutDropout float64 `toml:"readout_dropout" doc:"dropout on the rows that readouts give, where graphs are classified"`
@@ -139,7 +140,7 @@ type Edges struct {
 // Default returns the options before any data set's own defaults.
 func Default() Options {
 	return Options{
-		Classifier: "gcn", Propagation: Propagation{Order: 4, DropNodes: 0.5}, GAT: GAT{Heads: 8, OutHeads: 1, AttentionDropout: 0.6},
+		Classifier: "gcn", ClassWeights: "none", Propagation: Propagation{Order: 4, DropNodes: 0.5}, GAT: GAT{Heads: 8, OutHeads: 1, AttentionDropout: 0.6},
 		Norm: "l2", Hidden: 16, Layers: 2, Dropout: 0.5, InputDropout: 0.5, WeightDecay: 5e-4, DecayFirst: true, Readout: "sum", ReadoutDropout: 0.5,
 		GCNII:   GCNII{Alpha: 0.1, Lambda: 0.5, WeightDecay: 0.01},
 		Encoder: Encoder{Kind: "gcn", Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
@@ -188,6 +189,7 @@ func (o Options) Validate() error {
 		{"hidden", o.Hidden > 0, "at least 1"}, {"layers", o.Layers > 0, "at least 1"},
 		{"dropout", rate(o.Dropout), "within [0, 1)"}, {"input_dropout", rate(o.InputDropout), "within [0, 1)"},
 		{"readout", slices.Contains(ir.Readouts, o.Readout), "sum, mean or max"}, {"readout_dropout", rate(o.ReadoutDropout), "within [0, 1)"},
+		{"class_weights", o.ClassWeights == "none" || o.ClassWeights == "balanced", "none or balanced"},
 		{"weight_decay", o.WeightDecay >= 0, "at least 0"}, {"norm", slices.Contains([]string{"l1", "l2", "none"}, o.Norm), "l1, l2 or none"},
 		{"classifier", slices.Contains(Classifiers(), o.Classifier), "one of " + strings.Join(Classifiers(), ", ")},
 		{"propagation.order", o.Propagation.Order >= 0, "at least 0"}, {"propagation.drop_nodes", rate(o.Propagation.DropNodes), "within [0, 1)"},

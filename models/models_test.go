@@ -60,6 +60,7 @@ func TestSwitches(t *testing.T) {
 		{"one sample", func(o *Options) { o.Edges.Samples = 1 }, "consistency %"},
 		{"no consistency", func(o *Options) { o.Edges.Consistency = 0 }, "consistency %"},
 		{"no dropout", func(o *Options) { o.Dropout, o.InputDropout = 0, 0 }, "dropout"},
+		{"balanced classes", func(o *Options) { o.ClassWeights = "balanced" }, "%labels: "},
 		{"no normalisation", func(o *Options) { o.Norm = "none" }, "l1_normalize"},
 		{"no propagation", func(o *Options) {}, "sample0.nodes"},
 	} {
@@ -85,6 +86,7 @@ func TestValidate(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"hidden":                 func(o *Options) { o.Hidden = 0 },
 		"dropout":                func(o *Options) { o.Dropout = 1 },
+		"class_weights":          func(o *Options) { o.ClassWeights = "even" },
 		"norm":                   func(o *Options) { o.Norm = "l3" },
 		"classifier":             func(o *Options) { o.Classifier = "gcm" },
 		"propagation.order":      func(o *Options) { o.Propagation.Order = -1 },

@@ -229,6 +229,7 @@ func variants(model models.Model) map[string]models.Options {
 	plain := tiny()
 	plain.StructWidth, plain.Views, plain.ECL.Alpha = 0, models.Views{}, 0
 	plain.ECL.Reg, plain.ECL.Positive, plain.Norm, plain.Edges.Mode = "paper", true, "none", "threshold"
+	plain.ClassWeights = "balanced"
 	v["no views, no sampler, as printed"] = plain
 	random := tiny()
 	random.StructWidth, random.Views.Blur, random.Classifier, random.Propagation.Order = 0, 0, "propagation", 2

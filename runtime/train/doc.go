@@ -28,13 +28,16 @@
 // Adam (β₁ 0.9, β₂ 0.999, ε 1e-8) with the L2 weight decay that each parameter's
 // attribute decay declares, coupled to the gradient. Parameters of the group
 // "encoder" have the learning rate train.encoder_lr, all others train.lr; each
-// group counts its own steps.
+// group counts its own steps. With train.lr_halve_every both rates halve after
+// every so many epochs; contrastive steps before the first epoch have the whole
+// rates.
 //
 // # A run directory
 //
 //	config.toml             the resolved configuration, with where each value comes from
 //	module.gsr              the program that was trained, in the text form of package ir
 //	run.json                model, data and their checksum, seed, version, results
+//	split.json              the nodes to train on, to choose by and to be judged on
 //	metrics.jsonl           one line an evaluated step; what depends on the clock is under "time"
 //	checkpoint.safetensors  everything that is needed to go on
 //	weights.safetensors     the kept parameters under their plain names

@@ -193,9 +193,30 @@ func (t *trainer) bindData() error {
 	t.inputs["x"] = x
 	t.inputs["g"] = runtime.Graph(ds.Graph.Structure())
 	t.inputs["train_idx"] = runtime.I64(idx, len(idx))
+	if slices.ContainsFunc(t.prog.Funcs, func(f *ir.Func) bool { return f.Arg("targets") != nil }) {
+		t.inputs["targets"] = runtime.F32(balanced(labels, t.classes), len(labels), t.classes)
+	}
 	t.inputs["ramp"] = runtime.Scalar(1)
 	t.inputs["labels"] = runtime.I64(labels, len(labels))
 	return nil
+}
+
+// balanced returns [len(labels), classes], in the column of each node's class what
+// the node counts: the same for all nodes of a class, as much together for each
+// class that has any, and 1 for all.
+func balanced(labels []int64, classes int) []float32 {
+	counts, present := make([]int, classes), 0
+	for _, c := range labels {
+		if counts[c] == 0 {
+			present++
+		}
+		counts[c]++
+	}
+	out := make([]float32, len(labels)*classes)
+	for i, c := range labels {
+		out[i*classes+int(c)] = float32(1 / float64(present*counts[c]))
+	}
+	return out
 }
 
 func featureBuffer(x *data.Features) (*runtime.Buffer, error) {

@@ -163,6 +163,9 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 	if cfg.Train.Select == "auc" && oneClass(t.data.labels, t.split.Val) {
 		return nil, fmt.Errorf("train: %s: the validation nodes are of one class, so they have no AUC to select by; set train.select to something else", t.data.name)
 	}
+	if task.Graphs != nil && cfg.Model.ClassWeights != "none" {
+		return nil, fmt.Errorf("train: model.class_weights=%s is for classes of nodes; %s is a collection of graphs", cfg.Model.ClassWeights, t.data.name)
+	}
 	m := task.Module
 	if m == nil {
 		var err error

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -157,6 +156,46 @@ func TestSelect(t *testing.T) {
 	task := Task{Model: "gcn", Data: ds, Split: &data.Split{Train: one[:2], Val: one[2:5]}}
 	if _, err := Train(context.Background(), task, configure(t, "gcn", "train.select=auc"), Options{}); err == nil || !strings.Contains(err.Error(), "train.select") {
 		t.Errorf("AUC of one class: error %v", err)
+	}
+}
+
+// Balanced weights count every class alike; where the classes have as many nodes
+// each, that is the plain cross-entropy.
+func TestClassWeights(t *testing.T) {
+	want := []float32{0, 0.125, 0, 0, 0.125, 0, 0.5, 0, 0, 0, 0.125, 0, 0, 0.125, 0}
+	if got := balanced([]int64{1, 1, 0, 1, 1}, 3); !reflect.DeepEqual(got, want) {
+		t.Errorf("targets %v, want %v", got, want)
+	}
+	ds := *synthetic(t, 1)
+	loss := func(model, weights string) float64 {
+		dir := t.TempDir()
+		run(t, model, &ds, Options{Dir: dir}, "train.epochs=3", "train.pretrain_steps=1", "train.joint_every=3", "model.class_weights="+weights)
+		records, err := ReadMetrics(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return float64(records[len(records)-1].Terms["loss"])
+	}
+	for _, model := range []string{"gcn", "grand", "ecl-gsr"} {
+		ds.SplitSpec = &data.SplitSpec{PerClass: true, Train: 5, Val: 30, Test: 30}
+		if plain, weighted := loss(model, "none"), loss(model, "balanced"); math.Abs(plain-weighted) > 1e-4*math.Abs(plain) {
+			t.Errorf("%s: with as many nodes of each class the loss is %v, balanced %v", model, plain, weighted)
+		}
+		split, err := ds.SplitFor(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var few []int32 // all of class 0, one of each other class
+		seen := map[int32]bool{0: false}
+		for _, v := range split.Train {
+			if c := ds.Labels[v]; c == 0 || !seen[c] {
+				few, seen[c] = append(few, v), true
+			}
+		}
+		ds.SplitSpec, ds.Splits = nil, []data.Split{{Train: few, Val: split.Val, Test: split.Test}}
+		if plain, weighted := loss(model, "none"), loss(model, "balanced"); math.Abs(plain-weighted) < 1e-3*math.Abs(plain) {
+			t.Errorf("%s: with more nodes of one class the loss is %v, and %v balanced as well", model, plain, weighted)
+		}
 	}
 }
 
