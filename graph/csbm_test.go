@@ -78,6 +78,38 @@ func TestGenerate(t *testing.T) {
 	})
 }
 
+// With density 1 features are real: a normal variable of the group's mean and unit
+// noise, which is cut to 0 and 1 otherwise.
+func TestRealFeatures(t *testing.T) {
+	o := DefaultCSBM()
+	cut, err := Generate(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Density = 1
+	s, err := Generate(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(s.Graph.Edges, cut.Graph.Edges) || !slices.Equal(s.Labels, cut.Labels) {
+		t.Error("the density of the features changes the graph")
+	}
+	sum, squares, least := 0.0, 0.0, math.Inf(1)
+	for i, v := range s.X {
+		sum, squares = sum+float64(v), squares+float64(v)*float64(v)
+		if cut.X[i] == 1 {
+			least = math.Min(least, float64(v))
+		}
+	}
+	n := float64(len(s.X))
+	if mean, variance := sum/n, squares/n; math.Abs(mean) > 0.15 || math.Abs(variance-1-o.Signal*o.Signal) > 0.1 {
+		t.Errorf("mean %.3f, variance %.3f, want 0 and %.3f", mean, variance, 1+o.Signal*o.Signal)
+	}
+	if least < 1 {
+		t.Errorf("a value of %.3f was above the threshold of the largest 8 %%", least)
+	}
+}
+
 func TestGenerateErrors(t *testing.T) {
 	for _, c := range []struct {
 		want   string
@@ -90,6 +122,7 @@ func TestGenerateErrors(t *testing.T) {
 		{"Features is 2147483647", func(o *CSBM) { o.Features = math.MaxInt32 }},
 		{"CommunitySize is -1", func(o *CSBM) { o.CommunitySize = -1 }},
 		{"Density is 0", func(o *CSBM) { o.Density = 0 }},
+		{"Density is 1.1", func(o *CSBM) { o.Density = 1.1 }},
 		{"Homophily is 1.5", func(o *CSBM) { o.Homophily = 1.5 }},
 		{"Hidden is NaN", func(o *CSBM) { o.Hidden = math.NaN() }},
 		{"Wrong is -1", func(o *CSBM) { o.Wrong = -1 }},

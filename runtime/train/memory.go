@@ -77,6 +77,9 @@ func PredictMemory(prog *ir.Module, ds *data.Dataset, split data.Split, cfg *con
 		p.train = append(p.train, int64(v))
 	}
 	p.dims["N"] = ds.Graph.N
+	if cfg.Train.Sampler == "edges" { // both ends of each seed edge, if no two share one
+		p.dims["B"] = min(2*cfg.Train.BatchEdges, ds.Graph.N)
+	}
 	entries := p.g.E
 	p.dims["M"] = min(2*(len(ds.Graph.Edges)+ds.Graph.N*cfg.Candidates.K*80/100), ds.Graph.N*max(0, ds.Graph.N-1))
 	if cfg.Candidates.Structure == "raw" {
