@@ -202,3 +202,37 @@ func TestList(t *testing.T) {
 		}
 	}
 }
+
+func TestSetValueAndValue(t *testing.T) {
+	c := load(t, "ecl-gsr", "")
+	for _, x := range []struct {
+		key   string
+		value any
+		want  string
+	}{
+		{"train.lr", int64(1), "1.0"},
+		{"train.lr", 1e-5, "1e-05"},
+		{"candidates.k", int64(3), "3"},
+		{"candidates.mutual", true, "true"},
+		{"model.classifier", "gcn", `"gcn"`},
+	} {
+		if err := c.SetValue(x.key, x.value, "a grid"); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Value(x.key); got != x.want || c.Source(x.key) != "a grid" {
+			t.Errorf("%s = %s (%s), want %s", x.key, got, c.Source(x.key), x.want)
+		}
+		// What Value gives, Set reads.
+		if err := c.Set(x.key + "=" + c.Value(x.key)); err != nil || c.Value(x.key) != x.want {
+			t.Errorf("%s: %v, %s", x.key, err, c.Value(x.key))
+		}
+	}
+	for key, want := range map[string]string{"train.lrs": "did you mean train.lr", "train.lr": "finite number", "train": "section"} {
+		if err := c.SetValue(key, "fast", ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", key, err, want)
+		}
+	}
+	if c.Value("train.lrs") != "" {
+		t.Error("an option that does not exist has a value")
+	}
+}
