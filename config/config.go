@@ -33,6 +33,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/BurntSushi/toml"
@@ -135,12 +136,12 @@ func layered(layers []string, file string, sets []string) (*Config, error) {
 		if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, `/\`) {
 			continue
 		}
-		text, err := defaults.ReadFile("defaults/" + name + ".toml")
+		l, err := builtIn(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err == nil {
-			err = c.apply(string(text), commentSources(string(text)))
+			err = c.applyTree("", l.tree, l.sources)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("built-in defaults %s.toml: %w", name, err)
@@ -160,6 +161,33 @@ func layered(layers []string, file string, sets []string) (*Config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// layer is a TOML text, decoded.
+type layer struct {
+	tree    map[string]any
+	sources map[string]string
+}
+
+// layers holds the built-in ones that have been read: a sweep resolves thousands
+// of configurations.
+var layers sync.Map
+
+// builtIn returns a layer of the built-in defaults, which must not be changed.
+func builtIn(name string) (*layer, error) {
+	if l, ok := layers.Load(name); ok {
+		return l.(*layer), nil
+	}
+	text, err := defaults.ReadFile("defaults/" + name + ".toml")
+	if err != nil {
+		return nil, err
+	}
+	l := &layer{sources: commentSources(string(text))}
+	if l.tree, err = decode(string(text)); err != nil {
+		return nil, err
+	}
+	layers.Store(name, l)
+	return l, nil
 }
 
 // Read reads a complete configuration that [Config.Write] wrote. Options that
@@ -185,15 +213,22 @@ func (c *Config) applyFile(path string) error {
 
 // apply sets every option of a TOML text.
 func (c *Config) apply(text string, sources map[string]string) error {
-	var tree map[string]any
-	if _, err := toml.Decode(text, &tree); err != nil {
-		var pe toml.ParseError
-		if errors.As(err, &pe) {
-			return fmt.Errorf("line %d: %s", pe.Position.Line, pe.Message)
-		}
+	tree, err := decode(text)
+	if err != nil {
 		return err
 	}
 	return c.applyTree("", tree, sources)
+}
+
+func decode(text string) (tree map[string]any, err error) {
+	if _, err = toml.Decode(text, &tree); err != nil {
+		var pe toml.ParseError
+		if errors.As(err, &pe) {
+			return nil, fmt.Errorf("line %d: %s", pe.Position.Line, pe.Message)
+		}
+		return nil, err
+	}
+	return tree, nil
 }
 
 func (c *Config) applyTree(prefix string, tree map[string]any, sources map[string]string) error {

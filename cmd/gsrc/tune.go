@@ -238,7 +238,7 @@ func (a *app) reportTuning(found *sweep.Found, f *tuneFlags) error {
 	if found.Best == found.Defaults {
 		which = "the defaults"
 	}
-	fmt.Fprintf(&b, "%s on %s, %d trials, %d runs: best %s, val %.2f ± %.2f %% over %d seeds\n", found.Search.Model, found.Dataset, len(found.Trials), found.Runs, which, val, valStd, found.Seeds)
+	fmt.Fprintf(&b, "%s on %s, %d trials, %d runs: best %s, %s\n", found.Search.Model, found.Dataset, len(found.Trials), found.Runs, which, found.Evidence())
 	if !math.IsNaN(test) {
 		fmt.Fprintf(&b, "  test %.2f ± %.2f %%, which took no part in the choice\n", test, testStd)
 	}

@@ -20,6 +20,16 @@ func splitOption(set string) (key, value string) {
 // accuracies, in percent.
 func (f *Found) Val() (mean, std float64) { return meanStd(f.Best.Val()) }
 
+// Evidence says what the best trial reached, in percent.
+func (f *Found) Evidence() string {
+	mean, std := f.Val()
+	seeds := "1 seed"
+	if f.Seeds > 1 {
+		seeds = fmt.Sprintf("%d seeds", f.Seeds)
+	}
+	return fmt.Sprintf("validation %.2f ± %.2f over %s", mean, std, seeds)
+}
+
 // Test returns mean and standard deviation of the best trial's test accuracies, in
 // percent; NaN where there are no test nodes. The search has not looked at them.
 func (f *Found) Test() (mean, std float64) {
@@ -49,8 +59,7 @@ func (f *Found) Keys() []string {
 // the command and what it found on validation.
 func (f *Found) WriteTOML(w io.Writer, command string) error {
 	var b bytes.Buffer
-	mean, std := f.Val()
-	evidence := fmt.Sprintf("validation %.2f ± %.2f over %d seeds", mean, std, f.Seeds)
+	evidence := f.Evidence()
 	fmt.Fprintf(&b, "# %s on %s, chosen on validation by\n#   %s\n# which tried %d settings in %d runs: %s", f.Search.Model, f.Dataset, command, len(f.Trials), f.Runs, evidence)
 	if v := f.Defaults.Val(); f.Best != f.Defaults && len(v) == f.Seeds {
 		mean, std := meanStd(v)
