@@ -8,7 +8,7 @@ import (
 
 // GAT holds what only graph attention reads.
 type GAT struct {
-	Heads            int     `toml:"heads" doc:"attention heads of the hidden layers, which share the hidden width"`
+	Heads            int     `toml:"heads" doc:"attention heads of the hidden layers, which share the hidden width, rounded up to a multiple of them"`
 	OutHeads         int     `toml:"out_heads" doc:"attention heads of the last layer, whose mean is taken"`
 	AttentionDropout float64 `toml:"attention_dropout" doc:"dropout of the attention between nodes"`
 }
@@ -24,6 +24,7 @@ type attention struct {
 // declareGAT declares layers with ELU between them, as the paper has it.
 func declareGAT(m *ir.Module, s shape, o Options) network {
 	n := attention{rate: o.GAT.AttentionDropout}
+	s.hidden = (s.hidden + o.GAT.Heads - 1) / o.GAT.Heads * o.GAT.Heads
 	widths := s.widths()
 	for i, out := range widths[1:] {
 		heads, columns := o.GAT.Heads, out

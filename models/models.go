@@ -92,7 +92,7 @@ type Propagation struct {
 
 // Encoder shapes φ and ϕ.
 type Encoder struct {
-	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, sage or gin"`
+	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, gat, sage or gin"`
 	Hidden       int     `toml:"hidden" doc:"width of the encoder's layers and of the embedding"`
 	Layers       int     `toml:"layers" doc:"layers of the encoder (the paper: 3)"`
 	Projection   int     `toml:"projection" doc:"width of the projector (the paper: 128)"`
@@ -196,7 +196,6 @@ func (o Options) Validate() error {
 		{"gcnii.alpha", o.GCNII.Alpha >= 0 && o.GCNII.Alpha <= 1, "within [0, 1]"}, {"gcnii.lambda", o.GCNII.Lambda >= 0, "at least 0"}, {"gcnii.weight_decay", o.GCNII.WeightDecay >= 0, "at least 0"},
 		{"encoder.kind", slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ")},
 		{"gat.heads", o.GAT.Heads > 0, "at least 1"}, {"gat.out_heads", o.GAT.OutHeads > 0, "at least 1"}, {"gat.attention_dropout", rate(o.GAT.AttentionDropout), "within [0, 1)"},
-		{"hidden", o.Classifier != "gat" || o.Hidden%max(1, o.GAT.Heads) == 0, "a multiple of gat.heads"},
 		{"encoder.hidden", o.Encoder.Hidden > 0, "at least 1"}, {"encoder.layers", o.Encoder.Layers > 0, "at least 1"}, {"encoder.projection", o.Encoder.Projection > 0, "at least 1"},
 		{"ecl.tau", o.ECL.Tau > 0, "greater than 0"}, {"ecl.sgld_steps", o.ECL.Steps >= 0, "at least 0"},
 		{"ecl.reg", o.ECL.Reg == "mean" || o.ECL.Reg == "paper", "mean or paper"},

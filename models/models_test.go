@@ -92,6 +92,8 @@ func TestValidate(t *testing.T) {
 		"propagation.order":      func(o *Options) { o.Propagation.Order = -1 },
 		"propagation.drop_nodes": func(o *Options) { o.Propagation.DropNodes = 1 },
 		"gcnii.alpha":            func(o *Options) { o.GCNII.Alpha = 1.5 },
+		"gat.heads":              func(o *Options) { o.GAT.Heads = 0 },
+		"gat.attention_dropout":  func(o *Options) { o.GAT.AttentionDropout = 1 },
 		"encoder.kind":           func(o *Options) { o.Encoder.Kind = "mlp" },
 		"ecl.tau":                func(o *Options) { o.ECL.Tau = 0 },
 		"ecl.reg":                func(o *Options) { o.ECL.Reg = "sum" },

@@ -71,7 +71,7 @@ var Architectures = []Architecture{
 	{Name: "gcn", Model: "gcn", Doc: "graph convolutional network (Kipf & Welling 2017)", declare: declareGCN, encoder: true},
 	{Name: "mlp", Model: "mlp", Doc: "multi-layer perceptron on the features alone", declare: declareMLP, noGraph: true},
 	{Name: "propagation", Model: "grand", Doc: "fully connected layers over random propagation, with a consistency term between samples (GRAND, Feng et al. 2020)", declare: declarePropagation, samples: true},
-	{Name: "gat", Model: "gat", Doc: "graph attention network (Veličković et al. 2018)", declare: declareGAT},
+	{Name: "gat", Model: "gat", Doc: "graph attention network (Veličković et al. 2018)", declare: declareGAT, encoder: true},
 	{Name: "acm", Model: "acm", Doc: "adaptive mixing of low-pass, high-pass and identity channels, for graphs whose neighbours differ (ACM-GCN, Luan et al. 2022)", declare: declareACM},
 	{Name: "gcnii", Model: "gcnii", Doc: "deep graph convolutions with initial residual and identity mapping (Chen et al. 2020)", declare: declareGCNII},
 	{Name: "sage", Model: "sage", Doc: "GraphSAGE with the mean aggregator, on whole neighbourhoods (Hamilton et al. 2017)", declare: declareSAGE, encoder: true},
