@@ -104,7 +104,7 @@ func (s *Session) bind() error {
 		w := runtime.Zeros(shape...)
 		if p.Attrs.Str("init") == "glorot" {
 			s.Pool.Uniform(w.F32, s.seed.Sub(p.Name))
-			a := glorot(shape[0], shape[1])
+			a := glorot(shape[0], append(shape, 1)[1]) // a vector has a fan out of 1
 			for i := range w.F32 {
 				w.F32[i] = a * (2*w.F32[i] - 1)
 			}

@@ -24,8 +24,8 @@ type stepCase struct {
 }
 
 func (s stepCase) name() string {
-	if s.model == "gcn" {
-		return fmt.Sprintf("step/gcn/%s", s.data)
+	if s.model != "ecl-gsr" {
+		return fmt.Sprintf("step/%s/%s", s.model, s.data)
 	}
 	if s.recipe {
 		return fmt.Sprintf("step/recipe/%s/%s", s.data, s.fn)
@@ -44,6 +44,8 @@ func (s stepCase) doc() string {
 	switch {
 	case s.model == "gcn":
 		return "a training step of the two-layer GCN"
+	case s.model == "gat":
+		return "a training step of the two-layer GAT, 8 heads of 8"
 	case s.recipe:
 		return "a step of @" + s.fn + " with the options that gsrc train ecl-gsr has for the data set (masked columns, dropped edges)"
 	case s.anchors == 0:
@@ -62,7 +64,9 @@ func (s stepCase) job(e *env) (Job, error) {
 			return j, err
 		}
 		j.Options, j.Anchors, j.K = c.Model, c.Train.Anchors, c.Candidates.K
-		j.Options.StructWidth = c.DeepWalk.Width
+		if s.model == "ecl-gsr" {
+			j.Options.StructWidth = c.DeepWalk.Width
+		}
 	case s.model == "gcn":
 		j.Options = models.Default()
 	default:
@@ -90,7 +94,7 @@ func stepList() []stepCase {
 		}
 	}
 	for _, data := range []string{"cora", "citeseer", "actor"} {
-		list = append(list, stepCase{data: data, model: "gcn", fn: "train"})
+		list = append(list, stepCase{data: data, model: "gcn", fn: "train"}, stepCase{data: data, model: "gat", fn: "train", recipe: true})
 	}
 	return list
 }

@@ -184,6 +184,11 @@ func reluGradAVX2(dst []float32, y []float32, dy []float32)
 //go:noescape
 func eluGradAVX2(dst []float32, y []float32, dy []float32)
 
+// leakyGradAVX2 computes dst = dy where x > 0, else slope*dy.
+//
+//go:noescape
+func leakyGradAVX2(dst []float32, x []float32, dy []float32, slope float32)
+
 // negAVX512 computes dst = -x.
 //
 //go:noescape
@@ -358,3 +363,8 @@ func reluGradAVX512(dst []float32, y []float32, dy []float32)
 //
 //go:noescape
 func eluGradAVX512(dst []float32, y []float32, dy []float32)
+
+// leakyGradAVX512 computes dst = dy where x > 0, else slope*dy.
+//
+//go:noescape
+func leakyGradAVX512(dst []float32, x []float32, dy []float32, slope float32)

@@ -2401,6 +2401,48 @@ end121:
 	VZEROUPPER
 	RET
 
+// func leakyGradAVX2(dst []float32, x []float32, dy []float32, slope float32)
+// Requires: AVX
+TEXT ·leakyGradAVX2(SB), NOSPLIT, $0-76
+	VBROADCASTSS slope+72(FP), Y0
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         x_base+24(FP), CX
+	MOVQ         dy_base+48(FP), DX
+	MOVQ         x_len+32(FP), BX
+	XORQ         SI, SI
+
+loop122:
+	CMPQ      BX, $0x00000008
+	JL        done123
+	VMOVUPS   (DX)(SI*1), Y1
+	VMOVUPS   (CX)(SI*1), Y2
+	VXORPS    Y3, Y3, Y3
+	VCMPPS    $0x0e, Y3, Y2, Y2
+	VMULPS    Y0, Y1, Y3
+	VBLENDVPS Y2, Y1, Y3, Y1
+	VMOVUPS   Y1, (AX)(SI*1)
+	ADDQ      $0x00000020, SI
+	SUBQ      $0x00000008, BX
+	JMP       loop122
+
+done123:
+	TESTQ      BX, BX
+	JZ         end124
+	LEAQ       first_lanes<>+32(SB), DI
+	NEGQ       BX
+	VMOVDQU    (DI)(BX*4), Y1
+	VMASKMOVPS (DX)(SI*1), Y1, Y2
+	VMASKMOVPS (CX)(SI*1), Y1, Y3
+	VXORPS     Y4, Y4, Y4
+	VCMPPS     $0x0e, Y4, Y3, Y3
+	VMULPS     Y0, Y2, Y0
+	VBLENDVPS  Y3, Y2, Y0, Y0
+	VMASKMOVPS Y0, Y1, (AX)(SI*1)
+
+end124:
+	VZEROUPPER
+	RET
+
 // func negAVX512(dst []float32, x []float32, c float32)
 // Requires: AVX, AVX512F
 TEXT ·negAVX512(SB), NOSPLIT, $0-52
@@ -2409,26 +2451,26 @@ TEXT ·negAVX512(SB), NOSPLIT, $0-52
 	MOVQ x_len+32(FP), DX
 	XORQ BX, BX
 
-loop122:
+loop125:
 	CMPQ    DX, $0x00000010
-	JL      done123
+	JL      done126
 	VMOVUPS (CX)(BX*1), Z0
 	VPXORD  lanes_80000000<>+0(SB), Z0, Z0
 	VMOVUPS Z0, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
-	JMP     loop122
+	JMP     loop125
 
-done123:
+done126:
 	TESTQ     DX, DX
-	JZ        end124
+	JZ        end127
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z0
 	VPXORD    lanes_80000000<>+0(SB), Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
-end124:
+end127:
 	VZEROUPPER
 	RET
 
@@ -2458,9 +2500,9 @@ TEXT ·expAVX512(SB), NOSPLIT, $0-52
 	MOVQ x_len+32(FP), DX
 	XORQ BX, BX
 
-loop125:
+loop128:
 	CMPQ         DX, $0x00000010
-	JL           done126
+	JL           done129
 	VMOVUPS      (CX)(BX*1), Z0
 	VMOVUPS      lanes_c2d00000<>+0(SB), Z1
 	VMAXPS       Z0, Z1, Z0
@@ -2491,11 +2533,11 @@ loop125:
 	VMOVUPS      Z0, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, DX
-	JMP          loop125
+	JMP          loop128
 
-done126:
+done129:
 	TESTQ        DX, DX
-	JZ           end127
+	JZ           end130
 	LEAQ         first_lanes_masks<>+0(SB), SI
 	KMOVW        (SI)(DX*2), K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
@@ -2527,7 +2569,7 @@ done126:
 	VMULPS       Z0, Z2, Z0
 	VMOVUPS      Z0, K1, (AX)(BX*1)
 
-end127:
+end130:
 	VZEROUPPER
 	RET
 
@@ -2539,9 +2581,9 @@ TEXT ·logAVX512(SB), NOSPLIT, $0-52
 	MOVQ x_len+32(FP), DX
 	XORQ BX, BX
 
-loop128:
+loop131:
 	CMPQ         DX, $0x00000010
-	JL           done129
+	JL           done132
 	VMOVUPS      (CX)(BX*1), Z0
 	VCMPPS       $0x01, lanes_00800000<>+0(SB), Z0, K1
 	VMULPS       lanes_4b000000<>+0(SB), Z0, Z1
@@ -2584,11 +2626,11 @@ loop128:
 	VMOVUPS      Z9, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, DX
-	JMP          loop128
+	JMP          loop131
 
-done129:
+done132:
 	TESTQ        DX, DX
-	JZ           end130
+	JZ           end133
 	LEAQ         first_lanes_masks<>+0(SB), SI
 	KMOVW        (SI)(DX*2), K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
@@ -2632,7 +2674,7 @@ done129:
 	VBLENDMPS    Z0, Z16, K2, Z17
 	VMOVUPS      Z17, K1, (AX)(BX*1)
 
-end130:
+end133:
 	VZEROUPPER
 	RET
 
@@ -2644,44 +2686,11 @@ TEXT ·sqrtAVX512(SB), NOSPLIT, $0-52
 	MOVQ x_len+32(FP), DX
 	XORQ BX, BX
 
-loop131:
-	CMPQ    DX, $0x00000010
-	JL      done132
-	VMOVUPS (CX)(BX*1), Z0
-	VSQRTPS Z0, Z0
-	VMOVUPS Z0, (AX)(BX*1)
-	ADDQ    $0x00000040, BX
-	SUBQ    $0x00000010, DX
-	JMP     loop131
-
-done132:
-	TESTQ     DX, DX
-	JZ        end133
-	LEAQ      first_lanes_masks<>+0(SB), SI
-	KMOVW     (SI)(DX*2), K1
-	VMOVUPS.Z (CX)(BX*1), K1, Z0
-	VSQRTPS   Z0, Z0
-	VMOVUPS   Z0, K1, (AX)(BX*1)
-
-end133:
-	VZEROUPPER
-	RET
-
-// func rsqrtAVX512(dst []float32, x []float32, c float32)
-// Requires: AVX, AVX512F
-TEXT ·rsqrtAVX512(SB), NOSPLIT, $0-52
-	MOVQ dst_base+0(FP), AX
-	MOVQ x_base+24(FP), CX
-	MOVQ x_len+32(FP), DX
-	XORQ BX, BX
-
 loop134:
 	CMPQ    DX, $0x00000010
 	JL      done135
 	VMOVUPS (CX)(BX*1), Z0
-	VMOVUPS lanes_3f800000<>+0(SB), Z1
 	VSQRTPS Z0, Z0
-	VDIVPS  Z0, Z1, Z0
 	VMOVUPS Z0, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
@@ -2693,12 +2702,45 @@ done135:
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z0
+	VSQRTPS   Z0, Z0
+	VMOVUPS   Z0, K1, (AX)(BX*1)
+
+end136:
+	VZEROUPPER
+	RET
+
+// func rsqrtAVX512(dst []float32, x []float32, c float32)
+// Requires: AVX, AVX512F
+TEXT ·rsqrtAVX512(SB), NOSPLIT, $0-52
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ x_len+32(FP), DX
+	XORQ BX, BX
+
+loop137:
+	CMPQ    DX, $0x00000010
+	JL      done138
+	VMOVUPS (CX)(BX*1), Z0
+	VMOVUPS lanes_3f800000<>+0(SB), Z1
+	VSQRTPS Z0, Z0
+	VDIVPS  Z0, Z1, Z0
+	VMOVUPS Z0, (AX)(BX*1)
+	ADDQ    $0x00000040, BX
+	SUBQ    $0x00000010, DX
+	JMP     loop137
+
+done138:
+	TESTQ     DX, DX
+	JZ        end139
+	LEAQ      first_lanes_masks<>+0(SB), SI
+	KMOVW     (SI)(DX*2), K1
+	VMOVUPS.Z (CX)(BX*1), K1, Z0
 	VMOVUPS   lanes_3f800000<>+0(SB), Z1
 	VSQRTPS   Z0, Z0
 	VDIVPS    Z0, Z1, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
-end136:
+end139:
 	VZEROUPPER
 	RET
 
@@ -2710,9 +2752,9 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-52
 	MOVQ x_len+32(FP), DX
 	XORQ BX, BX
 
-loop137:
+loop140:
 	CMPQ         DX, $0x00000010
-	JL           done138
+	JL           done141
 	VMOVUPS      (CX)(BX*1), Z0
 	VPXORD       lanes_80000000<>+0(SB), Z0, Z0
 	VMOVUPS      lanes_c2b00000<>+0(SB), Z1
@@ -2742,11 +2784,11 @@ loop137:
 	VMOVUPS      Z0, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, DX
-	JMP          loop137
+	JMP          loop140
 
-done138:
+done141:
 	TESTQ        DX, DX
-	JZ           end139
+	JZ           end142
 	LEAQ         first_lanes_masks<>+0(SB), SI
 	KMOVW        (SI)(DX*2), K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
@@ -2777,7 +2819,7 @@ done138:
 	VDIVPS       Z0, Z1, Z0
 	VMOVUPS      Z0, K1, (AX)(BX*1)
 
-end139:
+end142:
 	VZEROUPPER
 	RET
 
@@ -2789,20 +2831,20 @@ TEXT ·reluAVX512(SB), NOSPLIT, $0-52
 	MOVQ x_len+32(FP), DX
 	XORQ BX, BX
 
-loop140:
+loop143:
 	CMPQ    DX, $0x00000010
-	JL      done141
+	JL      done144
 	VMOVUPS (CX)(BX*1), Z0
 	VPXORD  Z1, Z1, Z1
 	VMAXPS  Z0, Z1, Z0
 	VMOVUPS Z0, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
-	JMP     loop140
+	JMP     loop143
 
-done141:
+done144:
 	TESTQ     DX, DX
-	JZ        end142
+	JZ        end145
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z0
@@ -2810,7 +2852,7 @@ done141:
 	VMAXPS    Z0, Z2, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
-end142:
+end145:
 	VZEROUPPER
 	RET
 
@@ -2822,9 +2864,9 @@ TEXT ·eluAVX512(SB), NOSPLIT, $0-52
 	MOVQ x_len+32(FP), DX
 	XORQ BX, BX
 
-loop143:
+loop146:
 	CMPQ         DX, $0x00000010
-	JL           done144
+	JL           done147
 	VMOVUPS      (CX)(BX*1), Z0
 	VPXORD       Z1, Z1, Z1
 	VCMPPS       $0x0e, Z1, Z0, K1
@@ -2853,11 +2895,11 @@ loop143:
 	VMOVUPS      Z3, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, DX
-	JMP          loop143
+	JMP          loop146
 
-done144:
+done147:
 	TESTQ        DX, DX
-	JZ           end145
+	JZ           end148
 	LEAQ         first_lanes_masks<>+0(SB), SI
 	KMOVW        (SI)(DX*2), K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
@@ -2887,7 +2929,7 @@ done144:
 	VBLENDMPS    Z0, Z3, K2, Z5
 	VMOVUPS      Z5, K1, (AX)(BX*1)
 
-end145:
+end148:
 	VZEROUPPER
 	RET
 
@@ -2899,9 +2941,9 @@ TEXT ·tanhAVX512(SB), NOSPLIT, $0-52
 	MOVQ x_len+32(FP), DX
 	XORQ BX, BX
 
-loop146:
+loop149:
 	CMPQ         DX, $0x00000010
-	JL           done147
+	JL           done150
 	VMOVUPS      (CX)(BX*1), Z0
 	VPANDD       lanes_80000000<>+0(SB), Z0, Z1
 	VPXORD       Z1, Z0, Z0
@@ -2935,11 +2977,11 @@ loop146:
 	VMOVUPS      Z0, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, DX
-	JMP          loop146
+	JMP          loop149
 
-done147:
+done150:
 	TESTQ        DX, DX
-	JZ           end148
+	JZ           end151
 	LEAQ         first_lanes_masks<>+0(SB), SI
 	KMOVW        (SI)(DX*2), K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z0
@@ -2974,7 +3016,7 @@ done147:
 	VPXORD       Z1, Z0, Z0
 	VMOVUPS      Z0, K1, (AX)(BX*1)
 
-end148:
+end151:
 	VZEROUPPER
 	RET
 
@@ -2986,42 +3028,11 @@ TEXT ·absAVX512(SB), NOSPLIT, $0-52
 	MOVQ x_len+32(FP), DX
 	XORQ BX, BX
 
-loop149:
-	CMPQ    DX, $0x00000010
-	JL      done150
-	VMOVUPS (CX)(BX*1), Z0
-	VPANDD  lanes_7fffffff<>+0(SB), Z0, Z0
-	VMOVUPS Z0, (AX)(BX*1)
-	ADDQ    $0x00000040, BX
-	SUBQ    $0x00000010, DX
-	JMP     loop149
-
-done150:
-	TESTQ     DX, DX
-	JZ        end151
-	LEAQ      first_lanes_masks<>+0(SB), SI
-	KMOVW     (SI)(DX*2), K1
-	VMOVUPS.Z (CX)(BX*1), K1, Z0
-	VPANDD    lanes_7fffffff<>+0(SB), Z0, Z0
-	VMOVUPS   Z0, K1, (AX)(BX*1)
-
-end151:
-	VZEROUPPER
-	RET
-
-// func squareAVX512(dst []float32, x []float32, c float32)
-// Requires: AVX, AVX512F
-TEXT ·squareAVX512(SB), NOSPLIT, $0-52
-	MOVQ dst_base+0(FP), AX
-	MOVQ x_base+24(FP), CX
-	MOVQ x_len+32(FP), DX
-	XORQ BX, BX
-
 loop152:
 	CMPQ    DX, $0x00000010
 	JL      done153
 	VMOVUPS (CX)(BX*1), Z0
-	VMULPS  Z0, Z0, Z0
+	VPANDD  lanes_7fffffff<>+0(SB), Z0, Z0
 	VMOVUPS Z0, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
@@ -3033,10 +3044,41 @@ done153:
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z0
-	VMULPS    Z0, Z0, Z0
+	VPANDD    lanes_7fffffff<>+0(SB), Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
 end154:
+	VZEROUPPER
+	RET
+
+// func squareAVX512(dst []float32, x []float32, c float32)
+// Requires: AVX, AVX512F
+TEXT ·squareAVX512(SB), NOSPLIT, $0-52
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ x_len+32(FP), DX
+	XORQ BX, BX
+
+loop155:
+	CMPQ    DX, $0x00000010
+	JL      done156
+	VMOVUPS (CX)(BX*1), Z0
+	VMULPS  Z0, Z0, Z0
+	VMOVUPS Z0, (AX)(BX*1)
+	ADDQ    $0x00000040, BX
+	SUBQ    $0x00000010, DX
+	JMP     loop155
+
+done156:
+	TESTQ     DX, DX
+	JZ        end157
+	LEAQ      first_lanes_masks<>+0(SB), SI
+	KMOVW     (SI)(DX*2), K1
+	VMOVUPS.Z (CX)(BX*1), K1, Z0
+	VMULPS    Z0, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)(BX*1)
+
+end157:
 	VZEROUPPER
 	RET
 
@@ -3049,9 +3091,9 @@ TEXT ·leakyReluAVX512(SB), NOSPLIT, $0-52
 	MOVQ         x_len+32(FP), DX
 	XORQ         BX, BX
 
-loop155:
+loop158:
 	CMPQ      DX, $0x00000010
-	JL        done156
+	JL        done159
 	VMOVUPS   (CX)(BX*1), Z1
 	VPXORD    Z2, Z2, Z2
 	VCMPPS    $0x01, Z2, Z1, K1
@@ -3060,11 +3102,11 @@ loop155:
 	VMOVUPS   Z4, (AX)(BX*1)
 	ADDQ      $0x00000040, BX
 	SUBQ      $0x00000010, DX
-	JMP       loop155
+	JMP       loop158
 
-done156:
+done159:
 	TESTQ     DX, DX
-	JZ        end157
+	JZ        end160
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
@@ -3074,7 +3116,7 @@ done156:
 	VBLENDMPS Z0, Z1, K2, Z6
 	VMOVUPS   Z6, K1, (AX)(BX*1)
 
-end157:
+end160:
 	VZEROUPPER
 	RET
 
@@ -3087,20 +3129,20 @@ TEXT ·addVVAVX512(SB), NOSPLIT, $0-72
 	MOVQ a_len+32(FP), BX
 	XORQ SI, SI
 
-loop158:
+loop161:
 	CMPQ    BX, $0x00000010
-	JL      done159
+	JL      done162
 	VMOVUPS (CX)(SI*1), Z0
 	VMOVUPS (DX)(SI*1), Z1
 	VADDPS  Z1, Z0, Z0
 	VMOVUPS Z0, (AX)(SI*1)
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000010, BX
-	JMP     loop158
+	JMP     loop161
 
-done159:
+done162:
 	TESTQ     BX, BX
-	JZ        end160
+	JZ        end163
 	LEAQ      first_lanes_masks<>+0(SB), DI
 	KMOVW     (DI)(BX*2), K1
 	VMOVUPS.Z (CX)(SI*1), K1, Z0
@@ -3108,7 +3150,7 @@ done159:
 	VADDPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*1)
 
-end160:
+end163:
 	VZEROUPPER
 	RET
 
@@ -3121,26 +3163,26 @@ TEXT ·addVSAVX512(SB), NOSPLIT, $0-52
 	MOVQ         a_len+32(FP), DX
 	XORQ         BX, BX
 
-loop161:
+loop164:
 	CMPQ    DX, $0x00000010
-	JL      done162
+	JL      done165
 	VMOVUPS (CX)(BX*1), Z1
 	VADDPS  Z0, Z1, Z1
 	VMOVUPS Z1, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
-	JMP     loop161
+	JMP     loop164
 
-done162:
+done165:
 	TESTQ     DX, DX
-	JZ        end163
+	JZ        end166
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
 	VADDPS    Z0, Z1, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
-end163:
+end166:
 	VZEROUPPER
 	RET
 
@@ -3153,26 +3195,26 @@ TEXT ·addSVAVX512(SB), NOSPLIT, $0-56
 	MOVQ         b_len+40(FP), DX
 	XORQ         BX, BX
 
-loop164:
+loop167:
 	CMPQ    DX, $0x00000010
-	JL      done165
+	JL      done168
 	VMOVUPS (CX)(BX*1), Z1
 	VADDPS  Z1, Z0, Z1
 	VMOVUPS Z1, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
-	JMP     loop164
+	JMP     loop167
 
-done165:
+done168:
 	TESTQ     DX, DX
-	JZ        end166
+	JZ        end169
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
 	VADDPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
-end166:
+end169:
 	VZEROUPPER
 	RET
 
@@ -3185,20 +3227,20 @@ TEXT ·subVVAVX512(SB), NOSPLIT, $0-72
 	MOVQ a_len+32(FP), BX
 	XORQ SI, SI
 
-loop167:
+loop170:
 	CMPQ    BX, $0x00000010
-	JL      done168
+	JL      done171
 	VMOVUPS (CX)(SI*1), Z0
 	VMOVUPS (DX)(SI*1), Z1
 	VSUBPS  Z1, Z0, Z0
 	VMOVUPS Z0, (AX)(SI*1)
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000010, BX
-	JMP     loop167
+	JMP     loop170
 
-done168:
+done171:
 	TESTQ     BX, BX
-	JZ        end169
+	JZ        end172
 	LEAQ      first_lanes_masks<>+0(SB), DI
 	KMOVW     (DI)(BX*2), K1
 	VMOVUPS.Z (CX)(SI*1), K1, Z0
@@ -3206,7 +3248,7 @@ done168:
 	VSUBPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*1)
 
-end169:
+end172:
 	VZEROUPPER
 	RET
 
@@ -3219,26 +3261,26 @@ TEXT ·subVSAVX512(SB), NOSPLIT, $0-52
 	MOVQ         a_len+32(FP), DX
 	XORQ         BX, BX
 
-loop170:
+loop173:
 	CMPQ    DX, $0x00000010
-	JL      done171
+	JL      done174
 	VMOVUPS (CX)(BX*1), Z1
 	VSUBPS  Z0, Z1, Z1
 	VMOVUPS Z1, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
-	JMP     loop170
+	JMP     loop173
 
-done171:
+done174:
 	TESTQ     DX, DX
-	JZ        end172
+	JZ        end175
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
 	VSUBPS    Z0, Z1, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
-end172:
+end175:
 	VZEROUPPER
 	RET
 
@@ -3251,26 +3293,26 @@ TEXT ·subSVAVX512(SB), NOSPLIT, $0-56
 	MOVQ         b_len+40(FP), DX
 	XORQ         BX, BX
 
-loop173:
+loop176:
 	CMPQ    DX, $0x00000010
-	JL      done174
+	JL      done177
 	VMOVUPS (CX)(BX*1), Z1
 	VSUBPS  Z1, Z0, Z1
 	VMOVUPS Z1, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
-	JMP     loop173
+	JMP     loop176
 
-done174:
+done177:
 	TESTQ     DX, DX
-	JZ        end175
+	JZ        end178
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
 	VSUBPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
-end175:
+end178:
 	VZEROUPPER
 	RET
 
@@ -3283,20 +3325,20 @@ TEXT ·mulVVAVX512(SB), NOSPLIT, $0-72
 	MOVQ a_len+32(FP), BX
 	XORQ SI, SI
 
-loop176:
+loop179:
 	CMPQ    BX, $0x00000010
-	JL      done177
+	JL      done180
 	VMOVUPS (CX)(SI*1), Z0
 	VMOVUPS (DX)(SI*1), Z1
 	VMULPS  Z1, Z0, Z0
 	VMOVUPS Z0, (AX)(SI*1)
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000010, BX
-	JMP     loop176
+	JMP     loop179
 
-done177:
+done180:
 	TESTQ     BX, BX
-	JZ        end178
+	JZ        end181
 	LEAQ      first_lanes_masks<>+0(SB), DI
 	KMOVW     (DI)(BX*2), K1
 	VMOVUPS.Z (CX)(SI*1), K1, Z0
@@ -3304,7 +3346,7 @@ done177:
 	VMULPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*1)
 
-end178:
+end181:
 	VZEROUPPER
 	RET
 
@@ -3317,26 +3359,26 @@ TEXT ·mulVSAVX512(SB), NOSPLIT, $0-52
 	MOVQ         a_len+32(FP), DX
 	XORQ         BX, BX
 
-loop179:
+loop182:
 	CMPQ    DX, $0x00000010
-	JL      done180
+	JL      done183
 	VMOVUPS (CX)(BX*1), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
-	JMP     loop179
+	JMP     loop182
 
-done180:
+done183:
 	TESTQ     DX, DX
-	JZ        end181
+	JZ        end184
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
 	VMULPS    Z0, Z1, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
-end181:
+end184:
 	VZEROUPPER
 	RET
 
@@ -3349,26 +3391,26 @@ TEXT ·mulSVAVX512(SB), NOSPLIT, $0-56
 	MOVQ         b_len+40(FP), DX
 	XORQ         BX, BX
 
-loop182:
+loop185:
 	CMPQ    DX, $0x00000010
-	JL      done183
+	JL      done186
 	VMOVUPS (CX)(BX*1), Z1
 	VMULPS  Z1, Z0, Z1
 	VMOVUPS Z1, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
-	JMP     loop182
+	JMP     loop185
 
-done183:
+done186:
 	TESTQ     DX, DX
-	JZ        end184
+	JZ        end187
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
 	VMULPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
-end184:
+end187:
 	VZEROUPPER
 	RET
 
@@ -3381,20 +3423,20 @@ TEXT ·divVVAVX512(SB), NOSPLIT, $0-72
 	MOVQ a_len+32(FP), BX
 	XORQ SI, SI
 
-loop185:
+loop188:
 	CMPQ    BX, $0x00000010
-	JL      done186
+	JL      done189
 	VMOVUPS (CX)(SI*1), Z0
 	VMOVUPS (DX)(SI*1), Z1
 	VDIVPS  Z1, Z0, Z0
 	VMOVUPS Z0, (AX)(SI*1)
 	ADDQ    $0x00000040, SI
 	SUBQ    $0x00000010, BX
-	JMP     loop185
+	JMP     loop188
 
-done186:
+done189:
 	TESTQ     BX, BX
-	JZ        end187
+	JZ        end190
 	LEAQ      first_lanes_masks<>+0(SB), DI
 	KMOVW     (DI)(BX*2), K1
 	VMOVUPS.Z (CX)(SI*1), K1, Z0
@@ -3402,7 +3444,7 @@ done186:
 	VDIVPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*1)
 
-end187:
+end190:
 	VZEROUPPER
 	RET
 
@@ -3415,26 +3457,26 @@ TEXT ·divVSAVX512(SB), NOSPLIT, $0-52
 	MOVQ         a_len+32(FP), DX
 	XORQ         BX, BX
 
-loop188:
+loop191:
 	CMPQ    DX, $0x00000010
-	JL      done189
+	JL      done192
 	VMOVUPS (CX)(BX*1), Z1
 	VDIVPS  Z0, Z1, Z1
 	VMOVUPS Z1, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
-	JMP     loop188
+	JMP     loop191
 
-done189:
+done192:
 	TESTQ     DX, DX
-	JZ        end190
+	JZ        end193
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
 	VDIVPS    Z0, Z1, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
-end190:
+end193:
 	VZEROUPPER
 	RET
 
@@ -3447,26 +3489,26 @@ TEXT ·divSVAVX512(SB), NOSPLIT, $0-56
 	MOVQ         b_len+40(FP), DX
 	XORQ         BX, BX
 
-loop191:
+loop194:
 	CMPQ    DX, $0x00000010
-	JL      done192
+	JL      done195
 	VMOVUPS (CX)(BX*1), Z1
 	VDIVPS  Z1, Z0, Z1
 	VMOVUPS Z1, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
-	JMP     loop191
+	JMP     loop194
 
-done192:
+done195:
 	TESTQ     DX, DX
-	JZ        end193
+	JZ        end196
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
 	VDIVPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
-end193:
+end196:
 	VZEROUPPER
 	RET
 
@@ -3479,9 +3521,9 @@ TEXT ·maxVVAVX512(SB), NOSPLIT, $0-72
 	MOVQ a_len+32(FP), BX
 	XORQ SI, SI
 
-loop194:
+loop197:
 	CMPQ      BX, $0x00000010
-	JL        done195
+	JL        done198
 	VMOVUPS   (CX)(SI*1), Z0
 	VMOVUPS   (DX)(SI*1), Z1
 	VCMPPS    $0x03, Z0, Z0, K1
@@ -3490,11 +3532,11 @@ loop194:
 	VMOVUPS   Z2, (AX)(SI*1)
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000010, BX
-	JMP       loop194
+	JMP       loop197
 
-done195:
+done198:
 	TESTQ     BX, BX
-	JZ        end196
+	JZ        end199
 	LEAQ      first_lanes_masks<>+0(SB), DI
 	KMOVW     (DI)(BX*2), K1
 	VMOVUPS.Z (CX)(SI*1), K1, Z0
@@ -3504,7 +3546,7 @@ done195:
 	VBLENDMPS Z0, Z1, K2, Z3
 	VMOVUPS   Z3, K1, (AX)(SI*1)
 
-end196:
+end199:
 	VZEROUPPER
 	RET
 
@@ -3517,9 +3559,9 @@ TEXT ·maxVSAVX512(SB), NOSPLIT, $0-52
 	MOVQ         a_len+32(FP), DX
 	XORQ         BX, BX
 
-loop197:
+loop200:
 	CMPQ      DX, $0x00000010
-	JL        done198
+	JL        done201
 	VMOVUPS   (CX)(BX*1), Z1
 	VCMPPS    $0x03, Z1, Z1, K1
 	VMAXPS    Z0, Z1, Z2
@@ -3527,11 +3569,11 @@ loop197:
 	VMOVUPS   Z3, (AX)(BX*1)
 	ADDQ      $0x00000040, BX
 	SUBQ      $0x00000010, DX
-	JMP       loop197
+	JMP       loop200
 
-done198:
+done201:
 	TESTQ     DX, DX
-	JZ        end199
+	JZ        end202
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
@@ -3540,7 +3582,7 @@ done198:
 	VBLENDMPS Z1, Z0, K2, Z4
 	VMOVUPS   Z4, K1, (AX)(BX*1)
 
-end199:
+end202:
 	VZEROUPPER
 	RET
 
@@ -3553,9 +3595,9 @@ TEXT ·maxSVAVX512(SB), NOSPLIT, $0-56
 	MOVQ         b_len+40(FP), DX
 	XORQ         BX, BX
 
-loop200:
+loop203:
 	CMPQ      DX, $0x00000010
-	JL        done201
+	JL        done204
 	VMOVUPS   (CX)(BX*1), Z1
 	VCMPPS    $0x03, Z0, Z0, K1
 	VMAXPS    Z1, Z0, Z1
@@ -3563,11 +3605,11 @@ loop200:
 	VMOVUPS   Z2, (AX)(BX*1)
 	ADDQ      $0x00000040, BX
 	SUBQ      $0x00000010, DX
-	JMP       loop200
+	JMP       loop203
 
-done201:
+done204:
 	TESTQ     DX, DX
-	JZ        end202
+	JZ        end205
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
@@ -3576,7 +3618,7 @@ done201:
 	VBLENDMPS Z0, Z1, K2, Z3
 	VMOVUPS   Z3, K1, (AX)(BX*1)
 
-end202:
+end205:
 	VZEROUPPER
 	RET
 
@@ -3589,9 +3631,9 @@ TEXT ·minVVAVX512(SB), NOSPLIT, $0-72
 	MOVQ a_len+32(FP), BX
 	XORQ SI, SI
 
-loop203:
+loop206:
 	CMPQ      BX, $0x00000010
-	JL        done204
+	JL        done207
 	VMOVUPS   (CX)(SI*1), Z0
 	VMOVUPS   (DX)(SI*1), Z1
 	VCMPPS    $0x03, Z0, Z0, K1
@@ -3600,11 +3642,11 @@ loop203:
 	VMOVUPS   Z2, (AX)(SI*1)
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000010, BX
-	JMP       loop203
+	JMP       loop206
 
-done204:
+done207:
 	TESTQ     BX, BX
-	JZ        end205
+	JZ        end208
 	LEAQ      first_lanes_masks<>+0(SB), DI
 	KMOVW     (DI)(BX*2), K1
 	VMOVUPS.Z (CX)(SI*1), K1, Z0
@@ -3614,7 +3656,7 @@ done204:
 	VBLENDMPS Z0, Z1, K2, Z3
 	VMOVUPS   Z3, K1, (AX)(SI*1)
 
-end205:
+end208:
 	VZEROUPPER
 	RET
 
@@ -3627,9 +3669,9 @@ TEXT ·minVSAVX512(SB), NOSPLIT, $0-52
 	MOVQ         a_len+32(FP), DX
 	XORQ         BX, BX
 
-loop206:
+loop209:
 	CMPQ      DX, $0x00000010
-	JL        done207
+	JL        done210
 	VMOVUPS   (CX)(BX*1), Z1
 	VCMPPS    $0x03, Z1, Z1, K1
 	VMINPS    Z0, Z1, Z2
@@ -3637,11 +3679,11 @@ loop206:
 	VMOVUPS   Z3, (AX)(BX*1)
 	ADDQ      $0x00000040, BX
 	SUBQ      $0x00000010, DX
-	JMP       loop206
+	JMP       loop209
 
-done207:
+done210:
 	TESTQ     DX, DX
-	JZ        end208
+	JZ        end211
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
@@ -3650,7 +3692,7 @@ done207:
 	VBLENDMPS Z1, Z0, K2, Z4
 	VMOVUPS   Z4, K1, (AX)(BX*1)
 
-end208:
+end211:
 	VZEROUPPER
 	RET
 
@@ -3663,9 +3705,9 @@ TEXT ·minSVAVX512(SB), NOSPLIT, $0-56
 	MOVQ         b_len+40(FP), DX
 	XORQ         BX, BX
 
-loop209:
+loop212:
 	CMPQ      DX, $0x00000010
-	JL        done210
+	JL        done213
 	VMOVUPS   (CX)(BX*1), Z1
 	VCMPPS    $0x03, Z0, Z0, K1
 	VMINPS    Z1, Z0, Z1
@@ -3673,11 +3715,11 @@ loop209:
 	VMOVUPS   Z2, (AX)(BX*1)
 	ADDQ      $0x00000040, BX
 	SUBQ      $0x00000010, DX
-	JMP       loop209
+	JMP       loop212
 
-done210:
+done213:
 	TESTQ     DX, DX
-	JZ        end211
+	JZ        end214
 	LEAQ      first_lanes_masks<>+0(SB), SI
 	KMOVW     (SI)(DX*2), K1
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
@@ -3686,7 +3728,7 @@ done210:
 	VBLENDMPS Z0, Z1, K2, Z3
 	VMOVUPS   Z3, K1, (AX)(BX*1)
 
-end211:
+end214:
 	VZEROUPPER
 	RET
 
@@ -3700,9 +3742,9 @@ TEXT ·axpbyAVX512(SB), NOSPLIT, $0-56
 	MOVQ         x_len+32(FP), DX
 	XORQ         BX, BX
 
-loop212:
+loop215:
 	CMPQ        DX, $0x00000010
-	JL          done213
+	JL          done216
 	VMOVUPS     (AX)(BX*1), Z2
 	VMULPS      Z1, Z2, Z2
 	VMOVUPS     (CX)(BX*1), Z3
@@ -3710,11 +3752,11 @@ loop212:
 	VMOVUPS     Z2, (AX)(BX*1)
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000010, DX
-	JMP         loop212
+	JMP         loop215
 
-done213:
+done216:
 	TESTQ       DX, DX
-	JZ          end214
+	JZ          end217
 	LEAQ        first_lanes_masks<>+0(SB), SI
 	KMOVW       (SI)(DX*2), K1
 	VMOVUPS.Z   (AX)(BX*1), K1, Z2
@@ -3723,7 +3765,7 @@ done213:
 	VFMADD231PS Z0, Z2, Z1
 	VMOVUPS     Z1, K1, (AX)(BX*1)
 
-end214:
+end217:
 	VZEROUPPER
 	RET
 
@@ -3734,37 +3776,8 @@ TEXT ·biasAVX512(SB), NOSPLIT, $0-56
 	MOVQ bias_base+24(FP), CX
 	MOVQ act+48(FP), DX
 	CMPQ DX, $0x01
-	JE   relu215
-	JG   elu216
-	MOVQ dst_len+8(FP), DX
-	XORQ BX, BX
-
-loop217:
-	CMPQ    DX, $0x00000010
-	JL      done218
-	VMOVUPS (AX)(BX*1), Z0
-	VMOVUPS (CX)(BX*1), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(BX*1)
-	ADDQ    $0x00000040, BX
-	SUBQ    $0x00000010, DX
-	JMP     loop217
-
-done218:
-	TESTQ     DX, DX
-	JZ        end219
-	LEAQ      first_lanes_masks<>+0(SB), SI
-	KMOVW     (SI)(DX*2), K1
-	VMOVUPS.Z (AX)(BX*1), K1, Z0
-	VMOVUPS.Z (CX)(BX*1), K1, Z1
-	VADDPS    Z1, Z0, Z0
-	VMOVUPS   Z0, K1, (AX)(BX*1)
-
-end219:
-	VZEROUPPER
-	RET
-
-relu215:
+	JE   relu218
+	JG   elu219
 	MOVQ dst_len+8(FP), DX
 	XORQ BX, BX
 
@@ -3774,8 +3787,6 @@ loop220:
 	VMOVUPS (AX)(BX*1), Z0
 	VMOVUPS (CX)(BX*1), Z1
 	VADDPS  Z1, Z0, Z0
-	VPXORD  Z2, Z2, Z2
-	VMAXPS  Z0, Z2, Z0
 	VMOVUPS Z0, (AX)(BX*1)
 	ADDQ    $0x00000040, BX
 	SUBQ    $0x00000010, DX
@@ -3789,21 +3800,52 @@ done221:
 	VMOVUPS.Z (AX)(BX*1), K1, Z0
 	VMOVUPS.Z (CX)(BX*1), K1, Z1
 	VADDPS    Z1, Z0, Z0
-	VPXORD    Z3, Z3, Z3
-	VMAXPS    Z0, Z3, Z0
 	VMOVUPS   Z0, K1, (AX)(BX*1)
 
 end222:
 	VZEROUPPER
 	RET
 
-elu216:
+relu218:
 	MOVQ dst_len+8(FP), DX
 	XORQ BX, BX
 
 loop223:
+	CMPQ    DX, $0x00000010
+	JL      done224
+	VMOVUPS (AX)(BX*1), Z0
+	VMOVUPS (CX)(BX*1), Z1
+	VADDPS  Z1, Z0, Z0
+	VPXORD  Z2, Z2, Z2
+	VMAXPS  Z0, Z2, Z0
+	VMOVUPS Z0, (AX)(BX*1)
+	ADDQ    $0x00000040, BX
+	SUBQ    $0x00000010, DX
+	JMP     loop223
+
+done224:
+	TESTQ     DX, DX
+	JZ        end225
+	LEAQ      first_lanes_masks<>+0(SB), SI
+	KMOVW     (SI)(DX*2), K1
+	VMOVUPS.Z (AX)(BX*1), K1, Z0
+	VMOVUPS.Z (CX)(BX*1), K1, Z1
+	VADDPS    Z1, Z0, Z0
+	VPXORD    Z3, Z3, Z3
+	VMAXPS    Z0, Z3, Z0
+	VMOVUPS   Z0, K1, (AX)(BX*1)
+
+end225:
+	VZEROUPPER
+	RET
+
+elu219:
+	MOVQ dst_len+8(FP), DX
+	XORQ BX, BX
+
+loop226:
 	CMPQ         DX, $0x00000010
-	JL           done224
+	JL           done227
 	VMOVUPS      (AX)(BX*1), Z0
 	VMOVUPS      (CX)(BX*1), Z1
 	VADDPS       Z1, Z0, Z0
@@ -3834,11 +3876,11 @@ loop223:
 	VMOVUPS      Z3, (AX)(BX*1)
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, DX
-	JMP          loop223
+	JMP          loop226
 
-done224:
+done227:
 	TESTQ        DX, DX
-	JZ           end225
+	JZ           end228
 	LEAQ         first_lanes_masks<>+0(SB), SI
 	KMOVW        (SI)(DX*2), K1
 	VMOVUPS.Z    (AX)(BX*1), K1, Z0
@@ -3870,7 +3912,7 @@ done224:
 	VBLENDMPS    Z0, Z3, K2, Z5
 	VMOVUPS      Z5, K1, (AX)(BX*1)
 
-end225:
+end228:
 	VZEROUPPER
 	RET
 
@@ -3880,33 +3922,8 @@ TEXT ·actAVX512(SB), NOSPLIT, $0-32
 	MOVQ dst_base+0(FP), AX
 	MOVQ act+24(FP), CX
 	CMPQ CX, $0x01
-	JE   relu226
-	JG   elu227
-	MOVQ dst_len+8(FP), CX
-	XORQ DX, DX
-
-loop228:
-	CMPQ    CX, $0x00000010
-	JL      done229
-	VMOVUPS (AX)(DX*1), Z0
-	VMOVUPS Z0, (AX)(DX*1)
-	ADDQ    $0x00000040, DX
-	SUBQ    $0x00000010, CX
-	JMP     loop228
-
-done229:
-	TESTQ     CX, CX
-	JZ        end230
-	LEAQ      first_lanes_masks<>+0(SB), BX
-	KMOVW     (BX)(CX*2), K1
-	VMOVUPS.Z (AX)(DX*1), K1, Z0
-	VMOVUPS   Z0, K1, (AX)(DX*1)
-
-end230:
-	VZEROUPPER
-	RET
-
-relu226:
+	JE   relu229
+	JG   elu230
 	MOVQ dst_len+8(FP), CX
 	XORQ DX, DX
 
@@ -3914,8 +3931,6 @@ loop231:
 	CMPQ    CX, $0x00000010
 	JL      done232
 	VMOVUPS (AX)(DX*1), Z0
-	VPXORD  Z1, Z1, Z1
-	VMAXPS  Z0, Z1, Z0
 	VMOVUPS Z0, (AX)(DX*1)
 	ADDQ    $0x00000040, DX
 	SUBQ    $0x00000010, CX
@@ -3927,21 +3942,48 @@ done232:
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z0
-	VPXORD    Z2, Z2, Z2
-	VMAXPS    Z0, Z2, Z0
 	VMOVUPS   Z0, K1, (AX)(DX*1)
 
 end233:
 	VZEROUPPER
 	RET
 
-elu227:
+relu229:
 	MOVQ dst_len+8(FP), CX
 	XORQ DX, DX
 
 loop234:
+	CMPQ    CX, $0x00000010
+	JL      done235
+	VMOVUPS (AX)(DX*1), Z0
+	VPXORD  Z1, Z1, Z1
+	VMAXPS  Z0, Z1, Z0
+	VMOVUPS Z0, (AX)(DX*1)
+	ADDQ    $0x00000040, DX
+	SUBQ    $0x00000010, CX
+	JMP     loop234
+
+done235:
+	TESTQ     CX, CX
+	JZ        end236
+	LEAQ      first_lanes_masks<>+0(SB), BX
+	KMOVW     (BX)(CX*2), K1
+	VMOVUPS.Z (AX)(DX*1), K1, Z0
+	VPXORD    Z2, Z2, Z2
+	VMAXPS    Z0, Z2, Z0
+	VMOVUPS   Z0, K1, (AX)(DX*1)
+
+end236:
+	VZEROUPPER
+	RET
+
+elu230:
+	MOVQ dst_len+8(FP), CX
+	XORQ DX, DX
+
+loop237:
 	CMPQ         CX, $0x00000010
-	JL           done235
+	JL           done238
 	VMOVUPS      (AX)(DX*1), Z0
 	VPXORD       Z1, Z1, Z1
 	VCMPPS       $0x0e, Z1, Z0, K1
@@ -3970,11 +4012,11 @@ loop234:
 	VMOVUPS      Z3, (AX)(DX*1)
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, CX
-	JMP          loop234
+	JMP          loop237
 
-done235:
+done238:
 	TESTQ        CX, CX
-	JZ           end236
+	JZ           end239
 	LEAQ         first_lanes_masks<>+0(SB), BX
 	KMOVW        (BX)(CX*2), K1
 	VMOVUPS.Z    (AX)(DX*1), K1, Z0
@@ -4004,7 +4046,7 @@ done235:
 	VBLENDMPS    Z0, Z3, K2, Z5
 	VMOVUPS      Z5, K1, (AX)(DX*1)
 
-end236:
+end239:
 	VZEROUPPER
 	RET
 
@@ -4017,9 +4059,9 @@ TEXT ·reluGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ y_len+32(FP), BX
 	XORQ SI, SI
 
-loop237:
+loop240:
 	CMPQ      BX, $0x00000010
-	JL        done238
+	JL        done241
 	VMOVUPS   (CX)(SI*1), Z0
 	VPXORD    Z1, Z1, Z1
 	VCMPPS    $0x0e, Z1, Z0, K1
@@ -4028,11 +4070,11 @@ loop237:
 	VMOVUPS   Z0, (AX)(SI*1)
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000010, BX
-	JMP       loop237
+	JMP       loop240
 
-done238:
+done241:
 	TESTQ     BX, BX
-	JZ        end239
+	JZ        end242
 	LEAQ      first_lanes_masks<>+0(SB), DI
 	KMOVW     (DI)(BX*2), K1
 	VMOVUPS.Z (CX)(SI*1), K1, Z0
@@ -4042,7 +4084,7 @@ done238:
 	VMOVUPS.Z Z0, K2, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*1)
 
-end239:
+end242:
 	VZEROUPPER
 	RET
 
@@ -4055,9 +4097,9 @@ TEXT ·eluGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ y_len+32(FP), BX
 	XORQ SI, SI
 
-loop240:
+loop243:
 	CMPQ      BX, $0x00000010
-	JL        done241
+	JL        done244
 	VMOVUPS   (CX)(SI*1), Z0
 	VMOVUPS   (DX)(SI*1), Z1
 	VPXORD    Z2, Z2, Z2
@@ -4068,11 +4110,11 @@ loop240:
 	VMOVUPS   Z3, (AX)(SI*1)
 	ADDQ      $0x00000040, SI
 	SUBQ      $0x00000010, BX
-	JMP       loop240
+	JMP       loop243
 
-done241:
+done244:
 	TESTQ     BX, BX
-	JZ        end242
+	JZ        end245
 	LEAQ      first_lanes_masks<>+0(SB), DI
 	KMOVW     (DI)(BX*2), K1
 	VMOVUPS.Z (CX)(SI*1), K1, Z0
@@ -4084,6 +4126,47 @@ done241:
 	VBLENDMPS Z1, Z0, K2, Z5
 	VMOVUPS   Z5, K1, (AX)(SI*1)
 
-end242:
+end245:
+	VZEROUPPER
+	RET
+
+// func leakyGradAVX512(dst []float32, x []float32, dy []float32, slope float32)
+// Requires: AVX, AVX512F
+TEXT ·leakyGradAVX512(SB), NOSPLIT, $0-76
+	VBROADCASTSS slope+72(FP), Z0
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         x_base+24(FP), CX
+	MOVQ         dy_base+48(FP), DX
+	MOVQ         x_len+32(FP), BX
+	XORQ         SI, SI
+
+loop246:
+	CMPQ      BX, $0x00000010
+	JL        done247
+	VMOVUPS   (DX)(SI*1), Z1
+	VMOVUPS   (CX)(SI*1), Z2
+	VPXORD    Z3, Z3, Z3
+	VCMPPS    $0x0e, Z3, Z2, K1
+	VMULPS    Z0, Z1, Z2
+	VBLENDMPS Z1, Z2, K1, Z4
+	VMOVUPS   Z4, (AX)(SI*1)
+	ADDQ      $0x00000040, SI
+	SUBQ      $0x00000010, BX
+	JMP       loop246
+
+done247:
+	TESTQ     BX, BX
+	JZ        end248
+	LEAQ      first_lanes_masks<>+0(SB), DI
+	KMOVW     (DI)(BX*2), K1
+	VMOVUPS.Z (DX)(SI*1), K1, Z1
+	VMOVUPS.Z (CX)(SI*1), K1, Z2
+	VPXORD    Z5, Z5, Z5
+	VCMPPS    $0x0e, Z5, Z2, K2
+	VMULPS    Z0, Z1, Z0
+	VBLENDMPS Z1, Z0, K2, Z6
+	VMOVUPS   Z6, K1, (AX)(SI*1)
+
+end248:
 	VZEROUPPER
 	RET

@@ -293,8 +293,18 @@ func (j *extraJob) line(dst, a, b []float32, sa, sb int) {
 	}
 }
 
-// leakyGrad is the gradient of leaky_relu for elements at the strides sa and sb.
+// leakyGrad is the gradient of leaky_relu for elements at the strides sx and sy.
 func leakyGrad(dst, x, dy []float32, sx, sy int, slope float32) {
+	if sx == 1 && sy == 1 {
+		ks.leakyGrad(dst, x[:len(dst)], dy[:len(dst)], slope)
+		return
+	}
+	leakyGradAt(dst, x, dy, sx, sy, slope)
+}
+
+func leakyGradGo(dst, x, dy []float32, slope float32) { leakyGradAt(dst, x, dy, 1, 1, slope) }
+
+func leakyGradAt(dst, x, dy []float32, sx, sy int, slope float32) {
 	for i := range dst {
 		v := dy[i*sy]
 		if !(x[i*sx] > 0) {

@@ -45,7 +45,7 @@ var goSet = kernelSet{
 		Max: func(dst []float32, a float32, b []float32) { scalarZipGo(dst, a, b, max32) },
 		Min: func(dst []float32, a float32, b []float32) { scalarZipGo(dst, a, b, min32) },
 	},
-	axpby: axpbyGo, bias: biasGo, act: actGo, reluGrad: reluGradGo, eluGrad: eluGradGo,
+	axpby: axpbyGo, bias: biasGo, act: actGo, reluGrad: reluGradGo, eluGrad: eluGradGo, leakyGrad: leakyGradGo,
 	sum: sumGo, sumAbs: sumAbsGo, max: maxGo, min: minGo, dot: dotGo, sqDist: sqDistGo,
 	sumExp: sumExpGo, expTo: expToGo, accExp: accExpGo, adam: adamGo, pairWeights: pairWeightsGo, pairNearest: pairNearestGo,
 	spmm: spmmGo, sddmm: sddmmGo, spmmHead: spmmHeadGo, sddmmHead: sddmmHeadGo, edgeSoftmax: edgeSoftmaxGo, edgeSoftmaxGrad: edgeSoftmaxGradGo, reach: reachGo,

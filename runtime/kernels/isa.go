@@ -17,11 +17,12 @@ type kernelSet struct {
 	vs    [binaryCount]func(dst, a []float32, b float32)
 	sv    [binaryCount]func(dst []float32, a float32, b []float32)
 
-	axpby    func(dst, x []float32, a, b float32) // dst = a·x + b·dst
-	bias     func(dst, bias []float32, act int)   // dst = act(dst + bias)
-	act      func(dst []float32, act int)         // dst = act(dst)
-	reluGrad func(dst, y, dy []float32)
-	eluGrad  func(dst, y, dy []float32)
+	axpby     func(dst, x []float32, a, b float32) // dst = a·x + b·dst
+	bias      func(dst, bias []float32, act int)   // dst = act(dst + bias)
+	act       func(dst []float32, act int)         // dst = act(dst)
+	reluGrad  func(dst, y, dy []float32)
+	leakyGrad func(dst, x, dy []float32, slope float32)
+	eluGrad   func(dst, y, dy []float32)
 
 	sum    func(x []float32) float32
 	sumAbs func(x []float32) float32

@@ -89,6 +89,15 @@ func elem(s isa) {
 		l.put(s.choose(s.compare(greater, y, s.zero()), d, s.mul(d, s.add(y, num(1)))), p[0])
 	})
 	s.end()
+
+	s.begin("leakyGrad", "(dst, x, dy []float32, slope float32)", "computes dst = dy where x > 0, else slope*dy.")
+	slope = s.param("slope")
+	p = slices("dst", "x", "dy")
+	s.each(length("x"), 1, func(l lanes, _ int) {
+		d := l.get(p[2])
+		l.put(s.choose(s.compare(greater, l.get(p[1]), s.zero()), d, s.mul(d, slope)), p[0])
+	})
+	s.end()
 }
 
 // pick makes the larger or smaller of two numbers NaN where either is.
