@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,26 @@ func TestGolden(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", m, want)
 			}
 		})
+	}
+}
+
+// Attention's weights are trained, so restrict computes all rows, and says so.
+func TestRestrictDeclinesAttention(t *testing.T) {
+	src, err := os.ReadFile("testdata/restrict.gsr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ir.Parse("restrict.gsr", string(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var remarks []string
+	if err := passes.Lookup("restrict").Run(m, passes.Facts{Remark: func(_, s string) { remarks = append(remarks, s) }}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "@attention: 1 aggregations compute all rows, though %anchors reads some: their weights are trained"
+	if !slices.Contains(remarks, want) {
+		t.Errorf("the remarks are %q, want %q among them", remarks, want)
 	}
 }
 
