@@ -2,6 +2,7 @@ package models
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/ir"
 )
@@ -18,17 +19,19 @@ var membership = ir.BlockType("G", "N", "N")
 //	h_0 = x    h_k = relu(norm(layer_k(h_{k−1})))    logits = Σ_k readout(h_k)·W_k + b_k
 type graphNet struct {
 	Options
-	kind     string // gin, gcn, sage or mlp
+	arch     *Architecture
 	layers   []graphLayer
 	readouts []affine
 }
 
-// graphLayer is one layer. first is GIN's inner layer, W_self of SAGE, or the only
-// one; second GIN's outer one, or W_neigh.
+// graphLayer is one layer: GIN's perceptron with a normalisation of its own between
+// its two products, or else a network of one layer.
 type graphLayer struct {
-	first     affine
-	inner     norm
-	second    affine
+	first  affine
+	inner  norm
+	second affine
+	net    network
+
 	normalise norm
 }
 
@@ -62,23 +65,19 @@ func declareNorm(m *ir.Module, name string, width int) norm {
 	}
 }
 
-func declareGraphNet(m *ir.Module, o Options, kind string) *graphNet {
-	n := &graphNet{Options: o, kind: kind}
+func declareGraphNet(m *ir.Module, o Options, a *Architecture) *graphNet {
+	n := &graphNet{Options: o, arch: a}
 	in := o.Features
 	n.readouts = append(n.readouts, declareAffine(m, o, "classifier.readout0", in, o.Classes))
 	for k := 1; k <= o.Layers; k++ {
 		name := fmt.Sprintf("classifier.%d", k)
 		var l graphLayer
-		switch kind {
-		case "gin":
+		if a.Name == "gin" {
 			l.first = declareAffine(m, o, name+".inner", in, o.Hidden)
 			l.inner = declareNorm(m, name+".inner.norm", o.Hidden)
 			l.second = declareAffine(m, o, name+".outer", o.Hidden, o.Hidden)
-		case "sage":
-			l.first = declareAffine(m, o, name, in, o.Hidden)
-			l.second.weight = m.AddParam(name+".neighbours", ir.T(ir.F32, ir.D(in), ir.D(o.Hidden)), "glorot", o.WeightDecay, "classifier")
-		default:
-			l.first = declareAffine(m, o, name, in, o.Hidden)
+		} else {
+			l.net = a.declare(m, shape{name: name, group: "classifier", act: "relu", in: in, hidden: o.Hidden, layers: 1, out: o.Hidden, decay: o.WeightDecay}, o)
 		}
 		l.normalise = declareNorm(m, name+".norm", o.Hidden)
 		n.layers = append(n.layers, l)
@@ -109,19 +108,12 @@ func (n *graphNet) run(b *ir.Builder, g, w, batch, x *ir.Value, drop *dropouts) 
 
 // message is a layer before its normalisation.
 func (n *graphNet) message(b *ir.Builder, l graphLayer, g, w, x *ir.Value, drop *dropouts) *ir.Value {
-	switch n.kind {
-	case "gin":
-		// (x + Σ neighbours)·W, the product first: it narrows or keeps the width.
-		h := b.MatMul(x, l.first.weight)
-		h = b.Add(b.Add(b.One("spmm", nil, g, w, nil, h), h), l.first.bias)
-		h = b.One("relu", nil, l.inner.apply(b, h, drop))
-		return b.One("gnn.linear", nil, h, l.second.weight, l.second.bias)
-	case "gcn":
-		return b.One("gnn.gcn_conv", nil, g, w, x, l.first.weight, l.first.bias)
-	case "sage":
-		return b.One("gnn.sage_conv", nil, g, w, x, l.first.weight, l.second.weight, l.first.bias)
+	if l.net != nil {
+		return l.net.run(b, g, w, x, nil) // what is dropped is x, by the caller
 	}
-	return b.One("gnn.linear", nil, x, l.first.weight, l.first.bias)
+	h := b.One("gnn.gin_conv", ir.Attrs{"eps": n.GIN.Eps}, g, w, x, l.first.weight, l.first.bias)
+	h = b.One("relu", nil, l.inner.apply(b, h, drop))
+	return b.One("gnn.linear", nil, h, l.second.weight, l.second.bias)
 }
 
 // apply normalises the columns of x.
@@ -142,21 +134,24 @@ func (n norm) apply(b *ir.Builder, x *ir.Value, drop *dropouts) *ir.Value {
 	return b.Add(b.Mul(x, factor), n.shift)
 }
 
-// graphModels are the models that classify whole graphs, by their names.
-var graphModels = map[string]func(Options) *ir.Module{
-	"gin": graphModel("gin"), "gcn": graphModel("gcn"), "sage": graphModel("sage"), "mlp": graphModel("mlp"),
-}
+// graphLayers are the architectures of which a layer can be one of a [graphNet]:
+// those whose layers do not depend on each other.
+var graphLayers = []string{"gcn", "mlp", "gat", "sage", "gin"}
 
-// graphModel builds the model of a kind for collections of graphs: @train
-// (x, g, batch, labels) and @classify (x, g, w, batch).
-func graphModel(kind string) func(Options) *ir.Module {
+// graphModel builds the model of an architecture for collections of graphs: @train
+// (x, g, batch, labels) and @classify (x, g, w, batch). It is nil for architectures
+// that are for nodes only.
+func graphModel(a *Architecture) func(Options) *ir.Module {
+	if !slices.Contains(graphLayers, a.Name) {
+		return nil
+	}
 	return func(o Options) *ir.Module {
-		m := ir.NewModule(kind)
-		n := declareGraphNet(m, o, kind)
+		m := ir.NewModule(a.Model)
+		n := declareGraphNet(m, o, a)
 		b := m.NewFunc("train")
 		x := b.DynamicArg("x", features(o))
 		var g *ir.Value
-		if kind != "mlp" {
+		if !a.noGraph {
 			g = b.DynamicArg("g", rawGraph)
 		}
 		batch := b.DynamicArg("batch", membership)
@@ -174,7 +169,7 @@ func (n *graphNet) classify(m *ir.Module, graph ir.Type) {
 	b := m.NewFunc("classify")
 	x := b.DynamicArg("x", features(n.Options))
 	var g, w *ir.Value
-	if n.kind != "mlp" {
+	if !n.arch.noGraph {
 		g = b.DynamicArg("g", graph)
 		w = b.DynamicArg("w", ir.T(ir.F32, graph.Dims[1]))
 	}

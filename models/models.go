@@ -159,7 +159,7 @@ func zoo() []Model {
 	list := []Model{{Name: "ecl-gsr", Doc: "energy-based contrastive learning of a refined graph, with a classifier on its samples (Zeng et al., ECL-GSR)", Build: eclGSR, Refines: true}}
 	for i := range Architectures {
 		a := &Architectures[i]
-		list = append(list, Model{Name: a.Model, Doc: a.Doc, Build: alone(a), Graphs: graphModels[a.Model]})
+		list = append(list, Model{Name: a.Model, Doc: a.Doc, Build: alone(a), Graphs: graphModel(a)})
 	}
 	return list
 }

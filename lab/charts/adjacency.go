@@ -89,8 +89,12 @@ func (o *byClass) bin(g *graph.Graph, k int) []float64 {
 }
 
 // Adjacency draws the adjacency matrix of a run's data before and after refinement.
-// The run must have its data; it returns nil where the graph has no edges.
+// The run must have its data; it returns nil where the
+// graph has no edges, or where the data are a collection of graphs.
 func Adjacency(run *gsrc.Run) *Chart {
+	if run.Data == nil {
+		return nil
+	}
 	before, after := graphs(run)
 	return adjacency(run.Data, before, after)
 }
