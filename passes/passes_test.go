@@ -139,7 +139,14 @@ func inputs(f *ir.Func, o models.Options, s rng.Stream) map[string]ir.Val {
 	in := map[string]ir.Val{}
 	bind := map[string]int{"N": nodes, "B": anchors, "T": 3, "P": 5}
 	for _, a := range f.Args {
-		if a.Type.IsGraph() {
+		if a.Type.IsBlock() { // three graphs, the second without nodes
+			g := &ir.Graph{N: 3, Sources: nodes}
+			for v := range nodes {
+				g.Row, g.Col = append(g.Row, 2*(2*v/nodes)), append(g.Col, v)
+			}
+			bind[string(a.Type.Dims[0])] = g.N
+			in[a.Name] = ir.Val{G: g}
+		} else if a.Type.IsGraph() {
 			g := ring(s.Sub(string(a.Type.Dims[1])))
 			bind[string(a.Type.Dims[1])] = len(g.Row)
 			in[a.Name] = ir.Val{G: g}
@@ -189,6 +196,9 @@ func parameters(m *ir.Module, s rng.Stream) map[string]*ir.Tensor {
 		x := ir.NewTensor(shape...)
 		for i := range x.Data {
 			x.Data[i] = 0.7 * s.Sub(p.Name).Normal(uint64(i))
+			if strings.HasSuffix(p.Name, "variance") {
+				x.Data[i] = 0.5 + math.Abs(x.Data[i])
+			}
 		}
 		ps[p.Name] = x
 	}
@@ -277,7 +287,22 @@ func variants(model models.Model) map[string]models.Options {
 		o.StructWidth, o.Encoder.Kind = 0, kind
 		v["encoder "+kind] = o
 	}
+	if model.Graphs != nil {
+		for _, readout := range ir.Readouts {
+			o := plain
+			o.Readout = readout
+			v["graphs, "+readout] = o
+		}
+	}
 	return v
+}
+
+// program builds a variant of a model.
+func program(model models.Model, kind string, o models.Options) *ir.Module {
+	if strings.HasPrefix(kind, "graphs") {
+		return model.Graphs(o)
+	}
+	return model.Build(o)
 }
 
 func near(a, b float64, tol float64) bool {
@@ -303,7 +328,7 @@ func TestPassesKeepValues(t *testing.T) {
 	for _, model := range models.All {
 		for kind, o := range variants(model) {
 			t.Run(model.Name+"/"+kind, func(t *testing.T) {
-				m := model.Build(o)
+				m := program(model, kind, o)
 				s := rng.New(11, model.Name)
 				ps := parameters(m, s)
 				in := map[string]map[string]ir.Val{}
@@ -363,7 +388,7 @@ func TestGradients(t *testing.T) {
 		for kind, o := range variants(model) {
 			o.Edges.Mu = 1 // scale_grad is no derivative on purpose
 			t.Run(model.Name+"/"+kind, func(t *testing.T) {
-				m := model.Build(o)
+				m := program(model, kind, o)
 				s := rng.New(11, model.Name) // at these values no activation lies within a step of its kink
 				ps := parameters(m, s)
 				for _, name := range []string{"lower-gsr", "unroll-sgld", "lower-gnn"} {
