@@ -21,12 +21,17 @@ func (a *app) modelsCommand() *cobra.Command {
 			"\"gsrc build MODEL --emit ir --passes=none\" writes one to start from.",
 		RunE: func(*cobra.Command, []string) error {
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			var ofGraphs []string
 			for _, m := range models.All {
 				fmt.Fprintf(w, "%s\t%s\n", m.Name, m.Doc)
+				if m.Graphs != nil {
+					ofGraphs = append(ofGraphs, m.Name)
+				}
 			}
 			if err := w.Flush(); err != nil {
 				return err
 			}
+			fmt.Fprintf(a.stdout, "\nfor collections of graphs, whose graphs they classify: %s\n", strings.Join(ofGraphs, ", "))
 			fmt.Fprintln(a.stdout, "\nclassifiers of ecl-gsr, --set model.classifier=NAME:")
 			for _, n := range models.Architectures {
 				fmt.Fprintf(w, "  %s\t%s\n", n.Name, n.Doc)
