@@ -3,7 +3,6 @@ package repro
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,17 +11,14 @@ import (
 
 const accuracyAxis = "test accuracy (%)"
 
-// curves draws a panel for each panel of the lines, accuracy over what varies, of
-// some rows or, where show is nil, all. Where the paper prints a number for the
-// same setting it is marked.
-func curves(t *Target, ls Lines, show []string, x string, logX bool, mark func(panel string) (charts.Line, bool)) *charts.Chart {
+// curves draws a panel for each panel of the lines, accuracy over what varies.
+// Where the paper prints a number for the same setting it is marked.
+func curves(t *Target, ls Lines, x string, logX bool, mark func(panel string) (charts.Line, bool)) *charts.Chart {
 	var panels []charts.Panel
 	for _, panel := range ls.panels() {
 		p := charts.Panel{Title: panel, X: x, Y: accuracyAxis, LogX: logX}
 		for _, row := range ls.rows(panel) {
-			if show == nil || slices.Contains(show, row) {
-				p.Lines = append(p.Lines, ls.line(panel, row, testAcc))
-			}
+			p.Lines = append(p.Lines, ls.line(panel, row, testAcc))
 		}
 		if mark != nil {
 			if l, ok := mark(panel); ok {

@@ -100,7 +100,7 @@ const (
 // them.
 var shortSet = []string{
 	"synthetic.nodes=100", "synthetic.features=12", "train.epochs=3", "train.pretrain_steps=3", "train.joint_every=2",
-	"train.anchors=16", "model.hidden=8", "model.encoder.hidden=8", "model.encoder.projection=8", "model.propagation.order=2",
+	"train.anchors=16", "model.layers=2", "model.hidden=8", "model.encoder.hidden=8", "model.encoder.projection=8", "model.propagation.order=2",
 	"deepwalk.walks=1", "deepwalk.length=10",
 }
 
