@@ -15,7 +15,7 @@ func (a *app) reproCommand() *cobra.Command {
 	var runner runnerFlags
 	var shard shardFlags
 	c := &cobra.Command{
-		Use:   "repro TARGET… [--only DATA,…] [--seeds N] [--out DIR] [--report FILE.md]",
+		Use:   "repro TARGET… [--only DATA,…] [--seeds N] [--out DIR] [--report FILE.md] | repro --report FILE.md",
 		Short: "Repeat the paper's tables and figures",
 		Long: `Repeat tables and figures of the ECL-GSR paper, and print what comes out beside
 what the paper prints, with paired tests. TARGET is one or more of
@@ -30,15 +30,13 @@ Data sets are found by name ("gsrc data list"); one that is not on this machine 
 left out. Several machines share an evaluation with --shard i/n, or as an array of
 a batch system that sets JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID; --merge DIR
 takes the runs of their folders over. --report writes a page of all targets, and
-their files into the folder beside it: docs/results.md is made so.
+their files into the folder beside it: docs/results.md is made so. Without a TARGET
+it writes the page anew of the files that are there.
 
 The budget "short" only shows that everything works: small generated graphs in
 place of the data sets, one or two seeds, a few steps.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage("name a target: %s or all", strings.Join(repro.Names(), ", "))
-			}
 			if c.Flags().Changed("seeds") && o.Seeds < 1 {
 				return usage("--seeds %d: give a number of at least 1", o.Seeds)
 			}

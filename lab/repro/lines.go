@@ -38,7 +38,10 @@ type Line struct {
 	HomophilyBefore *float64 `csv:"homophily_before"`
 	HomophilyAfter  *float64 `csv:"homophily_after"`
 	// PeakBytes is the most memory that a training step takes.
-	PeakBytes int64  `csv:"peak_bytes"`
+	PeakBytes int64 `csv:"peak_bytes"`
+	// TestCurve is, where graphs are classified, the test accuracy at each
+	// evaluation, separated by spaces: GIN's protocol chooses by it.
+	TestCurve string `csv:"test_curve"`
 	Error     string `csv:"error"` // why the run failed
 	// Seconds is how long the run took: the only column that differs between
 	// equal runs.
@@ -54,6 +57,11 @@ func (p planned) line(budget string, r *train.Result, failed string, seconds flo
 		PeakBytes: peak, Error: failed, Seconds: seconds}
 	if r != nil {
 		l.Split, l.TestAcc, l.ValAcc, l.BestEpoch = r.Split, r.TestAcc, &r.ValAcc, &r.BestEpoch
+		var curve []string
+		for _, v := range r.TestCurve {
+			curve = append(curve, strconv.FormatFloat(v, 'f', 3, 64))
+		}
+		l.TestCurve = strings.Join(curve, " ")
 		l.EdgesBefore, l.EdgesAfter, l.HomophilyBefore, l.HomophilyAfter = &r.EdgesBefore, r.EdgesAfter, r.HomophilyBefore, r.HomophilyAfter
 	}
 	return l

@@ -2,6 +2,7 @@ package repro
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,7 +24,7 @@ func TestResultsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("docs/results.md is not what docs/results makes; write it with: gsrc repro TARGET --report docs/results.md")
+		t.Error("docs/results.md is not what docs/results makes; write it with: gsrc repro --report docs/results.md")
 	}
 	checkPage(t, got, filepath.Join(docs, "results"))
 }
@@ -114,5 +115,17 @@ func TestPage(t *testing.T) {
 		if _, err := Page(fstest.MapFS{"table1.csv": {Data: []byte(name)}}, "results", "docs/results.md"); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%.40q: %v, want %q", name, err, text)
 		}
+	}
+}
+
+func TestCommonEpoch(t *testing.T) {
+	// The means over the runs are 55, 65 and 60: the second epoch is the best one.
+	ls := Lines{{TestCurve: "50.000 70.000 80.000"}, {TestCurve: "60.000 60.000 40.000 100.000"}, {}}
+	mean, std, ok := ls.commonEpoch()
+	if !ok || mean != 65 || math.Abs(std-math.Sqrt(50)) > 1e-9 {
+		t.Errorf("%g ± %g, %v", mean, std, ok)
+	}
+	if _, _, ok := (Lines{{}}).commonEpoch(); ok {
+		t.Error("runs without curves have a best epoch")
 	}
 }

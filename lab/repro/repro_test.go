@@ -23,7 +23,7 @@ import (
 // TestTargets holds the declarations to the models, options and data sets that
 // there are.
 func TestTargets(t *testing.T) {
-	if want := []string{"table1", "table2", "table3", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "fig10"}; !slices.Equal(Names(), want) {
+	if want := []string{"table1", "table2", "table3", "table4", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "fig10"}; !slices.Equal(Names(), want) {
 		t.Errorf("targets %v, want %v", Names(), want)
 	}
 	for _, target := range Targets() {
@@ -43,14 +43,20 @@ func TestTargets(t *testing.T) {
 			if _, ok := catalog.Find(c.data); !ok {
 				t.Errorf("%s: %s is not in the catalog", target.Name, c.data)
 			}
-			if _, err := config.Load(c.model, c.data, "", c.set); err != nil {
+			load := config.Load
+			if target.graphs {
+				load = config.LoadGraphs
+			}
+			if _, err := load(c.model, c.data, "", c.set); err != nil {
 				t.Errorf("%s: %s on %s: %v", target.Name, c.model, c.data, err)
 			}
 		}
 	}
-	for _, e := range models {
-		if e.paper != "" && !slices.Contains(methods("table1"), e.paper) {
-			t.Errorf("the paper has no %q", e.paper)
+	for table, list := range map[string][]entry{"table1": models, "table4": collections} {
+		for _, e := range list {
+			if e.paper != "" && !slices.Contains(methods(table), e.paper) {
+				t.Errorf("%s of the paper has no %q", table, e.paper)
+			}
 		}
 	}
 	for name := range rawOptions {
@@ -119,21 +125,23 @@ func withoutTimes(t *testing.T, text []byte) string {
 func TestShort(t *testing.T) {
 	dir := t.TempDir()
 	report := filepath.Join(dir, "docs", "results.md")
-	o := Options{Targets: []string{"all"}, Out: filepath.Join(dir, "results"), Report: report}
+	o := Options{Targets: []string{"all"}, Seeds: 1, Out: filepath.Join(dir, "results"), Report: report}
 	got := reproduce(t, o)
 	for _, target := range Targets() {
 		out := got[target.Name]
 		if out == nil || out.Missing > 0 || len(out.Absent) > 0 {
 			t.Fatalf("%s: %+v", target.Name, out)
 		}
-		seeds := target.seeds(Short)
-		if want := len(target.plan(Short, seeds, func(string) bool { return true })); len(out.Lines) != want || want < seeds*len(target.Data()) {
+		if want := len(target.plan(Short, "", o.Seeds, func(string) bool { return true })); len(out.Lines) != want || want < len(target.Data()) {
 			t.Errorf("%s has %d lines, want %d", target.Name, len(out.Lines), want)
 		}
 		if panels := distinct(target.cells, func(c cell) string { return c.panel }); !slices.Equal(out.Lines.panels(), panels) {
 			t.Errorf("%s has the panels %v, want %v", target.Name, out.Lines.panels(), panels)
 		}
 		for _, l := range out.Lines {
+			if curve := len(strings.Fields(l.TestCurve)); target.graphs != (curve > 0) {
+				t.Errorf("%s: %s has a curve of %d epochs", target.Name, l.Row, curve)
+			}
 			if l.Error != "" || l.TestAcc == nil || l.ValAcc == nil || l.Seconds <= 0 || l.PeakBytes <= 0 {
 				t.Errorf("%s: %+v is not whole", target.Name, l)
 			}
@@ -163,7 +171,7 @@ func TestShort(t *testing.T) {
 	}
 
 	// A folder of its own, other workers.
-	fresh := Options{Targets: []string{"fig4", "fig10"}, Out: filepath.Join(dir, "fresh"), Workers: 1}
+	fresh := Options{Targets: []string{"fig4", "fig10"}, Seeds: 1, Out: filepath.Join(dir, "fresh"), Workers: 1}
 	reproduce(t, fresh)
 	for name, text := range files(t, fresh.Out) {
 		if text != first[name] {
@@ -327,6 +335,7 @@ func TestOptions(t *testing.T) {
 		want string
 	}{
 		{Options{Out: out}, "name a target: table1"},
+		{Options{Out: out, Only: []string{"cora"}, Report: filepath.Join(out, "page.md")}, "no target that was named"},
 		{Options{Targets: []string{"tabel1"}, Out: out}, `did you mean "table1"?`},
 		{Options{Targets: []string{"table1"}, Only: []string{"texs"}, Out: out}, `did you mean "texas"?`},
 		{Options{Targets: []string{"fig5"}, Only: []string{"texas"}, Out: out}, `no target that was named has the data set "texas"`},
@@ -347,6 +356,13 @@ func TestOptions(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(out); err != nil || len(entries) > 0 {
 		t.Errorf("%d files were written, %v", len(entries), err)
+	}
+	// A page alone needs no target.
+	if err := Run(context.Background(), Options{Out: out, Report: filepath.Join(out, "page.md")}, nil); err != nil {
+		t.Error(err)
+	}
+	if page, err := os.ReadFile(filepath.Join(out, "page.md")); err != nil || !strings.Contains(string(page), "Not run yet: `gsrc repro table4`.") {
+		t.Errorf("a page of nothing: %s, %v", page, err)
 	}
 	stop := errors.New("stop")
 	if err := Run(context.Background(), Options{Targets: []string{"fig8"}, Only: []string{"cora"}, Out: out, Budget: Short}, func(*Outcome) error { return stop }); !errors.Is(err, stop) {

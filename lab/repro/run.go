@@ -20,7 +20,8 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/train"
 )
 
-// Options say what to repeat. Targets and Out are required.
+// Options say what to repeat. Out is required, and Targets unless only the page of
+// Report is to be written anew.
 type Options struct {
 	Targets []string // names of targets; "all" is every one
 	// Only are names of data sets to keep to; empty takes all that a target has.
@@ -131,7 +132,7 @@ func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
 
 // check resolves the names and the budget.
 func (e *evaluation) check() (list []*Target, err error) {
-	if len(e.Targets) == 0 {
+	if len(e.Targets) == 0 && e.Report == "" {
 		return nil, wrong("name a target: %s or all", strings.Join(Names(), ", "))
 	}
 	var names []string
@@ -232,7 +233,14 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	if seeds == 0 {
 		seeds = t.seeds(e.Budget)
 	}
-	runs := t.plan(e.Budget, seeds, func(name string) bool { return e.wanted(name) && !slices.Contains(absent, name) })
+	small := ""
+	if t.graphs && e.Budget == Short {
+		var err error
+		if small, err = smallGraphs(e.Out); err != nil {
+			return nil, err
+		}
+	}
+	runs := t.plan(e.Budget, small, seeds, func(name string) bool { return e.wanted(name) && !slices.Contains(absent, name) })
 	for _, name := range absent {
 		e.logf("%s: %s is not on this machine and is left out; fetch it with: gsrc data fetch %s", t.Name, name, name)
 	}

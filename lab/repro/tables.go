@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/gsrc-dev/gsrc/lab"
+	"gonum.org/v1/gonum/stat"
 )
 
 // missing stands where there is no number.
@@ -277,4 +279,82 @@ func significance(t *Target, ls Lines) string {
 	}
 	b.WriteString("\nPositive values of t mean that ecl-gsr is better. The samples of t and p are independent and may differ in variance (Welch); the paired test uses that each seed has one run of both. The paper's other rows are methods that are not part of gsrc.\n")
 	return b.String()
+}
+
+// commonBest names the rows of GIN's protocol.
+const commonBest = "best common epoch"
+
+// protocols is the table of graph classification by both protocols.
+func protocols(t *Target, ls Lines) string {
+	var out [][]string
+	done := map[string]bool{}
+	paper := func(method string) {
+		r := []string{"*paper: " + method + "*"}
+		for _, panel := range ls.panels() {
+			text := missing
+			if v, ok := printed(t.Name, method, panel, "", "accuracy"); ok {
+				text = v.String()
+			}
+			r = append(r, text)
+		}
+		done[method], out = true, append(out, r)
+	}
+	for _, row := range ls.rows("") {
+		own, common := []string{row}, []string{row + ", " + commonBest}
+		for _, panel := range ls.panels() {
+			own = append(own, ls.accuracy(row, place{panel, ""}))
+			text := missing
+			if mean, std, ok := ls.of(panel, row, "").commonEpoch(); ok {
+				text = meanStd(mean, std)
+			}
+			common = append(common, text)
+		}
+		out = append(out, own, common)
+		if m := paperName[row]; m != "" {
+			paper(m)
+		}
+	}
+	for _, m := range methods(t.Name) {
+		if !done[m] {
+			paper(m)
+		}
+	}
+	return table(append([]string{"test accuracy (%)"}, ls.panels()...), out)
+}
+
+// commonEpoch is the mean test accuracy of runs, with its standard deviation, at
+// the evaluation at which the mean is highest; ok is false without curves.
+func (ls Lines) commonEpoch() (mean, std float64, ok bool) {
+	var curves [][]float64
+	length := 0
+	for _, l := range ls {
+		var curve []float64
+		for _, text := range strings.Fields(l.TestCurve) {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return 0, 0, false
+			}
+			curve = append(curve, v)
+		}
+		if len(curve) == 0 {
+			continue
+		}
+		if curves = append(curves, curve); length == 0 || len(curve) < length {
+			length = len(curve) // one that was stopped early has no later epochs
+		}
+	}
+	for i := range length {
+		at := make([]float64, len(curves))
+		for k, c := range curves {
+			at[k] = c[i]
+		}
+		m, s := at[0], 0.0
+		if len(at) > 1 {
+			m, s = stat.MeanStdDev(at, nil)
+		}
+		if !ok || m > mean {
+			mean, std, ok = m, s, true
+		}
+	}
+	return mean, std, ok
 }

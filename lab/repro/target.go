@@ -2,9 +2,12 @@ package repro
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/lab/charts"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 )
@@ -22,6 +25,8 @@ type Target struct {
 	// alone targets measure time: their runs are done one after the other, with
 	// all processors.
 	alone bool
+	// graphs targets classify whole graphs.
+	graphs bool
 	// kept targets keep the run directories, which they draw.
 	kept bool
 	// render makes the text and the charts of finished runs.
@@ -112,7 +117,8 @@ type planned struct {
 
 // plan lists the runs of a target on some of its data sets, the seeds of a cell
 // together.
-func (t *Target) plan(budget string, seeds int, on func(data string) bool) (runs []planned) {
+// Of the short budget, small is a collection of graphs.
+func (t *Target) plan(budget, small string, seeds int, on func(data string) bool) (runs []planned) {
 	for _, c := range t.cells {
 		if !on(c.data) || budget == Short && !t.end(c) {
 			continue
@@ -121,6 +127,9 @@ func (t *Target) plan(budget string, seeds int, on func(data string) bool) (runs
 			j := sweep.Job{Model: c.model, Data: c.data, Set: c.set, Seed: seed}
 			if budget == Short {
 				j.Data, j.Set = "synthetic", slices.Clone(shortSet)
+				if t.graphs {
+					j.Data = small
+				}
 				for _, set := range c.set {
 					// Generated graphs have no parts that could stay.
 					if ratio, ok := strings.CutPrefix(set, "data.split=ratio:"); ok {
@@ -144,6 +153,37 @@ func (t *Target) end(c cell) bool {
 		}
 	}
 	return c.x == xs[0] || c.x == xs[len(xs)-1]
+}
+
+// smallGraphs writes a collection of rings and stars into a folder, for the short
+// budget, and returns its path.
+func smallGraphs(dir string) (string, error) {
+	var b strings.Builder
+	const graphs = 60
+	fmt.Fprintln(&b, graphs)
+	for i := range graphs {
+		n, class := 5+i%4, i%2
+		fmt.Fprintln(&b, n, class)
+		for v := range n {
+			switch {
+			case class == 0:
+				fmt.Fprintln(&b, 0, 2, (v+1)%n, (v+n-1)%n)
+			case v > 0:
+				fmt.Fprintln(&b, 0, 1, 0)
+			default:
+				fmt.Fprint(&b, 0, " ", n-1)
+				for w := 1; w < n; w++ {
+					fmt.Fprint(&b, " ", w)
+				}
+				fmt.Fprintln(&b)
+			}
+		}
+	}
+	path := filepath.Join(dir, "short", "rings-and-stars.txt")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	return path, atomicfile.WriteBytes(path, []byte(b.String()))
 }
 
 // seeds returns how many seeds a budget has where the user names none.
