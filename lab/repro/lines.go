@@ -30,9 +30,14 @@ type Line struct {
 	Budget string `csv:"budget"`
 	Split  string `csv:"split"`
 	// Accuracies are in percent, at the epoch that validation chose.
-	TestAcc         *float64 `csv:"test_acc"`
-	ValAcc          *float64 `csv:"val_acc"`
-	BestEpoch       *int     `csv:"best_epoch"`
+	TestAcc   *float64 `csv:"test_acc"`
+	ValAcc    *float64 `csv:"val_acc"`
+	BestEpoch *int     `csv:"best_epoch"`
+	// MacroF1 and AUC, in percent, and ECE, a share, are of the test predictions:
+	// see eval.Report.
+	MacroF1         *float64 `csv:"macro_f1"`
+	AUC             *float64 `csv:"auc"`
+	ECE             *float64 `csv:"ece"`
 	EdgesBefore     *int     `csv:"edges_before"`
 	EdgesAfter      *int     `csv:"edges_after"`
 	HomophilyBefore *float64 `csv:"homophily_before"`
@@ -62,6 +67,9 @@ func (p planned) line(budget string, r *train.Result, failed string, seconds flo
 			curve = append(curve, strconv.FormatFloat(v, 'f', 3, 64))
 		}
 		l.TestCurve = strings.Join(curve, " ")
+		if r.Test != nil {
+			l.MacroF1, l.AUC, l.ECE = &r.Test.MacroF1, r.Test.AUC, &r.Test.ECE
+		}
 		l.EdgesBefore, l.EdgesAfter, l.HomophilyBefore, l.HomophilyAfter = &r.EdgesBefore, r.EdgesAfter, r.HomophilyBefore, r.HomophilyAfter
 	}
 	return l

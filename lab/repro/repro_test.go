@@ -142,7 +142,7 @@ func TestShort(t *testing.T) {
 			if curve := len(strings.Fields(l.TestCurve)); target.graphs != (curve > 0) {
 				t.Errorf("%s: %s has a curve of %d epochs", target.Name, l.Row, curve)
 			}
-			if l.Error != "" || l.TestAcc == nil || l.ValAcc == nil || l.Seconds <= 0 || l.PeakBytes <= 0 {
+			if l.Error != "" || l.TestAcc == nil || l.ValAcc == nil || l.MacroF1 == nil || l.ECE == nil || l.Seconds <= 0 || l.PeakBytes <= 0 {
 				t.Errorf("%s: %+v is not whole", target.Name, l)
 			}
 		}

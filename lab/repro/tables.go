@@ -135,6 +135,33 @@ func deep(t *Target, ls Lines, name string) string {
 	return b.String()
 }
 
+// judgement is a table of what is measured beside accuracy, of some rows.
+func judgement(ls Lines, rows ...string) string {
+	var out [][]string
+	for _, m := range []struct {
+		name string
+		of   func(Line) *float64
+		form string
+	}{
+		{"macro-F1 (%)", func(l Line) *float64 { return l.MacroF1 }, "%.2f ± %.2f"},
+		{"AUC (%)", func(l Line) *float64 { return l.AUC }, "%.2f ± %.2f"},
+		{"calibration error", func(l Line) *float64 { return l.ECE }, "%.3f ± %.3f"},
+	} {
+		for _, row := range rows {
+			r := []string{m.name + ", " + row}
+			for _, panel := range ls.panels() {
+				text := missing
+				if mean, std, ok := ls.of(panel, row, "").meanStd(m.of); ok {
+					text = fmt.Sprintf(m.form, mean, std)
+				}
+				r = append(r, text)
+			}
+			out = append(out, r)
+		}
+	}
+	return "\nBeside accuracy; the expected calibration error is a share, and best at 0:\n\n" + table(append([]string{"test nodes"}, ls.panels()...), out)
+}
+
 // significant is the level below which a difference is called one.
 const significant = 0.05
 

@@ -188,7 +188,7 @@ var targets = []*Target{
 			" Epochs and settings are chosen on validation nodes; test nodes are looked at once. “" + rawGraph + "” is the same classifier with the same sampling of edges, without refinement.",
 		cells: everywhere(models, slices.Concat(citations, webPages, []string{"actor", "pubmed", "ogbn-arxiv"})...),
 		render: func(t *Target, ls Lines) rendered {
-			return rendered{text: wide(t, ls) + refinement(ls, ""), charts: list(dots(t, ls, "table1"))}
+			return rendered{text: wide(t, ls) + refinement(ls, "") + judgement(ls, eclGSR, rawGraph), charts: list(dots(t, ls, "table1"))}
 		},
 	},
 	{
