@@ -28,7 +28,7 @@
 // Adam (β₁ 0.9, β₂ 0.999, ε 1e-8) with the L2 weight decay that each parameter's
 // attribute decay declares, coupled to the gradient. Parameters of the group
 // "encoder" have the learning rate train.encoder_lr, all others train.lr; each
-// group counts its own steps. With train.lr_halve_every both rates halve after
+// group counts its own steps. With train.halve_lr_every both rates halve after
 // every so many epochs; contrastive steps before the first epoch have the whole
 // rates.
 //
