@@ -224,7 +224,9 @@ func decode(text string) (tree map[string]any, err error) {
 	if _, err = toml.Decode(text, &tree); err != nil {
 		var pe toml.ParseError
 		if errors.As(err, &pe) {
-			return nil, fmt.Errorf("line %d: %s", pe.Position.Line, pe.Message)
+			// The message may quote the file, which can hold anything.
+			msg := strconv.Quote(pe.Message)
+			return nil, fmt.Errorf("line %d: %s", pe.Position.Line, strings.ReplaceAll(msg[1:len(msg)-1], `\"`, `"`))
 		}
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func FuzzFile(f *testing.F) {
 		}
 		f.Add(string(text))
 	}
-	for _, text := range []string{"", "x", "[train", "[[train]]", "train = 3", "[train]\nlr = nan", "[train]\nepochs = 1e3\nseed = 0x10", "[train]\nlr = 1\nlr = 2",
+	for _, text := range []string{"", "x", "[train", "[[train]]", "train = 3", "[train]\nlr = nan", "[train]\nseed = 0x\x00", "[train]\nepochs = 1e3\nseed = 0x10", "[train]\nlr = 1\nlr = 2",
 		"model.ecl.tau = 0.25", "[data]\nsplit = \"\"\"a\nb\x1b\"\"\"", "[train]\nlr = 1979-05-27", "[train]\nepochs = [\"\\u001b\", 2]", "[\"tr\\nain\"]\nx = 1", "[train]\n\"a\\u001bb\" = 1"} {
 		f.Add(text)
 	}

@@ -19,7 +19,8 @@ type FileError struct {
 	Err    error  // the cause, if another package reported it
 }
 
-// Error formats the fault as file:line:column: "text": message (hint).
+// Error formats the fault as file:line:column: "text": message (hint), without
+// control characters: names inside an archive are anyone's.
 func (e *FileError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -51,7 +52,7 @@ func (e *FileError) Error() string {
 		b.WriteString("; ")
 		b.WriteString(e.Hint)
 	}
-	return b.String()
+	return printable(b.String())
 }
 
 // Unwrap returns the cause.
