@@ -94,6 +94,7 @@ func pick(rows ...string) (list []entry) {
 var collections = []entry{
 	{row: "gin", model: "gin"},
 	{row: "gcn", model: "gcn", paper: "GCN"},
+	{row: "gat", model: "gat", paper: "GAT"},
 	{row: "sage", model: "sage", paper: "SAGE"},
 	{row: "mlp", model: "mlp"},
 }
