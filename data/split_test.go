@@ -162,10 +162,13 @@ func TestSplitRatio(t *testing.T) {
 	if !slices.Equal(draw(0.1, 1).Train, draw(0.1, 1).Train) || slices.Equal(draw(0.1, 1).Train, draw(0.1, 2).Train) {
 		t.Error("the training nodes are not a function of the seed")
 	}
-	for ratio, want := range map[float64]string{0.6: "200 are neither validation nor test nodes", 0.005: "fewer than one of each of the 4 classes"} {
-		ds.SplitSpec = &SplitSpec{Ratio: ratio}
+	for _, c := range []struct {
+		ratio float64
+		want  string
+	}{{0.6, "200 are neither validation nor test nodes"}, {0.005, "fewer than one of each of the 4 classes"}} {
+		ds.SplitSpec = &SplitSpec{Ratio: c.ratio}
 		_, err := ds.SplitFor(1)
-		wantError(t, err, "made", want)
+		wantError(t, err, "made", c.want)
 	}
 	ds.Splits = nil
 	_, err := ds.SplitFor(1)

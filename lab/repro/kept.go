@@ -35,7 +35,7 @@ func (e *evaluation) keep(ctx context.Context, p planned) (*gsrc.Run, int64, err
 	if err != nil {
 		peak = 0 // as in the records of package sweep
 	}
-	o.Out = filepath.Join(e.Out, runsDir, fmt.Sprintf("%s-%s-%s", s.Data.Name, s.Model, key[:12]))
+	o.Out = filepath.Join(e.Out, runsDir, fmt.Sprintf("%s-%s-%s", s.DataName(), s.Model, key[:12]))
 	info, err := train.ReadInfo(o.Out)
 	if err != nil || info.Status != "done" {
 		e.logf("%s: %s, seed %d", e.target, p.panel, p.job.Seed)

@@ -55,8 +55,8 @@ func (f *Found) Keys() []string {
 }
 
 // WriteTOML writes the options that were found, as gsrc train --config reads them
-// and as the defaults of a data set are kept. Each value has a comment that names
-// the command and what it found on validation.
+// and as the defaults of a data set are kept. A comment at the head names the
+// command; each value's says what it found on validation.
 func (f *Found) WriteTOML(w io.Writer, command string) error {
 	var b bytes.Buffer
 	evidence := f.Evidence()
@@ -79,7 +79,7 @@ func (f *Found) WriteTOML(w io.Writer, command string) error {
 			section = key[:dot]
 			fmt.Fprintf(&b, "\n[%s]\n", section)
 		}
-		fmt.Fprintf(&b, "%s = %s  # %s: %s\n", key[dot+1:], f.Config.Value(key), command, evidence)
+		fmt.Fprintf(&b, "%s = %s  # gsrc tune: %s\n", key[dot+1:], f.Config.Value(key), evidence)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
