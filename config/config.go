@@ -183,7 +183,7 @@ func builtIn(name string) (*layer, error) {
 		return nil, err
 	}
 	l := &layer{sources: commentSources(string(text))}
-	if l.tree, err = decode(string(text)); err != nil {
+	if l.tree, _, err = Decode(string(text)); err != nil {
 		return nil, err
 	}
 	layers.Store(name, l)
@@ -213,24 +213,23 @@ func (c *Config) applyFile(path string) error {
 
 // apply sets every option of a TOML text.
 func (c *Config) apply(text string, sources map[string]string) error {
-	tree, err := decode(text)
+	tree, _, err := Decode(text)
 	if err != nil {
 		return err
 	}
 	return c.applyTree("", tree, sources)
 }
 
-func decode(text string) (tree map[string]any, err error) {
-	if _, err = toml.Decode(text, &tree); err != nil {
-		var pe toml.ParseError
-		if errors.As(err, &pe) {
-			// The message may quote the file, which can hold anything.
-			msg := strconv.Quote(pe.Message)
-			return nil, fmt.Errorf("line %d: %s", pe.Position.Line, strings.ReplaceAll(msg[1:len(msg)-1], `\"`, `"`))
-		}
-		return nil, err
+// Decode reads a TOML text. An error names the line, and quotes what cannot be
+// printed: the message may repeat the file, which can hold anything.
+func Decode(text string) (tree map[string]any, meta toml.MetaData, err error) {
+	meta, err = toml.Decode(text, &tree)
+	var pe toml.ParseError
+	if errors.As(err, &pe) {
+		msg := strconv.Quote(pe.Message)
+		err = fmt.Errorf("line %d: %s", pe.Position.Line, strings.ReplaceAll(msg[1:len(msg)-1], `\"`, `"`))
 	}
-	return tree, nil
+	return tree, meta, err
 }
 
 func (c *Config) applyTree(prefix string, tree map[string]any, sources map[string]string) error {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/BurntSushi/toml"
-
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
@@ -60,13 +58,8 @@ func ReadGrid(path string) (*Grid, error) {
 
 // ParseGrid reads a grid from a TOML text.
 func ParseGrid(text string) (*Grid, error) {
-	var tree map[string]any
-	meta, err := toml.Decode(text, &tree)
+	tree, meta, err := config.Decode(text)
 	if err != nil {
-		var pe toml.ParseError
-		if errors.As(err, &pe) {
-			return nil, fmt.Errorf("line %d: %s", pe.Position.Line, pe.Message)
-		}
 		return nil, err
 	}
 	// The values are checked one by one on a configuration that nobody uses.

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/BurntSushi/toml"
-
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -89,12 +87,8 @@ func ReadSpace(path string) (*Space, error) {
 
 // ParseSpace reads a space from a TOML text.
 func ParseSpace(text string) (*Space, error) {
-	var tree map[string]any
-	if _, err := toml.Decode(text, &tree); err != nil {
-		var pe toml.ParseError
-		if errors.As(err, &pe) {
-			return nil, fmt.Errorf("line %d: %s", pe.Position.Line, pe.Message)
-		}
+	tree, _, err := config.Decode(text)
+	if err != nil {
 		return nil, err
 	}
 	c, err := config.Load("", "", "", nil)
