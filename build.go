@@ -12,6 +12,8 @@ import (
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/runtime/train"
 	"github.com/gsrc-dev/gsrc/runtime/train/safetensors"
@@ -72,11 +74,39 @@ type inference struct {
 	Mutual    bool    `json:"mutual,omitempty"`
 	Mode      string  `json:"mode,omitempty"`
 	Threshold float64 `json:"threshold,omitempty"`
+	// Evidence says that existing edges are judged by attributes, see
+	// graph.Evidence: their probabilities are multiplied by what that gives, and the
+	// encoder takes it as edge weights.
+	Evidence *evidence `json:"evidence,omitempty"`
 
 	// Features, of a classifier of graphs, names the columns of x, and NodeFeatures
 	// the option by which they were made: columns of other data are found by name.
 	Features     []string `json:"features,omitempty"`
 	NodeFeatures string   `json:"node_features,omitempty"`
+}
+
+// evidence are the parameters of graph.Evidence.
+type evidence struct {
+	Rounds int    `json:"rounds"`
+	Seed   uint64 `json:"seed"`
+}
+
+// judge judges the edges of data, nil where the model has it not done.
+func (e *evidence) judge(ds *data.Dataset, threads int) *train.Evidence {
+	if e == nil {
+		return nil
+	}
+	pool := kernels.NewPool(threads)
+	defer pool.Close()
+	return train.FindEvidence(pool, ds, e.Rounds, e.Seed)
+}
+
+// evidenceOf is how a run judged existing edges, nil if it did not.
+func evidenceOf(t *train.Trained) *evidence {
+	if t.Refined == nil || t.Refined.Raw || t.Config.Model.Edges.Judge != models.JudgeAttributes {
+		return nil
+	}
+	return &evidence{t.Config.Model.Edges.JudgeRounds, uint64(t.Config.Train.Seed)}
 }
 
 // Build exports the run to a folder: ONNX files, manifest.json, parity.json,
@@ -113,7 +143,7 @@ func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Ma
 			return nil, err
 		}
 	} else {
-		b.Sample = sample(t, r.Data)
+		b.Sample = sample(t, r.Data, o.Threads)
 		if err := r.describe(b.Files); err != nil {
 			return nil, err
 		}
@@ -140,8 +170,9 @@ func exported(t *train.Trained) *ir.Module {
 }
 
 // sample is the training graph as exported models take it.
-func sample(t *train.Trained, ds *data.Dataset) export.Sample {
-	s := export.Sample{X: features(ds), Edges: edgeIndex(ds.Graph.Structure())}
+func sample(t *train.Trained, ds *data.Dataset, threads int) export.Sample {
+	st := ds.Graph.Structure()
+	s := export.Sample{X: features(ds), Edges: edgeIndex(st), EdgeWeights: entryWeights(evidenceOf(t).judge(ds, threads), ds.Graph, st)}
 	if t.Struct != nil {
 		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
 		s.Struct = &x
@@ -151,6 +182,15 @@ func sample(t *train.Trained, ds *data.Dataset) export.Sample {
 		s.Refined, s.Weights = &edges, &weights
 	}
 	return s
+}
+
+// entryWeights are the weights of the edges that an encoder reads, nil for ones.
+func entryWeights(e *train.Evidence, g *graph.Graph, st *graph.Structure) *ort.Tensor {
+	if e == nil {
+		return nil
+	}
+	w := ort.Float32s(e.OfEntries(nil, g, st, nil), int64(st.E))
+	return &w
 }
 
 // features returns x as exported models take it, float32 [N,D].
@@ -202,6 +242,7 @@ func (r *Run) describe(files map[string][]byte) error {
 		case !x.Raw:
 			info.Graph, info.RawWeight = "refined", 0
 			info.K, info.Mutual, info.Mode, info.Threshold = t.Config.Candidates.K, t.Config.Candidates.Mutual, x.Mode, x.Threshold
+			info.Evidence = evidenceOf(t)
 			var b bytes.Buffer
 			if err := x.WriteCSV(&b, ds); err != nil {
 				return err

@@ -29,8 +29,11 @@ func (r *Run) Embed(threads int) (h []float32, width int, err error) {
 	if r.Data == nil {
 		return nil, 0, errGraphs
 	}
-	s := sample(t, r.Data)
+	s := sample(t, r.Data, threads)
 	inputs := map[string]ort.Tensor{"x": s.X, "edge_index": s.Edges}
+	if s.EdgeWeights != nil {
+		inputs["edge_weight"] = *s.EdgeWeights
+	}
 	if s.Struct != nil {
 		inputs["x_struct"] = *s.Struct
 	}

@@ -276,7 +276,8 @@ func (p *predictor) newEdges(ctx context.Context) (*train.Refined, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := dist.Encode(p.x, nil, edgeIndex(p.ds.Graph.Structure()))
+	judged, st := p.info.Evidence.judge(p.ds, p.o.Threads), p.ds.Graph.Structure()
+	h, err := dist.Encode(p.x, nil, edgeIndex(st), entryWeights(judged, p.ds.Graph, st))
 	if err != nil {
 		return nil, fmt.Errorf("encoder: %w", err)
 	}
@@ -308,6 +309,11 @@ func (p *predictor) newEdges(ctx context.Context) (*train.Refined, error) {
 		r.Probability[i] = fresh[i]
 		if existing {
 			r.Probability[i] = old[i]
+		}
+	}
+	if judged != nil {
+		for i, q := range judged.OfCandidates(nil, c) {
+			r.Probability[i] *= q
 		}
 	}
 	return r, nil

@@ -455,14 +455,18 @@ func (c *Config) Source(key string) string { return c.sources[key] }
 var hashSkips = map[string]bool{"train.threads": true, "train.checkpoint_every": true}
 
 // Hash returns the SHA-256 of all values that can change a result (all but
-// train.threads and train.checkpoint_every), in hexadecimal.
+// train.threads and train.checkpoint_every), in hexadecimal. An option that came
+// later counts only where it differs from its neutral value; see Key.
 func (c *Config) Hash() string {
 	h := sha256.New()
 	for _, name := range KeyNames() {
 		if !hashSkips[name] {
-			f, _, err := c.field(name)
+			f, k, err := c.field(name)
 			if err != nil {
 				panic(err) // KeyNames and field walk the same struct
+			}
+			if k.Neutral != "" && literal(f) == k.Neutral {
+				continue
 			}
 			fmt.Fprintf(h, "%s = %s\n", name, literal(f))
 		}

@@ -17,6 +17,10 @@ type Key struct {
 	Source  string // where that value comes from
 	OneOf   []string
 
+	// Neutral is the value, as TOML, with which the option does what was done before
+	// it existed: Hash leaves it out then, so that earlier runs keep their names.
+	Neutral string
+
 	index []int // field of Config
 }
 
@@ -41,7 +45,7 @@ var table = sync.OnceValue(func() (t struct {
 					walk(prefix+name+".", at, f.Type)
 					continue
 				}
-				k := Key{Name: prefix + name, Doc: f.Tag.Get("doc"), Type: typeName(f.Type), index: at}
+				k := Key{Name: prefix + name, Doc: f.Tag.Get("doc"), Type: typeName(f.Type), Neutral: f.Tag.Get("neutral"), index: at}
 				if s := f.Tag.Get("oneof"); s != "" {
 					k.OneOf = strings.Split(s, ",")
 				}

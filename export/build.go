@@ -196,11 +196,11 @@ func (o *BuildOptions) models() ([]built, error) {
 		switch g := graphArg(m.fn); {
 		case g == nil && o.Lowering == Dense:
 			m.lowering = Buckets // nothing to lower; vectors may stay vectors
-		case g != nil && !o.NoEdgeWeight:
+		case g != nil && !o.unweighted(r):
 			m.weighted = slices.ContainsFunc(m.fn.Args, func(a *ir.Value) bool { return overEdges(a, g) })
 		}
 		m.model, err = Model(m.fn, o.Params, ModelOptions{
-			Lowering: m.lowering, NoEdgeWeight: o.NoEdgeWeight, Constants: m.constants,
+			Lowering: m.lowering, NoEdgeWeight: o.unweighted(r), Constants: m.constants,
 			Name: o.Model + "_" + r.name, Doc: m.doc, Docs: ioDocs, Metadata: o.metadata(m), ProducerVersion: o.Version,
 		})
 		if err != nil {
@@ -233,6 +233,10 @@ func graphArg(fn *ir.Func) *ir.Value {
 func overEdges(v, g *ir.Value) bool {
 	return !v.Type.IsGraph() && v.Type.Rank() > 0 && v.Type.Dims[0] == g.Type.Dims[1]
 }
+
+// unweighted tells that a model leaves edge weights out. Those that an encoder reads
+// are part of the model.
+func (o *BuildOptions) unweighted(r role) bool { return o.NoEdgeWeight && r.name != "encoder" }
 
 // bindConstants freezes the bounds of the edge probabilities.
 func (o *BuildOptions) bindConstants(m *built) error {
@@ -328,9 +332,8 @@ func (o *BuildOptions) manifest(models []built) *Manifest {
 		if len(b.constants) > 0 {
 			m.Bounds = o.Bounds
 		}
-		m.EdgeWeight = m.EdgeWeight || b.weighted
 		if b.name == "classifier" {
-			m.Task = b.task
+			m.Task, m.EdgeWeight = b.task, b.weighted
 		}
 	}
 	return m

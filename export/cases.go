@@ -22,9 +22,20 @@ type Sample struct {
 	// Refined is the graph that the classifier reads, int64 [2,M], and Weights
 	// its edge weights, float32 [M]. Refined nil means Edges, Weights nil ones.
 	Refined, Weights *ort.Tensor
+	// EdgeWeights, float32 [E], are the weights of Edges where the encoder reads some;
+	// nil means ones.
+	EdgeWeights *ort.Tensor
 	// GraphIDs, int64 [N], says of which graph each node is, where X and Edges are
 	// a batch of graphs; nil where they are one graph.
 	GraphIDs *ort.Tensor
+}
+
+// weights are those of the graph that a model reads.
+func (s *Sample) weights(model string) *ort.Tensor {
+	if model == "encoder" {
+		return s.EdgeWeights
+	}
+	return s.Weights
 }
 
 func (s *Sample) nodes() int { return int(s.X.Shape[0]) }
@@ -58,6 +69,9 @@ func (s *Sample) check() error {
 		if len(s.GraphIDs.I64) != s.nodes() {
 			return fmt.Errorf("graph_ids has %d numbers for %d nodes", len(s.GraphIDs.I64), s.nodes())
 		}
+	}
+	if err := checkWeights(s.Edges, s.EdgeWeights); err != nil {
+		return err
 	}
 	refined := s.Edges
 	if s.Refined != nil {
@@ -209,10 +223,11 @@ func (s *Sample) mapEdges(f func(i, j int64) (int64, int64, bool)) Sample {
 		return ort.Int64s(append(src, dst...), 2, n), weight
 	}
 	if s.Refined == nil {
+		_, out.EdgeWeights = apply(s.Edges, s.EdgeWeights)
 		out.Edges, out.Weights = apply(s.Edges, s.Weights)
 		return out
 	}
-	out.Edges, _ = apply(s.Edges, nil)
+	out.Edges, out.EdgeWeights = apply(s.Edges, s.EdgeWeights)
 	refined, weights := apply(*s.Refined, s.Weights)
 	out.Refined, out.Weights = &refined, weights
 	return out
@@ -253,10 +268,14 @@ func (s *Sample) extended(more int) Sample {
 		t := edges(*s.Refined)
 		out.Refined = &t
 	}
-	if s.Weights != nil {
-		t := ort.Float32s(slices.Concat(s.Weights.F32, slices.Repeat([]float32{0.5}, 4*more)), int64(len(s.Weights.F32)+4*more))
-		out.Weights = &t
+	weights := func(w *ort.Tensor) *ort.Tensor {
+		if w == nil {
+			return nil
+		}
+		t := ort.Float32s(slices.Concat(w.F32, slices.Repeat([]float32{0.5}, 4*more)), int64(len(w.F32)+4*more))
+		return &t
 	}
+	out.Weights, out.EdgeWeights = weights(s.Weights), weights(s.EdgeWeights)
 	return out
 }
 
@@ -285,13 +304,17 @@ func (s *Sample) repeated() Sample {
 		t := edges(*s.Refined)
 		out.Refined = &t
 	}
-	if s.Weights != nil {
-		back := slices.Clone(s.Weights.F32)
+	weights := func(w *ort.Tensor) *ort.Tensor {
+		if w == nil {
+			return nil
+		}
+		back := slices.Clone(w.F32)
 		slices.Reverse(back)
-		w := slices.Concat(s.Weights.F32, back, slices.Repeat([]float32{0.25}, int(n)))
-		t := ort.Float32s(w, int64(len(w)))
-		out.Weights = &t
+		all := slices.Concat(w.F32, back, slices.Repeat([]float32{0.25}, int(n)))
+		t := ort.Float32s(all, int64(len(all)))
+		return &t
 	}
+	out.Weights, out.EdgeWeights = weights(s.Weights), weights(s.EdgeWeights)
 	return out
 }
 

@@ -42,8 +42,8 @@ func (m *built) inputs(c parityCase, embedding ort.Tensor) map[string]ort.Tensor
 	if m.weighted {
 		e := in[inputEdgeIndex].Shape[1]
 		in[inputEdgeWeight] = ort.Float32s(slices.Repeat([]float32{1}, int(e)), e)
-		if c.Weights != nil {
-			in[inputEdgeWeight] = *c.Weights
+		if w := c.weights(m.name); w != nil {
+			in[inputEdgeWeight] = *w
 		}
 	}
 	return in

@@ -64,9 +64,10 @@ func (d *Dist) session(role string) (*ort.Session, error) {
 }
 
 // Encode embeds the nodes of a graph: x float32 [N,D], xStruct float32 [N,S]
-// for an encoder that reads it and nil otherwise, edgeIndex int64 [2,E]. It
-// returns float32 [N,F].
-func (d *Dist) Encode(x ort.Tensor, xStruct *ort.Tensor, edgeIndex ort.Tensor) (ort.Tensor, error) {
+// for an encoder that reads it and nil otherwise, edgeIndex int64 [2,E], weight
+// float32 [E] for an encoder that reads it (one that was trained on judged edges) or
+// nil for ones. It returns float32 [N,F].
+func (d *Dist) Encode(x ort.Tensor, xStruct *ort.Tensor, edgeIndex ort.Tensor, weight *ort.Tensor) (ort.Tensor, error) {
 	in := map[string]ort.Tensor{"x": x}
 	switch {
 	case xStruct != nil && d.Manifest.Inductive:
@@ -76,7 +77,7 @@ func (d *Dist) Encode(x ort.Tensor, xStruct *ort.Tensor, edgeIndex ort.Tensor) (
 	case xStruct != nil:
 		in["x_struct"] = *xStruct
 	}
-	out, err := d.run("encoder", in, &edgeIndex, nil)
+	out, err := d.run("encoder", in, &edgeIndex, weight)
 	return out["embedding"], err
 }
 
@@ -159,7 +160,7 @@ func (d *Dist) addGraph(in map[string]ort.Tensor, takes map[string]bool, nodes i
 		}
 		in[inputEdgeWeight] = *weight
 	} else if weight != nil && slices.ContainsFunc(weight.F32, func(w float32) bool { return w != 1 }) {
-		return errors.New("this classifier was built without edge weights; build it again without --no-edge-weight")
+		return errors.New("this model was built without edge weights; a classifier has them unless it is built with --no-edge-weight")
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func TestDist(t *testing.T) {
 			d, o := openDist(t, "ecl-gsr/struct=3/l1", func(o *BuildOptions) { o.Lowering = l })
 			s := o.Sample
 			forward := Interpreter(o.Module, o.Params, map[string]float32{"lo": o.Bounds.Lo, "hi": o.Bounds.Hi})
-			embedding, err := d.Encode(s.X, s.Struct, s.Edges)
+			embedding, err := d.Encode(s.X, s.Struct, s.Edges, s.EdgeWeights)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,8 +95,8 @@ func TestDistRefuses(t *testing.T) {
 		run  func() error
 		want string
 	}{
-		{"another graph", func() error { _, err := transductive.Encode(s.X, nil, s.Edges); return err }, "serves no other graph"},
-		{"needless x_struct", func() error { _, err := inductive.Encode(s.X, s.Struct, s.Edges); return err }, "leave x_struct out"},
+		{"another graph", func() error { _, err := transductive.Encode(s.X, nil, s.Edges, nil); return err }, "serves no other graph"},
+		{"needless x_struct", func() error { _, err := inductive.Encode(s.X, s.Struct, s.Edges, s.EdgeWeights); return err }, "leave x_struct out"},
 		{"no such model", func() error { _, err := gcn.Score(embedding, index(0, 1)); return err }, "has no scorer; it has classifier"},
 		{"negative node", func() error { _, err := gcn.Classify(s.X, index(0, -1), nil); return err }, "row 1, column 0 is -1"},
 		{"node too large", func() error { _, err := gcn.Classify(s.X, index(0, 200), nil); return err }, "outside the nodes 0 to 199"},

@@ -1,6 +1,10 @@
 package models
 
-import "github.com/gsrc-dev/gsrc/ir"
+import (
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
 
 // ecl holds what the functions of ECL-GSR share.
 type ecl struct {
@@ -49,11 +53,21 @@ func (e *ecl) attributes(b *ir.Builder) (x, dual *ir.Value) {
 
 func (e *ecl) dualType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.Features+e.StructWidth)) }
 
-// view returns an augmented X† and the edge weights of the view (nil: ones).
-func (e *ecl) view(b *ir.Builder, name string, g, dual *ir.Value) (x, w *ir.Value) {
+// weights returns the weights of the raw graph's entries, nil for ones: existing edges
+// that attributes speak against carry less of the encoder's messages.
+func (e *ecl) weights(b *ir.Builder) *ir.Value {
+	if e.Edges.Judge != JudgeAttributes {
+		return nil
+	}
+	return b.Arg("w", ir.T(ir.F32, "E"))
+}
+
+// view returns an augmented X† and the edge weights of the view (nil: ones), raw
+// being those of the graph.
+func (e *ecl) view(b *ir.Builder, name string, g, raw, dual *ir.Value) (x, w *ir.Value) {
 	defer b.Named(name)()
 	v := e.Views
-	x = dual
+	x, w = dual, raw
 	if v.Mask > 0 {
 		x = b.One("gsr.mask_features", ir.Attrs{"rate": v.Mask, "stream": name + ".mask"}, x)
 	}
@@ -62,6 +76,9 @@ func (e *ecl) view(b *ir.Builder, name string, g, dual *ir.Value) (x, w *ir.Valu
 	}
 	if v.Edges > 0 {
 		w = b.One("gsr.drop_edges", ir.Attrs{"rate": v.Edges, "stream": name + ".edges"}, g)
+		if raw != nil {
+			w = b.Mul(w, raw)
+		}
 	}
 	return x, w
 }
@@ -82,7 +99,7 @@ func (e *ecl) energy() {
 	anchors := b.Arg("anchors", ir.T(ir.I64, "B"))
 	zp := b.Arg("zp", ir.T(ir.F32, "B", ir.D(e.Encoder.Projection)))
 	var w *ir.Value
-	if e.Views.Edges > 0 {
+	if e.Views.Edges > 0 || e.Edges.Judge == JudgeAttributes {
 		w = b.Arg("w", ir.T(ir.F32, "E"))
 	}
 	z := e.represent(b, g, w, nu, anchors)
@@ -90,9 +107,9 @@ func (e *ecl) energy() {
 }
 
 // loss appends one evaluation of Eq 17 and returns loss, disc, gen, reg.
-func (e *ecl) loss(b *ir.Builder, g, dual, anchors *ir.Value) []*ir.Value {
-	x1, w1 := e.view(b, "view1", g, dual)
-	x2, w2 := e.view(b, "view2", g, dual)
+func (e *ecl) loss(b *ir.Builder, g, raw, dual, anchors *ir.Value) []*ir.Value {
+	x1, w1 := e.view(b, "view1", g, raw, dual)
+	x2, w2 := e.view(b, "view2", g, raw, dual)
 	z, zp := e.represent(b, g, w1, x1, anchors), e.represent(b, g, w2, x2, anchors)
 	var zs *ir.Value
 	c := e.ECL
@@ -117,8 +134,9 @@ func (e *ecl) pretrain() {
 	b := e.m.NewFunc("pretrain")
 	_, dual := e.attributes(b)
 	g := b.Arg("g", rawGraph)
+	w := e.weights(b)
 	anchors := b.DynamicArg("anchors", ir.T(ir.I64, "B"))
-	for i, v := range e.loss(b, g, dual, anchors) {
+	for i, v := range e.loss(b, g, w, dual, anchors) {
 		b.Return([]string{"loss", "disc", "gen", "reg"}[i], v)
 	}
 	b.Func.Attrs["differentiate"] = "loss"
@@ -144,14 +162,15 @@ func (e *ecl) joint() {
 	b := e.m.NewFunc("joint")
 	x, dual := e.attributes(b)
 	g := b.Arg("g", rawGraph)
+	w := e.weights(b)
 	c := b.Arg("c", candidates)
 	old := b.Arg("old", ir.T(ir.F32, "M"))
 	anchors := b.DynamicArg("anchors", ir.T(ir.I64, "B"))
 	idx, answers := b.Arg("train_idx", trainIdx), answers(b, e.Options)
 	ramp := b.DynamicArg("ramp", ir.Scalar())
-	terms := e.loss(b, g, dual, anchors)
-	h := e.encoder.run(b, g, nil, dual, nil)
-	p := b.Op("gsr.edge_probability", e.intervals(), c, h, old)[0]
+	terms := e.loss(b, g, w, dual, anchors)
+	h := e.encoder.run(b, g, w, dual, nil)
+	p := e.edgeProbability(b, c, h, old)[0]
 	p = b.One("scale_grad", ir.Attrs{"factor": e.Edges.Mu}, p)
 	xent, consistency := e.classifierLoss(b, x, c, p, idx, answers)
 	b.Return("loss", b.Add(terms[0], sampledTotal(b, e.Options, xent, consistency, ramp)))
@@ -181,17 +200,28 @@ func (e *ecl) encode() {
 	b := e.m.NewFunc("encode")
 	_, dual := e.attributes(b)
 	g := b.Arg("g", rawGraph)
-	b.Return("embedding", e.encoder.run(b, g, nil, dual, nil))
+	b.Return("embedding", e.encoder.run(b, g, e.weights(b), dual, nil))
 }
 
 func (e *ecl) embeddingType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.Encoder.Hidden)) }
+
+// edgeProbability returns Eq 18's probabilities of the candidates, and its bounds.
+// Where attributes tell how likely existing edges are edges at all, their
+// probabilities are multiplied by that.
+func (e *ecl) edgeProbability(b *ir.Builder, c, h, old *ir.Value) []*ir.Value {
+	p := slices.Clone(b.Op("gsr.edge_probability", e.intervals(), c, h, old))
+	if e.Edges.Judge == JudgeAttributes {
+		p[0] = b.Mul(p[0], b.Arg("evidence", ir.T(ir.F32, "M")))
+	}
+	return p
+}
 
 func (e *ecl) probability() {
 	b := e.m.NewFunc("probability")
 	h := b.DynamicArg("embedding", e.embeddingType())
 	c := b.Arg("c", candidates)
 	old := b.Arg("old", ir.T(ir.F32, "M"))
-	for i, v := range b.Op("gsr.edge_probability", e.intervals(), c, h, old) {
+	for i, v := range e.edgeProbability(b, c, h, old) {
 		b.Return([]string{"probability", "lo", "hi"}[i], v)
 	}
 	r := e.m.NewFunc("refine")

@@ -132,10 +132,18 @@ type Edges struct {
 	Samples     int     `toml:"samples" doc:"graphs sampled a step"`
 	Consistency float64 `toml:"consistency" doc:"weight of the consistency term between the samples' predictions; 0 leaves it out"`
 	Sharpen     float64 `toml:"sharpen" doc:"temperature that sharpens the mean prediction"`
+	Judge       string  `toml:"judge" neutral:"\"embedding\"" doc:"how likely existing edges are: embedding, by the similarity of their ends' embeddings, as in the paper; attributes, by how much more alike the attributes around their ends are than around nodes drawn at random, which the encoder's messages are weighted by, too"`
+	JudgeRounds int     `toml:"judge_rounds" neutral:"2" doc:"rounds of judging by attributes, neighbours counting in each by what the one before has found"`
 	Mu          float64 `toml:"mu" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`
 	Mode        string  `toml:"mode" doc:"weights of the refined edges in evaluation: expected (their probabilities) or threshold (1)"`
 	Threshold   float64 `toml:"threshold" doc:"candidates with a smaller probability are no edges of the refined graph"`
 }
+
+// The values of Edges.Judge.
+const (
+	JudgeEmbedding  = "embedding"
+	JudgeAttributes = "attributes"
+)
 
 // Default returns the options before any data set's own defaults.
 func Default() Options {
@@ -147,7 +155,7 @@ func Default() Options {
 		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
 			Steps: 3, Step: 0.05, Noise: 0.01, InitNoise: 0.03, Clip: 1},
 		Views: Views{Mask: 0.3, Edges: 0.3},
-		Edges: Edges{OldLo: 0.5, OldHi: 0.9, NewLo: 0.1, NewHi: 0.5, Temperature: 0.5, Samples: 2, Consistency: 1, Sharpen: 0.5,
+		Edges: Edges{OldLo: 0.5, OldHi: 0.9, NewLo: 0.1, NewHi: 0.5, Judge: JudgeEmbedding, JudgeRounds: 2, Temperature: 0.5, Samples: 2, Consistency: 1, Sharpen: 0.5,
 			Mu: 0.01, Mode: "expected", Threshold: 0.5},
 	}
 }
@@ -202,6 +210,7 @@ func (o Options) Validate() error {
 		{"views.blur", o.Views.Blur >= 0, "at least 0"}, {"views.mask_features", rate(o.Views.Mask), "within [0, 1)"}, {"views.drop_edges", rate(o.Views.Edges), "within [0, 1)"},
 		{"edges.old_lo", prob(o.Edges.OldLo), "within (0, 1)"}, {"edges.old_hi", prob(o.Edges.OldHi), "within (0, 1)"},
 		{"edges.new_lo", prob(o.Edges.NewLo), "within (0, 1)"}, {"edges.new_hi", prob(o.Edges.NewHi), "within (0, 1)"},
+		{"edges.judge", o.Edges.Judge == JudgeEmbedding || o.Edges.Judge == JudgeAttributes, "embedding or attributes"}, {"edges.judge_rounds", o.Edges.JudgeRounds > 0, "at least 1"},
 		{"edges.samples", o.Edges.Samples > 0, "at least 1"}, {"edges.temperature", o.Edges.Temperature > 0, "greater than 0"}, {"edges.sharpen", o.Edges.Sharpen > 0, "greater than 0"},
 		{"edges.mode", o.Edges.Mode == "expected" || o.Edges.Mode == "threshold", "expected or threshold"},
 	} {

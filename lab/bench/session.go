@@ -165,6 +165,7 @@ func (s *Session) candidates() error {
 		}
 	}
 	s.inputs["c"], s.inputs["old"], s.inputs["p"] = runtime.Graph(st), runtime.F32(st.Spread(nil, old), st.E), filled(0.7, st.E)
+	s.inputs["evidence"] = filled(1, st.E)
 	return nil
 }
 

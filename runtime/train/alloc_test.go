@@ -72,6 +72,8 @@ func TestResamplingAllocatesNothing(t *testing.T) {
 		{"probabilities", []string{"train.refresh_every=0"}},
 		{"candidates", []string{"train.refresh_every=1"}},
 		{"mutual candidates", []string{"train.refresh_every=1", "candidates.mutual=true"}},
+		{"judged candidates", []string{"train.refresh_every=1", "model.edges.judge=attributes"}},
+		{"judged edges", []string{"train.refresh_every=0", "train.sampler=edges", "train.batch_edges=16", "model.edges.judge=attributes"}},
 		{"edges", []string{"train.refresh_every=0", "train.sampler=edges", "train.batch_edges=16"}},
 		{"fan-out", []string{"train.refresh_every=0", "train.sampler=edges", "train.batch_edges=16", "train.fanout=2"}},
 	} {
@@ -83,6 +85,9 @@ func TestResamplingAllocatesNothing(t *testing.T) {
 			defer tr.close()
 			p := &refining{trainer: tr}
 			tr.edges = &edges{}
+			if err := p.judge(); err != nil {
+				t.Fatal(err)
+			}
 			if err := p.prepareBatches(); err != nil {
 				t.Fatal(err)
 			}

@@ -75,6 +75,7 @@ type batcher struct {
 	x       *runtime.Buffer
 	xStruct *runtime.Buffer
 	anchors *runtime.Buffer // [B] i64
+	w       *runtime.Buffer // [E] of the entries of g, where edges are judged
 }
 
 func (t *trainer) newBatcher() (*batcher, error) {
@@ -82,7 +83,7 @@ func (t *trainer) newBatcher() (*batcher, error) {
 	if g.N < 2 {
 		return nil, errors.New("train: a contrastive step compares nodes with each other, but the graph has fewer than two")
 	}
-	b := &batcher{t: t, x: runtime.Zeros(0, 0), xStruct: runtime.Zeros(0, 0), anchors: runtime.I64(nil, 0)}
+	b := &batcher{t: t, x: runtime.Zeros(0, 0), xStruct: runtime.Zeros(0, 0), anchors: runtime.I64(nil, 0), w: runtime.F32(nil, 0)}
 	b.g = runtime.Graph(&b.st)
 	if t.task.Data.X.IsSparse() {
 		b.x = &runtime.Buffer{DType: ir.F32, Dims: make([]int, 2), Sparse: &runtime.SparseMatrix{ByRow: &b.rows, ByCol: &b.columns}}
@@ -121,6 +122,13 @@ func (b *batcher) bind(f *function, step int) error {
 			if err := f.Bind(in.name, in.v); err != nil {
 				return err
 			}
+		}
+	}
+	if e := b.t.edges.evidence; e != nil && f.reads["w"] {
+		b.w.F32 = e.OfEntries(b.w.F32, batch.Graph, &b.st, batch.Nodes)
+		b.w.Dims[0] = len(b.w.F32)
+		if err := f.Bind("w", b.w); err != nil {
+			return err
 		}
 	}
 	if s := b.t.inputs["x_struct"]; s != nil && f.reads["x_struct"] {

@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -277,6 +278,10 @@ func (p *predictor) candidates(add func(name string, bytes int)) {
 	encode := p.prog.Func("encode")
 	if encode == nil || encode.Result("embedding") == nil || p.cfg.Candidates.Structure == "raw" {
 		return
+	}
+	if p.cfg.Model.Edges.Judge == models.JudgeAttributes {
+		// By edge; by entry of the graph; by candidate and by its two entries.
+		add("evidence for edges", 4*len(p.ds.Graph.Edges)+4*p.g.E+4*m/2+4*m)
 	}
 	if shape, err := encode.Result("embedding").Type.Shape(p.dims); err == nil && len(shape) == 2 {
 		near := n * p.cfg.Candidates.K

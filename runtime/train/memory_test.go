@@ -47,6 +47,7 @@ func TestForecastHolds(t *testing.T) {
 		{"ecl-gsr", func() *data.Dataset { return generated(2000) }, "ecl-gsr", nil},
 		{"ecl-gsr, few anchors", func() *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"train.anchors=100"}},
 		{"ecl-gsr, structure", func() *data.Dataset { return generated(1000) }, "ecl-gsr", []string{"train.anchors=200", "deepwalk.width=64", "deepwalk.walks=2", "model.views.blur=0.03"}},
+		{"ecl-gsr, judged edges", func() *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=attributes"}},
 		{"ecl-gsr, seed edges", func() *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"train.sampler=edges"}},
 		{"ecl-gsr, one layer", func() *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.layers=1"}},
 		{"ecl-gsr, all nodes", func() *data.Dataset { return generated(700) }, "ecl-gsr", []string{"train.anchors=0", "model.views.blur=0.03"}},
@@ -169,6 +170,10 @@ func measure(t *testing.T, tr *trainer) int {
 	if err := p.structure(); err != nil {
 		t.Fatal(err)
 	}
+	tr.edges = &edges{}
+	if err := p.judge(); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.prepareBatches(); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +185,6 @@ func measure(t *testing.T, tr *trainer) int {
 	look()
 	f = nil
 	tr.drop("pretrain")
-	tr.edges = &edges{}
 	for epoch := range 2 * tr.cfg.Train.JointEvery {
 		if _, _, err := p.epoch(epoch); err != nil {
 			t.Fatal(err)

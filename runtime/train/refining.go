@@ -26,6 +26,10 @@ type edges struct {
 	fresh  bool      // p belongs to the current encoder
 	fixed  bool      // p is given and never computed
 
+	evidence *Evidence // of existing edges, nil where the configuration wants none
+	perEdge  []float32 // [C] that of the candidates, 1 for new ones
+	ofEntry  []float32 // the same by entry
+
 	perEntry []float32 // p of each entry
 	weights  []float32 // of each entry, what the classifier is evaluated with
 	weighed  bool      // weights belong to p
@@ -65,11 +69,14 @@ func (t *refining) run() error {
 		if err := t.structure(); err != nil {
 			return err
 		}
-		if err := t.pretrain(); err != nil {
-			return err
-		}
 		if t.edges == nil {
 			t.edges = &edges{}
+		}
+		if err := t.judge(); err != nil {
+			return err
+		}
+		if err := t.pretrain(); err != nil {
+			return err
 		}
 	}
 	if err := t.epochs("fit", t.epoch, t.evaluate); err != nil {
@@ -281,7 +288,10 @@ func (t *trainer) setCandidates(cand *graph.Candidates) error {
 	if err := t.bindGraph("c", e.st); err != nil {
 		return err
 	}
-	return t.bindVector("old", e.old)
+	if err := t.bindVector("old", e.old); err != nil {
+		return err
+	}
+	return t.bindEvidence()
 }
 
 // setProbabilities makes p the candidates' probabilities.

@@ -37,6 +37,9 @@ type Result struct {
 	// HomophilyAfter is that of the refined graph, each edge counted with its
 	// weight.
 	HomophilyAfter *float64 `json:"homophily_after"`
+	// Doubted is the share of existing edges that attributes speak against (π₀ of
+	// graph.Evidence); only where model.edges.judge asks for it.
+	Doubted *float64 `json:"doubted,omitempty"`
 
 	// Val and Test say more about the predictions at the kept epoch than accuracy;
 	// Test is null where TestAcc is.
@@ -111,6 +114,9 @@ func (t *trainer) finish() (*Result, error) {
 	if ds != nil {
 		raw := ds.Graph.Undirected()
 		res.EdgesBefore, res.HomophilyBefore = raw.NumEdges(), known(raw.Homophily(ds.Labels))
+	}
+	if t.edges != nil && t.edges.evidence != nil {
+		res.Doubted = &t.edges.evidence.Doubted
 	}
 	run := &Trained{Model: t.task.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}}
 	for _, p := range t.params {

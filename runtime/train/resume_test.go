@@ -44,6 +44,7 @@ func TestInterruptAndResume(t *testing.T) {
 		{"ecl-gsr", []string{"train.halve_lr_every=4", "train.select=loss"}, []int{5, 10, 1, 1, 4, 9}},
 		{"ecl-gsr", []string{"deepwalk.width=4", "train.sampler=edges", "train.batch_edges=20", "model.edges.mode=threshold"}, []int{1, 2, 20, 5}},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, []int{13}},
+		{"ecl-gsr", []string{"model.edges.judge=attributes"}, []int{5, 10, 4}},
 	} {
 		cfg := configure(t, c.model, c.sets...)
 		task := Task{Model: c.model, Data: ds}
@@ -291,7 +292,7 @@ func TestLoad(t *testing.T) {
 	for _, c := range []struct {
 		model string
 		sets  []string
-	}{{"gcn", nil}, {"ecl-gsr", nil}, {"ecl-gsr", []string{"deepwalk.width=4"}}, {"ecl-gsr", []string{"candidates.structure=raw"}}} {
+	}{{"gcn", nil}, {"ecl-gsr", nil}, {"ecl-gsr", []string{"deepwalk.width=4"}}, {"ecl-gsr", []string{"candidates.structure=raw"}}, {"ecl-gsr", []string{"model.edges.judge=attributes"}}} {
 		dir := filepath.Join(t.TempDir(), "run")
 		res := run(t, c.model, ds, Options{Dir: dir, Version: "1.2.3"}, c.sets...)
 		got, info, err := Load(dir)

@@ -1,0 +1,91 @@
+package train
+
+import (
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Evidence says how likely existing edges are edges at all, by the attributes around
+// their ends; see graph.Evidence. Its values lie within [0.01, 1]: of a probability
+// of 0 no sample could be drawn.
+type Evidence struct {
+	Graph *graph.Graph // undirected
+	P     []float32    // [E] of its edges
+	// Doubted estimates the share of edges that are none.
+	Doubted float64
+}
+
+const leastEvidence = 0.01
+
+// FindEvidence judges the edges of a data set, as a run with this seed does.
+func FindEvidence(pool *kernels.Pool, ds *data.Dataset, rounds int, seed uint64) *Evidence {
+	e := &Evidence{Graph: ds.Graph.Undirected()}
+	x := graph.Rows{Cols: ds.X.Cols, RowPtr: ds.X.RowPtr, Col: ds.X.Col, Val: ds.X.Val, Dense: ds.X.Dense}
+	e.P, e.Doubted = graph.Evidence(pool, e.Graph, x, rounds, rng.New(seed, "evidence"))
+	for i, p := range e.P {
+		e.P[i] = max(p, leastEvidence)
+	}
+	return e
+}
+
+// OfEntries returns the evidence of each entry of the structure of g, the weights of
+// the encoder's messages, in the memory of dst where that is large enough. g is the
+// graph that was judged, or a part of it whose node i was the node nodes[i].
+func (e *Evidence) OfEntries(dst []float32, g *graph.Graph, st *graph.Structure, nodes []int32) []float32 {
+	dst = dst[:0]
+	for _, k := range st.EdgeOf {
+		u, v := g.Edges[k][0], g.Edges[k][1]
+		if nodes != nil {
+			u, v = nodes[u], nodes[v]
+		}
+		at, _ := e.Graph.Find(u, v)
+		dst = append(dst, e.P[at])
+	}
+	return dst
+}
+
+// OfCandidates returns the evidence of each candidate, 1 for new ones, in the memory
+// of dst where that is large enough.
+func (e *Evidence) OfCandidates(dst []float32, c *graph.Candidates) []float32 {
+	dst = dst[:0]
+	at := 0
+	for _, existing := range c.Existing {
+		if !existing {
+			dst = append(dst, 1)
+			continue
+		}
+		dst = append(dst, e.P[at]) // both are sorted alike
+		at++
+	}
+	return dst
+}
+
+// judge weighs the graph that the encoder reads, where the configuration asks for it.
+func (t *refining) judge() error {
+	c := t.cfg.Model.Edges
+	if c.Judge != models.JudgeAttributes {
+		return nil
+	}
+	g := t.task.Data.Graph
+	t.edges.evidence = FindEvidence(t.pool, t.task.Data, c.JudgeRounds, t.seed())
+	if t.edges.cand != nil { // from before an interruption
+		if err := t.bindEvidence(); err != nil {
+			return err
+		}
+	}
+	return t.bindVector("w", t.edges.evidence.OfEntries(nil, g, t.inputs["g"].Graph, nil))
+}
+
+// bindEvidence gives the programs the evidence of the candidates' entries.
+func (t *trainer) bindEvidence() error {
+	e := t.edges
+	if e.evidence == nil {
+		return nil
+	}
+	e.perEdge = e.evidence.OfCandidates(e.perEdge, e.cand)
+	e.ofEntry = e.st.Spread(e.ofEntry, e.perEdge)
+	return t.bindVector("evidence", e.ofEntry)
+}
