@@ -68,7 +68,8 @@ func returnPrediction(b *ir.Builder, logits *ir.Value) {
 
 // sampledLoss returns the mean cross-entropy of several samples' logits and
 // the consistency of their predictions, 0 where the option switches it off. run
-// gives the logits of the sample of a name.
+// gives the logits of the sample of a name; idx nil says that all of them are
+// labelled.
 func sampledLoss(b *ir.Builder, o Options, idx, answers *ir.Value, run func(sample string) *ir.Value) (xent, consistency *ir.Value) {
 	var logits []*ir.Value
 	for k := range o.Edges.Samples {
@@ -76,7 +77,10 @@ func sampledLoss(b *ir.Builder, o Options, idx, answers *ir.Value, run func(samp
 		restore := b.Named(name)
 		l := run(name)
 		logits = append(logits, l)
-		ce := crossEntropy(b, labelled(b, l, idx), answers)
+		if idx != nil {
+			l = labelled(b, l, idx)
+		}
+		ce := crossEntropy(b, l, answers)
 		if xent == nil {
 			xent = ce
 		} else {

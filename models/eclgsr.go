@@ -6,39 +6,86 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
-// ecl holds what the functions of ECL-GSR share.
+// ecl holds what the functions of ECL-GSR share. A sample of its contrastive loss is a
+// node, or a graph of a batch.
 type ecl struct {
 	Options
 	m          *ir.Module
-	encoder    network // φ
-	projector  network // ϕ
-	classifier network // C
+	encoder    network   // φ
+	projector  network   // ϕ
+	classifier network   // C of nodes; nil where graphs are classified
+	graphs     *graphNet // C of graphs; nil where nodes are classified
 }
 
-func eclGSR(o Options) *ir.Module {
-	m := ir.NewModule("ecl_gsr")
+// newECL declares encoder and projector.
+func newECL(name string, o Options) *ecl {
+	m := ir.NewModule(name)
 	in := o.Features + o.StructWidth
 	enc := shape{name: "encoder", group: "encoder", act: "elu", in: in, hidden: o.Encoder.Hidden, layers: o.Encoder.Layers, out: o.Encoder.Hidden, decay: o.Encoder.WeightDecay}
 	proj := enc
 	proj.name, proj.in, proj.hidden, proj.layers, proj.out = "projector", enc.out, o.Encoder.Projection, 2, o.Encoder.Projection
-	e := &ecl{Options: o, m: m, encoder: architecture(o.Encoder.Kind).declare(m, enc, o), projector: declareMLP(m, proj, o), classifier: classifier(m, architecture(o.Classifier), o)}
-	if e.ECL.Alpha != 0 && e.ECL.Steps > 0 {
-		e.energy()
-	}
+	return &ecl{Options: o, m: m, encoder: architecture(o.Encoder.Kind).declare(m, enc, o), projector: declareMLP(m, proj, o)}
+}
+
+func eclGSR(o Options) *ir.Module {
+	e := newECL("ecl_gsr", o)
+	e.classifier = classifier(e.m, architecture(o.Classifier), o)
+	e.energy()
 	e.pretrain()
 	e.joint()
 	e.fit()
 	e.encode()
 	e.probability()
+	e.refine()
 	e.score()
-	classify(m, o, e.classifier, &candidates)
-	return m
+	classify(e.m, o, e.classifier, &candidates)
+	return e.m
+}
+
+// eclGSRGraphs builds ECL-GSR for collections of graphs. There is no @probability: the
+// bounds of Eq 18 are those of all training graphs, so batches ask @score.
+func eclGSRGraphs(o Options) *ir.Module {
+	e := newECL("ecl_gsr", o)
+	e.graphs = declareGraphNet(e.m, o, architecture(o.Classifier))
+	e.energy()
+	e.pretrain()
+	e.joint()
+	e.fit()
+	e.encode()
+	e.refine()
+	e.score()
+	e.graphs.classify(e.m, candidates)
+	return e.m
+}
+
+// arg declares an argument, which is another in every step where graphs are
+// classified.
+func (e *ecl) arg(b *ir.Builder, name string, t ir.Type) *ir.Value {
+	if e.graphs != nil {
+		return b.DynamicArg(name, t)
+	}
+	return b.Arg(name, t)
+}
+
+// samples returns name and type of the argument that makes samples of nodes, and the
+// dimension that counts them: anchors, or the batch that the nodes belong to.
+func (e *ecl) samples() (name string, t ir.Type, count ir.Dim) {
+	if e.graphs != nil {
+		return "batch", membership, "G"
+	}
+	return "anchors", ir.T(ir.I64, "B"), "B"
+}
+
+// samplesArg declares that argument.
+func (e *ecl) samplesArg(b *ir.Builder) *ir.Value {
+	name, t, _ := e.samples()
+	return b.DynamicArg(name, t)
 }
 
 // attributes declares the arguments of X† and returns [X^c, X^s]: row-normalised
 // features beside the weighted structural embedding.
 func (e *ecl) attributes(b *ir.Builder) (x, dual *ir.Value) {
-	x = b.Arg("x", features(e.Options))
+	x = e.arg(b, "x", features(e.Options))
 	var s *ir.Value
 	if e.StructWidth > 0 {
 		s = b.Arg("x_struct", ir.T(ir.F32, "N", ir.D(e.StructWidth)))
@@ -83,34 +130,43 @@ func (e *ecl) view(b *ir.Builder, name string, g, raw, dual *ir.Value) (x, w *ir
 	return x, w
 }
 
-// represent returns z, the normalised projection of the anchors' embeddings.
-func (e *ecl) represent(b *ir.Builder, g, w, x, anchors *ir.Value) *ir.Value {
+// represent returns z, the normalised projection of the samples' embeddings: those of
+// anchors, or of the graphs of a batch, which their nodes are read out to.
+func (e *ecl) represent(b *ir.Builder, g, w, x, samples *ir.Value) *ir.Value {
 	h := e.encoder.run(b, g, w, x, nil)
-	z := e.projector.run(b, nil, nil, b.One("elu", nil, b.One("gather", nil, h, anchors)), nil)
-	return b.One("l2_normalize", nil, z)
+	if e.graphs != nil {
+		h = b.One("gnn.readout", ir.Attrs{"mode": e.Readout}, samples, b.One("elu", nil, h))
+	} else {
+		h = b.One("elu", nil, b.One("gather", nil, h, samples))
+	}
+	return b.One("l2_normalize", nil, e.projector.run(b, nil, nil, h, nil))
 }
 
 // energy declares @energy, the sum over the batch of E(ν_n) that the sampler
-// descends; z′ is an argument, and so detached.
+// descends, where it is used; z′ is an argument, and so detached.
 func (e *ecl) energy() {
+	if e.ECL.Alpha == 0 || e.ECL.Steps == 0 {
+		return
+	}
 	b := e.m.NewFunc("energy")
 	nu := b.Arg("nu", e.dualType())
 	g := b.Arg("g", rawGraph)
-	anchors := b.Arg("anchors", ir.T(ir.I64, "B"))
-	zp := b.Arg("zp", ir.T(ir.F32, "B", ir.D(e.Encoder.Projection)))
+	name, t, count := e.samples()
+	samples := b.Arg(name, t)
+	zp := b.Arg("zp", ir.T(ir.F32, count, ir.D(e.Encoder.Projection)))
 	var w *ir.Value
 	if e.Views.Edges > 0 || e.Edges.Judge == JudgeAttributes {
 		w = b.Arg("w", ir.T(ir.F32, "E"))
 	}
-	z := e.represent(b, g, w, nu, anchors)
+	z := e.represent(b, g, w, nu, samples)
 	b.Return("energy", b.Sum(b.One("gsr.energy", ir.Attrs{"tau": e.ECL.Tau}, z, zp)))
 }
 
 // loss appends one evaluation of Eq 17 and returns loss, disc, gen, reg.
-func (e *ecl) loss(b *ir.Builder, g, raw, dual, anchors *ir.Value) []*ir.Value {
+func (e *ecl) loss(b *ir.Builder, g, raw, dual, samples *ir.Value) []*ir.Value {
 	x1, w1 := e.view(b, "view1", g, raw, dual)
 	x2, w2 := e.view(b, "view2", g, raw, dual)
-	z, zp := e.represent(b, g, w1, x1, anchors), e.represent(b, g, w2, x2, anchors)
+	z, zp := e.represent(b, g, w1, x1, samples), e.represent(b, g, w2, x2, samples)
 	var zs *ir.Value
 	c := e.ECL
 	if c.Alpha != 0 && c.Steps > 0 {
@@ -118,13 +174,13 @@ func (e *ecl) loss(b *ir.Builder, g, raw, dual, anchors *ir.Value) []*ir.Value {
 		if c.InitNoise > 0 {
 			nu = b.One("gsr.gaussian_blur", ir.Attrs{"sigma": c.InitNoise, "stream": "sgld.init"}, x1)
 		}
-		args := []*ir.Value{nu, g, anchors, b.Stop(zp)}
+		args := []*ir.Value{nu, g, samples, b.Stop(zp)}
 		if w1 != nil {
 			args = append(args, w1)
 		}
 		nu = b.One("gsr.sgld_sample", ir.Attrs{"energy": ir.FuncRef("energy"), "steps": c.Steps, "step": c.Step,
 			"noise": c.Noise, "clip": c.Clip, "stream": "sgld"}, args...)
-		zs = e.represent(b, g, w1, nu, anchors)
+		zs = e.represent(b, g, w1, nu, samples)
 	}
 	return b.Op("gsr.ecl_loss", ir.Attrs{"tau": c.Tau, "alpha": c.Alpha, "beta": c.Beta, "reg": c.Reg,
 		"discriminative": c.Discriminative, "positive": c.Positive}, z, zp, zs)
@@ -133,10 +189,10 @@ func (e *ecl) loss(b *ir.Builder, g, raw, dual, anchors *ir.Value) []*ir.Value {
 func (e *ecl) pretrain() {
 	b := e.m.NewFunc("pretrain")
 	_, dual := e.attributes(b)
-	g := b.Arg("g", rawGraph)
+	g := e.arg(b, "g", rawGraph)
 	w := e.weights(b)
-	anchors := b.DynamicArg("anchors", ir.T(ir.I64, "B"))
-	for i, v := range e.loss(b, g, w, dual, anchors) {
+	samples := e.samplesArg(b)
+	for i, v := range e.loss(b, g, w, dual, samples) {
 		b.Return([]string{"loss", "disc", "gen", "reg"}[i], v)
 	}
 	b.Func.Attrs["differentiate"] = "loss"
@@ -146,33 +202,59 @@ func (e *ecl) intervals() ir.Attrs {
 	return ir.Attrs{"old_lo": e.Edges.OldLo, "old_hi": e.Edges.OldHi, "new_lo": e.Edges.NewLo, "new_hi": e.Edges.NewHi}
 }
 
+// supervision declares what the classifier learns from: the numbers of the labelled
+// nodes (nil: all graphs of a batch are labelled) and their answers.
+func (e *ecl) supervision(b *ir.Builder) (idx, answer *ir.Value) {
+	if e.graphs != nil {
+		return nil, graphAnswers(b, e.Options)
+	}
+	return b.Arg("train_idx", trainIdx), answers(b, e.Options)
+}
+
 // classifierLoss samples graphs from p and returns the cross-entropy and the
-// consistency of the classifier on them.
-func (e *ecl) classifierLoss(b *ir.Builder, x, c, p, idx, labels *ir.Value) (xent, consistency *ir.Value) {
-	x = normalise(b, e.Options, x)
-	return sampledLoss(b, e.Options, idx, labels, func(sample string) *ir.Value {
-		w := b.One("gsr.relaxed_bernoulli", ir.Attrs{"temperature": e.Edges.Temperature, "stream": sample + ".edges"}, c, p)
-		return e.classifier.run(b, c, w, x, e.dropouts(sample))
+// consistency of the classifier on them. batch is nil where nodes are classified.
+func (e *ecl) classifierLoss(b *ir.Builder, x, c, p, batch, idx, answers *ir.Value) (xent, consistency *ir.Value) {
+	sampled := func(sample string) *ir.Value {
+		return b.One("gsr.relaxed_bernoulli", ir.Attrs{"temperature": e.Edges.Temperature, "stream": sample + ".edges"}, c, p)
+	}
+	if e.graphs == nil {
+		x = normalise(b, e.Options, x)
+		return sampledLoss(b, e.Options, idx, answers, func(sample string) *ir.Value {
+			return e.classifier.run(b, c, sampled(sample), x, e.dropouts(sample))
+		})
+	}
+	seen := &statistics{}
+	xent, consistency = sampledLoss(b, e.Options, idx, answers, func(sample string) *ir.Value {
+		return e.graphs.run(b, c, sampled(sample), batch, x, &graphPass{*e.dropouts(sample), seen})
 	})
+	seen.returnMeans(b)
+	return xent, consistency
 }
 
 // joint declares one step of Eq 19. The classifier sees its own loss; what
-// reaches the encoder through the edge probabilities is scaled by μ.
+// reaches the encoder through the edge probabilities is scaled by μ. A batch of
+// graphs is given the bounds of Eq 18, which are those of all training graphs.
 func (e *ecl) joint() {
 	b := e.m.NewFunc("joint")
 	x, dual := e.attributes(b)
-	g := b.Arg("g", rawGraph)
+	g := e.arg(b, "g", rawGraph)
 	w := e.weights(b)
-	c := b.Arg("c", candidates)
-	old := b.Arg("old", ir.T(ir.F32, "M"))
-	anchors := b.DynamicArg("anchors", ir.T(ir.I64, "B"))
-	idx, answers := b.Arg("train_idx", trainIdx), answers(b, e.Options)
+	c := e.arg(b, "c", candidates)
+	old := e.arg(b, "old", ir.T(ir.F32, "M"))
+	samples := e.samplesArg(b)
+	idx, answers := e.supervision(b)
 	ramp := b.DynamicArg("ramp", ir.Scalar())
-	terms := e.loss(b, g, w, dual, anchors)
+	var bounds []*ir.Value
+	var batch *ir.Value
+	if e.graphs != nil {
+		bounds = []*ir.Value{b.DynamicArg("lo", ir.Scalar()), b.DynamicArg("hi", ir.Scalar())}
+		batch = samples
+	}
+	terms := e.loss(b, g, w, dual, samples)
 	h := e.encoder.run(b, g, w, dual, nil)
-	p := e.edgeProbability(b, c, h, old)[0]
+	p := e.edgeProbability(b, c, h, old, bounds...)[0]
 	p = b.One("scale_grad", ir.Attrs{"factor": e.Edges.Mu}, p)
-	xent, consistency := e.classifierLoss(b, x, c, p, idx, answers)
+	xent, consistency := e.classifierLoss(b, x, c, p, batch, idx, answers)
 	b.Return("loss", b.Add(terms[0], sampledTotal(b, e.Options, xent, consistency, ramp)))
 	for i, name := range []string{"ecl", "disc", "gen", "reg"} {
 		b.Return(name, terms[i])
@@ -184,12 +266,16 @@ func (e *ecl) joint() {
 
 func (e *ecl) fit() {
 	b := e.m.NewFunc("fit")
-	x := b.Arg("x", features(e.Options))
-	c := b.Arg("c", candidates)
-	p := b.Arg("p", ir.T(ir.F32, "M"))
-	idx, answers := b.Arg("train_idx", trainIdx), answers(b, e.Options)
+	x := e.arg(b, "x", features(e.Options))
+	c := e.arg(b, "c", candidates)
+	p := e.arg(b, "p", ir.T(ir.F32, "M"))
+	var batch *ir.Value
+	if e.graphs != nil {
+		batch = e.samplesArg(b)
+	}
+	idx, answers := e.supervision(b)
 	ramp := b.DynamicArg("ramp", ir.Scalar())
-	xent, consistency := e.classifierLoss(b, x, c, p, idx, answers)
+	xent, consistency := e.classifierLoss(b, x, c, p, batch, idx, answers)
 	b.Return("loss", sampledTotal(b, e.Options, xent, consistency, ramp))
 	b.Return("xent", xent)
 	b.Return("consistency", consistency)
@@ -199,7 +285,7 @@ func (e *ecl) fit() {
 func (e *ecl) encode() {
 	b := e.m.NewFunc("encode")
 	_, dual := e.attributes(b)
-	g := b.Arg("g", rawGraph)
+	g := e.arg(b, "g", rawGraph)
 	b.Return("embedding", e.encoder.run(b, g, e.weights(b), dual, nil))
 }
 
@@ -208,8 +294,8 @@ func (e *ecl) embeddingType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.Encoder.
 // edgeProbability returns Eq 18's probabilities of the candidates, and its bounds.
 // Where attributes tell how likely existing edges are edges at all, their
 // probabilities are multiplied by that.
-func (e *ecl) edgeProbability(b *ir.Builder, c, h, old *ir.Value) []*ir.Value {
-	p := slices.Clone(b.Op("gsr.edge_probability", e.intervals(), c, h, old))
+func (e *ecl) edgeProbability(b *ir.Builder, c, h, old *ir.Value, bounds ...*ir.Value) []*ir.Value {
+	p := slices.Clone(b.Op("gsr.edge_probability", e.intervals(), append([]*ir.Value{c, h, old}, bounds...)...))
 	if e.Edges.Judge == JudgeAttributes {
 		p[0] = b.Mul(p[0], b.Arg("evidence", ir.T(ir.F32, "M")))
 	}
@@ -224,6 +310,9 @@ func (e *ecl) probability() {
 	for i, v := range e.edgeProbability(b, c, h, old) {
 		b.Return([]string{"probability", "lo", "hi"}[i], v)
 	}
+}
+
+func (e *ecl) refine() {
 	r := e.m.NewFunc("refine")
 	p := r.DynamicArg("p", ir.T(ir.F32, "M"))
 	r.Return("w", r.One("gsr.refine", ir.Attrs{"mode": e.Edges.Mode, "threshold": e.Edges.Threshold}, p))

@@ -2,7 +2,6 @@ package models
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/gsrc-dev/gsrc/ir"
 )
@@ -21,74 +20,67 @@ type graphNet struct {
 	Options
 	arch     *Architecture
 	layers   []graphLayer
+	norms    []norm // behind each layer
 	readouts []affine
 }
 
-// graphLayer is one layer: GIN's perceptron with a normalisation of its own between
-// its two products, or else a network of one layer.
-type graphLayer struct {
-	first  affine
-	inner  norm
-	second affine
-	net    network
+// graphLayer is one layer of a [graphNet], before its normalisation.
+type graphLayer interface {
+	// run applies the layer to x [N, in] over a graph (nil: none) with edge weights w
+	// (nil: ones) and returns [N, out]. seen nil is evaluation.
+	run(b *ir.Builder, g, w, x *ir.Value, seen *statistics) *ir.Value
+}
 
-	normalise norm
+// single makes layers of an architecture's networks: each is a network of one layer.
+func single(declare func(*ir.Module, shape, Options) network) func(*ir.Module, shape, Options) graphLayer {
+	return func(m *ir.Module, s shape, o Options) graphLayer { return singleLayer{declare(m, s, o)} }
+}
+
+type singleLayer struct{ net network }
+
+// run drops nothing within the layer: what is dropped is its input, by the caller.
+func (l singleLayer) run(b *ir.Builder, g, w, x *ir.Value, _ *statistics) *ir.Value {
+	return l.net.run(b, g, w, x, nil)
 }
 
 // affine is x·W + b.
 type affine struct{ weight, bias *ir.Value }
 
-// norm is batch normalisation (Ioffe and Szegedy 2015): with the statistics of the
-// batch in training, which move the running ones, and with these in evaluation.
-type norm struct{ scale, shift, mean, variance *ir.Value }
-
-// RunningPrefix begins the names of a training function's results that move a
-// parameter towards them: the result running.p moves $p.
-const RunningPrefix = "running."
-
-const normEps = 1e-5
-
-func declareAffine(m *ir.Module, o Options, name string, in, out int) affine {
+func declareAffine(m *ir.Module, name string, in, out int, decay float64) affine {
 	return affine{
-		m.AddParam(name+".weight", ir.T(ir.F32, ir.D(in), ir.D(out)), "glorot", o.WeightDecay, "classifier"),
+		m.AddParam(name+".weight", ir.T(ir.F32, ir.D(in), ir.D(out)), "glorot", decay, "classifier"),
 		m.AddParam(name+".bias", ir.T(ir.F32, ir.D(out)), "zeros", 0, "classifier"),
-	}
-}
-
-func declareNorm(m *ir.Module, name string, width int) norm {
-	t := ir.T(ir.F32, ir.D(width))
-	return norm{
-		scale:    m.AddParam(name+".scale", t, "ones", 0, "classifier"),
-		shift:    m.AddParam(name+".shift", t, "zeros", 0, "classifier"),
-		mean:     m.AddParam(name+".mean", t, "zeros", 0, "statistics"),
-		variance: m.AddParam(name+".variance", t, "ones", 0, "statistics"),
 	}
 }
 
 func declareGraphNet(m *ir.Module, o Options, a *Architecture) *graphNet {
 	n := &graphNet{Options: o, arch: a}
 	in := o.Features
-	n.readouts = append(n.readouts, declareAffine(m, o, "classifier.readout0", in, o.Classes))
+	n.readouts = append(n.readouts, declareAffine(m, "classifier.readout0", in, o.Classes, o.WeightDecay))
 	for k := 1; k <= o.Layers; k++ {
-		name := fmt.Sprintf("classifier.%d", k)
-		var l graphLayer
-		if a.Name == "gin" {
-			l.first = declareAffine(m, o, name+".inner", in, o.Hidden)
-			l.inner = declareNorm(m, name+".inner.norm", o.Hidden)
-			l.second = declareAffine(m, o, name+".outer", o.Hidden, o.Hidden)
-		} else {
-			l.net = a.declare(m, shape{name: name, group: "classifier", act: "relu", in: in, hidden: o.Hidden, layers: 1, out: o.Hidden, decay: o.WeightDecay}, o)
-		}
-		l.normalise = declareNorm(m, name+".norm", o.Hidden)
-		n.layers = append(n.layers, l)
-		n.readouts = append(n.readouts, declareAffine(m, o, fmt.Sprintf("classifier.readout%d", k), o.Hidden, o.Classes))
+		s := shape{name: fmt.Sprintf("classifier.%d", k), group: "classifier", act: "relu", in: in, hidden: o.Hidden, layers: 1, out: o.Hidden, decay: o.WeightDecay}
+		n.layers = append(n.layers, a.layer(m, s, o))
+		n.norms = append(n.norms, declareNorm(m, s.name+".norm", o.Hidden))
+		n.readouts = append(n.readouts, declareAffine(m, fmt.Sprintf("classifier.readout%d", k), o.Hidden, o.Classes, o.WeightDecay))
 		in = o.Hidden
 	}
 	return n
 }
 
-// run returns the logits [G, classes] of a batch. drop nil is evaluation.
-func (n *graphNet) run(b *ir.Builder, g, w, batch, x *ir.Value, drop *dropouts) *ir.Value {
+// graphPass is a training pass over a batch of graphs: what is dropped, and where the
+// statistics of batch normalisation go. nil means evaluation.
+type graphPass struct {
+	dropouts
+	seen *statistics
+}
+
+// run returns the logits [G, classes] of a batch.
+func (n *graphNet) run(b *ir.Builder, g, w, batch, x *ir.Value, pass *graphPass) *ir.Value {
+	var drop *dropouts
+	var seen *statistics
+	if pass != nil {
+		drop, seen = &pass.dropouts, pass.seen
+	}
 	x = normalise(b, n.Options, x)
 	mode := ir.Attrs{"mode": n.Readout}
 	// The readout of the features stands behind their product, which is narrow.
@@ -96,7 +88,7 @@ func (n *graphNet) run(b *ir.Builder, g, w, batch, x *ir.Value, drop *dropouts) 
 	logits = b.Add(logits, n.readouts[0].bias)
 	for k, l := range n.layers {
 		x = drop.apply(b, k, x)
-		x = b.One("relu", nil, l.normalise.apply(b, n.message(b, l, g, w, x, drop), drop))
+		x = b.One("relu", nil, n.norms[k].apply(b, l.run(b, g, w, x, seen), seen))
 		r := b.One("gnn.readout", mode, batch, x)
 		if drop != nil && n.ReadoutDropout > 0 {
 			r = b.One("dropout", ir.Attrs{"rate": n.ReadoutDropout, "stream": fmt.Sprintf("%s.readout%d", drop.prefix, k+1)}, r)
@@ -106,43 +98,11 @@ func (n *graphNet) run(b *ir.Builder, g, w, batch, x *ir.Value, drop *dropouts) 
 	return logits
 }
 
-// message is a layer before its normalisation.
-func (n *graphNet) message(b *ir.Builder, l graphLayer, g, w, x *ir.Value, drop *dropouts) *ir.Value {
-	if l.net != nil {
-		return l.net.run(b, g, w, x, nil) // what is dropped is x, by the caller
-	}
-	h := b.One("gnn.gin_conv", ir.Attrs{"eps": n.GIN.Eps}, g, w, x, l.first.weight, l.first.bias)
-	h = b.One("relu", nil, l.inner.apply(b, h, drop))
-	return b.One("gnn.linear", nil, h, l.second.weight, l.second.bias)
-}
-
-// apply normalises the columns of x.
-func (n norm) apply(b *ir.Builder, x *ir.Value, drop *dropouts) *ir.Value {
-	mean, variance := n.mean, n.variance
-	if drop != nil {
-		axis := ir.Attrs{"axis": "0"}
-		mean = b.One("reduce_mean", axis, x)
-		d := b.Sub(x, mean)
-		variance = b.One("reduce_mean", axis, b.One("square", nil, d))
-		b.Return(RunningPrefix+n.mean.Name, mean)
-		b.Return(RunningPrefix+n.variance.Name, variance)
-		x = d
-	} else {
-		x = b.Sub(x, mean)
-	}
-	factor := b.Mul(b.One("rsqrt", nil, b.Shift(variance, normEps)), n.scale)
-	return b.Add(b.Mul(x, factor), n.shift)
-}
-
-// graphLayers are the architectures of which a layer can be one of a [graphNet]:
-// those whose layers do not depend on each other.
-var graphLayers = []string{"gcn", "mlp", "gat", "sage", "gin"}
-
 // graphModel builds the model of an architecture for collections of graphs: @train
 // (x, g, batch, labels) and @classify (x, g, w, batch). It is nil for architectures
 // that are for nodes only.
 func graphModel(a *Architecture) func(Options) *ir.Module {
-	if !slices.Contains(graphLayers, a.Name) {
+	if a.layer == nil {
 		return nil
 	}
 	return func(o Options) *ir.Module {
@@ -155,13 +115,25 @@ func graphModel(a *Architecture) func(Options) *ir.Module {
 			g = b.DynamicArg("g", rawGraph)
 		}
 		batch := b.DynamicArg("batch", membership)
-		labels := b.DynamicArg("labels", ir.T(ir.I64, "G"))
-		logits := n.run(b, g, nil, batch, x, o.dropouts("classifier"))
-		b.Return("loss", b.One("cross_entropy", nil, logits, labels))
+		answers := graphAnswers(b, o)
+		seen := &statistics{}
+		logits := n.run(b, g, nil, batch, x, &graphPass{*o.dropouts("classifier"), seen})
+		seen.returnMeans(b)
+		b.Return("loss", crossEntropy(b, logits, answers))
 		b.Func.Attrs["differentiate"] = "loss"
 		n.classify(m, rawGraph)
 		return m
 	}
+}
+
+// graphAnswers declares what the logits of a batch's graphs are held against: their
+// classes, or with class weights targets [G,C], as [answers] has them, the weights of
+// all training graphs adding up to as many as there are, over the batch's number.
+func graphAnswers(b *ir.Builder, o Options) *ir.Value {
+	if o.ClassWeights == "balanced" {
+		return b.DynamicArg("targets", ir.T(ir.F32, "G", ir.D(o.Classes)))
+	}
+	return b.DynamicArg("labels", ir.T(ir.I64, "G"))
 }
 
 // classify declares @classify over graphs with edge weights.
@@ -175,4 +147,16 @@ func (n *graphNet) classify(m *ir.Module, graph ir.Type) {
 	}
 	batch := b.DynamicArg("batch", membership)
 	returnPrediction(b, n.run(b, g, w, batch, x, nil))
+}
+
+// GraphClassifiers lists the values of the option classifier that classify whole
+// graphs.
+func GraphClassifiers() []string {
+	var names []string
+	for i := range Architectures {
+		if a := &Architectures[i]; a.layer != nil {
+			names = append(names, a.Name)
+		}
+	}
+	return names
 }

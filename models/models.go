@@ -17,6 +17,9 @@
 //	@train      (x, g, batch, labels) → loss
 //	@classify   (x, g, w, batch) → logits, probabilities, a row for each graph
 //
+// and one that refines their edges has @pretrain, @joint, @fit, @encode, @refine and
+// @score as above, with batch in place of the anchors.
+//
 // x is raw: normalisation is part of the functions. g is the raw graph, c the
 // candidate graph, w and p edge values f32[E] or f32[M], ramp the share of its
 // weight that the consistency term has at this step.
@@ -164,7 +167,7 @@ func Default() Options {
 var All = zoo()
 
 func zoo() []Model {
-	list := []Model{{Name: "ecl-gsr", Doc: "energy-based contrastive learning of a refined graph, with a classifier on its samples (Zeng et al., ECL-GSR)", Build: eclGSR, Refines: true}}
+	list := []Model{{Name: "ecl-gsr", Doc: "energy-based contrastive learning of a refined graph, with a classifier on its samples (Zeng et al., ECL-GSR)", Build: eclGSR, Graphs: eclGSRGraphs, Refines: true}}
 	for i := range Architectures {
 		a := &Architectures[i]
 		list = append(list, Model{Name: a.Model, Doc: a.Doc, Build: alone(a), Graphs: graphModel(a)})
