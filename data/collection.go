@@ -118,8 +118,21 @@ func (c *Collection) NumEdges() int {
 	return n
 }
 
-// graphOf returns the graph that row v of X belongs to.
-func (c *Collection) graphOf(v int32) int {
+// Union returns all graphs as one, without edges between them: node v of graph g is node
+// Offset[g] + v. Weights are left out.
+func (c *Collection) Union() *graph.Graph {
+	u := &graph.Graph{N: c.Nodes(), Edges: make([][2]int32, 0, c.NumEdges()), Directed: c.Graphs[0].Directed}
+	for g, one := range c.Graphs {
+		base := c.Offset[g]
+		for _, e := range one.Edges {
+			u.Edges = append(u.Edges, [2]int32{e[0] + base, e[1] + base})
+		}
+	}
+	return u
+}
+
+// GraphOf returns the graph that row v of X belongs to.
+func (c *Collection) GraphOf(v int32) int {
 	g, found := slices.BinarySearch(c.Offset, v)
 	if !found {
 		g--

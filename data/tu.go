@@ -171,10 +171,10 @@ func (c *Collection) readTUEdges(s *fileSet, name string, order []int32) (*edgeL
 		}
 		a, b := order[u-1], order[v-1]
 		if a < c.Offset[g] || a >= c.Offset[g+1] {
-			g = c.graphOf(a)
+			g = c.GraphOf(a)
 		}
 		if b < c.Offset[g] || b >= c.Offset[g+1] {
-			return t.fault("the edge joins node %d of graph %d and node %d of graph %d", u, g+1, v, c.graphOf(b)+1)
+			return t.fault("the edge joins node %d of graph %d and node %d of graph %d", u, g+1, v, c.GraphOf(b)+1)
 		}
 		e.src, e.dst = append(e.src, a), append(e.dst, b)
 		return nil
@@ -197,7 +197,7 @@ func (c *Collection) readEdgeLabels(s *fileSet, name string, list *edgeList) err
 	}
 	for i := len(labels) - 1; i >= 0; i-- { // the first of equal edges is written last
 		u, v := list.src[i], list.dst[i]
-		g := c.graphOf(u)
+		g := c.GraphOf(u)
 		one, base := c.Graphs[g], c.Offset[g]
 		if k, ok := one.Find(u-base, v-base); ok { // a self-loop is not there
 			c.EdgeLabels[g][k] = labels[i]

@@ -94,6 +94,21 @@ func (c *Candidates) CopyFrom(other *Candidates) {
 	c.Existing = append(c.Existing[:0], other.Existing...)
 }
 
+// Starts returns the number of the first candidate of each of several graphs that stand
+// one after another without edges between them, and behind these the number of
+// candidates: graph g, of the nodes offset[g] ≤ v < offset[g+1], has the candidates
+// Starts[g] to Starts[g+1], not included. It writes to dst where that has room.
+func (c *Candidates) Starts(dst, offset []int32) []int32 {
+	dst = slices.Grow(dst[:0], len(offset))
+	at := 0
+	for _, v := range offset {
+		n, _ := slices.BinarySearchFunc(c.Edges[at:], v, func(e [2]int32, v int32) int { return int(e[0]) - int(v) })
+		at += n
+		dst = append(dst, int32(at))
+	}
+	return dst
+}
+
 // NumExisting returns the number of candidates that are edges of the graph.
 func (c *Candidates) NumExisting() int {
 	n := 0

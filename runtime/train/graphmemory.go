@@ -3,6 +3,7 @@ package train
 import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
@@ -10,42 +11,137 @@ import (
 // PredictGraphMemory forecasts the memory of training a compiled program on
 // batches of graphs, from the largest batch that can come: see [PredictMemory].
 func PredictGraphMemory(prog *ir.Module, c *data.Collection, cfg *config.Config) (*Forecast, error) {
-	b := newGraphBatch(c)
-	if err := b.join(largest(c, nil, cfg.Train.BatchGraphs, nodesOf)); err != nil {
-		return nil, err
-	}
-	in := map[string]*runtime.Buffer{"x": b.x, "g": b.g, "batch": b.batch, "labels": b.labels, "w": b.w}
-	f := &Forecast{Phase: "train"}
-	for _, name := range []string{"train", "classify"} {
-		fn := prog.Func(name)
-		if fn == nil {
-			continue
-		}
-		args := map[string]*runtime.Buffer{}
-		for _, a := range fn.Args {
-			args[a.Name] = in[a.Name]
-		}
-		mem, err := runtime.PredictMemory(prog, name, args)
-		if err != nil {
+	p := &graphPredictor{prog: prog, c: c, cfg: cfg, batch: newGraphBatch(c, make([]float64, c.Classes))}
+	refines := prog.Func("fit") != nil
+	if refines {
+		if err := p.guessCandidates(); err != nil {
 			return nil, err
 		}
-		m := FunctionMemory{Name: name, Phase: "train", Arena: mem.Main.Bytes, Setup: mem.Setup.Bytes, Live: mem.Main.Live, Unshared: mem.Main.Unshared}
-		f.Functions = append(f.Functions, m)
-		f.Peak += m.Bytes() + opBytes*mem.Main.Operations
 	}
-	add := func(name string, bytes int) {
-		f.Parts = append(f.Parts, MemoryPart{name, bytes})
-		f.Peak += bytes
+	every := make([]int32, len(c.Graphs))
+	for g := range every {
+		every[g] = int32(g)
 	}
-	x := c.X
-	add("data set", 4*(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense))+8*c.NumEdges()+4*len(c.Labels))
+	nodes := func(g int32) int { return c.Graphs[g].N }
+	if err := p.batch.join(largest(every, cfg.Train.BatchGraphs, nodes)); err != nil {
+		return nil, err
+	}
+	learned := refines && cfg.Candidates.Structure != "raw"
+	for _, x := range []struct {
+		name, phase string
+		runs        bool
+	}{
+		{"pretrain", "pretrain", learned && cfg.Train.PretrainSteps > 0}, {"train", "train", !refines},
+		{"fit", "train", refines}, {"joint", "train", learned && cfg.Train.JointEvery > 0},
+		{"encode", "train", learned}, {"classify", "train", true},
+	} {
+		if prog.Func(x.name) == nil || !x.runs {
+			continue
+		}
+		if err := p.function(x.name, x.phase); err != nil {
+			return nil, err
+		}
+	}
 	edges := 0
-	for _, g := range largest(c, nil, cfg.Train.BatchGraphs, edgesOf) {
+	for _, g := range largest(every, cfg.Train.BatchGraphs, func(g int32) int { return len(c.Graphs[g].Edges) }) {
 		edges += len(c.Graphs[g].Edges)
 	}
-	add("a batch and its structure", (8+2*(4+4+4+4))*edges+40*b.st.N)
+	return p.total(edges, learned)
+}
+
+type graphPredictor struct {
+	prog  *ir.Module
+	c     *data.Collection
+	cfg   *config.Config
+	batch *graphBatch
+	f     Forecast
+	ops   map[string]int // operations that are executable, by phase
+}
+
+// guessCandidates takes as candidates the edges and, of each node's k nearest of its own
+// graph, 80 %, as [PredictMemory] does: those to the next nodes.
+func (p *graphPredictor) guessCandidates() error {
+	k := p.cfg.Candidates.K
+	if p.cfg.Candidates.Structure == "raw" {
+		k = 0
+	}
+	k = (k*80 + 99) / 100
+	var near []int32
+	for g, n := range p.c.Graphs {
+		for v := range n.N {
+			for i := range k {
+				to := int32(-1)
+				if i+1 < n.N {
+					to = p.c.Offset[g] + int32((v+i+1)%n.N)
+				}
+				near = append(near, to)
+			}
+		}
+	}
+	cand, err := graph.NewCandidates(p.c.Union().Undirected(), near, k, false)
+	if err != nil {
+		return err
+	}
+	e := &edges{cand: cand, p: make([]float32, len(cand.Edges)), weights: make([]float32, len(cand.Edges))}
+	e.starts = cand.Starts(nil, p.c.Offset)
+	p.batch.refined = newCandidateBatch(e)
+	return nil
+}
+
+// function forecasts one function on the batch.
+func (p *graphPredictor) function(name, phase string) error {
+	b := p.batch
+	in := map[string]*runtime.Buffer{"x": b.x, "g": b.g, "batch": b.batch, "labels": b.labels, "targets": b.targets, "w": b.w}
+	for _, s := range []string{"ramp", "lo", "hi"} {
+		in[s] = runtime.Scalar(0)
+	}
+	if r := b.refined; r != nil {
+		in["c"], in["p"], in["old"] = r.c, &r.p.Buffer, &r.old.Buffer
+		if name == "classify" {
+			in["g"], in["w"] = r.c, &r.w.Buffer
+		}
+	}
+	args := map[string]*runtime.Buffer{}
+	for _, a := range p.prog.Func(name).Args {
+		args[a.Name] = in[a.Name]
+	}
+	mem, err := runtime.PredictMemory(p.prog, name, args)
+	if err != nil {
+		return err
+	}
+	p.f.Functions = append(p.f.Functions, FunctionMemory{Name: name, Phase: phase, Arena: mem.Main.Bytes, Setup: mem.Setup.Bytes, Live: mem.Main.Live, Unshared: mem.Main.Unshared})
+	if p.ops == nil {
+		p.ops = map[string]int{}
+	}
+	p.ops[phase] += mem.Main.Operations
+	return nil
+}
+
+// total adds what is there in every phase and finds the one that needs most. edges is
+// how many a batch has at most.
+func (p *graphPredictor) total(edges int, learned bool) (*Forecast, error) {
+	base := 0
+	add := func(name string, bytes int) {
+		p.f.Parts = append(p.f.Parts, MemoryPart{name, bytes})
+		base += bytes
+	}
+	c, x := p.c, p.c.X
+	add("data set", 4*(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense))+8*c.NumEdges()+4*len(c.Labels))
+	add("a batch and its structure", (8+2*(4+4+4+4))*edges+40*p.batch.st.N)
+	if r := p.batch.refined; r != nil {
+		n := len(r.edges.cand.Edges)
+		// Ends, whether it exists, probability and weight, and all but the weight once
+		// more for the kept epoch; and the graphs as one.
+		add("candidates", n*(8+1+4+4+8+1+4)+8*c.NumEdges())
+		add("a batch's candidates and their structure", (8+2*(4+4+4+4)+3*(4+2*4))*len(r.g.Edges))
+		if learned {
+			width := 4 * p.cfg.Model.Encoder.Hidden
+			add("similarities and embedding", 4*n+c.Nodes()*(width+4*p.cfg.Candidates.K))
+			add("search for neighbours", c.Nodes()*p.cfg.Candidates.K*(8+4)*2)
+		}
+	}
 	params := 0
-	for _, v := range prog.Params {
+	for _, v := range p.prog.Params {
 		shape, err := v.Type.Shape(nil)
 		if err != nil {
 			return nil, err
@@ -59,9 +155,20 @@ func PredictGraphMemory(prog *ir.Module, c *data.Collection, cfg *config.Config)
 	add("parameters", params)
 	add("Adam's moments and the best parameters", 3*params)
 	ops := 0
-	for _, fn := range prog.Funcs {
+	for _, fn := range p.prog.Funcs {
 		ops += len(fn.Body)
 	}
 	add("compiled module and the rest", ops*moduleOpBytes+fixedBytes)
-	return f, nil
+	for _, phase := range []string{"pretrain", "train"} {
+		sum := base + opBytes*p.ops[phase]
+		for _, f := range p.f.Functions {
+			if f.Phase == phase {
+				sum += f.Bytes()
+			}
+		}
+		if sum > p.f.Peak && p.ops[phase] > 0 {
+			p.f.Peak, p.f.Phase = sum, phase
+		}
+	}
+	return &p.f, nil
 }

@@ -4,16 +4,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // GraphFacts are what a compilation may know beforehand of training on batches of
@@ -36,87 +35,32 @@ func GraphModule(model string, cfg *config.Config, c *data.Collection) (*ir.Modu
 	if m.Graphs == nil {
 		return nil, fmt.Errorf("%s classifies nodes, and %s is a collection of graphs; \"gsrc models\" lists the models that classify graphs", model, c.Name)
 	}
+	if m.Refines && !slices.Contains(models.GraphClassifiers(), cfg.Model.Classifier) {
+		return nil, fmt.Errorf("model.classifier=%s classifies nodes, and %s is a collection of graphs; take one of %s", cfg.Model.Classifier, c.Name, strings.Join(models.GraphClassifiers(), ", "))
+	}
 	o := cfg.Model
 	o.Features, o.Classes, o.StructWidth = c.X.Cols, c.Classes, 0
 	return m.Graphs(o), nil
 }
 
-// graphBatch is a batch of graphs as programs read it, in memory that the next
-// one uses again.
-type graphBatch struct {
-	c       *data.Collection
-	b       data.Batch
-	st      graph.Structure // of the union
-	members graph.Structure // from nodes to graphs
-	rows    kernels.CSR     // of x, where that is sparse
-	columns kernels.CSR     // the transpose
-	weights []float32       // a one for each entry
-
-	x, g, batch, labels, w *runtime.Buffer
-}
-
-func newGraphBatch(c *data.Collection) *graphBatch {
-	b := &graphBatch{c: c, x: runtime.Zeros(0, c.X.Cols), labels: runtime.I64(nil, 0), w: runtime.Zeros(0)}
-	if c.X.IsSparse() {
-		b.x = &runtime.Buffer{DType: ir.F32, Dims: make([]int, 2), Sparse: &runtime.SparseMatrix{ByRow: &b.rows, ByCol: &b.columns}}
-	}
-	b.g, b.batch = runtime.Graph(&b.st), runtime.Block(&b.members)
-	return b
-}
-
-// join makes the batch that of the given graphs.
-func (b *graphBatch) join(graphs []int32) error {
-	if _, err := b.c.Batch(&b.b, graphs); err != nil {
-		return err
-	}
-	b.st.Rebuild(b.b.Graph)
-	b.g.Dims[0], b.g.Dims[1] = b.st.N, b.st.E
-	b.members.RebuildMembers(b.b.Offset)
-	b.batch.Dims[0], b.batch.Dims[1], b.batch.Dims[2] = b.members.N, b.members.E, b.st.N
-	b.weights = b.st.Spread(b.weights, b.b.Graph.Weights)
-	b.w.F32, b.w.Dims[0] = b.weights, b.st.E
-	l := b.labels
-	l.I64, l.Dims[0] = slices.Grow(l.I64[:0], len(graphs)), len(graphs)
-	for _, v := range b.b.Labels {
-		l.I64 = append(l.I64, int64(v))
-	}
-	x := b.b.X
-	b.x.Dims[0], b.x.Dims[1] = x.Rows, x.Cols
-	if !x.IsSparse() {
-		b.x.F32 = x.Dense
-		return nil
-	}
-	b.rows.Rows, b.rows.Cols, b.rows.RowPtr, b.rows.Col = x.Rows, x.Cols, x.RowPtr, x.Col
-	kernels.TransposeTo(&b.columns, &b.rows)
-	b.x.Sparse.Values = x.Val
-	return nil
-}
-
-// bind gives the batch to a function.
-func (b *graphBatch) bind(f *function) error {
-	for _, in := range [...]struct {
-		name string
-		v    *runtime.Buffer
-	}{{"x", b.x}, {"g", b.g}, {"batch", b.batch}, {"labels", b.labels}, {"w", b.w}} {
-		if f.reads[in.name] {
-			if err := f.Bind(in.name, in.v); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // parts divides graphs into as few parts as possible of at most size graphs, which
 // differ by one at most, and calls f with each.
 func parts(graphs []int32, size int, f func(part []int32) error) error {
-	n := (len(graphs) + size - 1) / size
+	n := partsOf(len(graphs), size)
 	for i := range n {
-		if err := f(graphs[i*len(graphs)/n : (i+1)*len(graphs)/n]); err != nil {
+		if err := f(part(graphs, i, n)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// partsOf returns how many parts of at most size count graphs have.
+func partsOf(count, size int) int { return (count + size - 1) / size }
+
+// part returns part i of n.
+func part(graphs []int32, i, n int) []int32 {
+	return graphs[i*len(graphs)/n : (i+1)*len(graphs)/n]
 }
 
 // graphsProcedure trains @train on batches of graphs and evaluates @classify on
@@ -125,12 +69,29 @@ type graphsProcedure struct {
 	*trainer
 	batch  *graphBatch
 	order  []int32 // training graphs, shuffled
+	every  []int32 // all graphs
 	logits *runtime.Buffer
 }
 
 func (t *trainer) newGraphs() *graphsProcedure {
-	n := len(t.task.Graphs.Graphs)
-	return &graphsProcedure{trainer: t, batch: newGraphBatch(t.task.Graphs), logits: runtime.Zeros(n, t.classes)}
+	c := t.task.Graphs
+	var share []float64
+	if slices.ContainsFunc(t.prog.Funcs, func(f *ir.Func) bool { return f.Arg("targets") != nil }) {
+		labels := make([]int64, len(t.split.Train))
+		for i, g := range t.split.Train {
+			labels[i] = int64(c.Labels[g])
+		}
+		share = shares(labels, t.classes)
+		for k := range share {
+			share[k] *= float64(len(labels))
+		}
+	}
+	p := &graphsProcedure{trainer: t, batch: newGraphBatch(c, share), logits: runtime.Zeros(len(c.Graphs), t.classes)}
+	for g := range c.Graphs {
+		p.every = append(p.every, int32(g))
+	}
+	t.graphs = p
+	return p
 }
 
 func (t *graphsProcedure) run() error {
@@ -138,7 +99,7 @@ func (t *graphsProcedure) run() error {
 	if err != nil {
 		return err
 	}
-	if err := t.reserve(f); err != nil {
+	if err := t.reserve(f, t.edgesOf, t.nodesOf); err != nil {
 		return err
 	}
 	if err := t.epochs("train", func(epoch int) (*function, float64, error) { return t.epoch(f, epoch) }, t.evaluate); err != nil {
@@ -147,11 +108,11 @@ func (t *graphsProcedure) run() error {
 	return t.checkpoint()
 }
 
-// reserve runs a function on the largest batches that can come, without learning
-// from them, so that the memory it takes serves all others.
-func (t *graphsProcedure) reserve(f *function) error {
-	for _, size := range []func(*graph.Graph) int{edgesOf, nodesOf} {
-		if err := t.batch.join(largest(t.task.Graphs, t.split.Train, t.cfg.Train.BatchGraphs, size)); err != nil {
+// reserve runs a function on the largest batches that can come, by each of some sizes,
+// without learning from them, so that the memory it takes serves all others.
+func (t *graphsProcedure) reserve(f *function, sizes ...func(g int32) int) error {
+	for _, size := range sizes {
+		if err := t.batch.join(largest(t.split.Train, t.cfg.Train.BatchGraphs, size)); err != nil {
 			return err
 		}
 		if err := t.batch.bind(f); err != nil {
@@ -164,29 +125,34 @@ func (t *graphsProcedure) reserve(f *function) error {
 	return nil
 }
 
-func edgesOf(g *graph.Graph) int { return len(g.Edges) }
-func nodesOf(g *graph.Graph) int { return g.N }
+func (t *graphsProcedure) edgesOf(g int32) int { return len(t.task.Graphs.Graphs[g].Edges) }
+func (t *graphsProcedure) nodesOf(g int32) int { return t.task.Graphs.Graphs[g].N }
 
-// largest returns the count largest of some graphs (nil: of all), or all there are.
-func largest(c *data.Collection, among []int32, count int, size func(*graph.Graph) int) []int32 {
+// largest returns the count largest of some graphs, or all there are.
+func largest(among []int32, count int, size func(g int32) int) []int32 {
 	list := slices.Clone(among)
-	if among == nil {
-		for g := range c.Graphs {
-			list = append(list, int32(g))
-		}
-	}
-	slices.SortStableFunc(list, func(a, b int32) int { return size(c.Graphs[b]) - size(c.Graphs[a]) })
+	slices.SortStableFunc(list, func(a, b int32) int { return size(b) - size(a) })
 	return list[:min(len(list), count)]
+}
+
+// batches returns how many batches an epoch has.
+func (t *graphsProcedure) batches() int {
+	return partsOf(len(t.split.Train), t.cfg.Train.BatchGraphs)
+}
+
+// shuffle makes order that of an epoch, drawn from a stream.
+func (t *graphsProcedure) shuffle(stream string, epoch int) {
+	t.order = append(t.order[:0], t.split.Train...)
+	shuffle(t.order, t.stream(stream).At(uint64(epoch)))
 }
 
 // epoch makes a step on every batch of the shuffled training graphs and returns
 // the last one's loss.
 func (t *graphsProcedure) epoch(f *function, epoch int) (*function, float64, error) {
-	t.order = append(t.order[:0], t.split.Train...)
-	shuffle(t.order, t.stream("graphs").At(uint64(epoch)))
-	loss, size := 0.0, t.cfg.Train.BatchGraphs
-	step := epoch * ((len(t.order) + size - 1) / size)
-	err := parts(t.order, size, func(part []int32) (err error) {
+	t.shuffle("graphs", epoch)
+	loss := 0.0
+	step := t.state.Pretrained + epoch*t.batches()
+	err := parts(t.order, t.cfg.Train.BatchGraphs, func(part []int32) (err error) {
 		if err = t.batch.join(part); err == nil {
 			err = t.batch.bind(f)
 		}
@@ -238,6 +204,19 @@ func (t *graphsProcedure) classify(graphs []int32) error {
 	})
 }
 
+// finishRefined enters the kept candidates of all graphs.
+func (t *graphsProcedure) finishRefined(run *Trained) error {
+	k := t.best.edges
+	if err := t.setCandidates(k.cand); err != nil {
+		return err
+	}
+	if err := t.setGraphProbabilities(k.p, k.lo, k.hi); err != nil {
+		return err
+	}
+	run.Refined = &Refined{Raw: t.edges.fixed, Candidates: k.cand, Probability: k.p, Lo: k.lo, Hi: k.hi, Mode: t.cfg.Model.Edges.Mode, Threshold: t.threshold()}
+	return nil
+}
+
 // evaluate judges the validation graphs, and for the curve of GIN's protocol the
 // test graphs.
 func (t *graphsProcedure) evaluate() (score, error) {
@@ -276,22 +255,6 @@ func (t *graphsProcedure) final() (logits, probs *runtime.Buffer, err error) {
 		return nil, nil, err
 	}
 	probs = runtime.Zeros(t.logits.Dims...)
-	for i := range t.logits.Dims[0] {
-		softmax(probs.F32[i*t.classes:][:t.classes], t.logits.F32[i*t.classes:])
-	}
+	t.pool.Softmax(probs.F32, t.logits.F32, t.logits.Dims[0], t.classes)
 	return t.logits, probs, nil
-}
-
-// softmax writes the probabilities of a row of logits.
-func softmax(dst, logits []float32) {
-	top, sum := logits[0], 0.0
-	for _, v := range logits[:len(dst)] {
-		top = max(top, v)
-	}
-	for i := range dst {
-		sum += math.Exp(float64(logits[i] - top))
-	}
-	for i := range dst {
-		dst[i] = float32(math.Exp(float64(logits[i]-top)) / sum)
-	}
 }

@@ -49,7 +49,8 @@ func shapes(t testing.TB, count int) *data.Collection {
 func graphConfig(t testing.TB, model string, sets ...string) *config.Config {
 	t.Helper()
 	cfg, err := config.LoadGraphs(model, "shapes", "", append([]string{
-		"model.hidden=8", "model.layers=2", "train.epochs=8", "train.batch_graphs=12", "train.checkpoint_every=3", "train.threads=2"}, sets...))
+		"model.hidden=8", "model.layers=2", "train.epochs=8", "train.batch_graphs=12", "train.checkpoint_every=3", "train.threads=2",
+		"model.encoder.hidden=8", "model.encoder.projection=6", "model.ecl.sgld_steps=2", "train.pretrain_steps=14", "train.joint_every=3", "train.refresh_every=4"}, sets...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,46 +98,58 @@ func TestTrainGraphs(t *testing.T) {
 // The same seed gives the same bits for any number of threads, another seed
 // another fold.
 func TestGraphsAreDeterministic(t *testing.T) {
-	a, b := trainGraphs(t, "gcn", Options{}, "train.threads=1"), trainGraphs(t, "gcn", Options{}, "train.threads=3")
-	if !reflect.DeepEqual(a.Trained.Params, b.Trained.Params) || !reflect.DeepEqual(a.Trained.Logits, b.Trained.Logits) || !reflect.DeepEqual(a.TestCurve, b.TestCurve) {
-		t.Error("one and three threads give different results")
-	}
-	if c := trainGraphs(t, "gcn", Options{}, "train.seed=13"); c.Split != "fold 3 of partition 1" || reflect.DeepEqual(a.TestCurve, c.TestCurve) {
-		t.Errorf("seed 13 trains on split %q", c.Split)
+	for _, model := range []string{"gcn", "ecl-gsr"} {
+		a, b := trainGraphs(t, model, Options{}, "train.threads=1"), trainGraphs(t, model, Options{}, "train.threads=3")
+		if !reflect.DeepEqual(a.Trained.Params, b.Trained.Params) || !reflect.DeepEqual(a.Trained.Logits, b.Trained.Logits) || !reflect.DeepEqual(a.TestCurve, b.TestCurve) ||
+			!reflect.DeepEqual(a.Trained.Refined, b.Trained.Refined) {
+			t.Errorf("%s: one and three threads give different results", model)
+		}
+		if c := trainGraphs(t, model, Options{}, "train.seed=13"); c.Split != "fold 3 of partition 1" || reflect.DeepEqual(a.Trained.Params, c.Trained.Params) {
+			t.Errorf("%s: seed 13 trains on split %q", model, c.Split)
+		}
 	}
 }
 
-// An interrupted run of graphs ends as an undisturbed one, its test curve included.
+// An interrupted run of graphs ends as an undisturbed one, its test curve and its
+// candidates included.
 func TestGraphsResume(t *testing.T) {
 	c := shapes(t, 70)
-	cfg := graphConfig(t, "gcn", "train.halve_lr_every=3")
-	task := Task{Model: "gcn", Graphs: c}
-	whole := t.TempDir()
-	want, err := Train(context.Background(), task, cfg, Options{Dir: whole})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "run")
-	for i, n := range []int{2, 3} {
-		ctx, cancel := context.WithCancel(context.Background())
-		if _, err := Train(ctx, task, cfg, Options{Dir: dir, Resume: i > 0, Observer: &stopAt{events: n, cancel: cancel}}); !errors.Is(err, ErrInterrupted) {
-			t.Fatalf("interruption %d: %v", i, err)
+	for _, test := range []struct {
+		model string
+		stops []int // events before each interruption
+	}{{"gcn", []int{2, 3}}, {"ecl-gsr", []int{5, 12, 3}}} {
+		cfg := graphConfig(t, test.model, "train.halve_lr_every=3")
+		task := Task{Model: test.model, Graphs: c}
+		whole := t.TempDir()
+		want, err := Train(context.Background(), task, cfg, Options{Dir: whole})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	got, err := Train(context.Background(), task, cfg, Options{Dir: dir, Resume: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameRuns(t, contents(t, dir), contents(t, whole))
-	if !reflect.DeepEqual(got.Trained.Params, want.Trained.Params) || !reflect.DeepEqual(got.TestCurve, want.TestCurve) {
-		t.Error("the resumed run differs")
-	}
-	loaded, info, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info.Data.Graphs != 70 || !reflect.DeepEqual(loaded.Params, want.Trained.Params) {
-		t.Errorf("the directory has %d graphs", info.Data.Graphs)
+		dir := filepath.Join(t.TempDir(), "run")
+		for i, n := range test.stops {
+			ctx, cancel := context.WithCancel(context.Background())
+			if _, err := Train(ctx, task, cfg, Options{Dir: dir, Resume: i > 0, Observer: &stopAt{events: n, cancel: cancel}}); !errors.Is(err, ErrInterrupted) {
+				t.Fatalf("%s: interruption %d: %v", test.model, i, err)
+			}
+		}
+		got, err := Train(context.Background(), task, cfg, Options{Dir: dir, Resume: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameRuns(t, contents(t, dir), contents(t, whole))
+		if !reflect.DeepEqual(got.Trained.Params, want.Trained.Params) || !reflect.DeepEqual(got.TestCurve, want.TestCurve) {
+			t.Errorf("%s: the resumed run differs", test.model)
+		}
+		loaded, info, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Data.Graphs != 70 || !reflect.DeepEqual(loaded.Params, want.Trained.Params) {
+			t.Errorf("%s: the directory has %d graphs", test.model, info.Data.Graphs)
+		}
+		if r := want.Trained.Refined; r != nil && (!reflect.DeepEqual(loaded.Refined.Probability, r.Probability) || !reflect.DeepEqual(loaded.Refined.Graph(), r.Graph())) {
+			t.Errorf("%s: the directory has other refined graphs", test.model)
+		}
 	}
 }
 

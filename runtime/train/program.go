@@ -177,7 +177,7 @@ var evaluationInputs = map[string]bool{"g": true, "w": true}
 // bindData provides what the data set decides.
 func (t *trainer) bindData() error {
 	ds := t.task.Data
-	t.inputs = inputs{}
+	t.inputs = inputs{"ramp": runtime.Scalar(1)}
 	if ds == nil { // batches bring their own
 		return nil
 	}
@@ -196,15 +196,24 @@ func (t *trainer) bindData() error {
 	if slices.ContainsFunc(t.prog.Funcs, func(f *ir.Func) bool { return f.Arg("targets") != nil }) {
 		t.inputs["targets"] = runtime.F32(balanced(labels, t.classes), len(labels), t.classes)
 	}
-	t.inputs["ramp"] = runtime.Scalar(1)
 	t.inputs["labels"] = runtime.I64(labels, len(labels))
 	return nil
 }
 
 // balanced returns [len(labels), classes], in the column of each node's class what
-// the node counts: the same for all nodes of a class, as much together for each
-// class that has any, and 1 for all.
+// the node counts: see [shares].
 func balanced(labels []int64, classes int) []float32 {
+	share := shares(labels, classes)
+	out := make([]float32, len(labels)*classes)
+	for i, c := range labels {
+		out[i*classes+int(c)] = float32(share[c])
+	}
+	return out
+}
+
+// shares returns what a member of each class counts: as much together for each class
+// that has any, and 1 for all.
+func shares(labels []int64, classes int) []float64 {
 	counts, present := make([]int, classes), 0
 	for _, c := range labels {
 		if counts[c] == 0 {
@@ -212,9 +221,11 @@ func balanced(labels []int64, classes int) []float32 {
 		}
 		counts[c]++
 	}
-	out := make([]float32, len(labels)*classes)
-	for i, c := range labels {
-		out[i*classes+int(c)] = float32(1 / float64(present*counts[c]))
+	out := make([]float64, classes)
+	for c, n := range counts {
+		if n > 0 {
+			out[c] = 1 / float64(present*n)
+		}
 	}
 	return out
 }

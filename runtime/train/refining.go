@@ -31,8 +31,10 @@ type edges struct {
 	ofEntry  []float32 // the same by entry
 
 	perEntry []float32 // p of each entry
-	weights  []float32 // of each entry, what the classifier is evaluated with
+	weights  []float32 // of each entry, what the classifier is evaluated with; of a collection, of each candidate
 	weighed  bool      // weights belong to p
+
+	starts []int32 // [G+1] first candidate of each graph of a collection, whose candidates have no structure
 }
 
 // keptEdges are the edges of the kept state.
@@ -140,11 +142,9 @@ func (t *refining) deepWalk() ([]float32, error) {
 
 // pretrain makes the contrastive steps.
 func (t *refining) pretrain() error {
-	total := t.cfg.Train.PretrainSteps
-	if t.state.Pretrained >= total {
+	if t.state.Pretrained >= t.cfg.Train.PretrainSteps {
 		return nil
 	}
-	t.state.Phase = "pretrain"
 	if err := t.prepareBatches(); err != nil {
 		return err
 	}
@@ -152,11 +152,18 @@ func (t *refining) pretrain() error {
 	if err != nil {
 		return err
 	}
+	return t.contrastive(f, func() (float64, error) { return t.contrast(f) })
+}
+
+// contrastive makes the contrastive steps that are left with f, each by step.
+func (t *trainer) contrastive(f *function, step func() (float64, error)) error {
+	total := t.cfg.Train.PretrainSteps
+	t.state.Phase = "pretrain"
 	for t.state.Pretrained < total {
 		if err := t.ctx.Err(); err != nil {
 			return err
 		}
-		loss, err := t.contrast(f)
+		loss, err := step()
 		if err != nil {
 			return err
 		}
@@ -273,6 +280,10 @@ func (t *refining) newCandidates() error {
 func (t *trainer) setCandidates(cand *graph.Candidates) error {
 	e := t.edges
 	e.cand, e.fresh, e.weighed = cand, false, false
+	if c := t.task.Graphs; c != nil {
+		e.starts = cand.Starts(e.starts, c.Offset)
+		return nil
+	}
 	if e.st == nil {
 		e.st = &graph.Structure{}
 	}

@@ -140,8 +140,11 @@ func (t *trainer) finish() (*Result, error) {
 	if r := run.Refined; r != nil && !r.Raw {
 		g := r.Graph()
 		n := g.NumEdges()
-		res.EdgesAfter, res.HomophilyAfter = &n, known(g.WeightedHomophily(ds.Labels))
-		if ds.Truth != nil && ds.Truth.Graph != nil {
+		res.EdgesAfter = &n
+		if ds != nil {
+			res.HomophilyAfter = known(g.WeightedHomophily(ds.Labels))
+		}
+		if ds != nil && ds.Truth != nil && ds.Truth.Graph != nil {
 			q := graph.EdgeQuality(ds.Graph.Undirected(), ds.Truth.Graph.Undirected(), g)
 			res.Quality = &Quality{known(q.Dropped.Precision()), known(q.Dropped.Recall()), known(q.Recovered.Precision()), known(q.Recovered.Recall())}
 		}
@@ -154,7 +157,7 @@ func (t *trainer) finish() (*Result, error) {
 	if t.opts.Dir == "" {
 		return res, nil
 	}
-	if err := run.write(t.opts.Dir, ds); err != nil {
+	if err := run.write(t.opts.Dir, &t.task); err != nil {
 		return nil, err
 	}
 	return res, t.describe(res)

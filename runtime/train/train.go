@@ -163,9 +163,6 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 	if cfg.Train.Select == "auc" && oneClass(t.data.labels, t.split.Val) {
 		return nil, fmt.Errorf("train: %s: the validation nodes are of one class, so they have no AUC to select by; set train.select to something else", t.data.name)
 	}
-	if task.Graphs != nil && cfg.Model.ClassWeights != "none" {
-		return nil, fmt.Errorf("train: model.class_weights=%s is for classes of nodes; %s is a collection of graphs", cfg.Model.ClassWeights, t.data.name)
-	}
 	m := task.Module
 	if m == nil {
 		var err error
@@ -315,16 +312,18 @@ func (t *trainer) procedure() (procedure, error) {
 	}
 	switch {
 	case has("train", "classify") && t.task.Graphs != nil:
-		t.graphs = t.newGraphs()
-		return t.graphs, nil
+		return t.newGraphs(), nil
 	case has("train", "classify"):
 		return &supervised{t}, nil
 	case has("fit", "refine", "classify"):
-		p := &refining{trainer: t, raw: t.cfg.Candidates.Structure == "raw"}
-		if p.raw {
-			return p, nil
+		raw := t.cfg.Candidates.Structure == "raw"
+		make, need := func() (procedure, error) { return &refining{trainer: t, raw: raw}, nil }, []string{"encode", "probability"}
+		if t.task.Graphs != nil {
+			make, need = func() (procedure, error) { return t.newGraphRefining(raw) }, []string{"encode", "score"}
 		}
-		need := []string{"encode", "probability"}
+		if raw {
+			return make()
+		}
 		if t.cfg.Train.PretrainSteps > 0 {
 			need = append(need, "pretrain")
 		}
@@ -336,7 +335,7 @@ func (t *trainer) procedure() (procedure, error) {
 				return nil, fmt.Errorf("train: module @%s has no function @%s, which its configuration asks for", t.module.Name, n)
 			}
 		}
-		return p, nil
+		return make()
 	}
 	var names []string
 	for _, f := range t.module.Funcs {

@@ -114,8 +114,24 @@ func (r *Refined) Status(i int) string {
 // WriteCSV writes refined_edges.csv: source, target, probability and status of
 // every edge of the raw and the refined graph, with the data set's node ids.
 func (r *Refined) WriteCSV(w io.Writer, ds *data.Dataset) error {
+	return r.writeRows(w, []string{"source", "target"}, func(e [2]int32) []string {
+		return []string{ds.NodeID(int(e[0])), ds.NodeID(int(e[1]))}
+	})
+}
+
+// WriteGraphsCSV writes the refined_edges.csv of a collection: that of [Refined.WriteCSV]
+// behind a column graph, the number of the graph, whose nodes are numbered from 0.
+func (r *Refined) WriteGraphsCSV(w io.Writer, c *data.Collection) error {
+	return r.writeRows(w, []string{"graph", "source", "target"}, func(e [2]int32) []string {
+		g := c.GraphOf(e[0])
+		return []string{strconv.Itoa(g), strconv.Itoa(int(e[0] - c.Offset[g])), strconv.Itoa(int(e[1] - c.Offset[g]))}
+	})
+}
+
+// writeRows writes the edges of both graphs, with columns that tell them.
+func (r *Refined) writeRows(w io.Writer, names []string, edge func(e [2]int32) []string) error {
 	c := csv.NewWriter(w)
-	if err := c.Write([]string{"source", "target", "probability", "status"}); err != nil {
+	if err := c.Write(append(names, "probability", "status")); err != nil {
 		return err
 	}
 	for i, e := range r.Candidates.Edges {
@@ -124,7 +140,7 @@ func (r *Refined) WriteCSV(w io.Writer, ds *data.Dataset) error {
 			continue
 		}
 		p := strconv.FormatFloat(float64(r.Probability[i]), 'g', -1, 32)
-		if err := c.Write([]string{ds.NodeID(int(e[0])), ds.NodeID(int(e[1])), p, s}); err != nil {
+		if err := c.Write(append(edge(e), p, s)); err != nil {
 			return err
 		}
 	}
@@ -135,6 +151,11 @@ func (r *Refined) WriteCSV(w io.Writer, ds *data.Dataset) error {
 // finalEvaluation runs the kept state and enters what it gives.
 func (t *trainer) finalEvaluation(run *Trained) (logits, probs *runtime.Buffer, err error) {
 	if t.graphs != nil {
+		if t.edges != nil {
+			if err := t.graphs.finishRefined(run); err != nil {
+				return nil, nil, err
+			}
+		}
 		return t.graphs.final()
 	}
 	if t.edges == nil {
@@ -162,7 +183,7 @@ func (t *trainer) finalEvaluation(run *Trained) (logits, probs *runtime.Buffer, 
 }
 
 // write leaves the weights and the refined edges in the run directory.
-func (r *Trained) write(dir string, ds *data.Dataset) error {
+func (r *Trained) write(dir string, task *Task) error {
 	f := &safetensors.File{Metadata: map[string]string{"model": r.Model}}
 	for _, p := range r.Module.Params {
 		shape := make([]int, p.Type.Rank())
@@ -177,7 +198,12 @@ func (r *Trained) write(dir string, ds *data.Dataset) error {
 	if r.Refined == nil || r.Refined.Raw {
 		return nil
 	}
-	return atomicfile.Write(filepath.Join(dir, edgesFile), func(w io.Writer) error { return r.Refined.WriteCSV(w, ds) })
+	return atomicfile.Write(filepath.Join(dir, edgesFile), func(w io.Writer) error {
+		if task.Graphs != nil {
+			return r.Refined.WriteGraphsCSV(w, task.Graphs)
+		}
+		return r.Refined.WriteCSV(w, task.Data)
+	})
 }
 
 // Load reads the trained model of a finished run from its directory.

@@ -1,0 +1,171 @@
+package train
+
+import (
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// graphBatch is a batch of graphs as programs read it, in memory that the next
+// one uses again.
+type graphBatch struct {
+	c       *data.Collection
+	share   []float64 // of each class: what a graph of it counts in the loss; nil is 1
+	b       data.Batch
+	st      graph.Structure // of the union
+	members graph.Structure // from nodes to graphs
+	rows    kernels.CSR     // of x, where that is sparse
+	columns kernels.CSR     // the transpose
+	weights []float32       // a one for each entry
+
+	x, g, batch, labels, targets, w *runtime.Buffer
+
+	refined *candidateBatch // nil where edges are not refined
+}
+
+func newGraphBatch(c *data.Collection, share []float64) *graphBatch {
+	b := &graphBatch{c: c, share: share, x: runtime.Zeros(0, c.X.Cols), labels: runtime.I64(nil, 0), targets: runtime.Zeros(0, c.Classes), w: runtime.Zeros(0)}
+	if c.X.IsSparse() {
+		b.x = &runtime.Buffer{DType: ir.F32, Dims: make([]int, 2), Sparse: &runtime.SparseMatrix{ByRow: &b.rows, ByCol: &b.columns}}
+	}
+	b.g, b.batch = runtime.Graph(&b.st), runtime.Block(&b.members)
+	return b
+}
+
+// join makes the batch that of the given graphs.
+func (b *graphBatch) join(graphs []int32) error {
+	if _, err := b.c.Batch(&b.b, graphs); err != nil {
+		return err
+	}
+	b.st.Rebuild(b.b.Graph)
+	b.g.Dims[0], b.g.Dims[1] = b.st.N, b.st.E
+	b.members.RebuildMembers(b.b.Offset)
+	b.batch.Dims[0], b.batch.Dims[1], b.batch.Dims[2] = b.members.N, b.members.E, b.st.N
+	b.weights = b.st.Spread(b.weights, b.b.Graph.Weights)
+	b.w.F32, b.w.Dims[0] = b.weights, b.st.E
+	b.answers()
+	if b.refined != nil {
+		b.refined.join(graphs, b.c.Offset, b.b.Offset)
+	}
+	x := b.b.X
+	b.x.Dims[0], b.x.Dims[1] = x.Rows, x.Cols
+	if !x.IsSparse() {
+		b.x.F32 = x.Dense
+		return nil
+	}
+	b.rows.Rows, b.rows.Cols, b.rows.RowPtr, b.rows.Col = x.Rows, x.Cols, x.RowPtr, x.Col
+	kernels.TransposeTo(&b.columns, &b.rows)
+	b.x.Sparse.Values = x.Val
+	return nil
+}
+
+// answers makes labels the graphs' classes, and targets the same with class weights.
+func (b *graphBatch) answers() {
+	l, n := b.labels, len(b.b.Labels)
+	l.I64, l.Dims[0] = slices.Grow(l.I64[:0], n), n
+	for _, v := range b.b.Labels {
+		l.I64 = append(l.I64, int64(v))
+	}
+	if b.share == nil {
+		return
+	}
+	t, k := b.targets, b.c.Classes
+	t.F32, t.Dims[0] = slices.Grow(t.F32[:0], n*k)[:n*k], n
+	clear(t.F32)
+	for i, v := range b.b.Labels {
+		t.F32[i*k+int(v)] = float32(b.share[v] / float64(n))
+	}
+}
+
+// bind gives the batch to a function. Where edges are refined, @classify reads the
+// candidates in place of the graphs as they are.
+func (b *graphBatch) bind(f *function) error {
+	g, w := b.g, b.w
+	if r := b.refined; r != nil {
+		if f.Name() == "classify" {
+			g, w = r.c, &r.w.Buffer
+		}
+		for _, in := range [...]struct {
+			name string
+			v    *runtime.Buffer
+		}{{"c", r.c}, {"p", &r.p.Buffer}, {"old", &r.old.Buffer}} {
+			if err := bindRead(f, in.name, in.v); err != nil {
+				return err
+			}
+		}
+	}
+	for _, in := range [...]struct {
+		name string
+		v    *runtime.Buffer
+	}{{"x", b.x}, {"g", g}, {"batch", b.batch}, {"labels", b.labels}, {"targets", b.targets}, {"w", w}} {
+		if err := bindRead(f, in.name, in.v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bindRead gives a function an argument if it reads it.
+func bindRead(f *function, name string, v *runtime.Buffer) error {
+	if !f.reads[name] {
+		return nil
+	}
+	return f.Bind(name, v)
+}
+
+// candidateBatch is the candidate edges of a batch's graphs.
+type candidateBatch struct {
+	edges *edges
+	g     graph.Graph
+	st    graph.Structure
+	c     *runtime.Buffer
+	// Values of the candidates' entries: 1 where the edge exists, the probability, and
+	// the weight in the refined graph.
+	old, p, w entryValues
+}
+
+// entryValues are values per edge and, in the buffer, per entry of a structure.
+type entryValues struct {
+	runtime.Buffer
+	perEdge []float32
+}
+
+func newCandidateBatch(e *edges) *candidateBatch {
+	r := &candidateBatch{edges: e}
+	r.c = runtime.Graph(&r.st)
+	for _, v := range [...]*entryValues{&r.old, &r.p, &r.w} {
+		v.Buffer = *runtime.Zeros(0)
+	}
+	return r
+}
+
+// join takes the candidates of the graphs, whose nodes begin at from[g] in the
+// collection and at to[k] in the batch.
+func (r *candidateBatch) join(graphs, from, to []int32) {
+	e := r.edges
+	r.g.N, r.g.Edges = int(to[len(graphs)]), r.g.Edges[:0]
+	r.old.perEdge, r.p.perEdge, r.w.perEdge = r.old.perEdge[:0], r.p.perEdge[:0], r.w.perEdge[:0]
+	for k, g := range graphs {
+		shift, lo, hi := to[k]-from[g], e.starts[g], e.starts[g+1]
+		for i, ends := range e.cand.Edges[lo:hi] {
+			r.g.Edges = append(r.g.Edges, [2]int32{ends[0] + shift, ends[1] + shift})
+			old := float32(0)
+			if e.cand.Existing[int(lo)+i] {
+				old = 1
+			}
+			r.old.perEdge = append(r.old.perEdge, old)
+		}
+		r.p.perEdge = append(r.p.perEdge, e.p[lo:hi]...)
+		r.w.perEdge = append(r.w.perEdge, e.weights[lo:hi]...)
+	}
+	r.st.Rebuild(&r.g)
+	r.c.Dims[0], r.c.Dims[1] = r.st.N, r.st.E
+	for _, v := range [...]*entryValues{&r.old, &r.p, &r.w} {
+		v.F32 = r.st.Spread(v.F32, v.perEdge)
+		v.Dims[0] = r.st.E
+	}
+}
