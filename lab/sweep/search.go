@@ -156,8 +156,11 @@ func (s *Search) begin() (*search, error) {
 		return nil, errors.New("a search cannot be divided into shards: what it tries next depends on all that came before")
 	}
 	var err error
+	if x.base, err = (Job{Model: s.Model, Data: s.Data, Set: s.Set}).prepare(&x.runner.cache); err != nil {
+		return nil, err
+	}
 	if x.space == nil {
-		if x.space, err = DefaultSpace(s.Model); err != nil {
+		if x.space, err = DefaultSpace(s.Model, x.base.Graphs != nil); err != nil {
 			return nil, err
 		}
 	}
@@ -169,8 +172,7 @@ func (s *Search) begin() (*search, error) {
 	if x.space = x.space.Without(fixed); len(x.space.ranges) == 0 {
 		return nil, errors.New("nothing is left to search for: every option of the space is set")
 	}
-	x.base, err = Job{Model: s.Model, Data: s.Data, Set: s.Set}.prepare(&x.runner.cache)
-	return x, err
+	return x, nil
 }
 
 // search runs all rungs.

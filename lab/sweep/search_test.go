@@ -29,23 +29,31 @@ func TestBuiltInSpaces(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		model := modelName(strings.TrimSuffix(file, ".toml"))
-		s, err := DefaultSpace(model)
+		model := strings.TrimSuffix(strings.TrimPrefix(file, "spaces/"), ".toml")
+		load := config.Load
+		graphs := model == "graphs"
+		if own, ok := strings.CutPrefix(model, "graphs."); ok {
+			model, graphs = own, true
+		}
+		if graphs {
+			load = config.LoadGraphs
+		}
+		s, err := DefaultSpace(model, graphs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if model == "default" {
+		if model == "default" || model == "graphs" {
 			model = ""
 		} else if err := gsrc.CheckModel(model); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		// Every setting in it is one that training takes.
-		base, err := config.Load(model, "", "", nil)
+		base, err := load(model, "", "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range 200 {
-			if _, err := config.Load(model, "", "", s.settings(s.random(rng.New(1, "test").At(uint64(i))), base)); err != nil {
+			if _, err := load(model, "", "", s.settings(s.random(rng.New(1, "test").At(uint64(i))), base)); err != nil {
 				t.Errorf("%s: %v", file, err)
 			}
 		}
@@ -57,7 +65,7 @@ func TestBuiltInSpaces(t *testing.T) {
 
 func mustDefault(t *testing.T, model string) *Space {
 	t.Helper()
-	s, err := DefaultSpace(model)
+	s, err := DefaultSpace(model, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,14 +52,18 @@ type condition struct {
 
 var rangeKinds = []string{"log", "uniform", "integer", "choice"}
 
-// DefaultSpace returns the space that is searched for a model: its own, or the
-// one for all classifiers. The ranges are in lab/sweep/spaces, with the reason for
-// each.
-func DefaultSpace(model string) (*Space, error) {
-	name := "spaces/" + modelName(model) + ".toml"
+// DefaultSpace returns the space that is searched for a model, on a collection of
+// graphs or on one graph: its own, or the one for all classifiers. The ranges are in
+// lab/sweep/spaces, with the reason for each.
+func DefaultSpace(model string, graphs bool) (*Space, error) {
+	prefix, general := "spaces/", "default"
+	if graphs {
+		prefix, general = "spaces/graphs.", "graphs"
+	}
+	name := prefix + modelName(model) + ".toml"
 	text, err := spaces.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		name = "spaces/default.toml"
+		name = "spaces/" + general + ".toml"
 		text, err = spaces.ReadFile(name)
 	}
 	if err != nil {
