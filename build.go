@@ -92,12 +92,10 @@ type evidence struct {
 }
 
 // judge judges the edges of data, nil where the model has it not done.
-func (e *evidence) judge(ds *data.Dataset, threads int) *train.Evidence {
+func (e *evidence) judge(pool *kernels.Pool, ds *data.Dataset) *train.Evidence {
 	if e == nil {
 		return nil
 	}
-	pool := kernels.NewPool(threads)
-	defer pool.Close()
 	return train.FindEvidence(pool, ds, e.Rounds, e.Seed)
 }
 
@@ -136,8 +134,8 @@ func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Ma
 	}
 	if r.Graphs != nil {
 		var err error
-		if b.Sample, err = graphSample(r.Graphs); err == nil {
-			b.Files[inferenceFile], err = describeGraphs(r.Graphs, t.Config)
+		if b.Sample, err = graphSample(t, r.Graphs); err == nil {
+			b.Files[inferenceFile], err = describeGraphs(t, r.Graphs)
 		}
 		if err != nil {
 			return nil, err
@@ -171,8 +169,10 @@ func exported(t *train.Trained) *ir.Module {
 
 // sample is the training graph as exported models take it.
 func sample(t *train.Trained, ds *data.Dataset, threads int) export.Sample {
+	pool := kernels.NewPool(threads)
+	defer pool.Close()
 	st := ds.Graph.Structure()
-	s := export.Sample{X: features(ds), Edges: edgeIndex(st), EdgeWeights: entryWeights(evidenceOf(t).judge(ds, threads), ds.Graph, st)}
+	s := export.Sample{X: features(ds), Edges: edgeIndex(st), EdgeWeights: entryWeights(evidenceOf(t).judge(pool, ds), ds.Graph, st)}
 	if t.Struct != nil {
 		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
 		s.Struct = &x
@@ -232,25 +232,31 @@ func nameClasses(names []string, classes int) []string {
 	return names
 }
 
+// refinement says which graph the classifier reads.
+func (info *inference) refinement(t *train.Trained) {
+	switch x := t.Refined; {
+	case x == nil:
+	case !x.Raw:
+		info.Graph, info.RawWeight = "refined", 0
+		info.K, info.Mutual, info.Mode, info.Threshold = t.Config.Candidates.K, t.Config.Candidates.Mutual, x.Mode, x.Threshold
+		info.Evidence = evidenceOf(t)
+	case x.Mode == "expected":
+		info.RawWeight = float32(t.Config.Candidates.Keep)
+	}
+}
+
 // describe adds the files that are not models.
 func (r *Run) describe(files map[string][]byte) error {
 	t, ds := r.Trained, r.Data
 	info := inference{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
-	if x := t.Refined; x != nil {
-		switch {
-		case !x.Raw:
-			info.Graph, info.RawWeight = "refined", 0
-			info.K, info.Mutual, info.Mode, info.Threshold = t.Config.Candidates.K, t.Config.Candidates.Mutual, x.Mode, x.Threshold
-			info.Evidence = evidenceOf(t)
-			var b bytes.Buffer
-			if err := x.WriteCSV(&b, ds); err != nil {
-				return err
-			}
-			files[refinedFile] = b.Bytes()
-		case x.Mode == "expected":
-			info.RawWeight = float32(t.Config.Candidates.Keep)
+	info.refinement(t)
+	if x := t.Refined; x != nil && !x.Raw {
+		var b bytes.Buffer
+		if err := x.WriteCSV(&b, ds); err != nil {
+			return err
 		}
+		files[refinedFile] = b.Bytes()
 	}
 	if t.Struct != nil {
 		f := safetensors.File{Tensors: []safetensors.Tensor{{Name: "x_struct", Shape: []int{ds.Graph.N, t.StructWidth}, Data: t.Struct}}}

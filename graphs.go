@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/runtime/train"
 )
 
 // errGraphs is the error of what makes sense for nodes of one graph only.
@@ -24,7 +26,7 @@ const sampledGraphs = 32
 
 // graphSample is a batch of graphs, evenly from the whole collection, as exported
 // models take it.
-func graphSample(c *data.Collection) (export.Sample, error) {
+func graphSample(t *train.Trained, c *data.Collection) (export.Sample, error) {
 	var graphs []int32
 	n := min(sampledGraphs, len(c.Graphs))
 	for i := range n {
@@ -35,7 +37,28 @@ func graphSample(c *data.Collection) (export.Sample, error) {
 		return export.Sample{}, err
 	}
 	x, index, weights, ids := batchTensors(b)
-	return export.Sample{X: x, Edges: index, Weights: weights, GraphIDs: &ids}, nil
+	s := export.Sample{X: x, Edges: index, Weights: weights, GraphIDs: &ids}
+	if t.Refined != nil {
+		edges, w := weighted(refinedBatch(t.Refined, c, graphs, b))
+		s.Refined, s.Weights = &edges, &w
+	}
+	return s, nil
+}
+
+// refinedBatch is a batch of graphs with the edges that a training has learned for them.
+func refinedBatch(r *train.Refined, c *data.Collection, graphs []int32, b *data.Batch) *graph.Graph {
+	u := &graph.Graph{N: b.Graph.N, Weights: []float32{}}
+	starts, weights := r.Candidates.Starts(nil, c.Offset), r.Weights()
+	for k, g := range graphs {
+		shift := b.Offset[k] - c.Offset[g]
+		for i := starts[g]; i < starts[g+1]; i++ {
+			if r.Probability[i] >= float32(r.Threshold) {
+				e := r.Candidates.Edges[i]
+				u.Edges, u.Weights = append(u.Edges, [2]int32{e[0] + shift, e[1] + shift}), append(u.Weights, weights[i])
+			}
+		}
+	}
+	return u
 }
 
 // batchTensors are a batch as exported models take it; weights is nil for ones.
@@ -50,48 +73,56 @@ func batchTensors(b *data.Batch) (x, index ort.Tensor, weights *ort.Tensor, ids 
 }
 
 // describeGraphs is inference.json of a classifier of graphs.
-func describeGraphs(c *data.Collection, cfg *config.Config) ([]byte, error) {
-	info := inference{SchemaVersion: 1, Graph: "raw", RawWeight: 1, Features: c.FeatureNames, NodeFeatures: cfg.Data.NodeFeatures}
+func describeGraphs(t *train.Trained, c *data.Collection) ([]byte, error) {
+	info := inference{SchemaVersion: 1, Graph: "raw", RawWeight: 1, Features: c.FeatureNames, NodeFeatures: t.Config.Data.NodeFeatures}
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes = c.Name, c.Checksum, c.Nodes()
+	info.refinement(t)
 	text, err := json.MarshalIndent(info, "", "  ")
 	return append(text, '\n'), err
 }
 
-// predictGraphs classifies the graphs of a collection.
-func predictGraphs(ctx context.Context, dist, path, out string, o PredictOptions) (*Prediction, error) {
+// newGraphPredictor opens the export of a model of graphs, and reads a collection.
+func newGraphPredictor(ctx context.Context, dist, path string, o PredictOptions) (*predictor, *data.Collection, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
 	p := &predictor{dir: dist, o: o}
 	var err error
 	if p.manifest, err = export.ReadManifest(dist); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := p.readInference(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if p.o.Provider, err = ort.ParseProvider(string(o.Provider)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o.Load.NodeFeatures = data.NodeFeatures(p.info.NodeFeatures)
 	ds, c, err := data.LoadAny(path, o.Load)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if ds != nil {
-		return nil, fmt.Errorf("%s is one graph, and the model in %s classifies the graphs of a collection", path, dist)
+		return nil, nil, fmt.Errorf("%s is one graph, and the model in %s classifies the graphs of a collection", path, dist)
 	}
 	if err := p.matchFeatures(c); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if p.o.Library == nil {
 		lib, err := ort.Ensure(ctx, p.o.Log)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		p.o.Library = &lib
 	}
-	if p.dist, err = export.Open(dist, ort.Options{Provider: p.o.Provider, Threads: o.Threads, Library: p.o.Library, Log: p.o.Log}); err != nil {
+	p.dist, err = export.Open(dist, ort.Options{Provider: p.o.Provider, Threads: o.Threads, Library: p.o.Library, Log: p.o.Log})
+	return p, c, err
+}
+
+// predictGraphs classifies the graphs of a collection.
+func predictGraphs(ctx context.Context, dist, path, out string, o PredictOptions) (*Prediction, error) {
+	p, c, err := newGraphPredictor(ctx, dist, path, o)
+	if err != nil {
 		return nil, err
 	}
 	defer p.close()
@@ -142,14 +173,13 @@ func (p *predictor) matchFeatures(c *data.Collection) error {
 // nodesAtOnce bounds a batch of graphs that are classified.
 const nodesAtOnce = 1 << 14
 
-// classifyGraphs runs the classifier on batches of the graphs.
-func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection) (*Prediction, error) {
-	r := &Prediction{Classes: p.manifest.Classes, Graphs: true, TrainingGraph: c.Checksum == p.info.Data.Checksum, Edges: c.NumEdges()}
-	p.o.Log("classifying %d graphs", len(c.Graphs))
+// batches calls f with one batch of graphs after another, until all graphs of c were in
+// one.
+func batches(ctx context.Context, c *data.Collection, f func(graphs []int32, b *data.Batch) error) error {
 	var b *data.Batch
 	for first := 0; first < len(c.Graphs); {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		var graphs []int32
 		for nodes := 0; first < len(c.Graphs) && (len(graphs) == 0 || nodes+c.Graphs[first].N <= nodesAtOnce); first++ {
@@ -158,21 +188,59 @@ func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection) (*Pr
 		}
 		var err error
 		if b, err = c.Batch(b, graphs); err != nil {
-			return nil, err
+			return err
 		}
+		if err := f(graphs, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// classifyGraphs runs the classifier on batches of the graphs, refined where the model
+// does that.
+func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection) (*Prediction, error) {
+	r := &Prediction{Classes: p.manifest.Classes, Graphs: true, TrainingGraph: c.Checksum == p.info.Data.Checksum}
+	p.o.Log("classifying %d graphs", len(c.Graphs))
+	pool := kernels.NewPool(p.o.Threads)
+	defer pool.Close()
+	err := batches(ctx, c, func(graphs []int32, b *data.Batch) error {
 		x, index, weights, ids := batchTensors(b)
+		switch {
+		case p.info.Graph == "refined":
+			refined, err := p.refine(pool, x, b.Graph, b.Offset, nil)
+			if err != nil {
+				return err
+			}
+			g := refined.Graph()
+			var w ort.Tensor
+			index, w = weighted(g)
+			weights = &w
+			r.Edges += g.NumEdges()
+		case p.info.RawWeight != 1:
+			n := index.Shape[1]
+			w := ort.Float32s(slices.Repeat([]float32{p.info.RawWeight}, int(n)), n)
+			weights = &w
+			r.Edges += b.Graph.NumEdges()
+		default:
+			r.Edges += b.Graph.NumEdges()
+		}
 		if !p.manifest.EdgeWeight {
 			weights = nil
 		}
 		outputs, err := p.dist.ClassifyGraphs(x, index, weights, ids)
 		if err != nil {
-			return nil, fmt.Errorf("classifier: %w", err)
+			return fmt.Errorf("classifier: %w", err)
 		}
 		probs := outputs["probabilities"]
 		if k := len(r.Classes); len(probs.Shape) != 2 || int(probs.Shape[0]) != len(graphs) || int(probs.Shape[1]) != k {
-			return nil, fmt.Errorf("the classifier gave probabilities of shape %v, want [%d %d]", probs.Shape, len(graphs), k)
+			return fmt.Errorf("the classifier gave probabilities of shape %v, want [%d %d]", probs.Shape, len(graphs), k)
 		}
 		r.Probabilities = append(r.Probabilities, probs.F32...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	r.choose(c.Labels, nameClasses(c.ClassNames, c.Classes))
 	return r, nil

@@ -272,31 +272,44 @@ func (p *predictor) refinedEdges() (*train.Refined, error) {
 // newEdges finds candidates for a graph that was not trained on, and gives them
 // probabilities.
 func (p *predictor) newEdges(ctx context.Context) (*train.Refined, error) {
-	dist, err := p.models(ctx)
-	if err != nil {
-		return nil, err
-	}
-	judged, st := p.info.Evidence.judge(p.ds, p.o.Threads), p.ds.Graph.Structure()
-	h, err := dist.Encode(p.x, nil, edgeIndex(st), entryWeights(judged, p.ds.Graph, st))
-	if err != nil {
-		return nil, fmt.Errorf("encoder: %w", err)
-	}
-	if len(h.Shape) != 2 || int(h.Shape[0]) != p.ds.Graph.N {
-		return nil, fmt.Errorf("the encoder gave an embedding of shape %v for %d nodes", h.Shape, p.ds.Graph.N)
-	}
-	if err := ctx.Err(); err != nil {
+	if _, err := p.models(ctx); err != nil {
 		return nil, err
 	}
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
+	return p.refine(pool, p.x, p.ds.Graph, nil, p.info.Evidence.judge(pool, p.ds))
+}
+
+// refine finds candidates for graphs that were not trained on, by the encoder, and gives
+// them probabilities, by the scorer. offset says where each of several graphs begins that
+// stand one after another, as [graph.Neighbors.Within] has it; nil is one graph. judged
+// is the evidence for existing edges, nil where the model has none.
+func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, offset []int32, judged *train.Evidence) (*train.Refined, error) {
+	st := g.Structure()
+	h, err := p.dist.Encode(x, nil, edgeIndex(st), entryWeights(judged, g, st))
+	if err != nil {
+		return nil, fmt.Errorf("encoder: %w", err)
+	}
+	if len(h.Shape) != 2 || int(h.Shape[0]) != g.N {
+		return nil, fmt.Errorf("the encoder gave an embedding of shape %v for %d nodes", h.Shape, g.N)
+	}
 	var search graph.Neighbors
-	near, _, _ := search.Search(pool, h.F32, int(h.Shape[0]), int(h.Shape[1]), p.info.K, graph.IndexAuto)
-	c, err := graph.NewCandidates(p.ds.Graph, near, p.info.K, p.info.Mutual)
+	var near []int32
+	if width := int(h.Shape[1]); offset != nil {
+		near = search.Within(pool, h.F32, offset, width, p.info.K)
+	} else {
+		near, _, _ = search.Search(pool, h.F32, g.N, width, p.info.K, graph.IndexAuto)
+	}
+	c, err := graph.NewCandidates(g, near, p.info.K, p.info.Mutual)
 	if err != nil {
 		return nil, err
 	}
+	r := &train.Refined{Candidates: c, Probability: make([]float32, len(c.Edges)), Mode: p.info.Mode, Threshold: p.info.Threshold}
+	if len(c.Edges) == 0 {
+		return r, nil
+	}
 	u, v := c.Pairs()
-	out, err := dist.Score(h, ort.Int64s(append(u, v...), 2, int64(len(c.Edges))))
+	out, err := p.dist.Score(h, ort.Int64s(append(u, v...), 2, int64(len(c.Edges))))
 	if err != nil {
 		return nil, fmt.Errorf("scorer: %w", err)
 	}
@@ -304,7 +317,6 @@ func (p *predictor) newEdges(ctx context.Context) (*train.Refined, error) {
 	if len(fresh) != len(c.Edges) || len(old) != len(c.Edges) {
 		return nil, fmt.Errorf("the scorer gave %d and %d probabilities for %d pairs", len(fresh), len(old), len(c.Edges))
 	}
-	r := &train.Refined{Candidates: c, Probability: make([]float32, len(c.Edges)), Mode: p.info.Mode, Threshold: p.info.Threshold}
 	for i, existing := range c.Existing {
 		r.Probability[i] = fresh[i]
 		if existing {

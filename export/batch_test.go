@@ -55,7 +55,7 @@ func batchOptions(t testing.TB, m *ir.Module) BuildOptions {
 		}
 	}
 	lib := orttest.Need(t)
-	return BuildOptions{Module: m, Params: params, Sample: s, Model: m.Name, Dataset: "test", Version: "test", Classes: []string{"a", "b", "c"}, Library: &lib}
+	return BuildOptions{Module: m, Params: params, Sample: s, Model: m.Name, Dataset: "test", Version: "test", Classes: []string{"a", "b", "c"}, Library: &lib, Bounds: &Bounds{Lo: -0.5, Hi: 0.9}}
 }
 
 // Models of graphs, with every readout and in both lowerings, compute in onnxruntime what the
