@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/train"
 )
 
@@ -52,6 +53,9 @@ type RefinedGraph struct {
 	Name    string   // of the data set
 	N       int      // number of nodes
 	NodeIDs []string // [N] what the data call them, or nil if they have only numbers
+	// Offset is nil, or of a collection of graphs, [G+1], where each begins: node v of
+	// graph g is node Offset[g] + v here, and files have a column graph in front of v.
+	Offset []int32
 	// Edges in the order of their source and then of their target.
 	Edges []RefinedEdge
 	// BothDirections tells that every undirected edge is listed twice.
@@ -91,9 +95,26 @@ func (r *Run) Refine(o RefineOptions) (*RefinedGraph, error) {
 		return nil, err
 	}
 	if r.Data == nil {
-		return nil, errGraphs
+		return o.table(x, ofCollection(r.Graphs))
 	}
-	return o.table(x, r.Data)
+	return o.table(x, ofDataset(r.Data))
+}
+
+// unrefined is what a refined graph is made of: one graph, or a collection as one.
+type unrefined struct {
+	name, source string
+	g            *graph.Graph
+	ids          []string
+	labels       []int32 // of the nodes; nil if they have none
+	offset       []int32
+}
+
+func ofDataset(ds *data.Dataset) unrefined {
+	return unrefined{name: ds.Name, source: ds.Source, g: ds.Graph, ids: ds.NodeIDs, labels: ds.Labels}
+}
+
+func ofCollection(c *data.Collection) unrefined {
+	return unrefined{name: c.Name, source: c.Source, g: c.Union(), offset: c.Offset}
 }
 
 // learned returns the graph that the run has learned.
@@ -128,6 +149,11 @@ func refineExport(ctx context.Context, dir string, o RefineOptions) (*RefinedGra
 	if o.Data == "" {
 		return nil, fmt.Errorf("%s is an export, which does not know where its data are; say what to refine with --data", dir)
 	}
+	if m, err := export.ReadManifest(dir); err != nil {
+		return nil, err
+	} else if m.Task == export.TaskGraphs {
+		return refineCollection(ctx, dir, o)
+	}
 	x, err := newPredictor(dir, o.Data, o.Predict)
 	if err != nil {
 		return nil, err
@@ -143,11 +169,45 @@ func refineExport(ctx context.Context, dir string, o RefineOptions) (*RefinedGra
 	if err != nil {
 		return nil, err
 	}
-	return o.table(refined, x.ds)
+	return o.table(refined, ofDataset(x.ds))
+}
+
+// refineCollection refines the graphs of a collection with an export. What it does to the
+// training's it does anew: an export keeps no refined graphs of a collection.
+func refineCollection(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, error) {
+	p, c, err := newGraphPredictor(ctx, dir, o.Data, o.Predict)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if p.info.Graph == "raw" {
+		return nil, fmt.Errorf("the model in %s classifies on the graphs as they are and refines nothing", dir)
+	}
+	pool := kernels.NewPool(p.o.Threads)
+	defer pool.Close()
+	all := &train.Refined{Candidates: &graph.Candidates{N: c.Nodes()}, Mode: p.info.Mode, Threshold: p.info.Threshold}
+	err = batches(ctx, c, func(graphs []int32, b *data.Batch) error {
+		x, _, _, _ := batchTensors(b)
+		r, err := p.refine(pool, x, b.Graph, b.Offset)
+		if err != nil {
+			return err
+		}
+		base := c.Offset[graphs[0]]
+		for _, e := range r.Candidates.Edges {
+			all.Candidates.Edges = append(all.Candidates.Edges, [2]int32{e[0] + base, e[1] + base})
+		}
+		all.Candidates.Existing = append(all.Candidates.Existing, r.Candidates.Existing...)
+		all.Probability = append(all.Probability, r.Probability...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return o.table(all, ofCollection(c))
 }
 
 // table lists the edges and counts them.
-func (o *RefineOptions) table(learned *train.Refined, ds *data.Dataset) (*RefinedGraph, error) {
+func (o *RefineOptions) table(learned *train.Refined, from unrefined) (*RefinedGraph, error) {
 	x := *learned
 	if o.Threshold != nil {
 		if t := *o.Threshold; !(t >= 0 && t <= 1) {
@@ -155,12 +215,16 @@ func (o *RefineOptions) table(learned *train.Refined, ds *data.Dataset) (*Refine
 		}
 		x.Threshold = *o.Threshold
 	}
-	if x.Candidates.N != ds.Graph.N {
-		return nil, fmt.Errorf("%s has %d nodes, the refined graph %d", ds.Source, ds.Graph.N, x.Candidates.N)
+	if x.Candidates.N != from.g.N {
+		return nil, fmt.Errorf("%s has %d nodes, the refined graph %d", from.source, from.g.N, x.Candidates.N)
 	}
-	before, after := ds.Graph.Undirected(), x.Graph()
-	g := &RefinedGraph{Name: ds.Name, N: ds.Graph.N, NodeIDs: ds.NodeIDs, BothDirections: o.BothDirections,
-		Summary: RefineSummary{Threshold: x.Threshold, Before: statsOf(before, before.Homophily(ds.Labels)), After: statsOf(after, after.WeightedHomophily(ds.Labels))}}
+	before, after := from.g.Undirected(), x.Graph()
+	homophily, refined := math.NaN(), math.NaN()
+	if from.labels != nil {
+		homophily, refined = before.Homophily(from.labels), after.WeightedHomophily(from.labels)
+	}
+	g := &RefinedGraph{Name: from.name, N: from.g.N, NodeIDs: from.ids, Offset: from.offset, BothDirections: o.BothDirections,
+		Summary: RefineSummary{Threshold: x.Threshold, Before: statsOf(before, homophily), After: statsOf(after, refined)}}
 	weights := x.Weights()
 	for i, e := range x.Candidates.Edges {
 		status := x.Status(i)

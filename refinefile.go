@@ -28,6 +28,10 @@ import (
 //     [N] names, where the data have them.
 //   - json: the node-link form that networkx.node_link_graph reads; it is the one
 //     that lists nodes without edges by name, too.
+//
+// Those of a collection have one more column or array in front, graph, the number of the
+// graph; source and target are then numbered within their graph, num_nodes is [G], and
+// json calls a node [graph, node], which networkx makes a tuple.
 var GraphFormats = []string{"csv", "npz", "parquet", "json"}
 
 // FormatError says that a file's name or an option asks for a format that there
@@ -80,10 +84,21 @@ func (g *RefinedGraph) Write(w io.Writer, format string) error {
 	case "npz":
 		return g.writeNPZ(w)
 	case "parquet":
-		if g.NodeIDs != nil {
-			return writeParquet(w, g, func(v int32) string { return g.NodeIDs[v] })
+		switch {
+		case g.Offset != nil:
+			return writeParquet(w, g, func(e RefinedEdge) parquetGraphsRow {
+				n := g.graphOf(e.Source)
+				base := g.Offset[n]
+				return parquetGraphsRow{int64(n), int64(e.Source - base), int64(e.Target - base), e.Weight, e.Probability, e.Status}
+			})
+		case g.NodeIDs != nil:
+			return writeParquet(w, g, func(e RefinedEdge) parquetRow[string] {
+				return parquetRow[string]{g.NodeIDs[e.Source], g.NodeIDs[e.Target], e.Weight, e.Probability, e.Status}
+			})
 		}
-		return writeParquet(w, g, func(v int32) int64 { return int64(v) })
+		return writeParquet(w, g, func(e RefinedEdge) parquetRow[int64] {
+			return parquetRow[int64]{int64(e.Source), int64(e.Target), e.Weight, e.Probability, e.Status}
+		})
 	case "json":
 		return g.writeJSON(w)
 	}
@@ -97,15 +112,35 @@ func (g *RefinedGraph) nodeID(v int32) string {
 	return strconv.Itoa(int(v))
 }
 
+// graphOf returns the graph of a collection that a node belongs to.
+func (g *RefinedGraph) graphOf(v int32) int {
+	n, found := slices.BinarySearch(g.Offset, v)
+	if !found {
+		n--
+	}
+	return n
+}
+
 func (g *RefinedGraph) writeCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	if err := c.Write([]string{"source", "target", "weight", "probability", "status"}); err != nil {
+	header := []string{"source", "target", "weight", "probability", "status"}
+	if g.Offset != nil {
+		header = append([]string{"graph"}, header...)
+	}
+	if err := c.Write(header); err != nil {
 		return err
 	}
 	decimal := func(v float32) string { return strconv.FormatFloat(float64(v), 'g', -1, 32) }
-	row := make([]string, 5)
+	var row []string
 	for _, e := range g.Edges {
-		row = append(row[:0], g.nodeID(e.Source), g.nodeID(e.Target), decimal(e.Weight), decimal(e.Probability), e.Status)
+		row = row[:0]
+		if g.Offset != nil {
+			n := g.graphOf(e.Source)
+			row = append(row, strconv.Itoa(n), strconv.Itoa(int(e.Source-g.Offset[n])), strconv.Itoa(int(e.Target-g.Offset[n])))
+		} else {
+			row = append(row, g.nodeID(e.Source), g.nodeID(e.Target))
+		}
+		row = append(row, decimal(e.Weight), decimal(e.Probability), e.Status)
 		if err := c.Write(row); err != nil {
 			return err
 		}
@@ -118,8 +153,14 @@ func (g *RefinedGraph) writeNPZ(w io.Writer) error {
 	n := len(g.Edges)
 	source, target := make([]int64, n), make([]int64, n)
 	weight, probability, status := make([]float32, n), make([]float32, n), make([]string, n)
+	var of []int64
 	for i, e := range g.Edges {
-		source[i], target[i] = int64(e.Source), int64(e.Target)
+		base := int32(0)
+		if g.Offset != nil {
+			n := g.graphOf(e.Source)
+			base, of = g.Offset[n], append(of, int64(n))
+		}
+		source[i], target[i] = int64(e.Source-base), int64(e.Target-base)
 		weight[i], probability[i], status[i] = e.Weight, e.Probability, e.Status
 	}
 	z := npz.NewWriter(w)
@@ -128,6 +169,14 @@ func (g *RefinedGraph) writeNPZ(w io.Writer) error {
 		value any
 	}
 	arrays := []array{{"source", source}, {"target", target}, {"weight", weight}, {"probability", probability}, {"status", status}, {"num_nodes", []int64{int64(g.N)}}}
+	if g.Offset != nil {
+		var nodes []int64
+		for i, v := range g.Offset[1:] {
+			nodes = append(nodes, int64(v-g.Offset[i]))
+		}
+		arrays[len(arrays)-1].value = nodes
+		arrays = append([]array{{"graph", of}}, arrays...)
+	}
 	if g.NodeIDs != nil {
 		arrays = append(arrays, array{"node_id", g.NodeIDs})
 	}
@@ -148,13 +197,23 @@ type parquetRow[T int64 | string] struct {
 	Status      string  `parquet:"status,dict"`
 }
 
-func writeParquet[T int64 | string](w io.Writer, g *RefinedGraph, id func(int32) T) error {
-	p := parquet.NewGenericWriter[parquetRow[T]](w, parquet.Compression(&parquet.Snappy))
-	var rows []parquetRow[T]
+// parquetGraphsRow is a row of a Parquet file of a collection.
+type parquetGraphsRow struct {
+	Graph       int64   `parquet:"graph"`
+	Source      int64   `parquet:"source"`
+	Target      int64   `parquet:"target"`
+	Weight      float32 `parquet:"weight"`
+	Probability float32 `parquet:"probability"`
+	Status      string  `parquet:"status,dict"`
+}
+
+func writeParquet[R any](w io.Writer, g *RefinedGraph, row func(RefinedEdge) R) error {
+	p := parquet.NewGenericWriter[R](w, parquet.Compression(&parquet.Snappy))
+	var rows []R
 	for part := range slices.Chunk(g.Edges, 1<<12) {
 		rows = rows[:0]
 		for _, e := range part {
-			rows = append(rows, parquetRow[T]{id(e.Source), id(e.Target), e.Weight, e.Probability, e.Status})
+			rows = append(rows, row(e))
 		}
 		if _, err := p.Write(rows); err != nil {
 			return err
@@ -176,7 +235,7 @@ type nodeLink struct {
 }
 
 type nodeLinkNode struct {
-	ID any `json:"id"` // string or int32
+	ID any `json:"id"` // string, int32 or, of a collection, [2]int32
 }
 
 type nodeLinkEdge struct {
@@ -193,6 +252,10 @@ func (g *RefinedGraph) writeJSON(w io.Writer) error {
 		ids[v] = int32(v)
 		if g.NodeIDs != nil {
 			ids[v] = g.NodeIDs[v]
+		}
+		if g.Offset != nil {
+			n := g.graphOf(int32(v))
+			ids[v] = [2]int32{int32(n), int32(v) - g.Offset[n]}
 		}
 	}
 	out := nodeLink{Directed: g.BothDirections, Nodes: make([]nodeLinkNode, g.N), Edges: make([]nodeLinkEdge, len(g.Edges))}

@@ -31,7 +31,7 @@ type Neighbors struct {
 	tree   projectionTree
 	sample sample
 	old    []int32
-	union  []int32 // result of Within
+	own    within
 }
 
 // Exact is [KNN]. The result is valid until the next search.
@@ -51,30 +51,6 @@ func (s *Neighbors) Exact(pool *kernels.Pool, emb []float32, n, f, k int) (idx [
 	pool.Nearest(s.idx, s.sim, s.z, len(s.nodes), f, k)
 	s.number(n, k)
 	return s.idx, s.sim
-}
-
-// Within is [KNN] among the nodes of each of several graphs that stand one after
-// another: graph g has the rows offset[g] ≤ v < offset[g+1] of emb, [n, f], where n is
-// the last offset. Nodes of different graphs are no neighbours. It returns [n, k] node
-// numbers, which are those of the union, valid until the next search.
-func (s *Neighbors) Within(pool *kernels.Pool, emb []float32, offset []int32, f, k int) []int32 {
-	if pool == nil {
-		pool = kernels.NewPool(1)
-		defer pool.Close()
-	}
-	n := int(offset[len(offset)-1])
-	s.union = room(s.union, n*k)
-	for g, end := range offset[1:] {
-		first := offset[g]
-		idx, _ := s.Exact(pool, emb[int(first)*f:int(end)*f], int(end-first), f, k)
-		own := s.union[int(first)*k : int(end)*k]
-		for i, v := range idx {
-			if own[i] = -1; v >= 0 {
-				own[i] = v + first
-			}
-		}
-	}
-	return s.union
 }
 
 // number turns the neighbours of rows, which the first len(nodes) of [n, k] idx
@@ -111,11 +87,17 @@ type directions struct {
 	directed []bool
 }
 
-func (d *directions) of(pool *kernels.Pool, emb []float32, n, f int) {
-	d.z, d.nodes, d.directed = room(d.z, n*f), room(d.nodes, n)[:0], room(d.directed, n)
+// normalise makes z all n rows of emb, those without a direction zero.
+func (d *directions) normalise(pool *kernels.Pool, emb []float32, n, f int) {
+	d.z, d.directed = room(d.z, n*f), room(d.directed, n)
 	d.emb, d.f = emb, f
 	pool.For(n, 256, d)
 	d.emb = nil
+}
+
+func (d *directions) of(pool *kernels.Pool, emb []float32, n, f int) {
+	d.normalise(pool, emb, n, f)
+	d.nodes = room(d.nodes, n)[:0]
 	for i, ok := range d.directed {
 		if !ok {
 			continue
