@@ -43,13 +43,9 @@ func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
 	if err := run.LoadData(o.Data); err != nil {
 		return nil, err
 	}
-	h, width, err := run.Embed(o.Threads)
-	if err != nil {
-		return nil, err
-	}
-	if run.Graphs != nil { // whose graphs have no refined ones, and no one picture
+	if run.Graphs != nil { // many graphs have no one picture
 		var charts []*Chart
-		for _, c := range []*Chart{accuracies(records, run.Result), losses(records, run.Result)} {
+		for _, c := range []*Chart{accuracies(records, run.Result), losses(records, run.Result), contrastive(records)} {
 			if c != nil {
 				charts = append(charts, c)
 			}
@@ -58,6 +54,10 @@ func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
 			return nil, err
 		}
 		return charts, write(out, run.Result, charts)
+	}
+	h, width, err := run.Embed(o.Threads)
+	if err != nil {
+		return nil, err
 	}
 	before, after := graphs(run)
 	x := run.Trained.Refined
