@@ -188,7 +188,7 @@ func refineCollection(ctx context.Context, dir string, o RefineOptions) (*Refine
 	all := &train.Refined{Candidates: &graph.Candidates{N: c.Nodes()}, Mode: p.info.Mode, Threshold: p.info.Threshold}
 	err = batches(ctx, c, func(graphs []int32, b *data.Batch) error {
 		x, _, _, _ := batchTensors(b)
-		r, err := p.refine(pool, x, b.Graph, b.Offset)
+		r, err := p.refine(pool, x, b.Graph, b.Offset, nil)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
@@ -31,6 +32,9 @@ func (t *trainer) newGraphRefining(raw bool) (*graphRefining, error) {
 	c := t.task.Graphs
 	if t.cfg.DeepWalk.Width > 0 {
 		return nil, fmt.Errorf("train: structural attributes belong to one graph, and %s is a collection; leave deepwalk.width 0", t.data.name)
+	}
+	if t.cfg.Model.Edges.Judge != models.JudgeEmbedding {
+		return nil, fmt.Errorf("train: attributes judge the edges of one graph, and %s is a collection; leave model.edges.judge = embedding", t.data.name)
 	}
 	if !raw && t.cfg.Train.PretrainSteps+t.cfg.Train.JointEvery > 0 && min(len(t.split.Train), t.cfg.Train.BatchGraphs) < 2 {
 		return nil, errors.New("train: a contrastive step compares graphs with each other; train.batch_graphs and the training graphs must be two at least")
