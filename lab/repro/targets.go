@@ -195,7 +195,7 @@ var targets = []*Target{
 		},
 	},
 	{
-		Name: "table2", Title: "Few labels", Seeds: 10,
+		Name: "table2", Title: "Few labels", Seeds: 5,
 		Asks:  "Training on 1, 3, 5 and 10 % of the nodes. Each seed draws its own training nodes, in proportion to the classes; validation and test nodes are those of the public split.",
 		cells: ratios(pick(eclGSR, rawGraph, "gcn", "gat", "mlp", "grand"), citations...),
 		render: func(t *Target, ls Lines) rendered {
@@ -253,7 +253,7 @@ var targets = []*Target{
 		},
 	},
 	{
-		Name: "fig5", Title: "Weight μ of the classification loss and width F of the encoder", Seeds: 3,
+		Name: "fig5", Title: "Weight μ of the classification loss and width F of the encoder", Seeds: 2,
 		Asks:  "Test accuracy over μ for several widths F; the paper uses μ = 0.01 and F = 128. It prints no numbers for this figure.",
 		cells: vary(widths("32", "128", "256"), "model.edges.mu", []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
 		render: func(t *Target, ls Lines) rendered {
@@ -261,7 +261,7 @@ var targets = []*Target{
 		},
 	},
 	{
-		Name: "fig6", Title: "Weight α of the generative term and width F of the encoder", Seeds: 3,
+		Name: "fig6", Title: "Weight α of the generative term and width F of the encoder", Seeds: 2,
 		Asks:  "Test accuracy over α for several widths F; the paper uses α = 0.1 and F = 128. It prints no numbers for this figure.",
 		cells: vary(widths("32", "128", "256"), "model.ecl.alpha", []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
 		render: func(t *Target, ls Lines) rendered {
