@@ -163,6 +163,7 @@ func (e *emitter) emit(op *ir.Op) error {
 	if len(op.Operands) > 0 && e.overBatch(op) {
 		emit = (*emitter).readout
 	}
+	before := len(e.builder.graph.Node)
 	e.in(op.Results[0].Name, func() { result, err = emit(e, op) })
 	if err != nil {
 		return err
@@ -172,7 +173,7 @@ func (e *emitter) emit(op *ir.Op) error {
 		if e.overEdges(v) {
 			base := result.t
 			result = value{edge: &edgeValue{base: &base}}
-		} else {
+		} else if len(e.builder.graph.Node) > before { // or else it is an operand, as of to_dense
 			result.t = e.rename(result.t, v.Name, line.doc(op))
 		}
 	}

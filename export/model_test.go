@@ -282,3 +282,27 @@ func TestEveryOperationHasALine(t *testing.T) {
 		t.Fatal("the walk misses @classify")
 	}
 }
+
+// A value that an operation hands through keeps its name for those that read it
+// elsewhere.
+func TestPassedThroughValuesKeepTheirName(t *testing.T) {
+	m := ir.NewModule("alias")
+	b := m.NewFunc("f")
+	h := b.One("relu", nil, b.Arg("x", ir.T(ir.F32, "N", "3")))
+	b.Return("y", b.Add(b.One("to_dense", nil, h), b.One("neg", nil, h)))
+	model, err := Model(b.Func, nil, ModelOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{"x": true}
+	for _, n := range model.Graph.Node {
+		for _, in := range n.Input {
+			if !known[in] {
+				t.Errorf("%s reads %s, which nothing before it gives", n.Name, in)
+			}
+		}
+		for _, out := range n.Output {
+			known[out] = true
+		}
+	}
+}

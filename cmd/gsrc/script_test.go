@@ -23,6 +23,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pyg, err := filepath.Abs(filepath.Join("..", "..", "models", "pyg", "testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -31,6 +35,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CACHE_HOME", cache)
 			env.Setenv(catalog.EnvVar, "")
 			env.Setenv(catalog.MirrorVar, "")
+			env.Setenv("PYG", pyg)
 			for _, name := range []string{ort.EnvVar, "LD_LIBRARY_PATH"} {
 				env.Setenv(name, os.Getenv(name))
 			}

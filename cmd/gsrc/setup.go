@@ -26,8 +26,10 @@ func (f *setupFlags) register(flags *pflag.FlagSet, o *gsrc.TrainOptions) {
 
 // apply enters the flags that are names for options.
 func (f *setupFlags) apply(o *gsrc.TrainOptions) error {
-	if err := gsrc.CheckModel(o.Model); err != nil {
-		return asUsage(err)
+	if o.Model != "" {
+		if err := gsrc.CheckModel(o.Model); err != nil {
+			return asUsage(err)
+		}
 	}
 	if f.split != "" {
 		if _, err := data.ParseSplit(f.split); err != nil {

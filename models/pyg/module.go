@@ -1,0 +1,205 @@
+package pyg
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+func paramName(layer int, name string) string { return fmt.Sprintf("classifier.%d.%s", layer, name) }
+
+// Module returns the program: @classify (x, g, w) → logits, probabilities. Layer k
+// of the stack has the parameters classifier.k.weight, .bias and so on. An edge
+// weight of 1, which is what exports take if none is given, is PyG's model; another
+// multiplies the edge's message (and counts in the degrees of GCNConv, as there).
+func (s *Stack) Module(name string) *ir.Module {
+	m := ir.NewModule(name)
+	params := map[string]*ir.Value{}
+	for i := range s.Layers {
+		s.Layers[i].declare(m, i, params)
+	}
+	b := m.NewFunc("classify")
+	g := ir.GraphType("N", "E")
+	x := b.Arg("x", ir.T(ir.F32, "N", ir.D(s.In())))
+	e := emitter{Builder: b, g: b.Arg("g", g), w: b.Arg("w", ir.T(ir.F32, g.Dims[1]))}
+	if s.Features != "none" {
+		x = b.One(s.Features+"_normalize", nil, x)
+	}
+	for i := range s.Layers {
+		l := &s.Layers[i]
+		e.param = func(name string) *ir.Value { return params[paramName(i, name)] }
+		restore := b.Named(identifier(l.Name))
+		x = e.layer(l, x)
+		if followed := i+1 < len(s.Layers) && s.Layers[i+1].Kind == BatchNorm; !followed {
+			x = e.activate(s.activationAt(i), x)
+		}
+		restore()
+	}
+	b.Return("logits", x)
+	b.Return("probabilities", b.One("softmax", nil, x))
+	return m
+}
+
+// identifier makes a layer's name one that the IR can write.
+func identifier(name string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r == '_' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z':
+			return r
+		}
+		return '_'
+	}, name)
+	if clean[0] == '.' || clean[0] >= '0' && clean[0] <= '9' {
+		clean = "layer" + clean
+	}
+	return clean
+}
+
+// activationAt returns what stands behind layer i: of a BatchNorm that of the layer
+// before it.
+func (s *Stack) activationAt(i int) string {
+	for i > 0 && s.Layers[i].Kind == BatchNorm {
+		i--
+	}
+	return s.Layers[i].Activation
+}
+
+// declare adds the layer's parameters.
+func (l *Layer) declare(m *ir.Module, i int, params map[string]*ir.Value) {
+	add := func(name, init string, dims ...int) {
+		t := make([]ir.Dim, len(dims))
+		for k, d := range dims {
+			t[k] = ir.D(d)
+		}
+		params[paramName(i, name)] = m.AddParam(paramName(i, name), ir.T(ir.F32, t...), init, 0, "classifier")
+	}
+	width := l.Out // of the product with x
+	switch {
+	case l.Kind == GAT:
+		width = len(l.tensors["att_src"].Data)
+	case l.Kind == SAGE && l.joined():
+		width = 2 * l.Out
+	}
+	if l.Kind == BatchNorm {
+		add("scale", "ones", l.Out)
+		add("shift", "zeros", l.Out)
+		return
+	}
+	add("weight", "glorot", l.In, width)
+	if l.Kind == SAGE && l.Root && !l.joined() {
+		add("root", "glorot", l.In, l.Out)
+	}
+	if l.Kind == GAT {
+		add("att_src", "glorot", width)
+		add("att_dst", "glorot", width)
+	}
+	if l.Residual {
+		add("residual", "glorot", l.In, l.Out)
+	}
+	if l.Bias {
+		add("bias", "zeros", l.Out)
+	}
+}
+
+// emitter writes layers; param gives the parameters of the current one, nil for
+// those that it has not.
+type emitter struct {
+	*ir.Builder
+	g, w  *ir.Value
+	param func(name string) *ir.Value
+}
+
+// layer applies a layer without its activation.
+func (e *emitter) layer(l *Layer, x *ir.Value) *ir.Value {
+	switch l.Kind {
+	case GCN:
+		return e.gcn(l, x)
+	case GAT:
+		return e.gat(l, x)
+	case SAGE:
+		return e.sage(l, x)
+	case Linear:
+		return e.One("gnn.linear", nil, x, e.param("weight"), e.param("bias"))
+	}
+	return e.Add(e.Mul(x, e.param("scale")), e.param("shift"))
+}
+
+func (e *emitter) gcn(l *Layer, x *ir.Value) *ir.Value {
+	switch {
+	case l.Normalize && l.SelfLoops && !l.Improved:
+		return e.One("gnn.gcn_conv", nil, e.g, e.w, x, e.param("weight"), e.param("bias"))
+	case !l.Normalize: // PyG adds self-loops in normalising only
+		return e.bias(e.One("spmm", nil, e.g, e.w, nil, e.MatMul(x, e.param("weight"))))
+	}
+	// D^-½(A + loop·I)D^-½ as a scaling of the nodes before and behind the sum.
+	deg := e.One("edge_sum", ir.Attrs{"side": "dst"}, e.g, e.w)
+	h := e.MatMul(x, e.param("weight"))
+	var self, scale *ir.Value
+	if l.SelfLoops {
+		const loop = 2 // improved
+		self = e.Fill(loop, deg.Type)
+		scale = e.One("rsqrt", nil, e.Shift(deg, loop))
+	} else {
+		// A node without edges has the factor 0.
+		some := e.One("greater", nil, deg, e.Const(0))
+		scale = e.Mul(some, e.One("rsqrt", nil, e.One("maximum", nil, deg, e.Const(1e-12))))
+	}
+	scale = e.One("unsqueeze", nil, scale)
+	return e.bias(e.Mul(e.One("spmm", nil, e.g, e.w, self, e.Mul(h, scale)), scale))
+}
+
+func (e *emitter) gat(l *Layer, x *ir.Value) *ir.Value {
+	attrs := ir.Attrs{"heads": l.Heads, "slope": l.Slope}
+	if !l.Concat {
+		attrs["combine"] = "mean"
+	}
+	y := e.One("gnn.gat_conv", attrs, e.g, e.w, x, e.param("weight"), e.param("att_src"), e.param("att_dst"), e.param("bias"))
+	if l.Residual {
+		y = e.Add(y, e.MatMul(x, e.param("residual")))
+	}
+	return y
+}
+
+func (e *emitter) sage(l *Layer, x *ir.Value) *ir.Value {
+	if l.joined() {
+		return e.One("gnn.sage_conv", nil, e.g, e.w, x, e.param("weight"), e.param("bias"))
+	}
+	var y *ir.Value
+	switch l.Aggregate {
+	case "max": // of the features themselves; no sum, so that their product cannot come first
+		y = e.MatMul(e.One("spmax", nil, e.g, x), e.param("weight"))
+	case "sum":
+		y = e.One("spmm", nil, e.g, e.w, nil, e.MatMul(x, e.param("weight")))
+	default:
+		y = e.One("spmm", nil, e.g, e.w, nil, e.MatMul(x, e.param("weight")))
+		deg := e.One("maximum", nil, e.One("edge_sum", ir.Attrs{"side": "dst"}, e.g, e.w), e.Const(0.5))
+		y = e.Div(y, e.One("unsqueeze", nil, deg))
+	}
+	y = e.bias(y)
+	if l.Root {
+		y = e.Add(y, e.MatMul(x, e.param("root")))
+	}
+	if l.Normalize {
+		y = e.One("l2_normalize", nil, y)
+	}
+	return y
+}
+
+// bias adds the layer's bias, if it has one.
+func (e *emitter) bias(y *ir.Value) *ir.Value {
+	if b := e.param("bias"); b != nil {
+		return e.Add(y, b)
+	}
+	return y
+}
+
+func (e *emitter) activate(act string, x *ir.Value) *ir.Value {
+	switch act {
+	case "none":
+		return x
+	case "leaky_relu":
+		return e.One(act, ir.Attrs{"slope": 0.01}, x)
+	}
+	return e.One(act, nil, x)
+}

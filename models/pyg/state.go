@@ -1,0 +1,338 @@
+package pyg
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// suffixes are the ends of tensors' names that layers have, longest first where one
+// ends with another.
+var suffixes = []string{
+	"module.weight", "module.bias", "module.running_mean", "module.running_var", "module.num_batches_tracked",
+	"lin_src.weight", "lin_dst.weight", "lin_edge.weight", "lin_l.weight", "lin_l.bias", "lin_r.weight", "lin_r.bias", "lin.weight", "lin.bias", "res.weight",
+	"att_src", "att_dst", "att_edge", "att", "running_mean", "running_var", "num_batches_tracked", "weight", "bias",
+}
+
+// layerGroup is the tensors of one layer by what stands behind its name.
+type layerGroup struct {
+	name    string
+	tensors map[string]*Tensor
+}
+
+// group sorts tensors into layers.
+func group(tensors []Tensor) ([]layerGroup, error) {
+	names := map[string]bool{}
+	for _, t := range tensors {
+		if names[t.Name] {
+			return nil, fmt.Errorf("the tensor %q is there twice", t.Name)
+		}
+		names[t.Name] = true
+	}
+	groups := map[string]*layerGroup{}
+	var unknown []string
+	for i := range tensors {
+		name, suffix := split(tensors[i].Name, names)
+		if name == "" || suffix == "" {
+			unknown = append(unknown, tensors[i].Name)
+			continue
+		}
+		if groups[name] == nil {
+			groups[name] = &layerGroup{name, map[string]*Tensor{}}
+		}
+		groups[name].tensors[suffix] = &tensors[i]
+	}
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		return nil, fmt.Errorf("no layer that gsrc knows has the tensors %s; it reads %s, %s, %s, %s and %s", quoted(unknown), GCN, GAT, SAGE, Linear, BatchNorm)
+	}
+	if len(groups) == 0 {
+		return nil, fmt.Errorf("there are no tensors")
+	}
+	var list []layerGroup
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		list = append(list, *groups[name])
+	}
+	return list, nil
+}
+
+// split divides a tensor's name into a layer's and the rest. The weight of a layer
+// that is itself called lin is told from that of a GCNConv by its neighbours.
+func split(tensor string, names map[string]bool) (layer, suffix string) {
+	for _, s := range suffixes {
+		switch {
+		case tensor == s || strings.HasSuffix(tensor, "."+s):
+		default:
+			continue
+		}
+		layer = strings.TrimSuffix(strings.TrimSuffix(tensor, s), ".")
+		if s == "lin.weight" || s == "lin.bias" {
+			if layer == "" || isLinear(layer, names) {
+				return strings.TrimPrefix(layer+".lin", "."), strings.TrimPrefix(s, "lin.")
+			}
+		}
+		return layer, strings.TrimPrefix(s, "module.")
+	}
+	return "", ""
+}
+
+// isLinear reports whether layer.lin is a Linear by itself, not the weight of a
+// convolution called layer: it has a bias, or layer holds other layers too.
+func isLinear(layer string, names map[string]bool) bool {
+	own := []string{"lin.weight", "lin.bias", "lin_edge.weight", "lin_l.weight", "lin_l.bias", "lin_r.weight", "res.weight", "att_src", "att_dst", "att_edge", "att", "bias"}
+	for n := range names {
+		if rest, ok := strings.CutPrefix(n, layer+"."); ok && !slices.Contains(own, rest) {
+			return true
+		}
+	}
+	return names[layer+".lin.bias"] && !names[layer+".lin_l.weight"]
+}
+
+// layer finds out which one the tensors make.
+func (g *layerGroup) layer() (Layer, error) {
+	l := Layer{Name: g.name, Activation: "none", tensors: g.tensors}
+	has := func(name string) bool { return g.tensors[name] != nil }
+	if err := g.unsupported(); err != nil {
+		return l, err
+	}
+	var err error
+	switch {
+	case has("att_src"):
+		err = g.attention(&l)
+	case has("lin_l.weight"):
+		l.Kind, l.Root, l.Aggregate, l.Bias = SAGE, has("lin_r.weight"), "mean", has("lin_l.bias")
+		err = g.expect(l.Kind, []string{"lin_l.weight"}, []string{"lin_l.bias", "lin_r.weight"})
+		if err == nil {
+			l.Out, l.In, err = g.matrix("lin_l.weight")
+		}
+		if err == nil && l.Root {
+			err = g.shape("lin_r.weight", l.Out, l.In)
+		}
+		if err == nil && l.Bias {
+			err = g.shape("lin_l.bias", l.Out)
+		}
+	case has("running_mean"):
+		l.Kind, l.Eps = BatchNorm, 1e-5
+		if err = g.expect(l.Kind, []string{"running_mean", "running_var"}, []string{"weight", "bias", "num_batches_tracked"}); err != nil {
+			break
+		}
+		l.In = len(g.tensors["running_mean"].Data)
+		l.Out = l.In
+		for _, name := range []string{"running_mean", "running_var", "weight", "bias"} {
+			if err == nil && has(name) {
+				err = g.shape(name, l.In)
+			}
+		}
+		if err == nil && has("weight") != has("bias") {
+			err = fmt.Errorf("%s has one of weight and bias, and a BatchNorm has both or neither", g.name)
+		}
+	case has("lin.weight"):
+		l.Kind, l.Normalize, l.SelfLoops, l.Bias = GCN, true, true, has("bias")
+		if err = g.expect(l.Kind, []string{"lin.weight"}, []string{"bias"}); err != nil {
+			break
+		}
+		if l.Out, l.In, err = g.matrix("lin.weight"); err == nil && l.Bias {
+			err = g.shape("bias", l.Out)
+		}
+	case has("weight") && len(g.tensors["weight"].Shape) == 2:
+		l.Kind, l.Bias = Linear, has("bias")
+		if err = g.expect(l.Kind, []string{"weight"}, []string{"bias"}); err != nil {
+			break
+		}
+		if l.Out, l.In, err = g.matrix("weight"); err == nil && l.Bias {
+			err = g.shape("bias", l.Out)
+		}
+	default:
+		err = fmt.Errorf("the tensors %s make no layer that gsrc knows; it reads %s, %s, %s, %s and %s", quoted(g.full()), GCN, GAT, SAGE, Linear, BatchNorm)
+	}
+	return l, err
+}
+
+// attention reads a GATConv.
+func (g *layerGroup) attention(l *Layer) error {
+	l.Kind, l.Slope = GAT, 0.2
+	// Older versions kept the weight under two names.
+	if src, dst := g.tensors["lin_src.weight"], g.tensors["lin_dst.weight"]; src != nil {
+		if dst != nil && !(slices.Equal(src.Shape, dst.Shape) && slices.Equal(src.Data, dst.Data)) {
+			return fmt.Errorf("%s has different weights for sources and targets (lin_src.weight and lin_dst.weight): a GATConv between two kinds of nodes is not supported", g.name)
+		}
+		g.tensors["lin.weight"] = src
+		delete(g.tensors, "lin_src.weight")
+		delete(g.tensors, "lin_dst.weight")
+	}
+	if err := g.expect(l.Kind, []string{"lin.weight", "att_src", "att_dst"}, []string{"bias", "res.weight"}); err != nil {
+		return err
+	}
+	t := g.tensors["att_src"]
+	if len(t.Shape) != 3 || t.Shape[0] != 1 || t.Shape[1] < 1 || t.Shape[2] < 1 {
+		return fmt.Errorf("%s.att_src has the shape %v, and that of a GATConv is [1, heads, columns]", g.name, t.Shape)
+	}
+	l.Heads, l.Bias, l.Residual = t.Shape[1], g.tensors["bias"] != nil, g.tensors["res.weight"] != nil
+	if err := g.shape("att_dst", t.Shape...); err != nil {
+		return err
+	}
+	all, in, err := g.matrix("lin.weight")
+	if err != nil {
+		return err
+	}
+	if l.In = in; all != len(t.Data) {
+		return fmt.Errorf("%s.lin.weight has %d rows, and %d heads of %d columns need %d", g.name, all, l.Heads, t.Shape[2], len(t.Data))
+	}
+	width := all
+	switch {
+	case l.Bias:
+		width = len(g.tensors["bias"].Data)
+		err = g.shape("bias", width)
+	case l.Residual:
+		width, _, err = g.matrix("res.weight")
+	}
+	if err == nil && l.Residual {
+		err = g.shape("res.weight", width, in)
+	}
+	if err != nil {
+		return err
+	}
+	if width != all && width != all/l.Heads {
+		return fmt.Errorf("%s gives %d columns by its bias, and %d heads of %d columns are %d side by side or %d averaged", g.name, width, l.Heads, t.Shape[2], all, all/l.Heads)
+	}
+	l.Concat = width == all
+	return nil
+}
+
+// unsupported names layers of PyG that are recognised and not read.
+func (g *layerGroup) unsupported() error {
+	for _, x := range []struct{ tensor, what string }{
+		{"att", "a GATv2Conv (or another layer with one attention vector)"},
+		{"att_edge", "a GATConv with edge_dim"},
+		{"lin_edge.weight", "a layer with edge features"},
+		{"lin_r.bias", "no layer that gsrc knows, such as a TransformerConv or a GATv2Conv"},
+	} {
+		if g.tensors[x.tensor] != nil {
+			return fmt.Errorf("%s is %s by its tensor %s.%s, which is not supported; gsrc reads %s, %s, %s, %s and %s", g.name, x.what, g.name, x.tensor, GCN, GAT, SAGE, Linear, BatchNorm)
+		}
+	}
+	if g.tensors["lin_l.weight"] != nil && g.tensors["lin.weight"] != nil {
+		return fmt.Errorf("%s is a SAGEConv with project=True by its tensor %s.lin.weight, which is not supported", g.name, g.name)
+	}
+	return nil
+}
+
+// expect checks which tensors a layer has.
+func (g *layerGroup) expect(kind string, need, may []string) error {
+	var missing, unknown []string
+	for _, n := range need {
+		if g.tensors[n] == nil {
+			missing = append(missing, g.name+"."+n)
+		}
+	}
+	for n := range g.tensors {
+		if !slices.Contains(need, n) && !slices.Contains(may, n) {
+			unknown = append(unknown, g.name+"."+n)
+		}
+	}
+	slices.Sort(unknown)
+	switch {
+	case len(unknown) > 0:
+		return fmt.Errorf("%s is taken for a %s, which has no tensors %s", g.name, kind, quoted(unknown))
+	case len(missing) > 0:
+		return fmt.Errorf("%s is taken for a %s, and the tensors %s are missing", g.name, kind, quoted(missing))
+	}
+	return nil
+}
+
+func (g *layerGroup) matrix(name string) (rows, cols int, err error) {
+	t := g.tensors[name]
+	if len(t.Shape) != 2 || t.Shape[0] < 1 || t.Shape[1] < 1 {
+		return 0, 0, fmt.Errorf("%s.%s has the shape %v, want [columns out, columns in]", g.name, name, t.Shape)
+	}
+	return t.Shape[0], t.Shape[1], nil
+}
+
+func (g *layerGroup) shape(name string, want ...int) error {
+	if t := g.tensors[name]; !slices.Equal(t.Shape, want) {
+		return fmt.Errorf("%s.%s has the shape %v, want %v", g.name, name, t.Shape, want)
+	}
+	return nil
+}
+
+func (g *layerGroup) full() []string {
+	var names []string
+	for n := range g.tensors {
+		names = append(names, g.name+"."+n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func quoted(names []string) string {
+	q := make([]string, len(names))
+	for i, n := range names {
+		q[i] = strconv.Quote(n)
+	}
+	return strings.Join(q, ", ")
+}
+
+// order sorts the layers: as given, or by the last number in their names, a
+// BatchNorm behind the layer of its number, and one layer without a number last.
+func (s *Stack) order(given []string) error {
+	if given != nil {
+		return s.reorder(given)
+	}
+	key := func(l Layer) int {
+		if n, ok := lastNumber(l.Name); ok {
+			return n
+		}
+		return int(^uint(0) >> 1)
+	}
+	norm := func(l Layer) int {
+		if l.Kind == BatchNorm {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(s.Layers, func(a, b Layer) int {
+		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(norm(a), norm(b)))
+	})
+	for i := 1; i < len(s.Layers); i++ {
+		if a, b := s.Layers[i-1], s.Layers[i]; key(a) == key(b) && norm(a) == norm(b) {
+			return fmt.Errorf("the names %s and %s do not say which layer runs first; say the order of all (%s)", a.Name, b.Name, s.names())
+		}
+	}
+	return nil
+}
+
+func (s *Stack) reorder(names []string) error {
+	var list []Layer
+	for i, n := range names {
+		at := slices.IndexFunc(s.Layers, func(l Layer) bool { return l.Name == n })
+		switch {
+		case at < 0:
+			return fmt.Errorf("the order names %q, and there is no such layer; there are %s", n, s.names())
+		case slices.Contains(names[:i], n):
+			return fmt.Errorf("the order names %q twice", n)
+		}
+		list = append(list, s.Layers[at])
+	}
+	for _, l := range s.Layers {
+		if !slices.Contains(names, l.Name) {
+			return fmt.Errorf("the order leaves out %q", l.Name)
+		}
+	}
+	s.Layers = list
+	return nil
+}
+
+// lastNumber returns the last number in a name.
+func lastNumber(name string) (int, bool) {
+	digit := func(r rune) bool { return r >= '0' && r <= '9' }
+	end := strings.LastIndexFunc(name, digit)
+	if end < 0 {
+		return 0, false
+	}
+	start := strings.LastIndexFunc(name[:end+1], func(r rune) bool { return !digit(r) }) + 1
+	n, err := strconv.Atoi(name[start : end+1])
+	return n, err == nil
+}

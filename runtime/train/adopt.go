@@ -1,0 +1,74 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/config"
+)
+
+// Adopt makes a finished run of parameters that were trained elsewhere: it runs the
+// task's @classify with them on the data, judges the result on the split, and writes
+// the run directory that [Train] would have left, without metrics. params holds every
+// parameter of the module by name, row-major. A model that refines its graph cannot be
+// adopted: its parameters do not hold the graph.
+func Adopt(ctx context.Context, task Task, cfg *config.Config, params map[string][]float32, opts Options) (*Result, error) {
+	t, err := newTrainer(ctx, task, cfg, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	switch {
+	case task.Data == nil:
+		return nil, fmt.Errorf("train: parameters are adopted for one graph, and %s is a collection of graphs", t.data.name)
+	case t.module.Func("classify") == nil:
+		return nil, fmt.Errorf("train: module @%s has no function @classify", t.module.Name)
+	case t.module.Func("refine") != nil:
+		return nil, fmt.Errorf("train: module @%s refines its graph, which its parameters do not hold: copy its run directory instead", t.module.Name)
+	}
+	if err := t.adopt(params); err != nil {
+		return nil, err
+	}
+	if err := t.open(); err != nil {
+		return nil, err
+	}
+	logits, _, err := t.classify(t.inputs["g"].Graph, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	t.keep(t.score(logits))
+	if err := t.checkpoint(); err != nil {
+		return nil, err
+	}
+	return t.finish()
+}
+
+// adopt enters parameters.
+func (t *trainer) adopt(params map[string][]float32) error {
+	known := map[string]bool{}
+	for _, p := range t.params {
+		known[p.name] = true
+		w, ok := params[p.name]
+		switch {
+		case !ok:
+			return fmt.Errorf("train: there is no parameter %q; module @%s needs it", p.name, t.module.Name)
+		case len(w) != len(p.w):
+			return fmt.Errorf("train: parameter %q has %d elements, module @%s needs the shape %v", p.name, len(w), t.module.Name, p.shape)
+		case !finite(w):
+			return fmt.Errorf("train: parameter %q holds a number that is not finite", p.name)
+		}
+		copy(p.w, w)
+	}
+	var unknown []string
+	for name := range params {
+		if !known[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		return fmt.Errorf("train: module @%s has no parameters %q", t.module.Name, unknown)
+	}
+	return nil
+}
