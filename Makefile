@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build setup demo test bench bench-peers repro lint fuzz-short cross clean
+.PHONY: help build setup demo test bench bench-peers bench-exports repro lint fuzz-short cross clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,11 @@ bench-peers: build $(if $(PEERS_PYTHON),,bin/peers/installed) ## time PyTorch on
 	@mkdir -p results
 	bin/gsrc bench --peers $(or $(PEERS_PYTHON),bin/peers/bin/python) --json results/peers.json --markdown $(PEERSFLAGS)
 	$(GO) run ./lab/bench/chart results/peers.json $(PEERS_CHART)
+
+EXPORTSFLAGS ?=
+
+bench-exports: $(if $(PEERS_PYTHON),,bin/peers/installed) ## time exported GCNs in onnxruntime in turn with PyTorch Geometric's export (PEERS_PYTHON, EXPORTSFLAGS)
+	$(GO) run ./lab/bench/exports -python $(or $(PEERS_PYTHON),bin/peers/bin/python) $(EXPORTSFLAGS)
 
 repro: build ## repeat the paper's evaluation into results/ and docs/results.md (REPROFLAGS, such as --only cora)
 	bin/gsrc repro all --report docs/results.md $(REPROFLAGS)

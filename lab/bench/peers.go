@@ -305,8 +305,22 @@ print("Python %d.%d.%d, PyTorch %s, PyTorch Geometric %s, SciPy %s, onnxruntime 
 	return strings.TrimSpace(string(out)), nil
 }
 
-// run runs one peer. Programs that read data get the folder first.
+// run runs one peer.
 func (p *pythonRunner) run(ctx context.Context, folder string, args []string) (peerReply, error) {
+	text, err := p.output(ctx, folder, args)
+	if err != nil {
+		return peerReply{}, err
+	}
+	var r peerReply
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return r, fmt.Errorf("%s printed %q: %w", args[0], text, err)
+	}
+	return r, nil
+}
+
+// output returns the last line that a program prints. Programs that read data get
+// the folder first.
+func (p *pythonRunner) output(ctx context.Context, folder string, args []string) (string, error) {
 	line := []string{filepath.Join(p.programs, args[0])}
 	if args[0] != "rates.py" {
 		line = append(line, folder)
@@ -317,13 +331,9 @@ func (p *pythonRunner) run(ctx context.Context, folder string, args []string) (p
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
 	if err != nil {
-		return peerReply{}, fmt.Errorf("%s: %w: %s", args[0], err, lastLine(complaint.String()))
+		return "", fmt.Errorf("%s: %w: %s", args[0], err, lastLine(complaint.String()))
 	}
-	var r peerReply
-	if err := json.Unmarshal([]byte(lastLine(string(out))), &r); err != nil {
-		return r, fmt.Errorf("%s printed %q: %w", args[0], lastLine(string(out)), err)
-	}
-	return r, nil
+	return lastLine(string(out)), nil
 }
 
 func lastLine(text string) string {

@@ -1,0 +1,248 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/sbinet/npyio"
+)
+
+// exportGraphs are the graphs that exports are compared on; the last two are
+// generated in the sizes of Amazon Computers and ogbn-arxiv.
+var exportGraphs = []Workload{
+	*FindWorkload("cora"), *FindWorkload("actor"),
+	{Name: "amazon_cs-size", Nodes: 13752, Edges: 245861, Features: 767, Stored: 3675081, Classes: 10},
+	{Name: "arxiv-size", Nodes: 169343, Edges: 1166243, Features: 128, Stored: 128 * 169343, Classes: 40},
+}
+
+// ExportOptions say what [Exports] compares.
+type ExportOptions struct {
+	Python  string   // with lab/bench/peers/requirements.txt
+	Data    string   // folder of data sets; what is missing is generated
+	Graphs  []string // names; empty: all
+	Hidden  []int    // widths of the hidden layer; empty: 16 and 128
+	Threads int      // 0 is one for each processor
+	Seconds float64  // that a graph's rounds may take; 0 is 20
+	// Keep is a folder that files and arrays are written to and left in; empty: a
+	// temporary one.
+	Keep string
+	// Progress is told what is being compared; may be nil.
+	Progress func(string)
+}
+
+// ExportReport holds the times of exported two-layer GCNs in onnxruntime, PyG's
+// and gsrc's, all with the same weights and in one process, in turn.
+type ExportReport struct {
+	Schema  int            `json:"schema"` // 1
+	Machine Machine        `json:"machine"`
+	Python  string         `json:"python"`
+	Results []ExportResult `json:"results"`
+}
+
+// ExportResult is one graph and width.
+type ExportResult struct {
+	Graph  string        `json:"graph"`
+	Nodes  int           `json:"nodes"`
+	Edges  int           `json:"edges"` // entries, both directions
+	Hidden int           `json:"hidden"`
+	Rounds int           `json:"rounds"`
+	Files  []ExportTimes `json:"files"`
+}
+
+// ExportTimes are those of one file: the least and the median time of a call in
+// milliseconds, the ratio of the least time of PyG's export to it, and how far the
+// logits are from PyG's own forward pass.
+type ExportTimes struct {
+	Name       string  `json:"name"`
+	MS         float64 `json:"ms"`
+	MedianMS   float64 `json:"median_ms"`
+	Ratio      float64 `json:"ratio"`
+	Difference float64 `json:"difference"`
+	Nodes      int     `json:"nodes"` // of the ONNX graph
+}
+
+// exportedFile is one of the files that the Python program times.
+type exportedFile struct {
+	Name string `json:"name"`
+	File string `json:"file"`
+}
+
+// Exports times PyG's export of a two-layer GCN and gsrc's exports of the same
+// network, in onnxruntime.
+func Exports(ctx context.Context, o ExportOptions) (*ExportReport, error) {
+	if len(o.Hidden) == 0 {
+		o.Hidden = []int{16, 128}
+	}
+	if o.Seconds == 0 {
+		o.Seconds = 20
+	}
+	dir, err := os.MkdirTemp("", "gsrc-exports-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.CopyFS(dir, peerPrograms); err != nil {
+		return nil, err
+	}
+	r := &ExportReport{Schema: 1, Machine: ThisMachine(o.Threads)}
+	py := &pythonRunner{path: o.Python, programs: filepath.Join(dir, "peers"), threads: r.Machine.Threads}
+	if r.Python, err = py.versions(ctx); err != nil {
+		return nil, err
+	}
+	graphs, err := chooseGraphs(o.Graphs)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range graphs {
+		ds, err := w.Load(o.Data)
+		if err != nil {
+			return r, err
+		}
+		folder := filepath.Join(dir, "data")
+		if o.Keep != "" {
+			folder = filepath.Join(o.Keep, w.Name)
+		}
+		if err := writeArrays(folder, ds, ds.Graph.Structure()); err != nil {
+			return r, err
+		}
+		for _, hidden := range o.Hidden {
+			if o.Progress != nil {
+				o.Progress(fmt.Sprintf("%s, %d hidden", w.Name, hidden))
+			}
+			if err := writeExports(folder, ds, hidden); err != nil {
+				return r, err
+			}
+			x := ExportResult{Graph: w.Name, Nodes: ds.Graph.N, Edges: ds.Graph.Structure().E, Hidden: hidden}
+			text, err := py.output(ctx, folder, []string{"exports.py", "--hidden", fmt.Sprint(hidden), "--seconds", fmt.Sprint(o.Seconds)})
+			if err != nil {
+				return r, err
+			}
+			if err := json.Unmarshal([]byte(text), &x); err != nil {
+				return r, fmt.Errorf("exports.py printed %q: %w", text, err)
+			}
+			r.Results = append(r.Results, x)
+		}
+	}
+	return r, nil
+}
+
+func chooseGraphs(names []string) ([]Workload, error) {
+	if len(names) == 0 {
+		return exportGraphs, nil
+	}
+	var list []Workload
+	for _, name := range names {
+		found := false
+		for _, w := range exportGraphs {
+			if w.Name == name {
+				list, found = append(list, w), true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("no graph is called %q; there are cora, actor, amazon_cs-size and arxiv-size", name)
+		}
+	}
+	return list, nil
+}
+
+// writeExports writes the GCN of a width in every form that is compared, its
+// weights for PyG, and the inputs that a form has beside x and edge_index.
+func writeExports(folder string, ds *data.Dataset, hidden int) error {
+	o := models.Default()
+	o.Features, o.Classes, o.Hidden, o.Norm = ds.X.Cols, ds.Classes, hidden, "none"
+	m, err := models.Lookup("gcn")
+	if err != nil {
+		return err
+	}
+	p, err := compiler.Compile(m.Build(o), compiler.Options{Target: compiler.Inference, Funcs: []string{"classify"}})
+	if err != nil {
+		return err
+	}
+	params := map[string][]float32{}
+	for i, v := range p.Module.Params {
+		shape, err := v.Type.Shape(nil)
+		if err != nil {
+			return err
+		}
+		params[v.Name] = drawn(v, shape)
+		if err := writeArray(filepath.Join(folder, fmt.Sprintf("param%d.npy", i)), params[v.Name]); err != nil {
+			return err
+		}
+	}
+	fn := p.Module.Func("classify")
+	var files []exportedFile
+	for _, l := range []export.Lowering{export.Buckets, export.Flat} {
+		model, err := export.Model(fn, params, export.ModelOptions{Lowering: l, NoEdgeWeight: true})
+		if err != nil {
+			return err
+		}
+		text, err := export.Marshal(model)
+		if err != nil {
+			return err
+		}
+		name := string(l) + ".onnx"
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+			return err
+		}
+		files = append(files, exportedFile{Name: string(l), File: name})
+	}
+	text, err := json.Marshal(files)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "files.json"), text, 0o644)
+}
+
+// drawn are Glorot's weights, and biases that are not zero.
+func drawn(v *ir.Value, shape []int) []float32 {
+	size := 1
+	for _, n := range shape {
+		size *= n
+	}
+	r := rng.New(0, "bench.exports").Sub(v.Name)
+	a := glorot(shape[0], append(shape, 1)[1])
+	out := make([]float32, size)
+	for i := range out {
+		out[i] = a * (2*r.Uniform(uint64(i)) - 1)
+	}
+	return out
+}
+
+func writeArray(path string, v any) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = npyio.Write(f, v)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+// Write prints the comparison as a table in Markdown.
+func (r *ExportReport) Write(w io.Writer) error {
+	fmt.Fprintf(w, "%s, %d threads; least times in turn within one process\n\n", r.Python, r.Machine.Threads)
+	rows := [][]string{{"graph", "nodes", "edges", "hidden", "file", "operators", "ms", "median", "PyG's over it", "difference"}}
+	for _, x := range r.Results {
+		first := []string{x.Graph, fmt.Sprint(x.Nodes), fmt.Sprint(x.Edges), fmt.Sprint(x.Hidden)}
+		for _, f := range x.Files {
+			rows = append(rows, append(first, f.Name, fmt.Sprint(f.Nodes), ms(f.MS), ms(f.MedianMS), fmt.Sprintf("%.2f", f.Ratio), fmt.Sprintf("%.1e", f.Difference)))
+			first = []string{"", "", "", ""}
+		}
+	}
+	return table(w, Markdown, rows)
+}
