@@ -130,7 +130,7 @@ func aggregationModel(t testing.TB, l Lowering, width int, weighted bool) []byte
 	nodes := b.sizeOf(h, 0)
 	list := newEdgeList(b, index, nodes, h.dims[0])
 	if weighted {
-		w := list.weights(b.input("edge_weight", "", float32Type, named("num_edges")))
+		w := b.input("edge_weight", "", float32Type, named("num_edges"))
 		weight = &w
 	}
 	var a aggregation = newFlat(list)

@@ -3,7 +3,6 @@ package export
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/ir"
@@ -48,11 +47,11 @@ func (e *emitter) connectBatch(ids tensor) error {
 	}
 	b := e.builder
 	b.in("batch", func() {
-		last := b.op("ReduceMax", int64Type, []dim{fixed(1)}, []tensor{b.concat(0, ids, b.int64s(-1))}, intAttr("keepdims", 1), intsAttr("axes", 0))
+		last := b.reduceOp("ReduceMax", b.concat(0, ids, b.int64s(-1)), []int64{0}, true, fixed(1))
 		graphs := b.rename(b.binary("Add", last, b.int64Const(1)), "batch/graphs", "number of graphs, the largest of graph_ids and one")
 		src := b.span(b.squeeze(*e.nodes, 0))
 		src.dims = ids.dims
-		e.members = newBuckets(&edgeList{b: b, src: src, dst: ids, nodes: graphs, sources: *e.nodes, nodeDim: named("num_graphs")})
+		e.members = newBuckets(&edgeList{b: b, src: src, dst: ids, into: ids, nodes: graphs, sources: *e.nodes, nodeDim: named("num_graphs")})
 	})
 	return nil
 }
@@ -102,33 +101,6 @@ func emitSpMax(e *emitter, op *ir.Op) (value, error) {
 		over = newBuckets(e.list)
 	}
 	return value{t: over.max(h)}, nil
-}
-
-// max returns the largest of the rows of h, column by column, over the entries
-// into each target; 0 where there are none.
-func (s *bucketSum) max(h tensor) tensor {
-	b, width := s.b, h.width()
-	low := slices.Repeat([]float32{float32(math.Inf(-1))}, width)
-	padded := b.concat(0, h, b.floats("const", low, 1, width))
-	reduce := func(t tensor) tensor {
-		return b.op("ReduceMax", float32Type, []dim{t.dims[0], fixed(width)}, []tensor{t}, intsAttr("axes", 1), intAttr("keepdims", 0))
-	}
-	var parts []tensor
-	for _, k := range s.buckets {
-		b.in(k.name, func() {
-			part := b.gather(padded, k.source)
-			if !k.single {
-				part = reduce(part)
-			}
-			if k.chunks.name != "" {
-				shape := b.concat(0, b.int64s(-1), k.chunks, b.int64s(int64(width)))
-				part = reduce(b.reshape(part, shape, unknown, unknown, fixed(width)))
-			}
-			parts = append(parts, part)
-		})
-	}
-	zeros := b.floats("const", make([]float32, width), 1, width)
-	return b.gather(b.concat(0, append(parts, zeros)...), s.restore)
 }
 
 // Batch reads graph_ids [N] as the exported models do: the block that leads from

@@ -67,6 +67,7 @@ type builder struct {
 	next   map[string]int      // per name stem: where the search for a free number begins
 	shared map[[32]byte]tensor // initialisers by content
 	infos  map[string]*onnxpb.ValueInfoProto
+	opset  int // version of the operator set that is written
 }
 
 func newBuilder(name, doc string) *builder {
@@ -76,6 +77,7 @@ func newBuilder(name, doc string) *builder {
 		next:   map[string]int{},
 		shared: map[[32]byte]tensor{},
 		infos:  map[string]*onnxpb.ValueInfoProto{},
+		opset:  OpsetVersion,
 	}
 }
 
@@ -335,6 +337,19 @@ func (b *builder) unary(opType string, x tensor, attrs ...*onnxpb.AttributeProto
 
 func (b *builder) cast(x tensor, to onnxpb.TensorProto_DataType) tensor {
 	return b.op("Cast", to, x.dims, []tensor{x}, intAttr("to", int64(to)))
+}
+
+// reduceOp reduces axes. Where they are an input and where an attribute depends on
+// the operator and the version of the operator set.
+func (b *builder) reduceOp(opType string, x tensor, axes []int64, keep bool, dims ...dim) tensor {
+	kept := int64(0)
+	if keep {
+		kept = 1
+	}
+	if opType == "ReduceSum" || b.opset >= 18 {
+		return b.op(opType, x.dtype, dims, []tensor{x, b.int64s(axes...)}, intAttr("keepdims", kept))
+	}
+	return b.op(opType, x.dtype, dims, []tensor{x}, intsAttr("axes", axes...), intAttr("keepdims", kept))
 }
 
 func (b *builder) matmul(x, y tensor) tensor {

@@ -49,12 +49,13 @@ type aggregation interface {
 	largest(m tensor) tensor
 }
 
-// edgeList is the graph as the model reads it: self-loops removed, the rest in
-// the order given, duplicates kept.
+// edgeList is the graph as the model reads it: all edges in the order given,
+// duplicates too. Self-loops do not count: they enter a node that there is not.
 type edgeList struct {
 	b        *builder
-	src, dst tensor // int64 [E']
-	keep     tensor // positions of the kept edges in the input
+	src, dst tensor // int64 [E]
+	into     tensor // targets, N for self-loops: where an edge counts
+	loop     tensor // tells self-loops, bool [E]; no name where there are none
 	nodes    tensor // int64 [1]: N, of the targets
 	sources  tensor // int64 [1]: rows that sources are numbers of; N but for batches
 	nodeDim  dim
@@ -64,16 +65,25 @@ type edgeList struct {
 func newEdgeList(b *builder, edgeIndex, nodes tensor, nodeDim dim) *edgeList {
 	l := &edgeList{b: b, nodes: nodes, sources: nodes, nodeDim: nodeDim}
 	b.in("edges", func() {
-		row := func(i int64) tensor {
-			return b.op("Gather", int64Type, edgeIndex.dims[1:], []tensor{edgeIndex, b.int64Const(i)}, intAttr("axis", 0))
+		row := func(i int64, name, doc string) tensor {
+			return b.rename(b.op("Gather", int64Type, edgeIndex.dims[1:], []tensor{edgeIndex, b.int64Const(i)}, intAttr("axis", 0)), name, doc)
 		}
-		src, dst := row(0), row(1)
-		loop := b.compare("Equal", src, dst)
-		l.keep = b.nonZero(b.op("Not", boolType, loop.dims, []tensor{loop}))
-		l.src = b.rename(b.gather(src, l.keep), "edges/source", "sources of the edges without self-loops")
-		l.dst = b.rename(b.gather(dst, l.keep), "edges/target", "targets of the edges without self-loops")
+		l.src, l.dst = row(0, "edges/source", "sources of the edges"), row(1, "edges/target", "targets of the edges")
+		l.loop = b.compare("Equal", l.src, l.dst)
+		l.into = l.counted(l.dst)
 	})
 	return l
+}
+
+// counted returns ends of edges with N in place of those of self-loops.
+func (l *edgeList) counted(ends tensor) tensor {
+	return l.b.op("Where", int64Type, ends.dims, []tensor{l.loop, l.nodes, ends})
+}
+
+// keep returns the rows of values of edges without those of self-loops, which must
+// not count where edges are brought together regardless of their ends.
+func (l *edgeList) keep(t tensor) tensor {
+	return l.b.gather(t, l.b.nonZero(l.b.op("Not", boolType, l.loop.dims, []tensor{l.loop})))
 }
 
 // reversed returns the graph with every edge turned around.
@@ -81,11 +91,9 @@ func (l *edgeList) reversed() *edgeList {
 	r := *l
 	r.src, r.dst = l.dst, l.src
 	r.nodes, r.sources = l.sources, l.nodes
+	l.b.in("reversed", func() { r.into = l.counted(l.src) })
 	return &r
 }
-
-// weights picks the kept edges' elements of a vector over all edges given.
-func (l *edgeList) weights(w tensor) tensor { return l.b.gather(w, l.keep) }
 
 // flatSum is the lowering Flat.
 type flatSum struct {
@@ -114,13 +122,14 @@ func (f *flatSum) total(messages tensor) tensor {
 		for i := range columns {
 			columns[i] = int64(i)
 		}
-		start := b.binary("Mul", b.unsqueeze(f.dst, 1), b.int64Const(int64(width)))
+		start := b.binary("Mul", b.unsqueeze(f.into, 1), b.int64Const(int64(width)))
 		index = b.reshape(b.binary("Add", start, b.ints("const", columns, 1, width)), b.int64s(-1), unknown)
 		f.index[width] = index
 	}
-	size := b.binary("Mul", f.nodes, b.int64Const(int64(width)))
+	// One row more, which self-loops go to.
+	size := b.binary("Mul", b.binary("Add", f.nodes, b.int64Const(1)), b.int64Const(int64(width)))
 	sums := b.scatterAdd(b.filledFloat(size, 0, unknown), index, b.reshape(messages, b.int64s(-1), unknown))
-	return b.reshape(sums, b.int64s(-1, int64(width)), f.nodeDim, fixed(width))
+	return f.firstNodes(b.reshape(sums, b.int64s(-1, int64(width)), unknown, fixed(width)))
 }
 
 func (f *flatSum) largest(m tensor) tensor {
@@ -137,15 +146,18 @@ func (f *flatSum) degree(weight *tensor) (tensor, error) {
 	return f.sum(f.b.filledFloat(f.b.concat(0, f.sources, f.b.int64s(1)), 1, f.nodeDim, fixed(1)), weight)
 }
 
-// countEdges counts the edges into each node exactly, int64 [N].
-func countEdges(l *edgeList) tensor {
-	b := l.b
-	ones := b.filledInt(b.sizeOf(l.dst, 0), 1, l.dst.dims...)
-	return b.scatterAdd(b.filledInt(l.nodes, 0, l.nodeDim), l.dst, ones)
+// firstNodes leaves the last row out.
+func (l *edgeList) firstNodes(t tensor) tensor {
+	dims := append([]dim{l.nodeDim}, t.dims[1:]...)
+	return l.b.op("Slice", t.dtype, dims, []tensor{t, l.b.int64s(0), l.nodes, l.b.int64s(0)})
 }
 
+// countDegree counts the edges into each node exactly, as float32 [N,1].
 func countDegree(l *edgeList) tensor {
-	return l.b.unsqueeze(l.b.cast(countEdges(l), onnxpb.TensorProto_FLOAT), 1)
+	b := l.b
+	size := b.binary("Add", l.nodes, b.int64Const(1))
+	counts := b.scatterAdd(b.filledInt(size, 0, unknown), l.into, b.filledInt(b.sizeOf(l.into, 0), 1, l.into.dims...))
+	return b.unsqueeze(b.cast(l.firstNodes(counts), onnxpb.TensorProto_FLOAT), 1)
 }
 
 // denseSum is the lowering Dense: the adjacency matrix holds the weights, entry

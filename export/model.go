@@ -163,8 +163,7 @@ func (e *emitter) inputs(o ModelOptions) error {
 		v := &edgeValue{}
 		switch {
 		case weight != nil:
-			kept := e.list.weights(*weight)
-			v.base = &kept
+			v.base = weight
 		case e.weighted: // dense
 			v.base = index
 		}

@@ -283,19 +283,14 @@ func emitReduce(opType string) func(*emitter, *ir.Op) (value, error) {
 		if err != nil {
 			return value{}, err
 		}
+		if e.overEdges(op.Operands[0]) && op.Str("axis") != "1" {
+			x = e.list.keep(x)
+		}
 		axes := axesOf(op, x.rank())
 		if len(axes) == 0 { // of a scalar
 			return value{t: e.unary("Identity", x)}, nil
 		}
-		keep := int64(0)
-		if op.Bool("keep") && op.Str("axis") != "all" {
-			keep = 1
-		}
-		dims := e.shape(op.Result().Type)
-		if opType == "ReduceSum" { // the only one whose axes are an input in this operator set
-			return value{t: e.op(opType, x.dtype, dims, []tensor{x, e.int64s(axes...)}, intAttr("keepdims", keep))}, nil
-		}
-		return value{t: e.op(opType, x.dtype, dims, []tensor{x}, intsAttr("axes", axes...), intAttr("keepdims", keep))}, nil
+		return value{t: e.reduceOp(opType, x, axes, op.Bool("keep") && op.Str("axis") != "all", e.shape(op.Result().Type)...)}, nil
 	}
 }
 
@@ -303,6 +298,9 @@ func emitCount(e *emitter, op *ir.Op) (value, error) {
 	x, err := e.operand(op, 0)
 	if err != nil {
 		return value{}, err
+	}
+	if e.overEdges(op.Operands[0]) {
+		x = e.list.keep(x)
 	}
 	axes := axesOf(op, x.rank())
 	n := e.int64s(1)
@@ -374,7 +372,7 @@ func emitNormalize(p int) func(*emitter, *ir.Op) (value, error) {
 		}
 		eps := e.scalar(op.Float("eps"))
 		if !e.dense() {
-			norm := e.op(fmt.Sprintf("ReduceL%d", p), x.dtype, []dim{x.dims[0], fixed(1)}, []tensor{x}, intsAttr("axes", 1), intAttr("keepdims", 1))
+			norm := e.reduceOp(fmt.Sprintf("ReduceL%d", p), x, []int64{1}, true, x.dims[0], fixed(1))
 			norm = e.binary("Max", norm, eps)
 			return value{t: x, per: &norm}, nil
 		}
@@ -506,7 +504,7 @@ func emitPairDot(e *emitter, op *ir.Op) (value, error) {
 }
 
 func (e *emitter) rowSum(x tensor) tensor {
-	return e.op("ReduceSum", x.dtype, x.dims[:1], []tensor{x, e.int64s(1)}, intAttr("keepdims", 0))
+	return e.reduceOp("ReduceSum", x, []int64{1}, false, x.dims[0])
 }
 
 func emitSpMM(e *emitter, op *ir.Op) (value, error) {

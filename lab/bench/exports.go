@@ -181,7 +181,7 @@ func writeExports(folder string, ds *data.Dataset, hidden int) error {
 	}
 	fn := p.Module.Func("classify")
 	var files []exportedFile
-	for _, l := range []export.Lowering{export.Buckets, export.Flat} {
+	for _, l := range []export.Lowering{export.Buckets} {
 		model, err := export.Model(fn, params, export.ModelOptions{Lowering: l, NoEdgeWeight: true})
 		if err != nil {
 			return err
