@@ -25,8 +25,8 @@ type ParityError = export.ParityError
 
 // BuildOptions say how a run is exported. The zero value is a good default.
 type BuildOptions struct {
-	// Lowering of message passing: export.Buckets (the default), export.Flat or
-	// export.Dense.
+	// Lowering of message passing: export.Buckets (the default), export.HostBuckets,
+	// export.Flat, export.Dense, or export.Auto to choose by the training graph.
 	Lowering export.Lowering
 	// NoEdgeWeight leaves out the classifier's edge weights: every edge counts
 	// the same.

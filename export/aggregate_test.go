@@ -2,8 +2,10 @@ package export
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -133,8 +135,13 @@ func aggregationModel(t testing.TB, l Lowering, width int, weighted bool) []byte
 		w := b.input("edge_weight", "", float32Type, named("num_edges"))
 		weight = &w
 	}
-	var a aggregation = newFlat(list)
-	if l == Buckets {
+	var a aggregation
+	switch l {
+	case Flat:
+		a = newFlat(list)
+	case HostBuckets:
+		a = newHostBuckets(list, nil)
+	default:
 		a = newBuckets(list)
 	}
 	y, err := a.sum(h, weight)
@@ -206,8 +213,21 @@ func checkClose(t *testing.T, what string, got ort.Tensor, want []float64, shape
 	}
 }
 
+// withTables adds what the host builds.
+func withTables(t *testing.T, l Lowering, g *testGraph, in map[string]ort.Tensor) map[string]ort.Tensor {
+	t.Helper()
+	if l != HostBuckets {
+		return in
+	}
+	in = maps.Clone(in)
+	if err := addTables(in, g.n); err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
 func TestAggregation(t *testing.T) {
-	for _, l := range []Lowering{Buckets, Flat} {
+	for _, l := range []Lowering{Buckets, HostBuckets, Flat} {
 		for _, weighted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/weighted=%v", l, weighted), func(t *testing.T) {
 				const width = 5
@@ -222,6 +242,7 @@ func TestAggregation(t *testing.T) {
 							w = randomFloats("w", len(g.src))
 							in["edge_weight"] = ort.Float32s(w, int64(len(w)))
 						}
+						in = withTables(t, l, g, in)
 						sums, degree := g.aggregate(h, width, w)
 						out := mustRun(t, one, in)
 						n := int64(g.n)
@@ -281,9 +302,47 @@ func TestLargeDegrees(t *testing.T) {
 	}
 }
 
+// TestTablesAgree holds the tables that models build against those that the host
+// builds: they are the same, entry by entry.
+func TestTablesAgree(t *testing.T) {
+	b := newBuilder("tables", "")
+	h := b.input("h", "", float32Type, named("num_nodes"), fixed(1))
+	index := b.input("edge_index", "", int64Type, fixed(2), named("num_edges"))
+	made := newBuckets(newEdgeList(b, index, b.sizeOf(h, 0), h.dims[0])).tables
+	for name, v := range map[string]tensor{inputDegree: made.count, inputOrder: made.order, inputOrderRows: made.orderRows, inputSegments: made.segments,
+		inputSegmentRows: made.segmentRows, inputRest: made.rest, inputRestore: made.restore} {
+		b.output(v, name, "", "Identity")
+	}
+	s := openTestModel(t, marshalTestModel(t, b), 2)
+	graphs := testGraphs()
+	hubs := &testGraph{name: "hubs of every kind", n: 30}
+	for v, degree := range []int{1, 2, 3, 63, 64, 65, 128, 129, 256, 257, 1024, 1025, 4096, 4097, 9000, 64 * 64 * 3} {
+		for k := range degree {
+			hubs.add(16+k%14, v)
+		}
+	}
+	for _, g := range append(graphs, hubs) {
+		want, err := BuildTables(g.n, g.edgeIndex())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := mustRun(t, s, map[string]ort.Tensor{"h": ort.Float32s(make([]float32, g.n), int64(g.n), 1), "edge_index": g.edgeIndex()})
+		for name, w := range want.Inputs() {
+			if !slices.Equal(got[name].Shape, w.Shape) || !slices.Equal(got[name].I64, w.I64) {
+				t.Errorf("%s: %s is %v %v in the model, %v %v from the host", g.name, name, got[name].Shape, got[name].I64, w.Shape, w.I64)
+			}
+		}
+	}
+	for _, bad := range [][]int64{{0, 3}, {-1, 1}} {
+		if _, err := BuildTables(3, ort.Int64s(bad, 2, 1)); err == nil || !strings.Contains(err.Error(), "outside the nodes 0 to 2") {
+			t.Errorf("edge %v of 3 nodes gives %v", bad, err)
+		}
+	}
+}
+
 // TestNeverEmitted holds the operators that are wrong or missing in runtimes.
 func TestNeverEmitted(t *testing.T) {
-	for _, l := range []Lowering{Buckets, Flat} {
+	for _, l := range []Lowering{Buckets, HostBuckets, Flat} {
 		for _, weighted := range []bool{false, true} {
 			var m onnxpb.ModelProto
 			if err := proto.Unmarshal(aggregationModel(t, l, 3, weighted), &m); err != nil {

@@ -22,19 +22,31 @@ type bucketSum struct {
 	ones     map[string]tensor   // by name of a table of rows, [R,1,C]
 }
 
+// newBuckets builds the tables inside the model.
 func newBuckets(l *edgeList) *bucketSum {
+	return bucketsOver(l, func() tables { return buildTables(l) })
+}
+
+// newHostBuckets reads the tables from the model's inputs.
+func newHostBuckets(l *edgeList, docs map[string]string) *bucketSum {
+	return bucketsOver(l, func() tables { return tableInputs(l.b, docs) })
+}
+
+func bucketsOver(l *edgeList, make func() tables) *bucketSum {
 	s := &bucketSum{edgeList: l, weighted: map[string][]tensor{}, ones: map[string]tensor{}}
 	l.b.in("tables", func() {
-		s.tables = buildTables(l)
-		s.cut()
+		s.tables = make()
+		s.segment = s.split(s.segments, s.segmentRows, segmentWidths)
 	})
 	return s
 }
 
-// cut makes the tables of each class from those of all.
-func (s *bucketSum) cut() {
-	s.at = s.split(s.order, s.orderRows, rowWidths)
-	s.segment = s.split(s.segments, s.segmentRows, segmentWidths)
+// edgeTables returns positions of edges by class, [R,C].
+func (s *bucketSum) edgeTables() []tensor {
+	if s.at == nil {
+		s.b.in("tables", func() { s.at = s.split(s.order, s.orderRows, rowWidths) })
+	}
+	return s.at
 }
 
 // split cuts entries of all classes into the rows of each, [R,C].
@@ -53,7 +65,7 @@ func (s *bucketSum) split(entries, rows tensor, widths []int) []tensor {
 	return parts
 }
 
-// sources returns the sources of the edges in the form of s.at.
+// sourceTables returns the sources of the edges in the form of edgeTables.
 func (s *bucketSum) sourceTables() []tensor {
 	if s.source == nil {
 		s.b.in("tables", func() {
@@ -63,7 +75,7 @@ func (s *bucketSum) sourceTables() []tensor {
 	return s.source
 }
 
-// weights returns weights of edges in the form of the rows, [R,1,C], made once for
+// weightTables returns weights of edges in the form of the rows, [R,1,C], made once for
 // each vector of weights.
 func (s *bucketSum) weightTables(weight tensor) []tensor {
 	if t, ok := s.weighted[weight.name]; ok {
@@ -95,11 +107,11 @@ func (s *bucketSum) sum(h tensor, weight *tensor) (tensor, error) {
 }
 
 func (s *bucketSum) total(m tensor) tensor {
-	return s.reduce(m, s.at, 0, 0, func(_ int, rows, index tensor) tensor { return s.add(rows, index) }, s.add)
+	return s.reduce(m, s.edgeTables(), 0, 0, func(_ int, rows, index tensor) tensor { return s.add(rows, index) }, s.add)
 }
 
 func (s *bucketSum) largest(m tensor) tensor {
-	return s.reduce(m, s.at, -math.MaxFloat32, -math.MaxFloat32, func(_ int, rows, index tensor) tensor { return s.top(rows, index) }, s.top)
+	return s.reduce(m, s.edgeTables(), -math.MaxFloat32, -math.MaxFloat32, func(_ int, rows, index tensor) tensor { return s.top(rows, index) }, s.top)
 }
 
 // max returns the largest of the rows of h, column by column, over the entries

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -74,6 +75,13 @@ var ioDocs = map[string]string{
 	inputEdgeIndex:         "edges, row 0 sources and row 1 targets, both directions of an undirected edge; duplicates count, self-loops are dropped and one a node is added inside",
 	inputEdgeWeight:        "weight of each edge of edge_index",
 	inputGraphIDs:          "graph of each node, numbered from 0; a number that no node has is a graph without nodes",
+	inputDegree:            "table: number of edges into each node, without self-loops",
+	inputOrder:             "table: positions of edges in edge_index, row after row of 1, 2, 4, … 64; num_edges where a row is filled up",
+	inputOrderRows:         "table: number of rows of each width in order",
+	inputSegments:          "table: rows of 64 of order that belong to one node, by rows of 4, 16 and 64; their number where a row is filled up",
+	inputSegmentRows:       "table: number of rows of each width in segments",
+	inputRest:              "table: rows of 64 of segments that belong to one node; their number where a row is filled up",
+	inputRestore:           "table: row of each node among those of order, a row of zeros, those of segments and those of rest",
 	inputAdjacency:         "adjacency matrix: (i, j) sums the weights of edges from j to i, zero diagonal; a self-loop a node is added inside",
 	"embedding":            "node embeddings",
 	"pairs":                "pairs of nodes to score: row 0 with row 1",
@@ -105,7 +113,19 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	if err := o.check(); err != nil {
 		return nil, nil, err
 	}
-	models, err := o.models()
+	programs, err := o.programs()
+	if err != nil {
+		return nil, nil, err
+	}
+	if o.Lowering == Auto {
+		n := 0
+		for _, p := range programs {
+			n += o.messages(p)
+		}
+		o.Lowering = chooseLowering(n)
+		o.Log("lowering %s: %d numbers travel along the edges of the training graph", o.Lowering, n)
+	}
+	models, err := o.models(programs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,7 +187,7 @@ func (o *BuildOptions) check() error {
 		return fmt.Errorf("the graph to check the export on: %w", err)
 	}
 	if n := o.Sample.nodes(); o.Lowering == Dense && n > maxDenseNodes {
-		return fmt.Errorf("the dense lowering is for small graphs: %d nodes need a matrix of %d MiB; take buckets or flat", n, n*n>>18)
+		return denseRefusal(n)
 	}
 	return nil
 }
@@ -175,8 +195,8 @@ func (o *BuildOptions) check() error {
 // maxDenseNodes bounds the adjacency matrix of the parity check to 400 MB.
 const maxDenseNodes = 10_000
 
-// models compiles and writes every function that the module has a file for.
-func (o *BuildOptions) models() ([]built, error) {
+// programs compiles every function that the module has a file for.
+func (o *BuildOptions) programs() ([]built, error) {
 	var list []built
 	for _, r := range roles {
 		if o.Module.Func(r.fn) == nil {
@@ -186,22 +206,56 @@ func (o *BuildOptions) models() ([]built, error) {
 		if err != nil {
 			return nil, err
 		}
-		m := built{role: r, fn: p.Module.Func(r.fn), constants: map[string]float32{}, lowering: o.Lowering}
+		m := built{role: r, fn: p.Module.Func(r.fn), constants: map[string]float32{}}
 		if batchArg(m.fn) != nil {
 			m.task, m.doc = TaskGraphs, "Classifies the graphs of a batch."
 		}
+		list = append(list, m)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("module %s has none of the functions @encode, @score and @classify: there is nothing to export", o.Module.Name)
+	}
+	return list, nil
+}
+
+// messages counts the numbers that travel along edges of the sample in one call.
+func (o *BuildOptions) messages(m built) int {
+	graph := graphArg(m.fn)
+	edges, width := o.Sample.Edges, 0
+	if m.name == "classifier" && o.Sample.Refined != nil {
+		edges = *o.Sample.Refined
+	}
+	for _, op := range m.fn.Body {
+		switch {
+		case graph == nil || len(op.Operands) == 0 || op.Operands[0] != graph:
+		case op.Name() == "spmm":
+			n, _ := op.Result().Type.Dims[1].Size()
+			width += n
+		case op.Name() == "edge_softmax":
+			return math.MaxInt32 // maxima over edges take the tables anyway
+		}
+	}
+	return width * int(edges.Shape[1])
+}
+
+// models writes the compiled functions.
+func (o *BuildOptions) models(programs []built) ([]built, error) {
+	var list []built
+	for _, m := range programs {
+		m.lowering = o.Lowering
 		if err := o.bindConstants(&m); err != nil {
 			return nil, err
 		}
 		switch g := graphArg(m.fn); {
 		case g == nil && o.Lowering == Dense:
 			m.lowering = Buckets // nothing to lower; vectors may stay vectors
-		case g != nil && !o.unweighted(r):
+		case g != nil && !o.unweighted(m.role):
 			m.weighted = slices.ContainsFunc(m.fn.Args, func(a *ir.Value) bool { return overEdges(a, g) })
 		}
+		var err error
 		m.model, err = Model(m.fn, o.Params, ModelOptions{
-			Lowering: m.lowering, NoEdgeWeight: o.unweighted(r), Constants: m.constants,
-			Name: o.Model + "_" + r.name, Doc: m.doc, Docs: ioDocs, Metadata: o.metadata(m), ProducerVersion: o.Version,
+			Lowering: m.lowering, NoEdgeWeight: o.unweighted(m.role), Constants: m.constants,
+			Name: o.Model + "_" + m.name, Doc: m.doc, Docs: ioDocs, Metadata: o.metadata(m), ProducerVersion: o.Version,
 		})
 		if err != nil {
 			return nil, err
@@ -209,11 +263,8 @@ func (o *BuildOptions) models() ([]built, error) {
 		if m.data, err = Marshal(m.model); err != nil {
 			return nil, err
 		}
-		o.Log("lowered @%s to %s.onnx: %d nodes, %.1f MiB", r.fn, r.name, len(m.model.Graph.Node), float64(len(m.data))/(1<<20))
+		o.Log("lowered @%s to %s.onnx: %d nodes, %.1f MiB", m.role.fn, m.name, len(m.model.Graph.Node), float64(len(m.data))/(1<<20))
 		list = append(list, m)
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("module %s has none of the functions @encode, @score and @classify: there is nothing to export", o.Module.Name)
 	}
 	return list, nil
 }

@@ -73,6 +73,8 @@ func readTree(t testing.TB, dir string) map[string][]byte {
 	return files
 }
 
+var tableNames = []string{inputDegree, inputOrder, inputOrderRows, inputSegments, inputSegmentRows, inputRest, inputRestore}
+
 func TestBuild(t *testing.T) {
 	tests := []struct {
 		model    string
@@ -83,6 +85,10 @@ func TestBuild(t *testing.T) {
 	}{
 		{"ecl-gsr/struct=3/l1", Buckets, false, []string{"encoder.onnx", "scorer.onnx", "classifier.onnx"}, map[string][]string{
 			"encoder": {"x", "x_struct", "edge_index"}, "scorer": {"embedding", "pairs"}, "classifier": {"x", "edge_index", "edge_weight"}}},
+		{"ecl-gsr/struct=0/l1", HostBuckets, false, []string{"encoder.onnx", "scorer.onnx", "classifier.onnx"}, map[string][]string{
+			"encoder": slices.Concat([]string{"x", "edge_index"}, tableNames), "scorer": {"embedding", "pairs"},
+			"classifier": slices.Concat([]string{"x", "edge_index", "edge_weight"}, tableNames)}},
+		{"gcn/struct=0/l2", Auto, true, []string{"classifier.onnx"}, map[string][]string{"classifier": {"x", "edge_index"}}},
 		{"ecl-gsr/struct=0/l1", Flat, true, []string{"encoder.onnx", "scorer.onnx", "classifier.onnx"}, map[string][]string{
 			"encoder": {"x", "edge_index"}, "scorer": {"embedding", "pairs"}, "classifier": {"x", "edge_index"}}},
 		{"ecl-gsr/struct=0/l2", Dense, false, []string{"encoder.onnx", "scorer.onnx", "classifier.onnx"}, map[string][]string{
@@ -98,6 +104,13 @@ func TestBuild(t *testing.T) {
 			m, report, err := Build(t.Context(), dir, o)
 			if err != nil {
 				t.Fatal(err)
+			}
+			want := test.lowering
+			if want == Auto {
+				want = Flat // few numbers travel along the edges of so small a graph
+			}
+			if m.Lowering != want {
+				t.Errorf("the manifest says %s, want %s", m.Lowering, want)
 			}
 			files := readTree(t, dir)
 			for _, name := range append(test.files, "manifest.json", "parity.json", "refined_edges.csv") {

@@ -187,6 +187,28 @@ func (b *builder) rename(t tensor, name, doc string) tensor {
 	return t
 }
 
+// prune drops nodes, initialisers and value infos that no output needs.
+func (b *builder) prune() {
+	needed := map[string]bool{}
+	for _, out := range b.graph.Output {
+		needed[out.Name] = true
+	}
+	var nodes []*onnxpb.NodeProto
+	for _, n := range slices.Backward(b.graph.Node) {
+		if !slices.ContainsFunc(n.Output, func(name string) bool { return needed[name] }) {
+			continue
+		}
+		nodes = append(nodes, n)
+		for _, name := range slices.Concat(n.Input, n.Output) {
+			needed[name] = true
+		}
+	}
+	slices.Reverse(nodes)
+	b.graph.Node = nodes
+	b.graph.Initializer = slices.DeleteFunc(b.graph.Initializer, func(t *onnxpb.TensorProto) bool { return !needed[t.Name] })
+	b.graph.ValueInfo = slices.DeleteFunc(b.graph.ValueInfo, func(v *onnxpb.ValueInfoProto) bool { return !needed[v.Name] })
+}
+
 func intAttr(name string, v int64) *onnxpb.AttributeProto {
 	return &onnxpb.AttributeProto{Name: name, Type: onnxpb.AttributeProto_INT, I: proto.Int64(v)}
 }

@@ -52,8 +52,12 @@ func (m *built) inputs(c parityCase, embedding ort.Tensor) map[string]ort.Tensor
 // modelInputs turns inputs of the sparse form into what the file takes.
 func (m *built) modelInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
 	index, hasGraph := in[inputEdgeIndex]
-	if m.lowering != Dense || !hasGraph {
+	if !hasGraph || m.lowering != Dense && m.lowering != HostBuckets {
 		return in, nil
+	}
+	if m.lowering == HostBuckets {
+		out := maps.Clone(in)
+		return out, addTables(out, int(in["x"].Shape[0]))
 	}
 	var weight *ort.Tensor
 	if w, ok := in[inputEdgeWeight]; ok {

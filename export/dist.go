@@ -153,6 +153,11 @@ func (d *Dist) addGraph(in map[string]ort.Tensor, takes map[string]bool, nodes i
 		return err
 	}
 	in[inputEdgeIndex] = edgeIndex
+	if takes[inputOrder] {
+		if err := addTables(in, int(nodes)); err != nil {
+			return err
+		}
+	}
 	if takes[inputEdgeWeight] {
 		if weight == nil {
 			w := ort.Float32s(slices.Repeat([]float32{1}, int(edgeIndex.Shape[1])), edgeIndex.Shape[1])

@@ -3,7 +3,7 @@
 //
 // [Model] turns one function of the IR into an ONNX model: every tensor
 // operation has a line in one table (ops.go), and message passing over a graph
-// that is an input of the model is written in one of three ways ([Lowering]).
+// that is an input of the model is written in one of four ways ([Lowering]).
 // [Build] writes a whole folder: encoder.onnx, scorer.onnx and classifier.onnx,
 // as far as the model has them, a manifest with checksums, a parity report and
 // test data. Before anything lands in its place, each model runs in onnxruntime

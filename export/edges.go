@@ -14,12 +14,19 @@ const (
 	// degree together: gathers and row sums only, no scatter of features, the
 	// same sums for any number of threads.
 	Buckets Lowering = "buckets"
+	// HostBuckets is Buckets with the tables as inputs, which the host builds once
+	// for a graph ([BuildTables]).
+	HostBuckets Lowering = "host-buckets"
 	// Flat is one ScatterElements over a flattened index: fewer nodes, several
 	// times slower.
 	Flat Lowering = "flat"
 	// Dense multiplies with an adjacency matrix that replaces edge_index: for
 	// small graphs, and for runtimes without gather and scatter.
 	Dense Lowering = "dense"
+	// Auto takes Flat where few numbers travel along edges in the sample given (at
+	// most 2^18, over all layers), and Buckets elsewhere. [Build] resolves it; what
+	// is written says which it was.
+	Auto Lowering = "auto"
 )
 
 // ParseLowering reads a lowering's name; the empty string is Buckets.
@@ -27,10 +34,10 @@ func ParseLowering(s string) (Lowering, error) {
 	switch l := Lowering(s); l {
 	case "":
 		return Buckets, nil
-	case Buckets, Flat, Dense:
+	case Auto, Buckets, HostBuckets, Flat, Dense:
 		return l, nil
 	}
-	return "", fmt.Errorf("unknown lowering %q: choose buckets, flat or dense", s)
+	return "", fmt.Errorf("unknown lowering %q: choose auto, buckets, host-buckets, flat or dense", s)
 }
 
 // aggregation sums over the edges of one graph. An edge goes from a source to a

@@ -42,11 +42,14 @@ const (
 // holds the parameters by name, row-major. A graph argument becomes the input
 // edge_index, int64 [2,num_edges] (or adjacency, f32 [num_nodes,num_nodes], in
 // the dense form), and an argument over its edges edge_weight, f32 [num_edges];
-// other arguments keep their names. Equal arguments give equal bytes.
+// [HostBuckets] adds the tables. Other arguments keep their names. Equal arguments give equal bytes.
 func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.ModelProto, error) {
 	lowering, err := ParseLowering(string(o.Lowering))
 	if err != nil {
 		return nil, err
+	}
+	if lowering == Auto {
+		return nil, fmt.Errorf("@%s: the lowering auto needs a graph to choose by; name one", fn.Name)
 	}
 	name := o.Name
 	if name == "" {
@@ -84,6 +87,7 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 			e.output(v.t, r.Name, o.Docs[r.Name], "Identity")
 		}
 	}
+	e.prune()
 	model := &onnxpb.ModelProto{
 		IrVersion: IRVersion, ProducerName: "gsrc", ProducerVersion: o.ProducerVersion,
 		DocString: o.Doc, Graph: e.builder.graph,
@@ -150,7 +154,7 @@ func (e *emitter) inputs(o ModelOptions) error {
 		}
 	}
 	if index != nil {
-		if err := e.connect(*index, weight); err != nil {
+		if err := e.connect(*index, o); err != nil {
 			return err
 		}
 	}
@@ -222,7 +226,7 @@ func (e *emitter) plainInput(a *ir.Value, o ModelOptions) error {
 }
 
 // connect builds the aggregation over the graph input.
-func (e *emitter) connect(index tensor, weight *tensor) error {
+func (e *emitter) connect(index tensor, o ModelOptions) error {
 	if e.dense() {
 		if e.nodeOnes == nil {
 			return fmt.Errorf("@%s has a graph but no features over its nodes", e.fn.Name)
@@ -234,9 +238,12 @@ func (e *emitter) connect(index tensor, weight *tensor) error {
 		return fmt.Errorf("@%s has a graph but no features over its nodes", e.fn.Name)
 	}
 	e.list = newEdgeList(e.builder, index, *e.nodes, named("num_nodes"))
-	if e.lowering == Flat {
+	switch e.lowering {
+	case Flat:
 		e.forward = newFlat(e.list)
-	} else {
+	case HostBuckets:
+		e.forward = newHostBuckets(e.list, o.Docs)
+	default:
 		e.forward = newBuckets(e.list)
 	}
 	return nil

@@ -139,7 +139,7 @@ func TestModels(t *testing.T) {
 				continue
 			}
 			fn := compiled(t, m, fname)
-			for _, l := range []Lowering{Buckets, Flat, Dense} {
+			for _, l := range []Lowering{Buckets, HostBuckets, Flat, Dense} {
 				for _, weighted := range []bool{true, false} {
 					if !weighted && fn.Arg("w") == nil || l == Dense && fname == "score" {
 						continue
@@ -148,7 +148,7 @@ func TestModels(t *testing.T) {
 						model, err := Model(fn, params, ModelOptions{Lowering: l, NoEdgeWeight: !weighted, Constants: constantsOf(fn)})
 						if l == Dense && slices.ContainsFunc(fn.Body, func(op *ir.Op) bool { return op.Name() == "edge_softmax" }) {
 							var u *UnsupportedError
-							if !errors.As(err, &u) || !strings.Contains(err.Error(), "buckets or flat") {
+							if !errors.As(err, &u) || !strings.Contains(err.Error(), "host-buckets or flat") {
 								t.Errorf("attention has no dense form; got %v", err)
 							}
 							return
@@ -177,6 +177,8 @@ func TestModels(t *testing.T) {
 							}
 							if l == Dense {
 								in = denseInputs(t, g, in)
+							} else if graphArg(fn) != nil {
+								in = withTables(t, l, g, in)
 							}
 							got := mustRun(t, s, in)
 							compare(t, g.name+" in onnxruntime", got, want)

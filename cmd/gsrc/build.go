@@ -67,7 +67,7 @@ what is there beside them, and the peak.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.out, "out", "", "folder of the export; an earlier export in it is replaced")
-	flags.StringVar(&f.lowering, "lowering", string(export.Buckets), "message passing: buckets, flat or dense (small graphs; runs in onnx-go too)")
+	flags.StringVar(&f.lowering, "lowering", string(export.Buckets), "message passing: buckets, host-buckets (tables are inputs; fastest), flat, dense (small graphs; runs in onnx-go too), or auto (flat for small work, else buckets)")
 	flags.BoolVar(&f.noWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
 	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
 	flags.StringVar(&f.provider, "provider", string(ort.CPU), "verify the export on cpu, auto or cuda")

@@ -14,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/sbinet/npyio"
 )
 
@@ -71,10 +72,16 @@ type ExportTimes struct {
 	Nodes      int     `json:"nodes"` // of the ONNX graph
 }
 
+// inputEdges is the file of edge_index, [2,E].
+const inputEdges = "edge_index.npy"
+
 // exportedFile is one of the files that the Python program times.
 type exportedFile struct {
 	Name string `json:"name"`
 	File string `json:"file"`
+	// Inputs are the shapes of those that it has beside x and edge_index; their
+	// numbers are in FILE.INPUT.npy.
+	Inputs map[string][]int64 `json:"inputs"`
 }
 
 // Exports times PyG's export of a two-layer GCN and gsrc's exports of the same
@@ -179,9 +186,19 @@ func writeExports(folder string, ds *data.Dataset, hidden int) error {
 			return err
 		}
 	}
+	// Edges in any order, as a user may have them.
+	st := ds.Graph.Structure()
+	src, dst := st.EdgeIndex()
+	edges := make([]int64, 2*st.E)
+	for i, k := range rng.New(0, "bench.exports").Sub("edges").Perm(st.E) {
+		edges[i], edges[st.E+i] = src[k], dst[k]
+	}
+	if err := writeArray(filepath.Join(folder, inputEdges), edges); err != nil {
+		return err
+	}
 	fn := p.Module.Func("classify")
 	var files []exportedFile
-	for _, l := range []export.Lowering{export.Buckets} {
+	for _, l := range []export.Lowering{export.Buckets, export.HostBuckets} {
 		model, err := export.Model(fn, params, export.ModelOptions{Lowering: l, NoEdgeWeight: true})
 		if err != nil {
 			return err
@@ -194,7 +211,20 @@ func writeExports(folder string, ds *data.Dataset, hidden int) error {
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
 			return err
 		}
-		files = append(files, exportedFile{Name: string(l), File: name})
+		files = append(files, exportedFile{Name: string(l), File: name, Inputs: map[string][]int64{}})
+		if l != export.HostBuckets {
+			continue
+		}
+		tables, err := export.BuildTables(ds.Graph.N, ort.Int64s(edges, 2, int64(st.E)))
+		if err != nil {
+			return err
+		}
+		for input, v := range tables.Inputs() {
+			if err := writeArray(filepath.Join(folder, name+"."+input+".npy"), v.I64); err != nil {
+				return err
+			}
+			files[len(files)-1].Inputs[input] = v.Shape
+		}
 	}
 	text, err := json.Marshal(files)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
-	"github.com/sbinet/npyio"
 )
 
 //go:embed peers/*.py
@@ -374,16 +373,8 @@ func writeArrays(folder string, ds *data.Dataset, st *graph.Structure) error {
 		"x_ptr": x.RowPtr, "x_col": x.Col, "x_val": x.Val,
 		"a_ptr": st.In.RowPtr, "a_col": st.In.Col, "train": train, "labels": labels,
 	} {
-		f, err := os.Create(filepath.Join(folder, name+".npy"))
-		if err != nil {
+		if err := writeArray(filepath.Join(folder, name+".npy"), v); err != nil {
 			return err
-		}
-		err = npyio.Write(f, v)
-		if closed := f.Close(); err == nil {
-			err = closed
-		}
-		if err != nil {
-			return fmt.Errorf("writing %s.npy: %w", name, err)
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ p.add_argument("data")
 p.add_argument("--threads", type=int, default=2)
 p.add_argument("--hidden", type=int, default=128)
 p.add_argument("--seconds", type=float, default=20)
-p.add_argument("--profile", default="", help="write onnxruntime's profile of this file of the folder to the working directory")
+p.add_argument("--profile", default="", help="write onnxruntime's profile of the export of this name to the working directory, and stop")
 o = p.parse_args()
 torch.set_num_threads(o.threads)
 d = Data(o.data)
@@ -37,10 +37,7 @@ with torch.no_grad():
     net.b.lin.weight.copy_(param(2, o.hidden, d.classes).T)
     net.b.bias.copy_(param(3, d.classes))
 
-a = d.A.tocoo()  # rows are targets
-edge_index = np.stack([a.col, a.row]).astype(np.int64)
-order = np.random.default_rng(0).permutation(edge_index.shape[1])
-edge_index = np.ascontiguousarray(edge_index[:, order])  # as a user has them: in any order
+edge_index = np.load(os.path.join(o.data, "edge_index.npy")).reshape(2, -1)
 graph = {"x": np.ascontiguousarray(d.rows("l1").toarray(), np.float32), "edge_index": edge_index}
 inputs = (torch.tensor(graph["x"]), torch.tensor(edge_index))
 
@@ -51,37 +48,37 @@ def options():
     return s
 
 
-def open_file(path):
+def feed_of(path, shapes):
+    return graph | {name: np.load(f"{path}.{name}.npy").reshape(shape) for name, shape in shapes.items()}
+
+
+def open_file(path, shapes):
     session = onnxruntime.InferenceSession(path, options(), providers=["CPUExecutionProvider"])
-    feed = {}
-    for i in session.get_inputs():
-        file = f"{os.path.splitext(path)[0]}.{i.name}.npy"
-        if os.path.exists(file):
-            array = np.load(file)
-            feed[i.name] = array.reshape([n if isinstance(n, int) else -1 for n in i.shape])
-        else:
-            feed[i.name] = graph[i.name]
+    feed = feed_of(path, shapes)
     return lambda: session.run(["logits"], feed)[0]
 
 
 with torch.no_grad():
     want = net(*inputs).numpy()
+with open(os.path.join(o.data, "files.json")) as f:
+    exported = json.load(f)
 if o.profile:
     s = options()
     s.enable_profiling = True
-    s.profile_file_prefix = os.path.splitext(os.path.basename(o.profile))[0]
-    session = onnxruntime.InferenceSession(os.path.join(o.data, o.profile), s)
+    s.profile_file_prefix = o.profile
+    file = next(f for f in exported if f["name"] == o.profile)
+    path = os.path.join(o.data, file["file"])
+    session = onnxruntime.InferenceSession(path, s)
     for _ in range(10):
-        session.run(["logits"], {i.name: graph[i.name] for i in session.get_inputs()})
+        session.run(["logits"], feed_of(path, file["inputs"]))
     print(session.end_profiling())
     raise SystemExit
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "pyg.onnx")
     torch.onnx.export(net, inputs, path, opset_version=17, dynamo=False, input_names=["x", "edge_index"], output_names=["logits"],
                       dynamic_axes={"x": {0: "n"}, "edge_index": {1: "e"}})
-    with open(os.path.join(o.data, "files.json")) as f:
-        files = [("PyG", path)] + [(f["name"], os.path.join(o.data, f["file"])) for f in json.load(f)]
-    runs = [(name, open_file(path), len(onnx.load(path).graph.node)) for name, path in files]
+    files = [("PyG", path, {})] + [(f["name"], os.path.join(o.data, f["file"]), f["inputs"]) for f in exported]
+    runs = [(name, open_file(path, shapes), len(onnx.load(path).graph.node)) for name, path, shapes in files]
 results = [{"name": name, "nodes": nodes, "difference": float(np.abs(run() - want).max()), "ms": []} for name, run, nodes in runs]
 start, rounds = time.perf_counter(), 0
 while rounds < 2 or time.perf_counter() - start < o.seconds and rounds < 100:
