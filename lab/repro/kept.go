@@ -19,6 +19,12 @@ import (
 // runsDir, in the folder of results, has the run directories that are kept.
 const runsDir = "runs"
 
+// The paper's Fig 8 shows so many nodes of a graph.
+const (
+	excerptNodes  = 40
+	excerptSuffix = "-excerpt"
+)
+
 // keep does a run in a directory of its own, or opens it where it has been done;
 // one that was stopped goes on. It returns nil where the run is of another shard.
 func (e *evaluation) keep(ctx context.Context, p planned) (*gsrc.Run, int64, error) {

@@ -337,6 +337,9 @@ func (e *evaluation) runKept(ctx context.Context, t *Target, runs []planned) (li
 			}
 			curve = append(curve, points(p.panel, p.job.Seed, records)...)
 		} else if p.job.Seed == 0 {
+			if c := charts.AdjacencyExcerpt(run, excerptNodes); c != nil {
+				pictures = append(pictures, named{t.Name + "-" + p.panel + excerptSuffix, c})
+			}
 			if c := charts.Adjacency(run); c != nil {
 				pictures = append(pictures, named{t.Name + "-" + p.panel, c})
 			}
