@@ -31,6 +31,10 @@ type BuildOptions struct {
 	// NoEdgeWeight leaves out the classifier's edge weights: every edge counts
 	// the same.
 	NoEdgeWeight bool
+	// SparseX has encoder and classifier take the features in CSR.
+	SparseX bool
+	// Opset is the version of ONNX's operator set, 17 to 21; 17 if 0.
+	Opset int
 	// Data is where the training data are now, if not where they were.
 	Data string
 	// Unverified writes the export without running it in onnxruntime; the
@@ -119,7 +123,7 @@ func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Ma
 	t := r.Trained
 	module := exported(t)
 	b := export.BuildOptions{
-		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight,
+		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Opset: o.Opset,
 		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: Version(),
 		Classes: r.classNames(), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
 		Files: map[string][]byte{}, Library: o.Library, Unverified: o.Unverified, Log: o.Log,

@@ -168,7 +168,7 @@ func aggregationModel(t testing.TB, l Lowering, width int, weighted bool) []byte
 func marshalTestModel(t testing.TB, b *builder) []byte {
 	t.Helper()
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(&onnxpb.ModelProto{
-		IrVersion: IRVersion, Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: OpsetVersion}}})
+		IrVersion: irVersion(OpsetVersion), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: OpsetVersion}}})
 	if err != nil {
 		t.Fatal(err)
 	}

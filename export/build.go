@@ -34,6 +34,9 @@ type BuildOptions struct {
 
 	Lowering     Lowering
 	NoEdgeWeight bool
+	// SparseX and Opset are those of [ModelOptions].
+	SparseX bool
+	Opset   int
 
 	// Model, Dataset, ConfigHash, Classes, Metrics and Version go into the
 	// manifest and the files' metadata.
@@ -71,6 +74,9 @@ var roles = []role{
 
 var ioDocs = map[string]string{
 	"x":                    "raw node features; normalisation is inside the model",
+	inputIndptr:            "raw node features in CSR: where the row of each node begins, and the number of entries at the end; normalisation is inside the model",
+	inputIndices:           "column of each stored feature, row after row, no column twice in a row",
+	inputValues:            "stored features, row after row",
 	"x_struct":             "DeepWalk embedding of the training graph; other graphs have none in this basis",
 	inputEdgeIndex:         "edges, row 0 sources and row 1 targets, both directions of an undirected edge; duplicates count, self-loops are dropped and one a node is added inside",
 	inputEdgeWeight:        "weight of each edge of edge_index",
@@ -100,6 +106,7 @@ type built struct {
 	data      []byte
 	constants map[string]float32
 	lowering  Lowering
+	sparse    bool // takes x in CSR
 	weighted  bool // takes edge weights, as an input or within the adjacency matrix
 }
 
@@ -183,6 +190,12 @@ func (o *BuildOptions) check() error {
 	if o.Lowering, err = ParseLowering(string(o.Lowering)); err != nil {
 		return err
 	}
+	if o.Opset, err = checkOpset(o.Opset); err != nil {
+		return err
+	}
+	if o.SparseX && o.Lowering == Dense {
+		return errors.New("features in CSR take gathers, which the dense lowering does without; take buckets, host-buckets or flat")
+	}
 	if err := o.Sample.check(); err != nil {
 		return fmt.Errorf("the graph to check the export on: %w", err)
 	}
@@ -243,6 +256,7 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 	var list []built
 	for _, m := range programs {
 		m.lowering = o.Lowering
+		m.sparse = o.SparseX && m.fn.Arg(sparseArg) != nil
 		if err := o.bindConstants(&m); err != nil {
 			return nil, err
 		}
@@ -254,7 +268,7 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 		}
 		var err error
 		m.model, err = Model(m.fn, o.Params, ModelOptions{
-			Lowering: m.lowering, NoEdgeWeight: o.unweighted(m.role), Constants: m.constants,
+			Lowering: m.lowering, NoEdgeWeight: o.unweighted(m.role), Constants: m.constants, SparseX: o.SparseX, Opset: o.Opset,
 			Name: o.Model + "_" + m.name, Doc: m.doc, Docs: ioDocs, Metadata: o.metadata(m), ProducerVersion: o.Version,
 		})
 		if err != nil {
@@ -370,7 +384,7 @@ func (o *BuildOptions) inductive() bool {
 func (o *BuildOptions) manifest(models []built) *Manifest {
 	m := &Manifest{
 		SchemaVersion: SchemaVersion, Generator: "gsrc", Version: o.Version, Model: o.Model,
-		Inductive: o.inductive(), Lowering: o.Lowering, Opset: OpsetVersion, IRVersion: IRVersion,
+		Inductive: o.inductive(), Lowering: o.Lowering, Opset: o.Opset, IRVersion: int(irVersion(o.Opset)), SparseX: o.SparseX,
 		NumFeatures: int(o.Sample.X.Shape[1]), Classes: o.Classes, Dataset: o.Dataset, ConfigHash: o.ConfigHash,
 		Metrics: finiteMetrics(o.Metrics), Models: map[string]ModelInfo{}, Files: map[string]FileInfo{}, Verified: !o.Unverified,
 	}

@@ -13,12 +13,36 @@ import (
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
 )
 
-// The versions written: the widest support among runtimes, and the first
-// operator set that has all that the lowerings need.
+// OpsetVersion is the version of the operator set that is written where nothing
+// else is asked for: the widest support among runtimes, and the first that has all
+// that the lowerings need. MaxOpset is the highest that can be asked for.
 const (
 	OpsetVersion = 17
-	IRVersion    = 8
+	MaxOpset     = 21
 )
+
+// irVersion is the version of the file format that came with an operator set, the
+// lowest that runtimes expect.
+func irVersion(opset int) int64 {
+	switch {
+	case opset < 19:
+		return 8
+	case opset < 21:
+		return 9
+	}
+	return 10
+}
+
+// checkOpset reads a version; 0 is OpsetVersion.
+func checkOpset(opset int) (int, error) {
+	if opset == 0 {
+		return OpsetVersion, nil
+	}
+	if opset < OpsetVersion || opset > MaxOpset {
+		return 0, fmt.Errorf("operator set %d cannot be written; choose %d to %d", opset, OpsetVersion, MaxOpset)
+	}
+	return opset, nil
+}
 
 const (
 	float32Type = onnxpb.TensorProto_FLOAT

@@ -18,7 +18,7 @@ func (m *built) inputs(c parityCase, embedding ort.Tensor) map[string]ort.Tensor
 	in := map[string]ort.Tensor{}
 	for _, p := range m.model.Graph.Input {
 		switch p.Name {
-		case "x":
+		case "x", inputIndptr:
 			in["x"] = c.X
 		case "x_struct":
 			if c.Struct != nil {
@@ -51,19 +51,26 @@ func (m *built) inputs(c parityCase, embedding ort.Tensor) map[string]ort.Tensor
 
 // modelInputs turns inputs of the sparse form into what the file takes.
 func (m *built) modelInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
+	x, hasX := in[sparseArg]
+	if m.sparse && hasX {
+		in = maps.Clone(in)
+		if err := addSparse(in); err != nil {
+			return nil, err
+		}
+	}
 	index, hasGraph := in[inputEdgeIndex]
 	if !hasGraph || m.lowering != Dense && m.lowering != HostBuckets {
 		return in, nil
 	}
 	if m.lowering == HostBuckets {
 		out := maps.Clone(in)
-		return out, addTables(out, int(in["x"].Shape[0]))
+		return out, addTables(out, int(x.Shape[0]))
 	}
 	var weight *ort.Tensor
 	if w, ok := in[inputEdgeWeight]; ok {
 		weight = &w
 	}
-	a, err := Adjacency(int(in["x"].Shape[0]), index, weight)
+	a, err := Adjacency(int(x.Shape[0]), index, weight)
 	if err != nil {
 		return nil, err
 	}

@@ -123,10 +123,19 @@ func (d *Dist) run(role string, in map[string]ort.Tensor, edgeIndex, weight *ort
 	for _, io := range s.Inputs() {
 		takes[io.Name] = true
 	}
-	if x, ok := in["x"]; ok && (takes[inputEdgeIndex] || takes[inputAdjacency]) {
-		if len(x.Shape) != 2 {
+	x, hasX := in["x"]
+	if hasX && len(x.Shape) != 2 {
+		return nil, fmt.Errorf("x has shape %v, want [nodes, %d]", x.Shape, d.Manifest.NumFeatures)
+	}
+	if hasX && takes[inputIndptr] {
+		if int(x.Shape[1]) != d.Manifest.NumFeatures {
 			return nil, fmt.Errorf("x has shape %v, want [nodes, %d]", x.Shape, d.Manifest.NumFeatures)
 		}
+		if err := addSparse(in); err != nil {
+			return nil, err
+		}
+	}
+	if hasX && (takes[inputEdgeIndex] || takes[inputAdjacency]) {
 		if err := d.addGraph(in, takes, x.Shape[0], *edgeIndex, weight); err != nil {
 			return nil, err
 		}

@@ -76,10 +76,26 @@ func newEdgeList(b *builder, edgeIndex, nodes tensor, nodeDim dim) *edgeList {
 			return b.rename(b.op("Gather", int64Type, edgeIndex.dims[1:], []tensor{edgeIndex, b.int64Const(i)}, intAttr("axis", 0)), name, doc)
 		}
 		l.src, l.dst = row(0, "edges/source", "sources of the edges"), row(1, "edges/target", "targets of the edges")
+		l.nodes = l.guarded()
+		l.sources = l.nodes
 		l.loop = b.compare("Equal", l.src, l.dst)
 		l.into = l.counted(l.dst)
 	})
 	return l
+}
+
+// guarded returns the number of nodes, by way of a Gather that fails where an edge
+// ends outside of them: what reads node numbers later would not, or would read
+// negative ones from the end.
+func (l *edgeList) guarded() tensor {
+	b := l.b
+	ends := b.concat(0, l.src, l.dst, b.int64s(0))
+	low := b.reduceOp("ReduceMin", ends, []int64{0}, true, fixed(1))
+	high := b.reduceOp("ReduceMax", ends, []int64{0}, true, fixed(1))
+	far := b.op("Where", int64Type, []dim{fixed(1)}, []tensor{b.compare("Less", low, b.int64Const(0)), b.binary("Add", l.nodes, b.int64Const(1)), high})
+	all := b.span(b.squeeze(b.binary("Max", l.nodes, b.int64s(1)), 0))
+	found := b.rename(b.gather(all, far), "edge_index_is_within_the_nodes", "fails where edge_index holds a number that no node has")
+	return b.op("Where", int64Type, []dim{fixed(1)}, []tensor{b.compare("Less", found, b.int64Const(0)), found, l.nodes})
 }
 
 // counted returns ends of edges with N in place of those of self-loops.

@@ -27,6 +27,8 @@ type value struct {
 	// per, where it is set, divides the rows of t: [rows,1]. A product with t
 	// divides its own narrower rows instead; any other reader gets the quotient.
 	per *tensor
+	// sparse is set for features that are given sparsely, t is then not set.
+	sparse *sparseRows
 }
 
 // edgeValue is a value of every edge, kept as a product so that factors that
@@ -169,7 +171,7 @@ func (e *emitter) emit(op *ir.Op) error {
 		return err
 	}
 	v := op.Results[0]
-	if result.edge == nil && result.per == nil {
+	if result.edge == nil && result.per == nil && result.sparse == nil {
 		if e.overEdges(v) {
 			base := result.t
 			result = value{edge: &edgeValue{base: &base}}
@@ -200,6 +202,10 @@ func (e *emitter) operand(op *ir.Op, i int) (tensor, error) {
 // they are first read.
 func (e *emitter) lookup(v *ir.Value) (value, error) {
 	if got, ok := e.values[v]; ok {
+		if got.sparse != nil {
+			got.t, got.sparse = got.sparse.dense(), nil
+			e.values[v] = got
+		}
 		if got.per != nil {
 			got = value{t: e.binary("Div", got.t, *got.per)}
 			e.values[v] = got

@@ -38,6 +38,9 @@ type Manifest struct {
 	// to the training graph: such an encoder serves no other graph.
 	Inductive bool     `json:"inductive"`
 	Lowering  Lowering `json:"lowering"`
+	// SparseX tells that encoder and classifier take the features in CSR, as
+	// x_indptr, x_indices and x_values.
+	SparseX bool `json:"sparse_x,omitempty"`
 	// EdgeWeight tells whether the classifier takes edge weights.
 	EdgeWeight  bool               `json:"edge_weight"`
 	Opset       int                `json:"opset"`

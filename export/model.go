@@ -18,6 +18,11 @@ type ModelOptions struct {
 	Lowering Lowering
 	// NoEdgeWeight leaves the input edge_weight out: every edge weighs 1.
 	NoEdgeWeight bool
+	// SparseX takes the argument x as a matrix in CSR: the inputs x_indptr, int64
+	// [num_nodes+1], x_indices, int64 [num_stored], and x_values, f32 [num_stored].
+	SparseX bool
+	// Opset is the version of the operator set, 17 to 21; OpsetVersion if 0.
+	Opset int
 	// Constants replaces scalar arguments by numbers, such as the frozen bounds
 	// of the edge probabilities.
 	Constants map[string]float32
@@ -51,6 +56,10 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 	if lowering == Auto {
 		return nil, fmt.Errorf("@%s: the lowering auto needs a graph to choose by; name one", fn.Name)
 	}
+	opset, err := checkOpset(o.Opset)
+	if err != nil {
+		return nil, err
+	}
 	name := o.Name
 	if name == "" {
 		name = fn.Name
@@ -60,6 +69,7 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 		values: map[*ir.Value]value{}, columns: map[string]tensor{},
 		dims: map[ir.Dim]string{"N": "num_nodes", "E": "num_edges", "P": "num_pairs"},
 	}
+	e.opset = opset
 	if err := e.inputs(o); err != nil {
 		return nil, err
 	}
@@ -89,9 +99,9 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 	}
 	e.prune()
 	model := &onnxpb.ModelProto{
-		IrVersion: IRVersion, ProducerName: "gsrc", ProducerVersion: o.ProducerVersion,
+		IrVersion: irVersion(opset), ProducerName: "gsrc", ProducerVersion: o.ProducerVersion,
 		DocString: o.Doc, Graph: e.builder.graph,
-		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: OpsetVersion}},
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: int64(opset)}},
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Metadata)) {
 		model.MetadataProps = append(model.MetadataProps, &onnxpb.StringStringEntryProto{Key: k, Value: o.Metadata[k]})
@@ -203,6 +213,9 @@ func (e *emitter) plainInput(a *ir.Value, o ModelOptions) error {
 	}
 	if e.dense() && len(dims) != 2 {
 		return fmt.Errorf("@%s: argument %s is %s; the dense form takes matrices", e.fn.Name, a.Name, a.Type)
+	}
+	if a.Name == sparseArg && o.SparseX {
+		return e.sparseInput(a, o)
 	}
 	t := e.input(a.Name, o.Docs[a.Name], dtype, dims...)
 	e.values[a] = value{t: t}

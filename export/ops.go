@@ -150,7 +150,12 @@ func emitUnary(opType string) func(*emitter, *ir.Op) (value, error) {
 	}
 }
 
-func emitSame(e *emitter, op *ir.Op) (value, error) { return e.lookup(op.Operands[0]) }
+func emitSame(e *emitter, op *ir.Op) (value, error) {
+	if x := e.values[op.Operands[0]]; x.sparse != nil {
+		return x, nil
+	}
+	return e.lookup(op.Operands[0])
+}
 
 // emitELU writes, in the dense form, relu(x) + e^min(x,0) − 1: onnx-go has no Elu.
 func emitELU(e *emitter, op *ir.Op) (value, error) {
@@ -366,6 +371,10 @@ func emitLogSoftmax(e *emitter, op *ir.Op) (value, error) {
 // zeros stay zeros. (LpNormalization gives NaN there and is missing on CUDA.)
 func emitNormalize(p int) func(*emitter, *ir.Op) (value, error) {
 	return func(e *emitter, op *ir.Op) (value, error) {
+		if x := e.values[op.Operands[0]]; x.sparse != nil && x.per == nil {
+			norm := e.binary("Max", x.sparse.norm(p), e.scalar(op.Float("eps")))
+			return value{sparse: x.sparse, per: &norm}, nil
+		}
 		x, err := e.operand(op, 0)
 		if err != nil {
 			return value{}, err
@@ -388,6 +397,17 @@ func emitNormalize(p int) func(*emitter, *ir.Op) (value, error) {
 }
 
 func emitMatMul(e *emitter, op *ir.Op) (value, error) {
+	if x := e.values[op.Operands[0]]; x.sparse != nil && !op.Bool("ta") && !op.Bool("tb") {
+		y, err := e.operand(op, 1)
+		if err != nil {
+			return value{}, err
+		}
+		t, err := x.sparse.times(y)
+		if err == nil && x.per != nil {
+			t = e.binary("Div", t, *x.per)
+		}
+		return value{t: t}, err
+	}
 	if x := e.values[op.Operands[0]]; x.per != nil && !op.Bool("ta") && !op.Bool("tb") {
 		y, err := e.operand(op, 1)
 		if err != nil {

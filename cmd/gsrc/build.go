@@ -20,6 +20,8 @@ type buildFlags struct {
 	out        string
 	lowering   string
 	noWeight   bool
+	sparseX    bool
+	opset      int
 	unverified bool
 	provider   string
 }
@@ -49,7 +51,7 @@ what is there beside them, and the peak.`,
 				return err
 			}
 			if compile.emit == "ir" {
-				for _, name := range []string{"out", "lowering", "no-edge-weight", "unverified", "provider"} {
+				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "opset", "unverified", "provider"} {
 					if c.Flags().Changed(name) {
 						return usage("--%s is for the export of a run; with --emit ir the program goes to standard output", name)
 					}
@@ -69,6 +71,8 @@ what is there beside them, and the peak.`,
 	flags.StringVar(&f.out, "out", "", "folder of the export; an earlier export in it is replaced")
 	flags.StringVar(&f.lowering, "lowering", string(export.Buckets), "message passing: buckets, host-buckets (tables are inputs; fastest), flat, dense (small graphs; runs in onnx-go too), or auto (flat for small work, else buckets)")
 	flags.BoolVar(&f.noWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
+	flags.BoolVar(&f.sparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
+	flags.IntVar(&f.opset, "opset", export.OpsetVersion, "version of ONNX's operator set, 17 to 21")
 	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
 	flags.StringVar(&f.provider, "provider", string(ort.CPU), "verify the export on cpu, auto or cuda")
 	compile.register(flags)
@@ -86,6 +90,12 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	if err != nil {
 		return asUsage(err)
 	}
+	if f.opset < export.OpsetVersion || f.opset > export.MaxOpset {
+		return usage("--opset %d: choose %d to %d", f.opset, export.OpsetVersion, export.MaxOpset)
+	}
+	if f.sparseX && lowering == export.Dense {
+		return usage("--sparse-x does not go with --lowering dense: it takes gathers, which the dense form does without")
+	}
 	if _, statErr := os.Stat(dir); statErr != nil {
 		if gsrc.IsModelFile(dir) || gsrc.CheckModel(dir) == nil {
 			return usage("%s is a model, and an export needs a run: train it first (gsrc train %s --data PATH --out DIR), or add --emit ir to see its program", dir, dir)
@@ -100,7 +110,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	}
 	ctx := c.Context()
 	_, err = run.Build(ctx, f.out, gsrc.BuildOptions{
-		Lowering: lowering, NoEdgeWeight: f.noWeight, Unverified: f.unverified, Data: dataPath, Log: a.logf,
+		Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Opset: f.opset, Unverified: f.unverified, Data: dataPath, Log: a.logf,
 	})
 	var missing *ort.NotFoundError
 	if errors.Is(err, ort.ErrNoCgo) || errors.As(err, &missing) {

@@ -1,0 +1,192 @@
+package export
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// optionModels are models that between them have every operation that depends on
+// the form of the features or on the operator set.
+var optionModels = []struct{ name, fn string }{
+	{"gcn/struct=0/l1", "classify"}, {"gcn/struct=0/l2", "classify"}, {"gcn/struct=0/none", "classify"}, {"mlp/struct=0/l1", "classify"},
+	{"gat/struct=0/l2", "classify"}, {"sage/struct=0/l2", "classify"}, {"ecl-gsr/struct=0/l1", "encode"}, {"ecl-gsr/struct=3/l1", "encode"}, {"ecl-gsr/struct=0/l1", "score"},
+	{"grand/struct=0/l2", "classify"},
+}
+
+func written(t *testing.T, m *ir.Module, fn *ir.Func, o ModelOptions) []byte {
+	t.Helper()
+	o.Constants = constantsOf(fn)
+	model, err := Model(fn, testParams(m), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := Marshal(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestFileOptions compares models with features in CSR, and in other operator sets,
+// with the reference.
+func TestFileOptions(t *testing.T) {
+	all := zoo()
+	for _, model := range optionModels {
+		m := all[model.name]
+		if m == nil {
+			t.Fatalf("the zoo has no %s", model.name)
+		}
+		fn := compiled(t, m, model.fn)
+		options := []ModelOptions{{Opset: 18}, {Opset: 20}, {Opset: 21, Lowering: HostBuckets}, {Opset: 19, Lowering: Flat}}
+		if fn.Arg(sparseArg) != nil {
+			options = append(options, ModelOptions{SparseX: true}, ModelOptions{SparseX: true, Lowering: HostBuckets, Opset: 18})
+		}
+		for _, o := range options {
+			t.Run(fmt.Sprintf("%s/%s/%s/sparse=%v/opset=%d", model.name, model.fn, o.Lowering, o.SparseX, o.Opset), func(t *testing.T) {
+				s := openTestModel(t, written(t, m, fn, o), 1)
+				forward := Interpreter(m, testParams(m), constantsOf(fn))
+				for _, g := range testGraphs() {
+					if g.n > 300 {
+						continue
+					}
+					in := testInputs(fn, g, true)
+					want, err := forward(model.fn, in)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if graphArg(fn) != nil {
+						in = withTables(t, o.Lowering, g, in)
+					}
+					if o.SparseX {
+						in = maps.Clone(in)
+						if err := addSparse(in); err != nil {
+							t.Fatal(err)
+						}
+					}
+					compare(t, g.name, mustRun(t, s, in), want)
+				}
+			})
+		}
+	}
+	for _, opset := range []int{16, 22, -1} {
+		m := all["gcn/struct=0/l1"]
+		if _, err := Model(compiled(t, m, "classify"), testParams(m), ModelOptions{Opset: opset}); err == nil || !strings.Contains(err.Error(), "choose 17 to 21") {
+			t.Errorf("operator set %d gives %v", opset, err)
+		}
+	}
+}
+
+// TestWideSparseRows sums more features of a node than one row of a bucket holds.
+func TestWideSparseRows(t *testing.T) {
+	const width = 5000
+	b := newBuilder("product", "")
+	e := &emitter{builder: b, fn: &ir.Func{Name: "f"}, lowering: Buckets, values: map[*ir.Value]value{}}
+	arg := &ir.Value{Name: "x", Type: ir.T(ir.F32, "N", ir.Dim("5000"))}
+	if err := e.sparseInput(arg, ModelOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w := randomFloats("w", width*2)
+	y, err := e.values[arg].sparse.times(b.floats("w", w, width, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.output(y, "y", "", "Identity")
+	s := openTestModel(t, marshalTestModel(t, b), 1)
+	x := make([]float32, 3*width)
+	copy(x, randomFloats("x", width)) // a full row, an empty one, one of a single feature
+	x[2*width+7] = 2
+	in, err := Sparse(ort.Float32s(x, 3, width))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make([]float64, 6)
+	for i := range 3 {
+		for k := range width {
+			for j := range 2 {
+				want[2*i+j] += float64(x[i*width+k]) * float64(w[2*k+j])
+			}
+		}
+	}
+	checkClose(t, "product", mustRun(t, s, in)["y"], want, 3, 2)
+}
+
+// TestEdgesOutOfRange runs models on edges to nodes that there are not: onnxruntime
+// refuses, in the node whose name says why.
+func TestEdgesOutOfRange(t *testing.T) {
+	m := zoo()["gcn/struct=0/l1"]
+	fn := compiled(t, m, "classify")
+	for _, l := range []Lowering{Buckets, HostBuckets, Flat} {
+		s := openTestModel(t, written(t, m, fn, ModelOptions{Lowering: l, NoEdgeWeight: true}), 1)
+		good := &testGraph{n: 3, src: []int64{0, 1}, dst: []int64{1, 0}}
+		x := ort.Float32s(randomFloats("x", 3*testFeatures), 3, testFeatures)
+		for _, bad := range [][]int64{{0, 3, 1, 0}, {0, 1, 3, 0}, {0, -1, 1, 0}, {0, 1, 1, -3}, {1 << 40, 0, 0, 1}, {3, 0, 3, 1}} {
+			in := withTables(t, l, good, map[string]ort.Tensor{"x": x, "edge_index": good.edgeIndex()})
+			in["edge_index"] = ort.Int64s(bad, 2, 2)
+			if _, err := s.Run(in); err == nil || !strings.Contains(err.Error(), "edge_index_is_within_the_nodes") {
+				t.Errorf("%s: edges %v give %v", l, bad, err)
+			}
+		}
+	}
+}
+
+// TestChecker runs the onnx package's checker, with full checks and strict shape
+// inference, on files of every lowering and operator set.
+func TestChecker(t *testing.T) {
+	python := cmp.Or(os.Getenv("GSRC_PYTHON"), "python3")
+	if out, err := exec.Command(python, "-c", "import onnx").CombinedOutput(); err != nil {
+		t.Skipf("%s has no package onnx (GSRC_PYTHON names another Python): %v %s", python, err, lastLine(string(out)))
+	}
+	dir := t.TempDir()
+	args := []string{"../conformance/checker/check.py"}
+	add := func(m *ir.Module, fn *ir.Func, o ModelOptions) {
+		path := filepath.Join(dir, fmt.Sprintf("%d_%s_%s_%d_%v.onnx", len(args), fn.Name, o.Lowering, o.Opset, o.SparseX))
+		if err := os.WriteFile(path, written(t, m, fn, o), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, path)
+	}
+	all := zoo()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, f := range exportedFuncs {
+			if all[name].Func(f) == nil {
+				continue
+			}
+			fn := compiled(t, all[name], f)
+			add(all[name], fn, ModelOptions{})
+		}
+	}
+	for _, model := range optionModels {
+		m := all[model.name]
+		fn := compiled(t, m, model.fn)
+		for _, l := range []Lowering{Buckets, HostBuckets, Flat} {
+			for opset := OpsetVersion; opset <= MaxOpset; opset += 2 {
+				add(m, fn, ModelOptions{Lowering: l, Opset: opset})
+			}
+		}
+		if fn.Arg(sparseArg) != nil {
+			add(m, fn, ModelOptions{SparseX: true})
+			add(m, fn, ModelOptions{SparseX: true, Opset: 18, NoEdgeWeight: true})
+		}
+		if model.name == "gcn/struct=0/l1" {
+			add(m, fn, ModelOptions{Lowering: Dense})
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), python, args...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
