@@ -1,11 +1,14 @@
 package train
 
 import (
+	goruntime "runtime"
+
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // PredictGraphMemory forecasts the memory of training a compiled program on
@@ -38,7 +41,12 @@ func PredictGraphMemory(prog *ir.Module, c *data.Collection, cfg *config.Config)
 		if prog.Func(x.name) == nil || !x.runs {
 			continue
 		}
-		if err := p.function(x.name, x.phase); err != nil {
+		if err := p.function(x.name, x.phase, p.args(x.name)); err != nil {
+			return nil, err
+		}
+	}
+	if refines {
+		if err := p.wholeCollection(learned); err != nil {
 			return nil, err
 		}
 	}
@@ -55,7 +63,8 @@ type graphPredictor struct {
 	cfg   *config.Config
 	batch *graphBatch
 	f     Forecast
-	ops   map[string]int // operations that are executable, by phase
+	ops   map[string]int  // operations that are executable, by phase
+	pool  kernels.Scratch // of all functions
 }
 
 // guessCandidates takes as candidates the edges and, of each node's k nearest of its own
@@ -71,8 +80,8 @@ func (p *graphPredictor) guessCandidates() error {
 		for v := range n.N {
 			for i := range k {
 				to := int32(-1)
-				if i+1 < n.N {
-					to = p.c.Offset[g] + int32((v+i+1)%n.N)
+				if i+2 < n.N {
+					to = p.c.Offset[g] + int32((v+i+2)%n.N)
 				}
 				near = append(near, to)
 			}
@@ -88,8 +97,8 @@ func (p *graphPredictor) guessCandidates() error {
 	return nil
 }
 
-// function forecasts one function on the batch.
-func (p *graphPredictor) function(name, phase string) error {
+// args are the arguments of a function on the batch.
+func (p *graphPredictor) args(name string) map[string]*runtime.Buffer {
 	b := p.batch
 	in := map[string]*runtime.Buffer{"x": b.x, "g": b.g, "batch": b.batch, "labels": b.labels, "targets": b.targets, "w": b.w}
 	for _, s := range []string{"ramp", "lo", "hi"} {
@@ -101,6 +110,24 @@ func (p *graphPredictor) function(name, phase string) error {
 			in["g"], in["w"] = r.c, &r.w.Buffer
 		}
 	}
+	return in
+}
+
+// wholeCollection forecasts the functions that run on all candidates, @score on as many
+// at once as training does.
+func (p *graphPredictor) wholeCollection(learned bool) error {
+	all := len(p.batch.refined.edges.cand.Edges)
+	if err := p.function("refine", "train", map[string]*runtime.Buffer{"p": runtime.Zeros(all)}); err != nil || !learned || all == 0 {
+		return err
+	}
+	pairs := min(pairsAtOnce, all)
+	rows := p.c.Nodes() * pairs / all
+	return p.function("score", "train", map[string]*runtime.Buffer{"embedding": runtime.Zeros(rows, p.cfg.Model.Encoder.Hidden),
+		"pairs": runtime.I64(make([]int64, 2*pairs), 2, pairs), "lo": runtime.Scalar(0), "hi": runtime.Scalar(0)})
+}
+
+// function forecasts one function.
+func (p *graphPredictor) function(name, phase string, in map[string]*runtime.Buffer) error {
 	args := map[string]*runtime.Buffer{}
 	for _, a := range p.prog.Func(name).Args {
 		args[a.Name] = in[a.Name]
@@ -114,6 +141,7 @@ func (p *graphPredictor) function(name, phase string) error {
 		p.ops = map[string]int{}
 	}
 	p.ops[phase] += mem.Main.Operations
+	p.pool = p.pool.Max(mem.Pool)
 	return nil
 }
 
@@ -136,8 +164,8 @@ func (p *graphPredictor) total(edges int, learned bool) (*Forecast, error) {
 		add("a batch's candidates and their structure", (8+2*(4+4+4+4)+3*(4+2*4))*len(r.g.Edges))
 		if learned {
 			width := 4 * p.cfg.Model.Encoder.Hidden
-			add("similarities and embedding", 4*n+c.Nodes()*(width+4*p.cfg.Candidates.K))
-			add("search for neighbours", c.Nodes()*p.cfg.Candidates.K*(8+4)*2)
+			add("similarities, embedding and pairs", 4*n+c.Nodes()*width+16*min(pairsAtOnce, n))
+			add("search for neighbours", c.Nodes()*(width+p.cfg.Candidates.K*(4+4+3*8)))
 		}
 	}
 	params := 0
@@ -158,6 +186,11 @@ func (p *graphPredictor) total(edges int, learned bool) (*Forecast, error) {
 	for _, fn := range p.prog.Funcs {
 		ops += len(fn.Body)
 	}
+	threads := p.cfg.Train.Threads
+	if threads == 0 {
+		threads = goruntime.GOMAXPROCS(0)
+	}
+	add("kernels' buffers", p.pool.Bytes(threads))
 	add("compiled module and the rest", ops*moduleOpBytes+fixedBytes)
 	for _, phase := range []string{"pretrain", "train"} {
 		sum := base + opBytes*p.ops[phase]

@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
+	goruntime "runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -218,5 +219,46 @@ func TestClassWeightsOfGraphs(t *testing.T) {
 		if _, err := Train(context.Background(), Task{Model: model, Graphs: c}, cfg, Options{}); err != nil {
 			t.Errorf("%s: %v", model, err)
 		}
+	}
+}
+
+// The forecast of the memory that training on batches of graphs takes is not below what
+// its steps are found to hold, nor far above: batches' sizes are those of the largest.
+func TestGraphForecastHolds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	for _, model := range []string{"gin", "ecl-gsr"} {
+		c := shapes(t, 300)
+		cfg := graphConfig(t, model, "model.hidden=64", "train.batch_graphs=150", "train.epochs=4", "train.pretrain_steps=4", "train.joint_every=3", "model.encoder.hidden=64", "model.encoder.projection=32")
+		before := heap()
+		tr, err := newTrainer(context.Background(), Task{Model: model, Graphs: c}, cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := PredictGraphMemory(tr.prog, c, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := 0 // of the forecast, what was there before
+		for _, p := range f.Parts {
+			if p.Name == "data set" {
+				own = p.Bytes
+			}
+		}
+		p, err := tr.procedure()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.run(); err != nil {
+			t.Fatal(err)
+		}
+		held := heap() - before + own
+		tr.close()
+		t.Logf("%s: predicted %.2f MiB in phase %s, held %.2f\n%s", model, mib(f.Peak), f.Phase, mib(held), f.Table())
+		if f.Peak < held || 100*f.Peak > 130*held {
+			t.Errorf("%s: %d bytes are predicted, %d are held", model, f.Peak, held)
+		}
+		goruntime.KeepAlive(p)
 	}
 }
