@@ -117,12 +117,37 @@ func evidenceOf(t *train.Trained) *evidence {
 // *[ParityError] where they differ, and the folder is then not written. An
 // earlier export in the folder is replaced.
 func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Manifest, error) {
-	if err := r.LoadData(o.Data); err != nil {
+	b, constants, err := r.exportOptions(o)
+	if err != nil {
 		return nil, err
+	}
+	f, err := newForward(b.Module, b.Params, constants, o.Threads)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b.Forward = f.Run
+	manifest, _, err := export.Build(ctx, out, b)
+	return manifest, err
+}
+
+// Plan tells what Build would write, without running or writing anything.
+func (r *Run) Plan(o BuildOptions) ([]export.PlannedFile, error) {
+	b, _, err := r.exportOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	return export.Plan(b)
+}
+
+// exportOptions says what is exported, and which arguments are frozen to what.
+func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants map[string]float32, err error) {
+	if err := r.LoadData(o.Data); err != nil {
+		return b, nil, err
 	}
 	t := r.Trained
 	module := exported(t)
-	b := export.BuildOptions{
+	b = export.BuildOptions{
 		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Opset: o.Opset,
 		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: Version(),
 		Classes: r.classNames(), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
@@ -131,33 +156,19 @@ func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Ma
 	if r.Result.TestAcc != nil {
 		b.Metrics["test_acc"] = *r.Result.TestAcc
 	}
-	constants := map[string]float32{}
+	constants = map[string]float32{}
 	if x := t.Refined; x != nil && !x.Raw {
 		b.Bounds = &export.Bounds{Lo: x.Lo, Hi: x.Hi}
 		constants["lo"], constants["hi"] = x.Lo, x.Hi
 	}
 	if r.Graphs != nil {
-		var err error
 		if b.Sample, err = graphSample(t, r.Graphs); err == nil {
 			b.Files[inferenceFile], err = describeGraphs(t, r.Graphs)
 		}
-		if err != nil {
-			return nil, err
-		}
-	} else {
-		b.Sample = sample(t, r.Data, o.Threads)
-		if err := r.describe(b.Files); err != nil {
-			return nil, err
-		}
+		return b, constants, err
 	}
-	f, err := newForward(module, t.Params, constants, o.Threads)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b.Forward = f.Run
-	manifest, _, err := export.Build(ctx, out, b)
-	return manifest, err
+	b.Sample = sample(t, r.Data, o.Threads)
+	return b, constants, r.describe(b.Files)
 }
 
 // exported returns the module without the functions that were not trained: an

@@ -173,21 +173,9 @@ func (p *predictor) readInference() error {
 
 func (p *predictor) run(ctx context.Context) (*Prediction, error) {
 	r := &Prediction{Classes: p.manifest.Classes, TrainingGraph: p.onTrainingGraph()}
-	g := p.ds.Graph
-	if p.info.Graph == "raw" {
-		p.o.Log("classifying on the graph as it is, %d edges", g.NumEdges())
-		g = &graph.Graph{N: g.N, Edges: g.Edges, Directed: g.Directed, Weights: slices.Repeat([]float32{p.info.RawWeight}, len(g.Edges))}
-	} else {
-		refined, err := p.refined(ctx)
-		if err != nil {
-			return nil, err
-		}
-		g = refined.Graph()
-		if r.TrainingGraph {
-			p.o.Log("classifying on the refined graph of the training, %d edges", g.NumEdges())
-		} else {
-			p.o.Log("classifying on newly refined edges, %d for the graph's %d", g.NumEdges(), p.ds.Graph.NumEdges())
-		}
+	g, err := p.graph(ctx)
+	if err != nil {
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -209,6 +197,26 @@ func (p *predictor) run(ctx context.Context) (*Prediction, error) {
 	r.Probabilities = probs.F32
 	r.choose(p.ds.Labels, classNames(p.ds))
 	return r, nil
+}
+
+// graph returns the graph that the classifier reads.
+func (p *predictor) graph(ctx context.Context) (*graph.Graph, error) {
+	g := p.ds.Graph
+	if p.info.Graph == "raw" {
+		p.o.Log("classifying on the graph as it is, %d edges", g.NumEdges())
+		return &graph.Graph{N: g.N, Edges: g.Edges, Directed: g.Directed, Weights: slices.Repeat([]float32{p.info.RawWeight}, len(g.Edges))}, nil
+	}
+	refined, err := p.refined(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g = refined.Graph()
+	if p.onTrainingGraph() {
+		p.o.Log("classifying on the refined graph of the training, %d edges", g.NumEdges())
+	} else {
+		p.o.Log("classifying on newly refined edges, %d for the graph's %d", g.NumEdges(), p.ds.Graph.NumEdges())
+	}
+	return g, nil
 }
 
 // refined returns the refined graph of the data: the training's, or a new one.

@@ -120,19 +120,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	if err := o.check(); err != nil {
 		return nil, nil, err
 	}
-	programs, err := o.programs()
-	if err != nil {
-		return nil, nil, err
-	}
-	if o.Lowering == Auto {
-		n := 0
-		for _, p := range programs {
-			n += o.messages(p)
-		}
-		o.Lowering = chooseLowering(n)
-		o.Log("lowering %s: %d numbers travel along the edges of the training graph", o.Lowering, n)
-	}
-	models, err := o.models(programs)
+	models, err := o.lowered()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,6 +160,24 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	}
 	o.Log("wrote %s (%s)", dir, strings.Join(modelNames(models), ", "))
 	return manifest, report, nil
+}
+
+// lowered compiles the functions and writes them as models, and decides on the
+// lowering where it is auto.
+func (o *BuildOptions) lowered() ([]built, error) {
+	programs, err := o.programs()
+	if err != nil {
+		return nil, err
+	}
+	if o.Lowering == Auto {
+		n := 0
+		for _, p := range programs {
+			n += o.messages(p)
+		}
+		o.Lowering = chooseLowering(n)
+		o.Log("lowering %s: %d numbers travel along the edges of the training graph", o.Lowering, n)
+	}
+	return o.models(programs)
 }
 
 func modelNames(models []built) []string {
@@ -392,8 +398,12 @@ func (o *BuildOptions) manifest(models []built) *Manifest {
 		m.Classes = []string{}
 	}
 	for _, b := range models {
-		m.Models[b.name] = ModelInfo{File: b.name + ".onnx", Inputs: ioInfos(b.model.Graph.Input), Outputs: ioInfos(b.model.Graph.Output),
+		info := ModelInfo{File: b.name + ".onnx", Inputs: ioInfos(b.model.Graph.Input), Outputs: ioInfos(b.model.Graph.Output),
 			TestData: testDataDir + "/" + b.name}
+		if n, err := hops(b.fn); err == nil && b.name != "scorer" {
+			info.Hops = &n
+		}
+		m.Models[b.name] = info
 		if len(b.constants) > 0 {
 			m.Bounds = o.Bounds
 		}

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -220,11 +218,7 @@ func (m *built) runtimes(s *ort.Session) []engine {
 func (m *built) addTestData(files map[string][]byte, in, want map[string]ort.Tensor) error {
 	add := func(kind string, infos []*onnxpb.ValueInfoProto, values map[string]ort.Tensor) error {
 		for i, info := range infos {
-			p, err := tensorProto(info.Name, values[info.Name])
-			if err != nil {
-				return err
-			}
-			data, err := proto.MarshalOptions{Deterministic: true}.Marshal(p)
+			data, err := MarshalTensor(info.Name, values[info.Name])
 			if err != nil {
 				return err
 			}

@@ -73,6 +73,10 @@ type ModelInfo struct {
 	File    string   `json:"file"`
 	Inputs  []IOInfo `json:"inputs"`
 	Outputs []IOInfo `json:"outputs"`
+	// Hops is how many edges away from a node the features lie that its outputs
+	// depend on; absent where they depend on the whole graph, and in exports of a
+	// version that did not tell.
+	Hops *int `json:"hops,omitempty"`
 	// TestData is the folder with input_*.pb and output_*.pb.
 	TestData string `json:"test_data"`
 }

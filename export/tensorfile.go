@@ -68,6 +68,16 @@ func fromTensorProto(p *onnxpb.TensorProto) (ort.Tensor, error) {
 	return t, t.Check()
 }
 
+// MarshalTensor gives a tensor and its name as the bytes of an ONNX tensor file, as
+// [ReadTensor] reads it and ONNX's test data are written.
+func MarshalTensor(name string, t ort.Tensor) ([]byte, error) {
+	p, err := tensorProto(name, t)
+	if err != nil {
+		return nil, err
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(p)
+}
+
 // ReadTensor reads a .pb file of an ONNX test data set: the tensor's name and
 // its elements.
 func ReadTensor(path string) (string, ort.Tensor, error) {

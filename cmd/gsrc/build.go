@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"text/tabwriter"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
@@ -24,6 +25,7 @@ type buildFlags struct {
 	opset      int
 	unverified bool
 	provider   string
+	dryRun     bool
 }
 
 func (a *app) buildCommand() *cobra.Command {
@@ -37,7 +39,7 @@ func (a *app) buildCommand() *cobra.Command {
 		Long: `Export the run in a directory as ONNX. Every model is run in onnxruntime on the
 training graph and on others, and compared with the compiled forward pass; where
 they differ by more than 1e-5 + 1e-4·max|b| nothing is written and the exit code
-is 3.
+is 3. --dry-run prints what would be written.
 
 With --emit ir, print the program of a model (for the sizes of --data, or of the
 synthetic graph) or of a .gsr file after the compiler's passes, and to standard
@@ -51,7 +53,7 @@ what is there beside them, and the peak.`,
 				return err
 			}
 			if compile.emit == "ir" {
-				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "opset", "unverified", "provider"} {
+				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "opset", "unverified", "provider", "dry-run"} {
 					if c.Flags().Changed(name) {
 						return usage("--%s is for the export of a run; with --emit ir the program goes to standard output", name)
 					}
@@ -74,6 +76,7 @@ what is there beside them, and the peak.`,
 	flags.BoolVar(&f.sparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
 	flags.IntVar(&f.opset, "opset", export.OpsetVersion, "version of ONNX's operator set, 17 to 21")
 	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print a table of what would be written, and write and run nothing")
 	flags.StringVar(&f.provider, "provider", string(ort.CPU), "verify the export on cpu, auto or cuda")
 	compile.register(flags)
 	setup.register(flags, &opts)
@@ -101,7 +104,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 			return usage("%s is a model, and an export needs a run: train it first (gsrc train %s --data PATH --out DIR), or add --emit ir to see its program", dir, dir)
 		}
 	}
-	if f.out == "" {
+	if f.out == "" && !f.dryRun {
 		return usage("say where the export goes with --out DIR")
 	}
 	run, err := gsrc.OpenRun(dir)
@@ -109,9 +112,16 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 		return err
 	}
 	ctx := c.Context()
-	_, err = run.Build(ctx, f.out, gsrc.BuildOptions{
-		Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Opset: f.opset, Unverified: f.unverified, Data: dataPath, Log: a.logf,
-	})
+	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Opset: f.opset, Unverified: f.unverified, Data: dataPath, Log: a.logf}
+	if f.dryRun {
+		o.Log = nil
+		plan, err := run.Plan(o)
+		if err != nil {
+			return err
+		}
+		return a.showPlan(plan)
+	}
+	_, err = run.Build(ctx, f.out, o)
 	var missing *ort.NotFoundError
 	if errors.Is(err, ort.ErrNoCgo) || errors.As(err, &missing) {
 		return fmt.Errorf("%w\n--unverified writes the export without running it", err)
@@ -125,6 +135,20 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 		return a.verify(c, f.out, provider)
 	}
 	return nil
+}
+
+// showPlan prints what a build would write.
+func (a *app) showPlan(plan []export.PlannedFile) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "file\tsize\tcontent")
+	for _, f := range plan {
+		size := "?"
+		if f.Bytes >= 0 {
+			size = short1024(float64(f.Bytes))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name, size, f.Content)
+	}
+	return w.Flush()
 }
 
 // buildIR compiles a model for a data set, or a .gsr file by itself, and prints

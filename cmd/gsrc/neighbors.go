@@ -1,0 +1,58 @@
+package main
+
+import (
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) neighborsCommand() *cobra.Command {
+	var o gsrc.PredictOptions
+	var nodes []string
+	var path, out, provider string
+	c := &cobra.Command{
+		Use: "neighbors DIST --data PATH --nodes A,B --out DIR", Short: "Cut the part of a graph that the answers for some nodes need", Args: cobra.ExactArgs(1),
+		Long: `Cut the part of a graph that an export's classifier needs to classify some nodes:
+their neighbours as far as the classifier sees. Its answers for the nodes, the first
+rows of its outputs, are those that the whole graph gives them. DIR gets the
+classifier's inputs, input_0.pb and so on as in the export's test data, and nodes.csv,
+which says what node a row is of. The last row may stand for the rest of the graph,
+whose edges give the outermost nodes their degrees.
+
+Nodes go by what the data call them, or by number from 0.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := ort.ParseProvider(provider)
+			if err != nil {
+				return asUsage(err)
+			}
+			switch {
+			case path == "":
+				return usage("say of which graph with --data PATH")
+			case len(nodes) == 0:
+				return usage("say which nodes with --nodes A,B")
+			case out == "":
+				return usage("say where the sub-graph goes with --out DIR")
+			}
+			o.Provider, o.Log = p, a.logf
+			s, err := gsrc.Neighbors(c.Context(), args[0], path, nodes, o)
+			if err != nil {
+				return err
+			}
+			if err := s.Write(out); err != nil {
+				return err
+			}
+			a.logf("wrote %s: %d of the graph's nodes for %d asked for, %d hops", out, len(s.Nodes), s.Asked, s.Hops)
+			return nil
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&path, "data", "", "data set: a folder, a file, the name of a fetched one, or "+data.Synthetic)
+	flags.StringSliceVar(&nodes, "nodes", nil, "the nodes to be answered for")
+	flags.StringVar(&out, "out", "", "folder to write")
+	flags.StringVar(&provider, "provider", string(ort.Auto), "auto, cpu or cuda, where edges of a new graph are refined")
+	flags.IntVar(&o.Threads, "threads", 0, "threads, 0 for one per processor")
+	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges")
+	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
+	return c
+}
