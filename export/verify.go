@@ -16,6 +16,9 @@ import (
 type VerifyOptions struct {
 	// Provider of onnxruntime; Auto if empty.
 	Provider ort.Provider
+	// Full also runs every model on the CPU with 1, 2 and 4 threads and each level of
+	// graph optimisation, 20 times each.
+	Full bool
 	// Library is the onnxruntime to use; nil means what ort.Ensure finds or
 	// fetches.
 	Library *ort.Library
@@ -63,7 +66,7 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Manifest, *Parit
 		if err := ctx.Err(); err != nil {
 			return m, report, err
 		}
-		if err := verifyModel(dir, role, m.Models[role], lib, o, report); err != nil {
+		if err := verifyModel(ctx, dir, role, m.Models[role], lib, o, report); err != nil {
 			return m, report, err
 		}
 	}
@@ -110,7 +113,7 @@ func testTensors(dir string, info ModelInfo, kind string, list []IOInfo) (map[st
 	return out, nil
 }
 
-func verifyModel(dir, role string, info ModelInfo, lib *ort.Library, o VerifyOptions, report *ParityReport) error {
+func verifyModel(ctx context.Context, dir, role string, info ModelInfo, lib *ort.Library, o VerifyOptions, report *ParityReport) error {
 	in, err := testTensors(dir, info, "input", info.Inputs)
 	if err != nil {
 		return err
@@ -160,5 +163,12 @@ func verifyModel(dir, role string, info ModelInfo, lib *ort.Library, o VerifyOpt
 		}
 		o.Log("%s agrees with the test data in %s", info.File, e.name)
 	}
+	if !o.Full {
+		return nil
+	}
+	if err := verifyFully(ctx, path, role, in, want, order, lib, report, ParityCase{Nodes: nodes, Edges: edges}); err != nil {
+		return err
+	}
+	o.Log("%s agrees with 1, 2 and 4 threads at every level of optimisation, and with itself", info.File)
 	return nil
 }

@@ -26,12 +26,25 @@ func ParseProvider(s string) (Provider, error) {
 	return "", fmt.Errorf("unknown provider %q: choose auto, cpu or cuda", s)
 }
 
+// Optimization is how far onnxruntime rewrites a graph before it runs it.
+type Optimization string
+
+// The levels; the empty string is OptimizeAll.
+const (
+	OptimizeNone     Optimization = "none"
+	OptimizeBasic    Optimization = "basic"
+	OptimizeExtended Optimization = "extended"
+	OptimizeAll      Optimization = "all"
+)
+
 // Options say how a session runs.
 type Options struct {
 	// Provider is Auto if empty.
 	Provider Provider
 	// Threads within an operator; 0 leaves it to onnxruntime (one per core).
 	Threads int
+	// Optimization of the graph; OptimizeAll if empty.
+	Optimization Optimization
 	// Library to load; nil means what Locate finds. A process loads one library:
 	// the first session decides.
 	Library *Library

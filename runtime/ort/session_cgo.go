@@ -148,6 +148,12 @@ func loadFor(o Options) error {
 }
 
 // sessionOptions returns the options and the provider that they really give.
+var optimizationLevels = map[Optimization]onnxruntime.GraphOptimizationLevel{
+	"": onnxruntime.GraphOptimizationLevelEnableAll, OptimizeNone: onnxruntime.GraphOptimizationLevelDisableAll,
+	OptimizeBasic: onnxruntime.GraphOptimizationLevelEnableBasic, OptimizeExtended: onnxruntime.GraphOptimizationLevelEnableExtended,
+	OptimizeAll: onnxruntime.GraphOptimizationLevelEnableAll,
+}
+
 func sessionOptions(p Provider, o Options) (*onnxruntime.SessionOptions, Provider, error) {
 	options, err := onnxruntime.NewSessionOptions()
 	if err != nil {
@@ -163,6 +169,13 @@ func sessionOptions(p Provider, o Options) (*onnxruntime.SessionOptions, Provide
 		}
 	}
 	if err := options.SetInterOpNumThreads(1); err != nil {
+		return fail(err)
+	}
+	level, ok := optimizationLevels[o.Optimization]
+	if !ok {
+		return fail(fmt.Errorf("unknown optimisation %q: choose none, basic, extended or all", o.Optimization))
+	}
+	if err := options.SetGraphOptimizationLevel(level); err != nil {
 		return fail(err)
 	}
 	if p == CPU {
