@@ -11,14 +11,14 @@ import (
 )
 
 // AdjacencyExcerpt is [Adjacency] of some nodes of the graph, as few as can be told
-// apart: the node with the most neighbours in the data, and those that are reached
-// from it in the fewest steps over both graphs.
+// apart: of each class the node that gained the most neighbours, and those that are
+// reached from it in the fewest steps over both graphs.
 func AdjacencyExcerpt(run *gsrc.Run, nodes int) *Chart {
 	if run.Data == nil {
 		return nil
 	}
 	before, after := graphs(run)
-	pick := around(before, after, nodes)
+	pick := around(before, after, run.Data.Labels, nodes)
 	ds := &data.Dataset{Graph: &graph.Graph{N: len(pick)}, Classes: run.Data.Classes, ClassNames: run.Data.ClassNames}
 	for _, v := range pick {
 		ds.Labels = append(ds.Labels, run.Data.Labels[v])
@@ -29,37 +29,54 @@ func AdjacencyExcerpt(run *gsrc.Run, nodes int) *Chart {
 	c := adjacency(ds, among(before, pick), after)
 	if c != nil {
 		c.Name += fmt.Sprintf("-%d", len(pick))
-		c.Caption = fmt.Sprintf("The %d nodes around the one with the most neighbours. ", len(pick)) + c.Caption
+		c.Caption = fmt.Sprintf("%d nodes: of each class the one that gained the most neighbours, and what is nearest to it. ", len(pick)) + c.Caption
 	}
 	return c
 }
 
-// around returns up to count nodes in ascending order, found breadth first.
-func around(before, after *graph.Graph, count int) []int32 {
+// around returns up to count nodes in ascending order: an even share for each class,
+// found breadth first from the node of the class with the most new neighbours. after
+// may be nil; then that is the node with the most neighbours.
+func around(before, after *graph.Graph, labels []int32, count int) []int32 {
 	next := make([][]int32, before.N)
+	gained := make([]int, before.N)
 	for _, g := range []*graph.Graph{before, after} {
 		if g == nil {
 			continue
 		}
 		for _, e := range g.Edges {
-			next[e[0]], next[e[1]] = append(next[e[0]], e[1]), append(next[e[1]], e[0])
+			if g == before || !before.Has(e[0], e[1]) {
+				next[e[0]], next[e[1]] = append(next[e[0]], e[1]), append(next[e[1]], e[0])
+				if after == nil || g == after {
+					gained[e[0]]++
+					gained[e[1]]++
+				}
+			}
 		}
 	}
-	degree := before.Degrees()
 	order := make([]int32, before.N)
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(degree[b], degree[a]) })
-	seen := make([]bool, before.N)
-	var found []int32
-	add := func(v int32) {
-		if !seen[v] && len(found) < count {
-			seen[v] = true
-			found = append(found, v)
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(gained[b], gained[a]) })
+	var starts []int32 // the first of each class
+	had := map[int32]bool{}
+	for _, v := range order {
+		if !had[labels[v]] {
+			had[labels[v]] = true
+			starts = append(starts, v)
 		}
 	}
-	for _, start := range order {
+	seen := make([]bool, before.N)
+	var found []int32
+	for i, start := range starts {
+		end := len(found) + (count-len(found))/(len(starts)-i)
+		add := func(v int32) {
+			if !seen[v] && len(found) < end {
+				seen[v] = true
+				found = append(found, v)
+			}
+		}
 		head := len(found)
 		add(start)
 		for ; head < len(found); head++ {

@@ -287,7 +287,7 @@ var targets = []*Target{
 	},
 	{
 		Name: "fig8", Title: "The refined graph", Seeds: 1, kept: true,
-		Asks:  "What refinement does to the adjacency matrix. The paper shows 40 nodes of each graph; here are the 40 around the one with the most neighbours, and all. Edges of the refined graph count with their weight. It prints no numbers.",
+		Asks:  "What refinement does to the adjacency matrix. The paper shows 40 nodes of each graph; here are 40, around the node of each class that gained the most neighbours, and all. Edges of the refined graph count with their weight. It prints no numbers.",
 		cells: everywhere(pick(eclGSR), citations...),
 		render: func(t *Target, ls Lines) rendered {
 			r := rendered{text: structures(ls)}
