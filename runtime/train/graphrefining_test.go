@@ -21,7 +21,7 @@ import (
 func TestGraphsRefined(t *testing.T) {
 	c := shapes(t, 70)
 	dir := filepath.Join(t.TempDir(), "run")
-	res := trainGraphs(t, "ecl-gsr", Options{Dir: dir}, "model.edges.threshold=0.05", "model.edges.old_lo=0.8")
+	res := trainGraphs(t, "ecl-gsr", Options{Dir: dir}, "model.edges.threshold=0.05", "model.edges.old_lo=0.8", "model.edges.new_hi=0.1")
 	r := res.Trained.Refined
 	if r == nil || r.Raw || r.Candidates.N != c.Nodes() || r.Lo >= r.Hi {
 		t.Fatalf("refined: %+v", r)
