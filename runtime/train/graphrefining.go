@@ -164,16 +164,7 @@ func (t *graphRefining) embed() error {
 	t.batch.refined = nil
 	defer func() { t.batch.refined = refined }()
 	t.embedding = t.embedding[:0]
-	err = parts(t.every, t.cfg.Train.BatchGraphs, func(part []int32) error {
-		if err := t.batch.join(part); err != nil {
-			return err
-		}
-		if err := t.batch.bind(f); err != nil {
-			return err
-		}
-		if err := f.Run(uint64(t.state.step())); err != nil {
-			return err
-		}
+	err = t.runParts(f, t.every, func([]int32) error {
 		h := f.Output("embedding")
 		if h == nil || len(h.Dims) != 2 || h.Dims[0] != t.batch.st.N {
 			return errors.New("train: @encode has no result embedding with a row for each node")

@@ -173,13 +173,9 @@ func shuffle(list []int32, s rng.Stream) {
 	}
 }
 
-// classify computes the logits of the given graphs, into their rows of t.logits.
-func (t *graphsProcedure) classify(graphs []int32) error {
-	f, err := t.function("classify")
-	if err != nil {
-		return err
-	}
-	k := t.classes
+// runParts runs a function that learns nothing on the given graphs, batch by batch, and
+// calls read behind each.
+func (t *graphsProcedure) runParts(f *function, graphs []int32, read func(part []int32) error) error {
 	return parts(graphs, t.cfg.Train.BatchGraphs, func(part []int32) error {
 		if err := t.batch.join(part); err != nil {
 			return err
@@ -190,6 +186,18 @@ func (t *graphsProcedure) classify(graphs []int32) error {
 		if err := f.Run(uint64(t.state.step())); err != nil {
 			return err
 		}
+		return read(part)
+	})
+}
+
+// classify computes the logits of the given graphs, into their rows of t.logits.
+func (t *graphsProcedure) classify(graphs []int32) error {
+	f, err := t.function("classify")
+	if err != nil {
+		return err
+	}
+	k := t.classes
+	return t.runParts(f, graphs, func(part []int32) error {
 		out := f.Output("logits")
 		if out == nil || len(out.Dims) != 2 || out.Dims[0] != len(part) || out.Dims[1] != k {
 			return fmt.Errorf("train: @classify has no result logits of shape [%d %d] (graphs, classes)", len(part), k)
