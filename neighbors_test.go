@@ -1,7 +1,6 @@
 package gsrc
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/runtime/ort/orttest"
 )
 
 // coraOrSynthetic is the Cora graph where it is to be had.
@@ -33,9 +33,7 @@ func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 // The answers for some nodes from their sub-graph are those from the whole graph, of
 // every classifier, on the raw and on a refined graph.
 func TestNeighborsGiveTheWholeGraphsAnswers(t *testing.T) {
-	if why := ort.Doctor(context.Background()).Problem; why != "" {
-		t.Skip(why)
-	}
+	orttest.Need(t)
 	path, set := coraOrSynthetic()
 	short := append([]string{"train.epochs=2"}, set...)
 	type task struct {

@@ -71,7 +71,7 @@ what is there beside them, and the peak.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.out, "out", "", "folder of the export; an earlier export in it is replaced")
-	flags.StringVar(&f.lowering, "lowering", string(export.Buckets), "message passing: buckets, host-buckets (tables are inputs; fastest), flat, dense (small graphs; runs in onnx-go too), or auto (flat for small work, else buckets)")
+	flags.StringVar(&f.lowering, "lowering", string(export.Buckets), "message passing: buckets, host-buckets (tables are inputs; fastest on large graphs), flat, dense (small graphs; runs in onnx-go too), or auto (flat for small work, else buckets)")
 	flags.BoolVar(&f.noWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
 	flags.BoolVar(&f.sparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
 	flags.IntVar(&f.opset, "opset", export.OpsetVersion, "version of ONNX's operator set, 17 to 21")
