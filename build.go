@@ -91,8 +91,9 @@ type inference struct {
 
 // evidence are the parameters of graph.Evidence.
 type evidence struct {
-	Rounds int    `json:"rounds"`
-	Seed   uint64 `json:"seed"`
+	Rounds   int     `json:"rounds"`
+	Distrust float64 `json:"distrust,omitempty"`
+	Seed     uint64  `json:"seed"`
 }
 
 // judge judges the edges of data, nil where the model has it not done.
@@ -100,7 +101,7 @@ func (e *evidence) judge(pool *kernels.Pool, ds *data.Dataset) *train.Evidence {
 	if e == nil {
 		return nil
 	}
-	return train.FindEvidence(pool, ds, e.Rounds, e.Seed)
+	return train.FindEvidence(pool, ds, e.Rounds, e.Distrust, e.Seed)
 }
 
 // evidenceOf is how a run judged existing edges, nil if it did not.
@@ -108,7 +109,8 @@ func evidenceOf(t *train.Trained) *evidence {
 	if t.Refined == nil || t.Refined.Raw || t.Config.Model.Edges.Judge != models.JudgeAttributes {
 		return nil
 	}
-	return &evidence{t.Config.Model.Edges.JudgeRounds, uint64(t.Config.Train.Seed)}
+	c := t.Config.Model.Edges
+	return &evidence{c.JudgeRounds, c.JudgeDistrust, uint64(t.Config.Train.Seed)}
 }
 
 // Build exports the run to a folder: ONNX files, manifest.json, parity.json,

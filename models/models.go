@@ -127,19 +127,20 @@ type Views struct {
 
 // Edges holds Eq 18, the relaxed Bernoulli samples and the consistency term.
 type Edges struct {
-	OldLo       float64 `toml:"old_lo" doc:"probability of the least similar existing edge"`
-	OldHi       float64 `toml:"old_hi" doc:"probability of the most similar existing edge"`
-	NewLo       float64 `toml:"new_lo" doc:"probability of the least similar new edge"`
-	NewHi       float64 `toml:"new_hi" doc:"probability of the most similar new edge"`
-	Temperature float64 `toml:"temperature" doc:"temperature of the relaxed Bernoulli samples"`
-	Samples     int     `toml:"samples" doc:"graphs sampled a step"`
-	Consistency float64 `toml:"consistency" doc:"weight of the consistency term between the samples' predictions; 0 leaves it out"`
-	Sharpen     float64 `toml:"sharpen" doc:"temperature that sharpens the mean prediction"`
-	Judge       string  `toml:"judge" neutral:"\"embedding\"" doc:"how likely existing edges are: embedding, by the similarity of their ends' embeddings, as in the paper; attributes, by how much more alike the attributes around their ends are than around nodes drawn at random, which the encoder's messages are weighted by, too"`
-	JudgeRounds int     `toml:"judge_rounds" neutral:"2" doc:"rounds of judging by attributes, neighbours counting in each by what the one before has found"`
-	Mu          float64 `toml:"mu" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`
-	Mode        string  `toml:"mode" doc:"weights of the refined edges in evaluation: expected (their probabilities) or threshold (1)"`
-	Threshold   float64 `toml:"threshold" doc:"candidates with a smaller probability are no edges of the refined graph"`
+	OldLo         float64 `toml:"old_lo" doc:"probability of the least similar existing edge"`
+	OldHi         float64 `toml:"old_hi" doc:"probability of the most similar existing edge"`
+	NewLo         float64 `toml:"new_lo" doc:"probability of the least similar new edge"`
+	NewHi         float64 `toml:"new_hi" doc:"probability of the most similar new edge"`
+	Temperature   float64 `toml:"temperature" doc:"temperature of the relaxed Bernoulli samples"`
+	Samples       int     `toml:"samples" doc:"graphs sampled a step"`
+	Consistency   float64 `toml:"consistency" doc:"weight of the consistency term between the samples' predictions; 0 leaves it out"`
+	Sharpen       float64 `toml:"sharpen" doc:"temperature that sharpens the mean prediction"`
+	Judge         string  `toml:"judge" neutral:"\"embedding\"" doc:"how likely existing edges are: embedding, by the similarity of their ends' embeddings, as in the paper; attributes, by how much more alike the attributes around their ends are than around nodes drawn at random, which the encoder's messages are weighted by, too"`
+	JudgeRounds   int     `toml:"judge_rounds" neutral:"2" doc:"rounds of judging by attributes, neighbours counting in each by what the one before has found"`
+	JudgeDistrust float64 `toml:"judge_distrust" neutral:"0.0" doc:"how much less a doubtful edge weighs where many are: evidence is raised to the power 1 + judge_distrust·(share of doubted edges)"`
+	Mu            float64 `toml:"mu" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`
+	Mode          string  `toml:"mode" doc:"weights of the refined edges in evaluation: expected (their probabilities) or threshold (1)"`
+	Threshold     float64 `toml:"threshold" doc:"candidates with a smaller probability are no edges of the refined graph"`
 }
 
 // The values of Edges.Judge.
@@ -213,7 +214,7 @@ func (o Options) Validate() error {
 		{"views.blur", o.Views.Blur >= 0, "at least 0"}, {"views.mask_features", rate(o.Views.Mask), "within [0, 1)"}, {"views.drop_edges", rate(o.Views.Edges), "within [0, 1)"},
 		{"edges.old_lo", prob(o.Edges.OldLo), "within (0, 1)"}, {"edges.old_hi", prob(o.Edges.OldHi), "within (0, 1)"},
 		{"edges.new_lo", prob(o.Edges.NewLo), "within (0, 1)"}, {"edges.new_hi", prob(o.Edges.NewHi), "within (0, 1)"},
-		{"edges.judge", o.Edges.Judge == JudgeEmbedding || o.Edges.Judge == JudgeAttributes, "embedding or attributes"}, {"edges.judge_rounds", o.Edges.JudgeRounds > 0, "at least 1"},
+		{"edges.judge", o.Edges.Judge == JudgeEmbedding || o.Edges.Judge == JudgeAttributes, "embedding or attributes"}, {"edges.judge_rounds", o.Edges.JudgeRounds > 0, "at least 1"}, {"edges.judge_distrust", o.Edges.JudgeDistrust >= 0, "at least 0"},
 		{"edges.samples", o.Edges.Samples > 0, "at least 1"}, {"edges.temperature", o.Edges.Temperature > 0, "greater than 0"}, {"edges.sharpen", o.Edges.Sharpen > 0, "greater than 0"},
 		{"edges.mode", o.Edges.Mode == "expected" || o.Edges.Mode == "threshold", "expected or threshold"},
 	} {

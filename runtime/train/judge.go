@@ -1,6 +1,8 @@
 package train
 
 import (
+	"math"
+
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/models"
@@ -21,11 +23,19 @@ type Evidence struct {
 const leastEvidence = 0.01
 
 // FindEvidence judges the edges of a data set, as a run with this seed does.
-func FindEvidence(pool *kernels.Pool, ds *data.Dataset, rounds int, seed uint64) *Evidence {
+//
+// Evidence is raised to the power 1 + distrust·Doubted: many doubtful edges together
+// weigh more than their few messages that are right are worth, so where much is
+// doubted each counts less than its probability.
+func FindEvidence(pool *kernels.Pool, ds *data.Dataset, rounds int, distrust float64, seed uint64) *Evidence {
 	e := &Evidence{Graph: ds.Graph.Undirected()}
 	x := graph.Rows{Cols: ds.X.Cols, RowPtr: ds.X.RowPtr, Col: ds.X.Col, Val: ds.X.Val, Dense: ds.X.Dense}
 	e.P, e.Doubted = graph.Evidence(pool, e.Graph, x, rounds, rng.New(seed, "evidence"))
+	power := 1 + distrust*e.Doubted
 	for i, p := range e.P {
+		if power != 1 {
+			p = float32(math.Pow(float64(p), power))
+		}
 		e.P[i] = max(p, leastEvidence)
 	}
 	return e
@@ -70,7 +80,7 @@ func (t *refining) judge() error {
 		return nil
 	}
 	g := t.task.Data.Graph
-	t.edges.evidence = FindEvidence(t.pool, t.task.Data, c.JudgeRounds, t.seed())
+	t.edges.evidence = FindEvidence(t.pool, t.task.Data, c.JudgeRounds, c.JudgeDistrust, t.seed())
 	if t.edges.cand != nil { // from before an interruption
 		if err := t.bindEvidence(); err != nil {
 			return err

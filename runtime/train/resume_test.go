@@ -44,7 +44,7 @@ func TestInterruptAndResume(t *testing.T) {
 		{"ecl-gsr", []string{"train.halve_lr_every=4", "train.select=loss"}, []int{5, 10, 1, 1, 4, 9}},
 		{"ecl-gsr", []string{"deepwalk.width=4", "train.sampler=edges", "train.batch_edges=20", "model.edges.mode=threshold"}, []int{1, 2, 20, 5}},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, []int{13}},
-		{"ecl-gsr", []string{"model.edges.judge=attributes"}, []int{5, 10, 4}},
+		{"ecl-gsr", []string{"model.edges.judge=attributes", "model.edges.judge_distrust=2"}, []int{5, 10, 4}},
 	} {
 		cfg := configure(t, c.model, c.sets...)
 		task := Task{Model: c.model, Data: ds}
