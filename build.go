@@ -35,6 +35,9 @@ type BuildOptions struct {
 	SparseX bool
 	// Opset is the version of ONNX's operator set, 17 to 21; 17 if 0.
 	Opset int
+	// Precision of the stored weights: export.FP32 (the default), export.FP16 or
+	// export.INT8.
+	Precision export.Precision
 	// Data is where the training data are now, if not where they were.
 	Data string
 	// Unverified writes the export without running it in onnxruntime; the
@@ -123,12 +126,24 @@ func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Ma
 	if err != nil {
 		return nil, err
 	}
-	f, err := newForward(b.Module, b.Params, constants, o.Threads)
+	rounded, err := export.Rounded(b.Module, b.Params, b.Precision)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newForward(b.Module, rounded, constants, o.Threads)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	b.Forward = f.Run
+	if b.Precision != export.FP32 {
+		trained, err := newForward(b.Module, b.Params, constants, o.Threads)
+		if err != nil {
+			return nil, err
+		}
+		defer trained.Close()
+		b.Trained = trained.Run
+	}
 	manifest, _, err := export.Build(ctx, out, b)
 	return manifest, err
 }
@@ -150,7 +165,7 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	t := r.Trained
 	module := exported(t)
 	b = export.BuildOptions{
-		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Opset: o.Opset,
+		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Opset: o.Opset, Precision: o.Precision,
 		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: Version(),
 		Classes: r.classNames(), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
 		Files: map[string][]byte{}, Library: o.Library, Unverified: o.Unverified, Log: o.Log,
@@ -164,13 +179,39 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 		constants["lo"], constants["hi"] = x.Lo, x.Hi
 	}
 	if r.Graphs != nil {
-		if b.Sample, err = graphSample(t, r.Graphs); err == nil {
+		if b.Sample, err = graphSample(t, r.Graphs, r.testSplit(o.Precision)); err == nil {
 			b.Files[inferenceFile], err = describeGraphs(t, r.Graphs)
 		}
 		return b, constants, err
 	}
 	b.Sample = sample(t, r.Data, o.Threads)
+	for _, v := range r.testSplit(o.Precision) {
+		b.Sample.Test, b.Sample.Labels = append(b.Sample.Test, int(v)), append(b.Sample.Labels, int(r.Data.Labels[v]))
+	}
 	return b, constants, r.describe(b.Files)
+}
+
+// testSplit is the test split of the run, where the accuracy on it is to be measured
+// because weights are stored with less precision; nil where the data have none.
+func (r *Run) testSplit(p export.Precision) []int32 {
+	if p == export.FP32 {
+		return nil
+	}
+	seed := uint64(r.Trained.Config.Train.Seed)
+	var s data.Split
+	var labels []int32
+	var err error
+	if r.Graphs != nil {
+		s, err = r.Graphs.SplitFor(seed)
+		labels = r.Graphs.Labels
+	} else {
+		s, err = r.Data.SplitFor(seed)
+		labels = r.Data.Labels
+	}
+	if err != nil {
+		return nil // data without labels
+	}
+	return slices.DeleteFunc(slices.Clone(s.Test), func(v int32) bool { return labels[v] < 0 })
 }
 
 // exported returns the module without the functions that were not trained: an

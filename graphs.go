@@ -24,20 +24,28 @@ var errGraphs = errors.New("the model classifies whole graphs; this is for model
 // sampledGraphs is how many graphs an export is checked on.
 const sampledGraphs = 32
 
-// graphSample is a batch of graphs, evenly from the whole collection, as exported
-// models take it.
-func graphSample(t *train.Trained, c *data.Collection) (export.Sample, error) {
+// graphSample is a batch of graphs, evenly from the whole collection and then those
+// of the test split, as exported models take it.
+func graphSample(t *train.Trained, c *data.Collection, test []int32) (export.Sample, error) {
 	var graphs []int32
 	n := min(sampledGraphs, len(c.Graphs))
 	for i := range n {
 		graphs = append(graphs, int32(i*len(c.Graphs)/n))
+	}
+	var s export.Sample
+	for _, g := range test {
+		row := slices.Index(graphs, g)
+		if row < 0 {
+			row, graphs = len(graphs), append(graphs, g)
+		}
+		s.Test, s.Labels = append(s.Test, row), append(s.Labels, int(c.Labels[g]))
 	}
 	b, err := c.Batch(nil, graphs)
 	if err != nil {
 		return export.Sample{}, err
 	}
 	x, index, weights, ids := batchTensors(b)
-	s := export.Sample{X: x, Edges: index, Weights: weights, GraphIDs: &ids}
+	s.X, s.Edges, s.Weights, s.GraphIDs = x, index, weights, &ids
 	if t.Refined != nil {
 		edges, w := weighted(refinedBatch(t.Refined, c, graphs, b))
 		s.Refined, s.Weights = &edges, &w

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,12 +32,17 @@ type BuildOptions struct {
 	// Forward is the compiled forward pass that the files are compared with;
 	// nil means the float64 reference interpreter. It binds Bounds by itself.
 	Forward Forward
+	// Trained is the forward pass with the weights as trained, where Precision is not
+	// FP32: Params and Forward are then [Rounded]. nil means the reference interpreter
+	// with Params.
+	Trained Forward
 
 	Lowering     Lowering
 	NoEdgeWeight bool
-	// SparseX and Opset are those of [ModelOptions].
-	SparseX bool
-	Opset   int
+	// SparseX, Opset and Precision are those of [ModelOptions].
+	SparseX   bool
+	Opset     int
+	Precision Precision
 
 	// Model, Dataset, ConfigHash, Classes, Metrics and Version go into the
 	// manifest and the files' metadata.
@@ -129,7 +135,14 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 		maps.Copy(constants, m.constants)
 	}
 	if o.Forward == nil {
-		o.Forward = Interpreter(o.Module, o.Params, constants)
+		rounded, err := Rounded(o.Module, o.Params, o.Precision)
+		if err != nil {
+			return nil, nil, err
+		}
+		o.Forward = Interpreter(o.Module, rounded, constants)
+	}
+	if o.Trained == nil {
+		o.Trained = Interpreter(o.Module, o.Params, constants)
 	}
 	files := map[string][]byte{}
 	for name, data := range o.Files {
@@ -146,6 +159,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	if err != nil {
 		return nil, report, err
 	}
+	o.reportPrecision(manifest, report.Precision)
 	if files[ParityFile], err = marshalJSON(report); err != nil {
 		return nil, nil, err
 	}
@@ -198,6 +212,12 @@ func (o *BuildOptions) check() error {
 	}
 	if o.Opset, err = checkOpset(o.Opset); err != nil {
 		return err
+	}
+	if o.Precision, err = ParsePrecision(string(o.Precision)); err != nil {
+		return err
+	}
+	if o.Precision != FP32 && o.Lowering == Dense {
+		return errDensePrecision
 	}
 	if o.SparseX && o.Lowering == Dense {
 		return errors.New("features in CSR take gathers, which the dense lowering does without; take buckets, host-buckets or flat")
@@ -274,7 +294,7 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 		}
 		var err error
 		m.model, err = Model(m.fn, o.Params, ModelOptions{
-			Lowering: m.lowering, NoEdgeWeight: o.unweighted(m.role), Constants: m.constants, SparseX: o.SparseX, Opset: o.Opset,
+			Lowering: m.lowering, NoEdgeWeight: o.unweighted(m.role), Constants: m.constants, SparseX: o.SparseX, Opset: o.Opset, Precision: o.Precision,
 			Name: o.Model + "_" + m.name, Doc: m.doc, Docs: ioDocs, Metadata: o.metadata(m), ProducerVersion: o.Version,
 		})
 		if err != nil {
@@ -338,9 +358,9 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 	}
 	md := map[string]string{
 		"task": m.task, "model": o.Model, "gsrc_version": o.Version, "dataset": o.Dataset, "config_hash": o.ConfigHash,
-		"metrics":      text(finiteMetrics(o.Metrics)),
-		"num_features": strconv.FormatInt(o.Sample.X.Shape[1], 10),
-		"inductive":    strconv.FormatBool(o.inductive()),
+		"metrics":   text(finiteMetrics(o.Metrics)),
+		"precision": cmp.Or(string(o.Precision), "fp32"), "num_features": strconv.FormatInt(o.Sample.X.Shape[1], 10),
+		"inductive": strconv.FormatBool(o.inductive()),
 	}
 	if m.task == TaskNodes || m.task == TaskGraphs {
 		md["class_labels"] = text(o.Classes)
@@ -390,7 +410,7 @@ func (o *BuildOptions) inductive() bool {
 func (o *BuildOptions) manifest(models []built) *Manifest {
 	m := &Manifest{
 		SchemaVersion: SchemaVersion, Generator: "gsrc", Version: o.Version, Model: o.Model,
-		Inductive: o.inductive(), Lowering: o.Lowering, Opset: o.Opset, IRVersion: int(irVersion(o.Opset)), SparseX: o.SparseX,
+		Inductive: o.inductive(), Lowering: o.Lowering, Opset: o.Opset, IRVersion: int(irVersion(o.Opset)), SparseX: o.SparseX, Precision: o.Precision,
 		NumFeatures: int(o.Sample.X.Shape[1]), Classes: o.Classes, Dataset: o.Dataset, ConfigHash: o.ConfigHash,
 		Metrics: finiteMetrics(o.Metrics), Models: map[string]ModelInfo{}, Files: map[string]FileInfo{}, Verified: !o.Unverified,
 	}
@@ -400,6 +420,9 @@ func (o *BuildOptions) manifest(models []built) *Manifest {
 	for _, b := range models {
 		info := ModelInfo{File: b.name + ".onnx", Inputs: ioInfos(b.model.Graph.Input), Outputs: ioInfos(b.model.Graph.Output),
 			TestData: testDataDir + "/" + b.name}
+		if t := b.tolerance(); t != exact {
+			info.Tolerance = &t
+		}
 		if n, err := hops(b.fn); err == nil && b.name != "scorer" {
 			info.Hops = &n
 		}

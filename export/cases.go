@@ -28,6 +28,9 @@ type Sample struct {
 	// GraphIDs, int64 [N], says of which graph each node is, where X and Edges are
 	// a batch of graphs; nil where they are one graph.
 	GraphIDs *ort.Tensor
+	// Test holds rows of the classifier's outputs, nodes or graphs of the test split,
+	// and Labels the class of each; both may be nil.
+	Test, Labels []int
 }
 
 // weights are those of the graph that a model reads.
@@ -83,6 +86,22 @@ func (s *Sample) check() error {
 	if err := checkWeights(refined, s.Weights); err != nil {
 		return fmt.Errorf("refined graph: %w", err)
 	}
+	return s.checkTest()
+}
+
+func (s *Sample) checkTest() error {
+	rows := s.nodes()
+	if s.GraphIDs != nil {
+		rows = int(slices.Max(s.GraphIDs.I64)) + 1
+	}
+	if len(s.Test) != len(s.Labels) {
+		return fmt.Errorf("the test split has %d rows and %d labels", len(s.Test), len(s.Labels))
+	}
+	for _, i := range s.Test {
+		if i < 0 || i >= rows {
+			return fmt.Errorf("the test split has row %d, and the outputs have %d", i, rows)
+		}
+	}
 	return nil
 }
 
@@ -99,8 +118,11 @@ const sampleNodes = 200
 // graph.
 const largestCopy = 1 << 25
 
-// testCase is the case whose inputs and outputs are written as test data.
-const testCase = "sub-graph"
+// trainingCase is the whole sample, and testCase the case whose inputs and outputs are written as test data.
+const (
+	trainingCase = "training graph"
+	testCase     = "sub-graph"
+)
 
 // parityCases derives from the training graph the graphs on which exporters
 // are known to fail.
@@ -113,7 +135,7 @@ func parityCases(s Sample) []parityCase {
 			first = append(first, i)
 		}
 	}
-	cases := []parityCase{{"training graph", s}, {testCase, sub}}
+	cases := []parityCase{{trainingCase, s}, {testCase, sub}}
 	if len(s.X.F32) <= largestCopy {
 		cases = append(cases, parityCase{"larger graph", s.extended(s.nodes()/10 + 1)})
 	}

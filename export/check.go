@@ -103,6 +103,9 @@ func (o *BuildOptions) checkParity(ctx context.Context, models []built, files ma
 			}
 		}()
 	}
+	if o.Precision != FP32 && !o.Unverified {
+		report.Precision = &PrecisionReport{Precision: o.Precision}
+	}
 	var first *ParityError
 	for _, c := range parityCases(o.Sample) {
 		if o.Unverified && c.name != testCase {
@@ -122,12 +125,12 @@ func (o *BuildOptions) checkParity(ctx context.Context, models []built, files ma
 			if e, ok := want["embedding"]; ok {
 				embedding = e
 			}
-			in, err = m.modelInputs(in)
+			fed, err := m.modelInputs(in)
 			if err != nil {
 				return report, err
 			}
 			if c.name == testCase {
-				if err := m.addTestData(files, in, want); err != nil {
+				if err := m.addTestData(files, fed, want); err != nil {
 					return report, err
 				}
 			}
@@ -135,13 +138,20 @@ func (o *BuildOptions) checkParity(ctx context.Context, models []built, files ma
 				continue
 			}
 			for _, rt := range m.runtimes(sessions[m.name]) {
-				got, err := rt.run(in)
+				got, err := rt.run(fed)
 				if err != nil {
 					return report, fmt.Errorf("%s.onnx in %s on %q: %w", m.name, rt.name, c.name, err)
 				}
-				outputs, bad := compareOutputs(got, want, m.outputNames())
+				outputs, bad := compareOutputs(got, want, m.outputNames(), m.tolerance())
 				report.Cases = append(report.Cases, ParityCase{Model: m.name, Case: c.name, Runtime: rt.name, Nodes: c.nodes(),
 					Edges: edgeCount(m, c), Outputs: outputs})
+				if c.name == trainingCase && report.Precision != nil {
+					trained, err := o.Trained(m.role.fn, in)
+					if err != nil {
+						return report, fmt.Errorf("the forward pass of @%s with the weights as trained: %w", m.role.fn, err)
+					}
+					report.Precision.add(m.name, m.outputNames(), got, trained, &c.Sample)
+				}
 				if bad != nil {
 					bad.Model, bad.Case, bad.Runtime = m.name, c.name, rt.name
 					if first == nil {

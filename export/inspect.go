@@ -28,8 +28,8 @@ type Inspection struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 	// Operations by type, the most frequent first.
 	Operations []OperationCount `json:"operations"`
-	// Parameters are the initialisers of floating point: how many, their elements
-	// and bytes. Constants are the others, such as indices.
+	// Parameters are the initialisers of floating point and quantised matrices: how
+	// many, their elements and bytes. Constants are the others, such as indices.
 	Parameters TensorCount `json:"parameters"`
 	Constants  TensorCount `json:"constants"`
 	// Cost is nil until [Inspection.Measure].
@@ -114,6 +114,10 @@ func Inspect(path string) (*Inspection, error) {
 		switch t.GetDataType() {
 		case 1, 10, 11, 16:
 			c = &i.Parameters
+		case 2, 3:
+			if len(t.GetDims()) > 1 { // quantised weights; zero points are smaller
+				c = &i.Parameters
+			}
 		}
 		n := elements(t.GetDims())
 		c.Tensors++

@@ -59,6 +59,9 @@ type emitter struct {
 	nodeOnes *tensor     // dense form: ones [N,1]
 	weighted bool        // dense form: the adjacency matrix holds edge weights
 	columns  map[string]tensor
+
+	precision Precision
+	rounded   map[string][]tensor // by name of a value: what rounds it to 8 bits gives
 }
 
 func (e *emitter) dense() bool { return e.lowering == Dense }
@@ -235,7 +238,16 @@ func (e *emitter) lookup(v *ir.Value) (value, error) {
 			return value{}, fmt.Errorf("parameter $%s is %g at position %d", v.Name, x, i)
 		}
 	}
-	got := value{t: e.floats(v.Name, data, dims...)}
+	var got value
+	if e.precision == FP16 && v.Type.Rank() > 1 {
+		t, err := e.halves(v.Name, data, dims...)
+		if err != nil {
+			return value{}, err
+		}
+		got.t = t
+	} else {
+		got.t = e.floats(v.Name, data, dims...)
+	}
 	e.values[v] = got
 	return got, nil
 }

@@ -41,6 +41,11 @@ type Manifest struct {
 	// SparseX tells that encoder and classifier take the features in CSR, as
 	// x_indptr, x_indices and x_values.
 	SparseX bool `json:"sparse_x,omitempty"`
+	// Precision of the stored weights; absent where it is float32.
+	Precision Precision `json:"precision,omitempty"`
+	// TestAccuracy is what the precision makes of the test split's accuracy; absent
+	// where weights are float32, and where there is no test split.
+	TestAccuracy *TestAccuracy `json:"test_accuracy,omitempty"`
 	// EdgeWeight tells whether the classifier takes edge weights.
 	EdgeWeight  bool               `json:"edge_weight"`
 	Opset       int                `json:"opset"`
@@ -79,6 +84,16 @@ type ModelInfo struct {
 	Hops *int `json:"hops,omitempty"`
 	// TestData is the folder with input_*.pb and output_*.pb.
 	TestData string `json:"test_data"`
+	// Tolerance bounds the difference from the test data's outputs; absent where it
+	// is 1e-5 + 1e-4·max|b|.
+	Tolerance *Tolerance `json:"tolerance,omitempty"`
+}
+
+func (m ModelInfo) tolerance() Tolerance {
+	if m.Tolerance == nil {
+		return exact
+	}
+	return *m.Tolerance
 }
 
 // IOInfo describes an input or output. Shape holds numbers and the names of

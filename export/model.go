@@ -1,6 +1,7 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,8 @@ type ModelOptions struct {
 	SparseX bool
 	// Opset is the version of the operator set, 17 to 21; OpsetVersion if 0.
 	Opset int
+	// Precision of the stored weights; FP32 if empty. The dense form takes no other.
+	Precision Precision
 	// Constants replaces scalar arguments by numbers, such as the frozen bounds
 	// of the edge probabilities.
 	Constants map[string]float32
@@ -35,6 +38,8 @@ type ModelOptions struct {
 	// ProducerVersion is written beside the producer's name.
 	ProducerVersion string
 }
+
+var errDensePrecision = errors.New("the dense form is for runtimes with few operators and stores weights in float32 alone; take buckets, host-buckets or flat for fp16 and int8")
 
 // The names of what a graph argument becomes.
 const (
@@ -60,6 +65,12 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 	if err != nil {
 		return nil, err
 	}
+	if o.Precision, err = ParsePrecision(string(o.Precision)); err != nil {
+		return nil, err
+	}
+	if lowering == Dense && o.Precision != FP32 {
+		return nil, fmt.Errorf("@%s: %w", fn.Name, errDensePrecision)
+	}
 	name := o.Name
 	if name == "" {
 		name = fn.Name
@@ -67,6 +78,7 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 	e := &emitter{
 		builder: newBuilder(name, o.Doc), fn: fn, lowering: lowering, params: params,
 		values: map[*ir.Value]value{}, columns: map[string]tensor{},
+		precision: o.Precision, rounded: map[string][]tensor{},
 		dims: map[ir.Dim]string{"N": "num_nodes", "E": "num_edges", "P": "num_pairs"},
 	}
 	e.opset = opset

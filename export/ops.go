@@ -398,8 +398,14 @@ func emitNormalize(p int) func(*emitter, *ir.Op) (value, error) {
 
 func emitMatMul(e *emitter, op *ir.Op) (value, error) {
 	if x := e.values[op.Operands[0]]; x.sparse != nil && !op.Bool("ta") && !op.Bool("tb") {
-		y, err := e.operand(op, 1)
+		w, small, err := e.quantizedWeight(op)
 		if err != nil {
+			return value{}, err
+		}
+		var y tensor
+		if small {
+			y = w.dense(e)
+		} else if y, err = e.operand(op, 1); err != nil {
 			return value{}, err
 		}
 		t, err := x.sparse.times(y)
@@ -407,6 +413,15 @@ func emitMatMul(e *emitter, op *ir.Op) (value, error) {
 			t = e.binary("Div", t, *x.per)
 		}
 		return value{t: t}, err
+	}
+	if w, ok, err := e.quantizedWeight(op); err != nil {
+		return value{}, err
+	} else if ok {
+		if x := e.values[op.Operands[0]]; x.per != nil && x.sparse == nil && w.values.width() < x.t.width() {
+			return value{t: e.binary("Div", w.times(e, x.t), *x.per)}, nil
+		}
+		x, err := e.operand(op, 0)
+		return value{t: w.times(e, x)}, err
 	}
 	if x := e.values[op.Operands[0]]; x.per != nil && !op.Bool("ta") && !op.Bool("tb") {
 		y, err := e.operand(op, 1)

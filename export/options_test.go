@@ -149,7 +149,7 @@ func TestChecker(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"../conformance/checker/check.py"}
 	add := func(m *ir.Module, fn *ir.Func, o ModelOptions) {
-		path := filepath.Join(dir, fmt.Sprintf("%d_%s_%s_%d_%v.onnx", len(args), fn.Name, o.Lowering, o.Opset, o.SparseX))
+		path := filepath.Join(dir, fmt.Sprintf("%d_%s_%s_%d_%v_%s.onnx", len(args), fn.Name, o.Lowering, o.Opset, o.SparseX, o.Precision))
 		if err := os.WriteFile(path, written(t, m, fn, o), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -176,6 +176,10 @@ func TestChecker(t *testing.T) {
 		if fn.Arg(sparseArg) != nil {
 			add(m, fn, ModelOptions{SparseX: true})
 			add(m, fn, ModelOptions{SparseX: true, Opset: 18, NoEdgeWeight: true})
+		}
+		for _, p := range []Precision{FP16, INT8} {
+			add(m, fn, ModelOptions{Precision: p})
+			add(m, fn, ModelOptions{Precision: p, Opset: 21, SparseX: fn.Arg(sparseArg) != nil})
 		}
 		if model.name == "gcn/struct=0/l1" {
 			add(m, fn, ModelOptions{Lowering: Dense})

@@ -9,7 +9,8 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
-// An output is right when max|a − b| ≤ absTolerance + relTolerance·max|b|.
+// An output is right when max|a − b| ≤ absTolerance + relTolerance·max|b|, but for
+// models with a tolerance of their own ([INT8]).
 const (
 	absTolerance = 1e-5
 	relTolerance = 1e-4
@@ -19,10 +20,12 @@ const (
 // forward pass.
 type ParityReport struct {
 	SchemaVersion int    `json:"schema_version"`
-	Bound         string `json:"bound"`
+	Bound         string `json:"bound"` // of models without a tolerance of their own
 	// Runtimes holds the version of each runtime that took part.
 	Runtimes map[string]string `json:"runtimes"`
 	Cases    []ParityCase      `json:"cases"`
+	// Precision tells what fewer bits for weights do; nil where they are float32.
+	Precision *PrecisionReport `json:"precision,omitempty"`
 }
 
 // ParityCase is one model on one graph in one runtime.
@@ -74,11 +77,11 @@ func (e *ParityError) Error() string {
 
 // compareOutputs compares every output of want; the error is that of the first
 // one out of bounds.
-func compareOutputs(got, want map[string]ort.Tensor, order []string) ([]OutputParity, *ParityError) {
+func compareOutputs(got, want map[string]ort.Tensor, order []string, within Tolerance) ([]OutputParity, *ParityError) {
 	var list []OutputParity
 	var first *ParityError
 	for _, name := range order {
-		o, err := compareOutput(name, got[name], want[name])
+		o, err := compareOutput(name, got[name], want[name], within)
 		list = append(list, o)
 		if err != nil && first == nil {
 			first = err
@@ -89,7 +92,7 @@ func compareOutputs(got, want map[string]ort.Tensor, order []string) ([]OutputPa
 	return list, first
 }
 
-func compareOutput(name string, got, want ort.Tensor) (OutputParity, *ParityError) {
+func compareOutput(name string, got, want ort.Tensor, within Tolerance) (OutputParity, *ParityError) {
 	o := OutputParity{Name: name}
 	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) || got.DType != ort.Float32 {
 		return o, &ParityError{Output: name, Index: -1,
@@ -109,7 +112,7 @@ func compareOutput(name string, got, want ort.Tensor) (OutputParity, *ParityErro
 	if largest > 0 {
 		o.MaxRel = o.MaxAbs / largest
 	}
-	o.Bound = absTolerance + relTolerance*largest
+	o.Bound = within.Abs + within.Rel*largest
 	o.OK = o.MaxAbs <= o.Bound && !math.IsNaN(largest) && !math.IsInf(largest, 0)
 	if o.OK {
 		return o, nil

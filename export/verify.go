@@ -155,7 +155,7 @@ func verifyModel(ctx context.Context, dir, role string, info ModelInfo, lib *ort
 		if err != nil {
 			return fmt.Errorf("%s in %s: %w", path, e.name, err)
 		}
-		outputs, bad := compareOutputs(got, want, order)
+		outputs, bad := compareOutputs(got, want, order, info.tolerance())
 		report.Cases = append(report.Cases, ParityCase{Model: role, Case: testCase, Runtime: e.name, Nodes: nodes, Edges: edges, Outputs: outputs})
 		if bad != nil {
 			bad.Model, bad.Case, bad.Runtime = role, testCase, e.name
@@ -166,7 +166,7 @@ func verifyModel(ctx context.Context, dir, role string, info ModelInfo, lib *ort
 	if !o.Full {
 		return nil
 	}
-	if err := verifyFully(ctx, path, role, in, want, order, lib, report, ParityCase{Nodes: nodes, Edges: edges}); err != nil {
+	if err := verifyFully(ctx, path, role, info, in, want, order, lib, report, ParityCase{Nodes: nodes, Edges: edges}); err != nil {
 		return err
 	}
 	o.Log("%s agrees with 1, 2 and 4 threads at every level of optimisation, and with itself", info.File)

@@ -21,7 +21,7 @@ const fullRuns = 20
 // verifyFully runs one model on its test data with every number of threads and
 // level of optimisation: each within bounds, and each run of a session with the
 // bits of its first, where races would show.
-func verifyFully(ctx context.Context, path, role string, in, want map[string]ort.Tensor, order []string, lib *ort.Library, report *ParityReport, size ParityCase) error {
+func verifyFully(ctx context.Context, path, role string, info ModelInfo, in, want map[string]ort.Tensor, order []string, lib *ort.Library, report *ParityReport, size ParityCase) error {
 	for _, threads := range fullThreads {
 		for _, level := range fullLevels {
 			if err := ctx.Err(); err != nil {
@@ -32,7 +32,7 @@ func verifyFully(ctx context.Context, path, role string, in, want map[string]ort
 				return err
 			}
 			name := fmt.Sprintf("onnxruntime (cpu, %d threads, optimisation %s, %d runs)", threads, level, fullRuns)
-			err = repeated(s, path, role, name, in, want, order, report, size)
+			err = repeated(s, path, role, info.tolerance(), name, in, want, order, report, size)
 			if closed := s.Close(); err == nil {
 				err = closed
 			}
@@ -46,12 +46,12 @@ func verifyFully(ctx context.Context, path, role string, in, want map[string]ort
 
 // repeated compares the first of many runs with what was expected, and the others
 // with the first.
-func repeated(s *ort.Session, path, role, name string, in, want map[string]ort.Tensor, order []string, report *ParityReport, size ParityCase) error {
+func repeated(s *ort.Session, path, role string, within Tolerance, name string, in, want map[string]ort.Tensor, order []string, report *ParityReport, size ParityCase) error {
 	first, err := s.Run(in)
 	if err != nil {
 		return fmt.Errorf("%s in %s: %w", path, name, err)
 	}
-	outputs, bad := compareOutputs(first, want, order)
+	outputs, bad := compareOutputs(first, want, order, within)
 	size.Model, size.Case, size.Runtime, size.Outputs = role, testCase, name, outputs
 	report.Cases = append(report.Cases, size)
 	for run := 2; bad == nil && run <= fullRuns; run++ {

@@ -23,6 +23,7 @@ type buildFlags struct {
 	noWeight   bool
 	sparseX    bool
 	opset      int
+	fp16, int8 bool
 	unverified bool
 	provider   string
 	dryRun     bool
@@ -53,7 +54,7 @@ what is there beside them, and the peak.`,
 				return err
 			}
 			if compile.emit == "ir" {
-				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "opset", "unverified", "provider", "dry-run"} {
+				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "opset", "fp16", "int8", "unverified", "provider", "dry-run"} {
 					if c.Flags().Changed(name) {
 						return usage("--%s is for the export of a run; with --emit ir the program goes to standard output", name)
 					}
@@ -75,12 +76,26 @@ what is there beside them, and the peak.`,
 	flags.BoolVar(&f.noWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
 	flags.BoolVar(&f.sparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
 	flags.IntVar(&f.opset, "opset", export.OpsetVersion, "version of ONNX's operator set, 17 to 21")
+	flags.BoolVar(&f.fp16, "fp16", false, "store weights in fp16, half the size; sums stay in float32")
+	flags.BoolVar(&f.int8, "int8", false, "store and multiply the weights of linear layers in 8 bits, a quarter of the size; what goes into them is rounded too")
 	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print a table of what would be written, and write and run nothing")
 	flags.StringVar(&f.provider, "provider", string(ort.CPU), "verify the export on cpu, auto or cuda")
 	compile.register(flags)
 	setup.register(flags, &opts)
 	return c
+}
+
+func (f *buildFlags) precision() (export.Precision, error) {
+	switch {
+	case f.fp16 && f.int8:
+		return "", usage("--fp16 and --int8 exclude each other")
+	case f.fp16:
+		return export.FP16, nil
+	case f.int8:
+		return export.INT8, nil
+	}
+	return export.FP32, nil
 }
 
 // buildRun exports a run.
@@ -95,6 +110,13 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	}
 	if f.opset < export.OpsetVersion || f.opset > export.MaxOpset {
 		return usage("--opset %d: choose %d to %d", f.opset, export.OpsetVersion, export.MaxOpset)
+	}
+	precision, err := f.precision()
+	if err != nil {
+		return err
+	}
+	if precision != export.FP32 && lowering == export.Dense {
+		return usage("--%s does not go with --lowering dense: the dense form is for runtimes with few operators, and stores float32", precision)
 	}
 	if f.sparseX && lowering == export.Dense {
 		return usage("--sparse-x does not go with --lowering dense: it takes gathers, which the dense form does without")
@@ -112,7 +134,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 		return err
 	}
 	ctx := c.Context()
-	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Opset: f.opset, Unverified: f.unverified, Data: dataPath, Log: a.logf}
+	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Opset: f.opset, Precision: precision, Unverified: f.unverified, Data: dataPath, Log: a.logf}
 	if f.dryRun {
 		o.Log = nil
 		plan, err := run.Plan(o)

@@ -95,9 +95,12 @@ type TensorProto_DataType int32
 const (
 	TensorProto_UNDEFINED TensorProto_DataType = 0
 	TensorProto_FLOAT     TensorProto_DataType = 1
+	TensorProto_UINT8     TensorProto_DataType = 2
+	TensorProto_INT8      TensorProto_DataType = 3
 	TensorProto_INT32     TensorProto_DataType = 6
 	TensorProto_INT64     TensorProto_DataType = 7
 	TensorProto_BOOL      TensorProto_DataType = 9
+	TensorProto_FLOAT16   TensorProto_DataType = 10
 	TensorProto_DOUBLE    TensorProto_DataType = 11
 )
 
@@ -106,17 +109,23 @@ var (
 	TensorProto_DataType_name = map[int32]string{
 		0:  "UNDEFINED",
 		1:  "FLOAT",
+		2:  "UINT8",
+		3:  "INT8",
 		6:  "INT32",
 		7:  "INT64",
 		9:  "BOOL",
+		10: "FLOAT16",
 		11: "DOUBLE",
 	}
 	TensorProto_DataType_value = map[string]int32{
 		"UNDEFINED": 0,
 		"FLOAT":     1,
+		"UINT8":     2,
+		"INT8":      3,
 		"INT32":     6,
 		"INT64":     7,
 		"BOOL":      9,
+		"FLOAT16":   10,
 		"DOUBLE":    11,
 	}
 )
@@ -146,6 +155,53 @@ func (x TensorProto_DataType) Number() protoreflect.EnumNumber {
 // Deprecated: Use TensorProto_DataType.Descriptor instead.
 func (TensorProto_DataType) EnumDescriptor() ([]byte, []int) {
 	return file_export_onnxpb_onnx_proto_rawDescGZIP(), []int{7, 0}
+}
+
+// DataLocation says where the elements are.
+type TensorProto_DataLocation int32
+
+const (
+	TensorProto_DEFAULT  TensorProto_DataLocation = 0
+	TensorProto_EXTERNAL TensorProto_DataLocation = 1
+)
+
+// Enum value maps for TensorProto_DataLocation.
+var (
+	TensorProto_DataLocation_name = map[int32]string{
+		0: "DEFAULT",
+		1: "EXTERNAL",
+	}
+	TensorProto_DataLocation_value = map[string]int32{
+		"DEFAULT":  0,
+		"EXTERNAL": 1,
+	}
+)
+
+func (x TensorProto_DataLocation) Enum() *TensorProto_DataLocation {
+	p := new(TensorProto_DataLocation)
+	*p = x
+	return p
+}
+
+func (x TensorProto_DataLocation) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TensorProto_DataLocation) Descriptor() protoreflect.EnumDescriptor {
+	return file_export_onnxpb_onnx_proto_enumTypes[2].Descriptor()
+}
+
+func (TensorProto_DataLocation) Type() protoreflect.EnumType {
+	return &file_export_onnxpb_onnx_proto_enumTypes[2]
+}
+
+func (x TensorProto_DataLocation) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TensorProto_DataLocation.Descriptor instead.
+func (TensorProto_DataLocation) EnumDescriptor() ([]byte, []int) {
+	return file_export_onnxpb_onnx_proto_rawDescGZIP(), []int{7, 1}
 }
 
 // ModelProto is a whole .onnx file.
@@ -727,18 +783,23 @@ func (x *ValueInfoProto) GetDocString() string {
 	return ""
 }
 
-// TensorProto is a constant; gsrc writes raw_data (little-endian) alone.
+// TensorProto is a constant; gsrc writes raw_data (little-endian) or external_data
+// alone.
 type TensorProto struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dims          []int64                `protobuf:"varint,1,rep,packed,name=dims,proto3" json:"dims,omitempty"`
-	DataType      int32                  `protobuf:"varint,2,opt,name=data_type,json=dataType,proto3" json:"data_type,omitempty"`
-	FloatData     []float32              `protobuf:"fixed32,4,rep,packed,name=float_data,json=floatData,proto3" json:"float_data,omitempty"`
-	Int32Data     []int32                `protobuf:"varint,5,rep,packed,name=int32_data,json=int32Data,proto3" json:"int32_data,omitempty"`
-	Int64Data     []int64                `protobuf:"varint,7,rep,packed,name=int64_data,json=int64Data,proto3" json:"int64_data,omitempty"`
-	Name          string                 `protobuf:"bytes,8,opt,name=name,proto3" json:"name,omitempty"`
-	RawData       []byte                 `protobuf:"bytes,9,opt,name=raw_data,json=rawData,proto3,oneof" json:"raw_data,omitempty"`
-	DoubleData    []float64              `protobuf:"fixed64,10,rep,packed,name=double_data,json=doubleData,proto3" json:"double_data,omitempty"`
-	DocString     string                 `protobuf:"bytes,12,opt,name=doc_string,json=docString,proto3" json:"doc_string,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Dims       []int64                `protobuf:"varint,1,rep,packed,name=dims,proto3" json:"dims,omitempty"`
+	DataType   int32                  `protobuf:"varint,2,opt,name=data_type,json=dataType,proto3" json:"data_type,omitempty"`
+	FloatData  []float32              `protobuf:"fixed32,4,rep,packed,name=float_data,json=floatData,proto3" json:"float_data,omitempty"`
+	Int32Data  []int32                `protobuf:"varint,5,rep,packed,name=int32_data,json=int32Data,proto3" json:"int32_data,omitempty"`
+	Int64Data  []int64                `protobuf:"varint,7,rep,packed,name=int64_data,json=int64Data,proto3" json:"int64_data,omitempty"`
+	Name       string                 `protobuf:"bytes,8,opt,name=name,proto3" json:"name,omitempty"`
+	RawData    []byte                 `protobuf:"bytes,9,opt,name=raw_data,json=rawData,proto3,oneof" json:"raw_data,omitempty"`
+	DoubleData []float64              `protobuf:"fixed64,10,rep,packed,name=double_data,json=doubleData,proto3" json:"double_data,omitempty"`
+	DocString  string                 `protobuf:"bytes,12,opt,name=doc_string,json=docString,proto3" json:"doc_string,omitempty"`
+	// external_data, of a tensor in another file, has the keys location (the file,
+	// relative to the model's folder), offset and length, in bytes.
+	ExternalData  []*StringStringEntryProto `protobuf:"bytes,13,rep,name=external_data,json=externalData,proto3" json:"external_data,omitempty"`
+	DataLocation  TensorProto_DataLocation  `protobuf:"varint,14,opt,name=data_location,json=dataLocation,proto3,enum=gsrc.onnx.TensorProto_DataLocation" json:"data_location,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -834,6 +895,20 @@ func (x *TensorProto) GetDocString() string {
 		return x.DocString
 	}
 	return ""
+}
+
+func (x *TensorProto) GetExternalData() []*StringStringEntryProto {
+	if x != nil {
+		return x.ExternalData
+	}
+	return nil
+}
+
+func (x *TensorProto) GetDataLocation() TensorProto_DataLocation {
+	if x != nil {
+		return x.DataLocation
+	}
+	return TensorProto_DEFAULT
 }
 
 // TensorShapeProto: each dimension is a number, a name, or unknown.
@@ -1157,7 +1232,7 @@ const file_export_onnxpb_onnx_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
 	"\x04type\x18\x02 \x01(\v2\x14.gsrc.onnx.TypeProtoR\x04type\x12\x1d\n" +
 	"\n" +
-	"doc_string\x18\x03 \x01(\tR\tdocString\"\xee\x02\n" +
+	"doc_string\x18\x03 \x01(\tR\tdocString\"\xcd\x04\n" +
 	"\vTensorProto\x12\x12\n" +
 	"\x04dims\x18\x01 \x03(\x03R\x04dims\x12\x1b\n" +
 	"\tdata_type\x18\x02 \x01(\x05R\bdataType\x12\x1d\n" +
@@ -1173,15 +1248,24 @@ const file_export_onnxpb_onnx_proto_rawDesc = "" +
 	" \x03(\x01R\n" +
 	"doubleData\x12\x1d\n" +
 	"\n" +
-	"doc_string\x18\f \x01(\tR\tdocString\"P\n" +
+	"doc_string\x18\f \x01(\tR\tdocString\x12F\n" +
+	"\rexternal_data\x18\r \x03(\v2!.gsrc.onnx.StringStringEntryProtoR\fexternalData\x12H\n" +
+	"\rdata_location\x18\x0e \x01(\x0e2#.gsrc.onnx.TensorProto.DataLocationR\fdataLocation\"r\n" +
 	"\bDataType\x12\r\n" +
 	"\tUNDEFINED\x10\x00\x12\t\n" +
 	"\x05FLOAT\x10\x01\x12\t\n" +
+	"\x05UINT8\x10\x02\x12\b\n" +
+	"\x04INT8\x10\x03\x12\t\n" +
 	"\x05INT32\x10\x06\x12\t\n" +
 	"\x05INT64\x10\a\x12\b\n" +
-	"\x04BOOL\x10\t\x12\n" +
+	"\x04BOOL\x10\t\x12\v\n" +
+	"\aFLOAT16\x10\n" +
+	"\x12\n" +
 	"\n" +
-	"\x06DOUBLE\x10\vB\v\n" +
+	"\x06DOUBLE\x10\v\")\n" +
+	"\fDataLocation\x12\v\n" +
+	"\aDEFAULT\x10\x00\x12\f\n" +
+	"\bEXTERNAL\x10\x01B\v\n" +
 	"\t_raw_data\"\x9f\x01\n" +
 	"\x10TensorShapeProto\x127\n" +
 	"\x03dim\x18\x01 \x03(\v2%.gsrc.onnx.TensorShapeProto.DimensionR\x03dim\x1aR\n" +
@@ -1209,45 +1293,48 @@ func file_export_onnxpb_onnx_proto_rawDescGZIP() []byte {
 	return file_export_onnxpb_onnx_proto_rawDescData
 }
 
-var file_export_onnxpb_onnx_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_export_onnxpb_onnx_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_export_onnxpb_onnx_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_export_onnxpb_onnx_proto_goTypes = []any{
 	(AttributeProto_AttributeType)(0),  // 0: gsrc.onnx.AttributeProto.AttributeType
 	(TensorProto_DataType)(0),          // 1: gsrc.onnx.TensorProto.DataType
-	(*ModelProto)(nil),                 // 2: gsrc.onnx.ModelProto
-	(*OperatorSetIdProto)(nil),         // 3: gsrc.onnx.OperatorSetIdProto
-	(*StringStringEntryProto)(nil),     // 4: gsrc.onnx.StringStringEntryProto
-	(*GraphProto)(nil),                 // 5: gsrc.onnx.GraphProto
-	(*NodeProto)(nil),                  // 6: gsrc.onnx.NodeProto
-	(*AttributeProto)(nil),             // 7: gsrc.onnx.AttributeProto
-	(*ValueInfoProto)(nil),             // 8: gsrc.onnx.ValueInfoProto
-	(*TensorProto)(nil),                // 9: gsrc.onnx.TensorProto
-	(*TensorShapeProto)(nil),           // 10: gsrc.onnx.TensorShapeProto
-	(*TypeProto)(nil),                  // 11: gsrc.onnx.TypeProto
-	(*TensorShapeProto_Dimension)(nil), // 12: gsrc.onnx.TensorShapeProto.Dimension
-	(*TypeProto_Tensor)(nil),           // 13: gsrc.onnx.TypeProto.Tensor
+	(TensorProto_DataLocation)(0),      // 2: gsrc.onnx.TensorProto.DataLocation
+	(*ModelProto)(nil),                 // 3: gsrc.onnx.ModelProto
+	(*OperatorSetIdProto)(nil),         // 4: gsrc.onnx.OperatorSetIdProto
+	(*StringStringEntryProto)(nil),     // 5: gsrc.onnx.StringStringEntryProto
+	(*GraphProto)(nil),                 // 6: gsrc.onnx.GraphProto
+	(*NodeProto)(nil),                  // 7: gsrc.onnx.NodeProto
+	(*AttributeProto)(nil),             // 8: gsrc.onnx.AttributeProto
+	(*ValueInfoProto)(nil),             // 9: gsrc.onnx.ValueInfoProto
+	(*TensorProto)(nil),                // 10: gsrc.onnx.TensorProto
+	(*TensorShapeProto)(nil),           // 11: gsrc.onnx.TensorShapeProto
+	(*TypeProto)(nil),                  // 12: gsrc.onnx.TypeProto
+	(*TensorShapeProto_Dimension)(nil), // 13: gsrc.onnx.TensorShapeProto.Dimension
+	(*TypeProto_Tensor)(nil),           // 14: gsrc.onnx.TypeProto.Tensor
 }
 var file_export_onnxpb_onnx_proto_depIdxs = []int32{
-	5,  // 0: gsrc.onnx.ModelProto.graph:type_name -> gsrc.onnx.GraphProto
-	3,  // 1: gsrc.onnx.ModelProto.opset_import:type_name -> gsrc.onnx.OperatorSetIdProto
-	4,  // 2: gsrc.onnx.ModelProto.metadata_props:type_name -> gsrc.onnx.StringStringEntryProto
-	6,  // 3: gsrc.onnx.GraphProto.node:type_name -> gsrc.onnx.NodeProto
-	9,  // 4: gsrc.onnx.GraphProto.initializer:type_name -> gsrc.onnx.TensorProto
-	8,  // 5: gsrc.onnx.GraphProto.input:type_name -> gsrc.onnx.ValueInfoProto
-	8,  // 6: gsrc.onnx.GraphProto.output:type_name -> gsrc.onnx.ValueInfoProto
-	8,  // 7: gsrc.onnx.GraphProto.value_info:type_name -> gsrc.onnx.ValueInfoProto
-	7,  // 8: gsrc.onnx.NodeProto.attribute:type_name -> gsrc.onnx.AttributeProto
-	9,  // 9: gsrc.onnx.AttributeProto.t:type_name -> gsrc.onnx.TensorProto
+	6,  // 0: gsrc.onnx.ModelProto.graph:type_name -> gsrc.onnx.GraphProto
+	4,  // 1: gsrc.onnx.ModelProto.opset_import:type_name -> gsrc.onnx.OperatorSetIdProto
+	5,  // 2: gsrc.onnx.ModelProto.metadata_props:type_name -> gsrc.onnx.StringStringEntryProto
+	7,  // 3: gsrc.onnx.GraphProto.node:type_name -> gsrc.onnx.NodeProto
+	10, // 4: gsrc.onnx.GraphProto.initializer:type_name -> gsrc.onnx.TensorProto
+	9,  // 5: gsrc.onnx.GraphProto.input:type_name -> gsrc.onnx.ValueInfoProto
+	9,  // 6: gsrc.onnx.GraphProto.output:type_name -> gsrc.onnx.ValueInfoProto
+	9,  // 7: gsrc.onnx.GraphProto.value_info:type_name -> gsrc.onnx.ValueInfoProto
+	8,  // 8: gsrc.onnx.NodeProto.attribute:type_name -> gsrc.onnx.AttributeProto
+	10, // 9: gsrc.onnx.AttributeProto.t:type_name -> gsrc.onnx.TensorProto
 	0,  // 10: gsrc.onnx.AttributeProto.type:type_name -> gsrc.onnx.AttributeProto.AttributeType
-	11, // 11: gsrc.onnx.ValueInfoProto.type:type_name -> gsrc.onnx.TypeProto
-	12, // 12: gsrc.onnx.TensorShapeProto.dim:type_name -> gsrc.onnx.TensorShapeProto.Dimension
-	13, // 13: gsrc.onnx.TypeProto.tensor_type:type_name -> gsrc.onnx.TypeProto.Tensor
-	10, // 14: gsrc.onnx.TypeProto.Tensor.shape:type_name -> gsrc.onnx.TensorShapeProto
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	12, // 11: gsrc.onnx.ValueInfoProto.type:type_name -> gsrc.onnx.TypeProto
+	5,  // 12: gsrc.onnx.TensorProto.external_data:type_name -> gsrc.onnx.StringStringEntryProto
+	2,  // 13: gsrc.onnx.TensorProto.data_location:type_name -> gsrc.onnx.TensorProto.DataLocation
+	13, // 14: gsrc.onnx.TensorShapeProto.dim:type_name -> gsrc.onnx.TensorShapeProto.Dimension
+	14, // 15: gsrc.onnx.TypeProto.tensor_type:type_name -> gsrc.onnx.TypeProto.Tensor
+	11, // 16: gsrc.onnx.TypeProto.Tensor.shape:type_name -> gsrc.onnx.TensorShapeProto
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_export_onnxpb_onnx_proto_init() }
@@ -1269,7 +1356,7 @@ func file_export_onnxpb_onnx_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_export_onnxpb_onnx_proto_rawDesc), len(file_export_onnxpb_onnx_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
