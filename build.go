@@ -38,6 +38,9 @@ type BuildOptions struct {
 	// Precision of the stored weights: export.FP32 (the default), export.FP16 or
 	// export.INT8.
 	Precision export.Precision
+	// ExternalData is from how many bytes on a weight goes to a file beside its model;
+	// 0 is export.DefaultExternalData, export.NoExternalData keeps one file.
+	ExternalData int
 	// Data is where the training data are now, if not where they were.
 	Data string
 	// Unverified writes the export without running it in onnxruntime; the
@@ -165,7 +168,7 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	t := r.Trained
 	module := exported(t)
 	b = export.BuildOptions{
-		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Opset: o.Opset, Precision: o.Precision,
+		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Opset: o.Opset, Precision: o.Precision, ExternalData: o.ExternalData,
 		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: Version(),
 		Classes: r.classNames(), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
 		Files: map[string][]byte{}, Library: o.Library, Unverified: o.Unverified, Log: o.Log,

@@ -43,6 +43,9 @@ type BuildOptions struct {
 	SparseX   bool
 	Opset     int
 	Precision Precision
+	// ExternalData is from how many bytes on a weight goes to a file beside its model,
+	// such as encoder.data; 0 is DefaultExternalData, and NoExternalData keeps one file.
+	ExternalData int
 
 	// Model, Dataset, ConfigHash, Classes, Metrics and Version go into the
 	// manifest and the files' metadata.
@@ -110,11 +113,14 @@ type built struct {
 	fn        *ir.Func
 	model     *onnxpb.ModelProto
 	data      []byte
+	weights   []byte // of NAME.data; nil if the model has them all
 	constants map[string]float32
 	lowering  Lowering
 	sparse    bool // takes x in CSR
 	weighted  bool // takes edge weights, as an input or within the adjacency matrix
 }
+
+func (m *built) weightsFile() string { return m.name + ".data" }
 
 // Build writes an export to dir: nothing appears there before everything is
 // written and checked, and an earlier export is replaced at once. A runtime that
@@ -154,6 +160,9 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	manifest := o.manifest(models)
 	for _, m := range models {
 		files[m.name+".onnx"] = m.data
+		if m.weights != nil {
+			files[m.weightsFile()] = m.weights
+		}
 	}
 	report, err := o.checkParity(ctx, models, files)
 	if err != nil {
@@ -300,10 +309,13 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 		if err != nil {
 			return nil, err
 		}
+		if o.ExternalData >= 0 && m.lowering != Dense { // which onnx-go runs, from one file
+			m.weights = Externalize(m.model, m.weightsFile(), cmp.Or(o.ExternalData, DefaultExternalData))
+		}
 		if m.data, err = Marshal(m.model); err != nil {
 			return nil, err
 		}
-		o.Log("lowered @%s to %s.onnx: %d nodes, %.1f MiB", m.role.fn, m.name, len(m.model.Graph.Node), float64(len(m.data))/(1<<20))
+		o.Log("lowered @%s to %s.onnx: %d nodes, %.1f MiB", m.role.fn, m.name, len(m.model.Graph.Node), float64(len(m.data)+len(m.weights))/(1<<20))
 		list = append(list, m)
 	}
 	return list, nil
@@ -420,6 +432,9 @@ func (o *BuildOptions) manifest(models []built) *Manifest {
 	for _, b := range models {
 		info := ModelInfo{File: b.name + ".onnx", Inputs: ioInfos(b.model.Graph.Input), Outputs: ioInfos(b.model.Graph.Output),
 			TestData: testDataDir + "/" + b.name}
+		if b.weights != nil {
+			info.Data = b.weightsFile()
+		}
 		if t := b.tolerance(); t != exact {
 			info.Tolerance = &t
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
@@ -195,7 +197,7 @@ func (o *BuildOptions) openSessions(ctx context.Context, models []built, report 
 	sessions := map[string]*ort.Session{}
 	for _, m := range models {
 		// The CPU and one thread: the report is the same on every run.
-		s, err := ort.OpenBytes(m.data, ort.Options{Provider: ort.CPU, Threads: 1, Library: lib})
+		s, err := m.open(ort.Options{Provider: ort.CPU, Threads: 1, Library: lib})
 		if err != nil {
 			for _, open := range sessions {
 				open.Close()
@@ -208,6 +210,26 @@ func (o *BuildOptions) openSessions(ctx context.Context, models []built, report 
 		}
 	}
 	return sessions, nil
+}
+
+// open loads a model that is in no folder yet.
+func (m *built) open(o ort.Options) (*ort.Session, error) {
+	if m.weights == nil {
+		return ort.OpenBytes(m.data, o)
+	}
+	dir, err := os.MkdirTemp("", "gsrc-build-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, m.name+".onnx")
+	if err := os.WriteFile(path, m.data, 0o600); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, m.weightsFile()), m.weights, 0o600); err != nil {
+		return nil, err
+	}
+	return ort.Open(path, o)
 }
 
 // engine is a runtime that a model can run in.

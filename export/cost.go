@@ -64,6 +64,9 @@ func (i *Inspection) TestInputs(path string) (map[string]ort.Tensor, error) {
 // cost, also in Operations.
 func (i *Inspection) Measure(inputs map[string]ort.Tensor, o ort.Options) error {
 	m := proto.Clone(i.model).(*onnxpb.ModelProto)
+	if err := internalize(i.dir, m); err != nil {
+		return err
+	}
 	g := m.Graph
 	var values []string
 	for _, n := range g.Node {

@@ -55,6 +55,11 @@ func (d *Dist) session(role string) (*ort.Session, error) {
 	if s := d.sessions[role]; s != nil {
 		return s, nil
 	}
+	if info.Data != "" {
+		if err := checkSize(d.dir, info.Data, d.Manifest.Files[info.Data]); err != nil {
+			return nil, err
+		}
+	}
 	s, err := ort.Open(filepath.Join(d.dir, filepath.FromSlash(info.File)), d.options)
 	if err != nil {
 		return nil, err

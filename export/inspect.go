@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
 )
 
@@ -20,6 +18,7 @@ type Inspection struct {
 	Bytes    int64             `json:"bytes"`
 	Producer string            `json:"producer"`
 	Graph    string            `json:"graph"`
+	External []string          `json:"external,omitempty"` // files beside it with weights
 	Doc      string            `json:"doc,omitempty"`
 	Opsets   map[string]int64  `json:"opsets"` // by domain; "" is ONNX's own
 	IR       int64             `json:"ir_version"`
@@ -35,6 +34,7 @@ type Inspection struct {
 	// Cost is nil until [Inspection.Measure].
 	Cost *Cost `json:"cost,omitempty"`
 
+	dir   string
 	model *onnxpb.ModelProto
 }
 
@@ -76,22 +76,22 @@ func typeName(elem int32) string {
 	return fmt.Sprintf("type %d", elem)
 }
 
-// Inspect reads an ONNX file, of gsrc or of another program. Weights that lie in
-// other files are counted and not read.
+// Inspect reads an ONNX file, of gsrc or of another program. Weights in other files
+// are counted; that they are missing is a *[FileError].
 func Inspect(path string) (*Inspection, error) {
-	data, err := os.ReadFile(path)
+	m, err := readModel(path)
 	if err != nil {
 		return nil, err
 	}
-	var m onnxpb.ModelProto
-	if err := proto.Unmarshal(data, &m); err != nil {
-		return nil, fmt.Errorf("%s is no ONNX file, or a damaged one: %w", path, err)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
 	}
-	if m.Graph == nil || len(m.Graph.Node) == 0 {
-		return nil, fmt.Errorf("%s is no ONNX file: it has no graph with operations", path)
+	i := &Inspection{File: filepath.Base(path), Bytes: info.Size(), Producer: strings.TrimSpace(m.ProducerName + " " + m.ProducerVersion), Graph: m.Graph.Name, Doc: m.Graph.DocString,
+		Opsets: map[string]int64{}, IR: m.IrVersion, Inputs: describeValues(m.Graph.Input), Outputs: describeValues(m.Graph.Output), dir: filepath.Dir(path), model: m}
+	if i.External, _, err = externalFiles(m); err != nil {
+		return nil, err
 	}
-	i := &Inspection{File: filepath.Base(path), Bytes: int64(len(data)), Producer: strings.TrimSpace(m.ProducerName + " " + m.ProducerVersion), Graph: m.Graph.Name, Doc: m.Graph.DocString,
-		Opsets: map[string]int64{}, IR: m.IrVersion, Inputs: describeValues(m.Graph.Input), Outputs: describeValues(m.Graph.Output), model: &m}
 	for _, o := range m.OpsetImport {
 		i.Opsets[o.GetDomain()] = o.GetVersion()
 	}

@@ -75,7 +75,10 @@ type Bounds struct {
 
 // ModelInfo describes one ONNX file.
 type ModelInfo struct {
-	File    string   `json:"file"`
+	File string `json:"file"`
+	// Data is the file with the large weights, which must stand beside File; absent
+	// where File has them all.
+	Data    string   `json:"data,omitempty"`
 	Inputs  []IOInfo `json:"inputs"`
 	Outputs []IOInfo `json:"outputs"`
 	// Hops is how many edges away from a node the features lie that its outputs
@@ -175,6 +178,9 @@ func ReadManifest(dir string) (*Manifest, error) {
 	for role, info := range m.Models {
 		if _, ok := m.Files[info.File]; !ok {
 			return nil, fmt.Errorf("%s: the file %q of the %s is not in its list of files", path, info.File, role)
+		}
+		if _, ok := m.Files[info.Data]; !ok && info.Data != "" {
+			return nil, fmt.Errorf("%s: the file %q with weights of the %s is not in its list of files", path, info.Data, role)
 		}
 		if !filepath.IsLocal(filepath.FromSlash(info.TestData)) {
 			return nil, fmt.Errorf("%s: the test data of the %s are outside the folder", path, role)

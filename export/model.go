@@ -280,7 +280,7 @@ const maxProtobuf = 2<<30 - 1
 // Marshal returns the bytes of a model, the same for the same model.
 func Marshal(m *onnxpb.ModelProto) ([]byte, error) {
 	if n := proto.Size(m); n > maxProtobuf {
-		return nil, fmt.Errorf("the model takes %d bytes; an ONNX file holds at most 2 GiB", n)
+		return nil, fmt.Errorf("the model takes %d bytes, and an ONNX file holds at most 2 GiB: let more weights go to the file beside it (--external-data)", n)
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }

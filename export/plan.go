@@ -36,6 +36,9 @@ func Plan(o BuildOptions) ([]PlannedFile, error) {
 			content += ", " + string(m.lowering)
 		}
 		plan = append(plan, PlannedFile{info.File, int64(len(m.data)), content})
+		if m.weights != nil {
+			plan = append(plan, PlannedFile{info.Data, int64(len(m.weights)), "large weights of " + info.File})
+		}
 	}
 	for _, m := range models {
 		info := manifest.Models[m.name]

@@ -2,8 +2,11 @@ package export
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -73,7 +76,8 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Manifest, *Parit
 	return m, report, nil
 }
 
-func checkFile(dir, name string, want FileInfo) error {
+// checkSize is what of a file can be known without reading it.
+func checkSize(dir, name string, want FileInfo) error {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	info, err := os.Stat(path)
 	if err != nil {
@@ -85,12 +89,25 @@ func checkFile(dir, name string, want FileInfo) error {
 	if info.Size() != want.Bytes {
 		return &FileError{path, fmt.Sprintf("it has %d bytes, the manifest says %d", info.Size(), want.Bytes)}
 	}
-	data, err := os.ReadFile(path)
+	return nil
+}
+
+func checkFile(dir, name string, want FileInfo) error {
+	if err := checkSize(dir, name, want); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	if got := fileInfo(data); got != want {
-		return &FileError{path, fmt.Sprintf("its SHA-256 is %s, the manifest says %s", got.SHA256, want.SHA256)}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != want.SHA256 {
+		return &FileError{path, fmt.Sprintf("its SHA-256 is %s, the manifest says %s", got, want.SHA256)}
 	}
 	return nil
 }

@@ -3,8 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/gsrc-dev/gsrc"
@@ -24,6 +27,7 @@ type buildFlags struct {
 	sparseX    bool
 	opset      int
 	fp16, int8 bool
+	external   string
 	unverified bool
 	provider   string
 	dryRun     bool
@@ -54,7 +58,7 @@ what is there beside them, and the peak.`,
 				return err
 			}
 			if compile.emit == "ir" {
-				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "opset", "fp16", "int8", "unverified", "provider", "dry-run"} {
+				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "opset", "fp16", "int8", "external-data", "unverified", "provider", "dry-run"} {
 					if c.Flags().Changed(name) {
 						return usage("--%s is for the export of a run; with --emit ir the program goes to standard output", name)
 					}
@@ -78,6 +82,7 @@ what is there beside them, and the peak.`,
 	flags.IntVar(&f.opset, "opset", export.OpsetVersion, "version of ONNX's operator set, 17 to 21")
 	flags.BoolVar(&f.fp16, "fp16", false, "store weights in fp16, half the size; sums stay in float32")
 	flags.BoolVar(&f.int8, "int8", false, "store and multiply the weights of linear layers in 8 bits, a quarter of the size; what goes into them is rounded too")
+	flags.StringVar(&f.external, "external-data", fmt.Sprintf("%dMiB", export.DefaultExternalData>>20), "weights of at least this size go to a file beside their model, such as encoder.data: bytes, KiB, MiB or GiB, or none for one file")
 	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print a table of what would be written, and write and run nothing")
 	flags.StringVar(&f.provider, "provider", string(ort.CPU), "verify the export on cpu, auto or cuda")
@@ -98,6 +103,24 @@ func (f *buildFlags) precision() (export.Precision, error) {
 	return export.FP32, nil
 }
 
+// parseExternal reads --external-data.
+func parseExternal(text string) (int, error) {
+	if text == "none" {
+		return export.NoExternalData, nil
+	}
+	number, unit := strings.TrimSpace(text), 1
+	for i, suffix := range []string{"KiB", "MiB", "GiB"} {
+		if before, ok := strings.CutSuffix(number, suffix); ok {
+			number, unit = strings.TrimSpace(before), 1<<(10*(i+1))
+		}
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if size := n * float64(unit); err == nil && size >= 1 && size <= math.MaxInt32 {
+		return int(size), nil
+	}
+	return 0, usage("--external-data %s: give a size of at least a byte and below 2 GiB, such as 64MiB, or none", text)
+}
+
 // buildRun exports a run.
 func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) error {
 	lowering, err := export.ParseLowering(f.lowering)
@@ -112,6 +135,10 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 		return usage("--opset %d: choose %d to %d", f.opset, export.OpsetVersion, export.MaxOpset)
 	}
 	precision, err := f.precision()
+	if err != nil {
+		return err
+	}
+	external, err := parseExternal(f.external)
 	if err != nil {
 		return err
 	}
@@ -134,7 +161,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 		return err
 	}
 	ctx := c.Context()
-	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Opset: f.opset, Precision: precision, Unverified: f.unverified, Data: dataPath, Log: a.logf}
+	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Opset: f.opset, Precision: precision, ExternalData: external, Unverified: f.unverified, Data: dataPath, Log: a.logf}
 	if f.dryRun {
 		o.Log = nil
 		plan, err := run.Plan(o)

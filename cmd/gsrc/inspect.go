@@ -73,6 +73,9 @@ func (a *app) inspection(i *export.Inspection, note string) {
 		nodes += o.Nodes
 	}
 	fmt.Fprintf(a.stdout, "%s: %s, opset %s, IR version %d, %d operations, %s, by %s\n", i.File, i.Graph, strings.Join(opsets, ", "), i.IR, nodes, short1024(float64(i.Bytes)), i.Producer)
+	if len(i.External) > 0 {
+		fmt.Fprintf(a.stdout, "weights in %s\n", strings.Join(i.External, ", "))
+	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	values := func(what string, list []export.IODescription) {
 		fmt.Fprintln(a.stdout, what)

@@ -79,28 +79,58 @@ type Session struct {
 
 // Open loads the model file at path.
 func Open(path string, o Options) (*Session, error) {
-	model, err := os.ReadFile(path)
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	s, err := OpenBytes(model, o)
+	if info.Size() == 0 {
+		return nil, fmt.Errorf("%s: %w", path, errEmpty)
+	}
+	s, err := open(o, source{
+		describe: func() (in, out []onnxruntime.InputOutputInfo, err error) { return onnxruntime.GetInputOutputInfo(path) },
+		session: func(in, out []string, options *onnxruntime.SessionOptions) (*onnxruntime.DynamicAdvancedSession, error) {
+			return onnxruntime.NewDynamicAdvancedSession(path, in, out, options)
+		},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
 }
 
-// OpenBytes loads a model from memory; the bytes are not needed afterwards.
+var errEmpty = errors.New("the model is empty")
+
+// source is a model, in a file or in memory.
+type source struct {
+	// describe lists inputs and outputs. The binding reads them from a session of
+	// its own, which is spared the optimiser's work.
+	describe func() (in, out []onnxruntime.InputOutputInfo, err error)
+	session  func(in, out []string, o *onnxruntime.SessionOptions) (*onnxruntime.DynamicAdvancedSession, error)
+}
+
+// OpenBytes loads a model from memory; the bytes are not needed afterwards. Weights
+// in other files are found from a file alone, see [Open].
 func OpenBytes(model []byte, o Options) (*Session, error) {
+	if len(model) == 0 {
+		return nil, errEmpty
+	}
+	return open(o, source{
+		describe: func() (in, out []onnxruntime.InputOutputInfo, err error) {
+			return onnxruntime.GetInputOutputInfoWithONNXData(model)
+		},
+		session: func(in, out []string, options *onnxruntime.SessionOptions) (*onnxruntime.DynamicAdvancedSession, error) {
+			return onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, in, out, options)
+		},
+	})
+}
+
+func open(o Options, model source) (*Session, error) {
 	provider, err := ParseProvider(string(o.Provider))
 	if err != nil {
 		return nil, err
 	}
 	if o.Threads < 0 {
 		return nil, fmt.Errorf("%d threads asked for: give 0 (one per core) or more", o.Threads)
-	}
-	if len(model) == 0 {
-		return nil, errors.New("the model is empty")
 	}
 	if err := loadFor(o); err != nil {
 		return nil, err
@@ -110,12 +140,13 @@ func OpenBytes(model []byte, o Options) (*Session, error) {
 		return nil, err
 	}
 	defer options.Destroy()
-	inputs, outputs, err := describe(model)
+	in, out, err := model.describe()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("onnxruntime refuses the model: %w", err)
 	}
+	inputs, outputs := convertInfo(in), convertInfo(out)
 	s := &Session{inputs: inputs, outputs: outputs, provider: used}
-	s.session, err = onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, names(inputs), names(outputs), options)
+	s.session, err = model.session(names(inputs), names(outputs), options)
 	if err != nil {
 		return nil, fmt.Errorf("onnxruntime refuses the model: %w", err)
 	}
@@ -247,16 +278,6 @@ func probeCUDA() error {
 		return explainCUDA(err)
 	}
 	return nil
-}
-
-// describe lists inputs and outputs. The binding reads them from a session of
-// its own, which is spared the optimiser's work.
-func describe(model []byte) (inputs, outputs []IO, err error) {
-	in, out, err := onnxruntime.GetInputOutputInfoWithONNXData(model)
-	if err != nil {
-		return nil, nil, fmt.Errorf("onnxruntime refuses the model: %w", err)
-	}
-	return convertInfo(in), convertInfo(out), nil
 }
 
 func convertInfo(infos []onnxruntime.InputOutputInfo) []IO {

@@ -1,0 +1,183 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/gsrc-dev/gsrc/export/onnxpb"
+)
+
+// DefaultExternalData is from which size on weights go to a file of their own,
+// beside the model, where nothing else is asked for. NoExternalData keeps everything
+// in one file.
+const (
+	DefaultExternalData = 64 << 20
+	NoExternalData      = -1
+)
+
+// leastExternal is the size below which a tensor stays in the model in any case:
+// shape inference reads small ones. alignment of tensors in the file lets runtimes
+// map them into memory.
+const (
+	leastExternal = 1 << 10
+	alignment     = 4096
+)
+
+// The keys of external_data.
+const (
+	externalLocation = "location"
+	externalOffset   = "offset"
+	externalLength   = "length"
+)
+
+// Externalize moves the weights of a model that take at least so many bytes (and at
+// least 1 KiB) out of it, and returns the file that holds them, nil if there are
+// none; location is its name, in the folder of the model. Numbers of nodes and other
+// integers of 64 bits stay.
+func Externalize(m *onnxpb.ModelProto, location string, least int) []byte {
+	var file []byte
+	for _, t := range m.Graph.Initializer {
+		if len(t.RawData) < max(least, leastExternal) || onnxpb.TensorProto_DataType(t.DataType) == int64Type {
+			continue
+		}
+		file = append(file, make([]byte, -len(file)&(alignment-1))...)
+		t.DataLocation = onnxpb.TensorProto_EXTERNAL
+		t.ExternalData = []*onnxpb.StringStringEntryProto{
+			{Key: externalLocation, Value: location},
+			{Key: externalOffset, Value: strconv.Itoa(len(file))},
+			{Key: externalLength, Value: strconv.Itoa(len(t.RawData))},
+		}
+		file = append(file, t.RawData...)
+		t.RawData = nil
+	}
+	return file
+}
+
+// externalPart says where a tensor's bytes are. length is -1 where that is not told:
+// to the end of the file.
+type externalPart struct {
+	location       string
+	offset, length int64
+}
+
+func partOf(t *onnxpb.TensorProto) (externalPart, error) {
+	p := externalPart{length: -1}
+	for _, e := range t.ExternalData {
+		var err error
+		switch e.GetKey() {
+		case externalLocation:
+			p.location = e.GetValue()
+		case externalOffset:
+			p.offset, err = strconv.ParseInt(e.GetValue(), 10, 64)
+		case externalLength:
+			p.length, err = strconv.ParseInt(e.GetValue(), 10, 64)
+		}
+		if err != nil || p.offset < 0 {
+			return p, fmt.Errorf("tensor %s: external data with %s %q", t.GetName(), e.GetKey(), e.GetValue())
+		}
+	}
+	if !filepath.IsLocal(filepath.FromSlash(p.location)) {
+		return p, fmt.Errorf("tensor %s: its data are said to be in %q, which is no file in the model's folder", t.GetName(), p.location)
+	}
+	return p, nil
+}
+
+// externalFiles lists the files in dir that a model's tensors are in, with the bytes
+// that each must have, in the order of first use.
+func externalFiles(m *onnxpb.ModelProto) (names []string, least map[string]int64, err error) {
+	least = map[string]int64{}
+	for _, t := range m.Graph.Initializer {
+		if t.DataLocation != onnxpb.TensorProto_EXTERNAL {
+			continue
+		}
+		p, err := partOf(t)
+		if err != nil {
+			return nil, nil, err
+		}
+		length := p.length
+		if length < 0 {
+			length = elements(t.GetDims()) * elementTypes[t.GetDataType()].size
+		}
+		if _, ok := least[p.location]; !ok {
+			names = append(names, p.location)
+		}
+		least[p.location] = max(least[p.location], p.offset+length)
+	}
+	return names, least, nil
+}
+
+// checkExternal refuses a model whose weights are missing, or end too early: runtimes
+// say little of it.
+func checkExternal(dir string, m *onnxpb.ModelProto) error {
+	names, least, err := externalFiles(m)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return &FileError{path, "it holds weights of the model beside it, and is missing: copy both files together"}
+		case err != nil:
+			return err
+		case info.Size() < least[name]:
+			return &FileError{path, fmt.Sprintf("it has %d bytes, and the model's weights reach to %d: it was cut short", info.Size(), least[name])}
+		}
+	}
+	return nil
+}
+
+// readModel reads an ONNX file, and checks that its weights in other files are there:
+// a *[FileError] says what is missing.
+func readModel(path string) (*onnxpb.ModelProto, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var m onnxpb.ModelProto
+	if err := proto.Unmarshal(data, &m); err != nil {
+		return nil, fmt.Errorf("%s is no ONNX file, or a damaged one: %w", path, err)
+	}
+	if m.Graph == nil || len(m.Graph.Node) == 0 {
+		return nil, fmt.Errorf("%s is no ONNX file: it has no graph with operations", path)
+	}
+	return &m, checkExternal(filepath.Dir(path), &m)
+}
+
+// internalize reads what lies in other files into a model.
+func internalize(dir string, m *onnxpb.ModelProto) error {
+	if err := checkExternal(dir, m); err != nil {
+		return err
+	}
+	for _, t := range m.Graph.Initializer {
+		if t.DataLocation != onnxpb.TensorProto_EXTERNAL {
+			continue
+		}
+		p, err := partOf(t)
+		if err != nil {
+			return err
+		}
+		if p.length < 0 {
+			p.length = elements(t.GetDims()) * elementTypes[t.GetDataType()].size
+		}
+		f, err := os.Open(filepath.Join(dir, filepath.FromSlash(p.location)))
+		if err != nil {
+			return err
+		}
+		t.RawData = make([]byte, p.length)
+		_, err = io.ReadFull(io.NewSectionReader(f, p.offset, p.length), t.RawData)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		t.DataLocation, t.ExternalData = onnxpb.TensorProto_DEFAULT, nil
+	}
+	return nil
+}
