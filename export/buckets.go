@@ -9,9 +9,10 @@ import (
 // bucketSum is the lowering Buckets: sums over rows of like width. The tables are
 // built once, or are inputs, and serve every layer.
 //
-// Rows are summed by products with a row of weights or ones: onnxruntime's
-// ReduceSum is no faster, and adds up in another order for another number of
-// threads.
+// Rows of few entries are summed entry by entry. Wider ones are summed by products
+// with a row of weights or ones, which take time for each row, however narrow:
+// onnxruntime's ReduceSum is no faster, and adds up in another order for another
+// number of threads.
 type bucketSum struct {
 	*edgeList
 	tables
@@ -20,6 +21,7 @@ type bucketSum struct {
 	segment  []tensor            // by class, [R,C]
 	weighted map[string][]tensor // by name of the weights, [R,1,C]
 	ones     map[string]tensor   // by name of a table of rows, [R,1,C]
+	entries  map[string][]tensor // by name of a table of rows: its columns, [R,1]
 }
 
 // newBuckets builds the tables inside the model.
@@ -33,7 +35,7 @@ func newHostBuckets(l *edgeList, docs map[string]string) *bucketSum {
 }
 
 func bucketsOver(l *edgeList, make func() tables) *bucketSum {
-	s := &bucketSum{edgeList: l, weighted: map[string][]tensor{}, ones: map[string]tensor{}}
+	s := &bucketSum{edgeList: l, weighted: map[string][]tensor{}, ones: map[string]tensor{}, entries: map[string][]tensor{}}
 	l.b.in("tables", func() {
 		s.tables = make()
 		s.segment = s.split(s.segments, s.segmentRows, segmentWidths)
@@ -93,10 +95,11 @@ func (s *bucketSum) weightTables(weight tensor) []tensor {
 }
 
 func (s *bucketSum) sum(h tensor, weight *tensor) (tensor, error) {
-	first := func(_ int, rows, index tensor) tensor { return s.add(rows, index) }
+	first := func(_ int, h, index tensor) tensor { return s.add(h, index) }
 	if weight != nil {
 		weights := s.weightTables(*weight)
-		first = func(class int, rows, _ tensor) tensor {
+		first = func(class int, h, index tensor) tensor {
+			rows := s.b.gather(h, index)
 			if rows.dims[1].equal(1) {
 				return s.b.binary("Mul", rows, weights[class])
 			}
@@ -107,26 +110,40 @@ func (s *bucketSum) sum(h tensor, weight *tensor) (tensor, error) {
 }
 
 func (s *bucketSum) total(m tensor) tensor {
-	return s.reduce(m, s.edgeTables(), 0, 0, func(_ int, rows, index tensor) tensor { return s.add(rows, index) }, s.add)
+	return s.reduce(m, s.edgeTables(), 0, 0, func(_ int, m, index tensor) tensor { return s.add(m, index) }, s.add)
 }
 
 func (s *bucketSum) largest(m tensor) tensor {
-	return s.reduce(m, s.edgeTables(), -math.MaxFloat32, -math.MaxFloat32, func(_ int, rows, index tensor) tensor { return s.top(rows, index) }, s.top)
+	return s.reduce(m, s.edgeTables(), -math.MaxFloat32, -math.MaxFloat32, func(_ int, m, index tensor) tensor { return s.top(m, index) }, s.top)
 }
 
 // max returns the largest of the rows of h, column by column, over the entries
 // into each target; 0 where there are none.
 func (s *bucketSum) max(h tensor) tensor {
-	return s.reduce(h, s.sourceTables(), float32(math.Inf(-1)), 0, func(_ int, rows, index tensor) tensor { return s.top(rows, index) }, s.top)
+	return s.reduce(h, s.sourceTables(), float32(math.Inf(-1)), 0, func(_ int, h, index tensor) tensor { return s.top(h, index) }, s.top)
 }
 
-// add sums rows [R,C,F] to [R,1,F]. (onnxruntime refuses to spread a row of ones
-// over no rows.)
-func (s *bucketSum) add(rows, index tensor) tensor {
-	c := rows.dims[1]
+// entryByEntry tells which rows are summed so: the bounds are where that is faster
+// than a product, in onnxruntime on rows of 2708 and 7600 nodes.
+func entryByEntry(entries int64, width int) bool {
+	return entries <= 4 || entries <= 8 && width <= 64
+}
+
+// add sums the rows of h [N,F] that a table [R,C] names, [R,1,F]. (onnxruntime
+// refuses to spread a row of ones over no rows.)
+func (s *bucketSum) add(h, index tensor) tensor {
+	c := index.dims[1]
 	if c.equal(1) {
-		return rows
+		return s.b.gather(h, index)
 	}
+	if c.isFixed() && entryByEntry(c.n, h.width()) {
+		var parts []tensor
+		for _, column := range s.columns(index) {
+			parts = append(parts, s.b.gather(h, column))
+		}
+		return s.b.op("Sum", h.dtype, parts[0].dims, parts)
+	}
+	rows := s.b.gather(h, index)
 	ones, ok := s.ones[index.name]
 	if !ok {
 		shape := s.b.concat(0, s.b.sizeOf(index, 0), s.b.int64s(1), s.b.sizeOf(index, 1))
@@ -136,8 +153,21 @@ func (s *bucketSum) add(rows, index tensor) tensor {
 	return s.b.matmul(ones, rows)
 }
 
-// top is the largest of rows [R,C,F], [R,1,F].
-func (s *bucketSum) top(rows, _ tensor) tensor {
+// columns cuts a table [R,C] into columns [R,1].
+func (s *bucketSum) columns(index tensor) []tensor {
+	list, ok := s.entries[index.name]
+	if !ok {
+		c := int(index.dims[1].n)
+		list = slices.Repeat([]tensor{{dtype: index.dtype, dims: []dim{index.dims[0], fixed(1)}}}, c)
+		list = s.b.multi("Split", list, []tensor{index, s.b.ints("const", slices.Repeat([]int64{1}, c), c)}, intAttr("axis", 1))
+		s.entries[index.name] = list
+	}
+	return list
+}
+
+// top is the largest of the rows of h that a table names, [R,1,F].
+func (s *bucketSum) top(h, index tensor) tensor {
+	rows := s.b.gather(h, index)
 	if rows.dims[1].equal(1) {
 		return rows
 	}
@@ -147,7 +177,7 @@ func (s *bucketSum) top(rows, _ tensor) tensor {
 // reduce brings the rows of h that tables name together for each node: over rows
 // of the narrow classes by first, and over those results by then. filler stands
 // where a row is filled up, none is the result of nodes without edges.
-func (s *bucketSum) reduce(h tensor, index []tensor, filler, none float32, first func(class int, rows, index tensor) tensor, then func(rows, index tensor) tensor) tensor {
+func (s *bucketSum) reduce(h tensor, index []tensor, filler, none float32, first func(class int, h, index tensor) tensor, then func(h, index tensor) tensor) tensor {
 	b, width := s.b, h.width()
 	row := func(v float32, dims ...int) tensor {
 		return b.floats("const", slices.Repeat([]float32{v}, width), dims...)
@@ -155,15 +185,15 @@ func (s *bucketSum) reduce(h tensor, index []tensor, filler, none float32, first
 	padded := b.concat(0, h, row(filler, 1, width))
 	var parts []tensor
 	for i, w := range rowWidths {
-		b.in(rowName(w), func() { parts = append(parts, first(i, b.gather(padded, index[i]), index[i])) })
+		b.in(rowName(w), func() { parts = append(parts, first(i, padded, index[i])) })
 	}
 	above := func(t tensor) tensor { return b.concat(0, b.squeeze(t, 1), row(filler, 1, width)) }
 	wide := above(parts[len(parts)-1])
 	parts = append(parts, row(none, 1, 1, width))
 	for i, w := range segmentWidths {
-		b.in(fmt.Sprintf("segments%d", w), func() { parts = append(parts, then(b.gather(wide, s.segment[i]), s.segment[i])) })
+		b.in(fmt.Sprintf("segments%d", w), func() { parts = append(parts, then(wide, s.segment[i])) })
 	}
-	b.in("rest", func() { parts = append(parts, then(b.gather(above(parts[len(parts)-1]), s.rest), s.rest)) })
+	b.in("rest", func() { parts = append(parts, then(above(parts[len(parts)-1]), s.rest)) })
 	return b.squeeze(b.gather(b.concat(0, parts...), s.restore), 1)
 }
 

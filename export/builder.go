@@ -317,8 +317,12 @@ func (b *builder) sizeOf(t tensor, axis int) tensor {
 	return b.op("Shape", int64Type, []dim{fixed(1)}, []tensor{t}, intAttr("start", int64(axis)), intAttr("end", int64(axis+1)))
 }
 
-// gather picks rows of t.
+// gather picks rows of t. (Of vectors GatherElements does the same, several times
+// faster in onnxruntime.)
 func (b *builder) gather(t, index tensor) tensor {
+	if t.rank() == 1 && index.rank() == 1 {
+		return b.op("GatherElements", t.dtype, index.dims, []tensor{t, index}, intAttr("axis", 0))
+	}
 	return b.op("Gather", t.dtype, append(slices.Clone(index.dims), t.dims[1:]...), []tensor{t, index}, intAttr("axis", 0))
 }
 

@@ -189,6 +189,8 @@ func (c *counter) flops(n *onnxpb.NodeProto) int64 {
 			return 0
 		}
 		return out
+	case "Sum":
+		return int64(len(n.Input)-1) * out
 	case "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "CumSum":
 		if c.integers(n) {
 			return 0

@@ -94,7 +94,8 @@ func (l *edgeList) guarded() tensor {
 	high := b.reduceOp("ReduceMax", ends, []int64{0}, true, fixed(1))
 	far := b.op("Where", int64Type, []dim{fixed(1)}, []tensor{b.compare("Less", low, b.int64Const(0)), b.binary("Add", l.nodes, b.int64Const(1)), high})
 	all := b.span(b.squeeze(b.binary("Max", l.nodes, b.int64s(1)), 0))
-	found := b.rename(b.gather(all, far), "edge_index_is_within_the_nodes", "fails where edge_index holds a number that no node has")
+	found := b.op("Gather", int64Type, []dim{fixed(1)}, []tensor{all, far}, intAttr("axis", 0))
+	found = b.rename(found, "edge_index_is_within_the_nodes", "fails where edge_index holds a number that no node has")
 	return b.op("Where", int64Type, []dim{fixed(1)}, []tensor{b.compare("Less", found, b.int64Const(0)), found, l.nodes})
 }
 

@@ -557,6 +557,13 @@ func emitSpMM(e *emitter, op *ir.Op) (value, error) {
 	if op.Operands[1] != nil && op.Operands[1].Type.Rank() == 2 || op.Operands[2] != nil && op.Operands[2].Type.Rank() == 2 {
 		return e.headProduct(op, v, h)
 	}
+	if e.normalized(op, v) {
+		// d∘(Σ w·(d∘h) + d∘h) for Σ w·d·d·h + d²∘h: a product of matrices less.
+		d := e.column(*v.dst)
+		h = e.scaleRows(h, d)
+		y, err := e.aggregate(op, &edgeValue{base: v.base}, &h, op.Bool("transpose"))
+		return value{t: e.scaleRows(e.arith("Add", y, h), d)}, err
+	}
 	y, err := e.aggregate(op, v, &h, op.Bool("transpose"))
 	if err != nil || op.Operands[2] == nil {
 		return value{t: y}, err
@@ -566,6 +573,20 @@ func emitSpMM(e *emitter, op *ir.Op) (value, error) {
 		return value{}, err
 	}
 	return value{t: e.arith("Add", y, e.scaleRows(h, e.column(s)))}, nil
+}
+
+// normalized tells GCN's normalisation: the factors of both ends of an edge are the
+// same d, and a node's own is d².
+func (e *emitter) normalized(op *ir.Op, v *edgeValue) bool {
+	if v.dst == nil || v.src == nil || v.dst.name != v.src.name || op.Operands[2] == nil {
+		return false
+	}
+	own := op.Operands[2].Def
+	if own == nil || own.Name() != "square" && (own.Name() != "mul" || own.Operands[0] != own.Operands[1]) {
+		return false
+	}
+	d, ok := e.values[own.Operands[0]]
+	return ok && d.edge == nil && d.per == nil && d.sparse == nil && d.t.name == v.dst.name
 }
 
 func emitSDDMM(e *emitter, op *ir.Op) (value, error) {

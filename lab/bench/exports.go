@@ -62,7 +62,7 @@ type ExportResult struct {
 
 // ExportTimes are those of one file: the least and the median time of a call in
 // milliseconds, the ratio of the least time of PyG's export to it, and how far the
-// logits are from PyG's own forward pass.
+// logits are from PyG's own forward pass. Tables and features in CSR are made before.
 type ExportTimes struct {
 	Name       string  `json:"name"`
 	MS         float64 `json:"ms"`
@@ -70,16 +70,36 @@ type ExportTimes struct {
 	Ratio      float64 `json:"ratio"`
 	Difference float64 `json:"difference"`
 	Nodes      int     `json:"nodes"` // of the ONNX graph
+	Bytes      int64   `json:"bytes"` // of the file
 }
 
 // inputEdges is the file of edge_index, [2,E].
 const inputEdges = "edge_index.npy"
 
+// exportForms are the forms of gsrc's export that are timed. Those of sparse
+// features are left out where features are dense.
+var exportForms = []struct {
+	name string
+	export.ModelOptions
+}{
+	{"buckets", export.ModelOptions{Lowering: export.Buckets}},
+	{"buckets-fp16", export.ModelOptions{Lowering: export.Buckets, Precision: export.FP16}},
+	{"buckets-int8", export.ModelOptions{Lowering: export.Buckets, Precision: export.INT8}},
+	{"buckets-sparse-x", export.ModelOptions{Lowering: export.Buckets, SparseX: true}},
+	{"host-buckets", export.ModelOptions{Lowering: export.HostBuckets}},
+	{"host-buckets-sparse-x", export.ModelOptions{Lowering: export.HostBuckets, SparseX: true}},
+}
+
+// sparseFeatures tells that at most one in ten features is not zero.
+func sparseFeatures(ds *data.Dataset) bool {
+	return ds.X.Dense == nil && 10*len(ds.X.Col) <= ds.X.Rows*ds.X.Cols
+}
+
 // exportedFile is one of the files that the Python program times.
 type exportedFile struct {
 	Name string `json:"name"`
 	File string `json:"file"`
-	// Inputs are the shapes of those that it has beside x and edge_index; their
+	// Inputs are the shapes of those that it has beside features and edge_index; their
 	// numbers are in FILE.INPUT.npy.
 	Inputs map[string][]int64 `json:"inputs"`
 }
@@ -197,9 +217,17 @@ func writeExports(folder string, ds *data.Dataset, hidden int) error {
 		return err
 	}
 	fn := p.Module.Func("classify")
+	tables, err := export.BuildTables(ds.Graph.N, ort.Int64s(edges, 2, int64(st.E)))
+	if err != nil {
+		return err
+	}
 	var files []exportedFile
-	for _, l := range []export.Lowering{export.Buckets, export.HostBuckets} {
-		model, err := export.Model(fn, params, export.ModelOptions{Lowering: l, NoEdgeWeight: true})
+	for _, f := range exportForms {
+		if f.SparseX && !sparseFeatures(ds) {
+			continue
+		}
+		f.NoEdgeWeight = true
+		model, err := export.Model(fn, params, f.ModelOptions)
 		if err != nil {
 			return err
 		}
@@ -207,23 +235,19 @@ func writeExports(folder string, ds *data.Dataset, hidden int) error {
 		if err != nil {
 			return err
 		}
-		name := string(l) + ".onnx"
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+		x := exportedFile{Name: f.name, File: f.name + ".onnx", Inputs: map[string][]int64{}}
+		if err := os.WriteFile(filepath.Join(folder, x.File), text, 0o644); err != nil {
 			return err
 		}
-		files = append(files, exportedFile{Name: string(l), File: name, Inputs: map[string][]int64{}})
-		if l != export.HostBuckets {
+		files = append(files, x)
+		if f.Lowering != export.HostBuckets {
 			continue
 		}
-		tables, err := export.BuildTables(ds.Graph.N, ort.Int64s(edges, 2, int64(st.E)))
-		if err != nil {
-			return err
-		}
 		for input, v := range tables.Inputs() {
-			if err := writeArray(filepath.Join(folder, name+"."+input+".npy"), v.I64); err != nil {
+			if err := writeArray(filepath.Join(folder, x.File+"."+input+".npy"), v.I64); err != nil {
 				return err
 			}
-			files[len(files)-1].Inputs[input] = v.Shape
+			x.Inputs[input] = v.Shape
 		}
 	}
 	text, err := json.Marshal(files)
@@ -266,11 +290,11 @@ func writeArray(path string, v any) error {
 // Write prints the comparison as a table in Markdown.
 func (r *ExportReport) Write(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %d threads; least times in turn within one process\n\n", r.Python, r.Machine.Threads)
-	rows := [][]string{{"graph", "nodes", "edges", "hidden", "file", "operators", "ms", "median", "PyG's over it", "difference"}}
+	rows := [][]string{{"graph", "nodes", "edges", "hidden", "file", "operators", "KiB", "ms", "median", "PyG's over it", "difference"}}
 	for _, x := range r.Results {
 		first := []string{x.Graph, fmt.Sprint(x.Nodes), fmt.Sprint(x.Edges), fmt.Sprint(x.Hidden)}
 		for _, f := range x.Files {
-			rows = append(rows, append(first, f.Name, fmt.Sprint(f.Nodes), ms(f.MS), ms(f.MedianMS), fmt.Sprintf("%.2f", f.Ratio), fmt.Sprintf("%.1e", f.Difference)))
+			rows = append(rows, append(first, f.Name, fmt.Sprint(f.Nodes), fmt.Sprint(f.Bytes>>10), ms(f.MS), ms(f.MedianMS), fmt.Sprintf("%.2f", f.Ratio), fmt.Sprintf("%.1e", f.Difference)))
 			first = []string{"", "", "", ""}
 		}
 	}

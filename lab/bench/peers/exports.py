@@ -1,7 +1,7 @@
 """A two-layer GCN as PyTorch Geometric exports it, against gsrc's exports of the same weights, all in onnxruntime,
 in one process, in turn. The folder holds what lab/bench/exports.go writes."""
 import argparse, json, os, tempfile, time, warnings
-import numpy as np, onnx, onnxruntime, torch
+import numpy as np, onnx, onnxruntime, scipy.sparse as sp, torch
 from torch_geometric.nn import GCNConv
 from common import Data
 
@@ -38,7 +38,9 @@ with torch.no_grad():
     net.b.bias.copy_(param(3, d.classes))
 
 edge_index = np.load(os.path.join(o.data, "edge_index.npy")).reshape(2, -1)
-graph = {"x": np.ascontiguousarray(d.rows("l1").toarray(), np.float32), "edge_index": edge_index}
+rows = sp.csr_matrix(d.rows("l1"), dtype=np.float32)
+graph = {"x": np.ascontiguousarray(rows.toarray()), "edge_index": edge_index,
+         "x_indptr": rows.indptr.astype(np.int64), "x_indices": rows.indices.astype(np.int64), "x_values": rows.data}
 inputs = (torch.tensor(graph["x"]), torch.tensor(edge_index))
 
 
@@ -48,13 +50,14 @@ def options():
     return s
 
 
-def feed_of(path, shapes):
-    return graph | {name: np.load(f"{path}.{name}.npy").reshape(shape) for name, shape in shapes.items()}
+def feed_of(session, path, shapes):
+    feed = graph | {name: np.load(f"{path}.{name}.npy").reshape(shape) for name, shape in shapes.items()}
+    return {i.name: feed[i.name] for i in session.get_inputs()}
 
 
 def open_file(path, shapes):
     session = onnxruntime.InferenceSession(path, options(), providers=["CPUExecutionProvider"])
-    feed = feed_of(path, shapes)
+    feed = feed_of(session, path, shapes)
     return lambda: session.run(["logits"], feed)[0]
 
 
@@ -70,7 +73,7 @@ if o.profile:
     path = os.path.join(o.data, file["file"])
     session = onnxruntime.InferenceSession(path, s)
     for _ in range(10):
-        session.run(["logits"], feed_of(path, file["inputs"]))
+        session.run(["logits"], feed_of(session, path, file["inputs"]))
     print(session.end_profiling())
     raise SystemExit
 with tempfile.TemporaryDirectory() as folder:
@@ -78,12 +81,12 @@ with tempfile.TemporaryDirectory() as folder:
     torch.onnx.export(net, inputs, path, opset_version=17, dynamo=False, input_names=["x", "edge_index"], output_names=["logits"],
                       dynamic_axes={"x": {0: "n"}, "edge_index": {1: "e"}})
     files = [("PyG", path, {})] + [(f["name"], os.path.join(o.data, f["file"]), f["inputs"]) for f in exported]
-    runs = [(name, open_file(path, shapes), len(onnx.load(path).graph.node)) for name, path, shapes in files]
-results = [{"name": name, "nodes": nodes, "difference": float(np.abs(run() - want).max()), "ms": []} for name, run, nodes in runs]
+    runs = [(name, open_file(path, shapes), len(onnx.load(path).graph.node), os.path.getsize(path)) for name, path, shapes in files]
+results = [{"name": name, "nodes": nodes, "bytes": size, "difference": float(np.abs(run() - want).max()), "ms": []} for name, run, nodes, size in runs]
 start, rounds = time.perf_counter(), 0
 while rounds < 2 or time.perf_counter() - start < o.seconds and rounds < 100:
     turns = list(zip(runs, results))
-    for (_, run, _), r in turns if rounds % 2 == 0 else reversed(turns):
+    for (_, run, _, _), r in turns if rounds % 2 == 0 else reversed(turns):
         begin = time.perf_counter()
         run()
         r["ms"].append(1e3 * (time.perf_counter() - begin))
