@@ -46,7 +46,7 @@ func bucketsOver(l *edgeList, make func() tables) *bucketSum {
 // edgeTables returns positions of edges by class, [R,C].
 func (s *bucketSum) edgeTables() []tensor {
 	if s.at == nil {
-		s.b.in("tables", func() { s.at = s.split(s.order, s.orderRows, rowWidths) })
+		s.b.in("tables", func() { s.at = s.split(s.order, s.orderRows, s.widths) })
 	}
 	return s.at
 }
@@ -71,7 +71,7 @@ func (s *bucketSum) split(entries, rows tensor, widths []int) []tensor {
 func (s *bucketSum) sourceTables() []tensor {
 	if s.source == nil {
 		s.b.in("tables", func() {
-			s.source = s.split(s.b.gather(s.b.concat(0, s.src, s.sources), s.order), s.orderRows, rowWidths)
+			s.source = s.split(s.b.gather(s.b.concat(0, s.src, s.sources), s.order), s.orderRows, s.widths)
 		})
 	}
 	return s.source
@@ -85,7 +85,7 @@ func (s *bucketSum) weightTables(weight tensor) []tensor {
 	}
 	var ts []tensor
 	s.b.in("weights", func() {
-		ts = s.split(s.b.gather(s.b.concat(0, weight, s.b.floats("const", []float32{0}, 1)), s.order), s.orderRows, rowWidths)
+		ts = s.split(s.b.gather(s.b.concat(0, weight, s.b.floats("const", []float32{0}, 1)), s.order), s.orderRows, s.widths)
 		for i := range ts {
 			ts[i] = s.b.unsqueeze(ts[i], 1)
 		}
@@ -184,7 +184,7 @@ func (s *bucketSum) reduce(h tensor, index []tensor, filler, none float32, first
 	}
 	padded := b.concat(0, h, row(filler, 1, width))
 	var parts []tensor
-	for i, w := range rowWidths {
+	for i, w := range s.widths {
 		b.in(rowName(w), func() { parts = append(parts, first(i, padded, index[i])) })
 	}
 	above := func(t tensor) tensor { return b.concat(0, b.squeeze(t, 1), row(filler, 1, width)) }

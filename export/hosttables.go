@@ -195,6 +195,7 @@ func addTables(in map[string]ort.Tensor, nodes int) error {
 func tableInputs(b *builder, docs map[string]string) tables {
 	vector := func(name string, d dim) tensor { return b.input(name, docs[name], int64Type, d) }
 	return tables{
+		widths:      rowWidths,
 		count:       vector(inputDegree, named("num_nodes")),
 		order:       vector(inputOrder, named("num_entries")),
 		orderRows:   vector(inputOrderRows, fixed(len(rowWidths))),

@@ -11,6 +11,9 @@ import "fmt"
 var (
 	rowWidths     = []int{1, 2, 4, 8, 16, 32, 64}
 	segmentWidths = []int{4, 16, 64}
+	// featureWidths are those of rows of sparse features, which are mostly of some
+	// tens of entries: less is filled up.
+	featureWidths = []int{1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 48, 64}
 )
 
 const widestRow = 64
@@ -25,8 +28,10 @@ type tables struct {
 	// order holds positions of edges, row after row of each class; E where a row
 	// is filled up. int64 [P]
 	order tensor
-	// orderRows is the number of rows of each class, int64 [7].
+	// orderRows is the number of rows of each class, int64 [7], and widths are theirs:
+	// rowWidths, or featureWidths.
 	orderRows tensor
+	widths    []int
 	// segments holds numbers of rows of the widest class, S (one above the last)
 	// where a row is filled up, int64 [Q], and segmentRows the number of rows of
 	// each class, int64 [3].
@@ -99,7 +104,7 @@ func layOut(b *builder, count tensor, widths []int) classes {
 // buildTables writes the making of the tables from a list of edges.
 func buildTables(l *edgeList) tables {
 	b := l.b
-	var t tables
+	t := tables{widths: rowWidths}
 	b.in("sort", func() {
 		edges := b.sizeOf(l.into, 0)
 		length := b.binary("Add", b.binary("Div", edges, b.int64Const(sortChunks)), b.int64Const(1))
@@ -170,7 +175,7 @@ func buildSegments(b *builder, t *tables, c classes) {
 	number := b.binary("Sub", b.span(b.squeeze(total, 0)), b.gather(begin, hub))
 	row := b.binary("Add", b.gather(first, hub), number)
 	place := b.binary("Add", b.gather(d.start, hub), number)
-	rows := b.op("Slice", int64Type, []dim{fixed(1)}, []tensor{c.rows, b.int64s(int64(len(rowWidths) - 1)), b.int64s(int64(len(rowWidths))), b.int64s(0)})
+	rows := b.op("Slice", int64Type, []dim{fixed(1)}, []tensor{c.rows, b.int64s(int64(len(t.widths) - 1)), b.int64s(int64(len(t.widths))), b.int64s(0)})
 	t.segments = b.op("ScatterElements", int64Type, []dim{unknown},
 		[]tensor{b.op("Expand", int64Type, []dim{unknown}, []tensor{rows, d.size}), place, row}, intAttr("axis", 0))
 	t.segments = b.rename(t.segments, "tables/segments", "rows of the widest class by rows of segments; their number where one is filled up")

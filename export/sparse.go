@@ -77,9 +77,9 @@ func (x *sparseRows) buckets() *bucketSum {
 	l := &edgeList{b: b, src: x.column, dst: x.row, into: x.row, nodes: x.rows, sources: b.int64s(int64(x.columns)), nodeDim: x.nodeDim}
 	b.in("features", func() {
 		x.sums = bucketsOver(l, func() tables {
-			t := tables{count: x.count}
+			t := tables{count: x.count, widths: featureWidths}
 			var c classes
-			b.in("layout", func() { c = layOut(b, t.count, rowWidths) })
+			b.in("layout", func() { c = layOut(b, t.count, featureWidths) })
 			t.orderRows = c.rows
 			stored := b.sizeOf(x.column, 0)
 			number := b.span(b.squeeze(stored, 0))
