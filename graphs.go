@@ -123,7 +123,7 @@ func newGraphPredictor(ctx context.Context, dist, path string, o PredictOptions)
 		}
 		p.o.Library = &lib
 	}
-	p.dist, err = export.Open(dist, ort.Options{Provider: p.o.Provider, Threads: o.Threads, Library: p.o.Library, Log: p.o.Log})
+	p.dist, err = export.Open(dist, p.session())
 	return p, c, err
 }
 

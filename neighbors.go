@@ -61,7 +61,8 @@ func Neighbors(ctx context.Context, dist, path string, nodes []string, o Predict
 	if err != nil {
 		return nil, err
 	}
-	s := cut(g, seeds, *info.Hops)
+	st := g.Structure()
+	s := cut(st, st.Spread(nil, g.Weights), seeds, *info.Hops)
 	for _, v := range s.Nodes {
 		id := ""
 		if v >= 0 {
@@ -97,11 +98,9 @@ func (p *predictor) find(names []string) ([]int, error) {
 	return list, nil
 }
 
-// cut finds the nodes within so many hops along edges that lead to the seeds. Inputs
-// are edge_index and edge_weight.
-func cut(g *graph.Graph, seeds []int, hops int) *Subgraph {
-	st := g.Structure()
-	weights := st.Spread(nil, g.Weights)
+// cut finds the nodes within so many hops along edges that lead to the seeds; weights
+// has one for each entry of st. Inputs are edge_index and edge_weight.
+func cut(st *graph.Structure, weights []float32, seeds []int, hops int) *Subgraph {
 	row := make(map[int]int, len(seeds))
 	s := &Subgraph{Asked: len(seeds), Hops: hops}
 	add := func(v int) {

@@ -117,7 +117,8 @@ func TestNeighborsGiveTheWholeGraphsAnswers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				less := cut(g, numbers, s.Hops-1)
+				st := g.Structure()
+				less := cut(st, st.Spread(nil, g.Weights), numbers, s.Hops-1)
 				if err := p.inputs(less, p.manifest.Models["classifier"]); err != nil {
 					t.Fatal(err)
 				}

@@ -88,6 +88,7 @@ type predictor struct {
 	info     inference
 	ds       *data.Dataset
 	x        ort.Tensor // the features; set by models
+	yield    bool       // onnxruntime's threads leave the processors to others
 }
 
 // newPredictor reads what an export says of itself, and the data.
@@ -138,8 +139,13 @@ func (p *predictor) models(ctx context.Context) (*export.Dist, error) {
 	}
 	p.x = features(p.ds)
 	var err error
-	p.dist, err = export.Open(p.dir, ort.Options{Provider: p.o.Provider, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log})
+	p.dist, err = export.Open(p.dir, p.session())
 	return p.dist, err
+}
+
+// session says how the models run.
+func (p *predictor) session() ort.Options {
+	return ort.Options{Provider: p.o.Provider, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.yield}
 }
 
 func (p *predictor) close() {

@@ -301,3 +301,23 @@ func (c *csrMatrix) features() (*Features, error) {
 	}
 	return csrFeatures(c.rows, c.cols, c.indptr, c.indices, c.data)
 }
+
+// Append returns the matrix with rows added, given row after row in dense form. It
+// shares memory with f, which keeps its rows; only one matrix may be made of f so.
+func (f *Features) Append(rows []float32) *Features {
+	g := *f
+	g.Rows += len(rows) / f.Cols
+	if !f.IsSparse() {
+		g.Dense = append(g.Dense, rows...)
+		return &g
+	}
+	for i := 0; i < len(rows); i += f.Cols {
+		for j, v := range rows[i : i+f.Cols] {
+			if v != 0 {
+				g.Col, g.Val = append(g.Col, int32(j)), append(g.Val, v)
+			}
+		}
+		g.RowPtr = append(g.RowPtr, int32(len(g.Col)))
+	}
+	return &g
+}

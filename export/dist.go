@@ -45,6 +45,17 @@ func (d *Dist) Close() error {
 	return err
 }
 
+// Load loads all models now, so that a file that cannot be is found and no caller
+// waits.
+func (d *Dist) Load() error {
+	for _, role := range slices.Sorted(maps.Keys(d.Manifest.Models)) {
+		if _, err := d.session(role); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (d *Dist) session(role string) (*ort.Session, error) {
 	info, ok := d.Manifest.Models[role]
 	if !ok {

@@ -1,153 +1,119 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strings"
-	"text/tabwriter"
-	"unicode"
+	"time"
 
-	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/serve"
 	"github.com/spf13/cobra"
 )
 
-func (a *app) verifyCommand() *cobra.Command {
-	var provider string
-	var full bool
-	c := &cobra.Command{
-		Use: "verify DIR", Short: "Check an export on this machine's onnxruntime", Args: cobra.ExactArgs(1),
-		Long: `Check an export on this machine: every file against its checksum, and every model
-on the export's own test data. The exit code is 3 where onnxruntime computes
-something else. With --full also with 1, 2 and 4 threads and at each level of
-onnxruntime's graph optimisation, 20 times each: every run must give the bits of
-the first.`,
-		RunE: func(c *cobra.Command, args []string) error {
-			p, err := ort.ParseProvider(provider)
-			if err != nil {
-				return asUsage(err)
-			}
-			return a.verify(c, args[0], p, full)
-		},
-	}
-	c.Flags().StringVar(&provider, "provider", string(ort.Auto), "auto, cpu or cuda")
-	c.Flags().BoolVar(&full, "full", false, "repeat with 1, 2 and 4 threads at each level of graph optimisation, on the CPU")
-	return c
-}
+// tokenVar holds the bearer token where no file does.
+const tokenVar = "GSRC_TOKEN"
 
-// verify checks an export and prints a line for each output.
-func (a *app) verify(c *cobra.Command, dir string, provider ort.Provider, full bool) error {
-	_, report, err := gsrc.Verify(c.Context(), dir, gsrc.VerifyOptions{Provider: provider, Full: full, Log: a.logf})
-	if report != nil {
-		for _, x := range report.Cases {
-			for _, o := range x.Outputs {
-				verdict := "ok"
-				if !o.OK {
-					verdict = "OUT OF BOUNDS"
-				}
-				fmt.Fprintf(a.stdout, "%-10s %-20s %-22s max |a-b| %.2e, bound %.2e  %s\n", x.Model, o.Name, x.Runtime, o.MaxAbs, o.Bound, verdict)
-			}
-		}
-	}
-	return err
-}
-
-func (a *app) predictCommand() *cobra.Command {
-	var provider, out, path string
-	var o gsrc.PredictOptions
+func (a *app) serveCommand() *cobra.Command {
+	var o serve.Options
+	var web, rpc, provider, tokenFile string
+	var maxBody int64
 	c := &cobra.Command{
-		Use: "predict DIR --data PATH --out FILE", Short: "Classify nodes, or whole graphs, with an export", Args: cobra.ExactArgs(1),
-		Long: `Classify the nodes of a graph with an export, and write a CSV file with the id, the
-predicted label and the probability of each class. On the graph that the model was
-trained on its refined edges are used; on another one new edges are found and
-scored. A model of whole graphs classifies those of a collection, and the id is the
-number of a graph, from 0. Where the data have labels, how good the predictions are
-is told on standard error.`,
+		Use: "serve DIR [--data PATH]", Short: "Answer for nodes of a graph over HTTP and gRPC", Args: cobra.ExactArgs(1),
+		Long: `Serve an export by the Open Inference Protocol, version 2, which clients of Triton
+and KServe speak. The models encoder, scorer and classifier take graphs as tensors.
+With --data a graph is resident: the model nodes answers for its nodes by name, and
+with --updates the model update adds nodes and edges. A reply names the version of
+the graph that it belongs to. Prometheus finds its figures at /metrics.
+
+It ends at an interrupt or SIGTERM, when what was asked is answered. A bearer token
+is taken from --token-file or the environment variable ` + tokenVar + `; every request but
+those for health must then carry it.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := ort.ParseProvider(provider)
 			if err != nil {
 				return asUsage(err)
 			}
 			switch {
-			case path == "":
-				return usage("say what to classify with --data PATH")
-			case out == "":
-				return usage("say where the predictions go with --out FILE")
+			case web == "" && rpc == "":
+				return usage("there is nothing to listen on: give --http or --grpc an address")
+			case o.Data == "" && (o.Updates || o.Subgraphs):
+				return usage("--updates and --subgraphs are for a resident graph: give one with --data PATH")
+			case (o.CertFile == "") != (o.KeyFile == ""):
+				return usage("--tls-cert and --tls-key go together")
+			case maxBody < 1 || maxBody > 2047:
+				return usage("--max-body %d: give 1 to 2047 MiB", maxBody)
 			}
-			o.Provider, o.Log = p, a.logf
-			r, err := gsrc.Predict(c.Context(), args[0], path, out, o)
-			if err != nil {
-				return err
+			o.Dist, o.Predict.Provider, o.Log, o.MaxBody = args[0], p, a.logf, maxBody<<20
+			o.Token = os.Getenv(tokenVar)
+			if tokenFile != "" {
+				text, err := os.ReadFile(tokenFile)
+				if err != nil {
+					return err
+				}
+				if o.Token = strings.TrimSpace(string(text)); o.Token == "" {
+					return fmt.Errorf("%s holds no token", tokenFile)
+				}
 			}
-			a.judge(r)
-			what := "nodes"
-			if r.Graphs {
-				what = "graphs"
-			}
-			a.logf("wrote %s, %d %s", out, len(r.Predicted), what)
-			return nil
+			return a.serve(c, &o, web, rpc)
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&path, "data", "", "data set: a folder, a file, the name of a fetched one, or "+data.Synthetic)
-	flags.StringVar(&out, "out", "", "CSV file to write")
+	flags.StringVar(&o.Data, "data", "", "resident graph: a folder, a file, the name of a fetched data set, or "+data.Synthetic)
+	flags.BoolVar(&o.Updates, "updates", false, "let clients add nodes and edges to the resident graph")
+	flags.BoolVar(&o.Subgraphs, "subgraphs", false, "answer from the part of the graph around a node when it is asked for, in place of classifying all nodes at every update")
+	flags.StringVar(&web, "http", "127.0.0.1:8000", "address for HTTP; empty for none")
+	flags.StringVar(&rpc, "grpc", "127.0.0.1:8001", "address for gRPC; empty for none")
+	flags.StringVar(&o.CertFile, "tls-cert", "", "PEM file with the certificate; without one there is no TLS")
+	flags.StringVar(&o.KeyFile, "tls-key", "", "PEM file with the certificate's key")
+	flags.StringVar(&tokenFile, "token-file", "", "file with the bearer token that requests must carry")
+	flags.Int64Var(&maxBody, "max-body", 64, "largest body of a request, MiB")
+	flags.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a request may take")
+	flags.IntVar(&o.MaxRequests, "max-requests", 1024, "inference requests under way at one time; more are refused")
+	flags.IntVar(&o.Batch, "batch", 1024, "nodes answered for together at most")
+	flags.DurationVar(&o.Drain, "drain", time.Second, "how long requests are still taken after the end was asked for")
 	flags.StringVar(&provider, "provider", string(ort.Auto), "auto, cpu or cuda")
-	flags.IntVar(&o.Threads, "threads", 0, "threads, 0 for one per processor")
-	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges")
-	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
+	flags.IntVar(&o.Predict.Threads, "threads", 0, "threads of onnxruntime, 0 for one for every second processor")
+	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, "keep the direction of edges")
+	flags.Uint64Var(&o.Predict.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	return c
 }
 
-// judge tells how predictions compare with the labels of the data, if there are
-// any.
-func (a *app) judge(p *gsrc.Prediction) {
-	if p.Unknown > 0 {
-		a.logf("%d nodes have a label that is no class of the model: they are not judged", p.Unknown)
-	}
-	r := p.Report
-	if r == nil {
-		return
-	}
-	about := ""
-	if p.TrainingGraph {
-		about = ", those of the training included"
-	}
-	a.logf("%d labelled nodes%s: accuracy %.2f %%, %s", r.Nodes, about, r.Accuracy, quality(r))
-	if len(r.Confusion) == 0 || len(r.Confusion) > widestConfusion {
-		return
-	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "label, then predicted")
-	for _, name := range p.Classes {
-		fmt.Fprintf(w, "\t%s", short(name))
-	}
-	fmt.Fprintln(w, "\t")
-	for c, row := range r.Confusion {
-		fmt.Fprint(w, short(p.Classes[c]))
-		for _, n := range row {
-			fmt.Fprintf(w, "\t%d", n)
+// serve answers until the command's context ends.
+func (a *app) serve(c *cobra.Command, o *serve.Options, web, rpc string) (err error) {
+	var listeners [2]net.Listener
+	for i, address := range []string{web, rpc} {
+		if address == "" {
+			continue
 		}
-		fmt.Fprintln(w, "\t")
-	}
-	w.Flush() // to memory: it cannot fail
-	a.logf("%s", strings.TrimRight(b.String(), "\n"))
-}
-
-// widestConfusion is the number of classes up to which the confusion matrix fits a
-// terminal.
-const widestConfusion = 24
-
-// short returns a name in at most 12 printable characters.
-func short(name string) string {
-	runes := []rune(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
+		if listeners[i], err = net.Listen("tcp", address); err != nil {
+			return err
 		}
-		return r
-	}, name))
-	if len(runes) > 12 {
-		return string(runes[:11]) + "…"
+		defer listeners[i].Close()
 	}
-	return string(runes)
+	s, err := serve.New(c.Context(), *o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	scheme := "http"
+	if o.CertFile != "" {
+		scheme = "https"
+	}
+	for i, what := range []string{scheme, "grpc"} {
+		if l := listeners[i]; l != nil {
+			a.logf("listening on %s://%s", what, l.Addr())
+			if ip := l.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() && (o.Token == "" || o.CertFile == "") {
+				a.logf("%s can be reached from other machines, and without a token and TLS everybody there can ask or listen", l.Addr())
+			}
+		}
+	}
+	err = s.Run(c.Context(), listeners[0], listeners[1])
+	if err == nil || errors.Is(err, net.ErrClosed) {
+		a.logf("stopped; every request was answered")
+	}
+	return err
 }

@@ -49,7 +49,8 @@ var rooms = []room{
 	{name: "export", may: []string{"ir", "passes", "compiler", "graph", "runtime", "runtime/kernels", "runtime/ort"}},
 	{name: "lab", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/train", "runtime/ort", "export", "."}},
 	{name: ".", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/train", "runtime/ort", "export"}},
-	{name: "cmd", may: []string{".", "lab", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/train", "runtime/ort", "export"}},
+	{name: "serve", may: []string{"export", "runtime/ort", "."}},
+	{name: "cmd", may: []string{".", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/train", "runtime/ort", "export"}},
 }
 
 // roomOf returns the most specific room of a folder, or nil.

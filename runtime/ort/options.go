@@ -45,6 +45,9 @@ type Options struct {
 	Threads int
 	// Optimization of the graph; OptimizeAll if empty.
 	Optimization Optimization
+	// Yield has threads that wait for work sleep at once. Otherwise they spin for a
+	// while, which is faster where a process does nothing else.
+	Yield bool
 	// Library to load; nil means what Locate finds. A process loads one library:
 	// the first session decides.
 	Library *Library
@@ -55,6 +58,14 @@ type Options struct {
 
 // ErrNoCgo is returned where a session is asked of a program built without cgo.
 var ErrNoCgo = errors.New("this gsrc was built without cgo, which onnxruntime sessions need: build it with CGO_ENABLED=1 and a C compiler, or run the model elsewhere")
+
+// RunError is what onnxruntime says when a model that was given inputs of the right
+// names, types and ranks fails.
+type RunError struct{ Err error }
+
+func (e *RunError) Error() string { return "onnxruntime: " + e.Err.Error() }
+
+func (e *RunError) Unwrap() error { return e.Err }
 
 // ErrClosed is returned by a session after Close.
 var ErrClosed = errors.New("the onnxruntime session is closed")

@@ -202,6 +202,11 @@ func sessionOptions(p Provider, o Options) (*onnxruntime.SessionOptions, Provide
 	if err := options.SetInterOpNumThreads(1); err != nil {
 		return fail(err)
 	}
+	if o.Yield {
+		if err := options.AddSessionConfigEntry("session.intra_op.allow_spinning", "0"); err != nil {
+			return fail(err)
+		}
+	}
 	level, ok := optimizationLevels[o.Optimization]
 	if !ok {
 		return fail(fmt.Errorf("unknown optimisation %q: choose none, basic, extended or all", o.Optimization))
@@ -382,7 +387,7 @@ func (s *Session) Run(inputs map[string]Tensor) (map[string]Tensor, error) {
 		out[i] = v
 	}
 	if err := s.session.Run(in, out); err != nil {
-		return nil, fmt.Errorf("onnxruntime: %w", err)
+		return nil, &RunError{err}
 	}
 	results := make(map[string]Tensor, len(out))
 	for i, v := range out {

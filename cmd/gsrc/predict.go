@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) verifyCommand() *cobra.Command {
+	var provider string
+	var full bool
+	c := &cobra.Command{
+		Use: "verify DIR", Short: "Check an export on this machine's onnxruntime", Args: cobra.ExactArgs(1),
+		Long: `Check an export on this machine: every file against its checksum, and every model
+on the export's own test data. The exit code is 3 where onnxruntime computes
+something else. With --full also with 1, 2 and 4 threads and at each level of
+onnxruntime's graph optimisation, 20 times each: every run must give the bits of
+the first.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := ort.ParseProvider(provider)
+			if err != nil {
+				return asUsage(err)
+			}
+			return a.verify(c, args[0], p, full)
+		},
+	}
+	c.Flags().StringVar(&provider, "provider", string(ort.Auto), "auto, cpu or cuda")
+	c.Flags().BoolVar(&full, "full", false, "repeat with 1, 2 and 4 threads at each level of graph optimisation, on the CPU")
+	return c
+}
+
+// verify checks an export and prints a line for each output.
+func (a *app) verify(c *cobra.Command, dir string, provider ort.Provider, full bool) error {
+	_, report, err := gsrc.Verify(c.Context(), dir, gsrc.VerifyOptions{Provider: provider, Full: full, Log: a.logf})
+	if report != nil {
+		for _, x := range report.Cases {
+			for _, o := range x.Outputs {
+				verdict := "ok"
+				if !o.OK {
+					verdict = "OUT OF BOUNDS"
+				}
+				fmt.Fprintf(a.stdout, "%-10s %-20s %-22s max |a-b| %.2e, bound %.2e  %s\n", x.Model, o.Name, x.Runtime, o.MaxAbs, o.Bound, verdict)
+			}
+		}
+	}
+	return err
+}
+
+func (a *app) predictCommand() *cobra.Command {
+	var provider, out, path string
+	var o gsrc.PredictOptions
+	c := &cobra.Command{
+		Use: "predict DIR --data PATH --out FILE", Short: "Classify nodes, or whole graphs, with an export", Args: cobra.ExactArgs(1),
+		Long: `Classify the nodes of a graph with an export, and write a CSV file with the id, the
+predicted label and the probability of each class. On the graph that the model was
+trained on its refined edges are used; on another one new edges are found and
+scored. A model of whole graphs classifies those of a collection, and the id is the
+number of a graph, from 0. Where the data have labels, how good the predictions are
+is told on standard error.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := ort.ParseProvider(provider)
+			if err != nil {
+				return asUsage(err)
+			}
+			switch {
+			case path == "":
+				return usage("say what to classify with --data PATH")
+			case out == "":
+				return usage("say where the predictions go with --out FILE")
+			}
+			o.Provider, o.Log = p, a.logf
+			r, err := gsrc.Predict(c.Context(), args[0], path, out, o)
+			if err != nil {
+				return err
+			}
+			a.judge(r)
+			what := "nodes"
+			if r.Graphs {
+				what = "graphs"
+			}
+			a.logf("wrote %s, %d %s", out, len(r.Predicted), what)
+			return nil
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&path, "data", "", "data set: a folder, a file, the name of a fetched one, or "+data.Synthetic)
+	flags.StringVar(&out, "out", "", "CSV file to write")
+	flags.StringVar(&provider, "provider", string(ort.Auto), "auto, cpu or cuda")
+	flags.IntVar(&o.Threads, "threads", 0, "threads, 0 for one per processor")
+	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges")
+	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
+	return c
+}
+
+// judge tells how predictions compare with the labels of the data, if there are
+// any.
+func (a *app) judge(p *gsrc.Prediction) {
+	if p.Unknown > 0 {
+		a.logf("%d nodes have a label that is no class of the model: they are not judged", p.Unknown)
+	}
+	r := p.Report
+	if r == nil {
+		return
+	}
+	about := ""
+	if p.TrainingGraph {
+		about = ", those of the training included"
+	}
+	a.logf("%d labelled nodes%s: accuracy %.2f %%, %s", r.Nodes, about, r.Accuracy, quality(r))
+	if len(r.Confusion) == 0 || len(r.Confusion) > widestConfusion {
+		return
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "label, then predicted")
+	for _, name := range p.Classes {
+		fmt.Fprintf(w, "\t%s", short(name))
+	}
+	fmt.Fprintln(w, "\t")
+	for c, row := range r.Confusion {
+		fmt.Fprint(w, short(p.Classes[c]))
+		for _, n := range row {
+			fmt.Fprintf(w, "\t%d", n)
+		}
+		fmt.Fprintln(w, "\t")
+	}
+	w.Flush() // to memory: it cannot fail
+	a.logf("%s", strings.TrimRight(b.String(), "\n"))
+}
+
+// widestConfusion is the number of classes up to which the confusion matrix fits a
+// terminal.
+const widestConfusion = 24
+
+// short returns a name in at most 12 printable characters.
+func short(name string) string {
+	runes := []rune(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, name))
+	if len(runes) > 12 {
+		return string(runes[:11]) + "…"
+	}
+	return string(runes)
+}

@@ -1,0 +1,76 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"google.golang.org/grpc/codes"
+)
+
+// kind is what sort of thing went wrong, as both transports tell it.
+type kind struct {
+	http int
+	grpc codes.Code
+}
+
+var (
+	kindInvalid   = kind{http.StatusBadRequest, codes.InvalidArgument}
+	kindUnknown   = kind{http.StatusNotFound, codes.NotFound}
+	kindForbidden = kind{http.StatusUnauthorized, codes.Unauthenticated}
+	kindMethod    = kind{http.StatusMethodNotAllowed, codes.Unimplemented}
+	kindTooLarge  = kind{http.StatusRequestEntityTooLarge, codes.ResourceExhausted}
+	kindSlow      = kind{http.StatusRequestTimeout, codes.DeadlineExceeded}
+	kindEncoding  = kind{http.StatusUnsupportedMediaType, codes.InvalidArgument}
+	kindFixed     = kind{http.StatusConflict, codes.FailedPrecondition}
+	kindBusy      = kind{http.StatusServiceUnavailable, codes.Unavailable}
+	kindLate      = kind{http.StatusGatewayTimeout, codes.DeadlineExceeded}
+	kindInternal  = kind{http.StatusInternalServerError, codes.Internal}
+)
+
+// failure is an error with its kind.
+type failure struct {
+	kind
+	message string
+}
+
+func (e *failure) Error() string { return e.message }
+
+func fail(k kind, format string, args ...any) error { return &failure{k, fmt.Sprintf(format, args...)} }
+
+func invalid(format string, args ...any) error { return fail(kindInvalid, format, args...) }
+
+// classify finds the kind of any error.
+func classify(err error) *failure {
+	var f *failure
+	var growth *gsrc.GrowthError
+	var body *http.MaxBytesError
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &growth):
+		return &failure{kindInvalid, err.Error()}
+	case errors.Is(err, gsrc.ErrFixedGraph):
+		return &failure{kindFixed, err.Error()}
+	case errors.As(err, &body):
+		return &failure{kindTooLarge, fmt.Sprintf("the body has more than %d bytes", body.Limit)}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &failure{kindLate, "no answer within the time limit"}
+	case errors.Is(err, context.Canceled):
+		return &failure{kindLate, "the client has gone"}
+	}
+	return &failure{kindInternal, err.Error()}
+}
+
+// blame makes an error of running a model on a client's tensors the client's, unless
+// onnxruntime itself failed.
+func blame(err error) error {
+	var run *ort.RunError
+	if err == nil || errors.As(err, &run) || errors.Is(err, ort.ErrClosed) {
+		return err
+	}
+	return invalid("%v", err)
+}

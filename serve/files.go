@@ -1,0 +1,143 @@
+package serve
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// file is an ONNX file of the export as a model. It takes a graph as edge_index
+// whatever the lowering of the file: tables, an adjacency matrix and features in CSR
+// are made here.
+type file struct {
+	meta Metadata
+	gate gate
+	run  func(r *Request) (map[string]ort.Tensor, error)
+}
+
+const platform = "onnxruntime_onnx"
+
+// files are the models of an export, in the order of their names. parallel of their runs
+// go on at one time.
+func files(d *export.Dist, parallel int) []model {
+	m := d.Manifest
+	features := int64(m.NumFeatures)
+	g := newGate(parallel)
+	var all []model
+	for _, role := range slices.Sorted(maps.Keys(m.Models)) {
+		f := &file{meta: Metadata{Name: role, Versions: []string{modelVersion}, Platform: platform}, gate: g}
+		for _, o := range m.Models[role].Outputs {
+			f.meta.Outputs = append(f.meta.Outputs, TensorInfo{o.Name, datatype(o.DType), shape(o.Shape)})
+		}
+		x, edges := TensorInfo{"x", FP32, []int64{-1, features}}, TensorInfo{"edge_index", INT64, []int64{2, -1}}
+		weight := TensorInfo{"edge_weight", FP32, []int64{-1}}
+		switch role {
+		case "encoder":
+			f.meta.Inputs = []TensorInfo{x}
+			for _, in := range m.Models[role].Inputs {
+				if in.Name == "x_struct" {
+					f.meta.Inputs = append(f.meta.Inputs, TensorInfo{in.Name, FP32, shape(in.Shape)})
+				}
+			}
+			f.meta.Inputs = append(f.meta.Inputs, edges)
+			if slices.ContainsFunc(m.Models[role].Inputs, func(in export.IOInfo) bool { return in.Name == weight.Name }) {
+				f.meta.Inputs = append(f.meta.Inputs, weight)
+			}
+			f.run = func(r *Request) (map[string]ort.Tensor, error) {
+				h, err := d.Encode(value(r, "x"), optional(r, "x_struct"), value(r, "edge_index"), optional(r, "edge_weight"))
+				return map[string]ort.Tensor{"embedding": h}, err
+			}
+		case "scorer":
+			for _, in := range m.Models[role].Inputs {
+				f.meta.Inputs = append(f.meta.Inputs, TensorInfo{in.Name, datatype(in.DType), shape(in.Shape)})
+			}
+			f.run = func(r *Request) (map[string]ort.Tensor, error) {
+				return d.Score(value(r, "embedding"), value(r, "pairs"))
+			}
+		case "classifier":
+			f.meta.Inputs = []TensorInfo{x, edges}
+			if m.EdgeWeight {
+				f.meta.Inputs = append(f.meta.Inputs, weight)
+			}
+			f.run = func(r *Request) (map[string]ort.Tensor, error) {
+				return d.Classify(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"))
+			}
+			if m.Task == export.TaskGraphs {
+				f.meta.Inputs = append(f.meta.Inputs, TensorInfo{"graph_ids", INT64, []int64{-1}})
+				f.run = func(r *Request) (map[string]ort.Tensor, error) {
+					return d.ClassifyGraphs(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), value(r, "graph_ids"))
+				}
+			}
+		default: // a file for other programs
+			continue
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func (f *file) describe() *Metadata { return &f.meta }
+
+func (f *file) infer(ctx context.Context, r *Request) (*Result, error) {
+	for _, in := range f.meta.Inputs {
+		if in.Name == "edge_weight" { // ones
+			continue
+		}
+		if _, err := r.need(in.Name); err != nil {
+			return nil, err
+		}
+	}
+	return f.gate.do(ctx, func() (*Result, error) {
+		out, err := f.run(r)
+		if err != nil {
+			return nil, blame(err)
+		}
+		res := &Result{}
+		for _, o := range f.meta.Outputs {
+			t := out[o.Name]
+			res.Outputs = append(res.Outputs, Tensor{Name: o.Name, Datatype: o.Datatype, Shape: t.Shape, F32: t.F32, I64: t.I64})
+		}
+		return res, nil
+	})
+}
+
+func value(r *Request, name string) ort.Tensor {
+	t := r.input(name)
+	if t.Datatype == INT64 {
+		return ort.Int64s(t.I64, t.Shape...)
+	}
+	return ort.Float32s(t.F32, t.Shape...)
+}
+
+func optional(r *Request, name string) *ort.Tensor {
+	if r.input(name) == nil {
+		return nil
+	}
+	t := value(r, name)
+	return &t
+}
+
+func datatype(s string) string {
+	if s == "int64" {
+		return INT64
+	}
+	return FP32
+}
+
+// shape turns a manifest's shape, of numbers and names, into the protocol's.
+func shape(dims []any) []int64 {
+	list := make([]int64, len(dims))
+	for i, d := range dims {
+		list[i] = -1
+		switch n := d.(type) {
+		case float64: // from JSON
+			list[i] = int64(n)
+		case int64:
+			list[i] = n
+		}
+	}
+	return list
+}

@@ -1,0 +1,53 @@
+package serve
+
+import (
+	"time"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// metrics are what Prometheus scrapes.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	underWay prometheus.Gauge
+	batch    prometheus.Histogram
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gsrc_requests_total", Help: "Inference requests that were answered, by model, protocol (http or grpc) and code."},
+			[]string{"model", "protocol", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "gsrc_request_duration_seconds", Help: "Time from the headers of an inference request to its answer.",
+			Buckets: []float64{.0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30}}, []string{"model", "protocol"}),
+		underWay: prometheus.NewGauge(prometheus.GaugeOpts{Name: "gsrc_requests_under_way", Help: "Inference requests that are being read or answered."}),
+		batch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "gsrc_batch_nodes", Help: "Nodes that were answered for together.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 12)}),
+	}
+	m.registry.MustRegister(m.requests, m.seconds, m.underWay, m.batch,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) request(model, protocol, code string, took time.Duration) {
+	m.requests.WithLabelValues(model, protocol, code).Inc()
+	m.seconds.WithLabelValues(model, protocol).Observe(took.Seconds())
+}
+
+// graph has the state of the resident graph told.
+func (m *metrics) graph(r *gsrc.Resident) {
+	for _, g := range []struct {
+		name, help string
+		value      func(*gsrc.Snapshot) float64
+	}{
+		{"gsrc_graph_version", "Version of the resident graph.", func(s *gsrc.Snapshot) float64 { return float64(s.Version) }},
+		{"gsrc_graph_nodes", "Nodes of the resident graph.", func(s *gsrc.Snapshot) float64 { return float64(s.Nodes()) }},
+		{"gsrc_graph_edges", "Edges of the resident graph, each undirected one once.", func(s *gsrc.Snapshot) float64 { return float64(s.Edges()) }},
+	} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, func() float64 { return g.value(r.Snapshot()) }))
+	}
+}

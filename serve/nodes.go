@@ -1,0 +1,128 @@
+package serve
+
+import (
+	"context"
+
+	"github.com/gsrc-dev/gsrc"
+)
+
+// nodes answers for nodes of the resident graph.
+type nodes struct {
+	meta     Metadata
+	resident *gsrc.Resident
+	batch    *batcher
+}
+
+func newNodes(r *gsrc.Resident, b *batcher) *nodes {
+	classes := int64(len(r.Manifest().Classes))
+	return &nodes{resident: r, batch: b, meta: Metadata{
+		Name: "nodes", Versions: []string{modelVersion}, Platform: "gsrc",
+		Inputs: []TensorInfo{{"node", BYTES, []int64{-1}}, {"number", INT64, []int64{-1}}},
+		Outputs: []TensorInfo{
+			{"label", BYTES, []int64{-1}}, {"class", INT64, []int64{-1}},
+			{"probabilities", FP32, []int64{-1, classes}}, {"logits", FP32, []int64{-1, classes}},
+		},
+	}}
+}
+
+func (m *nodes) describe() *Metadata { return &m.meta }
+
+func (m *nodes) infer(ctx context.Context, r *Request) (*Result, error) {
+	q := &question{}
+	switch names, numbers := r.input("node"), r.input("number"); {
+	case names != nil && numbers != nil:
+		return nil, invalid("give the nodes by name (node) or by number (number), not both")
+	case names != nil:
+		q.names = names.Text
+	case numbers != nil:
+		q.numbers = numbers.I64
+	default:
+		return nil, invalid("which nodes? give their names (node), or their numbers (number)")
+	}
+	a, err := m.batch.ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	classes := m.resident.Manifest().Classes
+	n, c := int64(len(a.probabilities)/len(classes)), len(classes)
+	labels, numbers := make([]string, n), make([]int64, n)
+	for i := range labels {
+		best := 0
+		for k, p := range a.probabilities[i*c : (i+1)*c] {
+			if p > a.probabilities[i*c+best] {
+				best = k
+			}
+		}
+		labels[i], numbers[i] = classes[best], int64(best)
+	}
+	return &Result{GraphVersion: a.version, Outputs: []Tensor{
+		{Name: "label", Datatype: BYTES, Shape: []int64{n}, Text: labels},
+		{Name: "class", Datatype: INT64, Shape: []int64{n}, I64: numbers},
+		{Name: "probabilities", Datatype: FP32, Shape: []int64{n, int64(c)}, F32: a.probabilities},
+		{Name: "logits", Datatype: FP32, Shape: []int64{n, int64(c)}, F32: a.logits},
+	}}, nil
+}
+
+// question is for nodes, by their names or their numbers.
+type question struct {
+	names   []string
+	numbers []int64
+}
+
+// find returns the nodes' numbers in a version.
+func (q *question) find(s *gsrc.Snapshot) ([]int, error) {
+	list := make([]int, 0, max(len(q.names), len(q.numbers)))
+	for _, name := range q.names {
+		v, ok := s.Find(name)
+		if !ok {
+			return nil, invalid("version %d of the graph has no node %q", s.Version, name)
+		}
+		list = append(list, v)
+	}
+	for _, v := range q.numbers {
+		if v < 0 || v >= int64(s.Nodes()) {
+			return nil, invalid("version %d of the graph has no node number %d; there are 0 to %d", s.Version, v, s.Nodes()-1)
+		}
+		list = append(list, int(v))
+	}
+	return list, nil
+}
+
+// update adds nodes and edges to the resident graph.
+type update struct {
+	meta     Metadata
+	resident *gsrc.Resident
+}
+
+func newUpdate(r *gsrc.Resident) *update {
+	return &update{resident: r, meta: Metadata{
+		Name: "update", Versions: []string{modelVersion}, Platform: "gsrc",
+		Inputs: []TensorInfo{
+			{"x", FP32, []int64{-1, int64(r.Manifest().NumFeatures)}}, {"node", BYTES, []int64{-1}},
+			{"source", BYTES, []int64{-1}}, {"target", BYTES, []int64{-1}},
+		},
+		Outputs: []TensorInfo{{"num_nodes", INT64, []int64{1}}, {"num_edges", INT64, []int64{1}}},
+	}}
+}
+
+func (m *update) describe() *Metadata { return &m.meta }
+
+func (m *update) infer(ctx context.Context, r *Request) (*Result, error) {
+	var g gsrc.Growth
+	if t := r.input("x"); t != nil {
+		g.X = t.F32
+	}
+	for name, to := range map[string]*[]string{"node": &g.IDs, "source": &g.Sources, "target": &g.Targets} {
+		if t := r.input(name); t != nil {
+			*to = t.Text
+		}
+	}
+	s, err := m.resident.Grow(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return &Result{GraphVersion: s.Version, Outputs: []Tensor{
+		{Name: "num_nodes", Datatype: INT64, Shape: []int64{1}, I64: []int64{int64(s.Nodes())}},
+		{Name: "num_edges", Datatype: INT64, Shape: []int64{1}, I64: []int64{int64(s.Edges())}},
+	}}, nil
+}

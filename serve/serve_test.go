@@ -1,0 +1,503 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/runtime/ort/orttest"
+	pb "github.com/gsrc-dev/gsrc/serve/inferencepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// small is an exported GCN for a graph of 200 nodes, made once; the folder goes when
+// the tests end.
+var small = sync.OnceValues(func() (export string, err error) {
+	dir, err := os.MkdirTemp("", "serve")
+	if err != nil {
+		return "", err
+	}
+	made = dir
+	run, err := gsrc.Train(context.Background(), gsrc.TrainOptions{Model: "gcn", Data: "synthetic", Out: filepath.Join(dir, "run"),
+		Set: []string{"train.epochs=2"}})
+	if err != nil {
+		return "", err
+	}
+	_, err = run.Build(context.Background(), filepath.Join(dir, "dist"), gsrc.BuildOptions{Unverified: true})
+	return filepath.Join(dir, "dist"), err
+})
+
+var made string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	os.RemoveAll(made)
+	os.Exit(code)
+}
+
+func newServer(t *testing.T, o Options) *Server {
+	t.Helper()
+	orttest.Need(t)
+	if o.Dist == "" {
+		var err error
+		if o.Dist, err = small(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.Predict.Provider = ort.CPU
+	s, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// client asks over HTTP, in JSON or with binary tensors, or over gRPC.
+type client func(ctx context.Context, model string, inputs ...Tensor) (*Result, error)
+
+// statusError is an answer that is none.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("%d: %s", e.code, e.text) }
+
+func overHTTP(h *http.Client, base string, inBinary bool) client {
+	return func(ctx context.Context, model string, inputs ...Tensor) (*Result, error) {
+		type input struct {
+			Name       string           `json:"name"`
+			Datatype   string           `json:"datatype"`
+			Shape      []int64          `json:"shape"`
+			Parameters map[string]int64 `json:"parameters,omitempty"`
+			Data       any              `json:"data,omitempty"`
+		}
+		var list []input
+		var rest []byte
+		for _, t := range inputs {
+			in := input{Name: t.Name, Datatype: t.Datatype, Shape: t.Shape}
+			if inBinary {
+				data := t.appendBytes(nil)
+				in.Parameters = map[string]int64{"binary_data_size": int64(len(data))}
+				rest = append(rest, data...)
+			} else {
+				var err error
+				if in.Data, err = t.forJSON(); err != nil {
+					return nil, err
+				}
+			}
+			list = append(list, in)
+		}
+		body, err := json.Marshal(map[string]any{"id": "7", "inputs": list, "parameters": map[string]bool{"binary_data_output": inBinary}})
+		if err != nil {
+			return nil, err
+		}
+		r, err := http.NewRequestWithContext(ctx, "POST", base+"/v2/models/"+model+"/infer", bytes.NewReader(append(body, rest...)))
+		if err != nil {
+			return nil, err
+		}
+		if inBinary {
+			r.Header.Set(lengthHeader, strconv.Itoa(len(body)))
+		}
+		reply, err := h.Do(r)
+		if err != nil {
+			return nil, err
+		}
+		defer reply.Body.Close()
+		text, err := io.ReadAll(reply.Body)
+		if err != nil {
+			return nil, err
+		}
+		if reply.StatusCode != http.StatusOK {
+			return nil, &statusError{reply.StatusCode, string(text)}
+		}
+		if inBinary {
+			n, err := strconv.Atoi(reply.Header.Get(lengthHeader))
+			if err != nil {
+				return nil, err
+			}
+			text, rest = text[:n], text[n:]
+		}
+		var j struct {
+			Parameters map[string]int64 `json:"parameters"`
+			Outputs    json.RawMessage  `json:"outputs"`
+		}
+		if err := json.Unmarshal(text, &j); err != nil {
+			return nil, err
+		}
+		// Outputs have the form of inputs.
+		outputs, _, err := parseRequest(append(fmt.Appendf(nil, `{"inputs":%s}`, j.Outputs), rest...), len(j.Outputs)+len(`{"inputs":}`))
+		if err != nil {
+			return nil, err
+		}
+		return &Result{Outputs: outputs.Inputs, GraphVersion: j.Parameters[versionParameter]}, nil
+	}
+}
+
+func overGRPC(t *testing.T, s *Server) client {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := s.GRPC()
+	go g.Serve(l)
+	t.Cleanup(g.Stop)
+	c, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	stub := pb.NewGRPCInferenceServiceClient(c)
+	return func(ctx context.Context, model string, inputs ...Tensor) (*Result, error) {
+		r := &pb.ModelInferRequest{ModelName: model}
+		for _, t := range inputs {
+			in := &pb.ModelInferRequest_InferInputTensor{Name: t.Name, Datatype: t.Datatype, Shape: t.Shape}
+			in.Contents = &pb.InferTensorContents{Fp32Contents: t.F32, Int64Contents: t.I64}
+			for _, v := range t.Text {
+				in.Contents.BytesContents = append(in.Contents.BytesContents, []byte(v))
+			}
+			r.Inputs = append(r.Inputs, in)
+		}
+		reply, err := stub.ModelInfer(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		res := &Result{GraphVersion: reply.Parameters[versionParameter].GetInt64Param()}
+		for i, out := range reply.Outputs {
+			t := Tensor{Name: out.Name, Datatype: out.Datatype, Shape: out.Shape}
+			if err := t.setBytes(reply.RawOutputContents[i]); err != nil {
+				return nil, err
+			}
+			res.Outputs = append(res.Outputs, t)
+		}
+		return res, nil
+	}
+}
+
+func names(list ...string) Tensor {
+	return Tensor{Name: "node", Datatype: BYTES, Shape: []int64{int64(len(list))}, Text: list}
+}
+
+func output(t *testing.T, r *Result, name string) Tensor {
+	t.Helper()
+	for _, o := range r.Outputs {
+		if o.Name == name {
+			return o
+		}
+	}
+	t.Fatalf("no output %q", name)
+	return Tensor{}
+}
+
+func near(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d numbers, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		if d := math.Abs(float64(got[i] - want[i])); !(d <= 1e-5) {
+			t.Fatalf("%s: number %d is %v, want %v", what, i, got[i], want[i])
+		}
+	}
+}
+
+// Every protocol gives what the whole graph gives, from all answers and from
+// sub-graphs.
+func TestAnswersAreTheWholeGraphs(t *testing.T) {
+	for _, subgraphs := range []bool{false, true} {
+		s := newServer(t, Options{Data: "synthetic", Subgraphs: subgraphs, Batch: 7})
+		all, err := gsrc.Predict(t.Context(), s.o.Dist, "synthetic", "", gsrc.PredictOptions{Provider: ort.CPU})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := httptest.NewServer(s.Handler())
+		t.Cleanup(h.Close)
+		c := len(all.Classes)
+		var list []string
+		var want []float32
+		for _, v := range []int{3, 11, 3, 0, len(all.Predicted) - 1} {
+			list, want = append(list, strconv.Itoa(v)), append(want, all.Probabilities[v*c:(v+1)*c]...)
+		}
+		for name, ask := range map[string]client{"json": overHTTP(h.Client(), h.URL, false), "binary": overHTTP(h.Client(), h.URL, true), "grpc": overGRPC(t, s)} {
+			var wg sync.WaitGroup
+			for range 20 {
+				wg.Go(func() {
+					r, err := ask(t.Context(), "nodes", names(list...))
+					if err != nil {
+						t.Error(name, err)
+						return
+					}
+					if r.GraphVersion != 1 {
+						t.Errorf("%s: version %d, want 1", name, r.GraphVersion)
+					}
+					near(t, name, output(t, r, "probabilities").F32, want)
+					if got := output(t, r, "label").Text[1]; got != all.Classes[all.Predicted[11]] {
+						t.Errorf("%s: label %q", name, got)
+					}
+				})
+			}
+			wg.Wait()
+			empty, err := ask(t.Context(), "nodes", names())
+			if err != nil || len(output(t, empty, "logits").F32) != 0 {
+				t.Errorf("%s: no nodes give %+v, %v", name, empty, err)
+			}
+		}
+	}
+}
+
+// whole classifies a graph by the export, without the server.
+type whole struct {
+	t     *testing.T
+	dist  *export.Dist
+	x     []float32
+	edges [][2]int32
+}
+
+func newWhole(t *testing.T, s *Server) *whole {
+	t.Helper()
+	sample, err := graph.Generate(graph.DefaultCSBM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := export.Open(s.o.Dist, ort.Options{Provider: ort.CPU, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return &whole{t, d, slices.Clone(sample.X), slices.Clone(sample.Graph.Edges)}
+}
+
+func (w *whole) probabilities() []float32 {
+	w.t.Helper()
+	d := w.dist.Manifest.NumFeatures
+	seen := map[[2]int32]bool{}
+	var src, dst []int64
+	for _, e := range w.edges {
+		u, v := e[0], e[1]
+		if u == v || seen[e] || seen[[2]int32{v, u}] {
+			continue
+		}
+		seen[e] = true
+		src, dst = append(src, int64(u), int64(v)), append(dst, int64(v), int64(u))
+	}
+	n := int64(len(src))
+	out, err := w.dist.Classify(ort.Float32s(w.x, int64(len(w.x)/d), int64(d)), ort.Int64s(append(src, dst...), 2, n), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out["probabilities"].F32
+}
+
+// Answers change with the graph, and each is the whole graph's of the version that it
+// names, while others ask.
+func TestUpdatesUnderLoad(t *testing.T) {
+	for _, subgraphs := range []bool{false, true} {
+		s := newServer(t, Options{Data: "synthetic", Updates: true, Subgraphs: subgraphs})
+		h := httptest.NewServer(s.Handler())
+		t.Cleanup(h.Close)
+		ask := overHTTP(h.Client(), h.URL, true)
+		w := newWhole(t, s)
+		n, c := s.resident.Snapshot().Nodes(), len(s.dist.Manifest.Classes)
+		type seen struct {
+			version int64
+			node    int
+			p       []float32
+		}
+		var mu sync.Mutex
+		var answers []seen
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for k := range 3 {
+			wg.Go(func() {
+				stream := rng.New(uint64(k), "questions")
+				for i := uint64(0); ctx.Err() == nil; i++ {
+					v := int(stream.Uniform(i) * float32(n))
+					r, err := ask(t.Context(), "nodes", names(strconv.Itoa(v)))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					answers = append(answers, seen{r.GraphVersion, v, output(t, r, "probabilities").F32})
+					mu.Unlock()
+				}
+			})
+		}
+		want := map[int64][]float32{1: w.probabilities()}
+		d := s.dist.Manifest.NumFeatures
+		for i := range 8 {
+			fresh := n + i
+			x := slices.Clone(w.x[i*d : (i+1)*d])
+			src, dst := []string{strconv.Itoa(fresh), strconv.Itoa(i), "5"}, []string{strconv.Itoa(3 * i), strconv.Itoa(fresh), strconv.Itoa(40 + i)}
+			r, err := ask(t.Context(), "update", Tensor{Name: "x", Datatype: FP32, Shape: []int64{1, int64(d)}, F32: x},
+				Tensor{Name: "source", Datatype: BYTES, Shape: []int64{3}, Text: src}, Tensor{Name: "target", Datatype: BYTES, Shape: []int64{3}, Text: dst})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.x = append(w.x, x...)
+			w.edges = append(w.edges, [2]int32{int32(fresh), int32(3 * i)}, [2]int32{int32(i), int32(fresh)}, [2]int32{5, int32(40 + i)})
+			if r.GraphVersion != int64(i+2) || output(t, r, "num_nodes").I64[0] != int64(fresh+1) {
+				t.Fatalf("update %d gave %+v", i, r)
+			}
+			want[r.GraphVersion] = w.probabilities()
+			one, err := ask(t.Context(), "nodes", names(strconv.Itoa(fresh)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, "the new node", output(t, one, "probabilities").F32, want[r.GraphVersion][fresh*c:])
+		}
+		stop()
+		wg.Wait()
+		for _, a := range answers {
+			near(t, fmt.Sprintf("node %d in version %d", a.node, a.version), a.p, want[a.version][a.node*c:(a.node+1)*c])
+		}
+		if slices.Equal(want[1][5*c:6*c], want[9][5*c:6*c]) {
+			t.Error("new edges leave the answer as it was")
+		}
+		t.Logf("%d answers", len(answers))
+	}
+}
+
+// The files of the export answer for graphs that come with the request.
+func TestFiles(t *testing.T) {
+	s := newServer(t, Options{})
+	h := httptest.NewServer(s.Handler())
+	defer h.Close()
+	w := newWhole(t, s)
+	d := int64(s.dist.Manifest.NumFeatures)
+	x := Tensor{Name: "x", Datatype: FP32, Shape: []int64{int64(len(w.x)) / d, d}, F32: w.x}
+	var src, dst []int64
+	for _, e := range w.edges {
+		src, dst = append(src, int64(e[0]), int64(e[1])), append(dst, int64(e[1]), int64(e[0]))
+	}
+	edges := Tensor{Name: "edge_index", Datatype: INT64, Shape: []int64{2, int64(len(src))}, I64: append(src, dst...)}
+	want := w.probabilities()
+	for name, ask := range map[string]client{"json": overHTTP(h.Client(), h.URL, false), "binary": overHTTP(h.Client(), h.URL, true), "grpc": overGRPC(t, s)} {
+		r, err := ask(t.Context(), "classifier", x, edges)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		near(t, name, output(t, r, "probabilities").F32, want)
+		bad := edges
+		bad.I64 = slices.Clone(edges.I64)
+		bad.I64[3] = 1 << 40
+		if _, err := ask(t.Context(), "classifier", x, bad); err == nil || !strings.Contains(err.Error(), "outside the nodes") {
+			t.Errorf("%s: an edge from nowhere gives %v", name, err)
+		}
+	}
+}
+
+// Bodies that are wrong are the client's fault, and the server goes on.
+func TestHostileBodies(t *testing.T) {
+	s := newServer(t, Options{Data: "synthetic", Updates: true, MaxBody: 1 << 16})
+	h := httptest.NewServer(s.Handler())
+	defer h.Close()
+	length := func(n int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(n)) }
+	input := func(rest string) string { return `{"inputs":[{"name":"node","datatype":"BYTES",` + rest + `}]}` }
+	for _, x := range []struct {
+		path, body string
+		header     string
+		code       int
+		want       string
+	}{
+		{"nodes", ``, "", 400, "JSON"},
+		{"nodes", `[]`, "", 400, "JSON"},
+		{"nodes", strings.Repeat(`[`, 20000), "", 400, "JSON"},
+		{"nodes", `{"inputs":` + strings.Repeat(`[`, 20000) + strings.Repeat(`]`, 20000) + `}`, "", 400, "JSON"},
+		{"nodes", `{}`, "", 400, "which nodes"},
+		{"nodes", `{} {}`, "", 400, "goes on"},
+		{"nodes", input(`"shape":[1],"data":[5]`), "", 400, "element"},
+		{"nodes", input(`"shape":[1],"data":"5"`), "", 400, "no array"},
+		{"nodes", input(`"shape":[1],"data":[null]`), "", 400, "element"},
+		{"nodes", input(`"shape":[2],"data":["5"]`), "", 400, "says 2"},
+		{"nodes", input(`"shape":[-1],"data":["5"]`), "", 400, "not negative"},
+		{"nodes", input(`"shape":[4294967296,4294967296],"data":["5"]`), "", 400, "too large"},
+		{"nodes", input(`"shape":[1,1],"data":[["5"]]`), "", 400, "shape"},
+		{"nodes", input(`"shape":[1],"data":["nobody"]`), "", 400, `no node \"nobody\"`},
+		{"nodes", input(`"shape":[1]`), "", 400, "no data"},
+		{"nodes", input(`"shape":[1],"data":["5"],"parameters":{"binary_data_size":5}`), "", 400, "both"},
+		{"nodes", input(`"shape":[1],"parameters":{"binary_data_size":5}`), "", 400, "follow"},
+		{"nodes", input(`"shape":[1],"parameters":{"binary_data_size":-5}`), "", 400, "follow"},
+		{"nodes", input(`"shape":[1],"parameters":{"binary_data_size":4}`) + string(length(9)), "json", 400, "within a text"},
+		{"nodes", input(`"shape":[1],"parameters":{"binary_data_size":3}`) + "abc", "json", 400, "length of a text"},
+		{"nodes", input(`"shape":[1],"data":["5"]`) + "abc", "json", 400, "belong to no input"},
+		{"nodes", `{}`, "99", 400, "says 99"},
+		{"nodes", `{}`, "-1", 400, "number of bytes"},
+		{"nodes", `{"inputs":[{"name":"other","datatype":"BYTES","shape":[0],"data":[]}]}`, "", 400, "no input"},
+		{"nodes", `{"inputs":[{"name":"node","datatype":"FP16","shape":[1],"data":[1]}]}`, "", 400, "FP16"},
+		{"nodes", `{"inputs":[{"name":"number","datatype":"INT64","shape":[1],"data":[1.5]}]}`, "", 400, "1.5"},
+		{"nodes", `{"inputs":[{"name":"number","datatype":"INT64","shape":[1],"data":[-1]}]}`, "", 400, "number -1"},
+		{"nodes", `{"inputs":[{"name":"number","datatype":"INT64","shape":[1],"data":[1]}],"outputs":[{"name":"other"}]}`, "", 400, "no output"},
+		{"other", `{}`, "", 404, "no model"},
+		{"nodes/versions/9", `{}`, "", 404, "no version"},
+		{"nodes", strings.Repeat(" ", 1<<16+1), "", 413, "65536"},
+		{"classifier", `{}`, "", 400, "missing"},
+		{"classifier", `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,3],"data":[1,2,3]},{"name":"edge_index","datatype":"INT64","shape":[2,0],"data":[]}]}`, "", 400, "shape"},
+		{"update", `{}`, "", 400, "nothing to add"},
+		{"update", `{"inputs":[{"name":"source","datatype":"BYTES","shape":[1],"data":["0"]}]}`, "", 400, "sources"},
+		{"update", `{"inputs":[{"name":"source","datatype":"BYTES","shape":[1],"data":["0"]},{"name":"target","datatype":"BYTES","shape":[1],"data":["nobody"]}]}`, "", 400, "no such node"},
+	} {
+		r, err := http.NewRequest("POST", h.URL+"/v2/models/"+x.path+"/infer", strings.NewReader(x.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch x.header {
+		case "":
+		case "json":
+			r.Header.Set(lengthHeader, strconv.Itoa(strings.LastIndex(x.body, "}")+1))
+		default:
+			r.Header.Set(lengthHeader, x.header)
+		}
+		reply, err := h.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if reply.StatusCode != x.code || !strings.Contains(string(text), x.want) || !json.Valid(text) {
+			t.Errorf("%s %.80q: %d %s, want %d with %q", x.path, x.body, reply.StatusCode, text, x.code, x.want)
+		}
+	}
+	if s.resident.Snapshot().Version != 1 {
+		t.Error("a refused update changed the graph")
+	}
+	if _, err := overHTTP(h.Client(), h.URL, false)(t.Context(), "nodes", names("5")); err != nil {
+		t.Error(err)
+	}
+	for _, path := range []string{"/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/nodes", "/v2/models/nodes/ready", "/v2/models/nodes/versions/1/ready", "/metrics"} {
+		reply, err := h.Client().Get(h.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if reply.StatusCode != 200 {
+			t.Errorf("%s: %d %s", path, reply.StatusCode, text)
+		}
+		if path == "/metrics" && !strings.Contains(string(text), `gsrc_requests_total{code="404",model="unknown",protocol="http"} 1`) {
+			t.Errorf("the metrics lack what was refused:\n%s", text)
+		}
+	}
+}

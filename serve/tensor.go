@@ -1,0 +1,163 @@
+package serve
+
+import (
+	"fmt"
+	"math"
+)
+
+// The data types of the protocol that are used here.
+const (
+	FP32  = "FP32"
+	INT64 = "INT64"
+	BYTES = "BYTES" // text
+)
+
+// Tensor is one input or output. The slice of its data type has its elements, row
+// after row.
+type Tensor struct {
+	Name     string
+	Datatype string // FP32, INT64 or BYTES
+	Shape    []int64
+	F32      []float32
+	I64      []int64
+	Text     []string
+}
+
+// Length returns how many elements there are.
+func (t *Tensor) Length() int {
+	switch t.Datatype {
+	case FP32:
+		return len(t.F32)
+	case INT64:
+		return len(t.I64)
+	}
+	return len(t.Text)
+}
+
+// elements returns how many elements a shape has.
+func elements(name string, shape []int64) (int, error) {
+	n := int64(1)
+	for _, d := range shape {
+		if d < 0 {
+			return 0, invalid("tensor %q has shape %v: dimensions are not negative", name, shape)
+		}
+		if d > 0 && n > math.MaxInt32/d {
+			return 0, invalid("tensor %q of shape %v is too large", name, shape)
+		}
+		n *= d
+	}
+	return int(n), nil
+}
+
+// check tells whether data type, shape and elements fit together.
+func (t *Tensor) check() error {
+	switch t.Datatype {
+	case FP32, INT64, BYTES:
+	default:
+		return invalid("tensor %q has data type %q; FP32, INT64 and BYTES are taken", t.Name, t.Datatype)
+	}
+	n, err := elements(t.Name, t.Shape)
+	if err != nil {
+		return err
+	}
+	if have := t.Length(); have != n {
+		return invalid("tensor %q has %d elements, and its shape %v says %d", t.Name, have, t.Shape, n)
+	}
+	return nil
+}
+
+// Request is what a client asks of a model.
+type Request struct {
+	ID     string
+	Inputs []Tensor
+	// Outputs names the outputs that are wanted; nil is all of them.
+	Outputs []string
+}
+
+// input returns an input by name, nil if it is not there.
+func (r *Request) input(name string) *Tensor {
+	for i := range r.Inputs {
+		if r.Inputs[i].Name == name {
+			return &r.Inputs[i]
+		}
+	}
+	return nil
+}
+
+// fit holds a request against what a model takes. Inputs that may be left out are
+// for the model to look for.
+func (r *Request) fit(m *Metadata) error {
+	seen := map[string]bool{}
+	for i := range r.Inputs {
+		t := &r.Inputs[i]
+		want := find(m.Inputs, t.Name)
+		switch {
+		case want == nil:
+			return invalid("the model %q has no input %q; it takes %s", m.Name, t.Name, list(m.Inputs))
+		case seen[t.Name]:
+			return invalid("the input %q is given twice", t.Name)
+		case t.Datatype != want.Datatype:
+			return invalid("the input %q has data type %q; the model %q takes %s", t.Name, t.Datatype, m.Name, want.Datatype)
+		case len(t.Shape) != len(want.Shape):
+			return invalid("the input %q has shape %v; the model %q takes %v", t.Name, t.Shape, m.Name, want.Shape)
+		}
+		for k, d := range want.Shape {
+			if d >= 0 && d != t.Shape[k] {
+				return invalid("the input %q has shape %v; the model %q takes %v (-1 varies)", t.Name, t.Shape, m.Name, want.Shape)
+			}
+		}
+		if err := t.check(); err != nil {
+			return err
+		}
+		seen[t.Name] = true
+	}
+	for _, name := range r.Outputs {
+		if find(m.Outputs, name) == nil {
+			return invalid("the model %q has no output %q; it gives %s", m.Name, name, list(m.Outputs))
+		}
+	}
+	return nil
+}
+
+// need returns an input that must be there.
+func (r *Request) need(name string) (*Tensor, error) {
+	if t := r.input(name); t != nil {
+		return t, nil
+	}
+	return nil, invalid("the input %q is missing", name)
+}
+
+// Result is what a model gives.
+type Result struct {
+	Outputs []Tensor
+	// GraphVersion is the version of the resident graph that it belongs to, 0 where it
+	// depends on none.
+	GraphVersion int64
+}
+
+// keep leaves the outputs that are wanted, in that order.
+func (r *Result) keep(names []string) {
+	if names == nil {
+		return
+	}
+	all := r.Outputs
+	r.Outputs = nil
+	for _, name := range names {
+		for _, t := range all {
+			if t.Name == name {
+				r.Outputs = append(r.Outputs, t)
+			}
+		}
+	}
+}
+
+func list(infos []TensorInfo) string {
+	text := ""
+	for i, t := range infos {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s %s %v", t.Name, t.Datatype, t.Shape)
+	}
+	return text
+}
