@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build setup demo test bench bench-peers bench-exports repro lint fuzz-short cross clean
+.PHONY: help build setup demo test bench bench-peers bench-exports bench-serve conformance-serving repro lint fuzz-short cross clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,20 @@ EXPORTSFLAGS ?=
 
 bench-exports: $(if $(PEERS_PYTHON),,bin/peers/installed) ## time exported GCNs in onnxruntime in turn with PyTorch Geometric's export (PEERS_PYTHON, EXPORTSFLAGS)
 	$(GO) run ./lab/bench/exports -python $(or $(PEERS_PYTHON),bin/peers/bin/python) $(EXPORTSFLAGS)
+
+SERVEFLAGS ?=
+
+bench-serve: build ## load "gsrc serve" with questions while its graph grows, and check every answer (SERVEFLAGS)
+	$(GO) run ./lab/bench/serving $(SERVEFLAGS)
+
+bin/tritonclient/installed:
+	python3 -m venv bin/tritonclient
+	bin/tritonclient/bin/pip install --quiet "tritonclient[all]==2.73.0"
+	@touch $@
+
+# PYTHON is one that has tritonclient already.
+conformance-serving: build $(if $(PYTHON),,bin/tritonclient/installed) ## ask "gsrc serve" with Triton's public client, over HTTP and gRPC (PYTHON)
+	conformance/serving/run.sh bin/gsrc $(or $(PYTHON),bin/tritonclient/bin/python)
 
 repro: build ## repeat the paper's evaluation into results/ and docs/results.md (REPROFLAGS, such as --only cora)
 	bin/gsrc repro all --report docs/results.md $(REPROFLAGS)

@@ -65,6 +65,7 @@ type Server struct {
 	metrics  *metrics
 	underWay atomic.Int64
 	draining atomic.Bool
+	drained  chan struct{} // closed by a test that has seen enough; else nil
 }
 
 // New loads an export, and the resident graph if there is one.
@@ -252,7 +253,10 @@ func (s *Server) Run(ctx context.Context, web, rpc net.Listener) error {
 	s.draining.Store(true)
 	if s.o.Drain > 0 {
 		s.o.Log("not ready any more; requests are taken for another %v", s.o.Drain)
-		time.Sleep(s.o.Drain)
+		select {
+		case <-time.After(s.o.Drain):
+		case <-s.drained:
+		}
 	}
 	s.o.Log("finishing what is under way")
 	end, cancel := context.WithTimeout(context.Background(), 2*s.o.Timeout)

@@ -1,0 +1,449 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+// ServingOptions say how a server is loaded.
+type ServingOptions struct {
+	Gsrc        string        // the program
+	Data        string        // the resident graph
+	Rate        float64       // questions a second, each for one node
+	Time        time.Duration // how long they come before the server is told to end
+	UpdateEvery time.Duration // each adds a node and three edges
+	Subgraphs   bool
+	Progress    func(string) // gets a line for each step
+}
+
+// ServingReport is what a server did under load.
+type ServingReport struct {
+	ServingOptions
+	Nodes, Edges int // of the graph at first
+	Asked        int
+	Took         time.Duration   // from the first question to the last
+	Latency      []time.Duration // of the answers, ascending, each from when its question was due
+	Updates      []time.Duration // ascending
+	Hostile      int             // wrong bodies that came in
+	NotRefused   []string        // those that were not answered with 4xx
+	Lost         []string        // questions without an answer
+	Wrong        int             // answers that are not the whole graph's of their version within 1e-5
+	Equal        int             // those that are, bit for bit
+	MaxError     float64         // largest difference of a probability
+}
+
+// asked is a question and its answer.
+type asked struct {
+	node    int
+	version int64
+	p       []float32
+}
+
+// growth is an update that the server took.
+type growth struct {
+	version int64
+	x       []float32
+	edges   [][2]int
+}
+
+// Serving trains and exports a GCN, starts a server with the graph resident, loads it
+// and ends it amid the load.
+func Serving(ctx context.Context, o ServingOptions) (*ServingReport, error) {
+	if o.Rate <= 0 || o.Time <= 0 || o.UpdateEvery <= 0 {
+		return nil, errors.New("rate and times are above 0")
+	}
+	dir, err := os.MkdirTemp("", "serving")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	o.Progress("training and exporting a GCN")
+	run, err := gsrc.Train(ctx, gsrc.TrainOptions{Model: "gcn", Data: o.Data, Out: filepath.Join(dir, "run")})
+	if err != nil {
+		return nil, err
+	}
+	dist := filepath.Join(dir, "dist")
+	if _, err := run.Build(ctx, dist, gsrc.BuildOptions{}); err != nil {
+		return nil, err
+	}
+	args := []string{"serve", dist, "--data", o.Data, "--updates", "--http", "127.0.0.1:0", "--grpc", "", "--drain", "500ms"}
+	if o.Subgraphs {
+		args = append(args, "--subgraphs")
+	}
+	server := exec.Command(o.Gsrc, args...)
+	text, err := server.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := server.Start(); err != nil {
+		return nil, err
+	}
+	defer server.Process.Kill()
+	lines := bufio.NewScanner(text)
+	base := ""
+	var said []string
+	for base == "" && lines.Scan() {
+		said = append(said, lines.Text())
+		if _, address, ok := strings.Cut(lines.Text(), "listening on "); ok {
+			base = address
+		}
+	}
+	if base == "" {
+		server.Wait()
+		return nil, fmt.Errorf("the server did not start:\n%s", strings.Join(said, "\n"))
+	}
+	go func() {
+		for lines.Scan() {
+		}
+	}()
+	l := &load{o: o, base: base, ds: run.Data, r: &ServingReport{ServingOptions: o, Nodes: run.Data.Graph.N, Edges: run.Data.Graph.NumEdges()}}
+	l.h = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024}, Timeout: 20 * time.Second}
+	o.Progress(fmt.Sprintf("%g questions a second for %v, an update every %v", o.Rate, o.Time, o.UpdateEvery))
+	l.run(ctx, func() error { return server.Process.Signal(os.Interrupt) })
+	var failed *exec.ExitError
+	if err := server.Wait(); err != nil && !errors.As(err, &failed) {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	o.Progress(fmt.Sprintf("comparing %d answers in %d versions", len(l.answers), 1+len(l.grown)))
+	return l.r, l.compare(ctx, dist, filepath.Join(dir, "data"))
+}
+
+// load is a load under way.
+type load struct {
+	o       ServingOptions
+	base    string
+	h       *http.Client
+	ds      *data.Dataset
+	leaving atomic.Bool // the server has said that it ends
+
+	mu      sync.Mutex
+	r       *ServingReport
+	answers []asked
+	grown   []growth
+}
+
+// run sends questions at random times, whatever has become of those before.
+func (l *load) run(ctx context.Context, end func() error) {
+	var wg, side sync.WaitGroup
+	over := make(chan struct{})
+	side.Go(func() { l.update(over) })
+	side.Go(func() { l.attack(over) })
+	stream := rng.New(1, "load")
+	start := time.Now()
+	due := time.Duration(0)
+	ended := false
+	for i := uint64(0); ctx.Err() == nil && !l.leaving.Load(); i++ {
+		if due > l.o.Time && !ended {
+			ended = true
+			close(over)
+			side.Wait()
+			if err := end(); err != nil {
+				l.lost("the server cannot be ended: " + err.Error())
+				break
+			}
+		}
+		// Waiting for a moment to come takes longer than a millisecond would be worth:
+		// those that have become due go together.
+		if wait := due - time.Since(start); wait > 0 {
+			time.Sleep(wait)
+		}
+		node, at := int(stream.Uniform(2*i)*float32(l.ds.Graph.N)), due
+		wg.Go(func() { l.ask(node, start.Add(at)) })
+		l.r.Asked++
+		l.r.Took = time.Since(start)
+		due += time.Duration(-math.Log(1-float64(stream.Uniform(2*i+1))) / l.o.Rate * float64(time.Second))
+	}
+	wg.Wait()
+	if !ended {
+		close(over)
+		side.Wait()
+		_ = end() // it may have ended by itself, which the lost questions tell
+	}
+	slices.Sort(l.r.Latency)
+	slices.Sort(l.r.Updates)
+}
+
+func (l *load) lost(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.r.Lost = append(l.r.Lost, why)
+}
+
+// reply is what the server gives.
+type reply struct {
+	Parameters struct {
+		Version int64 `json:"graph_version"`
+	} `json:"parameters"`
+	Outputs []struct {
+		Data []float32 `json:"data"`
+	} `json:"outputs"`
+}
+
+// post asks a model.
+func (l *load) post(model string, body []byte) (*reply, error) {
+	r, err := l.h.Post(l.base+"/v2/models/"+model+"/infer", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(r.Body)
+	r.Body.Close()
+	if r.Close {
+		l.leaving.Store(true)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%d: %s", r.StatusCode, text)
+	}
+	var got reply
+	return &got, json.Unmarshal(text, &got)
+}
+
+func (l *load) ask(node int, due time.Time) {
+	body := append(append([]byte(`{"inputs":[{"name":"node","datatype":"BYTES","shape":[1],"data":["`), l.ds.NodeID(node)...),
+		`"]}],"outputs":[{"name":"probabilities"}]}`...)
+	got, err := l.post("nodes", body)
+	took := time.Since(due)
+	if err == nil && len(got.Outputs) != 1 {
+		err = fmt.Errorf("%d outputs", len(got.Outputs))
+	}
+	if err != nil {
+		l.lost(err.Error())
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.r.Latency = append(l.r.Latency, took)
+	l.answers = append(l.answers, asked{node, got.Parameters.Version, got.Outputs[0].Data})
+}
+
+// update adds a node like one that is there, and three edges, again and again.
+func (l *load) update(over <-chan struct{}) {
+	tick := time.NewTicker(l.o.UpdateEvery)
+	defer tick.Stop()
+	stream := rng.New(2, "updates")
+	x := l.ds.X.ToDense()
+	for i := 0; ; i++ {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+		}
+		n := l.ds.Graph.N
+		draw := func(k int) int { return int(stream.Uniform(uint64(8*i+k)) * float32(n)) }
+		like, fresh := draw(0), n+i
+		g := growth{x: x.Dense[like*x.Cols : (like+1)*x.Cols], edges: [][2]int{{fresh, draw(1)}, {draw(2), fresh}, {draw(3), draw(4)}}}
+		name := func(v int) string {
+			if v < n {
+				return l.ds.NodeID(v)
+			}
+			return strconv.Itoa(v)
+		}
+		var src, dst []string
+		for _, e := range g.edges {
+			src, dst = append(src, name(e[0])), append(dst, name(e[1]))
+		}
+		type input struct {
+			Name     string `json:"name"`
+			Datatype string `json:"datatype"`
+			Shape    []int  `json:"shape"`
+			Data     any    `json:"data"`
+		}
+		body, err := json.Marshal(map[string]any{"inputs": []input{{"x", "FP32", []int{1, x.Cols}, g.x}, {"node", "BYTES", []int{1}, []string{name(fresh)}},
+			{"source", "BYTES", []int{3}, src}, {"target", "BYTES", []int{3}, dst}}})
+		if err != nil {
+			l.lost(err.Error())
+			return
+		}
+		start := time.Now()
+		got, err := l.post("update", body)
+		if err != nil {
+			l.lost("update: " + err.Error())
+			return
+		}
+		g.version = got.Parameters.Version
+		l.mu.Lock()
+		l.r.Updates = append(l.r.Updates, time.Since(start))
+		l.grown = append(l.grown, g)
+		l.mu.Unlock()
+	}
+}
+
+// attack sends wrong bodies, which must be answered with 4xx.
+func (l *load) attack(over <-chan struct{}) {
+	bodies := []string{"", "{", "[]", strings.Repeat("[", 1<<16), `{"inputs":[{"name":"node","datatype":"BYTES","shape":[1],"data":["nobody"]}]}`,
+		`{"inputs":[{"name":"number","datatype":"INT64","shape":[9223372036854775807,9],"data":[1]}]}`,
+		`{"inputs":[{"name":"number","datatype":"INT64","shape":[1],"data":[-1]}]}`, `{"inputs":[{"name":"number","datatype":"INT64","shape":[1],"data":[1e99]}]}`,
+		`{"inputs":[{"name":"node","datatype":"BYTES","shape":[1],"parameters":{"binary_data_size":99999999}}]}`, strings.Repeat(" ", 65<<20)}
+	tick := time.NewTicker(l.o.UpdateEvery)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+		}
+		body := bodies[i%len(bodies)]
+		r, err := l.h.Post(l.base+"/v2/models/nodes/infer", "application/json", strings.NewReader(body))
+		l.mu.Lock()
+		l.r.Hostile++
+		switch {
+		case err != nil && len(body) > 1<<20: // refused while it was still being sent
+		case err != nil:
+			l.r.NotRefused = append(l.r.NotRefused, err.Error())
+		case r.StatusCode < 400 || r.StatusCode > 499:
+			l.r.NotRefused = append(l.r.NotRefused, fmt.Sprintf("%.60s: %s", body, r.Status))
+		}
+		l.mu.Unlock()
+		if err == nil {
+			io.Copy(io.Discard, r.Body)
+			r.Body.Close()
+		}
+	}
+}
+
+// compare classifies every version of the graph as a whole, from files, as gsrc predict
+// does, and holds the answers against it.
+func (l *load) compare(ctx context.Context, dist, dir string) error {
+	byVersion := map[int64][]asked{}
+	for _, a := range l.answers {
+		byVersion[a.version] = append(byVersion[a.version], a)
+	}
+	x := slices.Clone(l.ds.X.ToDense().Dense)
+	edges := make([][2]int, 0, len(l.ds.Graph.Edges))
+	for _, e := range l.ds.Graph.Edges {
+		edges = append(edges, [2]int{int(e[0]), int(e[1])})
+	}
+	grown := append([]growth{{version: 1}}, l.grown...)
+	for i, g := range grown {
+		x, edges = append(x, g.x...), append(edges, g.edges...)
+		if i+1 < len(grown) && grown[i+1].version == g.version {
+			continue // these two came together
+		}
+		answers := byVersion[g.version]
+		delete(byVersion, g.version)
+		if len(answers) == 0 {
+			continue
+		}
+		if err := writeFolder(dir, x, l.ds.X.Cols, edges); err != nil {
+			return err
+		}
+		want, err := gsrc.Predict(ctx, dist, dir, "", gsrc.PredictOptions{Threads: max(1, runtime.NumCPU()/2)})
+		if err != nil {
+			return err
+		}
+		c := len(want.Classes)
+		for _, a := range answers {
+			whole := want.Probabilities[a.node*c : (a.node+1)*c]
+			if slices.Equal(a.p, whole) {
+				l.r.Equal++
+				continue
+			}
+			worst := math.Inf(1)
+			if len(a.p) == c {
+				worst = 0
+				for k := range whole {
+					worst = max(worst, math.Abs(float64(a.p[k]-whole[k])))
+				}
+			}
+			l.r.MaxError = max(l.r.MaxError, worst)
+			if !(worst <= 1e-5) {
+				l.r.Wrong++
+			}
+		}
+	}
+	for _, answers := range byVersion { // of versions that nobody made
+		l.r.Wrong += len(answers)
+	}
+	return nil
+}
+
+// writeFolder writes a graph as a data set.
+func writeFolder(dir string, x []float32, width int, edges [][2]int) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	var b, e bytes.Buffer
+	n := len(x) / width
+	header := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", n, width)
+	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
+	fmt.Fprintf(&b, "\x93NUMPY\x01\x00%c%c%s", len(header)%256, len(header)/256, header)
+	row := make([]byte, 0, 4*len(x))
+	for _, v := range x {
+		bits := math.Float32bits(v)
+		row = append(row, byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24))
+	}
+	b.Write(row)
+	e.WriteString("source,target\n")
+	for _, p := range edges {
+		fmt.Fprintf(&e, "%d,%d\n", p[0], p[1])
+	}
+	return errors.Join(os.WriteFile(filepath.Join(dir, "features.npy"), b.Bytes(), 0o644), os.WriteFile(filepath.Join(dir, "edges.csv"), e.Bytes(), 0o644))
+}
+
+// quantile returns the value that a share of sorted ones is not above.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(math.Ceil(q*float64(len(sorted))))-1)]
+}
+
+// Write prints the report as a table.
+func (r *ServingReport) Write(w io.Writer) {
+	ms := func(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
+	way := "all nodes classified at each update"
+	if r.Subgraphs {
+		way = "from sub-graphs"
+	}
+	fmt.Fprintf(w, "graph                 %d nodes, %d edges; %s\n", r.Nodes, r.Edges, way)
+	fmt.Fprintf(w, "questions             %d in %.1f s, %.0f a second, open loop\n", r.Asked, r.Took.Seconds(), float64(r.Asked)/r.Took.Seconds())
+	fmt.Fprintf(w, "latency               p50 %s  p90 %s  p99 %s  p99.9 %s  max %s\n", ms(quantile(r.Latency, .5)), ms(quantile(r.Latency, .9)),
+		ms(quantile(r.Latency, .99)), ms(quantile(r.Latency, .999)), ms(quantile(r.Latency, 1)))
+	fmt.Fprintf(w, "updates               %d, p50 %s  max %s\n", len(r.Updates), ms(quantile(r.Updates, .5)), ms(quantile(r.Updates, 1)))
+	fmt.Fprintf(w, "answers               %d equal to the whole graph's bit for bit, %d within 1e-5 (%.1e), %d wrong\n",
+		r.Equal, len(r.Latency)-r.Equal-r.Wrong, r.MaxError, r.Wrong)
+	fmt.Fprintf(w, "lost, shutdown too    %d\n", len(r.Lost))
+	fmt.Fprintf(w, "wrong bodies          %d, %d not answered with 4xx\n", r.Hostile, len(r.NotRefused))
+}
+
+// Check is an error where something was lost, wrong or not refused, or the 99th
+// percentile is above p99 (0 for no bar).
+func (r *ServingReport) Check(p99 time.Duration) error {
+	switch have := quantile(r.Latency, .99); {
+	case len(r.Lost) > 0:
+		return fmt.Errorf("%d questions were lost, the first: %s", len(r.Lost), r.Lost[0])
+	case r.Wrong > 0:
+		return fmt.Errorf("%d answers are not the whole graph's", r.Wrong)
+	case len(r.NotRefused) > 0:
+		return fmt.Errorf("%d wrong bodies were not refused, the first: %s", len(r.NotRefused), r.NotRefused[0])
+	case p99 > 0 && have > p99:
+		return fmt.Errorf("the 99th percentile is %v, above %v", have, p99)
+	}
+	return nil
+}
