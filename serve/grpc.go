@@ -97,10 +97,8 @@ func (g *grpcService) ServerReady(context.Context, *pb.ServerReadyRequest) (*pb.
 }
 
 func (g *grpcService) ModelReady(_ context.Context, r *pb.ModelReadyRequest) (*pb.ModelReadyResponse, error) {
-	if _, err := g.s.model(r.Name, r.Version); err != nil {
-		return nil, err
-	}
-	return &pb.ModelReadyResponse{Ready: g.s.ready()}, nil
+	_, err := g.s.model(r.Name, r.Version) // one that there is not is not ready
+	return &pb.ModelReadyResponse{Ready: err == nil && g.s.ready()}, nil
 }
 
 func (g *grpcService) ServerMetadata(context.Context, *pb.ServerMetadataRequest) (*pb.ServerMetadataResponse, error) {
