@@ -34,9 +34,10 @@ func (a *app) tuneCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tune MODEL --data PATH [--trials N] [--store DIR] [--out FILE.toml]",
 		Short: "Search for options that are good on validation",
-		Long: `Search for the options of a model that have the best mean validation accuracy on a
-data set, and write them as TOML, each with a comment that says what it is
-founded on.
+		Long: `Search for the options of a model that are the best on a data set's validation
+nodes, and write them as TOML, each with a comment that says what it is founded on.
+Settings are compared by the mean of what train.select keeps epochs by: accuracy, or
+with --set train.select=loss (macro_f1, auc) that.
 
 Half of the trials are drawn from a search space, the defaults being the first;
 the others near the best of those. All run with one seed, the best third with

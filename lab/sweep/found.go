@@ -20,14 +20,28 @@ func splitOption(set string) (key, value string) {
 // accuracies, in percent.
 func (f *Found) Val() (mean, std float64) { return meanStd(f.Best.Val()) }
 
-// Evidence says what the best trial reached, in percent.
+// Evidence says what the best trial reached in what the search compares.
 func (f *Found) Evidence() string {
-	mean, std := f.Val()
 	seeds := "1 seed"
 	if f.Seeds > 1 {
 		seeds = fmt.Sprintf("%d seeds", f.Seeds)
 	}
-	return fmt.Sprintf("validation %.2f ± %.2f over %s", mean, std, seeds)
+	return fmt.Sprintf("validation %s over %s", f.Best.score(), seeds)
+}
+
+// score is mean and standard deviation of the scores, with the name of what they are
+// unless that is accuracy.
+func (t *Trial) score() string {
+	mean, std := meanStd(t.scores())
+	switch t.measure {
+	case "loss":
+		return fmt.Sprintf("loss %.4f ± %.4f", -mean, std)
+	case "macro_f1":
+		return fmt.Sprintf("macro-F1 %.2f ± %.2f", mean, std)
+	case "auc":
+		return fmt.Sprintf("AUC %.2f ± %.2f", mean, std)
+	}
+	return fmt.Sprintf("%.2f ± %.2f", mean, std)
 }
 
 // Test returns mean and standard deviation of the best trial's test accuracies, in
@@ -62,8 +76,7 @@ func (f *Found) WriteTOML(w io.Writer, command string) error {
 	evidence := f.Evidence()
 	fmt.Fprintf(&b, "# %s on %s, chosen on validation by\n#   %s\n# which tried %d settings in %d runs: %s", f.Search.Model, f.Dataset, command, len(f.Trials), f.Runs, evidence)
 	if v := f.Defaults.Val(); f.Best != f.Defaults && len(v) == f.Seeds {
-		mean, std := meanStd(v)
-		fmt.Fprintf(&b, ",\n# with the defaults %.2f ± %.2f", mean, std)
+		fmt.Fprintf(&b, ",\n# with the defaults %s", f.Defaults.score())
 	}
 	b.WriteString(".\n")
 	if f.Best == f.Defaults {

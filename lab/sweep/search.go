@@ -14,8 +14,9 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Search looks for the setting of a model that has the best validation accuracy on
-// a data set. Test accuracies take no part in it.
+// Search looks for the setting of a model that is the best on a data set's validation
+// nodes: in what train.select keeps epochs by, which is accuracy unless the trials are
+// told otherwise. Test accuracies take no part in it.
 //
 // Half of the trials are drawn from the space, the first being the defaults. All
 // run with the seeds of the first rung; the best third of them with those of the
@@ -68,6 +69,8 @@ type Trial struct {
 	Records []*Record
 
 	at point
+	// measure is train.select of all trials; where they differ, accuracy.
+	measure string
 }
 
 // Failed reports whether a run of the trial did.
@@ -87,10 +90,27 @@ func (t *Trial) Val() []float64 {
 	return v
 }
 
-// mean is the mean validation accuracy; -Inf for a trial that failed or has not
-// run.
+// scores are what trials are compared by so far, in the order of seeds, higher being
+// better: validation accuracy or macro-F1 in percent, AUC in percent, or loss in nats
+// with its sign changed.
+func (t *Trial) scores() []float64 {
+	v := t.Val()
+	for i := range v {
+		switch r := t.Records[i].Result.Val; {
+		case t.measure == "loss":
+			v[i] = -r.NLL
+		case t.measure == "macro_f1":
+			v[i] = r.MacroF1
+		case t.measure == "auc" && r.AUC != nil: // there is one: training refuses to select by it otherwise
+			v[i] = *r.AUC
+		}
+	}
+	return v
+}
+
+// mean is the mean of scores; -Inf for a trial that failed or has not run.
 func (t *Trial) mean() float64 {
-	if v := t.Val(); len(v) > 0 {
+	if v := t.scores(); len(v) > 0 {
 		return stat.Mean(v, nil)
 	}
 	return math.Inf(-1)
@@ -134,6 +154,8 @@ type search struct {
 	runner *Runner
 	draws  rng.Stream
 	trials []*Trial
+
+	measure string // see Trial
 }
 
 func (s *Search) begin() (*search, error) {
@@ -172,13 +194,20 @@ func (s *Search) begin() (*search, error) {
 	if x.space = x.space.Without(fixed); len(x.space.ranges) == 0 {
 		return nil, errors.New("nothing is left to search for: every option of the space is set")
 	}
+	x.measure = "accuracy"
+	if !slices.ContainsFunc(x.space.ranges, func(r valueRange) bool { return r.key == selectKey }) {
+		x.measure = x.base.Config.Train.Select
+	}
 	return x, nil
 }
+
+// selectKey is the option that says what epochs are kept by.
+const selectKey = "train.select"
 
 // search runs all rungs.
 func (x *search) search(ctx context.Context) error {
 	half := (x.Trials + 1) / 2
-	defaults := &Trial{at: point{}}
+	defaults := &Trial{at: point{}, measure: x.measure}
 	for _, r := range x.space.ranges {
 		if u, ok := r.unit(x.base.Config.Value(r.key)); ok {
 			defaults.at[r.key] = u
@@ -236,7 +265,7 @@ const attempts = 16
 
 // add draws a trial.
 func (x *search) add(st rng.Stream, draw func(rng.Stream) point) {
-	t := &Trial{Number: len(x.trials)}
+	t := &Trial{Number: len(x.trials), measure: x.measure}
 	for i := range attempts {
 		t.at = draw(st.At(uint64(i)))
 		t.Set = x.space.settings(t.at, x.base.Config)
@@ -337,7 +366,7 @@ func (x *search) outcome(complete bool) (*Found, error) {
 		return nil, nil
 	}
 	f.Best, f.Defaults = ranked(last)[0], x.trials[0]
-	if slices.Contains(last, f.Defaults) && withinNoise(f.Best.Val(), f.Defaults.Val()) {
+	if slices.Contains(last, f.Defaults) && withinNoise(f.Best.scores(), f.Defaults.scores()) {
 		f.Best = f.Defaults
 	}
 	s, err := Job{Model: x.Model, Data: x.Data, Set: slices.Concat(x.Set, f.Best.Set)}.prepare(&x.runner.cache)

@@ -295,6 +295,45 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// Settings are compared by what epochs are kept by.
+func TestSearchComparesBySelect(t *testing.T) {
+	for _, c := range []struct {
+		measure, evidence string
+		score             func(*Record) float64
+	}{
+		{"loss", "validation loss ", func(r *Record) float64 { return -r.Result.Val.NLL }},
+		{"macro_f1", "validation macro-F1 ", func(r *Record) float64 { return r.Result.Val.MacroF1 }},
+		{"auc", "validation AUC ", func(r *Record) float64 { return *r.Result.Val.AUC }},
+	} {
+		s := tinySearch(t, nil)
+		s.Set = append(s.Set, "train.select="+c.measure)
+		f, text := found(t, s)
+		if !strings.Contains(text, c.evidence) || !strings.HasPrefix(f.Evidence(), c.evidence) {
+			t.Errorf("%s: evidence %q in\n%s", c.measure, f.Evidence(), text)
+		}
+		mean := func(x *Trial) (sum float64) {
+			for _, r := range x.Records {
+				sum += c.score(r) / float64(len(x.Records))
+			}
+			return sum
+		}
+		for _, x := range f.Trials {
+			if len(x.Records) == 4 && mean(x) > mean(f.Best)+1e-12 && f.Best != f.Defaults {
+				t.Errorf("%s: trial %d has %v, the winner %v", c.measure, x.Number, mean(x), mean(f.Best))
+			}
+		}
+		if got := f.Best.mean(); math.Abs(got-mean(f.Best)) > 1e-12 {
+			t.Errorf("%s: the winner's score is %v, want %v", c.measure, got, mean(f.Best))
+		}
+	}
+	// Where trials differ in what epochs are kept by, accuracy compares them.
+	s := tinySearch(t, nil)
+	s.Space = mustSpace(t, `"train.select" = ["accuracy", "loss"]`+"\n"+`"train.lr" = { log = [0.0001, 0.3] }`)
+	if f, text := found(t, s); f.Best.measure != "accuracy" || strings.Contains(text, "loss ") {
+		t.Errorf("compared by %s\n%s", f.Best.measure, text)
+	}
+}
+
 func TestFoundOptionsTrainTheSame(t *testing.T) {
 	f, text := found(t, tinySearch(t, nil))
 	for _, line := range []string{"# gcn on synthetic, chosen on validation by\n#   gsrc tune\n", "epochs = 5  # gsrc tune: validation "} {
