@@ -178,7 +178,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	if files[ManifestFile], err = marshalJSON(manifest); err != nil {
 		return nil, nil, err
 	}
-	if err := writeFolder(dir, files, writeSynced); err != nil {
+	if err := writeFolder(dir, files, replaceable, writeSynced); err != nil {
 		return nil, nil, fmt.Errorf("cannot write the export: %w", err)
 	}
 	o.Log("wrote %s (%s)", dir, strings.Join(modelNames(models), ", "))

@@ -11,8 +11,8 @@ import (
 )
 
 // writeFolder puts files into dir at once: write puts each into a folder beside
-// it first. A folder that is no export is never replaced.
-func writeFolder(dir string, files map[string][]byte, write func(path string, data []byte) error) (err error) {
+// it first. A folder that replaceable refuses is never replaced.
+func writeFolder(dir string, files map[string][]byte, replaceable func(dir string) error, write func(path string, data []byte) error) (err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 // buildFlags are those of a build of a run.
 type buildFlags struct {
 	out        string
+	triton     string
 	lowering   string
 	noWeight   bool
 	sparseX    bool
@@ -44,7 +45,8 @@ func (a *app) buildCommand() *cobra.Command {
 		Long: `Export the run in a directory as ONNX. Every model is run in onnxruntime on the
 training graph and on others, and compared with the compiled forward pass; where
 they differ by more than 1e-5 + 1e-4·max|b| nothing is written and the exit code
-is 3. --dry-run prints what would be written.
+is 3. --dry-run prints what would be written. --triton writes the same files as a
+model repository of NVIDIA Triton.
 
 With --emit ir, print the program of a model (for the sizes of --data, or of the
 synthetic graph) or of a .gsr file after the compiler's passes, and to standard
@@ -58,7 +60,7 @@ what is there beside them, and the peak.`,
 				return err
 			}
 			if compile.emit == "ir" {
-				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "opset", "fp16", "int8", "external-data", "unverified", "provider", "dry-run"} {
+				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "opset", "fp16", "int8", "external-data", "unverified", "provider", "dry-run", "triton"} {
 					if c.Flags().Changed(name) {
 						return usage("--%s is for the export of a run; with --emit ir the program goes to standard output", name)
 					}
@@ -76,6 +78,7 @@ what is there beside them, and the peak.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.out, "out", "", "folder of the export; an earlier export in it is replaced")
+	flags.StringVar(&f.triton, "triton", "", "folder of a Triton model repository to write beside the export")
 	flags.StringVar(&f.lowering, "lowering", string(export.Buckets), "message passing: buckets, host-buckets (tables are inputs; fastest on large graphs), flat, dense (small graphs; runs in onnx-go too), or auto (flat for small work, else buckets)")
 	flags.BoolVar(&f.noWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
 	flags.BoolVar(&f.sparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
@@ -177,6 +180,12 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	}
 	if err != nil {
 		return err
+	}
+	if f.triton != "" {
+		if err := export.WriteTriton(f.out, f.triton); err != nil {
+			return err
+		}
+		a.logf("wrote %s, a model repository for Triton", f.triton)
 	}
 	// The check of the build itself runs on the CPU, so that its report is the
 	// same everywhere.
