@@ -409,16 +409,13 @@ func emitMatMul(e *emitter, op *ir.Op) (value, error) {
 			return value{}, err
 		}
 		t, err := x.sparse.times(y)
-		if err == nil && x.per != nil {
-			t = e.binary("Div", t, *x.per)
-		}
-		return value{t: t}, err
+		return value{t: t, per: x.per}, err
 	}
 	if w, ok, err := e.quantizedWeight(op); err != nil {
 		return value{}, err
 	} else if ok {
 		if x := e.values[op.Operands[0]]; x.per != nil && x.sparse == nil && w.values.width() < x.t.width() {
-			return value{t: e.binary("Div", w.times(e, x.t), *x.per)}, nil
+			return value{t: w.times(e, x.t), per: x.per}, nil
 		}
 		x, err := e.operand(op, 0)
 		return value{t: w.times(e, x)}, err
@@ -429,7 +426,7 @@ func emitMatMul(e *emitter, op *ir.Op) (value, error) {
 			return value{}, err
 		}
 		if y.width() < x.t.width() {
-			return value{t: e.binary("Div", e.matmul(x.t, y), *x.per)}, nil
+			return value{t: e.matmul(x.t, y), per: x.per}, nil
 		}
 	}
 	x, y, err := e.operands2(op)
@@ -540,89 +537,4 @@ func emitPairDot(e *emitter, op *ir.Op) (value, error) {
 
 func (e *emitter) rowSum(x tensor) tensor {
 	return e.reduceOp("ReduceSum", x, []int64{1}, false, x.dims[0])
-}
-
-func emitSpMM(e *emitter, op *ir.Op) (value, error) {
-	v := &edgeValue{}
-	if op.Operands[1] != nil {
-		var err error
-		if v, err = e.edge(op, 1); err != nil {
-			return value{}, err
-		}
-	}
-	h, err := e.operand(op, 3)
-	if err != nil {
-		return value{}, err
-	}
-	if op.Operands[1] != nil && op.Operands[1].Type.Rank() == 2 || op.Operands[2] != nil && op.Operands[2].Type.Rank() == 2 {
-		return e.headProduct(op, v, h)
-	}
-	if e.normalized(op, v) {
-		// d∘(Σ w·(d∘h) + d∘h) for Σ w·d·d·h + d²∘h: a product of matrices less.
-		d := e.column(*v.dst)
-		h = e.scaleRows(h, d)
-		y, err := e.aggregate(op, &edgeValue{base: v.base}, &h, op.Bool("transpose"))
-		return value{t: e.scaleRows(e.arith("Add", y, h), d)}, err
-	}
-	y, err := e.aggregate(op, v, &h, op.Bool("transpose"))
-	if err != nil || op.Operands[2] == nil {
-		return value{t: y}, err
-	}
-	s, err := e.operand(op, 2)
-	if err != nil {
-		return value{}, err
-	}
-	return value{t: e.arith("Add", y, e.scaleRows(h, e.column(s)))}, nil
-}
-
-// normalized tells GCN's normalisation: the factors of both ends of an edge are the
-// same d, and a node's own is d².
-func (e *emitter) normalized(op *ir.Op, v *edgeValue) bool {
-	if v.dst == nil || v.src == nil || v.dst.name != v.src.name || op.Operands[2] == nil {
-		return false
-	}
-	own := op.Operands[2].Def
-	if own == nil || own.Name() != "square" && (own.Name() != "mul" || own.Operands[0] != own.Operands[1]) {
-		return false
-	}
-	d, ok := e.values[own.Operands[0]]
-	return ok && d.edge == nil && d.per == nil && d.sparse == nil && d.t.name == v.dst.name
-}
-
-func emitSDDMM(e *emitter, op *ir.Op) (value, error) {
-	p, err := e.operand(op, 1)
-	if err != nil {
-		return value{}, err
-	}
-	q, err := e.operand(op, 2)
-	if err != nil {
-		return value{}, err
-	}
-	product := e.binary("Mul", e.gather(p, e.list.dst), e.gather(q, e.list.src))
-	if heads := op.Int("heads"); heads > 0 {
-		return value{t: e.groupSum(product, heads)}, nil
-	}
-	return value{t: e.rowSum(product)}, nil
-}
-
-func emitEdgeOnes(*emitter, *ir.Op) (value, error) { return value{edge: &edgeValue{}}, nil }
-
-func emitEdgeGather(e *emitter, op *ir.Op) (value, error) {
-	v, err := e.operand(op, 1)
-	if op.Str("side") == "src" {
-		return value{edge: &edgeValue{src: &v}}, err
-	}
-	return value{edge: &edgeValue{dst: &v}}, err
-}
-
-func emitEdgeSum(e *emitter, op *ir.Op) (value, error) {
-	v, err := e.edge(op, 1)
-	if err != nil {
-		return value{}, err
-	}
-	if op.Operands[1].Type.Rank() == 2 {
-		return value{t: e.aggregation(op.Str("side") == "src").total(e.perEdge(v))}, nil
-	}
-	sum, err := e.aggregate(op, v, nil, op.Str("side") == "src")
-	return value{t: e.vector(sum)}, err
 }
