@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/graph"
-	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/runtime/train"
@@ -129,6 +126,9 @@ func newGraphPredictor(ctx context.Context, dist, path string, o PredictOptions)
 
 // predictGraphs classifies the graphs of a collection.
 func predictGraphs(ctx context.Context, dist, path, out string, o PredictOptions) (*Prediction, error) {
+	if o.Nodes != nil {
+		return nil, fmt.Errorf("%s: nodes cannot be selected: %w", dist, errGraphs)
+	}
 	p, c, err := newGraphPredictor(ctx, dist, path, o)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func predictGraphs(ctx context.Context, dist, path, out string, o PredictOptions
 	if err != nil || out == "" {
 		return r, err
 	}
-	return r, atomicfile.Write(out, func(w io.Writer) error { return r.writeCSV(w, strconv.Itoa) })
+	return r, r.WriteFile(out, p.told("writing"))
 }
 
 // matchFeatures brings the columns of X into the order of the training's, by their
@@ -245,6 +245,7 @@ func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection) (*Pr
 			return fmt.Errorf("the classifier gave probabilities of shape %v, want [%d %d]", probs.Shape, len(graphs), k)
 		}
 		r.Probabilities = append(r.Probabilities, probs.F32...)
+		p.told("classifying")(len(r.Probabilities)/len(r.Classes), len(c.Graphs))
 		return nil
 	})
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/graph"
-	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/runtime/train"
@@ -29,7 +28,12 @@ type PredictOptions struct {
 	Library  *ort.Library     // nil is what is found or fetched
 	Threads  int              // 0 is one for each processor
 	Load     data.LoadOptions // how to read the data
-	Log      func(format string, args ...any)
+	// Nodes are the ids of those that are wanted; nil is all of them. The whole graph is
+	// classified in any case; Neighbors cuts out what some nodes need.
+	Nodes []string
+	Log   func(format string, args ...any)
+	// Progress hears how many rows are written, or graphs classified; it may be nil.
+	Progress func(what string, done, total int)
 }
 
 // Prediction is the outcome of [Predict].
@@ -37,6 +41,12 @@ type Prediction struct {
 	Classes       []string
 	Predicted     []int     // [N] class of each node, or graph
 	Probabilities []float32 // [N, len(Classes)]
+	// IDs are what the data call their nodes, nil where these are called by number, as
+	// graphs are.
+	IDs []string
+	// Selected are the numbers of the nodes that were asked for, in that order; nil for
+	// all.
+	Selected []int
 	// Graphs tells that graphs were classified, not nodes.
 	Graphs bool
 	// TrainingGraph tells that the data are what the model was trained on, so
@@ -53,12 +63,17 @@ type Prediction struct {
 }
 
 // Predict classifies the nodes of a graph, or the graphs of a collection, with an
-// export and writes a CSV file: id (of a graph its number, from 0), label (the
-// predicted one), and the probability of each class. On the
+// export and writes a file as [Prediction.WriteFile] does: the id (of a graph its
+// number, from 0), the predicted label, and the probability of each class. On the
 // training graph the classifier reads its refined edges; on another one new
 // candidates are found and scored, which an encoder with structural attributes
 // cannot do. An empty out writes nothing.
 func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Prediction, error) {
+	if out != "" {
+		if _, err := GraphFormat(out); err != nil {
+			return nil, err
+		}
+	}
 	if m, err := export.ReadManifest(dist); err != nil {
 		return nil, err
 	} else if m.Task == export.TaskGraphs {
@@ -69,14 +84,28 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 		return nil, err
 	}
 	defer p.close()
+	var selected []int
+	if o.Nodes != nil {
+		if selected, err = p.find(o.Nodes); err != nil {
+			return nil, err
+		}
+	}
 	if _, err := p.models(ctx); err != nil { // the classifier is needed in any case
 		return nil, err
 	}
-	r, err := p.run(ctx)
+	r, err := p.run(ctx, selected)
 	if err != nil || out == "" {
 		return r, err
 	}
-	return r, atomicfile.Write(out, func(w io.Writer) error { return r.writeCSV(w, p.ds.NodeID) })
+	return r, r.WriteFile(out, p.told("writing"))
+}
+
+// told passes progress of one kind on.
+func (p *predictor) told(what string) func(done, total int) {
+	if p.o.Progress == nil {
+		return func(int, int) {}
+	}
+	return func(done, total int) { p.o.Progress(what, done, total) }
 }
 
 // predictor is an export and the data that it is used on.
@@ -177,8 +206,10 @@ func (p *predictor) readInference() error {
 	return nil
 }
 
-func (p *predictor) run(ctx context.Context) (*Prediction, error) {
-	r := &Prediction{Classes: p.manifest.Classes, TrainingGraph: p.onTrainingGraph()}
+// run classifies the graph's nodes, of which the selected are wanted and judged; nil is
+// all.
+func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error) {
+	r := &Prediction{Classes: p.manifest.Classes, TrainingGraph: p.onTrainingGraph(), IDs: p.ds.NodeIDs, Selected: selected}
 	g, err := p.graph(ctx)
 	if err != nil {
 		return nil, err
@@ -201,7 +232,14 @@ func (p *predictor) run(ctx context.Context) (*Prediction, error) {
 		return nil, fmt.Errorf("the classifier gave probabilities of shape %v, want [%d %d]", probs.Shape, g.N, k)
 	}
 	r.Probabilities = probs.F32
-	r.choose(p.ds.Labels, classNames(p.ds))
+	labels := p.ds.Labels
+	if selected != nil {
+		labels = slices.Repeat([]int32{-1}, len(labels))
+		for _, v := range selected {
+			labels[v] = p.ds.Labels[v]
+		}
+	}
+	r.choose(labels, classNames(p.ds))
 	return r, nil
 }
 
@@ -371,27 +409,4 @@ func (r *Prediction) choose(labels []int32, names []string) {
 		mapped[i], known = c, append(known, int32(i))
 	}
 	r.Report = eval.Evaluate(predicted, r.Probabilities, len(r.Classes), mapped, known)
-}
-
-func (r *Prediction) writeCSV(w io.Writer, id func(int) string) error {
-	c := csv.NewWriter(w)
-	row := []string{"id", "label"}
-	for _, class := range r.Classes {
-		row = append(row, "p_"+class)
-	}
-	if err := c.Write(row); err != nil {
-		return err
-	}
-	k := len(r.Classes)
-	for i, class := range r.Predicted {
-		row = append(row[:0], id(i), r.Classes[class])
-		for _, v := range r.Probabilities[i*k : (i+1)*k] {
-			row = append(row, strconv.FormatFloat(float64(v), 'g', -1, 32))
-		}
-		if err := c.Write(row); err != nil {
-			return err
-		}
-	}
-	c.Flush()
-	return c.Error()
 }

@@ -10,7 +10,7 @@
 //   - a .npz file with node_features, node_labels and edges: the heterophilous
 //     benchmark's layout, with optional train_masks, val_masks, test_masks;
 //   - a .npz file with adj_*, attr_* and labels: SciPy CSR matrices in parts;
-//   - a folder with edges.csv and nodes.csv, or features.npy or features.npz:
+//   - a folder with edges.csv and nodes.csv (or .parquet), or features.npy or features.npz:
 //     a user's own data, described in docs/data.md;
 //   - a folder or a .zip with raw/edge.csv.gz, raw/node-feat.csv.gz and so on: the
 //     Open Graph Benchmark's layout of node property tasks;

@@ -21,7 +21,7 @@ const (
 )
 
 // folder reads a user's own data: edges.csv with nodes.csv, features.npy or
-// features.npz, as docs/data.md describes.
+// features.npz, as docs/data.md describes. Either table may be a Parquet file.
 func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	has := func(n string) bool { return slices.Contains(names, n) }
 	path := func(n string) string { return filepath.Join(dir, n) }
@@ -37,17 +37,17 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		return nil, badFile(dir, "has a .tsv file beside %s", edgesFile).hint("save it as CSV with commas")
 	}
 
-	edgeBytes, err := l.file(path(edgesFile))
+	edgePath, edgeBytes, err := l.tableFile(dir, names, edgesFile)
 	if err != nil {
 		return nil, err
 	}
 	nodes := &nodeTable{}
-	if has(nodesFile) {
-		b, err := l.file(path(nodesFile))
-		if err != nil {
-			return nil, err
-		}
-		if nodes, err = readNodes(path(nodesFile), b); err != nil {
+	nodePath, nodeBytes, err := l.tableFile(dir, names, nodesFile)
+	if err != nil {
+		return nil, err
+	}
+	if nodePath != "" {
+		if nodes, err = readNodes(nodePath, nodeBytes); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +87,7 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		ds.Splits = []Split{*nodes.split}
 	}
 
-	list, err := readEdges(path(edgesFile), edgeBytes, nodes, n)
+	list, err := readEdges(edgePath, edgeBytes, nodes, n)
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,7 @@ func (l *loader) recogniseFolder(path string) (reader, error) {
 	if set != "" {
 		return reader{dataset: func() (*Dataset, error) { return l.planetoid(path, set) }}, nil
 	}
-	if slices.Contains(names, edgesFile) {
+	if slices.Contains(names, edgesFile) || slices.Contains(names, "edges.parquet") {
 		return reader{dataset: func() (*Dataset, error) { return l.folder(path, names) }}, nil
 	}
 	s := &fileSet{l: l, root: path}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -54,11 +55,14 @@ func (a *app) verify(c *cobra.Command, dir string, provider ort.Provider, full b
 
 func (a *app) predictCommand() *cobra.Command {
 	var provider, out, path string
+	var nodes []string
 	var o gsrc.PredictOptions
 	c := &cobra.Command{
 		Use: "predict DIR --data PATH --out FILE", Short: "Classify nodes, or whole graphs, with an export", Args: cobra.ExactArgs(1),
-		Long: `Classify the nodes of a graph with an export, and write a CSV file with the id, the
-predicted label and the probability of each class. On the graph that the model was
+		Long: `Classify the nodes of a graph with an export, and write the id, the predicted label
+and the probability of each class: as CSV, NPZ, Parquet or JSON, by the extension of
+the file, which is there whole or not at all. --nodes picks nodes by their ids; @FILE
+stands for the ids in a file, one a line. On the graph that the model was
 trained on its refined edges are used; on another one new edges are found and
 scored. A model of whole graphs classifies those of a collection, and the id is the
 number of a graph, from 0. Where the data have labels, how good the predictions are
@@ -74,28 +78,68 @@ is told on standard error.`,
 			case out == "":
 				return usage("say where the predictions go with --out FILE")
 			}
-			o.Provider, o.Log = p, a.logf
+			if _, err := gsrc.GraphFormat(out); err != nil {
+				return asUsage(err)
+			}
+			if o.Nodes, err = readNames(nodes); err != nil {
+				return err
+			}
+			bar := a.newTransfer()
+			defer bar.finish()
+			o.Provider, o.Log, o.Progress = p, a.logf, bar.count
 			r, err := gsrc.Predict(c.Context(), args[0], path, out, o)
 			if err != nil {
 				return err
 			}
+			bar.finish()
 			a.judge(r)
-			what := "nodes"
+			what, n := "nodes", len(r.Predicted)
 			if r.Graphs {
 				what = "graphs"
 			}
-			a.logf("wrote %s, %d %s", out, len(r.Predicted), what)
+			if r.Selected != nil {
+				n = len(r.Selected)
+			}
+			a.logf("wrote %s, %d %s", out, n, what)
 			return nil
 		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&path, "data", "", "data set: a folder, a file, the name of a fetched one, or "+data.Synthetic)
-	flags.StringVar(&out, "out", "", "CSV file to write")
+	flags.StringVar(&out, "out", "", "file to write: .csv, .npz, .parquet or .json")
+	flags.StringSliceVar(&nodes, "nodes", nil, "only these nodes: ids, or @FILE with one a line")
 	flags.StringVar(&provider, "provider", string(ort.Auto), "auto, cpu or cuda")
 	flags.IntVar(&o.Threads, "threads", 0, "threads, 0 for one per processor")
 	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges")
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	return c
+}
+
+// readNames puts the lines of a file in the place of @FILE. Nothing asked for stays
+// nil.
+func readNames(list []string) ([]string, error) {
+	var names []string
+	for _, name := range list {
+		file, ok := strings.CutPrefix(name, "@")
+		if !ok {
+			names = append(names, name)
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		before := len(names)
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" {
+				names = append(names, line)
+			}
+		}
+		if len(names) == before {
+			return nil, fmt.Errorf("%s names no nodes", file)
+		}
+	}
+	return names, nil
 }
 
 // judge tells how predictions compare with the labels of the data, if there are

@@ -99,7 +99,7 @@ func (p *progress) finish() {
 	p.phase = ""
 }
 
-// transfer shows how far a file has been fetched: a bar on a terminal, a line
+// transfer shows how far a file has been fetched, or how many of something are done: a bar on a terminal, a line
 // every few seconds and at the end of a file elsewhere.
 type transfer struct {
 	w        io.Writer
@@ -113,6 +113,29 @@ type transfer struct {
 
 func (a *app) newTransfer() *transfer {
 	return &transfer{w: a.stderr, terminal: isTerminal(a.stderr), now: time.Now}
+}
+
+// count shows how many rows or graphs are done: a bar on a terminal, a line every few
+// seconds elsewhere.
+func (t *transfer) count(what string, done, total int) {
+	now := t.now()
+	if what != t.file {
+		t.finish()
+		t.file, t.wrote = what, now
+		if t.terminal {
+			t.bar = newBar(t.w, int64(total), progressbar.OptionShowCount())
+			t.bar.Describe(fmt.Sprintf("%-12s", what))
+		}
+	}
+	if t.bar != nil {
+		_ = t.bar.Set(done)
+		return
+	}
+	if t.terminal || now.Sub(t.wrote) < lineEvery {
+		return
+	}
+	t.wrote = now
+	fmt.Fprintf(t.w, "%s %d/%d\n", what, done, total)
 }
 
 func (t *transfer) observe(file string, done, total int64) {

@@ -1,0 +1,104 @@
+package data
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+type parquetNode struct {
+	ID    string  `parquet:"id"`
+	Label *string `parquet:"label,optional"`
+	Split string  `parquet:"split"`
+	Age   int32   `parquet:"age"`
+	Share float64 `parquet:"share"`
+	Small float32 `parquet:"small"`
+	Chess bool    `parquet:"chess"`
+}
+
+type parquetEdge struct {
+	Source string  `parquet:"source"`
+	Target string  `parquet:"target"`
+	Weight float32 `parquet:"weight"`
+}
+
+// A folder of Parquet files is the same graph as one of CSV files.
+func TestParquetFolder(t *testing.T) {
+	cat, dog := "cat", "dog"
+	dir := t.TempDir()
+	nodes := []parquetNode{{"a,nn", &cat, "train", 31, 1.0 / 3, 0.1, true}, {"bob", &dog, "train", -4, 0, 3e-9, false}, {"cleo \"c\"", nil, "test", 28, 1e12, 7, true}}
+	edges := []parquetEdge{{"a,nn", "bob", 1}, {"bob", "cleo \"c\"", 0.25}}
+	write := func(name string, f func(string) error) {
+		t.Helper()
+		if err := f(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("nodes.parquet", func(p string) error { return parquet.WriteFile(p, nodes) })
+	write("edges.parquet", func(p string) error { return parquet.WriteFile(p, edges) })
+	got, err := Load(dir, LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := t.TempDir()
+	for name, content := range map[string]string{
+		"nodes.csv": "id,label,split,age,share,small,chess\n\"a,nn\",cat,train,31,0.3333333333333333,0.1,1\nbob,dog,train,-4,0,3e-9,0\n\"cleo \"\"c\"\"\",,test,28,1000000000000,7,1\n",
+		"edges.csv": "source,target,weight\n\"a,nn\",bob,1\nbob,\"cleo \"\"c\"\"\",0.25\n",
+	} {
+		if err := os.WriteFile(filepath.Join(text, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := Load(text, LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Name, want.Source, want.Checksum = got.Name, got.Source, got.Checksum
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("Parquet gives %+v, CSV %+v", got, want)
+	}
+
+	for what, x := range map[string]struct {
+		name string
+		f    func(string) error
+	}{
+		"nested": {"nodes.parquet", func(p string) error { return parquet.WriteFile(p, []struct{ ID []string }{{[]string{"x"}}}) }},
+		"of type": {"nodes.parquet", func(p string) error {
+			return parquet.WriteFile(p, []struct {
+				ID string
+				At time.Time
+			}{{"x", time.Now()}})
+		}},
+		"no id column":    {"nodes.parquet", func(p string) error { return parquet.WriteFile(p, []struct{ Name string }{{"x"}}) }},
+		"not a table":     {"nodes.parquet", func(p string) error { return os.WriteFile(p, []byte("PAR1 and no more"), 0o644) }},
+		"has both":        {"nodes.csv", func(p string) error { return os.WriteFile(p, []byte("id,f\nx,1\n"), 0o644) }},
+		"no node of this": {"edges.parquet", func(p string) error { return parquet.WriteFile(p, []parquetEdge{{"a,nn", "nobody", 1}}) }},
+	} {
+		write("nodes.parquet", func(p string) error { return parquet.WriteFile(p, nodes) })
+		write(x.name, x.f)
+		if _, err := Load(dir, LoadOptions{}); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if x.name == "nodes.csv" {
+			os.Remove(filepath.Join(dir, x.name))
+		}
+		write("edges.parquet", func(p string) error { return parquet.WriteFile(p, edges) })
+	}
+
+	// Damaged anywhere, it is an error or a graph, and no panic.
+	whole, err := os.ReadFile(filepath.Join(dir, "edges.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole {
+		broken := append([]byte{}, whole...)
+		broken[i] ^= 0x15
+		_, _ = parquetText(broken, 1<<20)
+		_, _ = parquetText(whole[:i], 1<<20)
+	}
+}
