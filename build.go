@@ -33,6 +33,10 @@ type BuildOptions struct {
 	NoEdgeWeight bool
 	// SparseX has encoder and classifier take the features in CSR.
 	SparseX bool
+	// Pipeline says whether pipeline.onnx is written, which refines and classifies in
+	// one: export.PipelineAuto (the default) where the model allows it,
+	// export.PipelineOn or an error, export.PipelineOff.
+	Pipeline export.PipelineMode
 	// Opset is the version of ONNX's operator set, 17 to 21; 17 if 0.
 	Opset int
 	// Precision of the stored weights: export.FP32 (the default), export.FP16 or
@@ -171,6 +175,7 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Opset: o.Opset, Precision: o.Precision, ExternalData: o.ExternalData,
 		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: Version(),
 		Classes: r.classNames(), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
+		Pipeline: o.Pipeline, Refinement: refinementOf(t),
 		Files: map[string][]byte{}, Library: o.Library, Unverified: o.Unverified, Log: o.Log,
 	}
 	if r.Result.TestAcc != nil {
@@ -215,6 +220,16 @@ func (r *Run) testSplit(p export.Precision) []int32 {
 		return nil // data without labels
 	}
 	return slices.DeleteFunc(slices.Clone(s.Test), func(v int32) bool { return labels[v] < 0 })
+}
+
+// refinementOf is how a run refines graphs, nil if it does not.
+func refinementOf(t *train.Trained) *export.Refinement {
+	x := t.Refined
+	if x == nil || x.Raw {
+		return nil
+	}
+	c := t.Config.Candidates
+	return &export.Refinement{K: c.K, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: evidenceOf(t) != nil}
 }
 
 // exported returns the module without the functions that were not trained: an

@@ -40,5 +40,6 @@ func Example() {
 	// refined: true
 	// classifier.onnx
 	// encoder.onnx
+	// pipeline.onnx
 	// scorer.onnx
 }

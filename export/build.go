@@ -37,6 +37,12 @@ type BuildOptions struct {
 	// with Params.
 	Trained Forward
 
+	// Refinement says how the graph is refined that the classifier reads; nil where
+	// it reads the graph as it is. Pipeline says whether pipeline.onnx is written,
+	// which does it; PipelineAuto if empty.
+	Refinement *Refinement
+	Pipeline   PipelineMode
+
 	Lowering     Lowering
 	NoEdgeWeight bool
 	// SparseX, Opset and Precision are those of [ModelOptions].
@@ -105,6 +111,10 @@ var ioDocs = map[string]string{
 	"probability_existing": "probability of the pair as an edge that exists already",
 	"logits":               "unnormalised class scores",
 	"probabilities":        "class probabilities, rows sum to 1",
+	inputK:                 "how many of each node's nearest neighbours may become new edges; the training's is in the metadata",
+	outputRefinedIndex:     "edges of the refined graph, each once, row 0 the lower node and row 1 the higher, sorted",
+	outputRefinedProb:      "probability of each refined edge",
+	outputRefinedExisting:  "1 where edge_index holds the refined edge, in either direction, 0 where it is new",
 }
 
 // built is one model on its way to the folder.
@@ -116,8 +126,9 @@ type built struct {
 	weights   []byte // of NAME.data; nil if the model has them all
 	constants map[string]float32
 	lowering  Lowering
-	sparse    bool // takes x in CSR
-	weighted  bool // takes edge weights, as an input or within the adjacency matrix
+	sparse    bool   // takes x in CSR
+	weighted  bool   // takes edge weights, as an input or within the adjacency matrix
+	parts     *parts // of the pipeline
 }
 
 func (m *built) weightsFile() string { return m.name + ".data" }
@@ -200,7 +211,11 @@ func (o *BuildOptions) lowered() ([]built, error) {
 		o.Lowering = chooseLowering(n)
 		o.Log("lowering %s: %d numbers travel along the edges of the training graph", o.Lowering, n)
 	}
-	return o.models(programs)
+	models, err := o.models(programs)
+	if err != nil {
+		return nil, err
+	}
+	return o.addPipeline(models, programs)
 }
 
 func modelNames(models []built) []string {
@@ -227,6 +242,9 @@ func (o *BuildOptions) check() error {
 	}
 	if o.Precision != FP32 && o.Lowering == Dense {
 		return errDensePrecision
+	}
+	if o.Pipeline, err = ParsePipelineMode(string(o.Pipeline)); err != nil {
+		return err
 	}
 	if o.SparseX && o.Lowering == Dense {
 		return errors.New("features in CSR take gathers, which the dense lowering does without; take buckets, host-buckets or flat")
@@ -309,16 +327,22 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 		if err != nil {
 			return nil, err
 		}
-		if o.ExternalData >= 0 && m.lowering != Dense { // which onnx-go runs, from one file
-			m.weights = Externalize(m.model, m.weightsFile(), cmp.Or(o.ExternalData, DefaultExternalData))
-		}
-		if m.data, err = Marshal(m.model); err != nil {
+		if err := o.seal(&m); err != nil {
 			return nil, err
 		}
 		o.Log("lowered @%s to %s.onnx: %d nodes, %.1f MiB", m.role.fn, m.name, len(m.model.Graph.Node), float64(len(m.data)+len(m.weights))/(1<<20))
 		list = append(list, m)
 	}
 	return list, nil
+}
+
+// seal makes a model the bytes of its files.
+func (o *BuildOptions) seal(m *built) (err error) {
+	if o.ExternalData >= 0 && m.lowering != Dense { // which onnx-go runs, from one file
+		m.weights = Externalize(m.model, m.weightsFile(), cmp.Or(o.ExternalData, DefaultExternalData))
+	}
+	m.data, err = Marshal(m.model)
+	return err
 }
 
 // graphArg returns the graph argument of a function, or nil; the batch's is
@@ -374,11 +398,16 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 		"precision": cmp.Or(string(o.Precision), "fp32"), "num_features": strconv.FormatInt(o.Sample.X.Shape[1], 10),
 		"inductive": strconv.FormatBool(o.inductive()),
 	}
-	if m.task == TaskNodes || m.task == TaskGraphs {
+	if m.task != "node-embedding" && m.task != "edge-scoring" {
 		md["class_labels"] = text(o.Classes)
 	}
+	body, reads := m.fn.Body, graphArg(m.fn) != nil
+	if m.parts != nil {
+		body, reads = slices.Concat(m.parts.encode.Body, body), true
+		o.pipelineMetadata(md)
+	}
 	var norms []string
-	for _, op := range m.fn.Body {
+	for _, op := range body {
 		switch op.Name() {
 		case "l1_normalize":
 			norms = append(norms, "l1")
@@ -392,7 +421,7 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 		norm = "rows by their " + strings.Join(norms, " and ") + " norm, inside the model"
 	}
 	md["normalization"] = norm
-	if graphArg(m.fn) != nil {
+	if reads {
 		md["lowering"] = string(m.lowering)
 		md["self_loops"] = "dropped from the input, one a node added inside the model"
 	}
@@ -438,7 +467,7 @@ func (o *BuildOptions) manifest(models []built) *Manifest {
 		if t := b.tolerance(); t != exact {
 			info.Tolerance = &t
 		}
-		if n, err := hops(b.fn); err == nil && b.name != "scorer" {
+		if n, err := hops(b.fn); err == nil && b.name != "scorer" && b.parts == nil {
 			info.Hops = &n
 		}
 		m.Models[b.name] = info

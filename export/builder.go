@@ -87,6 +87,7 @@ func (t tensor) width() int {
 type builder struct {
 	graph  *onnxpb.GraphProto
 	scope  string              // prefix of the names that op makes
+	base   string              // prefix of all names, where several functions share the graph; see under
 	names  map[string]bool     // value names in use
 	next   map[string]int      // per name stem: where the search for a free number begins
 	shared map[[32]byte]tensor // initialisers by content
@@ -122,6 +123,16 @@ func (b *builder) in(scope string, f func()) {
 	b.scope = old + scope + "/"
 	f()
 	b.scope = old
+}
+
+// under runs f with all names prefixed by that of one of several functions.
+func (b *builder) under(function string, f func()) {
+	b.in(function, func() {
+		old := b.base
+		b.base = b.scope
+		f()
+		b.base = old
+	})
 }
 
 func valueInfo(t tensor, doc string) *onnxpb.ValueInfoProto {
@@ -204,7 +215,7 @@ func (b *builder) rename(t tensor, name, doc string) tensor {
 	}
 	delete(b.infos, t.name)
 	delete(b.names, t.name)
-	t.name = b.unique(name)
+	t.name = b.unique(b.base + name)
 	info.Name, info.DocString = t.name, doc
 	last.Output[0], last.Name, last.DocString = t.name, "node/"+t.name, doc
 	b.infos[t.name] = info

@@ -109,6 +109,15 @@ func (o *BuildOptions) checkParity(ctx context.Context, models []built, files ma
 		report.Precision = &PrecisionReport{Precision: o.Precision}
 	}
 	var first *ParityError
+	note := func(bad *ParityError) {
+		switch {
+		case bad == nil:
+		case first == nil:
+			first = bad
+		default:
+			first.More += 1 + bad.More
+		}
+	}
 	for _, c := range parityCases(o.Sample) {
 		if o.Unverified && c.name != testCase {
 			continue
@@ -119,6 +128,14 @@ func (o *BuildOptions) checkParity(ctx context.Context, models []built, files ma
 				return report, err
 			}
 			m := &models[i]
+			if m.parts != nil {
+				bad, err := o.checkPipeline(ctx, m, c, sessions[m.name], files, report)
+				if err != nil {
+					return report, err
+				}
+				note(bad)
+				continue
+			}
 			in := m.inputs(c, embedding)
 			want, err := o.Forward(m.role.fn, in)
 			if err != nil {
@@ -156,12 +173,8 @@ func (o *BuildOptions) checkParity(ctx context.Context, models []built, files ma
 				}
 				if bad != nil {
 					bad.Model, bad.Case, bad.Runtime = m.name, c.name, rt.name
-					if first == nil {
-						first = bad
-					} else {
-						first.More += 1 + bad.More
-					}
 				}
+				note(bad)
 			}
 		}
 	}

@@ -115,6 +115,23 @@ func (d *Dist) Classify(x, edgeIndex ort.Tensor, weight *ort.Tensor) (map[string
 	return d.run("classifier", map[string]ort.Tensor{"x": x}, &edgeIndex, weight)
 }
 
+// Refine does all in one, by pipeline.onnx: it embeds the nodes of a graph, finds
+// candidates for edges among each node's k nearest neighbours, scores them, and
+// classifies the nodes on the refined graph. x is float32 [N,D], edgeIndex int64
+// [2,E], weight float32 [E] the evidence for each edge where the encoder reads it, or
+// nil for ones. It returns refined_edge_index, int64 [2,R], refined_probability,
+// float32 [R], refined_existing, int64 [R], and logits and probabilities, float32
+// [N,C].
+func (d *Dist) Refine(x, edgeIndex ort.Tensor, weight *ort.Tensor, k int) (map[string]ort.Tensor, error) {
+	if k < 0 {
+		return nil, fmt.Errorf("k is %d; give the number of neighbours, 0 or more", k)
+	}
+	if len(x.Shape) == 2 && x.Shape[0] > MaxPipelineNodes {
+		return nil, fmt.Errorf("the graph has %d nodes; pipeline.onnx compares all pairs and takes at most %d: use encoder, scorer and classifier one after another", x.Shape[0], MaxPipelineNodes)
+	}
+	return d.run(pipelineName, map[string]ort.Tensor{"x": x, inputK: ort.Int64s([]int64{int64(k)}, 1)}, &edgeIndex, weight)
+}
+
 // ClassifyGraphs classifies the graphs of a batch: x, edgeIndex and weight as
 // [Dist.Classify] takes them, of the union of the graphs, and graphIDs, int64 [N],
 // the graph of each node. It returns logits and probabilities, float32 [G,C], of

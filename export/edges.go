@@ -101,12 +101,18 @@ func (l *edgeList) guarded() tensor {
 
 // counted returns ends of edges with N in place of those of self-loops.
 func (l *edgeList) counted(ends tensor) tensor {
+	if l.loop.name == "" {
+		return ends
+	}
 	return l.b.op("Where", int64Type, ends.dims, []tensor{l.loop, l.nodes, ends})
 }
 
 // keep returns the rows of values of edges without those of self-loops, which must
 // not count where edges are brought together regardless of their ends.
 func (l *edgeList) keep(t tensor) tensor {
+	if l.loop.name == "" {
+		return t
+	}
 	return l.b.gather(t, l.b.nonZero(l.b.op("Not", boolType, l.loop.dims, []tensor{l.loop})))
 }
 

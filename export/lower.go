@@ -57,11 +57,20 @@ type emitter struct {
 	backward aggregation // over leaving edges, made when first used
 	nodes    *tensor     // int64 [1]: number of nodes
 	nodeOnes *tensor     // dense form: ones [N,1]
+	weight   *tensor     // the input edge_weight, nil if there is none
 	weighted bool        // dense form: the adjacency matrix holds edge weights
 	columns  map[string]tensor
 
 	precision Precision
 	rounded   map[string][]tensor // by name of a value: what rounds it to 8 bits gives
+}
+
+func newEmitter(b *builder, fn *ir.Func, lowering Lowering, params map[string][]float32) *emitter {
+	return &emitter{
+		builder: b, fn: fn, lowering: lowering, params: params,
+		values: map[*ir.Value]value{}, columns: map[string]tensor{}, rounded: map[string][]tensor{},
+		dims: map[ir.Dim]string{"N": "num_nodes", "E": "num_edges", "P": "num_pairs"},
+	}
 }
 
 func (e *emitter) dense() bool { return e.lowering == Dense }

@@ -75,12 +75,8 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 	if name == "" {
 		name = fn.Name
 	}
-	e := &emitter{
-		builder: newBuilder(name, o.Doc), fn: fn, lowering: lowering, params: params,
-		values: map[*ir.Value]value{}, columns: map[string]tensor{},
-		precision: o.Precision, rounded: map[string][]tensor{},
-		dims: map[ir.Dim]string{"N": "num_nodes", "E": "num_edges", "P": "num_pairs"},
-	}
+	e := newEmitter(newBuilder(name, o.Doc), fn, lowering, params)
+	e.precision = o.Precision
 	e.opset = opset
 	if err := e.inputs(o); err != nil {
 		return nil, err
@@ -109,16 +105,21 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 			e.output(v.t, r.Name, o.Docs[r.Name], "Identity")
 		}
 	}
-	e.prune()
+	return e.finish(o), nil
+}
+
+// finish returns the graph as a model.
+func (b *builder) finish(o ModelOptions) *onnxpb.ModelProto {
+	b.prune()
 	model := &onnxpb.ModelProto{
-		IrVersion: irVersion(opset), ProducerName: "gsrc", ProducerVersion: o.ProducerVersion,
-		DocString: o.Doc, Graph: e.builder.graph,
-		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: int64(opset)}},
+		IrVersion: irVersion(b.opset), ProducerName: "gsrc", ProducerVersion: o.ProducerVersion,
+		DocString: o.Doc, Graph: b.graph,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: int64(b.opset)}},
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Metadata)) {
 		model.MetadataProps = append(model.MetadataProps, &onnxpb.StringStringEntryProto{Key: k, Value: o.Metadata[k]})
 	}
-	return model, nil
+	return model
 }
 
 // inputs declares the graph's inputs and builds what message passing shares.
@@ -167,12 +168,11 @@ func (e *emitter) inputs(o ModelOptions) error {
 	if len(weights) > 1 {
 		return fmt.Errorf("@%s has %d arguments over the edges; one can be written", e.fn.Name, len(weights))
 	}
-	var weight *tensor
 	if len(weights) == 1 && !o.NoEdgeWeight {
 		e.weighted = true
 		if !e.dense() {
 			t := e.input(inputEdgeWeight, o.Docs[inputEdgeWeight], float32Type, named("num_edges"))
-			weight = &t
+			e.weight = &t
 		}
 	}
 	if index != nil {
@@ -188,8 +188,8 @@ func (e *emitter) inputs(o ModelOptions) error {
 	for _, w := range weights {
 		v := &edgeValue{}
 		switch {
-		case weight != nil:
-			v.base = weight
+		case e.weight != nil:
+			v.base = e.weight
 		case e.weighted: // dense
 			v.base = index
 		}

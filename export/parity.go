@@ -94,9 +94,19 @@ func compareOutputs(got, want map[string]ort.Tensor, order []string, within Tole
 
 func compareOutput(name string, got, want ort.Tensor, within Tolerance) (OutputParity, *ParityError) {
 	o := OutputParity{Name: name}
-	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) || got.DType != ort.Float32 {
+	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) || got.DType != ort.Float32 && got.DType != ort.Int64 {
 		return o, &ParityError{Output: name, Index: -1,
 			Detail: fmt.Sprintf("is %v of shape %v, computed was %v of shape %v", got.DType, got.Shape, want.DType, want.Shape)}
+	}
+	for i, w := range want.I64 { // node numbers: equal or wrong
+		if d := math.Abs(float64(got.I64[i] - w)); d > 0 {
+			o.MaxAbs = d
+			return o, &ParityError{Output: name, Index: i, Got: float64(got.I64[i]), Want: float64(w), MaxAbs: d}
+		}
+	}
+	if want.DType == ort.Int64 {
+		o.OK = true
+		return o, nil
 	}
 	largest, at := 0.0, -1
 	for i, w := range want.F32 {

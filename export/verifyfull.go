@@ -72,7 +72,7 @@ func repeated(s *ort.Session, path, role string, within Tolerance, name string, 
 func differing(first, again map[string]ort.Tensor, order []string, run int) *ParityError {
 	for _, name := range order {
 		a, b := first[name], again[name]
-		same := slices.Equal(a.Shape, b.Shape) && slices.EqualFunc(a.F32, b.F32, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+		same := slices.Equal(a.Shape, b.Shape) && slices.Equal(a.I64, b.I64) && slices.EqualFunc(a.F32, b.F32, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 		if !same {
 			return &ParityError{Output: name, Index: -1, Detail: fmt.Sprintf("of run %d is not that of run 1, bit for bit: something in it races", run)}
 		}
