@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/runtime/ort/orttest"
@@ -21,10 +22,8 @@ import (
 // give by encoder, search, scorer and classifier.
 func TestPipelineIsRefineAndPredict(t *testing.T) {
 	for name, set := range map[string][]string{
-		"plain":     nil,
 		"judged":    {"model.edges.judge=attributes"},
-		"mutual":    {"candidates.mutual=true", "candidates.k=9"},
-		"threshold": {"model.edges.mode=threshold", "model.edges.threshold=0.3", "model.classifier=gat"},
+		"threshold": {"model.edges.mode=threshold", "model.edges.threshold=0.3", "candidates.mutual=true", "candidates.k=9", "model.classifier=gat"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := quickTrain(t, gsrc.TrainOptions{Model: "ecl-gsr", Out: filepath.Join(t.TempDir(), "run"), Seed: 1, Set: set})
@@ -99,7 +98,8 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 		weight = &w
 	}
 	x := ort.Float32s(ds.X.ToDense().Dense, int64(ds.X.Rows), int64(ds.X.Cols))
-	got, err := d.Refine(x, ort.Int64s(append(src, dst...), 2, int64(st.E)), weight, cfg.Candidates.K)
+	edgeIndex := ort.Int64s(append(src, dst...), 2, int64(st.E))
+	got, err := d.Refine(x, edgeIndex, weight, cfg.Candidates.K)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,21 +108,45 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 	for i := range p {
 		found[[2]int32{int32(index[i]), int32(index[len(p)+i])}] = i
 	}
-	apart := len(p) - len(want.Edges)
+	h, err := d.Encode(x, nil, edgeIndex, weight)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, k := int(h.Shape[1]), cfg.Candidates.K
+	_, sim := graph.KNN(nil, h.F32, ds.Graph.N, f, k)
+	nearTie := func(u, v int32) bool {
+		var ab, aa, bb float64
+		for j := range f {
+			a, b := float64(h.F32[int(u)*f+j]), float64(h.F32[int(v)*f+j])
+			ab, aa, bb = ab+a*b, aa+a*a, bb+b*b
+		}
+		s := ab / math.Sqrt(aa*bb)
+		return math.Abs(s-float64(sim[int(u)*k+k-1])) <= 1e-5 || math.Abs(s-float64(sim[int(v)*k+k-1])) <= 1e-5
+	}
+	apart := 0
+	differ := func(u, v int32, what string) {
+		if apart++; !nearTie(u, v) {
+			t.Errorf("edge %d-%d %s", u, v, what)
+		}
+	}
 	for _, e := range want.Edges {
 		i, ok := found[[2]int32{e.Source, e.Target}]
+		delete(found, [2]int32{e.Source, e.Target})
 		switch {
 		case !ok:
-			apart++
+			differ(e.Source, e.Target, "is missing")
 		case math.Abs(float64(p[i]-e.Probability)) > 1e-5 || (existing[i] == 1) != (e.Status == train.StatusOld):
 			t.Fatalf("edge %d-%d has the probability %g and existing %d, want %g, %s", e.Source, e.Target, p[i], existing[i], e.Probability, e.Status)
 		}
 	}
-	// Build has told near ties from mistakes; there are hardly any.
-	if len(p) == 0 || apart < -2 || apart > 2 {
-		t.Fatalf("%d refined edges of %d are others", apart, len(want.Edges))
+	for e := range found {
+		differ(e[0], e[1], "is none of the Go pipeline")
 	}
-	if apart != 0 {
+	if len(p) == 0 || apart > len(p)/100 {
+		t.Errorf("%d of %d edges are near ties", apart, len(p))
+	}
+	if apart > 0 {
+		t.Logf("%d of %d edges differ, all near ties; Build has compared the classes", apart, len(p))
 		return
 	}
 	for i, want := range classes.Probabilities {
