@@ -60,9 +60,9 @@ func (i *Inspection) TestInputs(path string) (map[string]ort.Tensor, error) {
 	return in, nil
 }
 
-// Measure runs the model on inputs with all its shapes as outputs, and enters the
-// cost, also in Operations.
-func (i *Inspection) Measure(inputs map[string]ort.Tensor, o ort.Options) error {
+// shapes runs the model on inputs and returns the shape of every value that its
+// nodes give.
+func (i *Inspection) shapes(inputs map[string]ort.Tensor, o ort.Options) (map[string][]int64, error) {
 	m := proto.Clone(i.model).(*onnxpb.ModelProto)
 	if err := internalize(i.dir, m); err != nil {
 		return err
@@ -84,14 +84,28 @@ func (i *Inspection) Measure(inputs map[string]ort.Tensor, o ort.Options) error 
 	}
 	data, err := Marshal(m)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	session, err := ort.OpenBytes(data, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer session.Close()
-	shapes, err := session.Run(inputs)
+	results, err := session.Run(inputs)
+	if err != nil {
+		return nil, err
+	}
+	shapes := map[string][]int64{}
+	for _, v := range values {
+		shapes[v] = results[prefix+v].I64
+	}
+	return shapes, nil
+}
+
+// Measure runs the model on inputs with all its shapes as outputs, and enters the
+// cost, also in Operations.
+func (i *Inspection) Measure(inputs map[string]ort.Tensor, o ort.Options) error {
+	shapes, err := i.shapes(inputs, o)
 	if err != nil {
 		return err
 	}
@@ -102,8 +116,8 @@ func (i *Inspection) Measure(inputs map[string]ort.Tensor, o ort.Options) error 
 	for _, t := range i.model.Graph.Initializer {
 		c.sizes[t.GetName()] = size{t.GetDims(), elementTypes[t.GetDataType()].size}
 	}
-	for _, v := range values {
-		c.sizes[v] = size{shapes[prefix+v].I64, 4}
+	for v, dims := range shapes {
+		c.sizes[v] = size{dims, 4}
 	}
 	c.types()
 	c.count(inputs)
