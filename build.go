@@ -33,6 +33,9 @@ type BuildOptions struct {
 	NoEdgeWeight bool
 	// SparseX has encoder and classifier take the features in CSR.
 	SparseX bool
+	// Symmetrize has encoder and classifier make the graph undirected inside, so that
+	// edge_index may list each edge in one direction.
+	Symmetrize bool
 	// Pipeline says whether pipeline.onnx is written, which refines and classifies in
 	// one: export.PipelineAuto (the default) where the model allows it,
 	// export.PipelineOn or an error, export.PipelineOff.
@@ -169,10 +172,13 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	if err := r.LoadData(o.Data); err != nil {
 		return b, nil, err
 	}
+	if o.Symmetrize && r.directed() {
+		return b, nil, errors.New("the model was trained on a directed graph, and --symmetrize makes graphs undirected inside the export: its answers would be others; export it without that option")
+	}
 	t := r.Trained
 	module := exported(t)
 	b = export.BuildOptions{
-		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Opset: o.Opset, Precision: o.Precision, ExternalData: o.ExternalData,
+		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Symmetrize: o.Symmetrize, Opset: o.Opset, Precision: o.Precision, ExternalData: o.ExternalData,
 		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: Version(),
 		Classes: r.classNames(), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
 		Pipeline: o.Pipeline, Refinement: refinementOf(t),
@@ -230,6 +236,14 @@ func refinementOf(t *train.Trained) *export.Refinement {
 	}
 	c := t.Config.Candidates
 	return &export.Refinement{K: c.K, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: evidenceOf(t) != nil}
+}
+
+// directed reports whether the run's data have directed edges.
+func (r *Run) directed() bool {
+	if r.Graphs != nil {
+		return r.Graphs.Union().Directed
+	}
+	return r.Data.Graph.Directed
 }
 
 // exported returns the module without the functions that were not trained: an

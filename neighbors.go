@@ -50,6 +50,9 @@ func Neighbors(ctx context.Context, dist, path string, nodes []string, o Predict
 	if !ok {
 		return nil, fmt.Errorf("%s has no classifier", dist)
 	}
+	if p.manifest.Symmetrize {
+		return nil, fmt.Errorf("the models of %s make graphs undirected, and a part of a graph has edges in one direction, to the nodes whose neighbours are left out; build it without --symmetrize", dist)
+	}
 	if info.Hops == nil {
 		return nil, fmt.Errorf("the answers of %s for a node depend on the whole graph, or it was exported by a version of gsrc that does not tell (manifest.json: hops of the classifier); build it again, or classify the whole graph", dist)
 	}

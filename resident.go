@@ -70,7 +70,7 @@ func OpenResident(ctx context.Context, dist, path string, o ResidentOptions) (*R
 		return nil, fmt.Errorf("%s has no classifier", dist)
 	}
 	if r.hops = info.Hops; r.subgraphs && r.hops == nil {
-		return nil, fmt.Errorf("the answers of %s for a node depend on the whole graph, or it was exported by a version of gsrc that does not tell: they cannot be given from sub-graphs", dist)
+		return nil, fmt.Errorf("the answers of %s for a node depend on the whole graph, or its models make the graph undirected (--symmetrize), or it was exported by a version of gsrc that does not tell: they cannot be given from sub-graphs", dist)
 	}
 	if _, err := p.models(ctx); err != nil {
 		return nil, err

@@ -220,7 +220,7 @@ func withTables(t *testing.T, l Lowering, g *testGraph, in map[string]ort.Tensor
 		return in
 	}
 	in = maps.Clone(in)
-	if err := addTables(in, g.n); err != nil {
+	if err := addTables(in, g.n, false); err != nil {
 		t.Fatal(err)
 	}
 	return in

@@ -45,10 +45,11 @@ type BuildOptions struct {
 
 	Lowering     Lowering
 	NoEdgeWeight bool
-	// SparseX, Opset and Precision are those of [ModelOptions].
-	SparseX   bool
-	Opset     int
-	Precision Precision
+	// SparseX, Symmetrize, Opset and Precision are those of [ModelOptions].
+	SparseX    bool
+	Symmetrize bool
+	Opset      int
+	Precision  Precision
 	// ExternalData is from how many bytes on a weight goes to a file beside its model,
 	// such as encoder.data; 0 is DefaultExternalData, and NoExternalData keeps one file.
 	ExternalData int
@@ -127,6 +128,7 @@ type built struct {
 	constants map[string]float32
 	lowering  Lowering
 	sparse    bool   // takes x in CSR
+	symmetric bool   // makes the graph undirected inside
 	weighted  bool   // takes edge weights, as an input or within the adjacency matrix
 	parts     *parts // of the pipeline
 }
@@ -249,6 +251,9 @@ func (o *BuildOptions) check() error {
 	if o.SparseX && o.Lowering == Dense {
 		return errors.New("features in CSR take gathers, which the dense lowering does without; take buckets, host-buckets or flat")
 	}
+	if o.Symmetrize && o.Lowering == Dense {
+		return errDenseSymmetric
+	}
 	if err := o.Sample.check(); err != nil {
 		return fmt.Errorf("the graph to check the export on: %w", err)
 	}
@@ -284,6 +289,19 @@ func (o *BuildOptions) programs() ([]built, error) {
 	return list, nil
 }
 
+// docs are the doc strings of inputs and outputs.
+func (m *built) docs(o *BuildOptions) map[string]string {
+	docs := maps.Clone(ioDocs)
+	if m.symmetric {
+		docs[inputEdgeIndex] = "edges, row 0 and row 1, in one direction or in both: the graph is made undirected inside, an edge counts once, self-loops are dropped and one a node is added"
+		docs[inputEdgeWeight] = "weight of each edge of edge_index; of an edge that is listed more than once, the first"
+	}
+	if o.Refinement != nil && o.Refinement.Judged && m.name != "classifier" {
+		docs[inputEdgeWeight] = "evidence for each edge of edge_index, how likely it is one at all, above 0 and up to 1; ones trust every edge"
+	}
+	return docs
+}
+
 // messages counts the numbers that travel along edges of the sample in one call.
 func (o *BuildOptions) messages(m built) int {
 	graph := graphArg(m.fn)
@@ -310,6 +328,7 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 	for _, m := range programs {
 		m.lowering = o.Lowering
 		m.sparse = o.SparseX && m.fn.Arg(sparseArg) != nil
+		m.symmetric = o.Symmetrize && graphArg(m.fn) != nil
 		if err := o.bindConstants(&m); err != nil {
 			return nil, err
 		}
@@ -321,8 +340,8 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 		}
 		var err error
 		m.model, err = Model(m.fn, o.Params, ModelOptions{
-			Lowering: m.lowering, NoEdgeWeight: o.unweighted(m.role), Constants: m.constants, SparseX: o.SparseX, Opset: o.Opset, Precision: o.Precision,
-			Name: o.Model + "_" + m.name, Doc: m.doc, Docs: ioDocs, Metadata: o.metadata(m), ProducerVersion: o.Version,
+			Lowering: m.lowering, NoEdgeWeight: o.unweighted(m.role), Constants: m.constants, SparseX: o.SparseX, Symmetrize: m.symmetric, Opset: o.Opset, Precision: o.Precision,
+			Name: o.Model + "_" + m.name, Doc: m.doc, Docs: m.docs(o), Metadata: o.metadata(m), ProducerVersion: o.Version,
 		})
 		if err != nil {
 			return nil, err
@@ -423,6 +442,7 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 	md["normalization"] = norm
 	if reads {
 		md["lowering"] = string(m.lowering)
+		md["symmetrize"] = strconv.FormatBool(m.symmetric)
 		md["self_loops"] = "dropped from the input, one a node added inside the model"
 	}
 	return md
@@ -451,7 +471,7 @@ func (o *BuildOptions) inductive() bool {
 func (o *BuildOptions) manifest(models []built) *Manifest {
 	m := &Manifest{
 		SchemaVersion: SchemaVersion, Generator: "gsrc", Version: o.Version, Model: o.Model,
-		Inductive: o.inductive(), Lowering: o.Lowering, Opset: o.Opset, IRVersion: int(irVersion(o.Opset)), SparseX: o.SparseX, Precision: o.Precision,
+		Inductive: o.inductive(), Lowering: o.Lowering, Opset: o.Opset, IRVersion: int(irVersion(o.Opset)), SparseX: o.SparseX, Symmetrize: o.Symmetrize, Precision: o.Precision,
 		NumFeatures: int(o.Sample.X.Shape[1]), Classes: o.Classes, Dataset: o.Dataset, ConfigHash: o.ConfigHash,
 		Metrics: finiteMetrics(o.Metrics), Models: map[string]ModelInfo{}, Files: map[string]FileInfo{}, Verified: !o.Unverified,
 	}
@@ -467,7 +487,7 @@ func (o *BuildOptions) manifest(models []built) *Manifest {
 		if t := b.tolerance(); t != exact {
 			info.Tolerance = &t
 		}
-		if n, err := hops(b.fn); err == nil && b.name != "scorer" && b.parts == nil {
+		if n, err := hops(b.fn); err == nil && b.name != "scorer" && b.parts == nil && !o.Symmetrize {
 			info.Hops = &n
 		}
 		m.Models[b.name] = info

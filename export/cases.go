@@ -125,8 +125,8 @@ const (
 )
 
 // parityCases derives from the training graph the graphs on which exporters
-// are known to fail.
-func parityCases(s Sample) []parityCase {
+// are known to fail; with symmetrize some that name edges in one direction.
+func parityCases(s Sample, symmetrize bool) []parityCase {
 	sub := s.induced(s.neighbourhood(sampleNodes))
 	n := sub.nodes()
 	var first []int
@@ -146,6 +146,11 @@ func parityCases(s Sample) []parityCase {
 		parityCase{"duplicate edges and self-loops", sub.repeated()},
 		parityCase{"one node", sub.induced([]int{0})},
 	)
+	if symmetrize {
+		cases = append(cases,
+			parityCase{"one direction", sub.keepEdges(func(i, j int64) bool { return i < j })},
+			parityCase{"either direction", sub.keepEdges(func(i, j int64) bool { return (i < j) == ((i+j)%3 == 0) || i%7 == 0 })})
+	}
 	if s.GraphIDs != nil {
 		cases = append(cases, parityCase{"one graph", sub.oneGraph()}, parityCase{"nodes in another order", s.reordered()})
 	}

@@ -49,6 +49,29 @@ func (m *built) inputs(c parityCase, embedding ort.Tensor) map[string]ort.Tensor
 	return in
 }
 
+// forwardInputs are those of the forward pass, which has every edge in both
+// directions.
+func (m *built) forwardInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
+	index, ok := in[inputEdgeIndex]
+	if !ok || !m.symmetric {
+		return in, nil
+	}
+	var weight *ort.Tensor
+	if w, ok := in[inputEdgeWeight]; ok {
+		weight = &w
+	}
+	index, weight, err := Symmetrize(int(in["x"].Shape[0]), index, weight)
+	if err != nil {
+		return nil, err
+	}
+	out := maps.Clone(in)
+	out[inputEdgeIndex] = index
+	if weight != nil {
+		out[inputEdgeWeight] = *weight
+	}
+	return out, nil
+}
+
 // modelInputs turns inputs of the sparse form into what the file takes.
 func (m *built) modelInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
 	x, hasX := in[sparseArg]
@@ -64,7 +87,7 @@ func (m *built) modelInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, er
 	}
 	if m.lowering == HostBuckets {
 		out := maps.Clone(in)
-		return out, addTables(out, int(x.Shape[0]))
+		return out, addTables(out, int(x.Shape[0]), m.symmetric)
 	}
 	var weight *ort.Tensor
 	if w, ok := in[inputEdgeWeight]; ok {
@@ -118,7 +141,7 @@ func (o *BuildOptions) checkParity(ctx context.Context, models []built, files ma
 			first.More += 1 + bad.More
 		}
 	}
-	for _, c := range parityCases(o.Sample) {
+	for _, c := range parityCases(o.Sample, o.Symmetrize) {
 		if o.Unverified && c.name != testCase {
 			continue
 		}
@@ -137,7 +160,11 @@ func (o *BuildOptions) checkParity(ctx context.Context, models []built, files ma
 				continue
 			}
 			in := m.inputs(c, embedding)
-			want, err := o.Forward(m.role.fn, in)
+			forward, err := m.forwardInputs(in)
+			if err != nil {
+				return report, err
+			}
+			want, err := o.Forward(m.role.fn, forward)
 			if err != nil {
 				return report, fmt.Errorf("the compiled forward pass of @%s on %q: %w", m.role.fn, c.name, err)
 			}

@@ -65,7 +65,7 @@ func (i *Inspection) TestInputs(path string) (map[string]ort.Tensor, error) {
 func (i *Inspection) shapes(inputs map[string]ort.Tensor, o ort.Options) (map[string][]int64, error) {
 	m := proto.Clone(i.model).(*onnxpb.ModelProto)
 	if err := internalize(i.dir, m); err != nil {
-		return err
+		return nil, err
 	}
 	g := m.Graph
 	var values []string

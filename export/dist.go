@@ -196,7 +196,7 @@ func (d *Dist) addGraph(in map[string]ort.Tensor, takes map[string]bool, nodes i
 	}
 	in[inputEdgeIndex] = edgeIndex
 	if takes[inputOrder] {
-		if err := addTables(in, int(nodes)); err != nil {
+		if err := addTables(in, int(nodes), d.Manifest.Symmetrize); err != nil {
 			return err
 		}
 	}

@@ -179,9 +179,17 @@ func (t *Tables) Inputs() map[string]ort.Tensor {
 	}
 }
 
-// addTables adds the tables of the graph among a model's inputs.
-func addTables(in map[string]ort.Tensor, nodes int) error {
-	t, err := BuildTables(nodes, in[inputEdgeIndex])
+// addTables adds the tables of the graph among a model's inputs, or of the undirected
+// graph that the model makes of it.
+func addTables(in map[string]ort.Tensor, nodes int, symmetric bool) error {
+	index := in[inputEdgeIndex]
+	if symmetric {
+		var err error
+		if index, _, err = Symmetrize(nodes, index, nil); err != nil {
+			return err
+		}
+	}
+	t, err := BuildTables(nodes, index)
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,9 @@ type Manifest struct {
 	// TestAccuracy is what the precision makes of the test split's accuracy; absent
 	// where weights are float32, and where there is no test split.
 	TestAccuracy *TestAccuracy `json:"test_accuracy,omitempty"`
+	// Symmetrize tells that the models make the graph undirected inside: edge_index
+	// may list edges in one direction.
+	Symmetrize bool `json:"symmetrize,omitempty"`
 	// EdgeWeight tells whether the classifier takes edge weights.
 	EdgeWeight  bool               `json:"edge_weight"`
 	Opset       int                `json:"opset"`
@@ -82,8 +85,8 @@ type ModelInfo struct {
 	Inputs  []IOInfo `json:"inputs"`
 	Outputs []IOInfo `json:"outputs"`
 	// Hops is how many edges away from a node the features lie that its outputs
-	// depend on; absent where they depend on the whole graph, and in exports of a
-	// version that did not tell.
+	// depend on; absent where they depend on the whole graph, where the model makes the
+	// graph undirected, and in exports of a version that did not tell.
 	Hops *int `json:"hops,omitempty"`
 	// TestData is the folder with input_*.pb and output_*.pb.
 	TestData string `json:"test_data"`

@@ -22,6 +22,9 @@ type ModelOptions struct {
 	// SparseX takes the argument x as a matrix in CSR: the inputs x_indptr, int64
 	// [num_nodes+1], x_indices, int64 [num_stored], and x_values, f32 [num_stored].
 	SparseX bool
+	// Symmetrize makes the graph undirected inside: edge_index may list an edge in
+	// either direction or in both, and more than once; see [Symmetrize].
+	Symmetrize bool
 	// Opset is the version of the operator set, 17 to 21; OpsetVersion if 0.
 	Opset int
 	// Precision of the stored weights; FP32 if empty. The dense form takes no other.
@@ -253,6 +256,9 @@ func (e *emitter) plainInput(a *ir.Value, o ModelOptions) error {
 // connect builds the aggregation over the graph input.
 func (e *emitter) connect(index tensor, o ModelOptions) error {
 	if e.dense() {
+		if o.Symmetrize {
+			return errDenseSymmetric
+		}
 		if e.nodeOnes == nil {
 			return fmt.Errorf("@%s has a graph but no features over its nodes", e.fn.Name)
 		}
@@ -263,6 +269,10 @@ func (e *emitter) connect(index tensor, o ModelOptions) error {
 		return fmt.Errorf("@%s has a graph but no features over its nodes", e.fn.Name)
 	}
 	e.list = newEdgeList(e.builder, index, *e.nodes, named("num_nodes"))
+	if o.Symmetrize {
+		e.list, e.weight = e.list.symmetric(e.weight)
+		delete(e.dims, e.graph.Type.Dims[1]) // num_edges is of the input
+	}
 	switch e.lowering {
 	case Flat:
 		e.forward = newFlat(e.list)

@@ -107,7 +107,10 @@ func (s *search) candidates(n near, mutual bool) *candidates {
 			return b.binary("Mul", pair, four)
 		}
 		last := b.binary("Mul", b.binary("Mul", s.nodes, s.nodes), four)
-		old := b.op("Where", int64Type, s.list.src.dims, []tensor{s.list.loop, last, code(s.list.src, s.list.dst)})
+		old := code(s.list.src, s.list.dst)
+		if s.list.loop.name != "" {
+			old = b.op("Where", int64Type, old.dims, []tensor{s.list.loop, last, old})
+		}
 		from, to := b.unsqueeze(n.rows, 1), b.gather(n.rows, n.idx)
 		end := b.op("Where", int64Type, to.dims, []tensor{b.compare("Less", from, to), b.int64Const(1), b.int64Const(2)})
 		fresh := b.reshape(b.binary("Add", code(from, to), end), b.int64s(-1), unknown)

@@ -148,7 +148,7 @@ func (o *BuildOptions) addPipeline(models, programs []built) ([]built, error) {
 		}
 		return models, nil
 	}
-	m := built{role: pipelineRole, fn: p.classify, parts: &p, constants: map[string]float32{}, lowering: o.Lowering, sparse: o.SparseX && p.encode.Arg(sparseArg) != nil}
+	m := built{role: pipelineRole, fn: p.classify, parts: &p, constants: map[string]float32{}, lowering: o.Lowering, sparse: o.SparseX && p.encode.Arg(sparseArg) != nil, symmetric: o.Symmetrize}
 	if m.lowering == HostBuckets {
 		m.lowering = Buckets // the host does not know the refined graph
 	}
@@ -176,8 +176,9 @@ func (o *BuildOptions) addPipeline(models, programs []built) ([]built, error) {
 // pipelineModel writes the three functions and what is between them as one graph.
 func (o *BuildOptions) pipelineModel(m *built) (*onnxpb.ModelProto, error) {
 	r := o.Refinement
-	mo := ModelOptions{Lowering: m.lowering, SparseX: m.sparse, Opset: o.Opset, Name: o.Model + "_" + m.name, Doc: m.doc,
-		Docs: ioDocs, Metadata: o.metadata(*m), ProducerVersion: o.Version}
+	mo := ModelOptions{Lowering: m.lowering, SparseX: m.sparse, Symmetrize: m.symmetric, Opset: o.Opset, Name: o.Model + "_" + m.name, Doc: m.doc,
+		Docs: m.docs(o), Metadata: o.metadata(*m), ProducerVersion: o.Version}
+	docs := mo.Docs
 	b := newBuilder(mo.Name, mo.Doc)
 	b.opset = o.Opset
 	for _, name := range []string{"logits", "probabilities", outputRefinedIndex, outputRefinedProb, outputRefinedExisting} {
@@ -191,7 +192,7 @@ func (o *BuildOptions) pipelineModel(m *built) (*onnxpb.ModelProto, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := b.input(inputK, ioDocs[inputK], int64Type, fixed(1))
+	k := b.input(inputK, docs[inputK], int64Type, fixed(1))
 	b.under("encoder", func() { err = enc.run() })
 	if err != nil {
 		return nil, err
@@ -229,12 +230,12 @@ func (o *BuildOptions) pipelineModel(m *built) (*onnxpb.ModelProto, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.output(v.t, r.Name, ioDocs[r.Name], "Identity")
+		b.output(v.t, r.Name, docs[r.Name], "Identity")
 	}
 	edges := named(refinedEdges)
 	output := func(t tensor, name string, dims ...dim) {
 		t.dims = dims
-		b.output(t, name, ioDocs[name], "Identity")
+		b.output(t, name, docs[name], "Identity")
 	}
 	output(c.pairs(b), outputRefinedIndex, fixed(2), edges)
 	output(p, outputRefinedProb, edges)

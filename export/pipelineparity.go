@@ -37,6 +37,10 @@ func (o *BuildOptions) refine(m *built, in map[string]ort.Tensor) (*refinement, 
 	if m.weighted {
 		encode[inputEdgeWeight] = in[inputEdgeWeight]
 	}
+	encode, err := m.forwardInputs(encode)
+	if err != nil {
+		return nil, err
+	}
 	out, err := o.Forward("encode", encode)
 	if err != nil {
 		return nil, err

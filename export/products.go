@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -26,9 +28,13 @@ func (i *Inspection) Products(inputs map[string]ort.Tensor, o ort.Options) (*Pro
 	if err != nil {
 		return nil, err
 	}
+	m := proto.Clone(i.model).(*onnxpb.ModelProto)
+	if err := internalize(i.dir, m); err != nil {
+		return nil, err
+	}
 	p := &Products{Inputs: map[string]ort.Tensor{}}
 	weights := map[string]*onnxpb.TensorProto{}
-	for _, t := range i.model.Graph.Initializer {
+	for _, t := range m.Graph.Initializer {
 		weights[t.GetName()] = t
 	}
 	b := newBuilder("products", "the matrix products of "+i.Graph)
@@ -68,7 +74,7 @@ func (i *Inspection) Products(inputs map[string]ort.Tensor, o ort.Options) (*Pro
 		operands[name] = t
 		return t, true
 	}
-	for _, n := range i.model.Graph.Node {
+	for _, n := range m.Graph.Node {
 		if n.GetOpType() != "MatMul" {
 			continue
 		}

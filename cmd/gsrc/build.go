@@ -26,6 +26,7 @@ type buildFlags struct {
 	lowering   string
 	noWeight   bool
 	sparseX    bool
+	symmetrize bool
 	pipeline   string
 	opset      int
 	fp16, int8 bool
@@ -61,7 +62,7 @@ what is there beside them, and the peak.`,
 				return err
 			}
 			if compile.emit == "ir" {
-				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "pipeline", "opset", "fp16", "int8", "external-data", "unverified", "provider", "dry-run", "triton"} {
+				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "symmetrize", "pipeline", "opset", "fp16", "int8", "external-data", "unverified", "provider", "dry-run", "triton"} {
 					if c.Flags().Changed(name) {
 						return usage("--%s is for the export of a run; with --emit ir the program goes to standard output", name)
 					}
@@ -83,6 +84,7 @@ what is there beside them, and the peak.`,
 	flags.StringVar(&f.lowering, "lowering", string(export.Buckets), "message passing: buckets, host-buckets (tables are inputs; fastest on large graphs), flat, dense (small graphs; runs in onnx-go too), or auto (flat for small work, else buckets)")
 	flags.BoolVar(&f.noWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
 	flags.BoolVar(&f.sparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
+	flags.BoolVar(&f.symmetrize, "symmetrize", false, "make the graph undirected inside the files: edge_index may list each edge in one direction, and more than once")
 	flags.StringVar(&f.pipeline, "pipeline", string(export.PipelineAuto), "pipeline.onnx, which refines a graph and classifies its nodes in one: auto (where the model allows it), on (or else fail) or off")
 	flags.IntVar(&f.opset, "opset", export.OpsetVersion, "version of ONNX's operator set, 17 to 21")
 	flags.BoolVar(&f.fp16, "fp16", false, "store weights in fp16, half the size; sums stay in float32")
@@ -157,6 +159,9 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	if f.sparseX && lowering == export.Dense {
 		return usage("--sparse-x does not go with --lowering dense: it takes gathers, which the dense form does without")
 	}
+	if f.symmetrize && lowering == export.Dense {
+		return usage("--symmetrize does not go with --lowering dense, which takes an adjacency matrix: make that symmetric")
+	}
 	if _, statErr := os.Stat(dir); statErr != nil {
 		if gsrc.IsModelFile(dir) || gsrc.CheckModel(dir) == nil {
 			return usage("%s is a model, and an export needs a run: train it first (gsrc train %s --data PATH --out DIR), or add --emit ir to see its program", dir, dir)
@@ -170,7 +175,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 		return err
 	}
 	ctx := c.Context()
-	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Pipeline: pipeline, Opset: f.opset, Precision: precision, ExternalData: external, Unverified: f.unverified, Data: dataPath, Log: a.logf}
+	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: pipeline, Opset: f.opset, Precision: precision, ExternalData: external, Unverified: f.unverified, Data: dataPath, Log: a.logf}
 	if f.dryRun {
 		o.Log = nil
 		plan, err := run.Plan(o)
