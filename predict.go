@@ -24,10 +24,14 @@ import (
 
 // PredictOptions say how a graph's nodes are classified.
 type PredictOptions struct {
-	Provider ort.Provider     // of onnxruntime; ort.Auto if empty
-	Library  *ort.Library     // nil is what is found or fetched
-	Threads  int              // 0 is one for each processor
-	Load     data.LoadOptions // how to read the data
+	Provider ort.Provider // of onnxruntime; ort.Auto if empty
+	Device   int          // number of the GPU, for CUDA
+	// MemoryLimit is how many bytes of the GPU's memory are taken for tensors at most; 0
+	// is no limit.
+	MemoryLimit int64
+	Library     *ort.Library     // nil is what is found or fetched
+	Threads     int              // 0 is one for each processor
+	Load        data.LoadOptions // how to read the data
 	// Nodes are the ids of those that are wanted; nil is all of them. The whole graph is
 	// classified in any case; Neighbors cuts out what some nodes need.
 	Nodes []string
@@ -174,7 +178,7 @@ func (p *predictor) models(ctx context.Context) (*export.Dist, error) {
 
 // session says how the models run.
 func (p *predictor) session() ort.Options {
-	return ort.Options{Provider: p.o.Provider, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.yield}
+	return ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.yield}
 }
 
 func (p *predictor) close() {

@@ -3,6 +3,7 @@ package export
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -45,12 +46,23 @@ func (d *Dist) Close() error {
 	return err
 }
 
-// Load loads all models now, so that a file that cannot be is found and no caller
-// waits.
-func (d *Dist) Load() error {
+// Warm loads all models now and runs each on the export's test data, where these are
+// there, so that a file that cannot be used is found and nobody waits for a first run.
+func (d *Dist) Warm() error {
 	for _, role := range slices.Sorted(maps.Keys(d.Manifest.Models)) {
-		if _, err := d.session(role); err != nil {
+		s, err := d.session(role)
+		if err != nil {
 			return err
+		}
+		in, err := testTensors(d.dir, d.Manifest.Models[role], "input", d.Manifest.Models[role].Inputs)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			_, err = s.Run(in)
+		}
+		if err != nil {
+			return fmt.Errorf("the %s does not run on the export's test data: %w", role, err)
 		}
 	}
 	return nil

@@ -19,6 +19,11 @@ import (
 type VerifyOptions struct {
 	// Provider of onnxruntime; Auto if empty.
 	Provider ort.Provider
+	// Device and MemoryLimit are those of ort.Options.
+	Device      int
+	MemoryLimit int64
+	// Placement, if not nil, is told where the nodes of each model ran.
+	Placement func(role string, nodes []ort.Placed)
 	// Full also runs every model on the CPU with 1, 2 and 4 threads and each level of
 	// graph optimisation, 20 times each.
 	Full bool
@@ -130,6 +135,21 @@ func testTensors(dir string, info ModelInfo, kind string, list []IOInfo) (map[st
 	return out, nil
 }
 
+// twiceBound runs a model by IO binding, and gives what the second run on the same
+// memory gives.
+func twiceBound(s *ort.Session, in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
+	b, err := s.Bind(in)
+	if err != nil {
+		return nil, err
+	}
+	_, err = b.Run()
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	out, err := b.Run()
+	return out, errors.Join(err, b.Close())
+}
+
 func verifyModel(ctx context.Context, dir, role string, info ModelInfo, lib *ort.Library, o VerifyOptions, report *ParityReport) error {
 	in, err := testTensors(dir, info, "input", info.Inputs)
 	if err != nil {
@@ -140,12 +160,16 @@ func verifyModel(ctx context.Context, dir, role string, info ModelInfo, lib *ort
 		return err
 	}
 	path := filepath.Join(dir, filepath.FromSlash(info.File))
-	session, err := ort.Open(path, ort.Options{Provider: o.Provider, Library: lib, Log: o.Log})
+	options := ort.Options{Provider: o.Provider, Device: o.Device, MemoryLimit: o.MemoryLimit, Library: lib, Log: o.Log}
+	session, err := ort.Open(path, options)
 	if err != nil {
 		return err
 	}
 	defer session.Close()
 	engines := []engine{{fmt.Sprintf("onnxruntime (%s)", session.Provider()), session.Run}}
+	if session.Provider() == ort.CUDA {
+		engines = append(engines, engine{"onnxruntime (cuda, bound)", func(in map[string]ort.Tensor) (map[string]ort.Tensor, error) { return twiceBound(session, in) }})
+	}
 	if _, dense := in[inputAdjacency]; dense {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -179,6 +203,13 @@ func verifyModel(ctx context.Context, dir, role string, info ModelInfo, lib *ort
 			return bad
 		}
 		o.Log("%s agrees with the test data in %s", info.File, e.name)
+	}
+	if o.Placement != nil {
+		nodes, err := ort.Placement(path, options, in)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		o.Placement(role, nodes)
 	}
 	if !o.Full {
 		return nil

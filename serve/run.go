@@ -113,7 +113,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	} else if s.dist, err = o.open(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.dist.Load(); err != nil {
+	if err := s.dist.Warm(); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (o *Options) open(ctx context.Context) (*export.Dist, error) {
 		}
 		lib = &found
 	}
-	return export.Open(o.Dist, ort.Options{Provider: o.Predict.Provider, Threads: o.Predict.Threads, Library: lib, Log: o.Log, Yield: true})
+	return export.Open(o.Dist, ort.Options{Provider: o.Predict.Provider, Device: o.Predict.Device, MemoryLimit: o.Predict.MemoryLimit, Threads: o.Predict.Threads, Library: lib, Log: o.Log, Yield: true})
 }
 
 // tls reads the certificate.

@@ -201,7 +201,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	// The check of the build itself runs on the CPU, so that its report is the
 	// same everywhere.
 	if provider != ort.CPU && !f.unverified {
-		return a.verify(c, f.out, provider, false)
+		return a.verify(c, f.out, gsrc.VerifyOptions{Provider: provider})
 	}
 	return nil
 }

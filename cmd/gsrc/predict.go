@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -14,8 +16,9 @@ import (
 )
 
 func (a *app) verifyCommand() *cobra.Command {
-	var provider string
-	var full bool
+	var provider providerFlags
+	var o gsrc.VerifyOptions
+	var placement bool
 	c := &cobra.Command{
 		Use: "verify DIR", Short: "Check an export on this machine's onnxruntime", Args: cobra.ExactArgs(1),
 		Long: `Check an export on this machine: every file against its checksum, and every model
@@ -24,21 +27,25 @@ something else. With --full also with 1, 2 and 4 threads and at each level of
 onnxruntime's graph optimisation, 20 times each: every run must give the bits of
 the first.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := ort.ParseProvider(provider)
-			if err != nil {
-				return asUsage(err)
+			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
+				return err
 			}
-			return a.verify(c, args[0], p, full)
+			if placement {
+				o.Placement = a.showPlacement
+			}
+			return a.verify(c, args[0], o)
 		},
 	}
-	c.Flags().StringVar(&provider, "provider", string(ort.Auto), "auto, cpu or cuda")
-	c.Flags().BoolVar(&full, "full", false, "repeat with 1, 2 and 4 threads at each level of graph optimisation, on the CPU")
+	provider.register(c.Flags())
+	c.Flags().BoolVar(&placement, "placement", false, "tell how many nodes ran on which provider, and with cuda which stayed on the CPU")
+	c.Flags().BoolVar(&o.Full, "full", false, "repeat with 1, 2 and 4 threads at each level of graph optimisation, on the CPU")
 	return c
 }
 
 // verify checks an export and prints a line for each output.
-func (a *app) verify(c *cobra.Command, dir string, provider ort.Provider, full bool) error {
-	_, report, err := gsrc.Verify(c.Context(), dir, gsrc.VerifyOptions{Provider: provider, Full: full, Log: a.logf})
+func (a *app) verify(c *cobra.Command, dir string, o gsrc.VerifyOptions) error {
+	o.Log = a.logf
+	_, report, err := gsrc.Verify(c.Context(), dir, o)
 	if report != nil {
 		for _, x := range report.Cases {
 			for _, o := range x.Outputs {
@@ -53,8 +60,29 @@ func (a *app) verify(c *cobra.Command, dir string, provider ort.Provider, full b
 	return err
 }
 
+// showPlacement prints where the nodes of a model ran, and names those on the CPU where
+// others are not.
+func (a *app) showPlacement(role string, nodes []ort.Placed) {
+	count := map[string]int{}
+	for _, n := range nodes {
+		count[n.Provider]++
+	}
+	for _, provider := range slices.Sorted(maps.Keys(count)) {
+		fmt.Fprintf(a.stdout, "%-10s %d nodes on %s\n", role, count[provider], provider)
+	}
+	if len(count) < 2 {
+		return
+	}
+	for _, n := range nodes {
+		if n.OnCPU() {
+			fmt.Fprintf(a.stdout, "%-10s on the CPU: %s (%s)\n", role, n.Node, n.Op)
+		}
+	}
+}
+
 func (a *app) predictCommand() *cobra.Command {
-	var provider, out, path string
+	var out, path string
+	var provider providerFlags
 	var nodes []string
 	var o gsrc.PredictOptions
 	c := &cobra.Command{
@@ -68,9 +96,8 @@ scored. A model of whole graphs classifies those of a collection, and the id is 
 number of a graph, from 0. Where the data have labels, how good the predictions are
 is told on standard error.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := ort.ParseProvider(provider)
-			if err != nil {
-				return asUsage(err)
+			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
+				return err
 			}
 			switch {
 			case path == "":
@@ -81,12 +108,13 @@ is told on standard error.`,
 			if _, err := gsrc.GraphFormat(out); err != nil {
 				return asUsage(err)
 			}
+			var err error
 			if o.Nodes, err = readNames(nodes); err != nil {
 				return err
 			}
 			bar := a.newTransfer()
 			defer bar.finish()
-			o.Provider, o.Log, o.Progress = p, a.logf, bar.count
+			o.Log, o.Progress = a.logf, bar.count
 			r, err := gsrc.Predict(c.Context(), args[0], path, out, o)
 			if err != nil {
 				return err
@@ -108,7 +136,7 @@ is told on standard error.`,
 	flags.StringVar(&path, "data", "", "data set: a folder, a file, the name of a fetched one, or "+data.Synthetic)
 	flags.StringVar(&out, "out", "", "file to write: .csv, .npz, .parquet or .json")
 	flags.StringSliceVar(&nodes, "nodes", nil, "only these nodes: ids, or @FILE with one a line")
-	flags.StringVar(&provider, "provider", string(ort.Auto), "auto, cpu or cuda")
+	provider.register(flags)
 	flags.IntVar(&o.Threads, "threads", 0, "threads, 0 for one per processor")
 	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges")
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")

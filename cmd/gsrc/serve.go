@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/serve"
 	"github.com/spf13/cobra"
 )
@@ -19,7 +18,8 @@ const tokenVar = "GSRC_TOKEN"
 
 func (a *app) serveCommand() *cobra.Command {
 	var o serve.Options
-	var web, rpc, provider, tokenFile string
+	var web, rpc, tokenFile string
+	var provider providerFlags
 	var maxBody int64
 	c := &cobra.Command{
 		Use: "serve DIR [--data PATH]", Short: "Answer for nodes of a graph over HTTP and gRPC", Args: cobra.ExactArgs(1),
@@ -33,9 +33,8 @@ It ends at an interrupt or SIGTERM, when what was asked is answered. A bearer to
 is taken from --token-file or the environment variable ` + tokenVar + `; every request but
 those for health must then carry it.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := ort.ParseProvider(provider)
-			if err != nil {
-				return asUsage(err)
+			if err := provider.apply(&o.Predict.Provider, &o.Predict.Device, &o.Predict.MemoryLimit); err != nil {
+				return err
 			}
 			switch {
 			case web == "" && rpc == "":
@@ -47,7 +46,7 @@ those for health must then carry it.`,
 			case maxBody < 1 || maxBody > 2047:
 				return usage("--max-body %d: give 1 to 2047 MiB", maxBody)
 			}
-			o.Dist, o.Predict.Provider, o.Log, o.MaxBody = args[0], p, a.logf, maxBody<<20
+			o.Dist, o.Log, o.MaxBody = args[0], a.logf, maxBody<<20
 			o.Token = os.Getenv(tokenVar)
 			if tokenFile != "" {
 				text, err := os.ReadFile(tokenFile)
@@ -75,7 +74,7 @@ those for health must then carry it.`,
 	flags.IntVar(&o.MaxRequests, "max-requests", 1024, "inference requests under way at one time; more are refused")
 	flags.IntVar(&o.Batch, "batch", 1024, "nodes answered for together at most")
 	flags.DurationVar(&o.Drain, "drain", time.Second, "how long requests are still taken after the end was asked for")
-	flags.StringVar(&provider, "provider", string(ort.Auto), "auto, cpu or cuda")
+	provider.register(flags)
 	flags.IntVar(&o.Predict.Threads, "threads", 0, "threads of onnxruntime, 0 for one for every second processor")
 	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, "keep the direction of edges")
 	flags.Uint64Var(&o.Predict.Load.Seed, "seed", 0, "seed of the synthetic graph")

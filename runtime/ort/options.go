@@ -3,6 +3,7 @@ package ort
 import (
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // Provider selects where a model runs.
@@ -41,6 +42,10 @@ const (
 type Options struct {
 	// Provider is Auto if empty.
 	Provider Provider
+	// Device is the number of the GPU, and MemoryLimit how many bytes of its memory the
+	// session may take for tensors, 0 for no limit. Both are for CUDA.
+	Device      int
+	MemoryLimit int64
 	// Threads within an operator; 0 leaves it to onnxruntime (one per core).
 	Threads int
 	// Optimization of the graph; OptimizeAll if empty.
@@ -54,6 +59,33 @@ type Options struct {
 	// Log gets a line where Auto falls back to the CPU although there are signs
 	// of a GPU, once per process. Nil drops it.
 	Log func(format string, args ...any)
+
+	profile string // where a profile is written to, the beginning of its path
+}
+
+// check tells what is wrong with options.
+func (o *Options) check(p Provider) error {
+	switch {
+	case o.Threads < 0:
+		return fmt.Errorf("%d threads asked for: give 0 (one per core) or more", o.Threads)
+	case o.Device < 0:
+		return fmt.Errorf("there is no GPU number %d: they are numbered from 0", o.Device)
+	case o.MemoryLimit < 0:
+		return fmt.Errorf("a limit of %d bytes of the GPU's memory is none", o.MemoryLimit)
+	case p == CPU && (o.Device != 0 || o.MemoryLimit != 0):
+		return errors.New("a GPU's number and memory are for the provider cuda, not for cpu")
+	}
+	return nil
+}
+
+// cuda are the options of the CUDA provider. TF32 is switched off: its 10-bit mantissa
+// would break the promise that every runtime agrees within 1e-4.
+func (o *Options) cuda() map[string]string {
+	m := map[string]string{"use_tf32": "0", "device_id": strconv.Itoa(o.Device)}
+	if o.MemoryLimit > 0 {
+		m["gpu_mem_limit"] = strconv.FormatInt(o.MemoryLimit, 10)
+	}
+	return m
 }
 
 // ErrNoCgo is returned where a session is asked of a program built without cgo.

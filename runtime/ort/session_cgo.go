@@ -129,8 +129,8 @@ func open(o Options, model source) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Threads < 0 {
-		return nil, fmt.Errorf("%d threads asked for: give 0 (one per core) or more", o.Threads)
+	if err := o.check(provider); err != nil {
+		return nil, err
 	}
 	if err := loadFor(o); err != nil {
 		return nil, err
@@ -214,10 +214,15 @@ func sessionOptions(p Provider, o Options) (*onnxruntime.SessionOptions, Provide
 	if err := options.SetGraphOptimizationLevel(level); err != nil {
 		return fail(err)
 	}
+	if o.profile != "" {
+		if err := options.EnableProfiling(o.profile); err != nil {
+			return fail(err)
+		}
+	}
 	if p == CPU {
 		return options, CPU, nil
 	}
-	err = addCUDA(options)
+	err = addCUDA(options, o)
 	switch {
 	case err == nil:
 		return options, CUDA, nil
@@ -232,15 +237,14 @@ func sessionOptions(p Provider, o Options) (*onnxruntime.SessionOptions, Provide
 	return options, CPU, nil
 }
 
-// addCUDA asks for the CUDA provider. TF32 is switched off: its 10-bit mantissa
-// would break the promise that every runtime agrees within 1e-4.
-func addCUDA(options *onnxruntime.SessionOptions) error {
+// addCUDA asks for the CUDA provider.
+func addCUDA(options *onnxruntime.SessionOptions, o Options) error {
 	cuda, err := onnxruntime.NewCUDAProviderOptions()
 	if err != nil {
 		return err
 	}
 	defer cuda.Destroy()
-	if err := cuda.Update(map[string]string{"use_tf32": "0"}); err != nil {
+	if err := cuda.Update(o.cuda()); err != nil {
 		return err
 	}
 	return options.AppendExecutionProviderCUDA(cuda)
@@ -279,7 +283,7 @@ func probeCUDA() error {
 		return err
 	}
 	defer options.Destroy()
-	if err := addCUDA(options); err != nil {
+	if err := addCUDA(options, Options{}); err != nil {
 		return explainCUDA(err)
 	}
 	return nil

@@ -31,6 +31,21 @@ func (*Session) Provider() Provider { return "" }
 // Close does nothing in a program built without cgo.
 func (*Session) Close() error { return nil }
 
+// Bound is a session with inputs that stay. Without cgo there is none.
+type Bound struct{}
+
+// Bind returns [ErrNoCgo] in a program built without cgo.
+func (*Session) Bind(map[string]Tensor) (*Bound, error) { return nil, ErrNoCgo }
+
+// Run returns [ErrNoCgo] in a program built without cgo.
+func (*Bound) Run() (map[string]Tensor, error) { return nil, ErrNoCgo }
+
+// Outputs is empty in a program built without cgo.
+func (*Bound) Outputs() map[string]Tensor { return nil }
+
+// Close does nothing in a program built without cgo.
+func (*Bound) Close() error { return nil }
+
 func load(Library) (string, error) { return "", ErrNoCgo }
 
 func probeCUDA() error { return ErrNoCgo }
