@@ -53,6 +53,9 @@ type BuildOptions struct {
 	// Unverified writes the export without running it in onnxruntime; the
 	// manifest says so.
 	Unverified bool
+	// TestCases has the export carry the inputs and outputs of every graph that it is
+	// checked on, and faulty ones, for checks in other runtimes.
+	TestCases bool
 	// Library is the onnxruntime to check with; nil is what is found or fetched.
 	Library *ort.Library
 	// Threads of the compiled forward pass; 0 is one for each processor.
@@ -182,7 +185,7 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: Version(),
 		Classes: r.classNames(), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
 		Pipeline: o.Pipeline, Refinement: refinementOf(t),
-		Files: map[string][]byte{}, Library: o.Library, Unverified: o.Unverified, Log: o.Log,
+		Files: map[string][]byte{}, Library: o.Library, Unverified: o.Unverified, TestCases: o.TestCases, Log: o.Log,
 	}
 	if r.Result.TestAcc != nil {
 		b.Metrics["test_acc"] = *r.Result.TestAcc

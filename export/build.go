@@ -67,8 +67,14 @@ type BuildOptions struct {
 	Library *ort.Library
 	// Unverified writes the export without a parity check. The manifest says so.
 	Unverified bool
+	// TestCases has the export carry the test data of every graph that it is checked
+	// on, and of faulty ones, for checks in other runtimes; else those of one
+	// sub-graph alone.
+	TestCases bool
 	// Log gets a line for each step; nil drops them.
 	Log func(format string, args ...any)
+
+	reference Forward // the float64 interpreter
 }
 
 // role is one of the files of an export.
@@ -131,6 +137,9 @@ type built struct {
 	symmetric bool   // makes the graph undirected inside
 	weighted  bool   // takes edge weights, as an input or within the adjacency matrix
 	parts     *parts // of the pipeline
+	testCases []TestCase
+	// testInputs are those of the test data.
+	testInputs map[string]ort.Tensor
 }
 
 func (m *built) weightsFile() string { return m.name + ".data" }
@@ -153,12 +162,13 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	for _, m := range models {
 		maps.Copy(constants, m.constants)
 	}
+	rounded, err := Rounded(o.Module, o.Params, o.Precision)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.reference = Interpreter(o.Module, rounded, constants)
 	if o.Forward == nil {
-		rounded, err := Rounded(o.Module, o.Params, o.Precision)
-		if err != nil {
-			return nil, nil, err
-		}
-		o.Forward = Interpreter(o.Module, rounded, constants)
+		o.Forward = o.reference
 	}
 	if o.Trained == nil {
 		o.Trained = Interpreter(o.Module, o.Params, constants)
@@ -170,7 +180,6 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 		}
 		files[name] = data
 	}
-	manifest := o.manifest(models)
 	for _, m := range models {
 		files[m.name+".onnx"] = m.data
 		if m.weights != nil {
@@ -181,8 +190,12 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	if err != nil {
 		return nil, report, err
 	}
+	manifest := o.manifest(models)
 	o.reportPrecision(manifest, report.Precision)
 	if files[ParityFile], err = marshalJSON(report); err != nil {
+		return nil, nil, err
+	}
+	if files[ReportFile], err = reportPage(manifest, report); err != nil {
 		return nil, nil, err
 	}
 	for name, data := range files {
@@ -480,7 +493,7 @@ func (o *BuildOptions) manifest(models []built) *Manifest {
 	}
 	for _, b := range models {
 		info := ModelInfo{File: b.name + ".onnx", Inputs: ioInfos(b.model.Graph.Input), Outputs: ioInfos(b.model.Graph.Output),
-			TestData: testDataDir + "/" + b.name}
+			TestData: testDataDir + "/" + b.name, TestCases: b.testCases}
 		if b.weights != nil {
 			info.Data = b.weightsFile()
 		}

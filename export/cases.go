@@ -124,39 +124,6 @@ const (
 	testCase     = "sub-graph"
 )
 
-// parityCases derives from the training graph the graphs on which exporters
-// are known to fail; with symmetrize some that name edges in one direction.
-func parityCases(s Sample, symmetrize bool) []parityCase {
-	sub := s.induced(s.neighbourhood(sampleNodes))
-	n := sub.nodes()
-	var first []int
-	for i := range n {
-		if i%2 == 0 {
-			first = append(first, i)
-		}
-	}
-	cases := []parityCase{{trainingCase, s}, {testCase, sub}}
-	if len(s.X.F32) <= largestCopy {
-		cases = append(cases, parityCase{"larger graph", s.extended(s.nodes()/10 + 1)})
-	}
-	cases = append(cases,
-		parityCase{"isolated nodes", sub.keepEdges(func(i, j int64) bool { return i%2 == 0 && j%2 == 0 })},
-		parityCase{"half the nodes", sub.induced(first)},
-		parityCase{"no edges", sub.keepEdges(func(i, j int64) bool { return false })},
-		parityCase{"duplicate edges and self-loops", sub.repeated()},
-		parityCase{"one node", sub.induced([]int{0})},
-	)
-	if symmetrize {
-		cases = append(cases,
-			parityCase{"one direction", sub.keepEdges(func(i, j int64) bool { return i < j })},
-			parityCase{"either direction", sub.keepEdges(func(i, j int64) bool { return (i < j) == ((i+j)%3 == 0) || i%7 == 0 })})
-	}
-	if s.GraphIDs != nil {
-		cases = append(cases, parityCase{"one graph", sub.oneGraph()}, parityCase{"nodes in another order", s.reordered()})
-	}
-	return cases
-}
-
 // neighbourhood returns up to limit nodes in breadth-first order from node 0,
 // sorted.
 func (s *Sample) neighbourhood(limit int) []int {
@@ -300,45 +267,6 @@ func (s *Sample) extended(more int) Sample {
 			return nil
 		}
 		t := ort.Float32s(slices.Concat(w.F32, slices.Repeat([]float32{0.5}, 4*more)), int64(len(w.F32)+4*more))
-		return &t
-	}
-	out.Weights, out.EdgeWeights = weights(s.Weights), weights(s.EdgeWeights)
-	return out
-}
-
-// repeated gives every edge twice, the second time in reverse order, and a
-// self-loop to every node.
-func (s *Sample) repeated() Sample {
-	n := int64(s.nodes())
-	out := *s
-	edges := func(t ort.Tensor) ort.Tensor {
-		e := len(t.I64) / 2
-		var rows [][]int64
-		for r := range 2 {
-			row := slices.Clone(t.I64[r*e : (r+1)*e])
-			back := slices.Clone(row)
-			slices.Reverse(back)
-			row = append(row, back...)
-			for i := range n {
-				row = append(row, i)
-			}
-			rows = append(rows, row)
-		}
-		return ort.Int64s(slices.Concat(rows...), 2, int64(len(rows[0])))
-	}
-	out.Edges = edges(s.Edges)
-	if s.Refined != nil {
-		t := edges(*s.Refined)
-		out.Refined = &t
-	}
-	weights := func(w *ort.Tensor) *ort.Tensor {
-		if w == nil {
-			return nil
-		}
-		back := slices.Clone(w.F32)
-		slices.Reverse(back)
-		all := slices.Concat(w.F32, back, slices.Repeat([]float32{0.25}, int(n)))
-		t := ort.Float32s(all, int64(len(all)))
 		return &t
 	}
 	out.Weights, out.EdgeWeights = weights(s.Weights), weights(s.EdgeWeights)

@@ -72,12 +72,16 @@ type edgeList struct {
 func newEdgeList(b *builder, edgeIndex, nodes tensor, nodeDim dim) *edgeList {
 	l := &edgeList{b: b, nodes: nodes, sources: nodes, nodeDim: nodeDim}
 	b.in("edges", func() {
-		row := func(i int64, name, doc string) tensor {
-			return b.rename(b.op("Gather", int64Type, edgeIndex.dims[1:], []tensor{edgeIndex, b.int64Const(i)}, intAttr("axis", 0)), name, doc)
-		}
-		l.src, l.dst = row(0, "edges/source", "sources of the edges"), row(1, "edges/target", "targets of the edges")
-		l.nodes = l.guarded()
+		l.nodes = l.guarded(edgeIndex)
 		l.sources = l.nodes
+		// Which row is which comes by way of the guard, so that whatever reads an end
+		// of an edge waits for it, and nothing can leave it out.
+		first := b.squeeze(b.binary("Mul", l.nodes, b.int64Const(0)), 0)
+		row := func(i tensor, name, doc string) tensor {
+			return b.rename(b.op("Gather", int64Type, edgeIndex.dims[1:], []tensor{edgeIndex, i}, intAttr("axis", 0)), name, doc)
+		}
+		l.src = row(first, "edges/source", "sources of the edges")
+		l.dst = row(b.binary("Add", first, b.int64Const(1)), "edges/target", "targets of the edges")
 		l.loop = b.compare("Equal", l.src, l.dst)
 		l.into = l.counted(l.dst)
 	})
@@ -87,9 +91,9 @@ func newEdgeList(b *builder, edgeIndex, nodes tensor, nodeDim dim) *edgeList {
 // guarded returns the number of nodes, by way of a Gather that fails where an edge
 // ends outside of them: what reads node numbers later would not, or would read
 // negative ones from the end.
-func (l *edgeList) guarded() tensor {
+func (l *edgeList) guarded(edgeIndex tensor) tensor {
 	b := l.b
-	ends := b.concat(0, l.src, l.dst, b.int64s(0))
+	ends := b.concat(0, b.reshape(edgeIndex, b.int64s(-1), unknown), b.int64s(0))
 	low := b.reduceOp("ReduceMin", ends, []int64{0}, true, fixed(1))
 	high := b.reduceOp("ReduceMax", ends, []int64{0}, true, fixed(1))
 	far := b.op("Where", int64Type, []dim{fixed(1)}, []tensor{b.compare("Less", low, b.int64Const(0)), b.binary("Add", l.nodes, b.int64Const(1)), high})

@@ -89,7 +89,8 @@ func TestTableVectors(t *testing.T) {
 
 // TestTablePorts runs the table builders of other languages on the vectors.
 func TestTablePorts(t *testing.T) {
-	for _, command := range [][]string{{"python3", "buckets.py"}, {"node", "buckets.mjs"}} {
+	rust := filepath.Join(t.TempDir(), "buckets")
+	for _, command := range [][]string{{"python3", "buckets.py"}, {"node", "buckets.mjs"}, {"java", "Buckets.java"}, {"rustc", "buckets.rs"}} {
 		t.Run(command[0], func(t *testing.T) {
 			if _, err := exec.LookPath(command[0]); err != nil {
 				t.Skipf("%s is not installed", command[0])
@@ -97,7 +98,16 @@ func TestTablePorts(t *testing.T) {
 			if command[0] == "python3" && exec.Command(command[0], "-c", "import numpy").Run() != nil {
 				t.Skip("python3 has no NumPy")
 			}
-			cmd := exec.CommandContext(t.Context(), command[0], command[1], "vectors.json")
+			args := []string{command[0], command[1], "vectors.json"}
+			if command[0] == "rustc" {
+				compile := exec.CommandContext(t.Context(), "rustc", "--edition", "2021", "-o", rust, command[1])
+				compile.Dir = bucketsFolder
+				if out, err := compile.CombinedOutput(); err != nil {
+					t.Fatalf("rustc: %v: %s", err, out)
+				}
+				args = []string{rust, "vectors.json"}
+			}
+			cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 			cmd.Dir = bucketsFolder
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v: %v: %s", command, err, out)

@@ -21,6 +21,7 @@ const SchemaVersion = 1
 const (
 	ManifestFile = "manifest.json"
 	ParityFile   = "parity.json"
+	ReportFile   = "parity.html"
 	testDataDir  = "test_data_set_0"
 )
 
@@ -93,6 +94,8 @@ type ModelInfo struct {
 	// Tolerance bounds the difference from the test data's outputs; absent where it
 	// is 1e-5 + 1e-4·max|b|.
 	Tolerance *Tolerance `json:"tolerance,omitempty"`
+	// TestCases are further test data, where the export was built with them.
+	TestCases []TestCase `json:"test_cases,omitempty"`
 }
 
 func (m ModelInfo) tolerance() Tolerance {
@@ -100,6 +103,16 @@ func (m ModelInfo) tolerance() Tolerance {
 		return exact
 	}
 	return *m.Tolerance
+}
+
+// TestCase is one graph of the family that every build is checked on.
+type TestCase struct {
+	Name string `json:"name"`
+	// Data is the folder with input_*.pb and output_*.pb.
+	Data string `json:"data"`
+	// Refused tells that edge_index holds a number that no node has: there are no
+	// outputs, and a runtime must fail.
+	Refused bool `json:"refused,omitempty"`
 }
 
 // IOInfo describes an input or output. Shape holds numbers and the names of
@@ -187,6 +200,11 @@ func ReadManifest(dir string) (*Manifest, error) {
 		}
 		if !filepath.IsLocal(filepath.FromSlash(info.TestData)) {
 			return nil, fmt.Errorf("%s: the test data of the %s are outside the folder", path, role)
+		}
+		for _, c := range info.TestCases {
+			if !filepath.IsLocal(filepath.FromSlash(c.Data)) {
+				return nil, fmt.Errorf("%s: the test data %q of the %s are outside the folder", path, c.Name, role)
+			}
 		}
 	}
 	return &m, nil

@@ -3,6 +3,7 @@ package export
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -26,6 +27,16 @@ type ParityReport struct {
 	Cases    []ParityCase      `json:"cases"`
 	// Precision tells what fewer bits for weights do; nil where they are float32.
 	Precision *PrecisionReport `json:"precision,omitempty"`
+	// Refusals are graphs with an edge to a node that there is not, each of which
+	// a runtime must refuse.
+	Refusals []Refusal `json:"refusals,omitempty"`
+}
+
+// Refusal is one model that refused one faulty graph in one runtime.
+type Refusal struct {
+	Model   string `json:"model"`
+	Case    string `json:"case"`
+	Runtime string `json:"runtime"`
 }
 
 // ParityCase is one model on one graph in one runtime.
@@ -46,6 +57,19 @@ type OutputParity struct {
 	MaxRel float64 `json:"max_rel"`
 	Bound  float64 `json:"bound"`
 	OK     bool    `json:"ok"`
+	// Ulps counts elements by their distance in units in the last place, the
+	// float32 numbers from one to the other: entry 0 the equal ones, entry i those
+	// with a distance from 2^(i-1) to 2^i - 1. It ends with the largest distance.
+	Ulps []int `json:"ulps"`
+	// Argmax is the agreement in the largest of each row; absent but for logits and
+	// probabilities.
+	Argmax *Agreement `json:"argmax,omitempty"`
+}
+
+// Agreement counts rows whose largest element is at the same place on both sides.
+type Agreement struct {
+	Agree int `json:"agree"`
+	Rows  int `json:"rows"`
 }
 
 // ParityError says where a runtime and the compiler's forward pass differ by
@@ -118,6 +142,10 @@ func compareOutput(name string, got, want ort.Tensor, within Tolerance) (OutputP
 		if at < 0 || d > o.MaxAbs {
 			o.MaxAbs, at = d, i
 		}
+		o.countUlps(got.F32[i], w)
+	}
+	if (name == "logits" || name == "probabilities") && len(want.Shape) == 2 {
+		o.Argmax = agreement(got.F32, want.F32, int(want.Shape[1]))
 	}
 	if largest > 0 {
 		o.MaxRel = o.MaxAbs / largest
@@ -129,6 +157,54 @@ func compareOutput(name string, got, want ort.Tensor, within Tolerance) (OutputP
 	}
 	o.Bound, o.MaxRel = finite(o.Bound), finite(o.MaxRel)
 	return o, &ParityError{Output: name, Index: at, Got: float64(got.F32[at]), Want: float64(want.F32[at]), MaxAbs: o.MaxAbs, Bound: o.Bound}
+}
+
+// countUlps adds one element to the histogram.
+func (o *OutputParity) countUlps(a, b float32) {
+	bin := bits.Len64(ulps(a, b))
+	for len(o.Ulps) <= bin {
+		o.Ulps = append(o.Ulps, 0)
+	}
+	o.Ulps[bin]++
+}
+
+// ulps is how many float32 numbers b is away from a. Zeros are one number; a NaN
+// is further from everything than any two numbers are.
+func ulps(a, b float32) uint64 {
+	if a != a || b != b {
+		return 1 << 32
+	}
+	place := func(v float32) int64 { // of the number in the order of all
+		n := int64(math.Float32bits(v) &^ (1 << 31))
+		if math.Signbit(float64(v)) {
+			return -n
+		}
+		return n
+	}
+	d := place(a) - place(b)
+	return uint64(max(d, -d))
+}
+
+func agreement(a, b []float32, width int) *Agreement {
+	r := &Agreement{}
+	for i := 0; i+width <= len(b) && width > 0; i += width {
+		r.Rows++
+		if largestAt(a[i:i+width]) == largestAt(b[i:i+width]) {
+			r.Agree++
+		}
+	}
+	return r
+}
+
+// largestAt returns the place of the first of the largest elements.
+func largestAt(list []float32) int {
+	at := 0
+	for i, v := range list {
+		if v > list[at] {
+			at = i
+		}
+	}
+	return at
 }
 
 // finite keeps JSON, which knows no NaN, able to say that something is wrong.

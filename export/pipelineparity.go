@@ -314,7 +314,7 @@ func (o *BuildOptions) checkPipeline(ctx context.Context, m *built, c parityCase
 		in, r, err := o.clearCase(m, c)
 		if err == nil {
 			if in, err = m.modelInputs(in); err == nil {
-				err = m.addTestData(files, in, r.outputs)
+				err = m.addTestCase(files, false, TestCase{Name: testCase}, in, r.outputs)
 			}
 		}
 		if err != nil {

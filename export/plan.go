@@ -48,6 +48,7 @@ func Plan(o BuildOptions) ([]PlannedFile, error) {
 		plan = append(plan, PlannedFile{name, int64(len(o.Files[name])), "of the run, beside the models"})
 	}
 	return append(plan, PlannedFile{ParityFile, -1, "how far onnxruntime is from the compiled forward pass"},
+		PlannedFile{ReportFile, -1, "the same as a page"},
 		PlannedFile{ManifestFile, -1, "what is in the folder: inputs, shapes, checksums, metrics"}), nil
 }
 

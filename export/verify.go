@@ -117,12 +117,12 @@ func checkFile(dir, name string, want FileInfo) error {
 	return nil
 }
 
-// testTensors reads the test data of one model, in the order of its inputs or
-// outputs.
-func testTensors(dir string, info ModelInfo, kind string, list []IOInfo) (map[string]ort.Tensor, error) {
+// testTensors reads the inputs or outputs of one model in a folder of test data, in
+// the model's order.
+func testTensors(dir, data, kind string, list []IOInfo) (map[string]ort.Tensor, error) {
 	out := map[string]ort.Tensor{}
 	for i, io := range list {
-		path := filepath.Join(dir, filepath.FromSlash(info.TestData), fmt.Sprintf("%s_%d.pb", kind, i))
+		path := filepath.Join(dir, filepath.FromSlash(data), fmt.Sprintf("%s_%d.pb", kind, i))
 		name, t, err := ReadTensor(path)
 		if err != nil {
 			return nil, err
@@ -151,11 +151,11 @@ func twiceBound(s *ort.Session, in map[string]ort.Tensor) (map[string]ort.Tensor
 }
 
 func verifyModel(ctx context.Context, dir, role string, info ModelInfo, lib *ort.Library, o VerifyOptions, report *ParityReport) error {
-	in, err := testTensors(dir, info, "input", info.Inputs)
+	in, err := testTensors(dir, info.TestData, "input", info.Inputs)
 	if err != nil {
 		return err
 	}
-	want, err := testTensors(dir, info, "output", info.Outputs)
+	want, err := testTensors(dir, info.TestData, "output", info.Outputs)
 	if err != nil {
 		return err
 	}
@@ -182,27 +182,17 @@ func verifyModel(ctx context.Context, dir, role string, info ModelInfo, lib *ort
 	for _, out := range info.Outputs {
 		order = append(order, out.Name)
 	}
-	nodes, edges := 0, 0
-	for _, name := range []string{"x", "embedding"} {
-		if t, ok := in[name]; ok {
-			nodes = int(t.Shape[0])
-		}
+	size := sizeOf(in)
+	size.Model, size.Case = role, testCase
+	if err := runEngines(engines, path, info.tolerance(), in, want, order, size, report); err != nil {
+		return err
 	}
-	if t, ok := in[inputEdgeIndex]; ok {
-		edges = int(t.Shape[1])
-	}
-	for _, e := range engines {
-		got, err := e.run(in)
-		if err != nil {
-			return fmt.Errorf("%s in %s: %w", path, e.name, err)
+	o.Log("%s agrees with the test data in %s", info.File, engineNames(engines))
+	if len(info.TestCases) > 0 {
+		if err := verifyTestCases(ctx, dir, role, info, engines, order, report); err != nil {
+			return err
 		}
-		outputs, bad := compareOutputs(got, want, order, info.tolerance())
-		report.Cases = append(report.Cases, ParityCase{Model: role, Case: testCase, Runtime: e.name, Nodes: nodes, Edges: edges, Outputs: outputs})
-		if bad != nil {
-			bad.Model, bad.Case, bad.Runtime = role, testCase, e.name
-			return bad
-		}
-		o.Log("%s agrees with the test data in %s", info.File, e.name)
+		o.Log("%s agrees with %d test cases in %s", info.File, len(info.TestCases), engineNames(engines))
 	}
 	if o.Placement != nil {
 		nodes, err := ort.Placement(path, options, in)
@@ -214,7 +204,7 @@ func verifyModel(ctx context.Context, dir, role string, info ModelInfo, lib *ort
 	if !o.Full {
 		return nil
 	}
-	if err := verifyFully(ctx, path, role, info, in, want, order, lib, report, ParityCase{Nodes: nodes, Edges: edges}); err != nil {
+	if err := verifyFully(ctx, path, role, info, in, want, order, lib, report, size); err != nil {
 		return err
 	}
 	o.Log("%s agrees with 1, 2 and 4 threads at every level of optimisation, and with itself", info.File)

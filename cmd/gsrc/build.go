@@ -32,6 +32,7 @@ type buildFlags struct {
 	fp16, int8 bool
 	external   string
 	unverified bool
+	testCases  bool
 	provider   string
 	dryRun     bool
 }
@@ -62,7 +63,7 @@ what is there beside them, and the peak.`,
 				return err
 			}
 			if compile.emit == "ir" {
-				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "symmetrize", "pipeline", "opset", "fp16", "int8", "external-data", "unverified", "provider", "dry-run", "triton"} {
+				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "symmetrize", "pipeline", "opset", "fp16", "int8", "external-data", "unverified", "test-cases", "provider", "dry-run", "triton"} {
 					if c.Flags().Changed(name) {
 						return usage("--%s is for the export of a run; with --emit ir the program goes to standard output", name)
 					}
@@ -91,6 +92,7 @@ what is there beside them, and the peak.`,
 	flags.BoolVar(&f.int8, "int8", false, "store and multiply the weights of linear layers in 8 bits, a quarter of the size; what goes into them is rounded too")
 	flags.StringVar(&f.external, "external-data", fmt.Sprintf("%dMiB", export.DefaultExternalData>>20), "weights of at least this size go to a file beside their model, such as encoder.data: bytes, KiB, MiB or GiB, or none for one file")
 	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
+	flags.BoolVar(&f.testCases, "test-cases", false, "carry the test data of every graph of the check, and of faulty ones, for checks in other runtimes (conformance/)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print a table of what would be written, and write and run nothing")
 	flags.StringVar(&f.provider, "provider", string(ort.CPU), "verify the export on cpu, auto or cuda")
 	compile.register(flags)
@@ -175,7 +177,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 		return err
 	}
 	ctx := c.Context()
-	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: pipeline, Opset: f.opset, Precision: precision, ExternalData: external, Unverified: f.unverified, Data: dataPath, Log: a.logf}
+	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: pipeline, Opset: f.opset, Precision: precision, ExternalData: external, Unverified: f.unverified, TestCases: f.testCases, Data: dataPath, Log: a.logf}
 	if f.dryRun {
 		o.Log = nil
 		plan, err := run.Plan(o)

@@ -39,7 +39,8 @@ func load(lib Library) (string, error) {
 		return onnxruntime.GetVersion(), nil
 	}
 	onnxruntime.SetSharedLibraryPath(lib.Path)
-	if err := onnxruntime.InitializeEnvironment(onnxruntime.WithLogLevelError()); err != nil {
+	// What fails comes back as an error; onnxruntime would print it as well.
+	if err := onnxruntime.InitializeEnvironment(onnxruntime.WithLogLevelFatal()); err != nil {
 		return "", explainLoad(lib, err)
 	}
 	// Official Windows builds report usage unless told not to.

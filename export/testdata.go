@@ -1,0 +1,94 @@
+package export
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// addTestCase writes the inputs of a case, and its outputs unless it is one to be
+// refused, in ONNX's layout for test data. The sub-graph is test_data_set_0, which
+// every export has; listed tells whether the manifest lists the cases.
+func (m *built) addTestCase(files map[string][]byte, listed bool, c TestCase, in, want map[string]ort.Tensor) error {
+	c.Data = testDataDir + "/" + m.name
+	if c.Name != testCase {
+		set := 1
+		for _, other := range m.testCases {
+			if other.Name != testCase {
+				set++
+			}
+		}
+		c.Data = fmt.Sprintf("test_data_set_%d/%s", set, m.name)
+	}
+	if listed {
+		m.testCases = append(m.testCases, c)
+	}
+	add := func(kind string, infos []*onnxpb.ValueInfoProto, values map[string]ort.Tensor) error {
+		for i, info := range infos {
+			data, err := MarshalTensor(info.Name, values[info.Name])
+			if err != nil {
+				return err
+			}
+			files[fmt.Sprintf("%s/%s_%d.pb", c.Data, kind, i)] = data
+		}
+		return nil
+	}
+	if err := add("input", m.model.Graph.Input, in); err != nil || c.Refused {
+		return err
+	}
+	return add("output", m.model.Graph.Output, want)
+}
+
+// faults are edges to nodes that there are not, in a graph of n nodes: where in
+// edge_index they stand, and the number.
+var faults = []struct {
+	name string
+	row  int
+	node func(n int64) int64
+}{
+	{"a source beyond the nodes", 0, func(n int64) int64 { return n }},
+	{"a target beyond the nodes", 1, func(n int64) int64 { return n }},
+	{"a negative source", 0, func(int64) int64 { return -1 }},
+	{"a negative target", 1, func(int64) int64 { return -1 }},
+	{"a target far beyond the nodes", 1, func(int64) int64 { return 1 << 40 }},
+}
+
+// checkRefusals runs a model that takes edge_index on faulty ones: onnxruntime must
+// fail, and neither read elsewhere nor give numbers.
+func (m *built) checkRefusals(files map[string][]byte, o *BuildOptions, s *ort.Session, report *ParityReport) error {
+	in := m.testInputs
+	index, ok := in[inputEdgeIndex]
+	x, hasX := in["x"]
+	nodes := int64(0)
+	switch indptr, sparse := in[inputIndptr]; {
+	case hasX:
+		nodes = x.Shape[0]
+	case sparse:
+		nodes = indptr.Shape[0] - 1
+	}
+	if !ok || nodes == 0 || index.Shape[1] == 0 {
+		return nil
+	}
+	for _, f := range faults {
+		bad := index
+		bad.I64 = slices.Clone(index.I64)
+		bad.I64[f.row*int(index.Shape[1])] = f.node(nodes)
+		faulty := maps.Clone(in)
+		faulty[inputEdgeIndex] = bad
+		if o.TestCases {
+			if err := m.addTestCase(files, true, TestCase{Name: f.name, Refused: true}, faulty, nil); err != nil {
+				return err
+			}
+		}
+		if s == nil {
+			continue
+		}
+		if err := refuse([]engine{{"onnxruntime", s.Run}}, m.name, f.name, faulty, m.outputNames()[0], report); err != nil {
+			return err
+		}
+	}
+	return nil
+}
