@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build setup demo test bench bench-peers bench-exports bench-serve conformance-serving repro lint fuzz-short cross clean
+.PHONY: help build setup demo test bench bench-peers bench-exports bench-serve conformance conformance-short conformance-serving repro lint fuzz-short cross clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,14 @@ bin/tritonclient/installed:
 # PYTHON is one that has tritonclient already.
 conformance-serving: build $(if $(PYTHON),,bin/tritonclient/installed) ## ask "gsrc serve" with Triton's public client, over HTTP and gRPC (PYTHON)
 	conformance/serving/run.sh bin/gsrc $(or $(PYTHON),bin/tritonclient/bin/python)
+
+CONFORMANCEFLAGS ?=
+
+conformance: ## run exported models in other runtimes and write docs/conformance.md; what they need is installed (CONFORMANCEFLAGS, such as -only node,java)
+	$(GO) run ./lab/conformance -report docs/conformance.md $(CONFORMANCEFLAGS)
+
+conformance-short: ## one exported model in the runtimes that are quick to install
+	$(GO) run ./lab/conformance -short -out results/conformance-short $(CONFORMANCEFLAGS)
 
 repro: build ## repeat the paper's evaluation into results/ and docs/results.md (REPROFLAGS, such as --only cora)
 	bin/gsrc repro all --report docs/results.md $(REPROFLAGS)

@@ -1,0 +1,217 @@
+//! Test data of gsrc exports: the manifest, ONNX tensor files, the comparison. Each program
+//! in `bin` adds an engine.
+
+use serde_json::Value;
+use std::{collections::BTreeMap, fs, path::Path};
+
+pub type Error = Box<dyn std::error::Error>;
+
+/// The elements of a tensor.
+#[derive(Clone, Debug)]
+pub enum Data {
+    F32(Vec<f32>),
+    I64(Vec<i64>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    pub name: String,
+    pub dims: Vec<usize>,
+    pub data: Data,
+}
+
+impl Tensor {
+    pub fn f32(name: &str, dims: Vec<usize>, data: Vec<f32>) -> Tensor {
+        Tensor { name: name.into(), dims, data: Data::F32(data) }
+    }
+}
+
+/// An engine with a model loaded.
+pub trait Engine {
+    /// Runs on inputs in the model's order, and returns the outputs of these names.
+    fn run(&mut self, inputs: &[Tensor], outputs: &[String]) -> Result<Vec<Tensor>, Error>;
+}
+
+/// Refuses edges to nodes that there are not: `edge_index` is [2, E], row after row. Copy this:
+/// not every engine looks at what a Gather reads.
+pub fn check_edges(edge_index: &[i64], nodes: usize) -> Result<(), Error> {
+    let columns = edge_index.len() / 2;
+    for (i, &v) in edge_index.iter().enumerate() {
+        if v < 0 || v as u64 >= nodes as u64 {
+            let (row, column) = (i / columns, i % columns);
+            return Err(format!("edge_index[{row}, {column}] is {v}, outside the {nodes} nodes").into());
+        }
+    }
+    Ok(())
+}
+
+/// Reads an ONNX tensor file: dims (field 1), data_type (2: 1 is float32, 7 is int64), name (8)
+/// and raw_data (9), which is all that gsrc writes.
+pub fn read_tensor(path: &Path) -> Result<Tensor, Error> {
+    let bytes = fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let (mut at, mut kind) = (0, 0);
+    let mut t = Tensor { name: String::new(), dims: vec![], data: Data::F32(vec![]) };
+    let mut raw: &[u8] = &[];
+    let cut = || format!("{} is cut off", path.display());
+    let varint = |at: &mut usize| -> Result<u64, Error> {
+        let (mut value, mut shift) = (0u64, 0);
+        loop {
+            let b = *bytes.get(*at).ok_or_else(cut)?;
+            *at += 1;
+            value |= ((b & 127) as u64) << shift;
+            if b < 128 || shift > 56 {
+                return Ok(value);
+            }
+            shift += 7;
+        }
+    };
+    while at < bytes.len() {
+        let key = varint(&mut at)?;
+        match (key >> 3, key & 7) {
+            (1, 0) => t.dims.push(varint(&mut at)? as usize),
+            (2, 0) => kind = varint(&mut at)?,
+            (_, 0) => drop(varint(&mut at)?),
+            (field, 2) => {
+                let size = varint(&mut at)? as usize;
+                let part = bytes.get(at..at.saturating_add(size)).ok_or_else(cut)?;
+                let end = at + size;
+                match field {
+                    1 => while at < end { t.dims.push(varint(&mut at)? as usize) },
+                    8 => t.name = String::from_utf8(part.to_vec())?,
+                    9 => raw = part,
+                    _ => {}
+                }
+                at = end;
+            }
+            (field, _) => return Err(format!("{}: field {field} is not one of a tensor", path.display()).into()),
+        }
+    }
+    t.data = match kind {
+        1 => Data::F32(raw.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()),
+        7 => Data::I64(raw.chunks_exact(8).map(|b| i64::from_le_bytes(b.try_into().unwrap())).collect()),
+        _ => return Err(format!("{}: element type {kind} is not one that gsrc writes", path.display()).into()),
+    };
+    Ok(t)
+}
+
+/// The largest difference, or an error where it is above 1e-5 + 1e-4 times the largest expected
+/// value.
+fn compare(got: &Tensor, want: &Tensor) -> Result<f64, Error> {
+    let (Data::F32(a), Data::F32(b)) = (&got.data, &want.data) else {
+        return Err(format!("{} is not float32", want.name).into());
+    };
+    if got.dims != want.dims {
+        return Err(format!("{} has the shape {:?}, want {:?}", want.name, got.dims, want.dims).into());
+    }
+    let (mut error, mut largest) = (0f64, 0f64);
+    for (x, y) in a.iter().zip(b) {
+        let d = (*x as f64 - *y as f64).abs();
+        if d.is_nan() || d > error {
+            error = if d.is_nan() { f64::INFINITY } else { d };
+        }
+        largest = largest.max((*y as f64).abs());
+    }
+    let bound = 1e-5 + 1e-4 * largest;
+    if error <= bound {
+        return Ok(error);
+    }
+    Err(format!("{} is off by {error:.2e}, the bound is {bound:.2e}", want.name).into())
+}
+
+fn list<'a>(v: &'a Value, key: &str) -> &'a [Value] {
+    v[key].as_array().map_or(&[], |a| a)
+}
+
+fn text(v: &Value, key: &str) -> String {
+    v[key].as_str().unwrap_or_default().to_string()
+}
+
+/// What happened to one model: Err is a failure, or what the engine lacks.
+enum Problem {
+    Fail(String),
+    Lacks(String),
+}
+
+fn tensors(dist: &Path, folder: &str, kind: &str, count: usize) -> Result<Vec<Tensor>, Problem> {
+    (0..count)
+        .map(|i| read_tensor(&dist.join(folder).join(format!("{kind}_{i}.pb"))).map_err(|e| Problem::Fail(e.to_string())))
+        .collect()
+}
+
+fn check_model(dist: &Path, info: &Value, own: bool, open: &dyn Fn(&Path) -> Result<Box<dyn Engine>, Error>) -> Result<String, Problem> {
+    // Other engines than onnxruntime may lack an operator; it may not.
+    let problem = |place: &str, e: Error| {
+        let line = format!("{place}: {}", e.to_string().split_whitespace().collect::<Vec<_>>().join(" "));
+        let line: String = line.chars().take(300).collect();
+        if own { Problem::Fail(line) } else { Problem::Lacks(line) }
+    };
+    let mut model = open(&dist.join(text(info, "file"))).map_err(|e| problem("loading", e))?;
+    let names: Vec<String> = list(info, "outputs").iter().map(|o| text(o, "name")).collect();
+    let only = [serde_json::json!({"name": "sub-graph", "data": info["test_data"]})];
+    let cases = match list(info, "test_cases") {
+        [] => &only[..],
+        cases => cases,
+    };
+    let (mut largest, mut graphs, mut refused, mut by_file) = (0f64, 0, 0, 0);
+    for case in cases {
+        let (name, folder) = (text(case, "name"), text(case, "data"));
+        let inputs = tensors(dist, &folder, "input", list(info, "inputs").len())?;
+        let by_name: BTreeMap<&str, &Tensor> = inputs.iter().map(|t| (t.name.as_str(), t)).collect();
+        let nodes = match (by_name.get("x"), by_name.get("x_indptr")) {
+            (Some(x), _) => x.dims[0],
+            (_, Some(p)) => p.dims[0] - 1,
+            _ => 0,
+        };
+        let edges = by_name.get("edge_index").and_then(|t| if let Data::I64(v) = &t.data { Some(v) } else { None });
+        let sound = edges.map_or(Ok(()), |e| check_edges(e, nodes));
+        if case["refused"] == true {
+            if sound.is_ok() {
+                return Err(Problem::Fail(format!("{name}: the check of edges let the faulty graph pass")));
+            }
+            refused += 1;
+            match model.run(&inputs, &names) {
+                Err(_) => by_file += 1,
+                Ok(_) if own => return Err(Problem::Fail(format!("{name}: the file let the faulty graph pass"))),
+                Ok(_) => {}
+            }
+            continue;
+        }
+        sound.map_err(|e| Problem::Fail(format!("{name}: {e}")))?;
+        let got = model.run(&inputs, &names).map_err(|e| problem(&name, e))?;
+        for (a, b) in got.iter().zip(&tensors(dist, &folder, "output", names.len())?) {
+            largest = largest.max(compare(a, b).map_err(|e| Problem::Fail(format!("{name}: {e}")))?);
+        }
+        graphs += 1;
+    }
+    Ok(format!("ok max_abs={largest:.2e} graphs={graphs} refused={refused} by_file={by_file}"))
+}
+
+/// Checks the exports that the command line names, prints a line for each model, and returns the
+/// exit code. `own` tells that the engine is onnxruntime, which may lack nothing.
+pub fn main_with(runtime: &str, own: bool, open: &dyn Fn(&Path) -> Result<Box<dyn Engine>, Error>) -> std::process::ExitCode {
+    println!("runtime {runtime}");
+    let mut failed = false;
+    for dist in std::env::args().skip(1) {
+        let dist = Path::new(&dist);
+        let manifest: Value = match fs::read(dist.join("manifest.json")).map_err(Error::from).and_then(|b| Ok(serde_json::from_slice(&b)?)) {
+            Ok(v) => v,
+            Err(e) => {
+                eprintln!("{}: {e}", dist.display());
+                return 1.into();
+            }
+        };
+        let name = dist.file_name().unwrap_or_default().to_string_lossy();
+        for (role, info) in manifest["models"].as_object().into_iter().flatten() {
+            let line = match check_model(dist, info, own, open) {
+                Ok(line) => line,
+                Err(Problem::Lacks(why)) => format!("lacks {why}"),
+                Err(Problem::Fail(why)) => {
+                    failed = true;
+                    format!("FAIL {why}")
+                }
+            };
+            println!("{name} {role} {line}");
+        }
+    }
+    (failed as u8).into()
+}

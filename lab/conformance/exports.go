@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// subject is a model and the ways in which it is exported.
+type subject struct {
+	model  string
+	graphs bool // of a collection of graphs, not of the nodes of one
+	set    []string
+	builds []build
+}
+
+// build is one export of a subject; the folder is named MODEL-NAME.
+type build struct {
+	name string
+	o    gsrc.BuildOptions
+}
+
+func lowerings(list ...export.Lowering) []build {
+	var builds []build
+	for _, l := range list {
+		builds = append(builds, build{string(l), gsrc.BuildOptions{Lowering: l}})
+	}
+	return builds
+}
+
+// subjects are small: what counts is that every operator that the exporter writes is
+// in one of them.
+var subjects = []subject{
+	{model: "ecl-gsr", set: []string{"train.pretrain_steps=4", "train.joint_every=3", "model.encoder.hidden=8", "model.encoder.projection=8"},
+		builds: lowerings(export.Buckets, export.HostBuckets, export.Flat, export.Dense)},
+	{model: "gcn", builds: append(lowerings(export.Buckets, export.HostBuckets, export.Flat, export.Dense),
+		build{"sparse-x", gsrc.BuildOptions{Lowering: export.Buckets, SparseX: true}},
+		build{"opset-21", gsrc.BuildOptions{Lowering: export.Buckets, Opset: 21}})},
+	{model: "gat", builds: lowerings(export.Buckets, export.HostBuckets, export.Flat)},
+	{model: "sage", builds: lowerings(export.Buckets, export.Flat)},
+	{model: "gin", graphs: true, set: []string{"model.hidden=4", "model.layers=2"}, builds: lowerings(export.Buckets, export.HostBuckets)},
+}
+
+// short leaves of the subjects what a quick check runs.
+func short() []subject {
+	return []subject{{model: "gcn", builds: lowerings(export.Buckets, export.HostBuckets, export.Flat)}}
+}
+
+// makeExports trains the subjects for a moment on generated data and exports them with
+// their test cases. It returns the folders.
+func makeExports(ctx context.Context, out string, list []subject) ([]string, error) {
+	lib, err := ort.Ensure(ctx, logf)
+	if err != nil {
+		return nil, err
+	}
+	shapes := filepath.Join(out, "shapes.txt")
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(shapes, []byte(collection(24)), 0o644); err != nil {
+		return nil, err
+	}
+	var folders []string
+	for _, s := range list {
+		o := gsrc.TrainOptions{Model: s.model, Data: data.Synthetic, Out: filepath.Join(out, "runs", s.model), Force: true,
+			Set: append([]string{"train.epochs=4"}, s.set...)}
+		if s.graphs {
+			o.Data = shapes
+		} else {
+			o.Set = append(o.Set, "synthetic.nodes=120", "synthetic.features=8")
+		}
+		run, err := gsrc.Train(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.model, err)
+		}
+		for _, b := range s.builds {
+			dir := filepath.Join(out, "dist", s.model+"-"+b.name)
+			b.o.TestCases, b.o.Library, b.o.Pipeline = true, &lib, export.PipelineOff
+			if _, err := run.Build(ctx, dir, b.o); err != nil {
+				return nil, fmt.Errorf("%s-%s: %w", s.model, b.name, err)
+			}
+			folders = append(folders, dir)
+		}
+	}
+	return folders, nil
+}
+
+// collection is a text of so many graphs in GIN's format: rings (class 0) and stars
+// (class 1), of 3 to 8 nodes.
+func collection(graphs int) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, graphs)
+	for g := range graphs {
+		n, label := 3+g/2%6, g%2
+		fmt.Fprintln(&b, n, label)
+		for v := range n {
+			if label == 0 {
+				fmt.Fprintln(&b, v%2, 2, (v+n-1)%n, (v+1)%n)
+				continue
+			}
+			if v > 0 {
+				fmt.Fprintln(&b, 1, 1, 0)
+				continue
+			}
+			fmt.Fprintf(&b, "0 %d", n-1)
+			for other := 1; other < n; other++ {
+				fmt.Fprint(&b, " ", other)
+			}
+			fmt.Fprintln(&b)
+		}
+	}
+	return b.String()
+}
