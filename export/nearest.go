@@ -96,8 +96,9 @@ type candidates struct {
 // near neighbours.
 func (s *search) candidates(n near, mutual bool) *candidates {
 	b := s.b
-	c := &candidates{edges: b.sizeOf(s.list.src, 0)}
+	c := &candidates{}
 	b.in("candidates", func() {
+		c.edges = b.sizeOf(s.list.src, 0)
 		// Pairs become numbers that sort as they do: 4·(lower·N + upper), and 0 for an
 		// edge, 1 and 2 for a neighbour of the lower and of the upper node. Self-loops
 		// come behind everything.
@@ -142,8 +143,9 @@ func (s *search) candidates(n near, mutual bool) *candidates {
 }
 
 // pairs returns the candidates as int64 [2,C].
-func (c *candidates) pairs(b *builder) tensor {
-	return b.concat(0, b.unsqueeze(c.lower, 0), b.unsqueeze(c.upper, 0))
+func (c *candidates) pairs(b *builder) (t tensor) {
+	b.in("candidates", func() { t = b.concat(0, b.unsqueeze(c.lower, 0), b.unsqueeze(c.upper, 0)) })
+	return t
 }
 
 // judged multiplies the probabilities of existing edges by the evidence for them.

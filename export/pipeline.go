@@ -239,7 +239,9 @@ func (o *BuildOptions) pipelineModel(m *built) (*onnxpb.ModelProto, error) {
 	}
 	output(c.pairs(b), outputRefinedIndex, fixed(2), edges)
 	output(p, outputRefinedProb, edges)
-	output(b.cast(c.existing, int64Type), outputRefinedExisting, edges)
+	var existing tensor
+	b.in("refined", func() { existing = b.cast(c.existing, int64Type) })
+	output(existing, outputRefinedExisting, edges)
 	return b.finish(mo), nil
 }
 
@@ -252,8 +254,7 @@ func (o *BuildOptions) scores(m *built, b *builder, h tensor, c *candidates) (te
 		case a.Name == "embedding":
 			e.values[a] = value{t: h}
 		case a.Name == "pairs":
-			pairs := c.pairs(b)
-			e.values[a] = value{t: pairs}
+			e.values[a] = value{t: c.pairs(b)}
 		case isConstant:
 			e.values[a] = value{t: e.scalar(float64(v))}
 		default:

@@ -26,19 +26,15 @@ func TestPipeline(t *testing.T) {
 		model  string
 		change func(*BuildOptions)
 	}{
-		"buckets":      {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {}},
-		"flat":         {"ecl-gsr/struct=0/l2", func(o *BuildOptions) { o.Lowering = Flat }},
-		"host-buckets": {"ecl-gsr/struct=0/l2", func(o *BuildOptions) { o.Lowering = HostBuckets }},
-		"sparse":       {"ecl-gsr/struct=0/l1", func(o *BuildOptions) { o.SparseX = true }},
-		"mutual":       {"ecl-gsr/struct=0/l1", func(o *BuildOptions) { o.Refinement.Mutual, o.Refinement.K = true, 12 }},
-		"threshold":    {"ecl-gsr/struct=0/l1", func(o *BuildOptions) { o.Refinement.Threshold, o.Refinement.Weighted = 0.55, false }},
-		"unweighted":   {"ecl-gsr/struct=0/l1", func(o *BuildOptions) { o.NoEdgeWeight = true }},
-		"opset 21":     {"ecl-gsr/struct=0/l1", func(o *BuildOptions) { o.Opset = 21 }},
-		"gat":          {"ecl-gsr/gat", func(o *BuildOptions) {}},
-		"mlp":          {"ecl-gsr/mlp", func(o *BuildOptions) {}},
-		"sage encoder": {"ecl-gsr/encoder sage", func(o *BuildOptions) {}},
-		"fp16":         {"ecl-gsr/struct=0/l1", func(o *BuildOptions) { o.Precision, o.ExternalData = FP16, 1 }},
-		"judged":       {"ecl-gsr/struct=0/l1", judged},
+		"buckets":                  {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {}},
+		"flat, threshold":          {"ecl-gsr/struct=0/l2", func(o *BuildOptions) { o.Lowering, o.Refinement.Threshold, o.Refinement.Weighted = Flat, 0.55, false }},
+		"host-buckets, mutual":     {"ecl-gsr/struct=0/l2", func(o *BuildOptions) { o.Lowering, o.Refinement.Mutual, o.Refinement.K = HostBuckets, true, 12 }},
+		"sparse, opset 21":         {"ecl-gsr/struct=0/l1", func(o *BuildOptions) { o.SparseX, o.Opset = true, 21 }},
+		"gat":                      {"ecl-gsr/gat", func(o *BuildOptions) {}},
+		"mlp":                      {"ecl-gsr/mlp", func(o *BuildOptions) {}},
+		"sage encoder, unweighted": {"ecl-gsr/encoder sage", func(o *BuildOptions) { o.NoEdgeWeight = true }},
+		"fp16, external":           {"ecl-gsr/struct=0/l1", func(o *BuildOptions) { o.Precision, o.ExternalData = FP16, 1 }},
+		"judged":                   {"ecl-gsr/struct=0/l1", judged},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -302,5 +298,37 @@ func TestPipelineMistakes(t *testing.T) {
 	}
 	if _, bad, err := o.compareRefined(&m, r, o.Sample.X, r.outputs); err != nil || bad != nil {
 		t.Errorf("the reference does not pass: %v %v", err, bad)
+	}
+}
+
+// The products of a model are its own, run by themselves.
+func TestProducts(t *testing.T) {
+	o := pipelineOptions(t, "ecl-gsr/struct=0/l1")
+	o.Unverified = true
+	dir := filepath.Join(t.TempDir(), "dist")
+	if _, _, err := Build(t.Context(), dir, o); err != nil {
+		t.Fatal(err)
+	}
+	i, err := Inspect(filepath.Join(dir, "pipeline.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := ort.Options{Provider: ort.CPU, Threads: 1, Library: o.Library}
+	in := map[string]ort.Tensor{"x": o.Sample.X, inputEdgeIndex: o.Sample.Edges, inputK: ort.Int64s([]int64{3}, 1)}
+	p, err := i.Products(in, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of 16 blocks of 13 nodes with all 200, and the layers of encoder and classifier.
+	if least := int64(2 * 16 * 13 * 200 * 5); p.Count < 16+4 || p.Flops < least || p.Flops > 2*least {
+		t.Errorf("%d products of %d operations; %d of them are similarities", p.Count, p.Flops, least)
+	}
+	s, err := ort.OpenBytes(p.Model, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if out := mustRun(t, s, p.Inputs); len(out) != p.Count {
+		t.Errorf("%d outputs of %d products", len(out), p.Count)
 	}
 }
