@@ -54,7 +54,8 @@ func (d *Dist) Warm() error {
 		if err != nil {
 			return err
 		}
-		in, err := testTensors(d.dir, d.Manifest.Models[role], "input", d.Manifest.Models[role].Inputs)
+		info := d.Manifest.Models[role]
+		in, err := testTensors(d.dir, info.TestData, "input", info.Inputs)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
