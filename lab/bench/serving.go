@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -48,6 +49,9 @@ type ServingReport struct {
 	Hostile      int             // wrong bodies that came in
 	NotRefused   []string        // those that were not answered with 4xx
 	Lost         []string        // questions without an answer
+	Refused      int             // questions answered with 503: too many were under way
+	NotTaken     int             // questions that found the server gone
+	Processor    time.Duration   // processor time of the server, in all
 	Wrong        int             // answers that are not the whole graph's of their version within 1e-5
 	Equal        int             // those that are, bit for bit
 	MaxError     float64         // largest difference of a probability
@@ -87,7 +91,7 @@ func Serving(ctx context.Context, o ServingOptions) (*ServingReport, error) {
 	if _, err := run.Build(ctx, dist, gsrc.BuildOptions{}); err != nil {
 		return nil, err
 	}
-	args := []string{"serve", dist, "--data", o.Data, "--updates", "--http", "127.0.0.1:0", "--grpc", "", "--drain", "500ms"}
+	args := []string{"serve", dist, "--data", o.Data, "--updates", "--http", "127.0.0.1:0", "--grpc", "", "--drain", "2s"}
 	if o.Subgraphs {
 		args = append(args, "--subgraphs")
 	}
@@ -128,6 +132,7 @@ func Serving(ctx context.Context, o ServingOptions) (*ServingReport, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	l.r.Processor = server.ProcessState.UserTime() + server.ProcessState.SystemTime()
 	o.Progress(fmt.Sprintf("comparing %d answers in %d versions", len(l.answers), 1+len(l.grown)))
 	return l.r, l.compare(ctx, dist, filepath.Join(dir, "data"))
 }
@@ -203,9 +208,18 @@ type reply struct {
 	} `json:"outputs"`
 }
 
+var errRefused = errors.New("too many requests are under way")
+
 // post asks a model.
 func (l *load) post(model string, body []byte) (*reply, error) {
-	r, err := l.h.Post(l.base+"/v2/models/"+model+"/infer", "application/json", bytes.NewReader(body))
+	q, err := http.NewRequest("POST", l.base+"/v2/models/"+model+"/infer", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if model == "nodes" { // may be asked again where the server closed the connection unasked
+		q.Header["Idempotency-Key"] = nil
+	}
+	r, err := l.h.Do(q)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +231,11 @@ func (l *load) post(model string, body []byte) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.StatusCode != http.StatusOK {
+	switch r.StatusCode {
+	case http.StatusOK:
+	case http.StatusServiceUnavailable:
+		return nil, errRefused
+	default:
 		return nil, fmt.Errorf("%d: %s", r.StatusCode, text)
 	}
 	var got reply
@@ -232,12 +250,23 @@ func (l *load) ask(node int, due time.Time) {
 	if err == nil && len(got.Outputs) != 1 {
 		err = fmt.Errorf("%d outputs", len(got.Outputs))
 	}
-	if err != nil {
+	var dial *net.OpError
+	gone, refused := errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, errRefused)
+	if err != nil && !gone && !refused {
 		l.lost(err.Error())
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if gone {
+		l.leaving.Store(true)
+		l.r.NotTaken++
+		return
+	}
+	if refused {
+		l.r.Refused++
+		return
+	}
 	l.r.Latency = append(l.r.Latency, took)
 	l.answers = append(l.answers, asked{node, got.Parameters.Version, got.Outputs[0].Data})
 }
@@ -282,6 +311,10 @@ func (l *load) update(over <-chan struct{}) {
 		}
 		start := time.Now()
 		got, err := l.post("update", body)
+		if errors.Is(err, errRefused) {
+			i--
+			continue
+		}
 		if err != nil {
 			l.lost("update: " + err.Error())
 			return
@@ -316,6 +349,7 @@ func (l *load) attack(over <-chan struct{}) {
 		case err != nil && len(body) > 1<<20: // refused while it was still being sent
 		case err != nil:
 			l.r.NotRefused = append(l.r.NotRefused, err.Error())
+		case r.StatusCode == http.StatusServiceUnavailable: // before it was looked at
 		case r.StatusCode < 400 || r.StatusCode > 499:
 			l.r.NotRefused = append(l.r.NotRefused, fmt.Sprintf("%.60s: %s", body, r.Status))
 		}
@@ -425,10 +459,11 @@ func (r *ServingReport) Write(w io.Writer) {
 	fmt.Fprintf(w, "questions             %d in %.1f s, %.0f a second, open loop\n", r.Asked, r.Took.Seconds(), float64(r.Asked)/r.Took.Seconds())
 	fmt.Fprintf(w, "latency               p50 %s  p90 %s  p99 %s  p99.9 %s  max %s\n", ms(quantile(r.Latency, .5)), ms(quantile(r.Latency, .9)),
 		ms(quantile(r.Latency, .99)), ms(quantile(r.Latency, .999)), ms(quantile(r.Latency, 1)))
+	fmt.Fprintf(w, "processor time        %.2f s of the server in all, start and updates too\n", r.Processor.Seconds())
 	fmt.Fprintf(w, "updates               %d, p50 %s  max %s\n", len(r.Updates), ms(quantile(r.Updates, .5)), ms(quantile(r.Updates, 1)))
 	fmt.Fprintf(w, "answers               %d equal to the whole graph's bit for bit, %d within 1e-5 (%.1e), %d wrong\n",
 		r.Equal, len(r.Latency)-r.Equal-r.Wrong, r.MaxError, r.Wrong)
-	fmt.Fprintf(w, "lost, shutdown too    %d\n", len(r.Lost))
+	fmt.Fprintf(w, "lost, shutdown too    %d; %d refused as too many, %d came when the server was gone\n", len(r.Lost), r.Refused, r.NotTaken)
 	fmt.Fprintf(w, "wrong bodies          %d, %d not answered with 4xx\n", r.Hostile, len(r.NotRefused))
 }
 
@@ -440,6 +475,8 @@ func (r *ServingReport) Check(p99 time.Duration) error {
 		return fmt.Errorf("%d questions were lost, the first: %s", len(r.Lost), r.Lost[0])
 	case r.Wrong > 0:
 		return fmt.Errorf("%d answers are not the whole graph's", r.Wrong)
+	case r.Refused > 0:
+		return fmt.Errorf("%d questions were refused: this machine cannot answer %g a second now", r.Refused, r.Rate)
 	case len(r.NotRefused) > 0:
 		return fmt.Errorf("%d wrong bodies were not refused, the first: %s", len(r.NotRefused), r.NotRefused[0])
 	case p99 > 0 && have > p99:
