@@ -29,10 +29,11 @@ func main() {
 	quick := flag.Bool("short", false, "one model, in the runtimes that take no time to install")
 	reuse := flag.Bool("reuse", false, "run the exports that are in the folder already")
 	jobs := flag.Int("jobs", 2, "programs to run at a time")
+	installed := flag.Bool("installed", false, "install nothing: what the programs need is there from an earlier run")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *out, *report, *only, *quick, *reuse, *jobs); err != nil {
+	if err := run(ctx, *out, *report, *only, *quick, *reuse, *installed, *jobs); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
@@ -40,7 +41,7 @@ func main() {
 
 func logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-func run(ctx context.Context, out, report, only string, quick, reuse bool, jobs int) error {
+func run(ctx context.Context, out, report, only string, quick, reuse, installed bool, jobs int) error {
 	list, chosen := subjects, runtimes
 	if quick {
 		list = short()
@@ -72,6 +73,9 @@ func run(ctx context.Context, out, report, only string, quick, reuse bool, jobs 
 	places := make(chan struct{}, max(1, jobs))
 	var running sync.WaitGroup
 	for i, r := range chosen {
+		if installed {
+			r.setup = nil
+		}
 		results[i] = r.prepare(ctx) // one after another: they share folders
 		if results[i].skipped != "" {
 			continue

@@ -65,18 +65,10 @@ var runtimes = func() []engine {
 			command: []string{python, "conformance/python/check.py", "checker"}},
 		{name: "reference", title: "onnx reference evaluator", quick: true, needs: []string{"python3"}, setup: pythonSetup,
 			command: []string{python, "conformance/python/check.py", "reference"}},
-		{name: "openvino", title: "OpenVINO", needs: []string{"python3"},
-			setup: append(pythonSetup[:2:2], []string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-				"-r", "conformance/python/requirements-openvino.txt"}),
-			command: []string{python, "conformance/python/check.py", "openvino"}},
-		{name: "tract", title: "tract, Rust", needs: []string{"cargo"}},
 	}
 	for i, r := range list {
-		switch r.name {
-		case "rust":
+		if r.name == "rust" {
 			list[i].setup, list[i].command = rust("ort")
-		case "tract":
-			list[i].setup, list[i].command = rust("tract")
 		}
 	}
 	return list
