@@ -79,7 +79,8 @@ with ` + "`dense`" + `). An output is right when max|a − b| ≤ 1e-5 + 1e-4·m
 			}
 		}
 	}
-	fmt.Fprintf(&b, "%d failures among %d graphs run.\n\n## Largest error\n\nEmpty squares are models that a runtime cannot run, with what it lacks.\n\n| export, model |", failed, compared)
+	fmt.Fprintf(&b, "%d failures among %d graphs run.\n\n## Largest error\n\nmax|a − b| over all graphs. It is large where outputs are: gin sums, so that a hub's logits are in the tens of thousands.\n"+
+		"A number in brackets stands for what a runtime lacks to run a model.\n\n| export, model |", failed, compared)
 	for _, o := range ran {
 		fmt.Fprintf(&b, " %s |", o.title)
 	}
