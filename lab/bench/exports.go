@@ -85,7 +85,8 @@ type ExportTimes struct {
 const inputEdges = "edge_index.npy"
 
 // exportForms are the forms of gsrc's export that are timed. Those of sparse
-// features are left out where features are dense.
+// features are left out where features are dense, and those of fewer bits on large
+// graphs, where every open file keeps gigabytes.
 var exportForms = []struct {
 	name string
 	export.ModelOptions
@@ -235,7 +236,7 @@ func writeExports(folder string, ds *data.Dataset, hidden int) (time.Duration, e
 	took := time.Since(begin)
 	var files []exportedFile
 	for _, f := range exportForms {
-		if f.SparseX && !sparseFeatures(ds) {
+		if f.SparseX && !sparseFeatures(ds) || f.Precision != export.FP32 && st.E > 1<<20 {
 			continue
 		}
 		f.NoEdgeWeight = true
