@@ -53,9 +53,14 @@ export function checkEdges(edgeIndex, numNodes) {
 }
 
 // compare returns the largest difference of a runtime's output from what is expected, or throws
-// where it is above the bound, 1e-5 + 1e-4 times the largest expected value.
+// where it is above the bound, 1e-5 + 1e-4 times the largest expected value. Integers are equal.
 export function compare(name, got, want) {
   if (String(got.dims) !== String(want.dims)) throw new Error(`${name} has the shape [${got.dims}], want [${want.dims}]`);
+  if (want.type === "int64") {
+    const i = want.data.findIndex((v, i) => got.data[i] !== v);
+    if (i >= 0) throw new Error(`${name} is ${got.data[i]} at position ${i}, want ${want.data[i]}`);
+    return 0;
+  }
   let error = 0, largest = 0;
   for (let i = 0; i < want.data.length; i++) {
     const d = Math.abs(got.data[i] - want.data[i]);

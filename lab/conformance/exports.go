@@ -39,10 +39,13 @@ func lowerings(list ...export.Lowering) []build {
 // in one of them.
 var subjects = []subject{
 	{model: "ecl-gsr", set: []string{"train.pretrain_steps=4", "train.joint_every=3", "model.encoder.hidden=8", "model.encoder.projection=8"},
-		builds: lowerings(export.Buckets, export.HostBuckets, export.Flat, export.Dense)},
+		builds: append(lowerings(export.Buckets, export.HostBuckets, export.Flat, export.Dense),
+			build{"pipeline", gsrc.BuildOptions{Lowering: export.Buckets, Pipeline: export.PipelineOn}},
+			build{"symmetrize", gsrc.BuildOptions{Lowering: export.Buckets, Symmetrize: true}})},
 	{model: "gcn", builds: append(lowerings(export.Buckets, export.HostBuckets, export.Flat, export.Dense),
 		build{"sparse-x", gsrc.BuildOptions{Lowering: export.Buckets, SparseX: true}},
-		build{"opset-21", gsrc.BuildOptions{Lowering: export.Buckets, Opset: 21}})},
+		build{"opset-21", gsrc.BuildOptions{Lowering: export.Buckets, Opset: 21}},
+		build{"fp16", gsrc.BuildOptions{Lowering: export.Buckets, Precision: export.FP16}})},
 	{model: "gat", builds: lowerings(export.Buckets, export.HostBuckets, export.Flat)},
 	{model: "sage", builds: lowerings(export.Buckets, export.Flat)},
 	{model: "gin", graphs: true, set: []string{"model.hidden=4", "model.layers=2"}, builds: lowerings(export.Buckets, export.HostBuckets)},
@@ -82,7 +85,10 @@ func makeExports(ctx context.Context, out string, list []subject) ([]string, err
 		}
 		for _, b := range s.builds {
 			dir := filepath.Join(out, "dist", s.model+"-"+b.name)
-			b.o.TestCases, b.o.Library, b.o.Pipeline = true, &lib, export.PipelineOff
+			b.o.TestCases, b.o.Library = true, &lib
+			if b.o.Pipeline == "" {
+				b.o.Pipeline = export.PipelineOff // once is enough
+			}
 			if _, err := run.Build(ctx, dir, b.o); err != nil {
 				return nil, fmt.Errorf("%s-%s: %w", s.model, b.name, err)
 			}

@@ -18,8 +18,15 @@ impl Engine for Ort {
         }
         let results = self.0.run(feeds)?;
         outputs.iter().map(|name| {
-            let (shape, data) = results[name.as_str()].try_extract_tensor::<f32>()?;
-            Ok(Tensor::f32(name, shape.iter().map(|&d| d as usize).collect(), data.to_vec()))
+            let value = &results[name.as_str()];
+            let (shape, data) = match value.try_extract_tensor::<f32>() {
+                Ok((shape, data)) => (shape, Data::F32(data.to_vec())),
+                Err(_) => {
+                    let (shape, data) = value.try_extract_tensor::<i64>()?;
+                    (shape, Data::I64(data.to_vec()))
+                }
+            };
+            Ok(Tensor { name: name.clone(), dims: shape.iter().map(|&d| d as usize).collect(), data })
         }).collect()
     }
 }

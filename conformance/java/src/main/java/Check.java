@@ -138,10 +138,15 @@ public final class Check {
                 : OnnxTensor.createTensor(environment, ((LongBuffer) t.values()).duplicate(), t.dims());
     }
 
-    /** The largest difference; throws where it is above 1e-5 + 1e-4 times the largest expected value. */
+    /** The largest difference; throws where it is above 1e-5 + 1e-4 times the largest expected value. Integers are equal. */
     static double compare(OnnxTensor got, Tensor want) {
         if (!Arrays.equals(got.getInfo().getShape(), want.dims())) {
             throw new IllegalStateException(want.name() + " has the shape " + Arrays.toString(got.getInfo().getShape()) + ", want " + Arrays.toString(want.dims()));
+        }
+        if (want.values() instanceof LongBuffer numbers) {
+            int i = got.getLongBuffer().mismatch(numbers);
+            if (i >= 0) throw new IllegalStateException(want.name() + " differs at position " + i + ", where " + numbers.get(i) + " is right");
+            return 0;
         }
         FloatBuffer a = got.getFloatBuffer(), b = (FloatBuffer) want.values();
         double error = 0, largest = 0;
