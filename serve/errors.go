@@ -21,7 +21,6 @@ var (
 	kindInvalid   = kind{http.StatusBadRequest, codes.InvalidArgument}
 	kindUnknown   = kind{http.StatusNotFound, codes.NotFound}
 	kindForbidden = kind{http.StatusUnauthorized, codes.Unauthenticated}
-	kindMethod    = kind{http.StatusMethodNotAllowed, codes.Unimplemented}
 	kindTooLarge  = kind{http.StatusRequestEntityTooLarge, codes.ResourceExhausted}
 	kindSlow      = kind{http.StatusRequestTimeout, codes.DeadlineExceeded}
 	kindEncoding  = kind{http.StatusUnsupportedMediaType, codes.InvalidArgument}
