@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
 func main() {
@@ -55,6 +57,12 @@ func run(ctx context.Context, out, report, only string, quick, reuse, installed 
 			}
 		}
 		chosen = slices.DeleteFunc(slices.Clone(chosen), func(r engine) bool { return !slices.Contains(names, r.name) })
+	}
+	if quick { // part of checks that do without onnxruntime where it cannot be had
+		if _, err := ort.Ensure(ctx, logf); err != nil {
+			logf("nothing is run in other runtimes: %v", err)
+			return nil
+		}
 	}
 	var folders []string
 	var err error

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -112,6 +111,10 @@ type outcome struct {
 	results map[string]result // by "EXPORT MODEL"
 }
 
+// setUp has what became of the commands that have run, "" for well: runtimes share
+// folders.
+var setUp = map[string]string{}
+
 // prepare installs what the runtime needs.
 func (r engine) prepare(ctx context.Context) *outcome {
 	o := &outcome{engine: r, results: map[string]result{}, env: os.Environ()}
@@ -130,12 +133,17 @@ func (r engine) prepare(ctx context.Context) *outcome {
 		o.env, o.beside = append(o.env, "ORT_DYLIB_PATH="+lib.Path), ", onnxruntime "+lib.Version
 	}
 	for _, command := range r.setup {
-		logf("%s: %s", r.name, strings.Join(command, " "))
-		var said bytes.Buffer
-		c := exec.CommandContext(ctx, command[0], command[1:]...)
-		c.Stdout, c.Stderr = &said, &said
-		if err := c.Run(); err != nil {
-			o.skipped = fmt.Sprintf("%q: %v: %s", strings.Join(command, " "), err, lastLine(said.String()))
+		line := strings.Join(command, " ")
+		failure, ran := setUp[line]
+		if !ran {
+			logf("%s: %s", r.name, line)
+			if said, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+				failure = fmt.Sprintf("%q: %v: %s", line, err, lastLine(string(said)))
+			}
+			setUp[line] = failure
+		}
+		if failure != "" {
+			o.skipped = failure
 			return o
 		}
 	}
