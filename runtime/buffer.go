@@ -26,6 +26,9 @@ type Buffer struct {
 	I64    []int64
 	Sparse *SparseMatrix
 	Graph  *graph.Structure
+
+	// At is where the payload lies on a device that has a memory of its own.
+	At Residence
 }
 
 // SparseMatrix is an f32 matrix of which only the stored entries are kept. Its
