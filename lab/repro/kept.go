@@ -98,44 +98,58 @@ func mergeRuns(out, other string) error {
 	return nil
 }
 
-// Point is a term of the loss at a step of a run.
+// Point is a value at a step of a run.
 type Point struct {
 	Panel string
+	Row   string
 	Seed  int
-	Step  int    // of the run, from 1
-	Term  string // as metrics.jsonl names it: disc, gen, reg, xent, …
+	Step  int    // of the run, from 1; of accuracies the epoch
+	Term  string // of the loss as metrics.jsonl names it, disc, gen, reg, xent, …; or val_acc
 	Value float64
 }
+
+// trace is what a target draws of a run's metrics.
+type trace func(records []train.Record) []Point
 
 // every is how many of the classifier's epochs are between two points; steps that
 // train the encoder are all there.
 const every = 10
 
-// points are the terms of a run's loss along its steps.
-func points(panel string, seed int, records []train.Record) (list []Point) {
+// terms are the terms of a run's loss along its steps.
+func terms(records []train.Record) (list []Point) {
 	for _, r := range records {
 		if r.Function == "fit" && r.Step%every != 0 {
 			continue
 		}
-		var terms []string
+		var names []string
 		for term := range r.Terms {
 			if term != "loss" || r.Function == "pretrain" { // elsewhere the sum of the others
-				terms = append(terms, term)
+				names = append(names, term)
 			}
 		}
-		slices.Sort(terms)
-		for _, term := range terms {
+		slices.Sort(names)
+		for _, term := range names {
 			name := term
 			if name == "loss" {
 				name = "ecl"
 			}
-			list = append(list, Point{panel, seed, r.Step, name, float64(r.Terms[term])})
+			list = append(list, Point{Step: r.Step, Term: name, Value: float64(r.Terms[term])})
 		}
 	}
 	return list
 }
 
-var pointColumns = []string{"panel", "seed", "step", "term", "value"}
+// progress is a run's accuracy on validation nodes along its epochs.
+func progress(records []train.Record) (list []Point) {
+	for _, r := range records {
+		if r.ValAcc != nil && (r.Epoch%every == 0 || r.Epoch == 1) {
+			list = append(list, Point{Step: r.Epoch, Term: "val_acc", Value: *r.ValAcc})
+		}
+	}
+	return list
+}
+
+var pointColumns = []string{"panel", "row", "seed", "step", "term", "value"}
 
 // writePoints writes points as CSV.
 func writePoints(w io.Writer, list []Point) error {
@@ -145,7 +159,7 @@ func writePoints(w io.Writer, list []Point) error {
 	}
 	for _, p := range list {
 		value := strconv.FormatFloat(float64(float32(p.Value)), 'g', -1, 32)
-		if err := out.Write([]string{p.Panel, strconv.Itoa(p.Seed), strconv.Itoa(p.Step), p.Term, value}); err != nil {
+		if err := out.Write([]string{p.Panel, p.Row, strconv.Itoa(p.Seed), strconv.Itoa(p.Step), p.Term, value}); err != nil {
 			return err
 		}
 	}
@@ -178,5 +192,53 @@ func dynamics(t *Target, all []Point) *charts.Chart {
 	if len(panels) == 0 {
 		return nil
 	}
-	return charts.Lines(t.Name, t.Title, "Terms of the loss, before they are weighted, by step of the run: pre-training, then the classifier's epochs.", panels)
+	return charts.Lines(t.Name+curvesName, t.Title, "Terms of the loss, before they are weighted, by step of the run: pre-training, then the classifier's epochs.", panels)
 }
+
+// convergence draws for each data set the validation accuracy of every row over
+// the epochs.
+func convergence(t *Target, all []Point) *charts.Chart {
+	panels := averaged(all)
+	if len(panels) == 0 {
+		return nil
+	}
+	return charts.Lines(t.Name+curvesName, t.Title, "Validation accuracy over the classifier's epochs, the mean of the seeds; pre-training comes before the first.", panels)
+}
+
+// averaged has a panel for each panel of the points, in it the means of the seeds
+// for each row.
+func averaged(all []Point) (panels []charts.Panel) {
+	for _, d := range distinct(all, func(p Point) string { return p.Panel }) {
+		panel := charts.Panel{Title: d, X: "epoch", Y: "validation accuracy (%)"}
+		here := slices.DeleteFunc(slices.Clone(all), func(p Point) bool { return p.Panel != d })
+		for _, row := range distinct(here, func(p Point) string { return p.Row }) {
+			var values []charts.Value
+			means := map[int]*mean{}
+			for _, p := range here {
+				if p.Row != row {
+					continue
+				}
+				if means[p.Step] == nil {
+					means[p.Step] = &mean{}
+					values = append(values, charts.Value{X: float64(p.Step)})
+				}
+				means[p.Step].add(p.Value)
+			}
+			for i := range values {
+				values[i].Y = means[int(values[i].X)].value()
+			}
+			panel.Lines = append(panel.Lines, charts.Line{Name: row, Plain: true, Values: values})
+		}
+		panels = append(panels, panel)
+	}
+	return panels
+}
+
+// mean adds up values.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(x float64)  { m.sum, m.n = m.sum+x, m.n+1 }
+func (m *mean) value() float64 { return m.sum / float64(m.n) }

@@ -14,8 +14,12 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 )
 
-// curvesSuffix ends the name of a target's second file, of its training curves.
-const curvesSuffix = "-curves.csv"
+// curvesName ends the names of a target's chart of training curves and of the
+// file with their values.
+const (
+	curvesName   = "-curves"
+	curvesSuffix = curvesName + ".csv"
+)
 
 // filesOf is the folder of the files that a report shows.
 func filesOf(report string) string {
@@ -108,7 +112,7 @@ func (t *Target) section(b *bytes.Buffer, folder string, lines Lines) {
 		pictures = append(pictures, picture{c.Name, c.Caption})
 	}
 	if t.curves != nil {
-		pictures = append(pictures, picture{t.Name, fmt.Sprintf("From [%s%s](%s/%[1]s%[2]s).", t.Name, curvesSuffix, folder)})
+		pictures = append(pictures, picture{t.Name + curvesName, fmt.Sprintf("From [%s%s](%s/%[1]s%[2]s).", t.Name, curvesSuffix, folder)})
 	}
 	for _, p := range pictures {
 		fmt.Fprintf(b, "\n![%s](%s/%s.svg)\n\n%s\n", t.Title, folder, p.name, p.caption)

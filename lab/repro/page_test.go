@@ -6,9 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/gsrc-dev/gsrc/lab/charts"
+	"github.com/gsrc-dev/gsrc/runtime/train"
 )
 
 // TestResultsPage holds docs/results.md to the files beside it: the page says what
@@ -127,5 +131,42 @@ func TestCommonEpoch(t *testing.T) {
 	}
 	if _, _, ok := (Lines{{}}).commonEpoch(); ok {
 		t.Error("runs without curves have a best epoch")
+	}
+}
+
+func TestProgressKeepsEveryTenthEpoch(t *testing.T) {
+	acc := func(x float64) *float64 { return &x }
+	var records []train.Record
+	for epoch := 1; epoch <= 25; epoch++ {
+		records = append(records, train.Record{Step: 100 + epoch, Epoch: epoch, Function: "fit", ValAcc: acc(float64(epoch))})
+	}
+	records = append(records, train.Record{Step: 130, Epoch: 30, Function: "fit"}) // not evaluated
+	var steps []int
+	for _, p := range progress(records) {
+		if p.Value != float64(p.Step) || p.Term != "val_acc" {
+			t.Errorf("%+v", p)
+		}
+		steps = append(steps, p.Step)
+	}
+	if want := []int{1, 10, 20}; !slices.Equal(steps, want) {
+		t.Errorf("epochs %v, want %v", steps, want)
+	}
+}
+
+func TestConvergenceDrawsMeansOfSeeds(t *testing.T) {
+	if convergence(&Target{Name: "fig4"}, nil) != nil {
+		t.Error("a chart of nothing")
+	}
+	points := []Point{
+		{Panel: "cora", Row: "full", Seed: 0, Step: 1, Value: 10}, {Panel: "cora", Row: "full", Seed: 0, Step: 10, Value: 60},
+		{Panel: "cora", Row: "full", Seed: 1, Step: 1, Value: 30}, {Panel: "cora", Row: "full", Seed: 1, Step: 10, Value: 80},
+		{Panel: "cora", Row: "gcn", Seed: 0, Step: 1, Value: 5},
+	}
+	panels := averaged(points)
+	if len(panels) != 1 || len(panels[0].Lines) != 2 {
+		t.Fatalf("%+v", panels)
+	}
+	if got, want := panels[0].Lines[0].Values, []charts.Value{{X: 1, Y: 20}, {X: 10, Y: 70}}; !slices.Equal(got, want) {
+		t.Errorf("full: %v, want %v", got, want)
 	}
 }

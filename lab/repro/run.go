@@ -335,7 +335,10 @@ func (e *evaluation) runKept(ctx context.Context, t *Target, runs []planned) (li
 			if err != nil {
 				return nil, nil, nil, err
 			}
-			curve = append(curve, points(p.panel, p.job.Seed, records)...)
+			for _, x := range t.trace(records) {
+				x.Panel, x.Row, x.Seed = p.panel, p.row, p.job.Seed
+				curve = append(curve, x)
+			}
 		} else if p.job.Seed == 0 {
 			if c := charts.AdjacencyExcerpt(run, excerptNodes); c != nil {
 				pictures = append(pictures, named{t.Name + "-" + p.panel + excerptSuffix, c})

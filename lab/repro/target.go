@@ -31,7 +31,9 @@ type Target struct {
 	kept bool
 	// render makes the text and the charts of finished runs.
 	render func(*Target, Lines) rendered
-	// curves draws the training curves of kept runs; nil for those that have none.
+	// trace takes from the metrics of kept runs what curves draws; both are nil
+	// for targets that draw adjacency matrices.
+	trace  trace
 	curves func(*Target, []Point) *charts.Chart
 }
 
