@@ -22,13 +22,30 @@ type Call struct {
 	Pool *kernels.Pool
 	Key  rng.Stream // of a random operation: its stream at this step
 
+	// Stream is what Key is drawn from, of a random operation: its stream before
+	// the step. A device whose work outlasts the step takes the step itself.
+	Stream rng.Stream
+
 	unread []bool // results that nobody reads, whose contents may be anything; nil if all are read
 	left   *left  // memory shared by an operation and its gradient, nil if there is none
 
 	fused   *fused // the operation's expression, compiled at its first run
 	scratch []float32
 	extra   int // floats of scratch that are not of the executor's plan
+
+	scratchAt uintptr
 }
+
+// Wanted reports whether anybody reads result i. One that nobody reads may be
+// left as it is.
+func (k *Call) Wanted(i int) bool { return k.unread == nil || !k.unread[i] }
+
+// ScratchAt returns the address of the call's workspace in a device's memory,
+// of the size that the device foretold; 0 where there is none.
+func (k *Call) ScratchAt() uintptr { return k.scratchAt }
+
+// PlaceScratch says where the call's workspace lies in a device's memory.
+func (k *Call) PlaceScratch(at uintptr) { k.scratchAt = at }
 
 // Scratch returns n floats of workspace, with unspecified contents, valid until
 // the kernel returns. What Device.Workspace foretold lies in the planned

@@ -59,7 +59,7 @@ func (o *graphOp) Do(inputs ...gorgonia.Value) (gorgonia.Value, error) {
 		}
 	}
 	if o.random {
-		o.call.Key = o.stream.At(uint64(inputs[k].(*Buffer).I64[0]))
+		o.call.Stream, o.call.Key = o.stream, o.stream.At(uint64(inputs[k].(*Buffer).I64[0]))
 	}
 	// A panic here would end the process: the machine runs in a goroutine of its own.
 	o.err = protect(o.kernel, &o.call)

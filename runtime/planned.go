@@ -202,7 +202,7 @@ func (e *planned) execute(code []*instr, step uint64) (err error) {
 	for _, i := range code {
 		e.at = i
 		if i.op.random {
-			i.Key = i.op.stream.At(step)
+			i.Stream, i.Key = i.op.stream, i.op.stream.At(step)
 		}
 		var start time.Time
 		if e.timed {

@@ -1,0 +1,46 @@
+package cuda
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// Lookup returns the kernel of an operation, or an error that says why there is
+// none.
+func Lookup(op *ir.Op) (Kernel, error) {
+	k := table[op.Name()]
+	switch {
+	case op.Def.Level != ir.TensorLevel || op.Name() == "grad":
+		return nil, fmt.Errorf("%s is not a tensor operation: lower and differentiate the program first", op.Name())
+	case k == nil:
+		return nil, fmt.Errorf("%s has no CUDA kernel", op.Name())
+	}
+	for _, r := range op.Results {
+		if d := r.Type.DType; d != ir.F32 && !(d == ir.I64 && slices.Contains(integerOps, op.Name())) {
+			return nil, fmt.Errorf("%s has no CUDA kernel for results of type %s", op.Name(), r.Type)
+		}
+	}
+	return k, nil
+}
+
+// Workspace returns the bytes of scratch that a call needs, from its shapes:
+// what k.ScratchAt gives the address of while the kernel is queued.
+func Workspace(k *runtime.Call) int {
+	if need := workspaces[k.Op.Name()]; need != nil {
+		return need(k)
+	}
+	return 0
+}
+
+// integerOps are the operations whose kernels also work on i64 tensors.
+var integerOps = []string{"broadcast_to", "fill", "gather", "receptive_field", "squeeze", "stop_gradient", "to_dense", "unsqueeze"}
+
+// table has one kernel for each tensor operation.
+var table = map[string]Kernel{
+	"receptive_field": func(Queue, *runtime.Call) error { return nil }, // found by the host before the run
+}
+
+var workspaces = map[string]func(k *runtime.Call) int{}
