@@ -44,14 +44,15 @@ var rooms = []room{
 	{name: "data", may: []string{"graph"}},
 	{name: "config", may: []string{"models", "graph"}},
 	{name: "runtime/ort"},
+	{name: "runtime/cuda/driver"},
+	{name: "runtime/cuda", may: []string{"ir", "passes", "graph", "runtime", "runtime/kernels", "runtime/cuda/driver"}},
 	{name: "runtime", may: []string{"ir", "passes", "compiler", "graph", "runtime/kernels"}},
-	{name: "runtime/cuda", may: []string{"ir", "passes", "graph", "runtime", "runtime/kernels"}},
-	{name: "runtime/train", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda"}},
+	{name: "runtime/train", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver"}},
 	{name: "export", may: []string{"ir", "passes", "compiler", "graph", "runtime", "runtime/kernels", "runtime/ort"}},
-	{name: "lab", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/train", "runtime/cuda", "runtime/ort", "export", "."}},
-	{name: ".", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/train", "runtime/cuda", "runtime/ort", "export"}},
+	{name: "lab", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "runtime/train", "runtime/ort", "export", "."}},
+	{name: ".", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "runtime/train", "runtime/ort", "export"}},
 	{name: "serve", may: []string{"export", "runtime/ort", "."}},
-	{name: "cmd", may: []string{".", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/train", "runtime/cuda", "runtime/ort", "export"}},
+	{name: "cmd", may: []string{".", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "runtime/train", "runtime/ort", "export"}},
 }
 
 // roomOf returns the most specific room of a folder, or nil.

@@ -1,0 +1,218 @@
+package driver
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+)
+
+// Attributes of a device, by their numbers in cuda.h.
+const (
+	attributeMultiprocessors = 16
+	attributeMajor           = 75
+	attributeMinor           = 76
+)
+
+// Device is a GPU.
+type Device struct {
+	Ordinal int    // its number, from 0
+	Name    string // such as "NVIDIA H100 80GB HBM3"
+	Memory  int64  // bytes
+	// Major and Minor are the compute capability, 9 and 0 for an H100.
+	Major, Minor    int
+	Multiprocessors int
+
+	d      *Driver
+	handle int32
+}
+
+// Capability returns the compute capability, such as "9.0".
+func (v Device) Capability() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+
+// list fills in the devices.
+func (d *Driver) list() error {
+	var n int32
+	if c := d.fn.deviceGetCount.call(uintptr(unsafe.Pointer(&n))); c != 0 {
+		return d.fail(&d.fn.deviceGetCount, c)
+	}
+	if n == 0 {
+		return d.fail(&d.fn.deviceGetCount, CodeNoDevice)
+	}
+	for i := range int(n) {
+		v := Device{Ordinal: i, d: d}
+		var name [256]byte
+		var memory uint64
+		check := func(p *proc, c Code) error {
+			if c != 0 {
+				return fmt.Errorf("GPU %d: %w", i, d.fail(p, c))
+			}
+			return nil
+		}
+		if err := check(&d.fn.deviceGet, d.fn.deviceGet.call(uintptr(unsafe.Pointer(&v.handle)), uintptr(i))); err != nil {
+			return err
+		}
+		if err := check(&d.fn.deviceGetName, d.fn.deviceGetName.call(uintptr(unsafe.Pointer(&name)), uintptr(len(name)), uintptr(v.handle))); err != nil {
+			return err
+		}
+		if err := check(&d.fn.deviceTotalMem, d.fn.deviceTotalMem.call(uintptr(unsafe.Pointer(&memory)), uintptr(v.handle))); err != nil {
+			return err
+		}
+		v.Name, v.Memory = cString(&name[0]), int64(memory)
+		for _, a := range []struct {
+			number uintptr
+			to     *int
+		}{{attributeMajor, &v.Major}, {attributeMinor, &v.Minor}, {attributeMultiprocessors, &v.Multiprocessors}} {
+			var value int32
+			if err := check(&d.fn.deviceGetAttribute, d.fn.deviceGetAttribute.call(uintptr(unsafe.Pointer(&value)), a.number, uintptr(v.handle))); err != nil {
+				return err
+			}
+			*a.to = int(value)
+		}
+		d.devices = append(d.devices, v)
+	}
+	return nil
+}
+
+// Context is a device in use by this process.
+type Context struct {
+	Device Device
+
+	d      *Driver
+	handle uintptr
+	closed bool
+}
+
+// Open takes the device into use: it retains its primary context, which all users
+// in a process share.
+func (v Device) Open() (*Context, error) {
+	c := &Context{Device: v, d: v.d}
+	if r := c.d.fn.primaryCtxRetain.call(uintptr(unsafe.Pointer(&c.handle)), uintptr(v.handle)); r != 0 {
+		e := c.d.fail(&c.d.fn.primaryCtxRetain, r)
+		e.Detail = fmt.Sprintf("GPU %d, %s", v.Ordinal, v.Name)
+		return nil, e
+	}
+	return c, nil
+}
+
+// Close gives the device back. With the last user the driver frees everything that
+// was made in the context. Close what was made first.
+func (c *Context) Close() error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	if r := c.d.fn.primaryCtxRelease.call(uintptr(c.Device.handle)); r != 0 {
+		return c.d.fail(&c.d.fn.primaryCtxRelease, r)
+	}
+	return nil
+}
+
+// call calls a function with the context current. The current context belongs to
+// the thread, and a goroutine keeps its thread only while it is locked to it.
+//
+//go:uintptrescapes
+func (c *Context) call(p *proc, args ...uintptr) error {
+	if r := c.code(p, args...); r != 0 {
+		return c.d.fail(p, r)
+	}
+	return nil
+}
+
+//go:uintptrescapes
+func (c *Context) code(p *proc, args ...uintptr) Code {
+	runtime.LockOSThread()
+	r := c.d.fn.ctxSetCurrent.call(c.handle)
+	if r == 0 {
+		r = p.call(args...)
+	}
+	runtime.UnlockOSThread()
+	return r
+}
+
+// Synchronize waits for all work in the context, and returns what went wrong in it.
+func (c *Context) Synchronize() error { return c.call(&c.d.fn.ctxSynchronize) }
+
+// FreeMemory returns the bytes of the device's memory that are free and all that
+// it has. Other processes take from the same.
+func (c *Context) FreeMemory() (free, total int64, err error) {
+	var f, t uint64
+	err = c.call(&c.d.fn.memGetInfo, uintptr(unsafe.Pointer(&f)), uintptr(unsafe.Pointer(&t)))
+	return int64(f), int64(t), err
+}
+
+// Alloc allocates bytes of the device's memory, aligned to at least 256, with
+// undefined contents. The error is [ErrOutOfMemory] where there is no room, and says
+// how much is free.
+func (c *Context) Alloc(bytes int) (uintptr, error) {
+	if bytes <= 0 {
+		return 0, fmt.Errorf("%d bytes of a GPU's memory were asked for: ask for 1 or more", bytes)
+	}
+	var addr uintptr
+	r := c.code(&c.d.fn.memAlloc, uintptr(unsafe.Pointer(&addr)), uintptr(bytes))
+	if r == 0 {
+		return addr, nil
+	}
+	e := c.d.fail(&c.d.fn.memAlloc, r)
+	e.Detail = Bytes(int64(bytes)) + " asked for"
+	if free, total, err := c.FreeMemory(); err == nil {
+		e.Detail += fmt.Sprintf(", %s of %s free", Bytes(free), Bytes(total))
+	}
+	return 0, e
+}
+
+// Free frees what Alloc gave, after the work that was queued before it. It does
+// nothing for address 0.
+func (c *Context) Free(addr uintptr) error {
+	if addr == 0 {
+		return nil
+	}
+	return c.call(&c.d.fn.memFree, addr)
+}
+
+// HostMemory is memory of the host that the device reads and writes itself, so that
+// copies to and from it are asynchronous, and may be part of a captured graph.
+type HostMemory struct {
+	c     *Context
+	bytes []byte
+}
+
+// AllocHost allocates page-locked memory of the host.
+func (c *Context) AllocHost(bytes int) (*HostMemory, error) {
+	if bytes <= 0 {
+		return nil, fmt.Errorf("%d bytes of page-locked memory were asked for: ask for 1 or more", bytes)
+	}
+	var p *byte
+	r := c.code(&c.d.fn.memHostAlloc, uintptr(unsafe.Pointer(&p)), uintptr(bytes), 0)
+	if r != 0 {
+		e := c.d.fail(&c.d.fn.memHostAlloc, r)
+		e.Detail = Bytes(int64(bytes)) + " of page-locked memory of the host asked for"
+		return nil, e
+	}
+	return &HostMemory{c, unsafe.Slice(p, bytes)}, nil
+}
+
+// Bytes returns the memory, which is the driver's: it must not be used after Close.
+func (h *HostMemory) Bytes() []byte { return h.bytes }
+
+// Close frees the memory.
+func (h *HostMemory) Close() error {
+	if h.bytes == nil {
+		return nil
+	}
+	p := unsafe.SliceData(h.bytes)
+	h.bytes = nil
+	return h.c.call(&h.c.d.fn.memFreeHost, uintptr(unsafe.Pointer(p)))
+}
+
+// Bytes writes a size for people, such as "1.5 GiB".
+func Bytes(n int64) string {
+	switch f := float64(n); {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", f/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", f/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", f/(1<<10))
+	}
+	return fmt.Sprintf("%d B", n)
+}

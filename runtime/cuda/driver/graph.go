@@ -1,0 +1,112 @@
+package driver
+
+import (
+	"errors"
+	"runtime"
+	"unsafe"
+)
+
+// Graph is work of a stream that was recorded in place of being done.
+type Graph struct {
+	c      *Context
+	handle uintptr
+}
+
+const captureThreadLocal = 1 // other threads may go on calling what a capture forbids
+
+// Capture records the work that f queues on the stream, and does none of it. While
+// f runs, its goroutine may not allocate, free, synchronize or copy from or to memory
+// of Go: the driver refuses these with [ErrCapture], and the graph is lost. f's
+// error, if any, is returned.
+func (s *Stream) Capture(f func() error) (*Graph, error) {
+	// A capture ends on the thread that began it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	fn := &s.c.d.fn
+	if err := s.c.call(&fn.streamBeginCapture, s.handle, captureThreadLocal); err != nil {
+		return nil, err
+	}
+	g := &Graph{c: s.c}
+	ended := false
+	end := func() error {
+		ended = true
+		return s.c.call(&fn.streamEndCapture, s.handle, uintptr(unsafe.Pointer(&g.handle)))
+	}
+	defer func() {
+		if !ended { // f panicked; the stream must not stay in capture
+			_ = end()
+			_ = g.Close()
+		}
+	}()
+	if err := f(); err != nil {
+		_ = end()
+		return nil, errors.Join(err, g.Close())
+	}
+	if err := end(); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// Nodes returns how many pieces of work the graph has.
+func (g *Graph) Nodes() (int, error) {
+	var n uint64
+	err := g.c.call(&g.c.d.fn.graphGetNodes, g.handle, 0, uintptr(unsafe.Pointer(&n)))
+	return int(n), err
+}
+
+// Close destroys the graph. What was made of it stays.
+func (g *Graph) Close() error {
+	if g.handle == 0 {
+		return nil
+	}
+	h := g.handle
+	g.handle = 0
+	return g.c.call(&g.c.d.fn.graphDestroy, h)
+}
+
+// Exec is a graph made ready to run, as often as wanted.
+type Exec struct {
+	c      *Context
+	handle uintptr
+}
+
+// Instantiate makes the graph ready to run. It copies the graph: g may be closed.
+func (g *Graph) Instantiate() (*Exec, error) {
+	x := &Exec{c: g.c}
+	if err := g.c.call(&g.c.d.fn.graphInstantiate, uintptr(unsafe.Pointer(&x.handle)), g.handle, 0); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// Update gives the work the arguments of g, a graph of the same kernels in the same
+// order. Done tells whether that was possible; where not, instantiate g.
+func (x *Exec) Update(g *Graph) (done bool, err error) {
+	var info struct {
+		result              int32
+		errorNode, fromNode uintptr
+	}
+	p := &x.c.d.fn.graphExecUpdate
+	switch r := x.c.code(p, x.handle, g.handle, uintptr(unsafe.Pointer(&info))); r {
+	case 0:
+		return true, nil
+	case CodeUpdateFailure:
+		return false, nil
+	default:
+		return false, x.c.d.fail(p, r)
+	}
+}
+
+// Launch queues all of the graph's work on a stream, by one call.
+func (x *Exec) Launch(s *Stream) error { return s.c.call(&s.c.d.fn.graphLaunch, x.handle, s.handle) }
+
+// Close destroys it.
+func (x *Exec) Close() error {
+	if x.handle == 0 {
+		return nil
+	}
+	h := x.handle
+	x.handle = 0
+	return x.c.call(&x.c.d.fn.graphExecDestroy, h)
+}
