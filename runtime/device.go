@@ -22,8 +22,9 @@ type Call struct {
 	Pool *kernels.Pool
 	Key  rng.Stream // of a random operation: its stream at this step
 
-	// Stream is what Key is drawn from, of a random operation: its stream before
-	// the step. A device whose work outlasts the step takes the step itself.
+	// Stream is a random operation's stream before the step: Key is Stream.At(step).
+	// A device that records its work derives Key itself, from Stream and the step
+	// number in its memory.
 	Stream rng.Stream
 
 	unread []bool // results that nobody reads, whose contents may be anything; nil if all are read
@@ -31,21 +32,20 @@ type Call struct {
 
 	fused   *fused // the operation's expression, compiled at its first run
 	scratch []float32
-	extra   int // floats of scratch that are not of the executor's plan
-
-	scratchAt uintptr
+	extra   int     // floats of scratch that are not of the executor's plan
+	work    uintptr // address of the workspace on a device with a memory of its own
 }
+
+// ScratchAt returns the address of the workspace that Device.Workspace foretold,
+// on a device that has a memory of its own; 0 if there is none.
+func (k *Call) ScratchAt() uintptr { return k.work }
+
+// PlaceScratch says where the call's workspace lies in a device's memory.
+func (k *Call) PlaceScratch(at uintptr) { k.work = at }
 
 // Wanted reports whether anybody reads result i. One that nobody reads may be
 // left as it is.
 func (k *Call) Wanted(i int) bool { return k.unread == nil || !k.unread[i] }
-
-// ScratchAt returns the address of the call's workspace in a device's memory,
-// of the size that the device foretold; 0 where there is none.
-func (k *Call) ScratchAt() uintptr { return k.scratchAt }
-
-// PlaceScratch says where the call's workspace lies in a device's memory.
-func (k *Call) PlaceScratch(at uintptr) { k.scratchAt = at }
 
 // Scratch returns n floats of workspace, with unspecified contents, valid until
 // the kernel returns. What Device.Workspace foretold lies in the planned

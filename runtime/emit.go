@@ -10,7 +10,6 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/gsrc-dev/gsrc/ir"
-	"github.com/gsrc-dev/gsrc/rng"
 )
 
 // graphOp is an operation of the IR as an operation of a gorgonia graph.
@@ -25,7 +24,6 @@ type graphOp struct {
 	op     *ir.Op
 	kernel Kernel
 	random bool
-	stream rng.Stream // of a random operation, before the step
 	call   Call       // Out is filled; the TapeMachine fills In
 
 	in    []hm.Type
@@ -59,7 +57,7 @@ func (o *graphOp) Do(inputs ...gorgonia.Value) (gorgonia.Value, error) {
 		}
 	}
 	if o.random {
-		o.call.Stream, o.call.Key = o.stream, o.stream.At(uint64(inputs[k].(*Buffer).I64[0]))
+		o.call.Key = o.call.Stream.At(uint64(inputs[k].(*Buffer).I64[0]))
 	}
 	// A panic here would end the process: the machine runs in a goroutine of its own.
 	o.err = protect(o.kernel, &o.call)

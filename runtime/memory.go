@@ -298,7 +298,7 @@ func (m *memoryPlan) provide(d Device) error {
 	for k := range m.work {
 		w := &m.work[k]
 		d.View(&w.view, &m.arena, m.pieces[w.piece].at, w.floats)
-		w.at.scratch, w.at.extra = w.view.F32, 0
+		w.at.scratch, w.at.extra, w.at.work = w.view.F32, 0, w.view.At.Elements
 	}
 	for k := range m.kept {
 		l := &m.kept[k]

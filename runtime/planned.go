@@ -114,7 +114,7 @@ func newPlanned(p *program, opts Options) *planned {
 		case *projection:
 			cells[n.ID()] = operands[op.index : op.index+1]
 		case *graphOp:
-			i := &instr{Call: Call{Op: op.op, In: make([]*Buffer, len(op.op.Operands)), Out: op.call.Out, Pool: opts.Pool, unread: op.call.unread, left: op.call.left}, op: op}
+			i := &instr{Call: Call{Op: op.op, In: make([]*Buffer, len(op.op.Operands)), Out: op.call.Out, Pool: opts.Pool, Stream: op.call.Stream, unread: op.call.unread, left: op.call.left}, op: op}
 			i.in = make([]*cell, len(op.op.Operands))
 			for k, v := range op.op.Operands {
 				if v != nil {
@@ -202,7 +202,7 @@ func (e *planned) execute(code []*instr, step uint64) (err error) {
 	for _, i := range code {
 		e.at = i
 		if i.op.random {
-			i.Stream, i.Key = i.op.stream, i.op.stream.At(step)
+			i.Key = i.Stream.At(step)
 		}
 		var start time.Time
 		if e.timed {

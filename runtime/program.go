@@ -63,7 +63,7 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 		o.call.In = make([]*Buffer, len(op.Operands))
 		if op.Draws() {
 			o.random = true
-			o.stream = seed.Sub(op.Str("stream"))
+			o.call.Stream = seed.Sub(op.Str("stream"))
 		}
 		for _, r := range op.Results {
 			o.call.Out = append(o.call.Out, p.cell(r).view)
