@@ -24,7 +24,7 @@ type graphOp struct {
 	op     *ir.Op
 	kernel Kernel
 	random bool
-	call   Call       // Out is filled; the TapeMachine fills In
+	call   Call // Out is filled; the TapeMachine fills In
 
 	in    []hm.Type
 	check bool  // look for NaN and infinities after the TapeMachine ran it
