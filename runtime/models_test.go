@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/internal/optest"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
@@ -87,7 +88,7 @@ func moduleParams(t testing.TB, m *ir.Module) map[string]*Buffer {
 	t.Helper()
 	ps := map[string]*Buffer{}
 	for _, v := range m.Params {
-		ps[v.Name] = randomBuffer(t, v.Type, "", nil, rng.New(5, v.Name))
+		ps[v.Name] = bufferOf(t, optest.RandomValue(t, v.Type, "", nil, rng.New(5, v.Name)))
 		for i := range ps[v.Name].F32 {
 			ps[v.Name].F32[i] *= 0.4
 		}

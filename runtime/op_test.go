@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/internal/optest"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
@@ -24,7 +24,7 @@ func TestTable(t *testing.T) {
 		if cpuKernels[d.Name] == nil {
 			t.Errorf("%s has no CPU kernel", d.Name)
 		}
-		if len(opCases[d.Name]) == 0 {
+		if len(optest.Cases[d.Name]) == 0 {
 			t.Errorf("%s has no case: its kernel is not compared with the reference", d.Name)
 		}
 	}
@@ -62,7 +62,7 @@ func TestKernels(t *testing.T) {
 	one, four := kernels.NewPool(1), kernels.NewPool(4)
 	defer one.Close()
 	defer four.Close()
-	for name, cases := range opCases {
+	for name, cases := range optest.Cases {
 		t.Run(name, func(t *testing.T) {
 			for _, c := range cases {
 				compareCase(t, name, c, one, four)
@@ -71,16 +71,13 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-func compareCase(t *testing.T, name string, c opCase, one, four *kernels.Pool) {
-	src := c.source(name)
+func compareCase(t *testing.T, name string, c optest.Case, one, four *kernels.Pool) {
+	src := c.Source(name)
 	m, err := ir.Parse(name, src)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, src)
 	}
-	words := map[string]string{}
-	for i, spec := range slices.Concat(c.in, c.also) {
-		_, words[fmt.Sprintf("x%d", i)], _ = strings.Cut(spec, " ")
-	}
+	words := c.Words()
 	opts := Options{Seed: rng.New(3, "test"), Pool: one, CheckFinite: false}
 	planned := mustFunction(t, m, "f", opts)
 	threaded := opts
@@ -88,11 +85,12 @@ func compareCase(t *testing.T, name string, c opCase, one, four *kernels.Pool) {
 	parallel := mustFunction(t, m, "f", threaded)
 	opts.Executor = Tape
 	tape := mustFunction(t, m, "f", opts)
-	for k, sz := range caseSizes {
-		args := arguments(t, m.Func("f"), words, sz, rng.New(uint64(k), name+src))
-		if !indicesFit(words, args, sz) {
+	for k, sz := range optest.CaseSizes {
+		drawn := optest.Arguments(t, m.Func("f"), words, sz, rng.New(uint64(k), name+src))
+		if !c.Fits(drawn, sz) {
 			continue
 		}
+		args := buffers(t, drawn)
 		step := uint64(k)
 		want, err := Reference(m, "f", args, nil, opts.Seed, step)
 		if err != nil {
@@ -117,16 +115,6 @@ func compareCase(t *testing.T, name string, c opCase, one, four *kernels.Pool) {
 			}
 		}
 	}
-}
-
-// indicesFit reports whether there is anything that the indices could point at.
-func indicesFit(words map[string]string, args map[string]*Buffer, sz sizes) bool {
-	for name, w := range words {
-		if _, bound, ok := strings.Cut(w, ":"); ok && args[name] != nil && args[name].len() > 0 && sz[bound] == 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // tolerance is the error allowed, relative to the largest element.
@@ -202,4 +190,40 @@ func sameBits(a, b *Buffer) error {
 		}
 	}
 	return nil
+}
+
+// sizes are those of symbolic dimensions.
+type sizes = optest.Sizes
+
+// arguments draws values for a function's arguments; words says what values they
+// take.
+func arguments(t testing.TB, f *ir.Func, words map[string]string, sz sizes, s rng.Stream) map[string]*Buffer {
+	t.Helper()
+	return buffers(t, optest.Arguments(t, f, words, sz, s))
+}
+
+func buffers(t testing.TB, values map[string]*optest.Value) map[string]*Buffer {
+	t.Helper()
+	all := map[string]*Buffer{}
+	for name, v := range values {
+		all[name] = bufferOf(t, v)
+	}
+	return all
+}
+
+func bufferOf(t testing.TB, v *optest.Value) *Buffer {
+	t.Helper()
+	switch {
+	case v.Graph != nil:
+		return Graph(v.Graph)
+	case v.RowPtr != nil:
+		b, err := Sparse(v.Dims[0], v.Dims[1], v.RowPtr, v.Col, v.F32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	case v.I64 != nil:
+		return I64(v.I64, v.Dims...)
+	}
+	return F32(v.F32, v.Dims...)
 }

@@ -1,35 +1,34 @@
-package runtime
+// Package optest has the uses of every tensor operation that a device's kernels
+// are compared with the reference on, and draws values for their operands.
+package optest
 
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/graph"
-	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// opCase is one use of an operation: operand types, each with an optional word
+// Case is one use of an operation: operand types, each with an optional word
 // that says what values it takes ("f32[N,F] positive", "i64[B] index:N"; "_" is
 // an absent operand), attributes, and result types in the text form.
-type opCase struct {
-	in    []string
-	attrs string
-	out   string
-	also  []string // further arguments, for their dimensions
-	body  string   // replaces the plain use of the operation; results are %y0, …
+type Case struct {
+	In    []string
+	Attrs string
+	Out   string
+	Also  []string // further arguments, for their dimensions
+	Body  string   // replaces the plain use of the operation; results are %y0, …
 }
 
-func use(in ...string) opCase { return opCase{in: in} }
+func use(in ...string) Case { return Case{In: in} }
 
-func (c opCase) gives(out string) opCase { c.out = out; return c }
+func (c Case) gives(out string) Case { c.Out = out; return c }
 
-func (c opCase) with(attrs string) opCase { c.attrs = attrs; return c }
+func (c Case) with(attrs string) Case { c.Attrs = attrs; return c }
 
 // broadcasts are operand and result shapes by NumPy's rule.
 var broadcasts = [][3]string{
@@ -38,8 +37,8 @@ var broadcasts = [][3]string{
 	{"[N,1]", "[1]", "[N,1]"}, {"[N]", "[N]", "[N]"}, {"[N]", "[1]", "[N]"}, {"[N]", "[]", "[N]"}, {"[1]", "[]", "[1]"}, {"[]", "[]", "[]"},
 }
 
-func binaryCases(values string) []opCase {
-	var cs []opCase
+func binaryCases(values string) []Case {
+	var cs []Case
 	for _, b := range broadcasts {
 		x, y, z := "f32"+b[0]+" "+values, "f32"+b[1]+" "+values, "f32"+b[2]
 		cs = append(cs, use(x, y).gives(z))
@@ -50,32 +49,32 @@ func binaryCases(values string) []opCase {
 	return cs
 }
 
-func sparseScaling() []opCase {
-	var cs []opCase
+func sparseScaling() []Case {
+	var cs []Case
 	for _, b := range []string{"[]", "[1]", "[F]", "[N,1]", "[1,F]", "[1,1]"} {
 		cs = append(cs, use("csr[N,F]", "f32"+b+" positive").gives("csr[N,F]"))
 	}
 	return cs
 }
 
-func unaryCases(values string) []opCase {
-	var cs []opCase
+func unaryCases(values string) []Case {
+	var cs []Case
 	for _, s := range []string{"[N,F]", "[N]", "[]"} {
 		cs = append(cs, use("f32"+s+" "+values).gives("f32"+s))
 	}
 	return cs
 }
 
-func gradCases(attrs string) []opCase {
-	var cs []opCase
+func gradCases(attrs string) []Case {
+	var cs []Case
 	for _, s := range []string{"f32[N,F]", "f32[N]", "f32[]"} {
 		cs = append(cs, use(s, s).gives(s).with(attrs))
 	}
 	return cs
 }
 
-func reduceCases() []opCase {
-	var cs []opCase
+func reduceCases() []Case {
+	var cs []Case
 	for _, r := range [][4]string{
 		{"[N,F]", "0", "[F]", "[1,F]"}, {"[N,F]", "1", "[N]", "[N,1]"}, {"[N]", "0", "[]", "[1]"}, {"[N,F]", "all", "[]", "[]"}, {"[N]", "all", "[]", "[]"}, {"[]", "all", "[]", "[]"},
 	} {
@@ -85,16 +84,16 @@ func reduceCases() []opCase {
 	return cs
 }
 
-func countCases() []opCase {
-	var cs []opCase
+func countCases() []Case {
+	var cs []Case
 	for _, r := range [][2]string{{"[N,F]", "0"}, {"[N,F]", "1"}, {"[N,F]", "all"}, {"[N]", "0"}, {"[]", "all"}} {
 		cs = append(cs, use("f32"+r[0]).gives("f32[]").with(fmt.Sprintf("axis=%q", r[1])))
 	}
 	return cs
 }
 
-func matmulCases() []opCase {
-	var cs []opCase
+func matmulCases() []Case {
+	var cs []Case
 	for _, a := range []string{"f32", "csr"} {
 		for _, l := range []string{"[M,K]", "[K,M]"} {
 			for _, r := range []string{"[K,N]", "[N,K]"} {
@@ -105,8 +104,8 @@ func matmulCases() []opCase {
 	return cs
 }
 
-func spmmCases() []opCase {
-	var cs []opCase
+func spmmCases() []Case {
+	var cs []Case
 	for _, tr := range []bool{false, true} {
 		for _, a := range []string{"_", "f32[E]"} {
 			for _, s := range []string{"_", "f32[N]"} {
@@ -126,18 +125,18 @@ func spmmCases() []opCase {
 }
 
 // softmaxGradCases give the gradient the results that it is of.
-func softmaxGradCases() []opCase {
-	var cs []opCase
+func softmaxGradCases() []Case {
+	var cs []Case
 	for _, heads := range []string{"", ",1", ",8"} {
 		for _, w := range []string{"", "flag", "prob"} {
 			for _, ct := range []string{"%x3, %x4", "%x3, _", "_, %x4"} {
 				e, s, weight := "f32[E"+heads+"]", "f32[N"+heads+"]", "_"
-				c := opCase{in: []string{"graph<N,E>", e, s, e, s}, out: strings.Join([]string{e, s, "f32[E]"}, ", ")}
+				c := Case{In: []string{"graph<N,E>", e, s, e, s}, Out: strings.Join([]string{e, s, "f32[E]"}, ", ")}
 				if w != "" {
-					c.in, weight = append(c.in, "f32[E] "+w), "%x5"
+					c.In, weight = append(c.In, "f32[E] "+w), "%x5"
 				}
-				c.body = fmt.Sprintf("  %%a, %%self = edge_softmax %%x0, %%x1, %%x2, %s : %s, %s\n", weight, e, s) +
-					fmt.Sprintf("  %%y0, %%y1, %%y2 = edge_softmax_grad %%x0, %%x1, %%x2, %s, %%a, %%self, %s : %s\n", weight, ct, c.out)
+				c.Body = fmt.Sprintf("  %%a, %%self = edge_softmax %%x0, %%x1, %%x2, %s : %s, %s\n", weight, e, s) +
+					fmt.Sprintf("  %%y0, %%y1, %%y2 = edge_softmax_grad %%x0, %%x1, %%x2, %s, %%a, %%self, %s : %s\n", weight, ct, c.Out)
 				cs = append(cs, c)
 			}
 		}
@@ -146,9 +145,9 @@ func softmaxGradCases() []opCase {
 }
 
 // fieldCases aggregate over a block, there and back.
-func fieldCases() []opCase {
-	c := opCase{in: []string{"graph<N,E>", "i64[B] index:N", "f32[N,F]", "f32[E]", "f32[N]"}, out: "f32[B,F], f32[s,F], f32[e], f32[s,F]"}
-	c.body = `  %block, %sources, %entries = receptive_field %x0, %x1 : graph<B,e,s>, i64[s], i64[e]
+func fieldCases() []Case {
+	c := Case{In: []string{"graph<N,E>", "i64[B] index:N", "f32[N,F]", "f32[E]", "f32[N]"}, Out: "f32[B,F], f32[s,F], f32[e], f32[s,F]"}
+	c.Body = `  %block, %sources, %entries = receptive_field %x0, %x1 : graph<B,e,s>, i64[s], i64[e]
   %h = gather %x2, %sources : f32[s,F]
   %a = gather %x3, %entries : f32[e]
   %d = gather %x4, %x1 : f32[B]
@@ -159,12 +158,12 @@ func fieldCases() []opCase {
   %h2 = gather %x2, %more : f32[r,F]
   %y3 = spmm %next, _, _, %h2 : f32[s,F]
 `
-	return []opCase{c}
+	return []Case{c}
 }
 
-func fusedCases() []opCase {
+func fusedCases() []Case {
 	wide := use("f32[N,F]", "f32[F]", "f32[N,1]", "f32[]", "f32[1,F]", "f32[1,1]", "f32[1]").gives("f32[N,F]")
-	return []opCase{
+	return []Case{
 		wide.with(`expr="add(mul(x0, x1), elu(sub(x2, add(x3, mul(x4, sub(x5, x6))))))"`),
 		use("f32[N,F]").gives("f32[N,F]").with(`expr="add(x0, mul(normal(), 0.01))", stream="a"`),
 		use("f32[N,1]", "f32[F]").gives("f32[N,F]").with(`expr="dropout(tanh(mul(x0, x1)), 0.4)", stream="a"`),
@@ -173,13 +172,13 @@ func fusedCases() []opCase {
 		use("f32[N] positive").gives("f32[N]").with(`expr="add(pow(log(exp(x0)), -1.0), minimum(sqrt(x0), rsqrt(x0)))"`),
 		use("f32[N]").gives("f32[N]").with(`expr="mul(less(uniform(), 0.5), greater_equal(x0, 0.1))", stream="a"`),
 		use("f32[]").gives("f32[]").with(`expr="x0"`),
-		opCase{out: "f32[N]", attrs: `expr="3.0"`, also: []string{"f32[N]"}},
-		opCase{out: "f32[N,F]", attrs: `expr="mul(normal(), exp(0.5))", stream="a"`, also: []string{"f32[N,F]"}},
+		Case{Out: "f32[N]", Attrs: `expr="3.0"`, Also: []string{"f32[N]"}},
+		Case{Out: "f32[N,F]", Attrs: `expr="mul(normal(), exp(0.5))", stream="a"`, Also: []string{"f32[N,F]"}},
 	}
 }
 
-func matmulFusedCases() []opCase {
-	var cs []opCase
+func matmulFusedCases() []Case {
+	var cs []Case
 	for _, a := range []string{"f32", "csr"} {
 		cs = append(cs,
 			use(a+"[M,K]", "f32[K,N]", "_", "f32[N]").gives("f32[M,N]").with(`expr="elu(add(p, x0))"`),
@@ -193,7 +192,7 @@ func matmulFusedCases() []opCase {
 	}
 	// The sum lies over its operand, or may not because that is read again.
 	over := use("f32[M,K]", "f32[K,N]", "f32[M,N]").gives("f32[M,N], f32[M,N]")
-	over.body = `  %c = add %x2, %x2 : f32[M,N]
+	over.Body = `  %c = add %x2, %x2 : f32[M,N]
   %y0 = matmul_fused %x0, %x1, %c : f32[M,N]
   %d = add %y0, %x2 : f32[M,N]
   %y1 = matmul_fused %x0, %x1, %d, %d {expr="mul(p, x0)"} : f32[M,N]
@@ -201,8 +200,8 @@ func matmulFusedCases() []opCase {
 	return append(cs, over)
 }
 
-func spmmFusedCases() []opCase {
-	var cs []opCase
+func spmmFusedCases() []Case {
+	var cs []Case
 	for _, tr := range []string{"transpose=true", "transpose=false"} {
 		cs = append(cs,
 			use("graph<N,E>", "f32[E]", "f32[N]", "f32[N,F]", "_", "f32[F]").gives("f32[N,F]").with(`expr="relu(add(p, x0))", `+tr),
@@ -214,19 +213,19 @@ func spmmFusedCases() []opCase {
 }
 
 // pairGradCases give the gradient the saved results that it is made for.
-func pairGradCases() []opCase {
-	var cs []opCase
+func pairGradCases() []Case {
+	var cs []Case
 	for _, absent := range []int{0, 1, 2, 4, 8, 7, 15} { // bits: which cotangents
-		c := opCase{in: []string{"f32[N,F]", "f32[N,F]"}, out: "f32[N,F], f32[N,F]"}
+		c := Case{In: []string{"f32[N,F]", "f32[N,F]"}, Out: "f32[N,F], f32[N,F]"}
 		ct := make([]string, 4)
 		for k, shape := range []string{"[N]", "[N]", "[N]", "[]"} {
 			ct[k] = "_"
 			if absent&(1<<k) == 0 {
-				ct[k] = fmt.Sprintf("%%x%d", len(c.in))
-				c.in = append(c.in, "f32"+shape)
+				ct[k] = fmt.Sprintf("%%x%d", len(c.In))
+				c.In = append(c.In, "f32"+shape)
 			}
 		}
-		c.body = fmt.Sprintf(`  %%row, %%col, %%diag, %%sq = pairwise_reduce %%x0, %%x1 {tau=0.7} : f32[N], f32[N], f32[N], f32[]
+		c.Body = fmt.Sprintf(`  %%row, %%col, %%diag, %%sq = pairwise_reduce %%x0, %%x1 {tau=0.7} : f32[N], f32[N], f32[N], f32[]
   %%y0, %%y1 = pairwise_reduce_grad %%x0, %%x1, %%row, %%col, %s {tau=0.7} : f32[N,F], f32[N,F]
 `, strings.Join(ct, ", "))
 		cs = append(cs, c)
@@ -235,40 +234,40 @@ func pairGradCases() []opCase {
 }
 
 // pairSelfGradCases runs the gradient with the products that its operation leaves.
-func pairSelfGradCases() []opCase {
-	return []opCase{{in: []string{"f32[N,F]", "f32[N]"}, out: "f32[N,F]", body: `  %row = pairwise_self %x0 {tau=0.7} : f32[N]
+func pairSelfGradCases() []Case {
+	return []Case{{In: []string{"f32[N,F]", "f32[N]"}, Out: "f32[N,F]", Body: `  %row = pairwise_self %x0 {tau=0.7} : f32[N]
   %y0 = pairwise_self_grad %x0, %row, %x1 {tau=0.7} : f32[N,F]
 `}}
 }
 
-func broadcastToCases() []opCase {
-	var cs []opCase
+func broadcastToCases() []Case {
+	var cs []Case
 	for _, b := range [][2]string{{"[]", "[N,F]"}, {"[F]", "[N,F]"}, {"[1]", "[N,F]"}, {"[N,1]", "[N,F]"}, {"[1,F]", "[N,F]"}, {"[1,1]", "[N,F]"}, {"[N,F]", "[N,F]"}, {"[]", "[N]"}, {"[1]", "[N]"}, {"[N]", "[N]"}, {"[]", "[]"}} {
 		c := use("f32" + b[0]).gives("f32" + b[1])
-		c.also = []string{"f32" + b[1]}
+		c.Also = []string{"f32" + b[1]}
 		cs = append(cs, c)
-		c.in = []string{"i64" + b[0] + " index:N"}
+		c.In = []string{"i64" + b[0] + " index:N"}
 		cs = append(cs, c.gives("i64"+b[1]))
 	}
 	return cs
 }
 
-func declaredCases(attrs string, types ...string) []opCase {
-	var cs []opCase
+func declaredCases(attrs string, types ...string) []Case {
+	var cs []Case
 	for _, ty := range types {
-		cs = append(cs, opCase{out: ty, attrs: attrs, also: []string{ty + " index:N"}})
+		cs = append(cs, Case{Out: ty, Attrs: attrs, Also: []string{ty + " index:N"}})
 	}
 	return cs
 }
 
-func sizedGrad(name string) []opCase {
+func sizedGrad(name string) []Case {
 	c := use("f32[N,F]", "f32[N,F]").gives("f32[N,F]")
-	c.body = fmt.Sprintf("  %%n = %s %%x0 : f32[N,F]\n  %%y0 = %s_grad %%x0, %%n, %%x1 : f32[N,F]\n", name, name)
-	return []opCase{c}
+	c.Body = fmt.Sprintf("  %%n = %s %%x0 : f32[N,F]\n  %%y0 = %s_grad %%x0, %%n, %%x1 : f32[N,F]\n", name, name)
+	return []Case{c}
 }
 
-// opCases has every tensor operation's cases; TestTable fails on a missing line.
-var opCases = map[string][]opCase{
+// Cases has every tensor operation's cases; TestTable fails on a missing line.
+var Cases = map[string][]Case{
 	"add": binaryCases(""), "sub": binaryCases(""), "maximum": binaryCases(""), "minimum": binaryCases(""), "logaddexp": binaryCases(""),
 	"greater": binaryCases("coarse"), "greater_equal": binaryCases("coarse"), "less": binaryCases("coarse"),
 	"mul": append(binaryCases(""), sparseScaling()...),
@@ -306,7 +305,7 @@ var opCases = map[string][]opCase{
 	"slice":       {use("f32[5,F]").gives("f32[3,F]").with("from=1, count=3"), use("f32[5]").gives("f32[2]").with("from=3, count=2"), use("f32[5,F]").gives("f32[0,F]").with("from=5, count=0")},
 	"stack":       {use("f32[3,F]", "f32[2,F]").gives("f32[5,F]"), use("f32[0]", "f32[2]").gives("f32[2]")},
 	"gather":      {use("f32[N,F]", "i64[B] index:N").gives("f32[B,F]"), use("f32[N]", "i64[B] index:N").gives("f32[B]"), use("i64[N] index:N", "i64[B] index:N").gives("i64[B]"), use("i64[N,F] index:N", "i64[B] index:N").gives("i64[B,F]")},
-	"scatter_add": {opCase{in: []string{"f32[B,F]", "i64[B] index:N"}, out: "f32[N,F]", also: []string{"f32[N]"}}, opCase{in: []string{"f32[B]", "i64[B] index:N"}, out: "f32[N]", also: []string{"f32[N]"}}},
+	"scatter_add": {Case{In: []string{"f32[B,F]", "i64[B] index:N"}, Out: "f32[N,F]", Also: []string{"f32[N]"}}, Case{In: []string{"f32[B]", "i64[B] index:N"}, Out: "f32[N]", Also: []string{"f32[N]"}}},
 
 	"fused_elementwise": fusedCases(),
 	"matmul_fused":      matmulFusedCases(),
@@ -347,11 +346,12 @@ var opCases = map[string][]opCase{
 	"cross_entropy_grad": {use("f32[N,F]", "i64[N] index:F", "f32[]").gives("f32[N,F]")},
 }
 
-// sizes are those of the cases' symbols. A negative E asks for a random
+// Sizes are those of the cases' symbols. A negative E asks for a random
 // undirected graph, and a positive one for a directed graph of E entries.
-type sizes map[string]int
+type Sizes map[string]int
 
-var caseSizes = []sizes{
+// CaseSizes are what every case is run at.
+var CaseSizes = []Sizes{
 	{"N": 0, "F": 0, "E": 0, "B": 0, "M": 0, "K": 0},
 	{"N": 1, "F": 1, "E": 0, "B": 1, "M": 1, "K": 1},
 	{"N": 2, "F": 1, "E": 1, "B": 3, "M": 1, "K": 2},
@@ -362,32 +362,32 @@ var caseSizes = []sizes{
 	{"N": 310, "F": 65, "E": -1, "B": 97, "M": 130, "K": 70},
 }
 
-// source is the module that uses an operation once.
-func (c opCase) source(name string) string {
+// Source is the module that uses an operation once.
+func (c Case) Source(name string) string {
 	var args, operands []string
-	for i, spec := range slices.Concat(c.in, c.also) {
+	for i, spec := range slices.Concat(c.In, c.Also) {
 		ty, _, _ := strings.Cut(spec, " ")
 		if ty == "_" {
 			operands = append(operands, "_")
 			continue
 		}
 		args = append(args, fmt.Sprintf("%%x%d: %s", i, ty))
-		if i < len(c.in) {
+		if i < len(c.In) {
 			operands = append(operands, fmt.Sprintf("%%x%d", i))
 		}
 	}
 	var results, names []string
-	for i, ty := range splitTypes(c.out) {
+	for i, ty := range splitTypes(c.Out) {
 		results = append(results, fmt.Sprintf("r%d: %s", i, ty))
 		names = append(names, fmt.Sprintf("%%y%d", i))
 	}
-	body := c.body
+	body := c.Body
 	if body == "" {
 		attrs := ""
-		if c.attrs != "" {
-			attrs = " {" + c.attrs + "}"
+		if c.Attrs != "" {
+			attrs = " {" + c.Attrs + "}"
 		}
-		body = fmt.Sprintf("  %s = %s %s%s : %s\n", strings.Join(names, ", "), name, strings.Join(operands, ", "), attrs, c.out)
+		body = fmt.Sprintf("  %s = %s %s%s : %s\n", strings.Join(names, ", "), name, strings.Join(operands, ", "), attrs, c.Out)
 	}
 	return fmt.Sprintf("module @case\n\nfunc @f(%s) -> (%s) {\n%s  return %s\n}\n", strings.Join(args, ", "), strings.Join(results, ", "), body, strings.Join(names, ", "))
 }
@@ -412,9 +412,9 @@ func splitTypes(s string) []string {
 	return append(out, strings.TrimSpace(s[start:]))
 }
 
-// randomGraph draws a graph of n nodes: undirected of about 3n edges where e is
+// RandomGraph draws a graph of n nodes: undirected of about 3n edges where e is
 // negative, else directed of e edges.
-func randomGraph(t testing.TB, n, e int, s rng.Stream) *graph.Structure {
+func RandomGraph(t testing.TB, n, e int, s rng.Stream) *graph.Structure {
 	t.Helper()
 	g := &graph.Graph{N: n, Directed: e >= 0}
 	want := e
@@ -438,122 +438,22 @@ func randomGraph(t testing.TB, n, e int, s rng.Stream) *graph.Structure {
 	return g.Structure()
 }
 
-// randomBuffer draws a value of a type whose dimensions are bound.
-func randomBuffer(t testing.TB, ty ir.Type, values string, bind map[string]int, s rng.Stream) *Buffer {
-	t.Helper()
-	shape, err := ty.Shape(bind)
-	if err != nil {
-		t.Fatal(err)
+// Words says what values each argument takes, by its name.
+func (c Case) Words() map[string]string {
+	words := map[string]string{}
+	for i, spec := range slices.Concat(c.In, c.Also) {
+		_, words[fmt.Sprintf("x%d", i)], _ = strings.Cut(spec, " ")
 	}
-	n := count(shape)
-	word, bound, _ := strings.Cut(values, ":")
-	if ty.DType == ir.I64 {
-		data := make([]int64, n)
-		for i := range data {
-			data[i] = int64(s.Intn(uint64(i), max(1, bind[bound])))
-		}
-		return I64(data, shape...)
-	}
-	value := func(i int) float32 {
-		v := kernels.NormalAt(s, uint64(i))
-		switch word {
-		case "positive":
-			v = 0.3 + 2*s.Uniform(uint64(i))
-		case "prob":
-			v = 0.02 + 0.96*s.Uniform(uint64(i))
-		case "flag":
-			v = float32(s.Uint32(uint64(i)) % 2)
-		case "huge":
-			v *= 300
-		case "coarse": // so that equal elements occur
-			v = float32(math.Round(float64(v)))
-		}
-		return v
-	}
-	if ty.Layout == ir.CSR {
-		rowPtr, col, vals := []int32{0}, []int32{}, []float32{}
-		for i := range n {
-			if s.Sub("pattern").Uniform(uint64(i)) < 0.3 {
-				col, vals = append(col, int32(i%shape[1])), append(vals, value(i))
-			}
-			if (i+1)%shape[1] == 0 {
-				rowPtr = append(rowPtr, int32(len(col)))
-			}
-		}
-		for len(rowPtr) < shape[0]+1 {
-			rowPtr = append(rowPtr, int32(len(col)))
-		}
-		b, err := Sparse(shape[0], shape[1], rowPtr, col, vals)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	data := make([]float32, n)
-	for i := range data {
-		data[i] = value(i)
-	}
-	switch word {
-	case "definite":
-		gram(data, shape[0], shape[0], 0.3)
-	case "singular":
-		gram(data, shape[0], 2, 0)
-	case "upper":
-		for i := range data {
-			switch r, c := i/shape[1], i%shape[1]; {
-			case r > c:
-				data[i] = 0
-			case r == c:
-				data[i] = 1 + float32(math.Abs(float64(data[i])))
-			default:
-				data[i] /= float32(shape[0])
-			}
-		}
-	}
-	return F32(data, shape...)
+	return words
 }
 
-// gram replaces the matrix x by xᵀx/n + ridge·I of its first rows.
-func gram(x []float32, n, rows int, ridge float64) {
-	a := make([]float32, n*n)
-	for i := range n {
-		for j := range n {
-			s := 0.0
-			for k := range min(rows, n) {
-				s += float64(x[k*n+i]) * float64(x[k*n+j]) / float64(n)
-			}
-			if i == j {
-				s += ridge
-			}
-			a[i*n+j] = float32(s)
+// Fits reports whether there is anything that the case's indices could point at:
+// without, it cannot be run.
+func (c Case) Fits(args map[string]*Value, sz Sizes) bool {
+	for name, w := range c.Words() {
+		if _, bound, ok := strings.Cut(w, ":"); ok && args[name] != nil && len(args[name].I64) > 0 && sz[bound] == 0 {
+			return false
 		}
 	}
-	copy(x, a)
-}
-
-// arguments draws values for a function's arguments; words says what values
-// they take.
-func arguments(t testing.TB, f *ir.Func, words map[string]string, sz sizes, s rng.Stream) map[string]*Buffer {
-	t.Helper()
-	bind := map[string]int{}
-	maps.Copy(bind, sz)
-	args := map[string]*Buffer{}
-	for _, a := range f.Args {
-		if a.Type.IsGraph() {
-			g := randomGraph(t, bind[string(a.Type.Dims[0])], bind[string(a.Type.Dims[1])], s.Sub(a.Name))
-			bind[string(a.Type.Dims[1])] = g.E
-			args[a.Name] = Graph(g)
-		}
-	}
-	for d, n := range bind {
-		if n < 0 { // edge values without their graph
-			bind[d] = 9
-		}
-	}
-	for _, a := range f.Args {
-		if !a.Type.IsGraph() {
-			args[a.Name] = randomBuffer(t, a.Type, words[a.Name], bind, s.Sub(a.Name))
-		}
-	}
-	return args
+	return true
 }
