@@ -39,7 +39,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{CodeLaunchFailed, ErrLaunch, true, "--resume"},
 		{701, ErrLaunch, false, "shared memory"},
 		{CodeInvalidPTX, ErrModule, false, "compute capability"},
-		{CodeCaptureFailed, ErrCapture, false, "captured"},
+		{900, ErrCapture, false, "captured"},
 		{CodeInvalidValue, nil, false, "cuCall"},
 	} {
 		e := &Error{Call: "cuCall", Code: x.code, Name: "CUDA_X", Text: "text", Detail: "1 B asked for"}

@@ -77,9 +77,10 @@ func (d *Driver) list() error {
 type Context struct {
 	Device Device
 
-	d      *Driver
-	handle uintptr
-	closed bool
+	d       *Driver
+	handle  uintptr
+	current []uintptr // handle, as an argument
+	closed  bool
 }
 
 // Open takes the device into use: it retains its primary context, which all users
@@ -91,6 +92,7 @@ func (v Device) Open() (*Context, error) {
 		e.Detail = fmt.Sprintf("GPU %d, %s", v.Ordinal, v.Name)
 		return nil, e
 	}
+	c.current = []uintptr{c.handle}
 	return c, nil
 }
 
@@ -120,13 +122,36 @@ func (c *Context) call(p *proc, args ...uintptr) error {
 
 //go:uintptrescapes
 func (c *Context) code(p *proc, args ...uintptr) Code {
+	if c.closed {
+		return CodeContextDestroyed
+	}
 	runtime.LockOSThread()
-	r := c.d.fn.ctxSetCurrent.call(c.handle)
+	r := c.d.fn.ctxSetCurrent.call(c.current...)
 	if r == 0 {
 		r = p.call(args...)
 	}
 	runtime.UnlockOSThread()
 	return r
+}
+
+// A caller calls functions without allocating, for one goroutine at a time. Its
+// arguments are no pointers to what may lie on a stack.
+type caller struct {
+	c     *Context
+	block [16]uintptr
+}
+
+func (x *caller) code(p *proc, args ...uintptr) Code {
+	// Arguments of the call below go to the heap, and these are there already.
+	n := copy(x.block[:], args)
+	return x.c.code(p, x.block[:n]...)
+}
+
+func (x *caller) call(p *proc, args ...uintptr) error {
+	if r := x.code(p, args...); r != 0 {
+		return x.c.d.fail(p, r)
+	}
+	return nil
 }
 
 // Synchronize waits for all work in the context, and returns what went wrong in it.

@@ -33,15 +33,12 @@ type Code int32
 const (
 	CodeInvalidValue      Code = 1
 	CodeOutOfMemory       Code = 2
-	CodeDeinitialized     Code = 4
 	CodeDeviceUnavailable Code = 46
 	CodeNoDevice          Code = 100
 	CodeInvalidPTX        Code = 218
-	CodeIllegalAddress    Code = 700
+	CodeContextDestroyed  Code = 709
 	CodeLaunchFailed      Code = 719
-	CodeCaptureFailed     Code = 900
 	CodeUpdateFailure     Code = 910
-	CodeUnknown           Code = 999
 )
 
 // Error is a call that the driver refused, or failed to do.
@@ -75,8 +72,10 @@ func classOf(c Code) class {
 		return class{ErrNoDevice, hintVisible}
 	case 805, 806, 807, 808, 809, 810:
 		return class{ErrNoDevice, "the GPU is shared by MPS, whose server gave no place: look at its log"}
-	case 4, 46, 214, 220, 709, 721, 802, 999:
+	case 46, 214, 220, 721, 802, 999:
 		return class{ErrDeviceLost, "look at nvidia-smi and the system's log (dmesg | grep -i xid); " + hintPoisoned}
+	case 4, 709:
+		return class{ErrClosed, ""}
 	case 200, 209, 218, 222, 300:
 		return class{ErrModule, "the kernels are PTX for compute capability 7.0 and up: a newer driver or GPU may be needed"}
 	case 221, 223:

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"unsafe"
 )
@@ -23,7 +24,7 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	fn := &s.c.d.fn
-	if err := s.c.call(&fn.streamBeginCapture, s.handle, captureThreadLocal); err != nil {
+	if err := s.do(&fn.streamBeginCapture, s.handle, captureThreadLocal); err != nil {
 		return nil, err
 	}
 	g := &Graph{c: s.c}
@@ -99,7 +100,12 @@ func (x *Exec) Update(g *Graph) (done bool, err error) {
 }
 
 // Launch queues all of the graph's work on a stream, by one call.
-func (x *Exec) Launch(s *Stream) error { return s.c.call(&s.c.d.fn.graphLaunch, x.handle, s.handle) }
+func (x *Exec) Launch(s *Stream) error {
+	if x.handle == 0 {
+		return fmt.Errorf("the captured graph is %w", ErrClosed)
+	}
+	return s.do(&s.c.d.fn.graphLaunch, x.handle, s.handle)
+}
 
 // Close destroys it.
 func (x *Exec) Close() error {

@@ -20,6 +20,7 @@ type Function struct {
 	Name   string
 	Params int // how many arguments a launch gives
 
+	m      *Module
 	handle uintptr
 }
 
@@ -71,7 +72,7 @@ func (m *Module) Function(name string) (*Function, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: the module has no kernel %s", ErrModule, name)
 	}
-	f := &Function{Name: name, Params: n}
+	f := &Function{Name: name, Params: n, m: m}
 	text := append([]byte(name), 0)
 	if err := m.c.call(&m.c.d.fn.moduleGetFunction, uintptr(unsafe.Pointer(&f.handle)), m.handle, uintptr(unsafe.Pointer(&text[0]))); err != nil {
 		return nil, err

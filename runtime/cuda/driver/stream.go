@@ -11,8 +11,9 @@ const maxArgs = 512
 // Stream is a queue of work for the device, done in order. Queueing returns before
 // the work is done, and allocates nothing. One goroutine uses it at a time.
 type Stream struct {
-	c      *Context
-	handle uintptr
+	caller
+	handle uintptr // 0 once closed, which the driver would take for a stream of its own
+	held   *byte   // what was last copied from or to: it must not lie on a stack
 
 	// A launch takes an array of pointers to its arguments. Both are made once, on
 	// the heap, which does not move, and the driver copies the arguments before a
@@ -25,7 +26,7 @@ const streamNonBlocking = 1 // does not wait for the stream that has no handle
 
 // NewStream makes a stream.
 func (c *Context) NewStream() (*Stream, error) {
-	s := &Stream{c: c, slots: new([maxArgs]uint64), pointers: new([maxArgs]unsafe.Pointer)}
+	s := &Stream{caller: caller{c: c}, slots: new([maxArgs]uint64), pointers: new([maxArgs]unsafe.Pointer)}
 	for i := range s.slots {
 		s.pointers[i] = unsafe.Pointer(&s.slots[i])
 	}
@@ -48,8 +49,16 @@ func (s *Stream) Close() error {
 	return s.c.call(&s.c.d.fn.streamDestroy, h)
 }
 
+// do calls a function, unless the stream is closed.
+func (s *Stream) do(p *proc, args ...uintptr) error {
+	if s.handle == 0 {
+		return fmt.Errorf("%s: the stream is %w", p.name, ErrClosed)
+	}
+	return s.call(p, args...)
+}
+
 // Synchronize waits for the work queued so far, and returns what went wrong in it.
-func (s *Stream) Synchronize() error { return s.c.call(&s.c.d.fn.streamSynchronize, s.handle) }
+func (s *Stream) Synchronize() error { return s.do(&s.c.d.fn.streamSynchronize, s.handle) }
 
 // Launch queues a kernel over grid blocks of block threads with shared bytes of
 // dynamic shared memory. Each argument is the value's bits in the low bytes: an
@@ -61,8 +70,11 @@ func (s *Stream) Launch(f *Function, grid, block [3]uint32, shared uint32, args 
 	if len(args) > maxArgs {
 		return fmt.Errorf("kernel %s takes %d arguments: %d are possible", f.Name, len(args), maxArgs)
 	}
+	if s.handle == 0 || f.m.handle == 0 {
+		return fmt.Errorf("kernel %s: the stream or the module is %w", f.Name, ErrClosed)
+	}
 	copy(s.slots[:], args)
-	r := s.c.code(&s.c.d.fn.launchKernel, f.handle,
+	r := s.code(&s.c.d.fn.launchKernel, f.handle,
 		uintptr(grid[0]), uintptr(grid[1]), uintptr(grid[2]), uintptr(block[0]), uintptr(block[1]), uintptr(block[2]),
 		uintptr(shared), s.handle, uintptr(unsafe.Pointer(s.pointers)), 0)
 	if r == 0 {
@@ -81,7 +93,8 @@ func (s *Stream) Upload(dst uintptr, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
-	return s.c.call(&s.c.d.fn.memcpyHtoDAsync, dst, uintptr(unsafe.Pointer(unsafe.SliceData(src))), uintptr(len(src)), s.handle)
+	s.held = unsafe.SliceData(src)
+	return s.do(&s.c.d.fn.memcpyHtoDAsync, dst, uintptr(unsafe.Pointer(s.held)), uintptr(len(src)), s.handle)
 }
 
 // Download queues a copy of the device's memory at src to dst, which may be read
@@ -90,7 +103,8 @@ func (s *Stream) Download(dst []byte, src uintptr) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	return s.c.call(&s.c.d.fn.memcpyDtoHAsync, uintptr(unsafe.Pointer(unsafe.SliceData(dst))), src, uintptr(len(dst)), s.handle)
+	s.held = unsafe.SliceData(dst)
+	return s.do(&s.c.d.fn.memcpyDtoHAsync, uintptr(unsafe.Pointer(s.held)), src, uintptr(len(dst)), s.handle)
 }
 
 // Copy queues a copy of bytes within the device's memory.
@@ -98,7 +112,7 @@ func (s *Stream) Copy(dst, src uintptr, bytes int) error {
 	if bytes == 0 {
 		return nil
 	}
-	return s.c.call(&s.c.d.fn.memcpyDtoDAsync, dst, src, uintptr(bytes), s.handle)
+	return s.do(&s.c.d.fn.memcpyDtoDAsync, dst, src, uintptr(bytes), s.handle)
 }
 
 // Fill queues the setting of bytes of the device's memory to a value.
@@ -106,7 +120,7 @@ func (s *Stream) Fill(dst uintptr, value byte, bytes int) error {
 	if bytes == 0 {
 		return nil
 	}
-	return s.c.call(&s.c.d.fn.memsetD8Async, dst, uintptr(value), uintptr(bytes), s.handle)
+	return s.do(&s.c.d.fn.memsetD8Async, dst, uintptr(value), uintptr(bytes), s.handle)
 }
 
 // Event is a mark in a stream, with the time at which the device came by.
@@ -126,12 +140,12 @@ func (c *Context) NewEvent() (*Event, error) {
 
 // Record queues the event.
 func (s *Stream) Record(e *Event) error {
-	return s.c.call(&s.c.d.fn.eventRecord, e.handle, s.handle)
+	return s.do(&s.c.d.fn.eventRecord, e.handle, s.handle)
 }
 
 // Wait has the stream's later work wait for the event, as it was last recorded.
 func (s *Stream) Wait(e *Event) error {
-	return s.c.call(&s.c.d.fn.streamWaitEvent, s.handle, e.handle, 0)
+	return s.do(&s.c.d.fn.streamWaitEvent, s.handle, e.handle, 0)
 }
 
 // Synchronize waits until the device has come by.

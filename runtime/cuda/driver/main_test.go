@@ -1,0 +1,182 @@
+package driver_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/standin"
+)
+
+// ptx is what the stand-in reads of a module; testdata/kernels.c has the kernels.
+const ptx = `
+// header .entry not_this_one(.param .u64 x)
+.version 6.3
+.target sm_70
+.address_size 64
+.visible .entry test_scale(
+	.param .u64 test_scale_param_0, // y
+	.param .u64 .ptr .global .align 4 test_scale_param_1,
+	.param .f32 test_scale_param_2,
+	.param .u32 test_scale_param_3
+)
+.maxntid 256, 1, 1
+{
+	ret;
+}
+.visible .entry test_mix(.param .u64 a, .param .s8 b, .param .align 8 .b8 c[8], .param .u16 d, .param .f64 e, .param .f32 f)
+{ ret; }
+.visible .entry test_nothing() { ret; }
+`
+
+var build = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "gsrc-standin-")
+	if err != nil {
+		return "", err
+	}
+	emulator := filepath.Join(folder, "libtestkernels.so")
+	if out, err := exec.Command("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o", emulator, "testdata/kernels.c").CombinedOutput(); err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			return "", standin.ErrNoCompiler
+		}
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return standin.Build(folder, emulator)
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := build(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// load returns the stand-in as new, and its path.
+func load(t testing.TB) (*standin.Library, string) {
+	t.Helper()
+	path, err := build()
+	if errors.Is(err, standin.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := standin.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Reset()
+	t.Cleanup(l.Reset)
+	return l, path
+}
+
+// rig is a device ready to work.
+type rig struct {
+	*standin.Library
+	ctx    *driver.Context
+	stream *driver.Stream
+	module *driver.Module
+}
+
+func set(t testing.TB, l *standin.Library, name string, value int64) {
+	t.Helper()
+	if err := l.Set(name, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open takes the stand-in's device into use. At the end of the test nothing may be
+// left, and nothing may have been done wrong that expect does not take.
+func open(t testing.TB) *rig {
+	t.Helper()
+	l, path := load(t)
+	d, err := driver.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{Library: l}
+	if r.ctx, err = d.Devices()[0].Open(); err != nil {
+		t.Fatal(err)
+	}
+	if r.stream, err = r.ctx.NewStream(); err != nil {
+		t.Fatal(err)
+	}
+	if r.module, err = r.ctx.LoadModule(ptx); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// close closes all that open made, and holds what is left against nothing.
+func (r *rig) close(t testing.TB) {
+	t.Helper()
+	if err := errors.Join(r.module.Close(), r.stream.Close(), r.ctx.Close()); err != nil {
+		t.Error(err)
+	}
+	if live := r.Live(); live != nil {
+		t.Errorf("left: %v", live)
+	}
+	if c := r.Complaints(); c != nil {
+		t.Errorf("complaints: %v", c)
+	}
+}
+
+func (r *rig) function(t testing.TB, name string) *driver.Function {
+	t.Helper()
+	f, err := r.module.Function(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (r *rig) alloc(t testing.TB, bytes int) uintptr {
+	t.Helper()
+	p, err := r.ctx.Alloc(bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// scale queues y = a x.
+func (r *rig) scale(f *driver.Function, y, x uintptr, a float32, n int) error {
+	return r.stream.Launch(f, [3]uint32{uint32(n+255) / 256, 1, 1}, [3]uint32{256, 1, 1}, 0, uint64(y), uint64(x), uint64(math.Float32bits(a)), uint64(n))
+}
+
+func do(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func bytesOf(x []float32) []byte {
+	b, err := binary.Append(nil, binary.LittleEndian, x)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func floatsOf(b []byte) []float32 {
+	x := make([]float32, len(b)/4)
+	if _, err := binary.Decode(b, binary.LittleEndian, x); err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// complained tells whether the stand-in saw something with these words.
+func (r *rig) complained(words string) bool {
+	return strings.Contains(strings.Join(r.Complaints(), "\n"), words)
+}

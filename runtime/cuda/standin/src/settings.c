@@ -1,0 +1,156 @@
+// What tests set: faults, sizes and the seed; and what the stand-in has to say.
+#define _GNU_SOURCE
+#include "standin.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct settings defaults = {
+	.devices = 1, .memory = 8LL << 30, .version = 12040, .capability = 90, .seed = 1,
+	.fail_alloc = 0, .fail_launch = 0, .vanish = 0,
+};
+
+struct settings set;
+int vanished;
+int initialized;
+
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+__thread struct context *current;
+
+static uint64_t state;
+static char complaints[1 << 16];
+static size_t complaints_used;
+static int complaint_count;
+static FILE *report;
+
+// draw returns random bits, by splitmix64.
+uint64_t draw(void) {
+	uint64_t z = (state += 0x9e3779b97f4a7c15u);
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+static void append(const char *word, const char *format, va_list list) {
+	char line[1024];
+	vsnprintf(line, sizeof line, format, list);
+	if (report) {
+		fprintf(report, "%s%s\n", word, line);
+		fflush(report);
+	}
+	if (!*word)
+		return;
+	complaint_count++;
+	int n = snprintf(complaints + complaints_used, sizeof complaints - complaints_used, "%s\n", line);
+	if (n > 0 && complaints_used + n < sizeof complaints)
+		complaints_used += n;
+}
+
+// complain records a use of the driver that is wrong, whatever becomes of the error
+// that the call returns.
+void complain(const char *format, ...) {
+	va_list list;
+	va_start(list, format);
+	append("complaint: ", format, list);
+	va_end(list);
+}
+
+// note writes a line into the report file only.
+void note(const char *format, ...) {
+	va_list list;
+	va_start(list, format);
+	append("", format, list);
+	va_end(list);
+}
+
+static const struct {
+	const char *name;
+	size_t offset;
+} names[] = {
+	{"devices", offsetof(struct settings, devices)},         // how many there are
+	{"memory", offsetof(struct settings, memory)},           // bytes of each
+	{"version", offsetof(struct settings, version)},         // of the driver, 12040 for 12.4
+	{"capability", offsetof(struct settings, capability)},   // 90 for 9.0
+	{"seed", offsetof(struct settings, seed)},               // of the order of streams and threads
+	{"fail_alloc", offsetof(struct settings, fail_alloc)},   // the n-th allocation from now has no room
+	{"fail_launch", offsetof(struct settings, fail_launch)}, // the n-th kernel done from now fails
+	{"vanish", offsetof(struct settings, vanish)},           // the device is gone after n kernels from now
+};
+
+static int assign(const char *name, long long value) {
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(name, names[i].name)) {
+			*(long long *)((char *)&set + names[i].offset) = value;
+			if (!strcmp(name, "seed")) {
+				state = (uint64_t)value;
+				gsrc_emu_seed((uint64_t)value);
+			}
+			return 0;
+		}
+	return -1;
+}
+
+// gsrc_standin_set changes a setting; -1 if there is none of that name.
+API int gsrc_standin_set(const char *name, long long value) {
+	pthread_mutex_lock(&lock);
+	int r = assign(name, value);
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+static void defaults_and_environment(void) {
+	set = defaults;
+	assign("seed", set.seed);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char key[64] = "GSRC_STANDIN_";
+		char *p = key + strlen(key);
+		for (const char *q = names[i].name; *q; q++)
+			*p++ = *q >= 'a' && *q <= 'z' ? *q - 'a' + 'A' : *q;
+		*p = 0;
+		const char *value = getenv(key);
+		if (value)
+			assign(names[i].name, atoll(value));
+	}
+}
+
+__attribute__((constructor)) static void begin(void) {
+	const char *path = getenv("GSRC_STANDIN_REPORT");
+	if (path)
+		report = fopen(path, "a");
+	defaults_and_environment();
+}
+
+// gsrc_standin_live counts what was made and not destroyed, and lists it.
+API int gsrc_standin_live(char *text, size_t size) {
+	pthread_mutex_lock(&lock);
+	int n = list_live(NULL, text, size);
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+// gsrc_standin_complaints counts what was done wrong since the last reset, and lists it.
+API int gsrc_standin_complaints(char *text, size_t size) {
+	pthread_mutex_lock(&lock);
+	snprintf(text, size, "%s", complaints);
+	int n = complaint_count;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+// gsrc_standin_reset makes the process as new: no objects, no memory, no faults.
+// Handles and addresses from before are dead.
+API void gsrc_standin_reset(void) {
+	pthread_mutex_lock(&lock);
+	for (struct object *o = objects_first(); o; o = o->next)
+		o->dead = 1;
+	memory_reset();
+	complaints[0] = 0;
+	complaints_used = 0;
+	complaint_count = 0;
+	vanished = 0;
+	initialized = 0;
+	defaults_and_environment();
+	pthread_mutex_unlock(&lock);
+}
