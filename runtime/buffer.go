@@ -28,7 +28,8 @@ type Buffer struct {
 	Graph  *graph.Structure
 
 	// At is where the payload lies on a device that has a memory of its own.
-	At Residence
+	At  Residence
+	res *resident // what that device's memory knows of it
 }
 
 // SparseMatrix is an f32 matrix of which only the stored entries are kept. Its
@@ -149,9 +150,10 @@ func (b *Buffer) check() error {
 		}
 	case b.Sparse != nil:
 		s := b.Sparse
-		if len(b.Dims) != 2 || s.ByRow.Rows != b.Dims[0] || s.ByRow.Cols != b.Dims[1] || len(s.Values) != s.ByRow.NNZ() {
+		if len(b.Dims) != 2 || s.ByRow.Rows != b.Dims[0] || s.ByRow.Cols != b.Dims[1] || b.len() != s.ByRow.NNZ() {
 			return fmt.Errorf("the sparse matrix is [%d,%d] with %d entries and %d values, the buffer says %v", s.ByRow.Rows, s.ByRow.Cols, s.ByRow.NNZ(), len(s.Values), b.Dims)
 		}
+	case b.OnDevice():
 	case b.DType == ir.F32:
 		if n := count(b.Dims); n != len(b.F32) {
 			return fmt.Errorf("dimensions %v are %d elements, got %d", b.Dims, n, len(b.F32))

@@ -70,7 +70,8 @@ func (k *Call) Scratch64(n int) []float64 {
 //
 // Buffers that the caller binds are in the host's memory. The executor makes
 // them readable by kernels with Import before every run, and results readable by
-// the caller with Export after it; on the CPU both share the memory.
+// the caller with Export after it; on the CPU both share the memory. A device
+// whose memory is its own is an [Accelerator].
 type Device interface {
 	// Name returns the device's name for messages.
 	Name() string
@@ -90,6 +91,9 @@ type Device interface {
 	View(dst, b *Buffer, at, n int)
 	// Import makes the payload of a bound buffer that of view.
 	Import(view, bound *Buffer) error
+	// Alias makes view show n elements of operand from one on: of a dense tensor a
+	// part, of others all.
+	Alias(view, operand *Buffer, from, n int)
 	// Export returns a result as the caller may read it.
 	Export(b *Buffer) (*Buffer, error)
 }
@@ -177,6 +181,13 @@ func (cpu) Import(view, bound *Buffer) error {
 		*view.Sparse = *bound.Sparse
 	}
 	return nil
+}
+
+func (c cpu) Alias(view, operand *Buffer, from, n int) {
+	_ = c.Import(view, operand) // which has nothing to fail at
+	if from > 0 || n < len(view.F32) {
+		view.F32 = view.F32[from : from+n]
+	}
 }
 
 func (cpu) Export(b *Buffer) (*Buffer, error) { return b, nil }

@@ -62,7 +62,7 @@ func (o *graphOp) Do(inputs ...gorgonia.Value) (gorgonia.Value, error) {
 	// A panic here would end the process: the machine runs in a goroutine of its own.
 	o.err = protect(o.kernel, &o.call)
 	if o.err == nil && o.check {
-		o.err = checkFinite(&o.call)
+		o.err = checkFinite(o.p.device, &o.call)
 	}
 	if o.err != nil {
 		return nil, o.err

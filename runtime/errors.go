@@ -49,10 +49,14 @@ func protect(kernel Kernel, k *Call) (err error) {
 }
 
 // checkFinite reports the first NaN or infinity among results.
-func checkFinite(k *Call) error {
+func checkFinite(d Device, k *Call) error {
 	for i, b := range k.Out {
 		if k.unread != nil && k.unread[i] {
 			continue
+		}
+		b, err := d.Export(b)
+		if err != nil {
+			return err
 		}
 		data := b.F32
 		if b.Sparse != nil {

@@ -88,6 +88,9 @@ func NewExecutable(m *ir.Module, f *ir.Func, opts Options) (*Executable, error) 
 	for _, v := range m.Params {
 		x.params[v.Name] = true
 	}
+	if p.accel != nil && opts.Executor == Tape {
+		return nil, fmt.Errorf("runtime: @%s: gorgonia's TapeMachine runs on the cpu only, not on %s", f.Name, opts.Device.Name())
+	}
 	if opts.Pool == nil {
 		x.opts.Pool, x.ownPool = kernels.NewPool(0), true
 	}
@@ -103,11 +106,16 @@ func NewExecutable(m *ir.Module, f *ir.Func, opts Options) (*Executable, error) 
 	return x, nil
 }
 
-// Close ends the threads that the executable started itself. Outputs stay
-// readable.
+// Close ends the threads that the executable started itself, and gives back what
+// it holds in the memory of an [Accelerator]. What [Executable.Output] has returned
+// stays readable.
 func (x *Executable) Close() {
 	if x.ownPool {
 		x.opts.Pool.Close()
+	}
+	if e, ok := x.exec.(*planned); ok && x.p.accel != nil {
+		_ = e.close() // a device that fails here has said so before
+		x.ran, x.ready = false, false
 	}
 }
 
@@ -142,7 +150,8 @@ func (x *Executable) Outputs() []string {
 // Bind gives an argument or a parameter its value. The buffer is kept, not
 // copied: its elements may be changed in place between runs. Sizes may differ
 // from what was bound before. A parameter of the module that the function does
-// not read is accepted and ignored.
+// not read is accepted and ignored. On an [Accelerator] binding a buffer again is
+// what says that its elements have changed.
 func (x *Executable) Bind(name string, b *Buffer) error {
 	in := x.byName[name]
 	if in == nil {
@@ -161,6 +170,9 @@ func (x *Executable) Bind(name string, b *Buffer) error {
 		return fmt.Errorf("runtime: @%s: cannot bind %s: it is %s, got shape %v", x.Name(), inputName(in.value), in.value.Type, b.Dims)
 	}
 	in.bound = b
+	if a := x.p.accel; a != nil {
+		a.Memory().Changed(b)
+	}
 	return nil
 }
 
@@ -196,15 +208,36 @@ func (x *Executable) Run(step uint64) error {
 // Output returns a result of the last run, valid until the next one. It is nil
 // when there is no such result or no run has succeeded.
 func (x *Executable) Output(name string) *Buffer {
-	v := x.p.fn.Result(name)
-	if v == nil || !x.ran {
-		return nil
-	}
-	b, err := x.p.device.Export(x.exec.buffer(v))
+	b, err := x.Read(name)
 	if err != nil {
 		return nil
 	}
 	return b
+}
+
+// Read is [Executable.Output] with the error of a device whose memory could not
+// be read.
+func (x *Executable) Read(name string) (*Buffer, error) {
+	b := x.Result(name)
+	if b == nil {
+		return nil, nil
+	}
+	b, err := x.p.device.Export(b)
+	if err != nil {
+		return nil, fmt.Errorf("runtime: @%s: reading the result %s: %w", x.Name(), name, err)
+	}
+	return b, nil
+}
+
+// Result returns a result of the last run where it lies: to be bound to a
+// function on the same device, which costs no copy, and not to be read unless
+// that is the CPU. It is valid until the next run, and nil as Output is.
+func (x *Executable) Result(name string) *Buffer {
+	v := x.p.fn.Result(name)
+	if v == nil || !x.ran {
+		return nil
+	}
+	return x.exec.buffer(v)
 }
 
 // OpTime is the time that an operation has taken in all runs so far, and the

@@ -79,8 +79,13 @@ func (x *Function) addSetup(m *ir.Module, f *ir.Func, name string, opts Options)
 	return err
 }
 
-// Close ends the threads that the function started itself.
+// Close ends the threads that the function started itself; see [Executable.Close].
 func (x *Function) Close() {
+	for _, e := range []*Executable{x.main, x.setup} {
+		if e != nil {
+			e.Close()
+		}
+	}
 	if x.ownPool != nil {
 		x.ownPool.Close()
 	}
@@ -148,7 +153,7 @@ func (x *Function) Run(step uint64) error {
 			return err
 		}
 		for _, name := range x.hoisted {
-			if err := x.main.Bind(name, x.setup.Output(name)); err != nil {
+			if err := x.main.Bind(name, x.setup.Result(name)); err != nil {
 				return err
 			}
 		}
@@ -160,6 +165,12 @@ func (x *Function) Run(step uint64) error {
 // Output returns a result of the last run, valid until the next one; nil when
 // there is no such result or no run has succeeded.
 func (x *Function) Output(name string) *Buffer { return x.main.Output(name) }
+
+// Read is [Executable.Read] of a result of the last run.
+func (x *Function) Read(name string) (*Buffer, error) { return x.main.Read(name) }
+
+// Result is [Executable.Result] of the last run.
+func (x *Function) Result(name string) *Buffer { return x.main.Result(name) }
 
 // Outputs returns the names of the results in order.
 func (x *Function) Outputs() []string { return x.main.Outputs() }

@@ -29,7 +29,8 @@ type planned struct {
 	views  []view   // of computed values, set when sizes change
 	live   []view   // of inputs, set before every run
 
-	mem memoryPlan
+	mem    memoryPlan
+	replay replay
 
 	at *instr // being run, for errors
 }
@@ -155,40 +156,36 @@ func newPlanned(p *program, opts Options) *planned {
 
 // allocate gives every value its place for the sizes that the cells have now.
 func (e *planned) allocate() error {
+	if err := e.replay.forget(); err != nil {
+		return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
+	}
 	e.mem.layout()
 	if err := e.mem.provide(e.p.device); err != nil {
 		return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
 	}
 	for _, v := range e.views {
-		if err := e.show(v); err != nil {
-			return err
-		}
+		e.show(v)
 	}
 	return e.execute(e.once, 0)
 }
 
 // show makes a view's buffer that of its operand, or some rows of it. Views are
 // shown in program order, so the operand has its memory.
-func (e *planned) show(v view) error {
-	b := v.cell.view
-	if err := e.p.device.Import(b, v.operand.view); err != nil {
-		return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
-	}
-	if v.cell.value.Def.Name() == "slice" {
-		at := v.from * rowWidth(b)
-		b.F32 = b.F32[at : at+v.cell.n]
-	}
-	return nil
+func (e *planned) show(v view) {
+	e.p.device.Alias(v.cell.view, v.operand.view, v.from*rowWidth(v.cell.view), v.cell.n)
 }
 
 func (e *planned) run(step uint64) error {
 	for _, v := range e.live {
-		if err := e.show(v); err != nil {
-			return err
-		}
+		e.show(v)
 	}
 	e.record = e.trace != nil && e.trace.begin(e.p.fn.Name)
-	err := e.execute(e.code, step)
+	err := error(nil)
+	if e.p.accel != nil {
+		err = e.runThere(step)
+	} else {
+		err = e.execute(e.code, step)
+	}
 	e.record = false // what runs when sizes change is no run
 	return err
 }
@@ -212,6 +209,11 @@ func (e *planned) execute(code []*instr, step uint64) (err error) {
 			return opError(e.p.fn, &i.Call, err)
 		}
 		if e.timed {
+			if e.p.accel != nil {
+				if err := e.p.accel.Sync(); err != nil {
+					return opError(e.p.fn, &i.Call, err)
+				}
+			}
 			took := time.Since(start)
 			i.time += took
 			i.runs++
@@ -220,7 +222,7 @@ func (e *planned) execute(code []*instr, step uint64) (err error) {
 			}
 		}
 		if e.check {
-			if err := checkFinite(&i.Call); err != nil {
+			if err := checkFinite(e.p.device, &i.Call); err != nil {
 				return opError(e.p.fn, &i.Call, err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 type program struct {
 	fn     *ir.Func
 	device Device
+	accel  Accelerator // the device, if it has a memory of its own
 	graph  *gorgonia.ExprGraph
 	inputs []*input   // arguments in order, then the parameters that are read
 	ops    []*graphOp // in program order
@@ -30,6 +31,7 @@ type cell struct {
 	dims  []dim
 	view  *Buffer // what kernels read and write
 	n     int     // elements stored
+	at    place   // where an imported value lies in a device's own memory
 }
 
 // input is an argument or a parameter.
@@ -41,6 +43,7 @@ type input struct {
 // newProgram lowers a function to a graph.
 func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, error) {
 	p := &program{fn: f, device: d, cells: map[*ir.Value]*cell{}, step: I64(make([]int64, 1)), sym: newSymbols()}
+	p.accel, _ = d.(Accelerator)
 	seen := map[string]bool{}
 	for _, v := range append(append([]*ir.Value{}, f.Args...), f.Params(m)...) {
 		if seen[v.Name] {
@@ -76,7 +79,9 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 			}
 		}
 	}
-	leaveForGradients(p.ops)
+	if d == CPU {
+		leaveForGradients(p.ops)
+	}
 	return p, p.emit()
 }
 
@@ -108,9 +113,11 @@ func (p *program) load() (changed bool, err error) {
 		if v.Sparse != nil && (v.Sparse.ByRow != b.Sparse.ByRow || in.n != b.len()) {
 			in.n, changed = b.len(), true
 		}
-		if err := p.device.Import(v, b); err != nil {
+		moved, err := p.bring(in.cell, b)
+		if err != nil {
 			return false, fmt.Errorf("%s: %w", inputName(in.value), err)
 		}
+		changed = changed || moved
 	}
 	return changed, nil
 }
@@ -147,6 +154,7 @@ func (p *program) resolve() error {
 			if s := c.view.Sparse; s != nil { // the structure is the operand's
 				from := p.cells[o.op.Operands[0]]
 				s.ByRow, s.ByCol = from.view.Sparse.ByRow, from.view.Sparse.ByCol
+				c.view.At.In, c.view.At.Out = from.view.At.In, from.view.At.Out
 				c.n = from.n
 			}
 		}

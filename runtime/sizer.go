@@ -15,6 +15,11 @@ type sizer struct {
 	field graph.Field
 	in    [2]*Buffer // graph, targets
 	out   []*cell    // block, sources, entries
+
+	// On a device with a memory of its own: what the field was found for, and the
+	// field as it is copied there.
+	seen  [2]stamp
+	there [3]*Buffer
 }
 
 // addSizer checks that the operation reads nothing but inputs and what other
@@ -38,6 +43,12 @@ func (p *program) addSizer(o *graphOp) error {
 // time.
 func (p *program) findSizes() (changed bool, err error) {
 	for _, s := range p.sizers {
+		if !p.unseen(s) {
+			continue
+		}
+		if s.in[1].I64 == nil && s.in[1].len() > 0 {
+			return false, opError(p.fn, &s.call, fmt.Errorf("the targets lie in the memory of %s; sizes are found on the host", p.device.Name()))
+		}
 		if err := s.field.Rebuild(s.in[0].Graph, s.in[1].I64); err != nil {
 			return false, opError(p.fn, &s.call, err)
 		}
@@ -51,6 +62,13 @@ func (p *program) findSizes() (changed bool, err error) {
 			d.b.Dims[d.i] = d.n
 		}
 		block.Graph, sources.I64, entries.I64 = &f.Structure, f.Sources, f.Entries
+		if p.accel != nil {
+			moved, err := p.send(s)
+			if err != nil {
+				return false, opError(p.fn, &s.call, err)
+			}
+			changed = changed || moved
+		}
 	}
 	return changed, nil
 }

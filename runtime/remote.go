@@ -1,0 +1,463 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Accelerator is a device with a memory of its own. What it is told to do is
+// queued and done in that order; only reading back waits for it.
+//
+// # Who owns what
+//
+// A buffer that the caller binds belongs to the host: its contents are copied to
+// the device before the next run, once, for all programs on the device. Binding
+// it again says that they have changed; changing them in place without that is
+// not seen. A buffer that was given away with [Remote.Own], such as a parameter
+// while it is trained, belongs to the device: binding it copies nothing, and the
+// host's copy is as old as the last [Remote.Fetch]. What programs compute stays on
+// the device: [Executable.Result] binds it to another program there,
+// [Executable.Read] copies it to the host.
+type Accelerator interface {
+	Device
+	// Memory returns the device's memory with the buffers that lie in it.
+	Memory() *Remote
+	// SetStep writes the step number that random operations read.
+	SetStep(step uint64) error
+	// Record lets queue queue work, and returns what does that work, as often as
+	// wanted, without a look at the host; the work itself is not done. A device
+	// that cannot record returns nil.
+	Record(queue func() error) (Recording, error)
+	// Sync waits for what is queued, and returns the error that it ended with.
+	Sync() error
+
+	// Adam makes step t (from 1) of Adam; see [kernels.Pool.AdamStep].
+	Adam(params []AdamParam, lr, b1, b2, eps float32, t int) error
+	// Finite returns the position of the first buffer that holds a NaN or an
+	// infinity, −1 if none does, and the values of scalars.
+	Finite(scalars []*Buffer, values []float32, bs []*Buffer) (bad int, err error)
+	// Follow makes dst ← dst + share·(src − dst).
+	Follow(dst, src *Buffer, share float32) error
+}
+
+// Recording is work that a device has recorded.
+type Recording interface {
+	Replay() error
+	Close() error
+}
+
+// AdamParam is one parameter of an optimizer step in a device's memory: weights,
+// gradient, first and second moments.
+type AdamParam struct {
+	W, G, M, V  *Buffer
+	WeightDecay float32
+}
+
+// DeviceMemory is the memory of a device that does not share the host's. Addresses
+// are the device's.
+type DeviceMemory interface {
+	// Alloc returns the address, a multiple of 256, of so many bytes, one at least.
+	Alloc(bytes int) (uintptr, error)
+	// Free gives memory back that no queued work needs any more, or waits for it.
+	Free(at uintptr) error
+	// Upload copies to the device, behind what is queued. src may be changed as
+	// soon as it returns.
+	Upload(dst uintptr, src []byte) error
+	// Download waits for what is queued and copies to the host.
+	Download(dst []byte, src uintptr) error
+	// Copy queues a copy within the device.
+	Copy(dst, src uintptr, bytes int) error
+}
+
+// Remote keeps buffers in a device's memory. It is the part of an [Accelerator]
+// that is the same for all of them, to be embedded. It is not safe for use by
+// several goroutines at once.
+type Remote struct {
+	mem    DeviceMemory
+	blocks map[uintptr]int // bytes by address
+	held   int
+	peak   int
+	rows   []int32 // of entries, before they are copied
+}
+
+// NewRemote returns an empty memory.
+func NewRemote(m DeviceMemory) *Remote { return &Remote{mem: m, blocks: map[uintptr]int{}} }
+
+// resident is what a Remote knows of a buffer.
+type resident struct {
+	of      *Remote
+	block   uintptr // memory of its own, 0 of a view
+	size    int     // its bytes
+	changed uint64  // how often the host said that the contents changed
+	loaded  uint64  // the change that the device has
+	owned   bool    // the device's memory counts, not the host's
+	in, out ResidentCSR
+	host    *Buffer // copy for Export
+}
+
+// Memory returns r itself.
+func (r *Remote) Memory() *Remote { return r }
+
+// Held returns the bytes in use now, and the most at one time so far.
+func (r *Remote) Held() (now, peak int) { return r.held, r.peak }
+
+// of returns what r knows of a buffer. A buffer lies on one device at a time.
+func (r *Remote) of(b *Buffer) *resident {
+	if b.res == nil || b.res.of != r {
+		b.res, b.At = &resident{of: r, changed: 1}, Residence{}
+	}
+	return b.res
+}
+
+// OnDevice reports whether the memory of a device holds the contents, and not the
+// host's: of what programs compute there, and of what was given to [Remote.Own].
+func (b *Buffer) OnDevice() bool { return b.res != nil && b.res.owned }
+
+// alloc gives a resident a block of at least so many bytes.
+func (r *Remote) alloc(s *resident, bytes int) error {
+	if s.size >= bytes {
+		return nil
+	}
+	if s.size > 0 { // it grows, so it may again
+		bytes += bytes / 4
+	}
+	if err := r.free(s); err != nil {
+		return err
+	}
+	at, err := r.mem.Alloc(bytes)
+	if err != nil {
+		return err
+	}
+	s.block, s.size = at, bytes
+	r.blocks[at] = bytes
+	r.held += bytes
+	r.peak = max(r.peak, r.held)
+	return nil
+}
+
+func (r *Remote) free(s *resident) error {
+	if s.block == 0 {
+		return nil
+	}
+	at := s.block
+	r.held -= s.size
+	s.block, s.size, s.loaded = 0, 0, 0
+	delete(r.blocks, at)
+	return r.mem.Free(at)
+}
+
+// Release gives back the memory of a buffer. Views of it must not be used again.
+func (r *Remote) Release(b *Buffer) error {
+	if b.res == nil || b.res.of != r {
+		return nil
+	}
+	s := b.res
+	b.res, b.At = nil, Residence{}
+	return r.free(s)
+}
+
+// ReleaseAll gives back the memory of all buffers, none of which may be used on
+// the device again. It returns the first error, and goes on behind it.
+func (r *Remote) ReleaseAll() (err error) {
+	for at := range r.blocks {
+		if e := r.mem.Free(at); e != nil && err == nil {
+			err = e
+		}
+	}
+	clear(r.blocks)
+	r.held = 0
+	return err
+}
+
+// Changed says that the host changed a buffer's contents.
+func (r *Remote) Changed(b *Buffer) { r.of(b).changed++ }
+
+// Reserve makes b's own memory hold n elements; see [Device].
+func (r *Remote) Reserve(b *Buffer, n int) error {
+	s := r.of(b)
+	s.owned = true
+	if n == 0 {
+		return nil
+	}
+	if err := r.alloc(s, n*elementSize(b)); err != nil {
+		return err
+	}
+	b.At.Elements = s.block
+	return nil
+}
+
+// View makes dst a view of n elements of b; see [Device].
+func (r *Remote) View(dst, b *Buffer, at, n int) {
+	if have := r.of(b).size; at < 0 || n > 0 && at+n*elementSize(dst) > have {
+		panic(fmt.Sprintf("runtime: %d elements from byte %d on of %d bytes", n, at, have))
+	}
+	r.of(dst).owned = true
+	dst.At.Elements = 0
+	if n > 0 {
+		dst.At.Elements = b.At.Elements + uintptr(at)
+	}
+	if dst.Sparse != nil {
+		dst.Sparse.stored = n
+	}
+}
+
+// Import copies a bound buffer to the device, if the host has changed it since,
+// and makes view show it; see [Device].
+func (r *Remote) Import(view, bound *Buffer) error {
+	if err := r.load(bound); err != nil {
+		return err
+	}
+	view.At, view.Graph = bound.At, bound.Graph
+	view.I64 = bound.I64 // what sizes are found by is read on the host
+	if bound.Sparse != nil {
+		*view.Sparse = *bound.Sparse
+	}
+	r.of(view).owned = true
+	view.At = bound.At
+	return nil
+}
+
+// Alias makes view show n elements of operand from one on; see [Device].
+func (r *Remote) Alias(view, operand *Buffer, from, n int) {
+	r.of(view).owned = true
+	view.At, view.Graph = operand.At, operand.Graph
+	if operand.Sparse != nil {
+		*view.Sparse = *operand.Sparse
+	}
+	if from > 0 {
+		view.At.Elements += uintptr(from * elementSize(view))
+	}
+}
+
+// Export copies a result to the host; see [Device]. The copy is used again for
+// the next one.
+func (r *Remote) Export(b *Buffer) (*Buffer, error) {
+	if b.Graph != nil {
+		return b, nil
+	}
+	s := r.of(b)
+	if s.host == nil {
+		s.host = &Buffer{DType: b.DType}
+		if b.Sparse != nil {
+			s.host.Sparse = &SparseMatrix{}
+		}
+	}
+	h, n := s.host, b.len()
+	h.Dims = append(h.Dims[:0], b.Dims...)
+	var err error
+	switch {
+	case b.Sparse != nil:
+		v := slices.Grow(h.Sparse.Values[:0], n)[:n]
+		*h.Sparse = SparseMatrix{ByRow: b.Sparse.ByRow, ByCol: b.Sparse.ByCol, Values: v}
+		err = r.download(bytesOf(v), b.At.Elements)
+	case b.DType == ir.I64:
+		h.I64 = slices.Grow(h.I64[:0], n)[:n]
+		err = r.download(bytesOf(h.I64), b.At.Elements)
+	default:
+		h.F32 = slices.Grow(h.F32[:0], n)[:n]
+		err = r.download(bytesOf(h.F32), b.At.Elements)
+	}
+	return h, err
+}
+
+// Own gives a tensor to the device, with the contents that the host has now.
+func (r *Remote) Own(b *Buffer) error {
+	s := r.of(b)
+	if s.owned {
+		return nil
+	}
+	s.changed++
+	if err := r.load(b); err != nil {
+		return err
+	}
+	s.owned = true
+	return nil
+}
+
+// Put copies the host's contents of a tensor that the device owns to the device.
+func (r *Remote) Put(b *Buffer) error {
+	if err := r.Own(b); err != nil {
+		return err
+	}
+	return r.upload(b.At.Elements, bytesOf(b.F32))
+}
+
+// Fetch copies the contents of a tensor that the device owns to the host.
+func (r *Remote) Fetch(b *Buffer) error {
+	if !b.OnDevice() {
+		return nil
+	}
+	return r.download(bytesOf(b.F32), b.At.Elements)
+}
+
+// Assign queues a copy of src's elements to dst, both f32 tensors of one size on
+// the device.
+func (r *Remote) Assign(dst, src *Buffer) error {
+	if n := 4 * src.len(); n > 0 {
+		return r.mem.Copy(dst.At.Elements, src.At.Elements, n)
+	}
+	return nil
+}
+
+// load copies a buffer of the host's to the device, unless it is there.
+func (r *Remote) load(b *Buffer) error {
+	s := r.of(b)
+	if s.owned || s.loaded == s.changed {
+		return nil
+	}
+	elements := payload(b)
+	need := aligned(len(elements))
+	in, out := structureOf(b)
+	undirected := in != nil && sameSlice(in.RowPtr, out.RowPtr) && sameSlice(in.Col, out.Col)
+	if in != nil {
+		need += csrBytes(in, true)
+		need += csrBytes(out, !undirected)
+	}
+	if need == 0 {
+		s.loaded = s.changed
+		return nil
+	}
+	if err := r.alloc(s, need); err != nil {
+		return err
+	}
+	b.At = Residence{Elements: s.block}
+	if err := r.upload(s.block, elements); err != nil {
+		return err
+	}
+	if in != nil {
+		at := s.block + uintptr(aligned(len(elements)))
+		at, err := r.loadCSR(&s.in, in, at, nil)
+		if err != nil {
+			return err
+		}
+		var shared *ResidentCSR
+		if undirected {
+			shared = &s.in
+		}
+		if _, err := r.loadCSR(&s.out, out, at, shared); err != nil {
+			return err
+		}
+		b.At.In, b.At.Out = &s.in, &s.out
+	}
+	s.loaded = s.changed
+	return nil
+}
+
+// loadCSR copies a structure to an address and returns the one behind it. What
+// another structure has already is taken from there.
+func (r *Remote) loadCSR(to *ResidentCSR, c *kernels.CSR, at uintptr, shared *ResidentCSR) (uintptr, error) {
+	*to = ResidentCSR{Rows: c.Rows, Cols: c.Cols, NNZ: c.NNZ()}
+	put := func(x []int32) (uintptr, error) {
+		here := at
+		at += uintptr(aligned(4 * len(x)))
+		return here, r.upload(here, bytesOf(x))
+	}
+	var err error
+	if shared != nil {
+		to.RowPtr, to.Col, to.Row = shared.RowPtr, shared.Col, shared.Row
+	} else {
+		if to.RowPtr, err = put(c.RowPtr); err != nil {
+			return at, err
+		}
+		if to.Col, err = put(c.Col); err != nil {
+			return at, err
+		}
+		r.rows = slices.Grow(r.rows[:0], c.NNZ())[:c.NNZ()]
+		for row := range c.Rows {
+			for e := c.RowPtr[row]; e < c.RowPtr[row+1]; e++ {
+				r.rows[e] = int32(row)
+			}
+		}
+		if to.Row, err = put(r.rows); err != nil {
+			return at, err
+		}
+	}
+	if c.Perm != nil {
+		to.Perm, err = put(c.Perm)
+	}
+	return at, err
+}
+
+func (r *Remote) upload(dst uintptr, src []byte) error {
+	if len(src) == 0 {
+		return nil
+	}
+	return r.mem.Upload(dst, src)
+}
+
+func (r *Remote) download(dst []byte, src uintptr) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	return r.mem.Download(dst, src)
+}
+
+// LoadedBytes returns what a buffer of the host's takes on a device.
+func LoadedBytes(b *Buffer) int {
+	n := aligned(elementSize(b) * b.len())
+	if in, out := structureOf(b); in != nil {
+		n += csrBytes(in, true) + csrBytes(out, !(sameSlice(in.RowPtr, out.RowPtr) && sameSlice(in.Col, out.Col)))
+	}
+	return n
+}
+
+// structureOf returns the two directions of a graph or a sparse matrix.
+func structureOf(b *Buffer) (in, out *kernels.CSR) {
+	switch {
+	case b.Graph != nil:
+		return b.Graph.In, b.Graph.Out
+	case b.Sparse != nil:
+		return b.Sparse.ByRow, b.Sparse.ByCol
+	}
+	return nil, nil
+}
+
+// csrBytes returns what a structure takes, with offsets, columns and rows or
+// without.
+func csrBytes(c *kernels.CSR, whole bool) int {
+	n := aligned(4 * len(c.Perm))
+	if whole {
+		n += aligned(4*len(c.RowPtr)) + 2*aligned(4*len(c.Col))
+	}
+	return n
+}
+
+func sameSlice(a, b []int32) bool {
+	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
+}
+
+// aligned rounds up to the alignment of what lies in one block.
+func aligned(bytes int) int { return (bytes + 255) &^ 255 }
+
+// elementSize returns the bytes of an element of a buffer.
+func elementSize(b *Buffer) int {
+	if b.DType == ir.I64 && b.Sparse == nil {
+		return 8
+	}
+	return 4
+}
+
+// payload returns the elements of a host's buffer as bytes.
+func payload(b *Buffer) []byte {
+	switch {
+	case b.Graph != nil:
+		return nil
+	case b.Sparse != nil:
+		return bytesOf(b.Sparse.Values)
+	case b.DType == ir.I64:
+		return bytesOf(b.I64)
+	}
+	return bytesOf(b.F32)
+}
+
+// bytesOf returns the memory of a slice.
+func bytesOf[T float32 | int64 | int32](x []T) []byte {
+	if len(x) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(x[0])))
+}
