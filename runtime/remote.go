@@ -81,6 +81,7 @@ type Remote struct {
 	blocks map[uintptr]int // bytes by address
 	held   int
 	peak   int
+	era    int     // counts ReleaseAll: what was placed before is gone
 	rows   []int32 // of entries, before they are copied
 }
 
@@ -90,6 +91,7 @@ func NewRemote(m DeviceMemory) *Remote { return &Remote{mem: m, blocks: map[uint
 // resident is what a Remote knows of a buffer.
 type resident struct {
 	of      *Remote
+	era     int
 	block   uintptr // memory of its own, 0 of a view
 	size    int     // its bytes
 	changed uint64  // how often the host said that the contents changed
@@ -107,8 +109,8 @@ func (r *Remote) Held() (now, peak int) { return r.held, r.peak }
 
 // of returns what r knows of a buffer. A buffer lies on one device at a time.
 func (r *Remote) of(b *Buffer) *resident {
-	if b.res == nil || b.res.of != r {
-		b.res, b.At = &resident{of: r, changed: 1}, Residence{}
+	if b.res == nil || b.res.of != r || b.res.era != r.era {
+		b.res, b.At = &resident{of: r, era: r.era, changed: 1}, Residence{}
 	}
 	return b.res
 }
@@ -152,7 +154,7 @@ func (r *Remote) free(s *resident) error {
 
 // Release gives back the memory of a buffer. Views of it must not be used again.
 func (r *Remote) Release(b *Buffer) error {
-	if b.res == nil || b.res.of != r {
+	if b.res == nil || b.res.of != r || b.res.era != r.era {
 		return nil
 	}
 	s := b.res
@@ -160,8 +162,9 @@ func (r *Remote) Release(b *Buffer) error {
 	return r.free(s)
 }
 
-// ReleaseAll gives back the memory of all buffers, none of which may be used on
-// the device again. It returns the first error, and goes on behind it.
+// ReleaseAll gives back the memory of all buffers. Programs that run on the device
+// must be closed before, and what it owned is lost. It returns the first error, and
+// goes on behind it.
 func (r *Remote) ReleaseAll() (err error) {
 	for at := range r.blocks {
 		if e := r.mem.Free(at); e != nil && err == nil {
@@ -170,6 +173,7 @@ func (r *Remote) ReleaseAll() (err error) {
 	}
 	clear(r.blocks)
 	r.held = 0
+	r.era++
 	return err
 }
 

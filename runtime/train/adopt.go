@@ -37,7 +37,9 @@ func Adopt(ctx context.Context, task Task, cfg *config.Config, params map[string
 	if err != nil {
 		return nil, err
 	}
-	t.keep(t.score(logits))
+	if err := t.keep(t.score(logits)); err != nil {
+		return nil, err
+	}
 	if err := t.checkpoint(); err != nil {
 		return nil, err
 	}

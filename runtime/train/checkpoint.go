@@ -52,6 +52,9 @@ func (t *trainer) checkpoint() error {
 	if t.opts.Dir == "" {
 		return nil
 	}
+	if err := t.fetchState(); err != nil {
+		return err
+	}
 	// The lines that the checkpoint counts must not be lost.
 	if err := t.metrics.sync(); err != nil {
 		return err

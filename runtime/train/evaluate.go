@@ -49,13 +49,14 @@ type score struct {
 // run.
 func (t *trainer) classify(st *graph.Structure, w []float32, rebind bool) (logits, probs *runtime.Buffer, err error) {
 	_, made := t.fns["classify"]
+	j := &t.judged
 	f, err := t.function("classify")
 	if err != nil {
 		return nil, nil, err
 	}
 	if rebind || !made {
 		if f.reads["g"] {
-			if err := f.Bind("g", runtime.Graph(st)); err != nil {
+			if err := f.Bind("g", j.graph(t, st)); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -63,7 +64,7 @@ func (t *trainer) classify(st *graph.Structure, w []float32, rebind bool) (logit
 			if w == nil {
 				w = st.Spread(nil, nil)
 			}
-			if err := f.Bind("w", runtime.F32(w, len(w))); err != nil {
+			if err := f.Bind("w", j.weights(w)); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -71,7 +72,12 @@ func (t *trainer) classify(st *graph.Structure, w []float32, rebind bool) (logit
 	if err := f.Run(uint64(t.state.step())); err != nil {
 		return nil, nil, err
 	}
-	logits, probs = f.Output("logits"), f.Output("probabilities")
+	if logits, err = f.Read("logits"); err != nil {
+		return nil, nil, err
+	}
+	if probs, err = f.Read("probabilities"); err != nil {
+		return nil, nil, err
+	}
 	if logits == nil || probs == nil {
 		return nil, nil, fmt.Errorf("train: @classify has no results logits and probabilities; it has %v", f.Outputs())
 	}
@@ -141,18 +147,19 @@ func crossEntropy(row []float32, label int) float64 {
 
 // keep makes the current state the kept one if it is better: higher in what
 // train.select says, or the same with lower loss.
-func (t *trainer) keep(s score) {
+func (t *trainer) keep(s score) error {
 	b := &t.best
 	if b.Epoch > 0 && (s.selected < b.selected || s.selected == b.selected && s.valLoss >= b.ValLoss) {
-		return
+		return nil
 	}
 	b.Epoch, b.ValAcc, b.ValLoss, b.selected = t.state.Epoch, s.valAcc, s.valLoss, s.selected
-	for _, p := range t.params {
-		copy(p.best, p.w)
+	if err := t.keepParams(); err != nil {
+		return err
 	}
 	if t.edges != nil {
 		b.edges = t.edges.kept(b.edges)
 	}
+	return nil
 }
 
 // stopsEarly reports whether patience has run out.
@@ -183,7 +190,9 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 				return err
 			}
 			t.state.valAcc = s.valAcc
-			t.keep(s)
+			if err := t.keep(s); err != nil {
+				return err
+			}
 			if err := t.record(f, &s); err != nil {
 				return err
 			}
@@ -236,5 +245,9 @@ func (t *supervised) run() error {
 // raiseRamp sets the share of its weight that the consistency term has in an
 // epoch.
 func (t *trainer) raiseRamp(epoch int) {
-	t.inputs["ramp"].F32[0] = float32(min(1, float64(epoch+1)/float64(max(1, t.cfg.Train.Warmup))))
+	ramp := t.inputs["ramp"]
+	ramp.F32[0] = float32(min(1, float64(epoch+1)/float64(max(1, t.cfg.Train.Warmup))))
+	if t.accel != nil {
+		t.accel.Memory().Changed(ramp)
+	}
 }

@@ -165,7 +165,10 @@ func (t *graphRefining) embed() error {
 	defer func() { t.batch.refined = refined }()
 	t.embedding = t.embedding[:0]
 	err = t.runParts(f, t.every, func([]int32) error {
-		h := f.Output("embedding")
+		h, err := f.Read("embedding")
+		if err != nil {
+			return err
+		}
 		if h == nil || len(h.Dims) != 2 || h.Dims[0] != t.batch.st.N {
 			return errors.New("train: @encode has no result embedding with a row for each node")
 		}
@@ -288,7 +291,10 @@ func (t *graphRefining) score(similarity, p []float32) error {
 		if err := f.Run(uint64(t.state.step())); err != nil {
 			return err
 		}
-		s, fresh, old := f.Output("similarity"), f.Output("probability"), f.Output("probability_existing")
+		s, fresh, old, err := read3(f, "similarity", "probability", "probability_existing")
+		if err != nil {
+			return err
+		}
 		if s == nil || fresh == nil || old == nil {
 			return fmt.Errorf("train: @score lacks one of the results similarity, probability, probability_existing; it has %v", f.Outputs())
 		}
@@ -332,7 +338,10 @@ func (t *trainer) setGraphProbabilities(p []float32, lo, hi float32) error {
 	if err := f.Run(uint64(t.state.step())); err != nil {
 		return err
 	}
-	w := f.Output("w")
+	w, err := f.Read("w")
+	if err != nil {
+		return err
+	}
 	if w == nil || len(w.F32) != len(p) {
 		return errors.New("train: @refine has no result w with a weight for each entry of p")
 	}

@@ -198,7 +198,10 @@ func (t *graphsProcedure) classify(graphs []int32) error {
 	}
 	k := t.classes
 	return t.runParts(f, graphs, func(part []int32) error {
-		out := f.Output("logits")
+		out, err := f.Read("logits")
+		if err != nil {
+			return err
+		}
 		if out == nil || len(out.Dims) != 2 || out.Dims[0] != len(part) || out.Dims[1] != k {
 			return fmt.Errorf("train: @classify has no result logits of shape [%d %d] (graphs, classes)", len(part), k)
 		}

@@ -19,6 +19,9 @@ type param struct {
 	m, v  []float32 // Adam's moments
 	best  []float32 // value at the kept epoch
 	buf   *runtime.Buffer
+
+	// The others as buffers, for a device with a memory of its own.
+	mBuf, vBuf, bestBuf *runtime.Buffer
 }
 
 // group is the parameters that share a learning rate and a count of steps.
@@ -53,6 +56,7 @@ func newParams(m *ir.Module, seed uint64) ([]*param, error) {
 		}
 		copy(p.best, p.w)
 		p.buf = runtime.F32(p.w, p.shape...)
+		p.mBuf, p.vBuf, p.bestBuf = runtime.F32(p.m, p.shape...), runtime.F32(p.v, p.shape...), runtime.F32(p.best, p.shape...)
 		ps = append(ps, p)
 	}
 	return ps, nil

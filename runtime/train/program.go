@@ -25,6 +25,7 @@ type function struct {
 	terms   []term          // scalar results that are not gradients, the loss first
 	updates []update        // one for each optimizer group
 	moved   []moved         // parameters that follow results
+	there   *there          // the same on a device with a memory of its own, from the first step on
 }
 
 // term is a part of the loss.
@@ -57,7 +58,10 @@ func (t *trainer) function(name string) (*function, error) {
 	if f := t.fns[name]; f != nil {
 		return f, nil
 	}
-	r, err := runtime.NewFunction(t.prog, name, runtime.Options{Executor: t.opts.Executor, Pool: t.pool, Seed: t.stream("train"), Trace: t.opts.Trace})
+	if err := t.giveState(); err != nil {
+		return nil, err
+	}
+	r, err := runtime.NewFunction(t.prog, name, runtime.Options{Device: t.device, Executor: t.opts.Executor, Pool: t.pool, Seed: t.stream("train"), Trace: t.opts.Trace})
 	if err != nil {
 		return nil, err
 	}
@@ -243,6 +247,9 @@ func (t *trainer) step(f *function, step int) (float64, error) {
 	if err := f.Run(uint64(step)); err != nil {
 		return 0, err
 	}
+	if t.accel != nil {
+		return t.stepThere(f, step)
+	}
 	for i := range f.terms {
 		f.terms[i].value = f.Output(f.terms[i].name).F32[0]
 	}
@@ -269,6 +276,11 @@ func (t *trainer) step(f *function, step int) (float64, error) {
 			m.p.w[i] += 0.1 * (v - m.p.w[i])
 		}
 	}
+	return f.loss()
+}
+
+// loss returns the last step's.
+func (f *function) loss() (float64, error) {
 	if len(f.terms) == 0 {
 		return 0, fmt.Errorf("train: @%s has no loss", f.Name())
 	}

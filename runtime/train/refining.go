@@ -235,8 +235,8 @@ func (t *refining) epoch(epoch int) (*function, float64, error) {
 	return f, loss, err
 }
 
-// encode returns the embedding [N, F] of the current encoder, valid until the
-// next call.
+// encode returns the embedding [N, F] of the current encoder where the device has
+// it, valid until the next call.
 func (t *trainer) encode() (*runtime.Buffer, error) {
 	f, err := t.function("encode")
 	if err != nil {
@@ -245,11 +245,13 @@ func (t *trainer) encode() (*runtime.Buffer, error) {
 	if err := f.Run(uint64(t.state.step())); err != nil {
 		return nil, err
 	}
-	h := f.Output("embedding")
+	h := f.Result("embedding")
 	if h == nil || len(h.Dims) != 2 || h.Dims[0] != t.task.Data.Graph.N {
 		return nil, errors.New("train: @encode has no result embedding with a row for each node")
 	}
-	if !finite(h.F32) {
+	if ok, err := t.finite(h); err != nil {
+		return nil, err
+	} else if !ok {
 		return nil, t.nonFinite(f, t.state.step(), "the embedding")
 	}
 	return h, nil
@@ -258,6 +260,9 @@ func (t *trainer) encode() (*runtime.Buffer, error) {
 // newCandidates chooses the candidates anew by the current embedding.
 func (t *refining) newCandidates() error {
 	h, err := t.encode()
+	if err == nil {
+		h, err = t.device.Export(h)
+	}
 	if err != nil {
 		return err
 	}
@@ -341,7 +346,10 @@ func (t *refining) refresh() error {
 	if err := f.Run(uint64(t.state.step())); err != nil {
 		return err
 	}
-	entry, lo, hi := f.Output("probability"), f.Output("lo"), f.Output("hi")
+	entry, lo, hi, err := read3(f, "probability", "lo", "hi")
+	if err != nil {
+		return err
+	}
 	if entry == nil || lo == nil || hi == nil {
 		return fmt.Errorf("train: @probability lacks one of the results probability, lo, hi; it has %v", f.Outputs())
 	}
@@ -371,7 +379,10 @@ func (t *trainer) weigh() (bool, error) {
 	if err := f.Run(uint64(t.state.step())); err != nil {
 		return false, err
 	}
-	w := f.Output("w")
+	w, err := f.Read("w")
+	if err != nil {
+		return false, err
+	}
 	if w == nil || len(w.F32) != e.st.E {
 		return false, errors.New("train: @refine has no result w with a weight for each entry of p")
 	}

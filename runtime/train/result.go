@@ -106,8 +106,8 @@ func known(v float64) *float64 {
 // run leaves.
 func (t *trainer) finish() (*Result, error) {
 	ds := t.task.Data
-	for _, p := range t.params {
-		copy(p.w, p.best)
+	if err := t.takeKept(); err != nil {
+		return nil, err
 	}
 	res := &Result{Model: t.task.Model, Data: t.data.name, Seed: t.cfg.Train.Seed, Split: t.splitName(), BestEpoch: t.best.Epoch, ValAcc: t.best.ValAcc,
 		TestCurve: t.state.TestCurve, EdgesBefore: t.data.edges}

@@ -42,6 +42,9 @@ type Options struct {
 	Resume, Force bool
 	// Observer is told about progress; nil is nobody.
 	Observer Observer
+	// Device runs the programs; nil is the CPU. A device with a memory of its own
+	// must not be in use by anything else: its memory is the run's.
+	Device runtime.Device
 	// Executor runs the programs; the zero value is the planned executor.
 	Executor runtime.Executor
 	// Trace, if set, records when operations ran; the planned executor only.
@@ -91,10 +94,13 @@ type trainer struct {
 	module *ir.Module // as it was given
 	prog   *ir.Module // compiled for training
 	pool   *kernels.Pool
+	device runtime.Device
+	accel  runtime.Accelerator // the device, if it has a memory of its own
 	params []*param
 	groups map[string]*group
 
 	inputs  inputs
+	judged  evaluation
 	fns     map[string]*function
 	classes int
 
@@ -147,7 +153,11 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	t := &trainer{ctx: ctx, task: task, cfg: cfg, opts: opts, groups: map[string]*group{}, fns: map[string]*function{}, data: ds, classes: ds.classes, started: time.Now()}
+	t := &trainer{ctx: ctx, task: task, cfg: cfg, opts: opts, groups: map[string]*group{}, fns: map[string]*function{}, data: ds, classes: ds.classes, started: time.Now(), device: opts.Device}
+	if t.device == nil {
+		t.device = runtime.CPU
+	}
+	t.accel, _ = t.device.(runtime.Accelerator)
 	if task.Split != nil {
 		t.split = *task.Split
 	} else {
@@ -295,6 +305,9 @@ func (t *trainer) close() {
 	}
 	t.metrics.close()
 	t.pool.Close()
+	if t.accel != nil {
+		_ = t.accel.Memory().ReleaseAll() // a device that fails here has said so before
+	}
 }
 
 // elapsed is the time that the run has taken, its earlier parts included.

@@ -171,6 +171,9 @@ func (t *trainer) finalEvaluation(run *Trained) (logits, probs *runtime.Buffer, 
 	run.Refined = &Refined{Raw: t.edges.fixed, Candidates: k.cand, Probability: k.p, Lo: k.lo, Hi: k.hi, Mode: t.cfg.Model.Edges.Mode, Threshold: t.threshold()}
 	if !t.edges.fixed {
 		h, err := t.encode()
+		if err == nil {
+			h, err = t.device.Export(h)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
