@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/ir"
@@ -39,8 +40,33 @@ func Workspace(k *runtime.Call) int {
 var integerOps = []string{"broadcast_to", "fill", "gather", "receptive_field", "squeeze", "stop_gradient", "to_dense", "unsqueeze"}
 
 // table has one kernel for each tensor operation.
-var table = map[string]Kernel{
-	"receptive_field": func(Queue, *runtime.Call) error { return nil }, // found by the host before the run
+var table = merge(elementwiseKernels, reduceKernels, matrixKernels, graphKernels, pairwiseKernels)
+
+func merge(tables ...map[string]Kernel) map[string]Kernel {
+	all := map[string]Kernel{
+		"receptive_field": func(Queue, *runtime.Call) error { return nil }, // found by the host before the run
+	}
+	for _, t := range tables {
+		maps.Copy(all, t)
+	}
+	return all
 }
 
-var workspaces = map[string]func(k *runtime.Call) int{}
+// workspaces are the bytes of scratch that operations need.
+var workspaces = map[string]func(k *runtime.Call) int{
+	"matmul":               transposeWorkspace,
+	"matmul_fused":         transposeWorkspace,
+	"cholesky":             choleskyWorkspace,
+	"spmax_grad":           spmaxWorkspace,
+	"reduce_sum":           reductionWorkspace,
+	"reduce_mean":          reductionWorkspace,
+	"reduce_max":           reductionWorkspace,
+	"reduce_min":           reductionWorkspace,
+	"logsumexp":            reductionWorkspace,
+	"cross_entropy":        crossEntropyWorkspace,
+	"pairwise_reduce":      pairwiseWorkspace,
+	"pairwise_reduce_grad": pairwiseWorkspace,
+	"pairwise_mean":        pairwiseWorkspace,
+	"pairwise_self":        pairwiseWorkspace,
+	"pairwise_self_grad":   pairwiseWorkspace,
+}

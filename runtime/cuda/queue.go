@@ -49,5 +49,8 @@ func Long(i int) uint64 { return uint64(int64(i)) }
 // Float is a float32 as an argument of a launch.
 func Float(f float32) uint64 { return uint64(math.Float32bits(f)) }
 
+// Double is a float64 as an argument of a launch.
+func Double(f float64) uint64 { return math.Float64bits(f) }
+
 // Word is an argument of 8 bytes as it is.
 func Word(w uint64) uint64 { return w }

@@ -1,0 +1,267 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// A chain is a program of elementwise steps for the kernel gsrc_chain: see
+// src/elementwise.cu, which has the numbers of operations and arguments too.
+type chain struct {
+	dst    uintptr
+	shape  []int
+	inputs []chainInput
+	steps  []uint64
+	regs   int
+
+	draws  bool
+	stream rng.Stream
+}
+
+type chainInput struct {
+	at   uintptr
+	mode int
+}
+
+// The numbers of operations in a step.
+const (
+	opNeg = iota
+	opExp
+	opLog
+	opSqrt
+	opRsqrt
+	opSquare
+	opSigmoid
+	opTanh
+	opRelu
+	opElu
+	opLeakyRelu
+	opPow
+	opCopy
+	opAdd
+	opSub
+	opMul
+	opDiv
+	opMax
+	opMin
+	opLogAddExp
+	opGreater
+	opGreaterEqual
+	opLess
+	opReluGrad
+	opEluGrad
+	opLeakyReluGrad
+	opUniform
+	opNormal
+	opDropout
+)
+
+// pointwise are the operations that are one step.
+var pointwise = map[string]int{
+	"neg": opNeg, "exp": opExp, "log": opLog, "sqrt": opSqrt, "rsqrt": opRsqrt, "square": opSquare, "sigmoid": opSigmoid, "tanh": opTanh,
+	"relu": opRelu, "elu": opElu, "leaky_relu": opLeakyRelu, "pow": opPow,
+	"add": opAdd, "sub": opSub, "mul": opMul, "div": opDiv, "maximum": opMax, "minimum": opMin, "logaddexp": opLogAddExp,
+	"greater": opGreater, "greater_equal": opGreaterEqual, "less": opLess,
+	"relu_grad": opReluGrad, "elu_grad": opEluGrad, "leaky_relu_grad": opLeakyReluGrad,
+	"uniform": opUniform, "normal": opNormal, "dropout": opDropout,
+}
+
+// Arguments of a step beside inputs, which are 0 to 25.
+const (
+	argRegister = 32
+	argLast     = 64
+	argNumber   = 65
+	argResult   = 66
+	noRegister  = 255
+)
+
+const (
+	chainInputs = 26
+	chainSteps  = 32
+)
+
+// How an operand is repeated.
+const (
+	full = iota
+	rowVector
+	columnVector
+	scalar
+)
+
+// matrix views dimensions as rows and columns: a vector as one row, a scalar as
+// one element.
+func matrix(dims []int) (rows, cols int) {
+	switch len(dims) {
+	case 0:
+		return 1, 1
+	case 1:
+		return 1, dims[0]
+	}
+	return dims[0], dims[1]
+}
+
+// mode says how the dimensions of an operand fill those of a result, by NumPy's
+// rule: aligned at the right, missing and 1-sized dimensions repeated.
+func mode(in, out []int) int {
+	rows, cols := matrix(in)
+	wantRows, wantCols := matrix(out)
+	switch {
+	case rows == wantRows && cols == wantCols:
+		return full
+	case cols == wantCols:
+		return rowVector
+	case rows == wantRows:
+		return columnVector
+	}
+	return scalar
+}
+
+func step(op, reg, a, b int, number float32) uint64 {
+	return uint64(op) | uint64(reg)<<8 | uint64(a)<<16 | uint64(b)<<24 | uint64(math.Float32bits(number))<<32
+}
+
+// one is a chain of one step over the operands.
+func one(op int, number float32, dst *runtime.Buffer, in ...*runtime.Buffer) *chain {
+	c := &chain{dst: dst.At.Elements, shape: dst.Dims, steps: []uint64{step(op, noRegister, 0, 1, number)}}
+	for _, b := range in {
+		c.input(b)
+	}
+	return c
+}
+
+func (c *chain) input(b *runtime.Buffer) {
+	c.inputs = append(c.inputs, chainInput{b.At.Elements, mode(b.Dims, c.shape)})
+}
+
+// launch queues the chain.
+func (c *chain) launch(q Queue) error {
+	n, cols, err := sizes(c.shape)
+	if n == 0 || err != nil {
+		return err
+	}
+	if len(c.inputs) > chainInputs || len(c.steps) > chainSteps {
+		return fmt.Errorf("an expression of %d operands and %d steps is longer than a kernel takes (%d and %d): compile with fewer operations fused", len(c.inputs), len(c.steps), chainInputs, chainSteps)
+	}
+	var args [8 + chainInputs + chainSteps]uint64
+	var modes, at uint64
+	for i, x := range c.inputs {
+		modes |= uint64(x.mode) << (2 * i)
+		args[8+i] = Ptr(x.at)
+	}
+	if c.draws {
+		at = Ptr(q.Step())
+	}
+	copy(args[8+chainInputs:], c.steps)
+	copy(args[:], []uint64{Ptr(c.dst), Int(n), Int(max(cols, 1)), Word(modes), Int(len(c.inputs)), Int(len(c.steps)), Word(uint64(c.stream)), at})
+	width := 128
+	for width > 32 && c.regs*width*16 > 40<<10 {
+		width /= 2
+	}
+	return q.Launch("gsrc_chain", blocks((n+3)/4, width), [3]uint32{uint32(width), 1, 1}, uint32(c.regs*width*16), args[:]...)
+}
+
+// compile makes the steps of an expression whose operands are those of the call
+// from position first on. Its product, if it has one, is what the result holds.
+// What only the next step reads stays with the thread; what is read later gets a
+// register.
+func (c *chain) compile(k *runtime.Call, first int) {
+	e := k.Op.Expr()
+	for _, b := range k.In[first:] {
+		c.input(b)
+	}
+	c.stream, c.draws = k.Stream, e.Draws()
+
+	// Steps with at most one number each, which may be an attribute too.
+	type node struct {
+		op     int
+		args   [2]ir.ExprArg
+		count  int
+		number float32
+	}
+	var nodes []node
+	of := make([]int, len(e.Steps)) // the node of each step
+	constant := func(v float64) ir.ExprArg {
+		nodes = append(nodes, node{op: opCopy, args: [2]ir.ExprArg{{Kind: ir.ExprNumber}}, count: 1, number: float32(v)})
+		return ir.ExprArg{Kind: ir.ExprResult, Index: len(nodes) - 1}
+	}
+	for i, s := range e.Steps {
+		n := node{op: pointwise[s.Def.Name], count: len(s.Args), number: float32(s.Attr)}
+		if n.op == opDropout {
+			n.number = max(n.number, 0)
+		}
+		free := !hasNumber(s.Def) // the number is not an attribute's
+		for j, a := range s.Args {
+			switch {
+			case a.Kind == ir.ExprResult:
+				a.Index = of[a.Index]
+			case a.Kind == ir.ExprNumber && free:
+				n.number, free = float32(a.Value), false
+			case a.Kind == ir.ExprNumber:
+				a = constant(a.Value)
+			}
+			n.args[j] = a
+		}
+		nodes = append(nodes, n)
+		of[i] = len(nodes) - 1
+	}
+	out := e.Out
+	if out.Kind == ir.ExprResult {
+		out.Index = of[out.Index]
+	}
+	if out.Kind != ir.ExprResult || out.Index != len(nodes)-1 {
+		nodes = append(nodes, node{op: opCopy, args: [2]ir.ExprArg{out}, count: 1, number: float32(out.Value)})
+	}
+	last := make([]int, len(nodes)) // the last reader beyond the next node
+	for i, n := range nodes {
+		for _, a := range n.args[:n.count] {
+			if a.Kind == ir.ExprResult && i > a.Index+1 {
+				last[a.Index] = i
+			}
+		}
+	}
+	reg := make([]int, len(nodes))
+	var free []int
+	for i, n := range nodes {
+		arg := [2]int{}
+		for j, a := range n.args[:n.count] {
+			switch {
+			case a.Kind == ir.ExprOperand:
+				arg[j] = a.Index
+			case a.Kind == ir.ExprNumber:
+				arg[j] = argNumber
+			case a.Kind == ir.ExprProduct:
+				arg[j] = argResult
+			case a.Index == i-1:
+				arg[j] = argLast
+			default:
+				arg[j] = argRegister + reg[a.Index]
+			}
+		}
+		for _, a := range n.args[:n.count] { // arguments are read before the register is written
+			if a.Kind == ir.ExprResult && last[a.Index] == i && !slices.Contains(free, reg[a.Index]) {
+				free = append(free, reg[a.Index])
+			}
+		}
+		to := noRegister
+		if last[i] > 0 {
+			if len(free) == 0 {
+				free = append(free, c.regs)
+				c.regs++
+			}
+			to, free = free[len(free)-1], free[:len(free)-1]
+			reg[i] = to
+		}
+		c.steps = append(c.steps, step(n.op, to, arg[0], arg[1], n.number))
+	}
+}
+
+// hasNumber reports whether a pointwise operation has an attribute beside the
+// stream.
+func hasNumber(d *ir.OpDef) bool {
+	return slices.ContainsFunc(d.Attrs, func(a ir.AttrSpec) bool { return a.Name != "stream" })
+}

@@ -1,0 +1,154 @@
+package cuda
+
+import (
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+var elementwiseKernels = map[string]Kernel{
+	"add":       elementwise,
+	"sub":       elementwise,
+	"mul":       scaling(false),
+	"div":       scaling(true),
+	"maximum":   elementwise,
+	"minimum":   elementwise,
+	"logaddexp": elementwise,
+
+	"greater":       elementwise,
+	"greater_equal": elementwise,
+	"less":          elementwise,
+
+	"neg":        elementwise,
+	"exp":        elementwise,
+	"log":        elementwise,
+	"sqrt":       elementwise,
+	"rsqrt":      elementwise,
+	"square":     elementwise,
+	"sigmoid":    elementwise,
+	"tanh":       elementwise,
+	"relu":       elementwise,
+	"elu":        elementwise,
+	"leaky_relu": elementwiseWith("slope"),
+	"pow":        elementwiseWith("exponent"),
+
+	"relu_grad":       elementwise,
+	"elu_grad":        elementwise,
+	"leaky_relu_grad": elementwiseWith("slope"),
+
+	"stop_gradient": identity,
+	"scale_grad":    identity,
+	"unsqueeze":     identity,
+	"squeeze":       identity,
+	"fill":          fill,
+	"broadcast_to":  broadcastTo,
+
+	"normal":  random(opNormal),
+	"uniform": random(opUniform),
+	"dropout": dropout,
+
+	"fused_elementwise": func(q Queue, k *runtime.Call) error {
+		c := &chain{dst: k.Out[0].At.Elements, shape: k.Out[0].Dims}
+		c.compile(k, 0)
+		return c.launch(q)
+	},
+}
+
+// elementwise is one step over the operands.
+func elementwise(q Queue, k *runtime.Call) error {
+	return one(pointwise[k.Op.Name()], 0, k.Out[0], k.In...).launch(q)
+}
+
+func elementwiseWith(attr string) Kernel {
+	return func(q Queue, k *runtime.Call) error {
+		return one(pointwise[k.Op.Name()], float32(k.Op.Float(attr)), k.Out[0], k.In...).launch(q)
+	}
+}
+
+// identity copies the operand. The planned executor makes a view instead.
+func identity(q Queue, k *runtime.Call) error {
+	x, y := k.In[0], k.Out[0]
+	switch {
+	case x.At.In != nil:
+		if x.At.In.NNZ == 0 || x.At.Elements == y.At.Elements {
+			return nil
+		}
+		return q.Copy(y.At.Elements, x.At.Elements, 4*x.At.In.NNZ)
+	case x.DType == ir.I64:
+		return copyAll(q, y, x, 8)
+	}
+	return copyAll(q, y, x, 4)
+}
+
+// scaling is a product or a quotient, of which the first operand may be sparse:
+// zeros stay zeros when rows, columns or everything is scaled.
+func scaling(divide bool) Kernel {
+	return func(q Queue, k *runtime.Call) error {
+		a, b, y := k.In[0], k.In[1], k.Out[0]
+		if a.At.In == nil {
+			return elementwise(q, k)
+		}
+		row, col := 0, 0
+		switch mode(b.Dims, a.Dims) {
+		case full: // one row or one column, or both
+			_, row = matrix(b.Dims)
+			col = 1
+		case rowVector:
+			col = 1
+		case columnVector:
+			row = 1
+		}
+		s := a.At.In
+		div := 0
+		if divide {
+			div = 1
+		}
+		return every(q, "gsrc_sparse_scale", s.NNZ, at(y), at(a), Ptr(s.Row), Ptr(s.Col), at(b), Int(s.NNZ), Int(row), Int(col), Int(div))
+	}
+}
+
+func fill(q Queue, k *runtime.Call) error {
+	y, v := k.Out[0], k.Op.Float("value")
+	if y.DType == ir.I64 {
+		n, _, err := sizes(y.Dims)
+		if err != nil {
+			return err
+		}
+		return every(q, "gsrc_fill_i64", n, at(y), Int(n), Long(int(v)))
+	}
+	return fillWith(q, y, float32(v))
+}
+
+func fillWith(q Queue, y *runtime.Buffer, v float32) error {
+	c := &chain{dst: y.At.Elements, shape: y.Dims, steps: []uint64{step(opCopy, noRegister, argNumber, 0, v)}}
+	return c.launch(q)
+}
+
+func broadcastTo(q Queue, k *runtime.Call) error {
+	x, y := k.In[0], k.Out[0]
+	if y.DType == ir.I64 {
+		n, cols, err := sizes(y.Dims)
+		if err != nil {
+			return err
+		}
+		return every(q, "gsrc_broadcast_i64", n, at(y), at(x), Int(n), Int(cols), Int(mode(x.Dims, y.Dims)))
+	}
+	return one(opCopy, 0, y, x).launch(q)
+}
+
+// draws makes a chain that draws from the call's stream.
+func (c *chain) from(k *runtime.Call) *chain {
+	c.draws, c.stream = true, k.Stream
+	return c
+}
+
+func random(op int) Kernel {
+	return func(q Queue, k *runtime.Call) error { return one(op, 0, k.Out[0]).from(k).launch(q) }
+}
+
+func dropout(q Queue, k *runtime.Call) error {
+	x, y, rate := k.In[0], k.Out[0], max(float32(k.Op.Float("rate")), 0)
+	if s := x.At.In; s != nil {
+		return every(q, "gsrc_dropout_sparse", s.NNZ, at(y), at(x), Ptr(s.Row), Ptr(s.Col), Int(s.NNZ), Int(x.Dims[1]), Float(rate), Word(uint64(k.Stream)), Ptr(q.Step()))
+	}
+	return one(opDropout, rate, y, x).from(k).launch(q)
+}

@@ -1,0 +1,121 @@
+package cuda
+
+import "github.com/gsrc-dev/gsrc/runtime"
+
+var graphKernels = map[string]Kernel{
+	"spmm":       func(q Queue, k *runtime.Call) error { return sparseProduct(q, k, nil) },
+	"spmm_fused": func(q Queue, k *runtime.Call) error { return fused(q, k, 4, sparseProduct) },
+	"sddmm":      sddmm,
+	"spmax":      spmax,
+	"spmax_grad": spmaxGrad,
+
+	"edge_gather":  edgeGather,
+	"edge_sum":     edgeSum,
+	"edge_uniform": edgeUniform,
+	"edge_ones":    func(q Queue, k *runtime.Call) error { return fillWith(q, k.Out[0], 1) },
+
+	"edge_softmax": func(q Queue, k *runtime.Call) error {
+		s, n := k.In[0].At.In, rowWidth(k.In[1])
+		return every(q, "gsrc_edge_softmax", s.Rows*n, at(k.Out[0]), at(k.Out[1]), Ptr(s.RowPtr), at(k.In[1]), at(k.In[2]), at(k.In[3]), Int(s.Rows), Int(n))
+	},
+	"edge_softmax_grad": edgeSoftmaxGrad,
+}
+
+// sparseProduct multiplies the graph's matrix, operands 0 to 2, by operand 3.
+func sparseProduct(q Queue, k *runtime.Call, e *epilogue) error {
+	g, h := k.In[0], k.In[3]
+	s := g.At.In
+	if k.Op.Bool("transpose") {
+		s = g.At.Out
+	}
+	heads := 1
+	for _, v := range k.In[1:3] {
+		if v != nil {
+			heads = rowWidth(v)
+		}
+	}
+	return aggregate(q, k.Out[0], s, at(k.In[1]), k.In[2], at(h), heads, e)
+}
+
+// aggregate computes the rows y_i = Σ_e vals_e·h[col_e] + diag_i·h_i and their
+// epilogue.
+func aggregate(q Queue, y *runtime.Buffer, s *runtime.ResidentCSR, vals uint64, diag *runtime.Buffer, h uint64, heads int, e *epilogue) error {
+	rows, f := y.Dims[0], y.Dims[1]
+	if rows == 0 || f == 0 {
+		return nil
+	}
+	if e == nil {
+		e = &epilogue{}
+	}
+	group := 1 // threads that share a row, of four columns each
+	for group < 32 && 4*group < f {
+		group *= 2
+	}
+	diagRows := 0
+	if diag != nil {
+		diagRows = diag.Dims[0]
+	}
+	return every(q, "gsrc_spmm", rows*group, at(y), Ptr(s.RowPtr), Ptr(s.Col), Ptr(s.Perm), vals, at(diag), h, at(e.add), at(e.bias),
+		Int(rows), Int(diagRows), Int(f), Int(heads), Int(e.act), Int(group))
+}
+
+func sddmm(q Queue, k *runtime.Call) error {
+	s, p := k.In[0].At.In, k.In[1]
+	return every(q, "gsrc_sddmm", 8*s.NNZ, at(k.Out[0]), Ptr(s.Row), Ptr(s.Col), at(p), at(k.In[2]), Int(s.NNZ), Int(p.Dims[1]), Int(max(1, k.Op.Int("heads"))))
+}
+
+func spmax(q Queue, k *runtime.Call) error {
+	s, h := k.In[0].At.In, k.In[1]
+	f := h.Dims[1]
+	return every(q, "gsrc_spmax", s.Rows*f, at(k.Out[0]), Ptr(s.RowPtr), Ptr(s.Col), at(h), Int(s.Rows), Int(f))
+}
+
+func spmaxGrad(q Queue, k *runtime.Call) error {
+	in, out := k.In[0].At.In, k.In[0].At.Out
+	f := k.In[1].Dims[1]
+	where := Ptr(k.ScratchAt())
+	if err := every(q, "gsrc_spmax_first", in.Rows*f, where, Ptr(in.RowPtr), Ptr(in.Col), at(k.In[1]), at(k.In[2]), Int(in.Rows), Int(f)); err != nil {
+		return err
+	}
+	return every(q, "gsrc_spmax_grad", out.Rows*f, at(k.Out[0]), Ptr(out.RowPtr), Ptr(out.Col), Ptr(out.Perm), where, at(k.In[3]), Int(out.Rows), Int(f))
+}
+
+func spmaxWorkspace(k *runtime.Call) int { return 4 * k.In[2].Dims[0] * k.In[2].Dims[1] }
+
+func edgeGather(q Queue, k *runtime.Call) error {
+	s, v := k.In[0].At.In, k.In[1]
+	node := s.Row
+	if k.Op.Str("side") == "src" {
+		node = s.Col
+	}
+	f := rowWidth(v)
+	return every(q, "gsrc_edge_gather", s.NNZ*f, at(k.Out[0]), Ptr(node), at(v), Int(s.NNZ), Int(f))
+}
+
+func edgeSum(q Queue, k *runtime.Call) error {
+	s, w := k.In[0].At.In, k.In[1]
+	if k.Op.Str("side") == "src" {
+		s = k.In[0].At.Out
+	}
+	f := rowWidth(w)
+	return every(q, "gsrc_edge_sum", s.Rows*f, at(k.Out[0]), Ptr(s.RowPtr), Ptr(s.Perm), at(w), Int(s.Rows), Int(f))
+}
+
+func edgeUniform(q Queue, k *runtime.Call) error {
+	s := k.In[0].At.In
+	return every(q, "gsrc_edge_uniform", s.NNZ, at(k.Out[0]), Ptr(s.Row), Ptr(s.Col), Int(s.NNZ), Word(uint64(k.Stream)), Ptr(q.Step()))
+}
+
+func edgeSoftmaxGrad(q Queue, k *runtime.Call) error {
+	s, n := k.In[0].At.In, rowWidth(k.In[1])
+	dw := wanted(k, 2)
+	count := s.Rows * n
+	if dw != 0 {
+		count = s.Rows
+		if n == 0 {
+			return fillWith(q, k.Out[2], 0)
+		}
+	}
+	return every(q, "gsrc_edge_softmax_grad", count, at(k.Out[0]), at(k.Out[1]), dw, Ptr(s.RowPtr), at(k.In[1]), at(k.In[2]), at(k.In[3]),
+		at(k.In[4]), at(k.In[5]), at(k.In[6]), at(k.In[7]), Int(s.Rows), Int(n))
+}

@@ -1,0 +1,291 @@
+package cuda
+
+import (
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+var matrixKernels = map[string]Kernel{
+	"matmul":       func(q Queue, k *runtime.Call) error { return product(q, k, nil) },
+	"matmul_fused": func(q Queue, k *runtime.Call) error { return fused(q, k, 2, product) },
+	"to_dense":     toDense,
+	"cholesky":     cholesky,
+	"solve_upper":  solveUpper,
+
+	"concat":  concat,
+	"columns": columns,
+	"slice":   slice,
+	"stack":   stack,
+
+	"gather":      gather,
+	"scatter_add": scatterAdd,
+	"pair_dot":    pairDot,
+}
+
+// LaunchMatMul multiplies with the module's own kernel.
+func LaunchMatMul(q Queue, m MatMul) error {
+	if m.M == 0 || m.N == 0 {
+		return nil
+	}
+	grid := [3]uint32{uint32((m.M + 63) / 64), uint32((m.N + 63) / 64), 1}
+	return q.Launch("gsrc_matmul", grid, [3]uint32{256, 1, 1}, 0, Ptr(m.C), Ptr(m.A), Ptr(m.B), Int(m.M), Int(m.N), Int(m.K), flag(m.TA), flag(m.TB), flag(m.Accumulate))
+}
+
+func flag(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// epilogue is what a product's kernel does to it: add, an operand of the product's
+// shape, before, and after that bias, a row, and an activation.
+type epilogue struct {
+	add, bias *runtime.Buffer
+	act       int
+}
+
+// The activations of an epilogue.
+const (
+	noAct = iota
+	reluAct
+	eluAct
+)
+
+// fused queues a product and the expression over it. Operand sum is added to the
+// product, those behind it are the expression's. A bias and an activation are the
+// product's own epilogue where they are the whole expression.
+func fused(q Queue, k *runtime.Call, sum int, product func(q Queue, k *runtime.Call, e *epilogue) error) error {
+	e := epilogue{add: k.In[sum]}
+	whole := e.peel(k, sum+1)
+	if err := product(q, k, &e); err != nil || whole {
+		return err
+	}
+	c := &chain{dst: k.Out[0].At.Elements, shape: k.Out[0].Dims}
+	c.compile(k, sum+1)
+	return c.launch(q)
+}
+
+// peel takes an expression that is nothing but a bias and an activation, and
+// reports whether it is.
+func (e *epilogue) peel(k *runtime.Call, first int) bool {
+	x := k.Op.Expr()
+	at, steps := ir.ExprArg{Kind: ir.ExprProduct}, x.Steps
+	var taken epilogue
+	if len(steps) > 0 && steps[0].Def.Name == "add" {
+		for i, a := range steps[0].Args {
+			o := steps[0].Args[1-i]
+			if o == at && a.Kind == ir.ExprOperand && mode(k.In[first+a.Index].Dims, k.Out[0].Dims) == rowVector {
+				taken.bias = k.In[first+a.Index]
+			}
+		}
+		if taken.bias == nil {
+			return false
+		}
+		at, steps = ir.ExprArg{Kind: ir.ExprResult}, steps[1:]
+	}
+	if len(steps) > 0 && steps[0].Args[0] == at {
+		switch steps[0].Def.Name {
+		case "relu":
+			taken.act = reluAct
+		case "elu":
+			taken.act = eluAct
+		default:
+			return false
+		}
+		at, steps = ir.ExprArg{Kind: ir.ExprResult, Index: len(x.Steps) - len(steps)}, steps[1:]
+	}
+	if len(steps) > 0 || x.Out != at {
+		return false
+	}
+	e.bias, e.act = taken.bias, taken.act
+	return true
+}
+
+// product multiplies operands 0 and 1.
+func product(q Queue, k *runtime.Call, e *epilogue) error {
+	a, b, y := k.In[0], k.In[1], k.Out[0]
+	ta, tb := k.Op.Bool("ta"), k.Op.Bool("tb")
+	if _, _, err := sizes(y.Dims); err != nil {
+		return err
+	}
+	if a.At.In != nil {
+		s, h := a.At.In, b.At.Elements
+		if ta {
+			s = a.At.Out
+		}
+		if tb && b.Dims[0] > 0 && b.Dims[1] > 0 {
+			h = k.ScratchAt()
+			grid := [3]uint32{uint32((b.Dims[0] + 31) / 32), uint32((b.Dims[1] + 31) / 32), 1}
+			if err := q.Launch("gsrc_transpose", grid, [3]uint32{256, 1, 1}, 0, Ptr(h), at(b), Int(b.Dims[0]), Int(b.Dims[1])); err != nil {
+				return err
+			}
+		}
+		return aggregate(q, y, s, at(a), nil, Ptr(h), 1, e)
+	}
+	inner := a.Dims[1]
+	if ta {
+		inner = a.Dims[0]
+	}
+	m := MatMul{C: y.At.Elements, A: a.At.Elements, B: b.At.Elements, M: y.Dims[0], N: y.Dims[1], K: inner, TA: ta, TB: tb}
+	if e != nil && e.add != nil {
+		m.Accumulate = true
+		if err := copyAll(q, y, e.add, 4); err != nil {
+			return err
+		}
+	}
+	var err error
+	switch {
+	case m.M == 0 || m.N == 0:
+		return nil
+	case m.K == 0 && !m.Accumulate:
+		err = fillWith(q, y, 0)
+	case m.K > 0:
+		err = q.MatMul(m)
+	}
+	if err != nil || e == nil || e.bias == nil && e.act == noAct {
+		return err
+	}
+	// What is left of the epilogue is a chain over the product.
+	c := &chain{dst: y.At.Elements, shape: y.Dims}
+	from := argResult
+	if e.bias != nil {
+		c.input(e.bias)
+		c.steps = append(c.steps, step(opAdd, noRegister, argResult, 0, 0))
+		from = argLast
+	}
+	switch e.act {
+	case reluAct:
+		c.steps = append(c.steps, step(opRelu, noRegister, from, 0, 0))
+	case eluAct:
+		c.steps = append(c.steps, step(opElu, noRegister, from, 0, 0))
+	}
+	return c.launch(q)
+}
+
+// transposeWorkspace is that of a sparse matrix times a transposed dense one.
+func transposeWorkspace(k *runtime.Call) int {
+	if k.Op.Operands[0].Type.Layout != ir.CSR || !k.Op.Bool("tb") {
+		return 0
+	}
+	b := k.In[1].Dims
+	return 4 * b[0] * b[1]
+}
+
+func toDense(q Queue, k *runtime.Call) error {
+	x, y := k.In[0], k.Out[0]
+	if x.At.In == nil {
+		return identity(q, k)
+	}
+	if err := fillWith(q, y, 0); err != nil {
+		return err
+	}
+	return every(q, "gsrc_to_dense", x.At.In.Rows, at(y), at(x), Ptr(x.At.In.RowPtr), Ptr(x.At.In.Col), Int(y.Dims[0]), Int(y.Dims[1]))
+}
+
+func cholesky(q Queue, k *runtime.Call) error {
+	n := k.In[0].Dims[0]
+	if n == 0 {
+		return nil
+	}
+	return q.Launch("gsrc_cholesky", [3]uint32{1, 1, 1}, [3]uint32{threads, 1, 1}, 0, at(k.Out[0]), at(k.In[0]), Ptr(k.ScratchAt()), Int(n), Double(k.Op.Float("ridge")))
+}
+
+func choleskyWorkspace(k *runtime.Call) int { n := k.In[0].Dims[0]; return 8 * n * n }
+
+func solveUpper(q Queue, k *runtime.Call) error {
+	n, cols := k.In[0].Dims[0], k.In[1].Dims[1]
+	if n == 0 {
+		return nil
+	}
+	return every(q, "gsrc_solve_upper", cols, at(k.Out[0]), at(k.In[0]), at(k.In[1]), Int(n), Int(cols))
+}
+
+// copyColumns copies width columns of rows rows between matrices of dstCols and
+// xCols columns.
+func copyColumns(q Queue, dst, x uintptr, rows, width, dstCols, xCols int) error {
+	return every(q, "gsrc_copy_columns", rows*width, Ptr(dst), Ptr(x), Int(rows), Int(width), Int(dstCols), Int(xCols))
+}
+
+func concat(q Queue, k *runtime.Call) error {
+	a, b, y := k.In[0], k.In[1], k.Out[0]
+	rows, cols, left := y.Dims[0], y.Dims[1], a.Dims[1]
+	if _, _, err := sizes(y.Dims); err != nil {
+		return err
+	}
+	if err := copyColumns(q, y.At.Elements, a.At.Elements, rows, left, cols, left); err != nil {
+		return err
+	}
+	return copyColumns(q, y.At.Elements+uintptr(4*left), b.At.Elements, rows, b.Dims[1], cols, b.Dims[1])
+}
+
+func columns(q Queue, k *runtime.Call) error {
+	x, y := k.In[0], k.Out[0]
+	return copyColumns(q, y.At.Elements, x.At.Elements+uintptr(4*k.Op.Int("from")), y.Dims[0], y.Dims[1], y.Dims[1], x.Dims[1])
+}
+
+// rowWidth returns the number of elements that an index stands for.
+func rowWidth(b *runtime.Buffer) int {
+	if len(b.Dims) == 2 {
+		return b.Dims[1]
+	}
+	return 1
+}
+
+// slice copies rows. The planned executor reads them in place instead.
+func slice(q Queue, k *runtime.Call) error {
+	x, y := k.In[0], k.Out[0]
+	n, _, err := sizes(y.Dims)
+	if n == 0 || err != nil {
+		return err
+	}
+	return q.Copy(y.At.Elements, x.At.Elements+uintptr(4*rowWidth(x)*k.Op.Int("from")), 4*n)
+}
+
+func stack(q Queue, k *runtime.Call) error {
+	to := k.Out[0].At.Elements
+	for _, x := range k.In {
+		n, _, err := sizes(x.Dims)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			if err := q.Copy(to, x.At.Elements, 4*n); err != nil {
+				return err
+			}
+		}
+		to += uintptr(4 * n)
+	}
+	return nil
+}
+
+func gather(q Queue, k *runtime.Call) error {
+	x, idx, y := k.In[0], k.In[1], k.Out[0]
+	n, _, err := sizes(y.Dims)
+	if err != nil {
+		return err
+	}
+	kernel := "gsrc_gather"
+	if x.DType == ir.I64 {
+		kernel = "gsrc_gather_i64"
+	}
+	return every(q, kernel, n, at(y), at(x), at(idx), Int(idx.Dims[0]), Int(x.Dims[0]), Int(rowWidth(x)))
+}
+
+func scatterAdd(q Queue, k *runtime.Call) error {
+	x, idx, y := k.In[0], k.In[1], k.Out[0]
+	n, _, err := sizes(y.Dims)
+	if n == 0 || err != nil {
+		return err
+	}
+	rows := y.Dims[0]
+	per := (rows + 527) / 528 // a block reads all indices: no more blocks than fill a device
+	return q.Launch("gsrc_scatter_add", [3]uint32{uint32((rows + per - 1) / per), 1, 1}, [3]uint32{threads, 1, 1}, 0,
+		at(y), at(x), at(idx), Int(idx.Dims[0]), Int(rows), Int(rowWidth(y)), Int(per))
+}
+
+func pairDot(q Queue, k *runtime.Call) error {
+	p, pairs := k.In[0], k.In[1]
+	n := pairs.Dims[1]
+	return warps(q, "gsrc_pair_dot", n, at(k.Out[0]), at(p), at(pairs), Int(n), Int(p.Dims[0]), Int(p.Dims[1]))
+}

@@ -1,0 +1,217 @@
+// Reductions over the squared distances of all pairs of rows, d_ij = ‖p_i − q_j‖²,
+// and their gradients. The distances are computed in tiles of 64 by 64, used and
+// forgotten: memory is needed for rows alone. They are sums of squared differences,
+// which do not lose the small ones as products of the rows would.
+
+#include "math.h"
+
+#define TILE 64
+#define INNER 16
+#define LINE (TILE + 4)
+#define WIDE 128
+
+// Elements k0 to k0+15 of the 64 rows from r0 on, to shared memory by element.
+#define FETCH(tile, x, r0) \
+	_Pragma("unroll") for (int j = 0; j < 4; j++) { \
+		int i = thread_x() + 256 * j, r = i / INNER, k = i % INNER; \
+		SH(tile, k * LINE + r) = (r0) + r < b && k0 + k < f ? LD(x, (i64)((r0) + r) * f + k0 + k) : 0.0f; \
+	}
+
+// The distances of rows i0 + 4ty.. of p and j0 + 4tx.. of q, by the whole block.
+#define DISTANCES(dist, i0, j0) \
+	_Pragma("unroll") for (int i = 0; i < 4; i++) { \
+		_Pragma("unroll") for (int j = 0; j < 4; j++) dist[i][j] = 0.0f; \
+	} \
+	for (int k0 = 0; k0 < f; k0 += INNER) { \
+		barrier(); \
+		FETCH(ps, p, i0) \
+		FETCH(qs, q, j0) \
+		barrier(); \
+		_Pragma("unroll 4") for (int l = 0; l < INNER; l++) { \
+			float x[4], y[4]; \
+			_Pragma("unroll") for (int i = 0; i < 4; i++) x[i] = SH(ps, l * LINE + 4 * ty + i); \
+			_Pragma("unroll") for (int j = 0; j < 4; j++) y[j] = SH(qs, l * LINE + 4 * tx + j); \
+			_Pragma("unroll") for (int i = 0; i < 4; i++) { \
+				_Pragma("unroll") for (int j = 0; j < 4; j++) { \
+					float d = x[i] - y[j]; \
+					dist[i][j] = fma32(d, d, dist[i][j]); \
+				} \
+			} \
+		} \
+	}
+
+// pair_rows computes of each row i of p, over the columns j ≠ i of a chunk of tiles
+// (block y): the maximum m of −d_ij/τ, Σ exp(−d_ij/τ − m) and Σ d_ij², as parts
+// [chunk, 3, b].
+KERNEL gsrc_pair_rows(float *parts, const float *p, const float *q, int b, int f, float scale, int tiles) {
+	SHARED(float, ps, INNER * LINE);
+	SHARED(float, qs, INNER * LINE);
+	int tx = thread_x() % 16, ty = thread_x() / 16, i0 = block_x() * TILE;
+	float dist[4][4], top[4], sum[4], square[4];
+#pragma unroll
+	for (int i = 0; i < 4; i++) top[i] = -INF, sum[i] = 0.0f, square[i] = 0.0f;
+	for (int t = block_y() * tiles; t < (block_y() + 1) * tiles && t * TILE < b; t++) {
+		int j0 = t * TILE;
+		DISTANCES(dist, i0, j0)
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+			int row = i0 + 4 * ty + i;
+			float best = top[i];
+#pragma unroll
+			for (int j = 0; j < 4; j++) {
+				int col = j0 + 4 * tx + j;
+				if (col < b && col != row) best = max32(best, -dist[i][j] * scale);
+			}
+			if (best == -INF) continue;
+			float s = top[i] == -INF ? 0.0f : sum[i] * exp32(top[i] - best);
+#pragma unroll
+			for (int j = 0; j < 4; j++) {
+				int col = j0 + 4 * tx + j;
+				if (col < b && col != row) s += exp32(-dist[i][j] * scale - best), square[i] = fma32(dist[i][j], dist[i][j], square[i]);
+			}
+			top[i] = best, sum[i] = s;
+		}
+	}
+	// The 16 threads of a row, which are neighbours in a warp, join theirs.
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		float best = top[i];
+		for (int m = 8; m > 0; m /= 2) best = max32(best, warp_xor(best, m));
+		float s = top[i] == -INF ? 0.0f : sum[i] * exp32(top[i] - best), sq = square[i];
+		for (int m = 8; m > 0; m /= 2) s += warp_xor(s, m), sq += warp_xor(sq, m);
+		int row = i0 + 4 * ty + i;
+		if (tx != 0 || row >= b) continue;
+		i64 at = (i64)block_y() * 3 * b + row;
+		ST(parts, at, best);
+		ST(parts, at + b, s);
+		ST(parts, at + 2 * b, sq);
+	}
+}
+
+// pair_rows_end joins the chunks of each row: lse = ln Σ, and squares, which may be
+// absent.
+KERNEL gsrc_pair_rows_end(float *lse, float *squares, const float *parts, int b, int chunks) {
+	for (int i = grid_first(); i < b; i += grid_step()) {
+		float top = -INF, sum = 0.0f, square = 0.0f;
+		for (int k = 0; k < chunks; k++) top = max32(top, LD(parts, (i64)k * 3 * b + i));
+		for (int k = 0; k < chunks; k++) {
+			float m = LD(parts, (i64)k * 3 * b + i);
+			if (m != -INF) sum += LD(parts, (i64)k * 3 * b + b + i) * exp32(m - top);
+			square += LD(parts, (i64)k * 3 * b + 2 * b + i);
+		}
+		if (lse) ST(lse, i, top == -INF ? top : top + log32(sum));
+		if (squares) ST(squares, i, square);
+	}
+}
+
+// pair_diagonal computes d_ii, a warp a row.
+KERNEL gsrc_pair_diagonal(float *dst, const float *p, const float *q, int b, int f) {
+	int lane = thread_x() % WARP;
+	for (int i = grid_first() / WARP; i < b; i += grid_step() / WARP) {
+		float sum = 0.0f;
+		for (int c = lane; c < f; c += WARP) {
+			float d = LD(p, (i64)i * f + c) - LD(q, (i64)i * f + c);
+			sum = fma32(d, d, sum);
+		}
+		sum = warp_sum(sum);
+		if (lane == 0) ST(dst, i, sum);
+	}
+}
+
+// pair_grad computes of each row i of p, over the columns j of a chunk of tiles
+// (block y) and for 128 elements of the rows (block z), with weights
+//
+//   g_ij = −(drow_i·exp(−d_ij/τ − row_i) + dcol_j·exp(−d_ij/τ − col_j))/τ + 2·d_ij·dsum,  g_ii = ddiag_i
+//
+// the sum 2 Σ_j g_ij (p_i − q_j); or with mean set, where drow is 1 and g_ij is
+// exp(−d_ij/τ − row_i), the sum Σ_j g_ij q_j. Parts are [chunk, b, f]. What is
+// absent counts as zero, and so does an empty logarithm, −Inf.
+KERNEL gsrc_pair_grad(float *parts, const float *p, const float *q, const float *row, const float *col, const float *drow, const float *dcol, const float *ddiag, const float *dsum, int b, int f, float scale, int tiles, int mean) {
+	SHARED(float, ps, INNER * LINE);
+	SHARED(float, qs, INNER * LINE);
+	SHARED(float, gs, TILE * (TILE + 1));
+	SHARED(float, ws, INNER * WIDE);
+	int tx = thread_x() % 16, ty = thread_x() / 16, i0 = block_x() * TILE, c0 = block_z() * WIDE;
+	float dist[4][4], acc[4][8], total[4], squares = dsum ? 2.0f * LD(dsum, 0) : 0.0f;
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		total[i] = 0.0f;
+#pragma unroll
+		for (int c = 0; c < 8; c++) acc[i][c] = 0.0f;
+	}
+	for (int t = block_y() * tiles; t < (block_y() + 1) * tiles && t * TILE < b; t++) {
+		int j0 = t * TILE;
+		DISTANCES(dist, i0, j0)
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+			int r = i0 + 4 * ty + i;
+			float lse = row && r < b ? LD(row, r) : -INF, d = mean ? 1.0f : drow && r < b ? -LD(drow, r) * scale : 0.0f;
+			if (lse == -INF) d = 0.0f;
+#pragma unroll
+			for (int j = 0; j < 4; j++) {
+				int c = j0 + 4 * tx + j;
+				float g = 0.0f;
+				if (r < b && c < b && r != c) {
+					float logit = -dist[i][j] * scale;
+					if (d != 0.0f) g = d * exp32(logit - lse);
+					if (dcol) {
+						float other = LD(col, c);
+						if (other != -INF) g -= LD(dcol, c) * scale * exp32(logit - other);
+					}
+					g = fma32(squares, dist[i][j], g);
+				} else if (r == c && r < b && ddiag) {
+					g = LD(ddiag, r);
+				}
+				SH(gs, (4 * ty + i) * (TILE + 1) + 4 * tx + j) = g;
+			}
+		}
+		for (int l0 = 0; l0 < TILE; l0 += INNER) {
+			barrier();
+#pragma unroll
+			for (int j = 0; j < 8; j++) {
+				int i = thread_x() + 256 * j, r = j0 + l0 + i / WIDE, c = c0 + i % WIDE;
+				SH(ws, i) = r < b && c < f ? LD(q, (i64)r * f + c) : 0.0f;
+			}
+			barrier();
+#pragma unroll 4
+			for (int l = 0; l < INNER; l++) {
+				float g[4];
+#pragma unroll
+				for (int i = 0; i < 4; i++) {
+					g[i] = SH(gs, (4 * ty + i) * (TILE + 1) + l0 + l);
+					total[i] += g[i];
+				}
+#pragma unroll
+				for (int c = 0; c < 8; c++) {
+					float w = SH(ws, l * WIDE + c * 16 + tx);
+#pragma unroll
+					for (int i = 0; i < 4; i++) acc[i][c] = fma32(g[i], w, acc[i][c]);
+				}
+			}
+		}
+	}
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		int r = i0 + 4 * ty + i;
+#pragma unroll
+		for (int c = 0; c < 8; c++) {
+			int k = c0 + c * 16 + tx;
+			if (r >= b || k >= f) continue;
+			float v = acc[i][c];
+			if (!mean) v = 2.0f * (total[i] * LD(p, (i64)r * f + k) - v);
+			if (mean && b == 1) v = LD(p, k);
+			ST(parts, ((i64)block_y() * b + r) * f + k, v);
+		}
+	}
+}
+
+// pair_mean_grad computes −(2/τ)·drow_i·(p_i − mean_i) + 2·ddiag_i·(p_i − q_i);
+// ddiag may be absent, dst any operand.
+KERNEL gsrc_pair_mean_grad(float *dst, const float *p, const float *q, const float *mean, const float *drow, const float *ddiag, int b, int f, float scale) {
+	for (int i = grid_first(); i < b * f; i += grid_step()) {
+		int r = (int)((u32)i / (u32)f);
+		float x = LD(p, i), v = -2.0f * scale * LD(drow, r) * (x - LD(mean, i));
+		if (ddiag) v = fma32(2.0f * LD(ddiag, r), x - LD(q, i), v);
+		ST(dst, i, v);
+	}
+}

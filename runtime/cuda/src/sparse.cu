@@ -1,0 +1,273 @@
+// Operations on the entries of a graph or of a sparse matrix, in CSR form: see
+// runtime.ResidentCSR. Rows add their entries in their order.
+
+#include "math.h"
+
+// Columns 4q to 4q+3 of a row of width f, those that exist.
+FN float4_t columns4(const float *x, int row, int q, int f, int whole) {
+	i64 at = (i64)row * f + 4 * q;
+	if (whole) return LD((const float4_t *)(x + (i64)row * f), q);
+	float4_t v = {0.0f, 0.0f, 0.0f, 0.0f};
+	v.x = LD(x, at);
+	if (4 * q + 1 < f) v.y = LD(x, at + 1);
+	if (4 * q + 2 < f) v.z = LD(x, at + 2);
+	if (4 * q + 3 < f) v.w = LD(x, at + 3);
+	return v;
+}
+
+FN float activate(float v, int act) { return act == 1 ? (v < 0.0f ? 0.0f : v) : act == 2 ? (v < 0.0f ? expm1_32(v) : v) : v; }
+
+// spmm computes dst_i = act(add_i + diag_i·h_i + Σ_e vals_e·h[col_e] + bias) for
+// the entries e of row i, with the value k·heads/f of an entry for column k. add,
+// diag (of diag_rows rows), vals (ones) and bias may be absent; act is 0, or 1 for
+// relu, 2 for elu. group threads, a power of two, share a row.
+KERNEL gsrc_spmm(float *dst, const int *row_ptr, const int *col, const int *perm, const float *vals, const float *diag, const float *h, const float *add, const float *bias,
+	int rows, int diag_rows, int f, int heads, int act, int group) {
+	int lane = thread_x() % group, whole = f % 4 == 0 && aligned4(h) && aligned4(dst) && aligned4(add) && aligned4(bias), width = f / heads;
+	for (int row = grid_first() / group; row < rows; row += grid_step() / group) {
+		int first = LD(row_ptr, row), last = LD(row_ptr, row + 1);
+		for (int q = lane; 4 * q < f; q += group) {
+			float4_t sum = {0.0f, 0.0f, 0.0f, 0.0f};
+			int h0 = 4 * q / width, h1 = min_int((4 * q + 1) / width, heads - 1), h2 = min_int((4 * q + 2) / width, heads - 1), h3 = min_int((4 * q + 3) / width, heads - 1);
+			if (add) sum = columns4(add, row, q, f, whole);
+			if (diag && row < diag_rows) {
+				float4_t x = columns4(h, row, q, f, whole);
+				i64 at = (i64)row * heads;
+				sum.x = fma32(LD(diag, at + h0), x.x, sum.x);
+				sum.y = fma32(LD(diag, at + h1), x.y, sum.y);
+				sum.z = fma32(LD(diag, at + h2), x.z, sum.z);
+				sum.w = fma32(LD(diag, at + h3), x.w, sum.w);
+			}
+			if (heads == 1 || !vals) {
+#pragma unroll 4
+				for (int e = first; e < last; e++) {
+					float v = vals ? LD(vals, perm ? LD(perm, e) : e) : 1.0f;
+					float4_t x = columns4(h, LD(col, e), q, f, whole);
+					sum.x = fma32(v, x.x, sum.x);
+					sum.y = fma32(v, x.y, sum.y);
+					sum.z = fma32(v, x.z, sum.z);
+					sum.w = fma32(v, x.w, sum.w);
+				}
+			} else {
+				for (int e = first; e < last; e++) {
+					i64 at = (i64)(perm ? LD(perm, e) : e) * heads;
+					float4_t x = columns4(h, LD(col, e), q, f, whole);
+					sum.x = fma32(LD(vals, at + h0), x.x, sum.x);
+					sum.y = fma32(LD(vals, at + h1), x.y, sum.y);
+					sum.z = fma32(LD(vals, at + h2), x.z, sum.z);
+					sum.w = fma32(LD(vals, at + h3), x.w, sum.w);
+				}
+			}
+			if (bias) {
+				float4_t x = columns4(bias, 0, q, f, whole);
+				sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
+			}
+			if (act) {
+				sum.x = activate(sum.x, act), sum.y = activate(sum.y, act), sum.z = activate(sum.z, act), sum.w = activate(sum.w, act);
+			}
+			i64 at = (i64)row * f + 4 * q;
+			if (whole) {
+				ST((float4_t *)(dst + (i64)row * f), q, sum);
+				continue;
+			}
+			ST(dst, at, sum.x);
+			if (4 * q + 1 < f) ST(dst, at + 1, sum.y);
+			if (4 * q + 2 < f) ST(dst, at + 2, sum.z);
+			if (4 * q + 3 < f) ST(dst, at + 3, sum.w);
+		}
+	}
+}
+
+// sddmm computes one inner product for each entry and head: rows of p and columns
+// of q have f elements, of which each head has width. 8 threads share an entry.
+KERNEL gsrc_sddmm(float *dst, const int *row, const int *col, const float *p, const float *q, int nnz, int f, int heads) {
+	int lane = thread_x() % 8, width = f / heads;
+	// All threads of a warp go on as long as any of them has an entry.
+	for (int e = grid_first() / 8; e - (thread_x() % WARP) / 8 < nnz; e += grid_step() / 8) {
+		int there = e < nnz, r = there ? LD(row, e) : 0, c = there ? LD(col, e) : 0;
+		for (int k = 0; k < heads; k++) {
+			i64 pa = (i64)r * f + k * width, qa = (i64)c * f + k * width;
+			float sum = 0.0f;
+			if (there) {
+				for (int j = lane; j < width; j += 8) sum = fma32(LD(p, pa + j), LD(q, qa + j), sum);
+			}
+			for (int m = 4; m > 0; m /= 2) sum += warp_xor(sum, m);
+			if (there && lane == 0) ST(dst, (i64)e * heads + k, sum);
+		}
+	}
+}
+
+// edge_gather copies node values, f a node, to entries: of each entry's node.
+KERNEL gsrc_edge_gather(float *dst, const int *node, const float *v, int nnz, int f) {
+	for (int i = grid_first(); i < nnz * f; i += grid_step()) {
+		int e = (int)((u32)i / (u32)f);
+		ST(dst, i, LD(v, (i64)LD(node, e) * f + (i - e * f)));
+	}
+}
+
+// edge_sum adds the values w of entries, f an entry, by rows.
+KERNEL gsrc_edge_sum(float *dst, const int *row_ptr, const int *perm, const float *w, int rows, int f) {
+	for (int i = grid_first(); i < rows * f; i += grid_step()) {
+		int r = (int)((u32)i / (u32)f), c = i - r * f, last = LD(row_ptr, r + 1);
+		float sum = 0.0f;
+		for (int e = LD(row_ptr, r); e < last; e++) sum += LD(w, (i64)(perm ? LD(perm, e) : e) * f + c);
+		ST(dst, i, sum);
+	}
+}
+
+// spmax computes the largest h[col_e] of each row's entries, 0 of none.
+KERNEL gsrc_spmax(float *dst, const int *row_ptr, const int *col, const float *h, int rows, int f) {
+	for (int i = grid_first(); i < rows * f; i += grid_step()) {
+		int r = (int)((u32)i / (u32)f), c = i - r * f, first = LD(row_ptr, r), last = LD(row_ptr, r + 1);
+		float top = first < last ? LD(h, (i64)LD(col, first) * f + c) : 0.0f;
+		for (int e = first + 1; e < last; e++) top = max32(top, LD(h, (i64)LD(col, e) * f + c));
+		ST(dst, i, top);
+	}
+}
+
+// spmax_first finds for each row and column the first entry that has the maximum
+// y, −1 where none has.
+KERNEL gsrc_spmax_first(int *where, const int *row_ptr, const int *col, const float *h, const float *y, int rows, int f) {
+	for (int i = grid_first(); i < rows * f; i += grid_step()) {
+		int r = (int)((u32)i / (u32)f), c = i - r * f, last = LD(row_ptr, r + 1), found = -1;
+		float top = LD(y, i);
+		for (int e = LD(row_ptr, r); e < last && found < 0; e++) {
+			if (LD(h, (i64)LD(col, e) * f + c) == top) found = e;
+		}
+		ST(where, i, found);
+	}
+}
+
+// spmax_grad gives dy of the rows to the nodes whose entries were the first
+// maxima. The structure is the transposed one.
+KERNEL gsrc_spmax_grad(float *dst, const int *row_ptr, const int *col, const int *perm, const int *where, const float *dy, int rows, int f) {
+	for (int i = grid_first(); i < rows * f; i += grid_step()) {
+		int r = (int)((u32)i / (u32)f), c = i - r * f, last = LD(row_ptr, r + 1);
+		float sum = 0.0f;
+		for (int e = LD(row_ptr, r); e < last; e++) {
+			i64 at = (i64)LD(col, e) * f + c;
+			if (LD(where, at) == (perm ? LD(perm, e) : e)) sum += LD(dy, at);
+		}
+		ST(dst, i, sum);
+	}
+}
+
+// The softmax of a row's entries and its own score, for one head: the largest score
+// that counts.
+FN float row_top(const float *e, float own, const float *w, int first, int last, int heads, int head) {
+	float top = own > -3.4e38f || own != own ? own : -3.402823466e38f; // −Inf would be subtracted from itself
+	for (int i = first; i < last; i++) {
+		if (!w || LD(w, i) != 0.0f) top = max32(top, LD(e, (i64)i * heads + head));
+	}
+	return top;
+}
+
+// edge_softmax computes a_e = w_e·exp(e_e − m)/D and self = exp(s − m)/D of each
+// row and head. w may be absent.
+KERNEL gsrc_edge_softmax(float *a, float *self, const int *row_ptr, const float *e, const float *s, const float *w, int rows, int heads) {
+	for (int k = grid_first(); k < rows * heads; k += grid_step()) {
+		int r = k / heads, head = k - r * heads, first = LD(row_ptr, r), last = LD(row_ptr, r + 1);
+		float score = LD(s, k), top = row_top(e, score, w, first, last, heads, head);
+		float own = exp32(score - top), sum = own;
+		for (int i = first; i < last; i++) {
+			float x = exp32(min32(LD(e, (i64)i * heads + head) - top, 0.0f));
+			if (w) x *= LD(w, i);
+			ST(a, (i64)i * heads + head, x);
+			sum += x;
+		}
+		float scale = 1.0f / max32(sum, 1.17549435e-38f);
+		ST(self, k, own * scale);
+		for (int i = first; i < last; i++) ST(a, (i64)i * heads + head, LD(a, (i64)i * heads + head) * scale);
+	}
+}
+
+// edge_softmax_grad computes the gradients of e, s and, where dw is given, w. da,
+// dself and w may be absent. Threads have a head of a row, or with dw a whole row.
+KERNEL gsrc_edge_softmax_grad(float *de, float *ds, float *dw, const int *row_ptr, const float *e, const float *s, const float *w, const float *a, const float *self, const float *da, const float *dself, int rows, int heads) {
+	int per = dw ? heads : 1;
+	for (int k = grid_first(); k * per < rows * heads; k += grid_step()) {
+		for (int at = k * per; at < (k + 1) * per; at++) {
+			int r = at / heads, head = at - r * heads, first = LD(row_ptr, r), last = LD(row_ptr, r + 1);
+			float own = LD(self, at), given = dself ? LD(dself, at) : 0.0f, mean = own * given;
+			for (int i = first; da && i < last; i++) mean = fma32(LD(a, (i64)i * heads + head), LD(da, (i64)i * heads + head), mean);
+			ST(ds, at, own * (given - mean));
+			float top = 0.0f, scale = 0.0f;
+			if (dw && w) {
+				float score = LD(s, at);
+				top = row_top(e, score, w, first, last, heads, head);
+				float sum = exp32(score - top);
+				for (int i = first; i < last; i++) sum = fma32(LD(w, i), exp32(min32(LD(e, (i64)i * heads + head) - top, 0.0f)), sum);
+				scale = 1.0f / max32(sum, 1.17549435e-38f);
+			}
+			for (int i = first; i < last; i++) {
+				i64 j = (i64)i * heads + head;
+				float x = LD(a, j), d = (da ? LD(da, j) : 0.0f) - mean;
+				ST(de, j, x * d);
+				if (!dw) continue;
+				// The weight's gradient is of the exponential without it; far above
+				// the others are entries of weight 0 alone, which would overflow.
+				float bare = w ? exp32(min32(LD(e, j) - top, 60.0f)) * scale : x;
+				ST(dw, i, (head == 0 ? 0.0f : LD(dw, i)) + bare * d);
+			}
+		}
+	}
+}
+
+// edge_uniform draws one number for each entry, the same for both directions.
+KERNEL gsrc_edge_uniform(float *dst, const int *row, const int *col, int nnz, u64 stream, const u64 *step) {
+	u64 key = rng_at(stream, LD(step, 0));
+	for (int e = grid_first(); e < nnz; e += grid_step()) {
+		u32 a = (u32)LD(row, e), b = (u32)LD(col, e);
+		u64 pair = a < b ? (u64)a | (u64)b << 32 : (u64)b | (u64)a << 32;
+		ST(dst, e, rng_float(rng_block(key, pair, 2).w[0]));
+	}
+}
+
+// dropout_sparse drops the entries that the dense form would drop.
+KERNEL gsrc_dropout_sparse(float *dst, const float *vals, const int *row, const int *col, int nnz, int cols, float rate, u64 stream, const u64 *step) {
+	u64 key = rng_at(stream, LD(step, 0));
+	float least = rate < 1.0f ? rate : 1.0f, scale = rate < 1.0f ? 1.0f / (1.0f - rate) : 0.0f;
+	for (int e = grid_first(); e < nnz; e += grid_step()) {
+		u64 i = (u64)LD(row, e) * (u64)cols + (u64)LD(col, e);
+		words4 w = rng_block(key, i / 4, 0);
+		u32 low = i % 2 ? w.w[1] : w.w[0], high = i % 2 ? w.w[3] : w.w[2];
+		ST(dst, e, rng_float(i % 4 < 2 ? low : high) >= least ? scale * LD(vals, e) : 0.0f);
+	}
+}
+
+// sparse_scale multiplies each entry by b[row·row_stride + col·col_stride], or
+// divides it.
+KERNEL gsrc_sparse_scale(float *dst, const float *vals, const int *row, const int *col, const float *b, int nnz, int row_stride, int col_stride, int divide) {
+	for (int e = grid_first(); e < nnz; e += grid_step()) {
+		float x = LD(vals, e), y = LD(b, (i64)LD(row, e) * row_stride + (i64)LD(col, e) * col_stride);
+		ST(dst, e, divide ? x / y : x * y);
+	}
+}
+
+// sparse_normalize divides the entries of each row by their norm, 1 or 2, of at
+// least eps. A warp has a row.
+KERNEL gsrc_sparse_normalize(float *dst, const float *vals, const int *row_ptr, int rows, int norm, float eps) {
+	int lane = thread_x() % WARP;
+	for (int r = grid_first() / WARP; r < rows; r += grid_step() / WARP) {
+		int first = LD(row_ptr, r), last = LD(row_ptr, r + 1);
+		float sum = 0.0f;
+		for (int e = first + lane; e < last; e += WARP) {
+			float v = LD(vals, e);
+			sum += norm == 1 ? abs32(v) : v * v;
+		}
+		sum = warp_sum(sum);
+		float scale = 1.0f / max32(norm == 1 ? sum : root(sum), eps);
+		for (int e = first + lane; e < last; e += WARP) ST(dst, e, LD(vals, e) * scale);
+	}
+}
+
+// to_dense writes the rows of a sparse matrix; entries at the same place are added.
+KERNEL gsrc_to_dense(float *dst, const float *vals, const int *row_ptr, const int *col, int rows, int cols) {
+	for (int r = grid_first(); r < rows; r += grid_step()) {
+		int last = LD(row_ptr, r + 1);
+		for (int e = LD(row_ptr, r); e < last; e++) {
+			i64 at = (i64)r * cols + LD(col, e);
+			ST(dst, at, LD(dst, at) + LD(vals, e));
+		}
+	}
+}
