@@ -37,9 +37,12 @@ API int cublasDestroy_v2(struct handle *h) {
 	return OK;
 }
 
-API int cublasGetVersion_v2(struct handle *h, int *version) {
-	(void)h;
-	*version = 120400;
+// cublasGetProperty gives the major (0), minor (1) and patch (2) version.
+API int cublasGetProperty(int which, int *value) {
+	static const int version[] = {12, 4, 5};
+	if (which < 0 || which > 2)
+		return INVALID_VALUE;
+	*value = version[which];
 	return OK;
 }
 
