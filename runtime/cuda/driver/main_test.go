@@ -49,7 +49,7 @@ var build = sync.OnceValues(func() (string, error) {
 		}
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return standin.Build(folder, emulator)
+	return standin.Build(emulator)
 })
 
 func TestMain(m *testing.M) {

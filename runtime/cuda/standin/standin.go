@@ -26,45 +26,53 @@ import (
 	"runtime"
 )
 
-//go:embed src blas
+//go:embed src blas standin.go
 var sources embed.FS
+
+// Sources are the files that a built library depends on.
+func Sources() fs.FS { return sources }
 
 // ErrNoCompiler is returned where there is no C compiler, or none that makes shared
 // libraries as Linux has them.
 var ErrNoCompiler = errors.New("the stand-in for NVIDIA's driver is built by cc on Linux, which is not here")
 
-// Build compiles the stand-in into a folder, against the shared library of an emulator,
-// and returns the path of libcuda.so.1; libcublas.so.12 is beside it.
-func Build(folder, emulator string) (string, error) {
+// Build compiles the stand-in into the folder of an emulator's shared library, against
+// it, and returns the path of libcuda.so.1; libcublas.so.12 is beside it. The folder
+// may be moved.
+func Build(emulator string) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", ErrNoCompiler
 	}
 	if _, err := exec.LookPath("cc"); err != nil {
 		return "", ErrNoCompiler
 	}
-	emulator, err := filepath.Abs(emulator)
-	if err != nil {
-		return "", err
-	}
+	folder := filepath.Dir(emulator)
 	driver, blas := filepath.Join(folder, "libcuda.so.1"), filepath.Join(folder, "libcublas.so.12")
-	if err := compile(folder, "src", driver, emulator); err != nil {
+	if err := compile("src", driver, emulator); err != nil {
 		return "", err
 	}
-	return driver, compile(folder, "blas", blas, driver)
+	return driver, compile("blas", blas, driver)
 }
 
-// compile makes a shared library of a folder of sources.
-func compile(folder, from, to, library string) error {
-	if err := os.CopyFS(filepath.Join(folder, "standin"), sources); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	files, err := filepath.Glob(filepath.Join(folder, "standin", from, "*.c"))
+// compile makes a shared library of a folder of sources, against one beside it.
+func compile(from, to, library string) error {
+	folder := filepath.Dir(to)
+	sub, err := fs.Sub(sources, from)
 	if err != nil {
 		return err
 	}
-	args := append([]string{"-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread",
-		"-Wl,-soname," + filepath.Base(to), "-Wl,-rpath," + filepath.Dir(library), "-o", to}, files...)
-	if out, err := exec.Command("cc", append(args, library)...).CombinedOutput(); err != nil {
+	copied := filepath.Join(folder, "standin-"+from)
+	if err := os.CopyFS(copied, sub); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(copied, "*.c"))
+	if err != nil {
+		return err
+	}
+	args := append([]string{"-std=gnu11", "-O2", "-Wall", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread",
+		"-Wl,-soname," + filepath.Base(to), "-Wl,-rpath,$ORIGIN", "-o", to}, files...)
+	args = append(args, "-L"+folder, "-l:"+filepath.Base(library))
+	if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("cc cannot build the stand-in's %s: %w\n%s", filepath.Base(to), err, out)
 	}
 	return nil

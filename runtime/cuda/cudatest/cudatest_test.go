@@ -1,0 +1,67 @@
+package cudatest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
+)
+
+// fake counts what a test is told.
+type fake struct {
+	testing.TB
+	errors   []string
+	cleanups []func()
+}
+
+func (f *fake) Errorf(_ string, args ...any) { f.errors = append(f.errors, args[0].(string)) }
+
+func (f *fake) Cleanup(c func()) { f.cleanups = append(f.cleanups, c) }
+
+func (f *fake) Setenv(string, string) {}
+
+func TestStandInFindsWhatIsLeft(t *testing.T) {
+	f := &fake{TB: t}
+	path := Path(t)
+	StandIn(f)
+	d, err := driver.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := d.Devices()[0].Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.Alloc(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Free(p + 1)
+	for _, c := range f.cleanups {
+		c()
+	}
+	all := strings.Join(f.errors, "\n")
+	for _, want := range []string{"was not allocated", "device block 1 of 16 bytes", "context"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("not told of %q: %s", want, all)
+		}
+	}
+}
+
+func TestStandInIsTheDriver(t *testing.T) {
+	StandIn(t)
+	d, err := driver.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.OpenBLAS(""); err != nil {
+		t.Error(err)
+	}
+	c, err := d.Devices()[0].Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
