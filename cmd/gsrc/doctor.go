@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			line("gsrc", "%s, %s, %s/%s", gsrc.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			line("processors", "%d", runtime.GOMAXPROCS(0))
 			line("kernels", "%s", kernels.ISA())
+			gpus(line)
 			var problem error
 			if !offline {
 				if _, err := ort.Ensure(c.Context(), a.logf); err != nil {
@@ -72,4 +74,27 @@ func (a *app) doctorCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&offline, "offline", false, "look only, fetch nothing")
 	return c
+}
+
+// gpus writes a line for the driver, one for each GPU and one for cuBLAS, or one that
+// says why there is no GPU.
+func gpus(line func(name, format string, args ...any)) {
+	d, err := driver.Open("")
+	if err != nil {
+		line("cuda", "%v", err)
+		return
+	}
+	line("cuda", "driver %s for CUDA %s", d.Path(), d.Version())
+	for _, v := range d.Devices() {
+		note := ""
+		if v.Supported() != nil {
+			note = ", too old: gsrc's kernels need 7.0 or later"
+		}
+		line(fmt.Sprintf("GPU %d", v.Ordinal), "%s, %s, compute capability %s%s", v.Name, driver.Bytes(v.Memory), v.Capability(), note)
+	}
+	if l, err := d.OpenBLAS(""); err == nil {
+		line("cublas", "%s, version %s", l.Path, l.Version)
+	} else {
+		line("cublas", "%v; matrix products take gsrc's own kernels", err)
+	}
 }

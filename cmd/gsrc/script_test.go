@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/emulator"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/standin"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -42,7 +46,15 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "onnxruntime" {
+			switch name {
+			case "standin":
+				_, err := cudatest.Build()
+				if errors.Is(err, standin.ErrNoCompiler) || errors.Is(err, emulator.ErrNoCompiler) {
+					return false, nil
+				}
+				return err == nil, err
+			case "onnxruntime":
+			default:
 				return false, fmt.Errorf("no condition %q", name)
 			}
 			return ort.Doctor(context.Background()).Problem == "", nil
@@ -56,6 +68,7 @@ func TestScripts(t *testing.T) {
 			"cpuprofile": cpuprofile,
 			"mirror":     mirror,
 			"untimed":    untimed,
+			"standin":    useStandIn,
 		},
 	})
 }

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -198,4 +200,12 @@ func mirror(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	ts.Defer(server.Close)
 	ts.Setenv(catalog.MirrorVar, server.URL)
+}
+
+// useStandIn has the script's commands find the stand-in for NVIDIA's driver.
+func useStandIn(ts *testscript.TestScript, neg bool, args []string) {
+	path, err := cudatest.Build()
+	ts.Check(err)
+	ts.Setenv(driver.Variable, path)
+	ts.Setenv(driver.BLASVariable, filepath.Join(filepath.Dir(path), "libcublas.so.12"))
 }

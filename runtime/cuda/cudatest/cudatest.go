@@ -50,12 +50,10 @@ func StandIn(tb testing.TB) *standin.Library {
 }
 
 // Path returns the path of the stand-in's libcuda.so.1, beside which its
-// libcublas.so.12 is. A command that a test starts gets them by GSRC_CUDA_DRIVER and
-// GSRC_CUBLAS, and settings by GSRC_STANDIN_ and the setting's name in capitals. The
-// test is skipped where there is no C compiler.
+// libcublas.so.12 is. The test is skipped where there is no C compiler.
 func Path(tb testing.TB) string {
 	tb.Helper()
-	path, err := build()
+	path, err := Build()
 	if errors.Is(err, standin.ErrNoCompiler) || errors.Is(err, emulator.ErrNoCompiler) {
 		tb.Skip(err)
 	}
@@ -64,6 +62,12 @@ func Path(tb testing.TB) string {
 	}
 	return path
 }
+
+// Build is Path where there is no test. The error is standin.ErrNoCompiler or
+// emulator.ErrNoCompiler where there is no compiler. A command that a test starts gets
+// the path by GSRC_CUDA_DRIVER, its cuBLAS by GSRC_CUBLAS, and settings by GSRC_STANDIN_
+// and the setting's name in capitals.
+func Build() (string, error) { return build() }
 
 // build compiles both once, and keeps them for later test processes in the user's
 // cache, under the checksum of what they are made of.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -46,6 +47,17 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		if x.kind != nil && !errors.Is(e, x.kind) || x.kind == nil && e.Unwrap() != nil || e.Fatal() != x.fatal || !strings.Contains(e.Error(), x.want) {
 			t.Errorf("code %d: %v, fatal %v", x.code, e, e.Fatal())
 		}
+	}
+}
+
+func TestOpenWithoutDriver(t *testing.T) {
+	t.Setenv(Variable, "")
+	_, err := Open("")
+	if err == nil || errors.Is(err, ErrNoDevice) {
+		t.Skip("this machine has NVIDIA's driver")
+	}
+	if !errors.Is(err, ErrNoDriver) || runtime.GOOS == "linux" && !strings.Contains(err.Error(), "libcuda.so.1 was not found; install NVIDIA's driver") {
+		t.Error(err)
 	}
 }
 

@@ -29,6 +29,14 @@ type Device struct {
 // Capability returns the compute capability, such as "9.0".
 func (v Device) Capability() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
+// Supported returns an error where gsrc's kernels are not for the device.
+func (v Device) Supported() error {
+	if v.Major < 7 {
+		return fmt.Errorf("%w: GPU %d, %s, has compute capability %s, and gsrc's kernels need 7.0 (Volta) or later", ErrNoDevice, v.Ordinal, v.Name, v.Capability())
+	}
+	return nil
+}
+
 // list fills in the devices.
 func (d *Driver) list() error {
 	var n int32
@@ -86,6 +94,9 @@ type Context struct {
 // Open takes the device into use: it retains its primary context, which all users
 // in a process share.
 func (v Device) Open() (*Context, error) {
+	if err := v.Supported(); err != nil {
+		return nil, err
+	}
 	c := &Context{Device: v, d: v.d}
 	if r := c.d.fn.primaryCtxRetain.call(uintptr(unsafe.Pointer(&c.handle)), uintptr(v.handle)); r != 0 {
 		e := c.d.fail(&c.d.fn.primaryCtxRetain, r)

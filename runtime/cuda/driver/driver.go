@@ -148,19 +148,24 @@ func Open(path string) (*Driver, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%w: NVIDIA has none for %s", ErrNoDriver, runtime.GOOS)
 	}
-	var tried []string
+	var why string
 	for _, name := range names {
 		library, err := openLibrary(name)
 		if err == nil {
 			return bind(name, library)
 		}
-		tried = append(tried, strings.TrimSpace(err.Error()))
+		// Of one that is there and cannot be loaded the reason counts.
+		if text := strings.TrimSpace(err.Error()); why == "" && !strings.Contains(text, "No such file") {
+			why = text
+		}
 	}
-	if path == "" && from == "" {
-		// The loader says the same of every place.
-		return nil, fmt.Errorf("%w: %s was not found (%s); install NVIDIA's driver, or name its library by %s", ErrNoDriver, names[0], tried[0], Variable)
+	switch {
+	case why != "":
+		return nil, fmt.Errorf("%w: %s cannot be opened%s: %s", ErrNoDriver, names[0], from, why)
+	case path == "" && from == "":
+		return nil, fmt.Errorf("%w: %s was not found; install NVIDIA's driver, or name its library by %s", ErrNoDriver, names[0], Variable)
 	}
-	return nil, fmt.Errorf("%w: %s cannot be opened%s: %s", ErrNoDriver, names[0], from, tried[0])
+	return nil, fmt.Errorf("%w: %s%s: there is no such file", ErrNoDriver, names[0], from)
 }
 
 func bind(path string, library uintptr) (*Driver, error) {

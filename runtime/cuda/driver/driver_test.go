@@ -29,6 +29,12 @@ func TestDevices(t *testing.T) {
 	if v := d.Devices()[1]; v.Ordinal != 1 || v.Name != "gsrc stand-in" || v.Memory != 3<<30 || v.Capability() != "7.5" || v.Multiprocessors != 2 {
 		t.Errorf("device %+v", v)
 	}
+	set(t, l, "capability", 61)
+	d, err = driver.Open(path)
+	do(t, err)
+	if _, err := d.Devices()[0].Open(); !errors.Is(err, driver.ErrNoDevice) || !strings.Contains(err.Error(), "6.1") {
+		t.Errorf("an old GPU: %v", err)
+	}
 	t.Setenv(driver.Variable, path)
 	if d, err = driver.Open(""); err != nil || d.Path() != path {
 		t.Errorf("by %s: %v", driver.Variable, err)
