@@ -346,6 +346,36 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// What waits for a failed device does not wait for ever.
+func TestFailureEndsWaiting(t *testing.T) {
+	for seed := range int64(10) {
+		r := open(t)
+		set(t, r.Library, "seed", seed)
+		set(t, r.Library, "fail_launch", 1)
+		other, err := r.ctx.NewStream()
+		do(t, err)
+		e, err := r.ctx.NewEvent()
+		do(t, err)
+		x := r.alloc(t, 4)
+		// Each of these may be the one that says so.
+		err = r.scale(r.function(t, "test_scale"), x, x, 1, 1)
+		for _, call := range []func() error{
+			func() error { return r.stream.Record(e) }, func() error { return other.Wait(e) }, e.Synchronize, other.Synchronize, r.ctx.Synchronize,
+		} {
+			err = errors.Join(err, call())
+		}
+		if !errors.Is(err, driver.ErrLaunch) {
+			t.Error(err)
+		}
+		if err := r.ctx.Close(); !errors.Is(err, driver.ErrLaunch) {
+			t.Error(err)
+		}
+		if live := r.Live(); live != nil {
+			t.Errorf("left: %v", live)
+		}
+	}
+}
+
 func TestVanishingDevice(t *testing.T) {
 	r := open(t)
 	p := r.alloc(t, 4)

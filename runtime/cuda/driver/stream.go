@@ -13,7 +13,10 @@ const maxArgs = 512
 type Stream struct {
 	caller
 	handle uintptr // 0 once closed, which the driver would take for a stream of its own
-	held   *byte   // what was last copied from or to: it must not lie on a stack
+
+	// held is what copies go to and come from, until they are done: it must stay,
+	// and must not lie on a stack.
+	held []*byte
 
 	// A launch takes an array of pointers to its arguments. Both are made once, on
 	// the heap, which does not move, and the driver copies the arguments before a
@@ -58,7 +61,12 @@ func (s *Stream) do(p *proc, args ...uintptr) error {
 }
 
 // Synchronize waits for the work queued so far, and returns what went wrong in it.
-func (s *Stream) Synchronize() error { return s.do(&s.c.d.fn.streamSynchronize, s.handle) }
+func (s *Stream) Synchronize() error {
+	err := s.do(&s.c.d.fn.streamSynchronize, s.handle)
+	clear(s.held)
+	s.held = s.held[:0]
+	return err
+}
 
 // Launch queues a kernel over grid blocks of block threads with shared bytes of
 // dynamic shared memory. Each argument is the value's bits in the low bytes: an
@@ -85,26 +93,27 @@ func (s *Stream) Launch(f *Function, grid, block [3]uint32, shared uint32, args 
 	return e
 }
 
-// Upload queues a copy of src to the device's memory at dst. Of memory that is not a
-// [HostMemory] the driver makes a copy first, so src may be changed as soon as Upload
-// returns; a HostMemory must stay as it is until the copy is done. Only a HostMemory
-// can be part of a captured graph.
+// Upload queues a copy of src to the device's memory at dst. Src must stay as it is
+// until the copy is done. A copy from memory of Go waits for the work before it, and
+// cannot be part of a captured graph; one from a [HostMemory] does not wait, and can.
 func (s *Stream) Upload(dst uintptr, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
-	s.held = unsafe.SliceData(src)
-	return s.do(&s.c.d.fn.memcpyHtoDAsync, dst, uintptr(unsafe.Pointer(s.held)), uintptr(len(src)), s.handle)
+	p := unsafe.SliceData(src)
+	s.held = append(s.held, p)
+	return s.do(&s.c.d.fn.memcpyHtoDAsync, dst, uintptr(unsafe.Pointer(p)), uintptr(len(src)), s.handle)
 }
 
 // Download queues a copy of the device's memory at src to dst, which may be read
-// after Synchronize.
+// after Synchronize. Of memory of Go and a [HostMemory] the same holds as for Upload.
 func (s *Stream) Download(dst []byte, src uintptr) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	s.held = unsafe.SliceData(dst)
-	return s.do(&s.c.d.fn.memcpyDtoHAsync, uintptr(unsafe.Pointer(s.held)), src, uintptr(len(dst)), s.handle)
+	p := unsafe.SliceData(dst)
+	s.held = append(s.held, p)
+	return s.do(&s.c.d.fn.memcpyDtoHAsync, uintptr(unsafe.Pointer(p)), src, uintptr(len(dst)), s.handle)
 }
 
 // Copy queues a copy of bytes within the device's memory.

@@ -106,7 +106,8 @@ static CUresult run(struct op *op) {
 }
 
 static int runnable(struct stream *s) {
-	return s->first && !(s->first->kind == WAIT && s->first->event->done < s->first->recording);
+	// Where the device failed, work is dropped, and nobody waits for it.
+	return s->first && (vanished || s->o.context->poison || s->first->kind != WAIT || s->first->event->done >= s->first->recording);
 }
 
 static void step(struct stream *s) {
@@ -341,8 +342,8 @@ static CUresult event_synchronize(void *event) {
 	struct event *e = known(event, EVENT, "cuEventSynchronize");
 	if (!e)
 		return INVALID_HANDLE;
-	while (e->done < e->recordings)
-		step(any(current));
+	for (struct stream *s; e->done < e->recordings && (s = any(current));)
+		step(s);
 	return vanished ? DEVICE_UNAVAILABLE : current->poison;
 }
 
