@@ -199,8 +199,9 @@ func (r *Remote) View(dst, b *Buffer, at, n int) {
 	if have := r.of(b).size; at < 0 || n > 0 && at+n*elementSize(dst) > have {
 		panic(fmt.Sprintf("runtime: %d elements from byte %d on of %d bytes", n, at, have))
 	}
+	was := dst.At // with the structure of a sparse matrix
 	r.of(dst).owned = true
-	dst.At.Elements = 0
+	dst.At = Residence{In: was.In, Out: was.Out}
 	if n > 0 {
 		dst.At.Elements = b.At.Elements + uintptr(at)
 	}
