@@ -81,6 +81,8 @@ type Train struct {
 	BatchGraphs     int     `toml:"batch_graphs" doc:"graphs of a step, where graphs are classified"`
 	HalveLREvery    int     `toml:"halve_lr_every" doc:"epochs after which the learning rates are halved, again and again; 0 never"`
 	Threads         int     `toml:"threads" doc:"threads; 0 is one for each processor; results do not depend on it"`
+	Device          string  `toml:"device" neutral:"\"cpu\"" doc:"where programs run: cpu, cuda (the first GPU; cuda:1 is the second), or auto: a GPU where there is one"`
+	TF32            bool    `toml:"tf32" neutral:"false" doc:"on a GPU, round the factors of matrix products to TF32: faster, with about three decimal digits"`
 	EvalEvery       int     `toml:"eval_every" doc:"epochs between evaluations"`
 	LogEvery        int     `toml:"log_every" doc:"contrastive steps between lines of metrics.jsonl"`
 	CheckpointEvery int     `toml:"checkpoint_every" doc:"steps between checkpoints; 0 writes them at the ends of phases only"`
@@ -451,12 +453,13 @@ func (c *Config) Write(path string) error { return atomicfile.Write(path, c.Enco
 // defaults, a file, or --set.
 func (c *Config) Source(key string) string { return c.sources[key] }
 
-// hashSkips are the options that change no result.
-var hashSkips = map[string]bool{"train.threads": true, "train.checkpoint_every": true}
+// hashSkips are the options that a run may go on with other values of.
+var hashSkips = map[string]bool{"train.threads": true, "train.device": true, "train.checkpoint_every": true}
 
-// Hash returns the SHA-256 of all values that can change a result (all but
-// train.threads and train.checkpoint_every), in hexadecimal. An option that came
-// later counts only where it differs from its neutral value; see Key.
+// Hash returns the SHA-256 of all values that say what is computed, in
+// hexadecimal: all but train.threads, train.device and train.checkpoint_every, so
+// that a run may go on with others. An option that came later counts only where it
+// differs from its neutral value; see Key.
 func (c *Config) Hash() string {
 	h := sha256.New()
 	for _, name := range KeyNames() {

@@ -2,9 +2,12 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
+
+var devicePattern = regexp.MustCompile(`^(cpu|auto|cuda(:[0-9]{1,3})?)$`)
 
 // Validate checks every option's range; the error names the option and what it
 // must be.
@@ -46,6 +49,7 @@ func (c *Config) Validate() error {
 		{"train.batch_graphs", t.BatchGraphs >= 1, "at least 1"},
 		{"train.halve_lr_every", t.HalveLREvery >= 0, "at least 0"},
 		{"train.threads", t.Threads >= 0 && t.Threads <= 1024, "between 0 and 1024"},
+		{"train.device", devicePattern.MatchString(t.Device), "cpu, auto, cuda, or cuda:1 and so on"},
 		{"train.eval_every", t.EvalEvery >= 1, "at least 1"},
 		{"train.log_every", t.LogEvery >= 1, "at least 1"},
 		{"train.checkpoint_every", t.CheckpointEvery >= 0, "at least 0"},

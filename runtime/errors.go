@@ -70,3 +70,18 @@ func checkFinite(d Device, k *Call) error {
 	}
 	return nil
 }
+
+// MemoryError says that a device has no room.
+type MemoryError struct {
+	Device string
+	Asked  int // bytes that could not be had
+	Held   int // bytes that the program has there already
+	Err    error
+}
+
+func (e *MemoryError) Error() string {
+	mib := func(n int) float64 { return float64(n) / (1 << 20) }
+	return fmt.Sprintf("%s has no room for %.1f MiB more beside the %.1f MiB that the program holds there: %v", e.Device, mib(e.Asked), mib(e.Held), e.Err)
+}
+
+func (e *MemoryError) Unwrap() error { return e.Err }

@@ -32,6 +32,15 @@ func (m Memory) Bytes() int { return m.Main.Bytes + m.Setup.Bytes + m.Fields }
 // those of receptive fields do with the samples, further draws of some of the
 // inputs make the prediction one that holds for all of them.
 func PredictMemory(m *ir.Module, name string, inputs map[string]*Buffer, draws ...map[string]*Buffer) (Memory, error) {
+	return PredictMemoryOn(CPU, m, name, inputs, draws...)
+}
+
+// PredictMemoryOn is [PredictMemory] for a device, of which only Kernel and Workspace
+// are asked. What lies there beside, inputs and parameters, is not counted.
+func PredictMemoryOn(d Device, m *ir.Module, name string, inputs map[string]*Buffer, draws ...map[string]*Buffer) (Memory, error) {
+	if d != CPU {
+		d = sizesOf{CPU, d}
+	}
 	var mem Memory
 	f := m.Func(name)
 	if f == nil {
@@ -46,7 +55,7 @@ func PredictMemory(m *ir.Module, name string, inputs map[string]*Buffer, draws .
 		if set == nil {
 			return mem, fmt.Errorf("runtime: @%s names the set-up function @%s, which module @%s does not have", f.Name, s, m.Name)
 		}
-		e, err := predict(m, set, all, nil)
+		e, err := predict(d, m, set, all, nil)
 		if err != nil {
 			return mem, err
 		}
@@ -55,7 +64,7 @@ func PredictMemory(m *ir.Module, name string, inputs map[string]*Buffer, draws .
 			all[r.Name] = e.p.cells[r.Value].sized()
 		}
 	}
-	e, err := predict(m, f, all, draws)
+	e, err := predict(d, m, f, all, draws)
 	if err != nil {
 		return mem, err
 	}
@@ -65,9 +74,18 @@ func PredictMemory(m *ir.Module, name string, inputs map[string]*Buffer, draws .
 	return mem, nil
 }
 
+// sizesOf is a device of which only the sizes are of interest: nothing is copied to it.
+type sizesOf struct {
+	Device // the CPU, which imports sizes
+	of     Device
+}
+
+func (s sizesOf) Kernel(op *ir.Op) (Kernel, error)         { return s.of.Kernel(op) }
+func (s sizesOf) Workspace(k *Call) (int, kernels.Scratch) { return s.of.Workspace(k) }
+
 // predict lays a function out for some inputs, and further draws of them.
-func predict(m *ir.Module, f *ir.Func, inputs map[string]*Buffer, draws []map[string]*Buffer) (*planned, error) {
-	p, err := newProgram(m, f, CPU, rng.Stream(0))
+func predict(d Device, m *ir.Module, f *ir.Func, inputs map[string]*Buffer, draws []map[string]*Buffer) (*planned, error) {
+	p, err := newProgram(m, f, d, rng.Stream(0))
 	if err != nil {
 		return nil, fmt.Errorf("runtime: %w", err)
 	}

@@ -1,6 +1,9 @@
 package train
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
@@ -173,4 +176,31 @@ func read3(f *function, a, b, c string) (x, y, z *runtime.Buffer, err error) {
 		z, err = f.Read(c)
 	}
 	return x, y, z, err
+}
+
+// explainMemory adds to the error of a device without room how much the run was
+// predicted to need there, and what lowers that.
+func (t *trainer) explainMemory(err error) error {
+	var e *runtime.MemoryError
+	if !errors.As(err, &e) {
+		return err
+	}
+	advice := "lower model.hidden"
+	switch c := t.cfg.Train; {
+	case t.task.Graphs != nil:
+		advice = "lower train.batch_graphs or model.hidden"
+	case t.prog.Func("pretrain") != nil && c.Sampler == "full" && c.Anchors == 0:
+		advice = "set train.anchors to some hundreds, or lower model.encoder.hidden"
+	case t.prog.Func("pretrain") != nil && c.Sampler == "full":
+		advice = "lower train.anchors or model.encoder.hidden, or take train.sampler=edges"
+	case t.prog.Func("pretrain") != nil:
+		advice = "lower train.batch_edges, train.fanout or model.encoder.hidden"
+	}
+	need := ""
+	if t.task.Data != nil {
+		if f, err := PredictMemoryOn(t.device, t.prog, t.task.Data, t.split, t.cfg); err == nil {
+			need = fmt.Sprintf("the run was predicted to need %.1f MiB there; ", float64(f.Device)/(1<<20))
+		}
+	}
+	return fmt.Errorf("%w; %s%s, or run with --device cpu", err, need, advice)
 }

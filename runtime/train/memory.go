@@ -25,6 +25,11 @@ type Forecast struct {
 	// Peak is the most that is needed at one time, in phase Phase.
 	Peak  int    `json:"peak"`
 	Phase string `json:"phase"`
+	// Device is the most that a device with a memory of its own holds, in phase
+	// Phase, and Name its name; Functions and Parts are what it holds then, and Peak
+	// is 0.
+	Device int    `json:"device,omitempty"`
+	Name   string `json:"device_name,omitempty"`
 }
 
 // FunctionMemory is the memory of a function that training runs.
@@ -57,6 +62,10 @@ func (f *Forecast) Table() string {
 	for _, x := range f.Parts {
 		fmt.Fprintf(&b, "%-38s %9.2f\n", x.Name, mib(x.Bytes))
 	}
+	if f.Name != "" {
+		fmt.Fprintf(&b, "%-38s %9.2f\n", "most that "+f.Name+" holds", mib(f.Device))
+		return b.String()
+	}
 	fmt.Fprintf(&b, "%-38s %9.2f in phase %s\n", "peak of the training steps", mib(f.Peak), f.Phase)
 	return b.String()
 }
@@ -73,7 +82,13 @@ type MemoryPart struct {
 // (of embeddings' nearest neighbours a third and more choose each other, or are
 // neighbours already).
 func PredictMemory(prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*Forecast, error) {
-	p := &predictor{prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: Facts(cfg, ds, split).Dims, ops: map[string]int{}}
+	return PredictMemoryOn(runtime.CPU, prog, ds, split, cfg)
+}
+
+// PredictMemoryOn is [PredictMemory] for a run on a device, of which only Kernel and
+// Workspace are asked.
+func PredictMemoryOn(d runtime.Device, prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*Forecast, error) {
+	p := &predictor{device: d, loaded: map[string]int{}, prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: Facts(cfg, ds, split).Dims, ops: map[string]int{}}
 	for _, v := range split.Train {
 		p.train = append(p.train, int64(v))
 	}
@@ -94,6 +109,10 @@ func PredictMemory(prog *ir.Module, ds *data.Dataset, split data.Split, cfg *con
 	for _, x := range p.f.Parts {
 		base += x.Bytes
 	}
+	if p.device != runtime.CPU {
+		p.onDevice()
+		return &p.f, nil
+	}
 	for _, phase := range []string{"pretrain", "train"} {
 		sum := base + opBytes*p.ops[phase]
 		for _, f := range p.f.Functions {
@@ -109,15 +128,17 @@ func PredictMemory(prog *ir.Module, ds *data.Dataset, split data.Split, cfg *con
 }
 
 type predictor struct {
-	prog  *ir.Module
-	ds    *data.Dataset
-	cfg   *config.Config
-	g     *graph.Structure
-	dims  map[string]int
-	f     Forecast
-	pool  kernels.Scratch
-	train []int64        // training nodes
-	ops   map[string]int // operations that are executable, by phase
+	device runtime.Device
+	loaded map[string]int // bytes on the device of what is bound, by name
+	prog   *ir.Module
+	ds     *data.Dataset
+	cfg    *config.Config
+	g      *graph.Structure
+	dims   map[string]int
+	f      Forecast
+	pool   kernels.Scratch
+	train  []int64        // training nodes
+	ops    map[string]int // operations that are executable, by phase
 }
 
 // drawn is how many steps' samples are looked at for the sizes of receptive
@@ -213,7 +234,8 @@ func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
 			draws = append(draws, map[string]*runtime.Buffer{"anchors": a.out})
 		}
 	}
-	return runtime.PredictMemory(p.prog, f.Name, in, draws...)
+	p.load(f, in)
+	return runtime.PredictMemoryOn(p.device, p.prog, f.Name, in, draws...)
 }
 
 // readsField reports whether a function finds receptive fields in a graph.

@@ -130,7 +130,7 @@ func Train(ctx context.Context, task Task, cfg *config.Config, opts Options) (*R
 	if err != nil {
 		return nil, err
 	}
-	if err := proc.run(); err != nil {
+	if err := t.explainMemory(proc.run()); err != nil {
 		if interrupted(ctx, err) {
 			if err := t.checkpoint(); err != nil {
 				return nil, err
@@ -139,7 +139,8 @@ func Train(ctx context.Context, task Task, cfg *config.Config, opts Options) (*R
 		}
 		return nil, err
 	}
-	return t.finish()
+	res, err := t.finish()
+	return res, t.explainMemory(err)
 }
 
 func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options) (*trainer, error) {

@@ -1,0 +1,74 @@
+package train
+
+import (
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// deviceBytes is what a device holds beside a run's values: workspace of its matrix
+// products, tables, the step number.
+const deviceBytes = 33 << 20
+
+// load adds what a function's inputs take on a device, each once however many
+// functions read it. The classifier's graph is one of its own where edges are refined.
+func (p *predictor) load(f *ir.Func, in map[string]*runtime.Buffer) {
+	for name, b := range in {
+		if f.Name == "classify" && p.prog.Func("fit") != nil && evaluationInputs[name] {
+			name = "classify." + name
+		}
+		p.loaded[name] = max(p.loaded[name], loadedBytes(b))
+	}
+}
+
+// loadedBytes returns what a buffer of which the sizes are known takes on a device:
+// elements, and of structures offsets, columns, rows and places; see
+// runtime.ResidentCSR.
+func loadedBytes(b *runtime.Buffer) int {
+	switch {
+	case b.Graph != nil && b.Graph.In != nil:
+		return runtime.LoadedBytes(b)
+	case b.Graph != nil:
+		return 4*(b.Dims[0]+1) + 3*4*b.Dims[1]
+	case b.Sparse != nil:
+		stored := int(b.MemSize() / 4)
+		return 4*stored + 4*(b.Dims[0]+b.Dims[1]+2) + 5*4*stored
+	}
+	return int(b.MemSize())
+}
+
+// onDevice makes the forecast that of a device's memory: all functions of a phase at
+// once, what is bound to them, parameters with the optimizer's state and the best ones.
+func (p *predictor) onDevice() {
+	p.f.Parts = nil
+	add := func(name string, bytes int) int {
+		p.f.Parts = append(p.f.Parts, MemoryPart{name, bytes})
+		return bytes
+	}
+	inputs := 0
+	for _, n := range p.loaded {
+		inputs += n
+	}
+	params := 0
+	for _, v := range p.prog.Params {
+		if shape, err := v.Type.Shape(nil); err == nil {
+			size := 4
+			for _, d := range shape {
+				size *= d
+			}
+			params += size
+		}
+	}
+	base := add("inputs on the device", inputs) + add("parameters, Adam's moments, best ones", 4*params) + add("workspace of matrix products", deviceBytes)
+	for _, phase := range []string{"pretrain", "train"} {
+		sum := base
+		for _, f := range p.f.Functions {
+			if f.Phase == phase {
+				sum += f.Bytes()
+			}
+		}
+		if sum > p.f.Device {
+			p.f.Device, p.f.Phase = sum, phase
+		}
+	}
+	p.f.Name = p.device.Name()
+}
