@@ -1,14 +1,11 @@
-// What follows a training step's program: whether all gradients are numbers, the
-// step of the optimizer, running statistics. A launch works on many tensors, which a
-// table in the device's memory lists; a block has the elements of one chunk.
+// What follows a training step's program, beside the optimizer: whether all gradients
+// are finite, what the host gets to see, running statistics. A launch works on many
+// tensors, which a table in the device's memory lists; a block has the elements of one
+// chunk.
 
 #include "gsrc.h"
 
 enum { CHUNK = 1024 };
-
-// The rows of adam's table: addresses of weights, gradient and moments, the first
-// chunk, the number of elements, the bits of the weight decay.
-enum { W, G, M, V, FIRST, COUNT, DECAY, ADAM_WORDS };
 
 // The tensor of a chunk, by the chunk that each begins with.
 FN int tensor_of(const u64 *table, int count, int words, int first, int chunk) {
@@ -19,23 +16,6 @@ FN int tensor_of(const u64 *table, int count, int words, int first, int chunk) {
 		else hi = mid - 1;
 	}
 	return lo;
-}
-
-// adam is kernels.AdamStep: step = lr/(1-b1^t), scale = 1/sqrt(1-b2^t).
-KERNEL gsrc_adam(const u64 *table, int count, float b1, float c1, float b2, float c2, float step, float scale, float eps) {
-	int t = tensor_of(table, count, ADAM_WORDS, FIRST, block_x());
-	const u64 *row = table + t * ADAM_WORDS;
-	float *w = (float *)LD(row, W), *m = (float *)LD(row, M), *v = (float *)LD(row, V);
-	const float *g = (const float *)LD(row, G);
-	float decay = bits_float((u32)LD(row, DECAY));
-	int n = (int)LD(row, COUNT), from = (block_x() - (int)LD(row, FIRST)) * CHUNK;
-	for (int i = from + thread_x(); i < min_int(n, from + CHUNK); i += width_x()) {
-		float x = LD(w, i), d = LD(g, i) + decay * x;
-		float first = b1 * LD(m, i) + c1 * d, second = b2 * LD(v, i) + c2 * (d * d);
-		ST(m, i, first);
-		ST(v, i, second);
-		ST(w, i, x - step * first / (root(second) * scale + eps));
-	}
 }
 
 // The rows of the tables of what a step reports: address, first chunk, elements.
