@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build setup demo test bench bench-peers bench-exports bench-serve conformance conformance-short conformance-serving repro lint fuzz-short cross clean
+.PHONY: help build setup demo test bench bench-peers bench-exports bench-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas cross clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,20 @@ fuzz-short: ## run every fuzz target for FUZZTIME (10s)
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
 		done; \
 	done
+
+ptx: ## compile the CUDA kernels again, with clang 14
+	$(GO) run ./runtime/cuda/ptx/generate
+
+# PTXAS names an assembler that is here already.
+PTXAS ?=
+
+bin/cuda/installed:
+	python3 -m venv bin/cuda
+	bin/cuda/bin/pip install --quiet nvidia-cuda-nvcc-cu12==12.9.86
+	@touch $@
+
+ptxas: $(if $(PTXAS),,bin/cuda/installed) ## assemble the CUDA kernels for every architecture and write docs/gpu-kernels.md (PTXAS)
+	$(GO) run ./runtime/cuda/ptx/generate -ptxas $(or $(PTXAS),$$(echo bin/cuda/lib/python3*/site-packages/nvidia/cuda_nvcc/bin/ptxas))
 
 cross: ## build without cgo for Linux, macOS, Windows and arm64 (PLATFORMS)
 	@set -e; for platform in $(PLATFORMS); do \
