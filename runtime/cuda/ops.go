@@ -12,7 +12,7 @@ import (
 // Lookup returns the kernel of an operation, or an error that says why there is
 // none.
 func Lookup(op *ir.Op) (Kernel, error) {
-	k := table[op.Name()]
+	k := operations[op.Name()]
 	switch {
 	case op.Def.Level != ir.TensorLevel || op.Name() == "grad":
 		return nil, fmt.Errorf("%s is not a tensor operation: lower and differentiate the program first", op.Name())
@@ -39,8 +39,8 @@ func Workspace(k *runtime.Call) int {
 // integerOps are the operations whose kernels also work on i64 tensors.
 var integerOps = []string{"broadcast_to", "fill", "gather", "receptive_field", "squeeze", "stop_gradient", "to_dense", "unsqueeze"}
 
-// table has one kernel for each tensor operation.
-var table = merge(elementwiseKernels, reduceKernels, matrixKernels, graphKernels, pairwiseKernels)
+// operations has one kernel for each tensor operation.
+var operations = merge(elementwiseKernels, reduceKernels, matrixKernels, graphKernels, pairwiseKernels)
 
 func merge(tables ...map[string]Kernel) map[string]Kernel {
 	all := map[string]Kernel{

@@ -165,7 +165,7 @@ func result(t testing.TB, v *ir.Value, bind map[string]int, first *runtime.Buffe
 }
 
 // run executes a function's operations one by one on the emulator.
-func run(t testing.TB, q *hostQueue, f *ir.Func, args map[string]*runtime.Buffer, sz optest.Sizes, seed rng.Stream, stepAt uint64) (map[string]*runtime.Buffer, error) {
+func run(t testing.TB, q *hostQueue, f *ir.Func, args map[string]*runtime.Buffer, seed rng.Stream, stepAt uint64) (map[string]*runtime.Buffer, error) {
 	t.Helper()
 	q.step[0] = stepAt
 	values := map[*ir.Value]*runtime.Buffer{}
@@ -233,11 +233,11 @@ func run(t testing.TB, q *hostQueue, f *ir.Func, args map[string]*runtime.Buffer
 // TestTable demands a kernel for every operation that the CPU has one for.
 func TestTable(t *testing.T) {
 	for _, d := range ir.Ops() {
-		if d.Level == ir.TensorLevel && d.Name != "grad" && table[d.Name] == nil {
+		if d.Level == ir.TensorLevel && d.Name != "grad" && operations[d.Name] == nil {
 			t.Errorf("%s has no CUDA kernel", d.Name)
 		}
 	}
-	for name := range table {
+	for name := range operations {
 		if d := ir.Lookup(name); d == nil || d.Level != ir.TensorLevel {
 			t.Errorf("there is a CUDA kernel for %s, which is no tensor operation", name)
 		}
@@ -267,48 +267,52 @@ func TestKernels(t *testing.T) {
 }
 
 func compareCase(t *testing.T, q *hostQueue, name string, c optest.Case) {
+	for k, sz := range optest.CaseSizes {
+		compareAt(t, q, name, c, uint64(k), sz)
+	}
+}
+
+func compareAt(t *testing.T, q *hostQueue, name string, c optest.Case, stepAt uint64, sz optest.Sizes) {
+	t.Helper()
 	src := c.Source(name)
 	m, err := ir.Parse(name, src)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, src)
 	}
 	seed := rng.New(3, "test")
-	for k, sz := range optest.CaseSizes {
-		args := map[string]*runtime.Buffer{}
-		drawn := optest.Arguments(t, m.Func("f"), c.Words(), sz, rng.New(uint64(k), name+src))
-		if !c.Fits(drawn, sz) {
-			continue
-		}
-		for a, v := range drawn {
-			args[a] = bufferOf(t, v)
-		}
-		stepAt := uint64(k)
-		want, err := runtime.Reference(m, "f", args, nil, seed, stepAt)
+	args := map[string]*runtime.Buffer{}
+	drawn := optest.Arguments(t, m.Func("f"), c.Words(), sz, rng.New(stepAt, name+src))
+	if !c.Fits(drawn, sz) {
+		return
+	}
+	for a, v := range drawn {
+		args[a] = bufferOf(t, v)
+	}
+	want, err := runtime.Reference(m, "f", args, nil, seed, stepAt)
+	if err != nil {
+		t.Fatalf("%v at %v\n%s", err, sz, src)
+	}
+	var first map[string]*runtime.Buffer
+	for order := range uint64(2) {
+		q.Seed(1 + order)
+		got, err := run(t, q, m.Func("f"), args, seed, stepAt)
 		if err != nil {
 			t.Fatalf("%v at %v\n%s", err, sz, src)
 		}
-		var first map[string]*runtime.Buffer
-		for order := range uint64(2) {
-			q.Seed(1 + order)
-			got, err := run(t, q, m.Func("f"), args, sz, seed, stepAt)
-			if err != nil {
-				t.Fatalf("%v at %v\n%s", err, sz, src)
+		if first == nil {
+			first = got
+		}
+		for r, b := range got {
+			if err := closeTo(b, want[r], tolerance(name)); err != nil {
+				t.Errorf("%s at %v: %v\n%s", r, sz, err, src)
 			}
-			if first == nil {
-				first = got
-			}
-			for r, b := range got {
-				if err := closeTo(b, want[r], tolerance(name)); err != nil {
-					t.Errorf("%s at %v: %v\n%s", r, sz, err, src)
-				}
-				if err := sameBits(b, first[r]); err != nil {
-					t.Errorf("%s at %v: orders of threads differ: %v\n%s", r, sz, err, src)
-				}
+			if err := sameBits(b, first[r]); err != nil {
+				t.Errorf("%s at %v: orders of threads differ: %v\n%s", r, sz, err, src)
 			}
 		}
-		if slices.Contains(exact, name) {
-			checkExact(t, m, args, first, seed, stepAt)
-		}
+	}
+	if slices.Contains(exact, name) {
+		checkExact(t, m, args, first, seed, stepAt)
 	}
 }
 

@@ -92,6 +92,9 @@ FN float tanh32(float x) {
 	if (a < 0.17f) {
 		float e = expm1_small(2.0f * a);
 		t = e / (e + 2.0f);
+	} else if (a < 1.0f) {
+		float e = exp32(2.0f * a) - 1.0f;
+		t = e / (e + 2.0f);
 	} else if (a < 10.0f) {
 		t = 1.0f - 2.0f / (exp32(2.0f * a) + 1.0f);
 	} else {

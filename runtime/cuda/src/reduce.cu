@@ -212,11 +212,3 @@ KERNEL gsrc_sum_parts(float *dst, const float *parts, int n, int count) {
 		ST(dst, i, sum);
 	}
 }
-
-// not_finite sets a flag where any of n elements is NaN or infinite. It is not
-// cleared.
-KERNEL gsrc_not_finite(int *flag, const float *x, int n) {
-	int bad = 0;
-	for (int i = grid_first(); i < n; i += grid_step()) bad |= (float_bits(LD(x, i)) & 0x7f800000u) == 0x7f800000u;
-	if (bad) ST(flag, 0, 1);
-}
