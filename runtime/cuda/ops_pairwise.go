@@ -41,12 +41,7 @@ func (p pairs) partsBytes() int { return 4 * 3 * p.chunks * p.b }
 
 func (p pairs) squaresBytes() int { return (4*p.b+63)/64*64 + 8*parts }
 
-func (p pairs) gradBytes() int {
-	if p.chunks == 1 {
-		return 0
-	}
-	return 4 * p.chunks * p.b * p.f
-}
+func (p pairs) gradBytes() int { return 4 * p.chunks * p.b * (p.f + 1) }
 
 func pairwiseWorkspace(k *runtime.Call) int {
 	p := pairsOf(k)
@@ -77,21 +72,27 @@ func (p pairs) diagonal(q Queue, x, y, dst uint64) error {
 type pairGrad struct {
 	p, q, row, col          uint64
 	drow, dcol, ddiag, dsum uint64
-	mean                    int
+	mean                    bool
 }
 
 func (p pairs) grad(q Queue, dst uint64, g pairGrad) error {
 	if p.b == 0 || p.f == 0 || dst == 0 {
 		return nil
 	}
-	to := dst
-	if p.chunks > 1 {
+	to, totals := dst, uint64(0)
+	if p.chunks > 1 || g.mean {
 		to = Ptr(p.at)
 	}
+	if g.mean {
+		totals = Ptr(p.at + uintptr(4*p.chunks*p.b*p.f))
+	}
 	grid := [3]uint32{uint32((p.b + 63) / 64), uint32(p.chunks), uint32((p.f + 127) / 128)}
-	if err := q.Launch("gsrc_pair_grad", grid, [3]uint32{256, 1, 1}, 0, to, g.p, g.q, g.row, g.col, g.drow, g.dcol, g.ddiag, g.dsum,
-		Int(p.b), Int(p.f), Float(p.scale), Int(p.tiles), Int(g.mean)); err != nil || p.chunks == 1 {
+	if err := q.Launch("gsrc_pair_grad", grid, [3]uint32{256, 1, 1}, 0, to, totals, g.p, g.q, g.row, g.col, g.drow, g.dcol, g.ddiag, g.dsum,
+		Int(p.b), Int(p.f), Float(p.scale), Int(p.tiles)); err != nil || to == dst {
 		return err
+	}
+	if g.mean {
+		return every(q, "gsrc_pair_mean_end", p.b*p.f, dst, to, totals, g.p, Int(p.b), Int(p.f), Int(p.chunks))
 	}
 	return every(q, "gsrc_sum_parts", p.b*p.f, dst, to, Int(p.b*p.f), Int(p.chunks))
 }
@@ -133,7 +134,7 @@ func pairwiseMean(q Queue, k *runtime.Call) error {
 	if err := p.diagonal(q, x, y, wanted(k, 1)); err != nil {
 		return err
 	}
-	return p.grad(q, wanted(k, 2), pairGrad{p: x, q: y, row: at(k.Out[0]), mean: 1})
+	return p.grad(q, wanted(k, 2), pairGrad{p: x, q: y, row: at(k.Out[0]), mean: true})
 }
 
 func pairwiseMeanGrad(q Queue, k *runtime.Call) error {

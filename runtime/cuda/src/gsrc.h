@@ -1,7 +1,8 @@
 // What every kernel source includes. The sources are compiled twice: by clang to
 // PTX, and by a C compiler to host code that the emulator runs. So they keep to C
 // with the few words below, and read and write global memory by LD and ST, shared
-// memory by SH, which are plain accesses on a device and checked ones on the host.
+// memory by SH, or four floats at a multiple of four by SH4, which are plain accesses
+// on a device and checked ones on the host.
 //
 //   KERNEL f(float *x, int n) { ... }   a kernel; arguments have at most 8 bytes
 //   FN float g(float x) { ... }         a function of a thread
@@ -25,12 +26,13 @@ typedef struct { float x, y, z, w; } __attribute__((aligned(16))) float4_t;
 #ifdef __CUDA__
 
 #define DEVICE __attribute__((device))
-#define KERNEL extern "C" __attribute__((global)) __attribute__((launch_bounds(256))) void
+#define KERNEL extern "C" __attribute__((global)) __attribute__((launch_bounds(256, 2))) void
 #define FN static DEVICE __attribute__((always_inline)) inline
-#define SHARED(type, name, count) __attribute__((shared)) static type name[count]
+#define SHARED(type, name, count) __attribute__((shared)) __attribute__((aligned(16))) static type name[count]
 #define SHARED_DYNAMIC(type, name) extern __attribute__((shared)) __attribute__((aligned(16))) type name[]
 #define TABLE static __attribute__((constant)) const
 #define SH(array, i) (array)[i]
+#define SH4(array, i) (*(float4_t *)&(array)[i])
 #define LD(p, i) (p)[i]
 #define ST(p, i, v) ((p)[i] = (v))
 
@@ -63,6 +65,7 @@ FN u64 double_bits(double f) { return __nvvm_bitcast_d2ll(f); }
 #define SHARED(type, name, count) enum { name##_count = (count) }; type *const name = (type *)emu_shared(sizeof(type) * (count))
 #define SHARED_DYNAMIC(type, name) const u64 name##_count = emu_dynamic_bytes() / sizeof(type); type *const name = (type *)emu_dynamic()
 #define SH(array, i) (array)[emu_index((i), array##_count, #array)]
+#define SH4(array, i) (*(float4_t *)&(array)[4 * emu_index((i) / 4, array##_count / 4, #array)])
 #define LD(p, i) (*(__typeof__(&(p)[0]))emu_read(&(p)[i], sizeof((p)[0]), #p))
 #define ST(p, i, v) (*(__typeof__(&(p)[0]))emu_write(&(p)[i], sizeof((p)[0]), #p) = (v))
 

@@ -50,11 +50,8 @@ KERNEL gsrc_matmul(float *c, const float *a, const float *b, int m, int n, int k
 		}
 #pragma unroll
 		for (int l = 0; l < INNER; l++) {
-			float x[4], y[4];
-#pragma unroll
-			for (int i = 0; i < 4; i++) x[i] = SH(as, now + l * LINE + 4 * ty + i);
-#pragma unroll
-			for (int j = 0; j < 4; j++) y[j] = SH(bs, now + l * LINE + 4 * tx + j);
+			float4_t u = SH4(as, now + l * LINE + 4 * ty), v = SH4(bs, now + l * LINE + 4 * tx);
+			float x[4] = {u.x, u.y, u.z, u.w}, y[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
 			for (int i = 0; i < 4; i++) {
 #pragma unroll

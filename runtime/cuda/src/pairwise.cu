@@ -28,9 +28,8 @@
 		FETCH(qs, q, j0) \
 		barrier(); \
 		_Pragma("unroll 4") for (int l = 0; l < INNER; l++) { \
-			float x[4], y[4]; \
-			_Pragma("unroll") for (int i = 0; i < 4; i++) x[i] = SH(ps, l * LINE + 4 * ty + i); \
-			_Pragma("unroll") for (int j = 0; j < 4; j++) y[j] = SH(qs, l * LINE + 4 * tx + j); \
+			float4_t u = SH4(ps, l * LINE + 4 * ty), v = SH4(qs, l * LINE + 4 * tx); \
+			float x[4] = {u.x, u.y, u.z, u.w}, y[4] = {v.x, v.y, v.z, v.w}; \
 			_Pragma("unroll") for (int i = 0; i < 4; i++) { \
 				_Pragma("unroll") for (int j = 0; j < 4; j++) { \
 					float d = x[i] - y[j]; \
@@ -123,13 +122,14 @@ KERNEL gsrc_pair_diagonal(float *dst, const float *p, const float *q, int b, int
 //
 //   g_ij = −(drow_i·exp(−d_ij/τ − row_i) + dcol_j·exp(−d_ij/τ − col_j))/τ + 2·d_ij·dsum,  g_ii = ddiag_i
 //
-// the sum 2 Σ_j g_ij (p_i − q_j); or with mean set, where drow is 1 and g_ij is
-// exp(−d_ij/τ − row_i), the sum Σ_j g_ij q_j. Parts are [chunk, b, f]. What is
-// absent counts as zero, and so does an empty logarithm, −Inf.
-KERNEL gsrc_pair_grad(float *parts, const float *p, const float *q, const float *row, const float *col, const float *drow, const float *dcol, const float *ddiag, const float *dsum, int b, int f, float scale, int tiles, int mean) {
+// the sum 2 Σ_j g_ij (p_i − q_j); or with totals given, where drow is 1 and g_ij is
+// exp(−d_ij/τ − row_i), the sum Σ_j g_ij q_j, and in totals [chunk, b] that of g_ij:
+// of large logits row_i is too coarse for the weights to add to 1. Parts are
+// [chunk, b, f]. What is absent counts as zero, and so does an empty logarithm, −Inf.
+KERNEL gsrc_pair_grad(float *parts, float *totals, const float *p, const float *q, const float *row, const float *col, const float *drow, const float *dcol, const float *ddiag, const float *dsum, int b, int f, float scale, int tiles) {
 	SHARED(float, ps, INNER * LINE);
 	SHARED(float, qs, INNER * LINE);
-	SHARED(float, gs, TILE * (TILE + 1));
+	SHARED(float, gs, TILE * LINE); // by column
 	SHARED(float, ws, INNER * WIDE);
 	int tx = thread_x() % 16, ty = thread_x() / 16, i0 = block_x() * TILE, c0 = block_z() * WIDE;
 	float dist[4][4], acc[4][8], total[4], squares = dsum ? 2.0f * LD(dsum, 0) : 0.0f;
@@ -145,7 +145,7 @@ KERNEL gsrc_pair_grad(float *parts, const float *p, const float *q, const float 
 #pragma unroll
 		for (int i = 0; i < 4; i++) {
 			int r = i0 + 4 * ty + i;
-			float lse = row && r < b ? LD(row, r) : -INF, d = mean ? 1.0f : drow && r < b ? -LD(drow, r) * scale : 0.0f;
+			float lse = row && r < b ? LD(row, r) : -INF, d = totals ? 1.0f : drow && r < b ? -LD(drow, r) * scale : 0.0f;
 			if (lse == -INF) d = 0.0f;
 #pragma unroll
 			for (int j = 0; j < 4; j++) {
@@ -162,7 +162,7 @@ KERNEL gsrc_pair_grad(float *parts, const float *p, const float *q, const float 
 				} else if (r == c && r < b && ddiag) {
 					g = LD(ddiag, r);
 				}
-				SH(gs, (4 * ty + i) * (TILE + 1) + 4 * tx + j) = g;
+				SH(gs, (4 * tx + j) * LINE + 4 * ty + i) = g;
 			}
 		}
 		for (int l0 = 0; l0 < TILE; l0 += INNER) {
@@ -175,17 +175,13 @@ KERNEL gsrc_pair_grad(float *parts, const float *p, const float *q, const float 
 			barrier();
 #pragma unroll 4
 			for (int l = 0; l < INNER; l++) {
-				float g[4];
+				float4_t u = SH4(gs, (l0 + l) * LINE + 4 * ty), v = SH4(ws, l * WIDE + 4 * tx), t = SH4(ws, l * WIDE + WIDE / 2 + 4 * tx);
+				float g[4] = {u.x, u.y, u.z, u.w}, w[8] = {v.x, v.y, v.z, v.w, t.x, t.y, t.z, t.w};
 #pragma unroll
 				for (int i = 0; i < 4; i++) {
-					g[i] = SH(gs, (4 * ty + i) * (TILE + 1) + l0 + l);
 					total[i] += g[i];
-				}
 #pragma unroll
-				for (int c = 0; c < 8; c++) {
-					float w = SH(ws, l * WIDE + c * 16 + tx);
-#pragma unroll
-					for (int i = 0; i < 4; i++) acc[i][c] = fma32(g[i], w, acc[i][c]);
+					for (int c = 0; c < 8; c++) acc[i][c] = fma32(g[i], w[c], acc[i][c]);
 				}
 			}
 		}
@@ -195,13 +191,26 @@ KERNEL gsrc_pair_grad(float *parts, const float *p, const float *q, const float 
 		int r = i0 + 4 * ty + i;
 #pragma unroll
 		for (int c = 0; c < 8; c++) {
-			int k = c0 + c * 16 + tx;
+			int k = c0 + c / 4 * (WIDE / 2) + 4 * tx + c % 4;
 			if (r >= b || k >= f) continue;
 			float v = acc[i][c];
-			if (!mean) v = 2.0f * (total[i] * LD(p, (i64)r * f + k) - v);
-			if (mean && b == 1) v = LD(p, k);
+			if (!totals) v = 2.0f * (total[i] * LD(p, (i64)r * f + k) - v);
 			ST(parts, ((i64)block_y() * b + r) * f + k, v);
 		}
+		if (totals && tx == 0 && c0 == 0 && r < b) ST(totals, (i64)block_y() * b + r, total[i]);
+	}
+}
+
+// pair_mean_end divides the sums of all chunks by the totals; p_i where b is 1.
+KERNEL gsrc_pair_mean_end(float *dst, const float *parts, const float *totals, const float *p, int b, int f, int chunks) {
+	for (int i = grid_first(); i < b * f; i += grid_step()) {
+		int r = (int)((u32)i / (u32)f);
+		float sum = 0.0f, total = 0.0f;
+		for (int k = 0; k < chunks; k++) {
+			sum += LD(parts, (i64)k * b * f + i);
+			total += LD(totals, (i64)k * b + r);
+		}
+		ST(dst, i, b == 1 ? LD(p, i) : sum / total);
 	}
 }
 
