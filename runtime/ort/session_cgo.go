@@ -148,7 +148,23 @@ func open(o Options, model source) (*Session, error) {
 	inputs, outputs := convertInfo(in), convertInfo(out)
 	s := &Session{inputs: inputs, outputs: outputs, provider: used}
 	s.session, err = model.session(names(inputs), names(outputs), options)
-	if err != nil {
+	if err != nil && provider == Auto && used == CUDA {
+		// The provider was there, and did not come to work: a GPU whose memory is
+		// taken, say.
+		cuda := err
+		cpu, _, err := sessionOptions(CPU, o)
+		if err != nil {
+			return nil, err
+		}
+		defer cpu.Destroy()
+		if s.session, err = model.session(names(inputs), names(outputs), cpu); err != nil {
+			return nil, fmt.Errorf("onnxruntime refuses the model: %w", err)
+		}
+		s.provider = CPU
+		if o.Log != nil {
+			o.Log("CUDA fails for onnxruntime, using the CPU: %s", withoutSourcePlace(cuda))
+		}
+	} else if err != nil {
 		return nil, fmt.Errorf("onnxruntime refuses the model: %w", err)
 	}
 	if s.metadata, err = readMetadata(s.session); err != nil {
@@ -238,8 +254,8 @@ func sessionOptions(p Provider, o Options) (*onnxruntime.SessionOptions, Provide
 	return options, CPU, nil
 }
 
-// addCUDA asks for the CUDA provider.
-func addCUDA(options *onnxruntime.SessionOptions, o Options) error {
+// addCUDA asks for the CUDA provider. It is a variable for tests without a GPU.
+var addCUDA = func(options *onnxruntime.SessionOptions, o Options) error {
 	cuda, err := onnxruntime.NewCUDAProviderOptions()
 	if err != nil {
 		return err
@@ -268,12 +284,13 @@ func explainCUDA(err error) error {
 }
 
 // withoutSourcePlace drops the file, line and function of onnxruntime's source
-// that stand before its messages.
+// that stand before its messages, and those of CUDA's failures, which stand after.
 func withoutSourcePlace(err error) string {
-	_, msg, ok := strings.Cut(err.Error(), "[ONNXRuntimeError] : ")
-	if !ok {
-		return err.Error()
+	msg := err.Error()
+	if _, after, ok := strings.Cut(msg, "[ONNXRuntimeError] : "); ok {
+		msg = after
 	}
+	msg, _, _ = strings.Cut(msg, " ; GPU=")
 	return msg
 }
 
