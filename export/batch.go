@@ -48,6 +48,8 @@ func (e *emitter) connectBatch(ids tensor) error {
 	b := e.builder
 	b.in("batch", func() {
 		last := b.reduceOp("ReduceMax", b.concat(0, ids, b.int64s(-1)), []int64{0}, true, fixed(1))
+		low := b.reduceOp("ReduceMin", b.concat(0, ids, b.int64s(0)), []int64{0}, true, fixed(1))
+		last = b.binary("Add", last, b.refusal(b.compare("Less", low, b.int64Const(0)), "graph_ids_are_not_negative", "fails where graph_ids holds a negative number"))
 		graphs := b.rename(b.binary("Add", last, b.int64Const(1)), "batch/graphs", "number of graphs, the largest of graph_ids and one")
 		src := b.span(b.squeeze(*e.nodes, 0))
 		src.dims = ids.dims

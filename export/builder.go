@@ -413,6 +413,26 @@ func (b *builder) reduceOp(opType string, x tensor, axes []int64, keep bool, dim
 	return b.op(opType, x.dtype, dims, []tensor{x}, intsAttr("axes", axes...), intAttr("keepdims", kept))
 }
 
+// refusal returns a zero, int64 [1], by way of a Gather of the given name that fails
+// where wrong, bool [1], is true. What must not run then adds it to what it reads.
+func (b *builder) refusal(wrong tensor, name, doc string) tensor {
+	zero := b.op("Gather", int64Type, []dim{fixed(1)}, []tensor{b.int64s(0), b.cast(wrong, int64Type)}, intAttr("axis", 0))
+	return b.rename(zero, name, doc)
+}
+
+// outside tells, bool [1], whether an element of index is below 0, or not below n,
+// int64 [1].
+func (b *builder) outside(index, n tensor) tensor {
+	all := b.concat(0, b.reshape(index, b.int64s(-1), unknown), b.int64s(0))
+	low := b.reduceOp("ReduceMin", all, []int64{0}, true, fixed(1))
+	high := b.reduceOp("ReduceMax", all, []int64{0}, true, fixed(1))
+	return b.either(b.compare("Less", low, b.int64Const(0)), b.compare("GreaterOrEqual", high, b.binary("Max", n, b.int64s(1))))
+}
+
+func (b *builder) either(x, y tensor) tensor {
+	return b.op("Or", boolType, broadcast(x.dims, y.dims), []tensor{x, y})
+}
+
 func (b *builder) matmul(x, y tensor) tensor {
 	dims := append(slices.Clone(x.dims[:x.rank()-1]), y.dims[y.rank()-1])
 	return b.op("MatMul", x.dtype, dims, []tensor{x, y})

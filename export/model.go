@@ -158,6 +158,7 @@ func (e *emitter) inputs(o ModelOptions) error {
 			}
 		}
 	}
+	e.checkPairs()
 	for name := range o.Constants {
 		if e.fn.Arg(name) == nil {
 			return fmt.Errorf("@%s has no argument %q to make a constant of", e.fn.Name, name)
@@ -251,6 +252,21 @@ func (e *emitter) plainInput(a *ir.Value, o ModelOptions) error {
 	n := e.rename(e.sizeOf(t, 0), "nodes/count", "number of nodes")
 	e.nodes = &n
 	return nil
+}
+
+// checkPairs has the file refuse pairs of nodes that there are not: onnxruntime reads
+// negative numbers from the end.
+func (e *emitter) checkPairs() {
+	a := e.fn.Arg("pairs")
+	if a == nil || a.Type.DType != ir.I64 || e.nodes == nil {
+		return
+	}
+	b := e.builder
+	b.in("pairs", func() {
+		pairs := e.values[a].t
+		zero := b.refusal(b.outside(pairs, *e.nodes), "pairs_are_within_the_nodes", "fails where pairs holds a number that no node has")
+		e.values[a] = value{t: b.rename(b.binary("Add", pairs, zero), "pairs/checked", "pairs of nodes that there are")}
+	})
 }
 
 // connect builds the aggregation over the graph input.

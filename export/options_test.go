@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -134,6 +136,78 @@ func TestEdgesOutOfRange(t *testing.T) {
 			in["edge_index"] = ort.Int64s(bad, 2, 2)
 			if _, err := s.Run(in); err == nil || !strings.Contains(err.Error(), "edge_index_is_within_the_nodes") {
 				t.Errorf("%s: edges %v give %v", l, bad, err)
+			}
+		}
+	}
+}
+
+// TestIndicesOutOfRange runs models on other numbers that name nothing, which
+// onnxruntime would read from the end, or leave out.
+func TestIndicesOutOfRange(t *testing.T) {
+	ints := func(v ...int64) ort.Tensor { return ort.Int64s(v, int64(len(v))) }
+	matrix := func(rows, columns int64) ort.Tensor {
+		return ort.Float32s(randomFloats("x", int(rows*columns)), rows, columns)
+	}
+	edges := ort.Int64s([]int64{0, 1, 1, 0}, 2, 2)
+	wide := models.Default()
+	wide.Features, wide.Classes, wide.Hidden, wide.Layers, wide.Norm, wide.Readout = testFeatures, 3, 5, 1, "none", "sum"
+	var graphs *ir.Module
+	for _, m := range models.All {
+		if m.Name == "gin" {
+			graphs = m.Graphs(wide)
+		}
+	}
+	pairs := func(v ...int64) ort.Tensor { return ort.Int64s(v, 2, int64(len(v)/2)) }
+	csr := func(indptr, indices ort.Tensor) map[string]ort.Tensor {
+		return map[string]ort.Tensor{inputIndptr: indptr, inputIndices: indices, inputValues: ort.Float32s([]float32{1, 2, 3}, 3), inputEdgeIndex: edges}
+	}
+	scored := func(p ort.Tensor) map[string]ort.Tensor {
+		return map[string]ort.Tensor{"embedding": {}, "pairs": p}
+	}
+	batch := func(ids ort.Tensor) map[string]ort.Tensor {
+		return map[string]ort.Tensor{"x": matrix(3, testFeatures), inputEdgeIndex: edges, inputGraphIDs: ids}
+	}
+	last := int64(testFeatures - 1)
+	for _, test := range []struct {
+		module *ir.Module
+		fn     string
+		o      ModelOptions
+		node   string // that refuses
+		good   []map[string]ort.Tensor
+		bad    []map[string]ort.Tensor
+	}{
+		{zoo()["ecl-gsr/struct=0/l1"], "score", ModelOptions{}, "pairs_are_within_the_nodes",
+			[]map[string]ort.Tensor{scored(pairs(0, 2, 2, 1)), scored(pairs())},
+			[]map[string]ort.Tensor{scored(pairs(0, -1)), scored(pairs(-3, 1)), scored(pairs(3, 0)), scored(pairs(0, 1<<40)), scored(pairs(math.MinInt64, 0))}},
+		{graphs, "classify", ModelOptions{NoEdgeWeight: true}, "graph_ids_are_not_negative",
+			[]map[string]ort.Tensor{batch(ints(0, 1, 0)), batch(ints(0, 5, 0))},
+			[]map[string]ort.Tensor{batch(ints(0, -1, 0)), batch(ints(math.MinInt64, 1, 0))}},
+		{zoo()["gcn/struct=0/l1"], "classify", ModelOptions{SparseX: true, NoEdgeWeight: true}, "x_indices_are_within_the_columns",
+			[]map[string]ort.Tensor{csr(ints(0, 1, 1, 3), ints(0, 0, last))},
+			[]map[string]ort.Tensor{csr(ints(0, 1, 1, 3), ints(0, 0, -1)), csr(ints(0, 1, 1, 3), ints(last+1, 0, 1)), csr(ints(0, 1, 1, 3), ints(0, 1<<40, 1))}},
+		{zoo()["gcn/struct=0/l1"], "classify", ModelOptions{SparseX: true, NoEdgeWeight: true}, "x_indptr_counts_the_entries",
+			[]map[string]ort.Tensor{csr(ints(0, 0, 0, 3), ints(0, 1, 2)), csr(ints(0, 3, 3, 3), ints(0, 1, 2))},
+			[]map[string]ort.Tensor{csr(ints(0, -1, 1, 3), ints(0, 1, 2)), csr(ints(0, 2, 1, 3), ints(0, 1, 2)), csr(ints(0, 1, 1, 2), ints(0, 1, 2)),
+				csr(ints(1, 1, 1, 3), ints(0, 1, 2)), csr(ints(0, 1, 9, 3), ints(0, 1, 2)), csr(ints(0, 1, 1, 1<<40), ints(0, 1, 2))}},
+	} {
+		fn := compiled(t, test.module, test.fn)
+		s := openTestModel(t, written(t, test.module, fn, test.o), 1)
+		run := func(in map[string]ort.Tensor) error {
+			if _, ok := in["embedding"]; ok {
+				width, _ := fn.Arg("embedding").Type.Dims[1].Size()
+				in["embedding"] = matrix(3, int64(width))
+			}
+			_, err := s.Run(in)
+			return err
+		}
+		for _, in := range test.good {
+			if err := run(in); err != nil {
+				t.Errorf("%s: %v", test.node, err)
+			}
+		}
+		for i, in := range test.bad {
+			if err := run(in); err == nil || !strings.Contains(err.Error(), test.node) {
+				t.Errorf("%s: case %d gives %v", test.node, i, err)
 			}
 		}
 	}

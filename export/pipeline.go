@@ -202,6 +202,9 @@ func (o *BuildOptions) pipelineModel(m *built) (*onnxpb.ModelProto, error) {
 		return nil, err
 	}
 	s := search{b: b, list: enc.list, nodes: boundedNodes(b, enc.list.nodes)}
+	b.in("k", func() {
+		k = b.binary("Add", k, b.refusal(b.compare("Less", k, b.int64Const(0)), "k_is_not_negative", "fails where k is negative"))
+	})
 	near := s.nearest(h.t, k)
 	c := s.candidates(near, r.Mutual)
 	p, err := o.scores(m, b, h.t, c)

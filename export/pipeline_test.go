@@ -149,7 +149,7 @@ func TestNearestSearch(t *testing.T) {
 		b := newBuilder("nearest", "")
 		x := b.input("h", "", float32Type, named("num_nodes"), fixed(f))
 		k := b.input("k", "", int64Type, fixed(1))
-		got := (&search{b: b}).nearest(x, k)
+		got := (&search{b: b, nodes: b.sizeOf(x, 0)}).nearest(x, k)
 		for name, v := range map[string]tensor{"rows": got.rows, "idx": got.idx} {
 			if err := b.reserve(name); err != nil {
 				t.Fatal(err)
@@ -241,8 +241,8 @@ func TestPipelineRefusals(t *testing.T) {
 	if err := run(4, 1, 0, 4); err == nil || !strings.Contains(err.Error(), "edge_index_is_within_the_nodes") {
 		t.Errorf("a node that is not there: %v", err)
 	}
-	if err := run(4, -1); err == nil {
-		t.Error("k = -1 is accepted")
+	if err := run(4, -1); err == nil || !strings.Contains(err.Error(), "k_is_not_negative") {
+		t.Errorf("k = -1: %v", err)
 	}
 	if err := run(4, math.MaxInt64/2); err != nil {
 		t.Errorf("a large k: %v", err)

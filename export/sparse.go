@@ -47,6 +47,7 @@ func (e *emitter) sparseInput(a *ir.Value, o ModelOptions) error {
 	x.values = b.input(inputValues, o.Docs[inputValues], float32Type, named("num_stored"))
 	b.in("features", func() {
 		n := b.rename(b.binary("Sub", b.sizeOf(indptr, 0), b.int64Const(1)), "nodes/count", "number of nodes")
+		indptr = x.checked(indptr, n)
 		x.rows = n
 		part := func(from, to tensor) tensor {
 			return b.op("Slice", int64Type, []dim{x.nodeDim}, []tensor{indptr, from, to, b.int64s(0)})
@@ -65,6 +66,34 @@ func (e *emitter) sparseInput(a *ir.Value, o ModelOptions) error {
 		e.nodes = &x.rows
 	}
 	return nil
+}
+
+// checked returns indptr, and makes column what the file refuses to read where rows do
+// not follow each other up to the entries there are, or a column is not one of x.
+func (x *sparseRows) checked(indptr, n tensor) tensor {
+	b := x.b
+	stored := b.sizeOf(x.column, 0)
+	all := b.concat(0, b.int64s(0), indptr, stored)
+	all.dims = []dim{unknown}
+	size := b.binary("Add", n, b.int64Const(2))
+	part := func(from int64) tensor {
+		return b.op("Slice", int64Type, all.dims, []tensor{all, b.int64s(from), b.binary("Add", size, b.int64Const(from)), b.int64s(0)})
+	}
+	least := b.reduceOp("ReduceMin", b.binary("Sub", part(1), part(0)), []int64{0}, true, fixed(1))
+	first := b.op("Slice", int64Type, []dim{fixed(1)}, []tensor{indptr, b.int64s(0), b.int64s(1), b.int64s(0)})
+	last := b.op("Slice", int64Type, []dim{fixed(1)}, []tensor{indptr, n, b.binary("Add", n, b.int64Const(1)), b.int64s(0)})
+	whole := b.op("And", boolType, []dim{fixed(1)}, []tensor{b.compare("Equal", first, b.int64Const(0)), b.compare("Equal", last, stored)})
+	wrong := b.either(b.compare("Less", least, b.int64Const(0)), b.op("Not", boolType, []dim{fixed(1)}, []tensor{whole}))
+	zero := b.refusal(wrong, "x_indptr_counts_the_entries", "fails where x_indptr does not rise from 0 to the number of entries")
+	outside := b.outside(x.column, b.int64s(int64(x.columns)))
+	zero = b.binary("Add", zero, b.refusal(outside, "x_indices_are_within_the_columns", "fails where x_indices holds a number that no column has"))
+	dims := x.column.dims
+	x.column = b.binary("Add", x.column, zero)
+	x.column.dims = dims
+	dims = indptr.dims
+	indptr = b.binary("Add", indptr, zero)
+	indptr.dims = dims
+	return indptr
 }
 
 // buckets returns the tables of the rows. Entries are in order already, so nothing
