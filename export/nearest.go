@@ -48,7 +48,8 @@ func (s *search) nearest(h, k tensor) near {
 		z := b.binary("Div", b.gather(scaled, out.rows), b.gather(length, out.rows))
 		z = b.rename(z, "neighbours/directions", "embeddings of length 1")
 		all := b.op("Transpose", float32Type, []dim{z.dims[1], z.dims[0]}, []tensor{z}, intsAttr("perm", 1, 0))
-		count := b.sizeOf(out.rows, 0)
+		// Never more than the nodes: so the search waits for the check of their number.
+		count := b.binary("Min", b.sizeOf(out.rows, 0), s.nodes)
 		// One more than wanted, since every row finds itself.
 		more := b.binary("Min", b.binary("Add", k, b.int64Const(1)), count)
 		rows := b.binary("Div", b.binary("Add", count, b.int64Const(nearestBlocks-1)), b.int64Const(nearestBlocks))
@@ -67,16 +68,17 @@ func (s *search) nearest(h, k tensor) near {
 			})
 		}
 		b.in("others", func() {
-			trim := func(t tensor) tensor {
-				return b.op("Slice", t.dtype, []dim{out.rows.dims[0], unknown}, []tensor{t, b.int64s(0), count, b.int64s(0)})
-			}
-			idx := trim(b.concat(0, index...))
-			own := b.unsqueeze(b.span(b.squeeze(count, 0)), 1)
-			sims := b.op("Where", float32Type, idx.dims, []tensor{b.compare("Equal", idx, own), b.floatConst(-3), trim(b.concat(0, similar...))})
-			fewer := b.binary("Min", k, b.binary("Max", b.binary("Sub", count, b.int64Const(1)), b.int64Const(0)))
+			// Of all rows, also those that filled up, and all neighbours: OpenVINO's
+			// GatherElements wants as many indices as elements, and no Slice before it.
+			idx := b.concat(0, index...)
+			own := b.unsqueeze(b.span(b.squeeze(b.sizeOf(idx, 0), 0)), 1)
+			sims := b.op("Where", float32Type, idx.dims, []tensor{b.compare("Equal", idx, own), b.floatConst(-3), b.concat(0, similar...)})
 			top := b.multi("TopK", []tensor{{dtype: float32Type, dims: idx.dims}, {dtype: int64Type, dims: idx.dims}},
-				[]tensor{sims, fewer}, intAttr("axis", 1), intAttr("largest", 1), intAttr("sorted", 1))
-			out.idx = b.rename(b.op("GatherElements", int64Type, idx.dims, []tensor{idx, top[1]}, intAttr("axis", 1)), "neighbours/index",
+				[]tensor{sims, more}, intAttr("axis", 1), intAttr("largest", 1), intAttr("sorted", 1))
+			ordered := b.op("GatherElements", int64Type, idx.dims, []tensor{idx, top[1]}, intAttr("axis", 1))
+			fewer := b.binary("Min", k, b.binary("Max", b.binary("Sub", count, b.int64Const(1)), b.int64Const(0)))
+			dims := []dim{out.rows.dims[0], unknown}
+			out.idx = b.rename(b.op("Slice", int64Type, dims, []tensor{ordered, b.int64s(0, 0), b.concat(0, count, fewer), b.int64s(0, 1)}), "neighbours/index",
 				"positions of each row's nearest neighbours among the rows")
 		})
 	})
