@@ -174,7 +174,7 @@ func (b *builder) reserve(name string) error {
 // given type whose other inputs leave the value as it is.
 func (b *builder) output(t tensor, name, doc, opType string, others ...tensor) {
 	out := tensor{name: name, dtype: t.dtype, dims: t.dims}
-	node := &onnxpb.NodeProto{Name: "node/" + name, OpType: opType, Input: []string{t.name}, Output: []string{out.name}}
+	node := &onnxpb.NodeProto{Name: name, OpType: opType, Input: []string{t.name}, Output: []string{out.name}}
 	for _, o := range others {
 		node.Input = append(node.Input, o.name)
 	}
@@ -201,7 +201,7 @@ func (b *builder) multi(opType string, results []tensor, inputs []tensor, attrs 
 		b.infos[results[i].name] = info
 		b.graph.ValueInfo = append(b.graph.ValueInfo, info)
 	}
-	node.Name = "node/" + results[0].name
+	node.Name = results[0].name
 	b.graph.Node = append(b.graph.Node, node)
 	return results
 }
@@ -217,7 +217,7 @@ func (b *builder) rename(t tensor, name, doc string) tensor {
 	delete(b.names, t.name)
 	t.name = b.unique(b.base + name)
 	info.Name, info.DocString = t.name, doc
-	last.Output[0], last.Name, last.DocString = t.name, "node/"+t.name, doc
+	last.Output[0], last.Name, last.DocString = t.name, t.name, doc
 	b.infos[t.name] = info
 	return t
 }

@@ -47,6 +47,7 @@ type emitter struct {
 	lowering Lowering
 	values   map[*ir.Value]value
 	params   map[string][]float32
+	layers   layers
 	dims     map[ir.Dim]string // names of the symbolic dimensions
 	graph    *ir.Value         // the graph argument, nil if there is none
 	batch    *ir.Value         // the argument from nodes to graphs, nil if there is none
@@ -67,7 +68,7 @@ type emitter struct {
 
 func newEmitter(b *builder, fn *ir.Func, lowering Lowering, params map[string][]float32) *emitter {
 	return &emitter{
-		builder: b, fn: fn, lowering: lowering, params: params,
+		builder: b, fn: fn, lowering: lowering, params: params, layers: layersOf(fn),
 		values: map[*ir.Value]value{}, columns: map[string]tensor{}, rounded: map[string][]tensor{},
 		dims: map[ir.Dim]string{"N": "num_nodes", "E": "num_edges", "P": "num_pairs"},
 	}
@@ -178,7 +179,8 @@ func (e *emitter) emit(op *ir.Op) error {
 		emit = (*emitter).readout
 	}
 	before := len(e.builder.graph.Node)
-	e.in(op.Results[0].Name, func() { result, err = emit(e, op) })
+	path := e.layers.path(op)
+	e.in(path, func() { result, err = emit(e, op) })
 	if err != nil {
 		return err
 	}
@@ -188,7 +190,7 @@ func (e *emitter) emit(op *ir.Op) error {
 			base := result.t
 			result = value{edge: &edgeValue{base: &base}}
 		} else if len(e.builder.graph.Node) > before { // or else it is an operand, as of to_dense
-			result.t = e.rename(result.t, v.Name, line.doc(op))
+			result.t = e.rename(result.t, path, line.doc(op))
 		}
 	}
 	e.values[v] = result
@@ -249,13 +251,13 @@ func (e *emitter) lookup(v *ir.Value) (value, error) {
 	}
 	var got value
 	if e.precision == FP16 && v.Type.Rank() > 1 {
-		t, err := e.halves(v.Name, data, dims...)
+		t, err := e.halves(v.Name, e.layers.param(v.Name), data, dims...)
 		if err != nil {
 			return value{}, err
 		}
 		got.t = t
 	} else {
-		got.t = e.floats(v.Name, data, dims...)
+		got.t = e.floats(e.layers.param(v.Name), data, dims...)
 	}
 	e.values[v] = got
 	return got, nil

@@ -89,26 +89,40 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 			return nil, fmt.Errorf("@%s: %w", fn.Name, err)
 		}
 	}
-	if err := e.run(); err != nil {
+	values := map[string]tensor{}
+	e.under(partName(fn.Name), func() { err = e.results(values) })
+	if err != nil {
 		return nil, err
 	}
 	for _, r := range fn.Results {
-		if r.Value.Type.IsGraph() || e.overEdges(r.Value) {
-			return nil, fmt.Errorf("@%s: result %s is %s; values of edges cannot be returned, since self-loops were dropped", fn.Name, r.Name, r.Value.Type)
-		}
-		v, err := e.lookup(r.Value)
-		if err != nil {
-			return nil, err
-		}
+		v := values[r.Name]
 		if e.dense() {
 			// onnx-go may overwrite a value that later operations read, unless
 			// the output is a sum that nobody reads.
-			e.output(v.t, r.Name, o.Docs[r.Name], "Add", e.scalar(0))
+			e.output(v, r.Name, o.Docs[r.Name], "Add", e.scalar(0))
 		} else {
-			e.output(v.t, r.Name, o.Docs[r.Name], "Identity")
+			e.output(v, r.Name, o.Docs[r.Name], "Identity")
 		}
 	}
 	return e.finish(o), nil
+}
+
+// results emits the operations, and returns the results by name in values.
+func (e *emitter) results(values map[string]tensor) error {
+	if err := e.run(); err != nil {
+		return err
+	}
+	for _, r := range e.fn.Results {
+		if r.Value.Type.IsGraph() || e.overEdges(r.Value) {
+			return fmt.Errorf("@%s: result %s is %s; values of edges cannot be returned, since self-loops were dropped", e.fn.Name, r.Name, r.Value.Type)
+		}
+		v, err := e.lookup(r.Value)
+		if err != nil {
+			return err
+		}
+		values[r.Name] = v.t
+	}
+	return nil
 }
 
 // finish returns the graph as a model.

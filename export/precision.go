@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
 	"github.com/gsrc-dev/gsrc/ir"
@@ -167,7 +168,7 @@ func roundHalves(name string, data []float32) ([]uint16, error) {
 }
 
 // halves returns a float32 value whose initialiser is stored in fp16.
-func (e *emitter) halves(name string, data []float32, dims ...int) (tensor, error) {
+func (e *emitter) halves(name, path string, data []float32, dims ...int) (tensor, error) {
 	list, err := roundHalves(name, data)
 	if err != nil {
 		return tensor{}, err
@@ -176,8 +177,8 @@ func (e *emitter) halves(name string, data []float32, dims ...int) (tensor, erro
 	for _, h := range list {
 		raw = binary.LittleEndian.AppendUint16(raw, h)
 	}
-	t := e.cast(e.initializer(name, onnxpb.TensorProto_FLOAT16, raw, dims), float32Type)
-	return e.rename(t, name+"/float32", "the weight, stored in fp16"), nil
+	t := e.cast(e.initializer(path, onnxpb.TensorProto_FLOAT16, raw, dims), float32Type)
+	return e.rename(t, strings.TrimPrefix(path, e.base)+"/float32", "the weight, stored in fp16"), nil
 }
 
 // weight8 is a weight [D,F] in 8 bits: (values − zero)·scale.
@@ -221,9 +222,9 @@ func (e *emitter) quantizedWeight(op *ir.Op) (w weight8, ok bool, err error) {
 		raw[i] = byte(128 + math.RoundToEven(float64(x/scale[i%columns])))
 	}
 	const uint8Type = onnxpb.TensorProto_UINT8
-	w.values = e.initializer(v.Name+"/uint8", uint8Type, raw, []int{rows, columns})
+	w.values = e.initializer(e.layers.param(v.Name)+"/uint8", uint8Type, raw, []int{rows, columns})
 	w.zero = e.initializer("const", uint8Type, []byte{128}, nil)
-	w.scale = e.floats(v.Name+"/scale", scale, columns)
+	w.scale = e.floats(e.layers.param(v.Name)+"/scale", scale, columns)
 	return w, true, nil
 }
 
