@@ -143,27 +143,29 @@ KERNEL gsrc_pair_grad(float *parts, float *totals, const float *p, const float *
 		int j0 = t * TILE;
 		DISTANCES(dist, i0, j0)
 #pragma unroll
-		for (int i = 0; i < 4; i++) {
-			int r = i0 + 4 * ty + i;
-			float lse = row && r < b ? LD(row, r) : -INF, d = totals ? 1.0f : drow && r < b ? -LD(drow, r) * scale : 0.0f;
-			if (lse == -INF) d = 0.0f;
-#pragma unroll
-			for (int j = 0; j < 4; j++) {
-				int c = j0 + 4 * tx + j;
-				float g = 0.0f;
-				if (r < b && c < b && r != c) {
-					float logit = -dist[i][j] * scale;
-					if (d != 0.0f) g = d * exp32(logit - lse);
-					if (dcol) {
-						float other = LD(col, c);
-						if (other != -INF) g -= LD(dcol, c) * scale * exp32(logit - other);
-					}
-					g = fma32(squares, dist[i][j], g);
-				} else if (r == c && r < b && ddiag) {
-					g = LD(ddiag, r);
+		for (int j = 0; j < 4; j++) {
+			float4_t column = {dist[0][j], dist[1][j], dist[2][j], dist[3][j]};
+			SH4(gs, (4 * tx + j) * LINE + 4 * ty) = column;
+		}
+		barrier();
+#pragma unroll 1
+		for (int e = thread_x(); e < TILE * TILE; e += 256) {
+			int r = i0 + e % TILE, c = j0 + e / TILE, at = e / TILE * LINE + e % TILE;
+			float g = 0.0f, d = SH(gs, at), logit = -d * scale;
+			if (r < b && c < b && r != c) {
+				if (row && (drow || totals)) {
+					float lse = LD(row, r);
+					if (lse != -INF) g = (totals ? 1.0f : -LD(drow, r) * scale) * exp32(logit - lse);
 				}
-				SH(gs, (4 * tx + j) * LINE + 4 * ty + i) = g;
+				if (dcol) {
+					float lse = LD(col, c);
+					if (lse != -INF) g -= LD(dcol, c) * scale * exp32(logit - lse);
+				}
+				g = fma32(squares, d, g);
+			} else if (r == c && r < b && ddiag) {
+				g = LD(ddiag, r);
 			}
+			SH(gs, at) = g;
 		}
 		for (int l0 = 0; l0 < TILE; l0 += INNER) {
 			barrier();
