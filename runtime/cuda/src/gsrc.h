@@ -123,6 +123,18 @@ FN float warp_min(float v) {
 // Four floats at once where the address allows.
 FN int aligned4(const float *p) { return ((u64)p & 15) == 0; }
 
+// Columns 4q to 4q+3 of a row of width f, those that exist.
+FN float4_t columns4(const float *x, int row, int q, int f, int whole) {
+	i64 at = (i64)row * f + 4 * q;
+	if (whole) return LD((const float4_t *)(x + (i64)row * f), q);
+	float4_t v = {0.0f, 0.0f, 0.0f, 0.0f};
+	v.x = LD(x, at);
+	if (4 * q + 1 < f) v.y = LD(x, at + 1);
+	if (4 * q + 2 < f) v.z = LD(x, at + 2);
+	if (4 * q + 3 < f) v.w = LD(x, at + 3);
+	return v;
+}
+
 // gsrc's random numbers: see package rng.
 FN u64 rng_mix(u64 z) {
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;

@@ -14,7 +14,7 @@
 #define FETCH(tile, x, r0) \
 	_Pragma("unroll") for (int j = 0; j < 4; j++) { \
 		int i = thread_x() + 256 * j, r = i / INNER, k = i % INNER; \
-		SH(tile, k * LINE + r) = (r0) + r < b && k0 + k < f ? LD(x, (i64)((r0) + r) * f + k0 + k) : 0.0f; \
+		SH(tile, k * LINE + r) = (r0) + r < b && k0 + k < f ? LD(x, ((r0) + r) * f + k0 + k) : 0.0f; \
 	}
 
 // The distances of rows i0 + 4ty.. of p and j0 + 4tx.. of q, by the whole block.
@@ -27,7 +27,7 @@
 		FETCH(ps, p, i0) \
 		FETCH(qs, q, j0) \
 		barrier(); \
-		_Pragma("unroll 4") for (int l = 0; l < INNER; l++) { \
+		_Pragma("unroll 2") for (int l = 0; l < INNER; l++) { \
 			float4_t u = SH4(ps, l * LINE + 4 * ty), v = SH4(qs, l * LINE + 4 * tx); \
 			float x[4] = {u.x, u.y, u.z, u.w}, y[4] = {v.x, v.y, v.z, v.w}; \
 			_Pragma("unroll") for (int i = 0; i < 4; i++) { \
@@ -131,7 +131,7 @@ KERNEL gsrc_pair_grad(float *parts, float *totals, const float *p, const float *
 	SHARED(float, qs, INNER * LINE);
 	SHARED(float, gs, TILE * LINE); // by column
 	SHARED(float, ws, INNER * WIDE);
-	int tx = thread_x() % 16, ty = thread_x() / 16, i0 = block_x() * TILE, c0 = block_z() * WIDE;
+	int tx = thread_x() % 16, ty = thread_x() / 16, i0 = block_x() * TILE, c0 = block_z() * WIDE, whole = f % 4 == 0 && aligned4(q);
 	float dist[4][4], acc[4][8], total[4], squares = dsum ? 2.0f * LD(dsum, 0) : 0.0f;
 #pragma unroll
 	for (int i = 0; i < 4; i++) {
@@ -170,9 +170,11 @@ KERNEL gsrc_pair_grad(float *parts, float *totals, const float *p, const float *
 		for (int l0 = 0; l0 < TILE; l0 += INNER) {
 			barrier();
 #pragma unroll
-			for (int j = 0; j < 8; j++) {
-				int i = thread_x() + 256 * j, r = j0 + l0 + i / WIDE, c = c0 + i % WIDE;
-				SH(ws, i) = r < b && c < f ? LD(q, (i64)r * f + c) : 0.0f;
+			for (int j = 0; j < 2; j++) {
+				int i = 4 * (thread_x() + 256 * j), r = j0 + l0 + i / WIDE, c = c0 + i % WIDE;
+				float4_t w = {0.0f, 0.0f, 0.0f, 0.0f};
+				if (r < b && c < f) w = columns4(q, r, c / 4, f, whole);
+				SH4(ws, i) = w;
 			}
 			barrier();
 #pragma unroll 4

@@ -3,18 +3,6 @@
 
 #include "math.h"
 
-// Columns 4q to 4q+3 of a row of width f, those that exist.
-FN float4_t columns4(const float *x, int row, int q, int f, int whole) {
-	i64 at = (i64)row * f + 4 * q;
-	if (whole) return LD((const float4_t *)(x + (i64)row * f), q);
-	float4_t v = {0.0f, 0.0f, 0.0f, 0.0f};
-	v.x = LD(x, at);
-	if (4 * q + 1 < f) v.y = LD(x, at + 1);
-	if (4 * q + 2 < f) v.z = LD(x, at + 2);
-	if (4 * q + 3 < f) v.w = LD(x, at + 3);
-	return v;
-}
-
 FN float activate(float v, int act) { return act == 1 ? (v < 0.0f ? 0.0f : v) : act == 2 ? (v < 0.0f ? expm1_32(v) : v) : v; }
 
 // spmm computes dst_i = act(add_i + diag_i·h_i + Σ_e vals_e·h[col_e] + bias) for
