@@ -1,10 +1,13 @@
 package cudatest
 
 import (
+	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/ptx"
 )
 
 // fake counts what a test is told.
@@ -62,6 +65,36 @@ func TestStandInIsTheDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every kernel that is checked in as PTX has the parameters of its source.
+func TestPTXIsOfTheSources(t *testing.T) {
+	StandIn(t)
+	d, err := driver.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := d.Devices()[0].Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := c.LoadModule(ptx.Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels := regexp.MustCompile(`(?m)\.entry (\w+)`).FindAllStringSubmatch(ptx.Text(), -1)
+	if len(kernels) < 40 {
+		t.Errorf("%d kernels in the PTX", len(kernels))
+	}
+	for _, k := range kernels {
+		// Where they differ, the stand-in complains.
+		if _, err := m.Function(k[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := errors.Join(m.Close(), c.Close()); err != nil {
 		t.Error(err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // BLASVariable names the environment variable whose value, a path, is opened in place
-// of the cuBLAS that is found; "none" does without.
+// of the cuBLAS that is found.
 const BLASVariable = "GSRC_CUBLAS"
 
 // ErrNoBLAS is returned where no usable cuBLAS was found.
@@ -56,9 +56,6 @@ func (d *Driver) OpenBLAS(path string) (*BLASLibrary, error) {
 		if path = os.Getenv(BLASVariable); path != "" {
 			from = " (from " + BLASVariable + ")"
 		}
-	}
-	if path == "none" {
-		return nil, fmt.Errorf("%w: none wanted%s", ErrNoBLAS, from)
 	}
 	if path != "" {
 		l, err := openBLAS(path)

@@ -259,6 +259,9 @@ func TestMisuseIsSeen(t *testing.T) {
 		{"too many threads", "does not allow blocks of 512", false, func(r *rig, f *driver.Function, x uintptr) error {
 			return r.stream.Launch(f, one, [3]uint32{512, 1, 1}, 0, uint64(x), uint64(x), 0, 1)
 		}},
+		{"too much shared memory", "49156 bytes of shared memory", false, func(r *rig, f *driver.Function, x uintptr) error {
+			return r.stream.Launch(f, one, one, 48<<10-4000, uint64(x), uint64(x), 0, 1)
+		}},
 		{"an empty grid", "limits", false, func(r *rig, f *driver.Function, x uintptr) error {
 			return r.stream.Launch(f, [3]uint32{0, 1, 1}, one, 0, uint64(x), uint64(x), 0, 1)
 		}},

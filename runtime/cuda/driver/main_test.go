@@ -30,6 +30,9 @@ const ptx = `
 )
 .maxntid 256, 1, 1
 {
+	.shared .align 16 .b8 tile[4000];
+	.shared .align 4 .f32 total;
+	ld.shared.f32 	%f1, [total];
 	ret;
 }
 .visible .entry test_mix(.param .u64 a, .param .s8 b, .param .align 8 .b8 c[8], .param .u16 d, .param .f64 e, .param .f32 f)

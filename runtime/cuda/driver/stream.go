@@ -93,6 +93,13 @@ func (s *Stream) Launch(f *Function, grid, block [3]uint32, shared uint32, args 
 	return e
 }
 
+// hold keeps what a copy goes to or comes from.
+func (s *Stream) hold(p *byte) {
+	if n := len(s.held); n == 0 || s.held[n-1] != p { // often the same, step after step
+		s.held = append(s.held, p)
+	}
+}
+
 // Upload queues a copy of src to the device's memory at dst. Src must stay as it is
 // until the copy is done. A copy from memory of Go waits for the work before it, and
 // cannot be part of a captured graph; one from a [HostMemory] does not wait, and can.
@@ -101,7 +108,7 @@ func (s *Stream) Upload(dst uintptr, src []byte) error {
 		return nil
 	}
 	p := unsafe.SliceData(src)
-	s.held = append(s.held, p)
+	s.hold(p)
 	return s.do(&s.c.d.fn.memcpyHtoDAsync, dst, uintptr(unsafe.Pointer(p)), uintptr(len(src)), s.handle)
 }
 
@@ -112,7 +119,7 @@ func (s *Stream) Download(dst []byte, src uintptr) error {
 		return nil
 	}
 	p := unsafe.SliceData(dst)
-	s.held = append(s.held, p)
+	s.hold(p)
 	return s.do(&s.c.d.fn.memcpyDtoHAsync, uintptr(unsafe.Pointer(p)), src, uintptr(len(dst)), s.handle)
 }
 

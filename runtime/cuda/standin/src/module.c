@@ -37,6 +37,22 @@ static int parameter(const char *p, const char *end) {
 	return bytes;
 }
 
+// shared_bytes adds up the shared memory that a kernel's body declares, as in
+// ".shared .align 16 .b8 tile[4224];".
+static int shared_bytes(const char *body) {
+	int depth = 0, sum = 0;
+	for (const char *p = body; *p; p++) {
+		depth += (*p == '{') - (*p == '}');
+		if (!depth)
+			break;
+		if (strncmp(p, ".shared", 7) || !isspace((unsigned char)p[7]))
+			continue;
+		const char *end = p + strcspn(p, ";\n");
+		sum += parameter(p + 7, end);
+	}
+	return sum;
+}
+
 static struct function *entry(const char **at, char *log, size_t size) {
 	const char *p = *at + strlen(".entry");
 	while (isspace((unsigned char)*p))
@@ -77,6 +93,7 @@ static struct function *entry(const char **at, char *log, size_t size) {
 		if (sscanf(q, ".reqntid %u , %u , %u", &n[0], &n[1], &n[2]) >= 1)
 			memcpy(f->required, n, sizeof n);
 	}
+	f->shared = shared_bytes(body);
 	*at = body;
 	return f;
 }
@@ -208,8 +225,8 @@ static CUresult launch(void *function, const unsigned grid[3], const unsigned bl
 			return INVALID_VALUE;
 		}
 	unsigned long long threads = (unsigned long long)block[0] * block[1] * block[2];
-	if (threads > 1024 || shared > 48 << 10 || extra) {
-		complain("kernel %s: %llu threads in a block, %u bytes of shared memory", f->name, threads, shared);
+	if (threads > 1024 || shared + f->shared > 48 << 10 || extra) {
+		complain("kernel %s: %llu threads in a block, %u bytes of shared memory", f->name, threads, shared + f->shared);
 		return INVALID_VALUE;
 	}
 	if ((f->max_threads && threads > (unsigned)f->max_threads) || (f->required[0] && memcmp(f->required, block, sizeof f->required))) {

@@ -60,6 +60,7 @@ struct function {
 	int sizes[MAX_PARAMS]; // bytes of each parameter
 	int max_threads;       // of a block, or 0
 	unsigned required[3];  // block, or zeros
+	int shared;            // bytes that every block has
 };
 
 struct module {
