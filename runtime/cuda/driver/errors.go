@@ -85,7 +85,7 @@ func classOf(c Code) class {
 	case 702:
 		return class{ErrLaunch, "the kernel ran longer than a GPU with a display allows; " + hintPoisoned}
 	case 700, 710, 714, 715, 716, 717, 718, 719:
-		return class{ErrLaunch, hintPoisoned}
+		return class{ErrLaunch, "a kernel queued before may be the one that failed, which CUDA_LAUNCH_BLOCKING=1 would tell; " + hintPoisoned}
 	case 900, 901, 902, 903, 904, 905, 906, 907, 908:
 		return class{ErrCapture, ""}
 	}
