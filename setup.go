@@ -27,7 +27,15 @@ type TrainOptions struct {
 	Seed int
 	// Threads to use; 0 leaves what the configuration says, which is one for
 	// each processor. Results do not depend on it.
-	Threads  int
+	Threads int
+	// Device is cpu, cuda, cuda:1 and so on, or auto: a GPU where there is one.
+	// Empty leaves what the configuration says, which is cpu. TF32 lets a GPU's
+	// matrix products round to TF32.
+	Device string
+	TF32   bool
+	// OnDevice, if set, is called with a line that says what a run runs on, where
+	// that is a GPU or was to be found out.
+	OnDevice func(line string)
 	Observer train.Observer // is told about progress; nil is nobody
 	Trace    *runtime.Trace // records when operations ran; nil is nothing
 	// Cache shares data between runs; nil reads them anew.
@@ -185,6 +193,16 @@ func (o *TrainOptions) configure(model, dataset string) (*config.Config, error) 
 			continue
 		}
 		if err := c.Set(fmt.Sprintf("%s=%d", x.key, x.value)); err != nil {
+			return nil, &OptionError{err}
+		}
+	}
+	if o.Device != "" {
+		if err := c.Set("train.device=" + o.Device); err != nil {
+			return nil, &OptionError{err}
+		}
+	}
+	if o.TF32 {
+		if err := c.Set("train.tf32=true"); err != nil {
 			return nil, &OptionError{err}
 		}
 	}

@@ -39,13 +39,22 @@ func Train(ctx context.Context, o TrainOptions) (*Run, error) {
 }
 
 // Train trains what was prepared. Of the options it reads Out, Force,
-// Observer and Trace.
+// Observer, OnDevice and Trace.
 func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
-	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Trace: o.Trace})
+	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Trace: o.Trace}, o.OnDevice)
 }
 
-func (s *Setup) train(ctx context.Context, o train.Options) (*Run, error) {
+func (s *Setup) train(ctx context.Context, o train.Options, onDevice func(string)) (*Run, error) {
 	o.Version = Version()
+	d, err := OpenDevice(s.Config.Train.Device, s.Config.Train.TF32)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if d.Line != "" && onDevice != nil {
+		onDevice(d.Line)
+	}
+	o.Device = d.Device
 	res, err := train.Train(ctx, train.Task{Model: s.Model, Module: s.Module, Data: s.Data, Graphs: s.Graphs}, s.Config, o)
 	if err != nil {
 		return nil, err
@@ -132,7 +141,11 @@ type ResumeOptions struct {
 	Data string
 	// Threads to use; 0 leaves what the run's configuration says. Results do
 	// not depend on it.
-	Threads  int
+	Threads int
+	// Device to go on with, as in TrainOptions; empty leaves what the run's
+	// configuration says. It may be another than the run had.
+	Device   string
+	OnDevice func(line string)
 	Observer train.Observer
 	Trace    *runtime.Trace // records when operations ran; nil is nothing
 }
@@ -153,6 +166,14 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 			return nil, err
 		}
 	}
+	if o.Device != "" {
+		if err := c.Set("train.device=" + o.Device); err != nil {
+			return nil, &OptionError{err}
+		}
+		if err := c.Validate(); err != nil {
+			return nil, err
+		}
+	}
 	m, err := ReadModule(filepath.Join(dir, "module.gsr"))
 	if err != nil {
 		return nil, err
@@ -162,7 +183,7 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 		return nil, err
 	}
 	s := &Setup{Model: info.Model, Data: ds, Graphs: graphs, Config: c, Module: m}
-	return s.train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace})
+	return s.train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace}, o.OnDevice)
 }
 
 // OpenRun reads a finished run from its directory.

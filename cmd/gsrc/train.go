@@ -58,6 +58,8 @@ metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 	flags.StringVar(&f.opts.Out, "out", "", "run directory; without it nothing is kept")
 	flags.BoolVar(&f.opts.Force, "force", false, "replace a run in --out")
 	flags.IntVar(&f.opts.Threads, "threads", 0, "threads, 0 for one per processor; results do not depend on it")
+	flags.StringVar(&f.opts.Device, "device", "", "cpu, cuda, cuda:1 and so on, or auto: a GPU where there is one (train.device)")
+	flags.BoolVar(&f.opts.TF32, "tf32", false, "on a GPU, round matrix products to TF32 (train.tf32)")
 	flags.IntVar(&f.runs, "runs", 0, "train R times, with seeds 0 to R-1 or on the data's fixed splits, and summarise")
 	flags.StringVar(&f.resume, "resume", "", "go on with the run in this directory")
 	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON for each run, and nothing else, to standard output")
@@ -76,7 +78,7 @@ func (f *trainFlags) check(c *cobra.Command) error {
 		return usage("--profile looks at one run; leave --runs out")
 	}
 	if f.resume != "" {
-		for _, name := range []string{"out", "force", "config", "set", "seed", "split", "directed", "runs"} {
+		for _, name := range []string{"out", "force", "config", "set", "seed", "split", "directed", "tf32", "runs"} {
 			if changed(name) {
 				return usage("--%s cannot change a run that is resumed; leave it out", name)
 			}
@@ -109,7 +111,7 @@ func (f *trainFlags) check(c *cobra.Command) error {
 
 func (a *app) train(c *cobra.Command, f *trainFlags) error {
 	show := a.newProgress()
-	f.opts.Observer = show
+	f.opts.Observer, f.opts.OnDevice = show, a.sayDevice()
 	defer show.finish()
 	if f.runs > 0 {
 		n := 0
@@ -148,7 +150,7 @@ func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 	if err != nil {
 		return err
 	}
-	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Observer: profile.observer, Trace: profile.trace})
+	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, OnDevice: a.sayDevice(), Observer: profile.observer, Trace: profile.trace})
 	show.finish()
 	if err != nil {
 		profile.stop()
@@ -158,6 +160,17 @@ func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 		return err
 	}
 	return profile.write()
+}
+
+// sayDevice returns what writes which device a run runs on, once for all runs.
+func (a *app) sayDevice() func(line string) {
+	said := ""
+	return func(line string) {
+		if line != said {
+			fmt.Fprintln(a.stderr, line)
+		}
+		said = line
+	}
 }
 
 // resumable adds to the error of an interrupted run how it goes on.

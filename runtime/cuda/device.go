@@ -1,0 +1,242 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/ptx"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Options say how a GPU is opened. The zero value is a good default.
+type Options struct {
+	// Driver is the path of the driver's library; empty is the system's, or what the
+	// environment variable GSRC_CUDA_DRIVER names.
+	Driver string
+	// Ordinal is the number of the GPU, from 0.
+	Ordinal int
+	// TF32 lets cuBLAS round the factors of matrix products to TF32: faster, with
+	// about three decimal digits in place of seven.
+	TF32 bool
+}
+
+// NoBLAS names the environment variable that, if set, has matrix products done by
+// gsrc's own kernel even where cuBLAS is found.
+const NoBLAS = "GSRC_NO_CUBLAS"
+
+// Device is a GPU as a [runtime.Accelerator]: all that a process does on it goes
+// through one stream, in order. It serves one goroutine at a time.
+type Device struct {
+	*runtime.Remote
+	name      string
+	info      driver.Device
+	ctx       *driver.Context
+	stream    *driver.Stream
+	module    *driver.Module
+	functions map[string]*driver.Function
+	blas      *driver.BLAS // nil where cuBLAS was not found
+	blasName  string
+	step      uintptr
+	now       uint64 // the step number there
+	report    report
+}
+
+// Open takes a GPU into use. Its error wraps driver.ErrNoDriver where there is no
+// driver, and driver.ErrNoDevice where there is no such GPU.
+func Open(o Options) (*Device, error) {
+	lib, err := driver.Open(o.Driver)
+	if err != nil {
+		return nil, err
+	}
+	all := lib.Devices()
+	if o.Ordinal < 0 || o.Ordinal >= len(all) {
+		return nil, fmt.Errorf("%w with the number %d: there are %d, from 0 on", driver.ErrNoDevice, o.Ordinal, len(all))
+	}
+	d := &Device{info: all[o.Ordinal], functions: map[string]*driver.Function{}}
+	d.name = fmt.Sprintf("cuda:%d (%s)", o.Ordinal, d.info.Name)
+	d.Remote = runtime.NewRemote(memory{d})
+	if err := d.open(lib, o.TF32); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", d.name, err), d.Close())
+	}
+	return d, nil
+}
+
+func (d *Device) open(lib *driver.Driver, tf32 bool) (err error) {
+	if d.ctx, err = d.info.Open(); err != nil {
+		return err
+	}
+	if d.stream, err = d.ctx.NewStream(); err != nil {
+		return err
+	}
+	if d.module, err = d.ctx.LoadModule(ptx.Text()); err != nil {
+		return err
+	}
+	if d.step, err = d.ctx.Alloc(8); err != nil {
+		return err
+	}
+	if err := d.SetStep(0); err != nil {
+		return err
+	}
+	d.blasName = "gsrc's own kernel"
+	if os.Getenv(NoBLAS) != "" {
+		return nil
+	}
+	blas, err := lib.OpenBLAS("")
+	if errors.Is(err, driver.ErrNoBLAS) {
+		return nil
+	}
+	if err == nil {
+		d.blasName = "cuBLAS " + blas.Version
+		if tf32 {
+			d.blasName += " in TF32"
+		}
+		d.blas, err = d.stream.NewBLAS(blas, tf32)
+	}
+	return err
+}
+
+// Close gives the GPU back. What it still holds is lost.
+func (d *Device) Close() error {
+	var errs []error
+	if d.stream != nil {
+		errs = append(errs, d.ReleaseAll(), d.report.free(d))
+	}
+	if d.blas != nil {
+		errs = append(errs, d.blas.Close())
+	}
+	if d.step != 0 {
+		errs = append(errs, d.ctx.Free(d.step))
+	}
+	if d.module != nil {
+		errs = append(errs, d.module.Close())
+	}
+	if d.stream != nil {
+		errs = append(errs, d.stream.Close())
+	}
+	if d.ctx != nil {
+		errs = append(errs, d.ctx.Close())
+	}
+	d.blas, d.step, d.module, d.stream, d.ctx = nil, 0, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// Name returns the device's name, such as "cuda:0 (NVIDIA H100 80GB HBM3)".
+func (d *Device) Name() string { return d.name }
+
+// Info returns what the driver says of the GPU.
+func (d *Device) Info() driver.Device { return d.info }
+
+// Products says what multiplies dense matrices: cuBLAS with its version, or gsrc's
+// own kernel.
+func (d *Device) Products() string { return d.blasName }
+
+// Kernel returns what queues an operation.
+func (d *Device) Kernel(op *ir.Op) (runtime.Kernel, error) {
+	kernel, err := Lookup(op)
+	if err != nil {
+		return nil, err
+	}
+	return func(k *runtime.Call) error { return kernel(d, k) }, nil
+}
+
+// Workspace returns the floats of scratch of a call; nothing on a GPU is of the
+// pool of threads.
+func (d *Device) Workspace(k *runtime.Call) (int, kernels.Scratch) {
+	return (Workspace(k) + 3) / 4, kernels.Scratch{}
+}
+
+// Launch queues a kernel of the module; see [Queue].
+func (d *Device) Launch(kernel string, grid, block [3]uint32, shared uint32, args ...uint64) error {
+	f := d.functions[kernel]
+	if f == nil {
+		var err error
+		if f, err = d.module.Function(kernel); err != nil {
+			return err
+		}
+		d.functions[kernel] = f
+	}
+	return d.stream.Launch(f, grid, block, shared, args...)
+}
+
+// Copy queues a copy; see [Queue].
+func (d *Device) Copy(dst, src uintptr, bytes int) error { return d.stream.Copy(dst, src, bytes) }
+
+// MatMul queues a product; see [Queue].
+func (d *Device) MatMul(m MatMul) error {
+	if d.blas == nil || m.M == 0 || m.N == 0 || m.K == 0 {
+		return LaunchMatMul(d, m)
+	}
+	return d.blas.MatMul(m.C, m.A, m.B, m.M, m.N, m.K, m.TA, m.TB, m.Accumulate)
+}
+
+// Step returns the address of the step number.
+func (d *Device) Step() uintptr { return d.step }
+
+// SetStep writes the step number.
+func (d *Device) SetStep(step uint64) error {
+	d.now = step
+	d.report.number = binary.LittleEndian.AppendUint64(d.report.number[:0], step)
+	return d.stream.Upload(d.step, d.report.number)
+}
+
+// Record captures what is queued as a CUDA graph.
+func (d *Device) Record(queue func() error) (runtime.Recording, error) {
+	g, err := d.stream.Capture(queue)
+	if err != nil {
+		return nil, err
+	}
+	x, err := g.Instantiate()
+	if err := errors.Join(err, g.Close()); err != nil {
+		return nil, err
+	}
+	return recording{d, x}, nil
+}
+
+type recording struct {
+	d *Device
+	x *driver.Exec
+}
+
+// Replay queues the whole graph.
+func (r recording) Replay() error { return r.x.Launch(r.d.stream) }
+
+// Close destroys the graph.
+func (r recording) Close() error { return r.x.Close() }
+
+// Sync waits for the stream.
+func (d *Device) Sync() error { return d.stream.Synchronize() }
+
+// memory is the GPU's, for package runtime.
+type memory struct{ d *Device }
+
+// Alloc allocates device memory.
+func (m memory) Alloc(bytes int) (uintptr, error) {
+	at, err := m.d.ctx.Alloc(bytes)
+	if errors.Is(err, driver.ErrOutOfMemory) {
+		now, _ := m.d.Held()
+		return 0, &runtime.MemoryError{Device: m.d.name, Asked: bytes, Held: now, Err: err}
+	}
+	return at, err
+}
+
+// Free frees it, behind the work that is queued.
+func (m memory) Free(at uintptr) error { return m.d.ctx.Free(at) }
+
+// Upload copies to the GPU.
+func (m memory) Upload(dst uintptr, src []byte) error { return m.d.stream.Upload(dst, src) }
+
+// Download copies to the host, and waits.
+func (m memory) Download(dst []byte, src uintptr) error {
+	if err := m.d.stream.Download(dst, src); err != nil {
+		return err
+	}
+	return m.d.stream.Synchronize()
+}
+
+// Copy copies within the GPU's memory.
+func (m memory) Copy(dst, src uintptr, bytes int) error { return m.d.stream.Copy(dst, src, bytes) }

@@ -1,0 +1,158 @@
+package cuda
+
+import (
+	"errors"
+	"slices"
+	"unsafe"
+
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// chunk is the number of elements that a block of step.cu's kernels has.
+const chunk = 1024
+
+// report is what the kernels behind a training step read and write: tables of
+// tensors, which stay on the device while they are the same, and numbers for the host.
+type report struct {
+	tables []listing
+	words  []uint64  // of a table, before it is compared with those that are there
+	at     uintptr   // numbers on the device
+	room   int       // how many
+	host   []float32 // the same on the host
+	number []byte
+}
+
+type listing struct {
+	words []uint64
+	at    uintptr
+}
+
+// mostTables bounds the tables that are kept: two for each function that trains, and
+// those of buffers that moved.
+const mostTables = 64
+
+// table returns the address of the words on the device.
+func (r *report) table(d *Device) (uintptr, error) {
+	for i := range r.tables {
+		if slices.Equal(r.tables[i].words, r.words) {
+			return r.tables[i].at, nil
+		}
+	}
+	if len(r.tables) == mostTables {
+		if err := r.freeTables(d); err != nil {
+			return 0, err
+		}
+	}
+	at, err := d.ctx.Alloc(8 * max(1, len(r.words)))
+	if err != nil {
+		return 0, err
+	}
+	r.tables = append(r.tables, listing{slices.Clone(r.words), at})
+	if len(r.words) == 0 {
+		return at, nil
+	}
+	return at, d.stream.Upload(at, unsafe.Slice((*byte)(unsafe.Pointer(&r.words[0])), 8*len(r.words)))
+}
+
+func (r *report) freeTables(d *Device) error {
+	var errs []error
+	for _, t := range r.tables {
+		errs = append(errs, d.ctx.Free(t.at))
+	}
+	r.tables = nil
+	return errors.Join(errs...)
+}
+
+func (r *report) free(d *Device) error {
+	err := errors.Join(r.freeTables(d), d.ctx.Free(r.at))
+	r.at, r.room = 0, 0
+	return err
+}
+
+// reserve makes room for n numbers.
+func (r *report) reserve(d *Device, n int) error {
+	r.host = slices.Grow(r.host[:0], n)[:n]
+	if n <= r.room {
+		return nil
+	}
+	if err := d.ctx.Free(r.at); err != nil {
+		return err
+	}
+	r.at, r.room = 0, 0
+	at, err := d.ctx.Alloc(4 * n)
+	if err != nil {
+		return err
+	}
+	r.at, r.room = at, n
+	return nil
+}
+
+// Adam makes an optimizer step over all parameters in one launch, one row of blocks
+// for each. The kernel counts from the run's step number on.
+func (d *Device) Adam(params []runtime.AdamParam, lr, b1, b2, eps float32, t int) error {
+	r := &d.report
+	r.words = r.words[:0]
+	most := 0
+	for i := range params {
+		p := &params[i]
+		n := p.W.Size()
+		r.words = append(r.words, Ptr(p.W.At.Elements), Ptr(p.G.At.Elements), Ptr(p.M.At.Elements), Ptr(p.V.At.Elements), uint64(n), Float(p.WeightDecay))
+		most = max(most, n)
+	}
+	if most == 0 {
+		return nil
+	}
+	at, err := r.table(d)
+	if err != nil {
+		return err
+	}
+	grid := blocks(most, threads)
+	grid[1] = uint32(len(params))
+	return d.Launch("gsrc_adam", grid, [3]uint32{threads, 1, 1}, 0,
+		Ptr(at), Ptr(d.step), Long(t-int(d.now)), Float(lr), Float(b1), Float(b2), Float(eps))
+}
+
+// Finite looks for what is not finite, and reads scalars, in one copy to the host.
+func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runtime.Buffer) (int, error) {
+	r := &d.report
+	r.words = r.words[:0]
+	for _, b := range scalars {
+		r.words = append(r.words, Ptr(b.At.Elements), 0, 1)
+	}
+	chunks := 0
+	for _, b := range bs {
+		r.words = append(r.words, Ptr(b.At.Elements), uint64(chunks), uint64(b.Size()))
+		chunks += (b.Size() + chunk - 1) / chunk
+	}
+	n := len(scalars) + len(bs)
+	if n == 0 {
+		return -1, nil
+	}
+	if err := r.reserve(d, n); err != nil {
+		return -1, err
+	}
+	at, err := r.table(d)
+	if err != nil {
+		return -1, err
+	}
+	if err := every(d, "gsrc_report", n, Ptr(r.at), Ptr(at), Int(len(scalars)), Int(len(bs))); err != nil {
+		return -1, err
+	}
+	if chunks > 0 {
+		flags, rows := r.at+uintptr(4*len(scalars)), at+uintptr(3*8*len(scalars))
+		if err := d.Launch("gsrc_finite", [3]uint32{uint32(chunks), 1, 1}, [3]uint32{threads, 1, 1}, 0, Ptr(flags), Ptr(rows), Int(len(bs))); err != nil {
+			return -1, err
+		}
+	}
+	if err := (memory{d}).Download(unsafe.Slice((*byte)(unsafe.Pointer(&r.host[0])), 4*n), r.at); err != nil {
+		return -1, err
+	}
+	copy(values, r.host[:len(scalars)])
+	return slices.IndexFunc(r.host[len(scalars):], func(v float32) bool { return v != 0 }), nil
+}
+
+// Follow moves dst towards src.
+func (d *Device) Follow(dst, src *runtime.Buffer, share float32) error {
+	n := dst.Size()
+	return every(d, "gsrc_follow", n, Ptr(dst.At.Elements), Ptr(src.At.Elements), Int(n), Float(share))
+}

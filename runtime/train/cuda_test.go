@@ -1,0 +1,164 @@
+package train
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/cuda"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
+)
+
+// gpu opens the stand-in's GPU for a test.
+func gpu(t *testing.T, o cuda.Options) *cuda.Device {
+	t.Helper()
+	d, err := cuda.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func closed(t *testing.T, d *cuda.Device) {
+	t.Helper()
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// losses reads the loss of every step that a run recorded.
+func losses(t *testing.T, dir string) (out []float64) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, metricsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var line Record
+		if err := json.Unmarshal(s.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, float64(line.Terms["loss"]))
+	}
+	return out
+}
+
+// everyStep is a run of few steps, the loss of each recorded: the emulator takes its
+// time.
+var everyStep = []string{"train.log_every=1", "train.eval_every=1", "train.epochs=8", "train.pretrain_steps=5", "train.joint_every=3", "train.refresh_every=4", "train.checkpoint_every=3"}
+
+// Runs on the stand-in GPU have the losses of those on the CPU, step by step, leave
+// nothing behind, and give the same bits every time.
+func TestCUDARunsFollowTheCPU(t *testing.T) {
+	ds := synthetic(t, 1)
+	for _, c := range []struct {
+		name, model, noBLAS string
+	}{{"gcn", "gcn", ""}, {"mlp", "mlp", ""}, {"ecl-gsr", "ecl-gsr", ""}, {"gcn without cuBLAS", "gcn", "1"}} {
+		t.Run(c.name, func(t *testing.T) {
+			cudatest.StandIn(t)
+			t.Setenv(cuda.NoBLAS, c.noBLAS)
+			here, there, again := t.TempDir(), t.TempDir(), t.TempDir()
+			run(t, c.model, ds, Options{Dir: here}, everyStep...)
+			for _, dir := range []string{there, again} {
+				d := gpu(t, cuda.Options{})
+				run(t, c.model, ds, Options{Dir: dir, Device: d}, everyStep...)
+				if now, peak := d.Held(); now != 0 || peak == 0 {
+					t.Errorf("%d bytes held, %d at most", now, peak)
+				}
+				closed(t, d)
+			}
+			sameRuns(t, contents(t, again), contents(t, there))
+			want, got := losses(t, here), losses(t, there)
+			if len(got) != len(want) || len(got) < 8 {
+				t.Fatalf("%d losses, on the CPU %d", len(got), len(want))
+			}
+			worst := 0.0
+			for i, w := range want {
+				worst = max(worst, math.Abs(got[i]-w)/max(1, math.Abs(w)))
+			}
+			if worst > 1e-5 {
+				t.Errorf("losses differ by %g from the CPU's: %v, want %v", worst, got, want)
+			}
+			t.Logf("%d losses differ by %.2g at most", len(want), worst)
+		})
+	}
+}
+
+// A fault of the GPU ends the run with the error that it is. The last checkpoint
+// stays good, and the run goes on from there on the CPU, or on a GPU.
+func TestCUDAFaults(t *testing.T) {
+	ds := synthetic(t, 1)
+	for _, c := range []struct {
+		fault string
+		at    int64
+		want  error
+		words []string
+	}{
+		{"fail_alloc", 3, driver.ErrOutOfMemory, []string{"predicted to need", "train.anchors", "--device cpu"}},
+		{"fail_launch", 1000, driver.ErrLaunch, nil},
+		{"vanish", 1000, driver.ErrDeviceLost, nil},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			s := cudatest.StandIn(t)
+			d := gpu(t, cuda.Options{})
+			if err := s.Set(c.fault, c.at); err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			_, err := Train(context.Background(), Task{Model: "ecl-gsr", Data: ds}, configure(t, "ecl-gsr"), Options{Dir: dir, Device: d})
+			if !errors.Is(err, c.want) {
+				t.Fatalf("the run ended with %v, want %v", err, c.want)
+			}
+			for _, w := range c.words {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("the error does not say %q: %v", w, err)
+				}
+			}
+			var memory *runtime.MemoryError
+			if errors.As(err, &memory) != (c.want == driver.ErrOutOfMemory) {
+				t.Errorf("the error is %T", err)
+			}
+			_ = d.Close() // what is lost cannot be given back
+			res := run(t, "ecl-gsr", ds, Options{Dir: dir, Resume: true})
+			if res.BestEpoch == 0 {
+				t.Error("the resumed run kept nothing")
+			}
+		})
+	}
+}
+
+// A run that began on one device ends on the other near where it would have ended.
+func TestCUDAResumesAcross(t *testing.T) {
+	ds := synthetic(t, 1)
+	cudatest.StandIn(t)
+	want := t.TempDir()
+	run(t, "gcn", ds, Options{Dir: want}, everyStep...)
+	for _, first := range []bool{true, false} {
+		dir := t.TempDir()
+		o := []Options{{Dir: dir}, {Dir: dir, Resume: true}}
+		d := gpu(t, cuda.Options{})
+		o[map[bool]int{true: 0, false: 1}[first]].Device = d
+		ctx, cancel := context.WithCancel(context.Background())
+		o[0].Observer = &stopAfter{5, cancel}
+		if _, err := Train(ctx, Task{Model: "gcn", Data: ds}, configure(t, "gcn", everyStep...), o[0]); !errors.Is(err, ErrInterrupted) {
+			t.Fatal(err)
+		}
+		run(t, "gcn", ds, o[1], everyStep...)
+		closed(t, d)
+		got := losses(t, dir)
+		for i, w := range losses(t, want) {
+			if math.Abs(got[i]-w) > 1e-5 {
+				t.Errorf("step %d: loss %g, want %g", i, got[i], w)
+			}
+		}
+	}
+}
