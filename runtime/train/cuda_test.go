@@ -64,7 +64,11 @@ func TestCUDARunsFollowTheCPU(t *testing.T) {
 		name, model, noBLAS string
 	}{{"gcn", "gcn", ""}, {"mlp", "mlp", ""}, {"ecl-gsr", "ecl-gsr", ""}, {"gcn without cuBLAS", "gcn", "1"}} {
 		t.Run(c.name, func(t *testing.T) {
-			cudatest.StandIn(t)
+			everyStep, most := everyStep, 1e-5
+			if cudatest.Either(t) == nil { // a GPU has the time for 50 epochs
+				everyStep = append(everyStep[:2:2], "train.epochs=50", "train.pretrain_steps=20")
+				most = 1e-3
+			}
 			t.Setenv(cuda.NoBLAS, c.noBLAS)
 			here, there, again := t.TempDir(), t.TempDir(), t.TempDir()
 			run(t, c.model, ds, Options{Dir: here}, everyStep...)
@@ -81,11 +85,14 @@ func TestCUDARunsFollowTheCPU(t *testing.T) {
 			if len(got) != len(want) || len(got) < 8 {
 				t.Fatalf("%d losses, on the CPU %d", len(got), len(want))
 			}
+			if d := math.Abs(got[0]-want[0]) / math.Abs(want[0]); d > 1e-5 {
+				t.Errorf("the first loss differs by %g of itself", d)
+			}
 			worst := 0.0
 			for i, w := range want {
 				worst = max(worst, math.Abs(got[i]-w)/max(1, math.Abs(w)))
 			}
-			if worst > 1e-5 {
+			if worst > most {
 				t.Errorf("losses differ by %g from the CPU's: %v, want %v", worst, got, want)
 			}
 			t.Logf("%d losses differ by %.2g at most", len(want), worst)
@@ -139,7 +146,10 @@ func TestCUDAFaults(t *testing.T) {
 // A run that began on one device ends on the other near where it would have ended.
 func TestCUDAResumesAcross(t *testing.T) {
 	ds := synthetic(t, 1)
-	cudatest.StandIn(t)
+	most := 1e-5
+	if cudatest.Either(t) == nil {
+		most = 1e-3
+	}
 	want := t.TempDir()
 	run(t, "gcn", ds, Options{Dir: want}, everyStep...)
 	for _, first := range []bool{true, false} {
@@ -156,7 +166,7 @@ func TestCUDAResumesAcross(t *testing.T) {
 		closed(t, d)
 		got := losses(t, dir)
 		for i, w := range losses(t, want) {
-			if math.Abs(got[i]-w) > 1e-5 {
+			if math.Abs(got[i]-w) > most {
 				t.Errorf("step %d: loss %g, want %g", i, got[i], w)
 			}
 		}

@@ -1,0 +1,184 @@
+//go:build darwin || linux
+
+package cuda
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
+	"github.com/gsrc-dev/gsrc/runtime/internal/optest"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// openDevice opens the stand-in's GPU, or the machine's own.
+func openDevice(t *testing.T) *Device {
+	t.Helper()
+	d, err := Open(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// TestDeviceOperations runs every operation as a program on a device, three times: queued,
+// recorded and replayed. Results are near the reference's, and the same each time. On
+// the stand-in it takes one case and one size of each, on a GPU all of them.
+func TestDeviceOperations(t *testing.T) {
+	standin := cudatest.Either(t)
+	d := openDevice(t)
+	pool := kernels.NewPool(1)
+	defer pool.Close()
+	for name, cases := range optest.Cases {
+		sizes := optest.CaseSizes
+		if standin != nil {
+			cases, sizes = cases[:1], sizes[len(sizes)-1:]
+		}
+		for _, c := range cases {
+			for k, sz := range sizes {
+				deviceCase(t, d, pool, name, c, uint64(k), sz)
+			}
+		}
+	}
+	if now, _ := d.Held(); now != 0 {
+		if err := d.ReleaseAll(); err != nil { // what was bound
+			t.Error(err)
+		}
+	}
+}
+
+func deviceCase(t *testing.T, d *Device, pool *kernels.Pool, name string, c optest.Case, step uint64, sz optest.Sizes) {
+	t.Helper()
+	src := c.Source(name)
+	m, err := ir.Parse(name, src)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, src)
+	}
+	drawn := optest.Arguments(t, m.Func("f"), c.Words(), sz, rng.New(step, name+src))
+	if !c.Fits(drawn, sz) {
+		return
+	}
+	args := map[string]*runtime.Buffer{}
+	for a, v := range drawn {
+		args[a] = bufferOf(t, v)
+	}
+	seed := rng.New(3, "test")
+	want, err := runtime.Reference(m, "f", args, nil, seed, step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := runtime.NewFunction(m, "f", runtime.Options{Device: d, Seed: seed, Pool: pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, in := range f.Inputs() {
+		if err := f.Bind(in, args[in]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := map[string][]float32{}
+	for round := range 3 {
+		if err := f.Run(step); err != nil {
+			t.Fatalf("%v\n%s", err, src)
+		}
+		for _, r := range f.Outputs() {
+			got, err := f.Read(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := closeTo(got, want[r], tolerance(name)); err != nil {
+				t.Errorf("%s at %v, run %d: %v\n%s", r, sz, round, err, src)
+			}
+			data := got.F32
+			if got.Sparse != nil {
+				data = got.Sparse.Values
+			}
+			if round == 0 {
+				first[r] = slices.Clone(data)
+				continue
+			}
+			if !slices.EqualFunc(data, first[r], func(a, b float32) bool { return a == b || a != a && b != b }) {
+				t.Errorf("%s at %v: run %d gives other numbers than the first\n%s", r, sz, round, src)
+			}
+		}
+	}
+}
+
+// What a step reports, the optimizer beside it: flags of what is not finite, scalars,
+// and statistics that follow.
+func TestDeviceReports(t *testing.T) {
+	cudatest.Either(t)
+	d := openDevice(t)
+	own := func(x []float32, dims ...int) *runtime.Buffer {
+		b := runtime.F32(x, dims...)
+		if err := d.Own(b); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	loss, term := own([]float32{1.5}), own([]float32{-2})
+	good, empty, long := own(make([]float32, 3), 3), own(nil, 0), own(make([]float32, 5000), 5000)
+	values := make([]float32, 2)
+	for _, c := range []struct {
+		at  int // of a NaN in long, −1 none
+		bad int
+	}{{-1, -1}, {0, 2}, {1023, 2}, {1024, 2}, {4999, 2}, {-1, -1}} {
+		clear(long.F32)
+		if c.at >= 0 {
+			long.F32[c.at] = unwritten
+		}
+		if err := d.Put(long); err != nil {
+			t.Fatal(err)
+		}
+		bad, err := d.Finite([]*runtime.Buffer{loss, term}, values, []*runtime.Buffer{good, empty, long})
+		if err != nil || bad != c.bad || values[0] != 1.5 || values[1] != -2 {
+			t.Errorf("a NaN at %d: buffer %d is bad, values %v, %v", c.at, bad, values, err)
+		}
+	}
+	dst := own([]float32{1, 2, 3}, 3)
+	if err := errors.Join(d.Follow(dst, good, 0.25), d.Fetch(dst)); err != nil || !slices.Equal(dst.F32, []float32{0.75, 1.5, 2.25}) {
+		t.Errorf("statistics follow to %v, %v", dst.F32, err)
+	}
+}
+
+// Without room the error says what was asked for, and the device goes on working.
+func TestDeviceOutOfMemory(t *testing.T) {
+	cudatest.Either(t)
+	d := openDevice(t)
+	var b runtime.Buffer
+	b.DType = ir.F32
+	err := d.Reserve(&b, 1<<43)
+	var e *runtime.MemoryError
+	if !errors.As(err, &e) || !errors.Is(err, driver.ErrOutOfMemory) || e.Asked != 1<<45 || !strings.Contains(err.Error(), d.Name()) {
+		t.Fatalf("32 TiB: %v", err)
+	}
+	if err := d.Reserve(&b, 1000); err != nil {
+		t.Errorf("4 kB afterwards: %v", err)
+	}
+	if err := d.Release(&b); err != nil {
+		t.Error(err)
+	}
+}
+
+// A GPU that is not there is told from a driver that is not.
+func TestOpenWithout(t *testing.T) {
+	cudatest.StandIn(t)
+	if _, err := Open(Options{Ordinal: 7}); !errors.Is(err, driver.ErrNoDevice) {
+		t.Errorf("GPU 7: %v", err)
+	}
+	if _, err := Open(Options{Driver: "/nowhere/libcuda.so.1"}); !errors.Is(err, driver.ErrNoDriver) {
+		t.Errorf("no driver: %v", err)
+	}
+}
