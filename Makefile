@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build setup demo test bench bench-peers bench-exports bench-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas cross clean
+.PHONY: help build setup demo test bench bench-peers bench-exports bench-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +103,15 @@ bin/cuda/installed:
 
 ptxas: $(if $(PTXAS),,bin/cuda/installed) ## assemble the CUDA kernels for every architecture and write docs/gpu-kernels.md (PTXAS)
 	$(GO) run ./runtime/cuda/ptx/generate -ptxas $(or $(PTXAS),$$(echo bin/cuda/lib/python3*/site-packages/nvidia/cuda_nvcc/bin/ptxas))
+
+# Self-contained: the test binaries in bin/gpu can be copied to the machine with the GPU
+# and run there as below. Data are generated.
+gpu-check: ## check the CUDA kernels and training on this machine's GPU
+	@mkdir -p bin/gpu
+	$(GO) test -c -o bin/gpu/kernels.test ./runtime/cuda
+	$(GO) test -c -o bin/gpu/train.test ./runtime/train
+	GSRC_GPU=1 bin/gpu/kernels.test -test.v -test.run '^TestDevice'
+	GSRC_GPU=1 bin/gpu/train.test -test.v -test.run '^TestCUDA(Runs|Resumes)'
 
 cross: ## build without cgo for Linux, macOS, Windows and arm64 (PLATFORMS)
 	@set -e; for platform in $(PLATFORMS); do \

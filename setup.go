@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/cuda"
 	"github.com/gsrc-dev/gsrc/runtime/train"
 )
 
@@ -149,7 +150,7 @@ func (s *Setup) Facts() passes.Facts {
 }
 
 // PredictMemory forecasts the memory that the steps of training a compiled
-// program take, without running any.
+// program take, without running any: with train.device=cuda that of the GPU.
 func (s *Setup) PredictMemory(prog *ir.Module) (*train.Forecast, error) {
 	if s.Graphs != nil {
 		return train.PredictGraphMemory(prog, s.Graphs, s.Config)
@@ -157,6 +158,9 @@ func (s *Setup) PredictMemory(prog *ir.Module) (*train.Forecast, error) {
 	split, err := s.Data.SplitFor(uint64(s.Config.Train.Seed))
 	if err != nil {
 		return nil, err
+	}
+	if strings.HasPrefix(s.Config.Train.Device, "cuda") {
+		return train.PredictMemoryOn(cuda.Planner, prog, s.Data, split, s.Config)
 	}
 	return train.PredictMemory(prog, s.Data, split, s.Config)
 }

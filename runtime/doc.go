@@ -28,6 +28,9 @@
 //     nothing. [PredictMemory] tells beforehand what that takes.
 //   - [Device] is where kernels and memory come from. The cpu_*.go files are the
 //     table from operation to kernel for the CPU (package runtime/kernels).
+//   - [Accelerator] is a device with a memory of its own, such as a GPU. remote.go
+//     keeps buffers there and says who owns them; replay.go has the device record a
+//     run and replay it. Package runtime/remotetest is a strict one for tests.
 //   - [Reference] runs the same function in the float64 interpreter of package
 //     ir with the same random numbers, for differential tests.
 //

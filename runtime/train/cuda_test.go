@@ -75,10 +75,14 @@ func TestCUDARunsFollowTheCPU(t *testing.T) {
 			for _, dir := range []string{there, again} {
 				d := gpu(t, cuda.Options{})
 				run(t, c.model, ds, Options{Dir: dir, Device: d}, everyStep...)
-				if now, peak := d.Held(); now != 0 || peak == 0 {
+				now, peak := d.Held()
+				if now != 0 || peak == 0 {
 					t.Errorf("%d bytes held, %d at most", now, peak)
 				}
 				closed(t, d)
+				if need := predicted(t, c.model, everyStep); need < peak*19/20 || need > peak*3/2 {
+					t.Errorf("%d bytes were predicted, %d held", need, peak)
+				}
 			}
 			sameRuns(t, contents(t, again), contents(t, there))
 			want, got := losses(t, here), losses(t, there)
@@ -98,6 +102,22 @@ func TestCUDARunsFollowTheCPU(t *testing.T) {
 			t.Logf("%d losses differ by %.2g at most", len(want), worst)
 		})
 	}
+}
+
+// predicted returns what a GPU is going to hold, without what is not counted in what
+// a run holds.
+func predicted(t *testing.T, model string, sets []string) int {
+	t.Helper()
+	tr, err := newTrainer(context.Background(), Task{Model: model, Data: synthetic(t, 1)}, configure(t, model, sets...), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.close()
+	f, err := PredictMemoryOn(cuda.Planner, tr.prog, tr.task.Data, tr.split, tr.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Device - deviceBytes
 }
 
 // A fault of the GPU ends the run with the error that it is. The last checkpoint

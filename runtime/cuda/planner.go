@@ -1,0 +1,26 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Planner is a GPU as far as predictions go: it knows what there are kernels for and
+// what workspace they need, and runs nothing. See [runtime.PredictMemoryOn].
+var Planner runtime.Device = planner{runtime.CPU}
+
+type planner struct{ runtime.Device }
+
+func (planner) Name() string { return "cuda" }
+
+func (planner) Kernel(op *ir.Op) (runtime.Kernel, error) {
+	if _, err := Lookup(op); err != nil {
+		return nil, err
+	}
+	return func(*runtime.Call) error { return fmt.Errorf("%s: nothing runs on what plans", op.Name()) }, nil
+}
+
+func (planner) Workspace(k *runtime.Call) (int, kernels.Scratch) { return (*Device)(nil).Workspace(k) }
