@@ -21,6 +21,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/catalog"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/standin"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -223,6 +224,6 @@ func useStandIn(ts *testscript.TestScript, neg bool, args []string) {
 	path, err := cudatest.Build()
 	ts.Check(err)
 	ts.Setenv(driver.Variable, path)
-	ts.Setenv(driver.BLASVariable, filepath.Join(filepath.Dir(path), "libcublas.so.12"))
+	ts.Setenv(driver.BLASVariable, standin.BLAS(path))
 	ts.Setenv("GSRC_STANDIN_REPORT", report)
 }

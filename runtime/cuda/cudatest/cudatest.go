@@ -31,7 +31,7 @@ func StandIn(tb testing.TB) *standin.Library {
 	tb.Helper()
 	path := Path(tb)
 	tb.Setenv(driver.Variable, path)
-	tb.Setenv(driver.BLASVariable, filepath.Join(filepath.Dir(path), "libcublas.so.12"))
+	tb.Setenv(driver.BLASVariable, standin.BLAS(path))
 	l, err := standin.Load(path)
 	if err != nil {
 		tb.Fatal(err)
@@ -49,8 +49,8 @@ func StandIn(tb testing.TB) *standin.Library {
 	return l
 }
 
-// Path returns the path of the stand-in's libcuda.so.1, beside which its
-// libcublas.so.12 is. The test is skipped where there is no C compiler.
+// Path returns the path of the stand-in. The test is skipped where there is no C
+// compiler.
 func Path(tb testing.TB) string {
 	tb.Helper()
 	path, err := Build()
@@ -65,7 +65,7 @@ func Path(tb testing.TB) string {
 
 // Build is Path where there is no test. The error is standin.ErrNoCompiler or
 // emulator.ErrNoCompiler where there is no compiler. A command that a test starts gets
-// the path by GSRC_CUDA_DRIVER, its cuBLAS by GSRC_CUBLAS, and settings by GSRC_STANDIN_
+// the path by GSRC_CUDA_DRIVER, its cuBLAS (standin.BLAS) by GSRC_CUBLAS, and settings by GSRC_STANDIN_
 // and the setting's name in capitals.
 func Build() (string, error) { return build() }
 
@@ -89,7 +89,7 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	root = filepath.Join(root, "gsrc", "cudatest")
 	folder := filepath.Join(root, fmt.Sprintf("%x", h.Sum(nil)[:12]))
-	path := filepath.Join(folder, "libcuda.so.1")
+	path := filepath.Join(folder, standin.File)
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/standin"
 )
 
 func openBLAS(t testing.TB, r *rig) *driver.BLAS {
@@ -16,7 +17,7 @@ func openBLAS(t testing.TB, r *rig) *driver.BLAS {
 	path := mustBuild(t)
 	d, err := driver.Open(path)
 	do(t, err)
-	l, err := d.OpenBLAS(filepath.Join(filepath.Dir(path), "libcublas.so.12"))
+	l, err := d.OpenBLAS(standin.BLAS(path))
 	do(t, err)
 	if l.Version != "12.4.5" {
 		t.Errorf("version %s", l.Version)
@@ -142,7 +143,7 @@ func TestMatMulErrors(t *testing.T) {
 	set(t, r.Library, "memory", 1<<20)
 	d, err := driver.Open(mustBuild(t))
 	do(t, err)
-	l, err := d.OpenBLAS(filepath.Join(filepath.Dir(mustBuild(t)), "libcublas.so.12"))
+	l, err := d.OpenBLAS(standin.BLAS(mustBuild(t)))
 	do(t, err)
 	if _, err := r.stream.NewBLAS(l, true); !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "workspace") {
 		t.Error(err)
@@ -154,7 +155,7 @@ func TestFindBLAS(t *testing.T) {
 	_, path := load(t)
 	d, err := driver.Open(path)
 	do(t, err)
-	library := filepath.Join(filepath.Dir(path), "libcublas.so.12")
+	library := standin.BLAS(path)
 	environment := t.TempDir()
 	for _, key := range []string{"CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", driver.BLASVariable} {
 		t.Setenv(key, "")

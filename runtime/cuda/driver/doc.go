@@ -3,6 +3,9 @@
 // cuBLAS. Both libraries are opened when a program asks for them. None is needed
 // to build, and a program runs without them where no GPU is asked for.
 //
+// On Linux a program with this package needs glibc also where it was built without
+// cgo, since the loader of libraries is glibc's.
+//
 // A newcomer starts with [Open], which finds the driver's library; its
 // [Driver.Devices] lists the GPUs, [Device.Open] gives a [Context], in which memory
 // is allocated, modules of PTX are loaded and streams are made. Work is put on a

@@ -16,7 +16,8 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/cuda/standin"
 )
 
-// ptx is what the stand-in reads of a module; testdata/kernels.c has the kernels.
+// ptx is a module for a GPU and for the stand-in, which reads of it what a launch
+// takes: testdata/kernels.c has its kernels.
 const ptx = `
 // header .entry not_this_one(.param .u64 x)
 .version 6.3
@@ -30,9 +31,31 @@ const ptx = `
 )
 .maxntid 256, 1, 1
 {
+	.reg .pred %p<2>;
+	.reg .f32 %f<4>;
+	.reg .b32 %r<6>;
+	.reg .b64 %rd<8>;
 	.shared .align 16 .b8 tile[4000];
 	.shared .align 4 .f32 total;
-	ld.shared.f32 	%f1, [total];
+	ld.param.u64 %rd1, [test_scale_param_0];
+	ld.param.u64 %rd2, [test_scale_param_1];
+	ld.param.f32 %f1, [test_scale_param_2];
+	ld.param.u32 %r1, [test_scale_param_3];
+	mov.u32 %r2, %ctaid.x;
+	mov.u32 %r3, %ntid.x;
+	mov.u32 %r4, %tid.x;
+	mad.lo.s32 %r5, %r2, %r3, %r4;
+	setp.ge.s32 %p1, %r5, %r1;
+	@%p1 bra done;
+	cvta.to.global.u64 %rd3, %rd1;
+	cvta.to.global.u64 %rd4, %rd2;
+	mul.wide.s32 %rd5, %r5, 4;
+	add.s64 %rd6, %rd4, %rd5;
+	add.s64 %rd7, %rd3, %rd5;
+	ld.global.f32 %f2, [%rd6];
+	mul.f32 %f3, %f2, %f1;
+	st.global.f32 [%rd7], %f3;
+done:
 	ret;
 }
 .visible .entry test_mix(.param .u64 a, .param .s8 b, .param .align 8 .b8 c[8], .param .u16 d, .param .f64 e, .param .f32 f)

@@ -32,12 +32,23 @@ var sources embed.FS
 // Sources are the files that a built library depends on.
 func Sources() fs.FS { return sources }
 
+// The names are not those of NVIDIA's libraries: a process that loaded these would
+// find them when it asks the system's loader for those.
+const (
+	// File is the driver's name.
+	File     = "libgsrc-standin-cuda.so"
+	blasFile = "libgsrc-standin-cublas.so"
+)
+
+// BLAS returns the path of the cuBLAS beside a stand-in driver.
+func BLAS(driver string) string { return filepath.Join(filepath.Dir(driver), blasFile) }
+
 // ErrNoCompiler is returned where there is no C compiler, or none that makes shared
 // libraries as Linux has them.
 var ErrNoCompiler = errors.New("the stand-in for NVIDIA's driver is built by cc on Linux, which is not here")
 
 // Build compiles the stand-in into the folder of an emulator's shared library, against
-// it, and returns the path of libcuda.so.1; libcublas.so.12 is beside it. The folder
+// it, and returns its path; its cuBLAS is beside it, see [BLAS]. The folder
 // may be moved.
 func Build(emulator string) (string, error) {
 	if runtime.GOOS != "linux" {
@@ -47,7 +58,7 @@ func Build(emulator string) (string, error) {
 		return "", ErrNoCompiler
 	}
 	folder := filepath.Dir(emulator)
-	driver, blas := filepath.Join(folder, "libcuda.so.1"), filepath.Join(folder, "libcublas.so.12")
+	driver, blas := filepath.Join(folder, File), filepath.Join(folder, blasFile)
 	if err := compile("src", driver, emulator); err != nil {
 		return "", err
 	}
