@@ -108,8 +108,10 @@ ptxas: $(if $(PTXAS),,bin/cuda/installed) ## assemble the CUDA kernels for every
 # and run there as below. Data are generated.
 gpu-check: ## check the CUDA kernels and training on this machine's GPU
 	@mkdir -p bin/gpu
+	$(GO) test -c -o bin/gpu/driver.test ./runtime/cuda/driver
 	$(GO) test -c -o bin/gpu/kernels.test ./runtime/cuda
 	$(GO) test -c -o bin/gpu/train.test ./runtime/train
+	bin/gpu/driver.test -test.v -test.run '^TestOnEveryDriver$$/^GPU$$'
 	GSRC_GPU=1 bin/gpu/kernels.test -test.v -test.run '^TestDevice'
 	GSRC_GPU=1 bin/gpu/train.test -test.v -test.run '^TestCUDA(Runs|Resumes)'
 
