@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -40,6 +42,13 @@ func TestTextHasTheKernels(t *testing.T) {
 	if err != nil || len(names) == 0 {
 		t.Fatal(err, names)
 	}
+	rows, err := os.ReadFile("../../../../docs/gpu-kernels.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.ContainsRune(rows, '*') {
+		t.Error("docs/gpu-kernels.md has a kernel that spills registers")
+	}
 	kernels := 0
 	for _, name := range names {
 		source, err := fs.ReadFile(src.Files, name)
@@ -54,11 +63,17 @@ func TestTextHasTheKernels(t *testing.T) {
 				continue
 			}
 			entry, _, _ = strings.Cut(entry, ")")
+			if !bytes.Contains(rows, []byte("| `"+m[1]+"` |")) {
+				t.Errorf("docs/gpu-kernels.md has no row for %s: run make ptxas", m[1])
+			}
 			params := strings.Count(m[2], ",") + 1
 			if !strings.Contains(entry, fmt.Sprintf("%s_param_%d", m[1], params-1)) || strings.Contains(entry, fmt.Sprintf("%s_param_%d", m[1], params)) {
 				t.Errorf("the entry of %s has not %d parameters:\n%s", m[1], params, entry)
 			}
 		}
+	}
+	if n := bytes.Count(rows, []byte("| `gsrc_")); n != kernels {
+		t.Errorf("docs/gpu-kernels.md has %d rows, the sources %d kernels: run make ptxas", n, kernels)
 	}
 	if n := strings.Count(text, ".visible .entry "); n != kernels {
 		t.Errorf("%d entries, the sources have %d kernels", n, kernels)
