@@ -310,12 +310,13 @@ func TestSkewedGraph(t *testing.T) {
 	s := g.Structure()
 	m, err := ir.Parse("hub", `module @case
 
-func @f(%x0: graph<N,E>, %x1: f32[E,2], %x2: f32[N,2], %x3: f32[N,8]) -> (r0: f32[N,8], r1: f32[E,2], r2: f32[N,8]) {
+func @f(%x0: graph<N,E>, %x1: f32[E,2], %x2: f32[N,2], %x3: f32[N,8]) -> (r0: f32[N,8], r1: f32[E,2], r2: f32[N,8], r3: f32[N,8]) {
   %a, %self = edge_softmax %x0, %x1, %x2 : f32[E,2], f32[N,2]
   %y = spmm %x0, %a, %self, %x3 : f32[N,8]
   %d = sddmm %x0, %y, %x3 {heads=2} : f32[E,2]
   %top = spmax %x0, %x3 : f32[N,8]
-  return %y, %d, %top
+  %back = spmm_fused %x0, _, _, %x3, %y {transpose=true, expr="elu(p)"} : f32[N,8]
+  return %y, %d, %top, %back
 }
 `)
 	if err != nil {

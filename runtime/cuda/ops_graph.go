@@ -24,6 +24,9 @@ var graphKernels = map[string]Kernel{
 // sparseProduct multiplies the graph's matrix, operands 0 to 2, by operand 3.
 func sparseProduct(q Queue, k *runtime.Call, e *epilogue) error {
 	g, h := k.In[0], k.In[3]
+	if _, _, err := sizes(h.Dims); err != nil {
+		return err
+	}
 	s := g.At.In
 	if k.Op.Bool("transpose") {
 		s = g.At.Out
@@ -41,8 +44,8 @@ func sparseProduct(q Queue, k *runtime.Call, e *epilogue) error {
 // epilogue.
 func aggregate(q Queue, y *runtime.Buffer, s *runtime.ResidentCSR, vals uint64, diag *runtime.Buffer, h uint64, heads int, e *epilogue) error {
 	rows, f := y.Dims[0], y.Dims[1]
-	if rows == 0 || f == 0 {
-		return nil
+	if n, _, err := sizes(y.Dims); n == 0 || err != nil {
+		return err
 	}
 	if e == nil {
 		e = &epilogue{}

@@ -106,8 +106,10 @@ func (e *epilogue) peel(k *runtime.Call, first int) bool {
 func product(q Queue, k *runtime.Call, e *epilogue) error {
 	a, b, y := k.In[0], k.In[1], k.Out[0]
 	ta, tb := k.Op.Bool("ta"), k.Op.Bool("tb")
-	if _, _, err := sizes(y.Dims); err != nil {
-		return err
+	for _, x := range []*runtime.Buffer{b, y} {
+		if _, _, err := sizes(x.Dims); err != nil {
+			return err
+		}
 	}
 	if a.At.In != nil {
 		s, h := a.At.In, b.At.Elements

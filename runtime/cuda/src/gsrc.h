@@ -23,10 +23,14 @@ typedef struct { float x, y, z, w; } __attribute__((aligned(16))) float4_t;
 
 #define WARP 32
 
+// At least so many blocks of a kernel are to fit on a processor at a time, which
+// bounds the registers of a thread: more of them hide the time that memory takes.
+#define BLOCKS 2
+
 #ifdef __CUDA__
 
 #define DEVICE __attribute__((device))
-#define KERNEL extern "C" __attribute__((global)) __attribute__((launch_bounds(256, 2))) void
+#define KERNEL extern "C" __attribute__((global)) __attribute__((launch_bounds(256, BLOCKS))) void
 #define FN static DEVICE __attribute__((always_inline)) inline
 #define SHARED(type, name, count) __attribute__((shared)) __attribute__((aligned(16))) static type name[count]
 #define SHARED_DYNAMIC(type, name) extern __attribute__((shared)) __attribute__((aligned(16))) type name[]
@@ -125,8 +129,8 @@ FN int aligned4(const float *p) { return ((u64)p & 15) == 0; }
 
 // Columns 4q to 4q+3 of a row of width f, those that exist.
 FN float4_t columns4(const float *x, int row, int q, int f, int whole) {
-	i64 at = (i64)row * f + 4 * q;
-	if (whole) return LD((const float4_t *)(x + (i64)row * f), q);
+	int at = row * f + 4 * q;
+	if (whole) return LD((const float4_t *)(x + at), 0);
 	float4_t v = {0.0f, 0.0f, 0.0f, 0.0f};
 	v.x = LD(x, at);
 	if (4 * q + 1 < f) v.y = LD(x, at + 1);

@@ -5,66 +5,133 @@
 
 FN float activate(float v, int act) { return act == 1 ? (v < 0.0f ? 0.0f : v) : act == 2 ? (v < 0.0f ? expm1_32(v) : v) : v; }
 
+// What a row of spmm needs, the same for all rows.
+typedef struct {
+	float *dst;
+	const int *col, *perm;
+	const float *vals, *diag, *h, *add, *bias;
+	int diag_rows, f, heads, act, whole;
+} product;
+
+// Adds the entries first to last − 1 to columns 4q to 4q+3.
+FN float4_t add_entries(product p, float4_t sum, int first, int last, int q, int width) {
+	if (p.heads == 1 || !p.vals) {
+#pragma unroll 4
+		for (int e = first; e < last; e++) {
+			float v = p.vals ? LD(p.vals, p.perm ? LD(p.perm, e) : e) : 1.0f;
+			float4_t x = columns4(p.h, LD(p.col, e), q, p.f, p.whole);
+			sum.x = fma32(v, x.x, sum.x);
+			sum.y = fma32(v, x.y, sum.y);
+			sum.z = fma32(v, x.z, sum.z);
+			sum.w = fma32(v, x.w, sum.w);
+		}
+		return sum;
+	}
+	int h0 = 4 * q / width, h1 = min_int((4 * q + 1) / width, p.heads - 1), h2 = min_int((4 * q + 2) / width, p.heads - 1), h3 = min_int((4 * q + 3) / width, p.heads - 1);
+	for (int e = first; e < last; e++) {
+		i64 at = (i64)(p.perm ? LD(p.perm, e) : e) * p.heads;
+		float4_t x = columns4(p.h, LD(p.col, e), q, p.f, p.whole);
+		sum.x = fma32(LD(p.vals, at + h0), x.x, sum.x);
+		sum.y = fma32(LD(p.vals, at + h1), x.y, sum.y);
+		sum.z = fma32(LD(p.vals, at + h2), x.z, sum.z);
+		sum.w = fma32(LD(p.vals, at + h3), x.w, sum.w);
+	}
+	return sum;
+}
+
+// What a row begins with: the addend and the row's own term.
+FN float4_t begin_row(product p, int row, int q, int width) {
+	float4_t sum = {0.0f, 0.0f, 0.0f, 0.0f};
+	if (p.add) sum = columns4(p.add, row, q, p.f, p.whole);
+	if (p.diag && row < p.diag_rows) {
+		float4_t x = columns4(p.h, row, q, p.f, p.whole);
+		i64 at = (i64)row * p.heads;
+		sum.x = fma32(LD(p.diag, at + 4 * q / width), x.x, sum.x);
+		sum.y = fma32(LD(p.diag, at + min_int((4 * q + 1) / width, p.heads - 1)), x.y, sum.y);
+		sum.z = fma32(LD(p.diag, at + min_int((4 * q + 2) / width, p.heads - 1)), x.z, sum.z);
+		sum.w = fma32(LD(p.diag, at + min_int((4 * q + 3) / width, p.heads - 1)), x.w, sum.w);
+	}
+	return sum;
+}
+
+FN void end_row(product p, float4_t sum, int row, int q) {
+	if (p.bias) {
+		float4_t x = columns4(p.bias, 0, q, p.f, p.whole);
+		sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
+	}
+	if (p.act) sum.x = activate(sum.x, p.act), sum.y = activate(sum.y, p.act), sum.z = activate(sum.z, p.act), sum.w = activate(sum.w, p.act);
+	int at = row * p.f + 4 * q;
+	if (p.whole) {
+		ST((float4_t *)(p.dst + at), 0, sum);
+		return;
+	}
+	ST(p.dst, at, sum.x);
+	if (4 * q + 1 < p.f) ST(p.dst, at + 1, sum.y);
+	if (4 * q + 2 < p.f) ST(p.dst, at + 2, sum.z);
+	if (4 * q + 3 < p.f) ST(p.dst, at + 3, sum.w);
+}
+
+// Entries of a row that the whole block adds.
+#define LONG 256
+
 // spmm computes dst_i = act(add_i + diag_i·h_i + Σ_e vals_e·h[col_e] + bias) for
 // the entries e of row i, with the value k·heads/f of an entry for column k. add,
 // diag (of diag_rows rows), vals (ones) and bias may be absent; act is 0, or 1 for
-// relu, 2 for elu. group threads, a power of two, share a row.
+// relu, 2 for elu. group threads, a power of two, share a row; those of a hub, whose
+// entries the others of its block would wait for, are shared by all of them: each
+// group adds a part of the entries, and the parts are added in their order.
+#undef BLOCKS
+#define BLOCKS 3
 KERNEL gsrc_spmm(float *dst, const int *row_ptr, const int *col, const int *perm, const float *vals, const float *diag, const float *h, const float *add, const float *bias,
 	int rows, int diag_rows, int f, int heads, int act, int group) {
-	int lane = thread_x() % group, whole = f % 4 == 0 && aligned4(h) && aligned4(dst) && aligned4(add) && aligned4(bias), width = f / heads;
-	for (int row = grid_first() / group; row < rows; row += grid_step() / group) {
-		int first = LD(row_ptr, row), last = LD(row_ptr, row + 1);
-		for (int q = lane; 4 * q < f; q += group) {
-			float4_t sum = {0.0f, 0.0f, 0.0f, 0.0f};
-			int h0 = 4 * q / width, h1 = min_int((4 * q + 1) / width, heads - 1), h2 = min_int((4 * q + 2) / width, heads - 1), h3 = min_int((4 * q + 3) / width, heads - 1);
-			if (add) sum = columns4(add, row, q, f, whole);
-			if (diag && row < diag_rows) {
-				float4_t x = columns4(h, row, q, f, whole);
-				i64 at = (i64)row * heads;
-				sum.x = fma32(LD(diag, at + h0), x.x, sum.x);
-				sum.y = fma32(LD(diag, at + h1), x.y, sum.y);
-				sum.z = fma32(LD(diag, at + h2), x.z, sum.z);
-				sum.w = fma32(LD(diag, at + h3), x.w, sum.w);
+	SHARED(float, parts, 4 * 256);
+	SHARED(int, long_row, 256);
+	SHARED(int, any, 1);
+	int whole = f % 4 == 0 && aligned4(h) && aligned4(dst) && aligned4(add) && aligned4(bias), width = f / heads;
+	product p = {dst, col, perm, vals, diag, h, add, bias, diag_rows, f, heads, act, whole};
+	int lane = thread_x() % group, team = thread_x() / group, teams = width_x() / group;
+	for (int base = block_x() * teams; base < rows; base += blocks_x() * teams) {
+		int row = base + team, first = 0, last = 0;
+		if (row < rows) first = LD(row_ptr, row), last = LD(row_ptr, row + 1);
+		int hub = last - first > LONG;
+		barrier();
+		if (thread_x() == 0) SH(any, 0) = 0;
+		if (lane == 0) SH(long_row, team) = hub;
+		barrier();
+		if (hub) SH(any, 0) = 1;
+		barrier();
+		// First each group's own row, then the block's hubs.
+		for (int t = -1; t < teams; t++) {
+			int shared = t >= 0, r = row, start = first, stop = hub ? first : last, mine = row < rows && !hub;
+			if (shared) {
+				if (!SH(any, 0)) break;
+				if (!SH(long_row, t)) continue;
+				r = base + t;
+				int from = LD(row_ptr, r), to = LD(row_ptr, r + 1), per = (to - from + teams - 1) / teams;
+				start = min_int(from + team * per, to), stop = min_int(start + per, to), mine = team == 0;
 			}
-			if (heads == 1 || !vals) {
-#pragma unroll 4
-				for (int e = first; e < last; e++) {
-					float v = vals ? LD(vals, perm ? LD(perm, e) : e) : 1.0f;
-					float4_t x = columns4(h, LD(col, e), q, f, whole);
-					sum.x = fma32(v, x.x, sum.x);
-					sum.y = fma32(v, x.y, sum.y);
-					sum.z = fma32(v, x.z, sum.z);
-					sum.w = fma32(v, x.w, sum.w);
+			for (int q0 = 0; 4 * q0 < f; q0 += group) {
+				int q = q0 + lane, there = 4 * q < f;
+				float4_t sum = {0.0f, 0.0f, 0.0f, 0.0f};
+				if (mine && there) sum = begin_row(p, r, q, width);
+				if (there) sum = add_entries(p, sum, start, stop, q, width);
+				if (shared) {
+					barrier();
+					SH4(parts, 4 * thread_x()) = sum;
+					barrier();
+					for (int i = 1; mine && i < teams; i++) {
+						float4_t x = SH4(parts, 4 * (i * group + lane));
+						sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
+					}
 				}
-			} else {
-				for (int e = first; e < last; e++) {
-					i64 at = (i64)(perm ? LD(perm, e) : e) * heads;
-					float4_t x = columns4(h, LD(col, e), q, f, whole);
-					sum.x = fma32(LD(vals, at + h0), x.x, sum.x);
-					sum.y = fma32(LD(vals, at + h1), x.y, sum.y);
-					sum.z = fma32(LD(vals, at + h2), x.z, sum.z);
-					sum.w = fma32(LD(vals, at + h3), x.w, sum.w);
-				}
+				if (mine && there) end_row(p, sum, r, q);
 			}
-			if (bias) {
-				float4_t x = columns4(bias, 0, q, f, whole);
-				sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
-			}
-			if (act) {
-				sum.x = activate(sum.x, act), sum.y = activate(sum.y, act), sum.z = activate(sum.z, act), sum.w = activate(sum.w, act);
-			}
-			i64 at = (i64)row * f + 4 * q;
-			if (whole) {
-				ST((float4_t *)(dst + (i64)row * f), q, sum);
-				continue;
-			}
-			ST(dst, at, sum.x);
-			if (4 * q + 1 < f) ST(dst, at + 1, sum.y);
-			if (4 * q + 2 < f) ST(dst, at + 2, sum.z);
-			if (4 * q + 3 < f) ST(dst, at + 3, sum.w);
 		}
 	}
 }
+
+#undef BLOCKS
+#define BLOCKS 2
 
 // sddmm computes one inner product for each entry and head: rows of p and columns
 // of q have f elements, of which each head has width. 8 threads share an entry.
