@@ -3,7 +3,7 @@
 // like speak.
 //
 // A [Server] has two kinds of models. The files of the export (encoder, scorer,
-// classifier) take whole graphs as tensors and keep nothing. Where a graph was given
+// classifier, pipeline) take whole graphs and keep nothing. Where a graph was given
 // with them, the model "nodes" answers for nodes of it by name, and "update" adds
 // nodes and edges to it. Every answer belongs to one version of the graph, which the
 // reply names.

@@ -71,6 +71,16 @@ func files(d *export.Dist, parallel int) []model {
 					return d.ClassifyGraphs(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), value(r, "graph_ids"))
 				}
 			}
+		case "pipeline":
+			f.meta.Inputs = []TensorInfo{x, edges, {"k", INT64, []int64{1}}}
+			if slices.ContainsFunc(m.Models[role].Inputs, func(in export.IOInfo) bool { return in.Name == weight.Name }) {
+				f.meta.Inputs = append(f.meta.Inputs, weight)
+			}
+			f.run = func(r *Request) (map[string]ort.Tensor, error) {
+				k := value(r, "k").I64[0]
+				// No graph that the file takes has more neighbours.
+				return d.Refine(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), int(max(-1, min(k, export.MaxPipelineNodes))))
+			}
 		default: // a file for other programs
 			continue
 		}

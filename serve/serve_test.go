@@ -409,6 +409,56 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestPipeline asks for a refined graph, and compares it with the export's own.
+func TestPipeline(t *testing.T) {
+	orttest.Need(t)
+	dir := t.TempDir()
+	run, err := gsrc.Train(t.Context(), gsrc.TrainOptions{Model: "ecl-gsr", Data: "synthetic", Out: filepath.Join(dir, "run"),
+		Set: []string{"synthetic.nodes=60", "synthetic.features=8", "train.epochs=2", "train.pretrain_steps=2", "model.encoder.hidden=8", "model.encoder.projection=8"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dist := filepath.Join(dir, "dist")
+	if _, err := run.Build(t.Context(), dist, gsrc.BuildOptions{Unverified: true, Pipeline: export.PipelineOn}); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, Options{Dist: dist})
+	h := httptest.NewServer(s.Handler())
+	defer h.Close()
+	d := int64(s.dist.Manifest.NumFeatures)
+	x := Tensor{Name: "x", Datatype: FP32, Shape: []int64{4, d}, F32: make([]float32, 4*d)}
+	for i := range x.F32 {
+		x.F32[i] = float32(i*i%7) / 7
+	}
+	edges := Tensor{Name: "edge_index", Datatype: INT64, Shape: []int64{2, 2}, I64: []int64{0, 1, 1, 0}}
+	k := func(n int64) Tensor { return Tensor{Name: "k", Datatype: INT64, Shape: []int64{1}, I64: []int64{n}} }
+	want, err := s.dist.Refine(ort.Float32s(x.F32, x.Shape...), ort.Int64s(edges.I64, edges.Shape...), nil, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ask := range map[string]client{"json": overHTTP(h.Client(), h.URL, false), "grpc": overGRPC(t, s)} {
+		r, err := ask(t.Context(), "pipeline", x, edges, k(2))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		near(t, name, output(t, r, "probabilities").F32, want["probabilities"].F32)
+		if got := output(t, r, "refined_edge_index"); !slices.Equal(got.I64, want["refined_edge_index"].I64) {
+			t.Errorf("%s: refined edges %v, want %v", name, got.I64, want["refined_edge_index"].I64)
+		}
+		for n, text := range map[int64]string{-1: "k is -1", math.MinInt64: "k is -1"} {
+			if _, err := ask(t.Context(), "pipeline", x, edges, k(n)); err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: k = %d gives %v", name, n, err)
+			}
+		}
+		if _, err := ask(t.Context(), "pipeline", x, edges, k(math.MaxInt64)); err != nil {
+			t.Errorf("%s: a large k: %v", name, err)
+		}
+		if _, err := ask(t.Context(), "pipeline", x, edges); err == nil || !strings.Contains(err.Error(), "k") {
+			t.Errorf("%s: no k gives %v", name, err)
+		}
+	}
+}
+
 // Bodies that are wrong are the client's fault, and the server goes on.
 func TestHostileBodies(t *testing.T) {
 	s := newServer(t, Options{Data: "synthetic", Updates: true, MaxBody: 1 << 16})
