@@ -64,6 +64,10 @@ var runtimes = func() []engine {
 			command: []string{python, "conformance/python/check.py", "checker"}},
 		{name: "reference", title: "onnx reference evaluator", quick: true, needs: []string{"python3"}, setup: pythonSetup,
 			command: []string{python, "conformance/python/check.py", "reference"}},
+		{name: "openvino", title: "OpenVINO", needs: []string{"python3"},
+			setup: append(pythonSetup[:2:2], []string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+				"-r", "conformance/python/requirements-openvino.txt"}),
+			command: []string{python, "conformance/python/check.py", "openvino"}},
 	}
 	for i, r := range list {
 		if r.name == "rust" {

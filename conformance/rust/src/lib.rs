@@ -88,9 +88,9 @@ pub fn read_tensor(path: &Path) -> Result<Tensor, Error> {
     Ok(t)
 }
 
-/// The largest difference, or an error where it is above 1e-5 + 1e-4 times the largest expected
+/// The largest difference, or an error where it is above `abs` + `rel` times the largest expected
 /// value. Integers are equal.
-fn compare(got: &Tensor, want: &Tensor) -> Result<f64, Error> {
+fn compare(got: &Tensor, want: &Tensor, (abs, rel): (f64, f64)) -> Result<f64, Error> {
     if got.dims != want.dims {
         return Err(format!("{} has the shape {:?}, want {:?}", want.name, got.dims, want.dims).into());
     }
@@ -108,7 +108,7 @@ fn compare(got: &Tensor, want: &Tensor) -> Result<f64, Error> {
         }
         largest = largest.max((*y as f64).abs());
     }
-    let bound = 1e-5 + 1e-4 * largest;
+    let bound = abs + rel * largest;
     if error <= bound {
         return Ok(error);
     }
@@ -149,6 +149,8 @@ fn check_model(dist: &Path, info: &Value, own: bool, open: &dyn Fn(&Path) -> Res
         [] => &only[..],
         cases => cases,
     };
+    // Wider where the model computes in 8 bits.
+    let within = (info["tolerance"]["abs"].as_f64().unwrap_or(1e-5), info["tolerance"]["rel"].as_f64().unwrap_or(1e-4));
     let (mut largest, mut graphs, mut refused, mut by_file) = (0f64, 0, 0, 0);
     for case in cases {
         let (name, folder) = (text(case, "name"), text(case, "data"));
@@ -176,7 +178,7 @@ fn check_model(dist: &Path, info: &Value, own: bool, open: &dyn Fn(&Path) -> Res
         sound.map_err(|e| Problem::Fail(format!("{name}: {e}")))?;
         let got = model.run(&inputs, &names).map_err(|e| problem(&name, e))?;
         for (a, b) in got.iter().zip(&tensors(dist, &folder, "output", names.len())?) {
-            largest = largest.max(compare(a, b).map_err(|e| Problem::Fail(format!("{name}: {e}")))?);
+            largest = largest.max(compare(a, b, within).map_err(|e| Problem::Fail(format!("{name}: {e}")))?);
         }
         graphs += 1;
     }

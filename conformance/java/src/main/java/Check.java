@@ -61,6 +61,8 @@ public final class Check {
     static String checkModel(OrtEnvironment environment, Path dist, JsonObject info) throws OrtException, IOException {
         double largest = 0;
         int graphs = 0, refused = 0, byFile = 0;
+        JsonObject within = info.getAsJsonObject("tolerance"); // wider where the model computes in 8 bits
+        double abs = within == null ? 1e-5 : within.get("abs").getAsDouble(), rel = within == null ? 1e-4 : within.get("rel").getAsDouble();
         JsonArray cases = info.getAsJsonArray("test_cases");
         if (cases == null) {
             JsonObject only = new JsonObject();
@@ -90,7 +92,7 @@ public final class Check {
                     if (fault != null) throw new IllegalArgumentException(fault);
                     try (OrtSession.Result result = session.run(feeds)) {
                         for (Tensor want : tensors(data, "output", info.getAsJsonArray("outputs").size()).values()) {
-                            largest = Math.max(largest, compare((OnnxTensor) result.get(want.name()).orElseThrow(), want));
+                            largest = Math.max(largest, compare((OnnxTensor) result.get(want.name()).orElseThrow(), want, abs, rel));
                         }
                     }
                     graphs++;
@@ -138,8 +140,8 @@ public final class Check {
                 : OnnxTensor.createTensor(environment, ((LongBuffer) t.values()).duplicate(), t.dims());
     }
 
-    /** The largest difference; throws where it is above 1e-5 + 1e-4 times the largest expected value. Integers are equal. */
-    static double compare(OnnxTensor got, Tensor want) {
+    /** The largest difference; throws where it is above abs + rel times the largest expected value. Integers are equal. */
+    static double compare(OnnxTensor got, Tensor want, double abs, double rel) {
         if (!Arrays.equals(got.getInfo().getShape(), want.dims())) {
             throw new IllegalStateException(want.name() + " has the shape " + Arrays.toString(got.getInfo().getShape()) + ", want " + Arrays.toString(want.dims()));
         }
@@ -155,7 +157,7 @@ public final class Check {
             if (!(d <= error)) error = d; // NaN too
             largest = Math.max(largest, Math.abs(b.get(i)));
         }
-        double bound = 1e-5 + 1e-4 * largest;
+        double bound = abs + rel * largest;
         if (!(error <= bound)) throw new IllegalStateException(String.format(Locale.ROOT, "%s is off by %.3g, the bound is %.3g", want.name(), error, bound));
         return error;
     }
