@@ -37,11 +37,13 @@ func (c *Context) LoadModule(ptx string) (*Module, error) {
 	m := &Module{c: c, params: entries(ptx)}
 	image := append([]byte(ptx), 0)
 	log := make([]byte, 8<<10)
+	var pin runtime.Pinner // values holds its address as a number
+	pin.Pin(&log[0])
+	defer pin.Unpin()
 	options := []int32{jitErrorLog, jitErrorLogBytes}
 	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), uintptr(len(log))}
 	r := c.code(&c.d.fn.moduleLoadDataEx, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&image[0])),
 		uintptr(len(options)), uintptr(unsafe.Pointer(&options[0])), uintptr(unsafe.Pointer(&values[0])))
-	runtime.KeepAlive(log) // values holds its address as a number
 	if r == 0 {
 		return m, nil
 	}
