@@ -26,7 +26,7 @@ demo: setup ## train, refine, export and verify on five generated graphs (two mi
 test: build ## run all tests and count them
 	-bin/gsrc doctor
 	$(GO) build -o bin/testcount ./internal/testcount
-	$(GO) test -json -timeout 10m $(TESTFLAGS) ./... | bin/testcount
+	$(GO) test -json -timeout 30m $(TESTFLAGS) ./... | bin/testcount
 
 bench: ## run the Go benchmarks; "bin/gsrc bench" has whole steps, against the machine's limits
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./runtime/... ./graph/... ./data/... ./export/...
