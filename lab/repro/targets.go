@@ -237,8 +237,8 @@ var targets = []*Target{
 					{full, nil},
 					{"raw attributes only", []string{"deepwalk.width=0"}},
 					{"with structural attributes", []string{"deepwalk.width=128"}},
-					{"existing edges judged by embeddings", []string{"model.edges.judge=embedding"}},
-					{"existing edges judged by attributes", []string{"model.edges.judge=attributes"}},
+					{"edges judged by embeddings", []string{"model.edges.judge=embedding"}},
+					{"edges judged by attributes", []string{"model.edges.judge=attributes"}},
 					{"no generative term", []string{"model.ecl.alpha=0"}},
 					{"no discriminative term", []string{"model.ecl.discriminative=false"}},
 				} {
