@@ -172,6 +172,71 @@ func TestDeviceOutOfMemory(t *testing.T) {
 	}
 }
 
+// Every operation of a program is timed by the device's clock, once in a list, and the
+// program runs on as if nothing had been.
+func TestDeviceMeasuresOperations(t *testing.T) {
+	cudatest.Either(t)
+	d := openDevice(t)
+	m, err := ir.Parse("timed", `module @timed
+
+func @f(%a: f32[N,K], %b: f32[K,M]) -> (y: f32[N,M]) {
+  %p = matmul %a, %b : f32[N,M]
+  %e = exp %p : f32[N,M]
+  %y = softmax %e : f32[N,M]
+  return %y
+}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := runtime.NewFunction(m, "f", runtime.Options{Device: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Main().Measure(0); err == nil || !strings.Contains(err.Error(), "nothing has run") {
+		t.Errorf("before a run: %v", err)
+	}
+	a, b := runtime.F32([]float32{1, 2, 3, 4, 5, 6}, 3, 2), runtime.F32([]float32{1, 0, 0, 1}, 2, 2)
+	if err := errors.Join(f.Bind("a", a), f.Bind("b", b)); err != nil {
+		t.Fatal(err)
+	}
+	result := func() []float32 {
+		if err := f.Run(0); err != nil {
+			t.Fatal(err)
+		}
+		y, err := f.Read("y")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Clone(y.F32)
+	}
+	want := result()
+	times, err := f.Main().Measure(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, o := range times {
+		names = append(names, o.Op.Name())
+		if o.Time <= 0 || o.Runs != 1 || !slices.Equal(o.Out[0].Dims, []int{3, 2}) {
+			t.Errorf("%s took %v in %d runs, result %v", o.Op.Name(), o.Time, o.Runs, o.Out)
+		}
+	}
+	if slices.Sort(names); !slices.Equal(names, []string{"exp", "matmul", "softmax"}) {
+		t.Errorf("timed are %v", names)
+	}
+	if f.Result("y") != nil {
+		t.Error("there is a result, of values that were lost")
+	}
+	if got := result(); !slices.Equal(got, want) {
+		t.Errorf("afterwards the result is %v, before %v", got, want)
+	}
+	if err := d.ReleaseAll(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A GPU that is not there is told from a driver that is not.
 func TestOpenWithout(t *testing.T) {
 	cudatest.StandIn(t)

@@ -1,0 +1,47 @@
+package runtime
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Timer is an [Accelerator] with a clock of its own.
+type Timer interface {
+	Accelerator
+	// Time returns how long the device takes for the work that queue queues, without
+	// what queueing costs the host. The work is done many times over: queue is called
+	// several times, and must queue the same each time.
+	Time(queue func() error) (time.Duration, error)
+}
+
+// Measure returns the time of each operation that a run executes, longest first, by
+// the clock of a device that is a [Timer]. Each is repeated where it stands in the
+// program, on the inputs of the last run, of which there must be one. Those that write
+// over an operand then go on from their own results, so that the values are lost:
+// there is no result to be read until the next run.
+func (x *Executable) Measure(step uint64) ([]OpTime, error) {
+	e, ok := x.exec.(*planned)
+	t, timer := x.p.device.(Timer)
+	switch {
+	case !ok || !timer:
+		return nil, fmt.Errorf("runtime: @%s: %s has no clock to time operations by: run with Options.Profile", x.Name(), x.p.device.Name())
+	case !x.ran:
+		return nil, fmt.Errorf("runtime: @%s: nothing has run that could be measured", x.Name())
+	}
+	x.ran = false
+	if err := t.SetStep(step); err != nil {
+		return nil, fmt.Errorf("runtime: @%s: %w", x.Name(), err)
+	}
+	var ts []OpTime
+	for _, i := range e.code {
+		took, err := t.Time(func() error { return e.execute([]*instr{i}, step) })
+		if err != nil {
+			return nil, fmt.Errorf("runtime: @%s: %w", x.Name(), err)
+		}
+		ts = append(ts, OpTime{i.Op, 1, took, extents(i.In), extents(i.Out)})
+	}
+	slices.SortStableFunc(ts, func(a, b OpTime) int { return cmp.Compare(b.Time, a.Time) })
+	return ts, nil
+}
