@@ -104,9 +104,12 @@ bin/cuda/installed:
 ptxas: $(if $(PTXAS),,bin/cuda/installed) ## assemble the CUDA kernels for every architecture and write docs/gpu-kernels.md (PTXAS)
 	$(GO) run ./runtime/cuda/ptx/generate -ptxas $(or $(PTXAS),$$(echo bin/cuda/lib/python3*/site-packages/nvidia/cuda_nvcc/bin/ptxas))
 
+# What is timed at the end.
+GPUBENCH ?= step/ecl/cora/512,step/recipe/cora/fit,step/gcn/cora
+
 # Self-contained: the test binaries in bin/gpu can be copied to the machine with the GPU
 # and run there as below. Data are generated.
-gpu-check: ## check the CUDA kernels and training on this machine's GPU
+gpu-check: ## check the CUDA kernels and training on this machine's GPU, and time steps (GPUBENCH, such as step,scale)
 	@mkdir -p bin/gpu
 	$(GO) test -c -o bin/gpu/driver.test ./runtime/cuda/driver
 	$(GO) test -c -o bin/gpu/kernels.test ./runtime/cuda
@@ -114,6 +117,8 @@ gpu-check: ## check the CUDA kernels and training on this machine's GPU
 	bin/gpu/driver.test -test.v -test.run '^TestOnEveryDriver$$/^GPU$$'
 	GSRC_GPU=1 bin/gpu/kernels.test -test.v -test.run '^TestDevice'
 	GSRC_GPU=1 bin/gpu/train.test -test.v -test.run '^TestCUDA(Runs|Resumes)'
+	$(GO) build -o bin/gpu/gsrc ./cmd/gsrc
+	bin/gpu/gsrc bench --device cuda --only '$(GPUBENCH)' --markdown
 
 cross: ## build without cgo for Linux, macOS, Windows and arm64 (PLATFORMS)
 	@set -e; for platform in $(PLATFORMS); do \

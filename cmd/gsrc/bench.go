@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,11 +16,13 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/lab/bench"
+	"github.com/gsrc-dev/gsrc/runtime/cuda"
 	"github.com/spf13/cobra"
 )
 
 type benchFlags struct {
 	opts     bench.Options
+	device   string
 	json     string
 	list     bool
 	child    bool
@@ -42,7 +45,11 @@ DIR holds data sets (planetoid/cora and so on); what is not found there is gener
 in the same size. Patterns are separated by commas, * stands for any text, and
 --list shows what there is. Cases marked heavy run only where a pattern names them.
 Times are medians of rounds. Training steps run in processes of their own, so that
-the peak of memory is theirs.`,
+the peak of memory is theirs.
+
+With --device cuda training steps run on the GPU, and are held against the rates of
+a copy within its memory and of a matrix product. Parts are then timed each by itself
+by the GPU's clock.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.opts.Rounds < 1 {
@@ -50,6 +57,13 @@ the peak of memory is theirs.`,
 			}
 			if f.opts.Threads < 0 {
 				return usage("--threads %d: give a number of at least 0", f.opts.Threads)
+			}
+			if f.device != "cpu" && (f.ablate || f.peers != "") {
+				return usage("--device %s: --ablate and --peers are for the cpu", f.device)
+			}
+			cases := bench.Cases()
+			if f.device != "cpu" {
+				cases = bench.DeviceCases()
 			}
 			if f.ablate {
 				if err := bench.CheckAblation(f.opts.Only); err != nil {
@@ -59,7 +73,7 @@ the peak of memory is theirs.`,
 				if err := bench.CheckPeers(f.opts.Only); err != nil {
 					return asUsage(err)
 				}
-			} else if _, err := bench.Select(bench.Cases(), f.opts.Only); err != nil {
+			} else if _, err := bench.Select(cases, f.opts.Only); err != nil {
 				return asUsage(err)
 			}
 			if f.opts.Data != "" {
@@ -74,7 +88,9 @@ the peak of memory is theirs.`,
 			case f.ablate:
 				return a.ablate(c.Context(), &f)
 			case f.list:
-				return a.listBenchmarks(f.opts.Only)
+				return a.listBenchmarks(cases, f.opts.Only)
+			case f.device != "cpu":
+				return a.benchDevice(c.Context(), &f)
 			case f.child:
 				return a.benchChild(c.Context(), &f)
 			}
@@ -84,6 +100,7 @@ the peak of memory is theirs.`,
 	flags := c.Flags()
 	flags.StringVar(&f.opts.Only, "only", "", "patterns of the cases to time, such as step/ecl/cora or kernel/*,compile")
 	flags.StringVar(&f.opts.Data, "data", bench.DefaultData(), "folder of data sets; default GSRC_DATA, else they are generated")
+	flags.StringVar(&f.device, "device", "cpu", "cpu, or cuda, cuda:1 and so on: a GPU")
 	flags.IntVar(&f.opts.Threads, "threads", 0, "threads, 0 for one per processor")
 	flags.IntVar(&f.opts.Rounds, "rounds", 7, "rounds of each case, of which the median is shown")
 	flags.StringVar(&f.json, "json", "", "write the report as JSON to this file; - is standard output")
@@ -97,8 +114,7 @@ the peak of memory is theirs.`,
 	return c
 }
 
-func (a *app) listBenchmarks(patterns string) error {
-	cases := bench.Cases()
+func (a *app) listBenchmarks(cases []bench.Case, patterns string) error {
 	if patterns != "" {
 		var err error
 		if cases, err = bench.Select(cases, patterns); err != nil {
@@ -120,6 +136,27 @@ func (a *app) listBenchmarks(patterns string) error {
 func (a *app) bench(ctx context.Context, f *benchFlags) error {
 	o := f.opts
 	o.Child = a.childOf(o)
+	o.Progress = func(name string) { a.logf("%s", name) }
+	r, err := bench.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	return a.writeBench(r, f.json, func(w io.Writer, format bench.Format) error { return r.Write(w, format, !f.noParts) }, f.markdown)
+}
+
+// benchDevice times steps on a GPU and prints the report.
+func (a *app) benchDevice(ctx context.Context, f *benchFlags) (err error) {
+	d, err := gsrc.OpenDevice(f.device, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	gpu, ok := d.Device.(*cuda.Device)
+	if !ok {
+		return usage("--device %s: name cpu, or cuda, cuda:1 and so on", f.device)
+	}
+	o := f.opts
+	o.Device = gpu
 	o.Progress = func(name string) { a.logf("%s", name) }
 	r, err := bench.Run(ctx, o)
 	if err != nil {

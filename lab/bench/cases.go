@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/runtime/cuda"
 )
 
 // Case is one thing that can be timed.
@@ -40,6 +41,10 @@ type Options struct {
 	Threads int    // 0 is one for each processor
 	Rounds  int    // of each case; 0 is 7
 	Version string // of the program, for the report
+
+	// Device, if set, is the GPU that the cases of [DeviceCases] are timed on; the
+	// others are for the CPU.
+	Device *cuda.Device
 
 	// NoLimits leaves out what needs the machine's limits.
 	NoLimits bool
@@ -88,9 +93,16 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Rounds < 1 || o.Threads < 0 {
 		return nil, fmt.Errorf("%d rounds with %d threads: want at least 1 and 0", o.Rounds, o.Threads)
 	}
-	cases, err := Select(Cases(), o.Only)
+	all := Cases()
+	if o.Device != nil {
+		all = DeviceCases()
+	}
+	cases, err := Select(all, o.Only)
 	if err != nil {
 		return nil, err
+	}
+	if o.Device != nil {
+		return runThere(ctx, o, cases)
 	}
 	r := &Report{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads)}
 	var before *Limits
@@ -117,11 +129,15 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		// What the machine can do is the best of all moments: something else may have
 		// run in the others.
 		r.Limits = before.best(MeasureLimits(o.Threads))
-		for i := range r.Results {
-			r.Results[i].judge(r.Limits)
-		}
+		r.judge()
 	}
 	return r, nil
+}
+
+func (r *Report) judge() {
+	for i := range r.Results {
+		r.Results[i].judge(r.Limits)
+	}
 }
 
 func (c *Case) measure(ctx context.Context, o Options) (Result, error) {

@@ -8,6 +8,8 @@
 //     returns a [Report], which prints as a table and as JSON.
 //   - [MeasureLimits] finds what the machine can do: the rate of its best matrix
 //     product, and memory bandwidth by how much memory is touched.
+//   - [DeviceCases] are those of them that run on a GPU, by [Options.Device], against
+//     what [MeasureDevice] finds.
 //   - [LeastWork] is what an ECL step has to compute at least, from its sizes.
 //   - [Session] is the harness below: a model, compiled and bound to data, whose
 //     functions can be stepped. Benchmarks elsewhere use it too.

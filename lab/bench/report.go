@@ -15,6 +15,7 @@ type Report struct {
 	Schema  int      `json:"schema"` // 1
 	Version string   `json:"version"`
 	Machine Machine  `json:"machine"`
+	Device  *Device  `json:"device,omitempty"` // the GPU that all of it was measured on; Limits are then its
 	Limits  *Limits  `json:"limits,omitempty"`
 	Results []Result `json:"results"`
 }
@@ -119,6 +120,9 @@ func table(w io.Writer, f Format, rows [][]string) error {
 
 // Write prints the report; with parts, those of every step too.
 func (r *Report) Write(w io.Writer, f Format, parts bool) error {
+	if r.Device != nil {
+		return r.writeThere(w, f, parts)
+	}
 	m := r.Machine
 	fmt.Fprintf(w, "gsrc %s, %s/%s, kernels %s, %d threads of %d, %s\n", r.Version, m.OS, m.Arch, m.ISA, m.Threads, m.CPUs, m.GoVersion)
 	if l := r.Limits; l != nil {

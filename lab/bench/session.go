@@ -27,6 +27,8 @@ type Job struct {
 	K       int            // nearest neighbours of a node that become candidate edges
 	Threads int            // 0 is one for each processor
 	Without []string       // passes to leave out
+
+	Device runtime.Accelerator // nil is the CPU
 }
 
 // PaperOptions are the options of the ECL-GSR paper's step as the PyTorch
@@ -49,8 +51,9 @@ type Session struct {
 	Pool    *kernels.Pool
 	Compile time.Duration // what compilation took
 
-	seed   rng.Stream
-	inputs map[string]*runtime.Buffer
+	seed      rng.Stream
+	inputs    map[string]*runtime.Buffer
+	functions []*runtime.Function
 }
 
 // NewSession compiles the model and binds parameters and data. Close it.
@@ -91,8 +94,17 @@ func (j *Job) facts() passes.Facts {
 	return train.Facts(c, j.Data, split)
 }
 
-// Close ends the session's threads.
-func (s *Session) Close() { s.Pool.Close() }
+// Close ends the session's threads, and gives back all memory on its device.
+func (s *Session) Close() error {
+	defer s.Pool.Close()
+	for _, f := range s.functions {
+		f.Close()
+	}
+	if s.Device == nil {
+		return nil
+	}
+	return s.Device.Memory().ReleaseAll()
+}
 
 // bind makes parameters and the inputs that data decide.
 func (s *Session) bind() error {
@@ -108,6 +120,9 @@ func (s *Session) bind() error {
 			for i := range w.F32 {
 				w.F32[i] = a * (2*w.F32[i] - 1)
 			}
+		}
+		if err := s.own(w); err != nil {
+			return err
 		}
 		s.inputs[p.Name] = w
 	}
@@ -128,6 +143,14 @@ func (s *Session) bind() error {
 	s.inputs["train_idx"], s.inputs["labels"] = runtime.I64(idx, len(idx)), runtime.I64(labels, len(labels))
 	s.inputs["ramp"] = runtime.Scalar(1)
 	return nil
+}
+
+// own gives a tensor to the session's device, if that has a memory of its own.
+func (s *Session) own(b *runtime.Buffer) error {
+	if s.Device == nil {
+		return nil
+	}
+	return s.Device.Memory().Own(b)
 }
 
 func filled(v float32, n int) *runtime.Buffer {
@@ -151,7 +174,10 @@ func (s *Session) candidates() error {
 	if err := encode.Run(0); err != nil {
 		return err
 	}
-	h := encode.Output("embedding")
+	h, err := encode.Read("embedding")
+	if err != nil {
+		return err
+	}
 	idx, _ := graph.KNN(s.Pool, h.F32, h.Dims[0], h.Dims[1], s.K)
 	c, err := graph.NewCandidates(s.Data.Graph, idx, s.K, false)
 	if err != nil {
@@ -173,10 +199,14 @@ func (s *Session) candidates() error {
 // the session knows.
 func (s *Session) Function(name string, o runtime.Options) (*runtime.Function, error) {
 	o.Pool, o.Seed = s.Pool, s.seed
+	if s.Device != nil {
+		o.Device = s.Device
+	}
 	f, err := runtime.NewFunction(s.Program.Module, name, o)
 	if err != nil {
 		return nil, err
 	}
+	s.functions = append(s.functions, f)
 	names := f.Inputs()
 	if slices.Contains(names, "c") {
 		if err := s.candidates(); err != nil {
@@ -218,6 +248,7 @@ type Stepper struct {
 	s       *Session
 	anchors *runtime.Buffer // nil where the function reads none
 	params  []kernels.AdamParam
+	there   *there // in place of params on a device
 	step    int
 	lr      float32
 }
@@ -248,6 +279,9 @@ func (t *Stepper) Step() error {
 		for i, a := range graph.Anchors(t.s.seed.Sub("anchors"), uint64(t.step), t.s.Data.Graph.N, len(t.anchors.I64)) {
 			t.anchors.I64[i] = int64(a)
 		}
+	}
+	if t.s.Device != nil {
+		return t.stepThere()
 	}
 	if err := t.Function.Run(uint64(t.step)); err != nil {
 		return err

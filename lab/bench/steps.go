@@ -2,6 +2,7 @@ package bench
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -57,6 +58,9 @@ func (s stepCase) doc() string {
 // job returns the options of the step on loaded data.
 func (s stepCase) job(e *env) (Job, error) {
 	j := Job{Data: e.ds, Model: s.model, Threads: e.Threads, Anchors: s.anchors}
+	if e.Device != nil {
+		j.Device = e.Device
+	}
 	switch {
 	case s.recipe:
 		c, err := config.Load(s.model, s.data, "", nil)
@@ -133,26 +137,29 @@ func scaleCases() []Case {
 	return cases
 }
 
-func (s stepCase) run(e *env) (Result, error) {
+func (s stepCase) run(e *env) (r Result, err error) {
 	j, err := s.job(e)
-	if err != nil {
-		return Result{}, err
-	}
-	session, err := NewSession(j)
-	if err != nil {
-		return Result{}, err
-	}
-	defer session.Close()
-	st, err := session.Stepper(s.fn, true)
-	if err != nil {
-		return Result{}, err
-	}
-	steps := 0
-	r, err := e.rounds(func() error { steps++; return st.Step() })
 	if err != nil {
 		return r, err
 	}
+	session, err := NewSession(j)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, session.Close()) }()
+	st, err := session.Stepper(s.fn, e.Device == nil)
+	if err != nil {
+		return r, err
+	}
+	steps := 0
+	if r, err = e.rounds(func() error { steps++; return st.Step() }); err != nil {
+		return r, err
+	}
 	r.PlannedMiB = plannedMiB(st.Function)
+	if e.Device != nil {
+		r.Parts, err = st.partsThere(e.Device, r.MS)
+		return r, err
+	}
 	r.PeakMiB = peakMiB()
 	r.Parts = partsOf(st, steps)
 	if s.model == "ecl-gsr" && !s.recipe && s.width != 0 {
@@ -174,10 +181,27 @@ func plannedMiB(f *runtime.Function) float64 {
 
 // partsOf sums the profile of a step by kind of operation.
 func partsOf(st *Stepper, steps int) []Part {
+	parts := byKind(st.Function.Main().Profile(), steps)
+	if st.Adam > 0 {
+		p := Part{Op: "adam", Count: 1, MS: st.Adam.Seconds() * 1e3 / float64(steps)}
+		for _, q := range st.params {
+			p.Cost = p.Cost.plus(adamCost(len(q.W)))
+		}
+		parts = append(parts, p)
+	}
+	total := 0.0
+	for _, p := range parts {
+		total += p.MS
+	}
+	ofStep(parts, total)
+	return parts
+}
+
+// byKind sums times of operations that ran in every step by kind of operation.
+func byKind(times []runtime.OpTime, steps int) []Part {
 	by := map[string]*Part{}
 	var order []string
-	total := 0.0
-	for _, t := range st.Function.Main().Profile() {
+	for _, t := range times {
 		if t.Runs < steps { // ran when sizes changed
 			continue
 		}
@@ -191,30 +215,23 @@ func partsOf(st *Stepper, steps int) []Part {
 			by[kind] = p
 			order = append(order, kind)
 		}
-		took := t.Time.Seconds() * 1e3 / float64(t.Runs)
 		p.Count++
-		p.MS += took
-		total += took
-		c := opCost(t)
-		p.Cost = p.Cost.plus(c)
+		p.MS += t.Time.Seconds() * 1e3 / float64(t.Runs)
+		p.Cost = p.Cost.plus(opCost(t))
 	}
 	parts := []Part{}
 	for _, k := range order {
 		parts = append(parts, *by[k])
 	}
-	if st.Adam > 0 {
-		p := Part{Op: "adam", Count: 1, MS: st.Adam.Seconds() * 1e3 / float64(steps)}
-		for _, q := range st.params {
-			p.Cost = p.Cost.plus(adamCost(len(q.W)))
-		}
-		total += p.MS
-		parts = append(parts, p)
-	}
+	return parts
+}
+
+// ofStep sorts parts, longest first, and says how much of a step each is.
+func ofStep(parts []Part, step float64) {
 	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.MS, a.MS) })
 	for i := range parts {
-		parts[i].OfStep = parts[i].MS / math.Max(total, 1e-9)
+		parts[i].OfStep = parts[i].MS / math.Max(step, 1e-9)
 	}
-	return parts
 }
 
 func adamCost(n int) Cost { return Cost{10 * float64(n), 4 * 7 * float64(n), 4 * 4 * float64(n)} }

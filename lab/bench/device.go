@@ -1,0 +1,219 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/cuda"
+)
+
+// Device is the GPU that a report is of.
+type Device struct {
+	Name       string `json:"name"`       // "cuda:0 (NVIDIA H100 80GB HBM3)"
+	Capability string `json:"capability"` // "9.0"
+	Products   string `json:"products"`   // what multiplies matrices
+	Date       string `json:"date"`       // of the measurement, in UTC
+}
+
+// DeviceCases lists what can be timed on a GPU: training steps.
+func DeviceCases() []Case {
+	var cases []Case
+	for _, s := range stepList() {
+		cases = append(cases, s.toCase())
+	}
+	return append(cases, scaleCases()...)
+}
+
+// The sizes by which a GPU's limits are measured: far more than its caches hold.
+const (
+	copyBytes   = 1 << 28
+	productSide = 4096
+)
+
+// runThere times the cases on the GPU of the options, all in this process.
+func runThere(ctx context.Context, o Options, cases []Case) (*Report, error) {
+	r := &Report{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads), Device: &Device{
+		Name: o.Device.Name(), Capability: o.Device.Info().Capability(), Products: o.Device.Products(), Date: time.Now().UTC().Format(time.DateOnly),
+	}}
+	if !o.NoLimits {
+		var err error
+		if r.Limits, err = MeasureDevice(o.Device, copyBytes, productSide); err != nil {
+			return nil, fmt.Errorf("measuring what %s can do: %w", o.Device.Name(), err)
+		}
+	}
+	for _, c := range cases {
+		if err := ctx.Err(); err != nil {
+			return r, err
+		}
+		if o.Progress != nil {
+			o.Progress(c.Name)
+		}
+		x, err := c.inProcess(o)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		x.Name = c.Name
+		r.Results = append(r.Results, x)
+	}
+	r.judge()
+	return r, nil
+}
+
+// MeasureDevice finds what a GPU can do: the rate of a copy of so many bytes within
+// its memory, read and written, and that of a product of two square matrices.
+func MeasureDevice(d *cuda.Device, bytes, side int) (_ *Limits, err error) {
+	var held []*runtime.Buffer
+	defer func() {
+		for _, b := range held {
+			err = errors.Join(err, d.Release(b))
+		}
+	}()
+	take := func(n int) (*runtime.Buffer, error) {
+		b := &runtime.Buffer{DType: ir.F32}
+		held = append(held, b)
+		return b, d.Reserve(b, n)
+	}
+	from, err := take(bytes / 4)
+	if err != nil {
+		return nil, err
+	}
+	to, err := take(bytes / 4)
+	if err != nil {
+		return nil, err
+	}
+	copied, err := d.Time(func() error { return d.Copy(to.At.Elements, from.At.Elements, bytes) })
+	if err != nil {
+		return nil, err
+	}
+	x, product := runtime.F32(ramp(side*side), side, side), (*runtime.Buffer)(nil)
+	held = append(held, x)
+	if err := d.Own(x); err != nil {
+		return nil, err
+	}
+	if product, err = take(side * side); err != nil {
+		return nil, err
+	}
+	multiplied, err := d.Time(func() error {
+		return d.MatMul(cuda.MatMul{C: product.At.Elements, A: x.At.Elements, B: x.At.Elements, M: side, N: side, K: side})
+	})
+	if err != nil {
+		return nil, err
+	}
+	n := float64(side)
+	return &Limits{
+		MatMul:    2 * n * n * n / multiplied.Seconds() / 1e9,
+		Bandwidth: []Bandwidth{{MiB: 2 * float64(bytes) / (1 << 20), GBs: 2 * float64(bytes) / copied.Seconds() / 1e9}},
+	}, nil
+}
+
+// there is what a step moves on a device with a memory of its own.
+type there struct {
+	loss  []*runtime.Buffer
+	value []float32
+	grads []*runtime.Buffer
+	adam  []runtime.AdamParam
+}
+
+// stepThere is Step on a device, as training makes it: what the host gets to see is
+// the loss, and whether the gradients are finite.
+func (t *Stepper) stepThere() error {
+	if t.anchors != nil { // they have changed
+		if err := t.Function.Bind("anchors", t.anchors); err != nil {
+			return err
+		}
+	}
+	if err := t.Function.Run(uint64(t.step)); err != nil {
+		return err
+	}
+	if t.there == nil {
+		if err := t.findThere(); err != nil {
+			return err
+		}
+	}
+	bad, err := t.s.Device.Finite(t.there.loss, t.there.value, t.there.grads)
+	if err != nil {
+		return err
+	}
+	if bad >= 0 {
+		return fmt.Errorf("step %d: a gradient is not finite", t.step)
+	}
+	t.step++
+	return t.adamThere()
+}
+
+func (t *Stepper) findThere() error {
+	r := &there{loss: []*runtime.Buffer{t.Function.Result("loss")}, value: make([]float32, 1)}
+	for _, p := range t.s.Program.Module.Params {
+		g := t.Function.Result(passes.GradPrefix + p.Name)
+		if g == nil {
+			continue
+		}
+		w := t.s.inputs[p.Name]
+		m, v := runtime.Zeros(w.Dims...), runtime.Zeros(w.Dims...)
+		if err := errors.Join(t.s.own(m), t.s.own(v)); err != nil {
+			return err
+		}
+		r.grads = append(r.grads, g)
+		r.adam = append(r.adam, runtime.AdamParam{W: w, G: g, M: m, V: v, WeightDecay: float32(p.Attrs.Float("decay"))})
+	}
+	t.there = r
+	return nil
+}
+
+func (t *Stepper) adamThere() error {
+	return t.s.Device.Adam(t.there.adam, t.lr, 0.9, 0.999, 1e-8, t.step)
+}
+
+// partsThere times the parts of a step that takes so many milliseconds, each by itself
+// by the GPU's clock. The session's values are lost.
+func (t *Stepper) partsThere(d *cuda.Device, step float64) ([]Part, error) {
+	times, err := t.Function.Main().Measure(uint64(t.step))
+	if err != nil {
+		return nil, err
+	}
+	parts := byKind(times, 1)
+	took, err := d.Time(t.adamThere)
+	if err != nil {
+		return nil, err
+	}
+	adam := Part{Op: "adam", Count: 1, MS: took.Seconds() * 1e3}
+	for _, p := range t.there.adam {
+		adam.Cost = adam.Cost.plus(adamCost(p.W.Size()))
+	}
+	parts = append(parts, adam)
+	ofStep(parts, step)
+	return parts, nil
+}
+
+// writeThere prints the report of a GPU: all parts of a step, with their work.
+func (r *Report) writeThere(w io.Writer, f Format, parts bool) error {
+	d := r.Device
+	fmt.Fprintf(w, "%s, compute capability %s, matrix products by %s; gsrc %s, %s\n", d.Name, d.Capability, d.Products, r.Version, d.Date)
+	if l := r.Limits; l != nil {
+		fmt.Fprintf(w, "limits: matrix product %.0f GFLOP/s, copy %.0f GB/s over %s\n", l.MatMul, l.Bandwidth[0].GBs, mib(l.Bandwidth[0].MiB))
+	}
+	fmt.Fprintln(w)
+	rows := [][]string{{"case", "data", "time", "range, of step", "moved", "computed", "rate", "of limit", "memory"}}
+	for _, x := range r.Results {
+		rows = append(rows, []string{x.Name, x.Data, ms(x.MS), ms(x.MinMS) + " to " + ms(x.MaxMS), "", "", perSize(x.PerSizeNS), "", memory(x)})
+		if !parts {
+			continue
+		}
+		rest := x.MS
+		for _, p := range x.Parts {
+			rest -= p.MS
+			rows = append(rows, []string{fmt.Sprintf("  %s ×%d", p.Op, p.Count), "", ms(p.MS), percent(p.OfStep),
+				mib(p.Cost.Bytes / (1 << 20)), fmt.Sprintf("%.3g MFLOP", p.Cost.Flops/1e6), rate(p.GFlops, p.GBs), percent(p.Share), ""})
+		}
+		if rest > 0 {
+			rows = append(rows, []string{"  between kernels, host", "", ms(rest), percent(rest / x.MS), "", "", "", "", ""})
+		}
+	}
+	return table(w, f, rows)
+}
