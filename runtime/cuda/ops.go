@@ -10,7 +10,7 @@ import (
 )
 
 // Lookup returns the kernel of an operation, or an error that says why there is
-// none.
+// none. The kernel refuses dense tensors whose elements it cannot count; see long.
 func Lookup(op *ir.Op) (Kernel, error) {
 	k := operations[op.Name()]
 	switch {
@@ -24,7 +24,39 @@ func Lookup(op *ir.Op) (Kernel, error) {
 			return nil, fmt.Errorf("%s has no CUDA kernel for results of type %s", op.Name(), r.Type)
 		}
 	}
-	return k, nil
+	return func(q Queue, call *runtime.Call) error {
+		if err := countable(call); err != nil {
+			return err
+		}
+		return k(q, call)
+	}, nil
+}
+
+// long are the operands that may have more elements than 32 bits count: their kernels
+// count them in 64 bits, or do not read them.
+var long = map[string]int{"count": 0, "gather": 0, "matmul": 0, "matmul_fused": 0, "slice": 0}
+
+// countable returns an error where a kernel would count the elements of a dense tensor
+// in 32 bits, and cannot. Entries of graphs and sparse matrices always can be.
+func countable(k *runtime.Call) error {
+	free, ok := long[k.Op.Name()]
+	for i, b := range k.In {
+		if b == nil || b.Graph != nil || b.Sparse != nil || ok && i == free {
+			continue
+		}
+		if _, _, err := sizes(b.Dims); err != nil {
+			return fmt.Errorf("operand %d: %w", i+1, err)
+		}
+	}
+	for i, b := range k.Out {
+		if b == nil || b.Graph != nil || b.Sparse != nil {
+			continue
+		}
+		if _, _, err := sizes(b.Dims); err != nil {
+			return fmt.Errorf("result %d: %w", i+1, err)
+		}
+	}
+	return nil
 }
 
 // Workspace returns the bytes of scratch that a call needs, from its shapes:

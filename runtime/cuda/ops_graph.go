@@ -24,9 +24,6 @@ var graphKernels = map[string]Kernel{
 // sparseProduct multiplies the graph's matrix, operands 0 to 2, by operand 3.
 func sparseProduct(q Queue, k *runtime.Call, e *epilogue) error {
 	g, h := k.In[0], k.In[3]
-	if _, _, err := sizes(h.Dims); err != nil {
-		return err
-	}
 	s := g.At.In
 	if k.Op.Bool("transpose") {
 		s = g.At.Out

@@ -53,9 +53,6 @@ func (p pairs) rows(q Queue, x, y, lse, squares uint64) error {
 	if p.b == 0 || lse == 0 && squares == 0 {
 		return nil
 	}
-	if _, _, err := sizes([]int{p.b, p.f}); err != nil {
-		return err
-	}
 	parts := Ptr(p.at + uintptr(p.squaresBytes()))
 	grid := [3]uint32{uint32((p.b + 63) / 64), uint32(p.chunks), 1}
 	if err := q.Launch("gsrc_pair_rows", grid, [3]uint32{256, 1, 1}, 0, parts, x, y, Int(p.b), Int(p.f), Float(p.scale), Int(p.tiles)); err != nil {
@@ -81,9 +78,6 @@ type pairGrad struct {
 func (p pairs) grad(q Queue, dst uint64, g pairGrad) error {
 	if p.b == 0 || p.f == 0 || dst == 0 {
 		return nil
-	}
-	if _, _, err := sizes([]int{p.b, p.f}); err != nil {
-		return err
 	}
 	to, totals := dst, uint64(0)
 	if p.chunks > 1 || g.mean {

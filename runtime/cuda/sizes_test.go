@@ -1,0 +1,82 @@
+package cuda
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/internal/optest"
+)
+
+// idle is a queue that nothing may be put on.
+type idle struct{ t *testing.T }
+
+func (q idle) Launch(kernel string, _, _ [3]uint32, _ uint32, _ ...uint64) error {
+	q.t.Errorf("%s is launched", kernel)
+	return nil
+}
+
+func (q idle) Copy(uintptr, uintptr, int) error { q.t.Error("a copy is queued"); return nil }
+
+func (q idle) MatMul(MatMul) error { q.t.Error("a product is queued"); return nil }
+
+func (q idle) Step() uintptr { return 0 }
+
+// A tensor of 2³¹ elements, any operand or result, is refused before anything is
+// queued, but for the operands whose kernels count further.
+func TestTooManyElements(t *testing.T) {
+	refused := map[string]bool{}
+	for name, cases := range optest.Cases {
+		for _, c := range cases {
+			m, err := ir.Parse(name, c.Source(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := m.Func("f").Body
+			op := body[slices.IndexFunc(body, func(op *ir.Op) bool { return op.Name() == name })]
+			kernel, err := Lookup(op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range slices.Concat(op.Operands, op.Results) {
+				if at, ok := long[name]; v == nil || v.Type.Layout != ir.Dense || v.Type.Rank() == 0 || ok && at == i {
+					continue
+				}
+				k := &runtime.Call{Op: op}
+				for j, w := range slices.Concat(op.Operands, op.Results) {
+					var b *runtime.Buffer
+					if w != nil {
+						b = &runtime.Buffer{DType: w.Type.DType, Dims: slices.Repeat([]int{1}, w.Type.Rank())}
+						switch {
+						case w.Type.IsGraph():
+							b.Graph = &graph.Structure{}
+						case w.Type.Layout == ir.CSR:
+							b.Sparse = &runtime.SparseMatrix{}
+						case j == i && len(b.Dims) == 1:
+							b.Dims[0] = 1 << 31
+						case j == i:
+							b.Dims[0], b.Dims[1] = 1<<21, 1<<10
+						}
+					}
+					if j < len(op.Operands) {
+						k.In = append(k.In, b)
+					} else {
+						k.Out = append(k.Out, b)
+					}
+				}
+				if err := kernel(idle{t}, k); err == nil || !strings.Contains(err.Error(), "has 2147483648 elements") || !strings.Contains(err.Error(), "smaller batches") {
+					t.Errorf("%s with 2³¹ elements in tensor %d: %v", name, i, err)
+				}
+				refused[name] = true
+			}
+		}
+	}
+	for _, name := range []string{"softmax", "l1_normalize", "l2_normalize_grad", "cross_entropy_grad", "edge_gather", "edge_softmax", "sddmm", "spmax", "columns", "pair_dot", "solve_upper"} {
+		if !refused[name] {
+			t.Errorf("%s was not tried", name)
+		}
+	}
+}
