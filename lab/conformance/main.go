@@ -48,15 +48,16 @@ func run(ctx context.Context, out, report, only string, quick, reuse, installed 
 	if quick {
 		list = short()
 		chosen = slices.DeleteFunc(slices.Clone(runtimes), func(r engine) bool { return !r.quick })
+		logf("left to make conformance, as they take long to install or compile: %s", names(func(r engine) bool { return !r.quick }))
 	}
 	if only != "" {
-		names := strings.Split(only, ",")
-		for _, name := range names {
+		wanted := strings.Split(only, ",")
+		for _, name := range wanted {
 			if !slices.ContainsFunc(runtimes, func(r engine) bool { return r.name == name }) {
-				return fmt.Errorf("no runtime %q; there are %s", name, runtimeNames())
+				return fmt.Errorf("no runtime %q; there are %s", name, names(func(engine) bool { return true }))
 			}
 		}
-		chosen = slices.DeleteFunc(slices.Clone(chosen), func(r engine) bool { return !slices.Contains(names, r.name) })
+		chosen = slices.DeleteFunc(slices.Clone(chosen), func(r engine) bool { return !slices.Contains(wanted, r.name) })
 	}
 	if quick { // part of checks that do without onnxruntime where it cannot be had
 		if _, err := ort.Ensure(ctx, logf); err != nil {

@@ -35,16 +35,16 @@ var (
 		{"python3", "-m", "venv", pythonHome},
 		{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "conformance/python/requirements.txt"},
 	}
-	cargo = []string{"cargo", "run", "--quiet", "--release", "--locked", "--manifest-path", "conformance/rust/Cargo.toml"}
 )
 
 func npm(folder string) []string {
 	return []string{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", folder}
 }
 
-func rust(name string) (setup [][]string, command []string) {
-	build := append([]string{"cargo", "build"}, cargo[2:]...)
-	return [][]string{append(build, "--features", name, "--bin", name)}, append(append([]string{}, cargo...), "--features", name, "--bin", name, "--")
+// cargo builds the program of a package and runs it.
+func cargo(folder string, more ...string) (setup [][]string, command []string) {
+	flags := append([]string{"--quiet", "--release", "--locked", "--manifest-path", folder + "/Cargo.toml"}, more...)
+	return [][]string{append([]string{"cargo", "build"}, flags...)}, append(append([]string{"cargo", "run"}, flags...), "--")
 }
 
 // runtimes is the suite, in the order of its report.
@@ -68,21 +68,28 @@ var runtimes = func() []engine {
 			setup: append(pythonSetup[:2:2], []string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
 				"-r", "conformance/python/requirements-openvino.txt"}),
 			command: []string{python, "conformance/python/check.py", "openvino"}},
+		{name: "tract", title: "tract, Rust", needs: []string{"cargo"}},
 	}
 	for i, r := range list {
-		if r.name == "rust" {
-			list[i].setup, list[i].command = rust("ort")
+		switch r.name {
+		case "rust":
+			list[i].setup, list[i].command = cargo("conformance/rust", "--features", "ort", "--bin", "ort")
+		case "tract":
+			list[i].setup, list[i].command = cargo("conformance/tract")
 		}
 	}
 	return list
 }()
 
-func runtimeNames() string {
-	var names []string
+// names lists runtimes.
+func names(which func(engine) bool) string {
+	var list []string
 	for _, r := range runtimes {
-		names = append(names, r.name)
+		if which(r) {
+			list = append(list, r.name)
+		}
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(list, ", ")
 }
 
 // Statuses of a model in a runtime.
