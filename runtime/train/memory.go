@@ -201,7 +201,7 @@ func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
 			case a.Name == "g" && dims["E"] == p.g.E:
 				in["g"] = runtime.Graph(p.g)
 				continue
-			case a.Name == "c" && readsField(fn, a):
+			case a.Name == "c" && slices.ContainsFunc(fns, func(f *ir.Func) bool { return f.Arg("c") != nil && readsField(f, f.Arg("c")) }):
 				in["c"] = runtime.Graph(p.candidateGraph())
 				continue
 			case a.Name == "anchors":
