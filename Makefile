@@ -118,7 +118,8 @@ gpu-check: ## check the CUDA kernels and training on this machine's GPU, and tim
 	GSRC_GPU=1 bin/gpu/kernels.test -test.v -test.run '^TestDevice'
 	GSRC_GPU=1 bin/gpu/train.test -test.v -test.run '^TestCUDA(Runs|Resumes)'
 	$(GO) build -o bin/gpu/gsrc ./cmd/gsrc
-	bin/gpu/gsrc bench --device cuda --only '$(GPUBENCH)' --markdown
+	@if bin/gpu/gsrc doctor | grep -q '^GPU '; then set -x; bin/gpu/gsrc bench --device cuda --only '$(GPUBENCH)' --markdown; \
+	else echo "no GPU on this machine: nothing was timed"; fi
 
 cross: ## build without cgo for Linux, macOS, Windows and arm64 (PLATFORMS)
 	@set -e; for platform in $(PLATFORMS); do \
