@@ -33,7 +33,11 @@ func newSession(b *testing.B, j bench.Job) *bench.Session {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(s.Close)
+	b.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			b.Error(err)
+		}
+	})
 	return s
 }
 
