@@ -48,17 +48,7 @@ func (p *predictor) onDevice() {
 	for _, n := range p.loaded {
 		inputs += n
 	}
-	params := 0
-	for _, v := range p.prog.Params {
-		if shape, err := v.Type.Shape(nil); err == nil {
-			size := 4
-			for _, d := range shape {
-				size *= d
-			}
-			params += size
-		}
-	}
-	base := add("inputs on the device", inputs) + add("parameters, Adam's moments, best ones", 4*params) + add("workspace of matrix products", deviceBytes)
+	base := add("inputs on the device", inputs) + add("parameters, Adam's moments, best ones", 4*p.parameterBytes()) + add("workspace of matrix products", deviceBytes)
 	for _, phase := range []string{"pretrain", "train"} {
 		sum := base
 		for _, f := range p.f.Functions {

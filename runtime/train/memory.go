@@ -349,18 +349,8 @@ func (p *predictor) parts() {
 			}
 		}
 	}
-	params := 0
-	for _, v := range p.prog.Params {
-		if shape, err := v.Type.Shape(nil); err == nil {
-			size := 4
-			for _, d := range shape {
-				size *= d
-			}
-			params += size
-		}
-	}
-	add("parameters", params)
-	add("Adam's moments and the best parameters", 3*params)
+	add("parameters", p.parameterBytes())
+	add("Adam's moments and the best parameters", 3*p.parameterBytes())
 	threads := p.cfg.Train.Threads
 	if threads == 0 {
 		threads = goruntime.GOMAXPROCS(0)
@@ -371,4 +361,19 @@ func (p *predictor) parts() {
 		ops += len(f.Body)
 	}
 	add("compiled module and the rest", ops*moduleOpBytes+fixedBytes)
+}
+
+// parameterBytes returns what the program's parameters hold.
+func (p *predictor) parameterBytes() int {
+	params := 0
+	for _, v := range p.prog.Params {
+		if shape, err := v.Type.Shape(nil); err == nil {
+			size := 4
+			for _, d := range shape {
+				size *= d
+			}
+			params += size
+		}
+	}
+	return params
 }
