@@ -21,6 +21,8 @@ type Field struct {
 	Structure
 	Sources []int64 // node numbers in the whole graph
 	Entries []int64 // each entry's number in the whole graph
+	// True is the number of sources that Pad has not appended.
+	True int
 
 	place []int32 // by node: its first place among the sources, where stamp is current
 	stamp []uint32
@@ -31,6 +33,13 @@ type Field struct {
 // target may occur twice; the entries then lead to its first place. It returns an
 // error that names a target outside the graph.
 func (f *Field) Rebuild(s *Structure, targets []int64) error {
+	return f.RebuildFirst(s, targets, len(targets))
+}
+
+// RebuildFirst is Rebuild with entries into the first n targets only. The others,
+// which [Field.Pad] has appended to the field that these are the sources of, have
+// their place among the sources and no entries.
+func (f *Field) RebuildFirst(s *Structure, targets []int64, n int) error {
 	if len(f.stamp) < s.N {
 		f.place, f.stamp, f.round = make([]int32, s.N), make([]uint32, s.N), 0
 	}
@@ -45,7 +54,9 @@ func (f *Field) Rebuild(s *Structure, targets []int64) error {
 			return fmt.Errorf("target %d at position %d is outside 0..%d", t, i, s.N-1)
 		}
 		f.add(t)
-		entries += int(s.In.RowPtr[t+1] - s.In.RowPtr[t])
+		if i < n {
+			entries += int(s.In.RowPtr[t+1] - s.In.RowPtr[t])
+		}
 	}
 	if f.In == nil {
 		f.In, f.Out = &kernels.CSR{}, &kernels.CSR{}
@@ -60,7 +71,11 @@ func (f *Field) Rebuild(s *Structure, targets []int64) error {
 	in.RowPtr[0] = 0
 	at := int32(0)
 	for i, t := range targets {
-		for e := s.In.RowPtr[t]; e < s.In.RowPtr[t+1]; e++ {
+		first, last := s.In.RowPtr[t], s.In.RowPtr[t+1]
+		if i >= n {
+			last = first
+		}
+		for e := first; e < last; e++ {
 			j := int64(s.In.Col[e])
 			if f.stamp[j] != f.round {
 				f.add(j)
@@ -72,8 +87,37 @@ func (f *Field) Rebuild(s *Structure, targets []int64) error {
 		in.RowPtr[i+1] = at
 	}
 	in.Rows, in.Cols, out.Rows, out.Cols = f.N, len(f.Sources), len(f.Sources), f.N
+	f.True = len(f.Sources)
 	f.transpose()
 	return nil
+}
+
+// Pad appends to a field that was just rebuilt until there are so many sources and
+// entries, so that steps whose fields differ a little have the same sizes. The
+// sources appended are nodes of the field again, one after the other; the entries
+// are of no row of either direction: they have places in Entries and behind the last
+// row's in In and Out. A field without sources, or without entries, stays without.
+func (f *Field) Pad(sources, entries int) {
+	if f.True == 0 {
+		return
+	}
+	in, out := f.In, f.Out
+	for i := 0; len(f.Sources) < sources; i++ {
+		if i == f.True {
+			i = 0
+		}
+		f.Sources = append(f.Sources, f.Sources[i])
+		out.RowPtr = append(out.RowPtr, int32(f.E))
+	}
+	in.Cols, out.Rows = len(f.Sources), len(f.Sources)
+	if f.E == 0 {
+		return
+	}
+	for i := f.E; i < entries; i++ {
+		f.Entries = append(f.Entries, f.Entries[0])
+		in.Col, out.Col, out.Perm = append(in.Col, 0), append(out.Col, 0), append(out.Perm, int32(i))
+	}
+	f.E = len(f.Entries)
 }
 
 // add appends a source. A node that is one already keeps its first place.

@@ -77,3 +77,74 @@ func TestField(t *testing.T) {
 		}
 	}
 }
+
+// A padded field aggregates the same, over fields of fields as well: what is appended
+// has no entries and is read by none.
+func TestPaddedField(t *testing.T) {
+	g := &Graph{N: 30}
+	for i := range int32(29) {
+		g.Edges = append(g.Edges, [2]int32{i, i + 1})
+	}
+	s := g.Structure()
+	targets := []int64{3, 9, 20}
+	var exact, padded [2]Field
+	for k, f := range []*[2]Field{&exact, &padded} {
+		rows, n := targets, len(targets)
+		for hop := range f {
+			if err := f[hop].RebuildFirst(s, rows, n); err != nil {
+				t.Fatal(err)
+			}
+			if k == 1 {
+				f[hop].Pad(16*(hop+1), 32)
+				if len(f[hop].Sources) != 16*(hop+1) || f[hop].E != 32 || len(f[hop].Entries) != 32 {
+					t.Errorf("hop %d: %d sources and %d entries", hop, len(f[hop].Sources), f[hop].E)
+				}
+			}
+			rows, n = f[hop].Sources, f[hop].True
+		}
+	}
+	for hop := range exact {
+		a, b := &exact[hop], &padded[hop]
+		for r := range b.N {
+			first, last := b.In.RowPtr[r], b.In.RowPtr[r+1]
+			if r >= a.N {
+				if first != last {
+					t.Errorf("hop %d: row %d, which was appended, has entries", hop, r)
+				}
+				continue
+			}
+			if first != a.In.RowPtr[r] || last != a.In.RowPtr[r+1] || !slices.Equal(a.Entries[first:last], b.Entries[first:last]) {
+				t.Errorf("hop %d: row %d has other entries", hop, r)
+			}
+			for e := first; e < last; e++ {
+				if a.Sources[a.In.Col[e]] != b.Sources[b.In.Col[e]] {
+					t.Errorf("hop %d: entry %d comes from %d, want %d", hop, e, b.Sources[b.In.Col[e]], a.Sources[a.In.Col[e]])
+				}
+			}
+		}
+		real := int(b.Out.RowPtr[len(b.Sources)])
+		if real != a.E || len(b.Out.RowPtr) != len(b.Sources)+1 {
+			t.Errorf("hop %d: Out has %d entries in %d rows, want %d", hop, real, len(b.Sources), a.E)
+		}
+		for r := range b.Sources {
+			for e := b.Out.RowPtr[r]; e < b.Out.RowPtr[r+1]; e++ {
+				if b.In.Col[b.Out.Perm[e]] != int32(r) || int(b.Out.Col[e]) >= a.N {
+					t.Errorf("hop %d: Out is not the transpose at row %d", hop, r)
+				}
+			}
+		}
+	}
+	if a := testing.AllocsPerRun(5, func() {
+		_ = padded[0].Rebuild(s, targets)
+		padded[0].Pad(16, 32)
+	}); a != 0 {
+		t.Errorf("padding again allocates %v times", a)
+	}
+	var empty Field
+	if err := empty.Rebuild(s, nil); err != nil {
+		t.Fatal(err)
+	}
+	if empty.Pad(8, 8); len(empty.Sources) != 0 || empty.E != 0 {
+		t.Errorf("an empty field is padded to %d sources and %d entries", len(empty.Sources), empty.E)
+	}
+}

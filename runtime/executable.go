@@ -180,15 +180,13 @@ func (x *Executable) Bind(name string, b *Buffer) error {
 // of that step. An error from within the program is an [*OpError].
 func (x *Executable) Run(step uint64) error {
 	x.ran = false
-	changed, err := x.p.load()
-	if err != nil {
+	if err := x.p.load(); err != nil {
 		return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
 	}
-	found, err := x.p.findSizes()
-	if err != nil {
+	if err := x.p.findSizes(); err != nil {
 		return fmt.Errorf("runtime: %w", err)
 	}
-	if changed || found || !x.ready {
+	if x.p.moved || x.p.resized || !x.ready {
 		x.ready = false
 		if err := x.p.resolve(); err != nil {
 			return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
@@ -196,7 +194,7 @@ func (x *Executable) Run(step uint64) error {
 		if err := x.exec.allocate(); err != nil {
 			return fmt.Errorf("runtime: %w", err)
 		}
-		x.ready = true
+		x.ready, x.p.moved, x.p.resized = true, false, false
 	}
 	if err := x.exec.run(step); err != nil {
 		return fmt.Errorf("runtime: %w", err)

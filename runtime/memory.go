@@ -215,13 +215,14 @@ func overwritten(i *instr, dying []*cell, rootOf func(*cell) *cell) *cell {
 	return nil
 }
 
-// layout gives every piece its offset for the sizes that the cells have now.
-func (m *memoryPlan) layout() {
+// layout gives every piece its offset for the sizes that the cells have now, and
+// reports whether it moved them.
+func (m *memoryPlan) layout() (moved bool) {
 	for k := range m.pieces {
 		m.pieces[k].need = 0
 	}
 	m.measure()
-	m.arrange()
+	return m.arrange()
 }
 
 // measure makes the need of every piece at least that of the sizes of now.
@@ -243,8 +244,8 @@ func (m *memoryPlan) measure() {
 	}
 }
 
-// arrange lays the pieces out, unless they fit where they are.
-func (m *memoryPlan) arrange() {
+// arrange lays the pieces out, unless they fit where they are: it then reports false.
+func (m *memoryPlan) arrange() bool {
 	fits, varies := m.laid, false
 	for k := range m.pieces {
 		p := &m.pieces[k]
@@ -259,7 +260,7 @@ func (m *memoryPlan) arrange() {
 		}
 	}
 	if fits {
-		return
+		return false
 	}
 	spans := make([]arena.Span, len(m.pieces))
 	for k, p := range m.pieces {
@@ -277,6 +278,7 @@ func (m *memoryPlan) arrange() {
 	}
 	m.live = arena.Live(spans, alignment)
 	m.laid = true
+	return true
 }
 
 // slack is the room that a piece gets beyond its need.

@@ -26,10 +26,12 @@ type planned struct {
 	record bool     // this run goes to the trace
 	code   []*instr // run every time
 	once   []*instr // run when sizes change
+	varied []*instr // those of once whose sizes the program finds itself
 	views  []view   // of computed values, set when sizes change
 	live   []view   // of inputs, set before every run
 
 	mem    memoryPlan
+	whole  bool // memory is laid out, and once has run
 	replay replay
 
 	at *instr // being run, for errors
@@ -151,22 +153,41 @@ func newPlanned(p *program, opts Options) *planned {
 		}
 	}
 	e.mem.place(e)
+	varies := p.varying()
+	for _, i := range e.once {
+		if slices.ContainsFunc(i.in, varies) || slices.ContainsFunc(i.outs, varies) {
+			e.varied = append(e.varied, i)
+		}
+	}
 	return e
 }
 
 // allocate gives every value its place for the sizes that the cells have now.
 func (e *planned) allocate() error {
-	if err := e.replay.forget(); err != nil {
-		return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
+	again, once := e.mem.layout() || e.p.moved || !e.whole, e.varied
+	if again {
+		e.whole, once = false, e.once
+		if err := e.replay.forget(); err != nil {
+			return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
+		}
 	}
-	e.mem.layout()
 	if err := e.mem.provide(e.p.device); err != nil {
 		return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
 	}
 	for _, v := range e.views {
 		e.show(v)
 	}
-	return e.execute(e.once, 0)
+	if err := e.execute(once, 0); err != nil {
+		return err
+	}
+	e.whole = true
+	if e.p.accel == nil {
+		return nil
+	}
+	if err := e.replay.enter(e.p); err != nil {
+		return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
+	}
+	return nil
 }
 
 // show makes a view's buffer that of its operand, or some rows of it. Views are

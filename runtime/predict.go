@@ -82,6 +82,10 @@ type sizesOf struct {
 
 func (s sizesOf) Kernel(op *ir.Op) (Kernel, error)         { return s.of.Kernel(op) }
 func (s sizesOf) Workspace(k *Call) (int, kernels.Scratch) { return s.of.Workspace(k) }
+func (s sizesOf) Pads() bool {
+	p, ok := s.of.(Padder)
+	return ok && p.Pads()
+}
 
 // predict lays a function out for some inputs, and further draws of them.
 func predict(d Device, m *ir.Module, f *ir.Func, inputs map[string]*Buffer, draws []map[string]*Buffer) (*planned, error) {
@@ -122,7 +126,7 @@ func (p *program) loadSizes() error {
 			return fmt.Errorf("%s is %s, got shape %v", inputName(in.value), in.value.Type, in.bound.Dims)
 		}
 	}
-	if _, err := p.load(); err != nil {
+	if err := p.load(); err != nil {
 		return err
 	}
 	for _, s := range p.sizers {
@@ -130,7 +134,7 @@ func (p *program) loadSizes() error {
 			return fmt.Errorf("%s needs the graph itself, not only its size", s.op)
 		}
 	}
-	if _, err := p.findSizes(); err != nil {
+	if err := p.findSizes(); err != nil {
 		return err
 	}
 	return p.resolve()

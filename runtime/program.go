@@ -23,6 +23,11 @@ type program struct {
 	stepAt *gorgonia.Node
 	sym    *symbols
 	sizers []*sizer // operations that find sizes, in program order
+	pads   bool     // what sizers find is padded
+
+	// Since memory was last laid out: sizes that the program found are others; sizes
+	// of inputs are, or something lies elsewhere.
+	resized, moved bool
 }
 
 // cell is a value of the program while it runs.
@@ -82,6 +87,9 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 	if d == CPU {
 		leaveForGradients(p.ops)
 	}
+	if x, ok := d.(Padder); ok && len(p.sizers) > 0 {
+		p.pads = x.Pads() && p.paddable()
+	}
 	return p, p.emit()
 }
 
@@ -94,32 +102,32 @@ func (p *program) cell(v *ir.Value) *cell {
 	return c
 }
 
-// load imports what is bound to the inputs and reports whether any size or
-// sparse structure differs from the last time.
-func (p *program) load() (changed bool, err error) {
+// load imports what is bound to the inputs and notes whether any size or sparse
+// structure differs from the last time.
+func (p *program) load() error {
 	for _, in := range p.inputs {
 		b, v := in.bound, in.view
 		if b == nil {
-			return false, fmt.Errorf("%s is not bound", inputName(in.value))
+			return fmt.Errorf("%s is not bound", inputName(in.value))
 		}
 		if b.Graph != nil && (b.Dims[0] != b.Graph.N || b.Dims[1] != b.Graph.E) {
-			return false, fmt.Errorf("%s: %w", inputName(in.value), b.check())
+			return fmt.Errorf("%s: %w", inputName(in.value), b.check())
 		}
 		for i, d := range b.Dims {
 			if v.Dims[i] != d {
-				v.Dims[i], changed = d, true
+				v.Dims[i], p.moved = d, true
 			}
 		}
 		if v.Sparse != nil && (v.Sparse.ByRow != b.Sparse.ByRow || in.n != b.len()) {
-			in.n, changed = b.len(), true
+			in.n, p.moved = b.len(), true
 		}
 		moved, err := p.bring(in.cell, b)
 		if err != nil {
-			return false, fmt.Errorf("%s: %w", inputName(in.value), err)
+			return fmt.Errorf("%s: %w", inputName(in.value), err)
 		}
-		changed = changed || moved
+		p.moved = p.moved || moved
 	}
-	return changed, nil
+	return nil
 }
 
 // resolve computes the sizes of all values from those of the inputs.

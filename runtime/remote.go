@@ -83,6 +83,7 @@ type Remote struct {
 	peak   int
 	era    int     // counts ReleaseAll: what was placed before is gone
 	rows   []int32 // of entries, before they are copied
+	stage  []byte  // a structure, before it is copied
 }
 
 // NewRemote returns an empty memory.
@@ -330,61 +331,57 @@ func (r *Remote) load(b *Buffer) error {
 		return err
 	}
 	b.At = Residence{Elements: s.block}
-	if err := r.upload(s.block, elements); err != nil {
-		return err
-	}
-	if in != nil {
-		at := s.block + uintptr(aligned(len(elements)))
-		at, err := r.loadCSR(&s.in, in, at, nil)
-		if err != nil {
-			return err
-		}
+	whole := elements
+	if in != nil { // in one copy
+		r.stage = append(slices.Grow(r.stage[:0], need), elements...)
+		r.place(&s.in, in, s.block, nil)
 		var shared *ResidentCSR
 		if undirected {
 			shared = &s.in
 		}
-		if _, err := r.loadCSR(&s.out, out, at, shared); err != nil {
-			return err
-		}
+		r.place(&s.out, out, s.block, shared)
 		b.At.In, b.At.Out = &s.in, &s.out
+		whole = r.stage
+		if len(r.stage) > mostStage {
+			r.stage = nil
+		}
+	}
+	if err := r.upload(s.block, whole); err != nil {
+		return err
 	}
 	s.loaded = s.changed
 	return nil
 }
 
-// loadCSR copies a structure to an address and returns the one behind it. What
+// mostStage bounds the memory that is kept to gather copies in.
+const mostStage = 16 << 20
+
+// place appends a structure to what is staged for the block at an address. What
 // another structure has already is taken from there.
-func (r *Remote) loadCSR(to *ResidentCSR, c *kernels.CSR, at uintptr, shared *ResidentCSR) (uintptr, error) {
+func (r *Remote) place(to *ResidentCSR, c *kernels.CSR, block uintptr, shared *ResidentCSR) {
 	*to = ResidentCSR{Rows: c.Rows, Cols: c.Cols, NNZ: c.NNZ()}
-	put := func(x []int32) (uintptr, error) {
-		here := at
-		at += uintptr(aligned(4 * len(x)))
-		return here, r.upload(here, bytesOf(x))
+	put := func(x []int32) uintptr {
+		r.stage = append(r.stage, make([]byte, aligned(len(r.stage))-len(r.stage))...)
+		at := len(r.stage)
+		r.stage = append(r.stage, bytesOf(x)...)
+		return block + uintptr(at)
 	}
-	var err error
 	if shared != nil {
 		to.RowPtr, to.Col, to.Row = shared.RowPtr, shared.Col, shared.Row
 	} else {
-		if to.RowPtr, err = put(c.RowPtr); err != nil {
-			return at, err
-		}
-		if to.Col, err = put(c.Col); err != nil {
-			return at, err
-		}
+		to.RowPtr, to.Col = put(c.RowPtr), put(c.Col)
 		r.rows = slices.Grow(r.rows[:0], c.NNZ())[:c.NNZ()]
+		clear(r.rows) // those that padding appended are in no row
 		for row := range c.Rows {
 			for e := c.RowPtr[row]; e < c.RowPtr[row+1]; e++ {
 				r.rows[e] = int32(row)
 			}
 		}
-		if to.Row, err = put(r.rows); err != nil {
-			return at, err
-		}
+		to.Row = put(r.rows)
 	}
 	if c.Perm != nil {
-		to.Perm, err = put(c.Perm)
+		to.Perm = put(c.Perm)
 	}
-	return at, err
 }
 
 func (r *Remote) upload(dst uintptr, src []byte) error {

@@ -1,23 +1,92 @@
 package runtime
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // replay is what the planned executor keeps on a device that records work. The
-// first run behind a change of sizes or addresses queues every operation; the
-// next one is recorded; those behind it are one call each.
+// first run behind a change of addresses or of the inputs' sizes queues every
+// operation; the next one is recorded; those behind it are one call each. Sizes that
+// the program finds itself, which differ from step to step, have a recording each:
+// once they have all been seen, every step is a replay.
 type replay struct {
-	settled   bool // a run has gone by since the last change
-	recording Recording
+	kinds []*kind
+	at    *kind // of this run
+	clock int
 }
 
-// forget drops the recording, whose addresses and sizes do not hold any more.
-func (r *replay) forget() error {
-	rec := r.recording
-	*r = replay{}
-	if rec == nil {
+// kind is the runs with the same found sizes.
+type kind struct {
+	sizes     []int
+	settled   bool // a run has gone by since the last change
+	recording Recording
+	used      int // the clock when it last ran
+}
+
+// mostKinds bounds the recordings of a function; the one that was not used for
+// longest goes when there is another.
+const mostKinds = 16
+
+// enter makes the kind of the found sizes that of the next run.
+func (r *replay) enter(p *program) error {
+	r.clock++
+	for _, k := range r.kinds {
+		if k.fits(p) {
+			r.at, k.used = k, r.clock
+			return nil
+		}
+	}
+	k := &kind{used: r.clock}
+	for _, s := range p.sizers {
+		for _, c := range s.out {
+			k.sizes = append(k.sizes, c.view.Dims...)
+		}
+	}
+	if len(r.kinds) < mostKinds {
+		r.kinds, r.at = append(r.kinds, k), k
 		return nil
 	}
-	return rec.Close()
+	oldest := 0
+	for i, o := range r.kinds {
+		if o.used < r.kinds[oldest].used {
+			oldest = i
+		}
+	}
+	was := r.kinds[oldest].recording
+	r.kinds[oldest], r.at = k, k
+	if was == nil {
+		return nil
+	}
+	return was.Close()
+}
+
+// fits reports whether the found sizes are those of the kind.
+func (k *kind) fits(p *program) bool {
+	i := 0
+	for _, s := range p.sizers {
+		for _, c := range s.out {
+			for _, d := range c.view.Dims {
+				if k.sizes[i] != d {
+					return false
+				}
+				i++
+			}
+		}
+	}
+	return true
+}
+
+// forget drops the recordings, whose addresses and sizes do not hold any more.
+func (r *replay) forget() error {
+	var errs []error
+	for _, k := range r.kinds {
+		if k.recording != nil {
+			errs = append(errs, k.recording.Close())
+		}
+	}
+	*r = replay{}
+	return errors.Join(errs...)
 }
 
 // runThere runs the program on a device with a memory of its own.
@@ -29,18 +98,19 @@ func (e *planned) runThere(step uint64) error {
 	if e.timed || e.check { // something to do between operations
 		return e.execute(e.code, step)
 	}
-	if e.replay.recording == nil && e.replay.settled {
+	k := e.replay.at
+	if k.recording == nil && k.settled {
 		rec, err := a.Record(func() error { return e.execute(e.code, step) })
 		if err != nil {
 			return err
 		}
-		e.replay.recording = rec
+		k.recording = rec
 	}
-	if e.replay.recording == nil {
-		e.replay.settled = true
+	if k.recording == nil {
+		k.settled = true
 		return e.execute(e.code, step)
 	}
-	if err := e.replay.recording.Replay(); err != nil {
+	if err := k.recording.Replay(); err != nil {
 		return fmt.Errorf("@%s, as a recording of %d operations: %w", e.p.fn.Name, len(e.code), err)
 	}
 	return nil
@@ -96,45 +166,41 @@ type stamp struct {
 	changed uint64
 }
 
-// stampOf returns the stamp of what a sizer reads, on a device with a memory of
+// stampsOf returns the stamps of what a sizer reads, on a device with a memory of
 // its own.
-func (p *program) stampOf(view *Buffer) stamp {
-	for _, in := range p.inputs {
-		if in.view == view {
-			return stamp{in.bound, in.bound.res.changed}
+func (p *program) stampsOf(s *sizer) (now [2]stamp) {
+	if p.accel == nil {
+		return now
+	}
+	for k, view := range s.in {
+		now[k] = stamp{view, view.res.changed} // another sizer's, brought anew
+		for _, in := range p.inputs {
+			if in.view == view {
+				now[k] = stamp{in.bound, in.bound.res.changed}
+			}
 		}
 	}
-	return stamp{view, view.res.changed} // another sizer's, brought anew
+	return now
 }
 
-// unseen reports whether a sizer must run again: always on a device that shares
-// the host's memory, where what is bound may change in place.
-func (p *program) unseen(s *sizer) bool {
-	if p.accel == nil {
-		return true
-	}
-	now := [2]stamp{p.stampOf(s.in[0]), p.stampOf(s.in[1])}
-	was := s.seen
-	s.seen = now
-	return now != was
-}
-
-// send brings what a sizer has found to a device with a memory of its own.
-func (p *program) send(s *sizer) (moved bool, err error) {
+// send brings what a sizer has found to a device with a memory of its own. Within
+// its memory there it lies where its sizes say.
+func (p *program) send(s *sizer) error {
 	f := &s.field
 	if s.there[0] == nil {
 		s.there = [3]*Buffer{Block(&f.Structure), I64(nil, 0), I64(nil, 0)}
 	}
 	s.there[1].I64, s.there[2].I64 = f.Sources, f.Entries
+	m := p.accel.Memory()
 	for i, b := range s.there {
 		copy(b.Dims, s.out[i].view.Dims)
-		p.accel.Memory().Changed(b)
-		m, err := p.bring(s.out[i], b)
-		if err != nil {
-			return false, err
+		was := m.of(b).block
+		m.Changed(b)
+		if _, err := p.bring(s.out[i], b); err != nil {
+			return err
 		}
-		moved = moved || m
-		p.accel.Memory().Changed(s.out[i].view) // for sizers that read it
+		p.moved = p.moved || m.of(b).block != was
+		m.Changed(s.out[i].view) // for sizers that read it
 	}
-	return moved, nil
+	return nil
 }

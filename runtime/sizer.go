@@ -13,6 +13,7 @@ import (
 type sizer struct {
 	*graphOp
 	field graph.Field
+	from  *sizer     // whose sources the targets are, nil if they are an input
 	in    [2]*Buffer // graph, targets
 	out   []*cell    // block, sources, entries
 
@@ -32,6 +33,11 @@ func (p *program) addSizer(o *graphOp) error {
 		}
 		s.in[i] = p.cells[v].view
 	}
+	for _, before := range p.sizers {
+		if before.out[1].view == s.in[1] {
+			s.from = before
+		}
+	}
 	for _, r := range o.op.Results {
 		s.out = append(s.out, p.cells[r])
 	}
@@ -39,36 +45,42 @@ func (p *program) addSizer(o *graphOp) error {
 	return nil
 }
 
-// findSizes runs the sizers and reports whether any size differs from the last
-// time.
-func (p *program) findSizes() (changed bool, err error) {
+// findSizes runs the sizers and notes whether any size differs from the last time.
+func (p *program) findSizes() error {
 	for _, s := range p.sizers {
-		if !p.unseen(s) {
-			continue
+		now := p.stampsOf(s)
+		if p.accel != nil && s.seen == now {
+			continue // nothing was bound again; elsewhere it may change in place
 		}
 		if s.in[1].I64 == nil && s.in[1].len() > 0 {
-			return false, opError(p.fn, &s.call, fmt.Errorf("the targets lie in the memory of %s; sizes are found on the host", p.device.Name()))
+			return opError(p.fn, &s.call, fmt.Errorf("the targets lie in the memory of %s; sizes are found on the host", p.device.Name()))
 		}
-		if err := s.field.Rebuild(s.in[0].Graph, s.in[1].I64); err != nil {
-			return false, opError(p.fn, &s.call, err)
+		f, targets := &s.field, s.in[1].I64
+		exact := len(targets)
+		if s.from != nil {
+			exact = s.from.field.True
 		}
-		f := &s.field
+		if err := f.RebuildFirst(s.in[0].Graph, targets, exact); err != nil {
+			return opError(p.fn, &s.call, err)
+		}
+		if p.pads {
+			f.Pad(paddedRows(len(f.Sources)), paddedEntries(f.E))
+		}
 		block, sources, entries := s.out[0].view, s.out[1].view, s.out[2].view
 		for _, d := range [...]struct {
 			b    *Buffer
 			i, n int
 		}{{block, 0, f.N}, {block, 1, f.E}, {block, 2, len(f.Sources)}, {sources, 0, len(f.Sources)}, {entries, 0, f.E}} {
-			changed = changed || d.b.Dims[d.i] != d.n
+			p.resized = p.resized || d.b.Dims[d.i] != d.n
 			d.b.Dims[d.i] = d.n
 		}
 		block.Graph, sources.I64, entries.I64 = &f.Structure, f.Sources, f.Entries
 		if p.accel != nil {
-			moved, err := p.send(s)
-			if err != nil {
-				return false, opError(p.fn, &s.call, err)
+			if err := p.send(s); err != nil {
+				return opError(p.fn, &s.call, err)
 			}
-			changed = changed || moved
 		}
+		s.seen = now
 	}
-	return changed, nil
+	return nil
 }

@@ -144,6 +144,10 @@ func (d *Device) Kernel(op *ir.Op) (runtime.Kernel, error) {
 	return func(k *runtime.Call) error { return kernel(d, k) }, nil
 }
 
+// Pads returns true: what is recorded for the receptive field of one step is replayed
+// for those of others.
+func (d *Device) Pads() bool { return true }
+
 // Workspace returns the floats of scratch of a call; nothing on a GPU is of the
 // pool of threads.
 func (d *Device) Workspace(k *runtime.Call) (int, kernels.Scratch) {

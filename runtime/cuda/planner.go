@@ -23,4 +23,6 @@ func (planner) Kernel(op *ir.Op) (runtime.Kernel, error) {
 	return func(*runtime.Call) error { return fmt.Errorf("%s: nothing runs on what plans", op.Name()) }, nil
 }
 
+func (planner) Pads() bool { return true }
+
 func (planner) Workspace(k *runtime.Call) (int, kernels.Scratch) { return (*Device)(nil).Workspace(k) }

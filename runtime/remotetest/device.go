@@ -27,6 +27,9 @@ type Device struct {
 	Fail func(what string) error
 	// Runs counts operations that were queued one by one, Replays recordings.
 	Runs, Replays int
+	// Pad has receptive fields padded (see [runtime.Padder]). Sums over their rows
+	// may then be made in another order than on the CPU.
+	Pad bool
 
 	store     store
 	step      uintptr
@@ -67,6 +70,9 @@ func (d *Device) ask(what string) error {
 
 // Name returns "remotetest".
 func (d *Device) Name() string { return "remotetest" }
+
+// Pads returns Pad.
+func (d *Device) Pads() bool { return d.Pad }
 
 // Workspace is that of the CPU.
 func (d *Device) Workspace(k *runtime.Call) (int, kernels.Scratch) { return runtime.CPU.Workspace(k) }

@@ -3,6 +3,8 @@ package train
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/runtime/remotetest"
@@ -56,6 +58,59 @@ func TestDeviceRunsEqualTheCPU(t *testing.T) {
 		}
 	}
 }
+
+// Steps on sampled anchors have receptive fields of their own sizes. Padded, they are
+// replayed from few recordings; a replayed step brings the step number, its anchors and
+// its fields to the device and nothing else; and losses are the CPU's.
+func TestDeviceReplaysSampledAnchors(t *testing.T) {
+	ds := synthetic(t, 1)
+	for _, layers := range []int{2, 3} { // with 3, rows of a field are multiplied by trained weights
+		sets := []string{"train.log_every=1", "train.pretrain_steps=30", "train.epochs=8", "train.joint_every=2", "train.anchors=12", "train.checkpoint_every=0", fmt.Sprintf("model.encoder.layers=%d", layers)}
+		here, there, again := t.TempDir(), t.TempDir(), t.TempDir()
+		run(t, "ecl-gsr", ds, Options{Dir: here}, sets...)
+		for _, dir := range []string{there, again} {
+			d := remote(t)
+			d.Pad = true
+			var did map[string]int
+			replayed := 0
+			d.Fail = func(what string) error { did[what]++; return nil }
+			steps := watch(func(e Event) {
+				// The step number, the anchors, and of each layer's field the structure, the
+				// sources and the entries.
+				if most := 2 + 3*layers; e.Phase == "pretrain" && did["replay"] > 0 {
+					replayed++
+					if did["record"] == 0 && (did["launch"] > 1 || did["upload"] > most || did["download"] > 1) {
+						t.Errorf("%d layers: the replayed step %d did %v, want a launch, of Adam, a download, and %d uploads at most", layers, e.Step, did, most)
+					}
+				}
+				did = map[string]int{}
+			})
+			did = map[string]int{}
+			run(t, "ecl-gsr", ds, Options{Dir: dir, Device: d, Observer: steps}, sets...)
+			if replayed < 20 {
+				t.Errorf("%d layers: %d of 30 steps are replays", layers, replayed)
+			}
+			if now, _ := d.Held(); now != 0 {
+				t.Errorf("%d layers: %d bytes are still held", layers, now)
+			}
+		}
+		sameRuns(t, contents(t, again), contents(t, there))
+		want, got := losses(t, here), losses(t, there)
+		if len(got) != len(want) || len(got) < 38 {
+			t.Fatalf("%d layers: %d losses, on the CPU %d", layers, len(got), len(want))
+		}
+		for i, w := range want {
+			if d := math.Abs(got[i] - w); d > 1e-5*max(1, math.Abs(w)) {
+				t.Errorf("%d layers: the loss of step %d is %g, on the CPU %g", layers, i, got[i], w)
+			}
+		}
+	}
+}
+
+// watch is an observer that is a function.
+type watch func(Event)
+
+func (w watch) Observe(e Event) { w(e) }
 
 // Collections of graphs, whose batches differ in size, as well.
 func TestDeviceRunsOnGraphs(t *testing.T) {
