@@ -231,3 +231,36 @@ func TestPeerProgramsRun(t *testing.T) {
 		}
 	}
 }
+
+// PyG's export and gsrc's, timed in turn, on the same graph.
+func TestExportsProgramRuns(t *testing.T) {
+	python := os.Getenv("PEERS_PYTHON")
+	if python == "" {
+		t.Skip("set PEERS_PYTHON to a Python that has lab/bench/peers/requirements.txt")
+	}
+	ds, err := tiny.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, peerPrograms); err != nil {
+		t.Fatal(err)
+	}
+	py := &pythonRunner{path: python, programs: filepath.Join(dir, "peers"), threads: 2}
+	r, err := timeExports(t.Context(), py, filepath.Join(dir, "data"), ds, 8, 0.01)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Files) < 5 || r.Files[0].Name != "PyG" || r.Rounds < 2 {
+		t.Fatalf("%+v", r)
+	}
+	for _, f := range r.Files {
+		lost := f.Name == "buckets-fp16" || f.Name == "buckets-int8"
+		if !(f.MS > 0) || f.MedianMS < f.MS || !(f.Ratio > 0) || f.Nodes < 10 || !lost && f.Difference > 1e-5 {
+			t.Errorf("%+v", f)
+		}
+		if host := strings.HasPrefix(f.Name, "host"); host != (f.TablesRatio < f.Ratio) {
+			t.Errorf("%s: ratio %g, with tables %g", f.Name, f.Ratio, f.TablesRatio)
+		}
+	}
+}
