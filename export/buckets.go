@@ -31,7 +31,7 @@ func newBuckets(l *edgeList) *bucketSum {
 
 // newHostBuckets reads the tables from the model's inputs.
 func newHostBuckets(l *edgeList, docs map[string]string) *bucketSum {
-	return bucketsOver(l, func() tables { return tableInputs(l.b, docs) })
+	return bucketsOver(l, func() tables { return tableInputs(l, docs) })
 }
 
 func bucketsOver(l *edgeList, make func() tables) *bucketSum {

@@ -429,6 +429,11 @@ func (b *builder) outside(index, n tensor) tensor {
 	return b.either(b.compare("Less", low, b.int64Const(0)), b.compare("GreaterOrEqual", high, b.binary("Max", n, b.int64s(1))))
 }
 
+// different tells, bool [1], whether two int64 [1] are not equal.
+func (b *builder) different(x, y tensor) tensor {
+	return b.op("Not", boolType, []dim{fixed(1)}, []tensor{b.compare("Equal", x, y)})
+}
+
 func (b *builder) either(x, y tensor) tensor {
 	return b.op("Or", boolType, broadcast(x.dims, y.dims), []tensor{x, y})
 }

@@ -199,10 +199,14 @@ func addTables(in map[string]ort.Tensor, nodes int, symmetric bool) error {
 	return nil
 }
 
-// tableInputs declares the tables as inputs of the model.
-func tableInputs(b *builder, docs map[string]string) tables {
+// tableInputs declares the tables as inputs of the model, and has the file refuse those
+// that name an edge or a row that there is not, or are of another number of nodes. What
+// the parts of the tables say among themselves is not looked at: a Split fails where
+// entries are not as many as their rows say.
+func tableInputs(l *edgeList, docs map[string]string) tables {
+	b := l.b
 	vector := func(name string, d dim) tensor { return b.input(name, docs[name], int64Type, d) }
-	return tables{
+	t := tables{
 		widths:      rowWidths,
 		count:       vector(inputDegree, named("num_nodes")),
 		order:       vector(inputOrder, named("num_entries")),
@@ -212,6 +216,31 @@ func tableInputs(b *builder, docs map[string]string) tables {
 		rest:        b.input(inputRest, docs[inputRest], int64Type, named("num_rest"), named("rest_width")),
 		restore:     vector(inputRestore, named("num_nodes")),
 	}
+	one := b.int64s(1)
+	next := func(n tensor) tensor { return b.binary("Add", n, one) }
+	sum := func(rows tensor) tensor { return b.reduceOp("ReduceSum", rows, []int64{0}, true, fixed(1)) }
+	widest := func(rows tensor, classes int) tensor { return b.gather(rows, b.int64s(int64(classes-1))) }
+	edges := next(b.sizeOf(l.dst, 0))
+	rows := b.binary("Add", next(sum(t.orderRows)), b.binary("Add", sum(t.segmentRows), b.sizeOf(t.rest, 0)))
+	wrong := b.outside(t.order, edges)
+	for _, other := range []tensor{
+		b.outside(t.count, edges),
+		b.outside(t.segments, next(widest(t.orderRows, len(rowWidths)))),
+		b.outside(t.rest, next(widest(t.segmentRows, len(segmentWidths)))),
+		b.outside(t.restore, rows),
+		b.different(b.sizeOf(t.count, 0), l.nodes),
+		b.different(b.sizeOf(t.restore, 0), l.nodes),
+	} {
+		wrong = b.either(wrong, other)
+	}
+	zero := b.refusal(wrong, "tables_fit_the_graph", "fails where a table names an edge or a row that there is not, or is of another number of nodes")
+	// What reads a table reads it by way of the guard.
+	for _, part := range []*tensor{&t.count, &t.order, &t.orderRows, &t.segments, &t.segmentRows, &t.rest, &t.restore} {
+		dims := part.dims
+		*part = b.binary("Add", *part, zero)
+		part.dims = dims
+	}
+	return t
 }
 
 // chooseLowering is the rule of [Auto]: flat where few numbers travel along edges,
