@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -317,7 +318,10 @@ func writeArray(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	err = npyio.Write(f, v)
+	w := bufio.NewWriterSize(f, 1<<20) // npyio writes number by number
+	if err = npyio.Write(w, v); err == nil {
+		err = w.Flush()
+	}
 	if closed := f.Close(); err == nil {
 		err = closed
 	}

@@ -10,6 +10,7 @@ p.add_argument("data")
 p.add_argument("file", help="ONNX file, one of the folder's or of the same inputs as PyG's")
 p.add_argument("--threads", type=int, default=2)
 p.add_argument("--want", default="", help="logits as .npy; the largest difference is printed first")
+p.add_argument("--no-arena", action="store_true", help="take memory anew in every call, half as much")
 p.add_argument("--profile", action="store_true", help="write onnxruntime's profile of ten calls to the working directory, and stop")
 o = p.parse_args()
 
@@ -17,6 +18,7 @@ with open(os.path.join(o.data, "files.json")) as f:
     shapes = next((f["inputs"] for f in json.load(f) if f["file"] == os.path.basename(o.file)), {})
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = o.threads
+options.enable_cpu_mem_arena = not o.no_arena
 options.enable_profiling = o.profile
 session = onnxruntime.InferenceSession(o.file, options, providers=["CPUExecutionProvider"])
 rows = sp.csr_matrix(Data(o.data).rows("l1"), dtype=np.float32)
