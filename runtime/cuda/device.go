@@ -44,6 +44,8 @@ type Device struct {
 	step      uintptr
 	now       uint64 // the step number there
 	report    report
+	staging   staging
+	capturing bool
 }
 
 // Open takes a GPU into use. Its error wraps driver.ErrNoDriver where there is no
@@ -104,7 +106,7 @@ func (d *Device) open(lib *driver.Driver, tf32 bool) (err error) {
 func (d *Device) Close() error {
 	var errs []error
 	if d.stream != nil {
-		errs = append(errs, d.ReleaseAll(), d.report.free(d))
+		errs = append(errs, d.ReleaseAll(), d.report.free(d), d.stream.Synchronize(), d.staging.free())
 	}
 	if d.blas != nil {
 		errs = append(errs, d.blas.Close())
@@ -185,12 +187,14 @@ func (d *Device) Step() uintptr { return d.step }
 func (d *Device) SetStep(step uint64) error {
 	d.now = step
 	d.report.number = binary.LittleEndian.AppendUint64(d.report.number[:0], step)
-	return d.stream.Upload(d.step, d.report.number)
+	return d.upload(d.step, d.report.number)
 }
 
 // Record captures what is queued as a CUDA graph.
 func (d *Device) Record(queue func() error) (runtime.Recording, error) {
+	d.capturing = true
 	g, err := d.stream.Capture(queue)
+	d.capturing = false
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +217,13 @@ func (r recording) Replay() error { return r.x.Launch(r.d.stream) }
 func (r recording) Close() error { return r.x.Close() }
 
 // Sync waits for the stream.
-func (d *Device) Sync() error { return d.stream.Synchronize() }
+func (d *Device) Sync() error {
+	err := d.stream.Synchronize()
+	if err == nil {
+		d.staging.used = 0
+	}
+	return err
+}
 
 // memory is the GPU's, for package runtime.
 type memory struct{ d *Device }
@@ -232,15 +242,10 @@ func (m memory) Alloc(bytes int) (uintptr, error) {
 func (m memory) Free(at uintptr) error { return m.d.ctx.Free(at) }
 
 // Upload copies to the GPU.
-func (m memory) Upload(dst uintptr, src []byte) error { return m.d.stream.Upload(dst, src) }
+func (m memory) Upload(dst uintptr, src []byte) error { return m.d.upload(dst, src) }
 
 // Download copies to the host, and waits.
-func (m memory) Download(dst []byte, src uintptr) error {
-	if err := m.d.stream.Download(dst, src); err != nil {
-		return err
-	}
-	return m.d.stream.Synchronize()
-}
+func (m memory) Download(dst []byte, src uintptr) error { return m.d.download(dst, src) }
 
 // Copy copies within the GPU's memory.
 func (m memory) Copy(dst, src uintptr, bytes int) error { return m.d.stream.Copy(dst, src, bytes) }

@@ -247,3 +247,53 @@ func TestOpenWithout(t *testing.T) {
 		t.Errorf("no driver: %v", err)
 	}
 }
+
+// Copies go through page-locked memory, which is used again only when the device has
+// read it: what arrives is what the host had when it asked, however late the device
+// reads, and however much is copied between two waits.
+func TestCopiesAreStaged(t *testing.T) {
+	s := cudatest.StandIn(t)
+	for seed := range int64(4) {
+		if err := s.Set("seed", seed); err != nil {
+			t.Fatal(err)
+		}
+		d := openDevice(t)
+		const n = 100_000 // three of them are more than the staging memory has at first
+		var bs []*runtime.Buffer
+		src := runtime.Zeros(n)
+		for k := range 8 {
+			b := runtime.Zeros(n)
+			if err := d.Own(b); err != nil {
+				t.Fatal(err)
+			}
+			for i := range src.F32 {
+				src.F32[i] = float32(k*n + i)
+			}
+			b.F32 = src.F32 // the same memory of the host for all of them
+			if err := d.Put(b); err != nil {
+				t.Fatal(err)
+			}
+			bs = append(bs, b)
+		}
+		for k, b := range bs {
+			b.F32 = make([]float32, n)
+			if err := d.Fetch(b); err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range b.F32 {
+				if v != float32(k*n+i) {
+					t.Fatalf("seed %d: element %d of buffer %d is %g", seed, i, k, v)
+				}
+			}
+		}
+		if _, err := d.Record(func() error { return d.SetStep(1) }); err == nil || !strings.Contains(err.Error(), "cannot be part of a recording") {
+			t.Errorf("a copy from the host was recorded: %v", err)
+		}
+	}
+	if n := s.Count("pageable"); n != 0 {
+		t.Errorf("%d copies of memory that is not page-locked", n)
+	}
+	if s.Count("uploads") == 0 || s.Count("nothing") != -1 {
+		t.Error("the stand-in does not count")
+	}
+}

@@ -51,7 +51,7 @@ func (r *report) table(d *Device) (uintptr, error) {
 	if len(r.words) == 0 {
 		return at, nil
 	}
-	return at, d.stream.Upload(at, unsafe.Slice((*byte)(unsafe.Pointer(&r.words[0])), 8*len(r.words)))
+	return at, d.upload(at, unsafe.Slice((*byte)(unsafe.Pointer(&r.words[0])), 8*len(r.words)))
 }
 
 func (r *report) freeTables(d *Device) error {
@@ -144,7 +144,7 @@ func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runti
 			return -1, err
 		}
 	}
-	if err := (memory{d}).Download(unsafe.Slice((*byte)(unsafe.Pointer(&r.host[0])), 4*n), r.at); err != nil {
+	if err := d.download(unsafe.Slice((*byte)(unsafe.Pointer(&r.host[0])), 4*n), r.at); err != nil {
 		return -1, err
 	}
 	copy(values, r.host[:len(scalars)])

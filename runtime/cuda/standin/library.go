@@ -13,6 +13,7 @@ import (
 // Library is the stand-in, loaded into this process, to set faults and ask what it saw.
 type Library struct {
 	set              func(name string, value int64) int32
+	count            func(name string) int64
 	live, complaints func(text *byte, size uintptr) int32
 	reset            func()
 }
@@ -26,7 +27,7 @@ func Load(path string) (*Library, error) {
 	}
 	l := &Library{}
 	for name, f := range map[string]any{
-		"gsrc_standin_set": &l.set, "gsrc_standin_live": &l.live, "gsrc_standin_complaints": &l.complaints, "gsrc_standin_reset": &l.reset,
+		"gsrc_standin_set": &l.set, "gsrc_standin_count": &l.count, "gsrc_standin_live": &l.live, "gsrc_standin_complaints": &l.complaints, "gsrc_standin_reset": &l.reset,
 	} {
 		if _, err := purego.Dlsym(h, name); err != nil {
 			return nil, fmt.Errorf("%s is not the stand-in: %w", path, err)
@@ -52,6 +53,18 @@ func (l *Library) Set(name string, value int64) error {
 	}
 	return nil
 }
+
+// Count returns how often something was asked for since the last Reset:
+//
+//	launches    kernels, also those that are captured
+//	recordings  graphs instantiated
+//	replays     graphs launched
+//	uploads     copies from the host
+//	downloads   copies to the host
+//	pageable    those of both with memory that is not page-locked
+//
+// It is −1 where there is no such count.
+func (l *Library) Count(name string) int64 { return l.count(name) }
 
 // Live lists what was made and not destroyed: contexts, streams, memory.
 func (l *Library) Live() []string { return list(l.live) }

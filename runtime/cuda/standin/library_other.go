@@ -11,6 +11,9 @@ func Load(string) (*Library, error) { return nil, ErrNoCompiler }
 // Set returns ErrNoCompiler.
 func (*Library) Set(string, int64) error { return ErrNoCompiler }
 
+// Count returns −1.
+func (*Library) Count(string) int64 { return -1 }
+
 // Live returns nothing.
 func (*Library) Live() []string { return nil }
 

@@ -219,6 +219,7 @@ static CUresult launch(void *function, const unsigned grid[3], const unsigned bl
 	struct stream *s = f ? known(stream, STREAM, "cuLaunchKernel") : NULL;
 	if (!s)
 		return r ? r : INVALID_HANDLE;
+	counts.launches++;
 	for (int i = 0; i < 3; i++)
 		if (!grid[i] || grid[i] > grids[i] || !block[i] || block[i] > blocks[i]) {
 			complain("kernel %s: grid %u×%u×%u, block %u×%u×%u is beyond a GPU's limits", f->name, grid[0], grid[1], grid[2], block[0], block[1], block[2]);

@@ -219,7 +219,10 @@ static CUresult copy(void *handle, enum op_kind kind, void *dst, void *src, size
 	op->dst = dst;
 	op->src = src;
 	op->bytes = bytes;
+	counts.uploads += kind == TO_DEVICE;
+	counts.downloads += kind == TO_HOST;
 	int pageable = (kind == TO_DEVICE && !page_locked(src, bytes)) || (kind == TO_HOST && !page_locked(dst, bytes));
+	counts.pageable += pageable;
 	if (!pageable)
 		return push(s, op);
 	if (s->graph) {
@@ -446,6 +449,7 @@ static CUresult graph_instantiate(void **to, void *graph, unsigned long long fla
 		return r ? r : INVALID_HANDLE;
 	if (flags || capturing_here("cuGraphInstantiate"))
 		return flags ? INVALID_VALUE : CAPTURE_UNSUPPORTED;
+	counts.recordings++;
 	struct exec *x = create(EXEC, sizeof *x);
 	take_over(x, g);
 	*to = x;
@@ -480,6 +484,7 @@ static CUresult graph_launch(void *exec, void *handle) {
 		s->invalid = 1;
 		return CAPTURE_UNSUPPORTED;
 	}
+	counts.replays++;
 	for (const struct op *op = x->first; op; op = op->next)
 		if ((r = push(s, copy_op(op))))
 			return r;

@@ -13,6 +13,7 @@ static const struct settings defaults = {
 };
 
 struct settings set;
+struct counts counts;
 int vanished;
 int initialized;
 
@@ -100,6 +101,30 @@ API int gsrc_standin_set(const char *name, long long value) {
 	return r;
 }
 
+static const struct {
+	const char *name;
+	long long *count;
+} counted[] = {
+	{"launches", &counts.launches},     // kernels, also those that are captured
+	{"recordings", &counts.recordings}, // graphs instantiated
+	{"replays", &counts.replays},       // graphs launched
+	{"uploads", &counts.uploads},       // copies from the host
+	{"downloads", &counts.downloads},   // copies to the host
+	{"pageable", &counts.pageable},     // those of both with memory that is not page-locked
+};
+
+// gsrc_standin_count returns a count since the last reset; -1 if there is none of that
+// name.
+API long long gsrc_standin_count(const char *name) {
+	long long n = -1;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
+		if (!strcmp(name, counted[i].name))
+			n = *counted[i].count;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
 static void defaults_and_environment(void) {
 	set = defaults;
 	assign("seed", set.seed);
@@ -149,6 +174,7 @@ API void gsrc_standin_reset(void) {
 	complaints[0] = 0;
 	complaints_used = 0;
 	complaint_count = 0;
+	counts = (struct counts){0};
 	vanished = 0;
 	initialized = 0;
 	defaults_and_environment();

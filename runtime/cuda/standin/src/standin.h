@@ -134,6 +134,12 @@ struct settings {
 	long long devices, memory, version, capability, seed, fail_alloc, fail_launch, vanish;
 };
 extern struct settings set;
+
+// What was asked for since the last reset.
+struct counts {
+	long long launches, recordings, replays, uploads, downloads, pageable;
+};
+extern struct counts counts;
 extern int vanished;
 extern int initialized;
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
