@@ -186,20 +186,46 @@ func (x *Executable) Run(step uint64) error {
 	if err := x.p.findSizes(); err != nil {
 		return fmt.Errorf("runtime: %w", err)
 	}
-	if x.p.moved || x.p.resized || !x.ready {
-		x.ready = false
-		if err := x.p.resolve(); err != nil {
-			return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
-		}
-		if err := x.exec.allocate(); err != nil {
-			return fmt.Errorf("runtime: %w", err)
-		}
-		x.ready, x.p.moved, x.p.resized = true, false, false
+	if err := x.layOut(); err != nil {
+		return err
 	}
 	if err := x.exec.run(step); err != nil {
 		return fmt.Errorf("runtime: %w", err)
 	}
 	x.ran = true
+	return nil
+}
+
+// layOut provides memory for the sizes that inputs and what sizers found have now.
+func (x *Executable) layOut() error {
+	if x.ready && !x.p.moved && !x.p.resized {
+		return nil
+	}
+	x.ready = false
+	if err := x.p.resolve(); err != nil {
+		return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
+	}
+	if err := x.exec.allocate(); err != nil {
+		return fmt.Errorf("runtime: %w", err)
+	}
+	x.ready, x.p.moved, x.p.resized = true, false, false
+	return nil
+}
+
+// Prepare does what the next run begins with on the host, while an [Accelerator] is
+// busy with the last one: it copies what was bound since, and finds receptive fields.
+// What the last run computed stays to be read. It does nothing on other devices, where
+// the host is what computes, nor before the first run.
+func (x *Executable) Prepare() error {
+	if x.p.accel == nil || !x.ready {
+		return nil
+	}
+	if err := x.p.load(); err != nil {
+		return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
+	}
+	if err := x.p.findSizes(); err != nil {
+		return fmt.Errorf("runtime: %w", err)
+	}
 	return nil
 }
 

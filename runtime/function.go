@@ -162,6 +162,14 @@ func (x *Function) Run(step uint64) error {
 	return x.main.Run(step)
 }
 
+// Prepare is [Executable.Prepare], unless the set-up must run first.
+func (x *Function) Prepare() error {
+	if x.stale {
+		return nil
+	}
+	return x.main.Prepare()
+}
+
 // Output returns a result of the last run, valid until the next one; nil when
 // there is no such result or no run has succeeded.
 func (x *Function) Output(name string) *Buffer { return x.main.Output(name) }

@@ -18,7 +18,8 @@ type Timer interface {
 
 // Measure returns the time of each operation that a run executes, longest first, by
 // the clock of a device that is a [Timer]. Each is repeated where it stands in the
-// program, on the inputs of the last run, of which there must be one. Those that write
+// program, on the inputs of the last run, of which there must be one, or those of the next
+// that [Executable.Prepare] has brought. Those that write
 // over an operand then go on from their own results, so that the values are lost:
 // there is no result to be read until the next run.
 func (x *Executable) Measure(step uint64) ([]OpTime, error) {
@@ -31,6 +32,9 @@ func (x *Executable) Measure(step uint64) ([]OpTime, error) {
 		return nil, fmt.Errorf("runtime: @%s: nothing has run that could be measured", x.Name())
 	}
 	x.ran = false
+	if err := x.layOut(); err != nil { // of what Prepare has found
+		return nil, err
+	}
 	if err := t.SetStep(step); err != nil {
 		return nil, fmt.Errorf("runtime: @%s: %w", x.Name(), err)
 	}

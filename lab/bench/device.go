@@ -121,10 +121,11 @@ type there struct {
 }
 
 // stepThere is Step on a device, as training makes it: what the host gets to see is
-// the loss, and whether the gradients are finite.
+// the loss, and whether the gradients are finite, and while the device computes it
+// draws the samples of the next step.
 func (t *Stepper) stepThere() error {
-	if t.anchors != nil { // they have changed
-		if err := t.Function.Bind("anchors", t.anchors); err != nil {
+	if t.there == nil {
+		if err := t.drawThere(t.step); err != nil {
 			return err
 		}
 	}
@@ -136,6 +137,12 @@ func (t *Stepper) stepThere() error {
 			return err
 		}
 	}
+	if err := t.drawThere(t.step + 1); err != nil {
+		return err
+	}
+	if err := t.Function.Prepare(); err != nil {
+		return err
+	}
 	bad, err := t.s.Device.Finite(t.there.loss, t.there.value, t.there.grads)
 	if err != nil {
 		return err
@@ -145,6 +152,15 @@ func (t *Stepper) stepThere() error {
 	}
 	t.step++
 	return t.adamThere()
+}
+
+// drawThere gives the function the samples of a step.
+func (t *Stepper) drawThere(step int) error {
+	if t.anchors == nil {
+		return nil
+	}
+	t.drawAnchors(step)
+	return t.Function.Bind("anchors", t.anchors)
 }
 
 func (t *Stepper) findThere() error {

@@ -273,15 +273,19 @@ func (s *Session) Stepper(name string, profile bool) (*Stepper, error) {
 	return st, err
 }
 
+func (t *Stepper) drawAnchors(step int) {
+	for i, a := range graph.Anchors(t.s.seed.Sub("anchors"), uint64(step), t.s.Data.Graph.N, len(t.anchors.I64)) {
+		t.anchors.I64[i] = int64(a)
+	}
+}
+
 // Step makes the next step.
 func (t *Stepper) Step() error {
-	if t.anchors != nil {
-		for i, a := range graph.Anchors(t.s.seed.Sub("anchors"), uint64(t.step), t.s.Data.Graph.N, len(t.anchors.I64)) {
-			t.anchors.I64[i] = int64(a)
-		}
-	}
 	if t.s.Device != nil {
 		return t.stepThere()
+	}
+	if t.anchors != nil {
+		t.drawAnchors(t.step)
 	}
 	if err := t.Function.Run(uint64(t.step)); err != nil {
 		return err

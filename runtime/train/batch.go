@@ -63,6 +63,7 @@ func (a *anchorSampler) draw(step uint64) {
 // (sampler = full), or the endpoints of seed edges (sampler = edges).
 type batcher struct {
 	t       *trainer
+	bound   int // the step whose batch @pretrain has, −1 if there is none
 	full    *anchorSampler
 	sampler *graph.EdgeSampler
 
@@ -83,7 +84,7 @@ func (t *trainer) newBatcher() (*batcher, error) {
 	if g.N < 2 {
 		return nil, errors.New("train: a contrastive step compares nodes with each other, but the graph has fewer than two")
 	}
-	b := &batcher{t: t, x: runtime.Zeros(0, 0), xStruct: runtime.Zeros(0, 0), anchors: runtime.I64(nil, 0), w: runtime.F32(nil, 0)}
+	b := &batcher{t: t, bound: -1, x: runtime.Zeros(0, 0), xStruct: runtime.Zeros(0, 0), anchors: runtime.I64(nil, 0), w: runtime.F32(nil, 0)}
 	b.g = runtime.Graph(&b.st)
 	if t.task.Data.X.IsSparse() {
 		b.x = &runtime.Buffer{DType: ir.F32, Dims: make([]int, 2), Sparse: &runtime.SparseMatrix{ByRow: &b.rows, ByCol: &b.columns}}
@@ -105,6 +106,19 @@ func (t *trainer) newBatcher() (*batcher, error) {
 // bind gives a contrastive step of @pretrain its batch. With seed edges that is
 // the subgraph which the encoder needs for them.
 func (b *batcher) bind(f *function, step int) error {
+	if b.bound == step {
+		return nil
+	}
+	b.bound = -1
+	if err := b.draw(f, step); err != nil {
+		return err
+	}
+	b.bound = step
+	return nil
+}
+
+// draw draws the batch of a step and binds it.
+func (b *batcher) draw(f *function, step int) error {
 	if b.full != nil {
 		b.full.draw(uint64(step))
 		return b.t.bind("anchors", b.full.out)
@@ -141,8 +155,9 @@ func (b *batcher) bind(f *function, step int) error {
 // bindWhole gives a step that encodes the whole graph, as @joint does, its
 // samples.
 func (b *batcher) bindWhole(step int) error {
+	b.bound = -1
 	if b.full != nil {
-		return b.bind(nil, step)
+		return b.draw(nil, step)
 	}
 	batch := b.sampler.Batch(uint64(step))
 	b.setAnchors(batch.Anchors, batch.Nodes)

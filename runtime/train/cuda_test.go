@@ -15,6 +15,7 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/cuda"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/standin"
 )
 
 // gpu opens the stand-in's GPU for a test.
@@ -65,7 +66,8 @@ func TestCUDARunsFollowTheCPU(t *testing.T) {
 	}{{"gcn", "gcn", ""}, {"mlp", "mlp", ""}, {"ecl-gsr", "ecl-gsr", ""}, {"gcn without cuBLAS", "gcn", "1"}} {
 		t.Run(c.name, func(t *testing.T) {
 			everyStep, most := everyStep, 1e-5
-			if cudatest.Either(t) == nil { // a GPU has the time for 50 epochs
+			fake := cudatest.Either(t)
+			if fake == nil { // a GPU has the time for 50 epochs
 				everyStep = append(everyStep[:2:2], "train.epochs=50", "train.pretrain_steps=20")
 				most = 1e-3
 			}
@@ -74,7 +76,11 @@ func TestCUDARunsFollowTheCPU(t *testing.T) {
 			run(t, c.model, ds, Options{Dir: here}, everyStep...)
 			for _, dir := range []string{there, again} {
 				d := gpu(t, cuda.Options{})
-				run(t, c.model, ds, Options{Dir: dir, Device: d}, everyStep...)
+				o := Options{Dir: dir, Device: d}
+				if c.model == "ecl-gsr" && fake != nil {
+					o.Observer = countSteps(t, fake)
+				}
+				run(t, c.model, ds, o, everyStep...)
 				now, peak := d.Held()
 				if now != 0 || peak == 0 {
 					t.Errorf("%d bytes held, %d at most", now, peak)
@@ -102,6 +108,33 @@ func TestCUDARunsFollowTheCPU(t *testing.T) {
 			t.Logf("%d losses differ by %.2g at most", len(want), worst)
 		})
 	}
+}
+
+// countSteps holds contrastive steps that are replays, on anchors that are sampled, to
+// what they may do: launch a graph, the two kernels that look at its results and
+// Adam's, and copy the step number, the anchors, for each layer the structure, the
+// sources and the entries of the receptive field, and the terms of the loss.
+func countSteps(t *testing.T, s *standin.Library) Observer {
+	was, replays := map[string]int64{}, 0
+	t.Cleanup(func() {
+		if replays < 3 { // of 5: the first is queued, the second recorded
+			t.Errorf("%d contrastive steps were replays alone", replays)
+		}
+	})
+	return watch(func(e Event) {
+		did := map[string]int64{}
+		for _, name := range []string{"launches", "recordings", "replays", "uploads", "downloads", "pageable"} {
+			n := s.Count(name)
+			did[name], was[name] = n-was[name], n
+		}
+		if e.Phase != "pretrain" || did["replays"] != 1 || did["recordings"] > 0 {
+			return
+		}
+		replays++
+		if did["launches"] != 3 || did["uploads"] > 2+3*2 || did["pageable"] > 0 {
+			t.Errorf("step %d did %v", e.Step, did)
+		}
+	})
 }
 
 // predicted returns what a GPU is going to hold, without what is not counted in what

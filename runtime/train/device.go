@@ -46,6 +46,11 @@ func (t *trainer) stepThere(f *function, step int) (float64, error) {
 		f.there = newThere(f)
 	}
 	r := f.there
+	if f.ahead != nil {
+		if err := f.ahead(step + 1); err != nil {
+			return 0, err
+		}
+	}
 	bad, err := t.accel.Finite(r.terms, r.values, r.grads)
 	if err != nil {
 		return 0, err

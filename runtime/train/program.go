@@ -26,6 +26,10 @@ type function struct {
 	updates []update        // one for each optimizer group
 	moved   []moved         // parameters that follow results
 	there   *there          // the same on a device with a memory of its own, from the first step on
+
+	// ahead, if set, is called with the number of the next step while a device computes
+	// this one.
+	ahead func(step int) error
 }
 
 // term is a part of the loss.

@@ -152,6 +152,16 @@ func (t *refining) pretrain() error {
 	if err != nil {
 		return err
 	}
+	// While a device computes a step, the host draws the next one's samples.
+	f.ahead = func(step int) error {
+		if step >= t.cfg.Train.PretrainSteps {
+			return nil
+		}
+		if err := t.batches.bind(f, step); err != nil {
+			return err
+		}
+		return f.Prepare()
+	}
 	return t.contrastive(f, func() (float64, error) { return t.contrast(f) })
 }
 
