@@ -43,6 +43,7 @@ type Device struct {
 	blasName  string
 	step      uintptr
 	now       uint64 // the step number there
+	faults    faults
 	report    report
 	staging   staging
 	capturing bool
@@ -78,7 +79,10 @@ func (d *Device) open(lib *driver.Driver, tf32 bool) (err error) {
 	if d.module, err = d.ctx.LoadModule(ptx.Text()); err != nil {
 		return err
 	}
-	if d.step, err = d.ctx.Alloc(8); err != nil {
+	if d.step, err = d.ctx.Alloc(16); err != nil { // and the word for faults
+		return err
+	}
+	if err := d.stream.Fill(d.step, 0, 16); err != nil {
 		return err
 	}
 	if err := d.SetStep(0); err != nil {

@@ -248,6 +248,71 @@ func TestOpenWithout(t *testing.T) {
 	}
 }
 
+// An index outside of its range is an error that names the operation, queued and
+// replayed, when the host next reads; with good indices the device goes on.
+func TestDeviceIndexErrors(t *testing.T) {
+	cudatest.Either(t)
+	d := openDevice(t)
+	for _, c := range []struct {
+		op, body string
+		dims     []int
+		bad      []int64
+	}{
+		{"gather", "%y = gather %x, %i : f32[B,4]", []int{3}, []int64{0, 5, 1}},
+		{"gather", "%y = gather %x, %i : f32[B,4]", []int{3}, []int64{0, -1, 1}},
+		{"gather", "%j = gather %i, %i : i64[B]\n  %y = gather %x, %i : f32[B,4]", []int{3}, []int64{0, 9, 1}},
+		{"scatter_add", "%z = gather %x, %k : f32[B,4]\n  %y = scatter_add %z, %i : f32[N,4]", []int{3}, []int64{0, 5, 1}},
+		{"pair_dot", "%y = pair_dot %x, %i : f32[P]", []int{2, 2}, []int64{0, 4, 1, 5}},
+		{"cross_entropy", "%y = cross_entropy %x, %i : f32[]", []int{5}, []int64{0, 1, 2, 3, 4}},
+		{"cross_entropy_grad", "%y = cross_entropy_grad %x, %i, %s : f32[N,4]", []int{5}, []int64{0, 1, 2, 3, -7}},
+	} {
+		index := map[string]string{"pair_dot": "i64[2,P]", "cross_entropy": "i64[N]", "cross_entropy_grad": "i64[N]"}[c.op]
+		if index == "" {
+			index = "i64[B]"
+		}
+		y := c.body[strings.LastIndex(c.body, ": ")+2:]
+		m, err := ir.Parse("m", "module @m\n\nfunc @f(%x: f32[N,4], %i: "+index+", %k: i64[B], %s: f32[]) -> (y: "+y+") {\n  "+c.body+"\n  return %y\n}\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := runtime.NewFunction(m, "f", runtime.Options{Device: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := runtime.I64(make([]int64, len(c.bad)), c.dims...)
+		for name, b := range map[string]*runtime.Buffer{"x": runtime.Zeros(5, 4), "k": runtime.I64(make([]int64, 3), 3), "s": runtime.Scalar(1)} {
+			if err := f.Bind(name, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for step, bad := range []bool{false, true, false, true, false} { // the second is recorded
+			clear(at.I64)
+			if bad {
+				copy(at.I64, c.bad)
+			}
+			if err := errors.Join(f.Bind("i", at), f.Run(uint64(step))); err != nil {
+				t.Fatal(err)
+			}
+			y, err := f.Read("y")
+			var e *IndexError
+			if bad != errors.As(err, &e) {
+				t.Errorf("%s, step %d: with indices %v the error is %v", c.op, step, at.I64, err)
+				continue
+			}
+			if bad && (e.Op.Name() != c.op || !strings.Contains(err.Error(), c.op) || !strings.Contains(err.Error(), "outside of its range")) {
+				t.Errorf("%s, step %d: the error is %q", c.op, step, err)
+			}
+			if !bad && slices.ContainsFunc(y.F32, func(v float32) bool { return v != v }) {
+				t.Errorf("%s, step %d: %v after good indices", c.op, step, y.F32)
+			}
+		}
+		f.Close()
+	}
+	if err := d.ReleaseAll(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Copies go through page-locked memory, which is used again only when the device has
 // read it: what arrives is what the host had when it asked, however late the device
 // reads, and however much is copied between two waits.

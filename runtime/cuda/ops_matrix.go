@@ -263,7 +263,8 @@ func gather(q Queue, k *runtime.Call) error {
 	if x.DType == ir.I64 {
 		kernel = "gsrc_gather_i64"
 	}
-	return every(q, kernel, n, at(y), at(x), at(idx), Int(idx.Dims[0]), Int(x.Dims[0]), Int(rowWidth(x)))
+	word, number := q.Fault(k.Op)
+	return every(q, kernel, n, at(y), at(x), at(idx), Int(idx.Dims[0]), Int(x.Dims[0]), Int(rowWidth(x)), Ptr(word), Int(number))
 }
 
 func scatterAdd(q Queue, k *runtime.Call) error {
@@ -273,13 +274,15 @@ func scatterAdd(q Queue, k *runtime.Call) error {
 		return err
 	}
 	rows := y.Dims[0]
+	word, number := q.Fault(k.Op)
 	per := (rows + 527) / 528 // a block reads all indices: no more blocks than fill a device
 	return q.Launch("gsrc_scatter_add", [3]uint32{uint32((rows + per - 1) / per), 1, 1}, [3]uint32{threads, 1, 1}, 0,
-		at(y), at(x), at(idx), Int(idx.Dims[0]), Int(rows), Int(rowWidth(y)), Int(per))
+		at(y), at(x), at(idx), Int(idx.Dims[0]), Int(rows), Int(rowWidth(y)), Int(per), Ptr(word), Int(number))
 }
 
 func pairDot(q Queue, k *runtime.Call) error {
 	p, pairs := k.In[0], k.In[1]
 	n := pairs.Dims[1]
-	return warps(q, "gsrc_pair_dot", n, at(k.Out[0]), at(p), at(pairs), Int(n), Int(p.Dims[0]), Int(p.Dims[1]))
+	word, number := q.Fault(k.Op)
+	return warps(q, "gsrc_pair_dot", n, at(k.Out[0]), at(p), at(pairs), Int(n), Int(p.Dims[0]), Int(p.Dims[1]), Ptr(word), Int(number))
 }

@@ -146,7 +146,8 @@ func crossEntropy(q Queue, k *runtime.Call) error {
 	x, labels := k.In[0], k.In[1]
 	rows, cols := matrix(x.Dims)
 	scratch := k.ScratchAt()
-	if err := warps(q, "gsrc_cross_entropy", rows, Ptr(scratch), at(x), at(labels), Int(rows), Int(cols)); err != nil {
+	word, number := q.Fault(k.Op)
+	if err := warps(q, "gsrc_cross_entropy", rows, Ptr(scratch), at(x), at(labels), Int(rows), Int(cols), Ptr(word), Int(number)); err != nil {
 		return err
 	}
 	return reduceAll(q, at(k.Out[0]), Ptr(scratch), scratch+uintptr((4*rows+63)/64*64), rows, reduceSum, 1/float32(max(1, rows)))
@@ -159,5 +160,6 @@ func crossEntropyWorkspace(k *runtime.Call) int {
 func crossEntropyGrad(q Queue, k *runtime.Call) error {
 	x := k.In[0]
 	rows, cols := matrix(x.Dims)
-	return warps(q, "gsrc_cross_entropy_grad", rows, at(k.Out[0]), at(x), at(k.In[1]), at(k.In[2]), Int(rows), Int(cols))
+	word, number := q.Fault(k.Op)
+	return warps(q, "gsrc_cross_entropy_grad", rows, at(k.Out[0]), at(x), at(k.In[1]), at(k.In[2]), Int(rows), Int(cols), Ptr(word), Int(number))
 }

@@ -59,7 +59,7 @@ func newQueue(t testing.TB) *hostQueue {
 		t.Fatal(emulated.err)
 	}
 	q := &hostQueue{Emulator: emulated.Emulator, step: new([8]uint64), used: map[string]bool{}}
-	q.Register(q.Step(), 8)
+	q.Register(q.Step(), 16)
 	t.Cleanup(func() { q.Unregister(q.Step()) })
 	return q
 }
@@ -81,6 +81,9 @@ func (q *hostQueue) Copy(dst, src uintptr, bytes int) error {
 func (q *hostQueue) MatMul(m MatMul) error { return LaunchMatMul(q, m) }
 
 func (q *hostQueue) Step() uintptr { return uintptr(unsafe.Pointer(q.step)) }
+
+// Fault is a word behind the step, and 7.
+func (q *hostQueue) Fault(*ir.Op) (uintptr, int) { return uintptr(unsafe.Pointer(&q.step[1])), 7 }
 
 func hostBytes(at uintptr, n int) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&at))), n)

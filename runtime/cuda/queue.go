@@ -3,6 +3,7 @@ package cuda
 import (
 	"math"
 
+	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
@@ -21,6 +22,11 @@ type Queue interface {
 	// kernel derives its key from its stream and this, as rng.Stream.At does, so
 	// that a captured graph can be replayed for every step.
 	Step() uintptr
+	// Fault is the device address of an int32 that is 0, and the number that a kernel
+	// of op puts there when it meets an index outside of its range: it does not follow
+	// the index, computes NaN (−1 of integers), and the host finds out when it next
+	// reads from the device.
+	Fault(op *ir.Op) (word uintptr, number int)
 }
 
 // MatMul is a product of dense row-major float32 matrices, C = op(A)·op(B), or

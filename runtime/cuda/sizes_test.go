@@ -23,7 +23,8 @@ func (q idle) Copy(uintptr, uintptr, int) error { q.t.Error("a copy is queued");
 
 func (q idle) MatMul(MatMul) error { q.t.Error("a product is queued"); return nil }
 
-func (q idle) Step() uintptr { return 0 }
+func (q idle) Step() uintptr               { return 0 }
+func (q idle) Fault(*ir.Op) (uintptr, int) { return 0, 0 }
 
 // A tensor of 2³¹ elements, any operand or result, is refused before anything is
 // queued, but for the operands whose kernels count further.

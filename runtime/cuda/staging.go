@@ -83,26 +83,39 @@ func (d *Device) upload(dst uintptr, src []byte) error {
 	return d.stream.Upload(dst, b)
 }
 
-// download copies to the host, and waits.
+// download copies to the host, and waits. Its error may be that of an operation before
+// which noted a fault.
 func (d *Device) download(dst []byte, src uintptr) error {
 	if len(dst) == 0 {
 		return d.Sync()
 	}
-	b, err := d.staging.take(d, len(dst))
+	at := (len(dst) + 3) &^ 3 // of the word for faults
+	b, err := d.staging.take(d, at+4)
 	if err != nil {
 		return err
 	}
-	if b == nil {
-		b = dst
+	direct := b == nil
+	if direct {
+		if b, err = d.staging.take(d, 4); err != nil {
+			return err
+		}
+		at = 0
 	}
-	if err := d.stream.Download(b, src); err != nil {
+	to, word := b[:min(len(dst), at)], b[at:]
+	if direct {
+		to = dst
+	}
+	if err := d.stream.Download(to, src); err != nil {
+		return err
+	}
+	if err := d.stream.Download(word, d.step+faultAt); err != nil {
 		return err
 	}
 	if err := d.Sync(); err != nil {
 		return err
 	}
-	if len(dst) <= mostStaging {
-		copy(dst, b)
+	if !direct {
+		copy(dst, to)
 	}
-	return nil
+	return d.fault(word)
 }

@@ -53,7 +53,7 @@ func (t *trainer) stepThere(f *function, step int) (float64, error) {
 	}
 	bad, err := t.accel.Finite(r.terms, r.values, r.grads)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("@%s at step %d: %w", f.Name(), step, err)
 	}
 	for i, v := range r.values {
 		f.terms[i].value = v

@@ -139,6 +139,12 @@ FN float4_t columns4(const float *x, int row, int q, int f, int whole) {
 	return v;
 }
 
+// Notes that an operation, by its number, met what it cannot compute: the first one
+// stays, for the host to see when it next reads from the device.
+FN void set_fault(int *fault, int number) {
+	if (LD(fault, 0) == 0) ST(fault, 0, number);
+}
+
 // gsrc's random numbers: see package rng.
 FN u64 rng_mix(u64 z) {
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;

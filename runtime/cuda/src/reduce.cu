@@ -148,23 +148,28 @@ KERNEL gsrc_softmax(float *dst, const float *x, int rows, int cols, int logarith
 
 // cross_entropy computes lse_i − logits[i, labels[i]] of each row; NaN for a label
 // that is no class.
-KERNEL gsrc_cross_entropy(float *dst, const float *logits, const i64 *labels, int rows, int cols) {
+KERNEL gsrc_cross_entropy(float *dst, const float *logits, const i64 *labels, int rows, int cols, int *fault, int number) {
 	for (int r = grid_first() / WARP; r < rows; r += grid_step() / WARP) {
 		i64 at = (i64)r * cols, l = LD(labels, r);
 		float lse = row_lse(logits, at, cols);
-		if (thread_x() % WARP == 0) ST(dst, r, l >= 0 && l < cols ? lse - LD(logits, at + l) : NOT_A_NUMBER);
+		int good = l >= 0 && l < cols;
+		if (!good) set_fault(fault, number);
+		if (thread_x() % WARP == 0) ST(dst, r, good ? lse - LD(logits, at + l) : NOT_A_NUMBER);
 	}
 }
 
 // cross_entropy_grad computes dy/rows·(softmax(logits) − onehot(labels)). dst may
 // be logits.
-KERNEL gsrc_cross_entropy_grad(float *dst, const float *logits, const i64 *labels, const float *dy, int rows, int cols) {
+KERNEL gsrc_cross_entropy_grad(float *dst, const float *logits, const i64 *labels, const float *dy, int rows, int cols, int *fault, int number) {
 	int lane = thread_x() % WARP;
 	float scale = LD(dy, 0) / (float)rows;
 	for (int r = grid_first() / WARP; r < rows; r += grid_step() / WARP) {
 		i64 at = (i64)r * cols, l = LD(labels, r);
 		float lse = row_lse(logits, at, cols);
-		if (l < 0 || l >= cols) lse = NOT_A_NUMBER;
+		if (l < 0 || l >= cols) {
+			lse = NOT_A_NUMBER;
+			set_fault(fault, number);
+		}
 		for (int c = lane; c < cols; c += WARP) ST(dst, at + c, scale * (exp32(LD(logits, at + c) - lse) - (c == l ? 1.0f : 0.0f)));
 	}
 }
