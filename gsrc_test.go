@@ -263,8 +263,10 @@ func TestPrepare(t *testing.T) {
 		t.Errorf("unknown model: %v", err)
 	}
 	var option *gsrc.OptionError
-	if _, err := gsrc.Prepare(gsrc.TrainOptions{Model: "gcn", Data: data.Synthetic, Set: []string{"no.such=1"}}); !errors.As(err, &option) {
-		t.Errorf("unknown option: %v", err)
+	for _, set := range []string{"no.such=1", "train.lr=fast", "train.lr=-1", "model.dropout=2"} {
+		if _, err := gsrc.Prepare(gsrc.TrainOptions{Model: "gcn", Data: data.Synthetic, Set: []string{set}}); !errors.As(err, &option) {
+			t.Errorf("%s: %v", set, err)
+		}
 	}
 	if _, err := gsrc.Prepare(gsrc.TrainOptions{Model: "gcn", Data: filepath.Join(t.TempDir(), "absent")}); err == nil {
 		t.Error("absent data were read")

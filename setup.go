@@ -210,7 +210,10 @@ func (o *TrainOptions) configure(model, dataset string) (*config.Config, error) 
 			return nil, &OptionError{err}
 		}
 	}
-	return c, c.Validate()
+	if err := c.Validate(); err != nil { // defaults and file are sound: load has looked
+		return nil, &OptionError{err}
+	}
+	return c, nil
 }
 
 // loadOptions says how a configuration wants data to be read.

@@ -1,10 +1,13 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/models"
 )
 
 var devicePattern = regexp.MustCompile(`^(cpu|auto|cuda(:[0-9]{1,3})?)$`)
@@ -21,8 +24,19 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("%s must be one of %s, got %q", name, strings.Join(k.OneOf, ", "), f.String())
 		}
 	}
+	out := func(key, want string) error {
+		f, _, err := c.field(key)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("%s must be %s, got %s", key, want, literal(f))
+	}
 	if err := c.Model.Validate(); err != nil {
-		return fmt.Errorf("model.%w", err)
+		var outside *models.RangeError
+		if !errors.As(err, &outside) {
+			return err
+		}
+		return out("model."+outside.Option, outside.Want)
 	}
 	type bound struct {
 		key  string
@@ -78,11 +92,7 @@ func (c *Config) Validate() error {
 	}
 	for _, b := range bounds {
 		if !b.ok {
-			f, _, err := c.field(b.key)
-			if err != nil {
-				return err
-			}
-			return fmt.Errorf("%s must be %s, got %s", b.key, b.want, literal(f))
+			return out(b.key, b.want)
 		}
 	}
 	return nil

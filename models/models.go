@@ -188,7 +188,16 @@ func Lookup(name string) (*Model, error) {
 	return nil, fmt.Errorf("no model %q; there are %v, or give a .gsr file", name, names)
 }
 
-// Validate checks the ranges that the operation table does not.
+// RangeError is an option that is out of its range.
+type RangeError struct {
+	Option string // in TOML, below [model], such as "ecl.tau"
+	Want   string // what it must be, such as "greater than 0"
+}
+
+func (e *RangeError) Error() string { return fmt.Sprintf("%s must be %s", e.Option, e.Want) }
+
+// Validate checks the ranges that the operation table does not; the error is a
+// [RangeError].
 func (o Options) Validate() error {
 	type bound struct {
 		name string
@@ -219,7 +228,7 @@ func (o Options) Validate() error {
 		{"edges.mode", o.Edges.Mode == "expected" || o.Edges.Mode == "threshold", "expected or threshold"},
 	} {
 		if !b.ok {
-			return fmt.Errorf("%s is out of range: want %s", b.name, b.want)
+			return &RangeError{Option: b.name, Want: b.want}
 		}
 	}
 	return nil
