@@ -34,10 +34,10 @@ var modelWords = map[string]string{
 
 // modelSizes are a usual graph and the smallest one.
 var modelSizes = []sizes{
-	{"N": 14, "E": -1, "M": -1, "B": 9, "T": 6, "P": 5, "C": 3},
-	{"N": 1, "E": 0, "M": 0, "B": 1, "T": 1, "P": 1, "C": 3},
-	{"N": 9, "E": 0, "M": -1, "B": 4, "T": 0, "P": 0, "C": 3},
-	{"N": 17, "E": -1, "M": -1, "B": 12, "T": 6, "P": 8, "C": 3},
+	{"N": 14, "E": -1, "M": -1, "B": 9, "T": 6, "P": 5, "G": 5, "C": 3},
+	{"N": 1, "E": 0, "M": 0, "B": 1, "T": 1, "P": 1, "G": 1, "C": 3},
+	{"N": 9, "E": 0, "M": -1, "B": 4, "T": 0, "P": 0, "G": 2, "C": 3},
+	{"N": 17, "E": -1, "M": -1, "B": 12, "T": 6, "P": 8, "G": 4, "C": 3},
 }
 
 type namedModule struct {
@@ -45,8 +45,9 @@ type namedModule struct {
 	m    *ir.Module
 }
 
-// compiledModels are all models, with dense and with sparse features, and every
-// classifier of those that refine.
+// compiledModels are all models, with dense and with sparse features: of nodes, with
+// every classifier and encoder of those that refine, and of graphs, with every
+// readout.
 func compiledModels(t testing.TB) []namedModule {
 	t.Helper()
 	var ps []namedModule
@@ -79,6 +80,21 @@ func compiledModels(t testing.TB) []namedModule {
 				}
 				ps = append(ps, namedModule{name + kind, p.Module})
 			}
+			if model.Graphs == nil {
+				continue
+			}
+			for i, readout := range ir.Readouts {
+				if sparse != "" && i > 0 {
+					break // a readout does not see how features are stored
+				}
+				graphs := smallOptions()
+				graphs.Classifier, graphs.Readout, graphs.StructWidth = "gin", readout, 0
+				p, err := compiler.Compile(model.Graphs(graphs), o)
+				if err != nil {
+					t.Fatalf("%s of graphs, %s: %v", name, readout, err)
+				}
+				ps = append(ps, namedModule{name + "/graphs, " + readout, p.Module})
+			}
 		}
 	}
 	return ps
@@ -91,6 +107,9 @@ func moduleParams(t testing.TB, m *ir.Module) map[string]*Buffer {
 		ps[v.Name] = bufferOf(t, optest.RandomValue(t, v.Type, "", nil, rng.New(5, v.Name)))
 		for i := range ps[v.Name].F32 {
 			ps[v.Name].F32[i] *= 0.4
+			if strings.HasSuffix(v.Name, "variance") { // of GIN's batch normalisation
+				ps[v.Name].F32[i] = 0.5 + max(ps[v.Name].F32[i], -ps[v.Name].F32[i])
+			}
 		}
 	}
 	return ps

@@ -214,6 +214,8 @@ func buffers(t testing.TB, values map[string]*optest.Value) map[string]*Buffer {
 func bufferOf(t testing.TB, v *optest.Value) *Buffer {
 	t.Helper()
 	switch {
+	case v.Graph != nil && len(v.Dims) == 3:
+		return Block(v.Graph)
 	case v.Graph != nil:
 		return Graph(v.Graph)
 	case v.RowPtr != nil:

@@ -3,6 +3,7 @@ package optest
 import (
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // Value is an argument: a dense tensor of F32 or I64, a sparse matrix of F32 in
-// RowPtr and Col, or a Graph.
+// RowPtr and Col, a Graph, or a block, which is a Graph of three Dims.
 type Value struct {
 	Dims        []int
 	F32         []float32
@@ -114,6 +115,19 @@ func gram(x []float32, n, rows int, ridge float64) {
 	copy(x, a)
 }
 
+// randomMembers divides nodes among graphs, some of which may have none.
+func randomMembers(graphs, nodes int, s rng.Stream) *graph.Structure {
+	offset := make([]int32, graphs+1)
+	for g := range graphs {
+		offset[g] = int32(s.Intn(uint64(g), nodes+1))
+	}
+	offset[0], offset[graphs] = 0, int32(nodes)
+	slices.Sort(offset)
+	st := &graph.Structure{}
+	st.RebuildMembers(offset)
+	return st
+}
+
 // Arguments draws values for a function's arguments; words says what values
 // they take.
 func Arguments(t testing.TB, f *ir.Func, words map[string]string, sz Sizes, s rng.Stream) map[string]*Value {
@@ -122,7 +136,11 @@ func Arguments(t testing.TB, f *ir.Func, words map[string]string, sz Sizes, s rn
 	maps.Copy(bind, sz)
 	args := map[string]*Value{}
 	for _, a := range f.Args {
-		if a.Type.IsGraph() {
+		if a.Type.IsBlock() { // which graph of a batch every node is of
+			graphs, nodes := bind[string(a.Type.Dims[0])], bind[string(a.Type.Sources())]
+			g := randomMembers(graphs, nodes, s.Sub(a.Name))
+			args[a.Name] = &Value{Dims: []int{graphs, nodes, nodes}, Graph: g}
+		} else if a.Type.IsGraph() {
 			g := RandomGraph(t, bind[string(a.Type.Dims[0])], bind[string(a.Type.Dims[1])], s.Sub(a.Name))
 			bind[string(a.Type.Dims[1])] = g.E
 			args[a.Name] = &Value{Dims: []int{g.N, g.E}, Graph: g}
