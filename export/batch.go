@@ -47,6 +47,7 @@ func (e *emitter) connectBatch(ids tensor) error {
 	}
 	b := e.builder
 	b.in("batch", func() {
+		ids = b.ofLength(ids, *e.nodes, "graph_ids_has_every_node", "fails where graph_ids has not as many numbers as there are nodes")
 		last := b.reduceOp("ReduceMax", b.concat(0, ids, b.int64s(-1)), []int64{0}, true, fixed(1))
 		low := b.reduceOp("ReduceMin", b.concat(0, ids, b.int64s(0)), []int64{0}, true, fixed(1))
 		last = b.binary("Add", last, b.refusal(b.compare("Less", low, b.int64Const(0)), "graph_ids_are_not_negative", "fails where graph_ids holds a negative number"))

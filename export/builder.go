@@ -420,6 +420,12 @@ func (b *builder) refusal(wrong tensor, name, doc string) tensor {
 	return b.rename(zero, name, doc)
 }
 
+// ofLength returns a vector, by way of a Reshape that fails where it has not n elements,
+// int64 [1]. (With n = 0 any vector passes; there is then nothing to read it for.)
+func (b *builder) ofLength(t, n tensor, name, doc string) tensor {
+	return b.rename(b.reshape(t, n, t.dims...), name, doc)
+}
+
 // outside tells, bool [1], whether an element of index is below 0, or not below n,
 // int64 [1].
 func (b *builder) outside(index, n tensor) tensor {

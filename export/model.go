@@ -190,6 +190,9 @@ func (e *emitter) inputs(o ModelOptions) error {
 		e.weighted = true
 		if !e.dense() {
 			t := e.input(inputEdgeWeight, o.Docs[inputEdgeWeight], float32Type, named("num_edges"))
+			e.in("edges", func() {
+				t = e.ofLength(t, e.sizeOf(*index, 1), "edge_weight_has_every_edge", "fails where edge_weight has not as many numbers as there are edges")
+			})
 			e.weight = &t
 		}
 	}

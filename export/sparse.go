@@ -46,6 +46,7 @@ func (e *emitter) sparseInput(a *ir.Value, o ModelOptions) error {
 	x.column = b.input(inputIndices, o.Docs[inputIndices], int64Type, named("num_stored"))
 	x.values = b.input(inputValues, o.Docs[inputValues], float32Type, named("num_stored"))
 	b.in("features", func() {
+		x.values = b.ofLength(x.values, b.sizeOf(x.column, 0), "x_values_has_every_entry", "fails where x_values is not as long as x_indices")
 		n := b.rename(b.binary("Sub", b.sizeOf(indptr, 0), b.int64Const(1)), "nodes/count", "number of nodes")
 		indptr = x.checked(indptr, n)
 		x.rows = n
