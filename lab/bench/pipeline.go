@@ -115,27 +115,27 @@ func Pipeline(ctx context.Context, o PipelineOptions) (*PipelineReport, error) {
 }
 
 // inTurn runs functions one after another, again and again, and returns the times of
-// each in milliseconds. The first round does not count.
+// each in milliseconds. Each turn is two calls, of which the second counts: during the
+// first the threads of the other session still wait actively for work.
 func inTurn(ctx context.Context, seconds float64, run ...func() error) ([][]float64, error) {
 	times := make([][]float64, len(run))
 	begin := time.Now()
-	for round := 0; ; round++ {
+	for round := 0; round < 3 || time.Since(begin).Seconds() < seconds; round++ {
 		for k, f := range run {
-			at := time.Now()
-			if err := f(); err != nil {
-				return nil, err
+			var at time.Time
+			for range 2 {
+				at = time.Now()
+				if err := f(); err != nil {
+					return nil, err
+				}
 			}
-			if round > 0 {
-				times[k] = append(times[k], time.Since(at).Seconds()*1e3)
-			}
-		}
-		if round >= 3 && time.Since(begin).Seconds() > seconds {
-			return times, nil
+			times[k] = append(times[k], time.Since(at).Seconds()*1e3)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 	}
+	return times, nil
 }
 
 // Write prints the comparison.
