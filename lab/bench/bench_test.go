@@ -204,9 +204,25 @@ func TestScaleWorkloads(t *testing.T) {
 		}
 		last = w
 	}
+	if w := *FindWorkload("arxiv"); w.Nodes != 169_343 || w.Edges != 1_166_243 || w.Features != 128 || w.Path != "" {
+		t.Errorf("arxiv: %+v", w)
+	}
+	full := tiny
+	full.Stored = full.Nodes * full.Features
+	whole, err := full.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole.X.IsSparse() || len(whole.X.Dense) != full.Stored || slices.Contains(whole.X.Dense, 0) {
+		t.Error("features of which all are stored are not dense")
+	}
 	ds, err := tiny.Generate()
 	if err != nil {
 		t.Fatal(err)
+	}
+	j := slices.IndexFunc(Cases(), func(c Case) bool { return c.Name == "scale/arxiv" })
+	if _, err := Cases()[j].run(&env{Options: Options{Rounds: 1, Threads: 1}, ds: whole}); err != nil || !Cases()[j].Heavy {
+		t.Errorf("scale/arxiv on dense features: %v", err)
 	}
 	i := slices.IndexFunc(Cases(), func(c Case) bool { return c.Name == "scale/10k" })
 	r, err := Cases()[i].run(&env{Options: Options{Rounds: 1, Threads: 1}, ds: ds})

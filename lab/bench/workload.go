@@ -33,6 +33,7 @@ var Workloads = []Workload{
 	{"amazon_cs", "large/amazon_cs.npz", 13752, 245861, 767, 3675081, 10},
 	{"coauthor_phy", "large/coauthor_phy.npz", 34493, 247962, 8415, 1137311, 5},
 	scaling(10_000), scaling(100_000), scaling(1_000_000),
+	{"arxiv", "", 169_343, 1_166_243, 128, 169_343 * 128, 40}, // ogbn-arxiv's sizes
 }
 
 // scaling is a graph of average degree 10 with 128 features, 16 of a node not
@@ -80,7 +81,7 @@ const Generated = "generated"
 
 // Generate draws a graph of the workload's sizes: nodes are chosen as ends of
 // edges with a power-law distribution, in no order; features are ones in random
-// columns. Edges drawn twice count once, so there can be a few less.
+// columns, or real numbers if all are stored. Edges drawn twice count once, so there can be a few less.
 func (w Workload) Generate() (*data.Dataset, error) {
 	s := rng.New(0, "bench.workload").Sub(w.Name)
 	perm := s.Sub("order").Perm(w.Nodes)
@@ -97,10 +98,23 @@ func (w Workload) Generate() (*data.Dataset, error) {
 		return nil, fmt.Errorf("generating %s: %w", w.Name, err)
 	}
 	ds := &data.Dataset{Name: w.Name, Source: Generated, Format: Generated, Graph: g, Classes: w.Classes, Labels: make([]int32, w.Nodes)}
-	x := &data.Features{Rows: w.Nodes, Cols: w.Features, RowPtr: make([]int32, w.Nodes+1)}
+	x := &data.Features{Rows: w.Nodes, Cols: w.Features}
 	columns := s.Sub("features")
+	dense := w.Stored == w.Nodes*w.Features
+	if dense {
+		x.Dense = make([]float32, w.Stored)
+		for i := range x.Dense {
+			x.Dense[i] = columns.Uniform(uint64(i)) - 0.5
+		}
+	} else {
+		x.RowPtr = make([]int32, w.Nodes+1)
+	}
 	used := make([]bool, w.Features)
 	for i := range w.Nodes {
+		ds.Labels[i] = int32(i % w.Classes)
+		if dense {
+			continue
+		}
 		from := i * w.Stored / w.Nodes
 		count := (i+1)*w.Stored/w.Nodes - from
 		clear(used)
@@ -113,7 +127,6 @@ func (w Workload) Generate() (*data.Dataset, error) {
 			}
 		}
 		x.RowPtr[i+1] = int32(len(x.Col))
-		ds.Labels[i] = int32(i % w.Classes)
 	}
 	ds.X = x
 	train := min(20*w.Classes, w.Nodes/3)

@@ -121,6 +121,9 @@ func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runti
 	}
 	chunks := 0
 	for _, b := range bs {
+		if _, _, err := sizes(b.Dims); err != nil {
+			return -1, err
+		}
 		r.words = append(r.words, Ptr(b.At.Elements), uint64(chunks), uint64(b.Size()))
 		chunks += (b.Size() + chunk - 1) / chunk
 	}
@@ -153,6 +156,9 @@ func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runti
 
 // Follow moves dst towards src.
 func (d *Device) Follow(dst, src *runtime.Buffer, share float32) error {
-	n := dst.Size()
+	n, _, err := sizes(dst.Dims)
+	if err != nil {
+		return err
+	}
 	return every(d, "gsrc_follow", n, Ptr(dst.At.Elements), Ptr(src.At.Elements), Int(n), Float(share))
 }

@@ -81,3 +81,15 @@ func TestTooManyElements(t *testing.T) {
 		}
 	}
 }
+
+// What follows a step refuses such tensors too, before anything is queued.
+func TestTooManyElementsToReport(t *testing.T) {
+	large := &runtime.Buffer{DType: ir.F32, Dims: []int{1 << 21, 1 << 10}}
+	d := &Device{} // that would fail at anything
+	if _, err := d.Finite(nil, nil, []*runtime.Buffer{large}); err == nil || !strings.Contains(err.Error(), "has 2147483648 elements") {
+		t.Errorf("Finite: %v", err)
+	}
+	if err := d.Follow(large, large, 0.1); err == nil || !strings.Contains(err.Error(), "has 2147483648 elements") {
+		t.Errorf("Follow: %v", err)
+	}
+}
