@@ -77,7 +77,7 @@ type ExistsError struct {
 
 func (e *ExistsError) Error() string {
 	if e.Run {
-		return fmt.Sprintf("%s holds a run already; go on with --resume, replace it with --force, or choose another folder", e.Dir)
+		return fmt.Sprintf("%s holds a run already; go on with --resume %s, replace it with --force, or choose another folder", e.Dir, e.Dir)
 	}
 	return fmt.Sprintf("the folder %s is not empty; choose another, or write into it with --force", e.Dir)
 }
