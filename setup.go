@@ -152,14 +152,18 @@ func (s *Setup) Facts() passes.Facts {
 // PredictMemory forecasts the memory that the steps of training a compiled
 // program take, without running any: with train.device=cuda that of the GPU.
 func (s *Setup) PredictMemory(prog *ir.Module) (*train.Forecast, error) {
-	if s.Graphs != nil {
+	gpu := strings.HasPrefix(s.Config.Train.Device, "cuda")
+	switch {
+	case s.Graphs != nil && gpu:
+		return train.PredictGraphMemoryOn(cuda.Planner, prog, s.Graphs, s.Config)
+	case s.Graphs != nil:
 		return train.PredictGraphMemory(prog, s.Graphs, s.Config)
 	}
 	split, err := s.Data.SplitFor(uint64(s.Config.Train.Seed))
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(s.Config.Train.Device, "cuda") {
+	if gpu {
 		return train.PredictMemoryOn(cuda.Planner, prog, s.Data, split, s.Config)
 	}
 	return train.PredictMemory(prog, s.Data, split, s.Config)

@@ -202,10 +202,15 @@ func (t *trainer) explainMemory(err error) error {
 		advice = "lower train.batch_edges, train.fanout or model.encoder.hidden"
 	}
 	need := ""
-	if t.task.Data != nil {
-		if f, err := PredictMemoryOn(t.device, t.prog, t.task.Data, t.split, t.cfg); err == nil {
-			need = fmt.Sprintf("the run was predicted to need %.1f MiB there; ", float64(f.Device)/(1<<20))
-		}
+	var f *Forecast
+	var failed error
+	if t.task.Graphs != nil {
+		f, failed = PredictGraphMemoryOn(t.device, t.prog, t.task.Graphs, t.cfg)
+	} else {
+		f, failed = PredictMemoryOn(t.device, t.prog, t.task.Data, t.split, t.cfg)
+	}
+	if failed == nil {
+		need = fmt.Sprintf("the run was predicted to need %.1f MiB there; ", float64(f.Device)/(1<<20))
 	}
 	return fmt.Errorf("%w; %s%s, or run with --device cpu", err, need, advice)
 }

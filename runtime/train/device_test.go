@@ -120,6 +120,22 @@ func TestDeviceRunsOnGraphs(t *testing.T) {
 		trainGraphs(t, model, Options{Dir: here})
 		trainGraphs(t, model, Options{Dir: there, Device: d})
 		sameRuns(t, contents(t, there), contents(t, here))
+
+		// The forecast of the device's memory is not below what was held there.
+		tr, err := newTrainer(context.Background(), Task{Model: model, Graphs: shapes(t, 70)}, graphConfig(t, model), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := PredictGraphMemoryOn(d, tr.prog, tr.task.Graphs, tr.cfg)
+		tr.close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, peak := d.Held()
+		t.Logf("%s: %d bytes are predicted, %d were held", model, f.Device-deviceBytes, peak)
+		if need := f.Device - deviceBytes; need < peak || need > 2*peak {
+			t.Errorf("%s: %d bytes are predicted, %d were held", model, need, peak)
+		}
 	}
 }
 

@@ -36,29 +36,34 @@ func loadedBytes(b *runtime.Buffer) int {
 	return int(b.MemSize())
 }
 
-// onDevice makes the forecast that of a device's memory: all functions of a phase at
-// once, what is bound to them, parameters with the optimizer's state and the best ones.
+// onDevice makes the forecast that of a device's memory.
 func (p *predictor) onDevice() {
-	p.f.Parts = nil
-	add := func(name string, bytes int) int {
-		p.f.Parts = append(p.f.Parts, MemoryPart{name, bytes})
-		return bytes
-	}
 	inputs := 0
 	for _, n := range p.loaded {
 		inputs += n
 	}
-	base := add("inputs on the device", inputs) + add("parameters, Adam's moments, best ones", 4*p.parameterBytes()) + add("workspace of matrix products", deviceBytes)
+	p.f.onDevice(p.device, inputs, parameterBytes(p.prog))
+}
+
+// onDevice makes the forecast that of a device's memory: all functions of a phase at
+// once, what is bound to them, parameters with the optimizer's state and the best ones.
+func (f *Forecast) onDevice(d runtime.Device, inputs, params int) {
+	f.Parts = nil
+	add := func(name string, bytes int) int {
+		f.Parts = append(f.Parts, MemoryPart{name, bytes})
+		return bytes
+	}
+	base := add("inputs on the device", inputs) + add("parameters, Adam's moments, best ones", 4*params) + add("workspace of matrix products", deviceBytes)
 	for _, phase := range []string{"pretrain", "train"} {
 		sum := base
-		for _, f := range p.f.Functions {
-			if f.Phase == phase {
-				sum += f.Bytes()
+		for _, x := range f.Functions {
+			if x.Phase == phase {
+				sum += x.Bytes()
 			}
 		}
-		if sum > p.f.Device {
-			p.f.Device, p.f.Phase = sum, phase
+		if sum > f.Device {
+			f.Device, f.Phase = sum, phase
 		}
 	}
-	p.f.Name = p.device.Name()
+	f.Name = d.Name()
 }

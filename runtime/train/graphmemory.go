@@ -2,6 +2,7 @@ package train
 
 import (
 	goruntime "runtime"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
@@ -14,7 +15,13 @@ import (
 // PredictGraphMemory forecasts the memory of training a compiled program on
 // batches of graphs, from the largest batch that can come: see [PredictMemory].
 func PredictGraphMemory(prog *ir.Module, c *data.Collection, cfg *config.Config) (*Forecast, error) {
-	p := &graphPredictor{prog: prog, c: c, cfg: cfg, batch: newGraphBatch(c, make([]float64, c.Classes))}
+	return PredictGraphMemoryOn(runtime.CPU, prog, c, cfg)
+}
+
+// PredictGraphMemoryOn is [PredictGraphMemory] for a run on a device, of which only
+// Kernel and Workspace are asked.
+func PredictGraphMemoryOn(d runtime.Device, prog *ir.Module, c *data.Collection, cfg *config.Config) (*Forecast, error) {
+	p := &graphPredictor{device: d, loaded: map[*runtime.Buffer]int{}, prog: prog, c: c, cfg: cfg, batch: newGraphBatch(c, make([]float64, c.Classes))}
 	refines := prog.Func("fit") != nil
 	if refines {
 		if err := p.guessCandidates(); err != nil {
@@ -50,6 +57,10 @@ func PredictGraphMemory(prog *ir.Module, c *data.Collection, cfg *config.Config)
 			return nil, err
 		}
 	}
+	if d != runtime.CPU {
+		p.onDevice()
+		return &p.f, nil
+	}
 	edges := 0
 	for _, g := range largest(every, cfg.Train.BatchGraphs, func(g int32) int { return len(c.Graphs[g].Edges) }) {
 		edges += len(c.Graphs[g].Edges)
@@ -58,6 +69,9 @@ func PredictGraphMemory(prog *ir.Module, c *data.Collection, cfg *config.Config)
 }
 
 type graphPredictor struct {
+	device runtime.Device
+	loaded map[*runtime.Buffer]int // bytes on the device of what is bound
+
 	prog  *ir.Module
 	c     *data.Collection
 	cfg   *config.Config
@@ -132,7 +146,12 @@ func (p *graphPredictor) function(name, phase string, in map[string]*runtime.Buf
 	for _, a := range p.prog.Func(name).Args {
 		args[a.Name] = in[a.Name]
 	}
-	mem, err := runtime.PredictMemory(p.prog, name, args)
+	for _, a := range inputsOf(p.prog, name) {
+		if b := in[a.Name]; b != nil {
+			p.loaded[b] = loadedBytes(b)
+		}
+	}
+	mem, err := runtime.PredictMemoryOn(p.device, p.prog, name, args)
 	if err != nil {
 		return err
 	}
@@ -168,18 +187,7 @@ func (p *graphPredictor) total(edges int, learned bool) (*Forecast, error) {
 			add("search for neighbours", c.Nodes()*(width+p.cfg.Candidates.K*(4+4+3*8)))
 		}
 	}
-	params := 0
-	for _, v := range p.prog.Params {
-		shape, err := v.Type.Shape(nil)
-		if err != nil {
-			return nil, err
-		}
-		size := 4
-		for _, d := range shape {
-			size *= d
-		}
-		params += size
-	}
+	params := parameterBytes(p.prog)
 	add("parameters", params)
 	add("Adam's moments and the best parameters", 3*params)
 	ops := 0
@@ -204,4 +212,28 @@ func (p *graphPredictor) total(edges int, learned bool) (*Forecast, error) {
 		}
 	}
 	return &p.f, nil
+}
+
+// inputsOf returns the arguments of a function and of its set-up.
+func inputsOf(prog *ir.Module, name string) []*ir.Value {
+	f := prog.Func(name)
+	args := f.Args
+	if s := prog.Func(f.Attrs.Str("setup")); s != nil {
+		args = slices.Concat(args, s.Args)
+	}
+	return args
+}
+
+// onDevice makes the forecast that of a device's memory: see predictor.onDevice. The
+// largest batch comes after smaller ones: memory that has grown has room to grow again, a
+// quarter, and pieces of arenas have theirs, a sixteenth and a bit.
+func (p *graphPredictor) onDevice() {
+	for i := range p.f.Functions {
+		p.f.Functions[i].Arena += p.f.Functions[i].Arena * 3 / 8
+	}
+	inputs := 0
+	for _, n := range p.loaded {
+		inputs += n + n/4
+	}
+	p.f.onDevice(p.device, inputs, parameterBytes(p.prog))
 }

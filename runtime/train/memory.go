@@ -349,8 +349,8 @@ func (p *predictor) parts() {
 			}
 		}
 	}
-	add("parameters", p.parameterBytes())
-	add("Adam's moments and the best parameters", 3*p.parameterBytes())
+	add("parameters", parameterBytes(p.prog))
+	add("Adam's moments and the best parameters", 3*parameterBytes(p.prog))
 	threads := p.cfg.Train.Threads
 	if threads == 0 {
 		threads = goruntime.GOMAXPROCS(0)
@@ -363,10 +363,10 @@ func (p *predictor) parts() {
 	add("compiled module and the rest", ops*moduleOpBytes+fixedBytes)
 }
 
-// parameterBytes returns what the program's parameters hold.
-func (p *predictor) parameterBytes() int {
+// parameterBytes returns what a program's parameters hold.
+func parameterBytes(prog *ir.Module) int {
 	params := 0
-	for _, v := range p.prog.Params {
+	for _, v := range prog.Params {
 		if shape, err := v.Type.Shape(nil); err == nil {
 			size := 4
 			for _, d := range shape {
