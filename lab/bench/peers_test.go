@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/sbinet/npyio"
+
+	"github.com/gsrc-dev/gsrc/data"
 )
 
 // fakePython makes the test's own program stand for Python.
@@ -184,8 +186,9 @@ func TestWriteArrays(t *testing.T) {
 	}
 }
 
-// The peers themselves, on a graph of a few nodes.
-func TestPeerProgramsRun(t *testing.T) {
+// peers returns a folder with the peers' programs, what runs them, and a graph of a few nodes.
+func peers(t *testing.T) (dir string, py *pythonRunner, ds *data.Dataset) {
+	t.Helper()
 	python := os.Getenv("PEERS_PYTHON")
 	if python == "" {
 		t.Skip("set PEERS_PYTHON to a Python that has lab/bench/peers/requirements.txt")
@@ -194,15 +197,20 @@ func TestPeerProgramsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir = t.TempDir()
 	if err := os.CopyFS(dir, peerPrograms); err != nil {
 		t.Fatal(err)
 	}
+	return dir, &pythonRunner{path: python, programs: filepath.Join(dir, "peers"), threads: 2}, ds
+}
+
+// The peers themselves, on a graph of a few nodes.
+func TestPeerProgramsRun(t *testing.T) {
+	dir, py, ds := peers(t)
 	folder := filepath.Join(dir, "data")
 	if err := writeArrays(folder, ds, ds.Graph.Structure()); err != nil {
 		t.Fatal(err)
 	}
-	py := &pythonRunner{path: python, programs: filepath.Join(dir, "peers"), threads: 1}
 	seen := map[string]bool{}
 	for _, w := range peerWorks() {
 		for _, p := range w.peers {
@@ -234,19 +242,7 @@ func TestPeerProgramsRun(t *testing.T) {
 
 // PyG's export and gsrc's, timed in turn, on the same graph.
 func TestExportsProgramRuns(t *testing.T) {
-	python := os.Getenv("PEERS_PYTHON")
-	if python == "" {
-		t.Skip("set PEERS_PYTHON to a Python that has lab/bench/peers/requirements.txt")
-	}
-	ds, err := tiny.Generate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, peerPrograms); err != nil {
-		t.Fatal(err)
-	}
-	py := &pythonRunner{path: python, programs: filepath.Join(dir, "peers"), threads: 2}
+	dir, py, ds := peers(t)
 	r, err := timeExports(t.Context(), py, filepath.Join(dir, "data"), ds, 8, 0.01)
 	if err != nil {
 		t.Fatal(err)
