@@ -116,7 +116,7 @@ func Pipeline(ctx context.Context, o PipelineOptions) (*PipelineReport, error) {
 
 // inTurn runs functions one after another, again and again, and returns the times of
 // each in milliseconds. Each turn is two calls, of which the second counts: during the
-// first the threads of the other session still wait actively for work.
+// first the threads of the other file still wait actively for work.
 func inTurn(ctx context.Context, seconds float64, run ...func() error) ([][]float64, error) {
 	times := make([][]float64, len(run))
 	begin := time.Now()

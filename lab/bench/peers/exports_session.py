@@ -1,4 +1,4 @@
-"""An exported GCN in onnxruntime, in a process of its own: threads of another session, which go on waiting actively for
+"""An exported GCN in onnxruntime, in a process of its own: threads of another InferenceSession, which go on waiting actively for
 work after a call, would take processors from this one. For each line on its standard input, a number of seconds, it makes
 calls that long and prints their times; a short call before them does not count. The folder holds what lab/bench/exports.go writes."""
 import argparse, json, os, sys, time
