@@ -84,6 +84,8 @@ func TestRacesShow(t *testing.T) {
 		{"test_race", 1, []uint64{uint64(at), 64}, true},
 		{"test_ordered", 1, []uint64{uint64(at), 64}, false},
 		{"test_blocks", 50, []uint64{uint64(at)}, true},
+		{"test_warp_race", 1, []uint64{uint64(at)}, true},
+		{"test_warp_ordered", 1, []uint64{uint64(at)}, false},
 	} {
 		var first []float32
 		differ := false
@@ -100,5 +102,21 @@ func TestRacesShow(t *testing.T) {
 		if differ != c.races {
 			t.Errorf("%s: seeds differ: %v, want %v", c.kernel, differ, c.races)
 		}
+	}
+}
+
+func TestLowerAndBallot(t *testing.T) {
+	e := open(t)
+	x := []int32{1 << 30, 0}
+	at := uintptr(unsafe.Pointer(&x[0]))
+	e.Register(at, 8)
+	if err := e.Launch("test_lower", [3]uint32{50, 1, 1}, [3]uint32{64, 1, 1}, 0, uint64(at)); err != nil {
+		t.Fatal(err)
+	}
+	if x[0] != 100 || uint32(x[1]) != 0xaaaaaaaa {
+		t.Errorf("the smallest is %d and the votes %x, want 100 and aaaaaaaa", x[0], uint32(x[1]))
+	}
+	if err := e.Launch("test_lower", [3]uint32{1, 1, 1}, [3]uint32{40, 1, 1}, 0, uint64(at)); err == nil {
+		t.Error("a block of 40 threads voted")
 	}
 }

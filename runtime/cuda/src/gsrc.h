@@ -9,10 +9,14 @@
 //   SHARED(float, tile, 256);           an array that the block's threads share
 //   thread_x() block_x() block_y() width_x() blocks_x() blocks_y()
 //   barrier()                           all threads of the block must arrive
-//   warp_get(v, lane ^ mask)            see warp_xor; all threads of the warp arrive
+//   warp_xor(v, mask)                   v of the thread lane ^ mask; all threads of the warp arrive
+//   warp_ballot(p)                      bit i says whether p holds in lane i; likewise
+//   warp_barrier()                      the warp's writes to shared memory are seen by all of it
+//   LOWER(p, i, v)                      p[i] = min(p[i], v) of ints, whichever thread comes first
 //
 // Sums are made in an order that depends on shapes alone, so that a kernel gives
-// the same bits every time; nothing adds atomically.
+// the same bits every time; nothing adds atomically, and LOWER gives the same in any
+// order.
 #ifndef GSRC_H
 #define GSRC_H
 
@@ -39,6 +43,7 @@ typedef struct { float x, y, z, w; } __attribute__((aligned(16))) float4_t;
 #define SH4(array, i) (*(float4_t *)&(array)[i])
 #define LD(p, i) (p)[i]
 #define ST(p, i, v) ((p)[i] = (v))
+#define LOWER(p, i, v) ((void)__nvvm_atom_min_gen_i(&(p)[i], (v)))
 
 FN int thread_x(void) { return __nvvm_read_ptx_sreg_tid_x(); }
 FN int block_x(void) { return __nvvm_read_ptx_sreg_ctaid_x(); }
@@ -50,6 +55,8 @@ FN int blocks_y(void) { return __nvvm_read_ptx_sreg_nctaid_y(); }
 FN int blocks_z(void) { return __nvvm_read_ptx_sreg_nctaid_z(); }
 FN void barrier(void) { __syncthreads(); }
 FN float warp_xor(float v, int mask) { return __nvvm_shfl_sync_bfly_f32(0xffffffffu, v, mask, 31); }
+FN u32 warp_ballot(int p) { return __nvvm_vote_ballot_sync(0xffffffffu, p != 0); }
+FN void warp_barrier(void) { __nvvm_bar_warp_sync(0xffffffffu); }
 FN float root(float x) { return __nvvm_sqrt_rn_f(x); }
 FN double root64(double x) { return __nvvm_sqrt_rn_d(x); }
 FN float fma32(float a, float b, float c) { return __nvvm_fma_rn_f(a, b, c); }
@@ -72,6 +79,7 @@ FN u64 double_bits(double f) { return __nvvm_bitcast_d2ll(f); }
 #define SH4(array, i) (*(float4_t *)&(array)[4 * emu_index((i) / 4, array##_count / 4, #array)])
 #define LD(p, i) (*(__typeof__(&(p)[0]))emu_read(&(p)[i], sizeof((p)[0]), #p))
 #define ST(p, i, v) (*(__typeof__(&(p)[0]))emu_write(&(p)[i], sizeof((p)[0]), #p) = (v))
+#define LOWER(p, i, v) emu_lower(&(p)[i], (v), #p)
 
 #define thread_x() ((int)emu_thread())
 #define block_x() ((int)emu_block(0))
@@ -83,6 +91,8 @@ FN u64 double_bits(double f) { return __nvvm_bitcast_d2ll(f); }
 #define blocks_z() ((int)emu_blocks(2))
 #define barrier() emu_barrier()
 #define warp_xor(v, mask) emu_warp_xor((v), (mask))
+#define warp_ballot(p) emu_warp_ballot(p)
+#define warp_barrier() emu_warp_barrier()
 #define root(x) __builtin_sqrtf(x)
 #define root64(x) __builtin_sqrt(x)
 #define fma32(a, b, c) __builtin_fmaf((a), (b), (c))

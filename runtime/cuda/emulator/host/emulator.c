@@ -146,8 +146,27 @@ static void meet(void) {
 	park();
 }
 
-float emu_warp_xor(float v, int mask) {
+static void whole_warps(void) {
 	if (width % WARP != 0) FAIL("%s: a warp exchange in a block of %u threads", place(), width);
+}
+
+unsigned emu_warp_ballot(int p) {
+	whole_warps();
+	threads[now].given = p ? 1.0f : 0.0f;
+	meet();
+	unsigned votes = 0, lo = now / WARP * WARP;
+	for (unsigned i = 0; i < WARP; i++) votes |= (unsigned)(threads[lo + i].given != 0.0f) << i;
+	meet();
+	return votes;
+}
+
+void emu_warp_barrier(void) {
+	whole_warps();
+	meet();
+}
+
+float emu_warp_xor(float v, int mask) {
+	whole_warps();
 	threads[now].given = v;
 	meet();
 	float got = threads[now ^ (unsigned)mask].given;

@@ -41,6 +41,12 @@ void *emu_dynamic(void);             // the launch's dynamic shared memory
 size_t emu_dynamic_bytes(void);
 void emu_barrier(void);              // all threads of the block
 float emu_warp_xor(float v, int mask); // v of the thread whose lane is this one's ^ mask
+unsigned emu_warp_ballot(int p);     // a bit for each lane
+void emu_warp_barrier(void);         // all threads of the warp
+static inline void emu_lower(int *p, int v, const char *what) {
+	int *at = (int *)emu_write(p, sizeof *p, what);
+	if (v < *at) *at = v;
+}
 
 // The table of kernels, which Go writes from the sources.
 struct emu_kernel {

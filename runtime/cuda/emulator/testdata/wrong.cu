@@ -42,3 +42,28 @@ KERNEL test_left(float *x) {
 }
 
 KERNEL test_warp(float *x) { ST(x, thread_x(), warp_sum((float)thread_x())); }
+
+// A neighbour in the warp is read with and without waiting for the warp.
+KERNEL test_warp_race(float *x) {
+	SHARED(float, tile, 64);
+	int i = thread_x();
+	SH(tile, i) = 0.0f;
+	barrier();
+	SH(tile, i) = (float)i;
+	ST(x, i, SH(tile, i ^ 1));
+}
+
+KERNEL test_warp_ordered(float *x) {
+	SHARED(float, tile, 64);
+	int i = thread_x();
+	SH(tile, i) = (float)i;
+	warp_barrier();
+	ST(x, i, SH(tile, i ^ 1));
+}
+
+// The smallest of all blocks, and the lanes that vote.
+KERNEL test_lower(int *x) {
+	LOWER(x, 0, 100 + block_x());
+	u32 odd = warp_ballot(thread_x() % 2);
+	if (block_x() == 7) ST(x, 1, (int)odd);
+}
