@@ -212,9 +212,9 @@ func (x *Executable) layOut() error {
 	return nil
 }
 
-// Prepare does what the next run begins with on the host, while an [Accelerator] is
-// busy with the last one: it copies what was bound since, and finds receptive fields.
-// What the last run computed stays to be read. It does nothing on other devices, where
+// Prepare does what the next run begins with while an [Accelerator] is busy with the
+// last one: it copies what was bound since, and finds receptive fields, or queues the
+// search for them. What the last run computed stays to be read. It does nothing on other devices, where
 // the host is what computes, nor before the first run.
 func (x *Executable) Prepare() error {
 	if x.p.accel == nil || !x.ready {
@@ -223,7 +223,11 @@ func (x *Executable) Prepare() error {
 	if err := x.p.load(); err != nil {
 		return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
 	}
-	if err := x.p.findSizes(); err != nil {
+	search := x.p.findSizes
+	if x.p.found != nil {
+		search = x.p.found.queue
+	}
+	if err := search(); err != nil {
 		return fmt.Errorf("runtime: %w", err)
 	}
 	return nil

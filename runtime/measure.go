@@ -16,12 +16,13 @@ type Timer interface {
 	Time(queue func() error) (time.Duration, error)
 }
 
-// Measure returns the time of each operation that a run executes, longest first, by
-// the clock of a device that is a [Timer]. Each is repeated where it stands in the
-// program, on the inputs of the last run, of which there must be one, or those of the next
-// that [Executable.Prepare] has brought. Those that write
-// over an operand then go on from their own results, so that the values are lost:
-// there is no result to be read until the next run.
+// Measure returns the time of each operation that a run executes, and of the search for
+// receptive fields where the device finds them itself, longest first, by the clock of a
+// device that is a [Timer]. Each is repeated where it stands in the program, on the
+// inputs of the last run, of which there must be one, or those of the next that
+// [Executable.Prepare] has brought. Those that write over an operand then go on from
+// their own results, so that the values are lost: there is no result to be read until
+// the next run.
 func (x *Executable) Measure(step uint64) ([]OpTime, error) {
 	e, ok := x.exec.(*planned)
 	t, timer := x.p.device.(Timer)
@@ -32,13 +33,26 @@ func (x *Executable) Measure(step uint64) ([]OpTime, error) {
 		return nil, fmt.Errorf("runtime: @%s: nothing has run that could be measured", x.Name())
 	}
 	x.ran = false
-	if err := x.layOut(); err != nil { // of what Prepare has found
+	if err := x.p.findSizes(); err != nil { // of what Prepare has brought
+		return nil, fmt.Errorf("runtime: %w", err)
+	}
+	if err := x.layOut(); err != nil {
 		return nil, err
 	}
 	if err := t.SetStep(step); err != nil {
 		return nil, fmt.Errorf("runtime: @%s: %w", x.Name(), err)
 	}
 	var ts []OpTime
+	if f := x.p.found; f != nil {
+		for i, r := range f.fields {
+			took, err := t.Time(func() error { return f.finder.FindField(r) })
+			s := x.p.sizers[i]
+			if err != nil {
+				return nil, opError(x.p.fn, &s.call, err)
+			}
+			ts = append(ts, OpTime{s.op, 1, took, extents(s.in[:]), extents([]*Buffer{s.out[0].view, s.out[1].view, s.out[2].view})})
+		}
+	}
 	for _, i := range e.code {
 		took, err := t.Time(func() error { return e.execute([]*instr{i}, step) })
 		if err != nil {

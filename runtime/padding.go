@@ -30,11 +30,13 @@ func roundUp(n, steps, least int) int {
 	return (n + unit - 1) / unit * unit
 }
 
-// paddedRows and paddedEntries are the sizes that fields are padded to: of rows each
-// costs work in every layer, so at most an eighth is added to many; of entries only
-// their weights are gathered, so at most a half.
-func paddedRows(n int) int    { return roundUp(n, 8, 64) }
-func paddedEntries(n int) int { return roundUp(n, 2, 256) }
+// PaddedRows is the number of rows that so many sources of a field are padded to: each
+// costs work in every layer, so at most an eighth is added to many.
+func PaddedRows(n int) int { return roundUp(n, 8, 64) }
+
+// PaddedEntries is the number that so many entries of a field are padded to: only
+// their weights are gathered, so at most a half is added.
+func PaddedEntries(n int) int { return roundUp(n, 2, 256) }
 
 // fill is what padding appends to a value along its first dimension.
 type fill uint8

@@ -160,6 +160,14 @@ func (e Extent) Buffer(t ir.Type) *Buffer {
 
 // fieldBytes returns what the receptive fields hold.
 func (p *program) fieldBytes() int {
+	if p.found != nil {
+		return p.found.bytes()
+	}
+	if s, ok := p.device.(sizesOf); ok {
+		if x, ok := s.of.(FieldFinder); ok {
+			return predictFinding(p, x)
+		}
+	}
 	n := 0
 	for _, s := range p.sizers {
 		n += s.field.Bytes()

@@ -24,6 +24,7 @@ type program struct {
 	sym    *symbols
 	sizers []*sizer // operations that find sizes, in program order
 	pads   bool     // what sizers find is padded
+	found  *finding // on a device that runs them itself, else nil
 
 	// Since memory was last laid out: sizes that the program found are others; sizes
 	// of inputs are, or something lies elsewhere.
@@ -89,6 +90,9 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 	}
 	if x, ok := d.(Padder); ok && len(p.sizers) > 0 {
 		p.pads = x.Pads() && p.paddable()
+	}
+	if x, ok := d.(FieldFinder); ok && p.accel != nil && len(p.sizers) > 0 {
+		p.found = newFinding(p, x)
 	}
 	return p, p.emit()
 }

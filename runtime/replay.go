@@ -132,6 +132,11 @@ func (e *planned) close() error {
 			}
 		}
 	}
+	if e.p.found != nil {
+		if e := e.p.found.close(); err == nil {
+			err = e
+		}
+	}
 	return err
 }
 
@@ -173,7 +178,10 @@ func (p *program) stampsOf(s *sizer) (now [2]stamp) {
 		return now
 	}
 	for k, view := range s.in {
-		now[k] = stamp{view, view.res.changed} // another sizer's, brought anew
+		now[k].from = view
+		if view.res != nil {
+			now[k].changed = view.res.changed // another sizer's, brought anew
+		}
 		for _, in := range p.inputs {
 			if in.view == view {
 				now[k] = stamp{in.bound, in.bound.res.changed}

@@ -17,6 +17,8 @@ type sizer struct {
 	in    [2]*Buffer // graph, targets
 	out   []*cell    // block, sources, entries
 
+	most [2]int // targets and entries that there have been
+
 	// On a device with a memory of its own: what the field was found for, and the
 	// field as it is copied there.
 	seen  [2]stamp
@@ -47,6 +49,9 @@ func (p *program) addSizer(o *graphOp) error {
 
 // findSizes runs the sizers and notes whether any size differs from the last time.
 func (p *program) findSizes() error {
+	if p.found != nil {
+		return p.found.sizes()
+	}
 	for _, s := range p.sizers {
 		now := p.stampsOf(s)
 		if p.accel != nil && s.seen == now {
@@ -64,17 +69,10 @@ func (p *program) findSizes() error {
 			return opError(p.fn, &s.call, err)
 		}
 		if p.pads {
-			f.Pad(paddedRows(len(f.Sources)), paddedEntries(f.E))
+			f.Pad(PaddedRows(len(f.Sources)), PaddedEntries(f.E))
 		}
-		block, sources, entries := s.out[0].view, s.out[1].view, s.out[2].view
-		for _, d := range [...]struct {
-			b    *Buffer
-			i, n int
-		}{{block, 0, f.N}, {block, 1, f.E}, {block, 2, len(f.Sources)}, {sources, 0, len(f.Sources)}, {entries, 0, f.E}} {
-			p.resized = p.resized || d.b.Dims[d.i] != d.n
-			d.b.Dims[d.i] = d.n
-		}
-		block.Graph, sources.I64, entries.I64 = &f.Structure, f.Sources, f.Entries
+		p.resize(s, f.N, f.E, len(f.Sources))
+		s.out[0].view.Graph, s.out[1].view.I64, s.out[2].view.I64 = &f.Structure, f.Sources, f.Entries
 		if p.accel != nil {
 			if err := p.send(s); err != nil {
 				return opError(p.fn, &s.call, err)
@@ -83,4 +81,17 @@ func (p *program) findSizes() error {
 		s.seen = now
 	}
 	return nil
+}
+
+// resize makes the sizes of a sizer's results those of a field.
+func (p *program) resize(s *sizer, targets, entries, sources int) {
+	block, nodes, numbers := s.out[0].view, s.out[1].view, s.out[2].view
+	for _, d := range [...]struct {
+		b    *Buffer
+		i, n int
+	}{{block, 0, targets}, {block, 1, entries}, {block, 2, sources}, {nodes, 0, sources}, {numbers, 0, entries}} {
+		p.resized = p.resized || d.b.Dims[d.i] != d.n
+		d.b.Dims[d.i] = d.n
+	}
+	s.most = [2]int{max(s.most[0], targets), max(s.most[1], entries)}
 }

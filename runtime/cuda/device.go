@@ -154,6 +154,12 @@ func (d *Device) Kernel(op *ir.Op) (runtime.Kernel, error) {
 // for those of others.
 func (d *Device) Pads() bool { return true }
 
+// FieldWork returns the workspace of FindField.
+func (d *Device) FieldWork(f *runtime.ResidentField) int { return fieldWorkBytes(f) }
+
+// FindField queues the search for a receptive field.
+func (d *Device) FindField(f *runtime.ResidentField) error { return findField(d, f) }
+
 // Workspace returns the floats of scratch of a call; nothing on a GPU is of the
 // pool of threads.
 func (d *Device) Workspace(k *runtime.Call) (int, kernels.Scratch) {

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gsrc-dev/gsrc/ir"
@@ -24,5 +25,11 @@ func (planner) Kernel(op *ir.Op) (runtime.Kernel, error) {
 }
 
 func (planner) Pads() bool { return true }
+
+func (planner) FieldWork(f *runtime.ResidentField) int { return fieldWorkBytes(f) }
+
+func (planner) FindField(*runtime.ResidentField) error {
+	return errors.New("no receptive field is found on what plans")
+}
 
 func (planner) Workspace(k *runtime.Call) (int, kernels.Scratch) { return (*Device)(nil).Workspace(k) }

@@ -1,0 +1,179 @@
+//go:build darwin || linux
+
+package cuda
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// fieldMemory is the memory of a field that the test can read.
+type fieldMemory struct {
+	runtime.ResidentField
+	counts           []int32
+	sources, entries []int64
+	in, out          kernels.CSR
+	inRow, outRow    []int32
+}
+
+func newField(t *testing.T, q *hostQueue, f runtime.ResidentField) *fieldMemory {
+	m := &fieldMemory{ResidentField: f, counts: make([]int32, runtime.FieldCounts)}
+	e, s := f.MaxEntries, f.MaxSources()
+	m.sources, m.entries, m.inRow, m.outRow = make([]int64, s), make([]int64, e), make([]int32, e), make([]int32, e)
+	m.in = kernels.CSR{RowPtr: make([]int32, f.MaxTargets+1), Col: make([]int32, e)}
+	m.out = kernels.CSR{RowPtr: make([]int32, s+1), Col: make([]int32, e), Perm: make([]int32, e)}
+	m.Counts, m.Sources, m.Entries = place(t, q, m.counts), place(t, q, m.sources), place(t, q, m.entries)
+	m.In = runtime.ResidentCSR{RowPtr: place(t, q, m.in.RowPtr), Col: place(t, q, m.in.Col), Row: place(t, q, m.inRow)}
+	m.Out = runtime.ResidentCSR{RowPtr: place(t, q, m.out.RowPtr), Col: place(t, q, m.out.Col), Row: place(t, q, m.outRow), Perm: place(t, q, m.out.Perm)}
+	m.Work = place(t, q, make([]int64, fieldWorkBytes(&m.ResidentField)/8+1))
+	return m
+}
+
+// compare holds the field against that of the host.
+func (m *fieldMemory) compare(t *testing.T, want *graph.Field, targets int) {
+	t.Helper()
+	n := m.counts
+	if n[runtime.FieldWrong] != math.MaxInt32 || n[runtime.FieldNeeded] != 0 {
+		t.Fatalf("counts %v", n)
+	}
+	if int(n[runtime.FieldTargets]) != targets || int(n[runtime.FieldSources]) != want.True || int(n[runtime.FieldAllSources]) != len(want.Sources) || int(n[runtime.FieldAllEntries]) != want.E {
+		t.Fatalf("counts %v, want %d targets, %d sources (%d padded), %d entries padded", n, targets, want.True, len(want.Sources), want.E)
+	}
+	rows := func(c *kernels.CSR) []int32 {
+		r := make([]int32, len(c.Col))
+		for i := range len(c.RowPtr) - 1 {
+			for e := c.RowPtr[i]; e < c.RowPtr[i+1]; e++ {
+				r[e] = int32(i)
+			}
+		}
+		return r
+	}
+	e := want.E
+	for _, c := range []struct {
+		name      string
+		got, want []int32
+	}{
+		{"in offsets", m.in.RowPtr[:targets+1], want.In.RowPtr}, {"columns", m.in.Col[:e], want.In.Col}, {"rows", m.inRow[:e], rows(want.In)},
+		{"out offsets", m.out.RowPtr[:len(want.Sources)+1], want.Out.RowPtr}, {"out columns", m.out.Col[:e], want.Out.Col},
+		{"out rows", m.outRow[:e], rows(want.Out)}, {"places", m.out.Perm[:e], want.Out.Perm},
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%s are %v, want %v", c.name, c.got, c.want)
+		}
+	}
+	if got := m.sources[:len(want.Sources)]; !slices.Equal(got, want.Sources) {
+		t.Errorf("sources %v, want %v", got, want.Sources)
+	}
+	if got := m.entries[:e]; !slices.Equal(got, want.Entries) {
+		t.Errorf("entries %v, want %v", got, want.Entries)
+	}
+}
+
+// The device's fields are the host's: of random targets, of none and of all, some of
+// them twice, in directed and undirected graphs, of one layer and of the next, padded
+// and not, with no more room than they need.
+func TestFindField(t *testing.T) {
+	q := newQueue(t)
+	for _, n := range []int{1, 40, 700} {
+		for _, directed := range []bool{false, true} {
+			s := rng.New(uint64(n), "graph")
+			var src, dst []int32
+			for i := range 3 * n {
+				u, v := s.Intn(uint64(2*i), n), s.Intn(uint64(2*i+1), n)
+				if i%4 == 0 {
+					v = 0 // a hub
+				}
+				if u != v {
+					src, dst = append(src, int32(u)), append(dst, int32(v))
+				}
+			}
+			g, _, err := graph.Build(n, src, dst, nil, directed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			st := g.Structure()
+			whole := &runtime.ResidentCSR{Rows: n, Cols: n, NNZ: st.E, RowPtr: place(t, q, st.In.RowPtr), Col: place(t, q, st.In.Col)}
+			for _, count := range []int{0, 1, n/2 + 1, n} {
+				for _, pads := range []bool{false, true} {
+					t.Run(fmt.Sprint(n, directed, count, pads), func(t *testing.T) {
+						targets := make([]int64, count)
+						for i := range targets {
+							targets[i] = int64(s.Sub("targets").Intn(uint64(i), n))
+						}
+						var want [2]graph.Field
+						must := func(err error) {
+							if err != nil {
+								t.Fatal(err)
+							}
+						}
+						pad := func(f *graph.Field) {
+							if pads {
+								f.Pad(runtime.PaddedRows(len(f.Sources)), runtime.PaddedEntries(f.E))
+							}
+						}
+						must(want[0].Rebuild(st, targets))
+						pad(&want[0])
+						must(want[1].RebuildFirst(st, want[0].Sources, want[0].True))
+						pad(&want[1])
+						first := newField(t, q, runtime.ResidentField{Graph: whole, Targets: place(t, q, targets), Pads: pads, MaxTargets: count, MaxEntries: want[0].E})
+						next := newField(t, q, runtime.ResidentField{Graph: whole, From: &first.ResidentField, Targets: first.Sources, Pads: pads, MaxTargets: first.MaxSources(), MaxEntries: want[1].E + 300})
+						for range 2 { // the second time over what the first has left
+							must(findField(q, &first.ResidentField))
+							must(findField(q, &next.ResidentField))
+						}
+						first.compare(t, &want[0], count)
+						next.compare(t, &want[1], len(want[0].Sources))
+					})
+				}
+			}
+		}
+	}
+}
+
+// A field without room says how much it needs and is empty, and so is the next one;
+// a target outside of the graph is named.
+func TestFindFieldWithoutRoom(t *testing.T) {
+	q := newQueue(t)
+	g, _, err := graph.Build(50, []int32{0, 1, 2, 3}, []int32{4, 4, 4, 4}, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := g.Structure()
+	whole := &runtime.ResidentCSR{Rows: 50, Cols: 50, NNZ: st.E, RowPtr: place(t, q, st.In.RowPtr), Col: place(t, q, st.In.Col)}
+	targets := []int64{4, 7, 0}
+	first := newField(t, q, runtime.ResidentField{Graph: whole, Targets: place(t, q, targets), MaxTargets: 3, MaxEntries: 4})
+	next := newField(t, q, runtime.ResidentField{Graph: whole, From: &first.ResidentField, Targets: first.Sources, MaxTargets: first.MaxSources(), MaxEntries: 4})
+	find := func() {
+		for _, f := range []*fieldMemory{first, next} {
+			if err := findField(q, &f.ResidentField); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	find()
+	if n := first.counts; n[runtime.FieldNeeded] != 5 || n[runtime.FieldAllEntries] != 0 || n[runtime.FieldTargets] != 0 {
+		t.Errorf("without room: counts %v, want 5 entries needed", n)
+	}
+	if n := next.counts; n[runtime.FieldNeeded] != 0 || n[runtime.FieldAllSources] != 0 {
+		t.Errorf("behind a field without room: counts %v", n)
+	}
+	for _, bad := range []int64{-1, 50, 1 << 40} {
+		targets[0], targets[1], targets[2] = 7, bad, bad
+		find()
+		if n := first.counts; n[runtime.FieldWrong] != 1 || n[runtime.FieldAllEntries] != 0 {
+			t.Errorf("target %d: counts %v, want position 1", bad, n)
+		}
+	}
+	targets[0], targets[1], targets[2] = 4, 7, 8
+	find()
+	if n := first.counts; n[runtime.FieldNeeded] != 0 || n[runtime.FieldEntries] != 4 || n[runtime.FieldSources] != 7 {
+		t.Errorf("with room: counts %v", n)
+	}
+}

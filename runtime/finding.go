@@ -1,0 +1,352 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// FieldFinder is a [Device] that finds receptive fields itself, in its own memory,
+// so that neither the graph's structure nor the fields pass through the host.
+type FieldFinder interface {
+	Device
+	// FieldWork returns the bytes of workspace that FindField needs.
+	FieldWork(f *ResidentField) int
+	// FindField queues the search for a field, whose memory and workspace are there.
+	FindField(f *ResidentField) error
+}
+
+// ResidentField is a receptive field in a device's memory: what [graph.Field] is on
+// the host, with the same sources and entries in the same order, and the same padding.
+// Addresses are the device's.
+type ResidentField struct {
+	Graph   *ResidentCSR   // entries by target, of the whole graph
+	Targets uintptr        // [MaxTargets] i64 nodes
+	From    *ResidentField // the field whose sources the targets are, or nil
+	Pads    bool           // sources and entries are padded
+	// MaxTargets is the number of targets; of the sources of another field, how many
+	// there is room for.
+	MaxTargets int
+	MaxEntries int // how many there is room for
+
+	Counts  uintptr // [FieldCounts] i32, see FieldTargets
+	Work    uintptr
+	Sources uintptr // [MaxSources] i64
+	Entries uintptr // [MaxEntries] i64
+	In, Out ResidentCSR
+}
+
+// What a device has counted of a field, int32 at ResidentField.Counts.
+const (
+	FieldTargets    = iota
+	FieldExact      // targets that padding has not appended
+	FieldEntries    // without padding
+	FieldNew        // sources that are no targets
+	FieldSources    // without padding
+	FieldAllSources // with
+	FieldAllEntries
+	FieldNeeded // room for entries that is wanted, 0 where there is enough; then the field is empty
+	FieldWrong  // the position of a target that is no node, math.MaxInt32 if all are
+	FieldCounts = 16
+)
+
+// MaxSources is how many sources there is room for: any that so many targets and
+// entries can have.
+func (f *ResidentField) MaxSources() int {
+	n := f.MaxTargets + min(f.MaxEntries, f.Graph.Rows)
+	if f.Pads {
+		n = PaddedRows(n)
+	}
+	return n
+}
+
+// lay gives the field's arrays their addresses from one on, and returns their bytes.
+func (f *ResidentField) lay(at uintptr) (bytes int) {
+	put := func(n, size int) uintptr {
+		here := at + uintptr(bytes)
+		bytes += aligned(n * size)
+		return here
+	}
+	f.Sources, f.Entries = put(f.MaxSources(), 8), put(f.MaxEntries, 8)
+	f.In = ResidentCSR{RowPtr: put(f.MaxTargets+1, 4), Col: put(f.MaxEntries, 4), Row: put(f.MaxEntries, 4)}
+	f.Out = ResidentCSR{RowPtr: put(f.MaxSources()+1, 4), Col: put(f.MaxEntries, 4), Row: put(f.MaxEntries, 4), Perm: put(f.MaxEntries, 4)}
+	return bytes
+}
+
+// room is how many entries there is made room for where so many are needed: more, as
+// the next step's field may be larger.
+func (f *ResidentField) room(entries int) int { return PaddedEntries(entries + entries/8) }
+
+// finding is the receptive fields of a program on a device that finds them itself.
+// The search is queued, and after that a replay of its recording, without a look at
+// the sizes; these are read when memory is laid out for them.
+type finding struct {
+	p      *program
+	finder FieldFinder
+	fields []*ResidentField // by sizer
+	memory []*Buffer        // of each, and for all of them their counts with workspace
+	laid   []ResidentField  // as memory was laid out, and the search recorded
+	counts []int32
+
+	queued    bool // sizes are to be read
+	settled   bool // the search has run as laid out
+	recording Recording
+}
+
+func newFinding(p *program, x FieldFinder) *finding {
+	f := &finding{p: p, finder: x, counts: make([]int32, FieldCounts*len(p.sizers)), laid: make([]ResidentField, len(p.sizers))}
+	for i, s := range p.sizers {
+		f.fields = append(f.fields, &ResidentField{Pads: p.pads})
+		if s.from != nil {
+			f.fields[i].From = f.fields[p.sizerAt(s.from)]
+		}
+	}
+	for range len(p.sizers) + 1 {
+		f.memory = append(f.memory, I64(nil, 0))
+	}
+	return f
+}
+
+func (p *program) sizerAt(s *sizer) int {
+	for i, o := range p.sizers {
+		if o == s {
+			return i
+		}
+	}
+	return -1
+}
+
+// queue queues the search for fields whose graph or targets have changed.
+func (f *finding) queue() error {
+	changed := false
+	for i, s := range f.p.sizers {
+		now := f.p.stampsOf(s)
+		if s.seen == now && (s.from == nil || !changed) {
+			continue
+		}
+		changed, s.seen = true, now
+		if s.from == nil {
+			if err := checkTargets(s.in[1].I64, s.in[0].At.In.Rows); err != nil {
+				s.seen = [2]stamp{}
+				return opError(f.p.fn, &s.call, err)
+			}
+		}
+		f.fields[i].MaxTargets = s.in[1].Size()
+	}
+	if !changed {
+		return nil
+	}
+	if err := f.search(); err != nil {
+		for _, s := range f.p.sizers {
+			s.seen = [2]stamp{}
+		}
+		return err
+	}
+	f.queued = true
+	return nil
+}
+
+// checkTargets looks for targets that are no nodes, where the host knows them.
+func checkTargets(targets []int64, nodes int) error {
+	for i, t := range targets {
+		if t < 0 || t >= int64(nodes) {
+			return fmt.Errorf("target %d at position %d is outside 0..%d", t, i, nodes-1)
+		}
+	}
+	return nil
+}
+
+// search queues the search for all fields.
+func (f *finding) search() error {
+	if err := f.layOut(); err != nil {
+		return err
+	}
+	all := func() error {
+		for i, r := range f.fields {
+			if err := f.finder.FindField(r); err != nil {
+				return opError(f.p.fn, &f.p.sizers[i].call, err)
+			}
+		}
+		return nil
+	}
+	if f.recording == nil && f.settled {
+		var err error
+		if f.recording, err = f.p.accel.Record(all); err != nil {
+			return err
+		}
+	}
+	if f.recording != nil {
+		if err := f.recording.Replay(); err != nil {
+			return fmt.Errorf("@%s, the recorded search for receptive fields: %w", f.p.fn.Name, err)
+		}
+		return nil
+	}
+	f.settled = true
+	return all()
+}
+
+// layOut gives the fields memory for as many targets and entries as there may be.
+func (f *finding) layOut() error {
+	m, last := f.p.accel.Memory(), len(f.fields)
+	work, moved := 0, false
+	for i, r := range f.fields {
+		in := f.p.sizers[i].in
+		r.Graph, r.Targets = in[0].At.In, in[1].At.Elements
+		if r.From != nil {
+			r.Targets, r.MaxTargets = r.From.Sources, r.From.MaxSources()
+		}
+		was := &f.laid[i]
+		if was.MaxTargets != r.MaxTargets || was.MaxEntries != r.MaxEntries || was.Graph == nil || was.Graph.Rows != r.Graph.Rows {
+			if err := f.provide(m, i, r.lay(0)); err != nil {
+				return opError(f.p.fn, &f.p.sizers[i].call, err)
+			}
+			r.lay(f.memory[i].At.Elements)
+			moved = true
+		}
+		moved = moved || *was.Graph != *r.Graph || was.Targets != r.Targets
+		work = max(work, f.finder.FieldWork(r))
+	}
+	if !moved {
+		return nil
+	}
+	counts := aligned(4 * len(f.counts))
+	if err := f.provide(m, last, counts+aligned(work)); err != nil {
+		return fmt.Errorf("@%s, for the search for receptive fields: %w", f.p.fn.Name, err)
+	}
+	for i, r := range f.fields {
+		r.Counts = f.memory[last].At.Elements + uintptr(4*FieldCounts*i)
+		r.Work = f.memory[last].At.Elements + uintptr(counts)
+		f.laid[i] = *r
+		g := *r.Graph
+		f.laid[i].Graph = &g
+		s := f.p.sizers[i]
+		for k, b := range s.out {
+			m.of(b.view).owned = true
+			b.view.At = Residence{Elements: [...]uintptr{0, r.Sources, r.Entries}[k]}
+		}
+		s.out[0].view.At = Residence{In: &r.In, Out: &r.Out}
+	}
+	f.settled, f.p.moved = false, true
+	return f.forget()
+}
+
+// provide gives memory i so many bytes, and no more.
+func (f *finding) provide(m *Remote, i, bytes int) error {
+	b := f.memory[i]
+	if m.of(b).size == bytes {
+		return nil
+	}
+	if err := m.Release(b); err != nil {
+		return err
+	}
+	return m.Reserve(b, (bytes+7)/8)
+}
+
+// sizes reads how large the fields are that were queued, and makes more room where
+// there was not enough.
+func (f *finding) sizes() error {
+	if err := f.queue(); err != nil || !f.queued {
+		return err
+	}
+	for {
+		last := f.memory[len(f.memory)-1]
+		if err := f.p.accel.Memory().download(bytesOf(f.counts), last.At.Elements); err != nil {
+			return fmt.Errorf("@%s, finding receptive fields: %w", f.p.fn.Name, err)
+		}
+		short, err := f.short()
+		if err != nil {
+			return err
+		}
+		if !short {
+			break
+		}
+		if err := f.search(); err != nil {
+			return err
+		}
+	}
+	f.queued = false
+	for i, s := range f.p.sizers {
+		n, r := f.counts[FieldCounts*i:], f.fields[i]
+		targets, entries, sources := int(n[FieldTargets]), int(n[FieldAllEntries]), int(n[FieldAllSources])
+		f.p.resize(s, targets, entries, sources)
+		r.In.Rows, r.In.Cols, r.In.NNZ = targets, sources, entries
+		r.Out.Rows, r.Out.Cols, r.Out.NNZ = sources, targets, entries
+		// The host has the sizes of the structure and nothing else.
+		g := &s.field.Structure
+		if g.In == nil {
+			g.In, g.Out = &kernels.CSR{}, &kernels.CSR{}
+		}
+		g.N, g.E = targets, entries
+		g.In.Rows, g.In.Cols, g.Out.Rows, g.Out.Cols = targets, sources, sources, targets
+		s.out[0].view.Graph = g
+	}
+	return nil
+}
+
+// short makes room for the first field that had not enough.
+func (f *finding) short() (bool, error) {
+	for i, s := range f.p.sizers {
+		n, r := f.counts[FieldCounts*i:], f.fields[i]
+		if at := n[FieldWrong]; at != math.MaxInt32 {
+			s.seen = [2]stamp{}
+			return false, opError(f.p.fn, &s.call, fmt.Errorf("the target at position %d is outside 0..%d", at, r.Graph.Rows-1))
+		}
+		if need := int(n[FieldNeeded]); need > 0 {
+			if need > math.MaxInt32/2 {
+				return false, opError(f.p.fn, &s.call, errors.New("the receptive field has more than 2³⁰ entries: train with fewer anchors"))
+			}
+			r.MaxEntries = r.room(need)
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// bytes is what the fields hold on the device.
+func (f *finding) bytes() (n int) {
+	for _, b := range f.memory {
+		n += f.p.accel.Memory().of(b).size
+	}
+	return n
+}
+
+func (f *finding) forget() error {
+	if f.recording == nil {
+		return nil
+	}
+	r := f.recording
+	f.recording = nil
+	return r.Close()
+}
+
+func (f *finding) close() error {
+	errs := []error{f.forget()}
+	for _, b := range f.memory {
+		errs = append(errs, f.p.accel.Memory().Release(b))
+	}
+	return errors.Join(errs...)
+}
+
+// predictFinding returns what a device that finds fields itself will hold for those
+// that the host has found.
+func predictFinding(p *program, x FieldFinder) (n int) {
+	work := 0
+	fields := map[*sizer]*ResidentField{}
+	for _, s := range p.sizers {
+		r := &ResidentField{Graph: &ResidentCSR{Rows: s.in[0].Graph.N}, Pads: p.pads, MaxTargets: s.most[0]}
+		r.MaxEntries = r.room(s.most[1])
+		if s.from != nil {
+			r.From = fields[s.from]
+			r.MaxTargets = r.From.MaxSources()
+		}
+		fields[s] = r
+		n += r.lay(0)
+		work = max(work, x.FieldWork(r))
+	}
+	if len(fields) == 0 {
+		return 0
+	}
+	return n + aligned(4*FieldCounts*len(fields)) + aligned(work)
+}
