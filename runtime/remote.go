@@ -42,6 +42,20 @@ type Accelerator interface {
 	Finite(scalars []*Buffer, values []float32, bs []*Buffer) (bad int, err error)
 	// Follow makes dst ← dst + share·(src − dst).
 	Follow(dst, src *Buffer, share float32) error
+	// Score compares logits [N, classes] with the labels of some rows, and reports
+	// whether all logits are finite.
+	Score(logits *Buffer, sets []Scoring) (finite bool, err error)
+}
+
+// Scoring is rows of logits to be compared with their labels, and the outcome. Rows
+// and Labels are [n] i64 tensors that the device owns, in the range of N and of the
+// classes.
+type Scoring struct {
+	Rows, Labels *Buffer
+	// Hits is how many rows have their largest logit, the first of equal ones, at the
+	// label; Loss the sum of −ln softmax at the label, in nats.
+	Hits int
+	Loss float64
 }
 
 // Recording is work that a device has recorded.

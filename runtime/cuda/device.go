@@ -45,6 +45,7 @@ type Device struct {
 	now       uint64 // the step number there
 	faults    faults
 	report    report
+	scoring   scoring
 	staging   staging
 	capturing bool
 }
@@ -110,7 +111,7 @@ func (d *Device) open(lib *driver.Driver, tf32 bool) (err error) {
 func (d *Device) Close() error {
 	var errs []error
 	if d.stream != nil {
-		errs = append(errs, d.ReleaseAll(), d.report.free(d), d.stream.Synchronize(), d.staging.free())
+		errs = append(errs, d.ReleaseAll(), d.report.free(d), d.scoring.free(d), d.stream.Synchronize(), d.staging.free())
 	}
 	if d.blas != nil {
 		errs = append(errs, d.blas.Close())

@@ -154,6 +154,21 @@ func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runti
 	return slices.IndexFunc(r.host[len(scalars):], func(v float32) bool { return v != 0 }), nil
 }
 
+// notFinite queues the look for what is not finite among n elements; the float at flag
+// becomes 1 if there is any, or else 0.
+func (d *Device) notFinite(flag, x uintptr, n int) error {
+	r := &d.report
+	r.words = append(r.words[:0], Ptr(x), 0, uint64(n))
+	at, err := r.table(d)
+	if err != nil {
+		return err
+	}
+	if err := every(d, "gsrc_report", 1, Ptr(flag), Ptr(at), Int(0), Int(1)); err != nil || n == 0 {
+		return err
+	}
+	return d.Launch("gsrc_finite", [3]uint32{uint32((n + chunk - 1) / chunk), 1, 1}, [3]uint32{threads, 1, 1}, 0, Ptr(flag), Ptr(at), Int(1))
+}
+
 // Follow moves dst towards src.
 func (d *Device) Follow(dst, src *runtime.Buffer, share float32) error {
 	n, _, err := sizes(dst.Dims)

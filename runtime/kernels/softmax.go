@@ -1,5 +1,7 @@
 package kernels
 
+import "math"
+
 // Softmax computes the softmax of every row: dst[i,j] = exp(x[i,j] − lse_i).
 // dst may be x. A row of −Inf alone has no distribution and gives NaN.
 func (p *Pool) Softmax(dst, x []float32, rows, cols int) {
@@ -221,4 +223,24 @@ func (j *softmaxJob) columns(dst, x []float32) {
 func softmaxTo(dst, x []float32, scale float32) {
 	s := ks.expTo(dst, x, ks.max(x))
 	ks.vs[Mul](dst, dst, scale/s)
+}
+
+// Top returns the position of the largest element of a row, the first of equal ones.
+func Top(row []float32) int {
+	top := 0
+	for c, v := range row {
+		if v > row[top] {
+			top = c
+		}
+	}
+	return top
+}
+
+// NLL returns −ln softmax(row)[label], in nats and in float64.
+func NLL(row []float32, label int) float64 {
+	top, sum := float64(row[Top(row)]), 0.0
+	for _, x := range row {
+		sum += math.Exp(float64(x) - top)
+	}
+	return math.Log(sum) + top - float64(row[label])
 }

@@ -2,6 +2,7 @@ package remotetest
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -123,4 +124,36 @@ func (d *Device) Follow(dst, src *runtime.Buffer, share float32) error {
 		to[i] += share * (v - to[i])
 	}
 	return nil
+}
+
+// Score compares logits with labels.
+func (d *Device) Score(logits *runtime.Buffer, sets []runtime.Scoring) (bool, error) {
+	if err := d.ask("download"); err != nil {
+		return false, err
+	}
+	x, err := d.floats(logits)
+	if err != nil {
+		return false, err
+	}
+	k := logits.Dims[1]
+	for i := range sets {
+		s := &sets[i]
+		rows, err := elements[int64](d, s.Rows.At.Elements, s.Rows.Size())
+		if err != nil {
+			return false, err
+		}
+		labels, err := elements[int64](d, s.Labels.At.Elements, s.Labels.Size())
+		if err != nil {
+			return false, err
+		}
+		s.Hits, s.Loss = 0, 0
+		for j, r := range rows {
+			row := x[int(r)*k:][:k]
+			if kernels.Top(row) == int(labels[j]) {
+				s.Hits++
+			}
+			s.Loss += kernels.NLL(row, int(labels[j]))
+		}
+	}
+	return !slices.ContainsFunc(x, func(v float32) bool { return v-v != 0 }), nil
 }

@@ -79,6 +79,41 @@ func (t *trainer) stepThere(f *function, step int) (float64, error) {
 	return f.loss()
 }
 
+// scoreThere is score of the logits that the classifier has just computed on a device
+// with a memory of its own: the host gets to see the counts.
+func (t *trainer) scoreThere(f *function) (score, error) {
+	logits := f.Result("logits")
+	if logits == nil {
+		return score{}, fmt.Errorf("train: @classify has no result logits; it has %v", f.Outputs())
+	}
+	if err := t.checkLogits(logits); err != nil {
+		return score{}, err
+	}
+	if t.scored == nil {
+		for _, nodes := range [][]int32{t.split.Train, t.split.Val} {
+			rows, labels := runtime.I64(make([]int64, len(nodes)), len(nodes)), runtime.I64(make([]int64, len(nodes)), len(nodes))
+			for i, v := range nodes {
+				rows.I64[i], labels.I64[i] = int64(v), int64(t.data.labels[v])
+			}
+			if err := errors.Join(t.accel.Memory().Own(rows), t.accel.Memory().Own(labels)); err != nil {
+				return score{}, err
+			}
+			t.scored = append(t.scored, runtime.Scoring{Rows: rows, Labels: labels})
+		}
+	}
+	finite, err := t.accel.Score(logits, t.scored)
+	if err != nil {
+		return score{}, fmt.Errorf("@%s, scoring its logits: %w", f.Name(), err)
+	}
+	if !finite {
+		return score{}, t.nonFinite(f, t.state.step(), "a logit of the evaluation")
+	}
+	share := func(s *runtime.Scoring) float64 { return 100 * float64(s.Hits) / float64(s.Rows.Dims[0]) }
+	s := score{trainAcc: share(&t.scored[0]), valAcc: share(&t.scored[1]), valLoss: t.scored[1].Loss / float64(len(t.split.Val))}
+	s.selectBy(t.cfg.Train.Select)
+	return s, nil
+}
+
 // giveState gives parameters and the optimizer's state to a device with a memory of
 // its own, unless it has them. From then on the host has copies, as old as the last
 // fetchState.

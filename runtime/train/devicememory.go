@@ -42,6 +42,9 @@ func (p *predictor) onDevice() {
 	for _, n := range p.loaded {
 		inputs += n
 	}
+	if by := p.cfg.Train.Select; by == "accuracy" || by == "loss" { // nodes and their labels, of 8 bytes; see scoreThere
+		inputs += 16 * (len(p.train) + p.val)
+	}
 	p.f.onDevice(p.device, inputs, parameterBytes(p.prog))
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/train/eval"
 )
 
@@ -44,20 +45,18 @@ type score struct {
 	selected float64
 }
 
-// classify runs the classifier on a graph with weights per entry (nil: ones)
-// and returns its logits [N, classes] and probabilities, valid until the next
-// run.
-func (t *trainer) classify(st *graph.Structure, w []float32, rebind bool) (logits, probs *runtime.Buffer, err error) {
+// runClassifier runs the classifier on a graph with weights per entry (nil: ones).
+func (t *trainer) runClassifier(st *graph.Structure, w []float32, rebind bool) (*function, error) {
 	_, made := t.fns["classify"]
 	j := &t.judged
 	f, err := t.function("classify")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if rebind || !made {
 		if f.reads["g"] {
 			if err := f.Bind("g", j.graph(t, st)); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 		}
 		if f.reads["w"] {
@@ -65,11 +64,19 @@ func (t *trainer) classify(st *graph.Structure, w []float32, rebind bool) (logit
 				w = st.Spread(nil, nil)
 			}
 			if err := f.Bind("w", j.weights(w)); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 		}
 	}
-	if err := f.Run(uint64(t.state.step())); err != nil {
+	return f, f.Run(uint64(t.state.step()))
+}
+
+// classify runs the classifier on a graph with weights per entry (nil: ones)
+// and returns its logits [N, classes] and probabilities, valid until the next
+// run.
+func (t *trainer) classify(st *graph.Structure, w []float32, rebind bool) (logits, probs *runtime.Buffer, err error) {
+	f, err := t.runClassifier(st, w, rebind)
+	if err != nil {
 		return nil, nil, err
 	}
 	if logits, err = f.Read("logits"); err != nil {
@@ -81,8 +88,8 @@ func (t *trainer) classify(st *graph.Structure, w []float32, rebind bool) (logit
 	if logits == nil || probs == nil {
 		return nil, nil, fmt.Errorf("train: @classify has no results logits and probabilities; it has %v", f.Outputs())
 	}
-	if n := t.task.Data.Graph.N; len(logits.Dims) != 2 || logits.Dims[0] != n || logits.Dims[1] != t.classes {
-		return nil, nil, fmt.Errorf("train: the logits of @classify have the shape %v, want [%d %d] (nodes, classes)", logits.Dims, n, t.classes)
+	if err := t.checkLogits(logits); err != nil {
+		return nil, nil, err
 	}
 	if !finite(logits.F32) {
 		return nil, nil, t.nonFinite(f, t.state.step(), "a logit of the evaluation")
@@ -90,12 +97,36 @@ func (t *trainer) classify(st *graph.Structure, w []float32, rebind bool) (logit
 	return logits, probs, nil
 }
 
+func (t *trainer) checkLogits(logits *runtime.Buffer) error {
+	if n := t.task.Data.Graph.N; len(logits.Dims) != 2 || logits.Dims[0] != n || logits.Dims[1] != t.classes {
+		return fmt.Errorf("train: the logits of @classify have the shape %v, want [%d %d] (nodes, classes)", logits.Dims, n, t.classes)
+	}
+	return nil
+}
+
+// scoreOn judges the current parameters by the classifier on a graph with weights per
+// entry (nil: ones).
+func (t *trainer) scoreOn(st *graph.Structure, w []float32, rebind bool) (score, error) {
+	if by := t.cfg.Train.Select; t.accel != nil && (by == "accuracy" || by == "loss") {
+		f, err := t.runClassifier(st, w, rebind)
+		if err != nil {
+			return score{}, err
+		}
+		return t.scoreThere(f)
+	}
+	logits, _, err := t.classify(st, w, rebind)
+	if err != nil {
+		return score{}, err
+	}
+	return t.score(logits), nil
+}
+
 // score judges logits on the training and the validation nodes.
 func (t *trainer) score(logits *runtime.Buffer) score {
 	labels := t.data.labels
 	s := score{trainAcc: accuracy(logits, labels, t.split.Train), valAcc: accuracy(logits, labels, t.split.Val)}
 	for _, v := range t.split.Val {
-		s.valLoss += crossEntropy(logits.F32[int(v)*t.classes:][:t.classes], int(labels[v]))
+		s.valLoss += kernels.NLL(logits.F32[int(v)*t.classes:][:t.classes], int(labels[v]))
 	}
 	s.valLoss /= float64(len(t.split.Val))
 	switch t.cfg.Train.Select {
@@ -105,12 +136,18 @@ func (t *trainer) score(logits *runtime.Buffer) score {
 		probs := make([]float32, len(logits.F32))
 		t.pool.Softmax(probs, logits.F32, logits.Dims[0], t.classes)
 		s.selected, _ = eval.AUC(probs, t.classes, labels, t.split.Val)
-	case "loss":
-		s.selected = -s.valLoss
 	default:
-		s.selected = s.valAcc
+		s.selectBy(t.cfg.Train.Select)
 	}
 	return s
+}
+
+// selectBy makes loss or accuracy what is compared.
+func (s *score) selectBy(what string) {
+	s.selected = s.valAcc
+	if what == "loss" {
+		s.selected = -s.valLoss
+	}
 }
 
 // accuracy returns the share of the nodes, in percent, whose largest logit (the
@@ -118,31 +155,11 @@ func (t *trainer) score(logits *runtime.Buffer) score {
 func accuracy(logits *runtime.Buffer, labels, nodes []int32) float64 {
 	k, hits := logits.Dims[1], 0
 	for _, v := range nodes {
-		row := logits.F32[int(v)*k:][:k]
-		top := 0
-		for c, x := range row {
-			if x > row[top] {
-				top = c
-			}
-		}
-		if top == int(labels[v]) {
+		if kernels.Top(logits.F32[int(v)*k:][:k]) == int(labels[v]) {
 			hits++
 		}
 	}
 	return 100 * float64(hits) / float64(len(nodes))
-}
-
-// crossEntropy returns −log softmax(row)[label].
-func crossEntropy(row []float32, label int) float64 {
-	top := float64(row[0])
-	for _, x := range row {
-		top = math.Max(top, float64(x))
-	}
-	sum := 0.0
-	for _, x := range row {
-		sum += math.Exp(float64(x) - top)
-	}
-	return math.Log(sum) + top - float64(row[label])
 }
 
 // keep makes the current state the kept one if it is better: higher in what
@@ -229,13 +246,7 @@ func (t *supervised) run() error {
 		t.raiseRamp(epoch)
 		loss, err := t.step(f, t.state.step())
 		return f, loss, err
-	}, func() (score, error) {
-		logits, _, err := t.classify(st, nil, false)
-		if err != nil {
-			return score{}, err
-		}
-		return t.score(logits), nil
-	})
+	}, func() (score, error) { return t.scoreOn(st, nil, false) })
 	if err != nil {
 		return err
 	}

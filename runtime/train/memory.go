@@ -88,7 +88,7 @@ func PredictMemory(prog *ir.Module, ds *data.Dataset, split data.Split, cfg *con
 // PredictMemoryOn is [PredictMemory] for a run on a device, of which only Kernel and
 // Workspace are asked.
 func PredictMemoryOn(d runtime.Device, prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*Forecast, error) {
-	p := &predictor{device: d, loaded: map[string]int{}, prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: Facts(cfg, ds, split).Dims, ops: map[string]int{}}
+	p := &predictor{device: d, loaded: map[string]int{}, prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: Facts(cfg, ds, split).Dims, ops: map[string]int{}, val: len(split.Val)}
 	for _, v := range split.Train {
 		p.train = append(p.train, int64(v))
 	}
@@ -138,6 +138,7 @@ type predictor struct {
 	f      Forecast
 	pool   kernels.Scratch
 	train  []int64        // training nodes
+	val    int            // how many validation nodes
 	ops    map[string]int // operations that are executable, by phase
 }
 

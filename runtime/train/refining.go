@@ -428,11 +428,11 @@ func (t *refining) evaluate() (score, error) {
 	if err := t.refresh(); err != nil {
 		return score{}, err
 	}
-	logits, _, err := t.classifyRefined()
+	changed, err := t.weigh()
 	if err != nil {
 		return score{}, err
 	}
-	return t.score(logits), nil
+	return t.scoreOn(t.edges.st, t.edges.weights, changed)
 }
 
 // interrupted reports whether an error is that of the stopped context.

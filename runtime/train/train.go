@@ -101,6 +101,7 @@ type trainer struct {
 
 	inputs  inputs
 	judged  evaluation
+	scored  []runtime.Scoring // training and validation nodes, on a device of its own
 	fns     map[string]*function
 	classes int
 

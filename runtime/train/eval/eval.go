@@ -13,6 +13,8 @@ import (
 
 	"gonum.org/v1/gonum/integrate"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // Bins is the number of bins of confidence, all of the same width, that
@@ -57,12 +59,7 @@ type Report struct {
 func Argmax(scores []float32, classes int) []int32 {
 	out := make([]int32, len(scores)/classes)
 	for i := range out {
-		row := scores[i*classes:][:classes]
-		for c, v := range row {
-			if v > row[out[i]] {
-				out[i] = int32(c)
-			}
-		}
+		out[i] = int32(kernels.Top(scores[i*classes:][:classes]))
 	}
 	return out
 }

@@ -78,6 +78,8 @@ func TestTextHasTheKernels(t *testing.T) {
 	if n := strings.Count(text, ".visible .entry "); n != kernels {
 		t.Errorf("%d entries, the sources have %d kernels", n, kernels)
 	}
+	// The least of some integers is the same in any order.
+	text = strings.ReplaceAll(text, "\tatom.global.min.s32", "")
 	for _, word := range []string{"\tatom.", "\tred.", ".local", "vprintf", ".approx"} {
 		if strings.Contains(text, word) {
 			t.Errorf("the text has %s: atomics and approximations have other bits each time or device, local memory is slow", word)

@@ -1,0 +1,81 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// scoreBlocks is the most blocks that score the rows of a set.
+const scoreBlocks = 1024
+
+// scoring is the memory of Score: two numbers for each set, whether a logit is not
+// finite, and the parts of the blocks; all of 8 bytes.
+type scoring struct {
+	at   uintptr
+	sets int // that there is room for
+	host []byte
+}
+
+func (s *scoring) free(d *Device) error {
+	err := d.ctx.Free(s.at)
+	s.at, s.sets = 0, 0
+	return err
+}
+
+func (s *scoring) reserve(d *Device, sets int) error {
+	if s.at != 0 && sets <= s.sets {
+		return nil
+	}
+	if err := s.free(d); err != nil {
+		return err
+	}
+	at, err := memory{d}.Alloc(8 * (2*sets + 1 + 2*scoreBlocks))
+	if err != nil {
+		return err
+	}
+	s.at, s.sets, s.host = at, sets, make([]byte, 8*(2*sets+1))
+	return nil
+}
+
+// Score compares logits with labels; see [runtime.Accelerator].
+func (d *Device) Score(logits *runtime.Buffer, sets []runtime.Scoring) (finite bool, err error) {
+	size, classes, err := sizes(logits.Dims)
+	if err != nil {
+		return false, err
+	}
+	s := &d.scoring
+	if err := s.reserve(d, len(sets)); err != nil {
+		return false, err
+	}
+	flag := s.at + uintptr(16*len(sets))
+	parts, host := flag+8, s.host[:8*(2*len(sets)+1)]
+	for i := range sets {
+		n := sets[i].Rows.Size()
+		if err := launchScore(d, s.at+uintptr(16*i), parts, logits.At.Elements, sets[i].Rows.At.Elements, sets[i].Labels.At.Elements, n, classes); err != nil {
+			return false, err
+		}
+	}
+	if err := d.notFinite(flag, logits.At.Elements, size); err != nil {
+		return false, err
+	}
+	if err := d.download(host, s.at); err != nil {
+		return false, err
+	}
+	number := func(i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(host[8*i:])) }
+	for i := range sets {
+		sets[i].Hits, sets[i].Loss = int(number(2*i)), number(2*i+1)
+	}
+	return math.Float32frombits(binary.LittleEndian.Uint32(host[16*len(sets):])) == 0, nil
+}
+
+// launchScore queues the scoring of n rows, to the two numbers at dst.
+func launchScore(q Queue, dst, parts, logits, rows, labels uintptr, n, classes int) error {
+	grid, block := blocks(32*n, threads), [3]uint32{threads, 1, 1}
+	grid[0] = min(grid[0], scoreBlocks)
+	if err := q.Launch("gsrc_score", grid, block, 0, Ptr(parts), Ptr(logits), Ptr(rows), Ptr(labels), Int(n), Int(classes)); err != nil {
+		return err
+	}
+	return q.Launch("gsrc_score_end", [3]uint32{1, 1, 1}, block, 0, Ptr(dst), Ptr(parts), Int(int(grid[0])))
+}
