@@ -58,6 +58,23 @@ type Scoring struct {
 	Loss float64
 }
 
+// NeighborSearcher is a device that can search nearest neighbours in its own memory, an
+// [Accelerator], or one that plans for it.
+type NeighborSearcher interface {
+	// Nearest finds the k nearest neighbours of every row of emb, a f32 [n, f] on the
+	// device, exactly, and copies them to the host: row numbers to idx [n, k], and
+	// cosines to sim [n, k]; either may be nil and is not copied then. Both are as
+	// graph.KNN has them: the nearest first and of equally near rows the lower number, no
+	// row its own; rows without a direction have none and are nobody's; −1 and 0 where
+	// there are fewer than k. Products of rows are summed in another order than on the
+	// CPU, so that rows that are almost equally near may change places. An error may be that of
+	// work queued before.
+	Nearest(idx []int32, sim []float32, emb *Buffer, k int) error
+	// NearestBytes returns what Nearest takes of the device's memory, which is kept
+	// until [Remote.ReleaseAll].
+	NearestBytes(n, f, k int) int
+}
+
 // Recording is work that a device has recorded.
 type Recording interface {
 	Replay() error

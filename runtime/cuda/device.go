@@ -41,6 +41,8 @@ type Device struct {
 	functions map[string]*driver.Function
 	blas      *driver.BLAS // nil where cuBLAS was not found
 	blasName  string
+	tf32      bool
+	near      runtime.Buffer // memory of Nearest
 	step      uintptr
 	now       uint64 // the step number there
 	faults    faults
@@ -61,16 +63,16 @@ func Open(o Options) (*Device, error) {
 	if o.Ordinal < 0 || o.Ordinal >= len(all) {
 		return nil, fmt.Errorf("%w with the number %d: there are %d, from 0 on", driver.ErrNoDevice, o.Ordinal, len(all))
 	}
-	d := &Device{info: all[o.Ordinal], functions: map[string]*driver.Function{}}
+	d := &Device{info: all[o.Ordinal], functions: map[string]*driver.Function{}, tf32: o.TF32}
 	d.name = fmt.Sprintf("cuda:%d (%s)", o.Ordinal, d.info.Name)
 	d.Remote = runtime.NewRemote(memory{d})
-	if err := d.open(lib, o.TF32); err != nil {
+	if err := d.open(lib); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", d.name, err), d.Close())
 	}
 	return d, nil
 }
 
-func (d *Device) open(lib *driver.Driver, tf32 bool) (err error) {
+func (d *Device) open(lib *driver.Driver) (err error) {
 	if d.ctx, err = d.info.Open(); err != nil {
 		return err
 	}
@@ -99,10 +101,10 @@ func (d *Device) open(lib *driver.Driver, tf32 bool) (err error) {
 	}
 	if err == nil {
 		d.blasName = "cuBLAS " + blas.Version
-		if tf32 {
+		if d.tf32 {
 			d.blasName += " in TF32"
 		}
-		d.blas, err = d.stream.NewBLAS(blas, tf32)
+		d.blas, err = d.stream.NewBLAS(blas, d.tf32)
 	}
 	return err
 }

@@ -15,5 +15,6 @@
 //   - queue.go is what launches go to.
 //   - device.go is the GPU as a runtime.Accelerator: memory, the queue on a stream,
 //     recording as a CUDA graph. report.go is what follows a training step: the
-//     optimizer, and what the host gets to see. planner.go is for predictions.
+//     optimizer, and what the host gets to see. neighbors.go is the search for nearest
+//     neighbours. planner.go is for predictions.
 package cuda

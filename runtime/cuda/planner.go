@@ -33,3 +33,9 @@ func (planner) FindField(*runtime.ResidentField) error {
 }
 
 func (planner) Workspace(k *runtime.Call) (int, kernels.Scratch) { return (*Device)(nil).Workspace(k) }
+
+func (planner) Nearest([]int32, []float32, *runtime.Buffer, int) error {
+	return errors.New("a search for neighbours: nothing runs on what plans")
+}
+
+func (planner) NearestBytes(n, f, k int) int { return (*Device)(nil).NearestBytes(n, f, k) }

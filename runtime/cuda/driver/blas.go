@@ -40,10 +40,6 @@ func (s *Stream) NewBLAS(l *BLASLibrary, tf32 bool) (*BLAS, error) {
 	if b.workspace, err = s.c.Alloc(workspaceBytes); err != nil {
 		return nil, fmt.Errorf("cuBLAS's workspace: %w", err)
 	}
-	mode := uintptr(mathDefault)
-	if tf32 {
-		mode = mathTF32
-	}
 	err = b.do(&l.fn.create, uintptr(unsafe.Pointer(&b.handle)))
 	if err == nil {
 		err = b.do(&l.fn.setStream, b.handle, s.handle)
@@ -52,12 +48,25 @@ func (s *Stream) NewBLAS(l *BLASLibrary, tf32 bool) (*BLAS, error) {
 		err = b.do(&l.fn.setWorkspace, b.handle, b.workspace, workspaceBytes)
 	}
 	if err == nil {
-		err = b.do(&l.fn.setMathMode, b.handle, mode)
+		err = b.SetTF32(tf32)
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
+}
+
+// SetTF32 says whether the products that follow round their factors to TF32; see
+// [Stream.NewBLAS].
+func (b *BLAS) SetTF32(on bool) error {
+	mode := uintptr(mathDefault)
+	if on {
+		mode = mathTF32
+	}
+	if b.handle == 0 {
+		return fmt.Errorf("cuBLAS is %w", ErrClosed)
+	}
+	return b.do(&b.l.fn.setMathMode, b.handle, mode)
 }
 
 // do calls a function of cuBLAS.

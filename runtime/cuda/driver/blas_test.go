@@ -92,6 +92,9 @@ func TestMatMul(t *testing.T) {
 	if err := b.MatMul(1, 1, 1, 1, 1, 1, false, false, false); !errors.Is(err, driver.ErrClosed) {
 		t.Error(err)
 	}
+	if err := b.SetTF32(true); !errors.Is(err, driver.ErrClosed) {
+		t.Error(err)
+	}
 	r.close(t)
 }
 
@@ -121,6 +124,23 @@ func TestMatMulInGraph(t *testing.T) {
 		t.Errorf("%v allocations a product", n)
 	}
 	do(t, e.Close(), b.Close(), r.ctx.Free(x), r.ctx.Free(y), r.ctx.Free(z))
+	r.close(t)
+}
+
+// In TF32 factors have 10 bits of mantissa, and all again in full float32.
+func TestTF32(t *testing.T) {
+	r := open(t)
+	b := openBLAS(t, r)
+	x, y := r.alloc(t, 4), r.alloc(t, 4)
+	do(t, r.stream.Upload(x, bytesOf([]float32{1 + 1.0/4096})))
+	for _, on := range []bool{false, true, false} {
+		out := make([]byte, 4)
+		do(t, b.SetTF32(on), b.MatMul(y, x, x, 1, 1, 1, false, false, false), r.stream.Download(out, y), r.stream.Synchronize())
+		if got := floatsOf(out)[0]; (got == 1) != on {
+			t.Errorf("TF32 %v: the product is %v", on, got)
+		}
+	}
+	do(t, b.Close(), r.ctx.Free(x), r.ctx.Free(y))
 	r.close(t)
 }
 

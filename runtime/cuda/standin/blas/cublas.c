@@ -19,7 +19,7 @@ struct handle {
 };
 
 struct product {
-	int ta, tb, m, n, k, lda, ldb, ldc;
+	int ta, tb, m, n, k, lda, ldb, ldc, tf32;
 	float alpha, beta;
 	const float *a, *b;
 	float *c;
@@ -67,6 +67,17 @@ API int cublasSetMathMode(struct handle *h, int mode) {
 
 static size_t span(int rows, int cols, int ld) { return ((size_t)ld * (cols - 1) + rows) * sizeof(float); }
 
+// factor rounds a factor to TF32's 10 bits where products are in that.
+static double factor(const struct product *p, float x) {
+	uint32_t b;
+	if (!p->tf32 || x * 0 != 0)
+		return x;
+	memcpy(&b, &x, sizeof b);
+	b = (b + (1u << 12)) & ~((1u << 13) - 1);
+	memcpy(&x, &b, sizeof b);
+	return x;
+}
+
 static int multiply(void *args) {
 	struct product *p = args;
 	if ((p->k && (!gsrc_standin_in_memory(p->a, p->ta ? span(p->k, p->m, p->lda) : span(p->m, p->k, p->lda)) ||
@@ -79,7 +90,7 @@ static int multiply(void *args) {
 			for (int l = 0; l < p->k; l++) {
 				float a = p->ta ? p->a[(size_t)i * p->lda + l] : p->a[(size_t)l * p->lda + i];
 				float b = p->tb ? p->b[(size_t)l * p->ldb + j] : p->b[(size_t)j * p->ldb + l];
-				sum += (double)a * b;
+				sum += factor(p, a) * factor(p, b);
 			}
 			float *c = &p->c[(size_t)j * p->ldc + i];
 			*c = (float)(p->alpha * sum) + (p->beta ? p->beta * *c : 0);
@@ -95,6 +106,6 @@ API int cublasSgemm_v2(struct handle *h, int ta, int tb, int m, int n, int k, co
 		return INVALID_VALUE;
 	if (!m || !n)
 		return OK;
-	struct product p = {ta, tb, m, n, k, lda, ldb, ldc, *alpha, *beta, a, b, c};
+	struct product p = {ta, tb, m, n, k, lda, ldb, ldc, h->mode == 3, *alpha, *beta, a, b, c};
 	return gsrc_standin_call(h->stream, multiply, &p, sizeof p) ? EXECUTION_FAILED : OK;
 }

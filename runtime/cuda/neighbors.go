@@ -1,0 +1,143 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// The most rows and columns of a tile of products in a search for neighbours: 32 MiB,
+// which the cache of a large GPU has room for, and rows for warps to fill it with.
+const (
+	searchRows = 4096
+	searchCols = 2048
+)
+
+// listLength is the most places that gsrc_nearest fills at a time: one a lane of a warp.
+const listLength = 32
+
+// search is a search for the k nearest of each of n rows of f columns: its sizes, and
+// where in its memory what lies.
+type search struct {
+	n, f, k    int
+	rows, cols int // of a tile
+	padded     int // rows of z: whole tiles, down as well as across
+
+	idx, sim, z, tile int // bytes from the beginning on: [n,k], [n,k], [padded,f], [rows,cols]
+	bytes             int
+}
+
+// newSearch returns the sizes of a search by tiles of at most so many rows and columns.
+// All tiles are of one size, so that the product of two rows has the same bits wherever
+// it stands, and equal rows are equally near.
+func newSearch(n, f, k, mostRows, mostCols int) search {
+	s := search{n: n, f: f, k: k}
+	down, across := 0, 0
+	s.rows, down = divide(n, mostRows)
+	s.cols, across = divide(n, mostCols)
+	s.padded = max(down*s.rows, across*s.cols)
+	take := func(words int) int {
+		at := s.bytes
+		s.bytes += (4*words + 255) &^ 255
+		return at
+	}
+	s.idx, s.sim, s.z, s.tile = take(n*k), take(n*k), take(s.padded*f), take(s.rows*s.cols)
+	return s
+}
+
+// divide divides n rows into parts of equal size, a multiple of 32 and most at most.
+func divide(n, most int) (size, parts int) {
+	if n == 0 {
+		return 0, 0
+	}
+	parts = (n + most - 1) / most
+	size = ((n+parts-1)/parts + 31) &^ 31
+	return size, (n + size - 1) / size
+}
+
+// queue queues the search among the rows at an address, with its memory at another.
+func (s *search) queue(q Queue, emb, memory uintptr) error {
+	if s.n == 0 || s.k == 0 {
+		return nil
+	}
+	idx, sim, z, tile := memory+uintptr(s.idx), memory+uintptr(s.sim), memory+uintptr(s.z), memory+uintptr(s.tile)
+	found := 0
+	if s.f > 0 { // without columns there are no directions
+		found = min(s.k, s.n-1)
+		if err := warps(q, "gsrc_directions", s.padded, Ptr(z), Ptr(emb), Int(s.n), Int(s.padded), Int(s.f)); err != nil {
+			return err
+		}
+	}
+	for from := 0; from < found; from += listLength {
+		for r := 0; r < s.n; r += s.rows {
+			for c := 0; c < s.n; c += s.cols {
+				m := MatMul{C: tile, A: z + uintptr(4*r*s.f), B: z + uintptr(4*c*s.f), M: s.rows, N: s.cols, K: s.f, TB: true}
+				if err := q.MatMul(m); err != nil {
+					return err
+				}
+				rows, cols := min(s.rows, s.n-r), min(s.cols, s.n-c)
+				err := warps(q, "gsrc_nearest", rows, Ptr(idx), Ptr(sim), Ptr(tile), Int(r), Int(rows), Int(c), Int(cols), Int(s.cols), Int(s.k), Int(from))
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return every(q, "gsrc_nearest_end", s.n*s.k, Ptr(idx), Ptr(sim), Int(s.n), Int(s.k), Int(found))
+}
+
+// Nearest finds nearest neighbours; see [runtime.NeighborSearcher]. Products are in full
+// float32, also where others are in TF32. Their tiles, lists and the rows of length 1 lie
+// in memory that is kept for the next search.
+func (d *Device) Nearest(idx []int32, sim []float32, emb *runtime.Buffer, k int) (err error) {
+	if len(emb.Dims) != 2 || k < 0 {
+		return fmt.Errorf("the %d nearest of the rows of a tensor of %v: want a matrix, and 0 at least", k, emb.Dims)
+	}
+	n, f := emb.Dims[0], emb.Dims[1]
+	if idx != nil && len(idx) != n*k || sim != nil && len(sim) != n*k {
+		return fmt.Errorf("the %d nearest of %d rows are %d, with room for %d numbers and %d similarities", k, n, n*k, len(idx), len(sim))
+	}
+	s := newSearch(n, f, k, searchRows, searchCols)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("searching the %d nearest of %d rows of %d: %w", k, n, f, err)
+		}
+	}()
+	d.near.DType = ir.F32
+	if err := d.Reserve(&d.near, s.bytes/4); err != nil {
+		return err
+	}
+	if d.tf32 && d.blas != nil {
+		if err := d.blas.SetTF32(false); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, d.blas.SetTF32(true)) }()
+	}
+	memory := d.near.At.Elements
+	if err := s.queue(d, emb.At.Elements, memory); err != nil {
+		return err
+	}
+	if err := d.download(bytesOf(idx), memory+uintptr(s.idx)); err != nil {
+		return err
+	}
+	if len(sim) == 0 {
+		return nil
+	}
+	return d.download(bytesOf(sim), memory+uintptr(s.sim))
+}
+
+// NearestBytes returns what Nearest takes of the device's memory.
+func (d *Device) NearestBytes(n, f, k int) int {
+	return newSearch(n, f, k, searchRows, searchCols).bytes
+}
+
+// bytesOf returns the memory of a slice.
+func bytesOf[T int32 | float32](x []T) []byte {
+	if len(x) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
