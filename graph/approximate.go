@@ -14,7 +14,8 @@ type Index string
 const (
 	IndexExact       Index = "exact"       // [Neighbors.Exact]
 	IndexApproximate Index = "approximate" // [Neighbors.Approximate]
-	// IndexAuto is approximate above [ApproximateAbove] nodes.
+	// IndexAuto is approximate above [ApproximateAbove] nodes, where a device searches
+	// above [DeviceApproximateAbove].
 	IndexAuto Index = "auto"
 )
 
@@ -23,6 +24,16 @@ const (
 // 5·10¹² floating-point operations, 40 to 50 seconds on two cores, and the
 // fourfold for twice the nodes.
 const ApproximateAbove = 200_000
+
+// DeviceApproximateAbove is [ApproximateAbove] where a device that is made for products
+// of matrices searches: 2.6·10¹⁴ operations at 128 columns.
+const DeviceApproximateAbove = 1_000_000
+
+// ExactOnDevice reports whether a device that can search n rows exactly is to do so, in
+// place of a search on the host.
+func (by Index) ExactOnDevice(n int) bool {
+	return by == IndexExact || by == IndexAuto && n <= DeviceApproximateAbove
+}
 
 // approximate reports whether n rows are searched approximately.
 func (by Index) approximate(n int) bool {

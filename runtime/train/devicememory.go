@@ -1,6 +1,7 @@
 package train
 
 import (
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
@@ -45,12 +46,24 @@ func (p *predictor) onDevice() {
 	if by := p.cfg.Train.Select; by == "accuracy" || by == "loss" { // nodes and their labels, of 8 bytes; see scoreThere
 		inputs += 16 * (len(p.train) + p.val)
 	}
-	p.f.onDevice(p.device, inputs, parameterBytes(p.prog))
+	p.f.onDevice(p.device, inputs, parameterBytes(p.prog), p.searchBytes())
+}
+
+// searchBytes returns what the search for candidates takes on the device, 0 where the
+// host searches or nothing is searched.
+func (p *predictor) searchBytes() int {
+	s, ok := p.device.(runtime.NeighborSearcher)
+	shape := p.embedding()
+	if !ok || shape == nil || !graph.Index(p.cfg.Candidates.Index).ExactOnDevice(shape[0]) {
+		return 0
+	}
+	return s.NearestBytes(shape[0], shape[1], p.cfg.Candidates.K)
 }
 
 // onDevice makes the forecast that of a device's memory: all functions of a phase at
 // once, what is bound to them, parameters with the optimizer's state and the best ones.
-func (f *Forecast) onDevice(d runtime.Device, inputs, params int) {
+// Candidates are searched behind pre-training.
+func (f *Forecast) onDevice(d runtime.Device, inputs, params, search int) {
 	f.Parts = nil
 	add := func(name string, bytes int) int {
 		f.Parts = append(f.Parts, MemoryPart{name, bytes})
@@ -59,6 +72,9 @@ func (f *Forecast) onDevice(d runtime.Device, inputs, params int) {
 	base := add("inputs on the device", inputs) + add("parameters, Adam's moments, best ones", 4*params) + add("workspace of matrix products", deviceBytes)
 	for _, phase := range []string{"pretrain", "train"} {
 		sum := base
+		if phase == "train" {
+			sum += search
+		}
 		for _, x := range f.Functions {
 			if x.Phase == phase {
 				sum += x.Bytes()
@@ -67,6 +83,9 @@ func (f *Forecast) onDevice(d runtime.Device, inputs, params int) {
 		if sum > f.Device {
 			f.Device, f.Phase = sum, phase
 		}
+	}
+	if search > 0 && f.Phase == "train" {
+		add("search for candidates", search)
 	}
 	f.Name = d.Name()
 }

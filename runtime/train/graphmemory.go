@@ -235,5 +235,5 @@ func (p *graphPredictor) onDevice() {
 	for _, n := range p.loaded {
 		inputs += n + n/4
 	}
-	p.f.onDevice(p.device, inputs, parameterBytes(p.prog))
+	p.f.onDevice(p.device, inputs, parameterBytes(p.prog), 0)
 }

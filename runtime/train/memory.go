@@ -298,21 +298,33 @@ func (p *predictor) candidates(add func(name string, bytes int)) {
 	// By entry: the structure, marks, probabilities, weights; by edge, of which
 	// there are half as many, ends, mark and probability, twice for the kept ones.
 	add("candidate edges", 4*2*n+(12+4+4+4)*m+2*(8+1+4)*m/2)
-	encode := p.prog.Func("encode")
-	if encode == nil || encode.Result("embedding") == nil || p.cfg.Candidates.Structure == "raw" {
+	shape := p.embedding()
+	if shape == nil {
 		return
 	}
 	if p.cfg.Model.Edges.Judge == models.JudgeAttributes {
 		// By edge; by entry of the graph; by candidate and by its two entries.
 		add("evidence for edges", 4*len(p.ds.Graph.Edges)+4*p.g.E+4*m/2+4*m)
 	}
-	if shape, err := encode.Result("embedding").Type.Shape(p.dims); err == nil && len(shape) == 2 {
-		near := n * p.cfg.Candidates.K
-		// Normalised rows; neighbours and their pairs, with the sorter's copies.
-		index, pool := graph.SearchScratch(n, shape[1], p.cfg.Candidates.K, graph.Index(p.cfg.Candidates.Index))
-		add("search for candidates", 4*n*shape[1]+8*n+(8+2*12)*near+8*len(p.ds.Graph.Edges)+index)
-		p.pool = p.pool.Max(pool)
+	near := n * p.cfg.Candidates.K
+	// Normalised rows; neighbours and their pairs, with the sorter's copies.
+	index, pool := graph.SearchScratch(n, shape[1], p.cfg.Candidates.K, graph.Index(p.cfg.Candidates.Index))
+	add("search for candidates", 4*n*shape[1]+8*n+(8+2*12)*near+8*len(p.ds.Graph.Edges)+index)
+	p.pool = p.pool.Max(pool)
+}
+
+// embedding returns the shape [N, F] of what new candidates are searched by, nil where
+// none are.
+func (p *predictor) embedding() []int {
+	encode := p.prog.Func("encode")
+	if p.prog.Func("fit") == nil || encode == nil || encode.Result("embedding") == nil || p.cfg.Candidates.Structure == "raw" {
+		return nil
 	}
+	shape, err := encode.Result("embedding").Type.Shape(p.dims)
+	if err != nil || len(shape) != 2 {
+		return nil
+	}
+	return shape
 }
 
 // What a program takes beside its values, measured: an operation as a node of

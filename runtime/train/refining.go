@@ -19,6 +19,7 @@ type edges struct {
 	g          graph.Graph     // of the candidates
 	old        []float32       // of each entry, whether the edge exists
 	search     graph.Neighbors // for new candidates
+	near       []int32         // what a device found
 	undirected *graph.Graph    // the raw graph
 
 	p      []float32 // [C] probability of each candidate
@@ -269,15 +270,11 @@ func (t *trainer) encode() (*runtime.Buffer, error) {
 
 // newCandidates chooses the candidates anew by the current embedding.
 func (t *refining) newCandidates() error {
-	h, err := t.encode()
-	if err == nil {
-		h, err = t.device.Export(h)
-	}
+	e, k := t.edges, t.cfg.Candidates.K
+	idx, err := t.nearest(k)
 	if err != nil {
 		return err
 	}
-	e, k := t.edges, t.cfg.Candidates.K
-	idx, _, _ := e.search.Search(t.pool, h.F32, h.Dims[0], h.Dims[1], k, graph.Index(t.cfg.Candidates.Index))
 	if e.undirected == nil {
 		e.undirected = t.task.Data.Graph.Undirected()
 	}
@@ -289,6 +286,25 @@ func (t *refining) newCandidates() error {
 		return err
 	}
 	return t.setCandidates(cand)
+}
+
+// nearest finds the k nearest neighbours of each node by the current embedding: on the
+// device if that can, so that the embedding stays there.
+func (t *refining) nearest(k int) ([]int32, error) {
+	h, err := t.encode()
+	if err != nil {
+		return nil, err
+	}
+	e, n, by := t.edges, h.Dims[0], graph.Index(t.cfg.Candidates.Index)
+	if s, ok := t.device.(runtime.NeighborSearcher); ok && by.ExactOnDevice(n) {
+		e.near = slices.Grow(e.near[:0], n*k)[:n*k]
+		return e.near, s.Nearest(e.near, nil, h, k)
+	}
+	if h, err = t.device.Export(h); err != nil {
+		return nil, err
+	}
+	idx, _, _ := e.search.Search(t.pool, h.F32, n, h.Dims[1], k, by)
+	return idx, nil
 }
 
 // setCandidates binds candidates; their probabilities must follow.

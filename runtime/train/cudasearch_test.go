@@ -1,0 +1,153 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/cuda"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
+)
+
+// searcher is a GPU that shows its searches.
+type searcher struct {
+	*cuda.Device
+	exported []*runtime.Buffer
+	before   func()
+	after    func(idx []int32, emb *runtime.Buffer, k int)
+}
+
+func (s *searcher) Export(b *runtime.Buffer) (*runtime.Buffer, error) {
+	s.exported = append(s.exported, b)
+	return s.Device.Export(b)
+}
+
+func (s *searcher) Nearest(idx []int32, sim []float32, emb *runtime.Buffer, k int) error {
+	if s.before != nil {
+		s.before()
+	}
+	err := s.Device.Nearest(idx, sim, emb, k)
+	if err == nil && s.after != nil {
+		s.after(idx, emb, k)
+	}
+	return err
+}
+
+// An exact search is the device's, and the embedding stays there; an approximate one is
+// the host's.
+func TestCUDASearchesThere(t *testing.T) {
+	ds := synthetic(t, 1)
+	for index, want := range map[string]int{"auto": 3, "exact": 3, "approximate": 0} {
+		cudatest.StandIn(t)
+		searches, k := 0, 0
+		d := &searcher{Device: gpu(t, cuda.Options{})}
+		d.after = func(idx []int32, emb *runtime.Buffer, places int) {
+			searches++
+			if k = places; slices.Contains(d.exported, emb) {
+				t.Errorf("%s: the embedding was copied to the host", index)
+			}
+			h, err := d.Device.Export(emb)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, f := h.Dims[0], h.Dims[1]
+			here, sim := graph.KNN(nil, h.F32, n, f, k)
+			for i, j := range idx {
+				if j < 0 || here[i] < 0 {
+					if j != here[i] {
+						t.Errorf("%s: place %d has %d, on the host %d", index, i, j, here[i])
+					}
+					continue
+				}
+				if c := cosine(h.F32[i/k*f:(i/k+1)*f], h.F32[int(j)*f:(int(j)+1)*f]); math.Abs(c-float64(sim[i])) > 1e-5 {
+					t.Errorf("%s: place %d has %d at %v, on the host %d at %v", index, i, j, c, here[i], sim[i])
+				}
+			}
+		}
+		run(t, "ecl-gsr", ds, Options{Dir: t.TempDir(), Device: d}, "train.epochs=6", "train.refresh_every=2", "train.joint_every=2", "train.pretrain_steps=2", "candidates.index="+index)
+		if searches != want || want > 0 && k != configure(t, "ecl-gsr").Candidates.K {
+			t.Errorf("%s: %d searches on the device for the %d nearest, want %d", index, searches, k, want)
+		}
+		closed(t, d.Device)
+	}
+}
+
+func cosine(x, y []float32) float64 {
+	var xx, yy, xy float64
+	for i := range x {
+		a, b := float64(x[i]), float64(y[i])
+		xx, yy, xy = xx+a*a, yy+b*b, xy+a*b
+	}
+	return xy / math.Sqrt(xx*yy)
+}
+
+// A fault in a search ends the run with its error, and the run goes on on the CPU.
+func TestCUDASearchFaults(t *testing.T) {
+	ds := synthetic(t, 1)
+	for _, c := range []struct {
+		fault string
+		want  error
+		words []string
+	}{
+		{"fail_alloc", driver.ErrOutOfMemory, []string{"predicted to need", "--device cpu"}},
+		{"fail_launch", driver.ErrLaunch, nil},
+		{"vanish", driver.ErrDeviceLost, nil},
+	} {
+		s := cudatest.StandIn(t)
+		d := &searcher{Device: gpu(t, cuda.Options{}), before: func() {
+			if err := s.Set(c.fault, 1); err != nil {
+				t.Error(err)
+			}
+		}}
+		dir := t.TempDir()
+		_, err := Train(context.Background(), Task{Model: "ecl-gsr", Data: ds}, configure(t, "ecl-gsr", everyStep...), Options{Dir: dir, Device: d})
+		if !errors.Is(err, c.want) {
+			t.Fatalf("the run ended with %v, want %v", err, c.want)
+		}
+		for _, w := range append(c.words, "nearest of 150 rows") {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("the error does not say %q: %v", w, err)
+			}
+		}
+		_ = d.Close() // what is lost cannot be given back
+		if res := run(t, "ecl-gsr", ds, Options{Dir: dir, Resume: true}, everyStep...); res.BestEpoch == 0 {
+			t.Error("the resumed run kept nothing")
+		}
+	}
+}
+
+// What a search takes is predicted where the device searches, behind pre-training.
+func TestSearchIsPredicted(t *testing.T) {
+	need := func(sets ...string) (all, search int) {
+		t.Helper()
+		tr, err := newTrainer(context.Background(), Task{Model: "ecl-gsr", Data: synthetic(t, 1)}, configure(t, "ecl-gsr", sets...), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.close()
+		f, err := PredictMemoryOn(cuda.Planner, tr.prog, tr.task.Data, tr.split, tr.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range f.Parts {
+			if p.Name == "search for candidates" {
+				search = p.Bytes
+			}
+		}
+		return f.Device, search
+	}
+	exact, search := need("train.pretrain_steps=0")
+	host, none := need("train.pretrain_steps=0", "candidates.index=approximate")
+	if none != 0 || search == 0 || exact-host != search {
+		t.Errorf("%d bytes with a search of %d on the device, %d with %d on the host", exact, search, host, none)
+	}
+	if _, none := need("candidates.structure=raw"); none != 0 {
+		t.Errorf("a search of %d bytes where nothing is searched", none)
+	}
+}
