@@ -105,7 +105,7 @@ ptxas: $(if $(PTXAS),,bin/cuda/installed) ## assemble the CUDA kernels for every
 	$(GO) run ./runtime/cuda/ptx/generate -ptxas $(or $(PTXAS),$$(echo bin/cuda/lib/python3*/site-packages/nvidia/cuda_nvcc/bin/ptxas))
 
 # What is timed at the end.
-GPUBENCH ?= step/ecl/cora/512,step/recipe/cora/fit,step/gcn/cora
+GPUBENCH ?= step/ecl/cora/512,step/recipe/cora/fit,step/gcn/cora,search/cora
 
 # Self-contained: the test binaries in bin/gpu can be copied to the machine with the GPU
 # and run there as below. Data are generated.

@@ -93,7 +93,7 @@ type Candidates struct {
 	Structure string  `toml:"structure" doc:"refined: existing edges and nearest neighbours with learned probabilities; raw: existing edges, each kept with probability keep, without an encoder (the fair baseline of the same classifier and sampling)" oneof:"refined,raw"`
 	K         int     `toml:"k" doc:"nearest neighbours of a node that become candidates"`
 	Mutual    bool    `toml:"mutual" doc:"a new candidate needs both nodes among each other's nearest"`
-	Index     string  `toml:"index" doc:"how nearest neighbours are searched: exact; approximate, in nearly linear time with a recall of about 0.95; auto: exact up to 200,000 nodes" oneof:"auto,exact,approximate"`
+	Index     string  `toml:"index" doc:"how nearest neighbours are searched: exact; approximate, in nearly linear time with a recall of about 0.95; auto: exact up to 200,000 nodes, on a GPU up to 1,000,000" oneof:"auto,exact,approximate"`
 	Keep      float64 `toml:"keep" doc:"probability of an edge where structure is raw; 1 samples nothing"`
 }
 

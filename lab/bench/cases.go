@@ -56,7 +56,7 @@ type Options struct {
 
 // Cases lists everything that can be timed, in the order of the report.
 func Cases() []Case {
-	return slices.Concat(compileCases(), stepCases(), scaleCases(), kernelCases(), inferenceCases())
+	return slices.Concat(compileCases(), stepCases(), scaleCases(), searchCases(), kernelCases(), inferenceCases())
 }
 
 // Select returns the cases that one of the patterns, separated by commas, fits: a

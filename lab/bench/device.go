@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/gsrc-dev/gsrc/ir"
@@ -21,13 +22,14 @@ type Device struct {
 	Date       string `json:"date"`       // of the measurement, in UTC
 }
 
-// DeviceCases lists what can be timed on a GPU: training steps.
+// DeviceCases lists what can be timed on a GPU: training steps, and the search for
+// candidate edges.
 func DeviceCases() []Case {
 	var cases []Case
 	for _, s := range stepList() {
 		cases = append(cases, s.toCase())
 	}
-	return append(cases, scaleCases()...)
+	return slices.Concat(cases, scaleCases(), searchCases())
 }
 
 // The sizes by which a GPU's limits are measured: far more than its caches hold.
@@ -217,19 +219,28 @@ func (r *Report) writeThere(w io.Writer, f Format, parts bool) error {
 	fmt.Fprintln(w)
 	rows := [][]string{{"case", "data", "time", "range, of step", "moved", "computed", "rate", "of limit", "memory"}}
 	for _, x := range r.Results {
-		rows = append(rows, []string{x.Name, x.Data, ms(x.MS), ms(x.MinMS) + " to " + ms(x.MaxMS), "", "", perSize(x.PerSizeNS), "", memory(x)})
+		moved, computed := "", ""
+		if x.Cost != nil {
+			moved, computed = work(*x.Cost)
+		}
+		rows = append(rows, []string{x.Name, x.Data, ms(x.MS), ms(x.MinMS) + " to " + ms(x.MaxMS), moved, computed, rate(x.GFlops, x.GBs) + perSize(x.PerSizeNS), percent(x.Share), memory(x)})
 		if !parts {
 			continue
 		}
 		rest := x.MS
 		for _, p := range x.Parts {
 			rest -= p.MS
-			rows = append(rows, []string{fmt.Sprintf("  %s ×%d", p.Op, p.Count), "", ms(p.MS), percent(p.OfStep),
-				mib(p.Cost.Bytes / (1 << 20)), fmt.Sprintf("%.3g MFLOP", p.Cost.Flops/1e6), rate(p.GFlops, p.GBs), percent(p.Share), ""})
+			moved, computed := work(p.Cost)
+			rows = append(rows, []string{fmt.Sprintf("  %s ×%d", p.Op, p.Count), "", ms(p.MS), percent(p.OfStep), moved, computed, rate(p.GFlops, p.GBs), percent(p.Share), ""})
 		}
-		if rest > 0 {
+		if rest > 0 && len(x.Parts) > 0 {
 			rows = append(rows, []string{"  between kernels, host", "", ms(rest), percent(rest / x.MS), "", "", "", "", ""})
 		}
 	}
 	return table(w, f, rows)
+}
+
+// work prints what is moved and what is computed.
+func work(c Cost) (moved, computed string) {
+	return mib(c.Bytes / (1 << 20)), fmt.Sprintf("%.3g MFLOP", c.Flops/1e6)
 }

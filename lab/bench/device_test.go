@@ -166,3 +166,38 @@ func TestDeviceSessionFollowsTheCPU(t *testing.T) {
 		t.Errorf("the loss stays %v", want)
 	}
 }
+
+// A search on a GPU is held against its products; that on the CPU makes half of them.
+func TestDeviceSearch(t *testing.T) {
+	d := gpu(t)
+	s := searchCase{n: 40, f: 8, k: 3}
+	l := &Limits{MatMul: 100, Bandwidth: []Bandwidth{{MiB: 1, GBs: 10}}}
+	here, err := s.run(&env{Options: Options{Rounds: 1, Threads: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := s.run(&env{Options: Options{Rounds: 1, Threads: 1, Device: d}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if here.MS <= 0 || there.MS <= 0 || there.PlannedMiB <= 0 || there.Cost.Flops != 2*40*40*8 || here.Cost.Flops != there.Cost.Flops/2 {
+		t.Errorf("%+v here, %+v there", here, there)
+	}
+	there.Name = "search/few"
+	r := &Report{Device: &Device{}, Limits: l, Results: []Result{there}}
+	r.judge()
+	var b bytes.Buffer
+	if err := r.Write(&b, Text, true); err != nil {
+		t.Fatal(err)
+	}
+	if x := r.Results[0]; x.GFlops <= 0 || x.Share <= 0 || !strings.Contains(b.String(), "0.0256 MFLOP") || strings.Contains(b.String(), "between kernels") {
+		t.Errorf("%+v\n%s", x, &b)
+	}
+	names := map[string]bool{}
+	for _, c := range DeviceCases() {
+		names[c.Name] = true
+	}
+	if !names["search/coauthor_phy"] || !names["search/arxiv"] {
+		t.Errorf("there is no search among %v", names)
+	}
+}
