@@ -102,8 +102,11 @@ func TestNearestOfAnyRows(t *testing.T) {
 	q := newQueue(t)
 	const n, f, k = 210, 19, 35
 	x := normalRows(n, f)
-	for _, v := range []int{3, 130, 209} { // in tiles of their own
+	for _, v := range []int{3, 165, 209} { // in tiles of their own
 		copy(x[v*f:(v+1)*f], x[:f])
+	}
+	for v := 20; v < 60; v++ { // some of which are nearer than 1, by rounding
+		copy(x[(v+100)*f:(v+101)*f], x[v*f:(v+1)*f])
 	}
 	clear(x[9*f : 10*f])
 	for c := range f { // a row whose squares float32 does not hold
@@ -133,7 +136,7 @@ func TestNearestOfAnyRows(t *testing.T) {
 			}
 		}
 	}
-	for v, want := range map[int][]int32{0: {3, 130, 209}, 3: {0, 130, 209}, 130: {0, 3, 209}, 209: {0, 3, 130}} {
+	for v, want := range map[int][]int32{0: {3, 165, 209}, 3: {0, 165, 209}, 165: {0, 3, 209}, 209: {0, 3, 165}} {
 		if got := idx[v*k : v*k+3]; !slices.Equal(got, want) {
 			t.Errorf("node %d has nearest %v at %v, want %v", v, got, sim[v*k:v*k+3], want)
 		}
