@@ -54,7 +54,8 @@ KERNEL gsrc_nearest(int *idx, float *sim, const float *products, int r0, int row
 		if (from > 0) bound = LD(sim, at - 1), after = LD(idx, at - 1) - c0;
 		float worst = lane_float(near, length - 1);
 		for (int c = lane; c - lane < cols; c += AHEAD * WARP) {
-			float x[AHEAD], top = -INF;
+			float x[AHEAD];
+			int any = 0;
 #pragma unroll
 			for (int u = 0; u < AHEAD; u++) {
 				int j = c + u * WARP;
@@ -62,14 +63,13 @@ KERNEL gsrc_nearest(int *idx, float *sim, const float *products, int r0, int row
 				// Not so of NaN. Columns come in order, so that an equal one belongs behind.
 				int good = x[u] > worst && j != self && (x[u] < bound || (x[u] == bound && j > after));
 				if (!good) x[u] = -INF;
-				if (x[u] > top) top = x[u];
+				any |= good;
 			}
-			if (!(warp_max(top) > worst)) continue;
+			if (!warp_ballot(any)) continue;
 #pragma unroll
 			for (int u = 0; u < AHEAD; u++) {
-				for (;;) {
-					int first = (int)warp_min(x[u] > worst ? (float)lane : (float)WARP);
-					if (first == WARP) break;
+				for (u32 hits; (hits = warp_ballot(x[u] > worst)) != 0;) {
+					int first = __builtin_ctz(hits);
 					float s = lane_float(x[u], first), before = lane_float(near, max_int(lane - 1, 0));
 					int other = lane_int(number, max_int(lane - 1, 0));
 					if (near < s) {
