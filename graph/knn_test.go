@@ -267,3 +267,35 @@ func TestCandidatesRebuild(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkCandidates makes candidates of neighbours that were found, with their
+// structure, in used memory: the sizes of coauthor_phy and ogbn-arxiv.
+func BenchmarkCandidates(b *testing.B) {
+	const k = 5
+	for _, size := range []struct{ n, edges int }{{34493, 247962}, {169343, 1166243}} {
+		b.Run(fmt.Sprint("n=", size.n), func(b *testing.B) {
+			s := rng.New(1, "bench")
+			src, dst := make([]int32, size.edges), make([]int32, size.edges)
+			for i := range src {
+				src[i], dst[i] = int32(s.Intn(uint64(2*i), size.n)), int32(s.Intn(uint64(2*i+1), size.n))
+			}
+			g, _, err := Build(size.n, src, dst, nil, false)
+			if err != nil {
+				b.Fatal(err)
+			}
+			idx := make([]int32, size.n*k)
+			for i := range idx {
+				idx[i] = int32(s.Sub("near").Intn(uint64(i), size.n))
+			}
+			var c Candidates
+			var st Structure
+			for b.Loop() {
+				if err := c.Rebuild(g, idx, k, false); err != nil {
+					b.Fatal(err)
+				}
+				st.Rebuild(&Graph{N: c.N, Edges: c.Edges})
+			}
+			b.ReportMetric(float64(len(c.Edges)), "candidates")
+		})
+	}
+}
