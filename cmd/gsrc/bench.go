@@ -47,8 +47,8 @@ in the same size. Patterns are separated by commas, * stands for any text, and
 Times are medians of rounds. Training steps run in processes of their own, so that
 the peak of memory is theirs.
 
-With --device cuda training steps run on the GPU, and are held against the rates of
-a copy within its memory and of a matrix product. Parts are then timed each by itself
+With --device cuda training steps and searches for neighbours run on the GPU, and are
+held against the rates of a copy within its memory and of a matrix product. Parts are then timed each by itself
 by the GPU's clock.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

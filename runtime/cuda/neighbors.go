@@ -31,8 +31,8 @@ type search struct {
 }
 
 // newSearch returns the sizes of a search by tiles of at most so many rows and columns.
-// All tiles are of one size, so that the product of two rows has the same bits wherever
-// it stands, and equal rows are equally near.
+// All tiles are of one size, by which cuBLAS chooses how it adds up: so equal rows are
+// equally near, whichever tiles they are in.
 func newSearch(n, f, k, mostRows, mostCols int) search {
 	s := search{n: n, f: f, k: k}
 	down, across := 0, 0
