@@ -93,12 +93,15 @@ func (s *search) queue(q Queue, emb, memory uintptr) error {
 // float32, also where others are in TF32. Their tiles, lists and the rows of length 1 lie
 // in memory that is kept for the next search.
 func (d *Device) Nearest(idx []int32, sim []float32, emb *runtime.Buffer, k int) (err error) {
-	if len(emb.Dims) != 2 || k < 0 {
-		return fmt.Errorf("the %d nearest of the rows of a tensor of %v: want a matrix, and 0 at least", k, emb.Dims)
+	if len(emb.Dims) != 2 || emb.DType != ir.F32 || k < 0 {
+		return fmt.Errorf("the %d nearest of the rows of a tensor of %v: want a matrix of f32, and 0 at least", k, emb.Dims)
 	}
 	n, f := emb.Dims[0], emb.Dims[1]
 	if idx != nil && len(idx) != n*k || sim != nil && len(sim) != n*k {
 		return fmt.Errorf("the %d nearest of %d rows are %d, with room for %d numbers and %d similarities", k, n, n*k, len(idx), len(sim))
+	}
+	if n*f > 0 && !emb.OnDevice() {
+		return fmt.Errorf("the %d nearest of %d rows of %d: the rows are the host's; give them to the device first (Own)", k, n, f)
 	}
 	s := newSearch(n, f, k, searchRows, searchCols)
 	defer func() {

@@ -199,12 +199,15 @@ func TestDeviceNearest(t *testing.T) {
 		if !slices.Equal(sim, first) {
 			t.Errorf("%+v: other similarities than without", o)
 		}
+		if err := d.Nearest([]int32{}, nil, runtime.Zeros(0, 5), k); err != nil {
+			t.Errorf("no rows: %v", err)
+		}
 		if now, _ := d.Held(); now < d.NearestBytes(n, f, k) {
 			t.Errorf("%d bytes are held", now)
 		}
-		for _, c := range []error{d.Nearest(nil, nil, runtime.Zeros(3), 1), d.Nearest(nil, nil, emb, -1), d.Nearest(idx[1:], nil, emb, k), d.Nearest(nil, sim[1:], emb, k)} {
+		for _, c := range []error{d.Nearest(nil, nil, runtime.Zeros(3), 1), d.Nearest(nil, nil, runtime.Zeros(3, 2), 1), d.Nearest(nil, nil, runtime.I64(nil, 0, 2), 1), d.Nearest(nil, nil, emb, -1), d.Nearest(idx[1:], nil, emb, k), d.Nearest(nil, sim[1:], emb, k)} {
 			if c == nil {
-				t.Error("a wrong size is accepted")
+				t.Error("what cannot be searched is accepted")
 			}
 		}
 		if err := errors.Join(d.ReleaseAll(), d.Close()); err != nil {
