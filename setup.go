@@ -140,7 +140,7 @@ func (s *Setup) DataChecksum() string {
 // Facts are what a compilation may know beforehand: see [train.Facts].
 func (s *Setup) Facts() passes.Facts {
 	if s.Graphs != nil {
-		return train.GraphFacts(s.Graphs)
+		return train.GraphFacts(s.planner(), s.Graphs)
 	}
 	split, err := s.Data.SplitFor(0)
 	if err != nil {
@@ -152,21 +152,22 @@ func (s *Setup) Facts() passes.Facts {
 // PredictMemory forecasts the memory that the steps of training a compiled
 // program take, without running any: with train.device=cuda that of the GPU.
 func (s *Setup) PredictMemory(prog *ir.Module) (*train.Forecast, error) {
-	gpu := strings.HasPrefix(s.Config.Train.Device, "cuda")
-	switch {
-	case s.Graphs != nil && gpu:
-		return train.PredictGraphMemoryOn(cuda.Planner, prog, s.Graphs, s.Config)
-	case s.Graphs != nil:
-		return train.PredictGraphMemory(prog, s.Graphs, s.Config)
+	if s.Graphs != nil {
+		return train.PredictGraphMemoryOn(s.planner(), prog, s.Graphs, s.Config)
 	}
 	split, err := s.Data.SplitFor(uint64(s.Config.Train.Seed))
 	if err != nil {
 		return nil, err
 	}
-	if gpu {
-		return train.PredictMemoryOn(cuda.Planner, prog, s.Data, split, s.Config)
+	return train.PredictMemoryOn(s.planner(), prog, s.Data, split, s.Config)
+}
+
+// planner is the device of the configuration, as far as a plan asks for it.
+func (s *Setup) planner() runtime.Device {
+	if strings.HasPrefix(s.Config.Train.Device, "cuda") {
+		return cuda.Planner
 	}
-	return train.PredictMemory(prog, s.Data, split, s.Config)
+	return runtime.CPU
 }
 
 // OptionError is a fault of a text in TrainOptions.Set.

@@ -121,7 +121,7 @@ func run(pass passes.Pass, m *ir.Module, facts passes.Facts) (err error) {
 
 // trainingOnly are the passes that change how a program is run, not what an
 // exporter would write.
-var trainingOnly = []string{"restrict", "sparsify", "hoist", "fuse", "plan-memory"}
+var trainingOnly = []string{"restrict", "sparsify", "hoist", "pad", "fuse", "plan-memory"}
 
 func (o Options) pipeline() ([]passes.Pass, error) {
 	for _, list := range [][]string{o.Passes, o.Without, o.PrintAfter} {

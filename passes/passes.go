@@ -18,6 +18,9 @@ type Facts struct {
 	SparseArgs []string
 	// Dims are sizes by symbol, such as N, E and B, as far as they are known.
 	Dims map[string]int
+	// Batch, if set, has functions on batches of graphs made to bear appended nodes
+	// and entries, for devices that replay steps of few sizes.
+	Batch *Batch
 	// Remark, if set, is told in one line what a pass decided and why.
 	Remark func(pass, line string)
 }
@@ -79,7 +82,10 @@ var All = []Pass{
 	{Name: "hoist", Run: hoist, After: []string{"sparsify"},
 		Doc: "what no parameter, no random stream and no per-step argument reaches moves to a set-up function that runs once",
 		Why: "near the end: it splits functions, and should see the program that runs"},
-	{Name: "fuse", Run: fuse, After: []string{"autodiff", "reassociate", "restrict", "sparsify", "hoist"},
+	{Name: "pad", Run: pad, After: []string{"autodiff", "streaming", "sparsify", "hoist"},
+		Doc: "for devices that replay steps, functions on batches of graphs are made to bear nodes and entries that are appended to bring batches to few sizes",
+		Why: "needs all sums over rows, those of gradients as well, under their own names; before fuse, which takes what it inserts into products"},
+	{Name: "fuse", Run: fuse, After: []string{"autodiff", "reassociate", "restrict", "sparsify", "hoist", "pad"},
 		Doc: "bias, activation, dropout and what else is done to every element of a product run within it, while it is in the cache; other chains of pointwise operations become one; sums of products accumulate in place",
 		Why: "the last to rewrite: other passes know products and sums by their names, and what is hoisted or shared is no part of a chain"},
 	{Name: "plan-memory", Run: planMemory, After: []string{"hoist", "fuse"},

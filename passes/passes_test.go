@@ -32,7 +32,8 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := p.Run(m, passes.Facts{SparseArgs: []string{"x"}}); err != nil {
+			facts := passes.Facts{SparseArgs: []string{"x"}, Batch: &passes.Batch{Nodes: "N", Entries: []string{"E", "M"}}}
+			if err := p.Run(m, facts); err != nil {
 				t.Fatal(err)
 			}
 			if err := ir.Verify(m); err != nil {

@@ -30,12 +30,12 @@ func roundUp(n, steps, least int) int {
 	return (n + unit - 1) / unit * unit
 }
 
-// PaddedRows is the number of rows that so many sources of a field are padded to: each
-// costs work in every layer, so at most an eighth is added to many.
+// PaddedRows is the number of rows that fields and batches of n rows are padded to:
+// each costs work in every layer, so at most an eighth is added to many.
 func PaddedRows(n int) int { return roundUp(n, 8, 64) }
 
-// PaddedEntries is the number that so many entries of a field are padded to: only
-// their weights are gathered, so at most a half is added.
+// PaddedEntries is the number of entries that n are padded to: only their weights are
+// computed, so at most a half is added to many.
 func PaddedEntries(n int) int { return roundUp(n, 2, 256) }
 
 // fill is what padding appends to a value along its first dimension.

@@ -88,6 +88,15 @@ func isView(op *ir.Op) bool {
 	return slices.Contains(viewOps, op.Name())
 }
 
+// sized reports whether a value of the instruction has a size that may change. Those of
+// padded batches change from step to step, so that constants of such sizes are best
+// made by each recording.
+func (i *instr) sized() bool {
+	return slices.ContainsFunc(slices.Concat(i.in, i.outs), func(c *cell) bool {
+		return c != nil && slices.ContainsFunc(c.dims, func(d dim) bool { return len(d.terms) > 0 })
+	})
+}
+
 func newPlanned(p *program, opts Options) *planned {
 	e := &planned{p: p, check: opts.CheckFinite, timed: opts.Profile || opts.Trace != nil, trace: opts.Trace}
 	cells := map[int64][]*cell{} // by node: one, or those of a bundle
@@ -145,7 +154,7 @@ func newPlanned(p *program, opts Options) *planned {
 				} else {
 					e.views = append(e.views, v)
 				}
-			case slices.Contains(sizeOps, op.op.Name()):
+			case slices.Contains(sizeOps, op.op.Name()) && !(p.padded && i.sized()):
 				e.once = append(e.once, i)
 			default:
 				e.code = append(e.code, i)

@@ -6,6 +6,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
@@ -25,9 +26,10 @@ type program struct {
 	sizers []*sizer // operations that find sizes, in program order
 	pads   bool     // what sizers find is padded
 	found  *finding // on a device that runs them itself, else nil
+	padded bool     // batches are, so that inputs have few sizes
 
-	// Since memory was last laid out: sizes that the program found are others; sizes
-	// of inputs are, or something lies elsewhere.
+	// Since memory was last laid out: sizes that the program found are others, or those
+	// and places of padded inputs; those of other inputs are.
 	resized, moved bool
 }
 
@@ -88,8 +90,9 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 	if d == CPU {
 		leaveForGradients(p.ops)
 	}
-	if x, ok := d.(Padder); ok && len(p.sizers) > 0 {
-		p.pads = x.Pads() && p.paddable()
+	if x, ok := d.(Padder); ok && x.Pads() {
+		p.pads = len(p.sizers) > 0 && p.paddable()
+		p.padded = f.Attrs.Bool(passes.Padded)
 	}
 	if x, ok := d.(FieldFinder); ok && p.accel != nil && len(p.sizers) > 0 {
 		p.found = newFinding(p, x)
@@ -109,6 +112,10 @@ func (p *program) cell(v *ir.Value) *cell {
 // load imports what is bound to the inputs and notes whether any size or sparse
 // structure differs from the last time.
 func (p *program) load() error {
+	changed := &p.moved
+	if p.padded { // a kind of its own, which it may have been before
+		changed = &p.resized
+	}
 	for _, in := range p.inputs {
 		b, v := in.bound, in.view
 		if b == nil {
@@ -119,17 +126,17 @@ func (p *program) load() error {
 		}
 		for i, d := range b.Dims {
 			if v.Dims[i] != d {
-				v.Dims[i], p.moved = d, true
+				v.Dims[i], *changed = d, true
 			}
 		}
 		if v.Sparse != nil && (v.Sparse.ByRow != b.Sparse.ByRow || in.n != b.len()) {
-			in.n, p.moved = b.len(), true
+			in.n, *changed = b.len(), true
 		}
 		moved, err := p.bring(in.cell, b)
 		if err != nil {
 			return fmt.Errorf("%s: %w", inputName(in.value), err)
 		}
-		p.moved = p.moved || moved
+		*changed = *changed || moved
 	}
 	return nil
 }

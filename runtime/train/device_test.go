@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/runtime/remotetest"
@@ -107,6 +108,77 @@ func TestDeviceReplaysSampledAnchors(t *testing.T) {
 	}
 }
 
+// Batches of graphs have sizes of their own as well. Padded, steps on them are replayed,
+// evaluations too; a replayed step brings the step number and its batch to the device
+// and nothing else; and losses are the CPU's.
+func TestDeviceReplaysBatchesOfGraphs(t *testing.T) {
+	sets := []string{"train.log_every=1", "train.checkpoint_every=0", "train.pretrain_steps=30", "train.epochs=16", "train.refresh_every=8", "model.readout=mean"}
+	for _, model := range []string{"gcn", "ecl-gsr"} {
+		here, there, again := t.TempDir(), t.TempDir(), t.TempDir()
+		trainGraphs(t, model, Options{Dir: here}, sets...)
+		for _, dir := range []string{there, again} {
+			d := remote(t)
+			d.Pad = true
+			did := map[string]int{}
+			steps, replays := 0, 0
+			d.Fail = func(what string) error { did[what]++; return nil }
+			// The step number, x, g and batch, and which nodes are present.
+			const most = 1 + 4
+			trainGraphs(t, model, Options{Dir: dir, Device: d, Observer: watch(func(e Event) {
+				if e.Phase == "pretrain" && did["replay"] > 0 && did["record"] == 0 && e.Step > 1 {
+					replays++
+					if did["launch"] > 1 || did["upload"] > most || did["download"] > 1 {
+						t.Errorf("%s: the replayed step %d did %v, want a launch, of Adam, a download, and %d uploads at most", model, e.Step, did, most)
+					}
+				}
+				steps++
+				did = map[string]int{}
+			})}, sets...)
+			t.Logf("%s: %d replays, %d operations queued one by one; %d contrastive steps were replays alone", model, d.Replays, d.Runs, replays)
+			if model != "gcn" && replays < 15 {
+				t.Errorf("%s: %d of 30 contrastive steps are replays", model, replays)
+			}
+			if min := 16 * 5; d.Replays < min {
+				t.Errorf("%s: %d replays in %d epochs of 5 steps and 2 evaluations", model, d.Replays, 16)
+			}
+			if now, _ := d.Held(); now != 0 {
+				t.Errorf("%s: %d bytes are still held", model, now)
+			}
+		}
+		sameRuns(t, contents(t, again), contents(t, there))
+		want, got := losses(t, here), losses(t, there)
+		if len(got) != len(want) || len(got) < 16 {
+			t.Fatalf("%s: %d losses, on the CPU %d", model, len(got), len(want))
+		}
+		for i, w := range want {
+			if d := math.Abs(got[i] - w); d > 1e-5*max(1, math.Abs(w)) {
+				t.Errorf("%s: the loss of step %d is %g, on the CPU %g", model, i, got[i], w)
+			}
+		}
+	}
+}
+
+// The sizes that a batch is padded to are its own, not those of batches before it: a
+// stopped run goes on to the same bits.
+func TestDeviceResumesOnPaddedBatches(t *testing.T) {
+	padding := func() *remotetest.Device {
+		d := remote(t)
+		d.Pad = true
+		return d
+	}
+	for model, after := range map[string]int{"gcn": 4, "ecl-gsr": 17} {
+		want, dir := t.TempDir(), t.TempDir()
+		trainGraphs(t, model, Options{Dir: want, Device: padding()})
+		ctx, cancel := context.WithCancel(context.Background())
+		_, err := Train(ctx, Task{Model: model, Graphs: shapes(t, 70)}, graphConfig(t, model), Options{Dir: dir, Device: padding(), Observer: &stopAfter{after, cancel}})
+		if !errors.Is(err, ErrInterrupted) {
+			t.Fatalf("%s: %v", model, err)
+		}
+		trainGraphs(t, model, Options{Dir: dir, Resume: true, Device: padding()})
+		sameRuns(t, contents(t, dir), contents(t, want))
+	}
+}
+
 // watch is an observer that is a function.
 type watch func(Event)
 
@@ -114,15 +186,18 @@ func (w watch) Observe(e Event) { w(e) }
 
 // Collections of graphs, whose batches differ in size, as well.
 func TestDeviceRunsOnGraphs(t *testing.T) {
-	for _, model := range []string{"gin", "ecl-gsr"} {
+	for _, model := range []string{"gin", "ecl-gsr", "padded gin", "padded ecl-gsr"} {
 		d := remote(t)
+		model, d.Pad = strings.CutPrefix(model, "padded ") // and whether it was there
 		here, there := t.TempDir(), t.TempDir()
 		trainGraphs(t, model, Options{Dir: here})
 		trainGraphs(t, model, Options{Dir: there, Device: d})
-		sameRuns(t, contents(t, there), contents(t, here))
+		if !d.Pad {
+			sameRuns(t, contents(t, there), contents(t, here))
+		}
 
 		// The forecast of the device's memory is not below what was held there.
-		tr, err := newTrainer(context.Background(), Task{Model: model, Graphs: shapes(t, 70)}, graphConfig(t, model), Options{})
+		tr, err := newTrainer(context.Background(), Task{Model: model, Graphs: shapes(t, 70)}, graphConfig(t, model), Options{Device: d})
 		if err != nil {
 			t.Fatal(err)
 		}

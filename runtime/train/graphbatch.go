@@ -6,6 +6,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -23,12 +24,13 @@ type graphBatch struct {
 	weights []float32       // a one for each entry
 
 	x, g, batch, labels, targets, w *runtime.Buffer
+	present                         *runtime.Buffer // which nodes are no padding
 
 	refined *candidateBatch // nil where edges are not refined
 }
 
 func newGraphBatch(c *data.Collection, share []float64) *graphBatch {
-	b := &graphBatch{c: c, share: share, x: runtime.Zeros(0, c.X.Cols), labels: runtime.I64(nil, 0), targets: runtime.Zeros(0, c.Classes), w: runtime.Zeros(0)}
+	b := &graphBatch{c: c, share: share, x: runtime.Zeros(0, c.X.Cols), labels: runtime.I64(nil, 0), targets: runtime.Zeros(0, c.Classes), w: runtime.Zeros(0), present: runtime.Zeros(0)}
 	if c.X.IsSparse() {
 		b.x = &runtime.Buffer{DType: ir.F32, Dims: make([]int, 2), Sparse: &runtime.SparseMatrix{ByRow: &b.rows, ByCol: &b.columns}}
 	}
@@ -81,9 +83,59 @@ func (b *graphBatch) answers() {
 	}
 }
 
-// bind gives the batch to a function. Where edges are refined, @classify reads the
+// pad brings the batch, which was just joined, to one of few sizes, for a function
+// that bears it: see [passes.Padded].
+func (b *graphBatch) pad() {
+	nodes, of := b.st.N, runtime.PaddedRows(b.st.N)
+	b.present.F32, b.present.Dims[0] = b.present.F32[:0], of
+	for range nodes {
+		b.present.F32 = append(b.present.F32, 1)
+	}
+	b.present.F32 = zeros(b.present.F32, of)
+	b.st.Pad(of, runtime.PaddedEntries(b.st.E))
+	b.g.Dims[0], b.g.Dims[1] = b.st.N, b.st.E
+	b.members.PadMembers(of)
+	b.batch.Dims[1], b.batch.Dims[2] = of, of
+	b.weights = zeros(b.weights, b.st.E)
+	b.w.F32, b.w.Dims[0] = b.weights, b.st.E
+	if b.refined != nil {
+		b.refined.pad(of)
+	}
+	x := b.b.X
+	x.Rows, b.x.Dims[0] = of, of
+	if !x.IsSparse() {
+		x.Dense = zeros(x.Dense, of*x.Cols)
+		b.x.F32 = x.Dense
+		return
+	}
+	for range of - nodes {
+		x.RowPtr = append(x.RowPtr, x.RowPtr[nodes])
+	}
+	stored := len(x.Val)
+	x.Val = zeros(x.Val, runtime.PaddedEntries(stored))
+	x.Col = zeros(x.Col, len(x.Val))
+	b.columns.Col = zeros(b.columns.Col, len(x.Val))
+	for i := stored; i < len(x.Val); i++ {
+		b.columns.Perm = append(b.columns.Perm, int32(i))
+	}
+	b.rows.Rows, b.columns.Cols, b.rows.RowPtr, b.rows.Col = of, of, x.RowPtr, x.Col
+	b.x.Sparse.Values = x.Val
+}
+
+// zeros appends to x until it has n elements.
+func zeros[T float32 | int32](x []T, n int) []T {
+	have := len(x)
+	x = slices.Grow(x, max(0, n-have))[:max(n, have)]
+	clear(x[have:])
+	return x
+}
+
+// bind gives the batch, joined anew, to a function. Where edges are refined, @classify reads the
 // candidates in place of the graphs as they are.
 func (b *graphBatch) bind(f *function) error {
+	if f.padded {
+		b.pad()
+	}
 	g, w := b.g, b.w
 	if r := b.refined; r != nil {
 		if f.Name() == "classify" {
@@ -101,7 +153,7 @@ func (b *graphBatch) bind(f *function) error {
 	for _, in := range [...]struct {
 		name string
 		v    *runtime.Buffer
-	}{{"x", b.x}, {"g", g}, {"batch", b.batch}, {"labels", b.labels}, {"targets", b.targets}, {"w", w}} {
+	}{{"x", b.x}, {"g", g}, {"batch", b.batch}, {"labels", b.labels}, {"targets", b.targets}, {"w", w}, {passes.Present, b.present}} {
 		if err := bindRead(f, in.name, in.v); err != nil {
 			return err
 		}
@@ -166,6 +218,16 @@ func (r *candidateBatch) join(graphs, from, to []int32) {
 	r.c.Dims[0], r.c.Dims[1] = r.st.N, r.st.E
 	for _, v := range [...]*entryValues{&r.old, &r.p, &r.w} {
 		v.F32 = r.st.Spread(v.F32, v.perEdge)
+		v.Dims[0] = r.st.E
+	}
+}
+
+// pad appends to the candidates as to the batch, whose nodes they join.
+func (r *candidateBatch) pad(nodes int) {
+	r.st.Pad(nodes, runtime.PaddedEntries(r.st.E))
+	r.c.Dims[0], r.c.Dims[1] = r.st.N, r.st.E
+	for _, v := range [...]*entryValues{&r.old, &r.p, &r.w} {
+		v.F32 = zeros(v.F32, r.st.E)
 		v.Dims[0] = r.st.E
 	}
 }

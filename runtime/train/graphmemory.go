@@ -8,6 +8,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -35,6 +36,9 @@ func PredictGraphMemoryOn(d runtime.Device, prog *ir.Module, c *data.Collection,
 	nodes := func(g int32) int { return c.Graphs[g].N }
 	if err := p.batch.join(largest(every, cfg.Train.BatchGraphs, nodes)); err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(prog.Funcs, func(f *ir.Func) bool { return f.Attrs.Bool(passes.Padded) }) {
+		p.batch.pad()
 	}
 	learned := refines && cfg.Candidates.Structure != "raw"
 	for _, x := range []struct {
@@ -114,7 +118,7 @@ func (p *graphPredictor) guessCandidates() error {
 // args are the arguments of a function on the batch.
 func (p *graphPredictor) args(name string) map[string]*runtime.Buffer {
 	b := p.batch
-	in := map[string]*runtime.Buffer{"x": b.x, "g": b.g, "batch": b.batch, "labels": b.labels, "targets": b.targets, "w": b.w}
+	in := map[string]*runtime.Buffer{"x": b.x, "g": b.g, "batch": b.batch, "labels": b.labels, "targets": b.targets, "w": b.w, passes.Present: b.present}
 	for _, s := range []string{"ramp", "lo", "hi"} {
 		in[s] = runtime.Scalar(0)
 	}

@@ -22,7 +22,6 @@ type graphRefining struct {
 	search     graph.Neighbors
 	embedding  []float32 // [ΣN, F] of all nodes
 	embedded   bool      // embedding is that of the current encoder
-	contrasted int       // epoch that order holds, of the contrastive steps; -1 none
 	similarity []float32 // [C] of the candidates
 
 	rows, pairs *runtime.Buffer // arguments of @score
@@ -43,7 +42,7 @@ func (t *trainer) newGraphRefining(raw bool) (*graphRefining, error) {
 		t.edges = &edges{}
 	}
 	t.edges.fixed = raw
-	p := &graphRefining{graphsProcedure: t.newGraphs(), raw: raw, undirected: c.Union().Undirected(), contrasted: -1,
+	p := &graphRefining{graphsProcedure: t.newGraphs(), raw: raw, undirected: c.Union().Undirected(),
 		rows: runtime.Zeros(0, 0), pairs: runtime.I64(nil, 2, 0)}
 	p.batch.refined = newCandidateBatch(t.edges)
 	t.inputs["lo"], t.inputs["hi"] = runtime.Scalar(0), runtime.Scalar(0)
@@ -100,20 +99,8 @@ func (t *graphRefining) pretrain() error {
 	if err := t.reserve(f, t.edgesOf, t.nodesOf); err != nil {
 		return err
 	}
-	return t.contrastive(f, func() (float64, error) {
-		n := t.batches()
-		if epoch := t.state.Pretrained / n; epoch != t.contrasted {
-			t.shuffle("contrast", epoch)
-			t.contrasted = epoch
-		}
-		if err := t.batch.join(part(t.order, t.state.Pretrained%n, n)); err != nil {
-			return 0, err
-		}
-		if err := t.batch.bind(f); err != nil {
-			return 0, err
-		}
-		return t.step(f, t.state.Pretrained)
-	})
+	t.take(f, "contrast", 0, t.cfg.Train.PretrainSteps)
+	return t.contrastive(f, func() (float64, error) { return t.batchStep(f, t.state.Pretrained) })
 }
 
 // epoch trains the classifier on samples of the candidates, every so often together
@@ -164,12 +151,16 @@ func (t *graphRefining) embed() error {
 	t.batch.refined = nil
 	defer func() { t.batch.refined = refined }()
 	t.embedding = t.embedding[:0]
-	err = t.runParts(f, t.every, func([]int32) error {
+	err = t.runParts(f, t.every, func(part []int32) error {
+		nodes := 0
+		for _, g := range part {
+			nodes += t.nodesOf(g)
+		}
 		h, err := f.Read("embedding")
 		if err != nil {
 			return err
 		}
-		if h == nil || len(h.Dims) != 2 || h.Dims[0] != t.batch.st.N {
+		if h == nil || len(h.Dims) != 2 || h.Dims[0] != nodes {
 			return errors.New("train: @encode has no result embedding with a row for each node")
 		}
 		t.embedding = append(t.embedding, h.F32...)

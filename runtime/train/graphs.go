@@ -16,9 +16,13 @@ import (
 )
 
 // GraphFacts are what a compilation may know beforehand of training on batches of
-// graphs. Their sizes differ, so only the features' form is known.
-func GraphFacts(c *data.Collection) passes.Facts {
+// graphs on a device. Their sizes differ, so only the features' form is known, and
+// whether batches are padded: see [runtime.Padder].
+func GraphFacts(d runtime.Device, c *data.Collection) passes.Facts {
 	f := passes.Facts{Dims: map[string]int{}}
+	if p, ok := d.(runtime.Padder); ok && p.Pads() {
+		f.Batch = &passes.Batch{Nodes: "N", Entries: []string{"E", "M"}}
+	}
 	if c.X.IsSparse() {
 		f.SparseArgs = []string{"x"}
 	}
@@ -43,19 +47,8 @@ func GraphModule(model string, cfg *config.Config, c *data.Collection) (*ir.Modu
 	return m.Graphs(o), nil
 }
 
-// parts divides graphs into as few parts as possible of at most size graphs, which
-// differ by one at most, and calls f with each.
-func parts(graphs []int32, size int, f func(part []int32) error) error {
-	n := partsOf(len(graphs), size)
-	for i := range n {
-		if err := f(part(graphs, i, n)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// partsOf returns how many parts of at most size count graphs have.
+// partsOf returns into how many parts of at most size graphs so many are divided; parts
+// differ by one graph at most.
 func partsOf(count, size int) int { return (count + size - 1) / size }
 
 // part returns part i of n.
@@ -68,9 +61,20 @@ func part(graphs []int32, i, n int) []int32 {
 type graphsProcedure struct {
 	*trainer
 	batch  *graphBatch
-	order  []int32 // training graphs, shuffled
+	course course
 	every  []int32 // all graphs
 	logits *runtime.Buffer
+}
+
+// course is the order in which steps take the training graphs, shuffled for each epoch
+// of them.
+type course struct {
+	stream string // of the shuffles
+	first  int    // the step that epoch 0 begins with
+	until  int    // from this step on nothing is bound ahead
+	epoch  int    // whose order it is, −1 if none
+	order  []int32
+	bound  int // the step whose batch a function has, −1 if there is none
 }
 
 func (t *trainer) newGraphs() *graphsProcedure {
@@ -86,7 +90,7 @@ func (t *trainer) newGraphs() *graphsProcedure {
 			share[k] *= float64(len(labels))
 		}
 	}
-	p := &graphsProcedure{trainer: t, batch: newGraphBatch(c, share), logits: runtime.Zeros(len(c.Graphs), t.classes)}
+	p := &graphsProcedure{trainer: t, course: course{epoch: -1, bound: -1}, batch: newGraphBatch(c, share), logits: runtime.Zeros(len(c.Graphs), t.classes)}
 	for g := range c.Graphs {
 		p.every = append(p.every, int32(g))
 	}
@@ -112,10 +116,7 @@ func (t *graphsProcedure) run() error {
 // without learning from them, so that the memory it takes serves all others.
 func (t *graphsProcedure) reserve(f *function, sizes ...func(g int32) int) error {
 	for _, size := range sizes {
-		if err := t.batch.join(largest(t.split.Train, t.cfg.Train.BatchGraphs, size)); err != nil {
-			return err
-		}
-		if err := t.batch.bind(f); err != nil {
+		if err := t.bindGraphs(f, largest(t.split.Train, t.cfg.Train.BatchGraphs, size)); err != nil {
 			return err
 		}
 		if err := f.Run(0); err != nil {
@@ -140,28 +141,70 @@ func (t *graphsProcedure) batches() int {
 	return partsOf(len(t.split.Train), t.cfg.Train.BatchGraphs)
 }
 
-// shuffle makes order that of an epoch, drawn from a stream.
-func (t *graphsProcedure) shuffle(stream string, epoch int) {
-	t.order = append(t.order[:0], t.split.Train...)
-	shuffle(t.order, t.stream(stream).At(uint64(epoch)))
+// take has the steps from first on take batches in an order from a stream.
+func (t *graphsProcedure) take(f *function, stream string, first, until int) {
+	c := &t.course
+	if c.stream != stream || c.first != first {
+		c.stream, c.first, c.epoch, c.bound = stream, first, -1, -1
+	}
+	c.until = until
+	if f.ahead == nil { // while a device computes a step, the host has time for the next one's batch
+		f.ahead = func(step int) error {
+			if step >= t.course.until {
+				return nil
+			}
+			if err := t.bindStep(f, step); err != nil {
+				return err
+			}
+			return f.Prepare()
+		}
+	}
+}
+
+// bindStep gives a function the batch of a step.
+func (t *graphsProcedure) bindStep(f *function, step int) error {
+	c, n := &t.course, t.batches()
+	if c.bound == step {
+		return nil
+	}
+	if epoch := (step - c.first) / n; epoch != c.epoch {
+		c.order = append(c.order[:0], t.split.Train...)
+		shuffle(c.order, t.stream(c.stream).At(uint64(epoch)))
+		c.epoch = epoch
+	}
+	if err := t.bindGraphs(f, part(c.order, (step-c.first)%n, n)); err != nil {
+		return err
+	}
+	c.bound = step
+	return nil
+}
+
+// bindGraphs gives a function the batch of some graphs.
+func (t *graphsProcedure) bindGraphs(f *function, graphs []int32) error {
+	t.course.bound = -1
+	if err := t.batch.join(graphs); err != nil {
+		return err
+	}
+	return t.batch.bind(f)
+}
+
+// batchStep makes a step on its batch.
+func (t *graphsProcedure) batchStep(f *function, step int) (float64, error) {
+	if err := t.bindStep(f, step); err != nil {
+		return 0, err
+	}
+	return t.step(f, step)
 }
 
 // epoch makes a step on every batch of the shuffled training graphs and returns
 // the last one's loss.
-func (t *graphsProcedure) epoch(f *function, epoch int) (*function, float64, error) {
-	t.shuffle("graphs", epoch)
-	loss := 0.0
-	step := t.state.Pretrained + epoch*t.batches()
-	err := parts(t.order, t.cfg.Train.BatchGraphs, func(part []int32) (err error) {
-		if err = t.batch.join(part); err == nil {
-			err = t.batch.bind(f)
-		}
-		if err == nil {
-			loss, err = t.step(f, step)
-		}
-		step++
-		return err
-	})
+func (t *graphsProcedure) epoch(f *function, epoch int) (_ *function, loss float64, err error) {
+	n := t.batches()
+	first := t.state.Pretrained + epoch*n
+	t.take(f, "graphs", t.state.Pretrained, first+n) // then the batch is evaluation's
+	for step := first; step < first+n && err == nil; step++ {
+		loss, err = t.batchStep(f, step)
+	}
 	return f, loss, err
 }
 
@@ -176,18 +219,30 @@ func shuffle(list []int32, s rng.Stream) {
 // runParts runs a function that learns nothing on the given graphs, batch by batch, and
 // calls read behind each.
 func (t *graphsProcedure) runParts(f *function, graphs []int32, read func(part []int32) error) error {
-	return parts(graphs, t.cfg.Train.BatchGraphs, func(part []int32) error {
-		if err := t.batch.join(part); err != nil {
-			return err
-		}
-		if err := t.batch.bind(f); err != nil {
-			return err
+	n := partsOf(len(graphs), t.cfg.Train.BatchGraphs)
+	ahead := false
+	for i := range n {
+		if !ahead {
+			if err := t.bindGraphs(f, part(graphs, i, n)); err != nil {
+				return err
+			}
 		}
 		if err := f.Run(uint64(t.state.step())); err != nil {
 			return err
 		}
-		return read(part)
-	})
+		if ahead = t.accel != nil && i+1 < n; ahead {
+			if err := t.bindGraphs(f, part(graphs, i+1, n)); err != nil {
+				return err
+			}
+			if err := f.Prepare(); err != nil {
+				return err
+			}
+		}
+		if err := read(part(graphs, i, n)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // classify computes the logits of the given graphs, into their rows of t.logits.

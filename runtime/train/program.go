@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -25,6 +26,7 @@ type function struct {
 	terms   []term          // scalar results that are not gradients, the loss first
 	updates []update        // one for each optimizer group
 	moved   []moved         // parameters that follow results
+	padded  bool            // it takes batches of graphs that are padded
 	there   *there          // the same on a device with a memory of its own, from the first step on
 
 	// ahead, if set, is called with the number of the next step while a device computes
@@ -69,7 +71,7 @@ func (t *trainer) function(name string) (*function, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &function{Function: r, reads: map[string]bool{}}
+	f := &function{Function: r, reads: map[string]bool{}, padded: t.prog.Func(name).Attrs.Bool(passes.Padded)}
 	for _, n := range r.Inputs() {
 		f.reads[n] = true
 	}

@@ -196,7 +196,7 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 	}
 	facts := passes.Facts{}
 	if task.Graphs != nil {
-		facts = GraphFacts(task.Graphs)
+		facts = GraphFacts(t.device, task.Graphs)
 	} else {
 		facts = Facts(cfg, task.Data, t.split)
 	}
