@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -166,6 +167,9 @@ func (d *Device) FindField(f *runtime.ResidentField) error { return findField(d,
 // Workspace returns the floats of scratch of a call; nothing on a GPU is of the
 // pool of threads.
 func (d *Device) Workspace(k *runtime.Call) (int, kernels.Scratch) {
+	if d != nil && d.blas != nil && strings.HasPrefix(k.Op.Name(), "matmul") && k.In[0].Sparse == nil {
+		return 0, kernels.Scratch{} // cuBLAS has its own
+	}
 	return (Workspace(k) + 3) / 4, kernels.Scratch{}
 }
 

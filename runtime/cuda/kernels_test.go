@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/graph"
@@ -36,6 +37,11 @@ func TestLargeShapes(t *testing.T) {
 		{"logsumexp", `axis="all"`, []string{"f32[N,F] huge"}, []string{"f32[]"}, optest.Sizes{"N": 700, "F": 40}},
 		{"reduce_max", `axis="1"`, []string{"f32[N,F]"}, []string{"f32[N]"}, optest.Sizes{"N": 3, "F": 3000}},
 		{"cross_entropy", "", []string{"f32[N,F]", "i64[N] index:F"}, []string{"f32[]"}, optest.Sizes{"N": 5000, "F": 7}},
+		// Few tiles and a long inner dimension, divided among blocks.
+		{"matmul", "", []string{"f32[N,B]", "f32[B,F]"}, []string{"f32[N,F]"}, optest.Sizes{"N": 70, "B": 1433, "F": 33}},
+		{"matmul", "ta=true", []string{"f32[B,N]", "f32[B,F]"}, []string{"f32[N,F]"}, optest.Sizes{"N": 5, "B": 2049, "F": 130}},
+		{"matmul", "tb=true", []string{"f32[N,B]", "f32[F,B]"}, []string{"f32[N,F]"}, optest.Sizes{"N": 1, "B": 257, "F": 1}},
+		{"matmul_fused", `ta=true, expr="relu(add(p, x0))"`, []string{"f32[B,N]", "f32[B,F]", "f32[N,F]", "f32[F]"}, []string{"f32[N,F]"}, optest.Sizes{"N": 65, "B": 700, "F": 7}},
 		{"cholesky", "", []string{"f32[N,N] definite"}, []string{"f32[N,N]"}, optest.Sizes{"N": 48}},
 	} {
 		t.Run(c.name+fmt.Sprint(c.sz), func(t *testing.T) {
@@ -49,6 +55,9 @@ func TestLargeShapes(t *testing.T) {
 				oc.In, oc.Also = c.in[:2], c.in[2:]
 			}
 			compareAt(t, q, c.name, oc, 7, c.sz)
+			if strings.HasPrefix(c.name, "matmul") && !q.used["gsrc_matmul_sum"] {
+				t.Error("the inner dimension is not divided")
+			}
 		})
 	}
 }

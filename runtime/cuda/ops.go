@@ -86,8 +86,8 @@ func merge(tables ...map[string]Kernel) map[string]Kernel {
 
 // workspaces are the bytes of scratch that operations need.
 var workspaces = map[string]func(k *runtime.Call) int{
-	"matmul":               transposeWorkspace,
-	"matmul_fused":         transposeWorkspace,
+	"matmul":               productWorkspace,
+	"matmul_fused":         productWorkspace,
 	"cholesky":             choleskyWorkspace,
 	"spmax_grad":           spmaxWorkspace,
 	"reduce_sum":           reductionWorkspace,

@@ -27,8 +27,30 @@ func LaunchMatMul(q Queue, m MatMul) error {
 	if m.M == 0 || m.N == 0 {
 		return nil
 	}
-	grid := [3]uint32{uint32((m.M + 63) / 64), uint32((m.N + 63) / 64), 1}
-	return q.Launch("gsrc_matmul", grid, [3]uint32{256, 1, 1}, 0, Ptr(m.C), Ptr(m.A), Ptr(m.B), Int(m.M), Int(m.N), Int(m.K), flag(m.TA), flag(m.TB), flag(m.Accumulate))
+	per, parts := innerParts(m.M, m.N, m.K)
+	c, add := m.C, m.Accumulate
+	if m.Scratch == 0 {
+		per, parts = m.K, 1
+	}
+	if parts > 1 {
+		c, add = m.Scratch, false
+	}
+	grid := [3]uint32{uint32((m.M + 63) / 64), uint32((m.N + 63) / 64), uint32(parts)}
+	err := q.Launch("gsrc_matmul", grid, [3]uint32{256, 1, 1}, 0, Ptr(c), Ptr(m.A), Ptr(m.B), Int(m.M), Int(m.N), Int(m.K), flag(m.TA), flag(m.TB), flag(add), Int(per))
+	if err != nil || parts == 1 {
+		return err
+	}
+	return every(q, "gsrc_matmul_sum", m.M*m.N, Ptr(m.C), Ptr(c), Int(m.M*m.N), Int(parts), flag(m.Accumulate))
+}
+
+// innerParts returns how much of the inner dimension of a product a block of
+// gsrc_matmul takes, and into how many parts this divides it: enough blocks for two on
+// each processor of a large GPU, and no part that is not worth its sum.
+func innerParts(m, n, k int) (per, parts int) {
+	tiles := max(1, (m+63)/64*((n+63)/64))
+	parts = max(1, min(256/tiles, k/128))
+	per = max(16, ((k+parts-1)/parts+15)&^15)
+	return per, max(1, (k+per-1)/per)
 }
 
 func flag(b bool) uint64 {
@@ -124,7 +146,7 @@ func product(q Queue, k *runtime.Call, e *epilogue) error {
 	if ta {
 		inner = a.Dims[0]
 	}
-	m := MatMul{C: y.At.Elements, A: a.At.Elements, B: b.At.Elements, M: y.Dims[0], N: y.Dims[1], K: inner, TA: ta, TB: tb}
+	m := MatMul{C: y.At.Elements, A: a.At.Elements, B: b.At.Elements, M: y.Dims[0], N: y.Dims[1], K: inner, TA: ta, TB: tb, Scratch: k.ScratchAt()}
 	if e != nil && e.add != nil {
 		m.Accumulate = true
 		if err := copyAll(q, y, e.add, 4); err != nil {
@@ -160,13 +182,23 @@ func product(q Queue, k *runtime.Call, e *epilogue) error {
 	return c.launch(q)
 }
 
-// transposeWorkspace is that of a sparse matrix times a transposed dense one.
-func transposeWorkspace(k *runtime.Call) int {
-	if k.Op.Operands[0].Type.Layout != ir.CSR || !k.Op.Bool("tb") {
-		return 0
+// productWorkspace is the transpose of a dense matrix that a sparse one is multiplied
+// by, or the parts that the own kernel divides a product of dense ones into.
+func productWorkspace(k *runtime.Call) int {
+	a, b, y := k.In[0].Dims, k.In[1].Dims, k.Out[0].Dims
+	switch {
+	case k.Op.Operands[0].Type.Layout != ir.CSR:
+		inner := a[1]
+		if k.Op.Bool("ta") {
+			inner = a[0]
+		}
+		if _, parts := innerParts(y[0], y[1], inner); parts > 1 {
+			return 4 * parts * y[0] * y[1]
+		}
+	case k.Op.Bool("tb"):
+		return 4 * b[0] * b[1]
 	}
-	b := k.In[1].Dims
-	return 4 * b[0] * b[1]
+	return 0
 }
 
 func toDense(q Queue, k *runtime.Call) error {

@@ -37,6 +37,7 @@ type MatMul struct {
 	M, N, K    int
 	TA, TB     bool
 	Accumulate bool
+	Scratch    uintptr // for the module's kernel: see productWorkspace; 0 if there is none
 }
 
 // Kernel queues what computes one operation. Addresses come from the operands'

@@ -93,3 +93,22 @@ func TestTooManyElementsToReport(t *testing.T) {
 		t.Errorf("Follow: %v", err)
 	}
 }
+
+// A product's inner dimension is divided into parts that cover it, none of them empty,
+// for no more blocks than fill a device; short ones and those of many tiles are not.
+func TestInnerParts(t *testing.T) {
+	for _, m := range []int{1, 64, 65, 512, 5000} {
+		for _, n := range []int{1, 3, 128, 1433} {
+			for _, k := range []int{0, 1, 100, 255, 256, 257, 1433, 34493, 1 << 22} {
+				per, parts := innerParts(m, n, k)
+				tiles := (m + 63) / 64 * ((n + 63) / 64)
+				if per%16 != 0 || parts*per < k || parts > 1 && ((parts-1)*per >= k || parts*tiles > 256 || per < 128) {
+					t.Errorf("[%d,%d] · [%d,%d]: %d parts of %d", m, k, k, n, parts, per)
+				}
+				if want := k >= 256 && tiles <= 128; want != (parts > 1) {
+					t.Errorf("[%d,%d] · [%d,%d] has %d tiles and %d parts", m, k, k, n, tiles, parts)
+				}
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 // Products of dense matrices, for where cuBLAS is not found: tiles of 64 by 64 in
 // shared memory, 16 of the inner dimension at a time, twofold so that the next ones
-// are on their way while these are multiplied; 4 by 4 results a thread.
+// are on their way while these are multiplied; 4 by 4 results a thread. Where the result
+// has few tiles and the inner dimension is long, it is divided among blocks.
 
 #include "gsrc.h"
 
@@ -26,24 +27,26 @@ FN void fetch(float *out, const float *x, int r0, int rows, int k0, int inner, i
 	}
 
 // matmul computes c [m,n] (+)= op(a) [m,k] · op(b) [k,n], rows of the result by
-// blocks in x. Stored are a as [k,m] with ta, b as [n,k] with tb.
-KERNEL gsrc_matmul(float *c, const float *a, const float *b, int m, int n, int k, int ta, int tb, int add) {
+// blocks in x. Stored are a as [k,m] with ta, b as [n,k] with tb. Block z takes per of
+// the inner dimension, from z·per on, and writes the z-th of so many matrices at c.
+KERNEL gsrc_matmul(float *c, const float *a, const float *b, int m, int n, int k, int ta, int tb, int add, int per) {
 	SHARED(float, as, 2 * INNER * LINE);
 	SHARED(float, bs, 2 * INNER * LINE);
 	int tx = thread_x() % 16, ty = thread_x() / 16, r0 = block_x() * TILE, c0 = block_y() * TILE;
-	int lda = ta ? m : k, ldb = tb ? k : n, across_b = !tb;
+	int lda = ta ? m : k, ldb = tb ? k : n, across_b = !tb, first = block_z() * per;
 	float acc[4][4], ra[4], rb[4];
 #pragma unroll
 	for (int i = 0; i < 4; i++) {
 #pragma unroll
 		for (int j = 0; j < 4; j++) acc[i][j] = 0.0f;
 	}
-	fetch(ra, a, r0, m, 0, k, ta, lda);
-	fetch(rb, b, c0, n, 0, k, across_b, ldb);
+	k = min_int(k, first + per);
+	fetch(ra, a, r0, m, first, k, ta, lda);
+	fetch(rb, b, c0, n, first, k, across_b, ldb);
 	KEEP(as, 0, ra, ta)
 	KEEP(bs, 0, rb, across_b)
 	barrier();
-	for (int k0 = 0, now = 0; k0 < k; k0 += INNER, now = INNER * LINE - now) {
+	for (int k0 = first, now = 0; k0 < k; k0 += INNER, now = INNER * LINE - now) {
 		if (k0 + INNER < k) {
 			fetch(ra, a, r0, m, k0 + INNER, k, ta, lda);
 			fetch(rb, b, c0, n, k0 + INNER, k, across_b, ldb);
@@ -71,9 +74,19 @@ KERNEL gsrc_matmul(float *c, const float *a, const float *b, int m, int n, int k
 		for (int j = 0; j < 4; j++) {
 			int row = r0 + 4 * ty + i, col = c0 + 4 * tx + j;
 			if (row >= m || col >= n) continue;
-			i64 at = (i64)row * n + col;
+			i64 at = ((i64)block_z() * m + row) * n + col;
 			ST(c, at, add ? LD(c, at) + acc[i][j] : acc[i][j]);
 		}
+	}
+}
+
+// matmul_sum adds up the matrices of n elements that the blocks of a product left:
+// c (+)= their sum, always in their order.
+KERNEL gsrc_matmul_sum(float *c, const float *parts, int n, int count, int add) {
+	for (int i = grid_first(); i < n; i += grid_step()) {
+		float v = LD(parts, i);
+		for (int z = 1; z < count; z++) v += LD(parts, (i64)z * n + i);
+		ST(c, i, add ? LD(c, i) + v : v);
 	}
 }
 
