@@ -8,12 +8,6 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
-// Batch are the dimensions of batches of graphs as symbols.
-type Batch struct {
-	Nodes   string   // of all graphs of a batch together
-	Entries []string // of the graphs, and of others on the same nodes
-}
-
 // Padded is the attribute of functions that take batches with nodes and entries
 // appended to them. The nodes appended have no entries and are of no graph, their
 // features are zeros, and the entries appended are of no node; Present tells the
@@ -30,15 +24,19 @@ const (
 // multiplied by Present first, and counts become those of the batch's own nodes. A
 // function with an operation that bears no appended rows stays as it is.
 func pad(m *ir.Module, facts Facts) error {
-	if facts.Batch == nil {
+	if !facts.PadBatches {
 		return nil
 	}
 	for _, f := range m.Funcs {
-		p := &padding{dims: facts.Batch, of: map[*ir.Value]fill{}, zeroed: map[*ir.Op][]int{}}
-		if !p.batched(f) {
+		if f.Attrs.Str(Setup) != "" || !slices.ContainsFunc(f.Args, func(a *ir.Value) bool { return a.Type.IsGraph() }) {
 			continue
 		}
-		if why := p.follow(f); why != "" {
+		p := &padding{of: map[*ir.Value]fill{}, zeroed: map[*ir.Op][]int{}}
+		why := p.dimensions(f)
+		if why == "" {
+			why = p.follow(f)
+		}
+		if why != "" {
 			facts.say("pad", f, "sizes differ from batch to batch: "+why)
 			continue
 		}
@@ -79,19 +77,44 @@ func finite(xs ...fill) fill {
 
 // padding is the walk over a function.
 type padding struct {
-	dims   *Batch
-	of     map[*ir.Value]fill
-	zeroed map[*ir.Op][]int // operands that are multiplied by Present
+	nodes   ir.Dim   // of all graphs of a batch together
+	entries []ir.Dim // of the graphs, and of others on the same nodes
+	of      map[*ir.Value]fill
+	zeroed  map[*ir.Op][]int // operands that are multiplied by Present
 }
 
-// batched reports whether the function takes a graph of a batch.
-func (p *padding) batched(f *ir.Func) bool {
-	return f.Attrs.Str(Setup) == "" && slices.ContainsFunc(f.Args, func(a *ir.Value) bool { return a.Type.IsGraph() && p.long(a) })
+// dimensions finds those that are appended to, by the graphs that the function takes.
+// It returns what is in the way, or "".
+func (p *padding) dimensions(f *ir.Func) string {
+	for _, a := range f.Args {
+		if t := a.Type; t.IsGraph() && !t.IsBlock() {
+			if p.nodes != "" && p.nodes != t.Targets() {
+				return "graphs on different nodes"
+			}
+			p.nodes, p.entries = t.Targets(), append(p.entries, t.Entries())
+		}
+	}
+	for _, d := range append([]ir.Dim{p.nodes}, p.entries...) {
+		if _, fixed := d.Size(); fixed || d == "" || strings.Contains(string(d), "+") {
+			return "a graph whose sizes are no symbols"
+		}
+	}
+	if slices.Contains(p.entries, p.nodes) {
+		return "a graph with as many entries as nodes"
+	}
+	for _, a := range f.Args {
+		if t := a.Type; t.IsBlock() && (p.grows(t.Targets()) || t.Entries() != p.nodes || t.Sources() != p.nodes) {
+			return "%" + a.Name + " is " + t.String() + ", not graphs and their nodes"
+		}
+	}
+	return ""
 }
 
-// grows reports whether a dimension is one that is appended to.
+// grows reports whether a dimension is one that is appended to, or a sum with one.
 func (p *padding) grows(d ir.Dim) bool {
-	return string(d) == p.dims.Nodes || slices.Contains(p.dims.Entries, string(d))
+	return slices.ContainsFunc(strings.Split(string(d), "+"), func(term string) bool {
+		return ir.Dim(term) == p.nodes || slices.Contains(p.entries, ir.Dim(term))
+	})
 }
 
 // long reports whether any dimension of a value is.
@@ -102,7 +125,7 @@ func (p *padding) long(v *ir.Value) bool {
 // rows reports whether a value has its first dimension appended to and no other.
 func (p *padding) rows(v *ir.Value) bool {
 	for k, d := range v.Type.Dims {
-		if p.grows(d) != (k == 0) || strings.Contains(string(d), "+") {
+		if p.grows(d) != (k == 0) || strings.Contains(string(d), "+") && p.grows(d) {
 			return false
 		}
 	}
@@ -110,15 +133,15 @@ func (p *padding) rows(v *ir.Value) bool {
 }
 
 // byNode reports whether a value has a row for each node, whose number is known.
-func (p *padding) byNode(v *ir.Value) bool { return string(v.Type.Dims[0]) == p.dims.Nodes }
+func (p *padding) byNode(v *ir.Value) bool { return v.Type.Dims[0] == p.nodes }
 
 // fill of a value. What nothing is appended to is finite, or the run is lost anyway.
 func (p *padding) fill(v *ir.Value) fill {
+	if p.long(v) {
+		return p.of[v]
+	}
 	if c, ok := constant(v); ok {
 		return fill{same, c}
-	}
-	if v != nil && p.long(v) {
-		return p.of[v]
 	}
 	return fill{kind: numbers}
 }
@@ -312,7 +335,7 @@ func (p *padding) pointwise(op *ir.Op, x ...fill) fill {
 // that are present.
 func (p *padding) apply(m *ir.Module, f *ir.Func) {
 	b := ir.NewBuilder(m, f)
-	present := b.DynamicArg(Present, ir.T(ir.F32, ir.Dim(p.dims.Nodes)))
+	present := b.DynamicArg(Present, ir.T(ir.F32, p.nodes))
 	present.Name = Present
 	b.At(0)
 	column := b.One("unsqueeze", nil, present)

@@ -18,9 +18,9 @@ type Facts struct {
 	SparseArgs []string
 	// Dims are sizes by symbol, such as N, E and B, as far as they are known.
 	Dims map[string]int
-	// Batch, if set, has functions on batches of graphs made to bear appended nodes
-	// and entries, for devices that replay steps of few sizes.
-	Batch *Batch
+	// PadBatches has functions on batches of graphs made to bear appended nodes and
+	// entries, for devices that replay steps of few sizes: see [Padded].
+	PadBatches bool
 	// Remark, if set, is told in one line what a pass decided and why.
 	Remark func(pass, line string)
 }

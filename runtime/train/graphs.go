@@ -21,7 +21,7 @@ import (
 func GraphFacts(d runtime.Device, c *data.Collection) passes.Facts {
 	f := passes.Facts{Dims: map[string]int{}}
 	if p, ok := d.(runtime.Padder); ok && p.Pads() {
-		f.Batch = &passes.Batch{Nodes: "N", Entries: []string{"E", "M"}}
+		f.PadBatches = true
 	}
 	if c.X.IsSparse() {
 		f.SparseArgs = []string{"x"}
