@@ -87,15 +87,20 @@ type padding struct {
 // It returns what is in the way, or "".
 func (p *padding) dimensions(f *ir.Func) string {
 	for _, a := range f.Args {
-		if t := a.Type; t.IsGraph() && !t.IsBlock() {
-			if p.nodes != "" && p.nodes != t.Targets() {
-				return "graphs on different nodes"
-			}
-			p.nodes, p.entries = t.Targets(), append(p.entries, t.Entries())
+		t := a.Type
+		if !t.IsGraph() {
+			continue
+		}
+		if p.nodes != "" && p.nodes != t.Sources() {
+			return "graphs on different nodes"
+		}
+		p.nodes = t.Sources()
+		if !t.IsBlock() {
+			p.entries = append(p.entries, t.Entries())
 		}
 	}
 	for _, d := range append([]ir.Dim{p.nodes}, p.entries...) {
-		if _, fixed := d.Size(); fixed || d == "" || strings.Contains(string(d), "+") {
+		if _, fixed := d.Size(); fixed || strings.Contains(string(d), "+") {
 			return "a graph whose sizes are no symbols"
 		}
 	}
@@ -103,7 +108,7 @@ func (p *padding) dimensions(f *ir.Func) string {
 		return "a graph with as many entries as nodes"
 	}
 	for _, a := range f.Args {
-		if t := a.Type; t.IsBlock() && (p.grows(t.Targets()) || t.Entries() != p.nodes || t.Sources() != p.nodes) {
+		if t := a.Type; t.IsBlock() && (p.grows(t.Targets()) || t.Entries() != p.nodes) {
 			return "%" + a.Name + " is " + t.String() + ", not graphs and their nodes"
 		}
 	}
