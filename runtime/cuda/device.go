@@ -44,6 +44,7 @@ type Device struct {
 	blasName  string
 	tf32      bool
 	near      runtime.Buffer // memory of Nearest
+	chosen    runtime.Buffer // memory of Candidates
 	step      uintptr
 	now       uint64 // the step number there
 	faults    faults

@@ -92,44 +92,60 @@ func (s *search) queue(q Queue, emb, memory uintptr) error {
 // Nearest finds nearest neighbours; see [runtime.NeighborSearcher]. Products are in full
 // float32, also where others are in TF32. Their tiles, lists and the rows of length 1 lie
 // in memory that is kept for the next search.
-func (d *Device) Nearest(idx []int32, sim []float32, emb *runtime.Buffer, k int) (err error) {
-	if len(emb.Dims) != 2 || emb.DType != ir.F32 || k < 0 {
-		return fmt.Errorf("the %d nearest of the rows of a tensor of %v: want a matrix of f32, and 0 at least", k, emb.Dims)
+func (d *Device) Nearest(idx []int32, sim []float32, emb *runtime.Buffer, k int) error {
+	if len(emb.Dims) != 2 {
+		return fmt.Errorf("the %d nearest of the rows of a tensor of %v: want a matrix", k, emb.Dims)
 	}
-	n, f := emb.Dims[0], emb.Dims[1]
-	if idx != nil && len(idx) != n*k || sim != nil && len(sim) != n*k {
+	if n := emb.Dims[0]; idx != nil && len(idx) != n*k || sim != nil && len(sim) != n*k {
 		return fmt.Errorf("the %d nearest of %d rows are %d, with room for %d numbers and %d similarities", k, n, n*k, len(idx), len(sim))
 	}
+	at, err := d.searchNear(emb, k)
+	if err != nil {
+		return err
+	}
+	s := newSearch(emb.Dims[0], emb.Dims[1], k, searchRows, searchCols)
+	err = d.download(bytesOf(idx), at)
+	if err == nil && len(sim) > 0 {
+		err = d.download(bytesOf(sim), at+uintptr(s.sim-s.idx))
+	}
+	if err != nil {
+		return s.failed(err)
+	}
+	return nil
+}
+
+func (s *search) failed(err error) error {
+	return fmt.Errorf("searching the %d nearest of %d rows of %d: %w", s.k, s.n, s.f, err)
+}
+
+// searchNear queues a search, and returns where the numbers of the neighbours [n,k] i32
+// will lie until the next one.
+func (d *Device) searchNear(emb *runtime.Buffer, k int) (at uintptr, err error) {
+	if len(emb.Dims) != 2 || emb.DType != ir.F32 || k < 0 {
+		return 0, fmt.Errorf("the %d nearest of the rows of a tensor of %v: want a matrix of f32, and 0 at least", k, emb.Dims)
+	}
+	n, f := emb.Dims[0], emb.Dims[1]
 	if n*f > 0 && !emb.OnDevice() {
-		return fmt.Errorf("the %d nearest of %d rows of %d: the rows are the host's; give them to the device first (Own)", k, n, f)
+		return 0, fmt.Errorf("the %d nearest of %d rows of %d: the rows are the host's; give them to the device first (Own)", k, n, f)
 	}
 	s := newSearch(n, f, k, searchRows, searchCols)
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("searching the %d nearest of %d rows of %d: %w", k, n, f, err)
+			err = s.failed(err)
 		}
 	}()
 	d.near.DType = ir.F32
 	if err := d.Reserve(&d.near, s.bytes/4); err != nil {
-		return err
+		return 0, err
 	}
 	if d.tf32 && d.blas != nil {
 		if err := d.blas.SetTF32(false); err != nil {
-			return err
+			return 0, err
 		}
 		defer func() { err = errors.Join(err, d.blas.SetTF32(true)) }()
 	}
 	memory := d.near.At.Elements
-	if err := s.queue(d, emb.At.Elements, memory); err != nil {
-		return err
-	}
-	if err := d.download(bytesOf(idx), memory+uintptr(s.idx)); err != nil {
-		return err
-	}
-	if len(sim) == 0 {
-		return nil
-	}
-	return d.download(bytesOf(sim), memory+uintptr(s.sim))
+	return memory + uintptr(s.idx), s.queue(d, emb.At.Elements, memory)
 }
 
 // NearestBytes returns what Nearest takes of the device's memory.
