@@ -39,3 +39,11 @@ func (planner) Nearest([]int32, []float32, *runtime.Buffer, int) error {
 }
 
 func (planner) NearestBytes(n, f, k int) int { return (*Device)(nil).NearestBytes(n, f, k) }
+
+func (planner) Candidates(*runtime.ResidentCandidates, *runtime.Buffer, int, bool) error {
+	return errors.New("a choice of candidates: nothing runs on what plans")
+}
+
+func (planner) CandidateBytes(n, f, edges, k int) int {
+	return (*Device)(nil).CandidateBytes(n, f, edges, k)
+}

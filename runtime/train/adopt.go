@@ -33,7 +33,7 @@ func Adopt(ctx context.Context, task Task, cfg *config.Config, params map[string
 	if err := t.open(); err != nil {
 		return nil, err
 	}
-	logits, _, err := t.classify(t.inputs["g"].Graph, nil, false)
+	logits, _, err := t.classify(t.inputs["g"], nil, false)
 	if err != nil {
 		return nil, err
 	}

@@ -81,6 +81,9 @@ func (t *trainer) checkpoint() error {
 			f.Tensors = append(f.Tensors, safetensors.Tensor{Name: x.kind + p.name, Shape: p.shape, Data: x.data})
 		}
 	}
+	if err := t.fetchEdges(); err != nil {
+		return err
+	}
 	if t.edges != nil && t.edges.cand != nil {
 		f.Tensors = append(f.Tensors, candidateTensors("candidates/", t.edges.cand)...)
 	}

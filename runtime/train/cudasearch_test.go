@@ -18,9 +18,11 @@ import (
 // searcher is a GPU that shows its searches.
 type searcher struct {
 	*cuda.Device
-	exported []*runtime.Buffer
-	before   func()
-	after    func(idx []int32, emb *runtime.Buffer, k int)
+	exported         []*runtime.Buffer
+	searches, choice int
+	before           func()
+	found            func(idx []int32, emb *runtime.Buffer, k int)
+	chosen           func(c *runtime.ResidentCandidates, idx []int32, k int, mutual bool)
 }
 
 func (s *searcher) Export(b *runtime.Buffer) (*runtime.Buffer, error) {
@@ -29,28 +31,49 @@ func (s *searcher) Export(b *runtime.Buffer) (*runtime.Buffer, error) {
 }
 
 func (s *searcher) Nearest(idx []int32, sim []float32, emb *runtime.Buffer, k int) error {
-	if s.before != nil {
+	if s.searches++; s.before != nil {
 		s.before()
 	}
 	err := s.Device.Nearest(idx, sim, emb, k)
-	if err == nil && s.after != nil {
-		s.after(idx, emb, k)
+	if err == nil && s.found != nil {
+		s.found(idx, emb, k)
 	}
 	return err
 }
 
-// An exact search is the device's, and the embedding stays there; an approximate one is
-// the host's.
+func (s *searcher) Candidates(c *runtime.ResidentCandidates, emb *runtime.Buffer, k int, mutual bool) error {
+	if s.choice++; s.before != nil {
+		s.before()
+	}
+	if err := s.Device.Candidates(c, emb, k, mutual); err != nil || s.chosen == nil {
+		return err
+	}
+	idx := make([]int32, emb.Dims[0]*k)
+	if err := s.Device.Nearest(idx, nil, emb, k); err != nil {
+		return err
+	}
+	s.found(idx, emb, k)
+	s.chosen(c, idx, k, mutual)
+	return nil
+}
+
+// An exact search is the device's, and so is the choice of candidates, for which the
+// embedding stays there; the host chooses where it judges edges, and searches where the
+// search is approximate.
 func TestCUDASearchesThere(t *testing.T) {
 	ds := synthetic(t, 1)
-	for index, want := range map[string]int{"auto": 3, "exact": 3, "approximate": 0} {
+	for _, c := range []struct {
+		index, judge     string
+		searches, choice int
+	}{{"auto", "embedding", 0, 3}, {"exact", "embedding", 0, 3}, {"approximate", "embedding", 0, 0}, {"auto", "attributes", 3, 0}} {
 		cudatest.StandIn(t)
-		searches, k := 0, 0
 		d := &searcher{Device: gpu(t, cuda.Options{})}
-		d.after = func(idx []int32, emb *runtime.Buffer, places int) {
-			searches++
-			if k = places; slices.Contains(d.exported, emb) {
-				t.Errorf("%s: the embedding was copied to the host", index)
+		d.found = func(idx []int32, emb *runtime.Buffer, k int) {
+			if slices.Contains(d.exported, emb) {
+				t.Errorf("%v: the embedding was copied to the host", c)
+			}
+			if want := configure(t, "ecl-gsr").Candidates.K; k != want {
+				t.Errorf("%v: the %d nearest were searched, want %d", c, k, want)
 			}
 			h, err := d.Device.Export(emb)
 			if err != nil {
@@ -61,18 +84,31 @@ func TestCUDASearchesThere(t *testing.T) {
 			for i, j := range idx {
 				if j < 0 || here[i] < 0 {
 					if j != here[i] {
-						t.Errorf("%s: place %d has %d, on the host %d", index, i, j, here[i])
+						t.Errorf("%v: place %d has %d, on the host %d", c, i, j, here[i])
 					}
 					continue
 				}
-				if c := cosine(h.F32[i/k*f:(i/k+1)*f], h.F32[int(j)*f:(int(j)+1)*f]); math.Abs(c-float64(sim[i])) > 1e-5 {
-					t.Errorf("%s: place %d has %d at %v, on the host %d at %v", index, i, j, c, here[i], sim[i])
+				if near := cosine(h.F32[i/k*f:(i/k+1)*f], h.F32[int(j)*f:(int(j)+1)*f]); math.Abs(near-float64(sim[i])) > 1e-5 {
+					t.Errorf("%v: place %d has %d at %v, on the host %d at %v", c, i, j, near, here[i], sim[i])
 				}
 			}
 		}
-		run(t, "ecl-gsr", ds, Options{Dir: t.TempDir(), Device: d}, "train.epochs=6", "train.refresh_every=2", "train.joint_every=2", "train.pretrain_steps=2", "candidates.index="+index)
-		if searches != want || want > 0 && k != configure(t, "ecl-gsr").Candidates.K {
-			t.Errorf("%s: %d searches on the device for the %d nearest, want %d", index, searches, k, want)
+		d.chosen = func(there *runtime.ResidentCandidates, idx []int32, k int, mutual bool) {
+			want, err := graph.NewCandidates(ds.Graph.Undirected(), idx, k, mutual)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got graph.Candidates
+			if err := there.Fetch(d.Remote, &got); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got.Edges, want.Edges) || !slices.Equal(got.Existing, want.Existing) {
+				t.Errorf("%v: %d candidates on the device, %d on the host, or others", c, len(got.Edges), len(want.Edges))
+			}
+		}
+		run(t, "ecl-gsr", ds, Options{Dir: t.TempDir(), Device: d}, "train.epochs=6", "train.refresh_every=2", "train.joint_every=2", "train.pretrain_steps=2", "candidates.index="+c.index, "model.edges.judge="+c.judge)
+		if d.searches != c.searches || d.choice != c.choice {
+			t.Errorf("%v: %d searches and %d choices on the device", c, d.searches, d.choice)
 		}
 		closed(t, d.Device)
 	}
@@ -110,7 +146,7 @@ func TestCUDASearchFaults(t *testing.T) {
 		if !errors.Is(err, c.want) {
 			t.Fatalf("the run ended with %v, want %v", err, c.want)
 		}
-		for _, w := range append(c.words, "nearest of 150 rows") {
+		for _, w := range append(c.words, "nearest of 150") {
 			if !strings.Contains(err.Error(), w) {
 				t.Errorf("the error does not say %q: %v", w, err)
 			}

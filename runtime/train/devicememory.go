@@ -3,6 +3,7 @@ package train
 import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
@@ -49,13 +50,17 @@ func (p *predictor) onDevice() {
 	p.f.onDevice(p.device, inputs, parameterBytes(p.prog), p.searchBytes())
 }
 
-// searchBytes returns what the search for candidates takes on the device, 0 where the
-// host searches or nothing is searched.
+// searchBytes returns what the search for candidates takes on the device, and the choice
+// where that is the device's too; 0 where the host searches or nothing is searched.
 func (p *predictor) searchBytes() int {
 	s, ok := p.device.(runtime.NeighborSearcher)
 	shape := p.embedding()
 	if !ok || shape == nil || !graph.Index(p.cfg.Candidates.Index).ExactOnDevice(shape[0]) {
 		return 0
+	}
+	if b, ok := p.device.(runtime.CandidateBuilder); ok && p.cfg.Model.Edges.Judge != models.JudgeAttributes {
+		edges := len(p.ds.Graph.Edges)
+		return 8*edges + b.CandidateBytes(shape[0], shape[1], edges, p.cfg.Candidates.K)
 	}
 	return s.NearestBytes(shape[0], shape[1], p.cfg.Candidates.K)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/train/eval"
@@ -46,24 +45,23 @@ type score struct {
 }
 
 // runClassifier runs the classifier on a graph with weights per entry (nil: ones).
-func (t *trainer) runClassifier(st *graph.Structure, w []float32, rebind bool) (*function, error) {
+func (t *trainer) runClassifier(g, w *runtime.Buffer, rebind bool) (*function, error) {
 	_, made := t.fns["classify"]
-	j := &t.judged
 	f, err := t.function("classify")
 	if err != nil {
 		return nil, err
 	}
 	if rebind || !made {
 		if f.reads["g"] {
-			if err := f.Bind("g", j.graph(t, st)); err != nil {
+			if err := f.Bind("g", g); err != nil {
 				return nil, err
 			}
 		}
 		if f.reads["w"] {
 			if w == nil {
-				w = st.Spread(nil, nil)
+				w = t.judged.weights(g.Graph.Spread(nil, nil))
 			}
-			if err := f.Bind("w", j.weights(w)); err != nil {
+			if err := f.Bind("w", w); err != nil {
 				return nil, err
 			}
 		}
@@ -74,8 +72,8 @@ func (t *trainer) runClassifier(st *graph.Structure, w []float32, rebind bool) (
 // classify runs the classifier on a graph with weights per entry (nil: ones)
 // and returns its logits [N, classes] and probabilities, valid until the next
 // run.
-func (t *trainer) classify(st *graph.Structure, w []float32, rebind bool) (logits, probs *runtime.Buffer, err error) {
-	f, err := t.runClassifier(st, w, rebind)
+func (t *trainer) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *runtime.Buffer, err error) {
+	f, err := t.runClassifier(g, w, rebind)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,15 +104,15 @@ func (t *trainer) checkLogits(logits *runtime.Buffer) error {
 
 // scoreOn judges the current parameters by the classifier on a graph with weights per
 // entry (nil: ones).
-func (t *trainer) scoreOn(st *graph.Structure, w []float32, rebind bool) (score, error) {
+func (t *trainer) scoreOn(g, w *runtime.Buffer, rebind bool) (score, error) {
 	if by := t.cfg.Train.Select; t.accel != nil && (by == "accuracy" || by == "loss") {
-		f, err := t.runClassifier(st, w, rebind)
+		f, err := t.runClassifier(g, w, rebind)
 		if err != nil {
 			return score{}, err
 		}
 		return t.scoreThere(f)
 	}
-	logits, _, err := t.classify(st, w, rebind)
+	logits, _, err := t.classify(g, w, rebind)
 	if err != nil {
 		return score{}, err
 	}
@@ -174,6 +172,9 @@ func (t *trainer) keep(s score) error {
 		return err
 	}
 	if t.edges != nil {
+		if err := t.fetchEdges(); err != nil {
+			return err
+		}
 		b.edges = t.edges.kept(b.edges)
 	}
 	return nil
@@ -237,7 +238,6 @@ func (t *trainer) schedule(epoch int) {
 type supervised struct{ *trainer }
 
 func (t *supervised) run() error {
-	st := t.inputs["g"].Graph
 	f, err := t.function("train")
 	if err != nil {
 		return err
@@ -246,7 +246,7 @@ func (t *supervised) run() error {
 		t.raiseRamp(epoch)
 		loss, err := t.step(f, t.state.step())
 		return f, loss, err
-	}, func() (score, error) { return t.scoreOn(st, nil, false) })
+	}, func() (score, error) { return t.scoreOn(t.inputs["g"], nil, false) })
 	if err != nil {
 		return err
 	}

@@ -161,7 +161,7 @@ func measure(t *testing.T, tr *trainer) int {
 			t.Fatal(err)
 		}
 		steps(f, nil)
-		if _, _, err := tr.classify(tr.inputs["g"].Graph, nil, false); err != nil {
+		if _, _, err := tr.classify(tr.inputs["g"], nil, false); err != nil {
 			t.Fatal(err)
 		}
 		look()

@@ -199,8 +199,8 @@ func (t *trainer) record(f *function, s *score) error {
 			r.ValSelected = &s.selected
 		}
 	}
-	if t.edges != nil && t.edges.cand != nil {
-		r.Candidates = len(t.edges.cand.Edges)
+	if t.edges != nil {
+		r.Candidates = t.edges.count()
 	}
 	return t.metrics.add(&r)
 }

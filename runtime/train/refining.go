@@ -35,6 +35,8 @@ type edges struct {
 	weights  []float32 // of each entry, what the classifier is evaluated with; of a collection, of each candidate
 	weighed  bool      // weights belong to p
 
+	there edgesThere // on a device with a memory of its own
+
 	starts []int32 // [G+1] first candidate of each graph of a collection, whose candidates have no structure
 }
 
@@ -270,6 +272,9 @@ func (t *trainer) encode() (*runtime.Buffer, error) {
 
 // newCandidates chooses the candidates anew by the current embedding.
 func (t *refining) newCandidates() error {
+	if done, err := t.candidatesThere(); done || err != nil {
+		return err
+	}
 	e, k := t.edges, t.cfg.Candidates.K
 	idx, err := t.nearest(k)
 	if err != nil {
@@ -311,6 +316,8 @@ func (t *refining) nearest(k int) ([]int32, error) {
 func (t *trainer) setCandidates(cand *graph.Candidates) error {
 	e := t.edges
 	e.cand, e.fresh, e.weighed = cand, false, false
+	e.there.chosen, e.there.behind = false, false
+	t.leaveThere("c", "old")
 	if c := t.task.Graphs; c != nil {
 		e.starts = cand.Starts(e.starts, c.Offset)
 		return nil
@@ -340,6 +347,11 @@ func (t *trainer) setCandidates(cand *graph.Candidates) error {
 func (t *trainer) setProbabilities(p []float32, lo, hi float32) error {
 	e := t.edges
 	e.p, e.lo, e.hi, e.fresh, e.weighed = p, lo, hi, true, false
+	e.there.p, e.there.pBehind = nil, false
+	t.leaveThere("p")
+	if len(p) == 0 { // a device may have the structure
+		return t.bindVector("p", []float32{})
+	}
 	e.perEntry = e.st.Spread(e.perEntry, p)
 	return t.bindVector("p", e.perEntry)
 }
@@ -347,7 +359,7 @@ func (t *trainer) setProbabilities(p []float32, lo, hi float32) error {
 // refresh makes the probabilities those of the current encoder (Eq 18).
 func (t *refining) refresh() error {
 	e := t.edges
-	if e.cand == nil {
+	if e.cand == nil && !e.there.chosen {
 		if err := t.newCandidates(); err != nil {
 			return err
 		}
@@ -355,7 +367,7 @@ func (t *refining) refresh() error {
 	if e.fresh || e.fixed {
 		return nil
 	}
-	if len(e.cand.Edges) == 0 { // no candidates, no bounds
+	if e.count() == 0 { // no candidates, no bounds
 		return t.setProbabilities([]float32{}, 0, 0)
 	}
 	h, err := t.encode()
@@ -372,22 +384,39 @@ func (t *refining) refresh() error {
 	if err := f.Run(uint64(t.state.step())); err != nil {
 		return err
 	}
+	if t.accel != nil {
+		return t.refreshThere(f)
+	}
 	entry, lo, hi, err := read3(f, "probability", "lo", "hi")
 	if err != nil {
 		return err
 	}
 	if entry == nil || lo == nil || hi == nil {
-		return fmt.Errorf("train: @probability lacks one of the results probability, lo, hi; it has %v", f.Outputs())
+		return lacksProbability(f)
 	}
-	// Both entries of a candidate have the same cosine; one of them counts.
-	p := slices.Grow(e.p[:0], len(e.cand.Edges))[:len(e.cand.Edges)]
-	for i, k := range e.st.EdgeOf {
-		p[k] = entry.F32[i]
-	}
+	p := e.ofEdges(e.p, entry.F32)
 	if !finite(p) {
 		return t.nonFinite(f, t.state.step(), "an edge probability")
 	}
 	return t.setProbabilities(p, lo.F32[0], hi.F32[0])
+}
+
+func lacksProbability(f *function) error {
+	return fmt.Errorf("train: @probability lacks one of the results probability, lo, hi; it has %v", f.Outputs())
+}
+
+// ofEdges returns the values of the candidates, in dst if it has room, given those of
+// their entries. Both entries of a candidate have the same; one of them counts.
+func (e *edges) ofEdges(dst, entry []float32) []float32 {
+	dst = slices.Grow(dst[:0], len(e.cand.Edges))[:len(e.cand.Edges)]
+	for i, k := range e.st.EdgeOf {
+		dst[k] = entry[i]
+	}
+	return dst
+}
+
+func lacksWeights() error {
+	return errors.New("train: @refine has no result w with a weight for each entry of p")
 }
 
 // weigh computes the weights of the refined graph, for evaluation: those of
@@ -405,12 +434,17 @@ func (t *trainer) weigh() (bool, error) {
 	if err := f.Run(uint64(t.state.step())); err != nil {
 		return false, err
 	}
+	if t.accel != nil {
+		err := t.weighThere(f)
+		e.weighed = err == nil
+		return true, err
+	}
 	w, err := f.Read("w")
 	if err != nil {
 		return false, err
 	}
 	if w == nil || len(w.F32) != e.st.E {
-		return false, errors.New("train: @refine has no result w with a weight for each entry of p")
+		return false, lacksWeights()
 	}
 	e.weights = append(e.weights[:0], w.F32...)
 	for i, p := range e.perEntry {
@@ -431,24 +465,36 @@ func (t *trainer) threshold() float64 {
 	return t.cfg.Model.Edges.Threshold
 }
 
+// refinedGraph returns the candidates' graph and its weights for evaluation, and
+// reports whether they have changed.
+func (t *trainer) refinedGraph() (g, w *runtime.Buffer, changed bool, err error) {
+	if changed, err = t.weigh(); err != nil {
+		return nil, nil, false, err
+	}
+	if t.accel != nil {
+		return t.inputs["c"], t.edges.there.w, changed, nil
+	}
+	return t.judged.graph(t, t.edges.st), t.judged.weights(t.edges.weights), changed, nil
+}
+
 // classifyRefined runs the classifier on the refined graph.
 func (t *trainer) classifyRefined() (logits, probs *runtime.Buffer, err error) {
-	changed, err := t.weigh()
+	g, w, changed, err := t.refinedGraph()
 	if err != nil {
 		return nil, nil, err
 	}
-	return t.classify(t.edges.st, t.edges.weights, changed)
+	return t.classify(g, w, changed)
 }
 
 func (t *refining) evaluate() (score, error) {
 	if err := t.refresh(); err != nil {
 		return score{}, err
 	}
-	changed, err := t.weigh()
+	g, w, changed, err := t.refinedGraph()
 	if err != nil {
 		return score{}, err
 	}
-	return t.scoreOn(t.edges.st, t.edges.weights, changed)
+	return t.scoreOn(g, w, changed)
 }
 
 // interrupted reports whether an error is that of the stopped context.

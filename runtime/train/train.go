@@ -305,6 +305,9 @@ func (t *trainer) close() {
 	for _, f := range t.fns {
 		f.Close()
 	}
+	if t.edges != nil {
+		t.edges.there.close()
+	}
 	t.metrics.close()
 	t.pool.Close()
 	if t.accel != nil {

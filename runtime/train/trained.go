@@ -159,7 +159,7 @@ func (t *trainer) finalEvaluation(run *Trained) (logits, probs *runtime.Buffer, 
 		return t.graphs.final()
 	}
 	if t.edges == nil {
-		return t.classify(t.inputs["g"].Graph, nil, false)
+		return t.classify(t.inputs["g"], nil, false)
 	}
 	k := t.best.edges
 	if err := t.setCandidates(k.cand); err != nil {
