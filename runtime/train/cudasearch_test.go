@@ -187,3 +187,23 @@ func TestSearchIsPredicted(t *testing.T) {
 		t.Errorf("a search of %d bytes where nothing is searched", none)
 	}
 }
+
+// A graph without edges, of which no new ones are searched, has no candidates: a run on
+// the GPU goes on as one on the CPU does.
+func TestCUDAWithoutCandidates(t *testing.T) {
+	ds := synthetic(t, 1)
+	ds.Graph = &graph.Graph{N: ds.Graph.N}
+	cudatest.StandIn(t)
+	here, there := t.TempDir(), t.TempDir()
+	few := []string{"train.epochs=4", "train.refresh_every=2", "train.joint_every=2", "train.pretrain_steps=1", "train.log_every=1", "train.eval_every=1", "candidates.k=0"}
+	run(t, "ecl-gsr", ds, Options{Dir: here}, few...)
+	d := gpu(t, cuda.Options{})
+	run(t, "ecl-gsr", ds, Options{Dir: there, Device: d}, few...)
+	closed(t, d)
+	want, got := losses(t, here), losses(t, there)
+	for i, w := range want {
+		if math.Abs(got[i]-w) > 1e-5 {
+			t.Errorf("step %d: loss %g, on the CPU %g", i, got[i], w)
+		}
+	}
+}
