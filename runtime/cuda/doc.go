@@ -15,6 +15,9 @@
 //   - queue.go is what launches go to.
 //   - device.go is the GPU as a runtime.Accelerator: memory, the queue on a stream,
 //     recording as a CUDA graph. report.go is what follows a training step: the
-//     optimizer, and what the host gets to see. neighbors.go is the search for nearest
-//     neighbours. planner.go is for predictions.
+//     optimizer, and what the host gets to see; score.go judges evaluations.
+//     planner.go is for predictions.
+//   - fields.go finds receptive fields, neighbors.go nearest neighbours, and
+//     candidates.go makes graphs of these. They rest on the prefix sums and the
+//     stable sort of scan.go.
 package cuda
