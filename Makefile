@@ -116,7 +116,7 @@ gpu-check: ## check the CUDA kernels and training on this machine's GPU, and tim
 	$(GO) test -c -o bin/gpu/train.test ./runtime/train
 	bin/gpu/driver.test -test.v -test.run '^TestOnEveryDriver$$/^GPU$$'
 	GSRC_GPU=1 bin/gpu/kernels.test -test.v -test.run '^TestDevice'
-	GSRC_GPU=1 bin/gpu/train.test -test.v -test.run '^TestCUDA(Runs|Resumes)'
+	GSRC_GPU=1 bin/gpu/train.test -test.v -test.run '^TestCUDA(Runs|Resumes|Replays|Searches|Without|Padded)'
 	$(GO) build -o bin/gpu/gsrc ./cmd/gsrc
 	@if bin/gpu/gsrc doctor | grep -q '^GPU '; then set -x; bin/gpu/gsrc bench --device cuda --only '$(GPUBENCH)' --markdown; \
 	else echo "no GPU on this machine: nothing was timed"; fi

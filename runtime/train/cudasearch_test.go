@@ -66,7 +66,7 @@ func TestCUDASearchesThere(t *testing.T) {
 		index, judge     string
 		searches, choice int
 	}{{"auto", "embedding", 0, 3}, {"exact", "embedding", 0, 3}, {"approximate", "embedding", 0, 0}, {"auto", "attributes", 3, 0}} {
-		cudatest.StandIn(t)
+		cudatest.Either(t)
 		d := &searcher{Device: gpu(t, cuda.Options{})}
 		d.found = func(idx []int32, emb *runtime.Buffer, k int) {
 			if slices.Contains(d.exported, emb) {
@@ -193,7 +193,10 @@ func TestSearchIsPredicted(t *testing.T) {
 func TestCUDAWithoutCandidates(t *testing.T) {
 	ds := synthetic(t, 1)
 	ds.Graph = &graph.Graph{N: ds.Graph.N}
-	cudatest.StandIn(t)
+	most := 1e-5
+	if cudatest.Either(t) == nil {
+		most = 1e-3
+	}
 	here, there := t.TempDir(), t.TempDir()
 	few := []string{"train.epochs=4", "train.refresh_every=2", "train.joint_every=2", "train.pretrain_steps=1", "train.log_every=1", "train.eval_every=1", "candidates.k=0"}
 	run(t, "ecl-gsr", ds, Options{Dir: here}, few...)
@@ -202,7 +205,7 @@ func TestCUDAWithoutCandidates(t *testing.T) {
 	closed(t, d)
 	want, got := losses(t, here), losses(t, there)
 	for i, w := range want {
-		if math.Abs(got[i]-w) > 1e-5 {
+		if math.Abs(got[i]-w) > most {
 			t.Errorf("step %d: loss %g, on the CPU %g", i, got[i], w)
 		}
 	}
