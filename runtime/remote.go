@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
@@ -56,6 +57,14 @@ type Scoring struct {
 	// label; Loss the sum of −ln softmax at the label, in nats.
 	Hits int
 	Loss float64
+}
+
+// AnchorDrawer is an [Accelerator] that draws samples of nodes itself.
+type AnchorDrawer interface {
+	// DrawAnchors makes dst, an i64 tensor [count] that the device owns, so many of n
+	// nodes in ascending order: the first of a Fisher–Yates shuffle whose step i swaps
+	// element i with element i + s.Intn(i, n−i). Its work grows with the square of count.
+	DrawAnchors(dst *Buffer, n int, s rng.Stream) error
 }
 
 // NeighborSearcher is a device that can search nearest neighbours in its own memory, an

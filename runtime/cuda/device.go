@@ -45,6 +45,7 @@ type Device struct {
 	tf32      bool
 	near      runtime.Buffer // memory of Nearest
 	chosen    runtime.Buffer // memory of Candidates
+	drawn     runtime.Buffer // memory of DrawAnchors
 	step      uintptr
 	now       uint64 // the step number there
 	faults    faults

@@ -2,6 +2,7 @@ package train
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/graph"
@@ -18,7 +19,23 @@ type anchorSampler struct {
 	s     rng.Stream
 	perm  []int32 // the identity between draws
 	swaps []int32
-	out   *runtime.Buffer // [B] i64
+	out   *runtime.Buffer      // [B] i64
+	there runtime.AnchorDrawer // a device that draws, nil where the host does
+}
+
+// mostDrawnThere bounds the samples that a device draws, by work that grows with the
+// square of their number: as many take about 4·10⁹ comparisons.
+const mostDrawnThere = 1 << 16
+
+// drawnOn has the device draw, if it can.
+func (a *anchorSampler) drawnOn(d runtime.Accelerator) error {
+	drawer, ok := d.(runtime.AnchorDrawer)
+	_, finds := d.(runtime.FieldFinder) // the host would have to know the samples
+	if !ok || !finds || a.all() || len(a.swaps) > mostDrawnThere {
+		return nil
+	}
+	a.there, a.out.I64 = drawer, nil
+	return d.Memory().Reserve(a.out, len(a.swaps))
 }
 
 // newAnchorSampler draws count of n nodes a step; 0, or more than n, means all.
@@ -62,6 +79,15 @@ func (a *anchorSampler) draw(step uint64) {
 	slices.Sort(a.out.I64)
 }
 
+// drawAnywhere is draw, by the device if that draws.
+func (a *anchorSampler) drawAnywhere(step uint64) error {
+	if a.there == nil {
+		a.draw(step)
+		return nil
+	}
+	return a.there.DrawAnchors(a.out, len(a.perm), a.s.At(step))
+}
+
 // batcher gives the contrastive steps their samples: anchors of the whole graph
 // (sampler = full), or the endpoints of seed edges (sampler = edges).
 type batcher struct {
@@ -95,7 +121,10 @@ func (t *trainer) newBatcher() (*batcher, error) {
 	c := t.cfg.Train
 	if c.Sampler == "full" {
 		b.full = newAnchorSampler(t.stream("anchors"), g.N, c.Anchors)
-		return b, nil
+		if t.accel == nil {
+			return b, nil
+		}
+		return b, b.full.drawnOn(t.accel)
 	}
 	hops := c.Hops
 	if hops == 0 {
@@ -126,7 +155,9 @@ func (b *batcher) draw(f *function, step int) error {
 		if b.full.all() && b.t.inputs["anchors"] == b.full.out {
 			return nil // a device that has them need not get them again
 		}
-		b.full.draw(uint64(step))
+		if err := b.full.drawAnywhere(uint64(step)); err != nil {
+			return fmt.Errorf("train: drawing the samples of step %d: %w", step, err)
+		}
 		return b.t.bind("anchors", b.full.out)
 	}
 	batch := b.sampler.Batch(uint64(step))

@@ -112,9 +112,9 @@ func TestCUDARunsFollowTheCPU(t *testing.T) {
 
 // countSteps holds contrastive steps that are replays, on anchors that are sampled, to
 // what they may do: launch a graph that finds the receptive fields, one that computes,
-// the two kernels that look at its results and Adam's; copy the step number and the
-// anchors to the device, and the sizes of fields and the terms of the loss from there,
-// each with the word for faults.
+// the two kernels that look at its results, Adam's and three that draw the next anchors;
+// copy the step number to the device, and the sizes of fields and the terms of the loss
+// from there, each with the word for faults.
 func countSteps(t *testing.T, s *standin.Library) Observer {
 	was, replays := map[string]int64{}, 0
 	t.Cleanup(func() {
@@ -134,7 +134,7 @@ func countSteps(t *testing.T, s *standin.Library) Observer {
 		}
 		replays++
 		saved := e.Step%3 == 1 // the step before is in a checkpoint, with all parameters
-		if did["launches"] != 3 || did["uploads"] != 2 || did["downloads"] != 4 && !saved || did["pageable"] > 0 {
+		if did["launches"] != 6 || did["uploads"] != 1 || did["downloads"] != 4 && !saved || did["pageable"] > 0 {
 			t.Errorf("step %d did %v", e.Step, did)
 		}
 	})

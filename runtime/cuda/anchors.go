@@ -1,0 +1,32 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// drawAnchors queues a draw of count of n nodes to dst, an address of i64. The workspace
+// is for twice as many int32.
+func drawAnchors(q Queue, dst, work uintptr, n, count int, s rng.Stream) error {
+	swaps, nodes := work, work+uintptr(4*count)
+	x := steps{q: q}
+	x.run("gsrc_anchor_swaps", count, Ptr(swaps), Word(uint64(s)), Int(n), Int(count))
+	x.run("gsrc_anchor_nodes", count, Ptr(nodes), Ptr(swaps), Int(count))
+	x.run("gsrc_anchor_sort", count, Ptr(dst), Ptr(nodes), Int(count))
+	return x.err
+}
+
+// DrawAnchors draws samples; see [runtime.AnchorDrawer].
+func (d *Device) DrawAnchors(dst *runtime.Buffer, n int, s rng.Stream) error {
+	count := dst.Size()
+	if count > n {
+		return fmt.Errorf("%d of %d nodes cannot be drawn", count, n)
+	}
+	d.drawn.DType = dst.DType
+	if err := d.Reserve(&d.drawn, count); err != nil {
+		return err
+	}
+	return drawAnchors(d, dst.At.Elements, d.drawn.At.Elements, n, count, s)
+}
