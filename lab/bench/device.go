@@ -161,7 +161,19 @@ func (t *Stepper) drawThere(step int) error {
 	if t.anchors == nil {
 		return nil
 	}
-	t.drawAnchors(step)
+	n := t.s.Data.Graph.N
+	if d, ok := t.s.Device.(runtime.AnchorDrawer); ok && t.anchors.Dims[0] < n {
+		t.anchors.I64 = nil
+		err := t.s.Device.Reserve(t.anchors, t.anchors.Dims[0])
+		if err == nil {
+			err = d.DrawAnchors(t.anchors, n, t.s.seed.Sub("anchors").At(uint64(step)))
+		}
+		if err != nil {
+			return err
+		}
+	} else {
+		t.drawAnchors(step)
+	}
 	return t.Function.Bind("anchors", t.anchors)
 }
 

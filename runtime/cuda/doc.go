@@ -17,7 +17,7 @@
 //     recording as a CUDA graph. report.go is what follows a training step: the
 //     optimizer, and what the host gets to see; score.go judges evaluations.
 //     planner.go is for predictions.
-//   - anchors.go draws samples, fields.go finds receptive fields, neighbors.go nearest neighbours, and
-//     candidates.go makes graphs of these. They rest on the prefix sums and the
-//     stable sort of scan.go.
+//   - anchors.go draws samples, fields.go finds receptive fields, neighbors.go nearest
+//     neighbours, and candidates.go makes graphs of these. They rest on the prefix sums
+//     and the stable sort of scan.go.
 package cuda
