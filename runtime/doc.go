@@ -28,7 +28,8 @@
 //     nothing. [PredictMemory] tells beforehand what that takes.
 //   - [Device] is where kernels and memory come from. The cpu_*.go files are the
 //     table from operation to kernel for the CPU (package runtime/kernels).
-//   - [Accelerator] is a device with a memory of its own, such as a GPU. remote.go
+//   - [Accelerator] is a device with a memory of its own, such as a GPU; accelerator.go
+//     says what it must and what it may be able to do. remote.go
 //     keeps buffers there and says who owns them; replay.go has the device record a
 //     run and replay it, padding.go makes sizes that vary few, and finding.go is for
 //     devices that find receptive fields themselves. Package runtime/remotetest is a
