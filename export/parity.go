@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -189,22 +190,11 @@ func agreement(a, b []float32, width int) *Agreement {
 	r := &Agreement{}
 	for i := 0; i+width <= len(b) && width > 0; i += width {
 		r.Rows++
-		if largestAt(a[i:i+width]) == largestAt(b[i:i+width]) {
+		if kernels.Top(a[i:i+width]) == kernels.Top(b[i:i+width]) {
 			r.Agree++
 		}
 	}
 	return r
-}
-
-// largestAt returns the place of the first of the largest elements.
-func largestAt(list []float32) int {
-	at := 0
-	for i, v := range list {
-		if v > list[at] {
-			at = i
-		}
-	}
-	return at
 }
 
 // finite keeps JSON, which knows no NaN, able to say that something is wrong.

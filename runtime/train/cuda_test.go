@@ -190,6 +190,12 @@ func TestCUDAReplaysBatchesOfGraphs(t *testing.T) {
 // a run holds.
 func predicted(t *testing.T, model string, sets []string) int {
 	t.Helper()
+	return forecast(t, model, sets...).Device - deviceBytes
+}
+
+// forecast is that of a run on a GPU.
+func forecast(t *testing.T, model string, sets ...string) *Forecast {
+	t.Helper()
 	tr, err := newTrainer(context.Background(), Task{Model: model, Data: synthetic(t, 1)}, configure(t, model, sets...), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +205,7 @@ func predicted(t *testing.T, model string, sets []string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.Device - deviceBytes
+	return f
 }
 
 // A fault of the GPU ends the run with the error that it is. The last checkpoint

@@ -162,15 +162,7 @@ func TestCUDASearchFaults(t *testing.T) {
 func TestSearchIsPredicted(t *testing.T) {
 	need := func(sets ...string) (all, search int) {
 		t.Helper()
-		tr, err := newTrainer(context.Background(), Task{Model: "ecl-gsr", Data: synthetic(t, 1)}, configure(t, "ecl-gsr", sets...), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tr.close()
-		f, err := PredictMemoryOn(cuda.Planner, tr.prog, tr.task.Data, tr.split, tr.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := forecast(t, "ecl-gsr", sets...)
 		for _, p := range f.Parts {
 			if p.Name == "search for candidates" {
 				search = p.Bytes

@@ -96,15 +96,7 @@ func TestDeviceReplaysSampledAnchors(t *testing.T) {
 			}
 		}
 		sameRuns(t, contents(t, again), contents(t, there))
-		want, got := losses(t, here), losses(t, there)
-		if len(got) != len(want) || len(got) < 38 {
-			t.Fatalf("%d layers: %d losses, on the CPU %d", layers, len(got), len(want))
-		}
-		for i, w := range want {
-			if d := math.Abs(got[i] - w); d > 1e-5*max(1, math.Abs(w)) {
-				t.Errorf("%d layers: the loss of step %d is %g, on the CPU %g", layers, i, got[i], w)
-			}
-		}
+		nearLosses(t, fmt.Sprint(layers, " layers"), there, here, 38)
 	}
 }
 
@@ -146,14 +138,20 @@ func TestDeviceReplaysBatchesOfGraphs(t *testing.T) {
 			}
 		}
 		sameRuns(t, contents(t, again), contents(t, there))
-		want, got := losses(t, here), losses(t, there)
-		if len(got) != len(want) || len(got) < 16 {
-			t.Fatalf("%s: %d losses, on the CPU %d", model, len(got), len(want))
-		}
-		for i, w := range want {
-			if d := math.Abs(got[i] - w); d > 1e-5*max(1, math.Abs(w)) {
-				t.Errorf("%s: the loss of step %d is %g, on the CPU %g", model, i, got[i], w)
-			}
+		nearLosses(t, model, there, here, 16)
+	}
+}
+
+// nearLosses holds the losses of a run, least at least, to those of one on the CPU.
+func nearLosses(t *testing.T, what, there, here string, least int) {
+	t.Helper()
+	want, got := losses(t, here), losses(t, there)
+	if len(got) != len(want) || len(got) < least {
+		t.Fatalf("%s: %d losses, on the CPU %d", what, len(got), len(want))
+	}
+	for i, w := range want {
+		if d := math.Abs(got[i] - w); d > 1e-5*max(1, math.Abs(w)) {
+			t.Errorf("%s: the loss of step %d is %g, on the CPU %g", what, i, got[i], w)
 		}
 	}
 }
