@@ -350,6 +350,7 @@ func (t *trainer) setProbabilities(p []float32, lo, hi float32) error {
 	e.there.p, e.there.pBehind = nil, false
 	t.leaveThere("p")
 	if len(p) == 0 { // a device may have the structure
+		e.perEntry = e.perEntry[:0]
 		return t.bindVector("p", []float32{})
 	}
 	e.perEntry = e.st.Spread(e.perEntry, p)
