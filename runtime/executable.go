@@ -214,8 +214,8 @@ func (x *Executable) layOut() error {
 
 // Prepare does what the next run begins with while an [Accelerator] is busy with the
 // last one: it copies what was bound since, and finds receptive fields, or queues the
-// search for them. What the last run computed stays to be read. It does nothing on other devices, where
-// the host is what computes, nor before the first run.
+// search for them. What the last run computed stays to be read. It does nothing on
+// other devices, where the host is what computes, nor before the first run.
 func (x *Executable) Prepare() error {
 	if x.p.accel == nil || !x.ready {
 		return nil
