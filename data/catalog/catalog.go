@@ -18,6 +18,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/download"
+	"github.com/gsrc-dev/gsrc/internal/filelock"
 )
 
 const (
@@ -153,13 +154,13 @@ func (s Set) Fetch(ctx context.Context, root string, o Options) (string, error) 
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make the folder of data sets: %w", err)
 	}
-	unlock, err := download.Lock(ctx, filepath.Join(root, ".lock"), func() {
+	lock, err := filelock.Acquire(ctx, filepath.Join(root, ".lock"), func(*filelock.HeldError) {
 		o.Log("waiting for another process that fetches data into %s", root)
 	})
 	if err != nil {
 		return "", fmt.Errorf("cannot lock the folder of data sets: %w", err)
 	}
-	defer unlock()
+	defer lock.Unlock()
 	recorded, err := readLock(root)
 	if err != nil {
 		return "", err

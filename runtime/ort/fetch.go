@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/internal/download"
+	"github.com/gsrc-dev/gsrc/internal/filelock"
 )
 
 const (
@@ -62,13 +63,13 @@ func (f *fetcher) ensure(ctx context.Context, log func(string, ...any)) (Library
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Library{}, fmt.Errorf("cannot make the cache folder for onnxruntime: %w", err)
 	}
-	unlock, err := download.Lock(ctx, filepath.Join(dir, ".lock"), func() {
+	lock, err := filelock.Acquire(ctx, filepath.Join(dir, ".lock"), func(*filelock.HeldError) {
 		log("waiting for another process that fetches onnxruntime into %s", dir)
 	})
 	if err != nil {
 		return Library{}, fmt.Errorf("cannot lock the cache folder for onnxruntime: %w", err)
 	}
-	defer unlock()
+	defer lock.Unlock()
 	// The process that held the lock may have done the work.
 	target := filepath.Join(dir, cachedName(f.goos))
 	if lib, err := f.examine(target, "cache"); err == nil {

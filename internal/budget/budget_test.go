@@ -1,0 +1,93 @@
+package budget
+
+import (
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestAReservationIsRefusedBeforeItIsTaken(t *testing.T) {
+	b := New(100)
+	r, err := b.Reserve("the graph", 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e *ExceededError
+	if _, err := b.Reserve("a body", 50); !errors.As(err, &e) || *e != (ExceededError{"a body", 50, 40, 100}) {
+		t.Fatalf("got %v", err)
+	}
+	if err := r.Grow(41); !errors.As(err, &e) || *e != (ExceededError{"the graph", 101, 100, 100}) {
+		t.Fatalf("got %v", err)
+	}
+	if err := r.Grow(-1); !errors.As(err, &e) {
+		t.Fatalf("a size that overflowed: got %v", err)
+	}
+	if b.Used() != 60 || r.Bytes() != 60 {
+		t.Fatalf("%d and %d bytes are used after refusals, want 60", b.Used(), r.Bytes())
+	}
+	if err := r.Grow(40); err != nil {
+		t.Fatal(err)
+	}
+	r.Release()
+	r.Release()
+	if b.Used() != 0 {
+		t.Fatalf("%d bytes are used after all was given back", b.Used())
+	}
+}
+
+func TestNoBudgetHasNoLimit(t *testing.T) {
+	var b *Budget
+	r, err := b.Reserve("all", math.MaxInt64)
+	if err != nil || b.Used() != 0 || b.Total() != math.MaxInt64 {
+		t.Fatal(err, b.Used(), b.Total())
+	}
+	r.Release()
+}
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]int64{"4GiB": 4 << 30, "512 MiB": 512 << 20, "1.5GB": 1_500_000_000, "1048576": 1 << 20, "10kB": 10_000, "7B": 7, "2KiB": 2048} {
+		if got, err := Parse(text); err != nil || got != want {
+			t.Errorf("Parse(%q) = %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "GiB", "-1GiB", "0", "NaN", "inf", "9e30TiB", "four", "1GiBGiB"} {
+		if got, err := Parse(text); err == nil {
+			t.Errorf("Parse(%q) = %d, want an error", text, got)
+		}
+	}
+}
+
+func TestFormat(t *testing.T) {
+	for n, want := range map[int64]string{1 << 30: "1.0 GiB", 3 << 29: "1.5 GiB", 1000: "1000 bytes", 5 << 20: "5.0 MiB"} {
+		if got := Format(n); got != want {
+			t.Errorf("Format(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestMul(t *testing.T) {
+	if Mul(3, 4, 5) != 60 || Mul(math.MaxInt64, 2) != math.MaxInt64 || Mul(math.MaxInt64, 2, 0) != 0 || Mul(-1, 2) != math.MaxInt64 {
+		t.Fatal(Mul(3, 4, 5), Mul(math.MaxInt64, 2), Mul(math.MaxInt64, 2, 0), Mul(-1, 2))
+	}
+}
+
+// The limit is asked for in a process of its own, as GOMEMLIMIT is read at its start.
+func TestDefaultIsWhatTheProcessMayUse(t *testing.T) {
+	if os.Getenv("BUDGET_TEST_CHILD") != "" {
+		n, source := Default()
+		os.Stdout.WriteString(Format(n) + " by " + source)
+		os.Exit(0)
+	}
+	if n, source := Default(); n < 1<<20 || source == "" {
+		t.Fatalf("got %d bytes by %q", n, source)
+	}
+	c := exec.Command(os.Args[0], "-test.run=^TestDefaultIsWhatTheProcessMayUse$")
+	c.Env = append(os.Environ(), "BUDGET_TEST_CHILD=1", "GOMEMLIMIT=100MiB")
+	out, err := c.Output()
+	if err != nil || !strings.HasPrefix(string(out), "100.0 MiB by GOMEMLIMIT") {
+		t.Fatalf("got %q, %v", out, err)
+	}
+}

@@ -1,0 +1,102 @@
+// Package filelock keeps two processes from writing to one place. The system drops a
+// lock when its process ends, however it ends, so a lock that is left over is none.
+package filelock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// HeldError says who has a lock.
+type HeldError struct {
+	Path string // of the lock
+	// The process that has it, as far as it has said so: 0 and "" are not known.
+	PID     int
+	Host    string
+	Command string
+}
+
+func (e *HeldError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("another process is using %s", filepath.Dir(e.Path))
+	}
+	return fmt.Sprintf("process %d on %s (%s) is using %s", e.PID, e.Host, e.Command, filepath.Dir(e.Path))
+}
+
+// Lock is an exclusive lock on a file.
+type Lock struct{ f *flock.Flock }
+
+// owner is what a lock's holder writes beside it. It does not stand in the lock itself,
+// which nobody else can read on Windows.
+type owner struct {
+	PID     int    `json:"pid"`
+	Host    string `json:"host"`
+	Command string `json:"command"`
+}
+
+func ownerFile(path string) string { return path + ".owner" }
+
+// TryLock locks the file at path, which is made if need be and stays. Where another
+// process has the lock, or this one has it already, the error is a *[HeldError].
+func TryLock(path string) (*Lock, error) {
+	l := &Lock{flock.New(path)}
+	ok, err := l.f.TryLock()
+	switch {
+	case errors.Is(err, errors.ErrUnsupported): // no locks here, so nobody is kept out
+		return l, nil
+	case err != nil:
+		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
+	case !ok:
+		held := &HeldError{Path: path}
+		var o owner
+		if text, err := os.ReadFile(ownerFile(path)); err == nil && json.Unmarshal(text, &o) == nil {
+			held.PID, held.Host, held.Command = o.PID, o.Host, o.Command
+		}
+		return nil, held
+	}
+	host, _ := os.Hostname()
+	text, err := json.Marshal(owner{os.Getpid(), host, strings.Join(os.Args, " ")})
+	if err == nil {
+		// Who it is helps whoever waits; the lock holds without it.
+		_ = os.WriteFile(ownerFile(path), text, 0o644)
+	}
+	return l, nil
+}
+
+// Acquire is [TryLock] that waits for another process until ctx ends. waiting is called
+// once if it has to wait.
+func Acquire(ctx context.Context, path string, waiting func(*HeldError)) (*Lock, error) {
+	for told := false; ; {
+		l, err := TryLock(path)
+		var held *HeldError
+		if !errors.As(err, &held) {
+			return l, err
+		}
+		if !told {
+			waiting(held)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// Unlock gives the lock back. It may be called of nil.
+func (l *Lock) Unlock() error {
+	if l == nil {
+		return nil
+	}
+	_ = os.Remove(ownerFile(l.f.Path()))
+	return l.f.Unlock()
+}
