@@ -276,15 +276,12 @@ var reduceOps = []OpDef{
 			dst[j] = x[j] - l
 		}
 	}),
-	rowOp("l2_normalize", "y_i = x_i / max(‖x_i‖₂, eps)", true, []AttrSpec{epsAttr}, func(c *VJPCtx, g *Value) *Value {
+	rowOp("l2_normalize", "y_i = x_i / max(‖x_i‖₂, eps)"+farRows, true, []AttrSpec{epsAttr}, func(c *VJPCtx, g *Value) *Value {
 		return c.One("l2_normalize_grad", Attrs{"eps": c.Op.Float("eps")}, c.dense(c.X(0)), c.dense(c.Y(0)), g)
 	}, func(o *Op, dst, x []float64) {
-		n := math.Max(norm2(x), o.Float("eps"))
-		for j := range x {
-			dst[j] = x[j] / n
-		}
+		normalizeRow(dst, x, o.Float("eps"), norm2)
 	}),
-	rowOp("l1_normalize", "y_i = x_i / max(Σ_j |x_ij|, eps)", true, []AttrSpec{epsAttr}, func(c *VJPCtx, g *Value) *Value {
+	rowOp("l1_normalize", "y_i = x_i / max(Σ_j |x_ij|, eps)"+farRows, true, []AttrSpec{epsAttr}, func(c *VJPCtx, g *Value) *Value {
 		// dx = (g − sign(x)·⟨g, y⟩)/n; the sign is that of y, and n is |x|/|y|'s row sum ratio.
 		eps := c.Op.Float("eps")
 		x, y := c.dense(c.X(0)), c.dense(c.Y(0))
@@ -298,14 +295,7 @@ var reduceOps = []OpDef{
 		dot := c.Mul(inside, rowSumKeep(c, c.Mul(g, y)))
 		return c.Div(c.Sub(g, c.Mul(sign, dot)), n)
 	}, func(o *Op, dst, x []float64) {
-		n := 0.0
-		for _, v := range x {
-			n += math.Abs(v)
-		}
-		n = math.Max(n, o.Float("eps"))
-		for j := range x {
-			dst[j] = x[j] / n
-		}
+		normalizeRow(dst, x, o.Float("eps"), norm1)
 	}),
 	{
 		Name: "l2_normalize_grad", Doc: "dx_i = (dy_i − y_i⟨y_i, dy_i⟩)/‖x_i‖ where ‖x_i‖ > eps, dy_i/eps elsewhere",
@@ -333,6 +323,39 @@ var reduceOps = []OpDef{
 			return nil
 		},
 	},
+}
+
+// farRows ends the definition of the operations that normalise rows.
+const farRows = ". A finite row whose largest magnitude is above 1e12, or is below 1e-12 but not 0 where eps ≤ 1e-12, " +
+	"is first scaled by a power of two to where no norm overflows or is below eps, so that its norm becomes 1. Rows of zeros stay zero"
+
+// normalizeRow is the definition of l1_normalize and l2_normalize.
+func normalizeRow(dst, x []float64, eps float64, norm func([]float64) float64) {
+	top := 0.0
+	for _, v := range x {
+		top = math.Max(top, math.Abs(v)) // NaN if any is
+	}
+	n := 0.0
+	if top > 1e12 && !math.IsInf(top, 0) || top > 0 && top < 1e-12 && eps <= 1e-12 {
+		_, exponent := math.Frexp(top)
+		for j, v := range x {
+			dst[j] = math.Ldexp(v, -exponent)
+		}
+		x, n = dst, norm(dst)
+	} else {
+		n = math.Max(norm(x), eps)
+	}
+	for j := range x {
+		dst[j] = x[j] / n
+	}
+}
+
+func norm1(x []float64) float64 {
+	s := 0.0
+	for _, v := range x {
+		s += math.Abs(v)
+	}
+	return s
 }
 
 func norm2(x []float64) float64 {

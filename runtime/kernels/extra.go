@@ -380,16 +380,26 @@ func (j *extraJob) sparseRow(r int) {
 			}
 		}
 	case extraSparseNorm:
-		var n float32
-		for e := lo; e < hi; e++ {
-			if v := value(e); j.op == 1 {
-				n += abs32(v)
-			} else {
-				n += v * v
+		norm := func(scale float32) (n float32) {
+			for e := lo; e < hi; e++ {
+				if v := value(e) * scale; j.op == 1 {
+					n += abs32(v)
+				} else {
+					n += v * v
+				}
 			}
+			if j.op == 2 {
+				n = sqrt32(n)
+			}
+			return n
 		}
-		if j.op == 2 {
-			n = sqrt32(n)
+		n := norm(1)
+		if scale := j.sparseScale(n, lo, hi); scale != 1 {
+			n = 1 / norm(scale)
+			for e := lo; e < hi; e++ {
+				j.dst[s.value(e)] = value(e) * scale * n
+			}
+			return
 		}
 		n = 1 / max(n, j.scale)
 		for e := lo; e < hi; e++ {

@@ -84,7 +84,8 @@ func counted(labels []int64, cols int) int {
 	return n
 }
 
-// L2NormalizeRows computes dst[i,:] = x[i,:]/max(‖x[i,:]‖₂, eps). dst may be x.
+// L2NormalizeRows computes dst[i,:] = x[i,:]/max(‖x[i,:]‖₂, eps), and
+// x[i,:]/‖x[i,:]‖₂ of rows that [rowScale] scales first. dst may be x.
 func (p *Pool) L2NormalizeRows(dst, x []float32, rows, cols int, eps float32) {
 	p.runSoftmax(softmaxJob{kind: l2Rows, dst: dst, x: x, scale: eps}, "L2NormalizeRows", rows, cols)
 }
@@ -96,7 +97,8 @@ func (p *Pool) L2NormalizeRowsGrad(dx, x, dy []float32, rows, cols int, eps floa
 	p.runSoftmax(softmaxJob{kind: l2Grad, dst: dx, x: x, dy: dy, scale: eps}, "L2NormalizeRowsGrad", rows, cols)
 }
 
-// L1NormalizeRows computes dst[i,:] = x[i,:]/max(Σ|x[i,:]|, eps). dst may be x.
+// L1NormalizeRows computes dst[i,:] = x[i,:]/max(Σ|x[i,:]|, eps), and
+// x[i,:]/Σ|x[i,:]| of rows that [rowScale] scales first. dst may be x.
 func (p *Pool) L1NormalizeRows(dst, x []float32, rows, cols int, eps float32) {
 	p.runSoftmax(softmaxJob{kind: l1Rows, dst: dst, x: x, scale: eps}, "L1NormalizeRows", rows, cols)
 }
@@ -191,19 +193,27 @@ func (j *softmaxJob) do(c, _ int) {
 			}
 			softmaxTo(dst, x, j.scale)
 			dst[l] -= j.scale
-		case l2Rows:
-			ks.vs[Mul](dst, x, 1/max(sqrt32(ks.dot(x, x)), j.scale))
+		case l1Rows, l2Rows:
+			norm := rowNorm(j.kind, x)
+			if scale := rowScale(norm, x, j.scale); scale != 1 {
+				ks.vs[Mul](dst, x, scale)
+				ks.vs[Mul](dst, dst, 1/rowNorm(j.kind, dst))
+				continue
+			}
+			ks.vs[Mul](dst, x, 1/max(norm, j.scale))
 		case l2Grad:
-			norm := sqrt32(ks.dot(x, x))
+			norm := rowNorm(l2Rows, x)
 			if norm <= j.scale {
 				ks.vs[Mul](dst, dy, 1/j.scale)
+				continue
+			}
+			if rowScale(norm, x, j.scale) < 1 {
+				l2GradWide(dst, x, dy)
 				continue
 			}
 			d := ks.dot(x, dy) / (norm * norm)
 			ks.vs[Mul](dst, dy, 1/norm)
 			ks.axpby(dst, x, -d/norm, 1)
-		case l1Rows:
-			ks.vs[Mul](dst, x, 1/max(ks.sumAbs(x), j.scale))
 		}
 	}
 }

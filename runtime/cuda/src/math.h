@@ -183,4 +183,27 @@ FN void box_muller(u32 w0, u32 w1, float *even, float *odd) {
 	*odd = s * r;
 }
 
+// The norm, 1 or 2, of the n floats from at on, each times scale. A warp has them.
+FN float row_norm(const float *x, i64 at, int n, int norm, float scale) {
+	float sum = 0.0f;
+	for (int c = thread_x() % WARP; c < n; c += WARP) {
+		float v = LD(x, at + c) * scale;
+		sum += norm == 1 ? abs32(v) : v * v;
+	}
+	sum = warp_sum(sum);
+	return norm == 1 ? sum : root(sum);
+}
+
+// The power of two that a row of n floats with that norm is multiplied with before it
+// is normalised: as in runtime/kernels/rowscale.go, which has the reasons.
+FN float row_scale(float norm, const float *x, i64 at, int n, float eps) {
+	if (norm >= 2e-12f * n && norm <= 0.5e12f) return 1.0f;
+	float top = 0.0f;
+	for (int c = thread_x() % WARP; c < n; c += WARP) top = max32(top, abs32(LD(x, at + c)));
+	top = warp_max(top);
+	if (top > 1e12f && top < INF) return 8.271806125530277e-25f; // 2⁻⁸⁰
+	if (top > 0.0f && top < 1e-12f && eps <= 1e-12f) return 3.094850098213451e26f; // 2⁸⁸
+	return 1.0f;
+}
+
 #endif

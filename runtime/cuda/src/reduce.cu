@@ -174,19 +174,15 @@ KERNEL gsrc_cross_entropy_grad(float *dst, const float *logits, const i64 *label
 	}
 }
 
-// normalize divides each row by its norm, 1 or 2, of at least eps. dst may be x.
+// normalize divides each row by its norm, 1 or 2, of at least eps, or by that of the
+// scaled row where row_scale scales it. dst may be x.
 KERNEL gsrc_normalize(float *dst, const float *x, int rows, int cols, int norm, float eps) {
 	int lane = thread_x() % WARP;
 	for (int r = grid_first() / WARP; r < rows; r += grid_step() / WARP) {
 		i64 at = (i64)r * cols;
-		float sum = 0.0f;
-		for (int c = lane; c < cols; c += WARP) {
-			float v = LD(x, at + c);
-			sum += norm == 1 ? abs32(v) : v * v;
-		}
-		sum = warp_sum(sum);
-		float scale = 1.0f / max32(norm == 1 ? sum : root(sum), eps);
-		for (int c = lane; c < cols; c += WARP) ST(dst, at + c, LD(x, at + c) * scale);
+		float length = row_norm(x, at, cols, norm, 1.0f), first = row_scale(length, x, at, cols, eps);
+		float scale = 1.0f / (first == 1.0f ? max32(length, eps) : row_norm(x, at, cols, norm, first));
+		for (int c = lane; c < cols; c += WARP) ST(dst, at + c, LD(x, at + c) * first * scale);
 	}
 }
 
@@ -196,16 +192,22 @@ KERNEL gsrc_l2_normalize_grad(float *dst, const float *x, const float *dy, int r
 	int lane = thread_x() % WARP;
 	for (int r = grid_first() / WARP; r < rows; r += grid_step() / WARP) {
 		i64 at = (i64)r * cols;
-		float square = 0.0f, dot = 0.0f;
-		for (int c = lane; c < cols; c += WARP) {
-			float v = LD(x, at + c);
-			square = fma32(v, v, square);
-			dot = fma32(v, LD(dy, at + c), dot);
+		float first = 1.0f, square, dot;
+		for (;;) {
+			square = dot = 0.0f;
+			for (int c = lane; c < cols; c += WARP) {
+				float v = LD(x, at + c) * first;
+				square = fma32(v, v, square);
+				dot = fma32(v, LD(dy, at + c), dot);
+			}
+			square = warp_sum(square);
+			dot = warp_sum(dot);
+			if (first != 1.0f) break;
+			first = row_scale(root(square), x, at, cols, INF);
+			if (first == 1.0f) break;
 		}
-		square = warp_sum(square);
-		dot = warp_sum(dot);
 		float norm = root(square), along = norm > eps ? dot / (norm * norm * norm) : 0.0f, scale = 1.0f / (norm > eps ? norm : eps);
-		for (int c = lane; c < cols; c += WARP) ST(dst, at + c, LD(dy, at + c) * scale - LD(x, at + c) * along);
+		for (int c = lane; c < cols; c += WARP) ST(dst, at + c, (LD(dy, at + c) * scale - LD(x, at + c) * first * along) * first);
 	}
 }
 

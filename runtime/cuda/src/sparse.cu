@@ -300,19 +300,14 @@ KERNEL gsrc_sparse_scale(float *dst, const float *vals, const int *row, const in
 }
 
 // sparse_normalize divides the entries of each row by their norm, 1 or 2, of at
-// least eps. A warp has a row.
+// least eps, or as normalize does where row_scale scales the row. A warp has a row.
 KERNEL gsrc_sparse_normalize(float *dst, const float *vals, const int *row_ptr, int rows, int norm, float eps) {
 	int lane = thread_x() % WARP;
 	for (int r = grid_first() / WARP; r < rows; r += grid_step() / WARP) {
 		int first = LD(row_ptr, r), last = LD(row_ptr, r + 1);
-		float sum = 0.0f;
-		for (int e = first + lane; e < last; e += WARP) {
-			float v = LD(vals, e);
-			sum += norm == 1 ? abs32(v) : v * v;
-		}
-		sum = warp_sum(sum);
-		float scale = 1.0f / max32(norm == 1 ? sum : root(sum), eps);
-		for (int e = first + lane; e < last; e += WARP) ST(dst, e, LD(vals, e) * scale);
+		float length = row_norm(vals, first, last - first, norm, 1.0f), power = row_scale(length, vals, first, last - first, eps);
+		float scale = 1.0f / (power == 1.0f ? max32(length, eps) : row_norm(vals, first, last - first, norm, power));
+		for (int e = first + lane; e < last; e += WARP) ST(dst, e, LD(vals, e) * power * scale);
 	}
 }
 

@@ -260,8 +260,17 @@ func declaredCases(attrs string, types ...string) []Case {
 	return cs
 }
 
-func sizedGrad(name string) []Case {
-	c := use("f32[N,F]", "f32[N,F]").gives("f32[N,F]")
+func normalizeCases() []Case {
+	var cs []Case
+	for _, x := range []string{"f32[N,F]", "f32[N,F] far", "csr[N,F]", "csr[N,F] far"} {
+		out, _, _ := strings.Cut(x, " ")
+		cs = append(cs, use(x).gives(out), use(x).gives(out).with("eps=3.0"))
+	}
+	return cs
+}
+
+func sizedGrad(name, x string) []Case {
+	c := use(x, "f32[N,F]").gives("f32[N,F]")
 	c.Body = fmt.Sprintf("  %%n = %s %%x0 : f32[N,F]\n  %%y0 = %s_grad %%x0, %%n, %%x1 : f32[N,F]\n", name, name)
 	return []Case{c}
 }
@@ -292,9 +301,9 @@ var Cases = map[string][]Case{
 	"squeeze":           {use("f32[N,1]").gives("f32[N]"), use("i64[N,1] index:N").gives("i64[N]")},
 	"softmax":           {use("f32[N,F]").gives("f32[N,F]")},
 	"log_softmax":       {use("f32[N,F]").gives("f32[N,F]")},
-	"l1_normalize":      {use("f32[N,F]").gives("f32[N,F]"), use("f32[N,F]").gives("f32[N,F]").with("eps=3.0"), use("csr[N,F]").gives("csr[N,F]")},
-	"l2_normalize":      {use("f32[N,F]").gives("f32[N,F]"), use("f32[N,F]").gives("f32[N,F]").with("eps=3.0"), use("csr[N,F]").gives("csr[N,F]")},
-	"l2_normalize_grad": sizedGrad("l2_normalize"),
+	"l1_normalize":      normalizeCases(),
+	"l2_normalize":      normalizeCases(),
+	"l2_normalize_grad": append(sizedGrad("l2_normalize", "f32[N,F]"), sizedGrad("l2_normalize", "f32[N,F] far")...),
 
 	"matmul":      matmulCases(),
 	"to_dense":    {use("csr[N,F]").gives("f32[N,F]"), use("f32[N,F]").gives("f32[N,F]")},

@@ -23,6 +23,8 @@ type Value struct {
 	Graph       *graph.Structure
 }
 
+var farScales = []float32{1, 1e20, 1e-18, math.MaxFloat32, 1e-40, 1e12, 0, 1e-12, math.SmallestNonzeroFloat32, 1e-38, 3e38}
+
 // RandomValue draws a value of a type whose dimensions are bound.
 func RandomValue(t testing.TB, ty ir.Type, values string, bind map[string]int, s rng.Stream) *Value {
 	t.Helper()
@@ -53,6 +55,9 @@ func RandomValue(t testing.TB, ty ir.Type, values string, bind map[string]int, s
 			v = float32(s.Uint32(uint64(i)) % 2)
 		case "huge":
 			v *= 300
+		case "far": // rows of magnitudes from the smallest float32 to the largest
+			row := i / max(1, shape[len(shape)-1])
+			v = max(-1, min(1, v)) * farScales[row%len(farScales)]
 		case "coarse": // so that equal elements occur
 			v = float32(math.Round(float64(v)))
 		}
