@@ -67,6 +67,7 @@ type BuildOptions struct {
 const (
 	refinedFile   = "refined_edges.csv"
 	inferenceFile = "inference.json"
+	evidenceFile  = "evidence.json" // a graph.Calibration
 	structFile    = "x_struct.safetensors"
 )
 
@@ -110,14 +111,23 @@ type evidence struct {
 	Rounds   int     `json:"rounds"`
 	Distrust float64 `json:"distrust,omitempty"`
 	Seed     uint64  `json:"seed"`
+	// Calibration names the file with what the training graph has shown, by which edges
+	// of other graphs are judged. It is empty in exports of earlier versions: there each
+	// graph is judged by itself.
+	Calibration string `json:"calibration,omitempty"`
+
+	calibration *graph.Calibration // the file's content
 }
 
 // judge judges the edges of data, nil where the model has it not done.
-func (e *evidence) judge(pool *kernels.Pool, ds *data.Dataset) *train.Evidence {
-	if e == nil {
-		return nil
+func (e *evidence) judge(pool *kernels.Pool, ds *data.Dataset) (*train.Evidence, error) {
+	switch {
+	case e == nil:
+		return nil, nil
+	case e.calibration != nil:
+		return train.JudgeBy(pool, ds, e.calibration, e.Distrust)
 	}
-	return train.FindEvidence(pool, ds, e.Rounds, e.Distrust, e.Seed)
+	return train.FindEvidence(pool, ds, e.Rounds, e.Distrust, e.Seed), nil
 }
 
 // evidenceOf is how a run judged existing edges, nil if it did not.
@@ -126,7 +136,7 @@ func evidenceOf(t *train.Trained) *evidence {
 		return nil
 	}
 	c := t.Config.Model.Edges
-	return &evidence{c.JudgeRounds, c.JudgeDistrust, uint64(t.Config.Train.Seed)}
+	return &evidence{Rounds: c.JudgeRounds, Distrust: c.JudgeDistrust, Seed: uint64(t.Config.Train.Seed)}
 }
 
 // Build exports the run to a folder: ONNX files, manifest.json, parity.json,
@@ -201,11 +211,12 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 		}
 		return b, constants, err
 	}
-	b.Sample = sample(t, r.Data, o.Threads)
+	judged := judgement(t, r.Data, o.Threads)
+	b.Sample = sample(t, r.Data, judged)
 	for _, v := range r.testSplit(o.Precision) {
 		b.Sample.Test, b.Sample.Labels = append(b.Sample.Test, int(v)), append(b.Sample.Labels, int(r.Data.Labels[v]))
 	}
-	return b, constants, r.describe(b.Files)
+	return b, constants, r.describe(b.Files, judged)
 }
 
 // testSplit is the test split of the run, where the accuracy on it is to be measured
@@ -260,12 +271,18 @@ func exported(t *train.Trained) *ir.Module {
 	return m
 }
 
-// sample is the training graph as exported models take it.
-func sample(t *train.Trained, ds *data.Dataset, threads int) export.Sample {
+// judgement is how the run judged its data's edges, nil if it did not.
+func judgement(t *train.Trained, ds *data.Dataset, threads int) *train.Evidence {
 	pool := kernels.NewPool(threads)
 	defer pool.Close()
+	judged, _ := evidenceOf(t).judge(pool, ds) // without a calibration it cannot fail
+	return judged
+}
+
+// sample is the training graph as exported models take it.
+func sample(t *train.Trained, ds *data.Dataset, judged *train.Evidence) export.Sample {
 	st := ds.Graph.Structure()
-	s := export.Sample{X: features(ds), Edges: edgeIndex(st), EdgeWeights: entryWeights(evidenceOf(t).judge(pool, ds), ds.Graph, st)}
+	s := export.Sample{X: features(ds), Edges: edgeIndex(st), EdgeWeights: entryWeights(judged, ds.Graph, st)}
 	if t.Struct != nil {
 		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
 		s.Struct = &x
@@ -339,7 +356,7 @@ func (info *inference) refinement(t *train.Trained) {
 }
 
 // describe adds the files that are not models.
-func (r *Run) describe(files map[string][]byte) error {
+func (r *Run) describe(files map[string][]byte, judged *train.Evidence) error {
 	t, ds := r.Trained, r.Data
 	info := inference{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
@@ -358,6 +375,13 @@ func (r *Run) describe(files map[string][]byte) error {
 			return err
 		}
 		files[structFile] = b.Bytes()
+	}
+	if judged != nil && info.Evidence != nil {
+		text, err := json.Marshal(judged.Calibration)
+		if err != nil {
+			return err
+		}
+		info.Evidence.Calibration, files[evidenceFile] = evidenceFile, append(text, '\n')
 	}
 	text, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {

@@ -2,6 +2,7 @@ package gsrc_test
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -93,7 +94,18 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 	if cfg.Model.Edges.Judge == "attributes" {
 		pool := kernels.NewPool(1)
 		defer pool.Close()
-		e := train.FindEvidence(pool, ds, cfg.Model.Edges.JudgeRounds, cfg.Model.Edges.JudgeDistrust, uint64(cfg.Train.Seed))
+		text, err := os.ReadFile(filepath.Join(dist, "evidence.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c graph.Calibration
+		if err := json.Unmarshal(text, &c); err != nil {
+			t.Fatal(err)
+		}
+		e, err := train.JudgeBy(pool, ds, &c, cfg.Model.Edges.JudgeDistrust)
+		if err != nil {
+			t.Fatal(err)
+		}
 		w := ort.Float32s(e.OfEntries(nil, ds.Graph, st, nil), int64(st.E))
 		weight = &w
 	}

@@ -204,10 +204,35 @@ func (p *predictor) readInference() error {
 	if err := json.Unmarshal(text, &p.info); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	if e := p.info.Evidence; e != nil && e.Calibration != "" {
+		if e.calibration, err = readCalibration(p.dir, e.Calibration); err != nil {
+			return err
+		}
+	}
 	if p.info.SchemaVersion != 1 || p.info.Graph != "raw" && p.info.Graph != "refined" || p.info.K < 0 {
 		return fmt.Errorf("%s: schema version %d with graph %q is not what this gsrc writes", path, p.info.SchemaVersion, p.info.Graph)
 	}
 	return nil
+}
+
+// readCalibration reads how edges are judged, which an export has in a file of its own.
+func readCalibration(dir, name string) (*graph.Calibration, error) {
+	if !filepath.IsLocal(name) {
+		return nil, fmt.Errorf("%s names the calibration %q, which is outside the export", filepath.Join(dir, inferenceFile), name)
+	}
+	path := filepath.Join(dir, name)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var c graph.Calibration
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := c.Validate(len(c.Columns)); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &c, nil
 }
 
 // run classifies the graph's nodes, of which the selected are wanted and judged; nil is
@@ -333,7 +358,11 @@ func (p *predictor) newEdges(ctx context.Context) (*train.Refined, error) {
 	}
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
-	return p.refine(pool, p.x, p.ds.Graph, nil, p.info.Evidence.judge(pool, p.ds))
+	judged, err := p.info.Evidence.judge(pool, p.ds)
+	if err != nil {
+		return nil, err
+	}
+	return p.refine(pool, p.x, p.ds.Graph, nil, judged)
 }
 
 // refine finds candidates for graphs that were not trained on, by the encoder, and gives

@@ -1,8 +1,10 @@
 package graph
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -33,33 +35,130 @@ type Rows struct {
 // each round but the first, neighbours count by the p of the round before.
 //
 // The same stream gives the same pairs, and so the same result, for any number of
-// threads.
-func Evidence(pool *kernels.Pool, g *Graph, x Rows, rounds int, s rng.Stream) (p []float32, share float64) {
-	p = make([]float32, len(g.Edges))
-	for i := range p {
-		p[i] = 1
-	}
+// threads. The calibration judges edges of other graphs by what this one has shown.
+func Evidence(pool *kernels.Pool, g *Graph, x Rows, rounds int, s rng.Stream) (p []float32, c *Calibration) {
+	p, c = ones(len(g.Edges)), &Calibration{}
 	pairs := randomPairs(g, len(g.Edges), s)
 	if len(pairs) == 0 || x.Cols == 0 { // nothing to compare with
-		return p, 0
+		return p, c
 	}
-	n := newNeighbourhoods(g, x)
+	c.Columns = x.rarity(g.N)
+	n := newNeighbourhoods(g, x, c.Columns)
 	edges, null := make([]float32, len(g.Edges)), make([]float32, len(pairs))
 	for range rounds {
 		n.sum(pool, p)
-		parallel(pool, len(edges), 256, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				edges[i] = n.cosine(g.Edges[i], float64(p[i]))
-			}
-		})
+		n.compare(pool, edges, p)
 		parallel(pool, len(null), 256, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				null[i] = n.cosine(pairs[i], 0)
 			}
 		})
-		share = discover(p, edges, null)
+		var steps Steps
+		steps, c.Share = discover(edges, null)
+		for i, s := range edges {
+			p[i] = steps.At(s)
+		}
+		c.Rounds = append(c.Rounds, steps)
 	}
-	return p, share
+	return p, c
+}
+
+// Calibration is what [Evidence] has learned from a whole graph. With it the evidence of
+// an edge depends on the attributes within as many hops of its ends as there are rounds,
+// and on nothing else.
+type Calibration struct {
+	// Columns scale the attributes, [D].
+	Columns []float64 `json:"columns"`
+	// Rounds say for each round what a cosine is worth. Without any, edges are not doubted.
+	Rounds []Steps `json:"rounds"`
+	// Share is π₀ of the last round.
+	Share float64 `json:"share"`
+}
+
+// Steps is a function that rises in steps: P[i] from From[i] on, and P[0] below From[0].
+type Steps struct {
+	From []float32 `json:"from"` // ascending
+	P    []float32 `json:"p"`
+}
+
+// At returns the value at s.
+func (f *Steps) At(s float32) float32 {
+	i := sort.Search(len(f.From), func(i int) bool { return !(f.From[i] <= s) })
+	return f.P[max(i-1, 0)]
+}
+
+// Validate reports what makes the calibration useless for attributes of so many columns.
+func (c *Calibration) Validate(columns int) error {
+	if len(c.Rounds) > 0 && len(c.Columns) != columns {
+		return fmt.Errorf("graph: the calibration of evidence has %d columns, want %d", len(c.Columns), columns)
+	}
+	for i, v := range c.Columns {
+		if !(v > 0) || math.IsInf(v, 0) {
+			return fmt.Errorf("graph: the calibration of evidence scales column %d by %v", i, v)
+		}
+	}
+	for r, f := range c.Rounds {
+		if len(f.From) == 0 || len(f.P) != len(f.From) {
+			return fmt.Errorf("graph: round %d of the calibration of evidence has %d steps and %d values", r, len(f.From), len(f.P))
+		}
+		for i, p := range f.P {
+			if !(p >= 0 && p <= 1) || i > 0 && !(f.From[i] > f.From[i-1] && p >= f.P[i-1]) {
+				return fmt.Errorf("graph: step %d of round %d of the calibration of evidence does not rise within [0, 1]", i, r)
+			}
+		}
+	}
+	if !(c.Share >= 0 && c.Share <= 1) {
+		return fmt.Errorf("graph: the calibration of evidence has the share %v", c.Share)
+	}
+	return nil
+}
+
+// Evidence returns the evidence of the edges of an undirected graph, [E]. Of the graph
+// that was learned from it is what [Evidence] gave.
+func (c *Calibration) Evidence(pool *kernels.Pool, g *Graph, x Rows) []float32 {
+	p := ones(len(g.Edges))
+	if len(c.Rounds) == 0 {
+		return p
+	}
+	n := newNeighbourhoods(g, x, c.Columns)
+	edges := make([]float32, len(g.Edges))
+	for _, steps := range c.Rounds {
+		n.sum(pool, p)
+		n.compare(pool, edges, p)
+		for i, s := range edges {
+			p[i] = steps.At(s)
+		}
+	}
+	return p
+}
+
+func ones(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = 1
+	}
+	return x
+}
+
+// rarity returns the factor of each column, one plus the inverse document frequency
+// among n rows.
+func (x *Rows) rarity(n int) []float64 {
+	count := make([]float64, x.Cols)
+	if x.RowPtr != nil {
+		for _, c := range x.Col {
+			count[c]++
+		}
+	} else {
+		for i, v := range x.Dense {
+			if v != 0 {
+				count[i%x.Cols]++
+			}
+		}
+	}
+	for c, k := range count {
+		count[c] = 1 + math.Log((1+float64(n))/(1+k))
+	}
+	return count
 }
 
 // randomPairs draws pairs of different nodes without an edge. A graph that has nearly
@@ -97,39 +196,41 @@ func (a sparseRow) dot(b sparseRow) (sum float64) {
 
 // neighbourhoods are the sums of nodes' and their neighbours' attributes.
 type neighbourhoods struct {
-	st   *Structure
-	cols int
-	rows []sparseRow // [N] scaled attributes
-	sums []sparseRow // [N]
+	st    *Structure
+	edges [][2]int32
+	cols  int
+	rows  []sparseRow // [N] scaled attributes
+	sums  []sparseRow // [N]
 	// By node, the squared lengths of both, and their product.
 	rowLen, sumLen, both []float64
 }
 
-func newNeighbourhoods(g *Graph, x Rows) *neighbourhoods {
-	n := &neighbourhoods{st: g.Structure(), cols: x.Cols, rows: make([]sparseRow, g.N), sums: make([]sparseRow, g.N),
+func newNeighbourhoods(g *Graph, x Rows, columns []float64) *neighbourhoods {
+	n := &neighbourhoods{st: g.Structure(), edges: g.Edges, cols: x.Cols, rows: make([]sparseRow, g.N), sums: make([]sparseRow, g.N),
 		rowLen: make([]float64, g.N), sumLen: make([]float64, g.N), both: make([]float64, g.N)}
-	count := make([]float64, x.Cols)
 	for i := range n.rows {
-		n.rows[i] = x.row(i)
-		for _, c := range n.rows[i].col {
-			count[c]++
-		}
-	}
-	for i, r := range n.rows {
-		length := 0.0
-		for k, c := range r.col {
-			v := float64(r.val[k]) * (1 + math.Log((1+float64(g.N))/(1+count[c])))
-			r.val[k] = float32(v)
-			length += v * v
-		}
-		if length > 0 {
-			for k := range r.val {
-				r.val[k] *= float32(1 / math.Sqrt(length))
-			}
-			n.rowLen[i] = 1
-		}
+		n.rows[i], n.rowLen[i] = x.scaled(i, columns)
 	}
 	return n
+}
+
+// scaled returns row i with its columns scaled and then itself, to length 1, and its
+// length: 1, or 0 where there is nothing to scale.
+func (x *Rows) scaled(i int, columns []float64) (sparseRow, float64) {
+	r := x.row(i)
+	length := 0.0
+	for k, c := range r.col {
+		v := float64(r.val[k]) * columns[c]
+		r.val[k] = float32(v)
+		length += v * v
+	}
+	if !(length > 0) {
+		return r, 0
+	}
+	for k := range r.val {
+		r.val[k] *= float32(1 / math.Sqrt(length))
+	}
+	return r, 1
 }
 
 // row copies row i without its zeros.
@@ -178,6 +279,15 @@ func (n *neighbourhoods) sum(pool *kernels.Pool, weights []float32) {
 	})
 }
 
+// compare sets dst to the cosines of all edges, which have the weights p.
+func (n *neighbourhoods) compare(pool *kernels.Pool, dst, p []float32) {
+	parallel(pool, len(dst), 256, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			dst[i] = n.cosine(n.edges[i], float64(p[i]))
+		}
+	})
+}
+
 // cosine compares the neighbourhoods of two nodes without the edge between them,
 // which has the weight w.
 func (n *neighbourhoods) cosine(e [2]int32, w float64) float32 {
@@ -197,9 +307,9 @@ func (n *neighbourhoods) cosine(e [2]int32, w float64) float32 {
 	return float32(across / math.Sqrt(a*b))
 }
 
-// discover sets p to one minus the local false discovery rate of each edge, and
-// returns π₀.
-func discover(p, edges, null []float32) (share float64) {
+// discover returns one minus the local false discovery rate of edges by their cosine,
+// and π₀.
+func discover(edges, null []float32) (steps Steps, share float64) {
 	n := len(edges)
 	at := func(i int32) float32 {
 		if int(i) < n {
@@ -260,15 +370,14 @@ func discover(p, edges, null []float32) (share float64) {
 	}
 	scale := share * float64(n) / float64(len(null))
 	for _, b := range blocks {
-		if b.edges == 0 {
+		belongs := float32(0)
+		if b.edges > 0 {
+			belongs = float32(max(0, 1-scale*(float64(b.count)-b.edges)/b.edges))
+		}
+		if k := len(steps.P); k > 0 && steps.P[k-1] == belongs {
 			continue
 		}
-		belongs := max(0, 1-scale*(float64(b.count)-b.edges)/b.edges)
-		for _, i := range order[b.first : b.first+b.count] {
-			if int(i) < n {
-				p[i] = float32(belongs)
-			}
-		}
+		steps.From, steps.P = append(steps.From, at(order[b.first])), append(steps.P, belongs)
 	}
-	return share
+	return steps, share
 }

@@ -1,7 +1,10 @@
 package graph
 
 import (
+	"encoding/json"
+	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -29,7 +32,8 @@ func TestEvidenceFindsAddedEdges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, share := Evidence(nil, g, sampleRows(s), 2, rng.New(2, "evidence"))
+		p, c := Evidence(nil, g, sampleRows(s), 2, rng.New(2, "evidence"))
+		share := c.Share
 		var sums, counts [2]float64
 		for i, e := range g.Edges {
 			k := 0
@@ -73,17 +77,82 @@ func TestEvidenceIsDeterministic(t *testing.T) {
 		sparse.RowPtr = append(sparse.RowPtr, int32(len(sparse.Col)))
 	}
 	values := slices.Clone(sparse.Val)
-	want, share := Evidence(nil, s.Graph, x, 2, rng.New(5, "evidence"))
+	want, learned := Evidence(nil, s.Graph, x, 2, rng.New(5, "evidence"))
 	for _, threads := range []int{1, 3} {
 		pool := kernels.NewPool(threads)
 		got, other := Evidence(pool, s.Graph, sparse, 2, rng.New(5, "evidence"))
 		pool.Close()
-		if !slices.Equal(got, want) || other != share {
+		if !slices.Equal(got, want) || !reflect.DeepEqual(other, learned) {
 			t.Errorf("%d threads and sparse attributes give something else", threads)
 		}
 	}
 	if !slices.Equal(values, sparse.Val) {
 		t.Error("the attributes were changed")
+	}
+}
+
+// A calibration gives the graph that it was learned from the same evidence, to the bit,
+// and judges an edge of another one by what is near it alone.
+func TestCalibration(t *testing.T) {
+	o := DefaultCSBM()
+	o.Seed = 4
+	s, err := Generate(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := sampleRows(s)
+	const rounds = 2
+	want, c := Evidence(nil, s.Graph, x, rounds, rng.New(5, "evidence"))
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read Calibration
+	if err := json.Unmarshal(text, &read); err != nil || read.Validate(x.Cols) != nil {
+		t.Fatal(err, read.Validate(x.Cols))
+	}
+	if got := read.Evidence(nil, s.Graph, x); !slices.Equal(got, want) {
+		t.Error("the graph that was learned from has other evidence by its calibration")
+	}
+	// An edge more changes those within the rounds' hops of its ends and no others.
+	added := [2]int32{0, int32(s.Graph.N - 1)}
+	if s.Graph.Has(added[0], added[1]) {
+		t.Fatal("the edge is there")
+	}
+	edges := append(slices.Clone(s.Graph.Edges), added)
+	slices.SortFunc(edges, compareEdges)
+	g := &Graph{N: s.Graph.N, Edges: edges}
+	near, st := map[int32]bool{added[0]: true, added[1]: true}, g.Structure()
+	for range rounds - 1 {
+		for _, v := range slices.Collect(maps.Keys(near)) {
+			for e := st.In.RowPtr[v]; e < st.In.RowPtr[v+1]; e++ {
+				near[st.In.Col[e]] = true
+			}
+		}
+	}
+	got := read.Evidence(nil, g, x)
+	far := 0
+	for i, e := range g.Edges {
+		if at, ok := s.Graph.Find(e[0], e[1]); ok && !near[e[0]] && !near[e[1]] {
+			far++
+			if got[i] != want[at] {
+				t.Fatalf("edge %v has %v, and %v with another edge far away", e, want[at], got[i])
+			}
+		}
+	}
+	if far == 0 {
+		t.Error("no edge is far from the added one")
+	}
+	for name, bad := range map[string]Calibration{
+		"columns": {Columns: []float64{1}, Rounds: c.Rounds},
+		"scale":   {Columns: slices.Repeat([]float64{-1}, x.Cols), Rounds: c.Rounds},
+		"values":  {Columns: c.Columns, Rounds: []Steps{{From: []float32{1}, P: nil}}},
+		"falling": {Columns: c.Columns, Rounds: []Steps{{From: []float32{0, 1}, P: []float32{1, 0}}}},
+		"share":   {Columns: c.Columns, Rounds: c.Rounds, Share: 2},
+	} {
+		if bad.Validate(x.Cols) == nil {
+			t.Errorf("a calibration with wrong %s passes", name)
+		}
 	}
 }
 
@@ -103,7 +172,7 @@ func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
 		for i := range w {
 			w[i] = float32(rapid.IntRange(1, 4).Draw(t, "w")) / 4
 		}
-		n := newNeighbourhoods(g, x)
+		n := newNeighbourhoods(g, x, x.rarity(g.N))
 		n.sum(nil, w)
 		at := rapid.IntRange(0, len(g.Edges)-1).Draw(t, "edge")
 		e := g.Edges[at]
@@ -153,7 +222,11 @@ func TestEvidenceWithoutPairs(t *testing.T) {
 		"no edges":         {&Graph{N: 2}, Rows{Cols: 1, Dense: []float32{1, 1}}},
 		"no nodes":         {&Graph{}, Rows{Cols: 1}},
 	} {
-		p, share := Evidence(nil, c.g, c.x, 2, rng.New(1, "evidence"))
+		p, learned := Evidence(nil, c.g, c.x, 2, rng.New(1, "evidence"))
+		share := learned.Share
+		if again := learned.Evidence(nil, c.g, c.x); !slices.Equal(again, p) {
+			t.Errorf("%s: %v by the calibration, %v before", name, again, p)
+		}
 		if share != 0 || len(p) != len(c.g.Edges) || slices.ContainsFunc(p, func(p float32) bool { return p != 1 }) {
 			t.Errorf("%s: %v, share %v", name, p, share)
 		}

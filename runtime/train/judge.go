@@ -16,8 +16,10 @@ import (
 type Evidence struct {
 	Graph *graph.Graph // undirected
 	P     []float32    // [E] of its edges
-	// Doubted estimates the share of edges that are none.
+	// Doubted estimates the share of edges that are none: of the calibration.
 	Doubted float64
+	// Calibration is what P was found by.
+	Calibration *graph.Calibration
 }
 
 const leastEvidence = 0.01
@@ -29,16 +31,39 @@ const leastEvidence = 0.01
 // doubted each counts less than its probability.
 func FindEvidence(pool *kernels.Pool, ds *data.Dataset, rounds int, distrust float64, seed uint64) *Evidence {
 	e := &Evidence{Graph: ds.Graph.Undirected()}
-	x := graph.Rows{Cols: ds.X.Cols, RowPtr: ds.X.RowPtr, Col: ds.X.Col, Val: ds.X.Val, Dense: ds.X.Dense}
-	e.P, e.Doubted = graph.Evidence(pool, e.Graph, x, rounds, rng.New(seed, "evidence"))
-	power := 1 + distrust*e.Doubted
+	e.P, e.Calibration = graph.Evidence(pool, e.Graph, rowsOf(ds), rounds, rng.New(seed, "evidence"))
+	return e.distrust(distrust)
+}
+
+// JudgeBy judges the edges of a data set by the calibration of another, that of the
+// training. It is an error if the data have other attributes.
+func JudgeBy(pool *kernels.Pool, ds *data.Dataset, c *graph.Calibration, distrust float64) (*Evidence, error) {
+	if err := c.Validate(ds.X.Cols); err != nil {
+		return nil, err
+	}
+	e := &Evidence{Graph: ds.Graph.Undirected(), Calibration: c}
+	e.P = c.Evidence(pool, e.Graph, rowsOf(ds))
+	return e.distrust(distrust), nil
+}
+
+func rowsOf(ds *data.Dataset) graph.Rows {
+	return graph.Rows{Cols: ds.X.Cols, RowPtr: ds.X.RowPtr, Col: ds.X.Col, Val: ds.X.Val, Dense: ds.X.Dense}
+}
+
+func (e *Evidence) distrust(distrust float64) *Evidence {
+	e.Doubted = e.Calibration.Share
 	for i, p := range e.P {
-		if power != 1 {
-			p = float32(math.Pow(float64(p), power))
-		}
-		e.P[i] = max(p, leastEvidence)
+		e.P[i] = Distrust(p, e.Calibration, distrust)
 	}
 	return e
+}
+
+// Distrust returns what evidence that a calibration gave counts, see [FindEvidence].
+func Distrust(p float32, c *graph.Calibration, distrust float64) float32 {
+	if power := 1 + distrust*c.Share; power != 1 {
+		p = float32(math.Pow(float64(p), power))
+	}
+	return max(p, leastEvidence)
 }
 
 // OfEntries returns the evidence of each entry of the structure of g, the weights of
