@@ -94,27 +94,27 @@ func TestResidentGrowsLikeTheData(t *testing.T) {
 			check(first, data.Synthetic)
 			x := slices.Repeat(run.Data.X.ToDense().Dense[:run.Data.X.Cols], 2)
 			edges := [][2]string{{"120", "3"}, {"121", "120"}, {"4", "9"}}
-			g := Growth{X: x, IDs: []string{"120", "121"}}
+			g := Update{X: x, IDs: []string{"120", "121"}}
 			for _, e := range edges {
 				g.Sources, g.Targets = append(g.Sources, e[0]), append(g.Targets, e[1])
 			}
-			grown, err := r.Grow(t.Context(), g)
-			if err != nil {
-				t.Fatal(err)
+			if a, err := r.Update(t.Context(), g); err != nil || a.Version != 2 {
+				t.Fatal(a, err)
 			}
+			grown := r.Snapshot()
 			check(grown, asFolder(t, run.Data, x, edges))
 			check(first, data.Synthetic) // as it was
-			if _, found := first.Find("121"); found {
+			if _, err := first.Find("121"); err == nil {
 				t.Error("the first version has a node of the second")
 			}
-			if v, found := grown.Find("121"); !found || v != 121 {
-				t.Errorf("node 121 is %d, %v", v, found)
+			if v, err := grown.Find("121"); err != nil || v != 121 {
+				t.Errorf("node 121 is %d, %v", v, err)
 			}
 		}
 	}
 }
 
-func TestGrowthFaults(t *testing.T) {
+func TestUpdateFaults(t *testing.T) {
 	orttest.Need(t)
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "friends")
@@ -138,8 +138,8 @@ func TestGrowthFaults(t *testing.T) {
 	defer r.Close()
 	nan := float32(0)
 	nan /= nan
-	for want, g := range map[string]Growth{
-		"nothing to add":    {},
+	for want, g := range map[string]Update{
+		"nothing to add,":   {},
 		"no rows of 2":      {X: []float32{1}},
 		"1 names for 2":     {X: []float32{1, 2, 3, 4}, IDs: []string{"eve"}},
 		"0 names for 1":     {X: []float32{1, 2}},
@@ -148,21 +148,21 @@ func TestGrowthFaults(t *testing.T) {
 		`called ""`:         {X: []float32{1, 2}, IDs: []string{""}},
 		"features are fini": {X: []float32{1, nan}, IDs: []string{"eve"}},
 		"one of each":       {Sources: []string{"ann"}},
-		`ends at "eve"`:     {Sources: []string{"ann"}, Targets: []string{"eve"}},
+		`edge 0 is "eve"`:   {Sources: []string{"ann"}, Targets: []string{"eve"}},
 	} {
-		var fault *GrowthError
-		if _, err := r.Grow(t.Context(), g); !errors.As(err, &fault) || !strings.Contains(err.Error(), want) {
+		var fault *UpdateError
+		if _, err := r.Update(t.Context(), g); !errors.As(err, &fault) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", g, err, want)
 		}
 	}
 	if v := r.Snapshot().Version; v != 1 {
 		t.Fatalf("version %d after nothing was added", v)
 	}
-	s, err := r.Grow(t.Context(), Growth{X: []float32{30, 1}, IDs: []string{"eve"}, Sources: []string{"eve", "eve", "eve"}, Targets: []string{"ann", "ann", "eve"}})
-	if err != nil || s.Version != 2 || s.Nodes() != 5 || s.Edges() != 4 {
+	s, err := r.Update(t.Context(), Update{X: []float32{30, 1}, IDs: []string{"eve"}, Sources: []string{"eve", "eve", "eve"}, Targets: []string{"ann", "ann", "eve"}})
+	if err != nil || s != (Applied{Version: 2, Nodes: 5, Edges: 4}) {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if _, _, err := s.Answer([]int{5}); err == nil {
+	if _, _, err := r.Snapshot().Answer([]int{5}); err == nil {
 		t.Error("an answer for a node that there is not")
 	}
 }
@@ -189,7 +189,7 @@ func TestFixedGraph(t *testing.T) {
 	if _, p, err := r.Snapshot().Answer([]int{7}); err != nil || len(p) == 0 {
 		t.Fatal(p, err)
 	}
-	if _, err := r.Grow(t.Context(), Growth{Sources: []string{"1"}, Targets: []string{"2"}}); !errors.Is(err, ErrFixedGraph) {
+	if _, err := r.Update(t.Context(), Update{Sources: []string{"1"}, Targets: []string{"2"}}); !errors.Is(err, ErrFixedGraph) {
 		t.Errorf("it grew: %v", err)
 	}
 }

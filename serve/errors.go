@@ -45,12 +45,13 @@ func invalid(format string, args ...any) error { return fail(kindInvalid, format
 // classify finds the kind of any error.
 func classify(err error) *failure {
 	var f *failure
-	var growth *gsrc.GrowthError
+	var update *gsrc.UpdateError
+	var node *gsrc.NodeError
 	var body *http.MaxBytesError
 	switch {
 	case errors.As(err, &f):
 		return f
-	case errors.As(err, &growth):
+	case errors.As(err, &update), errors.As(err, &node):
 		return &failure{kindInvalid, err.Error()}
 	case errors.Is(err, gsrc.ErrFixedGraph):
 		return &failure{kindFixed, err.Error()}

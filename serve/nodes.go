@@ -73,33 +73,37 @@ type question struct {
 func (q *question) find(s *gsrc.Snapshot) ([]int, error) {
 	list := make([]int, 0, max(len(q.names), len(q.numbers)))
 	for _, name := range q.names {
-		v, ok := s.Find(name)
-		if !ok {
-			return nil, invalid("version %d of the graph has no node %q", s.Version, name)
+		v, err := s.Find(name)
+		if err != nil {
+			return nil, err
 		}
 		list = append(list, v)
 	}
 	for _, v := range q.numbers {
-		if v < 0 || v >= int64(s.Nodes()) {
-			return nil, invalid("version %d of the graph has no node number %d; there are 0 to %d", s.Version, v, s.Nodes()-1)
+		if err := s.Check(v); err != nil {
+			return nil, err
 		}
 		list = append(list, int(v))
 	}
 	return list, nil
 }
 
-// update adds nodes and edges to the resident graph.
+// update changes the resident graph.
 type update struct {
 	meta     Metadata
 	resident *gsrc.Resident
 }
 
 func newUpdate(r *gsrc.Resident) *update {
+	features := int64(r.Manifest().NumFeatures)
 	return &update{resident: r, meta: Metadata{
 		Name: "update", Versions: []string{modelVersion}, Platform: "gsrc",
 		Inputs: []TensorInfo{
-			{"x", FP32, []int64{-1, int64(r.Manifest().NumFeatures)}}, {"node", BYTES, []int64{-1}},
+			{"x", FP32, []int64{-1, features}}, {"node", BYTES, []int64{-1}},
 			{"source", BYTES, []int64{-1}}, {"target", BYTES, []int64{-1}},
+			{"delete_source", BYTES, []int64{-1}}, {"delete_target", BYTES, []int64{-1}},
+			{"change_node", BYTES, []int64{-1}}, {"change_x", FP32, []int64{-1, features}},
+			{"delete_node", BYTES, []int64{-1}},
 		},
 		Outputs: []TensorInfo{{"num_nodes", INT64, []int64{1}}, {"num_edges", INT64, []int64{1}}},
 	}}
@@ -108,21 +112,24 @@ func newUpdate(r *gsrc.Resident) *update {
 func (m *update) describe() *Metadata { return &m.meta }
 
 func (m *update) infer(ctx context.Context, r *Request) (*Result, error) {
-	var g gsrc.Growth
-	if t := r.input("x"); t != nil {
-		g.X = t.F32
+	var u gsrc.Update
+	for name, to := range map[string]*[]float32{"x": &u.X, "change_x": &u.ChangeX} {
+		if t := r.input(name); t != nil {
+			*to = t.F32
+		}
 	}
-	for name, to := range map[string]*[]string{"node": &g.IDs, "source": &g.Sources, "target": &g.Targets} {
+	for name, to := range map[string]*[]string{"node": &u.IDs, "source": &u.Sources, "target": &u.Targets,
+		"delete_source": &u.DeleteSources, "delete_target": &u.DeleteTargets, "change_node": &u.ChangeNodes, "delete_node": &u.DeleteNodes} {
 		if t := r.input(name); t != nil {
 			*to = t.Text
 		}
 	}
-	s, err := m.resident.Grow(ctx, g)
+	a, err := m.resident.Update(ctx, u)
 	if err != nil {
 		return nil, err
 	}
-	return &Result{GraphVersion: s.Version, Outputs: []Tensor{
-		{Name: "num_nodes", Datatype: INT64, Shape: []int64{1}, I64: []int64{int64(s.Nodes())}},
-		{Name: "num_edges", Datatype: INT64, Shape: []int64{1}, I64: []int64{int64(s.Edges())}},
+	return &Result{GraphVersion: a.Version, Outputs: []Tensor{
+		{Name: "num_nodes", Datatype: INT64, Shape: []int64{1}, I64: []int64{int64(a.Nodes)}},
+		{Name: "num_edges", Datatype: INT64, Shape: []int64{1}, I64: []int64{int64(a.Edges)}},
 	}}, nil
 }
