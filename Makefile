@@ -7,10 +7,10 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build setup demo test bench bench-peers bench-exports bench-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross clean
+.PHONY: help build setup demo test bench bench-peers bench-exports bench-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross bits-arm64 bits-avx512 clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/gsrc
 	@mkdir -p bin
@@ -126,6 +126,23 @@ cross: ## build without cgo for Linux, macOS, Windows and arm64 (PLATFORMS)
 		echo "build $$platform without cgo"; \
 		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build ./...; \
 	done
+
+# Tests of what must not depend on the processor, and the packages that have them.
+BITS          ?= Bits
+BITS_PACKAGES ?= ./runtime/kernels
+
+bits-arm64: ## run the tests named *Bits* as an arm64 processor would, by qemu-user (BITS, BITS_PACKAGES)
+	@command -v qemu-aarch64 >/dev/null || { echo "qemu-aarch64 is missing; on Debian and Ubuntu: apt-get install qemu-user"; exit 1; }
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -exec qemu-aarch64 -run '$(BITS)' $(TESTFLAGS) $(BITS_PACKAGES)
+
+bin/emulation/kernel:
+	@mkdir -p bin/emulation
+	cd bin/emulation && apt-get download $$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: //p') && dpkg -x linux-image-*.deb unpacked
+	mv bin/emulation/unpacked/boot/vmlinuz-* $@
+	rm -r bin/emulation/unpacked bin/emulation/linux-image-*.deb
+
+bits-avx512: bin/emulation/kernel ## run the tests named *Bits* with AVX-512, by Bochs (BITS, BITS_PACKAGES)
+	CGO_ENABLED=0 $(GO) test -p 1 -timeout 1h -exec '$(CURDIR)/internal/emulation/avx512.sh' -run '$(BITS)' $(TESTFLAGS) $(BITS_PACKAGES)
 
 clean: ## remove what make built; runs and exports stay
 	rm -rf bin
