@@ -49,6 +49,10 @@ func ownerFile(path string) string { return path + ".owner" }
 func TryLock(path string) (*Lock, error) {
 	l := &Lock{flock.New(path)}
 	ok, err := l.f.TryLock()
+	if ok && !l.there() { // its holder has removed it in between
+		_ = l.f.Unlock()
+		return TryLock(path)
+	}
 	switch {
 	case errors.Is(err, errors.ErrUnsupported): // no locks here, so nobody is kept out
 		return l, nil
@@ -99,4 +103,28 @@ func (l *Lock) Unlock() error {
 	}
 	_ = os.Remove(ownerFile(l.f.Path()))
 	return l.f.Unlock()
+}
+
+// there reports whether the file that is locked is the one that others find.
+func (l *Lock) there() bool {
+	mine, err := l.f.Stat()
+	if err != nil {
+		return false
+	}
+	found, err := os.Stat(l.f.Path())
+	return err == nil && os.SameFile(mine, found)
+}
+
+// Remove gives the lock back and deletes its file. It may be called of nil.
+func (l *Lock) Remove() error {
+	if l == nil {
+		return nil
+	}
+	_ = os.Remove(ownerFile(l.f.Path()))
+	removed := os.Remove(l.f.Path()) // before others can have it
+	err := l.f.Unlock()
+	if removed != nil { // Windows deletes no file that is open, so none that somebody locks
+		_ = os.Remove(l.f.Path())
+	}
+	return err
 }

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -106,5 +108,37 @@ func TestAcquireWaits(t *testing.T) {
 func TestAFolderThatIsNotThere(t *testing.T) {
 	if _, err := TryLock(filepath.Join(t.TempDir(), "none", ".lock")); err == nil || errors.As(err, new(*HeldError)) {
 		t.Fatalf("got %v", err)
+	}
+}
+
+// Of those who lock and remove at the same time one is in at a time, and no file stays.
+func TestRemovedLocksExclude(t *testing.T) {
+	path := filepath.Join(t.TempDir(), ".lock")
+	var inside, entered atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				l, err := TryLock(path)
+				if err != nil {
+					continue
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two have the lock")
+				}
+				entered.Add(1)
+				inside.Add(-1)
+				if err := l.Remove(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if entered.Load() == 0 {
+		t.Error("nobody got the lock")
+	}
+	if left, _ := filepath.Glob(path + "*"); len(left) > 0 {
+		t.Errorf("%q were left", left)
 	}
 }

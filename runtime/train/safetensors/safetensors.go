@@ -9,6 +9,10 @@
 //
 // Of the format's element types the package knows F32, I64, I32 and U8, the ones
 // that gsrc writes.
+//
+// Files are written with a checksum of all their bytes, CRC-32C, as the entry
+// "checksum" of "__metadata__", which other readers pass over. It is taken with its
+// digits as zeros. Files that have one are held against it when they are read.
 package safetensors
 
 import (
@@ -18,9 +22,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
+
+	"github.com/gsrc-dev/gsrc/internal/seal"
 )
 
 // maxHeader bounds the header that is read. The reference implementation allows
@@ -29,6 +36,9 @@ const maxHeader = 16 << 20
 
 // metadataKey is the header's key that is not a tensor.
 const metadataKey = "__metadata__"
+
+// checksumKey is the entry of the metadata with the checksum. Callers do not see it.
+const checksumKey = "checksum"
 
 // Tensor is a named array in row-major order.
 type Tensor struct {
@@ -41,6 +51,8 @@ type Tensor struct {
 type File struct {
 	Metadata map[string]string
 	Tensors  []Tensor // in the order of their data
+	// Sealed tells that the file was read, and had a checksum, which held.
+	Sealed bool
 }
 
 // entry is a tensor in the header.
@@ -82,14 +94,16 @@ func sizeOf(dtype string) int64 {
 // Write writes the file. The same contents give the same bytes.
 func (f *File) Write(w io.Writer) error {
 	var h bytes.Buffer
-	h.WriteByte('{')
-	if len(f.Metadata) > 0 {
-		text, err := json.Marshal(f.Metadata) // sorts the keys
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&h, "%q:%s", metadataKey, text)
+	metadata := maps.Clone(f.Metadata)
+	if metadata == nil {
+		metadata = map[string]string{}
 	}
+	metadata[checksumKey] = seal.Blank
+	text, err := json.Marshal(metadata) // sorts the keys
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&h, "{%q:%s", metadataKey, text)
 	seen := map[string]bool{metadataKey: true}
 	at := int64(0)
 	for i := range f.Tensors {
@@ -120,9 +134,7 @@ func (f *File) Write(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if h.Len() > 1 {
-			h.WriteByte(',')
-		}
+		h.WriteByte(',')
 		h.Write(key)
 		h.WriteByte(':')
 		h.Write(val)
@@ -131,10 +143,16 @@ func (f *File) Write(w io.Writer) error {
 	for h.Len()%8 != 0 { // so that the data is aligned
 		h.WriteByte(' ')
 	}
-	if err := binary.Write(w, binary.LittleEndian, uint64(h.Len())); err != nil {
-		return err
+	head := append(binary.LittleEndian.AppendUint64(nil, uint64(h.Len())), h.Bytes()...)
+	sum := seal.New()
+	sum.Write(head)
+	for i := range f.Tensors {
+		if err := writeData(sum, f.Tensors[i].Data); err != nil {
+			return err
+		}
 	}
-	if _, err := w.Write(h.Bytes()); err != nil {
+	seal.Put(head, sum.Sum32())
+	if _, err := w.Write(head); err != nil {
 		return err
 	}
 	for i := range f.Tensors {
@@ -187,8 +205,8 @@ func ReadFile(path string) (*File, error) {
 	return f, nil
 }
 
-// Parse reads a file's contents and checks all of it: lengths, names, types, and
-// that the tensors cover the data exactly. It allocates no more than a small
+// Parse reads a file's contents and checks all of it: lengths, names, types, that
+// the tensors cover the data exactly, and the checksum if it has one. It allocates no more than a small
 // multiple of what it is given.
 func Parse(data []byte) (*File, error) {
 	if len(data) < 8 {
@@ -203,9 +221,18 @@ func Parse(data []byte) (*File, error) {
 	}
 	header, body := data[8:8+n], data[8+n:]
 	f := &File{}
+	var err error
+	if f.Sealed, err = seal.Check(data[:8], header, body); err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
 	entries, err := f.header(header)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: header: %w", err)
+	}
+	if f.Sealed {
+		if delete(f.Metadata, checksumKey); len(f.Metadata) == 0 {
+			f.Metadata = nil
+		}
 	}
 	slices.SortStableFunc(entries, func(a, b named) int {
 		if a.Offsets[0] != b.Offsets[0] {

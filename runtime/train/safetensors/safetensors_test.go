@@ -55,8 +55,9 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	want.Sealed = true
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("read back %+v, want %+v", got, want)
+		t.Errorf("read back %d tensors, %v, sealed %v", len(got.Tensors), got.Metadata, got.Sealed)
 	}
 	if w, err := Get[float32](got, "w", 2, -1); err != nil || w[1] != -2 {
 		t.Errorf("w is %v (%v)", w, err)
@@ -77,6 +78,34 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// Whatever bit of a file is turned, it is refused, or is none with a checksum any more.
+func TestEveryTurnedBitIsFound(t *testing.T) {
+	f := example()
+	f.Tensors = f.Tensors[:5]
+	good := bytesOf(t, f)
+	if !bytes.Contains(good, []byte(`{"__metadata__":{"checksum":"crc32c:`)) {
+		t.Fatalf("the header begins with %q", good[8:60])
+	}
+	unsealed := 0
+	for i := range good {
+		for bit := range 8 {
+			bad := bytes.Clone(good)
+			bad[i] ^= 1 << bit
+			got, err := Parse(bad)
+			if err != nil {
+				continue
+			}
+			if got.Sealed {
+				t.Fatalf("bit %d of byte %d is turned, and the file is read", bit, i)
+			}
+			unsealed++
+		}
+	}
+	if unsealed > 8*len(`"checksum":"crc32c:00000000"`) {
+		t.Errorf("%d files had no checksum any more", unsealed)
+	}
+}
 
 func TestWriteErrors(t *testing.T) {
 	for want, f := range map[string]*File{
