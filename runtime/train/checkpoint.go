@@ -12,11 +12,13 @@ import (
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/runtime/train/safetensors"
 )
 
-// checkpointVersion changes when older checkpoints cannot be read any more.
-const checkpointVersion = 1
+// checkpointVersion is what is written: since version 2 with a checksum of the file and
+// one of the metrics before it. Version 1 is read too.
+const checkpointVersion = 2
 
 // counters is the part of a checkpoint that is not tensors: the metadata entry
 // "state". It holds no times, so that equal runs have equal checkpoints.
@@ -30,7 +32,8 @@ type counters struct {
 	Epoch      int            `json:"epoch"`
 	Steps      map[string]int `json:"steps"` // of each optimizer group
 	Lines      int            `json:"metrics_lines"`
-	ValAcc     *float64       `json:"val_acc"` // of the last evaluation
+	Metrics    string         `json:"metrics_checksum,omitempty"` // of these lines but for their times
+	ValAcc     *float64       `json:"val_acc"`                    // of the last evaluation
 	BestEpoch  int            `json:"best_epoch"`
 	BestAcc    float64        `json:"best_val_acc"`
 	BestLoss   float64        `json:"best_val_loss"`
@@ -60,7 +63,7 @@ func (t *trainer) checkpoint() error {
 		return err
 	}
 	c := counters{Version: checkpointVersion, Module: fingerprint(t.module.String()), Config: t.cfg.Hash(), Data: t.data.checksum,
-		Phase: t.state.Phase, Pretrained: t.state.Pretrained, Epoch: t.state.Epoch, Steps: map[string]int{}, Lines: t.metrics.lines,
+		Phase: t.state.Phase, Pretrained: t.state.Pretrained, Epoch: t.state.Epoch, Steps: map[string]int{}, Lines: t.metrics.lines, Metrics: seal.Text(t.metrics.sum),
 		BestEpoch: t.best.Epoch, BestAcc: t.best.ValAcc, BestLoss: t.best.ValLoss, Selected: t.best.selected, TestCurve: t.state.TestCurve}
 	if v := t.state.valAcc; !math.IsNaN(v) {
 		c.ValAcc = &v
@@ -138,8 +141,11 @@ func readCounters(f *safetensors.File) (counters, error) {
 	if err := json.Unmarshal([]byte(f.Metadata["state"]), &c); err != nil {
 		return c, fmt.Errorf("this is no checkpoint of gsrc (metadata entry \"state\": %w)", err)
 	}
-	if c.Version != checkpointVersion {
-		return c, fmt.Errorf("the checkpoint has version %d, this program reads version %d", c.Version, checkpointVersion)
+	if c.Version < 1 || c.Version > checkpointVersion {
+		return c, fmt.Errorf("the checkpoint has version %d, this program reads versions 1 to %d", c.Version, checkpointVersion)
+	}
+	if c.Version > 1 && (!f.Sealed || c.Metrics == "") {
+		return c, errNoChecksum
 	}
 	if c.Pretrained < 0 || c.Epoch < 0 || c.Lines < 0 || c.BestEpoch < 0 || c.BestEpoch > c.Epoch {
 		return c, errors.New("the checkpoint's counters are out of range")
@@ -147,12 +153,15 @@ func readCounters(f *safetensors.File) (counters, error) {
 	return c, nil
 }
 
-// restore makes the run's state that of a checkpoint. It returns the number of
-// lines of metrics that belong to it.
-func (t *trainer) restore(path string) (int, error) {
+// errNoChecksum is the error of files that are written with a checksum and have none.
+var errNoChecksum = errors.New("its checksum is gone: it is damaged, or was changed by hand")
+
+// restore makes the run's state that of a checkpoint, and returns the part of it that
+// is not tensors.
+func (t *trainer) restore(path string) (counters, error) {
 	f, err := safetensors.ReadFile(path)
 	if err != nil {
-		return 0, err
+		return counters{}, err
 	}
 	c, err := readCounters(f)
 	if err == nil {
@@ -162,7 +171,7 @@ func (t *trainer) restore(path string) (int, error) {
 		err = t.restoreTensors(f, c)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", path, err)
+		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	t.state = state{Phase: c.Phase, Pretrained: c.Pretrained, Epoch: c.Epoch, TestCurve: c.TestCurve, valAcc: math.NaN()}
 	if c.ValAcc != nil {
@@ -172,7 +181,7 @@ func (t *trainer) restore(path string) (int, error) {
 		g.steps = c.Steps[name]
 	}
 	t.best.Epoch, t.best.ValAcc, t.best.ValLoss, t.best.selected = c.BestEpoch, c.BestAcc, c.BestLoss, c.Selected
-	return c.Lines, nil
+	return c, nil
 }
 
 // matches refuses a checkpoint of another run.

@@ -1,7 +1,9 @@
 package train
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
@@ -67,6 +69,30 @@ func (t *trainer) checkTerms(f *function, step int) error {
 		}
 	}
 	return nil
+}
+
+// DamageError says which file of a run is not what was written.
+type DamageError struct {
+	Path string
+	Err  error
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("%s: %v; restore it from a copy, or train again with --force", e.Path, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// damage makes an error a *[DamageError]; nil stays nil.
+func damage(path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("it is listed in %s, and %w", infoFile, fs.ErrNotExist)
+	}
+	return &DamageError{path, err}
 }
 
 // ExistsError says that a run directory has something in it.

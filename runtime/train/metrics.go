@@ -10,6 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/gsrc-dev/gsrc/internal/seal"
+	"github.com/gsrc-dev/gsrc/runtime/train/safetensors"
 )
 
 // Record is a line of metrics.jsonl, what is known of one step. All of it but Time
@@ -46,21 +49,38 @@ type metrics struct {
 	w       io.Writer // f, or a test's writer
 	size    int64     // of the whole lines in the file
 	lines   int       // written, those of earlier parts of the run included
+	sum     uint32    // checksum of the lines but for their times
 	pending bytes.Buffer
 	flushed time.Time
 }
 
 // ReadMetrics reads the metrics.jsonl of a run directory: a record for every step
-// that was evaluated or told, in their order.
+// that was evaluated or told, in their order, up to the last checkpoint. They are held
+// against the checksum that the checkpoint has of them, but for their times.
 func ReadMetrics(dir string) ([]Record, error) {
 	path := filepath.Join(dir, metricsFile)
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("the run's metrics: %w", err)
 	}
-	defer f.Close()
+	checkpoint := filepath.Join(dir, checkpointFile)
+	f, err := safetensors.ReadFile(checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	c, err := readCounters(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", checkpoint, err)
+	}
+	if c.Version > 1 {
+		size, _, _, err := prefix(text, c)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		text = text[:size]
+	}
 	var records []Record
-	for d := json.NewDecoder(f); ; {
+	for d := json.NewDecoder(bytes.NewReader(text)); ; {
 		var r Record
 		err := d.Decode(&r)
 		if err == io.EOF {
@@ -73,59 +93,81 @@ func ReadMetrics(dir string) ([]Record, error) {
 	}
 }
 
+// prefix finds the lines that a checkpoint counts: the bytes that they take, their
+// checksum, which must be the checkpoint's, and the last of them.
+func prefix(text []byte, c counters) (size int, sum uint32, last []byte, err error) {
+	for i := range c.Lines {
+		end := bytes.IndexByte(text[size:], '\n')
+		if end < 0 {
+			return 0, 0, nil, fmt.Errorf("it has %d whole lines, the checkpoint counts %d: it was changed since; start anew with --force", i, c.Lines)
+		}
+		last = text[size : size+end]
+		sum = addLine(sum, last)
+		size += end + 1
+	}
+	if c.Metrics != "" && seal.Text(sum) != c.Metrics {
+		return 0, 0, nil, fmt.Errorf("the first %d lines do not fit the checksum that the checkpoint has of them: the file is damaged, or was changed by hand", c.Lines)
+	}
+	return size, sum, last, nil
+}
+
+// addLine adds a line to the checksum of those before it. Its end, the time, is left
+// out: checkpoints of equal runs are equal.
+func addLine(sum uint32, line []byte) uint32 {
+	if at := bytes.LastIndex(line, []byte(`,"time":`)); at >= 0 {
+		line = line[:at]
+	}
+	return seal.Update(seal.Update(sum, line), []byte{'\n'})
+}
+
 // flushEvery is how long lines wait at most.
 const flushEvery = time.Second
 
 // wrapMetrics, if not nil, wraps the file. Tests put a failing writer here.
 var wrapMetrics func(io.Writer) io.Writer
 
-// openMetrics opens the file and cuts it back to its first lines. It returns the
-// last of these, nil without any.
-func openMetrics(path string, lines int) (metrics, *Record, error) {
+// openMetrics opens the file and cuts it back to the lines that a checkpoint counts.
+// It returns the last of these, nil without any.
+func openMetrics(path string, c counters) (metrics, *Record, error) {
 	var m metrics
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return m, nil, err
 	}
-	m = metrics{f: f, w: f, lines: lines, flushed: time.Now()}
+	m = metrics{f: f, w: f, lines: c.Lines, flushed: time.Now()}
 	if wrapMetrics != nil {
 		m.w = wrapMetrics(f)
 	}
-	last, err := m.cut(lines)
+	last, err := m.cut(c)
 	if err != nil {
 		return m, nil, errors.Join(err, f.Close())
 	}
 	return m, last, nil
 }
 
-// cut keeps the first lines of the file.
-func (m *metrics) cut(lines int) (*Record, error) {
+// cut keeps the lines that a checkpoint counts.
+func (m *metrics) cut(c counters) (*Record, error) {
 	text, err := io.ReadAll(m.f)
 	if err != nil {
 		return nil, err
 	}
-	var line []byte
-	rest := text
-	for i := range lines {
-		end := bytes.IndexByte(rest, '\n')
-		if end < 0 {
-			return nil, fmt.Errorf("%s has %d whole lines, the checkpoint counts %d: it was changed since; start anew with --force", m.f.Name(), i, lines)
-		}
-		line, rest = rest[:end], rest[end+1:]
+	size, sum, line, err := prefix(text, c)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.f.Name(), err)
 	}
-	m.size = int64(len(text) - len(rest))
+	m.size, m.sum = int64(size), sum
 	if err := m.f.Truncate(m.size); err != nil {
 		return nil, err
 	}
 	if _, err := m.f.Seek(m.size, io.SeekStart); err != nil {
 		return nil, err
 	}
-	if lines == 0 {
+	if c.Lines == 0 {
 		return nil, nil
 	}
 	var last Record
 	if err := json.Unmarshal(line, &last); err != nil {
-		return nil, fmt.Errorf("%s: line %d: %w", m.f.Name(), lines, err)
+		return nil, fmt.Errorf("%s: line %d: %w", m.f.Name(), c.Lines, err)
 	}
 	return &last, nil
 }
@@ -139,6 +181,7 @@ func (m *metrics) add(r *Record) error {
 	if m.f == nil {
 		return nil
 	}
+	m.sum = addLine(m.sum, line)
 	m.pending.Write(line)
 	m.pending.WriteByte('\n')
 	if time.Since(m.flushed) >= flushEvery {

@@ -8,10 +8,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/filelock"
+	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/runtime/train/safetensors"
 )
 
@@ -26,11 +29,20 @@ const (
 	edgesFile      = "refined_edges.csv"
 	structFile     = "x_struct.safetensors"
 	splitFile      = "split.json"
+	lockFile       = ".lock" // while somebody writes
 )
 
 // runFiles are all of them, in the order in which --force deletes them: without
-// its checkpoint a run starts anew.
-var runFiles = []string{checkpointFile, metricsFile, infoFile, configFile, moduleFile, weightsFile, edgesFile, structFile, splitFile}
+// its checkpoint a run starts anew, and what is left without run.json is what a run
+// writes before it.
+var runFiles = []string{checkpointFile, weightsFile, edgesFile, structFile, metricsFile, infoFile, splitFile, configFile, moduleFile}
+
+// infoVersion is the schema of run.json that is written: since version 2 it has a
+// checksum and lists other files. Version 1 is read too.
+const infoVersion = 2
+
+// FileInfo says how a file must be: its size in bytes and its CRC-32C.
+type FileInfo = seal.File
 
 // Info is run.json: what was trained on what, and how it went.
 type Info struct {
@@ -58,6 +70,47 @@ type Info struct {
 	// training graph and therefore works on no other.
 	Inductive bool    `json:"inductive"`
 	Result    *Result `json:"result"`
+	// Files lists other files of the directory: at first module.gsr and split.json, of
+	// a finished run all but config.toml, which Config pins, and metrics.jsonl, of which
+	// the checkpoint has the checksum. Absent in runs of an earlier version.
+	Files map[string]FileInfo `json:"files,omitempty"`
+	// Checksum of run.json itself, with its digits as zeros.
+	Checksum string `json:"checksum,omitempty"`
+}
+
+// Unchecked says in a line what could not be checked of a run of an earlier version;
+// it is empty where all was.
+func (i *Info) Unchecked() string {
+	if i.SchemaVersion >= infoVersion {
+		return ""
+	}
+	return "the run is of an earlier version, without checksums: damage to its files cannot be found (gsrc verify --seal adds checksums)"
+}
+
+// CheckFile reads a file of the run and holds it against run.json. It is an error if
+// the file is not what run.json says; one that run.json does not list is not read.
+func (i *Info) CheckFile(dir, name string) error {
+	want, ok := i.Files[name]
+	if !ok {
+		return nil
+	}
+	path := filepath.Join(dir, name)
+	have, err := seal.OfPath(path)
+	if err == nil {
+		err = want.Check(have)
+	}
+	return damage(path, err)
+}
+
+// readFile reads a file of the run, which must be what run.json says of it if it does.
+func (i *Info) readFile(dir, name string) ([]byte, error) {
+	path := filepath.Join(dir, name)
+	want, ok := i.Files[name]
+	if !ok {
+		return os.ReadFile(path)
+	}
+	data, err := want.ReadFile(path)
+	return data, damage(path, err)
 }
 
 // ReadInfo reads the run.json of a run directory.
@@ -65,21 +118,31 @@ func ReadInfo(dir string) (*Info, error) {
 	path := filepath.Join(dir, infoFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is no run directory: it has no %s", dir, infoFile)
+		return nil, fmt.Errorf("%s is no run directory: it has no %s (a run that was killed before it wrote that is started again, without --force)", dir, infoFile)
 	}
 	if err != nil {
 		return nil, err
 	}
+	sealed, err := seal.Check(nil, text, nil)
+	if err != nil {
+		return nil, damage(path, err)
+	}
 	var info Info
 	if err := json.Unmarshal(text, &info); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	switch v := info.SchemaVersion; {
+	case v < 1 || v > infoVersion:
+		return nil, fmt.Errorf("%s has schema version %d, this gsrc reads 1 to %d", path, v, infoVersion)
+	case v > 1 && !sealed:
+		return nil, damage(path, errNoChecksum)
 	}
 	return &info, nil
 }
 
 func (t *trainer) info(res *Result) *Info {
 	ds := &t.data
-	i := &Info{SchemaVersion: 1, Status: "running", Version: t.opts.Version, Model: t.task.Model, Seed: t.cfg.Train.Seed, Split: t.splitName(),
+	i := &Info{SchemaVersion: infoVersion, Checksum: seal.Blank, Files: map[string]FileInfo{}, Status: "running", Version: t.opts.Version, Model: t.task.Model, Seed: t.cfg.Train.Seed, Split: t.splitName(),
 		Config: t.cfg.Hash(), Inductive: !t.readsStruct(), Result: res}
 	if res != nil {
 		i.Status = "done"
@@ -119,7 +182,7 @@ func (t *trainer) splitName() string {
 }
 
 // open prepares the run directory and the state: new, or that of the last
-// checkpoint.
+// checkpoint. The directory is locked until close.
 func (t *trainer) open() error {
 	t.state.valAcc = math.NaN()
 	dir := t.opts.Dir
@@ -129,15 +192,19 @@ func (t *trainer) open() error {
 		}
 		return nil
 	}
-	entries, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if t.opts.Resume {
+	if t.opts.Resume {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot resume %s: there is no such folder", dir)
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("cannot create the run directory: %w", err)
-		}
+	} else if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("cannot create the run directory: %w", err)
+	}
+	var err error
+	if t.lock, err = filelock.TryLock(t.path(lockFile)); err != nil {
+		return fmt.Errorf("run directory: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	switch {
 	case err != nil:
 		return fmt.Errorf("run directory: %w", err)
 	case t.opts.Resume:
@@ -146,47 +213,96 @@ func (t *trainer) open() error {
 			return t.resume()
 		}
 		// Killed before its first checkpoint: the run starts anew.
-	case len(entries) > 0 && !t.opts.Force:
-		_, err := os.Stat(t.path(infoFile))
-		return &ExistsError{Dir: dir, Run: err == nil}
-	}
-	if !t.opts.Resume {
+	case t.opts.Force || unbegun(entries):
+		removeLeftovers(dir, entries)
 		for _, name := range runFiles {
 			if err := os.Remove(t.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("run directory: %w", err)
 			}
 		}
+	default:
+		_, err := os.Stat(t.path(infoFile))
+		return &ExistsError{Dir: dir, Run: err == nil}
 	}
-	if t.metrics, _, err = openMetrics(t.path(metricsFile), 0); err != nil {
+	if t.metrics, _, err = openMetrics(t.path(metricsFile), counters{}); err != nil {
 		return err
 	}
-	if err := errors.Join(t.describe(nil), t.writeSplit()); err != nil {
+	if err := t.describe(nil); err != nil {
 		return err
 	}
 	return t.checkpoint()
 }
 
+// unbegun reports whether a directory is empty but for what a run writes before its
+// run.json: it was killed then, and has learnt nothing yet.
+func unbegun(entries []fs.DirEntry) bool {
+	return !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		switch e.Name() {
+		case lockFile, lockFile + ".owner", splitFile, configFile, moduleFile:
+			return false
+		case metricsFile:
+			info, err := e.Info()
+			return err != nil || info.Size() > 0
+		}
+		return !isLeftover(e.Name())
+	})
+}
+
+// isLeftover reports whether a name is that of a temporary file of a killed run.
+func isLeftover(name string) bool {
+	return slices.ContainsFunc(runFiles, func(f string) bool {
+		ok, _ := filepath.Match("."+f+".*.tmp", name)
+		return ok
+	})
+}
+
 // removeLeftovers deletes the temporary files of a killed run.
 func removeLeftovers(dir string, entries []fs.DirEntry) {
 	for _, e := range entries {
-		for _, name := range runFiles {
-			if ok, _ := filepath.Match("."+name+".*.tmp", e.Name()); ok {
-				_ = os.Remove(filepath.Join(dir, e.Name())) // a file more does no harm
-			}
+		if isLeftover(e.Name()) {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // a file more does no harm
 		}
 	}
 }
 
-// describe writes the files that say what the run is.
+// describe writes the files that say what the run is, run.json last.
 func (t *trainer) describe(res *Result) error {
-	text, err := json.MarshalIndent(t.info(res), "", "  ")
+	if err := t.cfg.Write(t.path(configFile)); err != nil {
+		return err
+	}
+	if err := atomicfile.WriteBytes(t.path(moduleFile), []byte(t.module.String())); err != nil {
+		return err
+	}
+	if err := t.writeSplit(); err != nil {
+		return err
+	}
+	info := t.info(res)
+	listed := []string{moduleFile, splitFile}
+	if res != nil {
+		listed = append(listed, checkpointFile, weightsFile, edgesFile, structFile)
+	}
+	return info.write(t.opts.Dir, listed)
+}
+
+// write writes run.json, with the checksums of those of the files that are there.
+func (i *Info) write(dir string, listed []string) error {
+	for _, name := range listed {
+		f, err := seal.OfPath(filepath.Join(dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		default:
+			i.Files[name] = f
+		}
+	}
+	text, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
 		return err
 	}
-	return errors.Join(
-		t.cfg.Write(t.path(configFile)),
-		atomicfile.WriteBytes(t.path(moduleFile), []byte(t.module.String())),
-		atomicfile.WriteBytes(t.path(infoFile), append(text, '\n')))
+	text = append(text, '\n')
+	seal.Stamp(text)
+	return atomicfile.WriteBytes(filepath.Join(dir, infoFile), text)
 }
 
 // runSplit is split.json: the nodes that a run learns from, chooses by and is
@@ -209,12 +325,19 @@ func (t *trainer) writeSplit() error {
 }
 
 func (t *trainer) resume() error {
-	lines, err := t.restore(t.path(checkpointFile))
+	info, err := ReadInfo(t.opts.Dir)
+	if err != nil {
+		return err
+	}
+	if err := info.CheckFile(t.opts.Dir, splitFile); err != nil {
+		return err
+	}
+	c, err := t.restore(t.path(checkpointFile))
 	if err != nil {
 		return err
 	}
 	var last *Record
-	if t.metrics, last, err = openMetrics(t.path(metricsFile), lines); err != nil {
+	if t.metrics, last, err = openMetrics(t.path(metricsFile), c); err != nil {
 		return err
 	}
 	if last != nil {
@@ -242,7 +365,7 @@ func (t *trainer) readStruct() ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Metadata["key"] != t.structKey() {
+	if !f.Sealed || f.Metadata["key"] != t.structKey() {
 		return nil, nil
 	}
 	return safetensors.Get[float32](f, "x_struct", t.task.Data.Graph.N, t.cfg.DeepWalk.Width)

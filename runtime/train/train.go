@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
@@ -110,6 +111,7 @@ type trainer struct {
 	edges   *edges           // nil where nothing is refined
 	graphs  *graphsProcedure // nil where nodes are classified
 	metrics metrics
+	lock    *filelock.Lock // of the run directory
 	started time.Time
 	before  time.Duration // of earlier parts of a resumed run
 	resumed bool
@@ -309,6 +311,7 @@ func (t *trainer) close() {
 		t.edges.there.close()
 	}
 	t.metrics.close()
+	_ = t.lock.Remove() // a file more does no harm
 	t.pool.Close()
 	if t.accel != nil {
 		_ = t.accel.Memory().ReleaseAll() // a device that fails here has said so before

@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -209,7 +208,8 @@ func (r *Trained) write(dir string, task *Task) error {
 	})
 }
 
-// Load reads the trained model of a finished run from its directory.
+// Load reads the trained model of a finished run from its directory. Every file that
+// run.json lists is held against it, those that are not needed for the model too.
 func Load(dir string) (*Trained, *Info, error) {
 	info, err := ReadInfo(dir)
 	if err != nil {
@@ -223,7 +223,7 @@ func Load(dir string) (*Trained, *Info, error) {
 		return nil, nil, err
 	}
 	path := filepath.Join(dir, moduleFile)
-	text, err := os.ReadFile(path)
+	text, err := info.readFile(dir, moduleFile)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -231,10 +231,18 @@ func Load(dir string) (*Trained, *Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	for _, name := range []string{splitFile, weightsFile, edgesFile} {
+		if err := info.CheckFile(dir, name); err != nil {
+			return nil, nil, err
+		}
+	}
 	path = filepath.Join(dir, checkpointFile)
-	f, err := safetensors.ReadFile(path)
-	if err != nil {
+	if text, err = info.readFile(dir, checkpointFile); err != nil {
 		return nil, nil, err
+	}
+	f, err := safetensors.Parse(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	r := &Trained{Model: info.Model, Module: m, Config: cfg, Params: map[string][]float32{}}
 	if err := r.load(f, info, dir); err != nil {
@@ -286,9 +294,13 @@ func (r *Trained) load(f *safetensors.File, info *Info, dir string) error {
 	if info.Inductive {
 		return nil
 	}
-	s, err := safetensors.ReadFile(filepath.Join(dir, structFile))
+	text, err := info.readFile(dir, structFile)
 	if err != nil {
 		return err
+	}
+	s, err := safetensors.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", structFile, err)
 	}
 	r.StructWidth = r.Config.DeepWalk.Width
 	r.Struct, err = safetensors.Get[float32](s, "x_struct", info.Data.Nodes, r.StructWidth)
