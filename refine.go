@@ -142,6 +142,9 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 	if err != nil {
 		return nil, err
 	}
+	if line := r.Unchecked(); line != "" && o.Predict.Log != nil {
+		o.Predict.Log("%s", line)
+	}
 	return r.Refine(o)
 }
 

@@ -192,13 +192,23 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 	return s.train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace}, o.OnDevice)
 }
 
-// OpenRun reads a finished run from its directory.
+// OpenRun reads a finished run from its directory. A file that is damaged is a
+// *train.DamageError, or an error that names it.
 func OpenRun(dir string) (*Run, error) {
 	trained, info, err := train.Load(dir)
 	if err != nil {
 		return nil, err
 	}
 	return &Run{Dir: dir, Result: info.Result, Trained: trained, info: info}, nil
+}
+
+// Unchecked says in a line what could not be checked when the run was opened, because
+// an earlier version of gsrc wrote it without checksums; it is empty where all was.
+func (r *Run) Unchecked() string {
+	if r.info == nil {
+		return ""
+	}
+	return r.info.Unchecked()
 }
 
 // LoadData reads the data that the run was trained on into r.Data or r.Graphs, if

@@ -160,6 +160,9 @@ func layered(layers []string, file string, sets []string) (*Config, error) {
 		}
 	}
 	if err := c.Validate(); err != nil {
+		if file != "" && len(sets) == 0 {
+			err = fmt.Errorf("configuration %s: %w", file, err)
+		}
 		return nil, err
 	}
 	return c, nil

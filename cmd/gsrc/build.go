@@ -176,6 +176,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	if err != nil {
 		return err
 	}
+	a.unchecked(run.Unchecked())
 	ctx := c.Context()
 	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: pipeline, Opset: f.opset, Precision: precision, ExternalData: external, Unverified: f.unverified, TestCases: f.testCases, Data: dataPath, Log: a.logf}
 	if f.dryRun {

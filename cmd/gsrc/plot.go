@@ -23,6 +23,7 @@ shows them all and needs no network.`,
 			if err != nil {
 				return err
 			}
+			a.unchecked(run.Unchecked())
 			if out == "" {
 				out = filepath.Join(args[0], "plots")
 			}

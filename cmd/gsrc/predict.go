@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -11,22 +12,35 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/runtime/train"
 	"github.com/spf13/cobra"
 )
 
 func (a *app) verifyCommand() *cobra.Command {
 	var provider providerFlags
 	var o gsrc.VerifyOptions
-	var placement bool
+	var placement, seal bool
 	c := &cobra.Command{
-		Use: "verify DIR", Short: "Check an export on this machine's onnxruntime", Args: cobra.ExactArgs(1),
+		Use: "verify DIR", Short: "Check an export on this machine's onnxruntime, or the files of a run", Args: cobra.ExactArgs(1),
 		Long: `Check an export on this machine: every file against its checksum, and every model
 on the export's own test data. The exit code is 3 where onnxruntime computes
 something else. With --full also with 1, 2 and 4 threads and at each level of
 onnxruntime's graph optimisation, 20 times each: every run must give the bits of
-the first.`,
+the first.
+
+Of the folder of a finished run the files are checked against their checksums. --seal
+adds checksums to an export or a run of an earlier version, once all else holds.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if isRun(args[0]) {
+				for _, name := range []string{"provider", "device", "gpu-memory", "placement", "full"} {
+					if f := c.Flags().Lookup(name); f != nil && f.Changed {
+						return usage("--%s is for exports, and %s is a run", name, args[0])
+					}
+				}
+				return a.verifyRun(args[0], seal)
+			}
 			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
 				return err
 			}
@@ -37,9 +51,40 @@ the first.`,
 		},
 	}
 	provider.register(c.Flags())
+	c.Flags().BoolVar(&seal, "seal", false, "add checksums where an earlier version has written none")
 	c.Flags().BoolVar(&placement, "placement", false, "tell how many nodes ran on which provider, and with cuda which stayed on the CPU")
 	c.Flags().BoolVar(&o.Full, "full", false, "repeat with 1, 2 and 4 threads at each level of graph optimisation, on the CPU")
 	return c
+}
+
+// isRun reports whether a folder is that of a run, not of an export.
+func isRun(dir string) bool {
+	_, noManifest := os.Stat(filepath.Join(dir, export.ManifestFile))
+	_, noRun := os.Stat(filepath.Join(dir, "run.json"))
+	return noManifest != nil && noRun == nil
+}
+
+// verifyRun checks the files of a run.
+func (a *app) verifyRun(dir string, seal bool) error {
+	if seal {
+		added, err := train.Seal(dir)
+		if err != nil {
+			return err
+		}
+		if added {
+			a.logf("%s has checksums now", dir)
+		}
+	}
+	info, err := train.Verify(dir)
+	if err != nil {
+		return err
+	}
+	if line := info.Unchecked(); line != "" {
+		a.logf("%s", line)
+		return nil
+	}
+	fmt.Fprintf(a.stdout, "%s: run.json, metrics.jsonl, config.toml and %d other files are what was written\n", dir, len(info.Files))
+	return nil
 }
 
 // verify checks an export and prints a line for each output.

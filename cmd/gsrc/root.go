@@ -28,6 +28,13 @@ func isTerminal(w io.Writer) bool {
 // logf writes a line for people; standard output is kept for results.
 func (a *app) logf(format string, args ...any) { fmt.Fprintf(a.stderr, format+"\n", args...) }
 
+// unchecked tells what could not be checked of a file of an earlier version, if anything.
+func (a *app) unchecked(line string) {
+	if line != "" {
+		a.logf("%s", line)
+	}
+}
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gsrc",

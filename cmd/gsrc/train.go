@@ -150,6 +150,9 @@ func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 	if err != nil {
 		return err
 	}
+	if info, err := train.ReadInfo(f.resume); err == nil {
+		a.unchecked(info.Unchecked())
+	}
 	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, OnDevice: a.sayDevice(), Observer: profile.observer, Trace: profile.trace})
 	show.finish()
 	if err != nil {
