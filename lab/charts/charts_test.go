@@ -162,7 +162,7 @@ func TestDrawErrors(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(run.Dir, "metrics.jsonl"), []byte("{\"phase\":\"train\"}\nfit\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Draw(run, t.TempDir(), Options{}); err == nil || !strings.Contains(err.Error(), "record 2") {
+	if _, err := Draw(run, t.TempDir(), Options{}); err == nil || !strings.Contains(err.Error(), "whole lines") {
 		t.Errorf("metrics that are none: %v", err)
 	}
 	if err := os.Remove(filepath.Join(run.Dir, "metrics.jsonl")); err != nil {

@@ -3,6 +3,7 @@ package repro
 import (
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/lab/charts"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 	"github.com/gsrc-dev/gsrc/runtime/train"
@@ -42,16 +44,21 @@ func (e *evaluation) keep(ctx context.Context, p planned) (*gsrc.Run, int64, err
 		peak = 0 // as in the records of package sweep
 	}
 	o.Out = filepath.Join(e.Out, runsDir, fmt.Sprintf("%s-%s-%s", s.DataName(), s.Model, key[:12]))
-	info, err := train.ReadInfo(o.Out)
-	if err != nil || info.Status != "done" {
+	_, missing := os.Stat(filepath.Join(o.Out, "run.json"))
+	var info *train.Info
+	if missing == nil {
+		if info, err = train.ReadInfo(o.Out); err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", p.job, err)
+		}
+	}
+	if missing != nil || info.Status != "done" {
 		e.logf("%s: %s, seed %d", e.target, p.panel, p.job.Seed)
 	}
 	switch {
-	case err != nil: // not begun, or killed before it had a checkpoint
+	case missing != nil: // not begun, or killed before it had begun
 		if err := os.MkdirAll(filepath.Dir(o.Out), 0o755); err != nil {
 			return nil, 0, err
 		}
-		o.Force = true
 		_, err = s.Train(ctx, o)
 	case info.Status != "done":
 		_, err = gsrc.Resume(ctx, o.Out, gsrc.ResumeOptions{Data: p.job.Data})
@@ -88,7 +95,7 @@ func mergeRuns(out, other string) error {
 		if info, err := train.ReadInfo(to); err == nil && info.Status == "done" {
 			continue
 		}
-		if err := os.RemoveAll(to); err != nil { // an unfinished one
+		if err := removeUnfinished(to); err != nil {
 			return err
 		}
 		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
@@ -96,6 +103,18 @@ func mergeRuns(out, other string) error {
 		}
 	}
 	return nil
+}
+
+// removeUnfinished deletes a run directory that nobody writes to; there need be none.
+func removeUnfinished(dir string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return nil
+	}
+	lock, err := filelock.TryLock(filepath.Join(dir, ".lock"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(dir), lock.Unlock())
 }
 
 // Point is a value at a step of a run.
