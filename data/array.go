@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // dtype is the element type of a NumPy array: a kind as NumPy abbreviates it
@@ -70,6 +72,15 @@ type array struct {
 	shape   []int
 	fortran bool
 	data    []byte
+
+	mem  *budget.Reservation // what is made of it is claimed here
+	held int64               // what data takes of it
+}
+
+// done gives back what the array takes, once it was read.
+func (a *array) done() {
+	a.mem.Shrink(a.held)
+	a.held = 0
 }
 
 // checkShape checks that a shape and a type need exactly size bytes.
@@ -120,9 +131,13 @@ func (a *array) dims(n int) error {
 }
 
 // gather reads all elements in C order with read.
-func gather[T any](a *array, read func([]byte) T) []T {
+func gather[T any](a *array, read func([]byte) T) ([]T, error) {
 	n, size := a.len(), a.dtype.size
-	out := make([]T, n)
+	out, err := room(a.mem, []T(nil), n)
+	if err != nil {
+		return nil, err
+	}
+	out = out[:n]
 	if a.fortran && len(a.shape) == 2 {
 		rows, cols := a.shape[0], a.shape[1]
 		i := 0
@@ -132,12 +147,12 @@ func gather[T any](a *array, read func([]byte) T) []T {
 				i += size
 			}
 		}
-		return out
+		return out, nil
 	}
 	for i := range out {
 		out[i] = read(a.data[i*size:])
 	}
-	return out
+	return out, nil
 }
 
 // order is the array's byte order.
@@ -188,9 +203,13 @@ func (a *array) ints() ([]int64, error) {
 		return nil, fmt.Errorf("expected integers, found type %s", a.dtype)
 	}
 	if a.fortran || a.dtype.big || a.dtype.kind != 'i' || a.dtype.size < 4 {
-		return gather(a, read), nil
+		return gather(a, read)
 	}
-	out := make([]int64, a.len()) // the common cases, four times as fast
+	out, err := room(a.mem, []int64(nil), a.len()) // the common cases, four times as fast
+	if err != nil {
+		return nil, err
+	}
+	out = out[:a.len()]
 	for i := range out {
 		if a.dtype.size == 4 {
 			out[i] = int64(int32(binary.LittleEndian.Uint32(a.data[4*i:])))
@@ -207,7 +226,7 @@ func (a *array) bools() ([]bool, error) {
 	if read == nil {
 		return nil, fmt.Errorf("expected booleans, found type %s", a.dtype)
 	}
-	return gather(a, func(b []byte) bool { return read(b) != 0 }), nil
+	return gather(a, func(b []byte) bool { return read(b) != 0 })
 }
 
 // float32s returns the elements of a numeric array in C order. A float64 out
@@ -216,18 +235,22 @@ func (a *array) float32s() ([]float32, error) {
 	o := a.order()
 	switch {
 	case a.dtype == dtype{kind: 'f', size: 4} && !a.fortran: // the common case, four times as fast
-		out := make([]float32, a.len())
+		out, err := room(a.mem, []float32(nil), a.len())
+		if err != nil {
+			return nil, err
+		}
+		out = out[:a.len()]
 		for i := range out {
 			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(a.data[4*i:]))
 		}
 		return out, nil
 	case a.dtype.kind == 'f' && a.dtype.size == 4:
-		return gather(a, func(b []byte) float32 { return math.Float32frombits(o.Uint32(b)) }), nil
+		return gather(a, func(b []byte) float32 { return math.Float32frombits(o.Uint32(b)) })
 	case a.dtype.kind == 'f' && a.dtype.size == 8:
-		return gather(a, func(b []byte) float32 { return float32(math.Float64frombits(o.Uint64(b))) }), nil
+		return gather(a, func(b []byte) float32 { return float32(math.Float64frombits(o.Uint64(b))) })
 	}
 	if read := a.intReader(); read != nil {
-		return gather(a, func(b []byte) float32 { return float32(read(b)) }), nil
+		return gather(a, func(b []byte) float32 { return float32(read(b)) })
 	}
 	return nil, fmt.Errorf("expected numbers, found type %s", a.dtype)
 }

@@ -3,11 +3,13 @@ package data
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // Collection is many attributed graphs, each with a label of its own: what graph
@@ -78,7 +80,7 @@ func LoadCollection(path string, opts LoadOptions) (*Collection, error) {
 	l := newLoader(opts)
 	r, err := l.recognise(path)
 	if err != nil {
-		return nil, err
+		return nil, overBudget(path, err)
 	}
 	if r.collection == nil {
 		return nil, badFile(path, "one graph, where a collection of graphs is wanted").hint("data.Load reads it")
@@ -96,7 +98,7 @@ func (l *loader) finishCollection(path string, r reader) (*Collection, error) {
 	}
 	c, err := r.collection()
 	if err != nil {
-		return nil, err
+		return nil, overBudget(path, err)
 	}
 	c.Checksum = l.checksum()
 	c.Repairs.EmptyRows = c.X.EmptyRows()
@@ -197,36 +199,62 @@ func (c *Collection) Check() error {
 
 // numberClasses numbers classes by ascending value. The names are nil where the
 // values are 0, 1, … already.
-func numberClasses(raw []int64) (labels []int32, names []string, classes int) {
-	values := distinct(raw, 1, 0)
+func numberClasses(mem *budget.Reservation, raw []int64) (labels []int32, names []string, classes int, err error) {
+	values, err := distinct(mem, raw, 1, 0)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	if len(values) > maxClasses {
+		return nil, nil, 0, fmt.Errorf("%d different classes; at most %d are supported", len(values), maxClasses)
+	}
+	if err := mem.Grow(4 * int64(len(raw))); err != nil {
+		return nil, nil, 0, err
+	}
 	labels = make([]int32, len(raw))
 	for i, v := range raw {
 		k, _ := slices.BinarySearch(values, v)
 		labels[i] = int32(k)
 	}
 	if values[0] == 0 && values[len(values)-1] == int64(len(values)-1) {
-		return labels, nil, len(values)
+		return labels, nil, len(values), nil
 	}
 	for _, v := range values {
 		names = append(names, strconv.FormatInt(v, 10))
 	}
-	return labels, names, len(values)
+	return labels, names, len(values), nil
 }
 
 // distinct returns the values of column c of a matrix with so many columns, each
 // once, ascending.
-func distinct(values []int64, cols, c int) []int64 {
+func distinct(mem *budget.Reservation, values []int64, cols, c int) ([]int64, error) {
 	seen := map[int64]struct{}{}
 	var out []int64
 	for i := c; i < len(values); i += cols {
-		if _, ok := seen[values[i]]; !ok {
-			seen[values[i]] = struct{}{}
-			out = append(out, values[i])
+		if _, ok := seen[values[i]]; ok {
+			continue
 		}
+		if len(out)%entriesAtOnce == 0 {
+			if err := mem.Grow(entriesAtOnce * entryBytes); err != nil {
+				return nil, err
+			}
+			defer mem.Shrink(entriesAtOnce * entryBytes)
+		}
+		seen[values[i]] = struct{}{}
+		out = append(out, values[i])
 	}
 	slices.Sort(out)
-	return out
+	return out, nil
 }
+
+// An entry of a map from one number to another takes so much, its place in a list and
+// room to grow included; so many are claimed at once.
+const (
+	entryBytes    = 96
+	entriesAtOnce = 1 << 12
+)
+
+// nameBytes is what the name of a column takes, such as "label 12345".
+const nameBytes = 64
 
 // described is what the files of a collection say of the nodes.
 type described struct {
@@ -236,7 +264,7 @@ type described struct {
 }
 
 // describe makes X of what the files say of the nodes and what is asked for.
-func (c *Collection) describe(want NodeFeatures, d described) error {
+func (c *Collection) describe(want NodeFeatures, d described, mem *budget.Reservation) (err error) {
 	if want == FeaturesAuto {
 		switch {
 		case d.labelCols > 0:
@@ -258,6 +286,9 @@ func (c *Collection) describe(want NodeFeatures, d described) error {
 	var left *Features
 	if useAttrs {
 		left = d.attrs
+		if err := mem.Grow(nameBytes * int64(left.Cols)); err != nil {
+			return fileFault(c.Source, err)
+		}
 		for j := range left.Cols {
 			c.FeatureNames = append(c.FeatureNames, "attribute "+strconv.Itoa(j))
 		}
@@ -270,16 +301,21 @@ func (c *Collection) describe(want NodeFeatures, d described) error {
 	case useLabels:
 		codes, cols = d.labels, d.labelCols
 	case want == FeaturesDegrees:
+		if err := mem.Grow(8 * int64(c.Nodes())); err != nil {
+			return fileFault(c.Source, err)
+		}
 		codes, cols, word = c.degrees(), 1, "degree"
 	}
 	if !useLabels && d.labelCols > 0 {
 		c.Unused = append(c.Unused, "node labels")
 	}
 	if cols == 0 {
-		c.X = left.compact()
+		if c.X, err = left.compact(mem); err != nil {
+			return fileFault(c.Source, err)
+		}
 		return nil
 	}
-	x, names, err := oneHot(c.Nodes(), codes, cols, word, left)
+	x, names, err := oneHot(mem, c.Nodes(), codes, cols, word, left)
 	if err != nil {
 		return fileFault(c.Source, err)
 	}
@@ -300,17 +336,37 @@ func (c *Collection) degrees() []int64 {
 
 // oneHot makes a column for each value that each column of codes [n, cols] has,
 // to the right of left, which may be nil.
-func oneHot(n int, codes []int64, cols int, word string, left *Features) (*Features, []string, error) {
-	f := &Features{Rows: n, RowPtr: make([]int32, 1, n+1)}
+func oneHot(mem *budget.Reservation, n int, codes []int64, cols int, word string, left *Features) (*Features, []string, error) {
+	entries := int64(n) * int64(cols)
 	if left != nil {
+		entries += int64(left.NNZ())
+		if err := mem.Grow(4*int64(n+1) + 8*int64(left.NNZ())); err != nil {
+			return nil, nil, err
+		}
 		left = left.ToCSR()
+	}
+	if entries > math.MaxInt32 {
+		return nil, nil, fmt.Errorf("more than %d values", math.MaxInt32)
+	}
+	if err := mem.Grow(4*int64(n+1) + 8*entries); err != nil {
+		return nil, nil, err
+	}
+	f := &Features{Rows: n, RowPtr: make([]int32, 1, n+1), Col: make([]int32, 0, entries), Val: make([]float32, 0, entries)}
+	if left != nil {
 		f.Cols = left.Cols
 	}
 	var names []string
 	column := make([]map[int64]int32, cols)
 	for c := range column {
 		column[c] = map[int64]int32{}
-		for _, v := range distinct(codes, cols, c) {
+		values, err := distinct(mem, codes, cols, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := mem.Grow((entryBytes + nameBytes) * int64(len(values))); err != nil {
+			return nil, nil, err
+		}
+		for _, v := range values {
 			column[c][v] = int32(f.Cols)
 			name := word + " " + strconv.FormatInt(v, 10)
 			if cols > 1 {
@@ -332,10 +388,8 @@ func oneHot(n int, codes []int64, cols int, word string, left *Features) (*Featu
 		}
 		f.RowPtr = append(f.RowPtr, int32(len(f.Col)))
 	}
-	if f.Density() >= sparseBelow {
-		return f.ToDense(), names, nil
-	}
-	return f, names, nil
+	f, err := f.compact(mem)
+	return f, names, err
 }
 
 // featureKind says in a few words what the columns of X hold.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // table reads a CSV file row by row and knows where each field stands.
@@ -14,11 +16,15 @@ type table struct {
 	file string
 	r    *csv.Reader
 	row  []string // current row; valid until the next one
+
+	mem  *budget.Reservation
+	held int64 // what the widest row takes of it
 }
 
 // newTable starts on a file held in memory. Fields are separated by commas and
-// may be quoted; a byte order mark is skipped.
-func newTable(file string, b []byte) (*table, error) {
+// may be quoted; a byte order mark is skipped. What the table holds is claimed from mem,
+// which close gives back.
+func newTable(file string, b []byte, mem *budget.Reservation) (*table, error) {
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, badFile(file, "the file is empty")
@@ -26,11 +32,43 @@ func newTable(file string, b []byte) (*table, error) {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		return nil, &FileError{File: file, Line: 1 + bytes.Count(b[:i], []byte{'\n'}), Offset: -1, Msg: "a zero byte: this is not a text file in UTF-8", Hint: "save it as CSV, UTF-8"}
 	}
+	// The reader keeps a row three times: as it stands, without quotes, and as a string,
+	// with room to grow; of a field two positions, its end and a string.
+	width, fields := widest(b)
+	t := &table{file: file, mem: mem, held: budget.Mul(6, int64(width)) + budget.Mul(96, int64(fields))}
+	if err := mem.Grow(t.held); err != nil {
+		return nil, fileFault(file, err)
+	}
 	r := csv.NewReader(bytes.NewReader(b))
 	r.FieldsPerRecord = -1 // checked by the callers, with better errors
 	r.ReuseRecord = true
 	r.TrimLeadingSpace = true
-	return &table{file: file, r: r}, nil
+	t.r = r
+	return t, nil
+}
+
+// close gives back what the table holds.
+func (t *table) close() {
+	t.mem.Shrink(t.held)
+	t.held = 0
+}
+
+// widest returns at most how many bytes and fields a row of a CSV text has. A row ends
+// with its line, unless that is within quotes.
+func widest(b []byte) (width, fields int) {
+	start, commas, quoted := 0, 0, false
+	for i, c := range b {
+		switch {
+		case c == ',':
+			commas++
+		case c == '"':
+			quoted = !quoted
+		case c == '\n' && !quoted:
+			width, fields = max(width, i-start), max(fields, commas+1)
+			start, commas = i+1, 0
+		}
+	}
+	return max(width, len(b)-start), max(fields, commas+1)
 }
 
 // next reads a row; false at the end of the file.

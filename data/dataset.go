@@ -70,9 +70,6 @@ var errNoNodes = errors.New("the graph has no nodes")
 // maxClasses bounds what a file may claim; per-class tables are made of it.
 const maxClasses = 1 << 16
 
-// DefaultMaxBytes is how much data Load reads if LoadOptions do not say.
-const DefaultMaxBytes = 4 << 30
-
 // LoadOptions says how to read a data set. The zero value is an undirected
 // graph with the splits that come with the data.
 type LoadOptions struct {
@@ -94,8 +91,10 @@ type LoadOptions struct {
 	// NodeFeatures says what the nodes of a collection of graphs are described
 	// by: FeaturesAuto (the zero value) and the other constants of that kind.
 	NodeFeatures NodeFeatures
-	// MaxBytes bounds the size of the input, packed and unpacked; 0 is
-	// DefaultMaxBytes.
+	// MaxBytes is how many bytes of memory loading may take: the files, what they
+	// unpack to, and the data set made of them. What would take more is refused before
+	// it is allocated. 0 is what the process may use: the limit of its cgroup,
+	// GOMEMLIMIT, or else most of the machine's memory.
 	MaxBytes int64
 }
 
@@ -115,7 +114,7 @@ func Load(path string, opts LoadOptions) (*Dataset, error) {
 	l := newLoader(opts)
 	r, err := l.recognise(path)
 	if err != nil {
-		return nil, err
+		return nil, overBudget(path, err)
 	}
 	if r.dataset == nil {
 		return nil, badFile(path, "a collection of graphs, where one graph is wanted").hint("gsrc data info shows it, data.LoadCollection reads it")
@@ -127,7 +126,7 @@ func Load(path string, opts LoadOptions) (*Dataset, error) {
 func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error) {
 	ds, err := r.dataset()
 	if err != nil {
-		return nil, err
+		return nil, overBudget(path, err)
 	}
 	if spec != nil {
 		ds.SplitSpec = spec
@@ -138,8 +137,15 @@ func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error
 	if err := ds.finish(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := ds.Corrupt(l.opts.AddEdges, l.opts.RemoveEdges, l.opts.Seed); err != nil {
-		return nil, err
+	if l.opts.AddEdges == 0 && l.opts.RemoveEdges == 0 {
+		return ds, nil
+	}
+	// The numbers of the edges drawn, the new edges and the two graphs, sorted. There are
+	// no more edges than pairs of nodes: Corrupt says so.
+	n := float64(ds.Graph.N)
+	drawn := int64(64 * min(float64(len(ds.Graph.Edges))*(1+l.opts.AddEdges), n*n))
+	if err := taking(l.mem, drawn, func() error { return ds.Corrupt(l.opts.AddEdges, l.opts.RemoveEdges, l.opts.Seed) }); err != nil {
+		return nil, overBudget(path, err)
 	}
 	return ds, nil
 }

@@ -32,7 +32,7 @@ func TestLoadRefuses(t *testing.T) {
 		wantError(t, err, c.err...)
 	}
 	_, err := Load("testdata/csr.npz", LoadOptions{MaxBytes: 1000})
-	wantError(t, err, "csr.npz", "larger than 1000 bytes")
+	wantError(t, err, "csr.npz", "more than the 1000 bytes", "--memory")
 }
 
 // A pipe in place of a file would hang a reader; a folder would confuse it.

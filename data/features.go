@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // Features is the matrix X of node features, [Rows,Cols] float32: either in
@@ -88,12 +90,29 @@ func (f *Features) ToCSR() *Features {
 	return s
 }
 
-// compact returns the matrix in the form that is due at its density.
-func (f *Features) compact() *Features {
-	if f.Density() < sparseBelow {
-		return f.ToCSR()
+// compact returns the matrix in the form that is due at its density. The memory of one
+// form is claimed from mem before it is made, and that of the other given back.
+func (f *Features) compact(mem *budget.Reservation) (*Features, error) {
+	nnz := int64(f.NNZ())
+	switch sparse := f.Density() < sparseBelow; {
+	case sparse == f.IsSparse():
+		return f, nil
+	case sparse && nnz > math.MaxInt32:
+		return nil, fmt.Errorf("more than %d values that are not zero", math.MaxInt32)
+	case sparse:
+		if err := mem.Grow(4*int64(f.Rows+1) + 8*nnz); err != nil {
+			return nil, err
+		}
+		s := f.ToCSR()
+		mem.Shrink(f.bytes())
+		return s, nil
 	}
-	return f
+	if err := mem.Grow(budget.Mul(4, int64(f.Rows), int64(f.Cols))); err != nil {
+		return nil, err
+	}
+	d := f.ToDense()
+	mem.Shrink(f.bytes())
+	return d, nil
 }
 
 // EmptyRows returns the number of rows that are all zero.
@@ -175,10 +194,11 @@ func denseFeatures(a *array) (*Features, error) {
 	if f.Dense, err = a.float32s(); err != nil {
 		return nil, err
 	}
+	a.done()
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	return f.compact(), nil
+	return f.compact(a.mem)
 }
 
 // csrFeatures assembles a sparse matrix from the three arrays of SciPy's CSR.
@@ -188,10 +208,12 @@ func csrFeatures(rows, cols int, indptr, indices, data *array) (*Features, error
 	if rows < 0 || cols < 1 || cols > maxCols {
 		return nil, fmt.Errorf("a sparse matrix of shape [%d,%d] is not supported: 1 to %d columns are", rows, cols, maxCols)
 	}
+	mem := indices.mem
 	ptr, err := csrPointers(rows, indptr, indices)
 	if err != nil {
 		return nil, err
 	}
+	defer mem.Shrink(8 * int64(len(ptr)))
 	col, err := csrColumns(cols, indices)
 	if err != nil {
 		return nil, err
@@ -206,6 +228,12 @@ func csrFeatures(rows, cols int, indptr, indices, data *array) (*Features, error
 	if len(val) != len(col) {
 		return nil, fmt.Errorf("a sparse matrix has %d column indices but %d values", len(col), len(val))
 	}
+	indptr.done()
+	indices.done()
+	data.done()
+	if err := mem.Grow(4 * int64(rows+1)); err != nil {
+		return nil, err
+	}
 	f := &Features{Rows: rows, Cols: cols, RowPtr: make([]int32, rows+1), Col: col[:0], Val: val[:0]}
 	var order []int64 // column, then place
 	var sorted []float32
@@ -218,7 +246,12 @@ func csrFeatures(rows, cols int, indptr, indices, data *array) (*Features, error
 			}
 		}
 		if !slices.IsSorted(c) {
-			order, sorted = order[:0], sorted[:0]
+			if order, err = room(mem, order[:0], len(c)); err != nil {
+				return nil, err
+			}
+			if sorted, err = room(mem, sorted[:0], len(c)); err != nil {
+				return nil, err
+			}
 			for k, j := range c {
 				order = append(order, int64(j)<<32|int64(k))
 			}
@@ -242,6 +275,7 @@ func csrFeatures(rows, cols int, indptr, indices, data *array) (*Features, error
 		}
 		f.RowPtr[i+1] = int32(len(f.Col))
 	}
+	mem.Shrink(8*int64(cap(order)) + 4*int64(cap(sorted)))
 	if err := f.Check(); err != nil { // a sum may have overflowed
 		return nil, err
 	}
@@ -284,7 +318,12 @@ func csrColumns(cols int, indices *array) ([]int32, error) {
 	if err != nil {
 		return nil, fmt.Errorf("indices: %w", err)
 	}
-	out := make([]int32, len(idx))
+	defer indices.mem.Shrink(8 * int64(len(idx)))
+	out, err := room(indices.mem, []int32(nil), len(idx))
+	if err != nil {
+		return nil, err
+	}
+	out = out[:len(idx)]
 	for k, j := range idx {
 		if j < 0 || j >= int64(cols) {
 			return nil, fmt.Errorf("a sparse matrix of %d columns has an entry in column %d", cols, j)

@@ -32,7 +32,7 @@ func (l *loader) openZip(file string) (*fileSet, error) {
 }
 
 func (l *loader) parseZip(file string, b []byte) (*fileSet, error) {
-	a, err := openArchive(file, b, l.opts.MaxBytes, "", ".zip file", "a truncated download gives this error; fetch it again")
+	a, err := l.openArchive(file, b, unpackedText*l.opts.MaxBytes, "", ".zip file", "a truncated download gives this error; fetch it again")
 	if err != nil {
 		return nil, err
 	}
@@ -119,13 +119,13 @@ func (s *fileSet) has(name string) bool {
 // open starts reading a text file; one that ends in .gz is unpacked.
 func (s *fileSet) open(name string) (*textFile, error) {
 	var r io.Reader
-	var closes []io.Closer
+	var closes []func()
 	if s.zip == nil {
 		b, err := s.l.file(s.path(name))
 		if err != nil {
 			return nil, err
 		}
-		r = bytes.NewReader(b)
+		r, closes = bytes.NewReader(b), append(closes, func() { s.l.done(b) })
 	} else {
 		f := s.zip.parts[s.prefix+name]
 		if f == nil {
@@ -135,7 +135,7 @@ func (s *fileSet) open(name string) (*textFile, error) {
 		if err != nil {
 			return nil, fileFault(s.path(name), err)
 		}
-		r, closes = &exactly{r: z, left: f.UncompressedSize64}, append(closes, z)
+		r, closes = &exactly{r: z, left: f.UncompressedSize64}, append(closes, func() { z.Close() })
 	}
 	left := &s.l.left
 	if strings.HasSuffix(name, ".gz") {
@@ -149,7 +149,7 @@ func (s *fileSet) open(name string) (*textFile, error) {
 	} else if s.zip == nil {
 		left = nil // its size was counted when the file was read
 	}
-	t := newTextFile(s.path(name), r, left)
+	t := newTextFile(s.path(name), r, left, s.l.mem)
 	t.closes = closes
 	return t, nil
 }

@@ -1,14 +1,15 @@
 package data
 
 import (
+	"bytes"
 	"errors"
-
 	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
 
@@ -47,9 +48,10 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		return nil, err
 	}
 	if nodePath != "" {
-		if nodes, err = readNodes(nodePath, nodeBytes); err != nil {
+		if nodes, err = readNodes(nodePath, nodeBytes, l.mem); err != nil {
 			return nil, err
 		}
+		l.done(nodeBytes)
 	}
 	var featureFile string
 	switch {
@@ -81,19 +83,24 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	if numbered(nodes.ids) {
 		ds.NodeIDs = nil
 	}
+	if err := l.mem.Grow(4 * int64(n)); err != nil {
+		return nil, err
+	}
 	ds.Labels, ds.ClassNames = nodes.labelClasses(n)
 	ds.Classes = len(ds.ClassNames)
 	if nodes.split != nil {
 		ds.Splits = []Split{*nodes.split}
 	}
 
-	list, err := readEdges(edgePath, edgeBytes, nodes, n)
+	list, err := readEdges(edgePath, edgeBytes, nodes, n, l.mem)
 	if err != nil {
 		return nil, err
 	}
-	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs); err != nil {
-		return nil, err
+	l.done(edgeBytes)
+	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem); err != nil {
+		return nil, fileFault(edgePath, err)
 	}
+	list.done(l.mem)
 	return ds, nil
 }
 
@@ -104,9 +111,11 @@ func (l *loader) featureFile(path string) (*Features, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer l.done(b)
 	if strings.HasSuffix(path, ".npy") {
 		arr, err := parseNPY(b)
 		if err == nil {
+			arr.mem = l.mem
 			var f *Features
 			if f, err = denseFeatures(arr); err == nil {
 				return f, nil
@@ -114,7 +123,7 @@ func (l *loader) featureFile(path string) (*Features, error) {
 		}
 		return nil, fileFault(path, err)
 	}
-	a, err := openNPZ(path, b, l.opts.MaxBytes)
+	a, err := l.openNPZ(path, b)
 	if err != nil {
 		return nil, err
 	}
@@ -183,13 +192,20 @@ func unknownLabel(s string) bool {
 
 // readNodes reads nodes.csv: a header with the column id, optionally label and
 // split, and feature columns under any other names.
-func readNodes(file string, b []byte) (*nodeTable, error) {
-	t, err := newTable(file, b)
+func readNodes(file string, b []byte, mem *budget.Reservation) (*nodeTable, error) {
+	t, err := newTable(file, b, mem)
 	if err != nil {
 		return nil, err
 	}
+	defer t.close()
 	if _, err := t.next(); err != nil {
 		return nil, err
+	}
+	if len(t.row) > maxCols {
+		return nil, t.fault(0, "the header has %d columns; at most %d are supported", len(t.row), maxCols)
+	}
+	if err := mem.Grow(200 * int64(len(t.row))); err != nil { // their names, a map of them, and numbers
+		return nil, fileFault(file, err)
 	}
 	header := slices.Clone(t.row)
 	idCol, labelCol, splitCol := -1, -1, -1
@@ -247,6 +263,17 @@ func readNodes(file string, b []byte) (*nodeTable, error) {
 		if id == "" {
 			return nil, t.fault(idCol, "the id is empty")
 		}
+		// The id, as a string, in a list and in the map of them; its line, its place in
+		// the split, and where its features begin. Lists have room to grow.
+		claim := 200 + 2*int64(len(id))
+		if labelCol >= 0 {
+			claim += 64 + 2*int64(len(t.row[labelCol]))
+		}
+		if err := mem.Grow(claim); err != nil {
+			e := fileFault(file, err)
+			e.Line = t.line()
+			return nil, e
+		}
 		id = strings.Clone(id) // the reader's buffer holds the whole row
 		if prev, ok := nt.index[id]; ok {
 			return nil, t.fault(idCol, "the same id as in line %d", lines[prev])
@@ -271,6 +298,12 @@ func readNodes(file string, b []byte) (*nodeTable, error) {
 				return nil, e
 			}
 			if float32(x) != 0 {
+				if f.Col, err = room(mem, f.Col, 1); err == nil {
+					f.Val, err = room(mem, f.Val, 1)
+				}
+				if err != nil {
+					return nil, fileFault(file, err)
+				}
 				f.Col = append(f.Col, int32(j))
 				f.Val = append(f.Val, float32(x))
 			}
@@ -285,10 +318,9 @@ func readNodes(file string, b []byte) (*nodeTable, error) {
 	}
 	if f.Cols > 0 {
 		f.Rows = len(nt.ids)
-		if f.Density() >= sparseBelow {
-			f = f.ToDense()
+		if nt.features, err = f.compact(mem); err != nil {
+			return nil, fileFault(file, err)
 		}
-		nt.features = f
 	}
 	return nt, nil
 }
@@ -320,7 +352,7 @@ func (nt *nodeTable) labelClasses(n int) ([]int32, []string) {
 	whole := true
 	seen := map[string]bool{}
 	for _, s := range nt.labels {
-		if unknownLabel(s) || seen[s] {
+		if unknownLabel(s) || seen[s] || len(names) > maxClasses { // Check refuses so many
 			continue
 		}
 		seen[s] = true
@@ -364,8 +396,8 @@ var edgeHeader = map[string]int{
 
 // readEdges reads edges.csv: source, target and optionally weight, with or
 // without a header. Ids are those of nodes.csv, or 0..n-1 without that file.
-func readEdges(file string, b []byte, nodes *nodeTable, n int) (*edgeList, error) {
-	t, err := newTable(file, b)
+func readEdges(file string, b []byte, nodes *nodeTable, n int, mem *budget.Reservation) (*edgeList, error) {
+	t, err := newTable(file, b, mem)
 	if err != nil {
 		var fe *FileError
 		if errors.As(err, &fe) && fe.Line == 0 {
@@ -373,7 +405,15 @@ func readEdges(file string, b []byte, nodes *nodeTable, n int) (*edgeList, error
 		}
 		return nil, err
 	}
+	defer t.close()
 	e := &edgeList{}
+	lines := bytes.Count(b, []byte{'\n'}) + 1
+	if e.src, err = room(mem, e.src, lines); err == nil {
+		e.dst, err = room(mem, e.dst, lines)
+	}
+	if err != nil {
+		return nil, fileFault(file, err)
+	}
 	col := [3]int{0, 1, -1}
 	fields := 0
 	for first := true; ; first = false {
@@ -423,6 +463,9 @@ func readEdges(file string, b []byte, nodes *nodeTable, n int) (*edgeList, error
 			w, err := strconv.ParseFloat(t.row[col[2]], 32)
 			if err != nil || checkWeight(float32(w)) != nil {
 				return nil, t.fault(col[2], "a weight is a finite number of 0 or more")
+			}
+			if e.w, err = room(mem, e.w, 1); err != nil {
+				return nil, fileFault(file, err)
 			}
 			e.w = append(e.w, float32(w))
 		}

@@ -258,7 +258,7 @@ func FuzzCSV(f *testing.F) {
 	f.Add("", "id\n")
 	f.Add("a\tb", "id,x\n\x00")
 	f.Fuzz(func(t *testing.T, edges, nodes string) {
-		nt, err := readNodes(nodesFile, []byte(nodes))
+		nt, err := readNodes(nodesFile, []byte(nodes), nil)
 		if err != nil {
 			checkFault(t, err)
 			nt = &nodeTable{features: &Features{Rows: 3, Cols: 1, Dense: make([]float32, 3)}}
@@ -276,14 +276,14 @@ func FuzzCSV(f *testing.F) {
 				t.Errorf("label %d of %d classes", c, len(names))
 			}
 		}
-		list, err := readEdges(edgesFile, []byte(edges), nt, n)
+		list, err := readEdges(edgesFile, []byte(edges), nt, n, nil)
 		if err != nil {
 			checkFault(t, err)
 			return
 		}
 		for _, directed := range []bool{false, true} {
 			var rep Repairs
-			g, err := list.build(n, directed, false, &rep)
+			g, err := list.build(n, directed, false, &rep, nil)
 			if err != nil {
 				t.Fatalf("edges that passed do not build: %v", err)
 			}

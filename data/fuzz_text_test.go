@@ -155,7 +155,7 @@ func FuzzMirrored(f *testing.F) {
 		w := make([]float32, len(e.src)) // weights take the long way
 		slow := &edgeList{src: e.src, dst: e.dst, w: w}
 		var rep Repairs
-		g, err := slow.build(n, false, true, &rep)
+		g, err := slow.build(n, false, true, &rep, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func FuzzMirrored(f *testing.F) {
 // Node numbers are 32-bit: what does not fit is refused, not cut off.
 func TestWideNumbersAreRefused(t *testing.T) {
 	for _, text := range []string{"4294967297", "-4294967295", "9223372036854775807"} {
-		tf := newTextFile("f", strings.NewReader(text), nil)
+		tf := newTextFile("f", strings.NewReader(text), nil, nil)
 		if _, err := tf.next(); err != nil {
 			t.Fatal(err)
 		}

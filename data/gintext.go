@@ -1,8 +1,10 @@
 package data
 
 import (
+	"cmp"
 	"math"
 	"strings"
+	"unsafe"
 )
 
 // ginText reads the text format of "How powerful are graph neural networks" (Xu
@@ -46,17 +48,23 @@ func (l *loader) ginText(s *fileSet, source, name string) (*Collection, error) {
 		return nil, t.fault("the file goes on after the last of its %d graphs", count)
 	}
 	var classes []string
-	c.Labels, classes, c.Classes = numberClasses(g.classes)
+	if c.Labels, classes, c.Classes, err = numberClasses(l.mem, g.classes); err != nil {
+		return nil, t.over(err)
+	}
 	c.ClassNames = classes
 
 	var d described
-	if len(distinct(g.tags, 1, 0)) > 1 {
+	tags, err := distinct(l.mem, g.tags, 1, 0)
+	if err != nil {
+		return nil, t.over(err)
+	}
+	if len(tags) > 1 {
 		d.labels, d.labelCols = g.tags, 1
 	}
 	if g.attrs != nil {
 		d.attrs = &Features{Rows: c.Nodes(), Cols: g.attrCols, Dense: g.attrs}
 	}
-	if err := c.describe(l.opts.NodeFeatures, d); err != nil {
+	if err := c.describe(l.opts.NodeFeatures, d, l.mem); err != nil {
 		return nil, err
 	}
 	if source == s.root { // a folder or a .zip: folds lie beside the text
@@ -111,14 +119,14 @@ func (r *ginReader) graph(k, count int64) error {
 			return err
 		}
 	}
-	g, err := r.list.build(int(n), r.l.opts.Directed, true, &r.c.Repairs)
+	g, err := r.list.build(int(n), r.l.opts.Directed, true, &r.c.Repairs, r.mem)
 	if err != nil {
-		return fileFault(r.file, err)
+		return r.over(err)
 	}
-	r.c.Graphs = append(r.c.Graphs, g)
-	r.c.Offset = append(r.c.Offset, int32(r.c.Nodes())+int32(n))
-	r.classes = append(r.classes, class)
-	return nil
+	if err := r.mem.Grow(int64(unsafe.Sizeof(*g))); err != nil {
+		return r.over(err)
+	}
+	return cmp.Or(keep(r.textFile, &r.c.Graphs, g), keep(r.textFile, &r.c.Offset, int32(r.c.Nodes())+int32(n)), keep(r.textFile, &r.classes, class))
 }
 
 // node reads the line of node v of a graph of n.
@@ -139,7 +147,9 @@ func (r *ginReader) node(v int32, n int) error {
 		if err != nil {
 			return err
 		}
-		r.list.src, r.list.dst = append(r.list.src, v), append(r.list.dst, int32(w))
+		if err := cmp.Or(keep(r.textFile, &r.list.src, v), keep(r.textFile, &r.list.dst, int32(w))); err != nil {
+			return err
+		}
 	}
 	cols := 0
 	for ; r.more(); cols++ {
@@ -147,7 +157,9 @@ func (r *ginReader) node(v int32, n int) error {
 		if err != nil {
 			return err
 		}
-		r.attrs = append(r.attrs, x)
+		if err := keep(r.textFile, &r.attrs, x); err != nil {
+			return err
+		}
 	}
 	if len(r.tags) == 0 {
 		r.attrCols = cols
@@ -155,6 +167,5 @@ func (r *ginReader) node(v int32, n int) error {
 	if cols != r.attrCols {
 		return r.fault("the node has %d attributes after its neighbours, the first node has %d", cols, r.attrCols).hint("the second number of the line is how many neighbours follow")
 	}
-	r.tags = append(r.tags, tag)
-	return nil
+	return keep(r.textFile, &r.tags, tag)
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
 
@@ -22,15 +23,21 @@ import (
 type loader struct {
 	opts LoadOptions
 	sum  hash.Hash
-	read int64 // bytes of input so far
-	left int64 // bytes that compressed text files may still unpack to
+	mem  *budget.Reservation // what loading holds
+	left int64               // bytes that compressed text files may still unpack to
 }
+
+// unpackedText is how many times LoadOptions.MaxBytes compressed text may unpack to. It
+// is read in a stream: what it says takes less memory than its letters, which are
+// limited so that an archive of nothing but blank lines comes to an end.
+const unpackedText = 4
 
 func newLoader(opts LoadOptions) *loader {
 	if opts.MaxBytes <= 0 {
-		opts.MaxBytes = DefaultMaxBytes
+		opts.MaxBytes, _ = budget.Default()
 	}
-	return &loader{opts: opts, sum: sha256.New(), left: opts.MaxBytes}
+	mem, _ := budget.New(opts.MaxBytes).Reserve("reading it", 0) // nothing is there for everyone
+	return &loader{opts: opts, sum: sha256.New(), mem: mem, left: budget.Mul(unpackedText, opts.MaxBytes)}
 }
 
 // checksum is the SHA-256 over the files that were read.
@@ -52,7 +59,7 @@ func LoadAny(path string, opts LoadOptions) (*Dataset, *Collection, error) {
 	l := newLoader(opts)
 	r, err := l.recognise(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, overBudget(path, err)
 	}
 	if r.collection != nil {
 		c, err := l.finishCollection(path, r)
@@ -188,7 +195,11 @@ func (r recognised) reader(l *loader, s *fileSet) reader {
 	return reader{collection: func() (*Collection, error) { return l.ginText(s, s.root, r.gin) }}
 }
 
-// file reads an input file whole and adds it to the checksum.
+// done gives back the memory of what file returned.
+func (l *loader) done(b []byte) { l.mem.Shrink(int64(cap(b))) }
+
+// file reads an input file whole and adds it to the checksum. [loader.done] gives its
+// memory back.
 func (l *loader) file(path string) ([]byte, error) {
 	info, err := os.Stat(path) // before Open, which waits for the writer of a pipe
 	if err != nil {
@@ -200,23 +211,23 @@ func (l *loader) file(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, badFile(path, "not a regular file")
 	}
-	left := l.opts.MaxBytes - l.read
-	if info.Size() > left {
-		return nil, badFile(path, "the input is larger than %s", byteSize(l.opts.MaxBytes)).hint("raise LoadOptions.MaxBytes if that is meant")
+	if err := l.mem.Grow(info.Size() + 1); err != nil {
+		return nil, fileFault(path, err)
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, left+1))
-	if err != nil {
+	b := make([]byte, info.Size()+1)
+	n, err := io.ReadFull(f, b)
+	switch {
+	case err == nil:
+		return nil, badFile(path, "it grew while it was read").hint("wait until it is written")
+	case err != io.ErrUnexpectedEOF && err != io.EOF:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if int64(len(b)) > left {
-		return nil, badFile(path, "the input is larger than %s", byteSize(l.opts.MaxBytes))
-	}
-	l.read += int64(len(b))
+	b = b[:n]
 	// Name and length delimit the files, so that no two inputs hash alike.
 	io.WriteString(l.sum, filepath.Base(path))
 	var size [9]byte

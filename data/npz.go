@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // archive is a zip file, such as an .npz, which is a zip of .npy files. Nothing is
@@ -15,6 +17,7 @@ type archive struct {
 	file  string
 	parts map[string]*zip.File // by name; of an .npz by array name, without .npy
 	names []string             // in the file's order
+	mem   *budget.Reservation  // of the loader
 }
 
 const (
@@ -25,16 +28,16 @@ const (
 )
 
 // openNPZ reads the table of contents of an .npz held in memory.
-func openNPZ(file string, b []byte, maxBytes int64) (*archive, error) {
-	return openArchive(file, b, maxBytes, ".npy", ".npz (zip) file", "write it with numpy.savez or numpy.savez_compressed; a truncated download gives this error too")
+func (l *loader) openNPZ(file string, b []byte) (*archive, error) {
+	return l.openArchive(file, b, l.opts.MaxBytes, ".npy", ".npz (zip) file", "write it with numpy.savez or numpy.savez_compressed; a truncated download gives this error too")
 }
 
 // openArchive reads the table of contents of a zip held in memory. It refuses
 // archives whose members overlap (the way a zip bomb multiplies one stream),
 // claim sizes that their compressed bytes cannot give, or add up to more than
-// maxBytes. Members are called by their names without suffix; kind and advice go
+// most bytes. Members are called by their names without suffix; kind and advice go
 // into the error where it is no zip.
-func openArchive(file string, b []byte, maxBytes int64, suffix, kind, advice string) (*archive, error) {
+func (l *loader) openArchive(file string, b []byte, most int64, suffix, kind, advice string) (*archive, error) {
 	if len(b) == 0 {
 		return nil, badFile(file, "the file is empty")
 	}
@@ -47,7 +50,7 @@ func openArchive(file string, b []byte, maxBytes int64, suffix, kind, advice str
 	if len(z.File) > maxParts {
 		return nil, badFile(file, "holds %d members; at most %d are read", len(z.File), maxParts)
 	}
-	a := &archive{file: file, parts: make(map[string]*zip.File, len(z.File))}
+	a := &archive{file: file, parts: make(map[string]*zip.File, len(z.File)), mem: l.mem}
 	var packed, total uint64
 	for _, f := range z.File {
 		name := strings.TrimSuffix(f.Name, suffix)
@@ -62,8 +65,8 @@ func openArchive(file string, b []byte, maxBytes int64, suffix, kind, advice str
 		if packed > uint64(len(b)) {
 			return nil, badFile(file, "members overlap in the file: it is damaged or a zip bomb")
 		}
-		if total > uint64(maxBytes) {
-			return nil, badFile(file, "unpacks to more than %s", byteSize(maxBytes)).hint("raise LoadOptions.MaxBytes if the data really is that large")
+		if total > uint64(most) {
+			return nil, badFile(file, "unpacks to more than %s", byteSize(most)).hint("if it really is that large, raise the limit with --memory")
 		}
 		a.parts[name] = f
 		a.names = append(a.names, name)
@@ -92,17 +95,17 @@ func (a *archive) array(name string) (*array, error) {
 	if f == nil {
 		return nil, badFile(a.file, "array %s is missing; the file has %s", quote(name), nameList(a.names))
 	}
-	arr, err := unpack(f)
+	arr, err := unpack(f, a.mem)
 	if err != nil {
 		return nil, a.fault(name, err)
 	}
 	return arr, nil
 }
 
-// unpack decompresses and parses one member. The header is read and held
+// unpack decompresses and parses one member, in memory of mem. The header is read and held
 // against the declared size before room for the elements is made, and the room
 // grows with what the stream really gives.
-func unpack(f *zip.File) (*array, error) {
+func unpack(f *zip.File, mem *budget.Reservation) (*array, error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -110,7 +113,10 @@ func unpack(f *zip.File) (*array, error) {
 	defer r.Close()
 	size := f.UncompressedSize64
 	const head = 64 << 10
-	buf := make([]byte, 0, min(size, head)+1)
+	buf, err := room(mem, []byte(nil), int(min(size, head))+1)
+	if err != nil {
+		return nil, err
+	}
 	if buf, err = readUpTo(r, buf, min(size, head)); err != nil {
 		return nil, err
 	}
@@ -123,9 +129,10 @@ func unpack(f *zip.File) (*array, error) {
 	}
 	for uint64(len(buf)) < size {
 		want := min(size, max(4*uint64(len(buf)), 1<<20))
-		grown := make([]byte, len(buf), want+1)
-		copy(grown, buf)
-		if buf, err = readUpTo(r, grown, want); err != nil {
+		if buf, err = room(mem, buf, int(want)+1-len(buf)); err != nil {
+			return nil, err
+		}
+		if buf, err = readUpTo(r, buf, want); err != nil {
 			return nil, err
 		}
 	}
@@ -137,7 +144,12 @@ func unpack(f *zip.File) (*array, error) {
 		}
 		return nil, err
 	}
-	return parseNPY(buf)
+	arr, err := parseNPY(buf)
+	if err != nil {
+		return nil, err
+	}
+	arr.mem, arr.held = mem, int64(cap(buf))
+	return arr, nil
 }
 
 // readUpTo appends to buf until it is n long.

@@ -305,7 +305,7 @@ func TestNPZSound(t *testing.T) {
 
 // loadNPZ is Load of an .npz file held in memory.
 func loadNPZ(b []byte, maxBytes int64) (*Dataset, error) {
-	l := &loader{opts: LoadOptions{MaxBytes: maxBytes}}
+	l := newLoader(LoadOptions{MaxBytes: maxBytes})
 	ds, err := l.parseNPZ("d.npz", b)
 	if err != nil {
 		return nil, err
@@ -317,11 +317,11 @@ func loadNPZ(b []byte, maxBytes int64) (*Dataset, error) {
 func TestNPZTruncated(t *testing.T) {
 	for _, name := range []string{"heterophilous.npz", "csr.npz"} {
 		whole := mustRead(t, filepath.Join("testdata", name))
-		if _, err := loadNPZ(whole, DefaultMaxBytes); err != nil {
+		if _, err := loadNPZ(whole, 1<<30); err != nil {
 			t.Fatal(err)
 		}
 		for n := range whole {
-			if _, err := loadNPZ(whole[:n], DefaultMaxBytes); err == nil || !strings.Contains(err.Error(), "d.npz") {
+			if _, err := loadNPZ(whole[:n], 1<<30); err == nil || !strings.Contains(err.Error(), "d.npz") {
 				t.Fatalf("%s cut to %d of %d bytes: %v", name, n, len(whole), err)
 			}
 		}
@@ -335,7 +335,7 @@ func TestNPZFlipped(t *testing.T) {
 	for n := range whole {
 		b := slices.Clone(whole)
 		b[n] ^= 0xff
-		if ds, err := loadNPZ(b, DefaultMaxBytes); err == nil {
+		if ds, err := loadNPZ(b, 1<<30); err == nil {
 			sound++
 			if err := ds.Check(); err != nil {
 				t.Fatalf("byte %d: %v", n, err)
@@ -401,7 +401,7 @@ func TestZipBombs(t *testing.T) {
 }
 
 func openAndUnpack(b []byte) ([]*array, error) {
-	a, err := openNPZ("a.npz", b, DefaultMaxBytes)
+	a, err := newLoader(LoadOptions{}).openNPZ("a.npz", b)
 	if err != nil {
 		return nil, err
 	}
@@ -457,7 +457,7 @@ func FuzzNPZ(f *testing.F) {
 		f.Add(mustRead(f, filepath.Join("testdata", n)))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if a, err := openNPZ("f.npz", b, 1<<20); err == nil {
+		if a, err := newLoader(LoadOptions{MaxBytes: 1 << 20}).openNPZ("f.npz", b); err == nil {
 			got := allocated(func() {
 				for _, n := range a.names {
 					a.array(n)

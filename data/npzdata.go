@@ -13,12 +13,13 @@ func (l *loader) npz(path string) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer l.done(b)
 	return l.parseNPZ(path, b)
 }
 
 // parseNPZ reads a data set from the bytes of an .npz file.
 func (l *loader) parseNPZ(path string, b []byte) (*Dataset, error) {
-	a, err := openNPZ(path, b, l.opts.MaxBytes)
+	a, err := l.openNPZ(path, b)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,16 @@ func (l *loader) heterophilous(a *archive) (*Dataset, error) {
 	if err != nil {
 		return nil, a.fault("edges", err)
 	}
-	list := &edgeList{src: make([]int32, len(ends)/2), dst: make([]int32, len(ends)/2)}
+	edges.done()
+	m := len(ends) / 2
+	list := &edgeList{}
+	if list.src, err = room(l.mem, list.src, m); err != nil {
+		return nil, a.fault("edges", err)
+	}
+	if list.dst, err = room(l.mem, list.dst, m); err != nil {
+		return nil, a.fault("edges", err)
+	}
+	list.src, list.dst = list.src[:m], list.dst[:m]
 	for i := range list.src {
 		u, v := ends[2*i], ends[2*i+1]
 		if u < 0 || v < 0 || u >= int64(n) || v >= int64(n) {
@@ -79,9 +89,11 @@ func (l *loader) heterophilous(a *archive) (*Dataset, error) {
 		}
 		list.src[i], list.dst[i] = int32(u), int32(v)
 	}
-	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs); err != nil {
+	l.mem.Shrink(8 * int64(cap(ends)))
+	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem); err != nil {
 		return nil, a.fault("edges", err)
 	}
+	list.done(l.mem)
 	if ds.Splits, err = maskSplits(a, n); err != nil {
 		return nil, err
 	}
@@ -114,7 +126,12 @@ func maskSplits(a *archive, n int) ([]Split, error) {
 		if err != nil {
 			return nil, a.fault(name, err)
 		}
+		arr.done()
 		count := arr.shape[0]
+		// A slice for each split, and the marked nodes, whose list grows by halves.
+		if err := a.mem.Grow(24*int64(count) + 10*int64(len(mask))); err != nil {
+			return nil, a.fault(name, err)
+		}
 		if p == 0 {
 			splits = make([]Split, count)
 		}
@@ -137,6 +154,7 @@ func maskSplits(a *archive, n int) ([]Split, error) {
 				splits[s].Test = nodes
 			}
 		}
+		a.mem.Shrink(int64(len(mask)))
 	}
 	return splits, nil
 }
@@ -154,9 +172,14 @@ func (d *Dataset) setLabels(a *archive, name string, n int) error {
 	if err != nil {
 		return a.fault(name, err)
 	}
+	arr.done()
+	if err := a.mem.Grow(4 * int64(len(raw))); err != nil {
+		return a.fault(name, err)
+	}
 	if d.Labels, d.Classes, err = classLabels(raw); err != nil {
 		return a.fault(name, err)
 	}
+	a.mem.Shrink(8 * int64(len(raw)))
 	return nil
 }
 
@@ -187,9 +210,10 @@ func (l *loader) csrParts(a *archive) (*Dataset, error) {
 	if err != nil {
 		return nil, a.fault("adj_*", err)
 	}
-	if ds.Graph, err = list.build(n, l.opts.Directed, true, &ds.Repairs); err != nil {
+	if ds.Graph, err = list.build(n, l.opts.Directed, true, &ds.Repairs, l.mem); err != nil {
 		return nil, a.fault("adj_*", err)
 	}
+	list.done(l.mem)
 	return ds, nil
 }
 
@@ -201,6 +225,7 @@ func (a *archive) csr(prefix string) (*csrMatrix, error) {
 		return nil, err
 	}
 	dims, err := shape.ints()
+	shape.done()
 	if err != nil || len(dims) != 2 || dims[0] < 0 || dims[1] < 0 || dims[0] > math.MaxInt32 || dims[1] > math.MaxInt32 {
 		return nil, a.fault(prefix+"shape", fmt.Errorf("expected two sizes, found shape %s of type %s", shapeString(shape.shape), shape.dtype))
 	}
@@ -237,7 +262,12 @@ func (c *csrMatrix) edges(n int) (*edgeList, error) {
 	if len(w) != len(e.dst) {
 		return nil, fmt.Errorf("%d column indices but %d values", len(e.dst), len(w))
 	}
-	e.src = make([]int32, 0, len(e.dst))
+	c.indptr.done()
+	c.indices.done()
+	c.data.done()
+	if e.src, err = room(c.indices.mem, e.src, len(e.dst)); err != nil {
+		return nil, err
+	}
 	for u := range n {
 		for range ptr[u+1] - ptr[u] {
 			e.src = append(e.src, int32(u))

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"math"
 	"path"
 	"slices"
@@ -39,7 +40,10 @@ func (l *loader) ogb(s *fileSet) (*Dataset, error) {
 	if int64(n) != counts[0] {
 		return nil, t.short("describes %d nodes, raw/num-node-list says %d", n, counts[0])
 	}
-	ds.X = x.compact()
+	t.close()
+	if ds.X, err = x.compact(l.mem); err != nil {
+		return nil, fileFault(t.file, err)
+	}
 
 	if err := ds.readOGBLabels(s); err != nil {
 		return nil, err
@@ -48,9 +52,10 @@ func (l *loader) ogb(s *fileSet) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs); err != nil {
-		return nil, err
+	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem); err != nil {
+		return nil, fileFault(s.path("raw/edge.csv"), err)
 	}
+	list.done(l.mem)
 	return ds, ds.readOGBSplit(s)
 }
 
@@ -82,15 +87,13 @@ func (d *Dataset) readOGBLabels(s *fileSet) error {
 	_, cols, err := t.columns(maxClasses, func(int) error {
 		text := t.field()
 		if strings.EqualFold(string(text), "nan") {
-			raw = append(raw, -1)
-			return nil
+			return keep(t, &raw, -1)
 		}
 		v, err := strconv.ParseFloat(string(text), 64) // some files have 3.0 for 3
 		if err != nil || v < 0 || v != math.Trunc(v) || v >= maxClasses {
 			return t.fault("expected a class, a whole number of 0 or more")
 		}
-		raw = append(raw, int64(v))
-		return nil
+		return keep(t, &raw, int64(v))
 	})
 	if err != nil {
 		return err
@@ -101,9 +104,13 @@ func (d *Dataset) readOGBLabels(s *fileSet) error {
 	if len(raw) != d.X.Rows {
 		return t.short("has %d labels, there are %d nodes", len(raw), d.X.Rows)
 	}
+	if err := t.mem.Grow(4 * int64(len(raw))); err != nil {
+		return t.over(err)
+	}
 	if d.Labels, d.Classes, err = classLabels(raw); err != nil {
 		return fileFault(t.file, err)
 	}
+	t.mem.Shrink(8 * int64(cap(raw)))
 	return nil
 }
 
@@ -117,8 +124,13 @@ func readOGBEdges(s *fileSet, n int) (*edgeList, error) {
 	e := &edgeList{}
 	err = t.each(func() error {
 		u, v, err := t.edge(0, n)
-		e.src, e.dst = append(e.src, int32(u)), append(e.dst, int32(v))
-		return err
+		if err != nil {
+			return err
+		}
+		if len(e.src) == math.MaxInt32/2 {
+			return t.fault("more than %d edges are not supported", math.MaxInt32/2)
+		}
+		return cmp.Or(keep(t, &e.src, int32(u)), keep(t, &e.dst, int32(v)))
 	})
 	if err != nil {
 		return nil, err
@@ -155,8 +167,10 @@ func (d *Dataset) readOGBSplit(s *fileSet) error {
 		list := [3]*[]int32{&split.Train, &split.Val, &split.Test}[i]
 		if _, _, err := t.columns(1, func(int) error {
 			v, err := t.index("node", 0, d.X.Rows)
-			*list = append(*list, int32(v))
-			return err
+			if err != nil {
+				return err
+			}
+			return keep(t, list, int32(v))
 		}); err != nil {
 			return err
 		}

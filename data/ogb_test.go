@@ -119,7 +119,7 @@ func TestOGBErrors(t *testing.T) {
 	}{
 		{"raw/node-feat.csv.gz", whole[:len(whole)-9], []string{"node-feat.csv.gz", "unexpected EOF", "truncated"}},
 		{"raw/node-feat.csv.gz", "1,2\n", []string{"node-feat.csv.gz", "not a gzip file"}},
-		{"raw/node-feat.csv.gz", gz(t, strings.Repeat("0,", 1<<20)), []string{"node-feat.csv.gz", "unpacks to more than", "MaxBytes"}},
+		{"raw/node-feat.csv.gz", gz(t, strings.Repeat("0,", 1<<20)), []string{"node-feat.csv.gz", "more than the 1.0 MiB", "--memory"}},
 	} {
 		bad := maps.Clone(files)
 		bad[c.name] = c.text

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // tableFile reads edges.csv or nodes.csv of a folder, or the Parquet file of that name
@@ -29,7 +31,12 @@ func (l *loader) tableFile(dir string, names []string, name string) (path string
 		if err != nil {
 			return "", nil, err
 		}
-		text, err = parquetText(b, l.opts.MaxBytes)
+		defer l.done(b)
+		text, err = parquetText(b, l.mem)
+		var exceeded *budget.ExceededError
+		if errors.As(err, &exceeded) {
+			return "", nil, fileFault(path, err)
+		}
 		if err != nil {
 			return "", nil, badFile(path, "not a table that can be read: %v", err).hint("columns are numbers, booleans or text, without nesting")
 		}
@@ -42,15 +49,23 @@ func (l *loader) tableFile(dir string, names []string, name string) (path string
 	return "", nil, nil
 }
 
-// parquetText writes a Parquet table as CSV with a header, of at most so many bytes.
-// Every number is written in digits that give it back.
-func parquetText(b []byte, most int64) (text []byte, err error) {
+// parquetText writes a Parquet table as CSV with a header, in memory of mem. Every number
+// is written in digits that give it back.
+func parquetText(b []byte, mem *budget.Reservation) (text []byte, err error) {
 	defer func() { // what the library makes of a damaged file
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the file is damaged: %v", p)
 		}
 	}()
-	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
+	rows, reading, err := checkParquet(b, mem)
+	if err != nil {
+		return nil, err
+	}
+	if err := mem.Grow(reading); err != nil {
+		return nil, err
+	}
+	defer mem.Shrink(reading)
+	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +79,32 @@ func parquetText(b []byte, most int64) (text []byte, err error) {
 		}
 		header = append(header, field.Name())
 	}
-	var out bytes.Buffer
-	w := csv.NewWriter(&out)
-	if err := w.Write(header); err != nil {
+	// A cell takes a byte at least; a row, as a node or an edge, several times that.
+	if err := taking(mem, budget.Mul(rows, int64(len(header))+32), func() error { return nil }); err != nil {
+		return nil, err
+	}
+	var line bytes.Buffer
+	w := csv.NewWriter(&line)
+	write := func(cells []string, size int64) error {
+		return taking(mem, 4*size, func() error {
+			line.Reset()
+			if err := w.Write(cells); err != nil {
+				return err
+			}
+			if w.Flush(); w.Error() != nil {
+				return w.Error()
+			}
+			if text, err = room(mem, text, line.Len()); err == nil {
+				text = append(text, line.Bytes()...)
+			}
+			return err
+		})
+	}
+	if err := write(header, int64(len(b))); err != nil {
 		return nil, err
 	}
 	cells := make([]string, len(header))
-	buffer := make([]parquet.Row, 256)
+	buffer := make([]parquet.Row, max(1, 256/len(header)))
 	for _, group := range f.RowGroups() {
 		rows := group.Rows()
 		for {
@@ -79,17 +113,22 @@ func parquetText(b []byte, most int64) (text []byte, err error) {
 				if len(row) != len(header) {
 					return nil, fmt.Errorf("a row has %d values for %d columns", len(row), len(header))
 				}
+				size := int64(32 * len(header))
 				for _, v := range row {
-					if cells[v.Column()], err = cell(v); err != nil {
-						return nil, err
+					if v.Kind() == parquet.ByteArray {
+						size += int64(len(v.ByteArray()))
 					}
 				}
-				if err := w.Write(cells); err != nil {
+				if err := taking(mem, size, func() error {
+					for _, v := range row {
+						if cells[v.Column()], err = cell(v); err != nil {
+							return err
+						}
+					}
+					return write(cells, size)
+				}); err != nil {
 					return nil, err
 				}
-			}
-			if int64(out.Len()) > most {
-				return nil, fmt.Errorf("it holds more than %s", byteSize(most))
 			}
 			if errors.Is(end, io.EOF) {
 				break
@@ -102,8 +141,7 @@ func parquetText(b []byte, most int64) (text []byte, err error) {
 			return nil, err
 		}
 	}
-	w.Flush()
-	return out.Bytes(), w.Error()
+	return text, nil
 }
 
 // cell is a value as CSV has it; what is missing is empty.

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // Values on the pickle machine's stack are of these Go types, and no others:
@@ -38,12 +40,16 @@ type (
 // value, memo entries are a map, and the operations that can be made to do more
 // (_codecs.encode and setting the state of a csr_matrix) share a budget of the
 // file's size.
-func unpickle(file string, b []byte) (any, error) {
+func unpickle(file string, b []byte, mem *budget.Reservation) (any, error) {
 	if len(b) == 0 {
 		return nil, badFile(file, "the file is empty")
 	}
-	m := machine{buf: b, memo: map[uint64]any{}, budget: len(b)}
+	m := machine{buf: b, memo: map[uint64]any{}, budget: len(b), mem: mem}
 	v, err := m.run()
+	var exceeded *budget.ExceededError
+	if errors.As(err, &exceeded) {
+		return nil, fileFault(file, err)
+	}
 	if err != nil {
 		e := badFile(file, "not a pickle that can be read").hint("expected NumPy arrays, SciPy csr_matrix objects or a dict of lists, as in Planetoid's files")
 		e.Offset = int64(m.at)
@@ -62,7 +68,16 @@ type machine struct {
 	marks  []int
 	memo   map[uint64]any
 	budget int // work beyond one step for each byte that is still allowed
+	steps  int
+	mem    *budget.Reservation
 }
+
+// An opcode makes no more than an object, its place on the stack, in a list and in the
+// memo, whose entries take most; the memory of so many is claimed at once.
+const (
+	opcodeBytes   = 160
+	opcodesAtOnce = 1 << 10
+)
 
 var (
 	errTruncated = errors.New("the file ends in the middle: it is truncated or damaged")
@@ -72,6 +87,12 @@ var (
 func (m *machine) run() (any, error) {
 	for {
 		m.at = m.pos
+		if m.steps%opcodesAtOnce == 0 {
+			if err := m.mem.Grow(opcodesAtOnce * opcodeBytes); err != nil {
+				return nil, err
+			}
+		}
+		m.steps++
 		if m.pos == len(m.buf) {
 			return nil, errTruncated
 		}
@@ -141,6 +162,9 @@ func (m *machine) step(op byte) error {
 	case 'X', 0x8c, 0x8d: // BINUNICODE, SHORT_BINUNICODE, BINUNICODE8
 		b, err := m.sized(op)
 		if err != nil {
+			return err
+		}
+		if err := m.mem.Grow(int64(len(b))); err != nil {
 			return err
 		}
 		return m.push(string(b))
@@ -502,6 +526,9 @@ func (m *machine) line() (string, error) {
 
 // spend takes n bytes from the budget for copies.
 func (m *machine) spend(n int) error {
+	if err := m.mem.Grow(int64(n)); err != nil {
+		return err
+	}
 	if n > m.budget {
 		return errors.New("builds more data than the file holds; refusing to unpack a bomb")
 	}

@@ -177,7 +177,9 @@ func (m *machine) setState(obj, state any) error {
 		if !ok1 || !ok2 {
 			return fmt.Errorf("a NumPy array holds %s, not plain numbers", describe(t[4]))
 		}
-		o.array, err = newArray(d.dtype, shape, truth(t[3]), data)
+		if o.array, err = newArray(d.dtype, shape, truth(t[3]), data); err == nil {
+			o.mem = m.mem
+		}
 		return err
 	case *csrMatrix:
 		d, ok := state.(*dict)

@@ -54,7 +54,7 @@ func TestPickleRefuses(t *testing.T) {
 		"big-int":      {"integer of 9 bytes"},
 	} {
 		file := filepath.Join("testdata/pickles", name+".pkl")
-		_, err := unpickle(file, mustRead(t, file))
+		_, err := unpickle(file, mustRead(t, file), nil)
 		wantError(t, err, append(pieces, file)...)
 	}
 }
@@ -62,7 +62,7 @@ func TestPickleRefuses(t *testing.T) {
 func TestPickleIntegerKinds(t *testing.T) {
 	for name, want := range map[string]string{"numpy-ints": "[0 1] [1 0]", "ordered": "[0] [1]"} {
 		file := filepath.Join("testdata/pickles", name+".pkl")
-		e, err := adjacency(file, mustRead(t, file), 2)
+		e, err := adjacency(file, mustRead(t, file), 2, nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -125,7 +125,7 @@ func TestPickleValues(t *testing.T) {
 		{"cnumpy\ndtype\n(U\x02f4K\x00K\x01tR.", "a NumPy type"},
 		{"cnumpy\nndarray\n.", "numpy.ndarray"},
 	} {
-		got, err := unpickle("v.pkl", []byte(c.data))
+		got, err := unpickle("v.pkl", []byte(c.data), nil)
 		if err != nil {
 			t.Errorf("%q: %v", c.data, err)
 			continue
@@ -144,9 +144,9 @@ func TestPickleValues(t *testing.T) {
 			t.Errorf("%q: %v, want %v", c.data, got, c.want)
 		}
 	}
-	_, err := unpickle("v.pkl", []byte(scalar("S2", "U\x02ab")))
+	_, err := unpickle("v.pkl", []byte(scalar("S2", "U\x02ab")), nil)
 	wantError(t, err, "not a number")
-	_, err = unpickle("v.pkl", []byte(scalar("i4", "U\x02ab")))
+	_, err = unpickle("v.pkl", []byte(scalar("i4", "U\x02ab")), nil)
 	wantError(t, err, "needs 4 bytes")
 }
 
@@ -231,7 +231,7 @@ func TestPickleHostile(t *testing.T) {
 	for _, c := range hostile {
 		t.Run(c.name, func(t *testing.T) {
 			var err error
-			got := allocated(func() { _, err = unpickle("hostile.pkl", []byte(c.data)) })
+			got := allocated(func() { _, err = unpickle("hostile.pkl", []byte(c.data), nil) })
 			// A value takes 16 bytes on the stack, which grows by doubling, and
 			// as much again in the tuple it goes into.
 			if most := uint64(128*len(c.data) + 1<<16); got > most {
@@ -253,11 +253,11 @@ func TestPickleTruncated(t *testing.T) {
 	for protocol := range 5 {
 		for _, p := range planetoidParts[:7] {
 			whole := mustRead(t, fmt.Sprintf("testdata/planetoid-p%d/ind.tiny.%s", protocol, p))
-			if _, err := unpickle(p, whole); err != nil {
+			if _, err := unpickle(p, whole, nil); err != nil {
 				t.Fatal(err)
 			}
 			for n := range whole {
-				if v, err := unpickle(p, whole[:n]); err == nil || v != nil {
+				if v, err := unpickle(p, whole[:n], nil); err == nil || v != nil {
 					t.Fatalf("protocol %d, %s cut to %d of %d bytes: %v, %v", protocol, p, n, len(whole), v, err)
 				}
 			}
@@ -368,9 +368,9 @@ func FuzzPickle(f *testing.F) {
 		// Every reader of pickled objects gets the input.
 		var feats *Features
 		got := allocated(func() {
-			feats, _ = pickledFeatures("f", b)
-			pickledLabels("f", b)
-			adjacency("f", b, 8)
+			feats, _ = pickledFeatures("f", b, nil)
+			pickledLabels("f", b, nil)
+			adjacency("f", b, 8, nil)
 		})
 		if most := uint64(1024*len(b) + 1<<20); got > most {
 			t.Errorf("allocated %d bytes for %d of input", got, len(b))

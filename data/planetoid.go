@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // planetoidParts are the files of a Planetoid data set (Yang, Cohen and
@@ -63,33 +65,33 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 		raw[part] = b
 	}
 
-	allx, err := pickledFeatures(path("allx"), raw["allx"])
+	allx, err := pickledFeatures(path("allx"), raw["allx"], l.mem)
 	if err != nil {
 		return nil, err
 	}
-	tx, err := pickledFeatures(path("tx"), raw["tx"])
+	tx, err := pickledFeatures(path("tx"), raw["tx"], l.mem)
 	if err != nil {
 		return nil, err
 	}
 	if tx.Cols != allx.Cols {
 		return nil, badFile(path("tx"), "has %d columns, allx has %d", tx.Cols, allx.Cols)
 	}
-	x, err := pickledFeatures(path("x"), raw["x"])
+	x, err := pickledFeatures(path("x"), raw["x"], l.mem)
 	if err != nil {
 		return nil, err
 	}
 	if x.Cols != allx.Cols || x.Rows > allx.Rows {
 		return nil, badFile(path("x"), "has the shape [%d,%d], which is not a part of allx, [%d,%d]", x.Rows, x.Cols, allx.Rows, allx.Cols)
 	}
-	ally, classes, err := pickledLabels(path("ally"), raw["ally"])
+	ally, classes, err := pickledLabels(path("ally"), raw["ally"], l.mem)
 	if err != nil {
 		return nil, err
 	}
-	ty, tClasses, err := pickledLabels(path("ty"), raw["ty"])
+	ty, tClasses, err := pickledLabels(path("ty"), raw["ty"], l.mem)
 	if err != nil {
 		return nil, err
 	}
-	y, yClasses, err := pickledLabels(path("y"), raw["y"])
+	y, yClasses, err := pickledLabels(path("y"), raw["y"], l.mem)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +100,9 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 	}
 	if len(ally) != allx.Rows || len(ty) != tx.Rows || len(y) != x.Rows {
 		return nil, badFile(path("ally"), "labels do not fit the features: y %d of %d rows, ally %d of %d, ty %d of %d", len(y), x.Rows, len(ally), allx.Rows, len(ty), tx.Rows)
+	}
+	if err := l.mem.Grow(128 * int64(bytes.Count(raw["test.index"], []byte{'\n'}))); err != nil { // a map and a list
+		return nil, fileFault(path("test.index"), err)
 	}
 	index, err := testIndex(path("test.index"), raw["test.index"], allx.Rows, tx.Rows)
 	if err != nil {
@@ -110,6 +115,10 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 	}
 	if n == 0 {
 		return nil, badFile(dir, "%v", errNoNodes)
+	}
+	// Labels and rows of tx; the features once more; the lists of the split.
+	if err := l.mem.Grow(20*int64(n) + allx.bytes() + tx.bytes()); err != nil {
+		return nil, err
 	}
 	ds := &Dataset{Name: set, Source: dir, Format: "planetoid", Classes: classes, Labels: make([]int32, n)}
 	ds.Repairs.MissingNodes = n - allx.Rows - len(index)
@@ -127,13 +136,16 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 	}
 	ds.X = stack(allx, tx, row)
 
-	list, err := adjacency(path("graph"), raw["graph"], n)
+	l.mem.Shrink(allx.bytes() + tx.bytes() + x.bytes())
+
+	list, err := adjacency(path("graph"), raw["graph"], n, l.mem)
 	if err != nil {
 		return nil, err
 	}
-	if ds.Graph, err = list.build(n, l.opts.Directed, true, &ds.Repairs); err != nil {
-		return nil, err
+	if ds.Graph, err = list.build(n, l.opts.Directed, true, &ds.Repairs, l.mem); err != nil {
+		return nil, fileFault(path("graph"), err)
 	}
+	list.done(l.mem)
 
 	s := Split{Test: slices.Clone(index)}
 	slices.Sort(s.Test)
@@ -163,8 +175,8 @@ func stack(allx, tx *Features, row []int32) *Features {
 }
 
 // pickledFeatures reads a pickled csr_matrix or a dense array, as sparse.
-func pickledFeatures(file string, b []byte) (*Features, error) {
-	v, err := unpickle(file, b)
+func pickledFeatures(file string, b []byte, mem *budget.Reservation) (*Features, error) {
+	v, err := unpickle(file, b, mem)
 	if err != nil {
 		return nil, err
 	}
@@ -176,8 +188,11 @@ func pickledFeatures(file string, b []byte) (*Features, error) {
 		if o.array == nil {
 			return nil, badFile(file, "the array was never filled")
 		}
-		if f, err = denseFeatures(o.array); err == nil {
-			f = f.ToCSR()
+		if f, err = denseFeatures(o.array); err == nil && !f.IsSparse() {
+			if err = mem.Grow(4*int64(f.Rows+1) + 8*int64(f.NNZ())); err == nil {
+				mem.Shrink(f.bytes())
+				f = f.ToCSR()
+			}
 		}
 	default:
 		return nil, badFile(file, "holds %s, not a matrix of features", describe(v))
@@ -190,8 +205,8 @@ func pickledFeatures(file string, b []byte) (*Features, error) {
 
 // pickledLabels reads a pickled array of one-hot labels [N,C]; a row of zeros is
 // an unknown label.
-func pickledLabels(file string, b []byte) ([]int32, int, error) {
-	v, err := unpickle(file, b)
+func pickledLabels(file string, b []byte, mem *budget.Reservation) ([]int32, int, error) {
+	v, err := unpickle(file, b, mem)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -210,6 +225,10 @@ func pickledLabels(file string, b []byte) ([]int32, int, error) {
 	if err != nil {
 		return nil, 0, fileFault(file, err)
 	}
+	if err := mem.Grow(4 * int64(rows)); err != nil {
+		return nil, 0, fileFault(file, err)
+	}
+	defer mem.Shrink(4 * int64(cap(vals)))
 	labels := make([]int32, rows)
 	for i := range labels {
 		labels[i] = -1
@@ -274,8 +293,8 @@ func testIndex(file string, b []byte, first, rows int) ([]int32, error) {
 }
 
 // adjacency reads a pickled dict of lists: node → its neighbours.
-func adjacency(file string, b []byte, n int) (*edgeList, error) {
-	v, err := unpickle(file, b)
+func adjacency(file string, b []byte, n int, mem *budget.Reservation) (*edgeList, error) {
+	v, err := unpickle(file, b, mem)
 	if err != nil {
 		return nil, err
 	}
@@ -293,6 +312,10 @@ func adjacency(file string, b []byte, n int) (*edgeList, error) {
 	// One list may stand in many places of a hostile file; the file's own size
 	// bounds what an honest one can say.
 	e := &edgeList{}
+	if err := mem.Grow(int64(n)); err != nil {
+		return nil, fileFault(file, err)
+	}
+	defer mem.Shrink(int64(n))
 	seen := make([]bool, n)
 	for i, k := range d.keys {
 		u, err := node(k)
@@ -309,6 +332,12 @@ func adjacency(file string, b []byte, n int) (*edgeList, error) {
 		}
 		if len(e.src)+len(l.items) > len(b) {
 			return nil, badFile(file, "lists more neighbours than the file has bytes; refusing to unpack a bomb")
+		}
+		if e.src, err = room(mem, e.src, len(l.items)); err == nil {
+			e.dst, err = room(mem, e.dst, len(l.items))
+		}
+		if err != nil {
+			return nil, fileFault(file, err)
 		}
 		for _, x := range l.items {
 			w, err := node(x)

@@ -36,17 +36,20 @@ func (l *loader) synthetic() (*Dataset, error) {
 	if cfg.Features < 1 || cfg.Features > maxCols {
 		return nil, fmt.Errorf("%s data: %d features are not supported: 1 to %d are", Synthetic, cfg.Features, maxCols)
 	}
-	if float64(cfg.Nodes)*float64(cfg.Features)*4 > float64(l.opts.MaxBytes) {
-		return nil, fmt.Errorf("%s data: %d nodes with %d features take more than %s; raise LoadOptions.MaxBytes if that is meant", Synthetic, cfg.Nodes, cfg.Features, byteSize(l.opts.MaxBytes))
+	if err := l.mem.Grow(cfg.Bytes()); err != nil {
+		return nil, fmt.Errorf("%s data: %d nodes with %d features and %g neighbours: %w; raise the limit with --memory if that is meant", Synthetic, cfg.Nodes, cfg.Features, cfg.Degree, err)
 	}
 	s, err := graph.Generate(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s data: %w", Synthetic, err)
 	}
-	x := &Features{Rows: cfg.Nodes, Cols: cfg.Features, Dense: s.X}
+	x, err := (&Features{Rows: cfg.Nodes, Cols: cfg.Features, Dense: s.X}).compact(l.mem)
+	if err != nil {
+		return nil, fmt.Errorf("%s data: %w", Synthetic, err)
+	}
 	return &Dataset{
 		Name: Synthetic, Source: Synthetic, Format: Synthetic,
-		Graph: s.Graph, X: x.compact(), Labels: s.Labels, Classes: cfg.Classes,
+		Graph: s.Graph, X: x, Labels: s.Labels, Classes: cfg.Classes,
 		SplitSpec: &SplitSpec{PerClass: true, Train: max(1, min(20, cfg.Nodes/(3*cfg.Classes))), Val: cfg.Nodes / 6, Test: -1},
 		Checksum:  sampleChecksum(s),
 		Truth:     &Truth{Graph: s.Truth, Community: s.Community},

@@ -9,6 +9,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // textFile reads a text file of numbers a line at a time and knows where each
@@ -24,19 +26,22 @@ type textFile struct {
 
 	spill  []byte // holds a line that is longer than the reader's buffer
 	left   *int64 // bytes that the whole load may still unpack
-	closes []io.Closer
+	mem    *budget.Reservation
+	closes []func()
 }
 
-// newTextFile reads from r. left counts what may be read yet; nil is no limit.
-func newTextFile(file string, r io.Reader, left *int64) *textFile {
-	return &textFile{file: file, r: bufio.NewReaderSize(r, 1<<16), left: left}
+// newTextFile reads from r. left counts what may be read yet; nil is no limit. What the
+// text makes the reader hold is claimed from mem.
+func newTextFile(file string, r io.Reader, left *int64, mem *budget.Reservation) *textFile {
+	return &textFile{file: file, r: bufio.NewReaderSize(r, 1<<16), left: left, mem: mem}
 }
 
 // close ends the reading. What was not read is not looked at.
 func (t *textFile) close() {
 	for _, c := range t.closes {
-		c.Close()
+		c()
 	}
+	t.closes = nil
 }
 
 // next goes to the next line that is not blank; false at the end of the file.
@@ -70,18 +75,18 @@ func (t *textFile) read() (bool, error) {
 	line, err := t.r.ReadSlice('\n')
 	t.spill = t.spill[:0]
 	for err == bufio.ErrBufferFull {
-		t.spill = append(t.spill, line...)
-		if err := t.spend(len(line)); err != nil {
+		if err := t.keep(line); err != nil {
 			return false, err
 		}
 		line, err = t.r.ReadSlice('\n')
 	}
-	if overrun := t.spend(len(line)); overrun != nil {
-		return false, overrun
-	}
 	if len(t.spill) > 0 {
-		t.spill = append(t.spill, line...)
+		if err := t.keep(line); err != nil {
+			return false, err
+		}
 		line = t.spill
+	} else if err := t.spend(len(line)); err != nil {
+		return false, err
 	}
 	t.n++
 	if err != nil && err != io.EOF {
@@ -102,13 +107,46 @@ func (t *textFile) read() (bool, error) {
 	return true, nil
 }
 
+// keep adds to a long line.
+func (t *textFile) keep(part []byte) error {
+	if err := t.spend(len(part)); err != nil {
+		return err
+	}
+	spill, err := room(t.mem, t.spill, len(part))
+	if err != nil {
+		return t.over(err)
+	}
+	t.spill = append(spill, part...)
+	return nil
+}
+
 func (t *textFile) spend(n int) error {
 	if t.left == nil {
 		return nil
 	}
 	if *t.left -= int64(n); *t.left < 0 {
-		return badFile(t.file, "unpacks to more than may be read").hint("raise LoadOptions.MaxBytes if the data really is that large")
+		return badFile(t.file, "unpacks to more text than may be read").hint("if it really is that large, raise the limit with --memory")
 	}
+	return nil
+}
+
+// over reports memory that what is read would take.
+func (t *textFile) over(err error) error {
+	e := fileFault(t.file, err)
+	e.Line = t.n
+	return e
+}
+
+// keep appends a value that was read from t to a list; see [room].
+func keep[T any](t *textFile, list *[]T, v T) error {
+	if len(*list) == cap(*list) {
+		grown, err := room(t.mem, *list, 1)
+		if err != nil {
+			return t.over(err)
+		}
+		*list = grown
+	}
+	*list = append(*list, v)
 	return nil
 }
 
@@ -260,8 +298,10 @@ func (t *textFile) floats(what string) (*Features, error) {
 	var err error
 	f.Rows, f.Cols, err = t.columns(maxCols, func(int) error {
 		v, err := t.float(what)
-		f.Dense = append(f.Dense, v)
-		return err
+		if err != nil {
+			return err
+		}
+		return keep(t, &f.Dense, v)
 	})
 	if err != nil {
 		return nil, err
@@ -276,8 +316,10 @@ func (t *textFile) floats(what string) (*Features, error) {
 func (t *textFile) ints(what string, most int) (values []int64, cols int, err error) {
 	rows, cols, err := t.columns(most, func(int) error {
 		v, err := t.int(what)
-		values = append(values, v)
-		return err
+		if err != nil {
+			return err
+		}
+		return keep(t, &values, v)
 	})
 	if err == nil && rows == 0 {
 		err = badFile(t.file, "the file is empty")

@@ -1,9 +1,13 @@
 package data
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
+	"unsafe"
+
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // tu reads a data set in the text format of the TU collection (Morris et al.,
@@ -24,7 +28,9 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 	if err != nil {
 		return nil, hinted(err, "a graph has one class; data with real numbers to predict are not read")
 	}
-	c.Labels, c.ClassNames, c.Classes = numberClasses(raw)
+	if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, raw); err != nil {
+		return nil, fileFault(s.path(file("graph_labels")), err)
+	}
 
 	order, err := c.readIndicator(s, file("graph_indicator"))
 	if err != nil {
@@ -34,8 +40,11 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 	if err != nil {
 		return nil, err
 	}
-	union, err := list.build(len(order), l.opts.Directed, true, &c.Repairs)
+	union, err := list.build(len(order), l.opts.Directed, true, &c.Repairs, l.mem)
 	if err != nil {
+		return nil, fileFault(s.path(file("A")), err)
+	}
+	if err := l.mem.Grow(int64(unsafe.Sizeof(*union)+8) * int64(len(c.Labels))); err != nil {
 		return nil, fileFault(s.path(file("A")), err)
 	}
 	c.Graphs = cut(union, c.Offset)
@@ -52,7 +61,9 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 			return nil, err
 		}
 		d.labelCols = len(values) / len(order)
-		d.labels = permute(values, d.labelCols, order)
+		if d.labels, err = permute(l.mem, values, d.labelCols, order); err != nil {
+			return nil, fileFault(s.path(file("node_labels")), err)
+		}
 	}
 	if s.has(file("node_attributes")) {
 		t, err := s.open(file("node_attributes"))
@@ -66,9 +77,11 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 		if d.attrs.Rows != len(order) {
 			return nil, t.short("describes %d nodes, %s has %d", d.attrs.Rows, file("graph_indicator"), len(order))
 		}
-		d.attrs.Dense = permute(d.attrs.Dense, d.attrs.Cols, order)
+		if d.attrs.Dense, err = permute(l.mem, d.attrs.Dense, d.attrs.Cols, order); err != nil {
+			return nil, t.over(err)
+		}
 	}
-	if err := c.describe(l.opts.NodeFeatures, d); err != nil {
+	if err := c.describe(l.opts.NodeFeatures, d, l.mem); err != nil {
 		return nil, err
 	}
 	for _, part := range []string{"edge_attributes", "graph_attributes"} {
@@ -116,6 +129,9 @@ func (c *Collection) readIndicator(s *fileSet, name string) ([]int32, error) {
 	}
 	defer t.close()
 	var in []int32 // the graph of each node, from 0
+	if err := t.mem.Grow(8 * int64(len(c.Labels)+1)); err != nil {
+		return nil, t.over(err)
+	}
 	c.Offset = make([]int32, len(c.Labels)+1)
 	err = t.each(func() error {
 		g, err := t.index("graph", 1, len(c.Labels)+1)
@@ -125,9 +141,8 @@ func (c *Collection) readIndicator(s *fileSet, name string) ([]int32, error) {
 		if len(in) == math.MaxInt32-1 {
 			return badFile(t.file, "more than %d nodes", math.MaxInt32-1)
 		}
-		in = append(in, int32(g-1))
 		c.Offset[g]++
-		return t.end("the number of one graph")
+		return cmp.Or(t.end("the number of one graph"), keep(t, &in, int32(g-1)))
 	})
 	if err != nil {
 		return nil, err
@@ -146,13 +161,19 @@ func (c *Collection) readIndicator(s *fileSet, name string) ([]int32, error) {
 	return in, nil
 }
 
-// permute puts row i of a matrix into row order[i] of another.
-func permute[T any](rows []T, cols int, order []int32) []T {
-	out := make([]T, len(rows))
+// permute puts row i of a matrix into row order[i] of another, which takes its place in
+// mem.
+func permute[T any](mem *budget.Reservation, rows []T, cols int, order []int32) ([]T, error) {
+	out, err := room(mem, []T(nil), len(rows))
+	if err != nil {
+		return nil, err
+	}
+	out = out[:len(rows)]
 	for i, to := range order {
 		copy(out[int(to)*cols:], rows[i*cols:(i+1)*cols])
 	}
-	return out
+	mem.Shrink(int64(cap(rows)) * int64(unsafe.Sizeof(*new(T))))
+	return out, nil
 }
 
 // readTUEdges reads the list of edges and gives nodes their new numbers.
@@ -176,8 +197,7 @@ func (c *Collection) readTUEdges(s *fileSet, name string, order []int32) (*edgeL
 		if b < c.Offset[g] || b >= c.Offset[g+1] {
 			return t.fault("the edge joins node %d of graph %d and node %d of graph %d", u, g+1, v, c.GraphOf(b)+1)
 		}
-		e.src, e.dst = append(e.src, a), append(e.dst, b)
-		return nil
+		return cmp.Or(keep(t, &e.src, a), keep(t, &e.dst, b))
 	})
 	return e, err
 }
@@ -190,6 +210,9 @@ func (c *Collection) readEdgeLabels(s *fileSet, name string, list *edgeList) err
 	}
 	if len(labels) != len(list.src) {
 		return badFile(s.path(name), "has %d lines, the list of edges has %d", len(labels), len(list.src)).hint("line i is the label of the edge in line i")
+	}
+	if err := s.l.mem.Grow(24*int64(len(c.Graphs)) + 8*int64(c.NumEdges())); err != nil {
+		return fileFault(s.path(name), err)
 	}
 	c.EdgeLabels = make([][]int64, len(c.Graphs))
 	for g, one := range c.Graphs {

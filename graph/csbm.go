@@ -96,6 +96,24 @@ func (o *CSBM) check() error {
 	return nil
 }
 
+// Bytes returns at most how much memory Generate takes, math.MaxInt64 where that is more
+// than can be counted.
+func (o CSBM) Bytes() int64 {
+	groups := o.Classes
+	if o.CommunitySize > 0 {
+		groups += o.Nodes/o.CommunitySize + o.Classes
+	}
+	// X and the means of groups; of a node its places and ranges; of an edge its number,
+	// its ends, and both again where they are sorted and merged.
+	n := float64(o.Nodes)
+	edges := n * max(o.Degree, 0) / 2 * (1 + max(o.Wrong, 0))
+	bytes := 4*n*float64(o.Features) + 8*float64(groups)*float64(o.Features) + 128*n + 128*edges
+	if !(bytes < math.MaxInt64) {
+		return math.MaxInt64
+	}
+	return int64(bytes)
+}
+
 // Generate draws a sample. Numbers of edges are exact, not only expected:
 // round(Nodes·Degree/2) in the truth, of which round(Homophily·…) are inside
 // classes, and so on. It is an error if an option is out of range or there are

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
@@ -78,15 +80,15 @@ type Reservation struct {
 	n    int64
 }
 
-// Grow takes n bytes more.
+// Grow takes n bytes more. A nil Reservation, like that of a nil Budget, has no limit.
 func (r *Reservation) Grow(n int64) error {
 	if n < 0 { // a product that overflowed
 		n = math.MaxInt64
 	}
-	b := r.b
-	if b == nil {
+	if r == nil || r.b == nil {
 		return nil
 	}
+	b := r.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if free := b.total - b.used; n > free {
@@ -99,6 +101,18 @@ func (r *Reservation) Grow(n int64) error {
 	b.used += n
 	r.n += n
 	return nil
+}
+
+// Shrink gives n bytes back, at most all of them.
+func (r *Reservation) Shrink(n int64) {
+	if r == nil || r.b == nil {
+		return
+	}
+	r.b.mu.Lock()
+	defer r.b.mu.Unlock()
+	n = min(max(n, 0), r.n)
+	r.b.used -= n
+	r.n -= n
 }
 
 // Bytes returns the size of the reservation.
@@ -179,10 +193,27 @@ func Format(n int64) string {
 	return strconv.FormatInt(n, 10) + " bytes"
 }
 
-// Default returns how much memory this process may take, and what says so: the limit
+// override is what [Set] says, 0 for nothing.
+var override atomic.Int64
+
+// Set makes n bytes what [Default] returns, for all of the process: its flag --memory.
+// Go's own limit on memory becomes n, too, unless GOMEMLIMIT says otherwise, so that
+// garbage is collected before it comes on top of what is held.
+func Set(n int64) {
+	override.Store(n)
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(n)
+	}
+}
+
+// Default returns how much memory this process may take, and what says so: what [Set]
+// was told, or else the limit
 // of its cgroup (v1 or v2) or the machine's memory, a fifth of which is left to what
 // nobody counts, or GOMEMLIMIT where that is less.
 func Default() (bytes int64, source string) {
+	if n := override.Load(); n > 0 {
+		return n, "--memory"
+	}
 	bytes, source = 4<<30, "this system does not tell its memory"
 	if n, err := memlimit.FromSystem(); err == nil && n > 0 {
 		bytes, source = usable(n), "four fifths of the machine's memory"

@@ -1,0 +1,474 @@
+package data
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/encoding/delta"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+	"github.com/pierrec/lz4/v4"
+
+	"github.com/gsrc-dev/gsrc/internal/budget"
+)
+
+// parquet-go allocates what a file claims, and decompresses LZ4 into a buffer that it
+// doubles at every error, so that a flipped bit can take all memory. What it would
+// allocate is therefore looked at first: the lengths in the footer and in the headers of
+// pages, each page decompressed into no more than its header says, and how many values
+// its encoding repeats. See https://github.com/apache/parquet-format for the layout.
+
+var errParquet = errors.New("the file is truncated or damaged")
+
+// checkParquet returns how much memory reading a table takes at a time beside its rows,
+// and how many there are. It claims from mem what it takes itself.
+func checkParquet(b []byte, mem *budget.Reservation) (rows, bytes int64, err error) {
+	if len(b) < 12 || string(b[:4]) != "PAR1" || string(b[len(b)-4:]) != "PAR1" {
+		return 0, 0, errors.New("not a Parquet file, or a truncated one")
+	}
+	size := int64(binary.LittleEndian.Uint32(b[len(b)-8:]))
+	if size > int64(len(b)-12) {
+		return 0, 0, errParquet
+	}
+	footer := b[int64(len(b)-8)-size : len(b)-8]
+	w := thriftWalk{b: footer}
+	if err := w.value(thriftStruct, 0); err != nil {
+		return 0, 0, err
+	}
+	bytes = 2 * w.decoded // the library's and the one here
+	if err := mem.Grow(bytes); err != nil {
+		return 0, 0, err
+	}
+	defer mem.Shrink(bytes)
+	var meta format.FileMetaData
+	if err := thrift.Unmarshal(new(thrift.CompactProtocol), footer, &meta); err != nil {
+		return 0, 0, err
+	}
+	if len(meta.Schema) < 2 || int(meta.Schema[0].NumChildren) != len(meta.Schema)-1 {
+		return 0, 0, errors.New("columns are nested, or there are none")
+	}
+	columns := meta.Schema[1:]
+	for _, c := range columns {
+		if c.NumChildren != 0 || c.RepetitionType != nil && *c.RepetitionType == format.Repeated {
+			return 0, 0, fmt.Errorf("the column %q is nested", c.Name)
+		}
+		if c.Type == nil || *c.Type == format.FixedLenByteArray || *c.Type == format.Int96 {
+			return 0, 0, fmt.Errorf("the column %q is of a type that is not read", c.Name)
+		}
+	}
+	widest := make([]int64, len(columns))
+	for g, group := range meta.RowGroups {
+		if len(group.Columns) != len(columns) || group.NumRows < 0 || group.NumRows > meta.NumRows-rows {
+			return 0, 0, errParquet
+		}
+		rows += group.NumRows
+		for i := range columns {
+			chunk := &group.Columns[i].MetaData
+			if chunk.NumValues != group.NumRows || chunk.Type != *columns[i].Type || chunk.Codec != meta.RowGroups[0].Columns[i].MetaData.Codec {
+				return 0, 0, errParquet
+			}
+			c := parquetChunk{file: b, meta: chunk, mem: mem, optional: columns[i].RepetitionType != nil && *columns[i].RepetitionType == format.Optional}
+			if err := c.check(); err != nil {
+				return 0, 0, fmt.Errorf("the column %q, row group %d: %w", columns[i].Name, g+1, err)
+			}
+			widest[i] = max(widest[i], c.dictionary+c.widest)
+		}
+	}
+	if rows != meta.NumRows {
+		return 0, 0, errParquet
+	}
+	const reader = 16 << 10 // of a column: its buffer
+	for _, n := range widest {
+		bytes += n + reader
+	}
+	return rows, bytes, nil
+}
+
+// parquetChunk is a column of a row group.
+type parquetChunk struct {
+	file     []byte
+	meta     *format.ColumnMetaData
+	mem      *budget.Reservation
+	optional bool
+
+	dictionary, widest int64 // memory of the dictionary, and of the page that takes most
+}
+
+func (c *parquetChunk) check() error {
+	at := c.meta.DataPageOffset
+	if c.meta.DictionaryPageOffset != 0 {
+		at = c.meta.DictionaryPageOffset
+	}
+	n := c.meta.TotalCompressedSize
+	if at < 0 || n < 0 || at > int64(len(c.file)) || n > int64(len(c.file))-at {
+		return errParquet
+	}
+	left := c.meta.NumValues
+	for section := c.file[at : at+n]; len(section) > 0; {
+		w := thriftWalk{b: section}
+		if err := w.value(thriftStruct, 0); err != nil {
+			return err
+		}
+		header := new(format.PageHeader)
+		if err := thrift.Unmarshal(new(thrift.CompactProtocol), section[:w.at], header); err != nil {
+			return err
+		}
+		section = section[w.at:]
+		if header.CompressedPageSize < 0 || int(header.CompressedPageSize) > len(section) || header.UncompressedPageSize < 0 {
+			return errParquet
+		}
+		values, err := c.page(header, section[:header.CompressedPageSize])
+		if err != nil {
+			return err
+		}
+		if left -= values; left < 0 {
+			return errors.New("pages have more values than the table has rows")
+		}
+		section = section[header.CompressedPageSize:]
+	}
+	return nil
+}
+
+// page checks a page and returns how many of the column's values it has.
+func (c *parquetChunk) page(h *format.PageHeader, body []byte) (values int64, err error) {
+	v1, v2, dict := h.DataPageHeader, h.DataPageHeaderV2, h.DictionaryPageHeader
+	if (h.Type == format.DataPage) != (v1 != nil) || (h.Type == format.DataPageV2) != (v2 != nil) || (h.Type == format.DictionaryPage) != (dict != nil) {
+		return 0, errParquet
+	}
+	var encoding format.Encoding
+	var levels []byte
+	unpacked := int64(h.UncompressedPageSize)
+	packed := c.meta.Codec != format.Uncompressed
+	switch {
+	case v1 != nil:
+		values, encoding = int64(v1.NumValues), v1.Encoding
+	case v2 != nil:
+		values, encoding = int64(v2.NumValues), v2.Encoding
+		n := int64(v2.DefinitionLevelsByteLength)
+		if n < 0 || n > int64(len(body)) || n > unpacked || v2.RepetitionLevelsByteLength != 0 || v2.NumNulls < 0 || int64(v2.NumNulls) > values {
+			return 0, errParquet
+		}
+		levels, body, unpacked = body[:n], body[n:], unpacked-n
+		packed = packed && (v2.IsCompressed == nil || *v2.IsCompressed)
+	case dict != nil:
+		if dict.Encoding != format.Plain && dict.Encoding != format.PlainDictionary {
+			return 0, fmt.Errorf("a dictionary in the encoding %s is not read", dict.Encoding)
+		}
+		values, encoding = int64(dict.NumValues), format.Plain
+	default:
+		return 0, fmt.Errorf("a page of type %s is not read", h.Type)
+	}
+	if values < 0 || dict == nil && values > c.meta.NumValues || dict != nil && values > 8*unpacked {
+		return 0, errParquet
+	}
+	// The page as it is in the file, unpacked, and its values with their levels, places
+	// and positions in a dictionary.
+	cost := int64(h.CompressedPageSize) + 2*int64(h.UncompressedPageSize) + 24*values
+	if err := c.mem.Grow(cost); err != nil {
+		return 0, err
+	}
+	defer func() { c.mem.Shrink(cost) }()
+	if packed {
+		if body, err = unpackPage(c.meta.Codec, body, unpacked); err != nil {
+			return 0, err
+		}
+	}
+	if c.optional && v1 != nil {
+		if v1.DefinitionLevelEncoding != format.RLE || len(body) < 4 || int64(binary.LittleEndian.Uint32(body)) > int64(len(body)-4) {
+			return 0, errParquet
+		}
+		n := 4 + int64(binary.LittleEndian.Uint32(body))
+		levels, body = body[4:n], body[n:]
+	}
+	if c.optional && dict == nil {
+		if err := checkRuns(levels, 1, values); err != nil {
+			return 0, err
+		}
+	}
+	grown, err := checkValues(encoding, body, values, c.mem)
+	if err != nil {
+		return 0, err
+	}
+	if dict != nil {
+		c.dictionary = max(c.dictionary, cost)
+		return 0, nil
+	}
+	c.widest = max(c.widest, cost+grown)
+	return values, nil
+}
+
+// checkValues holds the number of values that an encoded page has against that of its
+// header, and returns what the values take beyond their encoded size and 24 bytes each.
+func checkValues(e format.Encoding, b []byte, values int64, mem *budget.Reservation) (int64, error) {
+	switch e {
+	case format.Plain, format.ByteStreamSplit:
+		return 0, nil
+	case format.PlainDictionary, format.RLEDictionary:
+		if len(b) == 0 {
+			return 0, nil
+		}
+		return 0, checkRuns(b[1:], int(b[0]), values)
+	case format.RLE: // booleans
+		if len(b) < 4 {
+			return 0, errParquet
+		}
+		return 0, checkRuns(b[4:], 1, values)
+	case format.DeltaBinaryPacked, format.DeltaLengthByteArray:
+		return 0, checkDelta(b, values)
+	case format.DeltaByteArray:
+		if err := checkDelta(b, values); err != nil || len(b) == 0 {
+			return 0, err
+		}
+		// Every value repeats a prefix of the one before.
+		prefixes, err := new(delta.BinaryPackedEncoding).DecodeInt32(nil, b)
+		if err != nil {
+			return 0, err
+		}
+		longest, total := int64(0), int64(0)
+		for _, n := range prefixes {
+			if n < 0 {
+				return 0, errParquet
+			}
+			longest = max(longest, int64(n))
+			total += int64(n)
+		}
+		grown := 3 * total
+		if err := mem.Grow(grown); err != nil {
+			return 0, err
+		}
+		mem.Shrink(grown)
+		return grown, nil
+	}
+	return 0, fmt.Errorf("values in the encoding %s are not read", e)
+}
+
+// checkRuns checks the hybrid of runs and bit-packed groups of 8.
+func checkRuns(b []byte, width int, values int64) error {
+	if width > 32 {
+		return errParquet
+	}
+	for total := int64(0); len(b) > 0; {
+		u, n := binary.Uvarint(b)
+		if n <= 0 {
+			return errParquet
+		}
+		b = b[n:]
+		count, size := u>>1, uint64(width+7)/8
+		if u&1 != 0 { // of groups, which are padded at the end
+			size = count * uint64(width)
+			count *= 8
+		}
+		if u>>1 > uint64(values) || size > uint64(len(b)) {
+			return errParquet
+		}
+		if total += int64(count); total > values+7 {
+			return errors.New("a page repeats more values than it has")
+		}
+		b = b[size:]
+	}
+	return nil
+}
+
+// checkDelta checks the header of delta-encoded integers.
+func checkDelta(b []byte, values int64) error {
+	for field := range 3 { // values in a block, blocks in it, values in all
+		u, n := binary.Uvarint(b)
+		if n <= 0 {
+			return errParquet
+		}
+		if field < 2 && u > 1<<16 || field == 2 && u > uint64(values) {
+			return errors.New("a page holds more values than its header says")
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// unpackPage decompresses a page of so many bytes, and no more.
+func unpackPage(codec format.CompressionCodec, b []byte, size int64) ([]byte, error) {
+	wrong := fmt.Errorf("a page does not unpack to the %d bytes that its header says", size)
+	switch codec {
+	case format.Snappy:
+		if n, err := snappy.DecodedLen(b); err != nil || int64(n) != size {
+			return nil, wrong
+		}
+		return snappy.Decode(nil, b)
+	case format.Lz4Raw:
+		out := make([]byte, size)
+		if n, err := lz4.UncompressBlock(b, out); err != nil || int64(n) != size {
+			return nil, wrong
+		}
+		return out, nil
+	case format.Zstd:
+		// The window of a stream may be larger than what is in it.
+		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(size, 8<<20))))
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		out, err := r.DecodeAll(b, make([]byte, 0, size))
+		if err != nil || int64(len(out)) != size {
+			return nil, wrong
+		}
+		return out, nil
+	case format.Gzip, format.Brotli:
+		var r io.Reader = brotli.NewReader(bytes.NewReader(b))
+		if codec == format.Gzip {
+			var err error
+			if r, err = gzip.NewReader(bytes.NewReader(b)); err != nil {
+				return nil, wrong
+			}
+		}
+		out := make([]byte, size+1)
+		if n, err := io.ReadFull(r, out); err != io.ErrUnexpectedEOF && err != io.EOF || int64(n) != size {
+			return nil, wrong
+		}
+		return out[:size], nil
+	}
+	return nil, fmt.Errorf("the compression %s is not read", codec)
+}
+
+// The kinds of values of Thrift's compact protocol.
+const (
+	thriftByte   = 3
+	thriftDouble = 7
+	thriftBinary = 8
+	thriftList   = 9
+	thriftSet    = 10
+	thriftMap    = 11
+	thriftStruct = 12
+)
+
+// thriftWalk walks over a value of Thrift's compact protocol: no length in it may be
+// more than what is left of the bytes.
+type thriftWalk struct {
+	b       []byte
+	at      int
+	decoded int64 // at most how much memory its lists, structs and strings take
+}
+
+func (w *thriftWalk) uvarint() (uint64, error) {
+	u, n := binary.Uvarint(w.b[w.at:])
+	if n <= 0 {
+		return 0, errParquet
+	}
+	w.at += n
+	return u, nil
+}
+
+// skip goes over n bytes.
+func (w *thriftWalk) skip(n uint64) error {
+	if n > uint64(len(w.b)-w.at) {
+		return errParquet
+	}
+	w.at += int(n)
+	return nil
+}
+
+func (w *thriftWalk) byte() (byte, error) {
+	if w.at == len(w.b) {
+		return 0, errParquet
+	}
+	w.at++
+	return w.b[w.at-1], nil
+}
+
+// value goes over a value of a kind.
+func (w *thriftWalk) value(kind byte, depth int) error {
+	if depth > 16 {
+		return errParquet
+	}
+	switch kind {
+	case 1, 2, thriftByte:
+		return w.skip(1)
+	case 4, 5, 6:
+		_, err := w.uvarint()
+		return err
+	case thriftDouble:
+		return w.skip(8)
+	case thriftBinary:
+		n, err := w.uvarint()
+		if err != nil {
+			return err
+		}
+		w.decoded += 32 + 2*int64(min(n, uint64(len(w.b))))
+		return w.skip(n)
+	case thriftList, thriftSet:
+		h, err := w.byte()
+		if err != nil {
+			return err
+		}
+		n := uint64(h >> 4)
+		if n == 15 {
+			if n, err = w.uvarint(); err != nil {
+				return err
+			}
+		}
+		return w.items(n, depth, h&15)
+	case thriftMap:
+		n, err := w.uvarint()
+		if err != nil || n == 0 {
+			return err
+		}
+		kinds, err := w.byte()
+		if err != nil {
+			return err
+		}
+		return w.items(n, depth, kinds>>4, kinds&15)
+	case thriftStruct:
+		return w.fields(depth)
+	}
+	return errParquet
+}
+
+// items goes over n values of each of the kinds in turn.
+func (w *thriftWalk) items(n uint64, depth int, kinds ...byte) error {
+	if n > uint64(len(w.b)-w.at) { // each takes a byte at least
+		return errParquet
+	}
+	w.decoded += 16 * int64(n)
+	for range n {
+		for _, kind := range kinds {
+			if kind == thriftStruct {
+				w.decoded += 1 << 10 // the largest of the footer's takes less
+			}
+			if err := w.value(kind, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fields goes over the fields of a struct.
+func (w *thriftWalk) fields(depth int) error {
+	w.decoded += 128 // one that is pointed to
+	for {
+		h, err := w.byte()
+		if err != nil {
+			return err
+		}
+		kind := h & 15
+		switch {
+		case h == 0:
+			return nil
+		case h>>4 == 0: // the field's number comes after
+			if _, err := w.uvarint(); err != nil {
+				return err
+			}
+		}
+		if kind == 1 || kind == 2 { // a boolean field is its kind
+			continue
+		}
+		if err := w.value(kind, depth+1); err != nil {
+			return err
+		}
+	}
+}
