@@ -37,7 +37,7 @@ func (l *loader) synthetic() (*Dataset, error) {
 		return nil, fmt.Errorf("%s data: %d features are not supported: 1 to %d are", Synthetic, cfg.Features, maxCols)
 	}
 	if err := l.mem.Grow(cfg.Bytes()); err != nil {
-		return nil, fmt.Errorf("%s data: %d nodes with %d features and %g neighbours: %w; raise the limit with --memory if that is meant", Synthetic, cfg.Nodes, cfg.Features, cfg.Degree, err)
+		return nil, fmt.Errorf("%d nodes with %d features and %g neighbours: %w", cfg.Nodes, cfg.Features, cfg.Degree, err)
 	}
 	s, err := graph.Generate(cfg)
 	if err != nil {

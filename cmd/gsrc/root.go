@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
@@ -59,6 +60,19 @@ interrupt.`,
 		a.hint = fmt.Sprintf("Run %q for its flags.", c.CommandPath()+" --help")
 		return asUsage(err)
 	})
+	var memory string
+	root.PersistentFlags().StringVar(&memory, "memory", "", "memory that may be taken, such as 4GiB; what would take more is refused (default: what the system allows)")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		n := int64(0)
+		if memory != "" {
+			var err error
+			if n, err = budget.Parse(memory); err != nil {
+				return usage("--memory: %v", err)
+			}
+		}
+		budget.Set(n)
+		return nil
+	}
 	root.AddCommand(a.trainCommand(), a.buildCommand(), a.verifyCommand(), a.refineCommand(), a.plotCommand(), a.predictCommand(), a.serveCommand(), a.neighborsCommand(), a.importCommand(), a.inspectCommand(), a.demoCommand(), a.sweepCommand(), a.tuneCommand(), a.compareCommand(), a.reproCommand(), a.benchCommand(), a.dataCommand(),
 		a.modelsCommand(), a.passesCommand(), a.opsCommand(), a.doctorCommand(), a.versionCommand())
 	for _, c := range append(root.Commands(), subcommands(root)...) {

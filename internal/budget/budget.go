@@ -196,12 +196,14 @@ func Format(n int64) string {
 // override is what [Set] says, 0 for nothing.
 var override atomic.Int64
 
-// Set makes n bytes what [Default] returns, for all of the process: its flag --memory.
-// Go's own limit on memory becomes n, too, unless GOMEMLIMIT says otherwise, so that
-// garbage is collected before it comes on top of what is held.
+// Set makes n bytes what [Default] returns, for all of the process: its flag --memory. 0
+// leaves what Default finds out. Either becomes Go's own limit on memory, too, unless
+// GOMEMLIMIT says otherwise, so that garbage is collected before it comes on top of what
+// is held.
 func Set(n int64) {
 	override.Store(n)
 	if os.Getenv("GOMEMLIMIT") == "" {
+		n, _ = Default()
 		debug.SetMemoryLimit(n)
 	}
 }
