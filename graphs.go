@@ -244,6 +244,12 @@ func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection) (*Pr
 		if k := len(r.Classes); len(probs.Shape) != 2 || int(probs.Shape[0]) != len(graphs) || int(probs.Shape[1]) != k {
 			return fmt.Errorf("the classifier gave probabilities of shape %v, want [%d %d]", probs.Shape, len(graphs), k)
 		}
+		if i := notFinite(len(r.Classes), outputs["logits"].F32, probs.F32); i >= 0 {
+			return &FiniteError{What: fmt.Sprintf("graph %d", graphs[i]), Largest: largest(b.X, func(row int) string {
+				k := b.GraphOf[row]
+				return fmt.Sprintf("node %d of graph %d", row-int(b.Offset[k]), graphs[k])
+			})}
+		}
 		r.Probabilities = append(r.Probabilities, probs.F32...)
 		p.told("classifying")(len(r.Probabilities)/len(r.Classes), len(c.Graphs))
 		return nil

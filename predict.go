@@ -261,6 +261,10 @@ func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error
 		return nil, fmt.Errorf("the classifier gave probabilities of shape %v, want [%d %d]", probs.Shape, g.N, k)
 	}
 	r.Probabilities = probs.F32
+	node := func(row int) string { return fmt.Sprintf("node %q", p.ds.NodeID(row)) }
+	if v := notFinite(len(r.Classes), outputs["logits"].F32, r.Probabilities); v >= 0 {
+		return nil, &FiniteError{What: node(v), Largest: largest(p.ds.X, node)}
+	}
 	labels := p.ds.Labels
 	if selected != nil {
 		labels = slices.Repeat([]int32{-1}, len(labels))
@@ -377,6 +381,13 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 	}
 	if len(h.Shape) != 2 || int(h.Shape[0]) != g.N {
 		return nil, fmt.Errorf("the encoder gave an embedding of shape %v for %d nodes", h.Shape, g.N)
+	}
+	if v := notFinite(int(h.Shape[1]), h.F32); v >= 0 {
+		if p.ds == nil { // one of many graphs
+			return nil, &FiniteError{What: fmt.Sprintf("node %d of a batch of graphs, by the encoder,", v)}
+		}
+		node := func(row int) string { return fmt.Sprintf("node %q", p.ds.NodeID(row)) }
+		return nil, &FiniteError{What: node(v) + ", by the encoder,", Largest: largest(p.ds.X, node)}
 	}
 	var search graph.Neighbors
 	var near []int32

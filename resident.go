@@ -100,7 +100,7 @@ func OpenResident(ctx context.Context, dist, path string, o ResidentOptions) (*R
 	s := &Snapshot{Version: 1, r: r, graph: p.ds.Graph, x: matrixOf(p.x.F32, p.ds.X.Cols), ids: p.ds.NodeIDs, checksum: p.ds.Checksum}
 	// The versions have the data now, and only those that are in use are to be held.
 	p.ds, p.x = &data.Dataset{Name: p.ds.Name, Source: p.ds.Source}, ort.Tensor{}
-	if err := r.advance(ctx, nil, s, nil); err != nil {
+	if err := r.answer(ctx, nil, s, nil); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -131,8 +131,16 @@ func (r *Resident) Dist() *export.Dist { return r.p.dist }
 // Snapshot returns the latest version.
 func (r *Resident) Snapshot() *Snapshot { return r.current.Load() }
 
+// answer gives a version its answers, and refuses it where one of them is no number.
+func (r *Resident) answer(ctx context.Context, old, next *Snapshot, c *changes) error {
+	if err := r.advance(ctx, old, next, c); err != nil {
+		return err
+	}
+	return next.finite(ctx, old, c)
+}
+
 // exact is the [advance] that computes everything anew, exactly as [Predict] does.
-func (r *Resident) exact(ctx context.Context, _, next *Snapshot, _ *changes) error {
+func (r *Resident) exact(ctx context.Context, old, next *Snapshot, _ *changes) error {
 	p := *r.p
 	var number []int32
 	p.ds, number = next.dataset(&r.scratch)
@@ -141,18 +149,21 @@ func (r *Resident) exact(ctx context.Context, _, next *Snapshot, _ *changes) err
 	if err != nil {
 		return err
 	}
-	st := g.Structure()
-	weights := st.Spread(nil, g.Weights)
 	if r.subgraphs {
+		all := g
 		if number != nil {
-			g = renumber(g, number, next.Numbers())
-			st = g.Structure()
-			weights = st.Spread(nil, g.Weights)
+			all = renumber(g, number, next.Numbers())
 		}
-		next.structure, next.weights = st, weights
-		return nil
+		next.structure = all.Structure()
+		next.weights = next.structure.Spread(nil, all.Weights)
+		if old != nil {
+			return nil
+		}
+		// All answers of the first version once, so that none is found wanting when it is
+		// asked for.
 	}
-	next.logits, next.probabilities, err = r.classify(p.x, edgeIndex(st), ort.Float32s(weights, int64(len(weights))))
+	index, weights := weighted(g)
+	next.logits, next.probabilities, err = r.classify(p.x, index, weights)
 	if err == nil && number != nil {
 		c := len(r.p.manifest.Classes)
 		next.logits, next.probabilities = scatter(next.logits, number, next.Numbers(), c), scatter(next.probabilities, number, next.Numbers(), c)
@@ -299,7 +310,8 @@ func (s *Snapshot) Check(number int64) error {
 // Answer returns logits and probabilities, [len(nodes), classes], of nodes by their
 // numbers, which may repeat. They are those of the whole graph: to the bit where
 // answers are made ahead, within 1e-5 where they come from sub-graphs. The error is a
-// *[NodeError] where there is no such node.
+// *[NodeError] where there is no such node, and a *[FiniteError] where an answer from a
+// sub-graph is no number.
 func (s *Snapshot) Answer(nodes []int) (logits, probabilities []float32, err error) {
 	for _, v := range nodes {
 		if err := s.Check(int64(v)); err != nil {
@@ -316,6 +328,9 @@ func (s *Snapshot) Answer(nodes []int) (logits, probabilities []float32, err err
 	logits, probabilities = make([]float32, 0, len(nodes)*c), make([]float32, 0, len(nodes)*c)
 	for _, i := range rows {
 		logits, probabilities = append(logits, l[i*c:(i+1)*c]...), append(probabilities, p[i*c:(i+1)*c]...)
+	}
+	if i := notFinite(c, logits, probabilities); i >= 0 {
+		return nil, nil, s.notFinite(nodes[i])
 	}
 	return logits, probabilities, nil
 }

@@ -70,7 +70,8 @@ func (r *Resident) updateAll() {
 	}
 }
 
-// update makes one version of all updates that can be made.
+// update makes one version of all updates that can be made, or more where one of them
+// spoils it for others.
 func (r *Resident) update(all []*attempt) {
 	old := r.current.Load()
 	d := newDraft(old)
@@ -87,7 +88,17 @@ func (r *Resident) update(all []*attempt) {
 	}
 	next, c := d.finish()
 	if next != nil {
-		if err := r.advance(context.Background(), old, next, c); err != nil {
+		err := r.answer(context.Background(), old, next, c)
+		var fault *FiniteError
+		if errors.As(err, &fault) {
+			if half := len(made) / 2; half > 0 { // not the fault of all
+				r.update(made[:half])
+				r.update(made[half:])
+				return
+			}
+			err = &UpdateError{"the update is refused: " + err.Error()}
+		}
+		if err != nil {
 			for _, a := range made {
 				a.err = err
 			}

@@ -100,6 +100,9 @@ func (f *file) infer(ctx context.Context, r *Request) (*Result, error) {
 			return nil, err
 		}
 	}
+	if err := r.finite(); err != nil {
+		return nil, err
+	}
 	return f.gate.do(ctx, func() (*Result, error) {
 		out, err := f.run(r)
 		if err != nil {
@@ -110,7 +113,7 @@ func (f *file) infer(ctx context.Context, r *Request) (*Result, error) {
 			t := out[o.Name]
 			res.Outputs = append(res.Outputs, Tensor{Name: o.Name, Datatype: o.Datatype, Shape: t.Shape, F32: t.F32, I64: t.I64})
 		}
-		return res, nil
+		return res, res.finite()
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -548,6 +549,32 @@ func TestHostileBodies(t *testing.T) {
 		}
 		if path == "/metrics" && !strings.Contains(string(text), `gsrc_requests_total{code="404",model="unknown",protocol="http"} 1`) {
 			t.Errorf("the metrics lack what was refused:\n%s", text)
+		}
+	}
+}
+
+// What is not finite, or becomes so, is the client's fault, and no class.
+func TestNumbersAreFinite(t *testing.T) {
+	s := newServer(t, Options{})
+	h := httptest.NewServer(s.Handler())
+	t.Cleanup(h.Close)
+	d := s.dist.Manifest.NumFeatures
+	edges := Tensor{Name: "edge_index", Datatype: INT64, Shape: []int64{2, 2}, I64: []int64{0, 1, 1, 0}}
+	weights := Tensor{Name: "edge_weight", Datatype: FP32, Shape: []int64{2}, F32: []float32{-2, 3e38}}
+	for want, bad := range map[string]float32{"numbers are finite": float32(math.NaN()), "is +Inf; numbers": float32(math.Inf(1)), "too large for the model": 3e38} {
+		x := Tensor{Name: "x", Datatype: FP32, Shape: []int64{2, int64(d)}, F32: make([]float32, 2*d)}
+		x.F32[3] = 1
+		inputs := []Tensor{x, edges}
+		if x.F32[3] = bad; bad == 3e38 { // a row is scaled, a weight is not
+			x.F32[3], inputs = 1, append(inputs, weights)
+		}
+		for name, ask := range map[string]client{"binary": overHTTP(h.Client(), h.URL, true), "grpc": overGRPC(t, s)} {
+			var fault *statusError
+			if _, err := ask(t.Context(), "classifier", inputs...); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v is answered with %v", name, bad, err)
+			} else if errors.As(err, &fault) && fault.code != 400 {
+				t.Errorf("%s: %v is answered with %v", name, bad, err)
+			}
 		}
 	}
 }
