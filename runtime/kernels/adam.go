@@ -23,8 +23,8 @@ type adamConst struct {
 // V ← b2·V + (1−b2)·g²; W ← W − lr/(1−b1^t) · M/(√V/√(1−b2^t) + eps). G is not changed.
 func (p *Pool) AdamStep(params []AdamParam, lr, b1, b2, eps float32, t int) {
 	c := adamConst{b1: b1, c1: 1 - b1, b2: b2, c2: 1 - b2, eps: eps}
-	c.step = float32(float64(lr) / (1 - math.Pow(float64(b1), float64(t))))
-	c.root = float32(1 / math.Sqrt(1-math.Pow(float64(b2), float64(t))))
+	c.step = float32(float64(lr) / (1 - power(float64(b1), t)))
+	c.root = float32(1 / math.Sqrt(1-power(float64(b2), t)))
 	chunks := 0
 	for i := range params {
 		q := &params[i]
@@ -69,9 +69,22 @@ func (j *adamJob) do(c, worker int) {
 func adamGo(w, g, m, v []float32, c *adamConst) {
 	g, m, v = g[:len(w)], m[:len(w)], v[:len(w)]
 	for i, x := range w {
-		d := g[i] + c.decay*x
-		m[i] = c.b1*m[i] + c.c1*d
-		v[i] = c.b2*v[i] + c.c2*(d*d)
-		w[i] = x - c.step*m[i]/(sqrt32(v[i])*c.root+c.eps)
+		d := fma32(x, c.decay, g[i])
+		m[i] = fma32(d, c.c1, float32(m[i]*c.b1))
+		v[i] = fma32(float32(d*d), c.c2, float32(v[i]*c.b2))
+		root := fma32(sqrt32(v[i]), c.root, c.eps)
+		w[i] = x - float32(m[i]*c.step)/root
 	}
+}
+
+// power is xⁿ for n ≥ 0 by squaring, the same on every machine.
+func power(x float64, n int) float64 {
+	y := 1.0
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			y = float64(y * x)
+		}
+		x = float64(x * x)
+	}
+	return y
 }

@@ -144,7 +144,7 @@ func (j *attentionJob) total(x, y []float32, r int, sum []float32) {
 			}
 		} else if w := j.w[e]; w != 0 {
 			for h, v := range in {
-				sum[h] += w * v
+				sum[h] += float32(w * v)
 			}
 		}
 	}
@@ -169,14 +169,14 @@ func (j *attentionJob) gradient(r0, r1 int, mean, sum []float32) {
 		clear(mean)
 		if j.dself != nil {
 			for h, v := range j.dself[r*n : (r+1)*n] {
-				mean[h] = own[h] * v
+				mean[h] = float32(own[h] * v)
 			}
 		}
 		if j.da != nil {
 			for e := first; e < last; e++ {
 				a, d := j.a[e*n:][:len(mean)], j.da[e*n:][:len(mean)]
 				for h := range mean {
-					mean[h] += a[h] * d[h]
+					mean[h] += float32(a[h] * d[h])
 				}
 			}
 		}
@@ -196,9 +196,9 @@ func (j *attentionJob) gradient(r0, r1 int, mean, sum []float32) {
 					d += j.da[e*n+h]
 				}
 				if bare {
-					dw += de[h] * sum[h] * d
+					dw += float32(float32(de[h]*sum[h]) * d)
 				} else {
-					dw += a[h] * d
+					dw += float32(a[h] * d)
 				}
 				de[h] = a[h] * d
 			}
@@ -213,27 +213,30 @@ func (j *attentionJob) gradient(r0, r1 int, mean, sum []float32) {
 func edgeSoftmaxGo(a, self, e, s, w []float32, rowPtr []int32, heads, r0, r1 int) {
 	for k := r0 * heads; k < r1*heads; k++ {
 		first, last, h := int(rowPtr[k/heads]), int(rowPtr[k/heads+1]), k%heads
-		top := max(s[k], -math.MaxFloat32) // −Inf would be subtracted from itself
+		top := bigger32(s[k], -math.MaxFloat32) // −Inf would be subtracted from itself
 		for i := first; i < last; i++ {
 			if w == nil || w[i] != 0 {
-				top = max(top, e[i*heads+h])
+				top = bigger32(top, e[i*heads+h])
 			}
 		}
-		own := exp32(s[k] - top)
+		own := expFlush(s[k] - top)
 		sum := own
 		for i := first; i < last; i++ {
-			x := exp32(min(e[i*heads+h]-top, 0))
+			x := expFlush(smaller32(e[i*heads+h]-top, 0))
 			if a[i*heads+h] = x; w != nil {
-				x *= w[i]
+				sum = fma32(w[i], x, sum)
+			} else {
+				sum += x
 			}
-			sum += x
 		}
-		scale := 1 / max(sum, smallest)
-		self[k] = own * scale
+		scale := 1 / bigger32(sum, smallest)
+		self[k] = float32(own * scale)
 		for i := first; i < last; i++ {
-			if a[i*heads+h] *= scale; w != nil {
-				a[i*heads+h] *= w[i]
+			x := float32(a[i*heads+h] * scale)
+			if w != nil {
+				x = float32(x * w[i])
 			}
+			a[i*heads+h] = x
 		}
 	}
 }
@@ -244,9 +247,9 @@ const smallest = 0x1p-126
 func edgeSoftmaxGradGo(de, ds, a, self, da, dself []float32, rowPtr []int32, heads, r0, r1 int) {
 	for k := r0 * heads; k < r1*heads; k++ {
 		first, last, h := int(rowPtr[k/heads]), int(rowPtr[k/heads+1]), k%heads
-		mean := self[k] * dself[k]
+		mean := float32(self[k] * dself[k])
 		for i := first; i < last; i++ {
-			mean += a[i*heads+h] * da[i*heads+h]
+			mean = fma32(a[i*heads+h], da[i*heads+h], mean)
 		}
 		ds[k] = self[k] * (dself[k] - mean)
 		for i := first; i < last; i++ {

@@ -382,10 +382,10 @@ func (j *extraJob) sparseRow(r int) {
 	case extraSparseNorm:
 		norm := func(scale float32) (n float32) {
 			for e := lo; e < hi; e++ {
-				if v := value(e) * scale; j.op == 1 {
+				if v := float32(value(e) * scale); j.op == 1 {
 					n += abs32(v)
 				} else {
-					n += v * v
+					n += float32(v * v)
 				}
 			}
 			if j.op == 2 {

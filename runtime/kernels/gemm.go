@@ -385,36 +385,41 @@ func packRowsGo(out, in []float32, kc, ld, h, step int) {
 	}
 }
 
-// microGo is the 4×4 micro-kernel in Go.
-func microGo(kc int, a []float32, rs, cs, as int, b, c []float32, ldc int, add []float32, strips int) {
-	for s := range strips {
-		blockGo(kc, a[s*as:], rs, cs, b, c[4*s*ldc:], ldc, from(add, 4*s*ldc))
-	}
+// microGo is the 4×nr micro-kernel in Go, in blocks of 4×4.
+func microGo(nr int) micro {
+	return micro{mr: 4, nr: nr, f: func(kc int, a []float32, rs, cs, as int, b, c []float32, ldc int, add []float32, strips int) {
+		for s := range strips {
+			for v := 0; v < nr; v += 4 {
+				at := 4*s*ldc + v
+				blockGo(kc, a[s*as:], rs, cs, b[min(v, len(b)):], nr, c[at:], ldc, from(add, at))
+			}
+		}
+	}}
 }
 
-func blockGo(kc int, a []float32, rs, cs int, b, c []float32, ldc int, add []float32) {
+func blockGo(kc int, a []float32, rs, cs int, b []float32, nr int, c []float32, ldc int, add []float32) {
 	var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 float32
 	for k := range kc {
 		i := k * cs
 		a0, a1, a2, a3 := a[i], a[i+rs], a[i+2*rs], a[i+3*rs]
-		r := b[4*k : 4*k+4]
+		r := b[k*nr : k*nr+4]
 		b0, b1, b2, b3 := r[0], r[1], r[2], r[3]
-		c00 += a0 * b0
-		c01 += a0 * b1
-		c02 += a0 * b2
-		c03 += a0 * b3
-		c10 += a1 * b0
-		c11 += a1 * b1
-		c12 += a1 * b2
-		c13 += a1 * b3
-		c20 += a2 * b0
-		c21 += a2 * b1
-		c22 += a2 * b2
-		c23 += a2 * b3
-		c30 += a3 * b0
-		c31 += a3 * b1
-		c32 += a3 * b2
-		c33 += a3 * b3
+		c00 = fma32(a0, b0, c00)
+		c01 = fma32(a0, b1, c01)
+		c02 = fma32(a0, b2, c02)
+		c03 = fma32(a0, b3, c03)
+		c10 = fma32(a1, b0, c10)
+		c11 = fma32(a1, b1, c11)
+		c12 = fma32(a1, b2, c12)
+		c13 = fma32(a1, b3, c13)
+		c20 = fma32(a2, b0, c20)
+		c21 = fma32(a2, b1, c21)
+		c22 = fma32(a2, b2, c22)
+		c23 = fma32(a2, b3, c23)
+		c30 = fma32(a3, b0, c30)
+		c31 = fma32(a3, b1, c31)
+		c32 = fma32(a3, b2, c32)
+		c33 = fma32(a3, b3, c33)
 	}
 	t := [4][4]float32{{c00, c01, c02, c03}, {c10, c11, c12, c13}, {c20, c21, c22, c23}, {c30, c31, c32, c33}}
 	for i := range t {

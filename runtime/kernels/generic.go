@@ -3,9 +3,9 @@ package kernels
 import "math"
 
 // goSet is the instruction set every processor has. Its loops are also the
-// specification of the assembly: the same sums in another order of adding.
+// specification of the assembly, which gives the same bits; see the package comment.
 var goSet = kernelSet{
-	name: "go", lanes: 4,
+	name: "go", lanes: 16,
 	unary: [unaryCount]func(dst, x []float32, c float32){
 		Neg:       func(dst, x []float32, _ float32) { mapGo(dst, x, func(v float32) float32 { return -v }) },
 		Exp:       func(dst, x []float32, _ float32) { mapGo(dst, x, exp32) },
@@ -17,7 +17,7 @@ var goSet = kernelSet{
 		EluOp:     func(dst, x []float32, _ float32) { mapGo(dst, x, elu32) },
 		Tanh:      func(dst, x []float32, _ float32) { mapGo(dst, x, tanh32) },
 		Abs:       func(dst, x []float32, _ float32) { mapGo(dst, x, abs32) },
-		Square:    func(dst, x []float32, _ float32) { mapGo(dst, x, func(v float32) float32 { return v * v }) },
+		Square:    func(dst, x []float32, _ float32) { mapGo(dst, x, func(v float32) float32 { return float32(v * v) }) },
 		LeakyRelu: leakyGo,
 		Pow:       powGo,
 	},
@@ -49,7 +49,7 @@ var goSet = kernelSet{
 	sum: sumGo, sumAbs: sumAbsGo, max: maxGo, min: minGo, dot: dotGo, sqDist: sqDistGo,
 	sumExp: sumExpGo, expTo: expToGo, accExp: accExpGo, adam: adamGo, pairWeights: pairWeightsGo, pairNearest: pairNearestGo,
 	spmm: spmmGo, sddmm: sddmmGo, spmmHead: spmmHeadGo, sddmmHead: sddmmHeadGo, edgeSoftmax: edgeSoftmaxGo, edgeSoftmaxGrad: edgeSoftmaxGradGo, reach: reachGo,
-	wide: micro{mr: 4, nr: 4, f: microGo}, narrow: micro{mr: 4, nr: 4, f: microGo}, packCols: packColsGo, packRows: packRowsGo, fetchRows: func([]float32, int, int, int) {},
+	wide: microGo(16), narrow: microGo(8), packCols: packColsGo, packRows: packRowsGo, fetchRows: func([]float32, int, int, int) {},
 	uniform: uniformGo, normal: normalGo, dropout: dropoutGo, uniformAt: uniformAtGo, uniformPair: uniformPairGo,
 }
 
@@ -80,32 +80,8 @@ func scalarZipGo(dst []float32, a float32, b []float32, f func(a, b float32) flo
 
 func add32(a, b float32) float32 { return a + b }
 func sub32(a, b float32) float32 { return a - b }
-func mul32(a, b float32) float32 { return a * b }
+func mul32(a, b float32) float32 { return float32(a * b) }
 func div32(a, b float32) float32 { return a / b }
-func max32(a, b float32) float32 { return max(a, b) } // NaN if either is
-func min32(a, b float32) float32 { return min(a, b) }
-
-func exp32(v float32) float32  { return float32(math.Exp(float64(v))) }
-func log32(v float32) float32  { return float32(math.Log(float64(v))) }
-func sqrt32(v float32) float32 { return float32(math.Sqrt(float64(v))) }
-func tanh32(v float32) float32 { return float32(math.Tanh(float64(v))) }
-func abs32(v float32) float32  { return math.Float32frombits(math.Float32bits(v) &^ (1 << 31)) }
-
-func sigmoid32(v float32) float32 { return float32(1 / (1 + math.Exp(-float64(v)))) }
-
-func relu32(v float32) float32 {
-	if v < 0 {
-		return 0
-	}
-	return v // NaN stays NaN
-}
-
-func elu32(v float32) float32 {
-	if v < 0 {
-		return float32(math.Expm1(float64(v)))
-	}
-	return v
-}
 
 func leakyGo(dst, x []float32, slope float32) {
 	for i, v := range x {
@@ -127,7 +103,7 @@ func powGo(dst, x []float32, e float32) {
 
 func axpbyGo(dst, x []float32, a, b float32) {
 	for i, v := range x {
-		dst[i] = a*v + b*dst[i]
+		dst[i] = fma32(v, a, float32(b*dst[i]))
 	}
 }
 
@@ -162,41 +138,114 @@ func eluGradGo(dst, y, dy []float32) {
 		if v > 0 {
 			dst[i] = dy[i]
 		} else {
-			dst[i] = dy[i] * (v + 1)
+			dst[i] = float32(dy[i] * (v + 1))
 		}
 	}
 }
 
-// sumGo adds in four interleaved strands, which halves the rounding error of one
-// long sum and is what the processor can overlap.
+// sumGo adds over 64 lanes while there are 64 elements, then over the first 16.
 func sumGo(x []float32) float32 {
-	var s [4]float32
-	for ; len(x) >= 4; x = x[4:] {
-		s[0] += x[0]
-		s[1] += x[1]
-		s[2] += x[2]
-		s[3] += x[3]
+	var s [64]float32
+	n := len(x)
+	for ; len(x) >= 64; x = x[64:] {
+		for l, v := range x[:64] {
+			s[l] += v
+		}
 	}
 	for i, v := range x {
-		s[i] += v
+		s[i&15] += v
 	}
-	return (s[0] + s[1]) + (s[2] + s[3])
+	return fold64(&s, n)
 }
 
 func sumAbsGo(x []float32) float32 {
-	var s [4]float32
-	for i, v := range x {
-		s[i&3] += abs32(v)
+	var s [64]float32
+	n := len(x)
+	for ; len(x) >= 64; x = x[64:] {
+		for l, v := range x[:64] {
+			s[l] += abs32(v)
+		}
 	}
-	return (s[0] + s[1]) + (s[2] + s[3])
+	for i, v := range x {
+		s[i&15] += abs32(v)
+	}
+	return fold64(&s, n)
 }
 
+func dotGo(a, b []float32) float32 {
+	var s [64]float32
+	n := len(a)
+	b = b[:n]
+	for ; len(a) >= 64; a, b = a[64:], b[64:] {
+		y := b[:64]
+		for l, v := range a[:64] {
+			s[l] = fma32(v, y[l], s[l])
+		}
+	}
+	for i, v := range a {
+		s[i&15] = fma32(v, b[i], s[i&15])
+	}
+	return fold64(&s, n)
+}
+
+func sqDistGo(a, b []float32) float32 {
+	var s [64]float32
+	n := len(a)
+	b = b[:n]
+	for ; len(a) >= 64; a, b = a[64:], b[64:] {
+		y := b[:64]
+		for l, v := range a[:64] {
+			d := v - y[l]
+			s[l] = fma32(d, d, s[l])
+		}
+	}
+	for i, v := range a {
+		d := v - b[i]
+		s[i&15] = fma32(d, d, s[i&15])
+	}
+	return fold64(&s, n)
+}
+
+// dot16Go is the inner product over 16 lanes that sampled products have.
+func dot16Go(a, b []float32) float32 {
+	var s [16]float32
+	b = b[:len(a)]
+	for i, v := range a {
+		s[i&15] = fma32(v, b[i], s[i&15])
+	}
+	return fold16(&s)
+}
+
+// fold64 adds the lanes of a sum of n elements; with fewer than 64, those behind
+// the first 16 are 0.
+func fold64(s *[64]float32, n int) float32 {
+	t := (*[16]float32)(s[:])
+	if n >= 64 {
+		for l := range t {
+			t[l] = (s[l] + s[l+16]) + (s[l+32] + s[l+48])
+		}
+	}
+	return fold16(t)
+}
+
+// fold16 adds 16 lanes: halves, then neighbours. The 0 makes a sum of nothing but
+// −0 positive, which depends on how many lanes there were else.
+func fold16(s *[16]float32) float32 {
+	var t [8]float32
+	for l := range t {
+		t[l] = s[l] + s[l+8]
+	}
+	return ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7])) + 0
+}
+
+// maxGo and minGo have no −0: of zeros of both signs it would depend on the order
+// which one is left.
 func maxGo(x []float32) float32 {
 	m := negInf
 	for _, v := range x {
 		m = max(m, v)
 	}
-	return m
+	return m + 0
 }
 
 func minGo(x []float32) float32 {
@@ -204,54 +253,31 @@ func minGo(x []float32) float32 {
 	for _, v := range x {
 		m = min(m, v)
 	}
-	return m
+	return m + 0
 }
 
-func dotGo(a, b []float32) float32 {
-	b = b[:len(a)]
-	var s [4]float32
-	for ; len(a) >= 4; a, b = a[4:], b[4:] {
-		s[0] += a[0] * b[0]
-		s[1] += a[1] * b[1]
-		s[2] += a[2] * b[2]
-		s[3] += a[3] * b[3]
-	}
-	for i, v := range a {
-		s[i] += v * b[i]
-	}
-	return (s[0] + s[1]) + (s[2] + s[3])
-}
-
-func sqDistGo(a, b []float32) float32 {
-	var s [4]float32
-	for i, v := range a {
-		d := v - b[i]
-		s[i&3] += d * d
-	}
-	return (s[0] + s[1]) + (s[2] + s[3])
-}
-
+// sumExpGo and expToGo add over 16 lanes.
 func sumExpGo(x []float32, shift float32) float32 {
-	var s [4]float32
+	var s [16]float32
 	for i, v := range x {
-		s[i&3] += exp32(v - shift)
+		s[i&15] += expFlush(v - shift)
 	}
-	return (s[0] + s[1]) + (s[2] + s[3])
+	return fold16(&s)
 }
 
 func expToGo(dst, x []float32, shift float32) float32 {
-	var s [4]float32
+	var s [16]float32
 	for i, v := range x {
-		e := exp32(v - shift)
+		e := expFlush(v - shift)
 		dst[i] = e
-		s[i&3] += e
+		s[i&15] += e
 	}
-	return (s[0] + s[1]) + (s[2] + s[3])
+	return fold16(&s)
 }
 
 func accExpGo(s, x, m []float32) {
 	for i, v := range x {
-		s[i] += exp32(v - m[i])
+		s[i] += expFlush(v - m[i])
 	}
 }
 

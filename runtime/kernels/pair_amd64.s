@@ -17,19 +17,19 @@ TEXT ·pairWeightsAVX2(SB), NOSPLIT, $0-280
 	LEAQ         (SI)(R8*4), SI
 	SHLQ         $0x02, BX
 	SHLQ         $0x02, DI
-	VXORPS       Y0, Y0, Y0
-	VMOVUPS      lanes_40000000<>+0(SB), Y1
+	VMOVUPS      lanes_40000000<>+0(SB), Y0
 	MOVQ         dst_base+0(FP), R8
 	MOVQ         gamma_base+112(FP), R9
 	MOVQ         b_base+136(FP), R10
 	MOVQ         rowAcc_base+160(FP), R11
-	VBROADCASTSS scale+272(FP), Y2
-	VBROADCASTSS sq2+276(FP), Y3
+	VBROADCASTSS scale+272(FP), Y1
+	VBROADCASTSS sq2+276(FP), Y2
 	MOVQ         colAcc_base+184(FP), R12
-	VMOVUPS      (R12), Y4
-	VMOVUPS      32(R12), Y5
+	VMOVUPS      (R12), Y3
+	VMOVUPS      32(R12), Y4
 	MOVQ         sq_base+208(FP), R13
-	VMOVUPS      (R13), Y6
+	VMOVUPS      (R13), Y5
+	VMOVUPS      32(R13), Y6
 
 row1:
 	CMPQ         rows+56(FP), $0x00
@@ -38,12 +38,13 @@ row1:
 	VBROADCASTSS 4(CX), Y8
 	VBROADCASTSS 8(CX), Y9
 	VADDPS       (DX), Y7, Y10
-	VFNMADD231PS (AX), Y1, Y10
-	VMAXPS       Y10, Y0, Y10
-	VFMADD231PS  Y10, Y10, Y6
-	VMULPS       Y3, Y10, Y11
+	VFNMADD231PS (AX), Y0, Y10
+	VXORPS       Y11, Y11, Y11
+	VMAXPS       Y10, Y11, Y10
+	VFMADD231PS  Y10, Y10, Y5
+	VMULPS       Y2, Y10, Y11
 	VADDPS       (R9), Y8, Y12
-	VFMADD231PS  Y2, Y10, Y12
+	VFMADD231PS  Y1, Y10, Y12
 	VMOVUPS      lanes_c3000000<>+0(SB), Y10
 	VMAXPS       Y12, Y10, Y10
 	VADDPS       lanes_4b400080<>+0(SB), Y10, Y12
@@ -66,42 +67,44 @@ row1:
 	VADDPS       (R10), Y9, Y12
 	VFMADD231PS  Y12, Y10, Y11
 	VMOVUPS      Y11, (R8)
-	VADDPS       Y11, Y4, Y4
+	VADDPS       Y11, Y3, Y3
+	VADDPS       (R11), Y11, Y10
+	VMOVUPS      Y10, (R11)
 	VADDPS       32(DX), Y7, Y7
-	VFNMADD231PS 32(AX), Y1, Y7
-	VMAXPS       Y7, Y0, Y7
+	VFNMADD231PS 32(AX), Y0, Y7
+	VXORPS       Y10, Y10, Y10
+	VMAXPS       Y7, Y10, Y7
 	VFMADD231PS  Y7, Y7, Y6
-	VMULPS       Y3, Y7, Y10
+	VMULPS       Y2, Y7, Y10
 	VADDPS       32(R9), Y8, Y8
-	VFMADD231PS  Y2, Y7, Y8
+	VFMADD231PS  Y1, Y7, Y8
 	VMOVUPS      lanes_c3000000<>+0(SB), Y7
 	VMAXPS       Y8, Y7, Y7
 	VADDPS       lanes_4b400080<>+0(SB), Y7, Y8
-	VROUNDPS     $0x00, Y7, Y12
-	VSUBPS       Y12, Y7, Y7
-	VMULPS       Y7, Y7, Y12
-	VMOVUPS      lanes_38a0e999<>+0(SB), Y13
-	VMOVUPS      lanes_3a2fa2b5<>+0(SB), Y14
-	VFMADD213PS  lanes_3b9d96de<>+0(SB), Y7, Y14
-	VFMADD231PS  Y13, Y12, Y14
-	VMOVUPS      lanes_3ce3576a<>+0(SB), Y13
-	VFMADD213PS  lanes_3df5fded<>+0(SB), Y7, Y13
-	VFMADD231PS  Y14, Y12, Y13
-	VMOVUPS      lanes_3eb17218<>+0(SB), Y14
-	VFMADD213PS  lanes_3f000000<>+0(SB), Y7, Y14
-	VFMADD231PS  Y13, Y12, Y14
+	VROUNDPS     $0x00, Y7, Y11
+	VSUBPS       Y11, Y7, Y7
+	VMULPS       Y7, Y7, Y11
+	VMOVUPS      lanes_38a0e999<>+0(SB), Y12
+	VMOVUPS      lanes_3a2fa2b5<>+0(SB), Y13
+	VFMADD213PS  lanes_3b9d96de<>+0(SB), Y7, Y13
+	VFMADD231PS  Y12, Y11, Y13
+	VMOVUPS      lanes_3ce3576a<>+0(SB), Y12
+	VFMADD213PS  lanes_3df5fded<>+0(SB), Y7, Y12
+	VFMADD231PS  Y13, Y11, Y12
+	VMOVUPS      lanes_3eb17218<>+0(SB), Y13
+	VFMADD213PS  lanes_3f000000<>+0(SB), Y7, Y13
+	VFMADD231PS  Y12, Y11, Y13
 	VPSLLD       $0x17, Y8, Y7
-	VMULPS       Y7, Y14, Y7
+	VMULPS       Y7, Y13, Y7
 	VPAND        32(SI), Y7, Y7
 	VADDPS       32(R10), Y9, Y8
 	VFMADD231PS  Y8, Y7, Y10
 	VMOVUPS      Y10, 32(R8)
-	VADDPS       Y10, Y5, Y5
-	VADDPS       Y10, Y11, Y7
-	VADDPS       (R11), Y7, Y7
-	VMOVUPS      Y7, (R11)
+	VADDPS       Y10, Y4, Y4
+	VADDPS       32(R11), Y10, Y7
+	VMOVUPS      Y7, 32(R11)
 	ADDQ         BX, R8
-	ADDQ         $0x20, R11
+	ADDQ         $0x40, R11
 	ADDQ         BX, AX
 	ADDQ         DI, SI
 	ADDQ         $0x10, CX
@@ -109,9 +112,10 @@ row1:
 	JMP          row1
 
 done2:
-	VMOVUPS Y4, (R12)
-	VMOVUPS Y5, 32(R12)
-	VMOVUPS Y6, (R13)
+	VMOVUPS Y3, (R12)
+	VMOVUPS Y4, 32(R12)
+	VMOVUPS Y5, (R13)
+	VMOVUPS Y6, 32(R13)
 	VZEROUPPER
 	RET
 
@@ -308,35 +312,36 @@ TEXT ·pairNearestAVX2(SB), NOSPLIT, $0-176
 	LEAQ    (SI)(R8*4), SI
 	SHLQ    $0x02, BX
 	SHLQ    $0x02, DI
-	VXORPS  Y0, Y0, Y0
-	VMOVUPS lanes_40000000<>+0(SB), Y1
+	VMOVUPS lanes_40000000<>+0(SB), Y0
 	MOVQ    rowMin_base+88(FP), R8
 	MOVQ    colMin_base+112(FP), R9
-	VMOVUPS lanes_ffffffff<>+0(SB), Y2
-	VMOVUPS (R9), Y3
-	VMOVUPS 32(R9), Y4
+	VMOVUPS lanes_ffffffff<>+0(SB), Y1
+	VMOVUPS (R9), Y2
+	VMOVUPS 32(R9), Y3
 
 row3:
 	CMPQ         rows+32(FP), $0x00
 	JLE          done4
-	VBROADCASTSS (CX), Y5
-	VMOVUPS      (R8), Y6
-	VADDPS       (DX), Y5, Y7
-	VFNMADD231PS (AX), Y1, Y7
-	VMAXPS       Y7, Y0, Y7
-	VPXOR        (SI), Y2, Y8
-	VPOR         Y8, Y7, Y7
-	VMINPS       Y6, Y7, Y6
-	VMINPS       Y3, Y7, Y3
-	VADDPS       32(DX), Y5, Y5
-	VFNMADD231PS 32(AX), Y1, Y5
-	VMAXPS       Y5, Y0, Y5
-	VPXOR        32(SI), Y2, Y7
-	VPOR         Y7, Y5, Y5
-	VMINPS       Y6, Y5, Y6
-	VMINPS       Y4, Y5, Y4
-	VMOVUPS      Y6, (R8)
-	ADDQ         $0x20, R8
+	VBROADCASTSS (CX), Y4
+	VMOVUPS      (R8), Y5
+	VADDPS       (DX), Y4, Y6
+	VFNMADD231PS (AX), Y0, Y6
+	VXORPS       Y7, Y7, Y7
+	VMAXPS       Y6, Y7, Y6
+	VPXOR        (SI), Y1, Y7
+	VPOR         Y7, Y6, Y6
+	VMINPS       Y5, Y6, Y5
+	VMINPS       Y2, Y6, Y2
+	VADDPS       32(DX), Y4, Y4
+	VFNMADD231PS 32(AX), Y0, Y4
+	VXORPS       Y6, Y6, Y6
+	VMAXPS       Y4, Y6, Y4
+	VPXOR        32(SI), Y1, Y6
+	VPOR         Y6, Y4, Y4
+	VMINPS       Y5, Y4, Y5
+	VMINPS       Y3, Y4, Y3
+	VMOVUPS      Y5, (R8)
+	ADDQ         $0x40, R8
 	ADDQ         BX, AX
 	ADDQ         DI, SI
 	ADDQ         $0x10, CX
@@ -344,8 +349,8 @@ row3:
 	JMP          row3
 
 done4:
-	VMOVUPS Y3, (R9)
-	VMOVUPS Y4, 32(R9)
+	VMOVUPS Y2, (R9)
+	VMOVUPS Y3, 32(R9)
 	VZEROUPPER
 	RET
 
@@ -380,19 +385,19 @@ TEXT ·pairWeightsAVX512(SB), NOSPLIT, $0-280
 	LEAQ         (SI)(R8*4), SI
 	SHLQ         $0x02, BX
 	SHLQ         $0x02, DI
-	VPXORD       Z0, Z0, Z0
-	VMOVUPS      lanes_40000000<>+0(SB), Z1
+	VMOVUPS      lanes_40000000<>+0(SB), Z0
 	MOVQ         dst_base+0(FP), R8
 	MOVQ         gamma_base+112(FP), R9
 	MOVQ         b_base+136(FP), R10
 	MOVQ         rowAcc_base+160(FP), R11
-	VBROADCASTSS scale+272(FP), Z2
-	VBROADCASTSS sq2+276(FP), Z3
+	VBROADCASTSS scale+272(FP), Z1
+	VBROADCASTSS sq2+276(FP), Z2
 	MOVQ         colAcc_base+184(FP), R12
-	VMOVUPS      (R12), Z4
-	VMOVUPS      64(R12), Z5
+	VMOVUPS      (R12), Z3
+	VMOVUPS      64(R12), Z4
 	MOVQ         sq_base+208(FP), R13
-	VMOVUPS      (R13), Z6
+	VMOVUPS      (R13), Z5
+	VMOVUPS      64(R13), Z6
 
 row5:
 	CMPQ         rows+56(FP), $0x00
@@ -400,69 +405,72 @@ row5:
 	VBROADCASTSS (CX), Z7
 	VBROADCASTSS 4(CX), Z8
 	VBROADCASTSS 8(CX), Z9
-	VADDPS       (DX), Z7, Z10
-	VFNMADD231PS (AX), Z1, Z10
-	VMAXPS       Z10, Z0, Z10
-	VFMADD231PS  Z10, Z10, Z6
-	VMULPS       Z3, Z10, Z11
-	VADDPS       (R9), Z8, Z12
-	VFMADD231PS  Z2, Z10, Z12
-	VMOVUPS      lanes_c3000000<>+0(SB), Z10
-	VMAXPS       Z12, Z10, Z10
-	VADDPS       lanes_4b400080<>+0(SB), Z10, Z12
-	VRNDSCALEPS  $0x00, Z10, Z13
-	VSUBPS       Z13, Z10, Z10
-	VMULPS       Z10, Z10, Z13
-	VMOVUPS      lanes_38a0e999<>+0(SB), Z14
-	VMOVUPS      lanes_3a2fa2b5<>+0(SB), Z15
-	VFMADD213PS  lanes_3b9d96de<>+0(SB), Z10, Z15
-	VFMADD231PS  Z14, Z13, Z15
-	VMOVUPS      lanes_3ce3576a<>+0(SB), Z14
-	VFMADD213PS  lanes_3df5fded<>+0(SB), Z10, Z14
-	VFMADD231PS  Z15, Z13, Z14
-	VMOVUPS      lanes_3eb17218<>+0(SB), Z15
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z10, Z15
-	VFMADD231PS  Z14, Z13, Z15
-	VPSLLD       $0x17, Z12, Z10
-	VMULPS       Z10, Z15, Z10
-	VPANDD       (SI), Z10, Z10
-	VADDPS       (R10), Z9, Z12
-	VFMADD231PS  Z12, Z10, Z11
-	VMOVUPS      Z11, (R8)
-	VADDPS       Z11, Z4, Z4
+	VMOVUPS      (R11), Z10
+	VADDPS       (DX), Z7, Z11
+	VFNMADD231PS (AX), Z0, Z11
+	VPXORD       Z12, Z12, Z12
+	VMAXPS       Z11, Z12, Z11
+	VFMADD231PS  Z11, Z11, Z5
+	VMULPS       Z2, Z11, Z14
+	VADDPS       (R9), Z8, Z15
+	VFMADD231PS  Z1, Z11, Z15
+	VMOVUPS      lanes_c3000000<>+0(SB), Z11
+	VMAXPS       Z15, Z11, Z11
+	VADDPS       lanes_4b400080<>+0(SB), Z11, Z15
+	VRNDSCALEPS  $0x00, Z11, Z16
+	VSUBPS       Z16, Z11, Z11
+	VMULPS       Z11, Z11, Z16
+	VMOVUPS      lanes_38a0e999<>+0(SB), Z17
+	VMOVUPS      lanes_3a2fa2b5<>+0(SB), Z18
+	VFMADD213PS  lanes_3b9d96de<>+0(SB), Z11, Z18
+	VFMADD231PS  Z17, Z16, Z18
+	VMOVUPS      lanes_3ce3576a<>+0(SB), Z17
+	VFMADD213PS  lanes_3df5fded<>+0(SB), Z11, Z17
+	VFMADD231PS  Z18, Z16, Z17
+	VMOVUPS      lanes_3eb17218<>+0(SB), Z18
+	VFMADD213PS  lanes_3f000000<>+0(SB), Z11, Z18
+	VFMADD231PS  Z17, Z16, Z18
+	VPSLLD       $0x17, Z15, Z11
+	VMULPS       Z11, Z18, Z11
+	VPANDD       (SI), Z11, Z11
+	VADDPS       (R10), Z9, Z15
+	VFMADD231PS  Z15, Z11, Z14
+	VMOVUPS      Z14, (R8)
+	VADDPS       Z14, Z3, Z3
+	VADDPS       Z14, Z10, Z10
 	VADDPS       64(DX), Z7, Z7
-	VFNMADD231PS 64(AX), Z1, Z7
-	VMAXPS       Z7, Z0, Z7
+	VFNMADD231PS 64(AX), Z0, Z7
+	VPXORD       Z13, Z13, Z13
+	VMAXPS       Z7, Z13, Z7
 	VFMADD231PS  Z7, Z7, Z6
-	VMULPS       Z3, Z7, Z10
+	VMULPS       Z2, Z7, Z11
 	VADDPS       64(R9), Z8, Z8
-	VFMADD231PS  Z2, Z7, Z8
+	VFMADD231PS  Z1, Z7, Z8
 	VMOVUPS      lanes_c3000000<>+0(SB), Z7
 	VMAXPS       Z8, Z7, Z7
 	VADDPS       lanes_4b400080<>+0(SB), Z7, Z8
-	VRNDSCALEPS  $0x00, Z7, Z12
-	VSUBPS       Z12, Z7, Z7
-	VMULPS       Z7, Z7, Z12
-	VMOVUPS      lanes_38a0e999<>+0(SB), Z13
-	VMOVUPS      lanes_3a2fa2b5<>+0(SB), Z14
-	VFMADD213PS  lanes_3b9d96de<>+0(SB), Z7, Z14
-	VFMADD231PS  Z13, Z12, Z14
-	VMOVUPS      lanes_3ce3576a<>+0(SB), Z13
-	VFMADD213PS  lanes_3df5fded<>+0(SB), Z7, Z13
-	VFMADD231PS  Z14, Z12, Z13
-	VMOVUPS      lanes_3eb17218<>+0(SB), Z14
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z7, Z14
-	VFMADD231PS  Z13, Z12, Z14
+	VRNDSCALEPS  $0x00, Z7, Z14
+	VSUBPS       Z14, Z7, Z7
+	VMULPS       Z7, Z7, Z14
+	VMOVUPS      lanes_38a0e999<>+0(SB), Z15
+	VMOVUPS      lanes_3a2fa2b5<>+0(SB), Z16
+	VFMADD213PS  lanes_3b9d96de<>+0(SB), Z7, Z16
+	VFMADD231PS  Z15, Z14, Z16
+	VMOVUPS      lanes_3ce3576a<>+0(SB), Z15
+	VFMADD213PS  lanes_3df5fded<>+0(SB), Z7, Z15
+	VFMADD231PS  Z16, Z14, Z15
+	VMOVUPS      lanes_3eb17218<>+0(SB), Z16
+	VFMADD213PS  lanes_3f000000<>+0(SB), Z7, Z16
+	VFMADD231PS  Z15, Z14, Z16
 	VPSLLD       $0x17, Z8, Z7
-	VMULPS       Z7, Z14, Z7
+	VMULPS       Z7, Z16, Z7
 	VPANDD       64(SI), Z7, Z7
 	VADDPS       64(R10), Z9, Z8
-	VFMADD231PS  Z8, Z7, Z10
-	VMOVUPS      Z10, 64(R8)
-	VADDPS       Z10, Z5, Z5
-	VADDPS       Z10, Z11, Z7
-	VADDPS       (R11), Z7, Z7
-	VMOVUPS      Z7, (R11)
+	VFMADD231PS  Z8, Z7, Z11
+	VMOVUPS      Z11, 64(R8)
+	VADDPS       Z11, Z4, Z4
+	VADDPS       Z11, Z10, Z10
+	VMOVUPS      Z10, (R11)
 	ADDQ         BX, R8
 	ADDQ         $0x40, R11
 	ADDQ         BX, AX
@@ -472,9 +480,10 @@ row5:
 	JMP          row5
 
 done6:
-	VMOVUPS Z4, (R12)
-	VMOVUPS Z5, 64(R12)
-	VMOVUPS Z6, (R13)
+	VMOVUPS Z3, (R12)
+	VMOVUPS Z4, 64(R12)
+	VMOVUPS Z5, (R13)
+	VMOVUPS Z6, 64(R13)
 	VZEROUPPER
 	RET
 
@@ -491,34 +500,35 @@ TEXT ·pairNearestAVX512(SB), NOSPLIT, $0-176
 	LEAQ    (SI)(R8*4), SI
 	SHLQ    $0x02, BX
 	SHLQ    $0x02, DI
-	VPXORD  Z0, Z0, Z0
-	VMOVUPS lanes_40000000<>+0(SB), Z1
+	VMOVUPS lanes_40000000<>+0(SB), Z0
 	MOVQ    rowMin_base+88(FP), R8
 	MOVQ    colMin_base+112(FP), R9
-	VMOVUPS lanes_ffffffff<>+0(SB), Z2
-	VMOVUPS (R9), Z3
-	VMOVUPS 64(R9), Z4
+	VMOVUPS lanes_ffffffff<>+0(SB), Z1
+	VMOVUPS (R9), Z2
+	VMOVUPS 64(R9), Z3
 
 row7:
 	CMPQ         rows+32(FP), $0x00
 	JLE          done8
-	VBROADCASTSS (CX), Z5
-	VMOVUPS      (R8), Z6
-	VADDPS       (DX), Z5, Z7
-	VFNMADD231PS (AX), Z1, Z7
-	VMAXPS       Z7, Z0, Z7
-	VPXORD       (SI), Z2, Z8
-	VPORD        Z8, Z7, Z7
-	VMINPS       Z6, Z7, Z6
-	VMINPS       Z3, Z7, Z3
-	VADDPS       64(DX), Z5, Z5
-	VFNMADD231PS 64(AX), Z1, Z5
-	VMAXPS       Z5, Z0, Z5
-	VPXORD       64(SI), Z2, Z7
-	VPORD        Z7, Z5, Z5
-	VMINPS       Z6, Z5, Z6
-	VMINPS       Z4, Z5, Z4
-	VMOVUPS      Z6, (R8)
+	VBROADCASTSS (CX), Z4
+	VMOVUPS      (R8), Z5
+	VADDPS       (DX), Z4, Z6
+	VFNMADD231PS (AX), Z0, Z6
+	VPXORD       Z7, Z7, Z7
+	VMAXPS       Z6, Z7, Z6
+	VPXORD       (SI), Z1, Z9
+	VPORD        Z9, Z6, Z6
+	VMINPS       Z5, Z6, Z5
+	VMINPS       Z2, Z6, Z2
+	VADDPS       64(DX), Z4, Z4
+	VFNMADD231PS 64(AX), Z0, Z4
+	VPXORD       Z8, Z8, Z8
+	VMAXPS       Z4, Z8, Z4
+	VPXORD       64(SI), Z1, Z6
+	VPORD        Z6, Z4, Z4
+	VMINPS       Z5, Z4, Z5
+	VMINPS       Z3, Z4, Z3
+	VMOVUPS      Z5, (R8)
 	ADDQ         $0x40, R8
 	ADDQ         BX, AX
 	ADDQ         DI, SI
@@ -527,7 +537,7 @@ row7:
 	JMP          row7
 
 done8:
-	VMOVUPS Z3, (R9)
-	VMOVUPS Z4, 64(R9)
+	VMOVUPS Z2, (R9)
+	VMOVUPS Z3, 64(R9)
 	VZEROUPPER
 	RET

@@ -129,13 +129,13 @@ func (j *pairMeanJob) do(c, _ int) {
 		}
 		dp, pr, q, mean := j.dp[at:at+j.f], j.p[at:at+j.f], j.q[at:at+j.f], j.mean[at:at+j.f]
 		for k, v := range pr {
-			dp[k] = row*(v-mean[k]) + diag*(v-q[k])
+			dp[k] = float32(row*(v-mean[k])) + float32(diag*(v-q[k]))
 		}
 	}
 }
 
-// PairwiseKeepLimit is the largest number of bytes that products are kept in for
-// the gradient. Below it, reading them back from the cache is faster than
+// PairwiseKeepLimit is the largest number of bytes of products that are kept for
+// the gradient, without padding. Below it, reading them back from the cache is faster than
 // multiplying again; above it they would come from memory, and be b×b.
 const PairwiseKeepLimit = 4 << 20
 
@@ -148,10 +148,12 @@ func PairwiseKept(b int, self bool) int {
 	if self {
 		tiles = j.blocks * (j.blocks + 1) / 2
 	}
-	if n := tiles * j.tileSize(); 4*n <= PairwiseKeepLimit {
-		return n
+	// Without padding, which instruction sets differ in: with kept products other
+	// sums may be made in another order.
+	if 4*tiles*j.block*j.block > PairwiseKeepLimit {
+		return 0
 	}
-	return 0
+	return tiles * j.tileSize()
 }
 
 // PairwiseWorkspace returns how many floats the pairwise kernels need as
@@ -233,11 +235,11 @@ func (j *pairJob) prepare() {
 	if j.bounded {
 		j.shift = float32(spread / 2 * log2E)
 	}
-	// Columns that fill up the last panel are infinitely far: their weights are 0.
+	// Columns that fill up the last panel have distances and weights of 0.
 	clear(j.gamma)
 	clear(j.zeros)
 	for k := b; k < len(j.gamma); k++ {
-		j.gamma[k], j.qn[k] = -pairFar, -pairFar
+		j.gamma[k], j.qn[k] = -pairFar, -math.MaxFloat32
 	}
 	clear(j.rowSum)
 	clear(j.colSum)
@@ -296,7 +298,7 @@ func (j *pairJob) results() {
 			return
 		}
 		for i, v := range m[:j.b] {
-			dst[i] += v * math.Ln2
+			dst[i] += float32(v * math.Ln2)
 		}
 	}
 	lse(j.out.RowLSE, j.rowSum, j.rowM)

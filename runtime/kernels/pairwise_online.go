@@ -55,7 +55,7 @@ func least(x []float32) float32 {
 
 // raise updates the maxima of a chunk's rows and rescales what they have summed.
 func (j *pairJob) raise(l *pairLocal, acc []float32, begun bool) {
-	n := ks.lanes
+	const n = pairLanes
 	for i := range l.h {
 		m := &j.rowM[l.r0+i]
 		if by := j.rise(m, least(l.acc2[i*n:(i+1)*n])); by != 1 && begun {
@@ -72,7 +72,8 @@ func (j *pairJob) raise(l *pairLocal, acc []float32, begun bool) {
 
 // online adds the exponentials of a tile to the sums of its rows and columns.
 func (j *pairJob) online(l *pairLocal, s []float32) {
-	n, nr := ks.lanes, j.mk.nr
+	const n = pairLanes
+	nr := j.mk.nr
 	j.nearest(l, s)
 	for k := range l.w {
 		j.colSum[l.c0+k] *= j.rise(&j.colM[l.c0+k], l.cols[k])
@@ -100,9 +101,7 @@ func (j *pairJob) online(l *pairLocal, s []float32) {
 		ks.pairWeights(l.tmp[at:], s[at:], j.ld, h, l.row2, j.qn[c0:], gamma, j.zeros[c0:], l.acc2, j.colSum[c0:], l.sq, mask, first, step, j.scale, 0)
 		clear(l.sq)
 		ks.pairWeights(l.tmp[at:], s[at:], j.ld, h, l.row, j.qn[c0:], j.gamma[c0:], j.zeros[c0:], l.acc, none, l.sq, mask, first, step, j.scale, 0)
-		for _, v := range l.sq {
-			l.sumSq += float64(v)
-		}
+		j.addSquares(l, c0)
 	}
 	j.fold(l)
 }
@@ -115,26 +114,27 @@ func finite(x float32) float32 {
 	return x
 }
 
-// pairWeightsGo turns the products of h rows with a panel of nr columns into weights
+// pairWeightsGo turns the products of h rows with a panel of columns, here 16, into
+// weights
 //
 //	g = e·(a_i + b_j) + 2·dSq·d,  d = max(‖p_i‖² + ‖q_j‖² − 2·product, 0),
 //	e = exp2(scale·d + β_i + γ_j), or 0 where the mask says so
 //
-// and adds them to the sums of the rows, one for each lane, and of the columns,
-// and d² to sq, one for each lane. row holds ‖p_i‖², β_i and a_i; sq2 is
+// and adds them to the sums of the rows, column c to lane c mod 16, and of the
+// columns, and d² to sq, one for each column. row holds ‖p_i‖², β_i and a_i; sq2 is
 // 2·dSq. The mask begins at at and moves by step from row to row.
 func pairWeightsGo(dst, src []float32, ld, h int, row, qn, gamma, b, rowAcc, colAcc, sq []float32, mask []uint32, at, step int, scale, sq2 float32) {
-	const nr = 4
 	for i := range h {
 		r := row[4*i : 4*i+3]
-		out, in, acc, keep := dst[i*ld:i*ld+nr], src[i*ld:i*ld+nr], rowAcc[i*nr:(i+1)*nr], mask[at+i*step:][:nr]
-		for v := range nr {
-			d := max(r[0]+qn[v]-2*in[v], 0)
-			sq[v] += d * d
-			g := d * sq2
+		out, in, acc, keep := dst[i*ld:][:pairLanes], src[i*ld:][:pairLanes], rowAcc[i*pairLanes:][:pairLanes], mask[at+i*step:][:pairLanes]
+		for v := range out {
+			d := bigger32(0, fma32(in[v], -2, r[0]+qn[v]))
+			sq[v] = fma32(d, d, sq[v])
+			var e float32
 			if keep[v] != 0 {
-				g += float32(math.Exp2(float64(d*scale+r[1]+gamma[v]))) * (r[2] + b[v])
+				e = exp2Tile(fma32(d, scale, r[1]+gamma[v]))
 			}
+			g := fma32(e, r[2]+b[v], float32(d*sq2))
 			out[v] = g
 			acc[v] += g
 			colAcc[v] += g
@@ -145,11 +145,10 @@ func pairWeightsGo(dst, src []float32, ld, h int, row, qn, gamma, b, rowAcc, col
 // pairNearestGo lowers the minima of rows, lane by lane, and columns to the
 // distances of a panel; see pairWeightsGo.
 func pairNearestGo(src []float32, ld, h int, row, qn, rowMin, colMin []float32, mask []uint32, at, step int) {
-	const nr = 4
 	for i := range h {
-		in, m, keep := src[i*ld:i*ld+nr], rowMin[i*nr:(i+1)*nr], mask[at+i*step:][:nr]
-		for v := range nr {
-			d := max(row[4*i]+qn[v]-2*in[v], 0)
+		in, m, keep := src[i*ld:][:pairLanes], rowMin[i*pairLanes:][:pairLanes], mask[at+i*step:][:pairLanes]
+		for v := range in {
+			d := bigger32(0, fma32(in[v], -2, row[4*i]+qn[v]))
 			if keep[v] == 0 || d != d {
 				continue
 			}

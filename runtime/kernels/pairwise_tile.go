@@ -65,13 +65,21 @@ type pairTask struct {
 	sq                 float64
 }
 
-// layout derives the sizes of tiles from b and f.
+// What is summed in which order follows from these and b alone. The rows and
+// columns of a tile are a multiple of pairUnit and at least pairLeast: whole panels
+// of every instruction set. A row's sum has pairLanes lanes.
+const (
+	pairUnit  = 32
+	pairLeast = 64
+	pairLanes = 16
+)
+
+// layout derives the sizes of tiles from b and f. Beyond block, blocks and group
+// they are of memory alone.
 func (j *pairJob) layout() {
 	j.mk = ks.wide
 	mr, nr := j.mk.mr, j.mk.nr
-	unit := ceilDiv(48, nr) * nr
-	j.block = min(max(ceilDiv(j.b, 6), 1), 192)
-	j.block = ceilDiv(j.block, unit) * unit
+	j.block = ceilDiv(min(max(ceilDiv(j.b, 6), pairLeast), 192), pairUnit) * pairUnit
 	j.blocks = ceilDiv(j.b, j.block)
 	j.tileRows = ceilDiv(j.block, mr) * mr
 	j.ld = j.block + 16 // no power of two: a column would share few cache sets
@@ -120,10 +128,10 @@ func (j *pairJob) carve(ws []float32) int {
 type pairLocal struct {
 	tile, tmp    []float32 // [tileRows, ld]
 	row, row2    []float32 // [tileRows][4]: ‖p_i‖², β_i, a_i, unused
-	acc, acc2    []float32 // [tileRows, lanes]: sums or minima of the rows
+	acc, acc2    []float32 // [tileRows, pairLanes]: sums or minima of the rows
 	cols, far    []float32 // [block] sums nobody reads, or minima; [nr]
 	tail         []float32 // [mr, f]: the last rows of p
-	sq           []float32 // [lanes]
+	sq           []float32 // [nr]
 	sumSq        float64
 	r0, h, c0, w int  // the tile: h rows from r0, w columns from c0
 	triangle     bool // the tile is its own mirror image
@@ -131,7 +139,7 @@ type pairLocal struct {
 
 func (j *pairJob) localSize() int {
 	t := max(j.tileRows, 96)
-	return 2*t*j.ld + 8*t + 2*t*ks.lanes + j.block + j.mk.nr + j.mk.mr*j.f + ks.lanes
+	return 2*t*j.ld + 8*t + 2*t*pairLanes + j.block + j.mk.nr + j.mk.mr*j.f + j.mk.nr
 }
 
 func (j *pairJob) local(worker int) pairLocal {
@@ -145,9 +153,9 @@ func (j *pairJob) local(worker int) pairLocal {
 	var l pairLocal
 	l.tile, l.tmp = take(t*j.ld), take(t*j.ld)
 	l.row, l.row2 = take(4*t), take(4*t)
-	l.acc, l.acc2 = take(t*ks.lanes), take(t*ks.lanes)
+	l.acc, l.acc2 = take(t*pairLanes), take(t*pairLanes)
 	l.cols, l.far = take(j.block), take(j.mk.nr)
-	l.tail, l.sq = take(j.mk.mr*j.f), take(ks.lanes)
+	l.tail, l.sq = take(j.mk.mr*j.f), take(j.mk.nr)
 	return l
 }
 
@@ -282,7 +290,10 @@ func (j *pairJob) turn(c int, l *pairLocal) {
 		src = j.kept[c*j.tileSize() : (c+1)*j.tileSize()]
 	}
 	fresh := j.kept == nil || !j.grad
-	clear(l.acc[:l.h*ks.lanes])
+	clear(l.acc[:l.h*pairLanes])
+	if j.separate() {
+		clear(l.acc2[:l.h*pairLanes])
+	}
 	if j.grad || j.bounded {
 		j.constants(l)
 		// The sums of the columns are only touched when it is the tile's turn;
@@ -302,7 +313,13 @@ func (j *pairJob) turn(c int, l *pairLocal) {
 	}
 	t.sq = l.sumSq
 	if j.dp != nil {
-		j.accumulateRows(l, j.accP[int(t.i)*j.tileRows*j.fp:], t.needI > 0)
+		acc := j.accP[int(t.i)*j.tileRows*j.fp:]
+		if l.triangle {
+			// Strips pass over different numbers of zeros. What that can change is
+			// the sign of a sum of 0, which adding it to 0 takes away.
+			clear(acc[:j.tileRows*j.fp])
+		}
+		j.accumulateRows(l, acc, t.needI > 0 || l.triangle)
 	}
 	if j.dq != nil {
 		j.accumulateColumns(l, j.accQ[int(t.j)*j.tileRows*j.fp:], t.needJ > 0)
@@ -319,7 +336,7 @@ func (j *pairJob) turn(c int, l *pairLocal) {
 func (j *pairJob) rows(c int, l *pairLocal) {
 	l.r0 = c * j.group
 	l.h = min(j.group, j.b-l.r0)
-	clear(l.acc[:l.h*ks.lanes])
+	clear(l.acc[:l.h*pairLanes])
 	acc := j.accP[l.r0*j.fp:]
 	if j.bounded || j.grad {
 		j.constants(l)
@@ -409,6 +426,10 @@ func (j *pairJob) constants(l *pairLocal) {
 	}
 }
 
+// separate reports whether rows and columns have exponentials of their own, and so
+// sums of their own by row, in l.acc and l.acc2.
+func (j *pairJob) separate() bool { return j.grad && !j.bounded && (j.self || j.cot.ColLSE != nil) }
+
 // weigh turns the products of one panel into weights in l.tile and adds those up
 // by row, into l.acc, and by column, into cols.
 func (j *pairJob) weigh(l *pairLocal, s []float32, c0 int, cols []float32) {
@@ -426,16 +447,14 @@ func (j *pairJob) weigh(l *pairLocal, s []float32, c0 int, cols []float32) {
 	}
 	clear(l.sq)
 	dst := l.tile[at:]
-	separate := j.grad && !j.bounded && (j.self || j.cot.ColLSE != nil)
+	separate := j.separate()
 	if separate {
 		// First: with dst the source may be overwritten.
-		ks.pairWeights(l.tmp[at:], s[at:], ld, h, l.row2, j.qn[c0:], j.colM[c0:], j.colA[c0:], l.acc, cols, l.sq, mask, first, step, j.scale, 0)
+		ks.pairWeights(l.tmp[at:], s[at:], ld, h, l.row2, j.qn[c0:], j.colM[c0:], j.colA[c0:], l.acc2, cols, l.sq, mask, first, step, j.scale, 0)
 	}
 	ks.pairWeights(dst, s[at:], ld, h, l.row, j.qn[c0:], j.gamma[c0:], colA[c0:], l.acc, cols, l.sq, mask, first, step, j.scale, sq2)
 	if j.out.SumSq != nil {
-		for _, v := range l.sq {
-			l.sumSq += float64(v)
-		}
+		j.addSquares(l, c0)
 	}
 	if separate {
 		for i := range h {
@@ -452,17 +471,32 @@ func (j *pairJob) weigh(l *pairLocal, s []float32, c0 int, cols []float32) {
 		for r := max(l.r0, c0); r < min(l.r0+h, c0+j.mk.nr); r++ {
 			i, d := r-l.r0, j.cot.Diag[r]
 			dst[i*ld+r-c0] = d
-			l.acc[i*ks.lanes] += d
 			cols[r-c0] += d
 		}
 	}
 }
 
+// addSquares adds the sums of squares of a panel's columns, those that exist.
+func (j *pairJob) addSquares(l *pairLocal, c0 int) {
+	for _, v := range l.sq[:min(j.mk.nr, j.b-c0)] {
+		l.sumSq += float64(v)
+	}
+}
+
 // fold adds the sums of the tile's rows to those of all tiles.
 func (j *pairJob) fold(l *pairLocal) {
-	n := ks.lanes
 	for i := range l.h {
-		j.rowSum[l.r0+i] += pairFold(l.acc[i*n : (i+1)*n])
+		j.rowSum[l.r0+i] += pairFold(l.acc[i*pairLanes : (i+1)*pairLanes])
+	}
+	if j.separate() {
+		for i := range l.h {
+			j.rowSum[l.r0+i] += pairFold(l.acc2[i*pairLanes : (i+1)*pairLanes])
+		}
+	}
+	if j.cot.Diag != nil && l.r0 == l.c0 {
+		for i := range l.h {
+			j.rowSum[l.r0+i] += j.cot.Diag[l.r0+i]
+		}
 	}
 }
 

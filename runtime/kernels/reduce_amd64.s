@@ -12,53 +12,89 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-28
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
 	MOVQ   x_len+8(FP), CX
 	XORQ   DX, DX
 
 loop1:
-	CMPQ    CX, $0x00000020
+	CMPQ    CX, $0x00000040
 	JL      done2
-	VMOVUPS (AX)(DX*1), Y4
-	VADDPS  Y4, Y0, Y0
-	VMOVUPS 32(AX)(DX*1), Y4
-	VADDPS  Y4, Y1, Y1
-	VMOVUPS 64(AX)(DX*1), Y4
-	VADDPS  Y4, Y2, Y2
-	VMOVUPS 96(AX)(DX*1), Y4
-	VADDPS  Y4, Y3, Y3
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000020, CX
+	VMOVUPS (AX)(DX*1), Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS 32(AX)(DX*1), Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS 64(AX)(DX*1), Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS 96(AX)(DX*1), Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS 128(AX)(DX*1), Y8
+	VADDPS  Y8, Y4, Y4
+	VMOVUPS 160(AX)(DX*1), Y8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS 192(AX)(DX*1), Y8
+	VADDPS  Y8, Y6, Y6
+	VMOVUPS 224(AX)(DX*1), Y8
+	VADDPS  Y8, Y7, Y7
+	ADDQ    $0x00000100, DX
+	SUBQ    $0x00000040, CX
 	JMP     loop1
 
 done2:
 loop3:
-	CMPQ    CX, $0x00000008
+	CMPQ    CX, $0x00000010
 	JL      done4
-	VMOVUPS (AX)(DX*1), Y4
-	VADDPS  Y4, Y0, Y0
-	ADDQ    $0x00000020, DX
-	SUBQ    $0x00000008, CX
+	VMOVUPS (AX)(DX*1), Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS 32(AX)(DX*1), Y8
+	VADDPS  Y8, Y1, Y1
+	ADDQ    $0x00000040, DX
+	SUBQ    $0x00000010, CX
 	JMP     loop3
 
 done4:
+	CMPQ       CX, $0x00000008
+	JL         short6
+	VMOVUPS    (AX)(DX*1), Y8
+	VADDPS     Y8, Y0, Y0
+	ADDQ       $0x00000020, DX
+	SUBQ       $0x00000008, CX
 	TESTQ      CX, CX
 	JZ         end5
 	LEAQ       first_lanes<>+32(SB), BX
 	NEGQ       CX
-	VMOVDQU    (BX)(CX*4), Y4
-	VMASKMOVPS (AX)(DX*1), Y4, Y4
-	VADDPS     Y4, Y0, Y0
+	VMOVDQU    (BX)(CX*4), Y8
+	VMASKMOVPS (AX)(DX*1), Y8, Y8
+	VADDPS     Y8, Y1, Y1
+	JMP        end5
+
+short6:
+	TESTQ      CX, CX
+	JZ         end5
+	LEAQ       first_lanes<>+32(SB), BX
+	NEGQ       CX
+	VMOVDQU    (BX)(CX*4), Y8
+	VMASKMOVPS (AX)(DX*1), Y8, Y8
+	VADDPS     Y8, Y0, Y0
 
 end5:
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y6, Y4, Y2
+	VADDPS       Y7, Y5, Y3
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
 	VADDPS       Y1, Y0, Y0
-	VADDPS       Y3, Y2, Y1
+	VSHUFPS      $0xb1, Y0, Y0, Y1
+	VADDPS       Y1, Y0, Y0
+	VSHUFPS      $0x4e, Y0, Y0, Y1
 	VADDPS       Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
-	VSHUFPS      $0x4e, X0, X0, X1
-	VADDPS       X1, X0, X0
-	VSHUFPS      $0xb1, X0, X0, X1
-	VADDPS       X1, X0, X0
+	VXORPS       X1, X1, X1
+	VADDSS       X1, X0, X0
 	MOVSS        X0, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -89,59 +125,102 @@ TEXT ·sumAbsAVX2(SB), NOSPLIT, $0-28
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
 	MOVQ   x_len+8(FP), CX
 	XORQ   DX, DX
 
-loop6:
-	CMPQ    CX, $0x00000020
-	JL      done7
-	VMOVUPS (AX)(DX*1), Y4
-	VPAND   lanes_7fffffff<>+0(SB), Y4, Y4
-	VADDPS  Y4, Y0, Y0
-	VMOVUPS 32(AX)(DX*1), Y4
-	VPAND   lanes_7fffffff<>+0(SB), Y4, Y4
-	VADDPS  Y4, Y1, Y1
-	VMOVUPS 64(AX)(DX*1), Y4
-	VPAND   lanes_7fffffff<>+0(SB), Y4, Y4
-	VADDPS  Y4, Y2, Y2
-	VMOVUPS 96(AX)(DX*1), Y4
-	VPAND   lanes_7fffffff<>+0(SB), Y4, Y4
-	VADDPS  Y4, Y3, Y3
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000020, CX
-	JMP     loop6
+loop7:
+	CMPQ    CX, $0x00000040
+	JL      done8
+	VMOVUPS (AX)(DX*1), Y8
+	VPAND   lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS 32(AX)(DX*1), Y8
+	VPAND   lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS 64(AX)(DX*1), Y8
+	VPAND   lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS 96(AX)(DX*1), Y8
+	VPAND   lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS 128(AX)(DX*1), Y8
+	VPAND   lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS  Y8, Y4, Y4
+	VMOVUPS 160(AX)(DX*1), Y8
+	VPAND   lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS 192(AX)(DX*1), Y8
+	VPAND   lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS  Y8, Y6, Y6
+	VMOVUPS 224(AX)(DX*1), Y8
+	VPAND   lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS  Y8, Y7, Y7
+	ADDQ    $0x00000100, DX
+	SUBQ    $0x00000040, CX
+	JMP     loop7
 
-done7:
-loop8:
-	CMPQ    CX, $0x00000008
-	JL      done9
-	VMOVUPS (AX)(DX*1), Y4
-	VPAND   lanes_7fffffff<>+0(SB), Y4, Y4
-	VADDPS  Y4, Y0, Y0
-	ADDQ    $0x00000020, DX
-	SUBQ    $0x00000008, CX
-	JMP     loop8
+done8:
+loop9:
+	CMPQ    CX, $0x00000010
+	JL      done10
+	VMOVUPS (AX)(DX*1), Y8
+	VPAND   lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS 32(AX)(DX*1), Y8
+	VPAND   lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS  Y8, Y1, Y1
+	ADDQ    $0x00000040, DX
+	SUBQ    $0x00000010, CX
+	JMP     loop9
 
-done9:
+done10:
+	CMPQ       CX, $0x00000008
+	JL         short12
+	VMOVUPS    (AX)(DX*1), Y8
+	VPAND      lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS     Y8, Y0, Y0
+	ADDQ       $0x00000020, DX
+	SUBQ       $0x00000008, CX
 	TESTQ      CX, CX
-	JZ         end10
+	JZ         end11
 	LEAQ       first_lanes<>+32(SB), BX
 	NEGQ       CX
-	VMOVDQU    (BX)(CX*4), Y4
-	VMASKMOVPS (AX)(DX*1), Y4, Y4
-	VPAND      lanes_7fffffff<>+0(SB), Y4, Y4
-	VADDPS     Y4, Y0, Y0
+	VMOVDQU    (BX)(CX*4), Y8
+	VMASKMOVPS (AX)(DX*1), Y8, Y8
+	VPAND      lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS     Y8, Y1, Y1
+	JMP        end11
 
-end10:
+short12:
+	TESTQ      CX, CX
+	JZ         end11
+	LEAQ       first_lanes<>+32(SB), BX
+	NEGQ       CX
+	VMOVDQU    (BX)(CX*4), Y8
+	VMASKMOVPS (AX)(DX*1), Y8, Y8
+	VPAND      lanes_7fffffff<>+0(SB), Y8, Y8
+	VADDPS     Y8, Y0, Y0
+
+end11:
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y6, Y4, Y2
+	VADDPS       Y7, Y5, Y3
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
 	VADDPS       Y1, Y0, Y0
-	VADDPS       Y3, Y2, Y1
+	VSHUFPS      $0xb1, Y0, Y0, Y1
+	VADDPS       Y1, Y0, Y0
+	VSHUFPS      $0x4e, Y0, Y0, Y1
 	VADDPS       Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
-	VSHUFPS      $0x4e, X0, X0, X1
-	VADDPS       X1, X0, X0
-	VSHUFPS      $0xb1, X0, X0, X1
-	VADDPS       X1, X0, X0
+	VXORPS       X1, X1, X1
+	VADDSS       X1, X0, X0
 	MOVSS        X0, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -173,59 +252,102 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-52
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
 	MOVQ   a_len+8(FP), DX
 	XORQ   BX, BX
 
-loop11:
-	CMPQ        DX, $0x00000020
-	JL          done12
-	VMOVUPS     (AX)(BX*1), Y4
-	VMOVUPS     (CX)(BX*1), Y5
-	VFMADD231PS Y5, Y4, Y0
-	VMOVUPS     32(AX)(BX*1), Y4
-	VMOVUPS     32(CX)(BX*1), Y5
-	VFMADD231PS Y5, Y4, Y1
-	VMOVUPS     64(AX)(BX*1), Y4
-	VMOVUPS     64(CX)(BX*1), Y5
-	VFMADD231PS Y5, Y4, Y2
-	VMOVUPS     96(AX)(BX*1), Y4
-	VMOVUPS     96(CX)(BX*1), Y5
-	VFMADD231PS Y5, Y4, Y3
-	ADDQ        $0x00000080, BX
-	SUBQ        $0x00000020, DX
-	JMP         loop11
-
-done12:
 loop13:
-	CMPQ        DX, $0x00000008
+	CMPQ        DX, $0x00000040
 	JL          done14
-	VMOVUPS     (AX)(BX*1), Y4
-	VMOVUPS     (CX)(BX*1), Y5
-	VFMADD231PS Y5, Y4, Y0
-	ADDQ        $0x00000020, BX
-	SUBQ        $0x00000008, DX
+	VMOVUPS     (AX)(BX*1), Y8
+	VMOVUPS     (CX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VMOVUPS     32(AX)(BX*1), Y8
+	VMOVUPS     32(CX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y1
+	VMOVUPS     64(AX)(BX*1), Y8
+	VMOVUPS     64(CX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y2
+	VMOVUPS     96(AX)(BX*1), Y8
+	VMOVUPS     96(CX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y3
+	VMOVUPS     128(AX)(BX*1), Y8
+	VMOVUPS     128(CX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y4
+	VMOVUPS     160(AX)(BX*1), Y8
+	VMOVUPS     160(CX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y5
+	VMOVUPS     192(AX)(BX*1), Y8
+	VMOVUPS     192(CX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y6
+	VMOVUPS     224(AX)(BX*1), Y8
+	VMOVUPS     224(CX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y7
+	ADDQ        $0x00000100, BX
+	SUBQ        $0x00000040, DX
 	JMP         loop13
 
 done14:
+loop15:
+	CMPQ        DX, $0x00000010
+	JL          done16
+	VMOVUPS     (AX)(BX*1), Y8
+	VMOVUPS     (CX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VMOVUPS     32(AX)(BX*1), Y8
+	VMOVUPS     32(CX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y1
+	ADDQ        $0x00000040, BX
+	SUBQ        $0x00000010, DX
+	JMP         loop15
+
+done16:
+	CMPQ        DX, $0x00000008
+	JL          short18
+	VMOVUPS     (AX)(BX*1), Y8
+	VMOVUPS     (CX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y0
+	ADDQ        $0x00000020, BX
+	SUBQ        $0x00000008, DX
 	TESTQ       DX, DX
-	JZ          end15
+	JZ          end17
 	LEAQ        first_lanes<>+32(SB), SI
 	NEGQ        DX
-	VMOVDQU     (SI)(DX*4), Y4
-	VMASKMOVPS  (AX)(BX*1), Y4, Y5
-	VMASKMOVPS  (CX)(BX*1), Y4, Y4
-	VFMADD231PS Y4, Y5, Y0
+	VMOVDQU     (SI)(DX*4), Y8
+	VMASKMOVPS  (AX)(BX*1), Y8, Y9
+	VMASKMOVPS  (CX)(BX*1), Y8, Y8
+	VFMADD231PS Y8, Y9, Y1
+	JMP         end17
 
-end15:
+short18:
+	TESTQ       DX, DX
+	JZ          end17
+	LEAQ        first_lanes<>+32(SB), SI
+	NEGQ        DX
+	VMOVDQU     (SI)(DX*4), Y8
+	VMASKMOVPS  (AX)(BX*1), Y8, Y9
+	VMASKMOVPS  (CX)(BX*1), Y8, Y8
+	VFMADD231PS Y8, Y9, Y0
+
+end17:
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y6, Y4, Y2
+	VADDPS       Y7, Y5, Y3
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
 	VADDPS       Y1, Y0, Y0
-	VADDPS       Y3, Y2, Y1
+	VSHUFPS      $0xb1, Y0, Y0, Y1
+	VADDPS       Y1, Y0, Y0
+	VSHUFPS      $0x4e, Y0, Y0, Y1
 	VADDPS       Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
-	VSHUFPS      $0x4e, X0, X0, X1
-	VADDPS       X1, X0, X0
-	VSHUFPS      $0xb1, X0, X0, X1
-	VADDPS       X1, X0, X0
+	VXORPS       X1, X1, X1
+	VADDSS       X1, X0, X0
 	MOVSS        X0, ret+48(FP)
 	VZEROUPPER
 	RET
@@ -239,65 +361,115 @@ TEXT ·sqDistAVX2(SB), NOSPLIT, $0-52
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
 	MOVQ   a_len+8(FP), DX
 	XORQ   BX, BX
 
-loop16:
-	CMPQ        DX, $0x00000020
-	JL          done17
-	VMOVUPS     (AX)(BX*1), Y4
-	VMOVUPS     (CX)(BX*1), Y5
-	VSUBPS      Y5, Y4, Y4
-	VFMADD231PS Y4, Y4, Y0
-	VMOVUPS     32(AX)(BX*1), Y4
-	VMOVUPS     32(CX)(BX*1), Y5
-	VSUBPS      Y5, Y4, Y4
-	VFMADD231PS Y4, Y4, Y1
-	VMOVUPS     64(AX)(BX*1), Y4
-	VMOVUPS     64(CX)(BX*1), Y5
-	VSUBPS      Y5, Y4, Y4
-	VFMADD231PS Y4, Y4, Y2
-	VMOVUPS     96(AX)(BX*1), Y4
-	VMOVUPS     96(CX)(BX*1), Y5
-	VSUBPS      Y5, Y4, Y4
-	VFMADD231PS Y4, Y4, Y3
-	ADDQ        $0x00000080, BX
-	SUBQ        $0x00000020, DX
-	JMP         loop16
+loop19:
+	CMPQ        DX, $0x00000040
+	JL          done20
+	VMOVUPS     (AX)(BX*1), Y8
+	VMOVUPS     (CX)(BX*1), Y9
+	VSUBPS      Y9, Y8, Y8
+	VFMADD231PS Y8, Y8, Y0
+	VMOVUPS     32(AX)(BX*1), Y8
+	VMOVUPS     32(CX)(BX*1), Y9
+	VSUBPS      Y9, Y8, Y8
+	VFMADD231PS Y8, Y8, Y1
+	VMOVUPS     64(AX)(BX*1), Y8
+	VMOVUPS     64(CX)(BX*1), Y9
+	VSUBPS      Y9, Y8, Y8
+	VFMADD231PS Y8, Y8, Y2
+	VMOVUPS     96(AX)(BX*1), Y8
+	VMOVUPS     96(CX)(BX*1), Y9
+	VSUBPS      Y9, Y8, Y8
+	VFMADD231PS Y8, Y8, Y3
+	VMOVUPS     128(AX)(BX*1), Y8
+	VMOVUPS     128(CX)(BX*1), Y9
+	VSUBPS      Y9, Y8, Y8
+	VFMADD231PS Y8, Y8, Y4
+	VMOVUPS     160(AX)(BX*1), Y8
+	VMOVUPS     160(CX)(BX*1), Y9
+	VSUBPS      Y9, Y8, Y8
+	VFMADD231PS Y8, Y8, Y5
+	VMOVUPS     192(AX)(BX*1), Y8
+	VMOVUPS     192(CX)(BX*1), Y9
+	VSUBPS      Y9, Y8, Y8
+	VFMADD231PS Y8, Y8, Y6
+	VMOVUPS     224(AX)(BX*1), Y8
+	VMOVUPS     224(CX)(BX*1), Y9
+	VSUBPS      Y9, Y8, Y8
+	VFMADD231PS Y8, Y8, Y7
+	ADDQ        $0x00000100, BX
+	SUBQ        $0x00000040, DX
+	JMP         loop19
 
-done17:
-loop18:
+done20:
+loop21:
+	CMPQ        DX, $0x00000010
+	JL          done22
+	VMOVUPS     (AX)(BX*1), Y8
+	VMOVUPS     (CX)(BX*1), Y9
+	VSUBPS      Y9, Y8, Y8
+	VFMADD231PS Y8, Y8, Y0
+	VMOVUPS     32(AX)(BX*1), Y8
+	VMOVUPS     32(CX)(BX*1), Y9
+	VSUBPS      Y9, Y8, Y8
+	VFMADD231PS Y8, Y8, Y1
+	ADDQ        $0x00000040, BX
+	SUBQ        $0x00000010, DX
+	JMP         loop21
+
+done22:
 	CMPQ        DX, $0x00000008
-	JL          done19
-	VMOVUPS     (AX)(BX*1), Y4
-	VMOVUPS     (CX)(BX*1), Y5
-	VSUBPS      Y5, Y4, Y4
-	VFMADD231PS Y4, Y4, Y0
+	JL          short24
+	VMOVUPS     (AX)(BX*1), Y8
+	VMOVUPS     (CX)(BX*1), Y9
+	VSUBPS      Y9, Y8, Y8
+	VFMADD231PS Y8, Y8, Y0
 	ADDQ        $0x00000020, BX
 	SUBQ        $0x00000008, DX
-	JMP         loop18
-
-done19:
 	TESTQ       DX, DX
-	JZ          end20
+	JZ          end23
 	LEAQ        first_lanes<>+32(SB), SI
 	NEGQ        DX
-	VMOVDQU     (SI)(DX*4), Y4
-	VMASKMOVPS  (AX)(BX*1), Y4, Y5
-	VMASKMOVPS  (CX)(BX*1), Y4, Y4
-	VSUBPS      Y4, Y5, Y4
-	VFMADD231PS Y4, Y4, Y0
+	VMOVDQU     (SI)(DX*4), Y8
+	VMASKMOVPS  (AX)(BX*1), Y8, Y9
+	VMASKMOVPS  (CX)(BX*1), Y8, Y8
+	VSUBPS      Y8, Y9, Y8
+	VFMADD231PS Y8, Y8, Y1
+	JMP         end23
 
-end20:
+short24:
+	TESTQ       DX, DX
+	JZ          end23
+	LEAQ        first_lanes<>+32(SB), SI
+	NEGQ        DX
+	VMOVDQU     (SI)(DX*4), Y8
+	VMASKMOVPS  (AX)(BX*1), Y8, Y9
+	VMASKMOVPS  (CX)(BX*1), Y8, Y8
+	VSUBPS      Y8, Y9, Y8
+	VFMADD231PS Y8, Y8, Y0
+
+end23:
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y6, Y4, Y2
+	VADDPS       Y7, Y5, Y3
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
 	VADDPS       Y1, Y0, Y0
-	VADDPS       Y3, Y2, Y1
+	VSHUFPS      $0xb1, Y0, Y0, Y1
+	VADDPS       Y1, Y0, Y0
+	VSHUFPS      $0x4e, Y0, Y0, Y1
 	VADDPS       Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
-	VSHUFPS      $0x4e, X0, X0, X1
-	VADDPS       X1, X0, X0
-	VSHUFPS      $0xb1, X0, X0, X1
-	VADDPS       X1, X0, X0
+	VXORPS       X1, X1, X1
+	VADDSS       X1, X0, X0
 	MOVSS        X0, ret+48(FP)
 	VZEROUPPER
 	RET
@@ -314,9 +486,9 @@ TEXT ·maxAVX2(SB), NOSPLIT, $0-28
 	MOVQ    x_len+8(FP), CX
 	XORQ    DX, DX
 
-loop21:
+loop25:
 	CMPQ    CX, $0x00000010
-	JL      done22
+	JL      done26
 	VMOVUPS (AX)(DX*1), Y5
 	VMAXPS  Y5, Y2, Y2
 	VCMPPS  $0x03, Y5, Y5, Y5
@@ -329,12 +501,12 @@ loop21:
 	VADDPS  Y5, Y1, Y1
 	ADDQ    $0x00000040, DX
 	SUBQ    $0x00000010, CX
-	JMP     loop21
+	JMP     loop25
 
-done22:
-loop23:
+done26:
+loop27:
 	CMPQ    CX, $0x00000008
-	JL      done24
+	JL      done28
 	VMOVUPS (AX)(DX*1), Y5
 	VMAXPS  Y5, Y2, Y2
 	VCMPPS  $0x03, Y5, Y5, Y5
@@ -342,11 +514,11 @@ loop23:
 	VADDPS  Y5, Y1, Y1
 	ADDQ    $0x00000020, DX
 	SUBQ    $0x00000008, CX
-	JMP     loop23
+	JMP     loop27
 
-done24:
+done28:
 	TESTQ      CX, CX
-	JZ         end25
+	JZ         end29
 	LEAQ       first_lanes<>+32(SB), BX
 	NEGQ       CX
 	VMOVDQU    (BX)(CX*4), Y5
@@ -357,26 +529,28 @@ done24:
 	VANDPS     Y4, Y0, Y0
 	VADDPS     Y0, Y1, Y1
 
-end25:
+end29:
 	VMAXPS       Y3, Y2, Y0
+	VSHUFPS      $0xb1, Y0, Y0, Y2
+	VMAXPS       Y2, Y0, Y0
+	VSHUFPS      $0x4e, Y0, Y0, Y2
+	VMAXPS       Y2, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X2
 	VMAXPS       X2, X0, X0
-	VSHUFPS      $0x4e, X0, X0, X2
-	VMAXPS       X2, X0, X0
-	VSHUFPS      $0xb1, X0, X0, X2
-	VMAXPS       X2, X0, X0
+	VXORPS       X2, X2, X2
+	VADDSS       X2, X0, X0
+	VSHUFPS      $0xb1, Y1, Y1, Y2
+	VADDPS       Y2, Y1, Y1
+	VSHUFPS      $0x4e, Y1, Y1, Y2
+	VADDPS       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X2, X1, X1
-	VSHUFPS      $0x4e, X1, X1, X2
-	VADDPS       X2, X1, X1
-	VSHUFPS      $0xb1, X1, X1, X2
 	VADDPS       X2, X1, X1
 	VXORPS       X2, X2, X2
 	VUCOMISS     X2, X1
-	JE           clean26
+	JE           clean30
 	VMOVSS       lanes_7fc00000<>+0(SB), X0
 
-clean26:
+clean30:
 	MOVSS X0, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -447,9 +621,9 @@ TEXT ·minAVX2(SB), NOSPLIT, $0-28
 	MOVQ    x_len+8(FP), CX
 	XORQ    DX, DX
 
-loop27:
+loop31:
 	CMPQ    CX, $0x00000010
-	JL      done28
+	JL      done32
 	VMOVUPS (AX)(DX*1), Y5
 	VMINPS  Y5, Y2, Y2
 	VCMPPS  $0x03, Y5, Y5, Y5
@@ -462,12 +636,12 @@ loop27:
 	VADDPS  Y5, Y1, Y1
 	ADDQ    $0x00000040, DX
 	SUBQ    $0x00000010, CX
-	JMP     loop27
+	JMP     loop31
 
-done28:
-loop29:
+done32:
+loop33:
 	CMPQ    CX, $0x00000008
-	JL      done30
+	JL      done34
 	VMOVUPS (AX)(DX*1), Y5
 	VMINPS  Y5, Y2, Y2
 	VCMPPS  $0x03, Y5, Y5, Y5
@@ -475,11 +649,11 @@ loop29:
 	VADDPS  Y5, Y1, Y1
 	ADDQ    $0x00000020, DX
 	SUBQ    $0x00000008, CX
-	JMP     loop29
+	JMP     loop33
 
-done30:
+done34:
 	TESTQ      CX, CX
-	JZ         end31
+	JZ         end35
 	LEAQ       first_lanes<>+32(SB), BX
 	NEGQ       CX
 	VMOVDQU    (BX)(CX*4), Y5
@@ -490,26 +664,28 @@ done30:
 	VANDPS     Y4, Y0, Y0
 	VADDPS     Y0, Y1, Y1
 
-end31:
+end35:
 	VMINPS       Y3, Y2, Y0
+	VSHUFPS      $0xb1, Y0, Y0, Y2
+	VMINPS       Y2, Y0, Y0
+	VSHUFPS      $0x4e, Y0, Y0, Y2
+	VMINPS       Y2, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X2
 	VMINPS       X2, X0, X0
-	VSHUFPS      $0x4e, X0, X0, X2
-	VMINPS       X2, X0, X0
-	VSHUFPS      $0xb1, X0, X0, X2
-	VMINPS       X2, X0, X0
+	VXORPS       X2, X2, X2
+	VADDSS       X2, X0, X0
+	VSHUFPS      $0xb1, Y1, Y1, Y2
+	VADDPS       Y2, Y1, Y1
+	VSHUFPS      $0x4e, Y1, Y1, Y2
+	VADDPS       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X2, X1, X1
-	VSHUFPS      $0x4e, X1, X1, X2
-	VADDPS       X2, X1, X1
-	VSHUFPS      $0xb1, X1, X1, X2
 	VADDPS       X2, X1, X1
 	VXORPS       X2, X2, X2
 	VUCOMISS     X2, X1
-	JE           clean32
+	JE           clean36
 	VMOVSS       lanes_7fc00000<>+0(SB), X0
 
-clean32:
+clean36:
 	MOVSS X0, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -538,81 +714,173 @@ TEXT ·sumExpAVX2(SB), NOSPLIT, $0-36
 	MOVQ         x_base+0(FP), AX
 	VBROADCASTSS shift+24(FP), Y0
 	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
 	MOVQ         x_len+8(FP), CX
 	XORQ         DX, DX
 
-loop33:
+loop37:
+	CMPQ         CX, $0x00000010
+	JL           done38
+	VMOVUPS      (AX)(DX*1), Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      lanes_c2b00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVUPS      lanes_42b1999a<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMULPS       lanes_3fb8aa3b<>+0(SB), Y3, Y4
+	VCVTPS2DQ    Y4, Y4
+	VCVTDQ2PS    Y4, Y5
+	VFNMADD231PS lanes_3f318000<>+0(SB), Y5, Y3
+	VFNMADD231PS lanes_b95e8083<>+0(SB), Y5, Y3
+	VMOVUPS      lanes_39506967<>+0(SB), Y5
+	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3c088908<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3f000000<>+0(SB), Y3, Y5
+	VMULPS       Y3, Y5, Y5
+	VFMADD213PS  Y3, Y3, Y5
+	VADDPS       lanes_3f800000<>+0(SB), Y5, Y3
+	VPADDD       lanes_0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VADDPS       Y3, Y1, Y1
+	VMOVUPS      32(AX)(DX*1), Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      lanes_c2b00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVUPS      lanes_42b1999a<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMULPS       lanes_3fb8aa3b<>+0(SB), Y3, Y4
+	VCVTPS2DQ    Y4, Y4
+	VCVTDQ2PS    Y4, Y5
+	VFNMADD231PS lanes_3f318000<>+0(SB), Y5, Y3
+	VFNMADD231PS lanes_b95e8083<>+0(SB), Y5, Y3
+	VMOVUPS      lanes_39506967<>+0(SB), Y5
+	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3c088908<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3f000000<>+0(SB), Y3, Y5
+	VMULPS       Y3, Y5, Y5
+	VFMADD213PS  Y3, Y3, Y5
+	VADDPS       lanes_3f800000<>+0(SB), Y5, Y3
+	VPADDD       lanes_0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VADDPS       Y3, Y2, Y2
+	ADDQ         $0x00000040, DX
+	SUBQ         $0x00000010, CX
+	JMP          loop37
+
+done38:
 	CMPQ         CX, $0x00000008
-	JL           done34
-	VMOVUPS      (AX)(DX*1), Y2
-	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      lanes_c2b00000<>+0(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMOVUPS      lanes_42b1999a<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Y2, Y3
-	VCVTPS2DQ    Y3, Y3
-	VCVTDQ2PS    Y3, Y4
-	VFNMADD231PS lanes_3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      lanes_39506967<>+0(SB), Y4
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y2, Y4
-	VFMADD213PS  lanes_3c088908<>+0(SB), Y2, Y4
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y2, Y4
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y2, Y4
-	VFMADD213PS  lanes_3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y4, Y4
-	VFMADD213PS  Y2, Y2, Y4
-	VADDPS       lanes_3f800000<>+0(SB), Y4, Y2
-	VPADDD       lanes_0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VADDPS       Y2, Y1, Y1
+	JL           short40
+	VMOVUPS      (AX)(DX*1), Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      lanes_c2b00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVUPS      lanes_42b1999a<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMULPS       lanes_3fb8aa3b<>+0(SB), Y3, Y4
+	VCVTPS2DQ    Y4, Y4
+	VCVTDQ2PS    Y4, Y5
+	VFNMADD231PS lanes_3f318000<>+0(SB), Y5, Y3
+	VFNMADD231PS lanes_b95e8083<>+0(SB), Y5, Y3
+	VMOVUPS      lanes_39506967<>+0(SB), Y5
+	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3c088908<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3f000000<>+0(SB), Y3, Y5
+	VMULPS       Y3, Y5, Y5
+	VFMADD213PS  Y3, Y3, Y5
+	VADDPS       lanes_3f800000<>+0(SB), Y5, Y3
+	VPADDD       lanes_0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VADDPS       Y3, Y1, Y1
 	ADDQ         $0x00000020, DX
 	SUBQ         $0x00000008, CX
-	JMP          loop33
-
-done34:
 	TESTQ        CX, CX
-	JZ           end35
+	JZ           end39
 	LEAQ         first_lanes<>+32(SB), BX
 	NEGQ         CX
-	VMOVDQU      (BX)(CX*4), Y2
-	VMASKMOVPS   (AX)(DX*1), Y2, Y3
-	VSUBPS       Y0, Y3, Y0
-	VMOVUPS      lanes_c2b00000<>+0(SB), Y3
-	VMAXPS       Y0, Y3, Y0
-	VMOVUPS      lanes_42b1999a<>+0(SB), Y3
-	VMINPS       Y0, Y3, Y0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Y0, Y3
-	VCVTPS2DQ    Y3, Y3
-	VCVTDQ2PS    Y3, Y4
-	VFNMADD231PS lanes_3f318000<>+0(SB), Y4, Y0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Y4, Y0
-	VMOVUPS      lanes_39506967<>+0(SB), Y4
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y0, Y4
-	VFMADD213PS  lanes_3c088908<>+0(SB), Y0, Y4
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y0, Y4
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y0, Y4
-	VFMADD213PS  lanes_3f000000<>+0(SB), Y0, Y4
-	VMULPS       Y0, Y4, Y4
-	VFMADD213PS  Y0, Y0, Y4
-	VADDPS       lanes_3f800000<>+0(SB), Y4, Y0
-	VPADDD       lanes_0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y0, Y0
-	VXORPS       Y3, Y3, Y3
-	VBLENDVPS    Y2, Y0, Y3, Y0
+	VMOVDQU      (BX)(CX*4), Y3
+	VMASKMOVPS   (AX)(DX*1), Y3, Y4
+	VSUBPS       Y0, Y4, Y0
+	VMOVUPS      lanes_c2b00000<>+0(SB), Y4
+	VMAXPS       Y0, Y4, Y0
+	VMOVUPS      lanes_42b1999a<>+0(SB), Y4
+	VMINPS       Y0, Y4, Y0
+	VMULPS       lanes_3fb8aa3b<>+0(SB), Y0, Y4
+	VCVTPS2DQ    Y4, Y4
+	VCVTDQ2PS    Y4, Y5
+	VFNMADD231PS lanes_3f318000<>+0(SB), Y5, Y0
+	VFNMADD231PS lanes_b95e8083<>+0(SB), Y5, Y0
+	VMOVUPS      lanes_39506967<>+0(SB), Y5
+	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3c088908<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3f000000<>+0(SB), Y0, Y5
+	VMULPS       Y0, Y5, Y5
+	VFMADD213PS  Y0, Y0, Y5
+	VADDPS       lanes_3f800000<>+0(SB), Y5, Y0
+	VPADDD       lanes_0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y0, Y0
+	VXORPS       Y4, Y4, Y4
+	VBLENDVPS    Y3, Y0, Y4, Y0
+	VADDPS       Y0, Y2, Y2
+	JMP          end39
+
+short40:
+	TESTQ        CX, CX
+	JZ           end39
+	LEAQ         first_lanes<>+32(SB), BX
+	NEGQ         CX
+	VMOVDQU      (BX)(CX*4), Y3
+	VMASKMOVPS   (AX)(DX*1), Y3, Y4
+	VSUBPS       Y0, Y4, Y0
+	VMOVUPS      lanes_c2b00000<>+0(SB), Y4
+	VMAXPS       Y0, Y4, Y0
+	VMOVUPS      lanes_42b1999a<>+0(SB), Y4
+	VMINPS       Y0, Y4, Y0
+	VMULPS       lanes_3fb8aa3b<>+0(SB), Y0, Y4
+	VCVTPS2DQ    Y4, Y4
+	VCVTDQ2PS    Y4, Y5
+	VFNMADD231PS lanes_3f318000<>+0(SB), Y5, Y0
+	VFNMADD231PS lanes_b95e8083<>+0(SB), Y5, Y0
+	VMOVUPS      lanes_39506967<>+0(SB), Y5
+	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3c088908<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3f000000<>+0(SB), Y0, Y5
+	VMULPS       Y0, Y5, Y5
+	VFMADD213PS  Y0, Y0, Y5
+	VADDPS       lanes_3f800000<>+0(SB), Y5, Y0
+	VPADDD       lanes_0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y0, Y0
+	VXORPS       Y4, Y4, Y4
+	VBLENDVPS    Y3, Y0, Y4, Y0
 	VADDPS       Y0, Y1, Y1
 
-end35:
-	VEXTRACTF128 $0x01, Y1, X0
-	VADDPS       X0, X1, X0
-	VSHUFPS      $0x4e, X0, X0, X1
+end39:
+	VADDPS       Y2, Y1, Y0
+	VSHUFPS      $0xb1, Y0, Y0, Y1
+	VADDPS       Y1, Y0, Y0
+	VSHUFPS      $0x4e, Y0, Y0, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
-	VSHUFPS      $0xb1, X0, X0, X1
-	VADDPS       X1, X0, X0
+	VXORPS       X1, X1, X1
+	VADDSS       X1, X0, X0
 	MOVSS        X0, ret+32(FP)
 	VZEROUPPER
 	RET
@@ -840,83 +1108,178 @@ TEXT ·expToAVX2(SB), NOSPLIT, $0-60
 	MOVQ         x_base+24(FP), CX
 	VBROADCASTSS shift+48(FP), Y0
 	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
 	MOVQ         x_len+32(FP), DX
 	XORQ         BX, BX
 
-loop36:
+loop41:
+	CMPQ         DX, $0x00000010
+	JL           done42
+	VMOVUPS      (CX)(BX*1), Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      lanes_c2b00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVUPS      lanes_42b1999a<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMULPS       lanes_3fb8aa3b<>+0(SB), Y3, Y4
+	VCVTPS2DQ    Y4, Y4
+	VCVTDQ2PS    Y4, Y5
+	VFNMADD231PS lanes_3f318000<>+0(SB), Y5, Y3
+	VFNMADD231PS lanes_b95e8083<>+0(SB), Y5, Y3
+	VMOVUPS      lanes_39506967<>+0(SB), Y5
+	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3c088908<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3f000000<>+0(SB), Y3, Y5
+	VMULPS       Y3, Y5, Y5
+	VFMADD213PS  Y3, Y3, Y5
+	VADDPS       lanes_3f800000<>+0(SB), Y5, Y3
+	VPADDD       lanes_0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y3, Y3
+	VMOVUPS      Y3, (AX)(BX*1)
+	VXORPS       Y4, Y4, Y4
+	VADDPS       Y3, Y1, Y1
+	VMOVUPS      32(CX)(BX*1), Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      lanes_c2b00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVUPS      lanes_42b1999a<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMULPS       lanes_3fb8aa3b<>+0(SB), Y3, Y4
+	VCVTPS2DQ    Y4, Y4
+	VCVTDQ2PS    Y4, Y5
+	VFNMADD231PS lanes_3f318000<>+0(SB), Y5, Y3
+	VFNMADD231PS lanes_b95e8083<>+0(SB), Y5, Y3
+	VMOVUPS      lanes_39506967<>+0(SB), Y5
+	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3c088908<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3f000000<>+0(SB), Y3, Y5
+	VMULPS       Y3, Y5, Y5
+	VFMADD213PS  Y3, Y3, Y5
+	VADDPS       lanes_3f800000<>+0(SB), Y5, Y3
+	VPADDD       lanes_0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 32(AX)(BX*1)
+	VXORPS       Y4, Y4, Y4
+	VADDPS       Y3, Y2, Y2
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x00000010, DX
+	JMP          loop41
+
+done42:
 	CMPQ         DX, $0x00000008
-	JL           done37
-	VMOVUPS      (CX)(BX*1), Y2
-	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      lanes_c2b00000<>+0(SB), Y3
-	VMAXPS       Y2, Y3, Y2
-	VMOVUPS      lanes_42b1999a<>+0(SB), Y3
-	VMINPS       Y2, Y3, Y2
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Y2, Y3
-	VCVTPS2DQ    Y3, Y3
-	VCVTDQ2PS    Y3, Y4
-	VFNMADD231PS lanes_3f318000<>+0(SB), Y4, Y2
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Y4, Y2
-	VMOVUPS      lanes_39506967<>+0(SB), Y4
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y2, Y4
-	VFMADD213PS  lanes_3c088908<>+0(SB), Y2, Y4
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y2, Y4
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y2, Y4
-	VFMADD213PS  lanes_3f000000<>+0(SB), Y2, Y4
-	VMULPS       Y2, Y4, Y4
-	VFMADD213PS  Y2, Y2, Y4
-	VADDPS       lanes_3f800000<>+0(SB), Y4, Y2
-	VPADDD       lanes_0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y2, Y2
-	VMOVUPS      Y2, (AX)(BX*1)
-	VXORPS       Y3, Y3, Y3
-	VADDPS       Y2, Y1, Y1
+	JL           short44
+	VMOVUPS      (CX)(BX*1), Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      lanes_c2b00000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVUPS      lanes_42b1999a<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMULPS       lanes_3fb8aa3b<>+0(SB), Y3, Y4
+	VCVTPS2DQ    Y4, Y4
+	VCVTDQ2PS    Y4, Y5
+	VFNMADD231PS lanes_3f318000<>+0(SB), Y5, Y3
+	VFNMADD231PS lanes_b95e8083<>+0(SB), Y5, Y3
+	VMOVUPS      lanes_39506967<>+0(SB), Y5
+	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3c088908<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y3, Y5
+	VFMADD213PS  lanes_3f000000<>+0(SB), Y3, Y5
+	VMULPS       Y3, Y5, Y5
+	VFMADD213PS  Y3, Y3, Y5
+	VADDPS       lanes_3f800000<>+0(SB), Y5, Y3
+	VPADDD       lanes_0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y3, Y3
+	VMOVUPS      Y3, (AX)(BX*1)
+	VXORPS       Y4, Y4, Y4
+	VADDPS       Y3, Y1, Y1
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000008, DX
-	JMP          loop36
-
-done37:
 	TESTQ        DX, DX
-	JZ           end38
+	JZ           end43
 	LEAQ         first_lanes<>+32(SB), SI
 	NEGQ         DX
-	VMOVDQU      (SI)(DX*4), Y2
-	VMASKMOVPS   (CX)(BX*1), Y2, Y3
-	VSUBPS       Y0, Y3, Y0
-	VMOVUPS      lanes_c2b00000<>+0(SB), Y3
-	VMAXPS       Y0, Y3, Y0
-	VMOVUPS      lanes_42b1999a<>+0(SB), Y3
-	VMINPS       Y0, Y3, Y0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Y0, Y3
-	VCVTPS2DQ    Y3, Y3
-	VCVTDQ2PS    Y3, Y4
-	VFNMADD231PS lanes_3f318000<>+0(SB), Y4, Y0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Y4, Y0
-	VMOVUPS      lanes_39506967<>+0(SB), Y4
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y0, Y4
-	VFMADD213PS  lanes_3c088908<>+0(SB), Y0, Y4
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y0, Y4
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y0, Y4
-	VFMADD213PS  lanes_3f000000<>+0(SB), Y0, Y4
-	VMULPS       Y0, Y4, Y4
-	VFMADD213PS  Y0, Y0, Y4
-	VADDPS       lanes_3f800000<>+0(SB), Y4, Y0
-	VPADDD       lanes_0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y0, Y0
-	VMASKMOVPS   Y0, Y2, (AX)(BX*1)
-	VXORPS       Y3, Y3, Y3
-	VBLENDVPS    Y2, Y0, Y3, Y0
+	VMOVDQU      (SI)(DX*4), Y3
+	VMASKMOVPS   (CX)(BX*1), Y3, Y4
+	VSUBPS       Y0, Y4, Y0
+	VMOVUPS      lanes_c2b00000<>+0(SB), Y4
+	VMAXPS       Y0, Y4, Y0
+	VMOVUPS      lanes_42b1999a<>+0(SB), Y4
+	VMINPS       Y0, Y4, Y0
+	VMULPS       lanes_3fb8aa3b<>+0(SB), Y0, Y4
+	VCVTPS2DQ    Y4, Y4
+	VCVTDQ2PS    Y4, Y5
+	VFNMADD231PS lanes_3f318000<>+0(SB), Y5, Y0
+	VFNMADD231PS lanes_b95e8083<>+0(SB), Y5, Y0
+	VMOVUPS      lanes_39506967<>+0(SB), Y5
+	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3c088908<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3f000000<>+0(SB), Y0, Y5
+	VMULPS       Y0, Y5, Y5
+	VFMADD213PS  Y0, Y0, Y5
+	VADDPS       lanes_3f800000<>+0(SB), Y5, Y0
+	VPADDD       lanes_0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y0, Y0
+	VMASKMOVPS   Y0, Y3, (AX)(BX*1)
+	VXORPS       Y4, Y4, Y4
+	VBLENDVPS    Y3, Y0, Y4, Y0
+	VADDPS       Y0, Y2, Y2
+	JMP          end43
+
+short44:
+	TESTQ        DX, DX
+	JZ           end43
+	LEAQ         first_lanes<>+32(SB), SI
+	NEGQ         DX
+	VMOVDQU      (SI)(DX*4), Y3
+	VMASKMOVPS   (CX)(BX*1), Y3, Y4
+	VSUBPS       Y0, Y4, Y0
+	VMOVUPS      lanes_c2b00000<>+0(SB), Y4
+	VMAXPS       Y0, Y4, Y0
+	VMOVUPS      lanes_42b1999a<>+0(SB), Y4
+	VMINPS       Y0, Y4, Y0
+	VMULPS       lanes_3fb8aa3b<>+0(SB), Y0, Y4
+	VCVTPS2DQ    Y4, Y4
+	VCVTDQ2PS    Y4, Y5
+	VFNMADD231PS lanes_3f318000<>+0(SB), Y5, Y0
+	VFNMADD231PS lanes_b95e8083<>+0(SB), Y5, Y0
+	VMOVUPS      lanes_39506967<>+0(SB), Y5
+	VFMADD213PS  lanes_3ab743ce<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3c088908<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Y0, Y5
+	VFMADD213PS  lanes_3f000000<>+0(SB), Y0, Y5
+	VMULPS       Y0, Y5, Y5
+	VFMADD213PS  Y0, Y0, Y5
+	VADDPS       lanes_3f800000<>+0(SB), Y5, Y0
+	VPADDD       lanes_0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y0, Y0
+	VMASKMOVPS   Y0, Y3, (AX)(BX*1)
+	VXORPS       Y4, Y4, Y4
+	VBLENDVPS    Y3, Y0, Y4, Y0
 	VADDPS       Y0, Y1, Y1
 
-end38:
-	VEXTRACTF128 $0x01, Y1, X0
-	VADDPS       X0, X1, X0
-	VSHUFPS      $0x4e, X0, X0, X1
+end43:
+	VADDPS       Y2, Y1, Y0
+	VSHUFPS      $0xb1, Y0, Y0, Y1
+	VADDPS       Y1, Y0, Y0
+	VSHUFPS      $0x4e, Y0, Y0, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X0
-	VSHUFPS      $0xb1, X0, X0, X1
-	VADDPS       X1, X0, X0
+	VXORPS       X1, X1, X1
+	VADDSS       X1, X0, X0
 	MOVSS        X0, ret+56(FP)
 	VZEROUPPER
 	RET
@@ -930,9 +1293,9 @@ TEXT ·accExpAVX2(SB), NOSPLIT, $0-72
 	MOVQ s_len+8(FP), BX
 	XORQ SI, SI
 
-loop39:
+loop45:
 	CMPQ         BX, $0x00000008
-	JL           done40
+	JL           done46
 	VMOVUPS      (CX)(SI*1), Y0
 	VMOVUPS      (DX)(SI*1), Y1
 	VSUBPS       Y1, Y0, Y0
@@ -962,11 +1325,11 @@ loop39:
 	VMOVUPS      Y0, (AX)(SI*1)
 	ADDQ         $0x00000020, SI
 	SUBQ         $0x00000008, BX
-	JMP          loop39
+	JMP          loop45
 
-done40:
+done46:
 	TESTQ        BX, BX
-	JZ           end41
+	JZ           end47
 	LEAQ         first_lanes<>+32(SB), DI
 	NEGQ         BX
 	VMOVDQU      (DI)(BX*4), Y0
@@ -998,7 +1361,7 @@ done40:
 	VADDPS       Y2, Y1, Y1
 	VMASKMOVPS   Y1, Y0, (AX)(SI*1)
 
-end41:
+end47:
 	VZEROUPPER
 	RET
 
@@ -1013,9 +1376,9 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-28
 	MOVQ   x_len+8(FP), CX
 	XORQ   DX, DX
 
-loop42:
+loop48:
 	CMPQ    CX, $0x00000040
-	JL      done43
+	JL      done49
 	VMOVUPS (AX)(DX*1), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(AX)(DX*1), Z4
@@ -1026,38 +1389,40 @@ loop42:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    $0x00000100, DX
 	SUBQ    $0x00000040, CX
-	JMP     loop42
+	JMP     loop48
 
-done43:
-loop44:
+done49:
+loop50:
 	CMPQ    CX, $0x00000010
-	JL      done45
+	JL      done51
 	VMOVUPS (AX)(DX*1), Z4
 	VADDPS  Z4, Z0, Z0
 	ADDQ    $0x00000040, DX
 	SUBQ    $0x00000010, CX
-	JMP     loop44
+	JMP     loop50
 
-done45:
+done51:
 	TESTQ     CX, CX
-	JZ        end46
+	JZ        end52
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z4
 	VADDPS    Z4, Z0, Z0
 
-end46:
+end52:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z1
 	VADDPS        Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y0
+	VSHUFPS       $0xb1, Y0, Y0, Y1
+	VADDPS        Y1, Y0, Y0
+	VSHUFPS       $0x4e, Y0, Y0, Y1
+	VADDPS        Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X0
-	VSHUFPS       $0x4e, X0, X0, X1
-	VADDPS        X1, X0, X0
-	VSHUFPS       $0xb1, X0, X0, X1
-	VADDPS        X1, X0, X0
+	VXORPS        X1, X1, X1
+	VADDSS        X1, X0, X0
 	MOVSS         X0, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -1091,9 +1456,9 @@ TEXT ·sumAbsAVX512(SB), NOSPLIT, $0-28
 	MOVQ   x_len+8(FP), CX
 	XORQ   DX, DX
 
-loop47:
+loop53:
 	CMPQ    CX, $0x00000040
-	JL      done48
+	JL      done54
 	VMOVUPS (AX)(DX*1), Z4
 	VPANDD  lanes_7fffffff<>+0(SB), Z4, Z4
 	VADDPS  Z4, Z0, Z0
@@ -1108,40 +1473,42 @@ loop47:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    $0x00000100, DX
 	SUBQ    $0x00000040, CX
-	JMP     loop47
+	JMP     loop53
 
-done48:
-loop49:
+done54:
+loop55:
 	CMPQ    CX, $0x00000010
-	JL      done50
+	JL      done56
 	VMOVUPS (AX)(DX*1), Z4
 	VPANDD  lanes_7fffffff<>+0(SB), Z4, Z4
 	VADDPS  Z4, Z0, Z0
 	ADDQ    $0x00000040, DX
 	SUBQ    $0x00000010, CX
-	JMP     loop49
+	JMP     loop55
 
-done50:
+done56:
 	TESTQ     CX, CX
-	JZ        end51
+	JZ        end57
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z4
 	VPANDD    lanes_7fffffff<>+0(SB), Z4, Z4
 	VADDPS    Z4, Z0, Z0
 
-end51:
+end57:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z1
 	VADDPS        Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y0
+	VSHUFPS       $0xb1, Y0, Y0, Y1
+	VADDPS        Y1, Y0, Y0
+	VSHUFPS       $0x4e, Y0, Y0, Y1
+	VADDPS        Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X0
-	VSHUFPS       $0x4e, X0, X0, X1
-	VADDPS        X1, X0, X0
-	VSHUFPS       $0xb1, X0, X0, X1
-	VADDPS        X1, X0, X0
+	VXORPS        X1, X1, X1
+	VADDSS        X1, X0, X0
 	MOVSS         X0, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -1158,9 +1525,9 @@ TEXT ·dotAVX512(SB), NOSPLIT, $0-52
 	MOVQ   a_len+8(FP), DX
 	XORQ   BX, BX
 
-loop52:
+loop58:
 	CMPQ        DX, $0x00000040
-	JL          done53
+	JL          done59
 	VMOVUPS     (AX)(BX*1), Z4
 	VMOVUPS     (CX)(BX*1), Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -1175,40 +1542,42 @@ loop52:
 	VFMADD231PS Z5, Z4, Z3
 	ADDQ        $0x00000100, BX
 	SUBQ        $0x00000040, DX
-	JMP         loop52
+	JMP         loop58
 
-done53:
-loop54:
+done59:
+loop60:
 	CMPQ        DX, $0x00000010
-	JL          done55
+	JL          done61
 	VMOVUPS     (AX)(BX*1), Z4
 	VMOVUPS     (CX)(BX*1), Z5
 	VFMADD231PS Z5, Z4, Z0
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000010, DX
-	JMP         loop54
+	JMP         loop60
 
-done55:
+done61:
 	TESTQ       DX, DX
-	JZ          end56
+	JZ          end62
 	LEAQ        first_lanes_masks<>+0(SB), SI
 	KMOVW       (SI)(DX*2), K1
 	VMOVUPS.Z   (AX)(BX*1), K1, Z4
 	VMOVUPS.Z   (CX)(BX*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
 
-end56:
+end62:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z1
 	VADDPS        Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y0
+	VSHUFPS       $0xb1, Y0, Y0, Y1
+	VADDPS        Y1, Y0, Y0
+	VSHUFPS       $0x4e, Y0, Y0, Y1
+	VADDPS        Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X0
-	VSHUFPS       $0x4e, X0, X0, X1
-	VADDPS        X1, X0, X0
-	VSHUFPS       $0xb1, X0, X0, X1
-	VADDPS        X1, X0, X0
+	VXORPS        X1, X1, X1
+	VADDSS        X1, X0, X0
 	MOVSS         X0, ret+48(FP)
 	VZEROUPPER
 	RET
@@ -1225,9 +1594,9 @@ TEXT ·sqDistAVX512(SB), NOSPLIT, $0-52
 	MOVQ   a_len+8(FP), DX
 	XORQ   BX, BX
 
-loop57:
+loop63:
 	CMPQ        DX, $0x00000040
-	JL          done58
+	JL          done64
 	VMOVUPS     (AX)(BX*1), Z4
 	VMOVUPS     (CX)(BX*1), Z5
 	VSUBPS      Z5, Z4, Z4
@@ -1246,23 +1615,23 @@ loop57:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x00000100, BX
 	SUBQ        $0x00000040, DX
-	JMP         loop57
+	JMP         loop63
 
-done58:
-loop59:
+done64:
+loop65:
 	CMPQ        DX, $0x00000010
-	JL          done60
+	JL          done66
 	VMOVUPS     (AX)(BX*1), Z4
 	VMOVUPS     (CX)(BX*1), Z5
 	VSUBPS      Z5, Z4, Z4
 	VFMADD231PS Z4, Z4, Z0
 	ADDQ        $0x00000040, BX
 	SUBQ        $0x00000010, DX
-	JMP         loop59
+	JMP         loop65
 
-done60:
+done66:
 	TESTQ       DX, DX
-	JZ          end61
+	JZ          end67
 	LEAQ        first_lanes_masks<>+0(SB), SI
 	KMOVW       (SI)(DX*2), K1
 	VMOVUPS.Z   (AX)(BX*1), K1, Z4
@@ -1270,18 +1639,20 @@ done60:
 	VSUBPS      Z5, Z4, Z4
 	VFMADD231PS Z4, Z4, Z0
 
-end61:
+end67:
 	VADDPS        Z1, Z0, Z0
 	VADDPS        Z3, Z2, Z1
 	VADDPS        Z1, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPS        Y1, Y0, Y0
+	VSHUFPS       $0xb1, Y0, Y0, Y1
+	VADDPS        Y1, Y0, Y0
+	VSHUFPS       $0x4e, Y0, Y0, Y1
+	VADDPS        Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X0
-	VSHUFPS       $0x4e, X0, X0, X1
-	VADDPS        X1, X0, X0
-	VSHUFPS       $0xb1, X0, X0, X1
-	VADDPS        X1, X0, X0
+	VXORPS        X1, X1, X1
+	VADDSS        X1, X0, X0
 	MOVSS         X0, ret+48(FP)
 	VZEROUPPER
 	RET
@@ -1298,9 +1669,9 @@ TEXT ·maxAVX512(SB), NOSPLIT, $0-28
 	MOVQ    x_len+8(FP), CX
 	XORQ    DX, DX
 
-loop62:
+loop68:
 	CMPQ      CX, $0x00000020
-	JL        done63
+	JL        done69
 	VMOVUPS   (AX)(DX*1), Z5
 	VMAXPS    Z5, Z2, Z2
 	VCMPPS    $0x03, Z5, Z5, K1
@@ -1313,12 +1684,12 @@ loop62:
 	VADDPS    Z5, Z1, Z1
 	ADDQ      $0x00000080, DX
 	SUBQ      $0x00000020, CX
-	JMP       loop62
+	JMP       loop68
 
-done63:
-loop64:
+done69:
+loop70:
 	CMPQ      CX, $0x00000010
-	JL        done65
+	JL        done71
 	VMOVUPS   (AX)(DX*1), Z5
 	VMAXPS    Z5, Z2, Z2
 	VCMPPS    $0x03, Z5, Z5, K1
@@ -1326,11 +1697,11 @@ loop64:
 	VADDPS    Z5, Z1, Z1
 	ADDQ      $0x00000040, DX
 	SUBQ      $0x00000010, CX
-	JMP       loop64
+	JMP       loop70
 
-done65:
+done71:
 	TESTQ     CX, CX
-	JZ        end66
+	JZ        end72
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z5
@@ -1340,30 +1711,32 @@ done65:
 	VMOVUPS.Z Z4, K1, Z0
 	VADDPS    Z0, Z1, Z1
 
-end66:
+end72:
 	VMAXPS        Z3, Z2, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y2
 	VMAXPS        Y2, Y0, Y0
+	VSHUFPS       $0xb1, Y0, Y0, Y2
+	VMAXPS        Y2, Y0, Y0
+	VSHUFPS       $0x4e, Y0, Y0, Y2
+	VMAXPS        Y2, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X2
 	VMAXPS        X2, X0, X0
-	VSHUFPS       $0x4e, X0, X0, X2
-	VMAXPS        X2, X0, X0
-	VSHUFPS       $0xb1, X0, X0, X2
-	VMAXPS        X2, X0, X0
+	VXORPS        X2, X2, X2
+	VADDSS        X2, X0, X0
 	VEXTRACTF64X4 $0x01, Z1, Y2
+	VADDPS        Y2, Y1, Y1
+	VSHUFPS       $0xb1, Y1, Y1, Y2
+	VADDPS        Y2, Y1, Y1
+	VSHUFPS       $0x4e, Y1, Y1, Y2
 	VADDPS        Y2, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X2
 	VADDPS        X2, X1, X1
-	VSHUFPS       $0x4e, X1, X1, X2
-	VADDPS        X2, X1, X1
-	VSHUFPS       $0xb1, X1, X1, X2
-	VADDPS        X2, X1, X1
 	VXORPS        X2, X2, X2
 	VUCOMISS      X2, X1
-	JE            clean67
+	JE            clean73
 	VMOVSS        lanes_7fc00000<>+0(SB), X0
 
-clean67:
+clean73:
 	MOVSS X0, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -1380,9 +1753,9 @@ TEXT ·minAVX512(SB), NOSPLIT, $0-28
 	MOVQ    x_len+8(FP), CX
 	XORQ    DX, DX
 
-loop68:
+loop74:
 	CMPQ      CX, $0x00000020
-	JL        done69
+	JL        done75
 	VMOVUPS   (AX)(DX*1), Z5
 	VMINPS    Z5, Z2, Z2
 	VCMPPS    $0x03, Z5, Z5, K1
@@ -1395,12 +1768,12 @@ loop68:
 	VADDPS    Z5, Z1, Z1
 	ADDQ      $0x00000080, DX
 	SUBQ      $0x00000020, CX
-	JMP       loop68
+	JMP       loop74
 
-done69:
-loop70:
+done75:
+loop76:
 	CMPQ      CX, $0x00000010
-	JL        done71
+	JL        done77
 	VMOVUPS   (AX)(DX*1), Z5
 	VMINPS    Z5, Z2, Z2
 	VCMPPS    $0x03, Z5, Z5, K1
@@ -1408,11 +1781,11 @@ loop70:
 	VADDPS    Z5, Z1, Z1
 	ADDQ      $0x00000040, DX
 	SUBQ      $0x00000010, CX
-	JMP       loop70
+	JMP       loop76
 
-done71:
+done77:
 	TESTQ     CX, CX
-	JZ        end72
+	JZ        end78
 	LEAQ      first_lanes_masks<>+0(SB), BX
 	KMOVW     (BX)(CX*2), K1
 	VMOVUPS.Z (AX)(DX*1), K1, Z5
@@ -1422,30 +1795,32 @@ done71:
 	VMOVUPS.Z Z4, K1, Z0
 	VADDPS    Z0, Z1, Z1
 
-end72:
+end78:
 	VMINPS        Z3, Z2, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y2
 	VMINPS        Y2, Y0, Y0
+	VSHUFPS       $0xb1, Y0, Y0, Y2
+	VMINPS        Y2, Y0, Y0
+	VSHUFPS       $0x4e, Y0, Y0, Y2
+	VMINPS        Y2, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X2
 	VMINPS        X2, X0, X0
-	VSHUFPS       $0x4e, X0, X0, X2
-	VMINPS        X2, X0, X0
-	VSHUFPS       $0xb1, X0, X0, X2
-	VMINPS        X2, X0, X0
+	VXORPS        X2, X2, X2
+	VADDSS        X2, X0, X0
 	VEXTRACTF64X4 $0x01, Z1, Y2
+	VADDPS        Y2, Y1, Y1
+	VSHUFPS       $0xb1, Y1, Y1, Y2
+	VADDPS        Y2, Y1, Y1
+	VSHUFPS       $0x4e, Y1, Y1, Y2
 	VADDPS        Y2, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X2
 	VADDPS        X2, X1, X1
-	VSHUFPS       $0x4e, X1, X1, X2
-	VADDPS        X2, X1, X1
-	VSHUFPS       $0xb1, X1, X1, X2
-	VADDPS        X2, X1, X1
 	VXORPS        X2, X2, X2
 	VUCOMISS      X2, X1
-	JE            clean73
+	JE            clean79
 	VMOVSS        lanes_7fc00000<>+0(SB), X0
 
-clean73:
+clean79:
 	MOVSS X0, ret+24(FP)
 	VZEROUPPER
 	RET
@@ -1459,9 +1834,9 @@ TEXT ·sumExpAVX512(SB), NOSPLIT, $0-36
 	MOVQ         x_len+8(FP), CX
 	XORQ         DX, DX
 
-loop74:
+loop80:
 	CMPQ         CX, $0x00000010
-	JL           done75
+	JL           done81
 	VMOVUPS      (AX)(DX*1), Z2
 	VSUBPS       Z0, Z2, Z2
 	VMOVUPS      lanes_c2b00000<>+0(SB), Z6
@@ -1489,11 +1864,11 @@ loop74:
 	VADDPS       Z2, Z1, Z1
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, CX
-	JMP          loop74
+	JMP          loop80
 
-done75:
+done81:
 	TESTQ        CX, CX
-	JZ           end76
+	JZ           end82
 	LEAQ         first_lanes_masks<>+0(SB), BX
 	KMOVW        (BX)(CX*2), K1
 	VMOVUPS.Z    (AX)(DX*1), K1, Z2
@@ -1523,15 +1898,17 @@ done75:
 	VBLENDMPS    Z0, Z4, K1, Z5
 	VADDPS       Z5, Z1, Z1
 
-end76:
+end82:
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y0
+	VSHUFPS       $0xb1, Y0, Y0, Y1
+	VADDPS        Y1, Y0, Y0
+	VSHUFPS       $0x4e, Y0, Y0, Y1
+	VADDPS        Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X0
-	VSHUFPS       $0x4e, X0, X0, X1
-	VADDPS        X1, X0, X0
-	VSHUFPS       $0xb1, X0, X0, X1
-	VADDPS        X1, X0, X0
+	VXORPS        X1, X1, X1
+	VADDSS        X1, X0, X0
 	MOVSS         X0, ret+32(FP)
 	VZEROUPPER
 	RET
@@ -1546,9 +1923,9 @@ TEXT ·expToAVX512(SB), NOSPLIT, $0-60
 	MOVQ         x_len+32(FP), DX
 	XORQ         BX, BX
 
-loop77:
+loop83:
 	CMPQ         DX, $0x00000010
-	JL           done78
+	JL           done84
 	VMOVUPS      (CX)(BX*1), Z2
 	VSUBPS       Z0, Z2, Z2
 	VMOVUPS      lanes_c2b00000<>+0(SB), Z6
@@ -1577,11 +1954,11 @@ loop77:
 	VADDPS       Z2, Z1, Z1
 	ADDQ         $0x00000040, BX
 	SUBQ         $0x00000010, DX
-	JMP          loop77
+	JMP          loop83
 
-done78:
+done84:
 	TESTQ        DX, DX
-	JZ           end79
+	JZ           end85
 	LEAQ         first_lanes_masks<>+0(SB), SI
 	KMOVW        (SI)(DX*2), K1
 	VMOVUPS.Z    (CX)(BX*1), K1, Z2
@@ -1612,15 +1989,17 @@ done78:
 	VBLENDMPS    Z0, Z4, K1, Z5
 	VADDPS       Z5, Z1, Z1
 
-end79:
+end85:
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y0
+	VSHUFPS       $0xb1, Y0, Y0, Y1
+	VADDPS        Y1, Y0, Y0
+	VSHUFPS       $0x4e, Y0, Y0, Y1
+	VADDPS        Y1, Y0, Y0
 	VEXTRACTF128  $0x01, Y0, X1
 	VADDPS        X1, X0, X0
-	VSHUFPS       $0x4e, X0, X0, X1
-	VADDPS        X1, X0, X0
-	VSHUFPS       $0xb1, X0, X0, X1
-	VADDPS        X1, X0, X0
+	VXORPS        X1, X1, X1
+	VADDSS        X1, X0, X0
 	MOVSS         X0, ret+56(FP)
 	VZEROUPPER
 	RET
@@ -1634,9 +2013,9 @@ TEXT ·accExpAVX512(SB), NOSPLIT, $0-72
 	MOVQ s_len+8(FP), BX
 	XORQ SI, SI
 
-loop80:
+loop86:
 	CMPQ         BX, $0x00000010
-	JL           done81
+	JL           done87
 	VMOVUPS      (CX)(SI*1), Z0
 	VMOVUPS      (DX)(SI*1), Z1
 	VSUBPS       Z1, Z0, Z0
@@ -1666,11 +2045,11 @@ loop80:
 	VMOVUPS      Z0, (AX)(SI*1)
 	ADDQ         $0x00000040, SI
 	SUBQ         $0x00000010, BX
-	JMP          loop80
+	JMP          loop86
 
-done81:
+done87:
 	TESTQ        BX, BX
-	JZ           end82
+	JZ           end88
 	LEAQ         first_lanes_masks<>+0(SB), DI
 	KMOVW        (DI)(BX*2), K1
 	VMOVUPS.Z    (CX)(SI*1), K1, Z0
@@ -1701,6 +2080,6 @@ done81:
 	VADDPS       Z1, Z0, Z0
 	VMOVUPS      Z0, K1, (AX)(SI*1)
 
-end82:
+end88:
 	VZEROUPPER
 	RET

@@ -308,7 +308,7 @@ func (j *sparseJob) draw(r0, r1 int, idx []uint64, u []float32) {
 			at := s.value(first + int32(i))
 			v := j.scale
 			if j.a != nil {
-				v *= j.a[at]
+				v = float32(v * j.a[at])
 			}
 			if j.rate > 0 && u[i] < j.rate {
 				v = 0
@@ -334,21 +334,22 @@ func spmmHeadGo(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float3
 		}
 		if r*heads < len(diag) {
 			for i, v := range h[r*ld:][:f] {
-				d[i] += diag[r*heads] * v
+				d[i] = fma32(diag[r*heads], v, d[i])
 			}
 		}
 		for e := rowPtr[r]; e < rowPtr[r+1]; e++ {
-			v := float32(1)
-			if vals != nil {
-				i := e
-				if perm != nil {
-					i = perm[e]
-				}
-				v = vals[int(i)*heads]
-			}
 			in := h[int(col[e])*ld:][:len(d)]
+			if vals == nil {
+				addTo(d, in)
+				continue
+			}
+			i := e
+			if perm != nil {
+				i = perm[e]
+			}
+			v := vals[int(i)*heads]
 			for i := range d {
-				d[i] += v * in[i]
+				d[i] = fma32(v, in[i], d[i])
 			}
 		}
 	}
@@ -366,7 +367,7 @@ func sddmmHeadGo(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, ld
 			if perm != nil {
 				i = perm[e]
 			}
-			dst[int(i)*heads] = dotGo(a, from(q, int(col[e])*ld)[:f])
+			dst[int(i)*heads] = dot16Go(a, from(q, int(col[e])*ld)[:f])
 		}
 	}
 }

@@ -63,7 +63,7 @@ func factor(r []float64, a []float32, n int, shift, least float64) int {
 			c := row[j-i]
 			from, to := row[j-i:], r[j*n+j:(j+1)*n]
 			for k := range to {
-				to[k] -= c * from[k]
+				to[k] -= float64(c * from[k])
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func pair(s isa) {
 type pairLoop struct {
 	isa
 	src, row, qn, ld, mask, step reg.GPVirtual
-	zero, two                    reg.VecVirtual
+	two                          reg.VecVirtual
 	rows                         Mem
 	top, done                    string
 }
@@ -43,7 +43,7 @@ func (s isa) newPairLoop() *pairLoop {
 	LEAQ(Mem{Base: l.mask, Index: at, Scale: 4}, l.mask)
 	SHLQ(U8(2), l.ld)
 	SHLQ(U8(2), l.step)
-	l.zero, l.two = s.zero(), s.load(num(2))
+	l.two = s.load(num(2))
 	return l
 }
 
@@ -70,7 +70,7 @@ func (l *pairLoop) end(also ...func()) {
 func (l *pairLoop) distance(pn reg.VecVirtual, v int) reg.VecVirtual {
 	d := l.add(pn, Mem{Base: l.qn, Disp: v * l.bytes()})
 	VFNMADD231PS(Mem{Base: l.src, Disp: v * l.bytes()}, l.two, d)
-	return l.hi(l.zero, d)
+	return l.hi(l.isa.zero(), d) // registers are short, and a 0 is free
 }
 
 func (s isa) pairWeights() {
@@ -83,14 +83,17 @@ func (s isa) pairWeights() {
 	colAcc := slices("colAcc")[0]
 	col := []reg.VecVirtual{s.load(Mem{Base: colAcc}), s.load(Mem{Base: colAcc, Disp: s.bytes()})}
 	sqAt := slices("sq")[0]
-	sq := s.load(Mem{Base: sqAt})
+	sq := []reg.VecVirtual{s.load(Mem{Base: sqAt}), s.load(Mem{Base: sqAt, Disp: s.bytes()})}
 	l.begin()
 	pn, beta, a := s.broadcast(Mem{Base: l.row}), s.broadcast(Mem{Base: l.row, Disp: 4}), s.broadcast(Mem{Base: l.row, Disp: 8})
 	var sum reg.VecVirtual
+	if s.wide() {
+		sum = s.load(Mem{Base: rowAcc})
+	}
 	for v := range 2 {
 		at := func(p reg.GPVirtual) Mem { return Mem{Base: p, Disp: v * s.bytes()} }
 		d := l.distance(pn, v)
-		fma(sq, d, d)
+		fma(sq[v], d, d)
 		g := s.mul(d, sq2)
 		t := s.add(beta, at(gamma))
 		fma(t, d, scale)
@@ -98,20 +101,23 @@ func (s isa) pairWeights() {
 		fma(g, e, s.add(a, at(b)))
 		VMOVUPS(g, at(dst))
 		VADDPS(g, col[v], col[v])
-		if v == 0 {
-			sum = g
+		if s.wide() { // both vectors are of the same 16 lanes
+			VADDPS(g, sum, sum)
 		} else {
-			sum = s.add(sum, g)
+			VMOVUPS(s.add(g, at(rowAcc)), at(rowAcc))
 		}
 	}
-	VMOVUPS(s.add(sum, Mem{Base: rowAcc}), Mem{Base: rowAcc})
+	if s.wide() {
+		VMOVUPS(sum, Mem{Base: rowAcc})
+	}
 	l.end(func() {
 		ADDQ(l.ld, dst)
-		ADDQ(U8(s.bytes()), rowAcc)
+		ADDQ(U8(64), rowAcc)
 	})
 	VMOVUPS(col[0], Mem{Base: colAcc})
 	VMOVUPS(col[1], Mem{Base: colAcc, Disp: s.bytes()})
-	VMOVUPS(sq, Mem{Base: sqAt})
+	VMOVUPS(sq[0], Mem{Base: sqAt})
+	VMOVUPS(sq[1], Mem{Base: sqAt, Disp: s.bytes()})
 	s.end()
 }
 
@@ -135,7 +141,7 @@ func (s isa) pairNearest() {
 		VMINPS(col[v], d, col[v])
 	}
 	VMOVUPS(m, Mem{Base: rowMin})
-	l.end(func() { ADDQ(U8(s.bytes()), rowMin) })
+	l.end(func() { ADDQ(U8(64), rowMin) })
 	VMOVUPS(col[0], Mem{Base: colMin})
 	VMOVUPS(col[1], Mem{Base: colMin, Disp: s.bytes()})
 	s.end()

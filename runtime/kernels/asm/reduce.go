@@ -6,9 +6,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// strands is the number of independent accumulators of a reduction.
-const strands = 4
-
 // reduce emits the routines that turn vectors into a number.
 func reduce(s isa) {
 	s.sumOf("sum", "(x []float32) float32", "returns the sum of x.", "x")
@@ -19,18 +16,18 @@ func reduce(s isa) {
 	s.extreme("min", s.lo, 0x7f800000, VMINPS)
 
 	s.begin("sumExp", "(x []float32, shift float32) float32", "returns the sum of exp(x - shift).")
-	p, shift, acc := slices("x"), s.param("shift"), s.zero()
-	s.each(length("x"), 1, func(l lanes, _ int) {
-		VADDPS(l.only(s.exp(s.sub(l.get(p[0]), shift)), s.zero()), acc, acc)
+	p, shift, acc := slices("x"), s.param("shift"), s.strands(1)
+	s.strips(length("x"), 1, func(l lanes, v int) {
+		VADDPS(l.only(s.exp(s.sub(l.get(p[0]), shift)), s.zero()), acc[v], acc[v])
 	})
 	s.result(acc)
 
 	s.begin("expTo", "(dst, x []float32, shift float32) float32", "computes dst = exp(x - shift) and returns the sum of dst.")
-	p, shift, acc = slices("dst", "x"), s.param("shift"), s.zero()
-	s.each(length("x"), 1, func(l lanes, _ int) {
+	p, shift, acc = slices("dst", "x"), s.param("shift"), s.strands(1)
+	s.strips(length("x"), 1, func(l lanes, v int) {
 		e := s.exp(s.sub(l.get(p[1]), shift))
 		l.put(e, p[0])
-		VADDPS(l.only(e, s.zero()), acc, acc)
+		VADDPS(l.only(e, s.zero()), acc[v], acc[v])
 	})
 	s.result(acc)
 
@@ -42,35 +39,41 @@ func reduce(s isa) {
 	s.end()
 }
 
-// result returns the sum of the lanes of acc.
-func (s isa) result(acc reg.VecVirtual) {
-	Store(s.fold(acc, VADDPS), ReturnIndex(0))
+// result returns the sum of accumulators (see fold16 of package kernels).
+func (s isa) result(acc []reg.VecVirtual) {
+	x := s.neighbours(s.join(acc), VADDPS)
+	Store(s.positive(x), ReturnIndex(0))
 	s.end()
 }
 
-// sumOf emits a sum over one or two vectors in strands.
+// positive makes −0 in lane 0 a 0.
+func (s isa) positive(x reg.VecVirtual) reg.VecVirtual {
+	zero, r := XMM(), XMM()
+	VXORPS(zero, zero, zero)
+	VADDSS(zero, x, r)
+	return r
+}
+
+// sumOf emits a sum over one or two vectors.
 func (s isa) sumOf(name, args, doc string, operands ...string) {
 	s.begin(name, args, doc)
 	p := slices(operands...)
-	acc := make([]reg.VecVirtual, strands)
-	for i := range acc {
-		acc[i] = s.zero()
-	}
-	s.each(length(operands[0]), strands, func(l lanes, u int) {
+	acc := s.strands(4)
+	s.strips(length(operands[0]), 4, func(l lanes, v int) {
 		x := l.get(p[0])
 		switch name {
 		case "sum":
-			VADDPS(x, acc[u], acc[u])
+			VADDPS(x, acc[v], acc[v])
 		case "sumAbs":
-			VADDPS(s.and(x, bits(1<<31-1)), acc[u], acc[u])
+			VADDPS(s.and(x, bits(1<<31-1)), acc[v], acc[v])
 		case "dot":
-			fma(acc[u], x, l.get(p[1]))
+			fma(acc[v], x, l.get(p[1]))
 		case "sqDist":
 			d := s.sub(x, l.get(p[1]))
-			fma(acc[u], d, d)
+			fma(acc[v], d, d)
 		}
 	})
-	s.result(s.add(s.add(acc[0], acc[1]), s.add(acc[2], acc[3])))
+	s.result(acc)
 }
 
 // extreme emits the largest or smallest element, NaN if any is.
@@ -90,7 +93,7 @@ func (s isa) extreme(name string, f func(a, b Op) reg.VecVirtual, start uint32, 
 		foldOp(x, acc[u], acc[u])
 		VADDPS(s.keep(s.compare(unordered, x, x), one), sums, sums)
 	})
-	m := s.fold(f(acc[0], acc[1]), foldOp)
+	m := s.positive(s.fold(f(acc[0], acc[1]), foldOp))
 	count := s.fold(sums, VADDPS)
 	zero := XMM()
 	VXORPS(zero, zero, zero)

@@ -236,35 +236,47 @@ func (s isa) sddmm(name string, values int, head bool) {
 	Label(near)
 	j, rem := GP64(), integer("f")
 	XORQ(j, j)
-	acc := make([]reg.VecVirtual, group)
-	for i := range acc {
-		acc[i] = s.zero()
+	acc := make([][]reg.VecVirtual, group)
+	for k := range acc {
+		acc[k] = s.strands(1)
+	}
+	// step adds to vector v of the lanes what lies v vectors further on.
+	step := func(v, off int) {
+		l := lanes{isa: s, at: j, off: off}
+		own := l.get(p)
+		for k := range acc {
+			fma(acc[k][v%len(acc[k])], own, l.mem(x[k]))
+		}
+	}
+	full := label("full")
+	rest := func(v int) {
+		TESTQ(rem, rem)
+		JZ(LabelRef(full))
+		l := lanes{isa: s, at: j, tail: &tail}
+		own := l.get(p)
+		for k := range acc {
+			fma(acc[k][v], own, l.get(x[k]))
+		}
 	}
 	for _, u := range []int{2, 1} {
-		top, done := label("loop"), label("done")
-		Label(top)
+		next, done := label("loop"), label("done")
+		Label(next)
 		CMPQ(rem, U32(uint32(u*s.lanes)))
 		JL(LabelRef(done))
 		for i := range u {
-			l := lanes{isa: s, at: j, off: i * s.bytes()}
-			own := l.get(p)
-			for k := range acc {
-				fma(acc[k], own, l.mem(x[k]))
-			}
+			step(i, i*s.bytes())
 		}
 		ADDQ(U32(uint32(u*s.bytes())), j)
 		SUBQ(U32(uint32(u*s.lanes)), rem)
-		JMP(LabelRef(top))
+		if u == 1 && !s.wide() { // at most once, and then the rest is the lanes behind
+			rest(1)
+			JMP(LabelRef(full))
+		} else {
+			JMP(LabelRef(next))
+		}
 		Label(done)
 	}
-	full := label("full")
-	TESTQ(rem, rem)
-	JZ(LabelRef(full))
-	l := lanes{isa: s, at: j, tail: &tail}
-	own := l.get(p)
-	for k := range acc {
-		fma(acc[k], own, l.get(x[k]))
-	}
+	rest(0)
 	Label(full)
 	sums := s.foldFour(acc)
 	dst, perm := GP64(), GP64()
@@ -310,25 +322,22 @@ func spread(entry reg.GPVirtual, head bool) reg.GPVirtual {
 	return at
 }
 
-// foldFour returns the sums of the lanes of four vectors in one XMM register.
-func (s isa) foldFour(v []reg.VecVirtual) reg.VecVirtual {
-	half := make([]reg.Register, len(v))
-	for i := range v {
-		half[i] = v[i].AsY()
-		if s.wide() {
-			h := YMM()
-			VEXTRACTF64X4(U8(1), v[i], h)
-			VADDPS(half[i], h, h)
-			half[i] = h
-		}
+// foldFour returns the sums of four accumulators of 16 lanes in one XMM register,
+// each added as by result.
+func (s isa) foldFour(acc [][]reg.VecVirtual) reg.VecVirtual {
+	half := make([]reg.VecVirtual, len(acc))
+	for i := range acc {
+		half[i] = s.join(acc[i])
 	}
 	a, b := YMM(), YMM()
 	VHADDPS(half[1], half[0], a)
 	VHADDPS(half[3], half[2], b)
 	VHADDPS(b, a, a)
-	h := XMM()
+	h, zero := XMM(), XMM()
 	VEXTRACTF128(U8(1), a, h)
 	VADDPS(a.AsX(), h, h)
+	VXORPS(zero, zero, zero)
+	VADDPS(zero, h, h)
 	return h
 }
 

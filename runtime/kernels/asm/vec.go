@@ -384,23 +384,106 @@ func integer(name string) reg.GPVirtual {
 	return n
 }
 
-// fold combines the lanes of v into lane 0 of an XMM register.
-func (s isa) fold(v reg.VecVirtual, f func(...Op)) reg.VecVirtual {
-	y := v.AsY()
+// strips emits body for all n elements of a sum over 16·unroll lanes: as long as
+// there are that many a loop over all lanes, then one over the first 16, then the
+// rest of less than 16. body gets the vector of lanes it adds to. n is used up.
+func (s isa) strips(n reg.GPVirtual, unroll int, body func(l lanes, v int)) {
+	at := GP64()
+	XORQ(at, at)
+	steps := []int{unroll, 1}
+	if unroll == 1 {
+		steps = steps[:1]
+	}
+	for _, u := range steps {
+		top, done := label("loop"), label("done")
+		Label(top)
+		CMPQ(n, U32(uint32(16*u)))
+		JL(LabelRef(done))
+		for i := range 16 * u / s.lanes {
+			body(lanes{isa: s, at: at, off: i * s.bytes()}, i)
+		}
+		ADDQ(U32(uint32(64*u)), at)
+		SUBQ(U32(uint32(16*u)), n)
+		JMP(LabelRef(top))
+		Label(done)
+	}
+	end := label("end")
+	tail := func(v int) {
+		TESTQ(n, n)
+		JZ(LabelRef(end))
+		t := s.first(n)
+		body(lanes{isa: s, at: at, tail: &t}, v)
+	}
+	if !s.wide() {
+		short := label("short")
+		CMPQ(n, U32(uint32(s.lanes)))
+		JL(LabelRef(short))
+		body(lanes{isa: s, at: at}, 0)
+		ADDQ(U32(uint32(s.bytes())), at)
+		SUBQ(U32(uint32(s.lanes)), n)
+		tail(1)
+		JMP(LabelRef(end))
+		Label(short)
+	}
+	tail(0)
+	Label(end)
+}
+
+// strands returns the accumulators of 16·n lanes, all 0.
+func (s isa) strands(n int) []reg.VecVirtual {
+	acc := make([]reg.VecVirtual, 16*n/s.lanes)
+	for i := range acc {
+		acc[i] = s.zero()
+	}
+	return acc
+}
+
+// join adds accumulators of 16 lanes each in pairs and returns 8 lanes, each the
+// sum of two that are 8 apart.
+func (s isa) join(acc []reg.VecVirtual) reg.VecVirtual {
+	per := 16 / s.lanes
+	for len(acc) > per {
+		var half []reg.VecVirtual
+		for i := 0; i < len(acc); i += 2 * per {
+			for v := range per {
+				half = append(half, s.add(acc[i+v], acc[i+per+v]))
+			}
+		}
+		acc = half
+	}
 	if s.wide() {
-		h := ZMM()
-		VEXTRACTF64X4(U8(1), v, h.AsY())
-		r := ZMM()
-		f(h.AsY(), v.AsY(), r.AsY())
-		y = r.AsY()
+		return s.halves(acc[0], VADDPS)
+	}
+	return s.add(acc[0], acc[1])
+}
+
+// halves combines the halves of v, 16 lanes wide.
+func (s isa) halves(v reg.VecVirtual, f func(...Op)) reg.VecVirtual {
+	h, r := YMM(), YMM()
+	VEXTRACTF64X4(U8(1), v, h)
+	f(h, v.AsY(), r)
+	return r
+}
+
+// neighbours combines 8 lanes into lane 0 of an XMM register: pairs of neighbours,
+// pairs of those, then the halves.
+func (s isa) neighbours(v reg.VecVirtual, f func(...Op)) reg.VecVirtual {
+	for _, order := range []uint8{0xb1, 0x4e} {
+		t, r := YMM(), YMM()
+		VSHUFPS(U8(order), v, v, t)
+		f(t, v, r)
+		v = r
 	}
 	h, x := XMM(), XMM()
-	VEXTRACTF128(U8(1), y, h)
-	f(h, y.(reg.Vec).AsX(), x)
-	t := XMM()
-	VSHUFPS(U8(0x4e), x, x, t)
-	f(t, x, x)
-	VSHUFPS(U8(0xb1), x, x, t)
-	f(t, x, x)
+	VEXTRACTF128(U8(1), v, h)
+	f(h, v.AsX(), x)
 	return x
+}
+
+// fold combines all lanes of v into lane 0 of an XMM register.
+func (s isa) fold(v reg.VecVirtual, f func(...Op)) reg.VecVirtual {
+	if s.wide() {
+		v = s.halves(v, f)
+	}
+	return s.neighbours(v, f)
 }
