@@ -31,7 +31,7 @@ func (j *pairJob) nearest(l *pairLocal, s []float32) {
 // rise updates a maximum m by a distance and returns by what to multiply sums.
 func (j *pairJob) rise(m *float32, nearest float32) float32 {
 	old := *m
-	top := nearest * j.scale
+	top := float32(nearest * j.scale)
 	if !(top > old) { // also NaN
 		return 1
 	}

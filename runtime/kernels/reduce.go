@@ -237,7 +237,7 @@ func combineLSE(dst, part []float32, blocks int) {
 		sum := 0.0
 		for b := range blocks {
 			if s := float64(part[(2*b+1)*n+c]); s != 0 {
-				sum += s * math.Exp(float64(part[2*b*n+c])-shift)
+				sum += float64(s * math.Exp(float64(part[2*b*n+c])-shift))
 			}
 		}
 		dst[c] = float32(shift + math.Log(sum))

@@ -68,8 +68,8 @@ func (j *extraJob) sparseScale(norm float32, lo, hi int32) float32 {
 func l2GradWide(dst, x, dy []float32) {
 	square, dot := 0.0, 0.0
 	for i, v := range x {
-		square += float64(v) * float64(v)
-		dot += float64(v) * float64(dy[i])
+		square += float64(float64(v) * float64(v))
+		dot += float64(float64(v) * float64(dy[i]))
 	}
 	norm := math.Sqrt(square)
 	for i, v := range x {
