@@ -42,6 +42,7 @@ type Pool struct {
 	local [][]float32 // one for each thread
 	index [][]uint64  // one for each thread, scatterMax long
 	ints  [][]int32   // one for each thread
+	one   []float32   // a number for each thread, oneStep apart
 	packB []float32   // packed right-hand matrix
 	part  []float32   // partial results of reductions, one row a chunk
 
@@ -55,6 +56,8 @@ type worker struct {
 	wake   chan struct{}
 	_      [40]byte
 }
+
+const oneStep = 16 // a cache line
 
 // The gate word: region number in the high half, then the flags, then the
 // number of workers inside.
@@ -76,6 +79,7 @@ func NewPool(threads int) *Pool {
 		local:   make([][]float32, threads),
 		index:   make([][]uint64, threads),
 		ints:    make([][]int32, threads),
+		one:     make([]float32, threads*oneStep),
 		done:    make(chan struct{}, 1),
 	}
 	for i := range p.index {

@@ -74,6 +74,7 @@ type reduceJob struct {
 	kind            reduceKind
 	axis            reduceAxis
 	dst, x, part    []float32
+	one             []float32 // of the pool
 	rows, cols, per int
 }
 
@@ -102,7 +103,7 @@ func (p *Pool) reduceRows(kind reduceKind, name string, dst, x []float32, rows, 
 	need(name, "dst", len(dst), rows)
 	need(name, "x", len(x), rows*cols)
 	j := &p.jobs.reduce
-	*j = reduceJob{kind: kind, axis: rowAxis, dst: dst, x: x, rows: rows, cols: cols, per: rowsPerChunk(cols)}
+	*j = reduceJob{kind: kind, axis: rowAxis, dst: dst, x: x, one: p.one, rows: rows, cols: cols, per: rowsPerChunk(cols)}
 	p.run(ceilDiv(rows, j.per), j)
 	*j = reduceJob{}
 }
@@ -161,21 +162,21 @@ func (k reduceKind) combine(acc, x []float32) {
 	}
 }
 
-func (j *reduceJob) do(c, _ int) {
+func (j *reduceJob) do(c, worker int) {
 	switch j.axis {
 	case allAxes:
 		lo := c * elemChunk
-		j.part[c] = j.vector(j.x[lo:min(lo+elemChunk, len(j.x))])
+		j.part[c] = j.vector(j.x[lo:min(lo+elemChunk, len(j.x))], nil)
 	case rowAxis:
 		for r := c * j.per; r < min((c+1)*j.per, j.rows); r++ {
-			j.dst[r] = j.vector(j.x[r*j.cols : (r+1)*j.cols])
+			j.dst[r] = j.vector(j.x[r*j.cols:(r+1)*j.cols], j.one[worker*oneStep:][:1])
 		}
 	case colAxis:
 		j.columns(c)
 	}
 }
 
-func (j *reduceJob) vector(x []float32) float32 {
+func (j *reduceJob) vector(x, one []float32) float32 {
 	switch j.kind {
 	case reduceSum:
 		return ks.sum(x)
@@ -184,7 +185,7 @@ func (j *reduceJob) vector(x []float32) float32 {
 	case reduceMin:
 		return ks.min(x)
 	}
-	return logSumExp(x)
+	return logSumExp(x, one)
 }
 
 func (j *reduceJob) columns(c int) {
@@ -244,13 +245,15 @@ func combineLSE(dst, part []float32, blocks int) {
 	}
 }
 
-// logSumExp returns ln Σ exp(x_i); −Inf for no elements.
-func logSumExp(x []float32) float32 {
+// logSumExp returns ln Σ exp(x_i); −Inf for no elements. one is room for a number.
+func logSumExp(x, one []float32) float32 {
 	m := ks.max(x)
 	if math.IsInf(float64(m), 0) {
 		return m
 	}
-	return m + log32(ks.sumExp(x, m))
+	one[0] = ks.sumExp(x, m)
+	ks.unary[Log](one, one, 0)
+	return m + one[0]
 }
 
 func fill(x []float32, v float32) {

@@ -124,6 +124,7 @@ type softmaxJob struct {
 	kind            softmaxKind
 	dst, x, dy, lse []float32
 	labels          []int64
+	one             []float32 // of the pool
 	scale           float32
 	rows, cols, per int
 }
@@ -135,21 +136,21 @@ func (p *Pool) runSoftmax(job softmaxJob, name string, rows, cols int) {
 		need(name, "dst", len(job.dst), rows*cols)
 	}
 	need(name, "x", len(job.x), rows*cols)
-	job.rows, job.cols, job.per = rows, cols, rowsPerChunk(cols)
+	job.one, job.rows, job.cols, job.per = p.one, rows, cols, rowsPerChunk(cols)
 	j := &p.jobs.softmax
 	*j = job
 	p.run(ceilDiv(rows, j.per), j)
 	*j = softmaxJob{}
 }
 
-func (j *softmaxJob) do(c, _ int) {
-	n := j.cols
+func (j *softmaxJob) do(c, worker int) {
+	n, one := j.cols, j.one[worker*oneStep:][:1]
 	for r := c * j.per; r < min((c+1)*j.per, j.rows); r++ {
 		x := j.x[r*n : (r+1)*n]
 		if j.kind == crossEntropy {
 			j.dst[r] = 0
 			if l := j.labels[r]; l >= 0 && l < int64(n) {
-				j.dst[r] = logSumExp(x) - x[l]
+				j.dst[r] = logSumExp(x, one) - x[l]
 			}
 			continue
 		}
@@ -166,7 +167,7 @@ func (j *softmaxJob) do(c, _ int) {
 		case softmaxRows:
 			softmaxTo(dst, x, 1)
 		case logSoftmaxRows:
-			ks.vs[Sub](dst, x, logSumExp(x))
+			ks.vs[Sub](dst, x, logSumExp(x, one))
 		case softmaxGrad:
 			d := ks.dot(x, dy)
 			ks.vs[Sub](dst, dy, d)
