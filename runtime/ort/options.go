@@ -53,6 +53,9 @@ type Options struct {
 	// Yield has threads that wait for work sleep at once. Otherwise they spin for a
 	// while, which is faster where a process does nothing else.
 	Yield bool
+	// Release gives memory back to the system when a run ends. Otherwise a session keeps
+	// as much as its largest run took, for the next.
+	Release bool
 	// Library to load; nil means what Locate finds. A process loads one library:
 	// the first session decides.
 	Library *Library

@@ -219,6 +219,15 @@ func sessionOptions(p Provider, o Options) (*onnxruntime.SessionOptions, Provide
 	if err := options.SetInterOpNumThreads(1); err != nil {
 		return fail(err)
 	}
+	if o.Release {
+		if err := options.SetCpuMemArena(false); err != nil {
+			return fail(err)
+		}
+		// Patterns of memory are planned for the arena, and kept for every shape.
+		if err := options.SetMemPattern(false); err != nil {
+			return fail(err)
+		}
+	}
 	if o.Yield {
 		if err := options.AddSessionConfigEntry("session.intra_op.allow_spinning", "0"); err != nil {
 			return fail(err)
@@ -380,6 +389,15 @@ func (s *Session) Provider() Provider { return s.provider }
 // Run feeds every input by name and returns every output. The inputs' data must
 // not change while it runs; the outputs' data belong to the caller.
 func (s *Session) Run(inputs map[string]Tensor) (map[string]Tensor, error) {
+	return s.RunContext(context.Background(), inputs)
+}
+
+// RunContext is Run that ends early when ctx does: onnxruntime stops after the operator
+// that it is at, and the error is that of ctx.
+func (s *Session) RunContext(ctx context.Context, inputs map[string]Tensor) (map[string]Tensor, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.session == nil {
@@ -408,8 +426,8 @@ func (s *Session) Run(inputs map[string]Tensor) (map[string]Tensor, error) {
 		}
 		out[i] = v
 	}
-	if err := s.session.Run(in, out); err != nil {
-		return nil, &RunError{err}
+	if err := s.run(ctx, in, out); err != nil {
+		return nil, err
 	}
 	results := make(map[string]Tensor, len(out))
 	for i, v := range out {
@@ -420,6 +438,31 @@ func (s *Session) Run(inputs map[string]Tensor) (map[string]Tensor, error) {
 		results[s.outputs[i].Name] = t
 	}
 	return results, nil
+}
+
+// run runs the session, and has it terminated when ctx ends.
+func (s *Session) run(ctx context.Context, in, out []onnxruntime.Value) error {
+	options, err := onnxruntime.NewRunOptions()
+	if err != nil {
+		return err
+	}
+	defer options.Destroy()
+	terminated := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(terminated)
+		options.Terminate()
+	})
+	err = s.session.RunWithOptions(in, out, options)
+	if !stop() { // before the options are destroyed
+		<-terminated
+	}
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &RunError{err}
 }
 
 func (s *Session) checkInputs(inputs map[string]Tensor) error {

@@ -2,6 +2,8 @@
 
 package ort
 
+import "context"
+
 const haveCgo = false
 
 // Session is a model loaded in onnxruntime. Without cgo there is none.
@@ -15,6 +17,11 @@ func OpenBytes([]byte, Options) (*Session, error) { return nil, ErrNoCgo }
 
 // Run returns [ErrNoCgo] in a program built without cgo.
 func (*Session) Run(map[string]Tensor) (map[string]Tensor, error) { return nil, ErrNoCgo }
+
+// RunContext returns [ErrNoCgo] in a program built without cgo.
+func (*Session) RunContext(context.Context, map[string]Tensor) (map[string]Tensor, error) {
+	return nil, ErrNoCgo
+}
 
 // Inputs is empty in a program built without cgo.
 func (*Session) Inputs() []IO { return nil }
@@ -49,3 +56,6 @@ func (*Bound) Close() error { return nil }
 func load(Library) (string, error) { return "", ErrNoCgo }
 
 func probeCUDA() error { return ErrNoCgo }
+
+// Trim does nothing in a program built without cgo.
+func Trim() {}
