@@ -106,21 +106,33 @@ func emitSpMax(e *emitter, op *ir.Op) (value, error) {
 	return value{t: over.max(h)}, nil
 }
 
+// checkBatch refuses graph_ids that are no numbers of graphs. A graph without nodes
+// may stand between others, but N nodes never make more than N graphs: what a batch
+// takes is bounded by its size.
+func checkBatch(ids ort.Tensor) error {
+	if err := ids.Check(); err != nil {
+		return fmt.Errorf("graph_ids: %w", err)
+	}
+	if ids.DType != ort.Int64 || len(ids.Shape) != 1 {
+		return fmt.Errorf("graph_ids is %v of shape %v, want int64 [N]", ids.DType, ids.Shape)
+	}
+	for v, id := range ids.I64 {
+		if n := int64(len(ids.I64)); id < 0 || id >= n {
+			return fmt.Errorf("graph_ids: node %d is of graph %d; a batch of %d nodes has at most as many graphs, numbered from 0", v, id, n)
+		}
+	}
+	return nil
+}
+
 // Batch reads graph_ids [N] as the exported models do: the block that leads from
 // node v to graph ids[v], of as many graphs as the largest number says.
 func Batch(ids ort.Tensor) (*ir.Graph, error) {
-	if err := ids.Check(); err != nil {
-		return nil, fmt.Errorf("graph_ids: %w", err)
-	}
-	if ids.DType != ort.Int64 || len(ids.Shape) != 1 {
-		return nil, fmt.Errorf("graph_ids is %v of shape %v, want int64 [N]", ids.DType, ids.Shape)
+	if err := checkBatch(ids); err != nil {
+		return nil, err
 	}
 	g := &ir.Graph{Sources: len(ids.I64)}
 	order := make([]int, len(ids.I64))
 	for v, id := range ids.I64 {
-		if id < 0 {
-			return nil, fmt.Errorf("graph_ids: node %d is of graph %d; graphs are numbered from 0", v, id)
-		}
 		g.N = max(g.N, int(id)+1)
 		order[v] = v
 	}

@@ -60,46 +60,109 @@ func (i *Inspection) TestInputs(path string) (map[string]ort.Tensor, error) {
 	return in, nil
 }
 
-// shapes runs the model on inputs and returns the shape of every value that its
-// nodes give.
-func (i *Inspection) shapes(inputs map[string]ort.Tensor, o ort.Options) (map[string][]int64, error) {
+// shapeSession is a model whose outputs are the shapes of all its values.
+type shapeSession struct {
+	*Inspection
+	session *ort.Session
+	values  []string
+}
+
+const shapePrefix = "gsrc_shape_of/"
+
+// shapeSession opens the model for its shapes.
+func (i *Inspection) shapeSession(o ort.Options) (*shapeSession, error) {
 	m := proto.Clone(i.model).(*onnxpb.ModelProto)
 	if err := internalize(i.dir, m); err != nil {
 		return nil, err
 	}
 	g := m.Graph
-	var values []string
+	s := &shapeSession{Inspection: i}
 	for _, n := range g.Node {
 		for _, out := range n.Output {
 			if out != "" {
-				values = append(values, out)
+				s.values = append(s.values, out)
 			}
 		}
 	}
 	g.Output, g.ValueInfo = nil, nil
-	const prefix = "gsrc_shape_of/"
-	for _, v := range values {
-		g.Node = append(g.Node, &onnxpb.NodeProto{OpType: "Shape", Input: []string{v}, Output: []string{prefix + v}})
-		g.Output = append(g.Output, &onnxpb.ValueInfoProto{Name: prefix + v, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: int32(int64Type)}}}})
+	for _, v := range s.values {
+		g.Node = append(g.Node, &onnxpb.NodeProto{OpType: "Shape", Input: []string{v}, Output: []string{shapePrefix + v}})
+		g.Output = append(g.Output, &onnxpb.ValueInfoProto{Name: shapePrefix + v, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: int32(int64Type)}}}})
 	}
 	data, err := Marshal(m)
 	if err != nil {
 		return nil, err
 	}
-	session, err := ort.OpenBytes(data, o)
+	s.session, err = ort.OpenBytes(data, o)
+	return s, err
+}
+
+// shapes runs the model on inputs and returns the shape of every value that its
+// nodes give.
+func (i *Inspection) shapes(inputs map[string]ort.Tensor, o ort.Options) (map[string][]int64, error) {
+	s, err := i.shapeSession(o)
 	if err != nil {
 		return nil, err
 	}
-	defer session.Close()
-	results, err := session.Run(inputs)
+	defer s.Close()
+	return s.run(inputs)
+}
+
+// Close frees the model.
+func (s *shapeSession) Close() error { return s.session.Close() }
+
+// run runs the model and returns the shape of every value that its nodes give.
+func (s *shapeSession) run(inputs map[string]ort.Tensor) (map[string][]int64, error) {
+	results, err := s.session.Run(inputs)
 	if err != nil {
 		return nil, err
 	}
 	shapes := map[string][]int64{}
-	for _, v := range values {
-		shapes[v] = results[prefix+v].I64
+	for _, v := range s.values {
+		shapes[v] = results[shapePrefix+v].I64
 	}
 	return shapes, nil
+}
+
+// peak runs the model and returns how many bytes its values take at most at a time,
+// each from the operator that gives it to the last that reads it, and the outputs twice:
+// they are copied.
+func (s *shapeSession) peak(inputs map[string]ort.Tensor) (int64, error) {
+	shapes, err := s.run(inputs)
+	if err != nil {
+		return 0, err
+	}
+	c := counter{Inspection: s.Inspection, sizes: map[string]size{}, kinds: map[string]int{}}
+	for v, dims := range shapes {
+		c.sizes[v] = size{dims, 8} // where the file does not tell the type
+	}
+	c.types()
+	last := map[string]int{}
+	for k, n := range s.model.Graph.Node {
+		for _, v := range n.Input {
+			last[v] = k
+		}
+	}
+	bytes := func(v string) int64 { return elements(c.sizes[v].dims) * c.sizes[v].bytes }
+	var live, most, outputs int64
+	for _, v := range s.model.Graph.Output {
+		last[v.GetName()] = len(s.model.Graph.Node)
+		outputs += bytes(v.GetName())
+	}
+	for k, n := range s.model.Graph.Node {
+		for _, v := range n.Output {
+			live += bytes(v)
+		}
+		most = max(most, live)
+		gone := map[string]bool{}
+		for _, v := range slices.Concat(n.Input, n.Output) {
+			if last[v] <= k && !gone[v] {
+				gone[v] = true
+				live -= bytes(v)
+			}
+		}
+	}
+	return most + outputs, nil
 }
 
 // Measure runs the model on inputs with all its shapes as outputs, and enters the

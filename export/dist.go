@@ -1,6 +1,7 @@
 package export
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,7 +20,13 @@ type Dist struct {
 	Manifest *Manifest
 	dir      string
 	options  ort.Options
+	ctx      context.Context // runs end with it; see During
 
+	*loaded
+}
+
+// loaded are the models of an export that are in memory.
+type loaded struct {
 	mu       sync.Mutex
 	sessions map[string]*ort.Session
 }
@@ -31,7 +38,15 @@ func Open(dir string, o ort.Options) (*Dist, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dist{Manifest: m, dir: dir, options: o, sessions: map[string]*ort.Session{}}, nil
+	return &Dist{Manifest: m, dir: dir, options: o, ctx: context.Background(), loaded: &loaded{sessions: map[string]*ort.Session{}}}, nil
+}
+
+// During returns the same export for work that ends early when ctx does: a run stops
+// after the operator that it is at, and returns the error of ctx.
+func (d *Dist) During(ctx context.Context) *Dist {
+	other := *d
+	other.ctx = ctx
+	return &other
 }
 
 // Close frees the loaded models.
@@ -150,7 +165,7 @@ func (d *Dist) Refine(x, edgeIndex ort.Tensor, weight *ort.Tensor, k int) (map[s
 // the graph of each node. It returns logits and probabilities, float32 [G,C], of
 // as many graphs as the largest number says.
 func (d *Dist) ClassifyGraphs(x, edgeIndex ort.Tensor, weight *ort.Tensor, graphIDs ort.Tensor) (map[string]ort.Tensor, error) {
-	if _, err := Batch(graphIDs); err != nil {
+	if err := checkBatch(graphIDs); err != nil {
 		return nil, err
 	}
 	if len(x.Shape) != 2 || int64(len(graphIDs.I64)) != x.Shape[0] {
@@ -159,8 +174,17 @@ func (d *Dist) ClassifyGraphs(x, edgeIndex ort.Tensor, weight *ort.Tensor, graph
 	return d.run("classifier", map[string]ort.Tensor{"x": x, inputGraphIDs: graphIDs}, &edgeIndex, weight)
 }
 
-// run adds the graph in the form that the model takes.
+// run runs a model on a graph.
 func (d *Dist) run(role string, in map[string]ort.Tensor, edgeIndex, weight *ort.Tensor) (map[string]ort.Tensor, error) {
+	s, err := d.prepare(role, in, edgeIndex, weight)
+	if err != nil {
+		return nil, err
+	}
+	return s.RunContext(d.ctx, in)
+}
+
+// prepare loads a model and adds the graph to its inputs, in the form that it takes.
+func (d *Dist) prepare(role string, in map[string]ort.Tensor, edgeIndex, weight *ort.Tensor) (*ort.Session, error) {
 	s, err := d.session(role)
 	if err != nil {
 		return nil, err
@@ -186,7 +210,7 @@ func (d *Dist) run(role string, in map[string]ort.Tensor, edgeIndex, weight *ort
 			return nil, err
 		}
 	}
-	return s.Run(in)
+	return s, d.ctx.Err()
 }
 
 func (d *Dist) addGraph(in map[string]ort.Tensor, takes map[string]bool, nodes int64, edgeIndex ort.Tensor, weight *ort.Tensor) error {
