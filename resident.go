@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -22,6 +23,8 @@ type ResidentOptions struct {
 	// there, and an answer is looked up: faster, and the graph's size is paid for at every
 	// update.
 	Subgraphs bool
+	// Budget is what the graph's memory is taken from as it grows; nil has no limit.
+	Budget *budget.Budget
 }
 
 // Resident is a graph that is kept in memory with an export, and answers which class

@@ -48,6 +48,15 @@ func (t *Tensor) setBytes(data []byte) error {
 	return nil
 }
 
+// binaryBytes counts the bytes of the binary form.
+func (t *Tensor) binaryBytes() int {
+	n := 4*len(t.F32) + 8*len(t.I64)
+	for _, v := range t.Text {
+		n += 4 + len(v)
+	}
+	return n
+}
+
 // appendBytes adds the elements in binary form.
 func (t *Tensor) appendBytes(b []byte) []byte {
 	for _, v := range t.F32 {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"google.golang.org/grpc/codes"
 )
@@ -15,19 +16,21 @@ import (
 type kind struct {
 	http int
 	grpc codes.Code
+	why  string // as refusals are counted
 }
 
 var (
-	kindInvalid   = kind{http.StatusBadRequest, codes.InvalidArgument}
-	kindUnknown   = kind{http.StatusNotFound, codes.NotFound}
-	kindForbidden = kind{http.StatusUnauthorized, codes.Unauthenticated}
-	kindTooLarge  = kind{http.StatusRequestEntityTooLarge, codes.ResourceExhausted}
-	kindSlow      = kind{http.StatusRequestTimeout, codes.DeadlineExceeded}
-	kindEncoding  = kind{http.StatusUnsupportedMediaType, codes.InvalidArgument}
-	kindFixed     = kind{http.StatusConflict, codes.FailedPrecondition}
-	kindBusy      = kind{http.StatusServiceUnavailable, codes.Unavailable}
-	kindLate      = kind{http.StatusGatewayTimeout, codes.DeadlineExceeded}
-	kindInternal  = kind{http.StatusInternalServerError, codes.Internal}
+	kindInvalid   = kind{http.StatusBadRequest, codes.InvalidArgument, "invalid"}
+	kindUnknown   = kind{http.StatusNotFound, codes.NotFound, "unknown"}
+	kindForbidden = kind{http.StatusUnauthorized, codes.Unauthenticated, "token"}
+	kindSite      = kind{http.StatusForbidden, codes.PermissionDenied, "site"}
+	kindTooLarge  = kind{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, "too_large"}
+	kindSlow      = kind{http.StatusRequestTimeout, codes.DeadlineExceeded, "slow"}
+	kindEncoding  = kind{http.StatusUnsupportedMediaType, codes.InvalidArgument, "encoding"}
+	kindFixed     = kind{http.StatusConflict, codes.FailedPrecondition, "conflict"}
+	kindBusy      = kind{http.StatusServiceUnavailable, codes.Unavailable, "busy"}
+	kindLate      = kind{http.StatusGatewayTimeout, codes.DeadlineExceeded, "late"}
+	kindInternal  = kind{http.StatusInternalServerError, codes.Internal, "internal"}
 )
 
 // failure is an error with its kind.
@@ -47,6 +50,7 @@ func classify(err error) *failure {
 	var f *failure
 	var update *gsrc.UpdateError
 	var node *gsrc.NodeError
+	var exceeded *budget.ExceededError
 	var body *http.MaxBytesError
 	switch {
 	case errors.As(err, &f):
@@ -56,9 +60,11 @@ func classify(err error) *failure {
 	case errors.Is(err, gsrc.ErrFixedGraph):
 		return &failure{kindFixed, err.Error()}
 	case errors.As(err, &body):
-		return &failure{kindTooLarge, fmt.Sprintf("the body has more than %d bytes", body.Limit)}
+		return &failure{kindTooLarge, fmt.Sprintf("the body has more than %d bytes (--max-body)", body.Limit)}
+	case errors.As(err, &exceeded): // by the graph, which is to grow
+		return &failure{kindFixed, err.Error() + " (--memory)"}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &failure{kindLate, "no answer within the time limit"}
+		return &failure{kindLate, "no answer within the time limit (--timeout)"}
 	case errors.Is(err, context.Canceled):
 		return &failure{kindLate, "the client has gone"}
 	}
@@ -69,7 +75,7 @@ func classify(err error) *failure {
 // onnxruntime itself failed.
 func blame(err error) error {
 	var run *ort.RunError
-	if err == nil || errors.As(err, &run) || errors.Is(err, ort.ErrClosed) {
+	if err == nil || errors.As(err, &run) || errors.Is(err, ort.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return invalid("%v", err)

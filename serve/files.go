@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -13,23 +14,30 @@ import (
 // whatever the lowering of the file: tables, an adjacency matrix and features in CSR
 // are made here.
 type file struct {
-	meta Metadata
-	gate gate
-	run  func(r *Request) (map[string]ort.Tensor, error)
+	meta    Metadata
+	gate    gate
+	outputs map[string][]any // shapes by name, of numbers and names of dimensions
+	run     func(d *export.Dist, r *Request) (map[string]ort.Tensor, error)
+	dist    *export.Dist
+
+	scratch  *export.Scratch
+	host     func(nodes, entries int64) int64
+	maxPairs int64
 }
 
 const platform = "onnxruntime_onnx"
 
-// files are the models of an export, in the order of their names. parallel of their runs
-// go on at one time.
-func files(d *export.Dist, parallel int) []model {
+// files are the models of an export, in the order of their names. Of each, parallel runs
+// go on at one time, whatever the others do.
+func files(d *export.Dist, parallel int, maxPairs int64) ([]model, error) {
 	m := d.Manifest
 	features := int64(m.NumFeatures)
-	g := newGate(parallel)
 	var all []model
 	for _, role := range slices.Sorted(maps.Keys(m.Models)) {
-		f := &file{meta: Metadata{Name: role, Versions: []string{modelVersion}, Platform: platform}, gate: g}
+		f := &file{meta: Metadata{Name: role, Versions: []string{modelVersion}, Platform: platform}, gate: newGate(parallel), dist: d,
+			outputs: map[string][]any{}, maxPairs: maxPairs, host: func(nodes, entries int64) int64 { return d.HostBytes(role, nodes, entries) }}
 		for _, o := range m.Models[role].Outputs {
+			f.outputs[o.Name] = o.Shape
 			f.meta.Outputs = append(f.meta.Outputs, TensorInfo{o.Name, datatype(o.DType), shape(o.Shape)})
 		}
 		x, edges := TensorInfo{"x", FP32, []int64{-1, features}}, TensorInfo{"edge_index", INT64, []int64{2, -1}}
@@ -46,7 +54,7 @@ func files(d *export.Dist, parallel int) []model {
 			if slices.ContainsFunc(m.Models[role].Inputs, func(in export.IOInfo) bool { return in.Name == weight.Name }) {
 				f.meta.Inputs = append(f.meta.Inputs, weight)
 			}
-			f.run = func(r *Request) (map[string]ort.Tensor, error) {
+			f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
 				h, err := d.Encode(value(r, "x"), optional(r, "x_struct"), value(r, "edge_index"), optional(r, "edge_weight"))
 				return map[string]ort.Tensor{"embedding": h}, err
 			}
@@ -54,7 +62,7 @@ func files(d *export.Dist, parallel int) []model {
 			for _, in := range m.Models[role].Inputs {
 				f.meta.Inputs = append(f.meta.Inputs, TensorInfo{in.Name, datatype(in.DType), shape(in.Shape)})
 			}
-			f.run = func(r *Request) (map[string]ort.Tensor, error) {
+			f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
 				return d.Score(value(r, "embedding"), value(r, "pairs"))
 			}
 		case "classifier":
@@ -62,12 +70,12 @@ func files(d *export.Dist, parallel int) []model {
 			if m.EdgeWeight {
 				f.meta.Inputs = append(f.meta.Inputs, weight)
 			}
-			f.run = func(r *Request) (map[string]ort.Tensor, error) {
+			f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
 				return d.Classify(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"))
 			}
 			if m.Task == export.TaskGraphs {
 				f.meta.Inputs = append(f.meta.Inputs, TensorInfo{"graph_ids", INT64, []int64{-1}})
-				f.run = func(r *Request) (map[string]ort.Tensor, error) {
+				f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
 					return d.ClassifyGraphs(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), value(r, "graph_ids"))
 				}
 			}
@@ -76,7 +84,7 @@ func files(d *export.Dist, parallel int) []model {
 			if slices.ContainsFunc(m.Models[role].Inputs, func(in export.IOInfo) bool { return in.Name == weight.Name }) {
 				f.meta.Inputs = append(f.meta.Inputs, weight)
 			}
-			f.run = func(r *Request) (map[string]ort.Tensor, error) {
+			f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
 				k := value(r, "k").I64[0]
 				// No graph that the file takes has more neighbours.
 				return d.Refine(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), int(max(-1, min(k, export.MaxPipelineNodes))))
@@ -84,9 +92,13 @@ func files(d *export.Dist, parallel int) []model {
 		default: // a file for other programs
 			continue
 		}
+		var err error
+		if f.scratch, err = d.Scratch(role); err != nil {
+			return nil, fmt.Errorf("what the %s takes cannot be foreseen: %w", role, err)
+		}
 		all = append(all, f)
 	}
-	return all
+	return all, nil
 }
 
 func (f *file) describe() *Metadata { return &f.meta }
@@ -104,7 +116,7 @@ func (f *file) infer(ctx context.Context, r *Request) (*Result, error) {
 		return nil, err
 	}
 	return f.gate.do(ctx, func() (*Result, error) {
-		out, err := f.run(r)
+		out, err := f.run(f.dist.During(ctx), r)
 		if err != nil {
 			return nil, blame(err)
 		}

@@ -2,234 +2,579 @@ package serve
 
 import (
 	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// parameters of the protocol are free; those here are read.
-type parameters struct {
-	BinarySize   *int64 `json:"binary_data_size"`
-	Binary       *bool  `json:"binary_data"`
-	BinaryOutput bool   `json:"binary_data_output"`
-}
+// Bounds of what a request names, far above what any model has.
+const (
+	mostTensors    = 64
+	mostDimensions = 16
+)
 
-type jsonRequest struct {
-	ID         string     `json:"id"`
-	Parameters parameters `json:"parameters"`
-	Inputs     []struct {
-		Name       string          `json:"name"`
-		Datatype   string          `json:"datatype"`
-		Shape      []int64         `json:"shape"`
-		Parameters parameters      `json:"parameters"`
-		Data       json.RawMessage `json:"data"`
-	} `json:"inputs"`
-	Outputs []struct {
-		Name       string     `json:"name"`
-		Parameters parameters `json:"parameters"`
-	} `json:"outputs"`
+// parser reads the JSON of an inference request, token by token: what it takes is
+// known before it is taken, and it ends when the client is gone.
+type parser struct {
+	ctx  context.Context
+	dec  *jsontext.Decoder
+	grow func(n int64) error // takes memory
+	n    int                 // tokens so far
 }
 
 // parseRequest reads the body of an inference request. header is the length of its
 // JSON where binary tensors follow, −1 where it is JSON alone. binary tells which
 // outputs are wanted in binary form; its entry "" is for those that are not named.
-func parseRequest(body []byte, header int) (r *Request, binary map[string]bool, err error) {
-	var rest []byte
+// grow is asked before memory is taken for what is read.
+func parseRequest(ctx context.Context, body []byte, header int, grow func(n int64) error) (r *Request, binary map[string]bool, err error) {
+	rest := []byte{}
 	if header >= 0 {
 		if header > len(body) {
 			return nil, nil, invalid("the header %s says %d, and the body has %d bytes", lengthHeader, header, len(body))
 		}
 		body, rest = body[:header], body[header:]
 	}
-	var j jsonRequest
-	dec := json.NewDecoder(bytes.NewReader(body))
-	if err := dec.Decode(&j); err != nil {
-		return nil, nil, invalid("the body is no inference request in JSON: %v", err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, nil, invalid("the body goes on after the inference request")
-	}
-	r = &Request{ID: j.ID}
-	for _, in := range j.Inputs {
-		t := Tensor{Name: in.Name, Datatype: in.Datatype, Shape: in.Shape}
-		n, err := elements(t.Name, t.Shape)
-		if err != nil {
-			return nil, nil, err
-		}
-		switch size := in.Parameters.BinarySize; {
-		case size != nil && in.Data != nil:
-			return nil, nil, invalid("the input %q has both data and binary_data_size", in.Name)
-		case size != nil && (*size < 0 || *size > int64(len(rest))):
-			return nil, nil, invalid("the input %q has %d bytes of binary data, and %d follow", in.Name, *size, len(rest))
-		case size != nil:
-			err = t.setBytes(rest[:*size])
-			rest = rest[*size:]
-		case in.Data == nil:
-			return nil, nil, invalid("the input %q has no data", in.Name)
+	p := &parser{ctx: ctx, grow: grow, dec: jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))}
+	q := &Request{}
+	binary = map[string]bool{}
+	var outputs []jsonOutputWanted
+	var all parameters
+	var inputs []*jsonInput
+	err = p.object("the body", func(name string) (err error) {
+		switch name {
+		case "id":
+			q.ID, err = p.text("id")
+		case "parameters":
+			err = p.parameters(&all)
+		case "inputs":
+			err = p.array("inputs", func() error {
+				if len(inputs) == mostTensors {
+					return invalid("the request has more than %d inputs", mostTensors)
+				}
+				in, err := p.input(body)
+				inputs = append(inputs, in)
+				return err
+			})
+		case "outputs":
+			err = p.array("outputs", func() error {
+				if len(outputs) == mostTensors {
+					return invalid("the request names more than %d outputs; each is named once", mostTensors)
+				}
+				out, err := p.output()
+				outputs = append(outputs, out)
+				return err
+			})
 		default:
-			err = t.setJSON(in.Data, n)
+			err = p.dec.SkipValue()
 		}
-		if err != nil {
-			return nil, nil, err
+		return err
+	})
+	if err == nil {
+		if _, end := p.dec.ReadToken(); end != io.EOF {
+			return nil, nil, invalid("the body goes on after the inference request")
 		}
-		r.Inputs = append(r.Inputs, t)
+	}
+	if err != nil {
+		return nil, nil, p.fault(err)
+	}
+	for _, in := range inputs {
+		if err := p.finish(in, &rest, body); err != nil {
+			return nil, nil, p.fault(err)
+		}
+		q.Inputs = append(q.Inputs, in.Tensor)
 	}
 	if len(rest) > 0 {
 		return nil, nil, invalid("%d bytes follow that belong to no input", len(rest))
 	}
-	binary = map[string]bool{"": j.Parameters.BinaryOutput}
-	for _, out := range j.Outputs {
-		r.Outputs = append(r.Outputs, out.Name)
-		binary[out.Name] = j.Parameters.BinaryOutput
-		if out.Parameters.Binary != nil {
-			binary[out.Name] = *out.Parameters.Binary
+	q.IdempotencyKey = all.key
+	binary[""] = all.binaryOutput
+	for _, out := range outputs {
+		q.Outputs = append(q.Outputs, out.name)
+		binary[out.name] = all.binaryOutput
+		if out.binary != nil {
+			binary[out.name] = *out.binary
 		}
 	}
-	return r, binary, nil
+	return q, binary, nil
 }
 
-// setJSON reads elements from valid JSON: an array, which may be nested. n are
-// expected.
-func (t *Tensor) setJSON(data []byte, n int) error {
-	n = min(n, len(data)/2) // what is claimed need not be there
-	switch t.Datatype {
-	case FP32:
-		t.F32 = make([]float32, 0, n)
-	case INT64:
-		t.I64 = make([]int64, 0, n)
-	case BYTES:
-		t.Text = make([]string, 0, n)
+// fault makes an error of the decoder the client's.
+func (p *parser) fault(err error) error {
+	var known *failure
+	if errors.As(err, &known) || p.ctx.Err() != nil {
+		return err
 	}
-	if len(data) == 0 || data[0] != '[' {
-		return invalid("the data of the input %q are no array", t.Name)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		err = errors.New("it ends too early")
 	}
-	for i := 0; i < len(data); {
-		switch c := data[i]; c {
-		case '[', ']', ',', ' ', '\t', '\n', '\r':
-			i++
-		default:
-			end := i + 1
-			if c == '"' {
-				for ; data[end] != '"'; end++ {
-					if data[end] == '\\' {
-						end++
-					}
-				}
-				end++
-			} else {
-				for end < len(data) && !bytes.ContainsRune([]byte(",] \t\r\n"), rune(data[end])) {
-					end++
-				}
-			}
-			if err := t.appendJSON(data[i:end]); err != nil {
-				return err
-			}
-			i = end
+	text := strings.TrimPrefix(err.Error(), "jsontext: ")
+	return invalid("the body is no inference request in JSON: %.200s", text)
+}
+
+// jsonInput is an input, and what of it is read when all is known.
+type jsonInput struct {
+	Tensor
+	parameters
+	known  int    // of datatype and shape
+	data   []byte // JSON that is not read yet; nil if there is none
+	filled bool
+}
+
+type jsonOutputWanted struct {
+	name   string
+	binary *bool
+}
+
+// parameters of the protocol are free; those here are read.
+type parameters struct {
+	binarySize   *int64
+	binary       *bool
+	binaryOutput bool
+	key          string
+}
+
+// object reads an object; null is one without fields.
+func (p *parser) object(what string, field func(name string) error) error {
+	switch p.dec.PeekKind() {
+	case 'n':
+		return p.dec.SkipValue()
+	case '{':
+	case 0:
+		_, err := p.dec.ReadToken()
+		return err
+	default:
+		return invalid("the body is no inference request in JSON: %s is no object", what)
+	}
+	if _, err := p.dec.ReadToken(); err != nil {
+		return err
+	}
+	for p.dec.PeekKind() != '}' {
+		name, err := p.dec.ReadToken()
+		if err != nil {
+			return err
 		}
+		if err := field(name.String()); err != nil {
+			return err
+		}
+		if err := p.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	_, err := p.dec.ReadToken()
+	return err
+}
+
+// array reads an array; null is an empty one.
+func (p *parser) array(what string, element func() error) error {
+	switch p.dec.PeekKind() {
+	case 'n':
+		return p.dec.SkipValue()
+	case '[':
+	case 0:
+		_, err := p.dec.ReadToken()
+		return err
+	default:
+		return invalid("the body is no inference request in JSON: %s is no array", what)
+	}
+	if _, err := p.dec.ReadToken(); err != nil {
+		return err
+	}
+	for p.dec.PeekKind() != ']' {
+		if err := element(); err != nil {
+			return err
+		}
+	}
+	_, err := p.dec.ReadToken()
+	return err
+}
+
+func (p *parser) text(what string) (string, error) {
+	switch p.dec.PeekKind() {
+	case 'n':
+		return "", p.dec.SkipValue()
+	case '"', 0:
+	default:
+		return "", invalid("the body is no inference request in JSON: %s is no text", what)
+	}
+	t, err := p.dec.ReadToken()
+	if err != nil {
+		return "", err
+	}
+	return t.String(), nil
+}
+
+func (p *parser) integer(what string) (int64, error) {
+	v, err := p.dec.ReadValue()
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil {
+		return 0, invalid("the body is no inference request in JSON: %s is %.40s, want an integer", what, v)
+	}
+	return n, nil
+}
+
+func (p *parser) truth(what string) (bool, error) {
+	v, err := p.dec.ReadValue()
+	if err == nil && v.Kind() != 't' && v.Kind() != 'f' && v.Kind() != 'n' {
+		err = invalid("the body is no inference request in JSON: %s is %.40s, want true or false", what, v)
+	}
+	return v.Kind() == 't', err
+}
+
+func (p *parser) parameters(to *parameters) error {
+	return p.object("parameters", func(name string) (err error) {
+		switch name {
+		case "binary_data_size":
+			var n int64
+			n, err = p.integer(name)
+			to.binarySize = &n
+		case "binary_data":
+			var b bool
+			b, err = p.truth(name)
+			to.binary = &b
+		case "binary_data_output":
+			to.binaryOutput, err = p.truth(name)
+		case idempotencyParameter:
+			to.key, err = p.text(name)
+		default:
+			err = p.dec.SkipValue()
+		}
+		return err
+	})
+}
+
+func (p *parser) output() (out jsonOutputWanted, err error) {
+	var params parameters
+	err = p.object("an output", func(name string) (err error) {
+		switch name {
+		case "name":
+			out.name, err = p.text("the name of an output")
+		case "parameters":
+			err = p.parameters(&params)
+		default:
+			err = p.dec.SkipValue()
+		}
+		return err
+	})
+	out.binary = params.binary
+	return out, err
+}
+
+// input reads an input; its data, where they come before its shape, later.
+func (p *parser) input(body []byte) (*jsonInput, error) {
+	in := &jsonInput{}
+	return in, p.object("an input", func(name string) (err error) {
+		switch name {
+		case "name":
+			in.Name, err = p.text("the name of an input")
+		case "datatype":
+			in.known |= 1
+			in.Datatype, err = p.text("datatype")
+		case "shape":
+			in.known |= 2
+			in.Shape = nil
+			err = p.array("shape", func() error {
+				if len(in.Shape) == mostDimensions {
+					return invalid("the input %q has more than %d dimensions", in.Name, mostDimensions)
+				}
+				d, err := p.integer("shape")
+				in.Shape = append(in.Shape, d)
+				return err
+			})
+		case "parameters":
+			err = p.parameters(&in.parameters)
+		case "data":
+			switch {
+			case in.filled || in.data != nil:
+				err = invalid("the input %q has its data twice", in.Name)
+			case in.known == 3:
+				in.filled = true
+				err = p.data(&in.Tensor, len(body))
+			default:
+				var v jsontext.Value
+				if v, err = p.dec.ReadValue(); err == nil {
+					end := int(p.dec.InputOffset())
+					in.data = body[end-len(v) : end]
+				}
+			}
+		default:
+			err = p.dec.SkipValue()
+		}
+		return err
+	})
+}
+
+// finish reads what is left of an input: data that came before the shape, or that
+// follow in binary form.
+func (p *parser) finish(in *jsonInput, rest *[]byte, body []byte) error {
+	t := &in.Tensor
+	size := in.binarySize
+	if _, err := elements(t.Name, t.Shape); err != nil {
+		return err
+	}
+	switch {
+	case size != nil && (in.filled || in.data != nil):
+		return invalid("the input %q has both data and binary_data_size", in.Name)
+	case size != nil && (*size < 0 || *size > int64(len(*rest))):
+		return invalid("the input %q has %d bytes of binary data, and %d follow", in.Name, *size, len(*rest))
+	case size != nil:
+		data := (*rest)[:*size]
+		*rest = (*rest)[*size:]
+		if err := p.grow(t.decoded(len(data))); err != nil {
+			return err
+		}
+		return t.setBytes(data)
+	case in.data != nil:
+		late := &parser{ctx: p.ctx, grow: p.grow, dec: jsontext.NewDecoder(bytes.NewBuffer(in.data))}
+		return late.data(t, len(in.data))
+	case !in.filled:
+		return invalid("the input %q has no data", in.Name)
 	}
 	return nil
 }
 
-// appendJSON adds one element.
-func (t *Tensor) appendJSON(text []byte) error {
-	var err error
+// decoded bounds the memory of a tensor's elements that are given in n bytes.
+func (t *Tensor) decoded(n int) int64 {
+	if t.Datatype == BYTES {
+		return int64(n) + 16*int64(n/4+1) // a length of 4 bytes each
+	}
+	return int64(n)
+}
+
+// data reads elements: an array that is flat or nested as the shape says. length is
+// that of the text that they are part of.
+func (p *parser) data(t *Tensor, length int) error {
+	n, err := elements(t.Name, t.Shape)
+	if err != nil {
+		return err
+	}
+	if p.dec.PeekKind() != '[' {
+		return invalid("the data of the input %q are no array", t.Name)
+	}
+	hold := min(n, length/2) // what is claimed need not be there
 	switch t.Datatype {
 	case FP32:
-		var v float64
-		if v, err = strconv.ParseFloat(string(text), 32); err == nil {
-			t.F32 = append(t.F32, float32(v))
-		}
+		err = p.grow(4 * int64(hold))
+		t.F32 = make([]float32, 0, hold)
 	case INT64:
-		var v int64
-		if v, err = strconv.ParseInt(string(text), 10, 64); err == nil {
-			t.I64 = append(t.I64, v)
-		}
+		err = p.grow(8 * int64(hold))
+		t.I64 = make([]int64, 0, hold)
 	case BYTES:
-		var v *string // nil for null
-		if err = json.Unmarshal(text, &v); err == nil && v == nil {
-			err = errors.New("null is no text")
-		}
-		if err == nil {
-			t.Text = append(t.Text, *v)
-		}
+		err = p.grow(16*int64(hold) + int64(length))
+		t.Text = make([]string, 0, hold)
 	default:
 		return t.check() // which says what is wrong with the data type
 	}
 	if err != nil {
-		return invalid("the input %q of type %s has the element %.40q", t.Name, t.Datatype, text)
+		return err
+	}
+	if _, err := p.dec.ReadToken(); err != nil {
+		return err
+	}
+	if p.dec.PeekKind() == '[' && len(t.Shape) > 0 {
+		return p.nested(t, n, 0)
+	}
+	_, err = p.row(t, n)
+	return err
+}
+
+// nested reads what is behind the bracket of a dimension.
+func (p *parser) nested(t *Tensor, n, axis int) error {
+	wrong := func() error {
+		return invalid("the data of the input %q are nested otherwise than its shape %v; nest them as it says, or give them flat", t.Name, t.Shape)
+	}
+	if axis == len(t.Shape)-1 {
+		count, err := p.row(t, n)
+		if err == nil && int64(count) != t.Shape[axis] {
+			err = wrong()
+		}
+		return err
+	}
+	count := int64(0)
+	for ; ; count++ {
+		switch p.dec.PeekKind() {
+		case ']':
+			if count != t.Shape[axis] {
+				return wrong()
+			}
+			_, err := p.dec.ReadToken()
+			return err
+		case '[':
+			if count == t.Shape[axis] {
+				return wrong()
+			}
+			if _, err := p.dec.ReadToken(); err != nil {
+				return err
+			}
+			if err := p.nested(t, n, axis+1); err != nil {
+				return err
+			}
+		case 0:
+			_, err := p.dec.ReadToken()
+			return err
+		default:
+			return wrong()
+		}
+	}
+}
+
+// row reads elements up to the end of an array and counts them.
+func (p *parser) row(t *Tensor, n int) (count int, err error) {
+	for ; ; count++ {
+		if p.n++; p.n%4096 == 0 {
+			if err := p.ctx.Err(); err != nil {
+				return 0, err
+			}
+		}
+		switch kind := p.dec.PeekKind(); kind {
+		case ']':
+			_, err := p.dec.ReadToken()
+			return count, err
+		case '[', '{':
+			return 0, invalid("the data of the input %q are nested otherwise than its shape %v; nest them as it says, or give them flat", t.Name, t.Shape)
+		}
+		v, err := p.dec.ReadValue()
+		if err != nil {
+			return 0, err
+		}
+		if t.Length() == n {
+			return 0, invalid("the input %q has more elements than its shape %v says", t.Name, t.Shape)
+		}
+		if err := t.appendJSON(v); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// appendJSON adds one element.
+func (t *Tensor) appendJSON(v jsontext.Value) error {
+	wrong := func() error {
+		return invalid("the input %q of type %s has the element %.40q", t.Name, t.Datatype, []byte(v))
+	}
+	switch t.Datatype {
+	case FP32:
+		f, err := strconv.ParseFloat(string(v), 32)
+		if err != nil || v.Kind() != '0' {
+			return wrong()
+		}
+		t.F32 = append(t.F32, float32(f))
+	case INT64:
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		if err != nil {
+			return wrong()
+		}
+		t.I64 = append(t.I64, n)
+	case BYTES:
+		if v.Kind() != '"' {
+			return wrong()
+		}
+		text, err := jsontext.AppendUnquote(nil, v)
+		if err != nil {
+			return wrong()
+		}
+		t.Text = append(t.Text, string(text))
 	}
 	return nil
 }
 
-type jsonOutput struct {
-	Name       string           `json:"name"`
-	Datatype   string           `json:"datatype"`
-	Shape      []int64          `json:"shape"`
-	Parameters map[string]int64 `json:"parameters,omitempty"`
-	Data       any              `json:"data,omitempty"`
-}
-
-type jsonResponse struct {
-	ModelName    string           `json:"model_name"`
-	ModelVersion string           `json:"model_version"`
-	ID           string           `json:"id,omitempty"`
-	Parameters   map[string]int64 `json:"parameters,omitempty"`
-	Outputs      []jsonOutput     `json:"outputs"`
-}
-
-// versionParameter names the version of the graph in a reply.
-const versionParameter = "graph_version"
+const (
+	// versionParameter names the version of the graph in a reply.
+	versionParameter = "graph_version"
+	// idempotencyParameter names a request, so that it takes effect once.
+	idempotencyParameter = "idempotency_key"
+)
 
 // writeResponse gives the body of a reply, and the length of its JSON where binary
 // tensors follow, else −1.
 func writeResponse(name, id string, res *Result, binary map[string]bool) (body []byte, header int, err error) {
-	j := jsonResponse{ModelName: name, ModelVersion: modelVersion, ID: id, Outputs: []jsonOutput{}}
-	if res.GraphVersion > 0 {
-		j.Parameters = map[string]int64{versionParameter: res.GraphVersion}
+	quote := func(b []byte, text string) []byte {
+		b, _ = jsontext.AppendQuote(b, strings.ToValidUTF8(text, "\uFFFD")) // which fails on other text alone
+		return b
 	}
-	var rest []byte
+	field := func(b []byte, name, value string) []byte {
+		b = append(quote(b, name), ':')
+		return quote(b, value)
+	}
+	b := field([]byte{'{'}, "model_name", name)
+	b = field(append(b, ','), "model_version", modelVersion)
+	if id != "" {
+		b = field(append(b, ','), "id", id)
+	}
+	if res.GraphVersion > 0 {
+		b = fmt.Appendf(b, `,"parameters":{%q:%d}`, versionParameter, res.GraphVersion)
+	}
+	b = append(b, `,"outputs":[`...)
 	header = -1
+	var rest []*Tensor
 	for i := range res.Outputs {
 		t := &res.Outputs[i]
-		o := jsonOutput{Name: t.Name, Datatype: t.Datatype, Shape: t.Shape}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = field(append(b, '{'), "name", t.Name)
+		b = field(append(b, ','), "datatype", t.Datatype)
+		b = append(b, `,"shape":[`...)
+		for k, d := range t.Shape {
+			if k > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(b, d, 10)
+		}
+		b = append(b, ']')
 		want, named := binary[t.Name]
 		if !named {
 			want = binary[""]
 		}
 		if want {
-			before := len(rest)
-			rest = t.appendBytes(rest)
-			o.Parameters = map[string]int64{"binary_data_size": int64(len(rest) - before)}
-			header = 0
-		} else if o.Data, err = t.forJSON(); err != nil {
+			b = fmt.Appendf(b, `,"parameters":{"binary_data_size":%d}`, t.binaryBytes())
+			rest = append(rest, t)
+		} else if b, err = t.appendToJSON(append(b, `,"data":`...), quote); err != nil {
 			return nil, 0, err
 		}
-		j.Outputs = append(j.Outputs, o)
+		b = append(b, '}')
 	}
-	if body, err = json.Marshal(j); err != nil {
-		return nil, 0, err
+	b = append(b, "]}"...)
+	if len(rest) == 0 {
+		return b, -1, nil
 	}
-	if header == 0 {
-		header = len(body)
+	header = len(b)
+	for _, t := range rest {
+		b = t.appendBytes(b)
 	}
-	return append(body, rest...), header, nil
+	return b, header, nil
 }
 
-// forJSON returns the elements as JSON takes them: an array, though it be empty.
-func (t *Tensor) forJSON() (any, error) {
-	switch t.Datatype {
-	case INT64:
-		return append([]int64{}, t.I64...), nil
-	case BYTES:
-		return append([]string{}, t.Text...), nil
-	}
-	for _, v := range t.F32 {
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return nil, fmt.Errorf("the output %q has the element %v, which JSON cannot say; ask for binary data", t.Name, v)
+// appendToJSON adds the elements as an array.
+func (t *Tensor) appendToJSON(b []byte, quote func([]byte, string) []byte) ([]byte, error) {
+	b = append(b, '[')
+	for i := range t.Length() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		switch t.Datatype {
+		case FP32:
+			v := float64(t.F32[i])
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, fmt.Errorf("the output %q has the element %v, which JSON cannot say; ask for binary data", t.Name, v)
+			}
+			format := byte('f')
+			if a := math.Abs(v); a != 0 && (a < 1e-6 || a >= 1e21) {
+				format = 'e'
+			}
+			b = strconv.AppendFloat(b, v, format, -1, 32)
+		case INT64:
+			b = strconv.AppendInt(b, t.I64[i], 10)
+		case BYTES:
+			b = quote(b, t.Text[i])
 		}
 	}
-	return append([]float32{}, t.F32...), nil
+	return append(b, ']'), nil
 }

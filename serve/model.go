@@ -2,6 +2,9 @@ package serve
 
 import (
 	"context"
+	"errors"
+
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // TensorInfo describes an input or output; a dimension that varies is −1.
@@ -35,12 +38,30 @@ func find(infos []TensorInfo, name string) *TensorInfo {
 // model is something that can be asked.
 type model interface {
 	describe() *Metadata
+	// bound tells, before any work, what a request that fits takes and gives at most.
+	bound(r *Request) (bound, error)
 	infer(ctx context.Context, r *Request) (*Result, error)
 }
 
-// ask has a model answer a request.
-func ask(ctx context.Context, m model, r *Request) (*Result, error) {
-	if err := r.fit(m.describe()); err != nil {
+// ask has a model answer a request within the limits of the server. binary is as
+// parseRequest gives it.
+func (s *Server) ask(ctx context.Context, c *call, m model, r *Request, binary map[string]bool) (*Result, error) {
+	meta := m.describe()
+	if err := r.fit(meta); err != nil {
+		return nil, err
+	}
+	b, err := m.bound(r)
+	if err != nil {
+		return nil, err
+	}
+	c.rows = b.rows
+	answer := b.answerBytes(meta, r, binary)
+	if answer > s.o.MaxAnswer {
+		return nil, invalid("the answer would have up to %s, and this server gives %s (--max-answer); ask for fewer outputs, or for less at a time",
+			budget.Format(answer), budget.Format(s.o.MaxAnswer))
+	}
+	// As tensors, as it is written, and what growing it leaves behind.
+	if err := c.grow(plus(b.scratch, budget.Mul(3, answer))); err != nil {
 		return nil, err
 	}
 	res, err := m.infer(ctx, r)
@@ -56,28 +77,16 @@ type gate chan struct{}
 
 func newGate(n int) gate { return make(gate, n) }
 
-// do runs f, which cannot be stopped, on a goroutine of its own: where ctx ends before
-// it does, do returns, and f keeps its place in the gate until it is done.
+// do runs f, which ends soon after ctx does.
 func (g gate) do(ctx context.Context, f func() (*Result, error)) (*Result, error) {
 	select {
 	case g <- struct{}{}:
 	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, ctx.Err()
+		}
 		return nil, fail(kindBusy, "too many requests: there was no turn within the time limit")
 	}
-	type outcome struct {
-		r   *Result
-		err error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		defer func() { <-g }()
-		r, err := f()
-		done <- outcome{r, err}
-	}()
-	select {
-	case o := <-done:
-		return o.r, o.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	defer func() { <-g }()
+	return f()
 }

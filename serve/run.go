@@ -6,17 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"google.golang.org/grpc"
 )
 
 // Options say what is served, and within which limits. Zero values are defaults.
@@ -40,32 +42,55 @@ type Options struct {
 	// Token is wanted of every request but those for health; none if empty.
 	Token string
 
+	// Memory is how much the process may take, in bytes: for the models, the graph, and
+	// what requests hold; what budget.Default says if 0.
+	Memory int64
 	// MaxBody is the largest body of a request, in bytes; 64 MiB if 0.
 	MaxBody int64
+	// MaxAnswer is the largest answer, in bytes; 256 MiB if 0.
+	MaxAnswer int64
+	// MaxPairs is how many pairs of nodes and neighbours (N·k) the pipeline judges in a
+	// request; 2^20 if 0.
+	MaxPairs int64
 	// Timeout is how long a request may take, reading its body and answering it each;
 	// 30 s if 0.
 	Timeout time.Duration
-	// MaxRequests is how many inference requests may be under way; more are refused at
-	// once. 1024 if 0.
+	// MaxRequests is how many inference requests may be answered at a time; more are
+	// refused at once. 1024 if 0.
 	MaxRequests int
+	// MaxConnections is how many connections there may be. Above, those are closed that
+	// keep the server waiting for longest. 0 is as many as an eighth of the memory, and
+	// the limit of open files, allow.
+	MaxConnections int
 	// Drain is how long requests are still taken after the end was asked for, while the
-	// server says that it is not ready; 0 is not at all.
-	Drain time.Duration
+	// server says that it is not ready; 0 is not at all. Grace is how long those that
+	// were taken may go on afterwards; 24 s if 0.
+	Drain, Grace time.Duration
+	// AllowedHosts are names, beside localhost, the machine's own and addresses, by which
+	// the server is asked over HTTP; "*" is any.
+	AllowedHosts []string
 
 	Log func(format string, args ...any) // gets a line for each event; may be nil
+	// Requests gets a record of each request; may be nil.
+	Requests *slog.Logger
 }
 
 // Server answers questions to an export.
 type Server struct {
-	o        Options
-	tls      *tls.Config
-	dist     *export.Dist
-	resident *gsrc.Resident // nil without data
-	models   map[string]model
-	metrics  *metrics
-	underWay atomic.Int64
-	draining atomic.Bool
-	drained  chan struct{} // closed by a test that has seen enough; else nil
+	o           Options
+	tls         *tls.Config
+	budget      *budget.Budget
+	intake      *intake
+	connections *connections
+	hosts       []string
+	dist        *export.Dist
+	resident    *gsrc.Resident // nil without data
+	models      map[string]model
+	metrics     *metrics
+	underWay    atomic.Int64
+	tidying     atomic.Bool
+	draining    atomic.Bool
+	drained     chan struct{} // closed by a test that has seen enough; else nil
 }
 
 // New loads an export, and the resident graph if there is one.
@@ -78,49 +103,86 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
+	if o.Requests == nil {
+		o.Requests = slog.New(slog.DiscardHandler)
+	}
 	def(&o.Batch, 1024)
 	def(&o.MaxRequests, 1024)
 	def(&o.Predict.Threads, max(1, runtime.NumCPU()/2))
-	if o.MaxBody == 0 {
-		o.MaxBody = 64 << 20
+	for v, to := range map[*int64]int64{&o.MaxBody: 64 << 20, &o.MaxAnswer: 256 << 20, &o.MaxPairs: 1 << 20} {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	if o.Memory == 0 {
+		o.Memory, _ = budget.Default()
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 30 * time.Second
 	}
-	if o.Batch < 0 || o.MaxRequests < 0 || o.MaxBody < 0 || o.MaxBody > 1<<31-1 || o.Timeout < 0 || o.Drain < 0 {
+	if o.Grace == 0 {
+		o.Grace = 24 * time.Second
+	}
+	if o.Batch < 0 || o.MaxRequests < 0 || o.MaxConnections < 0 || o.Memory < 0 || o.MaxBody < 0 || o.MaxBody > 1<<31-1 || o.MaxAnswer < 0 || o.MaxPairs < 0 ||
+		o.Timeout < 0 || o.Drain < 0 || o.Grace < 0 {
 		return nil, errors.New("the limits of a server are positive, and bodies have less than 2 GiB")
 	}
 	if o.Updates && o.Data == "" {
 		return nil, errors.New("updates need a resident graph: give one with --data")
 	}
-	s := &Server{o: o, metrics: newMetrics(), models: map[string]model{}}
+	s := &Server{o: o, metrics: newMetrics(), models: map[string]model{}, budget: budget.New(o.Memory), hosts: o.allowedHosts()}
 	var err error
 	if s.tls, err = o.tls(); err != nil {
 		return nil, err
 	}
+	if err := s.load(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	// What is there now, whatever it is for.
+	if _, err := s.budget.Reserve("the models and the graph", max(0, resident()-s.budget.Used())); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("%w (--memory)", err)
+	}
+	refused := func(why string) { s.metrics.refused.WithLabelValues(why).Inc() }
+	s.intake = newIntake(s.budget, refused, s.large)
+	if s.o.MaxConnections == 0 {
+		s.o.MaxConnections = int(max(16, min(o.Memory/8/connectionBytes, openFiles()-128)))
+	}
+	s.connections = &connections{most: s.o.MaxConnections, budget: s.budget, refused: refused, all: map[net.Conn]*connection{}}
+	s.metrics.memory(s.budget, s.intake, s.connections)
+	return s, nil
+}
+
+// load loads the models, and the graph if there is one.
+func (s *Server) load(ctx context.Context) (err error) {
+	o := &s.o
 	if o.Data != "" {
 		p := o.Predict
 		p.Log = o.Log
-		if s.resident, err = gsrc.OpenResident(ctx, o.Dist, o.Data, gsrc.ResidentOptions{PredictOptions: p, Subgraphs: o.Subgraphs}); err != nil {
-			return nil, err
+		if s.resident, err = gsrc.OpenResident(ctx, o.Dist, o.Data, gsrc.ResidentOptions{PredictOptions: p, Subgraphs: o.Subgraphs, Budget: s.budget}); err != nil {
+			return err
 		}
-		s.dist = s.resident.Dist()
 		s.add(newNodes(s.resident, &batcher{resident: s.resident, most: o.Batch, observe: func(n int) { s.metrics.batch.Observe(float64(n)) }}))
 		if o.Updates {
 			s.add(newUpdate(s.resident))
 		}
 		s.metrics.graph(s.resident)
-	} else if s.dist, err = o.open(ctx); err != nil {
-		return nil, err
+	}
+	// The files have sessions of their own, which keep no memory between requests: those
+	// of the resident graph run on graphs of one size, and may.
+	if s.dist, err = o.open(ctx); err != nil {
+		return err
 	}
 	if err := s.dist.Warm(); err != nil {
-		s.Close()
-		return nil, err
+		return err
 	}
-	for _, m := range files(s.dist, o.Predict.Threads) {
+	all, err := files(s.dist, o.Predict.Threads, o.MaxPairs)
+	for _, m := range all {
 		s.add(m)
 	}
-	return s, nil
+	s.tidy()
+	return err
 }
 
 // open opens the export alone.
@@ -133,7 +195,7 @@ func (o *Options) open(ctx context.Context) (*export.Dist, error) {
 		}
 		lib = &found
 	}
-	return export.Open(o.Dist, ort.Options{Provider: o.Predict.Provider, Device: o.Predict.Device, MemoryLimit: o.Predict.MemoryLimit, Threads: o.Predict.Threads, Library: lib, Log: o.Log, Yield: true})
+	return export.Open(o.Dist, ort.Options{Provider: o.Predict.Provider, Device: o.Predict.Device, MemoryLimit: o.Predict.MemoryLimit, Threads: o.Predict.Threads, Library: lib, Log: o.Log, Yield: true, Release: true})
 }
 
 // tls reads the certificate.
@@ -157,9 +219,10 @@ func (s *Server) add(m model) { s.models[m.describe().Name] = m }
 func (s *Server) Close() {
 	if s.resident != nil {
 		s.resident.Close()
-		return
 	}
-	s.dist.Close()
+	if s.dist != nil {
+		s.dist.Close()
+	}
 }
 
 // Models describes what is served, by name.
@@ -193,17 +256,56 @@ func (s *Server) known(name string) string {
 
 func (s *Server) ready() bool { return !s.draining.Load() }
 
-// enter counts a request in, unless there are too many.
-func (s *Server) enter() (leave func(), err error) {
+// enter counts a request in whose body has come, unless there are too many.
+func (s *Server) enter(ctx context.Context) (leave func(), err error) {
 	if s.underWay.Add(1) > int64(s.o.MaxRequests) {
 		s.underWay.Add(-1)
-		return nil, fail(kindBusy, "%d requests are under way: too many", s.o.MaxRequests)
+		return nil, fail(kindBusy, "%d requests are under way: too many (--max-requests)", s.o.MaxRequests)
 	}
 	s.metrics.underWay.Inc()
+	done := s.connections.answering(ctx)
 	return func() {
+		done()
 		s.underWay.Add(-1)
 		s.metrics.underWay.Dec()
 	}, nil
+}
+
+// begin is called when an inference request begins; what it returns, when it is
+// answered.
+func (s *Server) begin(protocol, model string) func(c *call, code string, err error) {
+	start := time.Now()
+	return func(c *call, code string, err error) {
+		took := time.Since(start)
+		level, attrs := slog.LevelInfo, []slog.Attr{slog.String("protocol", protocol)}
+		if c != nil {
+			if c.model != "" {
+				model = c.model
+			}
+			attrs = append(attrs, slog.String("id", c.id), slog.Int64("rows", c.rows))
+		}
+		s.metrics.request(model, protocol, code, took)
+		attrs = append(attrs, slog.String("model", model), slog.String("code", code), slog.Duration("took", took))
+		if err != nil {
+			f := classify(err)
+			switch {
+			case f.http >= http.StatusInternalServerError:
+				level = slog.LevelError
+			default:
+				level = slog.LevelWarn
+			}
+			attrs = append(attrs, slog.String("why", f.why))
+		}
+		s.o.Requests.LogAttrs(context.Background(), level, "request", attrs...)
+	}
+}
+
+// count counts a refusal.
+func (s *Server) count(f *failure) {
+	s.metrics.refused.WithLabelValues(f.why).Inc()
+	if f.http == http.StatusInternalServerError {
+		s.o.Log("internal error: %s", f.message)
+	}
 }
 
 // description is the server's metadata.
@@ -219,33 +321,50 @@ func (s *Server) describe() description {
 
 // Run answers on the listeners (either may be nil) until ctx ends. It then says that
 // it is not ready, takes requests for the time of Drain, and returns when all that were
-// taken are answered.
+// taken are answered, or when Grace is over: what is not done then is cut off, and the
+// error is a *[CutError].
 func (s *Server) Run(ctx context.Context, web, rpc net.Listener) error {
 	failed := make(chan error, 2)
-	h := &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: s.o.Timeout,
-		WriteTimeout: 2*s.o.Timeout + 10*time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: log.New(logWriter(s.o.Log), "", 0),
-	}
-	if web != nil {
-		l := web
+	work, abort := context.WithCancel(context.Background())
+	defer abort()
+	var servers []*http.Server
+	start := func(l net.Listener, h http.Handler, protocol string, set func(p *http.Protocols, on bool)) {
+		if l == nil {
+			return
+		}
+		p := &http.Protocols{}
+		set(p, true)
+		h1 := &http.Server{
+			Handler: h, Protocols: p, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: s.o.Timeout,
+			WriteTimeout: 2*s.o.Timeout + 10*time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+			HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 1 << 20, MaxReceiveBufferPerStream: 256 << 10},
+			ErrorLog: log.New(logWriter(s.o.Log), "", 0), ConnState: s.connections.follow, ConnContext: s.connections.with,
+			BaseContext: func(net.Listener) context.Context { return work },
+		}
 		if s.tls != nil {
 			c := s.tls.Clone()
-			c.NextProtos = []string{"http/1.1"}
-			l = tls.NewListener(web, c)
+			c.NextProtos = []string{protocol}
+			h1.TLSConfig = c
 		}
-		go func() { failed <- h.Serve(l) }()
+		servers = append(servers, h1)
+		go func() {
+			if s.tls != nil {
+				failed <- h1.ServeTLS(l, "", "")
+			} else {
+				failed <- h1.Serve(l)
+			}
+		}()
 	}
-	var g *grpc.Server
-	if rpc != nil {
-		g = s.GRPC()
-		go func() { failed <- g.Serve(rpc) }()
+	start(web, s.Handler(), "http/1.1", (*http.Protocols).SetHTTP1)
+	second := (*http.Protocols).SetUnencryptedHTTP2
+	if s.tls != nil {
+		second = (*http.Protocols).SetHTTP2
 	}
+	start(rpc, s.RPC(), "h2", second)
 	select {
 	case err := <-failed:
-		h.Close()
-		if g != nil {
-			g.Stop()
+		for _, h := range servers {
+			h.Close()
 		}
 		return err
 	case <-ctx.Done():
@@ -258,26 +377,39 @@ func (s *Server) Run(ctx context.Context, web, rpc net.Listener) error {
 		case <-s.drained:
 		}
 	}
-	s.o.Log("finishing what is under way")
-	end, cancel := context.WithTimeout(context.Background(), 2*s.o.Timeout)
+	s.o.Log("finishing what is under way, within %v", s.o.Grace)
+	end, cancel := context.WithTimeout(context.Background(), s.o.Grace)
 	defer cancel()
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		if g != nil {
-			g.GracefulStop()
-		}
-	}()
-	err := h.Shutdown(end)
-	select {
-	case <-stopped:
-	case <-end.Done():
-		g.Stop()
+	var wait sync.WaitGroup
+	for _, h := range servers {
+		wait.Go(func() { h.Shutdown(end) })
 	}
-	if err != nil {
-		return fmt.Errorf("requests did not end within %v: %w", 2*s.o.Timeout, err)
+	wait.Wait()
+	if end.Err() == nil {
+		return nil
 	}
-	return nil
+	cut := &CutError{Grace: s.o.Grace, Answering: int(s.underWay.Load())}
+	cut.Bodies, cut.Answers = s.intake.unfinished()
+	abort()
+	for _, h := range servers {
+		h.Close()
+	}
+	if cut.Bodies+cut.Answers+cut.Answering == 0 { // idle connections
+		return nil
+	}
+	return cut
+}
+
+// CutError says what was cut off when a server ended.
+type CutError struct {
+	Grace     time.Duration
+	Bodies    int // requests whose bodies had not come whole
+	Answering int // requests that were being worked on
+	Answers   int // answers that had not been read whole
+}
+
+func (e *CutError) Error() string {
+	return fmt.Sprintf("after %v these were cut off: %d requests whose bodies had not come, %d that were being answered, %d answers that had not been read", e.Grace, e.Bodies, e.Answering, e.Answers)
 }
 
 // logWriter passes on what net/http complains of, a line at a time.

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func TestShutdownLosesNothing(t *testing.T) {
 		t.Errorf("%d clients were told to go elsewhere, want 6", during.Load())
 	}
 	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/metrics", nil))
 	for protocol, n := range map[string]int64{`code="200",model="nodes",protocol="http"`: answered.Load(), `code="OK",model="nodes",protocol="grpc"`: rpcAnswered.Load()} {
 		if line := fmt.Sprintf("gsrc_requests_total{%s} %d\n", protocol, n); !strings.Contains(w.Body.String(), line) {
 			t.Errorf("the server has not answered as many as came: want %s in\n%s", line, w.Body)
@@ -191,6 +192,7 @@ func TestTLSAndToken(t *testing.T) {
 		{"POST", "/v2/models/nodes/infer", "Bearer wrong", 401},
 		{"POST", "/v2/models/nodes/infer", "secret", 401},
 		{"POST", "/v2/models/nodes/infer", "Bearer secret", 200},
+		{"POST", "/v2/models/nodes/infer", "bearer secret", 200},
 	} {
 		r, err := http.NewRequest(x.method, "https://"+web.Addr().String()+x.path, strings.NewReader(oneNode))
 		if err != nil {
@@ -241,26 +243,41 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer slow.Close()
-	io.WriteString(slow, "POST /v2/models/nodes/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{")
-	for s.underWay.Load() == 0 {
+	io.WriteString(slow, "POST /v2/models/nodes/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
+	for n := 0; n == 0; n, _ = s.intake.unfinished() {
 		time.Sleep(time.Millisecond)
 	}
-	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v2/models/nodes/infer", strings.NewReader(oneNode)))
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+	ask := func(change func(r *http.Request)) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("POST", "http://localhost/v2/models/nodes/infer", strings.NewReader(oneNode))
+		change(r)
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		return w
+	}
+	// A body that does not come takes no place of those that do.
+	if w := ask(func(*http.Request) {}); w.Code != http.StatusOK {
+		t.Errorf("beside a body that does not come: %d %s", w.Code, w.Body)
+	}
+	leave, err := s.enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := ask(func(*http.Request) {}); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "--max-requests") {
 		t.Errorf("a second request: %d %s", w.Code, w.Body)
 	}
+	leave()
 	reply, err := io.ReadAll(slow)
 	if err != nil || !strings.HasPrefix(string(reply), "HTTP/1.1 408") {
 		t.Errorf("a body that does not come: %q, %v", reply, err)
 	}
+	for host, code := range map[string]int{"localhost:8000": 200, "127.0.0.1": 200, "[::1]:8000": 200, "LOCALHOST.": 200, "evil.example": 403, "evil.example:8000": 403, "127.0.0.1.evil.example": 403} {
+		if w := ask(func(r *http.Request) { r.Host = host }); w.Code != code || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("as %s: %d %s, want %d", host, w.Code, w.Body, code)
+		}
+	}
 	// A page elsewhere makes a browser send this.
-	cross := httptest.NewRequest("POST", "/v2/models/nodes/infer", strings.NewReader(oneNode))
-	cross.Header.Set("Sec-Fetch-Site", "cross-site")
-	w = httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, cross)
-	if w.Code != http.StatusForbidden {
-		t.Errorf("a request from another site: %d", w.Code)
+	if w := ask(func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }); w.Code != http.StatusForbidden || !json.Valid(w.Body.Bytes()) {
+		t.Errorf("a request from another site: %d %s", w.Code, w.Body)
 	}
 	stop()
 	if err := <-ended; err != nil {

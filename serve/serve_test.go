@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -103,10 +102,7 @@ func overHTTP(h *http.Client, base string, inBinary bool) client {
 				in.Parameters = map[string]int64{"binary_data_size": int64(len(data))}
 				rest = append(rest, data...)
 			} else {
-				var err error
-				if in.Data, err = t.forJSON(); err != nil {
-					return nil, err
-				}
+				in.Data = map[string]any{FP32: append([]float32{}, t.F32...), INT64: append([]int64{}, t.I64...), BYTES: append([]string{}, t.Text...)}[t.Datatype]
 			}
 			list = append(list, in)
 		}
@@ -148,7 +144,7 @@ func overHTTP(h *http.Client, base string, inBinary bool) client {
 			return nil, err
 		}
 		// Outputs have the form of inputs.
-		outputs, _, err := parseRequest(append(fmt.Appendf(nil, `{"inputs":%s}`, j.Outputs), rest...), len(j.Outputs)+len(`{"inputs":}`))
+		outputs, _, err := parseRequest(ctx, append(fmt.Appendf(nil, `{"inputs":%s}`, j.Outputs), rest...), len(j.Outputs)+len(`{"inputs":}`), func(int64) error { return nil })
 		if err != nil {
 			return nil, err
 		}
@@ -158,14 +154,12 @@ func overHTTP(h *http.Client, base string, inBinary bool) client {
 
 func overGRPC(t *testing.T, s *Server) client {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := s.GRPC()
-	go g.Serve(l)
-	t.Cleanup(g.Stop)
-	c, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	h := httptest.NewUnstartedServer(s.RPC())
+	h.Config.Protocols = &http.Protocols{}
+	h.Config.Protocols.SetUnencryptedHTTP2(true)
+	h.Start()
+	t.Cleanup(h.Close)
+	c, err := grpc.NewClient(h.Listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package serve
 import (
 	"fmt"
 	"math"
+	"slices"
+	"unicode/utf8"
 )
 
 // The data types of the protocol that are used here.
@@ -60,6 +62,11 @@ func (t *Tensor) check() error {
 	if err != nil {
 		return err
 	}
+	for i, text := range t.Text {
+		if !utf8.ValidString(text) {
+			return invalid("tensor %q has the element %.40q at %d, which is not UTF-8", t.Name, text, i)
+		}
+	}
 	if have := t.Length(); have != n {
 		return invalid("tensor %q has %d elements, and its shape %v says %d", t.Name, have, t.Shape, n)
 	}
@@ -72,6 +79,9 @@ type Request struct {
 	Inputs []Tensor
 	// Outputs names the outputs that are wanted; nil is all of them.
 	Outputs []string
+	// IdempotencyKey names the request where it is to take effect once, however often
+	// it is sent; empty is none.
+	IdempotencyKey string
 }
 
 // input returns an input by name, nil if it is not there.
@@ -93,7 +103,7 @@ func (r *Request) fit(m *Metadata) error {
 		want := find(m.Inputs, t.Name)
 		switch {
 		case want == nil:
-			return invalid("the model %q has no input %q; it takes %s", m.Name, t.Name, list(m.Inputs))
+			return invalid("the model %q has no input %.60q; it takes %s", m.Name, t.Name, inWords(m.Inputs))
 		case seen[t.Name]:
 			return invalid("the input %q is given twice", t.Name)
 		case t.Datatype != want.Datatype:
@@ -111,9 +121,12 @@ func (r *Request) fit(m *Metadata) error {
 		}
 		seen[t.Name] = true
 	}
-	for _, name := range r.Outputs {
+	for i, name := range r.Outputs {
 		if find(m.Outputs, name) == nil {
-			return invalid("the model %q has no output %q; it gives %s", m.Name, name, list(m.Outputs))
+			return invalid("the model %q has no output %.60q; it gives %s", m.Name, name, inWords(m.Outputs))
+		}
+		if slices.Contains(r.Outputs[:i], name) {
+			return invalid("the output %q is named twice; each is given once", name)
 		}
 	}
 	return nil
@@ -151,7 +164,7 @@ func (r *Result) keep(names []string) {
 	}
 }
 
-func list(infos []TensorInfo) string {
+func inWords(infos []TensorInfo) string {
 	text := ""
 	for i, t := range infos {
 		if i > 0 {

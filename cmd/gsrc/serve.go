@@ -3,12 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/serve"
 	"github.com/spf13/cobra"
 )
@@ -20,7 +24,8 @@ func (a *app) serveCommand() *cobra.Command {
 	var o serve.Options
 	var web, rpc, tokenFile string
 	var provider providerFlags
-	var maxBody int64
+	var maxBody, maxAnswer int64
+	var logLevel, logFormat string
 	c := &cobra.Command{
 		Use: "serve DIR [--data PATH]", Short: "Answer for nodes of a graph over HTTP and gRPC", Args: cobra.ExactArgs(1),
 		Long: `Serve an export by the Open Inference Protocol, version 2, which clients of Triton
@@ -45,8 +50,21 @@ those for health must then carry it.`,
 				return usage("--tls-cert and --tls-key go together")
 			case maxBody < 1 || maxBody > 2047:
 				return usage("--max-body %d: give 1 to 2047 MiB", maxBody)
+			case maxAnswer < 1 || maxAnswer > 1<<20:
+				return usage("--max-answer %d: give 1 to 1048576 MiB", maxAnswer)
+			case o.MaxPairs < 1 || o.MaxRequests < 1 || o.MaxConnections < 0 || o.Batch < 1 || o.Timeout <= 0 || o.Drain < 0 || o.Grace <= 0:
+				return usage("--max-pairs, --max-requests, --batch, --timeout and --grace are positive, --max-connections and --drain not negative")
 			}
-			o.Dist, o.Log, o.MaxBody = args[0], a.logf, maxBody<<20
+			logger, err := requestLog(a.stderr, logLevel, logFormat)
+			if err != nil {
+				return err
+			}
+			o.Dist, o.Log, o.MaxBody, o.MaxAnswer, o.Requests = args[0], a.logf, maxBody<<20, maxAnswer<<20, logger
+			for _, address := range []string{web, rpc} {
+				if host, _, err := net.SplitHostPort(address); err == nil && host != "" {
+					o.AllowedHosts = append(o.AllowedHosts, host)
+				}
+			}
 			o.Token = os.Getenv(tokenVar)
 			if tokenFile != "" {
 				text, err := os.ReadFile(tokenFile)
@@ -70,10 +88,17 @@ those for health must then carry it.`,
 	flags.StringVar(&o.KeyFile, "tls-key", "", "PEM file with the certificate's key")
 	flags.StringVar(&tokenFile, "token-file", "", "file with the bearer token that requests must carry")
 	flags.Int64Var(&maxBody, "max-body", 64, "largest body of a request, MiB")
+	flags.Int64Var(&maxAnswer, "max-answer", 256, "largest answer, MiB")
+	flags.Int64Var(&o.MaxPairs, "max-pairs", 1<<20, "pairs of nodes and neighbours (N times k) that the model pipeline judges in a request")
+	flags.IntVar(&o.MaxConnections, "max-connections", 0, "connections at one time; above, the slowest are closed; 0 for as many as memory and open files allow")
+	flags.StringSliceVar(&o.AllowedHosts, "allowed-host", nil, "name by which clients ask over HTTP, beside localhost, the machine's name and addresses; * for any")
+	flags.StringVar(&logLevel, "log-level", "info", "requests that are logged: info for all, warn for those refused, error for failures, off for none")
+	flags.StringVar(&logFormat, "log-format", "text", "form of the log of requests: text or json")
 	flags.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a request may take")
 	flags.IntVar(&o.MaxRequests, "max-requests", 1024, "inference requests under way at one time; more are refused")
 	flags.IntVar(&o.Batch, "batch", 1024, "nodes answered for together at most")
 	flags.DurationVar(&o.Drain, "drain", time.Second, "how long requests are still taken after the end was asked for")
+	flags.DurationVar(&o.Grace, "grace", 24*time.Second, "how long requests under way may go on after that, before they are cut off")
 	provider.register(flags)
 	flags.IntVar(&o.Predict.Threads, "threads", 0, "threads of onnxruntime, 0 for one for every second processor")
 	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, "keep the direction of edges")
@@ -93,6 +118,12 @@ func (a *app) serve(c *cobra.Command, o *serve.Options, web, rpc string) (err er
 		}
 		defer listeners[i].Close()
 	}
+	var source string
+	o.Memory, source = budget.Default()
+	a.logf("memory: %s, from %s", budget.Format(o.Memory), source)
+	if os.Getenv("GOMEMLIMIT") == "" { // garbage is collected before the memory is used up
+		debug.SetMemoryLimit(o.Memory / 8 * 7)
+	}
 	s, err := serve.New(c.Context(), *o)
 	if err != nil {
 		return err
@@ -111,8 +142,30 @@ func (a *app) serve(c *cobra.Command, o *serve.Options, web, rpc string) (err er
 		}
 	}
 	err = s.Run(c.Context(), listeners[0], listeners[1])
-	if err == nil || errors.Is(err, net.ErrClosed) {
+	var cut *serve.CutError
+	switch {
+	case errors.As(err, &cut): // the end that was asked for
+		a.logf("stopped; %v", cut)
+		return nil
+	case err == nil || errors.Is(err, net.ErrClosed):
 		a.logf("stopped; every request was answered")
 	}
 	return err
+}
+
+// requestLog is where requests are logged.
+func requestLog(w io.Writer, level, format string) (*slog.Logger, error) {
+	levels := map[string]slog.Level{"info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError, "off": slog.LevelError + 1}
+	l, ok := levels[level]
+	if !ok {
+		return nil, usage("--log-level %s: give info, warn, error or off", level)
+	}
+	o := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, o)), nil
+	}
+	return nil, usage("--log-format %s: give text or json", format)
 }
