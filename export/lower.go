@@ -27,6 +27,8 @@ type value struct {
 	// per, where it is set, divides the rows of t: [rows,1]. A product with t
 	// divides its own narrower rows instead; any other reader gets the quotient.
 	per *tensor
+	// far, beside per, are the rows whose quotient is not that of t.
+	far *farRows
 	// sparse is set for features that are given sparsely, t is then not set.
 	sparse *sparseRows
 }
@@ -221,7 +223,7 @@ func (e *emitter) lookup(v *ir.Value) (value, error) {
 			e.values[v] = got
 		}
 		if got.per != nil {
-			got = value{t: e.binary("Div", got.t, *got.per)}
+			got = value{t: got.far.put(e.builder, e.binary("Div", got.t, *got.per), got.far.quotient())}
 			e.values[v] = got
 		}
 		return got, nil

@@ -370,27 +370,20 @@ func emitLogSoftmax(e *emitter, op *ir.Op) (value, error) {
 // zeros stay zeros. (LpNormalization gives NaN there and is missing on CUDA.)
 func emitNormalize(p int) func(*emitter, *ir.Op) (value, error) {
 	return func(e *emitter, op *ir.Op) (value, error) {
+		eps := op.Float("eps")
 		if x := e.values[op.Operands[0]]; x.sparse != nil && x.per == nil {
-			norm := e.binary("Max", x.sparse.norm(p), e.scalar(op.Float("eps")))
-			return value{sparse: x.sparse, per: &norm}, nil
+			rows, norm := x.sparse.normalized(p, eps)
+			return value{sparse: rows, per: &norm}, nil
 		}
 		x, err := e.operand(op, 0)
 		if err != nil {
 			return value{}, err
 		}
-		eps := e.scalar(op.Float("eps"))
-		if !e.dense() {
-			norm := e.binary("Max", e.rowNorm(p, x), eps)
-			return value{t: x, per: &norm}, nil
+		if e.dense() {
+			return value{t: e.normalizeDense(p, x, eps)}, nil
 		}
-		var norm tensor
-		ones := e.floats("ones", slices.Repeat([]float32{1}, x.width()), x.width(), 1)
-		if p == 1 {
-			norm = e.matmul(e.unary("Abs", x), ones)
-		} else {
-			norm = e.unary("Sqrt", e.matmul(e.arith("Mul", x, x), ones))
-		}
-		return value{t: e.arith("Div", x, e.arith("Max", norm, eps))}, nil
+		norm, far := e.farRows(p, x, e.rowNorm(p, x), eps)
+		return value{t: x, per: &norm, far: far}, nil
 	}
 }
 
@@ -423,7 +416,8 @@ func emitMatMul(e *emitter, op *ir.Op) (value, error) {
 		return value{}, err
 	} else if ok {
 		if x := e.values[op.Operands[0]]; x.per != nil && x.sparse == nil && w.values.width() < x.t.width() {
-			return value{t: w.times(e, x.t), per: x.per}, nil
+			y := w.times(e, x.far.blank(e, x.t))
+			return value{t: x.far.put(e.builder, y, w.times(e, x.far.unit)), per: x.per}, nil
 		}
 		x, err := e.operand(op, 0)
 		return value{t: w.times(e, x)}, err
@@ -434,7 +428,7 @@ func emitMatMul(e *emitter, op *ir.Op) (value, error) {
 			return value{}, err
 		}
 		if y.width() < x.t.width() {
-			return value{t: e.matmul(x.t, y), per: x.per}, nil
+			return value{t: x.far.put(e.builder, e.matmul(x.t, y), e.matmul(x.far.unit, y)), per: x.per}, nil
 		}
 	}
 	x, y, err := e.operands2(op)
