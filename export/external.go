@@ -135,9 +135,20 @@ func checkExternal(dir string, m *onnxpb.ModelProto) error {
 	return nil
 }
 
+// maxModelFile is beyond what a message of protocol buffers holds.
+const maxModelFile = 1 << 31
+
 // readModel reads an ONNX file, and checks that its weights in other files are there:
 // a *[FileError] says what is missing.
 func readModel(path string) (*onnxpb.ModelProto, error) {
+	// Not a device or a pipe, which may have no end.
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no ONNX file: it is not a regular file", path)
+	} else if info.Size() >= maxModelFile {
+		return nil, fmt.Errorf("%s is no ONNX file: it has %d bytes, and 2 GiB are the most that the format allows", path, info.Size())
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

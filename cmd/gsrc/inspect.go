@@ -72,9 +72,9 @@ func (a *app) inspection(i *export.Inspection, note string) {
 	for _, o := range i.Operations {
 		nodes += o.Nodes
 	}
-	fmt.Fprintf(a.stdout, "%s: %s, opset %s, IR version %d, %d operations, %s, by %s\n", i.File, i.Graph, strings.Join(opsets, ", "), i.IR, nodes, short1024(float64(i.Bytes)), i.Producer)
+	fmt.Fprintf(a.stdout, "%s: %s, opset %s, IR version %d, %d operations, %s, by %s\n", line(i.File), line(i.Graph), line(strings.Join(opsets, ", ")), i.IR, nodes, short1024(float64(i.Bytes)), line(i.Producer))
 	if len(i.External) > 0 {
-		fmt.Fprintf(a.stdout, "weights in %s\n", strings.Join(i.External, ", "))
+		fmt.Fprintf(a.stdout, "weights in %s\n", line(strings.Join(i.External, ", ")))
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	values := func(what string, list []export.IODescription) {
@@ -84,7 +84,7 @@ func (a *app) inspection(i *export.Inspection, note string) {
 			for _, d := range x.Shape {
 				dims = append(dims, fmt.Sprint(d))
 			}
-			fmt.Fprintf(w, "  %s\t%s [%s]\t%s\n", x.Name, x.DType, strings.Join(dims, ", "), x.Doc)
+			fmt.Fprintf(w, "  %s\t%s [%s]\t%s\n", line(x.Name), line(x.DType), line(strings.Join(dims, ", ")), line(x.Doc))
 		}
 		w.Flush()
 	}
@@ -93,7 +93,7 @@ func (a *app) inspection(i *export.Inspection, note string) {
 	if len(i.Metadata) > 0 {
 		fmt.Fprintln(a.stdout, "metadata")
 		for _, k := range slices.Sorted(maps.Keys(i.Metadata)) {
-			fmt.Fprintf(w, "  %s\t%s\n", k, i.Metadata[k])
+			fmt.Fprintf(w, "  %s\t%s\n", line(k), line(i.Metadata[k]))
 		}
 		w.Flush()
 	}
@@ -104,9 +104,9 @@ func (a *app) inspection(i *export.Inspection, note string) {
 	fmt.Fprintln(a.stdout, "operations")
 	for _, o := range i.Operations {
 		if i.Cost == nil {
-			fmt.Fprintf(w, "  %s\t%d\n", o.Type, o.Nodes)
+			fmt.Fprintf(w, "  %s\t%d\n", line(o.Type), o.Nodes)
 		} else {
-			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\n", o.Type, o.Nodes, short1000(float64(o.Flops), "FLOP"), short1024(float64(o.Bytes)))
+			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\n", line(o.Type), o.Nodes, short1000(float64(o.Flops), "FLOP"), short1024(float64(o.Bytes)))
 		}
 	}
 	w.Flush()

@@ -8,6 +8,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -28,9 +30,16 @@ func mainCode() int {
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	app := &app{stdout: stdout, stderr: stderr}
+	out, notes := &output{to: stdout}, &output{to: stderr}
+	app := &app{stdout: out, stderr: notes}
 	root := app.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	return app.exit(ctx, err)
+	out.flush()
+	if out.err != nil && (err == nil || errors.Is(err, out.err)) {
+		err = fmt.Errorf("standard output was not written whole: %w", out.err)
+	}
+	code := app.exit(ctx, err)
+	notes.flush()
+	return code
 }

@@ -81,7 +81,7 @@ func (p *progress) begin(e train.Event) {
 // newBar makes a bar that looks like all others.
 func newBar(w io.Writer, total int64, more ...progressbar.Option) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total, append([]progressbar.Option{
-		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetWriter(unwrapped(w)),
 		progressbar.OptionSetWidth(24),
 		progressbar.OptionThrottle(100 * time.Millisecond),
 		progressbar.OptionSetPredictTime(true),

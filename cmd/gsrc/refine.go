@@ -57,7 +57,7 @@ PyTorch Geometric. What refinement did is told on standard error.`,
 				return err
 			}
 			if out == "-" {
-				if err := g.Write(a.stdout, format); err != nil {
+				if err := g.Write(a.data(), format); err != nil {
 					return err
 				}
 			} else if err := g.WriteFile(out, format); err != nil {

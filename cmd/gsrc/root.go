@@ -22,7 +22,7 @@ type app struct {
 
 // isTerminal reports whether a writer is a terminal that can be redrawn.
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := unwrapped(w).(*os.File)
 	return ok && os.Getenv("TERM") != "dumb" && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
 }
 
