@@ -6,10 +6,12 @@
 package catalog
 
 import (
+	"archive/zip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -127,10 +129,11 @@ type Options struct {
 }
 
 // Fetch puts the data set below root and returns the path to load. A file that is
-// there is checked and not fetched again. Its checksum is the catalog's or, where
-// that has none, the one that the lock file recorded when the file was fetched
-// first: that much is certain, that the file is the same ever since. Parallel
-// processes wait for one another.
+// there is checked, and fetched again only where it is damaged. Its checksum is the
+// catalog's or, where that has none, the one that the lock file recorded when the file
+// was fetched first: that much is certain, that the file is the same ever since. An
+// archive without a pinned checksum has to be readable besides. Parallel processes wait
+// for one another.
 func (s Set) Fetch(ctx context.Context, root string, o Options) (string, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
@@ -144,12 +147,23 @@ func (s Set) Fetch(ctx context.Context, root string, o Options) (string, error) 
 		if err != nil {
 			return "", err
 		}
+		whole := true
+		var notes []func() // said here only where nothing is left to do
 		for _, f := range s.Files {
-			if _, err := f.present(root, recorded, o.Log); err != nil {
+			ok, err := f.present(root, recorded, func(format string, args ...any) {
+				notes = append(notes, func() { o.Log(format, args...) })
+			})
+			if err != nil {
 				return "", fmt.Errorf("%s: %w", s.Name, err)
 			}
+			whole = whole && ok
 		}
-		return path, nil
+		if whole {
+			for _, say := range notes {
+				say()
+			}
+			return path, nil
+		}
 	}
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make the folder of data sets: %w", err)
@@ -181,8 +195,7 @@ func (f File) want(recorded lock) string {
 	return recorded[f.Path].SHA256
 }
 
-// present reports whether a file is there. One that is not what it should be is an
-// error.
+// present reports whether a file is there and what it should be.
 func (f File) present(root string, recorded lock, log func(string, ...any)) (bool, error) {
 	path := filepath.Join(root, filepath.FromSlash(f.Path))
 	sum, err := download.SHA256(path)
@@ -192,14 +205,53 @@ func (f File) present(root string, recorded lock, log func(string, ...any)) (boo
 		}
 		return false, err
 	}
-	switch want := f.want(recorded); want {
-	case "":
+	want := f.want(recorded)
+	if want != "" && want != sum.SHA256 {
+		log("%s is not the published file: its SHA-256 is %s, not %s; fetching it again", path, sum.SHA256, want)
+		return false, nil
+	}
+	if f.SHA256 == "" {
+		if err := readable(path); err != nil {
+			log("%s is damaged (%v); fetching it again", path, err)
+			delete(recorded, f.Path)
+			return false, nil
+		}
+	}
+	if want == "" {
 		log("%s is there; no checksum of it is known", f.Path)
-	case sum.SHA256:
-	default:
-		return false, fmt.Errorf("%s is not the published file: its SHA-256 is %s, not %s; remove it, or replace it with --force", path, sum.SHA256, want)
 	}
 	return true, nil
+}
+
+// maxUnpacked bounds what is read of an archive to see whether it is whole.
+const maxUnpacked = 16 << 30
+
+// readable returns why an archive, by its name, cannot be read to its end.
+func readable(path string) error {
+	if ext := filepath.Ext(path); ext != ".zip" && ext != ".npz" {
+		return nil
+	}
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	left := int64(maxUnpacked)
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		n, err := io.Copy(io.Discard, io.LimitReader(r, left))
+		r.Close()
+		if left -= n; err == nil && left <= 0 {
+			err = fmt.Errorf("more than %d GiB", int64(maxUnpacked)>>30)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+	}
+	return nil
 }
 
 // fetch obtains one file.
@@ -207,10 +259,10 @@ func (f File) fetch(ctx context.Context, root string, recorded lock, o Options) 
 	path := filepath.Join(root, filepath.FromSlash(f.Path))
 	want := f.SHA256
 	if !o.Force {
-		want = f.want(recorded)
 		if ok, err := f.present(root, recorded, o.Log); ok || err != nil {
 			return err
 		}
+		want = f.want(recorded)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -223,12 +275,20 @@ func (f File) fetch(ctx context.Context, root string, recorded lock, o Options) 
 	if o.Progress != nil {
 		get.Progress = func(done, total int64) { o.Progress(f.Path, done, total) }
 	}
-	sum, err := download.Get(ctx, download.File{URL: url, Path: path, SHA256: want}, get)
+	sum, err := download.Get(ctx, download.File{URL: url, Path: path, Size: f.Size, SHA256: want}, get)
 	if err != nil {
+		var other *download.ChecksumError
+		if f.SHA256 == "" && errors.As(err, &other) {
+			err = fmt.Errorf("%w; it is not the file that was fetched first, and --force takes it all the same", err)
+		}
 		return err
 	}
 	if f.SHA256 != "" {
 		return nil
+	}
+	if err := readable(path); err != nil {
+		os.Remove(path)
+		return fmt.Errorf("what %s sends is damaged (%w); fetch it again", url, err)
 	}
 	recorded[f.Path] = record{Size: sum.Size, SHA256: sum.SHA256, URL: url}
 	return recorded.write(root)

@@ -35,7 +35,8 @@ type File struct {
 	URL    string
 	Path   string // its folder has to exist
 	SHA256 string // in hexadecimal; empty if it is not known
-	Limit  int64  // bytes; 0 is DefaultLimit
+	Size   int64  // bytes that it has to have; 0 if it is not known
+	Limit  int64  // bytes; 0 is DefaultLimit. A known size is the limit
 }
 
 // Options say how patiently.
@@ -81,7 +82,9 @@ func (e *statusError) Error() string { return fmt.Sprintf("%s answers %s", e.url
 // was there before; what has arrived stays beside it for the next call, unless it
 // is known to be wrong.
 func Get(ctx context.Context, f File, o Options) (Sum, error) {
-	if f.Limit <= 0 {
+	if f.Size > 0 {
+		f.Limit = f.Size
+	} else if f.Limit <= 0 {
 		f.Limit = DefaultLimit
 	}
 	if o.Wait <= 0 {
@@ -133,6 +136,13 @@ func passing(err error) bool {
 }
 
 var errTooLarge = errors.New("refused")
+
+func (g *getter) tooLarge() error {
+	if g.Size > 0 {
+		return fmt.Errorf("%s is larger than the pinned %d bytes: %w", g.URL, g.Size, errTooLarge)
+	}
+	return fmt.Errorf("%s is larger than %d MiB: %w", g.URL, g.Limit>>20, errTooLarge)
+}
 
 type getter struct {
 	File
@@ -205,7 +215,10 @@ func (g *getter) try(ctx context.Context) (resumed bool, err error) {
 	}
 	if total > g.Limit {
 		g.discard()
-		return false, fmt.Errorf("%s is larger than %d MiB: %w", g.URL, g.Limit>>20, errTooLarge)
+		return false, g.tooLarge()
+	}
+	if g.Size > 0 && total < 0 {
+		total = g.Size
 	}
 	return have > 0, g.receive(ctx, resp.Body, have, total, func() { stall.Reset(stallTimeout) })
 }
@@ -282,7 +295,7 @@ func (g *getter) receive(ctx context.Context, body io.Reader, have, total int64,
 		}
 		touch()
 		if have += int64(n); have > g.Limit {
-			err = fmt.Errorf("%s is larger than %d MiB: %w", g.URL, g.Limit>>20, errTooLarge)
+			err = g.tooLarge()
 			break
 		}
 		if _, werr := out.Write(buf[:n]); werr != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -269,6 +270,32 @@ func TestServerWithoutRanges(t *testing.T) {
 	holds(t, path, data, "f")
 }
 
+// A server that sends without end, and says nothing of the length, is left as soon as
+// it has sent more than is pinned.
+func TestSizeBoundsTheTransfer(t *testing.T) {
+	var sent atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for sent.Load() < 256<<20 && r.Context().Err() == nil {
+			n, err := w.Write(make([]byte, 64<<10))
+			if sent.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	}))
+	defer s.Close()
+	f := File{URL: s.URL, Path: filepath.Join(t.TempDir(), "f"), Size: 22000, SHA256: strings.Repeat("0", 64)}
+	_, err := Get(t.Context(), f, quick(t, 3))
+	if err == nil || !strings.Contains(err.Error(), "larger than the pinned 22000 bytes") {
+		t.Errorf("error %v, want one that the file is larger than is pinned", err)
+	}
+	if n := sent.Load(); n > 64<<20 { // what sockets hold, and nothing near the whole
+		t.Errorf("the server sent %d bytes of a file of 22000", n)
+	}
+	if files, _ := os.ReadDir(filepath.Dir(f.Path)); len(files) > 0 {
+		t.Errorf("%v stays", files)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	data := content(1000)
 	for _, c := range []struct {
@@ -281,6 +308,7 @@ func TestRefusals(t *testing.T) {
 		{"not there", func(s *server, _ *File) { s.status = []int{404} }, 1, "404"},
 		{"forbidden", func(s *server, _ *File) { s.status = []int{403} }, 1, "403"},
 		{"too large", func(_ *server, f *File) { f.Limit = 999 }, 1, "larger than"},
+		{"larger than pinned", func(_ *server, f *File) { f.Size = 999 }, 1, "larger than the pinned 999 bytes"},
 		{"broken for long", func(s *server, _ *File) { s.status = []int{500, 502, 503} }, 3, "503"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
