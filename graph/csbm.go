@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
@@ -107,7 +108,7 @@ func (o CSBM) Bytes() int64 {
 	// its ends, and both again where they are sorted and merged.
 	n := float64(o.Nodes)
 	edges := n * max(o.Degree, 0) / 2 * (1 + max(o.Wrong, 0))
-	bytes := 4*n*float64(o.Features) + 8*float64(groups)*float64(o.Features) + 128*n + 128*edges
+	bytes := float64(4*n*float64(o.Features)) + float64(8*float64(groups)*float64(o.Features)) + float64(128*n) + float64(128*edges)
 	if !(bytes < math.MaxInt64) {
 		return math.MaxInt64
 	}
@@ -245,7 +246,7 @@ func (o *CSBM) features(l *layout, s rng.Stream) []float32 {
 	class, community, noise := s.Sub("class"), s.Sub("community"), s.Sub("noise")
 	ofClass := o.Signal * math.Sqrt(1-o.Individuality)
 	ofCommunity := o.Signal * math.Sqrt(o.Individuality)
-	threshold := math.Sqrt2 * math.Erfinv(1-2*o.Density) * math.Sqrt(1+o.Signal*o.Signal)
+	threshold := fmath.NormalQuantile(1-o.Density) * math.Sqrt(1+float64(o.Signal*o.Signal))
 	means := make([]float64, l.communities*f)
 	done := make([]bool, l.communities)
 	for v := range o.Nodes {
@@ -254,7 +255,7 @@ func (o *CSBM) features(l *layout, s rng.Stream) []float32 {
 		if !done[g] {
 			done[g] = true
 			for k := range mean {
-				mean[k] = ofClass*class.Normal(uint64(int(l.class[v])*f+k)) + ofCommunity*community.Normal(uint64(g*f+k))
+				mean[k] = float64(ofClass*class.Normal(uint64(int(l.class[v])*f+k))) + float64(ofCommunity*community.Normal(uint64(g*f+k)))
 			}
 		}
 		for k, mu := range mean {

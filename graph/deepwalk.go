@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gsrc-dev/gsrc/graph/internal/sgns"
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -233,7 +234,7 @@ func (t *trainer) split(visits []int64, parts int) {
 			t.row[v] = int32(len(t.nodes))
 			t.nodes = append(t.nodes, v)
 			t.part = append(t.part, uint8(p))
-			weights = append(weights, math.Pow(float64(visits[v]), 0.75))
+			weights = append(weights, fmath.Pow(float64(visits[v]), 0.75))
 		}
 	}
 	t.noise = newAlias(weights)
@@ -395,8 +396,8 @@ const (
 
 var sigmoidTable = func() (table [sigmoidSteps]float32) {
 	for i := range table {
-		x := ((float64(i)+0.5)/sigmoidSteps*2 - 1) * sigmoidRange
-		table[i] = float32(1 / (1 + math.Exp(-x)))
+		x := (float64(float64(2*i+1)/sigmoidSteps) - 1) * sigmoidRange
+		table[i] = float32(fmath.Sigmoid(x))
 	}
 	return table
 }()

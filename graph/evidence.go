@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -156,7 +157,7 @@ func (x *Rows) rarity(n int) []float64 {
 		}
 	}
 	for c, k := range count {
-		count[c] = 1 + math.Log((1+float64(n))/(1+k))
+		count[c] = 1 + fmath.Log((1+float64(n))/(1+k))
 	}
 	return count
 }
@@ -187,7 +188,7 @@ func (a sparseRow) dot(b sparseRow) (sum float64) {
 		case x > y:
 			j++
 		default:
-			sum += float64(a.val[i]) * float64(b.val[j])
+			sum += float64(float64(a.val[i]) * float64(b.val[j]))
 			i, j = i+1, j+1
 		}
 	}
@@ -222,7 +223,7 @@ func (x *Rows) scaled(i int, columns []float64) (sparseRow, float64) {
 	for k, c := range r.col {
 		v := float64(r.val[k]) * columns[c]
 		r.val[k] = float32(v)
-		length += v * v
+		length += float64(v * v)
 	}
 	if !(length > 0) {
 		return r, 0
@@ -260,7 +261,7 @@ func (n *neighbourhoods) sum(pool *kernels.Pool, weights []float32) {
 						seen[c] = true
 						cols = append(cols, c)
 					}
-					at[c] += w * r.val[k]
+					at[c] += float32(w * r.val[k])
 				}
 			}
 			add(n.rows[u], 1)
@@ -296,9 +297,9 @@ func (n *neighbourhoods) cosine(e [2]int32, w float64) float32 {
 	a, b := n.sumLen[u], n.sumLen[v]
 	if w != 0 { // (M_u − w x_v)·(M_v − w x_u)
 		uv, vu := n.sums[u].dot(n.rows[v]), n.sums[v].dot(n.rows[u])
-		across += -w*(n.both[u]+n.both[v]) + w*w*n.rows[u].dot(n.rows[v])
-		a += -2*w*uv + w*w*n.rowLen[v]
-		b += -2*w*vu + w*w*n.rowLen[u]
+		across += float64(float64(w*w)*n.rows[u].dot(n.rows[v])) - float64(w*(n.both[u]+n.both[v]))
+		a += float64(float64(w*w)*n.rowLen[v]) - float64(2*w*uv)
+		b += float64(float64(w*w)*n.rowLen[u]) - float64(2*w*vu)
 	}
 	const least = 1e-6 // nothing is left but rounding: a node without attributes of its own
 	if a < least || b < least {

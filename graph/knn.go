@@ -132,7 +132,7 @@ func room[T any](x []T, n int) []T {
 func normalize(dst, x []float32) bool {
 	sum := 0.0
 	for _, v := range x {
-		sum += float64(v) * float64(v)
+		sum += float64(float64(v) * float64(v))
 	}
 	if !(sum > 0) || math.IsInf(sum, 0) {
 		clear(dst)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 )
 
 // plainRandom gives numbers that can be computed by hand: element i of every
@@ -375,7 +377,7 @@ func TestGradOfGSR(t *testing.T) {
 	got := grad("%p: f32[3], %g: graph<N,3>", `%b = gsr.relaxed_bernoulli %g, %p {stream="s", temperature=2} : f32[3]`, vector(p...), small())
 	for i := range p {
 		logit := func(x float64) float64 { return math.Log(x / (1 - x)) }
-		s := sigmoid((logit(p[i]) + logit(u[i])) / 2)
+		s := fmath.Sigmoid((logit(p[i]) + logit(u[i])) / 2)
 		if want := s * (1 - s) / 2 / (p[i] * (1 - p[i])); !near(got[i], want, 1e-8) {
 			t.Errorf("relaxed_bernoulli: element %d is %.10g, want %.10g", i, got[i], want)
 		}

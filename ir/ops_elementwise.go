@@ -3,6 +3,8 @@ package ir
 import (
 	"fmt"
 	"math"
+
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 )
 
 // float operands of the tensor tables.
@@ -170,14 +172,6 @@ func gradOp(name, doc string, f func(o *Op, saved, dy float64) float64, attrs ..
 	}
 }
 
-func sigmoid(x float64) float64 {
-	if x >= 0 {
-		return 1 / (1 + math.Exp(-x))
-	}
-	e := math.Exp(x)
-	return e / (1 + e)
-}
-
 var slopeAttr = AttrSpec{Name: "slope", Kind: FloatAttr, Default: 0.2, Doc: "slope for negative x"}
 
 var elementwiseOps = []OpDef{
@@ -215,16 +209,16 @@ var elementwiseOps = []OpDef{
 
 	unaryOp("neg", "y = −x", func(x float64) float64 { return -x },
 		func(c *VJPCtx, g *Value) *Value { return c.One("neg", nil, g) }),
-	unaryOp("exp", "y = eˣ", math.Exp, func(c *VJPCtx, g *Value) *Value { return c.Mul(g, c.Y(0)) }),
-	unaryOp("log", "y = ln x", math.Log, func(c *VJPCtx, g *Value) *Value { return c.Div(g, c.X(0)) }),
+	unaryOp("exp", "y = eˣ", fmath.Exp, func(c *VJPCtx, g *Value) *Value { return c.Mul(g, c.Y(0)) }),
+	unaryOp("log", "y = ln x", fmath.Log, func(c *VJPCtx, g *Value) *Value { return c.Div(g, c.X(0)) }),
 	unaryOp("sqrt", "y = √x", math.Sqrt, func(c *VJPCtx, g *Value) *Value { return c.Scale(c.Div(g, c.Y(0)), 0.5) }),
 	unaryOp("rsqrt", "y = 1/√x", func(x float64) float64 { return 1 / math.Sqrt(x) },
 		func(c *VJPCtx, g *Value) *Value { return c.Scale(c.Mul(g, c.Div(c.Y(0), c.X(0))), -0.5) }),
 	unaryOp("square", "y = x²", func(x float64) float64 { return x * x },
 		func(c *VJPCtx, g *Value) *Value { return c.Scale(c.Mul(g, c.X(0)), 2) }),
-	unaryOp("sigmoid", "y = 1/(1 + e⁻ˣ)", sigmoid,
+	unaryOp("sigmoid", "y = 1/(1 + e⁻ˣ)", fmath.Sigmoid,
 		func(c *VJPCtx, g *Value) *Value { return c.Mul(g, c.Sub(c.Y(0), c.One("square", nil, c.Y(0)))) }),
-	unaryOp("tanh", "y = tanh x", math.Tanh,
+	unaryOp("tanh", "y = tanh x", fmath.Tanh,
 		func(c *VJPCtx, g *Value) *Value { return c.Sub(g, c.Mul(g, c.One("square", nil, c.Y(0)))) }),
 	unaryOp("relu", "y = max(x, 0)", func(x float64) float64 { return math.Max(x, 0) },
 		func(c *VJPCtx, g *Value) *Value { return c.One("relu_grad", nil, c.Y(0), g) }),
@@ -237,7 +231,7 @@ var elementwiseOps = []OpDef{
 		},
 		Eval: evalUnary(func(o *Op) func(float64) float64 {
 			s := o.Float("slope")
-			return func(x float64) float64 { return math.Max(x, 0) + s*math.Min(x, 0) }
+			return func(x float64) float64 { return math.Max(x, 0) + float64(s*math.Min(x, 0)) }
 		}),
 	},
 	{
@@ -249,7 +243,7 @@ var elementwiseOps = []OpDef{
 		},
 		Eval: evalUnary(func(o *Op) func(float64) float64 {
 			p := o.Float("exponent")
-			return func(x float64) float64 { return math.Pow(x, p) }
+			return func(x float64) float64 { return fmath.Pow(x, p) }
 		}),
 	},
 	gradOp("relu_grad", "dx = dy where y > 0, else 0, from y = relu(x)", func(_ *Op, y, dy float64) float64 {
@@ -282,7 +276,7 @@ var elementwiseOps = []OpDef{
 		Eval: func(c *EvalCtx) error {
 			x, at, y, factor := c.T(0), c.atBase(0), c.New(0), c.Op.Float("factor")
 			for i, v := range at.Data {
-				y.Data[i] = v + factor*(x.Data[i]-v)
+				y.Data[i] = v + float64(factor*(x.Data[i]-v))
 			}
 			return nil
 		},
@@ -306,7 +300,7 @@ func elu(x float64) float64 {
 	if x > 0 {
 		return x
 	}
-	return math.Expm1(x)
+	return fmath.Expm1(x)
 }
 
 // declaredTensor is the type rule of operations whose type must be written.

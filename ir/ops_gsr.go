@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 )
 
 func floatAttr(name string, def any, doc string) AttrSpec {
@@ -268,7 +270,7 @@ var gsrOps = []OpDef{
 				u := c.Random.UniformPair(c.Op.Str("stream"), g.Row[e], g.Col[e])
 				u = math.Min(math.Max(u, 1e-6), 1-1e-6)
 				soft := func(p float64) float64 {
-					return sigmoid((math.Log(p/(1-p)) + math.Log(u/(1-u))) / c.Op.Float("temperature"))
+					return fmath.Sigmoid((math.Log(p/(1-p)) + math.Log(u/(1-u))) / c.Op.Float("temperature"))
 				}
 				// s > ½ exactly where ln p/(1−p) + ln u/(1−u) > 0
 				if at.Data[e]*u > (1-at.Data[e])*(1-u) {

@@ -1,8 +1,7 @@
 package models
 
 import (
-	"math"
-
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
@@ -42,7 +41,7 @@ func (n *gcnii) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value 
 	kept := b.Scale(first, n.Alpha)
 	h := first
 	for l, weight := range n.weights {
-		beta := math.Log(n.Lambda/float64(l+1) + 1)
+		beta := fmath.Log(n.Lambda/float64(l+1) + 1)
 		h = b.One("spmm", nil, g, norm[0], norm[1], drop.apply(b, l+1, h))
 		h = b.Add(b.Scale(h, 1-n.Alpha), kept)
 		h = b.Add(b.Scale(b.MatMul(h, weight), beta), b.Scale(h, 1-beta))

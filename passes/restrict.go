@@ -2,10 +2,10 @@ package passes
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
@@ -87,7 +87,7 @@ func (r *restriction) coverage(k int) float64 {
 	}
 	share := min(1, float64(b)/float64(n))
 	for range k {
-		share = 1 - math.Pow(1-share, 1+float64(e)/float64(n))
+		share = 1 - fmath.Pow(1-share, 1+float64(e)/float64(n))
 	}
 	return share
 }

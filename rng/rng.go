@@ -10,6 +10,8 @@ package rng
 import (
 	"math"
 	"math/bits"
+
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 )
 
 // Stream is the key of one named stream.
@@ -99,9 +101,8 @@ func (s Stream) Intn(i uint64, n int) int {
 // and Muller from words 0 and 1 of block i in a counter range of its own.
 func (s Stream) Normal(i uint64) float64 {
 	w := s.Block(i, 3)
-	u := (float64(w[0]) + 0.5) * (1.0 / (1 << 32))
-	v := float64(w[1]) * (2 * math.Pi / (1 << 32))
-	return math.Sqrt(-2*math.Log(u)) * math.Cos(v)
+	u := (float64(w[0]) + 0.5) / (1 << 32)
+	return math.Sqrt(-2*fmath.Log(u)) * fmath.CosTurns(float64(w[1])/(1<<32))
 }
 
 // Perm returns a permutation of 0..n-1 drawn from the stream (Fisher–Yates).

@@ -11,7 +11,6 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/rng"
-	"gonum.org/v1/gonum/stat"
 )
 
 // Search looks for the setting of a model that is the best on a data set's validation
@@ -111,7 +110,7 @@ func (t *Trial) scores() []float64 {
 // mean is the mean of scores; -Inf for a trial that failed or has not run.
 func (t *Trial) mean() float64 {
 	if v := t.scores(); len(v) > 0 {
-		return stat.Mean(v, nil)
+		return meanOf(v)
 	}
 	return math.Inf(-1)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/gsrc-dev/gsrc/rng"
 )
@@ -314,9 +315,9 @@ func (r *valueRange) value(u float64) string {
 		return strconv.Itoa(int(r.lo) + min(int(u*(r.hi-r.lo+1)), int(r.hi-r.lo)))
 	case "uniform":
 		steps := r.steps()
-		return float(math.Min(r.lo+r.step*math.Min(math.Floor(u*(steps+1)), steps), r.hi), 6)
+		return float(math.Min(r.lo+float64(r.step*math.Min(math.Floor(u*(steps+1)), steps)), r.hi), 6)
 	}
-	v := math.Exp(math.Log(r.lo) + u*(math.Log(r.hi)-math.Log(r.lo)))
+	v := fmath.Exp(fmath.Log(r.lo) + float64(u*(fmath.Log(r.hi)-fmath.Log(r.lo))))
 	if r.whole {
 		return strconv.Itoa(int(math.Round(v)))
 	}
@@ -362,7 +363,7 @@ func (r *valueRange) unit(value string) (float64, bool) {
 	case "uniform":
 		return (math.Round((v-r.lo)/r.step) + 0.5) / (r.steps() + 1), true
 	}
-	return (math.Log(v) - math.Log(r.lo)) / (math.Log(r.hi) - math.Log(r.lo)), true
+	return (fmath.Log(v) - fmath.Log(r.lo)) / (fmath.Log(r.hi) - fmath.Log(r.lo)), true
 }
 
 // point is a setting, as the u of each option.
@@ -394,7 +395,7 @@ func (s *Space) near(st rng.Stream, from point) point {
 		case r.kind == "choice":
 			u = uniform(draw, 1)
 		default:
-			u = reflect(u + 0.15*draw.Normal(2))
+			u = reflect(u + float64(0.15*draw.Normal(2)))
 		}
 		p[r.key] = u
 	}

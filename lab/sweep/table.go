@@ -12,8 +12,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/gsrc-dev/gsrc/config"
 )
 
@@ -156,7 +154,19 @@ func meanStd(x []float64) (mean, std float64) {
 	case 1:
 		return x[0], 0
 	}
-	return stat.MeanStdDev(x, nil)
+	mean = meanOf(x)
+	for _, v := range x {
+		std += float64((v - mean) * (v - mean))
+	}
+	return mean, math.Sqrt(std / float64(len(x)-1))
+}
+
+func meanOf(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
 }
 
 // WriteCSV writes the table with a column for each of the keys. All columns but

@@ -245,7 +245,7 @@ func (l *Layer) affine() (scale, shift []float32) {
 			a *= float64(w.Data[k])
 			b = float64(l.tensors["bias"].Data[k])
 		}
-		scale[k], shift[k] = float32(a), float32(b-float64(mean[k])*a)
+		scale[k], shift[k] = float32(a), float32(b-float64(float64(mean[k])*a))
 	}
 	return scale, shift
 }

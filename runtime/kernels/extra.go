@@ -3,6 +3,8 @@ package kernels
 import (
 	"fmt"
 	"math"
+
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 )
 
 // CompareOp is a comparison of two operands.
@@ -351,7 +353,7 @@ func logAddExp32(x, y float32) float32 {
 	if hi == negInf || hi == posInf {
 		return hi // the difference would be NaN
 	}
-	return hi + float32(math.Log1p(math.Exp(float64(lo-hi))))
+	return hi + float32(fmath.Log1p(fmath.Exp(float64(lo-hi))))
 }
 
 func (j *extraJob) sparseRow(r int) {

@@ -1,6 +1,10 @@
 package kernels
 
-import "math"
+import (
+	"math"
+
+	"github.com/gsrc-dev/gsrc/internal/fmath"
+)
 
 // goSet is the instruction set every processor has. Its loops are also the
 // specification of the assembly, which gives the same bits; see the package comment.
@@ -97,7 +101,7 @@ func leakyGo(dst, x []float32, slope float32) {
 // exponents elsewhere.
 func powGo(dst, x []float32, e float32) {
 	for i, v := range x {
-		dst[i] = float32(math.Pow(float64(v), float64(e)))
+		dst[i] = float32(fmath.Pow(float64(v), float64(e)))
 	}
 }
 

@@ -1,6 +1,10 @@
 package kernels
 
-import "math"
+import (
+	"math"
+
+	"github.com/gsrc-dev/gsrc/internal/fmath"
+)
 
 // Where logits spread too far for a common shift, every row and column has a
 // running maximum, and sums are rescaled when it rises (Milakov and Gimelshein,
@@ -39,7 +43,7 @@ func (j *pairJob) rise(m *float32, nearest float32) float32 {
 	if old == negInf {
 		return 1 // nothing was added yet
 	}
-	return float32(math.Exp2(float64(old - top)))
+	return float32(fmath.Exp2(float64(old - top)))
 }
 
 // least returns the smallest of some lanes, +Inf for none.

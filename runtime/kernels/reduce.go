@@ -1,6 +1,10 @@
 package kernels
 
-import "math"
+import (
+	"math"
+
+	"github.com/gsrc-dev/gsrc/internal/fmath"
+)
 
 // Sum writes the sum of x to dst[0]: chunks of float32 sums, added in float64
 // in chunk order. The sum of nothing is 0.
@@ -238,10 +242,10 @@ func combineLSE(dst, part []float32, blocks int) {
 		sum := 0.0
 		for b := range blocks {
 			if s := float64(part[(2*b+1)*n+c]); s != 0 {
-				sum += float64(s * math.Exp(float64(part[2*b*n+c])-shift))
+				sum += float64(s * fmath.Exp(float64(part[2*b*n+c])-shift))
 			}
 		}
-		dst[c] = float32(shift + math.Log(sum))
+		dst[c] = float32(shift + fmath.Log(sum))
 	}
 }
 

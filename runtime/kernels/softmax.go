@@ -1,6 +1,8 @@
 package kernels
 
-import "math"
+import (
+	"github.com/gsrc-dev/gsrc/internal/fmath"
+)
 
 // Softmax computes the softmax of every row: dst[i,j] = exp(x[i,j] − lse_i).
 // dst may be x. A row of −Inf alone has no distribution and gives NaN.
@@ -251,7 +253,7 @@ func Top(row []float32) int {
 func NLL(row []float32, label int) float64 {
 	top, sum := float64(row[Top(row)]), 0.0
 	for _, x := range row {
-		sum += math.Exp(float64(x) - top)
+		sum += fmath.Exp(float64(x) - top)
 	}
-	return math.Log(sum) + top - float64(row[label])
+	return fmath.Log(sum) + top - float64(row[label])
 }

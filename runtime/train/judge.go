@@ -1,10 +1,9 @@
 package train
 
 import (
-	"math"
-
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -60,8 +59,8 @@ func (e *Evidence) distrust(distrust float64) *Evidence {
 
 // Distrust returns what evidence that a calibration gave counts, see [FindEvidence].
 func Distrust(p float32, c *graph.Calibration, distrust float64) float32 {
-	if power := 1 + distrust*c.Share; power != 1 {
-		p = float32(math.Pow(float64(p), power))
+	if power := 1 + float64(distrust*c.Share); power != 1 {
+		p = float32(fmath.Pow(float64(p), power))
 	}
 	return max(p, leastEvidence)
 }

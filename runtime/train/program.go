@@ -279,7 +279,7 @@ func (t *trainer) step(f *function, step int) (float64, error) {
 	}
 	for _, m := range f.moved {
 		for i, v := range f.Output(m.result).F32[:len(m.p.w)] {
-			m.p.w[i] += 0.1 * (v - m.p.w[i])
+			m.p.w[i] += float32(0.1 * (v - m.p.w[i]))
 		}
 	}
 	return f.loss()
@@ -298,14 +298,14 @@ func (f *function) loss() (float64, error) {
 func finite(x []float32) bool {
 	var a, b, c, d float32
 	for len(x) >= 4 {
-		a += x[0] * 0
-		b += x[1] * 0
-		c += x[2] * 0
-		d += x[3] * 0
+		a += float32(x[0] * 0)
+		b += float32(x[1] * 0)
+		c += float32(x[2] * 0)
+		d += float32(x[3] * 0)
 		x = x[4:]
 	}
 	for _, v := range x {
-		a += v * 0
+		a += float32(v * 0)
 	}
 	return a+b+c+d == 0
 }

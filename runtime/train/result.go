@@ -87,7 +87,7 @@ func Summarize(runs []*Result) Summary {
 	}
 	dev := 0.0
 	for _, r := range runs {
-		dev += (*r.TestAcc - test) * (*r.TestAcc - test)
+		dev += float64((*r.TestAcc - test) * (*r.TestAcc - test))
 	}
 	dev = math.Sqrt(dev / math.Max(1, n-1))
 	s.TestAccMean, s.TestAccStd = &test, &dev

@@ -3,8 +3,10 @@
 // of them. Between the two the caller turns scores into gradient factors.
 //
 // They exist in Go and, for amd64 processors with AVX2 and FMA, in assembly
-// written by the generator in ./asm. The two differ in the last bits.
+// written by the generator in ./asm. The two give the same bits.
 package sgns
+
+import "github.com/gsrc-dev/gsrc/runtime/kernels"
 
 //go:generate go run ./asm -out sgns_amd64.s -stubs stub_amd64.go -pkg sgns
 
@@ -36,18 +38,27 @@ func For(isa string) Kernel {
 	return native
 }
 
+// Sums run over Pad lanes, whose totals are added as the assembly does.
 func scoresGo(s, c, rows []float32, idx []int32) {
 	d := len(c)
 	for j, i := range idx {
 		row := rows[int(i)*d:][:d]
-		var a0, a1, a2, a3 float32
-		for k := 0; k+3 < d; k += 4 {
-			a0 += c[k] * row[k]
-			a1 += c[k+1] * row[k+1]
-			a2 += c[k+2] * row[k+2]
-			a3 += c[k+3] * row[k+3]
+		var sum [Pad]float32
+		for lo := 0; lo < d; lo += Pad {
+			x, y := c[lo:lo+Pad], row[lo:lo+Pad]
+			for l := range sum {
+				sum[l] = kernels.FMA(x[l], y[l], sum[l])
+			}
 		}
-		s[j] = (a0 + a1) + (a2 + a3)
+		var eight [8]float32
+		for l := range eight {
+			eight[l] = (sum[l] + sum[8+l]) + (sum[16+l] + sum[24+l])
+		}
+		var four [4]float32
+		for l := range four {
+			four[l] = eight[l] + eight[4+l]
+		}
+		s[j] = (four[0] + four[1]) + (four[2] + four[3])
 	}
 }
 
@@ -63,8 +74,8 @@ func updateGo(g, c, rows []float32, idx []int32) {
 			gj := g[j]
 			for k := range old {
 				x := row[k]
-				acc[k] += gj * x
-				row[k] = x + gj*old[k]
+				acc[k] = kernels.FMA(gj, x, acc[k])
+				row[k] = kernels.FMA(gj, old[k], x)
 			}
 		}
 		copy(part, acc[:])

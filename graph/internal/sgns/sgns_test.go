@@ -2,6 +2,7 @@ package sgns
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/rng"
@@ -77,5 +78,24 @@ func BenchmarkStep(b *testing.B) {
 				k.Update(g, c, rows, idx)
 			}
 		})
+	}
+}
+
+// The same bits with and without assembly, whatever the width and the rows.
+func TestSameBits(t *testing.T) {
+	for _, d := range []int{32, 64, 160} {
+		for _, idx := range [][]int32{{}, {0}, {3, 1, 4, 0, 2, 6}, {5, 5, 2, 5}} {
+			var scores, columns, all [2][]float32
+			for n, k := range []Kernel{Go, For(kernels.ISAs()[0])} {
+				rows, c := fill(make([]float32, 7*d), "rows"), fill(make([]float32, d), "c")
+				s := make([]float32, len(idx))
+				k.Scores(s, c, rows, idx)
+				k.Update(fill(make([]float32, len(idx)), "g"), c, rows, idx)
+				scores[n], columns[n], all[n] = s, c, rows
+			}
+			if !slices.Equal(scores[0], scores[1]) || !slices.Equal(columns[0], columns[1]) || !slices.Equal(all[0], all[1]) {
+				t.Errorf("d %d, rows %v: assembly and Go differ", d, idx)
+			}
+		}
 	}
 }

@@ -48,9 +48,9 @@ func RandomValue(t testing.TB, ty ir.Type, values string, bind map[string]int, s
 		v := kernels.NormalAt(s, uint64(i))
 		switch word {
 		case "positive":
-			v = 0.3 + 2*s.Uniform(uint64(i))
+			v = 0.3 + float32(2*s.Uniform(uint64(i)))
 		case "prob":
-			v = 0.02 + 0.96*s.Uniform(uint64(i))
+			v = 0.02 + float32(0.96*s.Uniform(uint64(i)))
 		case "flag":
 			v = float32(s.Uint32(uint64(i)) % 2)
 		case "huge":

@@ -9,11 +9,11 @@
 package eval
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
-	"gonum.org/v1/gonum/integrate"
-	"gonum.org/v1/gonum/stat"
-
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
@@ -136,23 +136,32 @@ func (c *counts) macroF1() float64 {
 // AUC is [Report.AUC] by itself, NaN where that is null, and the classes that it
 // leaves out.
 func AUC(probabilities []float32, classes int, labels, nodes []int32) (auc float64, leftOut []int) {
-	y, positive := make([]float64, len(nodes)), make([]bool, len(nodes))
+	order := slices.Clone(nodes)
 	sum, judged := 0.0, 0
 	for c := range classes {
-		count := 0
-		for i, v := range nodes {
-			y[i] = float64(probabilities[int(v)*classes+c])
-			if positive[i] = int(labels[v]) == c; positive[i] {
-				count++
+		of := func(v int32) float32 { return probabilities[int(v)*classes+c] }
+		slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(of(a), of(b)) })
+		// The area is the share of pairs of one node of the class and one of the others in
+		// which the former has the higher probability; equal ones count half. wins counts
+		// halves: it is exact.
+		var wins, positive, negative int
+		for i := 0; i < len(order); {
+			var here [2]int // of the others, of the class
+			for x := of(order[i]); i < len(order) && cmp.Compare(of(order[i]), x) == 0; i++ {
+				if int(labels[order[i]]) == c {
+					here[1]++
+				} else {
+					here[0]++
+				}
 			}
+			wins += here[1] * (2*negative + here[0])
+			negative, positive = negative+here[0], positive+here[1]
 		}
-		if count == 0 || count == len(nodes) {
+		if positive == 0 || negative == 0 {
 			leftOut = append(leftOut, c)
 			continue
 		}
-		stat.SortWeightedLabeled(y, positive, nil)
-		tpr, fpr, _ := stat.ROC(nil, y, positive, nil)
-		sum += integrate.Trapezoidal(fpr, tpr)
+		sum += float64(wins) / float64(2*positive*negative)
 		judged++
 	}
 	return 100 * sum / float64(judged), leftOut
@@ -169,9 +178,9 @@ func (r *Report) calibration(predicted []int32, probabilities []float32, classes
 			if int32(c) == label {
 				d--
 			}
-			r.Brier += d * d
+			r.Brier += float64(d * d)
 		}
-		r.NLL -= math.Log(math.Max(float64(row[label]), smallest))
+		r.NLL -= fmath.Log(math.Max(float64(row[label]), smallest))
 		p := float64(row[predicted[v]])
 		bin := min(max(int(math.Ceil(p*Bins))-1, 0), Bins-1) // (0, 1/15], (1/15, 2/15], …
 		confidence[bin] += p
