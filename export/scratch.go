@@ -74,7 +74,6 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 	for _, in := range info.Inputs {
 		if in.Name == inputAdjacency { // which stands for nodes and edges
 			s.square = most / float64(large.nodes*large.nodes)
-			s.node = 0
 			return s, nil
 		}
 	}

@@ -50,8 +50,12 @@ var small = sync.OnceValues(func() (export string, err error) {
 var made string
 
 func TestMain(m *testing.M) {
+	if o := os.Getenv(childVar); o != "" {
+		os.Exit(beServer(o))
+	}
 	code := m.Run()
 	os.RemoveAll(made)
+	os.RemoveAll(madePipeline)
 	os.Exit(code)
 }
 
@@ -404,20 +408,39 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestPipeline asks for a refined graph, and compares it with the export's own.
-func TestPipeline(t *testing.T) {
+// pipelineExport is an export with a pipeline, made once.
+func pipelineExport(t *testing.T) string {
+	t.Helper()
 	orttest.Need(t)
-	dir := t.TempDir()
-	run, err := gsrc.Train(t.Context(), gsrc.TrainOptions{Model: "ecl-gsr", Data: "synthetic", Out: filepath.Join(dir, "run"),
-		Set: []string{"synthetic.nodes=60", "synthetic.features=8", "train.epochs=2", "train.pretrain_steps=2", "model.encoder.hidden=8", "model.encoder.projection=8"}})
+	dist, err := refining()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dist := filepath.Join(dir, "dist")
-	if _, err := run.Build(t.Context(), dist, gsrc.BuildOptions{Unverified: true, Pipeline: export.PipelineOn}); err != nil {
-		t.Fatal(err)
+	return dist
+}
+
+var refining = sync.OnceValues(func() (dist string, err error) {
+	dir, err := os.MkdirTemp("", "serve")
+	if err != nil {
+		return "", err
 	}
-	s := newServer(t, Options{Dist: dist})
+	madePipeline = dir
+	run, err := gsrc.Train(context.Background(), gsrc.TrainOptions{Model: "ecl-gsr", Data: "synthetic", Out: filepath.Join(dir, "run"),
+		Set: []string{"synthetic.nodes=60", "synthetic.features=8", "train.epochs=2", "train.pretrain_steps=2", "model.encoder.hidden=8", "model.encoder.projection=8"}})
+	if err != nil {
+		return "", err
+	}
+	dist = filepath.Join(dir, "dist")
+	_, err = run.Build(context.Background(), dist, gsrc.BuildOptions{Unverified: true, Pipeline: export.PipelineOn})
+	return dist, err
+})
+
+var madePipeline string
+
+// TestPipeline asks for a refined graph, and compares it with the export's own.
+func TestPipeline(t *testing.T) {
+	orttest.Need(t)
+	s := newServer(t, Options{Dist: pipelineExport(t)})
 	h := httptest.NewServer(s.Handler())
 	defer h.Close()
 	d := int64(s.dist.Manifest.NumFeatures)
@@ -454,6 +477,11 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
+// graphOf is a graph of three nodes in JSON.
+func graphOf(edges string, count int) string {
+	return fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[3,128],"data":[%s]},{"name":"edge_index","datatype":"INT64","shape":[2,%d],"data":%s}]}`, repeated("1", 3*128), count, edges)
+}
+
 // Bodies that are wrong are the client's fault, and the server goes on.
 func TestHostileBodies(t *testing.T) {
 	s := newServer(t, Options{Data: "synthetic", Updates: true, MaxBody: 1 << 16})
@@ -482,6 +510,23 @@ func TestHostileBodies(t *testing.T) {
 		{"nodes", input(`"shape":[1,1],"data":[["5"]]`), "", 400, "shape"},
 		{"nodes", input(`"shape":[1],"data":["nobody"]`), "", 400, `no node \"nobody\"`},
 		{"nodes", input(`"shape":[1]`), "", 400, "no data"},
+		{"nodes", input(`"data":["5"],"shape":[1]`), "", 200, "label"},
+		{"nodes", input(`"shape":[1],"data":["5"],"data":["6"]`), "", 400, "twice"},
+		{"nodes", input(`"shape":[2],"data":[["5"],["6"]]`), "", 400, "nested otherwise"},
+		{"nodes", input(`"shape":[2],"data":["5",["6"]]`), "", 400, "nested otherwise"},
+		{"nodes", input("\"shape\":[1],\"data\":[\"\xff\"]"), "", 400, "UTF-8"},
+		{"nodes", input(`"shape":[1],"parameters":{"binary_data_size":5}`) + string(length(1)) + "\xff", "json", 400, "UTF-8"},
+		{"update", `{"inputs":[{"name":"node","datatype":"BYTES","shape":[1],"parameters":{"binary_data_size":5}}]}` + string(length(1)) + "\xff", "json", 400, "UTF-8"},
+		// Pairs where rows are said, which is another graph.
+		{"classifier", graphOf(`[[0,1],[1,2],[2,0]]`, 3), "", 400, "nested otherwise"},
+		{"classifier", graphOf(`[[0,1,2],[1,2]]`, 3), "", 400, "nested otherwise"},
+		{"classifier", graphOf(`[[[0,1,2]],[1,2,0]]`, 3), "", 400, "nested otherwise"},
+		{"classifier", graphOf(`[[0,1,2],[1,2,0],[]]`, 3), "", 400, "nested otherwise"},
+		{"classifier", graphOf(`[[0,1,2],3]`, 3), "", 400, "nested otherwise"},
+		{"classifier", graphOf(`[[0,1,2],[1,2,0]]`, 3), "", 200, "logits"},
+		{"classifier", graphOf(`[0,1,2,1,2,0]`, 3), "", 200, "logits"},
+		{"classifier", graphOf(`[0,1,2,1,2,0,1]`, 3), "", 400, "more elements"},
+		{"classifier", graphOf(`[[],[]]`, 0), "", 200, "logits"},
 		{"nodes", input(`"shape":[1],"data":["5"],"parameters":{"binary_data_size":5}`), "", 400, "both"},
 		{"nodes", input(`"shape":[1],"parameters":{"binary_data_size":5}`), "", 400, "follow"},
 		{"nodes", input(`"shape":[1],"parameters":{"binary_data_size":-5}`), "", 400, "follow"},
@@ -531,7 +576,7 @@ func TestHostileBodies(t *testing.T) {
 	if _, err := overHTTP(h.Client(), h.URL, false)(t.Context(), "nodes", names("5")); err != nil {
 		t.Error(err)
 	}
-	for _, path := range []string{"/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/nodes", "/v2/models/nodes/ready", "/v2/models/nodes/versions/1/ready", "/metrics"} {
+	for _, path := range []string{"/", "/v2/models", "/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/nodes", "/v2/models/nodes/ready", "/v2/models/nodes/versions/1/ready", "/metrics"} {
 		reply, err := h.Client().Get(h.URL + path)
 		if err != nil {
 			t.Fatal(err)
@@ -540,6 +585,14 @@ func TestHostileBodies(t *testing.T) {
 		reply.Body.Close()
 		if reply.StatusCode != 200 {
 			t.Errorf("%s: %d %s", path, reply.StatusCode, text)
+		}
+		if (path == "/" || path == "/v2/models") && !strings.Contains(string(text), `{"name":"nodes","version":"1","state":"READY"}`) {
+			t.Errorf("%s lists %s", path, text)
+		}
+		for _, line := range []string{`gsrc_refusals_total{reason="unknown"} 2`, "gsrc_memory_held_bytes ", "gsrc_graph_version 1"} {
+			if path == "/metrics" && !strings.Contains(string(text), line) {
+				t.Errorf("the metrics lack %s:\n%s", line, text)
+			}
 		}
 		if path == "/metrics" && !strings.Contains(string(text), `gsrc_requests_total{code="404",model="unknown",protocol="http"} 1`) {
 			t.Errorf("the metrics lack what was refused:\n%s", text)

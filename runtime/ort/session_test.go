@@ -3,13 +3,16 @@
 package ort_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -295,5 +298,34 @@ func BenchmarkRun(b *testing.B) {
 		if _, err := s.Run(in); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A run ends with its context, after the operator that it is at.
+func TestRunEndsWithItsContext(t *testing.T) {
+	g := &onnxpb.GraphProto{Name: "long", Input: []*onnxpb.ValueInfoProto{info("v0", onnxpb.TensorProto_FLOAT, 384, 384)}}
+	const steps = 20_000 // a minute or so of products
+	for k := range steps {
+		g.Node = append(g.Node, &onnxpb.NodeProto{OpType: "MatMul", Input: []string{fmt.Sprint("v", k), "v0"}, Output: []string{fmt.Sprint("v", k+1)}})
+	}
+	g.Output = []*onnxpb.ValueInfoProto{info(fmt.Sprint("v", steps), onnxpb.TensorProto_FLOAT, 384, 384)}
+	data, err := proto.Marshal(&onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}, Graph: g})
+	if err != nil {
+		t.Fatal(err)
+	}
+	orttest.Need(t)
+	s, err := ort.OpenBytes(data, ort.Options{Provider: ort.CPU, Threads: 1, Release: true, Optimization: ort.OptimizeNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	in := map[string]ort.Tensor{"v0": ort.Float32s(make([]float32, 384*384), 384, 384)}
+	if _, err := s.RunContext(ctx, in); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a run whose time is up gives %v", err)
+	}
+	if _, err := s.RunContext(ctx, in); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a run after its time gives %v", err)
 	}
 }

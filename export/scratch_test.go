@@ -1,0 +1,87 @@
+package export
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// The bound holds on graphs that are larger and shaped otherwise than those that it
+// was found on.
+func TestScratch(t *testing.T) {
+	for name, test := range map[string]struct {
+		model  string
+		change func(*BuildOptions)
+	}{
+		"flat":         {"ecl-gsr/struct=0/l2", func(o *BuildOptions) { o.Lowering = Flat }},
+		"host-buckets": {"ecl-gsr/struct=3/l1", func(o *BuildOptions) { o.Lowering = HostBuckets }},
+		"dense":        {"ecl-gsr/struct=3/l1", func(o *BuildOptions) { o.Lowering = Dense }},
+		"sparse pipeline": {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {
+			o.SparseX, o.Pipeline, o.Refinement = true, PipelineOn, &Refinement{K: 3, Weighted: true}
+		}},
+	} {
+		d, _ := openDist(t, test.model, test.change)
+		for _, role := range slices.Sorted(maps.Keys(d.Manifest.Models)) {
+			s, err := d.Scratch(role)
+			if err != nil {
+				t.Fatal(name, role, err)
+			}
+			i, err := Inspect(filepath.Join(d.dir, d.Manifest.Models[role].File))
+			if err != nil {
+				t.Fatal(err)
+			}
+			shapes, err := i.shapeSession(d.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer shapes.Close()
+			stream := rng.New(1, "graphs")
+			for _, p := range []struct {
+				nodes, edges, hubs int
+				k                  int64
+			}{{600, 4000, 600, 0}, {40, 9000, 40, 0}, {2000, 3000, 1, 0}, {3, 5000, 2, 0}, {500, 1500, 500, 40}, {300, 0, 1, 299}} {
+				if p.k > 0 && role != pipelineName {
+					continue
+				}
+				in, err := d.probeInputs(role, probe{nodes: p.nodes, k: int(p.k)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pairs := make([]int64, 2*p.edges)
+				for i := range p.edges {
+					pairs[i] = int64(stream.Uniform(uint64(2*i)) * float32(p.nodes))
+					pairs[p.edges+i] = int64(stream.Uniform(uint64(2*i+1)) * float32(p.hubs))
+				}
+				index := ort.Int64s(pairs, 2, int64(p.edges))
+				if _, isScorer := in["pairs"]; isScorer {
+					in["pairs"] = index
+				} else {
+					again := map[string]ort.Tensor{}
+					for _, name := range []string{"x", "x_struct", inputK} {
+						if v, ok := in[name]; ok {
+							again[name] = v
+						}
+					}
+					if again["x"].Shape == nil { // it was put into CSR
+						again["x"] = ort.Float32s(make([]float32, p.nodes*d.Manifest.NumFeatures), int64(p.nodes), int64(d.Manifest.NumFeatures))
+					}
+					in = again
+					if _, err := d.prepare(role, in, &index, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				peak, err := shapes.peak(in)
+				if err != nil {
+					t.Fatal(name, role, p, err)
+				}
+				if bound := s.Bytes(int64(p.nodes), int64(p.edges), p.k) - 8<<20; float64(peak)*1.2 > float64(bound) {
+					t.Errorf("%s, %s, %+v: %d bytes are taken, and %d foreseen", name, role, p, peak, bound)
+				}
+			}
+		}
+	}
+}
