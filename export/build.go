@@ -137,6 +137,7 @@ type built struct {
 	symmetric bool   // makes the graph undirected inside
 	weighted  bool   // takes edge weights, as an input or within the adjacency matrix
 	parts     *parts // of the pipeline
+	stages    *Stages
 	testCases []TestCase
 	// testInputs are those of the test data.
 	testInputs map[string]ort.Tensor
@@ -352,7 +353,7 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 			m.weighted = slices.ContainsFunc(m.fn.Args, func(a *ir.Value) bool { return overEdges(a, g) })
 		}
 		var err error
-		m.model, err = Model(m.fn, o.Params, ModelOptions{
+		m.model, m.stages, err = stagedModel(m.fn, o.Params, ModelOptions{
 			Lowering: m.lowering, NoEdgeWeight: o.unweighted(m.role), Constants: m.constants, SparseX: o.SparseX, Symmetrize: m.symmetric, Opset: o.Opset, Precision: o.Precision,
 			Name: o.Model + "_" + m.name, Doc: m.doc, Docs: m.docs(o), Metadata: o.metadata(m), ProducerVersion: o.Version,
 		})
@@ -501,7 +502,7 @@ func (o *BuildOptions) manifest(models []built) *Manifest {
 			info.Tolerance = &t
 		}
 		if n, err := hops(b.fn); err == nil && b.name != "scorer" && b.parts == nil && !o.Symmetrize {
-			info.Hops = &n
+			info.Hops, info.Stages = &n, b.stages
 		}
 		m.Models[b.name] = info
 		if len(b.constants) > 0 {

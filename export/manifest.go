@@ -89,6 +89,9 @@ type ModelInfo struct {
 	// depend on; absent where they depend on the whole graph, where the model makes the
 	// graph undirected, and in exports of a version that did not tell.
 	Hops *int `json:"hops,omitempty"`
+	// Stages divide the model; absent where Hops is, in the dense form, and where a value
+	// has no tensor of its own.
+	Stages *Stages `json:"stages,omitempty"`
 	// TestData is the folder with input_*.pb and output_*.pb.
 	TestData string `json:"test_data"`
 	// Tolerance bounds the difference from the test data's outputs; absent where it

@@ -57,22 +57,28 @@ const (
 // the dense form), and an argument over its edges edge_weight, f32 [num_edges];
 // [HostBuckets] adds the tables. Other arguments keep their names. Equal arguments give equal bytes.
 func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.ModelProto, error) {
+	m, _, err := stagedModel(fn, params, o)
+	return m, err
+}
+
+// stagedModel is Model, and tells the model's stages, nil where it has none.
+func stagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.ModelProto, *Stages, error) {
 	lowering, err := ParseLowering(string(o.Lowering))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if lowering == Auto {
-		return nil, fmt.Errorf("@%s: the lowering auto needs a graph to choose by; name one", fn.Name)
+		return nil, nil, fmt.Errorf("@%s: the lowering auto needs a graph to choose by; name one", fn.Name)
 	}
 	opset, err := checkOpset(o.Opset)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if o.Precision, err = ParsePrecision(string(o.Precision)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if lowering == Dense && o.Precision != FP32 {
-		return nil, fmt.Errorf("@%s: %w", fn.Name, errDensePrecision)
+		return nil, nil, fmt.Errorf("@%s: %w", fn.Name, errDensePrecision)
 	}
 	name := o.Name
 	if name == "" {
@@ -82,17 +88,17 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 	e.precision = o.Precision
 	e.opset = opset
 	if err := e.inputs(o); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, r := range fn.Results {
 		if err := e.reserve(r.Name); err != nil {
-			return nil, fmt.Errorf("@%s: %w", fn.Name, err)
+			return nil, nil, fmt.Errorf("@%s: %w", fn.Name, err)
 		}
 	}
 	values := map[string]tensor{}
 	e.under(partName(fn.Name), func() { err = e.results(values) })
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, r := range fn.Results {
 		v := values[r.Name]
@@ -104,7 +110,11 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 			e.output(v, r.Name, o.Docs[r.Name], "Identity")
 		}
 	}
-	return e.finish(o), nil
+	m := e.finish(o)
+	if values, err := planStages(fn); err == nil && !e.dense() && !o.Symmetrize {
+		return m, e.stages(values), nil
+	}
+	return m, nil, nil
 }
 
 // results emits the operations, and returns the results by name in values.
