@@ -251,33 +251,56 @@ func (x *Rows) row(i int) (r sparseRow) {
 // sum adds up the neighbourhoods, neighbours by the weights of their edges.
 func (n *neighbourhoods) sum(pool *kernels.Pool, weights []float32) {
 	parallel(pool, len(n.rows), 512, func(lo, hi int) {
-		at := make([]float32, n.cols)
-		seen := make([]bool, n.cols)
+		a := newAdder(n.cols)
 		for u := lo; u < hi; u++ {
-			cols := n.sums[u].col[:0]
-			add := func(r sparseRow, w float32) {
-				for k, c := range r.col {
-					if !seen[c] {
-						seen[c] = true
-						cols = append(cols, c)
-					}
-					at[c] += float32(w * r.val[k])
-				}
-			}
-			add(n.rows[u], 1)
+			a.begin(n.sums[u], n.rows[u])
 			for k := n.st.In.RowPtr[u]; k < n.st.In.RowPtr[u+1]; k++ {
-				add(n.rows[n.st.In.Col[k]], weights[n.st.EdgeOf[k]])
+				a.add(n.rows[n.st.In.Col[k]], weights[n.st.EdgeOf[k]])
 			}
-			slices.Sort(cols)
-			vals := slices.Grow(n.sums[u].val[:0], len(cols))[:len(cols)]
-			for i, c := range cols {
-				vals[i] = at[c]
-				at[c], seen[c] = 0, false
-			}
-			n.sums[u] = sparseRow{cols, vals}
-			n.sumLen[u], n.both[u] = n.sums[u].dot(n.sums[u]), n.sums[u].dot(n.rows[u])
+			n.end(u, a)
 		}
 	})
+}
+
+// end takes the sum of a node.
+func (n *neighbourhoods) end(u int, a *adder) {
+	n.sums[u] = a.sum()
+	n.sumLen[u], n.both[u] = n.sums[u].dot(n.sums[u]), n.sums[u].dot(n.rows[u])
+}
+
+// adder adds up sparse rows.
+type adder struct {
+	at   []float32 // [cols]
+	seen []bool    // [cols]
+	into sparseRow
+}
+
+func newAdder(cols int) *adder { return &adder{at: make([]float32, cols), seen: make([]bool, cols)} }
+
+// begin starts a sum with a row, in the memory of into.
+func (a *adder) begin(into, r sparseRow) {
+	a.into = sparseRow{into.col[:0], into.val[:0]}
+	a.add(r, 1)
+}
+
+func (a *adder) add(r sparseRow, w float32) {
+	for k, c := range r.col {
+		if !a.seen[c] {
+			a.seen[c] = true
+			a.into.col = append(a.into.col, c)
+		}
+		a.at[c] += float32(w * r.val[k])
+	}
+}
+
+func (a *adder) sum() sparseRow {
+	slices.Sort(a.into.col)
+	a.into.val = slices.Grow(a.into.val, len(a.into.col))[:len(a.into.col)]
+	for i, c := range a.into.col {
+		a.into.val[i] = a.at[c]
+		a.at[c], a.seen[c] = 0, false
+	}
+	return a.into
 }
 
 // compare sets dst to the cosines of all edges, which have the weights p.
