@@ -1,10 +1,8 @@
 package gsrc
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
 )
@@ -70,30 +68,12 @@ func largest(x *data.Features, name func(row int) string) string {
 	return fmt.Sprintf("%g, in column %d of %s", list[at], col, name(row))
 }
 
-// finite refuses a version that has an answer which is not finite. c is what it has
-// changed, nil for the first version.
-func (s *Snapshot) finite(ctx context.Context, old *Snapshot, c *changes) error {
+// finite refuses a version that has an answer which is not finite, as far as answers are
+// made ahead; those that are made later are held against what they follow from, see
+// [incremental.later].
+func (s *Snapshot) finite() error {
 	if v := notFinite(len(s.r.p.manifest.Classes), s.logits, s.probabilities); v >= 0 {
 		return s.notFinite(v)
-	}
-	if !s.r.subgraphs {
-		return nil
-	}
-	s.logits, s.probabilities = nil, nil
-	if old == nil {
-		return nil
-	}
-	const atOnce = 1024
-	list := affected(old, s, c)
-	for len(list) > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n := min(atOnce, len(list))
-		if _, _, err := s.Answer(list[:n]); err != nil {
-			return err
-		}
-		list = list[n:]
 	}
 	return nil
 }
@@ -107,49 +87,4 @@ func (s *Snapshot) notFinite(v int) error {
 		}
 		return fmt.Sprintf("node %q", s.name(row))
 	})}
-}
-
-// affected are the nodes of a version whose answers may be others than before, where
-// these come from sub-graphs: those within the classifier's reach of new features and of
-// entries that the graph it reads did not have.
-func affected(old, s *Snapshot, c *changes) []int {
-	seen := make([]bool, s.Numbers())
-	var list []int
-	add := func(v int) {
-		if !seen[v] && !s.deleted.has(v) {
-			seen[v] = true
-			list = append(list, v)
-		}
-	}
-	for _, v := range c.nodes {
-		add(int(v))
-	}
-	for v := range s.Numbers() {
-		if v >= old.Numbers() || !sameEntries(old, s, v) {
-			add(v)
-		}
-	}
-	done := 0
-	for range *s.r.hops {
-		end := len(list)
-		for _, v := range list[done:end] {
-			for e := s.structure.Out.RowPtr[v]; e < s.structure.Out.RowPtr[v+1]; e++ {
-				add(int(s.structure.Out.Col[e]))
-			}
-		}
-		done = end
-	}
-	return list
-}
-
-// sameEntries tells whether as much comes to a node in both versions, from the same
-// nodes.
-func sameEntries(a, b *Snapshot, v int) bool {
-	in := func(s *Snapshot) (col []int32, w []float32) {
-		lo, hi := s.structure.In.RowPtr[v], s.structure.In.RowPtr[v+1]
-		return s.structure.In.Col[lo:hi], s.weights[lo:hi]
-	}
-	aCol, aW := in(a)
-	bCol, bW := in(b)
-	return slices.Equal(aCol, bCol) && slices.Equal(aW, bW)
 }

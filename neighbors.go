@@ -65,7 +65,7 @@ func Neighbors(ctx context.Context, dist, path string, nodes []string, o Predict
 		return nil, err
 	}
 	st := g.Structure()
-	s := cut(st, st.Spread(nil, g.Weights), seeds, *info.Hops)
+	s := cut(entries(st, st.Spread(nil, g.Weights)), seeds, *info.Hops)
 	for _, v := range s.Nodes {
 		id := ""
 		if v >= 0 {
@@ -101,26 +101,35 @@ func (p *predictor) find(names []string) ([]int, error) {
 	return list, nil
 }
 
-// cut finds the nodes within so many hops along edges that lead to the seeds; weights
-// has one for each entry of st. Inputs are edge_index and edge_weight.
-func cut(st *graph.Structure, weights []float32, seeds []int, hops int) *Subgraph {
-	row := make(map[int]int, len(seeds))
+// entries gives those of a structure; weights has one for each.
+func entries(st *graph.Structure, weights []float32) entriesOf {
+	return func(v int32) ([]int32, []float32) {
+		lo, hi := st.In.RowPtr[v], st.In.RowPtr[v+1]
+		return st.In.Col[lo:hi], weights[lo:hi]
+	}
+}
+
+// cut finds the nodes within so many hops along edges that lead to the seeds. Inputs are
+// edge_index and edge_weight.
+func cut(in entriesOf, seeds []int, hops int) *Subgraph {
+	row := make(map[int32]int, len(seeds))
 	s := &Subgraph{Asked: len(seeds), Hops: hops}
-	add := func(v int) {
+	add := func(v int32) {
 		if _, ok := row[v]; !ok {
 			row[v] = len(s.Nodes)
-			s.Nodes = append(s.Nodes, v)
+			s.Nodes = append(s.Nodes, int(v))
 		}
 	}
 	for _, v := range seeds {
-		add(v)
+		add(int32(v))
 	}
 	inner := 0 // the nodes whose neighbours are all in
 	for range hops {
 		end := len(s.Nodes)
 		for _, v := range s.Nodes[inner:end] {
-			for e := st.In.RowPtr[v]; e < st.In.RowPtr[v+1]; e++ {
-				add(int(st.In.Col[e]))
+			from, _ := in(int32(v))
+			for _, u := range from {
+				add(u)
 			}
 		}
 		inner = end
@@ -128,17 +137,21 @@ func cut(st *graph.Structure, weights []float32, seeds []int, hops int) *Subgrap
 	var src, dst []int64
 	var w []float32
 	for i, v := range s.Nodes[:inner] {
-		for e := st.In.RowPtr[v]; e < st.In.RowPtr[v+1]; e++ {
-			src, dst, w = append(src, int64(row[int(st.In.Col[e])])), append(dst, int64(i)), append(w, weights[e])
+		from, weights := in(int32(v))
+		for _, u := range from {
+			src, dst = append(src, int64(row[u])), append(dst, int64(i))
 		}
+		w = append(w, weights...)
 	}
 	if hops > 0 {
 		rest := int64(len(s.Nodes))
 		edges := len(src)
 		for i, v := range s.Nodes[inner:] {
-			for e := st.In.RowPtr[v]; e < st.In.RowPtr[v+1]; e++ {
-				src, dst, w = append(src, rest), append(dst, int64(inner+i)), append(w, weights[e])
+			from, weights := in(int32(v))
+			for range from {
+				src, dst = append(src, rest), append(dst, int64(inner+i))
 			}
+			w = append(w, weights...)
 		}
 		if len(src) > edges {
 			s.Nodes = append(s.Nodes, -1)

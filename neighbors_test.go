@@ -118,7 +118,7 @@ func TestNeighborsGiveTheWholeGraphsAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 				st := g.Structure()
-				less := cut(st, st.Spread(nil, g.Weights), numbers, s.Hops-1)
+				less := cut(entries(st, st.Spread(nil, g.Weights)), numbers, s.Hops-1)
 				if err := p.inputs(less, p.manifest.Models["classifier"]); err != nil {
 					t.Fatal(err)
 				}

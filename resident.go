@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
@@ -18,11 +19,13 @@ import (
 // ResidentOptions say how a graph is kept for questions about its nodes.
 type ResidentOptions struct {
 	PredictOptions
-	// Subgraphs has every question answered from the part of the graph that it depends
-	// on, when it is asked. Otherwise all nodes of a version are classified before it is
-	// there, and an answer is looked up: faster, and the graph's size is paid for at every
-	// update.
-	Subgraphs bool
+	// ReadOnly says that no update will come, and saves the time and memory to prepare for
+	// them.
+	ReadOnly bool
+	// Exact has every version computed anew as a whole: its answers are then those of
+	// [Predict] to the bit, and the graph's size is paid for at every update. Otherwise
+	// only what an update reaches is computed again, and answers are within 1e-5 of them.
+	Exact bool
 	// Budget is what the graph's memory is taken from as it grows; nil has no limit.
 	Budget *budget.Budget
 }
@@ -31,19 +34,21 @@ type ResidentOptions struct {
 // its nodes have. It can be changed by [Resident.Update]; every state of it is a
 // [Snapshot] with a version. Its methods may be called by many goroutines at once.
 type Resident struct {
-	p         *predictor // without the data, which the versions hold
-	subgraphs bool
-	hops      *int
-	current   atomic.Pointer[Snapshot]
-	numbers   sync.Map // number of a node by its name, of all versions; nil names have none
-	advance   advance
-	scratch   []float32 // the features of the version that is being made
+	p       *predictor // without the data, which the versions hold
+	hops    *int
+	current atomic.Pointer[Snapshot]
+	numbers sync.Map // number of a node by its name, of all versions; nil names have none
+	advance advance
+	scratch []float32     // the features of the version that is being made
+	inc     *incremental  // nil where every version is computed as a whole
+	whole   time.Duration // that it takes to classify all nodes
 
 	mu      sync.Mutex
 	waiting []*attempt
 	busy    bool // somebody works on what waits
 	closed  bool
-	idle    sync.Cond // signalled when busy ends
+	filling bool      // a version's answers are being made in the background
+	idle    sync.Cond // signalled when busy or filling ends
 }
 
 // advance gives a version that is being made its answers. old is the version before,
@@ -68,11 +73,8 @@ type Snapshot struct {
 	deleted  bitset
 	checksum string // of the data that it was read from; "" once it was changed
 
-	// All answers, where they are made ahead.
-	logits, probabilities []float32 // [Numbers, C]
-	// The graph that the classifier reads, where they are not.
-	structure *graph.Structure
-	weights   []float32 // by entry
+	logits, probabilities []float32 // [Numbers, C], where they are made ahead
+	pending               *pending  // where they are not
 }
 
 // OpenResident reads a graph and makes it ready for questions. The graph that the
@@ -84,16 +86,14 @@ func OpenResident(ctx context.Context, dist, path string, o ResidentOptions) (*R
 		return nil, err
 	}
 	p.yield = true
-	r := &Resident{p: p, subgraphs: o.Subgraphs}
+	r := &Resident{p: p}
 	r.idle.L = &r.mu
 	r.advance = r.exact
 	info, ok := p.manifest.Models["classifier"]
 	if !ok {
 		return nil, fmt.Errorf("%s has no classifier", dist)
 	}
-	if r.hops = info.Hops; r.subgraphs && r.hops == nil {
-		return nil, fmt.Errorf("the answers of %s for a node depend on the whole graph, or its models make the graph undirected (--symmetrize), or it was exported by a version of gsrc that does not tell: they cannot be given from sub-graphs", dist)
-	}
+	r.hops = info.Hops
 	if _, err := p.models(ctx); err != nil {
 		return nil, err
 	}
@@ -104,6 +104,10 @@ func OpenResident(ctx context.Context, dist, path string, o ResidentOptions) (*R
 	// The versions have the data now, and only those that are in use are to be held.
 	p.ds, p.x = &data.Dataset{Name: p.ds.Name, Source: p.ds.Source}, ort.Tensor{}
 	if err := r.answer(ctx, nil, s, nil); err != nil {
+		p.close()
+		return nil, err
+	}
+	if err := r.prepare(s, o); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -118,11 +122,36 @@ func OpenResident(ctx context.Context, dist, path string, o ResidentOptions) (*R
 func (r *Resident) Close() {
 	r.mu.Lock()
 	r.closed = true
-	for r.busy {
+	for r.busy || r.filling {
 		r.idle.Wait()
 	}
 	r.mu.Unlock()
+	if r.inc != nil {
+		r.inc.close()
+	}
 	r.p.close()
+}
+
+// prepare makes ready for updates.
+func (r *Resident) prepare(s *Snapshot, o ResidentOptions) error {
+	if o.ReadOnly || o.Exact || r.p.info.Graph == "refined" && !r.p.manifest.Inductive {
+		return nil
+	}
+	inc, err := newIncremental(r, s)
+	if errors.Is(err, errNoStages) || errors.Is(err, errWholeEvidence) {
+		r.p.o.Log("every update computes the whole graph anew, since the model does not say what its answers depend on: %v", err)
+		inc.close()
+		return nil
+	}
+	if err != nil {
+		inc.close()
+		return err
+	}
+	if r.hops == nil {
+		r.p.o.Log("every update classifies the whole graph anew: the classifier does not say how far it sees")
+	}
+	r.inc, r.advance = inc, inc.advance
+	return nil
 }
 
 // Manifest describes the export.
@@ -139,7 +168,7 @@ func (r *Resident) answer(ctx context.Context, old, next *Snapshot, c *changes) 
 	if err := r.advance(ctx, old, next, c); err != nil {
 		return err
 	}
-	return next.finite(ctx, old, c)
+	return next.finite()
 }
 
 // exact is the [advance] that computes everything anew, exactly as [Predict] does.
@@ -151,19 +180,6 @@ func (r *Resident) exact(ctx context.Context, old, next *Snapshot, _ *changes) e
 	g, err := p.graph(ctx)
 	if err != nil {
 		return err
-	}
-	if r.subgraphs {
-		all := g
-		if number != nil {
-			all = renumber(g, number, next.Numbers())
-		}
-		next.structure = all.Structure()
-		next.weights = next.structure.Spread(nil, all.Weights)
-		if old != nil {
-			return nil
-		}
-		// All answers of the first version once, so that none is found wanting when it is
-		// asked for.
 	}
 	index, weights := weighted(g)
 	next.logits, next.probabilities, err = r.classify(p.x, index, weights)
@@ -224,15 +240,6 @@ func (s *Snapshot) dataset(scratch *[]float32) (ds *data.Dataset, number []int32
 	}
 	ds.X = &data.Features{Rows: s.Nodes(), Cols: s.x.cols, Dense: x}
 	return ds, number
-}
-
-// renumber gives the nodes of a graph other numbers, which ascend.
-func renumber(g *graph.Graph, number []int32, n int) *graph.Graph {
-	h := &graph.Graph{N: n, Edges: make([][2]int32, len(g.Edges)), Weights: g.Weights, Directed: g.Directed}
-	for i, e := range g.Edges {
-		h.Edges[i] = [2]int32{number[e[0]], number[e[1]]}
-	}
-	return h
 }
 
 // scatter writes rows to those of their numbers, among n.
@@ -311,10 +318,10 @@ func (s *Snapshot) Check(number int64) error {
 }
 
 // Answer returns logits and probabilities, [len(nodes), classes], of nodes by their
-// numbers, which may repeat. They are those of the whole graph: to the bit where
-// answers are made ahead, within 1e-5 where they come from sub-graphs. The error is a
-// *[NodeError] where there is no such node, and a *[FiniteError] where an answer from a
-// sub-graph is no number.
+// numbers, which may repeat. They are those that [Predict] gives, to the bit for the
+// first version and with [ResidentOptions.Exact], otherwise within 1e-5. The error is a
+// *[NodeError] where there is no such node, and a *[FiniteError] where an answer is no
+// number.
 func (s *Snapshot) Answer(nodes []int) (logits, probabilities []float32, err error) {
 	for _, v := range nodes {
 		if err := s.Check(int64(v)); err != nil {
@@ -322,8 +329,8 @@ func (s *Snapshot) Answer(nodes []int) (logits, probabilities []float32, err err
 		}
 	}
 	rows, l, p := nodes, s.logits, s.probabilities
-	if s.r.subgraphs && len(nodes) > 0 {
-		if rows, l, p, err = s.answerFromSubgraph(nodes); err != nil {
+	if s.pending != nil {
+		if rows, l, p, err = s.pending.rows(nodes); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -336,34 +343,6 @@ func (s *Snapshot) Answer(nodes []int) (logits, probabilities []float32, err err
 		return nil, nil, s.notFinite(nodes[i])
 	}
 	return logits, probabilities, nil
-}
-
-// answerFromSubgraph classifies the part of the graph around nodes; rows are theirs.
-func (s *Snapshot) answerFromSubgraph(nodes []int) (rows []int, logits, probabilities []float32, err error) {
-	row := make(map[int]int, len(nodes))
-	var seeds []int
-	for _, v := range nodes {
-		i, ok := row[v]
-		if !ok {
-			i = len(seeds)
-			row[v], seeds = i, append(seeds, v)
-		}
-		rows = append(rows, i)
-	}
-	sub := cut(s.structure, s.weights, seeds, *s.r.hops)
-	d := s.x.cols
-	x := make([]float32, len(sub.Nodes)*d)
-	for i, v := range sub.Nodes {
-		if v >= 0 {
-			copy(x[i*d:], s.x.row(v))
-		}
-	}
-	index, weight := sub.Inputs["edge_index"], sub.Inputs["edge_weight"]
-	if s.r.p.manifest.EdgeWeight {
-		index, weight = gather(index, weight)
-	}
-	logits, probabilities, err = s.r.classify(ort.Float32s(x, int64(len(sub.Nodes)), int64(d)), index, weight)
-	return rows, logits, probabilities, err
 }
 
 // ErrFixedGraph is returned where a resident graph cannot change.

@@ -33,6 +33,12 @@ func TestMain(m *testing.M) {
 // exported120 trains and exports a small model of a synthetic graph of 120 nodes.
 func exported120(t *testing.T, model string, set ...string) (dist string, run *Run) {
 	t.Helper()
+	return exportedAs(t, model, BuildOptions{}, set...)
+}
+
+func exportedAs(t *testing.T, model string, b BuildOptions, set ...string) (dist string, run *Run) {
+	t.Helper()
+	b.Unverified = true
 	orttest.Need(t)
 	if exports.made == nil {
 		var err error
@@ -45,14 +51,14 @@ func exported120(t *testing.T, model string, set ...string) (dist string, run *R
 	if model == "ecl-gsr" {
 		set = append(set, "train.pretrain_steps=2", "train.joint_every=0", "deepwalk.width=0")
 	}
-	key := fmt.Sprint(model, set)
+	key := fmt.Sprint(model, set, b)
 	if run = exports.made[key]; run == nil {
 		var err error
 		dir := filepath.Join(exports.dir, fmt.Sprint(len(exports.made)))
 		if run, err = Train(t.Context(), TrainOptions{Model: model, Data: data.Synthetic, Out: dir, Set: set}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := run.Build(t.Context(), dir+"-dist", BuildOptions{Unverified: true}); err != nil {
+		if _, err := run.Build(t.Context(), dir+"-dist", b); err != nil {
 			t.Fatal(err)
 		}
 		exports.made[key] = run
@@ -63,7 +69,12 @@ func exported120(t *testing.T, model string, set ...string) (dist string, run *R
 // resident opens a small model's graph.
 func resident(t *testing.T, model string, o ResidentOptions, set ...string) (r *Resident, dist string, ds *data.Dataset) {
 	t.Helper()
-	dist, run := exported120(t, model, set...)
+	return residentBuilt(t, model, o, BuildOptions{}, set...)
+}
+
+func residentBuilt(t *testing.T, model string, o ResidentOptions, b BuildOptions, set ...string) (r *Resident, dist string, ds *data.Dataset) {
+	t.Helper()
+	dist, run := exportedAs(t, model, b, set...)
 	o.Provider, o.Load = ort.CPU, loadOptions(run.Trained.Config)
 	r, err := OpenResident(t.Context(), dist, data.Synthetic, o)
 	if err != nil {
@@ -76,7 +87,7 @@ func resident(t *testing.T, model string, o ResidentOptions, set ...string) (r *
 // Versions that nobody reads are freed, and what is held does not grow with their
 // number.
 func TestOldVersionsAreFreed(t *testing.T) {
-	r, _, _ := resident(t, "gcn", ResidentOptions{})
+	r, _, _ := resident(t, "gcn", ResidentOptions{Exact: true})
 	exact := r.advance
 	var live atomic.Int64
 	work := 0
@@ -149,7 +160,7 @@ func same(t *testing.T, s *Snapshot, dist, path string, o PredictOptions) {
 	if len(got) != len(want.Probabilities) {
 		t.Fatalf("%d probabilities, want %d", len(got), len(want.Probabilities))
 	}
-	if !s.r.subgraphs {
+	if s.r.inc == nil {
 		if !slices.Equal(got, want.Probabilities) {
 			t.Errorf("version %d differs from Predict", s.Version)
 		}
@@ -196,8 +207,8 @@ func folder(t *testing.T, s *Snapshot) string {
 // so from the start, and what is left keeps its numbers.
 func TestDeletedAndChanged(t *testing.T) {
 	for _, model := range []string{"gcn", "ecl-gsr"} {
-		for _, subgraphs := range []bool{false, true} {
-			r, dist, ds := resident(t, model, ResidentOptions{Subgraphs: subgraphs})
+		for _, exact := range []bool{false, true} {
+			r, dist, ds := resident(t, model, ResidentOptions{Exact: exact})
 			o := PredictOptions{Provider: ort.CPU}
 			d := ds.X.Cols
 			first := r.Snapshot()
@@ -297,8 +308,8 @@ func TestUpdatesThatDeleteWrongly(t *testing.T) {
 // what was refused leaves nothing behind.
 func TestVersionsAreFinite(t *testing.T) {
 	for _, model := range []string{"gcn", "ecl-gsr"} {
-		for _, subgraphs := range []bool{false, true} {
-			r, dist, ds := resident(t, model, ResidentOptions{Subgraphs: subgraphs}, "model.norm=none")
+		for _, exact := range []bool{false, true} {
+			r, dist, ds := resident(t, model, ResidentOptions{Exact: exact}, "model.norm=none")
 			before := answers(t, r.Snapshot())
 			huge := slices.Repeat([]float32{3e38}, ds.X.Cols)
 			fine := slices.Clone(r.Snapshot().x.row(3))
@@ -355,7 +366,7 @@ func TestVersionsAreFinite(t *testing.T) {
 					t.Errorf("%s: Predict on a feature that is too large: %v", model, err)
 				}
 			}
-			if _, err := OpenResident(t.Context(), dist, path, ResidentOptions{PredictOptions: PredictOptions{Provider: ort.CPU}, Subgraphs: subgraphs}); !errors.As(err, &finite) {
+			if _, err := OpenResident(t.Context(), dist, path, ResidentOptions{PredictOptions: PredictOptions{Provider: ort.CPU}, Exact: exact}); !errors.As(err, &finite) {
 				t.Errorf("%s: a graph with a feature that is too large: %v", model, err)
 			}
 		}

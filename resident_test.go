@@ -50,7 +50,7 @@ func asFolder(t *testing.T, ds *data.Dataset, x []float32, edges [][2]string) st
 func TestResidentGrowsLikeTheData(t *testing.T) {
 	orttest.Need(t)
 	for _, model := range []string{"gcn", "ecl-gsr"} {
-		for _, subgraphs := range []bool{false, true} {
+		for _, exact := range []bool{false, true} {
 			dir := t.TempDir()
 			set := []string{"train.epochs=2", "synthetic.nodes=120"}
 			if model == "ecl-gsr" {
@@ -65,7 +65,7 @@ func TestResidentGrowsLikeTheData(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := PredictOptions{Load: loadOptions(run.Trained.Config), Provider: ort.CPU}
-			r, err := OpenResident(t.Context(), dist, data.Synthetic, ResidentOptions{PredictOptions: o, Subgraphs: subgraphs})
+			r, err := OpenResident(t.Context(), dist, data.Synthetic, ResidentOptions{PredictOptions: o, Exact: exact})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestResidentGrowsLikeTheData(t *testing.T) {
 				}
 				for i := range want.Probabilities {
 					if d := got[i] - want.Probabilities[i]; !(d <= 1e-5 && d >= -1e-5) {
-						t.Fatalf("%s, subgraphs %v, version %d: probability %d is %g, want %g", model, subgraphs, s.Version, i, got[i], want.Probabilities[i])
+						t.Fatalf("%s, exact %v, version %d: probability %d is %g, want %g", model, exact, s.Version, i, got[i], want.Probabilities[i])
 					}
 				}
 			}

@@ -116,14 +116,22 @@ func (e *emitter) stages(values [][]*ir.Value) *Stages {
 	for l, list := range values {
 		s.Values[l] = []string{}
 		for _, v := range list {
-			switch x := e.values[v]; {
-			case x.edge != nil || x.per != nil || x.sparse != nil || x.t.dtype != float32Type:
+			x := e.values[v]
+			if x.edge != nil || x.sparse != nil {
 				return nil
-			case slices.ContainsFunc(e.builder.graph.Input, func(in *onnxpb.ValueInfoProto) bool { return in.Name == x.t.name }):
-			case !made[x.t.name]:
-				return nil
-			case !slices.Contains(s.Values[l], x.t.name):
-				s.Values[l] = append(s.Values[l], x.t.name)
+			}
+			parts := []tensor{x.t}
+			if x.per != nil {
+				parts = append(parts, *x.per)
+			}
+			for _, t := range parts {
+				switch {
+				case t.dtype != float32Type:
+					return nil
+				case !made[t.name]: // an input, or what became part of another value
+				case !slices.Contains(s.Values[l], t.name):
+					s.Values[l] = append(s.Values[l], t.name)
+				}
 			}
 		}
 	}

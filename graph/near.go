@@ -265,3 +265,11 @@ func (s *Near) search(pool *kernels.Pool, rows []int32, both bool) {
 		}
 	}
 }
+
+// Before returns what [Near.Nearest] gave for a row before the last change.
+func (s *Near) Before(v int32) []int32 {
+	if old, ok := s.undo[v]; ok {
+		return old.idx[:min(s.k, int(old.size))]
+	}
+	return s.Nearest(v)
+}

@@ -32,8 +32,8 @@ type Options struct {
 	Predict gsrc.PredictOptions
 	// Updates allows clients to add nodes and edges to the resident graph.
 	Updates bool
-	// Subgraphs answers from sub-graphs, see gsrc.ResidentOptions.
-	Subgraphs bool
+	// Exact computes every version as a whole, see gsrc.ResidentOptions.
+	Exact bool
 	// Batch is how many nodes are answered for together at most; 1024 if 0.
 	Batch int
 
@@ -160,7 +160,7 @@ func (s *Server) load(ctx context.Context) (err error) {
 	if o.Data != "" {
 		p := o.Predict
 		p.Log = o.Log
-		if s.resident, err = gsrc.OpenResident(ctx, o.Dist, o.Data, gsrc.ResidentOptions{PredictOptions: p, Subgraphs: o.Subgraphs, Budget: s.budget}); err != nil {
+		if s.resident, err = gsrc.OpenResident(ctx, o.Dist, o.Data, gsrc.ResidentOptions{PredictOptions: p, Exact: o.Exact, ReadOnly: !o.Updates, Budget: s.budget}); err != nil {
 			return err
 		}
 		s.add(newNodes(s.resident, &batcher{resident: s.resident, most: o.Batch, observe: func(n int) { s.metrics.batch.Observe(float64(n)) }}))

@@ -222,11 +222,10 @@ func near(t *testing.T, what string, got, want []float32) {
 	}
 }
 
-// Every protocol gives what the whole graph gives, from all answers and from
-// sub-graphs.
+// Every protocol gives what the whole graph gives.
 func TestAnswersAreTheWholeGraphs(t *testing.T) {
-	for _, subgraphs := range []bool{false, true} {
-		s := newServer(t, Options{Data: "synthetic", Subgraphs: subgraphs, Batch: 7})
+	for _, exact := range []bool{false, true} {
+		s := newServer(t, Options{Data: "synthetic", Exact: exact, Batch: 7})
 		all, err := gsrc.Predict(t.Context(), s.o.Dist, "synthetic", "", gsrc.PredictOptions{Provider: ort.CPU})
 		if err != nil {
 			t.Fatal(err)
@@ -312,8 +311,8 @@ func (w *whole) probabilities() []float32 {
 // Answers change with the graph, and each is the whole graph's of the version that it
 // names, while others ask.
 func TestUpdatesUnderLoad(t *testing.T) {
-	for _, subgraphs := range []bool{false, true} {
-		s := newServer(t, Options{Data: "synthetic", Updates: true, Subgraphs: subgraphs})
+	for _, exact := range []bool{false, true} {
+		s := newServer(t, Options{Data: "synthetic", Updates: true, Exact: exact})
 		h := httptest.NewServer(s.Handler())
 		t.Cleanup(h.Close)
 		ask := overHTTP(h.Client(), h.URL, true)

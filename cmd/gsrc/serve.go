@@ -44,8 +44,8 @@ those for health must then carry it.`,
 			switch {
 			case web == "" && rpc == "":
 				return usage("there is nothing to listen on: give --http or --grpc an address")
-			case o.Data == "" && (o.Updates || o.Subgraphs):
-				return usage("--updates and --subgraphs are for a resident graph: give one with --data PATH")
+			case o.Data == "" && (o.Updates || o.Exact):
+				return usage("--updates and --exact are for a resident graph: give one with --data PATH")
 			case (o.CertFile == "") != (o.KeyFile == ""):
 				return usage("--tls-cert and --tls-key go together")
 			case maxBody < 1 || maxBody > 2047:
@@ -80,8 +80,10 @@ those for health must then carry it.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&o.Data, "data", "", "resident graph: a folder, a file, the name of a fetched data set, or "+data.Synthetic)
-	flags.BoolVar(&o.Updates, "updates", false, "let clients add nodes and edges to the resident graph")
-	flags.BoolVar(&o.Subgraphs, "subgraphs", false, "answer from the part of the graph around a node when it is asked for, in place of classifying all nodes at every update")
+	flags.BoolVar(&o.Updates, "updates", false, "let clients change the resident graph")
+	flags.BoolVar(&o.Exact, "exact", false, "compute the whole graph anew at every update: answers are those of gsrc predict to the bit, and not only within 1e-5")
+	flags.Bool("subgraphs", false, "")
+	_ = flags.MarkDeprecated("subgraphs", "updates compute only what they reach, unless --exact is given")
 	flags.StringVar(&web, "http", "127.0.0.1:8000", "address for HTTP; empty for none")
 	flags.StringVar(&rpc, "grpc", "127.0.0.1:8001", "address for gRPC; empty for none")
 	flags.StringVar(&o.CertFile, "tls-cert", "", "PEM file with the certificate; without one there is no TLS")
