@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -62,9 +63,9 @@ func randomUpdate(s *Snapshot, stream rng.Stream) (u Update) {
 // Whatever updates come, answers and refined edges are those of the whole graph computed
 // anew.
 func TestIncrementalIsExact(t *testing.T) {
-	updates := 25
-	if testing.Short() {
-		updates = 8
+	updates := 8
+	if n, err := strconv.Atoi(os.Getenv("GSRC_UPDATES")); err == nil { // a longer check
+		updates = n
 	}
 	for name, c := range map[string]struct {
 		model string
@@ -81,7 +82,7 @@ func TestIncrementalIsExact(t *testing.T) {
 		"grand":     {"ecl-gsr", []string{"model.classifier=propagation", "model.edges.judge=attributes"}, BuildOptions{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _, _ := residentBuilt(t, c.model, ResidentOptions{}, c.build, append(c.set, "synthetic.nodes=300")...)
+			r, _, _ := residentBuilt(t, c.model, ResidentOptions{}, c.build, append(c.set, "synthetic.nodes=200")...)
 			if r.inc == nil {
 				t.Fatal("every version is computed as a whole")
 			}
