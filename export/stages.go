@@ -311,5 +311,5 @@ func (s *Staged) Run(level, n int, in map[string]ort.Tensor, edgeIndex ort.Tenso
 			return nil, err
 		}
 	}
-	return session.Run(in)
+	return session.RunContext(s.d.ctx, in)
 }

@@ -34,7 +34,7 @@ type ServingOptions struct {
 	Rate        float64       // questions a second, each for one node
 	Time        time.Duration // how long they come before the server is told to end
 	UpdateEvery time.Duration // each adds a node and three edges
-	Subgraphs   bool
+	Exact       bool
 	Progress    func(string) // gets a line for each step
 }
 
@@ -92,8 +92,8 @@ func Serving(ctx context.Context, o ServingOptions) (*ServingReport, error) {
 		return nil, err
 	}
 	args := []string{"serve", dist, "--data", o.Data, "--updates", "--http", "127.0.0.1:0", "--grpc", "", "--drain", "2s"}
-	if o.Subgraphs {
-		args = append(args, "--subgraphs")
+	if o.Exact {
+		args = append(args, "--exact")
 	}
 	server := exec.Command(o.Gsrc, args...)
 	text, err := server.StderrPipe()
@@ -452,7 +452,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 func (r *ServingReport) Write(w io.Writer) {
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
 	way := "all nodes classified at each update"
-	if r.Subgraphs {
+	if r.Exact {
 		way = "from sub-graphs"
 	}
 	fmt.Fprintf(w, "graph                 %d nodes, %d edges; %s\n", r.Nodes, r.Edges, way)

@@ -23,7 +23,7 @@ func main() {
 	flag.Float64Var(&o.Rate, "rate", 2000, "questions a second")
 	flag.DurationVar(&o.Time, "time", 15*time.Second, "how long questions come")
 	flag.DurationVar(&o.UpdateEvery, "update-every", 500*time.Millisecond, "time between updates of the graph")
-	flag.BoolVar(&o.Subgraphs, "subgraphs", false, "have the server answer from sub-graphs")
+	flag.BoolVar(&o.Exact, "exact", false, "have the server compute the whole graph anew at every update")
 	p99 := flag.Duration("p99", 0, "fail where the 99th percentile is above; 0 for no bar")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
