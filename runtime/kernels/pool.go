@@ -42,7 +42,7 @@ type Pool struct {
 	local [][]float32 // one for each thread
 	index [][]uint64  // one for each thread, scatterMax long
 	ints  [][]int32   // one for each thread
-	one   []float32   // a number for each thread, oneStep apart
+	room  []float32   // roomStep numbers for each thread
 	packB []float32   // packed right-hand matrix
 	part  []float32   // partial results of reductions, one row a chunk
 
@@ -57,7 +57,7 @@ type worker struct {
 	_      [40]byte
 }
 
-const oneStep = 16 // a cache line
+const roomStep = 32 // two cache lines
 
 // The gate word: region number in the high half, then the flags, then the
 // number of workers inside.
@@ -79,7 +79,7 @@ func NewPool(threads int) *Pool {
 		local:   make([][]float32, threads),
 		index:   make([][]uint64, threads),
 		ints:    make([][]int32, threads),
-		one:     make([]float32, threads*oneStep),
+		room:    make([]float32, threads*roomStep),
 		done:    make(chan struct{}, 1),
 	}
 	for i := range p.index {

@@ -78,7 +78,7 @@ type reduceJob struct {
 	kind            reduceKind
 	axis            reduceAxis
 	dst, x, part    []float32
-	one             []float32 // of the pool
+	room            []float32 // of the pool
 	rows, cols, per int
 }
 
@@ -107,7 +107,7 @@ func (p *Pool) reduceRows(kind reduceKind, name string, dst, x []float32, rows, 
 	need(name, "dst", len(dst), rows)
 	need(name, "x", len(x), rows*cols)
 	j := &p.jobs.reduce
-	*j = reduceJob{kind: kind, axis: rowAxis, dst: dst, x: x, one: p.one, rows: rows, cols: cols, per: rowsPerChunk(cols)}
+	*j = reduceJob{kind: kind, axis: rowAxis, dst: dst, x: x, room: p.room, rows: rows, cols: cols, per: rowsPerChunk(cols)}
 	p.run(ceilDiv(rows, j.per), j)
 	*j = reduceJob{}
 }
@@ -170,26 +170,31 @@ func (j *reduceJob) do(c, worker int) {
 	switch j.axis {
 	case allAxes:
 		lo := c * elemChunk
-		j.part[c] = j.vector(j.x[lo:min(lo+elemChunk, len(j.x))], nil)
+		j.part[c] = j.vector(j.x[lo:min(lo+elemChunk, len(j.x))])
 	case rowAxis:
-		for r := c * j.per; r < min((c+1)*j.per, j.rows); r++ {
-			j.dst[r] = j.vector(j.x[r*j.cols:(r+1)*j.cols], j.one[worker*oneStep:][:1])
+		r0, r1 := c*j.per, min((c+1)*j.per, j.rows)
+		if j.kind == reduceLSE {
+			for r := r0; r < r1; r += roomStep {
+				logSumExps(j.dst[r:min(r+roomStep, r1)], j.x[r*j.cols:], j.cols, j.room[worker*roomStep:])
+			}
+			return
+		}
+		for r := r0; r < r1; r++ {
+			j.dst[r] = j.vector(j.x[r*j.cols : (r+1)*j.cols])
 		}
 	case colAxis:
 		j.columns(c)
 	}
 }
 
-func (j *reduceJob) vector(x, one []float32) float32 {
+func (j *reduceJob) vector(x []float32) float32 {
 	switch j.kind {
 	case reduceSum:
 		return ks.sum(x)
 	case reduceMax:
 		return ks.max(x)
-	case reduceMin:
-		return ks.min(x)
 	}
-	return logSumExp(x, one)
+	return ks.min(x)
 }
 
 func (j *reduceJob) columns(c int) {
@@ -249,15 +254,23 @@ func combineLSE(dst, part []float32, blocks int) {
 	}
 }
 
-// logSumExp returns ln Σ exp(x_i); −Inf for no elements. one is room for a number.
-func logSumExp(x, one []float32) float32 {
-	m := ks.max(x)
-	if math.IsInf(float64(m), 0) {
-		return m
+// logSumExps computes dst[r] = ln Σ_j exp(x[r,j]) for at most roomStep rows, −Inf
+// for no columns. The logarithms are taken together, in vectors. top is room for as
+// many numbers.
+func logSumExps(dst, x []float32, cols int, top []float32) {
+	top = top[:len(dst)]
+	for r := range dst {
+		row := x[r*cols : (r+1)*cols]
+		m := ks.max(row)
+		top[r], dst[r] = m, 1
+		if !math.IsInf(float64(m), 0) {
+			dst[r] = ks.sumExp(row, m)
+		}
 	}
-	one[0] = ks.sumExp(x, m)
-	ks.unary[Log](one, one, 0)
-	return m + one[0]
+	ks.unary[Log](dst, dst, 0)
+	for r, m := range top {
+		dst[r] += m
+	}
 }
 
 func fill(x []float32, v float32) {

@@ -16,7 +16,7 @@ func (s Scratch) Max(t Scratch) Scratch {
 // Bytes returns the size of the buffers in a pool of so many threads, with those
 // that every pool has.
 func (s Scratch) Bytes(threads int) int {
-	return 4*(s.Packed+s.Part+threads*(s.Local+oneStep)) + threads*8*scatterMax
+	return 4*(s.Packed+s.Part+threads*(s.Local+roomStep)) + threads*8*scatterMax
 }
 
 // Scratch returns what the pool's buffers have grown to.

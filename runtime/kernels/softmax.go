@@ -126,7 +126,7 @@ type softmaxJob struct {
 	kind            softmaxKind
 	dst, x, dy, lse []float32
 	labels          []int64
-	one             []float32 // of the pool
+	room            []float32 // of the pool
 	scale           float32
 	rows, cols, per int
 }
@@ -138,7 +138,7 @@ func (p *Pool) runSoftmax(job softmaxJob, name string, rows, cols int) {
 		need(name, "dst", len(job.dst), rows*cols)
 	}
 	need(name, "x", len(job.x), rows*cols)
-	job.one, job.rows, job.cols, job.per = p.one, rows, cols, rowsPerChunk(cols)
+	job.room, job.rows, job.cols, job.per = p.room, rows, cols, rowsPerChunk(cols)
 	j := &p.jobs.softmax
 	*j = job
 	p.run(ceilDiv(rows, j.per), j)
@@ -146,13 +146,14 @@ func (p *Pool) runSoftmax(job softmaxJob, name string, rows, cols int) {
 }
 
 func (j *softmaxJob) do(c, worker int) {
-	n, one := j.cols, j.one[worker*oneStep:][:1]
+	n, one, top := j.cols, j.room[worker*roomStep:][:1], j.room[worker*roomStep+1:][:1]
 	for r := c * j.per; r < min((c+1)*j.per, j.rows); r++ {
 		x := j.x[r*n : (r+1)*n]
 		if j.kind == crossEntropy {
 			j.dst[r] = 0
 			if l := j.labels[r]; l >= 0 && l < int64(n) {
-				j.dst[r] = logSumExp(x, one) - x[l]
+				logSumExps(one, x, n, top)
+				j.dst[r] = one[0] - x[l]
 			}
 			continue
 		}
@@ -169,7 +170,8 @@ func (j *softmaxJob) do(c, worker int) {
 		case softmaxRows:
 			softmaxTo(dst, x, 1)
 		case logSoftmaxRows:
-			ks.vs[Sub](dst, x, logSumExp(x, one))
+			logSumExps(one, x, n, top)
+			ks.vs[Sub](dst, x, one[0])
 		case softmaxGrad:
 			d := ks.dot(x, dy)
 			ks.vs[Sub](dst, dy, d)
