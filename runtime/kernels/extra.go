@@ -3,8 +3,6 @@ package kernels
 import (
 	"fmt"
 	"math"
-
-	"github.com/gsrc-dev/gsrc/internal/fmath"
 )
 
 // CompareOp is a comparison of two operands.
@@ -138,6 +136,7 @@ type extraJob struct {
 	kind         extraKind
 	op           int
 	dst, a, b    []float32
+	room         []float32 // of the pool
 	left, right  []int64
 	s            *CSR
 	rows, cols   int
@@ -181,6 +180,7 @@ func upright(m BroadcastMode) BroadcastMode {
 func (p *Pool) runExtra(job extraJob) {
 	j := &p.jobs.extra
 	*j = job
+	j.room = p.room
 	p.run(ceilDiv(j.n, j.per), j)
 	*j = extraJob{}
 }
@@ -202,7 +202,7 @@ func (p *Pool) runSparseExtra(name string, job extraJob, s *CSR) {
 	*j = extraJob{}
 }
 
-func (j *extraJob) do(c, _ int) {
+func (j *extraJob) do(c, worker int) {
 	if j.s != nil {
 		for r := j.s.rowAt(c, j.per); r < j.s.rowAt(c+1, j.per); r++ {
 			j.sparseRow(r)
@@ -232,10 +232,10 @@ func (j *extraJob) do(c, _ int) {
 		j.solveUpper(lo, hi)
 	default:
 		if j.modeA == Full || j.modeA == RowVector || j.modeB == Full || j.modeB == RowVector {
-			j.pairRows(lo, hi)
+			j.pairRows(lo, hi, j.room[worker*roomStep:])
 			return
 		}
-		j.pairColumn(lo, hi)
+		j.pairColumn(lo, hi, j.room[worker*roomStep:])
 	}
 }
 
@@ -253,30 +253,30 @@ func (j *extraJob) strides(m BroadcastMode) (row, col int) {
 }
 
 // pairRows handles rows lo ≤ r < hi where an operand varies within a row.
-func (j *extraJob) pairRows(lo, hi int) {
+func (j *extraJob) pairRows(lo, hi int, room []float32) {
 	ra, ca := j.strides(j.modeA)
 	rb, cb := j.strides(j.modeB)
 	for r := lo; r < hi; r++ {
-		j.line(j.dst[r*j.cols:(r+1)*j.cols], j.a[r*ra:], j.b[r*rb:], ca, cb)
+		j.line(j.dst[r*j.cols:(r+1)*j.cols], j.a[r*ra:], j.b[r*rb:], ca, cb, room)
 	}
 }
 
 // pairColumn handles elements lo ≤ i < hi of every column where no operand
 // varies within a row.
-func (j *extraJob) pairColumn(lo, hi int) {
+func (j *extraJob) pairColumn(lo, hi int, room []float32) {
 	ra, _ := j.strides(j.modeA)
 	rb, _ := j.strides(j.modeB)
 	if j.cols == 1 {
-		j.line(j.dst[lo:hi], j.a[lo*ra:], j.b[lo*rb:], ra, rb)
+		j.line(j.dst[lo:hi], j.a[lo*ra:], j.b[lo*rb:], ra, rb, room)
 		return
 	}
 	for r := lo; r < hi; r++ {
-		j.line(j.dst[r*j.cols:(r+1)*j.cols], j.a[r*ra:], j.b[r*rb:], 0, 0)
+		j.line(j.dst[r*j.cols:(r+1)*j.cols], j.a[r*ra:], j.b[r*rb:], 0, 0, room)
 	}
 }
 
 // line computes dst[i] from a[i·sa] and b[i·sb].
-func (j *extraJob) line(dst, a, b []float32, sa, sb int) {
+func (j *extraJob) line(dst, a, b []float32, sa, sb int, room []float32) {
 	switch j.kind {
 	case extraBroadcast:
 		if sa == 1 {
@@ -287,8 +287,8 @@ func (j *extraJob) line(dst, a, b []float32, sa, sb int) {
 	case extraLeakyGrad:
 		leakyGrad(dst, a, b, sa, sb, j.scale)
 	case extraLogAddExp:
-		for i := range dst {
-			dst[i] = logAddExp32(a[i*sa], b[i*sb])
+		for i := 0; i < len(dst); i += roomPart {
+			logAddExps(dst[i:min(i+roomPart, len(dst))], a[i*sa:], b[i*sb:], sa, sb, room)
 		}
 	case extraCompare:
 		compareTo(CompareOp(j.op), dst, a, b, sa, sb)
@@ -348,12 +348,27 @@ func compareTo(op CompareOp, dst, a, b []float32, sa, sb int) {
 	}
 }
 
-func logAddExp32(x, y float32) float32 {
-	hi, lo := max(x, y), min(x, y)
-	if hi == negInf || hi == posInf {
-		return hi // the difference would be NaN
+// logAddExps computes dst[i] = hi + ln(1 + exp(lo − hi)) of a[i·sa] and b[i·sb], for
+// at most roomPart elements. With u = 1 + e, rounded, ln(1+e) is ln u + (e − (u−1))/u.
+func logAddExps(dst, a, b []float32, sa, sb int, room []float32) {
+	n := len(dst)
+	hi, e, u, over := room[:n], room[roomPart:][:n], room[2*roomPart:][:n], room[3*roomPart:][:n]
+	for i := range hi {
+		x, y := a[i*sa], b[i*sb]
+		hi[i] = max(x, y)
+		e[i] = min(x, y) - hi[i]
+		if hi[i] == negInf || hi[i] == posInf {
+			e[i] = negInf // the difference would be NaN
+		}
 	}
-	return hi + float32(fmath.Log1p(fmath.Exp(float64(lo-hi))))
+	ks.unary[Exp](e, e, 0)
+	ks.vs[Add](u, e, 1)
+	ks.vs[Sub](over, u, 1)
+	ks.vv[Sub](e, e, over)
+	ks.vv[Div](e, e, u)
+	ks.unary[Log](u, u, 0)
+	ks.vv[Add](e, e, u)
+	ks.vv[Add](dst, hi, e)
 }
 
 func (j *extraJob) sparseRow(r int) {

@@ -57,7 +57,10 @@ type worker struct {
 	_      [40]byte
 }
 
-const roomStep = 32 // two cache lines
+const (
+	roomStep = 128
+	roomPart = roomStep / 4
+)
 
 // The gate word: region number in the high half, then the flags, then the
 // number of workers inside.

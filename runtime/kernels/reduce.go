@@ -1,10 +1,6 @@
 package kernels
 
-import (
-	"math"
-
-	"github.com/gsrc-dev/gsrc/internal/fmath"
-)
+import "math"
 
 // Sum writes the sum of x to dst[0]: chunks of float32 sums, added in float64
 // in chunk order. The sum of nothing is 0.
@@ -174,8 +170,8 @@ func (j *reduceJob) do(c, worker int) {
 	case rowAxis:
 		r0, r1 := c*j.per, min((c+1)*j.per, j.rows)
 		if j.kind == reduceLSE {
-			for r := r0; r < r1; r += roomStep {
-				logSumExps(j.dst[r:min(r+roomStep, r1)], j.x[r*j.cols:], j.cols, j.room[worker*roomStep:])
+			for r := r0; r < r1; r += roomPart {
+				logSumExps(j.dst[r:min(r+roomPart, r1)], j.x[r*j.cols:], j.cols, j.room[worker*roomStep:])
 			}
 			return
 		}
@@ -230,31 +226,43 @@ func finiteShift(m []float32) {
 	}
 }
 
-// combineLSE merges blocks of [shift, sum] rows: dst = ln Σ_b s_b·exp(m_b).
+// combineLSE merges blocks of [shift, sum] rows, which it overwrites: dst =
+// ln Σ_b s_b·exp(m_b).
 func combineLSE(dst, part []float32, blocks int) {
 	n := len(dst)
-	for c := range n {
-		shift := math.Inf(-1)
-		for b := range blocks {
-			if part[(2*b+1)*n+c] != 0 {
-				shift = max(shift, float64(part[2*b*n+c]))
-			}
-		}
-		if math.IsInf(shift, -1) {
-			dst[c] = negInf
-			continue
-		}
-		sum := 0.0
-		for b := range blocks {
-			if s := float64(part[(2*b+1)*n+c]); s != 0 {
-				sum += float64(s * fmath.Exp(float64(part[2*b*n+c])-shift))
-			}
-		}
-		dst[c] = float32(shift + fmath.Log(sum))
+	row := func(i int) []float32 { return part[i*n : (i+1)*n] }
+	fill(dst, negInf)
+	if blocks == 0 {
+		return
 	}
+	for b := range blocks {
+		m := row(2 * b)
+		for c, s := range row(2*b + 1) {
+			switch s {
+			case 0:
+				m[c] = negInf // nothing is there to shift
+			case posInf:
+				m[c] = posInf // whatever is beside it
+			}
+		}
+		reduceMax.combine(dst, m)
+	}
+	finiteShift(dst)
+	sum := part[:n]
+	for b := range blocks {
+		m := row(2 * b)
+		ks.vv[Sub](m, m, dst)
+		ks.unary[Exp](m, m, 0)
+		ks.vv[Mul](m, m, row(2*b+1))
+		if b > 0 {
+			ks.vv[Add](sum, sum, m)
+		}
+	}
+	ks.unary[Log](sum, sum, 0)
+	ks.vv[Add](dst, dst, sum)
 }
 
-// logSumExps computes dst[r] = ln Σ_j exp(x[r,j]) for at most roomStep rows, −Inf
+// logSumExps computes dst[r] = ln Σ_j exp(x[r,j]) for at most roomPart rows, −Inf
 // for no columns. The logarithms are taken together, in vectors. top is room for as
 // many numbers.
 func logSumExps(dst, x []float32, cols int, top []float32) {

@@ -146,7 +146,7 @@ func (p *Pool) runSoftmax(job softmaxJob, name string, rows, cols int) {
 }
 
 func (j *softmaxJob) do(c, worker int) {
-	n, one, top := j.cols, j.room[worker*roomStep:][:1], j.room[worker*roomStep+1:][:1]
+	n, one, top := j.cols, j.room[worker*roomStep:][:1], j.room[worker*roomStep+roomPart:][:1]
 	for r := c * j.per; r < min((c+1)*j.per, j.rows); r++ {
 		x := j.x[r*n : (r+1)*n]
 		if j.kind == crossEntropy {
