@@ -152,6 +152,9 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 		}
 		o.Log("the model was trained on these data with %d edges added at random and %d removed; the same is done here", c.Added, c.Removed)
 	}
+	if w := p.ds.EmptyWarning(); w != "" {
+		o.Log("warning: %s", w)
+	}
 	if have, want := p.ds.X.Cols, p.manifest.NumFeatures; have != want {
 		return nil, fmt.Errorf("%s has %d features, the model was trained on %d", path, have, want)
 	}

@@ -39,9 +39,9 @@ func Train(ctx context.Context, o TrainOptions) (*Run, error) {
 }
 
 // Train trains what was prepared. Of the options it reads Out, Force,
-// Observer, OnDevice and Trace.
+// Observer, OnDevice, Warn and Trace.
 func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
-	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Trace: o.Trace}, o.OnDevice)
+	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Trace: o.Trace}, o.OnDevice)
 }
 
 func (s *Setup) train(ctx context.Context, o train.Options, onDevice func(string)) (*Run, error) {

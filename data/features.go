@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
@@ -124,6 +125,29 @@ func (f *Features) EmptyRows() int {
 		}
 	}
 	return n
+}
+
+// Largest returns the largest magnitude, and the first row that has it; 0 and 0 where
+// nothing is stored.
+func (f *Features) Largest() (top float32, row int) {
+	values := f.Dense
+	if f.IsSparse() {
+		values = f.Val
+	}
+	at := -1
+	for i, v := range values {
+		if v = max(v, -v); v > top {
+			top, at = v, i
+		}
+	}
+	switch {
+	case at < 0:
+	case f.IsSparse():
+		row = sort.Search(f.Rows, func(r int) bool { return int(f.RowPtr[r+1]) > at })
+	default:
+		row = at / f.Cols
+	}
+	return top, row
 }
 
 func (f *Features) emptyRow(i int) bool {

@@ -36,6 +36,17 @@ func (a *app) unchecked(line string) {
 	}
 }
 
+// warn returns what shows each warning once, however many runs have it.
+func (a *app) warn() func(string) {
+	said := map[string]bool{}
+	return func(text string) {
+		if !said[text] {
+			a.logf("warning: %s", text)
+		}
+		said[text] = true
+	}
+}
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "gsrc",

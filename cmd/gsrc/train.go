@@ -111,7 +111,7 @@ func (f *trainFlags) check(c *cobra.Command) error {
 
 func (a *app) train(c *cobra.Command, f *trainFlags) error {
 	show := a.newProgress()
-	f.opts.Observer, f.opts.OnDevice = show, a.sayDevice()
+	f.opts.Observer, f.opts.OnDevice, f.opts.Warn = show, a.sayDevice(), a.warn()
 	defer show.finish()
 	if f.runs > 0 {
 		n := 0

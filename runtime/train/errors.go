@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/ir"
 )
 
 // NonFiniteError says that a loss or a gradient became NaN or infinite. The
@@ -43,6 +46,9 @@ var advice = map[string]string{
 
 func (t *trainer) nonFinite(f *function, step int, name string) error {
 	e := &NonFiniteError{Phase: t.state.Phase, Step: step, Term: name, Advice: advice[name], Dir: t.opts.Dir}
+	if features := t.largeFeatures(); features != "" {
+		e.Advice = features
+	}
 	if e.Advice == "" {
 		e.Advice = "lower train.lr"
 		for _, u := range f.updates {
@@ -57,6 +63,42 @@ func (t *trainer) nonFinite(f *function, step int, name string) error {
 		}
 	}
 	return e
+}
+
+// largeFeature is beyond what a model computes with as it is: what follows from it, and
+// not the learning rate, is where numbers leave float32.
+const largeFeature = 1e6
+
+// largeFeatures returns advice about features that the model reads without normalising
+// their rows, "" where these are not large or the model reads none so.
+func (t *trainer) largeFeatures() string {
+	x, node := t.task.features(), func(i int) string { return fmt.Sprint(i) }
+	if t.task.Data != nil {
+		node = t.task.Data.NodeID
+	}
+	top, row := x.Largest()
+	if top < largeFeature || !readsRaw(t.module, "x") {
+		return ""
+	}
+	advice := fmt.Sprintf("the features reach %.3g (node %s), and no learning rate helps with that: divide them by such a number", top, node(row))
+	if t.cfg.Model.Norm == "none" {
+		advice += ", or set model.norm = l1 or l2"
+	}
+	return advice
+}
+
+// readsRaw reports whether an argument is read by anything but the normalisation of its
+// rows.
+func readsRaw(m *ir.Module, name string) bool {
+	for _, f := range m.Funcs {
+		x := f.Arg(name)
+		for _, op := range f.Body {
+			if x != nil && slices.Contains(op.Operands, x) && op.Name() != "l1_normalize" && op.Name() != "l2_normalize" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checkTerms reports the first term that is not finite; the total comes last,

@@ -46,6 +46,20 @@ func (s *subject) item() string {
 	return "node"
 }
 
+func (t *Task) features() *data.Features {
+	if t.Graphs != nil {
+		return t.Graphs.X
+	}
+	return t.Data.X
+}
+
+func (t *Task) warnings(s data.Split) []string {
+	if t.Graphs != nil {
+		return t.Graphs.Warnings(s)
+	}
+	return t.Data.Warnings(s)
+}
+
 // splitFor returns the split of the data for a seed.
 func (t *Task) splitFor(seed uint64) (data.Split, error) {
 	if t.Graphs != nil {

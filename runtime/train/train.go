@@ -50,6 +50,9 @@ type Options struct {
 	Executor runtime.Executor
 	// Trace, if set, records when operations ran; the planned executor only.
 	Trace *runtime.Trace
+	// Warn, if not nil, gets a sentence about the data that is no error and seldom
+	// meant, before a new run begins: [data.Dataset.Warnings].
+	Warn func(text string)
 	// Version is the program's version, for run.json.
 	Version string
 }
@@ -173,6 +176,11 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 	}
 	if err := checkSplit(t.split, &ds); err != nil {
 		return nil, fmt.Errorf("train: %s: %w", ds.name, err)
+	}
+	if opts.Warn != nil && !opts.Resume {
+		for _, w := range task.warnings(t.split) {
+			opts.Warn(w)
+		}
 	}
 	if cfg.Train.Select == "auc" && oneClass(t.data.labels, t.split.Val) {
 		return nil, fmt.Errorf("train: %s: the validation nodes are of one class, so they have no AUC to select by; set train.select to something else", t.data.name)

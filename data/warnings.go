@@ -1,0 +1,75 @@
+package data
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Warnings says in a sentence each what is no error and yet seldom meant: nodes whose
+// features are all zero, also after float32 has rounded them, and classes that s trains
+// nothing of.
+func (d *Dataset) Warnings(s Split) []string {
+	list := classWarnings("node", d.Labels, d.Classes, d.ClassNames, s)
+	if w := d.EmptyWarning(); w != "" {
+		list = append(list, w)
+	}
+	return list
+}
+
+// EmptyWarning is the part of Warnings that is of the features; "" is none.
+func (d *Dataset) EmptyWarning() string { return emptyWarning(d.X) }
+
+// Warnings are those of [Dataset.Warnings].
+func (c *Collection) Warnings(s Split) []string {
+	list := classWarnings("graph", c.Labels, c.Classes, c.ClassNames, s)
+	if w := emptyWarning(c.X); w != "" {
+		list = append(list, w)
+	}
+	return list
+}
+
+func emptyWarning(x *Features) string {
+	n := x.EmptyRows()
+	if n == 0 || x.Cols == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d nodes have no features but zeros; only their edges say anything of them", n, x.Rows)
+}
+
+func classWarnings(item string, labels []int32, classes int, names []string, s Split) []string {
+	trained, there := make([]bool, classes), make([]bool, classes)
+	for _, c := range labels {
+		if c >= 0 {
+			there[c] = true
+		}
+	}
+	for _, i := range s.Train {
+		if c := labels[i]; c >= 0 {
+			trained[c] = true
+		}
+	}
+	const most = 10
+	var missing []string
+	n := 0
+	for c := range classes {
+		if trained[c] || !there[c] {
+			continue
+		}
+		if n++; n > most {
+			continue
+		}
+		name := fmt.Sprint(c)
+		if names != nil {
+			name = printable(names[c])
+		}
+		missing = append(missing, name)
+	}
+	if n == 0 {
+		return nil
+	}
+	text := strings.Join(missing, ", ")
+	if n > most {
+		text += fmt.Sprintf(" and %d more", n-most)
+	}
+	return []string{fmt.Sprintf("no training %s is of class %s; the model cannot learn to predict what it never sees", item, text)}
+}
