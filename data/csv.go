@@ -32,6 +32,9 @@ func newTable(file string, b []byte, mem *budget.Reservation) (*table, error) {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		return nil, &FileError{File: file, Line: 1 + bytes.Count(b[:i], []byte{'\n'}), Offset: -1, Msg: "a zero byte: this is not a text file in UTF-8", Hint: "save it as CSV, UTF-8"}
 	}
+	if i := loneReturn(b); i >= 0 {
+		return nil, oldMac(file, 1+bytes.Count(b[:i], []byte{'\n'}))
+	}
 	// The reader keeps a row three times: as it stands, without quotes, and as a string,
 	// with room to grow; of a field two positions, its end and a string.
 	width, fields := widest(b)
@@ -45,6 +48,30 @@ func newTable(file string, b []byte, mem *budget.Reservation) (*table, error) {
 	r.TrimLeadingSpace = true
 	t.r = r
 	return t, nil
+}
+
+// loneReturn returns the position of the first carriage return outside of quotes that no
+// line feed follows, -1 if there is none.
+func loneReturn(b []byte) int {
+	if bytes.IndexByte(b, '\r') < 0 {
+		return -1
+	}
+	quoted := false
+	for i, c := range b {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case c == '\r' && !quoted && i+1 < len(b) && b[i+1] != '\n':
+			return i
+		}
+	}
+	return -1
+}
+
+// oldMac is the error of a text whose lines end in carriage returns alone: what follows
+// would be read as part of the first line.
+func oldMac(file string, line int) *FileError {
+	return &FileError{File: file, Line: line, Offset: -1, Msg: "the line ends in a carriage return alone, as on old Macs", Hint: "save the file with line feeds, for example with: tr '\\r' '\\n'"}
 }
 
 // close gives back what the table holds.

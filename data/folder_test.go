@@ -47,6 +47,18 @@ func TestFolder(t *testing.T) {
 	}
 }
 
+// Text of numbers with the line ends of old Macs is one line; it is refused, and not
+// read as one.
+func TestTextOfOldMacs(t *testing.T) {
+	f := newTextFile("X_A.txt", strings.NewReader("1, 2\r2, 1\r"), nil, nil)
+	_, err := f.next()
+	wantError(t, err, "X_A.txt:1", "carriage return alone")
+	// A carriage return within quotes is part of a name.
+	if i := loneReturn([]byte("id,label\r\n\"a\rb\",c\r\n")); i >= 0 {
+		t.Errorf("position %d", i)
+	}
+}
+
 func TestFolderWithFeatureFiles(t *testing.T) {
 	ds := mustLoad(t, "testdata/folder-npy", LoadOptions{})
 	if fmt.Sprint(ds.Graph.Edges) != "[[0 1] [1 2]]" || ds.Graph.N != 4 || ds.Classes != 0 || ds.NodeIDs != nil || ds.Name != "folder-npy" {
@@ -125,6 +137,8 @@ func TestFolderFaults(t *testing.T) {
 		{"unknown first id", "start,end\na,b\n", nodes, []string{`edges.csv:1:1: "start"`, "a header line would be source,target"}},
 		{"empty id", "a,b\n,a\n", nodes, []string{"edges.csv:2:1", "the id is empty"}},
 		{"tabs", "a\tb\n", nodes, []string{"edges.csv:1:1", "separated by tabs; use commas"}},
+		{"line ends of old Macs", "source,target\rann,bob\r", nodes, []string{"edges.csv:1", "carriage return alone", "line feeds"}},
+		{"line ends of both kinds", "source,target\nann,bob\rbob,cid\n", nodes, []string{"edges.csv:2", "carriage return alone"}},
 		{"semicolons", "a;b\n", nodes, []string{"separated by semicolons"}},
 		{"one column", "a\nb\n", nodes, []string{"edges.csv:1:1", "expected source,target"}},
 		{"four columns", "a,b,1,2\n", nodes, []string{`edges.csv:1:7: "2"`, "give a header"}},

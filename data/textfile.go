@@ -104,6 +104,9 @@ func (t *textFile) read() (bool, error) {
 	}
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	t.line, t.pos, t.last = bytes.TrimSuffix(line, []byte("\r")), 0, 0
+	if bytes.IndexByte(t.line, '\r') >= 0 {
+		return false, oldMac(t.file, t.n)
+	}
 	return true, nil
 }
 
