@@ -205,7 +205,12 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	if files[ManifestFile], err = marshalJSON(manifest); err != nil {
 		return nil, nil, err
 	}
-	if err := writeFolder(dir, files, replaceable, writeSynced); err != nil {
+	if err := writeFolder(dir, files, replaceable, func(path string, data []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return writeSynced(path, data)
+	}); err != nil {
 		return nil, nil, fmt.Errorf("cannot write the export: %w", err)
 	}
 	o.Log("wrote %s (%s)", dir, strings.Join(modelNames(models), ", "))

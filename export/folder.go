@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // writeFolder puts files into dir at once: write puts each into a folder beside
@@ -22,6 +24,9 @@ func writeFolder(dir string, files map[string][]byte, replaceable func(dir strin
 	}
 	parent := filepath.Dir(dir)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	if err := sweep(dir); err != nil {
 		return err
 	}
 	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".*")
@@ -47,6 +52,36 @@ func writeFolder(dir string, files map[string][]byte, replaceable func(dir strin
 	if err := os.Rename(filepath.Join(tmp, "new"), dir); err != nil {
 		// Put the earlier export back rather than leave nothing.
 		return errors.Join(err, ignoreMissing(os.Rename(filepath.Join(tmp, "old"), dir)))
+	}
+	return nil
+}
+
+// sweep removes what a writeFolder to dir has left beside it whose process was killed.
+// Where that happened while it put its folder in the place of an earlier one, the
+// earlier one comes back first.
+func sweep(dir string) error {
+	left, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	for _, e := range left {
+		number, ok := strings.CutPrefix(e.Name(), "."+filepath.Base(dir)+".")
+		if _, err := strconv.ParseUint(number, 10, 64); !ok || err != nil || !e.IsDir() {
+			continue
+		}
+		path := filepath.Join(filepath.Dir(dir), e.Name())
+		inside, err := os.ReadDir(path)
+		if err != nil || slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return e.Name() != "new" && e.Name() != "old" }) {
+			continue // somebody else's
+		}
+		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+			if err := ignoreMissing(os.Rename(filepath.Join(path, "old"), dir)); err != nil {
+				return err
+			}
+		}
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
 	}
 	return nil
 }
