@@ -51,8 +51,11 @@ in [%s](%s), which have a line for each run, by
 
 `+"```sh\ngsrc repro all --report %s\n```"+`
 
-Accuracies are in percent on test nodes, mean ± standard deviation over the seeds;
-everything is chosen on validation nodes. *paper* marks numbers that the paper prints.
+Accuracies are in percent on test nodes, mean ± standard deviation over the seeds.
+Epochs and settings are chosen on validation nodes, except for the settings of the
+accuracies with a †, of which the lines below their table say what had been seen. Test
+accuracies were printed beside validation while options were compared, so that nobody
+can show for the others that they had no part. *paper* marks numbers that the paper prints.
 A difference counts as one where a paired two-sided t-test has p below %.2f; the
 intervals are not corrected for their number. The time of a target is the sum of its
 runs' times, which are done side by side, one on each processor; a run that several

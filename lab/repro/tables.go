@@ -91,7 +91,7 @@ func accuracies(t *Target, ls Lines, rows []string, places []place, heads []stri
 	for _, row := range rows {
 		r := []string{row}
 		for _, p := range places {
-			r = append(r, ls.accuracy(row, p))
+			r = append(r, ls.marked(row, p))
 		}
 		out = append(out, r)
 		if m := paperName[row]; m != "" {
@@ -103,7 +103,7 @@ func accuracies(t *Target, ls Lines, rows []string, places []place, heads []stri
 			paper(m)
 		}
 	}
-	return table(append([]string{"test accuracy (%)"}, heads...), out)
+	return table(append([]string{"test accuracy (%)"}, heads...), out) + ls.caveats(t, rows, places)
 }
 
 // wide is the table of all panels beside each other.
@@ -329,7 +329,7 @@ func protocols(t *Target, ls Lines) string {
 	for _, row := range ls.rows("") {
 		own, common := []string{row}, []string{row + ", " + commonBest}
 		for _, panel := range ls.panels() {
-			own = append(own, ls.accuracy(row, place{panel, ""}))
+			own = append(own, ls.marked(row, place{panel, ""}))
 			text := missing
 			if mean, std, ok := ls.of(panel, row, "").commonEpoch(); ok {
 				text = meanStd(mean, std)
@@ -346,7 +346,11 @@ func protocols(t *Target, ls Lines) string {
 			paper(m)
 		}
 	}
-	return table(append([]string{"test accuracy (%)"}, ls.panels()...), out)
+	var at []place
+	for _, panel := range ls.panels() {
+		at = append(at, place{panel, ""})
+	}
+	return table(append([]string{"test accuracy (%)"}, ls.panels()...), out) + ls.caveats(t, ls.rows(""), at)
 }
 
 // commonEpoch is the mean test accuracy of runs, with its standard deviation, at

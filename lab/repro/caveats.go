@@ -1,0 +1,103 @@
+package repro
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// seenMark stands at accuracies some of whose settings were settled when test figures
+// had been seen. The files of config/defaults say so too.
+const seenMark = " †"
+
+// seen are these settings, by data set.
+var seen = []struct {
+	data []string
+	rows []string // nil: all
+	text string
+}{
+	{webPages, []string{eclGSR, rawGraph}, "`train.select`, whether the epoch is chosen by accuracy or by loss,"},
+	{[]string{"proteins"}, nil, "`train.select`"},
+	{[]string{"collab"}, []string{eclGSR, rawGraph}, "`model.classifier`, between gcn and gin,"},
+}
+
+// seenAt returns which of seen is about a row of a panel, -1 for none.
+func seenAt(row, panel string) int {
+	for i, s := range seen {
+		if slices.Contains(s.data, panel) && (s.rows == nil || slices.Contains(s.rows, row)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// marked is the accuracy of a cell with its mark.
+func (ls Lines) marked(row string, p place) string {
+	text := ls.accuracy(row, p)
+	if text != missing && seenAt(row, p.panel) >= 0 {
+		text += seenMark
+	}
+	return text
+}
+
+// caveats are the sentences that belong below a table of accuracies: what was not
+// chosen on validation alone, where ecl-gsr is below a GCN, and where validation prefers
+// the graph as it is.
+func (ls Lines) caveats(t *Target, rows []string, places []place) string {
+	var lines []string
+	for i, s := range seen {
+		var data []string
+		for _, p := range places {
+			marked := slices.ContainsFunc(rows, func(row string) bool {
+				return seenAt(row, p.panel) == i && ls.accuracy(row, p) != missing
+			})
+			if marked && !slices.Contains(data, p.panel) {
+				data = append(data, p.panel)
+			}
+		}
+		if len(data) > 0 {
+			lines = append(lines, fmt.Sprintf("† %s: %s was settled when test figures of the alternatives had been seen, not on validation alone.", strings.Join(data, ", "), s.text))
+		}
+	}
+	below := func(of func(Line) *float64, a, b string, alike bool) (list []string) {
+		for _, p := range places {
+			x, _, ok := ls.of(p.panel, a, p.x).meanStd(of)
+			y, _, ok2 := ls.of(p.panel, b, p.x).meanStd(of)
+			if !ok || !ok2 || x >= y || alike && p.x != "" {
+				continue
+			}
+			at := p.panel
+			if p.x != "" {
+				at += t.at(p.x)
+			}
+			list = append(list, fmt.Sprintf("%s (%.2f against %.2f)", at, x, y))
+		}
+		return list
+	}
+	if at := below(testAcc, eclGSR, "gcn", false); at != nil {
+		lines = append(lines, fmt.Sprintf("%s is below a plain gcn on %s.", eclGSR, strings.Join(at, ", ")))
+	}
+	if at := below(func(l Line) *float64 { return l.ValAcc }, eclGSR, rawGraph, true); at != nil {
+		lines = append(lines, fmt.Sprintf("Validation %s prefer the raw graph on %s: validation alone would not have picked refinement there.", t.items(), strings.Join(at, ", ")))
+	}
+	if lines == nil {
+		return ""
+	}
+	return "\n- " + strings.Join(lines, "\n- ") + "\n"
+}
+
+// at is what stands at an x of a target, in a sentence.
+func (t *Target) at(x string) string {
+	if t.Name == "table2" {
+		return " with " + x + " % labelled"
+	}
+	return " at " + x
+}
+
+// items is what a target classifies.
+func (t *Target) items() string {
+	if t.graphs {
+		return "graphs"
+	}
+	return "nodes"
+}
