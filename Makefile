@@ -142,7 +142,7 @@ bin/emulation/kernel:
 	rm -r bin/emulation/unpacked bin/emulation/linux-image-*.deb
 
 bits-avx512: bin/emulation/kernel ## run the tests named *Bits* with AVX-512, by Bochs (BITS, BITS_PACKAGES)
-	CGO_ENABLED=0 $(GO) test -p 1 -timeout 1h -exec '$(CURDIR)/internal/emulation/avx512.sh' -run '$(BITS)' $(TESTFLAGS) $(BITS_PACKAGES)
+	GSRC_ISA=avx512 CGO_ENABLED=0 $(GO) test -p 1 -timeout 1h -exec '$(CURDIR)/internal/emulation/avx512.sh' -run '$(BITS)' $(TESTFLAGS) $(BITS_PACKAGES)
 
 clean: ## remove what make built; runs and exports stay
 	rm -rf bin
