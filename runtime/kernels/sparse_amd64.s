@@ -2293,8 +2293,48 @@ entry208:
 	PREFETCHT0 (R8)
 
 near210:
-	MOVQ   f+144(FP), R13
-	XORQ   R8, R8
+	MOVQ    f+144(FP), R13
+	XORQ    R8, R8
+	CMPQ    R13, $0x00000010
+	JL      small213
+	VMOVUPS (DX)(R8*1), Y2
+	VMULPS  (R9)(R8*1), Y2, Y1
+	VMULPS  (R10)(R8*1), Y2, Y3
+	VMULPS  (R11)(R8*1), Y2, Y5
+	VMULPS  (R12)(R8*1), Y2, Y7
+	VMOVUPS 32(DX)(R8*1), Y8
+	VMULPS  32(R9)(R8*1), Y8, Y2
+	VMULPS  32(R10)(R8*1), Y8, Y4
+	VMULPS  32(R11)(R8*1), Y8, Y6
+	VMULPS  32(R12)(R8*1), Y8, Y8
+	ADDQ    $0x00000040, R8
+	SUBQ    $0x00000010, R13
+	JMP     begun211
+
+small213:
+	CMPQ    R13, $0x00000008
+	JL      part214
+	JG      none215
+	VMOVUPS (DX)(R8*1), Y2
+	VMULPS  (R9)(R8*1), Y2, Y1
+	VMULPS  (R10)(R8*1), Y2, Y3
+	VMULPS  (R11)(R8*1), Y2, Y5
+	VMULPS  (R12)(R8*1), Y2, Y7
+	JMP     joined212
+
+part214:
+	VMASKMOVPS (DX)(R8*1), Y0, Y2
+	VMASKMOVPS (R9)(R8*1), Y0, Y1
+	VMULPS     Y1, Y2, Y1
+	VMASKMOVPS (R10)(R8*1), Y0, Y3
+	VMULPS     Y3, Y2, Y3
+	VMASKMOVPS (R11)(R8*1), Y0, Y4
+	VMULPS     Y4, Y2, Y5
+	VMASKMOVPS (R12)(R8*1), Y0, Y4
+	VMULPS     Y4, Y2, Y7
+	JMP        joined212
+
+none215:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -2304,9 +2344,10 @@ near210:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-loop212:
+begun211:
+loop217:
 	CMPQ        R13, $0x00000010
-	JL          done213
+	JL          done218
 	VMOVUPS     (DX)(R8*1), Y9
 	VFMADD231PS (R9)(R8*1), Y9, Y1
 	VFMADD231PS (R10)(R8*1), Y9, Y3
@@ -2319,11 +2360,11 @@ loop212:
 	VFMADD231PS 32(R12)(R8*1), Y9, Y8
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, R13
-	JMP         loop212
+	JMP         loop217
 
-done213:
+done218:
 	CMPQ        R13, $0x00000008
-	JL          done215
+	JL          done220
 	VMOVUPS     (DX)(R8*1), Y9
 	VFMADD231PS (R9)(R8*1), Y9, Y1
 	VFMADD231PS (R10)(R8*1), Y9, Y3
@@ -2332,7 +2373,7 @@ done213:
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000008, R13
 	TESTQ       R13, R13
-	JZ          full211
+	JZ          full216
 	VMASKMOVPS  (DX)(R8*1), Y0, Y9
 	VMASKMOVPS  (R9)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y2
@@ -2342,11 +2383,11 @@ done213:
 	VFMADD231PS Y10, Y9, Y6
 	VMASKMOVPS  (R12)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y8
-	JMP         full211
+	JMP         full216
 
-done215:
+done220:
 	TESTQ       R13, R13
-	JZ          full211
+	JZ          full216
 	VMASKMOVPS  (DX)(R8*1), Y0, Y9
 	VMASKMOVPS  (R9)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y1
@@ -2357,13 +2398,15 @@ done215:
 	VMASKMOVPS  (R12)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y7
 
-full211:
-	VADDPS       Y2, Y1, Y1
-	VADDPS       Y4, Y3, Y2
-	VADDPS       Y6, Y5, Y3
-	VADDPS       Y8, Y7, Y4
-	VHADDPS      Y2, Y1, Y1
-	VHADDPS      Y4, Y3, Y2
+full216:
+	VADDPS Y2, Y1, Y1
+	VADDPS Y4, Y3, Y3
+	VADDPS Y6, Y5, Y5
+	VADDPS Y8, Y7, Y7
+
+joined212:
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y2
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X1, X2, X2
@@ -2418,14 +2461,14 @@ TEXT ·sddmmPermAVX2(SB), NOSPLIT, $0-176
 	NEGQ    DI
 	VMOVDQU (R8)(DI*4), Y0
 
-row216:
+row221:
 	CMPQ    AX, SI
-	JGE     rows217
+	JGE     rows222
 	MOVLQSX (AX), DI
 
-entry218:
+entry223:
 	CMPL       DI, 4(AX)
-	JGE        entries219
+	JGE        entries224
 	LEAQ       (DI), R8
 	MOVQ       R8, R9
 	MOVLQSX    (CX)(R9*4), R9
@@ -2453,7 +2496,7 @@ entry218:
 	IMULQ      BX, R12
 	ADDQ       q_base+120(FP), R12
 	CMPQ       ahead+168(FP), $0x00
-	JEQ        near220
+	JEQ        near225
 	LEAQ       (DI), R8
 	ADDQ       ahead+168(FP), R8
 	CMPQ       R8, col_len+56(FP)
@@ -2487,9 +2530,49 @@ entry218:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 
-near220:
-	MOVQ   f+144(FP), R13
-	XORQ   R8, R8
+near225:
+	MOVQ    f+144(FP), R13
+	XORQ    R8, R8
+	CMPQ    R13, $0x00000010
+	JL      small228
+	VMOVUPS (DX)(R8*1), Y2
+	VMULPS  (R9)(R8*1), Y2, Y1
+	VMULPS  (R10)(R8*1), Y2, Y3
+	VMULPS  (R11)(R8*1), Y2, Y5
+	VMULPS  (R12)(R8*1), Y2, Y7
+	VMOVUPS 32(DX)(R8*1), Y8
+	VMULPS  32(R9)(R8*1), Y8, Y2
+	VMULPS  32(R10)(R8*1), Y8, Y4
+	VMULPS  32(R11)(R8*1), Y8, Y6
+	VMULPS  32(R12)(R8*1), Y8, Y8
+	ADDQ    $0x00000040, R8
+	SUBQ    $0x00000010, R13
+	JMP     begun226
+
+small228:
+	CMPQ    R13, $0x00000008
+	JL      part229
+	JG      none230
+	VMOVUPS (DX)(R8*1), Y2
+	VMULPS  (R9)(R8*1), Y2, Y1
+	VMULPS  (R10)(R8*1), Y2, Y3
+	VMULPS  (R11)(R8*1), Y2, Y5
+	VMULPS  (R12)(R8*1), Y2, Y7
+	JMP     joined227
+
+part229:
+	VMASKMOVPS (DX)(R8*1), Y0, Y2
+	VMASKMOVPS (R9)(R8*1), Y0, Y1
+	VMULPS     Y1, Y2, Y1
+	VMASKMOVPS (R10)(R8*1), Y0, Y3
+	VMULPS     Y3, Y2, Y3
+	VMASKMOVPS (R11)(R8*1), Y0, Y4
+	VMULPS     Y4, Y2, Y5
+	VMASKMOVPS (R12)(R8*1), Y0, Y4
+	VMULPS     Y4, Y2, Y7
+	JMP        joined227
+
+none230:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -2499,206 +2582,7 @@ near220:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-loop222:
-	CMPQ        R13, $0x00000010
-	JL          done223
-	VMOVUPS     (DX)(R8*1), Y9
-	VFMADD231PS (R9)(R8*1), Y9, Y1
-	VFMADD231PS (R10)(R8*1), Y9, Y3
-	VFMADD231PS (R11)(R8*1), Y9, Y5
-	VFMADD231PS (R12)(R8*1), Y9, Y7
-	VMOVUPS     32(DX)(R8*1), Y9
-	VFMADD231PS 32(R9)(R8*1), Y9, Y2
-	VFMADD231PS 32(R10)(R8*1), Y9, Y4
-	VFMADD231PS 32(R11)(R8*1), Y9, Y6
-	VFMADD231PS 32(R12)(R8*1), Y9, Y8
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000010, R13
-	JMP         loop222
-
-done223:
-	CMPQ        R13, $0x00000008
-	JL          done225
-	VMOVUPS     (DX)(R8*1), Y9
-	VFMADD231PS (R9)(R8*1), Y9, Y1
-	VFMADD231PS (R10)(R8*1), Y9, Y3
-	VFMADD231PS (R11)(R8*1), Y9, Y5
-	VFMADD231PS (R12)(R8*1), Y9, Y7
-	ADDQ        $0x00000020, R8
-	SUBQ        $0x00000008, R13
-	TESTQ       R13, R13
-	JZ          full221
-	VMASKMOVPS  (DX)(R8*1), Y0, Y9
-	VMASKMOVPS  (R9)(R8*1), Y0, Y10
-	VFMADD231PS Y10, Y9, Y2
-	VMASKMOVPS  (R10)(R8*1), Y0, Y10
-	VFMADD231PS Y10, Y9, Y4
-	VMASKMOVPS  (R11)(R8*1), Y0, Y10
-	VFMADD231PS Y10, Y9, Y6
-	VMASKMOVPS  (R12)(R8*1), Y0, Y10
-	VFMADD231PS Y10, Y9, Y8
-	JMP         full221
-
-done225:
-	TESTQ       R13, R13
-	JZ          full221
-	VMASKMOVPS  (DX)(R8*1), Y0, Y9
-	VMASKMOVPS  (R9)(R8*1), Y0, Y10
-	VFMADD231PS Y10, Y9, Y1
-	VMASKMOVPS  (R10)(R8*1), Y0, Y10
-	VFMADD231PS Y10, Y9, Y3
-	VMASKMOVPS  (R11)(R8*1), Y0, Y10
-	VFMADD231PS Y10, Y9, Y5
-	VMASKMOVPS  (R12)(R8*1), Y0, Y10
-	VFMADD231PS Y10, Y9, Y7
-
-full221:
-	VADDPS       Y2, Y1, Y1
-	VADDPS       Y4, Y3, Y2
-	VADDPS       Y6, Y5, Y3
-	VADDPS       Y8, Y7, Y4
-	VHADDPS      Y2, Y1, Y1
-	VHADDPS      Y4, Y3, Y2
-	VHADDPS      Y2, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X1, X2, X2
-	VXORPS       X1, X1, X1
-	VADDPS       X1, X2, X2
-	MOVQ         dst_base+0(FP), R8
-	MOVQ         perm_base+72(FP), R9
-	MOVLQSX      (R9)(DI*4), R10
-	VMOVSS       X2, (R8)(R10*4)
-	INCQ         DI
-	CMPL         DI, 4(AX)
-	JGE          entries219
-	VSHUFPS      $0x39, X2, X2, X2
-	MOVLQSX      (R9)(DI*4), R10
-	VMOVSS       X2, (R8)(R10*4)
-	INCQ         DI
-	CMPL         DI, 4(AX)
-	JGE          entries219
-	VSHUFPS      $0x39, X2, X2, X2
-	MOVLQSX      (R9)(DI*4), R10
-	VMOVSS       X2, (R8)(R10*4)
-	INCQ         DI
-	CMPL         DI, 4(AX)
-	JGE          entries219
-	VSHUFPS      $0x39, X2, X2, X2
-	MOVLQSX      (R9)(DI*4), R9
-	VMOVSS       X2, (R8)(R9*4)
-	INCQ         DI
-	JMP          entry218
-
-entries219:
-	ADDQ $0x04, AX
-	ADDQ BX, DX
-	JMP  row216
-
-rows217:
-	VZEROUPPER
-	RET
-
-// func sddmmHeadAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
-// Requires: AVX, CMOV, FMA3, MMX+
-TEXT ·sddmmHeadAVX2(SB), NOSPLIT, $0-192
-	MOVQ    rowPtr_base+24(FP), AX
-	MOVQ    col_base+48(FP), CX
-	MOVQ    p_base+96(FP), DX
-	MOVQ    ld+152(FP), BX
-	SHLQ    $0x02, BX
-	MOVQ    r0+168(FP), DI
-	MOVQ    r1+176(FP), SI
-	LEAQ    (AX)(SI*4), SI
-	LEAQ    (AX)(DI*4), AX
-	IMULQ   BX, DI
-	ADDQ    DI, DX
-	MOVQ    f+144(FP), DI
-	ANDQ    $0x07, DI
-	LEAQ    first_lanes<>+32(SB), R8
-	NEGQ    DI
-	VMOVDQU (R8)(DI*4), Y0
-
-row226:
-	CMPQ    AX, SI
-	JGE     rows227
-	MOVLQSX (AX), DI
-
-entry228:
-	CMPL       DI, 4(AX)
-	JGE        entries229
-	LEAQ       (DI), R8
-	MOVQ       R8, R9
-	MOVLQSX    (CX)(R9*4), R9
-	IMULQ      BX, R9
-	ADDQ       q_base+120(FP), R9
-	LEAQ       1(DI), R8
-	CMPL       R8, 4(AX)
-	CMOVQGE    DI, R8
-	MOVQ       R8, R10
-	MOVLQSX    (CX)(R10*4), R10
-	IMULQ      BX, R10
-	ADDQ       q_base+120(FP), R10
-	LEAQ       2(DI), R8
-	CMPL       R8, 4(AX)
-	CMOVQGE    DI, R8
-	MOVQ       R8, R11
-	MOVLQSX    (CX)(R11*4), R11
-	IMULQ      BX, R11
-	ADDQ       q_base+120(FP), R11
-	LEAQ       3(DI), R8
-	CMPL       R8, 4(AX)
-	CMOVQGE    DI, R8
-	MOVQ       R8, R12
-	MOVLQSX    (CX)(R12*4), R12
-	IMULQ      BX, R12
-	ADDQ       q_base+120(FP), R12
-	CMPQ       ahead+184(FP), $0x00
-	JEQ        near230
-	LEAQ       (DI), R8
-	ADDQ       ahead+184(FP), R8
-	CMPQ       R8, col_len+56(FP)
-	CMOVQGE    DI, R8
-	MOVLQSX    (CX)(R8*4), R8
-	IMULQ      BX, R8
-	ADDQ       q_base+120(FP), R8
-	PREFETCHT0 (R8)
-	LEAQ       1(DI), R8
-	ADDQ       ahead+184(FP), R8
-	CMPQ       R8, col_len+56(FP)
-	CMOVQGE    DI, R8
-	MOVLQSX    (CX)(R8*4), R8
-	IMULQ      BX, R8
-	ADDQ       q_base+120(FP), R8
-	PREFETCHT0 (R8)
-	LEAQ       2(DI), R8
-	ADDQ       ahead+184(FP), R8
-	CMPQ       R8, col_len+56(FP)
-	CMOVQGE    DI, R8
-	MOVLQSX    (CX)(R8*4), R8
-	IMULQ      BX, R8
-	ADDQ       q_base+120(FP), R8
-	PREFETCHT0 (R8)
-	LEAQ       3(DI), R8
-	ADDQ       ahead+184(FP), R8
-	CMPQ       R8, col_len+56(FP)
-	CMOVQGE    DI, R8
-	MOVLQSX    (CX)(R8*4), R8
-	IMULQ      BX, R8
-	ADDQ       q_base+120(FP), R8
-	PREFETCHT0 (R8)
-
-near230:
-	MOVQ   f+144(FP), R13
-	XORQ   R8, R8
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-
+begun226:
 loop232:
 	CMPQ        R13, $0x00000010
 	JL          done233
@@ -2753,57 +2637,56 @@ done235:
 	VFMADD231PS Y10, Y9, Y7
 
 full231:
-	VADDPS       Y2, Y1, Y1
-	VADDPS       Y4, Y3, Y2
-	VADDPS       Y6, Y5, Y3
-	VADDPS       Y8, Y7, Y4
-	VHADDPS      Y2, Y1, Y1
-	VHADDPS      Y4, Y3, Y2
+	VADDPS Y2, Y1, Y1
+	VADDPS Y4, Y3, Y3
+	VADDPS Y6, Y5, Y5
+	VADDPS Y8, Y7, Y7
+
+joined227:
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y2
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X1, X2, X2
 	VXORPS       X1, X1, X1
 	VADDPS       X1, X2, X2
 	MOVQ         dst_base+0(FP), R8
-	MOVQ         DI, R9
-	IMULQ        heads+160(FP), R9
-	VMOVSS       X2, (R8)(R9*4)
+	MOVQ         perm_base+72(FP), R9
+	MOVLQSX      (R9)(DI*4), R10
+	VMOVSS       X2, (R8)(R10*4)
 	INCQ         DI
 	CMPL         DI, 4(AX)
-	JGE          entries229
+	JGE          entries224
 	VSHUFPS      $0x39, X2, X2, X2
-	MOVQ         DI, R9
-	IMULQ        heads+160(FP), R9
-	VMOVSS       X2, (R8)(R9*4)
+	MOVLQSX      (R9)(DI*4), R10
+	VMOVSS       X2, (R8)(R10*4)
 	INCQ         DI
 	CMPL         DI, 4(AX)
-	JGE          entries229
+	JGE          entries224
 	VSHUFPS      $0x39, X2, X2, X2
-	MOVQ         DI, R9
-	IMULQ        heads+160(FP), R9
-	VMOVSS       X2, (R8)(R9*4)
+	MOVLQSX      (R9)(DI*4), R10
+	VMOVSS       X2, (R8)(R10*4)
 	INCQ         DI
 	CMPL         DI, 4(AX)
-	JGE          entries229
+	JGE          entries224
 	VSHUFPS      $0x39, X2, X2, X2
-	MOVQ         DI, R9
-	IMULQ        heads+160(FP), R9
+	MOVLQSX      (R9)(DI*4), R9
 	VMOVSS       X2, (R8)(R9*4)
 	INCQ         DI
-	JMP          entry228
+	JMP          entry223
 
-entries229:
+entries224:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row226
+	JMP  row221
 
-rows227:
+rows222:
 	VZEROUPPER
 	RET
 
-// func sddmmHeadPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
+// func sddmmHeadAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
 // Requires: AVX, CMOV, FMA3, MMX+
-TEXT ·sddmmHeadPermAVX2(SB), NOSPLIT, $0-192
+TEXT ·sddmmHeadAVX2(SB), NOSPLIT, $0-192
 	MOVQ    rowPtr_base+24(FP), AX
 	MOVQ    col_base+48(FP), CX
 	MOVQ    p_base+96(FP), DX
@@ -2891,8 +2774,48 @@ entry238:
 	PREFETCHT0 (R8)
 
 near240:
-	MOVQ   f+144(FP), R13
-	XORQ   R8, R8
+	MOVQ    f+144(FP), R13
+	XORQ    R8, R8
+	CMPQ    R13, $0x00000010
+	JL      small243
+	VMOVUPS (DX)(R8*1), Y2
+	VMULPS  (R9)(R8*1), Y2, Y1
+	VMULPS  (R10)(R8*1), Y2, Y3
+	VMULPS  (R11)(R8*1), Y2, Y5
+	VMULPS  (R12)(R8*1), Y2, Y7
+	VMOVUPS 32(DX)(R8*1), Y8
+	VMULPS  32(R9)(R8*1), Y8, Y2
+	VMULPS  32(R10)(R8*1), Y8, Y4
+	VMULPS  32(R11)(R8*1), Y8, Y6
+	VMULPS  32(R12)(R8*1), Y8, Y8
+	ADDQ    $0x00000040, R8
+	SUBQ    $0x00000010, R13
+	JMP     begun241
+
+small243:
+	CMPQ    R13, $0x00000008
+	JL      part244
+	JG      none245
+	VMOVUPS (DX)(R8*1), Y2
+	VMULPS  (R9)(R8*1), Y2, Y1
+	VMULPS  (R10)(R8*1), Y2, Y3
+	VMULPS  (R11)(R8*1), Y2, Y5
+	VMULPS  (R12)(R8*1), Y2, Y7
+	JMP     joined242
+
+part244:
+	VMASKMOVPS (DX)(R8*1), Y0, Y2
+	VMASKMOVPS (R9)(R8*1), Y0, Y1
+	VMULPS     Y1, Y2, Y1
+	VMASKMOVPS (R10)(R8*1), Y0, Y3
+	VMULPS     Y3, Y2, Y3
+	VMASKMOVPS (R11)(R8*1), Y0, Y4
+	VMULPS     Y4, Y2, Y5
+	VMASKMOVPS (R12)(R8*1), Y0, Y4
+	VMULPS     Y4, Y2, Y7
+	JMP        joined242
+
+none245:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -2902,9 +2825,10 @@ near240:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-loop242:
+begun241:
+loop247:
 	CMPQ        R13, $0x00000010
-	JL          done243
+	JL          done248
 	VMOVUPS     (DX)(R8*1), Y9
 	VFMADD231PS (R9)(R8*1), Y9, Y1
 	VFMADD231PS (R10)(R8*1), Y9, Y3
@@ -2917,11 +2841,11 @@ loop242:
 	VFMADD231PS 32(R12)(R8*1), Y9, Y8
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, R13
-	JMP         loop242
+	JMP         loop247
 
-done243:
+done248:
 	CMPQ        R13, $0x00000008
-	JL          done245
+	JL          done250
 	VMOVUPS     (DX)(R8*1), Y9
 	VFMADD231PS (R9)(R8*1), Y9, Y1
 	VFMADD231PS (R10)(R8*1), Y9, Y3
@@ -2930,7 +2854,7 @@ done243:
 	ADDQ        $0x00000020, R8
 	SUBQ        $0x00000008, R13
 	TESTQ       R13, R13
-	JZ          full241
+	JZ          full246
 	VMASKMOVPS  (DX)(R8*1), Y0, Y9
 	VMASKMOVPS  (R9)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y2
@@ -2940,11 +2864,11 @@ done243:
 	VFMADD231PS Y10, Y9, Y6
 	VMASKMOVPS  (R12)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y8
-	JMP         full241
+	JMP         full246
 
-done245:
+done250:
 	TESTQ       R13, R13
-	JZ          full241
+	JZ          full246
 	VMASKMOVPS  (DX)(R8*1), Y0, Y9
 	VMASKMOVPS  (R9)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y1
@@ -2955,13 +2879,261 @@ done245:
 	VMASKMOVPS  (R12)(R8*1), Y0, Y10
 	VFMADD231PS Y10, Y9, Y7
 
-full241:
-	VADDPS       Y2, Y1, Y1
-	VADDPS       Y4, Y3, Y2
-	VADDPS       Y6, Y5, Y3
-	VADDPS       Y8, Y7, Y4
+full246:
+	VADDPS Y2, Y1, Y1
+	VADDPS Y4, Y3, Y3
+	VADDPS Y6, Y5, Y5
+	VADDPS Y8, Y7, Y7
+
+joined242:
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y2
 	VHADDPS      Y2, Y1, Y1
-	VHADDPS      Y4, Y3, Y2
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X1, X2, X2
+	VXORPS       X1, X1, X1
+	VADDPS       X1, X2, X2
+	MOVQ         dst_base+0(FP), R8
+	MOVQ         DI, R9
+	IMULQ        heads+160(FP), R9
+	VMOVSS       X2, (R8)(R9*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries239
+	VSHUFPS      $0x39, X2, X2, X2
+	MOVQ         DI, R9
+	IMULQ        heads+160(FP), R9
+	VMOVSS       X2, (R8)(R9*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries239
+	VSHUFPS      $0x39, X2, X2, X2
+	MOVQ         DI, R9
+	IMULQ        heads+160(FP), R9
+	VMOVSS       X2, (R8)(R9*4)
+	INCQ         DI
+	CMPL         DI, 4(AX)
+	JGE          entries239
+	VSHUFPS      $0x39, X2, X2, X2
+	MOVQ         DI, R9
+	IMULQ        heads+160(FP), R9
+	VMOVSS       X2, (R8)(R9*4)
+	INCQ         DI
+	JMP          entry238
+
+entries239:
+	ADDQ $0x04, AX
+	ADDQ BX, DX
+	JMP  row236
+
+rows237:
+	VZEROUPPER
+	RET
+
+// func sddmmHeadPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·sddmmHeadPermAVX2(SB), NOSPLIT, $0-192
+	MOVQ    rowPtr_base+24(FP), AX
+	MOVQ    col_base+48(FP), CX
+	MOVQ    p_base+96(FP), DX
+	MOVQ    ld+152(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    r0+168(FP), DI
+	MOVQ    r1+176(FP), SI
+	LEAQ    (AX)(SI*4), SI
+	LEAQ    (AX)(DI*4), AX
+	IMULQ   BX, DI
+	ADDQ    DI, DX
+	MOVQ    f+144(FP), DI
+	ANDQ    $0x07, DI
+	LEAQ    first_lanes<>+32(SB), R8
+	NEGQ    DI
+	VMOVDQU (R8)(DI*4), Y0
+
+row251:
+	CMPQ    AX, SI
+	JGE     rows252
+	MOVLQSX (AX), DI
+
+entry253:
+	CMPL       DI, 4(AX)
+	JGE        entries254
+	LEAQ       (DI), R8
+	MOVQ       R8, R9
+	MOVLQSX    (CX)(R9*4), R9
+	IMULQ      BX, R9
+	ADDQ       q_base+120(FP), R9
+	LEAQ       1(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       q_base+120(FP), R10
+	LEAQ       2(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       q_base+120(FP), R11
+	LEAQ       3(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R12
+	MOVLQSX    (CX)(R12*4), R12
+	IMULQ      BX, R12
+	ADDQ       q_base+120(FP), R12
+	CMPQ       ahead+184(FP), $0x00
+	JEQ        near255
+	LEAQ       (DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       1(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       2(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       3(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+
+near255:
+	MOVQ    f+144(FP), R13
+	XORQ    R8, R8
+	CMPQ    R13, $0x00000010
+	JL      small258
+	VMOVUPS (DX)(R8*1), Y2
+	VMULPS  (R9)(R8*1), Y2, Y1
+	VMULPS  (R10)(R8*1), Y2, Y3
+	VMULPS  (R11)(R8*1), Y2, Y5
+	VMULPS  (R12)(R8*1), Y2, Y7
+	VMOVUPS 32(DX)(R8*1), Y8
+	VMULPS  32(R9)(R8*1), Y8, Y2
+	VMULPS  32(R10)(R8*1), Y8, Y4
+	VMULPS  32(R11)(R8*1), Y8, Y6
+	VMULPS  32(R12)(R8*1), Y8, Y8
+	ADDQ    $0x00000040, R8
+	SUBQ    $0x00000010, R13
+	JMP     begun256
+
+small258:
+	CMPQ    R13, $0x00000008
+	JL      part259
+	JG      none260
+	VMOVUPS (DX)(R8*1), Y2
+	VMULPS  (R9)(R8*1), Y2, Y1
+	VMULPS  (R10)(R8*1), Y2, Y3
+	VMULPS  (R11)(R8*1), Y2, Y5
+	VMULPS  (R12)(R8*1), Y2, Y7
+	JMP     joined257
+
+part259:
+	VMASKMOVPS (DX)(R8*1), Y0, Y2
+	VMASKMOVPS (R9)(R8*1), Y0, Y1
+	VMULPS     Y1, Y2, Y1
+	VMASKMOVPS (R10)(R8*1), Y0, Y3
+	VMULPS     Y3, Y2, Y3
+	VMASKMOVPS (R11)(R8*1), Y0, Y4
+	VMULPS     Y4, Y2, Y5
+	VMASKMOVPS (R12)(R8*1), Y0, Y4
+	VMULPS     Y4, Y2, Y7
+	JMP        joined257
+
+none260:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+
+begun256:
+loop262:
+	CMPQ        R13, $0x00000010
+	JL          done263
+	VMOVUPS     (DX)(R8*1), Y9
+	VFMADD231PS (R9)(R8*1), Y9, Y1
+	VFMADD231PS (R10)(R8*1), Y9, Y3
+	VFMADD231PS (R11)(R8*1), Y9, Y5
+	VFMADD231PS (R12)(R8*1), Y9, Y7
+	VMOVUPS     32(DX)(R8*1), Y9
+	VFMADD231PS 32(R9)(R8*1), Y9, Y2
+	VFMADD231PS 32(R10)(R8*1), Y9, Y4
+	VFMADD231PS 32(R11)(R8*1), Y9, Y6
+	VFMADD231PS 32(R12)(R8*1), Y9, Y8
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000010, R13
+	JMP         loop262
+
+done263:
+	CMPQ        R13, $0x00000008
+	JL          done265
+	VMOVUPS     (DX)(R8*1), Y9
+	VFMADD231PS (R9)(R8*1), Y9, Y1
+	VFMADD231PS (R10)(R8*1), Y9, Y3
+	VFMADD231PS (R11)(R8*1), Y9, Y5
+	VFMADD231PS (R12)(R8*1), Y9, Y7
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000008, R13
+	TESTQ       R13, R13
+	JZ          full261
+	VMASKMOVPS  (DX)(R8*1), Y0, Y9
+	VMASKMOVPS  (R9)(R8*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y2
+	VMASKMOVPS  (R10)(R8*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y4
+	VMASKMOVPS  (R11)(R8*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y6
+	VMASKMOVPS  (R12)(R8*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y8
+	JMP         full261
+
+done265:
+	TESTQ       R13, R13
+	JZ          full261
+	VMASKMOVPS  (DX)(R8*1), Y0, Y9
+	VMASKMOVPS  (R9)(R8*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y1
+	VMASKMOVPS  (R10)(R8*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y3
+	VMASKMOVPS  (R11)(R8*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y5
+	VMASKMOVPS  (R12)(R8*1), Y0, Y10
+	VFMADD231PS Y10, Y9, Y7
+
+full261:
+	VADDPS Y2, Y1, Y1
+	VADDPS Y4, Y3, Y3
+	VADDPS Y6, Y5, Y5
+	VADDPS Y8, Y7, Y7
+
+joined257:
+	VHADDPS      Y3, Y1, Y1
+	VHADDPS      Y7, Y5, Y2
 	VHADDPS      Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X1, X2, X2
@@ -2974,34 +3146,34 @@ full241:
 	VMOVSS       X2, (R8)(R10*4)
 	INCQ         DI
 	CMPL         DI, 4(AX)
-	JGE          entries239
+	JGE          entries254
 	VSHUFPS      $0x39, X2, X2, X2
 	MOVLQSX      (R9)(DI*4), R10
 	IMULQ        heads+160(FP), R10
 	VMOVSS       X2, (R8)(R10*4)
 	INCQ         DI
 	CMPL         DI, 4(AX)
-	JGE          entries239
+	JGE          entries254
 	VSHUFPS      $0x39, X2, X2, X2
 	MOVLQSX      (R9)(DI*4), R10
 	IMULQ        heads+160(FP), R10
 	VMOVSS       X2, (R8)(R10*4)
 	INCQ         DI
 	CMPL         DI, 4(AX)
-	JGE          entries239
+	JGE          entries254
 	VSHUFPS      $0x39, X2, X2, X2
 	MOVLQSX      (R9)(DI*4), R9
 	IMULQ        heads+160(FP), R9
 	VMOVSS       X2, (R8)(R9*4)
 	INCQ         DI
-	JMP          entry238
+	JMP          entry253
 
-entries239:
+entries254:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row236
+	JMP  row251
 
-rows237:
+rows252:
 	VZEROUPPER
 	RET
 
@@ -3024,15 +3196,15 @@ TEXT ·spmmOnesAVX512(SB), NOSPLIT, $0-208
 	LEAQ  first_lanes_masks<>+0(SB), R8
 	KMOVW (R8)(DI*2), K1
 
-row246:
+row266:
 	CMPQ AX, SI
-	JGE  rows247
+	JGE  rows267
 	MOVQ f+168(FP), DI
 	XORQ R8, R8
 
-block248:
+block268:
 	CMPQ    DI, $0x00000080
-	JL      next249
+	JL      next269
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -3042,7 +3214,7 @@ block248:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh250
+	JEQ     fresh270
 	VMOVUPS (DX)(R8*1), Z0
 	VMOVUPS 64(DX)(R8*1), Z1
 	VMOVUPS 128(DX)(R8*1), Z2
@@ -3052,12 +3224,12 @@ block248:
 	VMOVUPS 384(DX)(R8*1), Z6
 	VMOVUPS 448(DX)(R8*1), Z7
 
-fresh250:
+fresh270:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare251
+	JGE          bare271
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R10*4), Z8
 	IMULQ        BX, R10
@@ -3071,14 +3243,14 @@ fresh250:
 	VFMADD231PS  384(R10)(R8*1), Z8, Z6
 	VFMADD231PS  448(R10)(R8*1), Z8, Z7
 
-bare251:
+bare271:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries252
+	JGE     entries272
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near253
+	JEQ     near273
 
-entry254:
+entry274:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
 	ADDQ       h_base+144(FP), R10
@@ -3107,11 +3279,11 @@ entry254:
 	VADDPS     448(R10)(R8*1), Z7, Z7
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry254
-	JMP        entries252
+	JL         entry274
+	JMP        entries272
 
-near253:
-entry255:
+near273:
+entry275:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
 	ADDQ    h_base+144(FP), R10
@@ -3125,9 +3297,9 @@ entry255:
 	VADDPS  448(R10)(R8*1), Z7, Z7
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry255
+	JL      entry275
 
-entries252:
+entries272:
 	VMOVUPS Z0, (DX)(R8*1)
 	VMOVUPS Z1, 64(DX)(R8*1)
 	VMOVUPS Z2, 128(DX)(R8*1)
@@ -3138,28 +3310,28 @@ entries252:
 	VMOVUPS Z7, 448(DX)(R8*1)
 	ADDQ    $0x00000200, R8
 	SUBQ    $0x00000080, DI
-	JMP     block248
+	JMP     block268
 
-next249:
+next269:
 	CMPQ    DI, $0x00000040
-	JL      next257
+	JL      next277
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh258
+	JEQ     fresh278
 	VMOVUPS (DX)(R8*1), Z9
 	VMOVUPS 64(DX)(R8*1), Z10
 	VMOVUPS 128(DX)(R8*1), Z11
 	VMOVUPS 192(DX)(R8*1), Z12
 
-fresh258:
+fresh278:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare259
+	JGE          bare279
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R10*4), Z8
 	IMULQ        BX, R10
@@ -3169,14 +3341,14 @@ fresh258:
 	VFMADD231PS  128(R10)(R8*1), Z8, Z11
 	VFMADD231PS  192(R10)(R8*1), Z8, Z12
 
-bare259:
+bare279:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries260
+	JGE     entries280
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near261
+	JEQ     near281
 
-entry262:
+entry282:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
 	ADDQ       h_base+144(FP), R10
@@ -3197,11 +3369,11 @@ entry262:
 	VADDPS     192(R10)(R8*1), Z12, Z12
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry262
-	JMP        entries260
+	JL         entry282
+	JMP        entries280
 
-near261:
-entry263:
+near281:
+entry283:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
 	ADDQ    h_base+144(FP), R10
@@ -3211,9 +3383,9 @@ entry263:
 	VADDPS  192(R10)(R8*1), Z12, Z12
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry263
+	JL      entry283
 
-entries260:
+entries280:
 	VMOVUPS Z9, (DX)(R8*1)
 	VMOVUPS Z10, 64(DX)(R8*1)
 	VMOVUPS Z11, 128(DX)(R8*1)
@@ -3221,22 +3393,22 @@ entries260:
 	ADDQ    $0x00000100, R8
 	SUBQ    $0x00000040, DI
 
-next257:
+next277:
 	CMPQ    DI, $0x00000020
-	JL      next265
+	JL      next285
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh266
+	JEQ     fresh286
 	VMOVUPS (DX)(R8*1), Z13
 	VMOVUPS 64(DX)(R8*1), Z14
 
-fresh266:
+fresh286:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare267
+	JGE          bare287
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R10*4), Z8
 	IMULQ        BX, R10
@@ -3244,14 +3416,14 @@ fresh266:
 	VFMADD231PS  (R10)(R8*1), Z8, Z13
 	VFMADD231PS  64(R10)(R8*1), Z8, Z14
 
-bare267:
+bare287:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries268
+	JGE     entries288
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near269
+	JEQ     near289
 
-entry270:
+entry290:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
 	ADDQ       h_base+144(FP), R10
@@ -3268,11 +3440,11 @@ entry270:
 	VADDPS     64(R10)(R8*1), Z14, Z14
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry270
-	JMP        entries268
+	JL         entry290
+	JMP        entries288
 
-near269:
-entry271:
+near289:
+entry291:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
 	ADDQ    h_base+144(FP), R10
@@ -3280,42 +3452,42 @@ entry271:
 	VADDPS  64(R10)(R8*1), Z14, Z14
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry271
+	JL      entry291
 
-entries268:
+entries288:
 	VMOVUPS Z13, (DX)(R8*1)
 	VMOVUPS Z14, 64(DX)(R8*1)
 	ADDQ    $0x00000080, R8
 	SUBQ    $0x00000020, DI
 
-next265:
+next285:
 	CMPQ    DI, $0x00000010
-	JL      next273
+	JL      next293
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh274
+	JEQ     fresh294
 	VMOVUPS (DX)(R8*1), Z15
 
-fresh274:
+fresh294:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare275
+	JGE          bare295
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R10*4), Z8
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
 	VFMADD231PS  (R10)(R8*1), Z8, Z15
 
-bare275:
+bare295:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries276
+	JGE     entries296
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near277
+	JEQ     near297
 
-entry278:
+entry298:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
 	ADDQ       h_base+144(FP), R10
@@ -3330,39 +3502,39 @@ entry278:
 	VADDPS     (R10)(R8*1), Z15, Z15
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry278
-	JMP        entries276
+	JL         entry298
+	JMP        entries296
 
-near277:
-entry279:
+near297:
+entry299:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
 	ADDQ    h_base+144(FP), R10
 	VADDPS  (R10)(R8*1), Z15, Z15
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry279
+	JL      entry299
 
-entries276:
+entries296:
 	VMOVUPS Z15, (DX)(R8*1)
 	ADDQ    $0x00000040, R8
 	SUBQ    $0x00000010, DI
 
-next273:
+next293:
 	TESTQ     DI, DI
-	JZ        full280
+	JZ        full300
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+192(FP), $0x00
-	JEQ       fresh281
+	JEQ       fresh301
 	VMOVUPS.Z (DX)(R8*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh281:
+fresh301:
 	MOVQ         AX, R9
 	SUBQ         rowPtr_base+24(FP), R9
 	SHRQ         $0x02, R9
 	CMPQ         R9, diag_len+128(FP)
-	JGE          bare282
+	JGE          bare302
 	MOVQ         diag_base+120(FP), DI
 	VBROADCASTSS (DI)(R9*4), Z8
 	IMULQ        BX, R9
@@ -3370,14 +3542,14 @@ fresh281:
 	VMOVUPS.Z    (R9)(R8*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare282:
+bare302:
 	MOVLQSX (AX), DI
 	CMPL    DI, 4(AX)
-	JGE     entries283
+	JGE     entries303
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near284
+	JEQ     near304
 
-entry285:
+entry305:
 	MOVLQSX    (CX)(DI*4), R9
 	IMULQ      BX, R9
 	ADDQ       h_base+144(FP), R9
@@ -3393,11 +3565,11 @@ entry285:
 	VADDPS     Z8, Z16, Z16
 	INCQ       DI
 	CMPL       DI, 4(AX)
-	JL         entry285
-	JMP        entries283
+	JL         entry305
+	JMP        entries303
 
-near284:
-entry286:
+near304:
+entry306:
 	MOVLQSX   (CX)(DI*4), R9
 	IMULQ     BX, R9
 	ADDQ      h_base+144(FP), R9
@@ -3405,17 +3577,17 @@ entry286:
 	VADDPS    Z8, Z16, Z16
 	INCQ      DI
 	CMPL      DI, 4(AX)
-	JL        entry286
+	JL        entry306
 
-entries283:
+entries303:
 	VMOVUPS Z16, K1, (DX)(R8*1)
 
-full280:
+full300:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row246
+	JMP  row266
 
-rows247:
+rows267:
 	VZEROUPPER
 	RET
 
@@ -3457,15 +3629,15 @@ TEXT ·spmmValsAVX512(SB), NOSPLIT, $0-208
 	LEAQ  first_lanes_masks<>+0(SB), R9
 	KMOVW (R9)(R8*2), K1
 
-row287:
+row307:
 	CMPQ AX, SI
-	JGE  rows288
+	JGE  rows308
 	MOVQ f+168(FP), R8
 	XORQ R9, R9
 
-block289:
+block309:
 	CMPQ    R8, $0x00000080
-	JL      next290
+	JL      next310
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -3475,7 +3647,7 @@ block289:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh291
+	JEQ     fresh311
 	VMOVUPS (DX)(R9*1), Z0
 	VMOVUPS 64(DX)(R9*1), Z1
 	VMOVUPS 128(DX)(R9*1), Z2
@@ -3485,12 +3657,12 @@ block289:
 	VMOVUPS 384(DX)(R9*1), Z6
 	VMOVUPS 448(DX)(R9*1), Z7
 
-fresh291:
+fresh311:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare292
+	JGE          bare312
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R11*4), Z8
 	IMULQ        BX, R11
@@ -3504,14 +3676,14 @@ fresh291:
 	VFMADD231PS  384(R11)(R9*1), Z8, Z6
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 
-bare292:
+bare312:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries293
+	JGE     entries313
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near294
+	JEQ     near314
 
-entry295:
+entry315:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3541,11 +3713,11 @@ entry295:
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry295
-	JMP          entries293
+	JL           entry315
+	JMP          entries313
 
-near294:
-entry296:
+near314:
+entry316:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3560,9 +3732,9 @@ entry296:
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry296
+	JL           entry316
 
-entries293:
+entries313:
 	VMOVUPS Z0, (DX)(R9*1)
 	VMOVUPS Z1, 64(DX)(R9*1)
 	VMOVUPS Z2, 128(DX)(R9*1)
@@ -3573,28 +3745,28 @@ entries293:
 	VMOVUPS Z7, 448(DX)(R9*1)
 	ADDQ    $0x00000200, R9
 	SUBQ    $0x00000080, R8
-	JMP     block289
+	JMP     block309
 
-next290:
+next310:
 	CMPQ    R8, $0x00000040
-	JL      next298
+	JL      next318
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh299
+	JEQ     fresh319
 	VMOVUPS (DX)(R9*1), Z9
 	VMOVUPS 64(DX)(R9*1), Z10
 	VMOVUPS 128(DX)(R9*1), Z11
 	VMOVUPS 192(DX)(R9*1), Z12
 
-fresh299:
+fresh319:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare300
+	JGE          bare320
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R11*4), Z8
 	IMULQ        BX, R11
@@ -3604,14 +3776,14 @@ fresh299:
 	VFMADD231PS  128(R11)(R9*1), Z8, Z11
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 
-bare300:
+bare320:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries301
+	JGE     entries321
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near302
+	JEQ     near322
 
-entry303:
+entry323:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3633,11 +3805,11 @@ entry303:
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry303
-	JMP          entries301
+	JL           entry323
+	JMP          entries321
 
-near302:
-entry304:
+near322:
+entry324:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3648,9 +3820,9 @@ entry304:
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry304
+	JL           entry324
 
-entries301:
+entries321:
 	VMOVUPS Z9, (DX)(R9*1)
 	VMOVUPS Z10, 64(DX)(R9*1)
 	VMOVUPS Z11, 128(DX)(R9*1)
@@ -3658,22 +3830,22 @@ entries301:
 	ADDQ    $0x00000100, R9
 	SUBQ    $0x00000040, R8
 
-next298:
+next318:
 	CMPQ    R8, $0x00000020
-	JL      next306
+	JL      next326
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh307
+	JEQ     fresh327
 	VMOVUPS (DX)(R9*1), Z13
 	VMOVUPS 64(DX)(R9*1), Z14
 
-fresh307:
+fresh327:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare308
+	JGE          bare328
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R11*4), Z8
 	IMULQ        BX, R11
@@ -3681,14 +3853,14 @@ fresh307:
 	VFMADD231PS  (R11)(R9*1), Z8, Z13
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 
-bare308:
+bare328:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries309
+	JGE     entries329
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near310
+	JEQ     near330
 
-entry311:
+entry331:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3706,11 +3878,11 @@ entry311:
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry311
-	JMP          entries309
+	JL           entry331
+	JMP          entries329
 
-near310:
-entry312:
+near330:
+entry332:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3719,42 +3891,42 @@ entry312:
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry312
+	JL           entry332
 
-entries309:
+entries329:
 	VMOVUPS Z13, (DX)(R9*1)
 	VMOVUPS Z14, 64(DX)(R9*1)
 	ADDQ    $0x00000080, R9
 	SUBQ    $0x00000020, R8
 
-next306:
+next326:
 	CMPQ    R8, $0x00000010
-	JL      next314
+	JL      next334
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh315
+	JEQ     fresh335
 	VMOVUPS (DX)(R9*1), Z15
 
-fresh315:
+fresh335:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare316
+	JGE          bare336
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R11*4), Z8
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 
-bare316:
+bare336:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries317
+	JGE     entries337
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near318
+	JEQ     near338
 
-entry319:
+entry339:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3770,11 +3942,11 @@ entry319:
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry319
-	JMP          entries317
+	JL           entry339
+	JMP          entries337
 
-near318:
-entry320:
+near338:
+entry340:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3782,28 +3954,28 @@ entry320:
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry320
+	JL           entry340
 
-entries317:
+entries337:
 	VMOVUPS Z15, (DX)(R9*1)
 	ADDQ    $0x00000040, R9
 	SUBQ    $0x00000010, R8
 
-next314:
+next334:
 	TESTQ     R8, R8
-	JZ        full321
+	JZ        full341
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+192(FP), $0x00
-	JEQ       fresh322
+	JEQ       fresh342
 	VMOVUPS.Z (DX)(R9*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh322:
+fresh342:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare323
+	JGE          bare343
 	MOVQ         diag_base+120(FP), R8
 	VBROADCASTSS (R8)(R10*4), Z8
 	IMULQ        BX, R10
@@ -3811,14 +3983,14 @@ fresh322:
 	VMOVUPS.Z    (R10)(R9*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare323:
+bare343:
 	MOVLQSX (AX), R8
 	CMPL    R8, 4(AX)
-	JGE     entries324
+	JGE     entries344
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near325
+	JEQ     near345
 
-entry326:
+entry346:
 	MOVLQSX      (CX)(R8*4), R10
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
@@ -3835,11 +4007,11 @@ entry326:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R8
 	CMPL         R8, 4(AX)
-	JL           entry326
-	JMP          entries324
+	JL           entry346
+	JMP          entries344
 
-near325:
-entry327:
+near345:
+entry347:
 	MOVLQSX      (CX)(R8*4), R10
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
@@ -3848,17 +4020,17 @@ entry327:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R8
 	CMPL         R8, 4(AX)
-	JL           entry327
+	JL           entry347
 
-entries324:
+entries344:
 	VMOVUPS Z16, K1, (DX)(R9*1)
 
-full321:
+full341:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row287
+	JMP  row307
 
-rows288:
+rows308:
 	VZEROUPPER
 	RET
 
@@ -3883,15 +4055,15 @@ TEXT ·spmmPermAVX512(SB), NOSPLIT, $0-208
 	LEAQ  first_lanes_masks<>+0(SB), R10
 	KMOVW (R10)(R9*2), K1
 
-row328:
+row348:
 	CMPQ AX, SI
-	JGE  rows329
+	JGE  rows349
 	MOVQ f+168(FP), R9
 	XORQ R10, R10
 
-block330:
+block350:
 	CMPQ    R9, $0x00000080
-	JL      next331
+	JL      next351
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -3901,7 +4073,7 @@ block330:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh332
+	JEQ     fresh352
 	VMOVUPS (DX)(R10*1), Z0
 	VMOVUPS 64(DX)(R10*1), Z1
 	VMOVUPS 128(DX)(R10*1), Z2
@@ -3911,12 +4083,12 @@ block330:
 	VMOVUPS 384(DX)(R10*1), Z6
 	VMOVUPS 448(DX)(R10*1), Z7
 
-fresh332:
+fresh352:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare333
+	JGE          bare353
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R12*4), Z8
 	IMULQ        BX, R12
@@ -3930,14 +4102,14 @@ fresh332:
 	VFMADD231PS  384(R12)(R10*1), Z8, Z6
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 
-bare333:
+bare353:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries334
+	JGE     entries354
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near335
+	JEQ     near355
 
-entry336:
+entry356:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -3970,11 +4142,11 @@ entry336:
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry336
-	JMP          entries334
+	JL           entry356
+	JMP          entries354
 
-near335:
-entry337:
+near355:
+entry357:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -3990,9 +4162,9 @@ entry337:
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry337
+	JL           entry357
 
-entries334:
+entries354:
 	VMOVUPS Z0, (DX)(R10*1)
 	VMOVUPS Z1, 64(DX)(R10*1)
 	VMOVUPS Z2, 128(DX)(R10*1)
@@ -4003,28 +4175,28 @@ entries334:
 	VMOVUPS Z7, 448(DX)(R10*1)
 	ADDQ    $0x00000200, R10
 	SUBQ    $0x00000080, R9
-	JMP     block330
+	JMP     block350
 
-next331:
+next351:
 	CMPQ    R9, $0x00000040
-	JL      next339
+	JL      next359
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh340
+	JEQ     fresh360
 	VMOVUPS (DX)(R10*1), Z9
 	VMOVUPS 64(DX)(R10*1), Z10
 	VMOVUPS 128(DX)(R10*1), Z11
 	VMOVUPS 192(DX)(R10*1), Z12
 
-fresh340:
+fresh360:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare341
+	JGE          bare361
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R12*4), Z8
 	IMULQ        BX, R12
@@ -4034,14 +4206,14 @@ fresh340:
 	VFMADD231PS  128(R12)(R10*1), Z8, Z11
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 
-bare341:
+bare361:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries342
+	JGE     entries362
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near343
+	JEQ     near363
 
-entry344:
+entry364:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4066,11 +4238,11 @@ entry344:
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry344
-	JMP          entries342
+	JL           entry364
+	JMP          entries362
 
-near343:
-entry345:
+near363:
+entry365:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4082,9 +4254,9 @@ entry345:
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry345
+	JL           entry365
 
-entries342:
+entries362:
 	VMOVUPS Z9, (DX)(R10*1)
 	VMOVUPS Z10, 64(DX)(R10*1)
 	VMOVUPS Z11, 128(DX)(R10*1)
@@ -4092,22 +4264,22 @@ entries342:
 	ADDQ    $0x00000100, R10
 	SUBQ    $0x00000040, R9
 
-next339:
+next359:
 	CMPQ    R9, $0x00000020
-	JL      next347
+	JL      next367
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh348
+	JEQ     fresh368
 	VMOVUPS (DX)(R10*1), Z13
 	VMOVUPS 64(DX)(R10*1), Z14
 
-fresh348:
+fresh368:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare349
+	JGE          bare369
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R12*4), Z8
 	IMULQ        BX, R12
@@ -4115,14 +4287,14 @@ fresh348:
 	VFMADD231PS  (R12)(R10*1), Z8, Z13
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 
-bare349:
+bare369:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries350
+	JGE     entries370
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near351
+	JEQ     near371
 
-entry352:
+entry372:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4143,11 +4315,11 @@ entry352:
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry352
-	JMP          entries350
+	JL           entry372
+	JMP          entries370
 
-near351:
-entry353:
+near371:
+entry373:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4157,42 +4329,42 @@ entry353:
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry353
+	JL           entry373
 
-entries350:
+entries370:
 	VMOVUPS Z13, (DX)(R10*1)
 	VMOVUPS Z14, 64(DX)(R10*1)
 	ADDQ    $0x00000080, R10
 	SUBQ    $0x00000020, R9
 
-next347:
+next367:
 	CMPQ    R9, $0x00000010
-	JL      next355
+	JL      next375
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh356
+	JEQ     fresh376
 	VMOVUPS (DX)(R10*1), Z15
 
-fresh356:
+fresh376:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare357
+	JGE          bare377
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R12*4), Z8
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 
-bare357:
+bare377:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries358
+	JGE     entries378
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near359
+	JEQ     near379
 
-entry360:
+entry380:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4211,11 +4383,11 @@ entry360:
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry360
-	JMP          entries358
+	JL           entry380
+	JMP          entries378
 
-near359:
-entry361:
+near379:
+entry381:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4224,28 +4396,28 @@ entry361:
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry361
+	JL           entry381
 
-entries358:
+entries378:
 	VMOVUPS Z15, (DX)(R10*1)
 	ADDQ    $0x00000040, R10
 	SUBQ    $0x00000010, R9
 
-next355:
+next375:
 	TESTQ     R9, R9
-	JZ        full362
+	JZ        full382
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+192(FP), $0x00
-	JEQ       fresh363
+	JEQ       fresh383
 	VMOVUPS.Z (DX)(R10*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh363:
+fresh383:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare364
+	JGE          bare384
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R11*4), Z8
 	IMULQ        BX, R11
@@ -4253,14 +4425,14 @@ fresh363:
 	VMOVUPS.Z    (R11)(R10*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare364:
+bare384:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries365
+	JGE     entries385
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near366
+	JEQ     near386
 
-entry367:
+entry387:
 	MOVLQSX      (CX)(R9*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4280,11 +4452,11 @@ entry367:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R9
 	CMPL         R9, 4(AX)
-	JL           entry367
-	JMP          entries365
+	JL           entry387
+	JMP          entries385
 
-near366:
-entry368:
+near386:
+entry388:
 	MOVLQSX      (CX)(R9*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4294,17 +4466,17 @@ entry368:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R9
 	CMPL         R9, 4(AX)
-	JL           entry368
+	JL           entry388
 
-entries365:
+entries385:
 	VMOVUPS Z16, K1, (DX)(R10*1)
 
-full362:
+full382:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row328
+	JMP  row348
 
-rows329:
+rows349:
 	VZEROUPPER
 	RET
 
@@ -4328,15 +4500,15 @@ TEXT ·spmmHeadValsAVX512(SB), NOSPLIT, $0-224
 	LEAQ  first_lanes_masks<>+0(SB), R9
 	KMOVW (R9)(R8*2), K1
 
-row369:
+row389:
 	CMPQ AX, SI
-	JGE  rows370
+	JGE  rows390
 	MOVQ f+168(FP), R8
 	XORQ R9, R9
 
-block371:
+block391:
 	CMPQ    R8, $0x00000080
-	JL      next372
+	JL      next392
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -4346,7 +4518,7 @@ block371:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh373
+	JEQ     fresh393
 	VMOVUPS (DX)(R9*1), Z0
 	VMOVUPS 64(DX)(R9*1), Z1
 	VMOVUPS 128(DX)(R9*1), Z2
@@ -4356,14 +4528,14 @@ block371:
 	VMOVUPS 384(DX)(R9*1), Z6
 	VMOVUPS 448(DX)(R9*1), Z7
 
-fresh373:
+fresh393:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	MOVQ         R11, R12
 	IMULQ        heads+184(FP), R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare374
+	JGE          bare394
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R12*4), Z8
 	IMULQ        BX, R11
@@ -4377,14 +4549,14 @@ fresh373:
 	VFMADD231PS  384(R11)(R9*1), Z8, Z6
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 
-bare374:
+bare394:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries375
+	JGE     entries395
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near376
+	JEQ     near396
 
-entry377:
+entry397:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4416,11 +4588,11 @@ entry377:
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry377
-	JMP          entries375
+	JL           entry397
+	JMP          entries395
 
-near376:
-entry378:
+near396:
+entry398:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4437,9 +4609,9 @@ entry378:
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry378
+	JL           entry398
 
-entries375:
+entries395:
 	VMOVUPS Z0, (DX)(R9*1)
 	VMOVUPS Z1, 64(DX)(R9*1)
 	VMOVUPS Z2, 128(DX)(R9*1)
@@ -4450,30 +4622,30 @@ entries375:
 	VMOVUPS Z7, 448(DX)(R9*1)
 	ADDQ    $0x00000200, R9
 	SUBQ    $0x00000080, R8
-	JMP     block371
+	JMP     block391
 
-next372:
+next392:
 	CMPQ    R8, $0x00000040
-	JL      next380
+	JL      next400
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh381
+	JEQ     fresh401
 	VMOVUPS (DX)(R9*1), Z9
 	VMOVUPS 64(DX)(R9*1), Z10
 	VMOVUPS 128(DX)(R9*1), Z11
 	VMOVUPS 192(DX)(R9*1), Z12
 
-fresh381:
+fresh401:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	MOVQ         R11, R12
 	IMULQ        heads+184(FP), R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare382
+	JGE          bare402
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R12*4), Z8
 	IMULQ        BX, R11
@@ -4483,14 +4655,14 @@ fresh381:
 	VFMADD231PS  128(R11)(R9*1), Z8, Z11
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 
-bare382:
+bare402:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries383
+	JGE     entries403
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near384
+	JEQ     near404
 
-entry385:
+entry405:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4514,11 +4686,11 @@ entry385:
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry385
-	JMP          entries383
+	JL           entry405
+	JMP          entries403
 
-near384:
-entry386:
+near404:
+entry406:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4531,9 +4703,9 @@ entry386:
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry386
+	JL           entry406
 
-entries383:
+entries403:
 	VMOVUPS Z9, (DX)(R9*1)
 	VMOVUPS Z10, 64(DX)(R9*1)
 	VMOVUPS Z11, 128(DX)(R9*1)
@@ -4541,24 +4713,24 @@ entries383:
 	ADDQ    $0x00000100, R9
 	SUBQ    $0x00000040, R8
 
-next380:
+next400:
 	CMPQ    R8, $0x00000020
-	JL      next388
+	JL      next408
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh389
+	JEQ     fresh409
 	VMOVUPS (DX)(R9*1), Z13
 	VMOVUPS 64(DX)(R9*1), Z14
 
-fresh389:
+fresh409:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	MOVQ         R11, R12
 	IMULQ        heads+184(FP), R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare390
+	JGE          bare410
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R12*4), Z8
 	IMULQ        BX, R11
@@ -4566,14 +4738,14 @@ fresh389:
 	VFMADD231PS  (R11)(R9*1), Z8, Z13
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 
-bare390:
+bare410:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries391
+	JGE     entries411
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near392
+	JEQ     near412
 
-entry393:
+entry413:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4593,11 +4765,11 @@ entry393:
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry393
-	JMP          entries391
+	JL           entry413
+	JMP          entries411
 
-near392:
-entry394:
+near412:
+entry414:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4608,44 +4780,44 @@ entry394:
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry394
+	JL           entry414
 
-entries391:
+entries411:
 	VMOVUPS Z13, (DX)(R9*1)
 	VMOVUPS Z14, 64(DX)(R9*1)
 	ADDQ    $0x00000080, R9
 	SUBQ    $0x00000020, R8
 
-next388:
+next408:
 	CMPQ    R8, $0x00000010
-	JL      next396
+	JL      next416
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh397
+	JEQ     fresh417
 	VMOVUPS (DX)(R9*1), Z15
 
-fresh397:
+fresh417:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	MOVQ         R11, R12
 	IMULQ        heads+184(FP), R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare398
+	JGE          bare418
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R12*4), Z8
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 
-bare398:
+bare418:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries399
+	JGE     entries419
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near400
+	JEQ     near420
 
-entry401:
+entry421:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4663,11 +4835,11 @@ entry401:
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry401
-	JMP          entries399
+	JL           entry421
+	JMP          entries419
 
-near400:
-entry402:
+near420:
+entry422:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4677,30 +4849,30 @@ entry402:
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry402
+	JL           entry422
 
-entries399:
+entries419:
 	VMOVUPS Z15, (DX)(R9*1)
 	ADDQ    $0x00000040, R9
 	SUBQ    $0x00000010, R8
 
-next396:
+next416:
 	TESTQ     R8, R8
-	JZ        full403
+	JZ        full423
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+208(FP), $0x00
-	JEQ       fresh404
+	JEQ       fresh424
 	VMOVUPS.Z (DX)(R9*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh404:
+fresh424:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	MOVQ         R10, R11
 	IMULQ        heads+184(FP), R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare405
+	JGE          bare425
 	MOVQ         diag_base+120(FP), R8
 	VBROADCASTSS (R8)(R11*4), Z8
 	IMULQ        BX, R10
@@ -4708,14 +4880,14 @@ fresh404:
 	VMOVUPS.Z    (R10)(R9*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare405:
+bare425:
 	MOVLQSX (AX), R8
 	CMPL    R8, 4(AX)
-	JGE     entries406
+	JGE     entries426
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near407
+	JEQ     near427
 
-entry408:
+entry428:
 	MOVLQSX      (CX)(R8*4), R10
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
@@ -4734,11 +4906,11 @@ entry408:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R8
 	CMPL         R8, 4(AX)
-	JL           entry408
-	JMP          entries406
+	JL           entry428
+	JMP          entries426
 
-near407:
-entry409:
+near427:
+entry429:
 	MOVLQSX      (CX)(R8*4), R10
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
@@ -4749,17 +4921,17 @@ entry409:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R8
 	CMPL         R8, 4(AX)
-	JL           entry409
+	JL           entry429
 
-entries406:
+entries426:
 	VMOVUPS Z16, K1, (DX)(R9*1)
 
-full403:
+full423:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row369
+	JMP  row389
 
-rows370:
+rows390:
 	VZEROUPPER
 	RET
 
@@ -4784,15 +4956,15 @@ TEXT ·spmmHeadPermAVX512(SB), NOSPLIT, $0-224
 	LEAQ  first_lanes_masks<>+0(SB), R10
 	KMOVW (R10)(R9*2), K1
 
-row410:
+row430:
 	CMPQ AX, SI
-	JGE  rows411
+	JGE  rows431
 	MOVQ f+168(FP), R9
 	XORQ R10, R10
 
-block412:
+block432:
 	CMPQ    R9, $0x00000080
-	JL      next413
+	JL      next433
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -4802,7 +4974,7 @@ block412:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh414
+	JEQ     fresh434
 	VMOVUPS (DX)(R10*1), Z0
 	VMOVUPS 64(DX)(R10*1), Z1
 	VMOVUPS 128(DX)(R10*1), Z2
@@ -4812,14 +4984,14 @@ block412:
 	VMOVUPS 384(DX)(R10*1), Z6
 	VMOVUPS 448(DX)(R10*1), Z7
 
-fresh414:
+fresh434:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	MOVQ         R12, R13
 	IMULQ        heads+184(FP), R13
 	CMPQ         R13, diag_len+128(FP)
-	JGE          bare415
+	JGE          bare435
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R13*4), Z8
 	IMULQ        BX, R12
@@ -4833,14 +5005,14 @@ fresh414:
 	VFMADD231PS  384(R12)(R10*1), Z8, Z6
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 
-bare415:
+bare435:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries416
+	JGE     entries436
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near417
+	JEQ     near437
 
-entry418:
+entry438:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4875,11 +5047,11 @@ entry418:
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry418
-	JMP          entries416
+	JL           entry438
+	JMP          entries436
 
-near417:
-entry419:
+near437:
+entry439:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4896,9 +5068,9 @@ entry419:
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry419
+	JL           entry439
 
-entries416:
+entries436:
 	VMOVUPS Z0, (DX)(R10*1)
 	VMOVUPS Z1, 64(DX)(R10*1)
 	VMOVUPS Z2, 128(DX)(R10*1)
@@ -4909,30 +5081,30 @@ entries416:
 	VMOVUPS Z7, 448(DX)(R10*1)
 	ADDQ    $0x00000200, R10
 	SUBQ    $0x00000080, R9
-	JMP     block412
+	JMP     block432
 
-next413:
+next433:
 	CMPQ    R9, $0x00000040
-	JL      next421
+	JL      next441
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh422
+	JEQ     fresh442
 	VMOVUPS (DX)(R10*1), Z9
 	VMOVUPS 64(DX)(R10*1), Z10
 	VMOVUPS 128(DX)(R10*1), Z11
 	VMOVUPS 192(DX)(R10*1), Z12
 
-fresh422:
+fresh442:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	MOVQ         R12, R13
 	IMULQ        heads+184(FP), R13
 	CMPQ         R13, diag_len+128(FP)
-	JGE          bare423
+	JGE          bare443
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R13*4), Z8
 	IMULQ        BX, R12
@@ -4942,14 +5114,14 @@ fresh422:
 	VFMADD231PS  128(R12)(R10*1), Z8, Z11
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 
-bare423:
+bare443:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries424
+	JGE     entries444
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near425
+	JEQ     near445
 
-entry426:
+entry446:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4976,11 +5148,11 @@ entry426:
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry426
-	JMP          entries424
+	JL           entry446
+	JMP          entries444
 
-near425:
-entry427:
+near445:
+entry447:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4993,9 +5165,9 @@ entry427:
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry427
+	JL           entry447
 
-entries424:
+entries444:
 	VMOVUPS Z9, (DX)(R10*1)
 	VMOVUPS Z10, 64(DX)(R10*1)
 	VMOVUPS Z11, 128(DX)(R10*1)
@@ -5003,24 +5175,24 @@ entries424:
 	ADDQ    $0x00000100, R10
 	SUBQ    $0x00000040, R9
 
-next421:
+next441:
 	CMPQ    R9, $0x00000020
-	JL      next429
+	JL      next449
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh430
+	JEQ     fresh450
 	VMOVUPS (DX)(R10*1), Z13
 	VMOVUPS 64(DX)(R10*1), Z14
 
-fresh430:
+fresh450:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	MOVQ         R12, R13
 	IMULQ        heads+184(FP), R13
 	CMPQ         R13, diag_len+128(FP)
-	JGE          bare431
+	JGE          bare451
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R13*4), Z8
 	IMULQ        BX, R12
@@ -5028,14 +5200,14 @@ fresh430:
 	VFMADD231PS  (R12)(R10*1), Z8, Z13
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 
-bare431:
+bare451:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries432
+	JGE     entries452
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near433
+	JEQ     near453
 
-entry434:
+entry454:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -5058,11 +5230,11 @@ entry434:
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry434
-	JMP          entries432
+	JL           entry454
+	JMP          entries452
 
-near433:
-entry435:
+near453:
+entry455:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -5073,44 +5245,44 @@ entry435:
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry435
+	JL           entry455
 
-entries432:
+entries452:
 	VMOVUPS Z13, (DX)(R10*1)
 	VMOVUPS Z14, 64(DX)(R10*1)
 	ADDQ    $0x00000080, R10
 	SUBQ    $0x00000020, R9
 
-next429:
+next449:
 	CMPQ    R9, $0x00000010
-	JL      next437
+	JL      next457
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh438
+	JEQ     fresh458
 	VMOVUPS (DX)(R10*1), Z15
 
-fresh438:
+fresh458:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	MOVQ         R12, R13
 	IMULQ        heads+184(FP), R13
 	CMPQ         R13, diag_len+128(FP)
-	JGE          bare439
+	JGE          bare459
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R13*4), Z8
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 
-bare439:
+bare459:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries440
+	JGE     entries460
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near441
+	JEQ     near461
 
-entry442:
+entry462:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -5131,11 +5303,11 @@ entry442:
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry442
-	JMP          entries440
+	JL           entry462
+	JMP          entries460
 
-near441:
-entry443:
+near461:
+entry463:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -5145,30 +5317,30 @@ entry443:
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry443
+	JL           entry463
 
-entries440:
+entries460:
 	VMOVUPS Z15, (DX)(R10*1)
 	ADDQ    $0x00000040, R10
 	SUBQ    $0x00000010, R9
 
-next437:
+next457:
 	TESTQ     R9, R9
-	JZ        full444
+	JZ        full464
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+208(FP), $0x00
-	JEQ       fresh445
+	JEQ       fresh465
 	VMOVUPS.Z (DX)(R10*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh445:
+fresh465:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	MOVQ         R11, R12
 	IMULQ        heads+184(FP), R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare446
+	JGE          bare466
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R12*4), Z8
 	IMULQ        BX, R11
@@ -5176,14 +5348,14 @@ fresh445:
 	VMOVUPS.Z    (R11)(R10*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare446:
+bare466:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries447
+	JGE     entries467
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near448
+	JEQ     near468
 
-entry449:
+entry469:
 	MOVLQSX      (CX)(R9*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -5205,11 +5377,11 @@ entry449:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R9
 	CMPL         R9, 4(AX)
-	JL           entry449
-	JMP          entries447
+	JL           entry469
+	JMP          entries467
 
-near448:
-entry450:
+near468:
+entry470:
 	MOVLQSX      (CX)(R9*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -5220,17 +5392,17 @@ entry450:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R9
 	CMPL         R9, 4(AX)
-	JL           entry450
+	JL           entry470
 
-entries447:
+entries467:
 	VMOVUPS Z16, K1, (DX)(R10*1)
 
-full444:
+full464:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row410
+	JMP  row430
 
-rows411:
+rows431:
 	VZEROUPPER
 	RET
 
@@ -5244,379 +5416,6 @@ TEXT ·sddmmAVX512(SB), NOSPLIT, $0-176
 	SHLQ  $0x02, BX
 	MOVQ  r0+152(FP), DI
 	MOVQ  r1+160(FP), SI
-	LEAQ  (AX)(SI*4), SI
-	LEAQ  (AX)(DI*4), AX
-	IMULQ BX, DI
-	ADDQ  DI, DX
-	MOVQ  f+144(FP), DI
-	ANDQ  $0x0f, DI
-	LEAQ  first_lanes_masks<>+0(SB), R8
-	KMOVW (R8)(DI*2), K1
-
-row451:
-	CMPQ    AX, SI
-	JGE     rows452
-	MOVLQSX (AX), DI
-
-entry453:
-	CMPL       DI, 4(AX)
-	JGE        entries454
-	LEAQ       (DI), R8
-	MOVQ       R8, R9
-	MOVLQSX    (CX)(R9*4), R9
-	IMULQ      BX, R9
-	ADDQ       q_base+120(FP), R9
-	LEAQ       1(DI), R8
-	CMPL       R8, 4(AX)
-	CMOVQGE    DI, R8
-	MOVQ       R8, R10
-	MOVLQSX    (CX)(R10*4), R10
-	IMULQ      BX, R10
-	ADDQ       q_base+120(FP), R10
-	LEAQ       2(DI), R8
-	CMPL       R8, 4(AX)
-	CMOVQGE    DI, R8
-	MOVQ       R8, R11
-	MOVLQSX    (CX)(R11*4), R11
-	IMULQ      BX, R11
-	ADDQ       q_base+120(FP), R11
-	LEAQ       3(DI), R8
-	CMPL       R8, 4(AX)
-	CMOVQGE    DI, R8
-	MOVQ       R8, R12
-	MOVLQSX    (CX)(R12*4), R12
-	IMULQ      BX, R12
-	ADDQ       q_base+120(FP), R12
-	CMPQ       ahead+168(FP), $0x00
-	JEQ        near455
-	LEAQ       (DI), R8
-	ADDQ       ahead+168(FP), R8
-	CMPQ       R8, col_len+56(FP)
-	CMOVQGE    DI, R8
-	MOVLQSX    (CX)(R8*4), R8
-	IMULQ      BX, R8
-	ADDQ       q_base+120(FP), R8
-	PREFETCHT0 (R8)
-	LEAQ       1(DI), R8
-	ADDQ       ahead+168(FP), R8
-	CMPQ       R8, col_len+56(FP)
-	CMOVQGE    DI, R8
-	MOVLQSX    (CX)(R8*4), R8
-	IMULQ      BX, R8
-	ADDQ       q_base+120(FP), R8
-	PREFETCHT0 (R8)
-	LEAQ       2(DI), R8
-	ADDQ       ahead+168(FP), R8
-	CMPQ       R8, col_len+56(FP)
-	CMOVQGE    DI, R8
-	MOVLQSX    (CX)(R8*4), R8
-	IMULQ      BX, R8
-	ADDQ       q_base+120(FP), R8
-	PREFETCHT0 (R8)
-	LEAQ       3(DI), R8
-	ADDQ       ahead+168(FP), R8
-	CMPQ       R8, col_len+56(FP)
-	CMOVQGE    DI, R8
-	MOVLQSX    (CX)(R8*4), R8
-	IMULQ      BX, R8
-	ADDQ       q_base+120(FP), R8
-	PREFETCHT0 (R8)
-
-near455:
-	MOVQ   f+144(FP), R13
-	XORQ   R8, R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-
-loop457:
-	CMPQ        R13, $0x00000020
-	JL          done458
-	VMOVUPS     (DX)(R8*1), Z4
-	VFMADD231PS (R9)(R8*1), Z4, Z0
-	VFMADD231PS (R10)(R8*1), Z4, Z1
-	VFMADD231PS (R11)(R8*1), Z4, Z2
-	VFMADD231PS (R12)(R8*1), Z4, Z3
-	VMOVUPS     64(DX)(R8*1), Z4
-	VFMADD231PS 64(R9)(R8*1), Z4, Z0
-	VFMADD231PS 64(R10)(R8*1), Z4, Z1
-	VFMADD231PS 64(R11)(R8*1), Z4, Z2
-	VFMADD231PS 64(R12)(R8*1), Z4, Z3
-	ADDQ        $0x00000080, R8
-	SUBQ        $0x00000020, R13
-	JMP         loop457
-
-done458:
-loop459:
-	CMPQ        R13, $0x00000010
-	JL          done460
-	VMOVUPS     (DX)(R8*1), Z4
-	VFMADD231PS (R9)(R8*1), Z4, Z0
-	VFMADD231PS (R10)(R8*1), Z4, Z1
-	VFMADD231PS (R11)(R8*1), Z4, Z2
-	VFMADD231PS (R12)(R8*1), Z4, Z3
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000010, R13
-	JMP         loop459
-
-done460:
-	TESTQ       R13, R13
-	JZ          full456
-	VMOVUPS.Z   (DX)(R8*1), K1, Z4
-	VMOVUPS.Z   (R9)(R8*1), K1, Z5
-	VFMADD231PS Z5, Z4, Z0
-	VMOVUPS.Z   (R10)(R8*1), K1, Z5
-	VFMADD231PS Z5, Z4, Z1
-	VMOVUPS.Z   (R11)(R8*1), K1, Z5
-	VFMADD231PS Z5, Z4, Z2
-	VMOVUPS.Z   (R12)(R8*1), K1, Z5
-	VFMADD231PS Z5, Z4, Z3
-
-full456:
-	VEXTRACTF64X4 $0x01, Z0, Y4
-	VADDPS        Y4, Y0, Y4
-	VEXTRACTF64X4 $0x01, Z1, Y5
-	VADDPS        Y5, Y1, Y5
-	VEXTRACTF64X4 $0x01, Z2, Y6
-	VADDPS        Y6, Y2, Y6
-	VEXTRACTF64X4 $0x01, Z3, Y7
-	VADDPS        Y7, Y3, Y7
-	VHADDPS       Y5, Y4, Y4
-	VHADDPS       Y7, Y6, Y5
-	VHADDPS       Y5, Y4, Y4
-	VEXTRACTF128  $0x01, Y4, X5
-	VADDPS        X4, X5, X5
-	VXORPS        X4, X4, X4
-	VADDPS        X4, X5, X5
-	MOVQ          dst_base+0(FP), R8
-	VMOVSS        X5, (R8)(DI*4)
-	INCQ          DI
-	CMPL          DI, 4(AX)
-	JGE           entries454
-	VSHUFPS       $0x39, X5, X5, X5
-	VMOVSS        X5, (R8)(DI*4)
-	INCQ          DI
-	CMPL          DI, 4(AX)
-	JGE           entries454
-	VSHUFPS       $0x39, X5, X5, X5
-	VMOVSS        X5, (R8)(DI*4)
-	INCQ          DI
-	CMPL          DI, 4(AX)
-	JGE           entries454
-	VSHUFPS       $0x39, X5, X5, X5
-	VMOVSS        X5, (R8)(DI*4)
-	INCQ          DI
-	JMP           entry453
-
-entries454:
-	ADDQ $0x04, AX
-	ADDQ BX, DX
-	JMP  row451
-
-rows452:
-	VZEROUPPER
-	RET
-
-// func sddmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)
-// Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·sddmmPermAVX512(SB), NOSPLIT, $0-176
-	MOVQ  rowPtr_base+24(FP), AX
-	MOVQ  col_base+48(FP), CX
-	MOVQ  p_base+96(FP), DX
-	MOVQ  f+144(FP), BX
-	SHLQ  $0x02, BX
-	MOVQ  r0+152(FP), DI
-	MOVQ  r1+160(FP), SI
-	LEAQ  (AX)(SI*4), SI
-	LEAQ  (AX)(DI*4), AX
-	IMULQ BX, DI
-	ADDQ  DI, DX
-	MOVQ  f+144(FP), DI
-	ANDQ  $0x0f, DI
-	LEAQ  first_lanes_masks<>+0(SB), R8
-	KMOVW (R8)(DI*2), K1
-
-row461:
-	CMPQ    AX, SI
-	JGE     rows462
-	MOVLQSX (AX), DI
-
-entry463:
-	CMPL       DI, 4(AX)
-	JGE        entries464
-	LEAQ       (DI), R8
-	MOVQ       R8, R9
-	MOVLQSX    (CX)(R9*4), R9
-	IMULQ      BX, R9
-	ADDQ       q_base+120(FP), R9
-	LEAQ       1(DI), R8
-	CMPL       R8, 4(AX)
-	CMOVQGE    DI, R8
-	MOVQ       R8, R10
-	MOVLQSX    (CX)(R10*4), R10
-	IMULQ      BX, R10
-	ADDQ       q_base+120(FP), R10
-	LEAQ       2(DI), R8
-	CMPL       R8, 4(AX)
-	CMOVQGE    DI, R8
-	MOVQ       R8, R11
-	MOVLQSX    (CX)(R11*4), R11
-	IMULQ      BX, R11
-	ADDQ       q_base+120(FP), R11
-	LEAQ       3(DI), R8
-	CMPL       R8, 4(AX)
-	CMOVQGE    DI, R8
-	MOVQ       R8, R12
-	MOVLQSX    (CX)(R12*4), R12
-	IMULQ      BX, R12
-	ADDQ       q_base+120(FP), R12
-	CMPQ       ahead+168(FP), $0x00
-	JEQ        near465
-	LEAQ       (DI), R8
-	ADDQ       ahead+168(FP), R8
-	CMPQ       R8, col_len+56(FP)
-	CMOVQGE    DI, R8
-	MOVLQSX    (CX)(R8*4), R8
-	IMULQ      BX, R8
-	ADDQ       q_base+120(FP), R8
-	PREFETCHT0 (R8)
-	LEAQ       1(DI), R8
-	ADDQ       ahead+168(FP), R8
-	CMPQ       R8, col_len+56(FP)
-	CMOVQGE    DI, R8
-	MOVLQSX    (CX)(R8*4), R8
-	IMULQ      BX, R8
-	ADDQ       q_base+120(FP), R8
-	PREFETCHT0 (R8)
-	LEAQ       2(DI), R8
-	ADDQ       ahead+168(FP), R8
-	CMPQ       R8, col_len+56(FP)
-	CMOVQGE    DI, R8
-	MOVLQSX    (CX)(R8*4), R8
-	IMULQ      BX, R8
-	ADDQ       q_base+120(FP), R8
-	PREFETCHT0 (R8)
-	LEAQ       3(DI), R8
-	ADDQ       ahead+168(FP), R8
-	CMPQ       R8, col_len+56(FP)
-	CMOVQGE    DI, R8
-	MOVLQSX    (CX)(R8*4), R8
-	IMULQ      BX, R8
-	ADDQ       q_base+120(FP), R8
-	PREFETCHT0 (R8)
-
-near465:
-	MOVQ   f+144(FP), R13
-	XORQ   R8, R8
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-
-loop467:
-	CMPQ        R13, $0x00000020
-	JL          done468
-	VMOVUPS     (DX)(R8*1), Z4
-	VFMADD231PS (R9)(R8*1), Z4, Z0
-	VFMADD231PS (R10)(R8*1), Z4, Z1
-	VFMADD231PS (R11)(R8*1), Z4, Z2
-	VFMADD231PS (R12)(R8*1), Z4, Z3
-	VMOVUPS     64(DX)(R8*1), Z4
-	VFMADD231PS 64(R9)(R8*1), Z4, Z0
-	VFMADD231PS 64(R10)(R8*1), Z4, Z1
-	VFMADD231PS 64(R11)(R8*1), Z4, Z2
-	VFMADD231PS 64(R12)(R8*1), Z4, Z3
-	ADDQ        $0x00000080, R8
-	SUBQ        $0x00000020, R13
-	JMP         loop467
-
-done468:
-loop469:
-	CMPQ        R13, $0x00000010
-	JL          done470
-	VMOVUPS     (DX)(R8*1), Z4
-	VFMADD231PS (R9)(R8*1), Z4, Z0
-	VFMADD231PS (R10)(R8*1), Z4, Z1
-	VFMADD231PS (R11)(R8*1), Z4, Z2
-	VFMADD231PS (R12)(R8*1), Z4, Z3
-	ADDQ        $0x00000040, R8
-	SUBQ        $0x00000010, R13
-	JMP         loop469
-
-done470:
-	TESTQ       R13, R13
-	JZ          full466
-	VMOVUPS.Z   (DX)(R8*1), K1, Z4
-	VMOVUPS.Z   (R9)(R8*1), K1, Z5
-	VFMADD231PS Z5, Z4, Z0
-	VMOVUPS.Z   (R10)(R8*1), K1, Z5
-	VFMADD231PS Z5, Z4, Z1
-	VMOVUPS.Z   (R11)(R8*1), K1, Z5
-	VFMADD231PS Z5, Z4, Z2
-	VMOVUPS.Z   (R12)(R8*1), K1, Z5
-	VFMADD231PS Z5, Z4, Z3
-
-full466:
-	VEXTRACTF64X4 $0x01, Z0, Y4
-	VADDPS        Y4, Y0, Y4
-	VEXTRACTF64X4 $0x01, Z1, Y5
-	VADDPS        Y5, Y1, Y5
-	VEXTRACTF64X4 $0x01, Z2, Y6
-	VADDPS        Y6, Y2, Y6
-	VEXTRACTF64X4 $0x01, Z3, Y7
-	VADDPS        Y7, Y3, Y7
-	VHADDPS       Y5, Y4, Y4
-	VHADDPS       Y7, Y6, Y5
-	VHADDPS       Y5, Y4, Y4
-	VEXTRACTF128  $0x01, Y4, X5
-	VADDPS        X4, X5, X5
-	VXORPS        X4, X4, X4
-	VADDPS        X4, X5, X5
-	MOVQ          dst_base+0(FP), R8
-	MOVQ          perm_base+72(FP), R9
-	MOVLQSX       (R9)(DI*4), R10
-	VMOVSS        X5, (R8)(R10*4)
-	INCQ          DI
-	CMPL          DI, 4(AX)
-	JGE           entries464
-	VSHUFPS       $0x39, X5, X5, X5
-	MOVLQSX       (R9)(DI*4), R10
-	VMOVSS        X5, (R8)(R10*4)
-	INCQ          DI
-	CMPL          DI, 4(AX)
-	JGE           entries464
-	VSHUFPS       $0x39, X5, X5, X5
-	MOVLQSX       (R9)(DI*4), R10
-	VMOVSS        X5, (R8)(R10*4)
-	INCQ          DI
-	CMPL          DI, 4(AX)
-	JGE           entries464
-	VSHUFPS       $0x39, X5, X5, X5
-	MOVLQSX       (R9)(DI*4), R9
-	VMOVSS        X5, (R8)(R9*4)
-	INCQ          DI
-	JMP           entry463
-
-entries464:
-	ADDQ $0x04, AX
-	ADDQ BX, DX
-	JMP  row461
-
-rows462:
-	VZEROUPPER
-	RET
-
-// func sddmmHeadAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
-// Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·sddmmHeadAVX512(SB), NOSPLIT, $0-192
-	MOVQ  rowPtr_base+24(FP), AX
-	MOVQ  col_base+48(FP), CX
-	MOVQ  p_base+96(FP), DX
-	MOVQ  ld+152(FP), BX
-	SHLQ  $0x02, BX
-	MOVQ  r0+168(FP), DI
-	MOVQ  r1+176(FP), SI
 	LEAQ  (AX)(SI*4), SI
 	LEAQ  (AX)(DI*4), AX
 	IMULQ BX, DI
@@ -5660,10 +5459,10 @@ entry473:
 	MOVLQSX    (CX)(R12*4), R12
 	IMULQ      BX, R12
 	ADDQ       q_base+120(FP), R12
-	CMPQ       ahead+184(FP), $0x00
+	CMPQ       ahead+168(FP), $0x00
 	JEQ        near475
 	LEAQ       (DI), R8
-	ADDQ       ahead+184(FP), R8
+	ADDQ       ahead+168(FP), R8
 	CMPQ       R8, col_len+56(FP)
 	CMOVQGE    DI, R8
 	MOVLQSX    (CX)(R8*4), R8
@@ -5671,7 +5470,7 @@ entry473:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 	LEAQ       1(DI), R8
-	ADDQ       ahead+184(FP), R8
+	ADDQ       ahead+168(FP), R8
 	CMPQ       R8, col_len+56(FP)
 	CMOVQGE    DI, R8
 	MOVLQSX    (CX)(R8*4), R8
@@ -5679,7 +5478,7 @@ entry473:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 	LEAQ       2(DI), R8
-	ADDQ       ahead+184(FP), R8
+	ADDQ       ahead+168(FP), R8
 	CMPQ       R8, col_len+56(FP)
 	CMOVQGE    DI, R8
 	MOVLQSX    (CX)(R8*4), R8
@@ -5687,7 +5486,7 @@ entry473:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 	LEAQ       3(DI), R8
-	ADDQ       ahead+184(FP), R8
+	ADDQ       ahead+168(FP), R8
 	CMPQ       R8, col_len+56(FP)
 	CMOVQGE    DI, R8
 	MOVLQSX    (CX)(R8*4), R8
@@ -5703,9 +5502,9 @@ near475:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-loop477:
+loop479:
 	CMPQ        R13, $0x00000020
-	JL          done478
+	JL          done480
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -5718,12 +5517,12 @@ loop477:
 	VFMADD231PS 64(R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000080, R8
 	SUBQ        $0x00000020, R13
-	JMP         loop477
+	JMP         loop479
 
-done478:
-loop479:
+done480:
+loop481:
 	CMPQ        R13, $0x00000010
-	JL          done480
+	JL          done482
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -5731,11 +5530,11 @@ loop479:
 	VFMADD231PS (R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, R13
-	JMP         loop479
+	JMP         loop481
 
-done480:
+done482:
 	TESTQ       R13, R13
-	JZ          full476
+	JZ          full478
 	VMOVUPS.Z   (DX)(R8*1), K1, Z4
 	VMOVUPS.Z   (R9)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -5746,7 +5545,7 @@ done480:
 	VMOVUPS.Z   (R12)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z3
 
-full476:
+full478:
 	VEXTRACTF64X4 $0x01, Z0, Y4
 	VADDPS        Y4, Y0, Y4
 	VEXTRACTF64X4 $0x01, Z1, Y5
@@ -5763,30 +5562,22 @@ full476:
 	VXORPS        X4, X4, X4
 	VADDPS        X4, X5, X5
 	MOVQ          dst_base+0(FP), R8
-	MOVQ          DI, R9
-	IMULQ         heads+160(FP), R9
-	VMOVSS        X5, (R8)(R9*4)
+	VMOVSS        X5, (R8)(DI*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
 	JGE           entries474
 	VSHUFPS       $0x39, X5, X5, X5
-	MOVQ          DI, R9
-	IMULQ         heads+160(FP), R9
-	VMOVSS        X5, (R8)(R9*4)
+	VMOVSS        X5, (R8)(DI*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
 	JGE           entries474
 	VSHUFPS       $0x39, X5, X5, X5
-	MOVQ          DI, R9
-	IMULQ         heads+160(FP), R9
-	VMOVSS        X5, (R8)(R9*4)
+	VMOVSS        X5, (R8)(DI*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
 	JGE           entries474
 	VSHUFPS       $0x39, X5, X5, X5
-	MOVQ          DI, R9
-	IMULQ         heads+160(FP), R9
-	VMOVSS        X5, (R8)(R9*4)
+	VMOVSS        X5, (R8)(DI*4)
 	INCQ          DI
 	JMP           entry473
 
@@ -5799,9 +5590,198 @@ rows472:
 	VZEROUPPER
 	RET
 
-// func sddmmHeadPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
+// func sddmmPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, r0 int, r1 int, ahead int)
 // Requires: AVX, AVX512F, CMOV, MMX+
-TEXT ·sddmmHeadPermAVX512(SB), NOSPLIT, $0-192
+TEXT ·sddmmPermAVX512(SB), NOSPLIT, $0-176
+	MOVQ  rowPtr_base+24(FP), AX
+	MOVQ  col_base+48(FP), CX
+	MOVQ  p_base+96(FP), DX
+	MOVQ  f+144(FP), BX
+	SHLQ  $0x02, BX
+	MOVQ  r0+152(FP), DI
+	MOVQ  r1+160(FP), SI
+	LEAQ  (AX)(SI*4), SI
+	LEAQ  (AX)(DI*4), AX
+	IMULQ BX, DI
+	ADDQ  DI, DX
+	MOVQ  f+144(FP), DI
+	ANDQ  $0x0f, DI
+	LEAQ  first_lanes_masks<>+0(SB), R8
+	KMOVW (R8)(DI*2), K1
+
+row483:
+	CMPQ    AX, SI
+	JGE     rows484
+	MOVLQSX (AX), DI
+
+entry485:
+	CMPL       DI, 4(AX)
+	JGE        entries486
+	LEAQ       (DI), R8
+	MOVQ       R8, R9
+	MOVLQSX    (CX)(R9*4), R9
+	IMULQ      BX, R9
+	ADDQ       q_base+120(FP), R9
+	LEAQ       1(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       q_base+120(FP), R10
+	LEAQ       2(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       q_base+120(FP), R11
+	LEAQ       3(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R12
+	MOVLQSX    (CX)(R12*4), R12
+	IMULQ      BX, R12
+	ADDQ       q_base+120(FP), R12
+	CMPQ       ahead+168(FP), $0x00
+	JEQ        near487
+	LEAQ       (DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       1(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       2(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       3(DI), R8
+	ADDQ       ahead+168(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+
+near487:
+	MOVQ   f+144(FP), R13
+	XORQ   R8, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+loop491:
+	CMPQ        R13, $0x00000020
+	JL          done492
+	VMOVUPS     (DX)(R8*1), Z4
+	VFMADD231PS (R9)(R8*1), Z4, Z0
+	VFMADD231PS (R10)(R8*1), Z4, Z1
+	VFMADD231PS (R11)(R8*1), Z4, Z2
+	VFMADD231PS (R12)(R8*1), Z4, Z3
+	VMOVUPS     64(DX)(R8*1), Z4
+	VFMADD231PS 64(R9)(R8*1), Z4, Z0
+	VFMADD231PS 64(R10)(R8*1), Z4, Z1
+	VFMADD231PS 64(R11)(R8*1), Z4, Z2
+	VFMADD231PS 64(R12)(R8*1), Z4, Z3
+	ADDQ        $0x00000080, R8
+	SUBQ        $0x00000020, R13
+	JMP         loop491
+
+done492:
+loop493:
+	CMPQ        R13, $0x00000010
+	JL          done494
+	VMOVUPS     (DX)(R8*1), Z4
+	VFMADD231PS (R9)(R8*1), Z4, Z0
+	VFMADD231PS (R10)(R8*1), Z4, Z1
+	VFMADD231PS (R11)(R8*1), Z4, Z2
+	VFMADD231PS (R12)(R8*1), Z4, Z3
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000010, R13
+	JMP         loop493
+
+done494:
+	TESTQ       R13, R13
+	JZ          full490
+	VMOVUPS.Z   (DX)(R8*1), K1, Z4
+	VMOVUPS.Z   (R9)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z0
+	VMOVUPS.Z   (R10)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z1
+	VMOVUPS.Z   (R11)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z2
+	VMOVUPS.Z   (R12)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z3
+
+full490:
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPS        Y4, Y0, Y4
+	VEXTRACTF64X4 $0x01, Z1, Y5
+	VADDPS        Y5, Y1, Y5
+	VEXTRACTF64X4 $0x01, Z2, Y6
+	VADDPS        Y6, Y2, Y6
+	VEXTRACTF64X4 $0x01, Z3, Y7
+	VADDPS        Y7, Y3, Y7
+	VHADDPS       Y5, Y4, Y4
+	VHADDPS       Y7, Y6, Y5
+	VHADDPS       Y5, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X5
+	VADDPS        X4, X5, X5
+	VXORPS        X4, X4, X4
+	VADDPS        X4, X5, X5
+	MOVQ          dst_base+0(FP), R8
+	MOVQ          perm_base+72(FP), R9
+	MOVLQSX       (R9)(DI*4), R10
+	VMOVSS        X5, (R8)(R10*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries486
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVLQSX       (R9)(DI*4), R10
+	VMOVSS        X5, (R8)(R10*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries486
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVLQSX       (R9)(DI*4), R10
+	VMOVSS        X5, (R8)(R10*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries486
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVLQSX       (R9)(DI*4), R9
+	VMOVSS        X5, (R8)(R9*4)
+	INCQ          DI
+	JMP           entry485
+
+entries486:
+	ADDQ $0x04, AX
+	ADDQ BX, DX
+	JMP  row483
+
+rows484:
+	VZEROUPPER
+	RET
+
+// func sddmmHeadAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·sddmmHeadAVX512(SB), NOSPLIT, $0-192
 	MOVQ  rowPtr_base+24(FP), AX
 	MOVQ  col_base+48(FP), CX
 	MOVQ  p_base+96(FP), DX
@@ -5818,14 +5798,14 @@ TEXT ·sddmmHeadPermAVX512(SB), NOSPLIT, $0-192
 	LEAQ  first_lanes_masks<>+0(SB), R8
 	KMOVW (R8)(DI*2), K1
 
-row481:
+row495:
 	CMPQ    AX, SI
-	JGE     rows482
+	JGE     rows496
 	MOVLQSX (AX), DI
 
-entry483:
+entry497:
 	CMPL       DI, 4(AX)
-	JGE        entries484
+	JGE        entries498
 	LEAQ       (DI), R8
 	MOVQ       R8, R9
 	MOVLQSX    (CX)(R9*4), R9
@@ -5853,7 +5833,7 @@ entry483:
 	IMULQ      BX, R12
 	ADDQ       q_base+120(FP), R12
 	CMPQ       ahead+184(FP), $0x00
-	JEQ        near485
+	JEQ        near499
 	LEAQ       (DI), R8
 	ADDQ       ahead+184(FP), R8
 	CMPQ       R8, col_len+56(FP)
@@ -5887,7 +5867,7 @@ entry483:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 
-near485:
+near499:
 	MOVQ   f+144(FP), R13
 	XORQ   R8, R8
 	VPXORD Z0, Z0, Z0
@@ -5895,9 +5875,9 @@ near485:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-loop487:
+loop503:
 	CMPQ        R13, $0x00000020
-	JL          done488
+	JL          done504
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -5910,12 +5890,12 @@ loop487:
 	VFMADD231PS 64(R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000080, R8
 	SUBQ        $0x00000020, R13
-	JMP         loop487
+	JMP         loop503
 
-done488:
-loop489:
+done504:
+loop505:
 	CMPQ        R13, $0x00000010
-	JL          done490
+	JL          done506
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -5923,11 +5903,11 @@ loop489:
 	VFMADD231PS (R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, R13
-	JMP         loop489
+	JMP         loop505
 
-done490:
+done506:
 	TESTQ       R13, R13
-	JZ          full486
+	JZ          full502
 	VMOVUPS.Z   (DX)(R8*1), K1, Z4
 	VMOVUPS.Z   (R9)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -5938,7 +5918,199 @@ done490:
 	VMOVUPS.Z   (R12)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z3
 
-full486:
+full502:
+	VEXTRACTF64X4 $0x01, Z0, Y4
+	VADDPS        Y4, Y0, Y4
+	VEXTRACTF64X4 $0x01, Z1, Y5
+	VADDPS        Y5, Y1, Y5
+	VEXTRACTF64X4 $0x01, Z2, Y6
+	VADDPS        Y6, Y2, Y6
+	VEXTRACTF64X4 $0x01, Z3, Y7
+	VADDPS        Y7, Y3, Y7
+	VHADDPS       Y5, Y4, Y4
+	VHADDPS       Y7, Y6, Y5
+	VHADDPS       Y5, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X5
+	VADDPS        X4, X5, X5
+	VXORPS        X4, X4, X4
+	VADDPS        X4, X5, X5
+	MOVQ          dst_base+0(FP), R8
+	MOVQ          DI, R9
+	IMULQ         heads+160(FP), R9
+	VMOVSS        X5, (R8)(R9*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries498
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVQ          DI, R9
+	IMULQ         heads+160(FP), R9
+	VMOVSS        X5, (R8)(R9*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries498
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVQ          DI, R9
+	IMULQ         heads+160(FP), R9
+	VMOVSS        X5, (R8)(R9*4)
+	INCQ          DI
+	CMPL          DI, 4(AX)
+	JGE           entries498
+	VSHUFPS       $0x39, X5, X5, X5
+	MOVQ          DI, R9
+	IMULQ         heads+160(FP), R9
+	VMOVSS        X5, (R8)(R9*4)
+	INCQ          DI
+	JMP           entry497
+
+entries498:
+	ADDQ $0x04, AX
+	ADDQ BX, DX
+	JMP  row495
+
+rows496:
+	VZEROUPPER
+	RET
+
+// func sddmmHeadPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·sddmmHeadPermAVX512(SB), NOSPLIT, $0-192
+	MOVQ  rowPtr_base+24(FP), AX
+	MOVQ  col_base+48(FP), CX
+	MOVQ  p_base+96(FP), DX
+	MOVQ  ld+152(FP), BX
+	SHLQ  $0x02, BX
+	MOVQ  r0+168(FP), DI
+	MOVQ  r1+176(FP), SI
+	LEAQ  (AX)(SI*4), SI
+	LEAQ  (AX)(DI*4), AX
+	IMULQ BX, DI
+	ADDQ  DI, DX
+	MOVQ  f+144(FP), DI
+	ANDQ  $0x0f, DI
+	LEAQ  first_lanes_masks<>+0(SB), R8
+	KMOVW (R8)(DI*2), K1
+
+row507:
+	CMPQ    AX, SI
+	JGE     rows508
+	MOVLQSX (AX), DI
+
+entry509:
+	CMPL       DI, 4(AX)
+	JGE        entries510
+	LEAQ       (DI), R8
+	MOVQ       R8, R9
+	MOVLQSX    (CX)(R9*4), R9
+	IMULQ      BX, R9
+	ADDQ       q_base+120(FP), R9
+	LEAQ       1(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R10
+	MOVLQSX    (CX)(R10*4), R10
+	IMULQ      BX, R10
+	ADDQ       q_base+120(FP), R10
+	LEAQ       2(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R11
+	MOVLQSX    (CX)(R11*4), R11
+	IMULQ      BX, R11
+	ADDQ       q_base+120(FP), R11
+	LEAQ       3(DI), R8
+	CMPL       R8, 4(AX)
+	CMOVQGE    DI, R8
+	MOVQ       R8, R12
+	MOVLQSX    (CX)(R12*4), R12
+	IMULQ      BX, R12
+	ADDQ       q_base+120(FP), R12
+	CMPQ       ahead+184(FP), $0x00
+	JEQ        near511
+	LEAQ       (DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       1(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       2(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+	LEAQ       3(DI), R8
+	ADDQ       ahead+184(FP), R8
+	CMPQ       R8, col_len+56(FP)
+	CMOVQGE    DI, R8
+	MOVLQSX    (CX)(R8*4), R8
+	IMULQ      BX, R8
+	ADDQ       q_base+120(FP), R8
+	PREFETCHT0 (R8)
+
+near511:
+	MOVQ   f+144(FP), R13
+	XORQ   R8, R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+loop515:
+	CMPQ        R13, $0x00000020
+	JL          done516
+	VMOVUPS     (DX)(R8*1), Z4
+	VFMADD231PS (R9)(R8*1), Z4, Z0
+	VFMADD231PS (R10)(R8*1), Z4, Z1
+	VFMADD231PS (R11)(R8*1), Z4, Z2
+	VFMADD231PS (R12)(R8*1), Z4, Z3
+	VMOVUPS     64(DX)(R8*1), Z4
+	VFMADD231PS 64(R9)(R8*1), Z4, Z0
+	VFMADD231PS 64(R10)(R8*1), Z4, Z1
+	VFMADD231PS 64(R11)(R8*1), Z4, Z2
+	VFMADD231PS 64(R12)(R8*1), Z4, Z3
+	ADDQ        $0x00000080, R8
+	SUBQ        $0x00000020, R13
+	JMP         loop515
+
+done516:
+loop517:
+	CMPQ        R13, $0x00000010
+	JL          done518
+	VMOVUPS     (DX)(R8*1), Z4
+	VFMADD231PS (R9)(R8*1), Z4, Z0
+	VFMADD231PS (R10)(R8*1), Z4, Z1
+	VFMADD231PS (R11)(R8*1), Z4, Z2
+	VFMADD231PS (R12)(R8*1), Z4, Z3
+	ADDQ        $0x00000040, R8
+	SUBQ        $0x00000010, R13
+	JMP         loop517
+
+done518:
+	TESTQ       R13, R13
+	JZ          full514
+	VMOVUPS.Z   (DX)(R8*1), K1, Z4
+	VMOVUPS.Z   (R9)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z0
+	VMOVUPS.Z   (R10)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z1
+	VMOVUPS.Z   (R11)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z2
+	VMOVUPS.Z   (R12)(R8*1), K1, Z5
+	VFMADD231PS Z5, Z4, Z3
+
+full514:
 	VEXTRACTF64X4 $0x01, Z0, Y4
 	VADDPS        Y4, Y0, Y4
 	VEXTRACTF64X4 $0x01, Z1, Y5
@@ -5961,33 +6133,33 @@ full486:
 	VMOVSS        X5, (R8)(R10*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries484
+	JGE           entries510
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVLQSX       (R9)(DI*4), R10
 	IMULQ         heads+160(FP), R10
 	VMOVSS        X5, (R8)(R10*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries484
+	JGE           entries510
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVLQSX       (R9)(DI*4), R10
 	IMULQ         heads+160(FP), R10
 	VMOVSS        X5, (R8)(R10*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries484
+	JGE           entries510
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVLQSX       (R9)(DI*4), R9
 	IMULQ         heads+160(FP), R9
 	VMOVSS        X5, (R8)(R9*4)
 	INCQ          DI
-	JMP           entry483
+	JMP           entry509
 
-entries484:
+entries510:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row481
+	JMP  row507
 
-rows482:
+rows508:
 	VZEROUPPER
 	RET

@@ -238,7 +238,51 @@ func (s isa) sddmm(name string, values int, head bool) {
 	XORQ(j, j)
 	acc := make([][]reg.VecVirtual, group)
 	for k := range acc {
-		acc[k] = s.strands(1)
+		for range 16 / s.lanes {
+			acc[k] = append(acc[k], s.vec())
+		}
+	}
+	begun, joined := label("begun"), label("joined")
+	if !s.wide() {
+		// The first of all lanes need nothing to be added to, and where there are no
+		// more than a vector the lanes behind are not needed.
+		small, part, none := label("small"), label("part"), label("none")
+		start := func(v int, l lanes) {
+			own := l.get(p)
+			for k := range acc {
+				var y Op = l.mem(x[k])
+				if l.tail != nil {
+					y = l.get(x[k])
+				}
+				VMULPS(y, own, acc[k][v])
+			}
+		}
+		CMPQ(rem, U32(16))
+		JL(LabelRef(small))
+		for v := range 2 {
+			start(v, lanes{isa: s, at: j, off: v * s.bytes()})
+		}
+		ADDQ(U32(64), j)
+		SUBQ(U32(16), rem)
+		JMP(LabelRef(begun))
+		Label(small)
+		CMPQ(rem, U32(8))
+		JL(LabelRef(part))
+		JG(LabelRef(none))
+		start(0, lanes{isa: s, at: j})
+		JMP(LabelRef(joined))
+		Label(part)
+		start(0, lanes{isa: s, at: j, tail: &tail})
+		JMP(LabelRef(joined))
+		Label(none)
+	}
+	for k := range acc {
+		for _, a := range acc[k] {
+			s.clear(a)
+		}
+	}
+	if !s.wide() {
+		Label(begun)
 	}
 	// step adds to vector v of the lanes what lies v vectors further on.
 	step := func(v, off int) {
@@ -278,6 +322,14 @@ func (s isa) sddmm(name string, values int, head bool) {
 	}
 	rest(0)
 	Label(full)
+	for _, a := range acc {
+		if !s.wide() {
+			VADDPS(a[1], a[0], a[0])
+		}
+	}
+	if !s.wide() {
+		Label(joined)
+	}
 	sums := s.foldFour(acc)
 	dst, perm := GP64(), GP64()
 	load := func(name string, r reg.GPVirtual) {
@@ -322,12 +374,14 @@ func spread(entry reg.GPVirtual, head bool) reg.GPVirtual {
 	return at
 }
 
-// foldFour returns the sums of four accumulators of 16 lanes in one XMM register,
-// each added as by result.
+// foldFour returns the sums of four accumulators in one XMM register, each added as
+// by result. Those of 16 lanes in two vectors are joined.
 func (s isa) foldFour(acc [][]reg.VecVirtual) reg.VecVirtual {
 	half := make([]reg.VecVirtual, len(acc))
 	for i := range acc {
-		half[i] = s.join(acc[i])
+		if half[i] = acc[i][0]; s.wide() {
+			half[i] = s.halves(half[i], VADDPS)
+		}
 	}
 	a, b := YMM(), YMM()
 	VHADDPS(half[1], half[0], a)

@@ -132,12 +132,16 @@ func (s isa) load(m Op) reg.VecVirtual { return s.unary(VMOVUPS, m) }
 // zero returns a vector of zeros.
 func (s isa) zero() reg.VecVirtual {
 	r := s.vec()
+	s.clear(r)
+	return r
+}
+
+func (s isa) clear(r reg.VecVirtual) {
 	if s.wide() {
 		VPXORD(r, r, r)
 	} else {
 		VXORPS(r, r, r)
 	}
-	return r
 }
 
 // fma adds a·b to acc in place.
