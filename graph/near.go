@@ -112,7 +112,7 @@ func (s *Near) Similarity(u, v int32) float64 {
 	sum := 0.0
 	a, b := s.z[int(u)*s.f:(int(u)+1)*s.f], s.z[int(v)*s.f:(int(v)+1)*s.f]
 	for i, x := range a {
-		sum += float64(x) * float64(b[i])
+		sum += float64(float64(x) * float64(b[i]))
 	}
 	return sum
 }
