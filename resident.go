@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -26,7 +27,11 @@ type ResidentOptions struct {
 	// [Predict] to the bit, and the graph's size is paid for at every update. Otherwise
 	// only what an update reaches is computed again, and answers are within 1e-5 of them.
 	Exact bool
-	// Budget is what the graph's memory is taken from as it grows; nil has no limit.
+	// Journal is a folder in which updates are kept, so that the graph is the same when it
+	// is opened again; without one they are forgotten. It belongs to one export and one
+	// data set, and one process uses it at a time.
+	Journal string
+	// Budget is what the graph's memory is taken from; nil has no limit.
 	Budget *budget.Budget
 }
 
@@ -42,8 +47,14 @@ type Resident struct {
 	scratch []float32     // the features of the version that is being made
 	inc     *incremental  // nil where every version is computed as a whole
 	whole   time.Duration // that it takes to classify all nodes
+	budget  *budget.Budget
+
+	journal *journal // nil without
+	labels  []string // of the nodes of the data
+	memory  *budget.Reservation
 
 	mu      sync.Mutex
+	keys    keys
 	waiting []*attempt
 	busy    bool // somebody works on what waits
 	closed  bool
@@ -86,7 +97,7 @@ func OpenResident(ctx context.Context, dist, path string, o ResidentOptions) (*R
 		return nil, err
 	}
 	p.yield = true
-	r := &Resident{p: p}
+	r := &Resident{p: p, budget: o.Budget}
 	r.idle.L = &r.mu
 	r.advance = r.exact
 	info, ok := p.manifest.Models["classifier"]
@@ -101,14 +112,27 @@ func OpenResident(ctx context.Context, dist, path string, o ResidentOptions) (*R
 		r.numbers.Store(name, int32(i))
 	}
 	s := &Snapshot{Version: 1, r: r, graph: p.ds.Graph, x: matrixOf(p.x.F32, p.ds.X.Cols), ids: p.ds.NodeIDs, checksum: p.ds.Checksum}
+	names := classNames(p.ds)
+	r.labels = make([]string, len(p.ds.Labels))
+	for v, c := range p.ds.Labels {
+		if c >= 0 {
+			r.labels[v] = names[c]
+		}
+	}
+	if o.Journal != "" {
+		if s, err = r.openJournal(o.Journal, s, p.ds); err != nil {
+			p.close()
+			return nil, err
+		}
+	}
 	// The versions have the data now, and only those that are in use are to be held.
 	p.ds, p.x = &data.Dataset{Name: p.ds.Name, Source: p.ds.Source}, ort.Tensor{}
 	if err := r.answer(ctx, nil, s, nil); err != nil {
-		p.close()
+		r.Close()
 		return nil, err
 	}
 	if err := r.prepare(s, o); err != nil {
-		p.close()
+		r.Close()
 		return nil, err
 	}
 	// Later versions are other graphs than the training's, and say nothing of it.
@@ -129,6 +153,10 @@ func (r *Resident) Close() {
 	if r.inc != nil {
 		r.inc.close()
 	}
+	if r.journal != nil {
+		r.journal.close()
+	}
+	r.memory.Release()
 	r.p.close()
 }
 
@@ -165,10 +193,67 @@ func (r *Resident) Snapshot() *Snapshot { return r.current.Load() }
 
 // answer gives a version its answers, and refuses it where one of them is no number.
 func (r *Resident) answer(ctx context.Context, old, next *Snapshot, c *changes) error {
-	if err := r.advance(ctx, old, next, c); err != nil {
+	before := r.memory.Bytes()
+	if err := r.grow(next); err != nil {
 		return err
 	}
-	return next.finite()
+	err := r.advance(ctx, old, next, c)
+	if err == nil {
+		err = next.finite()
+	}
+	if err != nil {
+		r.memory.Shrink(r.memory.Bytes() - before)
+	}
+	return err
+}
+
+// GrowthError says that a graph would take more memory than it may.
+type GrowthError struct {
+	Nodes, Edges int // of the graph
+	Err          error
+}
+
+func (e *GrowthError) Error() string {
+	return fmt.Sprintf("the graph would have %d nodes and %d edges, and %v", e.Nodes, e.Edges, e.Err)
+}
+
+func (e *GrowthError) Unwrap() error { return e.Err }
+
+// grow takes the memory that a version needs, before it is made. A graph that shrinks
+// gives none back: what it took may be in use.
+func (r *Resident) grow(s *Snapshot) error {
+	more := r.bytes(s) - r.memory.Bytes()
+	if r.memory == nil {
+		var err error
+		if r.memory, err = r.budget.Reserve("the resident graph", r.bytes(s)); err != nil {
+			return &GrowthError{s.Nodes(), s.Edges(), err}
+		}
+	} else if more > 0 {
+		if err := r.memory.Grow(more); err != nil {
+			return &GrowthError{s.Nodes(), s.Edges(), err}
+		}
+	}
+	return nil
+}
+
+// bytes estimates how much memory a graph takes when its next version is made: features
+// and what is written to make them one tensor, edges and answers of two versions, and
+// what the classifier has between its layers.
+func (r *Resident) bytes(s *Snapshot) int64 {
+	n, e := int64(s.Numbers()), int64(s.Edges())
+	widest := int64(len(r.p.manifest.Classes))
+	for _, m := range r.p.manifest.Models {
+		for _, t := range slices.Concat(m.Inputs, m.Outputs) {
+			if len(t.Shape) == 2 {
+				if w, ok := t.Shape[1].(float64); ok && int64(w) != int64(s.x.cols) {
+					widest = max(widest, int64(w))
+				}
+			}
+		}
+	}
+	node := 2*4*int64(s.x.cols) + 2*8*int64(len(r.p.manifest.Classes)) + 4*4*widest + 128
+	edge := int64(2*8 + 2*2*(8+4+4+4) + 4*16)
+	return n*node + e*edge
 }
 
 // exact is the [advance] that computes everything anew, exactly as [Predict] does.

@@ -38,6 +38,9 @@ type Update struct {
 	ChangeX     []float32
 	// DeleteNodes are deleted with their edges. Their numbers stay free.
 	DeleteNodes []string
+	// Key, if not empty, has the update made once, however often it is asked for: for
+	// the same key and content [Resident.Update] returns what it returned the first time.
+	Key string
 }
 
 // UpdateError says what is wrong with an [Update].
@@ -67,8 +70,9 @@ type changes struct {
 	removed [][2]int32 // edges, those of deleted nodes included
 }
 
-func (c *changes) empty() bool {
-	return len(c.nodes)+len(c.deleted)+len(c.added)+len(c.removed) == 0
+// none tells that a version is as the one before.
+func (c *changes) none(old, next *Snapshot) bool {
+	return len(c.nodes)+len(c.deleted)+len(c.added)+len(c.removed) == 0 && next.Numbers() == old.Numbers()
 }
 
 // draft is a version in the making. It shares with the version before what it has not
@@ -274,7 +278,6 @@ func (d *draft) has(pair [2]int32) bool {
 }
 
 // finish makes the draft a version without answers, and tells what it has changed.
-// Where that is nothing there is no version.
 func (d *draft) finish() (*Snapshot, *changes) {
 	c := &changes{}
 	for v := range d.changed {
@@ -291,9 +294,6 @@ func (d *draft) finish() (*Snapshot, *changes) {
 	slices.Sort(c.deleted)
 	s := &Snapshot{Version: d.old.Version + 1, r: d.old.r, x: d.x, ids: d.ids, deleted: d.deleted}
 	s.graph = d.merge(c)
-	if c.empty() && s.Numbers() == d.old.Numbers() {
-		return nil, c
-	}
 	return s, c
 }
 

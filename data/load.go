@@ -228,11 +228,36 @@ func (l *loader) file(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	b = b[:n]
-	// Name and length delimit the files, so that no two inputs hash alike.
-	io.WriteString(l.sum, filepath.Base(path))
-	var size [9]byte
-	binary.LittleEndian.PutUint64(size[1:], uint64(len(b)))
-	l.sum.Write(size[:])
+	delimit(l.sum, path, int64(len(b)))
 	l.sum.Write(b)
 	return b, nil
+}
+
+// delimit writes a file's name and length, so that no two inputs hash alike.
+func delimit(w io.Writer, path string, n int64) {
+	io.WriteString(w, filepath.Base(path))
+	var size [9]byte
+	binary.LittleEndian.PutUint64(size[1:], uint64(n))
+	w.Write(size[:])
+}
+
+// ChecksumOf is the Checksum of a data set in the files of these paths, in the order in
+// which [Load] reads them: of a folder edges, nodes and features.
+func ChecksumOf(paths ...string) (string, error) {
+	sum := sha256.New()
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", err
+		}
+		info, err := f.Stat()
+		if err == nil {
+			delimit(sum, path, info.Size())
+			_, err = io.Copy(sum, f)
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }

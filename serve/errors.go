@@ -51,14 +51,21 @@ func classify(err error) *failure {
 	var update *gsrc.UpdateError
 	var node *gsrc.NodeError
 	var exceeded *budget.ExceededError
+	var key *gsrc.KeyError
+	var growth *gsrc.GrowthError
+	var journal *gsrc.JournalError
 	var body *http.MaxBytesError
 	switch {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &update), errors.As(err, &node):
 		return &failure{kindInvalid, err.Error()}
-	case errors.Is(err, gsrc.ErrFixedGraph):
+	case errors.Is(err, gsrc.ErrFixedGraph), errors.As(err, &key):
 		return &failure{kindFixed, err.Error()}
+	case errors.As(err, &growth):
+		return &failure{kindFixed, err.Error() + " (--memory)"}
+	case errors.As(err, &journal):
+		return &failure{kindBusy, err.Error()}
 	case errors.As(err, &body):
 		return &failure{kindTooLarge, fmt.Sprintf("the body has more than %d bytes (--max-body)", body.Limit)}
 	case errors.As(err, &exceeded): // by the graph, which is to grow

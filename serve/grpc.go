@@ -284,6 +284,9 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 	c := ctx.Value(exchangeKey{}).(*exchange).c
 	c.id = r.Id
 	req := &Request{ID: r.Id, IdempotencyKey: r.Parameters[idempotencyParameter].GetStringParam()}
+	if given := r.Parameters[idempotencyParameter]; given != nil && req.IdempotencyKey == "" {
+		return nil, invalid("the parameter %s is no text, or empty", idempotencyParameter)
+	}
 	raw := r.RawInputContents
 	if len(raw) > 0 && len(raw) != len(r.Inputs) {
 		return nil, invalid("%d raw_input_contents for %d inputs: give one for each, or none", len(raw), len(r.Inputs))

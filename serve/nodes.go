@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gsrc-dev/gsrc"
 )
@@ -124,7 +125,11 @@ func (m *update) infer(ctx context.Context, r *Request) (*Result, error) {
 			*to = t.Text
 		}
 	}
+	u.Key = r.IdempotencyKey
 	a, err := m.resident.Update(ctx, u)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil, fail(kindLate, "no answer within the time limit; the update may have been applied, or will be: to find out, send it again with its idempotency_key")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,8 @@ type Options struct {
 	Updates bool
 	// Exact computes every version as a whole, see gsrc.ResidentOptions.
 	Exact bool
+	// Journal is the folder that keeps updates, see gsrc.ResidentOptions; none if empty.
+	Journal string
 	// Batch is how many nodes are answered for together at most; 1024 if 0.
 	Batch int
 
@@ -127,8 +129,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		o.Timeout < 0 || o.Drain < 0 || o.Grace < 0 {
 		return nil, errors.New("the limits of a server are positive, and bodies have less than 2 GiB")
 	}
-	if o.Updates && o.Data == "" {
-		return nil, errors.New("updates need a resident graph: give one with --data")
+	if (o.Updates || o.Journal != "") && o.Data == "" {
+		return nil, errors.New("updates and their journal need a resident graph: give one with --data")
 	}
 	s := &Server{o: o, metrics: newMetrics(), models: map[string]model{}, budget: budget.New(o.Memory), hosts: o.allowedHosts()}
 	var err error
@@ -160,7 +162,7 @@ func (s *Server) load(ctx context.Context) (err error) {
 	if o.Data != "" {
 		p := o.Predict
 		p.Log = o.Log
-		if s.resident, err = gsrc.OpenResident(ctx, o.Dist, o.Data, gsrc.ResidentOptions{PredictOptions: p, Exact: o.Exact, ReadOnly: !o.Updates, Budget: s.budget}); err != nil {
+		if s.resident, err = gsrc.OpenResident(ctx, o.Dist, o.Data, gsrc.ResidentOptions{PredictOptions: p, Exact: o.Exact, ReadOnly: !o.Updates, Journal: o.Journal, Budget: s.budget}); err != nil {
 			return err
 		}
 		s.add(newNodes(s.resident, &batcher{resident: s.resident, most: o.Batch, observe: func(n int) { s.metrics.batch.Observe(float64(n)) }}))

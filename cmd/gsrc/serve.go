@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/serve"
@@ -26,6 +27,7 @@ func (a *app) serveCommand() *cobra.Command {
 	var provider providerFlags
 	var maxBody, maxAnswer int64
 	var logLevel, logFormat string
+	var compact bool
 	c := &cobra.Command{
 		Use: "serve DIR [--data PATH]", Short: "Answer for nodes of a graph over HTTP and gRPC", Args: cobra.ExactArgs(1),
 		Long: `Serve an export by the Open Inference Protocol, version 2, which clients of Triton
@@ -44,8 +46,10 @@ those for health must then carry it.`,
 			switch {
 			case web == "" && rpc == "":
 				return usage("there is nothing to listen on: give --http or --grpc an address")
-			case o.Data == "" && (o.Updates || o.Exact):
-				return usage("--updates and --exact are for a resident graph: give one with --data PATH")
+			case o.Data == "" && (o.Updates || o.Exact || o.Journal != ""):
+				return usage("--updates, --exact and --journal are for a resident graph: give one with --data PATH")
+			case compact && o.Journal == "":
+				return usage("--compact is for a journal: name it with --journal DIR")
 			case (o.CertFile == "") != (o.KeyFile == ""):
 				return usage("--tls-cert and --tls-key go together")
 			case maxBody < 1 || maxBody > 2047:
@@ -75,6 +79,9 @@ those for health must then carry it.`,
 					return fmt.Errorf("%s holds no token", tokenFile)
 				}
 			}
+			if compact {
+				return a.compact(c, &o)
+			}
 			return a.serve(c, &o, web, rpc)
 		},
 	}
@@ -84,6 +91,8 @@ those for health must then carry it.`,
 	flags.BoolVar(&o.Exact, "exact", false, "compute the whole graph anew at every update: answers are those of gsrc predict to the bit, and not only within 1e-5")
 	flags.Bool("subgraphs", false, "")
 	_ = flags.MarkDeprecated("subgraphs", "updates compute only what they reach, unless --exact is given")
+	flags.StringVar(&o.Journal, "journal", "", "folder that keeps updates, which are made again when the server starts")
+	flags.BoolVar(&compact, "compact", false, "fold the journal into a graph, print its folder, and end")
 	flags.StringVar(&web, "http", "127.0.0.1:8000", "address for HTTP; empty for none")
 	flags.StringVar(&rpc, "grpc", "127.0.0.1:8001", "address for gRPC; empty for none")
 	flags.StringVar(&o.CertFile, "tls-cert", "", "PEM file with the certificate; without one there is no TLS")
@@ -106,6 +115,23 @@ those for health must then carry it.`,
 	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, "keep the direction of edges")
 	flags.Uint64Var(&o.Predict.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	return c
+}
+
+// compact folds a journal into a graph.
+func (a *app) compact(c *cobra.Command, o *serve.Options) error {
+	p := o.Predict
+	p.Log = a.logf
+	r, err := gsrc.OpenResident(c.Context(), o.Dist, o.Data, gsrc.ResidentOptions{PredictOptions: p, ReadOnly: true, Journal: o.Journal})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	path, err := r.Compact()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(a.stdout, path)
+	return err
 }
 
 // serve answers until the command's context ends.

@@ -20,6 +20,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 )
 
 const (
@@ -310,11 +312,7 @@ func (l *Log) Append(record []byte) error {
 			return err
 		}
 	}
-	b := binary.LittleEndian.AppendUint32(l.buffer[:0], uint32(len(record)))
-	b = binary.LittleEndian.AppendUint64(b, l.next)
-	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-	b = append(b, record...)
-	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	b := encode(l.buffer[:0], l.next, record)
 	if l.buffer = b; cap(b) > 1<<20 {
 		l.buffer = nil // a large one is rare
 	}
@@ -332,6 +330,31 @@ func (l *Log) Append(record []byte) error {
 	l.size += int64(len(b))
 	l.next++
 	return nil
+}
+
+func encode(b []byte, number uint64, record []byte) []byte {
+	start := len(b)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(record)))
+	b = binary.LittleEndian.AppendUint64(b, number)
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+	b = append(b, record...)
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+}
+
+// Write makes a log of these records, all at once, in place of what is at path.
+func Write(path string, records func(yield func([]byte) bool)) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		b, number := []byte(magic), uint64(0)
+		for record := range records {
+			if _, err := w.Write(b); err != nil {
+				return err
+			}
+			number++
+			b = encode(b[:0], number, record)
+		}
+		_, err := w.Write(b)
+		return err
+	})
 }
 
 // Size returns how many bytes the log has.
