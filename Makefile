@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build setup demo test bench bench-peers bench-exports bench-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross bits-arm64 bits-avx512 clean
+.PHONY: help build setup demo test bench bench-peers bench-exports bench-serve kill-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross bits-arm64 bits-avx512 clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ SERVEFLAGS ?=
 
 bench-serve: build ## load "gsrc serve" with questions while its graph grows, and check every answer (SERVEFLAGS)
 	$(GO) run ./lab/bench/serving $(SERVEFLAGS)
+
+kill-serve: ## kill a process that keeps a journal at 50 random moments, and look for every answered update (KILLS)
+	GSRC_KILLS=$(or $(KILLS),50) $(GO) test -count 1 -run TestKilled -v .
 
 bin/tritonclient/installed:
 	python3 -m venv bin/tritonclient
