@@ -65,6 +65,9 @@ func (l *layers) grow(n int) {
 func (l *layers) change(n int, moved []int32, x *matrix, in entriesOf, out func(int32) []int32) (dirty []int32, err error) {
 	l.undo, l.undoN = nil, l.n
 	l.grow(n)
+	if len(moved) == 0 { // nodes without edges were deleted
+		return nil, nil
+	}
 	dirty = moved
 	for level := range l.m.Levels() {
 		if level > 0 {

@@ -190,8 +190,14 @@ func TestJournal(t *testing.T) {
 		check := func(version int64) {
 			t.Helper()
 			s := r.Snapshot()
-			if s.Version != version || !slices.Equal(answers(t, s), want) {
+			got := answers(t, s)
+			if s.Version != version || len(got) != len(want) {
 				t.Fatalf("named %v: version %d is another, want %d", named, s.Version, version)
+			}
+			for i := range want {
+				if d := got[i] - want[i]; !(d <= 1e-5 && d >= -1e-5) {
+					t.Fatalf("named %v: probability %d of version %d is %g, and was %g", named, i, version, got[i], want[i])
+				}
 			}
 			var node *NodeError
 			if _, err := s.Find(name(5)); !errors.As(err, &node) || !node.Deleted {

@@ -41,11 +41,11 @@ const childVar = "GSRC_TEST_SERVE"
 
 // childOptions are those of its options that tests set.
 type childOptions struct {
-	Dist, Data, Token  string
-	Updates, Subgraphs bool
-	Memory, MaxPairs   int64
-	MaxAnswer          int64
-	Timeout, Grace     time.Duration
+	Dist, Data, Token string
+	Updates           bool
+	Memory, MaxPairs  int64
+	MaxAnswer         int64
+	Timeout, Grace    time.Duration
 }
 
 // beServer serves until standard input ends.
@@ -55,7 +55,7 @@ func beServer(options string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	o := Options{Dist: c.Dist, Data: c.Data, Token: c.Token, Updates: c.Updates, Subgraphs: c.Subgraphs, Memory: c.Memory, MaxPairs: c.MaxPairs, MaxAnswer: c.MaxAnswer, Timeout: c.Timeout, Grace: c.Grace}
+	o := Options{Dist: c.Dist, Data: c.Data, Token: c.Token, Updates: c.Updates, Memory: c.Memory, MaxPairs: c.MaxPairs, MaxAnswer: c.MaxAnswer, Timeout: c.Timeout, Grace: c.Grace}
 	o.Predict.Provider, o.Predict.Threads = ort.CPU, 1
 	debug.SetMemoryLimit(o.Memory / 8 * 7) // as the command does
 	s, err := New(context.Background(), o)
@@ -104,7 +104,7 @@ func newVictim(t *testing.T, o Options) *victim {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(childOptions{o.Dist, o.Data, o.Token, o.Updates, o.Subgraphs, o.Memory, o.MaxPairs, o.MaxAnswer, o.Timeout, o.Grace})
+	text, err := json.Marshal(childOptions{o.Dist, o.Data, o.Token, o.Updates, o.Memory, o.MaxPairs, o.MaxAnswer, o.Timeout, o.Grace})
 	if err != nil {
 		t.Fatal(err)
 	}
