@@ -132,11 +132,13 @@ cross: ## build without cgo for Linux, macOS, Windows and arm64 (PLATFORMS)
 
 # Tests of what must not depend on the processor, and the packages that have them.
 BITS          ?= Bits
-BITS_PACKAGES ?= ./runtime/kernels
+ARM64_ROOT    ?= /usr/aarch64-linux-gnu
+BITS_PACKAGES ?= ./internal/fmath ./graph/internal/sgns ./runtime/kernels ./runtime/train
 
 bits-arm64: ## run the tests named *Bits* as an arm64 processor would, by qemu-user (BITS, BITS_PACKAGES)
-	@command -v qemu-aarch64 >/dev/null || { echo "qemu-aarch64 is missing; on Debian and Ubuntu: apt-get install qemu-user"; exit 1; }
-	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -exec qemu-aarch64 -run '$(BITS)' $(TESTFLAGS) $(BITS_PACKAGES)
+	@command -v qemu-aarch64 >/dev/null && test -e $(ARM64_ROOT)/lib/ld-linux-aarch64.so.1 || \
+		{ echo "qemu-aarch64 or arm64's C library is missing; on Debian and Ubuntu: apt-get install qemu-user libc6-arm64-cross"; exit 1; }
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -exec 'qemu-aarch64 -L $(ARM64_ROOT)' -run '$(BITS)' $(TESTFLAGS) $(BITS_PACKAGES)
 
 bin/emulation/kernel:
 	@mkdir -p bin/emulation

@@ -30,6 +30,11 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/root/work" "$work/root/bin" "$work/iso"
 (cd "$root" && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 ${GO:-go} build -o "$work/root/init" ./internal/emulation/init)
 cp "$1" "$work/root/bin/program"
+# Programs that open CUDA's driver are linked dynamically, also without cgo.
+for library in $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*'); do
+	mkdir -p "$work/root$(dirname "$library")"
+	cp -L "$library" "$work/root$library"
+done
 [ ! -d testdata ] || cp -R testdata "$work/root/work/"
 shift
 {

@@ -46,6 +46,10 @@ type Result struct {
 	Val  *eval.Report `json:"val"`
 	Test *eval.Report `json:"test"`
 
+	// Hash is that of the weights and the refined graph, [Trained.Hash]: a repeated run has
+	// the same one on every processor.
+	Hash string `json:"hash"`
+
 	// Quality says how well the refined graph undoes known damage; only for
 	// generated data.
 	Quality *Quality `json:"quality,omitempty"`
@@ -149,7 +153,7 @@ func (t *trainer) finish() (*Result, error) {
 			res.Quality = &Quality{known(q.Dropped.Precision()), known(q.Dropped.Recall()), known(q.Recovered.Precision()), known(q.Recovered.Recall())}
 		}
 	}
-	res.Trained = run
+	res.Trained, res.Hash = run, run.Hash()
 	res.WallS = math.Round(t.elapsed().Seconds()*1e3) / 1e3
 	if mib := peakRSS(); mib > 0 {
 		res.PeakRSSMiB = known(math.Round(mib*10) / 10)
