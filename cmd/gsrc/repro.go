@@ -11,11 +11,12 @@ import (
 )
 
 func (a *app) reproCommand() *cobra.Command {
-	var o repro.Options
+	var o repro.CheckOptions
+	var check bool
 	var runner runnerFlags
 	var shard shardFlags
 	c := &cobra.Command{
-		Use:   "repro TARGET… [--only DATA,…] [--seeds N] [--out DIR] [--report FILE.md] | repro --report FILE.md",
+		Use:   "repro TARGET… [--only DATA,…] [--seeds N] [--out DIR] [--report FILE.md] | repro --report FILE.md | repro TARGET… --check [--sample N]",
 		Short: "Repeat the paper's tables and figures",
 		Long: `Repeat tables and figures of the ECL-GSR paper, and print what comes out beside
 what the paper prints, with paired tests. TARGET is one or more of
@@ -33,6 +34,13 @@ takes the runs of their folders over. --report writes a page of all targets, and
 their files into the folder beside it: docs/results.md is made so. Without a TARGET
 it writes the page anew of the files that are there.
 
+--check repeats runs whose lines stand in files of results, those of --out or of
+--report, and compares the hash of weights and graph and everything measured: every
+processor is to give the same. --sample N repeats N of the lines, spread evenly, and
+--seconds S only those that took at most so long. It always runs on the CPU: GPUs
+compute other bits. Lines of earlier versions have no hash; --fill repeats those and
+writes what comes out in their places.
+
 The budget "short" only shows that everything works: small generated graphs in
 place of the data sets, one or two seeds, a few steps.`,
 		Args: cobra.ArbitraryArgs,
@@ -43,12 +51,23 @@ place of the data sets, one or two seeds, a few steps.`,
 			if err := runner.check(); err != nil {
 				return err
 			}
+			switch {
+			case !check && !o.Fill && (c.Flags().Changed("sample") || c.Flags().Changed("seconds")):
+				return usage("--sample and --seconds choose lines for --check or --fill")
+			case check && o.Fill:
+				return usage("--check and --fill exclude each other: one compares lines that have a hash, the other repeats those without")
+			case o.Sample < 0 || o.Seconds < 0:
+				return usage("--sample and --seconds are at least 0")
+			}
 			var err error
 			if o.Shard, err = shard.resolve(a); err != nil {
 				return err
 			}
 			o.Targets, o.Workers = args, runner.workers
-			return a.repro(c, o)
+			if check || o.Fill {
+				return a.checkRuns(c, o)
+			}
+			return a.repro(c, o.Options)
 		},
 	}
 	flags := c.Flags()
@@ -58,6 +77,10 @@ place of the data sets, one or two seeds, a few steps.`,
 	flags.StringSliceVar(&o.Merge, "merge", nil, "take over the runs of these folders of results; what is still missing is run")
 	flags.StringVar(&o.Report, "report", "", "write a page of all targets, and their files into the folder beside it")
 	flags.StringVar(&o.Budget, "budget", repro.Full, "full, or short to see that everything works")
+	flags.BoolVar(&check, "check", false, "repeat runs of files that are there, and compare")
+	flags.IntVar(&o.Sample, "sample", 0, "with --check or --fill: repeat N of the lines")
+	flags.Float64Var(&o.Seconds, "seconds", 0, "with --check or --fill: only runs that took at most so long")
+	flags.BoolVar(&o.Fill, "fill", false, "repeat the runs that have no hash, and write them in their places")
 	runner.register(flags)
 	shard.register(flags)
 	return c
@@ -72,9 +95,9 @@ func reproTargets() string {
 	return b.String() + "  all      all of them\n"
 }
 
-func (a *app) repro(c *cobra.Command, o repro.Options) error {
+// watch shows the runs of a target. What it returns is to be called when they have ended.
+func (a *app) watch(o *repro.Options) (finish func()) {
 	show, of := a.newSweepProgress(), ""
-	defer func() { show.finish() }()
 	o.Log = func(format string, args ...any) { show.logf(format, args...) }
 	o.Observer = func(target string, p sweep.Progress) {
 		if target != of {
@@ -84,8 +107,42 @@ func (a *app) repro(c *cobra.Command, o repro.Options) error {
 		}
 		show.observe(p)
 	}
+	return func() { show.finish() }
+}
+
+// checkRuns repeats runs of results that are there.
+func (a *app) checkRuns(c *cobra.Command, o repro.CheckOptions) error {
+	finish := a.watch(&o.Options)
+	r, err := repro.Check(c.Context(), o)
+	finish()
+	switch {
+	case repro.IsOption(err):
+		return asUsage(err)
+	case err != nil:
+		return err
+	}
+	for _, f := range r.Faults {
+		fmt.Fprintln(a.stdout, f)
+	}
+	if o.Fill {
+		fmt.Fprintf(a.stdout, "filled %d of %d lines without a hash\n", r.Filled, r.Unhashed)
+	} else {
+		fmt.Fprintf(a.stdout, "repeated %d of %d lines: %d the same, %d not; %d have no hash\n", r.Repeated, r.Lines, r.Repeated-len(r.Faults), len(r.Faults), r.Unhashed)
+	}
+	switch {
+	case len(r.Faults) > 0:
+		return fmt.Errorf("%d runs came out otherwise than the files say", len(r.Faults))
+	case r.Repeated == 0:
+		return fmt.Errorf("there was nothing to repeat: %d of %d lines have a hash", r.Lines-r.Unhashed, r.Lines)
+	}
+	return nil
+}
+
+func (a *app) repro(c *cobra.Command, o repro.Options) error {
+	finish := a.watch(&o)
+	defer finish()
 	err := repro.Run(c.Context(), o, func(out *repro.Outcome) error {
-		show.finish()
+		finish()
 		switch {
 		case out.Missing > 0:
 			a.logf("%s: %d runs are of other shards; when all are done: gsrc repro %s --merge DIR,…", out.Target.Name, out.Missing, out.Target.Name)
@@ -96,7 +153,7 @@ func (a *app) repro(c *cobra.Command, o repro.Options) error {
 		_, err := fmt.Fprintf(a.stdout, "%s: %s\n\n%s\n%s\n\n", out.Target.Name, out.Target.Title, out.Text, strings.Join(out.Files, "\n"))
 		return err
 	})
-	show.finish()
+	finish()
 	switch {
 	case repro.IsOption(err):
 		return asUsage(err)

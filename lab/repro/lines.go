@@ -47,9 +47,12 @@ type Line struct {
 	// TestCurve is, where graphs are classified, the test accuracy at each
 	// evaluation, separated by spaces: GIN's protocol chooses by it.
 	TestCurve string `csv:"test_curve"`
-	Error     string `csv:"error"` // why the run failed
+	// Hash is that of the run's weights and graph, train.Result.Hash; empty in lines of
+	// versions before there was one.
+	Hash  string `csv:"hash"`
+	Error string `csv:"error"` // why the run failed
 	// Seconds is how long the run took: the only column that differs between
-	// equal runs.
+	// equal runs on one machine. On others PeakBytes may.
 	Seconds float64 `csv:"seconds"`
 }
 
@@ -66,7 +69,7 @@ func (p planned) line(budget string, r *train.Result, failed string, seconds flo
 		for _, v := range r.TestCurve {
 			curve = append(curve, strconv.FormatFloat(v, 'f', 3, 64))
 		}
-		l.TestCurve = strings.Join(curve, " ")
+		l.TestCurve, l.Hash = strings.Join(curve, " "), r.Hash
 		if r.Test != nil {
 			l.MacroF1, l.AUC, l.ECE = &r.Test.MacroF1, r.Test.AUC, &r.Test.ECE
 		}

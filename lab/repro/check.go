@@ -1,0 +1,215 @@
+package repro
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/lab/sweep"
+)
+
+// CheckOptions say which lines to repeat, beside the fields of Options that [Check]
+// takes: Targets, Only, Seeds, Out, Report, Workers, Observer and Log. The files are those
+// of Out or, where Report is given, those that Report shows.
+type CheckOptions struct {
+	Options
+	// Sample is the most lines to repeat, spread evenly over those that are left by the
+	// other options; 0 takes all.
+	Sample int
+	// Seconds keeps to lines whose run took at most so long; 0 takes all.
+	Seconds float64
+	// Fill repeats the lines that have no hash, in place of those that have one, and
+	// writes what comes out in their places.
+	Fill bool
+}
+
+// Checked is what became of a [Check].
+type Checked struct {
+	Lines    int // in the files, of the targets, data sets and seeds that were asked for
+	Unhashed int // of them, those without a hash
+	Repeated int
+	Filled   int
+	// Faults say of each line that came out otherwise, or could not be repeated, what
+	// differs.
+	Faults []string
+}
+
+// checkedLine is a line of a file that is to be repeated.
+type checkedLine struct {
+	target *Target
+	at     int // its index in the file
+	run    planned
+}
+
+// Check repeats runs whose lines stand in files of results, on the CPU, and compares the
+// hash of weights and graph and all that was measured, but for the time and the memory.
+// It writes nothing but for Fill.
+func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
+	e := &evaluation{Options: o.Options}
+	if e.Out == "" {
+		e.Out = "."
+	}
+	list, err := e.check()
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, wrong("name a target to check: %s or all", strings.Join(Names(), ", "))
+	}
+	dir := o.Out
+	if o.Report != "" {
+		dir = filesOf(o.Report)
+	}
+	scratch, err := os.MkdirTemp("", "gsrc-check-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(scratch)
+	small, err := smallGraphs(scratch)
+	if err != nil {
+		return nil, err
+	}
+	result := &Checked{}
+	of := map[*Target]Lines{}
+	var todo []checkedLine
+	for _, t := range list {
+		lines, err := readLines(filepath.Join(dir, t.Name+".csv"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		of[t] = lines
+		absent := e.absent(t)
+		for i, l := range lines {
+			if !e.wanted(l.Data) || o.Seeds > 0 && l.Seed >= o.Seeds {
+				continue
+			}
+			result.Lines++
+			if l.Hash == "" {
+				result.Unhashed++
+			}
+			if (l.Hash == "") != o.Fill || o.Seconds > 0 && l.Seconds > o.Seconds || l.Budget == Full && slices.Contains(absent, l.Data) {
+				continue
+			}
+			plan := t.plan(l.Budget, small, l.Seed+1, func(name string) bool { return name == l.Data })
+			at := slices.IndexFunc(plan, func(p planned) bool {
+				return p.panel == l.Panel && p.row == l.Row && p.x == l.X && p.model == l.Model && p.job.Seed == l.Seed && strings.Join(p.set, " ") == l.Set
+			})
+			if at < 0 {
+				result.Faults = append(result.Faults, fmt.Sprintf("%s: this version has no such run", l.name(t)))
+				continue
+			}
+			todo = append(todo, checkedLine{t, i, plan[at]})
+		}
+	}
+	if len(of) == 0 {
+		return nil, fmt.Errorf("%s has no files of these targets", dir)
+	}
+	todo = spread(todo, o.Sample)
+	jobs := make([]sweep.Job, len(todo))
+	seconds := 0.0
+	for i, c := range todo {
+		jobs[i] = c.run.job
+		jobs[i].Set = append(slices.Clone(jobs[i].Set), "train.device=cpu")
+		seconds += of[c.target][c.at].Seconds
+	}
+	e.logf("%d runs to repeat, which took %s", len(jobs), duration(seconds))
+	runner := sweep.Runner{Dir: scratch, Workers: o.Workers, Log: e.logf, Observer: func(p sweep.Progress) {
+		if o.Observer != nil {
+			o.Observer("check", p)
+		}
+	}}
+	records, err := runner.Run(ctx, jobs)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range todo {
+		was, r := &of[c.target][c.at], records[i]
+		now := c.run.line(was.Budget, r.Result, r.Error, r.Seconds, r.PeakBytes)
+		result.Repeated++
+		if o.Fill && r.Error == "" {
+			*was = now
+			result.Filled++
+			continue
+		}
+		if d := differences(*was, now); d != "" {
+			result.Faults = append(result.Faults, was.name(c.target)+": "+d)
+		}
+	}
+	if result.Filled == 0 {
+		return result, nil
+	}
+	for t, lines := range of {
+		if err := atomicfile.Write(filepath.Join(dir, t.Name+".csv"), lines.Write); err != nil {
+			return nil, err
+		}
+	}
+	if o.Report != "" {
+		return result, writePage(o.Report)
+	}
+	return result, nil
+}
+
+func readLines(path string) (Lines, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return ReadLines(path, io.Reader(f))
+}
+
+// spread takes n of the elements, evenly, or all for n = 0.
+func spread[T any](all []T, n int) []T {
+	if n == 0 || n >= len(all) {
+		return all
+	}
+	some := make([]T, n)
+	for i := range some {
+		some[i] = all[(2*i+1)*len(all)/(2*n)]
+	}
+	return some
+}
+
+// name says which line it is, for messages.
+func (l *Line) name(t *Target) string {
+	name := t.Name + ".csv: " + l.Panel + ", " + l.Row
+	if l.X != "" {
+		name += ", " + l.X
+	}
+	return fmt.Sprintf("%s, seed %d", name, l.Seed)
+}
+
+// differences says in what a repeated run differs, "" where it does not. Memory and time
+// may differ: kernels of other instruction sets need other room.
+func differences(was, now Line) string {
+	was.PeakBytes, was.Seconds = now.PeakBytes, now.Seconds
+	a, b := reflect.ValueOf(was), reflect.ValueOf(now)
+	var all []string
+	for i, name := range columns {
+		if x, y := field(a.Field(i)), field(b.Field(i)); x != y {
+			all = append(all, fmt.Sprintf("%s %s, now %s", name, orNone(x), orNone(y)))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	if len(s) > 80 {
+		return s[:77] + "…"
+	}
+	return s
+}
