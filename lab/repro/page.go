@@ -122,10 +122,7 @@ again, they come out a little differently. Not promised are the same bits from a
 version of gsrc, on a GPU (`+"`--device cuda`"+`), and of what onnxruntime computes from an export.
 On a laptop,
 
-`+"```sh
-gsrc data fetch cora
-gsrc repro table1 --only cora --check --sample 1 --seconds 10 --report %s
-```"+`
+`+"```sh\ngsrc data fetch cora\ngsrc repro table1 --only cora --check --sample 1 --seconds 10 --report %s\n```"+`
 
 repeats one run, in seconds, and compares; without --sample and --seconds it repeats every one of
 Cora's that has a hash.
