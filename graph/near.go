@@ -25,7 +25,8 @@ type Near struct {
 	undo  map[int32]nearRow // rows before [Near.Change]
 	undoN int
 	tile  []float32
-	mark  []bool // [n]
+	floor []float32 // [n] the least similarity that a list takes
+	mark  []bool    // [n]
 }
 
 // place is a place in the order of nearness.
@@ -40,7 +41,7 @@ func (a place) before(b place) bool { return a.sim > b.sim || a.sim == b.sim && 
 var everything = place{float32(math.Inf(-1)), math.MaxInt32}
 
 type nearRow struct {
-	z     []float32
+	z     []float32 // nil where it has not changed
 	idx   []int32
 	sim   []float32
 	there bool
@@ -126,6 +127,9 @@ func (s *Near) Change(pool *kernels.Pool, rows []int32, emb []float32, n int) (c
 	s.grow(n)
 	for i, v := range rows {
 		s.save(v)
+		old := s.undo[v]
+		old.z = slices.Clone(s.z[int(v)*s.f : (int(v)+1)*s.f])
+		s.undo[v] = old
 		s.mark[v] = true
 		s.there[v] = normalize(s.z[int(v)*s.f:(int(v)+1)*s.f], emb[i*s.f:(i+1)*s.f])
 		s.size[v], s.bound[v] = 0, everything
@@ -165,8 +169,7 @@ func (s *Near) save(v int32) {
 		return
 	}
 	at, size := int(v)*s.m, s.size[v]
-	s.undo[v] = nearRow{slices.Clone(s.z[int(v)*s.f : (int(v)+1)*s.f]), slices.Clone(s.idx[at : at+int(size)]), slices.Clone(s.sim[at : at+int(size)]),
-		s.there[v], size, s.bound[v]}
+	s.undo[v] = nearRow{idx: slices.Clone(s.idx[at : at+int(size)]), sim: slices.Clone(s.sim[at : at+int(size)]), there: s.there[v], size: size, bound: s.bound[v]}
 }
 
 // Undo makes everything as it was before the last change.
@@ -229,18 +232,26 @@ func (s *Near) offer(v int32, p place) {
 
 // Sizes of the tiles that a search is made in.
 const (
-	nearRows = 96
-	nearCols = 512
+	nearRows = 384
+	nearCols = 2048
 )
 
 // search compares rows, which are marked, with all others, and fills their lists. With
 // both they are offered to the lists of unmarked rows, too.
 func (s *Near) search(pool *kernels.Pool, rows []int32, both bool) {
-	if s.k == 0 || s.f == 0 {
+	if s.k == 0 || s.f == 0 || len(rows) == 0 {
 		return
+	}
+	never := float32(math.Inf(1))
+	s.floor = room(s.floor, s.n)
+	for v := range s.floor {
+		if s.floor[v] = never; both && s.there[v] && !s.mark[v] {
+			s.floor[v] = s.bound[v].sim
+		}
 	}
 	s.tile = room(s.tile, nearRows*nearCols)
 	z := make([]float32, 0, nearRows*s.f)
+	hits := make([][]place, nearRows) // of each row, the rows to whose lists it is offered
 	for part := range slices.Chunk(rows, nearRows) {
 		z = z[:0]
 		for _, v := range part {
@@ -249,21 +260,39 @@ func (s *Near) search(pool *kernels.Pool, rows []int32, both bool) {
 		for first := 0; first < s.n; first += nearCols {
 			width := min(nearCols, s.n-first)
 			pool.MatMul(s.tile, z, s.z[first*s.f:], len(part), s.f, width, false, true, kernels.Epilogue{})
+			parallel(pool, len(part), 8, func(lo, hi int) {
+				for i := lo; i < hi; i++ {
+					hits[i] = s.scan(hits[i][:0], part[i], first, s.tile[i*width:(i+1)*width])
+				}
+			})
 			for i, u := range part {
-				least := s.bound[u].sim
-				for c, x := range s.tile[i*width : (i+1)*width] {
-					v := int32(first + c)
-					if x >= least && v != u && s.there[v] {
-						s.offer(u, place{x, v})
-						least = s.bound[u].sim
-					}
-					if both && x >= s.bound[v].sim && !s.mark[v] && s.there[v] {
-						s.offer(v, place{x, u})
-					}
+				for _, h := range hits[i] {
+					s.offer(h.row, place{h.sim, u})
 				}
 			}
 		}
 	}
+}
+
+// scan looks through the similarities of u with the rows from first on, fills its list,
+// and appends to hits the rows whose lists it may belong in. It writes nothing but the
+// list of u, which is saved.
+func (s *Near) scan(hits []place, u int32, first int, sim []float32) []place {
+	least, floor := s.bound[u].sim, s.floor[first:first+len(sim)]
+	for c, x := range sim {
+		if x < least && x < floor[c] {
+			continue
+		}
+		v := int32(first + c)
+		if x >= floor[c] {
+			hits = append(hits, place{x, v})
+		}
+		if x >= least && v != u && s.there[v] {
+			s.offer(u, place{x, v})
+			least = s.bound[u].sim
+		}
+	}
+	return hits
 }
 
 // Before returns what [Near.Nearest] gave for a row before the last change.
