@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,8 +35,11 @@ type ServingOptions struct {
 	Rate        float64       // questions a second, each for one node
 	Time        time.Duration // how long they come before the server is told to end
 	UpdateEvery time.Duration // each adds a node and three edges
-	Exact       bool
-	Progress    func(string) // gets a line for each step
+	Exact       bool          // have the server compute the whole graph anew at every update
+	Model       string        // gcn if empty
+	Set         []string      // options of its training
+	Versions    int           // how many versions to compare with at most, evenly chosen; 0 is all
+	Progress    func(string)  // gets a line for each step
 }
 
 // ServingReport is what a server did under load.
@@ -52,6 +56,8 @@ type ServingReport struct {
 	Refused      int             // questions answered with 503: too many were under way
 	NotTaken     int             // questions that found the server gone
 	Processor    time.Duration   // processor time of the server, in all
+	Memory       [3]int64        // bytes of the server that are resident at the start, in the middle and at the end; 0 where the system does not tell
+	Unchecked    int             // answers of versions that were not compared with
 	Wrong        int             // answers that are not the whole graph's of their version within 1e-5
 	Equal        int             // those that are, bit for bit
 	MaxError     float64         // largest difference of a probability
@@ -71,7 +77,7 @@ type growth struct {
 	edges   [][2]int
 }
 
-// Serving trains and exports a GCN, starts a server with the graph resident, loads it
+// Serving trains and exports a model, starts a server with the graph resident, loads it
 // and ends it amid the load.
 func Serving(ctx context.Context, o ServingOptions) (*ServingReport, error) {
 	if o.Rate <= 0 || o.Time <= 0 || o.UpdateEvery <= 0 {
@@ -82,8 +88,9 @@ func Serving(ctx context.Context, o ServingOptions) (*ServingReport, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	o.Progress("training and exporting a GCN")
-	run, err := gsrc.Train(ctx, gsrc.TrainOptions{Model: "gcn", Data: o.Data, Out: filepath.Join(dir, "run")})
+	o.Model = cmp.Or(o.Model, "gcn")
+	o.Progress("training and exporting " + o.Model)
+	run, err := gsrc.Train(ctx, gsrc.TrainOptions{Model: o.Model, Data: o.Data, Out: filepath.Join(dir, "run"), Set: o.Set})
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +131,18 @@ func Serving(ctx context.Context, o ServingOptions) (*ServingReport, error) {
 	l := &load{o: o, base: base, ds: run.Data, r: &ServingReport{ServingOptions: o, Nodes: run.Data.Graph.N, Edges: run.Data.Graph.NumEdges()}}
 	l.h = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024}, Timeout: 20 * time.Second}
 	o.Progress(fmt.Sprintf("%g questions a second for %v, an update every %v", o.Rate, o.Time, o.UpdateEvery))
-	l.run(ctx, func() error { return server.Process.Signal(os.Interrupt) })
+	l.r.Memory[0] = residentBytes(server.Process.Pid)
+	middle := time.AfterFunc(o.Time/2, func() {
+		b := residentBytes(server.Process.Pid)
+		l.mu.Lock()
+		l.r.Memory[1] = b
+		l.mu.Unlock()
+	})
+	defer middle.Stop()
+	l.run(ctx, func() error {
+		l.r.Memory[2] = residentBytes(server.Process.Pid)
+		return server.Process.Signal(os.Interrupt)
+	})
 	var failed *exec.ExitError
 	if err := server.Wait(); err != nil && !errors.As(err, &failed) {
 		return nil, err
@@ -374,6 +392,10 @@ func (l *load) compare(ctx context.Context, dist, dir string) error {
 		edges = append(edges, [2]int{int(e[0]), int(e[1])})
 	}
 	grown := append([]growth{{version: 1}}, l.grown...)
+	every := 1
+	if l.o.Versions > 0 {
+		every = (len(grown) + l.o.Versions - 1) / l.o.Versions
+	}
 	for i, g := range grown {
 		x, edges = append(x, g.x...), append(edges, g.edges...)
 		if i+1 < len(grown) && grown[i+1].version == g.version {
@@ -384,10 +406,18 @@ func (l *load) compare(ctx context.Context, dist, dir string) error {
 		if len(answers) == 0 {
 			continue
 		}
-		if err := writeFolder(dir, x, l.ds.X.Cols, edges); err != nil {
-			return err
+		if i%every != 0 {
+			l.r.Unchecked += len(answers)
+			continue
 		}
-		want, err := gsrc.Predict(ctx, dist, dir, "", gsrc.PredictOptions{Threads: max(1, runtime.NumCPU()/2)})
+		path := l.o.Data // the first version may be the training graph, which files of its own are not
+		if i > 0 {
+			path = dir
+			if err := writeFolder(dir, x, l.ds.X.Cols, edges); err != nil {
+				return err
+			}
+		}
+		want, err := gsrc.Predict(ctx, dist, path, "", gsrc.PredictOptions{Threads: max(1, runtime.NumCPU()/2)})
 		if err != nil {
 			return err
 		}
@@ -415,6 +445,18 @@ func (l *load) compare(ctx context.Context, dist, dir string) error {
 		l.r.Wrong += len(answers)
 	}
 	return nil
+}
+
+// residentBytes is what a process has in memory, 0 where the system does not tell.
+func residentBytes(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	var kib int64
+	fmt.Sscan(rest, &kib)
+	return kib << 10
 }
 
 // writeFolder writes a graph as a data set.
@@ -451,18 +493,20 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 // Write prints the report as a table.
 func (r *ServingReport) Write(w io.Writer) {
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
-	way := "all nodes classified at each update"
+	way := "what an update reaches is computed"
 	if r.Exact {
-		way = "from sub-graphs"
+		way = "the whole graph is computed at each update"
 	}
-	fmt.Fprintf(w, "graph                 %d nodes, %d edges; %s\n", r.Nodes, r.Edges, way)
+	fmt.Fprintf(w, "graph                 %d nodes, %d edges; %s: %s\n", r.Nodes, r.Edges, r.Model, way)
 	fmt.Fprintf(w, "questions             %d in %.1f s, %.0f a second, open loop\n", r.Asked, r.Took.Seconds(), float64(r.Asked)/r.Took.Seconds())
 	fmt.Fprintf(w, "latency               p50 %s  p90 %s  p99 %s  p99.9 %s  max %s\n", ms(quantile(r.Latency, .5)), ms(quantile(r.Latency, .9)),
 		ms(quantile(r.Latency, .99)), ms(quantile(r.Latency, .999)), ms(quantile(r.Latency, 1)))
 	fmt.Fprintf(w, "processor time        %.2f s of the server in all, start and updates too\n", r.Processor.Seconds())
 	fmt.Fprintf(w, "updates               %d, p50 %s  max %s\n", len(r.Updates), ms(quantile(r.Updates, .5)), ms(quantile(r.Updates, 1)))
-	fmt.Fprintf(w, "answers               %d equal to the whole graph's bit for bit, %d within 1e-5 (%.1e), %d wrong\n",
-		r.Equal, len(r.Latency)-r.Equal-r.Wrong, r.MaxError, r.Wrong)
+	mib := func(b int64) float64 { return float64(b) / (1 << 20) }
+	fmt.Fprintf(w, "resident memory       %.0f MiB at the start, %.0f in the middle, %.0f at the end\n", mib(r.Memory[0]), mib(r.Memory[1]), mib(r.Memory[2]))
+	fmt.Fprintf(w, "answers               %d equal to the whole graph's bit for bit, %d within 1e-5 (%.1e), %d wrong, %d not compared\n",
+		r.Equal, len(r.Latency)-r.Unchecked-r.Equal-r.Wrong, r.MaxError, r.Wrong, r.Unchecked)
 	fmt.Fprintf(w, "lost, shutdown too    %d; %d refused as too many, %d came when the server was gone\n", len(r.Lost), r.Refused, r.NotTaken)
 	fmt.Fprintf(w, "wrong bodies          %d, %d not answered with 4xx\n", r.Hostile, len(r.NotRefused))
 }
@@ -475,6 +519,8 @@ func (r *ServingReport) Check(p99 time.Duration) error {
 		return fmt.Errorf("%d questions were lost, the first: %s", len(r.Lost), r.Lost[0])
 	case r.Wrong > 0:
 		return fmt.Errorf("%d answers are not the whole graph's", r.Wrong)
+	case r.Exact && r.Equal+r.Unchecked < len(r.Latency):
+		return fmt.Errorf("%d answers are not the whole graph's to the bit", len(r.Latency)-r.Unchecked-r.Equal)
 	case r.Refused > 0:
 		return fmt.Errorf("%d questions were refused: this machine cannot answer %g a second now", r.Refused, r.Rate)
 	case len(r.NotRefused) > 0:
