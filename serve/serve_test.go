@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/export"
@@ -623,4 +624,72 @@ func TestNumbersAreFinite(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Updates delete and change, are made once by their key, and where time is up say what
+// may have happened.
+func TestUpdatesByKey(t *testing.T) {
+	journal := filepath.Join(t.TempDir(), "journal")
+	s := newServer(t, Options{Data: "synthetic", Updates: true, Journal: journal})
+	h := httptest.NewServer(s.Handler())
+	t.Cleanup(h.Close)
+	post := func(model, key, header string, body string) (int, string) {
+		t.Helper()
+		parameters := "{}"
+		if key != "" {
+			parameters = fmt.Sprintf(`{"idempotency_key": %q}`, key)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), "POST", h.URL+"/v2/models/"+model+"/infer", strings.NewReader(`{"parameters": `+parameters+`, "inputs": [`+body+`]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header != "" {
+			r.Header.Set("Idempotency-Key", header)
+		}
+		reply, err := h.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reply.Body.Close()
+		text, err := io.ReadAll(reply.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply.StatusCode, string(text)
+	}
+	text := func(name string, list ...string) string {
+		data, _ := json.Marshal(list)
+		return fmt.Sprintf(`{"name": %q, "datatype": "BYTES", "shape": [%d], "data": %s}`, name, len(list), data)
+	}
+	expect := func(code int, want string) func(int, string) {
+		return func(gotCode int, got string) {
+			t.Helper()
+			if gotCode != code || !strings.Contains(got, want) {
+				t.Errorf("%d %s, want %d and %q", gotCode, got, code, want)
+			}
+		}
+	}
+	gone := text("delete_node", "17")
+	expect(200, `"graph_version":2`)(post("update", "a", "", gone))
+	expect(200, `"graph_version":3`)(post("update", "b", "b", text("delete_node", "18")))
+	expect(200, `"graph_version":2`)(post("update", "", "a", gone))
+	expect(409, "other content")(post("update", "a", "", text("delete_node", "19")))
+	expect(400, "differ")(post("update", "a", "b", gone))
+	expect(400, "was deleted")(post("update", "c", "", gone))
+	expect(400, "was deleted")(post("nodes", "", "", text("node", "17")))
+	expect(400, "was deleted")(post("nodes", "", "", `{"name": "number", "datatype": "INT64", "shape": [1], "data": [18]}`))
+	expect(200, `"graph_version":3`)(post("nodes", "", "", text("node", "19")))
+	expect(200, `"graph_version":3`)(post("update", "", "", text("source", "20")+","+text("target", "20")))
+
+	conn := overGRPC(t, s) // its requests have no parameters
+	if r, err := conn(t.Context(), "update", Tensor{Name: "delete_node", Datatype: BYTES, Shape: []int64{1}, Text: []string{"21"}}); err != nil || r.GraphVersion != 4 {
+		t.Error(r, err)
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	r := &Request{IdempotencyKey: "late", Inputs: []Tensor{{Name: "delete_node", Datatype: BYTES, Shape: []int64{1}, Text: []string{"22"}}}}
+	if _, err := newUpdate(s.resident).infer(ctx, r); err == nil || classify(err).http != 504 || !strings.Contains(err.Error(), "may have been applied") {
+		t.Errorf("an update that is late: %v", err)
+	}
+	expect(200, `"graph_version":5`)(post("update", "late", "", text("delete_node", "22")))
 }

@@ -33,7 +33,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Serve an export by the Open Inference Protocol, version 2, which clients of Triton
 and KServe speak. The models encoder, scorer and classifier take graphs as tensors.
 With --data a graph is resident: the model nodes answers for its nodes by name, and
-with --updates the model update adds nodes and edges. A reply names the version of
+with --updates the model update changes it. A reply names the version of
 the graph that it belongs to. Prometheus finds its figures at /metrics.
 
 It ends at an interrupt or SIGTERM, when what was asked is answered. A bearer token
