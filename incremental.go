@@ -153,7 +153,7 @@ func newIncremental(r *Resident, s *Snapshot) (*incremental, error) {
 	start := time.Now()
 	q := &pending{r: r, s: s, entries: func() entriesOf { return r.refinedEntries(links) }}
 	inc.base, err = q.all()
-	r.whole = time.Since(start)
+	r.whole.Store(int64(time.Since(start)))
 	for v := range inc.n {
 		if !s.deleted.has(v) {
 			inc.bears = max(inc.bears, largestMagnitude(&s.x, []int32{int32(v)}))

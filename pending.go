@@ -141,7 +141,7 @@ func (q *pending) rows(nodes []int) (rows []int, logits, probabilities []float32
 		q.known[v] = append(append(make([]float32, 0, 2*c), l[i*c:(i+1)*c]...), p[i*c:(i+1)*c]...)
 	}
 	q.mu.Unlock()
-	if spent := q.spent.Add(int64(time.Since(start))); spent >= int64(q.r.whole) {
+	if spent := q.spent.Add(int64(time.Since(start))); spent >= q.r.whole.Load() {
 		q.r.fill(q)
 	}
 	return rows, logits, probabilities, nil
@@ -182,7 +182,7 @@ func (r *Resident) fill(q *pending) {
 		defer r.mu.Unlock()
 		r.filling = false
 		if err == nil {
-			r.whole = time.Since(start)
+			r.whole.Store(int64(time.Since(start)))
 		}
 		r.idle.Broadcast()
 	}()

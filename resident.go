@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
@@ -44,9 +43,9 @@ type Resident struct {
 	current atomic.Pointer[Snapshot]
 	numbers sync.Map // number of a node by its name, of all versions; nil names have none
 	advance advance
-	scratch []float32     // the features of the version that is being made
-	inc     *incremental  // nil where every version is computed as a whole
-	whole   time.Duration // that it takes to classify all nodes
+	scratch []float32    // the features of the version that is being made
+	inc     *incremental // nil where every version is computed as a whole
+	whole   atomic.Int64 // nanoseconds that it takes to classify all nodes
 	budget  *budget.Budget
 
 	journal *journal // nil without
