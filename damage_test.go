@@ -16,6 +16,9 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/runtime/ort/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/train"
 )
 
@@ -32,9 +35,17 @@ var (
 // the file back.
 func damaged(t *testing.T, r *rand.Rand, dir, other string) (what string, mend func()) {
 	t.Helper()
+	what, _, mend = damagedOf(t, r, dir, other, func(string) bool { return true })
+	return what, mend
+}
+
+// damagedOf damages one of the files of a folder that wanted picks, and returns its name
+// too.
+func damagedOf(t *testing.T, r *rand.Rand, dir, other string, wanted func(name string) bool) (what, name string, mend func()) {
+	t.Helper()
 	var files []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
+		if err == nil && d.Type().IsRegular() && wanted(path[len(dir)+1:]) {
 			files = append(files, path)
 		}
 		return err
@@ -43,10 +54,7 @@ func damaged(t *testing.T, r *rand.Rand, dir, other string) (what string, mend f
 		t.Fatal(err)
 	}
 	path := files[r.IntN(len(files))]
-	name, err := filepath.Rel(dir, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	name = path[len(dir)+1:]
 	good, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +93,7 @@ func damaged(t *testing.T, r *rand.Rand, dir, other string) (what string, mend f
 		}
 	}
 	if bytes.Equal(good, bad) && !gone {
-		return damaged(t, r, dir, other)
+		return damagedOf(t, r, dir, other, wanted)
 	}
 	if gone {
 		err = os.Remove(path)
@@ -95,7 +103,7 @@ func damaged(t *testing.T, r *rand.Rand, dir, other string) (what string, mend f
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%s in %s at %d to %d of %d", what, name, at, end, len(good)), func() {
+	return fmt.Sprintf("%s in %s at %d to %d of %d", what, name, at, end, len(good)), name, func() {
 		if err := os.WriteFile(path, good, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -267,5 +275,155 @@ func TestDamagedRunsResumeToTheSameOrNotAtAll(t *testing.T) {
 	}
 	if refused < *resumptions/2 {
 		t.Errorf("only %d of %d damages were refused", refused, *resumptions)
+	}
+}
+
+// Whatever is damaged of an export, the commands that use it fail, or give what they
+// gave.
+func TestDamagedExportsAreRefusedOrTheSame(t *testing.T) {
+	lib := orttest.Need(t)
+	ctx := context.Background()
+	base := t.TempDir()
+	dist, other := filepath.Join(base, "dist"), filepath.Join(base, "other")
+	var trained data.LoadOptions
+	for dir, seed := range map[string]int{dist: 2, other: 3} {
+		run := quickTrain(t, gsrc.TrainOptions{Model: "ecl-gsr", Seed: seed})
+		if _, err := run.Build(ctx, dir, gsrc.BuildOptions{Library: &lib, Lowering: export.Flat, Pipeline: export.PipelineOff}); err != nil {
+			t.Fatal(err)
+		}
+		if dir == dist {
+			c := run.Trained.Config.Synthetic.CSBM(2)
+			trained = data.LoadOptions{Seed: 2, Synthetic: &c}
+		}
+	}
+	fresh := trained
+	fresh.Seed = 9
+	on := func(load data.LoadOptions) gsrc.PredictOptions {
+		return gsrc.PredictOptions{Library: &lib, Provider: ort.CPU, Threads: 1, Load: load}
+	}
+	predict := func() (any, error) { return gsrc.Predict(ctx, dist, data.Synthetic, "", on(trained)) }
+	refine := func() (any, error) {
+		return gsrc.Refine(ctx, dist, gsrc.RefineOptions{Data: data.Synthetic, Predict: on(fresh)})
+	}
+	neighbors := func() (any, error) {
+		return gsrc.Neighbors(ctx, dist, data.Synthetic, []string{"1", "7"}, on(trained))
+	}
+	uses := []func() (any, error){predict, refine, neighbors}
+	var want []any
+	for _, use := range uses {
+		answer, err := use()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, answer)
+	}
+	opened := map[string][]int{ // by which uses
+		"manifest.json": {0, 1, 2}, "inference.json": {0, 1, 2}, "refined_edges.csv": {0, 2}, "classifier.onnx": {0}, "encoder.onnx": {1}, "scorer.onnx": {1},
+	}
+	r := rand.New(rand.NewPCG(*damageSeed, 4))
+	try := func(wanted func(string) bool) (refused int) {
+		what, name, mend := damagedOf(t, r, dist, other, wanted)
+		defer mend()
+		which, ok := opened[name]
+		if !ok {
+			which = []int{0, 1, 2}
+		}
+		for _, i := range which {
+			answer, err := uses[i]()
+			switch {
+			case err != nil:
+				refused = 1
+				if !strings.Contains(err.Error(), dist) {
+					t.Errorf("%s: the error %q names no file", what, err)
+				}
+			case !reflect.DeepEqual(answer, want[i]):
+				t.Errorf("%s: the export was used, and gave something else", what)
+			}
+		}
+		return refused
+	}
+	refused := 0
+	for range *damages {
+		refused += try(func(name string) bool { return opened[name] != nil })
+	}
+	if refused != *damages {
+		t.Errorf("%d of %d damages of files that are opened were refused", refused, *damages)
+	}
+	for range 15 {
+		try(func(name string) bool { return opened[name] == nil })
+	}
+}
+
+// An export of an earlier version goes on working, says what cannot be checked, and gets
+// its checksums by Verify.
+func TestEarlierExports(t *testing.T) {
+	lib := orttest.Need(t)
+	ctx := context.Background()
+	earlier := filepath.Join("testdata", "earlier", "export")
+	dist := filepath.Join(t.TempDir(), "dist")
+	if err := os.CopyFS(dist, os.DirFS(earlier)); err != nil {
+		t.Fatal(err)
+	}
+	run, err := gsrc.OpenRun(filepath.Join("testdata", "earlier", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := run.Trained.Config.Synthetic.CSBM(0)
+	var said []string
+	o := gsrc.PredictOptions{Library: &lib, Provider: ort.CPU, Load: data.LoadOptions{Synthetic: &c}, Log: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
+	before, err := gsrc.Predict(ctx, dist, data.Synthetic, "", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	warning := func() bool { return strings.Contains(strings.Join(said, "\n"), "of an earlier version") }
+	if !warning() {
+		t.Errorf("nothing is said of the manifest without a checksum: %q", said)
+	}
+	change := func(name, old, new string) {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(earlier, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := bytes.Replace(text, []byte(old), []byte(new), 1)
+		if bytes.Equal(changed, text) {
+			t.Fatalf("%s does not hold %q", name, old)
+		}
+		if err := os.WriteFile(filepath.Join(dist, name), changed, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Even without a checksum most of it is found.
+	for _, x := range [][4]string{
+		{"manifest.json", "\"0\",\n    \"1\"", "\"1\",\n    \"0\"", "list of classes"},
+		{"manifest.json", "\"num_features\": 6", "\"num_features\": 7", "columns"},
+		{"refined_edges.csv", ",new", ",old", "its SHA-256 is"},
+		{"classifier.onnx", "classifier/conv1", "classifier/conv2", "its SHA-256 is"},
+	} {
+		change(x[0], x[1], x[2])
+		if _, err := gsrc.Predict(ctx, dist, data.Synthetic, "", o); err == nil || !strings.Contains(err.Error(), x[3]) {
+			t.Errorf("%s with %q: error %v, want %q", x[0], x[2], err, x[3])
+		}
+		if err := os.RemoveAll(dist); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(dist, os.DirFS(earlier)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify := func(seal bool) error {
+		_, _, err := gsrc.Verify(ctx, dist, gsrc.VerifyOptions{Library: &lib, Provider: ort.CPU, Seal: seal})
+		return err
+	}
+	if err := errors.Join(verify(true), verify(false), verify(true)); err != nil {
+		t.Fatal(err)
+	}
+	said = nil
+	after, err := gsrc.Predict(ctx, dist, data.Synthetic, "", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if warning() || !reflect.DeepEqual(before, after) {
+		t.Errorf("with checksums it is said that %q", said)
 	}
 }

@@ -120,8 +120,8 @@ func newGraphPredictor(ctx context.Context, dist, path string, o PredictOptions)
 		}
 		p.o.Library = &lib
 	}
-	p.dist, err = export.Open(dist, p.session())
-	return p, c, err
+	p.dist = p.manifest.Open(p.session())
+	return p, c, nil
 }
 
 // predictGraphs classifies the graphs of a collection.

@@ -1,14 +1,12 @@
 package gsrc
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -174,9 +172,8 @@ func (p *predictor) models(ctx context.Context) (*export.Dist, error) {
 		p.o.Library = &lib
 	}
 	p.x = features(p.ds)
-	var err error
-	p.dist, err = export.Open(p.dir, p.session())
-	return p.dist, err
+	p.dist = p.manifest.Open(p.session())
+	return p.dist, nil
 }
 
 // session says how the models run.
@@ -196,11 +193,14 @@ func (p *predictor) onTrainingGraph() bool {
 }
 
 func (p *predictor) readInference() error {
+	if line := p.manifest.Unchecked(); line != "" {
+		p.o.Log("%s", line)
+	}
 	path := filepath.Join(p.dir, inferenceFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, ok := p.manifest.Files[inferenceFile]; !ok {
 		return fmt.Errorf("%s lacks %s: it was not made by gsrc build", p.dir, inferenceFile)
 	}
+	text, err := p.manifest.ReadFile(inferenceFile)
 	if err != nil {
 		return err
 	}
@@ -208,9 +208,12 @@ func (p *predictor) readInference() error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if e := p.info.Evidence; e != nil && e.Calibration != "" {
-		if e.calibration, err = readCalibration(p.dir, e.Calibration); err != nil {
+		if e.calibration, err = p.readCalibration(e.Calibration); err != nil {
 			return err
 		}
+	}
+	if x := &p.info; x.Data.Nodes < 0 || !(x.RawWeight >= 0 && x.RawWeight <= 1) || !(x.Threshold >= 0 && x.Threshold <= 1) || x.Mode != "" && x.Mode != "expected" && x.Mode != "threshold" {
+		return fmt.Errorf("%s: %d nodes, raw weight %v, threshold %v, mode %q: one of them is out of range", path, x.Data.Nodes, x.RawWeight, x.Threshold, x.Mode)
 	}
 	if p.info.SchemaVersion != 1 || p.info.Graph != "raw" && p.info.Graph != "refined" || p.info.K < 0 {
 		return fmt.Errorf("%s: schema version %d with graph %q is not what this gsrc writes", path, p.info.SchemaVersion, p.info.Graph)
@@ -219,12 +222,9 @@ func (p *predictor) readInference() error {
 }
 
 // readCalibration reads how edges are judged, which an export has in a file of its own.
-func readCalibration(dir, name string) (*graph.Calibration, error) {
-	if !filepath.IsLocal(name) {
-		return nil, fmt.Errorf("%s names the calibration %q, which is outside the export", filepath.Join(dir, inferenceFile), name)
-	}
-	path := filepath.Join(dir, name)
-	text, err := os.ReadFile(path)
+func (p *predictor) readCalibration(name string) (*graph.Calibration, error) {
+	path := filepath.Join(p.dir, name)
+	text, err := p.manifest.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -314,16 +314,15 @@ func (p *predictor) refined(ctx context.Context) (*train.Refined, error) {
 // that are edges of it or of the data.
 func (p *predictor) refinedEdges() (*train.Refined, error) {
 	path := filepath.Join(p.dir, refinedFile)
-	f, err := os.Open(path)
+	text, err := p.manifest.ReadFile(refinedFile)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	nodes := make(map[string]int32, p.ds.Graph.N)
 	for i := range p.ds.Graph.N {
 		nodes[p.ds.NodeID(i)] = int32(i)
 	}
-	rows := csv.NewReader(f)
+	rows := csv.NewReader(bytes.NewReader(text))
 	rows.FieldsPerRecord = 4
 	if _, err := rows.Read(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

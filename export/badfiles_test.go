@@ -13,8 +13,8 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
-// TestBadFiles opens exports whose classifier is damaged, without the checksums that
-// [Verify] would find that by: an error that names the file, and no crash.
+// TestBadFiles opens exports whose classifier is damaged, and has the right checksum
+// nevertheless: an error that names the file, and no crash.
 func TestBadFiles(t *testing.T) {
 	o := buildOptions(t, "gcn/struct=0/l1")
 	good := filepath.Join(t.TempDir(), "dist")
@@ -61,6 +61,18 @@ func TestBadFiles(t *testing.T) {
 			}
 			path := filepath.Join(dir, "classifier.onnx")
 			if err := os.WriteFile(path, content, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			m, err := ReadManifest(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Files["classifier.onnx"] = fileInfo(content)
+			text, err := m.marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, ManifestFile), text, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			d, err := Open(dir, ort.Options{Provider: ort.CPU, Library: o.Library})

@@ -155,6 +155,11 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	if err := o.check(); err != nil {
 		return nil, nil, err
 	}
+	unlock, err := lockFolder(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer unlock()
 	models, err := o.lowered()
 	if err != nil {
 		return nil, nil, err
@@ -202,7 +207,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	for name, data := range files {
 		manifest.Files[name] = fileInfo(data)
 	}
-	if files[ManifestFile], err = marshalJSON(manifest); err != nil {
+	if files[ManifestFile], err = manifest.marshal(); err != nil {
 		return nil, nil, err
 	}
 	if err := writeFolder(dir, files, replaceable, func(path string, data []byte) error {
@@ -213,6 +218,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	}); err != nil {
 		return nil, nil, fmt.Errorf("cannot write the export: %w", err)
 	}
+	manifest.dir = dir
 	o.Log("wrote %s (%s)", dir, strings.Join(modelNames(models), ", "))
 	return manifest, report, nil
 }
@@ -434,7 +440,10 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 		"task": m.task, "model": o.Model, "gsrc_version": o.Version, "dataset": o.Dataset, "config_hash": o.ConfigHash,
 		"metrics":   text(finiteMetrics(o.Metrics)),
 		"precision": cmp.Or(string(o.Precision), "fp32"), "num_features": strconv.FormatInt(o.Sample.X.Shape[1], 10),
-		"inductive": strconv.FormatBool(o.inductive()),
+		"inductive": strconv.FormatBool(o.inductive()), "hops": hopsText(o.hops(m)),
+	}
+	if m.name == "classifier" {
+		md["edge_weight"] = strconv.FormatBool(m.weighted)
 	}
 	if m.task != "node-embedding" && m.task != "edge-scoring" {
 		md["class_labels"] = text(o.Classes)
@@ -467,6 +476,14 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 	return md
 }
 
+// hops is how far a model sees, nil where that is not told.
+func (o *BuildOptions) hops(b built) *int {
+	if n, err := hops(b.fn); err == nil && b.name != "scorer" && b.parts == nil && !o.Symmetrize {
+		return &n
+	}
+	return nil
+}
+
 // finiteMetrics leaves out what JSON cannot hold.
 func finiteMetrics(m map[string]float64) map[string]float64 {
 	out := map[string]float64{}
@@ -489,7 +506,7 @@ func (o *BuildOptions) inductive() bool {
 
 func (o *BuildOptions) manifest(models []built) *Manifest {
 	m := &Manifest{
-		SchemaVersion: SchemaVersion, Generator: "gsrc", Version: o.Version, Model: o.Model,
+		SchemaVersion: ManifestVersion, Generator: "gsrc", Version: o.Version, Model: o.Model,
 		Inductive: o.inductive(), Lowering: o.Lowering, Opset: o.Opset, IRVersion: int(irVersion(o.Opset)), SparseX: o.SparseX, Symmetrize: o.Symmetrize, Precision: o.Precision,
 		NumFeatures: int(o.Sample.X.Shape[1]), Classes: o.Classes, Dataset: o.Dataset, ConfigHash: o.ConfigHash,
 		Metrics: finiteMetrics(o.Metrics), Models: map[string]ModelInfo{}, Files: map[string]FileInfo{}, Verified: !o.Unverified,
@@ -506,8 +523,8 @@ func (o *BuildOptions) manifest(models []built) *Manifest {
 		if t := b.tolerance(); t != exact {
 			info.Tolerance = &t
 		}
-		if n, err := hops(b.fn); err == nil && b.name != "scorer" && b.parts == nil && !o.Symmetrize {
-			info.Hops, info.Stages = &n, b.stages
+		if info.Hops = o.hops(b); info.Hops != nil {
+			info.Stages = b.stages
 		}
 		m.Models[b.name] = info
 		if len(b.constants) > 0 {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/runtime/ort/orttest"
@@ -265,6 +267,15 @@ func TestBuildFindsViolations(t *testing.T) {
 	}
 }
 
+var checksumLine = regexp.MustCompile(`,\n  "checksum": "crc32c:[0-9a-f]{8}"`)
+
+// reseal gives a changed manifest its right checksum.
+func reseal(b []byte) []byte {
+	b = checksumLine.ReplaceAll(b, []byte(",\n  \"checksum\": \""+seal.Blank+"\""))
+	seal.Stamp(b)
+	return b
+}
+
 func TestVerifyFindsChanges(t *testing.T) {
 	o := buildOptions(t, "gcn/struct=0/l1")
 	good := filepath.Join(t.TempDir(), "good")
@@ -288,6 +299,15 @@ func TestVerifyFindsChanges(t *testing.T) {
 	replace := func(old, new string) func([]byte) []byte {
 		return func(b []byte) []byte { return bytes.Replace(b, []byte(old), []byte(new), 1) }
 	}
+	sealed := func(old, new string) func([]byte) []byte {
+		return func(b []byte) []byte {
+			changed := replace(old, new)(b)
+			if bytes.Equal(b, changed) {
+				t.Errorf("the manifest does not hold %s", old)
+			}
+			return reseal(changed)
+		}
+	}
 	tests := []struct {
 		name   string
 		change func(*testing.T, string)
@@ -300,10 +320,40 @@ func TestVerifyFindsChanges(t *testing.T) {
 		{"manifest gone", func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, "manifest.json")) }, "no export of gsrc"},
 		{"manifest cut", rewrite("manifest.json", cut), "manifest.json"},
 		{"manifest empty", rewrite("manifest.json", func([]byte) []byte { return nil }), "manifest.json"},
-		{"manifest of the future", rewrite("manifest.json", replace(`"schema_version": 1`, `"schema_version": 2`)), "schema version 2"},
-		{"manifest points outside", rewrite("manifest.json", replace(`"refined_edges.csv"`, `"../refined_edges.csv"`)), "outside the folder"},
-		{"manifest names another model", rewrite("manifest.json", replace(`"file": "classifier.onnx"`, `"file": "other.onnx"`)), "not in its list"},
-		{"test data points outside", rewrite("manifest.json", replace(`"test_data": "test`, `"test_data": "../test`)), "outside the folder"},
+		{"manifest changed", rewrite("manifest.json", flip), "manifest.json: it does not fit its checksum"},
+		{"manifest without checksum", rewrite("manifest.json", func(b []byte) []byte { return checksumLine.ReplaceAll(b, nil) }), "its checksum is gone"},
+		{"manifest of the future", rewrite("manifest.json", sealed(`"schema_version": 2`, `"schema_version": 3`)), "schema version 3"},
+		{"manifest points outside", rewrite("manifest.json", sealed(`"refined_edges.csv"`, `"../refined_edges.csv"`)), "outside the folder"},
+		{"manifest names another model", rewrite("manifest.json", sealed(`"file": "classifier.onnx"`, `"file": "other.onnx"`)), "not in its list"},
+		{"test data points outside", rewrite("manifest.json", sealed(`"test_data": "test`, `"test_data": "../test`)), "outside the folder"},
+		// What follows has a right checksum, and is wrong.
+		{"no features", rewrite("manifest.json", sealed(`"num_features": 6`, `"num_features": 0`)), "num_features is 0"},
+		{"negative features", rewrite("manifest.json", sealed(`"num_features": 6`, `"num_features": -1`)), "num_features is -1"},
+		{"too many features", rewrite("manifest.json", sealed(`"num_features": 6`, `"num_features": 1099511627776`)), "num_features is 1099511627776"},
+		{"other features", rewrite("manifest.json", sealed(`"num_features": 6`, `"num_features": 8`)), "x has 6 columns"},
+		{"negative hops", rewrite("manifest.json", sealed(`"hops": 2`, `"hops": -1`)), "hops of the classifier is -1"},
+		{"other hops", rewrite("manifest.json", sealed(`"hops": 2`, `"hops": 1`)), "it says that hops is"},
+		{"no hops", rewrite("manifest.json", sealed(`"hops": 2,`, ``)), "it says that hops is"},
+		{"no models", rewrite("manifest.json", func(b []byte) []byte {
+			return reseal(regexp.MustCompile(`(?s)"models": \{.*?\n  \}`).ReplaceAll(b, []byte(`"models": {}`)))
+		}), "names no models"},
+		{"classes exchanged", rewrite("manifest.json", func(b []byte) []byte {
+			var m Manifest
+			if err := json.Unmarshal(b, &m); err != nil {
+				t.Fatal(err)
+			}
+			slices.Reverse(m.Classes)
+			text, err := m.marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}), "it says that the list of classes is"},
+		{"a class less", rewrite("manifest.json", func(b []byte) []byte {
+			return reseal(regexp.MustCompile(`(?s)"classes": \[\s*"[^"]*",`).ReplaceAll(b, []byte(`"classes": [`)))
+		}), "logits has"},
+		{"another type", rewrite("manifest.json", sealed(`"dtype": "float32"`, `"dtype": "float64"`)), "of the type \"float64\""},
+		{"another input", rewrite("manifest.json", sealed(`"name": "edge_index"`, `"name": "edges"`)), "the manifest's input 1 is \"edges\""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -348,7 +398,7 @@ func TestVerifyComparesOutputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Files[name] = fileInfo(data)
-	manifest, err := marshalJSON(m)
+	manifest, err := m.marshal()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -31,14 +31,19 @@ type loaded struct {
 	sessions map[string]*ort.Session
 }
 
-// Open reads an export folder. Each model is loaded when it is first used; the
-// files' checksums are [Verify]'s business.
+// Open reads an export folder. Each model is loaded when it is first used, and its files
+// are checked then: against their checksums, and against the manifest.
 func Open(dir string, o ort.Options) (*Dist, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Dist{Manifest: m, dir: dir, options: o, ctx: context.Background(), loaded: &loaded{sessions: map[string]*ort.Session{}}}, nil
+	return m.Open(o), nil
+}
+
+// Open is [Open] of the export that the manifest was read from.
+func (m *Manifest) Open(o ort.Options) *Dist {
+	return &Dist{Manifest: m, dir: m.dir, options: o, ctx: context.Background(), loaded: &loaded{sessions: map[string]*ort.Session{}}}
 }
 
 // During returns the same export for work that ends early when ctx does: a run stops
@@ -70,10 +75,10 @@ func (d *Dist) Warm() error {
 			return err
 		}
 		info := d.Manifest.Models[role]
-		in, err := testTensors(d.dir, info.TestData, "input", info.Inputs)
-		if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(d.Manifest.path(info.TestData)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
+		in, err := d.Manifest.testTensors(info.TestData, "input", info.Inputs)
 		if err == nil {
 			_, err = s.Run(in)
 		}
@@ -85,8 +90,7 @@ func (d *Dist) Warm() error {
 }
 
 func (d *Dist) session(role string) (*ort.Session, error) {
-	info, ok := d.Manifest.Models[role]
-	if !ok {
+	if _, ok := d.Manifest.Models[role]; !ok {
 		return nil, fmt.Errorf("%s has no %s; it has %s", d.dir, role, strings.Join(slices.Sorted(maps.Keys(d.Manifest.Models)), ", "))
 	}
 	d.mu.Lock()
@@ -94,12 +98,7 @@ func (d *Dist) session(role string) (*ort.Session, error) {
 	if s := d.sessions[role]; s != nil {
 		return s, nil
 	}
-	if info.Data != "" {
-		if err := checkSize(d.dir, info.Data, d.Manifest.Files[info.Data]); err != nil {
-			return nil, err
-		}
-	}
-	s, err := ort.Open(filepath.Join(d.dir, filepath.FromSlash(info.File)), d.options)
+	s, err := d.Manifest.session(role, d.options)
 	if err != nil {
 		return nil, err
 	}

@@ -119,12 +119,13 @@ func TestExternalDataDamaged(t *testing.T) {
 		name    string
 		content []byte
 		verify  string
-		use     string // of inspecting and classifying, which read no checksums; empty: no error
+		inspect string // which reads no checksums; empty: no error
+		use     string
 	}{
-		{"cut", good[:len(good)-1], "the manifest says", "bytes"},
-		{"empty", []byte{}, "it has 0 bytes", "it has 0 bytes"},
-		{"changed", flipped, "SHA-256", ""},
-		{"gone", nil, "missing", "missing"},
+		{"cut", good[:len(good)-1], "the manifest says", "bytes", "the manifest says"},
+		{"empty", []byte{}, "it has 0 bytes", "it has 0 bytes", "it has 0 bytes"},
+		{"changed", flipped, "SHA-256", "", "its checksum is crc32c:"},
+		{"gone", nil, "missing", "missing", "missing"},
 	} {
 		if test.content == nil {
 			err = os.Remove(path)
@@ -143,7 +144,7 @@ func TestExternalDataDamaged(t *testing.T) {
 		_, _, err = Verify(t.Context(), dir, VerifyOptions{Provider: ort.CPU, Library: o.Library})
 		expect("verify", err, test.verify)
 		_, err = Inspect(filepath.Join(dir, "classifier.onnx"))
-		expect("inspect", err, test.use)
+		expect("inspect", err, test.inspect)
 		d, err := Open(dir, ort.Options{Provider: ort.CPU, Library: o.Library})
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -102,6 +103,10 @@ func replaceable(dir string) error {
 		return err
 	}
 	if _, err := ReadManifest(dir); err != nil {
+		// A damaged export is one too.
+		if text, _ := os.ReadFile(filepath.Join(dir, ManifestFile)); bytes.Contains(text, []byte(`"generator": "gsrc"`)) {
+			return nil
+		}
 		return fmt.Errorf("%s is not empty and holds no export of gsrc; choose another folder", dir)
 	}
 	return nil

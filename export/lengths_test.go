@@ -48,7 +48,7 @@ func TestWrongLengths(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			good, err := testTensors(dir, info.TestData, "input", info.Inputs)
+			good, err := manifest.testTensors(info.TestData, "input", info.Inputs)
 			if err != nil {
 				t.Fatal(err)
 			}

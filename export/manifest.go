@@ -8,14 +8,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/internal/seal"
 )
 
-// SchemaVersion is the version of manifest.json and parity.json.
-const SchemaVersion = 1
+// SchemaVersion is the version of parity.json, and ManifestVersion that of
+// manifest.json: since version 2 it has a checksum, and CRC-32C of every file. Version 1
+// is read too.
+const (
+	SchemaVersion   = 1
+	ManifestVersion = 2
+)
 
 // The fixed file names of an export.
 const (
@@ -68,6 +76,31 @@ type Manifest struct {
 	Files map[string]FileInfo `json:"files"`
 	// Verified is false where the export was written without a parity check.
 	Verified bool `json:"verified"`
+	// Checksum is the CRC-32C of manifest.json itself, with its digits as zeros; absent
+	// in exports of an earlier version.
+	Checksum string `json:"checksum,omitempty"`
+
+	dir string // the folder it was read from
+}
+
+// Unchecked says in a line what cannot be checked of an export of an earlier version;
+// it is empty where all can.
+func (m *Manifest) Unchecked() string {
+	if m.SchemaVersion >= ManifestVersion {
+		return ""
+	}
+	return "the export is of an earlier version, whose manifest.json has no checksum: damage to that file is found only where it contradicts the others (gsrc verify --seal adds checksums)"
+}
+
+// marshal gives manifest.json, with its checksum.
+func (m *Manifest) marshal() ([]byte, error) {
+	m.Checksum = seal.Blank
+	text, err := marshalJSON(m)
+	if err != nil {
+		return nil, err
+	}
+	m.Checksum = seal.Stamp(text)
+	return text, nil
 }
 
 // Bounds are the least and greatest cosine that edge probabilities are
@@ -130,11 +163,14 @@ type IOInfo struct {
 type FileInfo struct {
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
+	// CRC32C is what is checked whenever the file is read, since it takes a fifteenth
+	// of the time; absent in exports of an earlier version.
+	CRC32C string `json:"crc32c,omitempty"`
 }
 
 func fileInfo(data []byte) FileInfo {
 	sum := sha256.Sum256(data)
-	return FileInfo{Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}
+	return FileInfo{Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), CRC32C: seal.Sum(data)}
 }
 
 func ioInfos(values []*onnxpb.ValueInfoProto) []IOInfo {
@@ -167,8 +203,8 @@ func marshalJSON(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// ReadManifest reads the manifest of an export folder. It checks versions and
-// names, not the files' content, which [Verify] does.
+// ReadManifest reads the manifest of an export folder. It checks what the manifest says,
+// and its checksum, not the other files.
 func ReadManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestFile)
 	data, err := os.ReadFile(path)
@@ -178,7 +214,11 @@ func ReadManifest(dir string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	var m Manifest
+	sealed, err := seal.Check(nil, data, nil)
+	if err != nil {
+		return nil, &FileError{path, err.Error()}
+	}
+	m := Manifest{dir: dir}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if err := dec.Decode(&m); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -186,8 +226,11 @@ func ReadManifest(dir string) (*Manifest, error) {
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, fmt.Errorf("%s: more follows after the manifest", path)
 	}
-	if m.SchemaVersion != SchemaVersion {
-		return nil, fmt.Errorf("%s has schema version %d, this gsrc reads %d", path, m.SchemaVersion, SchemaVersion)
+	if m.SchemaVersion < 1 || m.SchemaVersion > ManifestVersion {
+		return nil, fmt.Errorf("%s has schema version %d, this gsrc reads 1 to %d", path, m.SchemaVersion, ManifestVersion)
+	}
+	if m.SchemaVersion > 1 && !sealed {
+		return nil, &FileError{path, "its checksum is gone: it is damaged, or was changed by hand"}
 	}
 	for name := range m.Files {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
@@ -210,5 +253,78 @@ func ReadManifest(dir string) (*Manifest, error) {
 			}
 		}
 	}
+	if err := m.validate(); err != nil {
+		return nil, &FileError{path, err.Error()}
+	}
 	return &m, nil
+}
+
+// Bounds of what manifests may say: no graph is so large, and no model so deep.
+const (
+	maxFeatures = 1<<31 - 1
+	maxHops     = 1 << 20
+)
+
+// validate refuses what no export says.
+func (m *Manifest) validate() error {
+	if _, err := ParseLowering(string(m.Lowering)); err != nil {
+		return err
+	}
+	if _, err := ParsePrecision(string(m.Precision)); err != nil {
+		return err
+	}
+	switch {
+	case len(m.Models) == 0:
+		return errors.New("it names no models")
+	case m.NumFeatures < 1 || m.NumFeatures > maxFeatures:
+		return fmt.Errorf("num_features is %d; it is at least 1 and below 2³¹", m.NumFeatures)
+	case m.Task != "" && m.Task != TaskNodes && m.Task != TaskGraphs:
+		return fmt.Errorf("task is %q; it is %s or %s", m.Task, TaskNodes, TaskGraphs)
+	}
+	for name, f := range m.Files {
+		if f.Bytes < 0 || len(f.SHA256) != hex.EncodedLen(sha256.Size) {
+			return fmt.Errorf("the file %q is said to have %d bytes and the SHA-256 %q", name, f.Bytes, f.SHA256)
+		}
+	}
+	for role, info := range m.Models {
+		if info.Hops != nil && (*info.Hops < 0 || *info.Hops > maxHops) {
+			return fmt.Errorf("hops of the %s is %d; it is 0 or more", role, *info.Hops)
+		}
+		if len(info.Inputs) == 0 || len(info.Outputs) == 0 {
+			return fmt.Errorf("the %s has no inputs, or no outputs", role)
+		}
+		for _, io := range slices.Concat(info.Inputs, info.Outputs) {
+			if err := m.validateIO(io); err != nil {
+				return fmt.Errorf("the %s: %w", role, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Manifest) validateIO(io IOInfo) error {
+	if io.Name == "" || io.DType != "float32" && io.DType != "int64" {
+		return fmt.Errorf("an input or output is called %q and of the type %q", io.Name, io.DType)
+	}
+	for _, d := range io.Shape {
+		switch d := d.(type) {
+		case string:
+		case float64:
+			if d < 0 || d > maxFeatures || d != math.Trunc(d) {
+				return fmt.Errorf("%s has the shape %v", io.Name, io.Shape)
+			}
+		default:
+			return fmt.Errorf("%s has the shape %v", io.Name, io.Shape)
+		}
+	}
+	want := map[string]int{"x": m.NumFeatures, "logits": len(m.Classes), "probabilities": len(m.Classes)}
+	if n, ok := want[io.Name]; ok {
+		if len(io.Shape) != 2 {
+			return fmt.Errorf("%s has the shape %v", io.Name, io.Shape)
+		}
+		if have, fixed := dimension(io.Shape[1]); fixed && have != int64(n) {
+			return fmt.Errorf("%s has %d columns, and num_features is %d and classes are %d", io.Name, have, m.NumFeatures, len(m.Classes))
+		}
+	}
+	return nil
 }

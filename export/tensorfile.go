@@ -85,6 +85,11 @@ func ReadTensor(path string) (string, ort.Tensor, error) {
 	if err != nil {
 		return "", ort.Tensor{}, err
 	}
+	return parseTensor(path, data)
+}
+
+// parseTensor reads the content of such a file.
+func parseTensor(path string, data []byte) (string, ort.Tensor, error) {
 	var p onnxpb.TensorProto
 	if err := proto.Unmarshal(data, &p); err != nil {
 		return "", ort.Tensor{}, fmt.Errorf("%s is no ONNX tensor: %w", path, err)

@@ -32,6 +32,11 @@ func WriteTriton(dist, dir string) error {
 	if err != nil {
 		return err
 	}
+	unlock, err := lockFolder(dir)
+	if err != nil {
+		return fmt.Errorf("cannot write the model repository: %w", err)
+	}
+	defer unlock()
 	files := map[string][]byte{}
 	for _, role := range slices.Sorted(maps.Keys(m.Models)) {
 		info := m.Models[role]
@@ -41,12 +46,12 @@ func WriteTriton(dist, dir string) error {
 			return err
 		}
 		files[path.Join(name, tritonConfig)] = config
-		if files[path.Join(name, tritonVersion, tritonModel)], err = os.ReadFile(filepath.Join(dist, filepath.FromSlash(info.File))); err != nil {
+		if files[path.Join(name, tritonVersion, tritonModel)], err = m.ReadFile(info.File); err != nil {
 			return err
 		}
 		if info.Data != "" {
 			// The model names this file, which stands beside it.
-			if files[path.Join(name, tritonVersion, path.Base(info.Data))], err = os.ReadFile(filepath.Join(dist, filepath.FromSlash(info.Data))); err != nil {
+			if files[path.Join(name, tritonVersion, path.Base(info.Data))], err = m.ReadFile(info.Data); err != nil {
 				return err
 			}
 		}

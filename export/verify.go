@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -27,6 +28,8 @@ type VerifyOptions struct {
 	// Full also runs every model on the CPU with 1, 2 and 4 threads and each level of
 	// graph optimisation, 20 times each.
 	Full bool
+	// Seal adds checksums to an export of an earlier version when all else holds.
+	Seal bool
 	// Library is the onnxruntime to use; nil means what ort.Ensure finds or
 	// fetches.
 	Library *ort.Library
@@ -49,13 +52,24 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Manifest, *Parit
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
+	if o.Seal {
+		unlock, err := lockFolder(dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer unlock()
+	}
 	m, err := ReadManifest(dir)
 	if err != nil {
 		return nil, nil, err
 	}
+	if line := m.Unchecked(); line != "" && !o.Seal {
+		o.Log("%s", line)
+	}
 	names := slices.Sorted(maps.Keys(m.Files))
+	sums := map[string]string{}
 	for _, name := range names {
-		if err := checkFile(dir, name, m.Files[name]); err != nil {
+		if sums[name], err = m.checkFile(name); err != nil {
 			return m, nil, err
 		}
 	}
@@ -74,41 +88,23 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Manifest, *Parit
 		if err := ctx.Err(); err != nil {
 			return m, report, err
 		}
-		if err := verifyModel(ctx, dir, role, m.Models[role], lib, o, report); err != nil {
+		if err := m.verifyModel(ctx, role, lib, o, report); err != nil {
 			return m, report, err
 		}
+	}
+	if o.Seal && m.Unchecked() != "" {
+		if err := m.seal(sums); err != nil {
+			return m, report, err
+		}
+		o.Log("%s has checksums now", dir)
 	}
 	return m, report, nil
 }
 
-// checkSize is what of a file can be known without reading it.
-func checkSize(dir, name string, want FileInfo) error {
-	path := filepath.Join(dir, filepath.FromSlash(name))
-	info, err := os.Stat(path)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return &FileError{path, "the manifest lists it, and it is missing"}
-		}
-		return err
-	}
-	if info.Size() != want.Bytes {
-		return &FileError{path, fmt.Sprintf("it has %d bytes, the manifest says %d", info.Size(), want.Bytes)}
-	}
-	return nil
-}
-
-func checkFile(dir, name string, want FileInfo) error {
-	if err := checkSize(dir, name, want); err != nil {
-		return err
-	}
-	path := filepath.Join(dir, filepath.FromSlash(name))
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+// checkSHA holds content against its SHA-256.
+func (want FileInfo) checkSHA(path string, copy func(io.Writer) error) error {
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if err := copy(h); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != want.SHA256 {
@@ -117,18 +113,56 @@ func checkFile(dir, name string, want FileInfo) error {
 	return nil
 }
 
+// checkFile reads all of a file and holds it against the manifest. It returns the file's
+// CRC-32C.
+func (m *Manifest) checkFile(name string) (string, error) {
+	path, want := m.path(name), m.Files[name]
+	f, err := openFile(path, want)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := seal.New()
+	err = want.checkSHA(path, func(w io.Writer) error {
+		_, err := io.Copy(io.MultiWriter(w, sum), f)
+		return err
+	})
+	if got := seal.Text(sum.Sum32()); err == nil && want.CRC32C != "" && got != want.CRC32C {
+		err = &FileError{path, fmt.Sprintf("its CRC-32C is %s, the manifest says %s", got, want.CRC32C)}
+	}
+	return seal.Text(sum.Sum32()), err
+}
+
+// seal writes the manifest anew with checksums, those given of the files.
+func (m *Manifest) seal(sums map[string]string) error {
+	m.SchemaVersion = ManifestVersion
+	for name, f := range m.Files {
+		f.CRC32C = sums[name]
+		m.Files[name] = f
+	}
+	text, err := m.marshal()
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(m.path(ManifestFile), text)
+}
+
 // testTensors reads the inputs or outputs of one model in a folder of test data, in
 // the model's order.
-func testTensors(dir, data, kind string, list []IOInfo) (map[string]ort.Tensor, error) {
+func (m *Manifest) testTensors(data, kind string, list []IOInfo) (map[string]ort.Tensor, error) {
 	out := map[string]ort.Tensor{}
 	for i, io := range list {
-		path := filepath.Join(dir, filepath.FromSlash(data), fmt.Sprintf("%s_%d.pb", kind, i))
-		name, t, err := ReadTensor(path)
+		file := path.Join(data, fmt.Sprintf("%s_%d.pb", kind, i))
+		content, err := m.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		name, t, err := parseTensor(m.path(file), content)
 		if err != nil {
 			return nil, err
 		}
 		if name != io.Name {
-			return nil, &FileError{path, fmt.Sprintf("it holds %q, the manifest's %s %d is %q", name, kind, i, io.Name)}
+			return nil, &FileError{m.path(file), fmt.Sprintf("it holds %q, the manifest's %s %d is %q", name, kind, i, io.Name)}
 		}
 		out[name] = t
 	}
@@ -150,18 +184,19 @@ func twiceBound(s *ort.Session, in map[string]ort.Tensor) (map[string]ort.Tensor
 	return out, errors.Join(err, b.Close())
 }
 
-func verifyModel(ctx context.Context, dir, role string, info ModelInfo, lib *ort.Library, o VerifyOptions, report *ParityReport) error {
-	in, err := testTensors(dir, info.TestData, "input", info.Inputs)
+func (m *Manifest) verifyModel(ctx context.Context, role string, lib *ort.Library, o VerifyOptions, report *ParityReport) error {
+	info := m.Models[role]
+	in, err := m.testTensors(info.TestData, "input", info.Inputs)
 	if err != nil {
 		return err
 	}
-	want, err := testTensors(dir, info.TestData, "output", info.Outputs)
+	want, err := m.testTensors(info.TestData, "output", info.Outputs)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, filepath.FromSlash(info.File))
+	path := m.path(info.File)
 	options := ort.Options{Provider: o.Provider, Device: o.Device, MemoryLimit: o.MemoryLimit, Library: lib, Log: o.Log}
-	session, err := ort.Open(path, options)
+	session, err := m.session(role, options)
 	if err != nil {
 		return err
 	}
@@ -171,7 +206,7 @@ func verifyModel(ctx context.Context, dir, role string, info ModelInfo, lib *ort
 		engines = append(engines, engine{"onnxruntime (cuda, bound)", func(in map[string]ort.Tensor) (map[string]ort.Tensor, error) { return twiceBound(session, in) }})
 	}
 	if _, dense := in[inputAdjacency]; dense {
-		data, err := os.ReadFile(path)
+		data, err := m.ReadFile(info.File)
 		if err != nil {
 			return err
 		}
@@ -189,7 +224,7 @@ func verifyModel(ctx context.Context, dir, role string, info ModelInfo, lib *ort
 	}
 	o.Log("%s agrees with the test data in %s", info.File, engineNames(engines))
 	if len(info.TestCases) > 0 {
-		if err := verifyTestCases(ctx, dir, role, info, engines, order, report); err != nil {
+		if err := m.verifyTestCases(ctx, role, info, engines, order, report); err != nil {
 			return err
 		}
 		o.Log("%s agrees with %d test cases in %s", info.File, len(info.TestCases), engineNames(engines))

@@ -54,12 +54,12 @@ func engineNames(engines []engine) string {
 
 // verifyTestCases runs the test cases that an export carries. Faulty graphs are for
 // the engines that refuse them.
-func verifyTestCases(ctx context.Context, dir, role string, info ModelInfo, engines []engine, order []string, report *ParityReport) error {
+func (m *Manifest) verifyTestCases(ctx context.Context, role string, info ModelInfo, engines []engine, order []string, report *ParityReport) error {
 	for _, c := range info.TestCases {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		in, err := testTensors(dir, c.Data, "input", info.Inputs)
+		in, err := m.testTensors(c.Data, "input", info.Inputs)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func verifyTestCases(ctx context.Context, dir, role string, info ModelInfo, engi
 		if c.Data == info.TestData {
 			continue // they ran already
 		}
-		want, err := testTensors(dir, c.Data, "output", info.Outputs)
+		want, err := m.testTensors(c.Data, "output", info.Outputs)
 		if err != nil {
 			return err
 		}

@@ -197,7 +197,14 @@ func (o *Options) open(ctx context.Context) (*export.Dist, error) {
 		}
 		lib = &found
 	}
-	return export.Open(o.Dist, ort.Options{Provider: o.Predict.Provider, Device: o.Predict.Device, MemoryLimit: o.Predict.MemoryLimit, Threads: o.Predict.Threads, Library: lib, Log: o.Log, Yield: true, Release: true})
+	m, err := export.ReadManifest(o.Dist)
+	if err != nil {
+		return nil, err
+	}
+	if line := m.Unchecked(); line != "" {
+		o.Log("%s", line)
+	}
+	return m.Open(ort.Options{Provider: o.Predict.Provider, Device: o.Predict.Device, MemoryLimit: o.Predict.MemoryLimit, Threads: o.Predict.Threads, Library: lib, Log: o.Log, Yield: true, Release: true}), nil
 }
 
 // tls reads the certificate.

@@ -44,6 +44,7 @@ adds checksums to an export or a run of an earlier version, once all else holds.
 			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
 				return err
 			}
+			o.Seal = seal
 			if placement {
 				o.Placement = a.showPlacement
 			}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/standin"
@@ -99,8 +100,10 @@ func swap(ts *testscript.TestScript, neg bool, args []string) {
 		files[i] = manifests[i]["files"].(map[string]any)
 	}
 	files[1][args[2]] = files[0][args[2]]
+	manifests[1]["checksum"] = seal.Blank
 	text, err := json.Marshal(manifests[1])
 	ts.Check(err)
+	seal.Stamp(text)
 	to := ts.MkAbs(args[1])
 	ts.Check(os.WriteFile(filepath.Join(to, "manifest.json"), text, 0o644))
 	ts.Check(os.WriteFile(filepath.Join(to, args[2]), []byte(ts.ReadFile(filepath.Join(args[0], args[2]))), 0o644))

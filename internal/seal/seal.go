@@ -48,8 +48,13 @@ func Put(text []byte, sum uint32) {
 	}
 }
 
-// Stamp puts its own checksum into a JSON text whose field "checksum" is blank.
-func Stamp(text []byte) { Put(text, Update(0, text)) }
+// Stamp puts its own checksum into a JSON text whose field "checksum" is blank, and
+// returns it.
+func Stamp(text []byte) string {
+	sum := Update(0, text)
+	Put(text, sum)
+	return Text(sum)
+}
 
 // ErrDamaged is the error of [Check].
 var ErrDamaged = errors.New("it does not fit its checksum: it is damaged, or was changed by hand")
