@@ -1,11 +1,16 @@
 package export
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gsrc-dev/gsrc/internal/filelock"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
 // A file that onnxruntime reads by itself is refused if it is not, afterwards, the file
@@ -87,4 +92,71 @@ func TestReadFileReadsWhatTheManifestLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("a.csv", "no file")
+}
+
+// Who wants to write an export where another is being written is told by whom, and the
+// first is whole.
+func TestTwoBuildersOfAFolder(t *testing.T) {
+	o := buildOptions(t, "mlp/struct=0/none")
+	dir := filepath.Join(t.TempDir(), "dist")
+	second := o
+	second.Log = nil
+	var errs []error
+	o.Log = func(string, ...any) {
+		if errs == nil {
+			_, _, build := Build(t.Context(), dir, second)
+			_, _, seal := Verify(t.Context(), dir, VerifyOptions{Provider: ort.CPU, Library: o.Library, Seal: true})
+			errs = []error{build, seal}
+		}
+	}
+	if _, _, err := Build(t.Context(), dir, o); err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range errs {
+		var held *filelock.HeldError
+		if !errors.As(err, &held) || held.PID != os.Getpid() || !strings.Contains(err.Error(), dir) {
+			t.Errorf("attempt %d: error %v, want one that names folder and process", i, err)
+		}
+	}
+	if _, _, err := Verify(t.Context(), dir, VerifyOptions{Provider: ort.CPU, Library: o.Library}); err != nil {
+		t.Error(err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("beside the export lie %v (%v)", entries, err)
+	}
+}
+
+// BenchmarkCheckLargeFile takes the checksum of 2 GiB as the loading of a model does,
+// and SHA-256 as verify does. The file is sparse.
+func BenchmarkCheckLargeFile(b *testing.B) {
+	m := &Manifest{dir: b.TempDir(), Files: map[string]FileInfo{"x.data": {Bytes: 2 << 30}}}
+	f, err := os.Create(m.path("x.data"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(2 << 30); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, f); err != nil { // into the page cache
+		b.Fatal(err)
+	}
+	for name, sum := range map[string]string{"crc32c": "crc32c:", "sha256": ""} {
+		b.Run(name, func(b *testing.B) {
+			m.Files["x.data"] = FileInfo{Bytes: 2 << 30, CRC32C: sum}
+			b.SetBytes(2 << 30)
+			for b.Loop() {
+				w, err := m.watch("x.data")
+				if err != nil {
+					b.Fatal(err)
+				}
+				var bad *FileError
+				if err := w.check(); !errors.As(err, &bad) { // the right sum is not known
+					b.Fatal(err)
+				}
+				w.f.Close()
+			}
+		})
+	}
 }

@@ -15,7 +15,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"slices"
 )
 
 // Blank stands where a checksum is going to be.
@@ -87,9 +86,22 @@ type File struct {
 // Of describes a file with this content.
 func Of(data []byte) File { return File{int64(len(data)), Sum(data)} }
 
+// openRegular opens what is a file, not a pipe or a device.
+func openRegular(path string) (*os.File, int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, errors.New("it is no file")
+	}
+	f, err := os.Open(path)
+	return f, info.Size(), err
+}
+
 // OfPath reads a file and describes it.
 func OfPath(path string) (File, error) {
-	f, err := os.Open(path)
+	f, _, err := openRegular(path)
 	if err != nil {
 		return File{}, err
 	}
@@ -112,22 +124,15 @@ func (f File) Check(have File) error {
 
 // ReadFile reads a file that must be as f says, and no more of it than that.
 func (f File) ReadFile(path string) ([]byte, error) {
-	in, err := os.Open(path)
+	in, size, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	info, err := in.Stat()
-	if err != nil {
-		return nil, err
+	if size != f.Bytes {
+		return nil, f.Check(File{Bytes: size})
 	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no file")
-	}
-	if info.Size() != f.Bytes {
-		return nil, f.Check(File{Bytes: info.Size()})
-	}
-	data := slices.Grow([]byte(nil), int(f.Bytes))[:f.Bytes]
+	data := make([]byte, f.Bytes)
 	if _, err := io.ReadFull(in, data); err != nil {
 		return nil, err
 	}
