@@ -31,6 +31,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	earlier, err := filepath.Abs(filepath.Join("..", "..", "testdata", "earlier"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -40,6 +44,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv(catalog.EnvVar, "")
 			env.Setenv(catalog.MirrorVar, "")
 			env.Setenv("PYG", pyg)
+			env.Setenv("EARLIER", earlier)
 			for _, name := range []string{ort.EnvVar, "LD_LIBRARY_PATH"} {
 				env.Setenv(name, os.Getenv(name))
 			}

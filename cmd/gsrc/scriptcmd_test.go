@@ -100,7 +100,7 @@ func swap(ts *testscript.TestScript, neg bool, args []string) {
 		files[i] = manifests[i]["files"].(map[string]any)
 	}
 	files[1][args[2]] = files[0][args[2]]
-	manifests[1]["checksum"] = seal.Blank
+	manifests[1]["config_hash"], manifests[1]["checksum"] = manifests[0]["config_hash"], seal.Blank
 	text, err := json.Marshal(manifests[1])
 	ts.Check(err)
 	seal.Stamp(text)
