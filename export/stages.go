@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -221,7 +219,7 @@ func (d *Dist) Stage(role string) (*Staged, error) {
 	if !ok || info.Stages == nil || info.Data != "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(filepath.Join(d.dir, filepath.FromSlash(info.File)))
+	data, err := d.Manifest.ReadFile(info.File)
 	if err != nil {
 		return nil, err
 	}
