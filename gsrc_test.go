@@ -11,6 +11,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export/exporttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/runtime/ort/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/train"
@@ -157,9 +158,7 @@ func predictNew(t *testing.T, set string) {
 		t.Fatal(err)
 	}
 	other := strings.Replace(string(text), `"checksum": "`, `"checksum": "x`, 1)
-	if err := os.WriteFile(path, []byte(other), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	exporttest.Rewrite(t, dist, "inference.json", other)
 	c := run.Trained.Config.Synthetic.CSBM(1)
 	p, err := gsrc.Predict(ctx, dist, data.Synthetic, "", gsrc.PredictOptions{Library: &lib, Provider: ort.CPU, Load: data.LoadOptions{Seed: 1, Synthetic: &c}})
 	if err != nil {

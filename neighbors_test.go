@@ -10,6 +10,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/exporttest"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -167,9 +168,7 @@ func TestNeighborsFaults(t *testing.T) {
 	if without == string(text) {
 		t.Fatalf("the manifest says nothing of hops:\n%s", text)
 	}
-	if err := os.WriteFile(manifest, []byte(without), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	exporttest.Rewrite(t, dist, "manifest.json", without)
 	if _, err := Neighbors(t.Context(), dist, "synthetic", []string{strconv.Itoa(1)}, p); err == nil || !strings.Contains(err.Error(), "depend on the whole graph") {
 		t.Errorf("without hops: %v", err)
 	}

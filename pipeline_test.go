@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/exporttest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -66,9 +67,7 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(info, []byte(strings.Replace(string(text), `"checksum": "`, `"checksum": "x`, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	exporttest.Rewrite(t, dist, "inference.json", strings.Replace(string(text), `"checksum": "`, `"checksum": "x`, 1))
 	predict := gsrc.PredictOptions{Library: &lib, Provider: ort.CPU, Load: load}
 	want, err := gsrc.Refine(ctx, dist, gsrc.RefineOptions{Data: path, Predict: predict})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export/exporttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/runtime/ort/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/train"
@@ -174,9 +175,7 @@ func TestRefineExport(t *testing.T) {
 		{"status", lines[0] + field(lines[1], "none"), `:2: the status is "none"`},
 		{"columns", lines[0] + "0,1\n", "wrong number of fields"},
 	} {
-		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		exporttest.Rewrite(t, dist, "refined_edges.csv", c.text)
 		if _, err := gsrc.Refine(ctx, dist, o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
