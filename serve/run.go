@@ -66,7 +66,7 @@ type Options struct {
 	MaxConnections int
 	// Drain is how long requests are still taken after the end was asked for, while the
 	// server says that it is not ready; 0 is not at all. Grace is how long those that
-	// were taken may go on afterwards; 24 s if 0.
+	// were taken may go on afterwards; 23 s if 0.
 	Drain, Grace time.Duration
 	// AllowedHosts are names, beside localhost, the machine's own and addresses, by which
 	// the server is asked over HTTP; "*" is any.
@@ -91,6 +91,7 @@ type Server struct {
 	metrics     *metrics
 	underWay    atomic.Int64
 	tidying     atomic.Bool
+	idle        time.Duration // after which a connection without requests is closed
 	draining    atomic.Bool
 	drained     chan struct{} // closed by a test that has seen enough; else nil
 }
@@ -123,7 +124,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		o.Timeout = 30 * time.Second
 	}
 	if o.Grace == 0 {
-		o.Grace = 24 * time.Second
+		o.Grace = 23 * time.Second
 	}
 	if o.Batch < 0 || o.MaxRequests < 0 || o.MaxConnections < 0 || o.Memory < 0 || o.MaxBody < 0 || o.MaxBody > 1<<31-1 || o.MaxAnswer < 0 || o.MaxPairs < 0 ||
 		o.Timeout < 0 || o.Drain < 0 || o.Grace < 0 {
@@ -132,7 +133,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if (o.Updates || o.Journal != "") && o.Data == "" {
 		return nil, errors.New("updates and their journal need a resident graph: give one with --data")
 	}
-	s := &Server{o: o, metrics: newMetrics(), models: map[string]model{}, budget: budget.New(o.Memory), hosts: o.allowedHosts()}
+	s := &Server{o: o, metrics: newMetrics(), models: map[string]model{}, budget: budget.New(o.Memory), hosts: o.allowedHosts(), idle: 2 * time.Minute}
 	var err error
 	if s.tls, err = o.tls(); err != nil {
 		return nil, err
@@ -345,7 +346,7 @@ func (s *Server) Run(ctx context.Context, web, rpc net.Listener) error {
 		set(p, true)
 		h1 := &http.Server{
 			Handler: h, Protocols: p, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: s.o.Timeout,
-			WriteTimeout: 2*s.o.Timeout + 10*time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+			WriteTimeout: 2*s.o.Timeout + 10*time.Second, IdleTimeout: s.idle, MaxHeaderBytes: 64 << 10,
 			HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 1 << 20, MaxReceiveBufferPerStream: 256 << 10},
 			ErrorLog: log.New(logWriter(s.o.Log), "", 0), ConnState: s.connections.follow, ConnContext: s.connections.with,
 			BaseContext: func(net.Listener) context.Context { return work },

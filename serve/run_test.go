@@ -285,6 +285,73 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A connection on which nothing is asked is closed, over gRPC too.
+func TestIdleConnectionsClose(t *testing.T) {
+	s := newServer(t, Options{Data: "synthetic"})
+	s.idle = 20 * time.Millisecond
+	web, rpc := listen(t), listen(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, web, rpc) }()
+	r, err := http.Post("http://"+web.Addr().String()+"/v2/models/nodes/infer", "application/json", strings.NewReader(oneNode))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	c, err := grpc.NewClient(rpc.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := pb.NewGRPCInferenceServiceClient(c).ServerLive(t.Context(), &pb.ServerLiveRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	for s.connections.number() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// Above the limit of connections, that which keeps the server waiting for longest makes
+// room for one that asks.
+func TestSlowConnectionsMakeRoom(t *testing.T) {
+	s := newServer(t, Options{Data: "synthetic", MaxConnections: 4})
+	web := listen(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, web, nil) }()
+	for range 4 {
+		slow, err := net.Dial("tcp", web.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer slow.Close()
+		io.WriteString(slow, "POST /v2/models/nodes/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
+	}
+	for n := 0; n < 4; n, _ = s.intake.unfinished() {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(patience) // for so long each is left alone
+	for range 6 {
+		h := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		r, err := h.Post("http://"+web.Addr().String()+"/v2/models/nodes/infer", "application/json", strings.NewReader(oneNode))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+	}
+	if n := s.connections.number(); n > 4 {
+		t.Errorf("%d connections, and 4 are allowed", n)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Log(err) // what is left of the slow ones
+	}
+}
+
 func TestOptionFaults(t *testing.T) {
 	for want, o := range map[string]Options{
 		"resident graph":   {Updates: true},

@@ -454,6 +454,45 @@ func TestPipeline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Work whose client has gone ends, and its model's turn keeps no other model waiting.
+	large := Tensor{Name: "x", Datatype: FP32, Shape: []int64{20000, d}, F32: make([]float32, 20000*d)}
+	for i := range large.F32 {
+		large.F32[i] = float32(i*i%97) / 97
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := overHTTP(h.Client(), h.URL, true)(gone, "pipeline", large, edges, k(20))
+		ended <- err
+	}()
+	for s.underWay.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	gates := s.models["pipeline"].(*file).gate
+	for len(gates) < cap(gates) {
+		select {
+		case gates <- struct{}{}:
+		default:
+		}
+	}
+	if _, err := overHTTP(h.Client(), h.URL, true)(t.Context(), "classifier", x, edges); err != nil {
+		t.Errorf("while the pipeline has no turn left: %v", err)
+	}
+	for range cap(gates) - 1 {
+		<-gates
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a client that goes away gets an answer")
+	}
+	for s.underWay.Load() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/metrics", nil))
+	if line := `gsrc_requests_total{code="504",model="pipeline",protocol="http"} 1`; !strings.Contains(w.Body.String(), line) {
+		t.Errorf("work whose client has gone was done to its end: no %s", line)
+	}
 	for name, ask := range map[string]client{"json": overHTTP(h.Client(), h.URL, false), "grpc": overGRPC(t, s)} {
 		r, err := ask(t.Context(), "pipeline", x, edges, k(2))
 		if err != nil {

@@ -109,7 +109,7 @@ those for health must then carry it.`,
 	flags.IntVar(&o.MaxRequests, "max-requests", 1024, "inference requests under way at one time; more are refused")
 	flags.IntVar(&o.Batch, "batch", 1024, "nodes answered for together at most")
 	flags.DurationVar(&o.Drain, "drain", time.Second, "how long requests are still taken after the end was asked for")
-	flags.DurationVar(&o.Grace, "grace", 24*time.Second, "how long requests under way may go on after that, before they are cut off")
+	flags.DurationVar(&o.Grace, "grace", 23*time.Second, "how long requests under way may go on after that, before they are cut off")
 	provider.register(flags)
 	flags.IntVar(&o.Predict.Threads, "threads", 0, "threads of onnxruntime, 0 for one for every second processor")
 	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, "keep the direction of edges")
@@ -156,7 +156,17 @@ func (a *app) serve(c *cobra.Command, o *serve.Options, web, rpc string) (err er
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer func() { // what cannot be ended must not keep the process
+		closed := make(chan struct{})
+		go func() {
+			s.Close()
+			close(closed)
+		}()
+		select {
+		case <-closed:
+		case <-time.After(time.Second):
+		}
+	}()
 	scheme := "http"
 	if o.CertFile != "" {
 		scheme = "https"
