@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -41,7 +42,8 @@ type Resident struct {
 	p       *predictor // without the data, which the versions hold
 	hops    *int
 	current atomic.Pointer[Snapshot]
-	numbers sync.Map // number of a node by its name, of all versions; nil names have none
+	held    atomic.Int64 // versions in memory
+	numbers sync.Map     // number of a node by its name, of all versions; nil names have none
 	advance advance
 	scratch []float32    // the features of the version that is being made
 	inc     *incremental // nil where every version is computed as a whole
@@ -136,7 +138,7 @@ func OpenResident(ctx context.Context, dist, path string, o ResidentOptions) (*R
 	}
 	// Later versions are other graphs than the training's, and say nothing of it.
 	p.o.Log = func(string, ...any) {}
-	r.current.Store(s)
+	r.show(s)
 	return r, nil
 }
 
@@ -186,6 +188,17 @@ func (r *Resident) Manifest() *export.Manifest { return r.p.manifest }
 
 // Dist is the export, open.
 func (r *Resident) Dist() *export.Dist { return r.p.dist }
+
+// show makes a version the latest.
+func (r *Resident) show(s *Snapshot) {
+	r.held.Add(1)
+	runtime.AddCleanup(s, func(held *atomic.Int64) { held.Add(-1) }, &r.held)
+	r.current.Store(s)
+}
+
+// Versions counts the versions in memory: the latest, those that are being read, and
+// those that the garbage collector has not come to.
+func (r *Resident) Versions() int { return int(r.held.Load()) }
 
 // Snapshot returns the latest version.
 func (r *Resident) Snapshot() *Snapshot { return r.current.Load() }

@@ -184,7 +184,7 @@ func (r *Resident) commit(d *draft, next *Snapshot, c *changes, made []*attempt)
 	}
 	if changed {
 		r.remember(d)
-		r.current.Store(next)
+		r.show(next)
 	}
 	return nil
 }

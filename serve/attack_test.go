@@ -319,8 +319,8 @@ func TestAttacksOnGraph(t *testing.T) {
 		withBinary(attack{name: "many nodes", model: "classifier"}, "", x, edgesOf(int(x.Shape[0]), 1000)),
 		withBinary(attack{name: "many edges", model: "classifier"}, "", floats("x", 100, d), edgesOf(100, 1500000)),
 		withBinary(attack{name: "one node with all edges", model: "classifier"}, "", floats("x", 2, d), edgesOf(2, 1000000)),
-		withBinary(attack{name: "an update that changes nothing", model: "update"}, "", Tensor{Name: "source", Datatype: BYTES, Shape: []int64{3 * mib}, Text: strings.Split(repeated("1", mib), ",")},
-			Tensor{Name: "target", Datatype: BYTES, Shape: []int64{3 * mib}, Text: strings.Split(repeated("1", mib), ",")}),
+		withBinary(attack{name: "an update that changes nothing", model: "update"}, "", Tensor{Name: "source", Datatype: BYTES, Shape: []int64{mib}, Text: strings.Split(repeated("1", mib), ",")},
+			Tensor{Name: "target", Datatype: BYTES, Shape: []int64{mib}, Text: strings.Split(repeated("1", mib), ",")}),
 	})
 }
 

@@ -15,19 +15,22 @@ import (
 // system.
 const largeRequest = 32 << 20
 
-// large has memory given back some time after a large request, once for those that
-// come together.
+// large has memory given back to the system some time after a large request, once for
+// those that come together, and again when what pools keep is old.
 func (s *Server) large() {
 	if s.tidying.CompareAndSwap(false, true) {
 		time.AfterFunc(2*time.Second, func() {
 			s.tidying.Store(false)
 			s.tidy()
+			time.AfterFunc(10*time.Second, s.tidy)
 		})
 	}
 }
 
-// tidy gives free memory back to the system.
+// tidy gives free memory back to the system. What a sync.Pool keeps is free after the
+// second collection.
 func (s *Server) tidy() {
+	runtime.GC()
 	debug.FreeOSMemory()
 	ort.Trim()
 }

@@ -69,4 +69,5 @@ func (m *metrics) graph(r *gsrc.Resident) {
 	} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, func() float64 { return g.value(r.Snapshot()) }))
 	}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gsrc_graph_versions_held", Help: "Versions of the resident graph in memory."}, func() float64 { return float64(r.Versions()) }))
 }

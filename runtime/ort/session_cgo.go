@@ -220,6 +220,7 @@ func sessionOptions(p Provider, o Options) (*onnxruntime.SessionOptions, Provide
 		return fail(err)
 	}
 	if o.Release {
+		keepLittle()
 		if err := options.SetCpuMemArena(false); err != nil {
 			return fail(err)
 		}
