@@ -59,10 +59,11 @@ func Module(model string, o models.Options) (*ir.Module, error) {
 	if o.Features < 1 || o.Classes < 1 {
 		return nil, fmt.Errorf("model %s needs the number of features and classes, have %d and %d", model, o.Features, o.Classes)
 	}
-	if err := o.Validate(); err != nil {
+	p, err := m.Program(o, false)
+	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", model, err)
 	}
-	return m.Build(o), nil
+	return p, nil
 }
 
 // ReadModule reads a .gsr file, a program in the text form of package ir. A

@@ -150,12 +150,30 @@ func (b *Builder) op(name string, attrs Attrs, declared []Type, operands []*Valu
 }
 
 func (b *Builder) push(op *Op) {
+	if len(b.Func.Body) >= MaxOps {
+		panic(&SizeError{Func: b.Func.Name})
+	}
 	if b.insert < 0 {
 		b.Func.Body = append(b.Func.Body, op)
 		return
 	}
 	b.Func.Body = slices.Insert(b.Func.Body, b.insert, op)
 	b.insert++
+}
+
+// MaxOps is how many operations a function may have, and MaxUnroll how often anything is
+// repeated in a program, such as a layer or a sampler's step: so that a slip does not
+// make one that takes hours to compile.
+const (
+	MaxOps    = 1 << 16
+	MaxUnroll = 1000
+)
+
+// SizeError says that a function has too many operations. A Builder panics with it.
+type SizeError struct{ Func string }
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("ir: @%s: the program has more than %d operations in one function; ask for fewer layers, steps or samples", e.Func, MaxOps)
 }
 
 // resultName returns a readable name for a result of the operation.
@@ -211,6 +229,9 @@ func (o *Op) checkAttrs() error {
 		if !spec.Kind.holds(v) {
 			return fmt.Errorf("%s: attribute %s=%v is not %s", def.Name, k, v, spec.Kind)
 		}
+		if n, ok := number(v); ok && !spec.Range.Holds(n) {
+			return fmt.Errorf("%s: attribute %s is %v, want %s", def.Name, k, v, spec.Range)
+		}
 		if s, ok := v.(string); ok && spec.OneOf != nil && !slices.Contains(spec.OneOf, s) {
 			return fmt.Errorf("%s: attribute %s=%q is none of %s", def.Name, k, s, strings.Join(spec.OneOf, ", "))
 		}
@@ -224,6 +245,17 @@ func (o *Op) checkAttrs() error {
 		}
 	}
 	return nil
+}
+
+// number returns the value of a numeric attribute.
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case int64:
+		return float64(v), true
+	}
+	return 0, false
 }
 
 func (o *Op) checkOperands() error {

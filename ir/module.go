@@ -178,7 +178,10 @@ func (f *Func) Uses() map[*Value]int {
 }
 
 // Replace makes every reader of the keys read the values instead.
-func (f *Func) Replace(with map[*Value]*Value) {
+func (f *Func) Replace(with map[*Value]*Value) { f.ReplaceFrom(0, with) }
+
+// ReplaceFrom is [Func.Replace] where no operation before position i reads a key.
+func (f *Func) ReplaceFrom(i int, with map[*Value]*Value) {
 	get := func(v *Value) *Value {
 		for {
 			w, ok := with[v]
@@ -188,7 +191,7 @@ func (f *Func) Replace(with map[*Value]*Value) {
 			v = w
 		}
 	}
-	for _, op := range f.Body {
+	for _, op := range f.Body[i:] {
 		for i, v := range op.Operands {
 			if v != nil {
 				op.Operands[i] = get(v)

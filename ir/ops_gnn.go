@@ -258,10 +258,10 @@ var gnnOps = []OpDef{
 	{
 		Name: "gnn.gat_conv", Level: GNNLevel, Doc: "graph attention (Veličković et al. 2018): with h = x·W in heads blocks of columns and e_ij = leaky_relu(⟨a_dst, h_i⟩ + ⟨a_src, h_j⟩) of every head, y_i = act(Σ_j α_ij·h_j + b), α_i the edge_softmax of e_i over the entries into i and i itself, weighted by w; heads side by side, or their mean; with rate, α is dropped out",
 		Attrs: []AttrSpec{
-			{Name: "heads", Kind: IntAttr, Default: int64(1), Doc: "attention heads"},
+			{Name: "heads", Kind: IntAttr, Default: int64(1), Range: count, Doc: "attention heads"},
 			{Name: "slope", Kind: FloatAttr, Default: 0.2, Doc: "slope of leaky_relu below 0"},
 			{Name: "combine", Kind: StringAttr, Default: "concat", OneOf: []string{"concat", "mean"}, Doc: "concat: the heads side by side; mean: their mean"},
-			{Name: "rate", Kind: FloatAttr, Default: 0.0, Doc: "dropout of the attention, 0 ≤ rate < 1"},
+			{Name: "rate", Kind: FloatAttr, Default: 0.0, Range: share, Doc: "dropout of the attention, 0 ≤ rate < 1"},
 			{Name: "stream", Kind: StringAttr, Default: "", Doc: "name of the random stream of the dropout"},
 			actAttr,
 		},
@@ -277,9 +277,6 @@ func inferGAT(c *InferCtx) ([]Type, error) {
 		return nil, err
 	}
 	if err := c.wantNodeRows(2); err != nil {
-		return nil, err
-	}
-	if err := c.wantRate(); err != nil {
 		return nil, err
 	}
 	if c.Op.Float("rate") > 0 && c.Op.Str("stream") == "" {

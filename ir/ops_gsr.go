@@ -12,15 +12,17 @@ func floatAttr(name string, def any, doc string) AttrSpec {
 	return AttrSpec{Name: name, Kind: FloatAttr, Default: def, Doc: doc}
 }
 
-// maxSteps bounds the sampler: it is unrolled, so a typing slip must not make a
-// program of millions of operations.
-const maxSteps = 1000
+// within gives an attribute a range.
+func within(r Range, a AttrSpec) AttrSpec {
+	a.Range = r
+	return a
+}
 
 var edgeIntervals = []AttrSpec{
-	floatAttr("old_lo", 0.5, "probability of the least similar existing edge"),
-	floatAttr("old_hi", 0.9, "probability of the most similar existing edge"),
-	floatAttr("new_lo", 0.1, "probability of the least similar new edge"),
-	floatAttr("new_hi", 0.5, "probability of the most similar new edge"),
+	within(probability, floatAttr("old_lo", 0.5, "probability of the least similar existing edge")),
+	within(probability, floatAttr("old_hi", 0.9, "probability of the most similar existing edge")),
+	within(probability, floatAttr("new_lo", 0.1, "probability of the least similar new edge")),
+	within(probability, floatAttr("new_hi", 0.5, "probability of the most similar new edge")),
 }
 
 func unit(v float64) float64 { return math.Min(math.Max(v, 0), 1) }
@@ -60,7 +62,7 @@ func mean(xs []float64) float64 { return sum(xs) / math.Max(1, float64(len(xs)))
 var gsrOps = []OpDef{
 	{
 		Name: "gsr.gaussian_blur", Level: GSRLevel, Doc: "y = x + σ·ε, ε standard normal (the paper's view)", NoGrad: lowered, Random: true, Results: []string{"blur"},
-		Operands: []OperandSpec{sparseOK("x")}, Attrs: []AttrSpec{floatAttr("sigma", nil, "standard deviation σ"), streamAttr},
+		Operands: []OperandSpec{sparseOK("x")}, Attrs: []AttrSpec{within(nonNegative, floatAttr("sigma", nil, "standard deviation σ")), streamAttr},
 		Infer: func(c *InferCtx) ([]Type, error) { // noise leaves no zeros: the result is dense
 			if err := c.wantFloat(0); err != nil {
 				return nil, err
@@ -79,9 +81,6 @@ var gsrOps = []OpDef{
 		Name: "gsr.mask_features", Level: GSRLevel, Doc: "y_ij = x_ij·[u_j ≥ rate]: whole columns are masked", NoGrad: lowered, Random: true, Results: []string{"masked"},
 		Operands: []OperandSpec{sparseOK("x")}, Attrs: []AttrSpec{rateAttr, streamAttr},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRate(); err != nil {
-				return nil, err
-			}
 			if err := c.wantRank(0, 2); err != nil {
 				return nil, err
 			}
@@ -101,9 +100,6 @@ var gsrOps = []OpDef{
 		Name: "gsr.drop_edges", Level: GSRLevel, Doc: "w_e = [u_e ≥ rate], the same for both directions", NoGrad: lowered, Random: true, Results: []string{"kept"},
 		Operands: graphThen(), Attrs: []AttrSpec{rateAttr, streamAttr},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRate(); err != nil {
-				return nil, err
-			}
 			return one(T(F32, c.edges()))
 		},
 		Eval: func(c *EvalCtx) error {
@@ -120,9 +116,6 @@ var gsrOps = []OpDef{
 		Name: "gsr.energy", Level: GSRLevel, Doc: "E(ν_n) = −ln Σ_m e^(−‖z_n − z′_m‖²/τ) over the batch (Theorem 1)", NoGrad: lowered, Results: []string{"energy"},
 		Operands: operands("z", "zp"), Attrs: []AttrSpec{tauAttr},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantTau(); err != nil {
-				return nil, err
-			}
 			if err := c.wantSame(0, 1); err != nil {
 				return nil, err
 			}
@@ -142,9 +135,6 @@ var gsrOps = []OpDef{
 			{Name: "positive", Kind: BoolAttr, Default: false, Doc: "the positive pair stands in the denominator too"},
 			{Name: "reg", Kind: StringAttr, Default: "mean", OneOf: []string{"mean", "paper"}, Doc: "mean: mean over n≠m of (τE)²; paper: (1/2N)Σ E² as printed"}},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantTau(); err != nil {
-				return nil, err
-			}
 			if err := c.wantSame(0, 1); err != nil {
 				return nil, err
 			}
@@ -163,12 +153,9 @@ var gsrOps = []OpDef{
 		Doc:      "ν ← ν − (λ/2)·clip(∂E/∂ν) + σ·ω, K times, detached (Eq 3); E is the function named by energy, of ν and the captured operands",
 		Operands: []OperandSpec{{Name: "nu"}, {Name: "captured", Kind: AnyOperand, Variadic: true, Sparse: true}},
 		Attrs: []AttrSpec{{Name: "energy", Kind: FuncAttr, Doc: "function (ν, captured...) → scalar energy"},
-			{Name: "steps", Kind: IntAttr, Default: int64(3), Doc: "K"}, floatAttr("step", nil, "step λ"), floatAttr("noise", nil, "noise scale σ of a step"),
+			{Name: "steps", Kind: IntAttr, Default: int64(3), Range: unrolled, Doc: "K"}, floatAttr("step", nil, "step λ"), floatAttr("noise", nil, "noise scale σ of a step"),
 			floatAttr("clip", 0.0, "largest row norm of the gradient; 0 does not clip"), streamAttr},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if k := c.Op.Int("steps"); k < 0 || k > maxSteps {
-				return nil, fmt.Errorf("attribute steps is %d, want 0 to %d", k, maxSteps)
-			}
 			return sameAsFirst(c)
 		},
 		Eval: evalSGLD,
@@ -251,11 +238,8 @@ var gsrOps = []OpDef{
 	{
 		Name: "gsr.relaxed_bernoulli", Level: GSRLevel, NoGrad: lowered, Random: true, Results: []string{"sample"},
 		Doc:      "w_e = [s_e > ½] forward, s_e backward, s_e = sigmoid((ln p/(1−p) + ln u/(1−u))/T), u_e of the undirected edge (straight-through)",
-		Operands: graphThen(operands("p")...), Attrs: []AttrSpec{floatAttr("temperature", 0.5, "T"), streamAttr},
+		Operands: graphThen(operands("p")...), Attrs: []AttrSpec{within(positive, floatAttr("temperature", 0.5, "T")), streamAttr},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantPositive("temperature"); err != nil {
-				return nil, err
-			}
 			if err := c.wantFloat(1); err != nil {
 				return nil, err
 			}
@@ -286,11 +270,8 @@ var gsrOps = []OpDef{
 	{
 		Name: "gsr.consistency", Level: GSRLevel, NoGrad: lowered, Results: []string{"consistency"},
 		Doc:      "mean over samples k and nodes i of ‖p_k,i − q_i‖², p_k = softmax(logits_k), q the mean of p_k sharpened by 1/T and renormalised, no gradient through q (Feng et al. 2020)",
-		Operands: []OperandSpec{{Name: "logits"}, {Name: "more", Variadic: true}}, Attrs: []AttrSpec{floatAttr("temperature", 0.5, "T")},
+		Operands: []OperandSpec{{Name: "logits"}, {Name: "more", Variadic: true}}, Attrs: []AttrSpec{within(positive, floatAttr("temperature", 0.5, "T"))},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantPositive("temperature"); err != nil {
-				return nil, err
-			}
 			for i := range c.Op.Operands {
 				if err := c.wantSame(0, i); err != nil {
 					return nil, err

@@ -1,19 +1,8 @@
 package ir
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
-var tauAttr = AttrSpec{Name: "tau", Kind: FloatAttr, Doc: "temperature τ > 0"}
-
-// wantTau checks the temperature attribute.
-func (c *InferCtx) wantTau() error {
-	if t := c.Op.Float("tau"); !(t > 0) {
-		return fmt.Errorf("tau is %g, want > 0", t)
-	}
-	return nil
-}
+var tauAttr = AttrSpec{Name: "tau", Kind: FloatAttr, Range: positive, Doc: "temperature τ > 0"}
 
 func sqDist(a, b []float64) float64 {
 	s := 0.0
@@ -37,9 +26,6 @@ func pairLogits(n, skip int, tau float64, d func(k int) float64) float64 {
 // wantPair checks operands p and q, of one type, and vectors of their rows from
 // operand first on.
 func (c *InferCtx) wantPair(q, first, last int) error {
-	if err := c.wantTau(); err != nil {
-		return err
-	}
 	if err := c.wantSame(0, q); err != nil {
 		return err
 	}
@@ -60,9 +46,6 @@ var pairwiseOps = []OpDef{
 		Doc:      "with d_ij = ‖p_i − q_j‖²: row_i = ln Σ_{j≠i} e^(−d_ij/τ), col_j likewise over i ≠ j, diag_i = d_ii, sumsq = Σ_{i≠j} d_ij²",
 		Operands: operands("p", "q"), Attrs: []AttrSpec{tauAttr}, Results: []string{"row", "col", "diag", "sumsq"},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantTau(); err != nil {
-				return nil, err
-			}
 			if err := c.wantSame(0, 1); err != nil {
 				return nil, err
 			}
@@ -98,9 +81,6 @@ var pairwiseOps = []OpDef{
 		Attrs: []AttrSpec{tauAttr}, Results: []string{"dp", "dq"},
 		NoGrad: "a gradient itself; the sampler's chain is detached",
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantTau(); err != nil {
-				return nil, err
-			}
 			if err := c.wantSame(0, 1); err != nil {
 				return nil, err
 			}

@@ -1,18 +1,9 @@
 package ir
 
-import "fmt"
-
 var (
 	streamAttr = AttrSpec{Name: "stream", Kind: StringAttr, Doc: "name of the random stream"}
-	rateAttr   = AttrSpec{Name: "rate", Kind: FloatAttr, Doc: "probability of dropping, 0 ≤ rate < 1"}
+	rateAttr   = AttrSpec{Name: "rate", Kind: FloatAttr, Range: share, Doc: "probability of dropping, 0 ≤ rate < 1"}
 )
-
-func (c *InferCtx) wantRate() error {
-	if r := c.Op.Float("rate"); !(r >= 0 && r < 1) {
-		return fmt.Errorf("rate %g is outside [0, 1)", r)
-	}
-	return nil
-}
 
 func noiseOp(name, doc string, draw func(r Random, stream string, i int) float64) OpDef {
 	return OpDef{
@@ -52,9 +43,6 @@ var randomOps = []OpDef{
 	{
 		Name: "dropout", Doc: "y_i = x_i·[u_i ≥ rate]/(1 − rate), u_i element i of the stream", Operands: []OperandSpec{sparseOK("x")}, Attrs: []AttrSpec{rateAttr, streamAttr}, Results: []string{"drop"}, Random: true,
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRate(); err != nil {
-				return nil, err
-			}
 			return sameAsFirst(c)
 		},
 		// The mask is drawn again from the same stream, so none is stored.

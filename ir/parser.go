@@ -393,8 +393,8 @@ func (p *parser) dim() Dim {
 		case t.kind == tokIdent:
 		case t.kind == tokNumber:
 			n, err := strconv.Atoi(t.text)
-			if err != nil || n < 0 || n > maxSize {
-				p.fail(t, "malformed dimension; want a name or a size of at most %d", maxSize)
+			if err != nil || n < 0 || n > MaxSize {
+				p.fail(t, "malformed dimension; want a name or a size of at most %d", MaxSize)
 			}
 			t.text = strconv.Itoa(n)
 		default:

@@ -255,7 +255,7 @@ func drawOp(t *rapid.T, b *Builder, name string) {
 	}
 	for _, spec := range Lookup(name).Attrs {
 		switch {
-		case slices.Contains([]string{"tau", "temperature", "rate"}, spec.Name): // these have bounds
+		case spec.Range != Range{}:
 		case spec.Kind == FloatAttr && rapid.Bool().Draw(t, "redraw"):
 			attrs[spec.Name] = drawFloat(t)
 		case spec.Name == "stream" && spec.Default == nil: // else the expression decides whether there is one

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -91,7 +92,57 @@ type AttrSpec struct {
 	Kind    AttrKind
 	Default any
 	OneOf   []string // of a string attribute: the legal values
+	Range   Range    // of a number: its legal values
 	Doc     string
+}
+
+// Range is the legal values of a number: from Min to Max, without Min where Above, without
+// Max where Below. The zero value is all numbers; a Max of +Inf is none.
+type Range struct {
+	Min, Max     float64
+	Above, Below bool
+}
+
+// The ranges of attributes, and of the options that become attributes.
+var (
+	positive    = Range{Min: 0, Max: math.Inf(1), Above: true}
+	nonNegative = Range{Min: 0, Max: math.Inf(1)}
+	share       = Range{Min: 0, Max: 1, Below: true}
+	probability = Range{Min: 0, Max: 1, Above: true, Below: true}
+	unrolled    = Range{Min: 0, Max: MaxUnroll}
+	count       = Range{Min: 1, Max: MaxSize}
+)
+
+// Holds reports whether v is in the range.
+func (r Range) Holds(v float64) bool {
+	return r == Range{} || v > r.Min && v < r.Max || v == r.Min && !r.Above || v == r.Max && !r.Below && !math.IsInf(v, 0)
+}
+
+// String says what a number must be, such as "at least 0".
+func (r Range) String() string {
+	switch {
+	case r == Range{}:
+		return "a number"
+	case math.IsInf(r.Max, 1) && r.Above:
+		return fmt.Sprintf("greater than %g", r.Min)
+	case math.IsInf(r.Max, 1):
+		return fmt.Sprintf("at least %g", r.Min)
+	case r.Above && r.Below:
+		return fmt.Sprintf("within (%g, %g)", r.Min, r.Max)
+	case r.Below:
+		return fmt.Sprintf("within [%g, %g)", r.Min, r.Max)
+	}
+	return fmt.Sprintf("between %.0f and %.0f", r.Min, r.Max)
+}
+
+// Attr returns what the table says of an operation's attribute, such as
+// "gsr.sgld_sample.steps"; nil if there is none of that name.
+func Attr(name string) *AttrSpec {
+	dot := strings.LastIndexByte(name, '.')
+	if d := Lookup(name[:max(dot, 0)]); d != nil {
+		return d.attrSpec(name[dot+1:])
+	}
+	return nil
 }
 
 // OpDef is one line of the operation table: all that is known of an operation.
@@ -287,14 +338,6 @@ func (c *InferCtx) wantOneDType(is ...int) error {
 func (c *InferCtx) wantPairs(i int) error {
 	if t := c.In(i); t.DType != I64 || t.Rank() != 2 || t.Dims[0] != "2" {
 		return fmt.Errorf("operand %s is %s, want i64[2,P]", c.Op.operandName(i), t)
-	}
-	return nil
-}
-
-// wantPositive checks a float attribute.
-func (c *InferCtx) wantPositive(attr string) error {
-	if v := c.Op.Float(attr); !(v > 0) {
-		return fmt.Errorf("attribute %s is %g, want > 0", attr, v)
 	}
 	return nil
 }

@@ -111,6 +111,9 @@ func (v *verifier) fn(f *Func) error {
 			symbols[string(d)] = 1
 		}
 	}
+	if len(f.Body) > MaxOps {
+		return faultAt(f, "%w", &SizeError{Func: f.Name})
+	}
 	for i, op := range f.Body {
 		if op.Def == nil {
 			return faultAt(op, "operation %d is none of the table", i)
@@ -232,9 +235,9 @@ func (v *verifier) acyclic(m *Module) error {
 	return nil
 }
 
-// maxSize bounds a fixed dimension; kernels and ONNX count in 32 bits within a
+// MaxSize bounds a fixed dimension; kernels and ONNX count in 32 bits within a
 // dimension.
-const maxSize = math.MaxInt32
+const MaxSize = math.MaxInt32
 
 // checkType checks what a type literal could not say wrong.
 func checkType(t Type) error {
@@ -249,8 +252,8 @@ func checkType(t Type) error {
 	for _, d := range t.Dims {
 		for _, part := range strings.Split(string(d), "+") {
 			if n, err := strconv.Atoi(part); err == nil && n >= 0 && strconv.Itoa(n) == part {
-				if n > maxSize {
-					return fmt.Errorf("dimension %s is too large; at most %d", d, maxSize)
+				if n > MaxSize {
+					return fmt.Errorf("dimension %s is too large; at most %d", d, MaxSize)
 				}
 				continue
 			}

@@ -8,9 +8,9 @@ import (
 
 // GAT holds what only graph attention reads.
 type GAT struct {
-	Heads            int     `toml:"heads" doc:"attention heads of the hidden layers, which share the hidden width, rounded up to a multiple of them"`
-	OutHeads         int     `toml:"out_heads" doc:"attention heads of the last layer, whose mean is taken"`
-	AttentionDropout float64 `toml:"attention_dropout" doc:"dropout of the attention between nodes"`
+	Heads            int     `toml:"heads" range:"gnn.gat_conv.heads" doc:"attention heads of the hidden layers, which share the hidden width, rounded up to a multiple of them"`
+	OutHeads         int     `toml:"out_heads" range:"gnn.gat_conv.heads" doc:"attention heads of the last layer, whose mean is taken"`
+	AttentionDropout float64 `toml:"attention_dropout" range:"gnn.gat_conv.rate" doc:"dropout of the attention between nodes"`
 }
 
 // attention is a list of graph attention layers (Veličković et al. 2018), whose

@@ -27,6 +27,7 @@ package models
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -54,16 +55,16 @@ type Options struct {
 
 	Classifier   string  `toml:"classifier" doc:"network of the classifier, one of those that gsrc models lists"`
 	Norm         string  `toml:"norm" doc:"row normalisation of the classifier's features: l1, l2 or none"`
-	Hidden       int     `toml:"hidden" doc:"hidden width of the classifier"`
-	Layers       int     `toml:"layers" doc:"layers of the classifier"`
-	Dropout      float64 `toml:"dropout" doc:"dropout on hidden layers of the classifier"`
-	InputDropout float64 `toml:"input_dropout" doc:"dropout on the classifier's features"`
+	Hidden       int     `toml:"hidden" range:"size" doc:"hidden width of the classifier"`
+	Layers       int     `toml:"layers" range:"repeats" doc:"layers of the classifier"`
+	Dropout      float64 `toml:"dropout" range:"dropout.rate" doc:"dropout on hidden layers of the classifier"`
+	InputDropout float64 `toml:"input_dropout" range:"dropout.rate" doc:"dropout on the classifier's features"`
 	WeightDecay  float64 `toml:"weight_decay" doc:"L2 weight decay of the classifier's weights"`
 	DecayFirst   bool    `toml:"decay_first" doc:"weight decay on the first layer only, as Kipf and Welling have it"`
 	ClassWeights string  `toml:"class_weights" doc:"what a training node counts in the cross-entropy: none (every node alike) or balanced (every class alike, for classes of different sizes)" oneof:"none,balanced"`
 
-	Readout        string  `toml:"readout" doc:"how a graph's nodes become one row, where graphs are classified: sum, mean or max" oneof:"sum,mean,max"`
-	ReadoutDropout float64 `toml:"readout_dropout" doc:"dropout on the rows that readouts give, where graphs are classified"`
+	Readout        string  `toml:"readout" range:"gnn.readout.mode" doc:"how a graph's nodes become one row, where graphs are classified: sum, mean or max" oneof:"sum,mean,max"`
+	ReadoutDropout float64 `toml:"readout_dropout" range:"dropout.rate" doc:"dropout on the rows that readouts give, where graphs are classified"`
 
 	GCNII       GCNII       `toml:"gcnii" doc:"the network gcnii"`
 	GIN         GIN         `toml:"gin" doc:"the network gin"`
@@ -84,63 +85,63 @@ type GCNII struct {
 
 // GIN holds what only the network gin reads.
 type GIN struct {
-	Eps float64 `toml:"eps" doc:"a node counts 1 + eps times as much as a neighbour"`
+	Eps float64 `toml:"eps" range:"gnn.gin_conv.eps" doc:"a node counts 1 + eps times as much as a neighbour"`
 }
 
 // Propagation holds what only the classifier propagation reads.
 type Propagation struct {
-	Order     int     `toml:"order" doc:"highest power K of the normalised adjacency in the mean"`
-	DropNodes float64 `toml:"drop_nodes" doc:"share of nodes whose features are dropped in a sample"`
+	Order     int     `toml:"order" range:"repeats from 0" doc:"highest power K of the normalised adjacency in the mean"`
+	DropNodes float64 `toml:"drop_nodes" range:"dropout.rate" doc:"share of nodes whose features are dropped in a sample"`
 }
 
 // Encoder shapes φ and ϕ.
 type Encoder struct {
 	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, gat, sage or gin"`
-	Hidden       int     `toml:"hidden" doc:"width of the encoder's layers and of the embedding"`
-	Layers       int     `toml:"layers" doc:"layers of the encoder (the paper: 3)"`
-	Projection   int     `toml:"projection" doc:"width of the projector (the paper: 128)"`
+	Hidden       int     `toml:"hidden" range:"size" doc:"width of the encoder's layers and of the embedding"`
+	Layers       int     `toml:"layers" range:"repeats" doc:"layers of the encoder (the paper: 3)"`
+	Projection   int     `toml:"projection" range:"size" doc:"width of the projector (the paper: 128)"`
 	WeightDecay  float64 `toml:"weight_decay" doc:"L2 weight decay of encoder and projector"`
 	StructWeight float64 `toml:"struct_weight" doc:"factor of the structural attributes X^s"`
 }
 
 // ECL holds the loss of Eq 5–17 and the sampler of Eq 3.
 type ECL struct {
-	Tau            float64 `toml:"tau" doc:"temperature (the paper: 0.1)"`
-	Alpha          float64 `toml:"alpha" doc:"weight of the generative term (the paper: 0.1); 0 leaves it out"`
-	Beta           float64 `toml:"beta" doc:"weight of the regulariser (the paper: 0.01)"`
-	Reg            string  `toml:"reg" doc:"mean: mean of (tau E)^2 over n != m; paper: as printed in Eq 17"`
+	Tau            float64 `toml:"tau" range:"gsr.ecl_loss.tau" doc:"temperature (the paper: 0.1)"`
+	Alpha          float64 `toml:"alpha" range:"gsr.ecl_loss.alpha" doc:"weight of the generative term (the paper: 0.1); 0 leaves it out"`
+	Beta           float64 `toml:"beta" range:"gsr.ecl_loss.beta" doc:"weight of the regulariser (the paper: 0.01)"`
+	Reg            string  `toml:"reg" range:"gsr.ecl_loss.reg" doc:"mean: mean of (tau E)^2 over n != m; paper: as printed in Eq 17"`
 	Discriminative bool    `toml:"discriminative" doc:"false leaves Eq 15 out"`
 	Positive       bool    `toml:"positive" doc:"the positive pair stands in the denominator of Eq 15 too"`
-	Steps          int     `toml:"sgld_steps" doc:"Langevin steps K (the paper: 3)"`
-	Step           float64 `toml:"sgld_step" doc:"step size lambda of Eq 3"`
-	Noise          float64 `toml:"sgld_noise" doc:"noise scale of a step"`
-	InitNoise      float64 `toml:"sgld_init" doc:"noise added to the view where the chain starts"`
-	Clip           float64 `toml:"sgld_clip" doc:"largest row norm of a step's gradient; 0 does not clip"`
+	Steps          int     `toml:"sgld_steps" range:"gsr.sgld_sample.steps" doc:"Langevin steps K (the paper: 3)"`
+	Step           float64 `toml:"sgld_step" range:"gsr.sgld_sample.step" doc:"step size lambda of Eq 3"`
+	Noise          float64 `toml:"sgld_noise" range:"gsr.sgld_sample.noise" doc:"noise scale of a step"`
+	InitNoise      float64 `toml:"sgld_init" range:"gsr.gaussian_blur.sigma" doc:"noise added to the view where the chain starts"`
+	Clip           float64 `toml:"sgld_clip" range:"gsr.sgld_sample.clip" doc:"largest row norm of a step's gradient; 0 does not clip"`
 }
 
 // Views holds the augmentations; each may be 0, which leaves it out.
 type Views struct {
-	Blur  float64 `toml:"blur" doc:"sigma of the Gaussian blur (the paper's only operator)"`
-	Mask  float64 `toml:"mask_features" doc:"share of feature columns masked"`
-	Edges float64 `toml:"drop_edges" doc:"share of edges dropped"`
+	Blur  float64 `toml:"blur" range:"gsr.gaussian_blur.sigma" doc:"sigma of the Gaussian blur (the paper's only operator)"`
+	Mask  float64 `toml:"mask_features" range:"gsr.mask_features.rate" doc:"share of feature columns masked"`
+	Edges float64 `toml:"drop_edges" range:"gsr.drop_edges.rate" doc:"share of edges dropped"`
 }
 
 // Edges holds Eq 18, the relaxed Bernoulli samples and the consistency term.
 type Edges struct {
-	OldLo         float64 `toml:"old_lo" doc:"probability of the least similar existing edge"`
-	OldHi         float64 `toml:"old_hi" doc:"probability of the most similar existing edge"`
-	NewLo         float64 `toml:"new_lo" doc:"probability of the least similar new edge"`
-	NewHi         float64 `toml:"new_hi" doc:"probability of the most similar new edge"`
-	Temperature   float64 `toml:"temperature" doc:"temperature of the relaxed Bernoulli samples"`
-	Samples       int     `toml:"samples" doc:"graphs sampled a step"`
+	OldLo         float64 `toml:"old_lo" range:"gsr.edge_probability.old_lo" doc:"probability of the least similar existing edge"`
+	OldHi         float64 `toml:"old_hi" range:"gsr.edge_probability.old_hi" doc:"probability of the most similar existing edge"`
+	NewLo         float64 `toml:"new_lo" range:"gsr.edge_probability.new_lo" doc:"probability of the least similar new edge"`
+	NewHi         float64 `toml:"new_hi" range:"gsr.edge_probability.new_hi" doc:"probability of the most similar new edge"`
+	Temperature   float64 `toml:"temperature" range:"gsr.relaxed_bernoulli.temperature" doc:"temperature of the relaxed Bernoulli samples"`
+	Samples       int     `toml:"samples" range:"repeats" doc:"graphs sampled a step"`
 	Consistency   float64 `toml:"consistency" doc:"weight of the consistency term between the samples' predictions; 0 leaves it out"`
-	Sharpen       float64 `toml:"sharpen" doc:"temperature that sharpens the mean prediction"`
+	Sharpen       float64 `toml:"sharpen" range:"gsr.consistency.temperature" doc:"temperature that sharpens the mean prediction"`
 	Judge         string  `toml:"judge" neutral:"\"embedding\"" doc:"how likely existing edges are: embedding, by the similarity of their ends' embeddings, as in the paper; attributes, by how much more alike the attributes around their ends are than around nodes drawn at random, which the encoder's messages are weighted by, too"`
-	JudgeRounds   int     `toml:"judge_rounds" neutral:"2" doc:"rounds of judging by attributes, neighbours counting in each by what the one before has found"`
+	JudgeRounds   int     `toml:"judge_rounds" range:"repeats" neutral:"2" doc:"rounds of judging by attributes, neighbours counting in each by what the one before has found"`
 	JudgeDistrust float64 `toml:"judge_distrust" neutral:"0.0" doc:"how much less a doubtful edge weighs where many are: evidence is raised to the power 1 + judge_distrust·(share of doubted edges)"`
-	Mu            float64 `toml:"mu" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`
-	Mode          string  `toml:"mode" doc:"weights of the refined edges in evaluation: expected (their probabilities) or threshold (1)"`
-	Threshold     float64 `toml:"threshold" doc:"candidates with a smaller probability are no edges of the refined graph"`
+	Mu            float64 `toml:"mu" range:"scale_grad.factor" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`
+	Mode          string  `toml:"mode" range:"gsr.refine.mode" doc:"weights of the refined edges in evaluation: expected (their probabilities) or threshold (1)"`
+	Threshold     float64 `toml:"threshold" range:"gsr.refine.threshold" doc:"candidates with a smaller probability are no edges of the refined graph"`
 }
 
 // The values of Edges.Judge.
@@ -196,40 +197,91 @@ type RangeError struct {
 
 func (e *RangeError) Error() string { return fmt.Sprintf("%s must be %s", e.Option, e.Want) }
 
-// Validate checks the ranges that the operation table does not; the error is a
-// [RangeError].
+// ranges are those that the tag range names beside attributes of operations: sizes of
+// dimensions, and what is repeated in a program.
+var ranges = map[string]ir.Range{"size": {Min: 1, Max: ir.MaxSize}, "repeats": {Min: 1, Max: ir.MaxUnroll}, "repeats from 0": {Min: 0, Max: ir.MaxUnroll}}
+
+// Validate checks that every option is one that a program can be built with: the tag
+// range of an option names the attribute that it becomes, whose range in the operation
+// table is the option's. The error is a [RangeError].
 func (o Options) Validate() error {
-	type bound struct {
+	if err := checkRanges("", reflect.ValueOf(o)); err != nil {
+		return err
+	}
+	for _, b := range []struct {
 		name string
 		ok   bool
 		want string
-	}
-	rate := func(v float64) bool { return v >= 0 && v < 1 }
-	prob := func(v float64) bool { return v > 0 && v < 1 }
-	for _, b := range []bound{
-		{"hidden", o.Hidden > 0, "at least 1"}, {"layers", o.Layers > 0, "at least 1"},
-		{"dropout", rate(o.Dropout), "within [0, 1)"}, {"input_dropout", rate(o.InputDropout), "within [0, 1)"},
-		{"readout", slices.Contains(ir.Readouts, o.Readout), "sum, mean or max"}, {"readout_dropout", rate(o.ReadoutDropout), "within [0, 1)"},
+	}{
 		{"class_weights", o.ClassWeights == "none" || o.ClassWeights == "balanced", "none or balanced"},
 		{"weight_decay", o.WeightDecay >= 0, "at least 0"}, {"norm", slices.Contains([]string{"l1", "l2", "none"}, o.Norm), "l1, l2 or none"},
 		{"classifier", slices.Contains(Classifiers(), o.Classifier), "one of " + strings.Join(Classifiers(), ", ")},
-		{"propagation.order", o.Propagation.Order >= 0, "at least 0"}, {"propagation.drop_nodes", rate(o.Propagation.DropNodes), "within [0, 1)"},
 		{"gcnii.alpha", o.GCNII.Alpha >= 0 && o.GCNII.Alpha <= 1, "within [0, 1]"}, {"gcnii.lambda", o.GCNII.Lambda >= 0, "at least 0"}, {"gcnii.weight_decay", o.GCNII.WeightDecay >= 0, "at least 0"},
 		{"encoder.kind", slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ")},
-		{"gat.heads", o.GAT.Heads > 0, "at least 1"}, {"gat.out_heads", o.GAT.OutHeads > 0, "at least 1"}, {"gat.attention_dropout", rate(o.GAT.AttentionDropout), "within [0, 1)"},
-		{"encoder.hidden", o.Encoder.Hidden > 0, "at least 1"}, {"encoder.layers", o.Encoder.Layers > 0, "at least 1"}, {"encoder.projection", o.Encoder.Projection > 0, "at least 1"},
-		{"ecl.tau", o.ECL.Tau > 0, "greater than 0"}, {"ecl.sgld_steps", o.ECL.Steps >= 0, "at least 0"},
-		{"ecl.reg", o.ECL.Reg == "mean" || o.ECL.Reg == "paper", "mean or paper"},
-		{"views.blur", o.Views.Blur >= 0, "at least 0"}, {"views.mask_features", rate(o.Views.Mask), "within [0, 1)"}, {"views.drop_edges", rate(o.Views.Edges), "within [0, 1)"},
-		{"edges.old_lo", prob(o.Edges.OldLo), "within (0, 1)"}, {"edges.old_hi", prob(o.Edges.OldHi), "within (0, 1)"},
-		{"edges.new_lo", prob(o.Edges.NewLo), "within (0, 1)"}, {"edges.new_hi", prob(o.Edges.NewHi), "within (0, 1)"},
-		{"edges.judge", o.Edges.Judge == JudgeEmbedding || o.Edges.Judge == JudgeAttributes, "embedding or attributes"}, {"edges.judge_rounds", o.Edges.JudgeRounds > 0, "at least 1"}, {"edges.judge_distrust", o.Edges.JudgeDistrust >= 0, "at least 0"},
-		{"edges.samples", o.Edges.Samples > 0, "at least 1"}, {"edges.temperature", o.Edges.Temperature > 0, "greater than 0"}, {"edges.sharpen", o.Edges.Sharpen > 0, "greater than 0"},
-		{"edges.mode", o.Edges.Mode == "expected" || o.Edges.Mode == "threshold", "expected or threshold"},
+		{"edges.judge", o.Edges.Judge == JudgeEmbedding || o.Edges.Judge == JudgeAttributes, "embedding or attributes"}, {"edges.judge_distrust", o.Edges.JudgeDistrust >= 0, "at least 0"},
 	} {
 		if !b.ok {
 			return &RangeError{Option: b.name, Want: b.want}
 		}
 	}
 	return nil
+}
+
+// checkRanges checks the fields of a section that have the tag range.
+func checkRanges(prefix string, section reflect.Value) error {
+	for i := range section.NumField() {
+		f, v := section.Type().Field(i), section.Field(i)
+		name := prefix + f.Tag.Get("toml")
+		if v.Kind() == reflect.Struct {
+			if err := checkRanges(name+".", v); err != nil {
+				return err
+			}
+			continue
+		}
+		ok, want := true, ""
+		r, isRange := ranges[f.Tag.Get("range")]
+		spec := ir.Attr(f.Tag.Get("range"))
+		if spec != nil && !isRange {
+			r = spec.Range
+		}
+		switch v.Kind() {
+		case reflect.Int:
+			ok, want = r.Holds(float64(v.Int())), r.String()
+		case reflect.Float64:
+			ok, want = r.Holds(v.Float()), r.String()
+		case reflect.String:
+			if spec != nil && spec.OneOf != nil {
+				ok, want = slices.Contains(spec.OneOf, v.String()), "one of "+strings.Join(spec.OneOf, ", ")
+			}
+		}
+		if !ok {
+			return &RangeError{Option: name, Want: want}
+		}
+	}
+	return nil
+}
+
+// Program builds the model's program, which classifies whole graphs where graphs is set.
+// The error is a [RangeError], or says that the program would be too large.
+func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
+	build := m.Build
+	if graphs {
+		build = m.Graphs
+	}
+	if build == nil {
+		return nil, fmt.Errorf("model %s classifies nodes, not graphs", m.Name)
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			large, ok := p.(*ir.SizeError)
+			if !ok {
+				panic(p)
+			}
+			prog, err = nil, large
+		}
+	}()
+	return build(o), nil
 }

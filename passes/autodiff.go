@@ -34,13 +34,15 @@ func autodiff(m *ir.Module, _ Facts) error {
 }
 
 func resolveGrads(m *ir.Module, f *ir.Func) error {
-	for {
-		pos := slices.IndexFunc(f.Body, func(op *ir.Op) bool { return op.Name() == "grad" })
-		if pos < 0 {
+	b := ir.NewBuilder(m, f)
+	for pos := 0; ; {
+		next := slices.IndexFunc(f.Body[pos:], func(op *ir.Op) bool { return op.Name() == "grad" })
+		if next < 0 {
 			return nil
 		}
+		pos += next
 		op := f.Body[pos]
-		b := ir.NewBuilder(m, f).At(pos)
+		b.At(pos)
 		grads, err := gradients(b, op.Operands[0], op.Operands[1:])
 		if err != nil {
 			return err
@@ -49,8 +51,9 @@ func resolveGrads(m *ir.Module, f *ir.Func) error {
 		for i, r := range op.Results {
 			with[r] = grads[i]
 		}
-		f.Body = slices.Delete(f.Body, b.Pos(), b.Pos()+1)
-		f.Replace(with)
+		pos = b.Pos()
+		f.Body = slices.Delete(f.Body, pos, pos+1)
+		f.ReplaceFrom(pos, with)
 	}
 }
 
@@ -83,13 +86,30 @@ func appendParamGrads(m *ir.Module, f *ir.Func) error {
 func gradients(b *ir.Builder, y *ir.Value, xs []*ir.Value) ([]*ir.Value, error) {
 	restore := b.Named("d")
 	defer restore()
-	before := slices.Clone(b.Func.Body[:b.Pos()])
 
-	// Forward: what depends on an x. Nothing flows through a stopped value.
+	// Forward: what depends on an x. Nothing flows through a stopped value. Nothing
+	// before the first x depends on one; a sampler's steps are long, and many.
 	depends := map[*ir.Value]bool{}
+	made := 0 // xs that operations make
 	for _, x := range xs {
+		if !depends[x] && x.Def != nil {
+			made++
+		}
 		depends[x] = true
 	}
+	from := 0
+	if made == len(depends) {
+		from = b.Pos()
+		for found := 0; found < made && from > 0; {
+			from--
+			for _, r := range b.Func.Body[from].Results {
+				if depends[r] {
+					found++
+				}
+			}
+		}
+	}
+	before := slices.Clone(b.Func.Body[from:b.Pos()])
 	for _, op := range before {
 		if op.Name() == "stop_gradient" || !slices.ContainsFunc(op.Operands, func(v *ir.Value) bool { return v != nil && depends[v] }) {
 			continue

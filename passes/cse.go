@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/ir"
@@ -11,13 +12,13 @@ import (
 // step a stream gives the same numbers wherever it is drawn.
 func cse(m *ir.Module, _ Facts) error {
 	for _, f := range m.Funcs {
-		mergeEqual(m, f)
+		mergeEqual(f)
 	}
 	return nil
 }
 
 // mergeEqual makes readers of an operation that occurs twice read the first.
-func mergeEqual(m *ir.Module, f *ir.Func) {
+func mergeEqual(f *ir.Func) {
 	ids := map[*ir.Value]int{}
 	id := func(v *ir.Value) int {
 		if v == nil {
@@ -29,7 +30,13 @@ func mergeEqual(m *ir.Module, f *ir.Func) {
 		return ids[v]
 	}
 	seen := map[string]*ir.Op{}
-	rewrite(m, f, func(_ *ir.Builder, op *ir.Op) []*ir.Value {
+	with := map[*ir.Value]*ir.Value{} // all at once: one by one takes time in the square of the program
+	f.Body = slices.DeleteFunc(f.Body, func(op *ir.Op) bool {
+		for i, v := range op.Operands {
+			if first := with[v]; first != nil {
+				op.Operands[i] = first
+			}
+		}
 		var key strings.Builder
 		key.WriteString(op.Name())
 		for _, v := range op.Operands {
@@ -41,10 +48,19 @@ func mergeEqual(m *ir.Module, f *ir.Func) {
 		for _, r := range op.Results {
 			fmt.Fprintf(&key, " %s", r.Type)
 		}
-		if first := seen[key.String()]; first != nil {
-			return first.Results
+		first := seen[key.String()]
+		if first == nil {
+			seen[key.String()] = op
+			return false
 		}
-		seen[key.String()] = op
-		return nil
+		for i, r := range op.Results {
+			with[r] = first.Results[i]
+		}
+		return true
 	})
+	for i, r := range f.Results {
+		if first := with[r.Value]; first != nil {
+			f.Results[i].Value = first
+		}
+	}
 }

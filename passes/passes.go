@@ -145,7 +145,7 @@ func rewrite(m *ir.Module, f *ir.Func, visit func(b *ir.Builder, op *ir.Op) []*i
 			with[r] = out[k]
 		}
 		f.Body = slices.Delete(f.Body, i, i+1)
-		f.Replace(with)
+		f.ReplaceFrom(i, with)
 	}
 }
 

@@ -199,7 +199,7 @@ func splitConcats(m *ir.Module, f *ir.Func, facts Facts) int {
 		return one(b.Add(b.MatMul(left, rows(0, wl)), b.MatMul(right, rows(wl, wr))))
 	})
 	if n > 0 {
-		mergeEqual(m, f) // the sides of one matrix are taken for each of its products
+		mergeEqual(f) // the sides of one matrix are taken for each of its products
 		pruneBody(f)
 	}
 	return n

@@ -44,7 +44,7 @@ func GraphModule(model string, cfg *config.Config, c *data.Collection) (*ir.Modu
 	}
 	o := cfg.Model
 	o.Features, o.Classes, o.StructWidth = c.X.Cols, c.Classes, 0
-	return m.Graphs(o), nil
+	return m.Program(o, true)
 }
 
 // partsOf returns into how many parts of at most size graphs so many are divided; parts

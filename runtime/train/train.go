@@ -266,7 +266,7 @@ func Module(model string, cfg *config.Config, ds *data.Dataset) (*ir.Module, err
 	}
 	o := cfg.Model
 	o.Features, o.Classes, o.StructWidth = ds.X.Cols, ds.Classes, cfg.DeepWalk.Width
-	return m.Build(o), nil
+	return m.Program(o, false)
 }
 
 // checkKind refuses a program for nodes where graphs are classified, and the other
