@@ -34,6 +34,10 @@ type TrainOptions struct {
 	// matrix products round to TF32.
 	Device string
 	TF32   bool
+	// Memory is how many bytes reading the data and training may take; what would take
+	// more is refused before it is allocated. 0 is what the process may use; see
+	// data.LoadOptions.
+	Memory int64
 	// OnDevice, if set, is called with a line that says what a run runs on, where
 	// that is a GPU or was to be found out.
 	OnDevice func(line string)
@@ -88,6 +92,7 @@ func Prepare(o TrainOptions) (*Setup, error) {
 		return nil, err
 	}
 	read := loadOptions(early)
+	read.MaxBytes = o.Memory
 	ds, graphs, err := o.Cache.LoadAny(o.Data, read)
 	if err != nil {
 		return nil, err
@@ -101,7 +106,9 @@ func Prepare(o TrainOptions) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	if again := loadOptions(c); !reflect.DeepEqual(again, read) { // the data set's defaults say otherwise
+	again := loadOptions(c)
+	again.MaxBytes = o.Memory
+	if !reflect.DeepEqual(again, read) { // the data set's defaults say otherwise
 		if ds, graphs, err = o.Cache.LoadAny(o.Data, again); err != nil {
 			return nil, err
 		}

@@ -38,10 +38,10 @@ func Train(ctx context.Context, o TrainOptions) (*Run, error) {
 	return s.Train(ctx, o)
 }
 
-// Train trains what was prepared. Of the options it reads Out, Force,
+// Train trains what was prepared. Of the options it reads Out, Force, Memory,
 // Observer, OnDevice, Warn and Trace.
 func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
-	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Trace: o.Trace}, o.OnDevice)
+	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Trace: o.Trace, Memory: o.Memory}, o.OnDevice)
 }
 
 func (s *Setup) train(ctx context.Context, o train.Options, onDevice func(string)) (*Run, error) {

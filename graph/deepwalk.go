@@ -71,6 +71,18 @@ func (o *DeepWalkOptions) walkPairs() int64 {
 	return 2 * int64(o.WalkLength) * int64(min(o.Window, o.WalkLength)) * int64(1+o.Negatives)
 }
 
+// Bytes returns at most how much memory DeepWalk takes on a graph of n nodes.
+func (o DeepWalkOptions) Bytes(n int) int64 {
+	o, err := o.withDefaults()
+	if err != nil {
+		return 0 // DeepWalk says so
+	}
+	// Both embeddings, their rows padded, and the result; of a node its first steps and
+	// places; the pairs of an episode, as drawn and by blocks.
+	pairs := o.walkPairs() * int64(o.episodeSize())
+	return int64(n)*(4*(3*int64(o.Dim)+2*sgns.Pad)+4*int64(o.WalksPerNode)+96) + 40*pairs
+}
+
 // Sizes that the result depends on, so they are constants.
 const (
 	episodeWalks = 128     // most walks whose pairs are sorted into blocks at a time

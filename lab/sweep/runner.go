@@ -24,6 +24,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/train"
 )
 
@@ -161,6 +162,7 @@ func (r *Runner) runAll(parent context.Context, tasks, todo []*task) error {
 		workers = cores
 	}
 	workers = min(workers, len(todo))
+	memory, _ := budget.Default() // which jobs that run side by side share
 
 	var mu sync.Mutex // guards what follows, and calls of Observer and Log
 	start, next := time.Now(), 0
@@ -202,7 +204,7 @@ func (r *Runner) runAll(parent context.Context, tasks, todo []*task) error {
 			tell(nil)
 			mu.Unlock()
 
-			rec, keep, err := r.run(ctx, t, threads)
+			rec, keep, err := r.run(ctx, t, threads, memory/int64(workers))
 			if err == nil && keep && r.Dir != "" {
 				err = Store{r.Dir}.put(rec)
 			}
@@ -241,20 +243,17 @@ func (r *Runner) runAll(parent context.Context, tasks, todo []*task) error {
 
 // run trains one job. The error is that of a sweep that must stop; keep is
 // whether the record holds however often the job is run.
-func (r *Runner) run(ctx context.Context, t *task, threads int) (rec *Record, keep bool, err error) {
+func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (rec *Record, keep bool, err error) {
 	s, err := t.job.prepare(&r.cache)
 	if err != nil {
 		return nil, false, err
 	}
 	rec = &Record{Job: t.job, Key: t.key, Dataset: s.DataName(), Checksum: s.DataChecksum(), Version: gsrc.Version(), Threads: threads}
-	if rec.PeakBytes, err = PeakBytes(s); err != nil {
-		rec.PeakBytes = 0 // a program of one's own may ask for what cannot be foretold
-	}
 	if err := s.Config.Set(fmt.Sprintf("train.threads=%d", threads)); err != nil {
 		return nil, false, err
 	}
 	start := time.Now()
-	run, err := s.Train(ctx, gsrc.TrainOptions{})
+	run, err := s.Train(ctx, gsrc.TrainOptions{Memory: memory})
 	rec.Seconds = math.Round(time.Since(start).Seconds()*1e3) / 1e3
 	if gsrc.IsInterrupted(ctx, err) {
 		return nil, false, fmt.Errorf("%w: %s", train.ErrInterrupted, t.job)
@@ -263,6 +262,12 @@ func (r *Runner) run(ctx context.Context, t *task, threads int) (rec *Record, ke
 		var diverged *train.NonFiniteError
 		rec.Error = err.Error()
 		return rec, errors.As(err, &diverged), nil
+	}
+	if err := s.Config.Set("train.threads=1"); err != nil { // the forecast is of one thread
+		return nil, false, err
+	}
+	if rec.PeakBytes, err = PeakBytes(s); err != nil {
+		rec.PeakBytes = 0 // a program of one's own may ask for what cannot be foretold
 	}
 	res := *run.Result
 	res.Trained, res.PeakRSSMiB = nil, nil

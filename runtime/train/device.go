@@ -225,17 +225,7 @@ func (t *trainer) explainMemory(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	advice := "lower model.hidden"
-	switch c := t.cfg.Train; {
-	case t.task.Graphs != nil:
-		advice = "lower train.batch_graphs or model.hidden"
-	case t.prog.Func("pretrain") != nil && c.Sampler == "full" && c.Anchors == 0:
-		advice = "set train.anchors to some hundreds, or lower model.encoder.hidden"
-	case t.prog.Func("pretrain") != nil && c.Sampler == "full":
-		advice = "lower train.anchors or model.encoder.hidden, or take train.sampler=edges"
-	case t.prog.Func("pretrain") != nil:
-		advice = "lower train.batch_edges, train.fanout or model.encoder.hidden"
-	}
+	advice := t.lower()
 	need := ""
 	var f *Forecast
 	var failed error

@@ -7,6 +7,7 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -93,6 +94,9 @@ func (p *graphPredictor) guessCandidates() error {
 		k = 0
 	}
 	k = (k*80 + 99) / 100
+	if err := affordable("the candidate edges", budget.Mul(64, int64(p.c.Nodes()), int64(k))); err != nil {
+		return err
+	}
 	var near []int32
 	for g, n := range p.c.Graphs {
 		for v := range n.N {

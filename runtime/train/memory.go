@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"math"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -146,24 +148,34 @@ type predictor struct {
 // fields.
 const drawn = 32
 
+// running is a function that the training procedure runs, and in which phase.
+type running struct{ name, phase string }
+
+// runs returns the functions that the training procedure runs.
+func runs(prog *ir.Module, cfg *config.Config) (list []running) {
+	c := cfg.Train
+	refined := prog.Func("fit") != nil
+	learned := refined && cfg.Candidates.Structure != "raw"
+	for _, x := range []struct {
+		running
+		runs bool
+	}{
+		{running{"pretrain", "pretrain"}, learned && c.PretrainSteps > 0}, {running{"train", "train"}, !refined},
+		{running{"fit", "train"}, refined}, {running{"joint", "train"}, learned && c.JointEvery > 0},
+		{running{"encode", "train"}, learned}, {running{"probability", "train"}, learned},
+		{running{"refine", "train"}, refined}, {running{"classify", "train"}, true},
+	} {
+		if x.runs && prog.Func(x.name) != nil {
+			list = append(list, x.running)
+		}
+	}
+	return list
+}
+
 // functions forecasts those that the training procedure runs.
 func (p *predictor) functions() error {
-	c := p.cfg.Train
-	refined := p.prog.Func("fit") != nil
-	learned := refined && p.cfg.Candidates.Structure != "raw"
-	for _, x := range []struct {
-		name, phase string
-		runs        bool
-	}{
-		{"pretrain", "pretrain", learned && c.PretrainSteps > 0}, {"train", "train", !refined},
-		{"fit", "train", refined}, {"joint", "train", learned && c.JointEvery > 0},
-		{"encode", "train", learned}, {"probability", "train", learned},
-		{"refine", "train", refined}, {"classify", "train", true},
-	} {
+	for _, x := range runs(p.prog, p.cfg) {
 		f := p.prog.Func(x.name)
-		if f == nil || !x.runs {
-			continue
-		}
 		mem, err := p.function(f)
 		if err != nil {
 			return err
@@ -203,6 +215,9 @@ func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
 				in["g"] = runtime.Graph(p.g)
 				continue
 			case a.Name == "c" && slices.ContainsFunc(fns, func(f *ir.Func) bool { return f.Arg("c") != nil && readsField(f, f.Arg("c")) }):
+				if err := affordable("the graph of candidate edges", budget.Mul(64, int64(p.dims["M"]))); err != nil {
+					return runtime.Memory{}, err
+				}
 				in["c"] = runtime.Graph(p.candidateGraph())
 				continue
 			case a.Name == "anchors":
@@ -378,15 +393,5 @@ func (p *predictor) parts() {
 
 // parameterBytes returns what a program's parameters hold.
 func parameterBytes(prog *ir.Module) int {
-	params := 0
-	for _, v := range prog.Params {
-		if shape, err := v.Type.Shape(nil); err == nil {
-			size := 4
-			for _, d := range shape {
-				size *= d
-			}
-			params += size
-		}
-	}
-	return params
+	return int(min(paramBytes(prog), math.MaxInt))
 }

@@ -53,6 +53,9 @@ type Options struct {
 	// Warn, if not nil, gets a sentence about the data that is no error and seldom
 	// meant, before a new run begins: [data.Dataset.Warnings].
 	Warn func(text string)
+	// Memory is how many bytes the run may take: one whose forecast is above is refused
+	// before it allocates. 0 is what the process may use; see data.LoadOptions.
+	Memory int64
 	// Version is the program's version, for run.json.
 	Version string
 }
@@ -215,6 +218,9 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 		return nil, err
 	}
 	t.prog = prog.Module
+	if err := t.checkMemory(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	if t.params, err = newParams(t.prog, t.seed()); err != nil {
 		return nil, err
 	}

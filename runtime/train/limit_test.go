@@ -1,0 +1,99 @@
+package train
+
+import (
+	"context"
+	"errors"
+	goruntime "runtime"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/budget"
+)
+
+// What would take more memory than a run may is refused before it is allocated, and runs
+// that fit are not.
+func TestRunsOverTheLimitAreRefused(t *testing.T) {
+	wide := &data.Features{Rows: 6, Cols: 1 << 24, RowPtr: []int32{0, 1, 1, 1, 1, 1, 1}, Col: []int32{5}, Val: []float32{1}}
+	for _, c := range []struct {
+		model, set string
+		wide       bool
+		want       string
+	}{
+		{"ecl-gsr", "model.encoder.hidden=1000001", false, "parameters"},
+		{"gcn", "model.hidden=2147483647", false, "@train"},
+		{"gat", "model.gat.heads=100000", false, "@train"},
+		{"gcn", "", true, "parameters"},
+		{"ecl-gsr", "deepwalk.width=1000000", false, "DeepWalk"},
+	} {
+		ds, err := data.Load(data.Synthetic, data.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.wide {
+			ds.X = wide
+			ds.Graph.N, ds.Graph.Edges, ds.Labels = 6, [][2]int32{{0, 1}}, []int32{0, 1, 2, 3, 0, 1}
+			ds.SplitSpec, ds.Splits = nil, []data.Split{{Train: []int32{0, 1, 2, 3}, Val: []int32{4}, Test: []int32{5}}}
+		}
+		var sets []string
+		if c.set != "" {
+			sets = []string{c.set}
+		}
+		cfg, err := config.Load(c.model, data.Synthetic, "", sets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := allocated(func() {
+			_, err = Train(context.Background(), Task{Model: c.model, Data: ds}, cfg, Options{Memory: 64 << 20})
+		})
+		var exceeded *budget.ExceededError
+		if !errors.As(err, &exceeded) || !strings.Contains(err.Error(), "--memory") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %s: %v", c.model, c.set, err)
+		}
+		if took > 64<<20 {
+			t.Errorf("%s %s: %d bytes were allocated before it was refused", c.model, c.set, took)
+		}
+	}
+}
+
+// allocated returns the bytes that f allocates.
+func allocated(f func()) uint64 {
+	var a, b goruntime.MemStats
+	goruntime.ReadMemStats(&a)
+	f()
+	goruntime.ReadMemStats(&b)
+	return b.TotalAlloc - a.TotalAlloc
+}
+
+// The bounds that spare a run the exact forecast enclose it.
+func TestBoundsEncloseTheForecast(t *testing.T) {
+	for _, sets := range [][]string{
+		{"gcn"}, {"gcnii"}, {"mlp", "model.hidden=200"}, {"gat"}, {"acm"}, {"grand"}, {"sage"},
+		{"ecl-gsr"}, {"ecl-gsr", "train.anchors=100"}, {"ecl-gsr", "train.sampler=edges"}, {"ecl-gsr", "train.anchors=0", "model.views.blur=0.03"},
+		{"ecl-gsr", "candidates.structure=raw"}, {"ecl-gsr", "model.edges.judge=attributes", "candidates.k=40"},
+	} {
+		cfg, err := config.Load(sets[0], data.Synthetic, "", append([]string{"synthetic.nodes=300"}, sets[1:]...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := cfg.Synthetic.CSBM(1)
+		ds, err := data.Load(data.Synthetic, data.LoadOptions{Seed: 1, Synthetic: &o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := newTrainer(context.Background(), Task{Model: sets[0], Data: ds}, cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		least, most, _ := tr.bounds()
+		f, err := PredictMemory(tr.prog, ds, tr.split, cfg)
+		tr.close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if int64(f.Peak) < least || int64(f.Peak) > most {
+			t.Errorf("%v: a forecast of %d bytes, outside its bounds %d and %d", sets, f.Peak, least, most)
+		}
+	}
+}
