@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
@@ -24,7 +25,14 @@ func (t *trainer) checkMemory() error {
 	least, most, what := t.bounds()
 	exceeded := func(need int64, what string) error {
 		e := &budget.ExceededError{What: "training " + t.module.Name, Need: need, Free: limit, Total: limit}
-		return fmt.Errorf("%w, most of it for %s; %s, or raise the limit with --memory", e, what, t.lower())
+		advice := t.lower()
+		switch {
+		case strings.Contains(what, "DeepWalk"):
+			advice = "lower deepwalk.width or deepwalk.walks"
+		case strings.Contains(what, "candidate"):
+			advice = "lower candidates.k"
+		}
+		return fmt.Errorf("%w, most of it for %s; %s, or raise the limit with --memory", e, what, advice)
 	}
 	if least > limit {
 		return exceeded(least, what)
