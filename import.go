@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/models/pyg"
 	"github.com/gsrc-dev/gsrc/runtime/train"
@@ -123,7 +123,7 @@ func readSpec(path string) (settings []pyg.Setting, order []string, err error) {
 	if path == "" {
 		return nil, nil, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := budget.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
 	}

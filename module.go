@@ -2,9 +2,9 @@ package gsrc
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
@@ -69,7 +69,7 @@ func Module(model string, o models.Options) (*ir.Module, error) {
 // ReadModule reads a .gsr file, a program in the text form of package ir. A
 // fault of syntax is an *ir.SyntaxError, others name function and operation.
 func ReadModule(path string) (*ir.Module, error) {
-	text, err := os.ReadFile(path)
+	text, err := budget.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("model file: %w", err)
 	}

@@ -29,7 +29,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -39,6 +38,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/gsrc-dev/gsrc/models"
 )
@@ -200,7 +200,7 @@ func builtIn(name string) (*layer, error) {
 func Read(path string) (*Config, error) { return Load("", "", path, nil) }
 
 func (c *Config) applyFile(path string) error {
-	text, err := os.ReadFile(path)
+	text, err := budget.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}

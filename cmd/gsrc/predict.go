@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/runtime/train"
 	"github.com/spf13/cobra"
@@ -199,7 +200,7 @@ func readNames(list []string) ([]string, error) {
 			names = append(names, name)
 			continue
 		}
-		text, err := os.ReadFile(file)
+		text, err := budget.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}

@@ -210,8 +210,9 @@ func Set(n int64) {
 
 // Default returns how much memory this process may take, and what says so: what [Set]
 // was told, or else the limit
-// of its cgroup (v1 or v2) or the machine's memory, a fifth of which is left to what
-// nobody counts, or GOMEMLIMIT where that is less.
+// of its cgroup (v1 or v2), that of its address space (ulimit -v, on Linux) or the
+// machine's memory, a fifth of which is left to what nobody counts, or GOMEMLIMIT where
+// that is less.
 func Default() (bytes int64, source string) {
 	if n := override.Load(); n > 0 {
 		return n, "--memory"
@@ -223,10 +224,29 @@ func Default() (bytes int64, source string) {
 	if n, err := memlimit.FromCgroup(); err == nil && usable(n) < bytes {
 		bytes, source = usable(n), "four fifths of the limit of the process's cgroup"
 	}
+	if n, ok := addressSpace(); ok && usable(n) < bytes {
+		bytes, source = usable(n), "four fifths of what ulimit -v leaves"
+	}
 	if n, err := goLimit(os.Getenv("GOMEMLIMIT")); err == nil && n < bytes {
 		bytes, source = n, "GOMEMLIMIT"
 	}
 	return bytes, source
+}
+
+// ReadFile is os.ReadFile for a file of the user's: one that is no regular file, or would
+// take more than a third of what the process may use, is refused before it is read.
+func ReadFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() && !info.IsDir() { // of a folder os.ReadFile says so
+		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
+	}
+	if total, _ := Default(); info.Size() > total/3 {
+		return nil, fmt.Errorf("%w; raise the limit with --memory", &ExceededError{What: path, Need: Mul(3, info.Size()), Free: total, Total: total})
+	}
+	return os.ReadFile(path)
 }
 
 func usable(n uint64) int64 { return int64(min(n, math.MaxInt64) / 5 * 4) }

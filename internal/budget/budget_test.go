@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -71,6 +72,27 @@ func TestFormat(t *testing.T) {
 func TestMul(t *testing.T) {
 	if Mul(3, 4, 5) != 60 || Mul(math.MaxInt64, 2) != math.MaxInt64 || Mul(math.MaxInt64, 2, 0) != 0 || Mul(-1, 2) != math.MaxInt64 {
 		t.Fatal(Mul(3, 4, 5), Mul(math.MaxInt64, 2), Mul(math.MaxInt64, 2, 0), Mul(-1, 2))
+	}
+}
+
+// A file that is more than may be held, or no file, is refused before it is read.
+func TestReadFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "large")
+	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := ReadFile(path); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := os.Truncate(path, 1<<50); err != nil {
+		t.Skipf("this file system has no files of 1 PiB: %v", err)
+	}
+	var e *ExceededError
+	if _, err := ReadFile(path); !errors.As(err, &e) || !strings.Contains(err.Error(), "--memory") {
+		t.Errorf("a file of 1 PiB: %v", err)
+	}
+	if _, err := ReadFile(os.DevNull); err == nil {
+		t.Error("a device was read")
 	}
 }
 

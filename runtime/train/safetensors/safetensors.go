@@ -24,9 +24,9 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/seal"
 )
 
@@ -194,7 +194,7 @@ func writeData(w io.Writer, data any) error {
 
 // ReadFile reads the file at path.
 func ReadFile(path string) (*File, error) {
-	data, err := os.ReadFile(path)
+	data, err := budget.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
