@@ -162,6 +162,21 @@ func TestParquetEncodings(t *testing.T) {
 	}
 }
 
+func FuzzParquet(f *testing.F) {
+	for i, codec := range parquetCodecs {
+		f.Add(parquetFile(f, codec, 1+i%2, 20))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		const limit = 1 << 20
+		mem, _ := budget.New(limit).Reserve("it", 0)
+		var text []byte
+		took := allocated(func() { text, _ = parquetText(b, mem) })
+		if took > 16*limit { // garbage, and windows of decoders, included
+			t.Errorf("%d bytes were allocated for a file of %d and a text of %d, where %d are allowed", took, len(b), len(text), limit)
+		}
+	})
+}
+
 // A damaged byte in a small Parquet file never takes more than a few times the file and
 // what it may unpack to.
 func TestDamagedParquetTakesLittleMemory(t *testing.T) {
