@@ -469,17 +469,16 @@ func TestPipeline(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	gates := s.models["pipeline"].(*file).gate
+	taken := 0
 	for len(gates) < cap(gates) {
 		select {
 		case gates <- struct{}{}:
+			taken++
 		default:
 		}
 	}
 	if _, err := overHTTP(h.Client(), h.URL, true)(t.Context(), "classifier", x, edges); err != nil {
 		t.Errorf("while the pipeline has no turn left: %v", err)
-	}
-	for range cap(gates) - 1 {
-		<-gates
 	}
 	cancel()
 	if err := <-ended; err == nil {
@@ -487,6 +486,9 @@ func TestPipeline(t *testing.T) {
 	}
 	for s.underWay.Load() > 0 {
 		time.Sleep(time.Millisecond)
+	}
+	for range taken {
+		<-gates
 	}
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/metrics", nil))
