@@ -224,8 +224,9 @@ func Default() (bytes int64, source string) {
 	if n, err := memlimit.FromCgroup(); err == nil && usable(n) < bytes {
 		bytes, source = usable(n), "four fifths of the limit of the process's cgroup"
 	}
-	if n, ok := addressSpace(); ok && usable(n) < bytes {
-		bytes, source = usable(n), "four fifths of what ulimit -v leaves"
+	// Go gives freed memory back, but not its addresses: lists that grow leave theirs behind.
+	if n, ok := addressSpace(); ok && int64(n/2) < bytes {
+		bytes, source = int64(n/2), "half of what ulimit -v leaves"
 	}
 	if n, err := goLimit(os.Getenv("GOMEMLIMIT")); err == nil && n < bytes {
 		bytes, source = n, "GOMEMLIMIT"
