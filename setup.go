@@ -43,7 +43,7 @@ type TrainOptions struct {
 	OnDevice func(line string)
 	// Warn, if set, is called with a sentence for each thing in the data that is no
 	// error and seldom meant, such as a class without a training node.
-	Warn func(text string)
+	Warn     func(text string)
 	Observer train.Observer // is told about progress; nil is nobody
 	Trace    *runtime.Trace // records when operations ran; nil is nothing
 	// Cache shares data between runs; nil reads them anew.
