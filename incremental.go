@@ -502,10 +502,6 @@ func (inc *incremental) connect(c *changes, directed bool) (added, removed [][2]
 	} else {
 		inc.out, inc.both = inc.in, inc.in
 	}
-	type slot struct {
-		l lists
-		v int32
-	}
 	owned := map[*[]int32]bool{}
 	write := func(l lists, v int32, f func([]int32) []int32) {
 		at := &l[v]

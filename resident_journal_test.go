@@ -326,7 +326,7 @@ func TestJournalFaults(t *testing.T) {
 		}
 	}
 	synthetic, _ := exported120(t, "gcn")
-	r, err = OpenResident(t.Context(), synthetic, "synthetic", ResidentOptions{PredictOptions: PredictOptions{Provider: ort.CPU}, Journal: dir})
+	_, err = OpenResident(t.Context(), synthetic, "synthetic", ResidentOptions{PredictOptions: PredictOptions{Provider: ort.CPU}, Journal: dir})
 	if err == nil || !strings.Contains(err.Error(), "belongs to another export") {
 		t.Errorf("a journal of another export: %v", err)
 	}

@@ -158,6 +158,7 @@ func (c *parquetChunk) page(h *format.PageHeader, body []byte) (values int64, er
 		levels, body, unpacked = body[:n], body[n:], unpacked-n
 		packed = packed && (v2.IsCompressed == nil || *v2.IsCompressed)
 	case dict != nil:
+		//lint:ignore SA1019 older writers use it
 		if dict.Encoding != format.Plain && dict.Encoding != format.PlainDictionary {
 			return 0, fmt.Errorf("a dictionary in the encoding %s is not read", dict.Encoding)
 		}
@@ -210,6 +211,7 @@ func checkValues(e format.Encoding, b []byte, values int64, mem *budget.Reservat
 	switch e {
 	case format.Plain, format.ByteStreamSplit:
 		return 0, nil
+	//lint:ignore SA1019 older writers use it
 	case format.PlainDictionary, format.RLEDictionary:
 		if len(b) == 0 {
 			return 0, nil

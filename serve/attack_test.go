@@ -125,6 +125,9 @@ func newVictim(t *testing.T, o Options) *victim {
 	}
 	lines := bufio.NewReader(out)
 	first, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the server does not start: %v", err)
+	}
 	if strings.Contains(first, "no limits") {
 		t.Skip("no limit of the address space (ulimit -v) can be set here")
 	}
