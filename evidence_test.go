@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export/exporttest"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/train"
 )
@@ -80,16 +81,12 @@ func TestExportsJudgeByTheTrainingGraph(t *testing.T) {
 	if err := os.CopyFS(old, os.DirFS(dist)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(old, inferenceFile), []byte(before), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	exporttest.Rewrite(t, old, inferenceFile, before)
 	if got := judged(old, 7); !slices.Equal(got.P, alone(got, 7).P) {
 		t.Error("an export of an earlier version judges a graph otherwise than by itself")
 	}
 	for _, wrong := range []string{`{"columns":[1],"rounds":[{"from":[1],"p":[2]}]}`, `{`, ``} {
-		if err := os.WriteFile(filepath.Join(dist, evidenceFile), []byte(wrong), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		exporttest.Rewrite(t, dist, evidenceFile, wrong)
 		if _, err := newPredictor(dist, data.Synthetic, PredictOptions{Load: loadOptions(c)}); err == nil || !strings.Contains(err.Error(), evidenceFile) {
 			t.Errorf("the calibration %q: %v", wrong, err)
 		}
