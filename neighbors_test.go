@@ -108,7 +108,7 @@ func TestNeighborsGiveTheWholeGraphsAnswers(t *testing.T) {
 			if !(worst <= 1e-5) {
 				t.Errorf("%d nodes of %d, %d hops: a probability is %g away from the whole graph's", len(s.Nodes), n, s.Hops, worst)
 			}
-			if s.Hops > 0 { // one hop less is not enough
+			if s.Hops > 0 { // one hop less is not enough, unless that reaches all
 				p, err := newPredictor(dist, path, o)
 				if err != nil {
 					t.Fatal(err)
@@ -127,7 +127,7 @@ func TestNeighborsGiveTheWholeGraphsAnswers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if slices.Equal(out["logits"].F32[:5*c], got["logits"].F32[:5*c]) {
+				if len(less.Nodes) < len(s.Nodes) && slices.Equal(out["logits"].F32[:5*c], got["logits"].F32[:5*c]) {
 					t.Errorf("%d hops give the same logits as %d", less.Hops, s.Hops)
 				}
 			}

@@ -38,28 +38,28 @@ func TestForecastHolds(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		load  func() *data.Dataset
+		load  func(t *testing.T) *data.Dataset
 		model string
 		sets  []string
 	}{
-		{"gcn", func() *data.Dataset { return generated(2000) }, "gcn", nil},
-		{"mlp", func() *data.Dataset { return generated(2000) }, "mlp", nil},
-		{"ecl-gsr", func() *data.Dataset { return generated(2000) }, "ecl-gsr", nil},
-		{"ecl-gsr, few anchors", func() *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"train.anchors=100"}},
-		{"ecl-gsr, structure", func() *data.Dataset { return generated(1000) }, "ecl-gsr", []string{"train.anchors=200", "deepwalk.width=64", "deepwalk.walks=2", "model.views.blur=0.03"}},
-		{"ecl-gsr, judged edges", func() *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=attributes"}},
-		{"ecl-gsr, seed edges", func() *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"train.sampler=edges"}},
-		{"ecl-gsr, acm", func() *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.classifier=acm", "model.edges.samples=1", "model.norm=l2", "model.decay_first=false"}},
-		{"ecl-gsr, one layer", func() *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.layers=1"}},
-		{"ecl-gsr, all nodes", func() *data.Dataset { return generated(700) }, "ecl-gsr", []string{"train.anchors=0", "model.views.blur=0.03"}},
-		{"cora", func() *data.Dataset { return dataset(t, "planetoid/cora") }, "ecl-gsr", nil},
-		{"cora, gcn", func() *data.Dataset { return dataset(t, "planetoid/cora") }, "gcn", nil},
+		{"gcn", func(*testing.T) *data.Dataset { return generated(2000) }, "gcn", nil},
+		{"mlp", func(*testing.T) *data.Dataset { return generated(2000) }, "mlp", nil},
+		{"ecl-gsr", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", nil},
+		{"ecl-gsr, few anchors", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"train.anchors=100"}},
+		{"ecl-gsr, structure", func(*testing.T) *data.Dataset { return generated(1000) }, "ecl-gsr", []string{"train.anchors=200", "deepwalk.width=64", "deepwalk.walks=2", "model.views.blur=0.03"}},
+		{"ecl-gsr, judged edges", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=attributes"}},
+		{"ecl-gsr, seed edges", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"train.sampler=edges"}},
+		{"ecl-gsr, acm", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.classifier=acm", "model.edges.samples=1", "model.norm=l2", "model.decay_first=false"}},
+		{"ecl-gsr, one layer", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.layers=1"}},
+		{"ecl-gsr, all nodes", func(*testing.T) *data.Dataset { return generated(700) }, "ecl-gsr", []string{"train.anchors=0", "model.views.blur=0.03"}},
+		{"cora", func(t *testing.T) *data.Dataset { return dataset(t, "planetoid/cora") }, "ecl-gsr", nil},
+		{"cora, gcn", func(t *testing.T) *data.Dataset { return dataset(t, "planetoid/cora") }, "gcn", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() {
 				t.Skip("takes seconds")
 			}
-			ds := c.load()
+			ds := c.load(t)
 			cfg, err := config.Load(c.model, ds.Name, "", append([]string{"train.threads=2", "train.joint_every=3"}, c.sets...))
 			if err != nil {
 				t.Fatal(err)
