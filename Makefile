@@ -25,7 +25,7 @@ demo: setup ## train, refine, export and verify on five generated graphs (two mi
 # Tests that need onnxruntime say so and are skipped where it cannot be had.
 test: build ## run all tests and count them
 	-bin/gsrc doctor
-	$(GO) build -o bin/testcount ./internal/testcount
+	$(GO) build -o bin/testcount ./tools/testcount
 	$(GO) test -json -timeout 30m $(TESTFLAGS) ./... | bin/testcount
 
 bench: ## run the Go benchmarks; "bin/gsrc bench" has whole steps, against the machine's limits
@@ -44,17 +44,17 @@ bin/peers/installed: lab/bench/peers/requirements.txt
 bench-peers: build $(if $(PEERS_PYTHON),,bin/peers/installed) ## time PyTorch on the same work in turn with gsrc, and draw it (PEERS_PYTHON, PEERSFLAGS, PEERS_CHART)
 	@mkdir -p results
 	bin/gsrc bench --peers $(or $(PEERS_PYTHON),bin/peers/bin/python) --json results/peers.json --markdown $(PEERSFLAGS)
-	$(GO) run ./lab/bench/chart results/peers.json $(PEERS_CHART)
+	$(GO) run ./tools/bench-chart results/peers.json $(PEERS_CHART)
 
 EXPORTSFLAGS ?=
 
 bench-exports: $(if $(PEERS_PYTHON),,bin/peers/installed) ## time exported GCNs in onnxruntime in turn with PyTorch Geometric's export (PEERS_PYTHON, EXPORTSFLAGS)
-	$(GO) run ./lab/bench/exports -python $(or $(PEERS_PYTHON),bin/peers/bin/python) $(EXPORTSFLAGS)
+	$(GO) run ./tools/bench-exports -python $(or $(PEERS_PYTHON),bin/peers/bin/python) $(EXPORTSFLAGS)
 
 SERVEFLAGS ?=
 
 bench-serve: build ## load "gsrc serve" with questions while its graph grows, and check every answer (SERVEFLAGS)
-	$(GO) run ./lab/bench/serving $(SERVEFLAGS)
+	$(GO) run ./tools/bench-serve $(SERVEFLAGS)
 
 kill-serve: ## kill a process that keeps a journal at 50 random moments, and look for every answered update (KILLS)
 	GSRC_KILLS=$(or $(KILLS),50) $(GO) test -count 1 -run TestKilled -v .
@@ -66,15 +66,15 @@ bin/tritonclient/installed:
 
 # PYTHON is one that has tritonclient already.
 conformance-serving: build $(if $(PYTHON),,bin/tritonclient/installed) ## ask "gsrc serve" with Triton's public client, over HTTP and gRPC (PYTHON)
-	conformance/serving/run.sh bin/gsrc $(or $(PYTHON),bin/tritonclient/bin/python)
+	tools/conformance/engines/serving/run.sh bin/gsrc $(or $(PYTHON),bin/tritonclient/bin/python)
 
 CONFORMANCEFLAGS ?=
 
 conformance: ## run exported models in other runtimes and write docs/conformance.md; what they need is installed (CONFORMANCEFLAGS, such as -only node,java)
-	$(GO) run ./lab/conformance -report docs/conformance.md $(CONFORMANCEFLAGS)
+	$(GO) run ./tools/conformance -report docs/conformance.md $(CONFORMANCEFLAGS)
 
 conformance-short: ## one exported model in the runtimes that are quick to install
-	$(GO) run ./lab/conformance -short -out results/conformance-short $(CONFORMANCEFLAGS)
+	$(GO) run ./tools/conformance -short -out results/conformance-short $(CONFORMANCEFLAGS)
 
 repro: build ## repeat the paper's evaluation into results/ and docs/results.md (REPROFLAGS, such as --only cora)
 	bin/gsrc repro all --report docs/results.md $(REPROFLAGS)
@@ -120,7 +120,7 @@ gpu-check: ## check the CUDA kernels and training on this machine's GPU, and tim
 	@mkdir -p bin/gpu
 	$(GO) test -c -o bin/gpu/driver.test ./runtime/cuda/driver
 	$(GO) test -c -o bin/gpu/kernels.test ./runtime/cuda
-	$(GO) test -c -o bin/gpu/train.test ./runtime/train
+	$(GO) test -c -o bin/gpu/train.test ./train
 	bin/gpu/driver.test -test.v -test.run '^TestOnEveryDriver$$/^GPU$$'
 	GSRC_GPU=1 bin/gpu/kernels.test -test.v -test.run '^TestDevice'
 	GSRC_GPU=1 bin/gpu/train.test -test.v -test.run '^TestCUDA(Runs|Resumes|Replays|Searches|Without|Padded)'
@@ -137,7 +137,7 @@ cross: ## build without cgo for Linux, macOS, Windows and arm64 (PLATFORMS)
 # Tests of what must not depend on the processor, and the packages that have them.
 BITS          ?= Bits
 ARM64_ROOT    ?= /usr/aarch64-linux-gnu
-BITS_PACKAGES ?= ./internal/fmath ./graph/internal/sgns ./runtime/kernels ./runtime/train
+BITS_PACKAGES ?= ./internal/fmath ./graph/internal/sgns ./runtime/kernels ./train
 
 bits-arm64: ## run the tests named *Bits* as an arm64 processor would, by qemu-user (BITS, BITS_PACKAGES)
 	@command -v qemu-aarch64 >/dev/null && test -e $(ARM64_ROOT)/lib/ld-linux-aarch64.so.1 || \
@@ -151,7 +151,7 @@ bin/emulation/kernel:
 	rm -r bin/emulation/unpacked bin/emulation/linux-image-*.deb
 
 bits-avx512: bin/emulation/kernel ## run the tests named *Bits* with AVX-512, by Bochs (BITS, BITS_PACKAGES)
-	GSRC_ISA=avx512 CGO_ENABLED=0 $(GO) test -p 1 -timeout 1h -exec '$(CURDIR)/internal/emulation/avx512.sh' -run '$(BITS)' $(TESTFLAGS) $(BITS_PACKAGES)
+	GSRC_ISA=avx512 CGO_ENABLED=0 $(GO) test -p 1 -timeout 1h -exec '$(CURDIR)/tools/emulation/avx512.sh' -run '$(BITS)' $(TESTFLAGS) $(BITS_PACKAGES)
 
 clean: ## remove what make built; runs and exports stay
 	rm -rf bin

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // Embed returns the trained encoder's output for the training graph, [N, width]

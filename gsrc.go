@@ -23,6 +23,6 @@
 //     known.
 //
 // The packages below can be used by themselves: ir, passes and compiler for
-// programs, models for the zoo, data and graph for graphs, runtime/train for
+// programs, models for the zoo, data and graph for graphs, train for
 // training, export for ONNX, runtime/ort for onnxruntime.
 package gsrc

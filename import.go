@@ -12,10 +12,10 @@ import (
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/models/pyg"
-	"github.com/gsrc-dev/gsrc/runtime/train"
-	"github.com/gsrc-dev/gsrc/runtime/train/safetensors"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // ImportOptions say what weights are and for what data. Weights and Train.Data are

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/internal/orttest"
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/runtime/ort/orttest"
-	"github.com/gsrc-dev/gsrc/runtime/train/safetensors"
 )
 
 var pygFixtures = filepath.Join("models", "pyg", "testdata")

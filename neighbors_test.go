@@ -10,11 +10,11 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
-	"github.com/gsrc-dev/gsrc/export/exporttest"
+	"github.com/gsrc-dev/gsrc/internal/exporttest"
+	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/runtime/ort/orttest"
 )
 
 // coraOrSynthetic is the Cora graph where it is to be had.

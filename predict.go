@@ -14,10 +14,10 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/runtime/train"
-	"github.com/gsrc-dev/gsrc/runtime/train/eval"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // PredictOptions say how a graph's nodes are classified.
@@ -59,7 +59,7 @@ type Prediction struct {
 	// Report judges the nodes (or graphs) whose label the data have and the model
 	// knows, by its name; nil where there are none. On the training graph the
 	// training nodes are among them.
-	Report *eval.Report
+	Report *metrics.Report
 	// Unknown counts the nodes (or graphs) whose label is no class of the model.
 	Unknown int
 }
@@ -432,7 +432,7 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 // choose picks the most probable class of each node or graph, the first of equal
 // ones, and holds them against the labels, numbers of classes of these names.
 func (r *Prediction) choose(labels []int32, names []string) {
-	predicted := eval.Argmax(r.Probabilities, len(r.Classes))
+	predicted := metrics.Argmax(r.Probabilities, len(r.Classes))
 	r.Predicted = make([]int, len(predicted))
 	for i, c := range predicted {
 		r.Predicted[i] = int(c)
@@ -454,5 +454,5 @@ func (r *Prediction) choose(labels []int32, names []string) {
 		}
 		mapped[i], known = c, append(known, int32(i))
 	}
-	r.Report = eval.Evaluate(predicted, r.Probabilities, len(r.Classes), mapped, known)
+	r.Report = metrics.Evaluate(predicted, r.Probabilities, len(r.Classes), mapped, known)
 }

@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/runtime/ort/orttest"
 )
 
 // exports are small models of the synthetic graph, made once; TestMain removes them.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/runtime/ort/orttest"
 )
 
 // asFolder writes a data set, with more rows and edges, as CSV files.

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/runtime/ort/orttest"
 )
 
 // batchOptions exports a model of graphs on a batch that has a graph without

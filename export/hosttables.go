@@ -32,7 +32,7 @@ type Tables struct {
 
 // BuildTables builds the tables of a graph of so many nodes, edge_index int64
 // [2,E], in O(N + E) steps. The same function exists for other languages in
-// conformance/buckets. It refuses node numbers out of range.
+// tools/conformance/engines/buckets. It refuses node numbers out of range.
 func BuildTables(nodes int, edgeIndex ort.Tensor) (*Tables, error) {
 	if err := checkIndices(inputEdgeIndex, edgeIndex, int64(nodes)); err != nil {
 		return nil, err

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-var updateVectors = flag.Bool("update-vectors", false, "write conformance/buckets/vectors.json anew")
+var updateVectors = flag.Bool("update-vectors", false, "write tools/conformance/engines/buckets/vectors.json anew")
 
-const bucketsFolder = "../conformance/buckets"
+const bucketsFolder = "../tools/conformance/engines/buckets"
 
 // tableVector is one of the vectors that the table builder of every language is
 // tested on.

@@ -221,7 +221,7 @@ func TestChecker(t *testing.T) {
 		t.Skipf("%s has no package onnx (GSRC_PYTHON names another Python): %v %s", python, err, lastLine(string(out)))
 	}
 	dir := t.TempDir()
-	args := []string{"../conformance/checker/check.py"}
+	args := []string{"../tools/conformance/engines/checker/check.py"}
 	add := func(m *ir.Module, fn *ir.Func, o ModelOptions) {
 		path := filepath.Join(dir, fmt.Sprintf("%d_%s_%s_%d_%v_%s.onnx", len(args), fn.Name, o.Lowering, o.Opset, o.SparseX, o.Precision))
 		if err := os.WriteFile(path, written(t, m, fn, o), 0o644); err != nil {

@@ -9,7 +9,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/train"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 )

@@ -32,7 +32,7 @@
 //     says what it must and what it may be able to do. remote.go keeps buffers there;
 //     replay.go has the device record a run and replay it, padding.go makes sizes that
 //     vary few; finding.go and candidates.go are for devices that find receptive fields
-//     and choose candidates themselves. Package runtime/remotetest is a strict one for
+//     and choose candidates themselves. Package internal/fakedevice is a strict one for
 //     tests.
 //   - [Reference] runs the same function in the float64 interpreter of package
 //     ir with the same random numbers, for differential tests.

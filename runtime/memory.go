@@ -3,7 +3,7 @@ package runtime
 import (
 	"slices"
 
-	"github.com/gsrc-dev/gsrc/internal/arena"
+	"github.com/gsrc-dev/gsrc/internal/memplan"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -262,11 +262,11 @@ func (m *memoryPlan) arrange() bool {
 	if fits {
 		return false
 	}
-	spans := make([]arena.Span, len(m.pieces))
+	spans := make([]memplan.Span, len(m.pieces))
 	for k, p := range m.pieces {
-		spans[k] = arena.Span{Size: p.room, First: p.first, Last: p.last}
+		spans[k] = memplan.Span{Size: p.room, First: p.first, Last: p.last}
 	}
-	offsets, size := arena.Layout(spans, alignment)
+	offsets, size := memplan.Layout(spans, alignment)
 	if size > m.size {
 		m.size = size
 		if m.laid || varies { // so that the next layout still fits the arena
@@ -276,7 +276,7 @@ func (m *memoryPlan) arrange() bool {
 	for k := range m.pieces {
 		m.pieces[k].at = offsets[k]
 	}
-	m.live = arena.Live(spans, alignment)
+	m.live = memplan.Live(spans, alignment)
 	m.laid = true
 	return true
 }

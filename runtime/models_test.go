@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/internal/optest"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
-	"github.com/gsrc-dev/gsrc/runtime/internal/optest"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 

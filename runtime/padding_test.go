@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/fakedevice"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/remotetest"
 )
 
 // A program's receptive fields are padded where the rows that this appends change
@@ -75,7 +75,7 @@ func @f(%x: f32[N,4], %g: graph<N,E>, %e: f32[E], %d: f32[N], %t: i64[B]) -> (y:
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := remotetest.New()
+			d, err := fakedevice.New()
 			if err != nil {
 				t.Fatal(err)
 			}

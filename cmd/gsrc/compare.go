@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/gsrc-dev/gsrc/lab"
-	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
 )
 

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/gsrc-dev/gsrc"
-	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
 )
 

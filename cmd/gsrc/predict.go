@@ -15,7 +15,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
 )
 

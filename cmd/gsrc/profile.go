@@ -9,7 +9,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/pflag"
 )
 

@@ -7,7 +7,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/train"
 	"github.com/schollz/progressbar/v3"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // clock advances a second each time it is read.

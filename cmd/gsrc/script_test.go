@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data/catalog"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/emulator"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/standin"
+	"github.com/gsrc-dev/gsrc/internal/cudaemulator"
+	"github.com/gsrc-dev/gsrc/internal/cudatest"
+	"github.com/gsrc-dev/gsrc/internal/mockdriver"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 			switch name {
 			case "standin":
 				_, err := cudatest.Build()
-				if errors.Is(err, standin.ErrNoCompiler) || errors.Is(err, emulator.ErrNoCompiler) {
+				if errors.Is(err, mockdriver.ErrNoCompiler) || errors.Is(err, cudaemulator.ErrNoCompiler) {
 					return false, nil
 				}
 				return err == nil, err

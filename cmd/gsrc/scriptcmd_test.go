@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/internal/cudatest"
+	"github.com/gsrc-dev/gsrc/internal/mockdriver"
 	"github.com/gsrc-dev/gsrc/internal/seal"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/standin"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -227,6 +227,6 @@ func useStandIn(ts *testscript.TestScript, neg bool, args []string) {
 	path, err := cudatest.Build()
 	ts.Check(err)
 	ts.Setenv(driver.Variable, path)
-	ts.Setenv(driver.BLASVariable, standin.BLAS(path))
+	ts.Setenv(driver.BLASVariable, mockdriver.BLAS(path))
 	ts.Setenv("GSRC_STANDIN_REPORT", report)
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/config"
-	"github.com/gsrc-dev/gsrc/runtime/train"
-	"github.com/gsrc-dev/gsrc/runtime/train/eval"
+	"github.com/gsrc-dev/gsrc/metrics"
+	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
 )
 
@@ -225,7 +225,7 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 }
 
 // quality prints what a report has beside accuracy.
-func quality(r *eval.Report) string {
+func quality(r *metrics.Report) string {
 	auc := "unknown: the nodes are of one class"
 	if r.AUC != nil {
 		auc = fmt.Sprintf("%.2f %%", *r.AUC)

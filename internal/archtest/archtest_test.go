@@ -32,6 +32,7 @@ var leaves = []room{
 	{name: "internal", bare: true},
 	{name: "internal/budget"},   // asks a library for the limit of the cgroup
 	{name: "internal/filelock"}, // locks by a library
+	{name: "internal/safetensors", may: []string{"internal/budget", "internal/seal"}, bare: true},
 }
 
 // rooms is the table of docs/architecture.md. "." is the package of the root
@@ -49,12 +50,21 @@ var rooms = []room{
 	{name: "runtime/cuda/driver"},
 	{name: "runtime/cuda", may: []string{"ir", "passes", "graph", "runtime", "runtime/kernels", "runtime/cuda/driver"}},
 	{name: "runtime", may: []string{"ir", "passes", "compiler", "graph", "runtime/kernels"}},
-	{name: "runtime/train", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver"}},
+	{name: "metrics", may: []string{"graph", "runtime/kernels"}},
+	{name: "train", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "metrics"}},
 	{name: "export", may: []string{"ir", "passes", "compiler", "graph", "runtime", "runtime/kernels", "runtime/ort"}},
-	{name: "lab", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "runtime/train", "runtime/ort", "export", "."}},
-	{name: ".", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "runtime/train", "runtime/ort", "export"}},
+	{name: "lab", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "."}},
+	{name: ".", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export"}},
+	{name: "tools", may: []string{".", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "train", "runtime/ort", "export"}},
+	{name: "internal/fakedevice", may: []string{"ir", "graph", "runtime", "runtime/kernels"}},
+	{name: "internal/cudaemulator", may: []string{"runtime/cuda"}},
+	{name: "internal/mockdriver", may: []string{"runtime/cuda/driver"}},
+	{name: "internal/cudatest", may: []string{"runtime/cuda", "runtime/cuda/driver", "internal/mockdriver", "internal/cudaemulator"}},
+	{name: "internal/orttest", may: []string{"runtime/ort"}},
+	{name: "internal/exporttest", may: []string{"export"}},
+	{name: "internal/optest", may: []string{"ir", "graph", "runtime/kernels"}},
 	{name: "serve", may: []string{"export", "runtime/ort", "."}},
-	{name: "cmd", may: []string{".", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "runtime/train", "runtime/ort", "export"}},
+	{name: "cmd", may: []string{".", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export"}},
 }
 
 // roomOf returns the most specific room of a folder, or nil.

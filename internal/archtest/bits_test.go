@@ -21,16 +21,14 @@ import (
 // Everything else is held to the same bits by the tests below.
 var anyBits = map[string]string{
 	"cmd":                 "the command line: prints",
-	"conformance":         "runs exports in other runtimes",
 	"examples":            "shows how the library is used",
 	"export":              "compares exports within a tolerance",
 	"lab":                 "times, compares and draws what runs have left",
 	"runtime/cuda":        "GPUs are outside of the promise",
 	"runtime/ort":         "so is onnxruntime",
 	"serve":               "answers from exports, by onnxruntime",
-	"internal/emulation":  "tests",
-	"internal/testcount":  "tests",
-	"runtime/remotetest":  "tests",
+	"tools":               "programs for development",
+	"internal/fakedevice": "tests",
 	"models/pyg/testdata": "tests",
 }
 

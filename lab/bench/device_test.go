@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/internal/cudatest"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/cuda"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
 )
 
 // gpu opens the stand-in's GPU.

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/lab"
-	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/train"
 	"gonum.org/v1/gonum/stat"
 )
 

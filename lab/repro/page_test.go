@@ -12,7 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/gsrc-dev/gsrc/lab/charts"
-	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // TestResultsPage holds docs/results.md to the files beside it: the page says what

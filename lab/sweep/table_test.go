@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gsrc-dev/gsrc/runtime/train"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 func record(key string, seed int, val, test float64, set ...string) *Record {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/ir"
-	"github.com/gsrc-dev/gsrc/runtime/train/safetensors"
 )
 
 // FuzzRead reads state dicts that nobody meant: a stack or an error, and no panic.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/internal/cudatest"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
 )
 
 // shuffled returns the first count elements of a shuffle of n numbers, ascending.

@@ -9,9 +9,9 @@ import (
 	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/cudatest"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
 )
 
 // arrayOf copies n elements from the device.

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/cudatest"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
 )
 
 // ring is a graph in which every third node leads to a hub as well.

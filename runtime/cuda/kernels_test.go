@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/optest"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/internal/optest"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 

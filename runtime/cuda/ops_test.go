@@ -12,16 +12,16 @@ import (
 	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/cudaemulator"
+	"github.com/gsrc-dev/gsrc/internal/optest"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/emulator"
-	"github.com/gsrc-dev/gsrc/runtime/internal/optest"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 var emulated struct {
-	*emulator.Emulator
+	*cudaemulator.Emulator
 	err error
 }
 
@@ -32,8 +32,8 @@ func withEmulator(m *testing.M) int {
 	if err == nil {
 		defer os.RemoveAll(folder)
 		var library string
-		if library, err = emulator.Build(folder); err == nil {
-			emulated.Emulator, err = emulator.Open(library)
+		if library, err = cudaemulator.Build(folder); err == nil {
+			emulated.Emulator, err = cudaemulator.Open(library)
 		}
 	}
 	emulated.err = err
@@ -43,7 +43,7 @@ func withEmulator(m *testing.M) int {
 // hostQueue is a queue whose device is the emulator: work is done at once, and
 // device addresses are the host's.
 type hostQueue struct {
-	*emulator.Emulator
+	*cudaemulator.Emulator
 	step     *[8]uint64
 	used     map[string]bool // kernels that were launched
 	launches int
@@ -52,7 +52,7 @@ type hostQueue struct {
 
 func newQueue(t testing.TB) *hostQueue {
 	t.Helper()
-	if errors.Is(emulated.err, emulator.ErrNoCompiler) {
+	if errors.Is(emulated.err, cudaemulator.ErrNoCompiler) {
 		t.Skip(emulated.err)
 	}
 	if emulated.err != nil {

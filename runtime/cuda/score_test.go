@@ -7,9 +7,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/internal/cudatest"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/cudatest"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 

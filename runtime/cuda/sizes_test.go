@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/optest"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/internal/optest"
 )
 
 // idle is a queue that nothing may be put on.

@@ -1,5 +1,5 @@
 """A two-layer GCN as PyTorch Geometric exports it, against gsrc's exports of the same weights, all in onnxruntime,
-in turn, each in a process of its own (exports_session.py). The folder holds what lab/bench/exports.go writes."""
+in turn, each in a process of its own (exports_session.py). The folder holds what tools/bench-exports.go writes."""
 import argparse, json, os, subprocess, sys, tempfile, time, warnings
 import numpy as np, onnx, torch
 from torch_geometric.nn import GCNConv

@@ -1,6 +1,6 @@
 """An exported GCN in onnxruntime, in a process of its own: threads of another InferenceSession, which go on waiting actively for
 work after a call, would take processors from this one. For each line on its standard input, a number of seconds, it makes
-calls that long and prints their times; a short call before them does not count. The folder holds what lab/bench/exports.go writes."""
+calls that long and prints their times; a short call before them does not count. The folder holds what tools/bench-exports.go writes."""
 import argparse, json, os, sys, time
 import numpy as np, onnxruntime, scipy.sparse as sp
 from common import Data

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/internal/mockdriver"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/standin"
 )
 
 func openBLAS(t testing.TB, r *rig) *driver.BLAS {
@@ -17,7 +17,7 @@ func openBLAS(t testing.TB, r *rig) *driver.BLAS {
 	path := mustBuild(t)
 	d, err := driver.Open(path)
 	do(t, err)
-	l, err := d.OpenBLAS(standin.BLAS(path))
+	l, err := d.OpenBLAS(mockdriver.BLAS(path))
 	do(t, err)
 	if l.Version != "12.4.5" {
 		t.Errorf("version %s", l.Version)
@@ -163,7 +163,7 @@ func TestMatMulErrors(t *testing.T) {
 	set(t, r.Library, "memory", 1<<20)
 	d, err := driver.Open(mustBuild(t))
 	do(t, err)
-	l, err := d.OpenBLAS(standin.BLAS(mustBuild(t)))
+	l, err := d.OpenBLAS(mockdriver.BLAS(mustBuild(t)))
 	do(t, err)
 	if _, err := r.stream.NewBLAS(l, true); !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "workspace") {
 		t.Error(err)
@@ -175,7 +175,7 @@ func TestFindBLAS(t *testing.T) {
 	_, path := load(t)
 	d, err := driver.Open(path)
 	do(t, err)
-	library := standin.BLAS(path)
+	library := mockdriver.BLAS(path)
 	environment := t.TempDir()
 	for _, key := range []string{"CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", driver.BLASVariable} {
 		t.Setenv(key, "")

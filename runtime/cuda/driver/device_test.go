@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/internal/mockdriver"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/standin"
 )
 
 // What every driver has to do, the stand-in's and the GPU's of the machine that the
@@ -18,7 +18,7 @@ func TestOnEveryDriver(t *testing.T) {
 		// The order is by the seed; the machine's own driver has but one.
 		for seed := range int64(5) {
 			set(t, l, "seed", seed)
-			everything(t, path, standin.BLAS(path))
+			everything(t, path, mockdriver.BLAS(path))
 		}
 		if live := l.Live(); live != nil {
 			t.Errorf("left: %v", live)

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/internal/mockdriver"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/standin"
 )
 
 // ptx is a module for a GPU and for the stand-in, which reads of it what a launch
@@ -71,11 +71,11 @@ var build = sync.OnceValues(func() (string, error) {
 	emulator := filepath.Join(folder, "libtestkernels.so")
 	if out, err := exec.Command("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-o", emulator, "testdata/kernels.c").CombinedOutput(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
-			return "", standin.ErrNoCompiler
+			return "", mockdriver.ErrNoCompiler
 		}
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return standin.Build(emulator)
+	return mockdriver.Build(emulator)
 })
 
 func TestMain(m *testing.M) {
@@ -87,16 +87,16 @@ func TestMain(m *testing.M) {
 }
 
 // load returns the stand-in as new, and its path.
-func load(t testing.TB) (*standin.Library, string) {
+func load(t testing.TB) (*mockdriver.Library, string) {
 	t.Helper()
 	path, err := build()
-	if errors.Is(err, standin.ErrNoCompiler) {
+	if errors.Is(err, mockdriver.ErrNoCompiler) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := standin.Load(path)
+	l, err := mockdriver.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,13 +107,13 @@ func load(t testing.TB) (*standin.Library, string) {
 
 // rig is a device ready to work.
 type rig struct {
-	*standin.Library
+	*mockdriver.Library
 	ctx    *driver.Context
 	stream *driver.Stream
 	module *driver.Module
 }
 
-func set(t testing.TB, l *standin.Library, name string, value int64) {
+func set(t testing.TB, l *mockdriver.Library, name string, value int64) {
 	t.Helper()
 	if err := l.Set(name, value); err != nil {
 		t.Fatal(err)

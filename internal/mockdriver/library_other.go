@@ -1,0 +1,24 @@
+//go:build !linux
+
+package mockdriver
+
+// Library is the stand-in, loaded; there is none on this system.
+type Library struct{}
+
+// Load returns ErrNoCompiler.
+func Load(string) (*Library, error) { return nil, ErrNoCompiler }
+
+// Set returns ErrNoCompiler.
+func (*Library) Set(string, int64) error { return ErrNoCompiler }
+
+// Count returns −1.
+func (*Library) Count(string) int64 { return -1 }
+
+// Live returns nothing.
+func (*Library) Live() []string { return nil }
+
+// Complaints returns nothing.
+func (*Library) Complaints() []string { return nil }
+
+// Reset does nothing.
+func (*Library) Reset() {}

@@ -1,0 +1,196 @@
+// Package metrics says how good predicted classes and their probabilities are, with
+// more than accuracy: what a rare class gets (macro-F1, the confusion matrix), how
+// well probabilities rank (AUC) and whether they can be taken at their word
+// (calibration error, Brier score, log-likelihood).
+//
+//	predicted := metrics.Argmax(logits, classes)
+//	r := metrics.Evaluate(predicted, probabilities, classes, labels, testNodes)
+//	fmt.Println(r.MacroF1, r.ECE)
+package metrics
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/internal/fmath"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Bins is the number of bins of confidence, all of the same width, that
+// [Report.ECE] is made of (Guo et al. 2017).
+const Bins = 15
+
+// MaxConfusion is the number of classes up to which a [Report] has a confusion
+// matrix.
+const MaxConfusion = 100
+
+// Report holds predictions against labels. Accuracy, macro-F1 and AUC are in
+// percent.
+type Report struct {
+	Nodes    int     `json:"nodes"` // how many were judged
+	Accuracy float64 `json:"acc"`
+	// MacroF1 is the mean over classes of 2·TP/(2·TP + FP + FN), every class alike.
+	// Classes that are neither a label nor a prediction do not count.
+	MacroF1 float64 `json:"macro_f1"`
+	// AUC is the mean over classes of the area under the ROC curve of the class
+	// against all others, every class alike. Null if no class could be judged.
+	AUC *float64 `json:"auc"`
+	// AUCLeftOut lists the classes that AUC leaves out, since none or all of the
+	// nodes have them as their label.
+	AUCLeftOut []int `json:"auc_left_out,omitempty"`
+	// ECE, the expected calibration error, is the mean distance, as a share,
+	// between the probability of the predicted class and the accuracy of the nodes
+	// with a similar one ([Bins] bins).
+	ECE float64 `json:"ece"`
+	// Brier is the mean over nodes of Σ over classes of (probability − [label])²,
+	// between 0 and 2.
+	Brier float64 `json:"brier"`
+	// NLL is the mean of −ln of the label's probability, in nats. Probabilities
+	// below the smallest normal float32 count as that.
+	NLL float64 `json:"nll"`
+	// Confusion [classes, classes] counts nodes by label (row) and prediction
+	// (column). Absent with more than MaxConfusion classes.
+	Confusion [][]int `json:"confusion,omitempty"`
+}
+
+// Argmax returns the column of the largest element of each row of scores [rows,
+// classes], the first of equal ones.
+func Argmax(scores []float32, classes int) []int32 {
+	out := make([]int32, len(scores)/classes)
+	for i := range out {
+		out[i] = int32(kernels.Top(scores[i*classes:][:classes]))
+	}
+	return out
+}
+
+// Evaluate judges the predictions of nodes, which must all have a label in [0,
+// classes). predicted and labels are [N], probabilities [N, classes] with rows
+// that add up to 1. It returns nil without nodes.
+func Evaluate(predicted []int32, probabilities []float32, classes int, labels, nodes []int32) *Report {
+	if len(nodes) == 0 {
+		return nil
+	}
+	c := newCounts(predicted, classes, labels, nodes)
+	r := &Report{Nodes: len(nodes), Accuracy: c.accuracy(), MacroF1: c.macroF1()}
+	auc, left := AUC(probabilities, classes, labels, nodes)
+	if r.AUCLeftOut = left; !math.IsNaN(auc) {
+		r.AUC = &auc
+	}
+	r.calibration(predicted, probabilities, classes, labels, nodes)
+	if classes <= MaxConfusion {
+		r.Confusion = make([][]int, classes)
+		for i := range r.Confusion {
+			r.Confusion[i] = make([]int, classes)
+		}
+		for _, v := range nodes {
+			r.Confusion[labels[v]][predicted[v]]++
+		}
+	}
+	return r
+}
+
+// MacroF1 is [Report.MacroF1] by itself; NaN without nodes.
+func MacroF1(predicted []int32, classes int, labels, nodes []int32) float64 {
+	return newCounts(predicted, classes, labels, nodes).macroF1()
+}
+
+// counts has for each class how many nodes have it as label, as prediction, and as
+// both.
+type counts struct {
+	nodes                   int
+	labelled, chosen, right []int
+}
+
+func newCounts(predicted []int32, classes int, labels, nodes []int32) *counts {
+	c := &counts{nodes: len(nodes), labelled: make([]int, classes), chosen: make([]int, classes), right: make([]int, classes)}
+	for _, v := range nodes {
+		c.labelled[labels[v]]++
+		c.chosen[predicted[v]]++
+		if labels[v] == predicted[v] {
+			c.right[labels[v]]++
+		}
+	}
+	return c
+}
+
+func (c *counts) accuracy() float64 {
+	right := 0
+	for _, n := range c.right {
+		right += n
+	}
+	return 100 * float64(right) / float64(c.nodes)
+}
+
+func (c *counts) macroF1() float64 {
+	sum, classes := 0.0, 0
+	for i, right := range c.right {
+		if all := c.labelled[i] + c.chosen[i]; all > 0 { // 2·TP + FP + FN
+			sum += float64(2*right) / float64(all)
+			classes++
+		}
+	}
+	return 100 * sum / float64(classes)
+}
+
+// AUC is [Report.AUC] by itself, NaN where that is null, and the classes that it
+// leaves out.
+func AUC(probabilities []float32, classes int, labels, nodes []int32) (auc float64, leftOut []int) {
+	order := slices.Clone(nodes)
+	sum, judged := 0.0, 0
+	for c := range classes {
+		of := func(v int32) float32 { return probabilities[int(v)*classes+c] }
+		slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(of(a), of(b)) })
+		// The area is the share of pairs of one node of the class and one of the others in
+		// which the former has the higher probability; equal ones count half. wins counts
+		// halves: it is exact.
+		var wins, positive, negative int
+		for i := 0; i < len(order); {
+			var here [2]int // of the others, of the class
+			for x := of(order[i]); i < len(order) && cmp.Compare(of(order[i]), x) == 0; i++ {
+				if int(labels[order[i]]) == c {
+					here[1]++
+				} else {
+					here[0]++
+				}
+			}
+			wins += here[1] * (2*negative + here[0])
+			negative, positive = negative+here[0], positive+here[1]
+		}
+		if positive == 0 || negative == 0 {
+			leftOut = append(leftOut, c)
+			continue
+		}
+		sum += float64(wins) / float64(2*positive*negative)
+		judged++
+	}
+	return 100 * sum / float64(judged), leftOut
+}
+
+// calibration fills in what compares probabilities with what happened.
+func (r *Report) calibration(predicted []int32, probabilities []float32, classes int, labels, nodes []int32) {
+	const smallest = 0x1p-126 // normal float32
+	var confidence, right [Bins]float64
+	for _, v := range nodes {
+		row, label := probabilities[int(v)*classes:][:classes], labels[v]
+		for c, p := range row {
+			d := float64(p)
+			if int32(c) == label {
+				d--
+			}
+			r.Brier += float64(d * d)
+		}
+		r.NLL -= fmath.Log(math.Max(float64(row[label]), smallest))
+		p := float64(row[predicted[v]])
+		bin := min(max(int(math.Ceil(p*Bins))-1, 0), Bins-1) // (0, 1/15], (1/15, 2/15], …
+		confidence[bin] += p
+		if predicted[v] == label {
+			right[bin]++
+		}
+	}
+	for b := range confidence {
+		r.ECE += math.Abs(confidence[b] - right[b])
+	}
+	n := float64(len(nodes))
+	r.ECE, r.Brier, r.NLL = r.ECE/n, r.Brier/n, r.NLL/n
+}

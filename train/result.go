@@ -1,0 +1,168 @@
+package train
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/metrics"
+)
+
+// Result is the outcome of a run; its JSON form is the line that gsrc train
+// --json prints. Accuracies are in percent, homophily is a share of edges;
+// edges are undirected and without self-loops. What was not measured is null.
+type Result struct {
+	Model string `json:"model"`
+	Data  string `json:"data"`
+	Seed  int    `json:"seed"`
+	Split string `json:"split"`
+	// TestAcc is the accuracy on the test nodes at the kept epoch; null if the
+	// split has none.
+	TestAcc    *float64 `json:"test_acc"`
+	ValAcc     float64  `json:"val_acc"`
+	BestEpoch  int      `json:"best_epoch"`   // from 1
+	WallS      float64  `json:"wall_s"`       // earlier parts of a resumed run included
+	PeakRSSMiB *float64 `json:"peak_rss_mib"` // of the process so far; null where the system does not say
+
+	// TestCurve is, where graphs are classified, the accuracy on the test graphs at
+	// each evaluation: GIN's protocol (Xu et al. 2019) takes the epoch that is best
+	// on average over the folds. Nothing else is chosen by it.
+	TestCurve []float64 `json:"test_curve,omitempty"`
+
+	EdgesBefore int `json:"edges_before"`
+	// EdgesAfter counts the edges of the refined graph; null where nothing was
+	// refined.
+	EdgesAfter      *int     `json:"edges_after"`
+	HomophilyBefore *float64 `json:"homophily_before"` // null without edges between labelled nodes
+	// HomophilyAfter is that of the refined graph, each edge counted with its
+	// weight.
+	HomophilyAfter *float64 `json:"homophily_after"`
+	// Doubted is the share of existing edges that attributes speak against (π₀ of
+	// graph.Evidence); only where model.edges.judge asks for it.
+	Doubted *float64 `json:"doubted,omitempty"`
+
+	// Val and Test say more about the predictions at the kept epoch than accuracy;
+	// Test is null where TestAcc is.
+	Val  *metrics.Report `json:"val"`
+	Test *metrics.Report `json:"test"`
+
+	// Hash is that of the weights and the refined graph, [Trained.Hash]: a repeated run has
+	// the same one on every processor.
+	Hash string `json:"hash"`
+
+	// Quality says how well the refined graph undoes known damage; only for
+	// generated data.
+	Quality *Quality `json:"quality,omitempty"`
+
+	// Trained is the model itself.
+	Trained *Trained `json:"-"`
+}
+
+// Quality holds a refined graph against the truth of a generated one. Values
+// are shares; null where nothing was dropped, recovered, wrong or hidden.
+type Quality struct {
+	DroppedPrecision   *float64 `json:"dropped_precision"`   // of the dropped edges, how many were wrong
+	DroppedRecall      *float64 `json:"dropped_recall"`      // of the wrong edges, how many were dropped
+	RecoveredPrecision *float64 `json:"recovered_precision"` // of the new edges, how many were hidden ones
+	RecoveredRecall    *float64 `json:"recovered_recall"`    // of the hidden edges, how many were recovered
+}
+
+// Summary is the last line that gsrc train --runs R --json prints.
+type Summary struct {
+	Summary     bool     `json:"summary"` // true: tells the line from a run's
+	Runs        int      `json:"runs"`
+	TestAccMean *float64 `json:"test_acc_mean"` // null if a run has no test accuracy
+	TestAccStd  *float64 `json:"test_acc_std"`  // of the sample (divisor R − 1); 0 for one run
+	ValAccMean  float64  `json:"val_acc_mean"`
+}
+
+// Summarize summarises runs of one task. It needs at least one.
+func Summarize(runs []*Result) Summary {
+	s := Summary{Summary: true, Runs: len(runs)}
+	n, test, complete := float64(len(runs)), 0.0, true
+	for _, r := range runs {
+		s.ValAccMean += r.ValAcc / n
+		if complete = complete && r.TestAcc != nil; complete {
+			test += *r.TestAcc / n
+		}
+	}
+	if !complete || len(runs) == 0 {
+		return s
+	}
+	dev := 0.0
+	for _, r := range runs {
+		dev += float64((*r.TestAcc - test) * (*r.TestAcc - test))
+	}
+	dev = math.Sqrt(dev / math.Max(1, n-1))
+	s.TestAccMean, s.TestAccStd = &test, &dev
+	return s
+}
+
+// known is nil for NaN.
+func known(v float64) *float64 {
+	if math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
+
+// finish restores the kept state, judges it on the test nodes and writes what a
+// run leaves.
+func (t *trainer) finish() (*Result, error) {
+	ds := t.task.Data
+	if err := t.takeKept(); err != nil {
+		return nil, err
+	}
+	res := &Result{Model: t.task.Model, Data: t.data.name, Seed: t.cfg.Train.Seed, Split: t.splitName(), BestEpoch: t.best.Epoch, ValAcc: t.best.ValAcc,
+		TestCurve: t.state.TestCurve, EdgesBefore: t.data.edges}
+	if ds != nil {
+		raw := ds.Graph.Undirected()
+		res.EdgesBefore, res.HomophilyBefore = raw.NumEdges(), known(raw.Homophily(ds.Labels))
+	}
+	if t.edges != nil && t.edges.evidence != nil {
+		res.Doubted = &t.edges.evidence.Doubted
+	}
+	run := &Trained{Model: t.task.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}}
+	for _, p := range t.params {
+		run.Params[p.name] = p.w
+	}
+	logits, probs, err := t.finalEvaluation(run)
+	if err != nil {
+		return nil, err
+	}
+	if acc := accuracy(logits, t.data.labels, t.split.Val); acc != t.best.ValAcc {
+		return nil, fmt.Errorf("train: the kept state has the validation accuracy %v, at its epoch it had %v: this is a bug, please report it", acc, t.best.ValAcc)
+	}
+	if len(t.split.Test) > 0 {
+		res.TestAcc = known(accuracy(logits, t.data.labels, t.split.Test))
+	}
+	predicted := metrics.Argmax(logits.F32, t.classes)
+	res.Val = metrics.Evaluate(predicted, probs.F32, t.classes, t.data.labels, t.split.Val)
+	res.Test = metrics.Evaluate(predicted, probs.F32, t.classes, t.data.labels, t.split.Test)
+	run.Logits = append([]float32(nil), logits.F32...)
+	run.Probabilities = append([]float32(nil), probs.F32...)
+	if r := run.Refined; r != nil && !r.Raw {
+		g := r.Graph()
+		n := g.NumEdges()
+		res.EdgesAfter = &n
+		if ds != nil {
+			res.HomophilyAfter = known(g.WeightedHomophily(ds.Labels))
+		}
+		if ds != nil && ds.Truth != nil && ds.Truth.Graph != nil {
+			q := graph.EdgeQuality(ds.Graph.Undirected(), ds.Truth.Graph.Undirected(), g)
+			res.Quality = &Quality{known(q.Dropped.Precision()), known(q.Dropped.Recall()), known(q.Recovered.Precision()), known(q.Recovered.Recall())}
+		}
+	}
+	res.Trained, res.Hash = run, run.Hash()
+	res.WallS = math.Round(t.elapsed().Seconds()*1e3) / 1e3
+	if mib := peakRSS(); mib > 0 {
+		res.PeakRSSMiB = known(math.Round(mib*10) / 10)
+	}
+	if t.opts.Dir == "" {
+		return res, nil
+	}
+	if err := run.write(t.opts.Dir, &t.task); err != nil {
+		return nil, err
+	}
+	return res, t.describe(res)
+}

@@ -1,0 +1,110 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/filelock"
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/internal/seal"
+)
+
+// Verify checks the files of a finished run: all that [Load] and [ReadMetrics] look at.
+func Verify(dir string) (*Info, error) {
+	_, info, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	_, err = ReadMetrics(dir)
+	return info, err
+}
+
+// Seal adds checksums to a finished run of an earlier version, after it has checked
+// what can be: that configuration, program, checkpoint and weights belong together. It
+// reports whether there was anything to add. What is damaged already and cannot be
+// told, such as a line of metrics.jsonl, gets the checksum of what it is.
+func Seal(dir string) (added bool, err error) {
+	lock, err := filelock.TryLock(filepath.Join(dir, lockFile))
+	if err != nil {
+		return false, fmt.Errorf("run directory: %w", err)
+	}
+	defer lock.Remove()
+	trained, info, err := Load(dir)
+	if err != nil {
+		return false, err
+	}
+	if _, err := ReadMetrics(dir); err != nil {
+		return false, err
+	}
+	if info.Unchecked() == "" {
+		return false, nil
+	}
+	if err := trained.seal(dir); err != nil {
+		return false, err
+	}
+	// run.json comes last: as long as it is of the earlier version, so may others be.
+	info.SchemaVersion, info.Files, info.Checksum = infoVersion, map[string]FileInfo{}, seal.Blank
+	return true, info.write(dir, []string{moduleFile, splitFile, checkpointFile, weightsFile, edgesFile, structFile})
+}
+
+// seal writes the files with tensors anew, with checksums.
+func (r *Trained) seal(dir string) error {
+	path := filepath.Join(dir, weightsFile)
+	weights, err := safetensors.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for name, want := range r.Params {
+		var have []float32
+		if t := weights.Lookup(name); t != nil {
+			have, _ = t.Data.([]float32)
+		}
+		if !slices.Equal(have, want) {
+			return damage(path, fmt.Errorf("its tensor %q is not what %s holds (gsrc train --resume %s writes it anew)", name, checkpointFile, dir))
+		}
+	}
+	if err := atomicfile.Write(path, weights.Write); err != nil {
+		return err
+	}
+	path = filepath.Join(dir, structFile)
+	switch s, err := safetensors.ReadFile(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	default:
+		if err := atomicfile.Write(path, s.Write); err != nil {
+			return err
+		}
+	}
+	path = filepath.Join(dir, checkpointFile)
+	f, err := safetensors.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	c, err := readCounters(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	metrics := filepath.Join(dir, metricsFile)
+	text, err := os.ReadFile(metrics)
+	if err != nil {
+		return err
+	}
+	_, sum, _, err := prefix(text, c)
+	if err != nil {
+		return fmt.Errorf("%s: %w", metrics, err)
+	}
+	c.Version, c.Metrics = checkpointVersion, seal.Text(sum)
+	state, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	f.Metadata["state"] = string(state)
+	return atomicfile.Write(path, f.Write)
+}

@@ -1,0 +1,308 @@
+package train
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// Trained is a trained model: what exporting and predicting start from.
+type Trained struct {
+	Model  string
+	Module *ir.Module // as it was trained, before any pass
+	Config *config.Config
+	// Params are the kept parameters by name, row-major; Module has the shapes.
+	Params map[string][]float32
+	// Struct are the structural attributes [N, StructWidth] of the training
+	// graph, nil where the model has none.
+	Struct      []float32
+	StructWidth int
+	// Refined is the graph that the classifier is evaluated on, nil for models
+	// that take the raw one.
+	Refined *Refined
+
+	// What follows is not in a run directory.
+
+	// Embedding [N, EmbeddingWidth] is the encoder's output for the training
+	// graph, nil for models without an encoder.
+	Embedding      []float32
+	EmbeddingWidth int
+	// Logits and Probabilities [N, classes] are the classifier's.
+	Logits, Probabilities []float32
+}
+
+// Refined is a learned graph: candidate edges with probabilities.
+type Refined struct {
+	// Raw says that nothing was learned: the candidates are the raw graph's
+	// edges, all with the same probability.
+	Raw         bool
+	Candidates  *graph.Candidates
+	Probability []float32 // [C] of each candidate
+	// Lo and Hi are the frozen bounds of the cosine in Eq 18.
+	Lo, Hi float32
+	// Mode is expected (an edge weighs its probability) or threshold (it weighs
+	// 1); candidates with a probability below Threshold are no edges.
+	Mode      string
+	Threshold float64
+}
+
+// Weights returns each candidate's weight in the refined graph, 0 for those that
+// are not in it.
+func (r *Refined) Weights() []float32 {
+	w := make([]float32, len(r.Probability))
+	for i, p := range r.Probability {
+		switch {
+		case p < float32(r.Threshold):
+		case r.Mode == "threshold":
+			w[i] = 1
+		default:
+			w[i] = p
+		}
+	}
+	return w
+}
+
+// Graph returns the refined graph. Its edges have weights in the mode expected.
+func (r *Refined) Graph() *graph.Graph {
+	w := r.Weights()
+	keep := make([]bool, len(w))
+	for i, p := range r.Probability {
+		keep[i] = p >= float32(r.Threshold)
+	}
+	if r.Mode == "threshold" {
+		w = nil
+	}
+	g, err := r.Candidates.Select(keep, w)
+	if err != nil {
+		panic(err) // the lengths are those of the candidates
+	}
+	return g
+}
+
+// The status of an edge in refined_edges.csv.
+const (
+	StatusOld     = "old"     // in the raw and in the refined graph
+	StatusNew     = "new"     // in the refined graph only
+	StatusRemoved = "removed" // in the raw graph only
+)
+
+// Status returns the status of candidate i, or "" if it is in neither graph.
+func (r *Refined) Status(i int) string {
+	kept := r.Probability[i] >= float32(r.Threshold)
+	switch {
+	case r.Candidates.Existing[i] && kept:
+		return StatusOld
+	case r.Candidates.Existing[i]:
+		return StatusRemoved
+	case kept:
+		return StatusNew
+	}
+	return ""
+}
+
+// WriteCSV writes refined_edges.csv: source, target, probability and status of
+// every edge of the raw and the refined graph, with the data set's node ids.
+func (r *Refined) WriteCSV(w io.Writer, ds *data.Dataset) error {
+	return r.writeRows(w, []string{"source", "target"}, func(e [2]int32) []string {
+		return []string{ds.NodeID(int(e[0])), ds.NodeID(int(e[1]))}
+	})
+}
+
+// WriteGraphsCSV writes the refined_edges.csv of a collection: that of [Refined.WriteCSV]
+// behind a column graph, the number of the graph, whose nodes are numbered from 0.
+func (r *Refined) WriteGraphsCSV(w io.Writer, c *data.Collection) error {
+	return r.writeRows(w, []string{"graph", "source", "target"}, func(e [2]int32) []string {
+		g := c.GraphOf(e[0])
+		return []string{strconv.Itoa(g), strconv.Itoa(int(e[0] - c.Offset[g])), strconv.Itoa(int(e[1] - c.Offset[g]))}
+	})
+}
+
+// writeRows writes the edges of both graphs, with columns that tell them.
+func (r *Refined) writeRows(w io.Writer, names []string, edge func(e [2]int32) []string) error {
+	c := csv.NewWriter(w)
+	if err := c.Write(append(names, "probability", "status")); err != nil {
+		return err
+	}
+	for i, e := range r.Candidates.Edges {
+		s := r.Status(i)
+		if s == "" {
+			continue
+		}
+		p := strconv.FormatFloat(float64(r.Probability[i]), 'g', -1, 32)
+		if err := c.Write(append(edge(e), p, s)); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// finalEvaluation runs the kept state and enters what it gives.
+func (t *trainer) finalEvaluation(run *Trained) (logits, probs *runtime.Buffer, err error) {
+	if t.graphs != nil {
+		if t.edges != nil {
+			if err := t.graphs.finishRefined(run); err != nil {
+				return nil, nil, err
+			}
+		}
+		return t.graphs.final()
+	}
+	if t.edges == nil {
+		return t.classify(t.inputs["g"], nil, false)
+	}
+	k := t.best.edges
+	if err := t.setCandidates(k.cand); err != nil {
+		return nil, nil, err
+	}
+	if err := t.setProbabilities(k.p, k.lo, k.hi); err != nil {
+		return nil, nil, err
+	}
+	run.Refined = &Refined{Raw: t.edges.fixed, Candidates: k.cand, Probability: k.p, Lo: k.lo, Hi: k.hi, Mode: t.cfg.Model.Edges.Mode, Threshold: t.threshold()}
+	if !t.edges.fixed {
+		h, err := t.encode()
+		if err == nil {
+			h, err = t.device.Export(h)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		run.Embedding, run.EmbeddingWidth = append([]float32(nil), h.F32...), h.Dims[1]
+		if t.readsStruct() {
+			run.Struct, run.StructWidth = t.inputs["x_struct"].F32, t.cfg.DeepWalk.Width
+		}
+	}
+	return t.classifyRefined()
+}
+
+// write leaves the weights and the refined edges in the run directory.
+func (r *Trained) write(dir string, task *Task) error {
+	f := &safetensors.File{Metadata: map[string]string{"model": r.Model}}
+	for _, p := range r.Module.Params {
+		shape := make([]int, p.Type.Rank())
+		for i, d := range p.Type.Dims {
+			shape[i], _ = d.Size()
+		}
+		f.Tensors = append(f.Tensors, safetensors.Tensor{Name: p.Name, Shape: shape, Data: r.Params[p.Name]})
+	}
+	if err := atomicfile.Write(filepath.Join(dir, weightsFile), f.Write); err != nil {
+		return err
+	}
+	if r.Refined == nil || r.Refined.Raw {
+		return nil
+	}
+	return atomicfile.Write(filepath.Join(dir, edgesFile), func(w io.Writer) error {
+		if task.Graphs != nil {
+			return r.Refined.WriteGraphsCSV(w, task.Graphs)
+		}
+		return r.Refined.WriteCSV(w, task.Data)
+	})
+}
+
+// Load reads the trained model of a finished run from its directory. Every file that
+// run.json lists is held against it, those that are not needed for the model too.
+func Load(dir string) (*Trained, *Info, error) {
+	info, err := ReadInfo(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info.Result == nil {
+		return nil, nil, fmt.Errorf("the run in %s is not finished; go on with it by --resume %s", dir, dir)
+	}
+	cfg, err := config.Read(filepath.Join(dir, configFile))
+	if err != nil {
+		return nil, nil, err
+	}
+	path := filepath.Join(dir, moduleFile)
+	text, err := info.readFile(dir, moduleFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := ir.Parse(path, string(text))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range []string{splitFile, weightsFile, edgesFile} {
+		if err := info.CheckFile(dir, name); err != nil {
+			return nil, nil, err
+		}
+	}
+	path = filepath.Join(dir, checkpointFile)
+	if text, err = info.readFile(dir, checkpointFile); err != nil {
+		return nil, nil, err
+	}
+	f, err := safetensors.Parse(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r := &Trained{Model: info.Model, Module: m, Config: cfg, Params: map[string][]float32{}}
+	if err := r.load(f, info, dir); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, info, nil
+}
+
+func (r *Trained) load(f *safetensors.File, info *Info, dir string) error {
+	c, err := readCounters(f)
+	if err != nil {
+		return err
+	}
+	if c.Config != r.Config.Hash() || c.Module != fingerprint(r.Module.String()) || c.Data != info.Data.Checksum {
+		return fmt.Errorf("the checkpoint does not belong to %s, %s and %s beside it", configFile, moduleFile, infoFile)
+	}
+	for _, p := range r.Module.Params {
+		shape := make([]int, p.Type.Rank())
+		for i, d := range p.Type.Dims {
+			size, ok := d.Size()
+			if !ok {
+				return fmt.Errorf("parameter $%s has the type %s; parameters need fixed sizes", p.Name, p.Type)
+			}
+			shape[i] = size
+		}
+		if r.Params[p.Name], err = safetensors.Get[float32](f, "best/"+p.Name, shape...); err != nil {
+			return err
+		}
+	}
+	if f.Lookup("best_candidates/edges") != nil {
+		e := r.Config.Model.Edges
+		x := &Refined{Raw: r.Config.Candidates.Structure == "raw", Mode: e.Mode, Threshold: e.Threshold}
+		if x.Raw {
+			x.Threshold = 0
+		}
+		if x.Candidates, err = readCandidates(f, "best_candidates/", info.Data.Nodes); err != nil {
+			return err
+		}
+		if x.Probability, err = safetensors.Get[float32](f, "best_candidates/probability", len(x.Candidates.Edges)); err != nil {
+			return err
+		}
+		bounds, err := safetensors.Get[float32](f, "best_candidates/bounds", 2)
+		if err != nil {
+			return err
+		}
+		x.Lo, x.Hi = bounds[0], bounds[1]
+		r.Refined = x
+	}
+	if info.Inductive {
+		return nil
+	}
+	text, err := info.readFile(dir, structFile)
+	if err != nil {
+		return err
+	}
+	s, err := safetensors.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", structFile, err)
+	}
+	r.StructWidth = r.Config.DeepWalk.Width
+	r.Struct, err = safetensors.Get[float32](s, "x_struct", info.Data.Nodes, r.StructWidth)
+	return err
+}
