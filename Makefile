@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build setup demo test bench bench-peers bench-exports bench-serve kill-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross bits-arm64 bits-avx512 clean
+.PHONY: help build setup demo test bench bench-baselines bench-peers bench-exports bench-serve kill-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross bits-arm64 bits-avx512 clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,25 +31,27 @@ test: build ## run all tests and count them
 bench: ## run the Go benchmarks; "bin/gsrc bench" has whole steps, against the machine's limits
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./runtime/... ./graph/... ./data/... ./export/...
 
-# The peers need several GB; PEERS_PYTHON names a Python that has them already.
-PEERS_PYTHON ?=
-PEERSFLAGS   ?=
-PEERS_CHART  ?= docs/peers.svg
+# The baselines need several GB; BASELINES_PYTHON names a Python that has them already.
+BASELINES_PYTHON ?= $(PEERS_PYTHON)
+BASELINESFLAGS   ?= $(PEERSFLAGS)
+BASELINES_CHART  ?= docs/baselines.svg
 
-bin/peers/installed: lab/bench/peers/requirements.txt
-	python3 -m venv bin/peers
-	bin/peers/bin/pip install --quiet -r lab/bench/peers/requirements.txt
+bin/baselines/installed: lab/bench/baselines/requirements.txt
+	python3 -m venv bin/baselines
+	bin/baselines/bin/pip install --quiet -r lab/bench/baselines/requirements.txt
 	@touch $@
 
-bench-peers: build $(if $(PEERS_PYTHON),,bin/peers/installed) ## time PyTorch on the same work in turn with gsrc, and draw it (PEERS_PYTHON, PEERSFLAGS, PEERS_CHART)
+bench-baselines: build $(if $(BASELINES_PYTHON),,bin/baselines/installed) ## time PyTorch on the same work in turn with gsrc, and draw it (BASELINES_PYTHON, BASELINESFLAGS, BASELINES_CHART)
 	@mkdir -p results
-	bin/gsrc bench --peers $(or $(PEERS_PYTHON),bin/peers/bin/python) --json results/peers.json --markdown $(PEERSFLAGS)
-	$(GO) run ./tools/bench-chart results/peers.json $(PEERS_CHART)
+	bin/gsrc bench --baselines $(or $(BASELINES_PYTHON),bin/baselines/bin/python) --json results/baselines.json --markdown $(BASELINESFLAGS)
+	$(GO) run ./tools/bench-chart results/baselines.json $(BASELINES_CHART)
+
+bench-peers: bench-baselines # its earlier name
 
 EXPORTSFLAGS ?=
 
-bench-exports: $(if $(PEERS_PYTHON),,bin/peers/installed) ## time exported GCNs in onnxruntime in turn with PyTorch Geometric's export (PEERS_PYTHON, EXPORTSFLAGS)
-	$(GO) run ./tools/bench-exports -python $(or $(PEERS_PYTHON),bin/peers/bin/python) $(EXPORTSFLAGS)
+bench-exports: $(if $(BASELINES_PYTHON),,bin/baselines/installed) ## time exported GCNs in onnxruntime in turn with PyTorch Geometric's export (BASELINES_PYTHON, EXPORTSFLAGS)
+	$(GO) run ./tools/bench-exports -python $(or $(BASELINES_PYTHON),bin/baselines/bin/python) $(EXPORTSFLAGS)
 
 SERVEFLAGS ?=
 

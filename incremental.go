@@ -129,7 +129,7 @@ func newIncremental(r *Resident, s *Snapshot) (*incremental, error) {
 				clear(x[v*s.x.cols : (v+1)*s.x.cols])
 			}
 		}
-		inc.judge = graph.NewJudge(inc.pool, g.Undirected(), graph.Rows{Cols: s.x.cols, Dense: x}, e.calibration)
+		inc.judge = graph.NewJudge(inc.pool, g.Undirected(), graph.NodeFeatures{Cols: s.x.cols, Dense: x}, e.calibration)
 	}
 	m, err := r.p.dist.Stage("encoder")
 	if err != nil || m == nil {

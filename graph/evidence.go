@@ -13,7 +13,7 @@ import (
 
 // Rows are the attributes of nodes: sparse with the columns Col[RowPtr[i]:RowPtr[i+1]]
 // of row i, ascending, or dense, row-major, where RowPtr is nil.
-type Rows struct {
+type NodeFeatures struct {
 	Cols        int
 	RowPtr, Col []int32
 	Val, Dense  []float32
@@ -37,7 +37,7 @@ type Rows struct {
 //
 // The same stream gives the same pairs, and so the same result, for any number of
 // threads. The calibration judges edges of other graphs by what this one has shown.
-func Evidence(pool *kernels.Pool, g *Graph, x Rows, rounds int, s rng.Stream) (p []float32, c *Calibration) {
+func Evidence(pool *kernels.Pool, g *Graph, x NodeFeatures, rounds int, s rng.Stream) (p []float32, c *Calibration) {
 	p, c = ones(len(g.Edges)), &Calibration{}
 	pairs := randomPairs(g, len(g.Edges), s)
 	if len(pairs) == 0 || x.Cols == 0 { // nothing to compare with
@@ -116,7 +116,7 @@ func (c *Calibration) Validate(columns int) error {
 
 // Evidence returns the evidence of the edges of an undirected graph, [E]. Of the graph
 // that was learned from it is what [Evidence] gave.
-func (c *Calibration) Evidence(pool *kernels.Pool, g *Graph, x Rows) []float32 {
+func (c *Calibration) Evidence(pool *kernels.Pool, g *Graph, x NodeFeatures) []float32 {
 	p := ones(len(g.Edges))
 	if len(c.Rounds) == 0 {
 		return p
@@ -143,7 +143,7 @@ func ones(n int) []float32 {
 
 // rarity returns the factor of each column, one plus the inverse document frequency
 // among n rows.
-func (x *Rows) rarity(n int) []float64 {
+func (x *NodeFeatures) rarity(n int) []float64 {
 	count := make([]float64, x.Cols)
 	if x.RowPtr != nil {
 		for _, c := range x.Col {
@@ -206,7 +206,7 @@ type neighbourhoods struct {
 	rowLen, sumLen, both []float64
 }
 
-func newNeighbourhoods(g *Graph, x Rows, columns []float64) *neighbourhoods {
+func newNeighbourhoods(g *Graph, x NodeFeatures, columns []float64) *neighbourhoods {
 	n := &neighbourhoods{st: g.Structure(), edges: g.Edges, cols: x.Cols, rows: make([]sparseRow, g.N), sums: make([]sparseRow, g.N),
 		rowLen: make([]float64, g.N), sumLen: make([]float64, g.N), both: make([]float64, g.N)}
 	for i := range n.rows {
@@ -217,7 +217,7 @@ func newNeighbourhoods(g *Graph, x Rows, columns []float64) *neighbourhoods {
 
 // scaled returns row i with its columns scaled and then itself, to length 1, and its
 // length: 1, or 0 where there is nothing to scale.
-func (x *Rows) scaled(i int, columns []float64) (sparseRow, float64) {
+func (x *NodeFeatures) scaled(i int, columns []float64) (sparseRow, float64) {
 	r := x.row(i)
 	length := 0.0
 	for k, c := range r.col {
@@ -235,7 +235,7 @@ func (x *Rows) scaled(i int, columns []float64) (sparseRow, float64) {
 }
 
 // row copies row i without its zeros.
-func (x *Rows) row(i int) (r sparseRow) {
+func (x *NodeFeatures) row(i int) (r sparseRow) {
 	if x.RowPtr != nil {
 		lo, hi := x.RowPtr[i], x.RowPtr[i+1]
 		return sparseRow{x.Col[lo:hi:hi], slices.Clone(x.Val[lo:hi])}

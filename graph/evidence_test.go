@@ -14,8 +14,8 @@ import (
 )
 
 // sampleRows are the attributes of a generated graph.
-func sampleRows(s *Sample) Rows {
-	return Rows{Cols: len(s.X) / s.Graph.N, Dense: s.X}
+func sampleRows(s *Sample) NodeFeatures {
+	return NodeFeatures{Cols: len(s.X) / s.Graph.N, Dense: s.X}
 }
 
 // Edges that are added at random get less than those that were there, and their share
@@ -67,7 +67,7 @@ func TestEvidenceIsDeterministic(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := sampleRows(s)
-	sparse := Rows{Cols: x.Cols, RowPtr: []int32{0}}
+	sparse := NodeFeatures{Cols: x.Cols, RowPtr: []int32{0}}
 	for i := range s.Graph.N {
 		for c, v := range x.Dense[i*x.Cols : (i+1)*x.Cols] {
 			if v != 0 {
@@ -164,7 +164,7 @@ func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
 			return
 		}
 		const cols = 4
-		x := Rows{Cols: cols, Dense: make([]float32, g.N*cols)}
+		x := NodeFeatures{Cols: cols, Dense: make([]float32, g.N*cols)}
 		for i := range x.Dense {
 			x.Dense[i] = float32(rapid.IntRange(0, 2).Draw(t, "x"))
 		}
@@ -215,12 +215,12 @@ func TestEvidenceWithoutPairs(t *testing.T) {
 	complete := &Graph{N: 3, Edges: [][2]int32{{0, 1}, {0, 2}, {1, 2}}}
 	for name, c := range map[string]struct {
 		g *Graph
-		x Rows
+		x NodeFeatures
 	}{
-		"a complete graph": {complete, Rows{Cols: 1, Dense: []float32{1, 0, 1}}},
-		"no attributes":    {&Graph{N: 3, Edges: [][2]int32{{0, 1}}}, Rows{}},
-		"no edges":         {&Graph{N: 2}, Rows{Cols: 1, Dense: []float32{1, 1}}},
-		"no nodes":         {&Graph{}, Rows{Cols: 1}},
+		"a complete graph": {complete, NodeFeatures{Cols: 1, Dense: []float32{1, 0, 1}}},
+		"no attributes":    {&Graph{N: 3, Edges: [][2]int32{{0, 1}}}, NodeFeatures{}},
+		"no edges":         {&Graph{N: 2}, NodeFeatures{Cols: 1, Dense: []float32{1, 1}}},
+		"no nodes":         {&Graph{}, NodeFeatures{Cols: 1}},
 	} {
 		p, learned := Evidence(nil, c.g, c.x, 2, rng.New(1, "evidence"))
 		share := learned.Share

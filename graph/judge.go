@@ -24,7 +24,7 @@ type Judge struct {
 
 // NewJudge judges the edges of an undirected graph, for whose attributes the calibration
 // is.
-func NewJudge(pool *kernels.Pool, g *Graph, x Rows, c *Calibration) *Judge {
+func NewJudge(pool *kernels.Pool, g *Graph, x NodeFeatures, c *Calibration) *Judge {
 	j := &Judge{c: c, p: make(map[[2]int32][]float32, len(g.Edges)), a: newAdder(len(c.Columns)), n: &neighbourhoods{}}
 	if len(c.Rounds) == 0 {
 		return j
@@ -70,7 +70,7 @@ func (j *Judge) Change(n int, nodes []int32, row func(int32) []float32, added, r
 	j.resize(n)
 	for _, v := range nodes {
 		u.rows[v], u.lens[v] = j.n.rows[v], j.n.rowLen[v]
-		x := Rows{Cols: len(j.c.Columns), Dense: row(v)}
+		x := NodeFeatures{Cols: len(j.c.Columns), Dense: row(v)}
 		j.n.rows[v], j.n.rowLen[v] = x.scaled(0, j.c.Columns)
 	}
 	for _, e := range removed {

@@ -27,7 +27,7 @@ func TestJudgeIsTheCalibration(t *testing.T) {
 			edges[e] = true
 		}
 		check := func(g *Graph) {
-			want := c.Evidence(nil, g, Rows{Cols: cols, Dense: x})
+			want := c.Evidence(nil, g, NodeFeatures{Cols: cols, Dense: x})
 			for i, e := range g.Edges {
 				if p := j.P(e[1], e[0]); p != want[i] {
 					t.Fatalf("edge %v has the evidence %v, want %v", e, p, want[i])

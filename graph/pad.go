@@ -26,7 +26,7 @@ func (s *Structure) Pad(nodes, entries int) {
 }
 
 // PadMembers appends nodes that are of no graph to a structure of
-// [Structure.RebuildMembers] until there are so many.
+// [Structure.RebuildBatchIndex] until there are so many.
 func (s *Structure) PadMembers(nodes int) {
 	in, out := s.In, s.Out
 	for v := s.E; v < nodes; v++ {

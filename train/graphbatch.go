@@ -45,7 +45,7 @@ func (b *graphBatch) join(graphs []int32) error {
 	}
 	b.st.Rebuild(b.b.Graph)
 	b.g.Dims[0], b.g.Dims[1] = b.st.N, b.st.E
-	b.members.RebuildMembers(b.b.Offset)
+	b.members.RebuildBatchIndex(b.b.Offset)
 	b.batch.Dims[0], b.batch.Dims[1], b.batch.Dims[2] = b.members.N, b.members.E, b.st.N
 	b.weights = b.st.Spread(b.weights, b.b.Graph.Weights)
 	b.w.F32, b.w.Dims[0] = b.weights, b.st.E

@@ -45,8 +45,8 @@ func JudgeBy(pool *kernels.Pool, ds *data.Dataset, c *graph.Calibration, distrus
 	return e.distrust(distrust), nil
 }
 
-func rowsOf(ds *data.Dataset) graph.Rows {
-	return graph.Rows{Cols: ds.X.Cols, RowPtr: ds.X.RowPtr, Col: ds.X.Col, Val: ds.X.Val, Dense: ds.X.Dense}
+func rowsOf(ds *data.Dataset) graph.NodeFeatures {
+	return graph.NodeFeatures{Cols: ds.X.Cols, RowPtr: ds.X.RowPtr, Col: ds.X.Col, Val: ds.X.Val, Dense: ds.X.Dense}
 }
 
 func (e *Evidence) distrust(distrust float64) *Evidence {

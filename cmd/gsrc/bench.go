@@ -21,15 +21,15 @@ import (
 )
 
 type benchFlags struct {
-	opts     bench.Options
-	device   string
-	json     string
-	list     bool
-	child    bool
-	ablate   bool
-	peers    string
-	markdown bool
-	noParts  bool
+	opts      bench.Options
+	device    string
+	json      string
+	list      bool
+	child     bool
+	ablate    bool
+	baselines string
+	markdown  bool
+	noParts   bool
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -58,8 +58,8 @@ by the GPU's clock.`,
 			if f.opts.Threads < 0 {
 				return usage("--threads %d: give a number of at least 0", f.opts.Threads)
 			}
-			if f.device != "cpu" && (f.ablate || f.peers != "") {
-				return usage("--device %s: --ablate and --peers are for the cpu", f.device)
+			if f.device != "cpu" && (f.ablate || f.baselines != "") {
+				return usage("--device %s: --ablate and --baselines are for the cpu", f.device)
 			}
 			cases := bench.Cases()
 			if f.device != "cpu" {
@@ -69,8 +69,8 @@ by the GPU's clock.`,
 				if err := bench.CheckAblation(f.opts.Only); err != nil {
 					return asUsage(err)
 				}
-			} else if f.peers != "" {
-				if err := bench.CheckPeers(f.opts.Only); err != nil {
+			} else if f.baselines != "" {
+				if err := bench.CheckBaselines(f.opts.Only); err != nil {
 					return asUsage(err)
 				}
 			} else if _, err := bench.Select(cases, f.opts.Only); err != nil {
@@ -83,8 +83,8 @@ by the GPU's clock.`,
 			}
 			f.opts.Version = gsrc.Version()
 			switch {
-			case f.peers != "":
-				return a.peers(c.Context(), &f, c.Flags().Changed("rounds"))
+			case f.baselines != "":
+				return a.baselines(c.Context(), &f, c.Flags().Changed("rounds"))
 			case f.ablate:
 				return a.ablate(c.Context(), &f)
 			case f.list:
@@ -105,7 +105,7 @@ by the GPU's clock.`,
 	flags.IntVar(&f.opts.Rounds, "rounds", 7, "rounds of each case, of which the median is shown")
 	flags.StringVar(&f.json, "json", "", "write the report as JSON to this file; - is standard output")
 	flags.BoolVar(&f.ablate, "ablate", false, "time steps with and without each optimising pass; --only names passes")
-	flags.StringVar(&f.peers, "peers", "", "compare with PyTorch: a Python that has lab/bench/peers/requirements.txt; make bench-peers makes one")
+	flags.StringVar(&f.baselines, "baselines", "", "compare with PyTorch: a Python that has lab/bench/baselines/requirements.txt; make bench-baselines makes one")
 	flags.BoolVar(&f.list, "list", false, "list the cases and time nothing")
 	flags.BoolVar(&f.markdown, "markdown", false, "print the table as Markdown")
 	flags.BoolVar(&f.noParts, "no-parts", false, "leave the parts of steps out of the table")
@@ -165,8 +165,8 @@ func (a *app) benchDevice(ctx context.Context, f *benchFlags) (err error) {
 	return a.writeBench(r, f.json, func(w io.Writer, format bench.Format) error { return r.Write(w, format, !f.noParts) }, f.markdown)
 }
 
-// peers compares gsrc with PyTorch.
-func (a *app) peers(ctx context.Context, f *benchFlags, roundsGiven bool) error {
+// baselines compares gsrc with PyTorch.
+func (a *app) baselines(ctx context.Context, f *benchFlags, roundsGiven bool) error {
 	o := f.opts
 	steps := o
 	steps.Rounds = 5 // of a process
@@ -175,7 +175,7 @@ func (a *app) peers(ctx context.Context, f *benchFlags, roundsGiven bool) error 
 		o.Rounds = 0
 	}
 	o.Progress = func(name string) { a.logf("%s", name) }
-	r, err := bench.Peers(ctx, f.peers, o)
+	r, err := bench.Baselines(ctx, f.baselines, o)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (a *app) writeBench(report any, path string, show func(io.Writer, bench.For
 // benchChild times one case for a parent process, which reads the result.
 func (a *app) benchChild(ctx context.Context, f *benchFlags) error {
 	o := f.opts
-	o.NoLimits = true
+	o.NoRoofline = true
 	r, err := bench.Run(ctx, o)
 	if err != nil {
 		return err

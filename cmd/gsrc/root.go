@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // app is what the commands share.
@@ -71,6 +72,12 @@ interrupt.`,
 		a.hint = fmt.Sprintf("Run %q for its flags.", c.CommandPath()+" --help")
 		return asUsage(err)
 	})
+	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if now, ok := renamedFlags[name]; ok {
+			name = now
+		}
+		return pflag.NormalizedName(name)
+	})
 	var memory string
 	root.PersistentFlags().StringVar(&memory, "memory", "", "memory that may be taken, such as 4GiB; what would take more is refused (default: what the system allows)")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
@@ -91,6 +98,9 @@ interrupt.`,
 	}
 	return root
 }
+
+// renamedFlags has the flags that had another name in an earlier version, by that name.
+var renamedFlags = map[string]string{"peers": "baselines"}
 
 // helpOrUnknown runs a command that only holds others: without an argument it
 // shows them, and an argument is one that does not exist.

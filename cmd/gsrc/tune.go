@@ -207,7 +207,7 @@ type tuned struct {
 	TestAccStd  *float64          `json:"test_acc_std"`
 }
 
-func (a *app) reportTuning(found *sweep.Found, f *tuneFlags) error {
+func (a *app) reportTuning(found *sweep.Study, f *tuneFlags) error {
 	command := f.command(found.Dataset)
 	if f.out != "" {
 		if err := atomicfile.Write(f.out, func(w io.Writer) error { return found.WriteTOML(w, command) }); err != nil {

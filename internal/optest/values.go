@@ -129,7 +129,7 @@ func randomMembers(graphs, nodes int, s rng.Stream) *graph.Structure {
 	offset[0], offset[graphs] = 0, int32(nodes)
 	slices.Sort(offset)
 	st := &graph.Structure{}
-	st.RebuildMembers(offset)
+	st.RebuildBatchIndex(offset)
 	return st
 }
 

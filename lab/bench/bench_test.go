@@ -13,7 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/models"
 )
 
-func TestLeastWork(t *testing.T) {
+func TestLowerBound(t *testing.T) {
 	// The figures of the hand count: Cora with 512 samples about 6 GFLOP, with
 	// X^s of 128 columns about 4, all nodes about 30.
 	cora := StepSize{Nodes: 2708, Struct: 1433, Width: 128, Layers: 3, Anchors: 512, Steps: 3}
@@ -23,13 +23,13 @@ func TestLeastWork(t *testing.T) {
 		size        StepSize
 		gflop, exps float64
 	}{{cora, 5.96, 7 * 512 * 512}, {narrow, 4.15, 7 * 512 * 512}, {full, 29.84, 7 * 2708 * 2708}} {
-		w := LeastWork(c.size)
+		w := LowerBound(c.size)
 		if math.Abs(w.Flops/1e9-c.gflop) > 0.01 || w.Exps != c.exps {
 			t.Errorf("%+v: %.3f GFLOP and %.0f exponentials, want %.2f and %.0f", c.size, w.Flops/1e9, w.Exps, c.gflop, c.exps)
 		}
 	}
 	// 10 GFLOP at 100 GFLOP/s and 2·10⁷ exponentials at 2·10⁹ a second.
-	if got := (Work{Flops: 1e10, Exps: 2e7}).Milliseconds(&Limits{MatMul: 100, Exp: 2}); got != 110 {
+	if got := (Work{Flops: 1e10, Exps: 2e7}).Milliseconds(&Roofline{MatMul: 100, Exp: 2}); got != 110 {
 		t.Errorf("%v ms, want 110", got)
 	}
 }
@@ -122,7 +122,7 @@ func TestRunStepAndReport(t *testing.T) {
 	if !(r.MinMS > 0 && r.MinMS <= r.MS && r.MS <= r.MaxMS) || r.Rounds != 3 {
 		t.Errorf("median %v of %v to %v in %d rounds", r.MS, r.MinMS, r.MaxMS, r.Rounds)
 	}
-	if r.PlannedMiB <= 0 || r.Least == nil || *r.Least != LeastWork(StepSize{60, 30, 128, 3, 16, 3}) {
+	if r.PlannedMiB <= 0 || r.Least == nil || *r.Least != LowerBound(StepSize{60, 30, 128, 3, 16, 3}) {
 		t.Errorf("planned %v MiB, least work %v", r.PlannedMiB, r.Least)
 	}
 	of := 0.0
@@ -150,7 +150,7 @@ func TestRunStepAndReport(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	l := &Limits{MatMul: 100, Exp: 1, Bandwidth: []Bandwidth{{1, 50}}}
+	l := &Roofline{MatMul: 100, Exp: 1, Bandwidth: []Bandwidth{{1, 50}}}
 	got.judge(l)
 	if want := got.MS / r.Least.Milliseconds(l); math.Abs(got.OverLeast-want) > 1e-9 {
 		t.Errorf("%v times the least work, want %v", got.OverLeast, want)
@@ -274,10 +274,10 @@ func TestSessionStepsRepeat(t *testing.T) {
 	}
 }
 
-func TestLimitsAreTheBetterOfTwo(t *testing.T) {
-	a := &Limits{MatMul: 100, Exp: 1, Bandwidth: []Bandwidth{{1, 50}, {8, 40}}}
-	b := &Limits{MatMul: 90, Exp: 2, Bandwidth: []Bandwidth{{1, 60}, {8, 30}}}
-	want := &Limits{MatMul: 100, Exp: 2, Bandwidth: []Bandwidth{{1, 60}, {8, 40}}}
+func TestRooflineIsTheBetterOfTwo(t *testing.T) {
+	a := &Roofline{MatMul: 100, Exp: 1, Bandwidth: []Bandwidth{{1, 50}, {8, 40}}}
+	b := &Roofline{MatMul: 90, Exp: 2, Bandwidth: []Bandwidth{{1, 60}, {8, 30}}}
+	want := &Roofline{MatMul: 100, Exp: 2, Bandwidth: []Bandwidth{{1, 60}, {8, 40}}}
 	if got := a.best(b); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -285,7 +285,7 @@ func TestLimitsAreTheBetterOfTwo(t *testing.T) {
 
 func TestRunUsesChildForCasesAlone(t *testing.T) {
 	var asked []string
-	o := Options{Only: "epochs/gcn/cora", NoLimits: true, Child: func(_ context.Context, name string) (Result, error) {
+	o := Options{Only: "epochs/gcn/cora", NoRoofline: true, Child: func(_ context.Context, name string) (Result, error) {
 		asked = append(asked, name)
 		return Result{MS: 5, PeakMiB: 7}, nil
 	}}
@@ -299,7 +299,7 @@ func TestRunUsesChildForCasesAlone(t *testing.T) {
 }
 
 func TestBandwidthOfWorkingSet(t *testing.T) {
-	l := &Limits{Bandwidth: []Bandwidth{{1, 100}, {8, 50}, {64, 20}}}
+	l := &Roofline{Bandwidth: []Bandwidth{{1, 100}, {8, 50}, {64, 20}}}
 	for _, c := range []struct{ mib, want float64 }{{0.5, 100}, {1, 100}, {1.1, 50}, {64, 20}, {500, 20}} {
 		if got := l.At(c.mib * (1 << 20)); got != c.want {
 			t.Errorf("%v MiB: %v GB/s, want %v", c.mib, got, c.want)

@@ -46,8 +46,8 @@ type Options struct {
 	// others are for the CPU.
 	Device *cuda.Device
 
-	// NoLimits leaves out what needs the machine's limits.
-	NoLimits bool
+	// NoRoofline leaves out what needs the machine's limits.
+	NoRoofline bool
 	// Child, if set, times one case in a process of its own.
 	Child func(ctx context.Context, name string) (Result, error)
 	// Progress, if set, is called before each case.
@@ -105,9 +105,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return runThere(ctx, o, cases)
 	}
 	r := &Report{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads)}
-	var before *Limits
-	if !o.NoLimits {
-		before = MeasureLimits(o.Threads)
+	var before *Roofline
+	if !o.NoRoofline {
+		before = MeasureRoofline(o.Threads)
 	}
 	for _, c := range cases {
 		if err := ctx.Err(); err != nil {
@@ -128,7 +128,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if before != nil {
 		// What the machine can do is the best of all moments: something else may have
 		// run in the others.
-		r.Limits = before.best(MeasureLimits(o.Threads))
+		r.Limits = before.best(MeasureRoofline(o.Threads))
 		r.judge()
 	}
 	return r, nil
@@ -175,7 +175,7 @@ func (c *Case) inProcess(o Options) (Result, error) {
 }
 
 // judge holds the result against the limits.
-func (r *Result) judge(l *Limits) {
+func (r *Result) judge(l *Roofline) {
 	if r.Least != nil {
 		if r.LeastMS = r.Least.Milliseconds(l); r.LeastMS > 0 {
 			r.OverLeast = r.MS / r.LeastMS

@@ -20,7 +20,7 @@ func (c Cost) plus(d Cost) Cost {
 
 // seconds is the time that the machine's limits allow: that of the operations or
 // that of the bytes, whichever is longer.
-func (c Cost) seconds(l *Limits) float64 {
+func (c Cost) seconds(l *Roofline) float64 {
 	if l == nil {
 		return 0
 	}

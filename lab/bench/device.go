@@ -43,7 +43,7 @@ func runThere(ctx context.Context, o Options, cases []Case) (*Report, error) {
 	r := &Report{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads), Device: &Device{
 		Name: o.Device.Name(), Capability: o.Device.Info().Capability(), Products: o.Device.Products(), Date: time.Now().UTC().Format(time.DateOnly),
 	}}
-	if !o.NoLimits {
+	if !o.NoRoofline {
 		var err error
 		if r.Limits, err = MeasureDevice(o.Device, copyBytes, productSide); err != nil {
 			return nil, fmt.Errorf("measuring what %s can do: %w", o.Device.Name(), err)
@@ -69,7 +69,7 @@ func runThere(ctx context.Context, o Options, cases []Case) (*Report, error) {
 
 // MeasureDevice finds what a GPU can do: the rate of a copy of so many bytes within
 // its memory, read and written, and that of a product of two square matrices.
-func MeasureDevice(d *cuda.Device, bytes, side int) (_ *Limits, err error) {
+func MeasureDevice(d *cuda.Device, bytes, side int) (_ *Roofline, err error) {
 	var held []*runtime.Buffer
 	defer func() {
 		for _, b := range held {
@@ -108,7 +108,7 @@ func MeasureDevice(d *cuda.Device, bytes, side int) (_ *Limits, err error) {
 		return nil, err
 	}
 	n := float64(side)
-	return &Limits{
+	return &Roofline{
 		MatMul:    2 * n * n * n / multiplied.Seconds() / 1e9,
 		Bandwidth: []Bandwidth{{MiB: 2 * float64(bytes) / (1 << 20), GBs: 2 * float64(bytes) / copied.Seconds() / 1e9}},
 	}, nil

@@ -171,7 +171,7 @@ func TestDeviceSessionFollowsTheCPU(t *testing.T) {
 func TestDeviceSearch(t *testing.T) {
 	d := gpu(t)
 	s := searchCase{n: 40, f: 8, k: 3}
-	l := &Limits{MatMul: 100, Bandwidth: []Bandwidth{{MiB: 1, GBs: 10}}}
+	l := &Roofline{MatMul: 100, Bandwidth: []Bandwidth{{MiB: 1, GBs: 10}}}
 	here, err := s.run(&env{Options: Options{Rounds: 1, Threads: 1}})
 	if err != nil {
 		t.Fatal(err)

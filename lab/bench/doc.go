@@ -6,15 +6,15 @@
 //   - [Cases] is the list of what is timed: compilation, training steps and their
 //     parts, kernels, inference. [Run] times the ones that a pattern selects and
 //     returns a [Report], which prints as a table and as JSON.
-//   - [MeasureLimits] finds what the machine can do: the rate of its best matrix
+//   - [MeasureRoofline] finds what the machine can do: the rate of its best matrix
 //     product, and memory bandwidth by how much memory is touched.
 //   - [DeviceCases] are those of them that run on a GPU, by [Options.Device], against
 //     what [MeasureDevice] finds.
-//   - [LeastWork] is what an ECL step has to compute at least, from its sizes.
+//   - [LowerBound] is what an ECL step has to compute at least, from its sizes.
 //   - [Session] is the harness below: a model, compiled and bound to data, whose
 //     functions can be stepped. Benchmarks elsewhere use it too.
 //   - [Ablate] times steps with each optimising pass left out.
-//   - [Peers] times the PyTorch programs in the folder peers in turn with gsrc.
+//   - [Baselines] times the PyTorch programs in the folder baselines in turn with gsrc.
 //
 // Nothing here passes or fails by a time. Figures are medians of rounds; a case
 // needs no data, since a [Workload] whose files are not found is generated in the

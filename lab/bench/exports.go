@@ -32,7 +32,7 @@ var exportGraphs = []Workload{
 
 // ExportOptions say what [Exports] compares.
 type ExportOptions struct {
-	Python  string   // with lab/bench/peers/requirements.txt
+	Python  string   // with lab/bench/baselines/requirements.txt
 	Data    string   // folder of data sets; what is missing is generated
 	Graphs  []string // names; empty: all
 	Hidden  []int    // widths of the hidden layer; empty: 16 and 128
@@ -134,11 +134,11 @@ func Exports(ctx context.Context, o ExportOptions) (*ExportReport, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.CopyFS(dir, peerPrograms); err != nil {
+	if err := os.CopyFS(dir, baselinePrograms); err != nil {
 		return nil, err
 	}
 	r := &ExportReport{Schema: 1, Machine: ThisMachine(o.Threads)}
-	py := &pythonRunner{path: o.Python, programs: filepath.Join(dir, "peers"), threads: r.Machine.Threads}
+	py := &pythonRunner{path: o.Python, programs: filepath.Join(dir, "baselines"), threads: r.Machine.Threads}
 	if r.Python, err = py.versions(ctx); err != nil {
 		return nil, err
 	}

@@ -12,12 +12,12 @@ import (
 // Report is what one call of [Run] measured. Field names are stable; times are in
 // milliseconds, memory is in MiB (2²⁰ bytes), rates are in 10⁹ a second.
 type Report struct {
-	Schema  int      `json:"schema"` // 1
-	Version string   `json:"version"`
-	Machine Machine  `json:"machine"`
-	Device  *Device  `json:"device,omitempty"` // the GPU that all of it was measured on; Limits are then its
-	Limits  *Limits  `json:"limits,omitempty"`
-	Results []Result `json:"results"`
+	Schema  int       `json:"schema"` // 1
+	Version string    `json:"version"`
+	Machine Machine   `json:"machine"`
+	Device  *Device   `json:"device,omitempty"` // the GPU that all of it was measured on; Limits are then its
+	Limits  *Roofline `json:"limits,omitempty"`
+	Results []Result  `json:"results"`
 }
 
 // Result is one case.
@@ -68,7 +68,7 @@ type Part struct {
 
 // rates are GFLOP/s, or GB/s for what does few operations a byte, and the share of
 // the limit.
-func rates(c Cost, ms float64, l *Limits) (gflops, gbs, share float64) {
+func rates(c Cost, ms float64, l *Roofline) (gflops, gbs, share float64) {
 	if ms <= 0 {
 		return 0, 0, 0
 	}

@@ -171,7 +171,7 @@ func (s stepCase) run(e *env) (r Result, err error) {
 	if s.model == "ecl-gsr" && !s.recipe && s.width != 0 {
 		o := session.Options
 		anchors := len(st.anchors.I64)
-		work := LeastWork(StepSize{Nodes: e.ds.Graph.N, Struct: o.StructWidth, Width: o.Encoder.Hidden, Layers: o.Encoder.Layers, Anchors: anchors, Steps: o.ECL.Steps})
+		work := LowerBound(StepSize{Nodes: e.ds.Graph.N, Struct: o.StructWidth, Width: o.Encoder.Hidden, Layers: o.Encoder.Layers, Anchors: anchors, Steps: o.ECL.Steps})
 		r.Least = &work
 	}
 	return r, nil

@@ -32,7 +32,7 @@ func seenAt(row, panel string) int {
 }
 
 // marked is the accuracy of a cell with its mark.
-func (ls Lines) marked(row string, p place) string {
+func (ls ResultRows) marked(row string, p place) string {
 	text := ls.accuracy(row, p)
 	if text != missing && seenAt(row, p.panel) >= 0 {
 		text += seenMark
@@ -43,7 +43,7 @@ func (ls Lines) marked(row string, p place) string {
 // caveats are the sentences that belong below a table of accuracies: what was not
 // chosen on validation alone, where ecl-gsr is below a GCN, and where validation prefers
 // the graph as it is.
-func (ls Lines) caveats(t *Target, rows []string, places []place) string {
+func (ls ResultRows) caveats(t *Target, rows []string, places []place) string {
 	var lines []string
 	for i, s := range seen {
 		var data []string
@@ -59,7 +59,7 @@ func (ls Lines) caveats(t *Target, rows []string, places []place) string {
 			lines = append(lines, fmt.Sprintf("† %s: %s was settled when test figures of the alternatives had been seen, not on validation alone.", strings.Join(data, ", "), s.text))
 		}
 	}
-	below := func(of func(Line) *float64, a, b string, alike bool) (list []string) {
+	below := func(of func(ResultRow) *float64, a, b string, alike bool) (list []string) {
 		for _, p := range places {
 			x, _, ok := ls.of(p.panel, a, p.x).meanStd(of)
 			y, _, ok2 := ls.of(p.panel, b, p.x).meanStd(of)
@@ -77,7 +77,7 @@ func (ls Lines) caveats(t *Target, rows []string, places []place) string {
 	if at := below(testAcc, eclGSR, "gcn", false); at != nil {
 		lines = append(lines, fmt.Sprintf("%s is below a plain gcn on %s.", eclGSR, strings.Join(at, ", ")))
 	}
-	if at := below(func(l Line) *float64 { return l.ValAcc }, eclGSR, rawGraph, true); at != nil {
+	if at := below(func(l ResultRow) *float64 { return l.ValAcc }, eclGSR, rawGraph, true); at != nil {
 		lines = append(lines, fmt.Sprintf("Validation %s prefer the raw graph on %s: validation alone would not have picked refinement there.", t.items(), strings.Join(at, ", ")))
 	}
 	if lines == nil {

@@ -7,10 +7,10 @@ import (
 
 // What was not chosen on validation alone, and where ecl-gsr loses, stands at the rows.
 func TestCaveats(t *testing.T) {
-	var ls Lines
+	var ls ResultRows
 	add := func(panel, row string, test, val float64) {
 		for seed := range 2 {
-			ls = append(ls, Line{Panel: panel, Row: row, Seed: seed, Data: panel, Model: "ecl-gsr", Budget: Full, TestAcc: f64(test), ValAcc: f64(val), Seconds: 1})
+			ls = append(ls, ResultRow{Panel: panel, Row: row, Seed: seed, Data: panel, Model: "ecl-gsr", Budget: Full, TestAcc: f64(test), ValAcc: f64(val), Seconds: 1})
 		}
 	}
 	for _, panel := range []string{"cora", "texas", "proteins", "collab"} {

@@ -78,10 +78,10 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 		return nil, err
 	}
 	result := &Checked{}
-	of := map[*Target]Lines{}
+	of := map[*Target]ResultRows{}
 	var todo []checkedLine
 	for _, t := range list {
-		lines, err := readLines(filepath.Join(dir, t.Name+".csv"))
+		lines, err := readResultRows(filepath.Join(dir, t.Name+".csv"))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -160,13 +160,13 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	return result, nil
 }
 
-func readLines(path string) (Lines, error) {
+func readResultRows(path string) (ResultRows, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return ReadLines(path, io.Reader(f))
+	return ReadResultRows(path, io.Reader(f))
 }
 
 // spread takes n of the elements, evenly, or all for n = 0.
@@ -182,7 +182,7 @@ func spread[T any](all []T, n int) []T {
 }
 
 // name says which line it is, for messages.
-func (l *Line) name(t *Target) string {
+func (l *ResultRow) name(t *Target) string {
 	name := t.Name + ".csv: " + l.Panel + ", " + l.Row
 	if l.X != "" {
 		name += ", " + l.X
@@ -192,7 +192,7 @@ func (l *Line) name(t *Target) string {
 
 // differences says in what a repeated run differs, "" where it does not. Memory and time
 // may differ: kernels of other instruction sets need other room.
-func differences(was, now Line) string {
+func differences(was, now ResultRow) string {
 	was.PeakBytes, was.Seconds = now.PeakBytes, now.Seconds
 	a, b := reflect.ValueOf(was), reflect.ValueOf(now)
 	var all []string

@@ -10,9 +10,9 @@ import (
 )
 
 // rewrite changes the lines of a target's file.
-func rewrite(t *testing.T, path string, change func(Lines)) {
+func rewrite(t *testing.T, path string, change func(ResultRows)) {
 	t.Helper()
-	lines, err := readLines(path)
+	lines, err := readResultRows(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rewrite(t, table, func(l Lines) {
+	rewrite(t, table, func(l ResultRows) {
 		l[0].Hash = "0123456789abcdef"
 		*l[1].TestAcc++
 		l[2].Hash = ""
@@ -69,7 +69,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 
-	rewrite(t, table, func(l Lines) {
+	rewrite(t, table, func(l ResultRows) {
 		for i := range l {
 			l[i].Hash = ""
 		}

@@ -11,7 +11,7 @@
 //   - [Run] has package sweep do the runs, which are kept in Out/store, so that an
 //     evaluation that was stopped goes on; figures that need training curves or
 //     edges keep whole run directories in Out/runs.
-//   - Each target leaves TARGET.csv, a line for each run ([Line]), from which its
+//   - Each target leaves TARGET.csv, a line for each run ([ResultRow]), from which its
 //     tables, tests and charts are made and nothing else is.
 //   - [Page] makes docs/results.md of these files.
 //

@@ -13,7 +13,7 @@ const accuracyAxis = "test accuracy (%)"
 
 // curves draws a panel for each panel of the lines, accuracy over what varies.
 // Where the paper prints a number for the same setting it is marked.
-func curves(t *Target, ls Lines, x string, logX bool, mark func(panel string) (charts.Line, bool)) *charts.Chart {
+func curves(t *Target, ls ResultRows, x string, logX bool, mark func(panel string) (charts.Line, bool)) *charts.Chart {
 	var panels []charts.Panel
 	for _, panel := range ls.panels() {
 		p := charts.Panel{Title: panel, X: x, Y: accuracyAxis, LogX: logX}
@@ -35,7 +35,7 @@ func curves(t *Target, ls Lines, x string, logX bool, mark func(panel string) (c
 }
 
 // line is a row of a panel as a series of means.
-func (ls Lines) line(panel, row string, of func(Line) *float64) charts.Line {
+func (ls ResultRows) line(panel, row string, of func(ResultRow) *float64) charts.Line {
 	l := charts.Line{Name: row}
 	for _, x := range ls.xs(panel) {
 		at, err := strconv.ParseFloat(x, 64)
@@ -76,7 +76,7 @@ func paperRatios(panel string) (charts.Line, bool) {
 
 // dots draws the rows of every panel below each other. from is the table in which
 // the paper prints numbers for them, if it does.
-func dots(t *Target, ls Lines, from string) *charts.Chart {
+func dots(t *Target, ls ResultRows, from string) *charts.Chart {
 	var panels []charts.DotPanel
 	for _, panel := range ls.panels() {
 		p := charts.DotPanel{Title: panel, X: accuracyAxis}
@@ -95,20 +95,20 @@ func dots(t *Target, ls Lines, from string) *charts.Chart {
 	return charts.Dots(t.Name, t.Title, "Mean of the seeds with its standard deviation; the open mark is what the paper prints.", "gsrc", "the paper", panels)
 }
 
-func seconds(l Line) *float64 { return &l.Seconds }
+func seconds(l ResultRow) *float64 { return &l.Seconds }
 
-func mebibytes(l Line) *float64 {
+func mebibytes(l ResultRow) *float64 {
 	v := float64(l.PeakBytes) / (1 << 20)
 	return &v
 }
 
 // costs draws accuracy over time and over memory.
-func costs(t *Target, ls Lines) *charts.Chart {
+func costs(t *Target, ls ResultRows) *charts.Chart {
 	var panels []charts.Panel
 	for _, panel := range ls.panels() {
 		for _, kind := range []struct {
 			x  string
-			of func(Line) *float64
+			of func(ResultRow) *float64
 		}{{"time of a run (s)", seconds}, {"peak memory of a step (MiB)", mebibytes}} {
 			p := charts.Panel{Title: panel, X: kind.x, Y: accuracyAxis, LogX: true}
 			for _, row := range ls.rows(panel) {
@@ -126,7 +126,7 @@ func costs(t *Target, ls Lines) *charts.Chart {
 }
 
 // costTable has the same in numbers.
-func costTable(ls Lines) string {
+func costTable(ls ResultRows) string {
 	var rows [][]string
 	for _, row := range ls.rows("") {
 		r := []string{row}
@@ -150,7 +150,7 @@ func costTable(ls Lines) string {
 }
 
 // sampling draws accuracy and time over the number of Langevin steps.
-func sampling(t *Target, ls Lines, x string) *charts.Chart {
+func sampling(t *Target, ls ResultRows, x string) *charts.Chart {
 	var panels []charts.Panel
 	for _, panel := range ls.panels() {
 		acc := charts.Panel{Title: panel, X: x, Y: accuracyAxis}
@@ -168,7 +168,7 @@ func sampling(t *Target, ls Lines, x string) *charts.Chart {
 }
 
 // lost says what ecl-gsr and another model lose between two places of a panel.
-func lost(ls Lines, panel, from, to, other string) string {
+func lost(ls ResultRows, panel, from, to, other string) string {
 	drop := func(row string) (float64, bool) {
 		a, _, ok := ls.of(panel, row, from).meanStd(testAcc)
 		b, _, ok2 := ls.of(panel, row, to).meanStd(testAcc)
@@ -193,17 +193,17 @@ func lost(ls Lines, panel, from, to, other string) string {
 }
 
 // structures is the table of what became of the graphs.
-func structures(ls Lines) string {
+func structures(ls ResultRows) string {
 	var rows [][]string
-	number := func(some Lines, format string, of func(Line) *float64) string {
+	number := func(some ResultRows, format string, of func(ResultRow) *float64) string {
 		mean, _, ok := some.meanStd(of)
 		if !ok {
 			return missing
 		}
 		return fmt.Sprintf(format, mean)
 	}
-	whole := func(of func(Line) *int) func(Line) *float64 {
-		return func(l Line) *float64 {
+	whole := func(of func(ResultRow) *int) func(ResultRow) *float64 {
+		return func(l ResultRow) *float64 {
 			if n := of(l); n != nil {
 				v := float64(*n)
 				return &v
@@ -214,8 +214,8 @@ func structures(ls Lines) string {
 	for _, panel := range ls.panels() {
 		some := ls.in(panel)
 		rows = append(rows, []string{panel,
-			number(some, "%.0f", whole(func(l Line) *int { return l.EdgesBefore })), number(some, "%.0f", whole(func(l Line) *int { return l.EdgesAfter })),
-			number(some, "%.3f", func(l Line) *float64 { return l.HomophilyBefore }), number(some, "%.3f", func(l Line) *float64 { return l.HomophilyAfter }),
+			number(some, "%.0f", whole(func(l ResultRow) *int { return l.EdgesBefore })), number(some, "%.0f", whole(func(l ResultRow) *int { return l.EdgesAfter })),
+			number(some, "%.3f", func(l ResultRow) *float64 { return l.HomophilyBefore }), number(some, "%.3f", func(l ResultRow) *float64 { return l.HomophilyAfter }),
 			ls.accuracy(eclGSR, place{panel, ""})})
 	}
 	return table([]string{"", "edges", "refined", "weight within classes", "refined", accuracyAxis}, rows)

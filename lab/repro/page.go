@@ -83,7 +83,7 @@ the compiler lays it out.
 
 // section writes what a target's runs found.
 // linesIn reads the target's file; nil where there is none.
-func (t *Target) linesIn(files fs.FS) (Lines, error) {
+func (t *Target) linesIn(files fs.FS) (ResultRows, error) {
 	f, err := files.Open(t.Name + ".csv")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -92,7 +92,7 @@ func (t *Target) linesIn(files fs.FS) (Lines, error) {
 		return nil, err
 	}
 	defer f.Close()
-	lines, err := ReadLines(t.Name+".csv", f)
+	lines, err := ReadResultRows(t.Name+".csv", f)
 	if err == nil && len(lines) == 0 {
 		err = fmt.Errorf("%s.csv has no runs", t.Name)
 	}
@@ -130,7 +130,7 @@ Cora's that has a hash.
 	return nil
 }
 
-func (t *Target) section(b *bytes.Buffer, folder string, lines Lines) {
+func (t *Target) section(b *bytes.Buffer, folder string, lines ResultRows) {
 	var seconds float64
 	var peak int64
 	failed := 0
@@ -167,9 +167,9 @@ func (t *Target) section(b *bytes.Buffer, folder string, lines Lines) {
 }
 
 // left lists the data sets of a target that none of its lines is of.
-func (t *Target) left(lines Lines) []string {
+func (t *Target) left(lines ResultRows) []string {
 	return slices.DeleteFunc(t.Data(), func(name string) bool {
-		return slices.ContainsFunc(lines, func(l Line) bool { return l.Data == name })
+		return slices.ContainsFunc(lines, func(l ResultRow) bool { return l.Data == name })
 	})
 }
 

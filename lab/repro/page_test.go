@@ -60,10 +60,10 @@ func f64(v float64) *float64 { return &v }
 
 // lines makes runs of ecl-gsr and of its classifier on the raw graph with these
 // test accuracies.
-func lines(own, raw []float64) (ls Lines) {
+func lines(own, raw []float64) (ls ResultRows) {
 	for i, values := range [][]float64{own, raw} {
 		for seed, v := range values {
-			ls = append(ls, Line{Panel: "cora", Row: []string{eclGSR, rawGraph}[i], Seed: seed, Data: "cora", Model: "ecl-gsr", Budget: Full, TestAcc: f64(v), Seconds: 1})
+			ls = append(ls, ResultRow{Panel: "cora", Row: []string{eclGSR, rawGraph}[i], Seed: seed, Data: "cora", Model: "ecl-gsr", Budget: Full, TestAcc: f64(v), Seconds: 1})
 		}
 	}
 	return ls
@@ -91,14 +91,14 @@ func TestSentences(t *testing.T) {
 }
 
 func TestPage(t *testing.T) {
-	write := func(ls Lines) []byte {
+	write := func(ls ResultRows) []byte {
 		var b bytes.Buffer
 		if err := ls.Write(&b); err != nil {
 			t.Fatal(err)
 		}
 		return b.Bytes()
 	}
-	ls := append(lines([]float64{84, 85, 86}, []float64{83, 84.1, 85}), Line{Panel: "cora", Row: "gcn", Data: "cora", Model: "gcn", Budget: Full, Error: "loss is NaN", Seconds: 3600, PeakBytes: 5 << 20})
+	ls := append(lines([]float64{84, 85, 86}, []float64{83, 84.1, 85}), ResultRow{Panel: "cora", Row: "gcn", Data: "cora", Model: "gcn", Budget: Full, Error: "loss is NaN", Seconds: 3600, PeakBytes: 5 << 20})
 	page, err := Page(fstest.MapFS{"table1.csv": {Data: write(ls)}}, "results", "docs/results.md")
 	if err != nil {
 		t.Fatal(err)
@@ -124,12 +124,12 @@ func TestPage(t *testing.T) {
 
 func TestCommonEpoch(t *testing.T) {
 	// The means over the runs are 55, 65 and 60: the second epoch is the best one.
-	ls := Lines{{TestCurve: "50.000 70.000 80.000"}, {TestCurve: "60.000 60.000 40.000 100.000"}, {}}
+	ls := ResultRows{{TestCurve: "50.000 70.000 80.000"}, {TestCurve: "60.000 60.000 40.000 100.000"}, {}}
 	mean, std, ok := ls.commonEpoch()
 	if !ok || mean != 65 || math.Abs(std-math.Sqrt(50)) > 1e-9 {
 		t.Errorf("%g ± %g, %v", mean, std, ok)
 	}
-	if _, _, ok := (Lines{{}}).commonEpoch(); ok {
+	if _, _, ok := (ResultRows{{}}).commonEpoch(); ok {
 		t.Error("runs without curves have a best epoch")
 	}
 }

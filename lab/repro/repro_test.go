@@ -206,7 +206,7 @@ func checkFiles(t *testing.T, dir string, paths []string) {
 				t.Errorf("%s: %d records, %v", name, len(records), err)
 			}
 		case filepath.Ext(name) == ".csv":
-			lines, err := ReadLines(name, f)
+			lines, err := ReadResultRows(name, f)
 			if err != nil {
 				t.Error(err)
 			}

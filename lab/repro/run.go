@@ -52,7 +52,7 @@ type Options struct {
 type Outcome struct {
 	Target *Target
 	// Lines are its runs, nil where there is nothing to show.
-	Lines Lines
+	Lines ResultRows
 	// Text shows them in Markdown, beside the paper's numbers.
 	Text string
 	// Files are those that were written into Options.Out.
@@ -251,7 +251,7 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 		return nil, nil
 	}
 	out := &Outcome{Target: t, Absent: absent}
-	var lines Lines
+	var lines ResultRows
 	var curve []Point
 	var pictures []named
 	var err error
@@ -291,7 +291,7 @@ func (e *evaluation) wanted(data string) bool {
 }
 
 // runSwept does runs of which the results are enough.
-func (e *evaluation) runSwept(ctx context.Context, t *Target, runs []planned) (lines Lines, err error) {
+func (e *evaluation) runSwept(ctx context.Context, t *Target, runs []planned) (lines ResultRows, err error) {
 	runner := &e.runner
 	if t.alone {
 		runner = &e.alone
@@ -320,7 +320,7 @@ type named struct {
 
 // runKept does runs in directories of their own, one after the other. Of the first
 // seed it draws the adjacency matrices where the target shows them.
-func (e *evaluation) runKept(ctx context.Context, t *Target, runs []planned) (lines Lines, curve []Point, pictures []named, err error) {
+func (e *evaluation) runKept(ctx context.Context, t *Target, runs []planned) (lines ResultRows, curve []Point, pictures []named, err error) {
 	for _, p := range runs {
 		run, peak, err := e.keep(ctx, p)
 		if err != nil {

@@ -56,7 +56,7 @@ type place struct{ panel, x string }
 
 // accuracy is the mean test accuracy of a cell with its standard deviation; runs
 // that failed are counted.
-func (ls Lines) accuracy(row string, p place) string {
+func (ls ResultRows) accuracy(row string, p place) string {
 	some := ls.of(p.panel, row, p.x)
 	mean, std, ok := some.meanStd(testAcc)
 	if !ok {
@@ -71,7 +71,7 @@ func (ls Lines) accuracy(row string, p place) string {
 
 // accuracies is a table of rows by places. A row for which the paper prints
 // numbers is followed by these, the paper's other rows come last.
-func accuracies(t *Target, ls Lines, rows []string, places []place, heads []string) string {
+func accuracies(t *Target, ls ResultRows, rows []string, places []place, heads []string) string {
 	var out [][]string
 	done := map[string]bool{}
 	paper := func(method string) {
@@ -107,7 +107,7 @@ func accuracies(t *Target, ls Lines, rows []string, places []place, heads []stri
 }
 
 // wide is the table of all panels beside each other.
-func wide(t *Target, ls Lines) string {
+func wide(t *Target, ls ResultRows) string {
 	var places []place
 	for _, p := range ls.panels() {
 		places = append(places, place{p, ""})
@@ -117,7 +117,7 @@ func wide(t *Target, ls Lines) string {
 
 // deep is a table for each panel, what varies in its columns; name says what that
 // is.
-func deep(t *Target, ls Lines, name string) string {
+func deep(t *Target, ls ResultRows, name string) string {
 	var b strings.Builder
 	for i, panel := range ls.panels() {
 		var places []place
@@ -136,16 +136,16 @@ func deep(t *Target, ls Lines, name string) string {
 }
 
 // judgement is a table of what is measured beside accuracy, of some rows.
-func judgement(ls Lines, rows ...string) string {
+func judgement(ls ResultRows, rows ...string) string {
 	var out [][]string
 	for _, m := range []struct {
 		name string
-		of   func(Line) *float64
+		of   func(ResultRow) *float64
 		form string
 	}{
-		{"macro-F1 (%)", func(l Line) *float64 { return l.MacroF1 }, "%.2f ± %.2f"},
-		{"AUC (%)", func(l Line) *float64 { return l.AUC }, "%.2f ± %.2f"},
-		{"calibration error", func(l Line) *float64 { return l.ECE }, "%.3f ± %.3f"},
+		{"macro-F1 (%)", func(l ResultRow) *float64 { return l.MacroF1 }, "%.2f ± %.2f"},
+		{"AUC (%)", func(l ResultRow) *float64 { return l.AUC }, "%.2f ± %.2f"},
+		{"calibration error", func(l ResultRow) *float64 { return l.ECE }, "%.3f ± %.3f"},
 	} {
 		for _, row := range rows {
 			r := []string{m.name + ", " + row}
@@ -200,7 +200,7 @@ func tvalue(t float64) string {
 
 // refinement says for every panel and place what ecl-gsr gains over the same
 // classifier on the raw graph: in sentences, or in a table where something varies.
-func refinement(ls Lines, name string) string {
+func refinement(ls ResultRows, name string) string {
 	var sentences strings.Builder
 	var rows [][]string
 	var up, down, pairs int
@@ -248,7 +248,7 @@ func signed(v float64) string {
 
 // changes is the table of what every other row of ecl-gsr's variants and models
 // changes against one row.
-func changes(ls Lines, base string) string {
+func changes(ls ResultRows, base string) string {
 	panels := ls.panels()
 	var rows [][]string
 	for _, row := range ls.rows("") {
@@ -273,7 +273,7 @@ func changes(ls Lines, base string) string {
 }
 
 // significance is the table of tests of ecl-gsr against every other row.
-func significance(t *Target, ls Lines) string {
+func significance(t *Target, ls ResultRows) string {
 	var b strings.Builder
 	for i, panel := range ls.panels() {
 		own := ls.of(panel, eclGSR, "")
@@ -312,7 +312,7 @@ func significance(t *Target, ls Lines) string {
 const commonBest = "best common epoch"
 
 // protocols is the table of graph classification by both protocols.
-func protocols(t *Target, ls Lines) string {
+func protocols(t *Target, ls ResultRows) string {
 	var out [][]string
 	done := map[string]bool{}
 	paper := func(method string) {
@@ -355,7 +355,7 @@ func protocols(t *Target, ls Lines) string {
 
 // commonEpoch is the mean test accuracy of runs, with its standard deviation, at
 // the evaluation at which the mean is highest; ok is false without curves.
-func (ls Lines) commonEpoch() (mean, std float64, ok bool) {
+func (ls ResultRows) commonEpoch() (mean, std float64, ok bool) {
 	var curves [][]float64
 	length := 0
 	for _, l := range ls {

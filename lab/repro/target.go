@@ -30,7 +30,7 @@ type Target struct {
 	// kept targets keep the run directories, which they draw.
 	kept bool
 	// render makes the text and the charts of finished runs.
-	render func(*Target, Lines) rendered
+	render func(*Target, ResultRows) rendered
 	// trace takes from the metrics of kept runs what curves draws; both are nil
 	// for targets that draw adjacency matrices.
 	trace  trace
@@ -210,9 +210,9 @@ func distinct[T any](list []T, of func(T) string) (values []string) {
 }
 
 // command is the command line that repeats what the lines of a target hold.
-func command(t *Target, lines Lines) string {
+func command(t *Target, lines ResultRows) string {
 	c := "gsrc repro " + t.Name
-	if data := distinct(lines, func(l Line) string { return l.Data }); !slices.Equal(data, t.Data()) && len(data) > 0 {
+	if data := distinct(lines, func(l ResultRow) string { return l.Data }); !slices.Equal(data, t.Data()) && len(data) > 0 {
 		c += " --only " + strings.Join(data, ",")
 	}
 	if len(lines) == 0 {

@@ -190,7 +190,7 @@ var targets = []*Target{
 		Asks: "Every model on every data set of the paper, on the standard splits: the public one with ten seeds, or the ten fixed ones." +
 			" Epochs and settings are chosen on validation nodes, but for those with a †. “" + rawGraph + "” is the same classifier with the same sampling of edges, without refinement.",
 		cells: everywhere(models, slices.Concat(citations, webPages, []string{"actor", "pubmed", "ogbn-arxiv"})...),
-		render: func(t *Target, ls Lines) rendered {
+		render: func(t *Target, ls ResultRows) rendered {
 			return rendered{text: wide(t, ls) + refinement(ls, "") + judgement(ls, eclGSR, rawGraph), charts: list(dots(t, ls, "table1"))}
 		},
 	},
@@ -198,7 +198,7 @@ var targets = []*Target{
 		Name: "table2", Title: "Few labels", Seeds: 3,
 		Asks:  "Training on 1, 3, 5 and 10 % of the nodes. Each seed draws its own training nodes, in proportion to the classes; validation and test nodes are those of the public split.",
 		cells: ratios(pick(eclGSR, rawGraph, "gcn", "gat", "mlp", "grand"), citations...),
-		render: func(t *Target, ls Lines) rendered {
+		render: func(t *Target, ls ResultRows) rendered {
 			const x = "label ratio (%)"
 			return rendered{text: deep(t, ls, "labels in %:") + refinement(ls, "labels in %:"), charts: list(curves(t, ls, x, false, paperRatios))}
 		},
@@ -207,7 +207,7 @@ var targets = []*Target{
 		Name: "table3", Title: "Significance", Seeds: 10,
 		Asks:  "t-tests of ecl-gsr against the other models, over the runs of Table 1.",
 		cells: everywhere(models, "cora", "citeseer", "actor", "pubmed"),
-		render: func(t *Target, ls Lines) rendered {
+		render: func(t *Target, ls ResultRows) rendered {
 			return rendered{text: significance(t, ls)}
 		},
 	},
@@ -216,7 +216,7 @@ var targets = []*Target{
 		Asks: "Whole graphs, in ten folds. The epoch is chosen on a stratified tenth of each training fold. “" + commonBest + "” is the protocol of GIN (Xu et al. 2019), which the paper's numbers seem to follow: the one epoch at which test accuracy is best on average over the folds. It chooses by the test graphs, and is shown beside the other for comparison only. “" + rawGraph + "” is the same classifier, trained on samples of the edges that there are. COLLAB is run with four of the models.",
 		// A fold of COLLAB takes minutes: the others are run where they take seconds.
 		cells: append(everywhere(collections, "mutag", "proteins"), everywhere(collections[:4], "collab")...),
-		render: func(t *Target, ls Lines) rendered {
+		render: func(t *Target, ls ResultRows) rendered {
 			return rendered{text: protocols(t, ls) + refinement(ls, ""), charts: list(dots(t, ls, "table4"))}
 		},
 	},
@@ -224,7 +224,7 @@ var targets = []*Target{
 		Name: "fig3", Title: "Time and memory", Seeds: 3, alone: true,
 		Asks:  "How long a whole training takes, candidates and evaluations included, one run at a time with all processors; and the most memory that a training step takes, as the memory planner lays it out for one thread. The paper prints no numbers.",
 		cells: everywhere(models, "cora", "citeseer", "actor", "pubmed"),
-		render: func(t *Target, ls Lines) rendered {
+		render: func(t *Target, ls ResultRows) rendered {
 			return rendered{text: costTable(ls), charts: list(costs(t, ls))}
 		},
 	},
@@ -248,7 +248,7 @@ var targets = []*Target{
 			}
 			return cells
 		}(),
-		render: func(t *Target, ls Lines) rendered {
+		render: func(t *Target, ls ResultRows) rendered {
 			return rendered{text: wide(t, ls) + changes(ls, full), charts: list(dots(t, ls, "table1"))}
 		},
 		trace: progress, curves: convergence,
@@ -257,7 +257,7 @@ var targets = []*Target{
 		Name: "fig5", Title: "Weight μ of the classification loss and width F of the encoder", Seeds: 2,
 		Asks:  "Test accuracy over μ for several widths F; the paper uses μ = 0.01 and F = 128. It prints no numbers for this figure.",
 		cells: vary(widths("32", "128", "256"), "model.edges.mu", []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
-		render: func(t *Target, ls Lines) rendered {
+		render: func(t *Target, ls ResultRows) rendered {
 			return rendered{text: deep(t, ls, "μ ="), charts: list(curves(t, ls, "μ", true, paperAt(0.01)))}
 		},
 	},
@@ -265,7 +265,7 @@ var targets = []*Target{
 		Name: "fig6", Title: "Weight α of the generative term and width F of the encoder", Seeds: 2,
 		Asks:  "Test accuracy over α for several widths F; the paper uses α = 0.1 and F = 128. It prints no numbers for this figure.",
 		cells: vary(widths("32", "128", "256"), "model.ecl.alpha", []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
-		render: func(t *Target, ls Lines) rendered {
+		render: func(t *Target, ls ResultRows) rendered {
 			return rendered{text: deep(t, ls, "α ="), charts: list(curves(t, ls, "α", true, paperAt(0.1)))}
 		},
 	},
@@ -273,7 +273,7 @@ var targets = []*Target{
 		Name: "fig7", Title: "Robustness", Seeds: 3,
 		Asks:  "Test accuracy where a share of the edges, of their number in the data, is added or removed at random, or removed and as many added (replaced). The damage is drawn by the seed, and is there in training and in testing. The paper prints no numbers.",
 		cells: damages(pick(eclGSR, rawGraph, "gcn"), citations...),
-		render: func(t *Target, ls Lines) rendered {
+		render: func(t *Target, ls ResultRows) rendered {
 			var b strings.Builder
 			for _, panel := range ls.panels() {
 				xs := ls.xs(panel)
@@ -290,7 +290,7 @@ var targets = []*Target{
 		Name: "fig8", Title: "The refined graph", Seeds: 1, kept: true,
 		Asks:  "What refinement does to the adjacency matrix. The paper shows 40 nodes of each graph; here are 40, around the node of each class that gained the most neighbours, and all. Edges of the refined graph count with their weight. It prints no numbers.",
 		cells: everywhere(pick(eclGSR), citations...),
-		render: func(t *Target, ls Lines) rendered {
+		render: func(t *Target, ls ResultRows) rendered {
 			r := rendered{text: structures(ls)}
 			for _, panel := range ls.panels() {
 				r.pictures = append(r.pictures, picture{t.Name + "-" + panel + excerptSuffix, fmt.Sprintf("Adjacency matrix of %d nodes of %s before and after refinement, sorted by class, seed 0.", excerptNodes, panel)})
@@ -303,7 +303,7 @@ var targets = []*Target{
 		Name: "fig9", Title: "Langevin steps", Seeds: 3,
 		Asks:  "Test accuracy and time over the number K of Langevin steps; the paper uses 3. It prints no numbers for this figure.",
 		cells: vary([]variant{{row: eclGSR}}, "model.ecl.sgld_steps", []string{"0", "1", "2", "3", "5", "8", "10"}, citations...),
-		render: func(t *Target, ls Lines) rendered {
+		render: func(t *Target, ls ResultRows) rendered {
 			return rendered{text: deep(t, ls, "K ="), charts: list(sampling(t, ls, "Langevin steps K"))}
 		},
 	},
@@ -311,7 +311,7 @@ var targets = []*Target{
 		Name: "fig10", Title: "Training dynamics", Seeds: 3, kept: true,
 		Asks:  "The terms of the loss by step, before they are weighted, for every seed: pre-training first, then the classifier's epochs, some of which train the encoder too. The paper prints no numbers.",
 		cells: everywhere(pick(eclGSR), citations...),
-		render: func(t *Target, ls Lines) rendered {
+		render: func(t *Target, ls ResultRows) rendered {
 			return rendered{text: wide(t, ls)}
 		},
 		trace: terms, curves: dynamics,

@@ -115,8 +115,8 @@ func (t *Trial) mean() float64 {
 	return math.Inf(-1)
 }
 
-// Found is the outcome of a search.
-type Found struct {
+// Study is the outcome of a search.
+type Study struct {
 	Search   *Search
 	Best     *Trial
 	Defaults *Trial
@@ -132,7 +132,7 @@ type Found struct {
 
 // Run searches. Where ctx ends, the error is one that gsrc.IsInterrupted knows, and
 // the outcome is that of the trials so far; nil where there is none yet.
-func (s *Search) Run(ctx context.Context) (*Found, error) {
+func (s *Search) Run(ctx context.Context) (*Study, error) {
 	x, err := s.begin()
 	if err != nil {
 		return nil, err
@@ -340,8 +340,8 @@ func (x *search) run(ctx context.Context, trials []*Trial, seeds int) error {
 }
 
 // outcome chooses the winner of the trials with the most seeds.
-func (x *search) outcome(complete bool) (*Found, error) {
-	f := &Found{Search: x.Search, Trials: x.trials, Dataset: x.base.DataName(), Complete: complete}
+func (x *search) outcome(complete bool) (*Study, error) {
+	f := &Study{Search: x.Search, Trials: x.trials, Dataset: x.base.DataName(), Complete: complete}
 	runs := map[string]bool{}
 	for _, t := range x.trials {
 		for _, r := range t.Records {

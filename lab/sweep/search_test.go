@@ -214,7 +214,7 @@ func tinySearch(t *testing.T, runner *Runner) *Search {
 `)}
 }
 
-func found(t *testing.T, s *Search) (*Found, string) {
+func found(t *testing.T, s *Search) (*Study, string) {
 	t.Helper()
 	f, err := s.Run(context.Background())
 	if err != nil {

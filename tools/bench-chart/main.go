@@ -1,4 +1,4 @@
-// Command chart draws what gsrc bench --peers --json has measured, for
+// Command chart draws what gsrc bench --baselines --json has measured, for
 // docs/benchmarks.md.
 package main
 
@@ -22,7 +22,7 @@ import (
 
 func main() {
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: chart PEERS.json CHART.svg")
+		fmt.Fprintln(os.Stderr, "usage: chart BASELINES.json CHART.svg")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2]); err != nil {
@@ -36,23 +36,23 @@ func run(from, to string) error {
 	if err != nil {
 		return err
 	}
-	var r bench.PeerReport
+	var r bench.BaselineReport
 	if err := json.Unmarshal(text, &r); err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}
 	return atomicfile.Write(to, func(w io.Writer) error { return draw(&r, w) })
 }
 
-// draw draws how many times longer each peer takes, on a logarithmic scale,
+// draw draws how many times longer each baseline takes, on a logarithmic scale,
 // as SVG.
-func draw(r *bench.PeerReport, w io.Writer) error {
+func draw(r *bench.BaselineReport, w io.Writer) error {
 	var names []string
 	var ratios plotter.Values
 	longest, shortest := 1.0, 1.0
 	for i := len(r.Results) - 1; i >= 0; i-- { // upwards
 		x := r.Results[i]
-		for k := len(x.Peers) - 1; k >= 0; k-- {
-			if p := x.Peers[k]; p.Failed == "" {
+		for k := len(x.Baselines) - 1; k >= 0; k-- {
+			if p := x.Baselines[k]; p.Failed == "" {
 				names = append(names, fmt.Sprintf("%s: %s", strings.ReplaceAll(x.Work, "/", " "), p.Name))
 				ratios = append(ratios, p.Ratio)
 				longest, shortest = max(longest, p.Ratio), min(shortest, p.Ratio)
@@ -63,7 +63,7 @@ func draw(r *bench.PeerReport, w io.Writer) error {
 		return errors.New("no comparison succeeded, so there is nothing to draw")
 	}
 	p := plot.New()
-	p.X.Label.Text = fmt.Sprintf("time of the peer over gsrc's (gsrc %s, %s, %d threads; %s)", r.Version, r.Machine.ISA, r.Machine.Threads, r.Python)
+	p.X.Label.Text = fmt.Sprintf("time of the baseline over gsrc's (gsrc %s, %s, %d threads; %s)", r.Version, r.Machine.ISA, r.Machine.Threads, r.Python)
 	p.X.Label.TextStyle.Font.Size = vg.Points(7)
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.ConstantTicks(ratioTicks(longest))
 	p.X.Min, p.X.Max = math.Min(0.5, 0.8*shortest), math.Max(2, 1.3*longest)

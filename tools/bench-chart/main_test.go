@@ -15,8 +15,8 @@ import (
 
 func TestDraw(t *testing.T) {
 	dir := t.TempDir()
-	from, to := filepath.Join(dir, "peers.json"), filepath.Join(dir, "peers.svg")
-	write := func(r bench.PeerReport) {
+	from, to := filepath.Join(dir, "baselines.json"), filepath.Join(dir, "baselines.svg")
+	write := func(r bench.BaselineReport) {
 		text, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
@@ -25,7 +25,7 @@ func TestDraw(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(bench.PeerReport{Python: "Python 9, PyTorch 9", Results: []bench.PeerResult{{Work: "epochs/gcn/cora", MS: 8, Peers: []bench.PeerTimes{
+	write(bench.BaselineReport{Python: "Python 9, PyTorch 9", Results: []bench.BaselineResult{{Work: "epochs/gcn/cora", MS: 8, Baselines: []bench.BaselineTimes{
 		{Name: "PyTorch Geometric", MS: 40, Ratio: 5}, {Name: "faster", MS: 2, Ratio: 0.25}, {Name: "broken", Failed: "MemoryError"}}}}})
 	if err := run(from, to); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestDraw(t *testing.T) {
 		t.Error("a comparison that failed is drawn")
 	}
 
-	write(bench.PeerReport{})
+	write(bench.BaselineReport{})
 	if err := run(from, to); err == nil {
 		t.Error("a chart of nothing is drawn")
 	}

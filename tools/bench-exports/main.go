@@ -23,7 +23,7 @@ func main() {
 
 func run() error {
 	o := bench.ExportOptions{Progress: func(s string) { fmt.Fprintln(os.Stderr, s) }}
-	flag.StringVar(&o.Python, "python", "python3", "a Python that has lab/bench/peers/requirements.txt")
+	flag.StringVar(&o.Python, "python", "python3", "a Python that has lab/bench/baselines/requirements.txt")
 	flag.StringVar(&o.Data, "data", bench.DefaultData(), "folder of data sets; what is missing is generated")
 	flag.IntVar(&o.Threads, "threads", 0, "threads of onnxruntime, 0 for one per processor")
 	flag.Float64Var(&o.Seconds, "seconds", 20, "seconds of rounds for each graph and width")

@@ -15,9 +15,9 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Line is a run as a target's CSV file holds it. What was not measured is nil, an
+// ResultRow is a run as a target's CSV file holds it. What was not measured is nil, an
 // empty field.
-type Line struct {
+type ResultRow struct {
 	Panel string `csv:"panel"` // column of the table, plot of the figure
 	Row   string `csv:"row"`   // row of the table, line of the figure
 	X     string `csv:"x"`     // place along it, if there are several
@@ -56,12 +56,12 @@ type Line struct {
 	Seconds float64 `csv:"seconds"`
 }
 
-// Lines are the runs of a target, in its order.
-type Lines []Line
+// ResultRows are the runs of a target, in its order.
+type ResultRows []ResultRow
 
 // line makes the line of a run that has ended.
-func (p planned) line(budget string, r *train.Result, failed string, seconds float64, peak int64) Line {
-	l := Line{Panel: p.panel, Row: p.row, X: p.x, Seed: p.job.Seed, Data: p.data, Model: p.model, Set: strings.Join(p.set, " "), Budget: budget,
+func (p planned) line(budget string, r *train.Result, failed string, seconds float64, peak int64) ResultRow {
+	l := ResultRow{Panel: p.panel, Row: p.row, X: p.x, Seed: p.job.Seed, Data: p.data, Model: p.model, Set: strings.Join(p.set, " "), Budget: budget,
 		PeakBytes: peak, Error: failed, Seconds: seconds}
 	if r != nil {
 		l.Split, l.TestAcc, l.ValAcc, l.BestEpoch = r.Split, r.TestAcc, &r.ValAcc, &r.BestEpoch
@@ -80,7 +80,7 @@ func (p planned) line(budget string, r *train.Result, failed string, seconds flo
 
 // columns are the names of the fields.
 var columns = func() (names []string) {
-	t := reflect.TypeFor[Line]()
+	t := reflect.TypeFor[ResultRow]()
 	for i := range t.NumField() {
 		names = append(names, t.Field(i).Tag.Get("csv"))
 	}
@@ -88,7 +88,7 @@ var columns = func() (names []string) {
 }()
 
 // Write writes the lines as CSV with a header.
-func (ls Lines) Write(w io.Writer) error {
+func (ls ResultRows) Write(w io.Writer) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(columns); err != nil {
 		return err
@@ -120,8 +120,8 @@ func field(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// ReadLines reads what [Lines.Write] wrote. name is the source, for errors.
-func ReadLines(name string, r io.Reader) (Lines, error) {
+// ReadResultRows reads what [ResultRows.Write] wrote. name is the source, for errors.
+func ReadResultRows(name string, r io.Reader) (ResultRows, error) {
 	in := csv.NewReader(r)
 	header, err := in.Read()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -130,7 +130,7 @@ func ReadLines(name string, r io.Reader) (Lines, error) {
 	if !slices.Equal(header, columns) {
 		return nil, fmt.Errorf("%s: not a file of gsrc repro: its columns are not %s", name, strings.Join(columns, ","))
 	}
-	var lines Lines
+	var lines ResultRows
 	for {
 		record, err := in.Read()
 		if err == io.EOF {
@@ -139,7 +139,7 @@ func ReadLines(name string, r io.Reader) (Lines, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		var l Line
+		var l ResultRow
 		v := reflect.ValueOf(&l).Elem()
 		for i, text := range record {
 			if err := setField(v.Field(i), text); err != nil {
@@ -179,7 +179,7 @@ func setField(f reflect.Value, text string) error {
 }
 
 // of are the runs of one cell.
-func (ls Lines) of(panel, row, x string) (some Lines) {
+func (ls ResultRows) of(panel, row, x string) (some ResultRows) {
 	for _, l := range ls {
 		if l.Panel == panel && l.Row == row && l.X == x {
 			some = append(some, l)
@@ -188,18 +188,20 @@ func (ls Lines) of(panel, row, x string) (some Lines) {
 	return some
 }
 
-func (ls Lines) panels() []string { return distinct(ls, func(l Line) string { return l.Panel }) }
+func (ls ResultRows) panels() []string {
+	return distinct(ls, func(l ResultRow) string { return l.Panel })
+}
 
 // rows are those of a panel, or of all where it is empty.
-func (ls Lines) rows(panel string) []string {
-	return distinct(ls.in(panel), func(l Line) string { return l.Row })
+func (ls ResultRows) rows(panel string) []string {
+	return distinct(ls.in(panel), func(l ResultRow) string { return l.Row })
 }
 
-func (ls Lines) xs(panel string) []string {
-	return distinct(ls.in(panel), func(l Line) string { return l.X })
+func (ls ResultRows) xs(panel string) []string {
+	return distinct(ls.in(panel), func(l ResultRow) string { return l.X })
 }
 
-func (ls Lines) in(panel string) (some Lines) {
+func (ls ResultRows) in(panel string) (some ResultRows) {
 	for _, l := range ls {
 		if panel == "" || l.Panel == panel {
 			some = append(some, l)
@@ -209,7 +211,7 @@ func (ls Lines) in(panel string) (some Lines) {
 }
 
 // seeds is how many seeds there are.
-func (ls Lines) seeds() int {
+func (ls ResultRows) seeds() int {
 	n := 0
 	for _, l := range ls {
 		n = max(n, l.Seed+1)
@@ -217,10 +219,10 @@ func (ls Lines) seeds() int {
 	return n
 }
 
-func testAcc(l Line) *float64 { return l.TestAcc }
+func testAcc(l ResultRow) *float64 { return l.TestAcc }
 
 // values are a quantity of the runs that have it.
-func (ls Lines) values(of func(Line) *float64) (values []float64) {
+func (ls ResultRows) values(of func(ResultRow) *float64) (values []float64) {
 	for _, l := range ls {
 		if v := of(l); v != nil {
 			values = append(values, *v)
@@ -231,7 +233,7 @@ func (ls Lines) values(of func(Line) *float64) (values []float64) {
 
 // meanStd are those of a sample; ok is false where there is no value. The standard
 // deviation of one value is 0.
-func (ls Lines) meanStd(of func(Line) *float64) (mean, std float64, ok bool) {
+func (ls ResultRows) meanStd(of func(ResultRow) *float64) (mean, std float64, ok bool) {
 	v := ls.values(of)
 	switch len(v) {
 	case 0:
@@ -245,7 +247,7 @@ func (ls Lines) meanStd(of func(Line) *float64) (mean, std float64, ok bool) {
 
 // paired tests the test accuracies of two rows of a panel against each other, by
 // seed; nil where there are not two pairs.
-func (ls Lines) paired(panel, x, a, b string) *lab.Comparison {
+func (ls ResultRows) paired(panel, x, a, b string) *lab.Comparison {
 	var xs, ys []float64
 	for _, l := range ls.of(panel, a, x) {
 		for _, m := range ls.of(panel, b, x) {

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-func TestRebuildMembers(t *testing.T) {
+func TestRebuildBatchIndex(t *testing.T) {
 	s := &Structure{}
 	for _, offset := range [][]int32{{0, 2, 2, 5}, {0}, {0, 1}, {0, 3, 4, 4}} {
-		s.RebuildMembers(offset)
+		s.RebuildBatchIndex(offset)
 		graphs, nodes := len(offset)-1, int(offset[len(offset)-1])
 		if s.N != graphs || s.E != nodes || s.In.Rows != graphs || s.In.Cols != nodes || s.Out.Rows != nodes || s.Out.Cols != graphs {
 			t.Fatalf("%v: %d graphs and %d entries, in [%d,%d], out [%d,%d]", offset, s.N, s.E, s.In.Rows, s.In.Cols, s.Out.Rows, s.Out.Cols)
@@ -30,8 +30,8 @@ func TestRebuildMembers(t *testing.T) {
 		}
 	}
 	large := []int32{0, 400, 900, 1000}
-	s.RebuildMembers(large)
-	if n := testing.AllocsPerRun(10, func() { s.RebuildMembers(large); s.RebuildMembers(large[:2]) }); n != 0 {
+	s.RebuildBatchIndex(large)
+	if n := testing.AllocsPerRun(10, func() { s.RebuildBatchIndex(large); s.RebuildBatchIndex(large[:2]) }); n != 0 {
 		t.Errorf("rebuilding takes new memory %v times", n)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// Limits are what this machine can do with a number of threads, measured.
-type Limits struct {
+// Roofline is what this machine can do with a number of threads, measured.
+type Roofline struct {
 	// MatMul is the rate of the best of several large float32 matrix products, in
 	// 10⁹ operations a second.
 	MatMul float64 `json:"matmul_gflops"`
@@ -34,7 +34,7 @@ var bandwidthMiB = []float64{0.25, 2, 12, 96}
 
 // At returns the bandwidth for a working set: of the smallest size measured that
 // holds it, or of the largest.
-func (l *Limits) At(bytes float64) float64 {
+func (l *Roofline) At(bytes float64) float64 {
 	for _, b := range l.Bandwidth {
 		if bytes <= b.MiB*(1<<20) {
 			return b.GBs
@@ -47,19 +47,19 @@ func (l *Limits) At(bytes float64) float64 {
 }
 
 // best returns the better of each limit.
-func (l *Limits) best(m *Limits) *Limits {
-	b := &Limits{MatMul: max(l.MatMul, m.MatMul), Exp: max(l.Exp, m.Exp), Bandwidth: slices.Clone(l.Bandwidth)}
+func (l *Roofline) best(m *Roofline) *Roofline {
+	b := &Roofline{MatMul: max(l.MatMul, m.MatMul), Exp: max(l.Exp, m.Exp), Bandwidth: slices.Clone(l.Bandwidth)}
 	for i := range b.Bandwidth {
 		b.Bandwidth[i].GBs = max(b.Bandwidth[i].GBs, m.Bandwidth[i].GBs)
 	}
 	return b
 }
 
-// MeasureLimits takes a second or two.
-func MeasureLimits(threads int) *Limits {
+// MeasureRoofline takes a second or two.
+func MeasureRoofline(threads int) *Roofline {
 	p := kernels.NewPool(threads)
 	defer p.Close()
-	l := &Limits{}
+	l := &Roofline{}
 	for _, s := range productSizes {
 		l.MatMul = max(l.MatMul, productRate(p, s, 8))
 	}
@@ -86,7 +86,7 @@ func productRate(p *kernels.Pool, size [3]int, runs int) float64 {
 
 // glimpse measures the product again, for some milliseconds: of many moments of a
 // sitting one is undisturbed.
-func (l *Limits) glimpse(threads int) {
+func (l *Roofline) glimpse(threads int) {
 	p := kernels.NewPool(threads)
 	defer p.Close()
 	l.MatMul = max(l.MatMul, productRate(p, productSizes[2], 5))

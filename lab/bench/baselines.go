@@ -17,33 +17,33 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 )
 
-//go:embed peers/*.py
-var peerPrograms embed.FS
+//go:embed baselines/*.py
+var baselinePrograms embed.FS
 
-// Peer is a PyTorch program that does the work of a case.
-type Peer struct {
+// Baseline is a PyTorch program that does the work of a case.
+type Baseline struct {
 	Name string   // what a table calls it
 	Args []string // program and flags, without data, threads and rounds
 }
 
-// peerWork is a case with the peers that it is compared with.
-type peerWork struct {
-	name  string // of the Case
-	heavy bool
-	peers []Peer
-	// candidates gives the peers the candidate edges in place of the graph.
+// baselineWork is a case with the baselines that it is compared with.
+type baselineWork struct {
+	name      string // of the Case
+	heavy     bool
+	baselines []Baseline
+	// candidates gives the baselines the candidate edges in place of the graph.
 	candidates bool
 }
 
-// peerWorks lists the comparisons.
-func peerWorks() []peerWork {
-	var works []peerWork
+// baselineWorks lists the comparisons.
+func baselineWorks() []baselineWork {
+	var works []baselineWork
 	for _, s := range stepList() {
 		switch {
 		case s.model != "ecl-gsr" || s.fn == "joint":
 			continue
 		case s.recipe:
-			works = append(works, peerWork{name: s.name(), candidates: s.fn == "fit", peers: []Peer{{"PyTorch", recipeArgs(s.data, s.fn)}}})
+			works = append(works, baselineWork{name: s.name(), candidates: s.fn == "fit", baselines: []Baseline{{"PyTorch", recipeArgs(s.data, s.fn)}}})
 			continue
 		}
 		w := FindWorkload(s.data)
@@ -52,17 +52,17 @@ func peerWorks() []peerWork {
 			width = w.Features
 		}
 		size := []string{"--anchors", fmt.Sprint(s.anchors), "--struct", fmt.Sprint(width)}
-		peers := []Peer{
+		baselines := []Baseline{
 			{"PyTorch", append([]string{"ecl.py", "--blur", "0.03"}, size...)},
 			{"PyTorch, noise in the row space", append([]string{"ecl_rowspace.py"}, size...)},
 		}
 		if s.name() == "step/ecl/cora/512" {
-			peers = append(peers, Peer{"PyTorch Geometric's GCNConv", append([]string{"ecl.py", "--blur", "0.03", "--conv", "pyg"}, size...)})
+			baselines = append(baselines, Baseline{"PyTorch Geometric's GCNConv", append([]string{"ecl.py", "--blur", "0.03", "--conv", "pyg"}, size...)})
 		}
-		works = append(works, peerWork{name: s.name(), heavy: s.heavy || s.anchors == 0, peers: peers})
+		works = append(works, baselineWork{name: s.name(), heavy: s.heavy || s.anchors == 0, baselines: baselines})
 	}
 	for _, name := range []string{"cora", "citeseer", "actor"} {
-		works = append(works, peerWork{name: "epochs/gcn/" + name, peers: []Peer{
+		works = append(works, baselineWork{name: "epochs/gcn/" + name, baselines: []Baseline{
 			{"PyTorch Geometric", []string{"gcn.py"}},
 			{"sparse PyTorch", []string{"gcn.py", "--impl", "sparse"}},
 		}})
@@ -71,19 +71,19 @@ func peerWorks() []peerWork {
 		name := "inference/gcn/" + c[0] + "/" + c[1]
 		args := []string{"gcn.py", "--inference", "--hidden", c[1]}
 		works = append(works,
-			peerWork{name: name + "/compiled", peers: []Peer{{"PyTorch Geometric", args}}},
-			peerWork{name: name + "/onnxruntime/buckets", peers: []Peer{{"PyTorch Geometric's export", append(args[:len(args):len(args)], "--onnx")}}})
+			baselineWork{name: name + "/compiled", baselines: []Baseline{{"PyTorch Geometric", args}}},
+			baselineWork{name: name + "/onnxruntime/buckets", baselines: []Baseline{{"PyTorch Geometric's export", append(args[:len(args):len(args)], "--onnx")}}})
 	}
 	for _, kind := range []string{"NN", "NT", "TN"} {
 		for _, size := range []string{"2708x1433x128", "34493x128x128"} {
 			args := append(append([]string{"rates.py", "matmul"}, strings.Split(size, "x")...), "--transpose", kind)
-			works = append(works, peerWork{name: "kernel/matmul/" + kind + "/" + size, peers: []Peer{{"PyTorch", args}}})
+			works = append(works, baselineWork{name: "kernel/matmul/" + kind + "/" + size, baselines: []Baseline{{"PyTorch", args}}})
 		}
 	}
-	return append(works, peerWork{name: "kernel/exp/2708x2708", peers: []Peer{{"PyTorch", []string{"rates.py", "exp", "2708", "2708"}}}})
+	return append(works, baselineWork{name: "kernel/exp/2708x2708", baselines: []Baseline{{"PyTorch", []string{"rates.py", "exp", "2708", "2708"}}}})
 }
 
-// recipeArgs makes the peer's step that of gsrc train ecl-gsr on a data set.
+// recipeArgs makes the baseline's step that of gsrc train ecl-gsr on a data set.
 func recipeArgs(data, fn string) []string {
 	c, err := config.Load("ecl-gsr", data, "", nil)
 	if err != nil {
@@ -98,28 +98,28 @@ func recipeArgs(data, fn string) []string {
 		o.Norm, o.Hidden, o.Propagation.Order, o.Edges.Samples, o.Propagation.DropNodes, o.InputDropout, o.Dropout, o.Edges.Temperature, o.Edges.Sharpen, o.Edges.Consistency))
 }
 
-// PeerReport compares gsrc with PyTorch on the same work. Field names are stable;
+// BaselineReport compares gsrc with PyTorch on the same work. Field names are stable;
 // times are in milliseconds, memory in MiB.
-type PeerReport struct {
-	Schema  int          `json:"schema"` // 1
-	Version string       `json:"version"`
-	Machine Machine      `json:"machine"`
-	Python  string       `json:"python"` // versions of what the peers import
-	Rounds  int          `json:"rounds"`
-	Results []PeerResult `json:"results"`
+type BaselineReport struct {
+	Schema  int              `json:"schema"` // 1
+	Version string           `json:"version"`
+	Machine Machine          `json:"machine"`
+	Python  string           `json:"python"` // versions of what the baselines import
+	Rounds  int              `json:"rounds"`
+	Results []BaselineResult `json:"results"`
 }
 
-// PeerResult is one piece of work.
-type PeerResult struct {
-	Work    string      `json:"work"`
-	Data    string      `json:"data,omitempty"`
-	MS      float64     `json:"ms"` // of gsrc: the median over the rounds of a round's median
-	PeakMiB float64     `json:"peak_mib"`
-	Peers   []PeerTimes `json:"peers"`
+// BaselineResult is one piece of work.
+type BaselineResult struct {
+	Work      string          `json:"work"`
+	Data      string          `json:"data,omitempty"`
+	MS        float64         `json:"ms"` // of gsrc: the median over the rounds of a round's median
+	PeakMiB   float64         `json:"peak_mib"`
+	Baselines []BaselineTimes `json:"peers"`
 }
 
-// PeerTimes are those of one peer.
-type PeerTimes struct {
+// BaselineTimes are those of one baseline.
+type BaselineTimes struct {
 	Name    string  `json:"name"`
 	MS      float64 `json:"ms"`
 	PeakMiB float64 `json:"peak_mib"`
@@ -127,36 +127,36 @@ type PeerTimes struct {
 	Failed  string  `json:"failed,omitempty"`
 }
 
-// peerReply is the line that a peer prints.
-type peerReply struct {
+// baselineReply is the line that a baseline prints.
+type baselineReply struct {
 	MS      float64 `json:"ms"`
 	PeakMiB float64 `json:"peak_mib"`
 }
 
-// Peers times gsrc and the PyTorch programs in the folder peers with a Python that
-// has their requirements, in turn: in each round gsrc and every peer do the work in
+// Baselines times gsrc and the PyTorch programs in the folder baselines with a Python that
+// has their requirements, in turn: in each round gsrc and every baseline do the work in
 // a process of their own, the next round in the opposite order. Options.Child is
-// required; Rounds is 3 if 0. Data are handed to the peers as gsrc has read or
+// required; Rounds is 3 if 0. Data are handed to the baselines as gsrc has read or
 // generated them.
-func Peers(ctx context.Context, python string, o Options) (*PeerReport, error) {
+func Baselines(ctx context.Context, python string, o Options) (*BaselineReport, error) {
 	if o.Rounds == 0 {
 		o.Rounds = 3
 	}
 	threads := ThisMachine(o.Threads).Threads
-	works, err := selectPeers(o.Only)
+	works, err := selectBaselines(o.Only)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "gsrc-peers-")
+	dir, err := os.MkdirTemp("", "gsrc-baselines-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.CopyFS(dir, peerPrograms); err != nil {
+	if err := os.CopyFS(dir, baselinePrograms); err != nil {
 		return nil, err
 	}
-	py := &pythonRunner{path: python, programs: filepath.Join(dir, "peers"), threads: threads}
-	r := &PeerReport{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads), Rounds: o.Rounds}
+	py := &pythonRunner{path: python, programs: filepath.Join(dir, "baselines"), threads: threads}
+	r := &BaselineReport{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads), Rounds: o.Rounds}
 	if r.Python, err = py.versions(ctx); err != nil {
 		return nil, err
 	}
@@ -194,23 +194,23 @@ func Peers(ctx context.Context, python string, o Options) (*PeerReport, error) {
 	return r, nil
 }
 
-// CheckPeers reports what is wrong with patterns for [Peers].
-func CheckPeers(patterns string) error {
-	_, err := selectPeers(patterns)
+// CheckBaselines reports what is wrong with patterns for [Baselines].
+func CheckBaselines(patterns string) error {
+	_, err := selectBaselines(patterns)
 	return err
 }
 
-func selectPeers(patterns string) ([]peerWork, error) {
+func selectBaselines(patterns string) ([]baselineWork, error) {
 	var cases []Case
-	for _, w := range peerWorks() {
+	for _, w := range baselineWorks() {
 		cases = append(cases, Case{Name: w.name, Heavy: w.heavy})
 	}
 	chosen, err := Select(cases, patterns)
 	if err != nil {
-		return nil, fmt.Errorf("nothing with peers is called %q", patterns)
+		return nil, fmt.Errorf("nothing with baselines is called %q", patterns)
 	}
-	var works []peerWork
-	for _, w := range peerWorks() {
+	var works []baselineWork
+	for _, w := range baselineWorks() {
 		for _, c := range chosen {
 			if c.Name == w.name {
 				works = append(works, w)
@@ -221,13 +221,13 @@ func selectPeers(patterns string) ([]peerWork, error) {
 }
 
 // compare runs the rounds of one piece of work.
-func (w peerWork) compare(ctx context.Context, o Options, py *pythonRunner, folder string) (PeerResult, error) {
-	x := PeerResult{Work: w.name}
+func (w baselineWork) compare(ctx context.Context, o Options, py *pythonRunner, folder string) (BaselineResult, error) {
+	x := BaselineResult{Work: w.name}
 	var own []float64
-	theirs := make([][]float64, len(w.peers))
-	x.Peers = make([]PeerTimes, len(w.peers))
-	for i, p := range w.peers {
-		x.Peers[i].Name = p.Name
+	theirs := make([][]float64, len(w.baselines))
+	x.Baselines = make([]BaselineTimes, len(w.baselines))
+	for i, p := range w.baselines {
+		x.Baselines[i].Name = p.Name
 	}
 	turn := func(i int) error {
 		if i < 0 {
@@ -241,11 +241,11 @@ func (w peerWork) compare(ctx context.Context, o Options, py *pythonRunner, fold
 			own, x.PeakMiB, x.Data = append(own, r.MS), max(x.PeakMiB, r.PeakMiB), r.Data
 			return nil
 		}
-		t := &x.Peers[i]
+		t := &x.Baselines[i]
 		if t.Failed != "" {
 			return nil
 		}
-		reply, err := py.run(ctx, folder, w.peers[i].Args)
+		reply, err := py.run(ctx, folder, w.baselines[i].Args)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -257,10 +257,10 @@ func (w peerWork) compare(ctx context.Context, o Options, py *pythonRunner, fold
 		return nil
 	}
 	for round := range o.Rounds {
-		for k := range len(w.peers) + 1 {
+		for k := range len(w.baselines) + 1 {
 			i := k - 1
 			if round%2 == 1 {
-				i = len(w.peers) - 1 - k
+				i = len(w.baselines) - 1 - k
 			}
 			if err := turn(i); err != nil {
 				return x, err
@@ -268,8 +268,8 @@ func (w peerWork) compare(ctx context.Context, o Options, py *pythonRunner, fold
 		}
 	}
 	x.MS = median(own)
-	for i := range x.Peers {
-		if t := &x.Peers[i]; t.Failed == "" {
+	for i := range x.Baselines {
+		if t := &x.Baselines[i]; t.Failed == "" {
 			t.MS = median(theirs[i])
 			t.Ratio = t.MS / x.MS
 		}
@@ -277,7 +277,7 @@ func (w peerWork) compare(ctx context.Context, o Options, py *pythonRunner, fold
 	return x, nil
 }
 
-// pythonRunner runs peers.
+// pythonRunner runs baselines.
 type pythonRunner struct {
 	path, programs string
 	threads        int
@@ -299,18 +299,18 @@ print("Python %d.%d.%d, PyTorch %s, PyTorch Geometric %s, SciPy %s, onnxruntime 
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s lacks what the peers need (see lab/bench/peers/requirements.txt, or let \"make bench-peers\" install it): %w: %s", p.path, err, lastLine(complaint.String()))
+		return "", fmt.Errorf("%s lacks what the baselines need (see lab/bench/baselines/requirements.txt, or let \"make bench-baselines\" install it): %w: %s", p.path, err, lastLine(complaint.String()))
 	}
 	return strings.TrimSpace(string(out)), nil
 }
 
-// run runs one peer.
-func (p *pythonRunner) run(ctx context.Context, folder string, args []string) (peerReply, error) {
+// run runs one baseline.
+func (p *pythonRunner) run(ctx context.Context, folder string, args []string) (baselineReply, error) {
 	text, err := p.output(ctx, folder, args)
 	if err != nil {
-		return peerReply{}, err
+		return baselineReply{}, err
 	}
-	var r peerReply
+	var r baselineReply
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return r, fmt.Errorf("%s printed %q: %w", args[0], text, err)
 	}
@@ -357,7 +357,7 @@ func candidatesOf(ds *data.Dataset, threads int) (*graph.Structure, error) {
 	return s.inputs["c"].Graph, nil
 }
 
-// writeArrays writes a data set as the .npy files that peers/common.py reads, st
+// writeArrays writes a data set as the .npy files that baselines/common.py reads, st
 // being its edges.
 func writeArrays(folder string, ds *data.Dataset, st *graph.Structure) error {
 	if err := os.RemoveAll(folder); err != nil {
@@ -381,13 +381,13 @@ func writeArrays(folder string, ds *data.Dataset, st *graph.Structure) error {
 }
 
 // Write prints the comparison as a table.
-func (r *PeerReport) Write(w io.Writer, f Format) error {
+func (r *BaselineReport) Write(w io.Writer, f Format) error {
 	m := r.Machine
 	fmt.Fprintf(w, "gsrc %s, %s/%s, kernels %s, %d threads of %d, %s\n%s\nmedians of %d rounds in turn\n\n", r.Version, m.OS, m.Arch, m.ISA, m.Threads, m.CPUs, m.GoVersion, r.Python, r.Rounds)
-	rows := [][]string{{"work", "data", "gsrc", "memory", "peer", "its time", "its memory", "ratio"}}
+	rows := [][]string{{"work", "data", "gsrc", "memory", "baseline", "its time", "its memory", "ratio"}}
 	for _, x := range r.Results {
 		first := []string{x.Work, x.Data, ms(x.MS), peak(x.PeakMiB)}
-		for _, p := range x.Peers {
+		for _, p := range x.Baselines {
 			if p.Failed != "" {
 				rows = append(rows, append(first, p.Name, "failed: "+p.Failed, "", ""))
 			} else {

@@ -17,7 +17,7 @@ type Work struct {
 	Exps  float64 `json:"exps"`  // exponentials
 }
 
-// LeastWork counts what a step has to do at least. Everything but the following is
+// LowerBound counts what a step has to do at least. Everything but the following is
 // left out, as small beside it: sparse features and the graph's sums, noise,
 // elementwise operations, Adam.
 //
@@ -36,7 +36,7 @@ type Work struct {
 // For n = 2708, Struct = 1433, F = 128, three layers, B = 512 and K = 3 these are
 // 5.9 GFLOP. A program that computes only the rows that reach the anchors can do
 // with less.
-func LeastWork(s StepSize) Work {
+func LowerBound(s StepSize) Work {
 	n, d, f, b, k := float64(s.Nodes), float64(s.Struct), float64(s.Width), float64(s.Anchors), float64(s.Steps)
 	pass := float64(s.Layers-1)*2*n*f*f + 2*2*b*f*f
 	products := (3 + k) + k + 2*3 // forward, backward of the energies, of the others
@@ -47,7 +47,7 @@ func LeastWork(s StepSize) Work {
 }
 
 // Milliseconds is how long the work takes at this machine's rates.
-func (w Work) Milliseconds(l *Limits) float64 {
+func (w Work) Milliseconds(l *Roofline) float64 {
 	if l == nil || l.MatMul == 0 || l.Exp == 0 {
 		return 0
 	}

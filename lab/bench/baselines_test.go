@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// pretend answers as Python with the peers would, and notes what it was asked.
+// pretend answers as Python with the baselines would, and notes what it was asked.
 func pretend(log string, args []string) int {
 	if args[0] == "-W" {
 		fmt.Println("Python 9, PyTorch 9")
@@ -51,7 +51,7 @@ func pretend(log string, args []string) int {
 	return 0
 }
 
-func TestPeersTakeTurns(t *testing.T) {
+func TestBaselinesTakeTurns(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestPeersTakeTurns(t *testing.T) {
 		times = times[1:]
 		return Result{MS: ms, PeakMiB: 100 - ms}, nil
 	}}
-	r, err := Peers(t.Context(), self, o)
+	r, err := Baselines(t.Context(), self, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestPeersTakeTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Forth, back, forth; a peer that has failed is left out from then on.
+	// Forth, back, forth; a baseline that has failed is left out from then on.
 	want := `gsrc epochs/gcn/cora
 gcn.py --threads 2 OMP=2
 gcn.py --impl sparse --threads 2 OMP=2
@@ -91,10 +91,10 @@ gcn.py --threads 2 OMP=2
 		t.Errorf("asked\n%s, want\n%s", asked, want)
 	}
 	x := r.Results[0]
-	if x.MS != 8 || x.PeakMiB != 93 || x.Peers[0] != (PeerTimes{Name: "PyTorch Geometric", MS: 40, PeakMiB: 500, Ratio: 5}) {
+	if x.MS != 8 || x.PeakMiB != 93 || x.Baselines[0] != (BaselineTimes{Name: "PyTorch Geometric", MS: 40, PeakMiB: 500, Ratio: 5}) {
 		t.Errorf("compared %+v", x)
 	}
-	if f := x.Peers[1].Failed; !strings.Contains(f, "MemoryError: too little") || strings.Contains(f, "Traceback") {
+	if f := x.Baselines[1].Failed; !strings.Contains(f, "MemoryError: too little") || strings.Contains(f, "Traceback") {
 		t.Errorf("the failure is told as %q", f)
 	}
 	var b bytes.Buffer
@@ -108,32 +108,32 @@ gcn.py --threads 2 OMP=2
 	}
 }
 
-func TestPeersSayWhatPythonLacks(t *testing.T) {
-	_, err := Peers(t.Context(), filepath.Join(t.TempDir(), "python"), Options{Only: "kernel/exp"})
-	if err == nil || !strings.Contains(err.Error(), "make bench-peers") {
+func TestBaselinesSayWhatPythonLacks(t *testing.T) {
+	_, err := Baselines(t.Context(), filepath.Join(t.TempDir(), "python"), Options{Only: "kernel/exp"})
+	if err == nil || !strings.Contains(err.Error(), "make bench-baselines") {
 		t.Errorf("without Python the error is %v", err)
 	}
-	if err := CheckPeers("compile/gcn"); err == nil {
-		t.Error("compile/gcn has no peer, but it is accepted")
+	if err := CheckBaselines("compile/gcn"); err == nil {
+		t.Error("compile/gcn has no baseline, but it is accepted")
 	}
 }
 
 // Every comparison names a case that there is and programs that are there.
-func TestPeerWorks(t *testing.T) {
-	for _, w := range peerWorks() {
+func TestBaselineWorks(t *testing.T) {
+	for _, w := range baselineWorks() {
 		c, err := Select(Cases(), w.name)
 		if err != nil || len(c) != 1 || c[0].Name != w.name {
 			t.Errorf("%s is not one case: %v", w.name, err)
 		}
-		for _, p := range w.peers {
-			if _, err := peerPrograms.Open("peers/" + p.Args[0]); err != nil {
+		for _, p := range w.baselines {
+			if _, err := baselinePrograms.Open("baselines/" + p.Args[0]); err != nil {
 				t.Errorf("%s: %v", w.name, err)
 			}
 		}
 	}
 }
 
-// The peer of the default recipe does what the defaults say.
+// The baseline of the default recipe does what the defaults say.
 func TestRecipeArgs(t *testing.T) {
 	for fn, want := range map[string]string{
 		"pretrain": "ecl.py --anchors 512 --struct 0 --layers 2 --tau 0.5 --clip 1 --blur 0 --mask 0.3 --drop 0.3",
@@ -186,34 +186,34 @@ func TestWriteArrays(t *testing.T) {
 	}
 }
 
-// peers returns a folder with the peers' programs, what runs them, and a graph of a few nodes.
-func peers(t *testing.T) (dir string, py *pythonRunner, ds *data.Dataset) {
+// baselines returns a folder with the baselines' programs, what runs them, and a graph of a few nodes.
+func baselines(t *testing.T) (dir string, py *pythonRunner, ds *data.Dataset) {
 	t.Helper()
-	python := os.Getenv("PEERS_PYTHON")
+	python := os.Getenv("BASELINES_PYTHON")
 	if python == "" {
-		t.Skip("set PEERS_PYTHON to a Python that has lab/bench/peers/requirements.txt")
+		t.Skip("set BASELINES_PYTHON to a Python that has lab/bench/baselines/requirements.txt")
 	}
 	ds, err := tiny.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir = t.TempDir()
-	if err := os.CopyFS(dir, peerPrograms); err != nil {
+	if err := os.CopyFS(dir, baselinePrograms); err != nil {
 		t.Fatal(err)
 	}
-	return dir, &pythonRunner{path: python, programs: filepath.Join(dir, "peers"), threads: 2}, ds
+	return dir, &pythonRunner{path: python, programs: filepath.Join(dir, "baselines"), threads: 2}, ds
 }
 
-// The peers themselves, on a graph of a few nodes.
-func TestPeerProgramsRun(t *testing.T) {
-	dir, py, ds := peers(t)
+// The baselines themselves, on a graph of a few nodes.
+func TestBaselineProgramsRun(t *testing.T) {
+	dir, py, ds := baselines(t)
 	folder := filepath.Join(dir, "data")
 	if err := writeArrays(folder, ds, ds.Graph.Structure()); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, w := range peerWorks() {
-		for _, p := range w.peers {
+	for _, w := range baselineWorks() {
+		for _, p := range w.baselines {
 			args := slices.Clone(p.Args)
 			for i, a := range args { // small
 				switch {
@@ -242,7 +242,7 @@ func TestPeerProgramsRun(t *testing.T) {
 
 // PyG's export and gsrc's, timed in turn, on the same graph.
 func TestExportsProgramRuns(t *testing.T) {
-	dir, py, ds := peers(t)
+	dir, py, ds := baselines(t)
 	r, err := timeExports(t.Context(), py, filepath.Join(dir, "data"), ds, 8, 0.01)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-"""What the peers share: the data that gsrc wrote for them, timing, and the line that they print."""
+"""What the baselines share: the data that gsrc wrote for them, timing, and the line that they print."""
 import json, os, resource, sys, time
 import numpy as np
 import scipy.sparse as sp

@@ -2,11 +2,11 @@ package graph
 
 import "github.com/gsrc-dev/gsrc/runtime/kernels"
 
-// RebuildMembers makes s the block that leads from the nodes of a batch to their
+// RebuildBatchIndex makes s the block that leads from the nodes of a batch to their
 // graphs: graph g has the nodes offset[g] ≤ v < offset[g+1]. Its targets are the
 // graphs, its sources the nodes, and entry v comes from node v; so a sum over the
 // entries into g is a sum over the nodes of g. It reuses the memory of s.
-func (s *Structure) RebuildMembers(offset []int32) {
+func (s *Structure) RebuildBatchIndex(offset []int32) {
 	graphs := len(offset) - 1
 	nodes := int(offset[graphs])
 	if s.In == nil {

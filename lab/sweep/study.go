@@ -18,10 +18,10 @@ func splitOption(set string) (key, value string) {
 
 // Val returns mean and standard deviation of the best trial's validation
 // accuracies, in percent.
-func (f *Found) Val() (mean, std float64) { return meanStd(f.Best.Val()) }
+func (f *Study) Val() (mean, std float64) { return meanStd(f.Best.Val()) }
 
 // Evidence says what the best trial reached in what the search compares.
-func (f *Found) Evidence() string {
+func (f *Study) Evidence() string {
 	seeds := "1 seed"
 	if f.Seeds > 1 {
 		seeds = fmt.Sprintf("%d seeds", f.Seeds)
@@ -46,14 +46,14 @@ func (t *Trial) score() string {
 
 // Test returns mean and standard deviation of the best trial's test accuracies, in
 // percent; NaN where there are no test nodes. The search has not looked at them.
-func (f *Found) Test() (mean, std float64) {
+func (f *Study) Test() (mean, std float64) {
 	row := newRow(slices.Clone(f.Best.Records))
 	return row.TestMean, row.TestStd
 }
 
 // Keys are the options that the outcome decides or was told, in the order of
 // config.KeyNames.
-func (f *Found) Keys() []string {
+func (f *Study) Keys() []string {
 	chosen := map[string]bool{}
 	for _, set := range slices.Concat(f.Search.Set, f.Best.Set) {
 		key, _ := splitOption(set)
@@ -71,7 +71,7 @@ func (f *Found) Keys() []string {
 // WriteTOML writes the options that were found, as gsrc train --config reads them
 // and as the defaults of a data set are kept. A comment at the head names the
 // command; each value's says what it found on validation.
-func (f *Found) WriteTOML(w io.Writer, command string) error {
+func (f *Study) WriteTOML(w io.Writer, command string) error {
 	var b bytes.Buffer
 	evidence := f.Evidence()
 	fmt.Fprintf(&b, "# %s on %s, chosen on validation by\n#   %s\n# which tried %d settings in %d runs: %s", f.Search.Model, f.Dataset, command, len(f.Trials), f.Runs, evidence)
