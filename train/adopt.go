@@ -49,18 +49,18 @@ func Adopt(ctx context.Context, task Task, cfg *config.Config, params map[string
 // adopt enters parameters.
 func (t *trainer) adopt(params map[string][]float32) error {
 	known := map[string]bool{}
-	for _, p := range t.params {
-		known[p.name] = true
-		w, ok := params[p.name]
+	for _, p := range t.optim.Params {
+		known[p.Name] = true
+		w, ok := params[p.Name]
 		switch {
 		case !ok:
-			return fmt.Errorf("train: there is no parameter %q; module @%s needs it", p.name, t.module.Name)
-		case len(w) != len(p.w):
-			return fmt.Errorf("train: parameter %q has %d elements, module @%s needs the shape %v", p.name, len(w), t.module.Name, p.shape)
+			return fmt.Errorf("train: there is no parameter %q; module @%s needs it", p.Name, t.module.Name)
+		case len(w) != len(p.Value.F32):
+			return fmt.Errorf("train: parameter %q has %d elements, module @%s needs the shape %v", p.Name, len(w), t.module.Name, p.Value.Dims)
 		case !finite(w):
-			return fmt.Errorf("train: parameter %q holds a number that is not finite", p.name)
+			return fmt.Errorf("train: parameter %q holds a number that is not finite", p.Name)
 		}
-		copy(p.w, w)
+		copy(p.Value.F32, w)
 	}
 	var unknown []string
 	for name := range params {

@@ -14,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/internal/seal"
+	"github.com/gsrc-dev/gsrc/runtime"
 )
 
 // checkpointVersion is what is written: since version 2 with a checksum of the file and
@@ -63,25 +64,22 @@ func (t *trainer) checkpoint() error {
 		return err
 	}
 	c := counters{Version: checkpointVersion, Module: fingerprint(t.module.String()), Config: t.cfg.Hash(), Data: t.data.checksum,
-		Phase: t.state.Phase, Pretrained: t.state.Pretrained, Epoch: t.state.Epoch, Steps: map[string]int{}, Lines: t.metrics.lines, Metrics: seal.Text(t.metrics.sum),
+		Phase: t.state.Phase, Pretrained: t.state.Pretrained, Epoch: t.state.Epoch, Steps: t.optim.Steps(), Lines: t.metrics.lines, Metrics: seal.Text(t.metrics.sum),
 		BestEpoch: t.best.Epoch, BestAcc: t.best.ValAcc, BestLoss: t.best.ValLoss, Selected: t.best.selected, TestCurve: t.state.TestCurve}
 	if v := t.state.valAcc; !math.IsNaN(v) {
 		c.ValAcc = &v
-	}
-	for name, g := range t.groups {
-		c.Steps[name] = g.steps
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
 	f := &safetensors.File{Metadata: map[string]string{"state": string(text)}}
-	for _, p := range t.params {
+	for _, p := range t.optim.Params {
 		for _, x := range []struct {
 			kind string
-			data []float32
-		}{{"param/", p.w}, {"adam_m/", p.m}, {"adam_v/", p.v}, {"best/", p.best}} {
-			f.Tensors = append(f.Tensors, safetensors.Tensor{Name: x.kind + p.name, Shape: p.shape, Data: x.data})
+			data *runtime.Buffer
+		}{{"param/", p.Value}, {"adam_m/", p.M}, {"adam_v/", p.V}, {"best/", p.Best}} {
+			f.Tensors = append(f.Tensors, safetensors.Tensor{Name: x.kind + p.Name, Shape: x.data.Dims, Data: x.data.F32})
 		}
 	}
 	if err := t.fetchEdges(); err != nil {
@@ -177,8 +175,8 @@ func (t *trainer) restore(path string) (counters, error) {
 	if c.ValAcc != nil {
 		t.state.valAcc = *c.ValAcc
 	}
-	for name, g := range t.groups {
-		g.steps = c.Steps[name]
+	for name, g := range t.optim.Groups {
+		g.Steps = c.Steps[name]
 	}
 	t.best.Epoch, t.best.ValAcc, t.best.ValLoss, t.best.selected = c.BestEpoch, c.BestAcc, c.BestLoss, c.Selected
 	return c, nil
@@ -199,16 +197,16 @@ func (t *trainer) matches(c counters) error {
 }
 
 func (t *trainer) restoreTensors(f *safetensors.File, c counters) error {
-	for _, p := range t.params {
+	for _, p := range t.optim.Params {
 		for _, x := range []struct {
 			kind string
-			data []float32
-		}{{"param/", p.w}, {"adam_m/", p.m}, {"adam_v/", p.v}, {"best/", p.best}} {
-			v, err := safetensors.Get[float32](f, x.kind+p.name, p.shape...)
+			data *runtime.Buffer
+		}{{"param/", p.Value}, {"adam_m/", p.M}, {"adam_v/", p.V}, {"best/", p.Best}} {
+			v, err := safetensors.Get[float32](f, x.kind+p.Name, x.data.Dims...)
 			if err != nil {
 				return err
 			}
-			copy(x.data, v)
+			copy(x.data.F32, v)
 		}
 	}
 	n := t.data.nodes

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/train/optim"
 )
 
 // there is what a step of a function moves on a device with a memory of its own:
@@ -28,8 +29,8 @@ func newThere(f *function) *there {
 		var ps []runtime.AdamParam
 		for i, p := range u.params {
 			g := f.Result(u.names[i])
-			r.grads, r.names = append(r.grads, g), append(r.names, p.name)
-			ps = append(ps, runtime.AdamParam{W: p.buf, G: g, M: p.mBuf, V: p.vBuf, WeightDecay: p.decay})
+			r.grads, r.names = append(r.grads, g), append(r.names, p.Name)
+			ps = append(ps, runtime.AdamParam{W: p.Value, G: g, M: p.M, V: p.V, WeightDecay: p.Decay})
 		}
 		r.adam = append(r.adam, ps)
 	}
@@ -66,13 +67,13 @@ func (t *trainer) stepThere(f *function, step int) (float64, error) {
 	}
 	for i := range f.updates {
 		g := f.updates[i].group
-		g.steps++
-		if err := t.accel.Adam(r.adam[i], float32(g.lr), beta1, beta2, epsilon, g.steps); err != nil {
+		g.Steps++
+		if err := t.accel.Adam(r.adam[i], float32(g.LR), optim.Beta1, optim.Beta2, optim.Epsilon, g.Steps); err != nil {
 			return 0, err
 		}
 	}
 	for i, m := range f.moved {
-		if err := t.accel.Follow(m.p.buf, r.follow[i], 0.1); err != nil {
+		if err := t.accel.Follow(m.p.Value, r.follow[i], 0.1); err != nil {
 			return 0, err
 		}
 	}
@@ -121,8 +122,8 @@ func (t *trainer) giveState() error {
 	if t.accel == nil {
 		return nil
 	}
-	for _, p := range t.params {
-		for _, b := range []*runtime.Buffer{p.buf, p.mBuf, p.vBuf, p.bestBuf} {
+	for _, p := range t.optim.Params {
+		for _, b := range p.Buffers() {
 			if err := t.accel.Memory().Own(b); err != nil {
 				return err
 			}
@@ -136,8 +137,8 @@ func (t *trainer) fetchState() error {
 	if t.accel == nil {
 		return nil
 	}
-	for _, p := range t.params {
-		for _, b := range []*runtime.Buffer{p.buf, p.mBuf, p.vBuf, p.bestBuf} {
+	for _, p := range t.optim.Params {
+		for _, b := range p.Buffers() {
 			if err := t.accel.Memory().Fetch(b); err != nil {
 				return err
 			}
@@ -148,10 +149,10 @@ func (t *trainer) fetchState() error {
 
 // keepParams makes the current parameters the kept ones.
 func (t *trainer) keepParams() error {
-	for _, p := range t.params {
+	for _, p := range t.optim.Params {
 		if t.accel == nil {
-			copy(p.best, p.w)
-		} else if err := t.accel.Memory().Assign(p.bestBuf, p.buf); err != nil {
+			copy(p.Best.F32, p.Value.F32)
+		} else if err := t.accel.Memory().Assign(p.Best, p.Value); err != nil {
 			return err
 		}
 	}
@@ -163,10 +164,10 @@ func (t *trainer) takeKept() error {
 	if err := t.fetchState(); err != nil {
 		return err
 	}
-	for _, p := range t.params {
-		copy(p.w, p.best)
+	for _, p := range t.optim.Params {
+		copy(p.Value.F32, p.Best.F32)
 		if t.accel != nil {
-			if err := t.accel.Memory().Put(p.buf); err != nil {
+			if err := t.accel.Memory().Put(p.Value); err != nil {
 				return err
 			}
 		}

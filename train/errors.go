@@ -52,7 +52,7 @@ func (t *trainer) nonFinite(f *function, step int, name string) error {
 	if e.Advice == "" {
 		e.Advice = "lower train.lr"
 		for _, u := range f.updates {
-			if u.group.name == "encoder" {
+			if u.group.Name == "encoder" {
 				e.Advice = "lower train.encoder_lr, or raise model.ecl.tau"
 			}
 		}

@@ -2,7 +2,6 @@ package train
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -196,7 +195,7 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 		if err := t.ctx.Err(); err != nil {
 			return err
 		}
-		t.schedule(t.state.Epoch)
+		t.optim.Halve(t.state.Epoch, c.HalveLREvery)
 		f, loss, err := step(t.state.Epoch)
 		if err != nil {
 			return err
@@ -223,15 +222,6 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 		}
 	}
 	return nil
-}
-
-// schedule sets the learning rates of an epoch, from 0.
-func (t *trainer) schedule(epoch int) {
-	if every := t.cfg.Train.HalveLREvery; every > 0 {
-		for _, g := range t.groups {
-			g.lr = math.Ldexp(g.first, -(epoch / every))
-		}
-	}
 }
 
 // supervised trains @train and evaluates @classify on the raw graph.

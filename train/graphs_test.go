@@ -193,8 +193,8 @@ func TestSchedule(t *testing.T) {
 	}
 	defer tr.close()
 	for epoch, want := range []float64{0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125} {
-		if tr.schedule(epoch); tr.groups["classifier"].lr != want {
-			t.Errorf("epoch %d has the learning rate %v, want %v", epoch, tr.groups["classifier"].lr, want)
+		if tr.optim.Halve(epoch, tr.cfg.Train.HalveLREvery); tr.optim.Groups["classifier"].LR != want {
+			t.Errorf("epoch %d has the learning rate %v, want %v", epoch, tr.optim.Groups["classifier"].LR, want)
 		}
 	}
 	res := trainGraphs(t, "gcn", Options{})

@@ -234,7 +234,7 @@ func (t *trainer) record(f *function, s *score) error {
 		r.Terms[x.name] = x.value
 	}
 	for _, u := range f.updates {
-		r.LR[u.group.name] = u.group.lr
+		r.LR[u.group.Name] = u.group.LR
 	}
 	if s != nil {
 		r.TrainAcc, r.ValAcc, r.ValLoss = known(s.trainAcc), &s.valAcc, &s.valLoss

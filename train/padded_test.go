@@ -89,9 +89,9 @@ func compareBatches(t *testing.T, task Task, d runtime.Device, sets []string) {
 		}
 		defer tr.close()
 		s := rng.New(1, "padded")
-		for _, p := range tr.params { // not the zeros and ones that they begin with
-			for i := range p.w {
-				p.w[i] += 0.1 * s.Sub(p.name).Uniform(uint64(i))
+		for _, p := range tr.optim.Params { // not the zeros and ones that they begin with
+			for i := range p.Value.F32 {
+				p.Value.F32[i] += 0.1 * s.Sub(p.Name).Uniform(uint64(i))
 			}
 		}
 		p := tr.newGraphs()

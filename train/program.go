@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/train/optim"
 )
 
 // inputs are the values that functions are bound to by the names of their
@@ -42,8 +43,8 @@ type term struct {
 
 // update is what a step changes in one group.
 type update struct {
-	group  *group
-	params []*param
+	group  *optim.Group
+	params []*optim.Param
 	names  []string // of the results that are the gradients
 	adam   []kernels.AdamParam
 }
@@ -51,7 +52,7 @@ type update struct {
 // moved is a parameter that follows a result: p ← 0.9·p + 0.1·result, as the
 // statistics of batch normalisation do (momentum 0.1, as PyTorch has it).
 type moved struct {
-	p      *param
+	p      *optim.Param
 	result string
 }
 
@@ -75,10 +76,10 @@ func (t *trainer) function(name string) (*function, error) {
 	for _, n := range r.Inputs() {
 		f.reads[n] = true
 	}
-	for _, p := range t.params {
-		if f.reads[p.name] {
-			delete(f.reads, p.name)
-			if err := r.Bind(p.name, p.buf); err != nil {
+	for _, p := range t.optim.Params {
+		if f.reads[p.Name] {
+			delete(f.reads, p.Name)
+			if err := r.Bind(p.Name, p.Value); err != nil {
 				return nil, err
 			}
 		}
@@ -101,11 +102,11 @@ func (t *trainer) function(name string) (*function, error) {
 func (t *trainer) outputs(f *function, def *ir.Func) error {
 	for _, r := range def.Results {
 		if name, ok := strings.CutPrefix(r.Name, models.RunningPrefix); ok {
-			at := slices.IndexFunc(t.params, func(p *param) bool { return p.name == name })
-			if at < 0 {
+			p := t.optim.Lookup(name)
+			if p == nil {
 				return fmt.Errorf("train: @%s has the result %s, which moves no parameter", def.Name, r.Name)
 			}
-			f.moved = append(f.moved, moved{t.params[at], r.Name})
+			f.moved = append(f.moved, moved{p, r.Name})
 			continue
 		}
 		if !strings.HasPrefix(r.Name, gradPrefix) {
@@ -115,20 +116,19 @@ func (t *trainer) outputs(f *function, def *ir.Func) error {
 			continue
 		}
 		name := strings.TrimPrefix(r.Name, gradPrefix)
-		at := slices.IndexFunc(t.params, func(p *param) bool { return p.name == name })
-		if at < 0 {
+		p := t.optim.Lookup(name)
+		if p == nil {
 			return fmt.Errorf("train: @%s has the gradient %s of no parameter", def.Name, r.Name)
 		}
-		p := t.params[at]
-		k := slices.IndexFunc(f.updates, func(u update) bool { return u.group.name == p.group })
+		k := slices.IndexFunc(f.updates, func(u update) bool { return u.group == p.Group })
 		if k < 0 {
 			k = len(f.updates)
-			f.updates = append(f.updates, update{group: t.groups[p.group]})
+			f.updates = append(f.updates, update{group: p.Group})
 		}
 		u := &f.updates[k]
 		u.params = append(u.params, p)
 		u.names = append(u.names, r.Name)
-		u.adam = append(u.adam, kernels.AdamParam{W: p.w, M: p.m, V: p.v, WeightDecay: p.decay})
+		u.adam = append(u.adam, kernels.AdamParam{W: p.Value.F32, M: p.M.F32, V: p.V.F32, WeightDecay: p.Decay})
 	}
 	if at := slices.IndexFunc(f.terms, func(x term) bool { return x.name == "loss" }); at > 0 {
 		f.terms[0], f.terms[at] = f.terms[at], f.terms[0]
@@ -267,19 +267,19 @@ func (t *trainer) step(f *function, step int) (float64, error) {
 		for k, name := range u.names {
 			g := f.Output(name).F32
 			if !finite(g) {
-				return 0, t.nonFinite(f, step, "the gradient of $"+u.params[k].name)
+				return 0, t.nonFinite(f, step, "the gradient of $"+u.params[k].Name)
 			}
 			u.adam[k].G = g
 		}
 	}
 	for i := range f.updates {
 		u := &f.updates[i]
-		u.group.steps++
-		t.pool.AdamStep(u.adam, float32(u.group.lr), beta1, beta2, epsilon, u.group.steps)
+		u.group.Steps++
+		t.pool.AdamStep(u.adam, float32(u.group.LR), optim.Beta1, optim.Beta2, optim.Epsilon, u.group.Steps)
 	}
 	for _, m := range f.moved {
-		for i, v := range f.Output(m.result).F32[:len(m.p.w)] {
-			m.p.w[i] += float32(0.1 * (v - m.p.w[i]))
+		for i, v := range f.Output(m.result).F32[:len(m.p.Value.F32)] {
+			m.p.Value.F32[i] += float32(0.1 * (v - m.p.Value.F32[i]))
 		}
 	}
 	return f.loss()

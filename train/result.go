@@ -123,8 +123,8 @@ func (t *trainer) finish() (*Result, error) {
 		res.Doubted = &t.edges.evidence.Doubted
 	}
 	run := &Trained{Model: t.task.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}}
-	for _, p := range t.params {
-		run.Params[p.name] = p.w
+	for _, p := range t.optim.Params {
+		run.Params[p.Name] = p.Value.F32
 	}
 	logits, probs, err := t.finalEvaluation(run)
 	if err != nil {

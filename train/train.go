@@ -18,6 +18,7 @@ import (
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/train/optim"
 )
 
 // Task is what to train on what.
@@ -82,13 +83,6 @@ type Event struct {
 // written, and Options.Resume goes on from there.
 var ErrInterrupted = errors.New("interrupted")
 
-// Adam's constants (Kingma and Ba 2015).
-const (
-	beta1   = 0.9
-	beta2   = 0.999
-	epsilon = 1e-8
-)
-
 // trainer is one run.
 type trainer struct {
 	ctx  context.Context
@@ -103,8 +97,7 @@ type trainer struct {
 	pool   *kernels.Pool
 	device runtime.Device
 	accel  runtime.Accelerator // the device, if it has a memory of its own
-	params []*param
-	groups map[string]*group
+	optim  *optim.Set
 
 	inputs  inputs
 	judged  evaluation
@@ -163,7 +156,7 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	t := &trainer{ctx: ctx, task: task, cfg: cfg, opts: opts, groups: map[string]*group{}, fns: map[string]*function{}, data: ds, classes: ds.classes, started: time.Now(), device: opts.Device}
+	t := &trainer{ctx: ctx, task: task, cfg: cfg, opts: opts, fns: map[string]*function{}, data: ds, classes: ds.classes, started: time.Now(), device: opts.Device}
 	if t.device == nil {
 		t.device = runtime.CPU
 	}
@@ -221,17 +214,14 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 	if err := t.checkMemory(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	if t.params, err = newParams(t.prog, t.seed()); err != nil {
-		return nil, err
-	}
-	for _, p := range t.params {
-		if t.groups[p.group] == nil {
-			lr := cfg.Train.LR
-			if p.group == "encoder" {
-				lr = cfg.Train.EncoderLR
-			}
-			t.groups[p.group] = &group{name: p.group, lr: lr, first: lr}
+	t.optim, err = optim.New(t.prog, t.seed(), func(group string) float64 {
+		if group == "encoder" {
+			return cfg.Train.EncoderLR
 		}
+		return cfg.Train.LR
+	})
+	if err != nil {
+		return nil, err
 	}
 	t.pool = kernels.NewPool(cfg.Train.Threads)
 	if err := t.bindData(); err != nil {

@@ -268,44 +268,6 @@ func @classify(%x: f32[N,40]) -> (logits: f32[N,3], probabilities: f32[N,3]) {
 	}
 }
 
-func TestInitialise(t *testing.T) {
-	ds := synthetic(t, 1)
-	m, err := Module("gcn", configure(t, "gcn"), ds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := newParams(m, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	limit := math.Sqrt(6.0 / (40 + 16))
-	sum, most := 0.0, 0.0
-	for _, v := range a[0].w {
-		sum += float64(v)
-		most = math.Max(most, math.Abs(float64(v)))
-	}
-	if most > limit || most < 0.95*limit || math.Abs(sum)/float64(len(a[0].w)) > limit/8 {
-		t.Errorf("glorot values reach %v with mean %v, want uniform within ±%v", most, sum/float64(len(a[0].w)), limit)
-	}
-	if b, _ := newParams(m, 2); reflect.DeepEqual(a[0].w, b[0].w) {
-		t.Error("two seeds give the same parameters")
-	}
-	for how, want := range map[string][]float32{"zeros": {0, 0}, "ones": {1, 1}} {
-		w := []float32{5, 5}
-		if how == "zeros" {
-			w = make([]float32, 2)
-		}
-		if err := initialise(w, []int{2}, how, 0); err != nil || !reflect.DeepEqual(w, want) {
-			t.Errorf("%s gives %v (%v)", how, w, err)
-		}
-	}
-	if err := initialise(nil, nil, "magic", 0); err == nil {
-		t.Error("an unknown initialiser was accepted")
-	}
-}
-
-// The anchors are those that a shuffle from scratch would give, whatever was
-// drawn before, and drawing them allocates nothing.
 func TestAnchors(t *testing.T) {
 	a := newAnchorSampler(7, 100, 30)
 	b := newAnchorSampler(7, 100, 30)
@@ -523,9 +485,9 @@ func TestNonFinite(t *testing.T) {
 		if _, err := tr.restore(tr.path(checkpointFile)); err != nil {
 			t.Error(err)
 		}
-		for _, p := range tr.params {
-			if !finite(p.w) {
-				t.Errorf("%s %v: the checkpoint has a non-finite $%s", c.model, c.sets, p.name)
+		for _, p := range tr.optim.Params {
+			if !finite(p.Value.F32) {
+				t.Errorf("%s %v: the checkpoint has a non-finite $%s", c.model, c.sets, p.Name)
 			}
 		}
 		tr.close()
