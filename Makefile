@@ -59,7 +59,7 @@ bench-serve: build ## load "gsrc serve" with questions while its graph grows, an
 	$(GO) run ./tools/bench-serve $(SERVEFLAGS)
 
 kill-serve: ## kill a process that keeps a journal at 50 random moments, and look for every answered update (KILLS)
-	GSRC_KILLS=$(or $(KILLS),50) $(GO) test -count 1 -run TestKilled -v .
+	GSRC_KILLS=$(or $(KILLS),50) $(GO) test -count 1 -run TestKilled -v ./infer
 
 bin/tritonclient/installed:
 	python3 -m venv bin/tritonclient

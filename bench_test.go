@@ -3,7 +3,6 @@ package gsrc_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data"
@@ -15,9 +14,6 @@ import (
 // load reads a workload's data below GSRC_DATA, or skips.
 func load(b *testing.B, name string) *data.Dataset {
 	root := os.Getenv("GSRC_DATA")
-	if root == "" {
-		root = filepath.Join("..", "shared", "datasets")
-	}
 	ds, err := bench.FindWorkload(name).Load(root)
 	if err != nil {
 		b.Fatal(err)

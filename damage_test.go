@@ -17,6 +17,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
@@ -306,7 +307,7 @@ func TestDamagedExportsAreRefusedOrTheSame(t *testing.T) {
 		return gsrc.Refine(ctx, dist, gsrc.RefineOptions{Data: data.Synthetic, Predict: on(fresh)})
 	}
 	neighbors := func() (any, error) {
-		return gsrc.Neighbors(ctx, dist, data.Synthetic, []string{"1", "7"}, on(trained))
+		return infer.Neighbors(ctx, dist, data.Synthetic, []string{"1", "7"}, on(trained))
 	}
 	uses := []func() (any, error){predict, refine, neighbors}
 	var want []any

@@ -1,28 +1,102 @@
 // Package gsrc trains graph neural networks that refine their own graph, and
-// exports what was trained as ONNX. It is the front of the packages below it,
-// and all that the gsrc command can do.
+// exports what was trained as ONNX. It is the front of the packages below it.
 //
 //	run, err := gsrc.Train(ctx, gsrc.TrainOptions{Model: "ecl-gsr", Data: "synthetic", Out: "runs/first"})
 //	fmt.Println(*run.Result.TestAcc, *run.Result.EdgesAfter)
 //	_, err = run.Build(ctx, "dist/first", gsrc.BuildOptions{})
 //	_, err = gsrc.Predict(ctx, "dist/first", "synthetic", "pred.csv", gsrc.PredictOptions{})
 //
-// # A newcomer's map
+// [Train] trains, [Resume] goes on with a run that was stopped, [OpenRun] reads one that
+// has ended and [Import] makes one of weights from elsewhere. [Run.Build] exports a run,
+// and [Verify] repeats its check anywhere. [Predict] classifies with an export, [Refine]
+// gives the graph that a run or an export makes of its data, and [OpenGraph] keeps a graph
+// in memory that answers while it changes.
 //
-//   - [Prepare] reads data, resolves the configuration for it and builds the
-//     program of a model; [Train] runs it. [TrainRuns] repeats that over seeds or
-//     fixed splits, [Resume] goes on with a run that was stopped, [OpenRun] reads
-//     one that has ended.
-//   - [Run.Build] exports a run; it fails with a [*ParityError] where onnxruntime
-//     does not compute what was trained. [Verify] repeats the check anywhere.
-//   - [Predict] classifies the nodes of a graph with an export.
-//   - [Run.Refine] gives the graph that a run has learned, [Refine] also that of an
-//     export; [RefinedGraph.WriteFile] writes it as CSV, Parquet, npz or JSON. [Run.Embed]
-//     gives the embedding; package lab/charts draws a run.
-//   - [Demo] does all of that on generated graphs whose wrong and hidden edges are
-//     known.
-//
-// The packages below can be used by themselves: ir, passes and compiler for
-// programs, models for the zoo, data and graph for graphs, train for
-// training, export for ONNX, runtime/ort for onnxruntime.
+// The packages below can be used by themselves: run and infer are what this one puts
+// forward; ir, passes and compiler for programs, models for the zoo, data and graph for
+// graphs, train for training, export for ONNX, runtime/ort for onnxruntime.
 package gsrc
+
+import (
+	"context"
+
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/version"
+	"github.com/gsrc-dev/gsrc/run"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+// Training; see package run.
+type (
+	TrainOptions  = run.TrainOptions
+	ResumeOptions = run.ResumeOptions
+	ImportOptions = run.ImportOptions
+	BuildOptions  = run.BuildOptions
+	Setup         = run.Setup
+	Run           = run.Run
+	OptionError   = run.OptionError
+	Result        = train.Result
+	VerifyOptions = export.VerifyOptions
+	ParityError   = export.ParityError
+)
+
+// Inference with an export; see package infer.
+type (
+	PredictOptions = infer.PredictOptions
+	Prediction     = infer.Prediction
+	RefineOptions  = infer.RefineOptions
+	RefinedGraph   = infer.RefinedGraph
+	GraphOptions   = infer.GraphOptions
+	Graph          = infer.Graph
+	Update         = infer.Update
+)
+
+// Prepare reads data, resolves options and builds the program; [Setup.Train] trains it.
+func Prepare(o TrainOptions) (*Setup, error) { return run.Prepare(o) }
+
+// Train trains a model.
+func Train(ctx context.Context, o TrainOptions) (*Run, error) { return run.Train(ctx, o) }
+
+// TrainRuns trains with the seeds 0 to runs-1.
+func TrainRuns(ctx context.Context, o TrainOptions, runs int, done func(*Run) error) ([]*Result, error) {
+	return run.TrainRuns(ctx, o, runs, done)
+}
+
+// Resume goes on with the run in a directory.
+func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
+	return run.Resume(ctx, dir, o)
+}
+
+// OpenRun reads a finished run from its directory.
+func OpenRun(dir string) (*Run, error) { return run.Open(dir) }
+
+// Import makes a run of weights that were trained elsewhere.
+func Import(ctx context.Context, o ImportOptions) (*Run, error) { return run.Import(ctx, o) }
+
+// Verify checks an export on this machine; see [export.Verify].
+func Verify(ctx context.Context, dist string, o VerifyOptions) (*export.Manifest, *export.ParityReport, error) {
+	return export.Verify(ctx, dist, o)
+}
+
+// Predict classifies the nodes of a graph, or the graphs of a collection, with an export.
+func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Prediction, error) {
+	return infer.Predict(ctx, dist, path, out, o)
+}
+
+// Refine returns the graph that the model of a run or an export makes of its data.
+func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, error) {
+	return run.Refine(ctx, dir, o)
+}
+
+// OpenGraph keeps a graph in memory with an export, to answer for its nodes while it
+// changes.
+func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, error) {
+	return infer.OpenGraph(ctx, dist, path, o)
+}
+
+// Version returns the version of gsrc that this program is built with.
+func Version() string { return version.String() }
+
+// IsInterrupted reports whether an error is that of work that ctx stopped.
+func IsInterrupted(ctx context.Context, err error) bool { return run.IsInterrupted(ctx, err) }

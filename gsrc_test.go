@@ -13,6 +13,9 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/exporttest"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
+	"github.com/gsrc-dev/gsrc/lab/demo"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/run"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
 )
@@ -257,11 +260,11 @@ func TestPrepare(t *testing.T) {
 	if s.Config.Train.Seed != 5 || s.Config.Train.Threads != 3 || s.Data.Graph.N != 120 || s.Module.Func("train") == nil {
 		t.Errorf("seed %d, threads %d, %d nodes", s.Config.Train.Seed, s.Config.Train.Threads, s.Data.Graph.N)
 	}
-	var unknown *gsrc.UnknownModelError
+	var unknown *models.UnknownError
 	if _, err := gsrc.Prepare(gsrc.TrainOptions{Model: "gcm", Data: data.Synthetic}); !errors.As(err, &unknown) || !strings.Contains(err.Error(), `"gcn"`) {
 		t.Errorf("unknown model: %v", err)
 	}
-	var option *gsrc.OptionError
+	var option *run.OptionError
 	for _, set := range []string{"no.such=1", "train.lr=fast", "train.lr=-1", "model.dropout=2"} {
 		if _, err := gsrc.Prepare(gsrc.TrainOptions{Model: "gcn", Data: data.Synthetic, Set: []string{set}}); !errors.As(err, &option) {
 			t.Errorf("%s: %v", set, err)
@@ -293,7 +296,7 @@ func TestDemo(t *testing.T) {
 	lib := orttest.Need(t)
 	dir := t.TempDir()
 	seeds := 0
-	r, err := gsrc.Demo(context.Background(), gsrc.DemoOptions{Out: filepath.Join(dir, "demo"), Seeds: 2, Set: quick, Library: &lib, Done: func(gsrc.DemoSeed) { seeds++ }})
+	r, err := demo.Run(context.Background(), demo.Options{Out: filepath.Join(dir, "demo"), Seeds: 2, Set: quick, Library: &lib, Done: func(demo.Seed) { seeds++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +310,7 @@ func TestDemo(t *testing.T) {
 		t.Error(err)
 	}
 	var exists *train.ExistsError
-	if _, err := gsrc.Demo(context.Background(), gsrc.DemoOptions{Out: filepath.Join(dir, "demo"), Seeds: 1, Library: &lib}); !errors.As(err, &exists) {
+	if _, err := demo.Run(context.Background(), demo.Options{Out: filepath.Join(dir, "demo"), Seeds: 1, Library: &lib}); !errors.As(err, &exists) {
 		t.Errorf("a second demo in the same folder: %v", err)
 	}
 }

@@ -36,13 +36,9 @@ func TestPipelineIsRefineAndPredict(t *testing.T) {
 }
 
 func TestPipelineOnCora(t *testing.T) {
-	dir := os.Getenv("GSRC_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "shared", "datasets")
-	}
-	path := filepath.Join(dir, "planetoid", "cora")
+	path := filepath.Join(os.Getenv("GSRC_DATA"), "planetoid", "cora")
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no Cora at %s; set GSRC_DATA to the folder of data sets", path)
+		t.Skipf("no Cora at %q; set GSRC_DATA to the folder of data sets", path)
 	}
 	run, err := gsrc.Train(context.Background(), gsrc.TrainOptions{Model: "ecl-gsr", Data: path, Out: filepath.Join(t.TempDir(), "run"),
 		Set: []string{"train.pretrain_steps=4", "train.epochs=2", "train.joint_every=0"}})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/exporttest"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -90,7 +91,7 @@ func TestRefine(t *testing.T) {
 
 	// Both directions are the same edges twice, in order.
 	both := refine(t, run, gsrc.RefineOptions{BothDirections: true})
-	seen := map[[2]int32]gsrc.RefinedEdge{}
+	seen := map[[2]int32]infer.RefinedEdge{}
 	for i, e := range both.Edges {
 		if i > 0 && slices.Compare([]int32{both.Edges[i-1].Source, both.Edges[i-1].Target}, []int32{e.Source, e.Target}) >= 0 {
 			t.Fatalf("edge %d is out of order", i)
@@ -355,8 +356,10 @@ func readParquet[T any](t *testing.T, path string) (rows []edgeRow) {
 
 func TestRefinedGraphFormats(t *testing.T) {
 	for _, ids := range [][]string{nil, {"a", `b,"c"`, "3-x", "d e"}} {
-		g := &gsrc.RefinedGraph{Name: "small", N: 4, NodeIDs: ids, Edges: []gsrc.RefinedEdge{
-			{0, 1, 0.1, 0.1, "old"}, {0, 2, 0, 1e-9, "removed"}, {1, 2, 1, 1, "new"}}}
+		g := &gsrc.RefinedGraph{Name: "small", N: 4, NodeIDs: ids, Edges: []infer.RefinedEdge{
+			{Source: 0, Target: 1, Weight: 0.1, Probability: 0.1, Status: "old"},
+			{Source: 0, Target: 2, Probability: 1e-9, Status: "removed"},
+			{Source: 1, Target: 2, Weight: 1, Probability: 1, Status: "new"}}}
 		id := func(v int) string {
 			if ids != nil {
 				return ids[v]
@@ -364,7 +367,7 @@ func TestRefinedGraphFormats(t *testing.T) {
 			return strconv.Itoa(v)
 		}
 		want := []edgeRow{{id(0), id(1), 0.1, 0.1, "old"}, {id(0), id(2), 0, 1e-9, "removed"}, {id(1), id(2), 1, 1, "new"}}
-		for _, format := range gsrc.GraphFormats {
+		for _, format := range infer.GraphFormats {
 			path := filepath.Join(t.TempDir(), "g."+format)
 			if err := g.WriteFile(path, ""); err != nil {
 				t.Fatalf("%s: %v", format, err)
@@ -392,13 +395,13 @@ func TestRefinedGraphFormats(t *testing.T) {
 
 func TestGraphFormat(t *testing.T) {
 	for path, want := range map[string]string{"a.csv": "csv", "b/c.NPZ": "npz", "x.tar.json": "json"} {
-		if got, err := gsrc.GraphFormat(path); err != nil || got != want {
+		if got, err := infer.GraphFormat(path); err != nil || got != want {
 			t.Errorf("%s: %q, %v", path, got, err)
 		}
 	}
 	for path, want := range map[string]string{"a.parket": `did you mean "parquet"?`, "a.xlsx": "there are csv, npz", "a": "no extension"} {
-		var wrong *gsrc.FormatError
-		if _, err := gsrc.GraphFormat(path); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
+		var wrong *infer.FormatError
+		if _, err := infer.GraphFormat(path); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 		if err := (&gsrc.RefinedGraph{}).WriteFile(filepath.Join(t.TempDir(), path), ""); !errors.As(err, &wrong) {

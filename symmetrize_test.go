@@ -9,6 +9,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -58,7 +59,7 @@ func TestSymmetrizeIsWhatTheLoaderDoes(t *testing.T) {
 		}
 	}
 	c := run.Trained.Config.Synthetic.CSBM(1)
-	_, err := gsrc.Neighbors(ctx, filepath.Join(dir, "dist", "b"), data.Synthetic, []string{"0"}, gsrc.PredictOptions{Library: &lib, Load: data.LoadOptions{Seed: 1, Synthetic: &c}})
+	_, err := infer.Neighbors(ctx, filepath.Join(dir, "dist", "b"), data.Synthetic, []string{"0"}, gsrc.PredictOptions{Library: &lib, Load: data.LoadOptions{Seed: 1, Synthetic: &c}})
 	if err == nil || !strings.Contains(err.Error(), "--symmetrize") {
 		t.Errorf("a part of a graph: %v", err)
 	}

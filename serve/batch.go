@@ -4,14 +4,14 @@ import (
 	"context"
 	"sync"
 
-	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/infer"
 )
 
 // batcher gathers questions for nodes: those that come while one batch is worked on
 // are the next, so that a batch is as large as the load makes it and nobody waits for
 // company. Every batch is answered from one version of the graph.
 type batcher struct {
-	resident *gsrc.Resident
+	resident *infer.Graph
 	most     int             // nodes in a batch, unless one question has more
 	observe  func(nodes int) // is told of every batch
 

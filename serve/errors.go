@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"google.golang.org/grpc/codes"
@@ -48,19 +48,19 @@ func invalid(format string, args ...any) error { return fail(kindInvalid, format
 // classify finds the kind of any error.
 func classify(err error) *failure {
 	var f *failure
-	var update *gsrc.UpdateError
-	var node *gsrc.NodeError
+	var update *infer.UpdateError
+	var node *infer.NodeError
 	var exceeded *budget.ExceededError
-	var key *gsrc.KeyError
-	var growth *gsrc.GrowthError
-	var journal *gsrc.JournalError
+	var key *infer.KeyError
+	var growth *infer.GrowthError
+	var journal *infer.JournalError
 	var body *http.MaxBytesError
 	switch {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &update), errors.As(err, &node):
 		return &failure{kindInvalid, err.Error()}
-	case errors.Is(err, gsrc.ErrFixedGraph), errors.As(err, &key):
+	case errors.Is(err, infer.ErrFixedGraph), errors.As(err, &key):
 		return &failure{kindFixed, err.Error()}
 	case errors.As(err, &growth):
 		return &failure{kindFixed, err.Error() + " (--memory)"}

@@ -3,7 +3,7 @@ package serve
 import (
 	"time"
 
-	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -58,14 +58,14 @@ func (m *metrics) memory(b *budget.Budget, in *intake, cs *connections) {
 }
 
 // graph has the state of the resident graph told.
-func (m *metrics) graph(r *gsrc.Resident) {
+func (m *metrics) graph(r *infer.Graph) {
 	for _, g := range []struct {
 		name, help string
-		value      func(*gsrc.Snapshot) float64
+		value      func(*infer.Snapshot) float64
 	}{
-		{"gsrc_graph_version", "Version of the resident graph.", func(s *gsrc.Snapshot) float64 { return float64(s.Version) }},
-		{"gsrc_graph_nodes", "Nodes of the resident graph.", func(s *gsrc.Snapshot) float64 { return float64(s.Nodes()) }},
-		{"gsrc_graph_edges", "Edges of the resident graph, each undirected one once.", func(s *gsrc.Snapshot) float64 { return float64(s.Edges()) }},
+		{"gsrc_graph_version", "Version of the resident graph.", func(s *infer.Snapshot) float64 { return float64(s.Version) }},
+		{"gsrc_graph_nodes", "Nodes of the resident graph.", func(s *infer.Snapshot) float64 { return float64(s.Nodes()) }},
+		{"gsrc_graph_edges", "Edges of the resident graph, each undirected one once.", func(s *infer.Snapshot) float64 { return float64(s.Edges()) }},
 	} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, func() float64 { return g.value(r.Snapshot()) }))
 	}

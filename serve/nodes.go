@@ -4,17 +4,17 @@ import (
 	"context"
 	"errors"
 
-	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/infer"
 )
 
 // nodes answers for nodes of the resident graph.
 type nodes struct {
 	meta     Metadata
-	resident *gsrc.Resident
+	resident *infer.Graph
 	batch    *batcher
 }
 
-func newNodes(r *gsrc.Resident, b *batcher) *nodes {
+func newNodes(r *infer.Graph, b *batcher) *nodes {
 	classes := int64(len(r.Manifest().Classes))
 	return &nodes{resident: r, batch: b, meta: Metadata{
 		Name: "nodes", Versions: []string{modelVersion}, Platform: "gsrc",
@@ -71,7 +71,7 @@ type question struct {
 }
 
 // find returns the nodes' numbers in a version.
-func (q *question) find(s *gsrc.Snapshot) ([]int, error) {
+func (q *question) find(s *infer.Snapshot) ([]int, error) {
 	list := make([]int, 0, max(len(q.names), len(q.numbers)))
 	for _, name := range q.names {
 		v, err := s.Find(name)
@@ -92,10 +92,10 @@ func (q *question) find(s *gsrc.Snapshot) ([]int, error) {
 // update changes the resident graph.
 type update struct {
 	meta     Metadata
-	resident *gsrc.Resident
+	resident *infer.Graph
 }
 
-func newUpdate(r *gsrc.Resident) *update {
+func newUpdate(r *infer.Graph) *update {
 	features := int64(r.Manifest().NumFeatures)
 	return &update{resident: r, meta: Metadata{
 		Name: "update", Versions: []string{modelVersion}, Platform: "gsrc",
@@ -113,7 +113,7 @@ func newUpdate(r *gsrc.Resident) *update {
 func (m *update) describe() *Metadata { return &m.meta }
 
 func (m *update) infer(ctx context.Context, r *Request) (*Result, error) {
-	var u gsrc.Update
+	var u infer.Update
 	for name, to := range map[string]*[]float32{"x": &u.X, "change_x": &u.ChangeX} {
 		if t := r.input(name); t != nil {
 			*to = t.F32

@@ -15,9 +15,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/version"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -29,12 +30,12 @@ type Options struct {
 	Data string
 	// Predict says how the data are read and the models run. Threads 0 is one for every
 	// second processor, so that the others answer.
-	Predict gsrc.PredictOptions
+	Predict infer.PredictOptions
 	// Updates allows clients to add nodes and edges to the resident graph.
 	Updates bool
-	// Exact computes every version as a whole, see gsrc.ResidentOptions.
+	// Exact computes every version as a whole, see infer.GraphOptions.
 	Exact bool
-	// Journal is the folder that keeps updates, see gsrc.ResidentOptions; none if empty.
+	// Journal is the folder that keeps updates, see infer.GraphOptions; none if empty.
 	Journal string
 	// Batch is how many nodes are answered for together at most; 1024 if 0.
 	Batch int
@@ -86,7 +87,7 @@ type Server struct {
 	connections *connections
 	hosts       []string
 	dist        *export.Dist
-	resident    *gsrc.Resident // nil without data
+	resident    *infer.Graph // nil without data
 	models      map[string]model
 	metrics     *metrics
 	underWay    atomic.Int64
@@ -163,7 +164,7 @@ func (s *Server) load(ctx context.Context) (err error) {
 	if o.Data != "" {
 		p := o.Predict
 		p.Log = o.Log
-		if s.resident, err = gsrc.OpenResident(ctx, o.Dist, o.Data, gsrc.ResidentOptions{PredictOptions: p, Exact: o.Exact, ReadOnly: !o.Updates, Journal: o.Journal, Budget: s.budget}); err != nil {
+		if s.resident, err = infer.OpenGraph(ctx, o.Dist, o.Data, infer.GraphOptions{PredictOptions: p, Exact: o.Exact, ReadOnly: !o.Updates, Journal: o.Journal, Budget: s.budget}); err != nil {
 			return err
 		}
 		s.add(newNodes(s.resident, &batcher{resident: s.resident, most: o.Batch, observe: func(n int) { s.metrics.batch.Observe(float64(n)) }}))
@@ -326,7 +327,7 @@ type description struct {
 }
 
 func (s *Server) describe() description {
-	return description{"gsrc", gsrc.Version(), []string{"binary_tensor_data"}}
+	return description{"gsrc", version.String(), []string{"binary_tensor_data"}}
 }
 
 // Run answers on the listeners (either may be nil) until ctx ends. It then says that

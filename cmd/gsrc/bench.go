@@ -16,6 +16,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/lab/bench"
+	runs "github.com/gsrc-dev/gsrc/run"
 	"github.com/gsrc-dev/gsrc/runtime/cuda"
 	"github.com/spf13/cobra"
 )
@@ -146,7 +147,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags) error {
 
 // benchDevice times steps on a GPU and prints the report.
 func (a *app) benchDevice(ctx context.Context, f *benchFlags) (err error) {
-	d, err := gsrc.OpenDevice(f.device, false)
+	d, err := runs.OpenDevice(f.device, false)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/spf13/cobra"
@@ -165,7 +166,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 		return usage("--symmetrize does not go with --lowering dense, which takes an adjacency matrix: make that symmetric")
 	}
 	if _, statErr := os.Stat(dir); statErr != nil {
-		if gsrc.IsModelFile(dir) || gsrc.CheckModel(dir) == nil {
+		if models.IsFile(dir) || models.Check(dir) == nil {
 			return usage("%s is a model, and an export needs a run: train it first (gsrc train %s --data PATH --out DIR), or add --emit ir to see its program", dir, dir)
 		}
 	}
@@ -228,9 +229,9 @@ func (a *app) showPlan(plan []export.PlannedFile) error {
 func (a *app) buildIR(opts *gsrc.TrainOptions, setup *setupFlags, f *compileFlags) error {
 	var m *ir.Module
 	var facts passes.Facts
-	if gsrc.IsModelFile(opts.Model) && opts.Data == "" {
+	if models.IsFile(opts.Model) && opts.Data == "" {
 		var err error
-		if m, err = gsrc.ReadModule(opts.Model); err != nil {
+		if m, err = models.Read(opts.Model); err != nil {
 			return err
 		}
 		return a.emitIR(m, facts, f, nil)

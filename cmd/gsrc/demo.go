@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/lab/demo"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
 )
 
 func (a *app) demoCommand() *cobra.Command {
-	o := gsrc.DemoOptions{Log: func(string, ...any) {}}
+	o := demo.Options{Log: func(string, ...any) {}}
 	var verbose bool
 	c := &cobra.Command{
 		Use: "demo --out DIR", Short: "Refine generated graphs whose wrong and hidden edges are known", Args: cobra.NoArgs,
@@ -39,7 +39,7 @@ ONNX, and verify the export.`,
 				return []any{share(q.DroppedPrecision), share(q.DroppedRecall), share(q.RecoveredPrecision), share(q.RecoveredRecall)}
 			}
 			var raw, refined float64
-			o.Done = func(s gsrc.DemoSeed) {
+			o.Done = func(s demo.Seed) {
 				show.finish()
 				show.label = fmt.Sprintf("seed %d ", s.Seed+1)
 				raw, refined = raw+s.Raw, refined+s.Refined
@@ -47,7 +47,7 @@ ONNX, and verify the export.`,
 				cells = append(append(cells, quality(s.Quality)...), fmt.Sprintf("%d, %.1e", s.Outputs, s.Worst))
 				fmt.Fprintf(a.stdout, row, cells...)
 			}
-			r, err := gsrc.Demo(c.Context(), o)
+			r, err := demo.Run(c.Context(), o)
 			show.finish()
 			if err != nil {
 				return optionFault(err)

@@ -48,7 +48,7 @@ func (a *app) exit(ctx context.Context, err error) int {
 	switch {
 	case errors.As(err, &wrong):
 		code = exitUsage
-	case gsrc.IsParity(err):
+	case errors.As(err, new(*gsrc.ParityError)):
 		code = exitParity
 	case gsrc.IsInterrupted(ctx, err):
 		code = exitInterrupted

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/spf13/cobra"
 )
@@ -35,7 +36,7 @@ Nodes go by what the data call them, or by number from 0.`,
 				return usage("say where the sub-graph goes with --out DIR")
 			}
 			o.Provider, o.Log = p, a.logf
-			s, err := gsrc.Neighbors(c.Context(), args[0], path, nodes, o)
+			s, err := infer.Neighbors(c.Context(), args[0], path, nodes, o)
 			if err != nil {
 				return err
 			}

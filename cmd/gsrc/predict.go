@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
@@ -152,7 +153,7 @@ is told on standard error.`,
 			case out == "":
 				return usage("say where the predictions go with --out FILE")
 			}
-			if _, err := gsrc.GraphFormat(out); err != nil {
+			if _, err := infer.GraphFormat(out); err != nil {
 				return asUsage(err)
 			}
 			var err error

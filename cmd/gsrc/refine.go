@@ -6,6 +6,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/spf13/cobra"
 )
@@ -38,11 +39,11 @@ PyTorch Geometric. What refinement did is told on standard error.`,
 			case format == "" && out == "-":
 				format = "csv"
 			case format == "":
-				if format, err = gsrc.GraphFormat(out); err != nil {
+				if format, err = infer.GraphFormat(out); err != nil {
 					return asUsage(err)
 				}
 			}
-			if err := gsrc.CheckGraphFormat(format); err != nil {
+			if err := infer.CheckGraphFormat(format); err != nil {
 				return asUsage(err)
 			}
 			if changed("threshold") {
@@ -69,7 +70,7 @@ PyTorch Geometric. What refinement did is told on standard error.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&out, "out", "", "file to write, - for standard output")
-	flags.StringVar(&format, "format", "", strings.Join(gsrc.GraphFormats, ", ")+"; the file's extension if not given")
+	flags.StringVar(&format, "format", "", strings.Join(infer.GraphFormats, ", ")+"; the file's extension if not given")
 	flags.Float64Var(&threshold, "threshold", 0, "candidates with a lower probability are no edges; the run's configuration says if not given")
 	flags.BoolVar(&o.BothDirections, "both-directions", false, "list each edge as u,v and as v,u")
 	flags.BoolVar(&o.KeepRemoved, "keep-removed", false, "list removed edges too, with status removed and weight 0")
@@ -87,7 +88,7 @@ func (a *app) summarizeRefined(g *gsrc.RefinedGraph) {
 	a.logf("%s, %d nodes, edges with a probability of at least %g", g.Name, g.N, s.Threshold)
 	for _, row := range []struct {
 		name string
-		gsrc.GraphStats
+		infer.GraphStats
 	}{{"before", s.Before}, {"after", s.After}} {
 		homophily := "unknown"
 		if row.Homophily != nil {

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/serve"
 	"github.com/spf13/cobra"
@@ -121,7 +121,7 @@ those for health must then carry it.`,
 func (a *app) compact(c *cobra.Command, o *serve.Options) error {
 	p := o.Predict
 	p.Log = a.logf
-	r, err := gsrc.OpenResident(c.Context(), o.Dist, o.Data, gsrc.ResidentOptions{PredictOptions: p, ReadOnly: true, Journal: o.Journal})
+	r, err := infer.OpenGraph(c.Context(), o.Dist, o.Data, infer.GraphOptions{PredictOptions: p, ReadOnly: true, Journal: o.Journal})
 	if err != nil {
 		return err
 	}

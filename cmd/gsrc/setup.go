@@ -5,6 +5,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/spf13/pflag"
 )
 
@@ -27,7 +28,7 @@ func (f *setupFlags) register(flags *pflag.FlagSet, o *gsrc.TrainOptions) {
 // apply enters the flags that are names for options.
 func (f *setupFlags) apply(o *gsrc.TrainOptions) error {
 	if o.Model != "" {
-		if err := gsrc.CheckModel(o.Model); err != nil {
+		if err := models.Check(o.Model); err != nil {
 			return asUsage(err)
 		}
 	}

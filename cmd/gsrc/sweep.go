@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -127,7 +128,7 @@ func (f *sweepFlags) check(c *cobra.Command, args []string) error {
 		return usage("--seeds %d: give a number of at least 1", f.seeds)
 	}
 	f.opts.Model = args[0]
-	if err := gsrc.CheckModel(f.opts.Model); err != nil {
+	if err := models.Check(f.opts.Model); err != nil {
 		return asUsage(err)
 	}
 	return f.runner.check()

@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/spf13/cobra"
 )
 
@@ -91,7 +92,7 @@ func (f *tuneFlags) check(c *cobra.Command, args []string) error {
 		}
 	}
 	f.opts.Model = args[0]
-	if err := gsrc.CheckModel(f.opts.Model); err != nil {
+	if err := models.Check(f.opts.Model); err != nil {
 		return asUsage(err)
 	}
 	return f.runner.check()

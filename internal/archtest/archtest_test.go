@@ -53,9 +53,11 @@ var rooms = []room{
 	{name: "metrics", may: []string{"graph", "runtime/kernels"}},
 	{name: "train", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "metrics"}},
 	{name: "export", may: []string{"ir", "passes", "compiler", "graph", "runtime", "runtime/kernels", "runtime/ort"}},
-	{name: "lab", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "."}},
-	{name: ".", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export"}},
-	{name: "tools", may: []string{".", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "train", "runtime/ort", "export"}},
+	{name: "infer", may: []string{"graph", "data", "runtime/kernels", "metrics", "runtime/ort", "export", "train"}},
+	{name: "run", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "infer"}},
+	{name: ".", may: []string{"train", "export", "infer", "run"}},
+	{name: "lab", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "infer", "run", "."}},
+	{name: "tools", may: []string{".", "infer", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "train", "runtime/ort", "export"}},
 	{name: "internal/fakedevice", may: []string{"ir", "graph", "runtime", "runtime/kernels"}},
 	{name: "internal/cudaemulator", may: []string{"runtime/cuda"}},
 	{name: "internal/mockdriver", may: []string{"runtime/cuda/driver"}},
@@ -63,8 +65,8 @@ var rooms = []room{
 	{name: "internal/orttest", may: []string{"runtime/ort"}},
 	{name: "internal/exporttest", may: []string{"export"}},
 	{name: "internal/optest", may: []string{"ir", "graph", "runtime/kernels"}},
-	{name: "serve", may: []string{"export", "runtime/ort", "."}},
-	{name: "cmd", may: []string{".", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export"}},
+	{name: "serve", may: []string{"export", "runtime/ort", "infer"}},
+	{name: "cmd", may: []string{".", "infer", "run", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export"}},
 }
 
 // roomOf returns the most specific room of a folder, or nil.

@@ -18,6 +18,7 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data/catalog"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
+	zoo "github.com/gsrc-dev/gsrc/models"
 )
 
 // TestTargets holds the declarations to the models, options and data sets that
@@ -37,7 +38,7 @@ func TestTargets(t *testing.T) {
 			} else {
 				seen[at] = true
 			}
-			if err := gsrc.CheckModel(c.model); err != nil {
+			if err := zoo.Check(c.model); err != nil {
 				t.Errorf("%s: %v", target.Name, err)
 			}
 			if _, ok := catalog.Find(c.data); !ok {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
@@ -44,7 +45,7 @@ func TestBuiltInSpaces(t *testing.T) {
 		}
 		if model == "default" || model == "graphs" {
 			model = ""
-		} else if err := gsrc.CheckModel(model); err != nil {
+		} else if err := models.Check(model); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		// Every setting in it is one that training takes.

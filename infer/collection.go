@@ -1,0 +1,191 @@
+package infer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// errGraphs is the error of what makes sense for nodes of one graph only.
+var errGraphs = errors.New("the model classifies whole graphs; this is for models that classify the nodes of one graph")
+
+// newGraphPredictor opens the export of a model of graphs, and reads a collection.
+func newGraphPredictor(ctx context.Context, dist, path string, o PredictOptions) (*predictor, *data.Collection, error) {
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	p := &predictor{dir: dist, o: o}
+	var err error
+	if p.manifest, err = export.ReadManifest(dist); err != nil {
+		return nil, nil, err
+	}
+	if err := p.readInference(); err != nil {
+		return nil, nil, err
+	}
+	if p.o.Provider, err = ort.ParseProvider(string(o.Provider)); err != nil {
+		return nil, nil, err
+	}
+	o.Load.NodeFeatures = data.NodeFeatures(p.info.NodeFeatures)
+	ds, c, err := data.LoadAny(path, o.Load)
+	if err != nil {
+		return nil, nil, err
+	}
+	if ds != nil {
+		return nil, nil, fmt.Errorf("%s is one graph, and the model in %s classifies the graphs of a collection", path, dist)
+	}
+	if err := p.matchFeatures(c); err != nil {
+		return nil, nil, err
+	}
+	if p.o.Library == nil {
+		lib, err := ort.Ensure(ctx, p.o.Log)
+		if err != nil {
+			return nil, nil, err
+		}
+		p.o.Library = &lib
+	}
+	p.dist = p.manifest.Open(p.session())
+	return p, c, nil
+}
+
+// predictGraphs classifies the graphs of a collection.
+func predictGraphs(ctx context.Context, dist, path, out string, o PredictOptions) (*Prediction, error) {
+	if o.Nodes != nil {
+		return nil, fmt.Errorf("%s: nodes cannot be selected: %w", dist, errGraphs)
+	}
+	p, c, err := newGraphPredictor(ctx, dist, path, o)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	r, err := p.classifyGraphs(ctx, c)
+	if err != nil || out == "" {
+		return r, err
+	}
+	return r, r.WriteFile(out, p.told("writing"))
+}
+
+// matchFeatures brings the columns of X into the order of the training's, by their
+// names. What the training did not know, such as a degree that no node had, is
+// left out; what the data lack is 0.
+func (p *predictor) matchFeatures(c *data.Collection) error {
+	if slices.Equal(c.FeatureNames, p.info.Features) {
+		return nil
+	}
+	at := map[string]int{}
+	for i, name := range p.info.Features {
+		at[name] = i
+	}
+	to, known := make([]int, c.X.Cols), 0
+	for i, name := range c.FeatureNames {
+		k, ok := at[name]
+		if !ok {
+			k = -1
+			p.o.Log("the model does not know the feature %q; it is left out", name)
+		} else {
+			known++
+		}
+		to[i] = k
+	}
+	if known == 0 {
+		return fmt.Errorf("%s has none of the features that the model was trained on, such as %q", c.Source, p.info.Features[0])
+	}
+	x := c.X.ToDense()
+	dense := make([]float32, x.Rows*len(p.info.Features))
+	for i, v := range x.Dense {
+		if k := to[i%x.Cols]; k >= 0 {
+			dense[i/x.Cols*len(p.info.Features)+k] = v
+		}
+	}
+	c.X = &data.Features{Rows: x.Rows, Cols: len(p.info.Features), Dense: dense}
+	c.FeatureNames = p.info.Features
+	return nil
+}
+
+// nodesAtOnce bounds a batch of graphs that are classified.
+const nodesAtOnce = 1 << 14
+
+// batches calls f with one batch of graphs after another, until all graphs of c were in
+// one.
+func batches(ctx context.Context, c *data.Collection, f func(graphs []int32, b *data.Batch) error) error {
+	var b *data.Batch
+	for first := 0; first < len(c.Graphs); {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var graphs []int32
+		for nodes := 0; first < len(c.Graphs) && (len(graphs) == 0 || nodes+c.Graphs[first].N <= nodesAtOnce); first++ {
+			graphs = append(graphs, int32(first))
+			nodes += c.Graphs[first].N
+		}
+		var err error
+		if b, err = c.Batch(b, graphs); err != nil {
+			return err
+		}
+		if err := f(graphs, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// classifyGraphs runs the classifier on batches of the graphs, refined where the model
+// does that.
+func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection) (*Prediction, error) {
+	r := &Prediction{Classes: p.manifest.Classes, Graphs: true, TrainingGraph: c.Checksum == p.info.Data.Checksum}
+	p.o.Log("classifying %d graphs", len(c.Graphs))
+	pool := kernels.NewPool(p.o.Threads)
+	defer pool.Close()
+	err := batches(ctx, c, func(graphs []int32, b *data.Batch) error {
+		x, index, weights, ids := BatchInputs(b)
+		switch {
+		case p.info.Graph == "refined":
+			refined, err := p.refine(pool, x, b.Graph, b.Offset, nil)
+			if err != nil {
+				return err
+			}
+			g := refined.Graph()
+			var w ort.Tensor
+			index, w = WeightedEdges(g)
+			weights = &w
+			r.Edges += g.NumEdges()
+		case p.info.RawWeight != 1:
+			n := index.Shape[1]
+			w := ort.Float32s(slices.Repeat([]float32{p.info.RawWeight}, int(n)), n)
+			weights = &w
+			r.Edges += b.Graph.NumEdges()
+		default:
+			r.Edges += b.Graph.NumEdges()
+		}
+		if !p.manifest.EdgeWeight {
+			weights = nil
+		}
+		outputs, err := p.dist.ClassifyGraphs(x, index, weights, ids)
+		if err != nil {
+			return fmt.Errorf("classifier: %w", err)
+		}
+		probs := outputs["probabilities"]
+		if k := len(r.Classes); len(probs.Shape) != 2 || int(probs.Shape[0]) != len(graphs) || int(probs.Shape[1]) != k {
+			return fmt.Errorf("the classifier gave probabilities of shape %v, want [%d %d]", probs.Shape, len(graphs), k)
+		}
+		if i := notFinite(len(r.Classes), outputs["logits"].F32, probs.F32); i >= 0 {
+			return &FiniteError{What: fmt.Sprintf("graph %d", graphs[i]), Largest: largest(b.X, func(row int) string {
+				k := b.GraphOf[row]
+				return fmt.Sprintf("node %d of graph %d", row-int(b.Offset[k]), graphs[k])
+			})}
+		}
+		r.Probabilities = append(r.Probabilities, probs.F32...)
+		p.told("classifying")(len(r.Probabilities)/len(r.Classes), len(c.Graphs))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.choose(c.Labels, ClassNames(c.ClassNames, c.Classes))
+	return r, nil
+}

@@ -1,0 +1,89 @@
+package infer
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/internal/exporttest"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+// An export judges the edges of other graphs by what the training graph has shown, which
+// on that graph is what the training found; one of an earlier version judges each graph
+// by itself, as it always has.
+func TestExportsJudgeByTheTrainingGraph(t *testing.T) {
+	dir := t.TempDir()
+	run := Train(t, filepath.Join(dir, "run"), "ecl-gsr", data.Synthetic, export.BuildOptions{},
+		"train.epochs=1", "train.pretrain_steps=2", "train.joint_every=0", "deepwalk.width=0", "synthetic.nodes=150", "model.edges.judge=attributes", "model.edges.judge_distrust=2")
+	dist := run.Dist
+	pool := kernels.NewPool(1)
+	defer pool.Close()
+	c := run.Config
+	judged := func(dist string, seed uint64) *train.Evidence {
+		t.Helper()
+		load := run.Load
+		if seed != 0 {
+			other := c.Synthetic.CSBM(seed)
+			load = data.LoadOptions{Seed: seed, Synthetic: &other}
+		}
+		p, err := newPredictor(dist, data.Synthetic, PredictOptions{Load: load})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := p.info.Evidence.Judge(pool, p.ds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	alone := func(e *train.Evidence, seed uint64) *train.Evidence {
+		t.Helper()
+		other := c.Synthetic.CSBM(seed)
+		ds, err := data.Load(data.Synthetic, data.LoadOptions{Seed: seed, Synthetic: &other})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return train.FindEvidence(pool, ds, c.Model.Edges.JudgeRounds, c.Model.Edges.JudgeDistrust, uint64(c.Train.Seed))
+	}
+	want := train.FindEvidence(pool, run.Data, c.Model.Edges.JudgeRounds, c.Model.Edges.JudgeDistrust, uint64(c.Train.Seed))
+	if got := judged(dist, 0); !slices.Equal(got.P, want.P) || got.Doubted != want.Doubted {
+		t.Error("the training graph's edges are judged otherwise than in the training")
+	}
+	got := judged(dist, 7)
+	if got.Doubted != want.Doubted {
+		t.Errorf("of another graph %v are doubted; the training's share is %v", got.Doubted, want.Doubted)
+	}
+	if slices.Equal(got.P, alone(got, 7).P) {
+		t.Error("the calibration makes no difference, which tests nothing")
+	}
+
+	path := filepath.Join(dist, InfoFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := strings.Replace(string(text), ",\n    \"calibration\": \"evidence.json\"", "", 1)
+	if before == string(text) {
+		t.Fatalf("no calibration in\n%s", text)
+	}
+	old := filepath.Join(dir, "old")
+	if err := os.CopyFS(old, os.DirFS(dist)); err != nil {
+		t.Fatal(err)
+	}
+	exporttest.Rewrite(t, old, InfoFile, before)
+	if got := judged(old, 7); !slices.Equal(got.P, alone(got, 7).P) {
+		t.Error("an export of an earlier version judges a graph otherwise than by itself")
+	}
+	for _, wrong := range []string{`{"columns":[1],"rounds":[{"from":[1],"p":[2]}]}`, `{`, ``} {
+		exporttest.Rewrite(t, dist, PriorFile, wrong)
+		if _, err := newPredictor(dist, data.Synthetic, PredictOptions{Load: run.Load}); err == nil || !strings.Contains(err.Error(), PriorFile) {
+			t.Errorf("the calibration %q: %v", wrong, err)
+		}
+	}
+}

@@ -1,0 +1,446 @@
+package infer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// GraphOptions say how a graph is kept for questions about its nodes.
+type GraphOptions struct {
+	PredictOptions
+	// ReadOnly says that no update will come, and saves the time and memory to prepare for
+	// them.
+	ReadOnly bool
+	// Exact has every version computed anew as a whole: its answers are then those of
+	// [Predict] to the bit, and the graph's size is paid for at every update. Otherwise
+	// only what an update reaches is computed again, and answers are within 1e-5 of them.
+	Exact bool
+	// Journal is a folder in which updates are kept, so that the graph is the same when it
+	// is opened again; without one they are forgotten. It belongs to one export and one
+	// data set, and one process uses it at a time.
+	Journal string
+	// Budget is what the graph's memory is taken from; nil has no limit.
+	Budget *budget.Budget
+}
+
+// Graph is a graph that is kept in memory with an export, and answers which class
+// its nodes have. It can be changed by [Graph.Update]; every state of it is a
+// [Snapshot] with a version. Its methods may be called by many goroutines at once.
+type Graph struct {
+	p       *predictor // without the data, which the versions hold
+	hops    *int
+	current atomic.Pointer[Snapshot]
+	held    atomic.Int64 // versions in memory
+	numbers sync.Map     // number of a node by its name, of all versions; nil names have none
+	advance advance
+	scratch []float32    // the features of the version that is being made
+	inc     *incremental // nil where every version is computed as a whole
+	whole   atomic.Int64 // nanoseconds that it takes to classify all nodes
+	budget  *budget.Budget
+
+	journal *journal // nil without
+	labels  []string // of the nodes of the data
+	memory  *budget.Reservation
+
+	mu      sync.Mutex
+	keys    keys
+	waiting []*attempt
+	busy    bool // somebody works on what waits
+	closed  bool
+	filling bool      // a version's answers are being made in the background
+	idle    sync.Cond // signalled when busy or filling ends
+}
+
+// advance gives a version that is being made its answers. old is the version before,
+// and c what next has changed; both are nil for the first version, which knows nothing
+// to start from. Versions are made one at a time. Where it returns an error the version
+// is dropped, and the next one starts from old again.
+type advance func(ctx context.Context, old, next *Snapshot, c *changes) error
+
+// Snapshot is one version of a resident graph. It does not change, and refers to no
+// other version.
+//
+// Everything is by a node's number, which no update changes: that of a deleted node
+// stays free.
+type Snapshot struct {
+	// Version counts from 1, the graph as it was read.
+	Version int64
+
+	r        *Graph
+	graph    *graph.Graph // of all numbers; deleted nodes have no edges
+	x        matrix       // [Numbers, D]; rows of deleted nodes say nothing
+	ids      []string     // [Numbers], or nil if nodes are called by their numbers
+	deleted  bitset
+	checksum string // of the data that it was read from; "" once it was changed
+
+	logits, probabilities []float32 // [Numbers, C], where they are made ahead
+	pending               *pending  // where they are not
+}
+
+// OpenGraph reads a graph and makes it ready for questions. The graph that the
+// classifier reads is the one that [Predict] would use: the refined edges of the
+// training, on the training graph, newly found ones on another.
+func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, error) {
+	p, err := newPredictor(dist, path, o.PredictOptions)
+	if err != nil {
+		return nil, err
+	}
+	p.yield = true
+	r := &Graph{p: p, budget: o.Budget}
+	r.idle.L = &r.mu
+	r.advance = r.exact
+	info, ok := p.manifest.Models["classifier"]
+	if !ok {
+		return nil, fmt.Errorf("%s has no classifier", dist)
+	}
+	r.hops = info.Hops
+	if _, err := p.models(ctx); err != nil {
+		return nil, err
+	}
+	for i, name := range p.ds.NodeIDs {
+		r.numbers.Store(name, int32(i))
+	}
+	s := &Snapshot{Version: 1, r: r, graph: p.ds.Graph, x: matrixOf(p.x.F32, p.ds.X.Cols), ids: p.ds.NodeIDs, checksum: p.ds.Checksum}
+	names := ClassNames(p.ds.ClassNames, p.ds.Classes)
+	r.labels = make([]string, len(p.ds.Labels))
+	for v, c := range p.ds.Labels {
+		if c >= 0 {
+			r.labels[v] = names[c]
+		}
+	}
+	if o.Journal != "" {
+		if s, err = r.openJournal(o.Journal, s, p.ds); err != nil {
+			p.close()
+			return nil, err
+		}
+	}
+	// The versions have the data now, and only those that are in use are to be held.
+	p.ds, p.x = &data.Dataset{Name: p.ds.Name, Source: p.ds.Source}, ort.Tensor{}
+	if err := r.answer(ctx, nil, s, nil); err != nil {
+		r.Close()
+		return nil, err
+	}
+	if err := r.prepare(s, o); err != nil {
+		r.Close()
+		return nil, err
+	}
+	// Later versions are other graphs than the training's, and say nothing of it.
+	p.o.Log = func(string, ...any) {}
+	r.show(s)
+	return r, nil
+}
+
+// Close waits for the version that is being made, and frees the models. No method may
+// be called after it but Update, which fails.
+func (r *Graph) Close() {
+	r.mu.Lock()
+	r.closed = true
+	for r.busy || r.filling {
+		r.idle.Wait()
+	}
+	r.mu.Unlock()
+	if r.inc != nil {
+		r.inc.close()
+	}
+	if r.journal != nil {
+		r.journal.close()
+	}
+	r.memory.Release()
+	r.p.close()
+}
+
+// prepare makes ready for updates.
+func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
+	if o.ReadOnly || o.Exact || r.p.info.Graph == "refined" && !r.p.manifest.Inductive {
+		return nil
+	}
+	inc, err := newIncremental(r, s)
+	if errors.Is(err, errNoStages) || errors.Is(err, errWholeEvidence) {
+		r.p.o.Log("every update computes the whole graph anew, since the model does not say what its answers depend on: %v", err)
+		inc.close()
+		return nil
+	}
+	if err != nil {
+		inc.close()
+		return err
+	}
+	if r.hops == nil {
+		r.p.o.Log("every update classifies the whole graph anew: the classifier does not say how far it sees")
+	}
+	r.inc, r.advance = inc, inc.advance
+	return nil
+}
+
+// Manifest describes the export.
+func (r *Graph) Manifest() *export.Manifest { return r.p.manifest }
+
+// Dist is the export, open.
+func (r *Graph) Dist() *export.Dist { return r.p.dist }
+
+// show makes a version the latest.
+func (r *Graph) show(s *Snapshot) {
+	r.held.Add(1)
+	runtime.AddCleanup(s, func(held *atomic.Int64) { held.Add(-1) }, &r.held)
+	r.current.Store(s)
+}
+
+// Versions counts the versions in memory: the latest, those that are being read, and
+// those that the garbage collector has not come to.
+func (r *Graph) Versions() int { return int(r.held.Load()) }
+
+// Snapshot returns the latest version.
+func (r *Graph) Snapshot() *Snapshot { return r.current.Load() }
+
+// answer gives a version its answers, and refuses it where one of them is no number.
+func (r *Graph) answer(ctx context.Context, old, next *Snapshot, c *changes) error {
+	before := r.memory.Bytes()
+	if err := r.grow(next); err != nil {
+		return err
+	}
+	err := r.advance(ctx, old, next, c)
+	if err == nil {
+		err = next.finite()
+	}
+	if err != nil {
+		r.memory.Shrink(r.memory.Bytes() - before)
+	}
+	return err
+}
+
+// GrowthError says that a graph would take more memory than it may.
+type GrowthError struct {
+	Nodes, Edges int // of the graph
+	Err          error
+}
+
+func (e *GrowthError) Error() string {
+	return fmt.Sprintf("the graph would have %d nodes and %d edges, and %v", e.Nodes, e.Edges, e.Err)
+}
+
+func (e *GrowthError) Unwrap() error { return e.Err }
+
+// grow takes the memory that a version needs, before it is made. A graph that shrinks
+// gives none back: what it took may be in use.
+func (r *Graph) grow(s *Snapshot) error {
+	more := r.bytes(s) - r.memory.Bytes()
+	if r.memory == nil {
+		var err error
+		if r.memory, err = r.budget.Reserve("the resident graph", r.bytes(s)); err != nil {
+			return &GrowthError{s.Nodes(), s.Edges(), err}
+		}
+	} else if more > 0 {
+		if err := r.memory.Grow(more); err != nil {
+			return &GrowthError{s.Nodes(), s.Edges(), err}
+		}
+	}
+	return nil
+}
+
+// bytes estimates how much memory a graph takes when its next version is made: features
+// and what is written to make them one tensor, edges and answers of two versions, and
+// what the classifier has between its layers.
+func (r *Graph) bytes(s *Snapshot) int64 {
+	n, e := int64(s.Numbers()), int64(s.Edges())
+	widest := int64(len(r.p.manifest.Classes))
+	for _, m := range r.p.manifest.Models {
+		for _, t := range slices.Concat(m.Inputs, m.Outputs) {
+			if len(t.Shape) == 2 {
+				if w, ok := t.Shape[1].(float64); ok && int64(w) != int64(s.x.cols) {
+					widest = max(widest, int64(w))
+				}
+			}
+		}
+	}
+	node := 2*4*int64(s.x.cols) + 2*8*int64(len(r.p.manifest.Classes)) + 4*4*widest + 128
+	edge := int64(2*8 + 2*2*(8+4+4+4) + 4*16)
+	return n*node + e*edge
+}
+
+// exact is the [advance] that computes everything anew, exactly as [Predict] does.
+func (r *Graph) exact(ctx context.Context, old, next *Snapshot, _ *changes) error {
+	p := *r.p
+	var number []int32
+	p.ds, number = next.dataset(&r.scratch)
+	p.x = Features(p.ds)
+	g, err := p.graph(ctx)
+	if err != nil {
+		return err
+	}
+	index, weights := WeightedEdges(g)
+	next.logits, next.probabilities, err = r.classify(p.x, index, weights)
+	if err == nil && number != nil {
+		c := len(r.p.manifest.Classes)
+		next.logits, next.probabilities = scatter(next.logits, number, next.Numbers(), c), scatter(next.probabilities, number, next.Numbers(), c)
+	}
+	return err
+}
+
+// classify runs the classifier on a graph or a part of one.
+func (r *Graph) classify(x, index, weight ort.Tensor) (logits, probabilities []float32, err error) {
+	w := &weight
+	if !r.p.manifest.EdgeWeight { // the export has none: every edge counts the same
+		w = nil
+	}
+	out, err := r.p.dist.Classify(x, index, w)
+	if err != nil {
+		return nil, nil, fmt.Errorf("classifier: %w", err)
+	}
+	n, c := int(x.Shape[0]), len(r.p.manifest.Classes)
+	for _, name := range []string{"logits", "probabilities"} {
+		if t := out[name]; len(t.Shape) != 2 || int(t.Shape[0]) != n || int(t.Shape[1]) != c {
+			return nil, nil, fmt.Errorf("the classifier gave %s of shape %v, want [%d %d]", name, t.Shape, n, c)
+		}
+	}
+	return out["logits"].F32, out["probabilities"].F32, nil
+}
+
+// dataset returns the graph as [Predict] reads it: without the deleted nodes, so that
+// the rest move up. number tells which number each of its nodes has here, nil where
+// none was deleted. The features may be in the memory of scratch.
+func (s *Snapshot) dataset(scratch *[]float32) (ds *data.Dataset, number []int32) {
+	ds = &data.Dataset{Name: s.r.p.ds.Name, Source: s.r.p.ds.Source, Checksum: s.checksum, Graph: s.graph, NodeIDs: s.ids}
+	x := s.x.whole
+	if s.deleted.count > 0 {
+		number = make([]int32, 0, s.Nodes())
+		row := make([]int32, s.Numbers())
+		for v := range row {
+			row[v] = int32(len(number))
+			if !s.deleted.has(v) {
+				number = append(number, int32(v))
+			}
+		}
+		ds.Graph = &graph.Graph{N: len(number), Edges: make([][2]int32, len(s.graph.Edges)), Weights: s.graph.Weights, Directed: s.graph.Directed}
+		for i, e := range s.graph.Edges {
+			ds.Graph.Edges[i] = [2]int32{row[e[0]], row[e[1]]}
+		}
+		ds.NodeIDs = make([]string, len(number))
+		for i, v := range number {
+			ds.NodeIDs[i] = s.name(int(v))
+		}
+		x = nil
+	}
+	if x == nil {
+		*scratch = s.x.appendRows((*scratch)[:0], s.deleted.has)
+		x = *scratch
+	}
+	ds.X = &data.Features{Rows: s.Nodes(), Cols: s.x.cols, Dense: x}
+	return ds, number
+}
+
+// scatter writes rows to those of their numbers, among n.
+func scatter(rows []float32, number []int32, n, width int) []float32 {
+	all := make([]float32, n*width)
+	for i, v := range number {
+		copy(all[int(v)*width:], rows[i*width:(i+1)*width])
+	}
+	return all
+}
+
+// Numbers is the first number above those of all nodes, deleted ones included.
+func (s *Snapshot) Numbers() int { return s.graph.N }
+
+// Nodes counts the nodes.
+func (s *Snapshot) Nodes() int { return s.graph.N - s.deleted.count }
+
+// Edges counts the edges of the data, each undirected one once.
+func (s *Snapshot) Edges() int { return s.graph.NumEdges() }
+
+// name is what a node is called.
+func (s *Snapshot) name(v int) string {
+	if s.ids == nil {
+		return strconv.Itoa(v)
+	}
+	return s.ids[v]
+}
+
+// NodeError says that a version of a graph has no such node.
+type NodeError struct {
+	Version int64
+	Node    string // its name in quotes, or "number" and its number
+	Deleted bool   // an earlier version had it
+	Numbers int    // of the version, see [Snapshot.Numbers]
+}
+
+func (e *NodeError) Error() string {
+	if e.Deleted {
+		return fmt.Sprintf("the node %s was deleted; version %d of the graph has it no more", e.Node, e.Version)
+	}
+	return fmt.Sprintf("version %d of the graph has no node %s; numbers are below %d", e.Version, e.Node, e.Numbers)
+}
+
+func (s *Snapshot) noNode(node string, deleted bool) error {
+	return &NodeError{Version: s.Version, Node: node, Deleted: deleted, Numbers: s.Numbers()}
+}
+
+// number returns the number of a node by its name, though it be deleted.
+func (s *Snapshot) number(name string) (v int, ok bool) {
+	if s.ids == nil {
+		v, err := strconv.Atoi(name)
+		return v, err == nil && v >= 0 && v < s.Numbers() && strconv.Itoa(v) == name
+	}
+	n, ok := s.r.numbers.Load(name)
+	if !ok || int(n.(int32)) >= s.Numbers() { // of a later version
+		return 0, false
+	}
+	return int(n.(int32)), true
+}
+
+// Find returns the number of a node by its name. The error is a *[NodeError].
+func (s *Snapshot) Find(name string) (int, error) {
+	v, ok := s.number(name)
+	if !ok || s.deleted.has(v) {
+		return 0, s.noNode(strconv.Quote(name), ok)
+	}
+	return v, nil
+}
+
+// Check tells whether there is a node of this number. The error is a *[NodeError].
+func (s *Snapshot) Check(number int64) error {
+	if inside := number >= 0 && number < int64(s.Numbers()); !inside || s.deleted.has(int(number)) {
+		return s.noNode(fmt.Sprintf("number %d", number), inside)
+	}
+	return nil
+}
+
+// Answer returns logits and probabilities, [len(nodes), classes], of nodes by their
+// numbers, which may repeat. They are those that [Predict] gives, to the bit for the
+// first version and with [GraphOptions.Exact], otherwise within 1e-5. The error is a
+// *[NodeError] where there is no such node, and a *[FiniteError] where an answer is no
+// number.
+func (s *Snapshot) Answer(nodes []int) (logits, probabilities []float32, err error) {
+	for _, v := range nodes {
+		if err := s.Check(int64(v)); err != nil {
+			return nil, nil, err
+		}
+	}
+	rows, l, p := nodes, s.logits, s.probabilities
+	if s.pending != nil {
+		if rows, l, p, err = s.pending.rows(nodes); err != nil {
+			return nil, nil, err
+		}
+	}
+	c := len(s.r.p.manifest.Classes)
+	logits, probabilities = make([]float32, 0, len(nodes)*c), make([]float32, 0, len(nodes)*c)
+	for _, i := range rows {
+		logits, probabilities = append(logits, l[i*c:(i+1)*c]...), append(probabilities, p[i*c:(i+1)*c]...)
+	}
+	if i := notFinite(c, logits, probabilities); i >= 0 {
+		return nil, nil, s.notFinite(nodes[i])
+	}
+	return logits, probabilities, nil
+}
+
+// ErrFixedGraph is returned where a resident graph cannot change.
+var ErrFixedGraph = errors.New("this graph cannot change: the model's encoder reads structural attributes, whose columns mean something for the training graph only; train with --set deepwalk.width=0 for a model that serves other graphs")

@@ -1,0 +1,624 @@
+package infer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+// incremental makes versions' answers out of those of the version before. It holds what
+// they follow from for the version last made: the levels of the encoder, the nearest
+// neighbours, the evidence of edges, the refined graph; or, where the classifier reads the
+// graph as it is, the levels of the classifier. Only what an update reaches is computed
+// again.
+//
+// In a refined graph that is often most of the classifier's answers, a little. These are
+// given when they are asked for, see [pending].
+type incremental struct {
+	r    *Graph
+	of   *Snapshot // the version that all this is of
+	pool *kernels.Pool
+
+	n         int
+	in, out   [][]int32 // neighbours in the data, ascending
+	both      [][]int32 // in either direction
+	judge     *graph.Judge
+	encoder   *layers
+	embedding string // the encoder's output
+	near      *graph.Near
+	links     [][]link // of the refined graph; rows are shared with versions
+
+	classifier *layers // of the graph as it is
+
+	base  *allAnswers // of the first version, or of one that had to be classified whole
+	bears float64     // a magnitude of features that gave finite answers
+
+	undo []func() // what reverts the last version, the first first
+}
+
+// link is a candidate for an edge, in the rows of both its ends.
+type link struct {
+	to  int32
+	why uint8
+	p   float32 // of a candidate
+}
+
+// Why two nodes are linked.
+const (
+	linkNear     = 1 << iota // the row's node has the other among its nearest
+	linkNearBack             // the reverse
+	linkEdge                 // the data have the edge
+)
+
+// candidate tells whether a link may be an edge. Of mutual neighbours both must be near.
+func (r *Graph) candidate(l *link) bool {
+	const mutual = linkNear | linkNearBack
+	return l.why&linkEdge != 0 || l.why != 0 && (!r.p.info.Mutual || l.why&mutual == mutual)
+}
+
+// kept tells whether a link is an edge of the refined graph.
+func (r *Graph) kept(l *link) bool { return r.candidate(l) && l.p >= float32(r.p.info.Threshold) }
+
+// refinedEntries gives the entries of a refined graph.
+func (r *Graph) refinedEntries(links [][]link) entriesOf {
+	var from []int32
+	var w []float32
+	return func(v int32) ([]int32, []float32) {
+		from, w = from[:0], w[:0]
+		for i := range links[v] {
+			l := &links[v][i]
+			if !r.kept(l) {
+				continue
+			}
+			p := l.p
+			if r.p.info.Mode == "threshold" {
+				p = 1
+			}
+			from, w = append(from, l.to), append(w, p)
+		}
+		return from, w
+	}
+}
+
+// newIncremental prepares for the versions behind s.
+func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
+	g := s.graph
+	inc := &incremental{r: r, of: s, n: g.N, pool: kernels.NewPool(r.p.o.Threads)}
+	rows := func(c *kernels.CSR) [][]int32 {
+		list := make([][]int32, g.N)
+		for v := range list {
+			list[v] = slices.Clone(c.Col[c.RowPtr[v]:c.RowPtr[v+1]])
+		}
+		return list
+	}
+	st := g.Structure()
+	inc.in = rows(st.In)
+	inc.out, inc.both = inc.in, inc.in
+	if g.Directed {
+		inc.out, inc.both = rows(st.Out), rows(g.Undirected().Structure().In)
+	}
+	if r.p.info.Graph == "raw" {
+		m, err := r.p.dist.Stage("classifier")
+		if err != nil || m == nil {
+			return inc, cmp.Or(err, errNoStages)
+		}
+		inc.classifier, err = newLayers(m, inc.n, &s.x, inc.rawEntries())
+		return inc, err
+	}
+	if e := r.p.info.Evidence; e != nil {
+		if e.calibration == nil {
+			return inc, errWholeEvidence
+		}
+		x := s.x.whole
+		if x == nil {
+			x = s.x.appendRows(nil, func(int) bool { return false })
+		}
+		for v := range inc.n { // they are nowhere, and their features say nothing
+			if s.deleted.has(v) {
+				x = slices.Clone(x)
+				clear(x[v*s.x.cols : (v+1)*s.x.cols])
+			}
+		}
+		inc.judge = graph.NewJudge(inc.pool, g.Undirected(), graph.NodeFeatures{Cols: s.x.cols, Dense: x}, e.calibration)
+	}
+	m, err := r.p.dist.Stage("encoder")
+	if err != nil || m == nil {
+		return inc, cmp.Or(err, errNoStages)
+	}
+	inc.embedding = m.Gives(m.Levels() - 1)[0]
+	if inc.encoder, err = newLayers(m, inc.n, &s.x, inc.judgedEntries()); err != nil {
+		return inc, fmt.Errorf("encoder: %w", err)
+	}
+	h := inc.encoder.values[inc.embedding]
+	for v := range inc.n {
+		if s.deleted.has(v) {
+			clear(h.v[v*h.width : (v+1)*h.width])
+		}
+	}
+	inc.near = graph.NewNear(inc.pool, h.v, inc.n, h.width, r.p.info.K)
+	if err := inc.link(g.Undirected()); err != nil {
+		return inc, err
+	}
+	links := inc.links
+	start := time.Now()
+	q := &pending{r: r, s: s, entries: func() entriesOf { return r.refinedEntries(links) }}
+	inc.base, err = q.all()
+	r.whole.Store(int64(time.Since(start)))
+	for v := range inc.n {
+		if !s.deleted.has(v) {
+			inc.bears = max(inc.bears, largestMagnitude(&s.x, []int32{int32(v)}))
+		}
+	}
+	return inc, err
+}
+
+// Why the answers of a model cannot be made out of those before.
+var (
+	errNoStages      = errors.New("its results for a node depend on the whole graph, or it makes the graph undirected (--symmetrize), takes an adjacency matrix, or has weights in a file beside it, or it was exported by an earlier version of gsrc")
+	errWholeEvidence = errors.New("the evidence for its edges depends on the whole graph, as in all exports of earlier versions of gsrc")
+)
+
+func (inc *incremental) close() {
+	inc.pool.Close()
+	for _, l := range []*layers{inc.encoder, inc.classifier} {
+		if l != nil {
+			l.m.Close()
+		}
+	}
+}
+
+// rawEntries are those of the classifier where it reads the graph as it is.
+func (inc *incremental) rawEntries() entriesOf {
+	if !inc.r.p.manifest.EdgeWeight {
+		return func(v int32) ([]int32, []float32) { return inc.in[v], nil }
+	}
+	var w []float32
+	return func(v int32) ([]int32, []float32) {
+		for len(w) < len(inc.in[v]) {
+			w = append(w, inc.r.p.info.RawWeight)
+		}
+		return inc.in[v], w[:len(inc.in[v])]
+	}
+}
+
+// judgedEntries are those of the encoder.
+func (inc *incremental) judgedEntries() entriesOf {
+	if inc.judge == nil {
+		return func(v int32) ([]int32, []float32) { return inc.in[v], nil }
+	}
+	w := []float32{}
+	return func(v int32) ([]int32, []float32) {
+		w = w[:0]
+		for _, u := range inc.in[v] {
+			w = append(w, inc.evidence(u, v))
+		}
+		return inc.in[v], w
+	}
+}
+
+// evidence is what an edge of the data counts.
+func (inc *incremental) evidence(u, v int32) float32 {
+	e := inc.r.p.info.Evidence
+	return train.Distrust(inc.judge.P(u, v), e.calibration, e.Distrust)
+}
+
+// link makes the refined graph anew; g is undirected.
+func (inc *incremental) link(g *graph.Graph) error {
+	inc.links = make([][]link, inc.n)
+	near := make([]int32, 0, inc.n*inc.r.p.info.K)
+	for v := range int32(inc.n) {
+		list := inc.near.Nearest(v)
+		near = append(near, list...)
+		for range inc.r.p.info.K - len(list) {
+			near = append(near, -1)
+		}
+	}
+	c, err := graph.NewCandidates(g, near, inc.r.p.info.K, false)
+	if err != nil {
+		return err
+	}
+	degree := make([]int32, inc.n)
+	for _, e := range c.Edges {
+		degree[e[0]]++
+		degree[e[1]]++
+	}
+	for v, d := range degree {
+		inc.links[v] = make([]link, 0, d)
+	}
+	// Edges are sorted, so rows come out sorted: first the lower neighbours, then the higher.
+	for _, e := range c.Edges {
+		inc.links[e[1]] = append(inc.links[e[1]], link{to: e[0]})
+	}
+	for _, e := range c.Edges {
+		inc.links[e[0]] = append(inc.links[e[0]], link{to: e[1]})
+	}
+	for i, e := range c.Edges {
+		if c.Existing[i] {
+			inc.at(e[0], e[1]).why |= linkEdge
+			inc.at(e[1], e[0]).why |= linkEdge
+		}
+	}
+	for v := range int32(inc.n) {
+		for _, u := range inc.near.Nearest(v) {
+			inc.at(v, u).why |= linkNear
+			inc.at(u, v).why |= linkNearBack
+		}
+	}
+	pairs := slices.DeleteFunc(slices.Clone(c.Edges), func(e [2]int32) bool { return !inc.r.candidate(inc.at(e[0], e[1])) })
+	p, err := inc.score(pairs)
+	if err != nil {
+		return err
+	}
+	for i, e := range pairs {
+		inc.at(e[0], e[1]).p, inc.at(e[1], e[0]).p = p[i], p[i]
+	}
+	return nil
+}
+
+// at returns the link from u to v, nil if there is none.
+func (inc *incremental) at(u, v int32) *link {
+	row := inc.links[u]
+	if i, ok := findLink(row, v); ok {
+		return &row[i]
+	}
+	return nil
+}
+
+func findLink(row []link, v int32) (int, bool) {
+	return slices.BinarySearchFunc(row, v, func(l link, v int32) int { return int(l.to) - int(v) })
+}
+
+// score gives candidates their probabilities.
+func (inc *incremental) score(pairs [][2]int32) ([]float32, error) {
+	p := make([]float32, 0, len(pairs))
+	h := inc.encoder.values[inc.embedding]
+	row := map[int32]int64{}
+	for some := range slices.Chunk(pairs, 1<<18) {
+		clear(row)
+		var rows []float32
+		ends := make([]int64, 2*len(some))
+		for i, e := range some {
+			for side, v := range e {
+				at, ok := row[v]
+				if !ok {
+					at = int64(len(row))
+					row[v] = at
+					rows = append(rows, h.v[int(v)*h.width:(int(v)+1)*h.width]...)
+				}
+				ends[side*len(some)+i] = at
+			}
+		}
+		out, err := inc.r.p.dist.Score(ort.Float32s(rows, int64(len(row)), int64(h.width)), ort.Int64s(ends, 2, int64(len(some))))
+		if err != nil {
+			return nil, fmt.Errorf("scorer: %w", err)
+		}
+		fresh, old := out["probability"].F32, out["probability_existing"].F32
+		if len(fresh) != len(some) || len(old) != len(some) {
+			return nil, fmt.Errorf("the scorer gave %d and %d probabilities for %d pairs", len(fresh), len(old), len(some))
+		}
+		for i, e := range some {
+			q := fresh[i]
+			if inc.at(e[0], e[1]).why&linkEdge != 0 {
+				q = old[i]
+				if inc.judge != nil {
+					q *= inc.evidence(e[0], e[1])
+				}
+			}
+			p = append(p, q)
+		}
+	}
+	return p, nil
+}
+
+// revert makes everything as it was before the last version.
+func (inc *incremental) revert() {
+	for _, f := range slices.Backward(inc.undo) {
+		f()
+	}
+	inc.undo = nil
+}
+
+func (inc *incremental) undoing(f func()) { inc.undo = append(inc.undo, f) }
+
+// advance is the [advance] that computes what an update reaches.
+func (inc *incremental) advance(ctx context.Context, old, next *Snapshot, c *changes) error {
+	if inc.of != old { // the version that was made last was refused in the end
+		inc.revert()
+		inc.of = old
+	}
+	inc.undo = nil
+	before := inc.n
+	inc.undoing(func() { inc.n = before })
+	if err := inc.follow(ctx, old, next, c); err != nil {
+		inc.revert()
+		return err
+	}
+	inc.of = next
+	return nil
+}
+
+func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *changes) error {
+	// New numbers have rows even where the node was deleted before anybody saw it.
+	moved := map[int32]bool{}
+	for _, v := range c.nodes {
+		moved[v] = true
+	}
+	for v := int32(inc.n); int(v) < next.Numbers(); v++ {
+		moved[v] = true
+	}
+	features := slices.Sorted(maps.Keys(moved))
+	inc.n = next.Numbers()
+	added, removed := inc.connect(c, next.graph.Directed)
+	for _, e := range slices.Concat(c.added, c.removed) {
+		moved[e[1]] = true
+		if !next.graph.Directed {
+			moved[e[0]] = true
+		}
+	}
+	out := func(v int32) []int32 { return inc.out[v] }
+	if inc.r.p.info.Graph == "raw" {
+		dirty, err := inc.classifier.change(inc.n, slices.Sorted(maps.Keys(moved)), &next.x, inc.rawEntries(), out)
+		inc.undoing(inc.classifier.revert)
+		if err != nil {
+			return fmt.Errorf("classifier: %w", err)
+		}
+		take := func(was []float32, name string) []float32 {
+			f := inc.classifier.values[name]
+			now := make([]float32, inc.n*f.width)
+			copy(now, was)
+			for _, v := range dirty {
+				copy(now[int(v)*f.width:], f.v[int(v)*f.width:(int(v)+1)*f.width])
+			}
+			return now
+		}
+		next.logits, next.probabilities = take(old.logits, "logits"), take(old.probabilities, "probabilities")
+		return nil
+	}
+
+	// The evidence of edges, and the embedding.
+	rescore := map[[2]int32]bool{}
+	if inc.judge != nil {
+		row := func(v int32) []float32 {
+			if next.deleted.has(int(v)) {
+				return make([]float32, next.x.cols)
+			}
+			return next.x.row(int(v))
+		}
+		changed := inc.judge.Change(inc.n, features, row, added, removed, func(v int32) []int32 { return inc.both[v] })
+		inc.undoing(inc.judge.Undo)
+		for _, e := range changed {
+			rescore[e] = true
+			moved[e[0]], moved[e[1]] = true, true
+		}
+	}
+	dirty, err := inc.encoder.change(inc.n, slices.Sorted(maps.Keys(moved)), &next.x, inc.judgedEntries(), out)
+	inc.undoing(inc.encoder.revert)
+	if err != nil {
+		return fmt.Errorf("encoder: %w", err)
+	}
+	for _, v := range c.deleted {
+		if i, ok := slices.BinarySearch(dirty, v); !ok {
+			dirty = slices.Insert(dirty, i, v)
+		}
+	}
+	h := inc.encoder.values[inc.embedding]
+	rows := make([]float32, len(dirty)*h.width)
+	for i, v := range dirty {
+		if next.deleted.has(int(v)) {
+			continue
+		}
+		row := rows[i*h.width : (i+1)*h.width]
+		copy(row, h.v[int(v)*h.width:])
+		if notFinite(h.width, row) >= 0 {
+			return next.notFinite(int(v))
+		}
+	}
+
+	// The refined graph.
+	w := inc.weave()
+	for _, e := range removed {
+		w.unset(e[0], e[1], linkEdge)
+		w.unset(e[1], e[0], linkEdge)
+		rescore[e] = true
+	}
+	for _, e := range added {
+		w.set(e[0], e[1], linkEdge)
+		w.set(e[1], e[0], linkEdge)
+		rescore[e] = true
+	}
+	changed := inc.near.Change(inc.pool, dirty, rows, inc.n)
+	inc.undoing(inc.near.Undo)
+	for _, v := range changed {
+		was, now := inc.near.Before(v), inc.near.Nearest(v)
+		for _, u := range was {
+			if !slices.Contains(now, u) {
+				w.unset(v, u, linkNear)
+				w.unset(u, v, linkNearBack)
+				rescore[[2]int32{min(u, v), max(u, v)}] = true
+			}
+		}
+		for _, u := range now {
+			if !slices.Contains(was, u) {
+				w.set(v, u, linkNear)
+				w.set(u, v, linkNearBack)
+				rescore[[2]int32{min(u, v), max(u, v)}] = true
+			}
+		}
+	}
+	for _, v := range dirty {
+		for i := range inc.links[v] {
+			u := inc.links[v][i].to
+			rescore[[2]int32{min(u, v), max(u, v)}] = true
+		}
+	}
+	pairs := make([][2]int32, 0, len(rescore))
+	for e := range rescore {
+		if l := inc.at(e[0], e[1]); l != nil && inc.r.candidate(l) {
+			pairs = append(pairs, e)
+		}
+	}
+	slices.SortFunc(pairs, compareEdges)
+	p, err := inc.score(pairs)
+	if err != nil {
+		return err
+	}
+	for i, e := range pairs {
+		if !(p[i] >= 0 && p[i] <= 1) {
+			return next.notFinite(int(e[0]))
+		}
+		w.own(e[0])
+		w.own(e[1])
+		inc.at(e[0], e[1]).p, inc.at(e[1], e[0]).p = p[i], p[i]
+	}
+	reached := map[int32]bool{}
+	for _, v := range features {
+		reached[v] = true
+	}
+	for e := range rescore {
+		reached[e[0]], reached[e[1]] = true, true
+	}
+	links := inc.links
+	return inc.later(ctx, old, next, func() entriesOf { return inc.r.refinedEntries(links) }, slices.Sorted(maps.Keys(reached)))
+}
+
+// connect enters what has changed in the lists of neighbours, and returns which edges
+// there are more and less if directions do not count.
+func (inc *incremental) connect(c *changes, directed bool) (added, removed [][2]int32) {
+	type lists = [][]int32
+	grown := func(l lists) lists { return append(l, make(lists, max(0, inc.n-len(l)))...) }
+	inc.in = grown(inc.in)
+	if directed {
+		inc.out, inc.both = grown(inc.out), grown(inc.both)
+	} else {
+		inc.out, inc.both = inc.in, inc.in
+	}
+	owned := map[*[]int32]bool{}
+	write := func(l lists, v int32, f func([]int32) []int32) {
+		at := &l[v]
+		if !owned[at] {
+			owned[at] = true
+			old := *at
+			inc.undoing(func() { *at = old })
+			*at = slices.Clone(old)
+		}
+		*at = f(*at)
+	}
+	put := func(l lists, v, u int32) {
+		write(l, v, func(row []int32) []int32 {
+			if i, ok := slices.BinarySearch(row, u); !ok {
+				return slices.Insert(row, i, u)
+			}
+			return row
+		})
+	}
+	drop := func(l lists, v, u int32) {
+		write(l, v, func(row []int32) []int32 {
+			if i, ok := slices.BinarySearch(row, u); ok {
+				return slices.Delete(row, i, i+1)
+			}
+			return row
+		})
+	}
+	has := func(l lists, v, u int32) bool { _, ok := slices.BinarySearch(l[v], u); return ok }
+	if !directed {
+		for _, e := range c.removed {
+			drop(inc.in, e[0], e[1])
+			drop(inc.in, e[1], e[0])
+		}
+		for _, e := range c.added {
+			put(inc.in, e[0], e[1])
+			put(inc.in, e[1], e[0])
+		}
+		return c.added, c.removed
+	}
+	for _, e := range c.removed {
+		drop(inc.in, e[1], e[0])
+		drop(inc.out, e[0], e[1])
+	}
+	for _, e := range c.added {
+		put(inc.in, e[1], e[0])
+		put(inc.out, e[0], e[1])
+	}
+	seen := map[[2]int32]bool{}
+	for _, e := range slices.Concat(c.removed, c.added) {
+		u, v := min(e[0], e[1]), max(e[0], e[1])
+		if pair := [2]int32{u, v}; !seen[pair] {
+			seen[pair] = true
+			switch now, was := has(inc.in, u, v) || has(inc.in, v, u), has(inc.both, u, v); {
+			case now && !was:
+				put(inc.both, u, v)
+				put(inc.both, v, u)
+				added = append(added, pair)
+			case was && !now:
+				drop(inc.both, u, v)
+				drop(inc.both, v, u)
+				removed = append(removed, pair)
+			}
+		}
+	}
+	return added, removed
+}
+
+// weaver changes the refined graph for a version, and leaves that of the version before.
+type weaver struct {
+	inc   *incremental
+	owned map[int32]bool
+}
+
+func (inc *incremental) weave() *weaver {
+	old := inc.links
+	inc.undoing(func() { inc.links = old })
+	inc.links = append(make([][]link, 0, inc.n), old...)[:inc.n]
+	return &weaver{inc, map[int32]bool{}}
+}
+
+// own makes the row of a node the new version's alone.
+func (w *weaver) own(v int32) {
+	if !w.owned[v] {
+		w.owned[v] = true
+		w.inc.links[v] = slices.Clone(w.inc.links[v])
+	}
+}
+
+func (w *weaver) set(u, v int32, why uint8) {
+	w.own(u)
+	row := w.inc.links[u]
+	i, ok := findLink(row, v)
+	if !ok {
+		row = slices.Insert(row, i, link{to: v})
+		w.inc.links[u] = row
+	}
+	row[i].why |= why
+}
+
+func (w *weaver) unset(u, v int32, why uint8) {
+	w.own(u)
+	row := w.inc.links[u]
+	i, ok := findLink(row, v)
+	if !ok {
+		return
+	}
+	if row[i].why &^= why; row[i].why == 0 {
+		w.inc.links[u] = slices.Delete(row, i, i+1)
+	}
+}
+
+// largestMagnitude is that of the features of some nodes.
+func largestMagnitude(x *matrix, nodes []int32) (most float64) {
+	for _, v := range nodes {
+		for _, f := range x.row(int(v)) {
+			most = max(most, math.Abs(float64(f)))
+		}
+	}
+	return most
+}

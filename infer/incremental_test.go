@@ -1,0 +1,243 @@
+package infer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+// randomUpdate changes a version in every way there is.
+func randomUpdate(s *Snapshot, stream rng.Stream) (u Update) {
+	at := uint64(0)
+	draw := func(n int) int { at++; return stream.Intn(at, n) }
+	node := func() string {
+		for {
+			if v := draw(s.Numbers()); !s.deleted.has(v) {
+				return strconv.Itoa(v)
+			}
+		}
+	}
+	features := func() []float32 {
+		row := slices.Clone(s.x.row(draw(s.Numbers())))
+		if draw(3) > 0 { // else it is as another node's
+			row[draw(len(row))] += 0.5
+		}
+		return row
+	}
+	fresh := ""
+	if draw(2) == 0 {
+		u.X = features()
+		fresh = strconv.Itoa(s.Numbers())
+		if draw(4) > 0 {
+			u.Sources, u.Targets = append(u.Sources, fresh), append(u.Targets, node())
+		}
+	}
+	for range draw(4) {
+		u.Sources, u.Targets = append(u.Sources, node()), append(u.Targets, node())
+	}
+	for range draw(4) {
+		if e := s.graph.Edges; len(e) > 0 {
+			pair := e[draw(len(e))]
+			u.DeleteSources, u.DeleteTargets = append(u.DeleteSources, strconv.Itoa(int(pair[0]))), append(u.DeleteTargets, strconv.Itoa(int(pair[1])))
+		}
+	}
+	if draw(3) == 0 {
+		u.ChangeNodes, u.ChangeX = []string{node()}, features()
+	}
+	if draw(3) == 0 {
+		gone := node()
+		if all := slices.Concat(u.Sources, u.Targets, u.DeleteSources, u.DeleteTargets, u.ChangeNodes); !slices.Contains(all, gone) {
+			u.DeleteNodes = []string{gone}
+		}
+	}
+	return u
+}
+
+// Whatever updates come, answers and refined edges are those of the whole graph computed
+// anew.
+func TestIncrementalIsExact(t *testing.T) {
+	updates := 8
+	if n, err := strconv.Atoi(os.Getenv("GSRC_UPDATES")); err == nil { // a longer check
+		updates = n
+	}
+	for name, c := range map[string]struct {
+		model string
+		set   []string
+		build export.BuildOptions
+	}{
+		"gcn":       {"gcn", nil, export.BuildOptions{}},
+		"directed":  {"sage", []string{"data.directed=true"}, export.BuildOptions{NoEdgeWeight: true}},
+		"gat":       {"gat", nil, export.BuildOptions{SparseX: true}},
+		"learned":   {"ecl-gsr", nil, export.BuildOptions{}},
+		"judged":    {"ecl-gsr", []string{"model.edges.judge=attributes", "model.edges.judge_distrust=2"}, export.BuildOptions{}},
+		"mutual":    {"ecl-gsr", []string{"candidates.mutual=true", "model.classifier=gat"}, export.BuildOptions{}},
+		"threshold": {"ecl-gsr", []string{"model.edges.mode=threshold", "model.edges.threshold=0.35", "candidates.k=8"}, export.BuildOptions{}},
+		"grand":     {"ecl-gsr", []string{"model.classifier=propagation", "model.edges.judge=attributes"}, export.BuildOptions{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, _ := residentBuilt(t, c.model, GraphOptions{}, c.build, append(c.set, "synthetic.nodes=200")...)
+			if r.inc == nil {
+				t.Fatal("every version is computed as a whole")
+			}
+			stream := rng.New(3, name)
+			apart, pieces := 0, 0
+			for i := range updates {
+				if i == updates/2 { // a version that is refused leaves no trace
+					advance := r.advance
+					r.advance = failing(advance)
+					if _, err := r.Update(t.Context(), randomUpdate(r.Snapshot(), stream.At(uint64(1000+i)))); err == nil {
+						t.Fatal("the version was not refused")
+					}
+					r.advance = advance
+				}
+				s := r.Snapshot()
+				u := randomUpdate(s, stream.At(uint64(i)))
+				if len(u.X)+len(u.Sources)+len(u.DeleteSources)+len(u.ChangeNodes)+len(u.DeleteNodes) == 0 {
+					continue
+				}
+				if _, err := r.Update(t.Context(), u); err != nil {
+					t.Fatal(err)
+				}
+				s = r.Snapshot()
+				n, compared := compareExact(t, s)
+				apart += n
+				if compared {
+					pieces++
+				}
+				if i%5 == 4 && s.pending != nil { // once all are made
+					all, err := s.pending.all()
+					if err != nil {
+						t.Fatal(err)
+					}
+					s.pending.full.Store(all)
+				}
+			}
+			if pieces < updates/2 {
+				t.Errorf("%d of %d versions have edges that either may choose (%d in all): the others are too few", updates-pieces, updates, apart)
+			}
+		})
+	}
+}
+
+// compareExact holds a version against the whole graph computed anew. It returns how many
+// edges are in one of both only, for a similarity or a threshold that is nearer than 1e-6,
+// and whether there are none, so that answers could be compared.
+func compareExact(t *testing.T, s *Snapshot) (apart int, compared bool) {
+	t.Helper()
+	r := s.r
+	exact := *s
+	exact.pending, exact.logits, exact.probabilities = nil, nil, nil
+	if err := r.exact(t.Context(), nil, &exact, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r.p.info.Graph == "refined" {
+		if apart = edgesApart(t, s); apart > 0 {
+			return apart, false
+		}
+	}
+	c := len(r.p.manifest.Classes)
+	for v := range s.Numbers() {
+		if s.deleted.has(v) {
+			continue
+		}
+		logits, p, err := s.Answer([]int{v})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range c {
+			if d := math.Abs(float64(p[k] - exact.probabilities[v*c+k])); !(d <= 1e-5) {
+				t.Fatalf("version %d: probability %d of node %d is %v, want %v", s.Version, k, v, p[k], exact.probabilities[v*c+k])
+			}
+			if want := exact.logits[v*c+k]; !(math.Abs(float64(logits[k]-want)) <= 1e-5*max(1, math.Abs(float64(want)))) {
+				t.Fatalf("version %d: logit %d of node %d is %v, want %v", s.Version, k, v, logits[k], want)
+			}
+		}
+	}
+	return 0, true
+}
+
+// edgesApart compares the refined graph of a version with that of the whole graph.
+func edgesApart(t *testing.T, s *Snapshot) (apart int) {
+	t.Helper()
+	r := s.r
+	p := *r.p
+	var scratch []float32
+	var number []int32
+	p.ds, number = s.dataset(&scratch)
+	p.x = Features(p.ds)
+	refined, err := p.refined(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, want := map[[2]int32]float32{}, map[[2]int32]float32{}
+	for i, e := range refined.Candidates.Edges {
+		if number != nil {
+			e = [2]int32{number[e[0]], number[e[1]]}
+		}
+		if refined.Probability[i] >= float32(refined.Threshold) {
+			want[e] = refined.Probability[i]
+		}
+	}
+	for v, row := range r.inc.links {
+		for _, l := range row {
+			if back := r.inc.at(l.to, int32(v)); back == nil || back.p != l.p || r.candidate(back) != r.candidate(&l) {
+				t.Fatalf("version %d: the link %d-%d has two sides", s.Version, v, l.to)
+			}
+			if int(l.to) > v && r.kept(&l) {
+				have[[2]int32{int32(v), l.to}] = l.p
+			}
+		}
+	}
+	// either tells whether a similarity or a probability is so near to what decides that
+	// rounding may choose.
+	either := func(e [2]int32) bool {
+		for _, p := range []float32{have[e], want[e]} {
+			if p != 0 && math.Abs(float64(p)-refined.Threshold) <= 1e-6 {
+				return true
+			}
+		}
+		sim := r.inc.near.Similarity(e[0], e[1])
+		for _, v := range e {
+			list := r.inc.near.Nearest(v)
+			if k := len(list); k > 0 && math.Abs(sim-r.inc.near.Similarity(v, list[k-1])) <= 1e-6 {
+				return true
+			}
+		}
+		return false
+	}
+	for e, p := range have {
+		q, ok := want[e]
+		switch {
+		case !ok && !either(e):
+			t.Fatalf("version %d has the edge %v, with %v, which the whole graph has not", s.Version, e, p)
+		case !ok:
+			apart++
+		case math.Abs(float64(p-q)) > 1e-5:
+			t.Fatalf("version %d: edge %v has %v, want %v", s.Version, e, p, q)
+		}
+	}
+	for e, q := range want {
+		if _, ok := have[e]; !ok {
+			if !either(e) {
+				t.Fatalf("version %d lacks the edge %v, which has %v", s.Version, e, q)
+			}
+			apart++
+		}
+	}
+	return apart
+}
+
+// failing makes versions that are refused when they are whole.
+func failing(f advance) advance {
+	return func(ctx context.Context, old, next *Snapshot, c *changes) error {
+		return cmp.Or(f(ctx, old, next, c), errors.New("refused"))
+	}
+}

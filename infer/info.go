@@ -1,0 +1,74 @@
+package infer
+
+import (
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+// The files that an export has beside those of package export.
+const (
+	RefinedFile = "refined_edges.csv"
+	InfoFile    = "inference.json"
+	PriorFile   = "evidence.json" // a graph.Calibration
+)
+
+// Info is inference.json: what inference needs beside the models.
+type Info struct {
+	SchemaVersion int `json:"schema_version"`
+	// Data is the training graph, which is told by its checksum.
+	Data struct {
+		Name     string `json:"name"`
+		Checksum string `json:"checksum"`
+		Nodes    int    `json:"nodes"`
+		// Corruption says how it was made from data of another checksum.
+		Corruption *data.Corruption `json:"corruption,omitempty"`
+	} `json:"data"`
+	// Graph says which one the classifier reads: raw, or refined (candidates
+	// with probabilities).
+	Graph string `json:"graph"`
+	// RawWeight is the weight of every edge where Graph is raw.
+	RawWeight float32 `json:"raw_weight"`
+	// How candidates are found and weighted where Graph is refined: each node's
+	// K nearest neighbours by the embedding, of both ends if Mutual; those with a
+	// probability of at least Threshold are edges, which weigh their probability
+	// (Mode expected) or 1 (Mode threshold).
+	K         int     `json:"k,omitempty"`
+	Mutual    bool    `json:"mutual,omitempty"`
+	Mode      string  `json:"mode,omitempty"`
+	Threshold float64 `json:"threshold,omitempty"`
+	// Evidence says that existing edges are judged by attributes, see
+	// graph.Evidence: their probabilities are multiplied by what that gives, and the
+	// encoder takes it as edge weights.
+	Evidence *PriorInfo `json:"evidence,omitempty"`
+
+	// Features, of a classifier of graphs, names the columns of x, and NodeFeatures
+	// the option by which they were made: columns of other data are found by name.
+	Features     []string `json:"features,omitempty"`
+	NodeFeatures string   `json:"node_features,omitempty"`
+}
+
+// PriorInfo are the parameters of graph.Evidence.
+type PriorInfo struct {
+	Rounds   int     `json:"rounds"`
+	Distrust float64 `json:"distrust,omitempty"`
+	Seed     uint64  `json:"seed"`
+	// Calibration names the file with what the training graph has shown, by which edges
+	// of other graphs are judged. It is empty in exports of earlier versions: there each
+	// graph is judged by itself.
+	Calibration string `json:"calibration,omitempty"`
+
+	calibration *graph.Calibration // the file's content
+}
+
+// Judge judges the edges of data, nil where the model has it not done.
+func (e *PriorInfo) Judge(pool *kernels.Pool, ds *data.Dataset) (*train.Evidence, error) {
+	switch {
+	case e == nil:
+		return nil, nil
+	case e.calibration != nil:
+		return train.JudgeBy(pool, ds, e.calibration, e.Distrust)
+	}
+	return train.FindEvidence(pool, ds, e.Rounds, e.Distrust, e.Seed), nil
+}

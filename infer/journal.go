@@ -1,0 +1,630 @@
+package infer
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/csv"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/filelock"
+	"github.com/gsrc-dev/gsrc/internal/wal"
+)
+
+// journal keeps the updates of a resident graph in a folder:
+//
+//	journal.json   which export and data it belongs to
+//	updates-N.log  a record for each version above N, see package wal
+//	graph-N        the graph of version N as a data set, and in the file state what
+//	               such a one cannot say
+//	lock           held by the process that uses the folder
+//
+// A graph-N takes the place of all records up to version N. It is written aside while
+// updates go on in updates-N.log, and has its name when it is whole.
+type journal struct {
+	dir  string
+	log  func(format string, args ...any)
+	lock *filelock.Lock
+
+	w     *wal.Log
+	since int64 // bytes of logs behind the newest graph, but for w's
+
+	compacting sync.WaitGroup
+	busy       chan struct{} // holds a token while a graph is written
+}
+
+// compactAfter is how many bytes of updates are kept before they are folded into a
+// graph.
+var compactAfter int64 = 64 << 20
+
+// JournalError says that an update could not be written down, and so was not made.
+type JournalError struct {
+	Err error
+	// Unsure tells that what was written of it could not be removed: it may be made
+	// when the journal is read again.
+	Unsure bool
+}
+
+func (e *JournalError) Error() string {
+	if e.Unsure {
+		return fmt.Sprintf("the update cannot be written to the journal, and may be made after a restart: %v", e.Err)
+	}
+	return fmt.Sprintf("the update was not made, since it cannot be written to the journal: %v", e.Err)
+}
+
+func (e *JournalError) Unwrap() error { return e.Err }
+
+// journalFor is journal.json.
+type journalFor struct {
+	SchemaVersion int    `json:"schema_version"`
+	Export        string `json:"export"` // checksum of what its manifest says of the models
+	Data          string `json:"data"`   // checksum of the data set
+	Directed      bool   `json:"directed"`
+}
+
+const (
+	journalFile = "journal.json"
+	stateFile   = "state"
+)
+
+func logName(version int64) string   { return fmt.Sprintf("updates-%d.log", version) }
+func graphName(version int64) string { return fmt.Sprintf("graph-%d", version) }
+
+// numberIn returns the version in a name that logName or graphName gave.
+func numberIn(name, prefix, suffix string) (int64, bool) {
+	rest, ok := strings.CutPrefix(name, prefix)
+	rest, end := strings.CutSuffix(rest, suffix)
+	v, err := strconv.ParseInt(rest, 10, 64)
+	return v, ok && end && err == nil && v > 0 && strconv.FormatInt(v, 10) == rest
+}
+
+// checksumOf identifies what an export computes.
+func checksumOf(m *export.Manifest) (string, error) {
+	text, err := json.Marshal(struct {
+		Task       string
+		Classes    []string
+		Features   int
+		EdgeWeight bool
+		Files      map[string]export.FileInfo
+	}{m.Task, m.Classes, m.NumFeatures, m.EdgeWeight, m.Files})
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// openJournal reads a journal, or begins one, for a graph as its data are. It returns
+// the version that its updates lead to, without answers, or first where there are none.
+func (r *Graph) openJournal(dir string, first *Snapshot, base *data.Dataset) (_ *Snapshot, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	j := &journal{dir: dir, log: r.p.o.Log, busy: make(chan struct{}, 1)}
+	if j.lock, err = filelock.TryLock(filepath.Join(dir, "lock")); err != nil {
+		return nil, fmt.Errorf("the journal: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			j.close()
+		}
+	}()
+	if err := j.claim(r.p.manifest, base); err != nil {
+		return nil, err
+	}
+	graphs, logs, err := j.list()
+	if err != nil {
+		return nil, err
+	}
+	s := first
+	if n := len(graphs); n > 0 {
+		if s, err = r.readGraph(filepath.Join(dir, graphName(graphs[n-1])), first, base); err != nil {
+			return nil, err
+		}
+		if s.Version != graphs[n-1] {
+			return nil, fmt.Errorf("%s holds version %d", filepath.Join(dir, graphName(graphs[n-1])), s.Version)
+		}
+	}
+	if s, err = j.replay(r, s, logs); err == nil {
+		r.journal = j
+	}
+	return s, err
+}
+
+// claim holds the journal against the export and the data, or writes down whose it is.
+func (j *journal) claim(m *export.Manifest, base *data.Dataset) error {
+	sum, err := checksumOf(m)
+	if err != nil {
+		return err
+	}
+	want := journalFor{SchemaVersion: 1, Export: sum, Data: base.Checksum, Directed: base.Graph.Directed}
+	path := filepath.Join(j.dir, journalFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return j.begin(path, want)
+	}
+	if err != nil {
+		return err
+	}
+	var have journalFor
+	if err := json.Unmarshal(text, &have); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	switch {
+	case have.SchemaVersion != want.SchemaVersion:
+		return fmt.Errorf("%s: schema version %d is not what this gsrc writes", path, have.SchemaVersion)
+	case have.Export != want.Export:
+		return fmt.Errorf("the journal %s belongs to another export (checksum %.12s, this one has %.12s)", j.dir, have.Export, want.Export)
+	case have.Data != want.Data || have.Directed != want.Directed:
+		return fmt.Errorf("the journal %s belongs to other data (checksum %.12s, directed %v; these have %.12s, %v)", j.dir, have.Data, have.Directed, want.Data, want.Directed)
+	}
+	return nil
+}
+
+// begin makes the log and then journal.json, so that without a log something is lost.
+func (j *journal) begin(path string, whose journalFor) error {
+	graphs, logs, err := j.list()
+	if err != nil {
+		return err
+	}
+	records := 0
+	first := filepath.Join(j.dir, logName(1))
+	w, _, err := wal.Open(first, func([]byte) error { records++; return nil })
+	if err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	if len(graphs) > 0 || len(logs) > 1 || len(logs) == 1 && logs[0] != 1 || records > 0 {
+		return fmt.Errorf("%s has updates and no %s, which says what they belong to", j.dir, journalFile)
+	}
+	text, err := json.MarshalIndent(whose, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(path, append(text, '\n'))
+}
+
+// list returns the versions of graphs and logs, ascending, and removes what a crash has
+// left.
+func (j *journal) list() (graphs, logs []int64, err error) {
+	entries, err := os.ReadDir(j.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		if v, ok := numberIn(e.Name(), "graph-", ""); ok {
+			graphs = append(graphs, v)
+		} else if v, ok := numberIn(e.Name(), "updates-", ".log"); ok {
+			logs = append(logs, v)
+		} else if strings.HasPrefix(e.Name(), "graph-") && strings.HasSuffix(e.Name(), ".tmp") {
+			if err := os.RemoveAll(filepath.Join(j.dir, e.Name())); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	slices.Sort(graphs)
+	slices.Sort(logs)
+	return graphs, logs, nil
+}
+
+// replay applies the updates of the logs behind a version, all at once.
+func (j *journal) replay(r *Graph, from *Snapshot, logs []int64) (*Snapshot, error) {
+	d, version := newDraft(from), from.Version
+	read := func(record []byte) error {
+		c, err := decodeCommit(record)
+		if err != nil {
+			return err
+		}
+		if c.Version < from.Version { // the graph has it
+			return nil
+		}
+		if c.Version > version+1 {
+			return fmt.Errorf("an update makes version %d of version %d: those between are lost", c.Version, version)
+		}
+		for _, u := range c.updates {
+			if u.edit != nil && c.Version > from.Version {
+				if !d.fits(u.edit) {
+					return fmt.Errorf("the update of version %d does not fit the graph: it is another graph's, or one before it is lost", c.Version)
+				}
+				d.apply(u.edit)
+			}
+			if u.key != "" {
+				r.keys.put(u.key, u.hash, c.Applied, c.time)
+			}
+		}
+		version = c.Version
+		return nil
+	}
+	for len(logs) > 1 && logs[1] <= from.Version { // the graph has all of the first
+		logs = logs[1:]
+	}
+	if len(logs) == 0 || logs[0] > from.Version {
+		return nil, fmt.Errorf("the journal %s has a graph of version %d, and no log of the updates from there on: it is lost", j.dir, from.Version)
+	}
+	for i, v := range logs {
+		path := filepath.Join(j.dir, logName(v))
+		if i > 0 && v > version {
+			return nil, fmt.Errorf("%s begins at version %d, and the records before it end at %d: what is between is lost", path, v, version)
+		}
+		before := version
+		var err error
+		if i < len(logs)-1 { // complete when the next one began
+			err = wal.Read(path, read)
+			if info, statErr := os.Stat(path); statErr == nil {
+				j.since += info.Size()
+			}
+		} else {
+			var cut int64
+			if j.w, cut, err = wal.Open(path, read); cut > 0 {
+				j.log("%s: removed the last %d bytes, a record that was not finished; no update in it had been answered", path, cut)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the journal: %w", lost(err, path, version))
+		}
+		if version > before {
+			j.log("%s: %d versions", path, version-before)
+		}
+	}
+	if version == from.Version {
+		return from, nil
+	}
+	s, _ := d.finish()
+	s.Version = version
+	r.remember(d)
+	return s, nil
+}
+
+// lost says which versions damage has taken.
+func lost(err error, path string, last int64) error {
+	var d *wal.DamageError
+	if !errors.As(err, &d) {
+		return err
+	}
+	if d.Next != nil {
+		if c, bad := decodeCommit(d.Next); bad == nil {
+			if c.Version-1 > last+1 {
+				return fmt.Errorf("%w: the updates of versions %d to %d are lost, and with them what follows", err, last+1, c.Version-1)
+			}
+			return fmt.Errorf("%w: the updates of version %d are lost, and with them what follows", err, last+1)
+		}
+	}
+	return fmt.Errorf("%w: the updates of version %d and what follows are lost; to go on with version %d, shorten the file to %d bytes", err, last+1, last, d.Offset)
+}
+
+// append writes updates down; when it returns they are on the disk.
+func (j *journal) append(c *commit) error {
+	if err := j.w.Append(c.append(nil)); err != nil {
+		return &JournalError{err, j.w.Unsure()}
+	}
+	return nil
+}
+
+// close ends what is under way and gives the folder back.
+func (j *journal) close() {
+	j.compacting.Wait()
+	if j.w != nil {
+		j.w.Close()
+	}
+	if err := j.lock.Unlock(); err != nil {
+		j.log("%v", err)
+	}
+}
+
+// compactIfLarge folds updates into a graph aside, where there are many.
+func (j *journal) compactIfLarge(r *Graph, s *Snapshot) {
+	if j.w.Size()+j.since < compactAfter || s.Version == 1 {
+		return
+	}
+	select {
+	case j.busy <- struct{}{}:
+	default: // one is being written
+		return
+	}
+	if err := j.rotate(s.Version); err != nil {
+		j.log("the journal is not compacted: %v", err)
+		<-j.busy
+		return
+	}
+	r.mu.Lock()
+	state := r.keys.list()
+	r.mu.Unlock()
+	j.compacting.Go(func() {
+		defer func() { <-j.busy }()
+		if path, err := j.writeGraph(s, r.labels, state); err != nil {
+			j.log("the journal is not compacted: %v", err)
+		} else {
+			j.log("the journal's graph of version %d is %s", s.Version, path)
+		}
+	})
+}
+
+// rotate begins a log of what follows a version.
+func (j *journal) rotate(version int64) error {
+	w, _, err := wal.Open(filepath.Join(j.dir, logName(version)), func([]byte) error { return nil })
+	if err != nil {
+		return err
+	}
+	// What made the version is in the log before, and is counted until it is removed.
+	j.since += j.w.Size()
+	err = j.w.Close()
+	j.w = w
+	return err
+}
+
+// Compact folds the updates of the journal into a graph that data.Load reads, and
+// returns its folder. It must not be called while updates are made.
+func (r *Graph) Compact() (string, error) {
+	j, s := r.journal, r.Snapshot()
+	if j == nil {
+		return "", errors.New("there is no journal")
+	}
+	j.busy <- struct{}{}
+	defer func() { <-j.busy }()
+	path := filepath.Join(j.dir, graphName(s.Version))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if s.Version == 1 {
+		return "", errors.New("the journal has no updates: the graph is that of the data")
+	}
+	if err := j.rotate(s.Version); err != nil {
+		return "", err
+	}
+	return j.writeGraph(s, r.labels, r.keys.list())
+}
+
+// writeGraph writes the graph of a version, and removes what it takes the place of.
+func (j *journal) writeGraph(s *Snapshot, labels []string, keys []committedKey) (path string, err error) {
+	path = filepath.Join(j.dir, graphName(s.Version))
+	temporary := path + ".tmp"
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(temporary))
+		}
+	}()
+	if err := os.RemoveAll(temporary); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(temporary, 0o755); err != nil {
+		return "", err
+	}
+	for name, write := range map[string]func(io.Writer) error{
+		"nodes.csv":    func(w io.Writer) error { return s.writeNodes(w, labels) },
+		"edges.csv":    s.writeEdges,
+		"features.npy": s.writeFeatures,
+	} {
+		if err := atomicfile.Write(filepath.Join(temporary, name), write); err != nil {
+			return "", err
+		}
+	}
+	in := func(name string) string { return filepath.Join(temporary, name) }
+	sum, err := data.ChecksumOf(in("edges.csv"), in("nodes.csv"), in("features.npy"))
+	if err != nil {
+		return "", err
+	}
+	if err := wal.Write(in(stateFile), slices.Values([][]byte{s.appendState(nil, sum, keys)})); err != nil {
+		return "", err
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return "", err
+	}
+	if err := wal.SyncDir(j.dir); err != nil {
+		return "", err
+	}
+	graphs, logs, err := j.list()
+	if err != nil {
+		return "", err
+	}
+	for _, v := range logs {
+		if v < s.Version {
+			err = errors.Join(err, os.Remove(filepath.Join(j.dir, logName(v))))
+		}
+	}
+	for _, v := range graphs {
+		if v < s.Version {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(j.dir, graphName(v))))
+		}
+	}
+	return path, err
+}
+
+// each calls f for the number of every node that is there.
+func (s *Snapshot) each(f func(v int) error) error {
+	for v := range s.Numbers() {
+		if !s.deleted.has(v) {
+			if err := f(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Snapshot) writeNodes(w io.Writer, labels []string) error {
+	c := csv.NewWriter(w)
+	if err := c.Write([]string{"id", "label"}); err != nil {
+		return err
+	}
+	row := make([]string, 2)
+	err := s.each(func(v int) error {
+		row[0], row[1] = s.name(v), ""
+		if v < len(labels) {
+			row[1] = labels[v]
+		}
+		return c.Write(row)
+	})
+	c.Flush()
+	return errors.Join(err, c.Error())
+}
+
+func (s *Snapshot) writeEdges(w io.Writer) error {
+	c := csv.NewWriter(w)
+	row := []string{"source", "target"}
+	if s.graph.Weights != nil {
+		row = append(row, "weight")
+	}
+	// A first row of two nodes is an edge, whatever they are called, and needs no header.
+	if len(s.graph.Edges) == 0 {
+		for _, row[0] = range []string{"source", "src", "from", "u"} {
+			if _, err := s.Find(row[0]); err != nil {
+				break
+			}
+		}
+		if err := c.Write(row); err != nil {
+			return err
+		}
+	}
+	for i, e := range s.graph.Edges {
+		row[0], row[1] = s.name(int(e[0])), s.name(int(e[1]))
+		if s.graph.Weights != nil {
+			row[2] = strconv.FormatFloat(float64(s.graph.Weights[i]), 'g', -1, 32)
+		}
+		if err := c.Write(row); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// writeFeatures writes a .npy file.
+func (s *Snapshot) writeFeatures(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	header := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", s.Nodes(), s.x.cols)
+	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
+	b.WriteString("\x93NUMPY\x01\x00")
+	b.Write(binary.LittleEndian.AppendUint16(nil, uint16(len(header))))
+	b.WriteString(header)
+	var row []byte
+	err := s.each(func(v int) error {
+		row = row[:0]
+		for _, x := range s.x.row(v) {
+			row = binary.LittleEndian.AppendUint32(row, math.Float32bits(x))
+		}
+		_, err := b.Write(row)
+		return err
+	})
+	return errors.Join(err, b.Flush())
+}
+
+// appendState is what a data set cannot say of a version: its number, the deleted nodes
+// and the keys of updates, and the checksum of the data set.
+func (s *Snapshot) appendState(b []byte, checksum string, keys []committedKey) []byte {
+	b = appendText(b, checksum)
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(s.Version)), uint64(s.Numbers()))
+	b = binary.AppendUvarint(b, uint64(s.deleted.count))
+	for v := range s.Numbers() {
+		if s.deleted.has(v) {
+			b = binary.AppendUvarint(b, uint64(v))
+			if s.ids != nil {
+				b = appendText(b, s.ids[v])
+			}
+		}
+	}
+	b = binary.AppendUvarint(b, uint64(len(keys)))
+	for _, k := range keys {
+		b = append(appendText(b, k.key), k.hash[:]...)
+		for _, n := range []int64{k.Version, int64(k.Nodes), int64(k.Edges), k.time} {
+			b = binary.AppendUvarint(b, uint64(n))
+		}
+	}
+	return b
+}
+
+// readGraph reads what writeGraph has written. first is the graph of the data.
+func (r *Graph) readGraph(dir string, first *Snapshot, base *data.Dataset) (*Snapshot, error) {
+	var state []byte
+	path := filepath.Join(dir, stateFile)
+	if err := wal.Read(path, func(b []byte) error { state = bytes.Clone(b); return nil }); err != nil {
+		return nil, fmt.Errorf("the journal: %w", err)
+	}
+	ds, err := data.Load(dir, data.LoadOptions{Directed: base.Graph.Directed, MaxBytes: r.p.o.Load.MaxBytes})
+	if err != nil {
+		return nil, fmt.Errorf("the journal: %w", err)
+	}
+	d := &decoder{b: state}
+	if sum := d.text(); sum != ds.Checksum || sum == "" {
+		return nil, fmt.Errorf("the journal: %s is damaged: its files have the checksum %.12s, and had %.12s when they were written", dir, ds.Checksum, sum)
+	}
+	s := &Snapshot{Version: d.int(), r: r}
+	n := int(d.int())
+	names := map[int]string{}
+	for range d.count(1) {
+		v := int(d.node())
+		if d.bad || v >= n || s.deleted.has(v) {
+			return nil, fmt.Errorf("%s: %w", path, errRecord)
+		}
+		s.deleted = s.deleted.with(v, false)
+		if first.ids != nil {
+			names[v] = d.text()
+		}
+	}
+	for range d.count(2 + sha256.Size) {
+		k := committedKey{key: d.text()}
+		copy(k.hash[:], d.take(len(k.hash)))
+		k.Applied, k.time = Applied{d.int(), int(d.int()), int(d.int())}, d.int()
+		r.keys.put(k.key, k.hash, k.Applied, k.time)
+	}
+	if d.bad || len(d.b) > 0 || ds.Graph.N+s.deleted.count != n || ds.X.Cols != first.x.cols {
+		return nil, fmt.Errorf("%s: %w", path, errRecord)
+	}
+	s.graph, s.x = ds.Graph, matrixOf(ds.X.ToDense().Dense, ds.X.Cols)
+	if first.ids != nil {
+		for i := range ds.Graph.N {
+			s.ids = append(s.ids, ds.NodeID(i))
+		}
+	}
+	if s.deleted.count > 0 {
+		number := make([]int32, 0, ds.Graph.N)
+		for v := range n {
+			if !s.deleted.has(v) {
+				number = append(number, int32(v))
+			}
+		}
+		s.graph = renumber(ds.Graph, number, n)
+		s.x = matrixOf(scatter(ds.X.ToDense().Dense, number, n, ds.X.Cols), ds.X.Cols)
+		if s.ids != nil {
+			ids := make([]string, n)
+			for i, v := range number {
+				ids[v] = s.ids[i]
+			}
+			for v, name := range names {
+				ids[v] = name
+			}
+			s.ids = ids
+		}
+	}
+	if s.graph.Directed = base.Graph.Directed; s.graph.Weights == nil && base.Graph.Weights != nil {
+		s.graph.Weights = []float32{} // there is no edge to weigh
+	}
+	for i := first.Numbers(); i < len(s.ids); i++ {
+		r.numbers.Store(s.ids[i], int32(i))
+	}
+	return s, nil
+}
+
+// renumber gives the nodes of a graph other numbers, which ascend.
+func renumber(g *graph.Graph, number []int32, n int) *graph.Graph {
+	h := &graph.Graph{N: n, Edges: make([][2]int32, len(g.Edges)), Weights: g.Weights, Directed: g.Directed}
+	for i, e := range g.Edges {
+		h.Edges[i] = [2]int32{number[e[0]], number[e[1]]}
+	}
+	return h
+}

@@ -1,0 +1,460 @@
+// Package infer answers with an export: it predicts, refines graphs, cuts the part of a
+// graph that an answer depends on, and keeps a graph in memory that changes ([Graph]).
+package infer
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/metrics"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+// PredictOptions say how a graph's nodes are classified.
+type PredictOptions struct {
+	Provider ort.Provider // of onnxruntime; ort.Auto if empty
+	Device   int          // number of the GPU, for CUDA
+	// MemoryLimit is how many bytes of the GPU's memory are taken for tensors at most; 0
+	// is no limit.
+	MemoryLimit int64
+	Library     *ort.Library     // nil is what is found or fetched
+	Threads     int              // 0 is one for each processor
+	Load        data.LoadOptions // how to read the data
+	// Nodes are the ids of those that are wanted; nil is all of them. The whole graph is
+	// classified in any case; Neighbors cuts out what some nodes need.
+	Nodes []string
+	Log   func(format string, args ...any)
+	// Progress hears how many rows are written, or graphs classified; it may be nil.
+	Progress func(what string, done, total int)
+}
+
+// Prediction is the outcome of [Predict].
+type Prediction struct {
+	Classes       []string
+	Predicted     []int     // [N] class of each node, or graph
+	Probabilities []float32 // [N, len(Classes)]
+	// IDs are what the data call their nodes, nil where these are called by number, as
+	// graphs are.
+	IDs []string
+	// Selected are the numbers of the nodes that were asked for, in that order; nil for
+	// all.
+	Selected []int
+	// Graphs tells that graphs were classified, not nodes.
+	Graphs bool
+	// TrainingGraph tells that the data are what the model was trained on, so
+	// that the refined edges of the training were used.
+	TrainingGraph bool
+	// Edges counts those that the classifier read, each undirected one once.
+	Edges int
+	// Report judges the nodes (or graphs) whose label the data have and the model
+	// knows, by its name; nil where there are none. On the training graph the
+	// training nodes are among them.
+	Report *metrics.Report
+	// Unknown counts the nodes (or graphs) whose label is no class of the model.
+	Unknown int
+}
+
+// Predict classifies the nodes of a graph, or the graphs of a collection, with an
+// export and writes a file as [Prediction.WriteFile] does: the id (of a graph its
+// number, from 0), the predicted label, and the probability of each class. On the
+// training graph the classifier reads its refined edges; on another one new
+// candidates are found and scored, which an encoder with structural attributes
+// cannot do. An empty out writes nothing.
+func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Prediction, error) {
+	if out != "" {
+		if _, err := GraphFormat(out); err != nil {
+			return nil, err
+		}
+	}
+	if m, err := export.ReadManifest(dist); err != nil {
+		return nil, err
+	} else if m.Task == export.TaskGraphs {
+		return predictGraphs(ctx, dist, path, out, o)
+	}
+	p, err := newPredictor(dist, path, o)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	var selected []int
+	if o.Nodes != nil {
+		if selected, err = p.find(o.Nodes); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := p.models(ctx); err != nil { // the classifier is needed in any case
+		return nil, err
+	}
+	r, err := p.run(ctx, selected)
+	if err != nil || out == "" {
+		return r, err
+	}
+	return r, r.WriteFile(out, p.told("writing"))
+}
+
+// told passes progress of one kind on.
+func (p *predictor) told(what string) func(done, total int) {
+	if p.o.Progress == nil {
+		return func(int, int) {}
+	}
+	return func(done, total int) { p.o.Progress(what, done, total) }
+}
+
+// predictor is an export and the data that it is used on.
+type predictor struct {
+	dir      string
+	o        PredictOptions
+	manifest *export.Manifest
+	dist     *export.Dist // nil until models opens it
+	info     Info
+	ds       *data.Dataset
+	x        ort.Tensor // the features; set by models
+	yield    bool       // onnxruntime's threads leave the processors to others
+}
+
+// newPredictor reads what an export says of itself, and the data.
+func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	var err error
+	if o.Provider, err = ort.ParseProvider(string(o.Provider)); err != nil {
+		return nil, err
+	}
+	p := &predictor{dir: dist, o: o}
+	if p.manifest, err = export.ReadManifest(dist); err != nil {
+		return nil, err
+	}
+	if p.manifest.Task == export.TaskGraphs {
+		return nil, fmt.Errorf("%s: %w", dist, errGraphs)
+	}
+	if err := p.readInference(); err != nil {
+		return nil, err
+	}
+	if p.ds, err = data.Load(path, o.Load); err != nil {
+		return nil, err
+	}
+	if c := p.info.Data.Corruption; c != nil && p.ds.Checksum == c.Checksum {
+		if err := p.ds.Corrupt(c.AddEdges, c.RemoveEdges, c.Seed); err != nil {
+			return nil, err
+		}
+		o.Log("the model was trained on these data with %d edges added at random and %d removed; the same is done here", c.Added, c.Removed)
+	}
+	if w := p.ds.EmptyWarning(); w != "" {
+		o.Log("warning: %s", w)
+	}
+	if have, want := p.ds.X.Cols, p.manifest.NumFeatures; have != want {
+		return nil, fmt.Errorf("%s has %d features, the model was trained on %d", path, have, want)
+	}
+	return p, nil
+}
+
+// models opens the export in onnxruntime, and makes ready what it takes.
+func (p *predictor) models(ctx context.Context) (*export.Dist, error) {
+	if p.dist != nil {
+		return p.dist, nil
+	}
+	if p.o.Library == nil {
+		lib, err := ort.Ensure(ctx, p.o.Log)
+		if err != nil {
+			return nil, err
+		}
+		p.o.Library = &lib
+	}
+	p.x = Features(p.ds)
+	p.dist = p.manifest.Open(p.session())
+	return p.dist, nil
+}
+
+// session says how the models run.
+func (p *predictor) session() ort.Options {
+	return ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.yield}
+}
+
+func (p *predictor) close() {
+	if p.dist != nil {
+		p.dist.Close()
+	}
+}
+
+// onTrainingGraph tells that the data are what the model was trained on.
+func (p *predictor) onTrainingGraph() bool {
+	return p.ds.Checksum == p.info.Data.Checksum && p.ds.Graph.N == p.info.Data.Nodes
+}
+
+func (p *predictor) readInference() error {
+	if line := p.manifest.Unchecked(); line != "" {
+		p.o.Log("%s", line)
+	}
+	path := filepath.Join(p.dir, InfoFile)
+	if _, ok := p.manifest.Files[InfoFile]; !ok {
+		return fmt.Errorf("%s lacks %s: it was not made by gsrc build", p.dir, InfoFile)
+	}
+	text, err := p.manifest.ReadFile(InfoFile)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &p.info); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if e := p.info.Evidence; e != nil && e.Calibration != "" {
+		if e.calibration, err = p.readCalibration(e.Calibration); err != nil {
+			return err
+		}
+	}
+	if x := &p.info; x.Data.Nodes < 0 || !(x.RawWeight >= 0 && x.RawWeight <= 1) || !(x.Threshold >= 0 && x.Threshold <= 1) || x.Mode != "" && x.Mode != "expected" && x.Mode != "threshold" {
+		return fmt.Errorf("%s: %d nodes, raw weight %v, threshold %v, mode %q: one of them is out of range", path, x.Data.Nodes, x.RawWeight, x.Threshold, x.Mode)
+	}
+	if p.info.SchemaVersion != 1 || p.info.Graph != "raw" && p.info.Graph != "refined" || p.info.K < 0 {
+		return fmt.Errorf("%s: schema version %d with graph %q is not what this gsrc writes", path, p.info.SchemaVersion, p.info.Graph)
+	}
+	return nil
+}
+
+// readCalibration reads how edges are judged, which an export has in a file of its own.
+func (p *predictor) readCalibration(name string) (*graph.Calibration, error) {
+	path := filepath.Join(p.dir, name)
+	text, err := p.manifest.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var c graph.Calibration
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := c.Validate(len(c.Columns)); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &c, nil
+}
+
+// run classifies the graph's nodes, of which the selected are wanted and judged; nil is
+// all.
+func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error) {
+	r := &Prediction{Classes: p.manifest.Classes, TrainingGraph: p.onTrainingGraph(), IDs: p.ds.NodeIDs, Selected: selected}
+	g, err := p.graph(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r.Edges = g.NumEdges()
+	index, w := WeightedEdges(g)
+	weights := &w
+	if !p.manifest.EdgeWeight { // the export has none: every edge counts the same
+		weights = nil
+	}
+	outputs, err := p.dist.Classify(p.x, index, weights)
+	if err != nil {
+		return nil, fmt.Errorf("classifier: %w", err)
+	}
+	probs := outputs["probabilities"]
+	if k := len(r.Classes); len(probs.Shape) != 2 || int(probs.Shape[0]) != g.N || int(probs.Shape[1]) != k {
+		return nil, fmt.Errorf("the classifier gave probabilities of shape %v, want [%d %d]", probs.Shape, g.N, k)
+	}
+	r.Probabilities = probs.F32
+	node := func(row int) string { return fmt.Sprintf("node %q", p.ds.NodeID(row)) }
+	if v := notFinite(len(r.Classes), outputs["logits"].F32, r.Probabilities); v >= 0 {
+		return nil, &FiniteError{What: node(v), Largest: largest(p.ds.X, node)}
+	}
+	labels := p.ds.Labels
+	if selected != nil {
+		labels = slices.Repeat([]int32{-1}, len(labels))
+		for _, v := range selected {
+			labels[v] = p.ds.Labels[v]
+		}
+	}
+	r.choose(labels, ClassNames(p.ds.ClassNames, p.ds.Classes))
+	return r, nil
+}
+
+// graph returns the graph that the classifier reads.
+func (p *predictor) graph(ctx context.Context) (*graph.Graph, error) {
+	g := p.ds.Graph
+	if p.info.Graph == "raw" {
+		p.o.Log("classifying on the graph as it is, %d edges", g.NumEdges())
+		return &graph.Graph{N: g.N, Edges: g.Edges, Directed: g.Directed, Weights: slices.Repeat([]float32{p.info.RawWeight}, len(g.Edges))}, nil
+	}
+	refined, err := p.refined(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g = refined.Graph()
+	if p.onTrainingGraph() {
+		p.o.Log("classifying on the refined graph of the training, %d edges", g.NumEdges())
+	} else {
+		p.o.Log("classifying on newly refined edges, %d for the graph's %d", g.NumEdges(), p.ds.Graph.NumEdges())
+	}
+	return g, nil
+}
+
+// refined returns the refined graph of the data: the training's, or a new one.
+func (p *predictor) refined(ctx context.Context) (*train.Refined, error) {
+	switch {
+	case p.onTrainingGraph():
+		return p.refinedEdges()
+	case !p.manifest.Inductive:
+		return nil, fmt.Errorf("%s is not the graph that the model was trained on (%s), and its encoder reads structural attributes (x_struct), whose columns mean something for that graph only; train with --set deepwalk.width=0 for a model that serves other graphs", p.ds.Source, p.info.Data.Name)
+	}
+	return p.newEdges(ctx)
+}
+
+// refinedEdges reads the graph that the training refined. Its candidates are those
+// that are edges of it or of the data.
+func (p *predictor) refinedEdges() (*train.Refined, error) {
+	path := filepath.Join(p.dir, RefinedFile)
+	text, err := p.manifest.ReadFile(RefinedFile)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make(map[string]int32, p.ds.Graph.N)
+	for i := range p.ds.Graph.N {
+		nodes[p.ds.NodeID(i)] = int32(i)
+	}
+	rows := csv.NewReader(bytes.NewReader(text))
+	rows.FieldsPerRecord = 4
+	if _, err := rows.Read(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	raw := p.ds.Graph.Undirected()
+	c := &graph.Candidates{N: p.ds.Graph.N}
+	r := &train.Refined{Candidates: c, Mode: p.info.Mode, Threshold: p.info.Threshold}
+	for {
+		row, err := rows.Read()
+		if err == io.EOF {
+			return r, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		line, _ := rows.FieldPos(0)
+		u, okU := nodes[row[0]]
+		v, okV := nodes[row[1]]
+		prob, err := strconv.ParseFloat(row[2], 32)
+		if !okU || !okV || err != nil {
+			return nil, fmt.Errorf("%s:%d: %q is no edge of the data's nodes with a probability", path, line, row)
+		}
+		e := [2]int32{u, v}
+		if n := len(c.Edges); u >= v || n > 0 && slices.Compare(c.Edges[n-1][:], e[:]) >= 0 {
+			return nil, fmt.Errorf("%s:%d: the edges are not in the order of the data's nodes, each once; export the run again", path, line)
+		}
+		c.Edges, c.Existing, r.Probability = append(c.Edges, e), append(c.Existing, raw.Has(u, v)), append(r.Probability, float32(prob))
+		if have := r.Status(len(c.Edges) - 1); have != row[3] {
+			return nil, fmt.Errorf("%s:%d: the status is %q; by its probability and the data it is %q; export the run again", path, line, row[3], have)
+		}
+	}
+}
+
+// newEdges finds candidates for a graph that was not trained on, and gives them
+// probabilities.
+func (p *predictor) newEdges(ctx context.Context) (*train.Refined, error) {
+	if _, err := p.models(ctx); err != nil {
+		return nil, err
+	}
+	pool := kernels.NewPool(p.o.Threads)
+	defer pool.Close()
+	judged, err := p.info.Evidence.Judge(pool, p.ds)
+	if err != nil {
+		return nil, err
+	}
+	return p.refine(pool, p.x, p.ds.Graph, nil, judged)
+}
+
+// refine finds candidates for graphs that were not trained on, by the encoder, and gives
+// them probabilities, by the scorer. offset says where each of several graphs begins that
+// stand one after another, as [graph.Neighbors.Within] has it; nil is one graph. judged
+// is the evidence for existing edges, nil where the model has none.
+func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, offset []int32, judged *train.Evidence) (*train.Refined, error) {
+	st := g.Structure()
+	h, err := p.dist.Encode(x, nil, EdgeIndex(st), EntryWeights(judged, g, st))
+	if err != nil {
+		return nil, fmt.Errorf("encoder: %w", err)
+	}
+	if len(h.Shape) != 2 || int(h.Shape[0]) != g.N {
+		return nil, fmt.Errorf("the encoder gave an embedding of shape %v for %d nodes", h.Shape, g.N)
+	}
+	if v := notFinite(int(h.Shape[1]), h.F32); v >= 0 {
+		if p.ds == nil { // one of many graphs
+			return nil, &FiniteError{What: fmt.Sprintf("node %d of a batch of graphs, by the encoder,", v)}
+		}
+		node := func(row int) string { return fmt.Sprintf("node %q", p.ds.NodeID(row)) }
+		return nil, &FiniteError{What: node(v) + ", by the encoder,", Largest: largest(p.ds.X, node)}
+	}
+	var search graph.Neighbors
+	var near []int32
+	if width := int(h.Shape[1]); offset != nil {
+		near = search.Within(pool, h.F32, offset, width, p.info.K)
+	} else {
+		near, _, _ = search.Search(pool, h.F32, g.N, width, p.info.K, graph.IndexAuto)
+	}
+	c, err := graph.NewCandidates(g, near, p.info.K, p.info.Mutual)
+	if err != nil {
+		return nil, err
+	}
+	r := &train.Refined{Candidates: c, Probability: make([]float32, len(c.Edges)), Mode: p.info.Mode, Threshold: p.info.Threshold}
+	if len(c.Edges) == 0 {
+		return r, nil
+	}
+	u, v := c.Pairs()
+	out, err := p.dist.Score(h, ort.Int64s(append(u, v...), 2, int64(len(c.Edges))))
+	if err != nil {
+		return nil, fmt.Errorf("scorer: %w", err)
+	}
+	fresh, old := out["probability"].F32, out["probability_existing"].F32
+	if len(fresh) != len(c.Edges) || len(old) != len(c.Edges) {
+		return nil, fmt.Errorf("the scorer gave %d and %d probabilities for %d pairs", len(fresh), len(old), len(c.Edges))
+	}
+	for i, existing := range c.Existing {
+		r.Probability[i] = fresh[i]
+		if existing {
+			r.Probability[i] = old[i]
+		}
+	}
+	if judged != nil {
+		for i, q := range judged.OfCandidates(nil, c) {
+			r.Probability[i] *= q
+		}
+	}
+	return r, nil
+}
+
+// choose picks the most probable class of each node or graph, the first of equal
+// ones, and holds them against the labels, numbers of classes of these names.
+func (r *Prediction) choose(labels []int32, names []string) {
+	predicted := metrics.Argmax(r.Probabilities, len(r.Classes))
+	r.Predicted = make([]int, len(predicted))
+	for i, c := range predicted {
+		r.Predicted[i] = int(c)
+	}
+	number := make(map[string]int32, len(r.Classes)) // of the model's classes
+	for c, name := range r.Classes {
+		number[name] = int32(c)
+	}
+	known := make([]int32, 0, len(labels))
+	mapped := make([]int32, len(labels))
+	for i, label := range labels {
+		if label < 0 {
+			continue
+		}
+		c, ok := number[names[label]]
+		if !ok {
+			r.Unknown++
+			continue
+		}
+		mapped[i], known = c, append(known, int32(i))
+	}
+	r.Report = metrics.Evaluate(predicted, r.Probabilities, len(r.Classes), mapped, known)
+}

@@ -1,0 +1,232 @@
+package infer
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+// RefineOptions say which edges a refined graph has, and how they are listed. The
+// zero value is the graph that the classifier was evaluated on, each edge once.
+type RefineOptions struct {
+	// Data is where the training data of a run are now, if not where they were; of
+	// an export, which does not know, the graph to refine.
+	Data string
+	// Threshold, if not nil, takes the place of the configuration's
+	// model.edges.threshold: candidates with a lower probability are no edges. It
+	// lies between 0 and 1.
+	Threshold *float64
+	// BothDirections lists every edge twice, as u → v and as v → u, which is what
+	// edge_index is in PyTorch Geometric and in an export. Otherwise an edge is
+	// listed once, its first end the node that comes first in the data.
+	BothDirections bool
+	// KeepRemoved lists the edges that the data have and the refined graph has not,
+	// too, with the status removed and the weight 0.
+	KeepRemoved bool
+	// Predict says how an export reads its data and runs; of a run it is not read.
+	Predict PredictOptions
+}
+
+// RefinedEdge is a row of a refined graph.
+type RefinedEdge struct {
+	Source, Target int32 // node numbers, 0..N-1
+	// Weight in the refined graph: the probability, or 1 where the configuration
+	// says model.edges.mode = threshold.
+	Weight      float32
+	Probability float32 // that the edge is one, as the model has learned it
+	Status      string  // train.StatusOld, StatusNew or StatusRemoved
+}
+
+// RefinedGraph is the graph that a model has made of its data: what gsrc refine
+// writes. It is undirected, whatever the data are.
+type RefinedGraph struct {
+	Name    string   // of the data set
+	N       int      // number of nodes
+	NodeIDs []string // [N] what the data call them, or nil if they have only numbers
+	// Offset is nil, or of a collection of graphs, [G+1], where each begins: node v of
+	// graph g is node Offset[g] + v here, and files have a column graph in front of v.
+	Offset []int32
+	// Edges in the order of their source and then of their target.
+	Edges []RefinedEdge
+	// BothDirections tells that every undirected edge is listed twice.
+	BothDirections bool
+	Summary        RefineSummary
+}
+
+// RefineSummary says what refinement did. Undirected edges count once.
+type RefineSummary struct {
+	Threshold float64    `json:"threshold"` // candidates below it are no edges
+	Before    GraphStats `json:"before"`
+	After     GraphStats `json:"after"`
+	Kept      int        `json:"kept"`    // edges in both graphs
+	New       int        `json:"new"`     // edges in the refined graph only
+	Removed   int        `json:"removed"` // edges in the data only
+}
+
+// GraphStats are figures of one graph.
+type GraphStats struct {
+	Edges      int     `json:"edges"`
+	MeanDegree float64 `json:"mean_degree"` // neighbours of a node, weights aside
+	Isolated   int     `json:"isolated"`    // nodes without a neighbour
+	// Homophily is the share of the edges that join nodes of one class, of the
+	// refined graph that of the edges' weight; nil without an edge between labelled
+	// nodes.
+	Homophily *float64 `json:"homophily"`
+}
+
+// unrefined is what a refined graph is made of: one graph, or a collection as one.
+type unrefined struct {
+	name, source string
+	g            *graph.Graph
+	ids          []string
+	labels       []int32 // of the nodes; nil if they have none
+	offset       []int32
+}
+
+// Dataset lists the edges of what was learned for a data set.
+func (o *RefineOptions) Dataset(learned *train.Refined, ds *data.Dataset) (*RefinedGraph, error) {
+	return o.table(learned, unrefined{name: ds.Name, source: ds.Source, g: ds.Graph, ids: ds.NodeIDs, labels: ds.Labels})
+}
+
+// Collection lists the edges of what was learned for a collection of graphs.
+func (o *RefineOptions) Collection(learned *train.Refined, c *data.Collection) (*RefinedGraph, error) {
+	return o.table(learned, unrefined{name: c.Name, source: c.Source, g: c.Union(), offset: c.Offset})
+}
+
+// Refine returns the graph that an export makes of data: of the training graph that which
+// the training has learned; for another graph new candidates are found and scored in
+// onnxruntime, which an encoder with structural attributes cannot do.
+func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, error) {
+	if o.Data == "" {
+		return nil, fmt.Errorf("%s is an export, which does not know where its data are; say what to refine with --data", dir)
+	}
+	if m, err := export.ReadManifest(dir); err != nil {
+		return nil, err
+	} else if m.Task == export.TaskGraphs {
+		return refineCollection(ctx, dir, o)
+	}
+	x, err := newPredictor(dir, o.Data, o.Predict)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	if x.info.Graph == "raw" {
+		return nil, fmt.Errorf("the model in %s classifies on the graph as it is and refines nothing", dir)
+	}
+	if x.onTrainingGraph() && o.Threshold != nil && *o.Threshold < x.info.Threshold {
+		return nil, fmt.Errorf("the threshold %v is below %v, with which the model was trained, and an export keeps no candidates below that; refine with the run instead", *o.Threshold, x.info.Threshold)
+	}
+	refined, err := x.refined(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.Dataset(refined, x.ds)
+}
+
+// refineCollection refines the graphs of a collection with an export. What it does to the
+// training's it does anew: an export keeps no refined graphs of a collection.
+func refineCollection(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, error) {
+	p, c, err := newGraphPredictor(ctx, dir, o.Data, o.Predict)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if p.info.Graph == "raw" {
+		return nil, fmt.Errorf("the model in %s classifies on the graphs as they are and refines nothing", dir)
+	}
+	pool := kernels.NewPool(p.o.Threads)
+	defer pool.Close()
+	all := &train.Refined{Candidates: &graph.Candidates{N: c.Nodes()}, Mode: p.info.Mode, Threshold: p.info.Threshold}
+	err = batches(ctx, c, func(graphs []int32, b *data.Batch) error {
+		x, _, _, _ := BatchInputs(b)
+		r, err := p.refine(pool, x, b.Graph, b.Offset, nil)
+		if err != nil {
+			return err
+		}
+		base := c.Offset[graphs[0]]
+		for _, e := range r.Candidates.Edges {
+			all.Candidates.Edges = append(all.Candidates.Edges, [2]int32{e[0] + base, e[1] + base})
+		}
+		all.Candidates.Existing = append(all.Candidates.Existing, r.Candidates.Existing...)
+		all.Probability = append(all.Probability, r.Probability...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return o.Collection(all, c)
+}
+
+// table lists the edges and counts them.
+func (o *RefineOptions) table(learned *train.Refined, from unrefined) (*RefinedGraph, error) {
+	x := *learned
+	if o.Threshold != nil {
+		if t := *o.Threshold; !(t >= 0 && t <= 1) {
+			return nil, fmt.Errorf("the threshold is %v; give a probability between 0 and 1", t)
+		}
+		x.Threshold = *o.Threshold
+	}
+	if x.Candidates.N != from.g.N {
+		return nil, fmt.Errorf("%s has %d nodes, the refined graph %d", from.source, from.g.N, x.Candidates.N)
+	}
+	before, after := from.g.Undirected(), x.Graph()
+	homophily, refined := math.NaN(), math.NaN()
+	if from.labels != nil {
+		homophily, refined = before.Homophily(from.labels), after.WeightedHomophily(from.labels)
+	}
+	g := &RefinedGraph{Name: from.name, N: from.g.N, NodeIDs: from.ids, Offset: from.offset, BothDirections: o.BothDirections,
+		Summary: RefineSummary{Threshold: x.Threshold, Before: statsOf(before, homophily), After: statsOf(after, refined)}}
+	weights := x.Weights()
+	for i, e := range x.Candidates.Edges {
+		status := x.Status(i)
+		switch status {
+		case train.StatusOld:
+			g.Summary.Kept++
+		case train.StatusNew:
+			g.Summary.New++
+		case train.StatusRemoved:
+			g.Summary.Removed++
+		}
+		if status == "" || status == train.StatusRemoved && !o.KeepRemoved {
+			continue
+		}
+		row := RefinedEdge{Source: e[0], Target: e[1], Weight: weights[i], Probability: x.Probability[i], Status: status}
+		g.Edges = append(g.Edges, row)
+		if o.BothDirections {
+			row.Source, row.Target = e[1], e[0]
+			g.Edges = append(g.Edges, row)
+		}
+	}
+	if o.BothDirections {
+		slices.SortFunc(g.Edges, func(a, b RefinedEdge) int {
+			if a.Source != b.Source {
+				return int(a.Source - b.Source)
+			}
+			return int(a.Target - b.Target)
+		})
+	}
+	return g, nil
+}
+
+func statsOf(g *graph.Graph, homophily float64) GraphStats {
+	s := GraphStats{Edges: g.NumEdges()}
+	if g.N > 0 {
+		s.MeanDegree = 2 * float64(s.Edges) / float64(g.N)
+	}
+	for _, d := range g.Degrees() {
+		if d == 0 {
+			s.Isolated++
+		}
+	}
+	if !math.IsNaN(homophily) {
+		s.Homophily = &homophily
+	}
+	return s
+}

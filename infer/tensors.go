@@ -1,0 +1,60 @@
+package infer
+
+import (
+	"strconv"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+// EntryWeights are the weights of the edges that an encoder reads, nil for ones.
+func EntryWeights(e *train.Evidence, g *graph.Graph, st *graph.Structure) *ort.Tensor {
+	if e == nil {
+		return nil
+	}
+	w := ort.Float32s(e.OfEntries(nil, g, st, nil), int64(st.E))
+	return &w
+}
+
+// Features returns x as exported models take it, float32 [N,D].
+func Features(ds *data.Dataset) ort.Tensor {
+	return ort.Float32s(ds.X.ToDense().Dense, int64(ds.X.Rows), int64(ds.X.Cols))
+}
+
+// EdgeIndex returns the entries of a structure as exported models take them, int64 [2,E].
+func EdgeIndex(s *graph.Structure) ort.Tensor {
+	src, dst := s.EdgeIndex()
+	return ort.Int64s(append(src, dst...), 2, int64(s.E))
+}
+
+// WeightedEdges returns edge_index and edge_weight of a graph.
+func WeightedEdges(g *graph.Graph) (index, weights ort.Tensor) {
+	s := g.Structure()
+	w := s.Spread(nil, g.Weights)
+	return EdgeIndex(s), ort.Float32s(w, int64(len(w)))
+}
+
+// ClassNames returns the names of classes, their numbers if they have none.
+func ClassNames(names []string, classes int) []string {
+	if names != nil {
+		return names
+	}
+	names = make([]string, classes)
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	return names
+}
+
+// BatchInputs returns a batch as exported models take it; weights is nil for ones.
+func BatchInputs(b *data.Batch) (x, index ort.Tensor, weights *ort.Tensor, ids ort.Tensor) {
+	n := int64(b.Graph.N)
+	s := b.Graph.Structure()
+	if b.Graph.Weights != nil {
+		w := ort.Float32s(s.Spread(nil, b.Graph.Weights), int64(s.E))
+		weights = &w
+	}
+	return ort.Float32s(b.X.ToDense().Dense, n, int64(b.X.Cols)), EdgeIndex(s), weights, ort.Int64s(b.GraphOf, n)
+}

@@ -1,0 +1,292 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/internal/version"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+// ParityError says where an exported model and the compiled forward pass differ
+// by more than the bound.
+type ParityError = export.ParityError
+
+// BuildOptions say how a run is exported. The zero value is a good default.
+type BuildOptions struct {
+	// Lowering of message passing: export.Buckets (the default), export.HostBuckets,
+	// export.Flat, export.Dense, or export.Auto to choose by the training graph.
+	Lowering export.Lowering
+	// NoEdgeWeight leaves out the classifier's edge weights: every edge counts
+	// the same.
+	NoEdgeWeight bool
+	// SparseX has encoder and classifier take the features in CSR.
+	SparseX bool
+	// Symmetrize has encoder and classifier make the graph undirected inside, so that
+	// edge_index may list each edge in one direction.
+	Symmetrize bool
+	// Pipeline says whether pipeline.onnx is written, which refines and classifies in
+	// one: export.PipelineAuto (the default) where the model allows it,
+	// export.PipelineOn or an error, export.PipelineOff.
+	Pipeline export.PipelineMode
+	// Opset is the version of ONNX's operator set, 17 to 21; 17 if 0.
+	Opset int
+	// Precision of the stored weights: export.FP32 (the default), export.FP16 or
+	// export.INT8.
+	Precision export.Precision
+	// ExternalData is from how many bytes on a weight goes to a file beside its model;
+	// 0 is export.DefaultExternalData, export.NoExternalData keeps one file.
+	ExternalData int
+	// Data is where the training data are now, if not where they were.
+	Data string
+	// Unverified writes the export without running it in onnxruntime; the
+	// manifest says so.
+	Unverified bool
+	// TestCases has the export carry the inputs and outputs of every graph that it is
+	// checked on, and faulty ones, for checks in other runtimes.
+	TestCases bool
+	// Library is the onnxruntime to check with; nil is what is found or fetched.
+	Library *ort.Library
+	// Threads of the compiled forward pass; 0 is one for each processor.
+	Threads int
+	Log     func(format string, args ...any) // gets a line for each step; may be nil
+}
+
+const structFile = "x_struct.safetensors" // beside the files of package infer
+
+// evidenceOf is how a run judged existing edges, nil if it did not.
+func evidenceOf(t *train.Trained) *infer.PriorInfo {
+	if t.Refined == nil || t.Refined.Raw || t.Config.Model.Edges.Judge != models.JudgeAttributes {
+		return nil
+	}
+	c := t.Config.Model.Edges
+	return &infer.PriorInfo{Rounds: c.JudgeRounds, Distrust: c.JudgeDistrust, Seed: uint64(t.Config.Train.Seed)}
+}
+
+// Build exports the run to a folder: ONNX files, manifest.json, parity.json,
+// test data, refined edges. Every model is run in onnxruntime and compared with
+// the compiled forward pass, on the training graph and on others; the error is a
+// *[ParityError] where they differ, and the folder is then not written. An
+// earlier export in the folder is replaced.
+func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Manifest, error) {
+	b, constants, err := r.exportOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	rounded, err := export.Rounded(b.Module, b.Params, b.Precision)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newForward(b.Module, rounded, constants, o.Threads)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b.Forward = f.Run
+	if b.Precision != export.FP32 {
+		trained, err := newForward(b.Module, b.Params, constants, o.Threads)
+		if err != nil {
+			return nil, err
+		}
+		defer trained.Close()
+		b.Trained = trained.Run
+	}
+	manifest, _, err := export.Build(ctx, out, b)
+	return manifest, err
+}
+
+// Plan tells what Build would write, without running or writing anything.
+func (r *Run) Plan(o BuildOptions) ([]export.PlannedFile, error) {
+	b, _, err := r.exportOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	return export.Plan(b)
+}
+
+// exportOptions says what is exported, and which arguments are frozen to what.
+func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants map[string]float32, err error) {
+	if err := r.LoadData(o.Data); err != nil {
+		return b, nil, err
+	}
+	if o.Symmetrize && r.directed() {
+		return b, nil, errors.New("the model was trained on a directed graph, and --symmetrize makes graphs undirected inside the export: its answers would be others; export it without that option")
+	}
+	t := r.Trained
+	module := exported(t)
+	b = export.BuildOptions{
+		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Symmetrize: o.Symmetrize, Opset: o.Opset, Precision: o.Precision, ExternalData: o.ExternalData,
+		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: version.String(),
+		Classes: r.classNames(), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
+		Pipeline: o.Pipeline, Refinement: refinementOf(t),
+		Files: map[string][]byte{}, Library: o.Library, Unverified: o.Unverified, TestCases: o.TestCases, Log: o.Log,
+	}
+	if r.Result.TestAcc != nil {
+		b.Metrics["test_acc"] = *r.Result.TestAcc
+	}
+	constants = map[string]float32{}
+	if x := t.Refined; x != nil && !x.Raw {
+		b.Bounds = &export.Bounds{Lo: x.Lo, Hi: x.Hi}
+		constants["lo"], constants["hi"] = x.Lo, x.Hi
+	}
+	if r.Graphs != nil {
+		if b.Sample, err = graphSample(t, r.Graphs, r.testSplit(o.Precision)); err == nil {
+			b.Files[infer.InfoFile], err = describeGraphs(t, r.Graphs)
+		}
+		return b, constants, err
+	}
+	judged := judgement(t, r.Data, o.Threads)
+	b.Sample = sample(t, r.Data, judged)
+	for _, v := range r.testSplit(o.Precision) {
+		b.Sample.Test, b.Sample.Labels = append(b.Sample.Test, int(v)), append(b.Sample.Labels, int(r.Data.Labels[v]))
+	}
+	return b, constants, r.describe(b.Files, judged)
+}
+
+// testSplit is the test split of the run, where the accuracy on it is to be measured
+// because weights are stored with less precision; nil where the data have none.
+func (r *Run) testSplit(p export.Precision) []int32 {
+	if p == export.FP32 {
+		return nil
+	}
+	seed := uint64(r.Trained.Config.Train.Seed)
+	var s data.Split
+	var labels []int32
+	var err error
+	if r.Graphs != nil {
+		s, err = r.Graphs.SplitFor(seed)
+		labels = r.Graphs.Labels
+	} else {
+		s, err = r.Data.SplitFor(seed)
+		labels = r.Data.Labels
+	}
+	if err != nil {
+		return nil // data without labels
+	}
+	return slices.DeleteFunc(slices.Clone(s.Test), func(v int32) bool { return labels[v] < 0 })
+}
+
+// refinementOf is how a run refines graphs, nil if it does not.
+func refinementOf(t *train.Trained) *export.Refinement {
+	x := t.Refined
+	if x == nil || x.Raw {
+		return nil
+	}
+	c := t.Config.Candidates
+	return &export.Refinement{K: c.K, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: evidenceOf(t) != nil}
+}
+
+// directed reports whether the run's data have directed edges.
+func (r *Run) directed() bool {
+	if r.Graphs != nil {
+		return r.Graphs.Union().Directed
+	}
+	return r.Data.Graph.Directed
+}
+
+// exported returns the module without the functions that were not trained: an
+// encoder that took no part has nothing to say.
+func exported(t *train.Trained) *ir.Module {
+	if t.Refined == nil || !t.Refined.Raw {
+		return t.Module
+	}
+	m := t.Module.Clone()
+	m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name != "classify" })
+	return m
+}
+
+// judgement is how the run judged its data's edges, nil if it did not.
+func judgement(t *train.Trained, ds *data.Dataset, threads int) *train.Evidence {
+	pool := kernels.NewPool(threads)
+	defer pool.Close()
+	judged, _ := evidenceOf(t).Judge(pool, ds) // without a calibration it cannot fail
+	return judged
+}
+
+// sample is the training graph as exported models take it.
+func sample(t *train.Trained, ds *data.Dataset, judged *train.Evidence) export.Sample {
+	st := ds.Graph.Structure()
+	s := export.Sample{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: infer.EntryWeights(judged, ds.Graph, st)}
+	if t.Struct != nil {
+		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
+		s.Struct = &x
+	}
+	if t.Refined != nil {
+		edges, weights := infer.WeightedEdges(t.Refined.Graph())
+		s.Refined, s.Weights = &edges, &weights
+	}
+	return s
+}
+
+// classNames returns the names of the classes of the run's data.
+func (r *Run) classNames() []string {
+	if r.Graphs != nil {
+		return infer.ClassNames(r.Graphs.ClassNames, r.Graphs.Classes)
+	}
+	return infer.ClassNames(r.Data.ClassNames, r.Data.Classes)
+}
+
+// refinement says which graph the classifier reads.
+func describeRefinement(info *infer.Info, t *train.Trained) {
+	switch x := t.Refined; {
+	case x == nil:
+	case !x.Raw:
+		info.Graph, info.RawWeight = "refined", 0
+		info.K, info.Mutual, info.Mode, info.Threshold = t.Config.Candidates.K, t.Config.Candidates.Mutual, x.Mode, x.Threshold
+		info.Evidence = evidenceOf(t)
+	case x.Mode == "expected":
+		info.RawWeight = float32(t.Config.Candidates.Keep)
+	}
+}
+
+// describe adds the files that are not models.
+func (r *Run) describe(files map[string][]byte, judged *train.Evidence) error {
+	t, ds := r.Trained, r.Data
+	info := infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
+	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
+	describeRefinement(&info, t)
+	if x := t.Refined; x != nil && !x.Raw {
+		var b bytes.Buffer
+		if err := x.WriteCSV(&b, ds); err != nil {
+			return err
+		}
+		files[infer.RefinedFile] = b.Bytes()
+	}
+	if t.Struct != nil {
+		f := safetensors.File{Tensors: []safetensors.Tensor{{Name: "x_struct", Shape: []int{ds.Graph.N, t.StructWidth}, Data: t.Struct}}}
+		var b bytes.Buffer
+		if err := f.Write(&b); err != nil {
+			return err
+		}
+		files[structFile] = b.Bytes()
+	}
+	if judged != nil && info.Evidence != nil {
+		text, err := json.Marshal(judged.Calibration)
+		if err != nil {
+			return err
+		}
+		info.Evidence.Calibration, files[infer.PriorFile] = infer.PriorFile, append(text, '\n')
+	}
+	text, err := json.MarshalIndent(info, "", "  ")
+	if err != nil {
+		return err
+	}
+	files[infer.InfoFile] = append(text, '\n')
+	return nil
+}
+
+// IsInterrupted reports whether an error is that of work that ctx stopped.
+func IsInterrupted(ctx context.Context, err error) bool {
+	return errors.Is(err, train.ErrInterrupted) || ctx.Err() != nil && errors.Is(err, ctx.Err())
+}

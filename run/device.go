@@ -1,0 +1,56 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/cuda"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
+)
+
+// Device is where programs run, taken into use.
+type Device struct {
+	runtime.Device
+	// Line says what it is and why; empty for the CPU where that was asked for.
+	Line string
+
+	gpu *cuda.Device
+}
+
+// OpenDevice takes a device into use by its name: cpu; cuda, the first GPU, or
+// cuda:1 and so on; auto, the first GPU where there is a driver and a GPU, and else
+// the CPU. An empty name is cpu. tf32 lets a GPU's matrix products round to TF32.
+func OpenDevice(name string, tf32 bool) (*Device, error) {
+	if name == "" || name == "cpu" {
+		return &Device{Device: runtime.CPU}, nil
+	}
+	o := cuda.Options{TF32: tf32}
+	if kind, number, numbered := strings.Cut(name, ":"); numbered {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 || kind != "cuda" {
+			return nil, fmt.Errorf("there is no device %q: name cpu, cuda, cuda:1 and so on, or auto", name)
+		}
+		o.Ordinal = n
+	} else if name != "cuda" && name != "auto" {
+		return nil, fmt.Errorf("there is no device %q: name cpu, cuda, cuda:1 and so on, or auto", name)
+	}
+	gpu, err := cuda.Open(o)
+	switch {
+	case err == nil:
+		return &Device{Device: gpu, Line: fmt.Sprintf("running on %s, matrix products by %s", gpu.Name(), gpu.Products()), gpu: gpu}, nil
+	case name == "auto" && (errors.Is(err, driver.ErrNoDriver) || errors.Is(err, driver.ErrNoDevice)):
+		return &Device{Device: runtime.CPU, Line: fmt.Sprintf("running on the cpu: %v", err)}, nil
+	}
+	return nil, fmt.Errorf("cannot run on %s: %w; --device cpu runs without a GPU", name, err)
+}
+
+// Close gives the device back.
+func (d *Device) Close() error {
+	if d.gpu == nil {
+		return nil
+	}
+	return d.gpu.Close()
+}

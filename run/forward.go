@@ -1,0 +1,223 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// compiledForward runs the inference functions of a module on the kernels that
+// it was trained with: what its export is held against.
+type compiledForward struct {
+	module    *ir.Module // compiled for inference
+	params    map[string][]float32
+	constants map[string]float32 // arguments that an exported model has frozen
+	pool      *kernels.Pool
+	fns       map[string]*runtime.Function
+}
+
+// exportable are the functions that an export is made of.
+var exportable = []string{"encode", "score", "classify"}
+
+func newForward(m *ir.Module, params map[string][]float32, constants map[string]float32, threads int) (*compiledForward, error) {
+	var have []string
+	for _, name := range exportable {
+		if m.Func(name) != nil {
+			have = append(have, name)
+		}
+	}
+	if len(have) == 0 {
+		return nil, fmt.Errorf("module @%s has none of the functions @encode, @score and @classify: there is nothing to run", m.Name)
+	}
+	p, err := compiler.Compile(m, compiler.Options{Target: compiler.Inference, Funcs: have})
+	if err != nil {
+		return nil, err
+	}
+	return &compiledForward{module: p.Module, params: params, constants: constants, pool: kernels.NewPool(threads), fns: map[string]*runtime.Function{}}, nil
+}
+
+// Close ends the threads.
+func (c *compiledForward) Close() {
+	for _, f := range c.fns {
+		f.Close()
+	}
+	c.pool.Close()
+}
+
+// Run is an export.Forward.
+func (c *compiledForward) Run(name string, inputs map[string]ort.Tensor) (map[string]ort.Tensor, error) {
+	f, err := c.function(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.bind(f, inputs); err != nil {
+		return nil, fmt.Errorf("@%s: %w", name, err)
+	}
+	if err := f.Run(0); err != nil {
+		return nil, err
+	}
+	out := map[string]ort.Tensor{}
+	for _, result := range f.Outputs() {
+		b := f.Output(result)
+		t := ort.Float32s(slices.Clone(b.F32)) // the next run overwrites it
+		for _, d := range b.Dims {
+			t.Shape = append(t.Shape, int64(d))
+		}
+		out[result] = t
+	}
+	return out, nil
+}
+
+func (c *compiledForward) function(name string) (*runtime.Function, error) {
+	if f := c.fns[name]; f != nil {
+		return f, nil
+	}
+	f, err := runtime.NewFunction(c.module, name, runtime.Options{Pool: c.pool})
+	if err != nil {
+		return nil, err
+	}
+	c.fns[name] = f
+	for _, p := range c.module.Params {
+		data, ok := c.params[p.Name]
+		dims, err := p.Type.Shape(nil)
+		if err != nil {
+			return nil, err
+		}
+		if n := product(dims); !ok || len(data) != n {
+			return nil, fmt.Errorf("parameter $%s is %s, there are %d numbers for it", p.Name, p.Type, len(data))
+		}
+		if err := f.Bind(p.Name, runtime.F32(data, dims...)); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func product(dims []int) int {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+// bind gives a function its arguments from a model's inputs.
+func (c *compiledForward) bind(f *runtime.Function, inputs map[string]ort.Tensor) error {
+	fn := f.Main().Func()
+	var entries []int // of edge_index by entry of the graph
+	for _, a := range fn.Args {
+		if a.Type.IsBlock() {
+			if err := c.bindBatch(f, a.Name, inputs); err != nil {
+				return err
+			}
+		}
+		if !a.Type.IsGraph() || a.Type.IsBlock() {
+			continue
+		}
+		nodes := -1
+		for _, b := range fn.Args { // whatever has a row for each node tells their number
+			if t, ok := inputs[b.Name]; ok && !b.Type.IsGraph() && b.Type.Rank() == 2 && b.Type.Dims[0] == a.Type.Dims[0] {
+				nodes = int(t.Shape[0])
+			}
+		}
+		index, ok := inputs["edge_index"]
+		if !ok || nodes < 0 {
+			return errors.New("it needs edge_index and a matrix with a row for each node")
+		}
+		g, at, err := export.Graph(nodes, index)
+		if err != nil {
+			return err
+		}
+		entries = at
+		if err := f.Bind(a.Name, runtime.Graph(structureOf(g))); err != nil {
+			return err
+		}
+	}
+	for _, a := range fn.Args {
+		if a.Type.IsGraph() {
+			continue
+		}
+		b, err := c.argument(a, inputs, entries)
+		if err != nil {
+			return err
+		}
+		if err := f.Bind(a.Name, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bindBatch binds the block that leads from nodes to their graphs.
+func (c *compiledForward) bindBatch(f *runtime.Function, name string, inputs map[string]ort.Tensor) error {
+	ids, ok := inputs["graph_ids"]
+	if !ok {
+		return errors.New("input graph_ids is missing")
+	}
+	g, err := export.Batch(ids)
+	if err != nil {
+		return err
+	}
+	return f.Bind(name, runtime.Block(structureOf(g)))
+}
+
+func (c *compiledForward) argument(a *ir.Value, inputs map[string]ort.Tensor, entries []int) (*runtime.Buffer, error) {
+	if v, ok := c.constants[a.Name]; ok {
+		return runtime.Scalar(v), nil
+	}
+	if a.Name == "w" { // edge weights, in the order of entries
+		w := make([]float32, len(entries))
+		given, ok := inputs["edge_weight"]
+		for k, i := range entries {
+			w[k] = 1
+			if ok {
+				w[k] = given.F32[i]
+			}
+		}
+		return runtime.F32(w, len(w)), nil
+	}
+	t, ok := inputs[a.Name]
+	if !ok {
+		return nil, fmt.Errorf("input %s is missing", a.Name)
+	}
+	if err := t.Check(); err != nil {
+		return nil, fmt.Errorf("input %s: %w", a.Name, err)
+	}
+	var dims []int
+	for _, d := range t.Shape {
+		dims = append(dims, int(d))
+	}
+	if t.DType == ort.Int64 {
+		return runtime.I64(t.I64, dims...), nil
+	}
+	return runtime.F32(t.F32, dims...), nil
+}
+
+// structureOf makes the structure of a graph that may have entries in one
+// direction only, and repeated ones, which edge_index may hold and data may not.
+func structureOf(g *ir.Graph) *graph.Structure {
+	e := len(g.Row)
+	sources := g.N
+	if g.Sources > 0 { // of a block
+		sources = g.Sources
+	}
+	in := &kernels.CSR{Rows: g.N, Cols: sources, RowPtr: make([]int32, g.N+1), Col: make([]int32, e)}
+	edgeOf := make([]int32, e)
+	for p := range g.Row {
+		in.RowPtr[g.Row[p]+1]++
+		in.Col[p] = int32(g.Col[p])
+		edgeOf[p] = int32(p)
+	}
+	for i := range g.N {
+		in.RowPtr[i+1] += in.RowPtr[i]
+	}
+	return &graph.Structure{N: g.N, E: e, In: in, Out: kernels.Transpose(in), EdgeOf: edgeOf}
+}

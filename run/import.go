@@ -1,0 +1,277 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/internal/version"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/models/pyg"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+// ImportOptions say what weights are and for what data. Weights and Train.Data are
+// required.
+type ImportOptions struct {
+	// Weights is a safetensors file: a state dict of PyTorch Geometric, or, where
+	// Train.Model names a model of the zoo, what gsrc's own runs call
+	// weights.safetensors.
+	Weights string
+	// Spec is a TOML file of settings; empty is none. Settings are single ones, as
+	// key=value, and override it; Order names the layers in the order in which they
+	// run, where their names do not say it. See package models/pyg.
+	Spec     string
+	Settings []string
+	Order    []string
+	// Expect is a safetensors file with a tensor logits [N, classes]: what the
+	// model gave for the data where it was trained. The import fails where gsrc
+	// computes something else by more than 1e-5 + 1e-4·max|b|.
+	Expect string
+	// Train has the data, the configuration and the run directory. Its Model is
+	// empty for a state dict of PyTorch Geometric.
+	Train TrainOptions
+	Log   func(format string, args ...any) // gets what was read; may be nil
+}
+
+// ImportedModel is the name of the models that [Import] makes of state dicts.
+const ImportedModel = "pyg"
+
+// Import makes a run of weights that were trained elsewhere, which [Run.Build],
+// [Open] and the commands take like one of [Train].
+func Import(ctx context.Context, o ImportOptions) (*Run, error) {
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	file, err := safetensors.ReadFile(o.Weights)
+	if err != nil {
+		if strings.Contains(err.Error(), "are not supported; F32") {
+			err = fmt.Errorf("%w; save float32: {k: v.float() for k, v in model.state_dict().items()}", err)
+		}
+		return nil, err
+	}
+	var stack *pyg.Stack
+	if o.Train.Model == "" {
+		if stack, err = o.stack(file); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Weights, err)
+		}
+		o.Log("%s", describeStack(stack))
+	} else if o.Spec != "" || len(o.Settings) > 0 || len(o.Order) > 0 {
+		return nil, errors.New("settings and an order of layers are for state dicts of PyTorch Geometric; the model's own are options (--set)")
+	}
+	task, cfg, params, err := o.task(file, stack)
+	if err != nil {
+		return nil, err
+	}
+	t := o.Train
+	adopt := func(dir string) (*Run, error) {
+		res, err := train.Adopt(ctx, task, cfg, params, train.Options{Dir: dir, Force: t.Force, Version: version.String()})
+		if err != nil {
+			return nil, err
+		}
+		return &Run{Dir: dir, Result: res, Trained: res.Trained, Data: task.Data}, nil
+	}
+	if o.Expect != "" { // nothing is written before it holds
+		run, err := adopt("")
+		if err == nil {
+			err = o.compare(run)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return adopt(t.Out)
+}
+
+// stack reads a state dict.
+func (o *ImportOptions) stack(file *safetensors.File) (*pyg.Stack, error) {
+	var tensors []pyg.Tensor
+	for _, t := range file.Tensors {
+		data, ok := t.Data.([]float32)
+		if !ok && !strings.HasSuffix(t.Name, "num_batches_tracked") {
+			return nil, fmt.Errorf("tensor %q holds %T, and parameters are float32", t.Name, t.Data)
+		}
+		tensors = append(tensors, pyg.Tensor{Name: t.Name, Shape: t.Shape, Data: data})
+	}
+	settings, order, err := readSpec(o.Spec)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range o.Settings {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, &OptionError{fmt.Errorf("--layer %s: write it as key=value, for example activation=elu or conv2.concat=false", text)}
+		}
+		settings = append(settings, pyg.Setting{Key: strings.TrimSpace(key), Value: strings.TrimSpace(value)})
+	}
+	if len(o.Order) > 0 {
+		order = o.Order
+	}
+	return pyg.Read(tensors, pyg.Options{Settings: settings, Order: order})
+}
+
+// readSpec reads a TOML file of settings: keys for all layers, a table for each
+// layer that has its own, and order, a list of layers.
+func readSpec(path string) (settings []pyg.Setting, order []string, err error) {
+	if path == "" {
+		return nil, nil, nil
+	}
+	text, err := budget.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	tree, _, err := config.Decode(string(text))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	// What is said for all layers comes before what is said for one.
+	var walk func(prefix string, tree map[string]any, tables bool) error
+	walk = func(prefix string, tree map[string]any, tables bool) error {
+		for _, k := range slices.Sorted(maps.Keys(tree)) {
+			switch v := tree[k].(type) {
+			case map[string]any:
+				if !tables {
+					continue
+				}
+				if err := errors.Join(walk(prefix+k+".", v, false), walk(prefix+k+".", v, true)); err != nil {
+					return err
+				}
+			case []any:
+				if prefix != "" || k != "order" {
+					return fmt.Errorf("%s: %s%s is a list; only order is one", path, prefix, k)
+				}
+				if tables {
+					continue
+				}
+				for _, name := range v {
+					order = append(order, fmt.Sprint(name))
+				}
+			default:
+				if !tables {
+					settings = append(settings, pyg.Setting{Key: prefix + k, Value: fmt.Sprint(v)})
+				}
+			}
+		}
+		return nil
+	}
+	if err := walk("", tree, false); err != nil {
+		return nil, nil, err
+	}
+	return settings, order, walk("", tree, true)
+}
+
+// task is what the parameters are adopted for.
+func (o *ImportOptions) task(file *safetensors.File, stack *pyg.Stack) (train.Task, *config.Config, map[string][]float32, error) {
+	t := o.Train
+	if stack == nil {
+		if m, err := models.Lookup(t.Model); err == nil && m.Refines {
+			return train.Task{}, nil, nil, fmt.Errorf("%s learns a graph, which its weights do not hold; copy its run directory instead", t.Model)
+		}
+		s, err := Prepare(t)
+		if err != nil {
+			return train.Task{}, nil, nil, err
+		}
+		params := map[string][]float32{}
+		for _, x := range file.Tensors {
+			p := s.Module.Param(x.Name)
+			data, ok := x.Data.([]float32)
+			if p == nil || !ok {
+				return train.Task{}, nil, nil, fmt.Errorf("%s: the model %s has no float32 parameter %q", o.Weights, t.Model, x.Name)
+			}
+			if want, err := p.Type.Shape(nil); err != nil || !slices.Equal(want, x.Shape) {
+				return train.Task{}, nil, nil, fmt.Errorf("%s: tensor %q has the shape %v, the model %s with these options needs %v", o.Weights, x.Name, x.Shape, t.Model, want)
+			}
+			params[x.Name] = data
+		}
+		return train.Task{Model: t.Model, Module: s.Module, Data: s.Data, Graphs: s.Graphs}, s.Config, params, nil
+	}
+	t.Model = "gcn" // for the data; its program is not used
+	s, err := Prepare(t)
+	if err != nil {
+		return train.Task{}, nil, nil, err
+	}
+	if s.Data == nil {
+		return train.Task{}, nil, nil, fmt.Errorf("%s is a collection of graphs; state dicts are imported for models that classify nodes", s.Graphs.Name)
+	}
+	if have, want := s.Data.X.Cols, stack.In(); have != want {
+		return train.Task{}, nil, nil, fmt.Errorf("%s has %d features, and %s takes %d", s.Data.Name, have, stack.Layers[0].Name, want)
+	}
+	if have, want := s.Data.Classes, stack.Out(); have != want {
+		return train.Task{}, nil, nil, fmt.Errorf("%s has %d classes, and %s gives %d columns", s.Data.Name, have, stack.Layers[len(stack.Layers)-1].Name, want)
+	}
+	return train.Task{Model: ImportedModel, Module: stack.Module(ImportedModel), Data: s.Data}, s.Config, stack.Params, nil
+}
+
+// describeStack is a table of the layers: what was read from the tensors and what is
+// taken for granted.
+func describeStack(s *pyg.Stack) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "layer\tkind\tcolumns\tactivation\targuments\n")
+	for _, l := range s.Layers {
+		var args []string
+		flag := func(name string, v bool) { args = append(args, fmt.Sprintf("%s=%v", name, v)) }
+		switch l.Kind {
+		case pyg.GCN:
+			flag("bias", l.Bias)
+			flag("normalize", l.Normalize)
+			flag("add_self_loops", l.SelfLoops)
+			flag("improved", l.Improved)
+		case pyg.GAT:
+			args = append(args, fmt.Sprintf("heads=%d", l.Heads))
+			flag("concat", l.Concat)
+			args = append(args, fmt.Sprintf("negative_slope=%g", l.Slope))
+			flag("bias", l.Bias)
+			flag("residual", l.Residual)
+		case pyg.SAGE:
+			args = append(args, "aggr="+l.Aggregate)
+			flag("bias", l.Bias)
+			flag("root_weight", l.Root)
+			flag("normalize", l.Normalize)
+		case pyg.Linear:
+			flag("bias", l.Bias)
+		case pyg.BatchNorm:
+			args = append(args, fmt.Sprintf("eps=%g", l.Eps))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d → %d\t%s\t%s\n", l.Name, l.Kind, l.In, l.Out, l.Activation, strings.Join(args, " "))
+	}
+	w.Flush() // to memory: it cannot fail
+	if s.Features != "none" {
+		fmt.Fprintf(&b, "features are normalised by rows (%s) first\n", s.Features)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// compare holds the run's logits against those of another program.
+func (o *ImportOptions) compare(run *Run) error {
+	f, err := safetensors.ReadFile(o.Expect)
+	if err != nil {
+		return err
+	}
+	want, err := safetensors.Get[float32](f, "logits", run.Data.Graph.N, run.Data.Classes)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.Expect, err)
+	}
+	worst, at, largest := 0.0, 0, 0.0
+	for i, b := range want {
+		d := math.Abs(float64(run.Trained.Logits[i]) - float64(b))
+		if d > worst || math.IsNaN(d) {
+			worst, at = d, i
+		}
+		largest = math.Max(largest, math.Abs(float64(b)))
+	}
+	bound := 1e-5 + 1e-4*largest
+	if k := run.Data.Classes; !(worst <= bound) {
+		return fmt.Errorf("the imported model does not compute what %s says: the logit of node %d for class %d is %g, there it is %g, and the bound is %.2g; compare the settings with the model's code", o.Expect, at/k, at%k, run.Trained.Logits[at], want[at], bound)
+	}
+	o.Log("the logits are those of %s: max |a-b| %.2e, bound %.2e", o.Expect, worst, bound)
+	return nil
+}

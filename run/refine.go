@@ -1,0 +1,60 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+// Refine returns the graph that the run has learned. It is an error if the model
+// learns none, or if the data cannot be read again.
+func (r *Run) Refine(o infer.RefineOptions) (*infer.RefinedGraph, error) {
+	x, err := r.learned()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.LoadData(o.Data); err != nil {
+		return nil, err
+	}
+	if r.Data == nil {
+		return o.Collection(x, r.Graphs)
+	}
+	return o.Dataset(x, r.Data)
+}
+
+// learned returns the graph that the run has learned.
+func (r *Run) learned() (*train.Refined, error) {
+	switch x := r.Trained.Refined; {
+	case x == nil:
+		return nil, fmt.Errorf("the model %s classifies on the graph as it is and refines nothing; train one that does, such as ecl-gsr", r.Trained.Model)
+	case x.Raw:
+		return nil, errors.New("the run was trained on the graph as it is (candidates.structure = raw), so there is no refined one; train without that option")
+	default:
+		return x, nil
+	}
+}
+
+// Refine returns the graph that the model in a directory makes of its data. The
+// directory is that of a run, see [Run.Refine], or of an export. With an export
+// and the training graph the result is the run's; for another graph new candidates
+// are found and scored in onnxruntime, which an encoder with structural attributes
+// cannot do.
+func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.RefinedGraph, error) {
+	if _, err := os.Stat(filepath.Join(dir, export.ManifestFile)); err == nil {
+		return infer.Refine(ctx, dir, o)
+	}
+	r, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if line := r.Unchecked(); line != "" && o.Predict.Log != nil {
+		o.Predict.Log("%s", line)
+	}
+	return r.Refine(o)
+}

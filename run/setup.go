@@ -1,0 +1,243 @@
+// Package run holds runs from their options to their export: it prepares data,
+// configuration and program, trains, resumes, imports weights, and builds exports.
+package run
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/cuda"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+// TrainOptions say what to train on what. Model and Data are required.
+type TrainOptions struct {
+	Model string // a model's name, or a .gsr file
+	Data  string // a path or a name that data.Load reads, or "synthetic"
+	Out   string // folder of the run; empty keeps the run in memory
+	Force bool   // replace a run in Out, which is refused otherwise
+
+	Config string   // a TOML file of options; may be empty
+	Set    []string // single options as key=value; they override Config
+	// Seed of every random stream, of the split where one is drawn, and which
+	// of several fixed splits is taken. 0 leaves what the configuration says.
+	Seed int
+	// Threads to use; 0 leaves what the configuration says, which is one for
+	// each processor. Results do not depend on it.
+	Threads int
+	// Device is cpu, cuda, cuda:1 and so on, or auto: a GPU where there is one.
+	// Empty leaves what the configuration says, which is cpu. TF32 lets a GPU's
+	// matrix products round to TF32.
+	Device string
+	TF32   bool
+	// Memory is how many bytes reading the data and training may take; what would take
+	// more is refused before it is allocated. 0 is what the process may use; see
+	// data.LoadOptions.
+	Memory int64
+	// OnDevice, if set, is called with a line that says what a run runs on, where
+	// that is a GPU or was to be found out.
+	OnDevice func(line string)
+	// Warn, if set, is called with a sentence for each thing in the data that is no
+	// error and seldom meant, such as a class without a training node.
+	Warn     func(text string)
+	Observer train.Observer // is told about progress; nil is nobody
+	Trace    *runtime.Trace // records when operations ran; nil is nothing
+	// Cache shares data between runs; nil reads them anew.
+	Cache *data.Cache
+
+	graphs bool // Data holds a collection of graphs
+}
+
+// Setup is what training and compilation start from: data, configuration and
+// the program that both decide.
+type Setup struct {
+	Model string
+	// Data or Graphs: one graph whose nodes are classified, or a collection of
+	// graphs that are.
+	Data   *data.Dataset
+	Graphs *data.Collection
+	Config *config.Config
+	Module *ir.Module
+}
+
+// Prepare reads the data, resolves the configuration for it and builds the
+// program, which trains nothing yet. All that is wrong with the options shows
+// here.
+func Prepare(o TrainOptions) (*Setup, error) {
+	if err := models.Check(o.Model); err != nil {
+		return nil, err
+	}
+	// Faults of the options show before large data are read. Which data set's
+	// defaults apply is known only afterwards.
+	name := ""
+	if o.Data == data.Synthetic {
+		name = data.Synthetic
+	}
+	defaults := o.Model
+	var m *ir.Module
+	if models.IsFile(o.Model) {
+		var err error
+		if m, err = models.Read(o.Model); err != nil {
+			return nil, err
+		}
+		// A program that began as one of the zoo's trains as that does.
+		defaults = strings.ReplaceAll(m.Name, "_", "-")
+	}
+	early, err := o.configure(defaults, name)
+	if err != nil {
+		return nil, err
+	}
+	read := LoadOptions(early)
+	read.MaxBytes = o.Memory
+	ds, graphs, err := o.Cache.LoadAny(o.Data, read)
+	if err != nil {
+		return nil, err
+	}
+	if graphs != nil {
+		o.graphs, name = true, graphs.Name
+	} else {
+		name = ds.Name
+	}
+	c, err := o.configure(defaults, name)
+	if err != nil {
+		return nil, err
+	}
+	again := LoadOptions(c)
+	again.MaxBytes = o.Memory
+	if !reflect.DeepEqual(again, read) { // the data set's defaults say otherwise
+		if ds, graphs, err = o.Cache.LoadAny(o.Data, again); err != nil {
+			return nil, err
+		}
+	}
+	s := &Setup{Model: o.Model, Data: ds, Graphs: graphs, Config: c, Module: m}
+	if m == nil {
+		s.Module, err = s.program()
+	}
+	return s, err
+}
+
+// program builds the zoo's model for the data.
+func (s *Setup) program() (*ir.Module, error) {
+	if s.Graphs != nil {
+		if s.Config.Data.Split != "" {
+			return nil, fmt.Errorf("%s is a collection of graphs, which has folds: leave the split %q out; the seed is the fold", s.Graphs.Name, s.Config.Data.Split)
+		}
+		return train.GraphModule(s.Model, s.Config, s.Graphs)
+	}
+	return train.Module(s.Model, s.Config, s.Data)
+}
+
+// DataName returns the short name of the data.
+func (s *Setup) DataName() string {
+	if s.Graphs != nil {
+		return s.Graphs.Name
+	}
+	return s.Data.Name
+}
+
+// DataChecksum returns the SHA-256 over the files of the data, in hexadecimal.
+func (s *Setup) DataChecksum() string {
+	if s.Graphs != nil {
+		return s.Graphs.Checksum
+	}
+	return s.Data.Checksum
+}
+
+// Facts are what a compilation may know beforehand: see [train.Facts].
+func (s *Setup) Facts() passes.Facts {
+	if s.Graphs != nil {
+		return train.GraphFacts(s.planner(), s.Graphs)
+	}
+	split, err := s.Data.SplitFor(0)
+	if err != nil {
+		split = data.Split{} // sizes that are not known are left open
+	}
+	return train.Facts(s.Config, s.Data, split)
+}
+
+// PredictMemory forecasts the memory that the steps of training a compiled
+// program take, without running any: with train.device=cuda that of the GPU.
+func (s *Setup) PredictMemory(prog *ir.Module) (*train.Forecast, error) {
+	if s.Graphs != nil {
+		return train.PredictGraphMemoryOn(s.planner(), prog, s.Graphs, s.Config)
+	}
+	split, err := s.Data.SplitFor(uint64(s.Config.Train.Seed))
+	if err != nil {
+		return nil, err
+	}
+	return train.PredictMemoryOn(s.planner(), prog, s.Data, split, s.Config)
+}
+
+// planner is the device of the configuration, as far as a plan asks for it.
+func (s *Setup) planner() runtime.Device {
+	if strings.HasPrefix(s.Config.Train.Device, "cuda") {
+		return cuda.Planner
+	}
+	return runtime.CPU
+}
+
+// OptionError is a fault of a text in TrainOptions.Set.
+type OptionError struct{ Err error }
+
+func (e *OptionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// configure resolves the configuration for a model's and a data set's short
+// name.
+func (o *TrainOptions) configure(model, dataset string) (*config.Config, error) {
+	load := config.Load
+	if o.graphs {
+		load = config.LoadGraphs
+	}
+	c, err := load(model, dataset, o.Config, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range o.Set {
+		if err := c.Set(s); err != nil {
+			return nil, &OptionError{err}
+		}
+	}
+	for _, x := range []struct {
+		key   string
+		value int
+	}{{"train.seed", o.Seed}, {"train.threads", o.Threads}} {
+		if x.value == 0 {
+			continue
+		}
+		if err := c.Set(fmt.Sprintf("%s=%d", x.key, x.value)); err != nil {
+			return nil, &OptionError{err}
+		}
+	}
+	if o.Device != "" {
+		if err := c.Set("train.device=" + o.Device); err != nil {
+			return nil, &OptionError{err}
+		}
+	}
+	if o.TF32 {
+		if err := c.Set("train.tf32=true"); err != nil {
+			return nil, &OptionError{err}
+		}
+	}
+	if err := c.Validate(); err != nil { // defaults and file are sound: load has looked
+		return nil, &OptionError{err}
+	}
+	return c, nil
+}
+
+// LoadOptions says how a configuration wants data to be read.
+func LoadOptions(c *config.Config) data.LoadOptions {
+	seed := uint64(c.Train.Seed)
+	csbm := c.Synthetic.CSBM(seed)
+	return data.LoadOptions{Directed: c.Data.Directed, Split: c.Data.Split, Seed: seed, Synthetic: &csbm, AddEdges: c.Data.AddEdges, RemoveEdges: c.Data.RemoveEdges,
+		NodeFeatures: data.NodeFeatures(c.Data.NodeFeatures)}
+}

@@ -1,0 +1,251 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/version"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+// Run is a finished run: a trained model and how good it is.
+type Run struct {
+	Dir     string // run directory; empty for a run in memory
+	Result  *train.Result
+	Trained *train.Trained
+	// Data is what it was trained on; nil after Open until something needs
+	// it, or LoadData is called.
+	Data *data.Dataset
+	// Graphs is the same where it was trained on a collection of graphs.
+	Graphs *data.Collection
+
+	info *train.Info // of a run that was opened
+}
+
+// Train trains a model. The error of a run that ctx stopped is
+// train.ErrInterrupted; its checkpoint is in o.Out, and [Resume] goes on.
+func Train(ctx context.Context, o TrainOptions) (*Run, error) {
+	s, err := Prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	return s.Train(ctx, o)
+}
+
+// Train trains what was prepared. Of the options it reads Out, Force, Memory,
+// Observer, OnDevice, Warn and Trace.
+func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
+	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Trace: o.Trace, Memory: o.Memory}, o.OnDevice)
+}
+
+func (s *Setup) train(ctx context.Context, o train.Options, onDevice func(string)) (*Run, error) {
+	o.Version = version.String()
+	d, err := OpenDevice(s.Config.Train.Device, s.Config.Train.TF32)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if d.Line != "" && onDevice != nil {
+		onDevice(d.Line)
+	}
+	o.Device = d.Device
+	res, err := train.Train(ctx, train.Task{Model: s.Model, Module: s.Module, Data: s.Data, Graphs: s.Graphs}, s.Config, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Dir: o.Dir, Result: res, Trained: res.Trained, Data: s.Data, Graphs: s.Graphs}, nil
+}
+
+// TrainRuns trains with the seeds 0 to runs-1; on data with several fixed
+// splits these are the splits' numbers. With o.Out each run has a directory
+// below it, run-0 and so on. done, if not nil, is called after each; an error
+// from it ends the runs. The results are those of the runs that were finished.
+func TrainRuns(ctx context.Context, o TrainOptions, runs int, done func(*Run) error) ([]*train.Result, error) {
+	if runs < 1 {
+		return nil, fmt.Errorf("%d runs were asked for; 1 is the least", runs)
+	}
+	if o.Out != "" && !o.Force {
+		if err := CheckEmpty(o.Out); err != nil {
+			return nil, err
+		}
+	}
+	s, err := Prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	out := o.Out
+	var results []*train.Result
+	for i := range runs {
+		if s, err = s.WithSeed(i); err != nil {
+			return results, err
+		}
+		if out != "" {
+			o.Out = filepath.Join(out, fmt.Sprintf("run-%d", i))
+		}
+		run, err := s.Train(ctx, o)
+		if err != nil {
+			return results, fmt.Errorf("run %d: %w", i, err)
+		}
+		if done != nil {
+			if err := done(run); err != nil {
+				return results, err
+			}
+		}
+		// A run holds a model and its logits; only its figures are kept.
+		run.Result.Trained = nil
+		results = append(results, run.Result)
+	}
+	return results, nil
+}
+
+// CheckEmpty returns a *train.ExistsError if a folder has anything in it.
+func CheckEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(entries) > 0 {
+		return &train.ExistsError{Dir: dir}
+	}
+	return nil
+}
+
+// WithSeed returns the set-up for another seed. Generated data are generated
+// anew, corrupted ones are read and corrupted anew, others are shared.
+func (s *Setup) WithSeed(seed int) (*Setup, error) {
+	c := s.Config.Clone()
+	if err := c.Set(fmt.Sprintf("train.seed=%d", seed)); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	t := &Setup{Model: s.Model, Data: s.Data, Graphs: s.Graphs, Config: c, Module: s.Module}
+	if s.Data != nil && (s.Data.Source == data.Synthetic || s.Data.Corruption != nil) && seed != s.Config.Train.Seed {
+		var err error
+		if t.Data, err = data.Load(s.Data.Source, LoadOptions(c)); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// ResumeOptions say how a stopped run goes on.
+type ResumeOptions struct {
+	// Data is where the data are now, if not where they were.
+	Data string
+	// Threads to use; 0 leaves what the run's configuration says. Results do
+	// not depend on it.
+	Threads int
+	// Device to go on with, as in TrainOptions; empty leaves what the run's
+	// configuration says. It may be another than the run had.
+	Device   string
+	OnDevice func(line string)
+	Observer train.Observer
+	Trace    *runtime.Trace // records when operations ran; nil is nothing
+}
+
+// Resume goes on with the run in a directory from its last checkpoint, and ends
+// as if it had never been stopped. A run that has ended is evaluated again.
+func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
+	info, err := train.ReadInfo(dir)
+	if err != nil {
+		return nil, err
+	}
+	c, err := config.Read(filepath.Join(dir, "config.toml"))
+	if err != nil {
+		return nil, err
+	}
+	if c.Hash() != info.Config {
+		return nil, fmt.Errorf("%s: config.toml is not the configuration that run.json names: it was damaged, or changed by hand since; restore it, or start anew with --force", dir)
+	}
+	if err := info.CheckFile(dir, "module.gsr"); err != nil {
+		return nil, err
+	}
+	if o.Threads > 0 {
+		if err := c.Set(fmt.Sprintf("train.threads=%d", o.Threads)); err != nil {
+			return nil, err
+		}
+	}
+	if o.Device != "" {
+		if err := c.Set("train.device=" + o.Device); err != nil {
+			return nil, &OptionError{err}
+		}
+		if err := c.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	m, err := models.Read(filepath.Join(dir, "module.gsr"))
+	if err != nil {
+		return nil, err
+	}
+	ds, graphs, err := trainingData(info, c, o.Data)
+	if err != nil {
+		return nil, err
+	}
+	s := &Setup{Model: info.Model, Data: ds, Graphs: graphs, Config: c, Module: m}
+	return s.train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace}, o.OnDevice)
+}
+
+// Open reads a finished run from its directory. A file that is damaged is a
+// *train.DamageError, or an error that names it.
+func Open(dir string) (*Run, error) {
+	trained, info, err := train.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Dir: dir, Result: info.Result, Trained: trained, info: info}, nil
+}
+
+// Unchecked says in a line what could not be checked when the run was opened, because
+// an earlier version of gsrc wrote it without checksums; it is empty where all was.
+func (r *Run) Unchecked() string {
+	if r.info == nil {
+		return ""
+	}
+	return r.info.Unchecked()
+}
+
+// LoadData reads the data that the run was trained on into r.Data or r.Graphs, if
+// it has not got them yet. path says where they are now; empty is where they were. Data that
+// are not the same are an error.
+func (r *Run) LoadData(path string) error {
+	if r.Data != nil || r.Graphs != nil {
+		return nil
+	}
+	ds, graphs, err := trainingData(r.info, r.Trained.Config, path)
+	if err != nil {
+		return err
+	}
+	r.Data, r.Graphs = ds, graphs
+	return nil
+}
+
+// trainingData reads the data of a run again and checks that they are the same.
+func trainingData(info *train.Info, c *config.Config, path string) (*data.Dataset, *data.Collection, error) {
+	if path == "" {
+		path = info.Data.Source
+	}
+	ds, graphs, err := data.LoadAny(path, LoadOptions(c))
+	if err != nil {
+		return nil, nil, fmt.Errorf("the run's data: %w", err)
+	}
+	checksum := ""
+	if graphs != nil {
+		checksum = graphs.Checksum
+	} else {
+		checksum = ds.Checksum
+	}
+	if checksum != info.Data.Checksum {
+		return nil, nil, fmt.Errorf("%s is not what the run was trained on: its checksum is %.12s…, the run's is %.12s…; say where the same data are with --data", path, checksum, info.Data.Checksum)
+	}
+	return ds, graphs, nil
+}
