@@ -268,7 +268,7 @@ func (o *ImportOptions) compare(run *Run) error {
 		}
 		largest = math.Max(largest, math.Abs(float64(b)))
 	}
-	bound := 1e-5 + 1e-4*largest
+	bound := 1e-5 + float64(1e-4*largest)
 	if k := run.Data.Classes; !(worst <= bound) {
 		return fmt.Errorf("the imported model does not compute what %s says: the logit of node %d for class %d is %g, there it is %g, and the bound is %.2g; compare the settings with the model's code", o.Expect, at/k, at%k, run.Trained.Logits[at], want[at], bound)
 	}
