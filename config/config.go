@@ -21,6 +21,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -205,11 +206,7 @@ func (c *Config) applyFile(path string) error {
 		return fmt.Errorf("configuration: %w", err)
 	}
 	sources := commentSources(string(text))
-	for key := range Keys() {
-		if sources[key] == "" {
-			sources[key] = path
-		}
-	}
+	sources[""] = path
 	if err := c.apply(string(text), sources); err != nil {
 		return fmt.Errorf("configuration %s: %w", path, err)
 	}
@@ -247,7 +244,7 @@ func (c *Config) applyTree(prefix string, tree map[string]any, sources map[strin
 		path := prefix + k
 		if sub, ok := tree[k].(map[string]any); ok {
 			if !isSection(path) {
-				if _, known := Keys()[path]; known {
+				if _, known := Keys()[Canonical(path)]; known {
 					return fmt.Errorf("%s is an option, not a section", path)
 				}
 				return unknownKey(path)
@@ -260,7 +257,7 @@ func (c *Config) applyTree(prefix string, tree map[string]any, sources map[strin
 		if err := c.set(path, tree[k]); err != nil {
 			return err
 		}
-		c.sources[path] = sources[path]
+		c.sources[Canonical(path)] = cmp.Or(sources[path], sources[""])
 	}
 	return nil
 }
@@ -302,7 +299,7 @@ func (c *Config) Set(text string) error {
 	if c.sources == nil {
 		c.sources = map[string]string{}
 	}
-	c.sources[key] = "--set"
+	c.sources[Canonical(key)] = "--set"
 	return nil
 }
 
@@ -315,7 +312,7 @@ func (c *Config) SetValue(key string, value any, source string) error {
 	if c.sources == nil {
 		c.sources = map[string]string{}
 	}
-	c.sources[key] = source
+	c.sources[Canonical(key)] = source
 	return nil
 }
 
@@ -454,7 +451,7 @@ func (c *Config) Write(path string) error { return atomicfile.Write(path, c.Enco
 
 // Source says where the value of an option comes from: a comment of the built-in
 // defaults, a file, or --set.
-func (c *Config) Source(key string) string { return c.sources[key] }
+func (c *Config) Source(key string) string { return c.sources[Canonical(key)] }
 
 // hashSkips are the options that a run may go on with other values of.
 var hashSkips = map[string]bool{"train.threads": true, "train.device": true, "train.checkpoint_every": true}
@@ -462,19 +459,22 @@ var hashSkips = map[string]bool{"train.threads": true, "train.device": true, "tr
 // Hash returns the SHA-256 of all values that say what is computed, in
 // hexadecimal: all but train.threads, train.device and train.checkpoint_every, so
 // that a run may go on with others. An option that came later counts only where it
-// differs from its neutral value; see Key.
-func (c *Config) Hash() string {
+// differs from its neutral value; see Key. The names in it are those of
+// hash_names.txt, so that an option can be renamed.
+func (c *Config) Hash() string { return c.hash(frozen()) }
+
+func (c *Config) hash(names []frozenName) string {
 	h := sha256.New()
-	for _, name := range KeyNames() {
-		if !hashSkips[name] {
-			f, k, err := c.field(name)
-			if err != nil {
-				panic(err) // KeyNames and field walk the same struct
-			}
-			if k.Neutral != "" && literal(f) == k.Neutral {
-				continue
-			}
-			fmt.Fprintf(h, "%s = %s\n", name, literal(f))
+	for _, n := range names {
+		if hashSkips[n.hashed] {
+			continue
+		}
+		f, k, err := c.field(n.now)
+		if err != nil {
+			panic(err) // a test holds the table against the struct
+		}
+		if k.Neutral == "" || literal(f) != k.Neutral {
+			fmt.Fprintf(h, "%s = %s\n", n.hashed, literal(f))
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))

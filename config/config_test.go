@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,6 +129,62 @@ func TestErrors(t *testing.T) {
 	}
 	if _, err := Load("gcn", "cora", "absent.toml", nil); err == nil {
 		t.Error("a configuration file that does not exist was accepted")
+	}
+}
+
+// The hash of a configuration is what runs, checkpoints and sweeps are found by. None of
+// these may change, whatever options are called.
+func TestHashIsFrozen(t *testing.T) {
+	for _, c := range []struct{ model, data, want string }{
+		{"ecl-gsr", "cora", "2d58095a10041ad5d2e97db149d92b38646e8e945d77cf833886e22c3e290543"},
+		{"gcn", "cora", "738efbe252543d618729ab39a976761260f17a745db42424ac4462eb9f8ef8db"},
+		{"gin", "mutag", "15e70f4b7252016a1f817415f481b5956e92f6f05af187e4582ad91d9f6c493d"},
+		{"ecl-gsr", "texas", "f53e8e9803bd89fe192fbd2d0be6bc68e3a2a18e139dfe5cf1a9b755643633c1"},
+		{"gat", "citeseer", "aa897a0fb1e7c34e77591440e3cc5ca8b363009ca8185b3ce3af8ce48e4522e2"},
+	} {
+		if got := load(t, c.model, c.data).Hash(); got != c.want {
+			t.Errorf("%s on %s: hash %s, want %s", c.model, c.data, got, c.want)
+		}
+	}
+	var now []string
+	for _, n := range frozen() {
+		now = append(now, n.now)
+	}
+	slices.Sort(now)
+	if want := slices.Sorted(slices.Values(KeyNames())); !slices.Equal(now, want) {
+		t.Errorf("hash_names.txt has the options\n%s\nand there are\n%s", now, want)
+	}
+}
+
+// A renamed option keeps its place and its name in the hash, and its old name works.
+func TestRenamedOption(t *testing.T) {
+	base := load(t, "gcn", "cora")
+	var table []frozenName
+	for _, n := range frozen() {
+		if n.now == "train.lr" {
+			n = parseFrozen("# before it was called lr\ntrain.rate train.lr")[0]
+		}
+		table = append(table, n)
+	}
+	if base.hash(table) == base.Hash() {
+		t.Error("the name in the table is not the one that is hashed")
+	}
+	defer func(f func() []frozenName, r func() map[string]string) { frozen, renamed = f, r }(frozen, renamed)
+	frozen = func() []frozenName { return table }
+	renamed = func() map[string]string { return map[string]string{"train.rate": "train.lr"} }
+	file := filepath.Join(t.TempDir(), "old.toml")
+	if err := os.WriteFile(file, []byte("[train]\nrate = 0.5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load("gcn", "cora", file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Train.LR != 0.5 || c.Source("train.rate") != file || c.Value("train.rate") != "0.5" {
+		t.Errorf("the old name gave %v, from %q", c.Train.LR, c.Source("train.lr"))
+	}
+	if d := load(t, "gcn", "cora", "train.rate=0.5"); d.Hash() != c.Hash() || d.Hash() != load(t, "gcn", "cora", "train.lr=0.5").Hash() {
+		t.Error("the two names give different hashes")
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	_ "embed"
 	"fmt"
 	"reflect"
 	"slices"
@@ -115,12 +116,50 @@ func sections() []string {
 
 // isSection reports whether options lie below a path.
 func isSection(path string) bool {
-	return slices.ContainsFunc(KeyNames(), func(n string) bool { return strings.HasPrefix(n, path+".") })
+	below := func(n string) bool { return strings.HasPrefix(n, path+".") }
+	return slices.ContainsFunc(KeyNames(), below) || slices.ContainsFunc(frozen(), func(n frozenName) bool { return below(n.hashed) })
+}
+
+// frozenName is an option as Hash writes it, and its name now.
+type frozenName struct{ hashed, now string }
+
+//go:embed hash_names.txt
+var hashNames string
+
+// frozen is the table of hash_names.txt.
+var frozen = sync.OnceValue(func() []frozenName { return parseFrozen(hashNames) })
+
+func parseFrozen(text string) (names []frozenName) {
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
+			names = append(names, frozenName{words[0], words[len(words)-1]})
+		}
+	}
+	return names
+}
+
+var renamed = sync.OnceValue(func() map[string]string {
+	now := map[string]string{}
+	for _, n := range frozen() {
+		if n.hashed != n.now {
+			now[n.hashed] = n.now
+		}
+	}
+	return now
+})
+
+// Canonical returns the name that an option has now: key itself, unless the option had
+// that name in an earlier version.
+func Canonical(key string) string {
+	if now, ok := renamed()[key]; ok {
+		return now
+	}
+	return key
 }
 
 // field returns the field of an option.
 func (c *Config) field(path string) (reflect.Value, Key, error) {
-	k, ok := Keys()[path]
+	k, ok := Keys()[Canonical(path)]
 	if !ok {
 		if isSection(path) {
 			return reflect.Value{}, k, fmt.Errorf("%s is a section, not an option; it has %s", path, strings.Join(below(path), ", "))

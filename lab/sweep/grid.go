@@ -3,6 +3,7 @@ package sweep
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -101,13 +102,8 @@ type gridParser struct {
 
 // base takes the options outside of [sweep].
 func (p *gridParser) base(prefix string, tree map[string]any) error {
-	names := make([]string, 0, len(tree))
-	for k := range tree {
-		names = append(names, k)
-	}
-	slices.Sort(names)
-	for _, k := range names {
-		key := prefix + k
+	for _, k := range slices.Sorted(maps.Keys(tree)) {
+		key := config.Canonical(prefix + k)
 		if sub, ok := tree[k].(map[string]any); ok {
 			if err := p.base(key+".", sub); err != nil {
 				return err
@@ -137,7 +133,7 @@ func (p *gridParser) entry(section map[string]any, path []string) error {
 		}
 		v = sub[k]
 	}
-	key := strings.Join(path, ".")
+	key := config.Canonical(strings.Join(path, "."))
 	switch list := v.(type) {
 	case map[string]any: // the head of a section; its options have entries of their own
 		return nil
@@ -262,7 +258,7 @@ func flatten(prefix string, tree map[string]any, out map[string]any) {
 		if sub, ok := v.(map[string]any); ok {
 			flatten(prefix+k+".", sub, out)
 		} else {
-			out[prefix+k] = v
+			out[config.Canonical(prefix+k)] = v
 		}
 	}
 }
@@ -309,7 +305,7 @@ func FirstSeeds(n int) []int {
 // list of it.
 func (g *Grid) Fix(option string) error {
 	key, _, _ := strings.Cut(option, "=")
-	key = strings.TrimSpace(key)
+	key = config.Canonical(strings.TrimSpace(key))
 	for _, a := range g.Axes {
 		if slices.Contains(a.Keys, key) {
 			return fmt.Errorf("%s has a list in [sweep]; leave it out there, or the single value here", key)

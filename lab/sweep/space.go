@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -136,13 +137,8 @@ type spaceParser struct {
 }
 
 func (p *spaceParser) section(prefix string, tree map[string]any) error {
-	names := make([]string, 0, len(tree))
-	for k := range tree {
-		names = append(names, k)
-	}
-	slices.Sort(names)
-	for _, k := range names {
-		key := prefix + k
+	for _, k := range slices.Sorted(maps.Keys(tree)) {
+		key := config.Canonical(prefix + k)
 		sub, isTable := tree[k].(map[string]any)
 		if _, known := config.Keys()[key]; isTable && !known && !isRange(sub) {
 			if err := p.section(key+".", sub); err != nil {
@@ -186,12 +182,7 @@ func (p *spaceParser) option(key string, v any) (valueRange, error) {
 	if !ok {
 		return r, fmt.Errorf("%s must be a list of values or a table such as { uniform = [0.0, 0.5] }", key)
 	}
-	names := make([]string, 0, len(table))
-	for name := range table {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(table)) {
 		var err error
 		switch name {
 		case "when":

@@ -13,7 +13,7 @@ import (
 // splitOption cuts key=value.
 func splitOption(set string) (key, value string) {
 	key, value, _ = strings.Cut(set, "=")
-	return strings.TrimSpace(key), strings.TrimSpace(value)
+	return config.Canonical(strings.TrimSpace(key)), strings.TrimSpace(value)
 }
 
 // Val returns mean and standard deviation of the best trial's validation

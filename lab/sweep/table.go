@@ -65,7 +65,7 @@ func Summarize(records []*Record) *Table {
 			if text, err := strconv.Unquote(v); err == nil && text != "" {
 				v = text
 			}
-			values[strings.TrimSpace(k)] = v
+			values[config.Canonical(strings.TrimSpace(k))] = v
 		}
 		delete(values, "train.seed")
 		if first == nil {
