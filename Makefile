@@ -22,7 +22,8 @@ setup: build ## build, and obtain onnxruntime if this machine lacks it
 demo: setup ## train, refine, export and verify on five generated graphs (two minutes at most)
 	bin/gsrc demo --out $(OUT) --force
 
-# Tests that need onnxruntime say so and are skipped where it cannot be had.
+# Tests that need onnxruntime are skipped where it cannot be had, and those on real data
+# where GSRC_DATA does not name a folder of data sets.
 test: build ## run all tests and count them
 	-bin/gsrc doctor
 	$(GO) build -o bin/testcount ./tools/testcount

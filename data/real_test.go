@@ -4,9 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"github.com/gsrc-dev/gsrc/internal/datatest"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -15,28 +15,7 @@ import (
 // datasets returns the folder of real data, or skips the test.
 func datasets(tb testing.TB) string {
 	tb.Helper()
-	root := os.Getenv("GSRC_DATA")
-	if root == "" {
-		dir, err := os.Getwd()
-		if err != nil {
-			tb.Fatal(err)
-		}
-		for {
-			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-				break
-			}
-			up := filepath.Dir(dir)
-			if up == dir {
-				tb.Fatal("go.mod not found above the working directory")
-			}
-			dir = up
-		}
-		root = filepath.Join(filepath.Dir(dir), "shared", "datasets")
-	}
-	if _, err := os.Stat(root); err != nil {
-		tb.Skipf("real data sets are not at %s; set GSRC_DATA to their folder", root)
-	}
-	return root
+	return datatest.Path(tb, ".")
 }
 
 // The facts were computed with NumPy and SciPy from the same files. hash covers

@@ -2,14 +2,13 @@ package graph_test
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/datatest"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -20,15 +19,7 @@ import (
 // reports the true recall@20 and how much faster than an exact search it is.
 func BenchmarkApproximateReal(b *testing.B) {
 	const f, k = 128, 20
-	root := os.Getenv("GSRC_DATA")
-	if root == "" {
-		root = filepath.Join("..", "..", "shared", "datasets")
-	}
-	path := filepath.Join(root, "large", "coauthor_phy.npz")
-	if _, err := os.Stat(path); err != nil {
-		b.Skipf("the data set is not here (%v); set GSRC_DATA to the folder that has it", err)
-	}
-	ds, err := data.Load(path, data.LoadOptions{})
+	ds, err := data.Load(datatest.Path(b, "large/coauthor_phy.npz"), data.LoadOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

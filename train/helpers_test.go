@@ -9,6 +9,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/datatest"
 )
 
 // synthetic generates a small graph whose damage is known.
@@ -57,28 +58,7 @@ func run(t testing.TB, model string, ds *data.Dataset, opts Options, sets ...str
 // dataset loads real data, or skips the test where it is not there.
 func dataset(t testing.TB, path string) *data.Dataset {
 	t.Helper()
-	root := os.Getenv("GSRC_DATA")
-	if root == "" {
-		dir, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for {
-			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-				break
-			}
-			if dir == filepath.Dir(dir) {
-				t.Skip("no go.mod above the test, so no data beside the repository")
-			}
-			dir = filepath.Dir(dir)
-		}
-		root = filepath.Join(dir, "..", "shared", "datasets")
-	}
-	full := filepath.Join(root, path)
-	if _, err := os.Stat(full); err != nil {
-		t.Skipf("the data set %s is not here (%v); set GSRC_DATA to the folder that has it", path, err)
-	}
-	ds, err := data.Load(full, data.LoadOptions{})
+	ds, err := data.Load(datatest.Path(t, path), data.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/gsrc-dev/gsrc/internal/datatest"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -256,13 +257,7 @@ func TestFind(t *testing.T) {
 
 // The checksums are those of the files that the tests of package data read.
 func TestChecksumsOfRealFiles(t *testing.T) {
-	root := os.Getenv(EnvVar)
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared", "datasets")
-	}
-	if _, err := os.Stat(root); err != nil {
-		t.Skipf("real data sets are not at %s; set %s to their folder", root, EnvVar)
-	}
+	root := datatest.Path(t, ".")
 	for path, want := range checksums {
 		data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
 		if os.IsNotExist(err) {
