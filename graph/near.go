@@ -21,12 +21,18 @@ type Near struct {
 	sim        []float32 // [n,m]
 	size       []int32   // [n] how many are in the list
 	bound      []place   // [n] what is not in the list comes behind this
+	sketch     *sketch   // nil where it does not pay
+	q          []float32 // [n,sketch.w]
 
-	undo  map[int32]nearRow // rows before [Near.Change]
+	undo  []nearRow // rows before [Near.Change]
+	saved []int32   // [n] one more than where a row is in undo, 0 where it is not
 	undoN int
+	idxs  []int32 // memory of undo
+	sims  []float32
 	tile  []float32
-	floor []float32 // [n] the least similarity that a list takes
+	floor []float32 // [n] the least similarity that a list takes, less the slack
 	mark  []bool    // [n]
+	look  []looker
 }
 
 // place is a place in the order of nearness.
@@ -41,7 +47,8 @@ func (a place) before(b place) bool { return a.sim > b.sim || a.sim == b.sim && 
 var everything = place{float32(math.Inf(-1)), math.MaxInt32}
 
 type nearRow struct {
-	z     []float32 // nil where it has not changed
+	row   int32
+	z, q  []float32 // nil where it has not changed
 	idx   []int32
 	sim   []float32
 	there bool
@@ -52,6 +59,11 @@ type nearRow struct {
 // NewNear searches the k nearest neighbours of the rows of emb, [n,f]. Rows without a
 // direction have no neighbours and are nobody's, see [KNN].
 func NewNear(pool *kernels.Pool, emb []float32, n, f, k int) *Near {
+	return newNear(pool, emb, n, f, k, -1)
+}
+
+// newNear has a sketch of so many columns, with columns < 0 as many as seem best.
+func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int) *Near {
 	s := &Near{k: k, m: 2*k + 6, f: f}
 	s.grow(n)
 	var d directions
@@ -76,6 +88,10 @@ func NewNear(pool *kernels.Pool, emb []float32, n, f, k int) *Near {
 		}
 		s.settle(v)
 	}
+	if s.sketch = newSketch(pool, s, columns); s.sketch != nil {
+		s.grow(n)
+		s.sketch.of(pool, s.q, s.z, n)
+	}
 	return s
 }
 
@@ -91,8 +107,12 @@ func (s *Near) settle(v int32) {
 func (s *Near) grow(n int) {
 	s.n = n
 	s.z = append(s.z, make([]float32, n*s.f-len(s.z))...)
+	if s.sketch != nil {
+		s.q = append(s.q, make([]float32, n*s.sketch.w-len(s.q))...)
+	}
 	s.there = append(s.there, make([]bool, n-len(s.there))...)
 	s.mark = append(s.mark, make([]bool, n-len(s.mark))...)
+	s.saved = append(s.saved, make([]int32, n-len(s.saved))...)
 	s.idx = append(s.idx, make([]int32, n*s.m-len(s.idx))...)
 	s.sim = append(s.sim, make([]float32, n*s.m-len(s.sim))...)
 	s.size = append(s.size, make([]int32, n-len(s.size))...)
@@ -110,12 +130,7 @@ func (s *Near) Nearest(v int32) []int32 {
 
 // Similarity returns the cosine of two rows, as searches have it but for rounding.
 func (s *Near) Similarity(u, v int32) float64 {
-	sum := 0.0
-	a, b := s.z[int(u)*s.f:(int(u)+1)*s.f], s.z[int(v)*s.f:(int(v)+1)*s.f]
-	for i, x := range a {
-		sum += float64(float64(x) * float64(b[i]))
-	}
-	return sum
+	return product(s.z[int(u)*s.f:(int(u)+1)*s.f], s.z[int(v)*s.f:(int(v)+1)*s.f])
 }
 
 // Change gives rows other values, emb [len(rows),f], in which zeros take a row away. n is
@@ -123,27 +138,46 @@ func (s *Near) Similarity(u, v int32) float64 {
 // rows ascend. It returns the rows whose k nearest neighbours are others now, ascending.
 // [Near.Undo] takes the last change back.
 func (s *Near) Change(pool *kernels.Pool, rows []int32, emb []float32, n int) (changed []int32) {
-	s.undo, s.undoN = map[int32]nearRow{}, s.n
+	s.forget()
+	s.undoN = s.n
 	s.grow(n)
 	for i, v := range rows {
-		s.save(v)
-		old := s.undo[v]
+		old := s.save(v)
 		old.z = slices.Clone(s.z[int(v)*s.f : (int(v)+1)*s.f])
-		s.undo[v] = old
+		if s.sketch != nil {
+			old.q = slices.Clone(s.q[int(v)*s.sketch.w : (int(v)+1)*s.sketch.w])
+		}
 		s.mark[v] = true
 		s.there[v] = normalize(s.z[int(v)*s.f:(int(v)+1)*s.f], emb[i*s.f:(i+1)*s.f])
 		s.size[v], s.bound[v] = 0, everything
 	}
-	for v := range int32(s.n) { // the changed rows leave the lists of others
-		if !s.mark[v] {
-			s.leave(v)
+	if s.sketch != nil {
+		w := s.sketch.w
+		q := make([]float32, len(rows)*w)
+		s.sketch.of(pool, q, gather(s.z, s.f, rows), len(rows))
+		for i, v := range rows {
+			copy(s.q[int(v)*w:], q[i*w:(i+1)*w])
+		}
+	}
+	// The changed rows leave the lists of others.
+	poor := make([]bool, s.n)
+	parallel(pool, s.n, 1024, func(lo, hi int) {
+		for v := lo; v < hi; v++ {
+			for _, u := range s.idx[v*s.m : v*s.m+int(s.size[v])] {
+				poor[v] = poor[v] || s.mark[u]
+			}
+		}
+	})
+	for v, yes := range poor {
+		if yes && !s.mark[v] {
+			s.leave(int32(v))
 		}
 	}
 	there := slices.DeleteFunc(slices.Clone(rows), func(v int32) bool { return !s.there[v] })
 	s.search(pool, there, true)
 	var short []int32
-	for v := range s.undo {
-		if !s.mark[v] && int(s.size[v]) < s.k && s.bound[v] != everything {
+	for _, old := range s.undo {
+		if v := old.row; !s.mark[v] && int(s.size[v]) < s.k && s.bound[v] != everything {
 			short = append(short, v)
 		}
 	}
@@ -153,7 +187,8 @@ func (s *Near) Change(pool *kernels.Pool, rows []int32, emb []float32, n int) (c
 		s.mark[v] = true
 	}
 	s.search(pool, short, false)
-	for v, old := range s.undo {
+	for _, old := range s.undo {
+		v := old.row
 		s.mark[v] = false
 		if was := old.idx[:min(s.k, int(old.size))]; !slices.Equal(was, s.Nearest(v)) {
 			changed = append(changed, v)
@@ -164,46 +199,58 @@ func (s *Near) Change(pool *kernels.Pool, rows []int32, emb []float32, n int) (c
 }
 
 // save keeps a row as it was before the change.
-func (s *Near) save(v int32) {
-	if _, ok := s.undo[v]; ok {
-		return
+func (s *Near) save(v int32) *nearRow {
+	if at := s.saved[v]; at > 0 {
+		return &s.undo[at-1]
 	}
-	at, size := int(v)*s.m, s.size[v]
-	s.undo[v] = nearRow{idx: slices.Clone(s.idx[at : at+int(size)]), sim: slices.Clone(s.sim[at : at+int(size)]), there: s.there[v], size: size, bound: s.bound[v]}
+	at, size := int(v)*s.m, int(s.size[v])
+	s.idxs, s.sims = append(s.idxs, s.idx[at:at+size]...), append(s.sims, s.sim[at:at+size]...)
+	to := len(s.idxs) - size
+	s.undo = append(s.undo, nearRow{row: v, idx: s.idxs[to:], sim: s.sims[to:], there: s.there[v], size: s.size[v], bound: s.bound[v]})
+	s.saved[v] = int32(len(s.undo))
+	return &s.undo[len(s.undo)-1]
+}
+
+// forget drops what was saved.
+func (s *Near) forget() {
+	for _, old := range s.undo {
+		s.saved[old.row] = 0
+	}
+	s.undo, s.idxs, s.sims = s.undo[:0], s.idxs[:0], s.sims[:0]
 }
 
 // Undo makes everything as it was before the last change.
 func (s *Near) Undo() {
-	for v, old := range s.undo {
+	for _, old := range s.undo {
+		v := old.row
 		copy(s.z[int(v)*s.f:], old.z)
+		if old.q != nil {
+			copy(s.q[int(v)*s.sketch.w:], old.q)
+		}
 		copy(s.idx[int(v)*s.m:], old.idx)
 		copy(s.sim[int(v)*s.m:], old.sim)
 		s.there[v], s.size[v], s.bound[v] = old.there, old.size, old.bound
 	}
+	s.forget()
 	n := s.undoN
-	s.n, s.z, s.there, s.mark = n, s.z[:n*s.f], s.there[:n], s.mark[:n]
+	s.n, s.z, s.there, s.mark, s.saved = n, s.z[:n*s.f], s.there[:n], s.mark[:n], s.saved[:n]
 	s.idx, s.sim, s.size, s.bound = s.idx[:n*s.m], s.sim[:n*s.m], s.size[:n], s.bound[:n]
-	s.undo = nil
+	if s.sketch != nil {
+		s.q = s.q[:n*s.sketch.w]
+	}
 }
 
 // leave drops marked rows from a list.
 func (s *Near) leave(v int32) {
-	at, size := int(v)*s.m, int(s.size[v])
-	for q, u := range s.idx[at : at+size] {
-		if !s.mark[u] {
-			continue
+	s.save(v)
+	at, to := int(v)*s.m, int(v)*s.m
+	for q := at; q < at+int(s.size[v]); q++ {
+		if u := s.idx[q]; !s.mark[u] {
+			s.idx[to], s.sim[to] = u, s.sim[q]
+			to++
 		}
-		s.save(v)
-		to := q
-		for ; q < size; q++ {
-			if u := s.idx[at+q]; !s.mark[u] {
-				s.idx[at+to], s.sim[at+to] = u, s.sim[at+q]
-				to++
-			}
-		}
-		s.size[v] = int32(to)
-		return
 	}
+	s.size[v] = int32(to - at)
 }
 
 // offer puts a row into the list of v if it belongs there.
@@ -234,62 +281,98 @@ func (s *Near) offer(v int32, p place) {
 const (
 	nearRows = 384
 	nearCols = 2048
+	nearPart = 8 // rows of a tile that are looked through together
 )
 
 // search compares rows, which are marked, with all others, and fills their lists. With
 // both they are offered to the lists of unmarked rows, too.
+//
+// Where there is a sketch, tiles hold upper bounds, and only pairs whose bound reaches one
+// of their lists are compared.
 func (s *Near) search(pool *kernels.Pool, rows []int32, both bool) {
 	if s.k == 0 || s.f == 0 || len(rows) == 0 {
 		return
+	}
+	from, w, slack := s.z, s.f, float32(0)
+	if s.sketch != nil {
+		from, w, slack = s.q, s.sketch.w, s.sketch.slack
 	}
 	never := float32(math.Inf(1))
 	s.floor = room(s.floor, s.n)
 	for v := range s.floor {
 		if s.floor[v] = never; both && s.there[v] && !s.mark[v] {
-			s.floor[v] = s.bound[v].sim
+			s.floor[v] = s.bound[v].sim - slack
 		}
 	}
 	s.tile = room(s.tile, nearRows*nearCols)
-	z := make([]float32, 0, nearRows*s.f)
+	if s.look == nil {
+		s.look = make([]looker, nearRows/nearPart)
+		for i := range s.look {
+			s.look[i].hits = make([]uint64, nearCols)
+		}
+	}
+	least := make([]float32, nearRows)
 	hits := make([][]place, nearRows) // of each row, the rows to whose lists it is offered
 	for part := range slices.Chunk(rows, nearRows) {
-		z = z[:0]
-		for _, v := range part {
-			z = append(z, s.z[int(v)*s.f:(int(v)+1)*s.f]...)
-		}
+		parallel(pool, len(part), nearPart, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				least[i] = s.least(&s.look[lo/nearPart], part[i])
+			}
+		})
+		some := gather(from, w, part)
 		for first := 0; first < s.n; first += nearCols {
 			width := min(nearCols, s.n-first)
-			pool.MatMul(s.tile, z, s.z[first*s.f:], len(part), s.f, width, false, true, kernels.Epilogue{})
-			parallel(pool, len(part), 8, func(lo, hi int) {
+			pool.MatMul(s.tile, some, from[first*w:], len(part), w, width, false, true, kernels.Epilogue{})
+			parallel(pool, len(part), nearPart, func(lo, hi int) {
 				for i := lo; i < hi; i++ {
-					hits[i] = s.scan(hits[i][:0], part[i], first, s.tile[i*width:(i+1)*width])
+					least[i] = max(least[i], s.bound[part[i]].sim)
+					hits[i] = s.scan(&s.look[lo/nearPart], hits[i][:0], part[i], first, s.tile[i*width:(i+1)*width], least[i], slack)
 				}
 			})
 			for i, u := range part {
 				for _, h := range hits[i] {
 					s.offer(h.row, place{h.sim, u})
+					s.floor[h.row] = s.bound[h.row].sim - slack
 				}
 			}
 		}
 	}
 }
 
-// scan looks through the similarities of u with the rows from first on, fills its list,
-// and appends to hits the rows whose lists it may belong in. It writes nothing but the
-// list of u, which is saved.
-func (s *Near) scan(hits []place, u int32, first int, sim []float32) []place {
-	least, floor := s.bound[u].sim, s.floor[first:first+len(sim)]
-	for c, x := range sim {
-		if x < least && x < floor[c] {
-			continue
+// least returns a similarity that the list of u will not be below once it is full: the least
+// of those with the rows that were in it before.
+func (s *Near) least(l *looker, u int32) float32 {
+	l.rows = l.rows[:0]
+	for _, v := range s.save(u).idx {
+		if s.there[v] {
+			l.rows = append(l.rows, v)
 		}
-		v := int32(first + c)
-		if x >= floor[c] {
-			hits = append(hits, place{x, v})
+	}
+	if len(l.rows) < s.m {
+		return float32(math.Inf(-1))
+	}
+	return slices.Min(l.of(s, u))
+}
+
+// scan looks through a row of a tile, which is of u with the rows from first on, for what
+// reaches least or the list of the other. It fills the list of u, and appends to hits the
+// rows whose lists it may belong in. It writes nothing but the list of u, which is saved.
+func (s *Near) scan(l *looker, hits []place, u int32, first int, tile []float32, least, slack float32) []place {
+	found := l.hits[:kernels.Reach(l.hits, tile, s.floor[first:first+len(tile)], least-slack)]
+	l.rows = l.rows[:0]
+	for _, c := range found {
+		if v := int32(first + int(c)); v != u && s.there[v] {
+			l.rows = append(l.rows, v)
 		}
-		if x >= least && v != u && s.there[v] {
+	}
+	// Products of tiles are to the bit those of pairs.
+	for i, x := range l.of(s, u) {
+		v := l.rows[i]
+		if x >= least {
 			s.offer(u, place{x, v})
-			least = s.bound[u].sim
+		}
+		if x >= s.floor[v] {
+			hits = append(hits, place{x, v})
 		}
 	}
 	return hits
@@ -297,7 +380,8 @@ func (s *Near) scan(hits []place, u int32, first int, sim []float32) []place {
 
 // Before returns what [Near.Nearest] gave for a row before the last change.
 func (s *Near) Before(v int32) []int32 {
-	if old, ok := s.undo[v]; ok {
+	if at := s.saved[v]; at > 0 {
+		old := &s.undo[at-1]
 		return old.idx[:min(s.k, int(old.size))]
 	}
 	return s.Nearest(v)

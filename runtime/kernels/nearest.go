@@ -239,6 +239,42 @@ func reachGo(hits []uint64, x, cols []float32, least float32) int {
 	return n
 }
 
+// Reach writes to hits, [len(x)], the places where x ≥ least or x ≥ cols, ascending, and
+// returns how many there are.
+func Reach(hits []uint64, x, cols []float32, least float32) int {
+	need("Reach", "hits", len(hits), len(x))
+	need("Reach", "cols", len(cols), len(x))
+	return ks.reach(hits, x, cols, least)
+}
+
+// Products multiplies a row with others that lie anywhere. The zero value is ready for
+// use, by one goroutine at a time.
+type Products struct{ rows, packed, tile []float32 }
+
+// Of sets dst to the products of x, [f], with some rows of z, [n,f]. They are to the bit
+// those that [Pool.MatMul] has of x and z transposed, and [Pool.Nearest].
+func (s *Products) Of(dst, x, z []float32, rows []int32) {
+	need("Products", "dst", len(dst), len(rows))
+	j := gemmJob{k: len(x), mk: ks.wide}
+	j.divideRight()
+	f, mr, nr := len(x), j.mk.mr, j.mk.nr
+	s.rows, s.packed, s.tile = grow(&s.rows, nr*f), grow(&s.packed, nr*j.kc+spill), grow(&s.tile, mr*nr)
+	for at := 0; at < len(rows); at += nr {
+		some := rows[at:min(at+nr, len(rows))]
+		for i, v := range some {
+			copy(s.rows[i*f:(i+1)*f], z[int(v)*f:])
+		}
+		var add []float32
+		for k0 := 0; k0 < f; k0 += j.kc {
+			kc := min(j.kc, f-k0)
+			packTransposed(s.packed, s.rows[k0:], kc, f, len(some), nr)
+			j.mk.f(kc, x[k0:], 0, 1, 0, s.packed, s.tile, nr, add, 1) // all rows are x
+			add = s.tile
+		}
+		copy(dst[at:], s.tile[:len(some)])
+	}
+}
+
 func lcm(a, b int) int {
 	x, y := a, b
 	for y != 0 {

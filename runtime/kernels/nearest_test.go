@@ -160,3 +160,28 @@ func TestNearestWithinAndAround(t *testing.T) {
 		}
 	})
 }
+
+// Products of rows that lie anywhere have the bits of a product of matrices.
+func TestProducts(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		p := NewPool(2)
+		defer p.Close()
+		var s Products
+		for _, f := range []int{1, 7, 128, 320, 321, 700, 1024} {
+			const n = 70
+			z, all := normals(uint64(f), n*f), make([]float32, n*n)
+			p.MatMul(all, z, z, n, f, n, false, true, Epilogue{})
+			rows := []int32{}
+			for i := range n {
+				rows = append(rows, int32(i*37%n))
+				got := make([]float32, len(rows))
+				s.Of(got, z[i*f:(i+1)*f], z, rows)
+				for k, v := range rows {
+					if want := all[i*n+int(v)]; got[k] != want {
+						t.Fatalf("width %d, rows %d and %d: %v, want %v", f, i, v, got[k], want)
+					}
+				}
+			}
+		}
+	})
+}
