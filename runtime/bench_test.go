@@ -22,11 +22,11 @@ func BenchmarkOverhead(b *testing.B) {
 		x = build.One("neg", nil, x)
 	}
 	build.Return("y", x)
-	for _, e := range []Executor{Planned, Tape} {
+	for _, e := range executors() {
 		b.Run(e.String(), func(b *testing.B) {
 			pool := kernels.NewPool(1)
 			defer pool.Close()
-			f := mustFunction(b, m, "f", Options{Executor: e, Pool: pool})
+			f := mustFunction(b, m, "f", Options{NewExecutor: e.make, Pool: pool})
 			bindAll(b, f, map[string]*Buffer{"x": Zeros(1)})
 			b.ReportAllocs()
 			for b.Loop() {
@@ -53,9 +53,9 @@ func BenchmarkStep(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for _, e := range []Executor{Planned, Tape} {
+		for _, e := range executors() {
 			b.Run(fmt.Sprintf("%s/%s/%s", c.model, c.fn, e), func(b *testing.B) {
-				f := mustFunction(b, p.Module, c.fn, Options{Executor: e, Seed: rng.New(1, "bench")})
+				f := mustFunction(b, p.Module, c.fn, Options{NewExecutor: e.make, Seed: rng.New(1, "bench")})
 				sz := sizes{"N": 2708, "E": -1, "M": -1, "B": 512, "T": 140, "C": 7}
 				args := inputArguments(b, p.Module, p.Module.Func(c.fn), sz, rng.New(1, "bench"))
 				args["x"] = sparseFeatures(b, 2708, 1433, 18)

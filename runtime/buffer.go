@@ -17,8 +17,7 @@ import (
 //	csr[A,B]     Dims = [A B], Sparse
 //	graph<N,E>   Graph; Dims is [N E], of a block [targets entries sources]
 //
-// A scalar has no dimensions and one element. A Buffer implements gorgonia's
-// Value, which is how it travels through a gorgonia graph.
+// A scalar has no dimensions and one element.
 type Buffer struct {
 	DType  ir.DType
 	Dims   []int
@@ -107,6 +106,31 @@ func count(dims []int) int {
 		n *= d
 	}
 	return n
+}
+
+// Size returns the number of elements of the dense form.
+func (b *Buffer) Size() int { return count(b.Dims) }
+
+// MemSize returns the size of the stored elements in bytes.
+func (b *Buffer) MemSize() uintptr {
+	if b.DType == ir.I64 {
+		return uintptr(8 * b.len())
+	}
+	return uintptr(4 * b.len())
+}
+
+// Format prints the type and, where they are few, the elements.
+func (b *Buffer) Format(s fmt.State, _ rune) {
+	fmt.Fprint(s, b.typeString())
+	switch {
+	case b.Graph != nil || b.len() > 16:
+	case b.Sparse != nil:
+		fmt.Fprint(s, b.Sparse.Values)
+	case b.DType == ir.I64:
+		fmt.Fprint(s, b.I64)
+	default:
+		fmt.Fprint(s, b.F32)
+	}
 }
 
 // len returns the number of elements that are stored.

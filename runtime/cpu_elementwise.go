@@ -46,7 +46,7 @@ var elementwiseKernels = map[string]Kernel{
 	"squeeze":       identity,
 }
 
-// identity copies the operand. The planned executor makes a view instead.
+// identity copies the operand. The arena executor makes a view instead.
 func identity(k *Call) error {
 	x, y := k.In[0], k.Out[0]
 	switch {

@@ -85,7 +85,7 @@ func columns(k *Call) error {
 	return nil
 }
 
-// slice runs on the TapeMachine only: the planned executor reads the rows in place.
+// slice runs on the TapeMachine only: the arena executor reads the rows in place.
 func slice(k *Call) error {
 	x, y := k.In[0], k.Out[0]
 	w := rowWidth(x)

@@ -25,23 +25,23 @@ var gradientOf = map[string]struct {
 }
 
 // left is memory that an operation leaves for its gradients in the same function:
-// a piece of the planned executor's arena, else its own.
+// a piece of the arena executor's arena, else its own.
 type left struct{ mem []float32 }
 
 // leaveForGradients gives operations and their gradients memory to share.
-func leaveForGradients(ops []*graphOp) {
-	made := map[*ir.Value]*graphOp{}
+func leaveForGradients(ops []*Instruction) {
+	made := map[*ir.Value]*Instruction{}
 	for _, o := range ops {
-		if g, ok := gradientOf[o.op.Name()]; ok {
-			from := made[o.op.Operands[g.result]]
-			if from != nil && from.op.Name() == g.forward && from.op.Float("tau") == o.op.Float("tau") && sameValues(from.op.Operands, o.op.Operands[:g.result]) {
-				if from.call.left == nil {
-					from.call.left = &left{}
+		if g, ok := gradientOf[o.Op.Name()]; ok {
+			from := made[o.Op.Operands[g.result]]
+			if from != nil && from.Op.Name() == g.forward && from.Op.Float("tau") == o.Op.Float("tau") && sameValues(from.Op.Operands, o.Op.Operands[:g.result]) {
+				if from.left == nil {
+					from.left = &left{}
 				}
-				o.call.left = from.call.left
+				o.left = from.left
 			}
 		}
-		made[o.op.Results[0]] = o
+		made[o.Op.Results[0]] = o
 	}
 }
 

@@ -48,7 +48,7 @@ func (k *Call) PlaceScratch(at uintptr) { k.work = at }
 func (k *Call) Wanted(i int) bool { return k.unread == nil || !k.unread[i] }
 
 // Scratch returns n floats of workspace, with unspecified contents, valid until
-// the kernel returns. What Device.Workspace foretold lies in the planned
+// the kernel returns. What Device.Workspace foretold lies in the arena
 // executor's arena; more is allocated, when n has grown and not otherwise.
 func (k *Call) Scratch(n int) []float32 {
 	if cap(k.scratch) < n {

@@ -1,7 +1,7 @@
 // Package runtime runs compiled programs: a function of the IR whose operations
-// are all of the tensor level (package ir; the passes get there) becomes a
-// gorgonia graph of this package's own operations, and an executor runs that
-// graph on buffers that the caller binds by name.
+// are all of the tensor level (package ir; the passes get there) gets kernels for
+// its operations and memory for its values, and an executor runs it on buffers that
+// the caller binds by name.
 //
 //	fn, err := runtime.NewFunction(module, "loss", runtime.Options{Seed: rng.New(seed, "train")})
 //	defer fn.Close()
@@ -19,13 +19,13 @@
 //   - [Executable] is one function, ready to run; [Function] pairs it with the
 //     set-up function that the hoist pass split off, which runs only when one of
 //     its inputs is bound anew.
-//   - emit.go makes the gorgonia graph. Gorgonia is the container, the type
-//     checker and, in its TapeMachine, the reference executor; none of its own
-//     operations are used, since many are slow and some are wrong.
-//   - planned.go is the default executor. It walks the graph once, lays values
-//     out in one arena (memory.go), where those whose lifetimes do not meet share
-//     memory, and then only calls kernels: after the first step a run allocates
-//     nothing. [PredictMemory] tells beforehand what that takes.
+//   - arena_executor.go is the default executor. It lays values out in one arena
+//     (memory.go), where those whose lifetimes do not meet share memory, and then
+//     only calls kernels in the order of the program: after the first step a run
+//     allocates nothing. [PredictMemory] tells beforehand what that takes.
+//   - executor.go is what an executor of another package sees. Package
+//     runtime/gorgonia has one, which runs the function as a gorgonia graph on
+//     gorgonia's TapeMachine: the reference that the arena executor is held against.
 //   - [Device] is where kernels and memory come from. The cpu_*.go files are the
 //     table from operation to kernel for the CPU (package runtime/kernels).
 //   - [Accelerator] is a device with a memory of its own, such as a GPU; accelerator.go

@@ -7,28 +7,16 @@ import (
 	"strings"
 	"time"
 
-	"gorgonia.org/gorgonia"
-
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// Executor names a way to run a graph.
-type Executor int
-
-// The executors. Both run the same graph with the same kernels and give the
-// same bits.
-const (
-	Planned Executor = iota // the project's own: memory planned, no allocation after the first run
-	Tape                    // gorgonia's TapeMachine: the reference, slow, each value in memory of its own
-)
-
-func (e Executor) String() string { return [...]string{"planned", "tape"}[e] }
-
 // Options says how a program runs. The zero value is a good default.
 type Options struct {
-	Executor Executor
+	// NewExecutor makes what runs the program; nil is the arena executor, which
+	// plans memory and allocates nothing after the first run.
+	NewExecutor func(*Program) (Executor, error)
 	// Device has kernels and memory; nil means CPU.
 	Device Device
 	// Pool is the threads that CPU kernels use; nil means one made for this
@@ -40,9 +28,9 @@ type Options struct {
 	// infinity. It costs a pass over every result: for hunting faults.
 	CheckFinite bool
 	// Profile measures the time of every operation, for [Executable.Profile];
-	// the planned executor only.
+	// the arena executor only.
 	Profile bool
-	// Trace, if set, is told when each operation ran; the planned executor only.
+	// Trace, if set, is told when each operation ran; the arena executor only.
 	Trace *Trace
 }
 
@@ -59,13 +47,11 @@ type Executable struct {
 	ran     bool
 }
 
-// executor runs the graph of a program whose sizes are resolved.
+// executor runs a program whose sizes are resolved.
 type executor interface {
+	Executor
 	// allocate provides memory for the sizes that the program's cells have now.
 	allocate() error
-	run(step uint64) error
-	// buffer returns the value that the last run computed.
-	buffer(v *ir.Value) *Buffer
 }
 
 // NewExecutable makes a function executable. All its operations must be of the
@@ -88,16 +74,20 @@ func NewExecutable(m *ir.Module, f *ir.Func, opts Options) (*Executable, error) 
 	for _, v := range m.Params {
 		x.params[v.Name] = true
 	}
-	if p.accel != nil && opts.Executor == Tape {
-		return nil, fmt.Errorf("runtime: @%s: gorgonia's TapeMachine runs on the cpu only, not on %s", f.Name, opts.Device.Name())
+	if p.accel != nil && opts.NewExecutor != nil {
+		return nil, fmt.Errorf("runtime: @%s: only the arena executor runs on %s", f.Name, opts.Device.Name())
 	}
 	if opts.Pool == nil {
 		x.opts.Pool, x.ownPool = kernels.NewPool(0), true
 	}
-	if opts.Executor == Tape {
-		x.exec, err = newTape(p, x.opts)
+	p.check = opts.CheckFinite
+	for _, i := range p.ops {
+		i.Pool = x.opts.Pool
+	}
+	if opts.NewExecutor != nil {
+		x.exec, err = newSeparate(p, x.opts)
 	} else {
-		x.exec = newPlanned(p, x.opts)
+		x.exec = newArenaExecutor(p, x.opts)
 	}
 	if err != nil {
 		x.Close()
@@ -113,7 +103,7 @@ func (x *Executable) Close() {
 	if x.ownPool {
 		x.opts.Pool.Close()
 	}
-	if e, ok := x.exec.(*planned); ok && x.p.accel != nil {
+	if e, ok := x.exec.(*arenaExecutor); ok && x.p.accel != nil {
 		_ = e.close() // a device that fails here has said so before
 		x.ran, x.ready = false, false
 	}
@@ -124,9 +114,6 @@ func (x *Executable) Name() string { return x.p.fn.Name }
 
 // Func returns the function that runs.
 func (x *Executable) Func() *ir.Func { return x.p.fn }
-
-// ExprGraph returns the gorgonia graph that runs.
-func (x *Executable) ExprGraph() *gorgonia.ExprGraph { return x.p.graph }
 
 // Inputs returns the names of all inputs that must be bound: the arguments and
 // the parameters that the function reads.
@@ -189,7 +176,7 @@ func (x *Executable) Run(step uint64) error {
 	if err := x.layOut(); err != nil {
 		return err
 	}
-	if err := x.exec.run(step); err != nil {
+	if err := x.exec.Run(step); err != nil {
 		return fmt.Errorf("runtime: %w", err)
 	}
 	x.ran = true
@@ -265,7 +252,7 @@ func (x *Executable) Result(name string) *Buffer {
 	if v == nil || !x.ran {
 		return nil
 	}
-	return x.exec.buffer(v)
+	return x.exec.Buffer(v)
 }
 
 // OpTime is the time that an operation has taken in all runs so far, and the
@@ -296,7 +283,7 @@ func extents(bufs []*Buffer) []Extent {
 // Profile returns the time of every operation that runs, longest first. It is
 // empty unless Options.Profile is set.
 func (x *Executable) Profile() []OpTime {
-	e, ok := x.exec.(*planned)
+	e, ok := x.exec.(*arenaExecutor)
 	if !ok || !x.opts.Profile {
 		return nil
 	}
@@ -308,7 +295,7 @@ func (x *Executable) Profile() []OpTime {
 	return ts
 }
 
-// Plan describes what the planned executor does each run, and in what memory.
+// Plan describes what the arena executor does each run, and in what memory.
 type Plan struct {
 	Operations   int // of the function
 	Instructions int // kernels called each run; views and constants cost none
@@ -319,9 +306,9 @@ type Plan struct {
 	Unshared     int // bytes if every value had memory of its own
 }
 
-// Plan returns the plan, complete after the first run; zero for the TapeMachine.
+// Plan returns the plan, complete after the first run; zero for other executors.
 func (x *Executable) Plan() Plan {
-	if e, ok := x.exec.(*planned); ok {
+	if e, ok := x.exec.(*arenaExecutor); ok {
 		return e.plan()
 	}
 	return Plan{}

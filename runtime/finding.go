@@ -130,7 +130,7 @@ func (f *finding) queue() error {
 		if s.from == nil {
 			if err := checkTargets(s.in[1].I64, s.in[0].At.In.Rows); err != nil {
 				s.seen = [2]stamp{}
-				return opError(f.p.fn, &s.call, err)
+				return opError(f.p.fn, &s.Call, err)
 			}
 		}
 		f.fields[i].MaxTargets = s.in[1].Size()
@@ -166,7 +166,7 @@ func (f *finding) search() error {
 	all := func() error {
 		for i, r := range f.fields {
 			if err := f.finder.FindField(r); err != nil {
-				return opError(f.p.fn, &f.p.sizers[i].call, err)
+				return opError(f.p.fn, &f.p.sizers[i].Call, err)
 			}
 		}
 		return nil
@@ -200,7 +200,7 @@ func (f *finding) layOut() error {
 		was := &f.laid[i]
 		if was.MaxTargets != r.MaxTargets || was.MaxEntries != r.MaxEntries || was.Graph == nil || was.Graph.Rows != r.Graph.Rows {
 			if err := f.provide(m, i, r.lay(0)); err != nil {
-				return opError(f.p.fn, &f.p.sizers[i].call, err)
+				return opError(f.p.fn, &f.p.sizers[i].Call, err)
 			}
 			r.lay(f.memory[i].At.Elements)
 			moved = true
@@ -291,11 +291,11 @@ func (f *finding) short() (bool, error) {
 		n, r := f.counts[FieldCounts*i:], f.fields[i]
 		if at := n[FieldWrong]; at != math.MaxInt32 {
 			s.seen = [2]stamp{}
-			return false, opError(f.p.fn, &s.call, fmt.Errorf("the target at position %d is outside 0..%d", at, r.Graph.Rows-1))
+			return false, opError(f.p.fn, &s.Call, fmt.Errorf("the target at position %d is outside 0..%d", at, r.Graph.Rows-1))
 		}
 		if need := int(n[FieldNeeded]); need > 0 {
 			if need > math.MaxInt32/2 {
-				return false, opError(f.p.fn, &s.call, errors.New("the receptive field has more than 2³⁰ entries: train with fewer anchors"))
+				return false, opError(f.p.fn, &s.Call, errors.New("the receptive field has more than 2³⁰ entries: train with fewer anchors"))
 			}
 			r.MaxEntries = r.room(need)
 			return true, nil

@@ -24,7 +24,7 @@ type Timer interface {
 // their own results, so that the values are lost: there is no result to be read until
 // the next run.
 func (x *Executable) Measure(step uint64) ([]OpTime, error) {
-	e, ok := x.exec.(*planned)
+	e, ok := x.exec.(*arenaExecutor)
 	t, timer := x.p.device.(Timer)
 	switch {
 	case !ok || !timer:
@@ -48,13 +48,13 @@ func (x *Executable) Measure(step uint64) ([]OpTime, error) {
 			took, err := t.Time(func() error { return f.finder.FindField(r) })
 			s := x.p.sizers[i]
 			if err != nil {
-				return nil, opError(x.p.fn, &s.call, err)
+				return nil, opError(x.p.fn, &s.Call, err)
 			}
-			ts = append(ts, OpTime{s.op, 1, took, extents(s.in[:]), extents([]*Buffer{s.out[0].view, s.out[1].view, s.out[2].view})})
+			ts = append(ts, OpTime{s.Op, 1, took, extents(s.in[:]), extents([]*Buffer{s.out[0].view, s.out[1].view, s.out[2].view})})
 		}
 	}
 	for _, i := range e.code {
-		took, err := t.Time(func() error { return e.execute([]*instr{i}, step) })
+		took, err := t.Time(func() error { return e.execute([]*Instruction{i}, step) })
 		if err != nil {
 			return nil, fmt.Errorf("runtime: @%s: %w", x.Name(), err)
 		}

@@ -46,7 +46,7 @@ type placed struct {
 
 // workspace is the scratch memory of an instruction.
 type workspace struct {
-	at     *instr
+	at     *Instruction
 	device Device
 	piece  int
 	view   Buffer
@@ -56,7 +56,7 @@ type workspace struct {
 
 // keeping is what an instruction leaves for its gradients.
 type keeping struct {
-	at     *instr
+	at     *Instruction
 	piece  int
 	view   Buffer
 	floats int
@@ -75,7 +75,7 @@ type piece struct {
 
 // place finds the pieces of a program: of constants, which are computed when
 // sizes change; of what instructions compute; of their workspaces.
-func (m *memoryPlan) place(e *planned) {
+func (m *memoryPlan) place(e *arenaExecutor) {
 	m.shared = e.p.fn.Attrs.Str(passes.Memory) == passes.Shared
 	m.arena.DType = ir.F32
 	m.end = len(e.code)
@@ -194,7 +194,7 @@ func (p *program) varying() func(*cell) bool {
 }
 
 // overwritten returns the dying operand whose memory the result may take, or nil.
-func overwritten(i *instr, dying []*cell, rootOf func(*cell) *cell) *cell {
+func overwritten(i *Instruction, dying []*cell, rootOf func(*cell) *cell) *cell {
 	one, only := overwritingOne[i.Op.Name()]
 	if !only && !slices.Contains(overwriting, i.Op.Name()) || len(i.outs) != 1 {
 		return nil

@@ -84,14 +84,25 @@ func TestValuesLieAligned(t *testing.T) {
 	if err := f.Run(0); err != nil {
 		t.Fatal(err)
 	}
-	e := f.main.exec.(*planned)
+	e := f.main.exec.(*arenaExecutor)
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(e.mem.arena.F32)))
 	for _, v := range e.mem.values {
-		at := v.cell.view.Uintptr()
+		at := addressOf(v.cell.view)
 		if v.cell.n > 0 && (at%alignment != 0 || at < base || at+uintptr(v.cell.bytes()) > base+uintptr(4*cap(e.mem.arena.F32))) {
 			t.Errorf("%s lies at %#x of an arena at %#x", v.cell.value.Def, at, base)
 		}
 	}
+}
+
+// addressOf returns the address of the first stored element.
+func addressOf(b *Buffer) uintptr {
+	switch {
+	case b.Sparse != nil:
+		return uintptr(unsafe.Pointer(unsafe.SliceData(b.Sparse.Values)))
+	case b.DType == ir.I64:
+		return uintptr(unsafe.Pointer(unsafe.SliceData(b.I64)))
+	}
+	return uintptr(unsafe.Pointer(unsafe.SliceData(b.F32)))
 }
 
 // TestSharedMemoryKeepsValues compares programs whose values share memory with
@@ -138,7 +149,7 @@ func TestChangingSizes(t *testing.T) {
 	m := parse(t, "graph.gsr")
 	f := mustFunction(t, m, "conv", Options{})
 	bindAll(t, f, moduleParams(t, m))
-	e := f.main.exec.(*planned)
+	e := f.main.exec.(*arenaExecutor)
 	layouts, last, largest := 0, -1, 0
 	for k := range 60 {
 		n := 1000 + (k*37)%50

@@ -148,14 +148,14 @@ func TestModels(t *testing.T) {
 			}
 			t.Run(p.name+"/"+fn.Name, func(t *testing.T) {
 				opts := Options{Pool: one, Seed: rng.New(8, "models")}
-				planned := mustFunction(t, p.m, fn.Name, opts)
+				arena := mustFunction(t, p.m, fn.Name, opts)
 				opts.Pool = four
 				threads := mustFunction(t, p.m, fn.Name, opts)
-				opts.Executor = Tape
+				opts.NewExecutor = TapeExecutor
 				tape := mustFunction(t, p.m, fn.Name, opts)
 				for k, sz := range modelSizes {
 					args := inputArguments(t, p.m, fn, sz, rng.New(uint64(k), p.name))
-					for _, f := range []*Function{planned, threads, tape} {
+					for _, f := range []*Function{arena, threads, tape} {
 						bindAll(t, f, args, params)
 						for step := range uint64(3) {
 							if err := f.Run(step); err != nil {
@@ -167,14 +167,14 @@ func TestModels(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					for _, r := range planned.Outputs() {
-						if err := sameBits(planned.Output(r), tape.Output(r)); err != nil {
-							t.Errorf("%s at %v: planned and tape differ: %v", r, sz, err)
+					for _, r := range arena.Outputs() {
+						if err := sameBits(arena.Output(r), tape.Output(r)); err != nil {
+							t.Errorf("%s at %v: arena and tape differ: %v", r, sz, err)
 						}
-						if err := sameBits(planned.Output(r), threads.Output(r)); err != nil {
+						if err := sameBits(arena.Output(r), threads.Output(r)); err != nil {
 							t.Errorf("%s at %v: 1 and 4 threads differ: %v", r, sz, err)
 						}
-						if err := closeTo(planned.Output(r), want[r], 2e-4); err != nil {
+						if err := closeTo(arena.Output(r), want[r], 2e-4); err != nil {
 							t.Errorf("%s at %v: %v", r, sz, err)
 						}
 					}
@@ -229,27 +229,6 @@ func TestFuse(t *testing.T) {
 	}
 	if fused < 100 {
 		t.Errorf("only %d operations of all models are fused", fused)
-	}
-}
-
-// TestOwnOperations asserts that emitted graphs consist of this package's
-// operations alone: gorgonia's own are slow, and some are wrong.
-func TestOwnOperations(t *testing.T) {
-	for _, p := range compiledModels(t) {
-		for _, fn := range p.m.Funcs {
-			x, err := NewExecutable(p.m, fn, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			x.Close()
-			for _, n := range x.ExprGraph().AllNodes() {
-				switch op := n.Op().(type) {
-				case nil, *graphOp, *projection:
-				default:
-					t.Errorf("%s: @%s has a node of type %T", p.name, fn.Name, op)
-				}
-			}
-		}
 	}
 }
 

@@ -79,11 +79,11 @@ func compareCase(t *testing.T, name string, c optest.Case, one, four *kernels.Po
 	}
 	words := c.Words()
 	opts := Options{Seed: rng.New(3, "test"), Pool: one, CheckFinite: false}
-	planned := mustFunction(t, m, "f", opts)
+	arena := mustFunction(t, m, "f", opts)
 	threaded := opts
 	threaded.Pool = four
 	parallel := mustFunction(t, m, "f", threaded)
-	opts.Executor = Tape
+	opts.NewExecutor = TapeExecutor
 	tape := mustFunction(t, m, "f", opts)
 	for k, sz := range optest.CaseSizes {
 		drawn := optest.Arguments(t, m.Func("f"), words, sz, rng.New(uint64(k), name+src))
@@ -96,14 +96,14 @@ func compareCase(t *testing.T, name string, c optest.Case, one, four *kernels.Po
 		if err != nil {
 			t.Fatalf("%v at %v\n%s", err, sz, src)
 		}
-		for _, f := range []*Function{planned, parallel, tape} {
+		for _, f := range []*Function{arena, parallel, tape} {
 			bindAll(t, f, args)
 			if err := f.Run(step); err != nil {
 				t.Fatalf("%v at %v\n%s", err, sz, src)
 			}
 		}
-		for _, r := range planned.Outputs() {
-			got := planned.Output(r)
+		for _, r := range arena.Outputs() {
+			got := arena.Output(r)
 			if err := closeTo(got, want[r], tolerance(name)); err != nil {
 				t.Errorf("%s at %v: %v\n%s", r, sz, err, src)
 			}
@@ -111,7 +111,7 @@ func compareCase(t *testing.T, name string, c optest.Case, one, four *kernels.Po
 				t.Errorf("%s at %v: 1 and 4 threads differ: %v\n%s", r, sz, err, src)
 			}
 			if err := sameBits(got, tape.Output(r)); err != nil {
-				t.Errorf("%s at %v: planned and tape differ: %v\n%s", r, sz, err, src)
+				t.Errorf("%s at %v: arena and tape differ: %v\n%s", r, sz, err, src)
 			}
 		}
 	}

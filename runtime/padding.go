@@ -70,7 +70,7 @@ func (p *program) paddable() bool {
 		}
 	}
 	for _, o := range p.ops {
-		if !a.see(o.op) {
+		if !a.see(o.Op) {
 			return false
 		}
 	}

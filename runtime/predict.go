@@ -25,7 +25,7 @@ type Memory struct {
 func (m Memory) Bytes() int { return m.Main.Bytes + m.Setup.Bytes + m.Fields }
 
 // PredictMemory returns what a function of the module and its set-up will hold
-// with these inputs, without running it: the planned executor lays values out in
+// with these inputs, without running it: the arena executor lays values out in
 // the very same way. Of inputs only the sizes count, so that tensors may come
 // without elements (see [Extent.Buffer]); but a receptive field is found for the
 // graph and the indices that are given. Where sizes vary from step to step, as
@@ -88,12 +88,12 @@ func (s sizesOf) Pads() bool {
 }
 
 // predict lays a function out for some inputs, and further draws of them.
-func predict(d Device, m *ir.Module, f *ir.Func, inputs map[string]*Buffer, draws []map[string]*Buffer) (*planned, error) {
+func predict(d Device, m *ir.Module, f *ir.Func, inputs map[string]*Buffer, draws []map[string]*Buffer) (*arenaExecutor, error) {
 	p, err := newProgram(m, f, d, rng.Stream(0))
 	if err != nil {
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
-	e := newPlanned(p, Options{})
+	e := newArenaExecutor(p, Options{})
 	for _, set := range append([]map[string]*Buffer{inputs}, draws...) {
 		for _, in := range p.inputs {
 			if b := set[in.value.Name]; b != nil {
@@ -131,7 +131,7 @@ func (p *program) loadSizes() error {
 	}
 	for _, s := range p.sizers {
 		if g := s.in[0].Graph; g == nil || g.In == nil {
-			return fmt.Errorf("%s needs the graph itself, not only its size", s.op)
+			return fmt.Errorf("%s needs the graph itself, not only its size", s.Op)
 		}
 	}
 	if err := p.findSizes(); err != nil {
@@ -183,7 +183,7 @@ func (x *Function) Memory() Memory {
 			continue
 		}
 		plan := e.Plan()
-		if p, ok := e.exec.(*planned); ok {
+		if p, ok := e.exec.(*arenaExecutor); ok {
 			plan.Bytes = p.mem.held()
 			m.Pool = m.Pool.Max(p.mem.pool())
 		}

@@ -3,26 +3,22 @@ package runtime
 import (
 	"fmt"
 
-	"gorgonia.org/gorgonia"
-
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
-// program is a function as a gorgonia graph, with the sizes of its values.
+// program is a function with the kernels of its operations and the sizes of its values.
 type program struct {
+	module *ir.Module
 	fn     *ir.Func
 	device Device
-	accel  Accelerator // the device, if it has a memory of its own
-	graph  *gorgonia.ExprGraph
-	inputs []*input   // arguments in order, then the parameters that are read
-	ops    []*graphOp // in program order
+	accel  Accelerator    // the device, if it has a memory of its own
+	inputs []*input       // arguments in order, then the parameters that are read
+	ops    []*Instruction // in program order
 	cells  map[*ir.Value]*cell
-	nodes  map[*ir.Value]*gorgonia.Node
-	step   *Buffer // the step number, an input of the graph
-	stepAt *gorgonia.Node
 	sym    *symbols
+	check  bool     // results for NaN and infinities
 	sizers []*sizer // operations that find sizes, in program order
 	pads   bool     // what sizers find is padded
 	found  *finding // on a device that runs them itself, else nil
@@ -48,9 +44,9 @@ type input struct {
 	bound *Buffer // what the caller bound, nil if nothing
 }
 
-// newProgram lowers a function to a graph.
+// newProgram finds the kernels of a function on a device.
 func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, error) {
-	p := &program{fn: f, device: d, cells: map[*ir.Value]*cell{}, step: I64(make([]int64, 1)), sym: newSymbols()}
+	p := &program{module: m, fn: f, device: d, cells: map[*ir.Value]*cell{}, sym: newSymbols()}
 	p.accel, _ = d.(Accelerator)
 	seen := map[string]bool{}
 	for _, v := range append(append([]*ir.Value{}, f.Args...), f.Params(m)...) {
@@ -69,16 +65,21 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 		if err != nil {
 			return nil, fmt.Errorf("@%s: operation %d, %s: %w", f.Name, i, op, err)
 		}
-		o := &graphOp{p: p, id: i, op: op, kernel: kernel}
-		o.call.Op = op
-		o.call.In = make([]*Buffer, len(op.Operands))
-		if op.Draws() {
-			o.random = true
-			o.call.Stream = seed.Sub(op.Str("stream"))
+		o := &Instruction{Call: Call{Op: op, In: make([]*Buffer, len(op.Operands))}, p: p, kernel: kernel, random: op.Draws(), in: make([]*cell, len(op.Operands))}
+		if o.random {
+			o.Stream = seed.Sub(op.Str("stream"))
+		}
+		for k, v := range op.Operands {
+			if v != nil {
+				o.in[k] = p.cells[v]
+				o.In[k] = o.in[k].view
+			}
 		}
 		for _, r := range op.Results {
-			o.call.Out = append(o.call.Out, p.cell(r).view)
-			o.call.unread = append(o.call.unread, uses[r] == 0)
+			c := p.cell(r)
+			o.outs = append(o.outs, c)
+			o.Out = append(o.Out, c.view)
+			o.unread = append(o.unread, uses[r] == 0)
 		}
 		p.ops = append(p.ops, o)
 		if op.Def.Sizes {
@@ -97,7 +98,7 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 	if x, ok := d.(FieldFinder); ok && p.accel != nil && len(p.sizers) > 0 {
 		p.found = newFinding(p, x)
 	}
-	return p, p.emit()
+	return p, nil
 }
 
 func (p *program) cell(v *ir.Value) *cell {
@@ -151,27 +152,26 @@ func (p *program) resolve() error {
 	}
 	for _, s := range p.sizers {
 		for i, c := range s.out {
-			if err := p.sym.bind(s.op.Results[i], c.dims, c.view.Dims); err != nil {
-				return opError(p.fn, &s.call, err)
+			if err := p.sym.bind(s.Op.Results[i], c.dims, c.view.Dims); err != nil {
+				return opError(p.fn, &s.Call, err)
 			}
 		}
 	}
 	for _, o := range p.ops {
-		if o.op.Def.Sizes {
+		if o.Op.Def.Sizes {
 			continue
 		}
-		for i, r := range o.op.Results {
-			c := p.cells[r]
+		for i, c := range o.outs {
 			for k := range c.dims {
 				n, ok := p.sym.value(&c.dims[k])
 				if !ok {
-					return opError(p.fn, &o.call, fmt.Errorf("dimension %s of result %d is not that of any input", c.dims[k].text, i))
+					return opError(p.fn, &o.Call, fmt.Errorf("dimension %s of result %d is not that of any input", c.dims[k].text, i))
 				}
 				c.view.Dims[k] = n
 			}
 			c.n = count(c.view.Dims)
 			if s := c.view.Sparse; s != nil { // the structure is the operand's
-				from := p.cells[o.op.Operands[0]]
+				from := o.in[0]
 				s.ByRow, s.ByCol = from.view.Sparse.ByRow, from.view.Sparse.ByCol
 				c.view.At.In, c.view.At.Out = from.view.At.In, from.view.At.Out
 				c.n = from.n

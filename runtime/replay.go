@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// replay is what the planned executor keeps on a device that records work. The
+// replay is what the arena executor keeps on a device that records work. The
 // first run behind a change of addresses or of the inputs' sizes queues every
 // operation; the next one is recorded; those behind it are one call each. Sizes that
 // the program finds itself and those of padded batches, which differ from step to step,
@@ -110,12 +110,12 @@ func (r *replay) forget() error {
 }
 
 // runThere runs the program on a device with a memory of its own.
-func (e *planned) runThere(step uint64) error {
+func (e *arenaExecutor) runThere(step uint64) error {
 	a := e.p.accel
 	if err := a.SetStep(step); err != nil {
 		return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
 	}
-	if e.timed || e.check { // something to do between operations
+	if e.timed || e.p.check { // something to do between operations
 		return e.execute(e.code, step)
 	}
 	k := e.replay.at
@@ -137,7 +137,7 @@ func (e *planned) runThere(step uint64) error {
 }
 
 // close gives back the memory on a device of its own.
-func (e *planned) close() error {
+func (e *arenaExecutor) close() error {
 	a := e.p.accel
 	err := e.replay.forget()
 	if e := a.Memory().Release(&e.mem.arena); err == nil {

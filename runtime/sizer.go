@@ -11,7 +11,7 @@ import (
 // sizes are known before memory is given out; its results have memory of their
 // own that lasts.
 type sizer struct {
-	*graphOp
+	*Instruction
 	field graph.Field
 	from  *sizer     // whose sources the targets are, nil if they are an input
 	in    [2]*Buffer // graph, targets
@@ -27,22 +27,20 @@ type sizer struct {
 
 // addSizer checks that the operation reads nothing but inputs and what other
 // sizers find.
-func (p *program) addSizer(o *graphOp) error {
-	s := &sizer{graphOp: o}
-	for i, v := range o.op.Operands {
+func (p *program) addSizer(o *Instruction) error {
+	s := &sizer{Instruction: o}
+	for i, v := range o.Op.Operands {
 		if v.Def != nil && !v.Def.Def.Sizes {
 			return fmt.Errorf("%%%s is computed by the program: sizes can depend on its inputs only", v.Name)
 		}
-		s.in[i] = p.cells[v].view
+		s.in[i] = o.In[i]
 	}
 	for _, before := range p.sizers {
 		if before.out[1].view == s.in[1] {
 			s.from = before
 		}
 	}
-	for _, r := range o.op.Results {
-		s.out = append(s.out, p.cells[r])
-	}
+	s.out = o.outs
 	p.sizers = append(p.sizers, s)
 	return nil
 }
@@ -58,7 +56,7 @@ func (p *program) findSizes() error {
 			continue // nothing was bound again; elsewhere it may change in place
 		}
 		if s.in[1].I64 == nil && s.in[1].len() > 0 {
-			return opError(p.fn, &s.call, fmt.Errorf("the targets lie in the memory of %s; sizes are found on the host", p.device.Name()))
+			return opError(p.fn, &s.Call, fmt.Errorf("the targets lie in the memory of %s; sizes are found on the host", p.device.Name()))
 		}
 		f, targets := &s.field, s.in[1].I64
 		exact := len(targets)
@@ -66,7 +64,7 @@ func (p *program) findSizes() error {
 			exact = s.from.field.True
 		}
 		if err := f.RebuildFirst(s.in[0].Graph, targets, exact); err != nil {
-			return opError(p.fn, &s.call, err)
+			return opError(p.fn, &s.Call, err)
 		}
 		if p.pads {
 			f.Pad(PaddedRows(len(f.Sources)), PaddedEntries(f.E))
@@ -75,7 +73,7 @@ func (p *program) findSizes() error {
 		s.out[0].view.Graph, s.out[1].view.I64, s.out[2].view.I64 = &f.Structure, f.Sources, f.Entries
 		if p.accel != nil {
 			if err := p.send(s); err != nil {
-				return opError(p.fn, &s.call, err)
+				return opError(p.fn, &s.Call, err)
 			}
 		}
 		s.seen = now

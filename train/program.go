@@ -68,7 +68,7 @@ func (t *trainer) function(name string) (*function, error) {
 	if err := t.giveState(); err != nil {
 		return nil, err
 	}
-	r, err := runtime.NewFunction(t.prog, name, runtime.Options{Device: t.device, Executor: t.opts.Executor, Pool: t.pool, Seed: t.stream("train"), Trace: t.opts.Trace})
+	r, err := runtime.NewFunction(t.prog, name, runtime.Options{Device: t.device, NewExecutor: t.opts.NewExecutor, Pool: t.pool, Seed: t.stream("train"), Trace: t.opts.Trace})
 	if err != nil {
 		return nil, err
 	}

@@ -47,9 +47,9 @@ type Options struct {
 	// Device runs the programs; nil is the CPU. A device with a memory of its own
 	// must not be in use by anything else: its memory is the run's.
 	Device runtime.Device
-	// Executor runs the programs; the zero value is the planned executor.
-	Executor runtime.Executor
-	// Trace, if set, records when operations ran; the planned executor only.
+	// NewExecutor makes what runs the programs; nil is the arena executor.
+	NewExecutor func(*runtime.Program) (runtime.Executor, error)
+	// Trace, if set, records when operations ran; the arena executor only.
 	Trace *runtime.Trace
 	// Warn, if not nil, gets a sentence about the data that is no error and seldom
 	// meant, before a new run begins: [data.Dataset.Warnings].

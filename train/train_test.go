@@ -15,7 +15,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
-	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/gorgonia"
 )
 
 // Kipf and Welling report 81.5 on Cora's public split; implementations that keep
@@ -82,7 +82,7 @@ func TestDeterminism(t *testing.T) {
 		want := run(t, "ecl-gsr", ds, Options{}, append([]string{"train.threads=1"}, sets...)...)
 		for name, got := range map[string]*Result{
 			"3 threads":   run(t, "ecl-gsr", ds, Options{}, append([]string{"train.threads=3"}, sets...)...),
-			"TapeMachine": run(t, "ecl-gsr", ds, Options{Executor: runtime.Tape}, append([]string{"train.threads=2"}, sets...)...),
+			"TapeMachine": run(t, "ecl-gsr", ds, Options{NewExecutor: gorgonia.NewTapeExecutor}, append([]string{"train.threads=2"}, sets...)...),
 		} {
 			if !reflect.DeepEqual(got.Trained.Params, want.Trained.Params) || !reflect.DeepEqual(got.Trained.Refined, want.Trained.Refined) ||
 				!reflect.DeepEqual(got.Trained.Logits, want.Trained.Logits) || got.ValAcc != want.ValAcc {

@@ -49,12 +49,13 @@ var rooms = []room{
 	{name: "runtime/ort"},
 	{name: "runtime/cuda/driver"},
 	{name: "runtime/cuda", may: []string{"ir", "passes", "graph", "runtime", "runtime/kernels", "runtime/cuda/driver"}},
-	{name: "runtime", may: []string{"ir", "passes", "compiler", "graph", "runtime/kernels"}},
+	{name: "runtime", may: []string{"ir", "passes", "graph", "runtime/kernels"}, bare: true},
+	{name: "runtime/gorgonia", may: []string{"ir", "runtime"}},
 	{name: "metrics", may: []string{"graph", "runtime/kernels"}},
 	{name: "train", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "metrics"}},
 	{name: "export", may: []string{"ir", "passes", "compiler", "graph", "runtime", "runtime/kernels", "runtime/ort"}},
 	{name: "infer", may: []string{"graph", "data", "runtime/kernels", "metrics", "runtime/ort", "export", "train"}},
-	{name: "run", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "infer"}},
+	{name: "run", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/gorgonia", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "infer"}},
 	{name: ".", may: []string{"train", "export", "infer", "run"}},
 	{name: "lab", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "infer", "run", "."}},
 	{name: "tools", may: []string{".", "infer", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "train", "runtime/ort", "export"}},
@@ -66,7 +67,7 @@ var rooms = []room{
 	{name: "internal/exporttest", may: []string{"export"}},
 	{name: "internal/optest", may: []string{"ir", "graph", "runtime/kernels"}},
 	{name: "serve", may: []string{"export", "runtime/ort", "infer"}},
-	{name: "cmd", may: []string{".", "infer", "run", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export"}},
+	{name: "cmd", may: []string{".", "infer", "run", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/gorgonia", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export"}},
 }
 
 // roomOf returns the most specific room of a folder, or nil.

@@ -62,7 +62,7 @@ func TestLargeShapes(t *testing.T) {
 	}
 }
 
-// TestResultOverOperand runs operations whose result the planned executor may lay
+// TestResultOverOperand runs operations whose result the arena executor may lay
 // over an operand so.
 func TestResultOverOperand(t *testing.T) {
 	q := newQueue(t)

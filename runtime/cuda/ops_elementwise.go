@@ -64,7 +64,7 @@ func elementwiseWith(attr string) Kernel {
 	}
 }
 
-// identity copies the operand. The planned executor makes a view instead.
+// identity copies the operand. The arena executor makes a view instead.
 func identity(q Queue, k *runtime.Call) error {
 	x, y := k.In[0], k.Out[0]
 	switch {

@@ -258,7 +258,7 @@ func rowWidth(b *runtime.Buffer) int {
 	return 1
 }
 
-// slice copies rows. The planned executor reads them in place instead.
+// slice copies rows. The arena executor reads them in place instead.
 func slice(q Queue, k *runtime.Call) error {
 	x, y := k.In[0], k.Out[0]
 	n, _, err := sizes(y.Dims)

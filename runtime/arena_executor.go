@@ -3,48 +3,33 @@ package runtime
 import (
 	"fmt"
 	"slices"
-	"sort"
 	"time"
-
-	"gorgonia.org/gorgonia"
 
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
-// planned walks the graph once and then only calls kernels.
+// arenaExecutor calls kernels in the order of the program, which passes have
+// chosen, on memory that was planned.
 //
-// Its instructions are the graph's nodes in the order in which they were made,
-// which is the order of the program: passes that schedule operations are obeyed.
 // An operation that only renames its operand becomes a view of the operand's
 // memory; one that depends on sizes alone runs when sizes change. Every other
 // value has its place in one arena; see memoryPlan.
-type planned struct {
+type arenaExecutor struct {
 	p      *program
-	check  bool // for NaN and infinities
 	timed  bool
-	trace  *Trace   // nil unless somebody wants one
-	record bool     // this run goes to the trace
-	code   []*instr // run every time
-	once   []*instr // run when sizes change
-	varied []*instr // those of once whose sizes the program finds itself
-	views  []view   // of computed values, set when sizes change
-	live   []view   // of inputs, set before every run
+	trace  *Trace         // nil unless somebody wants one
+	record bool           // this run goes to the trace
+	code   []*Instruction // run every time
+	once   []*Instruction // run when sizes change
+	varied []*Instruction // those of once whose sizes the program finds itself
+	views  []view         // of computed values, set when sizes change
+	live   []view         // of inputs, set before every run
 
 	mem    memoryPlan
 	whole  bool // memory is laid out, and once has run
 	replay replay
 
-	at *instr // being run, for errors
-}
-
-type instr struct {
-	Call
-	op   *graphOp
-	in   []*cell // operands, nil where absent
-	outs []*cell
-
-	runs int // with Options.Profile
-	time time.Duration
+	at *Instruction // being run, for errors
 }
 
 // view is a cell that shares the memory of its operand, all of it or the rows
@@ -91,20 +76,14 @@ func isView(op *ir.Op) bool {
 // sized reports whether a value of the instruction has a size that may change. Those of
 // padded batches change from step to step, so that constants of such sizes are best
 // made by each recording.
-func (i *instr) sized() bool {
+func (i *Instruction) sized() bool {
 	return slices.ContainsFunc(slices.Concat(i.in, i.outs), func(c *cell) bool {
 		return c != nil && slices.ContainsFunc(c.dims, func(d dim) bool { return len(d.terms) > 0 })
 	})
 }
 
-func newPlanned(p *program, opts Options) *planned {
-	e := &planned{p: p, check: opts.CheckFinite, timed: opts.Profile || opts.Trace != nil, trace: opts.Trace}
-	cells := map[int64][]*cell{} // by node: one, or those of a bundle
-	for _, in := range p.inputs {
-		cells[p.nodes[in.value].ID()] = []*cell{in.cell}
-	}
-	nodes := slices.Clone(p.graph.AllNodes())
-	sort.Slice(nodes, func(i, j int) bool { return nodes[i].ID() < nodes[j].ID() })
+func newArenaExecutor(p *program, opts Options) *arenaExecutor {
+	e := &arenaExecutor{p: p, timed: opts.Profile || opts.Trace != nil, trace: opts.Trace}
 	root := map[*cell]*cell{}
 	inputs := map[*cell]bool{}
 	for _, in := range p.inputs {
@@ -115,50 +94,27 @@ func newPlanned(p *program, opts Options) *planned {
 			inputs[c] = true
 		}
 	}
-	for _, n := range nodes {
-		var operands []*cell
-		for from := p.graph.From(n.ID()); from != nil && from.Next(); {
-			if c := from.Node().(*gorgonia.Node); c != p.stepAt {
-				operands = append(operands, cells[c.ID()]...)
+	for _, i := range p.ops {
+		switch {
+		case i.Op.Def.Sizes:
+		case isView(i.Op):
+			v := view{cell: i.outs[0], operand: i.in[0], root: i.in[0]}
+			if root[v.root] != nil {
+				v.root = root[v.root]
 			}
-		}
-		switch op := n.Op().(type) {
-		case *projection:
-			cells[n.ID()] = operands[op.index : op.index+1]
-		case *graphOp:
-			i := &instr{Call: Call{Op: op.op, In: make([]*Buffer, len(op.op.Operands)), Out: op.call.Out, Pool: opts.Pool, Stream: op.call.Stream, unread: op.call.unread, left: op.call.left}, op: op}
-			i.in = make([]*cell, len(op.op.Operands))
-			for k, v := range op.op.Operands {
-				if v != nil {
-					i.in[k], operands = operands[0], operands[1:]
-					i.In[k] = i.in[k].view
-				}
+			root[v.cell] = v.root
+			if i.Op.Name() == "slice" {
+				v.from = i.Op.Int("from")
 			}
-			for _, r := range op.op.Results {
-				i.outs = append(i.outs, p.cells[r])
+			if inputs[v.root] {
+				e.live = append(e.live, v)
+			} else {
+				e.views = append(e.views, v)
 			}
-			cells[n.ID()] = i.outs
-			switch {
-			case op.op.Def.Sizes:
-			case isView(op.op):
-				v := view{cell: i.outs[0], operand: i.in[0], root: i.in[0]}
-				if root[v.root] != nil {
-					v.root = root[v.root]
-				}
-				root[v.cell] = v.root
-				if op.op.Name() == "slice" {
-					v.from = op.op.Int("from")
-				}
-				if inputs[v.root] {
-					e.live = append(e.live, v)
-				} else {
-					e.views = append(e.views, v)
-				}
-			case slices.Contains(sizeOps, op.op.Name()) && !(p.padded && i.sized()):
-				e.once = append(e.once, i)
-			default:
-				e.code = append(e.code, i)
-			}
+		case slices.Contains(sizeOps, i.Op.Name()) && !(p.padded && i.sized()):
+			e.once = append(e.once, i)
+		default:
+			e.code = append(e.code, i)
 		}
 	}
 	e.mem.place(e)
@@ -172,7 +128,7 @@ func newPlanned(p *program, opts Options) *planned {
 }
 
 // allocate gives every value its place for the sizes that the cells have now.
-func (e *planned) allocate() error {
+func (e *arenaExecutor) allocate() error {
 	again, once := e.mem.layout() || e.p.moved || !e.whole, e.varied
 	if again {
 		e.whole, once = false, e.once
@@ -201,11 +157,11 @@ func (e *planned) allocate() error {
 
 // show makes a view's buffer that of its operand, or some rows of it. Views are
 // shown in program order, so the operand has its memory.
-func (e *planned) show(v view) {
+func (e *arenaExecutor) show(v view) {
 	e.p.device.Alias(v.cell.view, v.operand.view, v.from*rowWidth(v.cell.view), v.cell.n)
 }
 
-func (e *planned) run(step uint64) error {
+func (e *arenaExecutor) Run(step uint64) error {
 	for _, v := range e.live {
 		e.show(v)
 	}
@@ -220,7 +176,7 @@ func (e *planned) run(step uint64) error {
 	return err
 }
 
-func (e *planned) execute(code []*instr, step uint64) (err error) {
+func (e *arenaExecutor) execute(code []*Instruction, step uint64) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = opError(e.p.fn, &e.at.Call, fmt.Errorf("kernel failed: %v", r))
@@ -228,14 +184,14 @@ func (e *planned) execute(code []*instr, step uint64) (err error) {
 	}()
 	for _, i := range code {
 		e.at = i
-		if i.op.random {
+		if i.random {
 			i.Key = i.Stream.At(step)
 		}
 		var start time.Time
 		if e.timed {
 			start = time.Now()
 		}
-		if err := i.op.kernel(&i.Call); err != nil {
+		if err := i.kernel(&i.Call); err != nil {
 			return opError(e.p.fn, &i.Call, err)
 		}
 		if e.timed {
@@ -251,7 +207,7 @@ func (e *planned) execute(code []*instr, step uint64) (err error) {
 				e.trace.add(e.p.fn.Name, &i.Call, step, start, took)
 			}
 		}
-		if e.check {
+		if e.p.check {
 			if err := checkFinite(e.p.device, &i.Call); err != nil {
 				return opError(e.p.fn, &i.Call, err)
 			}
@@ -260,9 +216,9 @@ func (e *planned) execute(code []*instr, step uint64) (err error) {
 	return nil
 }
 
-func (e *planned) buffer(v *ir.Value) *Buffer { return e.p.cells[v].view }
+func (e *arenaExecutor) Buffer(v *ir.Value) *Buffer { return e.p.cells[v].view }
 
-func (e *planned) plan() Plan {
+func (e *arenaExecutor) plan() Plan {
 	p := e.mem.plan()
 	p.Operations, p.Instructions = len(e.p.ops), len(e.code)
 	return p

@@ -1,16 +1,31 @@
-package runtime
+package gorgonia
 
 import (
 	"fmt"
 	"hash"
 	"hash/fnv"
+	"slices"
 
 	"github.com/chewxy/hm"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
 )
+
+// Graph is a function of the IR as a gorgonia graph.
+type Graph struct {
+	fn     *ir.Func
+	expr   *gorgonia.ExprGraph
+	inputs []*ir.Value // arguments in order, then the parameters that are read
+	ops    []*graphOp  // as fn.Body
+	nodes  map[*ir.Value]*gorgonia.Node
+	step   *gorgonia.Node // the step number
+}
+
+// ExprGraph returns gorgonia's graph.
+func (g *Graph) ExprGraph() *gorgonia.ExprGraph { return g.expr }
 
 // graphOp is an operation of the IR as an operation of a gorgonia graph.
 //
@@ -18,17 +33,15 @@ import (
 // without operands and random ones also read the step number: gorgonia's nodes
 // need an operand, and what is random differs between steps.
 type graphOp struct {
-	p      *program
-	id     int // position in the function
-	salt   int // see program.emit
-	op     *ir.Op
-	kernel Kernel
-	random bool
-	call   Call // Out is filled; the TapeMachine fills In
+	id   int // position in the function
+	salt int // see Emit
+	op   *ir.Op
+	in   []hm.Type
 
-	in    []hm.Type
-	check bool  // look for NaN and infinities after the TapeMachine ran it
-	err   error // what the TapeMachine's run of it gave
+	// Of a graph that runs:
+	instr *runtime.Instruction
+	out   []*value // its results, which no other operation writes
+	err   error    // what the run gave
 }
 
 // Arity returns the number of operands, for gorgonia.
@@ -46,31 +59,23 @@ func (o *graphOp) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) {
 	return graphShape(o.op.Results[0].Type), nil
 }
 
-// Do runs the kernel, for the TapeMachine. Results are the operation's own
-// buffers, which no other operation writes.
+// Do runs the kernel, on the TapeMachine. A panic would end the process, since the
+// machine runs in a goroutine of its own; Run turns it into an error.
 func (o *graphOp) Do(inputs ...gorgonia.Value) (gorgonia.Value, error) {
-	k := 0
+	k, step := 0, uint64(0)
 	for i, v := range o.op.Operands {
 		if v != nil {
-			o.call.In[i] = inputs[k].(*Buffer)
+			o.instr.In[i] = inputs[k].(*value).Buffer
 			k++
 		}
 	}
-	if o.random {
-		o.call.Key = o.call.Stream.At(uint64(inputs[k].(*Buffer).I64[0]))
+	if k < len(inputs) {
+		step = uint64(inputs[k].(*value).I64[0])
 	}
-	// A panic here would end the process: the machine runs in a goroutine of its own.
-	o.err = protect(o.kernel, &o.call)
-	if o.err == nil && o.check {
-		o.err = checkFinite(o.p.device, &o.call)
-	}
-	if o.err != nil {
+	if o.err = o.instr.Run(step); o.err != nil {
 		return nil, o.err
 	}
-	if len(o.call.Out) == 1 {
-		return o.call.Out[0], nil
-	}
-	return &bundle{Buffer: o.call.Out[0], outs: o.call.Out}, nil
+	return o.out[0], nil
 }
 
 // ReturnsPtr and CallsExtern are false so that gorgonia allocates nothing for
@@ -110,7 +115,7 @@ func (q *projection) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) {
 }
 
 func (q *projection) Do(inputs ...gorgonia.Value) (gorgonia.Value, error) {
-	return inputs[0].(*bundle).outs[q.index], nil
+	return inputs[0].(*value).all[q.index], nil
 }
 
 func (q *projection) ReturnsPtr() bool     { return false }
@@ -145,74 +150,87 @@ func graphShape(t ir.Type) tensor.Shape {
 	return s
 }
 
-// emit builds the gorgonia graph. Node hashes have 32 bits and equal ones are
-// merged without a look, so a graph with a collision (one in some thousands for
-// the largest programs) is built again with another salt. The salt stands before
-// what it salts: FNV, the hash in use, carries a collision on to any suffix.
-func (p *program) emit() error {
+// Emit makes the gorgonia graph of a function of the module. Node hashes have 32
+// bits and equal ones are merged without a look, so a graph with a collision (one in
+// some thousands for the largest programs) is built again with another salt. The salt
+// stands before what it salts: FNV, the hash in use, carries a collision on to any suffix.
+func Emit(m *ir.Module, f *ir.Func) (*Graph, error) {
 	for salt := range 16 {
-		want, err := p.emitSalted(salt)
+		g, want, err := emitSalted(m, f, salt)
 		if err != nil {
-			return fmt.Errorf("@%s: %w", p.fn.Name, err)
+			return nil, fmt.Errorf("@%s: %w", f.Name, err)
 		}
 		seen := map[uint32]bool{}
-		for _, n := range p.graph.AllNodes() {
+		for _, n := range g.expr.AllNodes() {
 			seen[n.Hashcode()] = true
 		}
-		if len(seen) == want && len(p.graph.AllNodes()) == want {
-			return nil
+		if len(seen) == want && len(g.expr.AllNodes()) == want {
+			return g, nil
 		}
 	}
-	return fmt.Errorf("@%s: no graph without hash collisions found for %d operations", p.fn.Name, len(p.ops))
+	return nil, fmt.Errorf("@%s: no graph without hash collisions found for %d operations", f.Name, len(f.Body))
+}
+
+// inputName writes an argument or a parameter as the IR does.
+func inputName(v *ir.Value) string {
+	if v.Param {
+		return "$" + v.Name
+	}
+	return "%" + v.Name
 }
 
 // emitSalted builds the graph and returns how many nodes it should have.
-func (p *program) emitSalted(salt int) (nodes int, err error) {
+func emitSalted(m *ir.Module, f *ir.Func, salt int) (g *Graph, nodes int, err error) {
 	defer func() { // gorgonia's constructors panic
 		if r := recover(); r != nil {
 			err = fmt.Errorf("building the gorgonia graph: %v", r)
 		}
 	}()
-	g := gorgonia.NewGraph(gorgonia.WithGraphName(p.fn.Name))
-	p.graph, p.nodes = g, map[*ir.Value]*gorgonia.Node{}
+	expr := gorgonia.NewGraph(gorgonia.WithGraphName(f.Name))
+	g = &Graph{fn: f, expr: expr, inputs: slices.Concat(f.Args, f.Params(m)), nodes: map[*ir.Value]*gorgonia.Node{}}
 	arg := func(name string, t ir.Type) *gorgonia.Node {
 		nodes++
-		return gorgonia.NewUniqueNode(gorgonia.WithType(nodeType(t)), gorgonia.In(g), gorgonia.WithShape(graphShape(t)...), gorgonia.WithName(fmt.Sprintf("%d:%s", salt, name)))
+		return gorgonia.NewUniqueNode(gorgonia.WithType(nodeType(t)), gorgonia.In(expr), gorgonia.WithShape(graphShape(t)...), gorgonia.WithName(fmt.Sprintf("%d:%s", salt, name)))
 	}
-	p.stepAt = arg("step", ir.T(ir.I64))
-	for _, in := range p.inputs {
-		p.nodes[in.value] = arg(inputName(in.value), in.value.Type)
+	g.step = arg("step", ir.T(ir.I64))
+	for _, v := range g.inputs {
+		g.nodes[v] = arg(inputName(v), v.Type)
 	}
-	for _, o := range p.ops {
-		o.salt, o.in = salt, nil
-		var children []*gorgonia.Node
-		for _, v := range o.op.Operands {
+	apply := func(op gorgonia.Op, of *ir.Op, operands ...*gorgonia.Node) (*gorgonia.Node, error) {
+		nodes++
+		n, err := gorgonia.ApplyOp(op, operands...)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", of, err)
+		}
+		return n, nil
+	}
+	for id, op := range f.Body {
+		o := &graphOp{id: id, salt: salt, op: op}
+		g.ops = append(g.ops, o)
+		var operands []*gorgonia.Node
+		for _, v := range op.Operands {
 			if v != nil {
-				children = append(children, p.nodes[v])
+				operands = append(operands, g.nodes[v])
 				o.in = append(o.in, nodeType(v.Type))
 			}
 		}
-		if o.random || len(children) == 0 {
-			children = append(children, p.stepAt)
+		if op.Draws() || len(operands) == 0 {
+			operands = append(operands, g.step)
 			o.in = append(o.in, nodeType(ir.T(ir.I64)))
 		}
-		n, err := gorgonia.ApplyOp(o, children...)
+		n, err := apply(o, op, operands...)
 		if err != nil {
-			return 0, fmt.Errorf("%s: %w", o.op, err)
+			return nil, 0, err
 		}
-		nodes++
-		if len(o.op.Results) == 1 {
-			p.nodes[o.op.Results[0]] = n
+		g.nodes[op.Results[0]] = n
+		if len(op.Results) == 1 {
 			continue
 		}
-		for i, r := range o.op.Results {
-			q, err := gorgonia.ApplyOp(&projection{of: o, index: i}, n)
-			if err != nil {
-				return 0, fmt.Errorf("%s: %w", o.op, err)
+		for i, r := range op.Results {
+			if g.nodes[r], err = apply(&projection{of: o, index: i}, op, n); err != nil {
+				return nil, 0, err
 			}
-			nodes++
-			p.nodes[r] = q
 		}
 	}
-	return nodes, nil
+	return g, nodes, nil
 }
