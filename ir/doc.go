@@ -23,23 +23,8 @@
 //	  return %z
 //	}
 //
-// The grammar; a comment runs from // to the end of the line:
-//
-//	module  = "module" "@" ident [attrs] { param } { func }
-//	param   = "param" "$" ident ":" type [attrs]
-//	func    = "func" "@" ident "(" [ arg { "," arg } ] ")" "->" "(" [ ident ":" type { "," ... } ] ")" [attrs] "{" { op } return "}"
-//	arg     = "%" ident ":" type [attrs]
-//	op      = "%" ident { "," "%" ident } "=" ident [ operand { "," operand } ] [attrs] ":" type { "," type }
-//	return  = "return" [ operand { "," operand } ]
-//	operand = "%" ident | "$" ident | "_"                          (a value, a parameter, an absent operand)
-//	attrs   = "{" [ ident "=" literal { "," ident "=" literal } ] "}"
-//	literal = integer | float | string | "true" | "false" | "@" ident
-//	type    = dtype "[" [ dim { "," dim } ] "]" | "csr" "[" dim "," dim "]" | "graph" "<" dim "," dim [ "," dim ] ">"
-//	dim     = ( ident | integer ) { "+" ( ident | integer ) }
-//
-// An ident is letters, digits, "_", "." and does not start with "."; only after
-// a sigil may it start with a digit. Attributes in the declaration of a
-// function are not empty, since "{" opens its body too. Symbols such as N are bound when a function is called; a graph's
-// structure holds both directions of an undirected edge and no self-loops, and
-// its edge values are separate tensors f32[E].
+// docs/ir.md has the grammar. Attributes in the declaration of a function are not
+// empty, since "{" opens its body too. Symbols such as N are bound when a function is
+// called; a graph's structure holds both directions of an undirected edge and no
+// self-loops, and its edge values are separate tensors f32[E].
 package ir

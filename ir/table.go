@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
 
 // Level is the dialect of an operation.
@@ -248,41 +250,16 @@ func Ops() []*OpDef {
 	return ds
 }
 
+// nearestOp is a hint at the operation that a mistyped name was meant to be, or "".
 func nearestOp(name string) string {
-	best, dist := "", 4
+	var names []string
 	for _, d := range Ops() {
-		if n := len(name) - len(d.Name); n > 3 || n < -3 {
-			continue
-		}
-		if n := editDistance(name, d.Name); n < dist {
-			best, dist = d.Name, n
-		}
+		names = append(names, d.Name)
 	}
-	if best == "" {
-		return ""
+	if n := nearest.Of(name, names); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
 	}
-	return fmt.Sprintf("; did you mean %q?", best)
-}
-
-// editDistance is Levenshtein's distance.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diag
-			if a[i] != b[j] {
-				cost++
-			}
-			diag = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return ""
 }
 
 // InferCtx is what a type rule sees.
