@@ -300,35 +300,3 @@ func TestPipelineMistakes(t *testing.T) {
 		t.Errorf("the reference does not pass: %v %v", err, bad)
 	}
 }
-
-// The products of a model are its own, run by themselves.
-func TestProducts(t *testing.T) {
-	o := pipelineOptions(t, "ecl-gsr/struct=0/l1")
-	o.Unverified = true
-	dir := filepath.Join(t.TempDir(), "dist")
-	if _, _, err := Build(t.Context(), dir, o); err != nil {
-		t.Fatal(err)
-	}
-	i, err := Inspect(filepath.Join(dir, "pipeline.onnx"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := ort.Options{Provider: ort.CPU, Threads: 1, Library: o.Library}
-	in := map[string]ort.Tensor{"x": o.Sample.X, inputEdgeIndex: o.Sample.Edges, inputK: ort.Int64s([]int64{3}, 1)}
-	p, err := i.Products(in, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Of 16 blocks of 13 nodes with all 200, and the layers of encoder and classifier.
-	if least := int64(2 * 16 * 13 * 200 * 5); p.Count < 16+4 || p.Flops < least || p.Flops > 2*least {
-		t.Errorf("%d products of %d operations; %d of them are similarities", p.Count, p.Flops, least)
-	}
-	s, err := ort.OpenBytes(p.Model, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if out := mustRun(t, s, p.Inputs); len(out) != p.Count {
-		t.Errorf("%d outputs of %d products", len(out), p.Count)
-	}
-}

@@ -1,13 +1,12 @@
 package serve
 
 import (
-	"bytes"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"time"
 
+	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -37,12 +36,8 @@ func (s *Server) tidy() {
 
 // resident returns how much memory the process holds, in bytes.
 func resident() int64 {
-	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
-		if f := bytes.Fields(text); len(f) > 1 {
-			if pages, err := strconv.ParseInt(string(f[1]), 10, 64); err == nil {
-				return pages * int64(os.Getpagesize())
-			}
-		}
+	if n := rss.Of(os.Getpid()); n > 0 {
+		return n
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

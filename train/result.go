@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/metrics"
 )
 
@@ -155,7 +156,7 @@ func (t *trainer) finish() (*Result, error) {
 	}
 	res.Trained, res.Hash = run, run.Hash()
 	res.WallS = math.Round(t.elapsed().Seconds()*1e3) / 1e3
-	if mib := peakRSS(); mib > 0 {
+	if mib := float64(rss.Peak()) / (1 << 20); mib > 0 {
 		res.PeakRSSMiB = known(math.Round(mib*10) / 10)
 	}
 	if t.opts.Dir == "" {

@@ -22,6 +22,8 @@ func kernelCase(name, doc string, workload string, make func(e *env, p *kernels.
 	return c
 }
 
+// kernelCases are the kernels that decide how long steps take, and those that PyTorch is
+// compared with. "make bench" times all of them.
 func kernelCases() []Case {
 	var cases []Case
 	matmul := func(kind string, m, k, n int) {
@@ -56,7 +58,6 @@ func kernelCases() []Case {
 					return func() { p.SDDMM(dst, s.In, a, b, f) }, gatherCost(float64(s.E), 2*float64(s.N), float64(f), float64(s.E))
 				}))
 		}
-		cases = append(cases, attentionCases(name, 8, 8)...)
 		cases = append(cases, kernelCase("features/"+name+"/128", "sparse features times dense weights", name, func(e *env, p *kernels.Pool) (func(), Cost) {
 			x := e.ds.X.ToCSR()
 			s := &kernels.CSR{Rows: x.Rows, Cols: x.Cols, RowPtr: x.RowPtr, Col: x.Col}
@@ -67,39 +68,14 @@ func kernelCases() []Case {
 	for _, b := range []int{512, 2708} {
 		cases = append(cases, pairwiseCases(b, 128)...)
 	}
-	return append(cases, vectorCases()...)
-}
-
-// attentionCases time what graph attention of so many heads of f columns adds, and
-// its products.
-func attentionCases(name string, heads, f int) []Case {
-	size := fmt.Sprintf("%s/%dx%d", name, heads, f)
-	// Every array is read or written once; what fits in a cache may be read again.
-	sweeps := func(entries, nodes float64) Cost { bytes := 4 * (entries + nodes); return Cost{0, bytes, bytes} }
-	return []Case{
-		kernelCase("edge_softmax/"+fmt.Sprintf("%s/%d", name, heads), "softmax over the edges into each node, by heads", name, func(e *env, p *kernels.Pool) (func(), Cost) {
-			s := e.ds.Graph.Structure()
-			scores, own, a, self := ramp(s.E*heads), ramp(s.N*heads), make([]float32, s.E*heads), make([]float32, s.N*heads)
-			return func() { p.EdgeSoftmax(a, self, s.In, scores, own, nil, heads) }, sweeps(float64(2*s.E*heads), float64(2*s.N*heads))
-		}),
-		kernelCase("edge_softmax_grad/"+fmt.Sprintf("%s/%d", name, heads), "its gradient", name, func(e *env, p *kernels.Pool) (func(), Cost) {
-			s := e.ds.Graph.Structure()
-			scores, own, a, self := ramp(s.E*heads), ramp(s.N*heads), make([]float32, s.E*heads), make([]float32, s.N*heads)
-			p.EdgeSoftmax(a, self, s.In, scores, own, nil, heads)
-			de, ds := make([]float32, s.E*heads), make([]float32, s.N*heads)
-			return func() { p.EdgeSoftmaxGrad(de, ds, nil, s.In, scores, own, nil, a, self, scores, own, heads) }, sweeps(float64(3*s.E*heads), float64(3*s.N*heads))
-		}),
-		kernelCase("spmm/"+size, "neighbours' rows summed with weights of each head", name, func(e *env, p *kernels.Pool) (func(), Cost) {
-			s := e.ds.Graph.Structure()
-			h, w, dst := ramp(s.N*heads*f), ramp(s.E*heads), make([]float32, s.N*heads*f)
-			return func() { p.SpMMHeads(dst, s.In, w, nil, h, heads*f, heads, kernels.Epilogue{}) }, gatherCost(float64(s.E), float64(s.N), float64(heads*f), float64(s.N*heads*f))
-		}),
-		kernelCase("sddmm/"+size, "inner product for each edge and head", name, func(e *env, p *kernels.Pool) (func(), Cost) {
-			s := e.ds.Graph.Structure()
-			a, b, dst := ramp(s.N*heads*f), ramp(s.N*heads*f), make([]float32, s.E*heads)
-			return func() { p.SDDMMHeads(dst, s.In, a, b, heads*f, heads) }, gatherCost(float64(s.E), 2*float64(s.N), float64(heads*f), float64(s.E*heads))
-		}),
+	for _, side := range []int{512, 2708} {
+		n := side * side
+		cases = append(cases, kernelCase(fmt.Sprintf("exp/%dx%d", side, side), "exponentials", "", func(_ *env, p *kernels.Pool) (func(), Cost) {
+			x, y := ramp(n), make([]float32, n)
+			return func() { p.Unary(kernels.Exp, y, x, 0) }, Cost{0, 8 * float64(n), 8 * float64(n)}
+		}))
 	}
+	return cases
 }
 
 // pairwiseCases time the streamed contrastive loss over b samples of width f.
@@ -133,62 +109,5 @@ func pairwiseCases(b, f int) []Case {
 				p.PairwiseReduceGrad(s.dp, s.dq, s.p, s.q, s.out.RowLSE, s.out.ColLSE, d, b, f, 0.1, nil, s.ws)
 			}, pairwiseCost(float64(b), float64(f), 3)
 		}),
-		kernelCase(fmt.Sprintf("pairwise_mean/%dx%d", b, f), "what each row sees of all others, in one pass", "", func(_ *env, p *kernels.Pool) (func(), Cost) {
-			s := prepare()
-			out := kernels.PairwiseResult{RowLSE: s.out.RowLSE, Mean: s.dp}
-			return func() { p.PairwiseReduce(out, s.p, s.q, b, f, 0.1, nil, s.ws) }, pairwiseCost(float64(b), float64(f), 2)
-		}),
-		kernelCase(fmt.Sprintf("pairwise_self/%dx%d", b, f), "distances of the rows among themselves, each once", "", func(_ *env, p *kernels.Pool) (func(), Cost) {
-			s := prepare()
-			return func() { p.PairwiseSelf(s.out.RowLSE, s.p, b, f, 0.1, nil, s.ws) }, pairwiseCost(float64(b), float64(f), 0.5)
-		}),
-		kernelCase(fmt.Sprintf("pairwise_self_grad/%dx%d", b, f), "its gradient: half the distances again, and one product", "", func(_ *env, p *kernels.Pool) (func(), Cost) {
-			s := prepare()
-			p.PairwiseSelf(s.out.RowLSE, s.p, b, f, 0.1, nil, s.ws)
-			return func() { p.PairwiseSelfGrad(s.dp, s.p, s.out.RowLSE, s.out.ColLSE, b, f, 0.1, nil, s.ws) }, pairwiseCost(float64(b), float64(f), 1.5)
-		}),
 	}
-}
-
-// vectorCases time sweeps over arrays.
-func vectorCases() []Case {
-	var cases []Case
-	sweep := func(name, doc string, n int, words float64, make func(p *kernels.Pool) func()) {
-		cases = append(cases, kernelCase(name, doc, "", func(_ *env, p *kernels.Pool) (func(), Cost) {
-			return make(p), Cost{0, 4 * words * float64(n), 4 * words * float64(n)}
-		}))
-	}
-	for _, side := range []int{512, 2708} {
-		n := side * side
-		sweep(fmt.Sprintf("exp/%dx%d", side, side), "exponentials", n, 2, func(p *kernels.Pool) func() {
-			x, y := ramp(n), make([]float32, n)
-			return func() { p.Unary(kernels.Exp, y, x, 0) }
-		})
-		sweep(fmt.Sprintf("log/%dx%d", side, side), "logarithms", n, 2, func(p *kernels.Pool) func() {
-			x, y := ramp(n), make([]float32, n)
-			for i := range x {
-				x[i] += 2
-			}
-			return func() { p.Unary(kernels.Log, y, x, 0) }
-		})
-	}
-	const rows, cols = 2708, 128
-	sweep("elu/2708x128", "activation of a layer", rows*cols, 2, func(p *kernels.Pool) func() {
-		x, y := ramp(rows*cols), make([]float32, rows*cols)
-		return func() { p.Unary(kernels.EluOp, y, x, 0) }
-	})
-	sweep("softmax/2708x128", "softmax of rows", rows*cols, 2, func(p *kernels.Pool) func() {
-		x, y := ramp(rows*cols), make([]float32, rows*cols)
-		return func() { p.Softmax(y, x, rows, cols) }
-	})
-	sweep("normal/2708x128", "normal random numbers", rows*cols, 1, func(p *kernels.Pool) func() {
-		y := make([]float32, rows*cols)
-		return func() { p.Normal(y, 3) }
-	})
-	const weights = 2866 * 128
-	sweep("adam/2866x128", "a step of Adam", weights, 7, func(p *kernels.Pool) func() {
-		params := []kernels.AdamParam{{W: ramp(weights), G: ramp(weights), M: make([]float32, weights), V: make([]float32, weights)}}
-		return func() { p.AdamStep(params, 1e-3, 0.9, 0.999, 1e-8, 10) }
-	})
-	return cases
 }

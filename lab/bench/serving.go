@@ -25,7 +25,9 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/rng"
+	"gonum.org/v1/gonum/mat"
 )
 
 // ServingOptions say how a server is loaded.
@@ -131,16 +133,16 @@ func Serving(ctx context.Context, o ServingOptions) (*ServingReport, error) {
 	l := &load{o: o, base: base, ds: run.Data, r: &ServingReport{ServingOptions: o, Nodes: run.Data.Graph.N, Edges: run.Data.Graph.NumEdges()}}
 	l.h = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024}, Timeout: 20 * time.Second}
 	o.Progress(fmt.Sprintf("%g questions a second for %v, an update every %v", o.Rate, o.Time, o.UpdateEvery))
-	l.r.Memory[0] = residentBytes(server.Process.Pid)
+	l.r.Memory[0] = rss.Of(server.Process.Pid)
 	middle := time.AfterFunc(o.Time/2, func() {
-		b := residentBytes(server.Process.Pid)
+		b := rss.Of(server.Process.Pid)
 		l.mu.Lock()
 		l.r.Memory[1] = b
 		l.mu.Unlock()
 	})
 	defer middle.Stop()
 	l.run(ctx, func() error {
-		l.r.Memory[2] = residentBytes(server.Process.Pid)
+		l.r.Memory[2] = rss.Of(server.Process.Pid)
 		return server.Process.Signal(os.Interrupt)
 	})
 	var failed *exec.ExitError
@@ -447,39 +449,21 @@ func (l *load) compare(ctx context.Context, dist, dir string) error {
 	return nil
 }
 
-// residentBytes is what a process has in memory, 0 where the system does not tell.
-func residentBytes(pid int) int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
-	var kib int64
-	fmt.Sscan(rest, &kib)
-	return kib << 10
-}
-
 // writeFolder writes a graph as a data set.
 func writeFolder(dir string, x []float32, width int, edges [][2]int) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	var b, e bytes.Buffer
-	n := len(x) / width
-	header := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", n, width)
-	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
-	fmt.Fprintf(&b, "\x93NUMPY\x01\x00%c%c%s", len(header)%256, len(header)/256, header)
-	row := make([]byte, 0, 4*len(x))
-	for _, v := range x {
-		bits := math.Float32bits(v)
-		row = append(row, byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24))
-	}
-	b.Write(row)
+	var e bytes.Buffer
 	e.WriteString("source,target\n")
 	for _, p := range edges {
 		fmt.Fprintf(&e, "%d,%d\n", p[0], p[1])
 	}
-	return errors.Join(os.WriteFile(filepath.Join(dir, "features.npy"), b.Bytes(), 0o644), os.WriteFile(filepath.Join(dir, "edges.csv"), e.Bytes(), 0o644))
+	rows := mat.NewDense(len(x)/width, width, nil)
+	for i, v := range x {
+		rows.Set(i/width, i%width, float64(v))
+	}
+	return errors.Join(writeArray(filepath.Join(dir, "features.npy"), rows), os.WriteFile(filepath.Join(dir, "edges.csv"), e.Bytes(), 0o644))
 }
 
 // quantile returns the value that a share of sorted ones is not above.

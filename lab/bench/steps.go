@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
@@ -184,6 +185,9 @@ func plannedMiB(f *runtime.Function) float64 {
 	}
 	return float64(bytes) / (1 << 20)
 }
+
+// peakMiB is the largest resident set of the process so far, 0 where it is not known.
+func peakMiB() float64 { return float64(rss.Peak()) / (1 << 20) }
 
 // partsOf sums the profile of a step by kind of operation.
 func partsOf(st *Stepper, steps int) []Part {
