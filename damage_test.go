@@ -21,6 +21,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // How many random damages the tests below try, and which: the short form resumes few
@@ -131,13 +132,13 @@ func TestDamagedRunsAreRefusedOrTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics, err := train.ReadMetrics(dir)
+	metrics, err := checkpoint.ReadMetrics(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	untimed := func(records []train.Record) []train.Record {
+	untimed := func(records []checkpoint.Record) []checkpoint.Record {
 		for i := range records {
-			records[i].Time = train.RecordTime{}
+			records[i].Time = checkpoint.RecordTime{}
 		}
 		return records
 	}
@@ -147,9 +148,9 @@ func TestDamagedRunsAreRefusedOrTheSame(t *testing.T) {
 	for range *damages {
 		what, mend := damaged(t, r, dir, other)
 		run, err := gsrc.OpenRun(dir)
-		var records []train.Record
+		var records []checkpoint.Record
 		if err == nil {
-			records, err = train.ReadMetrics(dir)
+			records, err = checkpoint.ReadMetrics(dir)
 		}
 		switch {
 		case err != nil:
@@ -181,7 +182,7 @@ func TestEarlierRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics, err := train.ReadMetrics(dir)
+	metrics, err := checkpoint.ReadMetrics(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func TestEarlierRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := train.ReadMetrics(dir)
+	again, err := checkpoint.ReadMetrics(dir)
 	if err != nil || !reflect.DeepEqual(metrics, again) {
 		t.Errorf("the metrics are others: %v", err)
 	}
@@ -210,7 +211,7 @@ func TestEarlierRuns(t *testing.T) {
 		what, mend := damaged(t, r, dir, filepath.Join("testdata", "earlier", "run"))
 		run, err := gsrc.OpenRun(dir)
 		if err == nil {
-			_, err = train.ReadMetrics(dir)
+			_, err = checkpoint.ReadMetrics(dir)
 		}
 		if err == nil && !sameModel(run, before) {
 			t.Errorf("%s: the run was read, and is another", what)

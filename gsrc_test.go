@@ -18,6 +18,7 @@ import (
 	"github.com/gsrc-dev/gsrc/run"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // haveRuntime tells whether onnxruntime is on this machine.
@@ -309,7 +310,7 @@ func TestDemo(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(r.Exports, "seed-1", "parity.json")); err != nil {
 		t.Error(err)
 	}
-	var exists *train.ExistsError
+	var exists *checkpoint.ExistsError
 	if _, err := demo.Run(context.Background(), demo.Options{Out: filepath.Join(dir, "demo"), Seeds: 1, Library: &lib}); !errors.As(err, &exists) {
 		t.Errorf("a second demo in the same folder: %v", err)
 	}

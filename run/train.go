@@ -14,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // Run is a finished run: a trained model and how good it is.
@@ -106,14 +107,14 @@ func TrainRuns(ctx context.Context, o TrainOptions, runs int, done func(*Run) er
 	return results, nil
 }
 
-// CheckEmpty returns a *train.ExistsError if a folder has anything in it.
+// CheckEmpty returns a *checkpoint.ExistsError if a folder has anything in it.
 func CheckEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if len(entries) > 0 {
-		return &train.ExistsError{Dir: dir}
+		return &checkpoint.ExistsError{Dir: dir}
 	}
 	return nil
 }
@@ -196,7 +197,7 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 }
 
 // Open reads a finished run from its directory. A file that is damaged is a
-// *train.DamageError, or an error that names it.
+// *checkpoint.DamageError, or an error that names it.
 func Open(dir string) (*Run, error) {
 	trained, info, err := train.Load(dir)
 	if err != nil {

@@ -37,11 +37,11 @@ func TestStepsAllocateNothing(t *testing.T) {
 		}
 		step := func() {
 			if c.function == "pretrain" || c.function == "joint" {
-				if err := p.batches.bind(f, tr.state.step()); err != nil {
+				if err := p.batches.bind(f, tr.state.Step()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, err := tr.step(f, tr.state.step()); err != nil {
+			if _, err := tr.step(f, tr.state.Step()); err != nil {
 				t.Fatal(err)
 			}
 			tr.state.Epoch++
@@ -146,7 +146,7 @@ func BenchmarkResample(b *testing.B) {
 			return p.refresh()
 		}},
 		{"fit", func() error {
-			_, err := tr.step(fit, tr.state.step())
+			_, err := tr.step(fit, tr.state.Step())
 			return err
 		}},
 	} {

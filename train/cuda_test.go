@@ -16,6 +16,7 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/cuda"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // gpu opens the stand-in's GPU for a test.
@@ -38,13 +39,13 @@ func closed(t *testing.T, d *cuda.Device) {
 // losses reads the loss of every step that a run recorded.
 func losses(t *testing.T, dir string) (out []float64) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, metricsFile))
+	f, err := os.Open(filepath.Join(dir, checkpoint.MetricsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	for s := bufio.NewScanner(f); s.Scan(); {
-		var line Record
+		var line checkpoint.Record
 		if err := json.Unmarshal(s.Bytes(), &line); err != nil {
 			t.Fatal(err)
 		}

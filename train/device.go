@@ -107,7 +107,7 @@ func (t *trainer) scoreThere(f *function) (score, error) {
 		return score{}, fmt.Errorf("@%s, scoring its logits: %w", f.Name(), err)
 	}
 	if !finite {
-		return score{}, t.nonFinite(f, t.state.step(), "a logit of the evaluation")
+		return score{}, t.nonFinite(f, t.state.Step(), "a logit of the evaluation")
 	}
 	share := func(s *runtime.Scoring) float64 { return 100 * float64(s.Hits) / float64(s.Rows.Dims[0]) }
 	s := score{trainAcc: share(&t.scored[0]), valAcc: share(&t.scored[1]), valLoss: t.scored[1].Loss / float64(len(t.split.Val))}

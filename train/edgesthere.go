@@ -100,7 +100,7 @@ func (t *refining) refreshThere(f *function) error {
 		return err
 	}
 	if bad >= 0 {
-		return t.nonFinite(f, t.state.step(), "an edge probability")
+		return t.nonFinite(f, t.state.Step(), "an edge probability")
 	}
 	e := t.edges
 	e.there.p, e.there.pBehind = p, true
@@ -137,7 +137,7 @@ func (t *trainer) weighThere(refine *function) error {
 	if err := errors.Join(f.Bind("w", w), f.Bind("p", p), f.Bind("t", x.least)); err != nil {
 		return err
 	}
-	if err := f.Run(uint64(t.state.step())); err != nil {
+	if err := f.Run(uint64(t.state.Step())); err != nil {
 		return err
 	}
 	x.w = f.Result("w")
@@ -180,7 +180,7 @@ func (t *trainer) fetchEdges() error {
 	if err := errors.Join(f.Bind("p", x.p), f.Bind("entry", x.known.Entry)); err != nil {
 		return err
 	}
-	if err := f.Run(uint64(t.state.step())); err != nil {
+	if err := f.Run(uint64(t.state.Step())); err != nil {
 		return err
 	}
 	p, err := f.Read("p")

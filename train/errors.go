@@ -1,9 +1,7 @@
 package train
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -111,41 +109,4 @@ func (t *trainer) checkTerms(f *function, step int) error {
 		}
 	}
 	return nil
-}
-
-// DamageError says which file of a run is not what was written.
-type DamageError struct {
-	Path string
-	Err  error
-}
-
-func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s: %v; restore it from a copy, or train again with --force", e.Path, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *DamageError) Unwrap() error { return e.Err }
-
-// damage makes an error a *[DamageError]; nil stays nil.
-func damage(path string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("it is listed in %s, and %w", infoFile, fs.ErrNotExist)
-	}
-	return &DamageError{path, err}
-}
-
-// ExistsError says that a run directory has something in it.
-type ExistsError struct {
-	Dir string
-	Run bool // it holds a run
-}
-
-func (e *ExistsError) Error() string {
-	if e.Run {
-		return fmt.Sprintf("%s holds a run already; go on with --resume %s, replace it with --force, or choose another folder", e.Dir, e.Dir)
-	}
-	return fmt.Sprintf("the folder %s is not empty; choose another, or write into it with --force", e.Dir)
 }

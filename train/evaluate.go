@@ -8,34 +8,6 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// state is how far a run has come. Together with the parameters, their moments,
-// the kept state and the edges it is all that a resumed run needs.
-type state struct {
-	Phase      string
-	Pretrained int // contrastive steps done
-	Epoch      int // epochs done
-
-	// TestCurve is the accuracy on the test graphs at each evaluation, in percent:
-	// what GIN's protocol is computed from. Nothing is chosen by it.
-	TestCurve []float64
-
-	valAcc float64 // of the last evaluation in percent, NaN before the first
-}
-
-// step is the number of the next step of the run, which its random streams are
-// split by.
-func (s *state) step() int { return s.Pretrained + s.Epoch }
-
-// best is the kept state, beside the parameters' best values.
-type best struct {
-	Epoch   int // from 1; 0 before the first evaluation
-	ValAcc  float64
-	ValLoss float64
-	// selected is what train.select compares, higher being better.
-	selected float64
-	edges    *keptEdges // nil where nothing is refined
-}
-
 // score is the outcome of an evaluation, accuracies in percent.
 type score struct {
 	trainAcc, valAcc, valLoss float64
@@ -65,7 +37,7 @@ func (t *trainer) runClassifier(g, w *runtime.Buffer, rebind bool) (*function, e
 			}
 		}
 	}
-	return f, f.Run(uint64(t.state.step()))
+	return f, f.Run(uint64(t.state.Step()))
 }
 
 // classify runs the classifier on a graph with weights per entry (nil: ones)
@@ -89,7 +61,7 @@ func (t *trainer) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *ru
 		return nil, nil, err
 	}
 	if !finite(logits.F32) {
-		return nil, nil, t.nonFinite(f, t.state.step(), "a logit of the evaluation")
+		return nil, nil, t.nonFinite(f, t.state.Step(), "a logit of the evaluation")
 	}
 	return logits, probs, nil
 }
@@ -162,11 +134,11 @@ func accuracy(logits *runtime.Buffer, labels, nodes []int32) float64 {
 // keep makes the current state the kept one if it is better: higher in what
 // train.select says, or the same with lower loss.
 func (t *trainer) keep(s score) error {
-	b := &t.best
-	if b.Epoch > 0 && (s.selected < b.selected || s.selected == b.selected && s.valLoss >= b.ValLoss) {
+	b := &t.state
+	if b.BestEpoch > 0 && (s.selected < b.Selected || s.selected == b.Selected && s.valLoss >= b.BestLoss) {
 		return nil
 	}
-	b.Epoch, b.ValAcc, b.ValLoss, b.selected = t.state.Epoch, s.valAcc, s.valLoss, s.selected
+	b.BestEpoch, b.BestAcc, b.BestLoss, b.Selected = b.Epoch, s.valAcc, s.valLoss, s.selected
 	if err := t.keepParams(); err != nil {
 		return err
 	}
@@ -174,7 +146,7 @@ func (t *trainer) keep(s score) error {
 		if err := t.fetchEdges(); err != nil {
 			return err
 		}
-		b.edges = t.edges.kept(b.edges)
+		t.best = t.edges.kept(t.best)
 	}
 	return nil
 }
@@ -182,7 +154,7 @@ func (t *trainer) keep(s score) error {
 // stopsEarly reports whether patience has run out.
 func (t *trainer) stopsEarly() bool {
 	p := t.cfg.Train.Patience
-	return p > 0 && t.best.Epoch > 0 && t.state.Epoch-t.best.Epoch >= p
+	return p > 0 && t.state.BestEpoch > 0 && t.state.Epoch-t.state.BestEpoch >= p
 }
 
 // epochs trains until all epochs are done or patience has run out. step makes
@@ -206,7 +178,7 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 			if err != nil {
 				return err
 			}
-			t.state.valAcc = s.valAcc
+			t.state.ValAcc = &s.valAcc
 			if err := t.keep(s); err != nil {
 				return err
 			}
@@ -215,7 +187,7 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 			}
 		}
 		t.observe(t.state.Epoch, c.Epochs, loss)
-		if every := c.CheckpointEvery; every > 0 && t.state.step()%every == 0 {
+		if every := c.CheckpointEvery; every > 0 && t.state.Step()%every == 0 {
 			if err := t.checkpoint(); err != nil {
 				return err
 			}
@@ -234,7 +206,7 @@ func (t *supervised) run() error {
 	}
 	err = t.epochs("train", func(epoch int) (*function, float64, error) {
 		t.raiseRamp(epoch)
-		loss, err := t.step(f, t.state.step())
+		loss, err := t.step(f, t.state.Step())
 		return f, loss, err
 	}, func() (score, error) { return t.scoreOn(t.inputs["g"], nil, false) })
 	if err != nil {

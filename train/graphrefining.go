@@ -170,7 +170,7 @@ func (t *graphRefining) embed() error {
 		return err
 	}
 	if !finite(t.embedding) {
-		return t.nonFinite(f, t.state.step(), "the embedding")
+		return t.nonFinite(f, t.state.Step(), "the embedding")
 	}
 	t.embedded = true
 	return nil
@@ -279,7 +279,7 @@ func (t *graphRefining) score(similarity, p []float32) error {
 		if err := errors.Join(f.Bind("embedding", h), f.Bind("pairs", b)); err != nil {
 			return err
 		}
-		if err := f.Run(uint64(t.state.step())); err != nil {
+		if err := f.Run(uint64(t.state.Step())); err != nil {
 			return err
 		}
 		s, fresh, old, err := read3(f, "similarity", "probability", "probability_existing")
@@ -297,7 +297,7 @@ func (t *graphRefining) score(similarity, p []float32) error {
 		}
 	}
 	if !finite(p) {
-		return t.nonFinite(f, t.state.step(), "an edge probability")
+		return t.nonFinite(f, t.state.Step(), "an edge probability")
 	}
 	return nil
 }
@@ -326,7 +326,7 @@ func (t *trainer) setGraphProbabilities(p []float32, lo, hi float32) error {
 	if err := f.Bind("p", b); err != nil {
 		return err
 	}
-	if err := f.Run(uint64(t.state.step())); err != nil {
+	if err := f.Run(uint64(t.state.Step())); err != nil {
 		return err
 	}
 	w, err := f.Read("w")

@@ -227,7 +227,7 @@ func (t *graphsProcedure) runParts(f *function, graphs []int32, read func(part [
 				return err
 			}
 		}
-		if err := f.Run(uint64(t.state.step())); err != nil {
+		if err := f.Run(uint64(t.state.Step())); err != nil {
 			return err
 		}
 		if ahead = t.accel != nil && i+1 < n; ahead {
@@ -261,7 +261,7 @@ func (t *graphsProcedure) classify(graphs []int32) error {
 			return fmt.Errorf("train: @classify has no result logits of shape [%d %d] (graphs, classes)", len(part), k)
 		}
 		if !finite(out.F32) {
-			return t.nonFinite(f, t.state.step(), "a logit of the evaluation")
+			return t.nonFinite(f, t.state.Step(), "a logit of the evaluation")
 		}
 		for i, g := range part {
 			copy(t.logits.F32[int(g)*k:][:k], out.F32[i*k:])
@@ -272,14 +272,14 @@ func (t *graphsProcedure) classify(graphs []int32) error {
 
 // finishRefined enters the kept candidates of all graphs.
 func (t *graphsProcedure) finishRefined(run *Trained) error {
-	k := t.best.edges
-	if err := t.setCandidates(k.cand); err != nil {
+	k := t.best
+	if err := t.setCandidates(k.Candidates); err != nil {
 		return err
 	}
-	if err := t.setGraphProbabilities(k.p, k.lo, k.hi); err != nil {
+	if err := t.setGraphProbabilities(k.Probability, k.Lo, k.Hi); err != nil {
 		return err
 	}
-	run.Refined = &Refined{Raw: t.edges.fixed, Candidates: k.cand, Probability: k.p, Lo: k.lo, Hi: k.hi, Mode: t.cfg.Model.Edges.Mode, Threshold: t.threshold()}
+	run.Refined = &Refined{Raw: t.edges.fixed, Candidates: k.Candidates, Probability: k.Probability, Lo: k.Lo, Hi: k.Hi, Mode: t.cfg.Model.Edges.Mode, Threshold: t.threshold()}
 	return nil
 }
 

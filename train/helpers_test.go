@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/datatest"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // synthetic generates a small graph whose damage is known.
@@ -81,7 +82,7 @@ func contents(t testing.TB, dir string) map[string]string {
 		}
 		s := string(text)
 		switch e.Name() {
-		case metricsFile:
+		case checkpoint.MetricsFile:
 			var lines []string
 			for line := range strings.Lines(s) {
 				before, _, ok := strings.Cut(line, `,"time":`)
@@ -91,7 +92,7 @@ func contents(t testing.TB, dir string) map[string]string {
 				lines = append(lines, before)
 			}
 			s = strings.Join(lines, "\n")
-		case infoFile:
+		case checkpoint.InfoFile:
 			var lines []string
 			for line := range strings.Lines(s) {
 				if !strings.Contains(line, "wall_s") && !strings.Contains(line, "peak_rss") && !strings.Contains(line, `"checksum": "crc32c:`) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/internal/filelock"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // intruder tries to write to the folder of a run that goes on.
@@ -46,7 +47,7 @@ func TestTwoWritersOfARun(t *testing.T) {
 		}
 	}
 	sameRuns(t, contents(t, dir), contents(t, whole))
-	if _, err := ReadMetrics(dir); err != nil {
+	if _, err := checkpoint.ReadMetrics(dir); err != nil {
 		t.Error(err)
 	}
 }
@@ -58,27 +59,27 @@ func TestKilledBeforeItBegan(t *testing.T) {
 	whole := t.TempDir()
 	run(t, "gcn", ds, Options{Dir: whole})
 	want := contents(t, whole)
-	order := []string{metricsFile, configFile, moduleFile, splitFile}
+	order := []string{checkpoint.MetricsFile, checkpoint.ConfigFile, checkpoint.ModuleFile, checkpoint.SplitFile}
 	for n := range len(order) + 1 {
 		dir := t.TempDir()
 		for _, name := range order[:n] {
 			text := want[name]
-			if name == metricsFile {
+			if name == checkpoint.MetricsFile {
 				text = ""
 			}
 			write(t, filepath.Join(dir, name), text)
 		}
-		for _, name := range []string{lockFile, "." + infoFile + ".1234.tmp"} {
+		for _, name := range []string{checkpoint.LockFile, "." + checkpoint.InfoFile + ".1234.tmp"} {
 			write(t, filepath.Join(dir, name), "")
 		}
 		run(t, "gcn", ds, Options{Dir: dir})
 		sameRuns(t, contents(t, dir), want)
 	}
-	for _, name := range []string{weightsFile, checkpointFile, infoFile, metricsFile, "notes.txt"} {
+	for _, name := range []string{checkpoint.WeightsFile, checkpoint.CheckpointFile, checkpoint.InfoFile, checkpoint.MetricsFile, "notes.txt"} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, name), "{\"phase\":\"fit\",\"time\":{}}\n")
 		_, err := Train(context.Background(), Task{Model: "gcn", Data: ds}, configure(t, "gcn"), Options{Dir: dir})
-		var exists *ExistsError
+		var exists *checkpoint.ExistsError
 		if !errors.As(err, &exists) {
 			t.Errorf("a folder with %s: error %v", name, err)
 		}

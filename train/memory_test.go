@@ -149,7 +149,7 @@ func measure(t *testing.T, tr *trainer) int {
 					t.Fatal(err)
 				}
 			}
-			if _, err := tr.step(f, tr.state.step()); err != nil {
+			if _, err := tr.step(f, tr.state.Step()); err != nil {
 				t.Fatal(err)
 			}
 			tr.state.Epoch++
@@ -182,7 +182,7 @@ func measure(t *testing.T, tr *trainer) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps(f, func() error { return p.batches.bind(f, tr.state.step()) })
+	steps(f, func() error { return p.batches.bind(f, tr.state.Step()) })
 	look()
 	f = nil
 	tr.drop("pretrain")

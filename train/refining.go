@@ -9,6 +9,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // edges are the candidate edges and their probabilities.
@@ -40,20 +41,13 @@ type edges struct {
 	starts []int32 // [G+1] first candidate of each graph of a collection, whose candidates have no structure
 }
 
-// keptEdges are the edges of the kept state.
-type keptEdges struct {
-	cand   *graph.Candidates
-	p      []float32
-	lo, hi float32
-}
-
 // kept copies the edges, into the memory of k unless that is nil.
-func (e *edges) kept(k *keptEdges) *keptEdges {
+func (e *edges) kept(k *checkpoint.Edges) *checkpoint.Edges {
 	if k == nil {
-		k = &keptEdges{cand: &graph.Candidates{}}
+		k = &checkpoint.Edges{Candidates: &graph.Candidates{}}
 	}
-	k.cand.CopyFrom(e.cand)
-	k.p, k.lo, k.hi = append(k.p[:0], e.p...), e.lo, e.hi
+	k.Candidates.CopyFrom(e.cand)
+	k.Probability, k.Lo, k.Hi = append(k.Probability[:0], e.p...), e.lo, e.hi
 	return k
 }
 
@@ -200,7 +194,7 @@ func (t *trainer) contrastive(f *function, step func() (float64, error)) error {
 
 // contrast makes one contrastive step.
 func (t *refining) contrast(f *function) (float64, error) {
-	step := t.state.step()
+	step := t.state.Step()
 	if err := t.batches.bind(f, step); err != nil {
 		return 0, err
 	}
@@ -232,7 +226,7 @@ func (t *refining) epoch(epoch int) (*function, float64, error) {
 		if err := t.prepareBatches(); err != nil {
 			return nil, 0, err
 		}
-		if err := t.batches.bindWhole(t.state.step()); err != nil {
+		if err := t.batches.bindWhole(t.state.Step()); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -241,7 +235,7 @@ func (t *refining) epoch(epoch int) (*function, float64, error) {
 		return nil, 0, err
 	}
 	t.raiseRamp(epoch)
-	loss, err := t.step(f, t.state.step())
+	loss, err := t.step(f, t.state.Step())
 	if err == nil && name == "joint" {
 		t.edges.fresh = false
 	}
@@ -255,7 +249,7 @@ func (t *trainer) encode() (*runtime.Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Run(uint64(t.state.step())); err != nil {
+	if err := f.Run(uint64(t.state.Step())); err != nil {
 		return nil, err
 	}
 	h := f.Result("embedding")
@@ -265,7 +259,7 @@ func (t *trainer) encode() (*runtime.Buffer, error) {
 	if ok, err := t.finite(h); err != nil {
 		return nil, err
 	} else if !ok {
-		return nil, t.nonFinite(f, t.state.step(), "the embedding")
+		return nil, t.nonFinite(f, t.state.Step(), "the embedding")
 	}
 	return h, nil
 }
@@ -382,7 +376,7 @@ func (t *refining) refresh() error {
 	if err := f.Bind("embedding", h); err != nil {
 		return err
 	}
-	if err := f.Run(uint64(t.state.step())); err != nil {
+	if err := f.Run(uint64(t.state.Step())); err != nil {
 		return err
 	}
 	if t.accel != nil {
@@ -397,7 +391,7 @@ func (t *refining) refresh() error {
 	}
 	p := e.ofEdges(e.p, entry.F32)
 	if !finite(p) {
-		return t.nonFinite(f, t.state.step(), "an edge probability")
+		return t.nonFinite(f, t.state.Step(), "an edge probability")
 	}
 	return t.setProbabilities(p, lo.F32[0], hi.F32[0])
 }
@@ -432,7 +426,7 @@ func (t *trainer) weigh() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := f.Run(uint64(t.state.step())); err != nil {
+	if err := f.Run(uint64(t.state.Step())); err != nil {
 		return false, err
 	}
 	if t.accel != nil {

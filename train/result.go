@@ -114,7 +114,7 @@ func (t *trainer) finish() (*Result, error) {
 	if err := t.takeKept(); err != nil {
 		return nil, err
 	}
-	res := &Result{Model: t.task.Model, Data: t.data.name, Seed: t.cfg.Train.Seed, Split: t.splitName(), BestEpoch: t.best.Epoch, ValAcc: t.best.ValAcc,
+	res := &Result{Model: t.task.Model, Data: t.data.name, Seed: t.cfg.Train.Seed, Split: t.splitName(), BestEpoch: t.state.BestEpoch, ValAcc: t.state.BestAcc,
 		TestCurve: t.state.TestCurve, EdgesBefore: t.data.edges}
 	if ds != nil {
 		raw := ds.Graph.Undirected()
@@ -131,8 +131,8 @@ func (t *trainer) finish() (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if acc := accuracy(logits, t.data.labels, t.split.Val); acc != t.best.ValAcc {
-		return nil, fmt.Errorf("train: the kept state has the validation accuracy %v, at its epoch it had %v: this is a bug, please report it", acc, t.best.ValAcc)
+	if acc := accuracy(logits, t.data.labels, t.split.Val); acc != t.state.BestAcc {
+		return nil, fmt.Errorf("train: the kept state has the validation accuracy %v, at its epoch it had %v: this is a bug, please report it", acc, t.state.BestAcc)
 	}
 	if len(t.split.Test) > 0 {
 		res.TestAcc = known(accuracy(logits, t.data.labels, t.split.Test))
@@ -159,7 +159,7 @@ func (t *trainer) finish() (*Result, error) {
 	if mib := float64(rss.Peak()) / (1 << 20); mib > 0 {
 		res.PeakRSSMiB = known(math.Round(mib*10) / 10)
 	}
-	if t.opts.Dir == "" {
+	if t.dir == nil {
 		return res, nil
 	}
 	if err := run.write(t.opts.Dir, &t.task); err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // stopAt cancels a run when a number of events have passed.
@@ -65,7 +66,7 @@ func TestInterruptAndResume(t *testing.T) {
 				t.Errorf("the first event of part %d says resumed %v", i, stop.seen[0].Resumed)
 			}
 			// Lines that the checkpoint does not count are cut off.
-			f, err := os.OpenFile(filepath.Join(dir, metricsFile), os.O_APPEND|os.O_WRONLY, 0)
+			f, err := os.OpenFile(filepath.Join(dir, checkpoint.MetricsFile), os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,9 +186,9 @@ func TestFullDisk(t *testing.T) {
 		room := i * i * total / 60
 		dir := filepath.Join(t.TempDir(), "run")
 		limit := func(w io.Writer) io.Writer { return limited{w, &room} }
-		atomicfile.Wrap, wrapMetrics = limit, limit
+		atomicfile.Wrap = limit
 		_, err := Train(context.Background(), Task{Model: "ecl-gsr", Data: ds}, configure(t, "ecl-gsr"), Options{Dir: dir})
-		atomicfile.Wrap, wrapMetrics = nil, nil
+		atomicfile.Wrap = nil
 		if err == nil {
 			if i < 5 {
 				t.Errorf("room %d: no error", i)
@@ -219,7 +220,7 @@ func TestRunDirectory(t *testing.T) {
 		_, err := Train(context.Background(), Task{Model: model, Data: ds}, configure(t, model, sets...), o)
 		return err
 	}
-	var exists *ExistsError
+	var exists *checkpoint.ExistsError
 	if err := try("gcn", Options{Dir: dir, Resume: true}); err == nil || !strings.Contains(err.Error(), "no such folder") {
 		t.Errorf("resuming what is not there: error %v", err)
 	}
@@ -253,7 +254,7 @@ func TestRunDirectory(t *testing.T) {
 	if err := try("ecl-gsr", Options{Dir: dir, Force: true}); err != nil {
 		t.Fatal(err)
 	}
-	if now := contents(t, dir); now["notes.txt"] != "mine" || now[edgesFile] == "" || now[moduleFile] == first[moduleFile] {
+	if now := contents(t, dir); now["notes.txt"] != "mine" || now[checkpoint.EdgesFile] == "" || now[checkpoint.ModuleFile] == first[checkpoint.ModuleFile] {
 		t.Errorf("after --force the folder has %d files", len(now))
 	}
 	other := filepath.Join(base, "other")
@@ -264,14 +265,14 @@ func TestRunDirectory(t *testing.T) {
 		t.Errorf("a folder with something else in it: error %v", err)
 	}
 	// A damaged checkpoint or metrics file is refused with its name.
-	path := filepath.Join(dir, metricsFile)
+	path := filepath.Join(dir, checkpoint.MetricsFile)
 	if err := os.Truncate(path, 10); err != nil {
 		t.Fatal(err)
 	}
 	if err := try("ecl-gsr", Options{Dir: dir, Resume: true}); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("resuming with metrics cut short: error %v", err)
 	}
-	path = filepath.Join(dir, checkpointFile)
+	path = filepath.Join(dir, checkpoint.CheckpointFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -8,34 +8,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
-	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/internal/seal"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
-
-// The files of a run directory.
-const (
-	configFile     = "config.toml"
-	moduleFile     = "module.gsr"
-	infoFile       = "run.json"
-	metricsFile    = "metrics.jsonl"
-	checkpointFile = "checkpoint.safetensors"
-	weightsFile    = "weights.safetensors"
-	edgesFile      = "refined_edges.csv"
-	structFile     = "x_struct.safetensors"
-	splitFile      = "split.json"
-	lockFile       = ".lock" // while somebody writes
-)
-
-// runFiles are all of them, in the order in which --force deletes them: without
-// its checkpoint a run starts anew, and what is left without run.json is what a run
-// writes before it.
-var runFiles = []string{checkpointFile, weightsFile, edgesFile, structFile, metricsFile, infoFile, splitFile, configFile, moduleFile}
 
 // infoVersion is the schema of run.json that is written: since version 2 it has a
 // checksum and lists other files. Version 1 is read too.
@@ -99,7 +79,7 @@ func (i *Info) CheckFile(dir, name string) error {
 	if err == nil {
 		err = want.Check(have)
 	}
-	return damage(path, err)
+	return checkpoint.Damage(path, err)
 }
 
 // readFile reads a file of the run, which must be what run.json says of it if it does.
@@ -110,22 +90,22 @@ func (i *Info) readFile(dir, name string) ([]byte, error) {
 		return os.ReadFile(path)
 	}
 	data, err := want.ReadFile(path)
-	return data, damage(path, err)
+	return data, checkpoint.Damage(path, err)
 }
 
 // ReadInfo reads the run.json of a run directory.
 func ReadInfo(dir string) (*Info, error) {
-	path := filepath.Join(dir, infoFile)
+	path := filepath.Join(dir, checkpoint.InfoFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is no run directory: it has no %s (a run that was killed before it wrote that is started again, without --force)", dir, infoFile)
+		return nil, fmt.Errorf("%s is no run directory: it has no %s (a run that was killed before it wrote that is started again, without --force)", dir, checkpoint.InfoFile)
 	}
 	if err != nil {
 		return nil, err
 	}
 	sealed, err := seal.Check(nil, text, nil)
 	if err != nil {
-		return nil, damage(path, err)
+		return nil, checkpoint.Damage(path, err)
 	}
 	var info Info
 	if err := json.Unmarshal(text, &info); err != nil {
@@ -135,7 +115,7 @@ func ReadInfo(dir string) (*Info, error) {
 	case v < 1 || v > infoVersion:
 		return nil, fmt.Errorf("%s has schema version %d, this gsrc reads 1 to %d", path, v, infoVersion)
 	case v > 1 && !sealed:
-		return nil, damage(path, errNoChecksum)
+		return nil, checkpoint.Damage(path, checkpoint.ErrNoChecksum)
 	}
 	return &info, nil
 }
@@ -184,48 +164,19 @@ func (t *trainer) splitName() string {
 // open prepares the run directory and the state: new, or that of the last
 // checkpoint. The directory is locked until close.
 func (t *trainer) open() error {
-	t.state.valAcc = math.NaN()
-	dir := t.opts.Dir
-	if dir == "" {
+	if t.opts.Dir == "" {
 		if t.opts.Resume {
 			return errors.New("train: there is no run directory to resume")
 		}
 		return nil
 	}
-	if t.opts.Resume {
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("cannot resume %s: there is no such folder", dir)
-		}
-	} else if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("cannot create the run directory: %w", err)
-	}
-	var err error
-	if t.lock, err = filelock.TryLock(t.path(lockFile)); err != nil {
-		return fmt.Errorf("run directory: %w", err)
-	}
-	entries, err := os.ReadDir(dir)
-	switch {
-	case err != nil:
-		return fmt.Errorf("run directory: %w", err)
-	case t.opts.Resume:
-		removeLeftovers(dir, entries)
-		if _, err := os.Stat(t.path(checkpointFile)); err == nil {
-			return t.resume()
-		}
-		// Killed before its first checkpoint: the run starts anew.
-	case t.opts.Force || unbegun(entries):
-		removeLeftovers(dir, entries)
-		for _, name := range runFiles {
-			if err := os.Remove(t.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("run directory: %w", err)
-			}
-		}
-	default:
-		_, err := os.Stat(t.path(infoFile))
-		return &ExistsError{Dir: dir, Run: err == nil}
-	}
-	if t.metrics, _, err = openMetrics(t.path(metricsFile), counters{}); err != nil {
+	dir, begun, err := checkpoint.Open(t.opts.Dir, t.opts.Resume, t.opts.Force)
+	if err != nil {
 		return err
+	}
+	t.dir = dir
+	if begun {
+		return t.resume()
 	}
 	if err := t.describe(nil); err != nil {
 		return err
@@ -233,53 +184,21 @@ func (t *trainer) open() error {
 	return t.checkpoint()
 }
 
-// unbegun reports whether a directory is empty but for what a run writes before its
-// run.json: it was killed then, and has learnt nothing yet.
-func unbegun(entries []fs.DirEntry) bool {
-	return !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		switch e.Name() {
-		case lockFile, lockFile + ".owner", splitFile, configFile, moduleFile:
-			return false
-		case metricsFile:
-			info, err := e.Info()
-			return err != nil || info.Size() > 0
-		}
-		return !isLeftover(e.Name())
-	})
-}
-
-// isLeftover reports whether a name is that of a temporary file of a killed run.
-func isLeftover(name string) bool {
-	return slices.ContainsFunc(runFiles, func(f string) bool {
-		ok, _ := filepath.Match("."+f+".*.tmp", name)
-		return ok
-	})
-}
-
-// removeLeftovers deletes the temporary files of a killed run.
-func removeLeftovers(dir string, entries []fs.DirEntry) {
-	for _, e := range entries {
-		if isLeftover(e.Name()) {
-			_ = os.Remove(filepath.Join(dir, e.Name())) // a file more does no harm
-		}
-	}
-}
-
 // describe writes the files that say what the run is, run.json last.
 func (t *trainer) describe(res *Result) error {
-	if err := t.cfg.Write(t.path(configFile)); err != nil {
+	if err := t.cfg.Write(t.dir.Path(checkpoint.ConfigFile)); err != nil {
 		return err
 	}
-	if err := atomicfile.WriteBytes(t.path(moduleFile), []byte(t.module.String())); err != nil {
+	if err := atomicfile.WriteBytes(t.dir.Path(checkpoint.ModuleFile), []byte(t.module.String())); err != nil {
 		return err
 	}
 	if err := t.writeSplit(); err != nil {
 		return err
 	}
 	info := t.info(res)
-	listed := []string{moduleFile, splitFile}
+	listed := []string{checkpoint.ModuleFile, checkpoint.SplitFile}
 	if res != nil {
-		listed = append(listed, checkpointFile, weightsFile, edgesFile, structFile)
+		listed = append(listed, checkpoint.CheckpointFile, checkpoint.WeightsFile, checkpoint.EdgesFile, checkpoint.StructFile)
 	}
 	return info.write(t.opts.Dir, listed)
 }
@@ -302,7 +221,7 @@ func (i *Info) write(dir string, listed []string) error {
 	}
 	text = append(text, '\n')
 	seal.Stamp(text)
-	return atomicfile.WriteBytes(filepath.Join(dir, infoFile), text)
+	return atomicfile.WriteBytes(filepath.Join(dir, checkpoint.InfoFile), text)
 }
 
 // runSplit is split.json: the nodes that a run learns from, chooses by and is
@@ -321,7 +240,7 @@ func (t *trainer) writeSplit() error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteBytes(t.path(splitFile), append(text, '\n'))
+	return atomicfile.WriteBytes(t.dir.Path(checkpoint.SplitFile), append(text, '\n'))
 }
 
 func (t *trainer) resume() error {
@@ -329,15 +248,14 @@ func (t *trainer) resume() error {
 	if err != nil {
 		return err
 	}
-	if err := info.CheckFile(t.opts.Dir, splitFile); err != nil {
+	if err := info.CheckFile(t.opts.Dir, checkpoint.SplitFile); err != nil {
 		return err
 	}
-	c, err := t.restore(t.path(checkpointFile))
+	if err := t.restore(t.dir.Path(checkpoint.CheckpointFile)); err != nil {
+		return err
+	}
+	last, err := t.dir.Resume(&t.state)
 	if err != nil {
-		return err
-	}
-	var last *Record
-	if t.metrics, last, err = openMetrics(t.path(metricsFile), c); err != nil {
 		return err
 	}
 	if last != nil {
@@ -345,6 +263,73 @@ func (t *trainer) resume() error {
 	}
 	t.resumed = true
 	return nil
+}
+
+// checkpoint writes everything that is needed to go on from here.
+func (t *trainer) checkpoint() error {
+	if t.dir == nil {
+		return nil
+	}
+	if err := t.fetchState(); err != nil {
+		return err
+	}
+	if err := t.fetchEdges(); err != nil {
+		return err
+	}
+	t.state.Module, t.state.Config, t.state.Data = checkpoint.Fingerprint(t.module.String()), t.cfg.Hash(), t.data.checksum
+	c := checkpoint.Checkpoint{State: t.state, Params: t.optim, Best: t.best}
+	if t.edges != nil {
+		c.Candidates = t.edges.cand
+	}
+	return c.Write(t.dir.Path(checkpoint.CheckpointFile), &t.dir.Log)
+}
+
+// restore makes the run's state that of a checkpoint.
+func (t *trainer) restore(path string) error {
+	f, err := checkpoint.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err = t.matches(&f.State); err == nil {
+		err = t.restoreTensors(f)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	t.state = f.State
+	return nil
+}
+
+// matches refuses a checkpoint of another run.
+func (t *trainer) matches(c *checkpoint.State) error {
+	for _, x := range []struct{ what, have, want string }{
+		{"data set", c.Data, t.data.checksum},
+		{"configuration", c.Config, t.cfg.Hash()},
+		{"program", c.Module, checkpoint.Fingerprint(t.module.String())},
+	} {
+		if x.have != x.want {
+			return fmt.Errorf("the run was made with another %s, so it cannot be resumed with this one; start anew with --force", x.what)
+		}
+	}
+	return nil
+}
+
+func (t *trainer) restoreTensors(f *checkpoint.File) error {
+	if err := f.Restore(t.optim); err != nil {
+		return err
+	}
+	cand, err := f.Candidates(t.data.nodes)
+	if err != nil {
+		return err
+	}
+	if cand != nil {
+		t.edges = &edges{}
+		if err := t.setCandidates(cand); err != nil {
+			return err
+		}
+	}
+	t.best, err = f.Best(t.data.nodes)
+	return err
 }
 
 // structKey identifies structural attributes: everything that they depend on.
@@ -355,10 +340,10 @@ func (t *trainer) structKey() string {
 // readStruct reads the structural attributes that an earlier part of the run
 // left; nil if there are none.
 func (t *trainer) readStruct() ([]float32, error) {
-	if t.opts.Dir == "" {
+	if t.dir == nil {
 		return nil, nil
 	}
-	f, err := safetensors.ReadFile(t.path(structFile))
+	f, err := safetensors.ReadFile(t.dir.Path(checkpoint.StructFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -372,10 +357,36 @@ func (t *trainer) readStruct() ([]float32, error) {
 }
 
 func (t *trainer) writeStruct(x []float32) error {
-	if t.opts.Dir == "" {
+	if t.dir == nil {
 		return nil
 	}
 	f := &safetensors.File{Metadata: map[string]string{"key": t.structKey()},
 		Tensors: []safetensors.Tensor{{Name: "x_struct", Shape: []int{t.task.Data.Graph.N, t.cfg.DeepWalk.Width}, Data: x}}}
-	return atomicfile.Write(t.path(structFile), f.Write)
+	return atomicfile.Write(t.dir.Path(checkpoint.StructFile), f.Write)
+}
+
+// record writes the line of the step that has just been made. s is nil where
+// nothing was evaluated.
+func (t *trainer) record(f *function, s *score) error {
+	if t.dir == nil {
+		return nil
+	}
+	r := checkpoint.Record{Phase: t.state.Phase, Step: t.state.Step(), Epoch: t.state.Epoch, Function: f.Name(), Terms: map[string]float32{}, LR: map[string]float64{},
+		Time: checkpoint.RecordTime{WallS: math.Round(t.elapsed().Seconds()*1e4) / 1e4}}
+	for _, x := range f.terms {
+		r.Terms[x.name] = x.value
+	}
+	for _, u := range f.updates {
+		r.LR[u.group.Name] = u.group.LR
+	}
+	if s != nil {
+		r.TrainAcc, r.ValAcc, r.ValLoss = known(s.trainAcc), &s.valAcc, &s.valLoss
+		if by := t.cfg.Train.Select; by == "macro_f1" || by == "auc" {
+			r.ValSelected = &s.selected
+		}
+	}
+	if t.edges != nil {
+		r.Candidates = t.edges.count()
+	}
+	return t.dir.Log.Add(&r)
 }

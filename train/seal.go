@@ -1,11 +1,9 @@
 package train
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/internal/seal"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // Verify checks the files of a finished run: all that [Load] and [ReadMetrics] look at.
@@ -21,7 +20,7 @@ func Verify(dir string) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = ReadMetrics(dir)
+	_, err = checkpoint.ReadMetrics(dir)
 	return info, err
 }
 
@@ -30,7 +29,7 @@ func Verify(dir string) (*Info, error) {
 // reports whether there was anything to add. What is damaged already and cannot be
 // told, such as a line of metrics.jsonl, gets the checksum of what it is.
 func Seal(dir string) (added bool, err error) {
-	lock, err := filelock.TryLock(filepath.Join(dir, lockFile))
+	lock, err := filelock.TryLock(filepath.Join(dir, checkpoint.LockFile))
 	if err != nil {
 		return false, fmt.Errorf("run directory: %w", err)
 	}
@@ -39,7 +38,7 @@ func Seal(dir string) (added bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := ReadMetrics(dir); err != nil {
+	if _, err := checkpoint.ReadMetrics(dir); err != nil {
 		return false, err
 	}
 	if info.Unchecked() == "" {
@@ -50,12 +49,12 @@ func Seal(dir string) (added bool, err error) {
 	}
 	// run.json comes last: as long as it is of the earlier version, so may others be.
 	info.SchemaVersion, info.Files, info.Checksum = infoVersion, map[string]FileInfo{}, seal.Blank
-	return true, info.write(dir, []string{moduleFile, splitFile, checkpointFile, weightsFile, edgesFile, structFile})
+	return true, info.write(dir, []string{checkpoint.ModuleFile, checkpoint.SplitFile, checkpoint.CheckpointFile, checkpoint.WeightsFile, checkpoint.EdgesFile, checkpoint.StructFile})
 }
 
 // seal writes the files with tensors anew, with checksums.
 func (r *Trained) seal(dir string) error {
-	path := filepath.Join(dir, weightsFile)
+	path := filepath.Join(dir, checkpoint.WeightsFile)
 	weights, err := safetensors.ReadFile(path)
 	if err != nil {
 		return err
@@ -66,45 +65,19 @@ func (r *Trained) seal(dir string) error {
 			have, _ = t.Data.([]float32)
 		}
 		if !slices.Equal(have, want) {
-			return damage(path, fmt.Errorf("its tensor %q is not what %s holds (gsrc train --resume %s writes it anew)", name, checkpointFile, dir))
+			return checkpoint.Damage(path, fmt.Errorf("its tensor %q is not what %s holds (gsrc train --resume %s writes it anew)", name, checkpoint.CheckpointFile, dir))
 		}
 	}
 	if err := atomicfile.Write(path, weights.Write); err != nil {
 		return err
 	}
-	path = filepath.Join(dir, structFile)
-	switch s, err := safetensors.ReadFile(path); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return err
-	default:
-		if err := atomicfile.Write(path, s.Write); err != nil {
-			return err
-		}
+	path = filepath.Join(dir, checkpoint.StructFile)
+	s, err := safetensors.ReadFile(path)
+	if err == nil {
+		err = atomicfile.Write(path, s.Write)
 	}
-	path = filepath.Join(dir, checkpointFile)
-	f, err := safetensors.ReadFile(path)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	c, err := readCounters(f)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	metrics := filepath.Join(dir, metricsFile)
-	text, err := os.ReadFile(metrics)
-	if err != nil {
-		return err
-	}
-	_, sum, _, err := prefix(text, c)
-	if err != nil {
-		return fmt.Errorf("%s: %w", metrics, err)
-	}
-	c.Version, c.Metrics = checkpointVersion, seal.Text(sum)
-	state, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	f.Metadata["state"] = string(state)
-	return atomicfile.Write(path, f.Write)
+	return checkpoint.Seal(dir)
 }

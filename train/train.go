@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -11,13 +12,13 @@ import (
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 	"github.com/gsrc-dev/gsrc/train/optim"
 )
 
@@ -105,12 +106,11 @@ type trainer struct {
 	fns     map[string]*function
 	classes int
 
-	state   state
-	best    best
-	edges   *edges           // nil where nothing is refined
-	graphs  *graphsProcedure // nil where nodes are classified
-	metrics metricsLog
-	lock    *filelock.Lock // of the run directory
+	state   checkpoint.State
+	best    *checkpoint.Edges // of the kept epoch, nil where nothing is refined
+	edges   *edges            // nil where nothing is refined
+	graphs  *graphsProcedure  // nil where nodes are classified
+	dir     *checkpoint.Dir   // nil where the run stays in memory
 	started time.Time
 	before  time.Duration // of earlier parts of a resumed run
 	resumed bool
@@ -118,7 +118,7 @@ type trainer struct {
 
 // Train runs a task to its end. The error of a stopped run is [ErrInterrupted],
 // of a run that diverged a [*NonFiniteError], of a directory that is taken an
-// [*ExistsError].
+// [*checkpoint.ExistsError].
 func Train(ctx context.Context, task Task, cfg *config.Config, opts Options) (*Result, error) {
 	t, err := newTrainer(ctx, task, cfg, opts)
 	if err != nil {
@@ -137,7 +137,7 @@ func Train(ctx context.Context, task Task, cfg *config.Config, opts Options) (*R
 			if err := t.checkpoint(); err != nil {
 				return nil, err
 			}
-			return nil, fmt.Errorf("%w in phase %s after step %d", ErrInterrupted, t.state.Phase, t.state.step())
+			return nil, fmt.Errorf("%w in phase %s after step %d", ErrInterrupted, t.state.Phase, t.state.Step())
 		}
 		return nil, err
 	}
@@ -314,8 +314,7 @@ func (t *trainer) close() {
 	if t.edges != nil {
 		t.edges.there.close()
 	}
-	t.metrics.close()
-	_ = t.lock.Remove() // a file more does no harm
+	t.dir.Close()
 	t.pool.Close()
 	if t.accel != nil {
 		_ = t.accel.Memory().ReleaseAll() // a device that fails here has said so before
@@ -374,6 +373,10 @@ func (t *trainer) observe(step, total int, loss float64) {
 	if t.opts.Observer == nil {
 		return
 	}
-	t.opts.Observer.Observe(Event{Phase: t.state.Phase, Step: step, Total: total, Loss: loss, ValAcc: t.state.valAcc, Resumed: t.resumed})
+	valAcc := math.NaN()
+	if v := t.state.ValAcc; v != nil {
+		valAcc = *v
+	}
+	t.opts.Observer.Observe(Event{Phase: t.state.Phase, Step: step, Total: total, Loss: loss, ValAcc: valAcc, Resumed: t.resumed})
 	t.resumed = false
 }

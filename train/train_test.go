@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/gorgonia"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // Kipf and Welling report 81.5 on Cora's public split; implementations that keep
@@ -101,7 +103,7 @@ func TestPatience(t *testing.T) {
 	full := run(t, "gcn", ds, Options{}, "train.epochs=300", "train.lr=0.1")
 	dir := t.TempDir()
 	res := run(t, "gcn", ds, Options{Dir: dir}, "train.epochs=300", "train.lr=0.1", "train.patience=5")
-	lines := strings.Count(contents(t, dir)[metricsFile], "\n") + 1
+	lines := strings.Count(contents(t, dir)[checkpoint.MetricsFile], "\n") + 1
 	if lines != res.BestEpoch+5 || lines == 300 {
 		t.Errorf("stopped after epoch %d, the best was %d and patience 5", lines, res.BestEpoch)
 	}
@@ -114,15 +116,15 @@ func TestPatience(t *testing.T) {
 // are those of that epoch.
 func TestSelect(t *testing.T) {
 	ds := synthetic(t, 1)
-	for by, value := range map[string]func(r *Record) float64{
-		"accuracy": func(r *Record) float64 { return *r.ValAcc },
-		"macro_f1": func(r *Record) float64 { return *r.ValSelected },
-		"auc":      func(r *Record) float64 { return *r.ValSelected },
-		"loss":     func(r *Record) float64 { return -*r.ValLoss },
+	for by, value := range map[string]func(r *checkpoint.Record) float64{
+		"accuracy": func(r *checkpoint.Record) float64 { return *r.ValAcc },
+		"macro_f1": func(r *checkpoint.Record) float64 { return *r.ValSelected },
+		"auc":      func(r *checkpoint.Record) float64 { return *r.ValSelected },
+		"loss":     func(r *checkpoint.Record) float64 { return -*r.ValLoss },
 	} {
 		dir := t.TempDir()
 		res := run(t, "gcn", ds, Options{Dir: dir}, "train.epochs=40", "train.lr=0.1", "train.select="+by)
-		records, err := ReadMetrics(dir)
+		records, err := checkpoint.ReadMetrics(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +172,7 @@ func TestClassWeights(t *testing.T) {
 	loss := func(model, weights string) float64 {
 		dir := t.TempDir()
 		run(t, model, &ds, Options{Dir: dir}, "train.epochs=3", "train.pretrain_steps=1", "train.joint_every=3", "model.class_weights="+weights)
-		records, err := ReadMetrics(dir)
+		records, err := checkpoint.ReadMetrics(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +205,7 @@ func TestClassWeights(t *testing.T) {
 func TestLearningRateHalves(t *testing.T) {
 	dir := t.TempDir()
 	run(t, "ecl-gsr", synthetic(t, 1), Options{Dir: dir}, "train.epochs=9", "train.halve_lr_every=3", "train.joint_every=2", "train.lr=0.08", "train.encoder_lr=0.004")
-	records, err := ReadMetrics(dir)
+	records, err := checkpoint.ReadMetrics(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +339,7 @@ func TestRefinedEdges(t *testing.T) {
 func TestReadMetrics(t *testing.T) {
 	dir := t.TempDir()
 	res := run(t, "gcn", synthetic(t, 1), Options{Dir: dir}, "train.epochs=4")
-	records, err := ReadMetrics(dir)
+	records, err := checkpoint.ReadMetrics(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +354,7 @@ func TestReadMetrics(t *testing.T) {
 	if got := *records[res.BestEpoch-1].ValAcc; got != res.ValAcc {
 		t.Errorf("at the kept epoch the validation accuracy is %v, the result says %v", got, res.ValAcc)
 	}
-	if _, err := ReadMetrics(t.TempDir()); err == nil {
+	if _, err := checkpoint.ReadMetrics(t.TempDir()); err == nil {
 		t.Error("a folder without metrics has some")
 	}
 }
@@ -482,7 +484,7 @@ func TestNonFinite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tr.restore(tr.path(checkpointFile)); err != nil {
+		if err := tr.restore(filepath.Join(dir, checkpoint.CheckpointFile)); err != nil {
 			t.Error(err)
 		}
 		for _, p := range tr.optim.Params {

@@ -14,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // Trained is a trained model: what exporting and predicting start from.
@@ -160,14 +161,14 @@ func (t *trainer) finalEvaluation(run *Trained) (logits, probs *runtime.Buffer, 
 	if t.edges == nil {
 		return t.classify(t.inputs["g"], nil, false)
 	}
-	k := t.best.edges
-	if err := t.setCandidates(k.cand); err != nil {
+	k := t.best
+	if err := t.setCandidates(k.Candidates); err != nil {
 		return nil, nil, err
 	}
-	if err := t.setProbabilities(k.p, k.lo, k.hi); err != nil {
+	if err := t.setProbabilities(k.Probability, k.Lo, k.Hi); err != nil {
 		return nil, nil, err
 	}
-	run.Refined = &Refined{Raw: t.edges.fixed, Candidates: k.cand, Probability: k.p, Lo: k.lo, Hi: k.hi, Mode: t.cfg.Model.Edges.Mode, Threshold: t.threshold()}
+	run.Refined = &Refined{Raw: t.edges.fixed, Candidates: k.Candidates, Probability: k.Probability, Lo: k.Lo, Hi: k.Hi, Mode: t.cfg.Model.Edges.Mode, Threshold: t.threshold()}
 	if !t.edges.fixed {
 		h, err := t.encode()
 		if err == nil {
@@ -194,13 +195,13 @@ func (r *Trained) write(dir string, task *Task) error {
 		}
 		f.Tensors = append(f.Tensors, safetensors.Tensor{Name: p.Name, Shape: shape, Data: r.Params[p.Name]})
 	}
-	if err := atomicfile.Write(filepath.Join(dir, weightsFile), f.Write); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, checkpoint.WeightsFile), f.Write); err != nil {
 		return err
 	}
 	if r.Refined == nil || r.Refined.Raw {
 		return nil
 	}
-	return atomicfile.Write(filepath.Join(dir, edgesFile), func(w io.Writer) error {
+	return atomicfile.Write(filepath.Join(dir, checkpoint.EdgesFile), func(w io.Writer) error {
 		if task.Graphs != nil {
 			return r.Refined.WriteGraphsCSV(w, task.Graphs)
 		}
@@ -218,12 +219,12 @@ func Load(dir string) (*Trained, *Info, error) {
 	if info.Result == nil {
 		return nil, nil, fmt.Errorf("the run in %s is not finished; go on with it by --resume %s", dir, dir)
 	}
-	cfg, err := config.Read(filepath.Join(dir, configFile))
+	cfg, err := config.Read(filepath.Join(dir, checkpoint.ConfigFile))
 	if err != nil {
 		return nil, nil, err
 	}
-	path := filepath.Join(dir, moduleFile)
-	text, err := info.readFile(dir, moduleFile)
+	path := filepath.Join(dir, checkpoint.ModuleFile)
+	text, err := info.readFile(dir, checkpoint.ModuleFile)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -231,18 +232,18 @@ func Load(dir string) (*Trained, *Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, name := range []string{splitFile, weightsFile, edgesFile} {
+	for _, name := range []string{checkpoint.SplitFile, checkpoint.WeightsFile, checkpoint.EdgesFile} {
 		if err := info.CheckFile(dir, name); err != nil {
 			return nil, nil, err
 		}
 	}
-	path = filepath.Join(dir, checkpointFile)
-	if text, err = info.readFile(dir, checkpointFile); err != nil {
+	path = filepath.Join(dir, checkpoint.CheckpointFile)
+	if text, err = info.readFile(dir, checkpoint.CheckpointFile); err != nil {
 		return nil, nil, err
 	}
-	f, err := safetensors.Parse(text)
+	f, err := checkpoint.Parse(path, text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, err
 	}
 	r := &Trained{Model: info.Model, Module: m, Config: cfg, Params: map[string][]float32{}}
 	if err := r.load(f, info, dir); err != nil {
@@ -251,13 +252,9 @@ func Load(dir string) (*Trained, *Info, error) {
 	return r, info, nil
 }
 
-func (r *Trained) load(f *safetensors.File, info *Info, dir string) error {
-	c, err := readCounters(f)
-	if err != nil {
-		return err
-	}
-	if c.Config != r.Config.Hash() || c.Module != fingerprint(r.Module.String()) || c.Data != info.Data.Checksum {
-		return fmt.Errorf("the checkpoint does not belong to %s, %s and %s beside it", configFile, moduleFile, infoFile)
+func (r *Trained) load(f *checkpoint.File, info *Info, dir string) (err error) {
+	if f.Config != r.Config.Hash() || f.Module != checkpoint.Fingerprint(r.Module.String()) || f.Data != info.Data.Checksum {
+		return fmt.Errorf("the checkpoint does not belong to %s, %s and %s beside it", checkpoint.ConfigFile, checkpoint.ModuleFile, checkpoint.InfoFile)
 	}
 	for _, p := range r.Module.Params {
 		shape := make([]int, p.Type.Rank())
@@ -268,39 +265,31 @@ func (r *Trained) load(f *safetensors.File, info *Info, dir string) error {
 			}
 			shape[i] = size
 		}
-		if r.Params[p.Name], err = safetensors.Get[float32](f, "best/"+p.Name, shape...); err != nil {
+		if r.Params[p.Name], err = f.BestParam(p.Name, shape); err != nil {
 			return err
 		}
 	}
-	if f.Lookup("best_candidates/edges") != nil {
+	best, err := f.Best(info.Data.Nodes)
+	if err != nil {
+		return err
+	}
+	if best != nil {
 		e := r.Config.Model.Edges
-		x := &Refined{Raw: r.Config.Candidates.Structure == "raw", Mode: e.Mode, Threshold: e.Threshold}
-		if x.Raw {
-			x.Threshold = 0
+		r.Refined = &Refined{Raw: r.Config.Candidates.Structure == "raw", Candidates: best.Candidates, Probability: best.Probability, Lo: best.Lo, Hi: best.Hi, Mode: e.Mode, Threshold: e.Threshold}
+		if r.Refined.Raw {
+			r.Refined.Threshold = 0
 		}
-		if x.Candidates, err = readCandidates(f, "best_candidates/", info.Data.Nodes); err != nil {
-			return err
-		}
-		if x.Probability, err = safetensors.Get[float32](f, "best_candidates/probability", len(x.Candidates.Edges)); err != nil {
-			return err
-		}
-		bounds, err := safetensors.Get[float32](f, "best_candidates/bounds", 2)
-		if err != nil {
-			return err
-		}
-		x.Lo, x.Hi = bounds[0], bounds[1]
-		r.Refined = x
 	}
 	if info.Inductive {
 		return nil
 	}
-	text, err := info.readFile(dir, structFile)
+	text, err := info.readFile(dir, checkpoint.StructFile)
 	if err != nil {
 		return err
 	}
 	s, err := safetensors.Parse(text)
 	if err != nil {
-		return fmt.Errorf("%s: %w", structFile, err)
+		return fmt.Errorf("%s: %w", checkpoint.StructFile, err)
 	}
 	r.StructWidth = r.Config.DeepWalk.Width
 	r.Struct, err = safetensors.Get[float32](s, "x_struct", info.Data.Nodes, r.StructWidth)

@@ -19,6 +19,7 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 	"gonum.org/v1/plot"
 )
 
@@ -387,7 +388,7 @@ func TestCount(t *testing.T) {
 
 // Terms come in the order of the paper's equations, unknown ones at the end.
 func TestTermsOf(t *testing.T) {
-	records := []train.Record{{Terms: map[string]float32{"reg": 1, "zeta": 2, "loss": 3}}, {Terms: map[string]float32{"alpha": 1, "gen": 2}}}
+	records := []checkpoint.Record{{Terms: map[string]float32{"reg": 1, "zeta": 2, "loss": 3}}, {Terms: map[string]float32{"alpha": 1, "gen": 2}}}
 	if got, want := termsOf(records), []string{"loss", "gen", "reg", "alpha", "zeta"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -396,7 +397,7 @@ func TestTermsOf(t *testing.T) {
 // A loss that is not a number leaves a gap and spoils no picture.
 func TestCurvesWithGaps(t *testing.T) {
 	nan := math.NaN()
-	records := []train.Record{
+	records := []checkpoint.Record{
 		{Function: "train", Step: 1, Epoch: 1, Terms: map[string]float32{"loss": float32(nan)}, ValLoss: &nan, ValAcc: &nan, TrainAcc: &nan},
 		{Function: "train", Step: 2, Epoch: 2, Terms: map[string]float32{"loss": 1}},
 	}

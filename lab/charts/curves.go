@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -31,7 +32,7 @@ func TermName(term string) string {
 }
 
 // termsOf returns the terms of some records, in the order of termNames.
-func termsOf(records []train.Record) []string {
+func termsOf(records []checkpoint.Record) []string {
 	seen := map[string]bool{}
 	var terms []string
 	for _, r := range records {
@@ -65,7 +66,7 @@ func SortTerms(terms []string) []string {
 }
 
 // values are those of a term over x in the records that have both.
-func values(records []train.Record, term string, x func(*train.Record) int) plotter.XYs {
+func values(records []checkpoint.Record, term string, x func(*checkpoint.Record) int) plotter.XYs {
 	var xy plotter.XYs
 	for i := range records {
 		if v, ok := records[i].Terms[term]; ok {
@@ -75,11 +76,11 @@ func values(records []train.Record, term string, x func(*train.Record) int) plot
 	return xy
 }
 
-func ofStep(r *train.Record) int  { return r.Step }
-func ofEpoch(r *train.Record) int { return r.Epoch }
+func ofStep(r *checkpoint.Record) int  { return r.Step }
+func ofEpoch(r *checkpoint.Record) int { return r.Epoch }
 
-func where(records []train.Record, keep func(*train.Record) bool) []train.Record {
-	var out []train.Record
+func where(records []checkpoint.Record, keep func(*checkpoint.Record) bool) []checkpoint.Record {
+	var out []checkpoint.Record
 	for i := range records {
 		if keep(&records[i]) {
 			out = append(out, records[i])
@@ -90,9 +91,9 @@ func where(records []train.Record, keep func(*train.Record) bool) []train.Record
 
 // contrastive draws the contrastive loss and its terms, a panel each: they differ
 // too much in size for one axis. It returns nil where nothing was trained so.
-func contrastive(records []train.Record) *Chart {
-	pre := where(records, func(r *train.Record) bool { return r.Function == "pretrain" })
-	joint := where(records, func(r *train.Record) bool { return r.Function == "joint" })
+func contrastive(records []checkpoint.Record) *Chart {
+	pre := where(records, func(r *checkpoint.Record) bool { return r.Function == "pretrain" })
+	joint := where(records, func(r *checkpoint.Record) bool { return r.Function == "joint" })
 	if len(pre) == 0 {
 		return nil
 	}
@@ -123,7 +124,7 @@ func contrastive(records []train.Record) *Chart {
 
 var preStyle, jointStyle = stroke(blue, nil), stroke(vermilion, dashes[1])
 
-func termPanel(term string, pre, joint []train.Record) *plot.Plot {
+func termPanel(term string, pre, joint []checkpoint.Record) *plot.Plot {
 	p := newPlot("", "step of the run", TermName(term))
 	p.Add(grid())
 	(&series{xy: values(pre, term, ofStep), LineStyle: preStyle}).add(p, nil)
@@ -149,12 +150,12 @@ func tile(c draw.Canvas, plots [][]*plot.Plot) {
 }
 
 // supervised are the records of the classifier's epochs.
-func supervised(records []train.Record) []train.Record {
-	return where(records, func(r *train.Record) bool { return r.Epoch > 0 })
+func supervised(records []checkpoint.Record) []checkpoint.Record {
+	return where(records, func(r *checkpoint.Record) bool { return r.Epoch > 0 })
 }
 
 // losses draws what the classifier is trained on.
-func losses(records []train.Record, res *train.Result) *Chart {
+func losses(records []checkpoint.Record, res *train.Result) *Chart {
 	epochs := supervised(records)
 	if len(epochs) == 0 {
 		return nil
@@ -164,7 +165,7 @@ func losses(records []train.Record, res *train.Result) *Chart {
 	p, l := newPlot("", "epoch", "loss (nats)"), newLegend()
 	p.Add(grid())
 	// The loss of a joint step has the encoder's in it.
-	own := where(epochs, func(r *train.Record) bool { return r.Function != "joint" })
+	own := where(epochs, func(r *checkpoint.Record) bool { return r.Function != "joint" })
 	n := 0
 	for _, term := range termsOf(own) {
 		s := series{name: TermName(term), xy: values(epochs, term, ofEpoch), LineStyle: stroke(okabeIto[[]int{0, 2, 3, 4, 5, 6}[n%6]], dashes[n%len(dashes)])}
@@ -174,7 +175,7 @@ func losses(records []train.Record, res *train.Result) *Chart {
 		s.add(p, &l)
 		n++
 	}
-	evaluated(epochs, "validation loss", vermilion, dashes[3], func(r *train.Record) *float64 { return r.ValLoss }).add(p, &l)
+	evaluated(epochs, "validation loss", vermilion, dashes[3], func(r *checkpoint.Record) *float64 { return r.ValLoss }).add(p, &l)
 	vertical(p, &l, float64(res.BestEpoch), fmt.Sprintf("kept: epoch %d", res.BestEpoch))
 	if p.Y.Min > 0 { // how near a loss has come to none is to be seen
 		p.Y.Min = 0
@@ -186,7 +187,7 @@ func losses(records []train.Record, res *train.Result) *Chart {
 }
 
 // evaluated is the series of what an evaluation measures.
-func evaluated(records []train.Record, name string, c color.Color, dash []vg.Length, of func(*train.Record) *float64) *series {
+func evaluated(records []checkpoint.Record, name string, c color.Color, dash []vg.Length, of func(*checkpoint.Record) *float64) *series {
 	s := &series{name: name, LineStyle: stroke(c, dash)}
 	for i := range records {
 		if v := of(&records[i]); v != nil {
@@ -197,7 +198,7 @@ func evaluated(records []train.Record, name string, c color.Color, dash []vg.Len
 }
 
 // accuracies draws how well the training and the validation nodes are classified.
-func accuracies(records []train.Record, res *train.Result) *Chart {
+func accuracies(records []checkpoint.Record, res *train.Result) *Chart {
 	epochs := supervised(records)
 	if len(epochs) == 0 {
 		return nil
@@ -206,8 +207,8 @@ func accuracies(records []train.Record, res *train.Result) *Chart {
 		Caption: "Share of the training and of the validation nodes that are classified right, by epoch. Test nodes are looked at once, at the kept epoch."}
 	p, l := newPlot("", "epoch", "accuracy (%)"), newLegend()
 	p.Add(grid())
-	evaluated(epochs, "training", blue, dashes[1], func(r *train.Record) *float64 { return r.TrainAcc }).add(p, &l)
-	evaluated(epochs, "validation", vermilion, nil, func(r *train.Record) *float64 { return r.ValAcc }).add(p, &l)
+	evaluated(epochs, "training", blue, dashes[1], func(r *checkpoint.Record) *float64 { return r.TrainAcc }).add(p, &l)
+	evaluated(epochs, "validation", vermilion, nil, func(r *checkpoint.Record) *float64 { return r.ValAcc }).add(p, &l)
 	vertical(p, &l, float64(res.BestEpoch), fmt.Sprintf("kept: epoch %d", res.BestEpoch))
 	if res.TestAcc != nil {
 		test := &plotter.Scatter{XYs: plotter.XYs{{X: float64(res.BestEpoch), Y: *res.TestAcc}},

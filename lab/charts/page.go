@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // PageFile is the name of the page that shows all charts.
@@ -36,7 +37,7 @@ func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
 	if run.Dir == "" {
 		return nil, errors.New("a run in memory has no metrics to draw; train with a folder (TrainOptions.Out)")
 	}
-	records, err := train.ReadMetrics(run.Dir)
+	records, err := checkpoint.ReadMetrics(run.Dir)
 	if err != nil {
 		return nil, err
 	}

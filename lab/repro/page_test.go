@@ -12,7 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/gsrc-dev/gsrc/lab/charts"
-	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // TestResultsPage holds docs/results.md to the files beside it: the page says what
@@ -136,11 +136,11 @@ func TestCommonEpoch(t *testing.T) {
 
 func TestProgressKeepsEveryTenthEpoch(t *testing.T) {
 	acc := func(x float64) *float64 { return &x }
-	var records []train.Record
+	var records []checkpoint.Record
 	for epoch := 1; epoch <= 25; epoch++ {
-		records = append(records, train.Record{Step: 100 + epoch, Epoch: epoch, Function: "fit", ValAcc: acc(float64(epoch))})
+		records = append(records, checkpoint.Record{Step: 100 + epoch, Epoch: epoch, Function: "fit", ValAcc: acc(float64(epoch))})
 	}
-	records = append(records, train.Record{Step: 130, Epoch: 30, Function: "fit"}) // not evaluated
+	records = append(records, checkpoint.Record{Step: 130, Epoch: 30, Function: "fit"}) // not evaluated
 	var steps []int
 	for _, p := range progress(records) {
 		if p.Value != float64(p.Step) || p.Term != "val_acc" {

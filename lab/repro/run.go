@@ -17,7 +17,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/gsrc-dev/gsrc/lab/charts"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
-	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // Options say what to repeat. Out is required, and Targets unless only the page of
@@ -331,7 +331,7 @@ func (e *evaluation) runKept(ctx context.Context, t *Target, runs []planned) (li
 		}
 		lines = append(lines, p.line(e.Budget, run.Result, "", run.Result.WallS, peak))
 		if t.curves != nil {
-			records, err := train.ReadMetrics(run.Dir)
+			records, err := checkpoint.ReadMetrics(run.Dir)
 			if err != nil {
 				return nil, nil, nil, err
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/gsrc-dev/gsrc/lab/charts"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // runsDir, in the folder of results, has the run directories that are kept.
@@ -128,14 +129,14 @@ type Point struct {
 }
 
 // trace is what a target draws of a run's metrics.
-type trace func(records []train.Record) []Point
+type trace func(records []checkpoint.Record) []Point
 
 // every is how many of the classifier's epochs are between two points; steps that
 // train the encoder are all there.
 const every = 10
 
 // terms are the terms of a run's loss along its steps.
-func terms(records []train.Record) (list []Point) {
+func terms(records []checkpoint.Record) (list []Point) {
 	for _, r := range records {
 		if r.Function == "fit" && r.Step%every != 0 {
 			continue
@@ -159,7 +160,7 @@ func terms(records []train.Record) (list []Point) {
 }
 
 // progress is a run's accuracy on validation nodes along its epochs.
-func progress(records []train.Record) (list []Point) {
+func progress(records []checkpoint.Record) (list []Point) {
 	for _, r := range records {
 		if r.ValAcc != nil && (r.Epoch%every == 0 || r.Epoch == 1) {
 			list = append(list, Point{Step: r.Epoch, Term: "val_acc", Value: *r.ValAcc})

@@ -1,4 +1,4 @@
-package train
+package checkpoint
 
 import (
 	"bytes"
@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/seal"
 )
 
@@ -42,11 +41,11 @@ type RecordTime struct {
 	WallS float64 `json:"wall_s"` // since the run began, its earlier parts included
 }
 
-// metrics appends lines to metrics.jsonl. Lines are whole in the file or not
+// Log appends lines to metrics.jsonl. Lines are whole in the file or not
 // there: they are written together, and a failed write is cut off again.
-type metricsLog struct {
+type Log struct {
 	f       *os.File
-	w       io.Writer // f, or a test's writer
+	w       io.Writer // f, by way of atomicfile.Wrap
 	size    int64     // of the whole lines in the file
 	lines   int       // written, those of earlier parts of the run included
 	sum     uint32    // checksum of the lines but for their times
@@ -58,22 +57,17 @@ type metricsLog struct {
 // that was evaluated or told, in their order, up to the last checkpoint. They are held
 // against the checksum that the checkpoint has of them, but for their times.
 func ReadMetrics(dir string) ([]Record, error) {
-	path := filepath.Join(dir, metricsFile)
+	path := filepath.Join(dir, MetricsFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("the run's metrics: %w", err)
 	}
-	checkpoint := filepath.Join(dir, checkpointFile)
-	f, err := safetensors.ReadFile(checkpoint)
+	c, err := ReadFile(filepath.Join(dir, CheckpointFile))
 	if err != nil {
 		return nil, err
 	}
-	c, err := readCounters(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", checkpoint, err)
-	}
 	if c.Version > 1 {
-		size, _, _, err := prefix(text, c)
+		size, _, _, err := c.prefix(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -95,7 +89,7 @@ func ReadMetrics(dir string) ([]Record, error) {
 
 // prefix finds the lines that a checkpoint counts: the bytes that they take, their
 // checksum, which must be the checkpoint's, and the last of them.
-func prefix(text []byte, c counters) (size int, sum uint32, last []byte, err error) {
+func (c *State) prefix(text []byte) (size int, sum uint32, last []byte, err error) {
 	for i := range c.Lines {
 		end := bytes.IndexByte(text[size:], '\n')
 		if end < 0 {
@@ -123,35 +117,32 @@ func addLine(sum uint32, line []byte) uint32 {
 // flushEvery is how long lines wait at most.
 const flushEvery = time.Second
 
-// wrapMetrics, if not nil, wraps the file. Tests put a failing writer here.
-var wrapMetrics func(io.Writer) io.Writer
-
-// openMetrics opens the file and cuts it back to the lines that a checkpoint counts.
-// It returns the last of these, nil without any.
-func openMetrics(path string, c counters) (metricsLog, *Record, error) {
-	var m metricsLog
+// open opens the file and cuts it back to the lines that a checkpoint counts. It returns
+// the last of these, nil without any.
+func (m *Log) open(path string, c *State) (*Record, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return m, nil, err
+		return nil, err
 	}
-	m = metricsLog{f: f, w: f, lines: c.Lines, flushed: time.Now()}
-	if wrapMetrics != nil {
-		m.w = wrapMetrics(f)
+	*m = Log{f: f, w: f, lines: c.Lines, flushed: time.Now()}
+	if atomicfile.Wrap != nil {
+		m.w = atomicfile.Wrap(f)
 	}
 	last, err := m.cut(c)
 	if err != nil {
-		return m, nil, errors.Join(err, f.Close())
+		err = errors.Join(err, f.Close())
+		m.f = nil
 	}
-	return m, last, nil
+	return last, err
 }
 
 // cut keeps the lines that a checkpoint counts.
-func (m *metricsLog) cut(c counters) (*Record, error) {
+func (m *Log) cut(c *State) (*Record, error) {
 	text, err := io.ReadAll(m.f)
 	if err != nil {
 		return nil, err
 	}
-	size, sum, line, err := prefix(text, c)
+	size, sum, line, err := c.prefix(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.f.Name(), err)
 	}
@@ -172,7 +163,8 @@ func (m *metricsLog) cut(c counters) (*Record, error) {
 	return &last, nil
 }
 
-func (m *metricsLog) add(r *Record) error {
+// Add adds a line, which may wait to be written.
+func (m *Log) Add(r *Record) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
@@ -191,7 +183,7 @@ func (m *metricsLog) add(r *Record) error {
 }
 
 // flush writes the waiting lines.
-func (m *metricsLog) flush() error {
+func (m *Log) flush() error {
 	if m.f == nil || m.pending.Len() == 0 {
 		return nil
 	}
@@ -207,7 +199,7 @@ func (m *metricsLog) flush() error {
 
 // sync writes the waiting lines and makes the file durable, so that a checkpoint
 // may count on it.
-func (m *metricsLog) sync() error {
+func (m *Log) sync() error {
 	if m.f == nil {
 		return nil
 	}
@@ -217,33 +209,10 @@ func (m *metricsLog) sync() error {
 	return m.f.Sync()
 }
 
-func (m *metricsLog) close() {
+func (m *Log) close() {
 	if m.f != nil {
 		_ = m.flush() // after a failure: lines beyond the checkpoint, for the reader
 		_ = m.f.Close()
 		m.f = nil
 	}
-}
-
-// record writes the line of the step that has just been made. s is nil where
-// nothing was evaluated.
-func (t *trainer) record(f *function, s *score) error {
-	r := Record{Phase: t.state.Phase, Step: t.state.step(), Epoch: t.state.Epoch, Function: f.Name(), Terms: map[string]float32{}, LR: map[string]float64{},
-		Time: RecordTime{WallS: math.Round(t.elapsed().Seconds()*1e4) / 1e4}}
-	for _, x := range f.terms {
-		r.Terms[x.name] = x.value
-	}
-	for _, u := range f.updates {
-		r.LR[u.group.Name] = u.group.LR
-	}
-	if s != nil {
-		r.TrainAcc, r.ValAcc, r.ValLoss = known(s.trainAcc), &s.valAcc, &s.valLoss
-		if by := t.cfg.Train.Select; by == "macro_f1" || by == "auc" {
-			r.ValSelected = &s.selected
-		}
-	}
-	if t.edges != nil {
-		r.Candidates = t.edges.count()
-	}
-	return t.metrics.add(&r)
 }
