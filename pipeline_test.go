@@ -24,7 +24,7 @@ import (
 // give by encoder, search, scorer and classifier.
 func TestPipelineIsRefineAndPredict(t *testing.T) {
 	for name, set := range map[string][]string{
-		"judged":    {"model.edges.judge=attributes"},
+		"prior":     {"model.edges.judge=attributes"},
 		"threshold": {"model.edges.mode=threshold", "model.edges.threshold=0.3", "candidates.mutual=true", "candidates.k=9", "model.classifier=gat"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 		if err := json.Unmarshal(text, &c); err != nil {
 			t.Fatal(err)
 		}
-		e, err := train.JudgeBy(pool, ds, &c, cfg.Model.Edges.JudgeDistrust)
+		e, err := c.Prior(pool, ds.Graph, ds.X.Attributes(), cfg.Model.Edges.JudgeDistrust)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 		switch {
 		case !ok:
 			differ(e.Source, e.Target, "is missing")
-		case math.Abs(float64(p[i]-e.Probability)) > 1e-5 || (existing[i] == 1) != (e.Status == train.StatusOld):
+		case math.Abs(float64(p[i]-e.Probability)) > 1e-5 || (existing[i] == 1) != (e.Status == graph.StatusOld):
 			t.Fatalf("edge %d-%d has the probability %g and existing %d, want %g, %s", e.Source, e.Target, p[i], existing[i], e.Probability, e.Status)
 		}
 	}

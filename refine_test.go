@@ -19,11 +19,11 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/exporttest"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/train"
 	"github.com/parquet-go/parquet-go"
 	"github.com/sbinet/npyio/npz"
 )
@@ -52,7 +52,7 @@ func TestRefine(t *testing.T) {
 	}
 	// In the mode expected an edge weighs its probability.
 	for _, e := range g.Edges {
-		if e.Source >= e.Target || e.Weight != e.Probability || (e.Status == train.StatusOld) != run.Data.Graph.Undirected().Has(e.Source, e.Target) {
+		if e.Source >= e.Target || e.Weight != e.Probability || (e.Status == graph.StatusOld) != run.Data.Graph.Undirected().Has(e.Source, e.Target) {
 			t.Fatalf("edge %+v", e)
 		}
 	}
@@ -76,7 +76,7 @@ func TestRefine(t *testing.T) {
 	high := refine(t, run, gsrc.RefineOptions{Threshold: threshold(cut), KeepRemoved: true})
 	want := 0
 	for _, e := range refine(t, run, gsrc.RefineOptions{KeepRemoved: true}).Edges {
-		if float64(e.Probability) >= cut || e.Status != train.StatusNew {
+		if float64(e.Probability) >= cut || e.Status != graph.StatusNew {
 			want++
 		}
 	}
@@ -84,7 +84,7 @@ func TestRefine(t *testing.T) {
 		t.Errorf("at the threshold %v: %d edges are listed, want %d; %+v", cut, len(high.Edges), want, s)
 	}
 	for _, e := range high.Edges {
-		if below := float64(e.Probability) < cut; below != (e.Status == train.StatusRemoved) || below != (e.Weight == 0) {
+		if below := float64(e.Probability) < cut; below != (e.Status == graph.StatusRemoved) || below != (e.Weight == 0) {
 			t.Fatalf("edge %+v at the threshold %v", e, cut)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
@@ -34,6 +35,11 @@ const sparseBelow = 1.0 / 3
 
 // IsSparse reports whether the matrix is held in compressed sparse rows.
 func (f *Features) IsSparse() bool { return f.RowPtr != nil }
+
+// Attributes returns the matrix as package graph takes it, in the same memory.
+func (f *Features) Attributes() graph.NodeFeatures {
+	return graph.NodeFeatures{Cols: f.Cols, RowPtr: f.RowPtr, Col: f.Col, Val: f.Val, Dense: f.Dense}
+}
 
 // NNZ returns the number of elements that are not zero.
 func (f *Features) NNZ() int {

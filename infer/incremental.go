@@ -13,12 +13,11 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/train"
 )
 
 // incremental makes versions' answers out of those of the version before. It holds what
 // they follow from for the version last made: the levels of the encoder, the nearest
-// neighbours, the evidence of edges, the refined graph; or, where the classifier reads the
+// neighbours, the prior of edges, the refined graph; or, where the classifier reads the
 // graph as it is, the levels of the classifier. Only what an update reaches is computed
 // again.
 //
@@ -32,7 +31,7 @@ type incremental struct {
 	n         int
 	in, out   [][]int32 // neighbours in the data, ascending
 	both      [][]int32 // in either direction
-	judge     *graph.Judge
+	prior     *graph.OnlineEdgePrior
 	encoder   *layers
 	embedding string // the encoder's output
 	near      *graph.Near
@@ -117,7 +116,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 	}
 	if e := r.p.info.Evidence; e != nil {
 		if e.calibration == nil {
-			return inc, errWholeEvidence
+			return inc, errWholePrior
 		}
 		x := s.x.whole
 		if x == nil {
@@ -129,14 +128,14 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 				clear(x[v*s.x.cols : (v+1)*s.x.cols])
 			}
 		}
-		inc.judge = graph.NewJudge(inc.pool, g.Undirected(), graph.NodeFeatures{Cols: s.x.cols, Dense: x}, e.calibration)
+		inc.prior = graph.NewOnlineEdgePrior(inc.pool, g.Undirected(), graph.NodeFeatures{Cols: s.x.cols, Dense: x}, e.calibration)
 	}
 	m, err := r.p.dist.Stage("encoder")
 	if err != nil || m == nil {
 		return inc, cmp.Or(err, errNoStages)
 	}
 	inc.embedding = m.Gives(m.Levels() - 1)[0]
-	if inc.encoder, err = newLayers(m, inc.n, &s.x, inc.judgedEntries()); err != nil {
+	if inc.encoder, err = newLayers(m, inc.n, &s.x, inc.priordEntries()); err != nil {
 		return inc, fmt.Errorf("encoder: %w", err)
 	}
 	h := inc.encoder.values[inc.embedding]
@@ -164,8 +163,8 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 
 // Why the answers of a model cannot be made out of those before.
 var (
-	errNoStages      = errors.New("its results for a node depend on the whole graph, or it makes the graph undirected (--symmetrize), takes an adjacency matrix, or has weights in a file beside it, or it was exported by an earlier version of gsrc")
-	errWholeEvidence = errors.New("the evidence for its edges depends on the whole graph, as in all exports of earlier versions of gsrc")
+	errNoStages   = errors.New("its results for a node depend on the whole graph, or it makes the graph undirected (--symmetrize), takes an adjacency matrix, or has weights in a file beside it, or it was exported by an earlier version of gsrc")
+	errWholePrior = errors.New("the prior of its edges depends on the whole graph, as in all exports of earlier versions of gsrc")
 )
 
 func (inc *incremental) close() {
@@ -191,25 +190,25 @@ func (inc *incremental) rawEntries() entriesOf {
 	}
 }
 
-// judgedEntries are those of the encoder.
-func (inc *incremental) judgedEntries() entriesOf {
-	if inc.judge == nil {
+// encoderEntries are those of the encoder.
+func (inc *incremental) encoderEntries() entriesOf {
+	if inc.prior == nil {
 		return func(v int32) ([]int32, []float32) { return inc.in[v], nil }
 	}
 	w := []float32{}
 	return func(v int32) ([]int32, []float32) {
 		w = w[:0]
 		for _, u := range inc.in[v] {
-			w = append(w, inc.evidence(u, v))
+			w = append(w, inc.edgePrior(u, v))
 		}
 		return inc.in[v], w
 	}
 }
 
-// evidence is what an edge of the data counts.
-func (inc *incremental) evidence(u, v int32) float32 {
+// edgePrior is what an edge of the data counts.
+func (inc *incremental) edgePrior(u, v int32) float32 {
 	e := inc.r.p.info.Evidence
-	return train.Distrust(inc.judge.P(u, v), e.calibration, e.Distrust)
+	return e.calibration.Weight(inc.prior.P(u, v), e.Strength)
 }
 
 // link makes the refined graph anew; g is undirected.
@@ -310,8 +309,8 @@ func (inc *incremental) score(pairs [][2]int32) ([]float32, error) {
 			q := fresh[i]
 			if inc.at(e[0], e[1]).why&linkEdge != 0 {
 				q = old[i]
-				if inc.judge != nil {
-					q *= inc.evidence(e[0], e[1])
+				if inc.prior != nil {
+					q *= inc.edgePrior(e[0], e[1])
 				}
 			}
 			p = append(p, q)
@@ -385,23 +384,23 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 		return nil
 	}
 
-	// The evidence of edges, and the embedding.
+	// The prior of edges, and the embedding.
 	rescore := map[[2]int32]bool{}
-	if inc.judge != nil {
+	if inc.prior != nil {
 		row := func(v int32) []float32 {
 			if next.deleted.has(int(v)) {
 				return make([]float32, next.x.cols)
 			}
 			return next.x.row(int(v))
 		}
-		changed := inc.judge.Change(inc.n, features, row, added, removed, func(v int32) []int32 { return inc.both[v] })
-		inc.undoing(inc.judge.Undo)
+		changed := inc.prior.Change(inc.n, features, row, added, removed, func(v int32) []int32 { return inc.both[v] })
+		inc.undoing(inc.prior.Undo)
 		for _, e := range changed {
 			rescore[e] = true
 			moved[e[0]], moved[e[1]] = true, true
 		}
 	}
-	dirty, err := inc.encoder.change(inc.n, slices.Sorted(maps.Keys(moved)), &next.x, inc.judgedEntries(), out)
+	dirty, err := inc.encoder.change(inc.n, slices.Sorted(maps.Keys(moved)), &next.x, inc.priordEntries(), out)
 	inc.undoing(inc.encoder.revert)
 	if err != nil {
 		return fmt.Errorf("encoder: %w", err)

@@ -4,7 +4,6 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
-	"github.com/gsrc-dev/gsrc/train"
 )
 
 // The files that an export has beside those of package export.
@@ -38,9 +37,9 @@ type Info struct {
 	Mutual    bool    `json:"mutual,omitempty"`
 	Mode      string  `json:"mode,omitempty"`
 	Threshold float64 `json:"threshold,omitempty"`
-	// Evidence says that existing edges are judged by attributes, see
-	// graph.Evidence: their probabilities are multiplied by what that gives, and the
-	// encoder takes it as edge weights.
+	// Evidence says that existing edges have a prior by attributes, see
+	// graph.EdgePrior: their probabilities are multiplied by it, and the encoder takes
+	// it as edge weights.
 	Evidence *PriorInfo `json:"evidence,omitempty"`
 
 	// Features, of a classifier of graphs, names the columns of x, and NodeFeatures
@@ -49,26 +48,26 @@ type Info struct {
 	NodeFeatures string   `json:"node_features,omitempty"`
 }
 
-// PriorInfo are the parameters of graph.Evidence.
+// PriorInfo are the parameters of graph.EdgePrior.
 type PriorInfo struct {
 	Rounds   int     `json:"rounds"`
-	Distrust float64 `json:"distrust,omitempty"`
+	Strength float64 `json:"distrust,omitempty"`
 	Seed     uint64  `json:"seed"`
-	// Calibration names the file with what the training graph has shown, by which edges
-	// of other graphs are judged. It is empty in exports of earlier versions: there each
-	// graph is judged by itself.
+	// Calibration names the file with what the training graph has shown, for edges of
+	// other graphs. It is empty in exports of earlier versions: there each graph is its
+	// own calibration.
 	Calibration string `json:"calibration,omitempty"`
 
 	calibration *graph.Calibration // the file's content
 }
 
-// Judge judges the edges of data, nil where the model has it not done.
-func (e *PriorInfo) Judge(pool *kernels.Pool, ds *data.Dataset) (*train.Evidence, error) {
+// Prior estimates the prior of the edges of data, nil where the model has none.
+func (e *PriorInfo) Prior(pool *kernels.Pool, ds *data.Dataset) (*graph.EdgePrior, error) {
 	switch {
 	case e == nil:
 		return nil, nil
 	case e.calibration != nil:
-		return train.JudgeBy(pool, ds, e.calibration, e.Distrust)
+		return e.calibration.Prior(pool, ds.Graph, ds.X.Attributes(), e.Strength)
 	}
-	return train.FindEvidence(pool, ds, e.Rounds, e.Distrust, e.Seed), nil
+	return graph.NewEdgePrior(pool, ds.Graph, ds.X.Attributes(), e.Rounds, e.Strength, e.Seed), nil
 }

@@ -5,13 +5,10 @@ package infer
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
@@ -223,7 +220,7 @@ func (p *predictor) readInference() error {
 	return nil
 }
 
-// readCalibration reads how edges are judged, which an export has in a file of its own.
+// readCalibration reads the calibration of the edge prior, which an export has in a file of its own.
 func (p *predictor) readCalibration(name string) (*graph.Calibration, error) {
 	path := filepath.Join(p.dir, name)
 	text, err := p.manifest.ReadFile(name)
@@ -302,84 +299,42 @@ func (p *predictor) graph(ctx context.Context) (*graph.Graph, error) {
 }
 
 // refined returns the refined graph of the data: the training's, or a new one.
-func (p *predictor) refined(ctx context.Context) (*train.Refined, error) {
+func (p *predictor) refined(ctx context.Context) (*graph.Refined, error) {
 	switch {
 	case p.onTrainingGraph():
-		return p.refinedEdges()
+		text, err := p.manifest.ReadFile(RefinedFile)
+		if err != nil {
+			return nil, err
+		}
+		return p.ds.ReadRefined(filepath.Join(p.dir, RefinedFile), bytes.NewReader(text), p.info.Mode, p.info.Threshold)
 	case !p.manifest.Inductive:
 		return nil, fmt.Errorf("%s is not the graph that the model was trained on (%s), and its encoder reads structural attributes (x_struct), whose columns mean something for that graph only; train with --set deepwalk.width=0 for a model that serves other graphs", p.ds.Source, p.info.Data.Name)
 	}
 	return p.newEdges(ctx)
 }
 
-// refinedEdges reads the graph that the training refined. Its candidates are those
-// that are edges of it or of the data.
-func (p *predictor) refinedEdges() (*train.Refined, error) {
-	path := filepath.Join(p.dir, RefinedFile)
-	text, err := p.manifest.ReadFile(RefinedFile)
-	if err != nil {
-		return nil, err
-	}
-	nodes := make(map[string]int32, p.ds.Graph.N)
-	for i := range p.ds.Graph.N {
-		nodes[p.ds.NodeID(i)] = int32(i)
-	}
-	rows := csv.NewReader(bytes.NewReader(text))
-	rows.FieldsPerRecord = 4
-	if _, err := rows.Read(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	raw := p.ds.Graph.Undirected()
-	c := &graph.Candidates{N: p.ds.Graph.N}
-	r := &train.Refined{Candidates: c, Mode: p.info.Mode, Threshold: p.info.Threshold}
-	for {
-		row, err := rows.Read()
-		if err == io.EOF {
-			return r, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		line, _ := rows.FieldPos(0)
-		u, okU := nodes[row[0]]
-		v, okV := nodes[row[1]]
-		prob, err := strconv.ParseFloat(row[2], 32)
-		if !okU || !okV || err != nil {
-			return nil, fmt.Errorf("%s:%d: %q is no edge of the data's nodes with a probability", path, line, row)
-		}
-		e := [2]int32{u, v}
-		if n := len(c.Edges); u >= v || n > 0 && slices.Compare(c.Edges[n-1][:], e[:]) >= 0 {
-			return nil, fmt.Errorf("%s:%d: the edges are not in the order of the data's nodes, each once; export the run again", path, line)
-		}
-		c.Edges, c.Existing, r.Probability = append(c.Edges, e), append(c.Existing, raw.Has(u, v)), append(r.Probability, float32(prob))
-		if have := r.Status(len(c.Edges) - 1); have != row[3] {
-			return nil, fmt.Errorf("%s:%d: the status is %q; by its probability and the data it is %q; export the run again", path, line, row[3], have)
-		}
-	}
-}
-
 // newEdges finds candidates for a graph that was not trained on, and gives them
 // probabilities.
-func (p *predictor) newEdges(ctx context.Context) (*train.Refined, error) {
+func (p *predictor) newEdges(ctx context.Context) (*graph.Refined, error) {
 	if _, err := p.models(ctx); err != nil {
 		return nil, err
 	}
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
-	judged, err := p.info.Evidence.Judge(pool, p.ds)
+	prior, err := p.info.Evidence.Prior(pool, p.ds)
 	if err != nil {
 		return nil, err
 	}
-	return p.refine(pool, p.x, p.ds.Graph, nil, judged)
+	return p.refine(pool, p.x, p.ds.Graph, nil, prior)
 }
 
 // refine finds candidates for graphs that were not trained on, by the encoder, and gives
 // them probabilities, by the scorer. offset says where each of several graphs begins that
-// stand one after another, as [graph.Neighbors.Within] has it; nil is one graph. judged
-// is the evidence for existing edges, nil where the model has none.
-func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, offset []int32, judged *train.Evidence) (*train.Refined, error) {
+// stand one after another, as [graph.Neighbors.Within] has it; nil is one graph. prior
+// is that of existing edges, nil where the model has none.
+func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, offset []int32, prior *graph.EdgePrior) (*graph.Refined, error) {
 	st := g.Structure()
-	h, err := p.dist.Encode(x, nil, EdgeIndex(st), EntryWeights(judged, g, st))
+	h, err := p.dist.Encode(x, nil, EdgeIndex(st), EntryWeights(prior, g, st))
 	if err != nil {
 		return nil, fmt.Errorf("encoder: %w", err)
 	}
@@ -404,7 +359,7 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 	if err != nil {
 		return nil, err
 	}
-	r := &train.Refined{Candidates: c, Probability: make([]float32, len(c.Edges)), Mode: p.info.Mode, Threshold: p.info.Threshold}
+	r := &graph.Refined{Candidates: c, Probability: make([]float32, len(c.Edges)), Mode: p.info.Mode, Threshold: p.info.Threshold}
 	if len(c.Edges) == 0 {
 		return r, nil
 	}
@@ -423,8 +378,8 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 			r.Probability[i] = old[i]
 		}
 	}
-	if judged != nil {
-		for i, q := range judged.OfCandidates(nil, c) {
+	if prior != nil {
+		for i, q := range prior.OfCandidates(nil, c) {
 			r.Probability[i] *= q
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
-	"github.com/gsrc-dev/gsrc/train"
 )
 
 // RefineOptions say which edges a refined graph has, and how they are listed. The
@@ -41,7 +40,7 @@ type RefinedEdge struct {
 	// says model.edges.mode = threshold.
 	Weight      float32
 	Probability float32 // that the edge is one, as the model has learned it
-	Status      string  // train.StatusOld, StatusNew or StatusRemoved
+	Status      string  // graph.StatusOld, StatusNew or StatusRemoved
 }
 
 // RefinedGraph is the graph that a model has made of its data: what gsrc refine
@@ -91,12 +90,12 @@ type unrefined struct {
 }
 
 // Dataset lists the edges of what was learned for a data set.
-func (o *RefineOptions) Dataset(learned *train.Refined, ds *data.Dataset) (*RefinedGraph, error) {
+func (o *RefineOptions) Dataset(learned *graph.Refined, ds *data.Dataset) (*RefinedGraph, error) {
 	return o.table(learned, unrefined{name: ds.Name, source: ds.Source, g: ds.Graph, ids: ds.NodeIDs, labels: ds.Labels})
 }
 
 // Collection lists the edges of what was learned for a collection of graphs.
-func (o *RefineOptions) Collection(learned *train.Refined, c *data.Collection) (*RefinedGraph, error) {
+func (o *RefineOptions) Collection(learned *graph.Refined, c *data.Collection) (*RefinedGraph, error) {
 	return o.table(learned, unrefined{name: c.Name, source: c.Source, g: c.Union(), offset: c.Offset})
 }
 
@@ -143,7 +142,7 @@ func refineCollection(ctx context.Context, dir string, o RefineOptions) (*Refine
 	}
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
-	all := &train.Refined{Candidates: &graph.Candidates{N: c.Nodes()}, Mode: p.info.Mode, Threshold: p.info.Threshold}
+	all := &graph.Refined{Candidates: &graph.Candidates{N: c.Nodes()}, Mode: p.info.Mode, Threshold: p.info.Threshold}
 	err = batches(ctx, c, func(graphs []int32, b *data.Batch) error {
 		x, _, _, _ := BatchInputs(b)
 		r, err := p.refine(pool, x, b.Graph, b.Offset, nil)
@@ -165,7 +164,7 @@ func refineCollection(ctx context.Context, dir string, o RefineOptions) (*Refine
 }
 
 // table lists the edges and counts them.
-func (o *RefineOptions) table(learned *train.Refined, from unrefined) (*RefinedGraph, error) {
+func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedGraph, error) {
 	x := *learned
 	if o.Threshold != nil {
 		if t := *o.Threshold; !(t >= 0 && t <= 1) {
@@ -187,14 +186,14 @@ func (o *RefineOptions) table(learned *train.Refined, from unrefined) (*RefinedG
 	for i, e := range x.Candidates.Edges {
 		status := x.Status(i)
 		switch status {
-		case train.StatusOld:
+		case graph.StatusOld:
 			g.Summary.Kept++
-		case train.StatusNew:
+		case graph.StatusNew:
 			g.Summary.New++
-		case train.StatusRemoved:
+		case graph.StatusRemoved:
 			g.Summary.Removed++
 		}
-		if status == "" || status == train.StatusRemoved && !o.KeepRemoved {
+		if status == "" || status == graph.StatusRemoved && !o.KeepRemoved {
 			continue
 		}
 		row := RefinedEdge{Source: e[0], Target: e[1], Weight: weights[i], Probability: x.Probability[i], Status: status}

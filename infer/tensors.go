@@ -6,11 +6,10 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/train"
 )
 
 // EntryWeights are the weights of the edges that an encoder reads, nil for ones.
-func EntryWeights(e *train.Evidence, g *graph.Graph, st *graph.Structure) *ort.Tensor {
+func EntryWeights(e *graph.EdgePrior, g *graph.Graph, st *graph.Structure) *ort.Tensor {
 	if e == nil {
 		return nil
 	}

@@ -65,13 +65,13 @@ type BuildOptions struct {
 
 const structFile = "x_struct.safetensors" // beside the files of package infer
 
-// evidenceOf is how a run judged existing edges, nil if it did not.
-func evidenceOf(t *train.Trained) *infer.PriorInfo {
+// priorOf is what the edge prior of a run is made by, nil if it has none.
+func priorOf(t *train.Trained) *infer.PriorInfo {
 	if t.Refined == nil || t.Refined.Raw || t.Config.Model.Edges.Judge != models.JudgeAttributes {
 		return nil
 	}
 	c := t.Config.Model.Edges
-	return &infer.PriorInfo{Rounds: c.JudgeRounds, Distrust: c.JudgeDistrust, Seed: uint64(t.Config.Train.Seed)}
+	return &infer.PriorInfo{Rounds: c.JudgeRounds, Strength: c.JudgeDistrust, Seed: uint64(t.Config.Train.Seed)}
 }
 
 // Build exports the run to a folder: ONNX files, manifest.json, parity.json,
@@ -146,12 +146,12 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 		}
 		return b, constants, err
 	}
-	judged := judgement(t, r.Data, o.Threads)
-	b.Sample = sample(t, r.Data, judged)
+	prior := edgePrior(t, r.Data, o.Threads)
+	b.Sample = sample(t, r.Data, prior)
 	for _, v := range r.testSplit(o.Precision) {
 		b.Sample.Test, b.Sample.Labels = append(b.Sample.Test, int(v)), append(b.Sample.Labels, int(r.Data.Labels[v]))
 	}
-	return b, constants, r.describe(b.Files, judged)
+	return b, constants, r.describe(b.Files, prior)
 }
 
 // testSplit is the test split of the run, where the accuracy on it is to be measured
@@ -184,7 +184,7 @@ func refinementOf(t *train.Trained) *export.Refinement {
 		return nil
 	}
 	c := t.Config.Candidates
-	return &export.Refinement{K: c.K, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: evidenceOf(t) != nil}
+	return &export.Refinement{K: c.K, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: priorOf(t) != nil}
 }
 
 // directed reports whether the run's data have directed edges.
@@ -206,18 +206,18 @@ func exported(t *train.Trained) *ir.Module {
 	return m
 }
 
-// judgement is how the run judged its data's edges, nil if it did not.
-func judgement(t *train.Trained, ds *data.Dataset, threads int) *train.Evidence {
+// edgePrior is that of a run's data, nil if it has none.
+func edgePrior(t *train.Trained, ds *data.Dataset, threads int) *graph.EdgePrior {
 	pool := kernels.NewPool(threads)
 	defer pool.Close()
-	judged, _ := evidenceOf(t).Judge(pool, ds) // without a calibration it cannot fail
-	return judged
+	prior, _ := priorOf(t).Prior(pool, ds) // without a calibration it cannot fail
+	return prior
 }
 
 // sample is the training graph as exported models take it.
-func sample(t *train.Trained, ds *data.Dataset, judged *train.Evidence) export.Sample {
+func sample(t *train.Trained, ds *data.Dataset, prior *graph.EdgePrior) export.Sample {
 	st := ds.Graph.Structure()
-	s := export.Sample{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: infer.EntryWeights(judged, ds.Graph, st)}
+	s := export.Sample{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: infer.EntryWeights(prior, ds.Graph, st)}
 	if t.Struct != nil {
 		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
 		s.Struct = &x
@@ -244,21 +244,21 @@ func describeRefinement(info *infer.Info, t *train.Trained) {
 	case !x.Raw:
 		info.Graph, info.RawWeight = "refined", 0
 		info.K, info.Mutual, info.Mode, info.Threshold = t.Config.Candidates.K, t.Config.Candidates.Mutual, x.Mode, x.Threshold
-		info.Evidence = evidenceOf(t)
+		info.Evidence = priorOf(t)
 	case x.Mode == "expected":
 		info.RawWeight = float32(t.Config.Candidates.Keep)
 	}
 }
 
 // describe adds the files that are not models.
-func (r *Run) describe(files map[string][]byte, judged *train.Evidence) error {
+func (r *Run) describe(files map[string][]byte, prior *graph.EdgePrior) error {
 	t, ds := r.Trained, r.Data
 	info := infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
 	describeRefinement(&info, t)
 	if x := t.Refined; x != nil && !x.Raw {
 		var b bytes.Buffer
-		if err := x.WriteCSV(&b, ds); err != nil {
+		if err := ds.WriteRefined(&b, x); err != nil {
 			return err
 		}
 		files[infer.RefinedFile] = b.Bytes()
@@ -271,8 +271,8 @@ func (r *Run) describe(files map[string][]byte, judged *train.Evidence) error {
 		}
 		files[structFile] = b.Bytes()
 	}
-	if judged != nil && info.Evidence != nil {
-		text, err := json.Marshal(judged.Calibration)
+	if prior != nil && info.Evidence != nil {
+		text, err := json.Marshal(prior.Calibration)
 		if err != nil {
 			return err
 		}

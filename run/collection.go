@@ -44,7 +44,7 @@ func graphSample(t *train.Trained, c *data.Collection, test []int32) (export.Sam
 }
 
 // refinedBatch is a batch of graphs with the edges that a training has learned for them.
-func refinedBatch(r *train.Refined, c *data.Collection, graphs []int32, b *data.Batch) *graph.Graph {
+func refinedBatch(r *graph.Refined, c *data.Collection, graphs []int32, b *data.Batch) *graph.Graph {
 	u := &graph.Graph{N: b.Graph.N, Weights: []float32{}}
 	starts, weights := r.Candidates.Starts(nil, c.Offset), r.Weights()
 	for k, g := range graphs {

@@ -29,7 +29,7 @@ func (r *Run) Embed(threads int) (h []float32, width int, err error) {
 	if r.Data == nil {
 		return nil, 0, errors.New("the model classifies whole graphs, which have no embedding of their own here")
 	}
-	s := sample(t, r.Data, judgement(t, r.Data, threads))
+	s := sample(t, r.Data, edgePrior(t, r.Data, threads))
 	inputs := map[string]ort.Tensor{"x": s.X, "edge_index": s.Edges}
 	if s.EdgeWeights != nil {
 		inputs["edge_weight"] = *s.EdgeWeights

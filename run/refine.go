@@ -29,7 +29,7 @@ func (r *Run) Refine(o infer.RefineOptions) (*infer.RefinedGraph, error) {
 }
 
 // learned returns the graph that the run has learned.
-func (r *Run) learned() (*train.Refined, error) {
+func (r *Run) learned() (*graph.Refined, error) {
 	switch x := r.Trained.Refined; {
 	case x == nil:
 		return nil, fmt.Errorf("the model %s classifies on the graph as it is and refines nothing; train one that does, such as ecl-gsr", r.Trained.Model)

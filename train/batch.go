@@ -175,7 +175,7 @@ func (b *batcher) draw(f *function, step int) error {
 			}
 		}
 	}
-	if e := b.t.edges.evidence; e != nil && f.reads["w"] {
+	if e := b.t.edges.prior; e != nil && f.reads["w"] {
 		b.w.F32 = e.OfEntries(b.w.F32, batch.Graph, &b.st, batch.Nodes)
 		b.w.Dims[0] = len(b.w.F32)
 		if err := f.Bind("w", b.w); err != nil {

@@ -57,7 +57,7 @@ func (e *edges) count() int {
 func (t *refining) candidatesThere() (bool, error) {
 	e := t.edges
 	b, ok := t.device.(runtime.CandidateBuilder)
-	if !ok || e.evidence != nil || !graph.Index(t.cfg.Candidates.Index).ExactOnDevice(t.task.Data.Graph.N) {
+	if !ok || e.prior != nil || !graph.Index(t.cfg.Candidates.Index).ExactOnDevice(t.task.Data.Graph.N) {
 		return false, nil
 	}
 	h, err := t.encode()

@@ -56,7 +56,7 @@ func TestGraphsRefined(t *testing.T) {
 		t.Error("homophily of nodes without labels")
 	}
 	var b bytes.Buffer
-	if err := r.WriteGraphsCSV(&b, c); err != nil {
+	if err := c.WriteRefined(&b, r); err != nil {
 		t.Fatal(err)
 	}
 	if lines := strings.Split(b.String(), "\n"); lines[0] != "graph,source,target,probability,status" || !strings.HasPrefix(lines[1], "0,0,1,") {

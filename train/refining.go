@@ -28,9 +28,9 @@ type edges struct {
 	fresh  bool      // p belongs to the current encoder
 	fixed  bool      // p is given and never computed
 
-	evidence *Evidence // of existing edges, nil where the configuration wants none
-	perEdge  []float32 // [C] that of the candidates, 1 for new ones
-	ofEntry  []float32 // the same by entry
+	prior   *graph.EdgePrior // of existing edges, nil where the configuration wants none
+	perEdge []float32        // [C] that of the candidates, 1 for new ones
+	ofEntry []float32        // the same by entry
 
 	perEntry []float32 // p of each entry
 	weights  []float32 // of each entry, what the classifier is evaluated with; of a collection, of each candidate
@@ -71,7 +71,7 @@ func (t *refining) run() error {
 		if t.edges == nil {
 			t.edges = &edges{}
 		}
-		if err := t.judge(); err != nil {
+		if err := t.findEdgePrior(); err != nil {
 			return err
 		}
 		if err := t.pretrain(); err != nil {
@@ -334,7 +334,7 @@ func (t *trainer) setCandidates(cand *graph.Candidates) error {
 	if err := t.bindVector("old", e.old); err != nil {
 		return err
 	}
-	return t.bindEvidence()
+	return t.bindEdgePrior()
 }
 
 // setProbabilities makes p the candidates' probabilities.

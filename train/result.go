@@ -38,9 +38,9 @@ type Result struct {
 	// HomophilyAfter is that of the refined graph, each edge counted with its
 	// weight.
 	HomophilyAfter *float64 `json:"homophily_after"`
-	// Doubted is the share of existing edges that attributes speak against (π₀ of
-	// graph.Evidence); only where model.edges.judge asks for it.
-	Doubted *float64 `json:"doubted,omitempty"`
+	// NullFraction is the share of existing edges that attributes speak against (π₀ of
+	// graph.CalibrateEdges); only where model.edges.judge asks for it.
+	NullFraction *float64 `json:"doubted,omitempty"`
 
 	// Val and Test say more about the predictions at the kept epoch than accuracy;
 	// Test is null where TestAcc is.
@@ -120,8 +120,8 @@ func (t *trainer) finish() (*Result, error) {
 		raw := ds.Graph.Undirected()
 		res.EdgesBefore, res.HomophilyBefore = raw.NumEdges(), known(raw.Homophily(ds.Labels))
 	}
-	if t.edges != nil && t.edges.evidence != nil {
-		res.Doubted = &t.edges.evidence.Doubted
+	if t.edges != nil && t.edges.prior != nil {
+		res.NullFraction = &t.edges.prior.Calibration.NullFraction
 	}
 	run := &Trained{Model: t.task.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}}
 	for _, p := range t.optim.Params {

@@ -317,7 +317,7 @@ func TestRefinedEdges(t *testing.T) {
 		Probability: []float32{0.75, 0.625, 0.25, 0.375}, Mode: "expected", Threshold: 0.5,
 	}
 	var b bytes.Buffer
-	if err := r.WriteCSV(&b, ds); err != nil {
+	if err := ds.WriteRefined(&b, r); err != nil {
 		t.Fatal(err)
 	}
 	if want := "source,target,probability,status\na,b,0.75,old\na,c,0.625,new\nb,c,0.25,removed\n"; b.String() != want {

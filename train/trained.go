@@ -1,14 +1,11 @@
 package train
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
 
 	"github.com/gsrc-dev/gsrc/config"
-	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
@@ -30,7 +27,7 @@ type Trained struct {
 	StructWidth int
 	// Refined is the graph that the classifier is evaluated on, nil for models
 	// that take the raw one.
-	Refined *Refined
+	Refined *graph.Refined
 
 	// What follows is not in a run directory.
 
@@ -40,112 +37,6 @@ type Trained struct {
 	EmbeddingWidth int
 	// Logits and Probabilities [N, classes] are the classifier's.
 	Logits, Probabilities []float32
-}
-
-// Refined is a learned graph: candidate edges with probabilities.
-type Refined struct {
-	// Raw says that nothing was learned: the candidates are the raw graph's
-	// edges, all with the same probability.
-	Raw         bool
-	Candidates  *graph.Candidates
-	Probability []float32 // [C] of each candidate
-	// Lo and Hi are the frozen bounds of the cosine in Eq 18.
-	Lo, Hi float32
-	// Mode is expected (an edge weighs its probability) or threshold (it weighs
-	// 1); candidates with a probability below Threshold are no edges.
-	Mode      string
-	Threshold float64
-}
-
-// Weights returns each candidate's weight in the refined graph, 0 for those that
-// are not in it.
-func (r *Refined) Weights() []float32 {
-	w := make([]float32, len(r.Probability))
-	for i, p := range r.Probability {
-		switch {
-		case p < float32(r.Threshold):
-		case r.Mode == "threshold":
-			w[i] = 1
-		default:
-			w[i] = p
-		}
-	}
-	return w
-}
-
-// Graph returns the refined graph. Its edges have weights in the mode expected.
-func (r *Refined) Graph() *graph.Graph {
-	w := r.Weights()
-	keep := make([]bool, len(w))
-	for i, p := range r.Probability {
-		keep[i] = p >= float32(r.Threshold)
-	}
-	if r.Mode == "threshold" {
-		w = nil
-	}
-	g, err := r.Candidates.Select(keep, w)
-	if err != nil {
-		panic(err) // the lengths are those of the candidates
-	}
-	return g
-}
-
-// The status of an edge in refined_edges.csv.
-const (
-	StatusOld     = "old"     // in the raw and in the refined graph
-	StatusNew     = "new"     // in the refined graph only
-	StatusRemoved = "removed" // in the raw graph only
-)
-
-// Status returns the status of candidate i, or "" if it is in neither graph.
-func (r *Refined) Status(i int) string {
-	kept := r.Probability[i] >= float32(r.Threshold)
-	switch {
-	case r.Candidates.Existing[i] && kept:
-		return StatusOld
-	case r.Candidates.Existing[i]:
-		return StatusRemoved
-	case kept:
-		return StatusNew
-	}
-	return ""
-}
-
-// WriteCSV writes refined_edges.csv: source, target, probability and status of
-// every edge of the raw and the refined graph, with the data set's node ids.
-func (r *Refined) WriteCSV(w io.Writer, ds *data.Dataset) error {
-	return r.writeRows(w, []string{"source", "target"}, func(e [2]int32) []string {
-		return []string{ds.NodeID(int(e[0])), ds.NodeID(int(e[1]))}
-	})
-}
-
-// WriteGraphsCSV writes the refined_edges.csv of a collection: that of [Refined.WriteCSV]
-// behind a column graph, the number of the graph, whose nodes are numbered from 0.
-func (r *Refined) WriteGraphsCSV(w io.Writer, c *data.Collection) error {
-	return r.writeRows(w, []string{"graph", "source", "target"}, func(e [2]int32) []string {
-		g := c.GraphOf(e[0])
-		return []string{strconv.Itoa(g), strconv.Itoa(int(e[0] - c.Offset[g])), strconv.Itoa(int(e[1] - c.Offset[g]))}
-	})
-}
-
-// writeRows writes the edges of both graphs, with columns that tell them.
-func (r *Refined) writeRows(w io.Writer, names []string, edge func(e [2]int32) []string) error {
-	c := csv.NewWriter(w)
-	if err := c.Write(append(names, "probability", "status")); err != nil {
-		return err
-	}
-	for i, e := range r.Candidates.Edges {
-		s := r.Status(i)
-		if s == "" {
-			continue
-		}
-		p := strconv.FormatFloat(float64(r.Probability[i]), 'g', -1, 32)
-		if err := c.Write(append(edge(e), p, s)); err != nil {
-			return err
-		}
-	}
-	c.Flush()
-	return c.Error()
 }
 
 // finalEvaluation runs the kept state and enters what it gives.
@@ -168,7 +59,7 @@ func (t *trainer) finalEvaluation(run *Trained) (logits, probs *runtime.Buffer, 
 	if err := t.setProbabilities(k.Probability, k.Lo, k.Hi); err != nil {
 		return nil, nil, err
 	}
-	run.Refined = &Refined{Raw: t.edges.fixed, Candidates: k.Candidates, Probability: k.Probability, Lo: k.Lo, Hi: k.Hi, Mode: t.cfg.Model.Edges.Mode, Threshold: t.threshold()}
+	run.Refined = &graph.Refined{Raw: t.edges.fixed, Candidates: k.Candidates, Probability: k.Probability, Lo: k.Lo, Hi: k.Hi, Mode: t.cfg.Model.Edges.Mode, Threshold: t.threshold()}
 	if !t.edges.fixed {
 		h, err := t.encode()
 		if err == nil {
@@ -203,9 +94,9 @@ func (r *Trained) write(dir string, task *Task) error {
 	}
 	return atomicfile.Write(filepath.Join(dir, checkpoint.EdgesFile), func(w io.Writer) error {
 		if task.Graphs != nil {
-			return r.Refined.WriteGraphsCSV(w, task.Graphs)
+			return task.Graphs.WriteRefined(w, r.Refined)
 		}
-		return r.Refined.WriteCSV(w, task.Data)
+		return task.Data.WriteRefined(w, r.Refined)
 	})
 }
 
@@ -275,7 +166,7 @@ func (r *Trained) load(f *checkpoint.File, info *Info, dir string) (err error) {
 	}
 	if best != nil {
 		e := r.Config.Model.Edges
-		r.Refined = &Refined{Raw: r.Config.Candidates.Structure == "raw", Candidates: best.Candidates, Probability: best.Probability, Lo: best.Lo, Hi: best.Hi, Mode: e.Mode, Threshold: e.Threshold}
+		r.Refined = &graph.Refined{Raw: r.Config.Candidates.Structure == "raw", Candidates: best.Candidates, Probability: best.Probability, Lo: best.Lo, Hi: best.Hi, Mode: e.Mode, Threshold: e.Threshold}
 		if r.Refined.Raw {
 			r.Refined.Threshold = 0
 		}

@@ -208,8 +208,8 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 		if res.HomophilyBefore != nil && res.HomophilyAfter != nil {
 			fmt.Fprintf(&b, ", homophily from %.3f to %.3f", *res.HomophilyBefore, *res.HomophilyAfter)
 		}
-		if res.Doubted != nil {
-			fmt.Fprintf(&b, "; attributes speak against %.0f %% of those it had", 100**res.Doubted)
+		if res.NullFraction != nil {
+			fmt.Fprintf(&b, "; attributes speak against %.0f %% of those it had", 100**res.NullFraction)
 		}
 		b.WriteByte('\n')
 	}

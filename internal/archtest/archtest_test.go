@@ -54,7 +54,7 @@ var rooms = []room{
 	{name: "metrics", may: []string{"graph", "runtime/kernels"}},
 	{name: "train", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "metrics"}},
 	{name: "export", may: []string{"ir", "passes", "compiler", "graph", "runtime", "runtime/kernels", "runtime/ort"}},
-	{name: "infer", may: []string{"graph", "data", "runtime/kernels", "metrics", "runtime/ort", "export", "train"}},
+	{name: "infer", may: []string{"graph", "data", "runtime/kernels", "metrics", "runtime/ort", "export"}},
 	{name: "run", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/gorgonia", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "infer"}},
 	{name: ".", may: []string{"train", "export", "infer", "run"}},
 	{name: "lab", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "infer", "run", "."}},

@@ -8,7 +8,6 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
-	"github.com/gsrc-dev/gsrc/train"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -89,7 +88,7 @@ func (decades) Ticks(lo, hi float64) []plot.Tick {
 // homophily draws the share of edges that join nodes of one class, of the data, of
 // the refined graph and of what became of the edges. x is nil where nothing was
 // refined; the chart is nil where no edge joins labelled nodes.
-func homophily(ds *data.Dataset, before, after *graph.Graph, x *train.Refined) *Chart {
+func homophily(ds *data.Dataset, before, after *graph.Graph, x *graph.Refined) *Chart {
 	c := &Chart{Name: "homophily", Title: "Homophily", height: plotHeight,
 		Caption: "Share of the edges that join two nodes of one class; edges with an unlabelled end do not count."}
 	type bar struct {
@@ -101,7 +100,7 @@ func homophily(ds *data.Dataset, before, after *graph.Graph, x *train.Refined) *
 	if after != nil {
 		bars = append(bars, bar{"refined", after.NumEdges(), after.WeightedHomophily(ds.Labels)})
 		c.Caption += " In the refined graph each edge counts with its weight, in the other bars as one."
-		for _, s := range []string{train.StatusOld, train.StatusNew, train.StatusRemoved} {
+		for _, s := range []string{graph.StatusOld, graph.StatusNew, graph.StatusRemoved} {
 			part := &graph.Graph{N: before.N}
 			for i, e := range x.Candidates.Edges {
 				if x.Status(i) == s {
@@ -109,7 +108,7 @@ func homophily(ds *data.Dataset, before, after *graph.Graph, x *train.Refined) *
 				}
 			}
 			name := s
-			if s == train.StatusOld {
+			if s == graph.StatusOld {
 				name = "kept"
 			}
 			bars = append(bars, bar{name, part.NumEdges(), part.Homophily(ds.Labels)})

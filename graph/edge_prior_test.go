@@ -20,7 +20,7 @@ func sampleRows(s *Sample) NodeFeatures {
 
 // Edges that are added at random get less than those that were there, and their share
 // is found.
-func TestEvidenceFindsAddedEdges(t *testing.T) {
+func TestEdgePriorFindsAddedEdges(t *testing.T) {
 	o := DefaultCSBM()
 	o.Seed = 3
 	s, err := Generate(o)
@@ -32,8 +32,8 @@ func TestEvidenceFindsAddedEdges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, c := Evidence(nil, g, sampleRows(s), 2, rng.New(2, "evidence"))
-		share := c.Share
+		p, c := CalibrateEdges(nil, g, sampleRows(s), 2, rng.New(2, "evidence"))
+		share := c.NullFraction
 		var sums, counts [2]float64
 		for i, e := range g.Edges {
 			k := 0
@@ -61,7 +61,7 @@ func TestEvidenceFindsAddedEdges(t *testing.T) {
 }
 
 // The result does not depend on threads, nor on how attributes are held.
-func TestEvidenceIsDeterministic(t *testing.T) {
+func TestEdgePriorIsDeterministic(t *testing.T) {
 	s, err := Generate(DefaultCSBM())
 	if err != nil {
 		t.Fatal(err)
@@ -77,10 +77,10 @@ func TestEvidenceIsDeterministic(t *testing.T) {
 		sparse.RowPtr = append(sparse.RowPtr, int32(len(sparse.Col)))
 	}
 	values := slices.Clone(sparse.Val)
-	want, learned := Evidence(nil, s.Graph, x, 2, rng.New(5, "evidence"))
+	want, learned := CalibrateEdges(nil, s.Graph, x, 2, rng.New(5, "evidence"))
 	for _, threads := range []int{1, 3} {
 		pool := kernels.NewPool(threads)
-		got, other := Evidence(pool, s.Graph, sparse, 2, rng.New(5, "evidence"))
+		got, other := CalibrateEdges(pool, s.Graph, sparse, 2, rng.New(5, "evidence"))
 		pool.Close()
 		if !slices.Equal(got, want) || !reflect.DeepEqual(other, learned) {
 			t.Errorf("%d threads and sparse attributes give something else", threads)
@@ -102,7 +102,7 @@ func TestCalibration(t *testing.T) {
 	}
 	x := sampleRows(s)
 	const rounds = 2
-	want, c := Evidence(nil, s.Graph, x, rounds, rng.New(5, "evidence"))
+	want, c := CalibrateEdges(nil, s.Graph, x, rounds, rng.New(5, "evidence"))
 	text, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
@@ -111,8 +111,8 @@ func TestCalibration(t *testing.T) {
 	if err := json.Unmarshal(text, &read); err != nil || read.Validate(x.Cols) != nil {
 		t.Fatal(err, read.Validate(x.Cols))
 	}
-	if got := read.Evidence(nil, s.Graph, x); !slices.Equal(got, want) {
-		t.Error("the graph that was learned from has other evidence by its calibration")
+	if got := read.Probabilities(nil, s.Graph, x); !slices.Equal(got, want) {
+		t.Error("the graph that was learned from has other probabilities by its calibration")
 	}
 	// An edge more changes those within the rounds' hops of its ends and no others.
 	added := [2]int32{0, int32(s.Graph.N - 1)}
@@ -130,7 +130,7 @@ func TestCalibration(t *testing.T) {
 			}
 		}
 	}
-	got := read.Evidence(nil, g, x)
+	got := read.Probabilities(nil, g, x)
 	far := 0
 	for i, e := range g.Edges {
 		if at, ok := s.Graph.Find(e[0], e[1]); ok && !near[e[0]] && !near[e[1]] {
@@ -148,7 +148,7 @@ func TestCalibration(t *testing.T) {
 		"scale":   {Columns: slices.Repeat([]float64{-1}, x.Cols), Rounds: c.Rounds},
 		"values":  {Columns: c.Columns, Rounds: []Steps{{From: []float32{1}, P: nil}}},
 		"falling": {Columns: c.Columns, Rounds: []Steps{{From: []float32{0, 1}, P: []float32{1, 0}}}},
-		"share":   {Columns: c.Columns, Rounds: c.Rounds, Share: 2},
+		"share":   {Columns: c.Columns, Rounds: c.Rounds, NullFraction: 2},
 	} {
 		if bad.Validate(x.Cols) == nil {
 			t.Errorf("a calibration with wrong %s passes", name)
@@ -157,7 +157,7 @@ func TestCalibration(t *testing.T) {
 }
 
 // The cosine of an edge is that of the neighbourhoods on the graph without it.
-func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
+func TestEdgePriorLeavesTheEdgeOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGraph(t).Undirected()
 		if len(g.Edges) == 0 {
@@ -211,7 +211,7 @@ func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
 }
 
 // Without anything to compare with, no edge is doubted.
-func TestEvidenceWithoutPairs(t *testing.T) {
+func TestEdgePriorWithoutPairs(t *testing.T) {
 	complete := &Graph{N: 3, Edges: [][2]int32{{0, 1}, {0, 2}, {1, 2}}}
 	for name, c := range map[string]struct {
 		g *Graph
@@ -222,9 +222,9 @@ func TestEvidenceWithoutPairs(t *testing.T) {
 		"no edges":         {&Graph{N: 2}, NodeFeatures{Cols: 1, Dense: []float32{1, 1}}},
 		"no nodes":         {&Graph{}, NodeFeatures{Cols: 1}},
 	} {
-		p, learned := Evidence(nil, c.g, c.x, 2, rng.New(1, "evidence"))
-		share := learned.Share
-		if again := learned.Evidence(nil, c.g, c.x); !slices.Equal(again, p) {
+		p, learned := CalibrateEdges(nil, c.g, c.x, 2, rng.New(1, "evidence"))
+		share := learned.NullFraction
+		if again := learned.Probabilities(nil, c.g, c.x); !slices.Equal(again, p) {
 			t.Errorf("%s: %v by the calibration, %v before", name, again, p)
 		}
 		if share != 0 || len(p) != len(c.g.Edges) || slices.ContainsFunc(p, func(p float32) bool { return p != 1 }) {

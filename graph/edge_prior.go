@@ -19,7 +19,7 @@ type NodeFeatures struct {
 	Val, Dense  []float32
 }
 
-// Evidence tells how likely each edge of an undirected graph is an edge at all, by
+// CalibrateEdges tells how likely each edge of an undirected graph is an edge at all, by
 // attributes alone: p [E], and the share π₀ of edges that are none.
 //
 // The two ends of an edge are compared by the cosine s of their neighbourhoods, each
@@ -36,8 +36,8 @@ type NodeFeatures struct {
 // each round but the first, neighbours count by the p of the round before.
 //
 // The same stream gives the same pairs, and so the same result, for any number of
-// threads. The calibration judges edges of other graphs by what this one has shown.
-func Evidence(pool *kernels.Pool, g *Graph, x NodeFeatures, rounds int, s rng.Stream) (p []float32, c *Calibration) {
+// threads. The calibration is for edges of other graphs.
+func CalibrateEdges(pool *kernels.Pool, g *Graph, x NodeFeatures, rounds int, s rng.Stream) (p []float32, c *Calibration) {
 	p, c = ones(len(g.Edges)), &Calibration{}
 	pairs := randomPairs(g, len(g.Edges), s)
 	if len(pairs) == 0 || x.Cols == 0 { // nothing to compare with
@@ -55,7 +55,7 @@ func Evidence(pool *kernels.Pool, g *Graph, x NodeFeatures, rounds int, s rng.St
 			}
 		})
 		var steps Steps
-		steps, c.Share = discover(edges, null)
+		steps, c.NullFraction = discover(edges, null)
 		for i, s := range edges {
 			p[i] = steps.At(s)
 		}
@@ -64,16 +64,16 @@ func Evidence(pool *kernels.Pool, g *Graph, x NodeFeatures, rounds int, s rng.St
 	return p, c
 }
 
-// Calibration is what [Evidence] has learned from a whole graph. With it the evidence of
-// an edge depends on the attributes within as many hops of its ends as there are rounds,
+// Calibration is what [CalibrateEdges] has learned from a whole graph. With it the
+// probability of an edge depends on the attributes within as many hops of its ends as there are rounds,
 // and on nothing else.
 type Calibration struct {
 	// Columns scale the attributes, [D].
 	Columns []float64 `json:"columns"`
 	// Rounds say for each round what a cosine is worth. Without any, edges are not doubted.
 	Rounds []Steps `json:"rounds"`
-	// Share is π₀ of the last round.
-	Share float64 `json:"share"`
+	// NullFraction is π₀ of the last round, the share of edges that are none.
+	NullFraction float64 `json:"share"`
 }
 
 // Steps is a function that rises in steps: P[i] from From[i] on, and P[0] below From[0].
@@ -91,32 +91,32 @@ func (f *Steps) At(s float32) float32 {
 // Validate reports what makes the calibration useless for attributes of so many columns.
 func (c *Calibration) Validate(columns int) error {
 	if len(c.Rounds) > 0 && len(c.Columns) != columns {
-		return fmt.Errorf("graph: the calibration of evidence has %d columns, want %d", len(c.Columns), columns)
+		return fmt.Errorf("graph: the calibration of edges has %d columns, want %d", len(c.Columns), columns)
 	}
 	for i, v := range c.Columns {
 		if !(v > 0) || math.IsInf(v, 0) {
-			return fmt.Errorf("graph: the calibration of evidence scales column %d by %v", i, v)
+			return fmt.Errorf("graph: the calibration of edges scales column %d by %v", i, v)
 		}
 	}
 	for r, f := range c.Rounds {
 		if len(f.From) == 0 || len(f.P) != len(f.From) {
-			return fmt.Errorf("graph: round %d of the calibration of evidence has %d steps and %d values", r, len(f.From), len(f.P))
+			return fmt.Errorf("graph: round %d of the calibration of edges has %d steps and %d values", r, len(f.From), len(f.P))
 		}
 		for i, p := range f.P {
 			if !(p >= 0 && p <= 1) || i > 0 && !(f.From[i] > f.From[i-1] && p >= f.P[i-1]) {
-				return fmt.Errorf("graph: step %d of round %d of the calibration of evidence does not rise within [0, 1]", i, r)
+				return fmt.Errorf("graph: step %d of round %d of the calibration of edges does not rise within [0, 1]", i, r)
 			}
 		}
 	}
-	if !(c.Share >= 0 && c.Share <= 1) {
-		return fmt.Errorf("graph: the calibration of evidence has the share %v", c.Share)
+	if !(c.NullFraction >= 0 && c.NullFraction <= 1) {
+		return fmt.Errorf("graph: the calibration of edges has the share %v", c.NullFraction)
 	}
 	return nil
 }
 
-// Evidence returns the evidence of the edges of an undirected graph, [E]. Of the graph
-// that was learned from it is what [Evidence] gave.
-func (c *Calibration) Evidence(pool *kernels.Pool, g *Graph, x NodeFeatures) []float32 {
+// Probabilities returns how likely the edges of an undirected graph are edges, [E]. Of the
+// graph that was learned from it is what [CalibrateEdges] gave.
+func (c *Calibration) Probabilities(pool *kernels.Pool, g *Graph, x NodeFeatures) []float32 {
 	p := ones(len(g.Edges))
 	if len(c.Rounds) == 0 {
 		return p
@@ -131,6 +131,87 @@ func (c *Calibration) Evidence(pool *kernels.Pool, g *Graph, x NodeFeatures) []f
 		}
 	}
 	return p
+}
+
+// EdgePrior is what the edges of a graph are multiplied by: for each the probability that
+// it is an edge at all, by attributes, raised to a power. Its values lie within [0.01, 1]:
+// of a probability of 0 no sample could be drawn.
+//
+// The power is 1 + strength·π₀: many doubtful edges together weigh more than their few
+// messages that are right are worth, so where many are doubtful each counts less than its
+// probability.
+type EdgePrior struct {
+	Graph       *Graph    // undirected
+	P           []float32 // [E] of its edges
+	Calibration *Calibration
+}
+
+const leastPrior = 0.01
+
+// NewEdgePrior estimates the prior of a graph's edges from the graph itself, as a run with
+// this seed does. x are the attributes of its nodes.
+func NewEdgePrior(pool *kernels.Pool, g *Graph, x NodeFeatures, rounds int, strength float64, seed uint64) *EdgePrior {
+	e := &EdgePrior{Graph: g.Undirected()}
+	e.P, e.Calibration = CalibrateEdges(pool, e.Graph, x, rounds, rng.New(seed, "evidence"))
+	return e.weigh(strength)
+}
+
+// Prior estimates the prior of the edges of another graph than the calibration is of. It is
+// an error if the graph has other attributes.
+func (c *Calibration) Prior(pool *kernels.Pool, g *Graph, x NodeFeatures, strength float64) (*EdgePrior, error) {
+	if err := c.Validate(x.Cols); err != nil {
+		return nil, err
+	}
+	e := &EdgePrior{Graph: g.Undirected(), Calibration: c}
+	e.P = c.Probabilities(pool, e.Graph, x)
+	return e.weigh(strength), nil
+}
+
+func (e *EdgePrior) weigh(strength float64) *EdgePrior {
+	for i, p := range e.P {
+		e.P[i] = e.Calibration.Weight(p, strength)
+	}
+	return e
+}
+
+// Weight returns the prior of an edge of probability p, see [EdgePrior].
+func (c *Calibration) Weight(p float32, strength float64) float32 {
+	if power := 1 + float64(strength*c.NullFraction); power != 1 {
+		p = float32(fmath.Pow(float64(p), power))
+	}
+	return max(p, leastPrior)
+}
+
+// OfEntries returns the prior of each entry of the structure of g, the weights of
+// the encoder's messages, in the memory of dst where that is large enough. g is the
+// graph that the prior is of, or a part of it whose node i was the node nodes[i].
+func (e *EdgePrior) OfEntries(dst []float32, g *Graph, st *Structure, nodes []int32) []float32 {
+	dst = dst[:0]
+	for _, k := range st.EdgeOf {
+		u, v := g.Edges[k][0], g.Edges[k][1]
+		if nodes != nil {
+			u, v = nodes[u], nodes[v]
+		}
+		at, _ := e.Graph.Find(u, v)
+		dst = append(dst, e.P[at])
+	}
+	return dst
+}
+
+// OfCandidates returns the prior of each candidate, 1 for new ones, in the memory
+// of dst where that is large enough.
+func (e *EdgePrior) OfCandidates(dst []float32, c *Candidates) []float32 {
+	dst = dst[:0]
+	at := 0
+	for _, existing := range c.Existing {
+		if !existing {
+			dst = append(dst, 1)
+			continue
+		}
+		dst = append(dst, e.P[at]) // both are sorted alike
+		at++
+	}
+	return dst
 }
 
 func ones(n int) []float32 {

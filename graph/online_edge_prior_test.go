@@ -9,7 +9,7 @@ import (
 )
 
 // However a graph changes, its edges have the evidence that they have from the start.
-func TestJudgeIsTheCalibration(t *testing.T) {
+func TestOnlineEdgePriorIsTheCalibration(t *testing.T) {
 	o := DefaultCSBM()
 	o.Nodes = 120
 	s, err := Generate(o)
@@ -17,20 +17,20 @@ func TestJudgeIsTheCalibration(t *testing.T) {
 		t.Fatal(err)
 	}
 	cols := sampleRows(s).Cols
-	_, c := Evidence(nil, s.Graph, sampleRows(s), 2, rng.New(5, "evidence"))
+	_, c := CalibrateEdges(nil, s.Graph, sampleRows(s), 2, rng.New(5, "evidence"))
 	rapid.Check(t, func(t *rapid.T) {
 		g, x := s.Graph, slices.Clone(s.X)
 		n := g.N
-		j := NewJudge(nil, g, sampleRows(s), c)
+		j := NewOnlineEdgePrior(nil, g, sampleRows(s), c)
 		edges := map[[2]int32]bool{}
 		for _, e := range g.Edges {
 			edges[e] = true
 		}
 		check := func(g *Graph) {
-			want := c.Evidence(nil, g, NodeFeatures{Cols: cols, Dense: x})
+			want := c.Probabilities(nil, g, NodeFeatures{Cols: cols, Dense: x})
 			for i, e := range g.Edges {
 				if p := j.P(e[1], e[0]); p != want[i] {
-					t.Fatalf("edge %v has the evidence %v, want %v", e, p, want[i])
+					t.Fatalf("edge %v has the probability %v, want %v", e, p, want[i])
 				}
 			}
 		}

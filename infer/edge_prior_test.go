@@ -9,15 +9,16 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/exporttest"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/train"
 )
 
-// An export judges the edges of other graphs by what the training graph has shown, which
-// on that graph is what the training found; one of an earlier version judges each graph
-// by itself, as it always has.
-func TestExportsJudgeByTheTrainingGraph(t *testing.T) {
+// An export takes the edge prior of other graphs from the calibration on the training
+// graph, which on that graph is what the training found; one of an earlier version
+// calibrates on each graph, as it always has.
+func TestExportsKeepTheCalibration(t *testing.T) {
 	dir := t.TempDir()
 	run := Train(t, filepath.Join(dir, "run"), "ecl-gsr", data.Synthetic, export.BuildOptions{},
 		"train.epochs=1", "train.pretrain_steps=2", "train.joint_every=0", "deepwalk.width=0", "synthetic.nodes=150", "model.edges.judge=attributes", "model.edges.judge_distrust=2")
@@ -25,7 +26,7 @@ func TestExportsJudgeByTheTrainingGraph(t *testing.T) {
 	pool := kernels.NewPool(1)
 	defer pool.Close()
 	c := run.Config
-	judged := func(dist string, seed uint64) *train.Evidence {
+	prior := func(dist string, seed uint64) *graph.EdgePrior {
 		t.Helper()
 		load := run.Load
 		if seed != 0 {
@@ -36,28 +37,28 @@ func TestExportsJudgeByTheTrainingGraph(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := p.info.Evidence.Judge(pool, p.ds)
+		e, err := p.info.Evidence.Prior(pool, p.ds)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e
 	}
-	alone := func(e *train.Evidence, seed uint64) *train.Evidence {
+	alone := func(e *graph.EdgePrior, seed uint64) *graph.EdgePrior {
 		t.Helper()
 		other := c.Synthetic.CSBM(seed)
 		ds, err := data.Load(data.Synthetic, data.LoadOptions{Seed: seed, Synthetic: &other})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return train.FindEvidence(pool, ds, c.Model.Edges.JudgeRounds, c.Model.Edges.JudgeDistrust, uint64(c.Train.Seed))
+		return graph.NewEdgePrior(pool, ds.Graph, ds.X.Attributes(), c.Model.Edges.JudgeRounds, c.Model.Edges.JudgeDistrust, uint64(c.Train.Seed))
 	}
-	want := train.FindEvidence(pool, run.Data, c.Model.Edges.JudgeRounds, c.Model.Edges.JudgeDistrust, uint64(c.Train.Seed))
-	if got := judged(dist, 0); !slices.Equal(got.P, want.P) || got.Doubted != want.Doubted {
-		t.Error("the training graph's edges are judged otherwise than in the training")
+	want := graph.NewEdgePrior(pool, run.Data.Graph, run.Data.X.Attributes(), c.Model.Edges.JudgeRounds, c.Model.Edges.JudgeDistrust, uint64(c.Train.Seed))
+	if got := prior(dist, 0); !slices.Equal(got.P, want.P) || got.Calibration.NullFraction != want.Calibration.NullFraction {
+		t.Error("the training graph's edges have another prior than in the training")
 	}
-	got := judged(dist, 7)
-	if got.Doubted != want.Doubted {
-		t.Errorf("of another graph %v are doubted; the training's share is %v", got.Doubted, want.Doubted)
+	got := prior(dist, 7)
+	if got.Calibration.NullFraction != want.Calibration.NullFraction {
+		t.Errorf("of another graph %v are doubted; the training's share is %v", got.Calibration.NullFraction, want.Calibration.NullFraction)
 	}
 	if slices.Equal(got.P, alone(got, 7).P) {
 		t.Error("the calibration makes no difference, which tests nothing")
@@ -77,8 +78,8 @@ func TestExportsJudgeByTheTrainingGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	exporttest.Rewrite(t, old, InfoFile, before)
-	if got := judged(old, 7); !slices.Equal(got.P, alone(got, 7).P) {
-		t.Error("an export of an earlier version judges a graph otherwise than by itself")
+	if got := prior(old, 7); !slices.Equal(got.P, alone(got, 7).P) {
+		t.Error("an export of an earlier version calibrates on something else than the graph")
 	}
 	for _, wrong := range []string{`{"columns":[1],"rounds":[{"from":[1],"p":[2]}]}`, `{`, ``} {
 		exporttest.Rewrite(t, dist, PriorFile, wrong)

@@ -1,0 +1,70 @@
+package graph
+
+// Refined is a learned graph: candidate edges with probabilities.
+type Refined struct {
+	// Raw says that nothing was learned: the candidates are the raw graph's
+	// edges, all with the same probability.
+	Raw         bool
+	Candidates  *Candidates
+	Probability []float32 // [C] of each candidate
+	// Lo and Hi are the frozen bounds of the cosine in Eq 18.
+	Lo, Hi float32
+	// Mode is expected (an edge weighs its probability) or threshold (it weighs
+	// 1); candidates with a probability below Threshold are no edges.
+	Mode      string
+	Threshold float64
+}
+
+// Weights returns each candidate's weight in the refined graph, 0 for those that
+// are not in it.
+func (r *Refined) Weights() []float32 {
+	w := make([]float32, len(r.Probability))
+	for i, p := range r.Probability {
+		switch {
+		case p < float32(r.Threshold):
+		case r.Mode == "threshold":
+			w[i] = 1
+		default:
+			w[i] = p
+		}
+	}
+	return w
+}
+
+// Graph returns the refined graph. Its edges have weights in the mode expected.
+func (r *Refined) Graph() *Graph {
+	w := r.Weights()
+	keep := make([]bool, len(w))
+	for i, p := range r.Probability {
+		keep[i] = p >= float32(r.Threshold)
+	}
+	if r.Mode == "threshold" {
+		w = nil
+	}
+	g, err := r.Candidates.Select(keep, w)
+	if err != nil {
+		panic(err) // the lengths are those of the candidates
+	}
+	return g
+}
+
+// The status of an edge in a refined graph.
+const (
+	StatusOld     = "old"     // in the raw and in the refined graph
+	StatusNew     = "new"     // in the refined graph only
+	StatusRemoved = "removed" // in the raw graph only
+)
+
+// Status returns the status of candidate i, or "" if it is in neither graph.
+func (r *Refined) Status(i int) string {
+	kept := r.Probability[i] >= float32(r.Threshold)
+	switch {
+	case r.Candidates.Existing[i] && kept:
+		return StatusOld
+	case r.Candidates.Existing[i]:
+		return StatusRemoved
+	case kept:
+		return StatusNew
+	}
+	return ""
+}
