@@ -17,7 +17,6 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/train"
 )
 
 // pipeline.onnx gives the edges and the classes that gsrc refine and gsrc predict

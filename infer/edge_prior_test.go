@@ -12,7 +12,6 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/exporttest"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
-	"github.com/gsrc-dev/gsrc/train"
 )
 
 // An export takes the edge prior of other graphs from the calibration on the training

@@ -167,7 +167,7 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 		return nil
 	}
 	inc, err := newIncremental(r, s)
-	if errors.Is(err, errNoStages) || errors.Is(err, errWholeEvidence) {
+	if errors.Is(err, errNoStages) || errors.Is(err, errWholePrior) {
 		r.p.o.Log("every update computes the whole graph anew, since the model does not say what its answers depend on: %v", err)
 		inc.close()
 		return nil

@@ -135,7 +135,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 		return inc, cmp.Or(err, errNoStages)
 	}
 	inc.embedding = m.Gives(m.Levels() - 1)[0]
-	if inc.encoder, err = newLayers(m, inc.n, &s.x, inc.priordEntries()); err != nil {
+	if inc.encoder, err = newLayers(m, inc.n, &s.x, inc.encoderEntries()); err != nil {
 		return inc, fmt.Errorf("encoder: %w", err)
 	}
 	h := inc.encoder.values[inc.embedding]
@@ -400,7 +400,7 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 			moved[e[0]], moved[e[1]] = true, true
 		}
 	}
-	dirty, err := inc.encoder.change(inc.n, slices.Sorted(maps.Keys(moved)), &next.x, inc.priordEntries(), out)
+	dirty, err := inc.encoder.change(inc.n, slices.Sorted(maps.Keys(moved)), &next.x, inc.encoderEntries(), out)
 	inc.undoing(inc.encoder.revert)
 	if err != nil {
 		return fmt.Errorf("encoder: %w", err)

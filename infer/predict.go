@@ -16,7 +16,6 @@ import (
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
-	"github.com/gsrc-dev/gsrc/train"
 )
 
 // PredictOptions say how a graph's nodes are classified.

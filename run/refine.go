@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
-	"github.com/gsrc-dev/gsrc/train"
 )
 
 // Refine returns the graph that the run has learned. It is an error if the model

@@ -85,7 +85,7 @@ func TestResamplingAllocatesNothing(t *testing.T) {
 			defer tr.close()
 			p := &refining{trainer: tr}
 			tr.edges = &edges{}
-			if err := p.judge(); err != nil {
+			if err := p.findEdgePrior(); err != nil {
 				t.Fatal(err)
 			}
 			if err := p.prepareBatches(); err != nil {

@@ -71,7 +71,7 @@ func TestGraphsRefined(t *testing.T) {
 // what else is in the collection behind it.
 func TestProbabilitiesAreInductive(t *testing.T) {
 	c := shapes(t, 70)
-	refine := func(c *data.Collection, split data.Split) (*Refined, map[string][]float32) {
+	refine := func(c *data.Collection, split data.Split) (*graph.Refined, map[string][]float32) {
 		res, err := Train(context.Background(), Task{Model: "ecl-gsr", Graphs: c, Split: &split}, graphConfig(t, "ecl-gsr"), Options{})
 		if err != nil {
 			t.Fatal(err)

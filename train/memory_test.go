@@ -172,7 +172,7 @@ func measure(t *testing.T, tr *trainer) int {
 		t.Fatal(err)
 	}
 	tr.edges = &edges{}
-	if err := p.judge(); err != nil {
+	if err := p.findEdgePrior(); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.prepareBatches(); err != nil {

@@ -312,7 +312,7 @@ func TestAnchors(t *testing.T) {
 // its status, by the data set's ids.
 func TestRefinedEdges(t *testing.T) {
 	ds := &data.Dataset{NodeIDs: []string{"a", "b", "c", "d,1"}}
-	r := &Refined{
+	r := &graph.Refined{
 		Candidates:  &graph.Candidates{N: 4, Edges: [][2]int32{{0, 1}, {0, 2}, {1, 2}, {2, 3}}, Existing: []bool{true, false, true, false}},
 		Probability: []float32{0.75, 0.625, 0.25, 0.375}, Mode: "expected", Threshold: 0.5,
 	}
@@ -327,7 +327,7 @@ func TestRefinedEdges(t *testing.T) {
 		t.Errorf("refined graph %+v", g)
 	}
 	r.Mode, r.Threshold = "threshold", 0.3
-	if g := r.Graph(); len(g.Edges) != 3 || g.Weights != nil || r.Status(3) != StatusNew {
+	if g := r.Graph(); len(g.Edges) != 3 || g.Weights != nil || r.Status(3) != graph.StatusNew {
 		t.Errorf("refined graph %+v", g)
 	}
 	if want := []float32{1, 1, 0, 1}; !reflect.DeepEqual(r.Weights(), want) {
