@@ -7,70 +7,35 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
-// rowwise are operations whose results' row of a node depends on that node's row of
-// their operands, and on operands that are the same for all nodes.
-var rowwise = []string{
-	"add", "sub", "mul", "div", "maximum", "minimum", "logaddexp", "greater", "greater_equal", "less",
-	"neg", "exp", "log", "sqrt", "sigmoid", "tanh", "relu", "elu", "leaky_relu", "square", "rsqrt", "pow", "stop_gradient", "scale_grad", "to_dense",
-	"softmax", "log_softmax", "l1_normalize", "l2_normalize", "columns", "concat", "unsqueeze", "squeeze", "group_sum", "group_repeat", "fill", "edge_ones",
-}
-
 // hops returns how many edges away from a node the features lie that its results of
 // a function depend on. Degrees do not count, where they are sums of edge weights: a
 // cut of the graph can keep them. It is an error if a result of a node depends on the
 // whole graph.
 func hops(fn *ir.Func) (int, error) {
-	g := graphArg(fn)
 	if batchArg(fn) != nil {
 		return 0, fmt.Errorf("@%s classifies whole graphs", fn.Name)
 	}
-	depth := map[*ir.Value]int{}
-	byNode := func(v *ir.Value) bool {
-		return g != nil && v != nil && !v.Type.IsGraph() && v.Type.Rank() > 0 && v.Type.Dims[0] == g.Type.Dims[0]
-	}
+	depth, perRow := map[*ir.Value]int{}, hasRows(fn)
 	for _, op := range fn.Body {
-		most, local := 0, true
-		for _, v := range op.Operands {
-			if v != nil {
+		most := 0
+		for i, v := range op.Operands {
+			if v == nil || v.Type.IsGraph() {
+				continue
+			}
+			switch op.Reads(i) {
+			case ir.ReadAll:
+				if perRow(v) {
+					return 0, fmt.Errorf("@%s: %s gives every node something of the whole graph", fn.Name, op.Results[0].Name)
+				}
+			case ir.ReadSources:
+				most = max(most, depth[v]+1)
+			case ir.ReadEntries:
+				if v.Def != nil { // not the edge weights themselves
+					most = max(most, depth[v], 1)
+				}
+			default:
 				most = max(most, depth[v])
 			}
-		}
-		switch name := op.Name(); {
-		case g == nil && name != "matmul", slices.Contains(rowwise, name):
-		case name == "matmul":
-			local = !byNode(op.Operands[1]) && !op.Bool("ta")
-		case name == "spmm":
-			// The sum's own term lies no further than the node itself.
-			most = 0
-			for k, v := range op.Operands[1:] {
-				if v == nil {
-					continue
-				}
-				if most = max(most, depth[v]); k == 2 {
-					most = max(most, depth[v]+1)
-				}
-			}
-		case name == "spmax":
-			most++
-		case name == "edge_gather":
-			if op.Str("side") == "src" {
-				most++
-			}
-		case name == "edge_sum":
-			local = op.Str("side") == "dst"
-			if op.Operands[1].Def != nil { // not the edge weights themselves
-				most = max(1, most)
-			}
-		case name == "edge_softmax":
-			most = max(1, most)
-		case slices.ContainsFunc(op.Operands, byNode):
-			local = false
-		}
-		if name := op.Name(); g != nil && (name == "reduce_sum" || name == "reduce_mean" || name == "reduce_max" || name == "reduce_min" || name == "logsumexp") {
-			local = op.Str("axis") == "1" || !slices.ContainsFunc(op.Operands, byNode)
-		}
-		if !local {
-			return 0, fmt.Errorf("@%s: %s gives every node something of the whole graph", fn.Name, op.Results[0].Name)
 		}
 		for _, r := range op.Results {
 			depth[r] = most
@@ -81,4 +46,18 @@ func hops(fn *ir.Func) (int, error) {
 		most = max(most, depth[r.Value])
 	}
 	return most, nil
+}
+
+// hasRows tells the values of a function that have a row for each node or edge. Without
+// a graph, those that have as many rows as its first result.
+func hasRows(fn *ir.Func) func(*ir.Value) bool {
+	var dims []ir.Dim
+	if g := graphArg(fn); g != nil {
+		dims = g.Type.Dims
+	} else if len(fn.Results) > 0 && fn.Results[0].Value.Type.Rank() > 0 {
+		dims = fn.Results[0].Value.Type.Dims[:1]
+	}
+	return func(v *ir.Value) bool {
+		return !v.Type.IsGraph() && v.Type.Rank() > 0 && slices.Contains(dims, v.Type.Dims[0])
+	}
 }

@@ -42,16 +42,7 @@ func planStages(fn *ir.Func) ([][]*ir.Value, error) {
 			if v == nil {
 				continue
 			}
-			far := false // read of neighbours
-			switch op.Name() {
-			case "spmm":
-				far = i == 3
-			case "spmax":
-				far = byNode(v)
-			case "edge_gather":
-				far = byNode(v) && op.Str("side") == "src"
-			}
-			if far {
+			if op.Reads(i) == ir.ReadSources {
 				at = max(at, level[v]+1)
 			} else {
 				at = max(at, level[v])

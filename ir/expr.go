@@ -50,18 +50,6 @@ const (
 	ExprProduct                 // p
 )
 
-// pointwise are the operations an expression may hold: every element of the
-// result depends on the elements at the same place, and on its index where the
-// operation is random.
-var pointwise = []string{
-	"add", "sub", "mul", "div", "maximum", "minimum", "greater", "greater_equal", "less",
-	"neg", "exp", "log", "sqrt", "rsqrt", "square", "sigmoid", "tanh", "relu", "elu", "leaky_relu", "pow",
-	"relu_grad", "elu_grad", "leaky_relu_grad", "dropout", "normal", "uniform",
-}
-
-// Pointwise reports whether an expression may hold the operation.
-func Pointwise(name string) bool { return slices.Contains(pointwise, name) }
-
 // exprAttr returns the attribute of a pointwise operation that is written among
 // its arguments, or nil.
 func exprAttr(d *OpDef) *AttrSpec {
@@ -232,10 +220,11 @@ func (p *exprParser) term() (ExprArg, error) {
 	if v, err := strconv.ParseFloat(w, 64); err == nil {
 		return ExprArg{Kind: ExprNumber, Value: v}, nil
 	}
-	if !Pointwise(w) {
+	d := Lookup(w)
+	if d == nil || !d.InExpr {
 		return ExprArg{}, fmt.Errorf("expression %q: %q is neither a pointwise operation nor a name", p.text, w)
 	}
-	return p.step(Lookup(w))
+	return p.step(d)
 }
 
 // step reads the arguments of an operation.
@@ -298,8 +287,8 @@ func (c *InferCtx) wantExpr(t Type, first int, product bool) error {
 		if s.Def.Random {
 			draws++
 		}
-		if s.Def.Name == "dropout" && !(s.Attr >= 0 && s.Attr < 1) {
-			return fmt.Errorf("rate %g is outside [0, 1)", s.Attr)
+		if a := exprAttr(s.Def); a != nil && !a.Range.Holds(s.Attr) {
+			return fmt.Errorf("%s %g of %s must be %s", a.Name, s.Attr, s.Def.Name, a.Range)
 		}
 	}
 	for _, a := range args {

@@ -150,13 +150,17 @@ func (c *InferCtx) wantEdgeSoftmax() error {
 	return c.wantDims(3, c.edges())
 }
 
-var edgeSoftmaxOperands = []OperandSpec{{Name: "graph", Kind: GraphOperand}, {Name: "e"}, {Name: "s"}, {Name: "w", Optional: true}}
+var edgeSoftmaxOperands = []OperandSpec{{Name: "graph", Kind: GraphOperand}, {Name: "e", Read: ReadEntries}, {Name: "s", Read: ReadTarget}, {Name: "w", Optional: true, Read: ReadEntries}}
 
 var attentionOps = []OpDef{
 	{
 		Name: "edge_softmax", Doc: "softmax over the entries into each target i and i itself: a_e = w_e·exp(e_e − m_i)/D_i, self_i = exp(s_i − m_i)/D_i, D_i their sum, m_i the largest score that counts; by columns (heads) where e is [E,H]; w ≥ 0, absent: ones, and an entry of weight 0 does not count; s_i −∞: without i itself",
 		Results:  []string{"a", "self"},
 		Operands: edgeSoftmaxOperands,
+		// A row without entries has its own term only.
+		Pad: func(p *Padding, op *Op) []PadValue {
+			return []PadValue{{}, {Kind: min(p.value(op.Operands[2]).Kind, PadFinite)}}
+		},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantEdgeSoftmax(); err != nil {
 				return nil, err
@@ -178,7 +182,14 @@ var attentionOps = []OpDef{
 		Name: "edge_softmax_grad", Doc: "gradient of edge_softmax: with c_i = Σ a_e·da_e + self_i·dself_i over what i sees, de_e = a_e(da_e − c_i), ds_i = self_i(dself_i − c_i), dw_e = Σ over heads of exp(e_e − m_i)/D_i·(da_e − c_i)",
 		Results:  []string{"de", "ds", "dw"},
 		Operands: append(slices.Clone(edgeSoftmaxOperands), OperandSpec{Name: "a"}, OperandSpec{Name: "self"}, OperandSpec{Name: "da", Optional: true}, OperandSpec{Name: "dself", Optional: true}),
-		NoGrad:   "a gradient itself; nothing differentiates twice",
+		Pad: func(p *Padding, op *Op) []PadValue {
+			kind := PadFinite
+			for _, i := range []int{2, 5, 7} {
+				kind = min(kind, p.value(op.Operands[i]).Kind)
+			}
+			return []PadValue{{}, {Kind: kind}, {}}
+		},
+		NoGrad: "a gradient itself; nothing differentiates twice",
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantEdgeSoftmax(); err != nil {
 				return nil, err
@@ -216,7 +227,7 @@ var attentionOps = []OpDef{
 		},
 	},
 	{
-		Name: "group_sum", Doc: "y_ig = Σ of x_ij over the columns j of block g, of groups blocks of one width", Operands: operands("x"), Results: []string{"sums"},
+		Name: "group_sum", Doc: "y_ig = Σ of x_ij over the columns j of block g, of groups blocks of one width", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true}}, Finite: FiniteIfOperands, Results: []string{"sums"},
 		Attrs: []AttrSpec{{Name: "groups", Kind: IntAttr, Doc: "number of blocks"}},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantRank(0, 2); err != nil {
@@ -246,7 +257,7 @@ var attentionOps = []OpDef{
 		},
 	},
 	{
-		Name: "group_repeat", Doc: "y_ij = x_ig, g the block of so many (times) columns in which j lies", Operands: operands("x"), Results: []string{"repeated"},
+		Name: "group_repeat", Doc: "y_ij = x_ig, g the block of so many (times) columns in which j lies", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true, Moved: true}}, Results: []string{"repeated"},
 		Attrs: []AttrSpec{{Name: "times", Kind: IntAttr, Doc: "columns of each block"}},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantRank(0, 2); err != nil {

@@ -97,7 +97,7 @@ func broadcaster(out, in []int) func(i int) int {
 
 func binaryOp(name, doc string, f func(a, b float64) float64, vjp func(c *VJPCtx, g *Value) []*Value) OpDef {
 	d := OpDef{
-		Name: name, Doc: doc, Operands: operands("a", "b"), Results: []string{name}, Infer: inferBinary,
+		Name: name, Doc: doc, Operands: elementOf("a", "b"), Results: []string{name}, Infer: inferBinary, Broadcasts: true,
 		VJP: func(c *VJPCtx) []*Value {
 			gs := vjp(c, c.Ct[0])
 			for i, g := range gs {
@@ -135,7 +135,7 @@ func (c *VJPCtx) pick(fs ...func() *Value) []*Value {
 
 func unaryOp(name, doc string, f func(x float64) float64, vjp func(c *VJPCtx, g *Value) *Value) OpDef {
 	return OpDef{
-		Name: name, Doc: doc, Operands: operands("x"), Results: []string{name}, Infer: sameAsFirst,
+		Name: name, Doc: doc, Operands: elementOf("x"), Results: []string{name}, Infer: sameAsFirst,
 		VJP:  func(c *VJPCtx) []*Value { return []*Value{vjp(c, c.Ct[0])} },
 		Eval: evalUnary(func(_ *Op) func(float64) float64 { return f }),
 	}
@@ -153,9 +153,9 @@ func evalUnary(f func(*Op) func(float64) float64) func(*EvalCtx) error {
 
 // gradOp is a helper of a VJP: dx from a saved tensor and the cotangent.
 func gradOp(name, doc string, f func(o *Op, saved, dy float64) float64, attrs ...AttrSpec) OpDef {
-	return OpDef{
-		Name: name, Doc: doc, Operands: operands("saved", "dy"), Attrs: attrs, Results: []string{"dx"},
-		NoGrad: "a gradient itself; nothing differentiates twice",
+	d := OpDef{
+		Name: name, Doc: doc, Operands: elementOf("saved", "dy"), Attrs: attrs, Results: []string{"dx"},
+		NoGrad: "a gradient itself; nothing differentiates twice", Finite: FiniteIfOperands,
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if !c.In(0).Equal(c.In(1)) {
 				return nil, fmt.Errorf("operand types differ")
@@ -170,62 +170,57 @@ func gradOp(name, doc string, f func(o *Op, saved, dy float64) float64, attrs ..
 			return nil
 		},
 	}
+	return d.linear(1)
 }
 
 var slopeAttr = AttrSpec{Name: "slope", Kind: FloatAttr, Default: 0.2, Doc: "slope for negative x"}
 
-var elementwiseOps = []OpDef{
+// expressionOps are the elementwise operations that fused kernels have steps for.
+var expressionOps = inExpressions([]OpDef{
 	binaryOp("add", "y = a + b, broadcast", func(a, b float64) float64 { return a + b },
 		func(c *VJPCtx, g *Value) []*Value {
 			return c.pick(func() *Value { return g }, func() *Value { return g })
-		}),
+		}).finite(),
 	binaryOp("sub", "y = a − b, broadcast", func(a, b float64) float64 { return a - b },
 		func(c *VJPCtx, g *Value) []*Value {
 			return c.pick(func() *Value { return g }, func() *Value { return c.One("neg", nil, g) })
-		}),
+		}).finite(),
 	binaryOp("mul", "y = a·b, elementwise, broadcast", func(a, b float64) float64 { return a * b },
 		func(c *VJPCtx, g *Value) []*Value {
 			return c.pick(func() *Value { return c.Mul(g, c.X(1)) }, func() *Value { return c.Mul(g, c.dense(c.X(0))) })
-		}),
+		}).finite().linear(0, 1),
 	binaryOp("div", "y = a/b, elementwise, broadcast", func(a, b float64) float64 { return a / b },
 		func(c *VJPCtx, g *Value) []*Value {
 			return c.pick(func() *Value { return c.Div(g, c.X(1)) },
 				func() *Value { return c.One("neg", nil, c.Div(c.Mul(g, c.dense(c.Y(0))), c.X(1))) })
-		}),
+		}).linear(0).pads(padQuotient),
 	binaryOp("maximum", "y = max(a, b), broadcast; the gradient goes to a where a ≥ b", math.Max,
-		func(c *VJPCtx, g *Value) []*Value { return selectGrad(c, g, "greater_equal") }),
+		func(c *VJPCtx, g *Value) []*Value { return selectGrad(c, g, "greater_equal") }).finite(),
 	binaryOp("minimum", "y = min(a, b), broadcast; the gradient goes to b where a ≥ b", math.Min,
-		func(c *VJPCtx, g *Value) []*Value { return selectGrad(c, g, "less") }),
-	binaryOp("logaddexp", "y = ln(eᵃ + eᵇ), broadcast", func(a, b float64) float64 { return logSumExp([]float64{a, b}) },
-		func(c *VJPCtx, g *Value) []*Value {
-			share := func(i int) func() *Value {
-				return func() *Value { return c.Mul(g, c.One("exp", nil, c.Sub(c.X(i), c.Y(0)))) }
-			}
-			return c.pick(share(0), share(1))
-		}),
+		func(c *VJPCtx, g *Value) []*Value { return selectGrad(c, g, "less") }).finite(),
 	compareOp("greater", "y = a > b, broadcast, 1 or 0 in the type of a", func(a, b float64) bool { return a > b }),
 	compareOp("greater_equal", "y = a ≥ b, broadcast, 1 or 0 in the type of a", func(a, b float64) bool { return a >= b }),
 	compareOp("less", "y = a < b, broadcast, 1 or 0 in the type of a", func(a, b float64) bool { return a < b }),
 
 	unaryOp("neg", "y = −x", func(x float64) float64 { return -x },
-		func(c *VJPCtx, g *Value) *Value { return c.One("neg", nil, g) }),
+		func(c *VJPCtx, g *Value) *Value { return c.One("neg", nil, g) }).finite().linear(0),
 	unaryOp("exp", "y = eˣ", fmath.Exp, func(c *VJPCtx, g *Value) *Value { return c.Mul(g, c.Y(0)) }),
 	unaryOp("log", "y = ln x", fmath.Log, func(c *VJPCtx, g *Value) *Value { return c.Div(g, c.X(0)) }),
 	unaryOp("sqrt", "y = √x", math.Sqrt, func(c *VJPCtx, g *Value) *Value { return c.Scale(c.Div(g, c.Y(0)), 0.5) }),
 	unaryOp("rsqrt", "y = 1/√x", func(x float64) float64 { return 1 / math.Sqrt(x) },
 		func(c *VJPCtx, g *Value) *Value { return c.Scale(c.Mul(g, c.Div(c.Y(0), c.X(0))), -0.5) }),
 	unaryOp("square", "y = x²", func(x float64) float64 { return x * x },
-		func(c *VJPCtx, g *Value) *Value { return c.Scale(c.Mul(g, c.X(0)), 2) }),
+		func(c *VJPCtx, g *Value) *Value { return c.Scale(c.Mul(g, c.X(0)), 2) }).finite(),
 	unaryOp("sigmoid", "y = 1/(1 + e⁻ˣ)", fmath.Sigmoid,
-		func(c *VJPCtx, g *Value) *Value { return c.Mul(g, c.Sub(c.Y(0), c.One("square", nil, c.Y(0)))) }),
+		func(c *VJPCtx, g *Value) *Value { return c.Mul(g, c.Sub(c.Y(0), c.One("square", nil, c.Y(0)))) }).finite(),
 	unaryOp("tanh", "y = tanh x", fmath.Tanh,
-		func(c *VJPCtx, g *Value) *Value { return c.Sub(g, c.Mul(g, c.One("square", nil, c.Y(0)))) }),
+		func(c *VJPCtx, g *Value) *Value { return c.Sub(g, c.Mul(g, c.One("square", nil, c.Y(0)))) }).finite(),
 	unaryOp("relu", "y = max(x, 0)", func(x float64) float64 { return math.Max(x, 0) },
-		func(c *VJPCtx, g *Value) *Value { return c.One("relu_grad", nil, c.Y(0), g) }),
+		func(c *VJPCtx, g *Value) *Value { return c.One("relu_grad", nil, c.Y(0), g) }).finite(),
 	unaryOp("elu", "y = x where x > 0, eˣ − 1 elsewhere", elu,
-		func(c *VJPCtx, g *Value) *Value { return c.One("elu_grad", nil, c.Y(0), g) }),
+		func(c *VJPCtx, g *Value) *Value { return c.One("elu_grad", nil, c.Y(0), g) }).finite(),
 	{
-		Name: "leaky_relu", Doc: "y = x where x > 0, slope·x elsewhere", Operands: operands("x"), Attrs: []AttrSpec{slopeAttr}, Results: []string{"leaky_relu"}, Infer: sameAsFirst,
+		Name: "leaky_relu", Doc: "y = x where x > 0, slope·x elsewhere", Operands: elementOf("x"), Finite: FiniteIfOperands, Attrs: []AttrSpec{slopeAttr}, Results: []string{"leaky_relu"}, Infer: sameAsFirst,
 		VJP: func(c *VJPCtx) []*Value {
 			return []*Value{c.One("leaky_relu_grad", Attrs{"slope": c.Op.Float("slope")}, c.X(0), c.Ct[0])}
 		},
@@ -235,7 +230,7 @@ var elementwiseOps = []OpDef{
 		}),
 	},
 	{
-		Name: "pow", Doc: "y = x^exponent for x > 0", Operands: operands("x"), Results: []string{"pow"}, Infer: sameAsFirst,
+		Name: "pow", Doc: "y = x^exponent for x > 0", Operands: elementOf("x"), Results: []string{"pow"}, Infer: sameAsFirst,
 		Attrs: []AttrSpec{{Name: "exponent", Kind: FloatAttr, Doc: "the exponent"}},
 		VJP: func(c *VJPCtx) []*Value {
 			p := c.Op.Float("exponent")
@@ -264,13 +259,23 @@ var elementwiseOps = []OpDef{
 		}
 		return o.Float("slope") * dy
 	}, slopeAttr),
+})
+
+var elementwiseOps = []OpDef{
+	binaryOp("logaddexp", "y = ln(eᵃ + eᵇ), broadcast", func(a, b float64) float64 { return logSumExp([]float64{a, b}) },
+		func(c *VJPCtx, g *Value) []*Value {
+			share := func(i int) func() *Value {
+				return func() *Value { return c.Mul(g, c.One("exp", nil, c.Sub(c.X(i), c.Y(0)))) }
+			}
+			return c.pick(share(0), share(1))
+		}).finite(),
 	{
-		Name: "stop_gradient", Doc: "y = x, without a gradient", Operands: []OperandSpec{sparseOK("x")}, Results: []string{"stop"}, Infer: sameAsFirst,
+		Name: "stop_gradient", Doc: "y = x, without a gradient", Operands: []OperandSpec{{Name: "x", Sparse: true, Read: ReadElement, Linear: true, Moved: true}}, View: whole, Int64: true, Results: []string{"stop"}, Infer: sameAsFirst,
 		VJP:  func(c *VJPCtx) []*Value { return []*Value{nil} },
 		Eval: func(c *EvalCtx) error { c.Set(0, c.atBase(0).Clone()); return nil },
 	},
 	{
-		Name: "scale_grad", Doc: "y = x, with dx = factor·dy (μ of Eq 19 acts here)", Operands: operands("x"), Results: []string{"scale_grad"}, Infer: sameAsFirst,
+		Name: "scale_grad", Doc: "y = x, with dx = factor·dy (μ of Eq 19 acts here)", Operands: []OperandSpec{{Name: "x", Read: ReadElement, Linear: true, Moved: true}}, View: whole, Results: []string{"scale_grad"}, Infer: sameAsFirst,
 		Attrs: []AttrSpec{{Name: "factor", Kind: FloatAttr, Doc: "factor of the cotangent"}},
 		VJP:   func(c *VJPCtx) []*Value { return []*Value{c.Scale(c.Ct[0], c.Op.Float("factor"))} },
 		Eval: func(c *EvalCtx) error {
@@ -282,7 +287,8 @@ var elementwiseOps = []OpDef{
 		},
 	},
 	{
-		Name: "fill", Doc: "every element is value; the type is declared", Results: []string{"c"},
+		Name: "fill", Doc: "every element is value; the type is declared", Results: []string{"c"}, ShapeOnly: true, Int64: true,
+		Pad:   func(_ *Padding, op *Op) []PadValue { return []PadValue{{PadConstant, op.Float("value")}} },
 		Attrs: []AttrSpec{{Name: "value", Kind: FloatAttr, Doc: "the value"}},
 		Infer: declaredTensor,
 		VJP:   func(*VJPCtx) []*Value { return nil },
@@ -313,7 +319,7 @@ func declaredTensor(c *InferCtx) ([]Type, error) {
 
 func compareOp(name, doc string, f func(a, b float64) bool) OpDef {
 	return OpDef{
-		Name: name, Doc: doc, Operands: operands("a", "b"), Results: []string{name}, Infer: inferBinary,
+		Name: name, Doc: doc, Operands: elementOf("a", "b"), Results: []string{name}, Infer: inferBinary, Broadcasts: true, Finite: FiniteAlways,
 		VJP: func(*VJPCtx) []*Value { return []*Value{nil, nil} },
 		Eval: func(c *EvalCtx) error {
 			a, b, y := c.T(0), c.T(1), c.New(0)

@@ -12,9 +12,12 @@ var (
 	drawAttrSpec = AttrSpec{Name: "stream", Kind: StringAttr, Default: "", Doc: "name of the random stream, where the expression draws"}
 )
 
+// added is the operand that a product is added to, in whose memory that may be done.
+var added = OperandSpec{Name: "c", Optional: true, Read: ReadElement, InPlace: true}
+
 // variadic are the operands x0, x1, … of an expression.
 func variadic(specs ...OperandSpec) []OperandSpec {
-	return append(specs, OperandSpec{Name: "x", Variadic: true})
+	return append(specs, OperandSpec{Name: "x", Variadic: true, Read: ReadElement})
 }
 
 // wantSum checks the operand that is added to a product of type t.
@@ -37,7 +40,7 @@ func (c *EvalCtx) plus(y *Tensor, i int) *Tensor {
 
 var exprOps = []OpDef{
 	{
-		Name: "fused_elementwise", Doc: "y = expr of the elements of x0, x1, …, broadcast; the type is declared", Operands: variadic(), Attrs: []AttrSpec{exprAttrSpec, drawAttrSpec},
+		Name: "fused_elementwise", Doc: "y = expr of the elements of x0, x1, …, broadcast; the type is declared", Operands: []OperandSpec{{Name: "x", Variadic: true, Read: ReadElement, InPlace: true}}, Pad: padExpression(0, nil), Attrs: []AttrSpec{exprAttrSpec, drawAttrSpec},
 		Results: []string{"fused"}, NoGrad: fusedNoGrad,
 		Infer: func(c *InferCtx) ([]Type, error) {
 			ts, err := declaredTensor(c)
@@ -53,8 +56,8 @@ var exprOps = []OpDef{
 	},
 	{
 		Name: "matmul_fused", Doc: "p = c + op(a)·op(b), c absent: 0; y = expr of the elements of p and of x0, x1, …, broadcast",
-		Operands: variadic(sparseOK("a"), OperandSpec{Name: "b"}, OperandSpec{Name: "c", Optional: true}), Attrs: []AttrSpec{taAttr, tbAttr, thenAttrSpec, drawAttrSpec},
-		Results: []string{"matmul"}, NoGrad: fusedNoGrad,
+		Operands: variadic(append(factors(false), added)...), Attrs: []AttrSpec{taAttr, tbAttr, thenAttrSpec, drawAttrSpec},
+		Results: []string{"matmul"}, NoGrad: fusedNoGrad, Reads: readsProduct, Pad: padExpression(3, padProduct),
 		Infer: func(c *InferCtx) ([]Type, error) {
 			ts, err := inferMatMul(c)
 			if err != nil {
@@ -73,8 +76,8 @@ var exprOps = []OpDef{
 	},
 	{
 		Name: "spmm_fused", Doc: "p = c + spmm(graph, a, s, h), c absent: 0; y = expr of the elements of p and of x0, x1, …, broadcast",
-		Operands: variadic(graphThen(OperandSpec{Name: "a", Optional: true}, OperandSpec{Name: "s", Optional: true}, OperandSpec{Name: "h"}, OperandSpec{Name: "c", Optional: true})...),
-		Attrs:    []AttrSpec{transposeAttr, thenAttrSpec, drawAttrSpec}, Results: []string{"spmm"}, NoGrad: fusedNoGrad,
+		Operands: variadic(append(aggregated(false), added)...),
+		Attrs:    []AttrSpec{transposeAttr, thenAttrSpec, drawAttrSpec}, Results: []string{"spmm"}, NoGrad: fusedNoGrad, Pad: padExpression(5, padAggregated),
 		Infer: func(c *InferCtx) ([]Type, error) {
 			ts, err := inferSpMM(c)
 			if err != nil {

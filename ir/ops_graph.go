@@ -80,11 +80,18 @@ func evalSpMM(g *Graph, a, s, h, y *Tensor, transpose bool) {
 	}
 }
 
+// aggregated are the operands of a sum over entries, which is the result or goes into
+// an expression.
+func aggregated(result bool) []OperandSpec {
+	return graphThen(OperandSpec{Name: "a", Optional: true, Read: ReadEntries}, OperandSpec{Name: "s", Optional: true, Read: ReadRow},
+		OperandSpec{Name: "h", Read: ReadSources, Linear: result})
+}
+
 var graphOps = []OpDef{
 	{
 		Name: "spmm", Doc: "y_i = Σ over entries e into i of a_e·h_src(e) + s_i·h_i; a absent: ones, s absent: no self term; with a [E,H], s [N,H] one value for each of H blocks of columns", Attrs: []AttrSpec{transposeAttr}, Results: []string{"spmm"},
-		Operands: graphThen(OperandSpec{Name: "a", Optional: true}, OperandSpec{Name: "s", Optional: true}, OperandSpec{Name: "h"}),
-		Infer:    inferSpMM,
+		Operands: aggregated(true), Finite: FiniteIfOperands, Pad: padAggregated,
+		Infer: inferSpMM,
 		VJP: func(c *VJPCtx) []*Value {
 			g, a, s, h, dy, tr := c.X(0), c.X(1), c.X(2), c.X(3), c.Ct[0], c.Op.Bool("transpose")
 			return c.pick(nil, func() *Value {
@@ -122,7 +129,7 @@ var graphOps = []OpDef{
 	{
 		Name: "sddmm", Doc: "y_e = ⟨p_dst(e), q_src(e)⟩; with heads H > 0 one product for each of H blocks of columns, [E,H]", Results: []string{"sddmm"},
 		Attrs:    []AttrSpec{{Name: "heads", Kind: IntAttr, Default: int64(0), Doc: "blocks of columns; 0: one product, [E]"}},
-		Operands: graphThen(operands("p", "q")...),
+		Operands: graphThen(OperandSpec{Name: "p", Read: ReadTarget, Linear: true}, OperandSpec{Name: "q", Read: ReadSources, Linear: true}), Finite: FiniteIfOperands, Pad: padUnknown,
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantOneDType(1, 2); err != nil {
 				return nil, err
@@ -164,7 +171,16 @@ var graphOps = []OpDef{
 	},
 	{
 		Name: "edge_gather", Doc: "y_e = v at the entry's target (side dst) or source (side src); v a vector, or a matrix of a row a node", Attrs: []AttrSpec{sideAttr}, Results: []string{"at"},
-		Operands: graphThen(operands("v")...),
+		Operands: graphThen(OperandSpec{Name: "v", Linear: true, Moved: true}), Pad: padUnknown,
+		Reads: func(op *Op, i int) Read {
+			switch {
+			case i == 0:
+				return ReadAll
+			case op.Str("side") == "src":
+				return ReadSources
+			}
+			return ReadTarget
+		},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantFloat(1); err != nil {
 				return nil, err
@@ -186,7 +202,13 @@ var graphOps = []OpDef{
 	},
 	{
 		Name: "edge_sum", Doc: "y_i = Σ of w_e over entries whose target (side dst) or source (side src) is i; w a vector, or a matrix of a row an entry", Attrs: []AttrSpec{sideAttr}, Results: []string{"deg"},
-		Operands: graphThen(operands("w")...),
+		Operands: graphThen(OperandSpec{Name: "w", Linear: true}), Finite: FiniteIfOperands, Pad: padEmpty,
+		Reads: func(op *Op, i int) Read {
+			if i == 1 && op.Str("side") == "dst" {
+				return ReadEntries
+			}
+			return ReadAll
+		},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantFloat(1); err != nil {
 				return nil, err
@@ -206,7 +228,7 @@ var graphOps = []OpDef{
 		},
 	},
 	{
-		Name: "edge_ones", Doc: "a one for every entry", Results: []string{"ones"},
+		Name: "edge_ones", Doc: "a one for every entry", Results: []string{"ones"}, ShapeOnly: true, Pad: padWith(PadValue{PadConstant, 1}),
 		Operands: graphThen(),
 		Infer:    func(c *InferCtx) ([]Type, error) { return one(T(F32, c.edges())) },
 		VJP:      func(*VJPCtx) []*Value { return []*Value{nil} },
@@ -222,6 +244,7 @@ var graphOps = []OpDef{
 		Name: "receptive_field", Doc: "what a layer reads that computes the nodes targets only: a block whose entries are those of graph into the targets, its sources (the targets, then their other neighbours as met), and each entry's place in graph",
 		Results: []string{"block", "sources", "entries"}, Operands: graphThen(operands("targets")...),
 		Sizes:  true,
+		Int64:  true,
 		NoGrad: "its results are integers",
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantWhole(); err != nil {

@@ -57,9 +57,23 @@ func evalMatMul(a, b, y *Tensor, ta, tb bool) {
 	}
 }
 
+// factors are the operands of a product, which is the result or goes into an expression.
+func factors(result bool) []OperandSpec {
+	return []OperandSpec{{Name: "a", Sparse: true, Linear: result}, {Name: "b", Linear: result}}
+}
+
+// readsProduct is the [OpDef.Reads] of products of matrices.
+func readsProduct(op *Op, i int) Read {
+	if i == 0 && !op.Bool("ta") {
+		return ReadRow
+	}
+	return op.Def.operand(i).Read
+}
+
 var matrixOps = []OpDef{
 	{
-		Name: "matmul", Doc: "y = op(a)·op(b), op the transpose where ta or tb", Operands: []OperandSpec{sparseOK("a"), {Name: "b"}}, Attrs: []AttrSpec{taAttr, tbAttr}, Results: []string{"matmul"}, Infer: inferMatMul,
+		Name: "matmul", Doc: "y = op(a)·op(b), op the transpose where ta or tb", Operands: factors(true), Attrs: []AttrSpec{taAttr, tbAttr}, Results: []string{"matmul"}, Infer: inferMatMul,
+		Reads: readsProduct, Finite: FiniteIfOperands, Pad: padProduct,
 		VJP: func(c *VJPCtx) []*Value {
 			a, b, g, ta, tb := c.X(0), c.X(1), c.Ct[0], c.Op.Bool("ta"), c.Op.Bool("tb")
 			mm := func(x, y *Value, ta, tb bool) *Value { return c.One("matmul", Attrs{"ta": ta, "tb": tb}, x, y) }
@@ -81,7 +95,7 @@ var matrixOps = []OpDef{
 		},
 	},
 	{
-		Name: "to_dense", Doc: "the same matrix, stored densely", Operands: []OperandSpec{sparseOK("x")}, Results: []string{"dense"},
+		Name: "to_dense", Doc: "the same matrix, stored densely", Operands: []OperandSpec{{Name: "x", Sparse: true, Read: ReadElement, Linear: true, Moved: true}}, View: wholeIfSame, Int64: true, Results: []string{"dense"},
 		Infer: func(c *InferCtx) ([]Type, error) { return one(c.In(0).WithDims(c.In(0).Dims...)) },
 		VJP:   func(c *VJPCtx) []*Value { return []*Value{c.Ct[0]} },
 		Eval:  func(c *EvalCtx) error { c.Set(0, c.T(0).Clone()); return nil },
@@ -102,7 +116,7 @@ var matrixOps = []OpDef{
 		},
 	},
 	{
-		Name: "solve_upper", Doc: "y with r·y = b, r upper triangular", Operands: operands("r", "b"), Results: []string{"solve"},
+		Name: "solve_upper", Doc: "y with r·y = b, r upper triangular", Operands: []OperandSpec{{Name: "r"}, {Name: "b", Linear: true}}, Results: []string{"solve"},
 		NoGrad: "only used for noise, which is detached",
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantSquare(0); err != nil {
@@ -136,7 +150,7 @@ var matrixOps = []OpDef{
 		},
 	},
 	{
-		Name: "concat", Doc: "y = [a, b], side by side", Operands: operands("a", "b"), Results: []string{"concat"},
+		Name: "concat", Doc: "y = [a, b], side by side", Operands: []OperandSpec{{Name: "a", Read: ReadRow, Moved: true}, {Name: "b", Read: ReadRow, Moved: true}}, Results: []string{"concat"},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			for i := range 2 {
 				if err := c.wantRank(i, 2); err != nil {
@@ -169,7 +183,7 @@ var matrixOps = []OpDef{
 		},
 	},
 	{
-		Name: "columns", Doc: "y = columns from … from + width − 1 of x", Operands: operands("x"), Results: []string{"columns"},
+		Name: "columns", Doc: "y = columns from … from + width − 1 of x", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true, Moved: true}}, Results: []string{"columns"},
 		Attrs: []AttrSpec{{Name: "from", Kind: IntAttr, Doc: "first column"}, {Name: "width", Kind: IntAttr, Doc: "number of columns"}},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantRank(0, 2); err != nil {
@@ -201,7 +215,8 @@ var matrixOps = []OpDef{
 		},
 	},
 	{
-		Name: "slice", Doc: "y = rows from … from + count − 1 of a matrix, or those elements of a vector", Operands: operands("x"), Results: []string{"slice"},
+		Name: "slice", Doc: "y = rows from … from + count − 1 of a matrix, or those elements of a vector", Operands: []OperandSpec{{Name: "x", Linear: true, Moved: true}}, Results: []string{"slice"},
+		View:  func(op *Op) (int, bool) { return op.Int("from"), true },
 		Attrs: []AttrSpec{{Name: "from", Kind: IntAttr, Doc: "first row"}, {Name: "count", Kind: IntAttr, Doc: "number of rows"}},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			x := c.In(0)
@@ -233,7 +248,7 @@ var matrixOps = []OpDef{
 		},
 	},
 	{
-		Name: "stack", Doc: "y = [a; b], one above the other", Operands: operands("a", "b"), Results: []string{"stack"},
+		Name: "stack", Doc: "y = [a; b], one above the other", Operands: []OperandSpec{{Name: "a", Moved: true}, {Name: "b", Moved: true}}, Results: []string{"stack"},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			a, b := c.In(0), c.In(1)
 			if a.Rank() != b.Rank() || a.Rank() != 1 && a.Rank() != 2 || a.DType != b.DType {
@@ -261,7 +276,7 @@ var matrixOps = []OpDef{
 		},
 	},
 	{
-		Name: "gather", Doc: "y_b = x_idx[b], rows of a matrix or elements of a vector", Operands: operands("x", "idx"), Results: []string{"rows"},
+		Name: "gather", Doc: "y_b = x_idx[b], rows of a matrix or elements of a vector", Operands: []OperandSpec{{Name: "x", Linear: true, Moved: true}, {Name: "idx", Read: ReadRow}}, Results: []string{"rows"}, Int64: true,
 		Infer: func(c *InferCtx) ([]Type, error) {
 			x := c.In(0)
 			if x.Rank() != 1 && x.Rank() != 2 {
@@ -293,7 +308,7 @@ var matrixOps = []OpDef{
 		},
 	},
 	{
-		Name: "scatter_add", Doc: "y_r = Σ over idx[b] = r of x_b; the type is declared", Operands: operands("x", "idx"), Results: []string{"scatter"},
+		Name: "scatter_add", Doc: "y_r = Σ over idx[b] = r of x_b; the type is declared", Operands: []OperandSpec{{Name: "x", Linear: true}, {Name: "idx"}}, Finite: FiniteIfOperands, Pad: padSum, Results: []string{"scatter"},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			ts, err := declaredTensor(c)
 			if err != nil {

@@ -160,7 +160,7 @@ var pairwiseOps = []OpDef{
 	{
 		Name:     "pairwise_mean_grad",
 		Doc:      "the gradient of pairwise_mean's row and diag by p: dp_i = −(2/τ)·drow_i·(p_i − mean_i) + 2·ddiag_i·(p_i − q_i)",
-		Operands: append(operands("p", "q", "mean", "drow"), OperandSpec{Name: "ddiag", Optional: true}),
+		Operands: append(rowsOf("p", "q", "mean", "drow"), OperandSpec{Name: "ddiag", Optional: true, Read: ReadRow}),
 		Attrs:    []AttrSpec{tauAttr}, Results: []string{"dp"},
 		NoGrad: "a gradient itself; the sampler's chain is detached",
 		Infer: func(c *InferCtx) ([]Type, error) {

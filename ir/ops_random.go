@@ -7,7 +7,7 @@ var (
 
 func noiseOp(name, doc string, draw func(r Random, stream string, i int) float64) OpDef {
 	return OpDef{
-		Name: name, Doc: doc, Attrs: []AttrSpec{streamAttr}, Results: []string{name}, Random: true, Infer: declaredTensor,
+		Name: name, Doc: doc, Attrs: []AttrSpec{streamAttr}, Results: []string{name}, Random: true, Infer: declaredTensor, InExpr: true, Finite: FiniteAlways,
 		VJP: func(*VJPCtx) []*Value { return nil },
 		Eval: func(c *EvalCtx) error {
 			y := c.New(0)
@@ -24,7 +24,7 @@ var randomOps = []OpDef{
 	noiseOp("uniform", "y_i uniform on [0, 1); the type is declared", Random.Uniform),
 	{
 		Name: "edge_uniform", Doc: "y_e uniform on [0, 1), the same for both directions of an undirected edge", Attrs: []AttrSpec{streamAttr}, Results: []string{"u"}, Random: true,
-		Operands: graphThen(),
+		Operands: graphThen(), Finite: FiniteAlways, Pad: padUnknown,
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantWhole(); err != nil {
 				return nil, err
@@ -41,7 +41,8 @@ var randomOps = []OpDef{
 		},
 	},
 	{
-		Name: "dropout", Doc: "y_i = x_i·[u_i ≥ rate]/(1 − rate), u_i element i of the stream", Operands: []OperandSpec{sparseOK("x")}, Attrs: []AttrSpec{rateAttr, streamAttr}, Results: []string{"drop"}, Random: true,
+		Name: "dropout", Doc: "y_i = x_i·[u_i ≥ rate]/(1 − rate), u_i element i of the stream", Operands: []OperandSpec{{Name: "x", Sparse: true, Read: ReadElement, InPlace: true, Linear: true}}, Attrs: []AttrSpec{rateAttr, streamAttr}, Results: []string{"drop"}, Random: true,
+		InExpr: true, Finite: FiniteIfOperands,
 		Infer: func(c *InferCtx) ([]Type, error) {
 			return sameAsFirst(c)
 		},

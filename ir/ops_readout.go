@@ -9,7 +9,7 @@ import "fmt"
 var spmaxOps = []OpDef{
 	{
 		Name: "spmax", Doc: "y_i = max over entries e into i of h_src(e), column by column; 0 where there is none", Results: []string{"spmax"},
-		Operands: graphThen(operands("h")...),
+		Operands: graphThen(OperandSpec{Name: "h", Read: ReadSources}), Pad: padEmpty,
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantSources(1); err != nil {
 				return nil, err
@@ -35,8 +35,8 @@ var spmaxOps = []OpDef{
 	},
 	{
 		Name: "spmax_grad", Doc: "dh_j = Σ of dy_i over the i whose maximum y_i is h_j, column by column; of equal ones the first entry's", Results: []string{"dh"},
-		Operands: graphThen(operands("h", "y", "dy")...),
-		NoGrad:   "a gradient itself; nothing differentiates twice",
+		Operands: graphThen(OperandSpec{Name: "h"}, OperandSpec{Name: "y"}, OperandSpec{Name: "dy", Linear: true}), Pad: padEmpty,
+		NoGrad: "a gradient itself; nothing differentiates twice",
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantSources(1); err != nil {
 				return nil, err

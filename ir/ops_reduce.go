@@ -73,9 +73,17 @@ func groups(axis string, shape []int, f func(out int, in []int)) {
 	}
 }
 
+// readsAxis is the [OpDef.Reads] of reductions.
+func readsAxis(op *Op, _ int) Read {
+	if op.Str("axis") == "1" {
+		return ReadRow
+	}
+	return ReadAll
+}
+
 func reduceOp(name, doc string, vjp func(c *VJPCtx, g *Value) *Value, f func(x []float64) float64) OpDef {
 	d := OpDef{
-		Name: name, Doc: doc, Operands: operands("x"), Attrs: []AttrSpec{axisAttr, keepAttr}, Results: []string{name}, Infer: inferReduce,
+		Name: name, Doc: doc, Operands: operands("x"), Attrs: []AttrSpec{axisAttr, keepAttr}, Results: []string{name}, Infer: inferReduce, Reads: readsAxis,
 		Eval: func(c *EvalCtx) error {
 			x, y := c.T(0), c.New(0)
 			groups(c.Op.Str("axis"), x.Shape, func(out int, in []int) {
@@ -138,7 +146,7 @@ func softmaxRow(dst, x []float64) {
 // rowOp is an operation on each row of a matrix.
 func rowOp(name, doc string, sparse bool, attrs []AttrSpec, vjp func(c *VJPCtx, g *Value) *Value, f func(o *Op, dst, x []float64)) OpDef {
 	return OpDef{
-		Name: name, Doc: doc, Operands: []OperandSpec{{Name: "x", Sparse: sparse}}, Attrs: attrs, Results: []string{name},
+		Name: name, Doc: doc, Operands: []OperandSpec{{Name: "x", Sparse: sparse, Read: ReadRow, InPlace: true}}, Attrs: attrs, Results: []string{name}, Finite: FiniteIfOperands,
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantRank(0, 2); err != nil {
 				return nil, err
@@ -166,10 +174,10 @@ func (c *VJPCtx) count() *Value {
 }
 
 var reduceOps = []OpDef{
-	reduceOp("reduce_sum", "y = Σ x over axis", func(c *VJPCtx, g *Value) *Value { return c.spread(g) }, sum),
+	reduceOp("reduce_sum", "y = Σ x over axis", func(c *VJPCtx, g *Value) *Value { return c.spread(g) }, sum).finite().linear(0).pads(padSum),
 	reduceOp("reduce_mean", "y = mean of x over axis; 0 of nothing", func(c *VJPCtx, g *Value) *Value {
 		return c.spread(c.Div(g, c.count()))
-	}, func(x []float64) float64 { return sum(x) / math.Max(1, float64(len(x))) }),
+	}, func(x []float64) float64 { return sum(x) / math.Max(1, float64(len(x))) }).finite().linear(0).pads(padCounted),
 	reduceOp("reduce_max", "y = max of x over axis; −∞ of nothing", nil, func(x []float64) float64 {
 		m := math.Inf(-1)
 		for _, v := range x {
@@ -192,7 +200,7 @@ var reduceOps = []OpDef{
 		return c.Mul(c.One("exp", nil, c.Sub(c.X(0), y)), g)
 	}, logSumExp),
 	{
-		Name: "count", Doc: "y = number of elements that a reduction over axis adds, at least 1", Operands: operands("x"), Attrs: []AttrSpec{axisAttr}, Results: []string{"count"},
+		Name: "count", Doc: "y = number of elements that a reduction over axis adds, at least 1", Operands: operands("x"), Attrs: []AttrSpec{axisAttr}, Results: []string{"count"}, Reads: readsAxis, ShapeOnly: true, Finite: FiniteAlways, Pad: padCounted,
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if _, err := inferReduce(c); err != nil {
 				return nil, err
@@ -214,7 +222,7 @@ var reduceOps = []OpDef{
 		},
 	},
 	{
-		Name: "broadcast_to", Doc: "y = x repeated to the declared shape (NumPy's rule)", Operands: operands("x"), Results: []string{"bc"},
+		Name: "broadcast_to", Doc: "y = x repeated to the declared shape (NumPy's rule)", Operands: []OperandSpec{{Name: "x", Read: ReadElement, Linear: true, Moved: true}}, View: wholeIfSame, Int64: true, Results: []string{"bc"},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			ts, err := declaredTensor(c)
 			if err != nil {
@@ -237,7 +245,7 @@ var reduceOps = []OpDef{
 		},
 	},
 	{
-		Name: "unsqueeze", Doc: "a vector [n] as a column [n,1]", Operands: operands("x"), Results: []string{"col"},
+		Name: "unsqueeze", Doc: "a vector [n] as a column [n,1]", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true, Moved: true}}, View: whole, Int64: true, Results: []string{"col"},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantRank(0, 1); err != nil {
 				return nil, err
@@ -251,7 +259,7 @@ var reduceOps = []OpDef{
 		},
 	},
 	{
-		Name: "squeeze", Doc: "a column [n,1] as a vector [n]", Operands: operands("x"), Results: []string{"vec"},
+		Name: "squeeze", Doc: "a column [n,1] as a vector [n]", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true, Moved: true}}, View: whole, Int64: true, Results: []string{"vec"},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if x := c.In(0); x.Rank() != 2 || x.Dims[1] != "1" {
 				return nil, fmt.Errorf("operand x is not a column [n,1]")
@@ -280,7 +288,7 @@ var reduceOps = []OpDef{
 		return c.One("l2_normalize_grad", Attrs{"eps": c.Op.Float("eps")}, c.dense(c.X(0)), c.dense(c.Y(0)), g)
 	}, func(o *Op, dst, x []float64) {
 		normalizeRow(dst, x, o.Float("eps"), norm2)
-	}),
+	}).pads(padNormalized),
 	rowOp("l1_normalize", "y_i = x_i / max(Σ_j |x_ij|, eps)"+farRows, true, []AttrSpec{epsAttr}, func(c *VJPCtx, g *Value) *Value {
 		// dx = (g − sign(x)·⟨g, y⟩)/n; the sign is that of y, and n is |x|/|y|'s row sum ratio.
 		eps := c.Op.Float("eps")
@@ -296,10 +304,10 @@ var reduceOps = []OpDef{
 		return c.Div(c.Sub(g, c.Mul(sign, dot)), n)
 	}, func(o *Op, dst, x []float64) {
 		normalizeRow(dst, x, o.Float("eps"), norm1)
-	}),
+	}).pads(padNormalized),
 	{
 		Name: "l2_normalize_grad", Doc: "dx_i = (dy_i − y_i⟨y_i, dy_i⟩)/‖x_i‖ where ‖x_i‖ > eps, dy_i/eps elsewhere",
-		Operands: operands("x", "y", "dy"), Attrs: []AttrSpec{epsAttr}, Results: []string{"dx"},
+		Operands: append(rowsOf("x", "y"), OperandSpec{Name: "dy", Read: ReadRow, InPlace: true, Linear: true}), Finite: FiniteIfOperands, Attrs: []AttrSpec{epsAttr}, Results: []string{"dx"},
 		NoGrad: "a gradient itself; nothing differentiates twice",
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if !c.In(0).Equal(c.In(1)) || !c.In(0).Equal(c.In(2)) {

@@ -173,7 +173,7 @@ func TestTypeRules(t *testing.T) {
 		{"%a: f64[N]", `fused_elementwise %a {expr="exp(x0)"} : f32[N]`, "x0 is f64, want f32"},
 		{"%a: f32[N]", `fused_elementwise %a {expr="add(normal(), x0)"} : f32[N]`, "draws 1 times, want once where a stream is named"},
 		{"%a: f32[N]", `fused_elementwise %a {expr="neg(x0)", stream="s"} : f32[N]`, "draws 0 times"},
-		{"%a: f32[N]", `fused_elementwise %a {expr="dropout(x0, 1.0)", stream="s"} : f32[N]`, "rate 1 is outside [0, 1)"},
+		{"%a: f32[N]", `fused_elementwise %a {expr="dropout(x0, 1.0)", stream="s"} : f32[N]`, "rate 1 of dropout must be within [0, 1)"},
 		{"%a: f32[N,2], %b: f32[2,3], %c: f32[3]", "matmul_fused %a, %b, %c : f32[N,3]", "operand c is f32[3], want the product's type f32[N,3]"},
 
 		{"%a: f32[N,F], %b: f32[N,2]", "concat %a, %b : f32[N,2]", "fixed widths"},

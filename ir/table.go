@@ -42,6 +42,16 @@ type OperandSpec struct {
 	Optional bool // may be absent, "_" in the text form
 	Variadic bool // the last operand only: zero or more
 	Sparse   bool // a CSR tensor is accepted
+	// Read is the part that one row of the results is computed from.
+	Read Read
+	// InPlace operands are read by kernels at each place, or row, before that of the
+	// result is written, which may therefore lie over them.
+	InPlace bool
+	// Linear operands are those in which the operation is linear while the others stay
+	// the same: where they are zero, so are the results.
+	Linear bool
+	// Moved operands are those whose elements the results consist of.
+	Moved bool
 }
 
 // AttrKind is the type of an attribute.
@@ -171,6 +181,27 @@ type OpDef struct {
 	// Sizes operations have results whose sizes depend on the operands'
 	// elements: symbols that first occur in the result types stand for them.
 	Sizes bool
+
+	// What follows is what passes and executors may rely on; nil, false and 0 are safe.
+
+	// Reads replaces the operands' own Read where attributes decide.
+	Reads func(op *Op, i int) Read
+	// View operations may give their operand's memory, from which row on.
+	View func(op *Op) (from int, ok bool)
+	// Finite says when the results are finite numbers.
+	Finite Finiteness
+	// Broadcasts operations repeat their operands to one shape by NumPy's rule.
+	Broadcasts bool
+	// InExpr operations may stand in expressions: see Expr.
+	InExpr bool
+	// ShapeOnly operations have results that depend on sizes and attributes alone.
+	ShapeOnly bool
+	// Int64 operations have kernels for int64 tensors too.
+	Int64 bool
+	// Pad finds what the results have appended where operands have: see Padding. nil
+	// follows from Read, Linear, Moved and Finite; a nil result says that the operation
+	// would mix appended rows with others.
+	Pad func(p *Padding, op *Op) []PadValue
 }
 
 func (d *OpDef) attrSpec(name string) *AttrSpec {
@@ -215,7 +246,7 @@ func (d *OpDef) signature() string {
 func (d *OpDef) Signature() string { return d.signature() }
 
 // tables are the operation tables, one a file.
-var tables = [][]OpDef{elementwiseOps, reduceOps, matrixOps, graphOps, attentionOps, spmaxOps, randomOps, fusedOps, pairwiseOps, exprOps, gnnOps, readoutOps, gsrOps}
+var tables = [][]OpDef{expressionOps, elementwiseOps, reduceOps, matrixOps, graphOps, attentionOps, spmaxOps, randomOps, fusedOps, pairwiseOps, exprOps, gnnOps, readoutOps, gsrOps}
 
 var byName map[string]*OpDef
 

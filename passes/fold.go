@@ -1,32 +1,33 @@
 package passes
 
-import "github.com/gsrc-dev/gsrc/ir"
+import (
+	"slices"
 
-// foldable operations act on each element alone, so that constants in give a
-// constant out.
-var foldable = map[string]bool{
-	"add": true, "sub": true, "mul": true, "div": true, "maximum": true, "minimum": true, "logaddexp": true,
-	"greater": true, "greater_equal": true, "less": true,
-	"neg": true, "exp": true, "log": true, "sqrt": true, "rsqrt": true, "square": true, "sigmoid": true, "tanh": true,
-	"relu": true, "elu": true, "leaky_relu": true, "pow": true, "unsqueeze": true, "squeeze": true,
-}
+	"github.com/gsrc-dev/gsrc/ir"
+)
 
+// fold replaces elementwise operations on constants, and what moves the elements of one
+// constant, by constants.
 func fold(m *ir.Module, _ Facts) error {
 	return rewriteAll(m, func(b *ir.Builder, op *ir.Op) []*ir.Value {
-		if !foldable[op.Name()] {
-			return nil
-		}
-		c := &ir.EvalCtx{Op: op, Out: make([]ir.Val, 1), Shapes: [][]int{nil}}
-		for _, v := range op.Operands {
-			x, ok := constant(v)
+		var x, moved []float64
+		for i, v := range op.Operands {
+			c, ok := constant(v)
 			if !ok {
 				return nil
 			}
-			c.In = append(c.In, ir.Val{T: ir.ScalarTensor(x)})
+			if x = append(x, c); op.Def.Operands[min(i, len(op.Def.Operands)-1)].Moved {
+				moved = append(moved, c)
+			}
 		}
-		if op.Def.Eval(c) != nil {
-			return nil
+		switch y, ok := 0.0, false; {
+		case len(moved) > 0 && !slices.ContainsFunc(moved, func(c float64) bool { return c != moved[0] }):
+			return one(b.Fill(moved[0], op.Result().Type))
+		case len(moved) == 0 && op.Def.Elementwise() && !op.Def.Random:
+			if y, ok = op.Def.Scalar(op.Attrs, x...); ok {
+				return one(b.Fill(y, op.Result().Type))
+			}
 		}
-		return one(b.Fill(c.Out[0].T.Data[0], op.Result().Type))
+		return nil
 	})
 }

@@ -79,7 +79,7 @@ func (u *fuser) fits(c *chain, op *ir.Op, t ir.Type) bool {
 	if op.Name() == "broadcast_to" {
 		return op.Result().Type.Equal(t)
 	}
-	return ir.Pointwise(op.Name()) && op.Result().Type.Equal(t) && t.Layout == ir.Dense && t.DType.IsFloat() &&
+	return op.Def.InExpr && op.Result().Type.Equal(t) && t.Layout == ir.Dense && t.DType.IsFloat() &&
 		!slices.ContainsFunc(op.Operands, func(v *ir.Value) bool { return v.Type.Layout != ir.Dense || v.Type.IsGraph() }) &&
 		(!op.Def.Random || c.draws == 0 && op.Str("stream") != "")
 }
@@ -180,7 +180,7 @@ func (u *fuser) cheap(c *chain, op *ir.Op) bool {
 		return true
 	}
 	for _, between := range u.f.Body[u.at[op]+1 : u.at[c.root]] {
-		if !ir.Pointwise(between.Name()) && between.Name() != "fill" && between.Name() != "broadcast_to" {
+		if !between.Def.Elementwise() && !between.Def.InExpr && !between.Def.ShapeOnly {
 			return false
 		}
 	}

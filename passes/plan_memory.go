@@ -96,9 +96,6 @@ type value struct {
 	result  bool // of the function: needed to the end
 }
 
-// views are the operations that give their operand under another type.
-var views = []string{"unsqueeze", "squeeze", "slice", "stop_gradient", "scale_grad"}
-
 func newSchedule(f *ir.Func, facts Facts) *schedule {
 	s := &schedule{live: make([]int64, len(f.Body)+2)}
 	of, by := map[*ir.Value]*value{}, map[*ir.Value]*node{}
@@ -120,7 +117,7 @@ func newSchedule(f *ir.Func, facts Facts) *schedule {
 		}
 		for _, r := range op.Results {
 			by[r] = n
-			if slices.Contains(views, op.Name()) {
+			if _, view := op.View(); view {
 				of[r] = &value{by: n} // of an argument: no memory of the function's own
 				if len(n.reads) > 0 {
 					of[r] = n.reads[0]

@@ -260,18 +260,15 @@ func (r *restriction) rowwise(op *ir.Op) bool {
 	if !r.isRows(v) || v.Type.Rank() != 2 || op.Def.Random {
 		return false
 	}
-	switch op.Name() {
-	case "matmul":
-		return !op.Bool("ta") && r.isRows(op.Operands[0]) && !r.isRows(op.Operands[1])
-	case "spmm":
+	if op.Name() == "spmm" {
 		return r.isLayer(op)
-	case "add", "sub", "mul", "div", "maximum", "minimum", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sigmoid", "tanh",
-		"relu", "elu", "leaky_relu", "pow", "concat", "columns", "softmax", "log_softmax", "l1_normalize", "l2_normalize",
-		"stop_gradient", "scale_grad":
-		// A vector as long as there are nodes stands along the columns.
-		return !slices.ContainsFunc(op.Operands, func(w *ir.Value) bool { return w.Type.Rank() == 1 && r.isRows(w) })
 	}
-	return false
+	for i, w := range op.Operands {
+		if w != nil && r.isRows(w) && !op.ReadsSameRow(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // rewrite computes every value of one level at that level.
@@ -310,7 +307,8 @@ func (r *restriction) rewrite() {
 					ops[i] = rowsOf(b, v, k)
 				}
 			}
-			at[op.Result()] = b.One(op.Name(), op.Attrs, ops...)
+			t := op.Result().Type
+			at[op.Result()] = b.OneTyped(op.Name(), op.Attrs, t.WithDims(hops[k].rows.Type.Dims[0], t.Dims[1]), ops...)
 			return nil
 		}
 		here := hops[k]

@@ -70,7 +70,8 @@ func identity(b *ir.Builder, op *ir.Op) *ir.Value {
 		if c, ok := constant(x); ok {
 			return b.Fill(c, t)
 		}
-	case "add", "sub", "mul", "div", "maximum", "minimum":
+	}
+	if op.Def.Broadcasts {
 		return binaryIdentity(b, op, same)
 	}
 	return nil

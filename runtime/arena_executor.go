@@ -39,40 +39,6 @@ type view struct {
 	from                int
 }
 
-// viewOps give their operand under another type or for the gradient rules only.
-var viewOps = []string{"stop_gradient", "scale_grad", "unsqueeze", "squeeze", "slice"}
-
-// sizeOps depend on sizes and attributes only.
-var sizeOps = []string{"fill", "count", "edge_ones"}
-
-// overwriting operations compute each element of the result from the elements
-// at the same place, so that the result may lie over an operand.
-var overwriting = []string{
-	"add", "sub", "mul", "div", "maximum", "minimum", "logaddexp", "greater", "greater_equal", "less",
-	"neg", "exp", "log", "sqrt", "rsqrt", "square", "sigmoid", "tanh", "relu", "elu", "leaky_relu", "pow",
-	"relu_grad", "elu_grad", "leaky_relu_grad", "dropout",
-	"fused_elementwise",
-	"softmax", "log_softmax", "l1_normalize", "l2_normalize", // a row is read before it is written
-}
-
-// overwritingOne operations may write their result over this one operand and
-// over no other.
-var overwritingOne = map[string]int{
-	"cross_entropy_grad": 0, // the logits, row by row
-	"l2_normalize_grad":  2, // the cotangent; x is read again after the first write
-	"matmul_fused":       2, // what the product is added to
-	"spmm_fused":         4,
-}
-
-// isView reports whether the operation gives its operand as it is.
-func isView(op *ir.Op) bool {
-	switch op.Name() {
-	case "to_dense", "broadcast_to":
-		return op.Operands[0].Type.Equal(op.Results[0].Type)
-	}
-	return slices.Contains(viewOps, op.Name())
-}
-
 // sized reports whether a value of the instruction has a size that may change. Those of
 // padded batches change from step to step, so that constants of such sizes are best
 // made by each recording.
@@ -95,23 +61,21 @@ func newArenaExecutor(p *program, opts Options) *arenaExecutor {
 		}
 	}
 	for _, i := range p.ops {
+		from, isView := i.Op.View()
 		switch {
 		case i.Op.Def.Sizes:
-		case isView(i.Op):
-			v := view{cell: i.outs[0], operand: i.in[0], root: i.in[0]}
+		case isView:
+			v := view{cell: i.outs[0], operand: i.in[0], root: i.in[0], from: from}
 			if root[v.root] != nil {
 				v.root = root[v.root]
 			}
 			root[v.cell] = v.root
-			if i.Op.Name() == "slice" {
-				v.from = i.Op.Int("from")
-			}
 			if inputs[v.root] {
 				e.live = append(e.live, v)
 			} else {
 				e.views = append(e.views, v)
 			}
-		case slices.Contains(sizeOps, i.Op.Name()) && !(p.padded && i.sized()):
+		case i.Op.Def.ShapeOnly && !(p.padded && i.sized()):
 			e.once = append(e.once, i)
 		default:
 			e.code = append(e.code, i)

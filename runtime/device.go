@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"fmt"
-	"slices"
 	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/ir"
@@ -106,19 +105,25 @@ type cpu struct{}
 func (cpu) Name() string { return "cpu" }
 
 func (cpu) Kernel(op *ir.Op) (Kernel, error) {
-	k := cpuKernels[op.Name()]
+	k, ok := cpuKernels[op.Name()]
+	return k, CheckKernel(op, ok, "CPU")
+}
+
+// CheckKernel returns the error of [Device.Kernel] for an operation that the device,
+// "CPU" for example, has a kernel for or not.
+func CheckKernel(op *ir.Op, have bool, device string) error {
 	switch {
 	case op.Def.Level != ir.TensorLevel || op.Name() == "grad":
-		return nil, fmt.Errorf("%s is not a tensor operation: lower and differentiate the program first", op.Name())
-	case k == nil:
-		return nil, fmt.Errorf("%s has no CPU kernel", op.Name())
+		return fmt.Errorf("%s is not a tensor operation: lower and differentiate the program first", op.Name())
+	case !have:
+		return fmt.Errorf("%s has no %s kernel", op.Name(), device)
 	}
 	for _, r := range op.Results {
-		if d := r.Type.DType; d != ir.F32 && !(d == ir.I64 && slices.Contains(integerOps, op.Name())) {
-			return nil, fmt.Errorf("%s has no CPU kernel for results of type %s", op.Name(), r.Type)
+		if d := r.Type.DType; d != ir.F32 && !(d == ir.I64 && op.Def.Int64) {
+			return fmt.Errorf("%s has no %s kernel for results of type %s", op.Name(), device, r.Type)
 		}
 	}
-	return k, nil
+	return nil
 }
 
 func (cpu) Reserve(b *Buffer, n int) error {
@@ -191,9 +196,6 @@ func (c cpu) Alias(view, operand *Buffer, from, n int) {
 }
 
 func (cpu) Export(b *Buffer) (*Buffer, error) { return b, nil }
-
-// integerOps are the operations whose kernels also work on i64 tensors.
-var integerOps = []string{"broadcast_to", "fill", "gather", "receptive_field", "squeeze", "stop_gradient", "to_dense", "unsqueeze"}
 
 // cpuKernels is the table of the CPU: one kernel for each tensor operation.
 var cpuKernels = mergeKernels(elementwiseKernels, reduceKernels, matrixKernels, pairwiseKernels, graphKernels, randomKernels, fusedKernels)

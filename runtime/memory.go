@@ -195,8 +195,7 @@ func (p *program) varying() func(*cell) bool {
 
 // overwritten returns the dying operand whose memory the result may take, or nil.
 func overwritten(i *Instruction, dying []*cell, rootOf func(*cell) *cell) *cell {
-	one, only := overwritingOne[i.Op.Name()]
-	if !only && !slices.Contains(overwriting, i.Op.Name()) || len(i.outs) != 1 {
+	if len(i.outs) != 1 {
 		return nil
 	}
 	out := i.outs[0].value.Type
@@ -204,7 +203,7 @@ func overwritten(i *Instruction, dying []*cell, rootOf func(*cell) *cell) *cell 
 		fits := r.value.Type.Equal(out) // not a part of it
 		for k, c := range i.in {
 			// Every operand that lies in this memory must be read place by place.
-			if c != nil && rootOf(c) == r && (only && k != one || !c.value.Type.Equal(out)) {
+			if c != nil && rootOf(c) == r && !(i.Op.InPlace(k) && c.value.Type.Equal(out)) {
 				fits = false
 			}
 		}

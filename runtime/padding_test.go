@@ -62,9 +62,9 @@ func @f(%x: f32[N,4], %g: graph<N,E>, %e: f32[E], %d: f32[N], %t: i64[B]) -> (y:
   %z = reduce_sum %one {axis="0"} : f32[4]`, false},
 		{"rows scattered that are not zero", "N,4", `
   %z = scatter_add %h2, %sources2 : f32[N,4]`, false},
-		{"what is random by row", "4", `
+		{"what is random by place", "4", `
   %k = dropout %dy {rate=0.5, stream="k"} : f32[S1,4]
-  %z = reduce_sum %k {axis="0"} : f32[4]`, false},
+  %z = reduce_sum %k {axis="0"} : f32[4]`, true},
 		{"columns by row", "4", `
   %k = matmul %dy, %dy {tb=true} : f32[S1,S1]
   %q = matmul %k, %dy : f32[S1,4]

@@ -3,26 +3,17 @@ package cuda
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
 // Lookup returns the kernel of an operation, or an error that says why there is
-// none. The kernel refuses dense tensors whose elements it cannot count; see long.
+// none. The kernel refuses dense tensors whose elements it cannot count; see int64Indexed.
 func Lookup(op *ir.Op) (Kernel, error) {
-	k := operations[op.Name()]
-	switch {
-	case op.Def.Level != ir.TensorLevel || op.Name() == "grad":
-		return nil, fmt.Errorf("%s is not a tensor operation: lower and differentiate the program first", op.Name())
-	case k == nil:
-		return nil, fmt.Errorf("%s has no CUDA kernel", op.Name())
-	}
-	for _, r := range op.Results {
-		if d := r.Type.DType; d != ir.F32 && !(d == ir.I64 && slices.Contains(integerOps, op.Name())) {
-			return nil, fmt.Errorf("%s has no CUDA kernel for results of type %s", op.Name(), r.Type)
-		}
+	k, ok := operations[op.Name()]
+	if err := runtime.CheckKernel(op, ok, "CUDA"); err != nil {
+		return nil, err
 	}
 	return func(q Queue, call *runtime.Call) error {
 		if err := countable(call); err != nil {
@@ -32,14 +23,14 @@ func Lookup(op *ir.Op) (Kernel, error) {
 	}, nil
 }
 
-// long are the operands that may have more elements than 32 bits count: their kernels
+// int64Indexed are the operands that may have more elements than 32 bits count: their kernels
 // count them in 64 bits, or do not read them.
-var long = map[string]int{"count": 0, "gather": 0, "matmul": 0, "matmul_fused": 0, "slice": 0}
+var int64Indexed = map[string]int{"count": 0, "gather": 0, "matmul": 0, "matmul_fused": 0, "slice": 0}
 
 // countable returns an error where a kernel would count the elements of a dense tensor
 // in 32 bits, and cannot. Entries of graphs and sparse matrices always can be.
 func countable(k *runtime.Call) error {
-	free, ok := long[k.Op.Name()]
+	free, ok := int64Indexed[k.Op.Name()]
 	for i, b := range k.In {
 		if b == nil || b.Graph != nil || b.Sparse != nil || ok && i == free {
 			continue
@@ -67,9 +58,6 @@ func Workspace(k *runtime.Call) int {
 	}
 	return 0
 }
-
-// integerOps are the operations whose kernels also work on i64 tensors.
-var integerOps = []string{"broadcast_to", "fill", "gather", "receptive_field", "squeeze", "stop_gradient", "to_dense", "unsqueeze"}
 
 // operations has one kernel for each tensor operation.
 var operations = merge(elementwiseKernels, reduceKernels, matrixKernels, graphKernels, pairwiseKernels)

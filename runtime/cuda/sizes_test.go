@@ -43,7 +43,7 @@ func TestTooManyElements(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, v := range slices.Concat(op.Operands, op.Results) {
-				if at, ok := long[name]; v == nil || v.Type.Layout != ir.Dense || v.Type.Rank() == 0 || ok && at == i {
+				if at, ok := int64Indexed[name]; v == nil || v.Type.Layout != ir.Dense || v.Type.Rank() == 0 || ok && at == i {
 					continue
 				}
 				k := &runtime.Call{Op: op}
