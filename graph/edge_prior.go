@@ -321,6 +321,13 @@ func (x *NodeFeatures) row(i int) (r sparseRow) {
 		lo, hi := x.RowPtr[i], x.RowPtr[i+1]
 		return sparseRow{x.Col[lo:hi:hi], slices.Clone(x.Val[lo:hi])}
 	}
+	count := 0
+	for _, v := range x.Dense[i*x.Cols : (i+1)*x.Cols] {
+		if v != 0 {
+			count++
+		}
+	}
+	r = sparseRow{make([]int32, 0, count), make([]float32, 0, count)}
 	for c, v := range x.Dense[i*x.Cols : (i+1)*x.Cols] {
 		if v != 0 {
 			r.col, r.val = append(r.col, int32(c)), append(r.val, v)

@@ -75,7 +75,9 @@ func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int) *Near {
 	}
 	idx, sim := make([]int32, rows*s.m), make([]float32, rows*s.m)
 	if f > 0 && k > 0 {
-		pool.Nearest(idx, sim, d.z, rows, f, s.m)
+		own := kernels.NewPool(pool.Threads()) // whose scratch, a copy of all rows, is given back
+		own.Nearest(idx, sim, d.z, rows, f, s.m)
+		own.Close()
 	}
 	for i, v := range d.nodes {
 		at := int(v) * s.m
@@ -93,6 +95,12 @@ func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int) *Near {
 		s.sketch.of(pool, s.q, s.z, n)
 	}
 	return s
+}
+
+// NearBytes bounds what a [Near] holds of each row, with what it needs to take a change back.
+func NearBytes(f, k int) int64 {
+	m := 2*int64(k) + 6
+	return 2*(4*int64(f)*3/2+8*m) + 128 // a sketch has at most half the columns, and one
 }
 
 // settle sets the bound of a list that was searched anew.

@@ -44,8 +44,13 @@ func NewOnlineEdgePrior(pool *kernels.Pool, g *Graph, x NodeFeatures, c *Calibra
 		o.p[e] = all[i*len(c.Rounds) : (i+1)*len(c.Rounds)]
 	}
 	o.n.st, o.n.edges = nil, nil
+	clear(o.n.sums)
 	return o
 }
+
+// OnlineEdgePriorBytes is what an [OnlineEdgePrior] holds of each node, whose attributes
+// have so many numbers other than 0.
+func OnlineEdgePriorBytes(attributes int) int64 { return 2*2*24 + 3*8 + 2*8*int64(attributes) }
 
 // P returns the probability of the edge {u, v}.
 func (o *OnlineEdgePrior) P(u, v int32) float32 {

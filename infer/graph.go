@@ -49,6 +49,7 @@ type Graph struct {
 	inc     *incremental // nil where every version is computed as a whole
 	whole   atomic.Int64 // nanoseconds that it takes to classify all nodes
 	budget  *budget.Budget
+	more    struct{ node, edge int64 } // bytes that inc has of each
 
 	journal *journal // nil without
 	labels  []string // of the nodes of the data
@@ -166,21 +167,31 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 	if o.ReadOnly || o.Exact || r.p.info.Graph == "refined" && !r.p.manifest.Inductive {
 		return nil
 	}
+	r.more.node, r.more.edge = r.incrementalBytes(s)
+	if err := r.grow(s); err != nil {
+		return err
+	}
 	inc, err := newIncremental(r, s)
 	if errors.Is(err, errNoStages) || errors.Is(err, errWholePrior) {
 		r.p.o.Log("every update computes the whole graph anew, since the model does not say what its answers depend on: %v", err)
 		inc.close()
+		r.more.node, r.more.edge = 0, 0
+		r.memory.Shrink(r.memory.Bytes() - r.bytes(s))
 		return nil
 	}
 	if err != nil {
 		inc.close()
 		return err
 	}
+	if n := s.Numbers(); r.p.info.Graph == "refined" && n > graph.ApproximateAbove {
+		r.p.o.Log("the graph has %d nodes: the first version finds candidates as gsrc predict does above %d, by an index that misses some, and versions after an update find them exactly; with --exact all find them as gsrc predict does", n, graph.ApproximateAbove)
+	}
 	if r.hops == nil {
 		r.p.o.Log("every update classifies the whole graph anew: the classifier does not say how far it sees")
 	}
 	r.inc, r.advance = inc, inc.advance
-	return nil
+	r.more.node, r.more.edge = r.incrementalBytes(s)
+	return r.grow(s)
 }
 
 // Manifest describes the export.
@@ -252,7 +263,14 @@ func (r *Graph) grow(s *Snapshot) error {
 // and what is written to make them one tensor, edges and answers of two versions, and
 // what the classifier has between its layers.
 func (r *Graph) bytes(s *Snapshot) int64 {
-	n, e := int64(s.Numbers()), int64(s.Edges())
+	n, e, widest := int64(s.Numbers()), int64(s.Edges()), r.widest(s)
+	node := r.more.node + 2*4*int64(s.x.cols) + 2*8*int64(len(r.p.manifest.Classes)) + 4*4*widest + 128
+	edge := r.more.edge + int64(2*8+2*2*(8+4+4+4)+4*16)
+	return n*node + e*edge
+}
+
+// widest is the largest width of what models give for a node.
+func (r *Graph) widest(s *Snapshot) int64 {
 	widest := int64(len(r.p.manifest.Classes))
 	for _, m := range r.p.manifest.Models {
 		for _, t := range slices.Concat(m.Inputs, m.Outputs) {
@@ -263,9 +281,47 @@ func (r *Graph) bytes(s *Snapshot) int64 {
 			}
 		}
 	}
-	node := 2*4*int64(s.x.cols) + 2*8*int64(len(r.p.manifest.Classes)) + 4*4*widest + 128
-	edge := int64(2*8 + 2*2*(8+4+4+4) + 4*16)
-	return n*node + e*edge
+	return widest
+}
+
+// incrementalBytes estimates what [incremental] holds of each node and edge, with what one
+// update keeps to take itself back.
+func (r *Graph) incrementalBytes(s *Snapshot) (node, edge int64) {
+	role, lists := "classifier", int64(1)
+	if s.graph.Directed {
+		lists = 3
+	}
+	node, edge = 2*24*lists, 2*4*lists // neighbours
+	if r.p.info.Graph == "refined" {
+		role = "encoder"
+		k := int64(r.p.info.K)
+		node += graph.NearBytes(int(r.widest(s)), r.p.info.K)
+		node += 3*24 + 2*2*12*k + 64 // links in the rows of both ends, and answers that are made
+		edge += 2 * 2 * 12
+		if r.p.info.Evidence != nil {
+			node += graph.OnlineEdgePriorBytes(s.x.nonzero() / max(1, s.Numbers()))
+			edge += 160
+		}
+	}
+	// The levels' values. How wide those between are is known once they are made.
+	values := 2 * r.widest(s)
+	if st := r.p.manifest.Models[role].Stages; st != nil {
+		for _, level := range st.Values {
+			values += int64(len(level)) * r.widest(s)
+		}
+	}
+	if r.inc != nil {
+		values = 0
+		for _, l := range []*layers{r.inc.encoder, r.inc.classifier} {
+			if l != nil {
+				for _, f := range l.values {
+					values += int64(f.width)
+				}
+			}
+		}
+	}
+	node += 2 * 4 * values
+	return node, edge
 }
 
 // exact is the [advance] that computes everything anew, exactly as [Predict] does.

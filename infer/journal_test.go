@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/filelock"
@@ -428,6 +430,45 @@ func TestGraphWithinBudget(t *testing.T) {
 	r.Close()
 	if b.Used() != 0 {
 		t.Errorf("%d bytes are held after the end", b.Used())
+	}
+}
+
+// What is held to compute what updates reach is in the budget, too, before it is made.
+func TestIncrementalWithinBudget(t *testing.T) {
+	dist, run := exported120(t, "ecl-gsr", "model.edges.judge=attributes")
+	large := run.Config.Synthetic.CSBM(7)
+	large.Nodes = 3000
+	o := GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU, Threads: 1, Load: data.LoadOptions{Seed: 7, Synthetic: &large}}}
+	live := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	var used, held [2]int64
+	for i, exact := range []bool{true, false} {
+		o.Exact, o.Budget = exact, budget.New(1<<30)
+		before := live()
+		r, err := OpenGraph(t.Context(), dist, data.Synthetic, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used[i], held[i] = o.Budget.Used(), live()-before; exact == (r.inc != nil) {
+			t.Fatal("the other way is taken")
+		}
+		r.Close()
+		runtime.KeepAlive(r)
+		if o.Budget.Used() != 0 {
+			t.Errorf("%d bytes are held after the end", o.Budget.Used())
+		}
+	}
+	if reserved, takes := used[1]-used[0], held[1]-held[0]; takes < 1<<20 || reserved < takes || reserved > 6*takes {
+		t.Errorf("%d bytes are reserved for what takes %d", reserved, takes)
+	}
+	o.Exact, o.Budget = false, budget.New((used[0]+used[1])/2)
+	var growth *GrowthError
+	if _, err := OpenGraph(t.Context(), dist, data.Synthetic, o); !errors.As(err, &growth) || o.Budget.Used() != 0 {
+		t.Errorf("%v, %d bytes are held", err, o.Budget.Used())
 	}
 }
 

@@ -48,6 +48,7 @@ func newLayers(m *export.Staged, n int, x *matrix, in entriesOf) (*layers, error
 			return nil, err
 		}
 	}
+	l.undo = nil
 	return l, nil
 }
 
