@@ -32,10 +32,10 @@ type arenaExecutor struct {
 	at *Instruction // being run, for errors
 }
 
-// view is a cell that shares the memory of its operand, all of it or the rows
-// from one on. root is the cell whose memory it is in the end.
+// view is a slot that shares the memory of its operand, all of it or the rows
+// from one on. root is the slot whose memory it is in the end.
 type view struct {
-	cell, operand, root *cell
+	slot, operand, root *slot
 	from                int
 }
 
@@ -43,19 +43,19 @@ type view struct {
 // padded batches change from step to step, so that constants of such sizes are best
 // made by each recording.
 func (i *Instruction) sized() bool {
-	return slices.ContainsFunc(slices.Concat(i.in, i.outs), func(c *cell) bool {
+	return slices.ContainsFunc(slices.Concat(i.in, i.outs), func(c *slot) bool {
 		return c != nil && slices.ContainsFunc(c.dims, func(d dim) bool { return len(d.terms) > 0 })
 	})
 }
 
 func newArenaExecutor(p *program, opts Options) *arenaExecutor {
 	e := &arenaExecutor{p: p, timed: opts.Profile || opts.Trace != nil, trace: opts.Trace}
-	root := map[*cell]*cell{}
-	inputs := map[*cell]bool{}
+	root := map[*slot]*slot{}
+	inputs := map[*slot]bool{}
 	for _, in := range p.inputs {
-		inputs[in.cell] = true
+		inputs[in.slot] = true
 	}
-	for _, s := range p.sizers { // found before the run, like inputs
+	for _, s := range p.shapeOps { // found before the run, like inputs
 		for _, c := range s.out {
 			inputs[c] = true
 		}
@@ -65,11 +65,11 @@ func newArenaExecutor(p *program, opts Options) *arenaExecutor {
 		switch {
 		case i.Op.Def.Sizes:
 		case isView:
-			v := view{cell: i.outs[0], operand: i.in[0], root: i.in[0], from: from}
+			v := view{slot: i.outs[0], operand: i.in[0], root: i.in[0], from: from}
 			if root[v.root] != nil {
 				v.root = root[v.root]
 			}
-			root[v.cell] = v.root
+			root[v.slot] = v.root
 			if inputs[v.root] {
 				e.live = append(e.live, v)
 			} else {
@@ -91,7 +91,7 @@ func newArenaExecutor(p *program, opts Options) *arenaExecutor {
 	return e
 }
 
-// allocate gives every value its place for the sizes that the cells have now.
+// allocate gives every value its place for the sizes that the slots have now.
 func (e *arenaExecutor) allocate() error {
 	again, once := e.mem.layout() || e.p.moved || !e.whole, e.varied
 	if again {
@@ -122,7 +122,7 @@ func (e *arenaExecutor) allocate() error {
 // show makes a view's buffer that of its operand, or some rows of it. Views are
 // shown in program order, so the operand has its memory.
 func (e *arenaExecutor) show(v view) {
-	e.p.device.Alias(v.cell.view, v.operand.view, v.from*rowWidth(v.cell.view), v.cell.n)
+	e.p.device.Alias(v.slot.view, v.operand.view, v.from*rowWidth(v.slot.view), v.slot.n)
 }
 
 func (e *arenaExecutor) Run(step uint64) error {
@@ -180,7 +180,7 @@ func (e *arenaExecutor) execute(code []*Instruction, step uint64) (err error) {
 	return nil
 }
 
-func (e *arenaExecutor) Buffer(v *ir.Value) *Buffer { return e.p.cells[v].view }
+func (e *arenaExecutor) Buffer(v *ir.Value) *Buffer { return e.p.slots[v].view }
 
 func (e *arenaExecutor) plan() Plan {
 	p := e.mem.plan()

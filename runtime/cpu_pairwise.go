@@ -24,9 +24,9 @@ var gradientOf = map[string]struct {
 	"pairwise_self_grad":   {"pairwise_self", 1},
 }
 
-// left is memory that an operation leaves for its gradients in the same function:
-// a piece of the arena executor's arena, else its own.
-type left struct{ mem []float32 }
+// savedForBackward is memory that an operation leaves for its gradients in the same function:
+// a part of the arena executor's arena, else its own.
+type savedForBackward struct{ mem []float32 }
 
 // leaveForGradients gives operations and their gradients memory to share.
 func leaveForGradients(ops []*Instruction) {
@@ -35,10 +35,10 @@ func leaveForGradients(ops []*Instruction) {
 		if g, ok := gradientOf[o.Op.Name()]; ok {
 			from := made[o.Op.Operands[g.result]]
 			if from != nil && from.Op.Name() == g.forward && from.Op.Float("tau") == o.Op.Float("tau") && sameValues(from.Op.Operands, o.Op.Operands[:g.result]) {
-				if from.left == nil {
-					from.left = &left{}
+				if from.saved == nil {
+					from.saved = &savedForBackward{}
 				}
-				o.left = from.left
+				o.saved = from.saved
 			}
 		}
 		made[o.Op.Results[0]] = o
@@ -54,25 +54,25 @@ func sameValues(a, b []*ir.Value) bool {
 	return len(a) == len(b)
 }
 
-// keeps returns how many floats an operation leaves for its gradients.
-func (k *Call) keeps() int {
-	if k.left == nil {
+// savedFloats returns how many floats an operation leaves for its gradients.
+func (k *Call) savedFloats() int {
+	if k.saved == nil {
 		return 0
 	}
 	return kernels.PairwiseKept(k.In[0].Dims[0], k.Op.Name() == "pairwise_self" || k.Op.Name() == "pairwise_self_grad")
 }
 
-// kept returns the memory for the products of all pairs: nil if nobody shares it
+// savedMemory returns the memory for the products of all pairs: nil if nobody shares it
 // or they are too many to keep.
-func (k *Call) kept() []float32 {
-	n := k.keeps()
+func (k *Call) savedMemory() []float32 {
+	n := k.savedFloats()
 	if n == 0 {
 		return nil
 	}
-	if cap(k.left.mem) < n {
-		k.left.mem = make([]float32, n)
+	if cap(k.saved.mem) < n {
+		k.saved.mem = make([]float32, n)
 	}
-	return k.left.mem[:n]
+	return k.saved.mem[:n]
 }
 
 // wanted returns result i, nil if nobody reads it.
@@ -100,14 +100,14 @@ func (k *Call) pairs() (b, f int, tau float32, ws []float32) {
 func pairwiseReduce(k *Call) error {
 	b, f, tau, ws := k.pairs()
 	out := kernels.PairwiseResult{RowLSE: k.wanted(0), ColLSE: k.wanted(1), Diag: k.wanted(2), SumSq: k.wanted(3)}
-	k.Pool.PairwiseReduce(out, k.In[0].F32, k.In[1].F32, b, f, tau, k.kept(), ws)
+	k.Pool.PairwiseReduce(out, k.In[0].F32, k.In[1].F32, b, f, tau, k.savedMemory(), ws)
 	return nil
 }
 
 func pairwiseReduceGrad(k *Call) error {
 	b, f, tau, ws := k.pairs()
 	k.Pool.PairwiseReduceGrad(k.wanted(0), k.wanted(1), k.In[0].F32, k.In[1].F32, k.In[2].F32, k.In[3].F32,
-		kernels.PairwiseCotangent{RowLSE: k.given(4), ColLSE: k.given(5), Diag: k.given(6), SumSq: k.given(7)}, b, f, tau, k.kept(), ws)
+		kernels.PairwiseCotangent{RowLSE: k.given(4), ColLSE: k.given(5), Diag: k.given(6), SumSq: k.given(7)}, b, f, tau, k.savedMemory(), ws)
 	return nil
 }
 
@@ -125,12 +125,12 @@ func pairwiseMeanGrad(k *Call) error {
 
 func pairwiseSelf(k *Call) error {
 	b, f, tau, ws := k.pairs()
-	k.Pool.PairwiseSelf(k.Out[0].F32, k.In[0].F32, b, f, tau, k.kept(), ws)
+	k.Pool.PairwiseSelf(k.Out[0].F32, k.In[0].F32, b, f, tau, k.savedMemory(), ws)
 	return nil
 }
 
 func pairwiseSelfGrad(k *Call) error {
 	b, f, tau, ws := k.pairs()
-	k.Pool.PairwiseSelfGrad(k.Out[0].F32, k.In[0].F32, k.In[1].F32, k.In[2].F32, b, f, tau, k.kept(), ws)
+	k.Pool.PairwiseSelfGrad(k.Out[0].F32, k.In[0].F32, k.In[1].F32, k.In[2].F32, b, f, tau, k.savedMemory(), ws)
 	return nil
 }

@@ -26,8 +26,8 @@ type Call struct {
 	// number in its memory.
 	Stream rng.Stream
 
-	unread []bool // results that nobody reads, whose contents may be anything; nil if all are read
-	left   *left  // memory shared by an operation and its gradient, nil if there is none
+	unread []bool            // results that nobody reads, whose contents may be anything; nil if all are read
+	saved  *savedForBackward // memory shared by an operation and its gradient, nil if there is none
 
 	fused   *fused // the operation's expression, compiled at its first run
 	scratch []float32

@@ -50,7 +50,7 @@ type Executable struct {
 // executor runs a program whose sizes are resolved.
 type executor interface {
 	Executor
-	// allocate provides memory for the sizes that the program's cells have now.
+	// allocate provides memory for the sizes that the program's slots have now.
 	allocate() error
 }
 
@@ -170,7 +170,7 @@ func (x *Executable) Run(step uint64) error {
 	if err := x.p.load(); err != nil {
 		return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
 	}
-	if err := x.p.findSizes(); err != nil {
+	if err := x.p.inferDynamicShapes(); err != nil {
 		return fmt.Errorf("runtime: %w", err)
 	}
 	if err := x.layOut(); err != nil {
@@ -183,7 +183,7 @@ func (x *Executable) Run(step uint64) error {
 	return nil
 }
 
-// layOut provides memory for the sizes that inputs and what sizers found have now.
+// layOut provides memory for the sizes that inputs and what shape operations found have now.
 func (x *Executable) layOut() error {
 	if x.ready && !x.p.moved && !x.p.resized {
 		return nil
@@ -210,7 +210,7 @@ func (x *Executable) Prepare() error {
 	if err := x.p.load(); err != nil {
 		return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
 	}
-	search := x.p.findSizes
+	search := x.p.inferDynamicShapes
 	if x.p.found != nil {
 		search = x.p.found.queue
 	}

@@ -13,7 +13,7 @@ type Instruction struct {
 	p        *program
 	kernel   Kernel
 	random   bool
-	in, outs []*cell // operands, nil where absent, and results
+	in, outs []*slot // operands, nil where absent, and results
 
 	runs int // with Options.Profile
 	time time.Duration
@@ -59,18 +59,18 @@ func (p *Program) Instructions() []*Instruction { return p.p.ops }
 
 // Buffer returns where a value lies: the same buffer for every run, whose payload
 // and sizes are there when the executor runs.
-func (p *Program) Buffer(v *ir.Value) *Buffer { return p.p.cells[v].view }
+func (p *Program) Buffer(v *ir.Value) *Buffer { return p.p.slots[v].view }
 
 // separate gives every value memory of its own and leaves the running to an [Executor].
 type separate struct {
 	Executor
 	p      *program
-	stores map[*cell]*Buffer
+	stores map[*slot]*Buffer
 }
 
 func newSeparate(p *program, opts Options) (*separate, error) {
 	x, err := opts.NewExecutor(&Program{p})
-	return &separate{x, p, map[*cell]*Buffer{}}, err
+	return &separate{x, p, map[*slot]*Buffer{}}, err
 }
 
 func (e *separate) allocate() error {

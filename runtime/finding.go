@@ -85,7 +85,7 @@ func (f *ResidentField) room(entries int) int { return PaddedEntries(entries + e
 type finding struct {
 	p      *program
 	finder FieldFinder
-	fields []*ResidentField // by sizer
+	fields []*ResidentField // by shape operation
 	memory []*Buffer        // of each, and for all of them their counts with workspace
 	laid   []ResidentField  // as memory was laid out, and the search recorded
 	counts []int32
@@ -96,21 +96,21 @@ type finding struct {
 }
 
 func newFinding(p *program, x FieldFinder) *finding {
-	f := &finding{p: p, finder: x, counts: make([]int32, FieldCounts*len(p.sizers)), laid: make([]ResidentField, len(p.sizers))}
-	for i, s := range p.sizers {
+	f := &finding{p: p, finder: x, counts: make([]int32, FieldCounts*len(p.shapeOps)), laid: make([]ResidentField, len(p.shapeOps))}
+	for i, s := range p.shapeOps {
 		f.fields = append(f.fields, &ResidentField{Pads: p.pads})
 		if s.from != nil {
-			f.fields[i].From = f.fields[p.sizerAt(s.from)]
+			f.fields[i].From = f.fields[p.shapeOpAt(s.from)]
 		}
 	}
-	for range len(p.sizers) + 1 {
+	for range len(p.shapeOps) + 1 {
 		f.memory = append(f.memory, I64(nil, 0))
 	}
 	return f
 }
 
-func (p *program) sizerAt(s *sizer) int {
-	for i, o := range p.sizers {
+func (p *program) shapeOpAt(s *shapeOp) int {
+	for i, o := range p.shapeOps {
 		if o == s {
 			return i
 		}
@@ -121,7 +121,7 @@ func (p *program) sizerAt(s *sizer) int {
 // queue queues the search for fields whose graph or targets have changed.
 func (f *finding) queue() error {
 	changed := false
-	for i, s := range f.p.sizers {
+	for i, s := range f.p.shapeOps {
 		now := f.p.stampsOf(s)
 		if s.seen == now && (s.from == nil || !changed) {
 			continue
@@ -139,7 +139,7 @@ func (f *finding) queue() error {
 		return nil
 	}
 	if err := f.search(); err != nil {
-		for _, s := range f.p.sizers {
+		for _, s := range f.p.shapeOps {
 			s.seen = [2]stamp{}
 		}
 		return err
@@ -166,7 +166,7 @@ func (f *finding) search() error {
 	all := func() error {
 		for i, r := range f.fields {
 			if err := f.finder.FindField(r); err != nil {
-				return opError(f.p.fn, &f.p.sizers[i].Call, err)
+				return opError(f.p.fn, &f.p.shapeOps[i].Call, err)
 			}
 		}
 		return nil
@@ -192,7 +192,7 @@ func (f *finding) layOut() error {
 	m, last := f.p.accel.Memory(), len(f.fields)
 	work, moved := 0, false
 	for i, r := range f.fields {
-		in := f.p.sizers[i].in
+		in := f.p.shapeOps[i].in
 		r.Graph, r.Targets = in[0].At.In, in[1].At.Elements
 		if r.From != nil {
 			r.Targets, r.MaxTargets = r.From.Sources, r.From.MaxSources()
@@ -200,7 +200,7 @@ func (f *finding) layOut() error {
 		was := &f.laid[i]
 		if was.MaxTargets != r.MaxTargets || was.MaxEntries != r.MaxEntries || was.Graph == nil || was.Graph.Rows != r.Graph.Rows {
 			if err := f.provide(m, i, r.lay(0)); err != nil {
-				return opError(f.p.fn, &f.p.sizers[i].Call, err)
+				return opError(f.p.fn, &f.p.shapeOps[i].Call, err)
 			}
 			r.lay(f.memory[i].At.Elements)
 			moved = true
@@ -221,7 +221,7 @@ func (f *finding) layOut() error {
 		f.laid[i] = *r
 		g := *r.Graph
 		f.laid[i].Graph = &g
-		s := f.p.sizers[i]
+		s := f.p.shapeOps[i]
 		for k, b := range s.out {
 			m.of(b.view).owned = true
 			b.view.At = Residence{Elements: [...]uintptr{0, r.Sources, r.Entries}[k]}
@@ -267,7 +267,7 @@ func (f *finding) sizes() error {
 		}
 	}
 	f.queued = false
-	for i, s := range f.p.sizers {
+	for i, s := range f.p.shapeOps {
 		n, r := f.counts[FieldCounts*i:], f.fields[i]
 		targets, entries, sources := int(n[FieldTargets]), int(n[FieldAllEntries]), int(n[FieldAllSources])
 		f.p.resize(s, targets, entries, sources)
@@ -287,7 +287,7 @@ func (f *finding) sizes() error {
 
 // short makes room for the first field that had not enough.
 func (f *finding) short() (bool, error) {
-	for i, s := range f.p.sizers {
+	for i, s := range f.p.shapeOps {
 		n, r := f.counts[FieldCounts*i:], f.fields[i]
 		if at := n[FieldWrong]; at != math.MaxInt32 {
 			s.seen = [2]stamp{}
@@ -333,8 +333,8 @@ func (f *finding) close() error {
 // that the host has found.
 func predictFinding(p *program, x FieldFinder) (n int) {
 	work := 0
-	fields := map[*sizer]*ResidentField{}
-	for _, s := range p.sizers {
+	fields := map[*shapeOp]*ResidentField{}
+	for _, s := range p.shapeOps {
 		r := &ResidentField{Graph: &ResidentCSR{Rows: s.in[0].Graph.N}, Pads: p.pads, MaxTargets: s.most[0]}
 		r.MaxEntries = r.room(s.most[1])
 		if s.from != nil {

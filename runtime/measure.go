@@ -33,7 +33,7 @@ func (x *Executable) Measure(step uint64) ([]OpTime, error) {
 		return nil, fmt.Errorf("runtime: @%s: nothing has run that could be measured", x.Name())
 	}
 	x.ran = false
-	if err := x.p.findSizes(); err != nil { // of what Prepare has brought
+	if err := x.p.inferDynamicShapes(); err != nil { // of what Prepare has brought
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
 	if err := x.layOut(); err != nil {
@@ -46,7 +46,7 @@ func (x *Executable) Measure(step uint64) ([]OpTime, error) {
 	if f := x.p.found; f != nil {
 		for i, r := range f.fields {
 			took, err := t.Time(func() error { return f.finder.FindField(r) })
-			s := x.p.sizers[i]
+			s := x.p.shapeOps[i]
 			if err != nil {
 				return nil, opError(x.p.fn, &s.Call, err)
 			}

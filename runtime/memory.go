@@ -13,11 +13,11 @@ import (
 //
 // place decides, once and without knowing sizes, from which instruction to which
 // each value is needed, and which results are written over an operand that dies
-// there. layout gives every piece an offset in one arena such that pieces which
+// there. layout gives every allocation an offset in one arena such that allocations which
 // are needed at the same time do not overlap; a kernel's workspace is a value
 // that lives for one instruction.
 //
-// Sizes that change within the room that a piece has change no offset. A piece
+// Sizes that change within the room that an allocation has change no offset. An allocation
 // whose size varies from step to step by itself (that of a receptive field), or
 // that has outgrown its room, gets more than it needs: matrices a sixteenth, and
 // vectors, which are small and of which those by edges vary most, a half.
@@ -25,12 +25,12 @@ import (
 // Only a function that the pass plan-memory has marked shares memory. In others
 // every value keeps memory of its own.
 type memoryPlan struct {
-	shared bool
-	values []placed
-	work   []workspace
-	kept   []keeping
-	pieces []piece
-	end    int // the time after the last instruction
+	shared      bool
+	values      []assignment
+	work        []workspace
+	saved       []savedSlot
+	allocations []allocation
+	end         int // the time after the last instruction
 
 	arena Buffer
 	size  int // bytes of the arena
@@ -38,33 +38,33 @@ type memoryPlan struct {
 	laid  bool
 }
 
-// placed is a value and the piece it lies in.
-type placed struct {
-	cell  *cell
-	piece int
+// assignment is a value and the allocation it lies in.
+type assignment struct {
+	slot       *slot
+	allocation int
 }
 
 // workspace is the scratch memory of an instruction.
 type workspace struct {
-	at     *Instruction
-	device Device
-	piece  int
-	view   Buffer
-	floats int
-	pool   kernels.Scratch
+	at         *Instruction
+	device     Device
+	allocation int
+	view       Buffer
+	floats     int
+	pool       kernels.Scratch
 }
 
-// keeping is what an instruction leaves for its gradients.
-type keeping struct {
-	at     *Instruction
-	piece  int
-	view   Buffer
-	floats int
+// savedSlot is what an instruction leaves for its gradients.
+type savedSlot struct {
+	at         *Instruction
+	allocation int
+	view       Buffer
+	floats     int
 }
 
-// piece is memory that is in use from instruction first to last: of one value
+// allocation is memory that is in use from instruction first to last: of one value
 // after the other, where they are written in place.
-type piece struct {
+type allocation struct {
 	first, last int
 	varies      bool // from step to step
 	matrix      bool
@@ -73,23 +73,23 @@ type piece struct {
 	at          int // offset
 }
 
-// place finds the pieces of a program: of constants, which are computed when
+// place finds the allocations of a program: of constants, which are computed when
 // sizes change; of what instructions compute; of their workspaces.
 func (m *memoryPlan) place(e *arenaExecutor) {
 	m.shared = e.p.fn.Attrs.Str(passes.Memory) == passes.Shared
 	m.arena.DType = ir.F32
 	m.end = len(e.code)
-	root := map[*cell]*cell{}
+	root := map[*slot]*slot{}
 	for _, v := range slices.Concat(e.views, e.live) {
-		root[v.cell] = v.root
+		root[v.slot] = v.root
 	}
-	rootOf := func(c *cell) *cell {
+	rootOf := func(c *slot) *slot {
 		if r := root[c]; r != nil {
 			return r
 		}
 		return c
 	}
-	last := map[*cell]int{} // the last instruction that reads it
+	last := map[*slot]int{} // the last instruction that reads it
 	for k, i := range e.code {
 		for _, c := range i.in {
 			if c != nil {
@@ -101,35 +101,35 @@ func (m *memoryPlan) place(e *arenaExecutor) {
 		last[i.outs[0]] = m.end
 	}
 	for _, in := range e.p.inputs {
-		last[in.cell] = m.end
+		last[in.slot] = m.end
 	}
-	for _, s := range e.p.sizers {
+	for _, s := range e.p.shapeOps {
 		for _, c := range s.out {
 			last[c] = m.end
 		}
 	}
 	for _, r := range e.p.fn.Results {
-		last[rootOf(e.p.cells[r.Value])] = m.end
+		last[rootOf(e.p.slots[r.Value])] = m.end
 	}
 	varies := e.p.varying()
-	at := map[*cell]int{}
-	put := func(c *cell, k int) {
+	at := map[*slot]int{}
+	put := func(c *slot, k int) {
 		if !m.shared {
 			k = -1
 		}
 		at[c] = k
 		if k < 0 {
-			at[c] = len(m.pieces)
-			m.pieces = append(m.pieces, piece{})
+			at[c] = len(m.allocations)
+			m.allocations = append(m.allocations, allocation{})
 		}
-		m.values = append(m.values, placed{c, at[c]})
+		m.values = append(m.values, assignment{c, at[c]})
 	}
 	for _, i := range e.once {
 		put(i.outs[0], -1)
-		m.pieces[at[i.outs[0]]] = piece{first: 0, last: m.end, varies: varies(i.outs[0])}
+		m.allocations[at[i.outs[0]]] = allocation{first: 0, last: m.end, varies: varies(i.outs[0])}
 	}
 	for k, i := range e.code {
-		var dying []*cell
+		var dying []*slot
 		for _, c := range i.in {
 			if c != nil && last[rootOf(c)] == k {
 				dying = append(dying, rootOf(c))
@@ -140,37 +140,37 @@ func (m *memoryPlan) place(e *arenaExecutor) {
 				put(c, at[over])
 			} else {
 				put(c, -1)
-				m.pieces[at[c]].first = k
+				m.allocations[at[c]].first = k
 			}
-			p := &m.pieces[at[c]]
+			p := &m.allocations[at[c]]
 			p.last = max(p.last, k, last[c])
 			p.varies = p.varies || varies(c)
 			p.matrix = p.matrix || len(c.dims) > 1
 		}
-		m.work = append(m.work, workspace{at: i, device: e.p.device, piece: len(m.pieces), view: Buffer{DType: ir.F32}})
-		if l := i.left; l != nil {
-			if n := slices.IndexFunc(m.kept, func(o keeping) bool { return o.at.left == l }); n >= 0 {
-				m.pieces[m.kept[n].piece].last = k
+		m.work = append(m.work, workspace{at: i, device: e.p.device, allocation: len(m.allocations), view: Buffer{DType: ir.F32}})
+		if l := i.saved; l != nil {
+			if n := slices.IndexFunc(m.saved, func(o savedSlot) bool { return o.at.saved == l }); n >= 0 {
+				m.allocations[m.saved[n].allocation].last = k
 			} else {
-				m.kept = append(m.kept, keeping{at: i, piece: len(m.pieces) + 1, view: Buffer{DType: ir.F32}})
+				m.saved = append(m.saved, savedSlot{at: i, allocation: len(m.allocations) + 1, view: Buffer{DType: ir.F32}})
 			}
 		}
-		m.pieces = append(m.pieces, piece{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies) || slices.ContainsFunc(i.outs, varies)})
-		if n := len(m.kept); n > 0 && m.kept[n-1].piece == len(m.pieces) {
-			m.pieces = append(m.pieces, piece{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies)})
+		m.allocations = append(m.allocations, allocation{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies) || slices.ContainsFunc(i.outs, varies)})
+		if n := len(m.saved); n > 0 && m.saved[n-1].allocation == len(m.allocations) {
+			m.allocations = append(m.allocations, allocation{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies)})
 		}
 	}
 	if !m.shared {
-		for k := range m.pieces {
-			m.pieces[k].first, m.pieces[k].last = 0, m.end
+		for k := range m.allocations {
+			m.allocations[k].first, m.allocations[k].last = 0, m.end
 		}
 	}
 }
 
-// varying tells which cells have sizes that the program finds itself.
-func (p *program) varying() func(*cell) bool {
+// varying tells which slots have sizes that the program finds itself.
+func (p *program) varying() func(*slot) bool {
 	found := map[int]bool{}
-	for _, s := range p.sizers {
+	for _, s := range p.shapeOps {
 		for _, c := range s.out {
 			for _, d := range c.dims {
 				for _, t := range d.terms {
@@ -186,7 +186,7 @@ func (p *program) varying() func(*cell) bool {
 			}
 		}
 	}
-	return func(c *cell) bool {
+	return func(c *slot) bool {
 		return c != nil && slices.ContainsFunc(c.dims, func(d dim) bool {
 			return slices.ContainsFunc(d.terms, func(t int) bool { return found[t] })
 		})
@@ -194,7 +194,7 @@ func (p *program) varying() func(*cell) bool {
 }
 
 // overwritten returns the dying operand whose memory the result may take, or nil.
-func overwritten(i *Instruction, dying []*cell, rootOf func(*cell) *cell) *cell {
+func overwritten(i *Instruction, dying []*slot, rootOf func(*slot) *slot) *slot {
 	if len(i.outs) != 1 {
 		return nil
 	}
@@ -214,40 +214,40 @@ func overwritten(i *Instruction, dying []*cell, rootOf func(*cell) *cell) *cell 
 	return nil
 }
 
-// layout gives every piece its offset for the sizes that the cells have now, and
+// layout gives every allocation its offset for the sizes that the slots have now, and
 // reports whether it moved them.
 func (m *memoryPlan) layout() (moved bool) {
-	for k := range m.pieces {
-		m.pieces[k].need = 0
+	for k := range m.allocations {
+		m.allocations[k].need = 0
 	}
 	m.measure()
 	return m.arrange()
 }
 
-// measure makes the need of every piece at least that of the sizes of now.
+// measure makes the need of every allocation at least that of the sizes of now.
 func (m *memoryPlan) measure() {
-	need := func(k, bytes int) { m.pieces[k].need = max(m.pieces[k].need, bytes) }
+	need := func(k, bytes int) { m.allocations[k].need = max(m.allocations[k].need, bytes) }
 	for _, v := range m.values {
-		need(v.piece, v.cell.bytes())
+		need(v.allocation, v.slot.bytes())
 	}
 	for k := range m.work {
 		w := &m.work[k]
 		floats, pool := w.device.Workspace(&w.at.Call)
 		w.floats, w.pool = floats, w.pool.Max(pool)
-		need(w.piece, 4*w.floats)
+		need(w.allocation, 4*w.floats)
 	}
-	for k := range m.kept {
-		l := &m.kept[k]
-		l.floats = l.at.keeps()
-		need(l.piece, 4*l.floats)
+	for k := range m.saved {
+		l := &m.saved[k]
+		l.floats = l.at.savedFloats()
+		need(l.allocation, 4*l.floats)
 	}
 }
 
-// arrange lays the pieces out, unless they fit where they are: it then reports false.
+// arrange lays the allocations out, unless they fit where they are: it then reports false.
 func (m *memoryPlan) arrange() bool {
 	fits, varies := m.laid, false
-	for k := range m.pieces {
-		p := &m.pieces[k]
+	for k := range m.allocations {
+		p := &m.allocations[k]
 		varies = varies || p.varies
 		if p.need <= p.room {
 			continue
@@ -261,8 +261,8 @@ func (m *memoryPlan) arrange() bool {
 	if fits {
 		return false
 	}
-	spans := make([]memplan.Span, len(m.pieces))
-	for k, p := range m.pieces {
+	spans := make([]memplan.Span, len(m.allocations))
+	for k, p := range m.allocations {
 		spans[k] = memplan.Span{Size: p.room, First: p.first, Last: p.last}
 	}
 	offsets, size := memplan.Layout(spans, alignment)
@@ -272,16 +272,16 @@ func (m *memoryPlan) arrange() bool {
 			m.size += size / 32 / alignment * alignment
 		}
 	}
-	for k := range m.pieces {
-		m.pieces[k].at = offsets[k]
+	for k := range m.allocations {
+		m.allocations[k].at = offsets[k]
 	}
 	m.live = memplan.Live(spans, alignment)
 	m.laid = true
 	return true
 }
 
-// slack is the room that a piece gets beyond its need.
-func (p *piece) slack() int {
+// slack is the room that an allocation gets beyond its need.
+func (p *allocation) slack() int {
 	if p.matrix {
 		return p.need / 16
 	}
@@ -294,17 +294,17 @@ func (m *memoryPlan) provide(d Device) error {
 		return err
 	}
 	for _, v := range m.values {
-		d.View(v.cell.view, &m.arena, m.pieces[v.piece].at, v.cell.n)
+		d.View(v.slot.view, &m.arena, m.allocations[v.allocation].at, v.slot.n)
 	}
 	for k := range m.work {
 		w := &m.work[k]
-		d.View(&w.view, &m.arena, m.pieces[w.piece].at, w.floats)
+		d.View(&w.view, &m.arena, m.allocations[w.allocation].at, w.floats)
 		w.at.scratch, w.at.extra, w.at.work = w.view.F32, 0, w.view.At.Elements
 	}
-	for k := range m.kept {
-		l := &m.kept[k]
-		d.View(&l.view, &m.arena, m.pieces[l.piece].at, l.floats)
-		l.at.left.mem = l.view.F32
+	for k := range m.saved {
+		l := &m.saved[k]
+		d.View(&l.view, &m.arena, m.allocations[l.allocation].at, l.floats)
+		l.at.saved.mem = l.view.F32
 	}
 	return nil
 }
@@ -313,18 +313,18 @@ func (m *memoryPlan) provide(d Device) error {
 func (m *memoryPlan) plan() Plan {
 	p := Plan{Bytes: m.size, Live: m.live}
 	for _, v := range m.values {
-		p.Unshared += v.cell.bytes()
+		p.Unshared += v.slot.bytes()
 	}
 	for _, w := range m.work {
 		p.Unshared += 4 * w.floats
 	}
-	for _, l := range m.kept {
+	for _, l := range m.saved {
 		p.Unshared += 4 * l.floats
 		if l.floats > 0 {
 			p.Values++
 		}
 	}
-	for _, q := range m.pieces {
+	for _, q := range m.allocations {
 		if q.room > 0 {
 			p.Buffers++
 		}
@@ -346,8 +346,8 @@ func (m *memoryPlan) pool() (s kernels.Scratch) {
 	return s
 }
 
-// bytes returns the size of what a cell stores.
-func (c *cell) bytes() int {
+// bytes returns the size of what a slot stores.
+func (c *slot) bytes() int {
 	if c.value.Type.DType == ir.I64 {
 		return 8 * c.n
 	}

@@ -87,9 +87,9 @@ func TestValuesLieAligned(t *testing.T) {
 	e := f.main.exec.(*arenaExecutor)
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(e.mem.arena.F32)))
 	for _, v := range e.mem.values {
-		at := addressOf(v.cell.view)
-		if v.cell.n > 0 && (at%alignment != 0 || at < base || at+uintptr(v.cell.bytes()) > base+uintptr(4*cap(e.mem.arena.F32))) {
-			t.Errorf("%s lies at %#x of an arena at %#x", v.cell.value.Def, at, base)
+		at := addressOf(v.slot.view)
+		if v.slot.n > 0 && (at%alignment != 0 || at < base || at+uintptr(v.slot.bytes()) > base+uintptr(4*cap(e.mem.arena.F32))) {
+			t.Errorf("%s lies at %#x of an arena at %#x", v.slot.value.Def, at, base)
 		}
 	}
 }

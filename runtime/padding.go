@@ -7,7 +7,7 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
-// Padder is a [Device] that may want the sizes that programs find themselves, those
+// ShapeBucketer is a [Device] that may want the sizes that programs find themselves, those
 // of receptive fields, rounded up: steps whose samples differ then mostly have the
 // same sizes, and what was recorded for one is replayed for the others. How far is
 // decided by the exact size alone, so that a step's bits depend on its samples and
@@ -15,7 +15,7 @@ import (
 //
 // Rows that are appended hold copies of others or zeros. They are appended only in
 // programs where they can be shown to change nothing; see program.paddable.
-type Padder interface {
+type ShapeBucketer interface {
 	Device
 	Pads() bool
 }
@@ -43,7 +43,7 @@ func PaddedEntries(n int) int { return roundUp(n, 2, 256) }
 // see [ir.Padding].
 func (p *program) paddable() bool {
 	found := map[ir.Dim]bool{} // sizes that are rounded up
-	for _, s := range p.sizers {
+	for _, s := range p.shapeOps {
 		for _, c := range s.out {
 			for _, d := range c.dims {
 				for _, t := range d.terms {

@@ -61,7 +61,7 @@ func PredictMemoryOn(d Device, m *ir.Module, name string, inputs map[string]*Buf
 		}
 		mem.Setup, mem.Fields, mem.Pool = e.plan(), e.p.fieldBytes(), e.mem.pool()
 		for _, r := range set.Results {
-			all[r.Name] = e.p.cells[r.Value].sized()
+			all[r.Name] = e.p.slots[r.Value].sized()
 		}
 	}
 	e, err := predict(d, m, f, all, draws)
@@ -83,7 +83,7 @@ type sizesOf struct {
 func (s sizesOf) Kernel(op *ir.Op) (Kernel, error)         { return s.of.Kernel(op) }
 func (s sizesOf) Workspace(k *Call) (int, kernels.Scratch) { return s.of.Workspace(k) }
 func (s sizesOf) Pads() bool {
-	p, ok := s.of.(Padder)
+	p, ok := s.of.(ShapeBucketer)
 	return ok && p.Pads()
 }
 
@@ -109,7 +109,7 @@ func predict(d Device, m *ir.Module, f *ir.Func, inputs map[string]*Buffer, draw
 	return e, nil
 }
 
-// loadSizes makes the sizes of all cells those of the bound inputs. Parameters
+// loadSizes makes the sizes of all slots those of the bound inputs. Parameters
 // need not be bound: their types have their sizes.
 func (p *program) loadSizes() error {
 	for _, in := range p.inputs {
@@ -129,19 +129,19 @@ func (p *program) loadSizes() error {
 	if err := p.load(); err != nil {
 		return err
 	}
-	for _, s := range p.sizers {
+	for _, s := range p.shapeOps {
 		if g := s.in[0].Graph; g == nil || g.In == nil {
 			return fmt.Errorf("%s needs the graph itself, not only its size", s.Op)
 		}
 	}
-	if err := p.findSizes(); err != nil {
+	if err := p.inferDynamicShapes(); err != nil {
 		return err
 	}
 	return p.resolve()
 }
 
-// sized returns a buffer of the cell's size, without elements.
-func (c *cell) sized() *Buffer {
+// sized returns a buffer of the slot's size, without elements.
+func (c *slot) sized() *Buffer {
 	return Extent{Dims: c.view.Dims, Stored: c.n}.Buffer(c.value.Type)
 }
 
@@ -169,7 +169,7 @@ func (p *program) fieldBytes() int {
 		}
 	}
 	n := 0
-	for _, s := range p.sizers {
+	for _, s := range p.shapeOps {
 		n += s.field.Bytes()
 	}
 	return n

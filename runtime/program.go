@@ -10,27 +10,27 @@ import (
 
 // program is a function with the kernels of its operations and the sizes of its values.
 type program struct {
-	module *ir.Module
-	fn     *ir.Func
-	device Device
-	accel  Accelerator    // the device, if it has a memory of its own
-	inputs []*input       // arguments in order, then the parameters that are read
-	ops    []*Instruction // in program order
-	cells  map[*ir.Value]*cell
-	sym    *symbols
-	check  bool     // results for NaN and infinities
-	sizers []*sizer // operations that find sizes, in program order
-	pads   bool     // what sizers find is padded
-	found  *finding // on a device that runs them itself, else nil
-	padded bool     // batches are, so that inputs have few sizes
+	module   *ir.Module
+	fn       *ir.Func
+	device   Device
+	accel    Accelerator    // the device, if it has a memory of its own
+	inputs   []*input       // arguments in order, then the parameters that are read
+	ops      []*Instruction // in program order
+	slots    map[*ir.Value]*slot
+	sym      *symbols
+	check    bool       // results for NaN and infinities
+	shapeOps []*shapeOp // operations that find sizes, in program order
+	pads     bool       // what shape operations find is padded
+	found    *finding   // on a device that runs them itself, else nil
+	padded   bool       // batches are, so that inputs have few sizes
 
 	// Since memory was last laid out: sizes that the program found are others, or those
 	// and places of padded inputs; those of other inputs are.
 	resized, moved bool
 }
 
-// cell is a value of the program while it runs.
-type cell struct {
+// slot is a value of the program while it runs.
+type slot struct {
 	value *ir.Value
 	dims  []dim
 	view  *Buffer // what kernels read and write
@@ -40,13 +40,13 @@ type cell struct {
 
 // input is an argument or a parameter.
 type input struct {
-	*cell
+	*slot
 	bound *Buffer // what the caller bound, nil if nothing
 }
 
 // newProgram finds the kernels of a function on a device.
 func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, error) {
-	p := &program{module: m, fn: f, device: d, cells: map[*ir.Value]*cell{}, sym: newSymbols()}
+	p := &program{module: m, fn: f, device: d, slots: map[*ir.Value]*slot{}, sym: newSymbols()}
 	p.accel, _ = d.(Accelerator)
 	seen := map[string]bool{}
 	for _, v := range append(append([]*ir.Value{}, f.Args...), f.Params(m)...) {
@@ -57,7 +57,7 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 		if t := v.Type.DType; t != ir.F32 && t != ir.I64 {
 			return nil, fmt.Errorf("@%s: %s is %s; programs run on f32 and i64 values", f.Name, inputName(v), v.Type)
 		}
-		p.inputs = append(p.inputs, &input{cell: p.cell(v)})
+		p.inputs = append(p.inputs, &input{slot: p.slot(v)})
 	}
 	uses := f.Uses()
 	for i, op := range f.Body {
@@ -65,25 +65,25 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 		if err != nil {
 			return nil, fmt.Errorf("@%s: operation %d, %s: %w", f.Name, i, op, err)
 		}
-		o := &Instruction{Call: Call{Op: op, In: make([]*Buffer, len(op.Operands))}, p: p, kernel: kernel, random: op.Draws(), in: make([]*cell, len(op.Operands))}
+		o := &Instruction{Call: Call{Op: op, In: make([]*Buffer, len(op.Operands))}, p: p, kernel: kernel, random: op.Draws(), in: make([]*slot, len(op.Operands))}
 		if o.random {
 			o.Stream = seed.Sub(op.Str("stream"))
 		}
 		for k, v := range op.Operands {
 			if v != nil {
-				o.in[k] = p.cells[v]
+				o.in[k] = p.slots[v]
 				o.In[k] = o.in[k].view
 			}
 		}
 		for _, r := range op.Results {
-			c := p.cell(r)
+			c := p.slot(r)
 			o.outs = append(o.outs, c)
 			o.Out = append(o.Out, c.view)
 			o.unread = append(o.unread, uses[r] == 0)
 		}
 		p.ops = append(p.ops, o)
 		if op.Def.Sizes {
-			if err := p.addSizer(o); err != nil {
+			if err := p.addShapeOp(o); err != nil {
 				return nil, fmt.Errorf("@%s: operation %d, %s: %w", f.Name, i, op, err)
 			}
 		}
@@ -91,22 +91,22 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 	if d == CPU {
 		leaveForGradients(p.ops)
 	}
-	if x, ok := d.(Padder); ok && x.Pads() {
-		p.pads = len(p.sizers) > 0 && p.paddable()
+	if x, ok := d.(ShapeBucketer); ok && x.Pads() {
+		p.pads = len(p.shapeOps) > 0 && p.paddable()
 		p.padded = f.Attrs.Bool(passes.Padded)
 	}
-	if x, ok := d.(FieldFinder); ok && p.accel != nil && len(p.sizers) > 0 {
+	if x, ok := d.(FieldFinder); ok && p.accel != nil && len(p.shapeOps) > 0 {
 		p.found = newFinding(p, x)
 	}
 	return p, nil
 }
 
-func (p *program) cell(v *ir.Value) *cell {
-	c := &cell{value: v, dims: p.sym.parse(v.Type.Dims), view: &Buffer{DType: v.Type.DType, Dims: make([]int, v.Type.Rank())}}
+func (p *program) slot(v *ir.Value) *slot {
+	c := &slot{value: v, dims: p.sym.parse(v.Type.Dims), view: &Buffer{DType: v.Type.DType, Dims: make([]int, v.Type.Rank())}}
 	if v.Type.Layout == ir.CSR {
 		c.view.Sparse = &SparseMatrix{}
 	}
-	p.cells[v] = c
+	p.slots[v] = c
 	return c
 }
 
@@ -133,7 +133,7 @@ func (p *program) load() error {
 		if v.Sparse != nil && (v.Sparse.ByRow != b.Sparse.ByRow || in.n != b.len()) {
 			in.n, *changed = b.len(), true
 		}
-		moved, err := p.bring(in.cell, b)
+		moved, err := p.bring(in.slot, b)
 		if err != nil {
 			return fmt.Errorf("%s: %w", inputName(in.value), err)
 		}
@@ -150,7 +150,7 @@ func (p *program) resolve() error {
 			return err
 		}
 	}
-	for _, s := range p.sizers {
+	for _, s := range p.shapeOps {
 		for i, c := range s.out {
 			if err := p.sym.bind(s.Op.Results[i], c.dims, c.view.Dims); err != nil {
 				return opError(p.fn, &s.Call, err)

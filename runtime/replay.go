@@ -48,7 +48,7 @@ func (r *replay) enter(p *program) error {
 		}
 	}
 	k := &kind{used: r.clock}
-	for _, s := range p.sizers {
+	for _, s := range p.shapeOps {
 		for _, c := range s.out {
 			k.sizes = append(k.sizes, c.view.Dims...)
 		}
@@ -79,7 +79,7 @@ func (r *replay) enter(p *program) error {
 // fits reports whether the found sizes are those of the kind.
 func (k *kind) fits(p *program) bool {
 	i := 0
-	for _, s := range p.sizers {
+	for _, s := range p.shapeOps {
 		for _, c := range s.out {
 			for _, d := range c.view.Dims {
 				if k.sizes[i] != d {
@@ -143,7 +143,7 @@ func (e *arenaExecutor) close() error {
 	if e := a.Memory().Release(&e.mem.arena); err == nil {
 		err = e
 	}
-	for _, s := range e.p.sizers {
+	for _, s := range e.p.shapeOps {
 		for _, b := range s.there {
 			if b != nil {
 				if e := a.Memory().Release(b); err == nil {
@@ -176,7 +176,7 @@ func placeOf(b *Buffer) place {
 
 // bring imports a buffer and reports whether it lies elsewhere than before, on a
 // device with a memory of its own.
-func (p *program) bring(c *cell, b *Buffer) (moved bool, err error) {
+func (p *program) bring(c *slot, b *Buffer) (moved bool, err error) {
 	if err := p.device.Import(c.view, b); err != nil || p.accel == nil {
 		return false, err
 	}
@@ -185,22 +185,22 @@ func (p *program) bring(c *cell, b *Buffer) (moved bool, err error) {
 	return c.at != was, nil
 }
 
-// stamp says which contents a sizer has seen.
+// stamp says which contents a shape operation has seen.
 type stamp struct {
 	from    *Buffer
 	changed uint64
 }
 
-// stampsOf returns the stamps of what a sizer reads, on a device with a memory of
+// stampsOf returns the stamps of what a shape operation reads, on a device with a memory of
 // its own.
-func (p *program) stampsOf(s *sizer) (now [2]stamp) {
+func (p *program) stampsOf(s *shapeOp) (now [2]stamp) {
 	if p.accel == nil {
 		return now
 	}
 	for k, view := range s.in {
 		now[k].from = view
 		if view.res != nil {
-			now[k].changed = view.res.changed // another sizer's, brought anew
+			now[k].changed = view.res.changed // another shape operation's, brought anew
 		}
 		for _, in := range p.inputs {
 			if in.view == view {
@@ -211,9 +211,9 @@ func (p *program) stampsOf(s *sizer) (now [2]stamp) {
 	return now
 }
 
-// send brings what a sizer has found to a device with a memory of its own. Within
+// send brings what a shape operation has found to a device with a memory of its own. Within
 // its memory there it lies where its sizes say.
-func (p *program) send(s *sizer) error {
+func (p *program) send(s *shapeOp) error {
 	f := &s.field
 	if s.there[0] == nil {
 		s.there = [3]*Buffer{Block(&f.Structure), I64(nil, 0), I64(nil, 0)}
@@ -228,7 +228,7 @@ func (p *program) send(s *sizer) error {
 			return err
 		}
 		p.moved = p.moved || m.of(b).block != was
-		m.Changed(s.out[i].view) // for sizers that read it
+		m.Changed(s.out[i].view) // for shape operations that read it
 	}
 	return nil
 }

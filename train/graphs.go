@@ -18,10 +18,10 @@ import (
 
 // GraphFacts are what a compilation may know beforehand of training on batches of
 // graphs on a device. Their sizes differ, so only the features' form is known, and
-// whether batches are padded: see [runtime.Padder].
+// whether batches are padded: see [runtime.ShapeBucketer].
 func GraphFacts(d runtime.Device, c *data.Collection) passes.Facts {
 	f := passes.Facts{Dims: map[string]int{}}
-	if p, ok := d.(runtime.Padder); ok && p.Pads() {
+	if p, ok := d.(runtime.ShapeBucketer); ok && p.Pads() {
 		f.PadBatches = true
 	}
 	if c.X.IsSparse() {

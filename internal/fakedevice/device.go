@@ -27,7 +27,7 @@ type Device struct {
 	Fail func(what string) error
 	// Runs counts operations that were queued one by one, Replays recordings.
 	Runs, Replays int
-	// Pad has receptive fields padded (see [runtime.Padder]). Sums over their rows
+	// Pad has receptive fields padded (see [runtime.ShapeBucketer]). Sums over their rows
 	// may then be made in another order than on the CPU.
 	Pad bool
 

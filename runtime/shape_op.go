@@ -6,16 +6,16 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 )
 
-// sizer is an operation whose results' sizes depend on its operands' elements:
+// shapeOp is an operation whose results' sizes depend on its operands' elements:
 // receptive_field. It runs before the others, when inputs are loaded, so that all
 // sizes are known before memory is given out; its results have memory of their
 // own that lasts.
-type sizer struct {
+type shapeOp struct {
 	*Instruction
 	field graph.Field
-	from  *sizer     // whose sources the targets are, nil if they are an input
+	from  *shapeOp   // whose sources the targets are, nil if they are an input
 	in    [2]*Buffer // graph, targets
-	out   []*cell    // block, sources, entries
+	out   []*slot    // block, sources, entries
 
 	most [2]int // targets and entries that there have been
 
@@ -25,32 +25,32 @@ type sizer struct {
 	there [3]*Buffer
 }
 
-// addSizer checks that the operation reads nothing but inputs and what other
-// sizers find.
-func (p *program) addSizer(o *Instruction) error {
-	s := &sizer{Instruction: o}
+// addShapeOp checks that the operation reads nothing but inputs and what other
+// shape operations find.
+func (p *program) addShapeOp(o *Instruction) error {
+	s := &shapeOp{Instruction: o}
 	for i, v := range o.Op.Operands {
 		if v.Def != nil && !v.Def.Def.Sizes {
 			return fmt.Errorf("%%%s is computed by the program: sizes can depend on its inputs only", v.Name)
 		}
 		s.in[i] = o.In[i]
 	}
-	for _, before := range p.sizers {
+	for _, before := range p.shapeOps {
 		if before.out[1].view == s.in[1] {
 			s.from = before
 		}
 	}
 	s.out = o.outs
-	p.sizers = append(p.sizers, s)
+	p.shapeOps = append(p.shapeOps, s)
 	return nil
 }
 
-// findSizes runs the sizers and notes whether any size differs from the last time.
-func (p *program) findSizes() error {
+// inferDynamicShapes runs the shape operations and notes whether any size differs from the last time.
+func (p *program) inferDynamicShapes() error {
 	if p.found != nil {
 		return p.found.sizes()
 	}
-	for _, s := range p.sizers {
+	for _, s := range p.shapeOps {
 		now := p.stampsOf(s)
 		if p.accel != nil && s.seen == now {
 			continue // nothing was bound again; elsewhere it may change in place
@@ -81,8 +81,8 @@ func (p *program) findSizes() error {
 	return nil
 }
 
-// resize makes the sizes of a sizer's results those of a field.
-func (p *program) resize(s *sizer, targets, entries, sources int) {
+// resize makes the sizes of its results those of a field.
+func (p *program) resize(s *shapeOp, targets, entries, sources int) {
 	block, nodes, numbers := s.out[0].view, s.out[1].view, s.out[2].view
 	for _, d := range [...]struct {
 		b    *Buffer
