@@ -340,12 +340,14 @@ func TestListedClasses(t *testing.T) {
 
 func TestAtLeast(t *testing.T) {
 	g := &graph.Graph{N: 5, Edges: [][2]int32{{0, 1}, {0, 2}, {1, 2}, {2, 3}}}
-	xy, isolated := atLeast(g) // degrees 2 2 3 1 0
+	l, isolated := atLeast(g) // degrees 2 2 3 1 0
+	xy := l.Values
 	if isolated != 1 || len(xy) != 3 || xy[0].X != 1 || xy[0].Y != 0.8 || xy[1].Y != 0.6 || xy[2].X != 3 || xy[2].Y != 0.2 {
 		t.Errorf("%v, %d isolated", xy, isolated)
 	}
 	g = &graph.Graph{N: 3, Edges: [][2]int32{{0, 1}, {0, 2}, {1, 2}}}
-	if xy, _ = atLeast(g); len(xy) != 2 || xy[0].X != 1 || xy[0].Y != 1 || xy[1].X != 2 || xy[1].Y != 1 {
+	l, _ = atLeast(g)
+	if xy = l.Values; len(xy) != 2 || xy[0].X != 1 || xy[0].Y != 1 || xy[1].X != 2 || xy[1].Y != 1 {
 		t.Errorf("a triangle: %v", xy)
 	}
 }

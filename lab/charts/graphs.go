@@ -17,35 +17,29 @@ import (
 // degrees draws which share of the nodes has at least so many neighbours. after is
 // nil where nothing was refined.
 func degrees(before, after *graph.Graph) *Chart {
-	c := &Chart{Name: "degree", Title: "Degrees", height: plotHeight,
-		Caption: "Share of the nodes that have at least so many neighbours, on logarithmic axes; edge weights do not count."}
-	p, l := newPlot("", "degree (number of neighbours)", "share of nodes"), newLegend()
-	p.Add(grid())
-	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker, p.Y.Tick.Marker = decades{}, decades{}
-	add := func(name string, g *graph.Graph, style draw.LineStyle) {
-		xy, isolated := atLeast(g)
-		(&series{name: name, xy: xy, LineStyle: style}).add(p, &l)
-		c.Caption += fmt.Sprintf(" %s: mean degree %.2f, largest %s, %s nodes without a neighbour.", name, meanDegree(g), count(int(slices.Max(g.Degrees()))), count(isolated))
-	}
 	if before.NumEdges() == 0 && (after == nil || after.NumEdges() == 0) {
 		return nil
 	}
-	add("data", before, stroke(vermilion, dashes[1]))
-	if after != nil {
-		add("refined", after, stroke(blue, nil))
+	caption := "Share of the nodes that have at least so many neighbours, on logarithmic axes; edge weights do not count."
+	panel := Panel{X: "degree (number of neighbours)", Y: "share of nodes", LogX: true, LogY: true}
+	for i, g := range []*graph.Graph{before, after} {
+		if g == nil {
+			continue
+		}
+		l, isolated := atLeast(g)
+		l.Name, l.Plain = []string{"data", "refined"}[i], true
+		panel.Lines = append(panel.Lines, l)
+		caption += fmt.Sprintf(" %s: mean degree %.2f, largest %s, %s nodes without a neighbour.", l.Name, meanDegree(g), count(int(slices.Max(g.Degrees()))), count(isolated))
 	}
-	p.X.Min, p.Y.Max = 1, 1
-	p.X.Max, p.Y.Min = max(p.X.Max, 2), min(p.Y.Min, 0.5)
-	c.draw = func(dc draw.Canvas) { beside(dc, p, l) }
-	return c
+	panel.Range = func(lo, _ float64) (float64, float64) { return min(lo, 0.5), 1 }
+	return Lines("degree", "Degrees", caption, []Panel{panel})
 }
 
 func meanDegree(g *graph.Graph) float64 { return 2 * float64(g.NumEdges()) / float64(g.N) }
 
 // atLeast returns, for every degree that occurs but 0, the share of nodes with at
 // least this degree, and how many nodes have none.
-func atLeast(g *graph.Graph) (xy plotter.XYs, isolated int) {
+func atLeast(g *graph.Graph) (l Line, isolated int) {
 	d := g.Degrees()
 	slices.Sort(d)
 	for i, v := range d {
@@ -53,13 +47,13 @@ func atLeast(g *graph.Graph) (xy plotter.XYs, isolated int) {
 			isolated++
 		} else if i == 0 || d[i-1] != v {
 			share := float64(len(d)-i) / float64(len(d))
-			if len(xy) == 0 && v > 1 { // as many have at least one
-				xy = append(xy, plotter.XY{X: 1, Y: share})
+			if len(l.Values) == 0 && v > 1 { // as many have at least one
+				l.Values = append(l.Values, Value{X: 1, Y: share})
 			}
-			xy = append(xy, plotter.XY{X: float64(v), Y: share})
+			l.Values = append(l.Values, Value{X: float64(v), Y: share})
 		}
 	}
-	return xy, isolated
+	return l, isolated
 }
 
 // decades ticks a logarithmic axis at 1, 2 and 5 of every power of ten, or at the

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
@@ -44,33 +45,16 @@ func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
 	if err := run.LoadData(o.Data); err != nil {
 		return nil, err
 	}
-	if run.Graphs != nil { // many graphs have no one picture
-		var charts []*Chart
-		for _, c := range []*Chart{accuracies(records, run.Result), losses(records, run.Result), contrastive(records)} {
-			if c != nil {
-				charts = append(charts, c)
-			}
-		}
-		if err := os.MkdirAll(out, 0o755); err != nil {
+	all := []*Chart{accuracies(records, run.Result), losses(records, run.Result), contrastive(records)}
+	if run.Graphs == nil { // many graphs have no one picture
+		h, width, err := run.Embed(o.Threads)
+		if err != nil {
 			return nil, err
 		}
-		return charts, write(out, run.Result, charts)
+		before, after := graphs(run)
+		all = append(all, adjacency(run.Data, before, after), embedding(run.Data, h, width), degrees(before, after), homophily(run.Data, before, after, run.Trained.Refined))
 	}
-	h, width, err := run.Embed(o.Threads)
-	if err != nil {
-		return nil, err
-	}
-	before, after := graphs(run)
-	x := run.Trained.Refined
-	var charts []*Chart
-	for _, c := range []*Chart{
-		accuracies(records, run.Result), losses(records, run.Result), contrastive(records),
-		adjacency(run.Data, before, after), embedding(run.Data, h, width), degrees(before, after), homophily(run.Data, before, after, x),
-	} {
-		if c != nil {
-			charts = append(charts, c)
-		}
-	}
+	charts := slices.DeleteFunc(all, func(c *Chart) bool { return c == nil })
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return nil, err
 	}

@@ -32,8 +32,12 @@ type Line struct {
 // Panel is one plot of several on a chart. Title and the axes' names carry units.
 type Panel struct {
 	Title, X, Y string
-	LogX        bool // X is logarithmic; values must be greater than 0
+	LogX, LogY  bool // the axis is logarithmic; values must be greater than 0
 	Lines       []Line
+	// Mark is where a grey line stands across the plot; 0 is none.
+	Mark float64
+	// Range, if not nil, changes the extent of the Y axis.
+	Range func(lo, hi float64) (float64, float64)
 }
 
 const panelHeight = vg.Length(215)
@@ -46,39 +50,66 @@ func Lines(name, title, caption string, panels []Panel) *Chart {
 	for i, panel := range panels {
 		p := newPlot(panel.Title, panel.X, panel.Y)
 		p.Add(grid())
-		if panel.LogX {
-			p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logSteps{}
+		for axis, logarithmic := range map[*plot.Axis]bool{&p.X: panel.LogX, &p.Y: panel.LogY} {
+			if logarithmic {
+				axis.Scale, axis.Tick.Marker = plot.LogScale{}, logSteps{}
+			}
+		}
+		if panel.Mark != 0 {
+			p.Add(verticalLine(panel.Mark))
 		}
 		for _, l := range panel.Lines {
-			styles.of(l).add(p, l)
+			if l.finite() {
+				styles.of(l).add(p, l)
+			}
 		}
 		widen(&p.X)
 		widen(&p.Y)
-		pad(p, panel.LogX)
+		if panel.Range != nil {
+			p.Y.Min, p.Y.Max = panel.Range(p.Y.Min, p.Y.Max)
+		} else {
+			pad(p, panel.LogX, panel.LogY)
+		}
 		if i%2 == 0 {
 			plots = append(plots, make([]*plot.Plot, 2))
 		}
 		plots[i/2][i%2] = p
 	}
+	height := panelHeight
 	if len(panels) == 1 {
-		plots = [][]*plot.Plot{{plots[0][0]}}
+		plots, height = [][]*plot.Plot{{plots[0][0]}}, plotHeight
 	}
 	keys := styles.legends()
-	c := &Chart{Name: name, Title: title, Caption: caption, height: vg.Length(len(plots))*panelHeight + legendHeight(len(keys)) + 2*margin}
+	c := &Chart{Name: name, Title: title, Caption: caption, height: vg.Length(len(plots))*height + legendHeight(len(keys)) + 2*margin}
 	c.draw = func(dc draw.Canvas) { tile(inRows(inset(dc), keys), plots) }
 	return c
 }
 
+// finite reports whether there is anything to draw.
+func (l *Line) finite() bool {
+	return slices.ContainsFunc(l.Values, func(v Value) bool { return finite(v.X) && finite(v.Y) })
+}
+
 // pad leaves room beside the first and the last value, which would lie on the
 // axes.
-func pad(p *plot.Plot, logX bool) {
-	if d := (p.Y.Max - p.Y.Min) * 0.06; d > 0 {
+func pad(p *plot.Plot, logX, logY bool) {
+	if d := (p.Y.Max - p.Y.Min) * 0.06; d > 0 && !logY {
 		p.Y.Min, p.Y.Max = p.Y.Min-d, p.Y.Max+d
 	}
 	if logX {
 		if f := math.Pow(p.X.Max/p.X.Min, 0.04); p.X.Min > 0 {
 			p.X.Min, p.X.Max = p.X.Min/f, p.X.Max*f
 		}
+	}
+}
+
+// verticalLine is a grey line across the plot at an x.
+type verticalLine float64
+
+func (v verticalLine) Plot(c draw.Canvas, p *plot.Plot) {
+	x, _ := p.Transforms(&c)
+	if at := x(float64(v)); c.ContainsX(at) {
+		c.StrokeLine2(draw.LineStyle{Color: grey, Width: 1, Dashes: dashes[1]}, at, c.Min.Y, at, c.Max.Y)
 	}
 }
 
@@ -140,9 +171,6 @@ func (s *lineStyle) add(p *plot.Plot, l Line) {
 		errs = append(errs, struct{ Low, High float64 }{-v.Err, v.Err})
 		some = some || v.Err > 0
 	}
-	if len(xy) == 0 {
-		return
-	}
 	if some {
 		bars := &plotter.YErrorBars{XYs: xy, YErrors: errs, LineStyle: draw.LineStyle{Color: s.line.Color, Width: 0.8}, CapWidth: 4}
 		p.Add(bars)
@@ -150,7 +178,7 @@ func (s *lineStyle) add(p *plot.Plot, l Line) {
 	if !l.Points {
 		p.Add(&plotter.Line{XYs: xy, LineStyle: s.line})
 	}
-	if !l.Plain {
+	if !l.Plain || len(xy) == 1 {
 		p.Add(&plotter.Scatter{XYs: xy, GlyphStyle: s.glyph})
 	}
 }
@@ -265,4 +293,16 @@ func Dots(name, title, caption, ours, reference string, panels []DotPanel) *Char
 		tile(draw.Crop(dc, 0, 0, 0, -legendHeight(1)), plots)
 	}
 	return c
+}
+
+// tile draws plots in a grid with their axes in line.
+func tile(c draw.Canvas, plots [][]*plot.Plot) {
+	tiles := draw.Tiles{Rows: len(plots), Cols: len(plots[0]), PadX: 14, PadY: 10}
+	for i, row := range plot.Align(plots, tiles, c) {
+		for j, cell := range row {
+			if plots[i][j] != nil {
+				plots[i][j].Draw(cell)
+			}
+		}
+	}
 }

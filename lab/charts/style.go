@@ -86,86 +86,11 @@ func beside(c draw.Canvas, p *plot.Plot, l plot.Legend) {
 	l.Draw(side)
 }
 
-// below draws a legend in one row at the top and leaves the rest of the canvas.
-func below(c draw.Canvas, entries ...plot.Legend) draw.Canvas {
-	rest := c
-	for i, l := range entries {
-		at := c.Size().X * vg.Length(i) / vg.Length(len(entries))
-		l.Draw(draw.Crop(c, at, 0, 0, 0))
-		rest = draw.Crop(c, 0, 0, 0, -l.Rectangle(c).Size().Y-10)
-	}
-	return rest
-}
-
 // inset leaves a margin.
 func inset(c draw.Canvas) draw.Canvas { return draw.Crop(c, margin, -margin, margin, -margin) }
 
-// series is a named line.
-type series struct {
-	name string
-	xy   plotter.XYs
-	draw.LineStyle
-	marked bool // with a point at every value, for those that are few
-}
-
-// add draws the series and gives it its place in the legend. Values that are not
-// finite are left out.
-func (s *series) add(p *plot.Plot, l *plot.Legend) {
-	var xy plotter.XYs
-	for _, v := range s.xy {
-		if finite(v.X) && finite(v.Y) {
-			xy = append(xy, v)
-		}
-	}
-	if len(xy) == 0 {
-		return
-	}
-	line := &plotter.Line{XYs: xy, LineStyle: s.LineStyle}
-	thumbs := []plot.Thumbnailer{line}
-	p.Add(line)
-	if s.marked || len(xy) == 1 {
-		marks := &plotter.Scatter{XYs: xy, GlyphStyle: points(s.LineStyle)}
-		p.Add(marks)
-		thumbs = append(thumbs, marks)
-	}
-	if l != nil {
-		l.Add(s.name, thumbs...)
-	}
-}
-
-// points are the marks of a line.
-func points(l draw.LineStyle) draw.GlyphStyle {
-	return draw.GlyphStyle{Color: l.Color, Radius: 2.5, Shape: draw.CircleGlyph{}}
-}
-
 func stroke(c color.Color, dash []vg.Length) draw.LineStyle {
 	return draw.LineStyle{Color: c, Width: 1.4, Dashes: dash}
-}
-
-// vertical draws a line across the plot at x.
-func vertical(p *plot.Plot, l *plot.Legend, x float64, name string) {
-	line := &verticalLine{x, draw.LineStyle{Color: grey, Width: 1, Dashes: dashes[1]}}
-	p.Add(line)
-	if l != nil {
-		l.Add(name, line)
-	}
-}
-
-type verticalLine struct {
-	x float64
-	draw.LineStyle
-}
-
-func (v *verticalLine) Plot(c draw.Canvas, p *plot.Plot) {
-	x, _ := p.Transforms(&c)
-	if c.ContainsX(x(v.x)) {
-		c.StrokeLine2(v.LineStyle, x(v.x), c.Min.Y, x(v.x), c.Max.Y)
-	}
-}
-
-func (v *verticalLine) Thumbnail(c *draw.Canvas) {
-	x := c.Center().X
-	c.StrokeLine2(draw.LineStyle{Color: v.Color, Width: v.Width}, x, c.Min.Y, x, c.Max.Y)
 }
 
 // steps ticks an axis at about five multiples of 1, 2 or 5 times a power of ten;
