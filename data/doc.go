@@ -36,7 +36,7 @@
 // really holds, and answer bad input with a [*FileError] that says where the
 // fault is and what to do. A load that fails returns no dataset.
 //
-// The pickle reader and the npy reader are this package's own for that reason.
+// The pickle reader (package pickle) and the npy reader are gsrc's own for that reason.
 // gopickle, the Go pickle library, allocates whatever length an opcode claims
 // (BINUNICODE: 4 GiB for five bytes of input, FRAME: any 64-bit number) and
 // has no way to limit it. npyio, the Go npy library, slices a header at

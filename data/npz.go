@@ -66,7 +66,7 @@ func (l *loader) openArchive(file string, b []byte, most int64, suffix, kind, ad
 			return nil, badFile(file, "members overlap in the file: it is damaged or a zip bomb")
 		}
 		if total > uint64(most) {
-			return nil, badFile(file, "unpacks to more than %s", byteSize(most)).hint("if it really is that large, raise the limit with --memory")
+			return nil, badFile(file, "unpacks to more than %s", budget.Format(most)).hint("if it really is that large, raise the limit with --memory")
 		}
 		a.parts[name] = f
 		a.names = append(a.names, name)
@@ -179,15 +179,4 @@ func nameList(names []string) string {
 		q = append(q, strings.Trim(quote(n), `"`))
 	}
 	return strings.Join(q, ", ")
-}
-
-// byteSize formats a number of bytes.
-func byteSize(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.3g GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.3g MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

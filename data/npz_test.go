@@ -362,7 +362,7 @@ func TestZipBombs(t *testing.T) {
 	w.Close()
 	bomb := b.Bytes()
 	_, err := Load(writeFile(t, "bomb.npz", bomb), LoadOptions{MaxBytes: 10 << 20})
-	wantError(t, err, "bomb.npz", "unpacks to more than 10 MiB")
+	wantError(t, err, "bomb.npz", "unpacks to more than 10.0 MiB")
 
 	// The sizes in the directory are lies: nothing is allocated by them.
 	for _, c := range []struct {

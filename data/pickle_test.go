@@ -1,6 +1,8 @@
 package data
 
 import (
+	"github.com/gsrc-dev/gsrc/data/pickle"
+
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -131,9 +133,9 @@ func TestPickleValues(t *testing.T) {
 			continue
 		}
 		if want, ok := c.want.(string); ok {
-			s, isText := text(got)
+			s, isText := pickle.Text(got)
 			if !isText {
-				s = describe(got)
+				s = pickle.Describe(got)
 			}
 			if s != want {
 				t.Errorf("%q: %q, want %q", c.data, s, want)

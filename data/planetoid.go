@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/data/pickle"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
@@ -195,7 +196,7 @@ func pickledFeatures(file string, b []byte, mem *budget.Reservation) (*Features,
 			}
 		}
 	default:
-		return nil, badFile(file, "holds %s, not a matrix of features", describe(v))
+		return nil, badFile(file, "holds %s, not a matrix of features", pickle.Describe(v))
 	}
 	if err != nil {
 		return nil, fileFault(file, err)
@@ -212,7 +213,7 @@ func pickledLabels(file string, b []byte, mem *budget.Reservation) ([]int32, int
 	}
 	a, ok := v.(*npArray)
 	if !ok || a.array == nil {
-		return nil, 0, badFile(file, "holds %s, not an array of labels", describe(v))
+		return nil, 0, badFile(file, "holds %s, not an array of labels", pickle.Describe(v))
 	}
 	if err := a.dims(2); err != nil {
 		return nil, 0, fileFault(file, err)
@@ -298,14 +299,14 @@ func adjacency(file string, b []byte, n int, mem *budget.Reservation) (*edgeList
 	if err != nil {
 		return nil, err
 	}
-	d, ok := v.(*dict)
+	d, ok := v.(*pickle.Dict)
 	if !ok {
-		return nil, badFile(file, "holds %s, not a dict of neighbour lists", describe(v))
+		return nil, badFile(file, "holds %s, not a dict of neighbour lists", pickle.Describe(v))
 	}
 	node := func(v any) (int32, error) {
 		i, ok := v.(int64)
 		if !ok || i < 0 || i >= int64(n) {
-			return 0, badFile(file, "a node is %s; nodes are the integers 0 to %d", describe(v), n-1)
+			return 0, badFile(file, "a node is %s; nodes are the integers 0 to %d", pickle.Describe(v), n-1)
 		}
 		return int32(i), nil
 	}
@@ -317,7 +318,7 @@ func adjacency(file string, b []byte, n int, mem *budget.Reservation) (*edgeList
 	}
 	defer mem.Shrink(int64(n))
 	seen := make([]bool, n)
-	for i, k := range d.keys {
+	for i, k := range d.Keys {
 		u, err := node(k)
 		if err != nil {
 			return nil, err
@@ -326,20 +327,20 @@ func adjacency(file string, b []byte, n int, mem *budget.Reservation) (*edgeList
 			return nil, badFile(file, "node %d has two lists of neighbours", u)
 		}
 		seen[u] = true
-		l, ok := d.vals[i].(*list)
+		l, ok := d.Vals[i].(*pickle.List)
 		if !ok {
-			return nil, badFile(file, "the neighbours of node %d are %s, not a list", u, describe(d.vals[i]))
+			return nil, badFile(file, "the neighbours of node %d are %s, not a list", u, pickle.Describe(d.Vals[i]))
 		}
-		if len(e.src)+len(l.items) > len(b) {
+		if len(e.src)+len(l.Items) > len(b) {
 			return nil, badFile(file, "lists more neighbours than the file has bytes; refusing to unpack a bomb")
 		}
-		if e.src, err = room(mem, e.src, len(l.items)); err == nil {
-			e.dst, err = room(mem, e.dst, len(l.items))
+		if e.src, err = room(mem, e.src, len(l.Items)); err == nil {
+			e.dst, err = room(mem, e.dst, len(l.Items))
 		}
 		if err != nil {
 			return nil, fileFault(file, err)
 		}
-		for _, x := range l.items {
+		for _, x := range l.Items {
 			w, err := node(x)
 			if err != nil {
 				return nil, err

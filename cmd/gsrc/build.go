@@ -6,13 +6,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
@@ -118,15 +117,8 @@ func parseExternal(text string) (int, error) {
 	if text == "none" {
 		return export.NoExternalData, nil
 	}
-	number, unit := strings.TrimSpace(text), 1
-	for i, suffix := range []string{"KiB", "MiB", "GiB"} {
-		if before, ok := strings.CutSuffix(number, suffix); ok {
-			number, unit = strings.TrimSpace(before), 1<<(10*(i+1))
-		}
-	}
-	n, err := strconv.ParseFloat(number, 64)
-	if size := n * float64(unit); err == nil && size >= 1 && size <= math.MaxInt32 {
-		return int(size), nil
+	if n, err := budget.Parse(text); err == nil && n <= math.MaxInt32 {
+		return int(n), nil
 	}
 	return 0, usage("--external-data %s: give a size of at least a byte and below 2 GiB, such as 64MiB, or none", text)
 }
@@ -217,7 +209,7 @@ func (a *app) showPlan(plan []export.PlannedFile) error {
 	for _, f := range plan {
 		size := "?"
 		if f.Bytes >= 0 {
-			size = short1024(float64(f.Bytes))
+			size = budget.Format(f.Bytes)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name, size, f.Content)
 	}

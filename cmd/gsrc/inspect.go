@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/spf13/cobra"
 )
@@ -72,7 +73,7 @@ func (a *app) inspection(i *export.Inspection, note string) {
 	for _, o := range i.Operations {
 		nodes += o.Nodes
 	}
-	fmt.Fprintf(a.stdout, "%s: %s, opset %s, IR version %d, %d operations, %s, by %s\n", line(i.File), line(i.Graph), line(strings.Join(opsets, ", ")), i.IR, nodes, short1024(float64(i.Bytes)), line(i.Producer))
+	fmt.Fprintf(a.stdout, "%s: %s, opset %s, IR version %d, %d operations, %s, by %s\n", line(i.File), line(i.Graph), line(strings.Join(opsets, ", ")), i.IR, nodes, budget.Format(i.Bytes), line(i.Producer))
 	if len(i.External) > 0 {
 		fmt.Fprintf(a.stdout, "weights in %s\n", line(strings.Join(i.External, ", ")))
 	}
@@ -98,15 +99,15 @@ func (a *app) inspection(i *export.Inspection, note string) {
 		w.Flush()
 	}
 	fmt.Fprintln(a.stdout, "constants")
-	fmt.Fprintf(w, "  parameters\t%d in %d tensors\t%s\n", i.Parameters.Elements, i.Parameters.Tensors, short1024(float64(i.Parameters.Bytes)))
-	fmt.Fprintf(w, "  others\t%d in %d tensors\t%s\n", i.Constants.Elements, i.Constants.Tensors, short1024(float64(i.Constants.Bytes)))
+	fmt.Fprintf(w, "  parameters\t%d in %d tensors\t%s\n", i.Parameters.Elements, i.Parameters.Tensors, budget.Format(i.Parameters.Bytes))
+	fmt.Fprintf(w, "  others\t%d in %d tensors\t%s\n", i.Constants.Elements, i.Constants.Tensors, budget.Format(i.Constants.Bytes))
 	w.Flush()
 	fmt.Fprintln(a.stdout, "operations")
 	for _, o := range i.Operations {
 		if i.Cost == nil {
 			fmt.Fprintf(w, "  %s\t%d\n", line(o.Type), o.Nodes)
 		} else {
-			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\n", line(o.Type), o.Nodes, short1000(float64(o.Flops), "FLOP"), short1024(float64(o.Bytes)))
+			fmt.Fprintf(w, "  %s\t%d\t%s\t%s\n", line(o.Type), o.Nodes, short1000(float64(o.Flops), "FLOP"), budget.Format(o.Bytes))
 		}
 	}
 	w.Flush()
@@ -120,7 +121,7 @@ func (a *app) inspection(i *export.Inspection, note string) {
 		what string
 		s    export.Share
 	}{{"in all", export.Share{Flops: float64(c.Flops), Bytes: float64(c.Bytes)}}, {"per node", c.PerNode}, {"per edge", c.PerEdge}, {"fixed", c.Fixed}} {
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", x.what, short1000(x.s.Flops, "FLOP"), short1024(x.s.Bytes))
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", x.what, short1000(x.s.Flops, "FLOP"), budget.Format(int64(x.s.Bytes)))
 	}
 	w.Flush()
 }
@@ -135,16 +136,4 @@ func short1000(v float64, unit string) string {
 		}
 	}
 	return fmt.Sprintf("%.3g %s", v, unit)
-}
-
-func short1024(v float64) string {
-	for _, p := range []struct {
-		at   float64
-		name string
-	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if v >= p.at {
-			return fmt.Sprintf("%.1f %s", v/p.at, p.name)
-		}
-	}
-	return fmt.Sprintf("%.0f B", v)
 }

@@ -1,4 +1,5 @@
-package data
+// Package pickle reads Python's pickles and runs no code from them.
+package pickle
 
 import (
 	"bytes"
@@ -13,63 +14,72 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
-// Values on the pickle machine's stack are of these Go types, and no others:
+// What a pickle holds is of these Go types, and those that [Objects] makes:
 //
 //	nil, bool, int64, float64
 //	string     a unicode string
-//	rawBytes   a bytes object or a Python 2 string; aliases the file
-//	tuple, *list, *dict
-//	*npDtype, *array in construction (*npArray), *csrMatrix
-//	global     a name that has been looked up, not what it stands for
+//	Bytes      a bytes object or a Python 2 string; aliases the file
+//	Tuple, *List, *Dict
+//	Global     a name that has been looked up, not what it stands for
 //
 // Objects may contain themselves; nothing here walks them without a bound.
 type (
-	rawBytes []byte
-	tuple    []any
-	list     struct{ items []any }
-	dict     struct{ keys, vals []any }
-	global   string
+	Bytes []byte
+	Tuple []any
+	List  struct{ Items []any }
+	Dict  struct{ Keys, Vals []any }
+	// Global is what a name means, as Objects calls it.
+	Global string
 )
 
-// unpickle reads one pickled object, protocols 0 to 4 (Python's pickletools
-// documents the opcodes). It executes nothing: a global is only a name, and the
-// few names in knownGlobals are built as plain data; any other is an error.
+// Objects says what the names in a pickle mean. Whatever it does not know is refused:
+// nothing is executed.
+type Objects interface {
+	// Global returns what a name such as numpy.core.multiarray.scalar means.
+	Global(name string) (Global, bool)
+	// New makes what a call of a global with arguments stands for.
+	New(r *Reader, g Global, args Tuple) (any, error)
+	// SetState fills an object that New has made.
+	SetState(r *Reader, object, state any) error
+}
+
+// Error is a fault of a pickle.
+type Error struct {
+	Offset int64 // of the opcode
+	Err    error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Read reads one pickled object, protocols 0 to 4 (Python's pickletools documents the
+// opcodes). The error is an *[Error].
 //
-// Memory stays in proportion to the file. Strings and array contents alias it,
-// lengths are held against what is left of it, an opcode pushes at most one
-// value, memo entries are a map, and the operations that can be made to do more
-// (_codecs.encode and setting the state of a csr_matrix) share a budget of the
-// file's size.
-func unpickle(file string, b []byte, mem *budget.Reservation) (any, error) {
-	if len(b) == 0 {
-		return nil, badFile(file, "the file is empty")
-	}
-	m := machine{buf: b, memo: map[uint64]any{}, budget: len(b), mem: mem}
+// Memory, which is claimed from mem, stays in proportion to the file. Strings and array
+// contents alias it, lengths are held against what is left of it, an opcode pushes at
+// most one value, memo entries are a map, and what can be made to do more shares a
+// budget of the file's size ([Reader.Spend]).
+func Read(b []byte, o Objects, mem *budget.Reservation) (any, error) {
+	m := Reader{buf: b, objects: o, memo: map[uint64]any{}, budget: len(b), mem: mem}
 	v, err := m.run()
-	var exceeded *budget.ExceededError
-	if errors.As(err, &exceeded) {
-		return nil, fileFault(file, err)
-	}
 	if err != nil {
-		e := badFile(file, "not a pickle that can be read").hint("expected NumPy arrays, SciPy csr_matrix objects or a dict of lists, as in Planetoid's files")
-		e.Offset = int64(m.at)
-		e.Err = err
-		return nil, e
+		return nil, &Error{int64(m.at), err}
 	}
 	return v, nil
 }
 
-// machine is the pickle virtual machine: a stack, marks into it, and a memo.
-type machine struct {
-	buf    []byte
-	pos    int // next byte
-	at     int // start of the current opcode, for errors
-	stack  []any
-	marks  []int
-	memo   map[uint64]any
-	budget int // work beyond one step for each byte that is still allowed
-	steps  int
-	mem    *budget.Reservation
+// Reader is the pickle virtual machine: a stack, marks into it, and a memo.
+type Reader struct {
+	objects Objects
+	buf     []byte
+	pos     int // next byte
+	at      int // start of the current opcode, for errors
+	stack   []any
+	marks   []int
+	memo    map[uint64]any
+	budget  int // work beyond one step for each byte that is still allowed
+	steps   int
+	mem     *budget.Reservation
 }
 
 // An opcode makes no more than an object, its place on the stack, in a list and in the
@@ -84,7 +94,7 @@ var (
 	errStack     = errors.New("an operation finds nothing on the stack")
 )
 
-func (m *machine) run() (any, error) {
+func (m *Reader) run() (any, error) {
 	for {
 		m.at = m.pos
 		if m.steps%opcodesAtOnce == 0 {
@@ -114,7 +124,7 @@ func (m *machine) run() (any, error) {
 }
 
 // step executes one opcode. Each case is named as pickletools names it.
-func (m *machine) step(op byte) error {
+func (m *Reader) step(op byte) error {
 	switch op {
 	case 0x80: // PROTO
 		b, err := m.take(1)
@@ -158,7 +168,7 @@ func (m *machine) step(op byte) error {
 		if err != nil {
 			return err
 		}
-		return m.push(rawBytes(b))
+		return m.push(Bytes(b))
 	case 'X', 0x8c, 0x8d: // BINUNICODE, SHORT_BINUNICODE, BINUNICODE8
 		b, err := m.sized(op)
 		if err != nil {
@@ -220,13 +230,13 @@ func (m *machine) step(op byte) error {
 		if err != nil {
 			return err
 		}
-		return m.setState(obj, state)
+		return m.objects.SetState(m, obj, state)
 	}
 	return fmt.Errorf("opcode 0x%02x is not supported (or this is no pickle)", op)
 }
 
 // number executes the opcodes that push numbers and the text forms of strings.
-func (m *machine) number(op byte) error {
+func (m *Reader) number(op byte) error {
 	switch op {
 	case 'K', 'M', 'J', 'G': // BININT1, BININT2, BININT, BINFLOAT
 		width := 1
@@ -282,13 +292,13 @@ func (m *machine) number(op byte) error {
 	case 'L': // LONG
 		v, err := strconv.ParseInt(strings.TrimSuffix(text, "L"), 10, 64)
 		if err != nil {
-			return fmt.Errorf("%s is not an integer of 64 bits", quote(text))
+			return fmt.Errorf("%+.60q is not an integer of 64 bits", text)
 		}
 		return m.push(v)
 	case 'F': // FLOAT
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return fmt.Errorf("%s is not a number", quote(text))
+			return fmt.Errorf("%+.60q is not a number", text)
 		}
 		return m.push(v)
 	case 'S': // STRING: a Python literal
@@ -296,7 +306,7 @@ func (m *machine) number(op byte) error {
 		if err != nil {
 			return err
 		}
-		return m.push(rawBytes(b))
+		return m.push(Bytes(b))
 	}
 	// UNICODE: raw-unicode-escape, in which \uXXXX and \UXXXXXXXX are escapes.
 	s, err := rawUnicode(text)
@@ -307,20 +317,20 @@ func (m *machine) number(op byte) error {
 }
 
 // container executes the opcodes that make and fill tuples, lists and dicts.
-func (m *machine) container(op byte) error {
+func (m *Reader) container(op byte) error {
 	switch op {
 	case ')': // EMPTY_TUPLE
-		return m.push(tuple(nil))
+		return m.push(Tuple(nil))
 	case ']': // EMPTY_LIST
-		return m.push(&list{})
+		return m.push(&List{})
 	case '}': // EMPTY_DICT
-		return m.push(&dict{})
+		return m.push(&Dict{})
 	case 0x85, 0x86, 0x87: // TUPLE1, TUPLE2, TUPLE3
 		n := int(op - 0x84)
 		if len(m.stack)-m.floor() < n {
 			return errStack
 		}
-		t := append(tuple(nil), m.stack[len(m.stack)-n:]...)
+		t := append(Tuple(nil), m.stack[len(m.stack)-n:]...)
 		m.stack = m.stack[:len(m.stack)-n]
 		return m.push(t)
 	case 'a': // APPEND
@@ -346,14 +356,14 @@ func (m *machine) container(op byte) error {
 	}
 	switch op {
 	case 't': // TUPLE
-		return m.push(append(tuple(nil), items...))
+		return m.push(append(Tuple(nil), items...))
 	case 'l': // LIST
-		return m.push(&list{items: append([]any(nil), items...)})
+		return m.push(&List{Items: append([]any(nil), items...)})
 	case 'e': // APPENDS
 		return m.extend(items)
 	case 'd': // DICT
 		items = append([]any(nil), items...) // push below would overwrite them
-		if err := m.push(&dict{}); err != nil {
+		if err := m.push(&Dict{}); err != nil {
 			return err
 		}
 		return m.update(items)
@@ -362,41 +372,41 @@ func (m *machine) container(op byte) error {
 }
 
 // extend appends to the list on top of the stack.
-func (m *machine) extend(items []any) error {
+func (m *Reader) extend(items []any) error {
 	v, err := m.top()
 	if err != nil {
 		return err
 	}
-	l, ok := v.(*list)
+	l, ok := v.(*List)
 	if !ok {
-		return fmt.Errorf("appends to %s, not to a list", describe(v))
+		return fmt.Errorf("appends to %s, not to a list", Describe(v))
 	}
-	l.items = append(l.items, items...)
+	l.Items = append(l.Items, items...)
 	return nil
 }
 
 // update sets items of the dict on top of the stack from key, value, key, …
-func (m *machine) update(items []any) error {
+func (m *Reader) update(items []any) error {
 	v, err := m.top()
 	if err != nil {
 		return err
 	}
-	d, ok := v.(*dict)
+	d, ok := v.(*Dict)
 	if !ok {
-		return fmt.Errorf("sets an item of %s, not of a dict", describe(v))
+		return fmt.Errorf("sets an item of %s, not of a dict", Describe(v))
 	}
 	if len(items)%2 != 0 {
 		return errors.New("a dict item has no value")
 	}
 	for i := 0; i < len(items); i += 2 {
-		d.keys = append(d.keys, items[i])
-		d.vals = append(d.vals, items[i+1])
+		d.Keys = append(d.Keys, items[i])
+		d.Vals = append(d.Vals, items[i+1])
 	}
 	return nil
 }
 
 // memoise executes the opcodes that store to and load from the memo.
-func (m *machine) memoise(op byte) error {
+func (m *Reader) memoise(op byte) error {
 	var key uint64
 	switch op {
 	case 'p', 'g': // PUT, GET
@@ -405,7 +415,7 @@ func (m *machine) memoise(op byte) error {
 			return err
 		}
 		if key, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return fmt.Errorf("memo key %s is not a number", quote(text))
+			return fmt.Errorf("memo key %+.60q is not a number", text)
 		}
 	case 'q', 'h': // BINPUT, BINGET
 		b, err := m.take(1)
@@ -438,26 +448,26 @@ func (m *machine) memoise(op byte) error {
 }
 
 // floor is the lowest stack position that the current mark lets one reach.
-func (m *machine) floor() int {
+func (m *Reader) floor() int {
 	if n := len(m.marks); n > 0 {
 		return m.marks[n-1]
 	}
 	return 0
 }
 
-func (m *machine) push(v any) error {
+func (m *Reader) push(v any) error {
 	m.stack = append(m.stack, v)
 	return nil
 }
 
-func (m *machine) top() (any, error) {
+func (m *Reader) top() (any, error) {
 	if len(m.stack) <= m.floor() {
 		return nil, errStack
 	}
 	return m.stack[len(m.stack)-1], nil
 }
 
-func (m *machine) pop() (any, error) {
+func (m *Reader) pop() (any, error) {
 	v, err := m.top()
 	if err == nil {
 		m.stack = m.stack[:len(m.stack)-1]
@@ -467,7 +477,7 @@ func (m *machine) pop() (any, error) {
 
 // popMark removes and returns everything above the last mark. The result is
 // valid until the next push.
-func (m *machine) popMark() ([]any, error) {
+func (m *Reader) popMark() ([]any, error) {
 	n := len(m.marks)
 	if n == 0 {
 		return nil, errors.New("an operation finds no mark on the stack")
@@ -480,7 +490,7 @@ func (m *machine) popMark() ([]any, error) {
 }
 
 // take returns the next n bytes of the file.
-func (m *machine) take(n int) ([]byte, error) {
+func (m *Reader) take(n int) ([]byte, error) {
 	if n > len(m.buf)-m.pos {
 		return nil, errTruncated
 	}
@@ -491,7 +501,7 @@ func (m *machine) take(n int) ([]byte, error) {
 
 // sized returns the bytes whose length stands before them, in as many bytes as
 // the opcode says.
-func (m *machine) sized(op byte) ([]byte, error) {
+func (m *Reader) sized(op byte) ([]byte, error) {
 	width := 4
 	switch op {
 	case 'U', 'C', 0x8c, 0x8a:
@@ -514,7 +524,7 @@ func (m *machine) sized(op byte) ([]byte, error) {
 }
 
 // line returns the text up to the next newline.
-func (m *machine) line() (string, error) {
+func (m *Reader) line() (string, error) {
 	n := bytes.IndexByte(m.buf[m.pos:], '\n')
 	if n < 0 {
 		return "", errTruncated
@@ -524,8 +534,8 @@ func (m *machine) line() (string, error) {
 	return strings.TrimSuffix(s, "\r"), nil
 }
 
-// spend takes n bytes from the budget for copies.
-func (m *machine) spend(n int) error {
+// Spend takes n bytes from the budget for what is more than a step for each byte: copies.
+func (m *Reader) Spend(n int) error {
 	if err := m.mem.Grow(int64(n)); err != nil {
 		return err
 	}
@@ -539,7 +549,7 @@ func (m *machine) spend(n int) error {
 // unescape decodes a quoted Python 2 string literal.
 func unescape(s string) ([]byte, error) {
 	if len(s) < 2 || (s[0] != '\'' && s[0] != '"') || s[len(s)-1] != s[0] {
-		return nil, fmt.Errorf("%s is not a quoted string", quote(s))
+		return nil, fmt.Errorf("%+.60q is not a quoted string", s)
 	}
 	s = s[1 : len(s)-1]
 	out := make([]byte, 0, len(s))
@@ -564,12 +574,12 @@ func unescape(s string) ([]byte, error) {
 			}
 			v, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
 			if err != nil {
-				return nil, fmt.Errorf("%s is not a hexadecimal byte", quote(s[i+1:i+3]))
+				return nil, fmt.Errorf("%+.60q is not a hexadecimal byte", s[i+1:i+3])
 			}
 			out = append(out, byte(v))
 			i += 2
 		default:
-			return nil, fmt.Errorf("escape %s is not supported", quote(s[i-1:i+1]))
+			return nil, fmt.Errorf("escape %+.60q is not supported", s[i-1:i+1])
 		}
 	}
 	return out, nil
@@ -597,10 +607,76 @@ func rawUnicode(s string) (string, error) {
 		}
 		v, err := strconv.ParseUint(s[i+2:i+2+width], 16, 32)
 		if err != nil || v > utf8.MaxRune {
-			return "", fmt.Errorf("%s is not a unicode escape", quote(s[i:i+2+width]))
+			return "", fmt.Errorf("%+.60q is not a unicode escape", s[i:i+2+width])
 		}
 		out = utf8.AppendRune(out, rune(v))
 		i += 1 + width
 	}
 	return string(out), nil
+}
+
+func (m *Reader) pushGlobal(module, name string) error {
+	g, ok := m.objects.Global(module + "." + name)
+	if !ok {
+		return fmt.Errorf("refers to %+.60q, which is not data; gsrc runs no code from files", module+"."+name)
+	}
+	return m.push(g)
+}
+
+// construct builds what callee(*args) stands for.
+func (m *Reader) construct(callee, args any) (any, error) {
+	g, ok := callee.(Global)
+	if !ok {
+		return nil, fmt.Errorf("calls %s", Describe(callee))
+	}
+	t, ok := args.(Tuple)
+	if !ok {
+		return nil, fmt.Errorf("calls %s with %s", string(g), Describe(args))
+	}
+	return m.objects.New(m, g, t)
+}
+
+// Text returns a short string of either kind: a name. Long ones are refused, so
+// that a file cannot have the same megabytes copied again and again.
+func Text(v any) (string, bool) {
+	switch s := v.(type) {
+	case string:
+		return s, len(s) <= 256
+	case Bytes:
+		if len(s) <= 256 {
+			return string(s), true
+		}
+	}
+	return "", false
+}
+
+// Describe names a value's type, and its number or name, for an error. It does not look
+// inside containers. Objects may say what they are by a method Describe.
+func Describe(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return "None"
+	case bool:
+		return fmt.Sprintf("the boolean %t", x)
+	case int64:
+		return fmt.Sprintf("the integer %d", x)
+	case float64:
+		return fmt.Sprintf("the number %g", x)
+	case string, Bytes:
+		if s, ok := Text(x); ok {
+			return fmt.Sprintf("the string %+.60q", s)
+		}
+		return "a long string"
+	case Tuple:
+		return fmt.Sprintf("a tuple of %d", len(x))
+	case *List:
+		return fmt.Sprintf("a list of %d", len(x.Items))
+	case *Dict:
+		return fmt.Sprintf("a dict of %d", len(x.Keys))
+	case Global:
+		return string(x)
+	case interface{ Describe() string }:
+		return x.Describe()
+	}
+	return "an unknown object"
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"unicode/utf8"
+
+	"github.com/gsrc-dev/gsrc/data/pickle"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // The objects that pickles of NumPy and SciPy build up in two steps: made
@@ -20,6 +23,10 @@ type (
 		indptr, indices, data *array
 	}
 )
+
+func (*npDtype) Describe() string   { return "a NumPy type" }
+func (*npArray) Describe() string   { return "a NumPy array" }
+func (*csrMatrix) Describe() string { return "a csr_matrix" }
 
 // What a known global builds.
 const (
@@ -38,7 +45,7 @@ const (
 
 // knownGlobals maps the names that Python 2 and 3, and old and new versions of
 // NumPy and SciPy, write to what they mean. Only these are read.
-var knownGlobals = map[string]global{
+var knownGlobals = map[string]pickle.Global{
 	"numpy.core.multiarray._reconstruct":  gReconstruct,
 	"numpy._core.multiarray._reconstruct": gReconstruct,
 	"numpy.core.multiarray.scalar":        gScalar,
@@ -61,28 +68,41 @@ var knownGlobals = map[string]global{
 	"copyreg._reconstructor":              gRebuild,
 }
 
-func (m *machine) pushGlobal(module, name string) error {
-	g, ok := knownGlobals[module+"."+name]
-	if !ok {
-		return fmt.Errorf("refers to %s, which is not data; gsrc runs no code from files", quote(module+"."+name))
+// unpickle reads a file's pickled object: numbers, texts, lists and dicts, arrays of NumPy
+// and sparse matrices of SciPy.
+func unpickle(file string, b []byte, mem *budget.Reservation) (any, error) {
+	if len(b) == 0 {
+		return nil, badFile(file, "the file is empty")
 	}
-	return m.push(g)
+	v, err := pickle.Read(b, numpyObjects{mem}, mem)
+	var exceeded *budget.ExceededError
+	if errors.As(err, &exceeded) {
+		return nil, fileFault(file, exceeded)
+	}
+	var fault *pickle.Error
+	if errors.As(err, &fault) {
+		e := badFile(file, "not a pickle that can be read").hint("expected NumPy arrays, SciPy csr_matrix objects or a dict of lists, as in Planetoid's files")
+		e.Offset, e.Err = fault.Offset, fault.Err
+		return nil, e
+	}
+	return v, err
 }
 
-// construct builds what callee(*args) stands for.
-func (m *machine) construct(callee, args any) (any, error) {
-	g, ok := callee.(global)
-	if !ok {
-		return nil, fmt.Errorf("calls %s", describe(callee))
-	}
-	t, ok := args.(tuple)
-	if !ok {
-		return nil, fmt.Errorf("calls %s with %s", string(g), describe(args))
-	}
+// numpyObjects makes the arrays in a pickle.
+type numpyObjects struct{ mem *budget.Reservation }
+
+// Global looks up a name.
+func (numpyObjects) Global(name string) (pickle.Global, bool) {
+	g, ok := knownGlobals[name]
+	return g, ok
+}
+
+// New builds what a call of g stands for.
+func (numpyObjects) New(r *pickle.Reader, g pickle.Global, t pickle.Tuple) (any, error) {
 	wrong := fmt.Errorf("calls %s with unexpected arguments", string(g))
 	switch g {
 	case gReconstruct: // (ndarray, (0,), b'b')
-		if len(t) != 3 || t[0] != global(gNDArray) {
+		if len(t) != 3 || t[0] != pickle.Global(gNDArray) {
 			return nil, wrong
 		}
 		return &npArray{}, nil
@@ -90,7 +110,7 @@ func (m *machine) construct(callee, args any) (any, error) {
 		if len(t) == 0 {
 			return nil, wrong
 		}
-		s, ok := text(t[0])
+		s, ok := pickle.Text(t[0])
 		if !ok {
 			return nil, wrong
 		}
@@ -104,7 +124,7 @@ func (m *machine) construct(callee, args any) (any, error) {
 			return nil, wrong
 		}
 		d, ok1 := t[0].(*npDtype)
-		b, ok2 := t[1].(rawBytes)
+		b, ok2 := t[1].(pickle.Bytes)
 		if !ok1 || !ok2 {
 			return nil, wrong
 		}
@@ -114,16 +134,16 @@ func (m *machine) construct(callee, args any) (any, error) {
 			return nil, wrong
 		}
 		s, ok1 := t[0].(string)
-		enc, ok2 := text(t[1])
+		enc, ok2 := pickle.Text(t[1])
 		if !ok1 || !ok2 || (enc != "latin1" && enc != "latin-1") {
 			return nil, wrong
 		}
-		if err := m.spend(len(s)); err != nil {
+		if err := r.Spend(len(s)); err != nil {
 			return nil, err
 		}
 		return latin1(s)
 	case gRebuild: // (csr_matrix, object, None)
-		if len(t) != 3 || t[0] != global(gCSR) || t[1] != global(gObject) || t[2] != nil {
+		if len(t) != 3 || t[0] != pickle.Global(gCSR) || t[1] != pickle.Global(gObject) || t[2] != nil {
 			return nil, wrong
 		}
 		return &csrMatrix{}, nil
@@ -133,38 +153,38 @@ func (m *machine) construct(callee, args any) (any, error) {
 		}
 		return &csrMatrix{}, nil
 	case gDefaultDict: // (list,)
-		if len(t) > 1 || (len(t) == 1 && t[0] != global(gList)) {
+		if len(t) > 1 || (len(t) == 1 && t[0] != pickle.Global(gList)) {
 			return nil, wrong
 		}
-		return &dict{}, nil
+		return &pickle.Dict{}, nil
 	case gDict, gList:
 		if len(t) != 0 {
 			return nil, wrong
 		}
 		if g == gList {
-			return &list{}, nil
+			return &pickle.List{}, nil
 		}
-		return &dict{}, nil
+		return &pickle.Dict{}, nil
 	}
 	return nil, wrong
 }
 
-// setState fills an object that construct made.
-func (m *machine) setState(obj, state any) error {
+// SetState fills an object that New made.
+func (n numpyObjects) SetState(r *pickle.Reader, obj, state any) error {
 	switch o := obj.(type) {
 	case *npDtype: // (3, '<', None, None, None, -1, -1, 0)
-		t, ok := state.(tuple)
+		t, ok := state.(pickle.Tuple)
 		if !ok || len(t) < 5 {
 			return errors.New("a NumPy type has an unexpected state")
 		}
-		order, ok := text(t[1])
+		order, ok := pickle.Text(t[1])
 		if !ok || t[2] != nil || t[3] != nil || t[4] != nil {
 			return errors.New("structured NumPy types are not supported")
 		}
 		o.big = order == ">"
 		return nil
 	case *npArray: // (1, shape, dtype, fortran_order, data)
-		t, ok := state.(tuple)
+		t, ok := state.(pickle.Tuple)
 		if !ok || len(t) != 5 {
 			return errors.New("a NumPy array has an unexpected state")
 		}
@@ -173,37 +193,37 @@ func (m *machine) setState(obj, state any) error {
 			return err
 		}
 		d, ok1 := t[2].(*npDtype)
-		data, ok2 := t[4].(rawBytes)
+		data, ok2 := t[4].(pickle.Bytes)
 		if !ok1 || !ok2 {
-			return fmt.Errorf("a NumPy array holds %s, not plain numbers", describe(t[4]))
+			return fmt.Errorf("a NumPy array holds %s, not plain numbers", pickle.Describe(t[4]))
 		}
 		if o.array, err = newArray(d.dtype, shape, truth(t[3]), data); err == nil {
-			o.mem = m.mem
+			o.mem = n.mem
 		}
 		return err
 	case *csrMatrix:
-		d, ok := state.(*dict)
+		d, ok := state.(*pickle.Dict)
 		if !ok {
 			return errors.New("a csr_matrix has an unexpected state")
 		}
 		// The same state may be set many times over.
-		if err := m.spend(len(d.keys)); err != nil {
+		if err := r.Spend(len(d.Keys)); err != nil {
 			return err
 		}
 		return o.fill(d)
 	}
-	return fmt.Errorf("sets the state of %s", describe(obj))
+	return fmt.Errorf("sets the state of %s", pickle.Describe(obj))
 }
 
 // fill reads the attributes of a csr_matrix; the ones that do not matter, such
 // as maxprint, are skipped.
-func (c *csrMatrix) fill(d *dict) error {
-	for i, k := range d.keys {
-		name, ok := text(k)
+func (c *csrMatrix) fill(d *pickle.Dict) error {
+	for i, k := range d.Keys {
+		name, ok := pickle.Text(k)
 		if !ok {
 			continue
 		}
-		v := d.vals[i]
+		v := d.Vals[i]
 		switch name {
 		case "_shape", "shape":
 			shape, err := dims(v)
@@ -218,7 +238,7 @@ func (c *csrMatrix) fill(d *dict) error {
 		case "indptr", "indices", "data":
 			a, ok := v.(*npArray)
 			if !ok || a.array == nil {
-				return fmt.Errorf("%s of a csr_matrix is %s", name, describe(v))
+				return fmt.Errorf("%s of a csr_matrix is %s", name, pickle.Describe(v))
 			}
 			switch name {
 			case "indptr":
@@ -256,8 +276,8 @@ func scalar(d dtype, b []byte) (any, error) {
 }
 
 // latin1 turns text into the bytes it stands for, one for each character.
-func latin1(s string) (rawBytes, error) {
-	out := make(rawBytes, 0, utf8.RuneCountInString(s))
+func latin1(s string) (pickle.Bytes, error) {
+	out := make(pickle.Bytes, 0, utf8.RuneCountInString(s))
 	for _, r := range s {
 		if r > math.MaxUint8 {
 			return nil, errors.New("text is not Latin-1")
@@ -269,33 +289,19 @@ func latin1(s string) (rawBytes, error) {
 
 // dims reads a tuple of dimensions.
 func dims(v any) ([]int, error) {
-	t, ok := v.(tuple)
+	t, ok := v.(pickle.Tuple)
 	if !ok || len(t) > 8 {
-		return nil, fmt.Errorf("a shape is %s", describe(v))
+		return nil, fmt.Errorf("a shape is %s", pickle.Describe(v))
 	}
 	out := make([]int, len(t))
 	for i, x := range t {
 		n, ok := x.(int64)
 		if !ok || n < 0 || n > math.MaxInt32 {
-			return nil, fmt.Errorf("a dimension is %s", describe(x))
+			return nil, fmt.Errorf("a dimension is %s", pickle.Describe(x))
 		}
 		out[i] = int(n)
 	}
 	return out, nil
-}
-
-// text returns a short string of either kind: a name. Long ones are refused, so
-// that a file cannot have the same megabytes copied again and again.
-func text(v any) (string, bool) {
-	switch s := v.(type) {
-	case string:
-		return s, len(s) <= 256
-	case rawBytes:
-		if len(s) <= 256 {
-			return string(s), true
-		}
-	}
-	return "", false
 }
 
 // truth is Python's bool() of a flag.
@@ -307,39 +313,4 @@ func truth(v any) bool {
 		return b != 0
 	}
 	return false
-}
-
-// describe names a value's type, and its number or name, for an error. It does
-// not look inside containers.
-func describe(v any) string {
-	switch x := v.(type) {
-	case nil:
-		return "None"
-	case bool:
-		return fmt.Sprintf("the boolean %t", x)
-	case int64:
-		return fmt.Sprintf("the integer %d", x)
-	case float64:
-		return fmt.Sprintf("the number %g", x)
-	case string, rawBytes:
-		if s, ok := text(x); ok {
-			return "the string " + quote(s)
-		}
-		return "a long string"
-	case tuple:
-		return fmt.Sprintf("a tuple of %d", len(x))
-	case *list:
-		return fmt.Sprintf("a list of %d", len(x.items))
-	case *dict:
-		return fmt.Sprintf("a dict of %d", len(x.keys))
-	case *npDtype:
-		return "a NumPy type"
-	case *npArray:
-		return "a NumPy array"
-	case *csrMatrix:
-		return "a csr_matrix"
-	case global:
-		return string(x)
-	}
-	return "an unknown object"
 }
