@@ -28,7 +28,7 @@ const (
 type Options struct {
 	Target  Target
 	Funcs   []string // functions to keep; empty keeps all
-	Facts   passes.Facts
+	Data    passes.DataInfo
 	Passes  []string // run only these, in pipeline order; empty runs all of the target
 	Without []string // leave these out
 	Verify  bool     // verify the module after every pass
@@ -73,17 +73,17 @@ func Compile(m *ir.Module, o Options) (*Program, error) {
 		o.Trace("input", m)
 	}
 	p := &Program{Module: m}
-	facts := o.Facts
-	facts.Remark = func(pass, line string) {
+	info := o.Data
+	info.Remark = func(pass, line string) {
 		p.Remarks = append(p.Remarks, pass+": "+line)
-		if o.Facts.Remark != nil {
-			o.Facts.Remark(pass, line)
+		if o.Data.Remark != nil {
+			o.Data.Remark(pass, line)
 		}
 	}
 	for _, pass := range list {
 		stat := PassStat{Pass: pass.Name, Before: countOps(m)}
 		start := time.Now()
-		if err := run(pass, m, facts); err != nil {
+		if err := run(pass, m, info); err != nil {
 			return nil, fmt.Errorf("module %s: pass %s: %w", m.Name, pass.Name, err)
 		}
 		stat.Time, stat.After = time.Since(start), countOps(m)
@@ -110,33 +110,39 @@ func Compile(m *ir.Module, o Options) (*Program, error) {
 
 // run turns a builder's panic, which a hand-written module can cause, into an
 // error.
-func run(pass passes.Pass, m *ir.Module, facts passes.Facts) (err error) {
+func run(pass passes.Pass, m *ir.Module, info passes.DataInfo) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v", r)
 		}
 	}()
-	return pass.Run(m, facts)
+	return pass.Run(m, info)
 }
 
-// trainingOnly are the passes that change how a program is run, not what an
-// exporter would write.
-var trainingOnly = []string{"restrict", "sparsify", "hoist", "pad", "fuse", "plan-memory"}
+// Canonical gives passes their names of today. The error lists the passes there are.
+func Canonical(names []string) ([]string, error) {
+	list := slices.Clone(names)
+	for i, name := range list {
+		p := passes.Lookup(name)
+		if p == nil {
+			return nil, fmt.Errorf("no pass %q; there are %s", name, strings.Join(PassNames(), ", "))
+		}
+		list[i] = p.Name
+	}
+	return list, nil
+}
 
-func (o Options) pipeline() ([]passes.Pass, error) {
-	for _, list := range [][]string{o.Passes, o.Without, o.PrintAfter} {
-		for _, name := range list {
-			if passes.Lookup(name) == nil {
-				return nil, fmt.Errorf("no pass %q; there are %s", name, strings.Join(PassNames(), ", "))
-			}
+func (o *Options) pipeline() (list []passes.Pass, err error) {
+	for _, names := range []*[]string{&o.Passes, &o.Without, &o.PrintAfter} {
+		if *names, err = Canonical(*names); err != nil {
+			return nil, err
 		}
 	}
-	var list []passes.Pass
 	for _, p := range passes.All {
 		if len(o.Passes) > 0 && !slices.Contains(o.Passes, p.Name) || slices.Contains(o.Without, p.Name) {
 			continue
 		}
-		if o.Target == Inference && slices.Contains(trainingOnly, p.Name) {
+		if o.Target == Inference && p.TrainingOnly {
 			continue
 		}
 		list = append(list, p)

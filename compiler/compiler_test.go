@@ -27,7 +27,7 @@ func TestModelsCompile(t *testing.T) {
 		for name, o := range map[string]models.Options{"small": small(), "struct": wide, "propagation": random} {
 			for _, target := range []Target{Training, Inference} {
 				m := model.Build(o)
-				p, err := Compile(m, Options{Target: target, Verify: true, Facts: passes.Facts{SparseArgs: []string{"x"}}})
+				p, err := Compile(m, Options{Target: target, Verify: true, Data: passes.DataInfo{SparseArgs: []string{"x"}}})
 				if err != nil {
 					t.Fatalf("%s (%s): %v", model.Name, name, err)
 				}

@@ -18,7 +18,7 @@ const GradPrefix = "grad."
 // autodiff resolves grad operations from the top of a function down, so that
 // an inner gradient (a sampler's step) is plain operations by the time an
 // outer one is taken, and then the gradients of the function's loss.
-func autodiff(m *ir.Module, _ Facts) error {
+func autodiff(m *ir.Module, _ DataInfo) error {
 	for _, f := range m.Funcs {
 		if err := resolveGrads(m, f); err != nil {
 			return fmt.Errorf("@%s: %w", f.Name, err)

@@ -10,7 +10,7 @@ import (
 
 // cse computes equal operations once. Random operations take part: within a
 // step a stream gives the same numbers wherever it is drawn.
-func cse(m *ir.Module, _ Facts) error {
+func cse(m *ir.Module, _ DataInfo) error {
 	for _, f := range m.Funcs {
 		mergeEqual(f)
 	}

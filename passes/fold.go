@@ -8,7 +8,7 @@ import (
 
 // fold replaces elementwise operations on constants, and what moves the elements of one
 // constant, by constants.
-func fold(m *ir.Module, _ Facts) error {
+func fold(m *ir.Module, _ DataInfo) error {
 	return rewriteAll(m, func(b *ir.Builder, op *ir.Op) []*ir.Value {
 		var x, moved []float64
 		for i, v := range op.Operands {

@@ -15,7 +15,7 @@ import (
 // A value disappears only if nobody outside the chain reads it, and a chain takes
 // nothing that would keep more values alive than it saves. Sums of products are
 // accumulated: matmul_fused adds to its operand c, whose memory it takes over.
-func fuse(m *ir.Module, facts Facts) error {
+func fuse(m *ir.Module, info DataInfo) error {
 	for _, f := range m.Funcs {
 		dropWithoutDraw(m, f)
 		scatterLate(m, f)
@@ -29,7 +29,7 @@ func fuse(m *ir.Module, facts Facts) error {
 		}
 		u.write()
 		if len(u.chains) > 0 {
-			facts.say("fuse", f, u.remark())
+			info.say("fuse", f, u.remark())
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ func @plain(%x: f32[N,3]) -> (y: f32[N,3]) {
 		t.Fatal(err)
 	}
 	var said []string
-	if err := passes.Lookup("fuse").Run(m, passes.Facts{Remark: func(pass, line string) { said = append(said, pass+": "+line) }}); err != nil {
+	if err := passes.Lookup("fuse").Run(m, passes.DataInfo{Remark: func(pass, line string) { said = append(said, pass+": "+line) }}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := strings.Join(said, "\n"), "fuse: @f: products: 1, with 2 operations in them; sweeps: 1, of 2 operations"; got != want {
@@ -55,7 +55,7 @@ func TestFuseLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := passes.Lookup("fuse").Run(m, passes.Facts{}); err != nil {
+	if err := passes.Lookup("fuse").Run(m, passes.DataInfo{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, op := range m.Func("f").Body {

@@ -16,7 +16,7 @@ const (
 // hoist splits every function in two: @f.setup computes what depends only on
 // arguments that keep their value from step to step, @f the rest. Constants
 // stay where they are read.
-func hoist(m *ir.Module, _ Facts) error {
+func hoist(m *ir.Module, _ DataInfo) error {
 	for _, f := range slices.Clone(m.Funcs) {
 		if f.Attrs.Str(Setup) != "" {
 			continue

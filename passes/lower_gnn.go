@@ -2,7 +2,7 @@ package passes
 
 import "github.com/gsrc-dev/gsrc/ir"
 
-func lowerGNN(m *ir.Module, facts Facts) error {
+func lowerGNN(m *ir.Module, info DataInfo) error {
 	// Layers expand into other layers' operations (gcn_conv into sym_norm), so
 	// the table is applied until nothing changes.
 	for _, f := range m.Funcs {
@@ -14,18 +14,18 @@ func lowerGNN(m *ir.Module, facts Facts) error {
 					return nil
 				}
 				again = true
-				return lower(b, op, facts)
+				return lower(b, op, info)
 			})
 		}
 	}
 	return nil
 }
 
-var gnnLowerings = map[string]func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.Value{
-	"gnn.linear": func(b *ir.Builder, op *ir.Op, _ Facts) []*ir.Value {
+var gnnLowerings = map[string]func(b *ir.Builder, op *ir.Op, info DataInfo) []*ir.Value{
+	"gnn.linear": func(b *ir.Builder, op *ir.Op, _ DataInfo) []*ir.Value {
 		return one(biasAct(b, op, b.MatMul(op.Operands[0], op.Operands[1]), op.Operands[2]))
 	},
-	"gnn.sym_norm": func(b *ir.Builder, op *ir.Op, _ Facts) []*ir.Value {
+	"gnn.sym_norm": func(b *ir.Builder, op *ir.Op, _ DataInfo) []*ir.Value {
 		g, w := op.Operands[0], op.Operands[1]
 		if w == nil {
 			w = b.One("edge_ones", nil, g)
@@ -35,13 +35,13 @@ var gnnLowerings = map[string]func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.
 		at := func(side string) *ir.Value { return b.One("edge_gather", ir.Attrs{"side": side}, g, dinv) }
 		return []*ir.Value{b.Mul(w, b.Mul(at("dst"), at("src"))), b.One("square", nil, dinv)}
 	},
-	"gnn.gcn_conv": func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.Value {
+	"gnn.gcn_conv": func(b *ir.Builder, op *ir.Op, info DataInfo) []*ir.Value {
 		g, w, x, weight, bias := op.Operands[0], op.Operands[1], op.Operands[2], op.Operands[3], op.Operands[4]
 		norm := b.Op("gnn.sym_norm", nil, g, w)
-		h := aggregate(b, facts, x, weight, func(v *ir.Value) *ir.Value { return b.One("spmm", nil, g, norm[0], norm[1], v) })
+		h := aggregate(b, info, x, weight, func(v *ir.Value) *ir.Value { return b.One("spmm", nil, g, norm[0], norm[1], v) })
 		return one(biasAct(b, op, h, bias))
 	},
-	"gnn.readout": func(b *ir.Builder, op *ir.Op, _ Facts) []*ir.Value {
+	"gnn.readout": func(b *ir.Builder, op *ir.Op, _ DataInfo) []*ir.Value {
 		batch, h := op.Operands[0], op.Operands[1]
 		switch op.Str("mode") {
 		case "max":
@@ -53,7 +53,7 @@ var gnnLowerings = map[string]func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.
 		}
 		return one(b.One("spmm", nil, batch, nil, nil, h))
 	},
-	"gnn.sage_conv": func(b *ir.Builder, op *ir.Op, _ Facts) []*ir.Value {
+	"gnn.sage_conv": func(b *ir.Builder, op *ir.Op, _ DataInfo) []*ir.Value {
 		g, w, x, weight, bias := op.Operands[0], op.Operands[1], op.Operands[2], op.Operands[3], op.Operands[4]
 		ones := w
 		if ones == nil {
@@ -66,9 +66,9 @@ var gnnLowerings = map[string]func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.
 		mean := b.Div(b.One("spmm", nil, g, w, nil, half(f)), b.One("unsqueeze", nil, deg))
 		return one(biasAct(b, op, b.Add(mean, half(0)), bias))
 	},
-	"gnn.gin_conv": func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.Value {
+	"gnn.gin_conv": func(b *ir.Builder, op *ir.Op, info DataInfo) []*ir.Value {
 		g, w, x, weight, bias := op.Operands[0], op.Operands[1], op.Operands[2], op.Operands[3], op.Operands[4]
-		h := aggregate(b, facts, x, weight, func(v *ir.Value) *ir.Value {
+		h := aggregate(b, info, x, weight, func(v *ir.Value) *ir.Value {
 			return b.One("spmm", nil, g, w, b.Fill(1+op.Float("eps"), ir.T(v.Type.DType, v.Type.Dims[0])), v)
 		})
 		return one(biasAct(b, op, h, bias))
@@ -76,7 +76,7 @@ var gnnLowerings = map[string]func(b *ir.Builder, op *ir.Op, facts Facts) []*ir.
 	"gnn.gat_conv": lowerGAT,
 }
 
-func lowerGAT(b *ir.Builder, op *ir.Op, _ Facts) []*ir.Value {
+func lowerGAT(b *ir.Builder, op *ir.Op, _ DataInfo) []*ir.Value {
 	g, w, x, weight, src, dst, bias := op.Operands[0], op.Operands[1], op.Operands[2], op.Operands[3], op.Operands[4], op.Operands[5], op.Operands[6]
 	heads := op.Int("heads")
 	h := b.MatMul(x, weight)
@@ -114,10 +114,10 @@ func lowerGAT(b *ir.Builder, op *ir.Op, _ Facts) []*ir.Value {
 
 // aggregate computes Â·x·W, whichever of the two products is narrower first. A
 // sparse x would become dense if it were aggregated.
-func aggregate(b *ir.Builder, facts Facts, x, weight *ir.Value, along func(*ir.Value) *ir.Value) *ir.Value {
+func aggregate(b *ir.Builder, info DataInfo, x, weight *ir.Value, along func(*ir.Value) *ir.Value) *ir.Value {
 	p, okP := weight.Type.Dims[0].Size()
 	q, okQ := weight.Type.Dims[1].Size()
-	if okP && okQ && p < q && !isSparse(x, facts) && !holdsSparse(x, facts) {
+	if okP && okQ && p < q && !isSparse(x, info) && !holdsSparse(x, info) {
 		return b.MatMul(along(x), weight)
 	}
 	return along(b.MatMul(x, weight))

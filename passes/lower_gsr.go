@@ -17,7 +17,7 @@ func lowerBy(m *ir.Module, table map[string]lowering) error {
 	})
 }
 
-func lowerGSR(m *ir.Module, _ Facts) error { return lowerBy(m, gsrLowerings) }
+func lowerGSR(m *ir.Module, _ DataInfo) error { return lowerBy(m, gsrLowerings) }
 
 // gsrLowerings covers every gsr operation but sgld_sample, which unroll-sgld
 // takes.

@@ -22,8 +22,8 @@ const (
 // apart from each other. Where rows are summed up that are not zero, they are
 // multiplied by Present first, and counts become those of the batch's own nodes. A
 // function with an operation that bears no appended rows stays as it is.
-func pad(m *ir.Module, facts Facts) error {
-	if !facts.PadBatches {
+func pad(m *ir.Module, info DataInfo) error {
+	if !info.PadBatches {
 		return nil
 	}
 	for _, f := range m.Funcs {
@@ -37,7 +37,7 @@ func pad(m *ir.Module, facts Facts) error {
 			why = p.follow(f)
 		}
 		if why != "" {
-			facts.say("pad", f, "sizes differ from batch to batch: "+why)
+			info.say("pad", f, "sizes differ from batch to batch: "+why)
 			continue
 		}
 		p.apply(m, f)

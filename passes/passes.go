@@ -11,9 +11,9 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
-// Facts are what a compilation knows about the data beforehand. Passes use
+// DataInfo is what a compilation knows about the data beforehand. Passes use
 // them to choose between equivalent programs, never to change a result.
-type Facts struct {
+type DataInfo struct {
 	// SparseArgs names the function arguments whose features are stored sparsely.
 	SparseArgs []string
 	// Dims are sizes by symbol, such as N, E and B, as far as they are known.
@@ -30,9 +30,13 @@ type Pass struct {
 	Name string
 	Doc  string // what it does, one line
 	Why  string // why it stands where it does
-	Run  func(m *ir.Module, facts Facts) error
+	Run  func(m *ir.Module, info DataInfo) error
 	// After names the passes that must stand earlier.
 	After []string
+	// TrainingOnly passes change how a program runs, not what an exporter would write.
+	TrainingOnly bool
+	// Formerly is an earlier name, which goes on being accepted.
+	Formerly string
 	// Required passes make the program runnable; the others make it better, and
 	// can be left out.
 	Required bool
@@ -49,7 +53,7 @@ var All = []Pass{
 	{Name: "lower-gnn", Run: lowerGNN, After: []string{"unroll-sgld"}, Required: true,
 		Doc: "graph layers become spmm, matmul and elementwise operations; a layer that widens aggregates first, one that narrows last",
 		Why: "before gradients: only tensor operations have gradient rules"},
-	{Name: "restrict", Run: restrict, After: []string{"lower-gnn"},
+	{Name: "restrict", Run: restrict, After: []string{"lower-gnn"}, TrainingOnly: true,
 		Doc: "where only some rows of stacked graph layers are read, each layer computes only the rows that reach them",
 		Why: "needs layers as spmm; before gradients, so that these are restricted with what they are taken of"},
 	{Name: "autodiff", Run: autodiff, After: []string{"lower-gsr", "unroll-sgld", "lower-gnn", "restrict"}, Required: true,
@@ -76,19 +80,19 @@ var All = []Pass{
 	{Name: "streaming", Run: streaming, After: []string{"dce"},
 		Doc: "where only a row's energy and its gradient by the row are read, as in a Langevin step, one pass over the distances gives both: pairwise_mean",
 		Why: "after dce, when it is known which gradients are read"},
-	{Name: "sparsify", Run: sparsify, After: []string{"dce", "project-noise", "reassociate"},
+	{Name: "sparsify", Run: sparsify, After: []string{"dce", "project-noise", "reassociate"}, TrainingOnly: true,
 		Doc: "features that are stored sparsely stay sparse through scaling, dropout and row normalisation up to their products",
 		Why: "after gradients, so that the transposed products are seen too; before hoist, whose results are typed"},
-	{Name: "hoist", Run: hoist, After: []string{"sparsify"},
+	{Name: "hoist", Run: hoist, After: []string{"sparsify"}, TrainingOnly: true,
 		Doc: "what no parameter, no random stream and no per-step argument reaches moves to a set-up function that runs once",
 		Why: "near the end: it splits functions, and should see the program that runs"},
-	{Name: "pad", Run: pad, After: []string{"autodiff", "streaming", "sparsify", "hoist"},
+	{Name: "pad", Run: pad, After: []string{"autodiff", "streaming", "sparsify", "hoist"}, TrainingOnly: true,
 		Doc: "for devices that replay steps, functions on batches of graphs are made to bear nodes and entries that are appended to bring batches to few sizes",
 		Why: "needs all sums over rows, those of gradients as well, under their own names; before fuse, which takes what it inserts into products"},
-	{Name: "fuse", Run: fuse, After: []string{"autodiff", "reassociate", "restrict", "sparsify", "hoist", "pad"},
+	{Name: "fuse", Run: fuse, After: []string{"autodiff", "reassociate", "restrict", "sparsify", "hoist", "pad"}, TrainingOnly: true,
 		Doc: "bias, activation, dropout and what else is done to every element of a product run within it, while it is in the cache; other chains of pointwise operations become one; sums of products accumulate in place",
 		Why: "the last to rewrite: other passes know products and sums by their names, and what is hoisted or shared is no part of a chain"},
-	{Name: "plan-memory", Run: planMemory, After: []string{"hoist", "fuse"},
+	{Name: "schedule", Formerly: "plan-memory", Run: scheduleOps, After: []string{"hoist", "fuse"}, TrainingOnly: true,
 		Doc: "operations move to where fewer values are alive at one time, and values whose lifetimes do not meet share one arena",
 		Why: "last: lifetimes are those of the program that runs"},
 }
@@ -117,11 +121,11 @@ func CheckOrder(list []Pass) error {
 	return nil
 }
 
-// Lookup returns the pass of a name, or nil.
+// Lookup returns the pass of a name, or of an earlier one, or nil.
 func Lookup(name string) *Pass {
 	for i := range All {
-		if All[i].Name == name {
-			return &All[i]
+		if p := &All[i]; p.Name == name || p.Formerly == name && name != "" {
+			return p
 		}
 	}
 	return nil

@@ -32,8 +32,8 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			facts := passes.Facts{SparseArgs: []string{"x"}, PadBatches: true}
-			if err := p.Run(m, facts); err != nil {
+			info := passes.DataInfo{SparseArgs: []string{"x"}, PadBatches: true}
+			if err := p.Run(m, info); err != nil {
 				t.Fatal(err)
 			}
 			if err := ir.Verify(m); err != nil {
@@ -67,7 +67,7 @@ func TestRestrictDeclinesAttention(t *testing.T) {
 		t.Fatal(err)
 	}
 	var remarks []string
-	if err := passes.Lookup("restrict").Run(m, passes.Facts{Remark: func(_, s string) { remarks = append(remarks, s) }}); err != nil {
+	if err := passes.Lookup("restrict").Run(m, passes.DataInfo{Remark: func(_, s string) { remarks = append(remarks, s) }}); err != nil {
 		t.Fatal(err)
 	}
 	const want = "@attention: 1 aggregations compute all rows, though %anchors reads some: their weights are trained"
@@ -360,7 +360,7 @@ func TestPassesKeepValues(t *testing.T) {
 						random.quiet = true
 						want = baseline()
 					}
-					if err := p.Run(m, passes.Facts{SparseArgs: []string{"x"}, PadBatches: strings.HasPrefix(kind, "graphs")}); err != nil {
+					if err := p.Run(m, passes.DataInfo{SparseArgs: []string{"x"}, PadBatches: strings.HasPrefix(kind, "graphs")}); err != nil {
 						t.Fatalf("%s: %v", p.Name, err)
 					}
 					for _, f := range m.Funcs {
@@ -406,12 +406,12 @@ func TestGradients(t *testing.T) {
 				s := rng.New(11, model.Name) // at these values no activation lies within a step of its kink
 				ps := parameters(m, s)
 				for _, name := range []string{"lower-gsr", "unroll-sgld", "lower-gnn"} {
-					if err := passes.Lookup(name).Run(m, passes.Facts{}); err != nil {
+					if err := passes.Lookup(name).Run(m, passes.DataInfo{}); err != nil {
 						t.Fatal(err)
 					}
 				}
 				numeric := m.Clone()
-				if err := passes.Lookup("autodiff").Run(m, passes.Facts{}); err != nil {
+				if err := passes.Lookup("autodiff").Run(m, passes.DataInfo{}); err != nil {
 					t.Fatal(err)
 				}
 				checked := 0

@@ -20,7 +20,7 @@ import (
 //
 // so that no noise of size n×D is drawn, stored or multiplied, and X stays
 // sparse. It fires where it can prove that ν is read in no other way.
-func projectNoise(m *ir.Module, facts Facts) error {
+func projectNoise(m *ir.Module, info DataInfo) error {
 	for _, f := range m.Funcs {
 		p := &projection{f: f, noisy: map[*ir.Value]bool{}, pureStep: map[*ir.Value]bool{}, hasNoise: map[*ir.Value]bool{}}
 		reason := p.analyse()
@@ -28,8 +28,8 @@ func projectNoise(m *ir.Module, facts Facts) error {
 			p.rewrite(m)
 			reason = fmt.Sprintf("noise of %d columns is drawn in %s", p.columns(), p.w.Type.Dims[1])
 		}
-		if facts.Remark != nil && len(p.noisy) > 0 {
-			facts.Remark("project-noise", "@"+f.Name+": "+reason)
+		if info.Remark != nil && len(p.noisy) > 0 {
+			info.Remark("project-noise", "@"+f.Name+": "+reason)
 		}
 	}
 	return nil

@@ -97,7 +97,7 @@ func TestProjectNoiseDistribution(t *testing.T) {
 		return m
 	}
 	projected := parse()
-	if err := passes.Lookup("project-noise").Run(projected, passes.Facts{}); err != nil {
+	if err := passes.Lookup("project-noise").Run(projected, passes.DataInfo{}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(projected.String(), "f32[N,10]") && strings.Contains(projected.String(), "normal {stream=\"init\"} : f32[N,10]") {
@@ -139,7 +139,7 @@ func TestProjectNoiseRemarks(t *testing.T) {
 		}
 		before := m.String()
 		var said string
-		if err := passes.Lookup("project-noise").Run(m, passes.Facts{Remark: func(_, line string) { said += line }}); err != nil {
+		if err := passes.Lookup("project-noise").Run(m, passes.DataInfo{Remark: func(_, line string) { said += line }}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(said, c.want) {
@@ -161,7 +161,7 @@ func TestProjectNoiseOnECL(t *testing.T) {
 		m, _ := models.Lookup("ecl-gsr")
 		program := m.Build(o)
 		for _, p := range passes.All {
-			if err := p.Run(program, passes.Facts{SparseArgs: []string{"x"}}); err != nil {
+			if err := p.Run(program, passes.DataInfo{SparseArgs: []string{"x"}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 //
 // The first rule makes one product with the features out of the weight
 // gradients of all views; the second keeps the features of X† sparse.
-func reassociate(m *ir.Module, facts Facts) error {
+func reassociate(m *ir.Module, info DataInfo) error {
 	for _, f := range m.Funcs {
 		merged := 0
 		for changed := true; changed; { // the terms of a merged sum may merge in their turn
@@ -27,7 +27,7 @@ func reassociate(m *ir.Module, facts Facts) error {
 				if changed || op.Name() != "add" || !isSumRoot(f, op, uses) {
 					return nil
 				}
-				v, n := mergeSum(b, op, uses, facts)
+				v, n := mergeSum(b, op, uses, info)
 				if v == nil {
 					return nil
 				}
@@ -36,9 +36,9 @@ func reassociate(m *ir.Module, facts Facts) error {
 			})
 			pruneBody(f)
 		}
-		split := splitConcats(m, f, facts)
-		if merged+split > 0 && facts.Remark != nil {
-			facts.Remark("reassociate", fmt.Sprintf("@%s: %d terms of sums merged into others, %d products with sparse features beside dense ones split", f.Name, merged, split))
+		split := splitConcats(m, f, info)
+		if merged+split > 0 && info.Remark != nil {
+			info.Remark("reassociate", fmt.Sprintf("@%s: %d terms of sums merged into others, %d products with sparse features beside dense ones split", f.Name, merged, split))
 		}
 	}
 	return nil
@@ -66,7 +66,7 @@ var linear = map[string][]int{
 // mergeSum merges the terms of a sum that are the same linear operation with all
 // operands but one in common. It returns nil where none are, and else how many
 // terms went into others.
-func mergeSum(b *ir.Builder, root *ir.Op, uses map[*ir.Value]int, facts Facts) (*ir.Value, int) {
+func mergeSum(b *ir.Builder, root *ir.Op, uses map[*ir.Value]int, info DataInfo) (*ir.Value, int) {
 	var terms []*ir.Value
 	var collect func(op *ir.Op)
 	collect = func(op *ir.Op) {
@@ -89,7 +89,7 @@ func mergeSum(b *ir.Builder, root *ir.Op, uses map[*ir.Value]int, facts Facts) (
 			continue
 		}
 		for _, at := range linear[v.Def.Name()] {
-			if at == 0 && v.Def.Name() == "matmul" && isSparse(v.Def.Operands[0], facts) {
+			if at == 0 && v.Def.Name() == "matmul" && isSparse(v.Def.Operands[0], info) {
 				continue // a sum of sparse matrices has another structure
 			}
 			same := []*ir.Value{v}
@@ -150,19 +150,19 @@ func sameAttrs(x, y ir.Attrs) bool {
 }
 
 // isSparse reports whether sparsify will keep a value sparse: an argument that
-// Facts names, scaled, dropped out or row-normalised.
-func isSparse(v *ir.Value, facts Facts) bool {
+// DataInfo names, scaled, dropped out or row-normalised.
+func isSparse(v *ir.Value, info DataInfo) bool {
 	if v.Def == nil {
-		return !v.Param && v.Type.Rank() == 2 && slices.Contains(facts.SparseArgs, v.Name)
+		return !v.Param && v.Type.Rank() == 2 && slices.Contains(info.SparseArgs, v.Name)
 	}
 	switch v.Def.Name() {
 	case "dropout", "l1_normalize", "l2_normalize", "stop_gradient":
-		return isSparse(v.Def.Operands[0], facts)
+		return isSparse(v.Def.Operands[0], info)
 	case "mul":
 		x, y := v.Def.Operands[0], v.Def.Operands[1]
-		return scales(y, v) && isSparse(x, facts) || scales(x, v) && isSparse(y, facts)
+		return scales(y, v) && isSparse(x, info) || scales(x, v) && isSparse(y, info)
 	case "div":
-		return scales(v.Def.Operands[1], v) && isSparse(v.Def.Operands[0], facts)
+		return scales(v.Def.Operands[1], v) && isSparse(v.Def.Operands[0], info)
 	}
 	return false
 }
@@ -176,14 +176,14 @@ func scales(factor, product *ir.Value) bool {
 
 // splitConcats splits products with [S, D] where S is sparse, and returns how
 // many.
-func splitConcats(m *ir.Module, f *ir.Func, facts Facts) int {
+func splitConcats(m *ir.Module, f *ir.Func, info DataInfo) int {
 	n := 0
 	rewrite(m, f, func(b *ir.Builder, op *ir.Op) []*ir.Value {
 		if op.Name() != "matmul" {
 			return nil
 		}
 		x, y := op.Operands[0], op.Operands[1]
-		if op.Bool("tb") || !holdsSparse(x, facts) {
+		if op.Bool("tb") || !holdsSparse(x, info) {
 			return nil
 		}
 		left, right := sides(b, x)
@@ -207,16 +207,16 @@ func splitConcats(m *ir.Module, f *ir.Func, facts Facts) int {
 
 // holdsSparse reports whether a value is [a, b] with a sparse side, its columns
 // or rows scaled at most.
-func holdsSparse(v *ir.Value, facts Facts) bool {
+func holdsSparse(v *ir.Value, info DataInfo) bool {
 	if v.Def == nil {
 		return false
 	}
 	switch v.Def.Name() {
 	case "concat":
-		return slices.ContainsFunc(v.Def.Operands, func(s *ir.Value) bool { return isSparse(s, facts) || holdsSparse(s, facts) })
+		return slices.ContainsFunc(v.Def.Operands, func(s *ir.Value) bool { return isSparse(s, info) || holdsSparse(s, info) })
 	case "mul":
 		x, y := v.Def.Operands[0], v.Def.Operands[1]
-		return scales(y, v) && holdsSparse(x, facts) || scales(x, v) && holdsSparse(y, facts)
+		return scales(y, v) && holdsSparse(x, info) || scales(x, v) && holdsSparse(y, info)
 	}
 	return false
 }

@@ -24,20 +24,20 @@ import (
 //
 // What each row is computed from does not change, nor the order in which it is
 // summed.
-func restrict(m *ir.Module, facts Facts) error {
+func restrict(m *ir.Module, info DataInfo) error {
 	for _, f := range m.Funcs {
 		for _, idx := range indices(f) {
-			r := &restriction{m: m, f: f, idx: idx, facts: facts}
+			r := &restriction{m: m, f: f, idx: idx, info: info}
 			if !r.plan() {
-				if n := r.attentive(); n > 0 && facts.Remark != nil {
-					facts.Remark("restrict", fmt.Sprintf("@%s: %d aggregations compute all rows, though %%%s reads some: their weights are trained", f.Name, n, idx.Name))
+				if n := r.attentive(); n > 0 && info.Remark != nil {
+					info.Remark("restrict", fmt.Sprintf("@%s: %d aggregations compute all rows, though %%%s reads some: their weights are trained", f.Name, n, idx.Name))
 				}
 				continue
 			}
 			r.rewrite()
 			pruneBody(f)
-			if facts.Remark != nil {
-				facts.Remark("restrict", fmt.Sprintf("@%s: %d aggregations compute only the rows that reach %%%s%s", f.Name, r.layers, idx.Name, r.estimate()))
+			if info.Remark != nil {
+				info.Remark("restrict", fmt.Sprintf("@%s: %d aggregations compute only the rows that reach %%%s%s", f.Name, r.layers, idx.Name, r.estimate()))
 			}
 		}
 	}
@@ -57,10 +57,10 @@ func indices(f *ir.Func) []*ir.Value {
 
 // restriction is the work on the rows that one index reaches in one function.
 type restriction struct {
-	m     *ir.Module
-	f     *ir.Func
-	idx   *ir.Value
-	facts Facts
+	m    *ir.Module
+	f    *ir.Func
+	idx  *ir.Value
+	info DataInfo
 
 	graph   *ir.Value                  // of the layers
 	nodes   ir.Dim                     // its number of nodes
@@ -81,7 +81,7 @@ const most = 0.8
 // index itself, level k its k-hop neighbourhood, if neighbours were drawn at
 // random. It is 0 where sizes are not known.
 func (r *restriction) coverage(k int) float64 {
-	n, e, b := r.facts.Dims[string(r.nodes)], r.facts.Dims[string(r.graph.Type.Entries())], r.facts.Dims[string(r.idx.Type.Dims[0])]
+	n, e, b := r.info.Dims[string(r.nodes)], r.info.Dims[string(r.graph.Type.Entries())], r.info.Dims[string(r.idx.Type.Dims[0])]
 	if n == 0 || b == 0 {
 		return 0
 	}
@@ -228,11 +228,11 @@ func (r *restriction) after(op *ir.Op, k int) *ir.Op {
 	x := product.Operands[0]
 	p, okP := x.Type.Dims[1].Size()
 	q, okQ := product.Result().Type.Dims[1].Size()
-	if !okP || !okQ || isSparse(x, r.facts) || holdsSparse(x, r.facts) || !r.deep[x] && p > q {
+	if !okP || !okQ || isSparse(x, r.info) || holdsSparse(x, r.info) || !r.deep[x] && p > q {
 		return nil
 	}
 	targets, sources := r.coverage(k), r.coverage(k+1)
-	n, e := float64(r.facts.Dims[string(r.nodes)]), float64(r.facts.Dims[string(r.graph.Type.Entries())])
+	n, e := float64(r.info.Dims[string(r.nodes)]), float64(r.info.Dims[string(r.graph.Type.Entries())])
 	fewer := float64(p) * float64(q) * (sources - targets) * n
 	wider := float64(p-q) * e * targets
 	if p > q && wider >= fewer {

@@ -25,7 +25,7 @@ func made(v *ir.Value, by string) *ir.Value {
 }
 
 // simplify applies algebraic identities until none applies.
-func simplify(m *ir.Module, _ Facts) error {
+func simplify(m *ir.Module, _ DataInfo) error {
 	for _, f := range m.Funcs {
 		for changed := true; changed; {
 			changed = false

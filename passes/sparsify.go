@@ -6,16 +6,16 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
-// sparsify gives the arguments that Facts names a CSR type and carries it
+// sparsify gives the arguments that DataInfo names a CSR type and carries it
 // through every operation that keeps zeros; elsewhere to_dense is inserted.
-func sparsify(m *ir.Module, facts Facts) error {
-	if len(facts.SparseArgs) == 0 {
+func sparsify(m *ir.Module, info DataInfo) error {
+	if len(info.SparseArgs) == 0 {
 		return nil
 	}
 	for _, f := range m.Funcs {
 		sparse := false
 		for _, a := range f.Args {
-			if slices.Contains(facts.SparseArgs, a.Name) && a.Type.Rank() == 2 && a.Type.DType == ir.F32 {
+			if slices.Contains(info.SparseArgs, a.Name) && a.Type.Rank() == 2 && a.Type.DType == ir.F32 {
 				a.Type.Layout = ir.CSR
 				sparse = true
 			}

@@ -18,10 +18,10 @@ import (
 // no cost model decides. Whether pairwise_reduce keeps its products for the
 // gradients that are left depends on the size, and is decided when that is known:
 // kernels.PairwiseKeepLimit.
-func streaming(m *ir.Module, facts Facts) error {
+func streaming(m *ir.Module, info DataInfo) error {
 	for _, f := range m.Funcs {
 		if n := streamFunc(m, f); n > 0 {
-			facts.say("streaming", f, fmt.Sprintf("%d gradients by a row come out of the pass over the distances that gives its energy", n))
+			info.say("streaming", f, fmt.Sprintf("%d gradients by a row come out of the pass over the distances that gives its energy", n))
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 //
 // with the energy function inlined in each and its gradient left to autodiff.
 // The result is detached, as are the steps' gradients.
-func unrollSGLD(m *ir.Module, _ Facts) error {
+func unrollSGLD(m *ir.Module, _ DataInfo) error {
 	energies := map[string]bool{}
 	for _, f := range m.Funcs {
 		var err error

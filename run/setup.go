@@ -150,16 +150,16 @@ func (s *Setup) DataChecksum() string {
 	return s.Data.Checksum
 }
 
-// Facts are what a compilation may know beforehand: see [train.Facts].
-func (s *Setup) Facts() passes.Facts {
+// DataInfo is what a compilation may know beforehand: see [train.DataInfo].
+func (s *Setup) DataInfo() passes.DataInfo {
 	if s.Graphs != nil {
-		return train.GraphFacts(s.planner(), s.Graphs)
+		return train.GraphDataInfo(s.planner(), s.Graphs)
 	}
 	split, err := s.Data.SplitFor(0)
 	if err != nil {
 		split = data.Split{} // sizes that are not known are left open
 	}
-	return train.Facts(s.Config, s.Data, split)
+	return train.DataInfo(s.Config, s.Data, split)
 }
 
 // PredictMemory forecasts the memory that the steps of training a compiled

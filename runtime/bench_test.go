@@ -49,7 +49,7 @@ func BenchmarkStep(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		p, err := compiler.Compile(model.Build(o), compiler.Options{Facts: passes.Facts{SparseArgs: []string{"x"}}})
+		p, err := compiler.Compile(model.Build(o), compiler.Options{Data: passes.DataInfo{SparseArgs: []string{"x"}}})
 		if err != nil {
 			b.Fatal(err)
 		}

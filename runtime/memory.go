@@ -22,7 +22,7 @@ import (
 // that has outgrown its room, gets more than it needs: matrices a sixteenth, and
 // vectors, which are small and of which those by edges vary most, a half.
 //
-// Only a function that the pass plan-memory has marked shares memory. In others
+// Only a function that the pass schedule has marked shares memory. In others
 // every value keeps memory of its own.
 type memoryPlan struct {
 	shared      bool

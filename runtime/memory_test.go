@@ -106,7 +106,7 @@ func addressOf(b *Buffer) uintptr {
 }
 
 // TestSharedMemoryKeepsValues compares programs whose values share memory with
-// the same in which each value has its own: without plan-memory nothing shares.
+// the same in which each value has its own: without schedule nothing shares.
 func TestSharedMemoryKeepsValues(t *testing.T) {
 	for _, p := range compiledModels(t) {
 		own := p.m.Clone()
@@ -134,7 +134,7 @@ func TestSharedMemoryKeepsValues(t *testing.T) {
 			}
 			a, b := shared.Main().Plan(), apart.Main().Plan()
 			if b.Buffers < b.Values || b.Bytes < b.Unshared {
-				t.Errorf("%s: @%s: values share memory without plan-memory: %+v", p.name, fn.Name, b)
+				t.Errorf("%s: @%s: values share memory without schedule: %+v", p.name, fn.Name, b)
 			}
 			if a.Values > 20 && 2*a.Bytes > b.Bytes {
 				t.Errorf("%s: @%s takes %d bytes, and %d where nothing is shared", p.name, fn.Name, a.Bytes, b.Bytes)

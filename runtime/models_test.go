@@ -67,7 +67,7 @@ func compiledModels(t testing.TB) []namedModule {
 			o := compiler.Options{}
 			name := model.Name
 			if sparse != "" {
-				o.Facts = passes.Facts{SparseArgs: []string{sparse}}
+				o.Data = passes.DataInfo{SparseArgs: []string{sparse}}
 				name += "/sparse"
 			}
 			for _, kind := range slices.Sorted(maps.Keys(all)) {

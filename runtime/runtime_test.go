@@ -37,7 +37,7 @@ func parseText(t testing.TB, src string) *ir.Module {
 // shareMemory lets the values of a module share memory, as compiled ones do.
 func shareMemory(t testing.TB, m *ir.Module) *ir.Module {
 	t.Helper()
-	if err := passes.Lookup("plan-memory").Run(m, passes.Facts{}); err != nil {
+	if err := passes.Lookup("schedule").Run(m, passes.DataInfo{}); err != nil {
 		t.Fatal(err)
 	}
 	return m

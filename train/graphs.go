@@ -16,11 +16,11 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
-// GraphFacts are what a compilation may know beforehand of training on batches of
+// GraphDataInfo are what a compilation may know beforehand of training on batches of
 // graphs on a device. Their sizes differ, so only the features' form is known, and
 // whether batches are padded: see [runtime.ShapeBucketer].
-func GraphFacts(d runtime.Device, c *data.Collection) passes.Facts {
-	f := passes.Facts{Dims: map[string]int{}}
+func GraphDataInfo(d runtime.Device, c *data.Collection) passes.DataInfo {
+	f := passes.DataInfo{Dims: map[string]int{}}
 	if p, ok := d.(runtime.ShapeBucketer); ok && p.Pads() {
 		f.PadBatches = true
 	}

@@ -114,7 +114,7 @@ func (t *trainer) bounds() (least, most int64, what string) {
 	} else {
 		ds := t.task.Data
 		x, nodes, entries, candidates = ds.X, ds.Graph.N, 2*len(ds.Graph.Edges), near(ds.Graph.N)
-		fixed = Facts(cfg, ds, t.split).Dims
+		fixed = DataInfo(cfg, ds, t.split).Dims
 		if d := cfg.DeepWalk; learned && d.Width > 0 {
 			o := graph.DeepWalkOptions{Dim: d.Width, WalksPerNode: d.Walks, WalkLength: d.Length, Window: d.Window, Negatives: d.Negatives}
 			part("DeepWalk", o.Bytes(nodes))

@@ -90,7 +90,7 @@ func PredictMemory(prog *ir.Module, ds *data.Dataset, split data.Split, cfg *con
 // PredictMemoryOn is [PredictMemory] for a run on a device, of which only Kernel and
 // Workspace are asked.
 func PredictMemoryOn(d runtime.Device, prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*Forecast, error) {
-	p := &predictor{device: d, loaded: map[string]int{}, prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: Facts(cfg, ds, split).Dims, ops: map[string]int{}, val: len(split.Val)}
+	p := &predictor{device: d, loaded: map[string]int{}, prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: DataInfo(cfg, ds, split).Dims, ops: map[string]int{}, val: len(split.Val)}
 	for _, v := range split.Train {
 		p.train = append(p.train, int64(v))
 	}

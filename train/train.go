@@ -200,13 +200,13 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 	if err := checkKind(m, ds.graphs > 0); err != nil {
 		return nil, err
 	}
-	facts := passes.Facts{}
+	info := passes.DataInfo{}
 	if task.Graphs != nil {
-		facts = GraphFacts(t.device, task.Graphs)
+		info = GraphDataInfo(t.device, task.Graphs)
 	} else {
-		facts = Facts(cfg, task.Data, t.split)
+		info = DataInfo(cfg, task.Data, t.split)
 	}
-	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Facts: facts})
+	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Data: info})
 	if err != nil {
 		return nil, err
 	}
@@ -231,14 +231,14 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 	return t, nil
 }
 
-// Facts are what a compilation may know beforehand of the data and of the
+// DataInfo is what a compilation may know beforehand of the data and of the
 // training steps.
-func Facts(cfg *config.Config, ds *data.Dataset, split data.Split) passes.Facts {
+func DataInfo(cfg *config.Config, ds *data.Dataset, split data.Split) passes.DataInfo {
 	entries := len(ds.Graph.Edges)
 	if !ds.Graph.Directed {
 		entries *= 2
 	}
-	f := passes.Facts{Dims: map[string]int{"N": ds.Graph.N, "E": entries, "T": len(split.Train)}}
+	f := passes.DataInfo{Dims: map[string]int{"N": ds.Graph.N, "E": entries, "T": len(split.Train)}}
 	if ds.X.IsSparse() {
 		f.SparseArgs = []string{"x"}
 	}

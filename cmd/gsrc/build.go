@@ -220,13 +220,13 @@ func (a *app) showPlan(plan []export.PlannedFile) error {
 // the program.
 func (a *app) buildIR(opts *gsrc.TrainOptions, setup *setupFlags, f *compileFlags) error {
 	var m *ir.Module
-	var facts passes.Facts
+	var info passes.DataInfo
 	if models.IsFile(opts.Model) && opts.Data == "" {
 		var err error
 		if m, err = models.Read(opts.Model); err != nil {
 			return err
 		}
-		return a.emitIR(m, facts, f, nil)
+		return a.emitIR(m, info, f, nil)
 	}
 	if _, err := os.Stat(filepath.Join(opts.Model, "module.gsr")); err == nil {
 		return usage("%s is a run; its program is %s", opts.Model, filepath.Join(opts.Model, "module.gsr"))
@@ -241,5 +241,5 @@ func (a *app) buildIR(opts *gsrc.TrainOptions, setup *setupFlags, f *compileFlag
 	if err != nil {
 		return optionFault(err)
 	}
-	return a.emitIR(s.Module, s.Facts(), f, s)
+	return a.emitIR(s.Module, s.DataInfo(), f, s)
 }

@@ -48,19 +48,17 @@ func (f *compileFlags) check() error {
 	if slices.Contains(f.passes, "none") && len(f.passes) > 1 {
 		return usage("--passes=none stands alone, not beside other passes")
 	}
-	for _, p := range f.passes {
-		if p != "none" && !slices.Contains(known, p) {
-			return usage("--passes: no pass %q%s", p, nearest.Hint(p, known))
-		}
-	}
-	for _, p := range f.without {
-		if !slices.Contains(known, p) {
-			return usage("--without: no pass %q%s", p, nearest.Hint(p, known))
-		}
-	}
-	for _, p := range f.printAfter {
-		if p != "input" && !slices.Contains(known, p) {
-			return usage("--print-after: no pass %q%s", p, nearest.Hint(p, known))
+	for _, list := range []struct {
+		flag, also string // a word beside passes
+		names      []string
+	}{{"--passes", "none", f.passes}, {"--without", "", f.without}, {"--print-after", "input", f.printAfter}} {
+		for i, name := range list.names {
+			switch p := passes.Lookup(name); {
+			case p != nil:
+				list.names[i] = p.Name
+			case name != list.also || name == "":
+				return usage("%s: no pass %q%s", list.flag, name, nearest.Hint(name, known))
+			}
 		}
 	}
 	return nil
@@ -70,14 +68,14 @@ func (f *compileFlags) check() error {
 // end, or after the passes that --print-after names. The passes' times and
 // operation counts go to standard error, and the memory that training will take
 // where s says on what.
-func (a *app) emitIR(m *ir.Module, facts passes.Facts, f *compileFlags, s *gsrc.Setup) error {
+func (a *app) emitIR(m *ir.Module, info passes.DataInfo, f *compileFlags, s *gsrc.Setup) error {
 	for i, name := range f.funcs {
 		f.funcs[i] = strings.TrimPrefix(name, "@")
 	}
 	seen := map[string]bool{}
 	var rec compiler.Recorder
 	var dumpErr error
-	o := compiler.Options{Funcs: f.funcs, Facts: facts, Passes: f.passes, Without: f.without, Verify: true}
+	o := compiler.Options{Funcs: f.funcs, Data: info, Passes: f.passes, Without: f.without, Verify: true}
 	if f.target == "inference" {
 		o.Target = compiler.Inference
 	}

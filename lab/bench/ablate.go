@@ -188,7 +188,7 @@ func ablated(j Job, fn string, without []string) (*Stepper, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	p, err := compiler.Compile(m.Build(s.Options), compiler.Options{Facts: s.facts(), Without: without, Funcs: []string{fn}})
+	p, err := compiler.Compile(m.Build(s.Options), compiler.Options{Data: s.dataInfo(), Without: without, Funcs: []string{fn}})
 	if err != nil {
 		s.Close()
 		return nil, "", err

@@ -80,18 +80,18 @@ func compileOnly(j Job) (*compiler.Program, error) {
 		return nil, err
 	}
 	j.Options.Features, j.Options.Classes = j.Data.X.Cols, j.Data.Classes
-	return compiler.Compile(m.Build(j.Options), compiler.Options{Facts: j.facts(), Without: j.Without})
+	return compiler.Compile(m.Build(j.Options), compiler.Options{Data: j.dataInfo(), Without: j.Without})
 }
 
-// facts are what training tells the compiler of the data and the steps.
-func (j *Job) facts() passes.Facts {
+// dataInfo is what training tells the compiler of the data and the steps.
+func (j *Job) dataInfo() passes.DataInfo {
 	c := &config.Config{}
 	c.Train.Sampler, c.Train.Anchors = "full", j.Anchors
 	var split data.Split
 	if len(j.Data.Splits) > 0 {
 		split = j.Data.Splits[0]
 	}
-	return train.Facts(c, j.Data, split)
+	return train.DataInfo(c, j.Data, split)
 }
 
 // Close ends the session's threads, and gives back all memory on its device.

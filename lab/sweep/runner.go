@@ -278,7 +278,7 @@ func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (r
 // PeakBytes forecasts the memory that the steps of a training take at their peak,
 // in bytes; see train.PredictMemory.
 func PeakBytes(s *gsrc.Setup) (int64, error) {
-	prog, err := compiler.Compile(s.Module, compiler.Options{Target: compiler.Training, Facts: s.Facts()})
+	prog, err := compiler.Compile(s.Module, compiler.Options{Target: compiler.Training, Data: s.DataInfo()})
 	if err != nil {
 		return 0, err
 	}

@@ -14,41 +14,41 @@ const (
 	Shared = "shared"
 )
 
-// planMemory marks every function as one whose values share memory, and puts its
+// scheduleOps marks every function as one whose values share memory, and puts its
 // operations in an order in which less of it is in use at one time. Where each
 // value lies is decided by the runtime, which knows all sizes.
-func planMemory(m *ir.Module, facts Facts) error {
+func scheduleOps(m *ir.Module, info DataInfo) error {
 	for _, f := range m.Funcs {
 		if f.Attrs == nil {
 			f.Attrs = ir.Attrs{}
 		}
 		f.Attrs[Memory] = Shared
-		s := newSchedule(f, facts)
+		s := newSchedule(f, info)
 		before := s.measure()
 		if s.improve() {
 			f.Body = s.order()
 		}
 		if after := s.measure(); 100*after.peak < 99*before.peak {
-			facts.say("plan-memory", f, fmt.Sprintf("another order of the operations needs %.0f %% of the memory", 100*float64(after.peak)/float64(before.peak)))
+			info.say("schedule", f, fmt.Sprintf("another order of the operations needs %.0f %% of the memory", 100*float64(after.peak)/float64(before.peak)))
 		}
 	}
 	return nil
 }
 
 // say remarks on a decision about a function.
-func (f Facts) say(pass string, fn *ir.Func, line string) {
+func (f DataInfo) say(pass string, fn *ir.Func, line string) {
 	if f.Remark != nil {
 		f.Remark(pass, "@"+fn.Name+": "+line)
 	}
 }
 
-// unknownSize stands for a dimension that Facts do not know, where they do not
+// unknownSize stands for a dimension that DataInfo does not know, where it does not
 // know the number of nodes either.
 const unknownSize = 4096
 
 // bytes estimates the size of a value. Of sparse matrices one element in 32 is
 // taken to be stored.
-func (f Facts) bytes(t ir.Type) int64 {
+func (f DataInfo) bytes(t ir.Type) int64 {
 	if t.Layout == ir.Structure {
 		return 0
 	}
@@ -96,7 +96,7 @@ type value struct {
 	result  bool // of the function: needed to the end
 }
 
-func newSchedule(f *ir.Func, facts Facts) *schedule {
+func newSchedule(f *ir.Func, info DataInfo) *schedule {
 	s := &schedule{live: make([]int64, len(f.Body)+2)}
 	of, by := map[*ir.Value]*value{}, map[*ir.Value]*node{}
 	for k, op := range f.Body {
@@ -124,7 +124,7 @@ func newSchedule(f *ir.Func, facts Facts) *schedule {
 				}
 				continue
 			}
-			w := &value{by: n, size: facts.bytes(r.Type)}
+			w := &value{by: n, size: info.bytes(r.Type)}
 			of[r] = w
 			s.values = append(s.values, w)
 			n.writes = append(n.writes, w)
