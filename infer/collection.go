@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -17,18 +16,8 @@ var errGraphs = errors.New("the model classifies whole graphs; this is for model
 
 // newGraphPredictor opens the export of a model of graphs, and reads a collection.
 func newGraphPredictor(ctx context.Context, dist, path string, o PredictOptions) (*predictor, *data.Collection, error) {
-	if o.Log == nil {
-		o.Log = func(string, ...any) {}
-	}
-	p := &predictor{dir: dist, o: o}
-	var err error
-	if p.manifest, err = export.ReadManifest(dist); err != nil {
-		return nil, nil, err
-	}
-	if err := p.readInference(); err != nil {
-		return nil, nil, err
-	}
-	if p.o.Provider, err = ort.ParseProvider(string(o.Provider)); err != nil {
+	p, err := openExport(dist, o)
+	if err != nil {
 		return nil, nil, err
 	}
 	o.Load.NodeFeatures = data.NodeFeatures(p.info.NodeFeatures)
@@ -42,15 +31,8 @@ func newGraphPredictor(ctx context.Context, dist, path string, o PredictOptions)
 	if err := p.matchFeatures(c); err != nil {
 		return nil, nil, err
 	}
-	if p.o.Library == nil {
-		lib, err := ort.Ensure(ctx, p.o.Log)
-		if err != nil {
-			return nil, nil, err
-		}
-		p.o.Library = &lib
-	}
-	p.dist = p.manifest.Open(p.session())
-	return p, c, nil
+	_, err = p.models(ctx)
+	return p, c, err
 }
 
 // predictGraphs classifies the graphs of a collection.
@@ -143,8 +125,8 @@ func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection) (*Pr
 	defer pool.Close()
 	err := batches(ctx, c, func(graphs []int32, b *data.Batch) error {
 		x, index, weights, ids := BatchInputs(b)
-		switch {
-		case p.info.Graph == "refined":
+		switch p.info.Graph {
+		case "refined":
 			refined, err := p.refine(pool, x, b.Graph, b.Offset, nil)
 			if err != nil {
 				return err
@@ -154,32 +136,25 @@ func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection) (*Pr
 			index, w = WeightedEdges(g)
 			weights = &w
 			r.Edges += g.NumEdges()
-		case p.info.RawWeight != 1:
-			n := index.Shape[1]
-			w := ort.Float32s(slices.Repeat([]float32{p.info.RawWeight}, int(n)), n)
-			weights = &w
-			r.Edges += b.Graph.NumEdges()
 		default:
+			if p.info.RawWeight != 1 {
+				n := index.Shape[1]
+				w := ort.Float32s(slices.Repeat([]float32{p.info.RawWeight}, int(n)), n)
+				weights = &w
+			}
 			r.Edges += b.Graph.NumEdges()
 		}
-		if !p.manifest.EdgeWeight {
-			weights = nil
-		}
-		outputs, err := p.dist.ClassifyGraphs(x, index, weights, ids)
+		logits, probabilities, err := p.classify(len(graphs), x, index, weights, &ids)
 		if err != nil {
-			return fmt.Errorf("classifier: %w", err)
+			return err
 		}
-		probs := outputs["probabilities"]
-		if k := len(r.Classes); len(probs.Shape) != 2 || int(probs.Shape[0]) != len(graphs) || int(probs.Shape[1]) != k {
-			return fmt.Errorf("the classifier gave probabilities of shape %v, want [%d %d]", probs.Shape, len(graphs), k)
-		}
-		if i := notFinite(len(r.Classes), outputs["logits"].F32, probs.F32); i >= 0 {
+		if i := notFinite(len(r.Classes), logits, probabilities); i >= 0 {
 			return &FiniteError{What: fmt.Sprintf("graph %d", graphs[i]), Largest: largest(b.X, func(row int) string {
 				k := b.GraphOf[row]
 				return fmt.Sprintf("node %d of graph %d", row-int(b.Offset[k]), graphs[k])
 			})}
 		}
-		r.Probabilities = append(r.Probabilities, probs.F32...)
+		r.Probabilities = append(r.Probabilities, probabilities...)
 		p.told("classifying")(len(r.Probabilities)/len(r.Classes), len(c.Graphs))
 		return nil
 	})

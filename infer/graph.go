@@ -335,31 +335,12 @@ func (r *Graph) exact(ctx context.Context, old, next *Snapshot, _ *changes) erro
 		return err
 	}
 	index, weights := WeightedEdges(g)
-	next.logits, next.probabilities, err = r.classify(p.x, index, weights)
+	next.logits, next.probabilities, err = p.classify(g.N, p.x, index, &weights, nil)
 	if err == nil && number != nil {
 		c := len(r.p.manifest.Classes)
 		next.logits, next.probabilities = scatter(next.logits, number, next.Numbers(), c), scatter(next.probabilities, number, next.Numbers(), c)
 	}
 	return err
-}
-
-// classify runs the classifier on a graph or a part of one.
-func (r *Graph) classify(x, index, weight ort.Tensor) (logits, probabilities []float32, err error) {
-	w := &weight
-	if !r.p.manifest.EdgeWeight { // the export has none: every edge counts the same
-		w = nil
-	}
-	out, err := r.p.dist.Classify(x, index, w)
-	if err != nil {
-		return nil, nil, fmt.Errorf("classifier: %w", err)
-	}
-	n, c := int(x.Shape[0]), len(r.p.manifest.Classes)
-	for _, name := range []string{"logits", "probabilities"} {
-		if t := out[name]; len(t.Shape) != 2 || int(t.Shape[0]) != n || int(t.Shape[1]) != c {
-			return nil, nil, fmt.Errorf("the classifier gave %s of shape %v, want [%d %d]", name, t.Shape, n, c)
-		}
-	}
-	return out["logits"].F32, out["probabilities"].F32, nil
 }
 
 // dataset returns the graph as [Predict] reads it: without the deleted nodes, so that

@@ -297,24 +297,17 @@ func (inc *incremental) score(pairs [][2]int32) ([]float32, error) {
 				ends[side*len(some)+i] = at
 			}
 		}
-		out, err := inc.r.p.dist.Score(ort.Float32s(rows, int64(len(row)), int64(h.width)), ort.Int64s(ends, 2, int64(len(some))))
+		existing := func(i int) bool { return inc.at(some[i][0], some[i][1]).why&linkEdge != 0 }
+		q, err := inc.r.p.score(ort.Float32s(rows, int64(len(row)), int64(h.width)), ends, existing)
 		if err != nil {
-			return nil, fmt.Errorf("scorer: %w", err)
-		}
-		fresh, old := out["probability"].F32, out["probability_existing"].F32
-		if len(fresh) != len(some) || len(old) != len(some) {
-			return nil, fmt.Errorf("the scorer gave %d and %d probabilities for %d pairs", len(fresh), len(old), len(some))
+			return nil, err
 		}
 		for i, e := range some {
-			q := fresh[i]
-			if inc.at(e[0], e[1]).why&linkEdge != 0 {
-				q = old[i]
-				if inc.prior != nil {
-					q *= inc.edgePrior(e[0], e[1])
-				}
+			if inc.prior != nil && existing(i) {
+				q[i] *= inc.edgePrior(e[0], e[1])
 			}
-			p = append(p, q)
 		}
+		p = append(p, q...)
 	}
 	return p, nil
 }

@@ -1,7 +1,6 @@
 package infer
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
@@ -12,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -506,22 +504,9 @@ func (s *Snapshot) writeEdges(w io.Writer) error {
 
 // writeFeatures writes a .npy file.
 func (s *Snapshot) writeFeatures(w io.Writer) error {
-	b := bufio.NewWriter(w)
-	header := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", s.Nodes(), s.x.cols)
-	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
-	b.WriteString("\x93NUMPY\x01\x00")
-	b.Write(binary.LittleEndian.AppendUint16(nil, uint16(len(header))))
-	b.WriteString(header)
-	var row []byte
-	err := s.each(func(v int) error {
-		row = row[:0]
-		for _, x := range s.x.row(v) {
-			row = binary.LittleEndian.AppendUint32(row, math.Float32bits(x))
-		}
-		_, err := b.Write(row)
-		return err
-	})
-	return errors.Join(err, b.Flush())
+	var nodes []int
+	s.each(func(v int) error { nodes = append(nodes, v); return nil }) // which cannot fail
+	return writeMatrix(w, len(nodes), s.x.cols, func(i int) []float32 { return s.x.row(nodes[i]) }, nil)
 }
 
 // appendState is what a data set cannot say of a version: its number, the deleted nodes

@@ -94,7 +94,8 @@ func (q *pending) all() (*allAnswers, error) {
 		}
 	}
 	e := int64(len(src))
-	logits, probabilities, err := q.r.classify(ort.Float32s(x, int64(q.s.Numbers()), int64(q.s.x.cols)), ort.Int64s(append(src, dst...), 2, e), ort.Float32s(weight, e))
+	weights := ort.Float32s(weight, e)
+	logits, probabilities, err := q.r.p.classify(q.s.Numbers(), ort.Float32s(x, int64(q.s.Numbers()), int64(q.s.x.cols)), ort.Int64s(append(src, dst...), 2, e), &weights, nil)
 	return &allAnswers{logits, probabilities}, err
 }
 
@@ -161,7 +162,7 @@ func (q *pending) compute(nodes []int) (logits, probabilities []float32, err err
 	if q.r.p.manifest.EdgeWeight {
 		index, weight = gather(index, weight)
 	}
-	return q.r.classify(ort.Float32s(x, int64(len(sub.Nodes)), int64(d)), index, weight)
+	return q.r.p.classify(len(sub.Nodes), ort.Float32s(x, int64(len(sub.Nodes)), int64(d)), index, &weight, nil)
 }
 
 // fill makes all answers in the background, unless some are being made already.

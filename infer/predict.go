@@ -120,24 +120,29 @@ type predictor struct {
 	yield    bool       // onnxruntime's threads leave the processors to others
 }
 
-// newPredictor reads what an export says of itself, and the data.
-func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
+// openExport reads what an export says of itself.
+func openExport(dist string, o PredictOptions) (p *predictor, err error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
-	var err error
 	if o.Provider, err = ort.ParseProvider(string(o.Provider)); err != nil {
 		return nil, err
 	}
-	p := &predictor{dir: dist, o: o}
+	p = &predictor{dir: dist, o: o}
 	if p.manifest, err = export.ReadManifest(dist); err != nil {
+		return nil, err
+	}
+	return p, p.readInference()
+}
+
+// newPredictor reads an export, and the data.
+func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
+	p, err := openExport(dist, o)
+	if err != nil {
 		return nil, err
 	}
 	if p.manifest.Task == export.TaskGraphs {
 		return nil, fmt.Errorf("%s: %w", dist, errGraphs)
-	}
-	if err := p.readInference(); err != nil {
-		return nil, err
 	}
 	if p.ds, err = data.Load(path, o.Load); err != nil {
 		return nil, err
@@ -146,10 +151,10 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 		if err := p.ds.Corrupt(c.AddEdges, c.RemoveEdges, c.Seed); err != nil {
 			return nil, err
 		}
-		o.Log("the model was trained on these data with %d edges added at random and %d removed; the same is done here", c.Added, c.Removed)
+		p.o.Log("the model was trained on these data with %d edges added at random and %d removed; the same is done here", c.Added, c.Removed)
 	}
 	if w := p.ds.EmptyWarning(); w != "" {
-		o.Log("warning: %s", w)
+		p.o.Log("warning: %s", w)
 	}
 	if have, want := p.ds.X.Cols, p.manifest.NumFeatures; have != want {
 		return nil, fmt.Errorf("%s has %d features, the model was trained on %d", path, have, want)
@@ -169,14 +174,11 @@ func (p *predictor) models(ctx context.Context) (*export.Dist, error) {
 		}
 		p.o.Library = &lib
 	}
-	p.x = Features(p.ds)
-	p.dist = p.manifest.Open(p.session())
+	if p.ds != nil {
+		p.x = Features(p.ds)
+	}
+	p.dist = p.manifest.Open(ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.yield})
 	return p.dist, nil
-}
-
-// session says how the models run.
-func (p *predictor) session() ort.Options {
-	return ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.yield}
 }
 
 func (p *predictor) close() {
@@ -248,22 +250,14 @@ func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error
 		return nil, err
 	}
 	r.Edges = g.NumEdges()
-	index, w := WeightedEdges(g)
-	weights := &w
-	if !p.manifest.EdgeWeight { // the export has none: every edge counts the same
-		weights = nil
-	}
-	outputs, err := p.dist.Classify(p.x, index, weights)
+	index, weights := WeightedEdges(g)
+	logits, probabilities, err := p.classify(g.N, p.x, index, &weights, nil)
 	if err != nil {
-		return nil, fmt.Errorf("classifier: %w", err)
+		return nil, err
 	}
-	probs := outputs["probabilities"]
-	if k := len(r.Classes); len(probs.Shape) != 2 || int(probs.Shape[0]) != g.N || int(probs.Shape[1]) != k {
-		return nil, fmt.Errorf("the classifier gave probabilities of shape %v, want [%d %d]", probs.Shape, g.N, k)
-	}
-	r.Probabilities = probs.F32
+	r.Probabilities = probabilities
 	node := func(row int) string { return fmt.Sprintf("node %q", p.ds.NodeID(row)) }
-	if v := notFinite(len(r.Classes), outputs["logits"].F32, r.Probabilities); v >= 0 {
+	if v := notFinite(len(r.Classes), logits, probabilities); v >= 0 {
 		return nil, &FiniteError{What: node(v), Largest: largest(p.ds.X, node)}
 	}
 	labels := p.ds.Labels
@@ -275,6 +269,30 @@ func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error
 	}
 	r.choose(labels, ClassNames(p.ds.ClassNames, p.ds.Classes))
 	return r, nil
+}
+
+// classify runs the classifier on the nodes of a graph or of a part of one, or with ids on
+// the graphs of a batch. It returns logits and probabilities, [rows, classes].
+func (p *predictor) classify(rows int, x, index ort.Tensor, weights, ids *ort.Tensor) (logits, probabilities []float32, err error) {
+	if !p.manifest.EdgeWeight { // the export has none: every edge counts the same
+		weights = nil
+	}
+	var out map[string]ort.Tensor
+	if ids != nil {
+		out, err = p.dist.ClassifyGraphs(x, index, weights, *ids)
+	} else {
+		out, err = p.dist.Classify(x, index, weights)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("classifier: %w", err)
+	}
+	c := len(p.manifest.Classes)
+	for _, name := range []string{"logits", "probabilities"} {
+		if t := out[name]; len(t.Shape) != 2 || int(t.Shape[0]) != rows || int(t.Shape[1]) != c {
+			return nil, nil, fmt.Errorf("the classifier gave %s of shape %v, want [%d %d]", name, t.Shape, rows, c)
+		}
+	}
+	return out["logits"].F32, out["probabilities"].F32, nil
 }
 
 // graph returns the graph that the classifier reads.
@@ -358,24 +376,13 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 	if err != nil {
 		return nil, err
 	}
-	r := &graph.Refined{Candidates: c, Probability: make([]float32, len(c.Edges)), Mode: p.info.Mode, Threshold: p.info.Threshold}
+	r := &graph.Refined{Candidates: c, Mode: p.info.Mode, Threshold: p.info.Threshold}
 	if len(c.Edges) == 0 {
 		return r, nil
 	}
 	u, v := c.Pairs()
-	out, err := p.dist.Score(h, ort.Int64s(append(u, v...), 2, int64(len(c.Edges))))
-	if err != nil {
-		return nil, fmt.Errorf("scorer: %w", err)
-	}
-	fresh, old := out["probability"].F32, out["probability_existing"].F32
-	if len(fresh) != len(c.Edges) || len(old) != len(c.Edges) {
-		return nil, fmt.Errorf("the scorer gave %d and %d probabilities for %d pairs", len(fresh), len(old), len(c.Edges))
-	}
-	for i, existing := range c.Existing {
-		r.Probability[i] = fresh[i]
-		if existing {
-			r.Probability[i] = old[i]
-		}
+	if r.Probability, err = p.score(h, append(u, v...), func(i int) bool { return c.Existing[i] }); err != nil {
+		return nil, err
 	}
 	if prior != nil {
 		for i, q := range prior.OfCandidates(nil, c) {
@@ -383,6 +390,26 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 		}
 	}
 	return r, nil
+}
+
+// score gives pairs of rows of an embedding their probabilities; ends are the first of each
+// pair and then the second.
+func (p *predictor) score(h ort.Tensor, ends []int64, existing func(i int) bool) ([]float32, error) {
+	n := len(ends) / 2
+	out, err := p.dist.Score(h, ort.Int64s(ends, 2, int64(n)))
+	if err != nil {
+		return nil, fmt.Errorf("scorer: %w", err)
+	}
+	probability, old := out["probability"].F32, out["probability_existing"].F32
+	if len(probability) != n || len(old) != n {
+		return nil, fmt.Errorf("the scorer gave %d and %d probabilities for %d pairs", len(probability), len(old), n)
+	}
+	for i := range probability {
+		if existing(i) {
+			probability[i] = old[i]
+		}
+	}
+	return probability, nil
 }
 
 // choose picks the most probable class of each node or graph, the first of equal

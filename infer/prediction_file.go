@@ -1,21 +1,14 @@
 package infer
 
 import (
-	"archive/zip"
 	"bufio"
-	"encoding/binary"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
-	"github.com/parquet-go/parquet-go"
-	"github.com/sbinet/npyio"
 )
 
 // WriteFile writes the predictions to a file in one of [GraphFormats], by its
@@ -44,199 +37,53 @@ func (r *Prediction) WriteFile(path string, progress func(done, total int)) erro
 	})
 }
 
-// rowsAtOnce is how many rows are written between two words on progress.
-const rowsAtOnce = 1 << 10
-
 func (r *Prediction) write(w io.Writer, format string, progress func(done, total int)) error {
-	rows := r.Selected
-	if rows == nil {
-		rows = make([]int, len(r.Predicted))
-		for i := range rows {
-			rows[i] = i
-		}
+	n, row := len(r.Predicted), func(i int) int { return i }
+	if r.Selected != nil {
+		n, row = len(r.Selected), func(i int) int { return r.Selected[i] }
 	}
-	if progress == nil {
-		progress = func(int, int) {}
+	id := column{name: "id", number: func(i int) int64 { return int64(row(i)) }}
+	if r.IDs != nil {
+		id = column{name: "id", text: func(i int) string { return r.IDs[row(i)] }}
 	}
-	// each hands rows to a writer, some at a time.
-	each := func(write func(part []int) error) error {
-		done := 0
-		for part := range slices.Chunk(rows, rowsAtOnce) {
-			if err := write(part); err != nil {
-				return err
-			}
-			done += len(part)
-			progress(done, len(rows))
-		}
-		return nil
+	columns := []column{id, {name: "label", text: func(i int) string { return r.Classes[r.Predicted[row(i)]] }}}
+	for c, class := range r.Classes {
+		columns = append(columns, column{name: "p_" + class, float: func(i int) float32 { return r.Probabilities[row(i)*len(r.Classes)+c] }})
 	}
+	probabilities := func(i int) []float32 { i = row(i); return r.Probabilities[i*len(r.Classes) : (i+1)*len(r.Classes)] }
 	switch format {
 	case "csv":
-		return r.writeCSV(w, each)
+		return writeCSV(w, n, columns, progress)
 	case "parquet":
-		return r.writeParquet(w, each)
+		slices.SortFunc(columns, func(a, b column) int { return strings.Compare(a.name, b.name) })
+		return writeParquet(w, n, columns, "label", progress)
 	case "npz":
-		return r.writeNPZ(w, rows, each)
+		return writeNPZ(w, []array{id.arrayOf(n),
+			{name: "class", value: collect(n, func(i int) int64 { return int64(r.Predicted[row(i)]) })},
+			columns[1].arrayOf(n), {name: "classes", value: r.Classes},
+			{name: "probability", write: func(w io.Writer) error { return writeMatrix(w, n, len(r.Classes), probabilities, progress) }}})
 	case "json":
-		return r.writeJSON(w, each)
+		return r.writeJSON(w, n, row, probabilities, progress)
 	}
 	return &FormatError{format}
 }
 
-// id is what a row is called.
-func (r *Prediction) id(i int) string {
-	if r.IDs != nil {
-		return r.IDs[i]
-	}
-	return strconv.Itoa(i)
-}
-
-func (r *Prediction) row(i int) []float32 {
-	return r.Probabilities[i*len(r.Classes) : (i+1)*len(r.Classes)]
-}
-
-type eachRow = func(func(part []int) error) error
-
-func (r *Prediction) writeCSV(w io.Writer, each eachRow) error {
-	c := csv.NewWriter(w)
-	row := []string{"id", "label"}
-	for _, class := range r.Classes {
-		row = append(row, "p_"+class)
-	}
-	if err := c.Write(row); err != nil {
-		return err
-	}
-	err := each(func(part []int) error {
-		for _, i := range part {
-			row = append(row[:0], r.id(i), r.Classes[r.Predicted[i]])
-			for _, v := range r.row(i) {
-				row = append(row, strconv.FormatFloat(float64(v), 'g', -1, 32))
-			}
-			if err := c.Write(row); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	c.Flush()
-	return c.Error()
-}
-
-func (r *Prediction) writeParquet(w io.Writer, each eachRow) error {
-	group := parquet.Group{"id": parquet.String(), "label": parquet.Encoded(parquet.String(), &parquet.RLEDictionary)}
-	if r.IDs == nil {
-		group["id"] = parquet.Leaf(parquet.Int64Type)
-	}
-	for _, class := range r.Classes {
-		group["p_"+class] = parquet.Leaf(parquet.FloatType)
-	}
-	schema := parquet.NewSchema("predictions", group)
-	column := map[string]int{}
-	for i, path := range schema.Columns() {
-		column[path[0]] = i
-	}
-	p := parquet.NewWriter(w, schema, parquet.Compression(&parquet.Snappy))
-	rows := make([]parquet.Row, 0, rowsAtOnce)
-	err := each(func(part []int) error {
-		rows = rows[:0]
-		for _, i := range part {
-			row := make(parquet.Row, len(column))
-			set := func(name string, v parquet.Value) { row[column[name]] = v.Level(0, 0, column[name]) }
-			if r.IDs != nil {
-				set("id", parquet.ByteArrayValue([]byte(r.IDs[i])))
-			} else {
-				set("id", parquet.Int64Value(int64(i)))
-			}
-			set("label", parquet.ByteArrayValue([]byte(r.Classes[r.Predicted[i]])))
-			for k, v := range r.row(i) {
-				set("p_"+r.Classes[k], parquet.FloatValue(v))
-			}
-			rows = append(rows, row)
-		}
-		_, err := p.WriteRows(rows)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return p.Close()
-}
-
-func (r *Prediction) writeNPZ(w io.Writer, rows []int, each eachRow) error {
-	ids, numbers, classes, labels := []string{}, []int64{}, []int64{}, []string{}
-	for _, i := range rows {
-		classes, labels = append(classes, int64(r.Predicted[i])), append(labels, r.Classes[r.Predicted[i]])
-		if r.IDs != nil {
-			ids = append(ids, r.IDs[i])
-		} else {
-			numbers = append(numbers, int64(i))
-		}
-	}
-	type array struct {
-		name  string
-		value any
-	}
-	arrays := []array{{"id", numbers}, {"class", classes}, {"label", labels}, {"classes", r.Classes}}
-	if r.IDs != nil {
-		arrays[0].value = ids
-	}
-	z := zip.NewWriter(w)
-	for _, a := range arrays {
-		f, err := z.Create(a.name + ".npy")
-		if err != nil {
-			return err
-		}
-		if err := npyio.Write(f, a.value); err != nil {
-			return err
-		}
-	}
-	f, err := z.Create("probability.npy")
-	if err != nil {
-		return err
-	}
-	// A matrix of float32, for which the library has no form.
-	header := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", len(rows), len(r.Classes))
-	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
-	start := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(header)))
-	if _, err := f.Write(append(start, header...)); err != nil {
-		return err
-	}
-	var b []byte
-	err = each(func(part []int) error {
-		b = b[:0]
-		for _, i := range part {
-			for _, v := range r.row(i) {
-				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-			}
-		}
-		_, err := f.Write(b)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return z.Close()
-}
-
-func (r *Prediction) writeJSON(w io.Writer, each eachRow) error {
+func (r *Prediction) writeJSON(w io.Writer, n int, row func(i int) int, probabilities func(i int) []float32, progress func(done, total int)) error {
 	separator := "[\n"
-	err := each(func(part []int) error {
-		for _, i := range part {
-			row := struct {
+	err := eachRow(n, progress, func(first, end int) error {
+		for i := first; i < end; i++ {
+			x := struct {
 				ID            any                `json:"id"`
 				Label         string             `json:"label"`
 				Probabilities map[string]float32 `json:"probabilities"`
-			}{i, r.Classes[r.Predicted[i]], map[string]float32{}}
+			}{row(i), r.Classes[r.Predicted[row(i)]], map[string]float32{}}
 			if r.IDs != nil {
-				row.ID = r.IDs[i]
+				x.ID = r.IDs[row(i)]
 			}
-			for k, v := range r.row(i) {
-				row.Probabilities[r.Classes[k]] = v
+			for k, v := range probabilities(i) {
+				x.Probabilities[r.Classes[k]] = v
 			}
-			text, err := json.Marshal(row)
+			text, err := json.Marshal(x)
 			if err != nil {
 				return err
 			}
@@ -250,7 +97,7 @@ func (r *Prediction) writeJSON(w io.Writer, each eachRow) error {
 	if err != nil {
 		return err
 	}
-	if separator == "[\n" {
+	if n == 0 {
 		_, err = io.WriteString(w, "[]\n")
 		return err
 	}

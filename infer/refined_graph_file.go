@@ -1,19 +1,15 @@
 package infer
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
-	"github.com/parquet-go/parquet-go"
-	"github.com/sbinet/npyio/npz"
 )
 
 // GraphFormats are the formats that a refined graph is written in; a file's
@@ -78,38 +74,48 @@ func (g *RefinedGraph) WriteFile(path, format string) error {
 
 // Write writes the graph in one of [GraphFormats]. Equal graphs give equal bytes.
 func (g *RefinedGraph) Write(w io.Writer, format string) error {
+	edges := g.Edges
+	base := func(e RefinedEdge) int32 { // of the numbers in its graph
+		if g.Offset == nil {
+			return 0
+		}
+		return g.Offset[g.graphOf(e.Source)]
+	}
+	columns := []column{
+		{name: "source", number: func(i int) int64 { return int64(edges[i].Source - base(edges[i])) }},
+		{name: "target", number: func(i int) int64 { return int64(edges[i].Target - base(edges[i])) }},
+		{name: "weight", float: func(i int) float32 { return edges[i].Weight }},
+		{name: "probability", float: func(i int) float32 { return edges[i].Probability }},
+		{name: "status", text: func(i int) string { return edges[i].Status }},
+	}
+	if g.Offset != nil {
+		columns = slices.Insert(columns, 0, column{name: "graph", number: func(i int) int64 { return int64(g.graphOf(edges[i].Source)) }})
+	} else if g.NodeIDs != nil && format != "npz" {
+		columns[0] = column{name: "source", text: func(i int) string { return g.NodeIDs[edges[i].Source] }}
+		columns[1] = column{name: "target", text: func(i int) string { return g.NodeIDs[edges[i].Target] }}
+	}
 	switch format {
 	case "csv":
-		return g.writeCSV(w)
+		return writeCSV(w, len(edges), columns, nil)
 	case "npz":
-		return g.writeNPZ(w)
-	case "parquet":
-		switch {
-		case g.Offset != nil:
-			return writeParquet(w, g, func(e RefinedEdge) parquetGraphsRow {
-				n := g.graphOf(e.Source)
-				base := g.Offset[n]
-				return parquetGraphsRow{int64(n), int64(e.Source - base), int64(e.Target - base), e.Weight, e.Probability, e.Status}
-			})
-		case g.NodeIDs != nil:
-			return writeParquet(w, g, func(e RefinedEdge) parquetRow[string] {
-				return parquetRow[string]{g.NodeIDs[e.Source], g.NodeIDs[e.Target], e.Weight, e.Probability, e.Status}
-			})
+		var arrays []array
+		for i := range columns {
+			arrays = append(arrays, columns[i].arrayOf(len(edges)))
 		}
-		return writeParquet(w, g, func(e RefinedEdge) parquetRow[int64] {
-			return parquetRow[int64]{int64(e.Source), int64(e.Target), e.Weight, e.Probability, e.Status}
-		})
+		nodes := []int64{int64(g.N)}
+		if g.Offset != nil {
+			nodes = collect(len(g.Offset)-1, func(i int) int64 { return int64(g.Offset[i+1] - g.Offset[i]) })
+		}
+		if arrays = append(arrays, array{name: "num_nodes", value: nodes}); g.NodeIDs != nil {
+			arrays = append(arrays, array{name: "node_id", value: g.NodeIDs})
+		}
+		return writeNPZ(w, arrays)
+	case "parquet":
+		return writeParquet(w, len(edges), columns, "status", nil)
 	case "json":
 		return g.writeJSON(w)
 	}
 	return &FormatError{format}
-}
-
-func (g *RefinedGraph) nodeID(v int32) string {
-	if g.NodeIDs != nil {
-		return g.NodeIDs[v]
-	}
-	return strconv.Itoa(int(v))
 }
 
 // graphOf returns the graph of a collection that a node belongs to.
@@ -119,107 +125,6 @@ func (g *RefinedGraph) graphOf(v int32) int {
 		n--
 	}
 	return n
-}
-
-func (g *RefinedGraph) writeCSV(w io.Writer) error {
-	c := csv.NewWriter(w)
-	header := []string{"source", "target", "weight", "probability", "status"}
-	if g.Offset != nil {
-		header = append([]string{"graph"}, header...)
-	}
-	if err := c.Write(header); err != nil {
-		return err
-	}
-	decimal := func(v float32) string { return strconv.FormatFloat(float64(v), 'g', -1, 32) }
-	var row []string
-	for _, e := range g.Edges {
-		row = row[:0]
-		if g.Offset != nil {
-			n := g.graphOf(e.Source)
-			row = append(row, strconv.Itoa(n), strconv.Itoa(int(e.Source-g.Offset[n])), strconv.Itoa(int(e.Target-g.Offset[n])))
-		} else {
-			row = append(row, g.nodeID(e.Source), g.nodeID(e.Target))
-		}
-		row = append(row, decimal(e.Weight), decimal(e.Probability), e.Status)
-		if err := c.Write(row); err != nil {
-			return err
-		}
-	}
-	c.Flush()
-	return c.Error()
-}
-
-func (g *RefinedGraph) writeNPZ(w io.Writer) error {
-	n := len(g.Edges)
-	source, target := make([]int64, n), make([]int64, n)
-	weight, probability, status := make([]float32, n), make([]float32, n), make([]string, n)
-	var of []int64
-	for i, e := range g.Edges {
-		base := int32(0)
-		if g.Offset != nil {
-			n := g.graphOf(e.Source)
-			base, of = g.Offset[n], append(of, int64(n))
-		}
-		source[i], target[i] = int64(e.Source-base), int64(e.Target-base)
-		weight[i], probability[i], status[i] = e.Weight, e.Probability, e.Status
-	}
-	z := npz.NewWriter(w)
-	type array struct {
-		name  string
-		value any
-	}
-	arrays := []array{{"source", source}, {"target", target}, {"weight", weight}, {"probability", probability}, {"status", status}, {"num_nodes", []int64{int64(g.N)}}}
-	if g.Offset != nil {
-		var nodes []int64
-		for i, v := range g.Offset[1:] {
-			nodes = append(nodes, int64(v-g.Offset[i]))
-		}
-		arrays[len(arrays)-1].value = nodes
-		arrays = append([]array{{"graph", of}}, arrays...)
-	}
-	if g.NodeIDs != nil {
-		arrays = append(arrays, array{"node_id", g.NodeIDs})
-	}
-	for _, a := range arrays {
-		if err := z.Write(a.name+".npy", a.value); err != nil {
-			return err
-		}
-	}
-	return z.Close()
-}
-
-// parquetRow is a row of a Parquet file whose nodes have IDs of type T.
-type parquetRow[T int64 | string] struct {
-	Source      T       `parquet:"source"`
-	Target      T       `parquet:"target"`
-	Weight      float32 `parquet:"weight"`
-	Probability float32 `parquet:"probability"`
-	Status      string  `parquet:"status,dict"`
-}
-
-// parquetGraphsRow is a row of a Parquet file of a collection.
-type parquetGraphsRow struct {
-	Graph       int64   `parquet:"graph"`
-	Source      int64   `parquet:"source"`
-	Target      int64   `parquet:"target"`
-	Weight      float32 `parquet:"weight"`
-	Probability float32 `parquet:"probability"`
-	Status      string  `parquet:"status,dict"`
-}
-
-func writeParquet[R any](w io.Writer, g *RefinedGraph, row func(RefinedEdge) R) error {
-	p := parquet.NewGenericWriter[R](w, parquet.Compression(&parquet.Snappy))
-	var rows []R
-	for part := range slices.Chunk(g.Edges, 1<<12) {
-		rows = rows[:0]
-		for _, e := range part {
-			rows = append(rows, row(e))
-		}
-		if _, err := p.Write(rows); err != nil {
-			return err
-		}
-	}
-	return p.Close()
 }
 
 // nodeLink is the node-link form of a graph.
