@@ -11,20 +11,32 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
-// table reads a CSV file row by row and knows where each field stands.
+// table reads the rows of a CSV or Parquet file and knows where each field stands.
 type table struct {
 	file string
-	r    *csv.Reader
+	r    interface {
+		Read() ([]string, error)
+		FieldPos(field int) (line, column int)
+	}
 	row  []string // current row; valid until the next one
+	most int      // rows, at most
 
 	mem  *budget.Reservation
 	held int64 // what the widest row takes of it
 }
 
-// newTable starts on a file held in memory. Fields are separated by commas and
+// newTable starts on a file held in memory. Fields of CSV are separated by commas and
 // may be quoted; a byte order mark is skipped. What the table holds is claimed from mem,
 // which close gives back.
-func newTable(file string, b []byte, mem *budget.Reservation) (*table, error) {
+func newTable(f tableFile, mem *budget.Reservation) (*table, error) {
+	file, b := f.path, f.bytes
+	if f.parquet {
+		rows, err := openParquet(b, mem)
+		if err != nil {
+			return nil, parquetFault(file, err)
+		}
+		return &table{file: file, r: rows, most: int(rows.count), mem: mem}, nil
+	}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, badFile(file, "the file is empty")
@@ -38,7 +50,7 @@ func newTable(file string, b []byte, mem *budget.Reservation) (*table, error) {
 	// The reader keeps a row three times: as it stands, without quotes, and as a string,
 	// with room to grow; of a field two positions, its end and a string.
 	width, fields := widest(b)
-	t := &table{file: file, mem: mem, held: budget.Mul(6, int64(width)) + budget.Mul(96, int64(fields))}
+	t := &table{file: file, mem: mem, most: bytes.Count(b, []byte{'\n'}) + 1, held: budget.Mul(6, int64(width)) + budget.Mul(96, int64(fields))}
 	if err := mem.Grow(t.held); err != nil {
 		return nil, fileFault(file, err)
 	}
@@ -48,6 +60,15 @@ func newTable(file string, b []byte, mem *budget.Reservation) (*table, error) {
 	r.TrimLeadingSpace = true
 	t.r = r
 	return t, nil
+}
+
+// parquetFault is the error of a Parquet file that cannot be read, or not in this memory.
+func parquetFault(file string, err error) error {
+	var exceeded *budget.ExceededError
+	if errors.As(err, &exceeded) {
+		return fileFault(file, err)
+	}
+	return badFile(file, "not a table that can be read: %v", err).hint("columns are numbers, booleans or text, without nesting")
 }
 
 // loneReturn returns the position of the first carriage return outside of quotes that no
@@ -76,6 +97,9 @@ func oldMac(file string, line int) *FileError {
 
 // close gives back what the table holds.
 func (t *table) close() {
+	if p, ok := t.r.(*parquetRows); ok {
+		p.close()
+	}
 	t.mem.Shrink(t.held)
 	t.held = 0
 }
@@ -105,6 +129,9 @@ func (t *table) next() (bool, error) {
 		return false, nil
 	}
 	if err != nil {
+		if _, ok := t.r.(*parquetRows); ok {
+			return false, parquetFault(t.file, err)
+		}
 		e := fileFault(t.file, err)
 		var pe *csv.ParseError
 		if errors.As(err, &pe) {

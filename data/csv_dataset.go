@@ -1,7 +1,6 @@
 package data
 
 import (
-	"bytes"
 	"errors"
 	"math"
 	"path/filepath"
@@ -38,20 +37,20 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		return nil, badFile(dir, "has a .tsv file beside %s", edgesFile).hint("save it as CSV with commas")
 	}
 
-	edgePath, edgeBytes, err := l.tableFile(dir, names, edgesFile)
+	edges, err := l.tableFile(dir, names, edgesFile)
 	if err != nil {
 		return nil, err
 	}
 	nodes := &nodeTable{}
-	nodePath, nodeBytes, err := l.tableFile(dir, names, nodesFile)
+	nodeFile, err := l.tableFile(dir, names, nodesFile)
 	if err != nil {
 		return nil, err
 	}
-	if nodePath != "" {
-		if nodes, err = readNodes(nodePath, nodeBytes, l.mem); err != nil {
+	if nodeFile.path != "" {
+		if nodes, err = readNodes(nodeFile, l.mem); err != nil {
 			return nil, err
 		}
-		l.done(nodeBytes)
+		l.done(nodeFile.bytes)
 	}
 	var featureFile string
 	switch {
@@ -92,13 +91,13 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		ds.Splits = []Split{*nodes.split}
 	}
 
-	list, err := readEdges(edgePath, edgeBytes, nodes, n, l.mem)
+	list, err := readEdges(edges, nodes, n, l.mem)
 	if err != nil {
 		return nil, err
 	}
-	l.done(edgeBytes)
+	l.done(edges.bytes)
 	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem); err != nil {
-		return nil, fileFault(edgePath, err)
+		return nil, fileFault(edges.path, err)
 	}
 	list.done(l.mem)
 	return ds, nil
@@ -192,8 +191,9 @@ func unknownLabel(s string) bool {
 
 // readNodes reads nodes.csv: a header with the column id, optionally label and
 // split, and feature columns under any other names.
-func readNodes(file string, b []byte, mem *budget.Reservation) (*nodeTable, error) {
-	t, err := newTable(file, b, mem)
+func readNodes(from tableFile, mem *budget.Reservation) (*nodeTable, error) {
+	file := from.path
+	t, err := newTable(from, mem)
 	if err != nil {
 		return nil, err
 	}
@@ -396,20 +396,20 @@ var edgeHeader = map[string]int{
 
 // readEdges reads edges.csv: source, target and optionally weight, with or
 // without a header. Ids are those of nodes.csv, or 0..n-1 without that file.
-func readEdges(file string, b []byte, nodes *nodeTable, n int, mem *budget.Reservation) (*edgeList, error) {
-	t, err := newTable(file, b, mem)
+func readEdges(from tableFile, nodes *nodeTable, n int, mem *budget.Reservation) (*edgeList, error) {
+	file := from.path
+	t, err := newTable(from, mem)
 	if err != nil {
 		var fe *FileError
-		if errors.As(err, &fe) && fe.Line == 0 {
+		if errors.As(err, &fe) && fe.Line == 0 && !from.parquet {
 			fe.hint("a graph without edges has the header line source,target alone")
 		}
 		return nil, err
 	}
 	defer t.close()
 	e := &edgeList{}
-	lines := bytes.Count(b, []byte{'\n'}) + 1
-	if e.src, err = room(mem, e.src, lines); err == nil {
-		e.dst, err = room(mem, e.dst, lines)
+	if e.src, err = room(mem, e.src, t.most); err == nil {
+		e.dst, err = room(mem, e.dst, t.most)
 	}
 	if err != nil {
 		return nil, fileFault(file, err)

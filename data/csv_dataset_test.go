@@ -272,7 +272,7 @@ func FuzzCSV(f *testing.F) {
 	f.Add("", "id\n")
 	f.Add("a\tb", "id,x\n\x00")
 	f.Fuzz(func(t *testing.T, edges, nodes string) {
-		nt, err := readNodes(nodesFile, []byte(nodes), nil)
+		nt, err := readNodes(tableFile{path: nodesFile, bytes: []byte(nodes)}, nil)
 		if err != nil {
 			checkFault(t, err)
 			nt = &nodeTable{features: &Features{Rows: 3, Cols: 1, Dense: make([]float32, 3)}}
@@ -290,7 +290,7 @@ func FuzzCSV(f *testing.F) {
 				t.Errorf("label %d of %d classes", c, len(names))
 			}
 		}
-		list, err := readEdges(edgesFile, []byte(edges), nt, n, nil)
+		list, err := readEdges(tableFile{path: edgesFile, bytes: []byte(edges)}, nt, n, nil)
 		if err != nil {
 			checkFault(t, err)
 			return

@@ -152,8 +152,8 @@ func TestParquetEncodings(t *testing.T) {
 			if !bytes.Equal(got, want) {
 				t.Errorf("%s, version %d: another text", codec, version)
 			}
-			if held := mem.Bytes(); held != int64(cap(got)) {
-				t.Errorf("%s: %d bytes are claimed for a text of %d", codec, held, cap(got))
+			if held := mem.Bytes(); held != 0 {
+				t.Errorf("%s: %d bytes are claimed when all is read", codec, held)
 			}
 		}
 		if lines := bytes.Count(want, []byte{'\n'}); lines != 3001 {

@@ -2,7 +2,6 @@ package data
 
 import (
 	"bytes"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -16,60 +15,67 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
+// tableFile is a CSV file, or a Parquet file that stands for one, held in memory.
+type tableFile struct {
+	path    string // empty: there is no such file
+	bytes   []byte
+	parquet bool
+}
+
 // tableFile reads edges.csv or nodes.csv of a folder, or the Parquet file of that name
-// with the same columns, as the CSV file that it stands for. path names the file that
-// was read; there is none where it is empty.
-func (l *loader) tableFile(dir string, names []string, name string) (path string, text []byte, err error) {
+// with the same columns.
+func (l *loader) tableFile(dir string, names []string, name string) (f tableFile, err error) {
 	base := strings.TrimSuffix(name, ".csv")
 	hasText, hasParquet := slices.Contains(names, name), slices.Contains(names, base+".parquet")
 	switch {
 	case hasText && hasParquet:
-		return "", nil, badFile(dir, "has both %s and %s.parquet", name, base).hint("keep one of them")
+		return f, badFile(dir, "has both %s and %s.parquet", name, base).hint("keep one of them")
 	case hasParquet:
-		path = filepath.Join(dir, base+".parquet")
-		b, err := l.file(path)
-		if err != nil {
-			return "", nil, err
-		}
-		defer l.done(b)
-		text, err = parquetText(b, l.mem)
-		var exceeded *budget.ExceededError
-		if errors.As(err, &exceeded) {
-			return "", nil, fileFault(path, err)
-		}
-		if err != nil {
-			return "", nil, badFile(path, "not a table that can be read: %v", err).hint("columns are numbers, booleans or text, without nesting")
-		}
-		return path, text, nil
+		f.path, f.parquet = filepath.Join(dir, base+".parquet"), true
 	case hasText:
-		path = filepath.Join(dir, name)
-		text, err = l.file(path)
-		return path, text, err
+		f.path = filepath.Join(dir, name)
+	default:
+		return f, nil
 	}
-	return "", nil, nil
+	f.bytes, err = l.file(f.path)
+	return f, err
 }
 
-// parquetText writes a Parquet table as CSV with a header, in memory of mem. Every number
-// is written in digits that give it back.
-func parquetText(b []byte, mem *budget.Reservation) (text []byte, err error) {
-	defer func() { // what the library makes of a damaged file
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the file is damaged: %v", p)
+// parquetRows reads the rows of a Parquet table one after another, the names of its
+// columns first, in memory of mem.
+type parquetRows struct {
+	header []string
+	count  int64
+	groups []parquet.RowGroup
+	rows   parquet.Rows  // of the first of groups; nil before its first row
+	buffer []parquet.Row // rows that have been read
+	left   []parquet.Row // of them, those that have not been given out
+	cells  []string
+	line   int // of a CSV file with these rows
+
+	mem     *budget.Reservation
+	reading int64 // what the library takes of it
+	row     int64 // what the row that was given out takes
+}
+
+func openParquet(b []byte, mem *budget.Reservation) (_ *parquetRows, err error) {
+	p := &parquetRows{mem: mem}
+	defer damagedParquet(&err)
+	if p.count, p.reading, err = checkParquet(b, mem); err != nil {
+		return nil, err
+	}
+	if err := mem.Grow(p.reading); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			mem.Shrink(p.reading)
 		}
 	}()
-	rows, reading, err := checkParquet(b, mem)
-	if err != nil {
-		return nil, err
-	}
-	if err := mem.Grow(reading); err != nil {
-		return nil, err
-	}
-	defer mem.Shrink(reading)
 	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, err
 	}
-	var header []string
 	for _, field := range f.Schema().Fields() {
 		if !field.Leaf() || field.Repeated() {
 			return nil, fmt.Errorf("the column %q is nested", field.Name())
@@ -77,74 +83,82 @@ func parquetText(b []byte, mem *budget.Reservation) (text []byte, err error) {
 		if logical := field.Type().LogicalType(); logical != nil && logical.UTF8 == nil && logical.Integer == nil && logical.Enum == nil {
 			return nil, fmt.Errorf("the column %q is of type %s", field.Name(), logical)
 		}
-		header = append(header, field.Name())
+		p.header = append(p.header, field.Name())
 	}
 	// A cell takes a byte at least; a row, as a node or an edge, several times that.
-	if err := taking(mem, budget.Mul(rows, int64(len(header))+32), func() error { return nil }); err != nil {
+	if err := taking(mem, budget.Mul(p.count, int64(len(p.header))+32), func() error { return nil }); err != nil {
 		return nil, err
 	}
-	var line bytes.Buffer
-	w := csv.NewWriter(&line)
-	write := func(cells []string, size int64) error {
-		return taking(mem, 4*size, func() error {
-			line.Reset()
-			if err := w.Write(cells); err != nil {
-				return err
-			}
-			if w.Flush(); w.Error() != nil {
-				return w.Error()
-			}
-			if text, err = room(mem, text, line.Len()); err == nil {
-				text = append(text, line.Bytes()...)
-			}
-			return err
-		})
+	p.groups, p.cells, p.buffer = f.RowGroups(), make([]string, len(p.header)), make([]parquet.Row, max(1, 256/len(p.header)))
+	return p, nil
+}
+
+// damagedParquet makes an error of what the library makes of a damaged file.
+func damagedParquet(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the file is damaged: %v", p)
 	}
-	if err := write(header, int64(len(b))); err != nil {
-		return nil, err
+}
+
+// Read returns the next row, valid until the one after it; io.EOF behind the last. Every
+// number is written in digits that give it back.
+func (p *parquetRows) Read() (cells []string, err error) {
+	defer damagedParquet(&err)
+	if p.line++; p.line == 1 {
+		return p.header, nil
 	}
-	cells := make([]string, len(header))
-	buffer := make([]parquet.Row, max(1, 256/len(header)))
-	for _, group := range f.RowGroups() {
-		rows := group.Rows()
-		for {
-			n, end := rows.ReadRows(buffer)
-			for _, row := range buffer[:n] {
-				if len(row) != len(header) {
-					return nil, fmt.Errorf("a row has %d values for %d columns", len(row), len(header))
-				}
-				size := int64(32 * len(header))
-				for _, v := range row {
-					if v.Kind() == parquet.ByteArray {
-						size += int64(len(v.ByteArray()))
-					}
-				}
-				if err := taking(mem, size, func() error {
-					for _, v := range row {
-						if cells[v.Column()], err = cell(v); err != nil {
-							return err
-						}
-					}
-					return write(cells, size)
-				}); err != nil {
-					return nil, err
-				}
-			}
-			if errors.Is(end, io.EOF) {
-				break
-			}
-			if end != nil {
-				return nil, end
-			}
+	p.mem.Shrink(p.row)
+	p.row = 0
+	for len(p.left) == 0 {
+		if len(p.groups) == 0 {
+			return nil, io.EOF
 		}
-		if err := rows.Close(); err != nil {
+		if p.rows == nil {
+			p.rows = p.groups[0].Rows()
+		}
+		n, err := p.rows.ReadRows(p.buffer)
+		if p.left = p.buffer[:n]; errors.Is(err, io.EOF) {
+			err = p.rows.Close()
+			p.rows, p.groups = nil, p.groups[1:]
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	return text, nil
+	row := p.left[0]
+	p.left = p.left[1:]
+	if len(row) != len(p.header) {
+		return nil, fmt.Errorf("a row has %d values for %d columns", len(row), len(p.header))
+	}
+	size := int64(32 * len(row))
+	for _, v := range row {
+		if v.Kind() == parquet.ByteArray {
+			size += int64(len(v.ByteArray()))
+		}
+	}
+	if err := p.mem.Grow(size); err != nil {
+		return nil, err
+	}
+	p.row = size
+	for _, v := range row {
+		if p.cells[v.Column()], err = cell(v); err != nil {
+			return nil, err
+		}
+	}
+	return p.cells, nil
 }
 
-// cell is a value as CSV has it; what is missing is empty.
+// FieldPos tells which line of a CSV file the row would be.
+func (p *parquetRows) FieldPos(int) (line, column int) { return p.line, 0 }
+
+func (p *parquetRows) close() {
+	if p.rows != nil {
+		p.rows.Close()
+	}
+	p.mem.Shrink(p.reading + p.row)
+}
+
+// cell is a value as CSV has it, a text of its own; what is missing is empty.
 func cell(v parquet.Value) (string, error) {
 	switch {
 	case v.IsNull():

@@ -1,6 +1,8 @@
 package data
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -9,6 +11,8 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 type parquetNode struct {
@@ -25,6 +29,25 @@ type parquetEdge struct {
 	Source string  `parquet:"source"`
 	Target string  `parquet:"target"`
 	Weight float32 `parquet:"weight"`
+}
+
+// parquetText reads a whole table; it returns its cells in quotes, a line for each row.
+func parquetText(b []byte, mem *budget.Reservation) (text []byte, err error) {
+	p, err := openParquet(b, mem)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	for {
+		row, err := p.Read()
+		if err == io.EOF {
+			return text, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		text = fmt.Appendf(text, "%q\n", row)
+	}
 }
 
 // A folder of Parquet files is the same graph as one of CSV files.
