@@ -4,22 +4,24 @@ package kernels
 // call allocates nothing; a job is cleared after its call, so that the pool
 // keeps none of the caller's memory alive.
 type jobs struct {
-	loop     forJob
-	elem     elemJob
-	mm       gemmJob
-	split    splitJob
-	sparse   sparseJob
-	rows     rowsJob
-	reduce   reduceJob
-	softmax  softmaxJob
-	random   randomJob
-	adam     adamJob
-	pair     pairJob
-	pairMean pairMeanJob
-	extra    extraJob
-	near     nearestJob
-	around   aroundJob
-	chain    chainJob
-	attend   attentionJob
-	groups   groupJob
+	loop       forJob
+	elem       elemJob
+	mm         gemmJob
+	split      splitJob
+	sparse     sparseJob
+	rows       rowsJob
+	reduce     reduceJob
+	softmax    softmaxJob
+	random     randomJob
+	adam       adamJob
+	pair       pairJob
+	pairMean   pairMeanJob
+	broadcast  broadcastJob
+	ranges     rangeJob
+	sparseRows sparseRowsJob
+	near       nearestJob
+	around     aroundJob
+	chain      chainJob
+	attend     attentionJob
+	groups     groupJob
 }

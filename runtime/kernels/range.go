@@ -1,0 +1,43 @@
+package kernels
+
+type rangeKind int
+
+const (
+	rangePairDot rangeKind = iota
+	rangeTranspose
+	rangeColumns
+	rangeSolve
+)
+
+// rangeJob is a kernel over n rows, columns or pairs in chunks of per.
+type rangeJob struct {
+	kind           rangeKind
+	dst, a, b      []float32
+	left, right    []int64
+	rows, cols     int
+	n, per         int
+	dstCols, xCols int // of rangeColumns, whose first columns are dstFrom and xFrom
+	dstFrom, xFrom int
+	width          int
+}
+
+func (p *Pool) runRange(job rangeJob) {
+	j := &p.jobs.ranges
+	*j = job
+	p.run(ceilDiv(j.n, j.per), j)
+	*j = rangeJob{}
+}
+
+func (j *rangeJob) do(c, _ int) {
+	lo, hi := c*j.per, min((c+1)*j.per, j.n)
+	switch j.kind {
+	case rangePairDot:
+		j.pairDot(lo, hi)
+	case rangeTranspose:
+		j.transpose(lo, hi)
+	case rangeColumns:
+		j.copyColumns(lo, hi)
+	case rangeSolve:
+		j.solveUpper(lo, hi)
+	}
+}
