@@ -13,7 +13,7 @@ import (
 
 // Device is where programs run, taken into use.
 type Device struct {
-	runtime.Device
+	runtime.Device // nil for the CPU
 	// Line says what it is and why; empty for the CPU where that was asked for.
 	Line string
 
@@ -25,7 +25,7 @@ type Device struct {
 // the CPU. An empty name is cpu. tf32 lets a GPU's matrix products round to TF32.
 func OpenDevice(name string, tf32 bool) (*Device, error) {
 	if name == "" || name == "cpu" {
-		return &Device{Device: runtime.CPU}, nil
+		return &Device{}, nil
 	}
 	o := cuda.Options{TF32: tf32}
 	if kind, number, numbered := strings.Cut(name, ":"); numbered {
@@ -42,7 +42,7 @@ func OpenDevice(name string, tf32 bool) (*Device, error) {
 	case err == nil:
 		return &Device{Device: gpu, Line: fmt.Sprintf("running on %s, matrix products by %s", gpu.Name(), gpu.Products()), gpu: gpu}, nil
 	case name == "auto" && (errors.Is(err, driver.ErrNoDriver) || errors.Is(err, driver.ErrNoDevice)):
-		return &Device{Device: runtime.CPU, Line: fmt.Sprintf("running on the cpu: %v", err)}, nil
+		return &Device{Line: fmt.Sprintf("running on the cpu: %v", err)}, nil
 	}
 	return nil, fmt.Errorf("cannot run on %s: %w; --device cpu runs without a GPU", name, err)
 }

@@ -153,7 +153,11 @@ func (s *Setup) DataChecksum() string {
 // DataInfo is what a compilation may know beforehand: see [train.DataInfo].
 func (s *Setup) DataInfo() passes.DataInfo {
 	if s.Graphs != nil {
-		return train.GraphDataInfo(s.planner(), s.Graphs)
+		d := runtime.CPU
+		if s.onGPU() {
+			d = cuda.Planner
+		}
+		return train.GraphDataInfo(d, s.Graphs)
 	}
 	split, err := s.Data.SplitFor(0)
 	if err != nil {
@@ -166,22 +170,23 @@ func (s *Setup) DataInfo() passes.DataInfo {
 // program take, without running any: with train.device=cuda that of the GPU.
 func (s *Setup) PredictMemory(prog *ir.Module) (*train.Forecast, error) {
 	if s.Graphs != nil {
-		return train.PredictGraphMemoryOn(s.planner(), prog, s.Graphs, s.Config)
+		if s.onGPU() {
+			return train.PredictGraphMemoryOn(cuda.Planner, prog, s.Graphs, s.Config)
+		}
+		return train.PredictGraphMemory(prog, s.Graphs, s.Config)
 	}
 	split, err := s.Data.SplitFor(uint64(s.Config.Train.Seed))
 	if err != nil {
 		return nil, err
 	}
-	return train.PredictMemoryOn(s.planner(), prog, s.Data, split, s.Config)
+	if s.onGPU() {
+		return train.PredictMemoryOn(cuda.Planner, prog, s.Data, split, s.Config)
+	}
+	return train.PredictMemory(prog, s.Data, split, s.Config)
 }
 
-// planner is the device of the configuration, as far as a plan asks for it.
-func (s *Setup) planner() runtime.Device {
-	if strings.HasPrefix(s.Config.Train.Device, "cuda") {
-		return cuda.Planner
-	}
-	return runtime.CPU
-}
+// onGPU reports whether the configuration names a GPU.
+func (s *Setup) onGPU() bool { return strings.HasPrefix(s.Config.Train.Device, "cuda") }
 
 // OptionError is a fault of a text in TrainOptions.Set.
 type OptionError struct{ Err error }

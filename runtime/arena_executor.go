@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,9 +26,8 @@ type arenaExecutor struct {
 	views  []view         // of computed values, set when sizes change
 	live   []view         // of inputs, set before every run
 
-	mem    memoryPlan
-	whole  bool // memory is laid out, and once has run
-	replay replay
+	mem   memoryPlan
+	whole bool // memory is laid out, and once has run
 
 	at *Instruction // being run, for errors
 }
@@ -96,7 +96,7 @@ func (e *arenaExecutor) allocate() error {
 	again, once := e.mem.layout() || e.p.moved || !e.whole, e.varied
 	if again {
 		e.whole, once = false, e.once
-		if err := e.replay.forget(); err != nil {
+		if err := e.p.runner.forget(); err != nil {
 			return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
 		}
 	}
@@ -110,10 +110,7 @@ func (e *arenaExecutor) allocate() error {
 		return err
 	}
 	e.whole = true
-	if e.p.accel == nil {
-		return nil
-	}
-	if err := e.replay.enter(e.p); err != nil {
+	if err := e.p.runner.enter(); err != nil {
 		return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
 	}
 	return nil
@@ -130,12 +127,7 @@ func (e *arenaExecutor) Run(step uint64) error {
 		e.show(v)
 	}
 	e.record = e.trace != nil && e.trace.begin(e.p.fn.Name)
-	err := error(nil)
-	if e.p.accel != nil {
-		err = e.runThere(step)
-	} else {
-		err = e.execute(e.code, step)
-	}
+	err := e.p.runner.run(e, step)
 	e.record = false // what runs when sizes change is no run
 	return err
 }
@@ -159,10 +151,8 @@ func (e *arenaExecutor) execute(code []*Instruction, step uint64) (err error) {
 			return opError(e.p.fn, &i.Call, err)
 		}
 		if e.timed {
-			if e.p.accel != nil {
-				if err := e.p.accel.Sync(); err != nil {
-					return opError(e.p.fn, &i.Call, err)
-				}
+			if err := e.p.runner.sync(); err != nil {
+				return opError(e.p.fn, &i.Call, err)
 			}
 			took := time.Since(start)
 			i.time += took
@@ -186,4 +176,9 @@ func (e *arenaExecutor) plan() Plan {
 	p := e.mem.plan()
 	p.Operations, p.Instructions = len(e.p.ops), len(e.code)
 	return p
+}
+
+// close gives back the memory that the executor holds on the device.
+func (e *arenaExecutor) close() error {
+	return errors.Join(e.p.runner.close(), e.p.device.Release(&e.mem.arena))
 }

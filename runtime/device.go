@@ -65,12 +65,23 @@ func (k *Call) Scratch64(n int) []float64 {
 	return unsafe.Slice((*float64)(unsafe.Pointer(&k.Scratch(2 * n)[0])), n)
 }
 
-// Device is where a program runs: it has kernels and memory.
+// Device is where programs run: it has kernels, memory, and what training does beside
+// running functions. The CPU, GPUs and the tests' device implement all of it, so that
+// no other package asks which of them it has.
 //
-// Buffers that the caller binds are in the host's memory. The executor makes
-// them readable by kernels with Import before every run, and results readable by
-// the caller with Export after it; on the CPU both share the memory. A device
-// whose memory is its own is an [Accelerator].
+// # Who owns what
+//
+// A buffer that the caller binds belongs to the host. A device whose memory is not the
+// host's copies the contents before the next run, once, for all programs on it; binding
+// the buffer again says that they have changed. A buffer that was given away with
+// ToDevice, such as a parameter while it is trained, belongs to the device: binding it
+// copies nothing, and the host's copy is as old as the last CopyToHost. What programs
+// compute stays on the device: [Executable.Result] binds it to another program there,
+// [Executable.Read] copies it to the host. On the CPU both share the memory, and the
+// copies are none.
+//
+// A device may queue what it is told to do; it does it in that order, and only reading
+// back waits for it.
 type Device interface {
 	// Name returns the device's name for messages.
 	Name() string
@@ -81,9 +92,30 @@ type Device interface {
 	// results, from the shapes of the call: floats of workspace (see
 	// [Call.Scratch]), and buffers of the pool.
 	Workspace(k *Call) (floats int, pool kernels.Scratch)
+	// Pads reports whether the sizes of sampled blocks and of batches are to be few,
+	// as work that was recorded for some sizes is replayed for others of the same. The
+	// sizes are rounded up, by [PaddedRows] and [PaddedEntries], to ones that depend on
+	// themselves alone: so a run depends on its samples and not on the steps before it.
+	// Rows that are appended hold copies of others or zeros. They are appended only in
+	// programs where they can be shown to change nothing.
+	Pads() bool
+	// Attach says how the device runs a program: by [Program.OnHost] or
+	// [Program.OnQueue].
+	Attach(p *Program) Runner
+	// MemoryLimit returns how many bytes programs may take of the device's memory,
+	// where the process may take so many of the host's.
+	MemoryLimit(host int64) int64
+
+	Allocator
+	Trainer
+	Sampler
+}
+
+// Allocator is a device's memory and the buffers that lie in it.
+type Allocator interface {
 	// Reserve makes b's own memory hold at least n elements of its element
 	// type, from an address that is a multiple of 64. Contents need not be
-	// kept. It is called while planning only.
+	// kept. b belongs to the device then.
 	Reserve(b *Buffer, n int) error
 	// View makes dst a view of n elements of memory that Reserve gave to b,
 	// from a byte on that is a multiple of 64. The element types may differ.
@@ -93,16 +125,72 @@ type Device interface {
 	// Alias makes view show n elements of operand from one on: of a dense tensor a
 	// part, of others all.
 	Alias(view, operand *Buffer, from, n int)
-	// Export returns a result as the caller may read it.
+	// Export returns a result as the host may read it, valid until the next Export of it.
 	Export(b *Buffer) (*Buffer, error)
+	// Changed says that the host changed a buffer's contents.
+	Changed(b *Buffer)
+	// ToDevice gives a tensor to the device, with the contents that the host has now.
+	ToDevice(b *Buffer) error
+	// CopyToDevice copies the host's contents of a tensor that the device owns to it,
+	// CopyToHost the device's to the host.
+	CopyToDevice(b *Buffer) error
+	CopyToHost(b *Buffer) error
+	// Assign copies src's elements to dst, both f32 tensors of one size on the device.
+	Assign(dst, src *Buffer) error
+	// Release gives back the memory of a buffer, ReleaseAll that of all. Views of it
+	// must not be used again, and programs on the device must be closed before ReleaseAll.
+	// What the host shares is the garbage collector's.
+	Release(b *Buffer) error
+	ReleaseAll() error
 }
 
-// CPU is the device that runs kernels of package runtime/kernels.
-var CPU Device = cpu{}
+// Trainer is what a device does behind the functions of a training step. All tensors
+// lie on the device.
+type Trainer interface {
+	// Adam makes step t (from 1) of Adam; see [kernels.Pool.AdamStep].
+	Adam(params []AdamParam, lr, b1, b2, eps float32, t int) error
+	// EMAUpdate moves dst to an exponential moving average: dst ← dst + share·(src − dst).
+	EMAUpdate(dst, src *Buffer, share float32) error
+	// Finite returns the position of the first buffer that holds a NaN or an
+	// infinity, −1 if none does, and the values of scalars.
+	Finite(scalars []*Buffer, values []float32, bs []*Buffer) (bad int, err error)
+	// Score compares logits [N, classes] with the labels of some rows, and reports
+	// whether all logits are finite.
+	Score(logits *Buffer, sets []Scoring) (finite bool, err error)
+}
 
-type cpu struct{}
+// AdamParam is one parameter of an optimizer step: weights, gradient, first and second
+// moments.
+type AdamParam struct {
+	W, G, M, V  *Buffer
+	WeightDecay float32
+}
 
-func (cpu) Name() string { return "cpu" }
+// Scoring is rows of logits to be compared with their labels, and the outcome. Rows
+// and Labels are [n] i64 tensors that the device owns, in the range of N and of the
+// classes.
+type Scoring struct {
+	Rows, Labels *Buffer
+	// Hits is how many rows have their largest logit, the first of equal ones, at the
+	// label; Loss the sum of −ln softmax at the label, in nats, which is valid WithLoss only.
+	Hits     int
+	Loss     float64
+	WithLoss bool
+}
+
+// Sampler is what a device draws and searches for training steps.
+type Sampler interface {
+	// DrawAnchors makes dst, an i64 tensor [count] that the device owns, so many of n
+	// nodes in ascending order: the first of a Fisher–Yates shuffle whose step i swaps
+	// element i with element i + s.Intn(i, n−i).
+	DrawAnchors(dst *Buffer, n int, s rng.Stream) error
+	// Candidates makes c the candidate edges between the rows of emb [N, F], as
+	// [graph.KNN] and [graph.NewCandidates] do.
+	Candidates(c *Candidates, emb *Buffer, o CandidateOptions) error
+	// CandidateBytes returns what Candidates takes of a memory of the device's own, beside
+	// emb and the results: for so many nodes, columns and edges of the graph.
+	CandidateBytes(n, f, edges int, o CandidateOptions) int
+}
 
 func (cpu) Kernel(op *ir.Op) (Kernel, error) {
 	k, ok := cpuKernels[op.Name()]
@@ -125,77 +213,6 @@ func CheckKernel(op *ir.Op, have bool, device string) error {
 	}
 	return nil
 }
-
-func (cpu) Reserve(b *Buffer, n int) error {
-	if b.DType == ir.I64 {
-		if cap(b.I64) < n {
-			b.I64 = alignedSlice[int64](n)
-		}
-		return nil
-	}
-	if cap(b.F32) < n {
-		b.F32 = nil // the old memory may go before the new one comes
-		b.F32 = alignedSlice[float32](n)
-	}
-	return nil
-}
-
-// alignment of values in bytes: a cache line, and the widest vector.
-const alignment = 64
-
-// alignedSlice returns n elements from an aligned address.
-func alignedSlice[T float32 | int64](n int) []T {
-	if n == 0 {
-		return nil
-	}
-	size := int(unsafe.Sizeof(T(0)))
-	s := make([]T, n+alignment/size-1)
-	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(s)))%alignment) / size
-	return s[skip : skip+n : skip+n]
-}
-
-func (cpu) View(dst, b *Buffer, at, n int) {
-	switch {
-	case dst.Sparse != nil:
-		dst.Sparse.Values = elements[float32](b, at, n)
-	case dst.DType == ir.I64:
-		dst.I64 = elements[int64](b, at, n)
-	default:
-		dst.F32 = elements[float32](b, at, n)
-	}
-}
-
-// elements returns n elements of a buffer's memory from byte at on.
-func elements[T float32 | int64](b *Buffer, at, n int) []T {
-	if n == 0 {
-		return []T{}
-	}
-	have, base := 8*cap(b.I64), unsafe.Pointer(unsafe.SliceData(b.I64))
-	if b.DType != ir.I64 {
-		have, base = 4*cap(b.F32), unsafe.Pointer(unsafe.SliceData(b.F32))
-	}
-	if size := int(unsafe.Sizeof(T(0))); at < 0 || at%size != 0 || at+n*size > have {
-		panic(fmt.Sprintf("runtime: %d elements from byte %d on of %d bytes", n, at, have))
-	}
-	return unsafe.Slice((*T)(unsafe.Add(base, at)), n)
-}
-
-func (cpu) Import(view, bound *Buffer) error {
-	view.F32, view.I64, view.Graph = bound.F32, bound.I64, bound.Graph
-	if bound.Sparse != nil {
-		*view.Sparse = *bound.Sparse
-	}
-	return nil
-}
-
-func (c cpu) Alias(view, operand *Buffer, from, n int) {
-	_ = c.Import(view, operand) // which has nothing to fail at
-	if from > 0 || n < len(view.F32) {
-		view.F32 = view.F32[from : from+n]
-	}
-}
-
-func (cpu) Export(b *Buffer) (*Buffer, error) { return b, nil }
 
 // cpuKernels is the table of the CPU: one kernel for each tensor operation.
 var cpuKernels = mergeKernels(elementwiseKernels, reduceKernels, matrixKernels, pairwiseKernels, graphKernels, randomKernels, fusedKernels)

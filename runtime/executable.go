@@ -74,9 +74,6 @@ func NewExecutable(m *ir.Module, f *ir.Func, opts Options) (*Executable, error) 
 	for _, v := range m.Params {
 		x.params[v.Name] = true
 	}
-	if p.accel != nil && opts.NewExecutor != nil {
-		return nil, fmt.Errorf("runtime: @%s: only the arena executor runs on %s", f.Name, opts.Device.Name())
-	}
 	if opts.Pool == nil {
 		x.opts.Pool, x.ownPool = kernels.NewPool(0), true
 	}
@@ -85,7 +82,9 @@ func NewExecutable(m *ir.Module, f *ir.Func, opts Options) (*Executable, error) 
 		i.Pool = x.opts.Pool
 	}
 	if opts.NewExecutor != nil {
-		x.exec, err = newSeparate(p, x.opts)
+		if err = p.runner.separate(); err == nil {
+			x.exec, err = newSeparate(p, x.opts)
+		}
 	} else {
 		x.exec = newArenaExecutor(p, x.opts)
 	}
@@ -97,14 +96,14 @@ func NewExecutable(m *ir.Module, f *ir.Func, opts Options) (*Executable, error) 
 }
 
 // Close ends the threads that the executable started itself, and gives back what
-// it holds in the memory of an [Accelerator]. What [Executable.Output] has returned
+// it holds in the device's memory. What [Executable.Output] has returned
 // stays readable.
 func (x *Executable) Close() {
 	if x.ownPool {
 		x.opts.Pool.Close()
 	}
-	if e, ok := x.exec.(*arenaExecutor); ok && x.p.accel != nil {
-		_ = e.close() // a device that fails here has said so before
+	if e, ok := x.exec.(*arenaExecutor); ok {
+		_ = e.close() // a device that fails here has failed before, with an error that was returned
 		x.ran, x.ready = false, false
 	}
 }
@@ -137,8 +136,8 @@ func (x *Executable) Outputs() []string {
 // Bind gives an argument or a parameter its value. The buffer is kept, not
 // copied: its elements may be changed in place between runs. Sizes may differ
 // from what was bound before. A parameter of the module that the function does
-// not read is accepted and ignored. On an [Accelerator] binding a buffer again is
-// what says that its elements have changed.
+// not read is accepted and ignored. On a device with a memory of its own, binding a
+// buffer again is what says that its elements have changed.
 func (x *Executable) Bind(name string, b *Buffer) error {
 	in := x.byName[name]
 	if in == nil {
@@ -157,9 +156,7 @@ func (x *Executable) Bind(name string, b *Buffer) error {
 		return fmt.Errorf("runtime: @%s: cannot bind %s: it is %s, got shape %v", x.Name(), inputName(in.value), in.value.Type, b.Dims)
 	}
 	in.bound = b
-	if a := x.p.accel; a != nil {
-		a.Memory().Changed(b)
-	}
+	x.p.device.Changed(b)
 	return nil
 }
 
@@ -170,7 +167,7 @@ func (x *Executable) Run(step uint64) error {
 	if err := x.p.load(); err != nil {
 		return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
 	}
-	if err := x.p.inferDynamicShapes(); err != nil {
+	if err := x.p.runner.inferDynamicShapes(); err != nil {
 		return fmt.Errorf("runtime: %w", err)
 	}
 	if err := x.layOut(); err != nil {
@@ -199,22 +196,15 @@ func (x *Executable) layOut() error {
 	return nil
 }
 
-// Prepare does what the next run begins with while an [Accelerator] is busy with the
-// last one: it copies what was bound since, and finds receptive fields, or queues the
-// search for them. What the last run computed stays to be read. It does nothing on
-// other devices, where the host is what computes, nor before the first run.
+// Prepare does what the next run begins with while a device that queues work is busy with
+// the last one: it copies what was bound since, and queues the search for receptive
+// fields. What the last run computed stays to be read. It does nothing before the first
+// run, nor where the host is what computes.
 func (x *Executable) Prepare() error {
-	if x.p.accel == nil || !x.ready {
+	if !x.ready {
 		return nil
 	}
-	if err := x.p.load(); err != nil {
-		return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
-	}
-	search := x.p.inferDynamicShapes
-	if x.p.found != nil {
-		search = x.p.found.queue
-	}
-	if err := search(); err != nil {
+	if err := x.p.runner.prepare(); err != nil {
 		return fmt.Errorf("runtime: %w", err)
 	}
 	return nil

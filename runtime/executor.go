@@ -44,7 +44,7 @@ type Executor interface {
 	Buffer(v *ir.Value) *Buffer
 }
 
-// Program is what an [Executor] runs: a function of the tensor level whose
+// Program is what a [Runner] or an [Executor] runs: a function of the tensor level whose
 // operations have kernels.
 type Program struct{ p *program }
 

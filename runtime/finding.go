@@ -8,16 +8,6 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// FieldFinder is a [Device] that finds receptive fields itself, in its own memory,
-// so that neither the graph's structure nor the fields pass through the host.
-type FieldFinder interface {
-	Device
-	// FieldWork returns the bytes of workspace that FindField needs.
-	FieldWork(f *ResidentField) int
-	// FindField queues the search for a field, whose memory and workspace are there.
-	FindField(f *ResidentField) error
-}
-
 // ResidentField is a receptive field in a device's memory: what [graph.Field] is on
 // the host, with the same sources and entries in the same order, and the same padding.
 // Addresses are the device's.
@@ -84,7 +74,7 @@ func (f *ResidentField) room(entries int) int { return PaddedEntries(entries + e
 // the sizes; these are read when memory is laid out for them.
 type finding struct {
 	p      *program
-	finder FieldFinder
+	q      Queue
 	fields []*ResidentField // by shape operation
 	memory []*Buffer        // of each, and for all of them their counts with workspace
 	laid   []ResidentField  // as memory was laid out, and the search recorded
@@ -95,8 +85,8 @@ type finding struct {
 	recording Recording
 }
 
-func newFinding(p *program, x FieldFinder) *finding {
-	f := &finding{p: p, finder: x, counts: make([]int32, FieldCounts*len(p.shapeOps)), laid: make([]ResidentField, len(p.shapeOps))}
+func newFinding(p *program, q Queue) *finding {
+	f := &finding{p: p, q: q, counts: make([]int32, FieldCounts*len(p.shapeOps)), laid: make([]ResidentField, len(p.shapeOps))}
 	for i, s := range p.shapeOps {
 		f.fields = append(f.fields, &ResidentField{Pads: p.pads})
 		if s.from != nil {
@@ -165,7 +155,7 @@ func (f *finding) search() error {
 	}
 	all := func() error {
 		for i, r := range f.fields {
-			if err := f.finder.FindField(r); err != nil {
+			if err := f.q.FindField(r); err != nil {
 				return opError(f.p.fn, &f.p.shapeOps[i].Call, err)
 			}
 		}
@@ -173,7 +163,7 @@ func (f *finding) search() error {
 	}
 	if f.recording == nil && f.settled {
 		var err error
-		if f.recording, err = f.p.accel.Record(all); err != nil {
+		if f.recording, err = f.q.Record(all); err != nil {
 			return err
 		}
 	}
@@ -189,7 +179,7 @@ func (f *finding) search() error {
 
 // layOut gives the fields memory for as many targets and entries as there may be.
 func (f *finding) layOut() error {
-	m, last := f.p.accel.Memory(), len(f.fields)
+	m, last := f.q.Buffers(), len(f.fields)
 	work, moved := 0, false
 	for i, r := range f.fields {
 		in := f.p.shapeOps[i].in
@@ -206,7 +196,7 @@ func (f *finding) layOut() error {
 			moved = true
 		}
 		moved = moved || *was.Graph != *r.Graph || was.Targets != r.Targets
-		work = max(work, f.finder.FieldWork(r))
+		work = max(work, f.q.FieldWork(r))
 	}
 	if !moved {
 		return nil
@@ -244,6 +234,25 @@ func (f *finding) provide(m *Remote, i, bytes int) error {
 	return m.Reserve(b, (bytes+7)/8)
 }
 
+// stamp says which contents a shape operation has seen.
+type stamp struct {
+	from    *Buffer
+	changed uint64
+}
+
+// stampsOf returns the stamps of what a shape operation reads.
+func (p *program) stampsOf(s *shapeOp) (now [2]stamp) {
+	for k, view := range s.in {
+		now[k].from = view
+		for _, in := range p.inputs {
+			if in.view == view {
+				now[k] = stamp{in.bound, in.bound.res.changed}
+			}
+		}
+	}
+	return now
+}
+
 // sizes reads how large the fields are that were queued, and makes more room where
 // there was not enough.
 func (f *finding) sizes() error {
@@ -252,7 +261,7 @@ func (f *finding) sizes() error {
 	}
 	for {
 		last := f.memory[len(f.memory)-1]
-		if err := f.p.accel.Memory().download(bytesOf(f.counts), last.At.Elements); err != nil {
+		if err := f.q.Buffers().download(bytesOf(f.counts), last.At.Elements); err != nil {
 			return fmt.Errorf("@%s, finding receptive fields: %w", f.p.fn.Name, err)
 		}
 		short, err := f.short()
@@ -307,7 +316,7 @@ func (f *finding) short() (bool, error) {
 // bytes is what the fields hold on the device.
 func (f *finding) bytes() (n int) {
 	for _, b := range f.memory {
-		n += f.p.accel.Memory().of(b).size
+		n += f.q.Buffers().of(b).size
 	}
 	return n
 }
@@ -324,29 +333,26 @@ func (f *finding) forget() error {
 func (f *finding) close() error {
 	errs := []error{f.forget()}
 	for _, b := range f.memory {
-		errs = append(errs, f.p.accel.Memory().Release(b))
+		errs = append(errs, f.q.Buffers().Release(b))
 	}
 	return errors.Join(errs...)
 }
 
-// predictFinding returns what a device that finds fields itself will hold for those
-// that the host has found.
-func predictFinding(p *program, x FieldFinder) (n int) {
+// predict returns what the device will hold for fields as large as the host has found.
+func (f *finding) predict() (n int) {
 	work := 0
-	fields := map[*shapeOp]*ResidentField{}
-	for _, s := range p.shapeOps {
-		r := &ResidentField{Graph: &ResidentCSR{Rows: s.in[0].Graph.N}, Pads: p.pads, MaxTargets: s.most[0]}
+	for i, s := range f.p.shapeOps {
+		r := f.fields[i]
+		r.Graph, r.MaxTargets = &ResidentCSR{Rows: s.in[0].Graph.N}, s.most[0]
 		r.MaxEntries = r.room(s.most[1])
-		if s.from != nil {
-			r.From = fields[s.from]
+		if r.From != nil {
 			r.MaxTargets = r.From.MaxSources()
 		}
-		fields[s] = r
 		n += r.lay(0)
-		work = max(work, x.FieldWork(r))
+		work = max(work, f.q.FieldWork(r))
 	}
-	if len(fields) == 0 {
+	if len(f.fields) == 0 {
 		return 0
 	}
-	return n + aligned(4*FieldCounts*len(fields)) + aligned(work)
+	return n + aligned(4*FieldCounts*len(f.fields)) + aligned(work)
 }

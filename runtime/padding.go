@@ -7,19 +7,6 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
-// ShapeBucketer is a [Device] that may want the sizes that programs find themselves, those
-// of receptive fields, rounded up: steps whose samples differ then mostly have the
-// same sizes, and what was recorded for one is replayed for the others. How far is
-// decided by the exact size alone, so that a step's bits depend on its samples and
-// not on the steps before it.
-//
-// Rows that are appended hold copies of others or zeros. They are appended only in
-// programs where they can be shown to change nothing; see program.paddable.
-type ShapeBucketer interface {
-	Device
-	Pads() bool
-}
-
 // roundUp returns the next of so many evenly spaced sizes in each octave, multiples
 // of least.
 func roundUp(n, steps, least int) int {

@@ -38,9 +38,7 @@ func PredictMemory(m *ir.Module, name string, inputs map[string]*Buffer, draws .
 // PredictMemoryOn is [PredictMemory] for a device, of which only Kernel and Workspace
 // are asked. What lies there beside, inputs and parameters, is not counted.
 func PredictMemoryOn(d Device, m *ir.Module, name string, inputs map[string]*Buffer, draws ...map[string]*Buffer) (Memory, error) {
-	if d != CPU {
-		d = sizesOf{CPU, d}
-	}
+	d = sizesOf{CPU, d}
 	var mem Memory
 	f := m.Func(name)
 	if f == nil {
@@ -59,7 +57,7 @@ func PredictMemoryOn(d Device, m *ir.Module, name string, inputs map[string]*Buf
 		if err != nil {
 			return mem, err
 		}
-		mem.Setup, mem.Fields, mem.Pool = e.plan(), e.p.fieldBytes(), e.mem.pool()
+		mem.Setup, mem.Fields, mem.Pool = e.plan(), e.p.runner.blockBytes(), e.mem.pool()
 		for _, r := range set.Results {
 			all[r.Name] = e.p.slots[r.Value].sized()
 		}
@@ -69,7 +67,7 @@ func PredictMemoryOn(d Device, m *ir.Module, name string, inputs map[string]*Buf
 		return mem, err
 	}
 	mem.Main = e.plan()
-	mem.Fields += e.p.fieldBytes()
+	mem.Fields += e.p.runner.blockBytes()
 	mem.Pool = mem.Pool.Max(e.mem.pool())
 	return mem, nil
 }
@@ -82,10 +80,18 @@ type sizesOf struct {
 
 func (s sizesOf) Kernel(op *ir.Op) (Kernel, error)         { return s.of.Kernel(op) }
 func (s sizesOf) Workspace(k *Call) (int, kernels.Scratch) { return s.of.Workspace(k) }
-func (s sizesOf) Pads() bool {
-	p, ok := s.of.(ShapeBucketer)
-	return ok && p.Pads()
+func (s sizesOf) Pads() bool                               { return s.of.Pads() }
+func (s sizesOf) Attach(p *Program) Runner {
+	return predictedRunner{hostRunner{p.p}, s.of.Attach(p)}
 }
+
+// predictedRunner finds blocks on the host, for a device that is asked what they take.
+type predictedRunner struct {
+	hostRunner
+	of Runner
+}
+
+func (r predictedRunner) blockBytes() int { return r.of.predictBlockBytes() }
 
 // predict lays a function out for some inputs, and further draws of them.
 func predict(d Device, m *ir.Module, f *ir.Func, inputs map[string]*Buffer, draws []map[string]*Buffer) (*arenaExecutor, error) {
@@ -134,7 +140,7 @@ func (p *program) loadSizes() error {
 			return fmt.Errorf("%s needs the graph itself, not only its size", s.Op)
 		}
 	}
-	if err := p.inferDynamicShapes(); err != nil {
+	if err := p.runner.inferDynamicShapes(); err != nil {
 		return err
 	}
 	return p.resolve()
@@ -158,23 +164,6 @@ func (e Extent) Buffer(t ir.Type) *Buffer {
 	return b
 }
 
-// fieldBytes returns what the receptive fields hold.
-func (p *program) fieldBytes() int {
-	if p.found != nil {
-		return p.found.bytes()
-	}
-	if s, ok := p.device.(sizesOf); ok {
-		if x, ok := s.of.(FieldFinder); ok {
-			return predictFinding(p, x)
-		}
-	}
-	n := 0
-	for _, s := range p.shapeOps {
-		n += s.field.Bytes()
-	}
-	return n
-}
-
 // Memory returns what the function holds now, after a run.
 func (x *Function) Memory() Memory {
 	var m Memory
@@ -192,7 +181,7 @@ func (x *Function) Memory() Memory {
 		} else {
 			m.Main = plan
 		}
-		m.Fields += e.p.fieldBytes()
+		m.Fields += e.p.runner.blockBytes()
 	}
 	return m
 }

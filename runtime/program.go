@@ -13,7 +13,7 @@ type program struct {
 	module   *ir.Module
 	fn       *ir.Func
 	device   Device
-	accel    Accelerator    // the device, if it has a memory of its own
+	runner   Runner
 	inputs   []*input       // arguments in order, then the parameters that are read
 	ops      []*Instruction // in program order
 	slots    map[*ir.Value]*slot
@@ -21,7 +21,6 @@ type program struct {
 	check    bool       // results for NaN and infinities
 	shapeOps []*shapeOp // operations that find sizes, in program order
 	pads     bool       // what shape operations find is padded
-	found    *finding   // on a device that runs them itself, else nil
 	padded   bool       // batches are, so that inputs have few sizes
 
 	// Since memory was last laid out: sizes that the program found are others, or those
@@ -47,7 +46,6 @@ type input struct {
 // newProgram finds the kernels of a function on a device.
 func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, error) {
 	p := &program{module: m, fn: f, device: d, slots: map[*ir.Value]*slot{}, sym: newSymbols()}
-	p.accel, _ = d.(Accelerator)
 	seen := map[string]bool{}
 	for _, v := range append(append([]*ir.Value{}, f.Args...), f.Params(m)...) {
 		if seen[v.Name] {
@@ -88,16 +86,11 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 			}
 		}
 	}
-	if d == CPU {
-		leaveForGradients(p.ops)
-	}
-	if x, ok := d.(ShapeBucketer); ok && x.Pads() {
+	if d.Pads() {
 		p.pads = len(p.shapeOps) > 0 && p.paddable()
 		p.padded = f.Attrs.Bool(passes.Padded)
 	}
-	if x, ok := d.(FieldFinder); ok && p.accel != nil && len(p.shapeOps) > 0 {
-		p.found = newFinding(p, x)
-	}
+	p.runner = d.Attach(&Program{p})
 	return p, nil
 }
 

@@ -25,8 +25,8 @@ type DeviceMemory interface {
 	Copy(dst, src uintptr, bytes int) error
 }
 
-// Remote keeps buffers in a device's memory. It is the part of an [Accelerator]
-// that is the same for all of them, to be embedded. It is not safe for use by
+// Remote keeps buffers in a device's memory. It is the part of a [Device] with a
+// memory of its own that is the same for all of them, to be embedded. It is not safe for use by
 // several goroutines at once.
 type Remote struct {
 	mem    DeviceMemory
@@ -54,8 +54,8 @@ type resident struct {
 	host    *Buffer // copy for Export
 }
 
-// Memory returns r itself.
-func (r *Remote) Memory() *Remote { return r }
+// Buffers returns r itself.
+func (r *Remote) Buffers() *Remote { return r }
 
 // Held returns the bytes in use now, and the most at one time so far.
 func (r *Remote) Held() (now, peak int) { return r.held, r.peak }
@@ -69,7 +69,7 @@ func (r *Remote) of(b *Buffer) *resident {
 }
 
 // OnDevice reports whether the memory of a device holds the contents, and not the
-// host's: of what programs compute there, and of what was given to [Remote.Own].
+// host's: of what programs compute there, and of what was given to [Remote.ToDevice].
 func (b *Buffer) OnDevice() bool { return b.res != nil && b.res.owned }
 
 // alloc gives a resident a block of at least so many bytes.
@@ -222,8 +222,8 @@ func (r *Remote) Export(b *Buffer) (*Buffer, error) {
 	return h, err
 }
 
-// Own gives a tensor to the device, with the contents that the host has now.
-func (r *Remote) Own(b *Buffer) error {
+// ToDevice gives a tensor to the device, with the contents that the host has now.
+func (r *Remote) ToDevice(b *Buffer) error {
 	s := r.of(b)
 	if s.owned {
 		return nil
@@ -236,20 +236,20 @@ func (r *Remote) Own(b *Buffer) error {
 	return nil
 }
 
-// Put copies the host's contents of a tensor that the device owns to the device.
-func (r *Remote) Put(b *Buffer) error {
-	if err := r.Own(b); err != nil {
+// CopyToDevice copies the host's contents of a tensor that the device owns to the device.
+func (r *Remote) CopyToDevice(b *Buffer) error {
+	if err := r.ToDevice(b); err != nil {
 		return err
 	}
-	return r.upload(b.At.Elements, bytesOf(b.F32))
+	return r.upload(b.At.Elements, payload(b))
 }
 
-// Fetch copies the contents of a tensor that the device owns to the host.
-func (r *Remote) Fetch(b *Buffer) error {
+// CopyToHost copies the contents of a tensor that the device owns to the host.
+func (r *Remote) CopyToHost(b *Buffer) error {
 	if !b.OnDevice() {
 		return nil
 	}
-	return r.download(bytesOf(b.F32), b.At.Elements)
+	return r.download(payload(b), b.At.Elements)
 }
 
 // Assign queues a copy of src's elements to dst, both f32 tensors of one size on

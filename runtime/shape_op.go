@@ -19,10 +19,7 @@ type shapeOp struct {
 
 	most [2]int // targets and entries that there have been
 
-	// On a device with a memory of its own: what the field was found for, and the
-	// field as it is copied there.
-	seen  [2]stamp
-	there [3]*Buffer
+	seen [2]stamp // what the field was found for, where inputs change only when they are bound
 }
 
 // addShapeOp checks that the operation reads nothing but inputs and what other
@@ -42,42 +39,6 @@ func (p *program) addShapeOp(o *Instruction) error {
 	}
 	s.out = o.outs
 	p.shapeOps = append(p.shapeOps, s)
-	return nil
-}
-
-// inferDynamicShapes runs the shape operations and notes whether any size differs from the last time.
-func (p *program) inferDynamicShapes() error {
-	if p.found != nil {
-		return p.found.sizes()
-	}
-	for _, s := range p.shapeOps {
-		now := p.stampsOf(s)
-		if p.accel != nil && s.seen == now {
-			continue // nothing was bound again; elsewhere it may change in place
-		}
-		if s.in[1].I64 == nil && s.in[1].len() > 0 {
-			return opError(p.fn, &s.Call, fmt.Errorf("the targets lie in the memory of %s; sizes are found on the host", p.device.Name()))
-		}
-		f, targets := &s.field, s.in[1].I64
-		exact := len(targets)
-		if s.from != nil {
-			exact = s.from.field.True
-		}
-		if err := f.RebuildFirst(s.in[0].Graph, targets, exact); err != nil {
-			return opError(p.fn, &s.Call, err)
-		}
-		if p.pads {
-			f.Pad(PaddedRows(len(f.Sources)), PaddedEntries(f.E))
-		}
-		p.resize(s, f.N, f.E, len(f.Sources))
-		s.out[0].view.Graph, s.out[1].view.I64, s.out[2].view.I64 = &f.Structure, f.Sources, f.Entries
-		if p.accel != nil {
-			if err := p.send(s); err != nil {
-				return opError(p.fn, &s.Call, err)
-			}
-		}
-		s.seen = now
-	}
 	return nil
 }
 

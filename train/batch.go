@@ -16,76 +16,35 @@ import (
 // allocating: different ones, evenly, in ascending order. A step's draw depends
 // on the stream and the step alone.
 type anchorSampler struct {
-	s     rng.Stream
-	perm  []int32 // the identity between draws
-	swaps []int32
-	out   *runtime.Buffer      // [B] i64
-	there runtime.AnchorDrawer // a device that draws, nil where the host does
-}
-
-// mostDrawnThere bounds the samples that a device draws, by work that grows with the
-// square of their number: as many take about 4·10⁹ comparisons.
-const mostDrawnThere = 1 << 16
-
-// drawnOn has the device draw, if it can.
-func (a *anchorSampler) drawnOn(d runtime.Accelerator) error {
-	drawer, ok := d.(runtime.AnchorDrawer)
-	_, finds := d.(runtime.FieldFinder) // the host would have to know the samples
-	if !ok || !finds || a.all() || len(a.swaps) > mostDrawnThere {
-		return nil
-	}
-	a.there, a.out.I64 = drawer, nil
-	return d.Memory().Reserve(a.out, len(a.swaps))
+	device runtime.Device
+	s      rng.Stream
+	n      int
+	out    *runtime.Buffer // [B] i64, on the device
 }
 
 // newAnchorSampler draws count of n nodes a step; 0, or more than n, means all.
-func newAnchorSampler(s rng.Stream, n, count int) *anchorSampler {
-	if count == 0 || count > n {
-		count = n
+func newAnchorSampler(d runtime.Device, s rng.Stream, n, count int) (*anchorSampler, error) {
+	a := &anchorSampler{device: d, s: s, n: n}
+	if count > 0 && count < n {
+		a.out = &runtime.Buffer{DType: ir.I64, Dims: []int{count}}
+		return a, d.Reserve(a.out, count)
 	}
-	a := &anchorSampler{s: s, perm: make([]int32, n), swaps: make([]int32, count), out: runtime.I64(make([]int64, count), count)}
-	for i := range a.perm {
-		a.perm[i] = int32(i)
-	}
+	a.out = runtime.I64(make([]int64, n), n)
 	for i := range a.out.I64 {
 		a.out.I64[i] = int64(i)
 	}
-	return a
+	return a, nil
 }
 
 // all reports whether every node is a sample of every step.
-func (a *anchorSampler) all() bool { return len(a.swaps) == len(a.perm) }
+func (a *anchorSampler) all() bool { return a.out.Dims[0] == a.n }
 
-// draw makes out the samples of a step: the first steps of a Fisher–Yates
-// shuffle, undone afterwards.
-func (a *anchorSampler) draw(step uint64) {
-	n, count := len(a.perm), len(a.swaps)
+// draw makes out the samples of a step.
+func (a *anchorSampler) draw(step uint64) error {
 	if a.all() {
-		return
-	}
-	s := a.s.At(step)
-	for i := range count {
-		j := i + s.Intn(uint64(i), n-i)
-		a.swaps[i] = int32(j)
-		a.perm[i], a.perm[j] = a.perm[j], a.perm[i]
-	}
-	for i := range count {
-		a.out.I64[i] = int64(a.perm[i])
-	}
-	for i := count - 1; i >= 0; i-- {
-		j := a.swaps[i]
-		a.perm[i], a.perm[j] = a.perm[j], a.perm[i]
-	}
-	slices.Sort(a.out.I64)
-}
-
-// drawAnywhere is draw, by the device if that draws.
-func (a *anchorSampler) drawAnywhere(step uint64) error {
-	if a.there == nil {
-		a.draw(step)
 		return nil
 	}
-	return a.there.DrawAnchors(a.out, len(a.perm), a.s.At(step))
+	return a.device.DrawAnchors(a.out, a.n, a.s.At(step))
 }
 
 // batcher gives the contrastive steps their samples: anchors of the whole graph
@@ -120,11 +79,9 @@ func (t *trainer) newBatcher() (*batcher, error) {
 	}
 	c := t.cfg.Train
 	if c.Sampler == "full" {
-		b.full = newAnchorSampler(t.stream("anchors"), g.N, c.Anchors)
-		if t.accel == nil {
-			return b, nil
-		}
-		return b, b.full.drawnOn(t.accel)
+		var err error
+		b.full, err = newAnchorSampler(t.device, t.stream("anchors"), g.N, c.Anchors)
+		return b, err
 	}
 	hops := c.Hops
 	if hops == 0 {
@@ -155,7 +112,7 @@ func (b *batcher) draw(f *function, step int) error {
 		if b.full.all() && b.t.inputs["anchors"] == b.full.out {
 			return nil // a device that has them need not get them again
 		}
-		if err := b.full.drawAnywhere(uint64(step)); err != nil {
+		if err := b.full.draw(uint64(step)); err != nil {
 			return fmt.Errorf("train: drawing the samples of step %d: %w", step, err)
 		}
 		return b.t.bind("anchors", b.full.out)

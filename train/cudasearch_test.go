@@ -18,11 +18,9 @@ import (
 // searcher is a GPU that shows its searches.
 type searcher struct {
 	*cuda.Device
-	exported         []*runtime.Buffer
-	searches, choice int
-	before           func()
-	found            func(idx []int32, emb *runtime.Buffer, k int)
-	chosen           func(c *runtime.ResidentCandidates, idx []int32, k int, mutual bool)
+	exported []*runtime.Buffer
+	before   func()
+	chosen   func(c *runtime.Candidates, emb *runtime.Buffer, o runtime.CandidateOptions)
 }
 
 func (s *searcher) Export(b *runtime.Buffer) (*runtime.Buffer, error) {
@@ -30,30 +28,14 @@ func (s *searcher) Export(b *runtime.Buffer) (*runtime.Buffer, error) {
 	return s.Device.Export(b)
 }
 
-func (s *searcher) Nearest(idx []int32, sim []float32, emb *runtime.Buffer, k int) error {
-	if s.searches++; s.before != nil {
+func (s *searcher) Candidates(c *runtime.Candidates, emb *runtime.Buffer, o runtime.CandidateOptions) error {
+	if s.before != nil {
 		s.before()
 	}
-	err := s.Device.Nearest(idx, sim, emb, k)
-	if err == nil && s.found != nil {
-		s.found(idx, emb, k)
-	}
-	return err
-}
-
-func (s *searcher) Candidates(c *runtime.ResidentCandidates, emb *runtime.Buffer, k int, mutual bool) error {
-	if s.choice++; s.before != nil {
-		s.before()
-	}
-	if err := s.Device.Candidates(c, emb, k, mutual); err != nil || s.chosen == nil {
+	if err := s.Device.Candidates(c, emb, o); err != nil || s.chosen == nil {
 		return err
 	}
-	idx := make([]int32, emb.Dims[0]*k)
-	if err := s.Device.Nearest(idx, nil, emb, k); err != nil {
-		return err
-	}
-	s.found(idx, emb, k)
-	s.chosen(c, idx, k, mutual)
+	s.chosen(c, emb, o)
 	return nil
 }
 
@@ -63,24 +45,37 @@ func (s *searcher) Candidates(c *runtime.ResidentCandidates, emb *runtime.Buffer
 func TestCUDASearchesThere(t *testing.T) {
 	ds := synthetic(t, 1)
 	for _, c := range []struct {
-		index, judge     string
-		searches, choice int
-	}{{"auto", "embedding", 0, 3}, {"exact", "embedding", 0, 3}, {"approximate", "embedding", 0, 0}, {"auto", "attributes", 3, 0}} {
+		index, judge string
+		exact        bool // searched on the device
+		there        bool // and chosen there
+	}{{"auto", "embedding", true, true}, {"exact", "embedding", true, true}, {"approximate", "embedding", false, false}, {"auto", "attributes", true, false}} {
 		cudatest.Either(t)
 		d := &searcher{Device: gpu(t, cuda.Options{})}
-		d.found = func(idx []int32, emb *runtime.Buffer, k int) {
+		choices := 0
+		d.chosen = func(got *runtime.Candidates, emb *runtime.Buffer, o runtime.CandidateOptions) {
+			choices++
+			if want := configure(t, "ecl-gsr").Candidates.K; o.K != want {
+				t.Errorf("%v: the %d nearest were searched, want %d", c, o.K, want)
+			}
+			if there := got.Graph.OnDevice(); there != c.there {
+				t.Errorf("%v: chosen on the device: %v", c, there)
+			}
+			if !c.exact {
+				return
+			}
 			if slices.Contains(d.exported, emb) {
 				t.Errorf("%v: the embedding was copied to the host", c)
-			}
-			if want := configure(t, "ecl-gsr").Candidates.K; k != want {
-				t.Errorf("%v: the %d nearest were searched, want %d", c, k, want)
 			}
 			h, err := d.Device.Export(emb)
 			if err != nil {
 				t.Fatal(err)
 			}
 			n, f := h.Dims[0], h.Dims[1]
-			here, sim := graph.KNN(nil, h.F32, n, f, k)
+			idx := make([]int32, n*o.K)
+			if err := d.Nearest(idx, nil, emb, o.K); err != nil {
+				t.Fatal(err)
+			}
+			here, sim := graph.KNN(nil, h.F32, n, f, o.K)
 			for i, j := range idx {
 				if j < 0 || here[i] < 0 {
 					if j != here[i] {
@@ -88,27 +83,25 @@ func TestCUDASearchesThere(t *testing.T) {
 					}
 					continue
 				}
-				if near := cosine(h.F32[i/k*f:(i/k+1)*f], h.F32[int(j)*f:(int(j)+1)*f]); math.Abs(near-float64(sim[i])) > 1e-5 {
+				if near := cosine(h.F32[i/o.K*f:(i/o.K+1)*f], h.F32[int(j)*f:(int(j)+1)*f]); math.Abs(near-float64(sim[i])) > 1e-5 {
 					t.Errorf("%v: place %d has %d at %v, on the host %d at %v", c, i, j, near, here[i], sim[i])
 				}
 			}
-		}
-		d.chosen = func(there *runtime.ResidentCandidates, idx []int32, k int, mutual bool) {
-			want, err := graph.NewCandidates(ds.Graph.Undirected(), idx, k, mutual)
+			want, err := graph.NewCandidates(ds.Graph.Undirected(), idx, o.K, o.Mutual)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got graph.Candidates
-			if err := there.Fetch(d.Remote, &got); err != nil {
+			host, err := got.Host()
+			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(got.Edges, want.Edges) || !slices.Equal(got.Existing, want.Existing) {
-				t.Errorf("%v: %d candidates on the device, %d on the host, or others", c, len(got.Edges), len(want.Edges))
+			if !slices.Equal(host.Edges, want.Edges) || !slices.Equal(host.Existing, want.Existing) {
+				t.Errorf("%v: %d candidates, on the host %d, or others", c, len(host.Edges), len(want.Edges))
 			}
 		}
 		run(t, "ecl-gsr", ds, Options{Dir: t.TempDir(), Device: d}, "train.epochs=6", "train.refresh_every=2", "train.joint_every=2", "train.pretrain_steps=2", "candidates.index="+c.index, "model.edges.judge="+c.judge)
-		if d.searches != c.searches || d.choice != c.choice {
-			t.Errorf("%v: %d searches and %d choices on the device", c, d.searches, d.choice)
+		if choices != 3 {
+			t.Errorf("%v: candidates were chosen %d times", c, choices)
 		}
 		closed(t, d.Device)
 	}

@@ -4,85 +4,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/train/optim"
 )
 
-// there is what a step of a function moves on a device with a memory of its own:
-// results and parameters where they lie.
-type there struct {
-	terms  []*runtime.Buffer
-	values []float32
-	grads  []*runtime.Buffer // of all groups, in the order of names
-	names  []string
-	adam   [][]runtime.AdamParam // by update
-	follow []*runtime.Buffer     // by moved parameter
-}
-
-func newThere(f *function) *there {
-	r := &there{values: make([]float32, len(f.terms))}
-	for i := range f.terms {
-		r.terms = append(r.terms, f.Result(f.terms[i].name))
-	}
-	for _, u := range f.updates {
-		var ps []runtime.AdamParam
-		for i, p := range u.params {
-			g := f.Result(u.names[i])
-			r.grads, r.names = append(r.grads, g), append(r.names, p.Name)
-			ps = append(ps, runtime.AdamParam{W: p.Value, G: g, M: p.M, V: p.V, WeightDecay: p.Decay})
-		}
-		r.adam = append(r.adam, ps)
-	}
-	for _, m := range f.moved {
-		r.follow = append(r.follow, f.Result(m.result))
-	}
-	return r
-}
-
-// stepThere ends a step on a device with a memory of its own: what the host gets to
-// see are the terms of the loss, and whether all gradients are finite.
-func (t *trainer) stepThere(f *function, step int) (float64, error) {
-	if f.there == nil {
-		f.there = newThere(f)
-	}
-	r := f.there
-	if f.ahead != nil {
-		if err := f.ahead(step + 1); err != nil {
-			return 0, err
-		}
-	}
-	bad, err := t.accel.Finite(r.terms, r.values, r.grads)
-	if err != nil {
-		return 0, fmt.Errorf("@%s at step %d: %w", f.Name(), step, err)
-	}
-	for i, v := range r.values {
-		f.terms[i].value = v
-	}
-	if err := t.checkTerms(f, step); err != nil {
-		return 0, err
-	}
-	if bad >= 0 {
-		return 0, t.nonFinite(f, step, "the gradient of $"+r.names[bad])
-	}
-	for i := range f.updates {
-		g := f.updates[i].group
-		g.Steps++
-		if err := t.accel.Adam(r.adam[i], float32(g.LR), optim.Beta1, optim.Beta2, optim.Epsilon, g.Steps); err != nil {
-			return 0, err
-		}
-	}
-	for i, m := range f.moved {
-		if err := t.accel.Follow(m.p.Value, r.follow[i], 0.1); err != nil {
-			return 0, err
-		}
-	}
-	return f.loss()
-}
-
-// scoreThere is score of the logits that the classifier has just computed on a device
-// with a memory of its own: the host gets to see the counts.
-func (t *trainer) scoreThere(f *function) (score, error) {
+// scoreLogits judges the logits that the classifier has just computed where they lie: the
+// host gets to see the counts.
+func (t *trainer) scoreLogits(f *function) (score, error) {
 	logits := f.Result("logits")
 	if logits == nil {
 		return score{}, fmt.Errorf("train: @classify has no result logits; it has %v", f.Outputs())
@@ -96,13 +23,13 @@ func (t *trainer) scoreThere(f *function) (score, error) {
 			for i, v := range nodes {
 				rows.I64[i], labels.I64[i] = int64(v), int64(t.data.labels[v])
 			}
-			if err := errors.Join(t.accel.Memory().Own(rows), t.accel.Memory().Own(labels)); err != nil {
+			if err := errors.Join(t.device.ToDevice(rows), t.device.ToDevice(labels)); err != nil {
 				return score{}, err
 			}
-			t.scored = append(t.scored, runtime.Scoring{Rows: rows, Labels: labels})
+			t.scored = append(t.scored, runtime.Scoring{Rows: rows, Labels: labels, WithLoss: len(t.scored) == 1})
 		}
 	}
-	finite, err := t.accel.Score(logits, t.scored)
+	finite, err := t.device.Score(logits, t.scored)
 	if err != nil {
 		return score{}, fmt.Errorf("@%s, scoring its logits: %w", f.Name(), err)
 	}
@@ -115,31 +42,17 @@ func (t *trainer) scoreThere(f *function) (score, error) {
 	return s, nil
 }
 
-// giveState gives parameters and the optimizer's state to a device with a memory of
-// its own, unless it has them. From then on the host has copies, as old as the last
-// fetchState.
-func (t *trainer) giveState() error {
-	if t.accel == nil {
-		return nil
-	}
-	for _, p := range t.optim.Params {
-		for _, b := range p.Buffers() {
-			if err := t.accel.Memory().Own(b); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
+// giveState gives parameters and the optimizer's state to the device, unless it has them.
+// From then on the host's copies may be as old as the last fetchState.
+func (t *trainer) giveState() error { return t.eachOfState(t.device.ToDevice) }
 
 // fetchState copies what giveState gave back to the host.
-func (t *trainer) fetchState() error {
-	if t.accel == nil {
-		return nil
-	}
+func (t *trainer) fetchState() error { return t.eachOfState(t.device.CopyToHost) }
+
+func (t *trainer) eachOfState(do func(*runtime.Buffer) error) error {
 	for _, p := range t.optim.Params {
 		for _, b := range p.Buffers() {
-			if err := t.accel.Memory().Fetch(b); err != nil {
+			if err := do(b); err != nil {
 				return err
 			}
 		}
@@ -150,9 +63,7 @@ func (t *trainer) fetchState() error {
 // keepParams makes the current parameters the kept ones.
 func (t *trainer) keepParams() error {
 	for _, p := range t.optim.Params {
-		if t.accel == nil {
-			copy(p.Best.F32, p.Value.F32)
-		} else if err := t.accel.Memory().Assign(p.Best, p.Value); err != nil {
+		if err := t.device.Assign(p.Best, p.Value); err != nil {
 			return err
 		}
 	}
@@ -166,10 +77,8 @@ func (t *trainer) takeKept() error {
 	}
 	for _, p := range t.optim.Params {
 		copy(p.Value.F32, p.Best.F32)
-		if t.accel != nil {
-			if err := t.accel.Memory().Put(p.Value); err != nil {
-				return err
-			}
+		if err := t.device.CopyToDevice(p.Value); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -177,35 +86,9 @@ func (t *trainer) takeKept() error {
 
 // finite reports whether a value on the device has neither NaN nor infinities.
 func (t *trainer) finite(b *runtime.Buffer) (bool, error) {
-	if t.accel == nil {
-		return finite(b.F32), nil
-	}
-	bad, err := t.accel.Finite(nil, nil, []*runtime.Buffer{b})
+	t.checked[0] = b
+	bad, err := t.device.Finite(nil, nil, t.checked[:])
 	return bad < 0, err
-}
-
-// evaluation is what @classify is evaluated on, in buffers that are used again.
-type evaluation struct{ g, w *runtime.Buffer }
-
-// graph returns a buffer on the structure: that of the input, where it is the same.
-func (e *evaluation) graph(t *trainer, st *graph.Structure) *runtime.Buffer {
-	if g := t.inputs["g"]; g != nil && g.Graph == st {
-		return g
-	}
-	if e.g == nil {
-		e.g = runtime.Graph(st)
-	}
-	e.g.Graph, e.g.Dims[0], e.g.Dims[1] = st, st.N, st.E
-	return e.g
-}
-
-// weights returns a buffer on the weights.
-func (e *evaluation) weights(w []float32) *runtime.Buffer {
-	if e.w == nil {
-		e.w = runtime.F32(nil, 0)
-	}
-	e.w.F32, e.w.Dims[0] = w, len(w)
-	return e.w
 }
 
 // read3 reads three results of a function.

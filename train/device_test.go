@@ -61,8 +61,9 @@ func TestDeviceRunsEqualTheCPU(t *testing.T) {
 }
 
 // Steps on sampled anchors have receptive fields of their own sizes. Padded, they are
-// replayed from few recordings; a replayed step brings the step number, its anchors and
-// its fields to the device and nothing else; and losses are the CPU's.
+// replayed from few recordings; a replayed step brings the step number to the device and
+// nothing else, and reads the fields' sizes and what Finite reports; and losses are the
+// CPU's.
 func TestDeviceReplaysSampledAnchors(t *testing.T) {
 	ds := synthetic(t, 1)
 	for _, layers := range []int{2, 3} { // with 3, rows of a field are multiplied by trained weights
@@ -76,12 +77,10 @@ func TestDeviceReplaysSampledAnchors(t *testing.T) {
 			replayed := 0
 			d.Fail = func(what string) error { did[what]++; return nil }
 			steps := watch(func(e Event) {
-				// The step number, the anchors, and of each layer's field the structure, the
-				// sources and the entries.
-				if most := 2 + 3*layers; e.Phase == "pretrain" && did["replay"] > 0 {
+				if e.Phase == "pretrain" && did["launch"] == 1 { // of Adam
 					replayed++
-					if did["record"] == 0 && (did["launch"] > 1 || did["upload"] > most || did["download"] > 1) {
-						t.Errorf("%d layers: the replayed step %d did %v, want a launch, of Adam, a download, and %d uploads at most", layers, e.Step, did, most)
+					if did["upload"] > 1 || did["download"] > 2 {
+						t.Errorf("%d layers: the replayed step %d did %v, want 2 downloads and an upload at most", layers, e.Step, did)
 					}
 				}
 				did = map[string]int{}

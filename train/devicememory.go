@@ -1,9 +1,7 @@
 package train
 
 import (
-	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
-	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
@@ -44,7 +42,7 @@ func (p *predictor) onDevice() {
 	for _, n := range p.loaded {
 		inputs += n
 	}
-	if by := p.cfg.Train.Select; by == "accuracy" || by == "loss" { // nodes and their labels, of 8 bytes; see scoreThere
+	if by := p.cfg.Train.Select; by == "accuracy" || by == "loss" { // nodes and their labels, of 8 bytes; see scoreLogits
 		inputs += 16 * (len(p.train) + p.val)
 	}
 	p.f.onDevice(p.device, inputs, parameterBytes(p.prog), p.searchBytes())
@@ -53,16 +51,11 @@ func (p *predictor) onDevice() {
 // searchBytes returns what the search for candidates takes on the device, and the choice
 // where that is the device's too; 0 where the host searches or nothing is searched.
 func (p *predictor) searchBytes() int {
-	s, ok := p.device.(runtime.NeighborSearcher)
 	shape := p.embedding()
-	if !ok || shape == nil || !graph.Index(p.cfg.Candidates.Index).ExactOnDevice(shape[0]) {
+	if shape == nil {
 		return 0
 	}
-	if b, ok := p.device.(runtime.CandidateBuilder); ok && p.cfg.Model.Edges.Judge != models.JudgeAttributes {
-		edges := len(p.ds.Graph.Edges)
-		return 8*edges + b.CandidateBytes(shape[0], shape[1], edges, p.cfg.Candidates.K)
-	}
-	return s.NearestBytes(shape[0], shape[1], p.cfg.Candidates.K)
+	return p.device.CandidateBytes(shape[0], shape[1], len(p.ds.Graph.Edges), candidateOptions(p.cfg))
 }
 
 // onDevice makes the forecast that of a device's memory: all functions of a phase at

@@ -13,21 +13,10 @@ func (t *refining) findEdgePrior() error {
 	}
 	g := t.task.Data.Graph
 	t.edges.prior = graph.NewEdgePrior(t.pool, t.task.Data.Graph, t.task.Data.X.Attributes(), c.JudgeRounds, c.JudgeDistrust, t.seed())
-	if t.edges.cand != nil { // from before an interruption
-		if err := t.bindEdgePrior(); err != nil {
+	if t.edges.set != nil { // from before an interruption
+		if err := t.bindCandidates(); err != nil {
 			return err
 		}
 	}
 	return t.bindVector("w", t.edges.prior.OfEntries(nil, g, t.inputs["g"].Graph, nil))
-}
-
-// bindEdgePrior gives the programs the prior of the candidates' entries.
-func (t *trainer) bindEdgePrior() error {
-	e := t.edges
-	if e.prior == nil {
-		return nil
-	}
-	e.perEdge = e.prior.OfCandidates(e.perEdge, e.cand)
-	e.ofEntry = e.st.Spread(e.ofEntry, e.perEdge)
-	return t.bindVector("evidence", e.ofEntry)
 }

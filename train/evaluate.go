@@ -30,7 +30,8 @@ func (t *trainer) runClassifier(g, w *runtime.Buffer, rebind bool) (*function, e
 		}
 		if f.reads["w"] {
 			if w == nil {
-				w = t.judged.weights(g.Graph.Spread(nil, nil))
+				ones := g.Graph.Spread(nil, nil)
+				w = runtime.F32(ones, len(ones))
 			}
 			if err := f.Bind("w", w); err != nil {
 				return nil, err
@@ -76,12 +77,12 @@ func (t *trainer) checkLogits(logits *runtime.Buffer) error {
 // scoreOn judges the current parameters by the classifier on a graph with weights per
 // entry (nil: ones).
 func (t *trainer) scoreOn(g, w *runtime.Buffer, rebind bool) (score, error) {
-	if by := t.cfg.Train.Select; t.accel != nil && (by == "accuracy" || by == "loss") {
+	if by := t.cfg.Train.Select; by == "accuracy" || by == "loss" {
 		f, err := t.runClassifier(g, w, rebind)
 		if err != nil {
 			return score{}, err
 		}
-		return t.scoreThere(f)
+		return t.scoreLogits(f)
 	}
 	logits, _, err := t.classify(g, w, rebind)
 	if err != nil {
@@ -220,7 +221,5 @@ func (t *supervised) run() error {
 func (t *trainer) raiseRamp(epoch int) {
 	ramp := t.inputs["ramp"]
 	ramp.F32[0] = float32(min(1, float64(epoch+1)/float64(max(1, t.cfg.Train.Warmup))))
-	if t.accel != nil {
-		t.accel.Memory().Changed(ramp)
-	}
+	t.device.Changed(ramp)
 }

@@ -17,12 +17,26 @@ import (
 // PredictGraphMemory forecasts the memory of training a compiled program on
 // batches of graphs, from the largest batch that can come: see [PredictMemory].
 func PredictGraphMemory(prog *ir.Module, c *data.Collection, cfg *config.Config) (*Forecast, error) {
-	return PredictGraphMemoryOn(runtime.CPU, prog, c, cfg)
+	p, err := predictGraphs(runtime.CPU, prog, c, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return p.total()
 }
 
-// PredictGraphMemoryOn is [PredictGraphMemory] for a run on a device, of which only
-// Kernel and Workspace are asked.
+// PredictGraphMemoryOn is [PredictGraphMemory] of a device's own memory. The device runs
+// nothing.
 func PredictGraphMemoryOn(d runtime.Device, prog *ir.Module, c *data.Collection, cfg *config.Config) (*Forecast, error) {
+	p, err := predictGraphs(d, prog, c, cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.onDevice()
+	return &p.f, nil
+}
+
+// predictGraphs forecasts what functions hold on a device.
+func predictGraphs(d runtime.Device, prog *ir.Module, c *data.Collection, cfg *config.Config) (*graphPredictor, error) {
 	p := &graphPredictor{device: d, loaded: map[*runtime.Buffer]int{}, prog: prog, c: c, cfg: cfg, batch: newGraphBatch(c, make([]float64, c.Classes))}
 	refines := prog.Func("fit") != nil
 	if refines {
@@ -62,20 +76,18 @@ func PredictGraphMemoryOn(d runtime.Device, prog *ir.Module, c *data.Collection,
 			return nil, err
 		}
 	}
-	if d != runtime.CPU {
-		p.onDevice()
-		return &p.f, nil
-	}
-	edges := 0
 	for _, g := range largest(every, cfg.Train.BatchGraphs, func(g int32) int { return len(c.Graphs[g].Edges) }) {
-		edges += len(c.Graphs[g].Edges)
+		p.edges += len(c.Graphs[g].Edges)
 	}
-	return p.total(edges, learned)
+	p.learned = learned
+	return p, nil
 }
 
 type graphPredictor struct {
-	device runtime.Device
-	loaded map[*runtime.Buffer]int // bytes on the device of what is bound
+	edges   int  // of a batch, at most
+	learned bool // candidates are searched
+	device  runtime.Device
+	loaded  map[*runtime.Buffer]int // bytes on the device of what is bound
 
 	prog  *ir.Module
 	c     *data.Collection
@@ -172,9 +184,8 @@ func (p *graphPredictor) function(name, phase string, in map[string]*runtime.Buf
 	return nil
 }
 
-// total adds what is there in every phase and finds the one that needs most. edges is
-// how many a batch has at most.
-func (p *graphPredictor) total(edges int, learned bool) (*Forecast, error) {
+// total adds what is there in every phase and finds the one that needs most.
+func (p *graphPredictor) total() (*Forecast, error) {
 	base := 0
 	add := func(name string, bytes int) {
 		p.f.Parts = append(p.f.Parts, MemoryPart{name, bytes})
@@ -182,14 +193,14 @@ func (p *graphPredictor) total(edges int, learned bool) (*Forecast, error) {
 	}
 	c, x := p.c, p.c.X
 	add("data set", 4*(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense))+8*c.NumEdges()+4*len(c.Labels))
-	add("a batch and its structure", (8+2*(4+4+4+4))*edges+40*p.batch.st.N)
+	add("a batch and its structure", (8+2*(4+4+4+4))*p.edges+40*p.batch.st.N)
 	if r := p.batch.refined; r != nil {
 		n := len(r.edges.cand.Edges)
 		// Ends, whether it exists, probability and weight, and all but the weight once
 		// more for the kept epoch; and the graphs as one.
 		add("candidates", n*(8+1+4+4+8+1+4)+8*c.NumEdges())
 		add("a batch's candidates and their structure", (8+2*(4+4+4+4)+3*(4+2*4))*len(r.g.Edges))
-		if learned {
+		if p.learned {
 			width := 4 * p.cfg.Model.Encoder.Hidden
 			add("similarities, embedding and pairs", 4*n+c.Nodes()*width+16*min(pairsAtOnce, n))
 			add("search for neighbours", c.Nodes()*(width+p.cfg.Candidates.K*(4+4+3*8)))

@@ -18,12 +18,10 @@ import (
 
 // GraphDataInfo are what a compilation may know beforehand of training on batches of
 // graphs on a device. Their sizes differ, so only the features' form is known, and
-// whether batches are padded: see [runtime.ShapeBucketer].
+// whether batches are padded: see [runtime.Device].
 func GraphDataInfo(d runtime.Device, c *data.Collection) passes.DataInfo {
 	f := passes.DataInfo{Dims: map[string]int{}}
-	if p, ok := d.(runtime.ShapeBucketer); ok && p.Pads() {
-		f.PadBatches = true
-	}
+	f.PadBatches = d.Pads()
 	if c.X.IsSparse() {
 		f.SparseArgs = []string{"x"}
 	}
@@ -221,9 +219,8 @@ func shuffle(list []int32, s rng.Stream) {
 // calls read behind each.
 func (t *graphsProcedure) runParts(f *function, graphs []int32, read func(part []int32) error) error {
 	n := partsOf(len(graphs), t.cfg.Train.BatchGraphs)
-	ahead := false
 	for i := range n {
-		if !ahead {
+		if i == 0 {
 			if err := t.bindGraphs(f, part(graphs, i, n)); err != nil {
 				return err
 			}
@@ -231,7 +228,7 @@ func (t *graphsProcedure) runParts(f *function, graphs []int32, read func(part [
 		if err := f.Run(uint64(t.state.Step())); err != nil {
 			return err
 		}
-		if ahead = t.accel != nil && i+1 < n; ahead {
+		if i+1 < n {
 			if err := t.bindGraphs(f, part(graphs, i+1, n)); err != nil {
 				return err
 			}

@@ -15,13 +15,11 @@ import (
 // allocated anything. The exact forecast takes time, and memory where candidates are
 // many; bounds of it, from the program's types alone, settle nearly every run.
 func (t *trainer) checkMemory() error {
-	if t.accel != nil {
-		return nil // the device has its own memory, and says itself that it is full
-	}
 	limit := t.opts.Memory
 	if limit <= 0 {
 		limit, _ = budget.Default()
 	}
+	limit = t.device.MemoryLimit(limit)
 	least, most, what := t.bounds()
 	exceeded := func(need int64, what string) error {
 		e := &budget.ExceededError{What: "training " + t.module.Name, Need: need, Free: limit, Total: limit}
@@ -43,9 +41,9 @@ func (t *trainer) checkMemory() error {
 	var f *Forecast
 	var err error
 	if t.task.Graphs != nil {
-		f, err = PredictGraphMemoryOn(t.device, t.prog, t.task.Graphs, t.cfg)
+		f, err = PredictGraphMemory(t.prog, t.task.Graphs, t.cfg)
 	} else {
-		f, err = PredictMemoryOn(t.device, t.prog, t.task.Data, t.split, t.cfg)
+		f, err = PredictMemory(t.prog, t.task.Data, t.split, t.cfg)
 	}
 	if err != nil {
 		return err

@@ -84,36 +84,14 @@ type MemoryPart struct {
 // (of embeddings' nearest neighbours a third and more choose each other, or are
 // neighbours already).
 func PredictMemory(prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*Forecast, error) {
-	return PredictMemoryOn(runtime.CPU, prog, ds, split, cfg)
-}
-
-// PredictMemoryOn is [PredictMemory] for a run on a device, of which only Kernel and
-// Workspace are asked.
-func PredictMemoryOn(d runtime.Device, prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*Forecast, error) {
-	p := &predictor{device: d, loaded: map[string]int{}, prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: DataInfo(cfg, ds, split).Dims, ops: map[string]int{}, val: len(split.Val)}
-	for _, v := range split.Train {
-		p.train = append(p.train, int64(v))
-	}
-	p.dims["N"] = ds.Graph.N
-	if cfg.Train.Sampler == "edges" { // both ends of each seed edge, if no two share one
-		p.dims["B"] = min(2*cfg.Train.BatchEdges, ds.Graph.N)
-	}
-	entries := p.g.E
-	p.dims["M"] = min(2*(len(ds.Graph.Edges)+ds.Graph.N*cfg.Candidates.K*80/100), ds.Graph.N*max(0, ds.Graph.N-1))
-	if cfg.Candidates.Structure == "raw" {
-		p.dims["M"] = entries
-	}
-	if err := p.functions(); err != nil {
+	p, err := predict(runtime.CPU, prog, ds, split, cfg)
+	if err != nil {
 		return nil, err
 	}
 	p.parts()
 	base := 0
 	for _, x := range p.f.Parts {
 		base += x.Bytes
-	}
-	if p.device != runtime.CPU {
-		p.onDevice()
-		return &p.f, nil
 	}
 	for _, phase := range []string{"pretrain", "train"} {
 		sum := base + opBytes*p.ops[phase]
@@ -127,6 +105,34 @@ func PredictMemoryOn(d runtime.Device, prog *ir.Module, ds *data.Dataset, split 
 		}
 	}
 	return &p.f, nil
+}
+
+// PredictMemoryOn is [PredictMemory] of a device's own memory. The device runs nothing.
+func PredictMemoryOn(d runtime.Device, prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*Forecast, error) {
+	p, err := predict(d, prog, ds, split, cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.onDevice()
+	return &p.f, nil
+}
+
+// predict forecasts what functions hold on a device.
+func predict(d runtime.Device, prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*predictor, error) {
+	p := &predictor{device: d, loaded: map[string]int{}, prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: DataInfo(cfg, ds, split).Dims, ops: map[string]int{}, val: len(split.Val)}
+	for _, v := range split.Train {
+		p.train = append(p.train, int64(v))
+	}
+	p.dims["N"] = ds.Graph.N
+	if cfg.Train.Sampler == "edges" { // both ends of each seed edge, if no two share one
+		p.dims["B"] = min(2*cfg.Train.BatchEdges, ds.Graph.N)
+	}
+	entries := p.g.E
+	p.dims["M"] = min(2*(len(ds.Graph.Edges)+ds.Graph.N*cfg.Candidates.K*80/100), ds.Graph.N*max(0, ds.Graph.N-1))
+	if cfg.Candidates.Structure == "raw" {
+		p.dims["M"] = entries
+	}
+	return p, p.functions()
 }
 
 type predictor struct {
@@ -221,7 +227,11 @@ func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
 				in["c"] = runtime.Graph(p.candidateGraph())
 				continue
 			case a.Name == "anchors":
-				in["anchors"] = newAnchorSampler(rng.New(0, "anchors"), p.ds.Graph.N, p.dims["B"]).out
+				a, err := newAnchorSampler(runtime.NewCPU(nil), rng.New(0, "anchors"), p.ds.Graph.N, p.dims["B"])
+				if err != nil {
+					return runtime.Memory{}, err
+				}
+				in["anchors"] = a.out
 				continue
 			case a.Name == "train_idx":
 				in["train_idx"] = runtime.I64(p.train, len(p.train))
@@ -245,8 +255,13 @@ func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
 	var draws []map[string]*runtime.Buffer
 	if in["anchors"] != nil {
 		for step := range steps {
-			a := newAnchorSampler(rng.New(uint64(p.cfg.Train.Seed), "anchors"), p.ds.Graph.N, p.dims["B"])
-			a.draw(uint64(step))
+			a, err := newAnchorSampler(runtime.NewCPU(nil), rng.New(uint64(p.cfg.Train.Seed), "anchors"), p.ds.Graph.N, p.dims["B"])
+			if err == nil {
+				err = a.draw(uint64(step))
+			}
+			if err != nil {
+				return runtime.Memory{}, err
+			}
 			draws = append(draws, map[string]*runtime.Buffer{"anchors": a.out})
 		}
 	}
@@ -310,9 +325,9 @@ func (p *predictor) candidates(add func(name string, bytes int)) {
 		return
 	}
 	n, m := p.ds.Graph.N, p.dims["M"]
-	// By entry: the structure, marks, probabilities, weights; by edge, of which
-	// there are half as many, ends, mark and probability, twice for the kept ones.
-	add("candidate edges", 4*2*n+(12+4+4+4)*m+2*(8+1+4)*m/2)
+	// By entry: the structure and marks; by edge, of which there are half as many, ends,
+	// mark and probability, twice for the kept ones.
+	add("candidate edges", 4*2*n+(12+4)*m+2*(8+1+4)*m/2)
 	shape := p.embedding()
 	if shape == nil {
 		return

@@ -12,7 +12,6 @@ import (
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/train/optim"
 )
 
@@ -28,10 +27,18 @@ type function struct {
 	updates []update        // one for each optimizer group
 	moved   []moved         // parameters that follow results
 	padded  bool            // it takes batches of graphs that are padded
-	there   *there          // the same on a device with a memory of its own, from the first step on
 
-	// ahead, if set, is called with the number of the next step while a device computes
-	// this one.
+	// Results where they lie, from the first step on.
+	results struct {
+		terms  []*runtime.Buffer
+		values []float32
+		grads  []*runtime.Buffer // of all groups
+		names  []string          // of their parameters
+		moved  []*runtime.Buffer
+	}
+
+	// ahead, if set, is called with the number of the next step when this one is queued:
+	// what it prepares takes no time where the device computes meanwhile.
 	ahead func(step int) error
 }
 
@@ -46,7 +53,7 @@ type update struct {
 	group  *optim.Group
 	params []*optim.Param
 	names  []string // of the results that are the gradients
-	adam   []kernels.AdamParam
+	adam   []runtime.AdamParam
 }
 
 // moved is a parameter that follows a result: p ← 0.9·p + 0.1·result, as the
@@ -128,7 +135,7 @@ func (t *trainer) outputs(f *function, def *ir.Func) error {
 		u := &f.updates[k]
 		u.params = append(u.params, p)
 		u.names = append(u.names, r.Name)
-		u.adam = append(u.adam, kernels.AdamParam{W: p.Value.F32, M: p.M.F32, V: p.V.F32, WeightDecay: p.Decay})
+		u.adam = append(u.adam, runtime.AdamParam{W: p.Value, M: p.M, V: p.V, WeightDecay: p.Decay})
 	}
 	if at := slices.IndexFunc(f.terms, func(x term) bool { return x.name == "loss" }); at > 0 {
 		f.terms[0], f.terms[at] = f.terms[at], f.terms[0]
@@ -253,36 +260,59 @@ func (t *trainer) step(f *function, step int) (float64, error) {
 	if err := f.Run(uint64(step)); err != nil {
 		return 0, err
 	}
-	if t.accel != nil {
-		return t.stepThere(f, step)
+	r := &f.results
+	if r.values == nil {
+		f.findResults()
 	}
-	for i := range f.terms {
-		f.terms[i].value = f.Output(f.terms[i].name).F32[0]
+	if f.ahead != nil {
+		if err := f.ahead(step + 1); err != nil {
+			return 0, err
+		}
+	}
+	bad, err := t.device.Finite(r.terms, r.values, r.grads)
+	if err != nil {
+		return 0, fmt.Errorf("@%s at step %d: %w", f.Name(), step, err)
+	}
+	for i, v := range r.values {
+		f.terms[i].value = v
 	}
 	if err := t.checkTerms(f, step); err != nil {
 		return 0, err
 	}
-	for i := range f.updates {
-		u := &f.updates[i]
-		for k, name := range u.names {
-			g := f.Output(name).F32
-			if !finite(g) {
-				return 0, t.nonFinite(f, step, "the gradient of $"+u.params[k].Name)
-			}
-			u.adam[k].G = g
+	if bad >= 0 {
+		return 0, t.nonFinite(f, step, "the gradient of $"+r.names[bad])
+	}
+	for _, u := range f.updates {
+		g := u.group
+		g.Steps++
+		if err := t.device.Adam(u.adam, float32(g.LR), optim.Beta1, optim.Beta2, optim.Epsilon, g.Steps); err != nil {
+			return 0, err
 		}
 	}
-	for i := range f.updates {
-		u := &f.updates[i]
-		u.group.Steps++
-		t.pool.AdamStep(u.adam, float32(u.group.LR), optim.Beta1, optim.Beta2, optim.Epsilon, u.group.Steps)
-	}
-	for _, m := range f.moved {
-		for i, v := range f.Output(m.result).F32[:len(m.p.Value.F32)] {
-			m.p.Value.F32[i] += float32(0.1 * (v - m.p.Value.F32[i]))
+	for i, m := range f.moved {
+		if err := t.device.EMAUpdate(m.p.Value, r.moved[i], 0.1); err != nil {
+			return 0, err
 		}
 	}
 	return f.loss()
+}
+
+// findResults enters where the function's results lie, which has run.
+func (f *function) findResults() {
+	r := &f.results
+	r.values = make([]float32, len(f.terms))
+	for _, x := range f.terms {
+		r.terms = append(r.terms, f.Result(x.name))
+	}
+	for _, u := range f.updates {
+		for i, name := range u.names {
+			u.adam[i].G = f.Result(name)
+			r.grads, r.names = append(r.grads, u.adam[i].G), append(r.names, u.params[i].Name)
+		}
+	}
+	for _, m := range f.moved {
+		r.moved = append(r.moved, f.Result(m.result))
+	}
 }
 
 // loss returns the last step's.

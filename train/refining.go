@@ -9,47 +9,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
-
-// edges are the candidate edges and their probabilities.
-type edges struct {
-	cand *graph.Candidates
-	st   *graph.Structure // of the candidates: two entries each
-
-	g          graph.Graph     // of the candidates
-	old        []float32       // of each entry, whether the edge exists
-	search     graph.Neighbors // for new candidates
-	near       []int32         // what a device found
-	undirected *graph.Graph    // the raw graph
-
-	p      []float32 // [C] probability of each candidate
-	lo, hi float32   // bounds of the cosine that p was normalised with
-	fresh  bool      // p belongs to the current encoder
-	fixed  bool      // p is given and never computed
-
-	prior   *graph.EdgePrior // of existing edges, nil where the configuration wants none
-	perEdge []float32        // [C] that of the candidates, 1 for new ones
-	ofEntry []float32        // the same by entry
-
-	perEntry []float32 // p of each entry
-	weights  []float32 // of each entry, what the classifier is evaluated with; of a collection, of each candidate
-	weighed  bool      // weights belong to p
-
-	there edgesThere // on a device with a memory of its own
-
-	starts []int32 // [G+1] first candidate of each graph of a collection, whose candidates have no structure
-}
-
-// kept copies the edges, into the memory of k unless that is nil.
-func (e *edges) kept(k *checkpoint.Edges) *checkpoint.Edges {
-	if k == nil {
-		k = &checkpoint.Edges{Candidates: &graph.Candidates{}}
-	}
-	k.Candidates.CopyFrom(e.cand)
-	k.Probability, k.Lo, k.Hi = append(k.Probability[:0], e.p...), e.lo, e.hi
-	return k
-}
 
 // refining is Algorithm 1: pre-training, candidates, and the alternation of
 // classifier and joint steps.
@@ -149,7 +109,7 @@ func (t *refining) pretrain() error {
 	if err != nil {
 		return err
 	}
-	// While a device computes a step, the host draws the next one's samples.
+	// Where the device queues a step, the host draws the next one's samples meanwhile.
 	f.ahead = func(step int) error {
 		if step >= t.cfg.Train.PretrainSteps {
 			return nil
@@ -266,95 +226,20 @@ func (t *trainer) encode() (*runtime.Buffer, error) {
 
 // newCandidates chooses the candidates anew by the current embedding.
 func (t *refining) newCandidates() error {
-	if done, err := t.candidatesThere(); done || err != nil {
-		return err
-	}
-	e, k := t.edges, t.cfg.Candidates.K
-	idx, err := t.nearest(k)
-	if err != nil {
-		return err
-	}
-	if e.undirected == nil {
-		e.undirected = t.task.Data.Graph.Undirected()
-	}
-	cand := e.cand
-	if cand == nil {
-		cand = &graph.Candidates{}
-	}
-	if err := cand.Rebuild(e.undirected, idx, k, t.cfg.Candidates.Mutual); err != nil {
-		return err
-	}
-	return t.setCandidates(cand)
-}
-
-// nearest finds the k nearest neighbours of each node by the current embedding: on the
-// device if that can, so that the embedding stays there.
-func (t *refining) nearest(k int) ([]int32, error) {
 	h, err := t.encode()
 	if err != nil {
-		return nil, err
-	}
-	e, n, by := t.edges, h.Dims[0], graph.Index(t.cfg.Candidates.Index)
-	if s, ok := t.device.(runtime.NeighborSearcher); ok && by.ExactOnDevice(n) {
-		e.near = slices.Grow(e.near[:0], n*k)[:n*k]
-		return e.near, s.Nearest(e.near, nil, h, k)
-	}
-	if h, err = t.device.Export(h); err != nil {
-		return nil, err
-	}
-	idx, _, _ := e.search.Search(t.pool, h.F32, n, h.Dims[1], k, by)
-	return idx, nil
-}
-
-// setCandidates binds candidates; their probabilities must follow.
-func (t *trainer) setCandidates(cand *graph.Candidates) error {
-	e := t.edges
-	e.cand, e.fresh, e.weighed = cand, false, false
-	e.there.chosen, e.there.behind = false, false
-	t.leaveThere("c", "old")
-	if c := t.task.Graphs; c != nil {
-		e.starts = cand.Starts(e.starts, c.Offset)
-		return nil
-	}
-	if e.st == nil {
-		e.st = &graph.Structure{}
-	}
-	e.g = graph.Graph{N: cand.N, Edges: cand.Edges}
-	e.st.Rebuild(&e.g)
-	e.old = slices.Grow(e.old[:0], e.st.E)[:e.st.E]
-	for i, k := range e.st.EdgeOf {
-		e.old[i] = 0
-		if cand.Existing[k] {
-			e.old[i] = 1
-		}
-	}
-	if err := t.bindGraph("c", e.st); err != nil {
 		return err
 	}
-	if err := t.bindVector("old", e.old); err != nil {
+	if err := t.device.Candidates(t.candidateSet(), h, candidateOptions(t.cfg)); err != nil {
 		return err
 	}
-	return t.bindEdgePrior()
-}
-
-// setProbabilities makes p the candidates' probabilities.
-func (t *trainer) setProbabilities(p []float32, lo, hi float32) error {
-	e := t.edges
-	e.p, e.lo, e.hi, e.fresh, e.weighed = p, lo, hi, true, false
-	e.there.p, e.there.pBehind = nil, false
-	t.leaveThere("p")
-	if len(p) == 0 { // a device may have the structure
-		e.perEntry = e.perEntry[:0]
-		return t.bindVector("p", []float32{})
-	}
-	e.perEntry = e.st.Spread(e.perEntry, p)
-	return t.bindVector("p", e.perEntry)
+	return t.bindCandidates()
 }
 
 // refresh makes the probabilities those of the current encoder (Eq 18).
 func (t *refining) refresh() error {
 	e := t.edges
-	if e.cand == nil && !e.there.chosen {
+	if e.set == nil {
 		if err := t.newCandidates(); err != nil {
 			return err
 		}
@@ -379,106 +264,21 @@ func (t *refining) refresh() error {
 	if err := f.Run(uint64(t.state.Step())); err != nil {
 		return err
 	}
-	if t.accel != nil {
-		return t.refreshThere(f)
+	p := f.Result("probability")
+	e.bounds = [2]*runtime.Buffer{f.Result("lo"), f.Result("hi")}
+	if p == nil || slices.Contains(e.bounds[:], nil) {
+		return fmt.Errorf("train: @probability lacks one of the results probability, lo, hi; it has %v", f.Outputs())
 	}
-	entry, lo, hi, err := read3(f, "probability", "lo", "hi")
+	t.checked[0] = p
+	bad, err := t.device.Finite(e.bounds[:], e.values[:], t.checked[:])
 	if err != nil {
 		return err
 	}
-	if entry == nil || lo == nil || hi == nil {
-		return lacksProbability(f)
-	}
-	p := e.ofEdges(e.p, entry.F32)
-	if !finite(p) {
+	if bad >= 0 {
 		return t.nonFinite(f, t.state.Step(), "an edge probability")
 	}
-	return t.setProbabilities(p, lo.F32[0], hi.F32[0])
-}
-
-func lacksProbability(f *function) error {
-	return fmt.Errorf("train: @probability lacks one of the results probability, lo, hi; it has %v", f.Outputs())
-}
-
-// ofEdges returns the values of the candidates, in dst if it has room, given those of
-// their entries. Both entries of a candidate have the same; one of them counts.
-func (e *edges) ofEdges(dst, entry []float32) []float32 {
-	dst = slices.Grow(dst[:0], len(e.cand.Edges))[:len(e.cand.Edges)]
-	for i, k := range e.st.EdgeOf {
-		dst[k] = entry[i]
-	}
-	return dst
-}
-
-func lacksWeights() error {
-	return errors.New("train: @refine has no result w with a weight for each entry of p")
-}
-
-// weigh computes the weights of the refined graph, for evaluation: those of
-// @refine, and 0 for candidates below the threshold. It reports whether they
-// have changed.
-func (t *trainer) weigh() (bool, error) {
-	e := t.edges
-	if e.weighed {
-		return false, nil
-	}
-	f, err := t.function("refine")
-	if err != nil {
-		return false, err
-	}
-	if err := f.Run(uint64(t.state.Step())); err != nil {
-		return false, err
-	}
-	if t.accel != nil {
-		err := t.weighThere(f)
-		e.weighed = err == nil
-		return true, err
-	}
-	w, err := f.Read("w")
-	if err != nil {
-		return false, err
-	}
-	if w == nil || len(w.F32) != e.st.E {
-		return false, lacksWeights()
-	}
-	e.weights = append(e.weights[:0], w.F32...)
-	for i, p := range e.perEntry {
-		if p < float32(t.threshold()) {
-			e.weights[i] = 0
-		}
-	}
-	e.weighed = true
-	return true, nil
-}
-
-// threshold is the probability below which a candidate is no edge; where nothing
-// is learned every edge stays.
-func (t *trainer) threshold() float64 {
-	if t.edges.fixed {
-		return 0
-	}
-	return t.cfg.Model.Edges.Threshold
-}
-
-// refinedGraph returns the candidates' graph and its weights for evaluation, and
-// reports whether they have changed.
-func (t *trainer) refinedGraph() (g, w *runtime.Buffer, changed bool, err error) {
-	if changed, err = t.weigh(); err != nil {
-		return nil, nil, false, err
-	}
-	if t.accel != nil {
-		return t.inputs["c"], t.edges.there.w, changed, nil
-	}
-	return t.judged.graph(t, t.edges.st), t.judged.weights(t.edges.weights), changed, nil
-}
-
-// classifyRefined runs the classifier on the refined graph.
-func (t *trainer) classifyRefined() (logits, probs *runtime.Buffer, err error) {
-	g, w, changed, err := t.refinedGraph()
-	if err != nil {
-		return nil, nil, err
-	}
-	return t.classify(g, w, changed)
+	e.computed, e.lo, e.hi, e.fresh, e.weighed = p, e.values[0], e.values[1], true, false
+	return t.bind("p", p)
 }
 
 func (t *refining) evaluate() (score, error) {

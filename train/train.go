@@ -97,12 +97,11 @@ type trainer struct {
 	prog   *ir.Module // compiled for training
 	pool   *kernels.Pool
 	device runtime.Device
-	accel  runtime.Accelerator // the device, if it has a memory of its own
 	optim  *optim.Set
 
 	inputs  inputs
-	judged  evaluation
-	scored  []runtime.Scoring // training and validation nodes, on a device of its own
+	checked [1]*runtime.Buffer // by finite
+	scored  []runtime.Scoring  // training and validation nodes, on a device of its own
 	fns     map[string]*function
 	classes int
 
@@ -160,7 +159,6 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 	if t.device == nil {
 		t.device = runtime.CPU
 	}
-	t.accel, _ = t.device.(runtime.Accelerator)
 	if task.Split != nil {
 		t.split = *task.Split
 	} else {
@@ -224,6 +222,9 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 		return nil, err
 	}
 	t.pool = kernels.NewPool(cfg.Train.Threads)
+	if opts.Device == nil {
+		t.device = runtime.NewCPU(t.pool)
+	}
 	if err := t.bindData(); err != nil {
 		t.close()
 		return nil, err
@@ -312,13 +313,11 @@ func (t *trainer) close() {
 		f.Close()
 	}
 	if t.edges != nil {
-		t.edges.there.close()
+		t.edges.close()
 	}
 	t.dir.Close()
 	t.pool.Close()
-	if t.accel != nil {
-		_ = t.accel.Memory().ReleaseAll() // a device that fails here has said so before
-	}
+	_ = t.device.ReleaseAll() // a device that fails here has failed before, with an error that was returned
 }
 
 // elapsed is the time that the run has taken, its earlier parts included.

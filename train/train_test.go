@@ -16,6 +16,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/gorgonia"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
@@ -271,8 +272,14 @@ func @classify(%x: f32[N,40]) -> (logits: f32[N,3], probabilities: f32[N,3]) {
 }
 
 func TestAnchors(t *testing.T) {
-	a := newAnchorSampler(7, 100, 30)
-	b := newAnchorSampler(7, 100, 30)
+	anchors := func(n, count int) *anchorSampler {
+		a, err := newAnchorSampler(runtime.NewCPU(nil), 7, n, count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	a, b := anchors(100, 30), anchors(100, 30)
 	for _, step := range []uint64{5, 3, 5, 0} {
 		a.draw(step)
 	}
@@ -303,7 +310,7 @@ func TestAnchors(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { a.draw(3) }); n != 0 {
 		t.Errorf("a draw allocates %v times", n)
 	}
-	if all := newAnchorSampler(7, 5, 0); !reflect.DeepEqual(all.out.I64, []int64{0, 1, 2, 3, 4}) {
+	if all := anchors(5, 0); !reflect.DeepEqual(all.out.I64, []int64{0, 1, 2, 3, 4}) {
 		t.Errorf("all anchors are %v", all.out.I64)
 	}
 }

@@ -10,36 +10,40 @@ package fakedevice
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
-	"slices"
 )
 
-// Device is a [runtime.Accelerator]. Make one with [New].
+// Device is a [runtime.Device] whose work is queued. Make one with [New].
 type Device struct {
 	*runtime.Remote
 	// Fail, if set, is asked before the device does something: alloc, upload,
 	// download, launch, record, replay. Its error is what comes of it.
 	Fail func(what string) error
-	// Runs counts operations that were queued one by one, Replays recordings.
+	// Runs counts operations that were queued one by one, Replays those of recordings of
+	// operations.
 	Runs, Replays int
-	// Pad has receptive fields padded (see [runtime.ShapeBucketer]). Sums over their rows
+	// Pad has receptive fields padded (see [runtime.Device]). Sums over their rows
 	// may then be made in another order than on the CPU.
 	Pad bool
 
 	store     store
 	step      uintptr
 	pool      *kernels.Pool
-	recording *recording // what is queued goes here, unless nil
+	cpu       runtime.Device // computes
+	recording *recording     // what is queued goes here, unless nil
 }
 
 // New returns a device with a thread of its own.
 func New() (*Device, error) {
 	d := &Device{pool: kernels.NewPool(1)}
+	d.cpu = runtime.NewCPU(d.pool)
 	d.store = store{d: d, next: 1 << 40}
 	d.Remote = runtime.NewRemote(&d.store)
 	var err error
@@ -68,14 +72,20 @@ func (d *Device) ask(what string) error {
 	return d.Fail(what)
 }
 
-// Name returns "remotetest".
-func (d *Device) Name() string { return "remotetest" }
+// Name returns "fakedevice".
+func (d *Device) Name() string { return "fakedevice" }
 
 // Pads returns Pad.
 func (d *Device) Pads() bool { return d.Pad }
 
+// MemoryLimit returns that there is none.
+func (d *Device) MemoryLimit(int64) int64 { return math.MaxInt64 }
+
+// Attach queues what programs do.
+func (d *Device) Attach(p *runtime.Program) runtime.Runner { return p.OnQueue(d) }
+
 // Workspace is that of the CPU.
-func (d *Device) Workspace(k *runtime.Call) (int, kernels.Scratch) { return runtime.CPU.Workspace(k) }
+func (d *Device) Workspace(k *runtime.Call) (int, kernels.Scratch) { return d.cpu.Workspace(k) }
 
 // Import also looks whether the host changed what the device has.
 func (d *Device) Import(view, bound *runtime.Buffer) error {
@@ -98,7 +108,7 @@ func (d *Device) Import(view, bound *runtime.Buffer) error {
 		same = slices.Equal(there.F32, bound.F32)
 	}
 	if !same {
-		return fmt.Errorf("remotetest: a buffer of size %v changed and was not bound again", bound.Dims)
+		return fmt.Errorf("fakedevice: a buffer of size %v changed and was not bound again", bound.Dims)
 	}
 	return nil
 }
@@ -117,7 +127,7 @@ type work struct {
 
 // Kernel queues the CPU's kernel.
 func (d *Device) Kernel(op *ir.Op) (runtime.Kernel, error) {
-	kernel, err := runtime.CPU.Kernel(op)
+	kernel, err := d.cpu.Kernel(op)
 	if err != nil {
 		return nil, err
 	}
@@ -132,12 +142,21 @@ func (d *Device) Kernel(op *ir.Op) (runtime.Kernel, error) {
 		}
 		w := &work{d: d, kernel: kernel, call: runtime.Call{Op: k.Op, Pool: d.pool, Stream: k.Stream}, in: shots(k.In), out: shots(k.Out)}
 		if d.recording != nil {
-			d.recording.work = append(d.recording.work, w)
-			return nil
+			d.recording.operations++
+		} else {
+			d.Runs++
 		}
-		d.Runs++
-		return w.run()
+		return d.queue(w.run)
 	}, nil
+}
+
+// queue does work, or records it.
+func (d *Device) queue(work func() error) error {
+	if d.recording != nil {
+		d.recording.work = append(d.recording.work, work)
+		return nil
+	}
+	return work()
 }
 
 // shots copies buffers as they are now, without contents.
@@ -211,7 +230,7 @@ func (d *Device) fill(b *runtime.Buffer) (err error) {
 
 func (d *Device) structure(at *runtime.ResidentCSR) (*kernels.CSR, error) {
 	if at == nil {
-		return nil, errors.New("remotetest: a structure is not on the device")
+		return nil, errors.New("fakedevice: a structure is not on the device")
 	}
 	c := &kernels.CSR{Rows: at.Rows, Cols: at.Cols}
 	var rows []int32
@@ -231,7 +250,7 @@ func (d *Device) structure(at *runtime.ResidentCSR) (*kernels.CSR, error) {
 	for r := range c.Rows {
 		for e := c.RowPtr[r]; e < c.RowPtr[r+1]; e++ {
 			if rows[e] != int32(r) {
-				return nil, fmt.Errorf("remotetest: entry %d is of row %d, not %d", e, r, rows[e])
+				return nil, fmt.Errorf("fakedevice: entry %d is of row %d, not %d", e, r, rows[e])
 			}
 		}
 	}

@@ -2,8 +2,12 @@ package fakedevice
 
 import (
 	"encoding/binary"
+	"errors"
+	"math"
 	"slices"
 
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -11,7 +15,9 @@ import (
 // recording is work that was queued while the device recorded.
 type recording struct {
 	d    *Device
-	work []*work
+	work []func() error
+
+	operations int
 }
 
 // SetStep writes the step number to the device.
@@ -39,9 +45,11 @@ func (r *recording) Replay() error {
 	if err := r.d.ask("replay"); err != nil {
 		return err
 	}
-	r.d.Replays++
+	if r.operations > 0 {
+		r.d.Replays++
+	}
 	for _, w := range r.work {
-		if err := w.run(); err != nil {
+		if err := w(); err != nil {
 			return err
 		}
 	}
@@ -57,103 +65,150 @@ func (r *recording) Close() error {
 // Sync has nothing to wait for.
 func (d *Device) Sync() error { return d.ask("sync") }
 
-func (d *Device) floats(b *runtime.Buffer) ([]float32, error) {
-	return elements[float32](d, b.At.Elements, b.Size())
-}
-
-// Adam is that of package kernels.
-func (d *Device) Adam(params []runtime.AdamParam, lr, b1, b2, eps float32, t int) error {
-	if err := d.ask("launch"); err != nil {
+// onCPU asks the device whether it does something, and has the CPU do it on the memory of
+// buffers.
+func (d *Device) onCPU(what string, do func() error, buffers ...**runtime.Buffer) error {
+	if err := d.ask(what); err != nil {
 		return err
 	}
-	there := make([]kernels.AdamParam, len(params))
-	for i, p := range params {
-		q := &there[i]
-		q.WeightDecay = p.WeightDecay
-		for _, x := range []struct {
-			to   *[]float32
-			from *runtime.Buffer
-		}{{&q.W, p.W}, {&q.G, p.G}, {&q.M, p.M}, {&q.V, p.V}} {
-			var err error
-			if *x.to, err = d.floats(x.from); err != nil {
-				return err
-			}
+	for _, b := range buffers {
+		x := shot(*b)
+		if err := d.fill(x); err != nil {
+			return err
 		}
+		*b = x
 	}
-	d.pool.AdamStep(there, lr, b1, b2, eps, t)
-	return nil
+	return do()
+}
+
+// Adam is that of the CPU.
+func (d *Device) Adam(params []runtime.AdamParam, lr, b1, b2, eps float32, t int) error {
+	params = slices.Clone(params)
+	var all []**runtime.Buffer
+	for i := range params {
+		p := &params[i]
+		all = append(all, &p.W, &p.G, &p.M, &p.V)
+	}
+	return d.onCPU("launch", func() error { return d.cpu.Adam(params, lr, b1, b2, eps, t) }, all...)
 }
 
 // Finite looks for what is not finite.
-func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runtime.Buffer) (int, error) {
-	if err := d.ask("download"); err != nil {
-		return -1, err
-	}
-	for i, b := range scalars {
-		x, err := d.floats(b)
-		if err != nil {
-			return -1, err
-		}
-		values[i] = x[0]
-	}
-	for i, b := range bs {
-		x, err := d.floats(b)
-		if err != nil {
-			return -1, err
-		}
-		for _, v := range x {
-			if v-v != 0 {
-				return i, nil
-			}
+func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runtime.Buffer) (bad int, err error) {
+	scalars, bs = slices.Clone(scalars), slices.Clone(bs)
+	var all []**runtime.Buffer
+	for _, list := range [][]*runtime.Buffer{scalars, bs} {
+		for i := range list {
+			all = append(all, &list[i])
 		}
 	}
-	return -1, nil
+	err = d.onCPU("download", func() error { bad, err = d.cpu.Finite(scalars, values, bs); return err }, all...)
+	return bad, err
 }
 
-// Follow moves dst towards src.
-func (d *Device) Follow(dst, src *runtime.Buffer, share float32) error {
-	to, err := d.floats(dst)
-	if err != nil {
-		return err
-	}
-	from, err := d.floats(src)
-	if err != nil {
-		return err
-	}
-	for i, v := range from[:len(to)] {
-		to[i] += share * (v - to[i])
-	}
-	return nil
+// EMAUpdate moves dst towards src.
+func (d *Device) EMAUpdate(dst, src *runtime.Buffer, share float32) error {
+	return d.onCPU("follow", func() error { return d.cpu.EMAUpdate(dst, src, share) }, &dst, &src)
 }
 
 // Score compares logits with labels.
-func (d *Device) Score(logits *runtime.Buffer, sets []runtime.Scoring) (bool, error) {
-	if err := d.ask("download"); err != nil {
-		return false, err
+func (d *Device) Score(logits *runtime.Buffer, sets []runtime.Scoring) (finite bool, err error) {
+	there := slices.Clone(sets)
+	all := []**runtime.Buffer{&logits}
+	for i := range there {
+		all = append(all, &there[i].Rows, &there[i].Labels)
 	}
-	x, err := d.floats(logits)
-	if err != nil {
-		return false, err
-	}
-	k := logits.Dims[1]
+	err = d.onCPU("download", func() error { finite, err = d.cpu.Score(logits, there); return err }, all...)
 	for i := range sets {
-		s := &sets[i]
-		rows, err := elements[int64](d, s.Rows.At.Elements, s.Rows.Size())
+		sets[i].Hits, sets[i].Loss = there[i].Hits, there[i].Loss
+	}
+	return finite, err
+}
+
+// DrawAnchors draws samples.
+func (d *Device) DrawAnchors(dst *runtime.Buffer, n int, s rng.Stream) error {
+	return d.onCPU("draw", func() error { return d.cpu.DrawAnchors(dst, n, s) }, &dst)
+}
+
+// Candidates are searched and built on the host.
+func (d *Device) Candidates(c *runtime.Candidates, emb *runtime.Buffer, o runtime.CandidateOptions) error {
+	h, err := d.Export(emb)
+	if err != nil {
+		return err
+	}
+	return d.cpu.Candidates(c, h, o)
+}
+
+// CandidateBytes returns 0.
+func (d *Device) CandidateBytes(int, int, int, runtime.CandidateOptions) int { return 0 }
+
+// FieldWork returns 0.
+func (d *Device) FieldWork(*runtime.ResidentField) int { return 0 }
+
+// FindField finds a receptive field as the host does.
+func (d *Device) FindField(f *runtime.ResidentField) error {
+	r := *f
+	g, from := *f.Graph, f.From
+	return d.queue(func() error { return d.findField(&r, &g, from) })
+}
+
+func (d *Device) findField(f *runtime.ResidentField, at *runtime.ResidentCSR, from *runtime.ResidentField) error {
+	counts, err := elements[int32](d, f.Counts, runtime.FieldCounts)
+	if err != nil {
+		return err
+	}
+	n, exact := f.MaxTargets, f.MaxTargets
+	if from != nil {
+		before, err := elements[int32](d, from.Counts, runtime.FieldCounts)
 		if err != nil {
-			return false, err
+			return err
 		}
-		labels, err := elements[int64](d, s.Labels.At.Elements, s.Labels.Size())
-		if err != nil {
-			return false, err
-		}
-		s.Hits, s.Loss = 0, 0
-		for j, r := range rows {
-			row := x[int(r)*k:][:k]
-			if kernels.Top(row) == int(labels[j]) {
-				s.Hits++
-			}
-			s.Loss += kernels.NLL(row, int(labels[j]))
+		n, exact = int(before[runtime.FieldAllSources]), int(before[runtime.FieldSources])
+	}
+	in, err := d.structure(at)
+	if err != nil {
+		return err
+	}
+	targets, err := elements[int64](d, f.Targets, n)
+	if err != nil {
+		return err
+	}
+	clear(counts)
+	counts[runtime.FieldWrong] = math.MaxInt32
+	for i, t := range targets {
+		if t < 0 || t >= int64(in.Rows) {
+			counts[runtime.FieldWrong] = int32(i)
+			return nil
 		}
 	}
-	return !slices.ContainsFunc(x, func(v float32) bool { return v-v != 0 }), nil
+	var x graph.Field
+	if err := x.RebuildFirst(&graph.Structure{N: in.Rows, E: in.NNZ(), In: in}, targets, exact); err != nil {
+		return err
+	}
+	if x.E > f.MaxEntries {
+		counts[runtime.FieldNeeded] = int32(x.E)
+		return nil
+	}
+	counts[runtime.FieldTargets], counts[runtime.FieldExact], counts[runtime.FieldEntries] = int32(n), int32(exact), int32(x.E)
+	if f.Pads {
+		x.Pad(runtime.PaddedRows(len(x.Sources)), runtime.PaddedEntries(x.E))
+	}
+	counts[runtime.FieldSources], counts[runtime.FieldAllSources], counts[runtime.FieldAllEntries] = int32(x.True), int32(len(x.Sources)), int32(x.E)
+	return errors.Join(put(d, f.Sources, x.Sources), put(d, f.Entries, x.Entries), d.putCSR(&f.In, x.In), d.putCSR(&f.Out, x.Out))
+}
+
+// putCSR writes a structure to its addresses.
+func (d *Device) putCSR(at *runtime.ResidentCSR, c *kernels.CSR) error {
+	rows := make([]int32, len(c.Col))
+	for r := range c.Rows {
+		for e := c.RowPtr[r]; e < c.RowPtr[r+1]; e++ {
+			rows[e] = int32(r)
+		}
+	}
+	return errors.Join(put(d, at.RowPtr, c.RowPtr), put(d, at.Col, c.Col), put(d, at.Row, rows), put(d, at.Perm, c.Perm))
+}
+
+func put[T int32 | int64](d *Device, at uintptr, x []T) error {
+	to, err := elements[T](d, at, len(x))
+	copy(to, x)
+	return err
 }

@@ -39,7 +39,7 @@ func (s *store) Alloc(n int) (uintptr, error) {
 func (s *store) Free(at uintptr) error {
 	i := slices.IndexFunc(s.blocks, func(b block) bool { return b.at == at })
 	if i < 0 {
-		return fmt.Errorf("remotetest: %#x is freed, where no block begins", at)
+		return fmt.Errorf("fakedevice: %#x is freed, where no block begins", at)
 	}
 	s.blocks = slices.Delete(s.blocks, i, i+1)
 	return nil
@@ -88,7 +88,7 @@ func (s *store) memory(at uintptr, n int) ([]byte, error) {
 		}
 		break
 	}
-	return nil, fmt.Errorf("remotetest: %d bytes at %#x are in no live memory", n, at)
+	return nil, fmt.Errorf("fakedevice: %d bytes at %#x are in no live memory", n, at)
 }
 
 // elements returns n elements at an address.
@@ -102,7 +102,7 @@ func elements[T float32 | int64 | int32 | uint64](d *Device, at uintptr, n int) 
 		return nil, err
 	}
 	if at%uintptr(size) != 0 {
-		return nil, fmt.Errorf("remotetest: address %#x is not a multiple of %d", at, size)
+		return nil, fmt.Errorf("fakedevice: address %#x is not a multiple of %d", at, size)
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(m))), n), nil
 }

@@ -102,7 +102,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	if o.Device != nil {
-		return runThere(ctx, o, cases)
+		return runOnGPU(ctx, o, cases)
 	}
 	r := &Report{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads)}
 	var before *Roofline

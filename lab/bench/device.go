@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/ir"
-	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/cuda"
 )
@@ -38,8 +37,8 @@ const (
 	productSide = 4096
 )
 
-// runThere times the cases on the GPU of the options, all in this process.
-func runThere(ctx context.Context, o Options, cases []Case) (*Report, error) {
+// runOnGPU times the cases on the GPU of the options, all in this process.
+func runOnGPU(ctx context.Context, o Options, cases []Case) (*Report, error) {
 	r := &Report{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads), Device: &Device{
 		Name: o.Device.Name(), Capability: o.Device.Info().Capability(), Products: o.Device.Products(), Date: time.Now().UTC().Format(time.DateOnly),
 	}}
@@ -95,7 +94,7 @@ func MeasureDevice(d *cuda.Device, bytes, side int) (_ *Roofline, err error) {
 	}
 	x, product := runtime.F32(ramp(side*side), side, side), (*runtime.Buffer)(nil)
 	held = append(held, x)
-	if err := d.Own(x); err != nil {
+	if err := d.ToDevice(x); err != nil {
 		return nil, err
 	}
 	if product, err = take(side * side); err != nil {
@@ -114,106 +113,20 @@ func MeasureDevice(d *cuda.Device, bytes, side int) (_ *Roofline, err error) {
 	}, nil
 }
 
-// there is what a step moves on a device with a memory of its own.
-type there struct {
-	loss  []*runtime.Buffer
-	value []float32
-	grads []*runtime.Buffer
-	adam  []runtime.AdamParam
-}
-
-// stepThere is Step on a device, as training makes it: what the host gets to see is
-// the loss, and whether the gradients are finite, and while the device computes it
-// draws the samples of the next step.
-func (t *Stepper) stepThere() error {
-	if t.there == nil {
-		if err := t.drawThere(t.step); err != nil {
-			return err
-		}
-	}
-	if err := t.Function.Run(uint64(t.step)); err != nil {
-		return err
-	}
-	if t.there == nil {
-		if err := t.findThere(); err != nil {
-			return err
-		}
-	}
-	if err := t.drawThere(t.step + 1); err != nil {
-		return err
-	}
-	if err := t.Function.Prepare(); err != nil {
-		return err
-	}
-	bad, err := t.s.Device.Finite(t.there.loss, t.there.value, t.there.grads)
-	if err != nil {
-		return err
-	}
-	if bad >= 0 {
-		return fmt.Errorf("step %d: a gradient is not finite", t.step)
-	}
-	t.step++
-	return t.adamThere()
-}
-
-// drawThere gives the function the samples of a step.
-func (t *Stepper) drawThere(step int) error {
-	if t.anchors == nil {
-		return nil
-	}
-	n := t.s.Data.Graph.N
-	if d, ok := t.s.Device.(runtime.AnchorDrawer); ok && t.anchors.Dims[0] < n {
-		t.anchors.I64 = nil
-		err := t.s.Device.Reserve(t.anchors, t.anchors.Dims[0])
-		if err == nil {
-			err = d.DrawAnchors(t.anchors, n, t.s.seed.Sub("anchors").At(uint64(step)))
-		}
-		if err != nil {
-			return err
-		}
-	} else {
-		t.drawAnchors(step)
-	}
-	return t.Function.Bind("anchors", t.anchors)
-}
-
-func (t *Stepper) findThere() error {
-	r := &there{loss: []*runtime.Buffer{t.Function.Result("loss")}, value: make([]float32, 1)}
-	for _, p := range t.s.Program.Module.Params {
-		g := t.Function.Result(passes.GradPrefix + p.Name)
-		if g == nil {
-			continue
-		}
-		w := t.s.inputs[p.Name]
-		m, v := runtime.Zeros(w.Dims...), runtime.Zeros(w.Dims...)
-		if err := errors.Join(t.s.own(m), t.s.own(v)); err != nil {
-			return err
-		}
-		r.grads = append(r.grads, g)
-		r.adam = append(r.adam, runtime.AdamParam{W: w, G: g, M: m, V: v, WeightDecay: float32(p.Attrs.Float("decay"))})
-	}
-	t.there = r
-	return nil
-}
-
-func (t *Stepper) adamThere() error {
-	return t.s.Device.Adam(t.there.adam, t.lr, 0.9, 0.999, 1e-8, t.step)
-}
-
-// partsThere times the parts of a step that takes so many milliseconds, each by itself
-// by the GPU's clock. The session's values are lost.
-func (t *Stepper) partsThere(d *cuda.Device, step float64) ([]Part, error) {
-	times, err := t.Function.Main().Measure(uint64(t.step))
+// timeParts times the parts of a step that takes so many milliseconds, each by itself
+// by a device's clock. The session's values are lost.
+func (t *Stepper) timeParts(d runtime.Timer, step float64) ([]Part, error) {
+	times, err := t.Function.Main().Measure(d, uint64(t.step))
 	if err != nil {
 		return nil, err
 	}
 	parts := byKind(times, 1)
-	took, err := d.Time(t.adamThere)
+	took, err := d.Time(t.adam)
 	if err != nil {
 		return nil, err
 	}
 	adam := Part{Op: "adam", Count: 1, MS: took.Seconds() * 1e3}
-	for _, p := range t.there.adam {
+	for _, p := range t.params {
 		adam.Cost = adam.Cost.plus(adamCost(p.W.Size()))
 	}
 	parts = append(parts, adam)
@@ -221,8 +134,8 @@ func (t *Stepper) partsThere(d *cuda.Device, step float64) ([]Part, error) {
 	return parts, nil
 }
 
-// writeThere prints the report of a GPU: all parts of a step, with their work.
-func (r *Report) writeThere(w io.Writer, f Format, parts bool) error {
+// writeGPU prints the report of a GPU: all parts of a step, with their work.
+func (r *Report) writeGPU(w io.Writer, f Format, parts bool) error {
 	d := r.Device
 	fmt.Fprintf(w, "%s, compute capability %s, matrix products by %s; gsrc %s, %s\n", d.Name, d.Capability, d.Products, r.Version, d.Date)
 	if l := r.Limits; l != nil {

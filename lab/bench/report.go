@@ -121,7 +121,7 @@ func table(w io.Writer, f Format, rows [][]string) error {
 // Write prints the report; with parts, those of every step too.
 func (r *Report) Write(w io.Writer, f Format, parts bool) error {
 	if r.Device != nil {
-		return r.writeThere(w, f, parts)
+		return r.writeGPU(w, f, parts)
 	}
 	m := r.Machine
 	fmt.Fprintf(w, "gsrc %s, %s/%s, kernels %s, %d threads of %d, %s\n", r.Version, m.OS, m.Arch, m.ISA, m.Threads, m.CPUs, m.GoVersion)

@@ -54,7 +54,7 @@ func (s searchCase) run(e *env) (r Result, err error) {
 		r.Cost, r.PeakMiB = s.work(1), peakMiB()
 	} else {
 		defer func() { err = errors.Join(err, e.Device.ReleaseAll()) }()
-		if err := e.Device.Own(emb); err != nil {
+		if err := e.Device.ToDevice(emb); err != nil {
 			return r, err
 		}
 		idx := make([]int32, s.n*s.k)

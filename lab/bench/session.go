@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,7 +29,7 @@ type Job struct {
 	Threads int            // 0 is one for each processor
 	Without []string       // passes to leave out
 
-	Device runtime.Accelerator // nil is the CPU
+	Device runtime.Device // nil is the CPU
 }
 
 // PaperOptions are the options of the ECL-GSR paper's step as the PyTorch
@@ -66,6 +67,9 @@ func NewSession(j Job) (*Session, error) {
 	}
 	s := &Session{Job: j, Program: p, Compile: time.Since(start), seed: rng.New(0, "bench"), inputs: map[string]*runtime.Buffer{}}
 	s.Pool = kernels.NewPool(j.Threads)
+	if s.Device == nil {
+		s.Device = runtime.NewCPU(s.Pool)
+	}
 	if err := s.bind(); err != nil {
 		s.Close()
 		return nil, err
@@ -100,10 +104,7 @@ func (s *Session) Close() error {
 	for _, f := range s.functions {
 		f.Close()
 	}
-	if s.Device == nil {
-		return nil
-	}
-	return s.Device.Memory().ReleaseAll()
+	return s.Device.ReleaseAll()
 }
 
 // bind makes parameters and the inputs that data decide.
@@ -121,7 +122,7 @@ func (s *Session) bind() error {
 				w.F32[i] = a * (2*w.F32[i] - 1)
 			}
 		}
-		if err := s.own(w); err != nil {
+		if err := s.Device.ToDevice(w); err != nil {
 			return err
 		}
 		s.inputs[p.Name] = w
@@ -143,14 +144,6 @@ func (s *Session) bind() error {
 	s.inputs["train_idx"], s.inputs["labels"] = runtime.I64(idx, len(idx)), runtime.I64(labels, len(labels))
 	s.inputs["ramp"] = runtime.Scalar(1)
 	return nil
-}
-
-// own gives a tensor to the session's device, if that has a memory of its own.
-func (s *Session) own(b *runtime.Buffer) error {
-	if s.Device == nil {
-		return nil
-	}
-	return s.Device.Memory().Own(b)
 }
 
 func filled(v float32, n int) *runtime.Buffer {
@@ -198,10 +191,7 @@ func (s *Session) candidates() error {
 // Function makes a function of the program executable and binds all inputs that
 // the session knows.
 func (s *Session) Function(name string, o runtime.Options) (*runtime.Function, error) {
-	o.Pool, o.Seed = s.Pool, s.seed
-	if s.Device != nil {
-		o.Device = s.Device
-	}
+	o.Pool, o.Seed, o.Device = s.Pool, s.seed, s.Device
 	f, err := runtime.NewFunction(s.Program.Module, name, o)
 	if err != nil {
 		return nil, err
@@ -242,13 +232,15 @@ func readsSparse(f *runtime.Function) bool {
 // Stepper makes training steps of one function: new anchors, the function, Adam.
 type Stepper struct {
 	Function *runtime.Function
-	// Adam is the time that the optimizer has taken so far.
+	// Adam is the time that the host has spent on the optimizer so far.
 	Adam time.Duration
 
 	s       *Session
 	anchors *runtime.Buffer // nil where the function reads none
-	params  []kernels.AdamParam
-	there   *there // in place of params on a device
+	loss    []*runtime.Buffer
+	value   []float32
+	grads   []*runtime.Buffer
+	params  []runtime.AdamParam // nil before the first step
 	step    int
 	lr      float32
 }
@@ -266,6 +258,16 @@ func (s *Session) Stepper(name string, profile bool) (*Stepper, error) {
 			n = s.Data.Graph.N
 		}
 		st.anchors = runtime.I64(make([]int64, n), n)
+		if n < s.Data.Graph.N {
+			st.anchors = &runtime.Buffer{DType: ir.I64, Dims: []int{n}}
+			if err := s.Device.Reserve(st.anchors, n); err != nil {
+				return nil, err
+			}
+		} else {
+			for i := range st.anchors.I64 {
+				st.anchors.I64[i] = int64(i)
+			}
+		}
 		s.inputs["anchors"] = st.anchors
 	}
 	var err error
@@ -273,34 +275,77 @@ func (s *Session) Stepper(name string, profile bool) (*Stepper, error) {
 	return st, err
 }
 
-func (t *Stepper) drawAnchors(step int) {
-	for i, a := range graph.Anchors(t.s.seed.Sub("anchors"), uint64(step), t.s.Data.Graph.N, len(t.anchors.I64)) {
-		t.anchors.I64[i] = int64(a)
+// draw gives the function the samples of a step.
+func (t *Stepper) draw(step int) error {
+	n := t.s.Data.Graph.N
+	switch {
+	case t.anchors == nil:
+		return nil
+	case t.anchors.Dims[0] < n:
+		if err := t.s.Device.DrawAnchors(t.anchors, n, t.s.seed.Sub("anchors").At(uint64(step))); err != nil {
+			return err
+		}
 	}
+	return t.Function.Bind("anchors", t.anchors)
 }
 
-// Step makes the next step.
+// Step makes the next step, as training does: what the host gets to see is the loss, and
+// whether the gradients are finite, and the samples of the next step are drawn while a
+// device that queues work computes.
 func (t *Stepper) Step() error {
-	if t.s.Device != nil {
-		return t.stepThere()
-	}
-	if t.anchors != nil {
-		t.drawAnchors(t.step)
+	first := t.params == nil
+	if first {
+		if err := t.draw(t.step); err != nil {
+			return err
+		}
 	}
 	if err := t.Function.Run(uint64(t.step)); err != nil {
 		return err
 	}
-	start := time.Now()
-	if t.params == nil {
-		for _, p := range t.s.Program.Module.Params {
-			if g := t.Function.Output(passes.GradPrefix + p.Name); g != nil {
-				w := t.s.inputs[p.Name].F32
-				t.params = append(t.params, kernels.AdamParam{W: w, G: g.F32, M: make([]float32, len(w)), V: make([]float32, len(w)), WeightDecay: float32(p.Attrs.Float("decay"))})
-			}
+	if first {
+		if err := t.results(); err != nil {
+			return err
 		}
 	}
+	if err := t.draw(t.step + 1); err != nil {
+		return err
+	}
+	if err := t.Function.Prepare(); err != nil {
+		return err
+	}
+	bad, err := t.s.Device.Finite(t.loss, t.value, t.grads)
+	if err != nil {
+		return err
+	}
+	if bad >= 0 {
+		return fmt.Errorf("step %d: a gradient is not finite", t.step)
+	}
 	t.step++
-	t.s.Pool.AdamStep(t.params, t.lr, 0.9, 0.999, 1e-8, t.step)
+	start := time.Now()
+	err = t.adam()
 	t.Adam += time.Since(start)
+	return err
+}
+
+// results finds what the steps move.
+func (t *Stepper) results() error {
+	t.loss, t.value = []*runtime.Buffer{t.Function.Result("loss")}, make([]float32, 1)
+	for _, p := range t.s.Program.Module.Params {
+		g := t.Function.Result(passes.GradPrefix + p.Name)
+		if g == nil {
+			continue
+		}
+		w := t.s.inputs[p.Name]
+		m, v := runtime.Zeros(w.Dims...), runtime.Zeros(w.Dims...)
+		if err := errors.Join(t.s.Device.ToDevice(m), t.s.Device.ToDevice(v)); err != nil {
+			return err
+		}
+		t.grads = append(t.grads, g)
+		t.params = append(t.params, runtime.AdamParam{W: w, G: g, M: m, V: v, WeightDecay: float32(p.Attrs.Float("decay"))})
+	}
 	return nil
+}
+
+func (t *Stepper) adam() error {
+	return t.s.Device.Adam(t.params, t.lr, 0.9, 0.999, 1e-8, t.step)
 }

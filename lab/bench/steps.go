@@ -164,14 +164,14 @@ func (s stepCase) run(e *env) (r Result, err error) {
 	}
 	r.PlannedMiB = plannedMiB(st.Function)
 	if e.Device != nil {
-		r.Parts, err = st.partsThere(e.Device, r.MS)
+		r.Parts, err = st.timeParts(e.Device, r.MS)
 		return r, err
 	}
 	r.PeakMiB = peakMiB()
 	r.Parts = partsOf(st, steps)
 	if s.model == "ecl-gsr" && !s.recipe && s.width != 0 {
 		o := session.Options
-		anchors := len(st.anchors.I64)
+		anchors := st.anchors.Dims[0]
 		work := LowerBound(StepSize{Nodes: e.ds.Graph.N, Struct: o.StructWidth, Width: o.Encoder.Hidden, Layers: o.Encoder.Layers, Anchors: anchors, Steps: o.ECL.Steps})
 		r.Least = &work
 	}
@@ -195,7 +195,7 @@ func partsOf(st *Stepper, steps int) []Part {
 	if st.Adam > 0 {
 		p := Part{Op: "adam", Count: 1, MS: st.Adam.Seconds() * 1e3 / float64(steps)}
 		for _, q := range st.params {
-			p.Cost = p.Cost.plus(adamCost(len(q.W)))
+			p.Cost = p.Cost.plus(adamCost(q.W.Size()))
 		}
 		parts = append(parts, p)
 	}

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -18,11 +19,22 @@ func drawAnchors(q Queue, dst, work uintptr, n, count int, s rng.Stream) error {
 	return x.err
 }
 
-// DrawAnchors draws samples; see [runtime.AnchorDrawer].
+// mostDrawn bounds the samples that the GPU draws, by work that grows with the square of
+// their number: as many take about 4·10⁹ comparisons.
+const mostDrawn = 1 << 16
+
+// DrawAnchors draws samples; see [runtime.Sampler].
 func (d *Device) DrawAnchors(dst *runtime.Buffer, n int, s rng.Stream) error {
 	count := dst.Size()
 	if count > n {
 		return fmt.Errorf("%d of %d nodes cannot be drawn", count, n)
+	}
+	if count > mostDrawn {
+		here := runtime.Buffer{DType: dst.DType, Dims: dst.Dims, I64: make([]int64, count)}
+		if err := d.cpu.DrawAnchors(&here, n, s); err != nil {
+			return err
+		}
+		return d.upload(dst.At.Elements, unsafe.Slice((*byte)(unsafe.Pointer(&here.I64[0])), 8*count))
 	}
 	d.drawn.DType = dst.DType
 	if err := d.Reserve(&d.drawn, count); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/runtime"
 )
@@ -113,13 +114,36 @@ func (s *steps) sort(x sort, work uintptr) {
 	}
 }
 
-// Candidates chooses candidates; see [runtime.CandidateBuilder].
-func (d *Device) Candidates(c *runtime.ResidentCandidates, emb *runtime.Buffer, k int, mutual bool) (err error) {
+// Candidates chooses candidates; see [runtime.Sampler].
+func (d *Device) Candidates(all *runtime.Candidates, emb *runtime.Buffer, o runtime.CandidateOptions) error {
+	n, k := emb.Dims[0], o.K
+	switch exact := o.Index.ExactOnDevice(n); {
+	case exact && o.OnHost:
+		d.found = slices.Grow(d.found[:0], n*k)[:n*k]
+		if err := d.Nearest(d.found, nil, emb, k); err != nil {
+			return err
+		}
+		return all.Build(d.found, o)
+	case !exact:
+		h, err := d.Export(emb)
+		if err != nil {
+			return err
+		}
+		return d.cpu.Candidates(all, h, o)
+	}
 	near, err := d.searchNear(emb, k)
 	if err != nil {
 		return err
 	}
-	n, edges := emb.Dims[0], c.Known.Size()
+	c, err := all.OnDevice(d.Remote)
+	if err != nil {
+		return err
+	}
+	return d.choose(c, near, n, k, o.Mutual)
+}
+
+func (d *Device) choose(c *runtime.ResidentCandidates, near uintptr, n, k int, mutual bool) (err error) {
+	edges := c.Known.Size()
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("choosing candidates among %d edges and the %d nearest of %d nodes: %w", edges, k, n, err)
@@ -144,7 +168,7 @@ func (d *Device) Candidates(c *runtime.ResidentCandidates, emb *runtime.Buffer, 
 		}
 		found = int(binary.LittleEndian.Uint32(count[:]))
 	}
-	if err := c.Place(d.Remote, found); err != nil {
+	if err := c.Place(found); err != nil {
 		return err
 	}
 	if err := x.write(d, c.Edges.At.Elements); err != nil {
@@ -159,6 +183,13 @@ func (d *Device) Candidates(c *runtime.ResidentCandidates, emb *runtime.Buffer, 
 }
 
 // CandidateBytes returns what Candidates takes of the device's memory itself.
-func (d *Device) CandidateBytes(n, f, edges, k int) int {
-	return d.NearestBytes(n, f, k) + max(newChoice(edges, n, k, 0).bytes, newJoining(edges+n*k, 0).bytes)
+func (d *Device) CandidateBytes(n, f, edges int, o runtime.CandidateOptions) int {
+	k := o.K
+	switch {
+	case !o.Index.ExactOnDevice(n):
+		return 0
+	case o.OnHost:
+		return d.NearestBytes(n, f, k)
+	}
+	return 8*edges + d.NearestBytes(n, f, k) + max(newChoice(edges, n, k, 0).bytes, newJoining(edges+n*k, 0).bytes)
 }

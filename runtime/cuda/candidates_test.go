@@ -45,7 +45,8 @@ func TestDeviceCandidates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := runtime.NewResidentCandidates(d, g)
+			all := runtime.NewCandidates(g.Undirected(), nil)
+			c, err := all.OnDevice(d.Remote)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,11 +58,11 @@ func TestDeviceCandidates(t *testing.T) {
 					t.Run(fmt.Sprint(n, m, k, mutual), func(t *testing.T) {
 						rows := exactRows(n, 16, uint64(k))
 						emb := runtime.F32(rows, n, 16)
-						if err := d.Own(emb); err != nil {
+						if err := d.ToDevice(emb); err != nil {
 							t.Fatal(err)
 						}
 						defer d.Release(emb)
-						if err := d.Candidates(c, emb, k, mutual); err != nil {
+						if err := d.Candidates(all, emb, runtime.CandidateOptions{K: k, Mutual: mutual, Index: graph.IndexExact}); err != nil {
 							t.Fatal(err)
 						}
 						idx, _ := graph.KNN(nil, rows, n, 16, k)
@@ -70,8 +71,8 @@ func TestDeviceCandidates(t *testing.T) {
 							t.Fatal(err)
 						}
 						st := want.Graph().Structure()
-						var got graph.Candidates
-						if err := c.Fetch(d.Remote, &got); err != nil {
+						got, err := all.Host()
+						if err != nil {
 							t.Fatal(err)
 						}
 						if !slices.Equal(got.Edges, want.Edges) || !slices.Equal(got.Existing, want.Existing) {

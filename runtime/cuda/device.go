@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 
@@ -30,7 +31,7 @@ type Options struct {
 // gsrc's own kernel even where cuBLAS is found.
 const NoBLAS = "GSRC_NO_CUBLAS"
 
-// Device is a GPU as a [runtime.Accelerator]: all that a process does on it goes
+// Device is a GPU as a [runtime.Device]: all that a process does on it goes
 // through one stream, in order. It serves one goroutine at a time.
 type Device struct {
 	*runtime.Remote
@@ -45,7 +46,9 @@ type Device struct {
 	tf32      bool
 	near      runtime.Buffer // memory of Nearest
 	chosen    runtime.Buffer // memory of Candidates
+	found     []int32        // neighbours, for the host
 	drawn     runtime.Buffer // memory of DrawAnchors
+	cpu       runtime.Device // draws and searches what the GPU does not
 	step      uintptr
 	now       uint64 // the step number there
 	faults    faults
@@ -66,7 +69,7 @@ func Open(o Options) (*Device, error) {
 	if o.Ordinal < 0 || o.Ordinal >= len(all) {
 		return nil, fmt.Errorf("%w with the number %d: there are %d, from 0 on", driver.ErrNoDevice, o.Ordinal, len(all))
 	}
-	d := &Device{info: all[o.Ordinal], functions: map[string]*driver.Function{}, tf32: o.TF32}
+	d := &Device{info: all[o.Ordinal], functions: map[string]*driver.Function{}, tf32: o.TF32, cpu: runtime.NewCPU(nil)}
 	d.name = fmt.Sprintf("cuda:%d (%s)", o.Ordinal, d.info.Name)
 	d.Remote = runtime.NewRemote(memory{d})
 	if err := d.open(lib); err != nil {
@@ -156,6 +159,12 @@ func (d *Device) Kernel(op *ir.Op) (runtime.Kernel, error) {
 	return func(k *runtime.Call) error { return kernel(d, k) }, nil
 }
 
+// MemoryLimit returns that there is none beforehand: the driver says when it is full.
+func (d *Device) MemoryLimit(int64) int64 { return math.MaxInt64 }
+
+// Attach queues what programs do on the GPU's stream.
+func (d *Device) Attach(p *runtime.Program) runtime.Runner { return p.OnQueue(d) }
+
 // Pads returns true: what is recorded for the receptive field of one step is replayed
 // for those of others.
 func (d *Device) Pads() bool { return true }
@@ -169,7 +178,7 @@ func (d *Device) FindField(f *runtime.ResidentField) error { return findField(d,
 // Workspace returns the floats of scratch of a call; nothing on a GPU is of the
 // pool of threads.
 func (d *Device) Workspace(k *runtime.Call) (int, kernels.Scratch) {
-	if d != nil && d.blas != nil && strings.HasPrefix(k.Op.Name(), "matmul") && k.In[0].Sparse == nil {
+	if d.blas != nil && strings.HasPrefix(k.Op.Name(), "matmul") && k.In[0].Sparse == nil {
 		return 0, kernels.Scratch{} // cuBLAS has its own
 	}
 	return (Workspace(k) + 3) / 4, kernels.Scratch{}

@@ -123,7 +123,7 @@ func TestDeviceReports(t *testing.T) {
 	d := openDevice(t)
 	own := func(x []float32, dims ...int) *runtime.Buffer {
 		b := runtime.F32(x, dims...)
-		if err := d.Own(b); err != nil {
+		if err := d.ToDevice(b); err != nil {
 			t.Fatal(err)
 		}
 		return b
@@ -139,7 +139,7 @@ func TestDeviceReports(t *testing.T) {
 		if c.at >= 0 {
 			long.F32[c.at] = unwritten
 		}
-		if err := d.Put(long); err != nil {
+		if err := d.CopyToDevice(long); err != nil {
 			t.Fatal(err)
 		}
 		bad, err := d.Finite([]*runtime.Buffer{loss, term}, values, []*runtime.Buffer{good, empty, long})
@@ -148,7 +148,7 @@ func TestDeviceReports(t *testing.T) {
 		}
 	}
 	dst := own([]float32{1, 2, 3}, 3)
-	if err := errors.Join(d.Follow(dst, good, 0.25), d.Fetch(dst)); err != nil || !slices.Equal(dst.F32, []float32{0.75, 1.5, 2.25}) {
+	if err := errors.Join(d.EMAUpdate(dst, good, 0.25), d.CopyToHost(dst)); err != nil || !slices.Equal(dst.F32, []float32{0.75, 1.5, 2.25}) {
 		t.Errorf("statistics follow to %v, %v", dst.F32, err)
 	}
 }
@@ -194,7 +194,7 @@ func @f(%a: f32[N,K], %b: f32[K,M]) -> (y: f32[N,M]) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.Main().Measure(0); err == nil || !strings.Contains(err.Error(), "nothing has run") {
+	if _, err := f.Main().Measure(d, 0); err == nil || !strings.Contains(err.Error(), "nothing has run") {
 		t.Errorf("before a run: %v", err)
 	}
 	a, b := runtime.F32([]float32{1, 2, 3, 4, 5, 6}, 3, 2), runtime.F32([]float32{1, 0, 0, 1}, 2, 2)
@@ -212,7 +212,7 @@ func @f(%a: f32[N,K], %b: f32[K,M]) -> (y: f32[N,M]) {
 		return slices.Clone(y.F32)
 	}
 	want := result()
-	times, err := f.Main().Measure(0)
+	times, err := f.Main().Measure(d, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,21 +328,21 @@ func TestCopiesAreStaged(t *testing.T) {
 		src := runtime.Zeros(n)
 		for k := range 8 {
 			b := runtime.Zeros(n)
-			if err := d.Own(b); err != nil {
+			if err := d.ToDevice(b); err != nil {
 				t.Fatal(err)
 			}
 			for i := range src.F32 {
 				src.F32[i] = float32(k*n + i)
 			}
 			b.F32 = src.F32 // the same memory of the host for all of them
-			if err := d.Put(b); err != nil {
+			if err := d.CopyToDevice(b); err != nil {
 				t.Fatal(err)
 			}
 			bs = append(bs, b)
 		}
 		for k, b := range bs {
 			b.F32 = make([]float32, n)
-			if err := d.Fetch(b); err != nil {
+			if err := d.CopyToHost(b); err != nil {
 				t.Fatal(err)
 			}
 			for i, v := range b.F32 {

@@ -13,7 +13,7 @@
 //     memory, barriers. It is how kernels are tested where there is no GPU.
 //   - ops.go and the ops_*.go files are the table from operation to launches.
 //   - queue.go is what launches go to.
-//   - device.go is the GPU as a runtime.Accelerator: memory, the queue on a stream,
+//   - device.go is the GPU as a runtime.Device: memory, the queue on a stream,
 //     recording as a CUDA graph. report.go is what follows a training step: the
 //     optimizer, and what the host gets to see; score.go judges evaluations.
 //     planner.go is for predictions.

@@ -27,7 +27,7 @@ func layFieldWork(f *runtime.ResidentField, at uintptr) (w fieldWork) {
 	return w
 }
 
-// fieldWorkBytes is runtime.FieldFinder's FieldWork.
+// fieldWorkBytes is runtime.Queue's FieldWork.
 func fieldWorkBytes(f *runtime.ResidentField) int { return layFieldWork(f, 0).bytes }
 
 // findField queues the search for a field: see fields.cu.

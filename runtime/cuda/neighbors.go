@@ -89,7 +89,7 @@ func (s *search) queue(q Queue, emb, memory uintptr) error {
 	return every(q, "gsrc_nearest_end", s.n*s.k, Ptr(idx), Ptr(sim), Int(s.n), Int(s.k), Int(found))
 }
 
-// Nearest finds nearest neighbours; see [runtime.NeighborSearcher]. Products are in full
+// Nearest finds nearest neighbours; see [graph.KNN]. Products are in full
 // float32, also where others are in TF32. Their tiles, lists and the rows of length 1 lie
 // in memory that is kept for the next search.
 func (d *Device) Nearest(idx []int32, sim []float32, emb *runtime.Buffer, k int) error {
@@ -126,7 +126,7 @@ func (d *Device) searchNear(emb *runtime.Buffer, k int) (at uintptr, err error) 
 	}
 	n, f := emb.Dims[0], emb.Dims[1]
 	if n*f > 0 && !emb.OnDevice() {
-		return 0, fmt.Errorf("the %d nearest of %d rows of %d: the rows are the host's; give them to the device first (Own)", k, n, f)
+		return 0, fmt.Errorf("the %d nearest of %d rows of %d: the rows are the host's; give them to the device first (ToDevice)", k, n, f)
 	}
 	s := newSearch(n, f, k, searchRows, searchCols)
 	defer func() {

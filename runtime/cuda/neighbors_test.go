@@ -153,7 +153,7 @@ func TestSearchMemory(t *testing.T) {
 		if most := 4*(2*5*n+128*(n+n/20+64)) + 4*s.rows*s.cols + 1024; s.bytes > most {
 			t.Errorf("%d rows take %d bytes, more than %d", n, s.bytes, most)
 		}
-		if got := Planner.(runtime.NeighborSearcher).NearestBytes(n, 128, 5); got != s.bytes {
+		if got := Planner.CandidateBytes(n, 128, 0, runtime.CandidateOptions{K: 5, Index: graph.IndexExact, OnHost: true}); got != s.bytes {
 			t.Errorf("%d rows were planned to take %d bytes, not %d", n, got, s.bytes)
 		}
 	}
@@ -177,7 +177,7 @@ func TestDeviceNearest(t *testing.T) {
 			t.Fatal(err)
 		}
 		emb, other := runtime.F32(x, n, f), runtime.F32(normal, n, f)
-		if err := errors.Join(d.Own(emb), d.Own(other)); err != nil {
+		if err := errors.Join(d.ToDevice(emb), d.ToDevice(other)); err != nil {
 			t.Fatal(err)
 		}
 		idx, sim := make([]int32, n*k), make([]float32, n*k)
@@ -232,7 +232,7 @@ func TestNearestFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		emb := runtime.F32(x, n, f)
-		if err := d.Own(emb); err != nil {
+		if err := d.ToDevice(emb); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Set(c.fault, c.at); err != nil {

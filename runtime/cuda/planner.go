@@ -2,48 +2,21 @@ package cuda
 
 import (
 	"errors"
-	"fmt"
 
-	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // Planner is a GPU as far as predictions go: it knows what there are kernels for and
-// what workspace they need, and runs nothing. See [runtime.PredictMemoryOn].
-var Planner runtime.Device = planner{runtime.CPU}
+// what workspace they need, and has no memory to run anything in. See
+// [runtime.PredictMemoryOn].
+var Planner runtime.Device = &Device{Remote: runtime.NewRemote(noMemory{}), name: "cuda"}
 
-type planner struct{ runtime.Device }
+var errNoMemory = errors.New("nothing runs on a device that only plans")
 
-func (planner) Name() string { return "cuda" }
+type noMemory struct{}
 
-func (planner) Kernel(op *ir.Op) (runtime.Kernel, error) {
-	if _, err := Lookup(op); err != nil {
-		return nil, err
-	}
-	return func(*runtime.Call) error { return fmt.Errorf("%s: nothing runs on what plans", op.Name()) }, nil
-}
-
-func (planner) Pads() bool { return true }
-
-func (planner) FieldWork(f *runtime.ResidentField) int { return fieldWorkBytes(f) }
-
-func (planner) FindField(*runtime.ResidentField) error {
-	return errors.New("no receptive field is found on what plans")
-}
-
-func (planner) Workspace(k *runtime.Call) (int, kernels.Scratch) { return (*Device)(nil).Workspace(k) }
-
-func (planner) Nearest([]int32, []float32, *runtime.Buffer, int) error {
-	return errors.New("a search for neighbours: nothing runs on what plans")
-}
-
-func (planner) NearestBytes(n, f, k int) int { return (*Device)(nil).NearestBytes(n, f, k) }
-
-func (planner) Candidates(*runtime.ResidentCandidates, *runtime.Buffer, int, bool) error {
-	return errors.New("a choice of candidates: nothing runs on what plans")
-}
-
-func (planner) CandidateBytes(n, f, edges, k int) int {
-	return (*Device)(nil).CandidateBytes(n, f, edges, k)
-}
+func (noMemory) Alloc(int) (uintptr, error)       { return 0, errNoMemory }
+func (noMemory) Free(uintptr) error               { return errNoMemory }
+func (noMemory) Upload(uintptr, []byte) error     { return errNoMemory }
+func (noMemory) Download([]byte, uintptr) error   { return errNoMemory }
+func (noMemory) Copy(uintptr, uintptr, int) error { return errNoMemory }

@@ -169,8 +169,8 @@ func (d *Device) notFinite(flag, x uintptr, n int) error {
 	return d.Launch("gsrc_finite", [3]uint32{uint32((n + chunk - 1) / chunk), 1, 1}, [3]uint32{threads, 1, 1}, 0, Ptr(flag), Ptr(at), Int(1))
 }
 
-// Follow moves dst towards src.
-func (d *Device) Follow(dst, src *runtime.Buffer, share float32) error {
+// EMAUpdate moves dst towards src.
+func (d *Device) EMAUpdate(dst, src *runtime.Buffer, share float32) error {
 	n, _, err := sizes(dst.Dims)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func (s *scoring) reserve(d *Device, sets int) error {
 	return nil
 }
 
-// Score compares logits with labels; see [runtime.Accelerator].
+// Score compares logits with labels; see [runtime.Trainer].
 func (d *Device) Score(logits *runtime.Buffer, sets []runtime.Scoring) (finite bool, err error) {
 	size, classes, err := sizes(logits.Dims)
 	if err != nil {

@@ -62,14 +62,14 @@ func TestDeviceScores(t *testing.T) {
 			sets := []runtime.Scoring{{Rows: runtime.I64(rows, len(rows)), Labels: runtime.I64(labels, len(rows))}, {Rows: runtime.I64(nil, 0), Labels: runtime.I64(nil, 0)}}
 			held := []*runtime.Buffer{x, sets[0].Rows, sets[0].Labels, sets[1].Rows, sets[1].Labels}
 			for _, b := range held {
-				if err := d.Own(b); err != nil {
+				if err := d.ToDevice(b); err != nil {
 					t.Fatal(err)
 				}
 			}
 			good := logits[n]
 			for _, bad := range []float32{0, float32(math.NaN()), float32(math.Inf(-1)), 0} {
 				logits[n] = good + bad
-				if err := d.Put(x); err != nil {
+				if err := d.CopyToDevice(x); err != nil {
 					t.Fatal(err)
 				}
 				finite, err := d.Score(x, sets)

@@ -89,7 +89,7 @@ func TestTooManyElementsToReport(t *testing.T) {
 	if _, err := d.Finite(nil, nil, []*runtime.Buffer{large}); err == nil || !strings.Contains(err.Error(), "has 2147483648 elements") {
 		t.Errorf("Finite: %v", err)
 	}
-	if err := d.Follow(large, large, 0.1); err == nil || !strings.Contains(err.Error(), "has 2147483648 elements") {
+	if err := d.EMAUpdate(large, large, 0.1); err == nil || !strings.Contains(err.Error(), "has 2147483648 elements") {
 		t.Errorf("Follow: %v", err)
 	}
 }
