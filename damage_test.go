@@ -17,6 +17,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -290,7 +291,7 @@ func TestDamagedExportsAreRefusedOrTheSame(t *testing.T) {
 	var trained data.LoadOptions
 	for dir, seed := range map[string]int{dist: 2, other: 3} {
 		run := quickTrain(t, gsrc.TrainOptions{Model: "ecl-gsr", Seed: seed})
-		if _, err := run.Build(ctx, dir, gsrc.BuildOptions{Library: &lib, Lowering: export.Flat, Pipeline: export.PipelineOff}); err != nil {
+		if _, err := run.Build(ctx, dir, gsrc.BuildOptions{Library: &lib, Lowering: onnx.Scatter, Pipeline: export.PipelineOff}); err != nil {
 			t.Fatal(err)
 		}
 		if dir == dist {

@@ -20,7 +20,8 @@ package gsrc
 import (
 	"context"
 
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/version"
 	"github.com/gsrc-dev/gsrc/run"
@@ -37,8 +38,8 @@ type (
 	Run           = run.Run
 	OptionError   = run.OptionError
 	Result        = train.Result
-	VerifyOptions = export.VerifyOptions
-	ParityError   = export.ParityError
+	VerifyOptions = parity.VerifyOptions
+	ParityError   = parity.Error
 )
 
 // Inference with an export; see package infer.
@@ -74,9 +75,9 @@ func OpenRun(dir string) (*Run, error) { return run.Open(dir) }
 // Import makes a run of weights that were trained elsewhere.
 func Import(ctx context.Context, o ImportOptions) (*Run, error) { return run.Import(ctx, o) }
 
-// Verify checks an export on this machine; see [export.Verify].
-func Verify(ctx context.Context, dist string, o VerifyOptions) (*export.Manifest, *export.ParityReport, error) {
-	return export.Verify(ctx, dist, o)
+// Verify checks an export on this machine; see [parity.Verify].
+func Verify(ctx context.Context, dist string, o VerifyOptions) (*manifest.Manifest, *parity.Report, error) {
+	return parity.Verify(ctx, dist, o)
 }
 
 // Predict classifies the nodes of a graph, or the graphs of a collection, with an export.

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
+	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"google.golang.org/protobuf/proto"
 )
 
 // TestBadFiles opens exports whose classifier is damaged, and has the right checksum
@@ -63,16 +64,16 @@ func TestBadFiles(t *testing.T) {
 			if err := os.WriteFile(path, content, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			m, err := ReadManifest(dir)
+			m, err := manifest.Read(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.Files["classifier.onnx"] = fileInfo(content)
-			text, err := m.marshal()
+			m.Files["classifier.onnx"] = manifest.NewFileInfo(content)
+			text, err := m.Marshal()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(dir, ManifestFile), text, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, manifest.FileName), text, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			d, err := Open(dir, ort.Options{Provider: ort.CPU, Library: o.Library})
@@ -104,7 +105,7 @@ func cutLargest(m *onnxpb.ModelProto) {
 
 // TestBadTestData reads damaged tensor files.
 func TestBadTestData(t *testing.T) {
-	good, err := MarshalTensor("x", ort.Float32s([]float32{1, 2, 3, 4}, 2, 2))
+	good, err := onnx.MarshalTensor("x", ort.Float32s([]float32{1, 2, 3, 4}, 2, 2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestBadTestData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	huge, err := proto.Marshal(&onnxpb.TensorProto{Name: "x", Dims: []int64{1 << 40, 1 << 40}, DataType: int32(float32Type), RawData: []byte("1234")})
+	huge, err := proto.Marshal(&onnxpb.TensorProto{Name: "x", Dims: []int64{1 << 40, 1 << 40}, DataType: int32(onnxpb.TensorProto_FLOAT), RawData: []byte("1234")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestBadTestData(t *testing.T) {
 		if err := os.WriteFile(path, content, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := ReadTensor(path); err == nil || !strings.Contains(err.Error(), path) {
+		if _, _, err := onnx.ReadTensor(path); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: error %v, want one that names the file", name, err)
 		}
 	}

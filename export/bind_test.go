@@ -17,7 +17,7 @@ func TestBindAndPlacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	for role, info := range d.Manifest.Models {
-		in, err := d.Manifest.testTensors(info.TestData, "input", info.Inputs)
+		in, err := d.Manifest.TestTensors(info.TestData, "input", info.Inputs)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,9 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/compiler"
-	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -26,30 +28,30 @@ type BuildOptions struct {
 	// Params holds the trained parameters by name, row-major.
 	Params map[string][]float32
 	// Bounds of the edge probabilities; needed where the model has @score.
-	Bounds *Bounds
+	Bounds *manifest.Bounds
 	// Sample is the training graph, for the parity check and the test data.
-	Sample Sample
-	// Forward is the compiled forward pass that the files are compared with;
+	Sample parity.ExampleInputs
+	// Forward is the Compile forward pass that the files are compared with;
 	// nil means the float64 reference interpreter. It binds Bounds by itself.
-	Forward Forward
+	Forward onnx.Forward
 	// Trained is the forward pass with the weights as trained, where Precision is not
-	// FP32: Params and Forward are then [Rounded]. nil means the reference interpreter
+	// FP32: Params and Forward are then [onnx.Rounded]. nil means the reference interpreter
 	// with Params.
-	Trained Forward
+	Trained onnx.Forward
 
 	// Refinement says how the graph is refined that the classifier reads; nil where
 	// it reads the graph as it is. Pipeline says whether pipeline.onnx is written,
 	// which does it; PipelineAuto if empty.
-	Refinement *Refinement
+	Refinement *onnx.Refinement
 	Pipeline   PipelineMode
 
-	Lowering     Lowering
+	Lowering     onnx.Lowering
 	NoEdgeWeight bool
-	// SparseX, Symmetrize, Opset and Precision are those of [ModelOptions].
+	// SparseX, Symmetrize, Opset and Precision are those of [onnx.ModelOptions].
 	SparseX    bool
 	Symmetrize bool
 	Opset      int
-	Precision  Precision
+	Precision  onnx.Precision
 	// ExternalData is from how many bytes on a weight goes to a file beside its model,
 	// such as encoder.data; 0 is DefaultExternalData, and NoExternalData keeps one file.
 	ExternalData int
@@ -73,8 +75,6 @@ type BuildOptions struct {
 	TestCases bool
 	// Log gets a line for each step; nil drops them.
 	Log func(format string, args ...any)
-
-	reference Forward // the float64 interpreter
 }
 
 // role is one of the files of an export.
@@ -82,80 +82,63 @@ type role struct {
 	name, fn, task, doc string
 }
 
-// The tasks of classifiers: of the nodes of a graph, or of whole graphs in batches.
-const (
-	TaskNodes  = "node-classification"
-	TaskGraphs = "graph-classification"
-)
-
 var roles = []role{
 	{"encoder", "encode", "node-embedding", "Embeds the nodes of a graph."},
 	{"scorer", "score", "edge-scoring", "Scores pairs of nodes by their embeddings: how likely an edge between them is."},
-	{"classifier", "classify", TaskNodes, "Classifies the nodes of a graph."},
+	{"classifier", "classify", manifest.TaskNodes, "Classifies the nodes of a graph."},
 }
 
 var ioDocs = map[string]string{
-	"x":                    "raw node features; normalisation is inside the model",
-	inputIndptr:            "raw node features in CSR: where the row of each node begins, and the number of entries at the end; normalisation is inside the model",
-	inputIndices:           "column of each stored feature, row after row, no column twice in a row",
-	inputValues:            "stored features, row after row",
-	"x_struct":             "DeepWalk embedding of the training graph; other graphs have none in this basis",
-	inputEdgeIndex:         "edges, row 0 sources and row 1 targets, both directions of an undirected edge; duplicates count, self-loops are dropped and one a node is added inside",
-	inputEdgeWeight:        "weight of each edge of edge_index",
-	inputGraphIDs:          "graph of each node, numbered from 0; a number that no node has is a graph without nodes",
-	inputDegree:            "table: number of edges into each node, without self-loops",
-	inputOrder:             "table: positions of edges in edge_index, row after row of 1, 2, 4, … 64; num_edges where a row is filled up",
-	inputOrderRows:         "table: number of rows of each width in order",
-	inputSegments:          "table: rows of 64 of order that belong to one node, by rows of 4, 16 and 64; their number where a row is filled up",
-	inputSegmentRows:       "table: number of rows of each width in segments",
-	inputRest:              "table: rows of 64 of segments that belong to one node; their number where a row is filled up",
-	inputRestore:           "table: row of each node among those of order, a row of zeros, those of segments and those of rest",
-	inputAdjacency:         "adjacency matrix: (i, j) sums the weights of edges from j to i, zero diagonal; a self-loop a node is added inside",
-	"embedding":            "node embeddings",
-	"pairs":                "pairs of nodes to score: row 0 with row 1",
-	"similarity":           "cosine of the two embeddings",
-	"probability":          "probability of the pair as a new edge",
-	"probability_existing": "probability of the pair as an edge that exists already",
-	"logits":               "unnormalised class scores",
-	"probabilities":        "class probabilities, rows sum to 1",
-	inputK:                 "how many of each node's nearest neighbours may become new edges; the training's is in the metadata",
-	outputRefinedIndex:     "edges of the refined graph, each once, row 0 the lower node and row 1 the higher, sorted",
-	outputRefinedProb:      "probability of each refined edge",
-	outputRefinedExisting:  "1 where edge_index holds the refined edge, in either direction, 0 where it is new",
+	"x":                        "raw node features; normalisation is inside the model",
+	onnx.InputIndptr:           "raw node features in CSR: where the row of each node begins, and the number of entries at the end; normalisation is inside the model",
+	onnx.InputIndices:          "column of each stored feature, row after row, no column twice in a row",
+	onnx.InputValues:           "stored features, row after row",
+	"x_struct":                 "DeepWalk embedding of the training graph; other graphs have none in this basis",
+	onnx.InputEdgeIndex:        "edges, row 0 sources and row 1 targets, both directions of an undirected edge; duplicates count, self-loops are dropped and one a node is added inside",
+	onnx.InputEdgeWeight:       "weight of each edge of edge_index",
+	onnx.InputGraphIDs:         "graph of each node, numbered from 0; a number that no node has is a graph without nodes",
+	onnx.InputDegree:           "table: number of edges into each node, without self-loops",
+	onnx.InputOrder:            "table: positions of edges in edge_index, row after row of 1, 2, 4, … 64; num_edges where a row is filled up",
+	onnx.InputOrderRows:        "table: number of rows of each width in order",
+	onnx.InputSegments:         "table: rows of 64 of order that belong to one node, by rows of 4, 16 and 64; their number where a row is filled up",
+	onnx.InputSegmentRows:      "table: number of rows of each width in segments",
+	onnx.InputRest:             "table: rows of 64 of segments that belong to one node; their number where a row is filled up",
+	onnx.InputRestore:          "table: row of each node among those of order, a row of zeros, those of segments and those of rest",
+	onnx.InputAdjacency:        "adjacency matrix: (i, j) sums the weights of edges from j to i, zero diagonal; a self-loop a node is added inside",
+	"embedding":                "node embeddings",
+	"pairs":                    "pairs of nodes to score: row 0 with row 1",
+	"similarity":               "cosine of the two embeddings",
+	"probability":              "probability of the pair as a new edge",
+	"probability_existing":     "probability of the pair as an edge that exists already",
+	"logits":                   "unnormalised class scores",
+	"probabilities":            "class probabilities, rows sum to 1",
+	onnx.InputK:                "how many of each node's nearest neighbours may become new edges; the training's is in the metadata",
+	onnx.OutputRefinedIndex:    "edges of the refined graph, each once, row 0 the lower node and row 1 the higher, sorted",
+	onnx.OutputRefinedProb:     "probability of each refined edge",
+	onnx.OutputRefinedExisting: "1 where edge_index holds the refined edge, in either direction, 0 where it is new",
 }
 
 // built is one model on its way to the folder.
 type built struct {
-	role
+	parity.Model
+	task, doc string
 	fn        *ir.Func
-	model     *onnxpb.ModelProto
-	data      []byte
-	weights   []byte // of NAME.data; nil if the model has them all
 	constants map[string]float32
-	lowering  Lowering
-	sparse    bool   // takes x in CSR
-	symmetric bool   // makes the graph undirected inside
-	weighted  bool   // takes edge weights, as an input or within the adjacency matrix
-	parts     *parts // of the pipeline
-	stages    *Stages
-	testCases []TestCase
-	// testInputs are those of the test data.
-	testInputs map[string]ort.Tensor
+	parts     *onnx.PipelineParts // of the pipeline
+	stages    *onnx.Stages
 }
-
-func (m *built) weightsFile() string { return m.name + ".data" }
 
 // Build writes an export to dir: nothing appears there before everything is
 // written and checked, and an earlier export is replaced at once. A runtime that
-// disagrees with the compiled forward pass gives a *[ParityError].
-func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityReport, error) {
+// disagrees with the Compile forward pass gives a *[parity.Error].
+func Build(ctx context.Context, dir string, o BuildOptions) (*manifest.Manifest, *parity.Report, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
 	if err := o.check(); err != nil {
 		return nil, nil, err
 	}
-	unlock, err := lockFolder(dir)
+	unlock, err := manifest.LockFolder(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -168,16 +151,16 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	for _, m := range models {
 		maps.Copy(constants, m.constants)
 	}
-	rounded, err := Rounded(o.Module, o.Params, o.Precision)
+	rounded, err := onnx.Rounded(o.Module, o.Params, o.Precision)
 	if err != nil {
 		return nil, nil, err
 	}
-	o.reference = Interpreter(o.Module, rounded, constants)
+	reference := onnx.Interpreter(o.Module, rounded, constants)
 	if o.Forward == nil {
-		o.Forward = o.reference
+		o.Forward = reference
 	}
 	if o.Trained == nil {
-		o.Trained = Interpreter(o.Module, o.Params, constants)
+		o.Trained = onnx.Interpreter(o.Module, o.Params, constants)
 	}
 	files := map[string][]byte{}
 	for name, data := range o.Files {
@@ -187,27 +170,33 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 		files[name] = data
 	}
 	for _, m := range models {
-		files[m.name+".onnx"] = m.data
-		if m.weights != nil {
-			files[m.weightsFile()] = m.weights
+		files[m.Name+".onnx"] = m.Data
+		if m.Weights != nil {
+			files[m.WeightsFile()] = m.Weights
 		}
 	}
-	report, err := o.checkParity(ctx, models, files)
+	var checked []*parity.Model
+	for i := range models {
+		checked = append(checked, &models[i].Model)
+	}
+	check := o.checks()
+	check.Reference = reference
+	report, err := check.Check(ctx, checked, files)
 	if err != nil {
 		return nil, report, err
 	}
-	manifest := o.manifest(models)
-	o.reportPrecision(manifest, report.Precision)
-	if files[ParityFile], err = marshalJSON(report); err != nil {
+	m := o.manifest(models)
+	o.reportPrecision(m, report.Precision)
+	if files[parity.FileName], err = manifest.MarshalJSON(report); err != nil {
 		return nil, nil, err
 	}
-	if files[ReportFile], err = reportPage(manifest, report); err != nil {
+	if files[parity.PageName], err = parity.Page(m, report); err != nil {
 		return nil, nil, err
 	}
 	for name, data := range files {
-		manifest.Files[name] = fileInfo(data)
+		m.Files[name] = manifest.NewFileInfo(data)
 	}
-	if files[ManifestFile], err = manifest.marshal(); err != nil {
+	if files[manifest.FileName], err = m.Marshal(); err != nil {
 		return nil, nil, err
 	}
 	if err := writeFolder(dir, files, replaceable, func(path string, data []byte) error {
@@ -218,9 +207,15 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*Manifest, *ParityR
 	}); err != nil {
 		return nil, nil, fmt.Errorf("cannot write the export: %w", err)
 	}
-	manifest.dir = dir
+	m.Dir = dir
 	o.Log("wrote %s (%s)", dir, strings.Join(modelNames(models), ", "))
-	return manifest, report, nil
+	return m, report, nil
+}
+
+// checks says against what the models are checked.
+func (o *BuildOptions) checks() parity.Options {
+	return parity.Options{Sample: o.Sample, Forward: o.Forward, Trained: o.Trained, Refinement: o.Refinement, NoEdgeWeight: o.NoEdgeWeight,
+		Lowering: o.Lowering, Symmetrize: o.Symmetrize, Precision: o.Precision, Library: o.Library, Unverified: o.Unverified, TestCases: o.TestCases, Log: o.Log}
 }
 
 // lowered compiles the functions and writes them as models, and decides on the
@@ -230,12 +225,12 @@ func (o *BuildOptions) lowered() ([]built, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Lowering == Auto {
+	if o.Lowering == onnx.Auto {
 		n := 0
 		for _, p := range programs {
 			n += o.messages(p)
 		}
-		o.Lowering = chooseLowering(n)
+		o.Lowering = onnx.ChooseLowering(n)
 		o.Log("lowering %s: %d numbers travel along the edges of the training graph", o.Lowering, n)
 	}
 	models, err := o.models(programs)
@@ -248,7 +243,7 @@ func (o *BuildOptions) lowered() ([]built, error) {
 func modelNames(models []built) []string {
 	var list []string
 	for _, m := range models {
-		list = append(list, m.name+".onnx")
+		list = append(list, m.Name+".onnx")
 	}
 	return list
 }
@@ -258,38 +253,35 @@ func (o *BuildOptions) check() error {
 		return errors.New("no module to export")
 	}
 	var err error
-	if o.Lowering, err = ParseLowering(string(o.Lowering)); err != nil {
+	if o.Lowering, err = onnx.ParseLowering(string(o.Lowering)); err != nil {
 		return err
 	}
-	if o.Opset, err = checkOpset(o.Opset); err != nil {
+	if o.Opset, err = onnx.CheckOpset(o.Opset); err != nil {
 		return err
 	}
-	if o.Precision, err = ParsePrecision(string(o.Precision)); err != nil {
+	if o.Precision, err = onnx.ParsePrecision(string(o.Precision)); err != nil {
 		return err
 	}
-	if o.Precision != FP32 && o.Lowering == Dense {
-		return errDensePrecision
+	if o.Precision != onnx.FP32 && o.Lowering == onnx.Dense {
+		return onnx.ErrDensePrecision
 	}
 	if o.Pipeline, err = ParsePipelineMode(string(o.Pipeline)); err != nil {
 		return err
 	}
-	if o.SparseX && o.Lowering == Dense {
+	if o.SparseX && o.Lowering == onnx.Dense {
 		return errors.New("features in CSR take gathers, which the dense lowering does without; take buckets, host-buckets or flat")
 	}
-	if o.Symmetrize && o.Lowering == Dense {
-		return errDenseSymmetric
+	if o.Symmetrize && o.Lowering == onnx.Dense {
+		return onnx.ErrDenseSymmetric
 	}
-	if err := o.Sample.check(); err != nil {
+	if err := o.Sample.Check(); err != nil {
 		return fmt.Errorf("the graph to check the export on: %w", err)
 	}
-	if n := o.Sample.nodes(); o.Lowering == Dense && n > maxDenseNodes {
-		return denseRefusal(n)
+	if n := o.Sample.Nodes(); o.Lowering == onnx.Dense && n > onnx.MaxDenseNodes {
+		return onnx.DenseRefusal(n)
 	}
 	return nil
 }
-
-// maxDenseNodes bounds the adjacency matrix of the parity check to 400 MB.
-const maxDenseNodes = 10_000
 
 // programs compiles every function that the module has a file for.
 func (o *BuildOptions) programs() ([]built, error) {
@@ -302,9 +294,9 @@ func (o *BuildOptions) programs() ([]built, error) {
 		if err != nil {
 			return nil, err
 		}
-		m := built{role: r, fn: p.Module.Func(r.fn), constants: map[string]float32{}}
-		if batchArg(m.fn) != nil {
-			m.task, m.doc = TaskGraphs, "Classifies the graphs of a batch."
+		m := built{Model: parity.Model{Name: r.name, Func: r.fn}, task: r.task, doc: r.doc, fn: p.Module.Func(r.fn), constants: map[string]float32{}}
+		if onnx.BatchArg(m.fn) != nil {
+			m.task, m.doc = manifest.TaskGraphs, "Classifies the graphs of a batch."
 		}
 		list = append(list, m)
 	}
@@ -317,21 +309,21 @@ func (o *BuildOptions) programs() ([]built, error) {
 // docs are the doc strings of inputs and outputs.
 func (m *built) docs(o *BuildOptions) map[string]string {
 	docs := maps.Clone(ioDocs)
-	if m.symmetric {
-		docs[inputEdgeIndex] = "edges, row 0 and row 1, in one direction or in both: the graph is made undirected inside, an edge counts once, self-loops are dropped and one a node is added"
-		docs[inputEdgeWeight] = "weight of each edge of edge_index; of an edge that is listed more than once, the first"
+	if m.Symmetric {
+		docs[onnx.InputEdgeIndex] = "edges, row 0 and row 1, in one direction or in both: the graph is made undirected inside, an edge counts once, self-loops are dropped and one a node is added"
+		docs[onnx.InputEdgeWeight] = "weight of each edge of edge_index; of an edge that is listed more than once, the first"
 	}
-	if o.Refinement != nil && o.Refinement.Judged && m.name != "classifier" {
-		docs[inputEdgeWeight] = "evidence for each edge of edge_index, how likely it is one at all, above 0 and up to 1; ones trust every edge"
+	if o.Refinement != nil && o.Refinement.Judged && m.Name != "classifier" {
+		docs[onnx.InputEdgeWeight] = "evidence for each edge of edge_index, how likely it is one at all, above 0 and up to 1; ones trust every edge"
 	}
 	return docs
 }
 
 // messages counts the numbers that travel along edges of the sample in one call.
 func (o *BuildOptions) messages(m built) int {
-	graph := graphArg(m.fn)
+	graph := onnx.GraphArg(m.fn)
 	edges, width := o.Sample.Edges, 0
-	if m.name == "classifier" && o.Sample.Refined != nil {
+	if m.Name == "classifier" && o.Sample.Refined != nil {
 		edges = *o.Sample.Refined
 	}
 	for _, op := range m.fn.Body {
@@ -347,26 +339,26 @@ func (o *BuildOptions) messages(m built) int {
 	return width * int(edges.Shape[1])
 }
 
-// models writes the compiled functions.
+// models writes the Compile functions.
 func (o *BuildOptions) models(programs []built) ([]built, error) {
 	var list []built
 	for _, m := range programs {
-		m.lowering = o.Lowering
-		m.sparse = o.SparseX && m.fn.Arg(sparseArg) != nil
-		m.symmetric = o.Symmetrize && graphArg(m.fn) != nil
+		m.Lowering = o.Lowering
+		m.Sparse = o.SparseX && m.fn.Arg(onnx.SparseArg) != nil
+		m.Symmetric = o.Symmetrize && onnx.GraphArg(m.fn) != nil
 		if err := o.bindConstants(&m); err != nil {
 			return nil, err
 		}
-		switch g := graphArg(m.fn); {
-		case g == nil && o.Lowering == Dense:
-			m.lowering = Buckets // nothing to lower; vectors may stay vectors
-		case g != nil && !o.unweighted(m.role):
-			m.weighted = slices.ContainsFunc(m.fn.Args, func(a *ir.Value) bool { return overEdges(a, g) })
+		switch g := onnx.GraphArg(m.fn); {
+		case g == nil && o.Lowering == onnx.Dense:
+			m.Lowering = onnx.DegreeBuckets // nothing to lower; vectors may stay vectors
+		case g != nil && !o.unweighted(m.Name):
+			m.Weighted = slices.ContainsFunc(m.fn.Args, func(a *ir.Value) bool { return onnx.OverEdges(a, g) })
 		}
 		var err error
-		m.model, m.stages, err = stagedModel(m.fn, o.Params, ModelOptions{
-			Lowering: m.lowering, NoEdgeWeight: o.unweighted(m.role), Constants: m.constants, SparseX: o.SparseX, Symmetrize: m.symmetric, Opset: o.Opset, Precision: o.Precision,
-			Name: o.Model + "_" + m.name, Doc: m.doc, Docs: m.docs(o), Metadata: o.metadata(m), ProducerVersion: o.Version,
+		m.Proto, m.stages, err = onnx.StagedModel(m.fn, o.Params, onnx.ModelOptions{
+			Lowering: m.Lowering, NoEdgeWeight: o.unweighted(m.Name), Constants: m.constants, SparseX: o.SparseX, Symmetrize: m.Symmetric, Opset: o.Opset, Precision: o.Precision,
+			Name: o.Model + "_" + m.Name, Doc: m.doc, Docs: m.docs(o), Metadata: o.metadata(m), ProducerVersion: o.Version,
 		})
 		if err != nil {
 			return nil, err
@@ -374,7 +366,7 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 		if err := o.seal(&m); err != nil {
 			return nil, err
 		}
-		o.Log("lowered @%s to %s.onnx: %d nodes, %.1f MiB", m.role.fn, m.name, len(m.model.Graph.Node), float64(len(m.data)+len(m.weights))/(1<<20))
+		o.Log("lowered @%s to %s.onnx: %d nodes, %.1f MiB", m.Func, m.Name, len(m.Proto.Graph.Node), float64(len(m.Data)+len(m.Weights))/(1<<20))
 		list = append(list, m)
 	}
 	return list, nil
@@ -382,32 +374,16 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 
 // seal makes a model the bytes of its files.
 func (o *BuildOptions) seal(m *built) (err error) {
-	if o.ExternalData >= 0 && m.lowering != Dense { // which onnx-go runs, from one file
-		m.weights = Externalize(m.model, m.weightsFile(), cmp.Or(o.ExternalData, DefaultExternalData))
+	if o.ExternalData >= 0 && m.Lowering != onnx.Dense { // which onnx-go runs, from one file
+		m.Weights = onnx.Externalize(m.Proto, m.WeightsFile(), cmp.Or(o.ExternalData, onnx.DefaultExternalData))
 	}
-	m.data, err = Marshal(m.model)
+	m.Data, err = onnx.Marshal(m.Proto)
 	return err
-}
-
-// graphArg returns the graph argument of a function, or nil; the batch's is
-// [batchArg].
-func graphArg(fn *ir.Func) *ir.Value {
-	for _, a := range fn.Args {
-		if a.Type.IsGraph() && !a.Type.IsBlock() {
-			return a
-		}
-	}
-	return nil
-}
-
-// overEdges reports whether v has a value for each edge of g, or one of each head.
-func overEdges(v, g *ir.Value) bool {
-	return !v.Type.IsGraph() && v.Type.Rank() > 0 && v.Type.Dims[0] == g.Type.Dims[1]
 }
 
 // unweighted tells that a model leaves edge weights out. Those that an encoder reads
 // are part of the model.
-func (o *BuildOptions) unweighted(r role) bool { return o.NoEdgeWeight && r.name != "encoder" }
+func (o *BuildOptions) unweighted(role string) bool { return o.NoEdgeWeight && role != "encoder" }
 
 // bindConstants freezes the bounds of the edge probabilities.
 func (o *BuildOptions) bindConstants(m *built) error {
@@ -417,7 +393,7 @@ func (o *BuildOptions) bindConstants(m *built) error {
 			continue
 		}
 		if o.Bounds == nil {
-			return fmt.Errorf("@%s needs the bounds of the edge probabilities, and none were given", m.role.fn)
+			return fmt.Errorf("@%s needs the bounds of the edge probabilities, and none were given", m.Func)
 		}
 		m.constants[name] = o.Bounds.Lo
 		if name == "hi" {
@@ -440,17 +416,17 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 		"task": m.task, "model": o.Model, "gsrc_version": o.Version, "dataset": o.Dataset, "config_hash": o.ConfigHash,
 		"metrics":   text(finiteMetrics(o.Metrics)),
 		"precision": cmp.Or(string(o.Precision), "fp32"), "num_features": strconv.FormatInt(o.Sample.X.Shape[1], 10),
-		"inductive": strconv.FormatBool(o.inductive()), "hops": hopsText(o.hops(m)),
+		"inductive": strconv.FormatBool(o.inductive()), "hops": manifest.HopsText(o.hops(m)),
 	}
-	if m.name == "classifier" {
-		md["edge_weight"] = strconv.FormatBool(m.weighted)
+	if m.Name == "classifier" {
+		md["edge_weight"] = strconv.FormatBool(m.Weighted)
 	}
 	if m.task != "node-embedding" && m.task != "edge-scoring" {
 		md["class_labels"] = text(o.Classes)
 	}
-	body, reads := m.fn.Body, graphArg(m.fn) != nil
+	body, reads := m.fn.Body, onnx.GraphArg(m.fn) != nil
 	if m.parts != nil {
-		body, reads = slices.Concat(m.parts.encode.Body, body), true
+		body, reads = slices.Concat(m.parts.Encode.Body, body), true
 		o.pipelineMetadata(md)
 	}
 	var norms []string
@@ -469,8 +445,8 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 	}
 	md["normalization"] = norm
 	if reads {
-		md["lowering"] = string(m.lowering)
-		md["symmetrize"] = strconv.FormatBool(m.symmetric)
+		md["lowering"] = string(m.Lowering)
+		md["symmetrize"] = strconv.FormatBool(m.Symmetric)
 		md["self_loops"] = "dropped from the input, one a node added inside the model"
 	}
 	return md
@@ -478,7 +454,7 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 
 // hops is how far a model sees, nil where that is not told.
 func (o *BuildOptions) hops(b built) *int {
-	if n, err := hops(b.fn); err == nil && b.name != "scorer" && b.parts == nil && !o.Symmetrize {
+	if n, err := onnx.ReceptiveHops(b.fn); err == nil && b.Name != "scorer" && b.parts == nil && !o.Symmetrize {
 		return &n
 	}
 	return nil
@@ -488,7 +464,7 @@ func (o *BuildOptions) hops(b built) *int {
 func finiteMetrics(m map[string]float64) map[string]float64 {
 	out := map[string]float64{}
 	for k, v := range m {
-		if finite(v) == v {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
 			out[k] = v
 		}
 	}
@@ -504,35 +480,49 @@ func (o *BuildOptions) inductive() bool {
 	return true
 }
 
-func (o *BuildOptions) manifest(models []built) *Manifest {
-	m := &Manifest{
-		SchemaVersion: ManifestVersion, Generator: "gsrc", Version: o.Version, Model: o.Model,
-		Inductive: o.inductive(), Lowering: o.Lowering, Opset: o.Opset, IRVersion: int(irVersion(o.Opset)), SparseX: o.SparseX, Symmetrize: o.Symmetrize, Precision: o.Precision,
+func (o *BuildOptions) manifest(models []built) *manifest.Manifest {
+	m := &manifest.Manifest{
+		SchemaVersion: manifest.Version, Generator: "gsrc", Version: o.Version, Model: o.Model,
+		Inductive: o.inductive(), Lowering: o.Lowering, Opset: o.Opset, IRVersion: int(onnx.IRVersion(o.Opset)), SparseX: o.SparseX, Symmetrize: o.Symmetrize, Precision: o.Precision,
 		NumFeatures: int(o.Sample.X.Shape[1]), Classes: o.Classes, Dataset: o.Dataset, ConfigHash: o.ConfigHash,
-		Metrics: finiteMetrics(o.Metrics), Models: map[string]ModelInfo{}, Files: map[string]FileInfo{}, Verified: !o.Unverified,
+		Metrics: finiteMetrics(o.Metrics), Models: map[string]manifest.ModelInfo{}, Files: map[string]manifest.FileInfo{}, Verified: !o.Unverified,
 	}
 	if m.Classes == nil {
 		m.Classes = []string{}
 	}
 	for _, b := range models {
-		info := ModelInfo{File: b.name + ".onnx", Inputs: ioInfos(b.model.Graph.Input), Outputs: ioInfos(b.model.Graph.Output),
-			TestData: testDataDir + "/" + b.name, TestCases: b.testCases}
-		if b.weights != nil {
-			info.Data = b.weightsFile()
+		info := manifest.ModelInfo{File: b.Name + ".onnx", Inputs: manifest.NewIOInfos(b.Proto.Graph.Input), Outputs: manifest.NewIOInfos(b.Proto.Graph.Output),
+			TestData: manifest.TestDataDir + "/" + b.Name, TestCases: b.TestCases}
+		if b.Weights != nil {
+			info.Data = b.WeightsFile()
 		}
-		if t := b.tolerance(); t != exact {
+		if t := onnx.ToleranceOf(b.Proto); t != onnx.Exact {
 			info.Tolerance = &t
 		}
 		if info.Hops = o.hops(b); info.Hops != nil {
 			info.Stages = b.stages
 		}
-		m.Models[b.name] = info
+		m.Models[b.Name] = info
 		if len(b.constants) > 0 {
 			m.Bounds = o.Bounds
 		}
-		if b.name == "classifier" {
-			m.Task, m.EdgeWeight = b.task, b.weighted
+		if b.Name == "classifier" {
+			m.Task, m.EdgeWeight = b.task, b.Weighted
 		}
 	}
 	return m
+}
+
+// reportPrecision enters the accuracy in the manifest, and tells it.
+func (o *BuildOptions) reportPrecision(m *manifest.Manifest, r *parity.PrecisionReport) {
+	if r == nil {
+		return
+	}
+	if r.Agreement != nil {
+		o.Log("%s: %.2f %% of the classes of the training graph are those of float32", o.Precision, *r.Agreement)
+	}
+	if t := r.Test; t != nil {
+		m.TestAccuracy = t
+		o.Log("%s: test accuracy %.2f %% on %d of the test split, in float32 %.2f %%", o.Precision, t.Exported, t.Rows, t.Trained)
+	}
 }

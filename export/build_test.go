@@ -15,33 +15,36 @@ import (
 	"syscall"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
+	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/export/parity"
+	"github.com/gsrc-dev/gsrc/internal/onnxtest"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"google.golang.org/protobuf/proto"
 )
 
 // buildOptions exports a model of the zoo on a random graph.
 func buildOptions(t testing.TB, model string) BuildOptions {
 	t.Helper()
-	m := zoo()[model]
+	m := onnxtest.Zoo()[model]
 	lib := orttest.Need(t)
-	g := testGraphs()[6] // 200 nodes, 1500 edges, self-loops
-	n := int64(g.n)
-	x := ort.Float32s(randomFloats("x", g.n*testFeatures), n, testFeatures)
-	s := Sample{X: x, Edges: g.edgeIndex()}
+	g := onnxtest.Graphs()[6] // 200 nodes, 1500 edges, self-loops
+	n := int64(g.N)
+	x := ort.Float32s(onnxtest.RandomFloats("x", g.N*onnxtest.Features), n, onnxtest.Features)
+	s := parity.ExampleInputs{X: x, Edges: g.EdgeIndex()}
 	for _, fn := range m.Funcs {
 		if fn.Arg("x_struct") != nil && s.Struct == nil {
-			st := ort.Float32s(randomFloats("x_struct", g.n*3), n, 3)
+			st := ort.Float32s(onnxtest.RandomFloats("x_struct", g.N*3), n, 3)
 			s.Struct = &st
 		}
 	}
 	if m.Func("score") != nil {
 		refined := s.Edges
-		w := randomFloats("w", len(g.src))
+		w := onnxtest.RandomFloats("w", len(g.Src))
 		for i := range w {
 			w[i] = w[i]*0.4 + 0.5
 		}
@@ -49,7 +52,7 @@ func buildOptions(t testing.TB, model string) BuildOptions {
 		s.Refined, s.Weights = &refined, &weights
 	}
 	return BuildOptions{
-		Module: m, Params: testParams(m), Bounds: &Bounds{Lo: -0.25, Hi: 0.75}, Sample: s, Library: &lib,
+		Module: m, Params: onnxtest.Params(m), Bounds: &manifest.Bounds{Lo: -0.25, Hi: 0.75}, Sample: s, Library: &lib,
 		Model: strings.SplitN(model, "/", 2)[0], Dataset: "random", ConfigHash: "c0ffee", Version: "1.2.3",
 		Classes: []string{"a", "b", "c", "d"}, Metrics: map[string]float64{"test_acc": 81.5},
 		Files: map[string][]byte{"refined_edges.csv": []byte("source,target,probability,status\n")}, Log: t.Logf,
@@ -75,28 +78,28 @@ func readTree(t testing.TB, dir string) map[string][]byte {
 	return files
 }
 
-var tableNames = []string{inputDegree, inputOrder, inputOrderRows, inputSegments, inputSegmentRows, inputRest, inputRestore}
+var tableNames = []string{onnx.InputDegree, onnx.InputOrder, onnx.InputOrderRows, onnx.InputSegments, onnx.InputSegmentRows, onnx.InputRest, onnx.InputRestore}
 
 func TestBuild(t *testing.T) {
 	tests := []struct {
 		model    string
-		lowering Lowering
+		lowering onnx.Lowering
 		noWeight bool
 		files    []string
 		inputs   map[string][]string
 	}{
-		{"ecl-gsr/struct=3/l1", Buckets, false, []string{"encoder.onnx", "scorer.onnx", "classifier.onnx"}, map[string][]string{
+		{"ecl-gsr/struct=3/l1", onnx.DegreeBuckets, false, []string{"encoder.onnx", "scorer.onnx", "classifier.onnx"}, map[string][]string{
 			"encoder": {"x", "x_struct", "edge_index"}, "scorer": {"embedding", "pairs"}, "classifier": {"x", "edge_index", "edge_weight"}}},
-		{"ecl-gsr/struct=0/l1", HostBuckets, false, []string{"encoder.onnx", "scorer.onnx", "classifier.onnx"}, map[string][]string{
+		{"ecl-gsr/struct=0/l1", onnx.PrecomputedBuckets, false, []string{"encoder.onnx", "scorer.onnx", "classifier.onnx"}, map[string][]string{
 			"encoder": slices.Concat([]string{"x", "edge_index"}, tableNames), "scorer": {"embedding", "pairs"},
 			"classifier": slices.Concat([]string{"x", "edge_index", "edge_weight"}, tableNames)}},
-		{"gcn/struct=0/l2", Auto, true, []string{"classifier.onnx"}, map[string][]string{"classifier": {"x", "edge_index"}}},
-		{"ecl-gsr/struct=0/l1", Flat, true, []string{"encoder.onnx", "scorer.onnx", "classifier.onnx"}, map[string][]string{
+		{"gcn/struct=0/l2", onnx.Auto, true, []string{"classifier.onnx"}, map[string][]string{"classifier": {"x", "edge_index"}}},
+		{"ecl-gsr/struct=0/l1", onnx.Scatter, true, []string{"encoder.onnx", "scorer.onnx", "classifier.onnx"}, map[string][]string{
 			"encoder": {"x", "edge_index"}, "scorer": {"embedding", "pairs"}, "classifier": {"x", "edge_index"}}},
-		{"ecl-gsr/struct=0/l2", Dense, false, []string{"encoder.onnx", "scorer.onnx", "classifier.onnx"}, map[string][]string{
+		{"ecl-gsr/struct=0/l2", onnx.Dense, false, []string{"encoder.onnx", "scorer.onnx", "classifier.onnx"}, map[string][]string{
 			"encoder": {"x", "adjacency"}, "scorer": {"embedding", "pairs"}, "classifier": {"x", "adjacency"}}},
-		{"gcn/struct=0/l1", Buckets, false, []string{"classifier.onnx"}, map[string][]string{"classifier": {"x", "edge_index", "edge_weight"}}},
-		{"mlp/struct=0/l1", Dense, false, []string{"classifier.onnx"}, map[string][]string{"classifier": {"x"}}},
+		{"gcn/struct=0/l1", onnx.DegreeBuckets, false, []string{"classifier.onnx"}, map[string][]string{"classifier": {"x", "edge_index", "edge_weight"}}},
+		{"mlp/struct=0/l1", onnx.Dense, false, []string{"classifier.onnx"}, map[string][]string{"classifier": {"x"}}},
 	}
 	for _, test := range tests {
 		t.Run(test.model+"/"+string(test.lowering), func(t *testing.T) {
@@ -108,8 +111,8 @@ func TestBuild(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := test.lowering
-			if want == Auto {
-				want = Flat // few numbers travel along the edges of so small a graph
+			if want == onnx.Auto {
+				want = onnx.Scatter // few numbers travel along the edges of so small a graph
 			}
 			if m.Lowering != want {
 				t.Errorf("the manifest says %s, want %s", m.Lowering, want)
@@ -144,10 +147,10 @@ func TestBuild(t *testing.T) {
 					t.Errorf("%s differs between two builds", name)
 				}
 			}
-			if _, report, err := Verify(t.Context(), dir, VerifyOptions{Provider: ort.CPU, Library: o.Library, Log: t.Logf}); err != nil || len(report.Cases) < len(test.files) {
+			if _, report, err := parity.Verify(t.Context(), dir, parity.VerifyOptions{Provider: ort.CPU, Library: o.Library, Log: t.Logf}); err != nil || len(report.Cases) < len(test.files) {
 				t.Errorf("verify: %v, report %+v", err, report)
 			}
-			read, err := ReadManifest(dir)
+			read, err := manifest.Read(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,7 +188,7 @@ func TestModelFile(t *testing.T) {
 	if m.IrVersion != 8 || len(m.OpsetImport) != 1 || m.OpsetImport[0].Version != 17 || m.OpsetImport[0].Domain != "" {
 		t.Errorf("IR version %d, operator sets %v; want 8 and 17 alone", m.IrVersion, m.OpsetImport)
 	}
-	s := openTestModel(t, data, 1)
+	s := onnxtest.Open(t, data, 1)
 	md := s.Metadata()
 	for key, want := range map[string]string{
 		"task": "node-classification", "lowering": "buckets", "class_labels": `["a","b","c","d"]`, "num_features": "6",
@@ -236,7 +239,7 @@ func TestModelFile(t *testing.T) {
 // number, and expects to be told where.
 func TestBuildFindsViolations(t *testing.T) {
 	o := buildOptions(t, "gcn/struct=0/l1")
-	right := Interpreter(o.Module, o.Params, nil)
+	right := onnx.Interpreter(o.Module, o.Params, nil)
 	o.Forward = func(fn string, in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
 		out, err := right(fn, in)
 		if err == nil && len(in["edge_index"].I64) == 0 {
@@ -246,7 +249,7 @@ func TestBuildFindsViolations(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "dist")
 	_, report, err := Build(t.Context(), dir, o)
-	var parity *ParityError
+	var parity *parity.Error
 	if !errors.As(err, &parity) {
 		t.Fatalf("error %v, want a ParityError", err)
 	}
@@ -338,12 +341,12 @@ func TestVerifyFindsChanges(t *testing.T) {
 			return reseal(regexp.MustCompile(`(?s)"models": \{.*?\n  \}`).ReplaceAll(b, []byte(`"models": {}`)))
 		}), "names no models"},
 		{"classes exchanged", rewrite("manifest.json", func(b []byte) []byte {
-			var m Manifest
+			var m manifest.Manifest
 			if err := json.Unmarshal(b, &m); err != nil {
 				t.Fatal(err)
 			}
 			slices.Reverse(m.Classes)
-			text, err := m.marshal()
+			text, err := m.Marshal()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -362,7 +365,7 @@ func TestVerifyFindsChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 			test.change(t, dir)
-			_, _, err := Verify(t.Context(), dir, VerifyOptions{Provider: ort.CPU, Library: o.Library})
+			_, _, err := parity.Verify(t.Context(), dir, parity.VerifyOptions{Provider: ort.CPU, Library: o.Library})
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
 			}
@@ -380,12 +383,12 @@ func TestVerifyComparesOutputs(t *testing.T) {
 	}
 	name := "test_data_set_0/classifier/output_1.pb"
 	path := filepath.Join(dir, name)
-	out, tensor, err := ReadTensor(path)
+	out, tensor, err := onnx.ReadTensor(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tensor.F32[17] += 0.5
-	p, err := tensorProto(out, tensor)
+	p, err := onnx.TensorProto(out, tensor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,22 +396,22 @@ func TestVerifyComparesOutputs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := ReadManifest(dir)
+	m, err := manifest.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Files[name] = fileInfo(data)
-	manifest, err := m.marshal()
+	m.Files[name] = manifest.NewFileInfo(data)
+	text, err := m.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, content := range map[string][]byte{path: data, filepath.Join(dir, ManifestFile): manifest} {
+	for file, content := range map[string][]byte{path: data, filepath.Join(dir, manifest.FileName): text} {
 		if err := os.WriteFile(file, content, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, _, err = Verify(t.Context(), dir, VerifyOptions{Provider: ort.CPU, Library: o.Library})
-	var parity *ParityError
+	_, _, err = parity.Verify(t.Context(), dir, parity.VerifyOptions{Provider: ort.CPU, Library: o.Library})
+	var parity *parity.Error
 	if !errors.As(err, &parity) || parity.Output != "probabilities" || parity.Index != 17 {
 		t.Errorf("error %v, want a ParityError at position 17 of probabilities", err)
 	}
@@ -496,7 +499,7 @@ func TestBuildErrors(t *testing.T) {
 		{"parameter of another size", func(o *BuildOptions) { o.Params["classifier.0.bias"] = make([]float32, 2) }, "got 2 numbers"},
 		{"parameter NaN", func(o *BuildOptions) { o.Params["classifier.0.bias"][1] = nan }, "is NaN at position 1"},
 		{"no bounds", func(o *BuildOptions) { o.Bounds = nil }, "bounds"},
-		{"no nodes", func(o *BuildOptions) { o.Sample.X = ort.Float32s(nil, 0, testFeatures) }, "no nodes"},
+		{"no nodes", func(o *BuildOptions) { o.Sample.X = ort.Float32s(nil, 0, onnxtest.Features) }, "no nodes"},
 		{"features of another type", func(o *BuildOptions) { o.Sample.X = ort.Int64s(make([]int64, 6), 1, 6) }, "want float32"},
 		{"edge out of range", func(o *BuildOptions) { o.Sample.Edges = bad }, "outside the nodes"},
 		{"edges of another shape", func(o *BuildOptions) { o.Sample.Edges = ort.Int64s([]int64{0, 1, 2}, 3, 1) }, "want int64 [2,E]"},

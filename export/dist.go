@@ -11,13 +11,15 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
 // Dist is an export folder that is being used for inference. It may be used by
 // many goroutines at once.
 type Dist struct {
-	Manifest *Manifest
+	Manifest *manifest.Manifest
 	dir      string
 	options  ort.Options
 	ctx      context.Context // runs end with it; see During
@@ -34,16 +36,16 @@ type loaded struct {
 // Open reads an export folder. Each model is loaded when it is first used, and its files
 // are checked then: against their checksums, and against the manifest.
 func Open(dir string, o ort.Options) (*Dist, error) {
-	m, err := ReadManifest(dir)
+	m, err := manifest.Read(dir)
 	if err != nil {
 		return nil, err
 	}
-	return m.Open(o), nil
+	return OpenManifest(m, o), nil
 }
 
-// Open is [Open] of the export that the manifest was read from.
-func (m *Manifest) Open(o ort.Options) *Dist {
-	return &Dist{Manifest: m, dir: m.dir, options: o, ctx: context.Background(), loaded: &loaded{sessions: map[string]*ort.Session{}}}
+// OpenManifest is [Open] of the export that the manifest was read from.
+func OpenManifest(m *manifest.Manifest, o ort.Options) *Dist {
+	return &Dist{Manifest: m, dir: m.Dir, options: o, ctx: context.Background(), loaded: &loaded{sessions: map[string]*ort.Session{}}}
 }
 
 // During returns the same export for work that ends early when ctx does: a run stops
@@ -75,10 +77,10 @@ func (d *Dist) Warm() error {
 			return err
 		}
 		info := d.Manifest.Models[role]
-		if _, err := os.Stat(d.Manifest.path(info.TestData)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(d.Manifest.Path(info.TestData)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		in, err := d.Manifest.testTensors(info.TestData, "input", info.Inputs)
+		in, err := d.Manifest.TestTensors(info.TestData, "input", info.Inputs)
 		if err == nil {
 			_, err = s.Run(in)
 		}
@@ -98,7 +100,7 @@ func (d *Dist) session(role string) (*ort.Session, error) {
 	if s := d.sessions[role]; s != nil {
 		return s, nil
 	}
-	s, err := d.Manifest.session(role, d.options)
+	s, err := d.Manifest.Session(role, d.options)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +130,7 @@ func (d *Dist) Encode(x ort.Tensor, xStruct *ort.Tensor, edgeIndex ort.Tensor, w
 // returns the outputs by name, such as similarity and probability, float32 [P].
 func (d *Dist) Score(embedding, pairs ort.Tensor) (map[string]ort.Tensor, error) {
 	if len(embedding.Shape) == 2 {
-		if err := checkIndices("pairs", pairs, embedding.Shape[0]); err != nil {
+		if err := onnx.CheckIndices("pairs", pairs, embedding.Shape[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -153,10 +155,10 @@ func (d *Dist) Refine(x, edgeIndex ort.Tensor, weight *ort.Tensor, k int) (map[s
 	if k < 0 {
 		return nil, fmt.Errorf("k is %d; give the number of neighbours, 0 or more", k)
 	}
-	if len(x.Shape) == 2 && x.Shape[0] > MaxPipelineNodes {
-		return nil, fmt.Errorf("the graph has %d nodes; pipeline.onnx compares all pairs and takes at most %d: use encoder, scorer and classifier one after another", x.Shape[0], MaxPipelineNodes)
+	if len(x.Shape) == 2 && x.Shape[0] > onnx.MaxPipelineNodes {
+		return nil, fmt.Errorf("the graph has %d nodes; pipeline.onnx compares all pairs and takes at most %d: use encoder, scorer and classifier one after another", x.Shape[0], onnx.MaxPipelineNodes)
 	}
-	return d.run(pipelineName, map[string]ort.Tensor{"x": x, inputK: ort.Int64s([]int64{int64(k)}, 1)}, &edgeIndex, weight)
+	return d.run("pipeline", map[string]ort.Tensor{"x": x, onnx.InputK: ort.Int64s([]int64{int64(k)}, 1)}, &edgeIndex, weight)
 }
 
 // ClassifyGraphs classifies the graphs of a batch: x, edgeIndex and weight as
@@ -164,13 +166,13 @@ func (d *Dist) Refine(x, edgeIndex ort.Tensor, weight *ort.Tensor, k int) (map[s
 // the graph of each node. It returns logits and probabilities, float32 [G,C], of
 // as many graphs as the largest number says.
 func (d *Dist) ClassifyGraphs(x, edgeIndex ort.Tensor, weight *ort.Tensor, graphIDs ort.Tensor) (map[string]ort.Tensor, error) {
-	if err := checkBatch(graphIDs); err != nil {
+	if err := onnx.CheckBatch(graphIDs); err != nil {
 		return nil, err
 	}
 	if len(x.Shape) != 2 || int64(len(graphIDs.I64)) != x.Shape[0] {
 		return nil, fmt.Errorf("graph_ids has %d numbers for x of shape %v; want one for each node", len(graphIDs.I64), x.Shape)
 	}
-	return d.run("classifier", map[string]ort.Tensor{"x": x, inputGraphIDs: graphIDs}, &edgeIndex, weight)
+	return d.run("classifier", map[string]ort.Tensor{"x": x, onnx.InputGraphIDs: graphIDs}, &edgeIndex, weight)
 }
 
 // run runs a model on a graph.
@@ -196,15 +198,15 @@ func (d *Dist) prepare(role string, in map[string]ort.Tensor, edgeIndex, weight 
 	if hasX && len(x.Shape) != 2 {
 		return nil, fmt.Errorf("x has shape %v, want [nodes, %d]", x.Shape, d.Manifest.NumFeatures)
 	}
-	if hasX && takes[inputIndptr] {
+	if hasX && takes[onnx.InputIndptr] {
 		if int(x.Shape[1]) != d.Manifest.NumFeatures {
 			return nil, fmt.Errorf("x has shape %v, want [nodes, %d]", x.Shape, d.Manifest.NumFeatures)
 		}
-		if err := addSparse(in); err != nil {
+		if err := onnx.AddSparse(in); err != nil {
 			return nil, err
 		}
 	}
-	if hasX && (takes[inputEdgeIndex] || takes[inputAdjacency]) {
+	if hasX && (takes[onnx.InputEdgeIndex] || takes[onnx.InputAdjacency]) {
 		if err := d.addGraph(in, takes, x.Shape[0], *edgeIndex, weight); err != nil {
 			return nil, err
 		}
@@ -216,52 +218,34 @@ func (d *Dist) addGraph(in map[string]ort.Tensor, takes map[string]bool, nodes i
 	if nodes == 0 {
 		return errors.New("the graph has no nodes")
 	}
-	if err := checkIndices(inputEdgeIndex, edgeIndex, nodes); err != nil {
+	if err := onnx.CheckIndices(onnx.InputEdgeIndex, edgeIndex, nodes); err != nil {
 		return err
 	}
-	if err := checkWeights(edgeIndex, weight); err != nil {
+	if err := onnx.CheckWeights(edgeIndex, weight); err != nil {
 		return err
 	}
-	if takes[inputAdjacency] {
-		if nodes > maxDenseNodes {
+	if takes[onnx.InputAdjacency] {
+		if nodes > onnx.MaxDenseNodes {
 			return fmt.Errorf("this export is of the dense form, which takes an adjacency matrix; %d nodes are too many for it: build it with the buckets lowering", nodes)
 		}
-		a, err := Adjacency(int(nodes), edgeIndex, weight)
-		in[inputAdjacency] = a
+		a, err := onnx.Adjacency(int(nodes), edgeIndex, weight)
+		in[onnx.InputAdjacency] = a
 		return err
 	}
-	in[inputEdgeIndex] = edgeIndex
-	if takes[inputOrder] {
-		if err := addTables(in, int(nodes), d.Manifest.Symmetrize); err != nil {
+	in[onnx.InputEdgeIndex] = edgeIndex
+	if takes[onnx.InputOrder] {
+		if err := onnx.AddTables(in, int(nodes), d.Manifest.Symmetrize); err != nil {
 			return err
 		}
 	}
-	if takes[inputEdgeWeight] {
+	if takes[onnx.InputEdgeWeight] {
 		if weight == nil {
 			w := ort.Float32s(slices.Repeat([]float32{1}, int(edgeIndex.Shape[1])), edgeIndex.Shape[1])
 			weight = &w
 		}
-		in[inputEdgeWeight] = *weight
+		in[onnx.InputEdgeWeight] = *weight
 	} else if weight != nil && slices.ContainsFunc(weight.F32, func(w float32) bool { return w != 1 }) {
 		return errors.New("this model was built without edge weights; a classifier has them unless it is built with --no-edge-weight")
-	}
-	return nil
-}
-
-// checkIndices refuses node numbers out of range: onnxruntime reads negative
-// ones from the end.
-func checkIndices(what string, t ort.Tensor, nodes int64) error {
-	if err := t.Check(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	if t.DType != ort.Int64 || len(t.Shape) != 2 || t.Shape[0] != 2 {
-		return fmt.Errorf("%s is %v of shape %v, want int64 [2,n]", what, t.DType, t.Shape)
-	}
-	n := int(t.Shape[1])
-	for i, v := range t.I64 {
-		if v < 0 || v >= nodes {
-			return fmt.Errorf("%s: row %d, column %d is %d, outside the nodes 0 to %d", what, i/n, i%n, v, nodes-1)
-		}
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/internal/onnxtest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -35,11 +37,11 @@ func openDist(t *testing.T, model string, change func(*BuildOptions)) (*Dist, Bu
 // TestDist uses an export as an application does, in every form, and compares
 // with the reference.
 func TestDist(t *testing.T) {
-	for _, l := range []Lowering{Buckets, Flat, Dense} {
+	for _, l := range []onnx.Lowering{onnx.DegreeBuckets, onnx.Scatter, onnx.Dense} {
 		t.Run(string(l), func(t *testing.T) {
 			d, o := openDist(t, "ecl-gsr/struct=3/l1", func(o *BuildOptions) { o.Lowering = l })
 			s := o.Sample
-			forward := Interpreter(o.Module, o.Params, map[string]float32{"lo": o.Bounds.Lo, "hi": o.Bounds.Hi})
+			forward := onnx.Interpreter(o.Module, o.Params, map[string]float32{"lo": o.Bounds.Lo, "hi": o.Bounds.Hi})
 			embedding, err := d.Encode(s.X, s.Struct, s.Edges, s.EdgeWeights)
 			if err != nil {
 				t.Fatal(err)
@@ -48,8 +50,8 @@ func TestDist(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare(t, "encode", map[string]ort.Tensor{"embedding": embedding}, want)
-			pairs := s.scoredPairs()
+			onnxtest.Compare(t, "encode", map[string]ort.Tensor{"embedding": embedding}, want)
+			pairs := ort.Int64s([]int64{0, 1, 2, 3, 4, 5}, 2, 3)
 			scores, err := d.Score(embedding, pairs)
 			if err != nil {
 				t.Fatal(err)
@@ -57,7 +59,7 @@ func TestDist(t *testing.T) {
 			if want, err = forward("score", map[string]ort.Tensor{"embedding": embedding, "pairs": pairs}); err != nil {
 				t.Fatal(err)
 			}
-			compare(t, "score", scores, want)
+			onnxtest.Compare(t, "score", scores, want)
 			for _, weight := range []*ort.Tensor{nil, s.Weights} {
 				in := map[string]ort.Tensor{"x": s.X, "edge_index": *s.Refined}
 				if weight != nil {
@@ -74,7 +76,7 @@ func TestDist(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						compare(t, "classify", got, want)
+						onnxtest.Compare(t, "classify", got, want)
 					})
 				}
 				wg.Wait()
@@ -103,7 +105,10 @@ func TestDistRefuses(t *testing.T) {
 		{"pair out of range", func() error { _, err := inductive.Score(embedding, index(0, 5)); return err }, "outside the nodes 0 to 4"},
 		{"weights not taken", func() error { _, err := inductive.Classify(s.X, *s.Refined, s.Weights); return err }, "built without edge weights"},
 		{"weights of another length", func() error { _, err := gcn.Classify(s.X, index(0, 1), s.Weights); return err }, "edge_weight is"},
-		{"no nodes", func() error { _, err := gcn.Classify(ort.Float32s(nil, 0, testFeatures), index(), nil); return err }, "no nodes"},
+		{"no nodes", func() error {
+			_, err := gcn.Classify(ort.Float32s(nil, 0, onnxtest.Features), index(), nil)
+			return err
+		}, "no nodes"},
 		{"features of another width", func() error { _, err := gcn.Classify(ort.Float32s(make([]float32, 4), 2, 2), index(), nil); return err }, "the model wants"},
 	}
 	for _, test := range tests {

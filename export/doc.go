@@ -1,15 +1,12 @@
-// Package export writes trained models as ONNX, and proves that the files
-// compute what was trained.
+// Package export writes trained models as ONNX, and uses the files.
 //
-// [Model] turns one function of the IR into an ONNX model: every tensor
-// operation has a line in one table (ops.go), and message passing over a graph
-// that is an input of the model is written in one of four ways ([Lowering]).
-// [Build] writes a whole folder: encoder.onnx, scorer.onnx and classifier.onnx,
-// as far as the model has them, a manifest with checksums, a parity report and
-// test data. Before anything lands in its place, each model runs in onnxruntime
-// (the dense form in onnx-go too) on the training graph and on the kinds of
-// graph that break exporters, and is compared with the compiler's own forward
-// pass. [Verify] checks such a folder again, on any machine, without the data.
+// [Build] writes a whole folder: encoder.onnx, scorer.onnx, classifier.onnx and
+// pipeline.onnx, as far as the model has them, a manifest with checksums, a parity
+// report and test data. Package export/onnx makes the models; before anything lands in
+// its place, package export/parity runs each in onnxruntime (the dense form in onnx-go
+// too) on the training graph and on the kinds of graph that break exporters, and compares
+// it with the compiler's own forward pass. parity.Verify checks such a folder again, on
+// any machine, without the data. [Open] runs the models of a folder.
 //
 // What the files take and give is described in docs/export.md.
 package export

@@ -5,6 +5,7 @@ import (
 	"log"
 
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -23,7 +24,7 @@ func @classify(%x: f32[N,3], %g: graph<N,E>) -> (logits: f32[N,2]) {
 		log.Fatal(err)
 	}
 	params := map[string][]float32{"w": {1, 0, 0, 1, 1, 1}}
-	model, err := export.Model(m.Func("classify"), params, export.ModelOptions{Lowering: export.Flat})
+	model, err := onnx.Model(m.Func("classify"), params, onnx.ModelOptions{Lowering: onnx.Scatter})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,11 +11,15 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
+	"github.com/gsrc-dev/gsrc/export/inspect"
+	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/export/parity"
+	"github.com/gsrc-dev/gsrc/internal/onnxtest"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"google.golang.org/protobuf/proto"
 )
 
 // externalOptions export a model with two weights of at least 1 KiB.
@@ -26,16 +30,16 @@ func externalOptions(t testing.TB) BuildOptions {
 		t.Fatal(err)
 	}
 	mo := models.Default()
-	mo.Features, mo.Classes, mo.Norm, mo.Hidden = testFeatures, 4, "l1", 160
+	mo.Features, mo.Classes, mo.Norm, mo.Hidden = onnxtest.Features, 4, "l1", 160
 	o.Module = m.Build(mo)
-	o.Params, o.ExternalData = testParams(o.Module), 1
+	o.Params, o.ExternalData = onnxtest.Params(o.Module), 1
 	return o
 }
 
 // TestExternalData builds a model with its weights in another file, in every
 // precision, and expects of it what one file computes.
 func TestExternalData(t *testing.T) {
-	for _, p := range []Precision{FP32, FP16} {
+	for _, p := range []onnx.Precision{onnx.FP32, onnx.FP16} {
 		one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
 		o := externalOptions(t)
 		o.Precision = p
@@ -43,14 +47,14 @@ func TestExternalData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.ExternalData = NoExternalData
+		o.ExternalData = onnx.NoExternalData
 		if m, _, err := Build(t.Context(), one, o); err != nil || m.Models["classifier"].Data != "" {
 			t.Fatalf("one file: %v, %+v", err, m)
 		}
-		if info := m.Models["classifier"]; info.Data != "classifier.data" || m.Files["classifier.data"].Bytes <= alignment && p == FP32 {
+		if info := m.Models["classifier"]; info.Data != "classifier.data" || m.Files["classifier.data"].Bytes <= 4096 && p == onnx.FP32 {
 			t.Errorf("%q: the manifest says data %q, files %v", p, info.Data, m.Files)
 		}
-		if _, _, err := Verify(t.Context(), two, VerifyOptions{Provider: ort.CPU, Library: o.Library}); err != nil {
+		if _, _, err := parity.Verify(t.Context(), two, parity.VerifyOptions{Provider: ort.CPU, Library: o.Library}); err != nil {
 			t.Error(err)
 		}
 		var logits [2][]float32
@@ -70,7 +74,7 @@ func TestExternalData(t *testing.T) {
 				t.Fatalf("%q: logits differ at %d: %g and %g", p, i, v, logits[1][i])
 			}
 		}
-		i, err := Inspect(filepath.Join(two, "classifier.onnx"))
+		i, err := inspect.Read(filepath.Join(two, "classifier.onnx"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +88,7 @@ func TestExternalData(t *testing.T) {
 		if err := i.Measure(in, ort.Options{Provider: ort.CPU, Library: o.Library}); err != nil || i.Cost.Flops == 0 {
 			t.Errorf("measuring: %v", err)
 		}
-		plan, err := Plan(func() BuildOptions { o.ExternalData = 1; return o }())
+		plan, err := DryRun(func() BuildOptions { o.ExternalData = 1; return o }())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,14 +140,14 @@ func TestExternalDataDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect := func(what string, err error, want string) {
-			var file *FileError
+			var file *manifest.FileError
 			if want == "" && err != nil || want != "" && (!errors.As(err, &file) || file.Path != path || !strings.Contains(err.Error(), want)) {
 				t.Errorf("%s, %s: error %v, want one of %s with %q", test.name, what, err, path, want)
 			}
 		}
-		_, _, err = Verify(t.Context(), dir, VerifyOptions{Provider: ort.CPU, Library: o.Library})
+		_, _, err = parity.Verify(t.Context(), dir, parity.VerifyOptions{Provider: ort.CPU, Library: o.Library})
 		expect("verify", err, test.verify)
-		_, err = Inspect(filepath.Join(dir, "classifier.onnx"))
+		_, err = inspect.Read(filepath.Join(dir, "classifier.onnx"))
 		expect("inspect", err, test.inspect)
 		d, err := Open(dir, ort.Options{Provider: ort.CPU, Library: o.Library})
 		if err != nil {
@@ -167,7 +171,7 @@ func TestExternalDataDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, change := range []struct{ key, value, want string }{
-		{externalLocation, "../other.data", "no file in the model's folder"}, {externalOffset, "-8", `offset "-8"`}, {externalLength, "much", `length "much"`},
+		{"location", "../other.data", "no file in the model's folder"}, {"offset", "-8", `offset "-8"`}, {"length", "much", `length "much"`},
 	} {
 		bad := proto.Clone(&m).(*onnxpb.ModelProto)
 		for _, i := range bad.Graph.Initializer {
@@ -177,14 +181,14 @@ func TestExternalDataDamaged(t *testing.T) {
 				}
 			}
 		}
-		data, err := Marshal(bad)
+		data, err := onnx.Marshal(bad)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(model, data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Inspect(model); err == nil || !strings.Contains(err.Error(), change.want) {
+		if _, err := inspect.Read(model); err == nil || !strings.Contains(err.Error(), change.want) {
 			t.Errorf("%s %q: error %v", change.key, change.value, err)
 		}
 	}
@@ -195,7 +199,7 @@ func TestExternalDataDamaged(t *testing.T) {
 func TestExternalDataInPython(t *testing.T) {
 	python := cmp.Or(os.Getenv("GSRC_PYTHON"), "python3")
 	if out, err := exec.Command(python, "-c", "import onnx, onnxruntime").CombinedOutput(); err != nil {
-		t.Skipf("%s has no packages onnx and onnxruntime (GSRC_PYTHON names another Python): %v %s", python, err, lastLine(string(out)))
+		t.Skipf("%s has no packages onnx and onnxruntime (GSRC_PYTHON names another Python): %v %s", python, err, onnxtest.LastLine(string(out)))
 	}
 	dir := filepath.Join(t.TempDir(), "dist")
 	m, _, err := Build(t.Context(), dir, externalOptions(t))
@@ -216,7 +220,7 @@ print(numpy.abs(logits - want).max() <= 1e-5 + 1e-4 * numpy.abs(want).max())
 `
 	info := m.Models["classifier"]
 	out, err := exec.CommandContext(t.Context(), python, "-c", program, filepath.Join(dir, info.File), filepath.Join(dir, info.TestData), fmt.Sprint(len(info.Inputs))).CombinedOutput()
-	if err != nil || lastLine(string(out)) != "True" {
+	if err != nil || onnxtest.LastLine(string(out)) != "True" {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

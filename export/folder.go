@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/export/manifest"
 )
 
 // writeFolder puts files into dir at once: write puts each into a folder beside
@@ -102,9 +104,9 @@ func replaceable(dir string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := ReadManifest(dir); err != nil {
+	if _, err := manifest.Read(dir); err != nil {
 		// A damaged export is one too.
-		if text, _ := os.ReadFile(filepath.Join(dir, ManifestFile)); bytes.Contains(text, []byte(`"generator": "gsrc"`)) {
+		if text, _ := os.ReadFile(filepath.Join(dir, manifest.FileName)); bytes.Contains(text, []byte(`"generator": "gsrc"`)) {
 			return nil
 		}
 		return fmt.Errorf("%s is not empty and holds no export of gsrc; choose another folder", dir)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/internal/onnxtest"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -16,7 +18,7 @@ import (
 func TestWrongLengths(t *testing.T) {
 	weighted := buildOptions(t, "gcn/struct=0/l1")
 	m := models.Default()
-	m.Features, m.Classes, m.Hidden, m.Layers, m.Norm = testFeatures, 3, 5, 1, "none"
+	m.Features, m.Classes, m.Hidden, m.Layers, m.Norm = onnxtest.Features, 3, 5, 1, "none"
 	gin, err := models.Lookup("gin")
 	if err != nil {
 		t.Fatal(err)
@@ -27,12 +29,12 @@ func TestWrongLengths(t *testing.T) {
 		change func(*BuildOptions)
 		guards map[string]string // by input
 	}{
-		{"buckets", weighted, func(o *BuildOptions) {}, map[string]string{inputEdgeWeight: "edge_weight_has_every_edge"}},
-		{"host-buckets", weighted, func(o *BuildOptions) { o.Lowering = HostBuckets }, map[string]string{inputEdgeWeight: "edge_weight_has_every_edge"}},
-		{"flat", weighted, func(o *BuildOptions) { o.Lowering = Flat }, map[string]string{inputEdgeWeight: "edge_weight_has_every_edge"}},
-		{"symmetrize", weighted, func(o *BuildOptions) { o.Symmetrize = true }, map[string]string{inputEdgeWeight: "edge_weight_has_every_edge"}},
-		{"sparse-x", weighted, func(o *BuildOptions) { o.SparseX = true }, map[string]string{inputValues: "x_values_has_every_entry"}},
-		{"graphs", batchOptions(t, gin.Graphs(m)), func(o *BuildOptions) {}, map[string]string{inputGraphIDs: "graph_ids_has_every_node"}},
+		{"buckets", weighted, func(o *BuildOptions) {}, map[string]string{onnx.InputEdgeWeight: "edge_weight_has_every_edge"}},
+		{"host-buckets", weighted, func(o *BuildOptions) { o.Lowering = onnx.PrecomputedBuckets }, map[string]string{onnx.InputEdgeWeight: "edge_weight_has_every_edge"}},
+		{"flat", weighted, func(o *BuildOptions) { o.Lowering = onnx.Scatter }, map[string]string{onnx.InputEdgeWeight: "edge_weight_has_every_edge"}},
+		{"symmetrize", weighted, func(o *BuildOptions) { o.Symmetrize = true }, map[string]string{onnx.InputEdgeWeight: "edge_weight_has_every_edge"}},
+		{"sparse-x", weighted, func(o *BuildOptions) { o.SparseX = true }, map[string]string{onnx.InputValues: "x_values_has_every_entry"}},
+		{"graphs", batchOptions(t, gin.Graphs(m)), func(o *BuildOptions) {}, map[string]string{onnx.InputGraphIDs: "graph_ids_has_every_node"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := test.o
@@ -48,11 +50,11 @@ func TestWrongLengths(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			good, err := manifest.testTensors(info.TestData, "input", info.Inputs)
+			good, err := manifest.TestTensors(info.TestData, "input", info.Inputs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustRun(t, s, good)
+			onnxtest.Run(t, s, good)
 			for input, guard := range test.guards {
 				n := int(good[input].Shape[0])
 				for _, length := range []int{0, 1, n - 1, n + 1} {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"path/filepath"
 
+	"github.com/gsrc-dev/gsrc/export/inspect"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -42,13 +44,13 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s has no %s", d.dir, role)
 	}
-	i, err := Inspect(filepath.Join(d.dir, filepath.FromSlash(info.File)))
+	i, err := inspect.Read(filepath.Join(d.dir, filepath.FromSlash(info.File)))
 	if err != nil {
 		return nil, err
 	}
 	o := d.options
 	o.Threads, o.Release, o.Optimization = 1, true, ort.OptimizeNone
-	shapes, err := i.shapeSession(o)
+	shapes, err := i.OpenShapes(o)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 		if err != nil {
 			return 0, err
 		}
-		n, err := shapes.peak(in)
+		n, err := shapes.Peak(in)
 		return float64(n), err
 	}
 	s := &Scratch{}
@@ -72,16 +74,16 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 	}
 	s.node = max(0, most-s.fixed) / float64(large.nodes-small.nodes)
 	for _, in := range info.Inputs {
-		if in.Name == inputAdjacency { // which stands for nodes and edges
+		if in.Name == onnx.InputAdjacency { // which stands for nodes and edges
 			s.square = most / float64(large.nodes*large.nodes)
 			return s, nil
 		}
 	}
 	probes := edgeProbes
-	if role == pipelineName {
+	if role == "pipeline" {
 		// What a node's neighbours take is counted at the pairs. All nodes are alike, so
 		// that every pair passes the threshold; of each two candidates one is the other's.
-		s.square = 4.0 / nearestBlocks
+		s.square = 4.0 / onnx.NearestBlocks
 		probes = append([]probe{{nodes: 128, k: 127}}, probes...)
 	}
 	for _, p := range probes {
@@ -122,13 +124,13 @@ func (d *Dist) probeInputs(role string, p probe) (map[string]ort.Tensor, error) 
 			in[io.Name] = ones(int(width))
 		case "pairs":
 			in[io.Name] = index
-		case inputGraphIDs:
+		case onnx.InputGraphIDs:
 			ids := make([]int64, n)
 			for v := range ids {
 				ids[v] = int64(v)
 			}
 			in[io.Name] = ort.Int64s(ids, int64(n))
-		case inputK:
+		case onnx.InputK:
 			in[io.Name] = ort.Int64s([]int64{int64(p.k)}, 1)
 		}
 	}
@@ -146,11 +148,11 @@ func (d *Dist) HostBytes(role string, nodes, entries int64) int64 {
 	var sum int64
 	for _, in := range d.Manifest.Models[role].Inputs {
 		switch in.Name {
-		case inputOrder:
+		case onnx.InputOrder:
 			sum += budget.Mul(96, nodes) + budget.Mul(128, entries)
-		case inputAdjacency:
+		case onnx.InputAdjacency:
 			sum += budget.Mul(4, nodes, nodes)
-		case inputIndptr:
+		case onnx.InputIndptr:
 			sum += budget.Mul(24, nodes, int64(d.Manifest.NumFeatures))
 		}
 		if sum < 0 {

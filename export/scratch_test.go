@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/export/inspect"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -17,11 +19,11 @@ func TestScratch(t *testing.T) {
 		model  string
 		change func(*BuildOptions)
 	}{
-		"flat":         {"ecl-gsr/struct=0/l2", func(o *BuildOptions) { o.Lowering = Flat }},
-		"host-buckets": {"ecl-gsr/struct=3/l1", func(o *BuildOptions) { o.Lowering = HostBuckets }},
-		"dense":        {"ecl-gsr/struct=3/l1", func(o *BuildOptions) { o.Lowering = Dense }},
+		"flat":         {"ecl-gsr/struct=0/l2", func(o *BuildOptions) { o.Lowering = onnx.Scatter }},
+		"host-buckets": {"ecl-gsr/struct=3/l1", func(o *BuildOptions) { o.Lowering = onnx.PrecomputedBuckets }},
+		"dense":        {"ecl-gsr/struct=3/l1", func(o *BuildOptions) { o.Lowering = onnx.Dense }},
 		"sparse pipeline": {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {
-			o.SparseX, o.Pipeline, o.Refinement = true, PipelineOn, &Refinement{K: 3, Weighted: true}
+			o.SparseX, o.Pipeline, o.Refinement = true, PipelineOn, &onnx.Refinement{K: 3, Weighted: true}
 		}},
 	} {
 		d, _ := openDist(t, test.model, test.change)
@@ -30,11 +32,11 @@ func TestScratch(t *testing.T) {
 			if err != nil {
 				t.Fatal(name, role, err)
 			}
-			i, err := Inspect(filepath.Join(d.dir, d.Manifest.Models[role].File))
+			i, err := inspect.Read(filepath.Join(d.dir, d.Manifest.Models[role].File))
 			if err != nil {
 				t.Fatal(err)
 			}
-			shapes, err := i.shapeSession(d.options)
+			shapes, err := i.OpenShapes(d.options)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +46,7 @@ func TestScratch(t *testing.T) {
 				nodes, edges, hubs int
 				k                  int64
 			}{{600, 4000, 600, 0}, {40, 9000, 40, 0}, {2000, 3000, 1, 0}, {3, 5000, 2, 0}, {500, 1500, 500, 40}, {300, 0, 1, 299}} {
-				if p.k > 0 && role != pipelineName {
+				if p.k > 0 && role != "pipeline" {
 					continue
 				}
 				in, err := d.probeInputs(role, probe{nodes: p.nodes, k: int(p.k)})
@@ -61,7 +63,7 @@ func TestScratch(t *testing.T) {
 					in["pairs"] = index
 				} else {
 					again := map[string]ort.Tensor{}
-					for _, name := range []string{"x", "x_struct", inputK} {
+					for _, name := range []string{"x", "x_struct", onnx.InputK} {
 						if v, ok := in[name]; ok {
 							again[name] = v
 						}
@@ -74,7 +76,7 @@ func TestScratch(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				peak, err := shapes.peak(in)
+				peak, err := shapes.Peak(in)
 				if err != nil {
 					t.Fatal(name, role, p, err)
 				}

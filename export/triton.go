@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/export/manifest"
 )
 
 // The names that Triton's onnxruntime backend looks for.
@@ -28,11 +30,11 @@ const (
 // a folder with other things is an error. The files are those of the export, byte for
 // byte.
 func WriteTriton(dist, dir string) error {
-	m, err := ReadManifest(dist)
+	m, err := manifest.Read(dist)
 	if err != nil {
 		return err
 	}
-	unlock, err := lockFolder(dir)
+	unlock, err := manifest.LockFolder(dir)
 	if err != nil {
 		return fmt.Errorf("cannot write the model repository: %w", err)
 	}
@@ -63,7 +65,7 @@ func WriteTriton(dist, dir string) error {
 }
 
 // TritonName is what Triton calls a model of an export.
-func TritonName(m *Manifest, role string) string {
+func TritonName(m *manifest.Manifest, role string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r == '.' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
 			return r
@@ -92,14 +94,14 @@ func tritonReplaceable(dir string) error {
 
 // tritonConfiguration is the ModelConfig of a model in protobuf's text format. There is
 // no batch dimension: nodes and edges of a graph are not separate questions.
-func tritonConfiguration(name string, m *Manifest, role string) ([]byte, error) {
+func tritonConfiguration(name string, m *manifest.Manifest, role string) ([]byte, error) {
 	info := m.Models[role]
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s from the %s of a %s trained on %s.\n", tritonMark, m.Version, role, pbComment(m.Model), pbComment(m.Dataset))
 	fmt.Fprintf(&b, "name: %s\nbackend: \"onnxruntime\"\ndefault_model_filename: %s\nmax_batch_size: 0\n", pbString(name), pbString(tritonModel))
 	for _, x := range []struct {
 		kind string
-		list []IOInfo
+		list []manifest.IOInfo
 	}{{"input", info.Inputs}, {"output", info.Outputs}} {
 		for _, io := range x.list {
 			kind, ok := map[string]string{"float32": "TYPE_FP32", "int64": "TYPE_INT64"}[io.DType]

@@ -9,16 +9,18 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/export/internal/tritonpb"
+	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"google.golang.org/protobuf/encoding/prototext"
 )
 
 // What is written is a model repository by Triton's own schema, with the inputs and
 // outputs of the files.
 func TestTriton(t *testing.T) {
-	for _, l := range []Lowering{Buckets, HostBuckets, Dense} {
+	for _, l := range []onnx.Lowering{onnx.DegreeBuckets, onnx.PrecomputedBuckets, onnx.Dense} {
 		d, _ := openDist(t, "ecl-gsr/struct=3/l1", func(o *BuildOptions) {
 			o.Lowering, o.Classes[0] = l, "a \"class\"\n\\ünicode"
-			if l == Buckets {
+			if l == onnx.DegreeBuckets {
 				o.ExternalData = 1 << 10
 			}
 		})
@@ -54,7 +56,7 @@ func TestTriton(t *testing.T) {
 			if len(c.Input) != len(info.Inputs) || len(c.Output) != len(info.Outputs) {
 				t.Fatalf("%d inputs and %d outputs, want %d and %d", len(c.Input), len(c.Output), len(info.Inputs), len(info.Outputs))
 			}
-			check := func(want IOInfo, name string, kind tritonpb.DataType, dims []int64) {
+			check := func(want manifest.IOInfo, name string, kind tritonpb.DataType, dims []int64) {
 				t.Helper()
 				var shape []int64
 				for _, x := range want.Shape {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -195,7 +196,7 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 }
 
 // Manifest describes the export.
-func (r *Graph) Manifest() *export.Manifest { return r.p.manifest }
+func (r *Graph) Manifest() *manifest.Manifest { return r.p.manifest }
 
 // Dist is the export, open.
 func (r *Graph) Dist() *export.Dist { return r.p.dist }

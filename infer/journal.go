@@ -19,7 +19,7 @@ import (
 	"sync"
 
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/filelock"
@@ -94,13 +94,13 @@ func numberIn(name, prefix, suffix string) (int64, bool) {
 }
 
 // checksumOf identifies what an export computes.
-func checksumOf(m *export.Manifest) (string, error) {
+func checksumOf(m *manifest.Manifest) (string, error) {
 	text, err := json.Marshal(struct {
 		Task       string
 		Classes    []string
 		Features   int
 		EdgeWeight bool
-		Files      map[string]export.FileInfo
+		Files      map[string]manifest.FileInfo
 	}{m.Task, m.Classes, m.NumFeatures, m.EdgeWeight, m.Files})
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), err
@@ -144,7 +144,7 @@ func (r *Graph) openJournal(dir string, first *Snapshot, base *data.Dataset) (_ 
 }
 
 // claim holds the journal against the export and the data, or writes down whose it is.
-func (j *journal) claim(m *export.Manifest, base *data.Dataset) error {
+func (j *journal) claim(m *manifest.Manifest, base *data.Dataset) error {
 	sum, err := checksumOf(m)
 	if err != nil {
 		return err

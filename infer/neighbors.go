@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -163,7 +164,7 @@ func cut(in entriesOf, seeds []int, hops int) *Subgraph {
 }
 
 // inputs makes the cut the classifier's inputs.
-func (p *predictor) inputs(s *Subgraph, info export.ModelInfo) error {
+func (p *predictor) inputs(s *Subgraph, info manifest.ModelInfo) error {
 	index, weight := s.Inputs["edge_index"], s.Inputs["edge_weight"]
 	if !p.manifest.EdgeWeight {
 		delete(s.Inputs, "edge_weight")
@@ -181,7 +182,7 @@ func (p *predictor) inputs(s *Subgraph, info export.ModelInfo) error {
 	s.Inputs["x"] = ort.Float32s(rows, int64(len(s.Nodes)), int64(x.Cols))
 	given := s.Inputs
 	if p.manifest.SparseX {
-		csr, err := export.Sparse(given["x"])
+		csr, err := onnx.Sparse(given["x"])
 		if err != nil {
 			return err
 		}
@@ -191,12 +192,12 @@ func (p *predictor) inputs(s *Subgraph, info export.ModelInfo) error {
 		var err error
 		switch {
 		case io.Name == "adjacency" && p.manifest.EdgeWeight:
-			given["adjacency"], err = export.Adjacency(len(s.Nodes), index, &weight)
+			given["adjacency"], err = onnx.Adjacency(len(s.Nodes), index, &weight)
 		case io.Name == "adjacency":
-			given["adjacency"], err = export.Adjacency(len(s.Nodes), index, nil)
+			given["adjacency"], err = onnx.Adjacency(len(s.Nodes), index, nil)
 		case io.Name == "table_order":
-			var tables *export.Tables
-			if tables, err = export.BuildTables(len(s.Nodes), index); err == nil {
+			var tables *onnx.Tables
+			if tables, err = onnx.BuildTables(len(s.Nodes), index); err == nil {
 				maps.Copy(given, tables.Inputs())
 			}
 		}
@@ -241,7 +242,7 @@ func (s *Subgraph) Write(dir string) error {
 		return err
 	}
 	for i, name := range s.Order {
-		data, err := export.MarshalTensor(name, s.Inputs[name])
+		data, err := onnx.MarshalTensor(name, s.Inputs[name])
 		if err != nil {
 			return err
 		}

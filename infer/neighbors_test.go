@@ -10,6 +10,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/exporttest"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/models"
@@ -42,8 +43,8 @@ func TestNeighborsGiveTheWholeGraphsAnswers(t *testing.T) {
 		{"ecl-gsr", "ecl-gsr", []string{"train.pretrain_steps=2", "train.joint_every=0", "deepwalk.width=0"}, export.BuildOptions{}},
 		{"gcn without weights", "gcn", nil, export.BuildOptions{NoEdgeWeight: true}},
 		{"gcn sparse", "gcn", nil, export.BuildOptions{SparseX: true}},
-		{"gat host-buckets", "gat", nil, export.BuildOptions{Lowering: export.HostBuckets}},
-		{"sage flat", "sage", nil, export.BuildOptions{Lowering: export.Flat}},
+		{"gat host-buckets", "gat", nil, export.BuildOptions{Lowering: onnx.PrecomputedBuckets}},
+		{"sage flat", "sage", nil, export.BuildOptions{Lowering: onnx.Scatter}},
 	}
 	for _, a := range models.Architectures {
 		tasks = append(tasks, task{name: a.Model, model: a.Model})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -74,9 +75,9 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 			return nil, err
 		}
 	}
-	if m, err := export.ReadManifest(dist); err != nil {
+	if m, err := manifest.Read(dist); err != nil {
 		return nil, err
-	} else if m.Task == export.TaskGraphs {
+	} else if m.Task == manifest.TaskGraphs {
 		return predictGraphs(ctx, dist, path, out, o)
 	}
 	p, err := newPredictor(dist, path, o)
@@ -112,7 +113,7 @@ func (p *predictor) told(what string) func(done, total int) {
 type predictor struct {
 	dir      string
 	o        PredictOptions
-	manifest *export.Manifest
+	manifest *manifest.Manifest
 	dist     *export.Dist // nil until models opens it
 	info     Info
 	ds       *data.Dataset
@@ -129,7 +130,7 @@ func openExport(dist string, o PredictOptions) (p *predictor, err error) {
 		return nil, err
 	}
 	p = &predictor{dir: dist, o: o}
-	if p.manifest, err = export.ReadManifest(dist); err != nil {
+	if p.manifest, err = manifest.Read(dist); err != nil {
 		return nil, err
 	}
 	return p, p.readInference()
@@ -141,7 +142,7 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.manifest.Task == export.TaskGraphs {
+	if p.manifest.Task == manifest.TaskGraphs {
 		return nil, fmt.Errorf("%s: %w", dist, errGraphs)
 	}
 	if p.ds, err = data.Load(path, o.Load); err != nil {
@@ -177,7 +178,7 @@ func (p *predictor) models(ctx context.Context) (*export.Dist, error) {
 	if p.ds != nil {
 		p.x = Features(p.ds)
 	}
-	p.dist = p.manifest.Open(ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.yield})
+	p.dist = export.OpenManifest(p.manifest, ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.yield})
 	return p.dist, nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -106,9 +106,9 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 	if o.Data == "" {
 		return nil, fmt.Errorf("%s is an export, which does not know where its data are; say what to refine with --data", dir)
 	}
-	if m, err := export.ReadManifest(dir); err != nil {
+	if m, err := manifest.Read(dir); err != nil {
 		return nil, err
-	} else if m.Task == export.TaskGraphs {
+	} else if m.Task == manifest.TaskGraphs {
 		return refineCollection(ctx, dir, o)
 	}
 	x, err := newPredictor(dir, o.Data, o.Predict)

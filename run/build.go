@@ -9,6 +9,9 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
@@ -22,13 +25,13 @@ import (
 
 // ParityError says where an exported model and the compiled forward pass differ
 // by more than the bound.
-type ParityError = export.ParityError
+type ParityError = parity.Error
 
 // BuildOptions say how a run is exported. The zero value is a good default.
 type BuildOptions struct {
-	// Lowering of message passing: export.Buckets (the default), export.HostBuckets,
-	// export.Flat, export.Dense, or export.Auto to choose by the training graph.
-	Lowering export.Lowering
+	// Lowering of message passing: onnx.DegreeBuckets (the default), onnx.PrecomputedBuckets,
+	// onnx.Scatter, onnx.Dense, or onnx.Auto to choose by the training graph.
+	Lowering onnx.Lowering
 	// NoEdgeWeight leaves out the classifier's edge weights: every edge counts
 	// the same.
 	NoEdgeWeight bool
@@ -43,11 +46,11 @@ type BuildOptions struct {
 	Pipeline export.PipelineMode
 	// Opset is the version of ONNX's operator set, 17 to 21; 17 if 0.
 	Opset int
-	// Precision of the stored weights: export.FP32 (the default), export.FP16 or
-	// export.INT8.
-	Precision export.Precision
+	// Precision of the stored weights: onnx.FP32 (the default), onnx.FP16 or
+	// onnx.INT8.
+	Precision onnx.Precision
 	// ExternalData is from how many bytes on a weight goes to a file beside its model;
-	// 0 is export.DefaultExternalData, export.NoExternalData keeps one file.
+	// 0 is onnx.DefaultExternalData, onnx.NoExternalData keeps one file.
 	ExternalData int
 	// Data is where the training data are now, if not where they were.
 	Data string
@@ -80,12 +83,12 @@ func priorOf(t *train.Trained) *infer.PriorInfo {
 // the compiled forward pass, on the training graph and on others; the error is a
 // *[ParityError] where they differ, and the folder is then not written. An
 // earlier export in the folder is replaced.
-func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Manifest, error) {
+func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*manifest.Manifest, error) {
 	b, constants, err := r.exportOptions(o)
 	if err != nil {
 		return nil, err
 	}
-	rounded, err := export.Rounded(b.Module, b.Params, b.Precision)
+	rounded, err := onnx.Rounded(b.Module, b.Params, b.Precision)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +98,7 @@ func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*export.Ma
 	}
 	defer f.Close()
 	b.Forward = f.Run
-	if b.Precision != export.FP32 {
+	if b.Precision != onnx.FP32 {
 		trained, err := newForward(b.Module, b.Params, constants, o.Threads)
 		if err != nil {
 			return nil, err
@@ -113,7 +116,7 @@ func (r *Run) Plan(o BuildOptions) ([]export.PlannedFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return export.Plan(b)
+	return export.DryRun(b)
 }
 
 // exportOptions says what is exported, and which arguments are frozen to what.
@@ -138,7 +141,7 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	}
 	constants = map[string]float32{}
 	if x := t.Refined; x != nil && !x.Raw {
-		b.Bounds = &export.Bounds{Lo: x.Lo, Hi: x.Hi}
+		b.Bounds = &manifest.Bounds{Lo: x.Lo, Hi: x.Hi}
 		constants["lo"], constants["hi"] = x.Lo, x.Hi
 	}
 	if r.Graphs != nil {
@@ -157,8 +160,8 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 
 // testSplit is the test split of the run, where the accuracy on it is to be measured
 // because weights are stored with less precision; nil where the data have none.
-func (r *Run) testSplit(p export.Precision) []int32 {
-	if p == export.FP32 {
+func (r *Run) testSplit(p onnx.Precision) []int32 {
+	if p == onnx.FP32 {
 		return nil
 	}
 	seed := uint64(r.Trained.Config.Train.Seed)
@@ -179,13 +182,13 @@ func (r *Run) testSplit(p export.Precision) []int32 {
 }
 
 // refinementOf is how a run refines graphs, nil if it does not.
-func refinementOf(t *train.Trained) *export.Refinement {
+func refinementOf(t *train.Trained) *onnx.Refinement {
 	x := t.Refined
 	if x == nil || x.Raw {
 		return nil
 	}
 	c := t.Config.Candidates
-	return &export.Refinement{K: c.K, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: priorOf(t) != nil}
+	return &onnx.Refinement{K: c.K, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: priorOf(t) != nil}
 }
 
 // directed reports whether the run's data have directed edges.
@@ -216,9 +219,9 @@ func edgePrior(t *train.Trained, ds *data.Dataset, threads int) *graph.EdgePrior
 }
 
 // sample is the training graph as exported models take it.
-func sample(t *train.Trained, ds *data.Dataset, prior *graph.EdgePrior) export.Sample {
+func sample(t *train.Trained, ds *data.Dataset, prior *graph.EdgePrior) parity.ExampleInputs {
 	st := ds.Graph.Structure()
-	s := export.Sample{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: infer.EntryWeights(prior, ds.Graph, st)}
+	s := parity.ExampleInputs{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: infer.EntryWeights(prior, ds.Graph, st)}
 	if t.Struct != nil {
 		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
 		s.Struct = &x

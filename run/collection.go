@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/train"
@@ -16,13 +16,13 @@ const sampledGraphs = 32
 
 // graphSample is a batch of graphs, evenly from the whole collection and then those
 // of the test split, as exported models take it.
-func graphSample(t *train.Trained, c *data.Collection, test []int32) (export.Sample, error) {
+func graphSample(t *train.Trained, c *data.Collection, test []int32) (parity.ExampleInputs, error) {
 	var graphs []int32
 	n := min(sampledGraphs, len(c.Graphs))
 	for i := range n {
 		graphs = append(graphs, int32(i*len(c.Graphs)/n))
 	}
-	var s export.Sample
+	var s parity.ExampleInputs
 	for _, g := range test {
 		row := slices.Index(graphs, g)
 		if row < 0 {
@@ -32,7 +32,7 @@ func graphSample(t *train.Trained, c *data.Collection, test []int32) (export.Sam
 	}
 	b, err := c.Batch(nil, graphs)
 	if err != nil {
-		return export.Sample{}, err
+		return parity.ExampleInputs{}, err
 	}
 	x, index, weights, ids := infer.BatchInputs(b)
 	s.X, s.Edges, s.Weights, s.GraphIDs = x, index, weights, &ids

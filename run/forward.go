@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/compiler"
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -52,7 +52,7 @@ func (c *compiledForward) Close() {
 	c.pool.Close()
 }
 
-// Run is an export.Forward.
+// Run is an onnx.Forward.
 func (c *compiledForward) Run(name string, inputs map[string]ort.Tensor) (map[string]ort.Tensor, error) {
 	f, err := c.function(name)
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *compiledForward) bind(f *runtime.Function, inputs map[string]ort.Tensor
 		if !ok || nodes < 0 {
 			return errors.New("it needs edge_index and a matrix with a row for each node")
 		}
-		g, at, err := export.Graph(nodes, index)
+		g, at, err := onnx.Graph(nodes, index)
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (c *compiledForward) bindBatch(f *runtime.Function, name string, inputs map
 	if !ok {
 		return errors.New("input graph_ids is missing")
 	}
-	g, err := export.Batch(ids)
+	g, err := onnx.Batch(ids)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -47,7 +47,7 @@ func TestForward(t *testing.T) {
 	for _, model := range models.All {
 		m := model.Build(o)
 		params := randomParams(t, m)
-		reference := export.Interpreter(m, params, constants)
+		reference := onnx.Interpreter(m, params, constants)
 		f, err := newForward(m, params, constants, 2)
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
 )
@@ -46,7 +46,7 @@ func (r *Run) learned() (*graph.Refined, error) {
 // are found and scored in onnxruntime, which an encoder with structural attributes
 // cannot do.
 func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.RefinedGraph, error) {
-	if _, err := os.Stat(filepath.Join(dir, export.ManifestFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, manifest.FileName)); err == nil {
 		return infer.Refine(ctx, dir, o)
 	}
 	r, err := Open(dir)

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc"
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -355,7 +355,7 @@ func TestAttacksOnGraphs(t *testing.T) {
 	if _, err := run.Build(t.Context(), o.Dist, gsrc.BuildOptions{Unverified: true}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := export.ReadManifest(o.Dist)
+	m, err := manifest.Read(o.Dist)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +371,7 @@ func TestAttacksOnGraphs(t *testing.T) {
 // All pairs of nodes.
 func TestAttacksOnPipeline(t *testing.T) {
 	o := Options{Dist: pipelineExport(t), Memory: 1 << 30}
-	m, err := export.ReadManifest(o.Dist)
+	m, err := manifest.Read(o.Dist)
 	if err != nil {
 		t.Fatal(err)
 	}

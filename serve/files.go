@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -51,7 +53,7 @@ func files(d *export.Dist, parallel int, maxPairs int64) ([]model, error) {
 				}
 			}
 			f.meta.Inputs = append(f.meta.Inputs, edges)
-			if slices.ContainsFunc(m.Models[role].Inputs, func(in export.IOInfo) bool { return in.Name == weight.Name }) {
+			if slices.ContainsFunc(m.Models[role].Inputs, func(in manifest.IOInfo) bool { return in.Name == weight.Name }) {
 				f.meta.Inputs = append(f.meta.Inputs, weight)
 			}
 			f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
@@ -73,7 +75,7 @@ func files(d *export.Dist, parallel int, maxPairs int64) ([]model, error) {
 			f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
 				return d.Classify(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"))
 			}
-			if m.Task == export.TaskGraphs {
+			if m.Task == manifest.TaskGraphs {
 				f.meta.Inputs = append(f.meta.Inputs, TensorInfo{"graph_ids", INT64, []int64{-1}})
 				f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
 					return d.ClassifyGraphs(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), value(r, "graph_ids"))
@@ -81,13 +83,13 @@ func files(d *export.Dist, parallel int, maxPairs int64) ([]model, error) {
 			}
 		case "pipeline":
 			f.meta.Inputs = []TensorInfo{x, edges, {"k", INT64, []int64{1}}}
-			if slices.ContainsFunc(m.Models[role].Inputs, func(in export.IOInfo) bool { return in.Name == weight.Name }) {
+			if slices.ContainsFunc(m.Models[role].Inputs, func(in manifest.IOInfo) bool { return in.Name == weight.Name }) {
 				f.meta.Inputs = append(f.meta.Inputs, weight)
 			}
 			f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
 				k := value(r, "k").I64[0]
 				// No graph that the file takes has more neighbours.
-				return d.Refine(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), int(max(-1, min(k, export.MaxPipelineNodes))))
+				return d.Refine(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), int(max(-1, min(k, onnx.MaxPipelineNodes))))
 			}
 		default: // a file for other programs
 			continue

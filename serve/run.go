@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/version"
@@ -199,14 +200,14 @@ func (o *Options) open(ctx context.Context) (*export.Dist, error) {
 		}
 		lib = &found
 	}
-	m, err := export.ReadManifest(o.Dist)
+	m, err := manifest.Read(o.Dist)
 	if err != nil {
 		return nil, err
 	}
 	if line := m.Unchecked(); line != "" {
 		o.Log("%s", line)
 	}
-	return m.Open(ort.Options{Provider: o.Predict.Provider, Device: o.Predict.Device, MemoryLimit: o.Predict.MemoryLimit, Threads: o.Predict.Threads, Library: lib, Log: o.Log, Yield: true, Release: true}), nil
+	return export.OpenManifest(m, ort.Options{Provider: o.Predict.Provider, Device: o.Predict.Device, MemoryLimit: o.Predict.MemoryLimit, Threads: o.Predict.Threads, Library: lib, Log: o.Log, Yield: true, Release: true}), nil
 }
 
 // tls reads the certificate.

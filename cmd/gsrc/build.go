@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
@@ -82,15 +83,15 @@ what is there beside them, and the peak.`,
 	flags := c.Flags()
 	flags.StringVar(&f.out, "out", "", "folder of the export; an earlier export in it is replaced")
 	flags.StringVar(&f.triton, "triton", "", "folder of a Triton model repository to write beside the export")
-	flags.StringVar(&f.lowering, "lowering", string(export.Buckets), "message passing: buckets, host-buckets (tables are inputs; fastest on large graphs), flat, dense (small graphs; runs in onnx-go too), or auto (flat for small work, else buckets)")
+	flags.StringVar(&f.lowering, "lowering", string(onnx.DegreeBuckets), "message passing: buckets, host-buckets (tables are inputs; fastest on large graphs), flat, dense (small graphs; runs in onnx-go too), or auto (flat for small work, else buckets)")
 	flags.BoolVar(&f.noWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
 	flags.BoolVar(&f.sparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
 	flags.BoolVar(&f.symmetrize, "symmetrize", false, "make the graph undirected inside the files: edge_index may list each edge in one direction, and more than once")
 	flags.StringVar(&f.pipeline, "pipeline", string(export.PipelineAuto), "pipeline.onnx, which refines a graph and classifies its nodes in one: auto (where the model allows it), on (or else fail) or off")
-	flags.IntVar(&f.opset, "opset", export.OpsetVersion, "version of ONNX's operator set, 17 to 21")
+	flags.IntVar(&f.opset, "opset", onnx.OpsetVersion, "version of ONNX's operator set, 17 to 21")
 	flags.BoolVar(&f.fp16, "fp16", false, "store weights in fp16, half the size; sums stay in float32")
 	flags.BoolVar(&f.int8, "int8", false, "store and multiply the weights of linear layers in 8 bits, a quarter of the size; what goes into them is rounded too")
-	flags.StringVar(&f.external, "external-data", fmt.Sprintf("%dMiB", export.DefaultExternalData>>20), "weights of at least this size go to a file beside their model, such as encoder.data: bytes, KiB, MiB or GiB, or none for one file")
+	flags.StringVar(&f.external, "external-data", fmt.Sprintf("%dMiB", onnx.DefaultExternalData>>20), "weights of at least this size go to a file beside their model, such as encoder.data: bytes, KiB, MiB or GiB, or none for one file")
 	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
 	flags.BoolVar(&f.testCases, "test-cases", false, "carry the test data of every graph of the check, and of faulty ones, for checks in other runtimes (conformance/)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print a table of what would be written, and write and run nothing")
@@ -100,22 +101,22 @@ what is there beside them, and the peak.`,
 	return c
 }
 
-func (f *buildFlags) precision() (export.Precision, error) {
+func (f *buildFlags) precision() (onnx.Precision, error) {
 	switch {
 	case f.fp16 && f.int8:
 		return "", usage("--fp16 and --int8 exclude each other")
 	case f.fp16:
-		return export.FP16, nil
+		return onnx.FP16, nil
 	case f.int8:
-		return export.INT8, nil
+		return onnx.INT8, nil
 	}
-	return export.FP32, nil
+	return onnx.FP32, nil
 }
 
 // parseExternal reads --external-data.
 func parseExternal(text string) (int, error) {
 	if text == "none" {
-		return export.NoExternalData, nil
+		return onnx.NoExternalData, nil
 	}
 	if n, err := budget.Parse(text); err == nil && n <= math.MaxInt32 {
 		return int(n), nil
@@ -125,7 +126,7 @@ func parseExternal(text string) (int, error) {
 
 // buildRun exports a run.
 func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) error {
-	lowering, err := export.ParseLowering(f.lowering)
+	lowering, err := onnx.ParseLowering(f.lowering)
 	if err != nil {
 		return asUsage(err)
 	}
@@ -137,8 +138,8 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	if err != nil {
 		return asUsage(err)
 	}
-	if f.opset < export.OpsetVersion || f.opset > export.MaxOpset {
-		return usage("--opset %d: choose %d to %d", f.opset, export.OpsetVersion, export.MaxOpset)
+	if f.opset < onnx.OpsetVersion || f.opset > onnx.MaxOpset {
+		return usage("--opset %d: choose %d to %d", f.opset, onnx.OpsetVersion, onnx.MaxOpset)
 	}
 	precision, err := f.precision()
 	if err != nil {
@@ -148,13 +149,13 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	if err != nil {
 		return err
 	}
-	if precision != export.FP32 && lowering == export.Dense {
+	if precision != onnx.FP32 && lowering == onnx.Dense {
 		return usage("--%s does not go with --lowering dense: the dense form is for runtimes with few operators, and stores float32", precision)
 	}
-	if f.sparseX && lowering == export.Dense {
+	if f.sparseX && lowering == onnx.Dense {
 		return usage("--sparse-x does not go with --lowering dense: it takes gathers, which the dense form does without")
 	}
-	if f.symmetrize && lowering == export.Dense {
+	if f.symmetrize && lowering == onnx.Dense {
 		return usage("--symmetrize does not go with --lowering dense, which takes an adjacency matrix: make that symmetric")
 	}
 	if _, statErr := os.Stat(dir); statErr != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/inspect"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/spf13/cobra"
@@ -25,7 +25,7 @@ had, also what a run on them takes: floating-point operations and bytes read and
 written, in all, by operation, and per node and per edge of the graph. Bytes are
 counted as if nothing stayed in a cache between operations.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			files, list, err := export.InspectAll(args[0])
+			files, list, err := inspect.ReadAll(args[0])
 			if err != nil {
 				return err
 			}
@@ -37,7 +37,7 @@ counted as if nothing stayed in a cache between operations.`,
 				}
 				var missing *ort.NotFoundError
 				switch {
-				case errors.Is(err, export.ErrNoTestData), errors.Is(err, ort.ErrNoCgo), errors.As(err, &missing):
+				case errors.Is(err, inspect.ErrNoTestData), errors.Is(err, ort.ErrNoCgo), errors.As(err, &missing):
 					notes[k] = err.Error()
 				case err != nil:
 					return fmt.Errorf("%s: %w", files[k], err)
@@ -64,7 +64,7 @@ counted as if nothing stayed in a cache between operations.`,
 	return c
 }
 
-func (a *app) inspection(i *export.Inspection, note string) {
+func (a *app) inspection(i *inspect.Inspection, note string) {
 	var opsets []string
 	for _, d := range slices.Sorted(maps.Keys(i.Opsets)) {
 		opsets = append(opsets, strings.TrimSpace(fmt.Sprintf("%s %d", d, i.Opsets[d])))
@@ -78,7 +78,7 @@ func (a *app) inspection(i *export.Inspection, note string) {
 		fmt.Fprintf(a.stdout, "weights in %s\n", line(strings.Join(i.External, ", ")))
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	values := func(what string, list []export.IODescription) {
+	values := func(what string, list []inspect.IODescription) {
 		fmt.Fprintln(a.stdout, what)
 		for _, x := range list {
 			var dims []string
@@ -119,8 +119,8 @@ func (a *app) inspection(i *export.Inspection, note string) {
 	fmt.Fprintf(a.stdout, "cost of the test data, %d nodes and %d entries of edge_index or pairs\n", c.Nodes, c.Edges)
 	for _, x := range []struct {
 		what string
-		s    export.Share
-	}{{"in all", export.Share{Flops: float64(c.Flops), Bytes: float64(c.Bytes)}}, {"per node", c.PerNode}, {"per edge", c.PerEdge}, {"fixed", c.Fixed}} {
+		s    inspect.Share
+	}{{"in all", inspect.Share{Flops: float64(c.Flops), Bytes: float64(c.Bytes)}}, {"per node", c.PerNode}, {"per edge", c.PerEdge}, {"fixed", c.Fixed}} {
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", x.what, short1000(x.s.Flops, "FLOP"), budget.Format(int64(x.s.Bytes)))
 	}
 	w.Flush()

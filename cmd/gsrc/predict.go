@@ -12,7 +12,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -62,7 +62,7 @@ adds checksums to an export or a run of an earlier version, once all else holds.
 
 // isRun reports whether a folder is that of a run, not of an export.
 func isRun(dir string) bool {
-	_, noManifest := os.Stat(filepath.Join(dir, export.ManifestFile))
+	_, noManifest := os.Stat(filepath.Join(dir, manifest.FileName))
 	_, noRun := os.Stat(filepath.Join(dir, "run.json"))
 	return noManifest != nil && noRun == nil
 }

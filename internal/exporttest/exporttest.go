@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/internal/seal"
 )
 
@@ -17,32 +17,32 @@ import (
 // as if a faulty program had written it so.
 func Rewrite(t testing.TB, dist, name, text string) {
 	t.Helper()
-	path := filepath.Join(dist, export.ManifestFile)
-	manifest := []byte(text)
-	if name != export.ManifestFile {
+	path := filepath.Join(dist, manifest.FileName)
+	listed := []byte(text)
+	if name != manifest.FileName {
 		if err := os.WriteFile(filepath.Join(dist, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		var err error
-		if manifest, err = os.ReadFile(path); err != nil {
+		if listed, err = os.ReadFile(path); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var m export.Manifest
-	if err := json.Unmarshal(manifest, &m); err != nil {
+	var m manifest.Manifest
+	if err := json.Unmarshal(listed, &m); err != nil {
 		t.Fatal(err)
 	}
-	if name != export.ManifestFile {
+	if name != manifest.FileName {
 		sum := sha256.Sum256([]byte(text))
-		m.Files[name] = export.FileInfo{Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:]), CRC32C: seal.Sum([]byte(text))}
+		m.Files[name] = manifest.FileInfo{Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:]), CRC32C: seal.Sum([]byte(text))}
 	}
 	m.Checksum = seal.Blank
-	manifest, err := json.MarshalIndent(m, "", "  ")
+	listed, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	seal.Stamp(manifest)
-	if err := os.WriteFile(path, manifest, 0o644); err != nil {
+	seal.Stamp(listed)
+	if err := os.WriteFile(path, listed, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

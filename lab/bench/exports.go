@@ -14,7 +14,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -96,14 +96,14 @@ const inputEdges = "edge_index.npy"
 // graphs, where every open file keeps gigabytes.
 var exportForms = []struct {
 	name string
-	export.ModelOptions
+	onnx.ModelOptions
 }{
-	{"buckets", export.ModelOptions{Lowering: export.Buckets}},
-	{"buckets-fp16", export.ModelOptions{Lowering: export.Buckets, Precision: export.FP16}},
-	{"buckets-int8", export.ModelOptions{Lowering: export.Buckets, Precision: export.INT8}},
-	{"buckets-sparse-x", export.ModelOptions{Lowering: export.Buckets, SparseX: true}},
-	{"host-buckets", export.ModelOptions{Lowering: export.HostBuckets}},
-	{"host-buckets-sparse-x", export.ModelOptions{Lowering: export.HostBuckets, SparseX: true}},
+	{"buckets", onnx.ModelOptions{Lowering: onnx.DegreeBuckets}},
+	{"buckets-fp16", onnx.ModelOptions{Lowering: onnx.DegreeBuckets, Precision: onnx.FP16}},
+	{"buckets-int8", onnx.ModelOptions{Lowering: onnx.DegreeBuckets, Precision: onnx.INT8}},
+	{"buckets-sparse-x", onnx.ModelOptions{Lowering: onnx.DegreeBuckets, SparseX: true}},
+	{"host-buckets", onnx.ModelOptions{Lowering: onnx.PrecomputedBuckets}},
+	{"host-buckets-sparse-x", onnx.ModelOptions{Lowering: onnx.PrecomputedBuckets, SparseX: true}},
 }
 
 // sparseFeatures tells that at most one in ten features is not zero.
@@ -191,7 +191,7 @@ func timeExports(ctx context.Context, py *pythonRunner, folder string, ds *data.
 	}
 	for i := range x.Files {
 		f := &x.Files[i]
-		if f.TablesRatio = f.Ratio; strings.HasPrefix(f.Name, string(export.HostBuckets)) {
+		if f.TablesRatio = f.Ratio; strings.HasPrefix(f.Name, string(onnx.PrecomputedBuckets)) {
 			f.TablesRatio *= f.MS / (f.MS + x.TablesMS)
 		}
 	}
@@ -253,26 +253,26 @@ func writeExports(folder string, ds *data.Dataset, hidden int) (time.Duration, e
 		return 0, err
 	}
 	fn := p.Module.Func("classify")
-	var tables *export.Tables
+	var tables *onnx.Tables
 	took := time.Duration(math.MaxInt64)
 	for range 10 {
 		begin := time.Now()
-		if tables, err = export.BuildTables(ds.Graph.N, ort.Int64s(edges, 2, int64(st.E))); err != nil {
+		if tables, err = onnx.BuildTables(ds.Graph.N, ort.Int64s(edges, 2, int64(st.E))); err != nil {
 			return 0, err
 		}
 		took = min(took, time.Since(begin))
 	}
 	var files []exportedFile
 	for _, f := range exportForms {
-		if f.SparseX && !sparseFeatures(ds) || f.Precision != export.FP32 && st.E > 1<<20 {
+		if f.SparseX && !sparseFeatures(ds) || f.Precision != onnx.FP32 && st.E > 1<<20 {
 			continue
 		}
 		f.NoEdgeWeight = true
-		model, err := export.Model(fn, params, f.ModelOptions)
+		model, err := onnx.Model(fn, params, f.ModelOptions)
 		if err != nil {
 			return 0, err
 		}
-		text, err := export.Marshal(model)
+		text, err := onnx.Marshal(model)
 		if err != nil {
 			return 0, err
 		}
@@ -281,7 +281,7 @@ func writeExports(folder string, ds *data.Dataset, hidden int) (time.Duration, e
 			return 0, err
 		}
 		files = append(files, x)
-		if f.Lowering != export.HostBuckets {
+		if f.Lowering != onnx.PrecomputedBuckets {
 			continue
 		}
 		for input, v := range tables.Inputs() {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gsrc-dev/gsrc/compiler"
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -40,7 +40,7 @@ func inferenceCases() []Case {
 			r.PlannedMiB = plannedMiB(f)
 			return r, err
 		}})
-		for _, l := range []export.Lowering{export.Buckets, export.Flat} {
+		for _, l := range []onnx.Lowering{onnx.DegreeBuckets, onnx.Scatter} {
 			cases = append(cases, Case{Name: name + "/onnxruntime/" + string(l), Doc: "the same function exported, in onnxruntime", workload: FindWorkload(c.data),
 				run: func(e *env) (Result, error) { return onnxInference(e, job(e), c.fn, l) }})
 		}
@@ -48,7 +48,7 @@ func inferenceCases() []Case {
 	return cases
 }
 
-func onnxInference(e *env, j Job, fn string, lowering export.Lowering) (Result, error) {
+func onnxInference(e *env, j Job, fn string, lowering onnx.Lowering) (Result, error) {
 	s, err := NewSession(j)
 	if err != nil {
 		return Result{}, err
@@ -66,11 +66,11 @@ func onnxInference(e *env, j Job, fn string, lowering export.Lowering) (Result, 
 	for _, v := range p.Module.Params {
 		params[v.Name] = s.inputs[v.Name].F32
 	}
-	model, err := export.Model(p.Module.Func(fn), params, export.ModelOptions{Lowering: lowering, NoEdgeWeight: true})
+	model, err := onnx.Model(p.Module.Func(fn), params, onnx.ModelOptions{Lowering: lowering, NoEdgeWeight: true})
 	if err != nil {
 		return Result{}, err
 	}
-	file, err := export.Marshal(model)
+	file, err := onnx.Marshal(model)
 	if err != nil {
 		return Result{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -27,7 +28,7 @@ type build struct {
 	o    gsrc.BuildOptions
 }
 
-func lowerings(list ...export.Lowering) []build {
+func lowerings(list ...onnx.Lowering) []build {
 	var builds []build
 	for _, l := range list {
 		builds = append(builds, build{string(l), gsrc.BuildOptions{Lowering: l}})
@@ -39,22 +40,22 @@ func lowerings(list ...export.Lowering) []build {
 // in one of them.
 var subjects = []subject{
 	{model: "ecl-gsr", set: []string{"train.pretrain_steps=4", "train.joint_every=3", "model.encoder.hidden=8", "model.encoder.projection=8"},
-		builds: append(lowerings(export.Buckets, export.HostBuckets, export.Flat, export.Dense),
-			build{"pipeline", gsrc.BuildOptions{Lowering: export.Buckets, Pipeline: export.PipelineOn}},
-			build{"symmetrize", gsrc.BuildOptions{Lowering: export.Buckets, Symmetrize: true}})},
-	{model: "gcn", builds: append(lowerings(export.Buckets, export.HostBuckets, export.Flat, export.Dense),
-		build{"sparse-x", gsrc.BuildOptions{Lowering: export.Buckets, SparseX: true}},
-		build{"opset-21", gsrc.BuildOptions{Lowering: export.Buckets, Opset: 21}},
-		build{"fp16", gsrc.BuildOptions{Lowering: export.Buckets, Precision: export.FP16}},
-		build{"int8", gsrc.BuildOptions{Lowering: export.Buckets, Precision: export.INT8}})},
-	{model: "gat", builds: lowerings(export.Buckets, export.HostBuckets, export.Flat)},
-	{model: "sage", builds: lowerings(export.Buckets, export.Flat)},
-	{model: "gin", graphs: true, set: []string{"model.hidden=4", "model.layers=2"}, builds: lowerings(export.Buckets, export.HostBuckets)},
+		builds: append(lowerings(onnx.DegreeBuckets, onnx.PrecomputedBuckets, onnx.Scatter, onnx.Dense),
+			build{"pipeline", gsrc.BuildOptions{Lowering: onnx.DegreeBuckets, Pipeline: export.PipelineOn}},
+			build{"symmetrize", gsrc.BuildOptions{Lowering: onnx.DegreeBuckets, Symmetrize: true}})},
+	{model: "gcn", builds: append(lowerings(onnx.DegreeBuckets, onnx.PrecomputedBuckets, onnx.Scatter, onnx.Dense),
+		build{"sparse-x", gsrc.BuildOptions{Lowering: onnx.DegreeBuckets, SparseX: true}},
+		build{"opset-21", gsrc.BuildOptions{Lowering: onnx.DegreeBuckets, Opset: 21}},
+		build{"fp16", gsrc.BuildOptions{Lowering: onnx.DegreeBuckets, Precision: onnx.FP16}},
+		build{"int8", gsrc.BuildOptions{Lowering: onnx.DegreeBuckets, Precision: onnx.INT8}})},
+	{model: "gat", builds: lowerings(onnx.DegreeBuckets, onnx.PrecomputedBuckets, onnx.Scatter)},
+	{model: "sage", builds: lowerings(onnx.DegreeBuckets, onnx.Scatter)},
+	{model: "gin", graphs: true, set: []string{"model.hidden=4", "model.layers=2"}, builds: lowerings(onnx.DegreeBuckets, onnx.PrecomputedBuckets)},
 }
 
 // short leaves of the subjects what a quick check runs.
 func short() []subject {
-	return []subject{{model: "gcn", builds: lowerings(export.Buckets, export.HostBuckets, export.Flat)}}
+	return []subject{{model: "gcn", builds: lowerings(onnx.DegreeBuckets, onnx.PrecomputedBuckets, onnx.Scatter)}}
 }
 
 // makeExports trains the subjects for a moment on generated data and exports them with

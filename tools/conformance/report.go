@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 )
 
 // row is one model of one export.
@@ -21,7 +21,7 @@ func (r row) key() string { return r.dist + " " + r.model }
 func writeReport(path string, folders []string, list []*outcome) error {
 	var rows []row
 	for _, dir := range folders {
-		m, err := export.ReadManifest(dir)
+		m, err := manifest.Read(dir)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,440 @@
+package onnx
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+// UnsupportedError reports an operation that cannot be written.
+type UnsupportedError struct {
+	Func, Op string
+	Lowering Lowering
+	Reason   string
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("@%s: operation %s cannot be written to ONNX with the %s lowering: %s", e.Func, e.Op, e.Lowering, e.Reason)
+}
+
+// value is what an IR value became.
+type value struct {
+	t    tensor
+	edge *edgeValue // set for values f32[E] over the graph's edges, t is then not set
+	// per, where it is set, divides the rows of t: [rows,1]. A product with t
+	// divides its own narrower rows instead; any other reader gets the quotient.
+	per *tensor
+	// far, beside per, are the rows whose quotient is not that of t.
+	far *farRows
+	// sparse is set for features that are given sparsely, t is then not set.
+	sparse *sparseRows
+}
+
+// edgeValue is a value of every edge, kept as a product so that factors that
+// depend on one end alone never become a multiplication per edge:
+// v_e = base_e · dst_target(e) · src_source(e), absent parts are ones. GCN's
+// normalisation is such a product, and scales nodes instead.
+type edgeValue struct {
+	base     *tensor // [E'], in the order of the kept edges; the adjacency matrix in the dense form
+	dst, src *tensor // one factor a node
+}
+
+// emitter writes one IR function as an ONNX graph.
+type emitter struct {
+	*builder
+	fn       *ir.Func
+	lowering Lowering
+	values   map[*ir.Value]value
+	params   map[string][]float32
+	layers   layers
+	dims     map[ir.Dim]string // names of the symbolic dimensions
+	graph    *ir.Value         // the graph argument, nil if there is none
+	batch    *ir.Value         // the argument from nodes to graphs, nil if there is none
+	members  *bucketSum        // over its entries
+
+	list     *edgeList
+	forward  aggregation // sums over entering edges
+	backward aggregation // over leaving edges, made when first used
+	nodes    *tensor     // int64 [1]: number of nodes
+	nodeOnes *tensor     // dense form: ones [N,1]
+	weight   *tensor     // the input edge_weight, nil if there is none
+	weighted bool        // dense form: the adjacency matrix holds edge weights
+	columns  map[string]tensor
+
+	precision Precision
+	rounded   map[string][]tensor // by name of a value: what rounds it to 8 bits gives
+}
+
+func newEmitter(b *builder, fn *ir.Func, lowering Lowering, params map[string][]float32) *emitter {
+	return &emitter{
+		builder: b, fn: fn, lowering: lowering, params: params, layers: layersOf(fn),
+		values: map[*ir.Value]value{}, columns: map[string]tensor{}, rounded: map[string][]tensor{},
+		dims: map[ir.Dim]string{"N": "num_nodes", "E": "num_edges", "P": "num_pairs"},
+	}
+}
+
+func (e *emitter) dense() bool { return e.lowering == Dense }
+
+func (e *emitter) nodeDim() ir.Dim {
+	if e.graph != nil {
+		return e.graph.Type.Dims[0]
+	}
+	return "N"
+}
+
+func (e *emitter) overEdges(v *ir.Value) bool { return e.graph != nil && OverEdges(v, e.graph) }
+
+func (e *emitter) dim(d ir.Dim) dim {
+	if n, ok := d.Size(); ok {
+		return fixed(n)
+	}
+	if name, ok := e.dims[d]; ok {
+		return named(name)
+	}
+	return unknown
+}
+
+// shape gives the ONNX dimensions of an IR type. The dense form keeps every
+// value a matrix, since onnx-go guesses how vectors broadcast: a vector over the
+// nodes is a column, any other a row.
+func (e *emitter) shape(t ir.Type) []dim {
+	dims := make([]dim, t.Rank())
+	for i, d := range t.Dims {
+		dims[i] = e.dim(d)
+	}
+	if !e.dense() {
+		return dims
+	}
+	switch {
+	case t.Rank() == 0:
+		return []dim{fixed(1), fixed(1)}
+	case t.Rank() == 1 && t.Dims[0] == e.nodeDim():
+		return []dim{dims[0], fixed(1)}
+	case t.Rank() == 1:
+		return []dim{fixed(1), dims[0]}
+	}
+	return dims
+}
+
+func dtypeOf(d ir.DType) (onnxpb.TensorProto_DataType, error) {
+	switch d {
+	case ir.F32:
+		return float32Type, nil
+	case ir.I64:
+		return Int64Type, nil
+	}
+	return 0, fmt.Errorf("element type %s is not written to ONNX (f32 and i64 are)", d)
+}
+
+func (e *emitter) unsupported(op *ir.Op, format string, args ...any) error {
+	return &UnsupportedError{Func: e.fn.Name, Op: op.Name(), Lowering: e.lowering, Reason: fmt.Sprintf(format, args...)}
+}
+
+// run emits the operations that the results need.
+func (e *emitter) run() error {
+	needed := map[*ir.Value]bool{}
+	for _, r := range e.fn.Results {
+		needed[r.Value] = true
+	}
+	var body []*ir.Op
+	for _, op := range slices.Backward(e.fn.Body) {
+		if !slices.ContainsFunc(op.Results, func(v *ir.Value) bool { return needed[v] }) {
+			continue
+		}
+		body = append(body, op)
+		for _, v := range op.Operands {
+			needed[v] = true
+		}
+	}
+	for _, op := range slices.Backward(body) {
+		if err := e.emit(op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *emitter) emit(op *ir.Op) error {
+	line, ok := opEmitters[op.Name()]
+	if !ok {
+		reason := "the table in export has no line for it"
+		if op.Def.Level != ir.TensorLevel {
+			reason = "it must be lowered to tensor operations first (passes lower-gsr and lower-gnn)"
+		} else if op.Draws() {
+			reason = "it draws random numbers"
+		}
+		return e.unsupported(op, "%s", reason)
+	}
+	if e.dense() && !line.dense {
+		return e.unsupported(op, "the dense form has matrix products and elementwise operations alone; take the buckets, host-buckets or flat lowering")
+	}
+	if e.dense() && slices.ContainsFunc(slices.Concat(op.Operands, op.Results), func(v *ir.Value) bool { return v != nil && v.Type.Rank() == 2 && e.overEdges(v) }) {
+		return e.unsupported(op, "every edge has several values, and there is one adjacency matrix; take the buckets, host-buckets or flat lowering")
+	}
+	var result value
+	var err error
+	emit := line.emit
+	if len(op.Operands) > 0 && e.overBatch(op) {
+		emit = (*emitter).readout
+	}
+	before := len(e.builder.graph.Node)
+	path := e.layers.path(op)
+	e.in(path, func() { result, err = emit(e, op) })
+	if err != nil {
+		return err
+	}
+	v := op.Results[0]
+	if result.edge == nil && result.per == nil && result.sparse == nil {
+		if e.overEdges(v) {
+			base := result.t
+			result = value{edge: &edgeValue{base: &base}}
+		} else if len(e.builder.graph.Node) > before { // or else it is an operand, as of to_dense
+			result.t = e.rename(result.t, path, line.doc(op))
+		}
+	}
+	e.values[v] = result
+	return nil
+}
+
+// operand returns operand i as a tensor; edge values are multiplied out.
+func (e *emitter) operand(op *ir.Op, i int) (tensor, error) {
+	v, err := e.lookup(op.Operands[i])
+	if err != nil {
+		return tensor{}, err
+	}
+	if v.edge != nil {
+		if e.dense() {
+			return tensor{}, e.unsupported(op, "it reads single edges, which an adjacency matrix does not have")
+		}
+		return e.perEdge(v.edge), nil
+	}
+	return v.t, nil
+}
+
+// lookup returns what an IR value became; parameters become initialisers when
+// they are first read.
+func (e *emitter) lookup(v *ir.Value) (value, error) {
+	if got, ok := e.values[v]; ok {
+		if got.sparse != nil {
+			got.t, got.sparse = got.sparse.dense(), nil
+			e.values[v] = got
+		}
+		if got.per != nil {
+			got = value{t: got.far.put(e.builder, e.binary("Div", got.t, *got.per), got.far.quotient())}
+			e.values[v] = got
+		}
+		return got, nil
+	}
+	if !v.Param {
+		return value{}, fmt.Errorf("@%s: value %%%s is not defined before its use", e.fn.Name, v.Name)
+	}
+	data, ok := e.params[v.Name]
+	if !ok {
+		return value{}, fmt.Errorf("@%s: parameter $%s was not given", e.fn.Name, v.Name)
+	}
+	size, dims := 1, []int{}
+	for _, d := range e.shape(v.Type) {
+		if !d.isFixed() {
+			return value{}, fmt.Errorf("parameter $%s has type %s; only fixed sizes can be written", v.Name, v.Type)
+		}
+		size *= int(d.n)
+		dims = append(dims, int(d.n))
+	}
+	if len(data) != size {
+		return value{}, fmt.Errorf("parameter $%s is %s, got %d numbers", v.Name, v.Type, len(data))
+	}
+	for i, x := range data {
+		if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
+			return value{}, fmt.Errorf("parameter $%s is %g at position %d", v.Name, x, i)
+		}
+	}
+	var got value
+	if e.precision == FP16 && v.Type.Rank() > 1 {
+		t, err := e.halves(v.Name, e.layers.param(v.Name), data, dims...)
+		if err != nil {
+			return value{}, err
+		}
+		got.t = t
+	} else {
+		got.t = e.floats(e.layers.param(v.Name), data, dims...)
+	}
+	e.values[v] = got
+	return got, nil
+}
+
+// perEdge multiplies an edge value out, [E'].
+func (e *emitter) perEdge(v *edgeValue) tensor {
+	var out *tensor
+	times := func(t tensor) {
+		if out != nil {
+			t = e.binary("Mul", *out, t)
+		}
+		out = &t
+	}
+	if v.base != nil {
+		times(*v.base)
+	}
+	if v.dst != nil {
+		times(e.gather(*v.dst, e.list.dst))
+	}
+	if v.src != nil {
+		times(e.gather(*v.src, e.list.src))
+	}
+	if out == nil {
+		times(e.filledFloat(e.sizeOf(e.list.dst, 0), 1, e.list.dst.dims...))
+	}
+	return *out
+}
+
+// edge returns operand i as an edge value.
+func (e *emitter) edge(op *ir.Op, i int) (*edgeValue, error) {
+	v, err := e.lookup(op.Operands[i])
+	if err != nil || v.edge == nil {
+		return nil, err
+	}
+	return v.edge, nil
+}
+
+// timesEdges multiplies two edge values part by part.
+func (e *emitter) timesEdges(op *ir.Op, a, b *edgeValue) (*edgeValue, error) {
+	if e.dense() && a.base != nil && b.base != nil {
+		return nil, e.unsupported(op, "it multiplies two edge weights, and there is one adjacency matrix")
+	}
+	part := func(x, y *tensor) *tensor {
+		if x == nil {
+			return y
+		}
+		if y == nil {
+			return x
+		}
+		t := e.binary("Mul", *x, *y)
+		return &t
+	}
+	return &edgeValue{part(a.base, b.base), part(a.dst, b.dst), part(a.src, b.src)}, nil
+}
+
+// column views a vector over the nodes as [N,1].
+func (e *emitter) column(t tensor) tensor {
+	if t.rank() == 2 {
+		return t
+	}
+	c, ok := e.columns[t.name]
+	if !ok {
+		c = e.unsqueeze(t, 1)
+		e.columns[t.name] = c
+	}
+	return c
+}
+
+// vector undoes column where vectors have rank 1.
+func (e *emitter) vector(t tensor) tensor {
+	if e.dense() {
+		return t
+	}
+	return e.squeeze(t, 1)
+}
+
+// aggregation returns the sums over entering edges, or with reverse over
+// leaving ones.
+func (e *emitter) aggregation(reverse bool) aggregation {
+	if !reverse {
+		return e.forward
+	}
+	if e.backward == nil {
+		switch f := e.forward.(type) {
+		case *denseSum:
+			t := e.op("Transpose", float32Type, f.adjacency.dims, []tensor{f.adjacency}, intsAttr("perm", 1, 0))
+			e.backward = &denseSum{b: e.builder, adjacency: t, ones: f.ones}
+		case *bucketSum:
+			e.backward = newBuckets(f.reversed())
+		case *scatterSum:
+			e.backward = newScatter(f.reversed())
+		}
+	}
+	return e.backward
+}
+
+// weights returns the per-edge weights that an aggregation takes, nil for ones.
+func (e *emitter) weights(op *ir.Op, v *edgeValue) (*tensor, error) {
+	if e.dense() && e.weighted && v.base == nil {
+		return nil, e.unsupported(op, "it counts edges, and the adjacency matrix holds weights")
+	}
+	return v.base, nil
+}
+
+// aggregate returns Σ over edges of v_e·h at the other end, with the factors of
+// the two ends applied to the nodes. A nil h sums v alone, [N,1].
+func (e *emitter) aggregate(op *ir.Op, v *edgeValue, h *tensor, reverse bool) (tensor, error) {
+	here, there := v.dst, v.src
+	if reverse {
+		here, there = there, here
+	}
+	if there != nil {
+		scaled := e.column(*there)
+		if h != nil {
+			scaled = e.scaleRows(*h, scaled)
+		}
+		h = &scaled
+	}
+	weight, err := e.weights(op, v)
+	if err != nil {
+		return tensor{}, err
+	}
+	var sum tensor
+	if h == nil {
+		sum, err = e.aggregation(reverse).degree(weight)
+	} else {
+		sum, err = e.aggregation(reverse).sum(*h, weight)
+	}
+	if err != nil {
+		return tensor{}, err
+	}
+	if here != nil {
+		sum = e.scaleRows(sum, e.column(*here))
+	}
+	return sum, nil
+}
+
+// scaleRows multiplies each row of h with its element of a column.
+func (e *emitter) scaleRows(h, column tensor) tensor { return e.arith("Mul", h, column) }
+
+// arith is an elementwise operator with broadcasting. In the dense form a
+// column is first spread over the width of the other operand, by a product,
+// which onnx-go does reliably.
+func (e *emitter) arith(opType string, x, y tensor) tensor {
+	if e.dense() {
+		if x.name == y.name {
+			// onnx-go keeps one edge between two nodes, so x∘x loses an operand.
+			y = e.unary("Identity", y)
+		}
+		x, y = e.spread(x, y), e.spread(y, x)
+	}
+	return e.binary(opType, x, y)
+}
+
+func (e *emitter) spread(x, like tensor) tensor {
+	w := like.dims[1]
+	if !x.dims[1].equal(1) || w.equal(1) || !w.isFixed() || x.dims[0].equal(1) {
+		return x
+	}
+	return e.matmul(x, e.floats("ones", slices.Repeat([]float32{1}, int(w.n)), 1, int(w.n)))
+}
+
+// graphArg returns the graph argument of a function, or nil; the batch's is
+// [BatchArg].
+func GraphArg(fn *ir.Func) *ir.Value {
+	for _, a := range fn.Args {
+		if a.Type.IsGraph() && !a.Type.IsBlock() {
+			return a
+		}
+	}
+	return nil
+}
+
+// overEdges reports whether v has a value for each edge of g, or one of each head.
+func OverEdges(v, g *ir.Value) bool {
+	return !v.Type.IsGraph() && v.Type.Rank() > 0 && v.Type.Dims[0] == g.Type.Dims[1]
+}

@@ -1,0 +1,542 @@
+package onnx
+
+import (
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+// opLine is one line of the table from operations to ONNX.
+type opEmitter struct {
+	emit func(e *emitter, op *ir.Op) (value, error)
+	// dense tells that the line also serves the dense form.
+	dense bool
+}
+
+func (opEmitter) doc(op *ir.Op) string { return op.Name() + ": " + op.Def.Doc }
+
+// opEmitters holds every tensor operation that an exported function may contain.
+// What is missing draws random numbers, is part of a gradient or of a loss.
+var opEmitters map[string]opEmitter
+
+func init() {
+	opEmitters = map[string]opEmitter{
+		"add":           {arith("Add"), true},
+		"sub":           {arith("Sub"), true},
+		"mul":           {emitMul, true},
+		"div":           {arith("Div"), true},
+		"maximum":       {arith("Max"), true},
+		"minimum":       {arith("Min"), true},
+		"logaddexp":     {emitLogAddExp, false},
+		"greater":       {emitCompare("Greater"), false},
+		"greater_equal": {emitCompare("GreaterOrEqual"), false},
+		"less":          {emitCompare("Less"), false},
+
+		"neg":           {emitUnary("Neg"), true},
+		"exp":           {emitUnary("Exp"), true},
+		"log":           {emitUnary("Log"), true},
+		"sqrt":          {emitUnary("Sqrt"), true},
+		"sigmoid":       {emitUnary("Sigmoid"), true},
+		"tanh":          {emitUnary("Tanh"), true},
+		"relu":          {emitUnary("Relu"), true},
+		"elu":           {emitELU, true},
+		"leaky_relu":    {emitLeakyReLU, true},
+		"square":        {emitSquare, true},
+		"rsqrt":         {emitRsqrt, true},
+		"pow":           {emitPow, false},
+		"stop_gradient": {emitSame, true},
+		"scale_grad":    {emitSame, true},
+		"to_dense":      {emitSame, true},
+		"fill":          {emitFill, true},
+
+		"reduce_sum":   {emitReduce("ReduceSum"), false},
+		"reduce_mean":  {emitReduce("ReduceMean"), false},
+		"reduce_max":   {emitReduce("ReduceMax"), false},
+		"reduce_min":   {emitReduce("ReduceMin"), false},
+		"logsumexp":    {emitReduce("ReduceLogSumExp"), false},
+		"count":        {emitCount, false},
+		"broadcast_to": {emitBroadcastTo, false},
+		"unsqueeze":    {emitUnsqueeze, true},
+		"squeeze":      {emitSqueeze, true},
+		"softmax":      {emitSoftmax, true},
+		"log_softmax":  {emitLogSoftmax, true},
+		"l1_normalize": {emitNormalize(1), true},
+		"l2_normalize": {emitNormalize(2), true},
+
+		"matmul":      {emitMatMul, true},
+		"concat":      {emitConcat, true},
+		"columns":     {emitColumns, true},
+		"slice":       {emitSlice, false},
+		"stack":       {emitStack, false},
+		"gather":      {emitGather, false},
+		"scatter_add": {emitScatterAdd, false},
+		"pair_dot":    {emitPairDot, false},
+
+		"spmm":        {emitSpMM, true},
+		"spmax":       {emitSpMax, false},
+		"sddmm":       {emitSDDMM, false},
+		"edge_ones":   {emitEdgeOnes, true},
+		"edge_gather": {emitEdgeGather, true},
+		"edge_sum":    {emitEdgeSum, true},
+
+		"edge_softmax": {emitEdgeSoftmax, false},
+		"group_sum":    {emitGroupSum, true},
+		"group_repeat": {emitGroupRepeat, true},
+	}
+}
+
+func (e *emitter) operands2(op *ir.Op) (x, y tensor, err error) {
+	if x, err = e.operand(op, 0); err == nil {
+		y, err = e.operand(op, 1)
+	}
+	return x, y, err
+}
+
+func arith(opType string) func(*emitter, *ir.Op) (value, error) {
+	return func(e *emitter, op *ir.Op) (value, error) {
+		x, y, err := e.operands2(op)
+		if err != nil {
+			return value{}, err
+		}
+		if e.dense() && x.dims[0] != y.dims[0] && x.dims[1] != y.dims[1] && !x.dims[0].equal(1) && !y.dims[0].equal(1) {
+			return value{}, e.unsupported(op, "its operands' shapes do not broadcast as matrices")
+		}
+		return value{t: e.arith(opType, x, y)}, nil
+	}
+}
+
+// emitMul keeps products of edge values apart; see edgeValue.
+func emitMul(e *emitter, op *ir.Op) (value, error) {
+	a, err := e.edge(op, 0)
+	if err != nil {
+		return value{}, err
+	}
+	b, err := e.edge(op, 1)
+	if err != nil {
+		return value{}, err
+	}
+	if a != nil && b != nil {
+		v, err := e.timesEdges(op, a, b)
+		return value{edge: v}, err
+	}
+	return arith("Mul")(e, op)
+}
+
+func emitCompare(opType string) func(*emitter, *ir.Op) (value, error) {
+	return func(e *emitter, op *ir.Op) (value, error) {
+		x, y, err := e.operands2(op)
+		if err != nil {
+			return value{}, err
+		}
+		return value{t: e.cast(e.compare(opType, x, y), x.dtype)}, nil
+	}
+}
+
+// emitLogAddExp writes max(a, b) + ln(1 + e^−|a − b|), which does not overflow.
+func emitLogAddExp(e *emitter, op *ir.Op) (value, error) {
+	x, y, err := e.operands2(op)
+	if err != nil {
+		return value{}, err
+	}
+	far := e.unary("Neg", e.unary("Abs", e.binary("Sub", x, y)))
+	return value{t: e.binary("Add", e.binary("Max", x, y), e.unary("Log", e.binary("Add", e.unary("Exp", far), e.floatConst(1))))}, nil
+}
+
+func emitUnary(opType string) func(*emitter, *ir.Op) (value, error) {
+	return func(e *emitter, op *ir.Op) (value, error) {
+		x, err := e.operand(op, 0)
+		return value{t: e.unary(opType, x)}, err
+	}
+}
+
+func emitSame(e *emitter, op *ir.Op) (value, error) {
+	if x := e.values[op.Operands[0]]; x.sparse != nil {
+		return x, nil
+	}
+	return e.lookup(op.Operands[0])
+}
+
+// emitELU writes, in the dense form, relu(x) + e^min(x,0) − 1: onnx-go has no Elu.
+func emitELU(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	if err != nil || !e.dense() {
+		return value{t: e.unary("Elu", x)}, err
+	}
+	low := e.unary("Neg", e.unary("Relu", e.unary("Neg", x)))
+	return value{t: e.arith("Add", e.unary("Relu", x), e.arith("Sub", e.unary("Exp", low), e.scalar(1)))}, nil
+}
+
+func emitLeakyReLU(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	return value{t: e.unary("LeakyRelu", x, floatAttr("alpha", float32(op.Float("slope"))))}, err
+}
+
+func emitSquare(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	if err != nil {
+		return value{}, err
+	}
+	return value{t: e.arith("Mul", x, x)}, nil
+}
+
+func emitRsqrt(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	if err != nil {
+		return value{}, err
+	}
+	root := e.unary("Sqrt", x)
+	if e.dense() {
+		return value{t: e.arith("Div", e.onesLike(root), root)}, nil
+	}
+	return value{t: e.unary("Reciprocal", root)}, nil
+}
+
+func emitPow(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	return value{t: e.binary("Pow", x, e.floatConst(float32(op.Float("exponent"))))}, err
+}
+
+// scalar is a constant that broadcasts against anything.
+func (e *emitter) scalar(v float64) tensor {
+	if e.dense() {
+		return e.floats("const", []float32{float32(v)}, 1, 1)
+	}
+	return e.floatConst(float32(v))
+}
+
+// onesLike returns ones in the shape of a column over the nodes, or a one.
+func (e *emitter) onesLike(t tensor) tensor {
+	if e.nodeOnes != nil && t.dims[1].equal(1) && !t.dims[0].isFixed() {
+		return *e.nodeOnes
+	}
+	return e.scalar(1)
+}
+
+func emitFill(e *emitter, op *ir.Op) (value, error) {
+	t, v := op.Result().Type, op.Float("value")
+	if t.DType != ir.F32 {
+		return value{}, e.unsupported(op, "constants of type %s are not written", t.DType)
+	}
+	if e.overEdges(op.Result()) {
+		if v == 1 {
+			return value{edge: &edgeValue{}}, nil
+		}
+		if e.dense() {
+			return value{}, e.unsupported(op, "it fills single edges, which an adjacency matrix does not have")
+		}
+		return value{t: e.filledFloat(e.sizeOf(e.list.dst, 0), float32(v), e.list.dst.dims...)}, nil
+	}
+	dims := e.shape(t)
+	size, ints := 1, make([]int, len(dims))
+	for i, d := range dims {
+		if !d.isFixed() {
+			if e.dense() {
+				if e.nodeOnes != nil && t.Rank() == 1 && t.Dims[0] == e.nodeDim() {
+					return value{t: e.binary("Mul", *e.nodeOnes, e.scalar(v))}, nil
+				}
+				return value{}, e.unsupported(op, "its shape %s is known at run time only", t)
+			}
+			shape, err := e.shapeValue(op, t)
+			return value{t: e.filledFloat(shape, float32(v), dims...)}, err
+		}
+		ints[i] = int(d.n)
+		size *= ints[i]
+	}
+	return value{t: e.floats("const", slices.Repeat([]float32{float32(v)}, size), ints...)}, nil
+}
+
+// shapeValue returns the run-time shape of an IR type, int64 [rank].
+func (e *emitter) shapeValue(op *ir.Op, t ir.Type) (tensor, error) {
+	var parts []tensor
+	for _, d := range t.Dims {
+		n, ok := d.Size()
+		switch {
+		case ok:
+			parts = append(parts, e.int64s(int64(n)))
+		case d == e.nodeDim() && e.nodes != nil:
+			parts = append(parts, *e.nodes)
+		case e.graph != nil && d == e.graph.Type.Dims[1]:
+			parts = append(parts, e.sizeOf(e.list.dst, 0))
+		default:
+			return tensor{}, e.unsupported(op, "no input has the dimension %s", d)
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	return e.concat(0, parts...), nil
+}
+
+func axesOf(op *ir.Op, rank int) []int64 {
+	switch op.Str("axis") {
+	case "0":
+		return []int64{0}
+	case "1":
+		return []int64{1}
+	}
+	axes := make([]int64, rank)
+	for i := range axes {
+		axes[i] = int64(i)
+	}
+	return axes
+}
+
+func emitReduce(opType string) func(*emitter, *ir.Op) (value, error) {
+	return func(e *emitter, op *ir.Op) (value, error) {
+		x, err := e.operand(op, 0)
+		if err != nil {
+			return value{}, err
+		}
+		if e.overEdges(op.Operands[0]) && op.Str("axis") != "1" {
+			x = e.list.keep(x)
+		}
+		axes := axesOf(op, x.rank())
+		if len(axes) == 0 { // of a scalar
+			return value{t: e.unary("Identity", x)}, nil
+		}
+		return value{t: e.reduceOp(opType, x, axes, op.Bool("keep") && op.Str("axis") != "all", e.shape(op.Result().Type)...)}, nil
+	}
+}
+
+func emitCount(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	if err != nil {
+		return value{}, err
+	}
+	if e.overEdges(op.Operands[0]) {
+		x = e.list.keep(x)
+	}
+	axes := axesOf(op, x.rank())
+	n := e.int64s(1)
+	for _, a := range axes {
+		n = e.binary("Mul", n, e.sizeOf(x, int(a)))
+	}
+	n = e.binary("Max", n, e.int64s(1))
+	return value{t: e.cast(e.squeeze(n, 0), x.dtype)}, nil
+}
+
+func emitBroadcastTo(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	if err != nil {
+		return value{}, err
+	}
+	t := op.Result().Type
+	shape, err := e.shapeValue(op, t)
+	if err != nil {
+		return value{}, err
+	}
+	return value{t: e.op("Expand", x.dtype, e.shape(t), []tensor{x, shape})}, nil
+}
+
+func emitUnsqueeze(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	if err != nil {
+		return value{}, err
+	}
+	if e.dense() {
+		if op.Operands[0].Type.Dims[0] != e.nodeDim() {
+			return value{}, e.unsupported(op, "it turns a row into a column")
+		}
+		return value{t: x}, nil
+	}
+	return value{t: e.column(x)}, nil
+}
+
+func emitSqueeze(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	if err != nil {
+		return value{}, err
+	}
+	if e.dense() && op.Operands[0].Type.Dims[0] != e.nodeDim() {
+		return value{}, e.unsupported(op, "it turns a column into a row")
+	}
+	return value{t: e.vector(x)}, nil
+}
+
+func emitSoftmax(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	return value{t: e.unary("Softmax", x, intAttr("axis", 1))}, err
+}
+
+func emitLogSoftmax(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	if e.dense() { // onnx-go has no LogSoftmax
+		return value{t: e.unary("Log", e.unary("Softmax", x, intAttr("axis", 1)))}, err
+	}
+	return value{t: e.unary("LogSoftmax", x, intAttr("axis", 1))}, err
+}
+
+// emitNormalize divides rows by their p-norm, at least eps, so that rows of
+// zeros stay zeros. (LpNormalization gives NaN there and is missing on CUDA.)
+func emitNormalize(p int) func(*emitter, *ir.Op) (value, error) {
+	return func(e *emitter, op *ir.Op) (value, error) {
+		eps := op.Float("eps")
+		if x := e.values[op.Operands[0]]; x.sparse != nil && x.per == nil {
+			rows, norm := x.sparse.normalized(p, eps)
+			return value{sparse: rows, per: &norm}, nil
+		}
+		x, err := e.operand(op, 0)
+		if err != nil {
+			return value{}, err
+		}
+		if e.dense() {
+			return value{t: e.normalizeDense(p, x, eps)}, nil
+		}
+		norm, far := e.farRows(p, x, e.rowNorm(p, x), eps)
+		return value{t: x, per: &norm, far: far}, nil
+	}
+}
+
+// rowNorm returns the p-norms of rows, [rows,1]. The 1-norm is a sum of absolute
+// values: onnxruntime takes two to three times as long for ReduceL1, and OpenVINO
+// reduces all axes where they are an attribute, as up to operator set 17.
+func (b *builder) rowNorm(p int, x tensor) tensor {
+	if p == 1 {
+		return b.reduceOp("ReduceSum", b.unary("Abs", x), []int64{1}, true, x.dims[0], fixed(1))
+	}
+	return b.reduceOp("ReduceL2", x, []int64{1}, true, x.dims[0], fixed(1))
+}
+
+func emitMatMul(e *emitter, op *ir.Op) (value, error) {
+	if x := e.values[op.Operands[0]]; x.sparse != nil && !op.Bool("ta") && !op.Bool("tb") {
+		w, small, err := e.quantizedWeight(op)
+		if err != nil {
+			return value{}, err
+		}
+		var y tensor
+		if small {
+			y = w.dense(e)
+		} else if y, err = e.operand(op, 1); err != nil {
+			return value{}, err
+		}
+		t, err := x.sparse.times(y)
+		return value{t: t, per: x.per}, err
+	}
+	if w, ok, err := e.quantizedWeight(op); err != nil {
+		return value{}, err
+	} else if ok {
+		if x := e.values[op.Operands[0]]; x.per != nil && x.sparse == nil && w.values.width() < x.t.width() {
+			y := w.times(e, x.far.blank(e, x.t))
+			return value{t: x.far.put(e.builder, y, w.times(e, x.far.unit)), per: x.per}, nil
+		}
+		x, err := e.operand(op, 0)
+		return value{t: w.times(e, x)}, err
+	}
+	if x := e.values[op.Operands[0]]; x.per != nil && !op.Bool("ta") && !op.Bool("tb") {
+		y, err := e.operand(op, 1)
+		if err != nil {
+			return value{}, err
+		}
+		if y.width() < x.t.width() {
+			return value{t: x.far.put(e.builder, e.matmul(x.t, y), e.matmul(x.far.unit, y)), per: x.per}, nil
+		}
+	}
+	x, y, err := e.operands2(op)
+	if err != nil {
+		return value{}, err
+	}
+	flip := func(t tensor, yes bool) tensor {
+		if !yes {
+			return t
+		}
+		return e.op("Transpose", t.dtype, []dim{t.dims[1], t.dims[0]}, []tensor{t}, intsAttr("perm", 1, 0))
+	}
+	return value{t: e.matmul(flip(x, op.Bool("ta")), flip(y, op.Bool("tb")))}, nil
+}
+
+func emitConcat(e *emitter, op *ir.Op) (value, error) {
+	x, y, err := e.operands2(op)
+	if err != nil {
+		return value{}, err
+	}
+	return value{t: e.concat(1, x, y)}, nil
+}
+
+// emitColumns slices; the dense form multiplies with a matrix of the chosen
+// unit vectors, since onnx-go has no Slice.
+func emitColumns(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	if err != nil {
+		return value{}, err
+	}
+	from, width := op.Int("from"), op.Int("width")
+	if e.dense() {
+		pick := make([]float32, x.width()*width)
+		for j := range width {
+			pick[(from+j)*width+j] = 1
+		}
+		return value{t: e.matmul(x, e.floats("columns", pick, x.width(), width))}, nil
+	}
+	return value{t: e.op("Slice", x.dtype, []dim{x.dims[0], fixed(width)},
+		[]tensor{x, e.int64s(int64(from)), e.int64s(int64(from + width)), e.int64s(1)})}, nil
+}
+
+func emitSlice(e *emitter, op *ir.Op) (value, error) {
+	x, err := e.operand(op, 0)
+	if err != nil {
+		return value{}, err
+	}
+	from, count := op.Int("from"), op.Int("count")
+	return value{t: e.op("Slice", x.dtype, append([]dim{fixed(count)}, x.dims[1:]...),
+		[]tensor{x, e.int64s(int64(from)), e.int64s(int64(from + count)), e.int64s(0)})}, nil
+}
+
+func emitStack(e *emitter, op *ir.Op) (value, error) {
+	x, y, err := e.operands2(op)
+	if err != nil {
+		return value{}, err
+	}
+	return value{t: e.concat(0, x, y)}, nil
+}
+
+func emitGather(e *emitter, op *ir.Op) (value, error) {
+	x, idx, err := e.operands2(op)
+	if err != nil {
+		return value{}, err
+	}
+	return value{t: e.gather(x, idx)}, nil
+}
+
+// emitScatterAdd adds rows over a flattened index: the N-dimensional operators
+// race or are slow.
+func emitScatterAdd(e *emitter, op *ir.Op) (value, error) {
+	x, idx, err := e.operands2(op)
+	if err != nil {
+		return value{}, err
+	}
+	t := op.Result().Type
+	shape, err := e.shapeValue(op, t)
+	if err != nil {
+		return value{}, err
+	}
+	dims := e.shape(t)
+	if x.rank() == 1 {
+		return value{t: e.scatterAdd(e.filledFloat(shape, 0, dims...), idx, x)}, nil
+	}
+	width := x.width()
+	columns := make([]int64, width)
+	for i := range columns {
+		columns[i] = int64(i)
+	}
+	flat := e.binary("Add", e.binary("Mul", e.unsqueeze(idx, 1), e.int64Const(int64(width))), e.ints("const", columns, 1, width))
+	rows := e.gather(shape, e.int64s(0))
+	zeros := e.filledFloat(e.binary("Mul", rows, e.int64Const(int64(width))), 0, unknown)
+	sums := e.scatterAdd(zeros, e.reshape(flat, e.int64s(-1), unknown), e.reshape(x, e.int64s(-1), unknown))
+	return value{t: e.reshape(sums, e.int64s(-1, int64(width)), dims...)}, nil
+}
+
+func emitPairDot(e *emitter, op *ir.Op) (value, error) {
+	p, pairs, err := e.operands2(op)
+	if err != nil {
+		return value{}, err
+	}
+	end := func(i int64) tensor {
+		index := e.op("Gather", Int64Type, pairs.dims[1:], []tensor{pairs, e.int64Const(i)}, intAttr("axis", 0))
+		return e.gather(p, index)
+	}
+	return value{t: e.rowSum(e.binary("Mul", end(0), end(1)))}, nil
+}
+
+func (e *emitter) rowSum(x tensor) tensor {
+	return e.reduceOp("ReduceSum", x, []int64{1}, false, x.dims[0])
+}

@@ -1,0 +1,55 @@
+package onnx
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+)
+
+// Every classifier reads as far as it has layers (propagation: powers), and no
+// further.
+func TestHopsOfClassifiers(t *testing.T) {
+	o := models.Default()
+	o.Features, o.Classes, o.Layers, o.Propagation.Order = 6, 3, 3, 5
+	want := map[string]int{"mlp": 0, "grand": 5, "gcnii": 3, "gcn": 3, "gat": 3, "acm": 3, "sage": 3, "gin": 3}
+	for _, a := range models.Architectures {
+		model, err := models.Lookup(a.Model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := compiler.Compile(model.Build(o), compiler.Options{Target: compiler.Inference, Funcs: []string{"classify"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, err := ReceptiveHops(p.Module.Func("classify"))
+		if w, ok := want[a.Model]; !ok || err != nil || have != w {
+			t.Errorf("%s reaches %d hops (%v), want %d", a.Model, have, err, w)
+		}
+	}
+}
+
+func TestHopsOfWholeGraphs(t *testing.T) {
+	g := ir.GraphType("N", "E")
+	for name, build := range map[string]func(b *ir.Builder, g, w, x *ir.Value) *ir.Value{
+		"a mean of all nodes": func(b *ir.Builder, g, w, x *ir.Value) *ir.Value {
+			return b.Sub(b.One("spmm", nil, g, w, nil, x), b.One("reduce_mean", ir.Attrs{"axis": "0"}, x))
+		},
+		"out-degrees": func(b *ir.Builder, g, w, x *ir.Value) *ir.Value {
+			return b.Mul(b.One("unsqueeze", nil, b.One("edge_sum", ir.Attrs{"side": "src"}, g, w)), x)
+		},
+		"a product of nodes": func(b *ir.Builder, _, _, x *ir.Value) *ir.Value {
+			return b.MatMul(x, b.One("matmul", ir.Attrs{"ta": true}, x, x))
+		},
+	} {
+		b := ir.NewModule("m").NewFunc("classify")
+		x := b.Arg("x", ir.T(ir.F32, "N", "4"))
+		v := b.Arg("g", g)
+		b.Return("logits", build(b, v, b.Arg("w", ir.T(ir.F32, g.Dims[1])), x))
+		if n, err := ReceptiveHops(b.Func); err == nil || !strings.Contains(err.Error(), "whole graph") {
+			t.Errorf("%s: %d hops, %v", name, n, err)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// Forward computes an exported function with the compiler's own means: from the
+// inputs as the ONNX model takes them (edge_index, not adjacency) to all
+// outputs by name. fn is "encode", "score" or "classify".
+type Forward func(fn string, inputs map[string]ort.Tensor) (map[string]ort.Tensor, error)
+
+// Graph reads edge_index [2,E] (sources, then targets) as the exported models
+// do: self-loops are dropped, duplicates kept. The second result gives for each
+// entry of the graph its position in edge_index, by which edge weights are
+// picked.
+func Graph(nodes int, edgeIndex ort.Tensor) (*ir.Graph, []int, error) {
+	if err := edgeIndex.Check(); err != nil {
+		return nil, nil, fmt.Errorf("edge_index: %w", err)
+	}
+	if edgeIndex.DType != ort.Int64 || len(edgeIndex.Shape) != 2 || edgeIndex.Shape[0] != 2 {
+		return nil, nil, fmt.Errorf("edge_index is %v of shape %v, want int64 [2,E]", edgeIndex.DType, edgeIndex.Shape)
+	}
+	e := int(edgeIndex.Shape[1])
+	src, dst := edgeIndex.I64[:e], edgeIndex.I64[e:]
+	var at []int
+	for i := range e {
+		if min(src[i], dst[i]) < 0 || max(src[i], dst[i]) >= int64(nodes) {
+			return nil, nil, fmt.Errorf("edge_index: edge %d goes from %d to %d, outside the nodes 0 to %d", i, src[i], dst[i], nodes-1)
+		}
+		if src[i] != dst[i] {
+			at = append(at, i)
+		}
+	}
+	slices.SortStableFunc(at, func(a, b int) int {
+		if c := dst[a] - dst[b]; c != 0 {
+			return int(c)
+		}
+		return int(src[a] - src[b])
+	})
+	g := &ir.Graph{N: nodes, Row: make([]int, len(at)), Col: make([]int, len(at))}
+	for k, i := range at {
+		g.Row[k], g.Col[k] = int(dst[i]), int(src[i])
+	}
+	return g, at, nil
+}
+
+// Adjacency returns the matrix that the dense form takes in place of edge_index
+// and edge_weight (nil: ones): entry (i, j) sums the weights of the edges from j
+// to i, and the diagonal is 0.
+func Adjacency(nodes int, edgeIndex ort.Tensor, weight *ort.Tensor) (ort.Tensor, error) {
+	g, at, err := Graph(nodes, edgeIndex)
+	if err != nil {
+		return ort.Tensor{}, err
+	}
+	if err := CheckWeights(edgeIndex, weight); err != nil {
+		return ort.Tensor{}, err
+	}
+	a := make([]float32, nodes*nodes)
+	for k, i := range at {
+		w := float32(1)
+		if weight != nil {
+			w = weight.F32[i]
+		}
+		a[g.Row[k]*nodes+g.Col[k]] += w
+	}
+	return ort.Float32s(a, int64(nodes), int64(nodes)), nil
+}
+
+func CheckWeights(edgeIndex ort.Tensor, weight *ort.Tensor) error {
+	if weight == nil {
+		return nil
+	}
+	if weight.DType != ort.Float32 || !slices.Equal(weight.Shape, edgeIndex.Shape[1:]) {
+		return fmt.Errorf("edge_weight is %v of shape %v, want float32 %v", weight.DType, weight.Shape, edgeIndex.Shape[1:])
+	}
+	return weight.Check()
+}
+
+// Interpreter returns the Forward that runs a module in the float64 reference
+// interpreter: slow, and right by definition. constants replaces scalar
+// arguments, as in [ModelOptions].
+func Interpreter(m *ir.Module, params map[string][]float32, constants map[string]float32) Forward {
+	ps := map[string]*ir.Tensor{}
+	return func(name string, inputs map[string]ort.Tensor) (map[string]ort.Tensor, error) {
+		fn := m.Func(name)
+		if fn == nil {
+			return nil, fmt.Errorf("module %s has no function @%s", m.Name, name)
+		}
+		for _, p := range m.Params {
+			data, ok := params[p.Name]
+			if !ok || ps[p.Name] != nil {
+				continue
+			}
+			shape, err := p.Type.Shape(nil)
+			if err != nil {
+				return nil, err
+			}
+			t := ir.NewTensor(shape...)
+			if len(t.Data) != len(data) {
+				return nil, fmt.Errorf("parameter $%s is %s, got %d numbers", p.Name, p.Type, len(data))
+			}
+			for i, v := range data {
+				t.Data[i] = float64(v)
+			}
+			ps[p.Name] = t
+		}
+		args, err := referenceArgs(fn, inputs, constants)
+		if err != nil {
+			return nil, err
+		}
+		results, err := ir.Interpret(m, name, args, ps, nil)
+		if err != nil {
+			return nil, err
+		}
+		out := map[string]ort.Tensor{}
+		for i, r := range fn.Results {
+			out[r.Name] = fromReference(results[i].T)
+		}
+		return out, nil
+	}
+}
+
+// referenceArgs turns a model's inputs into a function's arguments.
+func referenceArgs(fn *ir.Func, inputs map[string]ort.Tensor, constants map[string]float32) ([]ir.Val, error) {
+	graph := GraphArg(fn)
+	var g *ir.Graph
+	var at []int
+	if graph != nil {
+		n := -1
+		for _, a := range fn.Args {
+			if t, ok := inputs[a.Name]; ok && !a.Type.IsGraph() && a.Type.Rank() > 0 && a.Type.Dims[0] == graph.Type.Dims[0] && len(t.Shape) > 0 {
+				n = int(t.Shape[0])
+			}
+		}
+		if n < 0 {
+			return nil, errors.New("no input tells the number of nodes")
+		}
+		index, ok := inputs[InputEdgeIndex]
+		if !ok {
+			return nil, errors.New("input edge_index is missing")
+		}
+		var err error
+		if g, at, err = Graph(n, index); err != nil {
+			return nil, err
+		}
+	}
+	var args []ir.Val
+	for _, a := range fn.Args {
+		switch {
+		case a.Type.IsBlock():
+			ids, ok := inputs[InputGraphIDs]
+			if !ok {
+				return nil, errors.New("input graph_ids is missing")
+			}
+			members, err := Batch(ids)
+			if err != nil {
+				return nil, err
+			}
+			args = append(args, ir.Val{G: members})
+		case a.Type.IsGraph():
+			args = append(args, ir.Val{G: g})
+		case graph != nil && OverEdges(a, graph):
+			w := ir.NewTensor(len(at))
+			t, ok := inputs[InputEdgeWeight]
+			for k, i := range at {
+				w.Data[k] = 1
+				if ok {
+					w.Data[k] = float64(t.F32[i])
+				}
+			}
+			args = append(args, ir.Val{T: w})
+		default:
+			if c, ok := constants[a.Name]; ok {
+				args = append(args, ir.Val{T: ir.ScalarTensor(float64(c))})
+				continue
+			}
+			t, ok := inputs[a.Name]
+			if !ok {
+				return nil, fmt.Errorf("input %s is missing", a.Name)
+			}
+			args = append(args, ir.Val{T: toReference(t)})
+		}
+	}
+	return args, nil
+}
+
+func toReference(t ort.Tensor) *ir.Tensor {
+	out := &ir.Tensor{Data: make([]float64, t.Len())}
+	for _, d := range t.Shape {
+		out.Shape = append(out.Shape, int(d))
+	}
+	for i := range out.Data {
+		switch t.DType {
+		case ort.Float32:
+			out.Data[i] = float64(t.F32[i])
+		case ort.Int64:
+			out.Data[i] = float64(t.I64[i])
+		}
+	}
+	return out
+}
+
+func fromReference(t *ir.Tensor) ort.Tensor {
+	data := make([]float32, len(t.Data))
+	for i, v := range t.Data {
+		data[i] = float32(v)
+	}
+	out := ort.Float32s(data)
+	for _, d := range t.Shape {
+		out.Shape = append(out.Shape, int64(d))
+	}
+	return out
+}
+
+// checkIndices refuses node numbers out of range: onnxruntime reads negative
+// ones from the end.
+func CheckIndices(what string, t ort.Tensor, nodes int64) error {
+	if err := t.Check(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if t.DType != ort.Int64 || len(t.Shape) != 2 || t.Shape[0] != 2 {
+		return fmt.Errorf("%s is %v of shape %v, want int64 [2,n]", what, t.DType, t.Shape)
+	}
+	n := int(t.Shape[1])
+	for i, v := range t.I64 {
+		if v < 0 || v >= nodes {
+			return fmt.Errorf("%s: row %d, column %d is %d, outside the nodes 0 to %d", what, i/n, i%n, v, nodes-1)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"google.golang.org/protobuf/proto"
+)
+
+// Staged is a model in use level by level.
+type Staged struct {
+	d      *Dist
+	nodes  string
+	levels []*ort.Session
+}
+
+// Stage opens a model of the export by its stages, see [onnx.Stages]. It returns nil for a model
+// that has none: one whose outputs depend on the whole graph, of the dense form or with
+// --symmetrize, with weights in a file beside it, or of an earlier version of gsrc.
+func (d *Dist) Stage(role string) (*Staged, error) {
+	info, ok := d.Manifest.Models[role]
+	if !ok || info.Stages == nil || info.Data != "" {
+		return nil, nil
+	}
+	data, err := d.Manifest.ReadFile(info.File)
+	if err != nil {
+		return nil, err
+	}
+	var m onnxpb.ModelProto
+	if err := proto.Unmarshal(data, &m); err != nil || m.Graph == nil {
+		return nil, fmt.Errorf("%s is no ONNX model: %w", info.File, errors.Join(err, errors.New("it has no graph")))
+	}
+	s := &Staged{d: d, nodes: info.Stages.Nodes}
+	for level := range len(info.Stages.Values) + 1 {
+		part, err := info.Stages.Part(&m, level)
+		if err == nil {
+			data, err = onnx.Marshal(part)
+		}
+		var session *ort.Session
+		if err == nil {
+			session, err = ort.OpenBytes(data, d.options)
+		}
+		if err != nil {
+			s.Close()
+			return nil, fmt.Errorf("%s, level %d: %w", info.File, level, err)
+		}
+		s.levels = append(s.levels, session)
+	}
+	return s, nil
+}
+
+// Close frees the sessions.
+func (s *Staged) Close() error {
+	var err error
+	for _, session := range s.levels {
+		err = errors.Join(err, session.Close())
+	}
+	s.levels = nil
+	return err
+}
+
+// Levels counts the levels.
+func (s *Staged) Levels() int { return len(s.levels) }
+
+// Reads names the values of lower levels that a level reads, and x where it does.
+func (s *Staged) Reads(level int) (names []string) {
+	x := false
+	for _, io := range s.levels[level].Inputs() {
+		switch io.Name {
+		case s.nodes, onnx.InputEdgeIndex, onnx.InputEdgeWeight, onnx.InputDegree, onnx.InputOrder, onnx.InputOrderRows, onnx.InputSegments, onnx.InputSegmentRows, onnx.InputRest, onnx.InputRestore:
+		case "x", onnx.InputIndptr, onnx.InputIndices, onnx.InputValues:
+			x = true
+		default:
+			names = append(names, io.Name)
+		}
+	}
+	if x {
+		names = append(names, "x")
+	}
+	return names
+}
+
+// Gives names the values that a level computes.
+func (s *Staged) Gives(level int) (names []string) {
+	for _, io := range s.levels[level].Outputs() {
+		names = append(names, io.Name)
+	}
+	return names
+}
+
+// Run computes a level for a graph of n nodes, or for a part of one in which all edges
+// into the rows that are wanted are there, in the order of the whole graph's; other rows of
+// the results mean nothing. in holds what [Staged.Reads] names, edgeIndex and weight are
+// those of [Dist.Classify].
+func (s *Staged) Run(level, n int, in map[string]ort.Tensor, edgeIndex ort.Tensor, weight *ort.Tensor) (map[string]ort.Tensor, error) {
+	session := s.levels[level]
+	takes := map[string]bool{}
+	for _, io := range session.Inputs() {
+		takes[io.Name] = true
+	}
+	in = maps.Clone(in)
+	if takes[s.nodes] {
+		in[s.nodes] = ort.Int64s([]int64{int64(n)}, 1)
+	}
+	if takes[onnx.InputIndptr] {
+		if err := onnx.AddSparse(in); err != nil {
+			return nil, err
+		}
+	}
+	if takes[onnx.InputEdgeIndex] {
+		if err := s.d.addGraph(in, takes, int64(n), edgeIndex, weight); err != nil {
+			return nil, err
+		}
+	}
+	return session.RunContext(s.d.ctx, in)
+}
