@@ -17,7 +17,7 @@ type Device struct {
 	// Line says what it is and why; empty for the CPU where that was asked for.
 	Line string
 
-	gpu *cuda.Device
+	GPU *cuda.Device // nil for the CPU
 }
 
 // OpenDevice takes a device into use by its name: cpu; cuda, the first GPU, or
@@ -40,7 +40,7 @@ func OpenDevice(name string, tf32 bool) (*Device, error) {
 	gpu, err := cuda.Open(o)
 	switch {
 	case err == nil:
-		return &Device{Device: gpu, Line: fmt.Sprintf("running on %s, matrix products by %s", gpu.Name(), gpu.Products()), gpu: gpu}, nil
+		return &Device{Device: gpu, Line: fmt.Sprintf("running on %s, matrix products by %s", gpu.Name(), gpu.Products()), GPU: gpu}, nil
 	case name == "auto" && (errors.Is(err, driver.ErrNoDriver) || errors.Is(err, driver.ErrNoDevice)):
 		return &Device{Line: fmt.Sprintf("running on the cpu: %v", err)}, nil
 	}
@@ -49,8 +49,8 @@ func OpenDevice(name string, tf32 bool) (*Device, error) {
 
 // Close gives the device back.
 func (d *Device) Close() error {
-	if d.gpu == nil {
+	if d.GPU == nil {
 		return nil
 	}
-	return d.gpu.Close()
+	return d.GPU.Close()
 }

@@ -28,11 +28,10 @@
 //     gorgonia's TapeMachine: the reference that the arena executor is held against.
 //   - [Device] is where kernels and memory come from. The cpu_*.go files are the
 //     table from operation to kernel for the CPU (package runtime/kernels).
-//   - [Accelerator] is a device with a memory of its own, such as a GPU; accelerator.go
-//     says what it must and what it may be able to do. remote.go keeps buffers there;
-//     replay.go has the device record a run and replay it, padding.go makes sizes that
-//     vary few; finding.go and candidates.go are for devices that find receptive fields
-//     and choose candidates themselves. Package internal/fakedevice is a strict one for
+//   - runner.go runs a program on the host, or on a device that queues work in a memory of
+//     its own, such as a GPU. remote.go keeps buffers there; replay.go has the device
+//     record a run and replay it, padding.go makes sizes that vary few; finding.go samples
+//     blocks there, and candidates.go has the candidate edges. Package internal/fakedevice is a strict one for
 //     tests.
 //   - [Reference] runs the same function in the float64 interpreter of package
 //     ir with the same random numbers, for differential tests.

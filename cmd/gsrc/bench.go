@@ -17,7 +17,6 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/lab/bench"
 	runs "github.com/gsrc-dev/gsrc/run"
-	"github.com/gsrc-dev/gsrc/runtime/cuda"
 	"github.com/spf13/cobra"
 )
 
@@ -152,12 +151,11 @@ func (a *app) benchDevice(ctx context.Context, f *benchFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	gpu, ok := d.Device.(*cuda.Device)
-	if !ok {
+	if d.GPU == nil {
 		return usage("--device %s: name cpu, or cuda, cuda:1 and so on", f.device)
 	}
 	o := f.opts
-	o.Device = gpu
+	o.Device = d.GPU
 	o.Progress = func(name string) { a.logf("%s", name) }
 	r, err := bench.Run(ctx, o)
 	if err != nil {
