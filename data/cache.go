@@ -6,7 +6,7 @@ import (
 )
 
 // Cache keeps what was read, so that many runs share one copy of their data,
-// which nobody may change. It may be used by several goroutines at once: those
+// which must not be changed. It may be used by several goroutines at once: those
 // that want the same data wait for one that reads them. A nil cache keeps
 // nothing.
 //

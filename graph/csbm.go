@@ -22,7 +22,7 @@ type CSBM struct {
 
 	// Communities: a class is made of groups of about CommunitySize nodes; 0
 	// means one group. The share Locality of the edges inside classes is drawn
-	// inside groups, so that missing edges can be told from edges that never
+	// inside groups, so that missing edges can be distinguished from edges that never
 	// were. The share Individuality of the feature signal's variance belongs
 	// to the group rather than to the class.
 	CommunitySize int

@@ -4,7 +4,7 @@ import "github.com/gsrc-dev/gsrc/ir"
 
 // acm is adaptive channel mixing (Luan et al. 2022, ACM-GCN). Each layer has
 // three channels, and each node weighs them for itself, so that neighbours of
-// another class can be told apart from (high pass) where averaging with them
+// another class can be distinguished from (high pass) where averaging with them
 // (low pass) would blur:
 //
 //	low  H_L = relu(Â·x·W_L)    high  H_H = relu((I − Â)·x·W_H)    identity  H_I = relu(x·W_I)

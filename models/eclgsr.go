@@ -101,7 +101,7 @@ func (e *ecl) attributes(b *ir.Builder) (x, dual *ir.Value) {
 func (e *ecl) dualType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.Features+e.StructWidth)) }
 
 // weights returns the weights of the raw graph's entries, nil for ones: existing edges
-// that attributes speak against carry less of the encoder's messages.
+// that the attributes contradict carry less of the encoder's messages.
 func (e *ecl) weights(b *ir.Builder) *ir.Value {
 	if e.Edges.Judge != JudgeAttributes {
 		return nil

@@ -8,12 +8,12 @@ import (
 )
 
 // batcher gathers questions for nodes: those that come while one batch is worked on
-// are the next, so that a batch is as large as the load makes it and nobody waits for
-// company. Every batch is answered from one version of the graph.
+// are the next, so that a batch is as large as the load makes it and no question waits for
+// others. Every batch is answered from one version of the graph.
 type batcher struct {
 	resident *infer.Graph
 	most     int             // nodes in a batch, unless one question has more
-	observe  func(nodes int) // is told of every batch
+	observe  func(nodes int) // is called for every batch
 
 	mu      sync.Mutex
 	waiting []*pending

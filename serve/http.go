@@ -229,7 +229,7 @@ func (s *Server) reply(w http.ResponseWriter, v any) {
 }
 
 // turnAway is refuse where the body of the request has not been read: the connection
-// ends, since nobody waits for the rest.
+// ends, since the rest is not read.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) int {
 	if r.Body == nil || r.Body == http.NoBody {
 		return s.refuse(w, err)

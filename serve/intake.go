@@ -33,7 +33,7 @@ type intake struct {
 	budget *budget.Budget
 	free   int64 // bytes for requests
 	most   int64 // of them for bodies that have not come whole
-	// refused is told of what was cut off, large of the end of a request that held much.
+	// refused is called for what was cut off, large when a request that held much ends.
 	refused func(why string)
 	large   func()
 
@@ -283,7 +283,7 @@ func (cs *connections) answering(ctx context.Context) (done func()) {
 	return func() { add(-1) }
 }
 
-// follow is told of the states of connections by net/http.
+// follow is net/http's hook for the states of connections.
 func (cs *connections) follow(c net.Conn, state http.ConnState) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -42,7 +42,7 @@ func (m *metrics) request(model, protocol, code string, took time.Duration) {
 	m.seconds.WithLabelValues(model, protocol).Observe(took.Seconds())
 }
 
-// memory has what is held told.
+// memory registers the gauges of what is held.
 func (m *metrics) memory(b *budget.Budget, in *intake, cs *connections) {
 	for _, g := range []struct {
 		name, help string

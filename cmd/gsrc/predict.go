@@ -141,8 +141,8 @@ the file, which is there whole or not at all. --nodes picks nodes by their ids; 
 stands for the ids in a file, one a line. On the graph that the model was
 trained on its refined edges are used; on another one new edges are found and
 scored. A model of whole graphs classifies those of a collection, and the id is the
-number of a graph, from 0. Where the data have labels, how good the predictions are
-is told on standard error.`,
+number of a graph, from 0. Where the data have labels, the quality of the predictions
+is printed to standard error.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
 				return err

@@ -26,7 +26,7 @@ The format is the extension of FILE: .csv, .npz (arrays for NumPy), .parquet, or
 .json (node-link, for networkx); --out - writes CSV, or --format, to standard
 output. Refined graphs are undirected: an edge is listed once, from the node that
 comes first in the data, unless --both-directions asks for what edge_index is in
-PyTorch Geometric. What refinement did is told on standard error.`,
+PyTorch Geometric. A summary is printed to standard error.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := ort.ParseProvider(provider)
 			if err != nil {

@@ -209,7 +209,7 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 			fmt.Fprintf(&b, ", homophily from %.3f to %.3f", *res.HomophilyBefore, *res.HomophilyAfter)
 		}
 		if res.NullFraction != nil {
-			fmt.Fprintf(&b, "; attributes speak against %.0f %% of those it had", 100**res.NullFraction)
+			fmt.Fprintf(&b, "; the attributes contradict %.0f %% of the original edges", 100**res.NullFraction)
 		}
 		b.WriteByte('\n')
 	}

@@ -120,7 +120,7 @@ type Options struct {
 	Force bool // fetch again what is there
 	// Tries is how often a transfer that breaks off is tried; 0 is 4.
 	Tries int
-	// Progress, if not nil, is told how far a file is: total is -1 where the
+	// Progress, if not nil, is called with the progress of a file: total is -1 where the
 	// server does not say.
 	Progress func(file string, done, total int64)
 	Log      func(format string, args ...any) // gets lines for people; may be nil

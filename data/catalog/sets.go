@@ -68,7 +68,7 @@ func known(path, url string) File {
 }
 
 // checksums are those of the published files. A file that is not listed has none
-// here because nobody has checked one; see [Set.Fetch].
+// here because none has been verified; see [Set.Fetch].
 var checksums = map[string]struct {
 	size   int64
 	sha256 string

@@ -209,9 +209,9 @@ func Set(n int64) {
 }
 
 // Default returns how much memory this process may take, and what says so: what [Set]
-// was told, or else the limit
+// was given, or else the limit
 // of its cgroup (v1 or v2), that of its address space (ulimit -v, on Linux) or the
-// machine's memory, a fifth of which is left to what nobody counts, or GOMEMLIMIT where
+// machine's memory, a fifth of which is left to what is not counted, or GOMEMLIMIT where
 // that is less.
 func Default() (bytes int64, source string) {
 	if n := override.Load(); n > 0 {

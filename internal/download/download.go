@@ -47,7 +47,7 @@ type Options struct {
 	// Wait is the pause before the second try; it doubles with each one. 0 is
 	// a second.
 	Wait time.Duration
-	// Progress, if not nil, is told how many bytes there are, and how many there
+	// Progress, if not nil, is called with how many bytes there are, and how many there
 	// will be: -1 where the server does not say.
 	Progress func(done, total int64)
 	// Log, if not nil, gets a line where a try failed and another follows.

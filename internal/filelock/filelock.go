@@ -54,7 +54,7 @@ func TryLock(path string) (*Lock, error) {
 		return TryLock(path)
 	}
 	switch {
-	case errors.Is(err, errors.ErrUnsupported): // no locks here, so nobody is kept out
+	case errors.Is(err, errors.ErrUnsupported): // no locks here, so no process is kept out
 		return l, nil
 	case err != nil:
 		return nil, fmt.Errorf("cannot lock %s: %w", path, err)

@@ -51,7 +51,7 @@ const (
 )
 
 // gain says what the pass brings here in time and in memory: 1 a gain, −1 a loss,
-// 0 nothing that can be told.
+// 0 nothing measurable.
 func (r *AblationRow) gain() (time, memory int) {
 	if r.Same {
 		return 0, 0

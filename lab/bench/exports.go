@@ -41,7 +41,7 @@ type ExportOptions struct {
 	// Keep is a folder that files and arrays are written to and left in; empty: a
 	// temporary one.
 	Keep string
-	// Progress is told what is being compared; may be nil.
+	// Progress is called with what is being compared; may be nil.
 	Progress func(string)
 }
 

@@ -35,7 +35,7 @@ type ServingOptions struct {
 	Gsrc        string        // the program
 	Data        string        // the resident graph
 	Rate        float64       // questions a second, each for one node
-	Time        time.Duration // how long they come before the server is told to end
+	Time        time.Duration // how long they come before the server is asked to stop
 	UpdateEvery time.Duration // each adds a node and three edges
 	Exact       bool          // have the server compute the whole graph anew at every update
 	Model       string        // gcn if empty
@@ -443,7 +443,7 @@ func (l *load) compare(ctx context.Context, dist, dir string) error {
 			}
 		}
 	}
-	for _, answers := range byVersion { // of versions that nobody made
+	for _, answers := range byVersion { // of versions that no update made
 		l.r.Wrong += len(answers)
 	}
 	return nil

@@ -6,8 +6,8 @@
 //	_, err = charts.Draw(run, "runs/cora/plots", charts.Options{})
 //
 // [Draw] is the front. The charts are drawn by gonum/plot in the colours of Okabe
-// and Ito, which people with any kind of colour vision can tell apart; what is told
-// apart by colour is told apart by dashes, shapes or position as well. Equal runs
+// and Ito, which people with any kind of colour vision can distinguish; dashes, shapes
+// or positions differ as well. Equal runs
 // give equal bytes.
 package charts
 

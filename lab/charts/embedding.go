@@ -168,7 +168,7 @@ func principal(h []float32, width int, nodes []int) (xy plotter.XYs, explained [
 	for i := range nodes {
 		xy = append(xy, plotter.XY{X: scores.At(i, 0), Y: scores.At(i, 1)})
 	}
-	// Scores are told from their mean, as the components are.
+	// Scores are centred, as the components are.
 	for _, axis := range []func(*plotter.XY) *float64{func(p *plotter.XY) *float64 { return &p.X }, func(p *plotter.XY) *float64 { return &p.Y }} {
 		mean := 0.0
 		for i := range xy {

@@ -94,7 +94,7 @@ func stroke(c color.Color, dash []vg.Length) draw.LineStyle {
 }
 
 // steps ticks an axis at about five multiples of 1, 2 or 5 times a power of ten;
-// gonum's own ticks are three, at numbers that nobody counts in.
+// gonum's own ticks are three, at uneven numbers.
 type steps struct{}
 
 func (steps) Ticks(lo, hi float64) []plot.Tick {

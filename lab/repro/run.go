@@ -42,7 +42,7 @@ type Options struct {
 	Budget string // Full or Short; empty is Full
 	// Workers is how many runs are done at a time; 0 is one for each processor.
 	Workers int
-	// Observer, if not nil, is told how the runs of a target go on.
+	// Observer, if not nil, is called with the progress of the runs of a target.
 	Observer func(target string, p sweep.Progress)
 	// Log, if not nil, gets lines for people.
 	Log func(format string, args ...any)

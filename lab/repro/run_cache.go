@@ -106,7 +106,7 @@ func mergeRuns(out, other string) error {
 	return nil
 }
 
-// removeUnfinished deletes a run directory that nobody writes to; there need be none.
+// removeUnfinished deletes a run directory that no process writes to, if it exists.
 func removeUnfinished(dir string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return nil

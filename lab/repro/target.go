@@ -18,7 +18,7 @@ type Target struct {
 	Title string // in a few words
 	// Asks says what is compared with what, in sentences for the report.
 	Asks string
-	// Seeds is how many seeds, splits or folds are run unless told otherwise.
+	// Seeds is how many seeds, splits or folds are run by default.
 	Seeds int
 
 	cells []cell

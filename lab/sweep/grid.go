@@ -63,7 +63,7 @@ func ParseGrid(text string) (*Grid, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The values are checked one by one on a configuration that nobody uses.
+	// The values are checked one by one on a scratch configuration.
 	c, err := config.Load("", "", "", nil)
 	if err != nil {
 		return nil, err

@@ -40,9 +40,9 @@ type Runner struct {
 	Workers int
 	// Shard is the part of the jobs to run; the zero value is all.
 	Shard Shard
-	// Observer, if not nil, is told when jobs begin and end, one call at a time.
+	// Observer, if not nil, is called when jobs begin and end, one call at a time.
 	Observer func(Progress)
-	// Log, if not nil, is told what is worth a line: a file of the store that is
+	// Log, if not nil, is called with what is worth a line: a file of the store that is
 	// broken, a job that failed.
 	Log func(format string, args ...any)
 
@@ -267,7 +267,7 @@ func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (r
 		return nil, false, err
 	}
 	if rec.PeakBytes, err = PeakBytes(s); err != nil {
-		rec.PeakBytes = 0 // a program of one's own may ask for what cannot be foretold
+		rec.PeakBytes = 0 // the memory of a user's program may not be predictable
 	}
 	res := *run.Result
 	res.Trained, res.PeakRSSMiB = nil, nil

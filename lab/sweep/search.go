@@ -14,8 +14,8 @@ import (
 )
 
 // Search looks for the setting of a model that is the best on a data set's validation
-// nodes: in what train.select keeps epochs by, which is accuracy unless the trials are
-// told otherwise. Test accuracies take no part in it.
+// nodes: in what train.select keeps epochs by, which is accuracy unless the trials set
+// it. Test accuracies take no part in it.
 //
 // Half of the trials are drawn from the space, the first being the defaults. All
 // run with the seeds of the first rung; the best third of them with those of the
@@ -25,7 +25,7 @@ import (
 //
 // Of the trials on the last rung that with the best mean wins; the defaults win
 // where it is better than they are by less than one standard error of the paired
-// differences. Equal means are told apart by the memory that training takes, then
+// differences. Equal means are ordered by the memory that training takes, then
 // by the order of the trials.
 //
 // Every draw is from a stream of the seed, the trial and the option, so that a
@@ -42,7 +42,7 @@ type Search struct {
 	Rungs []int
 	// Runner runs the trials; nil is &Runner{}. Its Shard must be the whole.
 	Runner *Runner
-	// Stage, if not nil, is told when a rung begins.
+	// Stage, if not nil, is called when a rung begins.
 	Stage func(text string)
 }
 

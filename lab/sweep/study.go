@@ -51,7 +51,7 @@ func (f *Study) Test() (mean, std float64) {
 	return row.TestMean, row.TestStd
 }
 
-// Keys are the options that the outcome decides or was told, in the order of
+// Keys are the options that the outcome decides or was given, in the order of
 // config.KeyNames.
 func (f *Study) Keys() []string {
 	chosen := map[string]bool{}

@@ -60,7 +60,7 @@ func group(tensors []Tensor) ([]layerGroup, error) {
 }
 
 // split divides a tensor's name into a layer's and the rest. The weight of a layer
-// that is itself called lin is told from that of a GCNConv by its neighbours.
+// that is itself called lin is distinguished from that of a GCNConv by its neighbours.
 func split(tensor string, names map[string]bool) (layer, suffix string) {
 	for _, s := range suffixes {
 		switch {
