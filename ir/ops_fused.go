@@ -86,7 +86,7 @@ var fusedOps = []OpDef{
 	{
 		Name:     "cross_entropy_grad",
 		Doc:      "dlogits_b = dy·(softmax(logits_b) − onehot(labels_b))/rows",
-		Operands: []OperandSpec{{Name: "logits", InPlace: true}, {Name: "labels"}, {Name: "dy"}}, Results: []string{"dlogits"},
+		Operands: []OperandSpec{{Name: "logits", InPlace: true}, {Name: "labels"}, {Name: "dy", Linear: true}}, Results: []string{"dlogits"},
 		NoGrad: "a gradient itself; nothing differentiates twice",
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantLogits(); err != nil {

@@ -209,7 +209,7 @@ var pairwiseOps = []OpDef{
 	{
 		Name:     "pairwise_self_grad",
 		Doc:      "dp_i = −(2/τ)·Σ_{j≠i} (drow_i·e^(−d_ij/τ−row_i) + drow_j·e^(−d_ij/τ−row_j))·(p_i − p_j)",
-		Operands: operands("p", "row", "drow"), Attrs: []AttrSpec{tauAttr}, Results: []string{"dp"},
+		Operands: append(operands("p", "row"), OperandSpec{Name: "drow", Linear: true}), Attrs: []AttrSpec{tauAttr}, Results: []string{"dp"},
 		NoGrad: "a gradient itself; the sampler's chain is detached",
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantPair(0, 1, 2); err != nil {

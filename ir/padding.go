@@ -54,7 +54,9 @@ type Padding struct {
 }
 
 // Long reports whether rows are appended to a value.
-func (p *Padding) Long(v *Value) bool { return v != nil && slices.ContainsFunc(v.Type.Dims, p.Appended) }
+func (p *Padding) Long(v *Value) bool {
+	return v != nil && slices.ContainsFunc(v.Type.Dims, p.Appended)
+}
 
 // Appended reports whether a dimension, or a term of a sum, is appended to.
 func (p *Padding) Appended(d Dim) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/internal/optest"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -78,6 +79,7 @@ func compareCase(t *testing.T, name string, c optest.Case, one, four *kernels.Po
 	threaded := opts
 	threaded.Pool = four
 	parallel := mustFunction(t, m, "f", threaded)
+	over := inPlace(t, name, m, opts)
 	opts.NewExecutor = TapeExecutor
 	tape := mustFunction(t, m, "f", opts)
 	for k, sz := range optest.CaseSizes {
@@ -91,7 +93,7 @@ func compareCase(t *testing.T, name string, c optest.Case, one, four *kernels.Po
 		if err != nil {
 			t.Fatalf("%v at %v\n%s", err, sz, src)
 		}
-		for _, f := range []*Function{arena, parallel, tape} {
+		for _, f := range append([]*Function{arena, parallel, tape}, over...) {
 			bindAll(t, f, args)
 			if err := f.Run(step); err != nil {
 				t.Fatalf("%v at %v\n%s", err, sz, src)
@@ -108,7 +110,48 @@ func compareCase(t *testing.T, name string, c optest.Case, one, four *kernels.Po
 			if err := sameBits(got, tape.Output(r)); err != nil {
 				t.Errorf("%s at %v: arena and tape differ: %v\n%s", r, sz, err, src)
 			}
+			for _, f := range over {
+				if err := sameBits(got, f.Output(r)); err != nil {
+					t.Errorf("%s at %v: over an operand the result differs: %v\n%s", r, sz, err, src)
+				}
+			}
 		}
+	}
+}
+
+// inPlace returns functions that compute what the module does, each with the result of
+// the operation written over another of the operands that it says may be.
+func inPlace(t *testing.T, name string, m *ir.Module, opts Options) []*Function {
+	var fs []*Function
+	for i := 0; ; i++ {
+		m := m.Clone()
+		f := m.Func("f")
+		at := slices.IndexFunc(f.Body, func(op *ir.Op) bool { return op.Name() == name })
+		if op := f.Body[at]; i >= len(op.Operands) {
+			return fs
+		}
+		op := f.Body[at]
+		v := op.Operands[i]
+		if _, view := op.View(); view || v == nil || !op.InPlace(i) || v.Type.Layout != ir.Dense || !v.Type.Equal(op.Result().Type) {
+			continue
+		}
+		b := ir.NewBuilder(m, f).At(at)
+		op.Operands[i] = b.One("neg", nil, b.One("neg", nil, v)) // a value that nothing else reads
+		f.Attrs = ir.Attrs{passes.Memory: passes.Shared}
+		fn := mustFunction(t, m, "f", opts)
+		var place [2]int
+		for _, a := range fn.main.exec.(*arenaExecutor).mem.values {
+			switch a.slot.value {
+			case op.Operands[i]:
+				place[0] = a.allocation
+			case op.Result():
+				place[1] = a.allocation
+			}
+		}
+		if place[0] != place[1] {
+			t.Errorf("%s: the result is not written over operand %d", name, i)
+		}
+		fs = append(fs, fn)
 	}
 }
 
