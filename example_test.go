@@ -43,3 +43,52 @@ func Example() {
 	// pipeline.onnx
 	// scorer.onnx
 }
+
+// Classify the nodes of a graph with an export, and keep the graph to ask again while it
+// changes.
+func ExampleOpenGraph() {
+	ctx := context.Background()
+	dist := "dist/papers" // from Run.Build, or gsrc build
+	all, err := gsrc.Predict(ctx, dist, "papers", "pred.csv", gsrc.PredictOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(all.Classes[all.Predicted[0]])
+
+	g, err := gsrc.OpenGraph(ctx, dist, "papers", gsrc.GraphOptions{Journal: "updates"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer g.Close()
+	a, err := g.Update(ctx, gsrc.Update{Sources: []string{"p1"}, Targets: []string{"p4"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	s := g.Snapshot()
+	v, err := s.Find("p1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, probabilities, err := s.Answer([]int{v})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(a.Version, probabilities)
+}
+
+// The graph that a run has learned, with the edges that it has dropped.
+func ExampleRun_Refine() {
+	run, err := gsrc.Train(context.Background(), gsrc.TrainOptions{
+		Model: "ecl-gsr", Data: "synthetic", Seed: 1,
+		Set: []string{"synthetic.nodes=100", "train.pretrain_steps=5", "train.epochs=5"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	g, err := run.Refine(gsrc.RefineOptions{KeepRemoved: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(g.Edges) == g.Summary.Kept+g.Summary.New+g.Summary.Removed)
+	// Output: true
+}

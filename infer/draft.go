@@ -14,7 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 )
 
-// Update is a change to a resident graph: nodes and edges are added and deleted, and
+// Update is a change to an online graph: nodes and edges are added and deleted, and
 // features changed, all of it or nothing. Nodes are named as the data name them, by
 // their numbers where the data have no names.
 //

@@ -71,7 +71,7 @@ type Graph struct {
 // is dropped, and the next one starts from old again.
 type advance func(ctx context.Context, old, next *Snapshot, c *changes) error
 
-// Snapshot is one version of a resident graph. It does not change, and refers to no
+// Snapshot is one version of an online graph. It does not change, and refers to no
 // other version.
 //
 // Everything is by a node's number, which no update changes: that of a deleted node
@@ -249,7 +249,7 @@ func (r *Graph) grow(s *Snapshot) error {
 	more := r.bytes(s) - r.memory.Bytes()
 	if r.memory == nil {
 		var err error
-		if r.memory, err = r.budget.Reserve("the resident graph", r.bytes(s)); err != nil {
+		if r.memory, err = r.budget.Reserve("the online graph", r.bytes(s)); err != nil {
 			return &GrowthError{s.Nodes(), s.Edges(), err}
 		}
 	} else if more > 0 {
@@ -480,5 +480,5 @@ func (s *Snapshot) Answer(nodes []int) (logits, probabilities []float32, err err
 	return logits, probabilities, nil
 }
 
-// ErrFixedGraph is returned where a resident graph cannot change.
+// ErrFixedGraph is returned where an online graph cannot change.
 var ErrFixedGraph = errors.New("this graph cannot change: the model's encoder reads structural attributes, whose columns mean something for the training graph only; train with --set deepwalk.width=0 for a model that serves other graphs")

@@ -26,7 +26,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/wal"
 )
 
-// journal keeps the updates of a resident graph in a folder:
+// journal keeps the updates of an online graph in a folder:
 //
 //	journal.json   which export and data it belongs to
 //	updates-N.log  a record for each version above N, see package wal

@@ -41,30 +41,6 @@ func Check(model string) error {
 	return &UnknownError{model}
 }
 
-// Build returns the program of a model: that of the zoo under this name, built
-// with the options (whose sizes must be set), or what a .gsr file declares,
-// whatever the options.
-func Build(model string, o Options) (*ir.Module, error) {
-	if err := Check(model); err != nil {
-		return nil, err
-	}
-	if IsFile(model) {
-		return Read(model)
-	}
-	m, err := Lookup(model)
-	if err != nil {
-		return nil, err
-	}
-	if o.Features < 1 || o.Classes < 1 {
-		return nil, fmt.Errorf("model %s needs the number of features and classes, have %d and %d", model, o.Features, o.Classes)
-	}
-	p, err := m.Program(o, false)
-	if err != nil {
-		return nil, fmt.Errorf("model %s: %w", model, err)
-	}
-	return p, nil
-}
-
 // Read reads a .gsr file, a program in the text form of package ir. A
 // fault of syntax is an *ir.SyntaxError, others name function and operation.
 func Read(path string) (*ir.Module, error) {

@@ -287,7 +287,7 @@ func withBinary(a attack, rest string, inputs ...Tensor) attack {
 	return a
 }
 
-// Requests that name, claim or make too much, for a resident graph and its classifier.
+// Requests that name, claim or make too much, for an online graph and its classifier.
 func TestAttacksOnGraph(t *testing.T) {
 	dist, err := small()
 	if err != nil {

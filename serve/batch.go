@@ -11,9 +11,9 @@ import (
 // are the next, so that a batch is as large as the load makes it and no question waits for
 // others. Every batch is answered from one version of the graph.
 type batcher struct {
-	resident *infer.Graph
-	most     int             // nodes in a batch, unless one question has more
-	observe  func(nodes int) // is called for every batch
+	graph   *infer.Graph
+	most    int             // nodes in a batch, unless one question has more
+	observe func(nodes int) // is called for every batch
 
 	mu      sync.Mutex
 	waiting []*pending
@@ -85,7 +85,7 @@ func (b *batcher) next() []*pending {
 
 // run answers a batch.
 func (b *batcher) run(batch []*pending) {
-	s := b.resident.Snapshot()
+	s := b.graph.Snapshot()
 	var all []int
 	count := make([]int, len(batch))
 	for i, p := range batch {
@@ -100,7 +100,7 @@ func (b *batcher) run(batch []*pending) {
 	}
 	b.observe(len(all))
 	logits, probabilities, err := s.Answer(all)
-	c := len(b.resident.Manifest().Classes)
+	c := len(b.graph.Manifest().Classes)
 	at := 0
 	for i, p := range batch {
 		if p.err == nil {

@@ -66,7 +66,7 @@ func (m *nodes) bound(r *Request) (bound, error) {
 	for _, in := range r.Inputs {
 		n += int64(in.Length())
 	}
-	classes := m.resident.Manifest().Classes
+	classes := m.graph.Manifest().Classes
 	b := bound{rows: n, elements: map[string]int64{"label": n, "class": n}}
 	for _, name := range []string{"probabilities", "logits"} {
 		b.elements[name] = budget.Mul(n, int64(len(classes)))

@@ -57,17 +57,17 @@ func (m *metrics) memory(b *budget.Budget, in *intake, cs *connections) {
 	}
 }
 
-// graph has the state of the resident graph told.
+// graph has the state of the online graph told.
 func (m *metrics) graph(r *infer.Graph) {
 	for _, g := range []struct {
 		name, help string
 		value      func(*infer.Snapshot) float64
 	}{
-		{"gsrc_graph_version", "Version of the resident graph.", func(s *infer.Snapshot) float64 { return float64(s.Version) }},
-		{"gsrc_graph_nodes", "Nodes of the resident graph.", func(s *infer.Snapshot) float64 { return float64(s.Nodes()) }},
-		{"gsrc_graph_edges", "Edges of the resident graph, each undirected one once.", func(s *infer.Snapshot) float64 { return float64(s.Edges()) }},
+		{"gsrc_graph_version", "Version of the online graph.", func(s *infer.Snapshot) float64 { return float64(s.Version) }},
+		{"gsrc_graph_nodes", "Nodes of the online graph.", func(s *infer.Snapshot) float64 { return float64(s.Nodes()) }},
+		{"gsrc_graph_edges", "Edges of the online graph, each undirected one once.", func(s *infer.Snapshot) float64 { return float64(s.Edges()) }},
 	} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, func() float64 { return g.value(r.Snapshot()) }))
 	}
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gsrc_graph_versions_held", Help: "Versions of the resident graph in memory."}, func() float64 { return float64(r.Versions()) }))
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gsrc_graph_versions_held", Help: "Versions of the online graph in memory."}, func() float64 { return float64(r.Versions()) }))
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/gsrc-dev/gsrc/infer"
 )
 
-// nodes answers for nodes of the resident graph.
+// nodes answers for nodes of the online graph.
 type nodes struct {
-	meta     Metadata
-	resident *infer.Graph
-	batch    *batcher
+	meta  Metadata
+	graph *infer.Graph
+	batch *batcher
 }
 
 func newNodes(r *infer.Graph, b *batcher) *nodes {
 	classes := int64(len(r.Manifest().Classes))
-	return &nodes{resident: r, batch: b, meta: Metadata{
+	return &nodes{graph: r, batch: b, meta: Metadata{
 		Name: "nodes", Versions: []string{modelVersion}, Platform: "gsrc",
 		Inputs: []TensorInfo{{"node", BYTES, []int64{-1}}, {"number", INT64, []int64{-1}}},
 		Outputs: []TensorInfo{
@@ -44,7 +44,7 @@ func (m *nodes) infer(ctx context.Context, r *Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	classes := m.resident.Manifest().Classes
+	classes := m.graph.Manifest().Classes
 	n, c := int64(len(a.probabilities)/len(classes)), len(classes)
 	labels, numbers := make([]string, n), make([]int64, n)
 	for i := range labels {
@@ -89,15 +89,15 @@ func (q *question) find(s *infer.Snapshot) ([]int, error) {
 	return list, nil
 }
 
-// update changes the resident graph.
+// update changes the online graph.
 type update struct {
-	meta     Metadata
-	resident *infer.Graph
+	meta  Metadata
+	graph *infer.Graph
 }
 
 func newUpdate(r *infer.Graph) *update {
 	features := int64(r.Manifest().NumFeatures)
-	return &update{resident: r, meta: Metadata{
+	return &update{graph: r, meta: Metadata{
 		Name: "update", Versions: []string{modelVersion}, Platform: "gsrc",
 		Inputs: []TensorInfo{
 			{"x", FP32, []int64{-1, features}}, {"node", BYTES, []int64{-1}},
@@ -126,7 +126,7 @@ func (m *update) infer(ctx context.Context, r *Request) (*Result, error) {
 		}
 	}
 	u.Key = r.IdempotencyKey
-	a, err := m.resident.Update(ctx, u)
+	a, err := m.graph.Update(ctx, u)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil, fail(kindLate, "no answer within the time limit; the update may have been applied, or will be: to find out, send it again with its idempotency_key")
 	}

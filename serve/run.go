@@ -27,12 +27,12 @@ import (
 type Options struct {
 	// Dist is the folder of an export.
 	Dist string
-	// Data is the resident graph; none if empty.
+	// Data is the online graph; none if empty.
 	Data string
 	// Predict says how the data are read and the models run. Threads 0 is one for every
 	// second processor, so that the others answer.
 	Predict infer.PredictOptions
-	// Updates allows clients to add nodes and edges to the resident graph.
+	// Updates allows clients to add nodes and edges to the online graph.
 	Updates bool
 	// Exact computes every version as a whole, see infer.GraphOptions.
 	Exact bool
@@ -88,7 +88,7 @@ type Server struct {
 	connections *connections
 	hosts       []string
 	dist        *export.Dist
-	resident    *infer.Graph // nil without data
+	graph       *infer.Graph // nil without data
 	models      map[string]model
 	metrics     *metrics
 	underWay    atomic.Int64
@@ -98,7 +98,7 @@ type Server struct {
 	drained     chan struct{} // closed by a test that has seen enough; else nil
 }
 
-// New loads an export, and the resident graph if there is one.
+// New loads an export, and the online graph if there is one.
 func New(ctx context.Context, o Options) (*Server, error) {
 	def := func(v *int, to int) {
 		if *v == 0 {
@@ -133,7 +133,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		return nil, errors.New("the limits of a server are positive, and bodies have less than 2 GiB")
 	}
 	if (o.Updates || o.Journal != "") && o.Data == "" {
-		return nil, errors.New("updates and their journal need a resident graph: give one with --data")
+		return nil, errors.New("updates and their journal need an online graph: give one with --data")
 	}
 	s := &Server{o: o, metrics: newMetrics(), models: map[string]model{}, budget: budget.New(o.Memory), hosts: o.allowedHosts(), idle: 2 * time.Minute}
 	var err error
@@ -165,17 +165,17 @@ func (s *Server) load(ctx context.Context) (err error) {
 	if o.Data != "" {
 		p := o.Predict
 		p.Log = o.Log
-		if s.resident, err = infer.OpenGraph(ctx, o.Dist, o.Data, infer.GraphOptions{PredictOptions: p, Exact: o.Exact, ReadOnly: !o.Updates, Journal: o.Journal, Budget: s.budget}); err != nil {
+		if s.graph, err = infer.OpenGraph(ctx, o.Dist, o.Data, infer.GraphOptions{PredictOptions: p, Exact: o.Exact, ReadOnly: !o.Updates, Journal: o.Journal, Budget: s.budget}); err != nil {
 			return err
 		}
-		s.add(newNodes(s.resident, &batcher{resident: s.resident, most: o.Batch, observe: func(n int) { s.metrics.batch.Observe(float64(n)) }}))
+		s.add(newNodes(s.graph, &batcher{graph: s.graph, most: o.Batch, observe: func(n int) { s.metrics.batch.Observe(float64(n)) }}))
 		if o.Updates {
-			s.add(newUpdate(s.resident))
+			s.add(newUpdate(s.graph))
 		}
-		s.metrics.graph(s.resident)
+		s.metrics.graph(s.graph)
 	}
 	// The files have sessions of their own, which keep no memory between requests: those
-	// of the resident graph run on graphs of one size, and may.
+	// of the online graph run on graphs of one size, and may.
 	if s.dist, err = o.open(ctx); err != nil {
 		return err
 	}
@@ -229,8 +229,8 @@ func (s *Server) add(m model) { s.models[m.describe().Name] = m }
 
 // Close frees the models.
 func (s *Server) Close() {
-	if s.resident != nil {
-		s.resident.Close()
+	if s.graph != nil {
+		s.graph.Close()
 	}
 	if s.dist != nil {
 		s.dist.Close()

@@ -354,7 +354,7 @@ func TestSlowConnectionsMakeRoom(t *testing.T) {
 
 func TestOptionFaults(t *testing.T) {
 	for want, o := range map[string]Options{
-		"resident graph":   {Updates: true},
+		"online graph":     {Updates: true},
 		"limits":           {MaxRequests: -1},
 		"less than 2 GiB":  {MaxBody: 1 << 40},
 		"both a cert":      {CertFile: "x"},

@@ -318,7 +318,7 @@ func TestUpdatesUnderLoad(t *testing.T) {
 		t.Cleanup(h.Close)
 		ask := overHTTP(h.Client(), h.URL, true)
 		w := newWhole(t, s)
-		n, c := s.resident.Snapshot().Nodes(), len(s.dist.Manifest.Classes)
+		n, c := s.graph.Snapshot().Nodes(), len(s.dist.Manifest.Classes)
 		type seen struct {
 			version int64
 			node    int
@@ -611,7 +611,7 @@ func TestHostileBodies(t *testing.T) {
 			t.Errorf("%s %.80q: %d %s, want %d with %q", x.path, x.body, reply.StatusCode, text, x.code, x.want)
 		}
 	}
-	if s.resident.Snapshot().Version != 1 {
+	if s.graph.Snapshot().Version != 1 {
 		t.Error("a refused update changed the graph")
 	}
 	if _, err := overHTTP(h.Client(), h.URL, false)(t.Context(), "nodes", names("5")); err != nil {
@@ -729,7 +729,7 @@ func TestUpdatesByKey(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
 	r := &Request{IdempotencyKey: "late", Inputs: []Tensor{{Name: "delete_node", Datatype: BYTES, Shape: []int64{1}, Text: []string{"22"}}}}
-	if _, err := newUpdate(s.resident).infer(ctx, r); err == nil || classify(err).http != 504 || !strings.Contains(err.Error(), "may have been applied") {
+	if _, err := newUpdate(s.graph).infer(ctx, r); err == nil || classify(err).http != 504 || !strings.Contains(err.Error(), "may have been applied") {
 		t.Errorf("an update that is late: %v", err)
 	}
 	expect(200, `"graph_version":5`)(post("update", "late", "", text("delete_node", "22")))

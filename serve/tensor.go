@@ -143,7 +143,7 @@ func (r *Request) need(name string) (*Tensor, error) {
 // Result is what a model gives.
 type Result struct {
 	Outputs []Tensor
-	// GraphVersion is the version of the resident graph that it belongs to, 0 where it
+	// GraphVersion is the version of the online graph that it belongs to, 0 where it
 	// depends on none.
 	GraphVersion int64
 }

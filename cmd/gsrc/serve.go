@@ -32,7 +32,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Use: "serve DIR [--data PATH]", Short: "Answer for nodes of a graph over HTTP and gRPC", Args: cobra.ExactArgs(1),
 		Long: `Serve an export by the Open Inference Protocol, version 2, which clients of Triton
 and KServe speak. The models encoder, scorer and classifier take graphs as tensors.
-With --data a graph is resident: the model nodes answers for its nodes by name, and
+With --data there is an online graph: the model nodes answers for its nodes by name, and
 with --updates the model update changes it. A reply names the version of
 the graph that it belongs to. Prometheus finds its figures at /metrics.
 
@@ -47,7 +47,7 @@ those for health must then carry it.`,
 			case web == "" && rpc == "":
 				return usage("there is nothing to listen on: give --http or --grpc an address")
 			case o.Data == "" && (o.Updates || o.Exact || o.Journal != ""):
-				return usage("--updates, --exact and --journal are for a resident graph: give one with --data PATH")
+				return usage("--updates, --exact and --journal are for an online graph: give one with --data PATH")
 			case compact && o.Journal == "":
 				return usage("--compact is for a journal: name it with --journal DIR")
 			case (o.CertFile == "") != (o.KeyFile == ""):
@@ -86,8 +86,8 @@ those for health must then carry it.`,
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&o.Data, "data", "", "resident graph: a folder, a file, the name of a fetched data set, or "+data.Synthetic)
-	flags.BoolVar(&o.Updates, "updates", false, "let clients change the resident graph")
+	flags.StringVar(&o.Data, "data", "", "online graph: a folder, a file, the name of a fetched data set, or "+data.Synthetic)
+	flags.BoolVar(&o.Updates, "updates", false, "let clients change the online graph")
 	flags.BoolVar(&o.Exact, "exact", false, "compute the whole graph anew at every update: answers are those of gsrc predict to the bit, and not only within 1e-5")
 	flags.Bool("subgraphs", false, "")
 	_ = flags.MarkDeprecated("subgraphs", "updates compute only what they reach, unless --exact is given")

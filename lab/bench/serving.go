@@ -33,7 +33,7 @@ import (
 // ServingOptions say how a server is loaded.
 type ServingOptions struct {
 	Gsrc        string        // the program
-	Data        string        // the resident graph
+	Data        string        // the online graph
 	Rate        float64       // questions a second, each for one node
 	Time        time.Duration // how long they come before the server is asked to stop
 	UpdateEvery time.Duration // each adds a node and three edges
@@ -79,7 +79,7 @@ type growth struct {
 	edges   [][2]int
 }
 
-// Serving trains and exports a model, starts a server with the graph resident, loads it
+// Serving trains and exports a model, starts a server with the online graph, loads it
 // and ends it amid the load.
 func Serving(ctx context.Context, o ServingOptions) (*ServingReport, error) {
 	if o.Rate <= 0 || o.Time <= 0 || o.UpdateEvery <= 0 {
