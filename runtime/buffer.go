@@ -26,9 +26,9 @@ type Buffer struct {
 	Sparse *SparseMatrix
 	Graph  *graph.Structure
 
-	// At is where the payload lies on a device that has a memory of its own.
-	At  Residence
-	res *resident // what that device's memory knows of it
+	// Device is where the payload lies on a device that has a memory of its own.
+	Device DevicePtr
+	res    *deviceAllocation // what that device's memory knows of it
 }
 
 // SparseMatrix is an f32 matrix of which only the stored entries are kept. Its

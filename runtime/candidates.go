@@ -30,7 +30,7 @@ type Candidates struct {
 	structure graph.Structure
 	joined    graph.Graph // of cand
 	host      [2]*Buffer  // Graph and Old of what the host has built
-	device    *ResidentCandidates
+	device    *DeviceCandidates
 	behind    bool // cand is older than what the device has built
 }
 
@@ -121,9 +121,9 @@ func (c *Candidates) OfEdges(dst, entry []float32) ([]float32, error) {
 	return dst, nil
 }
 
-// ResidentCandidates are candidate edges in a device's memory. An edge {u, v}, u < v, is
+// DeviceCandidates are candidate edges in a device's memory. An edge {u, v}, u < v, is
 // the number u·2³² + 2v, and one more where the graph has it.
-type ResidentCandidates struct {
+type DeviceCandidates struct {
 	Known *Buffer // [M] i64: the graph's own edges in their order
 	Edges *Buffer // [C] i64: the candidates, sorted
 	Entry *Buffer // [C] i64: of each candidate one of its two entries in Graph
@@ -131,15 +131,15 @@ type ResidentCandidates struct {
 	Old   *Buffer // [2C] f32: of each entry, 1 if the graph has the edge, or else 0
 
 	Memory  *Buffer // of the results
-	In, Out ResidentCSR
+	In, Out DeviceCSR
 
 	of *Candidates
-	m  *Remote
+	m  *DeviceBuffers
 }
 
 // OnDevice returns what a device builds the candidates in: the graph's own edges are in
 // its memory.
-func (c *Candidates) OnDevice(m *Remote) (*ResidentCandidates, error) {
+func (c *Candidates) OnDevice(m *DeviceBuffers) (*DeviceCandidates, error) {
 	if c.device != nil {
 		return c.device, nil
 	}
@@ -147,7 +147,7 @@ func (c *Candidates) OnDevice(m *Remote) (*ResidentCandidates, error) {
 	for i, e := range c.known.Edges {
 		known[i] = int64(e[0])<<32 | int64(e[1])<<1 | 1
 	}
-	d := &ResidentCandidates{
+	d := &DeviceCandidates{
 		Known: I64(known, len(known)), Edges: I64(nil, 0), Entry: I64(nil, 0), Old: F32(nil, 0), Memory: I64(nil, 0),
 		Graph: Graph((&graph.Graph{N: c.known.N}).Structure()), of: c, m: m,
 	}
@@ -160,7 +160,7 @@ func (c *Candidates) OnDevice(m *Remote) (*ResidentCandidates, error) {
 
 // Place gives the results of n candidates their places in memory of their own, which
 // grows where it must, and makes them the candidates.
-func (d *ResidentCandidates) Place(n int) error {
+func (d *DeviceCandidates) Place(n int) error {
 	nodes := d.Graph.Dims[0]
 	bytes := 0
 	put := func(n int) int {
@@ -178,18 +178,18 @@ func (d *ResidentCandidates) Place(n int) error {
 	d.m.View(d.Entry, d.Memory, entry, n)
 	d.m.View(d.Old, d.Memory, old, 2*n)
 	d.m.View(d.Graph, d.Memory, 0, 0)
-	at := d.Memory.At.Elements
-	d.In = ResidentCSR{Rows: nodes, Cols: nodes, NNZ: 2 * n, RowPtr: at + uintptr(ptr), Col: at + uintptr(col), Row: at + uintptr(row)}
+	at := d.Memory.Device.Elements
+	d.In = DeviceCSR{Rows: nodes, Cols: nodes, NNZ: 2 * n, RowPtr: at + uintptr(ptr), Col: at + uintptr(col), Row: at + uintptr(row)}
 	d.Out = d.In
 	d.Out.Perm = at + uintptr(perm)
-	d.Graph.At.In, d.Graph.At.Out = &d.In, &d.Out
+	d.Graph.Device.In, d.Graph.Device.Out = &d.In, &d.Out
 	d.Graph.Graph.E, d.Graph.Dims[1] = 2*n, 2*n
 	d.of.Graph, d.of.Old, d.of.behind = d.Graph, d.Old, true
 	return nil
 }
 
 // fetch makes cand these candidates, and copies Edges and Entry to the host.
-func (d *ResidentCandidates) fetch(cand *graph.Candidates) error {
+func (d *DeviceCandidates) fetch(cand *graph.Candidates) error {
 	n := d.Edges.Dims[0]
 	for _, b := range []*Buffer{d.Edges, d.Entry} {
 		b.I64 = slices.Grow(b.I64[:0], n)[:n]

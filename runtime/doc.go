@@ -29,8 +29,8 @@
 //   - [Device] is where kernels and memory come from. The cpu_*.go files are the
 //     table from operation to kernel for the CPU (package runtime/kernels).
 //   - runner.go runs a program on the host, or on a device that queues work in a memory of
-//     its own, such as a GPU. remote.go keeps buffers there; replay.go has the device
-//     record a run and replay it, padding.go makes sizes that vary few; finding.go samples
+//     its own, such as a GPU. devicemem.go keeps buffers there; graph_cache.go has the device
+//     record a run and replay it, padding.go makes sizes that vary few; block_sampler.go samples
 //     blocks there, and candidates.go has the candidate edges. Package internal/fakedevice is a strict one for
 //     tests.
 //   - [Reference] runs the same function in the float64 interpreter of package

@@ -299,7 +299,7 @@ func (m *memoryPlan) provide(d Device) error {
 	for k := range m.work {
 		w := &m.work[k]
 		d.View(&w.view, &m.arena, m.allocations[w.allocation].at, w.floats)
-		w.at.scratch, w.at.extra, w.at.work = w.view.F32, 0, w.view.At.Elements
+		w.at.scratch, w.at.extra, w.at.work = w.view.F32, 0, w.view.Device.Elements
 	}
 	for k := range m.saved {
 		l := &m.saved[k]

@@ -166,7 +166,7 @@ func (p *program) resolve() error {
 			if s := c.view.Sparse; s != nil { // the structure is the operand's
 				from := o.in[0]
 				s.ByRow, s.ByCol = from.view.Sparse.ByRow, from.view.Sparse.ByCol
-				c.view.At.In, c.view.At.Out = from.view.At.In, from.view.At.Out
+				c.view.Device.In, c.view.Device.Out = from.view.Device.In, from.view.Device.Out
 				c.n = from.n
 			}
 		}

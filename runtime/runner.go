@@ -60,17 +60,17 @@ func (r hostRunner) close() error { return nil }
 
 func (r hostRunner) blockBytes() (n int) {
 	for _, s := range r.p.shapeOps {
-		n += s.field.Bytes()
+		n += s.block.Bytes()
 	}
 	return n
 }
 
 func (r hostRunner) inferDynamicShapes() error {
 	for _, s := range r.p.shapeOps {
-		f, targets := &s.field, s.in[1].I64
+		f, targets := &s.block, s.in[1].I64
 		exact := len(targets)
 		if s.from != nil {
-			exact = s.from.field.True
+			exact = s.from.block.NumValid
 		}
 		if err := f.RebuildFirst(s.in[0].Graph, targets, exact); err != nil {
 			return opError(r.p.fn, &s.Call, err)
@@ -87,22 +87,22 @@ func (r hostRunner) inferDynamicShapes() error {
 // Queue is a device whose work is queued and done in order, in a memory of its own.
 type Queue interface {
 	// Buffers returns the device's memory.
-	Buffers() *Remote
+	Buffers() *DeviceBuffers
 	// SetStep writes the step number that random operations read.
 	SetStep(step uint64) error
 	// Record lets queue queue work, and returns what does that work, as often as
 	// wanted, without a look at the host; the work itself is not done.
-	Record(queue func() error) (Recording, error)
+	Record(queue func() error) (CapturedGraph, error)
 	// Sync waits for what is queued, and returns the error that it ended with.
 	Sync() error
-	// FieldWork returns the bytes of workspace that FindField needs.
-	FieldWork(f *ResidentField) int
-	// FindField queues the search for a field, whose memory and workspace are there.
-	FindField(f *ResidentField) error
+	// BlockWork returns the bytes of workspace that SampleBlock needs.
+	BlockWork(f *DeviceBlock) int
+	// SampleBlock queues the search for a field, whose memory and workspace are there.
+	SampleBlock(f *DeviceBlock) error
 }
 
-// Recording is work that a device has recorded.
-type Recording interface {
+// CapturedGraph is work that a device has recorded.
+type CapturedGraph interface {
 	Replay() error
 	Close() error
 }
@@ -110,32 +110,32 @@ type Recording interface {
 // OnQueue runs a program on a device that queues work: blocks are sampled there, and runs
 // are recorded and replayed.
 func (p *Program) OnQueue(q Queue) Runner {
-	return &queueRunner{p: p.p, q: q, found: newFinding(p.p, q)}
+	return &queueRunner{p: p.p, q: q, blocks: newBlockSampler(p.p, q)}
 }
 
 type queueRunner struct {
-	p     *program
-	q     Queue
-	found *finding
-	replay
+	p      *program
+	q      Queue
+	blocks *blockSampler
+	graphCache
 }
 
-func (r *queueRunner) inferDynamicShapes() error { return r.found.sizes() }
+func (r *queueRunner) inferDynamicShapes() error { return r.blocks.sizes() }
 
 func (r *queueRunner) prepare() error {
 	if err := r.p.load(); err != nil {
 		return fmt.Errorf("@%s: %w", r.p.fn.Name, err)
 	}
-	return r.found.queue()
+	return r.blocks.enqueue()
 }
 
-func (r *queueRunner) enter() error { return r.replay.enter(r.p) }
+func (r *queueRunner) enter() error { return r.graphCache.enter(r.p) }
 
 func (r *queueRunner) begin(step uint64) error { return r.q.SetStep(step) }
 
 func (r *queueRunner) searches() (all []func() error) {
-	for _, f := range r.found.fields {
-		all = append(all, func() error { return r.q.FindField(f) })
+	for _, f := range r.blocks.blocks {
+		all = append(all, func() error { return r.q.SampleBlock(f) })
 	}
 	return all
 }
@@ -146,11 +146,11 @@ func (r *queueRunner) separate() error {
 	return fmt.Errorf("only the arena executor runs on %s", r.p.device.Name())
 }
 
-func (r *queueRunner) blockBytes() int { return r.found.bytes() }
+func (r *queueRunner) blockBytes() int { return r.blocks.bytes() }
 
-func (r *queueRunner) predictBlockBytes() int { return r.found.predict() }
+func (r *queueRunner) predictBlockBytes() int { return r.blocks.predict() }
 
-func (r *queueRunner) close() error { return errors.Join(r.forget(), r.found.close()) }
+func (r *queueRunner) close() error { return errors.Join(r.forget(), r.blocks.close()) }
 
 func (r *queueRunner) run(e *arenaExecutor, step uint64) error {
 	if err := r.q.SetStep(step); err != nil {
@@ -160,19 +160,19 @@ func (r *queueRunner) run(e *arenaExecutor, step uint64) error {
 		return e.execute(e.code, step)
 	}
 	k := r.at
-	if k.recording == nil && k.settled {
+	if k.graph == nil && k.settled {
 		rec, err := r.q.Record(func() error { return e.execute(e.code, step) })
 		if err != nil {
 			return err
 		}
-		k.recording = rec
+		k.graph = rec
 	}
-	if k.recording == nil {
+	if k.graph == nil {
 		k.settled = true
 		return e.execute(e.code, step)
 	}
-	if err := k.recording.Replay(); err != nil {
-		return fmt.Errorf("@%s, as a recording of %d operations: %w", r.p.fn.Name, len(e.code), err)
+	if err := k.graph.Replay(); err != nil {
+		return fmt.Errorf("@%s, as a graph of %d operations: %w", r.p.fn.Name, len(e.code), err)
 	}
 	return nil
 }
@@ -181,13 +181,13 @@ func (r *queueRunner) run(e *arenaExecutor, step uint64) error {
 // zero: there, views are shown anew for every run.
 type place struct {
 	elements uintptr
-	in, out  ResidentCSR
+	in, out  DeviceCSR
 }
 
 func placeOf(b *Buffer) place {
-	p := place{elements: b.At.Elements}
-	if b.At.In != nil {
-		p.in, p.out = *b.At.In, *b.At.Out
+	p := place{elements: b.Device.Elements}
+	if b.Device.In != nil {
+		p.in, p.out = *b.Device.In, *b.Device.Out
 	}
 	return p
 }

@@ -12,7 +12,7 @@ import (
 // own that lasts.
 type shapeOp struct {
 	*Instruction
-	field graph.Field
+	block graph.Block
 	from  *shapeOp   // whose sources the targets are, nil if they are an input
 	in    [2]*Buffer // graph, targets
 	out   []*slot    // block, sources, entries

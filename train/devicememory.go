@@ -22,7 +22,7 @@ func (p *predictor) load(f *ir.Func, in map[string]*runtime.Buffer) {
 
 // loadedBytes returns what a buffer of which the sizes are known takes on a device:
 // elements, and of structures offsets, columns, rows and places; see
-// runtime.ResidentCSR.
+// runtime.DeviceCSR.
 func loadedBytes(b *runtime.Buffer) int {
 	switch {
 	case b.Graph != nil && b.Graph.In != nil:

@@ -36,7 +36,7 @@ func Open(library string) (*Emulator, error) {
 	return e, nil
 }
 
-// Launch runs a kernel to its end: see cuda.Queue. Arguments are as many as the
+// Launch runs a kernel to its end: see cuda.Stream. Arguments are as many as the
 // kernel has parameters.
 func (e *Emulator) Launch(kernel string, grid, block [3]uint32, shared uint32, args ...uint64) error {
 	e.mu.Lock()

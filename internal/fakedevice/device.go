@@ -22,7 +22,7 @@ import (
 
 // Device is a [runtime.Device] whose work is queued. Make one with [New].
 type Device struct {
-	*runtime.Remote
+	*runtime.DeviceBuffers
 	// Fail, if set, is asked before the device does something: alloc, upload,
 	// download, launch, record, replay. Its error is what comes of it.
 	Fail func(what string) error
@@ -45,7 +45,7 @@ func New() (*Device, error) {
 	d := &Device{pool: kernels.NewPool(1)}
 	d.cpu = runtime.NewCPU(d.pool)
 	d.store = store{d: d, next: 1 << 40}
-	d.Remote = runtime.NewRemote(&d.store)
+	d.DeviceBuffers = runtime.NewDeviceBuffers(&d.store)
 	var err error
 	d.step, err = d.store.Alloc(8)
 	return d, err
@@ -89,7 +89,7 @@ func (d *Device) Workspace(k *runtime.Call) (int, kernels.Scratch) { return d.cp
 
 // Import also looks whether the host changed what the device has.
 func (d *Device) Import(view, bound *runtime.Buffer) error {
-	if err := d.Remote.Import(view, bound); err != nil || bound.OnDevice() {
+	if err := d.DeviceBuffers.Import(view, bound); err != nil || bound.OnDevice() {
 		return err
 	}
 	there := shot(bound)
@@ -171,10 +171,10 @@ func shots(bs []*runtime.Buffer) []*runtime.Buffer {
 }
 
 func shot(b *runtime.Buffer) *runtime.Buffer {
-	s := &runtime.Buffer{DType: b.DType, Dims: slices.Clone(b.Dims), At: b.At}
-	if b.At.In != nil {
-		in, dst := *b.At.In, *b.At.Out
-		s.At.In, s.At.Out = &in, &dst
+	s := &runtime.Buffer{DType: b.DType, Dims: slices.Clone(b.Dims), Device: b.Device}
+	if b.Device.In != nil {
+		in, dst := *b.Device.In, *b.Device.Out
+		s.Device.In, s.Device.Out = &in, &dst
 	}
 	if b.Graph != nil {
 		s.Graph = &graph.Structure{N: b.Graph.N, E: b.Graph.E}
@@ -210,25 +210,25 @@ func (w *work) run() error {
 func (d *Device) fill(b *runtime.Buffer) (err error) {
 	switch {
 	case b.Graph != nil:
-		if b.Graph.In, err = d.structure(b.At.In); err == nil {
-			b.Graph.Out, err = d.structure(b.At.Out)
+		if b.Graph.In, err = d.structure(b.Device.In); err == nil {
+			b.Graph.Out, err = d.structure(b.Device.Out)
 		}
 	case b.Sparse != nil:
-		if b.Sparse.ByRow, err = d.structure(b.At.In); err != nil {
+		if b.Sparse.ByRow, err = d.structure(b.Device.In); err != nil {
 			return err
 		}
-		if b.Sparse.ByCol, err = d.structure(b.At.Out); err == nil {
-			b.Sparse.Values, err = elements[float32](d, b.At.Elements, b.At.In.NNZ)
+		if b.Sparse.ByCol, err = d.structure(b.Device.Out); err == nil {
+			b.Sparse.Values, err = elements[float32](d, b.Device.Elements, b.Device.In.NNZ)
 		}
 	case b.DType == ir.I64:
-		b.I64, err = elements[int64](d, b.At.Elements, b.Size())
+		b.I64, err = elements[int64](d, b.Device.Elements, b.Size())
 	default:
-		b.F32, err = elements[float32](d, b.At.Elements, b.Size())
+		b.F32, err = elements[float32](d, b.Device.Elements, b.Size())
 	}
 	return err
 }
 
-func (d *Device) structure(at *runtime.ResidentCSR) (*kernels.CSR, error) {
+func (d *Device) structure(at *runtime.DeviceCSR) (*kernels.CSR, error) {
 	if at == nil {
 		return nil, errors.New("fakedevice: a structure is not on the device")
 	}

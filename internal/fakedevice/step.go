@@ -26,7 +26,7 @@ func (d *Device) SetStep(step uint64) error {
 }
 
 // Record keeps what is queued instead of doing it.
-func (d *Device) Record(queue func() error) (runtime.Recording, error) {
+func (d *Device) Record(queue func() error) (runtime.CapturedGraph, error) {
 	if err := d.ask("record"); err != nil {
 		return nil, err
 	}
@@ -141,28 +141,28 @@ func (d *Device) Candidates(c *runtime.Candidates, emb *runtime.Buffer, o runtim
 // CandidateBytes returns 0.
 func (d *Device) CandidateBytes(int, int, int, runtime.CandidateOptions) int { return 0 }
 
-// FieldWork returns 0.
-func (d *Device) FieldWork(*runtime.ResidentField) int { return 0 }
+// BlockWork returns 0.
+func (d *Device) BlockWork(*runtime.DeviceBlock) int { return 0 }
 
-// FindField finds a receptive field as the host does.
-func (d *Device) FindField(f *runtime.ResidentField) error {
+// SampleBlock finds a receptive field as the host does.
+func (d *Device) SampleBlock(f *runtime.DeviceBlock) error {
 	r := *f
 	g, from := *f.Graph, f.From
-	return d.queue(func() error { return d.findField(&r, &g, from) })
+	return d.queue(func() error { return d.sampleBlock(&r, &g, from) })
 }
 
-func (d *Device) findField(f *runtime.ResidentField, at *runtime.ResidentCSR, from *runtime.ResidentField) error {
-	counts, err := elements[int32](d, f.Counts, runtime.FieldCounts)
+func (d *Device) sampleBlock(f *runtime.DeviceBlock, at *runtime.DeviceCSR, from *runtime.DeviceBlock) error {
+	counts, err := elements[int32](d, f.Counts, runtime.BlockCounts)
 	if err != nil {
 		return err
 	}
 	n, exact := f.MaxTargets, f.MaxTargets
 	if from != nil {
-		before, err := elements[int32](d, from.Counts, runtime.FieldCounts)
+		before, err := elements[int32](d, from.Counts, runtime.BlockCounts)
 		if err != nil {
 			return err
 		}
-		n, exact = int(before[runtime.FieldAllSources]), int(before[runtime.FieldSources])
+		n, exact = int(before[runtime.BlockAllSources]), int(before[runtime.BlockSources])
 	}
 	in, err := d.structure(at)
 	if err != nil {
@@ -173,31 +173,31 @@ func (d *Device) findField(f *runtime.ResidentField, at *runtime.ResidentCSR, fr
 		return err
 	}
 	clear(counts)
-	counts[runtime.FieldWrong] = math.MaxInt32
+	counts[runtime.BlockWrong] = math.MaxInt32
 	for i, t := range targets {
 		if t < 0 || t >= int64(in.Rows) {
-			counts[runtime.FieldWrong] = int32(i)
+			counts[runtime.BlockWrong] = int32(i)
 			return nil
 		}
 	}
-	var x graph.Field
+	var x graph.Block
 	if err := x.RebuildFirst(&graph.Structure{N: in.Rows, E: in.NNZ(), In: in}, targets, exact); err != nil {
 		return err
 	}
 	if x.E > f.MaxEntries {
-		counts[runtime.FieldNeeded] = int32(x.E)
+		counts[runtime.BlockNeeded] = int32(x.E)
 		return nil
 	}
-	counts[runtime.FieldTargets], counts[runtime.FieldExact], counts[runtime.FieldEntries] = int32(n), int32(exact), int32(x.E)
+	counts[runtime.BlockTargets], counts[runtime.BlockExact], counts[runtime.BlockEntries] = int32(n), int32(exact), int32(x.E)
 	if f.Pads {
 		x.Pad(runtime.PaddedRows(len(x.Sources)), runtime.PaddedEntries(x.E))
 	}
-	counts[runtime.FieldSources], counts[runtime.FieldAllSources], counts[runtime.FieldAllEntries] = int32(x.True), int32(len(x.Sources)), int32(x.E)
+	counts[runtime.BlockSources], counts[runtime.BlockAllSources], counts[runtime.BlockAllEntries] = int32(x.NumValid), int32(len(x.Sources)), int32(x.E)
 	return errors.Join(put(d, f.Sources, x.Sources), put(d, f.Entries, x.Entries), d.putCSR(&f.In, x.In), d.putCSR(&f.Out, x.Out))
 }
 
 // putCSR writes a structure to its addresses.
-func (d *Device) putCSR(at *runtime.ResidentCSR, c *kernels.CSR) error {
+func (d *Device) putCSR(at *runtime.DeviceCSR, c *kernels.CSR) error {
 	rows := make([]int32, len(c.Col))
 	for r := range c.Rows {
 		for e := c.RowPtr[r]; e < c.RowPtr[r+1]; e++ {

@@ -88,7 +88,7 @@ func MeasureDevice(d *cuda.Device, bytes, side int) (_ *Roofline, err error) {
 	if err != nil {
 		return nil, err
 	}
-	copied, err := d.Time(func() error { return d.Copy(to.At.Elements, from.At.Elements, bytes) })
+	copied, err := d.Time(func() error { return d.Copy(to.Device.Elements, from.Device.Elements, bytes) })
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func MeasureDevice(d *cuda.Device, bytes, side int) (_ *Roofline, err error) {
 		return nil, err
 	}
 	multiplied, err := d.Time(func() error {
-		return d.MatMul(cuda.MatMul{C: product.At.Elements, A: x.At.Elements, B: x.At.Elements, M: side, N: side, K: side})
+		return d.MatMul(cuda.MatMul{C: product.Device.Elements, A: x.Device.Elements, B: x.Device.Elements, M: side, N: side, K: side})
 	})
 	if err != nil {
 		return nil, err

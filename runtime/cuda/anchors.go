@@ -10,7 +10,7 @@ import (
 
 // drawAnchors queues a draw of count of n nodes to dst, an address of i64. The workspace
 // is for twice as many int32.
-func drawAnchors(q Queue, dst, work uintptr, n, count int, s rng.Stream) error {
+func drawAnchors(q Stream, dst, work uintptr, n, count int, s rng.Stream) error {
 	swaps, nodes := work, work+uintptr(4*count)
 	x := steps{q: q}
 	x.run("gsrc_anchor_swaps", count, Ptr(swaps), Word(uint64(s)), Int(n), Int(count))
@@ -34,11 +34,11 @@ func (d *Device) DrawAnchors(dst *runtime.Buffer, n int, s rng.Stream) error {
 		if err := d.cpu.DrawAnchors(&here, n, s); err != nil {
 			return err
 		}
-		return d.upload(dst.At.Elements, unsafe.Slice((*byte)(unsafe.Pointer(&here.I64[0])), 8*count))
+		return d.upload(dst.Device.Elements, unsafe.Slice((*byte)(unsafe.Pointer(&here.I64[0])), 8*count))
 	}
 	d.drawn.DType = dst.DType
 	if err := d.Reserve(&d.drawn, count); err != nil {
 		return err
 	}
-	return drawAnchors(d, dst.At.Elements, d.drawn.At.Elements, n, count, s)
+	return drawAnchors(d, dst.Device.Elements, d.drawn.Device.Elements, n, count, s)
 }

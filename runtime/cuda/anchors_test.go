@@ -47,7 +47,7 @@ func TestDeviceDrawsAnchors(t *testing.T) {
 			if err := d.DrawAnchors(dst, n, s.At(step)); err != nil {
 				t.Fatal(err)
 			}
-			if got, want := arrayOf[int64](t, d, dst.At.Elements, count), shuffled(s.At(step), n, count); !slices.Equal(got, want) {
+			if got, want := arrayOf[int64](t, d, dst.Device.Elements, count), shuffled(s.At(step), n, count); !slices.Equal(got, want) {
 				t.Errorf("%d of %d nodes, step %d: %v, want %v", count, n, step, got, want)
 			}
 		}

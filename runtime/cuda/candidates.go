@@ -43,7 +43,7 @@ func placing(at uintptr, bytes *int) func(n int) uintptr {
 }
 
 // choose queues the choice, of one pair at least. Behind it count is how many candidates there are.
-func (c *choice) choose(q Queue, known, near uintptr, mutual bool) error {
+func (c *choice) choose(q Stream, known, near uintptr, mutual bool) error {
 	s := steps{q: q}
 	s.run("gsrc_candidate_pairs", c.pairs, Ptr(c.lower), Ptr(c.upper), Ptr(c.from), Ptr(known), Ptr(near), Int(c.edges), Int(c.n), Int(c.k))
 	ends := bits.Len(uint(c.n))
@@ -56,7 +56,7 @@ func (c *choice) choose(q Queue, known, near uintptr, mutual bool) error {
 }
 
 // write queues the candidates' edges, for which there is room at dst.
-func (c *choice) write(q Queue, dst uintptr) error {
+func (c *choice) write(q Stream, dst uintptr) error {
 	return every(q, "gsrc_candidate_edges", c.pairs, Ptr(dst), Ptr(c.lower), Ptr(c.upper), Ptr(c.from), Ptr(c.order), Ptr(c.keep), Ptr(c.place), Int(c.pairs))
 }
 
@@ -79,20 +79,20 @@ func newJoining(n int, at uintptr) joining {
 }
 
 // join queues the building of the structure, whose memory is there.
-func (j *joining) join(q Queue, c *runtime.ResidentCandidates) error {
+func (j *joining) join(q Stream, c *runtime.DeviceCandidates) error {
 	s, n, nodes := steps{q: q}, j.n, c.In.Rows
-	edges := Ptr(c.Edges.At.Elements)
+	edges := Ptr(c.Edges.Device.Elements)
 	s.run("gsrc_candidate_targets", 2*n, Ptr(j.target), edges, Int(n))
 	s.sort(sort{KeyTo: c.In.Row, ValueTo: j.order, Key: j.target, KeyTemp: j.key, ValTemp: j.values, N: 2 * n, Bits: bits.Len(uint(nodes))}, j.work)
 	s.run("gsrc_candidate_inverse", 2*n, Ptr(j.place), Ptr(j.order), Int(2*n))
-	s.run("gsrc_candidate_graph", max(2*n, nodes+1), Ptr(c.In.RowPtr), Ptr(c.In.Col), Ptr(c.Out.Perm), Ptr(c.Old.At.Elements), Ptr(c.Entry.At.Elements),
+	s.run("gsrc_candidate_graph", max(2*n, nodes+1), Ptr(c.In.RowPtr), Ptr(c.In.Col), Ptr(c.Out.Perm), Ptr(c.Old.Device.Elements), Ptr(c.Entry.Device.Elements),
 		edges, Ptr(c.In.Row), Ptr(j.order), Ptr(j.place), Int(n), Int(nodes))
 	return s.err
 }
 
 // steps queues one thing after another until one fails.
 type steps struct {
-	q   Queue
+	q   Stream
 	err error
 }
 
@@ -135,14 +135,14 @@ func (d *Device) Candidates(all *runtime.Candidates, emb *runtime.Buffer, o runt
 	if err != nil {
 		return err
 	}
-	c, err := all.OnDevice(d.Remote)
+	c, err := all.OnDevice(d.DeviceBuffers)
 	if err != nil {
 		return err
 	}
 	return d.choose(c, near, n, k, o.Mutual)
 }
 
-func (d *Device) choose(c *runtime.ResidentCandidates, near uintptr, n, k int, mutual bool) (err error) {
+func (d *Device) choose(c *runtime.DeviceCandidates, near uintptr, n, k int, mutual bool) (err error) {
 	edges := c.Known.Size()
 	defer func() {
 		if err != nil {
@@ -157,9 +157,9 @@ func (d *Device) choose(c *runtime.ResidentCandidates, near uintptr, n, k int, m
 	if err := reserve(newChoice(edges, n, k, 0).bytes); err != nil {
 		return err
 	}
-	x, found := newChoice(edges, n, k, d.chosen.At.Elements), 0
+	x, found := newChoice(edges, n, k, d.chosen.Device.Elements), 0
 	if x.pairs > 0 {
-		if err := x.choose(d, c.Known.At.Elements, near, mutual); err != nil {
+		if err := x.choose(d, c.Known.Device.Elements, near, mutual); err != nil {
 			return err
 		}
 		var count [4]byte
@@ -171,14 +171,14 @@ func (d *Device) choose(c *runtime.ResidentCandidates, near uintptr, n, k int, m
 	if err := c.Place(found); err != nil {
 		return err
 	}
-	if err := x.write(d, c.Edges.At.Elements); err != nil {
+	if err := x.write(d, c.Edges.Device.Elements); err != nil {
 		return err
 	}
 	// What was for the choice has been read when this runs.
 	if err := reserve(newJoining(found, 0).bytes); err != nil {
 		return err
 	}
-	j := newJoining(found, d.chosen.At.Elements)
+	j := newJoining(found, d.chosen.Device.Elements)
 	return j.join(d, c)
 }
 

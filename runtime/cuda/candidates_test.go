@@ -46,7 +46,7 @@ func TestDeviceCandidates(t *testing.T) {
 				t.Fatal(err)
 			}
 			all := runtime.NewCandidates(g.Undirected(), nil)
-			c, err := all.OnDevice(d.Remote)
+			c, err := all.OnDevice(d.DeviceBuffers)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,14 +86,14 @@ func TestDeviceCandidates(t *testing.T) {
 							at   uintptr
 							want []int32
 						}{
-							{"in offsets", c.Graph.At.In.RowPtr, st.In.RowPtr}, {"columns", c.Graph.At.In.Col, st.In.Col},
-							{"out offsets", c.Graph.At.Out.RowPtr, st.Out.RowPtr}, {"out columns", c.Graph.At.Out.Col, st.Out.Col}, {"places", c.Graph.At.Out.Perm, st.Out.Perm},
+							{"in offsets", c.Graph.Device.In.RowPtr, st.In.RowPtr}, {"columns", c.Graph.Device.In.Col, st.In.Col},
+							{"out offsets", c.Graph.Device.Out.RowPtr, st.Out.RowPtr}, {"out columns", c.Graph.Device.Out.Col, st.Out.Col}, {"places", c.Graph.Device.Out.Perm, st.Out.Perm},
 						} {
 							if got := arrayOf[int32](t, d, a.at, len(a.want)); !slices.Equal(got, a.want) {
 								t.Errorf("%s %v, want %v", a.name, got, a.want)
 							}
 						}
-						row, old := arrayOf[int32](t, d, c.Graph.At.In.Row, st.E), arrayOf[float32](t, d, c.Old.At.Elements, st.E)
+						row, old := arrayOf[int32](t, d, c.Graph.Device.In.Row, st.E), arrayOf[float32](t, d, c.Old.Device.Elements, st.E)
 						for v := range n {
 							for p := st.In.RowPtr[v]; p < st.In.RowPtr[v+1]; p++ {
 								if row[p] != int32(v) || (old[p] == 1) != want.Existing[st.EdgeOf[p]] {
@@ -101,7 +101,7 @@ func TestDeviceCandidates(t *testing.T) {
 								}
 							}
 						}
-						for i, p := range arrayOf[int64](t, d, c.Entry.At.Elements, len(want.Edges)) {
+						for i, p := range arrayOf[int64](t, d, c.Entry.Device.Elements, len(want.Edges)) {
 							if st.EdgeOf[p] != int32(i) {
 								t.Errorf("entry %d is of edge %d, not %d", p, st.EdgeOf[p], i)
 							}

@@ -127,7 +127,7 @@ func step(op, reg, a, b int, number float32) uint64 {
 
 // one is a chain of one step over the operands.
 func one(op int, number float32, dst *runtime.Buffer, in ...*runtime.Buffer) *chain {
-	c := &chain{dst: dst.At.Elements, shape: dst.Dims, steps: []uint64{step(op, noRegister, 0, 1, number)}}
+	c := &chain{dst: dst.Device.Elements, shape: dst.Dims, steps: []uint64{step(op, noRegister, 0, 1, number)}}
 	for _, b := range in {
 		c.input(b)
 	}
@@ -135,11 +135,11 @@ func one(op int, number float32, dst *runtime.Buffer, in ...*runtime.Buffer) *ch
 }
 
 func (c *chain) input(b *runtime.Buffer) {
-	c.inputs = append(c.inputs, chainInput{b.At.Elements, mode(b.Dims, c.shape)})
+	c.inputs = append(c.inputs, chainInput{b.Device.Elements, mode(b.Dims, c.shape)})
 }
 
 // launch queues the chain.
-func (c *chain) launch(q Queue) error {
+func (c *chain) launch(q Stream) error {
 	n, cols, err := sizes(c.shape)
 	if n == 0 || err != nil {
 		return err

@@ -34,7 +34,7 @@ const NoBLAS = "GSRC_NO_CUBLAS"
 // Device is a GPU as a [runtime.Device]: all that a process does on it goes
 // through one stream, in order. It serves one goroutine at a time.
 type Device struct {
-	*runtime.Remote
+	*runtime.DeviceBuffers
 	name      string
 	info      driver.Device
 	ctx       *driver.Context
@@ -71,7 +71,7 @@ func Open(o Options) (*Device, error) {
 	}
 	d := &Device{info: all[o.Ordinal], functions: map[string]*driver.Function{}, tf32: o.TF32, cpu: runtime.NewCPU(nil)}
 	d.name = fmt.Sprintf("cuda:%d (%s)", o.Ordinal, d.info.Name)
-	d.Remote = runtime.NewRemote(memory{d})
+	d.DeviceBuffers = runtime.NewDeviceBuffers(memory{d})
 	if err := d.open(lib); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", d.name, err), d.Close())
 	}
@@ -169,11 +169,11 @@ func (d *Device) Attach(p *runtime.Program) runtime.Runner { return p.OnQueue(d)
 // for those of others.
 func (d *Device) Pads() bool { return true }
 
-// FieldWork returns the workspace of FindField.
-func (d *Device) FieldWork(f *runtime.ResidentField) int { return fieldWorkBytes(f) }
+// BlockWork returns the workspace of SampleBlock.
+func (d *Device) BlockWork(f *runtime.DeviceBlock) int { return blockWorkBytes(f) }
 
-// FindField queues the search for a receptive field.
-func (d *Device) FindField(f *runtime.ResidentField) error { return findField(d, f) }
+// SampleBlock queues the search for a receptive field.
+func (d *Device) SampleBlock(f *runtime.DeviceBlock) error { return sampleBlock(d, f) }
 
 // Workspace returns the floats of scratch of a call; nothing on a GPU is of the
 // pool of threads.
@@ -184,7 +184,7 @@ func (d *Device) Workspace(k *runtime.Call) (int, kernels.Scratch) {
 	return (Workspace(k) + 3) / 4, kernels.Scratch{}
 }
 
-// Launch queues a kernel of the module; see [Queue].
+// Launch queues a kernel of the module; see [Stream].
 func (d *Device) Launch(kernel string, grid, block [3]uint32, shared uint32, args ...uint64) error {
 	f := d.functions[kernel]
 	if f == nil {
@@ -197,10 +197,10 @@ func (d *Device) Launch(kernel string, grid, block [3]uint32, shared uint32, arg
 	return d.stream.Launch(f, grid, block, shared, args...)
 }
 
-// Copy queues a copy; see [Queue].
+// Copy queues a copy; see [Stream].
 func (d *Device) Copy(dst, src uintptr, bytes int) error { return d.stream.Copy(dst, src, bytes) }
 
-// MatMul queues a product; see [Queue].
+// MatMul queues a product; see [Stream].
 func (d *Device) MatMul(m MatMul) error {
 	if d.blas == nil || m.M == 0 || m.N == 0 || m.K == 0 {
 		return LaunchMatMul(d, m)
@@ -219,7 +219,7 @@ func (d *Device) SetStep(step uint64) error {
 }
 
 // Record captures what is queued as a CUDA graph.
-func (d *Device) Record(queue func() error) (runtime.Recording, error) {
+func (d *Device) Record(queue func() error) (runtime.CapturedGraph, error) {
 	d.capturing = true
 	g, err := d.stream.Capture(queue)
 	d.capturing = false

@@ -12,12 +12,12 @@
 //   - emulator runs that host code as a device would: blocks, threads, shared
 //     memory, barriers. It is how kernels are tested where there is no GPU.
 //   - ops.go and the ops_*.go files are the table from operation to launches.
-//   - queue.go is what launches go to.
+//   - stream.go is what launches go to.
 //   - device.go is the GPU as a runtime.Device: memory, the queue on a stream,
-//     recording as a CUDA graph. report.go is what follows a training step: the
-//     optimizer, and what the host gets to see; score.go judges evaluations.
+//     recording as a CUDA graph. optimizer_step.go is what follows a training step: the
+//     optimizer, and what the host gets to see; metrics.go scores evaluations.
 //     planner.go is for predictions.
-//   - anchors.go draws samples, fields.go finds receptive fields, neighbors.go nearest
+//   - anchors.go draws samples, blocks.go samples blocks, neighbors.go nearest
 //     neighbours, and candidates.go makes graphs of these. They rest on the prefix sums
 //     and the stable sort of scan.go.
 package cuda

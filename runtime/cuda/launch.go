@@ -20,7 +20,7 @@ func blocks(n, width int) [3]uint32 {
 }
 
 // every launches a kernel that loops over n elements.
-func every(q Queue, kernel string, n int, args ...uint64) error {
+func every(q Stream, kernel string, n int, args ...uint64) error {
 	if n <= 0 {
 		return nil
 	}
@@ -28,7 +28,7 @@ func every(q Queue, kernel string, n int, args ...uint64) error {
 }
 
 // warps launches a kernel that has a warp for each of n rows.
-func warps(q Queue, kernel string, n int, args ...uint64) error {
+func warps(q Stream, kernel string, n int, args ...uint64) error {
 	return every(q, kernel, 32*n, args...)
 }
 
@@ -47,7 +47,7 @@ func at(b *runtime.Buffer) uint64 {
 	if b == nil {
 		return 0
 	}
-	return Ptr(b.At.Elements)
+	return Ptr(b.Device.Elements)
 }
 
 // wanted returns the address of result i, 0 if nobody reads it.
@@ -59,10 +59,10 @@ func wanted(k *runtime.Call, i int) uint64 {
 }
 
 // copyAll copies the elements of a dense tensor.
-func copyAll(q Queue, dst, src *runtime.Buffer, size int) error {
+func copyAll(q Stream, dst, src *runtime.Buffer, size int) error {
 	n, _, err := sizes(dst.Dims)
-	if err != nil || n == 0 || dst.At.Elements == src.At.Elements {
+	if err != nil || n == 0 || dst.Device.Elements == src.Device.Elements {
 		return err
 	}
-	return q.Copy(dst.At.Elements, src.At.Elements, n*size)
+	return q.Copy(dst.Device.Elements, src.Device.Elements, n*size)
 }

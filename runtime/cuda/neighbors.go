@@ -59,7 +59,7 @@ func divide(n, most int) (size, parts int) {
 }
 
 // queue queues the search among the rows at an address, with its memory at another.
-func (s *search) queue(q Queue, emb, memory uintptr) error {
+func (s *search) queue(q Stream, emb, memory uintptr) error {
 	if s.n == 0 || s.k == 0 {
 		return nil
 	}
@@ -144,8 +144,8 @@ func (d *Device) searchNear(emb *runtime.Buffer, k int) (at uintptr, err error) 
 		}
 		defer func() { err = errors.Join(err, d.blas.SetTF32(true)) }()
 	}
-	memory := d.near.At.Elements
-	return memory + uintptr(s.idx), s.queue(d, emb.At.Elements, memory)
+	memory := d.near.Device.Elements
+	return memory + uintptr(s.idx), s.queue(d, emb.Device.Elements, memory)
 }
 
 // NearestBytes returns what Nearest takes of the device's memory.

@@ -15,7 +15,7 @@ func Lookup(op *ir.Op) (Kernel, error) {
 	if err := runtime.CheckKernel(op, ok, "CUDA"); err != nil {
 		return nil, err
 	}
-	return func(q Queue, call *runtime.Call) error {
+	return func(q Stream, call *runtime.Call) error {
 		if err := countable(call); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ var operations = merge(elementwiseKernels, reduceKernels, matrixKernels, graphKe
 
 func merge(tables ...map[string]Kernel) map[string]Kernel {
 	all := map[string]Kernel{
-		"receptive_field": func(Queue, *runtime.Call) error { return nil }, // found by the host before the run
+		"receptive_field": func(Stream, *runtime.Call) error { return nil }, // found by the host before the run
 	}
 	for _, t := range tables {
 		maps.Copy(all, t)

@@ -46,33 +46,33 @@ var elementwiseKernels = map[string]Kernel{
 	"uniform": random(opUniform),
 	"dropout": dropout,
 
-	"fused_elementwise": func(q Queue, k *runtime.Call) error {
-		c := &chain{dst: k.Out[0].At.Elements, shape: k.Out[0].Dims}
+	"fused_elementwise": func(q Stream, k *runtime.Call) error {
+		c := &chain{dst: k.Out[0].Device.Elements, shape: k.Out[0].Dims}
 		c.compile(k, 0)
 		return c.launch(q)
 	},
 }
 
 // elementwise is one step over the operands.
-func elementwise(q Queue, k *runtime.Call) error {
+func elementwise(q Stream, k *runtime.Call) error {
 	return one(pointwise[k.Op.Name()], 0, k.Out[0], k.In...).launch(q)
 }
 
 func elementwiseWith(attr string) Kernel {
-	return func(q Queue, k *runtime.Call) error {
+	return func(q Stream, k *runtime.Call) error {
 		return one(pointwise[k.Op.Name()], float32(k.Op.Float(attr)), k.Out[0], k.In...).launch(q)
 	}
 }
 
 // identity copies the operand. The arena executor makes a view instead.
-func identity(q Queue, k *runtime.Call) error {
+func identity(q Stream, k *runtime.Call) error {
 	x, y := k.In[0], k.Out[0]
 	switch {
-	case x.At.In != nil:
-		if x.At.In.NNZ == 0 || x.At.Elements == y.At.Elements {
+	case x.Device.In != nil:
+		if x.Device.In.NNZ == 0 || x.Device.Elements == y.Device.Elements {
 			return nil
 		}
-		return q.Copy(y.At.Elements, x.At.Elements, 4*x.At.In.NNZ)
+		return q.Copy(y.Device.Elements, x.Device.Elements, 4*x.Device.In.NNZ)
 	case x.DType == ir.I64:
 		return copyAll(q, y, x, 8)
 	}
@@ -82,9 +82,9 @@ func identity(q Queue, k *runtime.Call) error {
 // scaling is a product or a quotient, of which the first operand may be sparse:
 // zeros stay zeros when rows, columns or everything is scaled.
 func scaling(divide bool) Kernel {
-	return func(q Queue, k *runtime.Call) error {
+	return func(q Stream, k *runtime.Call) error {
 		a, b, y := k.In[0], k.In[1], k.Out[0]
-		if a.At.In == nil {
+		if a.Device.In == nil {
 			return elementwise(q, k)
 		}
 		row, col := 0, 0
@@ -97,7 +97,7 @@ func scaling(divide bool) Kernel {
 		case columnVector:
 			row = 1
 		}
-		s := a.At.In
+		s := a.Device.In
 		div := 0
 		if divide {
 			div = 1
@@ -106,7 +106,7 @@ func scaling(divide bool) Kernel {
 	}
 }
 
-func fill(q Queue, k *runtime.Call) error {
+func fill(q Stream, k *runtime.Call) error {
 	y, v := k.Out[0], k.Op.Float("value")
 	if y.DType == ir.I64 {
 		n, _, err := sizes(y.Dims)
@@ -118,12 +118,12 @@ func fill(q Queue, k *runtime.Call) error {
 	return fillWith(q, y, float32(v))
 }
 
-func fillWith(q Queue, y *runtime.Buffer, v float32) error {
-	c := &chain{dst: y.At.Elements, shape: y.Dims, steps: []uint64{step(opCopy, noRegister, argNumber, 0, v)}}
+func fillWith(q Stream, y *runtime.Buffer, v float32) error {
+	c := &chain{dst: y.Device.Elements, shape: y.Dims, steps: []uint64{step(opCopy, noRegister, argNumber, 0, v)}}
 	return c.launch(q)
 }
 
-func broadcastTo(q Queue, k *runtime.Call) error {
+func broadcastTo(q Stream, k *runtime.Call) error {
 	x, y := k.In[0], k.Out[0]
 	if y.DType == ir.I64 {
 		n, cols, err := sizes(y.Dims)
@@ -142,12 +142,12 @@ func (c *chain) from(k *runtime.Call) *chain {
 }
 
 func random(op int) Kernel {
-	return func(q Queue, k *runtime.Call) error { return one(op, 0, k.Out[0]).from(k).launch(q) }
+	return func(q Stream, k *runtime.Call) error { return one(op, 0, k.Out[0]).from(k).launch(q) }
 }
 
-func dropout(q Queue, k *runtime.Call) error {
+func dropout(q Stream, k *runtime.Call) error {
 	x, y, rate := k.In[0], k.Out[0], max(float32(k.Op.Float("rate")), 0)
-	if s := x.At.In; s != nil {
+	if s := x.Device.In; s != nil {
 		return every(q, "gsrc_dropout_sparse", s.NNZ, at(y), at(x), Ptr(s.Row), Ptr(s.Col), Int(s.NNZ), Int(x.Dims[1]), Float(rate), Word(uint64(k.Stream)), Ptr(q.Step()))
 	}
 	return one(opDropout, rate, y, x).from(k).launch(q)

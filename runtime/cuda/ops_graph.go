@@ -3,8 +3,8 @@ package cuda
 import "github.com/gsrc-dev/gsrc/runtime"
 
 var graphKernels = map[string]Kernel{
-	"spmm":       func(q Queue, k *runtime.Call) error { return sparseProduct(q, k, nil) },
-	"spmm_fused": func(q Queue, k *runtime.Call) error { return fused(q, k, 4, sparseProduct) },
+	"spmm":       func(q Stream, k *runtime.Call) error { return sparseProduct(q, k, nil) },
+	"spmm_fused": func(q Stream, k *runtime.Call) error { return fused(q, k, 4, sparseProduct) },
 	"sddmm":      sddmm,
 	"spmax":      spmax,
 	"spmax_grad": spmaxGrad,
@@ -12,21 +12,21 @@ var graphKernels = map[string]Kernel{
 	"edge_gather":  edgeGather,
 	"edge_sum":     edgeSum,
 	"edge_uniform": edgeUniform,
-	"edge_ones":    func(q Queue, k *runtime.Call) error { return fillWith(q, k.Out[0], 1) },
+	"edge_ones":    func(q Stream, k *runtime.Call) error { return fillWith(q, k.Out[0], 1) },
 
-	"edge_softmax": func(q Queue, k *runtime.Call) error {
-		s, n := k.In[0].At.In, rowWidth(k.In[1])
+	"edge_softmax": func(q Stream, k *runtime.Call) error {
+		s, n := k.In[0].Device.In, rowWidth(k.In[1])
 		return every(q, "gsrc_edge_softmax", s.Rows*n, at(k.Out[0]), at(k.Out[1]), Ptr(s.RowPtr), at(k.In[1]), at(k.In[2]), at(k.In[3]), Int(s.Rows), Int(n))
 	},
 	"edge_softmax_grad": edgeSoftmaxGrad,
 }
 
 // sparseProduct multiplies the graph's matrix, operands 0 to 2, by operand 3.
-func sparseProduct(q Queue, k *runtime.Call, e *epilogue) error {
+func sparseProduct(q Stream, k *runtime.Call, e *epilogue) error {
 	g, h := k.In[0], k.In[3]
-	s := g.At.In
+	s := g.Device.In
 	if k.Op.Bool("transpose") {
-		s = g.At.Out
+		s = g.Device.Out
 	}
 	heads := 1
 	for _, v := range k.In[1:3] {
@@ -39,7 +39,7 @@ func sparseProduct(q Queue, k *runtime.Call, e *epilogue) error {
 
 // aggregate computes the rows y_i = Σ_e vals_e·h[col_e] + diag_i·h_i and their
 // epilogue.
-func aggregate(q Queue, y *runtime.Buffer, s *runtime.ResidentCSR, vals uint64, diag *runtime.Buffer, h uint64, heads int, e *epilogue) error {
+func aggregate(q Stream, y *runtime.Buffer, s *runtime.DeviceCSR, vals uint64, diag *runtime.Buffer, h uint64, heads int, e *epilogue) error {
 	rows, f := y.Dims[0], y.Dims[1]
 	if n, _, err := sizes(y.Dims); n == 0 || err != nil {
 		return err
@@ -59,19 +59,19 @@ func aggregate(q Queue, y *runtime.Buffer, s *runtime.ResidentCSR, vals uint64, 
 		Int(rows), Int(diagRows), Int(f), Int(heads), Int(e.act), Int(group))
 }
 
-func sddmm(q Queue, k *runtime.Call) error {
-	s, p := k.In[0].At.In, k.In[1]
+func sddmm(q Stream, k *runtime.Call) error {
+	s, p := k.In[0].Device.In, k.In[1]
 	return every(q, "gsrc_sddmm", 8*s.NNZ, at(k.Out[0]), Ptr(s.Row), Ptr(s.Col), at(p), at(k.In[2]), Int(s.NNZ), Int(p.Dims[1]), Int(max(1, k.Op.Int("heads"))))
 }
 
-func spmax(q Queue, k *runtime.Call) error {
-	s, h := k.In[0].At.In, k.In[1]
+func spmax(q Stream, k *runtime.Call) error {
+	s, h := k.In[0].Device.In, k.In[1]
 	f := h.Dims[1]
 	return every(q, "gsrc_spmax", s.Rows*f, at(k.Out[0]), Ptr(s.RowPtr), Ptr(s.Col), at(h), Int(s.Rows), Int(f))
 }
 
-func spmaxGrad(q Queue, k *runtime.Call) error {
-	in, out := k.In[0].At.In, k.In[0].At.Out
+func spmaxGrad(q Stream, k *runtime.Call) error {
+	in, out := k.In[0].Device.In, k.In[0].Device.Out
 	f := k.In[1].Dims[1]
 	where := Ptr(k.ScratchAt())
 	if err := every(q, "gsrc_spmax_first", in.Rows*f, where, Ptr(in.RowPtr), Ptr(in.Col), at(k.In[1]), at(k.In[2]), Int(in.Rows), Int(f)); err != nil {
@@ -82,8 +82,8 @@ func spmaxGrad(q Queue, k *runtime.Call) error {
 
 func spmaxWorkspace(k *runtime.Call) int { return 4 * k.In[2].Dims[0] * k.In[2].Dims[1] }
 
-func edgeGather(q Queue, k *runtime.Call) error {
-	s, v := k.In[0].At.In, k.In[1]
+func edgeGather(q Stream, k *runtime.Call) error {
+	s, v := k.In[0].Device.In, k.In[1]
 	node := s.Row
 	if k.Op.Str("side") == "src" {
 		node = s.Col
@@ -92,22 +92,22 @@ func edgeGather(q Queue, k *runtime.Call) error {
 	return every(q, "gsrc_edge_gather", s.NNZ*f, at(k.Out[0]), Ptr(node), at(v), Int(s.NNZ), Int(f))
 }
 
-func edgeSum(q Queue, k *runtime.Call) error {
-	s, w := k.In[0].At.In, k.In[1]
+func edgeSum(q Stream, k *runtime.Call) error {
+	s, w := k.In[0].Device.In, k.In[1]
 	if k.Op.Str("side") == "src" {
-		s = k.In[0].At.Out
+		s = k.In[0].Device.Out
 	}
 	f := rowWidth(w)
 	return every(q, "gsrc_edge_sum", s.Rows*f, at(k.Out[0]), Ptr(s.RowPtr), Ptr(s.Perm), at(w), Int(s.Rows), Int(f))
 }
 
-func edgeUniform(q Queue, k *runtime.Call) error {
-	s := k.In[0].At.In
+func edgeUniform(q Stream, k *runtime.Call) error {
+	s := k.In[0].Device.In
 	return every(q, "gsrc_edge_uniform", s.NNZ, at(k.Out[0]), Ptr(s.Row), Ptr(s.Col), Int(s.NNZ), Word(uint64(k.Stream)), Ptr(q.Step()))
 }
 
-func edgeSoftmaxGrad(q Queue, k *runtime.Call) error {
-	s, n := k.In[0].At.In, rowWidth(k.In[1])
+func edgeSoftmaxGrad(q Stream, k *runtime.Call) error {
+	s, n := k.In[0].Device.In, rowWidth(k.In[1])
 	dw := wanted(k, 2)
 	count := s.Rows * n
 	if dw != 0 {

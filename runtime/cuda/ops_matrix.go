@@ -6,8 +6,8 @@ import (
 )
 
 var matrixKernels = map[string]Kernel{
-	"matmul":       func(q Queue, k *runtime.Call) error { return product(q, k, nil) },
-	"matmul_fused": func(q Queue, k *runtime.Call) error { return fused(q, k, 2, product) },
+	"matmul":       func(q Stream, k *runtime.Call) error { return product(q, k, nil) },
+	"matmul_fused": func(q Stream, k *runtime.Call) error { return fused(q, k, 2, product) },
 	"to_dense":     toDense,
 	"cholesky":     cholesky,
 	"solve_upper":  solveUpper,
@@ -23,7 +23,7 @@ var matrixKernels = map[string]Kernel{
 }
 
 // LaunchMatMul multiplies with the module's own kernel.
-func LaunchMatMul(q Queue, m MatMul) error {
+func LaunchMatMul(q Stream, m MatMul) error {
 	if m.M == 0 || m.N == 0 {
 		return nil
 	}
@@ -77,13 +77,13 @@ const (
 // fused queues a product and the expression over it. Operand sum is added to the
 // product, those behind it are the expression's. A bias and an activation are the
 // product's own epilogue where they are the whole expression.
-func fused(q Queue, k *runtime.Call, sum int, product func(q Queue, k *runtime.Call, e *epilogue) error) error {
+func fused(q Stream, k *runtime.Call, sum int, product func(q Stream, k *runtime.Call, e *epilogue) error) error {
 	e := epilogue{add: k.In[sum]}
 	whole := e.peel(k, sum+1)
 	if err := product(q, k, &e); err != nil || whole {
 		return err
 	}
-	c := &chain{dst: k.Out[0].At.Elements, shape: k.Out[0].Dims}
+	c := &chain{dst: k.Out[0].Device.Elements, shape: k.Out[0].Dims}
 	c.compile(k, sum+1)
 	return c.launch(q)
 }
@@ -125,13 +125,13 @@ func (e *epilogue) peel(k *runtime.Call, first int) bool {
 }
 
 // product multiplies operands 0 and 1.
-func product(q Queue, k *runtime.Call, e *epilogue) error {
+func product(q Stream, k *runtime.Call, e *epilogue) error {
 	a, b, y := k.In[0], k.In[1], k.Out[0]
 	ta, tb := k.Op.Bool("ta"), k.Op.Bool("tb")
-	if a.At.In != nil {
-		s, h := a.At.In, b.At.Elements
+	if a.Device.In != nil {
+		s, h := a.Device.In, b.Device.Elements
 		if ta {
-			s = a.At.Out
+			s = a.Device.Out
 		}
 		if tb && b.Dims[0] > 0 && b.Dims[1] > 0 {
 			h = k.ScratchAt()
@@ -146,7 +146,7 @@ func product(q Queue, k *runtime.Call, e *epilogue) error {
 	if ta {
 		inner = a.Dims[0]
 	}
-	m := MatMul{C: y.At.Elements, A: a.At.Elements, B: b.At.Elements, M: y.Dims[0], N: y.Dims[1], K: inner, TA: ta, TB: tb, Scratch: k.ScratchAt()}
+	m := MatMul{C: y.Device.Elements, A: a.Device.Elements, B: b.Device.Elements, M: y.Dims[0], N: y.Dims[1], K: inner, TA: ta, TB: tb, Scratch: k.ScratchAt()}
 	if e != nil && e.add != nil {
 		m.Accumulate = true
 		if err := copyAll(q, y, e.add, 4); err != nil {
@@ -166,7 +166,7 @@ func product(q Queue, k *runtime.Call, e *epilogue) error {
 		return err
 	}
 	// What is left of the epilogue is a chain over the product.
-	c := &chain{dst: y.At.Elements, shape: y.Dims}
+	c := &chain{dst: y.Device.Elements, shape: y.Dims}
 	from := argResult
 	if e.bias != nil {
 		c.input(e.bias)
@@ -201,18 +201,18 @@ func productWorkspace(k *runtime.Call) int {
 	return 0
 }
 
-func toDense(q Queue, k *runtime.Call) error {
+func toDense(q Stream, k *runtime.Call) error {
 	x, y := k.In[0], k.Out[0]
-	if x.At.In == nil {
+	if x.Device.In == nil {
 		return identity(q, k)
 	}
 	if err := fillWith(q, y, 0); err != nil {
 		return err
 	}
-	return every(q, "gsrc_to_dense", x.At.In.Rows, at(y), at(x), Ptr(x.At.In.RowPtr), Ptr(x.At.In.Col), Int(y.Dims[0]), Int(y.Dims[1]))
+	return every(q, "gsrc_to_dense", x.Device.In.Rows, at(y), at(x), Ptr(x.Device.In.RowPtr), Ptr(x.Device.In.Col), Int(y.Dims[0]), Int(y.Dims[1]))
 }
 
-func cholesky(q Queue, k *runtime.Call) error {
+func cholesky(q Stream, k *runtime.Call) error {
 	n := k.In[0].Dims[0]
 	if n == 0 {
 		return nil
@@ -222,7 +222,7 @@ func cholesky(q Queue, k *runtime.Call) error {
 
 func choleskyWorkspace(k *runtime.Call) int { n := k.In[0].Dims[0]; return 8 * n * n }
 
-func solveUpper(q Queue, k *runtime.Call) error {
+func solveUpper(q Stream, k *runtime.Call) error {
 	n, cols := k.In[0].Dims[0], k.In[1].Dims[1]
 	if n == 0 {
 		return nil
@@ -232,22 +232,22 @@ func solveUpper(q Queue, k *runtime.Call) error {
 
 // copyColumns copies width columns of rows rows between matrices of dstCols and
 // xCols columns.
-func copyColumns(q Queue, dst, x uintptr, rows, width, dstCols, xCols int) error {
+func copyColumns(q Stream, dst, x uintptr, rows, width, dstCols, xCols int) error {
 	return every(q, "gsrc_copy_columns", rows*width, Ptr(dst), Ptr(x), Int(rows), Int(width), Int(dstCols), Int(xCols))
 }
 
-func concat(q Queue, k *runtime.Call) error {
+func concat(q Stream, k *runtime.Call) error {
 	a, b, y := k.In[0], k.In[1], k.Out[0]
 	rows, cols, left := y.Dims[0], y.Dims[1], a.Dims[1]
-	if err := copyColumns(q, y.At.Elements, a.At.Elements, rows, left, cols, left); err != nil {
+	if err := copyColumns(q, y.Device.Elements, a.Device.Elements, rows, left, cols, left); err != nil {
 		return err
 	}
-	return copyColumns(q, y.At.Elements+uintptr(4*left), b.At.Elements, rows, b.Dims[1], cols, b.Dims[1])
+	return copyColumns(q, y.Device.Elements+uintptr(4*left), b.Device.Elements, rows, b.Dims[1], cols, b.Dims[1])
 }
 
-func columns(q Queue, k *runtime.Call) error {
+func columns(q Stream, k *runtime.Call) error {
 	x, y := k.In[0], k.Out[0]
-	return copyColumns(q, y.At.Elements, x.At.Elements+uintptr(4*k.Op.Int("from")), y.Dims[0], y.Dims[1], y.Dims[1], x.Dims[1])
+	return copyColumns(q, y.Device.Elements, x.Device.Elements+uintptr(4*k.Op.Int("from")), y.Dims[0], y.Dims[1], y.Dims[1], x.Dims[1])
 }
 
 // rowWidth returns the number of elements that an index stands for.
@@ -259,24 +259,24 @@ func rowWidth(b *runtime.Buffer) int {
 }
 
 // slice copies rows. The arena executor reads them in place instead.
-func slice(q Queue, k *runtime.Call) error {
+func slice(q Stream, k *runtime.Call) error {
 	x, y := k.In[0], k.Out[0]
 	n, _, err := sizes(y.Dims)
 	if n == 0 || err != nil {
 		return err
 	}
-	return q.Copy(y.At.Elements, x.At.Elements+uintptr(4*rowWidth(x)*k.Op.Int("from")), 4*n)
+	return q.Copy(y.Device.Elements, x.Device.Elements+uintptr(4*rowWidth(x)*k.Op.Int("from")), 4*n)
 }
 
-func stack(q Queue, k *runtime.Call) error {
-	to := k.Out[0].At.Elements
+func stack(q Stream, k *runtime.Call) error {
+	to := k.Out[0].Device.Elements
 	for _, x := range k.In {
 		n, _, err := sizes(x.Dims)
 		if err != nil {
 			return err
 		}
 		if n > 0 {
-			if err := q.Copy(to, x.At.Elements, 4*n); err != nil {
+			if err := q.Copy(to, x.Device.Elements, 4*n); err != nil {
 				return err
 			}
 		}
@@ -285,7 +285,7 @@ func stack(q Queue, k *runtime.Call) error {
 	return nil
 }
 
-func gather(q Queue, k *runtime.Call) error {
+func gather(q Stream, k *runtime.Call) error {
 	x, idx, y := k.In[0], k.In[1], k.Out[0]
 	n, _, err := sizes(y.Dims)
 	if err != nil {
@@ -299,7 +299,7 @@ func gather(q Queue, k *runtime.Call) error {
 	return every(q, kernel, n, at(y), at(x), at(idx), Int(idx.Dims[0]), Int(x.Dims[0]), Int(rowWidth(x)), Ptr(word), Int(number))
 }
 
-func scatterAdd(q Queue, k *runtime.Call) error {
+func scatterAdd(q Stream, k *runtime.Call) error {
 	x, idx, y := k.In[0], k.In[1], k.Out[0]
 	n, _, err := sizes(y.Dims)
 	if n == 0 || err != nil {
@@ -312,7 +312,7 @@ func scatterAdd(q Queue, k *runtime.Call) error {
 		at(y), at(x), at(idx), Int(idx.Dims[0]), Int(rows), Int(rowWidth(y)), Int(per), Ptr(word), Int(number))
 }
 
-func pairDot(q Queue, k *runtime.Call) error {
+func pairDot(q Stream, k *runtime.Call) error {
 	p, pairs := k.In[0], k.In[1]
 	n := pairs.Dims[1]
 	word, number := q.Fault(k.Op)

@@ -7,10 +7,10 @@ var pairwiseKernels = map[string]Kernel{
 	"pairwise_reduce_grad": pairwiseReduceGrad,
 	"pairwise_mean":        pairwiseMean,
 	"pairwise_mean_grad":   pairwiseMeanGrad,
-	"pairwise_self": func(q Queue, k *runtime.Call) error {
+	"pairwise_self": func(q Stream, k *runtime.Call) error {
 		return pairsOf(k).rows(q, at(k.In[0]), at(k.In[0]), wanted(k, 0), 0)
 	},
-	"pairwise_self_grad": func(q Queue, k *runtime.Call) error {
+	"pairwise_self_grad": func(q Stream, k *runtime.Call) error {
 		p := pairsOf(k)
 		x, row, drow := at(k.In[0]), at(k.In[1]), at(k.In[2])
 		return p.grad(q, at(k.Out[0]), pairGrad{p: x, q: x, row: row, col: row, drow: drow, dcol: drow})
@@ -49,7 +49,7 @@ func pairwiseWorkspace(k *runtime.Call) int {
 }
 
 // rows computes lse and the rows' sums of squares, where given.
-func (p pairs) rows(q Queue, x, y, lse, squares uint64) error {
+func (p pairs) rows(q Stream, x, y, lse, squares uint64) error {
 	if p.b == 0 || lse == 0 && squares == 0 {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (p pairs) rows(q Queue, x, y, lse, squares uint64) error {
 	return every(q, "gsrc_pair_rows_end", p.b, lse, squares, parts, Int(p.b), Int(p.chunks))
 }
 
-func (p pairs) diagonal(q Queue, x, y, dst uint64) error {
+func (p pairs) diagonal(q Stream, x, y, dst uint64) error {
 	if dst == 0 {
 		return nil
 	}
@@ -75,7 +75,7 @@ type pairGrad struct {
 	mean                    bool
 }
 
-func (p pairs) grad(q Queue, dst uint64, g pairGrad) error {
+func (p pairs) grad(q Stream, dst uint64, g pairGrad) error {
 	if p.b == 0 || p.f == 0 || dst == 0 {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (p pairs) grad(q Queue, dst uint64, g pairGrad) error {
 	return every(q, "gsrc_sum_parts", p.b*p.f, dst, to, Int(p.b*p.f), Int(p.chunks))
 }
 
-func pairwiseReduce(q Queue, k *runtime.Call) error {
+func pairwiseReduce(q Stream, k *runtime.Call) error {
 	p, x, y := pairsOf(k), at(k.In[0]), at(k.In[1])
 	squares := uint64(0)
 	if k.Wanted(3) {
@@ -117,7 +117,7 @@ func pairwiseReduce(q Queue, k *runtime.Call) error {
 	return p.diagonal(q, x, y, wanted(k, 2))
 }
 
-func pairwiseReduceGrad(q Queue, k *runtime.Call) error {
+func pairwiseReduceGrad(q Stream, k *runtime.Call) error {
 	p, x, y := pairsOf(k), at(k.In[0]), at(k.In[1])
 	row, col, drow, dcol, ddiag, dsum := at(k.In[2]), at(k.In[3]), at(k.In[4]), at(k.In[5]), at(k.In[6]), at(k.In[7])
 	if err := p.grad(q, wanted(k, 0), pairGrad{p: x, q: y, row: row, col: col, drow: drow, dcol: dcol, ddiag: ddiag, dsum: dsum}); err != nil {
@@ -126,7 +126,7 @@ func pairwiseReduceGrad(q Queue, k *runtime.Call) error {
 	return p.grad(q, wanted(k, 1), pairGrad{p: y, q: x, row: col, col: row, drow: dcol, dcol: drow, ddiag: ddiag, dsum: dsum})
 }
 
-func pairwiseMean(q Queue, k *runtime.Call) error {
+func pairwiseMean(q Stream, k *runtime.Call) error {
 	p, x, y := pairsOf(k), at(k.In[0]), at(k.In[1])
 	if err := p.rows(q, x, y, at(k.Out[0]), 0); err != nil {
 		return err
@@ -137,7 +137,7 @@ func pairwiseMean(q Queue, k *runtime.Call) error {
 	return p.grad(q, wanted(k, 2), pairGrad{p: x, q: y, row: at(k.Out[0]), mean: true})
 }
 
-func pairwiseMeanGrad(q Queue, k *runtime.Call) error {
+func pairwiseMeanGrad(q Stream, k *runtime.Call) error {
 	p := pairsOf(k)
 	return every(q, "gsrc_pair_mean_grad", p.b*p.f, at(k.Out[0]), at(k.In[0]), at(k.In[1]), at(k.In[2]), at(k.In[3]), at(k.In[4]), Int(p.b), Int(p.f), Float(p.scale))
 }

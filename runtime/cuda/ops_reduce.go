@@ -8,9 +8,9 @@ var reduceKernels = map[string]Kernel{
 	"reduce_max":  reduction(reduceMax),
 	"reduce_min":  reduction(reduceMin),
 	"logsumexp":   reduction(reduceLogSumExp),
-	"count":       func(q Queue, k *runtime.Call) error { return fillWith(q, k.Out[0], float32(reduced(k))) },
+	"count":       func(q Stream, k *runtime.Call) error { return fillWith(q, k.Out[0], float32(reduced(k))) },
 
-	"group_sum": func(q Queue, k *runtime.Call) error {
+	"group_sum": func(q Stream, k *runtime.Call) error {
 		groups := k.Op.Int("groups")
 		n, _, err := sizes(k.Out[0].Dims)
 		if n == 0 || err != nil {
@@ -18,7 +18,7 @@ var reduceKernels = map[string]Kernel{
 		}
 		return every(q, "gsrc_group_sum", n, at(k.Out[0]), at(k.In[0]), Int(n), Int(k.In[0].Dims[1]/groups))
 	},
-	"group_repeat": func(q Queue, k *runtime.Call) error {
+	"group_repeat": func(q Stream, k *runtime.Call) error {
 		n, _, err := sizes(k.Out[0].Dims)
 		if n == 0 || err != nil {
 			return err
@@ -27,11 +27,11 @@ var reduceKernels = map[string]Kernel{
 		return every(q, "gsrc_group_repeat", n, at(k.Out[0]), at(k.In[0]), Int(n/times), Int(times))
 	},
 
-	"softmax":      func(q Queue, k *runtime.Call) error { return softmax(q, k, 0) },
-	"log_softmax":  func(q Queue, k *runtime.Call) error { return softmax(q, k, 1) },
-	"l1_normalize": func(q Queue, k *runtime.Call) error { return normalize(q, k, 1) },
-	"l2_normalize": func(q Queue, k *runtime.Call) error { return normalize(q, k, 2) },
-	"l2_normalize_grad": func(q Queue, k *runtime.Call) error {
+	"softmax":      func(q Stream, k *runtime.Call) error { return softmax(q, k, 0) },
+	"log_softmax":  func(q Stream, k *runtime.Call) error { return softmax(q, k, 1) },
+	"l1_normalize": func(q Stream, k *runtime.Call) error { return normalize(q, k, 1) },
+	"l2_normalize": func(q Stream, k *runtime.Call) error { return normalize(q, k, 2) },
+	"l2_normalize_grad": func(q Stream, k *runtime.Call) error {
 		rows, cols := matrix(k.In[0].Dims)
 		return warps(q, "gsrc_l2_normalize_grad", rows, at(k.Out[0]), at(k.In[0]), at(k.In[2]), Int(rows), Int(cols), Float(float32(k.Op.Float("eps"))))
 	},
@@ -53,7 +53,7 @@ const parts = 1024
 
 // reduction reduces by axis.
 func reduction(kind int) Kernel {
-	return func(q Queue, k *runtime.Call) error {
+	return func(q Stream, k *runtime.Call) error {
 		x, y := k.In[0], k.Out[0]
 		n, _, err := sizes(x.Dims)
 		if err != nil {
@@ -83,7 +83,7 @@ func reduction(kind int) Kernel {
 }
 
 // reduceAll reduces n elements to one number.
-func reduceAll(q Queue, y, x uint64, scratch uintptr, n, kind int, scale float32) error {
+func reduceAll(q Stream, y, x uint64, scratch uintptr, n, kind int, scale float32) error {
 	block := [3]uint32{256, 1, 1}
 	if n <= 4096 {
 		return q.Launch("gsrc_reduce_all", [3]uint32{1, 1, 1}, block, 0, y, 0, x, Int(n), Int(kind), 0, Float(scale))
@@ -128,21 +128,21 @@ func reduced(k *runtime.Call) int {
 	return max(1, rows*cols)
 }
 
-func softmax(q Queue, k *runtime.Call, logarithm int) error {
+func softmax(q Stream, k *runtime.Call, logarithm int) error {
 	rows, cols := matrix(k.In[0].Dims)
 	return warps(q, "gsrc_softmax", rows, at(k.Out[0]), at(k.In[0]), Int(rows), Int(cols), Int(logarithm))
 }
 
-func normalize(q Queue, k *runtime.Call, norm int) error {
+func normalize(q Stream, k *runtime.Call, norm int) error {
 	x, y, eps := k.In[0], k.Out[0], float32(k.Op.Float("eps"))
-	if s := x.At.In; s != nil {
+	if s := x.Device.In; s != nil {
 		return warps(q, "gsrc_sparse_normalize", s.Rows, at(y), at(x), Ptr(s.RowPtr), Int(s.Rows), Int(norm), Float(eps))
 	}
 	rows, cols := matrix(x.Dims)
 	return warps(q, "gsrc_normalize", rows, at(y), at(x), Int(rows), Int(cols), Int(norm), Float(eps))
 }
 
-func crossEntropy(q Queue, k *runtime.Call) error {
+func crossEntropy(q Stream, k *runtime.Call) error {
 	x, labels := k.In[0], k.In[1]
 	rows, cols := matrix(x.Dims)
 	scratch := k.ScratchAt()
@@ -157,7 +157,7 @@ func crossEntropyWorkspace(k *runtime.Call) int {
 	return (4*k.In[0].Dims[0]+63)/64*64 + 8*parts
 }
 
-func crossEntropyGrad(q Queue, k *runtime.Call) error {
+func crossEntropyGrad(q Stream, k *runtime.Call) error {
 	x := k.In[0]
 	rows, cols := matrix(x.Dims)
 	word, number := q.Fault(k.Op)

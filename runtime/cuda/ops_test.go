@@ -103,8 +103,8 @@ func place[T any](t testing.TB, q *hostQueue, s []T) uintptr {
 
 // bind gives a buffer its residence.
 func (q *hostQueue) bind(t testing.TB, b *runtime.Buffer) *runtime.Buffer {
-	csr := func(c *kernels.CSR) *runtime.ResidentCSR {
-		r := &runtime.ResidentCSR{Rows: c.Rows, Cols: c.Cols, NNZ: c.NNZ(), RowPtr: place(t, q, c.RowPtr), Col: place(t, q, c.Col), Perm: place(t, q, c.Perm)}
+	csr := func(c *kernels.CSR) *runtime.DeviceCSR {
+		r := &runtime.DeviceCSR{Rows: c.Rows, Cols: c.Cols, NNZ: c.NNZ(), RowPtr: place(t, q, c.RowPtr), Col: place(t, q, c.Col), Perm: place(t, q, c.Perm)}
 		row := make([]int32, 0, c.NNZ())
 		for i := range c.Rows {
 			for range c.RowPtr[i+1] - c.RowPtr[i] {
@@ -116,13 +116,13 @@ func (q *hostQueue) bind(t testing.TB, b *runtime.Buffer) *runtime.Buffer {
 	}
 	switch {
 	case b.Graph != nil:
-		b.At.In, b.At.Out = csr(b.Graph.In), csr(b.Graph.Out)
+		b.Device.In, b.Device.Out = csr(b.Graph.In), csr(b.Graph.Out)
 	case b.Sparse != nil:
-		b.At.In, b.At.Out, b.At.Elements = csr(b.Sparse.ByRow), csr(b.Sparse.ByCol), place(t, q, b.Sparse.Values)
+		b.Device.In, b.Device.Out, b.Device.Elements = csr(b.Sparse.ByRow), csr(b.Sparse.ByCol), place(t, q, b.Sparse.Values)
 	case b.DType == ir.I64:
-		b.At.Elements = place(t, q, b.I64)
+		b.Device.Elements = place(t, q, b.I64)
 	default:
-		b.At.Elements = place(t, q, b.F32)
+		b.Device.Elements = place(t, q, b.F32)
 	}
 	return b
 }
@@ -193,7 +193,7 @@ func run(t testing.TB, q *hostQueue, f *ir.Func, args map[string]*runtime.Buffer
 			k.Stream = seed.Sub(op.Str("stream"))
 		}
 		if op.Def.Sizes {
-			var field graph.Field
+			var field graph.Block
 			if err := field.Rebuild(k.In[0].Graph, k.In[1].I64); err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,7 @@ import (
 // Planner is a GPU as far as predictions go: it knows what there are kernels for and
 // what workspace they need, and has no memory to run anything in. See
 // [runtime.PredictMemoryOn].
-var Planner runtime.Device = &Device{Remote: runtime.NewRemote(noMemory{}), name: "cuda"}
+var Planner runtime.Device = &Device{DeviceBuffers: runtime.NewDeviceBuffers(noMemory{}), name: "cuda"}
 
 var errNoMemory = errors.New("nothing runs on a device that only plans")
 

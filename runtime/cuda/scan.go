@@ -15,7 +15,7 @@ type scan struct {
 // scanBytes returns the workspace of a scan of n ints.
 func scanBytes(n int) int { return 4 * ((n+scanBlock-1)/scanBlock + 1) }
 
-func (s scan) launch(q Queue, work uintptr) error {
+func (s scan) launch(q Stream, work uintptr) error {
 	block := [3]uint32{threads, 1, 1}
 	// One block goes through few elements in less time than three launches take.
 	if s.N <= 4*scanBlock {
@@ -53,7 +53,7 @@ func sortBytes(n int) int {
 	return 4*counts + scanBytes(counts)
 }
 
-func (s sort) launch(q Queue, work uintptr) error {
+func (s sort) launch(q Stream, work uintptr) error {
 	if s.N == 0 {
 		return nil
 	}

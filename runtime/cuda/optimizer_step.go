@@ -96,7 +96,7 @@ func (d *Device) Adam(params []runtime.AdamParam, lr, b1, b2, eps float32, t int
 	for i := range params {
 		p := &params[i]
 		n := p.W.Size()
-		r.words = append(r.words, Ptr(p.W.At.Elements), Ptr(p.G.At.Elements), Ptr(p.M.At.Elements), Ptr(p.V.At.Elements), uint64(n), Float(p.WeightDecay))
+		r.words = append(r.words, Ptr(p.W.Device.Elements), Ptr(p.G.Device.Elements), Ptr(p.M.Device.Elements), Ptr(p.V.Device.Elements), uint64(n), Float(p.WeightDecay))
 		most = max(most, n)
 	}
 	if most == 0 {
@@ -117,14 +117,14 @@ func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runti
 	r := &d.report
 	r.words = r.words[:0]
 	for _, b := range scalars {
-		r.words = append(r.words, Ptr(b.At.Elements), 0, 1)
+		r.words = append(r.words, Ptr(b.Device.Elements), 0, 1)
 	}
 	chunks := 0
 	for _, b := range bs {
 		if _, _, err := sizes(b.Dims); err != nil {
 			return -1, err
 		}
-		r.words = append(r.words, Ptr(b.At.Elements), uint64(chunks), uint64(b.Size()))
+		r.words = append(r.words, Ptr(b.Device.Elements), uint64(chunks), uint64(b.Size()))
 		chunks += (b.Size() + chunk - 1) / chunk
 	}
 	n := len(scalars) + len(bs)
@@ -175,5 +175,5 @@ func (d *Device) EMAUpdate(dst, src *runtime.Buffer, share float32) error {
 	if err != nil {
 		return err
 	}
-	return every(d, "gsrc_follow", n, Ptr(dst.At.Elements), Ptr(src.At.Elements), Int(n), Float(share))
+	return every(d, "gsrc_follow", n, Ptr(dst.Device.Elements), Ptr(src.Device.Elements), Int(n), Float(share))
 }

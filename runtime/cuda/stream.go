@@ -7,8 +7,8 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
-// Queue takes work for the device, which does it in order.
-type Queue interface {
+// Stream takes work for the device, which does it in order.
+type Stream interface {
 	// Launch runs a kernel of the module on grid blocks of block threads, with
 	// so many bytes of dynamic shared memory. Each argument stands in a slot of 8
 	// bytes, little endian: see Ptr, Int, Long, Float and Word.
@@ -41,8 +41,8 @@ type MatMul struct {
 }
 
 // Kernel queues what computes one operation. Addresses come from the operands'
-// and results' At, sizes from their Dims.
-type Kernel func(q Queue, k *runtime.Call) error
+// and results' Device, sizes from their Dims.
+type Kernel func(q Stream, k *runtime.Call) error
 
 // Ptr is a device address as an argument of a launch.
 func Ptr(p uintptr) uint64 { return uint64(p) }

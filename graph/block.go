@@ -6,7 +6,7 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// Field is the receptive field of one layer of message passing that computes
+// Block is the receptive field of one layer of message passing that computes
 // some nodes only, its targets: the structure of the entries into them. The
 // sources are the targets, in their order, and then their other in-neighbours in
 // the order in which they are met, so that what is computed for the sources
@@ -15,14 +15,14 @@ import (
 //
 // Memory is reused by the next Rebuild, so that a training step that draws other
 // targets allocates nothing once the largest field has been seen.
-type Field struct {
+type Block struct {
 	// Structure has N = targets, E = entries; In is [targets, sources] with the
 	// entries of a row in the order of the whole graph, Out its transpose.
 	Structure
 	Sources []int64 // node numbers in the whole graph
 	Entries []int64 // each entry's number in the whole graph
-	// True is the number of sources that Pad has not appended.
-	True int
+	// NumValid is the number of sources that Pad has not appended.
+	NumValid int
 
 	place []int32 // by node: its first place among the sources, where stamp is current
 	stamp []uint32
@@ -32,14 +32,14 @@ type Field struct {
 // Rebuild makes f the receptive field of the targets, node numbers of s. A
 // target may occur twice; the entries then lead to its first place. It returns an
 // error that names a target outside the graph.
-func (f *Field) Rebuild(s *Structure, targets []int64) error {
+func (f *Block) Rebuild(s *Structure, targets []int64) error {
 	return f.RebuildFirst(s, targets, len(targets))
 }
 
 // RebuildFirst is Rebuild with entries into the first n targets only. The others,
-// which [Field.Pad] has appended to the field that these are the sources of, have
+// which [Block.Pad] has appended to the field that these are the sources of, have
 // their place among the sources and no entries.
-func (f *Field) RebuildFirst(s *Structure, targets []int64, n int) error {
+func (f *Block) RebuildFirst(s *Structure, targets []int64, n int) error {
 	if len(f.stamp) < s.N {
 		f.place, f.stamp, f.round = make([]int32, s.N), make([]uint32, s.N), 0
 	}
@@ -87,7 +87,7 @@ func (f *Field) RebuildFirst(s *Structure, targets []int64, n int) error {
 		in.RowPtr[i+1] = at
 	}
 	in.Rows, in.Cols, out.Rows, out.Cols = f.N, len(f.Sources), len(f.Sources), f.N
-	f.True = len(f.Sources)
+	f.NumValid = len(f.Sources)
 	f.transpose()
 	return nil
 }
@@ -97,13 +97,13 @@ func (f *Field) RebuildFirst(s *Structure, targets []int64, n int) error {
 // sources appended are nodes of the field again, one after the other; the entries
 // are of no row of either direction: they have places in Entries and behind the last
 // row's in In and Out. A field without sources, or without entries, stays without.
-func (f *Field) Pad(sources, entries int) {
-	if f.True == 0 {
+func (f *Block) Pad(sources, entries int) {
+	if f.NumValid == 0 {
 		return
 	}
 	in, out := f.In, f.Out
 	for i := 0; len(f.Sources) < sources; i++ {
-		if i == f.True {
+		if i == f.NumValid {
 			i = 0
 		}
 		f.Sources = append(f.Sources, f.Sources[i])
@@ -121,7 +121,7 @@ func (f *Field) Pad(sources, entries int) {
 }
 
 // add appends a source. A node that is one already keeps its first place.
-func (f *Field) add(node int64) {
+func (f *Block) add(node int64) {
 	if f.stamp[node] != f.round {
 		f.stamp[node], f.place[node] = f.round, int32(len(f.Sources))
 	}
@@ -134,7 +134,7 @@ func (f *Field) add(node int64) {
 }
 
 // transpose sets Out from In by counting.
-func (f *Field) transpose() {
+func (f *Block) transpose() {
 	in, out := f.In, f.Out
 	n := out.Rows
 	out.RowPtr, out.Col, out.Perm = resize(out.RowPtr, n+1), resize(out.Col, f.E), resize(out.Perm, f.E)
@@ -157,6 +157,6 @@ func (f *Field) transpose() {
 }
 
 // Bytes returns the memory that the field holds.
-func (f *Field) Bytes() int {
+func (f *Block) Bytes() int {
 	return f.Structure.Bytes() + 8*(cap(f.Sources)+cap(f.Entries)) + 4*(cap(f.place)+cap(f.stamp))
 }

@@ -53,11 +53,11 @@ func (d *Device) Score(logits *runtime.Buffer, sets []runtime.Scoring) (finite b
 	parts, host := flag+8, s.host[:8*(2*len(sets)+1)]
 	for i := range sets {
 		n := sets[i].Rows.Size()
-		if err := launchScore(d, s.at+uintptr(16*i), parts, logits.At.Elements, sets[i].Rows.At.Elements, sets[i].Labels.At.Elements, n, classes); err != nil {
+		if err := launchScore(d, s.at+uintptr(16*i), parts, logits.Device.Elements, sets[i].Rows.Device.Elements, sets[i].Labels.Device.Elements, n, classes); err != nil {
 			return false, err
 		}
 	}
-	if err := d.notFinite(flag, logits.At.Elements, size); err != nil {
+	if err := d.notFinite(flag, logits.Device.Elements, size); err != nil {
 		return false, err
 	}
 	if err := d.download(host, s.at); err != nil {
@@ -71,7 +71,7 @@ func (d *Device) Score(logits *runtime.Buffer, sets []runtime.Scoring) (finite b
 }
 
 // launchScore queues the scoring of n rows, to the two numbers at dst.
-func launchScore(q Queue, dst, parts, logits, rows, labels uintptr, n, classes int) error {
+func launchScore(q Stream, dst, parts, logits, rows, labels uintptr, n, classes int) error {
 	grid, block := blocks(32*n, threads), [3]uint32{threads, 1, 1}
 	grid[0] = min(grid[0], scoreBlocks)
 	if err := q.Launch("gsrc_score", grid, block, 0, Ptr(parts), Ptr(logits), Ptr(rows), Ptr(labels), Int(n), Int(classes)); err != nil {

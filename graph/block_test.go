@@ -11,7 +11,7 @@ import (
 
 // What is aggregated over a field equals the same rows aggregated over the whole
 // graph, there and back.
-func TestField(t *testing.T) {
+func TestBlock(t *testing.T) {
 	pool := kernels.NewPool(2)
 	defer pool.Close()
 	const n, f = 40, 3
@@ -34,7 +34,7 @@ func TestField(t *testing.T) {
 		}
 		all := make([]float32, n*f)
 		pool.SpMM(all, s.In, vals, diag, h, f, kernels.Epilogue{})
-		field := &Field{}
+		field := &Block{}
 		for _, targets := range [][]int64{{}, {7}, {3, 1, 30, 2, 3}, {0, 39, 20}} {
 			if err := field.Rebuild(s, targets); err != nil {
 				t.Fatal(err)
@@ -87,8 +87,8 @@ func TestPaddedField(t *testing.T) {
 	}
 	s := g.Structure()
 	targets := []int64{3, 9, 20}
-	var exact, padded [2]Field
-	for k, f := range []*[2]Field{&exact, &padded} {
+	var exact, padded [2]Block
+	for k, f := range []*[2]Block{&exact, &padded} {
 		rows, n := targets, len(targets)
 		for hop := range f {
 			if err := f[hop].RebuildFirst(s, rows, n); err != nil {
@@ -100,7 +100,7 @@ func TestPaddedField(t *testing.T) {
 					t.Errorf("hop %d: %d sources and %d entries", hop, len(f[hop].Sources), f[hop].E)
 				}
 			}
-			rows, n = f[hop].Sources, f[hop].True
+			rows, n = f[hop].Sources, f[hop].NumValid
 		}
 	}
 	for hop := range exact {
@@ -140,7 +140,7 @@ func TestPaddedField(t *testing.T) {
 	}); a != 0 {
 		t.Errorf("padding again allocates %v times", a)
 	}
-	var empty Field
+	var empty Block
 	if err := empty.Rebuild(s, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func BenchmarkField(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	st, first, next, targets := g.Structure(), &Field{}, &Field{}, make([]int64, count)
+	st, first, next, targets := g.Structure(), &Block{}, &Block{}, make([]int64, count)
 	for step := uint64(0); b.Loop(); step++ {
 		for i := range targets {
 			targets[i] = int64(s.At(step).Intn(uint64(i), n))

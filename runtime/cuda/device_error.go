@@ -29,7 +29,7 @@ type faults struct {
 // faultAt is where the word lies behind the step number.
 const faultAt = 8
 
-// Fault returns where an operation notes a fault, and its number; see [Queue].
+// Fault returns where an operation notes a fault, and its number; see [Stream].
 func (d *Device) Fault(op *ir.Op) (word uintptr, number int) {
 	f := &d.faults
 	n, ok := f.number[op]

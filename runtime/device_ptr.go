@@ -1,20 +1,20 @@
 package runtime
 
-// Residence is where a buffer's contents lie in the memory of a device that
+// DevicePtr is where a buffer's contents lie in the memory of a device that
 // does not share the host's. It is zero for a buffer that only the host has.
 // Addresses are the device's: they mean nothing to the host.
-type Residence struct {
+type DevicePtr struct {
 	// Elements is the address of the F32 or I64 elements, or of the values of a
 	// sparse matrix, in the order that the host has them in.
 	Elements uintptr
 	// In and Out are the two directions of a graph's entries, by target and by
 	// source, or of a sparse matrix's, by row and by column. They are nil for
 	// dense tensors.
-	In, Out *ResidentCSR
+	In, Out *DeviceCSR
 }
 
-// ResidentCSR is the CSR of package kernels in a device's memory: int32 arrays.
-type ResidentCSR struct {
+// DeviceCSR is the CSR of package kernels in a device's memory: int32 arrays.
+type DeviceCSR struct {
 	Rows, Cols, NNZ int
 
 	RowPtr uintptr // [Rows+1]

@@ -16,35 +16,35 @@ import (
 
 // fieldMemory is the memory of a field that the test can read.
 type fieldMemory struct {
-	runtime.ResidentField
+	runtime.DeviceBlock
 	counts           []int32
 	sources, entries []int64
 	in, out          kernels.CSR
 	inRow, outRow    []int32
 }
 
-func newField(t *testing.T, q *hostQueue, f runtime.ResidentField) *fieldMemory {
-	m := &fieldMemory{ResidentField: f, counts: make([]int32, runtime.FieldCounts)}
+func newField(t *testing.T, q *hostQueue, f runtime.DeviceBlock) *fieldMemory {
+	m := &fieldMemory{DeviceBlock: f, counts: make([]int32, runtime.BlockCounts)}
 	e, s := f.MaxEntries, f.MaxSources()
 	m.sources, m.entries, m.inRow, m.outRow = make([]int64, s), make([]int64, e), make([]int32, e), make([]int32, e)
 	m.in = kernels.CSR{RowPtr: make([]int32, f.MaxTargets+1), Col: make([]int32, e)}
 	m.out = kernels.CSR{RowPtr: make([]int32, s+1), Col: make([]int32, e), Perm: make([]int32, e)}
 	m.Counts, m.Sources, m.Entries = place(t, q, m.counts), place(t, q, m.sources), place(t, q, m.entries)
-	m.In = runtime.ResidentCSR{RowPtr: place(t, q, m.in.RowPtr), Col: place(t, q, m.in.Col), Row: place(t, q, m.inRow)}
-	m.Out = runtime.ResidentCSR{RowPtr: place(t, q, m.out.RowPtr), Col: place(t, q, m.out.Col), Row: place(t, q, m.outRow), Perm: place(t, q, m.out.Perm)}
-	m.Work = place(t, q, make([]int64, fieldWorkBytes(&m.ResidentField)/8+1))
+	m.In = runtime.DeviceCSR{RowPtr: place(t, q, m.in.RowPtr), Col: place(t, q, m.in.Col), Row: place(t, q, m.inRow)}
+	m.Out = runtime.DeviceCSR{RowPtr: place(t, q, m.out.RowPtr), Col: place(t, q, m.out.Col), Row: place(t, q, m.outRow), Perm: place(t, q, m.out.Perm)}
+	m.Work = place(t, q, make([]int64, blockWorkBytes(&m.DeviceBlock)/8+1))
 	return m
 }
 
 // compare holds the field against that of the host.
-func (m *fieldMemory) compare(t *testing.T, want *graph.Field, targets int) {
+func (m *fieldMemory) compare(t *testing.T, want *graph.Block, targets int) {
 	t.Helper()
 	n := m.counts
-	if n[runtime.FieldWrong] != math.MaxInt32 || n[runtime.FieldNeeded] != 0 {
+	if n[runtime.BlockWrong] != math.MaxInt32 || n[runtime.BlockNeeded] != 0 {
 		t.Fatalf("counts %v", n)
 	}
-	if int(n[runtime.FieldTargets]) != targets || int(n[runtime.FieldSources]) != want.True || int(n[runtime.FieldAllSources]) != len(want.Sources) || int(n[runtime.FieldAllEntries]) != want.E {
-		t.Fatalf("counts %v, want %d targets, %d sources (%d padded), %d entries padded", n, targets, want.True, len(want.Sources), want.E)
+	if int(n[runtime.BlockTargets]) != targets || int(n[runtime.BlockSources]) != want.NumValid || int(n[runtime.BlockAllSources]) != len(want.Sources) || int(n[runtime.BlockAllEntries]) != want.E {
+		t.Fatalf("counts %v, want %d targets, %d sources (%d padded), %d entries padded", n, targets, want.NumValid, len(want.Sources), want.E)
 	}
 	rows := func(c *kernels.CSR) []int32 {
 		r := make([]int32, len(c.Col))
@@ -79,7 +79,7 @@ func (m *fieldMemory) compare(t *testing.T, want *graph.Field, targets int) {
 // The device's fields are the host's: of random targets, of none and of all, some of
 // them twice, in directed and undirected graphs, of one layer and of the next, padded
 // and not, with no more room than they need.
-func TestFindField(t *testing.T) {
+func TestSampleBlock(t *testing.T) {
 	q := newQueue(t)
 	for _, n := range []int{1, 40, 700} {
 		for _, directed := range []bool{false, true} {
@@ -99,7 +99,7 @@ func TestFindField(t *testing.T) {
 				t.Fatal(err)
 			}
 			st := g.Structure()
-			whole := &runtime.ResidentCSR{Rows: n, Cols: n, NNZ: st.E, RowPtr: place(t, q, st.In.RowPtr), Col: place(t, q, st.In.Col)}
+			whole := &runtime.DeviceCSR{Rows: n, Cols: n, NNZ: st.E, RowPtr: place(t, q, st.In.RowPtr), Col: place(t, q, st.In.Col)}
 			for _, count := range []int{0, 1, n/2 + 1, n} {
 				for _, pads := range []bool{false, true} {
 					t.Run(fmt.Sprint(n, directed, count, pads), func(t *testing.T) {
@@ -107,26 +107,26 @@ func TestFindField(t *testing.T) {
 						for i := range targets {
 							targets[i] = int64(s.Sub("targets").Intn(uint64(i), n))
 						}
-						var want [2]graph.Field
+						var want [2]graph.Block
 						must := func(err error) {
 							if err != nil {
 								t.Fatal(err)
 							}
 						}
-						pad := func(f *graph.Field) {
+						pad := func(f *graph.Block) {
 							if pads {
 								f.Pad(runtime.PaddedRows(len(f.Sources)), runtime.PaddedEntries(f.E))
 							}
 						}
 						must(want[0].Rebuild(st, targets))
 						pad(&want[0])
-						must(want[1].RebuildFirst(st, want[0].Sources, want[0].True))
+						must(want[1].RebuildFirst(st, want[0].Sources, want[0].NumValid))
 						pad(&want[1])
-						first := newField(t, q, runtime.ResidentField{Graph: whole, Targets: place(t, q, targets), Pads: pads, MaxTargets: count, MaxEntries: want[0].E})
-						next := newField(t, q, runtime.ResidentField{Graph: whole, From: &first.ResidentField, Targets: first.Sources, Pads: pads, MaxTargets: first.MaxSources(), MaxEntries: want[1].E + 300})
+						first := newField(t, q, runtime.DeviceBlock{Graph: whole, Targets: place(t, q, targets), Pads: pads, MaxTargets: count, MaxEntries: want[0].E})
+						next := newField(t, q, runtime.DeviceBlock{Graph: whole, From: &first.DeviceBlock, Targets: first.Sources, Pads: pads, MaxTargets: first.MaxSources(), MaxEntries: want[1].E + 300})
 						for range 2 { // the second time over what the first has left
-							must(findField(q, &first.ResidentField))
-							must(findField(q, &next.ResidentField))
+							must(sampleBlock(q, &first.DeviceBlock))
+							must(sampleBlock(q, &next.DeviceBlock))
 						}
 						first.compare(t, &want[0], count)
 						next.compare(t, &want[1], len(want[0].Sources))
@@ -146,34 +146,34 @@ func TestFindFieldWithoutRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := g.Structure()
-	whole := &runtime.ResidentCSR{Rows: 50, Cols: 50, NNZ: st.E, RowPtr: place(t, q, st.In.RowPtr), Col: place(t, q, st.In.Col)}
+	whole := &runtime.DeviceCSR{Rows: 50, Cols: 50, NNZ: st.E, RowPtr: place(t, q, st.In.RowPtr), Col: place(t, q, st.In.Col)}
 	targets := []int64{4, 7, 0}
-	first := newField(t, q, runtime.ResidentField{Graph: whole, Targets: place(t, q, targets), MaxTargets: 3, MaxEntries: 4})
-	next := newField(t, q, runtime.ResidentField{Graph: whole, From: &first.ResidentField, Targets: first.Sources, MaxTargets: first.MaxSources(), MaxEntries: 4})
+	first := newField(t, q, runtime.DeviceBlock{Graph: whole, Targets: place(t, q, targets), MaxTargets: 3, MaxEntries: 4})
+	next := newField(t, q, runtime.DeviceBlock{Graph: whole, From: &first.DeviceBlock, Targets: first.Sources, MaxTargets: first.MaxSources(), MaxEntries: 4})
 	find := func() {
 		for _, f := range []*fieldMemory{first, next} {
-			if err := findField(q, &f.ResidentField); err != nil {
+			if err := sampleBlock(q, &f.DeviceBlock); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	find()
-	if n := first.counts; n[runtime.FieldNeeded] != 5 || n[runtime.FieldAllEntries] != 0 || n[runtime.FieldTargets] != 0 {
+	if n := first.counts; n[runtime.BlockNeeded] != 5 || n[runtime.BlockAllEntries] != 0 || n[runtime.BlockTargets] != 0 {
 		t.Errorf("without room: counts %v, want 5 entries needed", n)
 	}
-	if n := next.counts; n[runtime.FieldNeeded] != 0 || n[runtime.FieldAllSources] != 0 {
+	if n := next.counts; n[runtime.BlockNeeded] != 0 || n[runtime.BlockAllSources] != 0 {
 		t.Errorf("behind a field without room: counts %v", n)
 	}
 	for _, bad := range []int64{-1, 50, 1 << 40} {
 		targets[0], targets[1], targets[2] = 7, bad, bad
 		find()
-		if n := first.counts; n[runtime.FieldWrong] != 1 || n[runtime.FieldAllEntries] != 0 {
+		if n := first.counts; n[runtime.BlockWrong] != 1 || n[runtime.BlockAllEntries] != 0 {
 			t.Errorf("target %d: counts %v, want position 1", bad, n)
 		}
 	}
 	targets[0], targets[1], targets[2] = 4, 7, 8
 	find()
-	if n := first.counts; n[runtime.FieldNeeded] != 0 || n[runtime.FieldEntries] != 4 || n[runtime.FieldSources] != 7 {
+	if n := first.counts; n[runtime.BlockNeeded] != 0 || n[runtime.BlockEntries] != 4 || n[runtime.BlockSources] != 7 {
 		t.Errorf("with room: counts %v", n)
 	}
 }

@@ -8,43 +8,43 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// ResidentField is a receptive field in a device's memory: what [graph.Field] is on
+// DeviceBlock is a receptive field in a device's memory: what [graph.Block] is on
 // the host, with the same sources and entries in the same order, and the same padding.
 // Addresses are the device's.
-type ResidentField struct {
-	Graph   *ResidentCSR   // entries by target, of the whole graph
-	Targets uintptr        // [MaxTargets] i64 nodes
-	From    *ResidentField // the field whose sources the targets are, or nil
-	Pads    bool           // sources and entries are padded
+type DeviceBlock struct {
+	Graph   *DeviceCSR   // entries by target, of the whole graph
+	Targets uintptr      // [MaxTargets] i64 nodes
+	From    *DeviceBlock // the field whose sources the targets are, or nil
+	Pads    bool         // sources and entries are padded
 	// MaxTargets is the number of targets; of the sources of another field, how many
 	// there is room for.
 	MaxTargets int
 	MaxEntries int // how many there is room for
 
-	Counts  uintptr // [FieldCounts] i32, see FieldTargets
+	Counts  uintptr // [BlockCounts] i32, see BlockTargets
 	Work    uintptr
 	Sources uintptr // [MaxSources] i64
 	Entries uintptr // [MaxEntries] i64
-	In, Out ResidentCSR
+	In, Out DeviceCSR
 }
 
-// What a device has counted of a field, int32 at ResidentField.Counts.
+// What a device has counted of a field, int32 at DeviceBlock.Counts.
 const (
-	FieldTargets    = iota
-	FieldExact      // targets that padding has not appended
-	FieldEntries    // without padding
-	FieldNew        // sources that are no targets
-	FieldSources    // without padding
-	FieldAllSources // with
-	FieldAllEntries
-	FieldNeeded // room for entries that is wanted, 0 where there is enough; then the field is empty
-	FieldWrong  // the position of a target that is no node, math.MaxInt32 if all are
-	FieldCounts = 16
+	BlockTargets    = iota
+	BlockExact      // targets that padding has not appended
+	BlockEntries    // without padding
+	BlockNew        // sources that are no targets
+	BlockSources    // without padding
+	BlockAllSources // with
+	BlockAllEntries
+	BlockNeeded // room for entries that is wanted, 0 where there is enough; then the field is empty
+	BlockWrong  // the position of a target that is no node, math.MaxInt32 if all are
+	BlockCounts = 16
 )
 
 // MaxSources is how many sources there is room for: any that so many targets and
 // entries can have.
-func (f *ResidentField) MaxSources() int {
+func (f *DeviceBlock) MaxSources() int {
 	n := f.MaxTargets + min(f.MaxEntries, f.Graph.Rows)
 	if f.Pads {
 		n = PaddedRows(n)
@@ -53,44 +53,44 @@ func (f *ResidentField) MaxSources() int {
 }
 
 // lay gives the field's arrays their addresses from one on, and returns their bytes.
-func (f *ResidentField) lay(at uintptr) (bytes int) {
+func (f *DeviceBlock) lay(at uintptr) (bytes int) {
 	put := func(n, size int) uintptr {
 		here := at + uintptr(bytes)
 		bytes += aligned(n * size)
 		return here
 	}
 	f.Sources, f.Entries = put(f.MaxSources(), 8), put(f.MaxEntries, 8)
-	f.In = ResidentCSR{RowPtr: put(f.MaxTargets+1, 4), Col: put(f.MaxEntries, 4), Row: put(f.MaxEntries, 4)}
-	f.Out = ResidentCSR{RowPtr: put(f.MaxSources()+1, 4), Col: put(f.MaxEntries, 4), Row: put(f.MaxEntries, 4), Perm: put(f.MaxEntries, 4)}
+	f.In = DeviceCSR{RowPtr: put(f.MaxTargets+1, 4), Col: put(f.MaxEntries, 4), Row: put(f.MaxEntries, 4)}
+	f.Out = DeviceCSR{RowPtr: put(f.MaxSources()+1, 4), Col: put(f.MaxEntries, 4), Row: put(f.MaxEntries, 4), Perm: put(f.MaxEntries, 4)}
 	return bytes
 }
 
 // room is how many entries there is made room for where so many are needed: more, as
 // the next step's field may be larger.
-func (f *ResidentField) room(entries int) int { return PaddedEntries(entries + entries/8) }
+func (f *DeviceBlock) room(entries int) int { return PaddedEntries(entries + entries/8) }
 
-// finding is the receptive fields of a program on a device that finds them itself.
+// blockSampler is the receptive fields of a program on a device that finds them itself.
 // The search is queued, and after that a replay of its recording, without a look at
 // the sizes; these are read when memory is laid out for them.
-type finding struct {
+type blockSampler struct {
 	p      *program
 	q      Queue
-	fields []*ResidentField // by shape operation
-	memory []*Buffer        // of each, and for all of them their counts with workspace
-	laid   []ResidentField  // as memory was laid out, and the search recorded
+	blocks []*DeviceBlock // by shape operation
+	memory []*Buffer      // of each, and for all of them their counts with workspace
+	laid   []DeviceBlock  // as memory was laid out, and the search recorded
 	counts []int32
 
 	queued    bool // sizes are to be read
 	settled   bool // the search has run as laid out
-	recording Recording
+	recording CapturedGraph
 }
 
-func newFinding(p *program, q Queue) *finding {
-	f := &finding{p: p, q: q, counts: make([]int32, FieldCounts*len(p.shapeOps)), laid: make([]ResidentField, len(p.shapeOps))}
+func newBlockSampler(p *program, q Queue) *blockSampler {
+	f := &blockSampler{p: p, q: q, counts: make([]int32, BlockCounts*len(p.shapeOps)), laid: make([]DeviceBlock, len(p.shapeOps))}
 	for i, s := range p.shapeOps {
-		f.fields = append(f.fields, &ResidentField{Pads: p.pads})
+		f.blocks = append(f.blocks, &DeviceBlock{Pads: p.pads})
 		if s.from != nil {
-			f.fields[i].From = f.fields[p.shapeOpAt(s.from)]
+			f.blocks[i].From = f.blocks[p.shapeOpAt(s.from)]
 		}
 	}
 	for range len(p.shapeOps) + 1 {
@@ -108,8 +108,8 @@ func (p *program) shapeOpAt(s *shapeOp) int {
 	return -1
 }
 
-// queue queues the search for fields whose graph or targets have changed.
-func (f *finding) queue() error {
+// enqueue queues the search for fields whose graph or targets have changed.
+func (f *blockSampler) enqueue() error {
 	changed := false
 	for i, s := range f.p.shapeOps {
 		now := f.p.stampsOf(s)
@@ -118,12 +118,12 @@ func (f *finding) queue() error {
 		}
 		changed, s.seen = true, now
 		if s.from == nil {
-			if err := checkTargets(s.in[1].I64, s.in[0].At.In.Rows); err != nil {
+			if err := checkTargets(s.in[1].I64, s.in[0].Device.In.Rows); err != nil {
 				s.seen = [2]stamp{}
 				return opError(f.p.fn, &s.Call, err)
 			}
 		}
-		f.fields[i].MaxTargets = s.in[1].Size()
+		f.blocks[i].MaxTargets = s.in[1].Size()
 	}
 	if !changed {
 		return nil
@@ -149,13 +149,13 @@ func checkTargets(targets []int64, nodes int) error {
 }
 
 // search queues the search for all fields.
-func (f *finding) search() error {
+func (f *blockSampler) search() error {
 	if err := f.layOut(); err != nil {
 		return err
 	}
 	all := func() error {
-		for i, r := range f.fields {
-			if err := f.q.FindField(r); err != nil {
+		for i, r := range f.blocks {
+			if err := f.q.SampleBlock(r); err != nil {
 				return opError(f.p.fn, &f.p.shapeOps[i].Call, err)
 			}
 		}
@@ -178,12 +178,12 @@ func (f *finding) search() error {
 }
 
 // layOut gives the fields memory for as many targets and entries as there may be.
-func (f *finding) layOut() error {
-	m, last := f.q.Buffers(), len(f.fields)
+func (f *blockSampler) layOut() error {
+	m, last := f.q.Buffers(), len(f.blocks)
 	work, moved := 0, false
-	for i, r := range f.fields {
+	for i, r := range f.blocks {
 		in := f.p.shapeOps[i].in
-		r.Graph, r.Targets = in[0].At.In, in[1].At.Elements
+		r.Graph, r.Targets = in[0].Device.In, in[1].Device.Elements
 		if r.From != nil {
 			r.Targets, r.MaxTargets = r.From.Sources, r.From.MaxSources()
 		}
@@ -192,11 +192,11 @@ func (f *finding) layOut() error {
 			if err := f.provide(m, i, r.lay(0)); err != nil {
 				return opError(f.p.fn, &f.p.shapeOps[i].Call, err)
 			}
-			r.lay(f.memory[i].At.Elements)
+			r.lay(f.memory[i].Device.Elements)
 			moved = true
 		}
 		moved = moved || *was.Graph != *r.Graph || was.Targets != r.Targets
-		work = max(work, f.q.FieldWork(r))
+		work = max(work, f.q.BlockWork(r))
 	}
 	if !moved {
 		return nil
@@ -205,25 +205,25 @@ func (f *finding) layOut() error {
 	if err := f.provide(m, last, counts+aligned(work)); err != nil {
 		return fmt.Errorf("@%s, for the search for receptive fields: %w", f.p.fn.Name, err)
 	}
-	for i, r := range f.fields {
-		r.Counts = f.memory[last].At.Elements + uintptr(4*FieldCounts*i)
-		r.Work = f.memory[last].At.Elements + uintptr(counts)
+	for i, r := range f.blocks {
+		r.Counts = f.memory[last].Device.Elements + uintptr(4*BlockCounts*i)
+		r.Work = f.memory[last].Device.Elements + uintptr(counts)
 		f.laid[i] = *r
 		g := *r.Graph
 		f.laid[i].Graph = &g
 		s := f.p.shapeOps[i]
 		for k, b := range s.out {
 			m.of(b.view).owned = true
-			b.view.At = Residence{Elements: [...]uintptr{0, r.Sources, r.Entries}[k]}
+			b.view.Device = DevicePtr{Elements: [...]uintptr{0, r.Sources, r.Entries}[k]}
 		}
-		s.out[0].view.At = Residence{In: &r.In, Out: &r.Out}
+		s.out[0].view.Device = DevicePtr{In: &r.In, Out: &r.Out}
 	}
 	f.settled, f.p.moved = false, true
 	return f.forget()
 }
 
 // provide gives memory i so many bytes, and no more.
-func (f *finding) provide(m *Remote, i, bytes int) error {
+func (f *blockSampler) provide(m *DeviceBuffers, i, bytes int) error {
 	b := f.memory[i]
 	if m.of(b).size == bytes {
 		return nil
@@ -255,16 +255,16 @@ func (p *program) stampsOf(s *shapeOp) (now [2]stamp) {
 
 // sizes reads how large the fields are that were queued, and makes more room where
 // there was not enough.
-func (f *finding) sizes() error {
-	if err := f.queue(); err != nil || !f.queued {
+func (f *blockSampler) sizes() error {
+	if err := f.enqueue(); err != nil || !f.queued {
 		return err
 	}
 	for {
 		last := f.memory[len(f.memory)-1]
-		if err := f.q.Buffers().download(bytesOf(f.counts), last.At.Elements); err != nil {
+		if err := f.q.Buffers().download(bytesOf(f.counts), last.Device.Elements); err != nil {
 			return fmt.Errorf("@%s, finding receptive fields: %w", f.p.fn.Name, err)
 		}
-		short, err := f.short()
+		short, err := f.growOnOverflow()
 		if err != nil {
 			return err
 		}
@@ -277,13 +277,13 @@ func (f *finding) sizes() error {
 	}
 	f.queued = false
 	for i, s := range f.p.shapeOps {
-		n, r := f.counts[FieldCounts*i:], f.fields[i]
-		targets, entries, sources := int(n[FieldTargets]), int(n[FieldAllEntries]), int(n[FieldAllSources])
+		n, r := f.counts[BlockCounts*i:], f.blocks[i]
+		targets, entries, sources := int(n[BlockTargets]), int(n[BlockAllEntries]), int(n[BlockAllSources])
 		f.p.resize(s, targets, entries, sources)
 		r.In.Rows, r.In.Cols, r.In.NNZ = targets, sources, entries
 		r.Out.Rows, r.Out.Cols, r.Out.NNZ = sources, targets, entries
 		// The host has the sizes of the structure and nothing else.
-		g := &s.field.Structure
+		g := &s.block.Structure
 		if g.In == nil {
 			g.In, g.Out = &kernels.CSR{}, &kernels.CSR{}
 		}
@@ -294,15 +294,15 @@ func (f *finding) sizes() error {
 	return nil
 }
 
-// short makes room for the first field that had not enough.
-func (f *finding) short() (bool, error) {
+// growOnOverflow makes room for the first field that had not enough.
+func (f *blockSampler) growOnOverflow() (bool, error) {
 	for i, s := range f.p.shapeOps {
-		n, r := f.counts[FieldCounts*i:], f.fields[i]
-		if at := n[FieldWrong]; at != math.MaxInt32 {
+		n, r := f.counts[BlockCounts*i:], f.blocks[i]
+		if at := n[BlockWrong]; at != math.MaxInt32 {
 			s.seen = [2]stamp{}
 			return false, opError(f.p.fn, &s.Call, fmt.Errorf("the target at position %d is outside 0..%d", at, r.Graph.Rows-1))
 		}
-		if need := int(n[FieldNeeded]); need > 0 {
+		if need := int(n[BlockNeeded]); need > 0 {
 			if need > math.MaxInt32/2 {
 				return false, opError(f.p.fn, &s.Call, errors.New("the receptive field has more than 2³⁰ entries: train with fewer anchors"))
 			}
@@ -314,14 +314,14 @@ func (f *finding) short() (bool, error) {
 }
 
 // bytes is what the fields hold on the device.
-func (f *finding) bytes() (n int) {
+func (f *blockSampler) bytes() (n int) {
 	for _, b := range f.memory {
 		n += f.q.Buffers().of(b).size
 	}
 	return n
 }
 
-func (f *finding) forget() error {
+func (f *blockSampler) forget() error {
 	if f.recording == nil {
 		return nil
 	}
@@ -330,7 +330,7 @@ func (f *finding) forget() error {
 	return r.Close()
 }
 
-func (f *finding) close() error {
+func (f *blockSampler) close() error {
 	errs := []error{f.forget()}
 	for _, b := range f.memory {
 		errs = append(errs, f.q.Buffers().Release(b))
@@ -339,20 +339,20 @@ func (f *finding) close() error {
 }
 
 // predict returns what the device will hold for fields as large as the host has found.
-func (f *finding) predict() (n int) {
+func (f *blockSampler) predict() (n int) {
 	work := 0
 	for i, s := range f.p.shapeOps {
-		r := f.fields[i]
-		r.Graph, r.MaxTargets = &ResidentCSR{Rows: s.in[0].Graph.N}, s.most[0]
+		r := f.blocks[i]
+		r.Graph, r.MaxTargets = &DeviceCSR{Rows: s.in[0].Graph.N}, s.most[0]
 		r.MaxEntries = r.room(s.most[1])
 		if r.From != nil {
 			r.MaxTargets = r.From.MaxSources()
 		}
 		n += r.lay(0)
-		work = max(work, f.q.FieldWork(r))
+		work = max(work, f.q.BlockWork(r))
 	}
-	if len(f.fields) == 0 {
+	if len(f.blocks) == 0 {
 		return 0
 	}
-	return n + aligned(4*FieldCounts*len(f.fields)) + aligned(work)
+	return n + aligned(4*BlockCounts*len(f.blocks)) + aligned(work)
 }

@@ -25,10 +25,10 @@ type DeviceMemory interface {
 	Copy(dst, src uintptr, bytes int) error
 }
 
-// Remote keeps buffers in a device's memory. It is the part of a [Device] with a
+// DeviceBuffers keeps buffers in a device's memory. It is the part of a [Device] with a
 // memory of its own that is the same for all of them, to be embedded. It is not safe for use by
 // several goroutines at once.
-type Remote struct {
+type DeviceBuffers struct {
 	mem    DeviceMemory
 	blocks map[uintptr]int // bytes by address
 	held   int
@@ -38,42 +38,44 @@ type Remote struct {
 	stage  []byte  // a structure, before it is copied
 }
 
-// NewRemote returns an empty memory.
-func NewRemote(m DeviceMemory) *Remote { return &Remote{mem: m, blocks: map[uintptr]int{}} }
+// NewDeviceBuffers returns an empty memory.
+func NewDeviceBuffers(m DeviceMemory) *DeviceBuffers {
+	return &DeviceBuffers{mem: m, blocks: map[uintptr]int{}}
+}
 
-// resident is what a Remote knows of a buffer.
-type resident struct {
-	of      *Remote
+// deviceAllocation is what a DeviceBuffers knows of a buffer.
+type deviceAllocation struct {
+	of      *DeviceBuffers
 	era     int
 	block   uintptr // memory of its own, 0 of a view
 	size    int     // its bytes
 	changed uint64  // how often the host said that the contents changed
 	loaded  uint64  // the change that the device has
 	owned   bool    // the device's memory counts, not the host's
-	in, out ResidentCSR
+	in, out DeviceCSR
 	host    *Buffer // copy for Export
 }
 
 // Buffers returns r itself.
-func (r *Remote) Buffers() *Remote { return r }
+func (r *DeviceBuffers) Buffers() *DeviceBuffers { return r }
 
 // Held returns the bytes in use now, and the most at one time so far.
-func (r *Remote) Held() (now, peak int) { return r.held, r.peak }
+func (r *DeviceBuffers) Held() (now, peak int) { return r.held, r.peak }
 
 // of returns what r knows of a buffer. A buffer lies on one device at a time.
-func (r *Remote) of(b *Buffer) *resident {
+func (r *DeviceBuffers) of(b *Buffer) *deviceAllocation {
 	if b.res == nil || b.res.of != r || b.res.era != r.era {
-		b.res, b.At = &resident{of: r, era: r.era, changed: 1}, Residence{}
+		b.res, b.Device = &deviceAllocation{of: r, era: r.era, changed: 1}, DevicePtr{}
 	}
 	return b.res
 }
 
 // OnDevice reports whether the memory of a device holds the contents, and not the
-// host's: of what programs compute there, and of what was given to [Remote.ToDevice].
+// host's: of what programs compute there, and of what was given to [DeviceBuffers.ToDevice].
 func (b *Buffer) OnDevice() bool { return b.res != nil && b.res.owned }
 
-// alloc gives a resident a block of at least so many bytes.
-func (r *Remote) alloc(s *resident, bytes int) error {
+// alloc gives a deviceAllocation a block of at least so many bytes.
+func (r *DeviceBuffers) alloc(s *deviceAllocation, bytes int) error {
 	if s.size >= bytes {
 		return nil
 	}
@@ -94,7 +96,7 @@ func (r *Remote) alloc(s *resident, bytes int) error {
 	return nil
 }
 
-func (r *Remote) free(s *resident) error {
+func (r *DeviceBuffers) free(s *deviceAllocation) error {
 	if s.block == 0 {
 		return nil
 	}
@@ -106,19 +108,19 @@ func (r *Remote) free(s *resident) error {
 }
 
 // Release gives back the memory of a buffer. Views of it must not be used again.
-func (r *Remote) Release(b *Buffer) error {
+func (r *DeviceBuffers) Release(b *Buffer) error {
 	if b.res == nil || b.res.of != r || b.res.era != r.era {
 		return nil
 	}
 	s := b.res
-	b.res, b.At = nil, Residence{}
+	b.res, b.Device = nil, DevicePtr{}
 	return r.free(s)
 }
 
 // ReleaseAll gives back the memory of all buffers. Programs that run on the device
 // must be closed before, and what it owned is lost. It returns the first error, and
 // goes on behind it.
-func (r *Remote) ReleaseAll() (err error) {
+func (r *DeviceBuffers) ReleaseAll() (err error) {
 	for at := range r.blocks {
 		if e := r.mem.Free(at); e != nil && err == nil {
 			err = e
@@ -131,10 +133,10 @@ func (r *Remote) ReleaseAll() (err error) {
 }
 
 // Changed says that the host changed a buffer's contents.
-func (r *Remote) Changed(b *Buffer) { r.of(b).changed++ }
+func (r *DeviceBuffers) Changed(b *Buffer) { r.of(b).changed++ }
 
 // Reserve makes b's own memory hold n elements; see [Device].
-func (r *Remote) Reserve(b *Buffer, n int) error {
+func (r *DeviceBuffers) Reserve(b *Buffer, n int) error {
 	s := r.of(b)
 	s.owned = true
 	if n == 0 {
@@ -143,20 +145,20 @@ func (r *Remote) Reserve(b *Buffer, n int) error {
 	if err := r.alloc(s, n*elementSize(b)); err != nil {
 		return err
 	}
-	b.At.Elements = s.block
+	b.Device.Elements = s.block
 	return nil
 }
 
 // View makes dst a view of n elements of b; see [Device].
-func (r *Remote) View(dst, b *Buffer, at, n int) {
+func (r *DeviceBuffers) View(dst, b *Buffer, at, n int) {
 	if have := r.of(b).size; at < 0 || n > 0 && at+n*elementSize(dst) > have {
 		panic(fmt.Sprintf("runtime: %d elements from byte %d on of %d bytes", n, at, have))
 	}
-	was := dst.At // with the structure of a sparse matrix
+	was := dst.Device // with the structure of a sparse matrix
 	r.of(dst).owned = true
-	dst.At = Residence{In: was.In, Out: was.Out}
+	dst.Device = DevicePtr{In: was.In, Out: was.Out}
 	if n > 0 {
-		dst.At.Elements = b.At.Elements + uintptr(at)
+		dst.Device.Elements = b.Device.Elements + uintptr(at)
 	}
 	if dst.Sparse != nil {
 		dst.Sparse.stored = n
@@ -165,35 +167,35 @@ func (r *Remote) View(dst, b *Buffer, at, n int) {
 
 // Import copies a bound buffer to the device, if the host has changed it since,
 // and makes view show it; see [Device].
-func (r *Remote) Import(view, bound *Buffer) error {
+func (r *DeviceBuffers) Import(view, bound *Buffer) error {
 	if err := r.load(bound); err != nil {
 		return err
 	}
-	view.At, view.Graph = bound.At, bound.Graph
+	view.Device, view.Graph = bound.Device, bound.Graph
 	view.I64 = bound.I64 // what sizes are found by is read on the host
 	if bound.Sparse != nil {
 		*view.Sparse = *bound.Sparse
 	}
 	r.of(view).owned = true
-	view.At = bound.At
+	view.Device = bound.Device
 	return nil
 }
 
 // Alias makes view show n elements of operand from one on; see [Device].
-func (r *Remote) Alias(view, operand *Buffer, from, n int) {
+func (r *DeviceBuffers) Alias(view, operand *Buffer, from, n int) {
 	r.of(view).owned = true
-	view.At, view.Graph = operand.At, operand.Graph
+	view.Device, view.Graph = operand.Device, operand.Graph
 	if operand.Sparse != nil {
 		*view.Sparse = *operand.Sparse
 	}
 	if from > 0 {
-		view.At.Elements += uintptr(from * elementSize(view))
+		view.Device.Elements += uintptr(from * elementSize(view))
 	}
 }
 
 // Export copies a result to the host; see [Device]. The copy is used again for
 // the next one.
-func (r *Remote) Export(b *Buffer) (*Buffer, error) {
+func (r *DeviceBuffers) Export(b *Buffer) (*Buffer, error) {
 	if b.Graph != nil {
 		return b, nil
 	}
@@ -211,19 +213,19 @@ func (r *Remote) Export(b *Buffer) (*Buffer, error) {
 	case b.Sparse != nil:
 		v := slices.Grow(h.Sparse.Values[:0], n)[:n]
 		*h.Sparse = SparseMatrix{ByRow: b.Sparse.ByRow, ByCol: b.Sparse.ByCol, Values: v}
-		err = r.download(bytesOf(v), b.At.Elements)
+		err = r.download(bytesOf(v), b.Device.Elements)
 	case b.DType == ir.I64:
 		h.I64 = slices.Grow(h.I64[:0], n)[:n]
-		err = r.download(bytesOf(h.I64), b.At.Elements)
+		err = r.download(bytesOf(h.I64), b.Device.Elements)
 	default:
 		h.F32 = slices.Grow(h.F32[:0], n)[:n]
-		err = r.download(bytesOf(h.F32), b.At.Elements)
+		err = r.download(bytesOf(h.F32), b.Device.Elements)
 	}
 	return h, err
 }
 
 // ToDevice gives a tensor to the device, with the contents that the host has now.
-func (r *Remote) ToDevice(b *Buffer) error {
+func (r *DeviceBuffers) ToDevice(b *Buffer) error {
 	s := r.of(b)
 	if s.owned {
 		return nil
@@ -237,32 +239,32 @@ func (r *Remote) ToDevice(b *Buffer) error {
 }
 
 // CopyToDevice copies the host's contents of a tensor that the device owns to the device.
-func (r *Remote) CopyToDevice(b *Buffer) error {
+func (r *DeviceBuffers) CopyToDevice(b *Buffer) error {
 	if err := r.ToDevice(b); err != nil {
 		return err
 	}
-	return r.upload(b.At.Elements, payload(b))
+	return r.upload(b.Device.Elements, payload(b))
 }
 
 // CopyToHost copies the contents of a tensor that the device owns to the host.
-func (r *Remote) CopyToHost(b *Buffer) error {
+func (r *DeviceBuffers) CopyToHost(b *Buffer) error {
 	if !b.OnDevice() {
 		return nil
 	}
-	return r.download(payload(b), b.At.Elements)
+	return r.download(payload(b), b.Device.Elements)
 }
 
 // Assign queues a copy of src's elements to dst, both f32 tensors of one size on
 // the device.
-func (r *Remote) Assign(dst, src *Buffer) error {
+func (r *DeviceBuffers) Assign(dst, src *Buffer) error {
 	if n := 4 * src.len(); n > 0 {
-		return r.mem.Copy(dst.At.Elements, src.At.Elements, n)
+		return r.mem.Copy(dst.Device.Elements, src.Device.Elements, n)
 	}
 	return nil
 }
 
 // load copies a buffer of the host's to the device, unless it is there.
-func (r *Remote) load(b *Buffer) error {
+func (r *DeviceBuffers) load(b *Buffer) error {
 	s := r.of(b)
 	if s.owned || s.loaded == s.changed {
 		return nil
@@ -282,17 +284,17 @@ func (r *Remote) load(b *Buffer) error {
 	if err := r.alloc(s, need); err != nil {
 		return err
 	}
-	b.At = Residence{Elements: s.block}
+	b.Device = DevicePtr{Elements: s.block}
 	whole := elements
 	if in != nil { // in one copy
 		r.stage = append(slices.Grow(r.stage[:0], need), elements...)
 		r.place(&s.in, in, s.block, nil)
-		var shared *ResidentCSR
+		var shared *DeviceCSR
 		if undirected {
 			shared = &s.in
 		}
 		r.place(&s.out, out, s.block, shared)
-		b.At.In, b.At.Out = &s.in, &s.out
+		b.Device.In, b.Device.Out = &s.in, &s.out
 		whole = r.stage
 		if len(r.stage) > mostStage {
 			r.stage = nil
@@ -310,8 +312,8 @@ const mostStage = 16 << 20
 
 // place appends a structure to what is staged for the block at an address. What
 // another structure has already is taken from there.
-func (r *Remote) place(to *ResidentCSR, c *kernels.CSR, block uintptr, shared *ResidentCSR) {
-	*to = ResidentCSR{Rows: c.Rows, Cols: c.Cols, NNZ: c.NNZ()}
+func (r *DeviceBuffers) place(to *DeviceCSR, c *kernels.CSR, block uintptr, shared *DeviceCSR) {
+	*to = DeviceCSR{Rows: c.Rows, Cols: c.Cols, NNZ: c.NNZ()}
 	put := func(x []int32) uintptr {
 		r.stage = append(r.stage, make([]byte, aligned(len(r.stage))-len(r.stage))...)
 		at := len(r.stage)
@@ -336,14 +338,14 @@ func (r *Remote) place(to *ResidentCSR, c *kernels.CSR, block uintptr, shared *R
 	}
 }
 
-func (r *Remote) upload(dst uintptr, src []byte) error {
+func (r *DeviceBuffers) upload(dst uintptr, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
 	return r.mem.Upload(dst, src)
 }
 
-func (r *Remote) download(dst []byte, src uintptr) error {
+func (r *DeviceBuffers) download(dst []byte, src uintptr) error {
 	if len(dst) == 0 {
 		return nil
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
-// fieldWork is where the search for a field keeps what it needs itself.
-type fieldWork struct {
+// blockWork is where the search for a field keeps what it needs itself.
+type blockWork struct {
 	met         uintptr // by node: its first place, or the targets' number and the first entry from it
 	node, first uintptr // by entry: where it comes from; whether it is the first, and how many are before it
 	rest        uintptr // of scans and sorts
 	bytes       int
 }
 
-func layFieldWork(f *runtime.ResidentField, at uintptr) (w fieldWork) {
+func layBlockWork(f *runtime.DeviceBlock, at uintptr) (w blockWork) {
 	put := func(bytes int) uintptr {
 		here := at + uintptr(w.bytes)
 		w.bytes += (bytes + 255) &^ 255
@@ -27,15 +27,15 @@ func layFieldWork(f *runtime.ResidentField, at uintptr) (w fieldWork) {
 	return w
 }
 
-// fieldWorkBytes is runtime.Queue's FieldWork.
-func fieldWorkBytes(f *runtime.ResidentField) int { return layFieldWork(f, 0).bytes }
+// blockWorkBytes is runtime.Queue's BlockWork.
+func blockWorkBytes(f *runtime.DeviceBlock) int { return layBlockWork(f, 0).bytes }
 
-// findField queues the search for a field: see fields.cu.
-func findField(q Queue, f *runtime.ResidentField) error {
+// sampleBlock queues the search for a field: see fields.cu.
+func sampleBlock(q Stream, f *runtime.DeviceBlock) error {
 	if f.MaxTargets+f.MaxEntries > 1<<30 {
 		return fmt.Errorf("a receptive field with room for %d targets and %d entries is more than CUDA kernels count: train with fewer anchors", f.MaxTargets, f.MaxEntries)
 	}
-	w := layFieldWork(f, f.Work)
+	w := layBlockWork(f, f.Work)
 	count := func(i int) uintptr { return f.Counts + uintptr(4*i) }
 	from := uint64(0)
 	if f.From != nil {
@@ -55,16 +55,16 @@ func findField(q Queue, f *runtime.ResidentField) error {
 	}
 	run("gsrc_field_begin", g.Rows, counts, Ptr(w.met), from, Int(f.MaxTargets), Int(g.Rows))
 	run("gsrc_field_targets", f.MaxTargets, counts, Ptr(w.met), Ptr(f.In.RowPtr), Ptr(f.Targets), Ptr(g.RowPtr), Int(g.Rows))
-	add(scan{Y: f.In.RowPtr, X: f.In.RowPtr, Total: count(runtime.FieldEntries), N: f.MaxTargets, Count: count(runtime.FieldTargets), End: true})
+	add(scan{Y: f.In.RowPtr, X: f.In.RowPtr, Total: count(runtime.BlockEntries), N: f.MaxTargets, Count: count(runtime.BlockTargets), End: true})
 	run("gsrc_field_admit", 1, counts, Int(f.MaxEntries), flag(f.Pads))
 	run("gsrc_field_entries", f.MaxEntries, counts, Ptr(w.met), Ptr(f.In.Row), Ptr(f.Entries), Ptr(w.node), Ptr(f.Targets), Ptr(f.In.RowPtr), Ptr(g.RowPtr), Ptr(g.Col))
 	run("gsrc_field_new", f.MaxEntries, counts, Ptr(w.first), Ptr(w.met), Ptr(w.node))
-	add(scan{Y: w.first, X: w.first, Total: count(runtime.FieldNew), N: f.MaxEntries, Count: count(runtime.FieldEntries)})
+	add(scan{Y: w.first, X: w.first, Total: count(runtime.BlockNew), N: f.MaxEntries, Count: count(runtime.BlockEntries)})
 	run("gsrc_field_place", max(f.MaxTargets, f.MaxEntries), counts, Ptr(f.Sources), Ptr(f.In.Col), Ptr(f.Targets), Ptr(w.met), Ptr(w.node), Ptr(w.first), flag(f.Pads))
 	if err == nil {
 		err = sort{
 			KeyTo: f.Out.Row, ValueTo: f.Out.Perm, Key: f.In.Col, KeyTemp: w.node, ValTemp: w.first,
-			N: f.MaxEntries, Count: count(runtime.FieldEntries), Bits: bits.Len(uint(f.MaxSources())),
+			N: f.MaxEntries, Count: count(runtime.BlockEntries), Bits: bits.Len(uint(f.MaxSources())),
 		}.launch(q, w.rest)
 	}
 	run("gsrc_field_end", max(f.MaxSources()+1, f.MaxEntries), counts, Ptr(f.Sources), Ptr(f.Entries), Ptr(f.In.Row), Ptr(f.In.Col), Ptr(f.Out.RowPtr), Ptr(f.Out.Row), Ptr(f.Out.Col), Ptr(f.Out.Perm))
