@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// The same data set pickled with every protocol, against the values that
+// The same data set pickled with every protocol that is read, against the values that
 // testdata/make.py wrote.
 func TestPlanetoidProtocols(t *testing.T) {
-	for p := range 5 {
+	for p := 2; p < 5; p++ {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
 			ds := mustLoad(t, fmt.Sprintf("testdata/planetoid-p%d", p), LoadOptions{})
 			if got, want := fmt.Sprint(ds.Graph.Edges), "[[0 1] [0 2] [1 3] [3 4] [4 5] [5 7]]"; got != want {
@@ -59,6 +59,11 @@ func TestPickleRefuses(t *testing.T) {
 		_, err := unpickle(file, mustRead(t, file), nil)
 		wantError(t, err, append(pieces, file)...)
 	}
+	// What protocols 0 and 1 write as text.
+	for _, p := range []string{"p0", "p1"} {
+		_, err := Load("testdata/planetoid-"+p, LoadOptions{})
+		wantError(t, err, "protocol 2 to 4", "ind.tiny.")
+	}
 }
 
 func TestPickleIntegerKinds(t *testing.T) {
@@ -86,10 +91,6 @@ func TestPickleValues(t *testing.T) {
 	}{
 		{"N.", nil},
 		{"\x88.", true},
-		{"I01\n.", true},
-		{"I00\n.", false},
-		{"I-12\n.", int64(-12)},
-		{"L123L\n.", int64(123)},
 		{"K\xff.", int64(255)},
 		{"M\x01\x02.", int64(513)},
 		{"J\xfe\xff\xff\xff.", int64(-2)},
@@ -98,7 +99,6 @@ func TestPickleValues(t *testing.T) {
 		{"\x8a\x02\xff\x00.", int64(255)},
 		{"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80.", int64(-1 << 63)},
 		{"\x8b\x03\x00\x00\x00\x00\x00\x01.", int64(65536)},
-		{"F1.5\n.", 1.5},
 		{"G\x3f\xf8\x00\x00\x00\x00\x00\x00.", 1.5},
 		{"U\x02ab.", "ab"},
 		{"T\x02\x00\x00\x00ab.", "ab"},
@@ -108,13 +108,9 @@ func TestPickleValues(t *testing.T) {
 		{"X\x02\x00\x00\x00ab.", "ab"},
 		{"\x8c\x02ab.", "ab"},
 		{"\x8d" + u64(2) + "ab.", "ab"},
-		{`S'a\n\t\r\\\'\x41"'` + "\n.", "a\n\t\r\\'A\""},
-		{`S"it's"` + "\n.", "it's"},
-		{"Va\\u0041\\U00000042\xe9\n.", "aABé"},
 		{"(NN0t0N.", nil}, // POP takes a value, then a mark
 		{"N(KK1.", nil},
 		{"N2\x860N.", nil},
-		{"Np7\ng7\n00N.", nil},
 		{"Nr" + u32(300) + "j" + u32(300) + "00N.", nil},
 		{scalar("i4", "U\x04\xfe\xff\xff\xff"), int64(-2)},
 		{scalar("f4", "U\x04\x00\x00\xc0\x3f"), 1.5},
@@ -178,17 +174,7 @@ var hostile = []struct{ name, data, err string }{
 	{"64-bit frame", "\x80\x04\x95" + u64(-1), "ends in the middle"},
 	{"huge long", "\x8b\xff\xff\xff\x7f", "ends in the middle"},
 	{"long long", "\x8a\x09123456789.", "9 bytes"},
-	{"decimal long", "L" + strings.Repeat("9", 100) + "L\n.", "not an integer"},
-	{"bad int", "Iabc\n.", "not an integer"},
-	{"bad float", "Fabc\n.", "not a number"},
-	{"unquoted string", "Sabc\n.", "not a quoted string"},
-	{"bad escape", `S'\q'` + "\n.", "escape"},
-	{"short escape", `S'\x1'` + "\n.", "cut short"},
-	{"short unicode", "V\\u12\n.", "cut short"},
-	{"bad unicode", "V\\U99999999\n.", "not a unicode escape"},
 	{"memo missing", "h\x07.", "never stored"},
-	{"memo text", "gx\n.", "not a number"},
-	{"memo negative", "Np-1\n.", "not a number"},
 	{"append to tuple", ")Na.", "not to a list"},
 	{"items of list", "](NNu.", "not of a dict"},
 	{"odd items", "}(Nu.", "no value"},
@@ -252,7 +238,7 @@ func TestPickleHostile(t *testing.T) {
 
 // A pickle cut anywhere is an error.
 func TestPickleTruncated(t *testing.T) {
-	for protocol := range 5 {
+	for protocol := 2; protocol < 5; protocol++ {
 		for _, p := range planetoidParts[:7] {
 			whole := mustRead(t, fmt.Sprintf("testdata/planetoid-p%d/ind.tiny.%s", protocol, p))
 			if _, err := unpickle(p, whole, nil); err != nil {

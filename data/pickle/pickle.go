@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
@@ -52,7 +50,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Read reads one pickled object, protocols 0 to 4 (Python's pickletools documents the
+// Read reads one pickled object, protocols 2 to 4 (Python's pickletools documents the
 // opcodes). The error is an *[Error].
 //
 // Memory, which is claimed from mem, stays in proportion to the file. Strings and array
@@ -161,7 +159,7 @@ func (m *Reader) step(op byte) error {
 		return m.push(nil)
 	case 0x88, 0x89: // NEWTRUE, NEWFALSE
 		return m.push(op == 0x88)
-	case 'I', 'L', 'F', 'S', 'V', 'K', 'M', 'J', 'G', 0x8a, 0x8b:
+	case 'K', 'M', 'J', 'G', 0x8a, 0x8b:
 		return m.number(op)
 	case 'U', 'T', 'C', 'B', 0x8e: // SHORT_BINSTRING, BINSTRING, SHORT_BINBYTES, BINBYTES, BINBYTES8
 		b, err := m.sized(op)
@@ -180,7 +178,7 @@ func (m *Reader) step(op byte) error {
 		return m.push(string(b))
 	case ')', 't', 0x85, 0x86, 0x87, ']', 'l', 'a', 'e', '}', 'd', 's', 'u':
 		return m.container(op)
-	case 'p', 'q', 'r', 0x94, 'g', 'h', 'j':
+	case 'q', 'r', 0x94, 'h', 'j':
 		return m.memoise(op)
 	case 'c': // GLOBAL
 		module, err := m.line()
@@ -232,10 +230,10 @@ func (m *Reader) step(op byte) error {
 		}
 		return m.objects.SetState(m, obj, state)
 	}
-	return fmt.Errorf("opcode 0x%02x is not supported (or this is no pickle)", op)
+	return fmt.Errorf("opcode 0x%02x is not supported: this is no pickle of protocol 2 to 4", op)
 }
 
-// number executes the opcodes that push numbers and the text forms of strings.
+// number executes the opcodes that push numbers.
 func (m *Reader) number(op byte) error {
 	switch op {
 	case 'K', 'M', 'J', 'G': // BININT1, BININT2, BININT, BINFLOAT
@@ -279,41 +277,7 @@ func (m *Reader) number(op byte) error {
 		}
 		return m.push(v)
 	}
-	text, err := m.line()
-	if err != nil {
-		return err
-	}
-	switch op {
-	case 'I': // INT; 00 and 01 are the booleans of protocol 0 and 1
-		if text == "00" || text == "01" {
-			return m.push(text == "01")
-		}
-		fallthrough
-	case 'L': // LONG
-		v, err := strconv.ParseInt(strings.TrimSuffix(text, "L"), 10, 64)
-		if err != nil {
-			return fmt.Errorf("%+.60q is not an integer of 64 bits", text)
-		}
-		return m.push(v)
-	case 'F': // FLOAT
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return fmt.Errorf("%+.60q is not a number", text)
-		}
-		return m.push(v)
-	case 'S': // STRING: a Python literal
-		b, err := unescape(text)
-		if err != nil {
-			return err
-		}
-		return m.push(Bytes(b))
-	}
-	// UNICODE: raw-unicode-escape, in which \uXXXX and \UXXXXXXXX are escapes.
-	s, err := rawUnicode(text)
-	if err != nil {
-		return err
-	}
-	return m.push(s)
+	return fmt.Errorf("opcode 0x%02x is not supported", op)
 }
 
 // container executes the opcodes that make and fill tuples, lists and dicts.
@@ -409,14 +373,6 @@ func (m *Reader) update(items []any) error {
 func (m *Reader) memoise(op byte) error {
 	var key uint64
 	switch op {
-	case 'p', 'g': // PUT, GET
-		text, err := m.line()
-		if err != nil {
-			return err
-		}
-		if key, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return fmt.Errorf("memo key %+.60q is not a number", text)
-		}
 	case 'q', 'h': // BINPUT, BINGET
 		b, err := m.take(1)
 		if err != nil {
@@ -432,7 +388,7 @@ func (m *Reader) memoise(op byte) error {
 	case 0x94: // MEMOIZE
 		key = uint64(len(m.memo))
 	}
-	if op == 'g' || op == 'h' || op == 'j' {
+	if op == 'h' || op == 'j' {
 		v, ok := m.memo[key]
 		if !ok {
 			return fmt.Errorf("memo entry %d was never stored", key)
@@ -544,75 +500,6 @@ func (m *Reader) Spend(n int) error {
 	}
 	m.budget -= n
 	return nil
-}
-
-// unescape decodes a quoted Python 2 string literal.
-func unescape(s string) ([]byte, error) {
-	if len(s) < 2 || (s[0] != '\'' && s[0] != '"') || s[len(s)-1] != s[0] {
-		return nil, fmt.Errorf("%+.60q is not a quoted string", s)
-	}
-	s = s[1 : len(s)-1]
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			out = append(out, s[i])
-			continue
-		}
-		i++
-		switch c := s[i]; c {
-		case 'n':
-			out = append(out, '\n')
-		case 't':
-			out = append(out, '\t')
-		case 'r':
-			out = append(out, '\r')
-		case '\\', '\'', '"':
-			out = append(out, c)
-		case 'x':
-			if i+2 >= len(s) {
-				return nil, errors.New(`a \x escape is cut short`)
-			}
-			v, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
-			if err != nil {
-				return nil, fmt.Errorf("%+.60q is not a hexadecimal byte", s[i+1:i+3])
-			}
-			out = append(out, byte(v))
-			i += 2
-		default:
-			return nil, fmt.Errorf("escape %+.60q is not supported", s[i-1:i+1])
-		}
-	}
-	return out, nil
-}
-
-// rawUnicode decodes Latin-1 text with \uXXXX and \UXXXXXXXX escapes.
-func rawUnicode(s string) (string, error) {
-	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		width := 0
-		if s[i] == '\\' && i+1 < len(s) {
-			switch s[i+1] {
-			case 'u':
-				width = 4
-			case 'U':
-				width = 8
-			}
-		}
-		if width == 0 {
-			out = utf8.AppendRune(out, rune(s[i]))
-			continue
-		}
-		if i+2+width > len(s) {
-			return "", errors.New("a unicode escape is cut short")
-		}
-		v, err := strconv.ParseUint(s[i+2:i+2+width], 16, 32)
-		if err != nil || v > utf8.MaxRune {
-			return "", fmt.Errorf("%+.60q is not a unicode escape", s[i:i+2+width])
-		}
-		out = utf8.AppendRune(out, rune(v))
-		i += 1 + width
-	}
-	return string(out), nil
 }
 
 func (m *Reader) pushGlobal(module, name string) error {

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -84,8 +83,7 @@ func Select(cases []Case, patterns string) ([]Case, error) {
 	return out, nil
 }
 
-// Run times the selected cases. A case that cannot run here is in the report with
-// the reason.
+// Run times the selected cases.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Rounds == 0 {
 		o.Rounds = 7
@@ -148,10 +146,6 @@ func (c *Case) measure(ctx context.Context, o Options) (Result, error) {
 	} else {
 		x, err = c.inProcess(o)
 	}
-	var skip skipped
-	if errors.As(err, &skip) {
-		x, err = Result{Skipped: skip.why}, nil
-	}
 	x.Name = c.Name
 	return x, err
 }
@@ -189,11 +183,6 @@ func (r *Result) judge(l *Roofline) {
 		p.GFlops, p.GBs, p.Share = rates(p.Cost, p.MS, l)
 	}
 }
-
-// skipped is why a case cannot run here.
-type skipped struct{ why string }
-
-func (s skipped) Error() string { return s.why }
 
 // rounds times f, after one or two runs that are not counted, and returns the
 // sorted milliseconds of one call.

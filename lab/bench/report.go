@@ -48,8 +48,7 @@ type Result struct {
 	LeastMS   float64 `json:"least_ms,omitempty"`   // the least work at this machine's rates
 	OverLeast float64 `json:"over_least,omitempty"` // the median over LeastMS
 
-	Parts   []Part `json:"parts,omitempty"` // of a step, longest first
-	Skipped string `json:"skipped,omitempty"`
+	Parts []Part `json:"parts,omitempty"` // of a step, longest first
 }
 
 // Part is a kind of operation within a step.
@@ -135,10 +134,6 @@ func (r *Report) Write(w io.Writer, f Format, parts bool) error {
 	fmt.Fprintln(w)
 	rows := [][]string{{"case", "data", "median", "range", "rate", "of limit", "memory", "least work"}}
 	for _, x := range r.Results {
-		if x.Skipped != "" {
-			rows = append(rows, []string{x.Name, x.Data, "skipped: " + x.Skipped, "", "", "", "", ""})
-			continue
-		}
 		rows = append(rows, []string{x.Name, x.Data, ms(x.MS), ms(x.MinMS) + " to " + ms(x.MaxMS), rate(x.GFlops, x.GBs) + perSize(x.PerSizeNS), percent(x.Share), memory(x), least(x)})
 		if !parts {
 			continue

@@ -1,8 +1,8 @@
 """200 epochs of the two-layer GCN, each with an evaluation pass. --impl pyg is PyTorch Geometric as its
 documentation writes it; --impl sparse is what an expert writes: features and adjacency in CSR.
---inference times the forward pass instead; with --onnx that of PyG's export in onnxruntime.
+--inference times the forward pass instead.
 """
-import argparse, os, tempfile, warnings
+import argparse, warnings
 import numpy as np, torch, torch.nn.functional as F
 from common import Data, median, report, times
 
@@ -14,7 +14,6 @@ p.add_argument("--rounds", type=int, default=1)
 p.add_argument("--impl", default="pyg", choices=["pyg", "sparse"])
 p.add_argument("--hidden", type=int, default=16)
 p.add_argument("--inference", action="store_true")
-p.add_argument("--onnx", action="store_true")
 o = p.parse_args()
 torch.set_num_threads(o.threads)
 torch.manual_seed(0)
@@ -79,20 +78,6 @@ if not o.inference:
     start = time.perf_counter()
     epochs()
     report(ms=1e3 * (time.perf_counter() - start))
-elif not o.onnx:
+else:
     model.eval()
     report(ms=median(times(forward, 30)))
-else:
-    import onnxruntime
-
-    model.eval()
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "gcn.onnx")
-        torch.onnx.export(model, inputs, path, opset_version=17, dynamo=False, input_names=["x", "edge_index"], output_names=["logits"],
-                          dynamic_axes={"x": {0: "n"}, "edge_index": {1: "e"}})
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = o.threads
-        session = onnxruntime.InferenceSession(path, options)
-        feed = {"x": inputs[0].numpy(), "edge_index": inputs[1].numpy()}
-        difference = np.abs(session.run(None, feed)[0] - forward().numpy()).max()
-        report(ms=median(times(lambda: session.run(None, feed), 30)), difference=float(difference))
