@@ -50,9 +50,9 @@ const (
 	ExprProduct                 // p
 )
 
-// exprAttr returns the attribute of a pointwise operation that is written among
-// its arguments, or nil.
-func exprAttr(d *OpDef) *AttrSpec {
+// NumberAttr returns the attribute of a pointwise operation that is written among its
+// arguments in expressions, such as the slope of leaky_relu, or nil.
+func (d *OpDef) NumberAttr() *AttrSpec {
 	for i := range d.Attrs {
 		if d.Attrs[i].Name != "stream" {
 			return &d.Attrs[i]
@@ -61,10 +61,18 @@ func exprAttr(d *OpDef) *AttrSpec {
 	return nil
 }
 
+// Number returns the value of [OpDef.NumberAttr]; 0 where there is none.
+func (o *Op) Number() float64 {
+	if a := o.Def.NumberAttr(); a != nil {
+		return o.Float(a.Name)
+	}
+	return 0
+}
+
 // Attrs returns the attributes of the step as an operation of its own.
 func (s *ExprStep) Attrs(stream string) Attrs {
 	attrs := Attrs{}
-	if a := exprAttr(s.Def); a != nil {
+	if a := s.Def.NumberAttr(); a != nil {
 		attrs[a.Name] = s.Attr
 	}
 	if s.Def.Random {
@@ -111,7 +119,7 @@ func (e *Expr) String() string {
 		for _, a := range s.Args {
 			args = append(args, term(a))
 		}
-		if exprAttr(s.Def) != nil {
+		if s.Def.NumberAttr() != nil {
 			args = append(args, literal(s.Attr))
 		}
 		text[i] = s.Def.Name + "(" + strings.Join(args, ", ") + ")"
@@ -244,7 +252,7 @@ func (p *exprParser) step(d *OpDef) (ExprArg, error) {
 		s.Args = append(s.Args, a)
 	}
 	want := len(d.Operands)
-	if exprAttr(d) != nil {
+	if d.NumberAttr() != nil {
 		want++
 		if n := len(s.Args); n == want && s.Args[n-1].Kind == ExprNumber {
 			s.Attr, s.Args = s.Args[n-1].Value, s.Args[:n-1]
@@ -253,7 +261,7 @@ func (p *exprParser) step(d *OpDef) (ExprArg, error) {
 	}
 	if len(s.Args) != want {
 		attr := ""
-		if a := exprAttr(d); a != nil {
+		if a := d.NumberAttr(); a != nil {
 			attr = " and the number " + a.Name
 		}
 		return ExprArg{}, fmt.Errorf("expression %q: %s takes %s%s", p.text, d.Name, d.signature(), attr)
@@ -287,7 +295,7 @@ func (c *InferCtx) wantExpr(t Type, first int, product bool) error {
 		if s.Def.Random {
 			draws++
 		}
-		if a := exprAttr(s.Def); a != nil && !a.Range.Holds(s.Attr) {
+		if a := s.Def.NumberAttr(); a != nil && !a.Range.Holds(s.Attr) {
 			return fmt.Errorf("%s %g of %s must be %s", a.Name, s.Attr, s.Def.Name, a.Range)
 		}
 	}

@@ -41,10 +41,10 @@ func scatterLate(m *ir.Module, f *ir.Func) {
 	type rows struct{ of, index *ir.Value }
 	gathered := map[rows]*ir.Value{}
 	rewrite(m, f, func(b *ir.Builder, op *ir.Op) []*ir.Value {
-		switch op.Name() {
-		case "gather":
+		switch d := op.Def; {
+		case op.Name() == "gather":
 			gathered[rows{op.Operands[0], op.Operands[1]}] = op.Result()
-		case "relu_grad", "elu_grad", "leaky_relu_grad":
+		case d.Elementwise() && len(d.Operands) == 2 && d.Operands[1].Linear && !d.Broadcasts: // an activation's gradient
 			s := op.Operands[1].Def
 			if s == nil || s.Name() != "scatter_add" || uses[s.Result()] > 1 {
 				break
@@ -53,7 +53,7 @@ func scatterLate(m *ir.Module, f *ir.Func) {
 				dx := b.One(op.Name(), op.Attrs, y, s.Operands[0])
 				return one(b.OneTyped("scatter_add", nil, op.Result().Type, dx, s.Operands[1]))
 			}
-		case "reduce_sum":
+		case op.Name() == "reduce_sum":
 			if s := op.Operands[0].Def; op.Str("axis") == "0" && s != nil && s.Name() == "scatter_add" {
 				return one(b.One("reduce_sum", op.Attrs, s.Operands[0]))
 			}

@@ -155,16 +155,14 @@ func isSparse(v *ir.Value, info DataInfo) bool {
 	if v.Def == nil {
 		return !v.Param && v.Type.Rank() == 2 && slices.Contains(info.SparseArgs, v.Name)
 	}
-	switch v.Def.Name() {
-	case "dropout", "l1_normalize", "l2_normalize", "stop_gradient":
-		return isSparse(v.Def.Operands[0], info)
-	case "mul":
-		x, y := v.Def.Operands[0], v.Def.Operands[1]
-		return scales(y, v) && isSparse(x, info) || scales(x, v) && isSparse(y, info)
-	case "div":
-		return scales(v.Def.Operands[1], v) && isSparse(v.Def.Operands[0], info)
+	x := v.Def.Operands
+	if len(x) == 0 {
+		return false
 	}
-	return false
+	if kept, _ := takesSparse(v.Def, x); kept && isSparse(x[0], info) {
+		return true
+	}
+	return v.Def.Name() == "mul" && scales(x[0], v) && isSparse(x[1], info)
 }
 
 // scales reports whether a factor is the same along a dimension of the product:

@@ -38,8 +38,10 @@ func sparsify(m *ir.Module, info DataInfo) error {
 			if op.Name() == "mul" && isCSR(ops[1]) && !isCSR(ops[0]) {
 				ops[0], ops[1] = ops[1], ops[0]
 			}
-			if v := keepSparse(b, op, ops); v != nil {
-				return v
+			if isCSR(ops[0]) {
+				if _, ok := takesSparse(op, ops); ok {
+					return b.Op(op.Name(), op.Attrs, ops...)
+				}
 			}
 			for i, v := range ops {
 				if isCSR(v) {
@@ -64,22 +66,16 @@ func sparsify(m *ir.Module, info DataInfo) error {
 
 func isCSR(v *ir.Value) bool { return v != nil && v.Type.Layout == ir.CSR }
 
-// keepSparse rebuilds the operation on sparse operands where its type rule
-// allows it, or returns nil. A sparse matrix may be a product's first operand,
-// and may be scaled, dropped out and row-normalised.
-func keepSparse(b *ir.Builder, op *ir.Op, ops []*ir.Value) []*ir.Value {
-	if !isCSR(ops[0]) || slices.ContainsFunc(ops[1:], isCSR) {
-		return nil
+// takesSparse reports whether an operation takes its first operand stored sparsely, by
+// its type rule, and whether the result is then stored sparsely too. A sparse matrix may
+// be a product's first operand, and may be scaled, dropped out and row-normalised.
+func takesSparse(op *ir.Op, operands []*ir.Value) (result, ok bool) {
+	if !op.Def.Operands[0].Sparse || slices.ContainsFunc(operands[1:], isCSR) {
+		return false, false
 	}
-	switch op.Name() {
-	case "matmul", "dropout", "l1_normalize", "l2_normalize", "stop_gradient":
-	case "mul", "div":
-		other := ops[1].Type
-		if other.Rank() == 2 && other.Dims[0] != "1" && other.Dims[1] != "1" || !op.Result().Type.SameShape(ops[0].Type) {
-			return nil
-		}
-	default:
-		return nil
-	}
-	return b.Op(op.Name(), op.Attrs, ops...)
+	x := *operands[0]
+	x.Type.Layout = ir.CSR
+	as := &ir.Op{Def: op.Def, Attrs: op.Attrs, Operands: append([]*ir.Value{&x}, operands[1:]...)}
+	ts, err := op.Def.Infer(&ir.InferCtx{Op: as})
+	return err == nil && ts[0].Layout == ir.CSR, err == nil
 }

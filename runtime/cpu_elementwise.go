@@ -5,31 +5,9 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
+// elementwiseKernels are those beside chainUnary, chainBinary and chainCompare.
 var elementwiseKernels = map[string]Kernel{
-	"add":       binary(kernels.Add),
-	"sub":       binary(kernels.Sub),
-	"mul":       scaling(kernels.Mul),
-	"div":       scaling(kernels.Div),
-	"maximum":   binary(kernels.Max),
-	"minimum":   binary(kernels.Min),
 	"logaddexp": logAddExp,
-
-	"greater":       compare(kernels.CompareGreater),
-	"greater_equal": compare(kernels.CompareGreaterEqual),
-	"less":          compare(kernels.CompareLess),
-
-	"neg":        unary(kernels.Neg),
-	"exp":        unary(kernels.Exp),
-	"log":        unary(kernels.Log),
-	"sqrt":       unary(kernels.Sqrt),
-	"rsqrt":      unary(kernels.Rsqrt),
-	"square":     unary(kernels.Square),
-	"sigmoid":    unary(kernels.Sigmoid),
-	"tanh":       unary(kernels.Tanh),
-	"relu":       unary(kernels.ReluOp),
-	"elu":        unary(kernels.EluOp),
-	"leaky_relu": unaryWith(kernels.LeakyRelu, "slope"),
-	"pow":        unaryWith(kernels.Pow, "exponent"),
 
 	"relu_grad": func(k *Call) error { k.Pool.ReluGrad(k.Out[0].F32, k.In[0].F32, k.In[1].F32); return nil },
 	"elu_grad":  func(k *Call) error { k.Pool.EluGrad(k.Out[0].F32, k.In[0].F32, k.In[1].F32); return nil },
@@ -44,6 +22,21 @@ var elementwiseKernels = map[string]Kernel{
 	"broadcast_to":  broadcastTo,
 	"unsqueeze":     identity,
 	"squeeze":       identity,
+}
+
+// stepKernels are the kernels of operations that are one step of a chain.
+func stepKernels() map[string]Kernel {
+	all := map[string]Kernel{}
+	for name, op := range chainUnary {
+		all[name] = unary(op)
+	}
+	for name, op := range chainBinary {
+		all[name] = scaling(op)
+	}
+	for name, op := range chainCompare {
+		all[name] = compare(op)
+	}
+	return all
 }
 
 // identity copies the operand. The arena executor makes a view instead.
@@ -61,12 +54,8 @@ func identity(k *Call) error {
 }
 
 func unary(op kernels.UnaryOp) Kernel {
-	return func(k *Call) error { k.Pool.Unary(op, k.Out[0].F32, k.In[0].F32, 0); return nil }
-}
-
-func unaryWith(op kernels.UnaryOp, attr string) Kernel {
 	return func(k *Call) error {
-		k.Pool.Unary(op, k.Out[0].F32, k.In[0].F32, float32(k.Op.Float(attr)))
+		k.Pool.Unary(op, k.Out[0].F32, k.In[0].F32, float32(k.Op.Number()))
 		return nil
 	}
 }
@@ -121,8 +110,8 @@ func logAddExp(k *Call) error {
 	return nil
 }
 
-// scaling is a binary operation whose first operand may be sparse: zeros stay
-// zeros when rows, columns or everything is scaled.
+// scaling is a binary operation whose first operand may be sparse, if it is one that
+// keeps zeros when rows, columns or everything is scaled.
 func scaling(op kernels.BinaryOp) Kernel {
 	dense := binary(op)
 	return func(k *Call) error {

@@ -215,7 +215,7 @@ func CheckKernel(op *ir.Op, have bool, device string) error {
 }
 
 // cpuKernels is the table of the CPU: one kernel for each tensor operation.
-var cpuKernels = mergeKernels(elementwiseKernels, reduceKernels, matrixKernels, pairwiseKernels, graphKernels, randomKernels, fusedKernels)
+var cpuKernels = mergeKernels(stepKernels(), elementwiseKernels, reduceKernels, matrixKernels, pairwiseKernels, graphKernels, randomKernels, fusedKernels)
 
 func mergeKernels(tables ...map[string]Kernel) map[string]Kernel {
 	all := map[string]Kernel{}

@@ -194,7 +194,7 @@ func (c *chain) compile(k *runtime.Call, first int) {
 		if n.op == opDropout {
 			n.number = max(n.number, 0)
 		}
-		free := !hasNumber(s.Def) // the number is not an attribute's
+		free := s.Def.NumberAttr() == nil // the number is not an attribute's
 		for j, a := range s.Args {
 			switch {
 			case a.Kind == ir.ExprResult:
@@ -258,10 +258,4 @@ func (c *chain) compile(k *runtime.Call, first int) {
 		}
 		c.steps = append(c.steps, step(n.op, to, arg[0], arg[1], n.number))
 	}
-}
-
-// hasNumber reports whether a pointwise operation has an attribute beside the
-// stream.
-func hasNumber(d *ir.OpDef) bool {
-	return slices.ContainsFunc(d.Attrs, func(a ir.AttrSpec) bool { return a.Name != "stream" })
 }

@@ -66,6 +66,9 @@ func merge(tables ...map[string]Kernel) map[string]Kernel {
 	all := map[string]Kernel{
 		"receptive_field": func(Stream, *runtime.Call) error { return nil }, // found by the host before the run
 	}
+	for name := range pointwise {
+		all[name] = elementwise
+	}
 	for _, t := range tables {
 		maps.Copy(all, t)
 	}

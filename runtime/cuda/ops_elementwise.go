@@ -5,35 +5,10 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
+// elementwiseKernels are those beside pointwise, whose operations are one step.
 var elementwiseKernels = map[string]Kernel{
-	"add":       elementwise,
-	"sub":       elementwise,
-	"mul":       scaling(false),
-	"div":       scaling(true),
-	"maximum":   elementwise,
-	"minimum":   elementwise,
-	"logaddexp": elementwise,
-
-	"greater":       elementwise,
-	"greater_equal": elementwise,
-	"less":          elementwise,
-
-	"neg":        elementwise,
-	"exp":        elementwise,
-	"log":        elementwise,
-	"sqrt":       elementwise,
-	"rsqrt":      elementwise,
-	"square":     elementwise,
-	"sigmoid":    elementwise,
-	"tanh":       elementwise,
-	"relu":       elementwise,
-	"elu":        elementwise,
-	"leaky_relu": elementwiseWith("slope"),
-	"pow":        elementwiseWith("exponent"),
-
-	"relu_grad":       elementwise,
-	"elu_grad":        elementwise,
-	"leaky_relu_grad": elementwiseWith("slope"),
+	"mul": scaling(false),
+	"div": scaling(true),
 
 	"stop_gradient": identity,
 	"scale_grad":    identity,
@@ -55,13 +30,7 @@ var elementwiseKernels = map[string]Kernel{
 
 // elementwise is one step over the operands.
 func elementwise(q Stream, k *runtime.Call) error {
-	return one(pointwise[k.Op.Name()], 0, k.Out[0], k.In...).launch(q)
-}
-
-func elementwiseWith(attr string) Kernel {
-	return func(q Stream, k *runtime.Call) error {
-		return one(pointwise[k.Op.Name()], float32(k.Op.Float(attr)), k.Out[0], k.In...).launch(q)
-	}
+	return one(pointwise[k.Op.Name()], float32(k.Op.Number()), k.Out[0], k.In...).launch(q)
 }
 
 // identity copies the operand. The arena executor makes a view instead.
