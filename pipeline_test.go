@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/exporttest"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
@@ -51,24 +52,24 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 	t.Helper()
 	lib := orttest.Need(t)
 	ctx := context.Background()
-	dist := filepath.Join(t.TempDir(), "dist")
+	out := filepath.Join(t.TempDir(), "dist")
 	o.Library = &lib
-	if _, err := run.Build(ctx, dist, o); err != nil { // holds it against the parts on other graphs
+	if _, err := run.Build(ctx, out, o); err != nil { // holds it against the parts on other graphs
 		t.Fatal(err)
 	}
 	// The export is not to know its training graph again.
-	info := filepath.Join(dist, "inference.json")
+	info := filepath.Join(out, "inference.json")
 	text, err := os.ReadFile(info)
 	if err != nil {
 		t.Fatal(err)
 	}
-	exporttest.Rewrite(t, dist, "inference.json", strings.Replace(string(text), `"checksum": "`, `"checksum": "x`, 1))
+	exporttest.Rewrite(t, out, "inference.json", strings.Replace(string(text), `"checksum": "`, `"checksum": "x`, 1))
 	predict := gsrc.PredictOptions{Library: &lib, Provider: ort.CPU, Load: load}
-	want, err := gsrc.Refine(ctx, dist, gsrc.RefineOptions{Data: path, Predict: predict})
+	want, err := gsrc.Refine(ctx, out, gsrc.RefineOptions{Data: path, Predict: predict})
 	if err != nil {
 		t.Fatal(err)
 	}
-	classes, err := gsrc.Predict(ctx, dist, path, "", predict)
+	classes, err := gsrc.Predict(ctx, out, path, "", predict)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := export.Open(dist, ort.Options{Provider: ort.CPU, Library: &lib})
+	d, err := dist.Open(out, ort.Options{Provider: ort.CPU, Library: &lib})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 	if cfg.Model.Edges.Judge == "attributes" {
 		pool := kernels.NewPool(1)
 		defer pool.Close()
-		text, err := os.ReadFile(filepath.Join(dist, "evidence.json"))
+		text, err := os.ReadFile(filepath.Join(out, "evidence.json"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -34,11 +34,11 @@ func TestSymmetrizeIsWhatTheLoaderDoes(t *testing.T) {
 	var logits [2][]float32
 	for i, o := range []gsrc.BuildOptions{{}, {Symmetrize: true}} {
 		o.Library = &lib
-		dist := filepath.Join(dir, "dist", string(rune('a'+i)))
-		if _, err := run.Build(ctx, dist, o); err != nil {
+		out := filepath.Join(dir, "dist", string(rune('a'+i)))
+		if _, err := run.Build(ctx, out, o); err != nil {
 			t.Fatal(err)
 		}
-		d, err := export.Open(dist, ort.Options{Provider: ort.CPU, Library: &lib})
+		d, err := dist.Open(out, ort.Options{Provider: ort.CPU, Library: &lib})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,11 +47,11 @@ func TestSymmetrizeIsWhatTheLoaderDoes(t *testing.T) {
 		if o.Symmetrize {
 			index = ort.Int64s(append(from, to...), 2, int64(len(from)))
 		}
-		out, err := d.Classify(x, index, nil)
+		answers, err := d.Classify(x, index, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		logits[i] = out["logits"].F32
+		logits[i] = answers["logits"].F32
 	}
 	for i, want := range logits[0] {
 		if d := logits[1][i] - want; d > 1e-5 || d < -1e-5 {

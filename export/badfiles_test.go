@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
@@ -76,7 +77,7 @@ func TestBadFiles(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, manifest.FileName), text, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			d, err := Open(dir, ort.Options{Provider: ort.CPU, Library: o.Library})
+			d, err := dist.Open(dir, ort.Options{Provider: ort.CPU, Library: o.Library})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,8 @@ import (
 // A session with bound inputs gives what it gives unbound, run after run, and the
 // profile tells where each node ran.
 func TestBindAndPlacement(t *testing.T) {
-	d, _ := openDist(t, "ecl-gsr/struct=3/l1", nil)
+	d, o := openDist(t, "ecl-gsr/struct=3/l1", nil)
+	options := ort.Options{Provider: ort.CPU, Threads: 1, Library: o.Library}
 	if err := d.Warm(); err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +22,7 @@ func TestBindAndPlacement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := d.session(role)
+		s, err := d.Manifest.Session(role, options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +56,7 @@ func TestBindAndPlacement(t *testing.T) {
 		if _, err := b.Run(); !errors.Is(err, ort.ErrClosed) {
 			t.Errorf("a closed binding runs: %v", err)
 		}
-		nodes, err := ort.Placement(filepath.Join(d.dir, info.File), d.options, in)
+		nodes, err := ort.Placement(filepath.Join(d.Manifest.Dir, info.File), options, in)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,12 +6,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/onnxtest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
-func openDist(t *testing.T, model string, change func(*BuildOptions)) (*Dist, BuildOptions) {
+func openDist(t *testing.T, model string, change func(*BuildOptions)) (*dist.Dist, BuildOptions) {
 	t.Helper()
 	o := buildOptions(t, model)
 	o.Unverified = true
@@ -22,7 +23,7 @@ func openDist(t *testing.T, model string, change func(*BuildOptions)) (*Dist, Bu
 	if _, _, err := Build(t.Context(), dir, o); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Open(dir, ort.Options{Provider: ort.CPU, Threads: 1, Library: o.Library})
+	d, err := dist.Open(dir, ort.Options{Provider: ort.CPU, Threads: 1, Library: o.Library})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func TestDistRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Open(t.TempDir(), ort.Options{}); err == nil || !strings.Contains(err.Error(), "no export") {
+	if _, err := dist.Open(t.TempDir(), ort.Options{}); err == nil || !strings.Contains(err.Error(), "no export") {
 		t.Errorf("error %v, want that the folder is no export", err)
 	}
 }

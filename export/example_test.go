@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -42,7 +42,7 @@ func @classify(%x: f32[N,3], %g: graph<N,E>) -> (logits: f32[N,2]) {
 
 // An application reads an export folder and classifies the nodes of a graph.
 func ExampleOpen() {
-	d, err := export.Open("dist", ort.Options{Provider: ort.Auto})
+	d, err := dist.Open("dist", ort.Options{Provider: ort.Auto})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/inspect"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
@@ -59,7 +60,7 @@ func TestExternalData(t *testing.T) {
 		}
 		var logits [2][]float32
 		for k, dir := range []string{one, two} {
-			d, err := Open(dir, ort.Options{Provider: ort.CPU, Threads: 1, Library: o.Library})
+			d, err := dist.Open(dir, ort.Options{Provider: ort.CPU, Threads: 1, Library: o.Library})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +150,7 @@ func TestExternalDataDamaged(t *testing.T) {
 		expect("verify", err, test.verify)
 		_, err = inspect.Read(filepath.Join(dir, "classifier.onnx"))
 		expect("inspect", err, test.inspect)
-		d, err := Open(dir, ort.Options{Provider: ort.CPU, Library: o.Library})
+		d, err := dist.Open(dir, ort.Options{Provider: ort.CPU, Library: o.Library})
 		if err != nil {
 			t.Fatal(err)
 		}

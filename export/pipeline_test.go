@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/internal/onnxtest"
@@ -103,7 +104,7 @@ func TestPipelineK(t *testing.T) {
 	check := o.checks()
 	first := map[int]map[string]ort.Tensor{}
 	for _, threads := range []int{1, 2, 4} {
-		d, err := Open(dir, ort.Options{Provider: ort.CPU, Threads: threads, Library: o.Library})
+		d, err := dist.Open(dir, ort.Options{Provider: ort.CPU, Threads: threads, Library: o.Library})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -37,7 +38,7 @@ func TestBuildSymmetrizes(t *testing.T) {
 			if !m.Symmetrize || m.Models["classifier"].Hops != nil || oneWay != 4 {
 				t.Errorf("symmetrize %v, %v hops, %d comparisons in one direction", m.Symmetrize, m.Models["classifier"].Hops, oneWay)
 			}
-			d, err := Open(dir, ort.Options{Provider: ort.CPU, Threads: 1, Library: o.Library})
+			d, err := dist.Open(dir, ort.Options{Provider: ort.CPU, Threads: 1, Library: o.Library})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,7 @@ func TestTriton(t *testing.T) {
 		})
 		dir := filepath.Join(t.TempDir(), "repository")
 		for range 2 { // the second replaces the first
-			if err := WriteTriton(d.dir, dir); err != nil {
+			if err := WriteTriton(d.Manifest.Dir, dir); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -81,7 +81,7 @@ func TestTriton(t *testing.T) {
 				if from == "" {
 					continue
 				}
-				want, err := os.ReadFile(filepath.Join(d.dir, from))
+				want, err := os.ReadFile(filepath.Join(d.Manifest.Dir, from))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -101,7 +101,7 @@ func TestTriton(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, _ := openDist(t, "ecl-gsr/struct=3/l1", nil)
-	if err := WriteTriton(d.dir, strange); err == nil || !strings.Contains(err.Error(), "thesis.tex") {
+	if err := WriteTriton(d.Manifest.Dir, strange); err == nil || !strings.Contains(err.Error(), "thesis.tex") {
 		t.Errorf("a folder of something else was replaced: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
@@ -199,7 +199,7 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 func (r *Graph) Manifest() *manifest.Manifest { return r.p.manifest }
 
 // Dist is the export, open.
-func (r *Graph) Dist() *export.Dist { return r.p.dist }
+func (r *Graph) Dist() *dist.Dist { return r.p.dist }
 
 // show makes a version the latest.
 func (r *Graph) show(s *Snapshot) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -15,7 +15,7 @@ type entriesOf func(v int32) (sources []int32, weights []float32)
 // layers hold what the levels of a model give for every node of a graph, so that after a
 // change the rows that it reaches are computed alone.
 type layers struct {
-	m      *export.Staged
+	m      *dist.Staged
 	n      int
 	values map[string]*field
 	undo   []overwritten
@@ -40,7 +40,7 @@ type overwritten struct {
 }
 
 // newLayers computes everything for n nodes with features x.
-func newLayers(m *export.Staged, n int, x *matrix, in entriesOf) (*layers, error) {
+func newLayers(m *dist.Staged, n int, x *matrix, in entriesOf) (*layers, error) {
 	l := &layers{m: m, values: map[string]*field{}}
 	l.grow(n)
 	for level := range m.Levels() {

@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/metrics"
@@ -114,7 +114,7 @@ type predictor struct {
 	dir      string
 	o        PredictOptions
 	manifest *manifest.Manifest
-	dist     *export.Dist // nil until models opens it
+	dist     *dist.Dist // nil until models opens it
 	info     Info
 	ds       *data.Dataset
 	x        ort.Tensor // the features; set by models
@@ -164,7 +164,7 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 }
 
 // models opens the export in onnxruntime, and makes ready what it takes.
-func (p *predictor) models(ctx context.Context) (*export.Dist, error) {
+func (p *predictor) models(ctx context.Context) (*dist.Dist, error) {
 	if p.dist != nil {
 		return p.dist, nil
 	}
@@ -178,7 +178,7 @@ func (p *predictor) models(ctx context.Context) (*export.Dist, error) {
 	if p.ds != nil {
 		p.x = Features(p.ds)
 	}
-	p.dist = export.OpenManifest(p.manifest, ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.yield})
+	p.dist = dist.OpenManifest(p.manifest, ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.yield})
 	return p.dist, nil
 }
 

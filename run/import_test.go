@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
@@ -59,7 +59,7 @@ func importAll(t *testing.T, dir string) {
 			if err := run.LoadData(filepath.Join(dir, "graph.npz")); err != nil {
 				t.Fatal(err)
 			}
-			dist, err := export.Open(filepath.Join(out, "dist"), ort.Options{Provider: ort.CPU})
+			dist, err := dist.Open(filepath.Join(out, "dist"), ort.Options{Provider: ort.CPU})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -19,10 +19,10 @@ type file struct {
 	meta    Metadata
 	gate    gate
 	outputs map[string][]any // shapes by name, of numbers and names of dimensions
-	run     func(d *export.Dist, r *Request) (map[string]ort.Tensor, error)
-	dist    *export.Dist
+	run     func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error)
+	dist    *dist.Dist
 
-	scratch  *export.Scratch
+	scratch  *dist.Scratch
 	host     func(nodes, entries int64) int64
 	maxPairs int64
 }
@@ -31,7 +31,7 @@ const platform = "onnxruntime_onnx"
 
 // files are the models of an export, in the order of their names. Of each, parallel runs
 // go on at one time, whatever the others do.
-func files(d *export.Dist, parallel int, maxPairs int64) ([]model, error) {
+func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 	m := d.Manifest
 	features := int64(m.NumFeatures)
 	var all []model
@@ -56,7 +56,7 @@ func files(d *export.Dist, parallel int, maxPairs int64) ([]model, error) {
 			if slices.ContainsFunc(m.Models[role].Inputs, func(in manifest.IOInfo) bool { return in.Name == weight.Name }) {
 				f.meta.Inputs = append(f.meta.Inputs, weight)
 			}
-			f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
+			f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
 				h, err := d.Encode(value(r, "x"), optional(r, "x_struct"), value(r, "edge_index"), optional(r, "edge_weight"))
 				return map[string]ort.Tensor{"embedding": h}, err
 			}
@@ -64,7 +64,7 @@ func files(d *export.Dist, parallel int, maxPairs int64) ([]model, error) {
 			for _, in := range m.Models[role].Inputs {
 				f.meta.Inputs = append(f.meta.Inputs, TensorInfo{in.Name, datatype(in.DType), shape(in.Shape)})
 			}
-			f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
+			f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
 				return d.Score(value(r, "embedding"), value(r, "pairs"))
 			}
 		case "classifier":
@@ -72,12 +72,12 @@ func files(d *export.Dist, parallel int, maxPairs int64) ([]model, error) {
 			if m.EdgeWeight {
 				f.meta.Inputs = append(f.meta.Inputs, weight)
 			}
-			f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
+			f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
 				return d.Classify(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"))
 			}
 			if m.Task == manifest.TaskGraphs {
 				f.meta.Inputs = append(f.meta.Inputs, TensorInfo{"graph_ids", INT64, []int64{-1}})
-				f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
+				f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
 					return d.ClassifyGraphs(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), value(r, "graph_ids"))
 				}
 			}
@@ -86,7 +86,7 @@ func files(d *export.Dist, parallel int, maxPairs int64) ([]model, error) {
 			if slices.ContainsFunc(m.Models[role].Inputs, func(in manifest.IOInfo) bool { return in.Name == weight.Name }) {
 				f.meta.Inputs = append(f.meta.Inputs, weight)
 			}
-			f.run = func(d *export.Dist, r *Request) (map[string]ort.Tensor, error) {
+			f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
 				k := value(r, "k").I64[0]
 				// No graph that the file takes has more neighbours.
 				return d.Refine(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), int(max(-1, min(k, onnx.MaxPipelineNodes))))

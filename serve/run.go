@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
@@ -87,7 +87,7 @@ type Server struct {
 	intake      *intake
 	connections *connections
 	hosts       []string
-	dist        *export.Dist
+	dist        *dist.Dist
 	graph       *infer.Graph // nil without data
 	models      map[string]model
 	metrics     *metrics
@@ -191,7 +191,7 @@ func (s *Server) load(ctx context.Context) (err error) {
 }
 
 // open opens the export alone.
-func (o *Options) open(ctx context.Context) (*export.Dist, error) {
+func (o *Options) open(ctx context.Context) (*dist.Dist, error) {
 	lib := o.Predict.Library
 	if lib == nil {
 		found, err := ort.Ensure(ctx, o.Log)
@@ -207,7 +207,7 @@ func (o *Options) open(ctx context.Context) (*export.Dist, error) {
 	if line := m.Unchecked(); line != "" {
 		o.Log("%s", line)
 	}
-	return export.OpenManifest(m, ort.Options{Provider: o.Predict.Provider, Device: o.Predict.Device, MemoryLimit: o.Predict.MemoryLimit, Threads: o.Predict.Threads, Library: lib, Log: o.Log, Yield: true, Release: true}), nil
+	return dist.OpenManifest(m, ort.Options{Provider: o.Predict.Provider, Device: o.Predict.Device, MemoryLimit: o.Predict.MemoryLimit, Threads: o.Predict.Threads, Library: lib, Log: o.Log, Yield: true, Release: true}), nil
 }
 
 // tls reads the certificate.

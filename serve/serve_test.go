@@ -22,6 +22,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -269,7 +270,7 @@ func TestAnswersAreTheWholeGraphs(t *testing.T) {
 // whole classifies a graph by the export, without the server.
 type whole struct {
 	t     *testing.T
-	dist  *export.Dist
+	dist  *dist.Dist
 	x     []float32
 	edges [][2]int32
 }
@@ -280,7 +281,7 @@ func newWhole(t *testing.T, s *Server) *whole {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := export.Open(s.o.Dist, ort.Options{Provider: ort.CPU, Threads: 1})
+	d, err := dist.Open(s.o.Dist, ort.Options{Provider: ort.CPU, Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

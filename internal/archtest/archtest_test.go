@@ -60,7 +60,8 @@ var rooms = []room{
 	{name: "export/inspect", may: []string{"runtime/ort", "export/onnx", "export/onnxpb", "export/manifest"}},
 	{name: "export/parity", may: []string{"ir", "graph", "runtime/kernels", "runtime/ort", "export/onnx", "export/onnxpb", "export/onnxgo", "export/manifest"}},
 	{name: "export", may: []string{"ir", "compiler", "runtime/ort", "export/onnx", "export/onnxpb", "export/manifest", "export/inspect", "export/parity"}},
-	{name: "infer", may: []string{"graph", "data", "runtime/kernels", "metrics", "runtime/ort", "export", "export/onnx", "export/manifest"}},
+	{name: "export/dist", may: []string{"runtime/ort", "export/onnxpb", "export/onnx", "export/manifest", "export/inspect"}},
+	{name: "infer", may: []string{"graph", "data", "runtime/kernels", "metrics", "runtime/ort", "export/dist", "export/onnx", "export/manifest"}},
 	{name: "run", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/gorgonia", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "export/onnx", "export/manifest", "export/parity", "infer"}},
 	{name: ".", may: []string{"train", "export", "export/manifest", "export/parity", "infer", "run"}},
 	{name: "lab", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "export/onnx", "infer", "run", "."}},
@@ -73,8 +74,8 @@ var rooms = []room{
 	{name: "internal/exporttest", may: []string{"export/manifest"}},
 	{name: "internal/onnxtest", may: []string{"ir", "compiler", "models", "runtime/ort", "internal/orttest"}},
 	{name: "internal/optest", may: []string{"ir", "graph", "runtime/kernels"}},
-	{name: "serve", may: []string{"export", "export/onnx", "export/manifest", "runtime/ort", "infer"}},
-	{name: "cmd", may: []string{".", "infer", "run", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/gorgonia", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "export/onnx", "export/manifest", "export/inspect"}},
+	{name: "serve", may: []string{"export/dist", "export/onnx", "export/manifest", "runtime/ort", "infer"}},
+	{name: "cmd", may: []string{".", "infer", "run", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/gorgonia", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "export/onnx", "export/manifest", "export/inspect", "export/dist"}},
 }
 
 // roomOf returns the most specific room of a folder, or nil.

@@ -129,14 +129,14 @@ var a, b, c, d = "../../x", filepath.Join("..", "..", "..", "shared"), "a/../b",
 	}
 }
 
-// The server answers from exports: it holds no training, no compiled programs and no GPU
-// driver of the project's own.
+// The server answers from exports: it holds no training, no compiled programs, no GPU
+// driver of the project's own, and nothing of gorgonia.
 func TestServeHasNoTraining(t *testing.T) {
 	linked := list(t, "-deps", "-f", "{{.ImportPath}} {{.Standard}}", "./serve")
 	if len(linked) < 50 {
 		t.Fatalf("go list -deps names %d packages", len(linked))
 	}
-	trains := regexp.MustCompile(`^(train|runtime|run|config|models|lab)(/|$)|purego`)
+	trains := regexp.MustCompile(`^(train|runtime|run|config|models|lab)(/|$)|purego|gorgonia|onnx-go`)
 	allowed := regexp.MustCompile(`^runtime/(kernels|ort)(/|$)`)
 	for _, p := range linked {
 		if p[1] == "false" && trains.MatchString(p[0]) && !allowed.MatchString(p[0]) {

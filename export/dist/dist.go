@@ -1,4 +1,6 @@
-package export
+// Package dist runs the models of an export in onnxruntime: it checks and loads the files,
+// brings a graph into the form that they take, and bounds the memory of a run.
+package dist
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package export
+package dist
 
 import (
 	"maps"
@@ -6,27 +6,59 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/export/inspect"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/export/parity"
+	"github.com/gsrc-dev/gsrc/internal/onnxtest"
+	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
+
+// built exports a model of the zoo on a random graph.
+func built(t *testing.T, model string, change func(*export.BuildOptions)) *Dist {
+	t.Helper()
+	lib := orttest.Need(t)
+	m, g := onnxtest.Zoo()[model], onnxtest.Graphs()[6]
+	n := int64(g.N)
+	edges, weights := g.EdgeIndex(), ort.Float32s(onnxtest.RandomFloats("w", len(g.Src)), int64(len(g.Src)))
+	s := parity.ExampleInputs{X: ort.Float32s(onnxtest.RandomFloats("x", g.N*onnxtest.Features), n, onnxtest.Features), Edges: edges, Refined: &edges, Weights: &weights}
+	if m.Func("encode").Arg("x_struct") != nil {
+		x := ort.Float32s(onnxtest.RandomFloats("x_struct", g.N*3), n, 3)
+		s.Struct = &x
+	}
+	o := export.BuildOptions{Module: m, Params: onnxtest.Params(m), Bounds: &manifest.Bounds{Lo: -0.25, Hi: 0.75}, Sample: s, Library: &lib, Unverified: true,
+		Classes: []string{"a", "b", "c", "d"}}
+	change(&o)
+	dir := filepath.Join(t.TempDir(), "dist")
+	if _, _, err := export.Build(t.Context(), dir, o); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(dir, ort.Options{Provider: ort.CPU, Threads: 1, Library: &lib})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
 
 // The bound holds on graphs that are larger and shaped otherwise than those that it
 // was found on.
 func TestScratch(t *testing.T) {
 	for name, test := range map[string]struct {
 		model  string
-		change func(*BuildOptions)
+		change func(*export.BuildOptions)
 	}{
-		"flat":         {"ecl-gsr/struct=0/l2", func(o *BuildOptions) { o.Lowering = onnx.Scatter }},
-		"host-buckets": {"ecl-gsr/struct=3/l1", func(o *BuildOptions) { o.Lowering = onnx.PrecomputedBuckets }},
-		"dense":        {"ecl-gsr/struct=3/l1", func(o *BuildOptions) { o.Lowering = onnx.Dense }},
-		"sparse pipeline": {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {
-			o.SparseX, o.Pipeline, o.Refinement = true, PipelineOn, &onnx.Refinement{K: 3, Weighted: true}
+		"flat":         {"ecl-gsr/struct=0/l2", func(o *export.BuildOptions) { o.Lowering = onnx.Scatter }},
+		"host-buckets": {"ecl-gsr/struct=3/l1", func(o *export.BuildOptions) { o.Lowering = onnx.PrecomputedBuckets }},
+		"dense":        {"ecl-gsr/struct=3/l1", func(o *export.BuildOptions) { o.Lowering = onnx.Dense }},
+		"sparse pipeline": {"ecl-gsr/struct=0/l1", func(o *export.BuildOptions) {
+			o.SparseX, o.Pipeline, o.Refinement = true, export.PipelineOn, &onnx.Refinement{K: 3, Weighted: true}
 		}},
 	} {
-		d, _ := openDist(t, test.model, test.change)
+		d := built(t, test.model, test.change)
 		for _, role := range slices.Sorted(maps.Keys(d.Manifest.Models)) {
 			s, err := d.Scratch(role)
 			if err != nil {
