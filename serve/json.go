@@ -141,20 +141,7 @@ type parameters struct {
 
 // object reads an object; null is one without fields.
 func (p *parser) object(what string, field func(name string) error) error {
-	switch p.dec.PeekKind() {
-	case 'n':
-		return p.dec.SkipValue()
-	case '{':
-	case 0:
-		_, err := p.dec.ReadToken()
-		return err
-	default:
-		return invalid("the body is no inference request in JSON: %s is no object", what)
-	}
-	if _, err := p.dec.ReadToken(); err != nil {
-		return err
-	}
-	for p.dec.PeekKind() != '}' {
+	return p.each('{', what+" is no object", func() error {
 		name, err := p.dec.ReadToken()
 		if err != nil {
 			return err
@@ -162,31 +149,29 @@ func (p *parser) object(what string, field func(name string) error) error {
 		if err := field(name.String()); err != nil {
 			return err
 		}
-		if err := p.ctx.Err(); err != nil {
-			return err
-		}
-	}
-	_, err := p.dec.ReadToken()
-	return err
+		return p.ctx.Err()
+	})
 }
 
 // array reads an array; null is an empty one.
 func (p *parser) array(what string, element func() error) error {
+	return p.each('[', what+" is no array", element)
+}
+
+// each reads what an object or an array holds, one after another.
+func (p *parser) each(kind jsontext.Kind, wrong string, read func() error) error {
 	switch p.dec.PeekKind() {
 	case 'n':
 		return p.dec.SkipValue()
-	case '[':
-	case 0:
-		_, err := p.dec.ReadToken()
-		return err
+	case kind, 0: // 0 is an error, which ReadToken returns
 	default:
-		return invalid("the body is no inference request in JSON: %s is no array", what)
+		return invalid("the body is no inference request in JSON: %s", wrong)
 	}
 	if _, err := p.dec.ReadToken(); err != nil {
 		return err
 	}
-	for p.dec.PeekKind() != ']' {
-		if err := element(); err != nil {
+	for end := kind + 2; p.dec.PeekKind() != end; { // } is two behind {, and ] behind [
+		if err := read(); err != nil {
 			return err
 		}
 	}

@@ -14,31 +14,77 @@ import (
 // lineEvery is how often a line is written where there is no terminal.
 const lineEvery = 5 * time.Second
 
-// progress shows how training goes on standard error: a bar on a terminal, a
-// line every few seconds and at the end of a phase elsewhere. It is a
-// train.Observer.
-type progress struct {
+// meter shows on standard error how far something is: a bar on a terminal, a line every
+// few seconds elsewhere.
+type meter struct {
 	w        io.Writer
 	terminal bool
 	now      func() time.Time
 
-	label string // stands before the phase
-	phase string
 	bar   *progressbar.ProgressBar
-	start time.Time
-	first int       // steps that were done before, by the run that is resumed
 	wrote time.Time // when the last line was written
 }
 
-func (a *app) newProgress() *progress {
-	return &progress{w: a.stderr, terminal: isTerminal(a.stderr), now: time.Now}
+func (a *app) newMeter() meter {
+	return meter{w: a.stderr, terminal: isTerminal(a.stderr), now: time.Now}
 }
+
+// begin starts anew: with a bar on a terminal.
+func (m *meter) begin(total int64, more ...progressbar.Option) {
+	m.wrote = m.now()
+	if m.terminal {
+		m.bar = progressbar.NewOptions64(total, append([]progressbar.Option{
+			progressbar.OptionSetWriter(unwrapped(m.w)),
+			progressbar.OptionSetWidth(24),
+			progressbar.OptionThrottle(100 * time.Millisecond),
+			progressbar.OptionSetPredictTime(true),
+			progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetElapsedTime(true),
+		}, more...)...)
+	}
+}
+
+// show sets the bar, or reports that a line is due: at the end, or when the last one is
+// some seconds ago.
+func (m *meter) show(text string, done int64, end bool) (line bool) {
+	if m.bar != nil {
+		m.bar.Describe(text)
+		// A terminal that has gone away must not stop the work.
+		_ = m.bar.Set64(done)
+	}
+	now := m.now()
+	if m.terminal || !end && now.Sub(m.wrote) < lineEvery {
+		return false
+	}
+	m.wrote = now
+	return true
+}
+
+// finish removes the bar, so that what follows starts on a line of its own.
+func (m *meter) finish() {
+	if m.bar != nil {
+		_ = m.bar.Clear()
+		m.bar = nil
+	}
+}
+
+// progress shows how training goes, and a line at the end of a phase. It is a
+// train.Observer.
+type progress struct {
+	meter
+	label string // stands before the phase
+	phase string
+	start time.Time
+	first int // steps that were done before, by the run that is resumed
+}
+
+func (a *app) newProgress() *progress { return &progress{meter: a.newMeter()} }
 
 // Observe shows one step.
 func (p *progress) Observe(e train.Event) {
 	if e.Phase != p.phase {
 		p.finish()
-		p.begin(e)
+		p.enter(e)
 	}
 	status := ""
 	if !math.IsNaN(e.Loss) {
@@ -47,116 +93,52 @@ func (p *progress) Observe(e train.Event) {
 	if !math.IsNaN(e.ValAcc) {
 		status += fmt.Sprintf("  val %.1f %%", e.ValAcc)
 	}
-	if p.bar != nil {
-		p.bar.Describe(fmt.Sprintf("%-9s %-28s", p.label+e.Phase, status))
-		// A terminal that has gone away must not stop the training.
-		_ = p.bar.Set(e.Step)
+	if !p.show(fmt.Sprintf("%-9s %-28s", p.label+e.Phase, status), int64(e.Step), e.Step == e.Total) {
 		return
 	}
-	now := p.now()
-	if e.Step < e.Total && now.Sub(p.wrote) < lineEvery {
-		return
-	}
-	p.wrote = now
 	left := ""
 	if done := e.Step - p.first; done > 0 && e.Step < e.Total {
-		each := now.Sub(p.start) / time.Duration(done)
+		each := p.wrote.Sub(p.start) / time.Duration(done)
 		left = fmt.Sprintf("  %s left", (each * time.Duration(e.Total-e.Step)).Round(time.Second))
 	}
 	fmt.Fprintf(p.w, "%s%s %d/%d  %s%s\n", p.label, e.Phase, e.Step, e.Total, status, left)
 }
 
-func (p *progress) begin(e train.Event) {
-	p.phase, p.start, p.first = e.Phase, p.now(), e.Step-1
-	p.wrote = p.start
+func (p *progress) enter(e train.Event) {
 	if e.Resumed {
 		fmt.Fprintf(p.w, "%sresumed in phase %s after step %d\n", p.label, e.Phase, e.Step-1)
 	}
-	if !p.terminal {
-		return
-	}
-	p.bar = newBar(p.w, int64(e.Total), progressbar.OptionShowCount())
+	p.begin(int64(e.Total), progressbar.OptionShowCount())
+	p.phase, p.start, p.first = e.Phase, p.wrote, e.Step-1
 }
 
-// newBar makes a bar that looks like all others.
-func newBar(w io.Writer, total int64, more ...progressbar.Option) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(total, append([]progressbar.Option{
-		progressbar.OptionSetWriter(unwrapped(w)),
-		progressbar.OptionSetWidth(24),
-		progressbar.OptionThrottle(100 * time.Millisecond),
-		progressbar.OptionSetPredictTime(true),
-		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetElapsedTime(true),
-	}, more...)...)
-}
-
-// finish removes the bar, so that what follows starts on a line of its own.
 func (p *progress) finish() {
-	if p.bar != nil {
-		_ = p.bar.Clear()
-		p.bar = nil
-	}
+	p.meter.finish()
 	p.phase = ""
 }
 
-// transfer shows how far a file has been fetched, or how many of something are done: a bar on a terminal, a line
-// every few seconds and at the end of a file elsewhere.
+// transfer shows how far a file has been fetched, or how many of something are done.
 type transfer struct {
-	w        io.Writer
-	terminal bool
-	now      func() time.Time
-
-	file  string
-	bar   *progressbar.ProgressBar
-	wrote time.Time
+	meter
+	what string
 }
 
-func (a *app) newTransfer() *transfer {
-	return &transfer{w: a.stderr, terminal: isTerminal(a.stderr), now: time.Now}
-}
+func (a *app) newTransfer() *transfer { return &transfer{meter: a.newMeter()} }
 
-// count shows how many rows or graphs are done: a bar on a terminal, a line every few
-// seconds elsewhere.
+// count shows how many rows or graphs are done.
 func (t *transfer) count(what string, done, total int) {
-	now := t.now()
-	if what != t.file {
-		t.finish()
-		t.file, t.wrote = what, now
-		if t.terminal {
-			t.bar = newBar(t.w, int64(total), progressbar.OptionShowCount())
-			t.bar.Describe(fmt.Sprintf("%-12s", what))
-		}
+	t.enter(what, int64(total), progressbar.OptionShowCount())
+	if t.show(fmt.Sprintf("%-12s", what), int64(done), false) {
+		fmt.Fprintf(t.w, "%s %d/%d\n", what, done, total)
 	}
-	if t.bar != nil {
-		_ = t.bar.Set(done)
-		return
-	}
-	if t.terminal || now.Sub(t.wrote) < lineEvery {
-		return
-	}
-	t.wrote = now
-	fmt.Fprintf(t.w, "%s %d/%d\n", what, done, total)
 }
 
+// observe shows how many bytes of a file have come; total is -1 where that is not known.
 func (t *transfer) observe(file string, done, total int64) {
-	now := t.now()
-	if file != t.file {
-		t.finish()
-		t.file, t.wrote = file, now
-		if t.terminal {
-			t.bar = newBar(t.w, total, progressbar.OptionShowBytes(true))
-			t.bar.Describe(fmt.Sprintf("%-28s", path.Base(file)))
-		}
-	}
-	if t.bar != nil {
-		// A terminal that has gone away must not stop the transfer.
-		_ = t.bar.Set64(done)
+	t.enter(file, total, progressbar.OptionShowBytes(true))
+	if !t.show(fmt.Sprintf("%-28s", path.Base(file)), done, done == total) {
 		return
 	}
-	if t.terminal || done != total && now.Sub(t.wrote) < lineEvery {
-		return
-	}
-	t.wrote = now
 	of := ""
 	if total >= 0 {
 		of = fmt.Sprintf(" of %.1f", float64(total)/1e6)
@@ -164,11 +146,15 @@ func (t *transfer) observe(file string, done, total int64) {
 	fmt.Fprintf(t.w, "%s %.1f%s MB\n", file, float64(done)/1e6, of)
 }
 
-// finish removes the bar, so that what follows starts on a line of its own.
-func (t *transfer) finish() {
-	if t.bar != nil {
-		_ = t.bar.Clear()
-		t.bar = nil
+func (t *transfer) enter(what string, total int64, form progressbar.Option) {
+	if what != t.what {
+		t.finish()
+		t.what = what
+		t.begin(total, form)
 	}
-	t.file = ""
+}
+
+func (t *transfer) finish() {
+	t.meter.finish()
+	t.what = ""
 }

@@ -253,21 +253,13 @@ func (a *app) printTable(t *sweep.Table, asJSON bool) error {
 	return nil
 }
 
-// sweepProgress shows how many runs of a sweep are done on standard error: a bar
-// on a terminal, a line every few seconds and at the end elsewhere.
+// sweepProgress shows how many runs of a sweep are done.
 type sweepProgress struct {
-	w        io.Writer
-	terminal bool
-	now      func() time.Time
-
-	bar   *progressbar.ProgressBar
-	wrote time.Time
-	last  sweep.Progress
+	meter
+	last sweep.Progress
 }
 
-func (a *app) newSweepProgress() *sweepProgress {
-	return &sweepProgress{w: a.stderr, terminal: isTerminal(a.stderr), now: time.Now}
-}
+func (a *app) newSweepProgress() *sweepProgress { return &sweepProgress{meter: a.newMeter()} }
 
 func (p *sweepProgress) observe(e sweep.Progress) {
 	begins := p.last.Total == 0 || e.Total != p.last.Total
@@ -286,33 +278,18 @@ func (p *sweepProgress) observe(e sweep.Progress) {
 	if e.Failed > 0 {
 		failed = fmt.Sprintf("  %d failed", e.Failed)
 	}
-	if p.terminal {
-		if p.bar == nil {
-			p.bar = newBar(p.w, int64(e.Total), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false))
-		}
-		p.bar.Describe(fmt.Sprintf("%d running%s%s", len(e.Running), failed, left))
-		// A terminal that has gone away must not stop the sweep.
-		_ = p.bar.Set(e.Done)
+	running := fmt.Sprintf("%d running%s%s", len(e.Running), failed, left)
+	if p.terminal && p.bar == nil { // also after a line that was written above it
+		p.begin(int64(e.Total), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false))
+	}
+	if !p.terminal && e.Last == nil || !p.show(running, int64(e.Done), e.Done == e.Total) {
 		return
 	}
-	now := p.now()
-	if e.Last == nil || e.Done < e.Total && now.Sub(p.wrote) < lineEvery {
-		return
-	}
-	p.wrote = now
-	fmt.Fprintf(p.w, "runs %d/%d  %d running%s%s\n", e.Done, e.Total, len(e.Running), failed, left)
+	fmt.Fprintf(p.w, "runs %d/%d  %s\n", e.Done, e.Total, running)
 }
 
 // logf writes a line above the bar.
 func (p *sweepProgress) logf(format string, args ...any) {
 	p.finish()
 	fmt.Fprintf(p.w, format+"\n", args...)
-}
-
-// finish removes the bar, so that what follows starts on a line of its own.
-func (p *sweepProgress) finish() {
-	if p.bar != nil {
-		_ = p.bar.Clear()
-		p.bar = nil
-	}
 }
