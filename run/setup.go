@@ -14,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/cuda"
+	"github.com/gsrc-dev/gsrc/runtime/gorgonia"
 	"github.com/gsrc-dev/gsrc/train"
 )
 
@@ -37,6 +38,8 @@ type TrainOptions struct {
 	// matrix products round to TF32.
 	Device string
 	TF32   bool
+	// Executor runs the programs: [ArenaExecutor] if empty. Results do not depend on it.
+	Executor Executor
 	// Memory is how many bytes reading the data and training may take; what would take
 	// more is refused before it is allocated. 0 is what the process may use; see
 	// data.LoadOptions.
@@ -55,6 +58,38 @@ type TrainOptions struct {
 	graphs bool // Data holds a collection of graphs
 }
 
+// Executor names what runs a compiled program on the CPU.
+type Executor string
+
+const (
+	// ArenaExecutor plans memory and allocates nothing after the first step: the default.
+	ArenaExecutor Executor = "arena"
+	// TapeExecutor is gorgonia's TapeMachine, an independent reference: it gives the
+	// same bits in more time and memory.
+	TapeExecutor Executor = "tape"
+)
+
+// ParseExecutor reads the name of an executor: arena, which was called planned, or tape.
+// The empty string is [ArenaExecutor].
+func ParseExecutor(s string) (Executor, error) {
+	switch s {
+	case "", "arena", "planned":
+		return ArenaExecutor, nil
+	case "tape":
+		return TapeExecutor, nil
+	}
+	return "", fmt.Errorf("no executor %q: choose arena or tape", s)
+}
+
+// constructor is what [train.Options] takes; nil is the arena executor.
+func (e Executor) constructor() (func(*runtime.Program) (runtime.Executor, error), error) {
+	x, err := ParseExecutor(string(e))
+	if err != nil || x == ArenaExecutor {
+		return nil, err
+	}
+	return gorgonia.NewTapeExecutor, nil
+}
+
 // Setup is what training and compilation start from: data, configuration and
 // the program that both decide.
 type Setup struct {
@@ -71,6 +106,9 @@ type Setup struct {
 // program, which trains nothing yet. All that is wrong with the options shows
 // here.
 func Prepare(o TrainOptions) (*Setup, error) {
+	if _, err := ParseExecutor(string(o.Executor)); err != nil {
+		return nil, &OptionError{err}
+	}
 	if err := models.Check(o.Model); err != nil {
 		return nil, err
 	}

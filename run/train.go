@@ -42,12 +42,16 @@ func Train(ctx context.Context, o TrainOptions) (*Run, error) {
 }
 
 // Train trains what was prepared. Of the options it reads Out, Force, Memory,
-// Observer, OnDevice, Warn and Trace.
+// Executor, Observer, OnDevice, Warn and Trace.
 func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
-	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Trace: o.Trace, Memory: o.Memory}, o.OnDevice)
+	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Trace: o.Trace, Memory: o.Memory}, o.Executor, o.OnDevice)
 }
 
-func (s *Setup) train(ctx context.Context, o train.Options, onDevice func(string)) (*Run, error) {
+func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, onDevice func(string)) (*Run, error) {
+	var err error
+	if o.NewExecutor, err = executor.constructor(); err != nil {
+		return nil, &OptionError{err}
+	}
 	o.Version = version.String()
 	d, err := OpenDevice(s.Config.Train.Device, s.Config.Train.TF32)
 	if err != nil {
@@ -148,7 +152,9 @@ type ResumeOptions struct {
 	Threads int
 	// Device to go on with, as in TrainOptions; empty leaves what the run's
 	// configuration says. It may be another than the run had.
-	Device   string
+	Device string
+	// Executor to go on with, as in TrainOptions.
+	Executor Executor
 	OnDevice func(line string)
 	Observer train.Observer
 	Trace    *runtime.Trace // records when operations ran; nil is nothing
@@ -193,7 +199,7 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 		return nil, err
 	}
 	s := &Setup{Model: info.Model, Data: ds, Graphs: graphs, Config: c, Module: m}
-	return s.train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace}, o.OnDevice)
+	return s.train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace}, o.Executor, o.OnDevice)
 }
 
 // Open reads a finished run from its directory. A file that is damaged is a

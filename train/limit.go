@@ -35,7 +35,7 @@ func (t *trainer) checkMemory() error {
 	if least > limit {
 		return exceeded(least, what)
 	}
-	if most <= limit {
+	if most <= limit && t.opts.NewExecutor == nil {
 		return nil
 	}
 	var f *Forecast
@@ -47,6 +47,9 @@ func (t *trainer) checkMemory() error {
 	}
 	if err != nil {
 		return err
+	}
+	if t.opts.NewExecutor != nil {
+		f.unshare()
 	}
 	if int64(f.Peak) > limit {
 		return exceeded(int64(f.Peak), f.largest())
@@ -60,6 +63,17 @@ func affordable(what string, n int64) error {
 		return fmt.Errorf("train: %w", &budget.ExceededError{What: what, Need: n, Free: limit, Total: limit})
 	}
 	return nil
+}
+
+// unshare makes the forecast one for an executor that gives every value memory of its own.
+func (f *Forecast) unshare() {
+	more := map[string]int{}
+	for i := range f.Functions {
+		x := &f.Functions[i]
+		more[x.Phase] += x.Unshared - x.Arena
+		x.Arena = x.Unshared
+	}
+	f.Peak += max(more["pretrain"], more["train"])
 }
 
 // largest names what takes most of a forecast.

@@ -44,7 +44,7 @@ func (a *app) buildCommand() *cobra.Command {
 	var setup setupFlags
 	var f buildFlags
 	c := &cobra.Command{
-		Use:   "build RUN --out DIR | build MODEL --emit ir",
+		Use:   "build RUN --out DIR | build MODEL --emit ir|dot",
 		Short: "Export a run as ONNX and prove the export equal, or show the compiler at work",
 		Long: `Export the run in a directory as ONNX. Every model is run in onnxruntime on the
 training graph and on others, and compared with the compiled forward pass; where
@@ -57,16 +57,17 @@ synthetic graph) or of a .gsr file after the compiler's passes, and to standard
 error a table of their times and operation counts, and one of the memory that
 training will take: of each function the arena that its values share, the least
 that any arena could be, and what the values would take without sharing; then
-what is there beside them, and the peak.`,
+what is there beside them, and the peak. With --emit dot the program is written as
+gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := compile.check(); err != nil {
 				return err
 			}
-			if compile.emit == "ir" {
+			if compile.emit == "ir" || compile.emit == "dot" {
 				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "symmetrize", "pipeline", "opset", "fp16", "int8", "external-data", "unverified", "test-cases", "provider", "dry-run", "triton"} {
 					if c.Flags().Changed(name) {
-						return usage("--%s is for the export of a run; with --emit ir the program goes to standard output", name)
+						return usage("--%s is for the export of a run; with --emit %s the program goes to standard output", name, compile.emit)
 					}
 				}
 				opts.Model = args[0]
@@ -74,7 +75,7 @@ what is there beside them, and the peak.`,
 			}
 			for _, name := range []string{"print-after", "passes", "without", "func", "target", "html", "config", "set", "seed", "split", "directed"} {
 				if c.Flags().Changed(name) {
-					return usage("--%s goes with --emit ir", name)
+					return usage("--%s goes with --emit ir or dot", name)
 				}
 			}
 			return a.buildRun(c, args[0], opts.Data, &f)

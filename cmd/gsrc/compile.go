@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/runtime/gorgonia"
 	"github.com/spf13/pflag"
 )
 
@@ -27,19 +28,22 @@ type compileFlags struct {
 }
 
 func (f *compileFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.emit, "emit", "", "what to write: onnx (of a run, the default) or ir (of a model or a run)")
+	flags.StringVar(&f.emit, "emit", "", "what to write: onnx (of a run, the default) ir or dot (of a model)")
 	flags.StringSliceVar(&f.printAfter, "print-after", nil, "with --emit ir: print the program after these passes; \"input\" is before the first")
-	flags.StringSliceVar(&f.passes, "passes", nil, "with --emit ir: run only these passes; none runs none")
-	flags.StringSliceVar(&f.without, "without", nil, "with --emit ir: leave these passes out")
-	flags.StringSliceVar(&f.funcs, "func", nil, "with --emit ir: only these functions, such as joint or classify")
-	flags.StringVar(&f.target, "target", "training", "with --emit ir: compile for training or inference")
-	flags.StringVar(&f.html, "html", "", "with --emit ir: write a page of the program after each pass to this file")
+	flags.StringSliceVar(&f.passes, "passes", nil, "with --emit ir or dot: run only these passes; none runs none")
+	flags.StringSliceVar(&f.without, "without", nil, "with --emit ir or dot: leave these passes out")
+	flags.StringSliceVar(&f.funcs, "func", nil, "with --emit ir or dot: only these functions, such as joint or classify")
+	flags.StringVar(&f.target, "target", "training", "with --emit ir or dot: compile for training or inference")
+	flags.StringVar(&f.html, "html", "", "with --emit ir or dot: write a page of the program after each pass to this file")
 }
 
 // check returns what is wrong with the flags by themselves.
 func (f *compileFlags) check() error {
-	if f.emit != "" && f.emit != "onnx" && f.emit != "ir" {
-		return usage("--emit %s: choose onnx or ir", f.emit)
+	if f.emit != "" && f.emit != "onnx" && f.emit != "ir" && f.emit != "dot" {
+		return usage("--emit %s: choose onnx, ir or dot", f.emit)
+	}
+	if f.emit == "dot" && len(f.printAfter) > 0 {
+		return usage("--print-after goes with --emit ir: a program is drawn after the passes that --passes names")
 	}
 	if f.target != "training" && f.target != "inference" {
 		return usage("no target %q; choose training or inference", f.target)
@@ -65,7 +69,7 @@ func (f *compileFlags) check() error {
 }
 
 // emitIR compiles a module and prints it to standard output: as it is at the
-// end, or after the passes that --print-after names. The passes' times and
+// end, or after the passes that --print-after names, or as gorgonia graphs. The passes' times and
 // operation counts go to standard error, and the memory that training will take
 // where s says on what.
 func (a *app) emitIR(m *ir.Module, info passes.DataInfo, f *compileFlags, s *gsrc.Setup) error {
@@ -103,7 +107,17 @@ func (a *app) emitIR(m *ir.Module, info passes.DataInfo, f *compileFlags, s *gsr
 			return usage("--print-after: pass %s did not run: --passes or --target leaves it out", pass)
 		}
 	}
-	if len(f.printAfter) == 0 {
+	if f.emit == "dot" {
+		for _, fn := range p.Module.Funcs {
+			g, err := gorgonia.Emit(p.Module, fn)
+			if err != nil {
+				return err
+			}
+			if err := g.WriteDot(a.stdout); err != nil {
+				return err
+			}
+		}
+	} else if len(f.printAfter) == 0 {
 		if _, err := io.WriteString(a.stdout, p.Module.String()); err != nil {
 			return err
 		}

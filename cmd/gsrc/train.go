@@ -59,6 +59,7 @@ metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 	flags.BoolVar(&f.opts.Force, "force", false, "replace a run in --out")
 	flags.IntVar(&f.opts.Threads, "threads", 0, "threads, 0 for one per processor; results do not depend on it")
 	flags.StringVar(&f.opts.Device, "device", "", "cpu, cuda, cuda:1 and so on, or auto: a GPU where there is one (train.device)")
+	flags.StringVar((*string)(&f.opts.Executor), "executor", "arena", "what runs the program on the CPU: arena, or tape, which is gorgonia's own machine; results do not depend on it")
 	flags.BoolVar(&f.opts.TF32, "tf32", false, "on a GPU, round matrix products to TF32 (train.tf32)")
 	flags.IntVar(&f.runs, "runs", 0, "train R times, with seeds 0 to R-1 or on the data's fixed splits, and summarise")
 	flags.StringVar(&f.resume, "resume", "", "go on with the run in this directory")
@@ -73,6 +74,9 @@ func (f *trainFlags) check(c *cobra.Command) error {
 	changed := c.Flags().Changed
 	if err := f.profile.check(changed("profile-steps")); err != nil {
 		return err
+	}
+	if f.profile.file != "" && f.opts.Executor == "tape" {
+		return usage("--profile times the arena executor; leave --executor out")
 	}
 	if f.profile.file != "" && changed("runs") {
 		return usage("--profile looks at one run; leave --runs out")
@@ -153,7 +157,7 @@ func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 	if info, err := train.ReadInfo(f.resume); err == nil {
 		a.unchecked(info.Unchecked())
 	}
-	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, OnDevice: a.sayDevice(), Observer: profile.observer, Trace: profile.trace})
+	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, OnDevice: a.sayDevice(), Observer: profile.observer, Trace: profile.trace})
 	show.finish()
 	if err != nil {
 		profile.stop()
