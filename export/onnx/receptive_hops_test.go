@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/internal/optest"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 )
@@ -51,5 +52,27 @@ func TestHopsOfWholeGraphs(t *testing.T) {
 		if n, err := ReceptiveHops(b.Func); err == nil || !strings.Contains(err.Error(), "whole graph") {
 			t.Errorf("%s: %d hops, %v", name, n, err)
 		}
+	}
+}
+
+// Every operation that computes its rows apart lets an export reach as far as the layers
+// around it do, one that was just added too.
+func TestHopsThroughOperations(t *testing.T) {
+	seen := 0
+	for _, d := range ir.Ops() {
+		b := ir.NewModule("m").NewFunc("classify")
+		g, w := b.Arg("g", ir.GraphType("N", "E")), b.Arg("w", ir.T(ir.F32, "E"))
+		y := optest.ByRow(b, d, b.One("spmm", nil, g, w, nil, b.Arg("x", ir.T(ir.F32, "N", "4"))))
+		if y == nil {
+			continue
+		}
+		seen++
+		b.Return("logits", b.One("spmm", nil, g, w, nil, y))
+		if n, err := ReceptiveHops(b.Func); n != 2 || err != nil {
+			t.Errorf("%s: %d hops, %v, want 2", d.Name, n, err)
+		}
+	}
+	if seen < 30 {
+		t.Errorf("only %d operations were tried", seen)
 	}
 }
