@@ -133,9 +133,9 @@ func (f *Features) EmptyRows() int {
 	return n
 }
 
-// Largest returns the largest magnitude, and the first row that has it; 0 and 0 where
-// nothing is stored.
-func (f *Features) Largest() (top float32, row int) {
+// Largest returns the largest magnitude, and the first row and column that have it; zeros
+// where nothing is stored.
+func (f *Features) Largest() (top float32, row, col int) {
 	values := f.Dense
 	if f.IsSparse() {
 		values = f.Val
@@ -149,11 +149,11 @@ func (f *Features) Largest() (top float32, row int) {
 	switch {
 	case at < 0:
 	case f.IsSparse():
-		row = sort.Search(f.Rows, func(r int) bool { return int(f.RowPtr[r+1]) > at })
+		row, col = sort.Search(f.Rows, func(r int) bool { return int(f.RowPtr[r+1]) > at }), int(f.Col[at])
 	default:
-		row = at / f.Cols
+		row, col = at/f.Cols, at%f.Cols
 	}
-	return top, row
+	return top, row, col
 }
 
 func (f *Features) emptyRow(i int) bool {

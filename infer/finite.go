@@ -2,7 +2,6 @@ package infer
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/gsrc-dev/gsrc/data"
 )
@@ -43,29 +42,11 @@ func notFinite(classes int, lists ...[]float32) int {
 
 // largest describes the feature of the largest magnitude.
 func largest(x *data.Features, name func(row int) string) string {
-	list := x.Dense
-	if x.IsSparse() {
-		list = x.Val
-	}
-	at, top := -1, 0.0
-	for i, v := range list {
-		if a := math.Abs(float64(v)); a > top {
-			at, top = i, a
-		}
-	}
-	if at < 0 {
+	top, row, col := x.Largest()
+	if top == 0 {
 		return ""
 	}
-	row, col := 0, 0
-	if x.IsSparse() {
-		for int(x.RowPtr[row+1]) <= at {
-			row++
-		}
-		col = int(x.Col[at])
-	} else {
-		row, col = at/x.Cols, at%x.Cols
-	}
-	return fmt.Sprintf("%g, in column %d of %s", list[at], col, name(row))
+	return fmt.Sprintf("%g, in column %d of %s", top, col, name(row))
 }
 
 // finite refuses a version that has an answer which is not finite, as far as answers are

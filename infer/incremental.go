@@ -495,7 +495,8 @@ func (inc *incremental) connect(c *changes, directed bool) (added, removed [][2]
 		inc.out, inc.both = inc.in, inc.in
 	}
 	owned := map[*[]int32]bool{}
-	write := func(l lists, v int32, f func([]int32) []int32) {
+	// set enters u in the row of v, or takes it out.
+	set := func(l lists, v, u int32, in bool) {
 		at := &l[v]
 		if !owned[at] {
 			owned[at] = true
@@ -503,44 +504,25 @@ func (inc *incremental) connect(c *changes, directed bool) (added, removed [][2]
 			inc.undoing(func() { *at = old })
 			*at = slices.Clone(old)
 		}
-		*at = f(*at)
+		switch i, ok := slices.BinarySearch(*at, u); {
+		case in && !ok:
+			*at = slices.Insert(*at, i, u)
+		case ok && !in:
+			*at = slices.Delete(*at, i, i+1)
+		}
 	}
-	put := func(l lists, v, u int32) {
-		write(l, v, func(row []int32) []int32 {
-			if i, ok := slices.BinarySearch(row, u); !ok {
-				return slices.Insert(row, i, u)
-			}
-			return row
-		})
+	change := func(edges [][2]int32, in bool) {
+		for _, e := range edges {
+			set(inc.in, e[1], e[0], in)
+			set(inc.out, e[0], e[1], in) // the same lists where there are no directions
+		}
 	}
-	drop := func(l lists, v, u int32) {
-		write(l, v, func(row []int32) []int32 {
-			if i, ok := slices.BinarySearch(row, u); ok {
-				return slices.Delete(row, i, i+1)
-			}
-			return row
-		})
-	}
-	has := func(l lists, v, u int32) bool { _, ok := slices.BinarySearch(l[v], u); return ok }
+	change(c.removed, false)
+	change(c.added, true)
 	if !directed {
-		for _, e := range c.removed {
-			drop(inc.in, e[0], e[1])
-			drop(inc.in, e[1], e[0])
-		}
-		for _, e := range c.added {
-			put(inc.in, e[0], e[1])
-			put(inc.in, e[1], e[0])
-		}
 		return c.added, c.removed
 	}
-	for _, e := range c.removed {
-		drop(inc.in, e[1], e[0])
-		drop(inc.out, e[0], e[1])
-	}
-	for _, e := range c.added {
-		put(inc.in, e[1], e[0])
-		put(inc.out, e[0], e[1])
-	}
+	has := func(l lists, v, u int32) bool { _, ok := slices.BinarySearch(l[v], u); return ok }
 	seen := map[[2]int32]bool{}
 	for _, e := range slices.Concat(c.removed, c.added) {
 		u, v := min(e[0], e[1]), max(e[0], e[1])
@@ -548,12 +530,12 @@ func (inc *incremental) connect(c *changes, directed bool) (added, removed [][2]
 			seen[pair] = true
 			switch now, was := has(inc.in, u, v) || has(inc.in, v, u), has(inc.both, u, v); {
 			case now && !was:
-				put(inc.both, u, v)
-				put(inc.both, v, u)
+				set(inc.both, u, v, true)
+				set(inc.both, v, u, true)
 				added = append(added, pair)
 			case was && !now:
-				drop(inc.both, u, v)
-				drop(inc.both, v, u)
+				set(inc.both, u, v, false)
+				set(inc.both, v, u, false)
 				removed = append(removed, pair)
 			}
 		}

@@ -33,12 +33,8 @@ func Check(model string) error {
 	if IsFile(model) {
 		return nil
 	}
-	for _, m := range All {
-		if m.Name == model {
-			return nil
-		}
-	}
-	return &UnknownError{model}
+	_, err := Lookup(model)
+	return err
 }
 
 // Read reads a .gsr file, a program in the text form of package ir. A

@@ -177,16 +177,14 @@ func zoo() []Model {
 	return list
 }
 
-// Lookup returns the model of a name; the error lists the names there are.
+// Lookup returns the model of a name; the error is an *UnknownError.
 func Lookup(name string) (*Model, error) {
-	var names []string
 	for i := range All {
 		if All[i].Name == name {
 			return &All[i], nil
 		}
-		names = append(names, All[i].Name)
 	}
-	return nil, fmt.Errorf("no model %q; there are %v, or give a .gsr file", name, names)
+	return nil, &UnknownError{name}
 }
 
 // RangeError is an option that is out of its range.

@@ -74,7 +74,7 @@ func (t *trainer) largeFeatures() string {
 	if t.task.Data != nil {
 		node = t.task.Data.NodeID
 	}
-	top, row := x.Largest()
+	top, row, _ := x.Largest()
 	if top < largeFeature || !readsRaw(t.module, "x") {
 		return ""
 	}

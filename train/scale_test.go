@@ -67,7 +67,7 @@ func TestUnitOfFeatures(t *testing.T) {
 
 // Where features that are not normalised are the cause, the advice is about them.
 func TestNonFiniteFeatures(t *testing.T) {
-	top, row := synthetic(t, 1).X.Largest()
+	top, row, _ := synthetic(t, 1).X.Largest()
 	ds := scaled(t, 3e38/float64(top), nil)
 	_, err := Train(context.Background(), Task{Model: "gcn", Data: ds}, configure(t, "gcn", "model.norm=none", "model.input_dropout=0"), Options{})
 	var nf *NonFiniteError
