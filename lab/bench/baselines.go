@@ -140,24 +140,17 @@ func Baselines(ctx context.Context, python string, o Options) (*BaselineReport, 
 	if o.Rounds == 0 {
 		o.Rounds = 3
 	}
-	threads := ThisMachine(o.Threads).Threads
 	works, err := selectBaselines(o.Only)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "gsrc-baselines-")
+	r := &BaselineReport{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads), Rounds: o.Rounds}
+	py, dir, err := newPythonRunner(ctx, python, r.Machine.Threads)
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.CopyFS(dir, baselinePrograms); err != nil {
-		return nil, err
-	}
-	py := &pythonRunner{path: python, programs: filepath.Join(dir, "baselines"), threads: threads}
-	r := &BaselineReport{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads), Rounds: o.Rounds}
-	if r.Python, err = py.versions(ctx); err != nil {
-		return nil, err
-	}
+	r.Python = py.says
 	cases := Cases()
 	for _, w := range works {
 		c, err := Select(cases, w.name)
@@ -276,6 +269,24 @@ func (w baselineWork) compare(ctx context.Context, o Options, py *pythonRunner, 
 type pythonRunner struct {
 	path, programs string
 	threads        int
+	says           string // the versions of what it has
+}
+
+// newPythonRunner unpacks the programs into a folder, which is to be removed, and checks
+// that a Python has what they need.
+func newPythonRunner(ctx context.Context, python string, threads int) (p *pythonRunner, dir string, err error) {
+	if dir, err = os.MkdirTemp("", "gsrc-baselines-"); err != nil {
+		return nil, "", err
+	}
+	p = &pythonRunner{path: python, programs: filepath.Join(dir, "baselines"), threads: threads}
+	if err = os.CopyFS(dir, baselinePrograms); err == nil {
+		p.says, err = p.versions(ctx)
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, "", err
+	}
+	return p, dir, nil
 }
 
 func (p *pythonRunner) command(ctx context.Context, args ...string) *exec.Cmd {

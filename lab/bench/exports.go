@@ -129,19 +129,13 @@ func Exports(ctx context.Context, o ExportOptions) (*ExportReport, error) {
 	if o.Seconds == 0 {
 		o.Seconds = 20
 	}
-	dir, err := os.MkdirTemp("", "gsrc-exports-")
+	r := &ExportReport{Schema: 1, Machine: ThisMachine(o.Threads)}
+	py, dir, err := newPythonRunner(ctx, o.Python, r.Machine.Threads)
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.CopyFS(dir, baselinePrograms); err != nil {
-		return nil, err
-	}
-	r := &ExportReport{Schema: 1, Machine: ThisMachine(o.Threads)}
-	py := &pythonRunner{path: o.Python, programs: filepath.Join(dir, "baselines"), threads: r.Machine.Threads}
-	if r.Python, err = py.versions(ctx); err != nil {
-		return nil, err
-	}
+	r.Python = py.says
 	graphs, err := chooseGraphs(o.Graphs)
 	if err != nil {
 		return nil, err

@@ -72,6 +72,12 @@ func (ls ResultRows) accuracy(row string, p place) string {
 // accuracies is a table of rows by places. A row for which the paper prints
 // numbers is followed by these, the paper's other rows come last.
 func accuracies(t *Target, ls ResultRows, rows []string, places []place, heads []string) string {
+	return besidePaper(t, ls, rows, places, heads, nil)
+}
+
+// besidePaper is the table of [accuracies]; more, if not nil, gives a row that follows
+// each of ours.
+func besidePaper(t *Target, ls ResultRows, rows []string, places []place, heads []string, more func(row string) []string) string {
 	var out [][]string
 	done := map[string]bool{}
 	paper := func(method string) {
@@ -93,7 +99,9 @@ func accuracies(t *Target, ls ResultRows, rows []string, places []place, heads [
 		for _, p := range places {
 			r = append(r, ls.marked(row, p))
 		}
-		out = append(out, r)
+		if out = append(out, r); more != nil {
+			out = append(out, more(row))
+		}
 		if m := paperName[row]; m != "" {
 			paper(m)
 		}
@@ -106,13 +114,17 @@ func accuracies(t *Target, ls ResultRows, rows []string, places []place, heads [
 	return table(append([]string{"test accuracy (%)"}, heads...), out) + ls.caveats(t, rows, places)
 }
 
-// wide is the table of all panels beside each other.
-func wide(t *Target, ls ResultRows) string {
-	var places []place
+// panelPlaces are the places of a table with a column for each panel.
+func (ls ResultRows) panelPlaces() (places []place) {
 	for _, p := range ls.panels() {
 		places = append(places, place{p, ""})
 	}
-	return accuracies(t, ls, ls.rows(""), places, ls.panels())
+	return places
+}
+
+// wide is the table of all panels beside each other.
+func wide(t *Target, ls ResultRows) string {
+	return accuracies(t, ls, ls.rows(""), ls.panelPlaces(), ls.panels())
 }
 
 // deep is a table for each panel, what varies in its columns; name says what that
@@ -313,44 +325,17 @@ const commonBest = "best common epoch"
 
 // protocols is the table of graph classification by both protocols.
 func protocols(t *Target, ls ResultRows) string {
-	var out [][]string
-	done := map[string]bool{}
-	paper := func(method string) {
-		r := []string{"*paper: " + method + "*"}
+	return besidePaper(t, ls, ls.rows(""), ls.panelPlaces(), ls.panels(), func(row string) []string {
+		common := []string{row + ", " + commonBest}
 		for _, panel := range ls.panels() {
-			text := missing
-			if v, ok := printed(t.Name, method, panel, "", "accuracy"); ok {
-				text = v.String()
-			}
-			r = append(r, text)
-		}
-		done[method], out = true, append(out, r)
-	}
-	for _, row := range ls.rows("") {
-		own, common := []string{row}, []string{row + ", " + commonBest}
-		for _, panel := range ls.panels() {
-			own = append(own, ls.marked(row, place{panel, ""}))
 			text := missing
 			if mean, std, ok := ls.of(panel, row, "").commonEpoch(); ok {
 				text = meanStd(mean, std)
 			}
 			common = append(common, text)
 		}
-		out = append(out, own, common)
-		if m := paperName[row]; m != "" {
-			paper(m)
-		}
-	}
-	for _, m := range methods(t.Name) {
-		if !done[m] {
-			paper(m)
-		}
-	}
-	var at []place
-	for _, panel := range ls.panels() {
-		at = append(at, place{panel, ""})
-	}
-	return table(append([]string{"test accuracy (%)"}, ls.panels()...), out) + ls.caveats(t, ls.rows(""), at)
+		return common
+	})
 }
 
 // commonEpoch is the mean test accuracy of runs, with its standard deviation, at
