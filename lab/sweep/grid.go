@@ -176,21 +176,30 @@ func (p *gridParser) list(key string, v any) ([]string, error) {
 		return nil, fmt.Errorf("%s has two lists", key)
 	}
 	p.seen[key] = true
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
+	if _, ok := v.([]any); !ok {
+		v = []any{v}
 	}
+	values, err := optionValues(p.scratch, key, v)
+	if err != nil && !strings.HasPrefix(err.Error(), key) { // that of a value names the option
+		err = fmt.Errorf("%s: %w", key, err)
+	}
+	return values, err
+}
+
+// optionValues reads a list of different values of an option.
+func optionValues(scratch *config.Config, key string, v any) ([]string, error) {
+	list, _ := v.([]any)
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%s: the list is empty", key)
+		return nil, errors.New("the list is empty")
 	}
 	var values []string
 	for _, x := range list {
-		text, err := p.value(key, x)
-		if err != nil {
+		if err := scratch.SetValue(key, x, ""); err != nil {
 			return nil, err
 		}
+		text := scratch.Value(key)
 		if slices.Contains(values, text) {
-			return nil, fmt.Errorf("%s: %s stands in the list twice", key, text)
+			return nil, fmt.Errorf("%s stands in the list twice", text)
 		}
 		values = append(values, text)
 	}

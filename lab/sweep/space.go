@@ -192,7 +192,7 @@ func (p *spaceParser) option(key string, v any) (valueRange, error) {
 				err = errors.New("step must be a number greater than 0")
 			}
 		case "choice":
-			r.choices, err = p.values(key, table[name])
+			r.choices, err = optionValues(p.scratch, key, table[name])
 			fallthrough
 		case "log", "uniform", "integer":
 			if err == nil && r.kind != "" {
@@ -254,26 +254,6 @@ func (r *valueRange) bounds(v any, optionType string) error {
 	return nil
 }
 
-// values reads a list of values of an option.
-func (p *spaceParser) values(key string, v any) ([]string, error) {
-	list, _ := v.([]any)
-	if len(list) == 0 {
-		return nil, errors.New("the list of values is empty")
-	}
-	var out []string
-	for _, x := range list {
-		if err := p.scratch.SetValue(key, x, ""); err != nil {
-			return nil, err
-		}
-		text := p.scratch.Value(key)
-		if slices.Contains(out, text) {
-			return nil, fmt.Errorf("%s stands in the list twice", text)
-		}
-		out = append(out, text)
-	}
-	return out, nil
-}
-
 func (p *spaceParser) conditions(r *valueRange, v any) error {
 	table, ok := v.(map[string]any)
 	if !ok || len(table) == 0 {
@@ -283,7 +263,7 @@ func (p *spaceParser) conditions(r *valueRange, v any) error {
 	flatten("", table, flat)
 	for _, key := range config.KeyNames() {
 		if list, ok := flat[key]; ok {
-			values, err := p.values(key, list)
+			values, err := optionValues(p.scratch, key, list)
 			if err != nil {
 				return fmt.Errorf("when %s: %w", key, err)
 			}
