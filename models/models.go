@@ -259,6 +259,9 @@ func checkRanges(prefix string, section reflect.Value) error {
 	return nil
 }
 
+// ClassifiesGraphs reports whether the model has a program that classifies whole graphs.
+func (m *Model) ClassifiesGraphs() bool { return m.Graphs != nil }
+
 // Program builds the model's program, which classifies whole graphs where graphs is set.
 // The error is a [RangeError], or says that the program would be too large.
 func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {

@@ -1,24 +1,17 @@
 package run
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
-	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/parity"
-	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
-	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/internal/version"
 	"github.com/gsrc-dev/gsrc/ir"
-	"github.com/gsrc-dev/gsrc/models"
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
 )
@@ -67,17 +60,6 @@ type BuildOptions struct {
 	Log     func(format string, args ...any) // gets a line for each step; may be nil
 }
 
-const structFile = "x_struct.safetensors" // beside the files of package infer
-
-// priorOf is what the edge prior of a run is made by, nil if it has none.
-func priorOf(t *train.Trained) *infer.PriorInfo {
-	if t.Refined == nil || t.Refined.Raw || t.Config.Model.Edges.Judge != models.JudgeAttributes {
-		return nil
-	}
-	c := t.Config.Model.Edges
-	return &infer.PriorInfo{Rounds: c.JudgeRounds, Strength: c.JudgeDistrust, Seed: uint64(t.Config.Train.Seed)}
-}
-
 // Build exports the run to a folder: ONNX files, manifest.json, parity.json,
 // test data, refined edges. Every model is run in onnxruntime and compared with
 // the compiled forward pass, on the training graph and on others; the error is a
@@ -124,7 +106,8 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	if err := r.LoadData(o.Data); err != nil {
 		return b, nil, err
 	}
-	if o.Symmetrize && r.directed() {
+	info := r.task.Info()
+	if o.Symmetrize && info.Directed {
 		return b, nil, errors.New("the model was trained on a directed graph, and --symmetrize makes graphs undirected inside the export: its answers would be others; export it without that option")
 	}
 	t := r.Trained
@@ -132,7 +115,7 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	b = export.BuildOptions{
 		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Symmetrize: o.Symmetrize, Opset: o.Opset, Precision: o.Precision, ExternalData: o.ExternalData,
 		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: version.String(),
-		Classes: r.classNames(), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
+		Classes: infer.ClassNames(info.ClassNames, info.Classes), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
 		Pipeline: o.Pipeline, Refinement: refinementOf(t),
 		Files: map[string][]byte{}, Library: o.Library, Unverified: o.Unverified, TestCases: o.TestCases, Log: o.Log,
 	}
@@ -144,18 +127,7 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 		b.Bounds = &manifest.Bounds{Lo: x.Lo, Hi: x.Hi}
 		constants["lo"], constants["hi"] = x.Lo, x.Hi
 	}
-	if r.Graphs != nil {
-		if b.Sample, err = graphSample(t, r.Graphs, r.testSplit(o.Precision)); err == nil {
-			b.Files[infer.InfoFile], err = describeGraphs(t, r.Graphs)
-		}
-		return b, constants, err
-	}
-	prior := edgePrior(t, r.Data, o.Threads)
-	b.Sample = sample(t, r.Data, prior)
-	for _, v := range r.testSplit(o.Precision) {
-		b.Sample.Test, b.Sample.Labels = append(b.Sample.Test, int(v)), append(b.Sample.Labels, int(r.Data.Labels[v]))
-	}
-	return b, constants, r.describe(b.Files, prior)
+	return b, constants, r.task.describe(&b, t, r.testSplit(o.Precision), o.Threads)
 }
 
 // testSplit is the test split of the run, where the accuracy on it is to be measured
@@ -165,16 +137,8 @@ func (r *Run) testSplit(p onnx.Precision) []int32 {
 		return nil
 	}
 	seed := uint64(r.Trained.Config.Train.Seed)
-	var s data.Split
-	var labels []int32
-	var err error
-	if r.Graphs != nil {
-		s, err = r.Graphs.SplitFor(seed)
-		labels = r.Graphs.Labels
-	} else {
-		s, err = r.Data.SplitFor(seed)
-		labels = r.Data.Labels
-	}
+	s, _, err := r.task.Split(seed)
+	labels := r.task.Info().Labels
 	if err != nil {
 		return nil // data without labels
 	}
@@ -191,14 +155,6 @@ func refinementOf(t *train.Trained) *onnx.Refinement {
 	return &onnx.Refinement{K: c.K, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: priorOf(t) != nil}
 }
 
-// directed reports whether the run's data have directed edges.
-func (r *Run) directed() bool {
-	if r.Graphs != nil {
-		return r.Graphs.Union().Directed
-	}
-	return r.Data.Graph.Directed
-}
-
 // exported returns the module without the functions that were not trained: an
 // encoder that took no part has nothing to say.
 func exported(t *train.Trained) *ir.Module {
@@ -208,37 +164,6 @@ func exported(t *train.Trained) *ir.Module {
 	m := t.Module.Clone()
 	m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name != "classify" })
 	return m
-}
-
-// edgePrior is that of a run's data, nil if it has none.
-func edgePrior(t *train.Trained, ds *data.Dataset, threads int) *graph.EdgePrior {
-	pool := kernels.NewPool(threads)
-	defer pool.Close()
-	prior, _ := priorOf(t).Prior(pool, ds) // without a calibration it cannot fail
-	return prior
-}
-
-// sample is the training graph as exported models take it.
-func sample(t *train.Trained, ds *data.Dataset, prior *graph.EdgePrior) parity.ExampleInputs {
-	st := ds.Graph.Structure()
-	s := parity.ExampleInputs{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: infer.EntryWeights(prior, ds.Graph, st)}
-	if t.Struct != nil {
-		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
-		s.Struct = &x
-	}
-	if t.Refined != nil {
-		edges, weights := infer.WeightedEdges(t.Refined.Graph())
-		s.Refined, s.Weights = &edges, &weights
-	}
-	return s
-}
-
-// classNames returns the names of the classes of the run's data.
-func (r *Run) classNames() []string {
-	if r.Graphs != nil {
-		return infer.ClassNames(r.Graphs.ClassNames, r.Graphs.Classes)
-	}
-	return infer.ClassNames(r.Data.ClassNames, r.Data.Classes)
 }
 
 // refinement says which graph the classifier reads.
@@ -252,42 +177,6 @@ func describeRefinement(info *infer.Info, t *train.Trained) {
 	case x.Mode == "expected":
 		info.RawWeight = float32(t.Config.Candidates.Keep)
 	}
-}
-
-// describe adds the files that are not models.
-func (r *Run) describe(files map[string][]byte, prior *graph.EdgePrior) error {
-	t, ds := r.Trained, r.Data
-	info := infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
-	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
-	describeRefinement(&info, t)
-	if x := t.Refined; x != nil && !x.Raw {
-		var b bytes.Buffer
-		if err := ds.WriteRefined(&b, x); err != nil {
-			return err
-		}
-		files[infer.RefinedFile] = b.Bytes()
-	}
-	if t.Struct != nil {
-		f := safetensors.File{Tensors: []safetensors.Tensor{{Name: "x_struct", Shape: []int{ds.Graph.N, t.StructWidth}, Data: t.Struct}}}
-		var b bytes.Buffer
-		if err := f.Write(&b); err != nil {
-			return err
-		}
-		files[structFile] = b.Bytes()
-	}
-	if prior != nil && info.Evidence != nil {
-		text, err := json.Marshal(prior.Calibration)
-		if err != nil {
-			return err
-		}
-		info.Evidence.Calibration, files[infer.PriorFile] = infer.PriorFile, append(text, '\n')
-	}
-	text, err := json.MarshalIndent(info, "", "  ")
-	if err != nil {
-		return err
-	}
-	files[infer.InfoFile] = append(text, '\n')
-	return nil
 }
 
 // IsInterrupted reports whether an error is that of work that ctx stopped.

@@ -3,7 +3,6 @@ package run
 import (
 	"errors"
 
-	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
 )
 
@@ -26,16 +25,9 @@ func (r *Run) Embed(threads int) (h []float32, width int, err error) {
 		return nil, 0, err
 	}
 	defer f.Close()
-	if r.Data == nil {
-		return nil, 0, errors.New("the model classifies whole graphs, which have no embedding of their own here")
-	}
-	s := sample(t, r.Data, edgePrior(t, r.Data, threads))
-	inputs := map[string]ort.Tensor{"x": s.X, "edge_index": s.Edges}
-	if s.EdgeWeights != nil {
-		inputs["edge_weight"] = *s.EdgeWeights
-	}
-	if s.Struct != nil {
-		inputs["x_struct"] = *s.Struct
+	inputs, err := r.task.encoderInputs(t, threads)
+	if err != nil {
+		return nil, 0, err
 	}
 	out, err := f.Run("encode", inputs)
 	if err != nil {

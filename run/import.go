@@ -67,20 +67,20 @@ func Import(ctx context.Context, o ImportOptions) (*Run, error) {
 	} else if o.Spec != "" || len(o.Settings) > 0 || len(o.Order) > 0 {
 		return nil, errors.New("settings and an order of layers are for state dicts of PyTorch Geometric; the model's own are options (--set)")
 	}
-	task, cfg, params, err := o.task(file, stack)
+	setup, params, err := o.prepare(file, stack)
 	if err != nil {
 		return nil, err
 	}
 	t := o.Train
-	adopt := func(dir string) (*Run, error) {
-		res, err := train.Adopt(ctx, task, cfg, params, train.Options{Dir: dir, Force: t.Force, Version: version.String()})
+	finish := func(dir string) (*Run, error) {
+		res, err := train.FromPretrained(ctx, train.Job{Model: setup.Model, Module: setup.Module, Task: setup.task}, setup.Config, params, train.Options{Dir: dir, Force: t.Force, Version: version.String()})
 		if err != nil {
 			return nil, err
 		}
-		return &Run{Dir: dir, Result: res, Trained: res.Trained, Data: task.Data}, nil
+		return newRun(dir, res, setup.task), nil
 	}
 	if o.Expect != "" { // nothing is written before it holds
-		run, err := adopt("")
+		run, err := finish("")
 		if err == nil {
 			err = o.compare(run)
 		}
@@ -88,7 +88,7 @@ func Import(ctx context.Context, o ImportOptions) (*Run, error) {
 			return nil, err
 		}
 	}
-	return adopt(t.Out)
+	return finish(t.Out)
 }
 
 // stack reads a state dict.
@@ -168,46 +168,44 @@ func readSpec(path string) (settings []pyg.Setting, order []string, err error) {
 	return settings, order, walk("", tree, true)
 }
 
-// task is what the parameters are adopted for.
-func (o *ImportOptions) task(file *safetensors.File, stack *pyg.Stack) (train.Task, *config.Config, map[string][]float32, error) {
+// prepare returns what the parameters are for, and the parameters.
+func (o *ImportOptions) prepare(file *safetensors.File, stack *pyg.Stack) (*Setup, map[string][]float32, error) {
 	t := o.Train
 	if stack == nil {
 		if m, err := models.Lookup(t.Model); err == nil && m.Refines {
-			return train.Task{}, nil, nil, fmt.Errorf("%s learns a graph, which its weights do not hold; copy its run directory instead", t.Model)
+			return nil, nil, fmt.Errorf("%s learns a graph, which its weights do not hold; copy its run directory instead", t.Model)
 		}
 		s, err := Prepare(t)
 		if err != nil {
-			return train.Task{}, nil, nil, err
+			return nil, nil, err
 		}
 		params := map[string][]float32{}
 		for _, x := range file.Tensors {
 			p := s.Module.Param(x.Name)
 			data, ok := x.Data.([]float32)
 			if p == nil || !ok {
-				return train.Task{}, nil, nil, fmt.Errorf("%s: the model %s has no float32 parameter %q", o.Weights, t.Model, x.Name)
+				return nil, nil, fmt.Errorf("%s: the model %s has no float32 parameter %q", o.Weights, t.Model, x.Name)
 			}
 			if want, err := p.Type.Shape(nil); err != nil || !slices.Equal(want, x.Shape) {
-				return train.Task{}, nil, nil, fmt.Errorf("%s: tensor %q has the shape %v, the model %s with these options needs %v", o.Weights, x.Name, x.Shape, t.Model, want)
+				return nil, nil, fmt.Errorf("%s: tensor %q has the shape %v, the model %s with these options needs %v", o.Weights, x.Name, x.Shape, t.Model, want)
 			}
 			params[x.Name] = data
 		}
-		return train.Task{Model: t.Model, Module: s.Module, Data: s.Data, Graphs: s.Graphs}, s.Config, params, nil
+		return s, params, nil
 	}
 	t.Model = "gcn" // for the data; its program is not used
 	s, err := Prepare(t)
 	if err != nil {
-		return train.Task{}, nil, nil, err
+		return nil, nil, err
 	}
-	if s.Data == nil {
-		return train.Task{}, nil, nil, fmt.Errorf("%s is a collection of graphs; state dicts are imported for models that classify nodes", s.Graphs.Name)
+	info := s.task.Info()
+	if have, want := info.Features.Cols, stack.In(); have != want {
+		return nil, nil, fmt.Errorf("%s has %d features, and %s takes %d", info.Name, have, stack.Layers[0].Name, want)
 	}
-	if have, want := s.Data.X.Cols, stack.In(); have != want {
-		return train.Task{}, nil, nil, fmt.Errorf("%s has %d features, and %s takes %d", s.Data.Name, have, stack.Layers[0].Name, want)
+	if have, want := info.Classes, stack.Out(); have != want {
+		return nil, nil, fmt.Errorf("%s has %d classes, and %s gives %d columns", info.Name, have, stack.Layers[len(stack.Layers)-1].Name, want)
 	}
-	if have, want := s.Data.Classes, stack.Out(); have != want {
-		return train.Task{}, nil, nil, fmt.Errorf("%s has %d classes, and %s gives %d columns", s.Data.Name, have, stack.Layers[len(stack.Layers)-1].Name, want)
-	}
-	return train.Task{Model: ImportedModel, Module: stack.Module(ImportedModel), Data: s.Data}, s.Config, stack.Params, nil
+	return newSetup(ImportedModel, s.task, s.Config, stack.Module(ImportedModel)), stack.Params, nil
 }
 
 // describeStack is a table of the layers: what was read from the tensors and what is
@@ -256,7 +254,8 @@ func (o *ImportOptions) compare(run *Run) error {
 	if err != nil {
 		return err
 	}
-	want, err := safetensors.Get[float32](f, "logits", run.Data.Graph.N, run.Data.Classes)
+	info := run.task.Info()
+	want, err := safetensors.Get[float32](f, "logits", len(info.Labels), info.Classes)
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.Expect, err)
 	}
@@ -269,8 +268,8 @@ func (o *ImportOptions) compare(run *Run) error {
 		largest = math.Max(largest, math.Abs(float64(b)))
 	}
 	bound := 1e-5 + float64(1e-4*largest)
-	if k := run.Data.Classes; !(worst <= bound) {
-		return fmt.Errorf("the imported model does not compute what %s says: the logit of node %d for class %d is %g, there it is %g, and the bound is %.2g; compare the settings with the model's code", o.Expect, at/k, at%k, run.Trained.Logits[at], want[at], bound)
+	if k := info.Classes; !(worst <= bound) {
+		return fmt.Errorf("the imported model does not compute what %s says: the logit of %s %d for class %d is %g, there it is %g, and the bound is %.2g; compare the settings with the model's code", o.Expect, info.Item, at/k, at%k, run.Trained.Logits[at], want[at], bound)
 	}
 	o.Log("the logits are those of %s: max |a-b| %.2e, bound %.2e", o.Expect, worst, bound)
 	return nil

@@ -22,10 +22,7 @@ func (r *Run) Refine(o infer.RefineOptions) (*infer.RefinedGraph, error) {
 	if err := r.LoadData(o.Data); err != nil {
 		return nil, err
 	}
-	if r.Data == nil {
-		return o.Collection(x, r.Graphs)
-	}
-	return o.Dataset(x, r.Data)
+	return r.task.refined(&o, x)
 }
 
 // learned returns the graph that the run has learned.

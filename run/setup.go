@@ -55,7 +55,7 @@ type TrainOptions struct {
 	// Cache shares data between runs; nil reads them anew.
 	Cache *data.Cache
 
-	graphs bool // Data holds a collection of graphs
+	load loadConfig // as the data ask for it; nil before they are known
 }
 
 // Executor names what runs a compiled program on the CPU.
@@ -100,7 +100,21 @@ type Setup struct {
 	Graphs *data.Collection
 	Config *config.Config
 	Module *ir.Module
+
+	task task
 }
+
+func newSetup(model string, t task, c *config.Config, m *ir.Module) *Setup {
+	s := &Setup{Model: model, Config: c, Module: m, task: t}
+	s.Data, s.Graphs = t.data()
+	return s
+}
+
+// DataName returns the short name of the data.
+func (s *Setup) DataName() string { return s.task.Info().Name }
+
+// DataChecksum returns the SHA-256 over the files of the data, in hexadecimal.
+func (s *Setup) DataChecksum() string { return s.task.Info().Checksum }
 
 // Prepare reads the data, resolves the configuration for it and builds the
 // program, which trains nothing yet. All that is wrong with the options shows
@@ -134,97 +148,57 @@ func Prepare(o TrainOptions) (*Setup, error) {
 	}
 	read := LoadOptions(early)
 	read.MaxBytes = o.Memory
-	ds, graphs, err := o.Cache.LoadAny(o.Data, read)
+	t, err := loaded(o.Cache.LoadAny(o.Data, read))
 	if err != nil {
 		return nil, err
 	}
-	if graphs != nil {
-		o.graphs, name = true, graphs.Name
-	} else {
-		name = ds.Name
-	}
-	c, err := o.configure(defaults, name)
+	o.load = t.defaults()
+	c, err := o.configure(defaults, t.Info().Name)
 	if err != nil {
 		return nil, err
 	}
 	again := LoadOptions(c)
 	again.MaxBytes = o.Memory
 	if !reflect.DeepEqual(again, read) { // the data set's defaults say otherwise
-		if ds, graphs, err = o.Cache.LoadAny(o.Data, again); err != nil {
+		if t, err = loaded(o.Cache.LoadAny(o.Data, again)); err != nil {
 			return nil, err
 		}
 	}
-	s := &Setup{Model: o.Model, Data: ds, Graphs: graphs, Config: c, Module: m}
 	if m == nil {
-		s.Module, err = s.program()
+		m, err = t.Module(o.Model, c)
 	}
-	return s, err
+	return newSetup(o.Model, t, c, m), err
 }
 
-// program builds the zoo's model for the data.
-func (s *Setup) program() (*ir.Module, error) {
-	if s.Graphs != nil {
-		if s.Config.Data.Split != "" {
-			return nil, fmt.Errorf("%s is a collection of graphs, which has folds: leave the split %q out; the seed is the fold", s.Graphs.Name, s.Config.Data.Split)
-		}
-		return train.GraphModule(s.Model, s.Config, s.Graphs)
-	}
-	return train.Module(s.Model, s.Config, s.Data)
-}
+// Task is what is predicted of the data.
+func (s *Setup) Task() train.Task { return s.task }
 
-// DataName returns the short name of the data.
-func (s *Setup) DataName() string {
-	if s.Graphs != nil {
-		return s.Graphs.Name
-	}
-	return s.Data.Name
-}
-
-// DataChecksum returns the SHA-256 over the files of the data, in hexadecimal.
-func (s *Setup) DataChecksum() string {
-	if s.Graphs != nil {
-		return s.Graphs.Checksum
-	}
-	return s.Data.Checksum
-}
-
-// DataInfo is what a compilation may know beforehand: see [train.DataInfo].
+// DataInfo is what a compilation may know beforehand: see [train.Task].
 func (s *Setup) DataInfo() passes.DataInfo {
-	if s.Graphs != nil {
-		d := runtime.CPU
-		if s.onGPU() {
-			d = cuda.Planner
-		}
-		return train.GraphDataInfo(d, s.Graphs)
-	}
-	split, err := s.Data.SplitFor(0)
+	split, _, err := s.task.Split(0)
 	if err != nil {
 		split = data.Split{} // sizes that are not known are left open
 	}
-	return train.DataInfo(s.Config, s.Data, split)
+	return s.task.DataInfo(s.planner(), s.Config, split)
 }
 
 // PredictMemory forecasts the memory that the steps of training a compiled
 // program take, without running any: with train.device=cuda that of the GPU.
 func (s *Setup) PredictMemory(prog *ir.Module) (*train.Forecast, error) {
-	if s.Graphs != nil {
-		if s.onGPU() {
-			return train.PredictGraphMemoryOn(cuda.Planner, prog, s.Graphs, s.Config)
-		}
-		return train.PredictGraphMemory(prog, s.Graphs, s.Config)
-	}
-	split, err := s.Data.SplitFor(uint64(s.Config.Train.Seed))
+	split, _, err := s.task.Split(uint64(s.Config.Train.Seed))
 	if err != nil {
 		return nil, err
 	}
-	if s.onGPU() {
-		return train.PredictMemoryOn(cuda.Planner, prog, s.Data, split, s.Config)
-	}
-	return train.PredictMemory(prog, s.Data, split, s.Config)
+	return s.task.Forecast(s.planner(), prog, s.Config, split)
 }
 
-// onGPU reports whether the configuration names a GPU.
-func (s *Setup) onGPU() bool { return strings.HasPrefix(s.Config.Train.Device, "cuda") }
+// planner is the device of the configuration, as far as a plan asks for it; nil is the CPU.
+func (s *Setup) planner() runtime.Device {
+	if strings.HasPrefix(s.Config.Train.Device, "cuda") {
+		return cuda.Planner
+	}
+	return nil
+}
 
 // OptionError is a fault of a text in TrainOptions.Set.
 type OptionError struct{ Err error }
@@ -238,8 +212,8 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // name.
 func (o *TrainOptions) configure(model, dataset string) (*config.Config, error) {
 	load := config.Load
-	if o.graphs {
-		load = config.LoadGraphs
+	if o.load != nil {
+		load = o.load
 	}
 	c, err := load(model, dataset, o.Config, nil)
 	if err != nil {

@@ -28,7 +28,14 @@ type Run struct {
 	// Graphs is the same where it was trained on a collection of graphs.
 	Graphs *data.Collection
 
+	task task        // of Data or Graphs, nil as long as these are
 	info *train.Info // of a run that was opened
+}
+
+func newRun(dir string, res *train.Result, t task) *Run {
+	r := &Run{Dir: dir, Result: res, Trained: res.Trained, task: t}
+	r.Data, r.Graphs = t.data()
+	return r
 }
 
 // Train trains a model. The error of a run that ctx stopped is
@@ -62,11 +69,11 @@ func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, o
 		onDevice(d.Line)
 	}
 	o.Device = d.Device
-	res, err := train.Train(ctx, train.Task{Model: s.Model, Module: s.Module, Data: s.Data, Graphs: s.Graphs}, s.Config, o)
+	res, err := train.Train(ctx, train.Job{Model: s.Model, Module: s.Module, Task: s.task}, s.Config, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Run{Dir: o.Dir, Result: res, Trained: res.Trained, Data: s.Data, Graphs: s.Graphs}, nil
+	return newRun(o.Dir, res, s.task), nil
 }
 
 // TrainRuns trains with the seeds 0 to runs-1; on data with several fixed
@@ -133,14 +140,14 @@ func (s *Setup) WithSeed(seed int) (*Setup, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Setup{Model: s.Model, Data: s.Data, Graphs: s.Graphs, Config: c, Module: s.Module}
-	if s.Data != nil && (s.Data.Source == data.Synthetic || s.Data.Corruption != nil) && seed != s.Config.Train.Seed {
+	t := s.task
+	if info := t.Info(); info.Seeded && seed != s.Config.Train.Seed {
 		var err error
-		if t.Data, err = data.Load(s.Data.Source, LoadOptions(c)); err != nil {
+		if t, err = loaded(data.LoadAny(info.Source, LoadOptions(c))); err != nil {
 			return nil, err
 		}
 	}
-	return t, nil
+	return newSetup(s.Model, t, c, s.Module), nil
 }
 
 // ResumeOptions say how a stopped run goes on.
@@ -194,12 +201,11 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	ds, graphs, err := trainingData(info, c, o.Data)
+	t, err := trainingData(info, c, o.Data)
 	if err != nil {
 		return nil, err
 	}
-	s := &Setup{Model: info.Model, Data: ds, Graphs: graphs, Config: c, Module: m}
-	return s.train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace}, o.Executor, o.OnDevice)
+	return newSetup(info.Model, t, c, m).train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace}, o.Executor, o.OnDevice)
 }
 
 // Open reads a finished run from its directory. A file that is damaged is a
@@ -225,34 +231,29 @@ func (r *Run) Unchecked() string {
 // it has not got them yet. path says where they are now; empty is where they were. Data that
 // are not the same are an error.
 func (r *Run) LoadData(path string) error {
-	if r.Data != nil || r.Graphs != nil {
+	if r.task != nil {
 		return nil
 	}
-	ds, graphs, err := trainingData(r.info, r.Trained.Config, path)
+	t, err := trainingData(r.info, r.Trained.Config, path)
 	if err != nil {
 		return err
 	}
-	r.Data, r.Graphs = ds, graphs
+	r.task = t
+	r.Data, r.Graphs = t.data()
 	return nil
 }
 
 // trainingData reads the data of a run again and checks that they are the same.
-func trainingData(info *train.Info, c *config.Config, path string) (*data.Dataset, *data.Collection, error) {
+func trainingData(info *train.Info, c *config.Config, path string) (task, error) {
 	if path == "" {
 		path = info.Data.Source
 	}
-	ds, graphs, err := data.LoadAny(path, LoadOptions(c))
+	t, err := loaded(data.LoadAny(path, LoadOptions(c)))
 	if err != nil {
-		return nil, nil, fmt.Errorf("the run's data: %w", err)
+		return nil, fmt.Errorf("the run's data: %w", err)
 	}
-	checksum := ""
-	if graphs != nil {
-		checksum = graphs.Checksum
-	} else {
-		checksum = ds.Checksum
+	if checksum := t.Info().Checksum; checksum != info.Data.Checksum {
+		return nil, fmt.Errorf("%s is not what the run was trained on: its checksum is %.12s…, the run's is %.12s…; say where the same data are with --data", path, checksum, info.Data.Checksum)
 	}
-	if checksum != info.Data.Checksum {
-		return nil, nil, fmt.Errorf("%s is not what the run was trained on: its checksum is %.12s…, the run's is %.12s…; say where the same data are with --data", path, checksum, info.Data.Checksum)
-	}
-	return ds, graphs, nil
+	return t, nil
 }

@@ -17,21 +17,20 @@ func TestStepsAllocateNothing(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties the scheduler's caches
 	ds := synthetic(t, 1)
 	for _, c := range []struct{ model, function string }{{"gcn", "train"}, {"mlp", "train"}, {"grand", "train"}, {"acm", "train"}, {"gcnii", "train"}, {"sage", "train"}, {"gin", "train"}, {"gat", "train"}, {"ecl-gsr", "pretrain"}, {"ecl-gsr", "fit"}, {"ecl-gsr", "joint"}} {
-		tr, err := newTrainer(context.Background(), Task{Model: c.model, Data: ds}, configure(t, c.model, "train.threads=3"), Options{})
+		tr, err := newTrainer(context.Background(), Job{Model: c.model, Task: Nodes(ds)}, configure(t, c.model, "train.threads=3"), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &refining{trainer: tr}
-		tr.edges = &edges{}
+		p := tr.steps.(*nodeSteps)
 		if c.model == "ecl-gsr" {
-			if err := p.refresh(); err != nil {
+			if err := (algorithm1{tr, p}).refresh(); err != nil {
 				t.Fatal(err)
 			}
 			if err := p.prepareBatches(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		f, err := tr.function(c.function)
+		f, err := tr.prog.function(c.function)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,20 +77,19 @@ func TestResamplingAllocatesNothing(t *testing.T) {
 		{"fan-out", []string{"train.refresh_every=0", "train.sampler=edges", "train.batch_edges=16", "train.fanout=2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tr, err := newTrainer(context.Background(), Task{Model: "ecl-gsr", Data: ds}, configure(t, "ecl-gsr", append(c.sets, "train.joint_every=1", "train.threads=3")...), Options{})
+			tr, err := newTrainer(context.Background(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr", append(c.sets, "train.joint_every=1", "train.threads=3")...), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer tr.close()
-			p := &refining{trainer: tr}
-			tr.edges = &edges{}
-			if err := p.findEdgePrior(); err != nil {
+			p := tr.steps.(*nodeSteps)
+			if err := p.begin(); err != nil {
 				t.Fatal(err)
 			}
 			if err := p.prepareBatches(); err != nil {
 				t.Fatal(err)
 			}
-			pretrain, err := tr.function("pretrain")
+			pretrain, err := tr.prog.function("pretrain")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +97,7 @@ func TestResamplingAllocatesNothing(t *testing.T) {
 				if _, err := p.contrast(pretrain); err != nil {
 					t.Fatal(err)
 				}
-				if _, _, err := p.epoch(tr.state.Epoch); err != nil {
+				if _, _, err := (algorithm1{tr, p}).epoch(tr.state.Epoch); err != nil {
 					t.Fatal(err)
 				}
 				tr.state.Epoch++
@@ -122,17 +120,16 @@ func BenchmarkResample(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	tr, err := newTrainer(context.Background(), Task{Model: "ecl-gsr", Data: dataset(b, "planetoid/cora")}, cfg, Options{})
+	tr, err := newTrainer(context.Background(), Job{Model: "ecl-gsr", Task: Nodes(dataset(b, "planetoid/cora"))}, cfg, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer tr.close()
-	p := &refining{trainer: tr}
-	tr.edges = &edges{}
+	p := algorithm1{tr, tr.steps.(refiner)}
 	if err := p.refresh(); err != nil {
 		b.Fatal(err)
 	}
-	fit, err := tr.function("fit")
+	fit, err := tr.prog.function("fit")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -140,7 +137,7 @@ func BenchmarkResample(b *testing.B) {
 		name string
 		f    func() error
 	}{
-		{"candidates", p.newCandidates},
+		{"candidates", p.choose},
 		{"probabilities", func() error {
 			tr.edges.fresh = false
 			return p.refresh()

@@ -50,7 +50,7 @@ func (a *anchorSampler) draw(step uint64) error {
 // batcher gives the contrastive steps their samples: anchors of the whole graph
 // (sampler = full), or the endpoints of seed edges (sampler = edges).
 type batcher struct {
-	t       *trainer
+	t       *nodeSteps
 	bound   int // the step whose batch @pretrain has, −1 if there is none
 	full    *anchorSampler
 	sampler *graph.EdgeSampler
@@ -67,14 +67,14 @@ type batcher struct {
 	w       *runtime.Buffer // [E] of the entries of g, where edges are judged
 }
 
-func (t *trainer) newBatcher() (*batcher, error) {
-	g := t.task.Data.Graph
+func (t *nodeSteps) newBatcher() (*batcher, error) {
+	g := t.ds.Graph
 	if g.N < 2 {
 		return nil, errors.New("train: a contrastive step compares nodes with each other, but the graph has fewer than two")
 	}
 	b := &batcher{t: t, bound: -1, x: runtime.Zeros(0, 0), xStruct: runtime.Zeros(0, 0), anchors: runtime.I64(nil, 0), w: runtime.F32(nil, 0)}
 	b.g = runtime.Graph(&b.st)
-	if t.task.Data.X.IsSparse() {
+	if t.ds.X.IsSparse() {
 		b.x = &runtime.Buffer{DType: ir.F32, Dims: make([]int, 2), Sparse: &runtime.SparseMatrix{ByRow: &b.rows, ByCol: &b.columns}}
 	}
 	c := t.cfg.Train
@@ -109,13 +109,13 @@ func (b *batcher) bind(f *function, step int) error {
 // draw draws the batch of a step and binds it.
 func (b *batcher) draw(f *function, step int) error {
 	if b.full != nil {
-		if b.full.all() && b.t.inputs["anchors"] == b.full.out {
+		if b.full.all() && b.t.prog.inputs["anchors"] == b.full.out {
 			return nil // a device that has them need not get them again
 		}
 		if err := b.full.draw(uint64(step)); err != nil {
 			return fmt.Errorf("train: drawing the samples of step %d: %w", step, err)
 		}
-		return b.t.bind("anchors", b.full.out)
+		return b.t.prog.bind("anchors", b.full.out)
 	}
 	batch := b.sampler.Batch(uint64(step))
 	b.st.Rebuild(batch.Graph)
@@ -139,7 +139,7 @@ func (b *batcher) draw(f *function, step int) error {
 			return err
 		}
 	}
-	if s := b.t.inputs["x_struct"]; s != nil && f.reads["x_struct"] {
+	if s := b.t.prog.inputs["x_struct"]; s != nil && f.reads["x_struct"] {
 		gatherRows(b.xStruct, s.F32, s.Dims[1], batch.Nodes)
 		return f.Bind("x_struct", b.xStruct)
 	}
@@ -155,7 +155,7 @@ func (b *batcher) bindWhole(step int) error {
 	}
 	batch := b.sampler.Batch(uint64(step))
 	b.setAnchors(batch.Anchors, batch.Nodes)
-	return b.t.bind("anchors", b.anchors)
+	return b.t.prog.bind("anchors", b.anchors)
 }
 
 // setAnchors makes the given nodes the samples; nodes, if not nil, gives the
@@ -173,7 +173,7 @@ func (b *batcher) setAnchors(anchors, nodes []int32) {
 
 // gatherFeatures makes x the features of the given nodes.
 func (b *batcher) gatherFeatures(nodes []int32) {
-	x := b.t.task.Data.X
+	x := b.t.ds.X
 	if !x.IsSparse() {
 		gatherRows(b.x, x.Dense, x.Cols, nodes)
 		return

@@ -172,11 +172,11 @@ func TestCUDAReplaysBatchesOfGraphs(t *testing.T) {
 				t.Errorf("%s: the loss of step %d is %g, on the CPU %g", model, i, got[i], w)
 			}
 		}
-		tr, err := newTrainer(context.Background(), Task{Model: model, Graphs: shapes(t, 70)}, graphConfig(t, model, sets...), Options{Device: cuda.Planner})
+		tr, err := newTrainer(context.Background(), Job{Model: model, Task: Graphs(shapes(t, 70))}, graphConfig(t, model, sets...), Options{Device: cuda.Planner})
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := PredictGraphMemoryOn(cuda.Planner, tr.prog, tr.task.Graphs, tr.cfg)
+		f, err := tr.job.Task.Forecast(cuda.Planner, tr.prog.Module, tr.cfg, tr.split)
 		tr.close()
 		if err != nil {
 			t.Fatal(err)
@@ -197,12 +197,12 @@ func predicted(t *testing.T, model string, sets []string) int {
 // forecast is that of a run on a GPU.
 func forecast(t *testing.T, model string, sets ...string) *Forecast {
 	t.Helper()
-	tr, err := newTrainer(context.Background(), Task{Model: model, Data: synthetic(t, 1)}, configure(t, model, sets...), Options{})
+	tr, err := newTrainer(context.Background(), Job{Model: model, Task: Nodes(synthetic(t, 1))}, configure(t, model, sets...), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tr.close()
-	f, err := PredictMemoryOn(cuda.Planner, tr.prog, tr.task.Data, tr.split, tr.cfg)
+	f, err := tr.job.Task.Forecast(cuda.Planner, tr.prog.Module, tr.cfg, tr.split)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestCUDAFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
-			_, err := Train(context.Background(), Task{Model: "ecl-gsr", Data: ds}, configure(t, "ecl-gsr"), Options{Dir: dir, Device: d})
+			_, err := Train(context.Background(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr"), Options{Dir: dir, Device: d})
 			if !errors.Is(err, c.want) {
 				t.Fatalf("the run ended with %v, want %v", err, c.want)
 			}
@@ -268,7 +268,7 @@ func TestCUDAResumesAcross(t *testing.T) {
 		o[map[bool]int{true: 0, false: 1}[first]].Device = d
 		ctx, cancel := context.WithCancel(context.Background())
 		o[0].Observer = &stopAfter{5, cancel}
-		if _, err := Train(ctx, Task{Model: "gcn", Data: ds}, configure(t, "gcn", everyStep...), o[0]); !errors.Is(err, ErrInterrupted) {
+		if _, err := Train(ctx, Job{Model: "gcn", Task: Nodes(ds)}, configure(t, "gcn", everyStep...), o[0]); !errors.Is(err, ErrInterrupted) {
 			t.Fatal(err)
 		}
 		run(t, "gcn", ds, o[1], everyStep...)

@@ -135,7 +135,7 @@ func TestCUDASearchFaults(t *testing.T) {
 			}
 		}}
 		dir := t.TempDir()
-		_, err := Train(context.Background(), Task{Model: "ecl-gsr", Data: ds}, configure(t, "ecl-gsr", everyStep...), Options{Dir: dir, Device: d})
+		_, err := Train(context.Background(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr", everyStep...), Options{Dir: dir, Device: d})
 		if !errors.Is(err, c.want) {
 			t.Fatalf("the run ended with %v, want %v", err, c.want)
 		}

@@ -167,7 +167,7 @@ func TestDeviceResumesOnPaddedBatches(t *testing.T) {
 		want, dir := t.TempDir(), t.TempDir()
 		trainGraphs(t, model, Options{Dir: want, Device: padding()})
 		ctx, cancel := context.WithCancel(context.Background())
-		_, err := Train(ctx, Task{Model: model, Graphs: shapes(t, 70)}, graphConfig(t, model), Options{Dir: dir, Device: padding(), Observer: &stopAfter{after, cancel}})
+		_, err := Train(ctx, Job{Model: model, Task: Graphs(shapes(t, 70))}, graphConfig(t, model), Options{Dir: dir, Device: padding(), Observer: &stopAfter{after, cancel}})
 		if !errors.Is(err, ErrInterrupted) {
 			t.Fatalf("%s: %v", model, err)
 		}
@@ -194,11 +194,11 @@ func TestDeviceRunsOnGraphs(t *testing.T) {
 		}
 
 		// The forecast of the device's memory is not below what was held there.
-		tr, err := newTrainer(context.Background(), Task{Model: model, Graphs: shapes(t, 70)}, graphConfig(t, model), Options{Device: d})
+		tr, err := newTrainer(context.Background(), Job{Model: model, Task: Graphs(shapes(t, 70))}, graphConfig(t, model), Options{Device: d})
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := PredictGraphMemoryOn(d, tr.prog, tr.task.Graphs, tr.cfg)
+		f, err := tr.job.Task.Forecast(d, tr.prog.Module, tr.cfg, tr.split)
 		tr.close()
 		if err != nil {
 			t.Fatal(err)
@@ -243,7 +243,7 @@ func TestDeviceResumesAcross(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(context.Background())
 				o[0].Observer = &stopAfter{after, cancel}
-				_, err := Train(ctx, Task{Model: model, Data: ds}, configure(t, model), o[0])
+				_, err := Train(ctx, Job{Model: model, Task: Nodes(ds)}, configure(t, model), o[0])
 				if !errors.Is(err, ErrInterrupted) {
 					t.Fatalf("%s: %v", model, err)
 				}
@@ -287,7 +287,7 @@ func TestDeviceFailures(t *testing.T) {
 				return nil
 			}
 			dir := t.TempDir()
-			_, err := Train(context.Background(), Task{Model: "ecl-gsr", Data: ds}, configure(t, "ecl-gsr"), Options{Dir: dir, Device: d})
+			_, err := Train(context.Background(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr"), Options{Dir: dir, Device: d})
 			if !errors.Is(err, lost) {
 				t.Fatalf("%s %d of %d failed, and the run ended with %v", what, at, count, err)
 			}

@@ -4,7 +4,7 @@
 //
 //	ds, err := data.Load("planetoid/cora", data.LoadOptions{})
 //	cfg, err := config.Load("ecl-gsr", ds.Name, "", []string{"train.seed=3"})
-//	res, err := train.Train(ctx, train.Task{Model: "ecl-gsr", Data: ds}, cfg, train.Options{Dir: "runs/cora"})
+//	res, err := train.Train(ctx, train.Job{Model: "ecl-gsr", Task: train.Nodes(ds)}, cfg, train.Options{Dir: "runs/cora"})
 //	fmt.Println(*res.TestAcc, res.Trained.Refined.Graph().NumEdges())
 //
 // # What is trained

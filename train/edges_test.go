@@ -13,33 +13,33 @@ func TestCandidatesMayVanish(t *testing.T) {
 	ds := synthetic(t, 1)
 	for name, d := range map[string]runtime.Device{"cpu": nil, "remote": remote(t)} {
 		t.Run(name, func(t *testing.T) {
-			tr, err := newTrainer(context.Background(), Task{Model: "ecl-gsr", Data: ds}, configure(t, "ecl-gsr"), Options{Device: d})
+			tr, err := newTrainer(context.Background(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr"), Options{Device: d})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer tr.close()
-			tr.edges = &edges{}
+			p := tr.steps.(*nodeSteps)
 			for _, g := range []*graph.Graph{ds.Graph.Undirected(), {N: ds.Graph.N}} {
 				cand, err := graph.NewCandidates(g, nil, 0, false)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := tr.setCandidates(cand); err != nil {
+				if err := p.set(cand); err != nil {
 					t.Fatal(err)
 				}
-				p := make([]float32, len(cand.Edges))
-				for i := range p {
-					p[i] = 0.2 // below the threshold
+				values := make([]float32, len(cand.Edges))
+				for i := range values {
+					values[i] = 0.2 // below the threshold
 				}
-				if err := tr.setProbabilities(p, 0, 1); err != nil {
+				if err := p.give(values, 0, 1); err != nil {
 					t.Fatal(err)
 				}
-				_, w, changed, err := tr.refinedGraph()
+				_, w, changed, err := p.evaluated()
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !changed || w.Dims[0] != 2*len(p) || tr.edges.count() != len(p) {
-					t.Errorf("%d candidates have %d weights of entries, changed: %v", len(p), w.Dims[0], changed)
+				if !changed || w.Dims[0] != 2*len(values) || p.count() != len(values) {
+					t.Errorf("%d candidates have %d weights of entries, changed: %v", len(values), w.Dims[0], changed)
 				}
 			}
 		})

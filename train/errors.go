@@ -70,15 +70,11 @@ const largeFeature = 1e6
 // largeFeatures returns advice about features that the model reads without normalising
 // their rows, "" where these are not large or the model reads none so.
 func (t *trainer) largeFeatures() string {
-	x, node := t.task.features(), func(i int) string { return fmt.Sprint(i) }
-	if t.task.Data != nil {
-		node = t.task.Data.NodeID
-	}
-	top, row, _ := x.Largest()
+	top, row, _ := t.info.Features.Largest()
 	if top < largeFeature || !readsRaw(t.module, "x") {
 		return ""
 	}
-	advice := fmt.Sprintf("the features reach %.3g (node %s), and no learning rate helps with that: divide them by such a number", top, node(row))
+	advice := fmt.Sprintf("the features reach %.3g (node %s), and no learning rate helps with that: divide them by such a number", top, t.info.itemName(row))
 	if t.cfg.Model.Norm == "none" {
 		advice += ", or set model.norm = l1 or l2"
 	}

@@ -1,8 +1,6 @@
 package train
 
 import (
-	"fmt"
-
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -15,97 +13,21 @@ type score struct {
 	selected float64
 }
 
-// runClassifier runs the classifier on a graph with weights per entry (nil: ones).
-func (t *trainer) runClassifier(g, w *runtime.Buffer, rebind bool) (*function, error) {
-	_, made := t.fns["classify"]
-	f, err := t.function("classify")
-	if err != nil {
-		return nil, err
-	}
-	if rebind || !made {
-		if f.reads["g"] {
-			if err := f.Bind("g", g); err != nil {
-				return nil, err
-			}
-		}
-		if f.reads["w"] {
-			if w == nil {
-				ones := g.Graph.Spread(nil, nil)
-				w = runtime.F32(ones, len(ones))
-			}
-			if err := f.Bind("w", w); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return f, f.Run(uint64(t.state.Step()))
-}
-
-// classify runs the classifier on a graph with weights per entry (nil: ones)
-// and returns its logits [N, classes] and probabilities, valid until the next
-// run.
-func (t *trainer) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *runtime.Buffer, err error) {
-	f, err := t.runClassifier(g, w, rebind)
-	if err != nil {
-		return nil, nil, err
-	}
-	if logits, err = f.Read("logits"); err != nil {
-		return nil, nil, err
-	}
-	if probs, err = f.Read("probabilities"); err != nil {
-		return nil, nil, err
-	}
-	if logits == nil || probs == nil {
-		return nil, nil, fmt.Errorf("train: @classify has no results logits and probabilities; it has %v", f.Outputs())
-	}
-	if err := t.checkLogits(logits); err != nil {
-		return nil, nil, err
-	}
-	if !finite(logits.F32) {
-		return nil, nil, t.nonFinite(f, t.state.Step(), "a logit of the evaluation")
-	}
-	return logits, probs, nil
-}
-
-func (t *trainer) checkLogits(logits *runtime.Buffer) error {
-	if n := t.task.Data.Graph.N; len(logits.Dims) != 2 || logits.Dims[0] != n || logits.Dims[1] != t.classes {
-		return fmt.Errorf("train: the logits of @classify have the shape %v, want [%d %d] (nodes, classes)", logits.Dims, n, t.classes)
-	}
-	return nil
-}
-
-// scoreOn judges the current parameters by the classifier on a graph with weights per
-// entry (nil: ones).
-func (t *trainer) scoreOn(g, w *runtime.Buffer, rebind bool) (score, error) {
-	if by := t.cfg.Train.Select; by == "accuracy" || by == "loss" {
-		f, err := t.runClassifier(g, w, rebind)
-		if err != nil {
-			return score{}, err
-		}
-		return t.scoreLogits(f)
-	}
-	logits, _, err := t.classify(g, w, rebind)
-	if err != nil {
-		return score{}, err
-	}
-	return t.score(logits), nil
-}
-
 // score judges logits on the training and the validation nodes.
 func (t *trainer) score(logits *runtime.Buffer) score {
-	labels := t.data.labels
+	labels := t.info.Labels
 	s := score{trainAcc: accuracy(logits, labels, t.split.Train), valAcc: accuracy(logits, labels, t.split.Val)}
 	for _, v := range t.split.Val {
-		s.valLoss += kernels.NLL(logits.F32[int(v)*t.classes:][:t.classes], int(labels[v]))
+		s.valLoss += kernels.NLL(logits.F32[int(v)*t.info.Classes:][:t.info.Classes], int(labels[v]))
 	}
 	s.valLoss /= float64(len(t.split.Val))
 	switch t.cfg.Train.Select {
 	case "macro_f1":
-		s.selected = metrics.MacroF1(metrics.Argmax(logits.F32, t.classes), t.classes, labels, t.split.Val)
+		s.selected = metrics.MacroF1(metrics.Argmax(logits.F32, t.info.Classes), t.info.Classes, labels, t.split.Val)
 	case "auc":
 		probs := make([]float32, len(logits.F32))
-		t.pool.Softmax(probs, logits.F32, logits.Dims[0], t.classes)
-		s.selected, _ = metrics.AUC(probs, t.classes, labels, t.split.Val)
+		t.pool.Softmax(probs, logits.F32, logits.Dims[0], t.info.Classes)
+		s.selected, _ = metrics.AUC(probs, t.info.Classes, labels, t.split.Val)
 	default:
 		s.selectBy(t.cfg.Train.Select)
 	}
@@ -140,11 +62,11 @@ func (t *trainer) keep(s score) error {
 		return nil
 	}
 	b.BestEpoch, b.BestAcc, b.BestLoss, b.Selected = b.Epoch, s.valAcc, s.valLoss, s.selected
-	if err := t.keepParams(); err != nil {
+	if err := t.optim.Keep(t.device); err != nil {
 		return err
 	}
 	if t.edges != nil {
-		if err := t.fetchEdges(); err != nil {
+		if err := t.steps.(refiner).fetch(); err != nil {
 			return err
 		}
 		t.best = t.edges.kept(t.best)
@@ -152,19 +74,19 @@ func (t *trainer) keep(s score) error {
 	return nil
 }
 
-// stopsEarly reports whether patience has run out.
-func (t *trainer) stopsEarly() bool {
-	p := t.cfg.Train.Patience
-	return p > 0 && t.state.BestEpoch > 0 && t.state.Epoch-t.state.BestEpoch >= p
+// epochsLeft reports whether epochs are to be made: patience may have run out.
+func (t *trainer) epochsLeft() bool {
+	p, s := t.cfg.Train.Patience, &t.state
+	return s.Epoch < t.cfg.Train.Epochs && !(p > 0 && s.BestEpoch > 0 && s.Epoch-s.BestEpoch >= p)
 }
 
 // epochs trains until all epochs are done or patience has run out. step makes
-// the step of an epoch (from 0) and returns the function it ran and its loss;
+// the steps of an epoch (from 0) and returns the function it ran and its loss;
 // evaluate judges the current parameters.
 func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64, error), evaluate func() (score, error)) error {
 	t.state.Phase = phase
 	c := t.cfg.Train
-	for t.state.Epoch < c.Epochs && !t.stopsEarly() {
+	for t.epochsLeft() {
 		if err := t.ctx.Err(); err != nil {
 			return err
 		}
@@ -194,32 +116,13 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 			}
 		}
 	}
-	return nil
-}
-
-// supervised trains @train and evaluates @classify on the raw graph.
-type supervised struct{ *trainer }
-
-func (t *supervised) run() error {
-	f, err := t.function("train")
-	if err != nil {
-		return err
-	}
-	err = t.epochs("train", func(epoch int) (*function, float64, error) {
-		t.raiseRamp(epoch)
-		loss, err := t.step(f, t.state.Step())
-		return f, loss, err
-	}, func() (score, error) { return t.scoreOn(t.inputs["g"], nil, false) })
-	if err != nil {
-		return err
-	}
 	return t.checkpoint()
 }
 
 // raiseRamp sets the share of its weight that the consistency term has in an
 // epoch.
 func (t *trainer) raiseRamp(epoch int) {
-	ramp := t.inputs["ramp"]
+	ramp := t.prog.inputs["ramp"]
 	ramp.F32[0] = float32(min(1, float64(epoch+1)/float64(max(1, t.cfg.Train.Warmup))))
 	t.device.Changed(ramp)
 }

@@ -38,8 +38,14 @@ func newGraphBatch(c *data.Collection, share []float64) *graphBatch {
 	return b
 }
 
-// join makes the batch that of the given graphs.
-func (b *graphBatch) join(graphs []int32) error {
+// refines reports whether a function reads the candidates: in @classify in place of the
+// graphs as they are.
+func (b *graphBatch) refines(f *function) bool {
+	return b.refined != nil && (f.Name() == "classify" || f.reads["c"] || f.reads["p"] || f.reads["old"])
+}
+
+// join makes the batch that of the given graphs, with their candidates if refined.
+func (b *graphBatch) join(graphs []int32, refined bool) error {
 	if _, err := b.c.Batch(&b.b, graphs); err != nil {
 		return err
 	}
@@ -50,7 +56,7 @@ func (b *graphBatch) join(graphs []int32) error {
 	b.weights = b.st.Spread(b.weights, b.b.Graph.Weights)
 	b.w.F32, b.w.Dims[0] = b.weights, b.st.E
 	b.answers()
-	if b.refined != nil {
+	if refined {
 		b.refined.join(graphs, b.c.Offset, b.b.Offset)
 	}
 	x := b.b.X
@@ -85,7 +91,7 @@ func (b *graphBatch) answers() {
 
 // pad brings the batch, which was just joined, to one of few sizes, for a function
 // that bears it: see [passes.Padded].
-func (b *graphBatch) pad() {
+func (b *graphBatch) pad(refined bool) {
 	nodes, of := b.st.N, runtime.PaddedRows(b.st.N)
 	b.present.F32, b.present.Dims[0] = b.present.F32[:0], of
 	for range nodes {
@@ -98,7 +104,7 @@ func (b *graphBatch) pad() {
 	b.batch.Dims[1], b.batch.Dims[2] = of, of
 	b.weights = zeros(b.weights, b.st.E)
 	b.w.F32, b.w.Dims[0] = b.weights, b.st.E
-	if b.refined != nil {
+	if refined {
 		b.refined.pad(of)
 	}
 	x := b.b.X
@@ -133,11 +139,13 @@ func zeros[T float32 | int32](x []T, n int) []T {
 // bind gives the batch, joined anew, to a function. Where edges are refined, @classify reads the
 // candidates in place of the graphs as they are.
 func (b *graphBatch) bind(f *function) error {
+	refined := b.refines(f)
 	if f.padded {
-		b.pad()
+		b.pad(refined)
 	}
 	g, w := b.g, b.w
-	if r := b.refined; r != nil {
+	if refined {
+		r := b.refined
 		if f.Name() == "classify" {
 			g, w = r.c, &r.w.Buffer
 		}
@@ -171,10 +179,10 @@ func bindRead(f *function, name string, v *runtime.Buffer) error {
 
 // candidateBatch is the candidate edges of a batch's graphs.
 type candidateBatch struct {
-	edges *edges
-	g     graph.Graph
-	st    graph.Structure
-	c     *runtime.Buffer
+	*collectionEdges
+	g  graph.Graph
+	st graph.Structure
+	c  *runtime.Buffer
 	// Values of the candidates' entries: 1 where the edge exists, the probability, and
 	// the weight in the refined graph.
 	old, p, w entryValues
@@ -186,8 +194,8 @@ type entryValues struct {
 	perEdge []float32
 }
 
-func newCandidateBatch(e *edges) *candidateBatch {
-	r := &candidateBatch{edges: e}
+func newCandidateBatch(e *collectionEdges) *candidateBatch {
+	r := &candidateBatch{collectionEdges: e}
 	r.c = runtime.Graph(&r.st)
 	for _, v := range [...]*entryValues{&r.old, &r.p, &r.w} {
 		v.Buffer = *runtime.Zeros(0)
@@ -198,11 +206,11 @@ func newCandidateBatch(e *edges) *candidateBatch {
 // join takes the candidates of the graphs, whose nodes begin at from[g] in the
 // collection and at to[k] in the batch.
 func (r *candidateBatch) join(graphs, from, to []int32) {
-	e := r.edges
+	e := r.known
 	r.g.N, r.g.Edges = int(to[len(graphs)]), r.g.Edges[:0]
 	r.old.perEdge, r.p.perEdge, r.w.perEdge = r.old.perEdge[:0], r.p.perEdge[:0], r.w.perEdge[:0]
 	for k, g := range graphs {
-		shift, lo, hi := to[k]-from[g], e.starts[g], e.starts[g+1]
+		shift, lo, hi := to[k]-from[g], r.starts[g], r.starts[g+1]
 		for i, ends := range e.cand.Edges[lo:hi] {
 			r.g.Edges = append(r.g.Edges, [2]int32{ends[0] + shift, ends[1] + shift})
 			old := float32(0)
@@ -212,7 +220,7 @@ func (r *candidateBatch) join(graphs, from, to []int32) {
 			r.old.perEdge = append(r.old.perEdge, old)
 		}
 		r.p.perEdge = append(r.p.perEdge, e.p[lo:hi]...)
-		r.w.perEdge = append(r.w.perEdge, e.weights[lo:hi]...)
+		r.w.perEdge = append(r.w.perEdge, r.weights[lo:hi]...)
 	}
 	r.st.Rebuild(&r.g)
 	r.c.Dims[0], r.c.Dims[1] = r.st.N, r.st.E

@@ -14,20 +14,16 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// PredictGraphMemory forecasts the memory of training a compiled program on
-// batches of graphs, from the largest batch that can come: see [PredictMemory].
-func PredictGraphMemory(prog *ir.Module, c *data.Collection, cfg *config.Config) (*Forecast, error) {
-	p, err := predictGraphs(runtime.CPU, prog, c, cfg)
-	if err != nil {
-		return nil, err
+// Forecast is that of the largest batch that can come.
+func (g graphTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config, _ data.Split) (*Forecast, error) {
+	if d == nil {
+		p, err := predictGraphs(runtime.CPU, prog, g.Collection, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return p.total()
 	}
-	return p.total()
-}
-
-// PredictGraphMemoryOn is [PredictGraphMemory] of a device's own memory. The device runs
-// nothing.
-func PredictGraphMemoryOn(d runtime.Device, prog *ir.Module, c *data.Collection, cfg *config.Config) (*Forecast, error) {
-	p, err := predictGraphs(d, prog, c, cfg)
+	p, err := predictGraphs(d, prog, g.Collection, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -44,16 +40,13 @@ func predictGraphs(d runtime.Device, prog *ir.Module, c *data.Collection, cfg *c
 			return nil, err
 		}
 	}
-	every := make([]int32, len(c.Graphs))
-	for g := range every {
-		every[g] = int32(g)
-	}
+	every := allOf(c)
 	nodes := func(g int32) int { return c.Graphs[g].N }
-	if err := p.batch.join(largest(every, cfg.Train.BatchGraphs, nodes)); err != nil {
+	if err := p.batch.join(largest(every, cfg.Train.BatchGraphs, nodes), refines); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(prog.Funcs, func(f *ir.Func) bool { return f.Attrs.Bool(passes.Padded) }) {
-		p.batch.pad()
+		p.batch.pad(refines)
 	}
 	learned := refines && cfg.Candidates.Structure != "raw"
 	for _, x := range []struct {
@@ -125,9 +118,7 @@ func (p *graphPredictor) guessCandidates() error {
 	if err != nil {
 		return err
 	}
-	e := &edges{cand: cand, p: make([]float32, len(cand.Edges)), weights: make([]float32, len(cand.Edges))}
-	e.starts = cand.Starts(nil, p.c.Offset)
-	p.batch.refined = newCandidateBatch(e)
+	p.batch.refined = newCandidateBatch(&collectionEdges{known: &edges{cand: cand, p: make([]float32, len(cand.Edges))}, starts: cand.Starts(nil, p.c.Offset), weights: make([]float32, len(cand.Edges))})
 	return nil
 }
 
@@ -150,7 +141,7 @@ func (p *graphPredictor) args(name string) map[string]*runtime.Buffer {
 // wholeCollection forecasts the functions that run on all candidates, @score on as many
 // at once as training does.
 func (p *graphPredictor) wholeCollection(learned bool) error {
-	all := len(p.batch.refined.edges.cand.Edges)
+	all := len(p.batch.refined.known.cand.Edges)
 	if err := p.function("refine", "train", map[string]*runtime.Buffer{"p": runtime.Zeros(all)}); err != nil || !learned || all == 0 {
 		return err
 	}
@@ -195,7 +186,7 @@ func (p *graphPredictor) total() (*Forecast, error) {
 	add("data set", 4*(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense))+8*c.NumEdges()+4*len(c.Labels))
 	add("a batch and its structure", (8+2*(4+4+4+4))*p.edges+40*p.batch.st.N)
 	if r := p.batch.refined; r != nil {
-		n := len(r.edges.cand.Edges)
+		n := len(r.known.cand.Edges)
 		// Ends, whether it exists, probability and weight, and all but the weight once
 		// more for the kept epoch; and the graphs as one.
 		add("candidates", n*(8+1+4+4+8+1+4)+8*c.NumEdges())

@@ -72,7 +72,7 @@ func TestGraphsRefined(t *testing.T) {
 func TestProbabilitiesAreInductive(t *testing.T) {
 	c := shapes(t, 70)
 	refine := func(c *data.Collection, split data.Split) (*graph.Refined, map[string][]float32) {
-		res, err := Train(context.Background(), Task{Model: "ecl-gsr", Graphs: c, Split: &split}, graphConfig(t, "ecl-gsr"), Options{})
+		res, err := Train(context.Background(), Job{Model: "ecl-gsr", Task: Graphs(c), Split: &split}, graphConfig(t, "ecl-gsr"), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestRefiningLoneNodes(t *testing.T) {
 					c.Graphs[g] = &graph.Graph{N: one.N}
 				}
 			}
-			res, err := Train(context.Background(), Task{Model: "ecl-gsr", Graphs: c}, graphConfig(t, "ecl-gsr", "candidates.k="+k, "train.epochs=4"), Options{})
+			res, err := Train(context.Background(), Job{Model: "ecl-gsr", Task: Graphs(c)}, graphConfig(t, "ecl-gsr", "candidates.k="+k, "train.epochs=4"), Options{})
 			if err != nil {
 				t.Fatalf("k = %s, edges %v: %v", k, edges, err)
 			}
@@ -145,14 +145,11 @@ func TestGraphRefiningAllocatesNothing(t *testing.T) {
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for _, every := range []string{"0", "1"} {
-		tr, err := newTrainer(context.Background(), Task{Model: "ecl-gsr", Graphs: shapes(t, 70)}, graphConfig(t, "ecl-gsr", "train.joint_every="+every, "train.refresh_every=0"), Options{})
+		tr, err := newTrainer(context.Background(), Job{Model: "ecl-gsr", Task: Graphs(shapes(t, 70))}, graphConfig(t, "ecl-gsr", "train.joint_every="+every, "train.refresh_every=0"), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := tr.newGraphRefining(false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := algorithm1{tr, tr.steps.(refiner)}
 		epoch := 0
 		step := func() {
 			if _, _, err := p.epoch(epoch); err != nil {
@@ -177,7 +174,7 @@ func TestGraphRefiningErrors(t *testing.T) {
 		{"train.batch_graphs=1", "must be two at least"},
 		{"model.classifier=propagation", "take one of gcn, mlp, gat, sage, gin"},
 	} {
-		_, err := Train(context.Background(), Task{Model: "ecl-gsr", Graphs: shapes(t, 40)}, graphConfig(t, "ecl-gsr", test.set), Options{})
+		_, err := Train(context.Background(), Job{Model: "ecl-gsr", Task: Graphs(shapes(t, 40))}, graphConfig(t, "ecl-gsr", test.set), Options{})
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", test.set, err, test.want)
 		}
@@ -191,12 +188,12 @@ func TestClassWeightsOfGraphs(t *testing.T) {
 	for g := range c.Labels {
 		c.Labels[g] = int32(g % 5 / 4) // one in five
 	}
-	tr, err := newTrainer(context.Background(), Task{Model: "gin", Graphs: c}, graphConfig(t, "gin", "model.class_weights=balanced"), Options{})
+	tr, err := newTrainer(context.Background(), Job{Model: "gin", Task: Graphs(c)}, graphConfig(t, "gin", "model.class_weights=balanced"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tr.close()
-	p := tr.newGraphs()
+	p := tr.steps.(*graphSteps)
 	sum := [2]float64{}
 	for _, g := range tr.split.Train {
 		sum[c.Labels[g]] += p.batch.share[c.Labels[g]]
@@ -205,7 +202,7 @@ func TestClassWeightsOfGraphs(t *testing.T) {
 	if math.Abs(sum[0]-half) > 1e-9 || math.Abs(sum[1]-half) > 1e-9 {
 		t.Errorf("the classes count %v, want %v each", sum, half)
 	}
-	if err := p.batch.join(tr.split.Train[:4]); err != nil {
+	if err := p.batch.join(tr.split.Train[:4], false); err != nil {
 		t.Fatal(err)
 	}
 	for i, label := range p.batch.b.Labels {
@@ -216,7 +213,7 @@ func TestClassWeightsOfGraphs(t *testing.T) {
 	}
 	for _, model := range []string{"gin", "ecl-gsr"} {
 		cfg := graphConfig(t, model, "model.class_weights=balanced")
-		if _, err := Train(context.Background(), Task{Model: model, Graphs: c}, cfg, Options{}); err != nil {
+		if _, err := Train(context.Background(), Job{Model: model, Task: Graphs(c)}, cfg, Options{}); err != nil {
 			t.Errorf("%s: %v", model, err)
 		}
 	}
@@ -232,11 +229,11 @@ func TestGraphForecastHolds(t *testing.T) {
 		c := shapes(t, 300)
 		cfg := graphConfig(t, model, "model.hidden=64", "train.batch_graphs=150", "train.epochs=4", "train.pretrain_steps=4", "train.joint_every=3", "model.encoder.hidden=64", "model.encoder.projection=32")
 		before := heap()
-		tr, err := newTrainer(context.Background(), Task{Model: model, Graphs: c}, cfg, Options{})
+		tr, err := newTrainer(context.Background(), Job{Model: model, Task: Graphs(c)}, cfg, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := PredictGraphMemory(tr.prog, c, cfg)
+		f, err := tr.job.Task.Forecast(nil, tr.prog.Module, cfg, tr.split)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,11 +243,7 @@ func TestGraphForecastHolds(t *testing.T) {
 				own = p.Bytes
 			}
 		}
-		p, err := tr.procedure()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.run(); err != nil {
+		if err := tr.run(); err != nil {
 			t.Fatal(err)
 		}
 		held := heap() - before + own
@@ -259,6 +252,6 @@ func TestGraphForecastHolds(t *testing.T) {
 		if f.Peak < held || 100*f.Peak > 130*held {
 			t.Errorf("%s: %d bytes are predicted, %d are held", model, f.Peak, held)
 		}
-		goruntime.KeepAlive(p)
+		goruntime.KeepAlive(tr)
 	}
 }

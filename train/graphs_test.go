@@ -59,7 +59,7 @@ func graphConfig(t testing.TB, model string, sets ...string) *config.Config {
 
 func trainGraphs(t testing.TB, model string, opts Options, sets ...string) *Result {
 	t.Helper()
-	res, err := Train(context.Background(), Task{Model: model, Graphs: shapes(t, 70)}, graphConfig(t, model, sets...), opts)
+	res, err := Train(context.Background(), Job{Model: model, Task: Graphs(shapes(t, 70))}, graphConfig(t, model, sets...), opts)
 	if err != nil {
 		t.Fatalf("%s %v: %v", model, sets, err)
 	}
@@ -119,7 +119,7 @@ func TestGraphsResume(t *testing.T) {
 		stops []int // events before each interruption
 	}{{"gcn", []int{2, 3}}, {"ecl-gsr", []int{5, 12, 3}}} {
 		cfg := graphConfig(t, test.model, "train.halve_lr_every=3")
-		task := Task{Model: test.model, Graphs: c}
+		task := Job{Model: test.model, Task: Graphs(c)}
 		whole := t.TempDir()
 		want, err := Train(context.Background(), task, cfg, Options{Dir: whole})
 		if err != nil {
@@ -159,22 +159,22 @@ func TestGraphStepsAllocateNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	tr, err := newTrainer(context.Background(), Task{Model: "gcn", Graphs: shapes(t, 70)}, graphConfig(t, "gcn"), Options{})
+	tr, err := newTrainer(context.Background(), Job{Model: "gcn", Task: Graphs(shapes(t, 70))}, graphConfig(t, "gcn"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tr.close()
-	p := tr.newGraphs()
-	f, err := tr.function("train")
+	p := tr.steps
+	f, err := tr.prog.function("train")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.reserve(f); err != nil {
+	if err := p.reserve("train"); err != nil {
 		t.Fatal(err)
 	}
 	epoch := 0
 	step := func() {
-		if _, _, err := p.epoch(f, epoch); err != nil {
+		if _, err := p.epoch(f, epoch); err != nil {
 			t.Fatal(err)
 		}
 		epoch++
@@ -187,7 +187,7 @@ func TestGraphStepsAllocateNothing(t *testing.T) {
 
 // Learning rates halve; what batch normalisation has seen is kept.
 func TestSchedule(t *testing.T) {
-	tr, err := newTrainer(context.Background(), Task{Model: "gcn", Graphs: shapes(t, 70)}, graphConfig(t, "gcn", "train.lr=0.5", "train.halve_lr_every=3"), Options{})
+	tr, err := newTrainer(context.Background(), Job{Model: "gcn", Task: Graphs(shapes(t, 70))}, graphConfig(t, "gcn", "train.lr=0.5", "train.halve_lr_every=3"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,25 +208,24 @@ func TestSchedule(t *testing.T) {
 func TestKindsOfData(t *testing.T) {
 	c, ds := shapes(t, 70), synthetic(t, 1)
 	cfg := graphConfig(t, "gcn")
-	ofNodes, err := Module("gcn", cfg, ds)
+	ofNodes, err := Nodes(ds).Module("gcn", cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofGraphs, err := GraphModule("gcn", cfg, c)
+	ofGraphs, err := Graphs(c).Module("gcn", cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
-		task Task
+		job  Job
 		want string
 	}{
-		{Task{Module: ofNodes, Graphs: c}, "classifies nodes, and the data are a collection of graphs"},
-		{Task{Module: ofGraphs, Data: ds}, "classifies graphs in batches, and the data are one graph"},
-		{Task{Model: "grand", Graphs: c}, "grand classifies nodes, and shapes is a collection of graphs"},
-		{Task{Model: "gcn", Graphs: c, Data: ds}, "give one"},
-		{Task{Model: "gcn", Graphs: shapes(t, 9)}, "2 to 9 folds can be drawn, not 10"},
+		{Job{Module: ofNodes, Task: Graphs(c)}, "classifies nodes, and the data are a collection of graphs"},
+		{Job{Module: ofGraphs, Task: Nodes(ds)}, "classifies graphs in batches, and the data are one graph"},
+		{Job{Model: "grand", Task: Graphs(c)}, "grand classifies nodes, and shapes is a collection of graphs"},
+		{Job{Model: "gcn", Task: Graphs(shapes(t, 9))}, "2 to 9 folds can be drawn, not 10"},
 	} {
-		if _, err := Train(context.Background(), test.task, cfg, Options{}); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := Train(context.Background(), test.job, cfg, Options{}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("error %v, want %q", err, test.want)
 		}
 	}

@@ -49,7 +49,7 @@ func configure(t testing.TB, model string, sets ...string) *config.Config {
 
 func run(t testing.TB, model string, ds *data.Dataset, opts Options, sets ...string) *Result {
 	t.Helper()
-	res, err := Train(context.Background(), Task{Model: model, Data: ds}, configure(t, model, sets...), opts)
+	res, err := Train(context.Background(), Job{Model: model, Task: Nodes(ds)}, configure(t, model, sets...), opts)
 	if err != nil {
 		t.Fatalf("%s: %v", model, err)
 	}

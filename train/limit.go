@@ -1,14 +1,15 @@
 package train
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
-	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/runtime"
 )
 
 // checkMemory refuses a run that would take more than Options.Memory, before it has
@@ -38,13 +39,7 @@ func (t *trainer) checkMemory() error {
 	if most <= limit && t.opts.NewExecutor == nil {
 		return nil
 	}
-	var f *Forecast
-	var err error
-	if t.task.Graphs != nil {
-		f, err = PredictGraphMemory(t.prog, t.task.Graphs, t.cfg)
-	} else {
-		f, err = PredictMemory(t.prog, t.task.Data, t.split, t.cfg)
-	}
+	f, err := t.job.Task.Forecast(runtime.CPU, t.prog.Module, t.cfg, t.split)
 	if err != nil {
 		return err
 	}
@@ -105,44 +100,28 @@ func (t *trainer) bounds() (least, most int64, what string) {
 		}
 	}
 	cfg := t.cfg
-	fixed := map[string]int{} // sizes that are the same in every step
-	dims := map[string]int{}  // at most
-	var x *data.Features
-	nodes, entries, candidates := 0, 0, int64(0)
+	dims := map[string]int{} // at most
 	refined := t.prog.Func("fit") != nil
 	learned := refined && cfg.Candidates.Structure != "raw"
-	near := func(n int) int64 {
-		if !learned {
-			return 0
+	size := t.job.Task.extent(cfg, t.split)
+	maps.Copy(dims, size.most)
+	maps.Copy(dims, size.fixed)
+	x, nodes, entries := t.info.Features, t.info.Nodes, size.entries
+	candidates := int64(0)
+	if learned {
+		candidates = size.candidates
+		if size.deepWalk > 0 {
+			part("DeepWalk", size.deepWalk)
 		}
-		return budget.Mul(int64(n), int64(min(cfg.Candidates.K, n)))
-	}
-	if c := t.task.Graphs; c != nil {
-		x, nodes, entries = c.X, c.Nodes(), 2*c.NumEdges()
-		for _, g := range c.Graphs {
-			candidates = add(candidates, near(g.N))
-		}
-		dims["G"] = min(cfg.Train.BatchGraphs, len(c.Graphs))
-	} else {
-		ds := t.task.Data
-		x, nodes, entries, candidates = ds.X, ds.Graph.N, 2*len(ds.Graph.Edges), near(ds.Graph.N)
-		fixed = DataInfo(cfg, ds, t.split).Dims
-		if d := cfg.DeepWalk; learned && d.Width > 0 {
-			o := graph.DeepWalkOptions{Dim: d.Width, WalksPerNode: d.Walks, WalkLength: d.Length, Window: d.Window, Negatives: d.Negatives}
-			part("DeepWalk", o.Bytes(nodes))
-		}
-	}
-	for d, n := range fixed {
-		dims[d] = n
 	}
 	dims["N"] = nodes
 	if refined { // the similar nodes of each, of which some are mutual or neighbours
 		part("the search for candidates", budget.Mul(8, candidates))
 	}
-	part("parameters and Adam's moments", budget.Mul(4, paramBytes(t.prog)))
+	part("parameters and Adam's moments", budget.Mul(4, paramBytes(t.prog.Module)))
 	other := max(nodes, entries+2*int(min(candidates, ir.MaxSize))) // of sizes that are found in steps
 	one, in := int64(0), ""
-	for _, name := range runs(t.prog, cfg) {
+	for _, name := range runs(t.prog.Module, cfg) {
 		f := t.prog.Func(name.name)
 		for _, f := range []*ir.Func{f, t.prog.Func(f.Attrs.Str("setup"))} {
 			if f == nil {
@@ -152,7 +131,7 @@ func (t *trainer) bounds() (least, most int64, what string) {
 				for _, r := range op.Results {
 					n := valueBytes(r.Type, dims, other, len(x.Val))
 					most = add(most, budget.Mul(workspaces, n))
-					if _, err := r.Type.Shape(fixed); err == nil && r.Type.Layout == ir.Dense && n > one {
+					if _, err := r.Type.Shape(size.fixed); err == nil && r.Type.Layout == ir.Dense && n > one {
 						one, in = n, f.Name
 					}
 				}
@@ -209,18 +188,25 @@ func paramBytes(prog *ir.Module) int64 {
 }
 
 // lower says which options make a run take less memory.
-func (t *trainer) lower() string { return lowerMemory(t.cfg, t.prog, t.task.Graphs != nil) }
+func (t *trainer) lower() string { return t.job.Task.advice(t.cfg, t.prog.Module) }
 
-func lowerMemory(cfg *config.Config, prog *ir.Module, graphs bool) string {
-	switch c := cfg.Train; {
-	case graphs:
-		return "lower train.batch_graphs or model.hidden"
-	case prog.Func("pretrain") != nil && c.Sampler == "full" && c.Anchors == 0:
-		return "set train.anchors to some hundreds, or lower model.encoder.hidden"
-	case prog.Func("pretrain") != nil && c.Sampler == "full":
-		return "lower train.anchors or model.encoder.hidden, or take train.sampler=edges"
-	case prog.Func("pretrain") != nil:
-		return "lower train.batch_edges, train.fanout or model.encoder.hidden"
+// nearest bounds how many pairs the search for candidates among n nodes finds.
+func nearest(cfg *config.Config, n int) int64 {
+	return budget.Mul(int64(n), int64(min(cfg.Candidates.K, n)))
+}
+
+// explainMemory adds to the error of a device without room how much the run was
+// predicted to need there, and what lowers that.
+func (t *trainer) explainMemory(err error) error {
+	var e *runtime.MemoryError
+	if !errors.As(err, &e) {
+		return err
 	}
-	return "lower model.hidden"
+	advice := t.lower()
+	need := ""
+	f, failed := t.job.Task.Forecast(t.device, t.prog.Module, t.cfg, t.split)
+	if failed == nil {
+		need = fmt.Sprintf("the run was predicted to need %.1f MiB there; ", float64(f.Device)/(1<<20))
+	}
+	return fmt.Errorf("%w; %s%s, or run with --device cpu", err, need, advice)
 }

@@ -45,7 +45,7 @@ func TestRunsOverTheLimitAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		took := allocated(func() {
-			_, err = Train(context.Background(), Task{Model: c.model, Data: ds}, cfg, Options{Memory: 64 << 20})
+			_, err = Train(context.Background(), Job{Model: c.model, Task: Nodes(ds)}, cfg, Options{Memory: 64 << 20})
 		})
 		var exceeded *budget.ExceededError
 		if !errors.As(err, &exceeded) || !strings.Contains(err.Error(), "--memory") || !strings.Contains(err.Error(), c.want) {
@@ -82,12 +82,12 @@ func TestBoundsEncloseTheForecast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr, err := newTrainer(context.Background(), Task{Model: sets[0], Data: ds}, cfg, Options{})
+		tr, err := newTrainer(context.Background(), Job{Model: sets[0], Task: Nodes(ds)}, cfg, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		least, most, _ := tr.bounds()
-		f, err := PredictMemory(tr.prog, ds, tr.split, cfg)
+		f, err := tr.job.Task.Forecast(nil, tr.prog.Module, cfg, tr.split)
 		tr.close()
 		if err != nil {
 			t.Fatal(err)

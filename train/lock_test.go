@@ -33,7 +33,7 @@ func TestTwoWritersOfARun(t *testing.T) {
 	whole, dir := t.TempDir(), filepath.Join(t.TempDir(), "run")
 	run(t, "gcn", ds, Options{Dir: whole})
 	in := &intruder{dir: dir, try: func(o Options) error {
-		_, err := Train(context.Background(), Task{Model: "gcn", Data: ds}, configure(t, "gcn"), o)
+		_, err := Train(context.Background(), Job{Model: "gcn", Task: Nodes(ds)}, configure(t, "gcn"), o)
 		return err
 	}}
 	run(t, "gcn", ds, Options{Dir: dir, Observer: in})
@@ -78,7 +78,7 @@ func TestKilledBeforeItBegan(t *testing.T) {
 	for _, name := range []string{checkpoint.WeightsFile, checkpoint.CheckpointFile, checkpoint.InfoFile, checkpoint.MetricsFile, "notes.txt"} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, name), "{\"phase\":\"fit\",\"time\":{}}\n")
-		_, err := Train(context.Background(), Task{Model: "gcn", Data: ds}, configure(t, "gcn"), Options{Dir: dir})
+		_, err := Train(context.Background(), Job{Model: "gcn", Task: Nodes(ds)}, configure(t, "gcn"), Options{Dir: dir})
 		var exists *checkpoint.ExistsError
 		if !errors.As(err, &exists) {
 			t.Errorf("a folder with %s: error %v", name, err)

@@ -78,15 +78,18 @@ type MemoryPart struct {
 	Bytes int    `json:"bytes"`
 }
 
-// PredictMemory forecasts the memory of training a compiled program. What no one
-// can know beforehand is estimated from above: receptive fields by those of the
-// run's own first steps, candidate edges by k for each node of which 80 % are new
+// Forecast estimates what no one can know beforehand from above: receptive fields by those
+// of the run's own first steps, candidate edges by k for each node of which 80 % are new
 // (of embeddings' nearest neighbours a third and more choose each other, or are
 // neighbours already).
-func PredictMemory(prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*Forecast, error) {
-	p, err := predict(runtime.CPU, prog, ds, split, cfg)
+func (n nodeTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split) (*Forecast, error) {
+	p, err := n.predict(d, prog, cfg, split)
 	if err != nil {
 		return nil, err
+	}
+	if d != nil {
+		p.onDevice()
+		return &p.f, nil
 	}
 	p.parts()
 	base := 0
@@ -107,19 +110,13 @@ func PredictMemory(prog *ir.Module, ds *data.Dataset, split data.Split, cfg *con
 	return &p.f, nil
 }
 
-// PredictMemoryOn is [PredictMemory] of a device's own memory. The device runs nothing.
-func PredictMemoryOn(d runtime.Device, prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*Forecast, error) {
-	p, err := predict(d, prog, ds, split, cfg)
-	if err != nil {
-		return nil, err
-	}
-	p.onDevice()
-	return &p.f, nil
-}
-
 // predict forecasts what functions hold on a device.
-func predict(d runtime.Device, prog *ir.Module, ds *data.Dataset, split data.Split, cfg *config.Config) (*predictor, error) {
-	p := &predictor{device: d, loaded: map[string]int{}, prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: DataInfo(cfg, ds, split).Dims, ops: map[string]int{}, val: len(split.Val)}
+func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split) (*predictor, error) {
+	if d == nil {
+		d = runtime.CPU
+	}
+	ds := n.Dataset
+	p := &predictor{device: d, loaded: map[string]int{}, prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: n.DataInfo(d, cfg, split).Dims, ops: map[string]int{}, val: len(split.Val)}
 	for _, v := range split.Train {
 		p.train = append(p.train, int64(v))
 	}

@@ -65,12 +65,12 @@ func TestForecastHolds(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := heap()
-			tr, err := newTrainer(context.Background(), Task{Model: c.model, Data: ds}, cfg, Options{})
+			tr, err := newTrainer(context.Background(), Job{Model: c.model, Task: Nodes(ds)}, cfg, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer tr.close()
-			f, err := PredictMemory(tr.prog, ds, tr.split, cfg)
+			f, err := tr.job.Task.Forecast(nil, tr.prog.Module, cfg, tr.split)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,12 +115,12 @@ func TestForecastFunctions(t *testing.T) {
 		{"ecl-gsr", []string{"train.sampler=edges"}, "pretrain fit joint encode probability refine classify"},
 	} {
 		cfg := configure(t, c.model, c.sets...)
-		tr, err := newTrainer(context.Background(), Task{Model: c.model, Data: ds}, cfg, Options{})
+		tr, err := newTrainer(context.Background(), Job{Model: c.model, Task: Nodes(ds)}, cfg, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer tr.close()
-		f, err := PredictMemory(tr.prog, ds, tr.split, cfg)
+		f, err := tr.job.Task.Forecast(nil, tr.prog.Module, cfg, tr.split)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,41 +156,40 @@ func measure(t *testing.T, tr *trainer) int {
 		}
 	}
 	if tr.prog.Func("fit") == nil {
-		f, err := tr.function("train")
+		f, err := tr.prog.function("train")
 		if err != nil {
 			t.Fatal(err)
 		}
 		steps(f, nil)
-		if _, _, err := tr.classify(tr.inputs["g"], nil, false); err != nil {
+		if _, _, err := tr.steps.(*nodeSteps).classify(tr.prog.inputs["g"], nil, false); err != nil {
 			t.Fatal(err)
 		}
 		look()
 		return most
 	}
-	p := &refining{trainer: tr}
-	if err := p.structure(); err != nil {
-		t.Fatal(err)
-	}
-	tr.edges = &edges{}
-	if err := p.findEdgePrior(); err != nil {
+	p := tr.steps.(*nodeSteps)
+	if err := p.begin(); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.prepareBatches(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := tr.function("pretrain")
+	f, err := tr.prog.function("pretrain")
 	if err != nil {
 		t.Fatal(err)
 	}
 	steps(f, func() error { return p.batches.bind(f, tr.state.Step()) })
 	look()
 	f = nil
-	tr.drop("pretrain")
+	tr.prog.drop("pretrain")
 	for epoch := range 2 * tr.cfg.Train.JointEvery {
-		if _, _, err := p.epoch(epoch); err != nil {
+		if _, _, err := (algorithm1{tr, p}).epoch(epoch); err != nil {
 			t.Fatal(err)
 		}
 		tr.state.Epoch++
+		if err := (algorithm1{tr, p}).refresh(); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := p.evaluate(); err != nil {
 			t.Fatal(err)
 		}

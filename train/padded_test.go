@@ -55,7 +55,7 @@ func TestPaddedBatchesComputeTheSame(t *testing.T) {
 				}
 				d := remote(t)
 				d.Pad = true
-				compareBatches(t, Task{Model: m.Name, Graphs: c}, d, sets)
+				compareBatches(t, Job{Model: m.Name, Task: Graphs(c)}, d, sets)
 			}
 		}
 	}
@@ -73,17 +73,17 @@ func TestCUDAPaddedBatchesComputeTheSame(t *testing.T) {
 			c = sparseShapes(t, 70)
 		}
 		d := gpu(t, cuda.Options{})
-		compareBatches(t, Task{Model: m.Name, Graphs: c}, d, []string{"model.readout=" + []string{"sum", "mean", "max"}[i%3], "model.dropout=0.3"})
+		compareBatches(t, Job{Model: m.Name, Task: Graphs(c)}, d, []string{"model.readout=" + []string{"sum", "mean", "max"}[i%3], "model.dropout=0.3"})
 		closed(t, d)
 	}
 }
 
-func compareBatches(t *testing.T, task Task, d runtime.Device, sets []string) {
+func compareBatches(t *testing.T, job Job, d runtime.Device, sets []string) {
 	t.Helper()
 	var trainers []*trainer
 	var batches []*graphBatch
 	for _, on := range []runtime.Device{nil, d} {
-		tr, err := newTrainer(context.Background(), task, graphConfig(t, task.Model, sets...), Options{Device: on})
+		tr, err := newTrainer(context.Background(), job, graphConfig(t, job.Model, sets...), Options{Device: on})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,11 +94,11 @@ func compareBatches(t *testing.T, task Task, d runtime.Device, sets []string) {
 				p.Value.F32[i] += 0.1 * s.Sub(p.Name).Uniform(uint64(i))
 			}
 		}
-		p := tr.newGraphs()
+		p := tr.steps.(*graphSteps)
 		if tr.prog.Func("fit") != nil {
-			e := someCandidates(t, task.Graphs)
+			e := someCandidates(t, p.c)
 			p.batch.refined = newCandidateBatch(e)
-			tr.inputs["lo"], tr.inputs["hi"] = runtime.Scalar(-0.5), runtime.Scalar(0.9)
+			tr.prog.inputs["lo"], tr.prog.inputs["hi"] = runtime.Scalar(-0.5), runtime.Scalar(0.9)
 		}
 		trainers, batches = append(trainers, tr), append(batches, p.batch)
 	}
@@ -109,14 +109,14 @@ func compareBatches(t *testing.T, task Task, d runtime.Device, sets []string) {
 		}
 		var fs []*function
 		for k, tr := range trainers {
-			f, err := tr.function(name)
+			f, err := tr.prog.function(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if f.padded != (k == 1) {
-				t.Errorf("%s: @%s takes padded batches: %v", task.Model, name, f.padded)
+				t.Errorf("%s: @%s takes padded batches: %v", job.Model, name, f.padded)
 			}
-			if err := batches[k].join(graphs); err != nil {
+			if err := batches[k].join(graphs, batches[k].refines(f)); err != nil {
 				t.Fatal(err)
 			}
 			if err := batches[k].bind(f); err != nil {
@@ -145,7 +145,7 @@ func compareBatches(t *testing.T, task Task, d runtime.Device, sets []string) {
 			}
 			for i, w := range want.F32 {
 				if diff := math.Abs(float64(got.F32[i] - w)); !(diff <= 1e-4*size) {
-					t.Fatalf("%s %v: result %s of @%s has %g at %d, on the CPU %g", task.Model, sets, out, name, got.F32[i], i, w)
+					t.Fatalf("%s %v: result %s of @%s has %g at %d, on the CPU %g", job.Model, sets, out, name, got.F32[i], i, w)
 				}
 			}
 		}
@@ -164,10 +164,10 @@ func TestPaddedBatchesAllocateNothing(t *testing.T) {
 		step := func() {
 			graphs := [...]int32{first, first + 1, first + 2, first + 3}
 			first = (first + 5) % 60
-			if err := b.join(graphs[:]); err != nil {
+			if err := b.join(graphs[:], true); err != nil {
 				t.Fatal(err)
 			}
-			b.pad()
+			b.pad(true)
 		}
 		for range 12 {
 			step()
@@ -179,7 +179,7 @@ func TestPaddedBatchesAllocateNothing(t *testing.T) {
 }
 
 // someCandidates are the edges of a collection and pairs of neighbours in number.
-func someCandidates(t *testing.T, c *data.Collection) *edges {
+func someCandidates(t *testing.T, c *data.Collection) *collectionEdges {
 	t.Helper()
 	var near []int32
 	for g, n := range c.Graphs {
@@ -191,9 +191,9 @@ func someCandidates(t *testing.T, c *data.Collection) *edges {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &edges{cand: cand, starts: cand.Starts(nil, c.Offset)}
+	e := &collectionEdges{known: &edges{cand: cand}, starts: cand.Starts(nil, c.Offset)}
 	for i := range cand.Edges {
-		e.p, e.weights = append(e.p, float32(i%7)/7), append(e.weights, float32(i%5)/5)
+		e.known.p, e.weights = append(e.known.p, float32(i%7)/7), append(e.weights, float32(i%5)/5)
 	}
 	return e
 }

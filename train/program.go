@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
@@ -15,9 +14,16 @@ import (
 	"github.com/gsrc-dev/gsrc/train/optim"
 )
 
-// inputs are the values that functions are bound to by the names of their
-// arguments.
-type inputs map[string]*runtime.Buffer
+// program is a compiled module on a device: its functions, made on first use, with the
+// parameters and the inputs that they read.
+type program struct {
+	*ir.Module
+	options runtime.Options
+	params  *optim.Set
+	fns     map[string]*function
+	inputs  map[string]*runtime.Buffer // by the names of arguments
+	checked [1]*runtime.Buffer         // by finite
+}
 
 // function is a function of the program with what training needs of it.
 type function struct {
@@ -68,48 +74,48 @@ const gradPrefix = "grad."
 
 // function returns a function of the program, made on first use, with its
 // parameters and all known inputs bound.
-func (t *trainer) function(name string) (*function, error) {
-	if f := t.fns[name]; f != nil {
+func (p *program) function(name string) (*function, error) {
+	if f := p.fns[name]; f != nil {
 		return f, nil
 	}
-	if err := t.giveState(); err != nil {
+	if err := p.params.ToDevice(p.options.Device); err != nil {
 		return nil, err
 	}
-	r, err := runtime.NewFunction(t.prog, name, runtime.Options{Device: t.device, NewExecutor: t.opts.NewExecutor, Pool: t.pool, Seed: t.stream("train"), Trace: t.opts.Trace})
+	r, err := runtime.NewFunction(p.Module, name, p.options)
 	if err != nil {
 		return nil, err
 	}
-	f := &function{Function: r, reads: map[string]bool{}, padded: t.prog.Func(name).Attrs.Bool(passes.Padded)}
+	f := &function{Function: r, reads: map[string]bool{}, padded: p.Func(name).Attrs.Bool(passes.Padded)}
 	for _, n := range r.Inputs() {
 		f.reads[n] = true
 	}
-	for _, p := range t.optim.Params {
-		if f.reads[p.Name] {
-			delete(f.reads, p.Name)
-			if err := r.Bind(p.Name, p.Value); err != nil {
+	for _, x := range p.params.Params {
+		if f.reads[x.Name] {
+			delete(f.reads, x.Name)
+			if err := r.Bind(x.Name, x.Value); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for _, n := range r.Inputs() {
-		if b := t.inputs[n]; b != nil && f.reads[n] {
+		if b := p.inputs[n]; b != nil && f.reads[n] {
 			if err := r.Bind(n, b); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := t.outputs(f, t.prog.Func(name)); err != nil {
+	if err := f.sort(p.params, p.Func(name)); err != nil {
 		return nil, err
 	}
-	t.fns[name] = f
+	p.fns[name] = f
 	return f, nil
 }
 
-// outputs sorts a function's results into loss terms and gradients.
-func (t *trainer) outputs(f *function, def *ir.Func) error {
+// sort sorts a function's results into loss terms and gradients.
+func (f *function) sort(params *optim.Set, def *ir.Func) error {
 	for _, r := range def.Results {
 		if name, ok := strings.CutPrefix(r.Name, models.RunningPrefix); ok {
-			p := t.optim.Lookup(name)
+			p := params.Lookup(name)
 			if p == nil {
 				return fmt.Errorf("train: @%s has the result %s, which moves no parameter", def.Name, r.Name)
 			}
@@ -123,7 +129,7 @@ func (t *trainer) outputs(f *function, def *ir.Func) error {
 			continue
 		}
 		name := strings.TrimPrefix(r.Name, gradPrefix)
-		p := t.optim.Lookup(name)
+		p := params.Lookup(name)
 		if p == nil {
 			return fmt.Errorf("train: @%s has the gradient %s of no parameter", def.Name, r.Name)
 		}
@@ -144,19 +150,19 @@ func (t *trainer) outputs(f *function, def *ir.Func) error {
 }
 
 // drop frees a function that is not needed any more.
-func (t *trainer) drop(name string) {
-	if f := t.fns[name]; f != nil {
+func (p *program) drop(name string) {
+	if f := p.fns[name]; f != nil {
 		f.Close()
-		delete(t.fns, name)
+		delete(p.fns, name)
 		goruntime.GC() // what comes next takes this memory, instead of more
 	}
 }
 
 // bind gives an input its value in every function that reads it, those made
 // later included. An input that was changed in place must be bound again.
-func (t *trainer) bind(name string, b *runtime.Buffer) error {
-	t.inputs[name] = b
-	for fn, f := range t.fns {
+func (p *program) bind(name string, b *runtime.Buffer) error {
+	p.inputs[name] = b
+	for fn, f := range p.fns {
 		if f.reads[name] && !(fn == "classify" && evaluationInputs[name]) {
 			if err := f.Bind(name, b); err != nil {
 				return err
@@ -166,24 +172,14 @@ func (t *trainer) bind(name string, b *runtime.Buffer) error {
 	return nil
 }
 
-// bindGraph binds a structure that was rebuilt, in the buffer that it had.
-func (t *trainer) bindGraph(name string, st *graph.Structure) error {
-	b := t.inputs[name]
-	if b == nil {
-		b = runtime.Graph(st)
-	}
-	b.Graph, b.Dims[0], b.Dims[1] = st, st.N, st.E
-	return t.bind(name, b)
-}
-
 // bindVector binds elements that changed, in the buffer that they had.
-func (t *trainer) bindVector(name string, x []float32) error {
-	b := t.inputs[name]
+func (p *program) bindVector(name string, x []float32) error {
+	b := p.inputs[name]
 	if b == nil {
 		b = runtime.F32(x, len(x))
 	}
 	b.F32, b.Dims[0] = x, len(x)
-	return t.bind(name, b)
+	return p.bind(name, b)
 }
 
 // evaluationInputs are the arguments of @classify that are not what they are in
@@ -191,30 +187,29 @@ func (t *trainer) bindVector(name string, x []float32) error {
 // weights.
 var evaluationInputs = map[string]bool{"g": true, "w": true}
 
-// bindData provides what the data set decides.
-func (t *trainer) bindData() error {
-	ds := t.task.Data
-	t.inputs = inputs{"ramp": runtime.Scalar(1)}
-	if ds == nil { // batches bring their own
-		return nil
+// bindScalar gives a scalar input its value.
+func (p *program) bindScalar(name string, v float32) error {
+	p.inputs[name].F32[0] = v
+	return p.bind(name, p.inputs[name])
+}
+
+// finite reports whether a value on the device has neither NaN nor infinities.
+func (p *program) finite(b *runtime.Buffer) (bool, error) {
+	p.checked[0] = b
+	bad, err := p.options.Device.Finite(nil, nil, p.checked[:])
+	return bad < 0, err
+}
+
+// close frees all functions.
+func (p *program) close() {
+	for _, f := range p.fns {
+		f.Close()
 	}
-	x, err := featureBuffer(ds.X)
-	if err != nil {
-		return err
-	}
-	idx := make([]int64, len(t.split.Train))
-	labels := make([]int64, len(idx))
-	for i, v := range t.split.Train {
-		idx[i], labels[i] = int64(v), int64(ds.Labels[v])
-	}
-	t.inputs["x"] = x
-	t.inputs["g"] = runtime.Graph(ds.Graph.Structure())
-	t.inputs["train_idx"] = runtime.I64(idx, len(idx))
-	if slices.ContainsFunc(t.prog.Funcs, func(f *ir.Func) bool { return f.Arg("targets") != nil }) {
-		t.inputs["targets"] = runtime.F32(balanced(labels, t.classes), len(labels), t.classes)
-	}
-	t.inputs["labels"] = runtime.I64(labels, len(labels))
-	return nil
+}
+
+// takes reports whether any function has an argument of a name.
+func (p *program) takes(name string) bool {
+	return slices.ContainsFunc(p.Funcs, func(f *ir.Func) bool { return f.Arg(name) != nil })
 }
 
 // balanced returns [len(labels), classes], in the column of each node's class what
@@ -252,90 +247,4 @@ func featureBuffer(x *data.Features) (*runtime.Buffer, error) {
 		return runtime.Sparse(x.Rows, x.Cols, x.RowPtr, x.Col, x.Val)
 	}
 	return runtime.F32(x.Dense, x.Rows, x.Cols), nil
-}
-
-// step runs a function at a step of the run and moves the parameters along its
-// gradients. It returns the loss; nothing has changed where it fails.
-func (t *trainer) step(f *function, step int) (float64, error) {
-	if err := f.Run(uint64(step)); err != nil {
-		return 0, err
-	}
-	r := &f.results
-	if r.values == nil {
-		f.findResults()
-	}
-	if f.ahead != nil {
-		if err := f.ahead(step + 1); err != nil {
-			return 0, err
-		}
-	}
-	bad, err := t.device.Finite(r.terms, r.values, r.grads)
-	if err != nil {
-		return 0, fmt.Errorf("@%s at step %d: %w", f.Name(), step, err)
-	}
-	for i, v := range r.values {
-		f.terms[i].value = v
-	}
-	if err := t.checkTerms(f, step); err != nil {
-		return 0, err
-	}
-	if bad >= 0 {
-		return 0, t.nonFinite(f, step, "the gradient of $"+r.names[bad])
-	}
-	for _, u := range f.updates {
-		g := u.group
-		g.Steps++
-		if err := t.device.Adam(u.adam, float32(g.LR), optim.Beta1, optim.Beta2, optim.Epsilon, g.Steps); err != nil {
-			return 0, err
-		}
-	}
-	for i, m := range f.moved {
-		if err := t.device.EMAUpdate(m.p.Value, r.moved[i], 0.1); err != nil {
-			return 0, err
-		}
-	}
-	return f.loss()
-}
-
-// findResults enters where the function's results lie, which has run.
-func (f *function) findResults() {
-	r := &f.results
-	r.values = make([]float32, len(f.terms))
-	for _, x := range f.terms {
-		r.terms = append(r.terms, f.Result(x.name))
-	}
-	for _, u := range f.updates {
-		for i, name := range u.names {
-			u.adam[i].G = f.Result(name)
-			r.grads, r.names = append(r.grads, u.adam[i].G), append(r.names, u.params[i].Name)
-		}
-	}
-	for _, m := range f.moved {
-		r.moved = append(r.moved, f.Result(m.result))
-	}
-}
-
-// loss returns the last step's.
-func (f *function) loss() (float64, error) {
-	if len(f.terms) == 0 {
-		return 0, fmt.Errorf("train: @%s has no loss", f.Name())
-	}
-	return float64(f.terms[0].value), nil
-}
-
-// finite reports whether no element is NaN or infinite: x·0 is 0 for those that
-// are finite and NaN for others.
-func finite(x []float32) bool {
-	var a, b, c, d float32
-	for len(x) >= 4 {
-		a += float32(x[0] * 0)
-		b += float32(x[1] * 0)
-		c += float32(x[2] * 0)
-		d += float32(x[3] * 0)
-		x = x[4:]
-	}
-	for _, v := range x {
-		a += float32(v * 0)
-	}
-	return a+b+c+d == 0
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/metrics"
 )
@@ -110,50 +109,48 @@ func known(v float64) *float64 {
 // finish restores the kept state, judges it on the test nodes and writes what a
 // run leaves.
 func (t *trainer) finish() (*Result, error) {
-	ds := t.task.Data
-	if err := t.takeKept(); err != nil {
+	if err := t.optim.Restore(t.device); err != nil {
 		return nil, err
 	}
-	res := &Result{Model: t.task.Model, Data: t.data.name, Seed: t.cfg.Train.Seed, Split: t.splitName(), BestEpoch: t.state.BestEpoch, ValAcc: t.state.BestAcc,
-		TestCurve: t.state.TestCurve, EdgesBefore: t.data.edges}
-	if ds != nil {
-		raw := ds.Graph.Undirected()
-		res.EdgesBefore, res.HomophilyBefore = raw.NumEdges(), known(raw.Homophily(ds.Labels))
-	}
+	res := &Result{Model: t.job.Model, Data: t.info.Name, Seed: t.cfg.Train.Seed, Split: t.splitName, BestEpoch: t.state.BestEpoch, ValAcc: t.state.BestAcc,
+		TestCurve: t.state.TestCurve}
 	if t.edges != nil && t.edges.prior != nil {
 		res.NullFraction = &t.edges.prior.Calibration.NullFraction
 	}
-	run := &Trained{Model: t.task.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}}
+	run := &Trained{Model: t.job.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}}
 	for _, p := range t.optim.Params {
 		run.Params[p.Name] = p.Value.F32
 	}
-	logits, probs, err := t.finalEvaluation(run)
+	if t.edges != nil {
+		var err error
+		if run.Refined, err = t.refined(); err != nil {
+			return nil, err
+		}
+	}
+	logits, probs, err := t.steps.final(run)
 	if err != nil {
 		return nil, err
 	}
-	if acc := accuracy(logits, t.data.labels, t.split.Val); acc != t.state.BestAcc {
+	if acc := accuracy(logits, t.info.Labels, t.split.Val); acc != t.state.BestAcc {
 		return nil, fmt.Errorf("train: the kept state has the validation accuracy %v, at its epoch it had %v: this is a bug, please report it", acc, t.state.BestAcc)
 	}
 	if len(t.split.Test) > 0 {
-		res.TestAcc = known(accuracy(logits, t.data.labels, t.split.Test))
+		res.TestAcc = known(accuracy(logits, t.info.Labels, t.split.Test))
 	}
-	predicted := metrics.Argmax(logits.F32, t.classes)
-	res.Val = metrics.Evaluate(predicted, probs.F32, t.classes, t.data.labels, t.split.Val)
-	res.Test = metrics.Evaluate(predicted, probs.F32, t.classes, t.data.labels, t.split.Test)
+	predicted := metrics.Argmax(logits.F32, t.info.Classes)
+	res.Val = metrics.Evaluate(predicted, probs.F32, t.info.Classes, t.info.Labels, t.split.Val)
+	res.Test = metrics.Evaluate(predicted, probs.F32, t.info.Classes, t.info.Labels, t.split.Test)
 	run.Logits = append([]float32(nil), logits.F32...)
 	run.Probabilities = append([]float32(nil), probs.F32...)
-	if r := run.Refined; r != nil && !r.Raw {
-		g := r.Graph()
-		n := g.NumEdges()
-		res.EdgesAfter = &n
-		if ds != nil {
-			res.HomophilyAfter = known(g.WeightedHomophily(ds.Labels))
-		}
-		if ds != nil && ds.Truth != nil && ds.Truth.Graph != nil {
-			q := graph.EdgeQuality(ds.Graph.Undirected(), ds.Truth.Graph.Undirected(), g)
-			res.Quality = &Quality{known(q.Dropped.Precision()), known(q.Dropped.Recall()), known(q.Recovered.Precision()), known(q.Recovered.Recall())}
-		}
+	learned := run.Refined
+	if learned != nil && learned.Raw {
+		learned = nil
 	}
+	if learned != nil {
+		n := learned.Graph().NumEdges()
+		res.EdgesAfter = &n
+	}
+	t.job.Task.compare(res, learned)
 	res.Trained, res.Hash = run, run.Hash()
 	res.WallS = math.Round(t.elapsed().Seconds()*1e3) / 1e3
 	if mib := float64(rss.Peak()) / (1 << 20); mib > 0 {
@@ -162,7 +159,7 @@ func (t *trainer) finish() (*Result, error) {
 	if t.dir == nil {
 		return res, nil
 	}
-	if err := run.write(t.opts.Dir, &t.task); err != nil {
+	if err := run.write(t.opts.Dir, t.job.Task); err != nil {
 		return nil, err
 	}
 	return res, t.describe(res)

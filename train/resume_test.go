@@ -48,7 +48,7 @@ func TestInterruptAndResume(t *testing.T) {
 		{"ecl-gsr", []string{"model.edges.judge=attributes", "model.edges.judge_distrust=2"}, []int{5, 10, 4}},
 	} {
 		cfg := configure(t, c.model, c.sets...)
-		task := Task{Model: c.model, Data: ds}
+		task := Job{Model: c.model, Task: Nodes(ds)}
 		whole := t.TempDir()
 		want, err := Train(context.Background(), task, cfg, Options{Dir: whole})
 		if err != nil {
@@ -187,7 +187,7 @@ func TestFullDisk(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
 		limit := func(w io.Writer) io.Writer { return limited{w, &room} }
 		atomicfile.Wrap = limit
-		_, err := Train(context.Background(), Task{Model: "ecl-gsr", Data: ds}, configure(t, "ecl-gsr"), Options{Dir: dir})
+		_, err := Train(context.Background(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr"), Options{Dir: dir})
 		atomicfile.Wrap = nil
 		if err == nil {
 			if i < 5 {
@@ -217,7 +217,7 @@ func TestRunDirectory(t *testing.T) {
 		t.Fatal("the folder is there already")
 	}
 	try := func(model string, o Options, sets ...string) error {
-		_, err := Train(context.Background(), Task{Model: model, Data: ds}, configure(t, model, sets...), o)
+		_, err := Train(context.Background(), Job{Model: model, Task: Nodes(ds)}, configure(t, model, sets...), o)
 		return err
 	}
 	var exists *checkpoint.ExistsError
@@ -241,7 +241,7 @@ func TestRunDirectory(t *testing.T) {
 			t.Errorf("resuming with %s %v: error %v", c.model, c.sets, err)
 		}
 	}
-	if _, err := Train(context.Background(), Task{Model: "gcn", Data: synthetic(t, 9)}, configure(t, "gcn"), Options{Dir: dir, Resume: true}); err == nil || !strings.Contains(err.Error(), "another data set") {
+	if _, err := Train(context.Background(), Job{Model: "gcn", Task: Nodes(synthetic(t, 9))}, configure(t, "gcn"), Options{Dir: dir, Resume: true}); err == nil || !strings.Contains(err.Error(), "another data set") {
 		t.Errorf("resuming with other data: error %v", err)
 	}
 	if err := try("gcn", Options{Dir: dir, Resume: true}, "train.threads=3", "train.checkpoint_every=0"); err != nil {
@@ -314,7 +314,7 @@ func TestLoad(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "run")
 	ctx, cancel := context.WithCancel(context.Background())
-	if _, err := Train(ctx, Task{Model: "gcn", Data: ds}, configure(t, "gcn"), Options{Dir: dir, Observer: &stopAt{events: 3, cancel: cancel}}); !errors.Is(err, ErrInterrupted) {
+	if _, err := Train(ctx, Job{Model: "gcn", Task: Nodes(ds)}, configure(t, "gcn"), Options{Dir: dir, Observer: &stopAt{events: 3, cancel: cancel}}); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)
 	}
 	if _, _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "not finished") {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
-	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
@@ -120,18 +119,15 @@ func ReadInfo(dir string) (*Info, error) {
 	return &info, nil
 }
 
-func (t *trainer) info(res *Result) *Info {
-	ds := &t.data
-	i := &Info{SchemaVersion: infoVersion, Checksum: seal.Blank, Files: map[string]FileInfo{}, Status: "running", Version: t.opts.Version, Model: t.task.Model, Seed: t.cfg.Train.Seed, Split: t.splitName(),
+func (t *trainer) describeRun(res *Result) *Info {
+	ds := &t.info
+	i := &Info{SchemaVersion: infoVersion, Checksum: seal.Blank, Files: map[string]FileInfo{}, Status: "running", Version: t.opts.Version, Model: t.job.Model, Seed: t.cfg.Train.Seed, Split: t.splitName,
 		Config: t.cfg.Hash(), Inductive: !t.readsStruct(), Result: res}
 	if res != nil {
 		i.Status = "done"
 	}
-	i.Data.Name, i.Data.Source, i.Data.Format, i.Data.Checksum = ds.name, ds.source, ds.format, ds.checksum
-	if t.task.Data != nil {
-		i.Data.Corruption = t.task.Data.Corruption
-	}
-	i.Data.Graphs, i.Data.Nodes, i.Data.Edges, i.Data.Features, i.Data.Classes = ds.graphs, ds.nodes, ds.edges, ds.features, ds.classes
+	i.Data.Name, i.Data.Source, i.Data.Format, i.Data.Checksum, i.Data.Corruption = ds.Name, ds.Source, ds.Format, ds.Checksum, ds.Corruption
+	i.Data.Graphs, i.Data.Nodes, i.Data.Edges, i.Data.Features, i.Data.Classes = ds.Graphs, ds.Nodes, ds.Edges, ds.Features.Cols, ds.Classes
 	return i
 }
 
@@ -142,23 +138,6 @@ func (t *trainer) readsStruct() bool {
 	}
 	f := t.module.Func("encode")
 	return f != nil && f.Arg("x_struct") != nil
-}
-
-// splitName says which split a run has: "given", how it was drawn, "public" for
-// a data set's only one, or the number of one of several.
-func (t *trainer) splitName() string {
-	ds := t.task.Data
-	switch {
-	case t.task.Split != nil:
-		return "given"
-	case t.task.Graphs != nil:
-		return "fold " + t.task.Graphs.FoldName(t.seed())
-	case ds.SplitSpec != nil:
-		return ds.SplitSpec.String()
-	case len(ds.Splits) == 1:
-		return "public"
-	}
-	return fmt.Sprint(t.seed() % uint64(len(ds.Splits)))
 }
 
 // open prepares the run directory and the state: new, or that of the last
@@ -195,7 +174,7 @@ func (t *trainer) describe(res *Result) error {
 	if err := t.writeSplit(); err != nil {
 		return err
 	}
-	info := t.info(res)
+	info := t.describeRun(res)
 	listed := []string{checkpoint.ModuleFile, checkpoint.SplitFile}
 	if res != nil {
 		listed = append(listed, checkpoint.CheckpointFile, checkpoint.WeightsFile, checkpoint.EdgesFile, checkpoint.StructFile)
@@ -236,7 +215,7 @@ type runSplit struct {
 }
 
 func (t *trainer) writeSplit() error {
-	text, err := json.Marshal(runSplit{1, t.splitName(), t.cfg.Train.Seed, t.split.Train, t.split.Val, t.split.Test})
+	text, err := json.Marshal(runSplit{1, t.splitName, t.cfg.Train.Seed, t.split.Train, t.split.Val, t.split.Test})
 	if err != nil {
 		return err
 	}
@@ -270,15 +249,15 @@ func (t *trainer) checkpoint() error {
 	if t.dir == nil {
 		return nil
 	}
-	if err := t.fetchState(); err != nil {
+	if err := t.optim.ToHost(t.device); err != nil {
 		return err
 	}
-	if err := t.fetchEdges(); err != nil {
-		return err
-	}
-	t.state.Module, t.state.Config, t.state.Data = checkpoint.Fingerprint(t.module.String()), t.cfg.Hash(), t.data.checksum
+	t.state.Module, t.state.Config, t.state.Data = checkpoint.Fingerprint(t.module.String()), t.cfg.Hash(), t.info.Checksum
 	c := checkpoint.Checkpoint{State: t.state, Params: t.optim, Best: t.best}
 	if t.edges != nil {
+		if err := t.steps.(refiner).fetch(); err != nil {
+			return err
+		}
 		c.Candidates = t.edges.cand
 	}
 	return c.Write(t.dir.Path(checkpoint.CheckpointFile), &t.dir.Log)
@@ -303,7 +282,7 @@ func (t *trainer) restore(path string) error {
 // matches refuses a checkpoint of another run.
 func (t *trainer) matches(c *checkpoint.State) error {
 	for _, x := range []struct{ what, have, want string }{
-		{"data set", c.Data, t.data.checksum},
+		{"data set", c.Data, t.info.Checksum},
 		{"configuration", c.Config, t.cfg.Hash()},
 		{"program", c.Module, checkpoint.Fingerprint(t.module.String())},
 	} {
@@ -318,51 +297,17 @@ func (t *trainer) restoreTensors(f *checkpoint.File) error {
 	if err := f.Restore(t.optim); err != nil {
 		return err
 	}
-	cand, err := f.Candidates(t.data.nodes)
+	cand, err := f.Candidates(t.info.Nodes)
 	if err != nil {
 		return err
 	}
-	if cand != nil {
-		t.edges = &edges{}
-		if err := t.setCandidates(cand); err != nil {
+	if cand != nil && t.edges != nil {
+		if err := t.steps.(refiner).set(cand); err != nil {
 			return err
 		}
 	}
-	t.best, err = f.Best(t.data.nodes)
+	t.best, err = f.Best(t.info.Nodes)
 	return err
-}
-
-// structKey identifies structural attributes: everything that they depend on.
-func (t *trainer) structKey() string {
-	return fmt.Sprintf("%s seed %d %+v", t.task.Data.Checksum, t.cfg.Train.Seed, t.cfg.DeepWalk)
-}
-
-// readStruct reads the structural attributes that an earlier part of the run
-// left; nil if there are none.
-func (t *trainer) readStruct() ([]float32, error) {
-	if t.dir == nil {
-		return nil, nil
-	}
-	f, err := safetensors.ReadFile(t.dir.Path(checkpoint.StructFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !f.Sealed || f.Metadata["key"] != t.structKey() {
-		return nil, nil
-	}
-	return safetensors.Get[float32](f, "x_struct", t.task.Data.Graph.N, t.cfg.DeepWalk.Width)
-}
-
-func (t *trainer) writeStruct(x []float32) error {
-	if t.dir == nil {
-		return nil
-	}
-	f := &safetensors.File{Metadata: map[string]string{"key": t.structKey()},
-		Tensors: []safetensors.Tensor{{Name: "x_struct", Shape: []int{t.task.Data.Graph.N, t.cfg.DeepWalk.Width}, Data: x}}}
-	return atomicfile.Write(t.dir.Path(checkpoint.StructFile), f.Write)
 }
 
 // record writes the line of the step that has just been made. s is nil where
@@ -386,7 +331,7 @@ func (t *trainer) record(f *function, s *score) error {
 		}
 	}
 	if t.edges != nil {
-		r.Candidates = t.edges.count()
+		r.Candidates = t.steps.(refiner).count()
 	}
 	return t.dir.Log.Add(&r)
 }

@@ -49,7 +49,7 @@ func TestUnitOfFeatures(t *testing.T) {
 		if model == "ecl-gsr" {
 			sets = append(sets, "train.pretrain_steps=10")
 		}
-		res, err := Train(context.Background(), Task{Model: model, Data: scaled(t, by, nil)}, configure(t, model, sets...), Options{})
+		res, err := Train(context.Background(), Job{Model: model, Task: Nodes(scaled(t, by, nil))}, configure(t, model, sets...), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestUnitOfFeatures(t *testing.T) {
 func TestNonFiniteFeatures(t *testing.T) {
 	top, row, _ := synthetic(t, 1).X.Largest()
 	ds := scaled(t, 3e38/float64(top), nil)
-	_, err := Train(context.Background(), Task{Model: "gcn", Data: ds}, configure(t, "gcn", "model.norm=none", "model.input_dropout=0"), Options{})
+	_, err := Train(context.Background(), Job{Model: "gcn", Task: Nodes(ds)}, configure(t, "gcn", "model.norm=none", "model.input_dropout=0"), Options{})
 	var nf *NonFiniteError
 	if !errors.As(err, &nf) {
 		t.Fatalf("error %v, want a NonFiniteError", err)
@@ -109,7 +109,7 @@ func TestWarn(t *testing.T) {
 		ds.ClassNames[c] = "class-" + string(rune('a'+c))
 	}
 	var said []string
-	_, err = Train(context.Background(), Task{Model: "gcn", Data: ds, Split: &s}, configure(t, "gcn", "train.epochs=1"), Options{Warn: func(text string) { said = append(said, text) }})
+	_, err = Train(context.Background(), Job{Model: "gcn", Task: Nodes(ds), Split: &s}, configure(t, "gcn", "train.epochs=1"), Options{Warn: func(text string) { said = append(said, text) }})
 	if err != nil {
 		t.Fatal(err)
 	}

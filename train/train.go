@@ -13,8 +13,6 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/ir"
-	"github.com/gsrc-dev/gsrc/models"
-	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -22,17 +20,14 @@ import (
 	"github.com/gsrc-dev/gsrc/train/optim"
 )
 
-// Task is what to train on what.
-type Task struct {
+// Job is a model to train for a task.
+type Job struct {
 	// Model is the model's name. Without a Module it must be one of the zoo.
 	Model string
 	// Module is the program to train; nil builds the zoo's model for the data.
 	Module *ir.Module
-	// Data or Graphs: one graph whose nodes are classified, or a collection of
-	// graphs that are.
-	Data   *data.Dataset
-	Graphs *data.Collection
-	// Split is the split to train on; nil takes Data's for the seed.
+	Task   Task
+	// Split is the split to train on; nil takes the task's for the seed.
 	Split *data.Split
 }
 
@@ -87,39 +82,34 @@ var ErrInterrupted = errors.New("interrupted")
 // trainer is one run.
 type trainer struct {
 	ctx  context.Context
-	task Task
+	job  Job
 	cfg  *config.Config
 	opts Options
 
-	data   subject
-	split  data.Split
-	module *ir.Module // as it was given
-	prog   *ir.Module // compiled for training
-	pool   *kernels.Pool
-	device runtime.Device
-	optim  *optim.Set
-
-	inputs  inputs
-	checked [1]*runtime.Buffer // by finite
-	scored  []runtime.Scoring  // training and validation nodes, on a device of its own
-	fns     map[string]*function
-	classes int
+	info      TaskInfo
+	split     data.Split
+	splitName string
+	module    *ir.Module // as it was given
+	prog      *program   // compiled for training
+	pool      *kernels.Pool
+	device    runtime.Device
+	optim     *optim.Set
+	steps     steps
+	edges     *edges // nil where nothing is refined
 
 	state   checkpoint.State
 	best    *checkpoint.Edges // of the kept epoch, nil where nothing is refined
-	edges   *edges            // nil where nothing is refined
-	graphs  *graphsProcedure  // nil where nodes are classified
 	dir     *checkpoint.Dir   // nil where the run stays in memory
 	started time.Time
 	before  time.Duration // of earlier parts of a resumed run
 	resumed bool
 }
 
-// Train runs a task to its end. The error of a stopped run is [ErrInterrupted],
+// Train trains a model. The error of a stopped run is [ErrInterrupted],
 // of a run that diverged a [*NonFiniteError], of a directory that is taken an
 // [*checkpoint.ExistsError].
-func Train(ctx context.Context, task Task, cfg *config.Config, opts Options) (*Result, error) {
-	t, err := newTrainer(ctx, task, cfg, opts)
+func Train(ctx context.Context, job Job, cfg *config.Config, opts Options) (*Result, error) {
+	t, err := newTrainer(ctx, job, cfg, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -127,11 +117,7 @@ func Train(ctx context.Context, task Task, cfg *config.Config, opts Options) (*R
 	if err := t.open(); err != nil {
 		return nil, err
 	}
-	proc, err := t.procedure()
-	if err != nil {
-		return nil, err
-	}
-	if err := t.explainMemory(proc.run()); err != nil {
+	if err := t.explainMemory(t.run()); err != nil {
 		if interrupted(ctx, err) {
 			if err := t.checkpoint(); err != nil {
 				return nil, err
@@ -144,75 +130,36 @@ func Train(ctx context.Context, task Task, cfg *config.Config, opts Options) (*R
 	return res, t.explainMemory(err)
 }
 
-func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options) (*trainer, error) {
-	ds, err := task.subject()
-	if err != nil {
-		return nil, err
+func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) (*trainer, error) {
+	if job.Task == nil {
+		return nil, errors.New("train: there is no task; train.Nodes and train.Graphs give one")
 	}
 	if cfg == nil {
 		return nil, errors.New("train: there is no configuration; config.Load gives one")
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := errors.Join(job.Task.Check(), cfg.Validate()); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	t := &trainer{ctx: ctx, task: task, cfg: cfg, opts: opts, fns: map[string]*function{}, data: ds, classes: ds.classes, started: time.Now(), device: opts.Device}
+	t := &trainer{ctx: ctx, job: job, cfg: cfg, opts: opts, info: job.Task.Info(), started: time.Now(), device: opts.Device}
 	if t.device == nil {
 		t.device = runtime.CPU
 	}
-	if task.Split != nil {
-		t.split = *task.Split
-	} else {
-		s, err := task.splitFor(t.seed())
-		if err != nil {
-			return nil, err
-		}
-		t.split = s
-	}
-	if err := checkSplit(t.split, &ds); err != nil {
-		return nil, fmt.Errorf("train: %s: %w", ds.name, err)
+	if err := t.chooseSplit(); err != nil {
+		return nil, err
 	}
 	if opts.Warn != nil && !opts.Resume {
-		for _, w := range task.warnings(t.split) {
+		for _, w := range job.Task.Warnings(t.split) {
 			opts.Warn(w)
 		}
 	}
-	if cfg.Train.Select == "auc" && oneClass(t.data.labels, t.split.Val) {
-		return nil, fmt.Errorf("train: %s: the validation nodes are of one class, so they have no AUC to select by; set train.select to something else", t.data.name)
-	}
-	m := task.Module
-	if m == nil {
-		var err error
-		if task.Graphs != nil {
-			m, err = GraphModule(task.Model, cfg, task.Graphs)
-		} else {
-			m, err = Module(task.Model, cfg, task.Data)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if t.task.Model == "" {
-		t.task.Model = m.Name
-	}
-	t.module = m
-	if err := checkKind(m, ds.graphs > 0); err != nil {
+	if err := t.compile(); err != nil {
 		return nil, err
 	}
-	info := passes.DataInfo{}
-	if task.Graphs != nil {
-		info = GraphDataInfo(t.device, task.Graphs)
-	} else {
-		info = DataInfo(cfg, task.Data, t.split)
-	}
-	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Data: info})
-	if err != nil {
-		return nil, err
-	}
-	t.prog = prog.Module
 	if err := t.checkMemory(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	t.optim, err = optim.New(t.prog, t.seed(), func(group string) float64 {
+	var err error
+	t.optim, err = optim.New(t.prog.Module, t.seed(), func(group string) float64 {
 		if group == "encoder" {
 			return cfg.Train.EncoderLR
 		}
@@ -225,75 +172,70 @@ func newTrainer(ctx context.Context, task Task, cfg *config.Config, opts Options
 	if opts.Device == nil {
 		t.device = runtime.NewCPU(t.pool)
 	}
-	if err := t.bindData(); err != nil {
+	t.prog.params = t.optim
+	t.prog.options = runtime.Options{Device: t.device, NewExecutor: opts.NewExecutor, Pool: t.pool, Seed: t.stream("train"), Trace: opts.Trace}
+	if t.steps, err = job.Task.start(t); err != nil {
 		t.close()
 		return nil, err
 	}
 	return t, nil
 }
 
-// DataInfo is what a compilation may know beforehand of the data and of the
-// training steps.
-func DataInfo(cfg *config.Config, ds *data.Dataset, split data.Split) passes.DataInfo {
-	entries := len(ds.Graph.Edges)
-	if !ds.Graph.Directed {
-		entries *= 2
+// chooseSplit takes the split of the job, or the task's for the seed.
+func (t *trainer) chooseSplit() (err error) {
+	if s := t.job.Split; s != nil {
+		t.split, t.splitName = *s, "given"
+	} else if t.split, t.splitName, err = t.job.Task.Split(t.seed()); err != nil {
+		return err
 	}
-	f := passes.DataInfo{Dims: map[string]int{"N": ds.Graph.N, "E": entries, "T": len(split.Train)}}
-	if ds.X.IsSparse() {
-		f.SparseArgs = []string{"x"}
+	if err := checkSplit(t.split, &t.info); err != nil {
+		return fmt.Errorf("train: %s: %w", t.info.Name, err)
 	}
-	switch c := cfg.Train; {
-	case c.Sampler != "full": // steps have sub-graphs, of sizes of their own
-		delete(f.Dims, "N")
-	case c.Anchors == 0:
-		f.Dims["B"] = ds.Graph.N
-	default:
-		f.Dims["B"] = min(c.Anchors, ds.Graph.N)
-	}
-	return f
-}
-
-// Module builds a model of the zoo for a configuration and the sizes of a data
-// set.
-func Module(model string, cfg *config.Config, ds *data.Dataset) (*ir.Module, error) {
-	m, err := models.Lookup(model)
-	if err != nil {
-		return nil, err
-	}
-	o := cfg.Model
-	o.Features, o.Classes, o.StructWidth = ds.X.Cols, ds.Classes, cfg.DeepWalk.Width
-	return m.Program(o, false)
-}
-
-// checkKind refuses a program for nodes where graphs are classified, and the other
-// way round.
-func checkKind(m *ir.Module, graphs bool) error {
-	f := m.Func("classify")
-	switch {
-	case f == nil:
-		return nil // the procedure says what is missing
-	case graphs && f.Arg("batch") == nil:
-		return fmt.Errorf("train: module @%s classifies nodes, and the data are a collection of graphs: its @classify takes no batch", m.Name)
-	case !graphs && f.Arg("batch") != nil:
-		return fmt.Errorf("train: module @%s classifies graphs in batches, and the data are one graph", m.Name)
+	if t.cfg.Train.Select == "auc" && oneClass(t.info.Labels, t.split.Val) {
+		return fmt.Errorf("train: %s: the validation nodes are of one class, so they have no AUC to select by; set train.select to something else", t.info.Name)
 	}
 	return nil
 }
 
-func checkSplit(s data.Split, d *subject) error {
-	labels := d.labels
+// compile compiles the program that is trained.
+func (t *trainer) compile() (err error) {
+	m := t.job.Module
+	if m == nil {
+		if m, err = t.job.Task.Module(t.job.Model, t.cfg); err != nil {
+			return err
+		}
+	}
+	if t.job.Model == "" {
+		t.job.Model = m.Name
+	}
+	t.module = m
+	if err := t.job.Task.check(m); err != nil {
+		return err
+	}
+	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Data: t.job.Task.DataInfo(t.device, t.cfg, t.split)})
+	if err != nil {
+		return err
+	}
+	t.prog = &program{Module: prog.Module, fns: map[string]*function{}, inputs: map[string]*runtime.Buffer{"ramp": runtime.Scalar(1)}}
+	if t.prog.Func("fit") != nil && t.prog.Func("train") == nil {
+		t.edges = &edges{fixed: t.cfg.Candidates.Structure == "raw"}
+	}
+	return nil
+}
+
+func checkSplit(s data.Split, d *TaskInfo) error {
+	labels := d.Labels
 	for _, part := range []struct {
 		name  string
 		nodes []int32
 	}{{"training", s.Train}, {"validation", s.Val}} {
 		if len(part.nodes) == 0 {
-			return fmt.Errorf("the split has no %s %ss; draw another with data.split", part.name, d.item())
+			return fmt.Errorf("the split has no %s %ss; draw another with data.split", part.name, d.Item)
 		}
 	}
 	for _, v := range slices.Concat(s.Train, s.Val, s.Test) {
 		if v < 0 || int(v) >= len(labels) || labels[v] < 0 {
-			return fmt.Errorf("the split has %[1]s %d, which is not a labelled %[1]s", d.item(), v)
+			return fmt.Errorf("the split has %[1]s %d, which is not a labelled %[1]s", d.Item, v)
 		}
 	}
 	return nil
@@ -309,12 +251,10 @@ func (t *trainer) seed() uint64 { return uint64(t.cfg.Train.Seed) }
 func (t *trainer) stream(name string) rng.Stream { return rng.New(t.seed(), name) }
 
 func (t *trainer) close() {
-	for _, f := range t.fns {
-		f.Close()
+	if t.steps != nil {
+		t.steps.release()
 	}
-	if t.edges != nil {
-		t.edges.close()
-	}
+	t.prog.close()
 	t.dir.Close()
 	t.pool.Close()
 	_ = t.device.ReleaseAll() // a device that fails here has failed before, with an error that was returned
@@ -323,48 +263,37 @@ func (t *trainer) close() {
 // elapsed is the time that the run has taken, its earlier parts included.
 func (t *trainer) elapsed() time.Duration { return t.before + time.Since(t.started) }
 
-// procedure is a way to train a module.
-type procedure interface {
-	run() error
-}
-
-// procedure finds the one that the module's functions ask for.
-func (t *trainer) procedure() (procedure, error) {
+// run trains the module by the procedure that its functions ask for.
+func (t *trainer) run() error {
 	has := func(names ...string) bool {
 		return !slices.ContainsFunc(names, func(n string) bool { return t.prog.Func(n) == nil })
 	}
-	switch {
-	case has("train", "classify") && t.task.Graphs != nil:
-		return t.newGraphs(), nil
-	case has("train", "classify"):
-		return &supervised{t}, nil
-	case has("fit", "refine", "classify"):
-		raw := t.cfg.Candidates.Structure == "raw"
-		make, need := func() (procedure, error) { return &refining{trainer: t, raw: raw}, nil }, []string{"encode", "probability"}
-		if t.task.Graphs != nil {
-			make, need = func() (procedure, error) { return t.newGraphRefining(raw) }, []string{"encode", "score"}
-		}
-		if raw {
-			return make()
-		}
-		if t.cfg.Train.PretrainSteps > 0 {
-			need = append(need, "pretrain")
-		}
-		if t.cfg.Train.JointEvery > 0 {
-			need = append(need, "joint")
+	if has("train", "classify") {
+		return supervised{t}.run()
+	}
+	if r, ok := t.steps.(refiner); ok && has("fit", "refine", "classify") {
+		var need []string
+		if !t.edges.fixed {
+			need = append(need, t.job.Task.refining()...)
+			if t.cfg.Train.PretrainSteps > 0 {
+				need = append(need, "pretrain")
+			}
+			if t.cfg.Train.JointEvery > 0 {
+				need = append(need, "joint")
+			}
 		}
 		for _, n := range need {
 			if !has(n) {
-				return nil, fmt.Errorf("train: module @%s has no function @%s, which its configuration asks for", t.module.Name, n)
+				return fmt.Errorf("train: module @%s has no function @%s, which its configuration asks for", t.module.Name, n)
 			}
 		}
-		return make()
+		return algorithm1{t, r}.run()
 	}
 	var names []string
 	for _, f := range t.module.Funcs {
 		names = append(names, "@"+f.Name)
 	}
-	return nil, fmt.Errorf("train: module @%s cannot be trained: it needs the functions @train and @classify, or @fit, @refine and @classify; it has %s", t.module.Name, strings.Join(names, ", "))
+	return fmt.Errorf("train: module @%s cannot be trained: it needs the functions @train and @classify, or @fit, @refine and @classify; it has %s", t.module.Name, strings.Join(names, ", "))
 }
 
 // observe tells the observer about a step.
@@ -378,4 +307,9 @@ func (t *trainer) observe(step, total int, loss float64) {
 	}
 	t.opts.Observer.Observe(Event{Phase: t.state.Phase, Step: step, Total: total, Loss: loss, ValAcc: valAcc, Resumed: t.resumed})
 	t.resumed = false
+}
+
+// interrupted reports whether an error is that of the stopped context.
+func interrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, ctx.Err())
 }

@@ -31,7 +31,7 @@ func TestGCNOnCora(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := Train(context.Background(), Task{Model: "gcn", Data: ds}, cfg, Options{})
+		res, err := Train(context.Background(), Job{Model: "gcn", Task: Nodes(ds)}, cfg, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestSelect(t *testing.T) {
 			one = append(one, int32(v))
 		}
 	}
-	task := Task{Model: "gcn", Data: ds, Split: &data.Split{Train: one[:2], Val: one[2:5]}}
+	task := Job{Model: "gcn", Task: Nodes(ds), Split: &data.Split{Train: one[:2], Val: one[2:5]}}
 	if _, err := Train(context.Background(), task, configure(t, "gcn", "train.select=auc"), Options{}); err == nil || !strings.Contains(err.Error(), "train.select") {
 		t.Errorf("AUC of one class: error %v", err)
 	}
@@ -255,7 +255,7 @@ func @classify(%x: f32[N,40]) -> (logits: f32[N,3], probabilities: f32[N,3]) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := Train(context.Background(), Task{Module: m, Data: ds}, configure(t, "mine", "train.epochs=80"), Options{})
+	res, err := Train(context.Background(), Job{Module: m, Task: Nodes(ds)}, configure(t, "mine", "train.epochs=80"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func @classify(%x: f32[N,40]) -> (logits: f32[N,3], probabilities: f32[N,3]) {
 	if m, err = ir.Parse("mine.gsr", text("learn")); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Train(context.Background(), Task{Module: m, Data: ds}, configure(t, "mine"), Options{})
+	_, err = Train(context.Background(), Job{Module: m, Task: Nodes(ds)}, configure(t, "mine"), Options{})
 	if err == nil || !strings.Contains(err.Error(), "it has @learn, @classify") {
 		t.Errorf("error %v, want one that lists the functions", err)
 	}
@@ -428,7 +428,7 @@ func TestDegenerateGraphs(t *testing.T) {
 		{"one edge", "ecl-gsr", make(2, [2]int32{0, 1}), "", nil},
 		{"one edge, edge sampler", "ecl-gsr", make(6, [2]int32{0, 1}), "", []string{"train.sampler=edges"}},
 	} {
-		res, err := Train(context.Background(), Task{Model: c.model, Data: c.ds}, configure(t, c.model, c.sets...), Options{})
+		res, err := Train(context.Background(), Job{Model: c.model, Task: Nodes(c.ds)}, configure(t, c.model, c.sets...), Options{})
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s, %s: %v", c.model, c.name, err)
@@ -445,17 +445,17 @@ func TestBadTasks(t *testing.T) {
 	noVal := *ds
 	noVal.SplitSpec, noVal.Splits = nil, []data.Split{{Train: []int32{0}}}
 	wild := data.Split{Train: []int32{0}, Val: []int32{int32(ds.Graph.N)}}
-	for want, task := range map[string]Task{
-		"no data set":                {Model: "gcn"},
-		`no model "gnc"`:             {Model: "gnc", Data: ds},
-		"no validation nodes":        {Model: "gcn", Data: &noVal},
-		"which is not a labelled no": {Model: "gcn", Data: ds, Split: &wild},
+	for want, task := range map[string]Job{
+		"there is no task":           {Model: "gcn"},
+		`no model "gnc"`:             {Model: "gnc", Task: Nodes(ds)},
+		"no validation nodes":        {Model: "gcn", Task: Nodes(&noVal)},
+		"which is not a labelled no": {Model: "gcn", Task: Nodes(ds), Split: &wild},
 	} {
 		if _, err := Train(context.Background(), task, configure(t, "gcn"), Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
-	if _, err := Train(context.Background(), Task{Model: "gcn", Data: ds}, nil, Options{}); err == nil {
+	if _, err := Train(context.Background(), Job{Model: "gcn", Task: Nodes(ds)}, nil, Options{}); err == nil {
 		t.Error("a task without a configuration was accepted")
 	}
 }
@@ -473,7 +473,7 @@ func TestNonFinite(t *testing.T) {
 		{"ecl-gsr", "fit", []string{"train.lr=1e30"}, []string{"xent", "consistency", "logit", "gradient"}},
 	} {
 		dir := t.TempDir()
-		_, err := Train(context.Background(), Task{Model: c.model, Data: ds}, configure(t, c.model, c.sets...), Options{Dir: dir})
+		_, err := Train(context.Background(), Job{Model: c.model, Task: Nodes(ds)}, configure(t, c.model, c.sets...), Options{Dir: dir})
 		var nf *NonFiniteError
 		if !errors.As(err, &nf) {
 			t.Errorf("%s %v: error %v, want a NonFiniteError", c.model, c.sets, err)
@@ -487,7 +487,7 @@ func TestNonFinite(t *testing.T) {
 			t.Errorf("%s %v: error %v", c.model, c.sets, err)
 		}
 		// The checkpoint that stays is finite.
-		tr, err := newTrainer(context.Background(), Task{Model: c.model, Data: ds}, configure(t, c.model, c.sets...), Options{Dir: dir})
+		tr, err := newTrainer(context.Background(), Job{Model: c.model, Task: Nodes(ds)}, configure(t, c.model, c.sets...), Options{Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/ir"
-	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
@@ -39,45 +38,8 @@ type Trained struct {
 	Logits, Probabilities []float32
 }
 
-// finalEvaluation runs the kept state and enters what it gives.
-func (t *trainer) finalEvaluation(run *Trained) (logits, probs *runtime.Buffer, err error) {
-	if t.graphs != nil {
-		if t.edges != nil {
-			if err := t.graphs.finishRefined(run); err != nil {
-				return nil, nil, err
-			}
-		}
-		return t.graphs.final()
-	}
-	if t.edges == nil {
-		return t.classify(t.inputs["g"], nil, false)
-	}
-	k := t.best
-	if err := t.setCandidates(k.Candidates); err != nil {
-		return nil, nil, err
-	}
-	if err := t.setProbabilities(k.Probability, k.Lo, k.Hi); err != nil {
-		return nil, nil, err
-	}
-	run.Refined = &graph.Refined{Raw: t.edges.fixed, Candidates: k.Candidates, Probability: k.Probability, Lo: k.Lo, Hi: k.Hi, Mode: t.cfg.Model.Edges.Mode, Threshold: t.threshold()}
-	if !t.edges.fixed {
-		h, err := t.encode()
-		if err == nil {
-			h, err = t.device.Export(h)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		run.Embedding, run.EmbeddingWidth = append([]float32(nil), h.F32...), h.Dims[1]
-		if t.readsStruct() {
-			run.Struct, run.StructWidth = t.inputs["x_struct"].F32, t.cfg.DeepWalk.Width
-		}
-	}
-	return t.classifyRefined()
-}
-
 // write leaves the weights and the refined edges in the run directory.
-func (r *Trained) write(dir string, task *Task) error {
+func (r *Trained) write(dir string, task Task) error {
 	f := &safetensors.File{Metadata: map[string]string{"model": r.Model}}
 	for _, p := range r.Module.Params {
 		shape := make([]int, p.Type.Rank())
@@ -93,10 +55,7 @@ func (r *Trained) write(dir string, task *Task) error {
 		return nil
 	}
 	return atomicfile.Write(filepath.Join(dir, checkpoint.EdgesFile), func(w io.Writer) error {
-		if task.Graphs != nil {
-			return task.Graphs.WriteRefined(w, r.Refined)
-		}
-		return task.Data.WriteRefined(w, r.Refined)
+		return task.WriteRefined(w, r.Refined)
 	})
 }
 

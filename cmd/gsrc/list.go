@@ -24,7 +24,7 @@ func (a *app) modelsCommand() *cobra.Command {
 			var ofGraphs []string
 			for _, m := range models.All {
 				fmt.Fprintf(w, "%s\t%s\n", m.Name, m.Doc)
-				if m.Graphs != nil {
+				if m.ClassifiesGraphs() {
 					ofGraphs = append(ofGraphs, m.Name)
 				}
 			}

@@ -95,7 +95,7 @@ func (j *Job) dataInfo() passes.DataInfo {
 	if len(j.Data.Splits) > 0 {
 		split = j.Data.Splits[0]
 	}
-	return train.DataInfo(c, j.Data, split)
+	return train.Nodes(j.Data).DataInfo(nil, c, split)
 }
 
 // Close ends the session's threads, and gives back all memory on its device.

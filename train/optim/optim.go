@@ -14,9 +14,9 @@ import (
 
 // Adam's constants.
 const (
-	Beta1   = 0.9
-	Beta2   = 0.999
-	Epsilon = 1e-8
+	beta1   = 0.9
+	beta2   = 0.999
+	epsilon = 1e-8
 )
 
 // Param is a parameter with what a run keeps of it, buffers of one shape.
@@ -107,6 +107,55 @@ func (s *Set) Steps() map[string]int {
 		steps[name] = g.Steps
 	}
 	return steps
+}
+
+// Step moves parameters of the group along their gradients, on the device.
+func (g *Group) Step(d runtime.Device, params []runtime.AdamParam) error {
+	g.Steps++
+	return d.Adam(params, float32(g.LR), beta1, beta2, epsilon, g.Steps)
+}
+
+// each calls f with every buffer.
+func (s *Set) each(f func(*runtime.Buffer) error) error {
+	for _, p := range s.Params {
+		for _, b := range p.Buffers() {
+			if err := f(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ToDevice gives the buffers to a device, unless it has them. From then on those of the
+// host are as old as the last ToHost, where the device has a memory of its own.
+func (s *Set) ToDevice(d runtime.Device) error { return s.each(d.ToDevice) }
+
+// ToHost copies the buffers back to the host.
+func (s *Set) ToHost(d runtime.Device) error { return s.each(d.CopyToHost) }
+
+// Keep makes the current parameters the best ones.
+func (s *Set) Keep(d runtime.Device) error {
+	for _, p := range s.Params {
+		if err := d.Assign(p.Best, p.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Restore makes the best parameters the current ones, on the host as well.
+func (s *Set) Restore(d runtime.Device) error {
+	if err := s.ToHost(d); err != nil {
+		return err
+	}
+	for _, p := range s.Params {
+		copy(p.Value.F32, p.Best.F32)
+		if err := d.CopyToDevice(p.Value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // initialise fills w. glorot is uniform within ±√(6/(fan in + fan out)) (Glorot

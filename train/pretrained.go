@@ -8,36 +8,34 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 )
 
-// Adopt makes a finished run of parameters that were trained elsewhere: it runs the
-// task's @classify with them on the data, judges the result on the split, and writes
+// FromPretrained makes a finished run of parameters that were trained elsewhere: it runs the
+// job's @classify with them on the data, judges the result on the split, and writes
 // the run directory that [Train] would have left, without metrics. params holds every
 // parameter of the module by name, row-major. A model that refines its graph cannot be
-// adopted: its parameters do not hold the graph.
-func Adopt(ctx context.Context, task Task, cfg *config.Config, params map[string][]float32, opts Options) (*Result, error) {
-	t, err := newTrainer(ctx, task, cfg, opts)
+// taken: its parameters do not hold the graph.
+func FromPretrained(ctx context.Context, job Job, cfg *config.Config, params map[string][]float32, opts Options) (*Result, error) {
+	t, err := newTrainer(ctx, job, cfg, opts)
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
 	switch {
-	case task.Data == nil:
-		return nil, fmt.Errorf("train: parameters are adopted for one graph, and %s is a collection of graphs", t.data.name)
 	case t.module.Func("classify") == nil:
 		return nil, fmt.Errorf("train: module @%s has no function @classify", t.module.Name)
 	case t.module.Func("refine") != nil:
 		return nil, fmt.Errorf("train: module @%s refines its graph, which its parameters do not hold: copy its run directory instead", t.module.Name)
 	}
-	if err := t.adopt(params); err != nil {
+	if err := t.setParams(params); err != nil {
 		return nil, err
 	}
 	if err := t.open(); err != nil {
 		return nil, err
 	}
-	logits, _, err := t.classify(t.inputs["g"], nil, false)
+	s, err := t.steps.evaluate()
 	if err != nil {
 		return nil, err
 	}
-	if err := t.keep(t.score(logits)); err != nil {
+	if err := t.keep(s); err != nil {
 		return nil, err
 	}
 	if err := t.checkpoint(); err != nil {
@@ -46,8 +44,8 @@ func Adopt(ctx context.Context, task Task, cfg *config.Config, params map[string
 	return t.finish()
 }
 
-// adopt enters parameters.
-func (t *trainer) adopt(params map[string][]float32) error {
+// setParams enters parameters.
+func (t *trainer) setParams(params map[string][]float32) error {
 	known := map[string]bool{}
 	for _, p := range t.optim.Params {
 		known[p.Name] = true

@@ -2,21 +2,43 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 
+	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
 )
+
+// graphTask is a model that classifies the graphs of a collection.
+type graphTask struct {
+	train.Task
+	c *data.Collection
+}
+
+func (g graphTask) data() (*data.Dataset, *data.Collection) { return nil, g.c }
+func (g graphTask) defaults() loadConfig                    { return config.LoadGraphs }
+
+func (g graphTask) refined(o *infer.RefineOptions, x *graph.Refined) (*infer.RefinedGraph, error) {
+	return o.Collection(x, g.c)
+}
+
+func (g graphTask) encoderInputs(*train.Trained, int) (map[string]ort.Tensor, error) {
+	return nil, errors.New("the model classifies whole graphs, which have no embedding of their own here")
+}
 
 // sampledGraphs is how many graphs an export is checked on.
 const sampledGraphs = 32
 
-// graphSample is a batch of graphs, evenly from the whole collection and then those
+// sample is a batch of graphs, evenly from the whole collection and then those
 // of the test split, as exported models take it.
-func graphSample(t *train.Trained, c *data.Collection, test []int32) (parity.ExampleInputs, error) {
+func (g graphTask) sample(t *train.Trained, test []int32) (parity.ExampleInputs, error) {
+	c := g.c
 	var graphs []int32
 	n := min(sampledGraphs, len(c.Graphs))
 	for i := range n {
@@ -59,11 +81,14 @@ func refinedBatch(r *graph.Refined, c *data.Collection, graphs []int32, b *data.
 	return u
 }
 
-// describeGraphs is inference.json of a classifier of graphs.
-func describeGraphs(t *train.Trained, c *data.Collection) ([]byte, error) {
-	info := infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1, Features: c.FeatureNames, NodeFeatures: t.Config.Data.NodeFeatures}
-	info.Data.Name, info.Data.Checksum, info.Data.Nodes = c.Name, c.Checksum, c.Nodes()
+func (g graphTask) describe(b *export.BuildOptions, t *train.Trained, test []int32, _ int) (err error) {
+	if b.Sample, err = g.sample(t, test); err != nil {
+		return err
+	}
+	info := infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1, Features: g.c.FeatureNames, NodeFeatures: t.Config.Data.NodeFeatures}
+	info.Data.Name, info.Data.Checksum, info.Data.Nodes = g.c.Name, g.c.Checksum, g.c.Nodes()
 	describeRefinement(&info, t)
 	text, err := json.MarshalIndent(info, "", "  ")
-	return append(text, '\n'), err
+	b.Files[infer.InfoFile] = append(text, '\n')
+	return err
 }

@@ -1,0 +1,118 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/parity"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/train"
+)
+
+const structFile = "x_struct.safetensors" // beside the files of package infer
+
+// nodeTask is a model that classifies the nodes of one graph.
+type nodeTask struct {
+	train.Task
+	ds *data.Dataset
+}
+
+func (n nodeTask) data() (*data.Dataset, *data.Collection) { return n.ds, nil }
+func (n nodeTask) defaults() loadConfig                    { return config.Load }
+
+func (n nodeTask) refined(o *infer.RefineOptions, x *graph.Refined) (*infer.RefinedGraph, error) {
+	return o.Dataset(x, n.ds)
+}
+
+func (n nodeTask) encoderInputs(t *train.Trained, threads int) (map[string]ort.Tensor, error) {
+	s := n.sample(t, n.prior(t, threads))
+	inputs := map[string]ort.Tensor{"x": s.X, "edge_index": s.Edges}
+	if s.EdgeWeights != nil {
+		inputs["edge_weight"] = *s.EdgeWeights
+	}
+	if s.Struct != nil {
+		inputs["x_struct"] = *s.Struct
+	}
+	return inputs, nil
+}
+
+// priorOf is what the edge prior of a run is made by, nil if it has none.
+func priorOf(t *train.Trained) *infer.PriorInfo {
+	if t.Refined == nil || t.Refined.Raw || t.Config.Model.Edges.Judge != models.JudgeAttributes {
+		return nil
+	}
+	c := t.Config.Model.Edges
+	return &infer.PriorInfo{Rounds: c.JudgeRounds, Strength: c.JudgeDistrust, Seed: uint64(t.Config.Train.Seed)}
+}
+
+// prior is the edge prior of a run, nil if it has none.
+func (n nodeTask) prior(t *train.Trained, threads int) *graph.EdgePrior {
+	pool := kernels.NewPool(threads)
+	defer pool.Close()
+	prior, _ := priorOf(t).Prior(pool, n.ds) // without a calibration it cannot fail
+	return prior
+}
+
+// sample is the training graph as exported models take it.
+func (n nodeTask) sample(t *train.Trained, prior *graph.EdgePrior) parity.ExampleInputs {
+	ds := n.ds
+	st := ds.Graph.Structure()
+	s := parity.ExampleInputs{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: infer.EntryWeights(prior, ds.Graph, st)}
+	if t.Struct != nil {
+		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
+		s.Struct = &x
+	}
+	if t.Refined != nil {
+		edges, weights := infer.WeightedEdges(t.Refined.Graph())
+		s.Refined, s.Weights = &edges, &weights
+	}
+	return s
+}
+
+func (n nodeTask) describe(b *export.BuildOptions, t *train.Trained, test []int32, threads int) error {
+	ds, files := n.ds, b.Files
+	prior := n.prior(t, threads)
+	b.Sample = n.sample(t, prior)
+	for _, v := range test {
+		b.Sample.Test, b.Sample.Labels = append(b.Sample.Test, int(v)), append(b.Sample.Labels, int(ds.Labels[v]))
+	}
+	info := infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
+	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
+	describeRefinement(&info, t)
+	if x := t.Refined; x != nil && !x.Raw {
+		var b bytes.Buffer
+		if err := ds.WriteRefined(&b, x); err != nil {
+			return err
+		}
+		files[infer.RefinedFile] = b.Bytes()
+	}
+	if t.Struct != nil {
+		f := safetensors.File{Tensors: []safetensors.Tensor{{Name: "x_struct", Shape: []int{ds.Graph.N, t.StructWidth}, Data: t.Struct}}}
+		var b bytes.Buffer
+		if err := f.Write(&b); err != nil {
+			return err
+		}
+		files[structFile] = b.Bytes()
+	}
+	if prior != nil && info.Evidence != nil {
+		text, err := json.Marshal(prior.Calibration)
+		if err != nil {
+			return err
+		}
+		info.Evidence.Calibration, files[infer.PriorFile] = infer.PriorFile, append(text, '\n')
+	}
+	text, err := json.MarshalIndent(info, "", "  ")
+	if err != nil {
+		return err
+	}
+	files[infer.InfoFile] = append(text, '\n')
+	return nil
+}

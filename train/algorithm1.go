@@ -1,0 +1,246 @@
+package train
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
+)
+
+// steps feeds the functions of a program with the data of a task, step by step, and judges
+// what the model computes.
+type steps interface {
+	// release frees what the steps have made on the device.
+	release()
+	// reserve runs functions on the largest inputs that can come, without learning from
+	// them, so that the memory they take serves all others.
+	reserve(names ...string) error
+	// epoch makes the steps of an epoch, from 0, and returns the last one's loss.
+	epoch(f *function, epoch int) (float64, error)
+	// evaluate judges the current parameters.
+	evaluate() (score, error)
+	// final returns what the kept state computes for all that is classified, and enters in
+	// the model what else the task leaves.
+	final(m *Trained) (logits, probs *runtime.Buffer, err error)
+}
+
+// refiner is steps of a task on which Algorithm 1 works.
+type refiner interface {
+	steps
+	// begin provides what is computed once, from the data alone.
+	begin() error
+	// startContrast readies the contrastive steps, contrast makes the next one.
+	startContrast(f *function) error
+	contrast(f *function) (float64, error)
+	// choose searches candidates by the current encoder, or takes the existing edges where
+	// nothing is learned; set takes those of a checkpoint. The probabilities must follow.
+	choose() error
+	set(cand *graph.Candidates) error
+	// infer computes the probabilities by the current encoder; give takes given ones, with
+	// the bounds of the cosine that they were normalised with.
+	infer() error
+	give(p []float32, lo, hi float32) error
+	// count returns how many candidates there are. fetch brings them and their
+	// probabilities to the host.
+	count() int
+	fetch() error
+}
+
+// edges are the candidate edges and their probabilities, as the host last fetched them.
+type edges struct {
+	cand   *graph.Candidates
+	p      []float32 // [C] probability of each candidate
+	lo, hi float32   // bounds of the cosine that p was normalised with
+
+	prior *graph.EdgePrior // of existing edges, nil where the configuration wants none
+
+	chosen   bool // there are candidates
+	fresh    bool // the probabilities belong to the current encoder
+	embedded bool // so does the embedding that is kept, if one is
+	fixed    bool // the existing edges are the candidates, and nothing is learned
+}
+
+// kept copies the edges, into the memory of k unless that is nil.
+func (e *edges) kept(k *checkpoint.Edges) *checkpoint.Edges {
+	if k == nil {
+		k = &checkpoint.Edges{Candidates: &graph.Candidates{}}
+	}
+	k.Candidates.CopyFrom(e.cand)
+	k.Probability, k.Lo, k.Hi = append(k.Probability[:0], e.p...), e.lo, e.hi
+	return k
+}
+
+// threshold is the probability below which a candidate is no edge; where nothing
+// is learned every edge stays.
+func (t *trainer) threshold() float64 {
+	if t.edges.fixed {
+		return 0
+	}
+	return t.cfg.Model.Edges.Threshold
+}
+
+// supervised trains @train and evaluates @classify on the graph as it is.
+type supervised struct{ *trainer }
+
+func (t supervised) run() error {
+	f, err := t.prog.function("train")
+	if err != nil {
+		return err
+	}
+	if err := t.steps.reserve("train"); err != nil {
+		return err
+	}
+	return t.epochs("train", func(epoch int) (*function, float64, error) {
+		t.raiseRamp(epoch)
+		loss, err := t.steps.epoch(f, epoch)
+		return f, loss, err
+	}, t.steps.evaluate)
+}
+
+// algorithm1 is Algorithm 1 of ECL-GSR: pre-training, candidates, and the alternation of
+// classifier and joint steps.
+type algorithm1 struct {
+	*trainer
+	refiner refiner
+}
+
+func (t algorithm1) run() error {
+	if !t.edges.fixed {
+		if err := t.refiner.begin(); err != nil {
+			return err
+		}
+		if err := t.pretrain(); err != nil {
+			return err
+		}
+	}
+	if t.epochsLeft() {
+		if err := t.refresh(); err != nil {
+			return err
+		}
+		names := []string{"fit"}
+		if t.joins() {
+			names = append(names, "joint")
+		}
+		if err := t.steps.reserve(names...); err != nil {
+			return err
+		}
+	}
+	return t.epochs("fit", t.epoch, func() (score, error) {
+		if err := t.refresh(); err != nil {
+			return score{}, err
+		}
+		return t.steps.evaluate()
+	})
+}
+
+// joins reports whether the encoder trains together with the classifier.
+func (t algorithm1) joins() bool { return !t.edges.fixed && t.cfg.Train.JointEvery > 0 }
+
+// pretrain makes the contrastive steps that are left.
+func (t algorithm1) pretrain() error {
+	total := t.cfg.Train.PretrainSteps
+	if t.state.Pretrained >= total {
+		return nil
+	}
+	f, err := t.prog.function("pretrain")
+	if err != nil {
+		return err
+	}
+	if err := t.refiner.startContrast(f); err != nil {
+		return err
+	}
+	t.state.Phase = "pretrain"
+	for t.state.Pretrained < total {
+		if err := t.ctx.Err(); err != nil {
+			return err
+		}
+		loss, err := t.refiner.contrast(f)
+		if err != nil {
+			return err
+		}
+		t.state.Pretrained++
+		if t.state.Pretrained%t.cfg.Train.LogEvery == 0 || t.state.Pretrained == total {
+			if err := t.record(f, nil); err != nil {
+				return err
+			}
+		}
+		t.observe(t.state.Pretrained, total, loss)
+		every := t.cfg.Train.CheckpointEvery
+		if every > 0 && t.state.Pretrained%every == 0 || t.state.Pretrained == total {
+			if err := t.checkpoint(); err != nil {
+				return err
+			}
+		}
+	}
+	t.prog.drop("pretrain")
+	return nil
+}
+
+// epoch trains the classifier on samples of the candidates, every so often
+// together with the encoder.
+func (t algorithm1) epoch(epoch int) (*function, float64, error) {
+	c := t.cfg.Train
+	if t.joins() && c.RefreshEvery > 0 && epoch > 0 && epoch%c.RefreshEvery == 0 {
+		if err := t.choose(); err != nil {
+			return nil, 0, err
+		}
+	}
+	if err := t.refresh(); err != nil {
+		return nil, 0, err
+	}
+	name := "fit"
+	if t.joins() && (epoch+1)%c.JointEvery == 0 {
+		name = "joint"
+	}
+	f, err := t.prog.function(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	t.raiseRamp(epoch)
+	loss, err := t.steps.epoch(f, epoch)
+	if err == nil && name == "joint" {
+		t.edges.fresh, t.edges.embedded = false, false
+	}
+	return f, loss, err
+}
+
+func (t algorithm1) choose() error {
+	err := t.refiner.choose()
+	t.edges.chosen = err == nil
+	return err
+}
+
+// refresh makes the probabilities those of the current encoder (Eq 18).
+func (t algorithm1) refresh() error {
+	if !t.edges.chosen {
+		if err := t.choose(); err != nil {
+			return err
+		}
+	}
+	switch n := t.refiner.count(); {
+	case t.edges.fresh:
+		return nil
+	case t.edges.fixed:
+		return t.refiner.give(slices.Repeat([]float32{float32(t.cfg.Candidates.Keep)}, n), 0, 0)
+	case n == 0: // no candidates, no bounds
+		return t.refiner.give([]float32{}, 0, 0)
+	}
+	return t.refiner.infer()
+}
+
+// refined is the learned graph of the kept epoch, which evaluation then reads.
+func (t *trainer) refined() (*graph.Refined, error) {
+	k, r := t.best, t.steps.(refiner)
+	if err := r.set(k.Candidates); err != nil {
+		return nil, err
+	}
+	if err := r.give(k.Probability, k.Lo, k.Hi); err != nil {
+		return nil, err
+	}
+	return &graph.Refined{Raw: t.edges.fixed, Candidates: k.Candidates, Probability: k.Probability, Lo: k.Lo, Hi: k.Hi, Mode: t.cfg.Model.Edges.Mode, Threshold: t.threshold()}, nil
+}
+
+// errLacksWeights is the error of an @refine without the result that is read.
+var errLacksWeights = errors.New("train: @refine has no result w with a weight for each entry of p")

@@ -1,0 +1,213 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// nodeEdges is what [edges] does not tell of the candidates of one graph, which lie on the
+// device.
+type nodeEdges struct {
+	set *runtime.Candidates // nil until there are any
+
+	given    *runtime.Buffer    // [2C] of each entry, of probabilities that were given
+	computed *runtime.Buffer    // [2C] on the device, nil where the host's are as new
+	bounds   [2]*runtime.Buffer // lo and hi there
+	values   [2]float32
+
+	perEdge []float32 // [C] that of the candidates, 1 for new ones
+	ofEntry []float32 // the same by entry
+
+	prune   *runtime.Function // @prune of edgeProgram
+	w       *runtime.Buffer   // [2C] what the classifier is evaluated with, on the device
+	weighed bool              // w belongs to the probabilities
+}
+
+// release gives back what functions of edgeProgram hold.
+func (t *nodeSteps) release() {
+	if f := t.found.prune; f != nil {
+		f.Close()
+	}
+}
+
+func (t *nodeSteps) count() int { return t.candidateSet().Len() }
+
+func (t *nodeSteps) choose() error {
+	if t.edges.fixed {
+		cand, err := graph.NewCandidates(t.ds.Graph, nil, 0, false)
+		if err != nil {
+			return err
+		}
+		return t.set(cand)
+	}
+	h, err := t.encode()
+	if err != nil {
+		return err
+	}
+	if err := t.device.Candidates(t.candidateSet(), h, candidateOptions(t.cfg)); err != nil {
+		return err
+	}
+	return t.bindCandidates()
+}
+
+func (t *nodeSteps) infer() error {
+	h, err := t.encode()
+	if err != nil {
+		return err
+	}
+	f, err := t.prog.function("probability")
+	if err != nil {
+		return err
+	}
+	if err := f.Bind("embedding", h); err != nil {
+		return err
+	}
+	if err := f.Run(uint64(t.state.Step())); err != nil {
+		return err
+	}
+	e, x := t.edges, &t.found
+	p := f.Result("probability")
+	x.bounds = [2]*runtime.Buffer{f.Result("lo"), f.Result("hi")}
+	if p == nil || slices.Contains(x.bounds[:], nil) {
+		return fmt.Errorf("train: @probability lacks one of the results probability, lo, hi; it has %v", f.Outputs())
+	}
+	t.prog.checked[0] = p
+	bad, err := t.device.Finite(x.bounds[:], x.values[:], t.prog.checked[:])
+	if err != nil {
+		return err
+	}
+	if bad >= 0 {
+		return t.nonFinite(f, t.state.Step(), "an edge probability")
+	}
+	x.computed, x.weighed, e.lo, e.hi, e.fresh = p, false, x.values[0], x.values[1], true
+	return t.prog.bind("p", p)
+}
+
+// candidateOptions are those of a configuration. Where attributes judge edges, the host
+// needs the candidates.
+func candidateOptions(c *config.Config) runtime.CandidateOptions {
+	return runtime.CandidateOptions{K: c.Candidates.K, Mutual: c.Candidates.Mutual, Index: graph.Index(c.Candidates.Index), OnHost: c.Model.Edges.Judge == models.JudgeAttributes}
+}
+
+// candidateSet returns the candidates of the task's graph, made on first use.
+func (t *nodeSteps) candidateSet() *runtime.Candidates {
+	if t.found.set == nil {
+		t.found.set = runtime.NewCandidates(t.ds.Graph.Undirected(), t.pool)
+	}
+	return t.found.set
+}
+
+func (t *nodeSteps) set(cand *graph.Candidates) error {
+	t.edges.cand, t.edges.chosen = cand, true
+	t.candidateSet().Set(cand)
+	return t.bindCandidates()
+}
+
+// bindCandidates gives the programs the candidates of one graph.
+func (t *nodeSteps) bindCandidates() error {
+	e := &t.found
+	t.edges.fresh, e.weighed = false, false
+	if err := errors.Join(t.prog.bind("c", e.set.Graph), t.prog.bind("old", e.set.Old)); err != nil || t.edges.prior == nil {
+		return err
+	}
+	cand, err := e.set.Host()
+	if err != nil {
+		return err
+	}
+	e.perEdge = t.edges.prior.OfCandidates(e.perEdge, cand)
+	e.ofEntry = e.set.Structure().Spread(e.ofEntry, e.perEdge)
+	return t.prog.bindVector("evidence", e.ofEntry)
+}
+
+func (t *nodeSteps) give(p []float32, lo, hi float32) error {
+	s, e := t.edges, &t.found
+	s.p, s.lo, s.hi, s.fresh, e.weighed, e.computed = p, lo, hi, true, false, nil
+	if e.given == nil {
+		e.given = runtime.Zeros(0)
+	}
+	e.given.F32 = e.given.F32[:0]
+	if len(p) > 0 { // the device may have built the structure of none
+		e.given.F32 = e.set.Structure().Spread(e.given.F32, p)
+	}
+	e.given.Dims[0] = len(e.given.F32)
+	return t.prog.bind("p", e.given)
+}
+
+func (t *nodeSteps) fetch() error {
+	s, e := t.edges, &t.found
+	if e.set == nil {
+		return nil
+	}
+	var err error
+	if s.cand, err = e.set.Host(); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	if e.computed == nil {
+		return nil
+	}
+	entry, err := t.device.Export(e.computed)
+	if err != nil {
+		return err
+	}
+	s.p, err = e.set.OfEdges(s.p, entry.F32)
+	e.computed = nil
+	return err
+}
+
+// edgeProgram has the weights of those candidates that are edges.
+const edgeProgram = `module @edges
+
+func @prune(%w: f32[E], %p: f32[E], %t: f32[]) -> (w: f32[E]) {
+  %keep = greater_equal %p, %t : f32[E]
+  %kept = mul %w, %keep : f32[E]
+  return %kept
+}
+`
+
+// weigh computes the weights of the refined graph, for evaluation: those of
+// @refine, and 0 for candidates below the threshold. It reports whether they
+// have changed.
+func (t *nodeSteps) weigh() (bool, error) {
+	e := &t.found
+	if e.weighed {
+		return false, nil
+	}
+	refine, err := t.prog.function("refine")
+	if err != nil {
+		return false, err
+	}
+	if err := refine.Run(uint64(t.state.Step())); err != nil {
+		return false, err
+	}
+	w, p := refine.Result("w"), t.prog.inputs["p"]
+	if w == nil || p == nil || len(w.Dims) != 1 || w.Dims[0] != p.Dims[0] {
+		return false, errLacksWeights
+	}
+	if e.prune == nil {
+		m, err := ir.Parse("edges", edgeProgram)
+		if err == nil {
+			e.prune, err = runtime.NewFunction(m, "prune", runtime.Options{Device: t.device, Pool: t.pool})
+		}
+		if err == nil {
+			err = e.prune.Bind("t", runtime.Scalar(float32(t.threshold())))
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if err := errors.Join(e.prune.Bind("w", w), e.prune.Bind("p", p)); err != nil {
+		return false, err
+	}
+	if err := e.prune.Run(uint64(t.state.Step())); err != nil {
+		return false, err
+	}
+	e.w, e.weighed = e.prune.Result("w"), true
+	return true, nil
+}

@@ -1,0 +1,134 @@
+package train
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// nodeTask classifies the nodes of one graph.
+type nodeTask struct{ *data.Dataset }
+
+// Nodes is the task of classifying the nodes of a data set.
+func Nodes(ds *data.Dataset) Task { return nodeTask{ds} }
+
+func (n nodeTask) Info() TaskInfo {
+	d := n.Dataset
+	return TaskInfo{Name: d.Name, Source: d.Source, Format: d.Format, Checksum: d.Checksum, Nodes: d.Graph.N, Edges: d.Graph.NumEdges(), Directed: d.Graph.Directed,
+		Features: d.X, Classes: d.Classes, ClassNames: d.ClassNames, Labels: d.Labels, Item: "node", Corruption: d.Corruption, Seeded: d.Source == data.Synthetic || d.Corruption != nil, itemName: d.NodeID}
+}
+
+func (n nodeTask) Split(seed uint64) (data.Split, string, error) {
+	s, err := n.SplitFor(seed)
+	switch {
+	case err != nil:
+		return s, "", err
+	case n.SplitSpec != nil:
+		return s, n.SplitSpec.String(), nil
+	case len(n.Splits) == 1:
+		return s, "public", nil
+	}
+	return s, fmt.Sprint(seed % uint64(len(n.Splits))), nil
+}
+
+func (n nodeTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
+	m, err := models.Lookup(model)
+	if err != nil {
+		return nil, err
+	}
+	o := cfg.Model
+	o.Features, o.Classes, o.StructWidth = n.X.Cols, n.Classes, cfg.DeepWalk.Width
+	return m.Program(o, false)
+}
+
+func (n nodeTask) check(m *ir.Module) error {
+	if f := m.Func("classify"); f != nil && f.Arg("batch") != nil {
+		return fmt.Errorf("train: module @%s classifies graphs in batches, and the data are one graph", m.Name)
+	}
+	return nil
+}
+
+func (n nodeTask) DataInfo(_ runtime.Device, cfg *config.Config, split data.Split) passes.DataInfo {
+	entries := len(n.Graph.Edges)
+	if !n.Graph.Directed {
+		entries *= 2
+	}
+	f := passes.DataInfo{Dims: map[string]int{"N": n.Graph.N, "E": entries, "T": len(split.Train)}}
+	if n.X.IsSparse() {
+		f.SparseArgs = []string{"x"}
+	}
+	switch c := cfg.Train; {
+	case c.Sampler != "full": // steps have sub-graphs, of sizes of their own
+		delete(f.Dims, "N")
+	case c.Anchors == 0:
+		f.Dims["B"] = n.Graph.N
+	default:
+		f.Dims["B"] = min(c.Anchors, n.Graph.N)
+	}
+	return f
+}
+
+func (n nodeTask) extent(cfg *config.Config, split data.Split) extent {
+	x := extent{fixed: n.DataInfo(nil, cfg, split).Dims, most: map[string]int{}, entries: 2 * len(n.Graph.Edges), candidates: nearest(cfg, n.Graph.N)}
+	if d := cfg.DeepWalk; d.Width > 0 {
+		o := graph.DeepWalkOptions{Dim: d.Width, WalksPerNode: d.Walks, WalkLength: d.Length, Window: d.Window, Negatives: d.Negatives}
+		x.deepWalk = o.Bytes(n.Graph.N)
+	}
+	return x
+}
+
+func (n nodeTask) advice(cfg *config.Config, prog *ir.Module) string {
+	switch c := cfg.Train; {
+	case prog.Func("pretrain") == nil:
+		return "lower model.hidden"
+	case c.Sampler == "full" && c.Anchors == 0:
+		return "set train.anchors to some hundreds, or lower model.encoder.hidden"
+	case c.Sampler == "full":
+		return "lower train.anchors or model.encoder.hidden, or take train.sampler=edges"
+	}
+	return "lower train.batch_edges, train.fanout or model.encoder.hidden"
+}
+
+func (n nodeTask) compare(res *Result, refined *graph.Refined) {
+	raw := n.Graph.Undirected()
+	res.EdgesBefore, res.HomophilyBefore = raw.NumEdges(), known(raw.Homophily(n.Labels))
+	if refined == nil {
+		return
+	}
+	g := refined.Graph()
+	res.HomophilyAfter = known(g.WeightedHomophily(n.Labels))
+	if n.Truth != nil && n.Truth.Graph != nil {
+		q := graph.EdgeQuality(raw, n.Truth.Graph.Undirected(), g)
+		res.Quality = &Quality{known(q.Dropped.Precision()), known(q.Dropped.Recall()), known(q.Recovered.Precision()), known(q.Recovered.Recall())}
+	}
+}
+
+// start gives the functions of a run what the data set decides.
+func (n nodeTask) start(t *trainer) (steps, error) {
+	ds, in := n.Dataset, t.prog.inputs
+	x, err := featureBuffer(ds.X)
+	if err != nil {
+		return nil, err
+	}
+	idx := make([]int64, len(t.split.Train))
+	labels := make([]int64, len(idx))
+	for i, v := range t.split.Train {
+		idx[i], labels[i] = int64(v), int64(ds.Labels[v])
+	}
+	in["x"] = x
+	in["g"] = runtime.Graph(ds.Graph.Structure())
+	in["train_idx"] = runtime.I64(idx, len(idx))
+	if t.prog.takes("targets") {
+		in["targets"] = runtime.F32(balanced(labels, ds.Classes), len(labels), ds.Classes)
+	}
+	in["labels"] = runtime.I64(labels, len(labels))
+	return &nodeSteps{trainer: t, ds: ds}, nil
+}
+
+func (n nodeTask) refining() []string { return []string{"encode", "probability"} }

@@ -1,0 +1,319 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
+)
+
+// nodeSteps trains on one graph: all steps but contrastive ones on samples of edges read
+// the whole of it.
+type nodeSteps struct {
+	*trainer
+	ds      *data.Dataset
+	batches *batcher          // of contrastive steps, nil before the first
+	scored  []runtime.Scoring // training and validation nodes
+	found   nodeEdges
+}
+
+// reserve has nothing to do: all steps are of one size.
+func (t *nodeSteps) reserve(...string) error { return nil }
+
+func (t *nodeSteps) epoch(f *function, _ int) (float64, error) {
+	step := t.state.Step()
+	if f.Name() == "joint" {
+		if err := t.prepareBatches(); err != nil {
+			return 0, err
+		}
+		if err := t.batches.bindWhole(step); err != nil {
+			return 0, err
+		}
+	}
+	return t.step(f, step)
+}
+
+func (t *nodeSteps) evaluate() (score, error) {
+	g, w, changed, err := t.evaluated()
+	if err != nil {
+		return score{}, err
+	}
+	if by := t.cfg.Train.Select; by == "accuracy" || by == "loss" {
+		f, err := t.runClassifier(g, w, changed)
+		if err != nil {
+			return score{}, err
+		}
+		return t.scoreLogits(f)
+	}
+	logits, _, err := t.classify(g, w, changed)
+	if err != nil {
+		return score{}, err
+	}
+	return t.score(logits), nil
+}
+
+// evaluated returns what the classifier is evaluated on, the graph and its weights by entry
+// (nil: ones), and reports whether they have changed.
+func (t *nodeSteps) evaluated() (g, w *runtime.Buffer, changed bool, err error) {
+	if t.edges == nil {
+		return t.prog.inputs["g"], nil, false, nil
+	}
+	changed, err = t.weigh()
+	return t.prog.inputs["c"], t.found.w, changed, err
+}
+
+func (t *nodeSteps) final(m *Trained) (logits, probs *runtime.Buffer, err error) {
+	if t.edges != nil && !t.edges.fixed {
+		h, err := t.encode()
+		if err == nil {
+			h, err = t.device.Export(h)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		m.Embedding, m.EmbeddingWidth = slices.Clone(h.F32), h.Dims[1]
+		if t.readsStruct() {
+			m.Struct, m.StructWidth = t.prog.inputs["x_struct"].F32, t.cfg.DeepWalk.Width
+		}
+	}
+	g, w, changed, err := t.evaluated()
+	if err != nil {
+		return nil, nil, err
+	}
+	return t.classify(g, w, changed)
+}
+
+func (t *nodeSteps) startContrast(f *function) error {
+	if err := t.prepareBatches(); err != nil {
+		return err
+	}
+	// Where the device queues a step, the host draws the next one's samples meanwhile.
+	f.ahead = func(step int) error {
+		if step >= t.cfg.Train.PretrainSteps {
+			return nil
+		}
+		if err := t.batches.bind(f, step); err != nil {
+			return err
+		}
+		return f.Prepare()
+	}
+	return nil
+}
+
+func (t *nodeSteps) contrast(f *function) (float64, error) {
+	step := t.state.Step()
+	if err := t.batches.bind(f, step); err != nil {
+		return 0, err
+	}
+	return t.step(f, step)
+}
+
+func (t *nodeSteps) prepareBatches() (err error) {
+	if t.batches == nil {
+		t.batches, err = t.newBatcher()
+	}
+	return err
+}
+
+// begin provides X^s where the program reads it, and the prior of existing edges where the
+// configuration asks for it.
+func (t *nodeSteps) begin() error {
+	if width := t.cfg.DeepWalk.Width; width > 0 && t.prog.inputs["x_struct"] == nil {
+		x, err := t.deepWalk()
+		if err != nil {
+			return err
+		}
+		t.prog.inputs["x_struct"] = runtime.F32(x, t.ds.Graph.N, width)
+	}
+	c := t.cfg.Model.Edges
+	if c.Judge != models.JudgeAttributes {
+		return nil
+	}
+	x := &t.found
+	t.edges.prior = graph.NewEdgePrior(t.pool, t.ds.Graph, t.ds.X.Attributes(), c.JudgeRounds, c.JudgeDistrust, t.seed())
+	if x.set != nil { // from before an interruption
+		if err := t.bindCandidates(); err != nil {
+			return err
+		}
+	}
+	return t.prog.bindVector("w", t.edges.prior.OfEntries(nil, t.ds.Graph, t.prog.inputs["g"].Graph, nil))
+}
+
+// runClassifier runs the classifier on a graph with weights per entry (nil: ones).
+func (t *nodeSteps) runClassifier(g, w *runtime.Buffer, rebind bool) (*function, error) {
+	_, made := t.prog.fns["classify"]
+	f, err := t.prog.function("classify")
+	if err != nil {
+		return nil, err
+	}
+	if rebind || !made {
+		if f.reads["g"] {
+			if err := f.Bind("g", g); err != nil {
+				return nil, err
+			}
+		}
+		if f.reads["w"] {
+			if w == nil {
+				ones := g.Graph.Spread(nil, nil)
+				w = runtime.F32(ones, len(ones))
+			}
+			if err := f.Bind("w", w); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return f, f.Run(uint64(t.state.Step()))
+}
+
+// classify runs the classifier on a graph with weights per entry (nil: ones)
+// and returns its logits [N, classes] and probabilities, valid until the next
+// run.
+func (t *nodeSteps) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *runtime.Buffer, err error) {
+	f, err := t.runClassifier(g, w, rebind)
+	if err != nil {
+		return nil, nil, err
+	}
+	if logits, err = f.Read("logits"); err != nil {
+		return nil, nil, err
+	}
+	if probs, err = f.Read("probabilities"); err != nil {
+		return nil, nil, err
+	}
+	if logits == nil || probs == nil {
+		return nil, nil, fmt.Errorf("train: @classify has no results logits and probabilities; it has %v", f.Outputs())
+	}
+	if err := t.checkLogits(logits); err != nil {
+		return nil, nil, err
+	}
+	if !finite(logits.F32) {
+		return nil, nil, t.nonFinite(f, t.state.Step(), "a logit of the evaluation")
+	}
+	return logits, probs, nil
+}
+
+func (t *nodeSteps) checkLogits(logits *runtime.Buffer) error {
+	if n := t.ds.Graph.N; len(logits.Dims) != 2 || logits.Dims[0] != n || logits.Dims[1] != t.info.Classes {
+		return fmt.Errorf("train: the logits of @classify have the shape %v, want [%d %d] (nodes, classes)", logits.Dims, n, t.info.Classes)
+	}
+	return nil
+}
+
+// scoreLogits judges the logits that the classifier has just computed where they lie: the
+// host gets to see the counts.
+func (t *nodeSteps) scoreLogits(f *function) (score, error) {
+	logits := f.Result("logits")
+	if logits == nil {
+		return score{}, fmt.Errorf("train: @classify has no result logits; it has %v", f.Outputs())
+	}
+	if err := t.checkLogits(logits); err != nil {
+		return score{}, err
+	}
+	if t.scored == nil {
+		for _, nodes := range [][]int32{t.split.Train, t.split.Val} {
+			rows, labels := runtime.I64(make([]int64, len(nodes)), len(nodes)), runtime.I64(make([]int64, len(nodes)), len(nodes))
+			for i, v := range nodes {
+				rows.I64[i], labels.I64[i] = int64(v), int64(t.info.Labels[v])
+			}
+			if err := errors.Join(t.device.ToDevice(rows), t.device.ToDevice(labels)); err != nil {
+				return score{}, err
+			}
+			t.scored = append(t.scored, runtime.Scoring{Rows: rows, Labels: labels, WithLoss: len(t.scored) == 1})
+		}
+	}
+	finite, err := t.device.Score(logits, t.scored)
+	if err != nil {
+		return score{}, fmt.Errorf("@%s, scoring its logits: %w", f.Name(), err)
+	}
+	if !finite {
+		return score{}, t.nonFinite(f, t.state.Step(), "a logit of the evaluation")
+	}
+	share := func(s *runtime.Scoring) float64 { return 100 * float64(s.Hits) / float64(s.Rows.Dims[0]) }
+	s := score{trainAcc: share(&t.scored[0]), valAcc: share(&t.scored[1]), valLoss: t.scored[1].Loss / float64(len(t.split.Val))}
+	s.selectBy(t.cfg.Train.Select)
+	return s, nil
+}
+
+// deepWalk computes the structural attributes, or reads them from the run
+// directory, where it leaves them for a resumption.
+func (t *nodeSteps) deepWalk() ([]float32, error) {
+	if x, err := t.readStruct(); x != nil || err != nil {
+		return x, err
+	}
+	t.state.Phase = "deepwalk"
+	d := t.cfg.DeepWalk
+	x, err := graph.DeepWalk(t.pool, t.ds.Graph, graph.DeepWalkOptions{
+		Dim: d.Width, WalksPerNode: d.Walks, WalkLength: d.Length, Window: d.Window, Negatives: d.Negatives, Epochs: d.Epochs, Seed: t.seed(),
+		Progress: func(done, total int) error {
+			t.observe(done, total, math.NaN())
+			return t.ctx.Err()
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return x, t.writeStruct(x)
+}
+
+// encode returns the embedding [N, F] of the current encoder where the device has
+// it, valid until the next call.
+func (t *nodeSteps) encode() (*runtime.Buffer, error) {
+	f, err := t.prog.function("encode")
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Run(uint64(t.state.Step())); err != nil {
+		return nil, err
+	}
+	h := f.Result("embedding")
+	if h == nil || len(h.Dims) != 2 || h.Dims[0] != t.ds.Graph.N {
+		return nil, errors.New("train: @encode has no result embedding with a row for each node")
+	}
+	if ok, err := t.prog.finite(h); err != nil {
+		return nil, err
+	} else if !ok {
+		return nil, t.nonFinite(f, t.state.Step(), "the embedding")
+	}
+	return h, nil
+}
+
+// structKey identifies structural attributes: everything that they depend on.
+func (t *nodeSteps) structKey() string {
+	return fmt.Sprintf("%s seed %d %+v", t.ds.Checksum, t.cfg.Train.Seed, t.cfg.DeepWalk)
+}
+
+// readStruct reads the structural attributes that an earlier part of the run
+// left; nil if there are none.
+func (t *nodeSteps) readStruct() ([]float32, error) {
+	if t.dir == nil {
+		return nil, nil
+	}
+	f, err := safetensors.ReadFile(t.dir.Path(checkpoint.StructFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !f.Sealed || f.Metadata["key"] != t.structKey() {
+		return nil, nil
+	}
+	return safetensors.Get[float32](f, "x_struct", t.ds.Graph.N, t.cfg.DeepWalk.Width)
+}
+
+func (t *nodeSteps) writeStruct(x []float32) error {
+	if t.dir == nil {
+		return nil
+	}
+	f := &safetensors.File{Metadata: map[string]string{"key": t.structKey()},
+		Tensors: []safetensors.Tensor{{Name: "x_struct", Shape: []int{t.ds.Graph.N, t.cfg.DeepWalk.Width}, Data: x}}}
+	return atomicfile.Write(t.dir.Path(checkpoint.StructFile), f.Write)
+}

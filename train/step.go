@@ -1,0 +1,102 @@
+package train
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// step runs a function at a step of the run and moves the parameters along its
+// gradients. It returns the loss; nothing has changed where it fails.
+func (t *trainer) step(f *function, step int) (float64, error) {
+	if err := f.Run(uint64(step)); err != nil {
+		return 0, err
+	}
+	r := &f.results
+	if r.values == nil {
+		f.findResults()
+	}
+	if f.ahead != nil {
+		if err := f.ahead(step + 1); err != nil {
+			return 0, err
+		}
+	}
+	bad, err := t.device.Finite(r.terms, r.values, r.grads)
+	if err != nil {
+		return 0, fmt.Errorf("@%s at step %d: %w", f.Name(), step, err)
+	}
+	for i, v := range r.values {
+		f.terms[i].value = v
+	}
+	if err := t.checkTerms(f, step); err != nil {
+		return 0, err
+	}
+	if bad >= 0 {
+		return 0, t.nonFinite(f, step, "the gradient of $"+r.names[bad])
+	}
+	for _, u := range f.updates {
+		if err := u.group.Step(t.device, u.adam); err != nil {
+			return 0, err
+		}
+	}
+	for i, m := range f.moved {
+		if err := t.device.EMAUpdate(m.p.Value, r.moved[i], 0.1); err != nil {
+			return 0, err
+		}
+	}
+	return f.loss()
+}
+
+// findResults enters where the function's results lie, which has run.
+func (f *function) findResults() {
+	r := &f.results
+	r.values = make([]float32, len(f.terms))
+	for _, x := range f.terms {
+		r.terms = append(r.terms, f.Result(x.name))
+	}
+	for _, u := range f.updates {
+		for i, name := range u.names {
+			u.adam[i].G = f.Result(name)
+			r.grads, r.names = append(r.grads, u.adam[i].G), append(r.names, u.params[i].Name)
+		}
+	}
+	for _, m := range f.moved {
+		r.moved = append(r.moved, f.Result(m.result))
+	}
+}
+
+// loss returns the last step's.
+func (f *function) loss() (float64, error) {
+	if len(f.terms) == 0 {
+		return 0, fmt.Errorf("train: @%s has no loss", f.Name())
+	}
+	return float64(f.terms[0].value), nil
+}
+
+// finite reports whether no element is NaN or infinite: x·0 is 0 for those that
+// are finite and NaN for others.
+func finite(x []float32) bool {
+	var a, b, c, d float32
+	for len(x) >= 4 {
+		a += float32(x[0] * 0)
+		b += float32(x[1] * 0)
+		c += float32(x[2] * 0)
+		d += float32(x[3] * 0)
+		x = x[4:]
+	}
+	for _, v := range x {
+		a += float32(v * 0)
+	}
+	return a+b+c+d == 0
+}
+
+// read3 reads three results of a function.
+func read3(f *function, a, b, c string) (x, y, z *runtime.Buffer, err error) {
+	if x, err = f.Read(a); err == nil {
+		y, err = f.Read(b)
+	}
+	if err == nil {
+		z, err = f.Read(c)
+	}
+	return x, y, z, err
+}

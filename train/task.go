@@ -1,0 +1,87 @@
+package train
+
+import (
+	"io"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// Task is what is predicted of which data. [Nodes] classifies the nodes of one graph and
+// [Graphs] the graphs of a collection.
+//
+// A further task (links, regression, several labels for each node) is a further
+// implementation in a file of its own. What is known before training is in the exported
+// methods, which package run and commands use too. The rest belongs to a run: start makes
+// the [steps] that feed the program's functions and judge what they compute; Algorithm 1
+// needs a [refiner] as well. Labels of another kind need a score of their own, in place
+// of [trainer.score]. Nothing outside of an implementation asks which task it has;
+// internal/archtest holds that.
+type Task interface {
+	// Info describes the data.
+	Info() TaskInfo
+	// Check returns an error if the data cannot be trained on.
+	Check() error
+	// Split returns the split for a seed, and its name in run.json.
+	Split(seed uint64) (data.Split, string, error)
+	// Warnings returns a sentence for each thing that is no error and seldom meant.
+	Warnings(data.Split) []string
+	// Module builds a model of the zoo for a configuration and the sizes of the data.
+	Module(model string, cfg *config.Config) (*ir.Module, error)
+	// DataInfo is what a compilation for a device may know beforehand of the data and of
+	// the training steps.
+	DataInfo(d runtime.Device, cfg *config.Config, split data.Split) passes.DataInfo
+	// Forecast predicts the memory that the steps of training a compiled program take:
+	// d is nil for the CPU, in whose case it is the memory of the process.
+	Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split) (*Forecast, error)
+
+	// WriteRefined writes refined_edges.csv.
+	WriteRefined(w io.Writer, r *graph.Refined) error
+
+	// check returns an error if a program is one for another task.
+	check(m *ir.Module) error
+	// extent bounds the sizes of the values that a program computes.
+	extent(cfg *config.Config, split data.Split) extent
+	// advice says which options make a run take less memory.
+	advice(cfg *config.Config, prog *ir.Module) string
+	// compare fills in what a result says of the graph before training and, if the run
+	// refines it, after.
+	compare(res *Result, refined *graph.Refined)
+	// refining are the functions that refine graphs, beside @refine itself.
+	refining() []string
+	// start begins a run.
+	start(t *trainer) (steps, error)
+}
+
+// TaskInfo describes the data of a task.
+type TaskInfo struct {
+	Name, Source, Format, Checksum string
+
+	Graphs       int // of a collection; 0 for one graph
+	Nodes, Edges int // of all graphs
+	Directed     bool
+	Features     *data.Features
+	Classes      int
+	ClassNames   []string // nil where they are numbers
+	Labels       []int32  // of what is classified: nodes or graphs
+	Item         string   // what one of these is called
+	// Corruption says how the graph was damaged on purpose, if it was.
+	Corruption *data.Corruption
+	// Seeded says that another seed has other data: they are generated, or damaged on purpose.
+	Seeded bool
+
+	itemName func(int) string
+}
+
+// extent is how large a task's values get.
+type extent struct {
+	fixed      map[string]int // sizes that are the same in every step
+	most       map[string]int // others, at most
+	entries    int            // of all graphs' structures
+	candidates int64          // pairs that a search for new edges finds
+	deepWalk   int64          // bytes
+}
