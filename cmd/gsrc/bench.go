@@ -83,18 +83,12 @@ by the GPU's clock.`,
 			}
 			f.opts.Version = gsrc.Version()
 			switch {
-			case f.baselines != "":
-				return a.baselines(c.Context(), &f, c.Flags().Changed("rounds"))
-			case f.ablate:
-				return a.ablate(c.Context(), &f)
-			case f.list:
+			case f.list && !f.ablate && f.baselines == "":
 				return a.listBenchmarks(cases, f.opts.Only)
-			case f.device != "cpu":
-				return a.benchDevice(c.Context(), &f)
 			case f.child:
 				return a.benchChild(c.Context(), &f)
 			}
-			return a.bench(c.Context(), &f)
+			return a.bench(c.Context(), &f, c.Flags().Changed("rounds"))
 		},
 	}
 	flags := c.Flags()
@@ -132,84 +126,67 @@ func (a *app) listBenchmarks(cases []bench.Case, patterns string) error {
 	return w.Flush()
 }
 
-// bench times the cases and prints the report.
-func (a *app) bench(ctx context.Context, f *benchFlags) error {
+// bench times what was asked for and prints the report.
+func (a *app) bench(ctx context.Context, f *benchFlags, roundsGiven bool) (err error) {
 	o := f.opts
-	o.Child = a.childOf(o)
 	o.Progress = func(name string) { a.logf("%s", name) }
+	switch {
+	case f.baselines != "":
+		steps := o
+		steps.Rounds = 5 // of a process
+		o.Child = a.childOf(steps)
+		if !roundsGiven {
+			o.Rounds = 0
+		}
+		r, err := bench.Baselines(ctx, f.baselines, o)
+		if err != nil {
+			return err
+		}
+		return a.writeBench(r, r.Write, f)
+	case f.ablate:
+		r, err := bench.Ablate(ctx, o)
+		if err != nil {
+			return err
+		}
+		return a.writeBench(r, r.Write, f)
+	case f.device != "cpu":
+		d, err := runs.OpenDevice(f.device, false)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, d.Close()) }()
+		if d.GPU == nil {
+			return usage("--device %s: name cpu, or cuda, cuda:1 and so on", f.device)
+		}
+		o.Device = d.GPU
+	default:
+		o.Child = a.childOf(o)
+	}
 	r, err := bench.Run(ctx, o)
 	if err != nil {
 		return err
 	}
-	return a.writeBench(r, f.json, func(w io.Writer, format bench.Format) error { return r.Write(w, format, !f.noParts) }, f.markdown)
-}
-
-// benchDevice times steps on a GPU and prints the report.
-func (a *app) benchDevice(ctx context.Context, f *benchFlags) (err error) {
-	d, err := runs.OpenDevice(f.device, false)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	if d.GPU == nil {
-		return usage("--device %s: name cpu, or cuda, cuda:1 and so on", f.device)
-	}
-	o := f.opts
-	o.Device = d.GPU
-	o.Progress = func(name string) { a.logf("%s", name) }
-	r, err := bench.Run(ctx, o)
-	if err != nil {
-		return err
-	}
-	return a.writeBench(r, f.json, func(w io.Writer, format bench.Format) error { return r.Write(w, format, !f.noParts) }, f.markdown)
-}
-
-// baselines compares gsrc with PyTorch.
-func (a *app) baselines(ctx context.Context, f *benchFlags, roundsGiven bool) error {
-	o := f.opts
-	steps := o
-	steps.Rounds = 5 // of a process
-	o.Child = a.childOf(steps)
-	if !roundsGiven {
-		o.Rounds = 0
-	}
-	o.Progress = func(name string) { a.logf("%s", name) }
-	r, err := bench.Baselines(ctx, f.baselines, o)
-	if err != nil {
-		return err
-	}
-	return a.writeBench(r, f.json, r.Write, f.markdown)
-}
-
-// ablate times steps without each pass in turn.
-func (a *app) ablate(ctx context.Context, f *benchFlags) error {
-	o := f.opts
-	o.Progress = func(name string) { a.logf("%s", name) }
-	r, err := bench.Ablate(ctx, o)
-	if err != nil {
-		return err
-	}
-	return a.writeBench(r, f.json, r.Write, f.markdown)
+	return a.writeBench(r, func(w io.Writer, format bench.Format) error { return r.Write(w, format, !f.noParts) }, f)
 }
 
 // writeBench prints a report, and writes it as JSON where that is asked for.
-func (a *app) writeBench(report any, path string, show func(io.Writer, bench.Format) error, markdown bool) error {
+func (a *app) writeBench(report any, show func(io.Writer, bench.Format) error, f *benchFlags) error {
 	write := func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(report)
 	}
-	if path == "-" {
+	if f.json == "-" {
 		return write(a.stdout)
 	}
-	if path != "" {
-		if err := atomicfile.Write(path, write); err != nil {
+	if f.json != "" {
+		if err := atomicfile.Write(f.json, write); err != nil {
 			return err
 		}
-		a.logf("wrote %s", path)
+		a.logf("wrote %s", f.json)
 	}
 	format := bench.Text
-	if markdown {
+	if f.markdown {
 		format = bench.Markdown
 	}
 	return show(a.stdout, format)
@@ -226,29 +203,23 @@ func (a *app) benchChild(ctx context.Context, f *benchFlags) error {
 	return json.NewEncoder(a.stdout).Encode(r.Results[0])
 }
 
-// childOf times single cases with these options in processes of their own.
+// childOf times single cases with these options, each by gsrc bench --child in a process
+// of its own.
 func (a *app) childOf(o bench.Options) func(context.Context, string) (bench.Result, error) {
 	return func(ctx context.Context, name string) (r bench.Result, err error) {
-		err = a.child(ctx, &r, "--only", name, "--data", o.Data, "--threads", strconv.Itoa(o.Threads), "--rounds", strconv.Itoa(o.Rounds))
-		return r, err
-	}
-}
-
-// child runs gsrc bench --child with these arguments in a process of its own and
-// reads the one JSON value that it prints.
-func (a *app) child(ctx context.Context, into any, args ...string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, self, append([]string{"bench", "--child"}, args...)...)
-	var out, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaint
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
+		self, err := os.Executable()
+		if err != nil {
+			return r, err
 		}
-		return fmt.Errorf("%w: %s", err, strings.TrimPrefix(strings.TrimSpace(complaint.String()), "gsrc: "))
+		cmd := exec.CommandContext(ctx, self, "bench", "--child", "--only", name, "--data", o.Data, "--threads", strconv.Itoa(o.Threads), "--rounds", strconv.Itoa(o.Rounds))
+		var out, complaint bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &complaint
+		if err := cmd.Run(); err != nil {
+			if ctx.Err() != nil {
+				return r, ctx.Err()
+			}
+			return r, fmt.Errorf("%w: %s", err, strings.TrimPrefix(strings.TrimSpace(complaint.String()), "gsrc: "))
+		}
+		return r, json.Unmarshal(out.Bytes(), &r)
 	}
-	return json.Unmarshal(out.Bytes(), into)
 }
