@@ -16,7 +16,7 @@
 // that names the nearest one that does, wherever it comes from.
 //
 // Options are Go struct fields: the tag toml names the key, the tag doc explains
-// it, and the type says what a value may be. [Keys] lists them all.
+// it, the tag range bounds it, and the type says what a value may be. [Keys] lists them all.
 package config
 
 import (
@@ -63,49 +63,49 @@ type Config struct {
 
 // Train are the options of the training loop.
 type Train struct {
-	Seed            int     `toml:"seed" doc:"seed of every random stream"`
-	LR              float64 `toml:"lr" doc:"Adam's learning rate of the classifier"`
-	EncoderLR       float64 `toml:"encoder_lr" doc:"Adam's learning rate of encoder and projector"`
-	Epochs          int     `toml:"epochs" doc:"epochs of the classifier; one step each"`
+	Seed            int     `toml:"seed" range:"at least 0" doc:"seed of every random stream"`
+	LR              float64 `toml:"lr" range:"greater than 0" doc:"Adam's learning rate of the classifier"`
+	EncoderLR       float64 `toml:"encoder_lr" range:"greater than 0" doc:"Adam's learning rate of encoder and projector"`
+	Epochs          int     `toml:"epochs" range:"at least 1" doc:"epochs of the classifier; one step each"`
 	Select          string  `toml:"select" doc:"what the kept epoch is best in on the validation nodes: accuracy, macro_f1, auc (of equal ones the lower loss) or loss; macro_f1 and auc let rare classes count as much as frequent ones" oneof:"accuracy,macro_f1,auc,loss"`
-	Patience        int     `toml:"patience" doc:"epochs without a better validation result after which training stops; 0 never stops early"`
-	PretrainSteps   int     `toml:"pretrain_steps" doc:"contrastive steps before the classifier (Algorithm 1)"`
-	Warmup          int     `toml:"warmup" doc:"epochs over which the consistency term rises to its weight"`
-	JointEvery      int     `toml:"joint_every" doc:"every so many epochs a step of Eq 19 trains the encoder too; 0 never"`
-	RefreshEvery    int     `toml:"refresh_every" doc:"epochs between new candidate edges while the encoder trains; 0 keeps the first ones"`
+	Patience        int     `toml:"patience" range:"at least 0" doc:"epochs without a better validation result after which training stops; 0 never stops early"`
+	PretrainSteps   int     `toml:"pretrain_steps" range:"at least 0" doc:"contrastive steps before the classifier (Algorithm 1)"`
+	Warmup          int     `toml:"warmup" range:"at least 0" doc:"epochs over which the consistency term rises to its weight"`
+	JointEvery      int     `toml:"joint_every" range:"at least 0" doc:"every so many epochs a step of Eq 19 trains the encoder too; 0 never"`
+	RefreshEvery    int     `toml:"refresh_every" range:"at least 0" doc:"epochs between new candidate edges while the encoder trains; 0 keeps the first ones"`
 	Sampler         string  `toml:"sampler" doc:"samples of the contrastive loss: full (anchors of the whole graph) or edges (endpoints of seed edges)" oneof:"full,edges"`
 	Anchors         int     `toml:"anchors" doc:"samples of a step where sampler is full; 0 takes all nodes"`
-	BatchEdges      int     `toml:"batch_edges" doc:"seed edges of a step where sampler is edges (the paper: 64)"`
-	Batches         int     `toml:"batches" doc:"batches of an epoch where sampler is edges, drawn without replacement; 0 uses every edge once"`
-	Hops            int     `toml:"hops" doc:"radius of a batch's subgraph where sampler is edges; 0 is the number of encoder layers"`
-	FanOut          int     `toml:"fanout" doc:"most neighbours followed of a node where sampler is edges; 0 follows all"`
-	BatchGraphs     int     `toml:"batch_graphs" doc:"graphs of a step, where graphs are classified"`
-	HalveLREvery    int     `toml:"halve_lr_every" doc:"epochs after which the learning rates are halved, again and again; 0 never"`
-	Threads         int     `toml:"threads" doc:"threads; 0 is one for each processor; results do not depend on it"`
+	BatchEdges      int     `toml:"batch_edges" range:"at least 1" doc:"seed edges of a step where sampler is edges (the paper: 64)"`
+	Batches         int     `toml:"batches" range:"at least 0" doc:"batches of an epoch where sampler is edges, drawn without replacement; 0 uses every edge once"`
+	Hops            int     `toml:"hops" range:"at least 0" doc:"radius of a batch's subgraph where sampler is edges; 0 is the number of encoder layers"`
+	FanOut          int     `toml:"fanout" range:"at least 0" doc:"most neighbours followed of a node where sampler is edges; 0 follows all"`
+	BatchGraphs     int     `toml:"batch_graphs" range:"at least 1" doc:"graphs of a step, where graphs are classified"`
+	HalveLREvery    int     `toml:"halve_lr_every" range:"at least 0" doc:"epochs after which the learning rates are halved, again and again; 0 never"`
+	Threads         int     `toml:"threads" range:"between 0 and 1024" doc:"threads; 0 is one for each processor; results do not depend on it"`
 	Device          string  `toml:"device" neutral:"\"cpu\"" doc:"where programs run: cpu, cuda (the first GPU; cuda:1 is the second), or auto: a GPU where there is one"`
 	TF32            bool    `toml:"tf32" neutral:"false" doc:"on a GPU, round the factors of matrix products to TF32: faster, with about three decimal digits"`
-	EvalEvery       int     `toml:"eval_every" doc:"epochs between evaluations"`
-	LogEvery        int     `toml:"log_every" doc:"contrastive steps between lines of metrics.jsonl"`
-	CheckpointEvery int     `toml:"checkpoint_every" doc:"steps between checkpoints; 0 writes them at the ends of phases only"`
+	EvalEvery       int     `toml:"eval_every" range:"at least 1" doc:"epochs between evaluations"`
+	LogEvery        int     `toml:"log_every" range:"at least 1" doc:"contrastive steps between lines of metrics.jsonl"`
+	CheckpointEvery int     `toml:"checkpoint_every" range:"at least 0" doc:"steps between checkpoints; 0 writes them at the ends of phases only"`
 }
 
 // Candidates are the options of the candidate edges.
 type Candidates struct {
 	Structure string  `toml:"structure" doc:"refined: existing edges and nearest neighbours with learned probabilities; raw: existing edges, each kept with probability keep, without an encoder (the fair baseline of the same classifier and sampling)" oneof:"refined,raw"`
-	K         int     `toml:"k" doc:"nearest neighbours of a node that become candidates"`
+	K         int     `toml:"k" range:"at least 0" doc:"nearest neighbours of a node that become candidates"`
 	Mutual    bool    `toml:"mutual" doc:"a new candidate needs both nodes among each other's nearest"`
 	Index     string  `toml:"index" doc:"how nearest neighbours are searched: exact; approximate, in nearly linear time with a recall of about 0.95; auto: exact up to 200,000 nodes, on a GPU up to 1,000,000" oneof:"auto,exact,approximate"`
-	Keep      float64 `toml:"keep" doc:"probability of an edge where structure is raw; 1 samples nothing"`
+	Keep      float64 `toml:"keep" range:"greater than 0 and at most 1" doc:"probability of an edge where structure is raw; 1 samples nothing"`
 }
 
 // DeepWalk are the options of the structural attributes; see graph.DeepWalk.
 type DeepWalk struct {
-	Width     int `toml:"width" doc:"columns of the embedding; 0 leaves it out and keeps the model inductive"`
-	Walks     int `toml:"walks" doc:"walks from each node"`
-	Length    int `toml:"length" doc:"nodes of a walk"`
-	Window    int `toml:"window" doc:"most steps between a node and its context"`
-	Negatives int `toml:"negatives" doc:"negative samples of a pair"`
-	Epochs    int `toml:"epochs" doc:"passes over the walks"`
+	Width     int `toml:"width" range:"at least 0" doc:"columns of the embedding; 0 leaves it out and keeps the model inductive"`
+	Walks     int `toml:"walks" range:"at least 1" doc:"walks from each node"`
+	Length    int `toml:"length" range:"at least 2" doc:"nodes of a walk"`
+	Window    int `toml:"window" range:"at least 1" doc:"most steps between a node and its context"`
+	Negatives int `toml:"negatives" range:"at least 1" doc:"negative samples of a pair"`
+	Epochs    int `toml:"epochs" range:"at least 1" doc:"passes over the walks"`
 }
 
 // Data says how the data set is read; see data.LoadOptions.
@@ -114,8 +114,8 @@ type Data struct {
 	NodeFeatures string `toml:"node_features" doc:"what describes the nodes of a collection of graphs: auto (labels, else attributes, else degrees), labels, attributes, both or degrees" oneof:"auto,labels,attributes,both,degrees"`
 	Directed     bool   `toml:"directed" doc:"edges keep their direction"`
 
-	AddEdges    float64 `toml:"add_edges" doc:"edges added at random before anything else, as a share of those that the data have; drawn by train.seed"`
-	RemoveEdges float64 `toml:"remove_edges" doc:"share of the edges removed at random before anything else; with the same add_edges they are replaced"`
+	AddEdges    float64 `toml:"add_edges" range:"at least 0" doc:"edges added at random before anything else, as a share of those that the data have; drawn by train.seed"`
+	RemoveEdges float64 `toml:"remove_edges" range:"between 0 and 1" doc:"share of the edges removed at random before anything else; with the same add_edges they are replaced"`
 }
 
 // Load resolves the configuration of a run of a model on a data set. dataset is

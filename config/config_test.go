@@ -156,6 +156,23 @@ func TestHashIsFrozen(t *testing.T) {
 	}
 }
 
+// A range that no rule knows would let everything pass.
+func TestRangesAreKnown(t *testing.T) {
+	n := 0
+	for name, k := range Keys() {
+		if strings.HasPrefix(name, "model.") || k.Range == "" {
+			continue
+		}
+		n++
+		if ranges[k.Range] == nil {
+			t.Errorf("%s: there is no range %q", name, k.Range)
+		}
+	}
+	if n < 30 {
+		t.Errorf("%d options have a range", n)
+	}
+}
+
 // A renamed option keeps its place and its name in the hash, and its old name works.
 func TestRenamedOption(t *testing.T) {
 	base := load(t, "gcn", "cora")

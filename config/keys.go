@@ -21,6 +21,9 @@ type Key struct {
 	// Neutral is the value, as TOML, with which the option does what was done before
 	// it existed: Hash leaves it out then, so that earlier runs keep their names.
 	Neutral string
+	// Range is what a number must be, such as "at least 1"; empty where Validate has
+	// another rule or none. Those of the model are in package models.
+	Range string
 
 	index []int // field of Config
 }
@@ -46,7 +49,7 @@ var table = sync.OnceValue(func() (t struct {
 					walk(prefix+name+".", at, f.Type)
 					continue
 				}
-				k := Key{Name: prefix + name, Doc: f.Tag.Get("doc"), Type: typeName(f.Type), Neutral: f.Tag.Get("neutral"), index: at}
+				k := Key{Name: prefix + name, Doc: f.Tag.Get("doc"), Type: typeName(f.Type), Neutral: f.Tag.Get("neutral"), Range: f.Tag.Get("range"), index: at}
 				if s := f.Tag.Get("oneof"); s != "" {
 					k.OneOf = strings.Split(s, ",")
 				}
