@@ -5,6 +5,7 @@ package run
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
@@ -219,29 +220,21 @@ func (o *TrainOptions) configure(model, dataset string) (*config.Config, error) 
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range o.Set {
-		if err := c.Set(s); err != nil {
-			return nil, &OptionError{err}
-		}
+	set := slices.Clone(o.Set)
+	if o.Seed != 0 {
+		set = append(set, fmt.Sprintf("train.seed=%d", o.Seed))
 	}
-	for _, x := range []struct {
-		key   string
-		value int
-	}{{"train.seed", o.Seed}, {"train.threads", o.Threads}} {
-		if x.value == 0 {
-			continue
-		}
-		if err := c.Set(fmt.Sprintf("%s=%d", x.key, x.value)); err != nil {
-			return nil, &OptionError{err}
-		}
+	if o.Threads != 0 {
+		set = append(set, fmt.Sprintf("train.threads=%d", o.Threads))
 	}
 	if o.Device != "" {
-		if err := c.Set("train.device=" + o.Device); err != nil {
-			return nil, &OptionError{err}
-		}
+		set = append(set, "train.device="+o.Device)
 	}
 	if o.TF32 {
-		if err := c.Set("train.tf32=true"); err != nil {
+		set = append(set, "train.tf32=true")
+	}
+	for _, s := range set {
+		if err := c.Set(s); err != nil {
 			return nil, &OptionError{err}
 		}
 	}
