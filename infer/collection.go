@@ -49,7 +49,7 @@ func predictGraphs(ctx context.Context, dist, path, out string, o PredictOptions
 	if err != nil || out == "" {
 		return r, err
 	}
-	return r, r.WriteFile(out, p.told("writing"))
+	return r, r.WriteFile(out, p.progressFor("writing"))
 }
 
 // matchFeatures brings the columns of X into the order of the training's, by their
@@ -155,7 +155,7 @@ func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection) (*Pr
 			})}
 		}
 		r.Probabilities = append(r.Probabilities, probabilities...)
-		p.told("classifying")(len(r.Probabilities)/len(r.Classes), len(c.Graphs))
+		p.progressFor("classifying")(len(r.Probabilities)/len(r.Classes), len(c.Graphs))
 		return nil
 	})
 	if err != nil {

@@ -98,11 +98,11 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 	if err != nil || out == "" {
 		return r, err
 	}
-	return r, r.WriteFile(out, p.told("writing"))
+	return r, r.WriteFile(out, p.progressFor("writing"))
 }
 
-// told passes progress of one kind on.
-func (p *predictor) told(what string) func(done, total int) {
+// progressFor returns a callback that reports progress of one kind.
+func (p *predictor) progressFor(what string) func(done, total int) {
 	if p.o.Progress == nil {
 		return func(int, int) {}
 	}

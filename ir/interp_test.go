@@ -552,7 +552,7 @@ func TestInterpretErrors(t *testing.T) {
 func TestReceptiveField(t *testing.T) {
 	src := `module @m
 func @f(%g: graph<N,E>, %t: i64[B], %x: f32[N,1]) -> (y: f32[B,1], s: i64[s], e: i64[e], back: f32[s,1]) {
-  %b, %s, %e = receptive_field %g, %t : graph<B,e,s>, i64[s], i64[e]
+  %b, %s, %e = sample_block %g, %t : graph<B,e,s>, i64[s], i64[e]
   %h = gather %x, %s : f32[s,1]
   %y = spmm %b, _, _, %h : f32[B,1]
   %back = spmm %b, _, _, %y {transpose=true} : f32[s,1]

@@ -241,7 +241,7 @@ var graphOps = []OpDef{
 		},
 	},
 	{
-		Name: "receptive_field", Doc: "what a layer reads that computes the nodes targets only: a block whose entries are those of graph into the targets, its sources (the targets, then their other neighbours as met), and each entry's place in graph",
+		Name: "sample_block", Formerly: "receptive_field", Doc: "what a layer reads that computes the nodes targets only: a block whose entries are those of graph into the targets, its sources (the targets, then their other neighbours as met), and each entry's place in graph",
 		Results: []string{"block", "sources", "entries"}, Operands: graphThen(operands("targets")...),
 		Sizes:  true,
 		Int64:  true,
@@ -274,7 +274,7 @@ var graphOps = []OpDef{
 			for i, v := range targets.Data {
 				r := int(v)
 				if r < 0 || r >= g.N {
-					return fmt.Errorf("receptive_field: target %d at position %d is outside 0..%d", r, i, g.N-1)
+					return fmt.Errorf("sample_block: target %d at position %d is outside 0..%d", r, i, g.N-1)
 				}
 				if _, ok := at[r]; !ok {
 					at[r] = len(sources)

@@ -241,13 +241,13 @@ func TestTypeRules(t *testing.T) {
 		{"%g: graph<N,E>, %h: f32[N,2], %o: f32[E]", "gsr.edge_probability %g, %h, %o, %o, %o : f32[E], f32[], f32[]", "operand lo is f32[E], want dimensions []"},
 		{"%h: f32[N,2], %p: i64[2,P], %c: f32[N]", "gsr.pair_probability %h, %p, %c, %c : f32[P], f32[P], f32[P]", "operand lo is f32[N], want dimensions []"},
 		{"%h: f32[N,2], %p: i64[P], %c: f32[]", "gsr.pair_probability %h, %p, %c, %c : f32[P], f32[P], f32[P]", "want i64[2,P]"},
-		{"%g: graph<B,E,N>, %i: i64[B]", "receptive_field %g, %i : graph<B,e,s>, i64[s], i64[e]", "the graph is the block graph<B,E,N>, want a whole graph"},
-		{"%g: graph<N,E>, %i: f32[B]", "receptive_field %g, %i : graph<B,e,s>, i64[s], i64[e]", "operand targets is f32, want i64"},
-		{"%g: graph<N,E>, %i: i64[B]", "receptive_field %g, %i : graph<N,e,s>, i64[s], i64[e]", "declare the results as graph<B,e,s>"},
-		{"%g: graph<N,E>, %i: i64[B]", "receptive_field %g, %i : graph<B,e,s>, i64[s], i64[s]", "result 2 is i64[e], declared i64[s]"},
-		{"%g: graph<N,E>, %i: i64[B]", "receptive_field %g, %i : graph<B,e,N>, i64[N], i64[e]", "the sizes e and N are found when it runs"},
-		{"%g: graph<N,E>, %i: i64[B], %k: i64[s]", "receptive_field %g, %i : graph<B,e,s>, i64[s], i64[e]", "the size s is found when it runs, but something above has that name"},
-		{"%g: graph<N,E>, %i: i64[B]", "receptive_field %g, %i : graph<B,7,s>, i64[s], i64[7]", "the size 7 is found when it runs; give it a name"},
+		{"%g: graph<B,E,N>, %i: i64[B]", "sample_block %g, %i : graph<B,e,s>, i64[s], i64[e]", "the graph is the block graph<B,E,N>, want a whole graph"},
+		{"%g: graph<N,E>, %i: f32[B]", "sample_block %g, %i : graph<B,e,s>, i64[s], i64[e]", "operand targets is f32, want i64"},
+		{"%g: graph<N,E>, %i: i64[B]", "sample_block %g, %i : graph<N,e,s>, i64[s], i64[e]", "declare the results as graph<B,e,s>"},
+		{"%g: graph<N,E>, %i: i64[B]", "sample_block %g, %i : graph<B,e,s>, i64[s], i64[s]", "result 2 is i64[e], declared i64[s]"},
+		{"%g: graph<N,E>, %i: i64[B]", "sample_block %g, %i : graph<B,e,N>, i64[N], i64[e]", "the sizes e and N are found when it runs"},
+		{"%g: graph<N,E>, %i: i64[B], %k: i64[s]", "sample_block %g, %i : graph<B,e,s>, i64[s], i64[e]", "the size s is found when it runs, but something above has that name"},
+		{"%g: graph<N,E>, %i: i64[B]", "sample_block %g, %i : graph<B,7,s>, i64[s], i64[7]", "the size 7 is found when it runs; give it a name"},
 		{"%g: graph<B,E,N>", "edge_uniform %g {stream=\"s\"} : f32[E]", "the graph is the block"},
 		{"%g: graph<B,E,N>, %h: f32[B,2]", "spmm %g, _, _, %h : f32[B,2]", "operand h is f32[B,2], want dimensions [N 2]"},
 		{"%g: graph<B,E,N>, %w: f32[E]", "gnn.sym_norm %g, %w : f32[E], f32[B]", "the graph is the block"},
@@ -388,4 +388,21 @@ func big(t Type) bool {
 		}
 	}
 	return false
+}
+
+// A text with an operation's earlier name is one with its name.
+func TestFormerNames(t *testing.T) {
+	text := "module @m\n\nfunc @f(%g: graph<N,E>, %i: i64[B]) -> (e: i64[e]) {\n  %b, %s, %e = receptive_field %g, %i : graph<B,e,s>, i64[s], i64[e]\n  return %e\n}\n"
+	m, err := Parse("test", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Replace(text, "receptive_field", "sample_block", 1); m.String() != want {
+		t.Errorf("it prints as\n%s", m)
+	}
+	for _, d := range Ops() {
+		if d.Formerly != "" && byName[d.Formerly] != nil {
+			t.Errorf("%s had the name of another operation, %s", d.Name, d.Formerly)
+		}
+	}
 }

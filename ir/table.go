@@ -160,6 +160,7 @@ func Attr(name string) *AttrSpec {
 // OpDef is one line of the operation table: all that is known of an operation.
 type OpDef struct {
 	Name     string
+	Formerly string // an earlier name, which texts may still have; "" if there is none
 	Level    Level
 	Doc      string // what it computes, as a formula
 	Operands []OperandSpec
@@ -248,10 +249,10 @@ func (d *OpDef) Signature() string { return d.signature() }
 // tables are the operation tables, one a file.
 var tables = [][]OpDef{expressionOps, elementwiseOps, reduceOps, matrixOps, graphOps, attentionOps, spmaxOps, randomOps, fusedOps, pairwiseOps, exprOps, gnnOps, readoutOps, gsrOps}
 
-var byName map[string]*OpDef
+var byName, formerly map[string]*OpDef
 
 func init() {
-	byName = map[string]*OpDef{}
+	byName, formerly = map[string]*OpDef{}, map[string]*OpDef{}
 	for _, t := range tables {
 		for i := range t {
 			d := &t[i]
@@ -259,12 +260,21 @@ func init() {
 				panic("ir: operation " + d.Name + " is in the table twice")
 			}
 			byName[d.Name] = d
+			if d.Formerly != "" {
+				formerly[d.Formerly] = d
+			}
 		}
 	}
 }
 
-// Lookup returns the table line of an operation, or nil.
-func Lookup(name string) *OpDef { return byName[name] }
+// Lookup returns the table line of an operation, by its name or the one that it had
+// earlier, or nil.
+func Lookup(name string) *OpDef {
+	if d := byName[name]; d != nil {
+		return d
+	}
+	return formerly[name]
+}
 
 // Ops returns all operations, by level from gsr to tensor and then by name.
 func Ops() []*OpDef {

@@ -16,7 +16,7 @@ import (
 //	gather(Â·h, anchors)   →   Â₁·gather(h, s₁)
 //
 // with Â₁ the rows of Â for the anchors, whose columns are the sources s₁ that a
-// receptive_field finds at every step; if h is itself made by graph layers, its
+// sample_block finds at every step; if h is itself made by graph layers, its
 // gather goes on in the same way. Values of nodes and edges that are made
 // otherwise, from features or noise, are computed for all and gathered. A layer
 // that stands on fewer rows than it reads aggregates first, (Âh)W in place of
@@ -353,7 +353,7 @@ func (r *restriction) fields() []field {
 	for k := range r.deepest() + 1 {
 		rows := levels[k].rows
 		e, s := ir.Dim(fmt.Sprintf("%s_entries%d", symbol(r.idx.Name), k+1)), ir.Dim(fmt.Sprintf("%s_hop%d", symbol(r.idx.Name), k+1))
-		out := b.OpTyped("receptive_field", nil, []ir.Type{ir.BlockType(rows.Type.Dims[0], e, s), ir.T(ir.I64, s), ir.T(ir.I64, e)}, r.graph, rows)
+		out := b.OpTyped("sample_block", nil, []ir.Type{ir.BlockType(rows.Type.Dims[0], e, s), ir.T(ir.I64, s), ir.T(ir.I64, e)}, r.graph, rows)
 		levels[k].block, levels[k].entries = out[0], out[2]
 		levels = append(levels, field{rows: out[1]})
 	}

@@ -45,9 +45,9 @@ type TrainOptions struct {
 	// more is refused before it is allocated. 0 is what the process may use; see
 	// data.LoadOptions.
 	Memory int64
-	// OnDevice, if set, is called with a line that says what a run runs on, where
+	// OnDeviceSelected, if set, is called with a line that says what a run runs on, where
 	// that is a GPU or was to be found out.
-	OnDevice func(line string)
+	OnDeviceSelected func(line string)
 	// Warn, if set, is called with a sentence for each thing in the data that is no
 	// error and seldom meant, such as a class without a training node.
 	Warn     func(text string)

@@ -49,12 +49,12 @@ func Train(ctx context.Context, o TrainOptions) (*Run, error) {
 }
 
 // Train trains what was prepared. Of the options it reads Out, Force, Memory,
-// Executor, Observer, OnDevice, Warn and Trace.
+// Executor, Observer, OnDeviceSelected, Warn and Trace.
 func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
-	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Trace: o.Trace, Memory: o.Memory}, o.Executor, o.OnDevice)
+	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Trace: o.Trace, Memory: o.Memory}, o.Executor, o.OnDeviceSelected)
 }
 
-func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, onDevice func(string)) (*Run, error) {
+func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, onSelected func(string)) (*Run, error) {
 	var err error
 	if o.NewExecutor, err = executor.constructor(); err != nil {
 		return nil, &OptionError{err}
@@ -65,8 +65,8 @@ func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, o
 		return nil, err
 	}
 	defer d.Close()
-	if d.Line != "" && onDevice != nil {
-		onDevice(d.Line)
+	if d.Line != "" && onSelected != nil {
+		onSelected(d.Line)
 	}
 	o.Device = d.Device
 	res, err := train.Train(ctx, train.Job{Model: s.Model, Module: s.Module, Task: s.task}, s.Config, o)
@@ -161,10 +161,10 @@ type ResumeOptions struct {
 	// configuration says. It may be another than the run had.
 	Device string
 	// Executor to go on with, as in TrainOptions.
-	Executor Executor
-	OnDevice func(line string)
-	Observer train.Observer
-	Trace    *runtime.Trace // records when operations ran; nil is nothing
+	Executor         Executor
+	OnDeviceSelected func(line string)
+	Observer         train.Observer
+	Trace            *runtime.Trace // records when operations ran; nil is nothing
 }
 
 // Resume goes on with the run in a directory from its last checkpoint, and ends
@@ -205,7 +205,7 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSetup(info.Model, t, c, m).train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace}, o.Executor, o.OnDevice)
+	return newSetup(info.Model, t, c, m).train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace}, o.Executor, o.OnDeviceSelected)
 }
 
 // Open reads a finished run from its directory. A file that is damaged is a

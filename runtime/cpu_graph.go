@@ -22,7 +22,7 @@ var graphKernels = map[string]Kernel{
 			k.In[4].F32, k.In[5].F32, floats(k.In[6]), floats(k.In[7]), heads(k.In[1]))
 		return nil
 	},
-	"receptive_field": func(*Call) error { return nil }, // found before the run: see shapeOp
+	"sample_block": func(*Call) error { return nil }, // found before the run: see shapeOp
 	"edge_ones":       func(k *Call) error { k.Pool.Fill(k.Out[0].F32, 1); return nil },
 }
 

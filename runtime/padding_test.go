@@ -21,8 +21,8 @@ param $w: f32[4,3]
 param $b: f32[3]
 
 func @f(%x: f32[N,4], %g: graph<N,E>, %e: f32[E], %d: f32[N], %t: i64[B]) -> (y: f32[B,4], z: f32[RESULT]) {
-  %block, %sources, %entries = receptive_field %g, %t : graph<B,E1,S1>, i64[S1], i64[E1]
-  %block2, %sources2, %entries2 = receptive_field %g, %sources : graph<S1,E2,S2>, i64[S2], i64[E2]
+  %block, %sources, %entries = sample_block %g, %t : graph<B,E1,S1>, i64[S1], i64[E1]
+  %block2, %sources2, %entries2 = sample_block %g, %sources : graph<S1,E2,S2>, i64[S2], i64[E2]
   %e1 = gather %e, %entries : f32[E1]
   %e2 = gather %e, %entries2 : f32[E2]
   %d1 = gather %d, %t : f32[B]

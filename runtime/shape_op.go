@@ -7,7 +7,7 @@ import (
 )
 
 // shapeOp is an operation whose results' sizes depend on its operands' elements:
-// receptive_field. It runs before the others, when inputs are loaded, so that all
+// sample_block. It runs before the others, when inputs are loaded, so that all
 // sizes are known before memory is given out; its results have memory of their
 // own that lasts.
 type shapeOp struct {

@@ -115,7 +115,7 @@ func (f *trainFlags) check(c *cobra.Command) error {
 
 func (a *app) train(c *cobra.Command, f *trainFlags) error {
 	show := a.newProgress()
-	f.opts.Observer, f.opts.OnDevice, f.opts.Warn = show, a.sayDevice(), a.warn()
+	f.opts.Observer, f.opts.OnDeviceSelected, f.opts.Warn = show, a.printDevice(), a.warn()
 	defer show.finish()
 	if f.runs > 0 {
 		n := 0
@@ -157,7 +157,7 @@ func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 	if info, err := train.ReadInfo(f.resume); err == nil {
 		a.unchecked(info.Unchecked())
 	}
-	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, OnDevice: a.sayDevice(), Observer: profile.observer, Trace: profile.trace})
+	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, OnDeviceSelected: a.printDevice(), Observer: profile.observer, Trace: profile.trace})
 	show.finish()
 	if err != nil {
 		profile.stop()
@@ -169,8 +169,8 @@ func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 	return profile.write()
 }
 
-// sayDevice returns what writes which device a run runs on, once for all runs.
-func (a *app) sayDevice() func(line string) {
+// printDevice returns a callback that prints the device of a run, once for all runs.
+func (a *app) printDevice() func(line string) {
 	said := ""
 	return func(line string) {
 		if line != said {

@@ -164,7 +164,7 @@ var notExported = map[string]string{
 	"cross_entropy": "loss", "pairwise_reduce": "loss", "pairwise_self": "loss", "pairwise_mean": "loss",
 	"pairwise_mean_grad": "gradient", "pairwise_self_grad": "gradient",
 	"fused_elementwise": "written for training", "matmul_fused": "written for training", "spmm_fused": "written for training",
-	"receptive_field": "found anew at every training step",
+	"sample_block": "found anew at every training step",
 	"cholesky":        "part of the sampler", "solve_upper": "part of the sampler",
 }
 

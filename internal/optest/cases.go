@@ -147,14 +147,14 @@ func softmaxGradCases() []Case {
 // fieldCases aggregate over a block, there and back.
 func fieldCases() []Case {
 	c := Case{In: []string{"graph<N,E>", "i64[B] index:N", "f32[N,F]", "f32[E]", "f32[N]"}, Out: "f32[B,F], f32[s,F], f32[e], f32[s,F]"}
-	c.Body = `  %block, %sources, %entries = receptive_field %x0, %x1 : graph<B,e,s>, i64[s], i64[e]
+	c.Body = `  %block, %sources, %entries = sample_block %x0, %x1 : graph<B,e,s>, i64[s], i64[e]
   %h = gather %x2, %sources : f32[s,F]
   %a = gather %x3, %entries : f32[e]
   %d = gather %x4, %x1 : f32[B]
   %y0 = spmm %block, %a, %d, %h : f32[B,F]
   %y1 = spmm %block, %a, %d, %y0 {transpose=true} : f32[s,F]
   %y2 = sddmm %block, %y0, %h : f32[e]
-  %next, %more, %other = receptive_field %x0, %sources : graph<s,f,r>, i64[r], i64[f]
+  %next, %more, %other = sample_block %x0, %sources : graph<s,f,r>, i64[r], i64[f]
   %h2 = gather %x2, %more : f32[r,F]
   %y3 = spmm %next, _, _, %h2 : f32[s,F]
 `
@@ -321,7 +321,7 @@ var Cases = map[string][]Case{
 	"spmm_fused":        spmmFusedCases(),
 
 	"spmm":            spmmCases(),
-	"receptive_field": fieldCases(),
+	"sample_block": fieldCases(),
 	"sddmm": {use("graph<N,E>", "f32[N,F]", "f32[N,F]").gives("f32[E]"), use("graph<N,E>", "f32[N,24]", "f32[N,24]").gives("f32[E,3]").with("heads=3"),
 		use("graph<N,E>", "f32[N,56]", "f32[N,56]").gives("f32[E,8]").with("heads=8")},
 	"spmax":      {use("graph<N,E>", "f32[N,F]").gives("f32[N,F]"), use("graph<N,E>", "f32[N,F] coarse").gives("f32[N,F]")},

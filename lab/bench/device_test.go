@@ -79,7 +79,7 @@ func TestDeviceSteps(t *testing.T) {
 			counts[p.Op] = p.Count
 		}
 		if s.fn == "pretrain" { // of each layer, found by the device
-			counts["receptive_field"] = 2
+			counts["sample_block"] = 2
 		}
 		delete(counts, "count") // of sizes alone: computed when these change, not in a step
 		delete(counts, "fill")

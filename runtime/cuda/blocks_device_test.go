@@ -42,8 +42,8 @@ func TestDeviceFindsFields(t *testing.T) {
 			m, err := ir.Parse("m", `module @m
 
 func @f(%x: f32[N,4], %g: graph<N,E>, %w: f32[E], %i: i64[B]) -> (z: f32[B,4]) {
-  %b1, %n1, %e1 = receptive_field %g, %i : graph<B,P,Q>, i64[Q], i64[P]
-  %b2, %n2, %e2 = receptive_field %g, %n1 : graph<Q,R,S>, i64[S], i64[R]
+  %b1, %n1, %e1 = sample_block %g, %i : graph<B,P,Q>, i64[Q], i64[P]
+  %b2, %n2, %e2 = sample_block %g, %n1 : graph<Q,R,S>, i64[S], i64[R]
   %w1 = gather %w, %e1 : f32[P]
   %w2 = gather %w, %e2 : f32[R]
   %h = gather %x, %n2 : f32[S,4]
@@ -144,7 +144,7 @@ func @choose(%all: i64[N], %k: i64[B]) -> (i: i64[B]) {
 }
 
 func @f(%x: f32[N,4], %g: graph<N,E>, %w: f32[E], %i: i64[B]) -> (z: f32[B,4]) {
-  %b1, %n1, %e1 = receptive_field %g, %i : graph<B,P,Q>, i64[Q], i64[P]
+  %b1, %n1, %e1 = sample_block %g, %i : graph<B,P,Q>, i64[Q], i64[P]
   %w1 = gather %w, %e1 : f32[P]
   %h = gather %x, %n1 : f32[Q,4]
   %z = spmm %b1, %w1, _, %h : f32[B,4]

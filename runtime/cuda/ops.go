@@ -64,7 +64,7 @@ var operations = merge(elementwiseKernels, reduceKernels, matrixKernels, graphKe
 
 func merge(tables ...map[string]Kernel) map[string]Kernel {
 	all := map[string]Kernel{
-		"receptive_field": func(Stream, *runtime.Call) error { return nil }, // found by the host before the run
+		"sample_block": func(Stream, *runtime.Call) error { return nil }, // found by the host before the run
 	}
 	for name := range pointwise {
 		all[name] = elementwise
