@@ -146,7 +146,7 @@ func (r *Run) testSplit(p onnx.Precision) []int32 {
 }
 
 // refinementOf is how a run refines graphs, nil if it does not.
-func refinementOf(t *train.Trained) *onnx.Refinement {
+func refinementOf(t *train.Model) *onnx.Refinement {
 	x := t.Refined
 	if x == nil || x.Raw {
 		return nil
@@ -157,7 +157,7 @@ func refinementOf(t *train.Trained) *onnx.Refinement {
 
 // exported returns the module without the functions that were not trained: an
 // encoder that took no part has nothing to say.
-func exported(t *train.Trained) *ir.Module {
+func exported(t *train.Model) *ir.Module {
 	if t.Refined == nil || !t.Refined.Raw {
 		return t.Module
 	}
@@ -167,7 +167,7 @@ func exported(t *train.Trained) *ir.Module {
 }
 
 // refinement says which graph the classifier reads.
-func describeRefinement(info *infer.Info, t *train.Trained) {
+func describeRefinement(info *infer.Info, t *train.Model) {
 	switch x := t.Refined; {
 	case x == nil:
 	case !x.Raw:

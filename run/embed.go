@@ -41,6 +41,6 @@ func (r *Run) Embed(threads int) (h []float32, width int, err error) {
 }
 
 // hasEncoder tells whether an encoder took part in the training.
-func hasEncoder(t *train.Trained) bool {
+func hasEncoder(t *train.Model) bool {
 	return t.Module.Func("encode") != nil && t.Refined != nil && !t.Refined.Raw
 }

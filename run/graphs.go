@@ -28,7 +28,7 @@ func (g graphTask) refined(o *infer.RefineOptions, x *graph.Refined) (*infer.Ref
 	return o.Collection(x, g.c)
 }
 
-func (g graphTask) encoderInputs(*train.Trained, int) (map[string]ort.Tensor, error) {
+func (g graphTask) encoderInputs(*train.Model, int) (map[string]ort.Tensor, error) {
 	return nil, errors.New("the model classifies whole graphs, which have no embedding of their own here")
 }
 
@@ -37,7 +37,7 @@ const sampledGraphs = 32
 
 // sample is a batch of graphs, evenly from the whole collection and then those
 // of the test split, as exported models take it.
-func (g graphTask) sample(t *train.Trained, test []int32) (parity.ExampleInputs, error) {
+func (g graphTask) sample(t *train.Model, test []int32) (parity.ExampleInputs, error) {
 	c := g.c
 	var graphs []int32
 	n := min(sampledGraphs, len(c.Graphs))
@@ -81,7 +81,7 @@ func refinedBatch(r *graph.Refined, c *data.Collection, graphs []int32, b *data.
 	return u
 }
 
-func (g graphTask) describe(b *export.BuildOptions, t *train.Trained, test []int32, _ int) (err error) {
+func (g graphTask) describe(b *export.BuildOptions, t *train.Model, test []int32, _ int) (err error) {
 	if b.Sample, err = g.sample(t, test); err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (n nodeTask) refined(o *infer.RefineOptions, x *graph.Refined) (*infer.Refi
 	return o.Dataset(x, n.ds)
 }
 
-func (n nodeTask) encoderInputs(t *train.Trained, threads int) (map[string]ort.Tensor, error) {
+func (n nodeTask) encoderInputs(t *train.Model, threads int) (map[string]ort.Tensor, error) {
 	s := n.sample(t, n.prior(t, threads))
 	inputs := map[string]ort.Tensor{"x": s.X, "edge_index": s.Edges}
 	if s.EdgeWeights != nil {
@@ -45,7 +45,7 @@ func (n nodeTask) encoderInputs(t *train.Trained, threads int) (map[string]ort.T
 }
 
 // priorOf is what the edge prior of a run is made by, nil if it has none.
-func priorOf(t *train.Trained) *infer.PriorInfo {
+func priorOf(t *train.Model) *infer.PriorInfo {
 	if t.Refined == nil || t.Refined.Raw || t.Config.Model.Edges.Judge != models.JudgeAttributes {
 		return nil
 	}
@@ -54,7 +54,7 @@ func priorOf(t *train.Trained) *infer.PriorInfo {
 }
 
 // prior is the edge prior of a run, nil if it has none.
-func (n nodeTask) prior(t *train.Trained, threads int) *graph.EdgePrior {
+func (n nodeTask) prior(t *train.Model, threads int) *graph.EdgePrior {
 	pool := kernels.NewPool(threads)
 	defer pool.Close()
 	prior, _ := priorOf(t).Prior(pool, n.ds) // without a calibration it cannot fail
@@ -62,7 +62,7 @@ func (n nodeTask) prior(t *train.Trained, threads int) *graph.EdgePrior {
 }
 
 // sample is the training graph as exported models take it.
-func (n nodeTask) sample(t *train.Trained, prior *graph.EdgePrior) parity.ExampleInputs {
+func (n nodeTask) sample(t *train.Model, prior *graph.EdgePrior) parity.ExampleInputs {
 	ds := n.ds
 	st := ds.Graph.Structure()
 	s := parity.ExampleInputs{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: infer.EntryWeights(prior, ds.Graph, st)}
@@ -77,7 +77,7 @@ func (n nodeTask) sample(t *train.Trained, prior *graph.EdgePrior) parity.Exampl
 	return s
 }
 
-func (n nodeTask) describe(b *export.BuildOptions, t *train.Trained, test []int32, threads int) error {
+func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32, threads int) error {
 	ds, files := n.ds, b.Files
 	prior := n.prior(t, threads)
 	b.Sample = n.sample(t, prior)

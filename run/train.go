@@ -21,7 +21,7 @@ import (
 type Run struct {
 	Dir     string // run directory; empty for a run in memory
 	Result  *train.Result
-	Trained *train.Trained
+	Trained *train.Model
 	// Data is what it was trained on; nil after Open until something needs
 	// it, or LoadData is called.
 	Data *data.Dataset

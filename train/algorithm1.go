@@ -23,7 +23,7 @@ type steps interface {
 	evaluate() (score, error)
 	// final returns what the kept state computes for all that is classified, and enters in
 	// the model what else the task leaves.
-	final(m *Trained) (logits, probs *runtime.Buffer, err error)
+	final(m *Model) (logits, probs *runtime.Buffer, err error)
 }
 
 // refiner is steps of a task on which Algorithm 1 works.

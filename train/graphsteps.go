@@ -231,7 +231,7 @@ func (t *graphSteps) evaluate() (score, error) {
 }
 
 // final classifies all graphs by the kept state.
-func (t *graphSteps) final(*Trained) (logits, probs *runtime.Buffer, err error) {
+func (t *graphSteps) final(*Model) (logits, probs *runtime.Buffer, err error) {
 	var rest []int32
 	used := make([]bool, t.logits.Dims[0])
 	for _, part := range [][]int32{t.split.Val, t.split.Test} {

@@ -13,7 +13,7 @@ import (
 // Hash returns 16 hexadecimal digits of the SHA-256 of the parameters and the refined
 // graph: candidate edges, their probabilities and the bounds of the cosine. Two runs with
 // the same hash have the same weights and graph, bit by bit; NaNs count as equal.
-func (r *Trained) Hash() string {
+func (r *Model) Hash() string {
 	h := sha256.New()
 	w := bufio.NewWriter(h)
 	number := func(v uint64) { _ = binary.Write(w, binary.LittleEndian, v) } // a hash takes everything

@@ -71,7 +71,7 @@ func (t *nodeSteps) evaluated() (g, w *runtime.Buffer, changed bool, err error) 
 	return t.prog.inputs["c"], t.found.w, changed, err
 }
 
-func (t *nodeSteps) final(m *Trained) (logits, probs *runtime.Buffer, err error) {
+func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
 	if t.edges != nil && !t.edges.fixed {
 		h, err := t.encode()
 		if err == nil {

@@ -46,7 +46,7 @@ type Result struct {
 	Val  *metrics.Report `json:"val"`
 	Test *metrics.Report `json:"test"`
 
-	// Hash is that of the weights and the refined graph, [Trained.Hash]: a repeated run has
+	// Hash is that of the weights and the refined graph, [Model.Hash]: a repeated run has
 	// the same one on every processor.
 	Hash string `json:"hash"`
 
@@ -55,7 +55,7 @@ type Result struct {
 	Quality *Quality `json:"quality,omitempty"`
 
 	// Trained is the model itself.
-	Trained *Trained `json:"-"`
+	Trained *Model `json:"-"`
 }
 
 // Quality holds a refined graph against the truth of a generated one. Values
@@ -117,7 +117,7 @@ func (t *trainer) finish() (*Result, error) {
 	if t.edges != nil && t.edges.prior != nil {
 		res.NullFraction = &t.edges.prior.Calibration.NullFraction
 	}
-	run := &Trained{Model: t.job.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}}
+	run := &Model{Model: t.job.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}}
 	for _, p := range t.optim.Params {
 		run.Params[p.Name] = p.Value.F32
 	}

@@ -53,7 +53,7 @@ func Seal(dir string) (added bool, err error) {
 }
 
 // seal writes the files with tensors anew, with checksums.
-func (r *Trained) seal(dir string) error {
+func (r *Model) seal(dir string) error {
 	path := filepath.Join(dir, checkpoint.WeightsFile)
 	weights, err := safetensors.ReadFile(path)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
-// Trained is a trained model: what exporting and predicting start from.
-type Trained struct {
+// Model is a trained model: what exporting and predicting start from.
+type Model struct {
 	Model  string
 	Module *ir.Module // as it was trained, before any pass
 	Config *config.Config
@@ -39,7 +39,7 @@ type Trained struct {
 }
 
 // write leaves the weights and the refined edges in the run directory.
-func (r *Trained) write(dir string, task Task) error {
+func (r *Model) write(dir string, task Task) error {
 	f := &safetensors.File{Metadata: map[string]string{"model": r.Model}}
 	for _, p := range r.Module.Params {
 		shape := make([]int, p.Type.Rank())
@@ -61,7 +61,7 @@ func (r *Trained) write(dir string, task Task) error {
 
 // Load reads the trained model of a finished run from its directory. Every file that
 // run.json lists is held against it, those that are not needed for the model too.
-func Load(dir string) (*Trained, *Info, error) {
+func Load(dir string) (*Model, *Info, error) {
 	info, err := ReadInfo(dir)
 	if err != nil {
 		return nil, nil, err
@@ -95,14 +95,14 @@ func Load(dir string) (*Trained, *Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &Trained{Model: info.Model, Module: m, Config: cfg, Params: map[string][]float32{}}
+	r := &Model{Model: info.Model, Module: m, Config: cfg, Params: map[string][]float32{}}
 	if err := r.load(f, info, dir); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return r, info, nil
 }
 
-func (r *Trained) load(f *checkpoint.File, info *Info, dir string) (err error) {
+func (r *Model) load(f *checkpoint.File, info *Info, dir string) (err error) {
 	if f.Config != r.Config.Hash() || f.Module != checkpoint.Fingerprint(r.Module.String()) || f.Data != info.Data.Checksum {
 		return fmt.Errorf("the checkpoint does not belong to %s, %s and %s beside it", checkpoint.ConfigFile, checkpoint.ModuleFile, checkpoint.InfoFile)
 	}
