@@ -96,7 +96,7 @@ func TestBuildGraphs(t *testing.T) {
 	}
 	b := batchOptions(t, models.All[1].Graphs(o))
 	b.Lowering = onnx.Dense
-	if _, _, err := Build(t.Context(), t.TempDir(), b); err == nil || !strings.Contains(err.Error(), "take the buckets, host-buckets or flat lowering") {
+	if _, _, err := Build(t.Context(), t.TempDir(), b); err == nil || !strings.Contains(err.Error(), "take the degree-buckets, precomputed-buckets or scatter lowering") {
 		t.Errorf("the dense form of a batch: %v", err)
 	}
 }

@@ -269,7 +269,7 @@ func (o *BuildOptions) check() error {
 		return err
 	}
 	if o.SparseX && o.Lowering == onnx.Dense {
-		return errors.New("features in CSR take gathers, which the dense lowering does without; take buckets, host-buckets or flat")
+		return errors.New("features in CSR take gathers, which the dense lowering does without; take degree-buckets, precomputed-buckets or scatter")
 	}
 	if o.Symmetrize && o.Lowering == onnx.Dense {
 		return onnx.ErrDenseSymmetric
@@ -445,7 +445,7 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 	}
 	md["normalization"] = norm
 	if reads {
-		md["lowering"] = string(m.Lowering)
+		md["lowering"] = m.Lowering.Filed()
 		md["symmetrize"] = strconv.FormatBool(m.Symmetric)
 		md["self_loops"] = "dropped from the input, one a node added inside the model"
 	}

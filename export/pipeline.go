@@ -58,7 +58,7 @@ func (o *BuildOptions) pipelineParts(programs []built) (onnx.PipelineParts, erro
 	case p.Encode.Arg("x_struct") != nil:
 		return p, fmt.Errorf("the encoder reads x_struct, the DeepWalk embedding of its training graph, which other graphs do not have; train with deepwalk.width = 0")
 	case o.Lowering == onnx.Dense:
-		return p, fmt.Errorf("the dense lowering has no edge_index; take buckets, host-buckets or flat")
+		return p, fmt.Errorf("the dense lowering has no edge_index; take degree-buckets, precomputed-buckets or scatter")
 	case o.Precision == onnx.INT8:
 		return p, fmt.Errorf("products in 8 bits round similarities, so that chance would choose among near neighbours; take fp16 or leave --int8 out")
 	case o.Sample.Nodes() > onnx.MaxPipelineNodes:

@@ -94,7 +94,7 @@ func TestPrecisionErrors(t *testing.T) {
 		want   string
 	}{
 		{large, onnx.ModelOptions{Precision: onnx.FP16}, "is -70000 at position 1, and fp16 ends at 65504"},
-		{onnxtest.Params(m), onnx.ModelOptions{Precision: onnx.FP16, Lowering: onnx.Dense}, "take buckets"},
+		{onnxtest.Params(m), onnx.ModelOptions{Precision: onnx.FP16, Lowering: onnx.Dense}, "take degree-buckets"},
 		{onnxtest.Params(m), onnx.ModelOptions{Precision: "fp8"}, `unknown precision "fp8"`},
 	} {
 		if _, err := onnx.Model(fn, test.params, test.o); err == nil || !strings.Contains(err.Error(), test.want) {

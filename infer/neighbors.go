@@ -209,7 +209,7 @@ func (p *predictor) inputs(s *Subgraph, info manifest.ModelInfo) error {
 	for _, io := range info.Inputs {
 		t, ok := given[io.Name]
 		if !ok {
-			return fmt.Errorf("the classifier of %s takes %s, of which a part cannot be cut; build it with the lowering buckets", p.dir, io.Name)
+			return fmt.Errorf("the classifier of %s takes %s, of which a part cannot be cut; build it with --lowering degree-buckets", p.dir, io.Name)
 		}
 		s.Order, s.Inputs[io.Name] = append(s.Order, io.Name), t
 	}

@@ -228,7 +228,7 @@ func (d *Dist) addGraph(in map[string]ort.Tensor, takes map[string]bool, nodes i
 	}
 	if takes[onnx.InputAdjacency] {
 		if nodes > onnx.MaxDenseNodes {
-			return fmt.Errorf("this export is of the dense form, which takes an adjacency matrix; %d nodes are too many for it: build it with the buckets lowering", nodes)
+			return fmt.Errorf("this export is of the dense form, which takes an adjacency matrix; %d nodes are too many for it: build it with --lowering degree-buckets", nodes)
 		}
 		a, err := onnx.Adjacency(int(nodes), edgeIndex, weight)
 		in[onnx.InputAdjacency] = a

@@ -31,7 +31,7 @@ func BatchArg(fn *ir.Func) *ir.Value {
 func (e *emitter) batchInput(o ModelOptions) (tensor, error) {
 	t := e.batch.Type
 	if e.dense() {
-		return tensor{}, fmt.Errorf("@%s reads out graphs of a batch, which the dense form cannot; take the buckets, host-buckets or flat lowering", e.fn.Name)
+		return tensor{}, fmt.Errorf("@%s reads out graphs of a batch, which the dense form cannot; take the degree-buckets, precomputed-buckets or scatter lowering", e.fn.Name)
 	}
 	if t.Entries() != e.nodeDim() || t.Sources() != e.nodeDim() {
 		return tensor{}, fmt.Errorf("@%s: argument %s is %s, want graph<G,%[4]s,%[4]s>", e.fn.Name, e.batch.Name, t, e.nodeDim())

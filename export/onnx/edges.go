@@ -13,23 +13,48 @@ const (
 	// DegreeBuckets sorts the edges by target inside the model and sums nodes of like
 	// degree together: gathers and row sums only, no scatter of features, the
 	// same sums for any number of threads.
-	DegreeBuckets Lowering = "buckets"
-	// PrecomputedBuckets is DegreeBuckets with the tables as inputs, which the host builds once
-	// for a graph ([BuildTables]).
-	PrecomputedBuckets Lowering = "host-buckets"
-	// Flat is one ScatterElements over a flattened index: fewer nodes, several
+	DegreeBuckets Lowering = "degree-buckets"
+	// PrecomputedBuckets is DegreeBuckets with the tables as inputs, which the host
+	// builds once for a graph ([BuildTables]).
+	PrecomputedBuckets Lowering = "precomputed-buckets"
+	// Scatter is one ScatterElements over a flattened index: fewer nodes, several
 	// times slower.
-	Scatter Lowering = "flat"
+	Scatter Lowering = "scatter"
 	// Dense multiplies with an adjacency matrix that replaces edge_index: for
 	// small graphs, and for runtimes without gather and scatter.
 	Dense Lowering = "dense"
-	// Auto takes Flat where few numbers travel along edges in the sample given (at
-	// most 2^18, over all layers), and DegreeBuckets elsewhere. [export.Build] resolves it; what
-	// is written says which it was.
+	// Auto takes Scatter where few numbers travel along edges in the sample given (at
+	// most 2^18, over all layers), and DegreeBuckets elsewhere. export.Build resolves it;
+	// what is written says which it was.
 	Auto Lowering = "auto"
 )
 
-// ParseLowering reads a lowering's name; the empty string is DegreeBuckets.
+// filed are the words for lowerings in manifests and in models' metadata: those of
+// earlier versions, which read no others.
+var filed = map[Lowering]string{DegreeBuckets: "buckets", PrecomputedBuckets: "host-buckets", Scatter: "flat"}
+
+// Filed returns the word for the lowering in files.
+func (l Lowering) Filed() string {
+	if word, ok := filed[l]; ok {
+		return word
+	}
+	return string(l)
+}
+
+// MarshalText writes the lowering as files have it.
+func (l Lowering) MarshalText() ([]byte, error) { return []byte(l.Filed()), nil }
+
+// UnmarshalText reads either word. One that is unknown stays as it is.
+func (l *Lowering) UnmarshalText(text []byte) error {
+	*l = Lowering(text)
+	if known, err := ParseLowering(string(text)); err == nil {
+		*l = known
+	}
+	return nil
+}
+
+// ParseLowering reads a lowering's name, or that of an earlier version: buckets,
+// host-buckets and flat. The empty string is DegreeBuckets.
 func ParseLowering(s string) (Lowering, error) {
 	switch l := Lowering(s); l {
 	case "":
@@ -37,7 +62,12 @@ func ParseLowering(s string) (Lowering, error) {
 	case Auto, DegreeBuckets, PrecomputedBuckets, Scatter, Dense:
 		return l, nil
 	}
-	return "", fmt.Errorf("unknown lowering %q: choose auto, buckets, host-buckets, flat or dense", s)
+	for l, word := range filed {
+		if s == word {
+			return l, nil
+		}
+	}
+	return "", fmt.Errorf("unknown lowering %q: choose auto, degree-buckets, precomputed-buckets, scatter or dense", s)
 }
 
 // aggregation sums over the edges of one graph. An edge goes from a source to a

@@ -169,10 +169,10 @@ func (e *emitter) emit(op *ir.Op) error {
 		return e.unsupported(op, "%s", reason)
 	}
 	if e.dense() && !line.dense {
-		return e.unsupported(op, "the dense form has matrix products and elementwise operations alone; take the buckets, host-buckets or flat lowering")
+		return e.unsupported(op, "the dense form has matrix products and elementwise operations alone; take the degree-buckets, precomputed-buckets or scatter lowering")
 	}
 	if e.dense() && slices.ContainsFunc(slices.Concat(op.Operands, op.Results), func(v *ir.Value) bool { return v != nil && v.Type.Rank() == 2 && e.overEdges(v) }) {
-		return e.unsupported(op, "every edge has several values, and there is one adjacency matrix; take the buckets, host-buckets or flat lowering")
+		return e.unsupported(op, "every edge has several values, and there is one adjacency matrix; take the degree-buckets, precomputed-buckets or scatter lowering")
 	}
 	var result value
 	var err error

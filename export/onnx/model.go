@@ -42,7 +42,7 @@ type ModelOptions struct {
 	ProducerVersion string
 }
 
-var ErrDensePrecision = errors.New("the dense form is for runtimes with few operators and stores weights in float32 alone; take buckets, host-buckets or flat for fp16 and int8")
+var ErrDensePrecision = errors.New("the dense form is for runtimes with few operators and stores weights in float32 alone; take degree-buckets, precomputed-buckets or scatter for fp16 and int8")
 
 // The names of what a graph argument becomes.
 const (

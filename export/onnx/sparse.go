@@ -38,7 +38,7 @@ type sparseRows struct {
 func (e *emitter) sparseInput(a *ir.Value, o ModelOptions) error {
 	columns, ok := a.Type.Dims[len(a.Type.Dims)-1].Size()
 	if e.dense() || a.Type.Rank() != 2 || !ok || a.Type.DType != ir.F32 {
-		return fmt.Errorf("@%s: argument %s is %s, which cannot be taken in CSR with the lowering %s; float32 matrices of a fixed width can, with buckets, host-buckets and flat", e.fn.Name, a.Name, a.Type, e.lowering)
+		return fmt.Errorf("@%s: argument %s is %s, which cannot be taken in CSR with the lowering %s; float32 matrices of a fixed width can, with degree-buckets, precomputed-buckets and scatter", e.fn.Name, a.Name, a.Type, e.lowering)
 	}
 	b := e.builder
 	indptr := b.input(InputIndptr, o.Docs[InputIndptr], Int64Type, named("num_nodes_plus_1"))

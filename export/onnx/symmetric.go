@@ -12,7 +12,7 @@ import (
 // data sets have and what data from elsewhere have not. With ModelOptions.Symmetrize
 // the file makes it so, as the loader of package data does (graph.Build).
 
-var ErrDenseSymmetric = errors.New("the dense lowering takes an adjacency matrix, which the caller makes symmetric; the edges of edge_index can be made so with buckets, host-buckets and flat")
+var ErrDenseSymmetric = errors.New("the dense lowering takes an adjacency matrix, which the caller makes symmetric; the edges of edge_index can be made so with degree-buckets, precomputed-buckets and scatter")
 
 // Symmetrize returns the undirected graph of edge_index, int64 [2,E], as a model with
 // that option makes it: every edge in both directions, once, in the order of its

@@ -257,7 +257,7 @@ func ChooseLowering(messages int) Lowering {
 const flatMessages = 1 << 18
 
 func DenseRefusal(n int) error {
-	return fmt.Errorf("the dense lowering is for graphs of up to %d nodes: %d nodes need a matrix of %d MiB; take buckets, host-buckets or flat", MaxDenseNodes, n, n*n>>18)
+	return fmt.Errorf("the dense lowering is for graphs of up to %d nodes: %d nodes need a matrix of %d MiB; take degree-buckets, precomputed-buckets or scatter", MaxDenseNodes, n, n*n>>18)
 }
 
 // maxDenseNodes bounds the adjacency matrix of the parity check to 400 MB.

@@ -60,7 +60,7 @@ func page(rows []row, list []*outcome) []byte {
 The same files in other runtimes. ` + "`make conformance`" + ` trains small models on generated data, exports them with
 ` + "`gsrc build --test-cases`" + `, and runs every file on every graph of the family that builds are checked on (the
 training graph, a larger one, a part, isolated nodes, none and one edge, duplicate and unsorted edges, self-loops given twice,
-directed edges, one node, and a hub of 10⁵ neighbours; 5000 with ` + "`flat`" + `, whose float32 sums go one after another, and 1000
+directed edges, one node, and a hub of 10⁵ neighbours; 5000 with ` + "`scatter`" + `, whose float32 sums go one after another, and 1000
 with ` + "`dense`" + `). An output is right when max|a − b| ≤ 1e-5 + 1e-4·max|b|, b being gsrc's own forward pass, and with ` + "`int8`" + `, which rounds
 what goes into a linear layer to 8 bits, when it is ≤ 0.1 + 0.25·max|b|. The programs are in
 [conformance](../conformance), each to be copied.

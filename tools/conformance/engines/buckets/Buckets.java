@@ -3,7 +3,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * The tables that a model exported with --lowering host-buckets takes, from edge_index. Copy this
+ * The tables that a model exported with --lowering precomputed-buckets takes, from edge_index. Copy this
  * file; it needs nothing but the JDK.
  *
  * <pre>java Buckets.java vectors.json    checks it against the test vectors</pre>

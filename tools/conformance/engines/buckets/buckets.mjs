@@ -1,4 +1,4 @@
-// The tables that a model exported with --lowering host-buckets takes, from edge_index. Copy this file; it needs
+// The tables that a model exported with --lowering precomputed-buckets takes, from edge_index. Copy this file; it needs
 // nothing, and runs in browsers too.
 //
 //     node buckets.mjs vectors.json    checks it against the test vectors

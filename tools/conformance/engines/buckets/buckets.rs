@@ -1,4 +1,4 @@
-//! The tables that a model exported with --lowering host-buckets takes, from edge_index. Copy
+//! The tables that a model exported with --lowering precomputed-buckets takes, from edge_index. Copy
 //! this file; it needs nothing but the standard library.
 //!
 //!     rustc --edition 2021 -O buckets.rs && ./buckets vectors.json    checks it against the test vectors
