@@ -55,7 +55,7 @@ func (s *Server) RPC() http.Handler {
 		defer x.c.close()
 		x.writing = func() { x.c.begin(func() { deadline.SetWriteDeadline(past) }) }
 		g.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
-		if infer && !x.told { // the message could not be read
+		if infer && !x.reported { // the message could not be read
 			x.done(x.c, codes.Internal.String(), errors.New("no message of the protocol"))
 		}
 	})
@@ -65,10 +65,10 @@ type exchangeKey struct{}
 
 // exchange is what the handler and the interceptor know of a call.
 type exchange struct {
-	c       *call
-	done    func(c *call, code string, err error)
-	told    bool
-	writing func()
+	c        *call
+	done     func(c *call, code string, err error)
+	reported bool
+	writing  func()
 }
 
 // receive reads the message of a call, and puts it in the place of the body.
@@ -206,7 +206,7 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 			err = status.Error(f.grpc, f.message)
 		}
 		if r, ok := req.(*pb.ModelInferRequest); ok {
-			x.told = true
+			x.reported = true
 			x.c.model = s.known(r.ModelName)
 			x.done(x.c, status.Code(err).String(), fault)
 		}
