@@ -140,8 +140,7 @@ var cases = map[string][]opCase{
 	"div": append(binaryCases("positive"), scaledSparse()...),
 
 	"neg": unaryCases(""), "exp": unaryCases(""), "square": unaryCases(""), "sigmoid": unaryCases(""), "tanh": unaryCases(""),
-	"softplus": unaryCases(""),
-	"relu":     unaryCases(""), "elu": unaryCases(""),
+	"relu": unaryCases(""), "elu": unaryCases(""),
 	"log": unaryCases("positive"), "sqrt": unaryCases("positive"), "rsqrt": unaryCases("positive"),
 	"leaky_relu":      append(unaryCases(""), in("f32[N,F]").with("slope", 0.7)),
 	"pow":             {in("f32[N,F] positive").with("exponent", 1.7), in("f32[N] positive").with("exponent", -2)},

@@ -269,8 +269,6 @@ var elementwiseOps = []OpDef{
 			}
 			return c.pick(share(0), share(1))
 		}).finite(),
-	unaryOp("softplus", "y = ln(1 + eˣ)", func(x float64) float64 { return logSumExp([]float64{0, x}) },
-		func(c *VJPCtx, g *Value) *Value { return c.Mul(g, c.One("sigmoid", nil, c.X(0))) }).finite(),
 	{
 		Name: "stop_gradient", Doc: "y = x, without a gradient", Operands: []OperandSpec{{Name: "x", Sparse: true, Read: ReadElement, Linear: true, Moved: true}}, View: whole, Int64: true, Results: []string{"stop"}, Infer: sameAsFirst,
 		VJP:  func(c *VJPCtx) []*Value { return []*Value{nil} },

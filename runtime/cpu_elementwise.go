@@ -8,7 +8,6 @@ import (
 // elementwiseKernels are those beside chainUnary, chainBinary and chainCompare.
 var elementwiseKernels = map[string]Kernel{
 	"logaddexp": logAddExp,
-	"softplus":  softplus,
 
 	"relu_grad": func(k *Call) error { k.Pool.ReluGrad(k.Out[0].F32, k.In[0].F32, k.In[1].F32); return nil },
 	"elu_grad":  func(k *Call) error { k.Pool.EluGrad(k.Out[0].F32, k.In[0].F32, k.In[1].F32); return nil },
@@ -168,12 +167,3 @@ func broadcastTo(k *Call) error {
 	}
 	return nil
 }
-
-// softplus is ln(e⁰ + eˣ).
-func softplus(k *Call) error {
-	x, y := k.In[0], k.Out[0]
-	k.Pool.LogAddExp(y.F32, x.F32, zero, y.rows(), y.cols(), kernels.Full, kernels.Scalar)
-	return nil
-}
-
-var zero = []float32{0}

@@ -37,7 +37,6 @@ func init() {
 		"log":           {emitUnary("Log"), true},
 		"sqrt":          {emitUnary("Sqrt"), true},
 		"sigmoid":       {emitUnary("Sigmoid"), true},
-		"softplus":      {emitUnary("Softplus"), false},
 		"tanh":          {emitUnary("Tanh"), true},
 		"relu":          {emitUnary("Relu"), true},
 		"elu":           {emitELU, true},

@@ -283,7 +283,7 @@ var Cases = map[string][]Case{
 	"div": append(binaryCases("positive"), sparseScaling()...),
 
 	"neg": unaryCases(""), "exp": unaryCases(""), "square": unaryCases(""), "sigmoid": unaryCases(""), "tanh": unaryCases(""),
-	"softplus": unaryCases(""), "relu": unaryCases(""), "elu": unaryCases(""),
+	"relu": unaryCases(""), "elu": unaryCases(""),
 	"log": unaryCases("positive"), "sqrt": unaryCases("positive"), "rsqrt": unaryCases("positive"),
 	"leaky_relu":      {use("f32[N,F]").gives("f32[N,F]"), use("f32[N]").gives("f32[N]").with("slope=0.7")},
 	"pow":             {use("f32[N,F] positive").gives("f32[N,F]").with("exponent=1.7"), use("f32[N] positive").gives("f32[N]").with("exponent=-2.0"), use("f32[] positive").gives("f32[]").with("exponent=0.5")},

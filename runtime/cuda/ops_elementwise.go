@@ -10,12 +10,6 @@ var elementwiseKernels = map[string]Kernel{
 	"mul": scaling(false),
 	"div": scaling(true),
 
-	"softplus": func(q Stream, k *runtime.Call) error {
-		c := one(opLogAddExp, 0, k.Out[0], k.In[0])
-		c.steps[0] = step(opLogAddExp, noRegister, 0, argNumber, 0)
-		return c.launch(q)
-	},
-
 	"stop_gradient": identity,
 	"scale_grad":    identity,
 	"unsqueeze":     identity,
