@@ -5,6 +5,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -36,45 +37,25 @@ func (r *PrecisionReport) add(model string, order []string, got, want map[string
 		r.Outputs = append(r.Outputs, OutputChange{model, name, finite(o.MaxAbs), finite(o.MaxRel)})
 	}
 	a, b := got["logits"], want["logits"]
-	if len(a.Shape) != 2 || !slices.Equal(a.Shape, b.Shape) || a.Shape[0] == 0 {
+	if len(a.Shape) != 2 || a.Shape[1] == 0 || !slices.Equal(a.Shape, b.Shape) || a.Shape[0] == 0 {
 		return
 	}
-	mine, trained := largest(a), largest(b)
-	same := 0
-	for i := range mine {
-		if mine[i] == trained[i] {
-			same++
-		}
-	}
-	share := 100 * float64(same) / float64(len(mine))
+	width := int(a.Shape[1])
+	same := agreement(a.F32, b.F32, width)
+	share := 100 * float64(same.Agree) / float64(same.Rows)
 	r.Agreement = &share
 	if len(s.Test) == 0 {
 		return
 	}
 	t := manifest.TestAccuracy{Rows: len(s.Test)}
 	for k, i := range s.Test {
-		if trained[i] == s.Labels[k] {
+		if kernels.Top(b.F32[i*width:(i+1)*width]) == s.Labels[k] {
 			t.Trained++
 		}
-		if mine[i] == s.Labels[k] {
+		if kernels.Top(a.F32[i*width:(i+1)*width]) == s.Labels[k] {
 			t.Exported++
 		}
 	}
 	t.Trained, t.Exported = 100*t.Trained/float64(t.Rows), 100*t.Exported/float64(t.Rows)
 	r.Test = &t
-}
-
-// largest returns the column of each row's largest number.
-func largest(t ort.Tensor) []int {
-	width := int(t.Shape[1])
-	list := make([]int, t.Shape[0])
-	for i := range list {
-		row := t.F32[i*width : (i+1)*width]
-		for j, v := range row {
-			if v > row[list[i]] {
-				list[i] = j
-			}
-		}
-	}
-	return list
 }
