@@ -165,7 +165,7 @@ var notExported = map[string]string{
 	"pairwise_mean_grad": "gradient", "pairwise_self_grad": "gradient",
 	"fused_elementwise": "written for training", "matmul_fused": "written for training", "spmm_fused": "written for training",
 	"sample_block": "found anew at every training step",
-	"cholesky":        "part of the sampler", "solve_upper": "part of the sampler",
+	"cholesky":     "part of the sampler", "solve_upper": "part of the sampler",
 }
 
 // TestEveryOperationHasALine fails when an operation is added to the IR and
