@@ -129,6 +129,24 @@ func Paired(xs, ys []float64) (*Comparison, error) {
 	return c, nil
 }
 
+// MeanStd returns the mean and the standard deviation of a sample (divisor n − 1):
+// NaN without values, deviation 0 for one.
+func MeanStd(x []float64) (mean, std float64) {
+	if len(x) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	for _, v := range x {
+		mean += v
+	}
+	if mean /= float64(len(x)); len(x) == 1 {
+		return mean, 0
+	}
+	for _, v := range x {
+		std += float64((v - mean) * (v - mean))
+	}
+	return mean, math.Sqrt(std / float64(len(x)-1))
+}
+
 // TTest is a two-sided t-test of whether two samples have one mean.
 type TTest struct {
 	T, DF, P float64

@@ -245,7 +245,7 @@ func (a *app) printTable(t *sweep.Table, asJSON bool) error {
 	if !asJSON {
 		return t.Write(a.stdout)
 	}
-	for _, row := range t.JSON() {
+	for _, row := range t.Rows {
 		if err := a.jsonLine(row); err != nil {
 			return err
 		}

@@ -1,7 +1,9 @@
 package charts
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/train"
@@ -28,17 +30,11 @@ func TermName(term string) string {
 
 // termsOf returns the terms of some records, in the order of termNames.
 func termsOf(records []checkpoint.Record) []string {
-	seen := map[string]bool{}
-	var terms []string
+	seen := map[string]float32{}
 	for _, r := range records {
-		for t := range r.Terms {
-			if !seen[t] {
-				seen[t] = true
-				terms = append(terms, t)
-			}
-		}
+		maps.Copy(seen, r.Terms)
 	}
-	return SortTerms(terms)
+	return SortTerms(slices.Collect(maps.Keys(seen)))
 }
 
 // SortTerms puts terms of the loss into the order of the charts, in place.
@@ -51,58 +47,44 @@ func SortTerms(terms []string) []string {
 		}
 		return len(termNames)
 	}
-	slices.SortFunc(terms, func(a, b string) int {
-		if rank(a) != rank(b) {
-			return rank(a) - rank(b)
-		}
-		return slices.Compare([]byte(a), []byte(b))
-	})
+	slices.SortFunc(terms, func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b)) })
 	return terms
 }
 
-// along is a line of what a record holds over x; ok is false where it holds none.
-func along(name string, records []checkpoint.Record, x func(*checkpoint.Record) int, y func(*checkpoint.Record) (v float64, ok bool)) Line {
+// along is a line of what records hold over x.
+func along(name string, records []checkpoint.Record, x func(checkpoint.Record) int, y func(checkpoint.Record) *float64) Line {
 	l := Line{Name: name, Plain: true}
-	for i := range records {
-		if v, ok := y(&records[i]); ok {
-			l.Values = append(l.Values, Value{X: float64(x(&records[i])), Y: v})
+	for _, r := range records {
+		if v := y(r); v != nil {
+			l.Values = append(l.Values, Value{X: float64(x(r)), Y: *v})
 		}
 	}
 	return l
 }
 
-func ofStep(r *checkpoint.Record) int  { return r.Step }
-func ofEpoch(r *checkpoint.Record) int { return r.Epoch }
+func ofStep(r checkpoint.Record) int  { return r.Step }
+func ofEpoch(r checkpoint.Record) int { return r.Epoch }
 
-func ofTerm(term string) func(*checkpoint.Record) (float64, bool) {
-	return func(r *checkpoint.Record) (float64, bool) { v, ok := r.Terms[term]; return float64(v), ok }
-}
-
-// measured is a figure that only some records have.
-func measured(of func(*checkpoint.Record) *float64) func(*checkpoint.Record) (float64, bool) {
-	return func(r *checkpoint.Record) (float64, bool) {
-		if v := of(r); v != nil {
-			return *v, true
+func ofTerm(term string) func(checkpoint.Record) *float64 {
+	return func(r checkpoint.Record) *float64 {
+		v, ok := r.Terms[term]
+		if !ok {
+			return nil
 		}
-		return 0, false
+		wide := float64(v)
+		return &wide
 	}
 }
 
-func where(records []checkpoint.Record, keep func(*checkpoint.Record) bool) []checkpoint.Record {
-	var out []checkpoint.Record
-	for i := range records {
-		if keep(&records[i]) {
-			out = append(out, records[i])
-		}
-	}
-	return out
+func without(records []checkpoint.Record, drop func(checkpoint.Record) bool) []checkpoint.Record {
+	return slices.DeleteFunc(slices.Clone(records), drop)
 }
 
 // contrastive draws the contrastive loss and its terms, a panel each: they differ
 // too much in size for one axis. It returns nil where nothing was trained so.
 func contrastive(records []checkpoint.Record) *Chart {
-	pre := where(records, func(r *checkpoint.Record) bool { return r.Function == "pretrain" })
-	joint := where(records, func(r *checkpoint.Record) bool { return r.Function == "joint" })
+	pre := without(records, func(r checkpoint.Record) bool { return r.Function != "pretrain" })
+	joint := without(records, func(r checkpoint.Record) bool { return r.Function != "joint" })
 	if len(pre) == 0 {
 		return nil
 	}
@@ -125,7 +107,7 @@ func contrastive(records []checkpoint.Record) *Chart {
 
 // supervised are the records of the classifier's epochs.
 func supervised(records []checkpoint.Record) []checkpoint.Record {
-	return where(records, func(r *checkpoint.Record) bool { return r.Epoch > 0 })
+	return without(records, func(r checkpoint.Record) bool { return r.Epoch == 0 })
 }
 
 // losses draws what the classifier is trained on.
@@ -136,7 +118,7 @@ func losses(records []checkpoint.Record, res *train.Result) *Chart {
 	}
 	panel := Panel{X: "epoch", Y: "loss (nats)", Mark: float64(res.BestEpoch)}
 	// The loss of a joint step has the encoder's in it.
-	own := where(epochs, func(r *checkpoint.Record) bool { return r.Function != "joint" })
+	own := without(epochs, func(r checkpoint.Record) bool { return r.Function == "joint" })
 	for _, term := range termsOf(own) {
 		l := along(TermName(term), epochs, ofEpoch, ofTerm(term))
 		if term == "loss" {
@@ -144,7 +126,7 @@ func losses(records []checkpoint.Record, res *train.Result) *Chart {
 		}
 		panel.Lines = append(panel.Lines, l)
 	}
-	panel.Lines = append(panel.Lines, along("validation loss", epochs, ofEpoch, measured(func(r *checkpoint.Record) *float64 { return r.ValLoss })))
+	panel.Lines = append(panel.Lines, along("validation loss", epochs, ofEpoch, func(r checkpoint.Record) *float64 { return r.ValLoss }))
 	panel.Range = func(lo, hi float64) (float64, float64) { return min(lo, 0), hi } // how near a loss has come to none is to be seen
 	return Lines("loss", "Loss of the classifier", fmt.Sprintf("By epoch, in nats: the training loss with its terms, and the cross-entropy on the validation nodes. The grey line is the epoch that the run keeps, %d.", res.BestEpoch), []Panel{panel})
 }
@@ -156,8 +138,8 @@ func accuracies(records []checkpoint.Record, res *train.Result) *Chart {
 		return nil
 	}
 	panel := Panel{X: "epoch", Y: "accuracy (%)", Mark: float64(res.BestEpoch), Lines: []Line{
-		along("training", epochs, ofEpoch, measured(func(r *checkpoint.Record) *float64 { return r.TrainAcc })),
-		along("validation", epochs, ofEpoch, measured(func(r *checkpoint.Record) *float64 { return r.ValAcc })),
+		along("training", epochs, ofEpoch, func(r checkpoint.Record) *float64 { return r.TrainAcc }),
+		along("validation", epochs, ofEpoch, func(r checkpoint.Record) *float64 { return r.ValAcc }),
 	}}
 	if res.TestAcc != nil {
 		panel.Lines = append(panel.Lines, Line{Name: fmt.Sprintf("test: %.2f %%", *res.TestAcc), Points: true, Values: []Value{{X: float64(res.BestEpoch), Y: *res.TestAcc}}})

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"image/color"
-	"math"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/rng"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot"
@@ -127,13 +127,17 @@ func sample(n, k int) []int {
 // [N, width], and the share of the variance that each holds.
 func principal(h []float32, width int, nodes []int) (xy plotter.XYs, explained [2]float64, ok bool) {
 	x := mat.NewDense(len(nodes), width, nil)
-	for i, v := range nodes {
-		for j, value := range h[v*width:][:width] {
-			if !finite(float64(value)) {
-				return nil, explained, false
-			}
-			x.Set(i, j, float64(value))
+	for j := range width { // centred, as the components are
+		column := make([]float64, len(nodes))
+		for i, v := range nodes {
+			column[i] = float64(h[v*width+j])
 		}
+		mean := stat.Mean(column, nil)
+		if !finite(mean) {
+			return nil, explained, false
+		}
+		floats.AddConst(-mean, column)
+		x.SetCol(j, column)
 	}
 	var pc stat.PC
 	if !pc.PrincipalComponents(x, nil) {
@@ -142,10 +146,7 @@ func principal(h []float32, width int, nodes []int) (xy plotter.XYs, explained [
 	var vectors mat.Dense
 	pc.VectorsTo(&vectors)
 	vars := pc.VarsTo(nil)
-	total := 0.0
-	for _, v := range vars {
-		total += v
-	}
+	total := floats.Sum(vars)
 	if _, k := vectors.Dims(); k < 2 || !(total > 0) {
 		return nil, explained, false
 	}
@@ -153,30 +154,16 @@ func principal(h []float32, width int, nodes []int) (xy plotter.XYs, explained [
 	for j := range 2 {
 		explained[j] = vars[j] / total
 		// A component's sign is arbitrary: its largest loading is made positive.
-		largest := 0.0
-		for i := range width {
-			if v := first.At(i, j); math.Abs(v) > math.Abs(largest) {
-				largest = v
-			}
-		}
-		for i := range width {
-			first.Set(i, j, math.Copysign(1, largest)*first.At(i, j))
+		loadings := mat.Col(nil, j, first)
+		if least := floats.Min(loadings); -least > floats.Max(loadings) {
+			floats.Scale(-1, loadings)
+			first.SetCol(j, loadings)
 		}
 	}
 	var scores mat.Dense
 	scores.Mul(x, first)
 	for i := range nodes {
 		xy = append(xy, plotter.XY{X: scores.At(i, 0), Y: scores.At(i, 1)})
-	}
-	// Scores are centred, as the components are.
-	for _, axis := range []func(*plotter.XY) *float64{func(p *plotter.XY) *float64 { return &p.X }, func(p *plotter.XY) *float64 { return &p.Y }} {
-		mean := 0.0
-		for i := range xy {
-			mean += *axis(&xy[i]) / float64(len(xy))
-		}
-		for i := range xy {
-			*axis(&xy[i]) -= mean
-		}
 	}
 	return xy, explained, true
 }

@@ -2,16 +2,10 @@ package charts
 
 import (
 	"fmt"
-	"image/color"
-	"math"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // degrees draws which share of the nodes has at least so many neighbours. after is
@@ -56,95 +50,38 @@ func atLeast(g *graph.Graph) (l Line, isolated int) {
 	return l, isolated
 }
 
-// decades ticks a logarithmic axis at 1, 2 and 5 of every power of ten, or at the
-// powers alone where that would crowd it.
-type decades struct{}
-
-func (decades) Ticks(lo, hi float64) []plot.Tick {
-	first, last := int(math.Floor(math.Log10(lo))), int(math.Ceil(math.Log10(hi)))
-	var ticks []plot.Tick
-	for e := first; e <= last; e++ {
-		for m := 1; m < 10; m++ {
-			v := float64(m) * math.Pow10(e)
-			if v < lo*(1-1e-9) || v > hi*(1+1e-9) {
-				continue
-			}
-			t := plot.Tick{Value: v}
-			if m == 1 || last-first <= 3 && (m == 2 || m == 5) {
-				t.Label = fmt.Sprintf("%.5g", v)
-			}
-			ticks = append(ticks, t)
-		}
-	}
-	return ticks
-}
-
 // homophily draws the share of edges that join nodes of one class, of the data, of
 // the refined graph and of what became of the edges. x is nil where nothing was
 // refined; the chart is nil where no edge joins labelled nodes.
 func homophily(ds *data.Dataset, before, after *graph.Graph, x *graph.Refined) *Chart {
-	c := &Chart{Name: "homophily", Title: "Homophily", height: plotHeight,
-		Caption: "Share of the edges that join two nodes of one class; edges with an unlabelled end do not count."}
-	type bar struct {
-		name  string
-		edges int
-		value float64
+	panel := Panel{X: "share of edges within a class"}
+	line := Line{Name: "share", Points: true}
+	add := func(name string, g *graph.Graph, share float64) {
+		text := "none"
+		if finite(share) {
+			text = fmt.Sprintf("%.3f", share)
+			line.Values = append(line.Values, Value{X: share, Y: float64(len(panel.Rows))})
+		}
+		panel.Rows = append(panel.Rows, fmt.Sprintf("%s, %s edges: %s", name, count(g.NumEdges()), text))
 	}
-	bars := []bar{{"data", before.NumEdges(), before.Homophily(ds.Labels)}}
+	caption := "Share of the edges that join two nodes of one class; edges with an unlabelled end do not count."
+	add("data", before, before.Homophily(ds.Labels))
 	if after != nil {
-		bars = append(bars, bar{"refined", after.NumEdges(), after.WeightedHomophily(ds.Labels)})
-		c.Caption += " In the refined graph each edge counts with its weight, in the other bars as one."
-		for _, s := range []string{graph.StatusOld, graph.StatusNew, graph.StatusRemoved} {
+		caption += " In the refined graph each edge counts with its weight, in the other rows as one."
+		add("refined", after, after.WeightedHomophily(ds.Labels))
+		for _, s := range []struct{ status, name string }{{graph.StatusOld, "kept"}, {graph.StatusNew, graph.StatusNew}, {graph.StatusRemoved, graph.StatusRemoved}} {
 			part := &graph.Graph{N: before.N}
 			for i, e := range x.Candidates.Edges {
-				if x.Status(i) == s {
+				if x.Status(i) == s.status {
 					part.Edges = append(part.Edges, e)
 				}
 			}
-			name := s
-			if s == graph.StatusOld {
-				name = "kept"
-			}
-			bars = append(bars, bar{name, part.NumEdges(), part.Homophily(ds.Labels)})
+			add(s.name, part, part.Homophily(ds.Labels))
 		}
 	}
-	p := newPlot("", "", "share of edges within a class")
-	g := grid()
-	g.Vertical.Width = 0
-	p.Add(g)
-	var names []string
-	var labels plotter.XYLabels
-	drawn := false
-	for i, b := range bars {
-		names = append(names, fmt.Sprintf("%s\n%s edges", b.name, count(b.edges)))
-		value, text := b.value, fmt.Sprintf("%.3f", b.value)
-		if math.IsNaN(value) {
-			value, text = 0, "none"
-		} else {
-			drawn = true
-		}
-		chart, err := plotter.NewBarChart(plotter.Values{value}, vg.Points(48))
-		if err != nil { // a value that is not finite
-			return nil
-		}
-		chart.XMin, chart.LineStyle.Width, chart.Color = float64(i), 0, []color.NRGBA{vermilion, blue, grey, grey, grey}[i]
-		p.Add(chart)
-		labels.XYs, labels.Labels = append(labels.XYs, plotter.XY{X: float64(i), Y: value}), append(labels.Labels, text)
-	}
-	if !drawn {
+	if line.Values == nil {
 		return nil
 	}
-	above, err := plotter.NewLabels(labels)
-	if err != nil {
-		return nil
-	}
-	for i := range above.TextStyle {
-		above.TextStyle[i].Font, above.TextStyle[i].XAlign = sans(tickSize), draw.XCenter
-	}
-	above.Offset.Y = 4
-	p.Add(above)
-	p.NominalX(names...)
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.6, float64(len(bars))-0.4, 0, 1.05
-	c.draw = func(dc draw.Canvas) { p.Draw(inset(dc)) }
-	return c
+	panel.Lines = []Line{line}
+	return Lines("homophily", "Homophily", caption, []Panel{panel})
 }

@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"fmt"
 	"image/color"
 	"math"
 	"slices"
@@ -33,7 +34,10 @@ type Line struct {
 type Panel struct {
 	Title, X, Y string
 	LogX, LogY  bool // the axis is logarithmic; values must be greater than 0
-	Lines       []Line
+	// Rows, if not nil, are names below one another in place of the Y axis: Y of a value
+	// is its row, and Err is of X.
+	Rows  []string
+	Lines []Line
 	// Mark is where a grey line stands across the plot; 0 is none.
 	Mark float64
 	// Range, if not nil, changes the extent of the Y axis.
@@ -47,12 +51,14 @@ const panelHeight = vg.Length(215)
 func Lines(name, title, caption string, panels []Panel) *Chart {
 	var styles lineStyles
 	var plots [][]*plot.Plot
+	height := panelHeight
 	for i, panel := range panels {
+		height = max(height, vg.Length(len(panel.Rows))*17+64)
 		p := newPlot(panel.Title, panel.X, panel.Y)
 		p.Add(grid())
 		for axis, logarithmic := range map[*plot.Axis]bool{&p.X: panel.LogX, &p.Y: panel.LogY} {
 			if logarithmic {
-				axis.Scale, axis.Tick.Marker = plot.LogScale{}, logSteps{}
+				axis.Scale, axis.Tick.Marker = plot.LogScale{}, decades{}
 			}
 		}
 		if panel.Mark != 0 {
@@ -60,12 +66,14 @@ func Lines(name, title, caption string, panels []Panel) *Chart {
 		}
 		for _, l := range panel.Lines {
 			if l.finite() {
-				styles.of(l).add(p, l)
+				styles.of(l).add(p, l, panel.Rows != nil)
 			}
 		}
 		widen(&p.X)
 		widen(&p.Y)
-		if panel.Range != nil {
+		if panel.Rows != nil {
+			list(p, panel.Rows)
+		} else if panel.Range != nil {
 			p.Y.Min, p.Y.Max = panel.Range(p.Y.Min, p.Y.Max)
 		} else {
 			pad(p, panel.LogX, panel.LogY)
@@ -75,9 +83,11 @@ func Lines(name, title, caption string, panels []Panel) *Chart {
 		}
 		plots[i/2][i%2] = p
 	}
-	height := panelHeight
 	if len(panels) == 1 {
-		plots, height = [][]*plot.Plot{{plots[0][0]}}, plotHeight
+		plots = [][]*plot.Plot{plots[0][:1]}
+		if panels[0].Rows == nil {
+			height = plotHeight
+		}
 	}
 	keys := styles.legends()
 	c := &Chart{Name: name, Title: title, Caption: caption, height: vg.Length(len(plots))*height + legendHeight(len(keys)) + 2*margin}
@@ -103,6 +113,18 @@ func pad(p *plot.Plot, logX, logY bool) {
 	}
 }
 
+// list names the rows of a plot, the first at the top.
+func list(p *plot.Plot, rows []string) {
+	var names []plot.Tick
+	for i, name := range rows {
+		names = append(names, plot.Tick{Value: float64(i), Label: name})
+	}
+	p.Y.Tick.Marker, p.Y.Tick.Length, p.Y.LineStyle.Width = plot.ConstantTicks(names), 0, 0
+	p.Y.Min, p.Y.Max, p.Y.Scale = -0.6, float64(len(rows))-0.4, plot.InvertedScale{Normalizer: plot.LinearScale{}}
+	d := (p.X.Max - p.X.Min) * 0.05
+	p.X.Min, p.X.Max = p.X.Min-d, p.X.Max+d
+}
+
 // verticalLine is a grey line across the plot at an x.
 type verticalLine float64
 
@@ -113,15 +135,28 @@ func (v verticalLine) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// logSteps ticks a logarithmic axis at decades, or like any other where it has less
-// than one.
-type logSteps struct{}
+// decades ticks a logarithmic axis at 1, 2 and 5 of every power of ten, or at the
+// powers alone where that would crowd it; one of less than a decade like any other.
+type decades struct{}
 
-func (logSteps) Ticks(lo, hi float64) []plot.Tick {
+func (decades) Ticks(lo, hi float64) (ticks []plot.Tick) {
 	if hi < 10*lo {
 		return steps{}.Ticks(lo, hi)
 	}
-	return decades{}.Ticks(lo, hi)
+	first, last := int(math.Floor(math.Log10(lo))), int(math.Ceil(math.Log10(hi)))
+	for e := first; e <= last; e++ {
+		for m := 1; m < 10; m++ {
+			t := plot.Tick{Value: float64(m) * math.Pow10(e)}
+			if t.Value < lo*(1-1e-9) || t.Value > hi*(1+1e-9) {
+				continue
+			}
+			if m == 1 || last-first <= 3 && (m == 2 || m == 5) {
+				t.Label = fmt.Sprintf("%.5g", t.Value)
+			}
+			ticks = append(ticks, t)
+		}
+	}
+	return ticks
 }
 
 // lineStyle is how a name is drawn.
@@ -158,22 +193,23 @@ func (s *lineStyles) of(l Line) *lineStyle {
 	return st
 }
 
-// add draws a line in this style.
-func (s *lineStyle) add(p *plot.Plot, l Line) {
+// add draws a line in this style, with its deviations along X or along Y.
+func (s *lineStyle) add(p *plot.Plot, l Line, alongX bool) {
 	var xy plotter.XYs
-	var errs plotter.YErrors
+	var bars plotter.YErrors
 	some := false
 	for _, v := range l.Values {
-		if !finite(v.X) || !finite(v.Y) {
-			continue
+		if finite(v.X) && finite(v.Y) {
+			xy, bars = append(xy, plotter.XY{X: v.X, Y: v.Y}), append(bars, struct{ Low, High float64 }{-v.Err, v.Err})
+			some = some || v.Err > 0
 		}
-		xy = append(xy, plotter.XY{X: v.X, Y: v.Y})
-		errs = append(errs, struct{ Low, High float64 }{-v.Err, v.Err})
-		some = some || v.Err > 0
 	}
-	if some {
-		bars := &plotter.YErrorBars{XYs: xy, YErrors: errs, LineStyle: draw.LineStyle{Color: s.line.Color, Width: 0.8}, CapWidth: 4}
-		p.Add(bars)
+	style := draw.LineStyle{Color: s.line.Color, Width: 0.8}
+	switch {
+	case some && alongX:
+		p.Add(&plotter.XErrorBars{XYs: xy, XErrors: plotter.XErrors(bars), LineStyle: style, CapWidth: 4})
+	case some:
+		p.Add(&plotter.YErrorBars{XYs: xy, YErrors: bars, LineStyle: style, CapWidth: 4})
 	}
 	if !l.Points {
 		p.Add(&plotter.Line{XYs: xy, LineStyle: s.line})
@@ -214,85 +250,6 @@ func inRows(c draw.Canvas, keys []plot.Legend) draw.Canvas {
 		l.Draw(draw.Crop(c, x, 0, 0, -18*vg.Length(i/keysPerRow)))
 	}
 	return draw.Crop(c, 0, 0, 0, -legendHeight(len(keys)))
-}
-
-// Bar is a row of a [DotPanel]: a value with its standard deviation, and what
-// others print for it.
-type Bar struct {
-	Name       string
-	Value, Err float64 // NaN where there is none
-	Reference  float64 // NaN where there is none
-}
-
-// DotPanel is one plot of rows under one another.
-type DotPanel struct {
-	Title, X string
-	Bars     []Bar
-}
-
-// Dots draws panels in two columns: a dot for each row's value with its standard
-// deviation, and an open mark for the reference, which is named in the legend.
-// There must be a panel, and each must have a row with a value.
-func Dots(name, title, caption, ours, reference string, panels []DotPanel) *Chart {
-	var plots [][]*plot.Plot
-	most, marked := 0, false
-	own := draw.GlyphStyle{Color: blue, Radius: 3.4, Shape: draw.CircleGlyph{}}
-	other := draw.GlyphStyle{Color: vermilion, Radius: 4.4, Shape: draw.RingGlyph{}}
-	for i, panel := range panels {
-		most = max(most, len(panel.Bars))
-		p := newPlot(panel.Title, panel.X, "")
-		g := grid()
-		p.Add(g)
-		var names []plot.Tick
-		var dots, refs plotter.XYs
-		var errs plotter.XErrors
-		for k, b := range panel.Bars {
-			y := float64(len(panel.Bars) - 1 - k)
-			names = append(names, plot.Tick{Value: y, Label: b.Name})
-			if finite(b.Value) {
-				dots = append(dots, plotter.XY{X: b.Value, Y: y})
-				errs = append(errs, struct{ Low, High float64 }{-b.Err, b.Err})
-			}
-			if finite(b.Reference) {
-				refs = append(refs, plotter.XY{X: b.Reference, Y: y})
-			}
-		}
-		if len(dots) > 0 {
-			p.Add(&plotter.XErrorBars{XYs: dots, XErrors: errs, LineStyle: draw.LineStyle{Color: blue, Width: 1}, CapWidth: 5},
-				&plotter.Scatter{XYs: dots, GlyphStyle: own})
-		}
-		if len(refs) > 0 {
-			marked = true
-			p.Add(&plotter.Scatter{XYs: refs, GlyphStyle: other})
-		}
-		widen(&p.X)
-		d := (p.X.Max - p.X.Min) * 0.05
-		p.X.Min, p.X.Max = p.X.Min-d, p.X.Max+d
-		p.Y.Min, p.Y.Max = -0.6, float64(len(panel.Bars))-0.4
-		p.Y.Tick.Marker, p.Y.Tick.Length, p.Y.LineStyle.Width = plot.ConstantTicks(names), 0, 0
-		if i%2 == 0 {
-			plots = append(plots, make([]*plot.Plot, 2))
-		}
-		plots[i/2][i%2] = p
-	}
-	if len(panels) == 1 {
-		plots = [][]*plot.Plot{{plots[0][0]}}
-	}
-	keys := []plot.Legend{newLegend()}
-	keys[0].Add(ours, &plotter.Scatter{GlyphStyle: own})
-	if marked {
-		keys = append(keys, newLegend())
-		keys[1].Add(reference, &plotter.Scatter{GlyphStyle: other})
-	}
-	c := &Chart{Name: name, Title: title, Caption: caption, height: vg.Length(len(plots))*(vg.Length(most)*17+64) + legendHeight(len(keys)) + 2*margin}
-	c.draw = func(dc draw.Canvas) {
-		dc = inset(dc)
-		for i, l := range keys {
-			l.Draw(draw.Crop(dc, dc.Size().X/2*vg.Length(i), 0, 0, 0))
-		}
-		tile(draw.Crop(dc, 0, 0, 0, -legendHeight(1)), plots)
-	}
-	return c
 }
 
 // tile draws plots in a grid with their axes in line.

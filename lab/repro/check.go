@@ -135,7 +135,7 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	}
 	for i, c := range todo {
 		was, r := &of[c.target][c.at], records[i]
-		now := c.run.line(was.Budget, r.Result, r.Error, r.Seconds, r.PeakBytes)
+		now := c.run.line(was.Budget, r)
 		result.Repeated++
 		if o.Fill && r.Error == "" {
 			*was = now

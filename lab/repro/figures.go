@@ -2,7 +2,6 @@ package repro
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -11,27 +10,36 @@ import (
 
 const accuracyAxis = "test accuracy (%)"
 
-// curves draws a panel for each panel of the lines, accuracy over what varies.
-// Where the paper prints a number for the same setting it is marked.
-func curves(t *Target, ls ResultRows, x string, logX bool, mark func(panel string) (charts.Line, bool)) *charts.Chart {
+// quantity is an axis of a figure.
+type quantity struct {
+	name string
+	of   func(ResultRow) *float64
+}
+
+var (
+	accuracy = quantity{accuracyAxis, testAcc}
+	runTime  = quantity{"time of a run (s)", func(l ResultRow) *float64 { return &l.Seconds }}
+	memory   = quantity{"peak memory of a step (MiB)", func(l ResultRow) *float64 { v := float64(l.PeakBytes) / (1 << 20); return &v }}
+)
+
+// curves draws a panel for each panel of the lines, accuracy over what varies, and
+// beside it the same of other quantities. Where the paper prints an accuracy for the
+// same setting it is marked.
+func curves(t *Target, ls ResultRows, x string, logX bool, mark func(panel string) (charts.Line, bool), beside ...quantity) *charts.Chart {
 	var panels []charts.Panel
 	for _, panel := range ls.panels() {
-		p := charts.Panel{Title: panel, X: x, Y: accuracyAxis, LogX: logX}
-		for _, row := range ls.rows(panel) {
-			p.Lines = append(p.Lines, ls.line(panel, row, testAcc))
-		}
-		if mark != nil {
-			if l, ok := mark(panel); ok {
+		for i, y := range append([]quantity{accuracy}, beside...) {
+			p := charts.Panel{Title: panel, X: x, Y: y.name, LogX: logX}
+			for _, row := range ls.rows(panel) {
+				p.Lines = append(p.Lines, ls.line(panel, row, y.of))
+			}
+			if l, ok := mark(panel); ok && i == 0 {
 				p.Lines = append(p.Lines, l)
 			}
+			panels = append(panels, p)
 		}
-		panels = append(panels, p)
 	}
-	caption := "Mean of the seeds with its standard deviation."
-	if mark != nil {
-		caption += " The open mark is what the paper prints."
-	}
-	return charts.Lines(t.Name, t.Title, caption, panels)
+	return charts.Lines(t.Name, t.Title, "Mean of the seeds with its standard deviation. The open mark is what the paper prints.", panels)
 }
 
 // line is a row of a panel as a series of means.
@@ -77,43 +85,33 @@ func paperRatios(panel string) (charts.Line, bool) {
 // dots draws the rows of every panel below each other. from is the table in which
 // the paper prints numbers for them, if it does.
 func dots(t *Target, ls ResultRows, from string) *charts.Chart {
-	var panels []charts.DotPanel
+	var panels []charts.Panel
 	for _, panel := range ls.panels() {
-		p := charts.DotPanel{Title: panel, X: accuracyAxis}
-		for _, row := range ls.rows(panel) {
-			b := charts.Bar{Name: row, Value: math.NaN(), Reference: math.NaN()}
+		p := charts.Panel{Title: panel, X: accuracyAxis, Rows: ls.rows(panel)}
+		ours, paper := charts.Line{Name: "gsrc", Points: true}, charts.Line{Name: "the paper", Points: true, Reference: true}
+		for i, row := range p.Rows {
 			if mean, std, ok := ls.of(panel, row, "").meanStd(testAcc); ok {
-				b.Value, b.Err = mean, std
+				ours.Values = append(ours.Values, charts.Value{X: mean, Y: float64(i), Err: std})
 			}
 			if v, ok := printed(from, paperName[row], panel, "", "accuracy"); ok && !v.OOM {
-				b.Reference = v.Value
+				paper.Values = append(paper.Values, charts.Value{X: v.Value, Y: float64(i)})
 			}
-			p.Bars = append(p.Bars, b)
 		}
+		p.Lines = []charts.Line{ours, paper}
 		panels = append(panels, p)
 	}
-	return charts.Dots(t.Name, t.Title, "Mean of the seeds with its standard deviation; the open mark is what the paper prints.", "gsrc", "the paper", panels)
-}
-
-func seconds(l ResultRow) *float64 { return &l.Seconds }
-
-func mebibytes(l ResultRow) *float64 {
-	v := float64(l.PeakBytes) / (1 << 20)
-	return &v
+	return charts.Lines(t.Name, t.Title, "Mean of the seeds with its standard deviation; the open mark is what the paper prints.", panels)
 }
 
 // costs draws accuracy over time and over memory.
 func costs(t *Target, ls ResultRows) *charts.Chart {
 	var panels []charts.Panel
 	for _, panel := range ls.panels() {
-		for _, kind := range []struct {
-			x  string
-			of func(ResultRow) *float64
-		}{{"time of a run (s)", seconds}, {"peak memory of a step (MiB)", mebibytes}} {
-			p := charts.Panel{Title: panel, X: kind.x, Y: accuracyAxis, LogX: true}
+		for _, over := range []quantity{runTime, memory} {
+			p := charts.Panel{Title: panel, X: over.name, Y: accuracyAxis, LogX: true}
 			for _, row := range ls.rows(panel) {
 				some := ls.of(panel, row, "")
-				x, _, ok := some.meanStd(kind.of)
+				x, _, ok := some.meanStd(over.of)
 				y, std, ok2 := some.meanStd(testAcc)
 				if ok && ok2 && x > 0 {
 					p.Lines = append(p.Lines, charts.Line{Name: row, Points: true, Values: []charts.Value{{X: x, Y: y, Err: std}}})
@@ -132,13 +130,7 @@ func costTable(ls ResultRows) string {
 		r := []string{row}
 		for _, panel := range ls.panels() {
 			some := ls.of(panel, row, "")
-			s, _, ok := some.meanStd(seconds)
-			m, _, _ := some.meanStd(mebibytes)
-			if !ok {
-				r = append(r, missing, missing, missing)
-				continue
-			}
-			r = append(r, fmt.Sprintf("%.2f", s), fmt.Sprintf("%.0f", m), ls.accuracy(row, place{panel, ""}))
+			r = append(r, some.mean("%.2f", runTime.of), some.mean("%.0f", memory.of), ls.accuracy(row, place{panel, ""}))
 		}
 		rows = append(rows, r)
 	}
@@ -147,24 +139,6 @@ func costTable(ls ResultRows) string {
 		head = append(head, panel+": s", "MiB", accuracyAxis)
 	}
 	return table(head, rows)
-}
-
-// sampling draws accuracy and time over the number of Langevin steps.
-func sampling(t *Target, ls ResultRows, x string) *charts.Chart {
-	var panels []charts.Panel
-	for _, panel := range ls.panels() {
-		acc := charts.Panel{Title: panel, X: x, Y: accuracyAxis}
-		times := charts.Panel{Title: panel, X: x, Y: "time of a run (s)"}
-		for _, row := range ls.rows(panel) {
-			acc.Lines = append(acc.Lines, ls.line(panel, row, testAcc))
-			times.Lines = append(times.Lines, ls.line(panel, row, seconds))
-		}
-		if l, ok := paperAt(3)(panel); ok {
-			acc.Lines = append(acc.Lines, l)
-		}
-		panels = append(panels, acc, times)
-	}
-	return charts.Lines(t.Name, t.Title, "Mean of the seeds with its standard deviation. The open mark is what the paper prints.", panels)
 }
 
 // lost says what ecl-gsr and another model lose between two places of a panel.
@@ -195,28 +169,27 @@ func lost(ls ResultRows, panel, from, to, other string) string {
 // structures is the table of what became of the graphs.
 func structures(ls ResultRows) string {
 	var rows [][]string
-	number := func(some ResultRows, format string, of func(ResultRow) *float64) string {
-		mean, _, ok := some.meanStd(of)
-		if !ok {
-			return missing
-		}
-		return fmt.Sprintf(format, mean)
-	}
-	whole := func(of func(ResultRow) *int) func(ResultRow) *float64 {
-		return func(l ResultRow) *float64 {
-			if n := of(l); n != nil {
-				v := float64(*n)
-				return &v
-			}
+	whole := func(n *int) *float64 {
+		if n == nil {
 			return nil
 		}
+		v := float64(*n)
+		return &v
 	}
 	for _, panel := range ls.panels() {
 		some := ls.in(panel)
 		rows = append(rows, []string{panel,
-			number(some, "%.0f", whole(func(l ResultRow) *int { return l.EdgesBefore })), number(some, "%.0f", whole(func(l ResultRow) *int { return l.EdgesAfter })),
-			number(some, "%.3f", func(l ResultRow) *float64 { return l.HomophilyBefore }), number(some, "%.3f", func(l ResultRow) *float64 { return l.HomophilyAfter }),
+			some.mean("%.0f", func(l ResultRow) *float64 { return whole(l.EdgesBefore) }), some.mean("%.0f", func(l ResultRow) *float64 { return whole(l.EdgesAfter) }),
+			some.mean("%.3f", func(l ResultRow) *float64 { return l.HomophilyBefore }), some.mean("%.3f", func(l ResultRow) *float64 { return l.HomophilyAfter }),
 			ls.accuracy(eclGSR, place{panel, ""})})
 	}
 	return table([]string{"", "edges", "refined", "weight within classes", "refined", accuracyAxis}, rows)
+}
+
+// mean writes the mean of a quantity.
+func (ls ResultRows) mean(format string, of func(ResultRow) *float64) string {
+	if mean, _, ok := ls.meanStd(of); ok {
+		return fmt.Sprintf(format, mean)
+	}
+	return missing
 }

@@ -143,7 +143,7 @@ func TestProgressKeepsEveryTenthEpoch(t *testing.T) {
 	records = append(records, checkpoint.Record{Step: 130, Epoch: 30, Function: "fit"}) // not evaluated
 	var steps []int
 	for _, p := range progress(records) {
-		if p.Value != float64(p.Step) || p.Term != "val_acc" {
+		if p.Value != float32(p.Step) || p.Term != "val_acc" {
 			t.Errorf("%+v", p)
 		}
 		steps = append(steps, p.Step)

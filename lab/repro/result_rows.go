@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/lab"
-	"github.com/gsrc-dev/gsrc/train"
-	"gonum.org/v1/gonum/stat"
+	"github.com/gsrc-dev/gsrc/lab/sweep"
 )
 
 // ResultRow is a run as a target's CSV file holds it. What was not measured is nil, an
@@ -60,10 +60,10 @@ type ResultRow struct {
 type ResultRows []ResultRow
 
 // line makes the line of a run that has ended.
-func (p planned) line(budget string, r *train.Result, failed string, seconds float64, peak int64) ResultRow {
+func (p planned) line(budget string, rec *sweep.Record) ResultRow {
 	l := ResultRow{Panel: p.panel, Row: p.row, X: p.x, Seed: p.job.Seed, Data: p.data, Model: p.model, Set: strings.Join(p.set, " "), Budget: budget,
-		PeakBytes: peak, Error: failed, Seconds: seconds}
-	if r != nil {
+		PeakBytes: rec.PeakBytes, Error: rec.Error, Seconds: rec.Seconds}
+	if r := rec.Result; r != nil {
 		l.Split, l.TestAcc, l.ValAcc, l.BestEpoch = r.Split, r.TestAcc, &r.ValAcc, &r.BestEpoch
 		var curve []string
 		for _, v := range r.TestCurve {
@@ -78,33 +78,31 @@ func (p planned) line(budget string, r *train.Result, failed string, seconds flo
 	return l
 }
 
-// columns are the names of the fields.
-var columns = func() (names []string) {
-	t := reflect.TypeFor[ResultRow]()
+// columns are the names of the fields of ResultRow.
+var columns = columnsOf(reflect.TypeFor[ResultRow]())
+
+func columnsOf(t reflect.Type) (names []string) {
 	for i := range t.NumField() {
 		names = append(names, t.Field(i).Tag.Get("csv"))
 	}
 	return names
-}()
+}
 
 // Write writes the lines as CSV with a header.
-func (ls ResultRows) Write(w io.Writer) error {
-	out := csv.NewWriter(w)
-	if err := out.Write(columns); err != nil {
-		return err
-	}
-	for _, l := range ls {
-		v := reflect.ValueOf(l)
-		record := make([]string, v.NumField())
-		for i := range record {
-			record[i] = field(v.Field(i))
+func (ls ResultRows) Write(w io.Writer) error { return writeCSV(w, ls) }
+
+// writeCSV writes structs as CSV, the columns named by their fields' tags.
+func writeCSV[T any](w io.Writer, rows []T) error {
+	lines := [][]string{columnsOf(reflect.TypeFor[T]())}
+	for _, r := range rows {
+		var line []string
+		v := reflect.ValueOf(r)
+		for i := range v.NumField() {
+			line = append(line, field(v.Field(i)))
 		}
-		if err := out.Write(record); err != nil {
-			return err
-		}
+		lines = append(lines, line)
 	}
-	out.Flush()
-	return out.Error()
+	return csv.NewWriter(w).WriteAll(lines)
 }
 
 func field(v reflect.Value) string {
@@ -114,8 +112,8 @@ func field(v reflect.Value) string {
 		}
 		v = v.Elem()
 	}
-	if v.Kind() == reflect.Float64 {
-		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
+	if v.CanFloat() {
+		return strconv.FormatFloat(v.Float(), 'g', -1, v.Type().Bits())
 	}
 	return fmt.Sprint(v.Interface())
 }
@@ -179,13 +177,8 @@ func setField(f reflect.Value, text string) error {
 }
 
 // of are the runs of one cell.
-func (ls ResultRows) of(panel, row, x string) (some ResultRows) {
-	for _, l := range ls {
-		if l.Panel == panel && l.Row == row && l.X == x {
-			some = append(some, l)
-		}
-	}
-	return some
+func (ls ResultRows) of(panel, row, x string) ResultRows {
+	return slices.DeleteFunc(slices.Clone(ls), func(l ResultRow) bool { return l.Panel != panel || l.Row != row || l.X != x })
 }
 
 func (ls ResultRows) panels() []string {
@@ -201,13 +194,8 @@ func (ls ResultRows) xs(panel string) []string {
 	return distinct(ls.in(panel), func(l ResultRow) string { return l.X })
 }
 
-func (ls ResultRows) in(panel string) (some ResultRows) {
-	for _, l := range ls {
-		if panel == "" || l.Panel == panel {
-			some = append(some, l)
-		}
-	}
-	return some
+func (ls ResultRows) in(panel string) ResultRows {
+	return slices.DeleteFunc(slices.Clone(ls), func(l ResultRow) bool { return panel != "" && l.Panel != panel })
 }
 
 // seeds is how many seeds there are.
@@ -234,15 +222,8 @@ func (ls ResultRows) values(of func(ResultRow) *float64) (values []float64) {
 // meanStd are those of a sample; ok is false where there is no value. The standard
 // deviation of one value is 0.
 func (ls ResultRows) meanStd(of func(ResultRow) *float64) (mean, std float64, ok bool) {
-	v := ls.values(of)
-	switch len(v) {
-	case 0:
-		return 0, 0, false
-	case 1:
-		return v[0], 0, true
-	}
-	mean, std = stat.MeanStdDev(v, nil)
-	return mean, std, true
+	mean, std = lab.MeanStd(ls.values(of))
+	return mean, std, !math.IsNaN(mean)
 }
 
 // paired tests the test accuracies of two rows of a panel against each other, by

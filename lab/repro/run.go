@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data/catalog"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
@@ -74,9 +74,8 @@ func wrong(format string, args ...any) error { return &OptionError{fmt.Sprintf(f
 // evaluation is the state of Run.
 type evaluation struct {
 	Options
-	runner, alone sweep.Runner
-	cache         data.Cache
-	target        string // that runs
+	runner, alone, kept sweep.Runner
+	target              string // that runs
 }
 
 // Run does the runs of targets, writes what they found, and calls done, if not
@@ -99,6 +98,7 @@ func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
 	e.runner = sweep.Runner{Dir: filepath.Join(o.Out, "store"), Workers: o.Workers, Shard: o.Shard, Observer: observe, Log: e.logf}
 	// Times of runs that share the machine are others: these have their own store.
 	e.alone = sweep.Runner{Dir: filepath.Join(o.Out, "store-alone"), Workers: 1, Shard: o.Shard, Observer: observe, Log: e.logf}
+	e.kept = sweep.Runner{Runs: filepath.Join(o.Out, runsDir), Workers: o.Workers, Shard: o.Shard, Observer: observe, Log: e.logf}
 	if err := e.merge(); err != nil {
 		return err
 	}
@@ -251,15 +251,7 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 		return nil, nil
 	}
 	out := &Outcome{Target: t, Absent: absent}
-	var lines ResultRows
-	var curve []Point
-	var pictures []named
-	var err error
-	if t.kept {
-		lines, curve, pictures, err = e.runKept(ctx, t, runs)
-	} else {
-		lines, err = e.runSwept(ctx, t, runs)
-	}
+	lines, curve, pictures, err := e.do(ctx, t, runs)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +266,7 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	}
 	files := []file{{t.Name + ".csv", lines.Write}}
 	if t.curves != nil {
-		files = append(files, file{t.Name + curvesSuffix, func(w io.Writer) error { return writePoints(w, curve) }})
+		files = append(files, file{t.Name + curvesSuffix, func(w io.Writer) error { return writeCSV(w, curve) }})
 		if c := t.curves(t, curve); c != nil {
 			pictures = append(pictures, named{c.Name, c})
 		}
@@ -290,11 +282,21 @@ func (e *evaluation) wanted(data string) bool {
 	return len(e.Only) == 0 || slices.Contains(e.Only, data)
 }
 
-// runSwept does runs of which the results are enough.
-func (e *evaluation) runSwept(ctx context.Context, t *Target, runs []planned) (lines ResultRows, err error) {
+// named is a chart under the name of its files.
+type named struct {
+	name string
+	*charts.Chart
+}
+
+// do does runs. Of those that are kept it also returns the curves, or the adjacency
+// matrices of the first seed.
+func (e *evaluation) do(ctx context.Context, t *Target, runs []planned) (lines ResultRows, curve []Point, pictures []named, err error) {
 	runner := &e.runner
-	if t.alone {
+	switch {
+	case t.alone:
 		runner = &e.alone
+	case t.kept:
+		runner = &e.kept
 	}
 	var jobs []sweep.Job
 	for _, p := range runs {
@@ -302,49 +304,39 @@ func (e *evaluation) runSwept(ctx context.Context, t *Target, runs []planned) (l
 	}
 	records, err := runner.Run(ctx, jobs)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	for i, r := range records {
-		if r != nil {
-			lines = append(lines, runs[i].line(e.Budget, r.Result, r.Error, r.Seconds, r.PeakBytes))
-		}
-	}
-	return lines, nil
-}
-
-// named is a chart under the name of its files.
-type named struct {
-	name string
-	*charts.Chart
-}
-
-// runKept does runs in directories of their own, one after the other. Of the first
-// seed it draws the adjacency matrices where the target shows them.
-func (e *evaluation) runKept(ctx context.Context, t *Target, runs []planned) (lines ResultRows, curve []Point, pictures []named, err error) {
-	for _, p := range runs {
-		run, peak, err := e.keep(ctx, p)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		if run == nil {
+		p := runs[i]
+		if r == nil {
 			continue
 		}
-		lines = append(lines, p.line(e.Budget, run.Result, "", run.Result.WallS, peak))
-		if t.curves != nil {
-			records, err := checkpoint.ReadMetrics(run.Dir)
+		lines = append(lines, p.line(e.Budget, r))
+		switch {
+		case r.Failed() || !t.kept:
+		case t.curves != nil:
+			metrics, err := checkpoint.ReadMetrics(runner.RunDir(r))
 			if err != nil {
 				return nil, nil, nil, err
 			}
-			for _, x := range t.trace(records) {
+			for _, x := range t.trace(metrics) {
 				x.Panel, x.Row, x.Seed = p.panel, p.row, p.job.Seed
 				curve = append(curve, x)
 			}
-		} else if p.job.Seed == 0 {
+		case p.job.Seed == 0:
+			run, err := gsrc.OpenRun(runner.RunDir(r))
+			if err == nil {
+				err = run.LoadData(p.job.Data)
+			}
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			name := t.Name + "-" + p.panel
 			if c := charts.AdjacencyExcerpt(run, excerptNodes); c != nil {
-				pictures = append(pictures, named{t.Name + "-" + p.panel + excerptSuffix, c})
+				pictures = append(pictures, named{name + excerptSuffix, c})
 			}
 			if c := charts.Adjacency(run); c != nil {
-				pictures = append(pictures, named{t.Name + "-" + p.panel, c})
+				pictures = append(pictures, named{name, c})
 			}
 		}
 	}

@@ -1,20 +1,15 @@
 package repro
 
 import (
-	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
-	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/filelock"
+	"github.com/gsrc-dev/gsrc/lab"
 	"github.com/gsrc-dev/gsrc/lab/charts"
-	"github.com/gsrc-dev/gsrc/lab/sweep"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
@@ -27,56 +22,6 @@ const (
 	excerptNodes  = 40
 	excerptSuffix = "-excerpt"
 )
-
-// keep does a run in a directory of its own, or opens it where it has been done;
-// one that was stopped goes on. It returns nil where the run is of another shard.
-func (e *evaluation) keep(ctx context.Context, p planned) (*gsrc.Run, int64, error) {
-	o := gsrc.TrainOptions{Model: p.job.Model, Data: p.job.Data, Set: append(slices.Clone(p.job.Set), fmt.Sprintf("train.seed=%d", p.job.Seed)), Cache: &e.cache}
-	s, err := gsrc.Prepare(o)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", p.job, err)
-	}
-	key := sweep.Key(s)
-	if !e.Shard.Has(key) {
-		return nil, 0, nil
-	}
-	peak, err := sweep.PeakBytes(s)
-	if err != nil {
-		peak = 0 // as in the records of package sweep
-	}
-	o.Out = filepath.Join(e.Out, runsDir, fmt.Sprintf("%s-%s-%s", s.DataName(), s.Model, key[:12]))
-	_, missing := os.Stat(filepath.Join(o.Out, "run.json"))
-	var info *train.Info
-	if missing == nil {
-		if info, err = train.ReadInfo(o.Out); err != nil {
-			return nil, 0, fmt.Errorf("%s: %w", p.job, err)
-		}
-	}
-	if missing != nil || info.Status != "done" {
-		e.logf("%s: %s, seed %d", e.target, p.panel, p.job.Seed)
-	}
-	switch {
-	case missing != nil: // not begun, or killed before it had begun
-		if err := os.MkdirAll(filepath.Dir(o.Out), 0o755); err != nil {
-			return nil, 0, err
-		}
-		_, err = s.Train(ctx, o)
-	case info.Status != "done":
-		_, err = gsrc.Resume(ctx, o.Out, gsrc.ResumeOptions{Data: p.job.Data})
-	default:
-		err = nil
-	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", p.job, err)
-	}
-	// Opened anew, so that a run is the same whether it was there or not.
-	run, err := gsrc.OpenRun(o.Out)
-	if err != nil {
-		return nil, 0, err
-	}
-	run.Data = s.Data
-	return run, peak, nil
-}
 
 // mergeRuns copies the run directories that have ended from another folder of
 // results.
@@ -120,12 +65,12 @@ func removeUnfinished(dir string) error {
 
 // Point is a value at a step of a run.
 type Point struct {
-	Panel string
-	Row   string
-	Seed  int
-	Step  int    // of the run, from 1; of accuracies the epoch
-	Term  string // of the loss as metrics.jsonl names it, disc, gen, reg, xent, …; or val_acc
-	Value float64
+	Panel string  `csv:"panel"`
+	Row   string  `csv:"row"`
+	Seed  int     `csv:"seed"`
+	Step  int     `csv:"step"` // of the run, from 1; of accuracies the epoch
+	Term  string  `csv:"term"` // of the loss as metrics.jsonl names it, disc, gen, reg, xent, …; or val_acc
+	Value float32 `csv:"value"`
 }
 
 // trace is what a target draws of a run's metrics.
@@ -153,7 +98,7 @@ func terms(records []checkpoint.Record) (list []Point) {
 			if name == "loss" {
 				name = "ecl"
 			}
-			list = append(list, Point{Step: r.Step, Term: name, Value: float64(r.Terms[term])})
+			list = append(list, Point{Step: r.Step, Term: name, Value: r.Terms[term]})
 		}
 	}
 	return list
@@ -163,28 +108,10 @@ func terms(records []checkpoint.Record) (list []Point) {
 func progress(records []checkpoint.Record) (list []Point) {
 	for _, r := range records {
 		if r.ValAcc != nil && (r.Epoch%every == 0 || r.Epoch == 1) {
-			list = append(list, Point{Step: r.Epoch, Term: "val_acc", Value: *r.ValAcc})
+			list = append(list, Point{Step: r.Epoch, Term: "val_acc", Value: float32(*r.ValAcc)})
 		}
 	}
 	return list
-}
-
-var pointColumns = []string{"panel", "row", "seed", "step", "term", "value"}
-
-// writePoints writes points as CSV.
-func writePoints(w io.Writer, list []Point) error {
-	out := csv.NewWriter(w)
-	if err := out.Write(pointColumns); err != nil {
-		return err
-	}
-	for _, p := range list {
-		value := strconv.FormatFloat(float64(float32(p.Value)), 'g', -1, 32)
-		if err := out.Write([]string{p.Panel, p.Row, strconv.Itoa(p.Seed), strconv.Itoa(p.Step), p.Term, value}); err != nil {
-			return err
-		}
-	}
-	out.Flush()
-	return out.Error()
 }
 
 // dynamics draws every term in a panel for each data set, a line for each seed.
@@ -204,7 +131,7 @@ func dynamics(t *Target, all []Point) *charts.Chart {
 					i = len(panel.Lines)
 					panel.Lines = append(panel.Lines, charts.Line{Name: name, Plain: true})
 				}
-				panel.Lines[i].Values = append(panel.Lines[i].Values, charts.Value{X: float64(p.Step), Y: p.Value})
+				panel.Lines[i].Values = append(panel.Lines[i].Values, charts.Value{X: float64(p.Step), Y: float64(p.Value)})
 			}
 			panels = append(panels, panel)
 		}
@@ -232,33 +159,23 @@ func averaged(all []Point) (panels []charts.Panel) {
 		panel := charts.Panel{Title: d, X: "epoch", Y: "validation accuracy (%)"}
 		here := slices.DeleteFunc(slices.Clone(all), func(p Point) bool { return p.Panel != d })
 		for _, row := range distinct(here, func(p Point) string { return p.Row }) {
-			var values []charts.Value
-			means := map[int]*mean{}
+			line := charts.Line{Name: row, Plain: true}
+			values := map[int][]float64{}
 			for _, p := range here {
 				if p.Row != row {
 					continue
 				}
-				if means[p.Step] == nil {
-					means[p.Step] = &mean{}
-					values = append(values, charts.Value{X: float64(p.Step)})
+				if values[p.Step] == nil {
+					line.Values = append(line.Values, charts.Value{X: float64(p.Step)})
 				}
-				means[p.Step].add(p.Value)
+				values[p.Step] = append(values[p.Step], float64(p.Value))
 			}
-			for i := range values {
-				values[i].Y = means[int(values[i].X)].value()
+			for i, v := range line.Values {
+				line.Values[i].Y, _ = lab.MeanStd(values[int(v.X)])
 			}
-			panel.Lines = append(panel.Lines, charts.Line{Name: row, Plain: true, Values: values})
+			panel.Lines = append(panel.Lines, line)
 		}
 		panels = append(panels, panel)
 	}
 	return panels
 }
-
-// mean adds up values.
-type mean struct {
-	sum float64
-	n   int
-}
-
-func (m *mean) add(x float64)  { m.sum, m.n = m.sum+x, m.n+1 }
-func (m *mean) value() float64 { return m.sum / float64(m.n) }

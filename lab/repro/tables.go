@@ -70,61 +70,55 @@ func (ls ResultRows) accuracy(row string, p place) string {
 }
 
 // accuracies is a table of rows by places. A row for which the paper prints
-// numbers is followed by these, the paper's other rows come last.
-func accuracies(t *Target, ls ResultRows, rows []string, places []place, heads []string) string {
-	return besidePaper(t, ls, rows, places, heads, nil)
-}
-
-// besidePaper is the table of [accuracies]; more, if not nil, gives a row that follows
-// each of ours.
-func besidePaper(t *Target, ls ResultRows, rows []string, places []place, heads []string, more func(row string) []string) string {
+// numbers is followed by these, the paper's other rows come last. below, if not nil, has
+// the cells of a line that follows each row under a name of its own.
+func accuracies(t *Target, ls ResultRows, rows []string, places []place, heads []string, name string, below func(row string, p place) string) string {
 	var out [][]string
-	done := map[string]bool{}
-	paper := func(method string) {
-		r := []string{"*paper: " + method + "*"}
-		some := false
+	add := func(head string, cell func(p place) string) {
+		r := []string{head}
 		for _, p := range places {
-			text := missing
-			if v, ok := printed(t.Name, method, p.panel, p.x, "accuracy"); ok {
-				text, some = v.String(), true
-			}
-			r = append(r, text)
+			r = append(r, cell(p))
 		}
-		if done[method] = true; some {
+		if slices.ContainsFunc(r[1:], func(text string) bool { return text != missing }) || !strings.HasPrefix(head, "*") {
 			out = append(out, r)
 		}
 	}
+	done := map[string]bool{"": true}
+	paper := func(method string) {
+		if done[method] {
+			return
+		}
+		done[method] = true
+		add("*paper: "+method+"*", func(p place) string {
+			if v, ok := printed(t.Name, method, p.panel, p.x, "accuracy"); ok {
+				return v.String()
+			}
+			return missing
+		})
+	}
 	for _, row := range rows {
-		r := []string{row}
-		for _, p := range places {
-			r = append(r, ls.marked(row, p))
+		add(row, func(p place) string { return ls.marked(row, p) })
+		if below != nil {
+			add(row+name, func(p place) string { return below(row, p) })
 		}
-		if out = append(out, r); more != nil {
-			out = append(out, more(row))
-		}
-		if m := paperName[row]; m != "" {
-			paper(m)
-		}
+		paper(paperName[row])
 	}
 	for _, m := range methods(t.Name) {
-		if !done[m] {
-			paper(m)
-		}
+		paper(m)
 	}
 	return table(append([]string{"test accuracy (%)"}, heads...), out) + ls.caveats(t, rows, places)
 }
 
-// panelPlaces are the places of a table with a column for each panel.
-func (ls ResultRows) panelPlaces() (places []place) {
+// wide is the table of all panels beside each other.
+func wide(t *Target, ls ResultRows) string {
+	return accuracies(t, ls, ls.rows(""), ls.places(), ls.panels(), "", nil)
+}
+
+func (ls ResultRows) places() (places []place) {
 	for _, p := range ls.panels() {
 		places = append(places, place{p, ""})
 	}
 	return places
-}
-
-// wide is the table of all panels beside each other.
-func wide(t *Target, ls ResultRows) string {
-	return accuracies(t, ls, ls.rows(""), ls.panelPlaces(), ls.panels())
 }
 
 // deep is a table for each panel, what varies in its columns; name says what that
@@ -142,7 +136,7 @@ func deep(t *Target, ls ResultRows, name string) string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%s:\n\n%s", panel, accuracies(t, ls, ls.rows(panel), places, heads))
+		fmt.Fprintf(&b, "%s:\n\n%s", panel, accuracies(t, ls, ls.rows(panel), places, heads, "", nil))
 	}
 	return b.String()
 }
@@ -325,16 +319,11 @@ const commonBest = "best common epoch"
 
 // protocols is the table of graph classification by both protocols.
 func protocols(t *Target, ls ResultRows) string {
-	return besidePaper(t, ls, ls.rows(""), ls.panelPlaces(), ls.panels(), func(row string) []string {
-		common := []string{row + ", " + commonBest}
-		for _, panel := range ls.panels() {
-			text := missing
-			if mean, std, ok := ls.of(panel, row, "").commonEpoch(); ok {
-				text = meanStd(mean, std)
-			}
-			common = append(common, text)
+	return accuracies(t, ls, ls.rows(""), ls.places(), ls.panels(), ", "+commonBest, func(row string, p place) string {
+		if mean, std, ok := ls.of(p.panel, row, "").commonEpoch(); ok {
+			return meanStd(mean, std)
 		}
-		return common
+		return missing
 	})
 }
 

@@ -56,8 +56,8 @@ type rendered struct {
 
 // picture is a chart's file with what a reader needs to know of it.
 type picture struct {
-	name    string // of its files, without extension
-	caption string
+	Name    string // of its files, without extension
+	Caption string
 }
 
 // list is a list of the charts that there are.

@@ -304,7 +304,7 @@ var targets = []*Target{
 		Asks:  "Test accuracy and time over the number K of Langevin steps; the paper uses 3. It prints no numbers for this figure.",
 		cells: vary([]variant{{row: eclGSR}}, "model.ecl.sgld_steps", []string{"0", "1", "2", "3", "5", "8", "10"}, citations...),
 		render: func(t *Target, ls ResultRows) rendered {
-			return rendered{text: deep(t, ls, "K ="), charts: list(sampling(t, ls, "Langevin steps K"))}
+			return rendered{text: deep(t, ls, "K ="), charts: list(curves(t, ls, "Langevin steps K", false, paperAt(3), runTime))}
 		},
 	},
 	{

@@ -63,102 +63,81 @@ func ParseGrid(text string) (*Grid, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The values are checked one by one on a scratch configuration.
-	c, err := config.Load("", "", "", nil)
+	r, err := newOptionReader("list")
 	if err != nil {
 		return nil, err
 	}
-	p := gridParser{scratch: c, grid: &Grid{Seeds: []int{0}}, seen: map[string]bool{}}
 	section, ok := tree["sweep"].(map[string]any)
 	if !ok && tree["sweep"] != nil {
 		return nil, errors.New(`sweep must be a section: write [sweep], and below it lines such as "train.lr" = [0.01, 0.02]`)
 	}
 	delete(tree, "sweep")
-	if err := p.base("", tree); err != nil {
+	base, err := r.flatten(tree)
+	if err != nil {
 		return nil, err
 	}
+	g := &Grid{Seeds: []int{0}}
+	for _, key := range slices.Sorted(maps.Keys(base)) {
+		text, err := r.value(key, base[key])
+		if err != nil {
+			return nil, err
+		}
+		if key == "train.seed" {
+			g.Seeds = []int{int(base[key].(int64))} // value has checked the type
+			continue
+		}
+		g.Base = append(g.Base, key+"="+text)
+	}
+	lists, err := r.flatten(section)
+	if err != nil {
+		return nil, fmt.Errorf("[sweep]: %w", err)
+	}
 	// Go's maps have no order; the file's is in the decoder's list of keys.
-	for _, key := range meta.Keys() {
-		if len(key) > 1 && key[0] == "sweep" {
-			if err := p.entry(section, key[1:]); err != nil {
+	for _, path := range meta.Keys() {
+		if path[0] != "sweep" || len(path) == 1 {
+			continue
+		}
+		key := config.Canonical(strings.Join(path[1:], "."))
+		if v, ok := lists[key]; ok {
+			delete(lists, key) // each table of zip has an entry
+			if err := g.entry(r, key, v); err != nil {
 				return nil, fmt.Errorf("[sweep]: %w", err)
 			}
 		}
 	}
-	for _, s := range p.grid.Base {
-		if key, _, _ := strings.Cut(s, "="); p.seen[key] {
-			return nil, fmt.Errorf("%s has both a value and a list in [sweep]; leave one out", key)
-		}
-	}
-	return p.grid, nil
-}
-
-type gridParser struct {
-	scratch *config.Config
-	grid    *Grid
-	seen    map[string]bool // options that have a list
-	zips    bool
-}
-
-// base takes the options outside of [sweep].
-func (p *gridParser) base(prefix string, tree map[string]any) error {
-	for _, k := range slices.Sorted(maps.Keys(tree)) {
-		key := config.Canonical(prefix + k)
-		if sub, ok := tree[k].(map[string]any); ok {
-			if err := p.base(key+".", sub); err != nil {
-				return err
+	for _, a := range g.Axes {
+		for _, key := range a.Keys {
+			if _, ok := base[key]; ok {
+				return nil, fmt.Errorf("%s has both a value and a list in [sweep]; leave one out", key)
 			}
-			continue
 		}
-		text, err := p.value(key, tree[k])
-		if err != nil {
-			return err
-		}
-		if key == "train.seed" {
-			p.grid.Seeds = []int{int(tree[k].(int64))} // value has checked the type
-			continue
-		}
-		p.grid.Base = append(p.grid.Base, key+"="+text)
 	}
-	return nil
+	return g, nil
 }
 
-// entry takes the value at a path below [sweep].
-func (p *gridParser) entry(section map[string]any, path []string) error {
-	var v any = section
-	for _, k := range path {
-		sub, ok := v.(map[string]any)
-		if !ok { // inside of [[sweep.zip]], which is taken whole
-			return nil
-		}
-		v = sub[k]
-	}
-	key := config.Canonical(strings.Join(path, "."))
-	switch list := v.(type) {
-	case map[string]any: // the head of a section; its options have entries of their own
-		return nil
-	case []map[string]any:
+// entry takes an option's list, the seeds, or the lists that go together.
+func (g *Grid) entry(r *optionReader, key string, v any) error {
+	if tables, ok := v.([]map[string]any); ok {
 		if key != "zip" {
 			return fmt.Errorf("[[sweep.%s]]: lists that go together are written below [[sweep.zip]]", key)
 		}
-		if p.zips { // each table has an entry
-			return nil
-		}
-		p.zips = true
-		for i, table := range list {
-			if err := p.zip(table); err != nil {
+		for i, table := range tables {
+			if err := g.zip(r, table); err != nil {
 				return fmt.Errorf("zip %d: %w", i+1, err)
 			}
 		}
 		return nil
 	}
 	if key == "seeds" || key == "train.seed" {
-		return p.seeds(key, v)
+		return g.seeds(r, key, v)
 	}
 	if n := nearest.Of(key, []string{"seeds"}); n != "" && !strings.Contains(key, ".") {
 		return fmt.Errorf("there is no %s; did you mean seeds?", key)
 	}
-	values, err := p.list(key, v)
+	if _, ok := v.([]any); !ok { // one of one
+		v = []any{v}
+	}
+	values, err := r.values(key, v)
 	if err != nil {
 		return err
 	}
@@ -166,139 +145,165 @@ func (p *gridParser) entry(section map[string]any, path []string) error {
 	for _, x := range values {
 		axis.Values = append(axis.Values, []string{x})
 	}
-	p.grid.Axes = append(p.grid.Axes, axis)
-	return nil
-}
-
-// list reads the values of one option; a value that is no list is one of one.
-func (p *gridParser) list(key string, v any) ([]string, error) {
-	if p.seen[key] {
-		return nil, fmt.Errorf("%s has two lists", key)
-	}
-	p.seen[key] = true
-	if _, ok := v.([]any); !ok {
-		v = []any{v}
-	}
-	values, err := optionValues(p.scratch, key, v)
-	if err != nil && !strings.HasPrefix(err.Error(), key) { // that of a value names the option
-		err = fmt.Errorf("%s: %w", key, err)
-	}
-	return values, err
-}
-
-// optionValues reads a list of different values of an option.
-func optionValues(scratch *config.Config, key string, v any) ([]string, error) {
-	list, _ := v.([]any)
-	if len(list) == 0 {
-		return nil, errors.New("the list is empty")
-	}
-	var values []string
-	for _, x := range list {
-		if err := scratch.SetValue(key, x, ""); err != nil {
-			return nil, err
-		}
-		text := scratch.Value(key)
-		if slices.Contains(values, text) {
-			return nil, fmt.Errorf("%s stands in the list twice", text)
-		}
-		values = append(values, text)
-	}
-	return values, nil
-}
-
-// value checks a value and returns its text.
-func (p *gridParser) value(key string, v any) (string, error) {
-	if err := p.scratch.SetValue(key, v, ""); err != nil {
-		return "", err
-	}
-	return p.scratch.Value(key), nil
+	g.Axes = append(g.Axes, axis)
+	return r.once(key)
 }
 
 // zip reads a table of lists that go together.
-func (p *gridParser) zip(table map[string]any) error {
-	flat := map[string]any{}
-	flatten("", table, flat)
+func (g *Grid) zip(r *optionReader, table map[string]any) error {
+	lists, err := r.flatten(table)
+	if err != nil {
+		return err
+	}
+	keys, err := r.known(lists)
+	if lists["seeds"] != nil || lists["train.seed"] != nil {
+		return errors.New("seeds cannot go together with other lists: every setting is run with each")
+	}
+	if err != nil {
+		return err
+	}
 	var axis Axis
-	for _, key := range config.KeyNames() {
-		if _, ok := flat[key]; ok {
-			axis.Keys = append(axis.Keys, key)
-		}
-	}
-	for key := range flat {
-		if key == "seeds" || key == "train.seed" {
-			return errors.New("seeds cannot go together with other lists: every setting is run with each")
-		}
-		if !slices.Contains(axis.Keys, key) { // SetValue says what is meant
-			_, err := p.value(key, flat[key])
-			return err
-		}
-	}
-	for k, key := range axis.Keys {
-		list, ok := flat[key].([]any)
+	for _, key := range keys {
+		list, ok := lists[key].([]any)
 		if !ok || len(list) == 0 {
 			return fmt.Errorf("%s must be a list of values", key)
 		}
-		if p.seen[key] {
-			return fmt.Errorf("%s has two lists", key)
+		if err := r.once(key); err != nil {
+			return err
 		}
-		p.seen[key] = true
-		if k == 0 {
+		if axis.Keys == nil {
 			axis.Values = make([][]string, len(list))
 		}
 		if len(list) != len(axis.Values) {
 			return fmt.Errorf("%s has %d values and %s has %d; lists that go together are equally long", axis.Keys[0], len(axis.Values), key, len(list))
 		}
+		axis.Keys = append(axis.Keys, key)
 		for i, x := range list {
-			text, err := p.value(key, x)
+			text, err := r.value(key, x)
 			if err != nil {
 				return err
 			}
 			axis.Values[i] = append(axis.Values[i], text)
 		}
 	}
-	if len(axis.Keys) > 0 {
-		p.grid.Axes = append(p.grid.Axes, axis)
+	if axis.Keys != nil {
+		g.Axes = append(g.Axes, axis)
 	}
 	return nil
 }
 
-func flatten(prefix string, tree map[string]any, out map[string]any) {
-	for k, v := range tree {
-		if sub, ok := v.(map[string]any); ok {
-			flatten(prefix+k+".", sub, out)
-		} else {
-			out[config.Canonical(prefix+k)] = v
-		}
-	}
-}
-
 // seeds reads how many seeds there are, or which.
-func (p *gridParser) seeds(key string, v any) error {
-	if p.seen["train.seed"] {
+func (g *Grid) seeds(r *optionReader, key string, v any) error {
+	if r.once("train.seed") != nil {
 		return errors.New("the seeds are given twice: leave seeds or train.seed out")
 	}
-	p.seen["train.seed"] = true
 	wrong := fmt.Errorf("%s must be how many seeds there are, 1 at least, or a list of seeds, 0 or greater, got %v", key, v)
 	if n, ok := v.(int64); ok && key == "seeds" {
 		if n < 1 || n > 1<<20 {
 			return wrong
 		}
-		p.grid.Seeds = FirstSeeds(int(n))
+		g.Seeds = FirstSeeds(int(n))
 		return nil
 	}
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
 		return wrong
 	}
-	p.grid.Seeds = nil
+	g.Seeds = nil
 	for _, x := range list {
 		n, ok := x.(int64)
-		if !ok || n < 0 || n > 1<<31-1 || slices.Contains(p.grid.Seeds, int(n)) {
+		if !ok || n < 0 || n > 1<<31-1 || slices.Contains(g.Seeds, int(n)) {
 			return wrong
 		}
-		p.grid.Seeds = append(p.grid.Seeds, int(n))
+		g.Seeds = append(g.Seeds, int(n))
 	}
 	return nil
+}
+
+// optionReader reads the options of a grid or a space from decoded TOML.
+type optionReader struct {
+	scratch *config.Config // that values are checked on
+	what    string         // list or range: what an option has, for messages
+	seen    map[string]bool
+}
+
+func newOptionReader(what string) (*optionReader, error) {
+	c, err := config.Load("", "", "", nil)
+	return &optionReader{scratch: c, what: what, seen: map[string]bool{}}, err
+}
+
+// flatten returns what stands in nested sections by option. Ranges are not sections.
+func (r *optionReader) flatten(tree map[string]any) (map[string]any, error) {
+	out := map[string]any{}
+	var walk func(prefix string, tree map[string]any) error
+	walk = func(prefix string, tree map[string]any) error {
+		for _, k := range slices.Sorted(maps.Keys(tree)) {
+			key := config.Canonical(prefix + k)
+			sub, section := tree[k].(map[string]any)
+			if _, option := config.Keys()[key]; section && !option && !isRange(sub) {
+				if err := walk(key+".", sub); err != nil {
+					return err
+				}
+				continue
+			}
+			if _, twice := out[key]; twice {
+				return r.twice(key)
+			}
+			out[key] = tree[k]
+		}
+		return nil
+	}
+	return out, walk("", tree)
+}
+
+func (r *optionReader) twice(key string) error { return fmt.Errorf("%s has two %ss", key, r.what) }
+
+// once is an error where it is called with an option again.
+func (r *optionReader) once(key string) error {
+	if r.seen[key] {
+		return r.twice(key)
+	}
+	r.seen[key] = true
+	return nil
+}
+
+// known returns the keys in the order of config.KeyNames. One that is no option is an
+// error, which says what may be meant.
+func (r *optionReader) known(flat map[string]any) (keys []string, err error) {
+	for key := range flat {
+		if !slices.Contains(config.KeyNames(), key) {
+			err = r.scratch.SetValue(key, "", "")
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(config.KeyNames()), func(key string) bool { return flat[key] == nil }), err
+}
+
+// value checks a value and returns its text, as TOML.
+func (r *optionReader) value(key string, v any) (string, error) {
+	if err := r.scratch.SetValue(key, v, ""); err != nil {
+		return "", err
+	}
+	return r.scratch.Value(key), nil
+}
+
+// values reads a list of values of an option.
+func (r *optionReader) values(key string, v any) ([]string, error) {
+	list, _ := v.([]any)
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s: the list of values is empty", key)
+	}
+	var out []string
+	for _, x := range list {
+		text, err := r.value(key, x)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(out, text) {
+			return nil, fmt.Errorf("%s: %s stands in the list twice", key, text)
+		}
+		out = append(out, text)
+	}
+	return out, nil
 }
 
 // FirstSeeds are the seeds 0 to n-1.

@@ -16,6 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	goruntime "runtime"
 	"slices"
 	"sync"
@@ -26,6 +28,8 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
+	"golang.org/x/sync/errgroup"
 )
 
 // Runner trains jobs. The zero value runs all of them, one on each processor, and
@@ -34,6 +38,9 @@ import (
 type Runner struct {
 	// Dir is the folder of the store; empty keeps records in memory only.
 	Dir string
+	// Runs, if not empty, is a folder that has a run directory for each job, as gsrc
+	// train --out makes one: what is there is opened, and what was stopped goes on.
+	Runs string
 	// Workers is how many jobs run at a time; 0 is one for each processor. A job
 	// has one thread, or its share of the processors where fewer jobs are left
 	// than there are: results do not depend on it.
@@ -87,7 +94,7 @@ func (r *Runner) Run(ctx context.Context, jobs []Job) ([]*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	todo, err := r.recall(tasks)
+	todo, err := r.recall(ctx, tasks)
 	if err != nil {
 		return nil, err
 	}
@@ -129,21 +136,59 @@ func (r *Runner) plan(ctx context.Context, jobs []Job) (tasks []*task, of []*tas
 	return tasks, of, nil
 }
 
-// recall gives tasks the records that the store has, and returns the others.
-func (r *Runner) recall(tasks []*task) (todo []*task, err error) {
+// recall gives tasks the records that the store, or a run directory, has, and returns
+// the others.
+func (r *Runner) recall(ctx context.Context, tasks []*task) (todo []*task, err error) {
 	for _, t := range tasks {
-		if r.Dir != "" {
-			rec, err := Store{r.Dir}.get(t.dataset, t.job.Model, t.key)
-			if err != nil {
+		switch dir := r.runDir(t.dataset, t.job.Model, t.key); {
+		case r.Runs != "":
+			if info, err := train.ReadInfo(dir); err == nil && info.Status == "done" {
+				if t.record, _, err = r.run(ctx, t, 1, 0); err != nil {
+					return nil, err
+				}
+			}
+		case r.Dir != "":
+			if t.record, err = (Store{r.Dir}).get(t.dataset, t.job.Model, t.key); err != nil {
 				r.logf("%v; the job runs again", err)
 			}
-			if t.record = rec; rec != nil {
-				continue
-			}
 		}
-		todo = append(todo, t)
+		if t.record == nil {
+			todo = append(todo, t)
+		}
 	}
 	return todo, nil
+}
+
+// RunDir is the directory that [Runner.Runs] has of a job's run.
+func (r *Runner) RunDir(of *Record) string { return r.runDir(of.Dataset, of.Model, of.Key) }
+
+func (r *Runner) runDir(dataset, model, key string) string {
+	return filepath.Join(r.Runs, fmt.Sprintf("%s-%s-%s", dataset, model, key[:12]))
+}
+
+// train trains a job, or where runs are kept goes on with what is there. A kept run is
+// opened anew, so that its outcome is the same whether it was there or not.
+func (r *Runner) train(ctx context.Context, s *gsrc.Setup, t *task, threads int, memory int64) (*gsrc.Run, error) {
+	o := gsrc.TrainOptions{Memory: memory}
+	if r.Runs == "" {
+		return s.Train(ctx, o)
+	}
+	o.Out = r.runDir(t.dataset, t.job.Model, t.key)
+	if _, err := os.Stat(filepath.Join(o.Out, checkpoint.InfoFile)); err != nil { // not begun, or killed before it had begun
+		if err := os.MkdirAll(r.Runs, 0o755); err != nil {
+			return nil, err
+		}
+		if _, err := s.Train(ctx, o); err != nil {
+			return nil, err
+		}
+	} else if info, err := train.ReadInfo(o.Out); err != nil {
+		return nil, err
+	} else if info.Status != "done" {
+		if _, err := gsrc.Resume(ctx, o.Out, gsrc.ResumeOptions{Data: t.job.Data, Threads: threads}); err != nil {
+			return nil, err
+		}
+	}
+	return gsrc.OpenRun(o.Out)
 }
 
 func (r *Runner) logf(format string, args ...any) {
@@ -154,8 +199,6 @@ func (r *Runner) logf(format string, args ...any) {
 
 // runAll runs tasks, Workers of them at a time, in their order.
 func (r *Runner) runAll(parent context.Context, tasks, todo []*task) error {
-	ctx, cancel := context.WithCancelCause(parent)
-	defer cancel(nil)
 	cores := goruntime.GOMAXPROCS(0)
 	workers := r.Workers
 	if workers <= 0 {
@@ -165,7 +208,7 @@ func (r *Runner) runAll(parent context.Context, tasks, todo []*task) error {
 	memory, _ := budget.Default() // which jobs that run side by side share
 
 	var mu sync.Mutex // guards what follows, and calls of Observer and Log
-	start, next := time.Now(), 0
+	start := time.Now()
 	var running []*task
 	p := Progress{Total: len(tasks), Stored: len(tasks) - len(todo), Done: len(tasks) - len(todo)}
 	for _, t := range tasks {
@@ -189,56 +232,49 @@ func (r *Runner) runAll(parent context.Context, tasks, todo []*task) error {
 		r.Observer(e)
 	}
 	tell(nil)
-	worker := func() {
-		for {
-			mu.Lock()
-			if next == len(todo) || ctx.Err() != nil {
-				mu.Unlock()
-				return
-			}
-			t := todo[next]
-			next++
-			// The last jobs share the processors that others have left.
-			threads := max(1, cores/min(workers, p.Total-p.Done))
-			running = append(running, t)
-			tell(nil)
+	group, ctx := errgroup.WithContext(parent)
+	group.SetLimit(workers)
+	one := func(t *task) error {
+		mu.Lock()
+		if ctx.Err() != nil {
 			mu.Unlock()
-
-			rec, keep, err := r.run(ctx, t, threads, memory/int64(workers))
-			if err == nil && keep && r.Dir != "" {
-				err = Store{r.Dir}.put(rec)
-			}
-
-			mu.Lock()
-			running = slices.DeleteFunc(running, func(x *task) bool { return x == t })
-			if err != nil {
-				cancel(err)
-				mu.Unlock()
-				return
-			}
-			t.record = rec
-			p.Done++
-			seconds += rec.Seconds
-			if rec.Failed() {
-				p.Failed++
-				r.logf("%s failed: %s", t.job, rec.Error)
-			}
-			tell(rec)
-			mu.Unlock()
+			return nil
 		}
-	}
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(worker)
-	}
-	wg.Wait()
-	switch {
-	case !slices.ContainsFunc(todo, func(t *task) bool { return t.record == nil }):
+		// The last jobs share the processors that others have left.
+		threads := max(1, cores/min(workers, p.Total-p.Done))
+		running = append(running, t)
+		tell(nil)
+		mu.Unlock()
+
+		rec, keep, err := r.run(ctx, t, threads, memory/int64(workers))
+		if err == nil && keep && r.Dir != "" {
+			err = Store{r.Dir}.put(rec)
+		}
+
+		mu.Lock()
+		defer mu.Unlock()
+		running = slices.DeleteFunc(running, func(x *task) bool { return x == t })
+		if err != nil {
+			return err
+		}
+		t.record = rec
+		p.Done++
+		seconds += rec.Seconds
+		if rec.Failed() {
+			p.Failed++
+			r.logf("%s failed: %s", t.job, rec.Error)
+		}
+		tell(rec)
 		return nil
-	case parent.Err() != nil:
+	}
+	for _, t := range todo {
+		group.Go(func() error { return one(t) })
+	}
+	err := group.Wait()
+	if parent.Err() != nil && slices.ContainsFunc(todo, func(t *task) bool { return t.record == nil }) {
 		return train.ErrInterrupted
 	}
-	return context.Cause(ctx)
+	return err
 }
 
 // run trains one job. The error is that of a sweep that must stop; keep is
@@ -253,7 +289,7 @@ func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (r
 		return nil, false, err
 	}
 	start := time.Now()
-	run, err := s.Train(ctx, gsrc.TrainOptions{Memory: memory})
+	run, err := r.train(ctx, s, t, threads, memory)
 	rec.Seconds = math.Round(time.Since(start).Seconds()*1e3) / 1e3
 	if gsrc.IsInterrupted(ctx, err) {
 		return nil, false, fmt.Errorf("%w: %s", train.ErrInterrupted, t.job)
@@ -268,6 +304,9 @@ func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (r
 	}
 	if rec.PeakBytes, err = PeakBytes(s); err != nil {
 		rec.PeakBytes = 0 // the memory of a user's program may not be predictable
+	}
+	if r.Runs != "" { // it may have been there
+		rec.Seconds = run.Result.WallS
 	}
 	res := *run.Result
 	res.Trained, res.PeakRSSMiB = nil, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/lab"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
@@ -109,10 +110,12 @@ func (t *Trial) scores() []float64 {
 
 // mean is the mean of scores; -Inf for a trial that failed or has not run.
 func (t *Trial) mean() float64 {
-	if v := t.scores(); len(v) > 0 {
-		return meanOf(v)
+	v := t.scores()
+	if len(v) == 0 {
+		return math.Inf(-1)
 	}
-	return math.Inf(-1)
+	mean, _ := lab.MeanStd(v)
+	return mean
 }
 
 // Study is the outcome of a search.
@@ -383,6 +386,6 @@ func withinNoise(a, b []float64) bool {
 	for i := range a {
 		d[i] = a[i] - b[i]
 	}
-	mean, std := meanStd(d)
+	mean, std := lab.MeanStd(d)
 	return mean < std/math.Sqrt(float64(len(d)))
 }

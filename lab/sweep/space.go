@@ -97,19 +97,25 @@ func ParseSpace(text string) (*Space, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := config.Load("", "", "", nil)
+	p, err := newOptionReader("range")
 	if err != nil {
 		return nil, err
 	}
-	p := &spaceParser{scratch: c, found: map[string]valueRange{}}
-	if err := p.section("", tree); err != nil {
+	flat, err := p.flatten(tree)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := p.known(flat)
+	if err != nil {
 		return nil, err
 	}
 	s := &Space{}
-	for _, key := range config.KeyNames() {
-		if r, ok := p.found[key]; ok {
-			s.ranges = append(s.ranges, r)
+	for _, key := range keys {
+		r, err := p.valueRange(key, flat[key])
+		if err != nil {
+			return nil, err
 		}
+		s.ranges = append(s.ranges, r)
 	}
 	if len(s.ranges) == 0 {
 		return nil, errors.New(`there is no option in it; write lines such as "train.lr" = { log = [0.001, 0.1] }`)
@@ -131,46 +137,17 @@ func (s *Space) Without(keys []string) *Space {
 	return &Space{slices.DeleteFunc(slices.Clone(s.ranges), func(r valueRange) bool { return slices.Contains(keys, r.key) })}
 }
 
-type spaceParser struct {
-	scratch *config.Config
-	found   map[string]valueRange
-}
-
-func (p *spaceParser) section(prefix string, tree map[string]any) error {
-	for _, k := range slices.Sorted(maps.Keys(tree)) {
-		key := config.Canonical(prefix + k)
-		sub, isTable := tree[k].(map[string]any)
-		if _, known := config.Keys()[key]; isTable && !known && !isRange(sub) {
-			if err := p.section(key+".", sub); err != nil {
-				return err
-			}
-			continue
-		}
-		if _, twice := p.found[key]; twice {
-			return fmt.Errorf("%s has two ranges", key)
-		}
-		r, err := p.option(key, tree[k])
-		if err != nil {
-			return err
-		}
-		p.found[key] = r
-	}
-	return nil
-}
-
 func isRange(table map[string]any) bool {
 	return slices.ContainsFunc(rangeKinds, func(kind string) bool { return table[kind] != nil })
 }
 
-func (p *spaceParser) option(key string, v any) (valueRange, error) {
+// valueRange reads what an option may be.
+func (p *optionReader) valueRange(key string, v any) (valueRange, error) {
 	r := valueRange{key: key}
-	if err := p.scratch.SetValue(key, v, ""); err == nil {
-		return r, fmt.Errorf("%s must be a range or a list of values; a single value belongs into --set %s=%s", key, key, p.scratch.Value(key))
+	if text, err := p.value(key, v); err == nil {
+		return r, fmt.Errorf("%s must be a range or a list of values; a single value belongs into --set %s=%s", key, key, text)
 	}
-	k, known := config.Keys()[key]
-	if !known {
-		return r, p.scratch.SetValue(key, "", "") // says what is meant
-	}
+	k := config.Keys()[key]
 	if key == "train.seed" || key == "train.threads" {
 		return r, fmt.Errorf("%s cannot be searched for", key)
 	}
@@ -192,7 +169,9 @@ func (p *spaceParser) option(key string, v any) (valueRange, error) {
 				err = errors.New("step must be a number greater than 0")
 			}
 		case "choice":
-			r.choices, err = optionValues(p.scratch, key, table[name])
+			if r.choices, err = p.values(key, table[name]); err != nil {
+				return r, err
+			}
 			fallthrough
 		case "log", "uniform", "integer":
 			if err == nil && r.kind != "" {
@@ -254,25 +233,25 @@ func (r *valueRange) bounds(v any, optionType string) error {
 	return nil
 }
 
-func (p *spaceParser) conditions(r *valueRange, v any) error {
+func (p *optionReader) conditions(r *valueRange, v any) error {
 	table, ok := v.(map[string]any)
 	if !ok || len(table) == 0 {
 		return errors.New(`when must be a table such as { "model.classifier" = ["gcn"] }`)
 	}
-	flat := map[string]any{}
-	flatten("", table, flat)
-	for _, key := range config.KeyNames() {
-		if list, ok := flat[key]; ok {
-			values, err := optionValues(p.scratch, key, list)
-			if err != nil {
-				return fmt.Errorf("when %s: %w", key, err)
-			}
-			r.when = append(r.when, condition{key, values})
-			delete(flat, key)
-		}
+	flat, err := p.flatten(table)
+	if err != nil {
+		return err
 	}
-	for key := range flat {
-		return p.scratch.SetValue(key, "", "") // says what is meant
+	keys, err := p.known(flat)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		values, err := p.values(key, flat[key])
+		if err != nil {
+			return fmt.Errorf("when: %w", err)
+		}
+		r.when = append(r.when, condition{key, values})
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/lab"
 )
 
 // splitOption cuts key=value.
@@ -18,7 +19,7 @@ func splitOption(set string) (key, value string) {
 
 // Val returns mean and standard deviation of the best trial's validation
 // accuracies, in percent.
-func (f *Study) Val() (mean, std float64) { return meanStd(f.Best.Val()) }
+func (f *Study) Val() (mean, std float64) { return lab.MeanStd(f.Best.Val()) }
 
 // Evidence says what the best trial reached in what the search compares.
 func (f *Study) Evidence() string {
@@ -32,7 +33,7 @@ func (f *Study) Evidence() string {
 // score is mean and standard deviation of the scores, with the name of what they are
 // unless that is accuracy.
 func (t *Trial) score() string {
-	mean, std := meanStd(t.scores())
+	mean, std := lab.MeanStd(t.scores())
 	switch t.measure {
 	case "loss":
 		return fmt.Sprintf("loss %.4f ± %.4f", -mean, std)
@@ -48,7 +49,7 @@ func (t *Trial) score() string {
 // percent; NaN where there are no test nodes. The search has not looked at them.
 func (f *Study) Test() (mean, std float64) {
 	row := newRow(slices.Clone(f.Best.Records))
-	return row.TestMean, row.TestStd
+	return float64(row.TestMean), float64(row.TestStd)
 }
 
 // Keys are the options that the outcome decides or was given, in the order of

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -50,8 +51,13 @@ gcn,d,gcn,10.0,0,1,,,,,2.000
 			t.Errorf("table\n%slacks the line\n%s", &b, line)
 		}
 	}
-	lines := Summarize(records).JSON()
-	if last := lines[3]; last.ValAccMean != nil || last.Failed != 1 || last.Set["train.lr"] != "10.0" || len(lines[0].Set) != 0 {
-		t.Errorf("lines %+v", lines)
+	rows := Summarize(records).Rows
+	for i, want := range map[int]string{
+		0: `{"summary":true,"model":"gcn","data":"d","set":{},"runs":1,"failed":0,"val_acc_mean":90,"val_acc_std":0,"test_acc_mean":60,"test_acc_std":0,"seconds":2}`,
+		3: `{"summary":true,"model":"gcn","data":"d","set":{"model.classifier":"gcn","train.lr":"10.0"},"runs":0,"failed":1,"val_acc_mean":null,"val_acc_std":null,"test_acc_mean":null,"test_acc_std":null,"seconds":2}`,
+	} {
+		if text, err := json.Marshal(rows[i]); err != nil || string(text) != want {
+			t.Errorf("row %d as JSON: %s, %v, want %s", i, text, err, want)
+		}
 	}
 }
