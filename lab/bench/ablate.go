@@ -243,8 +243,7 @@ func (r *AblationRow) time(with, without *Stepper, rounds int) error {
 
 // Write prints a table, and then in a line for each pass what it brings.
 func (a *Ablation) Write(w io.Writer, f Format) error {
-	m := a.Machine
-	fmt.Fprintf(w, "gsrc %s, %s/%s, kernels %s, %d threads of %d, %s\n\n", a.Version, m.OS, m.Arch, m.ISA, m.Threads, m.CPUs, m.GoVersion)
+	fmt.Fprintf(w, "gsrc %s, %s\n\n", a.Version, a.Machine)
 	rows := [][]string{{"without", "step", "data", "with", "without", "without/with", "planned", "without it", "kernels", "without it"}}
 	brings := map[string][]string{}
 	var order []string

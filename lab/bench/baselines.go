@@ -388,8 +388,7 @@ func writeArrays(folder string, ds *data.Dataset, st *graph.Structure) error {
 
 // Write prints the comparison as a table.
 func (r *BaselineReport) Write(w io.Writer, f Format) error {
-	m := r.Machine
-	fmt.Fprintf(w, "gsrc %s, %s/%s, kernels %s, %d threads of %d, %s\n%s\nmedians of %d rounds in turn\n\n", r.Version, m.OS, m.Arch, m.ISA, m.Threads, m.CPUs, m.GoVersion, r.Python, r.Rounds)
+	fmt.Fprintf(w, "gsrc %s, %s\n%s\nmedians of %d rounds in turn\n\n", r.Version, r.Machine, r.Python, r.Rounds)
 	rows := [][]string{{"work", "data", "gsrc", "memory", "baseline", "its time", "its memory", "ratio"}}
 	for _, x := range r.Results {
 		first := []string{x.Work, x.Data, ms(x.MS), peak(x.PeakMiB)}

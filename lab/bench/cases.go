@@ -99,13 +99,17 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Device != nil {
-		return runOnGPU(ctx, o, cases)
-	}
 	r := &Report{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads)}
 	var before *Roofline
-	if !o.NoRoofline {
+	switch {
+	case o.Device != nil:
+		o.Child = nil // one process has the GPU
+		err = r.describe(o.Device, !o.NoRoofline)
+	case !o.NoRoofline:
 		before = MeasureRoofline(o.Threads)
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, c := range cases {
 		if err := ctx.Err(); err != nil {
@@ -127,12 +131,15 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		// What the machine can do is the best of all moments: something else may have
 		// run in the others.
 		r.Limits = before.best(MeasureRoofline(o.Threads))
-		r.judge()
 	}
+	r.judge()
 	return r, nil
 }
 
 func (r *Report) judge() {
+	if r.Limits == nil {
+		return
+	}
 	for i := range r.Results {
 		r.Results[i].judge(r.Limits)
 	}

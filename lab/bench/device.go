@@ -1,10 +1,8 @@
 package bench
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -37,33 +35,15 @@ const (
 	productSide = 4096
 )
 
-// runOnGPU times the cases on the GPU of the options, all in this process.
-func runOnGPU(ctx context.Context, o Options, cases []Case) (*Report, error) {
-	r := &Report{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads), Device: &Device{
-		Name: o.Device.Name(), Capability: o.Device.Info().Capability(), Products: o.Device.Products(), Date: time.Now().UTC().Format(time.DateOnly),
-	}}
-	if !o.NoRoofline {
-		var err error
-		if r.Limits, err = MeasureDevice(o.Device, copyBytes, productSide); err != nil {
-			return nil, fmt.Errorf("measuring what %s can do: %w", o.Device.Name(), err)
+// describe names the GPU, and measures what it can do.
+func (r *Report) describe(d *cuda.Device, limits bool) (err error) {
+	r.Device = &Device{Name: d.Name(), Capability: d.Info().Capability(), Products: d.Products(), Date: time.Now().UTC().Format(time.DateOnly)}
+	if limits {
+		if r.Limits, err = MeasureDevice(d, copyBytes, productSide); err != nil {
+			return fmt.Errorf("measuring what %s can do: %w", d.Name(), err)
 		}
 	}
-	for _, c := range cases {
-		if err := ctx.Err(); err != nil {
-			return r, err
-		}
-		if o.Progress != nil {
-			o.Progress(c.Name)
-		}
-		x, err := c.inProcess(o)
-		if err != nil {
-			return r, fmt.Errorf("%s: %w", c.Name, err)
-		}
-		x.Name = c.Name
-		r.Results = append(r.Results, x)
-	}
-	r.judge()
-	return r, nil
+	return nil
 }
 
 // MeasureDevice finds what a GPU can do: the rate of a copy of so many bytes within
@@ -81,23 +61,15 @@ func MeasureDevice(d *cuda.Device, bytes, side int) (_ *Roofline, err error) {
 		return b, d.Reserve(b, n)
 	}
 	from, err := take(bytes / 4)
-	if err != nil {
-		return nil, err
-	}
-	to, err := take(bytes / 4)
-	if err != nil {
+	to, err2 := take(bytes / 4)
+	product, err3 := take(side * side)
+	x := runtime.F32(ramp(side*side), side, side)
+	held = append(held, x)
+	if err := errors.Join(err, err2, err3, d.ToDevice(x)); err != nil {
 		return nil, err
 	}
 	copied, err := d.Time(func() error { return d.Copy(to.Device.Elements, from.Device.Elements, bytes) })
 	if err != nil {
-		return nil, err
-	}
-	x, product := runtime.F32(ramp(side*side), side, side), (*runtime.Buffer)(nil)
-	held = append(held, x)
-	if err := d.ToDevice(x); err != nil {
-		return nil, err
-	}
-	if product, err = take(side * side); err != nil {
 		return nil, err
 	}
 	multiplied, err := d.Time(func() error {
@@ -120,52 +92,6 @@ func (t *Stepper) timeParts(d runtime.Timer, step float64) ([]Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts := byKind(times, 1)
 	took, err := d.Time(t.adam)
-	if err != nil {
-		return nil, err
-	}
-	adam := Part{Op: "adam", Count: 1, MS: took.Seconds() * 1e3}
-	for _, p := range t.params {
-		adam.Cost = adam.Cost.plus(adamCost(p.W.Size()))
-	}
-	parts = append(parts, adam)
-	ofStep(parts, step)
-	return parts, nil
-}
-
-// writeGPU prints the report of a GPU: all parts of a step, with their work.
-func (r *Report) writeGPU(w io.Writer, f Format, parts bool) error {
-	d := r.Device
-	fmt.Fprintf(w, "%s, compute capability %s, matrix products by %s; gsrc %s, %s\n", d.Name, d.Capability, d.Products, r.Version, d.Date)
-	if l := r.Limits; l != nil {
-		fmt.Fprintf(w, "limits: matrix product %.0f GFLOP/s, copy %.0f GB/s over %s\n", l.MatMul, l.Bandwidth[0].GBs, mib(l.Bandwidth[0].MiB))
-	}
-	fmt.Fprintln(w)
-	rows := [][]string{{"case", "data", "time", "range, of step", "moved", "computed", "rate", "of limit", "memory"}}
-	for _, x := range r.Results {
-		moved, computed := "", ""
-		if x.Cost != nil {
-			moved, computed = work(*x.Cost)
-		}
-		rows = append(rows, []string{x.Name, x.Data, ms(x.MS), ms(x.MinMS) + " to " + ms(x.MaxMS), moved, computed, rate(x.GFlops, x.GBs) + perSize(x.PerSizeNS), percent(x.Share), memory(x)})
-		if !parts {
-			continue
-		}
-		rest := x.MS
-		for _, p := range x.Parts {
-			rest -= p.MS
-			moved, computed := work(p.Cost)
-			rows = append(rows, []string{fmt.Sprintf("  %s ×%d", p.Op, p.Count), "", ms(p.MS), percent(p.OfStep), moved, computed, rate(p.GFlops, p.GBs), percent(p.Share), ""})
-		}
-		if rest > 0 && len(x.Parts) > 0 {
-			rows = append(rows, []string{"  between kernels, host", "", ms(rest), percent(rest / x.MS), "", "", "", "", ""})
-		}
-	}
-	return table(w, f, rows)
-}
-
-// work prints what is moved and what is computed.
-func work(c Cost) (moved, computed string) {
-	return mib(c.Bytes / (1 << 20)), fmt.Sprintf("%.3g MFLOP", c.Flops/1e6)
+	return t.parts(times, 1, took, step), err
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -193,22 +194,12 @@ func timeExports(ctx context.Context, py *pythonRunner, folder string, ds *data.
 }
 
 func chooseGraphs(names []string) ([]Workload, error) {
-	if len(names) == 0 {
-		return exportGraphs, nil
-	}
-	var list []Workload
 	for _, name := range names {
-		found := false
-		for _, w := range exportGraphs {
-			if w.Name == name {
-				list, found = append(list, w), true
-			}
-		}
-		if !found {
+		if !slices.ContainsFunc(exportGraphs, func(w Workload) bool { return w.Name == name }) {
 			return nil, fmt.Errorf("no graph is called %q; there are cora, actor, amazon_cs-size and arxiv-size", name)
 		}
 	}
-	return list, nil
+	return slices.DeleteFunc(slices.Clone(exportGraphs), func(w Workload) bool { return len(names) > 0 && !slices.Contains(names, w.Name) }), nil
 }
 
 // writeExports writes the GCN of a width in every form that is compared, its
@@ -294,15 +285,12 @@ func writeExports(folder string, ds *data.Dataset, hidden int) (time.Duration, e
 
 // drawn are Glorot's weights, and biases that are not zero.
 func drawn(v *ir.Value, shape []int) []float32 {
-	size := 1
-	for _, n := range shape {
-		size *= n
-	}
 	r := rng.New(0, "bench.exports").Sub(v.Name)
-	a := glorot(shape[0], append(shape, 1)[1])
-	out := make([]float32, size)
+	shape = append(shape, 1) // a vector has a fan out of 1
+	bound := float32(math.Sqrt(6 / float64(shape[0]+shape[1])))
+	out := make([]float32, shape[0]*shape[1])
 	for i := range out {
-		out[i] = a * (2*r.Uniform(uint64(i)) - 1)
+		out[i] = bound * (2*r.Uniform(uint64(i)) - 1)
 	}
 	return out
 }

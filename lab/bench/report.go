@@ -117,40 +117,66 @@ func table(w io.Writer, f Format, rows [][]string) error {
 	return nil
 }
 
-// Write prints the report; with parts, those of every step too.
+// Write prints the report; with parts, those of every step too. Columns that nothing
+// stands in are left out.
 func (r *Report) Write(w io.Writer, f Format, parts bool) error {
-	if r.Device != nil {
-		return r.writeGPU(w, f, parts)
+	if d := r.Device; d != nil {
+		fmt.Fprintf(w, "%s, compute capability %s, matrix products by %s; gsrc %s, %s\n", d.Name, d.Capability, d.Products, r.Version, d.Date)
+	} else {
+		fmt.Fprintf(w, "gsrc %s, %s\n", r.Version, r.Machine)
 	}
-	m := r.Machine
-	fmt.Fprintf(w, "gsrc %s, %s/%s, kernels %s, %d threads of %d, %s\n", r.Version, m.OS, m.Arch, m.ISA, m.Threads, m.CPUs, m.GoVersion)
 	if l := r.Limits; l != nil {
-		fmt.Fprintf(w, "limits: matrix product %.0f GFLOP/s, exp %.2f G/s", l.MatMul, l.Exp)
+		fmt.Fprintf(w, "limits: matrix product %.0f GFLOP/s", l.MatMul)
+		if l.Exp > 0 {
+			fmt.Fprintf(w, ", exp %.2f G/s", l.Exp)
+		}
 		for _, b := range l.Bandwidth {
 			fmt.Fprintf(w, ", %.0f GB/s over %s", b.GBs, mib(b.MiB))
 		}
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintln(w)
-	rows := [][]string{{"case", "data", "median", "range", "rate", "of limit", "memory", "least work"}}
+	rows := [][]string{{"case", "data", "median", "range, of step", "work", "rate", "of limit", "memory", "least work"}}
 	for _, x := range r.Results {
-		rows = append(rows, []string{x.Name, x.Data, ms(x.MS), ms(x.MinMS) + " to " + ms(x.MaxMS), rate(x.GFlops, x.GBs) + perSize(x.PerSizeNS), percent(x.Share), memory(x), least(x)})
-		if !parts {
+		rows = append(rows, []string{x.Name, x.Data, ms(x.MS), ms(x.MinMS) + " to " + ms(x.MaxMS), work(x.Cost), rate(x.GFlops, x.GBs) + perSize(x.PerSizeNS), percent(x.Share), memory(x), least(x)})
+		if !parts || len(x.Parts) == 0 {
 			continue
 		}
-		var rest Part
+		small := Part{Op: "others"}
+		rest := Part{Op: "between kernels, host", Count: 1, MS: x.MS}
 		for _, p := range x.Parts {
+			rest.MS -= p.MS
 			if p.OfStep < 0.01 {
-				rest.Count, rest.MS, rest.OfStep = rest.Count+p.Count, rest.MS+p.MS, rest.OfStep+p.OfStep
-				continue
+				small.Count, small.MS, small.OfStep, small.Cost = small.Count+p.Count, small.MS+p.MS, small.OfStep+p.OfStep, small.Cost.plus(p.Cost)
 			}
-			rows = append(rows, []string{fmt.Sprintf("  %s ×%d", p.Op, p.Count), "", ms(p.MS), percent(p.OfStep) + " of step", rate(p.GFlops, p.GBs), percent(p.Share), "", ""})
 		}
-		if rest.Count > 0 {
-			rows = append(rows, []string{fmt.Sprintf("  others ×%d", rest.Count), "", ms(rest.MS), percent(rest.OfStep) + " of step", "", "", "", ""})
+		rest.OfStep = rest.MS / x.MS
+		all := append(slices.DeleteFunc(slices.Clone(x.Parts), func(p Part) bool { return p.OfStep < 0.01 }), small)
+		if r.Device != nil { // whose parts are timed by themselves
+			all = append(slices.Clone(x.Parts), rest)
+		}
+		for _, p := range all {
+			if p.Count > 0 && p.MS > 0 {
+				rows = append(rows, []string{fmt.Sprintf("  %s ×%d", p.Op, p.Count), "", ms(p.MS), percent(p.OfStep), work(&p.Cost), rate(p.GFlops, p.GBs), percent(p.Share), "", ""})
+			}
+		}
+	}
+	for c := len(rows[0]) - 1; c >= 0; c-- {
+		if !slices.ContainsFunc(rows[1:], func(r []string) bool { return r[c] != "" }) {
+			for i := range rows {
+				rows[i] = slices.Delete(rows[i], c, c+1)
+			}
 		}
 	}
 	return table(w, f, rows)
+}
+
+// work prints what is moved and what is computed.
+func work(c *Cost) string {
+	if c == nil || *c == (Cost{}) {
+		return ""
+	}
+	return fmt.Sprintf("%s, %.3g MFLOP", mib(c.Bytes/(1<<20)), c.Flops/1e6)
 }
 
 func ms(v float64) string {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -160,4 +161,8 @@ func ThisMachine(threads int) Machine {
 		threads = runtime.GOMAXPROCS(0)
 	}
 	return Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, ISA: kernels.ISA(), CPUs: runtime.NumCPU(), Threads: threads, GoVersion: runtime.Version()}
+}
+
+func (m Machine) String() string {
+	return fmt.Sprintf("%s/%s, kernels %s, %d threads of %d, %s", m.OS, m.Arch, m.ISA, m.Threads, m.CPUs, m.GoVersion)
 }

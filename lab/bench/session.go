@@ -17,6 +17,7 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/optim"
 )
 
 // Job is a model on a data set.
@@ -53,6 +54,7 @@ type Session struct {
 	Compile time.Duration // what compilation took
 
 	seed      rng.Stream
+	params    *optim.Set
 	inputs    map[string]*runtime.Buffer
 	functions []*runtime.Function
 }
@@ -109,27 +111,18 @@ func (s *Session) Close() error {
 
 // bind makes parameters and the inputs that data decide.
 func (s *Session) bind() error {
-	for _, p := range s.Program.Module.Params {
-		shape, err := p.Type.Shape(nil)
-		if err != nil {
+	var err error
+	if s.params, err = optim.New(s.Program.Module, 0, func(string) float64 { return 0 }); err != nil {
+		return err
+	}
+	for _, p := range s.params.Params {
+		if err := s.Device.ToDevice(p.Value); err != nil {
 			return err
 		}
-		w := runtime.Zeros(shape...)
-		if p.Attrs.Str("init") == "glorot" {
-			s.Pool.Uniform(w.F32, s.seed.Sub(p.Name))
-			a := glorot(shape[0], append(shape, 1)[1]) // a vector has a fan out of 1
-			for i := range w.F32 {
-				w.F32[i] = a * (2*w.F32[i] - 1)
-			}
-		}
-		if err := s.Device.ToDevice(w); err != nil {
-			return err
-		}
-		s.inputs[p.Name] = w
+		s.inputs[p.Name] = p.Value
 	}
 	ds := s.Data
 	if x := ds.X; x.IsSparse() {
-		var err error
 		if s.inputs["x"], err = runtime.Sparse(x.Rows, x.Cols, x.RowPtr, x.Col, x.Val); err != nil {
 			return err
 		}
@@ -330,18 +323,16 @@ func (t *Stepper) Step() error {
 // results finds what the steps move.
 func (t *Stepper) results() error {
 	t.loss, t.value = []*runtime.Buffer{t.Function.Result("loss")}, make([]float32, 1)
-	for _, p := range t.s.Program.Module.Params {
+	for _, p := range t.s.params.Params {
 		g := t.Function.Result(passes.GradPrefix + p.Name)
 		if g == nil {
 			continue
 		}
-		w := t.s.inputs[p.Name]
-		m, v := runtime.Zeros(w.Dims...), runtime.Zeros(w.Dims...)
-		if err := errors.Join(t.s.Device.ToDevice(m), t.s.Device.ToDevice(v)); err != nil {
+		if err := errors.Join(t.s.Device.ToDevice(p.M), t.s.Device.ToDevice(p.V)); err != nil {
 			return err
 		}
 		t.grads = append(t.grads, g)
-		t.params = append(t.params, runtime.AdamParam{W: w, G: g, M: m, V: v, WeightDecay: float32(p.Attrs.Float("decay"))})
+		t.params = append(t.params, runtime.AdamParam{W: p.Value, G: g, M: p.M, V: p.V, WeightDecay: p.Decay})
 	}
 	return nil
 }

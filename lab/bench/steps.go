@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/internal/rss"
@@ -168,7 +169,7 @@ func (s stepCase) run(e *env) (r Result, err error) {
 		return r, err
 	}
 	r.PeakMiB = peakMiB()
-	r.Parts = partsOf(st, steps)
+	r.Parts = st.parts(st.Function.Main().Profile(), steps, st.Adam/time.Duration(steps), 0)
 	if s.model == "ecl-gsr" && !s.recipe && s.width != 0 {
 		o := session.Options
 		anchors := st.anchors.Dims[0]
@@ -189,28 +190,29 @@ func plannedMiB(f *runtime.Function) float64 {
 // peakMiB is the largest resident set of the process so far, 0 where it is not known.
 func peakMiB() float64 { return float64(rss.Peak()) / (1 << 20) }
 
-// partsOf sums the profile of a step by kind of operation.
-func partsOf(st *Stepper, steps int) []Part {
-	parts := byKind(st.Function.Main().Profile(), steps)
-	if st.Adam > 0 {
-		p := Part{Op: "adam", Count: 1, MS: st.Adam.Seconds() * 1e3 / float64(steps)}
-		for _, q := range st.params {
-			p.Cost = p.Cost.plus(adamCost(q.W.Size()))
+// parts sums times of operations by kind, with those of the optimizer, longest first,
+// and says how much of a step each is; step is 0 where that is their sum.
+func (t *Stepper) parts(times []runtime.OpTime, steps int, adam time.Duration, step float64) []Part {
+	parts := append(byKind(times, steps), Part{Op: "adam", Count: 1, MS: adam.Seconds() * 1e3})
+	for _, p := range t.params {
+		last := &parts[len(parts)-1]
+		last.Cost = last.Cost.plus(adamCost(p.W.Size()))
+	}
+	if step == 0 {
+		for _, p := range parts {
+			step += p.MS
 		}
-		parts = append(parts, p)
 	}
-	total := 0.0
-	for _, p := range parts {
-		total += p.MS
+	for i := range parts {
+		parts[i].OfStep = parts[i].MS / math.Max(step, 1e-9)
 	}
-	ofStep(parts, total)
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.MS, a.MS) })
 	return parts
 }
 
 // byKind sums times of operations that ran in every step by kind of operation.
 func byKind(times []runtime.OpTime, steps int) []Part {
-	by := map[string]*Part{}
-	var order []string
+	parts := []Part{}
 	for _, t := range times {
 		if t.Runs < steps { // ran when sizes changed
 			continue
@@ -219,29 +221,16 @@ func byKind(times []runtime.OpTime, steps int) []Part {
 		if kind == "matmul" && slices.ContainsFunc(t.In, func(e runtime.Extent) bool { return len(e.Dims) == 2 && e.Stored < e.Dims[0]*e.Dims[1] }) {
 			kind = "matmul, sparse"
 		}
-		p := by[kind]
-		if p == nil {
-			p = &Part{Op: kind}
-			by[kind] = p
-			order = append(order, kind)
+		i := slices.IndexFunc(parts, func(p Part) bool { return p.Op == kind })
+		if i < 0 {
+			i, parts = len(parts), append(parts, Part{Op: kind})
 		}
+		p := &parts[i]
 		p.Count++
 		p.MS += t.Time.Seconds() * 1e3 / float64(t.Runs)
 		p.Cost = p.Cost.plus(opCost(t))
 	}
-	parts := []Part{}
-	for _, k := range order {
-		parts = append(parts, *by[k])
-	}
 	return parts
-}
-
-// ofStep sorts parts, longest first, and says how much of a step each is.
-func ofStep(parts []Part, step float64) {
-	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.MS, a.MS) })
-	for i := range parts {
-		parts[i].OfStep = parts[i].MS / math.Max(step, 1e-9)
-	}
 }
 
 func adamCost(n int) Cost { return Cost{10 * float64(n), 4 * 7 * float64(n), 4 * 4 * float64(n)} }

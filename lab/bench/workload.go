@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 
@@ -144,19 +143,18 @@ func (w Workload) Generate() (*data.Dataset, error) {
 // trainNodes returns the labelled nodes to train on: those of the first split, or
 // where data come without one each fiftieth node.
 func trainNodes(ds *data.Dataset) (idx, labels []int64) {
+	var nodes []int32
 	if len(ds.Splits) > 0 {
-		for _, v := range ds.Splits[0].Train {
-			idx, labels = append(idx, int64(v)), append(labels, int64(ds.Labels[v]))
+		nodes = ds.Splits[0].Train
+	} else {
+		for v := int32(0); int(v) < ds.Graph.N; v += 50 {
+			nodes = append(nodes, v)
 		}
-		return idx, labels
 	}
-	for v := 0; v < ds.Graph.N; v += 50 {
+	for _, v := range nodes {
 		if ds.Labels[v] >= 0 {
 			idx, labels = append(idx, int64(v)), append(labels, int64(ds.Labels[v]))
 		}
 	}
 	return idx, labels
 }
-
-// glorot is the bound of the uniform distribution that weights are drawn from.
-func glorot(in, out int) float32 { return float32(math.Sqrt(6 / float64(in+out))) }
