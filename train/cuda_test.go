@@ -19,7 +19,7 @@ import (
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
-// gpu opens the stand-in's GPU for a test.
+// gpu opens the mock driver's GPU for a test.
 func gpu(t *testing.T, o cuda.Options) *cuda.Device {
 	t.Helper()
 	d, err := cuda.Open(o)
@@ -58,7 +58,7 @@ func losses(t *testing.T, dir string) (out []float64) {
 // time.
 var everyStep = []string{"train.log_every=1", "train.eval_every=1", "train.epochs=8", "train.pretrain_steps=5", "train.joint_every=3", "train.refresh_every=4", "train.checkpoint_every=3"}
 
-// Runs on the stand-in GPU have the losses of those on the CPU, step by step, leave
+// Runs on the mock driver GPU have the losses of those on the CPU, step by step, leave
 // nothing behind, and give the same bits every time.
 func TestCUDARunsFollowTheCPU(t *testing.T) {
 	ds := synthetic(t, 1)
@@ -141,7 +141,7 @@ func countSteps(t *testing.T, s *mockdriver.Library) Observer {
 	})
 }
 
-// Steps on batches of graphs are replays on the stand-in GPU too, with the CPU's losses,
+// Steps on batches of graphs are replays on the mock driver GPU too, with the CPU's losses,
 // within the memory that was predicted.
 func TestCUDAReplaysBatchesOfGraphs(t *testing.T) {
 	sets := []string{"train.log_every=1", "train.epochs=6", "train.pretrain_steps=8", "train.joint_every=3", "train.refresh_every=4", "train.checkpoint_every=0", "model.readout=mean"}
@@ -221,10 +221,10 @@ func TestCUDAFaults(t *testing.T) {
 	}{
 		{"fail_alloc", 3, driver.ErrOutOfMemory, []string{"predicted to need", "train.anchors", "--device cpu"}},
 		{"fail_launch", 1000, driver.ErrLaunch, nil},
-		{"vanish", 1000, driver.ErrDeviceLost, nil},
+		{"device_lost", 1000, driver.ErrDeviceLost, nil},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
-			s := cudatest.StandIn(t)
+			s := cudatest.MockDriver(t)
 			d := gpu(t, cuda.Options{})
 			if err := s.Set(c.fault, c.at); err != nil {
 				t.Fatal(err)

@@ -126,9 +126,9 @@ func TestCUDASearchFaults(t *testing.T) {
 	}{
 		{"fail_alloc", driver.ErrOutOfMemory, []string{"predicted to need", "--device cpu"}},
 		{"fail_launch", driver.ErrLaunch, nil},
-		{"vanish", driver.ErrDeviceLost, nil},
+		{"device_lost", driver.ErrDeviceLost, nil},
 	} {
-		s := cudatest.StandIn(t)
+		s := cudatest.MockDriver(t)
 		d := &searcher{Device: gpu(t, cuda.Options{}), before: func() {
 			if err := s.Set(c.fault, 1); err != nil {
 				t.Error(err)

@@ -212,13 +212,13 @@ func (a *app) childOf(o bench.Options) func(context.Context, string) (bench.Resu
 			return r, err
 		}
 		cmd := exec.CommandContext(ctx, self, "bench", "--child", "--only", name, "--data", o.Data, "--threads", strconv.Itoa(o.Threads), "--rounds", strconv.Itoa(o.Rounds))
-		var out, complaint bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &complaint
+		var out, violation bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &violation
 		if err := cmd.Run(); err != nil {
 			if ctx.Err() != nil {
 				return r, ctx.Err()
 			}
-			return r, fmt.Errorf("%w: %s", err, strings.TrimPrefix(strings.TrimSpace(complaint.String()), "gsrc: "))
+			return r, fmt.Errorf("%w: %s", err, strings.TrimPrefix(strings.TrimSpace(violation.String()), "gsrc: "))
 		}
 		return r, json.Unmarshal(out.Bytes(), &r)
 	}

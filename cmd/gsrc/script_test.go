@@ -52,7 +52,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: func(name string) (bool, error) {
 			switch name {
-			case "standin":
+			case "mock":
 				_, err := cudatest.Build()
 				if errors.Is(err, mockdriver.ErrNoCompiler) || errors.Is(err, cudaemulator.ErrNoCompiler) {
 					return false, nil
@@ -73,7 +73,7 @@ func TestScripts(t *testing.T) {
 			"cpuprofile": cpuprofile,
 			"mirror":     mirror,
 			"untimed":    untimed,
-			"standin":    useStandIn,
+			"mock":       useMockDriver,
 		},
 	})
 }

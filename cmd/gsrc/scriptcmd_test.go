@@ -206,27 +206,27 @@ func mirror(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(catalog.MirrorVar, server.URL)
 }
 
-// useStandIn has the script's commands find the stand-in for NVIDIA's driver. With the
+// useMockDriver has the script's commands find the mock driver for NVIDIA's driver. With the
 // argument clean it asks what the commands since then did: they must have taken a
-// device, left nothing in it, and used the driver without a complaint.
-func useStandIn(ts *testscript.TestScript, neg bool, args []string) {
-	report := filepath.Join(ts.Getenv("WORK"), "standin.txt")
+// device, left nothing in it, and used the driver without a violation.
+func useMockDriver(ts *testscript.TestScript, neg bool, args []string) {
+	report := filepath.Join(ts.Getenv("WORK"), "mock.txt")
 	if len(args) == 1 && args[0] == "clean" && !neg {
 		text, err := os.ReadFile(report)
 		ts.Check(err)
 		taken, left := strings.Count(string(text), "taken\n"), strings.Count(string(text), "released, 0 left\n")
-		if taken == 0 || taken != left || strings.Contains(string(text), "complaint: ") {
-			ts.Fatalf("the stand-in driver reports:\n%s", text)
+		if taken == 0 || taken != left || strings.Contains(string(text), "violation: ") {
+			ts.Fatalf("the mock driver driver reports:\n%s", text)
 		}
 		ts.Check(os.Remove(report))
 		return
 	}
 	if len(args) > 0 || neg {
-		ts.Fatalf("usage: standin [clean]")
+		ts.Fatalf("usage: mock [clean]")
 	}
 	path, err := cudatest.Build()
 	ts.Check(err)
 	ts.Setenv(driver.Variable, path)
 	ts.Setenv(driver.BLASVariable, mockdriver.BLAS(path))
-	ts.Setenv("GSRC_STANDIN_REPORT", report)
+	ts.Setenv("GSRC_MOCKDRIVER_REPORT", report)
 }

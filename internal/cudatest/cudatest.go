@@ -1,4 +1,4 @@
-// Package cudatest gives tests a GPU where there is none: the stand-in driver with
+// Package cudatest gives tests a GPU where there is none: the mock driver driver with
 // the kernels in the emulator, built by cc when they are first asked for.
 package cudatest
 
@@ -21,13 +21,13 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/cuda/src"
 )
 
-// StandIn makes the stand-in the machine's driver for the rest of a test, as new, and
-// returns it, to set faults. The stand-in's cuBLAS is found too; set GSRC_CUBLAS to a
+// MockDriver makes the mock driver the machine's driver for the rest of a test, as new, and
+// returns it, to set faults. The mock driver's cuBLAS is found too; set GSRC_CUBLAS to a
 // path without one to test without. At the end of the test nothing may be left in the
 // device, also after a fault, and nothing may have been done wrong. The test is skipped
 // where there is no C compiler. It must not run in parallel with others that use the
-// stand-in: a process has one.
-func StandIn(tb testing.TB) *mockdriver.Library {
+// mock driver: a process has one.
+func MockDriver(tb testing.TB) *mockdriver.Library {
 	tb.Helper()
 	path := Path(tb)
 	tb.Setenv(driver.Variable, path)
@@ -38,18 +38,18 @@ func StandIn(tb testing.TB) *mockdriver.Library {
 	}
 	l.Reset()
 	tb.Cleanup(func() {
-		if c := l.Complaints(); c != nil {
-			tb.Errorf("the stand-in driver saw what is wrong:\n%s", strings.Join(c, "\n"))
+		if c := l.Violations(); c != nil {
+			tb.Errorf("the mock driver driver saw what is wrong:\n%s", strings.Join(c, "\n"))
 		}
 		if c := l.Live(); c != nil {
-			tb.Errorf("left on the stand-in device:\n%s", strings.Join(c, "\n"))
+			tb.Errorf("left on the mock driver device:\n%s", strings.Join(c, "\n"))
 		}
 		l.Reset()
 	})
 	return l
 }
 
-// Path returns the path of the stand-in. The test is skipped where there is no C
+// Path returns the path of the mock driver. The test is skipped where there is no C
 // compiler.
 func Path(tb testing.TB) string {
 	tb.Helper()
@@ -65,7 +65,7 @@ func Path(tb testing.TB) string {
 
 // Build is Path where there is no test. The error is mockdriver.ErrNoCompiler or
 // cudaemulator.ErrNoCompiler where there is no compiler. A command that a test starts gets
-// the path by GSRC_CUDA_DRIVER, its cuBLAS (mockdriver.BLAS) by GSRC_CUBLAS, and settings by GSRC_STANDIN_
+// the path by GSRC_CUDA_DRIVER, its cuBLAS (mockdriver.BLAS) by GSRC_CUBLAS, and settings by GSRC_MOCKDRIVER_
 // and the setting's name in capitals.
 func Build() (string, error) { return build() }
 

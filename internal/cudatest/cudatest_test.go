@@ -23,10 +23,10 @@ func (f *fake) Cleanup(c func()) { f.cleanups = append(f.cleanups, c) }
 
 func (f *fake) Setenv(string, string) {}
 
-func TestStandInFindsWhatIsLeft(t *testing.T) {
+func TestMockDriverFindsWhatIsLeft(t *testing.T) {
 	f := &fake{TB: t}
 	path := Path(t)
-	StandIn(f)
+	MockDriver(f)
 	d, err := driver.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -51,8 +51,8 @@ func TestStandInFindsWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestStandInIsTheDriver(t *testing.T) {
-	StandIn(t)
+func TestMockDriverIsTheDriver(t *testing.T) {
+	MockDriver(t)
 	d, err := driver.Open("")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestStandInIsTheDriver(t *testing.T) {
 
 // Every kernel that is checked in as PTX has the parameters of its source.
 func TestPTXIsOfTheSources(t *testing.T) {
-	StandIn(t)
+	MockDriver(t)
 	d, err := driver.Open("")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestPTXIsOfTheSources(t *testing.T) {
 		t.Errorf("%d kernels in the PTX", len(kernels))
 	}
 	for _, k := range kernels {
-		// Where they differ, the stand-in complains.
+		// Where they differ, the mock driver records a violation.
 		if _, err := m.Function(k[1]); err != nil {
 			t.Error(err)
 		}

@@ -10,16 +10,16 @@ import (
 )
 
 // GPUVariable names the environment variable that, if set, has tests take the
-// machine's GPU in place of the stand-in: make gpu-check sets it.
+// machine's GPU in place of the mock driver: make gpu-check sets it.
 const GPUVariable = "GSRC_GPU"
 
-// Either makes the stand-in the machine's driver, as [StandIn] does, or with
+// Either makes the mock driver the machine's driver, as [MockDriver] does, or with
 // GPUVariable leaves the real one in place, for which it returns nil. The test is
 // skipped where that finds no GPU.
 func Either(tb testing.TB) *mockdriver.Library {
 	tb.Helper()
 	if os.Getenv(GPUVariable) == "" {
-		return StandIn(tb)
+		return MockDriver(tb)
 	}
 	d, err := driver.Open("")
 	if errors.Is(err, driver.ErrNoDriver) || errors.Is(err, driver.ErrNoDevice) {

@@ -10,15 +10,15 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Library is the stand-in, loaded into this process, to set faults and ask what it saw.
+// Library is the mock driver, loaded into this process, to set faults and ask what it saw.
 type Library struct {
 	set              func(name string, value int64) int32
 	count            func(name string) int64
-	live, complaints func(text *byte, size uintptr) int32
+	live, violations func(text *byte, size uintptr) int32
 	reset            func()
 }
 
-// Load loads what Build made. The process has one stand-in, however often it is loaded
+// Load loads what Build made. The process has one mock driver, however often it is loaded
 // and whoever opens it.
 func Load(path string) (*Library, error) {
 	h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
@@ -27,10 +27,10 @@ func Load(path string) (*Library, error) {
 	}
 	l := &Library{}
 	for name, f := range map[string]any{
-		"gsrc_standin_set": &l.set, "gsrc_standin_count": &l.count, "gsrc_standin_live": &l.live, "gsrc_standin_complaints": &l.complaints, "gsrc_standin_reset": &l.reset,
+		"gsrc_mockdriver_set": &l.set, "gsrc_mockdriver_count": &l.count, "gsrc_mockdriver_live": &l.live, "gsrc_mockdriver_violations": &l.violations, "gsrc_mockdriver_reset": &l.reset,
 	} {
 		if _, err := purego.Dlsym(h, name); err != nil {
-			return nil, fmt.Errorf("%s is not the stand-in: %w", path, err)
+			return nil, fmt.Errorf("%s is not the mock driver: %w", path, err)
 		}
 		purego.RegisterLibFunc(f, h, name)
 	}
@@ -46,10 +46,10 @@ func Load(path string) (*Library, error) {
 //	seed         of the order of streams, and of threads in the emulator
 //	fail_alloc   the n-th allocation from now finds no room
 //	fail_launch  the n-th kernel from now fails while it runs
-//	vanish       the device is gone once n kernels from now have run
+//	device_lost  the device is gone once n kernels from now have run
 func (l *Library) Set(name string, value int64) error {
 	if l.set(name, value) != 0 {
-		return fmt.Errorf("the stand-in has no setting %q", name)
+		return fmt.Errorf("the mock driver has no setting %q", name)
 	}
 	return nil
 }
@@ -69,11 +69,11 @@ func (l *Library) Count(name string) int64 { return l.count(name) }
 // Live lists what was made and not destroyed: contexts, streams, memory.
 func (l *Library) Live() []string { return list(l.live) }
 
-// Complaints lists what was done wrong since the last Reset, whether or not the error
+// Violations lists what was done wrong since the last Reset, whether or not the error
 // that the driver returned was heeded.
-func (l *Library) Complaints() []string { return list(l.complaints) }
+func (l *Library) Violations() []string { return list(l.violations) }
 
-// Reset makes the stand-in as new. Handles and addresses from before are dead.
+// Reset makes the mock driver as new. Handles and addresses from before are dead.
 func (l *Library) Reset() { l.reset() }
 
 func list(f func(*byte, uintptr) int32) []string {

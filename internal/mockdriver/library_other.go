@@ -2,7 +2,7 @@
 
 package mockdriver
 
-// Library is the stand-in, loaded; there is none on this system.
+// Library is the mock driver, loaded; there is none on this system.
 type Library struct{}
 
 // Load returns ErrNoCompiler.
@@ -17,8 +17,8 @@ func (*Library) Count(string) int64 { return -1 }
 // Live returns nothing.
 func (*Library) Live() []string { return nil }
 
-// Complaints returns nothing.
-func (*Library) Complaints() []string { return nil }
+// Violations returns nothing.
+func (*Library) Violations() []string { return nil }
 
 // Reset does nothing.
 func (*Library) Reset() {}

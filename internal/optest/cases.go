@@ -320,7 +320,7 @@ var Cases = map[string][]Case{
 	"matmul_fused":      matmulFusedCases(),
 	"spmm_fused":        spmmFusedCases(),
 
-	"spmm":            spmmCases(),
+	"spmm":         spmmCases(),
 	"sample_block": fieldCases(),
 	"sddmm": {use("graph<N,E>", "f32[N,F]", "f32[N,F]").gives("f32[E]"), use("graph<N,E>", "f32[N,24]", "f32[N,24]").gives("f32[E,3]").with("heads=3"),
 		use("graph<N,E>", "f32[N,56]", "f32[N,56]").gives("f32[E,8]").with("heads=8")},

@@ -12,10 +12,10 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/cuda"
 )
 
-// gpu opens the stand-in's GPU.
+// gpu opens the mock driver's GPU.
 func gpu(t *testing.T) *cuda.Device {
 	t.Helper()
-	cudatest.StandIn(t)
+	cudatest.MockDriver(t)
 	d, err := cuda.Open(cuda.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestDeviceSteps(t *testing.T) {
 	if err := report.Write(&b, Text, true); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"cuda:0 (gsrc stand-in), compute capability 9.0, matrix products by cuBLAS", "2026-01-02\n", "\nlimits: matrix product ", " GB/s over 0.125 MiB\n", "\nstep/gcn/cora", "\n  pairwise_reduce ×", "MFLOP"} {
+	for _, want := range []string{"cuda:0 (gsrc mock driver), compute capability 9.0, matrix products by cuBLAS", "2026-01-02\n", "\nlimits: matrix product ", " GB/s over 0.125 MiB\n", "\nstep/gcn/cora", "\n  pairwise_reduce ×", "MFLOP"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, &b)
 		}

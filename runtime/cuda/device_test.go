@@ -17,7 +17,7 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// openDevice opens the stand-in's GPU, or the machine's own.
+// openDevice opens the mock driver's GPU, or the machine's own.
 func openDevice(t *testing.T) *Device {
 	t.Helper()
 	d, err := Open(Options{})
@@ -34,15 +34,15 @@ func openDevice(t *testing.T) *Device {
 
 // TestDeviceOperations runs every operation as a program on a device, three times: queued,
 // recorded and replayed. Results are near the reference's, and the same each time. On
-// the stand-in it takes one case and one size of each, on a GPU all of them.
+// the mock driver it takes one case and one size of each, on a GPU all of them.
 func TestDeviceOperations(t *testing.T) {
-	standin := cudatest.Either(t)
+	mock := cudatest.Either(t)
 	d := openDevice(t)
 	pool := kernels.NewPool(1)
 	defer pool.Close()
 	for name, cases := range optest.Cases {
 		sizes := optest.CaseSizes
-		if standin != nil {
+		if mock != nil {
 			cases, sizes = cases[:1], sizes[len(sizes)-1:]
 		}
 		for _, c := range cases {
@@ -239,7 +239,7 @@ func @f(%a: f32[N,K], %b: f32[K,M]) -> (y: f32[N,M]) {
 
 // A GPU that is not there is told from a driver that is not.
 func TestOpenWithout(t *testing.T) {
-	cudatest.StandIn(t)
+	cudatest.MockDriver(t)
 	if _, err := Open(Options{Ordinal: 7}); !errors.Is(err, driver.ErrNoDevice) {
 		t.Errorf("GPU 7: %v", err)
 	}
@@ -317,7 +317,7 @@ func TestDeviceIndexErrors(t *testing.T) {
 // read it: what arrives is what the host had when it asked, however late the device
 // reads, and however much is copied between two waits.
 func TestCopiesAreStaged(t *testing.T) {
-	s := cudatest.StandIn(t)
+	s := cudatest.MockDriver(t)
 	for seed := range int64(4) {
 		if err := s.Set("seed", seed); err != nil {
 			t.Fatal(err)
@@ -359,6 +359,6 @@ func TestCopiesAreStaged(t *testing.T) {
 		t.Errorf("%d copies of memory that is not page-locked", n)
 	}
 	if s.Count("uploads") == 0 || s.Count("nothing") != -1 {
-		t.Error("the stand-in does not count")
+		t.Error("the mock driver does not count")
 	}
 }

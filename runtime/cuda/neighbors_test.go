@@ -162,9 +162,9 @@ func TestSearchMemory(t *testing.T) {
 // On a device a search has the CPU's neighbours, the same each time, also where other
 // products are in TF32.
 func TestDeviceNearest(t *testing.T) {
-	standin := cudatest.Either(t)
+	mock := cudatest.Either(t)
 	n, f, k := 80, 20, 7
-	if standin == nil {
+	if mock == nil {
 		n, f, k = 9000, 128, 20
 	}
 	x := exactRows(n, f, 2)
@@ -225,8 +225,8 @@ func TestNearestFaults(t *testing.T) {
 		fault string
 		at    int64
 		want  error
-	}{{"fail_alloc", 1, driver.ErrOutOfMemory}, {"fail_launch", 2, driver.ErrLaunch}, {"vanish", 3, driver.ErrDeviceLost}} {
-		s := cudatest.StandIn(t)
+	}{{"fail_alloc", 1, driver.ErrOutOfMemory}, {"fail_launch", 2, driver.ErrLaunch}, {"device_lost", 3, driver.ErrDeviceLost}} {
+		s := cudatest.MockDriver(t)
 		d, err := Open(Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-// The part of cuBLAS that package driver uses, on the stand-in driver's streams.
+// The part of cuBLAS that package driver uses, on the mock driver driver's streams.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 #define API __attribute__((visibility("default")))
 
-int gsrc_standin_call(void *stream, int (*call)(void *), const void *args, size_t bytes);
-int gsrc_standin_in_memory(const void *p, size_t bytes);
+int gsrc_mockdriver_call(void *stream, int (*call)(void *), const void *args, size_t bytes);
+int gsrc_mockdriver_in_memory(const void *p, size_t bytes);
 int cuCtxSynchronize(void);
 
 enum { OK = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, EXECUTION_FAILED = 13 };
@@ -53,7 +53,7 @@ API int cublasSetStream_v2(struct handle *h, void *stream) {
 }
 
 API int cublasSetWorkspace_v2(struct handle *h, void *p, size_t bytes) {
-	if ((uintptr_t)p % 256 || !gsrc_standin_in_memory(p, bytes))
+	if ((uintptr_t)p % 256 || !gsrc_mockdriver_in_memory(p, bytes))
 		return INVALID_VALUE;
 	h->workspace = p;
 	h->workspace_bytes = bytes;
@@ -80,9 +80,9 @@ static double factor(const struct product *p, float x) {
 
 static int multiply(void *args) {
 	struct product *p = args;
-	if ((p->k && (!gsrc_standin_in_memory(p->a, p->ta ? span(p->k, p->m, p->lda) : span(p->m, p->k, p->lda)) ||
-	              !gsrc_standin_in_memory(p->b, p->tb ? span(p->n, p->k, p->ldb) : span(p->k, p->n, p->ldb)))) ||
-	    !gsrc_standin_in_memory(p->c, span(p->m, p->n, p->ldc)))
+	if ((p->k && (!gsrc_mockdriver_in_memory(p->a, p->ta ? span(p->k, p->m, p->lda) : span(p->m, p->k, p->lda)) ||
+	              !gsrc_mockdriver_in_memory(p->b, p->tb ? span(p->n, p->k, p->ldb) : span(p->k, p->n, p->ldb)))) ||
+	    !gsrc_mockdriver_in_memory(p->c, span(p->m, p->n, p->ldc)))
 		return 700;
 	for (int j = 0; j < p->n; j++)
 		for (int i = 0; i < p->m; i++) {
@@ -107,5 +107,5 @@ API int cublasSgemm_v2(struct handle *h, int ta, int tb, int m, int n, int k, co
 	if (!m || !n)
 		return OK;
 	struct product p = {ta, tb, m, n, k, lda, ldb, ldc, h->mode == 3, *alpha, *beta, a, b, c};
-	return gsrc_standin_call(h->stream, multiply, &p, sizeof p) ? EXECUTION_FAILED : OK;
+	return gsrc_mockdriver_call(h->stream, multiply, &p, sizeof p) ? EXECUTION_FAILED : OK;
 }

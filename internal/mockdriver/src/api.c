@@ -1,6 +1,6 @@
 // The process, its devices and contexts, and the names of errors.
 #define _GNU_SOURCE
-#include "standin.h"
+#include "mockdriver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,20 +13,20 @@ static struct context *primary[MAX_DEVICES];
 CUresult enter(const char *call) {
 	if (!initialized)
 		return NOT_INITIALIZED;
-	if (vanished)
+	if (device_lost)
 		return DEVICE_UNAVAILABLE;
 	if (!current) {
-		complain("%s: no context is current on this thread", call);
+		record_violation("%s: no context is current on this thread", call);
 		return INVALID_CONTEXT;
 	}
 	if (current->o.dead) {
-		complain("%s: the context was released", call);
+		record_violation("%s: the context was released", call);
 		return CONTEXT_IS_DESTROYED;
 	}
 	return current->poison;
 }
 
-static CUresult alive(void) { return !initialized ? NOT_INITIALIZED : vanished ? DEVICE_UNAVAILABLE : OK; }
+static CUresult alive(void) { return !initialized ? NOT_INITIALIZED : device_lost ? DEVICE_UNAVAILABLE : OK; }
 
 static CUresult begin(unsigned flags) {
 	if (flags)
@@ -34,7 +34,7 @@ static CUresult begin(unsigned flags) {
 	if (set.devices < 1)
 		return NO_DEVICE;
 	initialized = 1;
-	return vanished ? DEVICE_UNAVAILABLE : OK;
+	return device_lost ? DEVICE_UNAVAILABLE : OK;
 }
 
 API CUresult cuInit(unsigned flags) { LOCKED(begin(flags)); }
@@ -57,7 +57,7 @@ static CUresult count(int *n) {
 static CUresult name(char *text, int size, int d) {
 	CUresult r = device(d);
 	if (!r)
-		snprintf(text, size, "gsrc stand-in");
+		snprintf(text, size, "gsrc mock driver");
 	return r;
 }
 
@@ -87,7 +87,7 @@ static CUresult attribute(int *value, int which, int d) {
 		*value = (int)set.capability % 10;
 		break;
 	default:
-		complain("cuDeviceGetAttribute: attribute %d is not in the stand-in", which);
+		record_violation("cuDeviceGetAttribute: attribute %d is not in the mock driver", which);
 		return INVALID_VALUE;
 	}
 	return device(d);
@@ -123,7 +123,7 @@ static CUresult release(int d) {
 		return INVALID_DEVICE;
 	struct context *c = primary[d];
 	if (!c || c->o.dead || !c->users) {
-		complain("cuDevicePrimaryCtxRelease: the context of device %d is not in use", d);
+		record_violation("cuDevicePrimaryCtxRelease: the context of device %d is not in use", d);
 		return INVALID_CONTEXT;
 	}
 	if (--c->users)
@@ -131,14 +131,14 @@ static CUresult release(int d) {
 	static char text[1 << 14];
 	finish_all(c);
 	int left = list_live(c, text, sizeof text);
-	if (left && !vanished && !c->poison)
-		complain("%d things are left in the context of device %d:\n%s", left, d, text);
+	if (left && !device_lost && !c->poison)
+		record_violation("%d things are left in the context of device %d:\n%s", left, d, text);
 	note("context of device %d released, %d left", d, left);
 	for (struct object *o = objects_first(); o; o = o->next)
 		if (o->context == c)
 			o->dead = 1;
 	memory_drop(c);
-	return vanished ? DEVICE_UNAVAILABLE : c->poison;
+	return device_lost ? DEVICE_UNAVAILABLE : c->poison;
 }
 
 static CUresult set_current(void *context) {

@@ -1,6 +1,6 @@
 // Memory of the device and page-locked memory of the host.
 #define _GNU_SOURCE
-#include "standin.h"
+#include "mockdriver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static int written(const char *p) {
 // to it does not come to mean another block.
 static void drop(struct block *b) {
 	if (written(b->at - GUARD) || written(b->at + b->bytes))
-		complain("memory beside block %ld of %zu bytes was written", b->number, b->bytes);
+		record_violation("memory beside block %ld of %zu bytes was written", b->number, b->bytes);
 	b->freed = 1;
 	if (b->bytes < 1 << 20)
 		memset(b->at, 0xFF, b->bytes);
@@ -147,11 +147,11 @@ static CUresult release(const char *call, void *p, int host) {
 		return CAPTURE_UNSUPPORTED;
 	struct block *b = holding(p);
 	if (!b || b->at != p || b->host != host) {
-		complain("%s: %p was not allocated", call, p);
+		record_violation("%s: %p was not allocated", call, p);
 		return INVALID_VALUE;
 	}
 	if (b->freed) {
-		complain("%s: block %ld of %zu bytes is freed twice", call, b->number, b->bytes);
+		record_violation("%s: block %ld of %zu bytes is freed twice", call, b->number, b->bytes);
 		return INVALID_VALUE;
 	}
 	// The driver waits for the work that may use the memory.

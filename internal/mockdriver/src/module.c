@@ -1,7 +1,7 @@
 // Modules: the PTX is read for its kernels and their parameters, and the kernels
 // themselves are the emulator's.
 #define _GNU_SOURCE
-#include "standin.h"
+#include "mockdriver.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -75,7 +75,7 @@ static struct function *entry(const char **at, char *log, size_t size) {
 				end = close;
 			int bytes = parameter(q + strlen(".param"), end);
 			if (bytes < 1 || bytes > 8 || f->params == MAX_PARAMS) {
-				snprintf(log, size, "ptxas : the stand-in takes parameters of 1 to 8 bytes: kernel %s, parameter %d", f->name, f->params);
+				snprintf(log, size, "ptxas : the mock driver takes parameters of 1 to 8 bytes: kernel %s, parameter %d", f->name, f->params);
 				return NULL;
 			}
 			f->sizes[f->params++] = bytes;
@@ -205,7 +205,7 @@ static CUresult module_function(void **to, void *module, const char *name) {
 	for (int i = 0; i < m->count; i++)
 		if (!strcmp(m->functions[i]->name, name)) {
 			if (differs(m->functions[i]))
-				complain("kernel %s: the parameters of its PTX and of its source differ: make ptx", name);
+				record_violation("kernel %s: the parameters of its PTX and of its source differ: make ptx", name);
 			*to = m->functions[i];
 			return OK;
 		}
@@ -222,16 +222,16 @@ static CUresult launch(void *function, const unsigned grid[3], const unsigned bl
 	counts.launches++;
 	for (int i = 0; i < 3; i++)
 		if (!grid[i] || grid[i] > grids[i] || !block[i] || block[i] > blocks[i]) {
-			complain("kernel %s: grid %u×%u×%u, block %u×%u×%u is beyond a GPU's limits", f->name, grid[0], grid[1], grid[2], block[0], block[1], block[2]);
+			record_violation("kernel %s: grid %u×%u×%u, block %u×%u×%u is beyond a GPU's limits", f->name, grid[0], grid[1], grid[2], block[0], block[1], block[2]);
 			return INVALID_VALUE;
 		}
 	unsigned long long threads = (unsigned long long)block[0] * block[1] * block[2];
 	if (threads > 1024 || shared + f->shared > 48 << 10 || extra) {
-		complain("kernel %s: %llu threads in a block, %u bytes of shared memory", f->name, threads, shared + f->shared);
+		record_violation("kernel %s: %llu threads in a block, %u bytes of shared memory", f->name, threads, shared + f->shared);
 		return INVALID_VALUE;
 	}
 	if ((f->max_threads && threads > (unsigned)f->max_threads) || (f->required[0] && memcmp(f->required, block, sizeof f->required))) {
-		complain("kernel %s: its PTX does not allow blocks of %llu threads", f->name, threads);
+		record_violation("kernel %s: its PTX does not allow blocks of %llu threads", f->name, threads);
 		return LAUNCH_OUT_OF_RESOURCES;
 	}
 	if (f->params && !params)
@@ -247,7 +247,7 @@ static CUresult launch(void *function, const unsigned grid[3], const unsigned bl
 	memset(op->args, 0xA5, sizeof *op->args * (f->params + 1));
 	for (int i = 0; i < f->params; i++) {
 		if (!params[i]) {
-			complain("kernel %s: argument %d has no address", f->name, i);
+			record_violation("kernel %s: argument %d has no address", f->name, i);
 			free(op->args);
 			free(op);
 			return INVALID_VALUE;

@@ -1,5 +1,5 @@
 // Handles: what was made, and whether it still may be used.
-#include "standin.h"
+#include "mockdriver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,16 +26,16 @@ void *known(void *handle, enum kind kind, const char *call) {
 	for (struct object *o = objects; o; o = o->next)
 		if (o == handle) {
 			if (o->kind != kind) {
-				complain("%s: %s %ld given where a %s belongs", call, words[o->kind], o->number, words[kind]);
+				record_violation("%s: %s %ld given where a %s belongs", call, words[o->kind], o->number, words[kind]);
 				return NULL;
 			}
 			if (o->dead) {
-				complain("%s: %s %ld is used after it was destroyed", call, words[kind], o->number);
+				record_violation("%s: %s %ld is used after it was destroyed", call, words[kind], o->number);
 				return NULL;
 			}
 			return o;
 		}
-	complain("%s: %p is no %s", call, handle, words[kind]);
+	record_violation("%s: %p is no %s", call, handle, words[kind]);
 	return NULL;
 }
 

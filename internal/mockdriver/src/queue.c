@@ -3,7 +3,7 @@
 // once, and streams take turns by the seed. So what lacks a synchronization or an
 // event reads wrong values.
 #define _GNU_SOURCE
-#include "standin.h"
+#include "mockdriver.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,13 +43,13 @@ static struct op *copy_op(const struct op *op) {
 }
 
 static CUresult bad_range(const struct op *op) {
-	complain("work that was queued or captured uses %zu bytes of memory that is not allocated any more", op->bytes);
+	record_violation("work that was queued or captured uses %zu bytes of memory that is not allocated any more", op->bytes);
 	return ILLEGAL_ADDRESS;
 }
 
 static CUresult run_kernel(struct op *op) {
 	if (op->function->o.dead) {
-		complain("kernel %s runs after its module was unloaded", op->function->name);
+		record_violation("kernel %s runs after its module was unloaded", op->function->name);
 		return ILLEGAL_ADDRESS;
 	}
 	if (set.fail_launch > 0 && --set.fail_launch == 0)
@@ -58,10 +58,10 @@ static CUresult run_kernel(struct op *op) {
 	for (int i = 0; i < op->function->params; i++)
 		params[i] = &op->args[i];
 	int r = gsrc_emu_launch(op->function->name, op->grid, op->block, op->shared, params);
-	if (set.vanish > 0 && --set.vanish == 0)
-		vanished = 1;
+	if (set.device_lost > 0 && --set.device_lost == 0)
+		device_lost = 1;
 	if (r) {
-		complain("kernel %s: %s", op->function->name, gsrc_emu_error());
+		record_violation("kernel %s: %s", op->function->name, gsrc_emu_error());
 		return ILLEGAL_ADDRESS;
 	}
 	return OK;
@@ -107,7 +107,7 @@ static CUresult run(struct op *op) {
 
 static int runnable(struct stream *s) {
 	// Where the device failed, work is dropped, and nobody waits for it.
-	return s->first && (vanished || s->o.context->poison || s->first->kind != WAIT || s->first->event->done >= s->first->recording);
+	return s->first && (device_lost || s->o.context->poison || s->first->kind != WAIT || s->first->event->done >= s->first->recording);
 }
 
 static void step(struct stream *s) {
@@ -115,7 +115,7 @@ static void step(struct stream *s) {
 	s->first = op->next;
 	if (!s->first)
 		s->last = &s->first;
-	if (!vanished && !s->o.context->poison)
+	if (!device_lost && !s->o.context->poison)
 		s->o.context->poison = run(op);
 	free_op(op);
 }
@@ -139,14 +139,14 @@ CUresult finish(struct stream *s) {
 			next = any(s->o.context);
 		step(next);
 	}
-	return vanished ? DEVICE_UNAVAILABLE : s->o.context->poison;
+	return device_lost ? DEVICE_UNAVAILABLE : s->o.context->poison;
 }
 
 // finish_all does all work of a context.
 CUresult finish_all(struct context *c) {
 	for (struct stream *s; (s = any(c));)
 		step(s);
-	return vanished ? DEVICE_UNAVAILABLE : c->poison;
+	return device_lost ? DEVICE_UNAVAILABLE : c->poison;
 }
 
 // push queues an operation, or records it where the stream is being captured.
@@ -176,7 +176,7 @@ int capturing_here(const char *call) {
 		if (o->kind != STREAM || o->dead || !s->graph)
 			continue;
 		if (s->mode == 0 || (s->mode == 1 && pthread_equal(s->thread, pthread_self()))) {
-			complain("%s: not allowed while a stream is captured", call);
+			record_violation("%s: not allowed while a stream is captured", call);
 			s->invalid = 1;
 			return 1;
 		}
@@ -208,11 +208,11 @@ static CUresult copy(void *handle, enum op_kind kind, void *dst, void *src, size
 	static const char *const calls[] = {[TO_DEVICE] = "cuMemcpyHtoDAsync", [TO_HOST] = "cuMemcpyDtoHAsync", [WITHIN] = "cuMemcpyDtoDAsync"};
 	STREAM_CALL(calls[kind]);
 	if ((kind != TO_HOST && !in_memory(dst, bytes)) || (kind != TO_DEVICE && !in_memory(src, bytes))) {
-		complain("%s: %zu bytes are not within one allocation of the device", calls[kind], bytes);
+		record_violation("%s: %zu bytes are not within one allocation of the device", calls[kind], bytes);
 		return INVALID_VALUE;
 	}
 	if (kind == WITHIN && (char *)dst < (char *)src + bytes && (char *)src < (char *)dst + bytes) {
-		complain("%s: the %zu bytes overlap", calls[kind], bytes);
+		record_violation("%s: the %zu bytes overlap", calls[kind], bytes);
 		return INVALID_VALUE;
 	}
 	struct op *op = new_op(kind);
@@ -226,7 +226,7 @@ static CUresult copy(void *handle, enum op_kind kind, void *dst, void *src, size
 	if (!pageable)
 		return push(s, op);
 	if (s->graph) {
-		complain("%s: memory that is not page-locked in a captured graph", calls[kind]);
+		record_violation("%s: memory that is not page-locked in a captured graph", calls[kind]);
 		s->invalid = 1;
 		free_op(op);
 		return CAPTURE_UNSUPPORTED;
@@ -245,7 +245,7 @@ API CUresult cuMemcpyDtoDAsync_v2(void *dst, void *src, size_t bytes, void *stre
 static CUresult fill(void *handle, void *dst, unsigned char value, size_t bytes) {
 	STREAM_CALL("cuMemsetD8Async");
 	if (!in_memory(dst, bytes)) {
-		complain("cuMemsetD8Async: %zu bytes are not within one allocation of the device", bytes);
+		record_violation("cuMemsetD8Async: %zu bytes are not within one allocation of the device", bytes);
 		return INVALID_VALUE;
 	}
 	struct op *op = new_op(FILL);
@@ -257,7 +257,7 @@ static CUresult fill(void *handle, void *dst, unsigned char value, size_t bytes)
 
 API CUresult cuMemsetD8Async(void *dst, unsigned char value, size_t bytes, void *stream) { LOCKED(fill(stream, dst, value, bytes)); }
 
-// gsrc_standin_call queues a call on a copy of its arguments; the stand-in cuBLAS
+// gsrc_mockdriver_call queues a call on a copy of its arguments; the mock driver cuBLAS
 // uses it. The call's result is 0 or a CUresult that the context fails with.
 static CUresult queue_call(void *handle, int (*call)(void *), const void *args, size_t bytes) {
 	STREAM_CALL("cublasSgemm");
@@ -268,10 +268,10 @@ static CUresult queue_call(void *handle, int (*call)(void *), const void *args, 
 	return push(s, op);
 }
 
-API int gsrc_standin_call(void *stream, int (*call)(void *), const void *args, size_t bytes) { LOCKED(queue_call(stream, call, args, bytes)); }
+API int gsrc_mockdriver_call(void *stream, int (*call)(void *), const void *args, size_t bytes) { LOCKED(queue_call(stream, call, args, bytes)); }
 
-// gsrc_standin_in_memory is for a call that is being done.
-API int gsrc_standin_in_memory(const void *p, size_t bytes) { return in_memory(p, bytes); }
+// gsrc_mockdriver_in_memory is for a call that is being done.
+API int gsrc_mockdriver_in_memory(const void *p, size_t bytes) { return in_memory(p, bytes); }
 
 static CUresult stream_create(void **to, unsigned flags) {
 	CUresult r = enter("cuStreamCreate");
@@ -288,7 +288,7 @@ static CUresult stream_create(void **to, unsigned flags) {
 static CUresult stream_destroy(void *handle) {
 	STREAM_CALL("cuStreamDestroy");
 	if (s->graph) {
-		complain("cuStreamDestroy: stream %ld is being captured", s->o.number);
+		record_violation("cuStreamDestroy: stream %ld is being captured", s->o.number);
 		return ILLEGAL_STATE;
 	}
 	destroy(&s->o);
@@ -298,7 +298,7 @@ static CUresult stream_destroy(void *handle) {
 static CUresult stream_synchronize(void *handle) {
 	STREAM_CALL("cuStreamSynchronize");
 	if (s->graph) {
-		complain("cuStreamSynchronize: stream %ld is being captured", s->o.number);
+		record_violation("cuStreamSynchronize: stream %ld is being captured", s->o.number);
 		s->invalid = 1;
 		return CAPTURE_UNSUPPORTED;
 	}
@@ -326,7 +326,7 @@ static CUresult mark(void *handle, void *event, enum op_kind kind) {
 	if (!e)
 		return INVALID_HANDLE;
 	if (s->graph) {
-		complain("%s: events in a captured graph are not in the stand-in", call);
+		record_violation("%s: events in a captured graph are not in the mock driver", call);
 		s->invalid = 1;
 		return CAPTURE_UNSUPPORTED;
 	}
@@ -347,7 +347,7 @@ static CUresult event_synchronize(void *event) {
 		return INVALID_HANDLE;
 	for (struct stream *s; e->done < e->recordings && (s = any(current));)
 		step(s);
-	return vanished ? DEVICE_UNAVAILABLE : current->poison;
+	return device_lost ? DEVICE_UNAVAILABLE : current->poison;
 }
 
 static CUresult event_elapsed(float *ms, void *start, void *end) {
@@ -382,7 +382,7 @@ API CUresult cuEventElapsedTime(float *ms, void *start, void *end) { LOCKED(even
 static CUresult capture_begin(void *handle, int mode) {
 	STREAM_CALL("cuStreamBeginCapture");
 	if (s->graph) {
-		complain("cuStreamBeginCapture: stream %ld is being captured", s->o.number);
+		record_violation("cuStreamBeginCapture: stream %ld is being captured", s->o.number);
 		return ILLEGAL_STATE;
 	}
 	s->graph = create(GRAPH, sizeof *s->graph);
@@ -398,11 +398,11 @@ static CUresult capture_end(void *handle, void **to) {
 	STREAM_CALL("cuStreamEndCapture");
 	struct graph *g = s->graph;
 	if (!g) {
-		complain("cuStreamEndCapture: stream %ld is not being captured", s->o.number);
+		record_violation("cuStreamEndCapture: stream %ld is not being captured", s->o.number);
 		return ILLEGAL_STATE;
 	}
 	if (s->mode != 2 && !pthread_equal(s->thread, pthread_self())) {
-		complain("cuStreamEndCapture: not on the thread that began");
+		record_violation("cuStreamEndCapture: not on the thread that began");
 		return CAPTURE_WRONG_THREAD;
 	}
 	s->graph = NULL;
@@ -480,7 +480,7 @@ static CUresult graph_launch(void *exec, void *handle) {
 	if (!x)
 		return INVALID_HANDLE;
 	if (s->graph) {
-		complain("cuGraphLaunch: stream %ld is being captured", s->o.number);
+		record_violation("cuGraphLaunch: stream %ld is being captured", s->o.number);
 		s->invalid = 1;
 		return CAPTURE_UNSUPPORTED;
 	}

@@ -1,6 +1,6 @@
-// What tests set: faults, sizes and the seed; and what the stand-in has to say.
+// What tests set: faults, sizes and the seed; and what the mock driver has to say.
 #define _GNU_SOURCE
-#include "standin.h"
+#include "mockdriver.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,21 +9,21 @@
 
 static const struct settings defaults = {
 	.devices = 1, .memory = 8LL << 30, .version = 12040, .capability = 90, .seed = 1,
-	.fail_alloc = 0, .fail_launch = 0, .vanish = 0,
+	.fail_alloc = 0, .fail_launch = 0, .device_lost = 0,
 };
 
 struct settings set;
 struct counts counts;
-int vanished;
+int device_lost;
 int initialized;
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 __thread struct context *current;
 
 static uint64_t state;
-static char complaints[1 << 16];
-static size_t complaints_used;
-static int complaint_count;
+static char violations[1 << 16];
+static size_t violations_used;
+static int violation_count;
 static FILE *report;
 
 // draw returns random bits, by splitmix64.
@@ -43,18 +43,18 @@ static void append(const char *word, const char *format, va_list list) {
 	}
 	if (!*word)
 		return;
-	complaint_count++;
-	int n = snprintf(complaints + complaints_used, sizeof complaints - complaints_used, "%s\n", line);
-	if (n > 0 && complaints_used + n < sizeof complaints)
-		complaints_used += n;
+	violation_count++;
+	int n = snprintf(violations + violations_used, sizeof violations - violations_used, "%s\n", line);
+	if (n > 0 && violations_used + n < sizeof violations)
+		violations_used += n;
 }
 
-// complain records a use of the driver that is wrong, whatever becomes of the error
+// record_violation records a use of the driver that is wrong, whatever becomes of the error
 // that the call returns.
-void complain(const char *format, ...) {
+void record_violation(const char *format, ...) {
 	va_list list;
 	va_start(list, format);
-	append("complaint: ", format, list);
+	append("violation: ", format, list);
 	va_end(list);
 }
 
@@ -77,7 +77,7 @@ static const struct {
 	{"seed", offsetof(struct settings, seed)},               // of the order of streams and threads
 	{"fail_alloc", offsetof(struct settings, fail_alloc)},   // the n-th allocation from now has no room
 	{"fail_launch", offsetof(struct settings, fail_launch)}, // the n-th kernel done from now fails
-	{"vanish", offsetof(struct settings, vanish)},           // the device is gone after n kernels from now
+	{"device_lost", offsetof(struct settings, device_lost)},           // the device is gone after n kernels from now
 };
 
 static int assign(const char *name, long long value) {
@@ -93,8 +93,8 @@ static int assign(const char *name, long long value) {
 	return -1;
 }
 
-// gsrc_standin_set changes a setting; -1 if there is none of that name.
-API int gsrc_standin_set(const char *name, long long value) {
+// gsrc_mockdriver_set changes a setting; -1 if there is none of that name.
+API int gsrc_mockdriver_set(const char *name, long long value) {
 	pthread_mutex_lock(&lock);
 	int r = assign(name, value);
 	pthread_mutex_unlock(&lock);
@@ -113,9 +113,9 @@ static const struct {
 	{"pageable", &counts.pageable},     // those of both with memory that is not page-locked
 };
 
-// gsrc_standin_count returns a count since the last reset; -1 if there is none of that
+// gsrc_mockdriver_count returns a count since the last reset; -1 if there is none of that
 // name.
-API long long gsrc_standin_count(const char *name) {
+API long long gsrc_mockdriver_count(const char *name) {
 	long long n = -1;
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
@@ -129,7 +129,7 @@ static void defaults_and_environment(void) {
 	set = defaults;
 	assign("seed", set.seed);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		char key[64] = "GSRC_STANDIN_";
+		char key[64] = "GSRC_MOCKDRIVER_";
 		char *p = key + strlen(key);
 		for (const char *q = names[i].name; *q; q++)
 			*p++ = *q >= 'a' && *q <= 'z' ? *q - 'a' + 'A' : *q;
@@ -141,41 +141,41 @@ static void defaults_and_environment(void) {
 }
 
 __attribute__((constructor)) static void begin(void) {
-	const char *path = getenv("GSRC_STANDIN_REPORT");
+	const char *path = getenv("GSRC_MOCKDRIVER_REPORT");
 	if (path)
 		report = fopen(path, "a");
 	defaults_and_environment();
 }
 
-// gsrc_standin_live counts what was made and not destroyed, and lists it.
-API int gsrc_standin_live(char *text, size_t size) {
+// gsrc_mockdriver_live counts what was made and not destroyed, and lists it.
+API int gsrc_mockdriver_live(char *text, size_t size) {
 	pthread_mutex_lock(&lock);
 	int n = list_live(NULL, text, size);
 	pthread_mutex_unlock(&lock);
 	return n;
 }
 
-// gsrc_standin_complaints counts what was done wrong since the last reset, and lists it.
-API int gsrc_standin_complaints(char *text, size_t size) {
+// gsrc_mockdriver_violations counts what was done wrong since the last reset, and lists it.
+API int gsrc_mockdriver_violations(char *text, size_t size) {
 	pthread_mutex_lock(&lock);
-	snprintf(text, size, "%s", complaints);
-	int n = complaint_count;
+	snprintf(text, size, "%s", violations);
+	int n = violation_count;
 	pthread_mutex_unlock(&lock);
 	return n;
 }
 
-// gsrc_standin_reset makes the process as new: no objects, no memory, no faults.
+// gsrc_mockdriver_reset makes the process as new: no objects, no memory, no faults.
 // Handles and addresses from before are dead.
-API void gsrc_standin_reset(void) {
+API void gsrc_mockdriver_reset(void) {
 	pthread_mutex_lock(&lock);
 	for (struct object *o = objects_first(); o; o = o->next)
 		o->dead = 1;
 	memory_reset();
-	complaints[0] = 0;
-	complaints_used = 0;
-	complaint_count = 0;
+	violations[0] = 0;
+	violations_used = 0;
+	violation_count = 0;
 	counts = (struct counts){0};
-	vanished = 0;
+	device_lost = 0;
 	initialized = 0;
 	defaults_and_environment();
 	pthread_mutex_unlock(&lock);

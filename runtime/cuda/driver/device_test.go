@@ -10,10 +10,10 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
 )
 
-// What every driver has to do, the stand-in's and the GPU's of the machine that the
+// What every driver has to do, the mock driver's and the GPU's of the machine that the
 // test runs on.
 func TestOnEveryDriver(t *testing.T) {
-	t.Run("stand-in", func(t *testing.T) {
+	t.Run("mock driver", func(t *testing.T) {
 		l, path := load(t)
 		// The order is by the seed; the machine's own driver has but one.
 		for seed := range int64(5) {
@@ -23,8 +23,8 @@ func TestOnEveryDriver(t *testing.T) {
 		if live := l.Live(); live != nil {
 			t.Errorf("left: %v", live)
 		}
-		if c := l.Complaints(); c != nil {
-			t.Errorf("complaints: %v", c)
+		if c := l.Violations(); c != nil {
+			t.Errorf("violations: %v", c)
 		}
 	})
 	t.Run("GPU", func(t *testing.T) {

@@ -26,7 +26,7 @@ func TestDevices(t *testing.T) {
 	if d.Version().String() != "12.4" || d.Path() != path || len(d.Devices()) != 2 {
 		t.Errorf("version %s, path %s, %d devices", d.Version(), d.Path(), len(d.Devices()))
 	}
-	if v := d.Devices()[1]; v.Ordinal != 1 || v.Name != "gsrc stand-in" || v.Memory != 3<<30 || v.Capability() != "7.5" || v.Multiprocessors != 2 {
+	if v := d.Devices()[1]; v.Ordinal != 1 || v.Name != "gsrc mock driver" || v.Memory != 3<<30 || v.Capability() != "7.5" || v.Multiprocessors != 2 {
 		t.Errorf("device %+v", v)
 	}
 	set(t, l, "capability", 61)
@@ -137,13 +137,13 @@ func TestModuleErrors(t *testing.T) {
 		}
 	}
 	r.function(t, "test_scale")
-	if r.Complaints() != nil {
-		t.Error(r.Complaints())
+	if r.Violations() != nil {
+		t.Error(r.Violations())
 	}
 	// The emulator has no such kernel.
 	r.function(t, "test_nothing")
-	if !r.complained("make ptx") {
-		t.Errorf("PTX without its source is not seen: %v", r.Complaints())
+	if !r.violated("make ptx") {
+		t.Errorf("PTX without its source is not seen: %v", r.Violations())
 	}
 }
 
@@ -274,8 +274,8 @@ func TestMisuseIsSeen(t *testing.T) {
 			if !errors.As(err, &e) || e.Fatal() != x.fatal {
 				t.Errorf("error %v", err)
 			}
-			if !r.complained(x.want) {
-				t.Errorf("complaints %v", r.Complaints())
+			if !r.violated(x.want) {
+				t.Errorf("violations %v", r.Violations())
 			}
 		})
 	}
@@ -310,8 +310,8 @@ func TestLeaksAreListed(t *testing.T) {
 		t.Errorf("live: %s", live)
 	}
 	do(t, r.ctx.Close())
-	if !r.complained("3 things are left") {
-		t.Errorf("complaints %v", r.Complaints())
+	if !r.violated("3 things are left") {
+		t.Errorf("violations %v", r.Violations())
 	}
 	if err := r.stream.Synchronize(); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("after the context: %v", err)
@@ -344,8 +344,8 @@ func TestFaults(t *testing.T) {
 	if _, err := r.ctx.Alloc(4); !errors.Is(err, driver.ErrLaunch) {
 		t.Errorf("after a failed launch: %v", err)
 	}
-	if r.Complaints() != nil {
-		t.Error(r.Complaints())
+	if r.Violations() != nil {
+		t.Error(r.Violations())
 	}
 }
 
@@ -383,7 +383,7 @@ func TestVanishingDevice(t *testing.T) {
 	r := open(t)
 	p := r.alloc(t, 4)
 	f := r.function(t, "test_scale")
-	set(t, r.Library, "vanish", 3)
+	set(t, r.Library, "device_lost", 3)
 	var err error
 	for i := 0; err == nil; i++ {
 		if i == 10 {
@@ -399,8 +399,8 @@ func TestVanishingDevice(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if r.Complaints() != nil {
-		t.Error(r.Complaints())
+	if r.Violations() != nil {
+		t.Error(r.Violations())
 	}
 }
 

@@ -116,8 +116,8 @@ func TestReplayOfFreedMemory(t *testing.T) {
 	do(t, err)
 	e, err := g.Instantiate()
 	do(t, err, r.ctx.Free(x))
-	if err := errors.Join(e.Launch(r.stream), r.stream.Synchronize()); !errors.Is(err, driver.ErrLaunch) || !r.complained("not allocated any more") {
-		t.Errorf("%v; complaints %v", err, r.Complaints())
+	if err := errors.Join(e.Launch(r.stream), r.stream.Synchronize()); !errors.Is(err, driver.ErrLaunch) || !r.violated("not allocated any more") {
+		t.Errorf("%v; violations %v", err, r.Violations())
 	}
 }
 

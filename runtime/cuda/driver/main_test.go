@@ -16,7 +16,7 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
 )
 
-// ptx is a module for a GPU and for the stand-in, which reads of it what a launch
+// ptx is a module for a GPU and for the mock driver, which reads of it what a launch
 // takes: testdata/kernels.c has its kernels.
 const ptx = `
 // header .entry not_this_one(.param .u64 x)
@@ -64,7 +64,7 @@ done:
 `
 
 var build = sync.OnceValues(func() (string, error) {
-	folder, err := os.MkdirTemp("", "gsrc-standin-")
+	folder, err := os.MkdirTemp("", "gsrc-mock-")
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +86,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// load returns the stand-in as new, and its path.
+// load returns the mock driver as new, and its path.
 func load(t testing.TB) (*mockdriver.Library, string) {
 	t.Helper()
 	path, err := build()
@@ -120,7 +120,7 @@ func set(t testing.TB, l *mockdriver.Library, name string, value int64) {
 	}
 }
 
-// open takes the stand-in's device into use. At the end of the test nothing may be
+// open takes the mock driver's device into use. At the end of the test nothing may be
 // left, and nothing may have been done wrong that expect does not take.
 func open(t testing.TB) *rig {
 	t.Helper()
@@ -151,8 +151,8 @@ func (r *rig) close(t testing.TB) {
 	if live := r.Live(); live != nil {
 		t.Errorf("left: %v", live)
 	}
-	if c := r.Complaints(); c != nil {
-		t.Errorf("complaints: %v", c)
+	if c := r.Violations(); c != nil {
+		t.Errorf("violations: %v", c)
 	}
 }
 
@@ -202,7 +202,7 @@ func floatsOf(b []byte) []float32 {
 	return x
 }
 
-// complained tells whether the stand-in saw something with these words.
-func (r *rig) complained(words string) bool {
-	return strings.Contains(strings.Join(r.Complaints(), "\n"), words)
+// violated tells whether the mock driver saw something with these words.
+func (r *rig) violated(words string) bool {
+	return strings.Contains(strings.Join(r.Violations(), "\n"), words)
 }

@@ -74,11 +74,11 @@ func compile(clang string) ([]byte, error) {
 		"-Xclang", "-target-feature", "-Xclang", "+ptx64", // PTX ISA 6.4
 		"-O3", "-ffp-contract=off", "-S", "-o", "-", "-I", folder, "-")
 	cmd.Stdin = strings.NewReader(all.String())
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
+	var violations bytes.Buffer
+	cmd.Stderr = &violations
 	text, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", clang, err, &complaints)
+		return nil, fmt.Errorf("%s: %w\n%s", clang, err, &violations)
 	}
 	return text, nil
 }

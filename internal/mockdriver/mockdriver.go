@@ -1,18 +1,18 @@
-// Package mockdriver is a stand-in for NVIDIA's driver, for tests on machines without
+// Package mockdriver is a mock driver for NVIDIA's driver, for tests on machines without
 // a GPU: a shared library in C with the part of the driver API that package driver
 // uses, and one with the part of cuBLAS.
 //
 // Device memory is memory of the host, filled with what is not a number until it is
 // written. Kernels run through the emulator, which checks bounds. Work is done as
 // late as the driver may do it and in an order by a seed, so that a missing
-// synchronization shows. The stand-in checks each argument's size against the PTX,
+// synchronization shows. The mock driver checks each argument's size against the PTX,
 // handles, ranges and double frees, refuses what a captured stream refuses, and tells
-// what is left when a context is released: see [Library.Complaints]. Faults come on
+// what is left when a context is released: see [Library.Violations]. Faults come on
 // demand: see [Library.Set].
 //
-// A process of its own takes settings from the environment, GSRC_STANDIN_ and the name
-// in capitals, and appends complaints, and a line for each context taken and released,
-// to the file that GSRC_STANDIN_REPORT names.
+// A process of its own takes settings from the environment, GSRC_MOCKDRIVER_ and the name
+// in capitals, and appends violations, and a line for each context taken and released,
+// to the file that GSRC_MOCKDRIVER_REPORT names.
 package mockdriver
 
 import (
@@ -26,7 +26,7 @@ import (
 	"runtime"
 )
 
-//go:embed src blas standin.go
+//go:embed src blas mockdriver.go
 var sources embed.FS
 
 // Sources are the files that a built library depends on.
@@ -36,18 +36,18 @@ func Sources() fs.FS { return sources }
 // find them when it asks the system's loader for those.
 const (
 	// File is the driver's name.
-	File     = "libgsrc-standin-cuda.so"
-	blasFile = "libgsrc-standin-cublas.so"
+	File     = "libgsrc-mockdriver-cuda.so"
+	blasFile = "libgsrc-mockdriver-cublas.so"
 )
 
-// BLAS returns the path of the cuBLAS beside a stand-in driver.
+// BLAS returns the path of the cuBLAS beside a mock driver driver.
 func BLAS(driver string) string { return filepath.Join(filepath.Dir(driver), blasFile) }
 
 // ErrNoCompiler is returned where there is no C compiler, or none that makes shared
 // libraries as Linux has them.
-var ErrNoCompiler = errors.New("the stand-in for NVIDIA's driver is built by cc on Linux, which is not here")
+var ErrNoCompiler = errors.New("the mock driver for NVIDIA's driver is built by cc on Linux, which is not here")
 
-// Build compiles the stand-in into the folder of an emulator's shared library, against
+// Build compiles the mock driver into the folder of an emulator's shared library, against
 // it, and returns its path; its cuBLAS is beside it, see [BLAS]. The folder
 // may be moved.
 func Build(emulator string) (string, error) {
@@ -72,7 +72,7 @@ func compile(from, to, library string) error {
 	if err != nil {
 		return err
 	}
-	copied := filepath.Join(folder, "standin-"+from)
+	copied := filepath.Join(folder, "mock-"+from)
 	if err := os.CopyFS(copied, sub); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func compile(from, to, library string) error {
 		"-Wl,-soname," + filepath.Base(to), "-Wl,-rpath,$ORIGIN", "-o", to}, files...)
 	args = append(args, "-L"+folder, "-l:"+filepath.Base(library))
 	if out, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("cc cannot build the stand-in's %s: %w\n%s", filepath.Base(to), err, out)
+		return fmt.Errorf("cc cannot build the mock driver's %s: %w\n%s", filepath.Base(to), err, out)
 	}
 	return nil
 }

@@ -1,9 +1,9 @@
-// The stand-in for NVIDIA's driver: what its files share.
+// The mock driver for NVIDIA's driver: what its files share.
 //
 // Device memory is memory of the host, kernels run through the emulator, and work
 // is done only where the driver would have to have done it: see queue.c.
-#ifndef STANDIN_H
-#define STANDIN_H
+#ifndef MOCKDRIVER_H
+#define MOCKDRIVER_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -84,7 +84,7 @@ struct op {
 	size_t bytes;
 	int value;
 	char *copy; // of a source that is not page-locked
-	// a call of the stand-in cuBLAS, on a copy of its arguments
+	// a call of the mock driver cuBLAS, on a copy of its arguments
 	int (*call)(void *);
 	void *call_args;
 	size_t call_bytes;
@@ -131,7 +131,7 @@ extern __thread struct context *current;
 
 // settings.c
 struct settings {
-	long long devices, memory, version, capability, seed, fail_alloc, fail_launch, vanish;
+	long long devices, memory, version, capability, seed, fail_alloc, fail_launch, device_lost;
 };
 extern struct settings set;
 
@@ -140,9 +140,9 @@ struct counts {
 	long long launches, recordings, replays, uploads, downloads, pageable;
 };
 extern struct counts counts;
-extern int vanished;
+extern int device_lost;
 extern int initialized;
-void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void record_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 uint64_t draw(void);
 
