@@ -23,9 +23,9 @@ func TestEveryOperationByRow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	count := func(f *ir.Func, name string) (n int) {
+	blocks := func(f *ir.Func) (n int) {
 		for _, op := range f.Body {
-			if op.Name() == name {
+			if op.Def.Sizes {
 				n++
 			}
 		}
@@ -55,7 +55,7 @@ func TestEveryOperationByRow(t *testing.T) {
 			h := along(optest.ByRow(b, d, along(b.Arg("x", matrix))))
 			b.Return("y", b.One("gather", nil, h, b.DynamicArg("anchors", ir.T(ir.I64, "B"))))
 			run(t, b.Module, "restrict", passes.DataInfo{})
-			if n := count(b.Func, "receptive_field"); n != 2 {
+			if n := blocks(b.Func); n != 2 {
 				t.Errorf("restrict follows %d layers through it, want 2\n%s", n, b.Module)
 			}
 
