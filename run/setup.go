@@ -51,8 +51,8 @@ type TrainOptions struct {
 	// Warn, if set, is called with a sentence for each thing in the data that is no
 	// error and seldom meant, such as a class without a training node.
 	Warn     func(text string)
-	Observer train.Observer // is told about progress; nil is nobody
-	Trace    *runtime.Trace // records when operations ran; nil is nothing
+	Observer train.Observer // receives progress; may be nil
+	Trace    *runtime.Trace // records when operations ran; may be nil
 	// Cache shares data between runs; nil reads them anew.
 	Cache *data.Cache
 

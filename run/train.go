@@ -164,7 +164,7 @@ type ResumeOptions struct {
 	Executor         Executor
 	OnDeviceSelected func(line string)
 	Observer         train.Observer
-	Trace            *runtime.Trace // records when operations ran; nil is nothing
+	Trace            *runtime.Trace // records when operations ran; may be nil
 }
 
 // Resume goes on with the run in a directory from its last checkpoint, and ends

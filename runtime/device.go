@@ -35,7 +35,7 @@ type Call struct {
 	work    uintptr // address of the workspace on a device with a memory of its own
 }
 
-// ScratchAt returns the address of the workspace that Device.Workspace foretold,
+// ScratchAt returns the address of the workspace that Device.Workspace asked for,
 // on a device that has a memory of its own; 0 if there is none.
 func (k *Call) ScratchAt() uintptr { return k.work }
 
@@ -47,7 +47,7 @@ func (k *Call) PlaceScratch(at uintptr) { k.work = at }
 func (k *Call) Wanted(i int) bool { return k.unread == nil || !k.unread[i] }
 
 // Scratch returns n floats of workspace, with unspecified contents, valid until
-// the kernel returns. What Device.Workspace foretold lies in the arena
+// the kernel returns. What Device.Workspace asked for lies in the arena
 // executor's arena; more is allocated, when n has grown and not otherwise.
 func (k *Call) Scratch(n int) []float32 {
 	if cap(k.scratch) < n {

@@ -355,7 +355,7 @@ func (c *slot) bytes() int {
 }
 
 // held returns the bytes that the plan has allocated: the arena, and workspace
-// that a kernel asked for beyond what the device foretold.
+// that a kernel asked for beyond what Device.Workspace asked for.
 func (m *memoryPlan) held() int {
 	n := 4 * cap(m.arena.F32)
 	for _, w := range m.work {

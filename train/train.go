@@ -38,7 +38,7 @@ type Options struct {
 	// Resume goes on with the run in Dir. Force replaces it. Without either a
 	// directory that has something in it is refused.
 	Resume, Force bool
-	// Observer is told about progress; nil is nobody.
+	// Observer receives progress; may be nil.
 	Observer Observer
 	// Device runs the programs; nil is the CPU. A device with a memory of its own
 	// must not be in use by anything else: its memory is the run's.
