@@ -1,7 +1,6 @@
 package train
 
 import (
-	goruntime "runtime"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/config"
@@ -11,29 +10,25 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // Forecast is that of the largest batch that can come.
 func (g graphTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config, _ data.Split) (*Forecast, error) {
-	if d == nil {
-		p, err := predictGraphs(runtime.CPU, prog, g.Collection, cfg)
-		if err != nil {
-			return nil, err
-		}
-		return p.total()
-	}
 	p, err := predictGraphs(d, prog, g.Collection, cfg)
 	if err != nil {
 		return nil, err
 	}
-	p.onDevice()
-	return &p.f, nil
+	if d != nil {
+		p.onDevice()
+		return &p.f, nil
+	}
+	p.parts()
+	return p.host(), nil
 }
 
 // predictGraphs forecasts what functions hold on a device.
 func predictGraphs(d runtime.Device, prog *ir.Module, c *data.Collection, cfg *config.Config) (*graphPredictor, error) {
-	p := &graphPredictor{device: d, loaded: map[*runtime.Buffer]int{}, prog: prog, c: c, cfg: cfg, batch: newGraphBatch(c, make([]float64, c.Classes))}
+	p := &graphPredictor{forecaster: newForecaster(d, prog, cfg), loaded: map[*runtime.Buffer]int{}, c: c, batch: newGraphBatch(c, make([]float64, c.Classes))}
 	refines := prog.Func("fit") != nil
 	if refines {
 		if err := p.guessCandidates(); err != nil {
@@ -49,18 +44,11 @@ func predictGraphs(d runtime.Device, prog *ir.Module, c *data.Collection, cfg *c
 		p.batch.pad(refines)
 	}
 	learned := refines && cfg.Candidates.Structure != "raw"
-	for _, x := range []struct {
-		name, phase string
-		runs        bool
-	}{
-		{"pretrain", "pretrain", learned && cfg.Train.PretrainSteps > 0}, {"train", "train", !refines},
-		{"fit", "train", refines}, {"joint", "train", learned && cfg.Train.JointEvery > 0},
-		{"encode", "train", learned}, {"classify", "train", true},
-	} {
-		if prog.Func(x.name) == nil || !x.runs {
+	for _, x := range runs(prog, cfg) {
+		if x.name == "refine" { // it runs on the whole collection
 			continue
 		}
-		if err := p.function(x.name, x.phase, p.args(x.name)); err != nil {
+		if err := p.run(x, p.args(x.name)); err != nil {
 			return nil, err
 		}
 	}
@@ -76,23 +64,18 @@ func predictGraphs(d runtime.Device, prog *ir.Module, c *data.Collection, cfg *c
 	return p, nil
 }
 
+// graphPredictor forecasts training on a collection.
 type graphPredictor struct {
+	forecaster
+	loaded  map[*runtime.Buffer]int // bytes on the device of what is bound
+	c       *data.Collection
+	batch   *graphBatch
 	edges   int  // of a batch, at most
 	learned bool // candidates are searched
-	device  runtime.Device
-	loaded  map[*runtime.Buffer]int // bytes on the device of what is bound
-
-	prog  *ir.Module
-	c     *data.Collection
-	cfg   *config.Config
-	batch *graphBatch
-	f     Forecast
-	ops   map[string]int  // operations that are executable, by phase
-	pool  kernels.Scratch // of all functions
 }
 
 // guessCandidates takes as candidates the edges and, of each node's k nearest of its own
-// graph, 80 %, as [PredictMemory] does: those to the next nodes.
+// graph, 80 %, as for one graph: those to the next nodes.
 func (p *graphPredictor) guessCandidates() error {
 	k := p.cfg.Candidates.K
 	if p.cfg.Candidates.Structure == "raw" {
@@ -142,86 +125,46 @@ func (p *graphPredictor) args(name string) map[string]*runtime.Buffer {
 // at once as training does.
 func (p *graphPredictor) wholeCollection(learned bool) error {
 	all := len(p.batch.refined.known.cand.Edges)
-	if err := p.function("refine", "train", map[string]*runtime.Buffer{"p": runtime.Zeros(all)}); err != nil || !learned || all == 0 {
+	if err := p.run(running{"refine", "train"}, map[string]*runtime.Buffer{"p": runtime.Zeros(all)}); err != nil || !learned || all == 0 {
 		return err
 	}
 	pairs := min(pairsAtOnce, all)
 	rows := p.c.Nodes() * pairs / all
-	return p.function("score", "train", map[string]*runtime.Buffer{"embedding": runtime.Zeros(rows, p.cfg.Model.Encoder.Hidden),
+	return p.run(running{"score", "train"}, map[string]*runtime.Buffer{"embedding": runtime.Zeros(rows, p.cfg.Model.Encoder.Hidden),
 		"pairs": runtime.I64(make([]int64, 2*pairs), 2, pairs), "lo": runtime.Scalar(0), "hi": runtime.Scalar(0)})
 }
 
-// function forecasts one function.
-func (p *graphPredictor) function(name, phase string, in map[string]*runtime.Buffer) error {
+// run forecasts one function.
+func (p *graphPredictor) run(x running, in map[string]*runtime.Buffer) error {
 	args := map[string]*runtime.Buffer{}
-	for _, a := range p.prog.Func(name).Args {
+	for _, a := range p.prog.Func(x.name).Args {
 		args[a.Name] = in[a.Name]
 	}
-	for _, a := range inputsOf(p.prog, name) {
+	for _, a := range inputsOf(p.prog, x.name) {
 		if b := in[a.Name]; b != nil {
 			p.loaded[b] = loadedBytes(b)
 		}
 	}
-	mem, err := runtime.PredictMemoryOn(p.device, p.prog, name, args)
-	if err != nil {
-		return err
-	}
-	p.f.Functions = append(p.f.Functions, FunctionMemory{Name: name, Phase: phase, Arena: mem.Main.Bytes, Setup: mem.Setup.Bytes, Live: mem.Main.Live, Unshared: mem.Main.Unshared})
-	if p.ops == nil {
-		p.ops = map[string]int{}
-	}
-	p.ops[phase] += mem.Main.Operations
-	p.pool = p.pool.Max(mem.Pool)
-	return nil
+	return p.function(x, args)
 }
 
-// total adds what is there in every phase and finds the one that needs most.
-func (p *graphPredictor) total() (*Forecast, error) {
-	base := 0
-	add := func(name string, bytes int) {
-		p.f.Parts = append(p.f.Parts, MemoryPart{name, bytes})
-		base += bytes
-	}
+// parts adds up what is there beside the functions.
+func (p *graphPredictor) parts() {
 	c, x := p.c, p.c.X
-	add("data set", 4*(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense))+8*c.NumEdges()+4*len(c.Labels))
-	add("a batch and its structure", (8+2*(4+4+4+4))*p.edges+40*p.batch.st.N)
+	p.part("data set", 4*(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense))+8*c.NumEdges()+4*len(c.Labels))
+	p.part("a batch and its structure", (8+2*(4+4+4+4))*p.edges+40*p.batch.st.N)
 	if r := p.batch.refined; r != nil {
 		n := len(r.known.cand.Edges)
 		// Ends, whether it exists, probability and weight, and all but the weight once
 		// more for the kept epoch; and the graphs as one.
-		add("candidates", n*(8+1+4+4+8+1+4)+8*c.NumEdges())
-		add("a batch's candidates and their structure", (8+2*(4+4+4+4)+3*(4+2*4))*len(r.g.Edges))
+		p.part("candidates", n*(8+1+4+4+8+1+4)+8*c.NumEdges())
+		p.part("a batch's candidates and their structure", (8+2*(4+4+4+4)+3*(4+2*4))*len(r.g.Edges))
 		if p.learned {
 			width := 4 * p.cfg.Model.Encoder.Hidden
-			add("similarities, embedding and pairs", 4*n+c.Nodes()*width+16*min(pairsAtOnce, n))
-			add("search for neighbours", c.Nodes()*(width+p.cfg.Candidates.K*(4+4+3*8)))
+			p.part("similarities, embedding and pairs", 4*n+c.Nodes()*width+16*min(pairsAtOnce, n))
+			p.part("search for neighbours", c.Nodes()*(width+p.cfg.Candidates.K*(4+4+3*8)))
 		}
 	}
-	params := parameterBytes(p.prog)
-	add("parameters", params)
-	add("Adam's moments and the best parameters", 3*params)
-	ops := 0
-	for _, fn := range p.prog.Funcs {
-		ops += len(fn.Body)
-	}
-	threads := p.cfg.Train.Threads
-	if threads == 0 {
-		threads = goruntime.GOMAXPROCS(0)
-	}
-	add("kernels' buffers", p.pool.Bytes(threads))
-	add("compiled module and the rest", ops*moduleOpBytes+fixedBytes)
-	for _, phase := range []string{"pretrain", "train"} {
-		sum := base + opBytes*p.ops[phase]
-		for _, f := range p.f.Functions {
-			if f.Phase == phase {
-				sum += f.Bytes()
-			}
-		}
-		if sum > p.f.Peak && p.ops[phase] > 0 {
-			p.f.Peak, p.f.Phase = sum, phase
-		}
-	}
-	return &p.f, nil
 }
 
 // inputsOf returns the arguments of a function and of its set-up.

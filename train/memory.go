@@ -92,31 +92,13 @@ func (n nodeTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config
 		return &p.f, nil
 	}
 	p.parts()
-	base := 0
-	for _, x := range p.f.Parts {
-		base += x.Bytes
-	}
-	for _, phase := range []string{"pretrain", "train"} {
-		sum := base + opBytes*p.ops[phase]
-		for _, f := range p.f.Functions {
-			if f.Phase == phase {
-				sum += f.Bytes()
-			}
-		}
-		if sum > p.f.Peak {
-			p.f.Peak, p.f.Phase = sum, phase
-		}
-	}
-	return &p.f, nil
+	return p.host(), nil
 }
 
 // predict forecasts what functions hold on a device.
 func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split) (*predictor, error) {
-	if d == nil {
-		d = runtime.CPU
-	}
 	ds := n.Dataset
-	p := &predictor{device: d, loaded: map[string]int{}, prog: prog, ds: ds, cfg: cfg, g: ds.Graph.Structure(), dims: n.DataInfo(d, cfg, split).Dims, ops: map[string]int{}, val: len(split.Val)}
+	p := &predictor{forecaster: newForecaster(d, prog, cfg), loaded: map[string]int{}, ds: ds, g: ds.Graph.Structure(), dims: n.DataInfo(d, cfg, split).Dims, val: len(split.Val)}
 	for _, v := range split.Train {
 		p.train = append(p.train, int64(v))
 	}
@@ -132,19 +114,85 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 	return p, p.functions()
 }
 
-type predictor struct {
+// forecaster is what forecasts of all tasks have in common.
+type forecaster struct {
 	device runtime.Device
-	loaded map[string]int // bytes on the device of what is bound, by name
 	prog   *ir.Module
-	ds     *data.Dataset
 	cfg    *config.Config
+	f      Forecast
+	pool   kernels.Scratch // of all functions
+	ops    map[string]int  // operations that are executable, by phase
+}
+
+func newForecaster(d runtime.Device, prog *ir.Module, cfg *config.Config) forecaster {
+	if d == nil {
+		d = runtime.CPU
+	}
+	return forecaster{device: d, prog: prog, cfg: cfg, ops: map[string]int{}}
+}
+
+// function adds a function, given inputs of the sizes that it will have and those that
+// several steps draw.
+func (p *forecaster) function(x running, in map[string]*runtime.Buffer, draws ...map[string]*runtime.Buffer) error {
+	mem, err := runtime.PredictMemoryOn(p.device, p.prog, x.name, in, draws...)
+	if err != nil {
+		return err
+	}
+	p.f.Functions = append(p.f.Functions, FunctionMemory{
+		Name: x.name, Phase: x.phase, Arena: mem.Main.Bytes, Setup: mem.Setup.Bytes, Fields: mem.Fields, Live: mem.Main.Live, Unshared: mem.Main.Unshared,
+	})
+	p.ops[x.phase] += mem.Main.Operations + mem.Setup.Operations
+	p.pool = p.pool.Max(mem.Pool)
+	return nil
+}
+
+// part adds memory beside the functions'.
+func (p *forecaster) part(name string, bytes int) {
+	if bytes > 0 {
+		p.f.Parts = append(p.f.Parts, MemoryPart{name, bytes})
+	}
+}
+
+// host adds what the program takes beside its values and finds the phase that needs most.
+func (p *forecaster) host() *Forecast {
+	p.part("parameters", parameterBytes(p.prog))
+	p.part("Adam's moments and the best parameters", 3*parameterBytes(p.prog))
+	threads := p.cfg.Train.Threads
+	if threads == 0 {
+		threads = goruntime.GOMAXPROCS(0)
+	}
+	p.part("kernels' buffers", p.pool.Bytes(threads))
+	ops, base := 0, 0
+	for _, f := range p.prog.Funcs {
+		ops += len(f.Body)
+	}
+	p.part("compiled module and the rest", ops*moduleOpBytes+fixedBytes)
+	for _, x := range p.f.Parts {
+		base += x.Bytes
+	}
+	for _, phase := range []string{"pretrain", "train"} {
+		sum := base + opBytes*p.ops[phase]
+		for _, f := range p.f.Functions {
+			if f.Phase == phase {
+				sum += f.Bytes()
+			}
+		}
+		if sum > p.f.Peak {
+			p.f.Peak, p.f.Phase = sum, phase
+		}
+	}
+	return &p.f
+}
+
+// predictor forecasts training on one graph.
+type predictor struct {
+	forecaster
+	loaded map[string]int // bytes on the device of what is bound, by name
+	ds     *data.Dataset
 	g      *graph.Structure
 	dims   map[string]int
-	f      Forecast
-	pool   kernels.Scratch
-	train  []int64        // training nodes
-	val    int            // how many validation nodes
-	ops    map[string]int // operations that are executable, by phase
+	train  []int64 // training nodes
+	val    int     // how many validation nodes
 }
 
 // drawn is how many steps' samples are looked at for the sizes of receptive
@@ -178,23 +226,17 @@ func runs(prog *ir.Module, cfg *config.Config) (list []running) {
 // functions forecasts those that the training procedure runs.
 func (p *predictor) functions() error {
 	for _, x := range runs(p.prog, p.cfg) {
-		f := p.prog.Func(x.name)
-		mem, err := p.function(f)
-		if err != nil {
+		if err := p.run(x); err != nil {
 			return err
 		}
-		p.pool = p.pool.Max(mem.Pool)
-		p.f.Functions = append(p.f.Functions, FunctionMemory{
-			Name: x.name, Phase: x.phase, Arena: mem.Main.Bytes, Setup: mem.Setup.Bytes, Fields: mem.Fields, Live: mem.Main.Live, Unshared: mem.Main.Unshared,
-		})
-		p.ops[x.phase] += mem.Main.Operations + mem.Setup.Operations
 	}
 	return nil
 }
 
-// function forecasts one function, with the samples of several steps where the
+// run forecasts one function, with the samples of several steps where the
 // sizes of its values depend on them.
-func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
+func (p *predictor) run(x running) error {
+	f := p.prog.Func(x.name)
 	dims := p.dims
 	if f.Name == "classify" && p.prog.Func("fit") != nil { // evaluated on the candidates
 		dims = map[string]int{}
@@ -219,14 +261,14 @@ func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
 				continue
 			case a.Name == "c" && slices.ContainsFunc(fns, func(f *ir.Func) bool { return f.Arg("c") != nil && readsField(f, f.Arg("c")) }):
 				if err := affordable("the graph of candidate edges", budget.Mul(64, int64(p.dims["M"]))); err != nil {
-					return runtime.Memory{}, err
+					return err
 				}
 				in["c"] = runtime.Graph(p.candidateGraph())
 				continue
 			case a.Name == "anchors":
 				a, err := newAnchorSampler(runtime.NewCPU(nil), rng.New(0, "anchors"), p.ds.Graph.N, p.dims["B"])
 				if err != nil {
-					return runtime.Memory{}, err
+					return err
 				}
 				in["anchors"] = a.out
 				continue
@@ -236,7 +278,7 @@ func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
 			}
 			shape, err := a.Type.Shape(dims)
 			if err != nil {
-				return runtime.Memory{}, fmt.Errorf("train: @%s: the size of %%%s: %w", f.Name, a.Name, err)
+				return fmt.Errorf("train: @%s: the size of %%%s: %w", f.Name, a.Name, err)
 			}
 			size := runtime.Extent{Dims: shape}
 			if a.Type.Layout == ir.CSR {
@@ -257,13 +299,13 @@ func (p *predictor) function(f *ir.Func) (runtime.Memory, error) {
 				err = a.draw(uint64(step))
 			}
 			if err != nil {
-				return runtime.Memory{}, err
+				return err
 			}
 			draws = append(draws, map[string]*runtime.Buffer{"anchors": a.out})
 		}
 	}
 	p.load(f, in)
-	return runtime.PredictMemoryOn(p.device, p.prog, f.Name, in, draws...)
+	return p.function(x, in, draws...)
 }
 
 // readsField reports whether a function finds receptive fields in a graph.
@@ -317,26 +359,26 @@ func gcd(a, b int) int {
 }
 
 // candidates adds up what candidate edges take, and the search for them.
-func (p *predictor) candidates(add func(name string, bytes int)) {
+func (p *predictor) candidates() {
 	if p.prog.Func("fit") == nil {
 		return
 	}
 	n, m := p.ds.Graph.N, p.dims["M"]
 	// By entry: the structure and marks; by edge, of which there are half as many, ends,
 	// mark and probability, twice for the kept ones.
-	add("candidate edges", 4*2*n+(12+4)*m+2*(8+1+4)*m/2)
+	p.part("candidate edges", 4*2*n+(12+4)*m+2*(8+1+4)*m/2)
 	shape := p.embedding()
 	if shape == nil {
 		return
 	}
 	if p.cfg.Model.Edges.Judge == models.JudgeAttributes {
 		// By edge; by entry of the graph; by candidate and by its two entries.
-		add("evidence for edges", 4*len(p.ds.Graph.Edges)+4*p.g.E+4*m/2+4*m)
+		p.part("evidence for edges", 4*len(p.ds.Graph.Edges)+4*p.g.E+4*m/2+4*m)
 	}
 	near := n * p.cfg.Candidates.K
 	// Normalised rows; neighbours and their pairs, with the sorter's copies.
 	index, pool := graph.SearchScratch(n, shape[1], p.cfg.Candidates.K, graph.Index(p.cfg.Candidates.Index))
-	add("search for candidates", 4*n*shape[1]+8*n+(8+2*12)*near+8*len(p.ds.Graph.Edges)+index)
+	p.part("search for candidates", 4*n*shape[1]+8*n+(8+2*12)*near+8*len(p.ds.Graph.Edges)+index)
 	p.pool = p.pool.Max(pool)
 }
 
@@ -365,13 +407,8 @@ const (
 
 // parts adds up what is there beside the functions.
 func (p *predictor) parts() {
-	add := func(name string, bytes int) {
-		if bytes > 0 {
-			p.f.Parts = append(p.f.Parts, MemoryPart{name, bytes})
-		}
-	}
 	x := p.ds.X
-	add("data set", 4*(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense))+8*len(p.ds.Graph.Edges)+4*len(p.ds.Graph.Weights)+4*len(p.ds.Labels))
+	p.part("data set", 4*(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense))+8*len(p.ds.Graph.Edges)+4*len(p.ds.Graph.Weights)+4*len(p.ds.Labels))
 	inputs := p.g.Bytes()
 	if c := p.prog.Func("classify"); c != nil && c.Arg("w") != nil {
 		inputs += 4 * max(p.g.E, p.dims["M"])
@@ -379,28 +416,16 @@ func (p *predictor) parts() {
 	if x.IsSparse() {
 		inputs += 4 * (x.Cols + 1 + 2*len(x.Val)) // the transpose
 	}
-	add("graphs and transposed features", inputs)
-	p.candidates(add)
+	p.part("graphs and transposed features", inputs)
+	p.candidates()
 	for _, f := range p.prog.Funcs {
 		if a := f.Arg("x_struct"); a != nil {
 			if shape, err := a.Type.Shape(p.dims); err == nil {
-				add("structural attributes", 4*shape[0]*shape[1])
+				p.part("structural attributes", 4*shape[0]*shape[1])
 				break
 			}
 		}
 	}
-	add("parameters", parameterBytes(p.prog))
-	add("Adam's moments and the best parameters", 3*parameterBytes(p.prog))
-	threads := p.cfg.Train.Threads
-	if threads == 0 {
-		threads = goruntime.GOMAXPROCS(0)
-	}
-	add("kernels' buffers", p.pool.Bytes(threads))
-	ops := 0
-	for _, f := range p.prog.Funcs {
-		ops += len(f.Body)
-	}
-	add("compiled module and the rest", ops*moduleOpBytes+fixedBytes)
 }
 
 // parameterBytes returns what a program's parameters hold.
