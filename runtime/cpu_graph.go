@@ -23,7 +23,7 @@ var graphKernels = map[string]Kernel{
 		return nil
 	},
 	"sample_block": func(*Call) error { return nil }, // found before the run: see shapeOp
-	"edge_ones":       func(k *Call) error { k.Pool.Fill(k.Out[0].F32, 1); return nil },
+	"edge_ones":    func(k *Call) error { k.Pool.Fill(k.Out[0].F32, 1); return nil },
 }
 
 func spmm(k *Call) error { return sparseProduct(k, kernels.Epilogue{}) }
