@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,8 +13,7 @@ import (
 // what has more is to be taken apart.
 func TestTrainHasNoTypeOfEverything(t *testing.T) {
 	const most = 70
-	dir := filepath.Join("..", "..", "train")
-	packages, err := parser.ParseDir(token.NewFileSet(), dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	paths, err := filepath.Glob(filepath.Join("..", "..", "train", "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +28,7 @@ func TestTrainHasNoTypeOfEverything(t *testing.T) {
 		return id.Name
 	}
 	methods, embeds := map[string]int{}, map[string][]string{}
-	ast.Inspect(packages["train"], func(n ast.Node) bool {
+	look := func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
 			if n.Recv != nil {
@@ -46,7 +44,17 @@ func TestTrainHasNoTypeOfEverything(t *testing.T) {
 			}
 		}
 		return true
-	})
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, look)
+	}
 	if methods["trainer"] == 0 || len(embeds["nodeSteps"]) == 0 {
 		t.Fatal("the trainer or what embeds it was not found")
 	}
