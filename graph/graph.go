@@ -14,7 +14,7 @@
 //     [Neighbors] does so again and again, by an index where nodes are many, and
 //     [Candidates] is the set of edges that a structure learner may choose
 //     from: those that exist and those to the nearest neighbours.
-//   - [EdgeSampler], [Structure.Neighborhood] and [Anchors] draw batches for
+//   - [EdgeSampler] and [Structure.Neighborhood] draw batches for
 //     contrastive training.
 //   - [DeepWalk] embeds nodes by skip-gram over random walks.
 //   - [Graph.RemoveRandom] and [Graph.AddRandom] corrupt a graph for

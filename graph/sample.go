@@ -8,24 +8,6 @@ import (
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
-// Anchors draws count different nodes of 0..n-1 for a training step, in
-// ascending order; all of them if count ≥ n. Each step of a stream has its own
-// draw, whatever was drawn before it.
-func Anchors(s rng.Stream, step uint64, n, count int) []int32 {
-	count = max(0, min(count, n))
-	out := make([]int32, count)
-	if count == n {
-		for i := range out {
-			out[i] = int32(i)
-		}
-		return out
-	}
-	for i, x := range sampleInts(int64(n), count, s.At(step)) {
-		out[i] = int32(x)
-	}
-	return out
-}
-
 // SamplerOptions says how an [EdgeSampler] draws batches.
 type SamplerOptions struct {
 	// Edges is the number of seed edges of a batch; 0 means 64.

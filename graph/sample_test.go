@@ -9,30 +9,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAnchors(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 50).Draw(t, "n")
-		count := rapid.IntRange(-1, 60).Draw(t, "count")
-		step := rapid.Uint64Range(0, 5).Draw(t, "step")
-		s := rng.New(1, "test")
-		a := Anchors(s, step, n, count)
-		if len(a) != max(0, min(n, count)) {
-			t.Fatalf("%d anchors", len(a))
-		}
-		for i, v := range a {
-			if v < 0 || int(v) >= n || i > 0 && a[i-1] >= v {
-				t.Fatalf("anchors %v", a)
-			}
-		}
-		if !slices.Equal(a, Anchors(s, step, n, count)) {
-			t.Fatal("a second draw of the step differs")
-		}
-	})
-	if slices.Equal(Anchors(1, 0, 1000, 10), Anchors(1, 1, 1000, 10)) {
-		t.Error("two steps draw the same anchors")
-	}
-}
-
 func TestEdgeSamplerCoversAnEpoch(t *testing.T) {
 	g := randomGraph(t, 60, 150, 4)
 	e, err := NewEdgeSampler(g, SamplerOptions{Edges: 16, Hops: 1}, rng.New(1, "test"))
