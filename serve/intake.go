@@ -149,32 +149,42 @@ func (c *call) grow(n int64) error {
 		if c.coming && n > in.most || n > in.free {
 			return invalid("the request takes %s of memory; the server has %s for requests, and half of it for bodies (--memory)", budget.Format(n), budget.Format(in.free))
 		}
-		if in.cutting == 0 && !in.cutOldest(c) {
-			return fail(kindBusy, "the server is short of memory; ask again later")
+		if in.cutting == 0 {
+			cut, young := in.cutOldest(c)
+			if !cut && young == 0 {
+				return fail(kindBusy, "the server is short of memory; ask again later")
+			}
+			if !cut { // look again when it is old enough
+				time.AfterFunc(young, func() {
+					in.mu.Lock()
+					defer in.mu.Unlock()
+					in.changed.Broadcast()
+				})
+			}
 		}
 		in.changed.Wait()
 	}
 }
 
-// cutOldest cuts off the transfer that has gone on for longest, other than c, and
-// tells whether there was one.
-func (in *intake) cutOldest(c *call) bool {
+// cutOldest cuts off the transfer that has gone on for longest, other than c. Where that
+// one is to be left alone for some time yet, it returns how long.
+func (in *intake) cutOldest(c *call) (cut bool, young time.Duration) {
 	for e := in.going.Front(); e != nil; e = e.Next() {
 		o := e.Value.(*call)
 		if o == c || o.wasCut || o.cut == nil {
 			continue
 		}
-		if time.Since(o.since) < patience {
-			return false
+		if age := time.Since(o.since); age < patience {
+			return false, patience - age
 		}
 		o.wasCut = true
 		in.cutting++
 		in.refused("slow")
 		o.cut()
 		in.changed.Broadcast() // it may wait for others
-		return true
+		return true, 0
 	}
-	return false
+	return false, 0
 }
 
 // read reads a body of at most limit bytes, of length bytes where that is not
