@@ -23,7 +23,7 @@ type Ablation struct {
 
 // AblationRow is a step with and without a pass, timed in turn.
 type AblationRow struct {
-	Without []string `json:"without"` // the pass; with a second one of the same kind also both
+	Without []string `json:"without"` // the pass
 	Step    string   `json:"step"`
 	Data    string   `json:"data"`
 	// Same is true where the pass changes nothing in this program, which is then not
@@ -80,29 +80,23 @@ func ablationSteps() []stepCase {
 	return append(steps, stepCase{data: "cora", model: "gcn", fn: "train"})
 }
 
-// ablations are the sets of passes that are left out: every pass that is not
-// required. only names passes, separated by commas; empty takes all.
-func ablations(only string) ([][]string, error) {
-	var names []string
-	for _, name := range strings.FieldsFunc(only, func(r rune) bool { return r == ',' || r == ' ' }) {
-		p := passes.Lookup(name)
-		if p == nil {
+// ablations are the passes that are left out: every one that is not required. only
+// names some, separated by commas; empty takes all.
+func ablations(only string) (names []string, err error) {
+	wanted := strings.FieldsFunc(only, func(r rune) bool { return r == ',' || r == ' ' })
+	for _, name := range wanted {
+		if p := passes.Lookup(name); p == nil {
 			return nil, fmt.Errorf("there is no pass %q; gsrc passes lists them", name)
-		}
-		if p.Required {
+		} else if p.Required {
 			return nil, fmt.Errorf("pass %s cannot be left out: no program runs without it", name)
 		}
-		names = append(names, name)
 	}
-	wanted := func(name string) bool { return len(names) == 0 || slices.Contains(names, name) }
-	var sets [][]string
 	for _, p := range passes.All {
-		if p.Required || !wanted(p.Name) {
-			continue
+		if !p.Required && (len(wanted) == 0 || slices.Contains(wanted, p.Name)) {
+			names = append(names, p.Name)
 		}
-		sets = append(sets, []string{p.Name})
 	}
-	return sets, nil
+	return names, nil
 }
 
 // CheckAblation reports what is wrong with a list of passes to leave out.
@@ -118,7 +112,7 @@ func Ablate(ctx context.Context, o Options) (*Ablation, error) {
 	if o.Rounds == 0 {
 		o.Rounds = 7
 	}
-	sets, err := ablations(o.Only)
+	leftOut, err := ablations(o.Only)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +122,7 @@ func Ablate(ctx context.Context, o Options) (*Ablation, error) {
 		if e.ds, err = FindWorkload(s.data).Load(o.Data); err != nil {
 			return nil, err
 		}
-		rows, err := ablateStep(ctx, e, s, sets)
+		rows, err := ablateStep(ctx, e, s, leftOut)
 		a.Results = append(a.Results, rows...)
 		if err != nil {
 			return a, fmt.Errorf("%s: %w", s.name(), err)
@@ -137,7 +131,7 @@ func Ablate(ctx context.Context, o Options) (*Ablation, error) {
 	return a, nil
 }
 
-func ablateStep(ctx context.Context, e *env, s stepCase, sets [][]string) ([]AblationRow, error) {
+func ablateStep(ctx context.Context, e *env, s stepCase, passes []string) ([]AblationRow, error) {
 	job, err := s.job(e)
 	if err != nil {
 		return nil, err
@@ -146,23 +140,23 @@ func ablateStep(ctx context.Context, e *env, s stepCase, sets [][]string) ([]Abl
 	if e.ds.Source == Generated {
 		name += " (generated)"
 	}
-	with, text, err := ablated(job, s.fn, nil)
+	with, text, err := ablated(job, s.fn)
 	if err != nil {
 		return nil, err
 	}
 	defer with.s.Close()
 	var rows []AblationRow
-	for _, set := range sets {
+	for _, pass := range passes {
 		if err := ctx.Err(); err != nil {
 			return rows, err
 		}
 		if e.Progress != nil {
-			e.Progress(s.name() + " without " + strings.Join(set, " and "))
+			e.Progress(s.name() + " without " + pass)
 		}
-		r := AblationRow{Without: set, Step: s.name(), Data: name}
-		without, changed, err := ablated(job, s.fn, set)
+		r := AblationRow{Without: []string{pass}, Step: s.name(), Data: name}
+		without, changed, err := ablated(job, s.fn, pass)
 		if err != nil {
-			return rows, fmt.Errorf("without %s: %w", strings.Join(set, " and "), err)
+			return rows, fmt.Errorf("without %s: %w", pass, err)
 		}
 		if changed == text {
 			r.Same = true
@@ -178,7 +172,7 @@ func ablateStep(ctx context.Context, e *env, s stepCase, sets [][]string) ([]Abl
 
 // ablated makes a step without some passes, and returns the function's program as
 // text.
-func ablated(j Job, fn string, without []string) (*Stepper, string, error) {
+func ablated(j Job, fn string, without ...string) (*Stepper, string, error) {
 	j.Without = without
 	m, err := models.Lookup(j.Model)
 	if err != nil {

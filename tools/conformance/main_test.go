@@ -39,10 +39,14 @@ gcn-flat scorer ok
 		t.Error("an error that is no number was taken")
 	}
 
-	text := string(page([]row{{"gcn-flat", "classifier"}, {"gcn-flat", "encoder"}, {"gat-flat", "classifier"}, {"gcn-flat", "other"}},
-		[]*outcome{o, {engine: engine{title: "Y"}, skipped: "there is no y"}}))
+	written, err := page([]row{{"gcn-flat", "classifier"}, {"gcn-flat", "encoder"}, {"gat-flat", "classifier"}, {"gcn-flat", "other"}},
+		[]*outcome{o, {engine: engine{title: "Y"}, skipped: "there is no y"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(written)
 	for _, want := range []string{
-		"1 failures among 13 graphs", "| gcn-flat, classifier | 1.5e-07 |", "| gcn-flat, encoder | [1] |", `1. TopK: of a \| dynamic k`,
+		"1 failures among 13 graphs", "| refused by the file |\n|---|---|---|---|---|---|\n| X |", "| gcn-flat, classifier | 1.5e-07 |", "| gcn-flat, encoder | [1] |", `1. TopK: of a \| dynamic k`,
 		"**FAIL** hub: logits is off", "| gcn-flat, other | not run |", "| X | x 1.2 | 13 | 5 | 5 | 4 |", "Left out: Y (there is no y).",
 	} {
 		if !strings.Contains(text, want) {

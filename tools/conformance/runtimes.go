@@ -243,20 +243,15 @@ func (o *outcome) add(dist, model string, r result) {
 
 // values reads what follows ok.
 func (r *result) values(text string) error {
+	counts := map[string]*int{"graphs": &r.graphs, "refused": &r.refused, "by_file": &r.byFile}
 	for _, pair := range strings.Fields(text) {
 		key, value, _ := strings.Cut(pair, "=")
 		var err error
-		switch key {
-		case "max_abs":
+		if n := counts[key]; n != nil {
+			*n, err = strconv.Atoi(value)
+		} else if r.hasMax = key == "max_abs"; r.hasMax {
 			r.max, err = strconv.ParseFloat(value, 64)
-			r.hasMax = true
-		case "graphs":
-			r.graphs, err = strconv.Atoi(value)
-		case "refused":
-			r.refused, err = strconv.Atoi(value)
-		case "by_file":
-			r.byFile, err = strconv.Atoi(value)
-		default:
+		} else {
 			err = fmt.Errorf("unknown key %q", key)
 		}
 		if err != nil {
