@@ -80,34 +80,26 @@ func kernelCases() []Case {
 
 // pairwiseCases time the streamed contrastive loss over b samples of width f.
 func pairwiseCases(b, f int) []Case {
-	type state struct {
-		p, q, ws, dp, dq []float32
-		out              kernels.PairwiseResult
-	}
-	prepare := func() *state {
-		s := &state{p: ramp(b * f), q: ramp(b * f), ws: make([]float32, kernels.PairwiseWorkspace(b, f)), dp: make([]float32, b*f), dq: make([]float32, b*f)}
-		for i := range s.q { // not the same points
-			s.p[i], s.q[i] = s.p[i]/float32(f), s.q[len(s.q)-1-i]/float32(f)
+	forward := func(p *kernels.Pool) (x, y, ws []float32, out kernels.PairwiseResult, call func()) {
+		x, y, ws = ramp(b*f), ramp(b*f), make([]float32, kernels.PairwiseWorkspace(b, f))
+		for i := range y { // not the same points
+			x[i], y[i] = x[i]/float32(f), y[len(y)-1-i]/float32(f)
 		}
-		s.out = kernels.PairwiseResult{RowLSE: make([]float32, b), ColLSE: make([]float32, b), Diag: make([]float32, b), SumSq: make([]float32, 1)}
-		return s
+		out = kernels.PairwiseResult{RowLSE: make([]float32, b), ColLSE: make([]float32, b), Diag: make([]float32, b), SumSq: make([]float32, 1)}
+		return x, y, ws, out, func() { p.PairwiseReduce(out, x, y, b, f, 0.1, nil, ws) }
 	}
 	return []Case{
 		kernelCase(fmt.Sprintf("pairwise_reduce/%dx%d", b, f), "distances of all pairs, reduced without being stored", "", func(_ *env, p *kernels.Pool) (func(), Cost) {
-			s := prepare()
-			return func() { p.PairwiseReduce(s.out, s.p, s.q, b, f, 0.1, nil, s.ws) }, pairwiseCost(float64(b), float64(f), 1)
+			_, _, _, _, call := forward(p)
+			return call, pairwiseCost(float64(b), float64(f), 1)
 		}),
 		kernelCase(fmt.Sprintf("pairwise_reduce_grad/%dx%d", b, f), "its gradient: the distances again, and two products", "", func(_ *env, p *kernels.Pool) (func(), Cost) {
-			s := prepare()
-			p.PairwiseReduce(s.out, s.p, s.q, b, f, 0.1, nil, s.ws)
-			ones := make([]float32, b)
-			for i := range ones {
-				ones[i] = 1
-			}
+			x, y, ws, out, call := forward(p)
+			call()
+			ones := filled(1, b).F32
 			d := kernels.PairwiseCotangent{RowLSE: ones, ColLSE: ones, Diag: ones, SumSq: []float32{1e-6}}
-			return func() {
-				p.PairwiseReduceGrad(s.dp, s.dq, s.p, s.q, s.out.RowLSE, s.out.ColLSE, d, b, f, 0.1, nil, s.ws)
-			}, pairwiseCost(float64(b), float64(f), 3)
+			dx, dy := make([]float32, b*f), make([]float32, b*f)
+			return func() { p.PairwiseReduceGrad(dx, dy, x, y, out.RowLSE, out.ColLSE, d, b, f, 0.1, nil, ws) }, pairwiseCost(float64(b), float64(f), 3)
 		}),
 	}
 }

@@ -101,22 +101,21 @@ func write(dir string, res *train.Result, charts []*Chart) error {
 	return atomicfile.Write(filepath.Join(dir, PageFile), func(w io.Writer) error { return page.Execute(w, &view) })
 }
 
-// facts are the figures at the head of the page.
-func facts(r *train.Result) []fact {
-	percent := func(v float64) string { return fmt.Sprintf("%.2f %%", v) }
-	f := []fact{{"seed", fmt.Sprint(r.Seed)}, {"split", r.Split}, {"validation accuracy", percent(r.ValAcc)}}
-	if r.TestAcc != nil {
-		f = append(f, fact{"test accuracy", percent(*r.TestAcc)})
+// facts are the figures at the head of the page, those that there are.
+func facts(r *train.Result) (list []fact) {
+	add := func(name, format string, v *float64) {
+		if v != nil {
+			list = append(list, fact{name, fmt.Sprintf(format, *v)})
+		}
 	}
-	f = append(f, fact{"kept epoch", fmt.Sprint(r.BestEpoch)}, fact{"edges", count(r.EdgesBefore)})
+	list = []fact{{"seed", fmt.Sprint(r.Seed)}, {"split", r.Split}}
+	add("validation accuracy", "%.2f %%", &r.ValAcc)
+	add("test accuracy", "%.2f %%", r.TestAcc)
+	list = append(list, fact{"kept epoch", fmt.Sprint(r.BestEpoch)}, fact{"edges", count(r.EdgesBefore)})
 	if r.EdgesAfter != nil {
-		f = append(f, fact{"edges, refined", count(*r.EdgesAfter)})
+		list = append(list, fact{"edges, refined", count(*r.EdgesAfter)})
 	}
-	if r.HomophilyBefore != nil {
-		f = append(f, fact{"homophily", fmt.Sprintf("%.3f", *r.HomophilyBefore)})
-	}
-	if r.HomophilyAfter != nil {
-		f = append(f, fact{"homophily, refined", fmt.Sprintf("%.3f", *r.HomophilyAfter)})
-	}
-	return f
+	add("homophily", "%.3f", r.HomophilyBefore)
+	add("homophily, refined", "%.3f", r.HomophilyAfter)
+	return list
 }

@@ -73,6 +73,7 @@ func Lines(name, title, caption string, panels []Panel) *Chart {
 		widen(&p.Y)
 		if panel.Rows != nil {
 			list(p, panel.Rows)
+			pad(p, panel.LogX, true)
 		} else if panel.Range != nil {
 			p.Y.Min, p.Y.Max = panel.Range(p.Y.Min, p.Y.Max)
 		} else {
@@ -121,8 +122,10 @@ func list(p *plot.Plot, rows []string) {
 	}
 	p.Y.Tick.Marker, p.Y.Tick.Length, p.Y.LineStyle.Width = plot.ConstantTicks(names), 0, 0
 	p.Y.Min, p.Y.Max, p.Y.Scale = -0.6, float64(len(rows))-0.4, plot.InvertedScale{Normalizer: plot.LinearScale{}}
-	d := (p.X.Max - p.X.Min) * 0.05
-	p.X.Min, p.X.Max = p.X.Min-d, p.X.Max+d
+	if _, ok := p.X.Scale.(plot.LogScale); !ok {
+		d := (p.X.Max - p.X.Min) * 0.05
+		p.X.Min, p.X.Max = p.X.Min-d, p.X.Max+d
+	}
 }
 
 // verticalLine is a grey line across the plot at an x.

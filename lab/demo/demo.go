@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/lab"
 	"github.com/gsrc-dev/gsrc/run"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
@@ -138,24 +139,22 @@ func (o *Options) seed(ctx context.Context, seed int, r *Report) (Seed, error) {
 }
 
 func (r *Report) summarize() {
-	pick := func(of func(*train.Quality) **float64) {
-		var sum float64
-		n := 0
+	for _, of := range []func(*train.Quality) **float64{
+		func(q *train.Quality) **float64 { return &q.DroppedPrecision },
+		func(q *train.Quality) **float64 { return &q.DroppedRecall },
+		func(q *train.Quality) **float64 { return &q.RecoveredPrecision },
+		func(q *train.Quality) **float64 { return &q.RecoveredRecall },
+	} {
+		var values []float64
 		for i := range r.Seeds {
 			if v := *of(&r.Seeds[i].Quality); v != nil {
-				sum += *v
-				n++
+				values = append(values, *v)
 			}
 		}
-		if n > 0 {
-			sum /= float64(n)
-			*of(&r.Mean) = &sum
+		if mean, _ := lab.MeanStd(values); values != nil {
+			*of(&r.Mean) = &mean
 		}
 	}
-	pick(func(q *train.Quality) **float64 { return &q.DroppedPrecision })
-	pick(func(q *train.Quality) **float64 { return &q.DroppedRecall })
-	pick(func(q *train.Quality) **float64 { return &q.RecoveredPrecision })
-	pick(func(q *train.Quality) **float64 { return &q.RecoveredRecall })
 	for _, s := range r.Seeds {
 		r.MeanGain += s.Gain / float64(len(r.Seeds))
 	}
