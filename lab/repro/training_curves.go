@@ -1,67 +1,13 @@
 package repro
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
-	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/lab"
 	"github.com/gsrc-dev/gsrc/lab/charts"
-	"github.com/gsrc-dev/gsrc/train"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
-
-// runsDir, in the folder of results, has the run directories that are kept.
-const runsDir = "runs"
-
-// The paper's Fig 8 shows so many nodes of a graph.
-const (
-	excerptNodes  = 40
-	excerptSuffix = "-excerpt"
-)
-
-// mergeRuns copies the run directories that have ended from another folder of
-// results.
-func mergeRuns(out, other string) error {
-	entries, err := os.ReadDir(filepath.Join(other, runsDir))
-	if os.IsNotExist(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, d := range entries {
-		from, to := filepath.Join(other, runsDir, d.Name()), filepath.Join(out, runsDir, d.Name())
-		if info, err := train.ReadInfo(from); err != nil || info.Status != "done" {
-			continue
-		}
-		if info, err := train.ReadInfo(to); err == nil && info.Status == "done" {
-			continue
-		}
-		if err := removeUnfinished(to); err != nil {
-			return err
-		}
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeUnfinished deletes a run directory that no process writes to, if it exists.
-func removeUnfinished(dir string) error {
-	if _, err := os.Stat(dir); err != nil {
-		return nil
-	}
-	lock, err := filelock.TryLock(filepath.Join(dir, ".lock"))
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.RemoveAll(dir), lock.Unlock())
-}
 
 // Point is a value at a step of a run.
 type Point struct {
