@@ -39,7 +39,8 @@ it writes the page anew of the files that are there.
 processor is to give the same. --sample N repeats N of the lines, spread evenly, and
 --seconds S only those that took at most so long. It always runs on the CPU: GPUs
 compute other bits. Lines of earlier versions have no hash; --fill repeats those and
-writes what comes out in their places.
+writes what comes out in their places, when all are done: one that was stopped goes on
+with the runs that it keeps in DIR/fill.
 
 The budget "short" only shows that everything works: small generated graphs in
 place of the data sets, one or two seeds, a few steps.`,

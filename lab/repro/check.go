@@ -51,7 +51,8 @@ type checkedLine struct {
 
 // Check repeats runs whose lines stand in files of results, on the CPU, and compares the
 // hash of weights and graph and all that was measured, but for the time and the memory.
-// It writes nothing but for Fill.
+// It writes nothing but for Fill, which keeps the runs in the folder fill of Out until all
+// are done, so that one that was stopped goes on.
 func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	e := &evaluation{Options: o.Options}
 	if e.Out == "" {
@@ -68,11 +69,13 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	if o.Report != "" {
 		dir = filesOf(o.Report)
 	}
-	scratch, err := os.MkdirTemp("", "gsrc-check-*")
-	if err != nil {
-		return nil, err
+	scratch := filepath.Join(e.Out, "fill") // kept until the files are written: filling takes hours
+	if !o.Fill {
+		if scratch, err = os.MkdirTemp("", "gsrc-check-*"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(scratch)
 	}
-	defer os.RemoveAll(scratch)
 	small, err := smallGraphs(scratch)
 	if err != nil {
 		return nil, err
@@ -153,6 +156,9 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 		if err := atomicfile.Write(filepath.Join(dir, t.Name+".csv"), lines.Write); err != nil {
 			return nil, err
 		}
+	}
+	if err := os.RemoveAll(scratch); err != nil {
+		return nil, err
 	}
 	if o.Report != "" {
 		return result, writePage(o.Report)

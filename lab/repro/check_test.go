@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gsrc-dev/gsrc/lab/sweep"
 )
 
 // rewrite changes the lines of a target's file.
@@ -79,9 +81,20 @@ func TestCheck(t *testing.T) {
 	if c := check(); c.Repeated != 0 || c.Unhashed != c.Lines {
 		t.Errorf("without hashes: %+v", c)
 	}
-	o.Fill = true
-	if c := check(); c.Filled != c.Lines || len(c.Faults) != 0 {
-		t.Errorf("filling: %+v", c)
+	o.Fill, o.Workers = true, 1
+	ctx, stop := context.WithCancel(context.Background())
+	var reused int
+	o.Observer = func(_ string, p sweep.Progress) {
+		reused = p.Stored
+		if p.Done == 2 {
+			stop()
+		}
+	}
+	if _, err := Check(ctx, o); err == nil {
+		t.Fatal("a stopped filling ended without an error")
+	}
+	if c := check(); c.Filled != c.Lines || len(c.Faults) != 0 || reused < 2 {
+		t.Errorf("going on with filling, with %d runs that were done: %+v", reused, c)
 	}
 	after, err := os.ReadFile(table)
 	if err != nil {
