@@ -288,7 +288,7 @@ func (s *Near) offer(v int32, p place) {
 // Sizes of the tiles that a search is made in.
 const (
 	nearRows = 384
-	nearCols = 2048
+	nearCols = 512
 	nearPart = 8 // rows of a tile that are looked through together
 )
 

@@ -28,9 +28,9 @@ var okabeIto = []color.NRGBA{
 }
 
 var (
-	blue, vermilion = okabeIto[0], okabeIto[1]
-	grey            = color.NRGBA{0x80, 0x80, 0x80, 0xFF}
-	pale            = color.NRGBA{0xE4, 0xE4, 0xE4, 0xFF}
+	blue = okabeIto[0]
+	grey = color.NRGBA{0x80, 0x80, 0x80, 0xFF}
+	pale = color.NRGBA{0xE4, 0xE4, 0xE4, 0xFF}
 )
 
 // dashes tell lines apart where colours do not.
