@@ -212,13 +212,13 @@ func (a *app) childOf(o bench.Options) func(context.Context, string) (bench.Resu
 			return r, err
 		}
 		cmd := exec.CommandContext(ctx, self, "bench", "--child", "--only", name, "--data", o.Data, "--threads", strconv.Itoa(o.Threads), "--rounds", strconv.Itoa(o.Rounds))
-		var out, violation bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &violation
+		var out, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &stderr
 		if err := cmd.Run(); err != nil {
 			if ctx.Err() != nil {
 				return r, ctx.Err()
 			}
-			return r, fmt.Errorf("%w: %s", err, strings.TrimPrefix(strings.TrimSpace(violation.String()), "gsrc: "))
+			return r, fmt.Errorf("%w: %s", err, strings.TrimPrefix(strings.TrimSpace(stderr.String()), "gsrc: "))
 		}
 		return r, json.Unmarshal(out.Bytes(), &r)
 	}

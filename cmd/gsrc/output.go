@@ -13,7 +13,7 @@ import (
 // output is standard output or error as all commands write to it. It remembers the
 // first failure, since a result that was not written whole must not end in success, and
 // shows control characters as \x1b and so on: names, labels and documentation come from
-// files, and may not command the terminal.
+// files, and must not control the terminal.
 type output struct {
 	mu   sync.Mutex
 	to   io.Writer

@@ -216,7 +216,7 @@ func useMockDriver(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		taken, left := strings.Count(string(text), "taken\n"), strings.Count(string(text), "released, 0 left\n")
 		if taken == 0 || taken != left || strings.Contains(string(text), "violation: ") {
-			ts.Fatalf("the mock driver driver reports:\n%s", text)
+			ts.Fatalf("the mock driver reports:\n%s", text)
 		}
 		ts.Check(os.Remove(report))
 		return

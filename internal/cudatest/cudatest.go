@@ -1,4 +1,4 @@
-// Package cudatest gives tests a GPU where there is none: the mock driver driver with
+// Package cudatest gives tests a GPU where there is none: the mock driver with
 // the kernels in the emulator, built by cc when they are first asked for.
 package cudatest
 
@@ -39,7 +39,7 @@ func MockDriver(tb testing.TB) *mockdriver.Library {
 	l.Reset()
 	tb.Cleanup(func() {
 		if c := l.Violations(); c != nil {
-			tb.Errorf("the mock driver driver saw what is wrong:\n%s", strings.Join(c, "\n"))
+			tb.Errorf("the mock driver recorded violations:\n%s", strings.Join(c, "\n"))
 		}
 		if c := l.Live(); c != nil {
 			tb.Errorf("left on the mock driver device:\n%s", strings.Join(c, "\n"))

@@ -40,7 +40,7 @@ const (
 	blasFile = "libgsrc-mockdriver-cublas.so"
 )
 
-// BLAS returns the path of the cuBLAS beside a mock driver driver.
+// BLAS returns the path of the cuBLAS beside a mock driver.
 func BLAS(driver string) string { return filepath.Join(filepath.Dir(driver), blasFile) }
 
 // ErrNoCompiler is returned where there is no C compiler, or none that makes shared

@@ -1,4 +1,4 @@
-// The part of cuBLAS that package driver uses, on the mock driver driver's streams.
+// The part of cuBLAS that package driver uses, on the mock driver's streams.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

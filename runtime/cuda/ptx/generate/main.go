@@ -74,11 +74,11 @@ func compile(clang string) ([]byte, error) {
 		"-Xclang", "-target-feature", "-Xclang", "+ptx64", // PTX ISA 6.4
 		"-O3", "-ffp-contract=off", "-S", "-o", "-", "-I", folder, "-")
 	cmd.Stdin = strings.NewReader(all.String())
-	var violations bytes.Buffer
-	cmd.Stderr = &violations
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	text, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", clang, err, &violations)
+		return nil, fmt.Errorf("%s: %w\n%s", clang, err, &stderr)
 	}
 	return text, nil
 }
