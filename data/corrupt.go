@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
@@ -18,6 +20,8 @@ type Corruption struct {
 	Checksum    string  `json:"checksum"` // of the data before
 	Added       int     `json:"added"`    // edges
 	Removed     int     `json:"removed"`  // edges
+	// Kind is how the ends of added edges were drawn; empty is evenly.
+	Kind graph.Kind `json:"kind,omitempty"`
 }
 
 // Corrupt removes and adds edges at random: shares of the edges that the graph
@@ -29,15 +33,57 @@ func (d *Dataset) Corrupt(add, remove float64, seed uint64) error {
 	if add == 0 && remove == 0 {
 		return nil
 	}
+	_, _, err := d.Plant(graph.Random, add, remove, seed)
+	return err
+}
+
+// Plant is [Dataset.Corrupt] with added edges of a kind; with graph.Similar nodes are
+// alike whose features have a large cosine. It returns the edges that were added and
+// those that were removed, sorted.
+func (d *Dataset) Plant(kind graph.Kind, add, remove float64, seed uint64) (added, removed [][2]int32, err error) {
 	if d.Corruption != nil {
-		return fmt.Errorf("%s: the graph is corrupted already", d.Source)
+		return nil, nil, fmt.Errorf("%s: the graph is corrupted already", d.Source)
 	}
-	g, removed, added, err := d.Graph.Corrupt(remove, add, rng.New(seed, "data.corrupt"))
+	var alike func(u, v int32) float64
+	if kind == graph.Similar {
+		alike = d.X.cosine()
+	}
+	g, removed, added, err := d.Graph.CorruptKind(kind, remove, add, alike, rng.New(seed, "data.corrupt"))
 	if err != nil {
-		return fmt.Errorf("%s: %w", d.Source, err)
+		return nil, nil, fmt.Errorf("%s: %w", d.Source, err)
 	}
 	d.Corruption = &Corruption{AddEdges: add, RemoveEdges: remove, Seed: seed, Checksum: d.Checksum, Added: len(added), Removed: len(removed)}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s add %v remove %v seed %d", d.Checksum, add, remove, seed))
+	text := fmt.Appendf(nil, "%s add %v remove %v seed %d", d.Checksum, add, remove, seed)
+	if kind != graph.Random {
+		d.Corruption.Kind = kind
+		text = fmt.Appendf(text, " kind %s", kind)
+	}
+	sum := sha256.Sum256(text)
 	d.Graph, d.Checksum = g, hex.EncodeToString(sum[:])
-	return nil
+	return added, removed, nil
+}
+
+// cosine returns the cosine of the features of two nodes, 0 where one has none.
+func (f *Features) cosine() func(u, v int32) float64 {
+	x := f.ToCSR()
+	dot := func(u, v int32) (sum float64) {
+		for i, j := x.RowPtr[u], x.RowPtr[v]; i < x.RowPtr[u+1] && j < x.RowPtr[v+1]; {
+			switch {
+			case x.Col[i] < x.Col[j]:
+				i++
+			case x.Col[i] > x.Col[j]:
+				j++
+			default:
+				sum += float64(float64(x.Val[i]) * float64(x.Val[j]))
+				i, j = i+1, j+1
+			}
+		}
+		return sum
+	}
+	return func(u, v int32) float64 {
+		if d := dot(u, v); d != 0 {
+			return d / math.Sqrt(float64(dot(u, u)*dot(v, v)))
+		}
+		return 0
+	}
 }

@@ -1,8 +1,13 @@
 package data
 
 import (
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/gsrc-dev/gsrc/graph"
 )
 
 // A corrupted data set has other edges by as much as was asked for, another
@@ -48,5 +53,55 @@ func TestCorrupt(t *testing.T) {
 	for _, bad := range []LoadOptions{{AddEdges: -1}, {RemoveEdges: 2}, {AddEdges: 1e9}} {
 		_, err := Load(Synthetic, bad)
 		wantError(t, err, Synthetic, "edges")
+	}
+}
+
+// What was planted is read back as it was, from sparse and from dense features, with its
+// truth beside it.
+func TestPlant(t *testing.T) {
+	for _, density := range []float64{0.1, 1} {
+		cfg := graph.DefaultCSBM()
+		cfg.Nodes, cfg.Features, cfg.Density = 60, 40, density
+		ds := mustLoad(t, Synthetic, LoadOptions{Synthetic: &cfg})
+		random := *ds
+		wrong, hidden, err := ds.Plant(graph.Similar, 0.1, 0.1, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := random.Corrupt(0.1, 0.1, 4); err != nil || random.Checksum == ds.Checksum || reflect.DeepEqual(random.Graph, ds.Graph) {
+			t.Errorf("similar and random edges are the same, %v", err)
+		}
+		for _, e := range wrong {
+			if !ds.Graph.Has(e[0], e[1]) {
+				t.Errorf("the planted edge %v is not there", e)
+			}
+		}
+		for _, e := range hidden {
+			if ds.Graph.Has(e[0], e[1]) {
+				t.Errorf("the hidden edge %v is there", e)
+			}
+		}
+		dir := filepath.Join(t.TempDir(), "below", "planted")
+		if err := ds.WritePlanted(dir, 2, wrong, hidden); err != nil {
+			t.Fatal(err)
+		}
+		back := mustLoad(t, dir, LoadOptions{})
+		if !reflect.DeepEqual(back.Graph, ds.Graph) || !reflect.DeepEqual(back.X, ds.X) || !reflect.DeepEqual(back.Labels, ds.Labels) {
+			t.Error("the data are others after they were written and read")
+		}
+		want, err := ds.SplitFor(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(back.Splits, []Split{want}) {
+			t.Error("the split is another")
+		}
+		truth, err := os.ReadFile(filepath.Join(dir, TruthFile))
+		if n := strings.Count(string(truth), TruthWrong) + strings.Count(string(truth), TruthHidden); err != nil || n != len(wrong)+len(hidden) || n == 0 {
+			t.Errorf("the truth has %d edges, %v", n, err)
+		}
+		if err := ds.WritePlanted(dir, 2, nil, nil); err == nil || !strings.Contains(err.Error(), "not empty") {
+			t.Errorf("a folder was written over: %v", err)
+		}
 	}
 }

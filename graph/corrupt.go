@@ -66,6 +66,83 @@ func (g *Graph) AddRandom(ratio float64, s rng.Stream) (*Graph, [][2]int32, erro
 	return out, added, nil
 }
 
+// Kind says how the ends of edges that are added to a graph are drawn.
+type Kind string
+
+const (
+	Random  Kind = "random"  // evenly from all pairs that have no edge
+	Degrees Kind = "degrees" // each in proportion to its degree
+	Similar Kind = "similar" // the most alike of 20 pairs drawn evenly
+)
+
+// Kinds lists the kinds of added edges.
+var Kinds = []Kind{Random, Degrees, Similar}
+
+// similarOf is of how many pairs that of the kind Similar is the most alike.
+const similarOf = 20
+
+// AddKind is [Graph.AddRandom] with ends drawn in another way. alike tells how alike two
+// nodes are, for the kind Similar.
+func (g *Graph) AddKind(kind Kind, ratio float64, alike func(u, v int32) float64, s rng.Stream) (*Graph, [][2]int32, error) {
+	if kind == Random {
+		return g.AddRandom(ratio, s)
+	}
+	if !(ratio >= 0) || math.IsInf(ratio, 0) {
+		return nil, nil, fmt.Errorf("graph: share of edges to add is %v, want a number of at least 0", ratio)
+	}
+	var draws uint64
+	intn := func(n int) int { draws++; return s.Intn(draws, n) }
+	propose := func() (e [2]int32) {
+		for i := range e {
+			if kind == Degrees {
+				e[i] = g.Edges[intn(len(g.Edges))][intn(2)]
+			} else {
+				e[i] = int32(intn(g.N))
+			}
+		}
+		if !g.Directed && e[0] > e[1] {
+			e[0], e[1] = e[1], e[0]
+		}
+		return e
+	}
+	taken := make(map[[2]int32]bool, len(g.Edges))
+	for _, e := range g.Edges {
+		taken[e] = true
+	}
+	want, added := int(math.Round(ratio*float64(len(g.Edges)))), [][2]int32(nil)
+	for len(added) < want {
+		var best [2]int32
+		pairs := 1
+		if kind == Similar {
+			pairs = similarOf
+		}
+		top := math.Inf(-1)
+		for tries := 0; pairs > 0; tries++ {
+			if tries == 100_000 {
+				return nil, nil, fmt.Errorf("graph: found room for %d of %d edges of the kind %s only: too few pairs have none", len(added), want, kind)
+			}
+			e := propose()
+			if e[0] == e[1] || taken[e] {
+				continue
+			}
+			pairs--
+			like := 0.0
+			if kind == Similar {
+				like = alike(e[0], e[1])
+			}
+			if like > top {
+				best, top = e, like
+			}
+		}
+		taken[best] = true
+		added = append(added, best)
+	}
+	slices.SortFunc(added, compareEdges)
+	out := &Graph{N: g.N, Directed: g.Directed}
+	out.Edges, out.Weights = mergeEdges(g.Edges, g.Weights, added)
+	return out, added, nil
+}
+
 // Corrupt returns a copy of g without round(remove·E) of its edges and with
 // round(add·E) others, E being the edges of g; it also returns both lists
 // (sorted). New edges join pairs that have none in g, so that no removed edge
@@ -73,11 +150,16 @@ func (g *Graph) AddRandom(ratio float64, s rng.Stream) (*Graph, [][2]int32, erro
 // stream gives the same graph. The shares are those of [Graph.RemoveRandom] and
 // [Graph.AddRandom].
 func (g *Graph) Corrupt(remove, add float64, s rng.Stream) (corrupted *Graph, removed, added [][2]int32, err error) {
+	return g.CorruptKind(Random, remove, add, nil, s)
+}
+
+// CorruptKind is [Graph.Corrupt] with added edges of a kind: see [Graph.AddKind].
+func (g *Graph) CorruptKind(kind Kind, remove, add float64, alike func(u, v int32) float64, s rng.Stream) (corrupted *Graph, removed, added [][2]int32, err error) {
 	left, removed, err := g.RemoveRandom(remove, s.Sub("remove"))
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	_, added, err = g.AddRandom(add, s.Sub("add"))
+	_, added, err = g.AddKind(kind, add, alike, s.Sub("add"))
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -170,3 +170,45 @@ func TestAddRandomIsEven(t *testing.T) {
 		t.Errorf("χ² = %.1f over 41 pairs", chi)
 	}
 }
+
+// Edges of the other kinds are new, as many as were asked for, and of their kind.
+func TestAddKind(t *testing.T) {
+	sample, err := Generate(DefaultCSBM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := sample.Graph
+	alike := func(u, v int32) float64 { return -math.Abs(float64(u - v)) }
+	count := int(math.Round(0.1 * float64(g.NumEdges())))
+	degree := g.Degrees()
+	mean := map[Kind][2]float64{} // of the ends' degrees, and of how alike they are
+	for _, kind := range Kinds {
+		more, added, err := g.AddKind(kind, 0.1, alike, rng.New(1, "test"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := more.Validate(); err != nil || len(added) != count || !slices.Equal(Difference(more, g), added) {
+			t.Fatalf("%s: added %d edges, want %d (%v)", kind, len(added), count, err)
+		}
+		if again, _, _ := g.AddKind(kind, 0.1, alike, rng.New(1, "test")); !slices.Equal(again.Edges, more.Edges) {
+			t.Errorf("%s: the same stream added other edges", kind)
+		}
+		m := mean[kind]
+		for _, e := range added {
+			m[0] += float64(degree[e[0]]+degree[e[1]]) / float64(2*count)
+			m[1] += alike(e[0], e[1]) / float64(count)
+		}
+		mean[kind] = m
+	}
+	if mean[Degrees][0] < 1.05*mean[Random][0] {
+		t.Errorf("ends drawn by degree have %.2f neighbours, random ones %.2f", mean[Degrees][0], mean[Random][0])
+	}
+	// Of 20 pairs of evenly drawn nodes the nearest are 1/21 as far apart as one pair.
+	if mean[Similar][1] < mean[Random][1]/5 {
+		t.Errorf("similar ends are %.1f apart, random ones %.1f", -mean[Similar][1], -mean[Random][1])
+	}
+	full := &Graph{N: 2, Edges: [][2]int32{{0, 1}}}
+	if _, _, err := full.AddKind(Degrees, 1, nil, rng.New(1, "test")); err == nil {
+		t.Error("an edge was added to a graph without room")
+	}
+}

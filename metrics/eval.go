@@ -170,7 +170,7 @@ func AUC(probabilities []float32, classes int, labels, nodes []int32) (auc float
 // calibration fills in what compares probabilities with what happened.
 func (r *Report) calibration(predicted []int32, probabilities []float32, classes int, labels, nodes []int32) {
 	const smallest = 0x1p-126 // normal float32
-	var confidence, right [Bins]float64
+	confidence, right := make([]float32, 0, len(nodes)), make([]bool, 0, len(nodes))
 	for _, v := range nodes {
 		row, label := probabilities[int(v)*classes:][:classes], labels[v]
 		for c, p := range row {
@@ -181,16 +181,41 @@ func (r *Report) calibration(predicted []int32, probabilities []float32, classes
 			r.Brier += float64(d * d)
 		}
 		r.NLL -= fmath.Log(math.Max(float64(row[label]), smallest))
-		p := float64(row[predicted[v]])
-		bin := min(max(int(math.Ceil(p*Bins))-1, 0), Bins-1) // (0, 1/15], (1/15, 2/15], …
-		confidence[bin] += p
-		if predicted[v] == label {
-			right[bin]++
-		}
-	}
-	for b := range confidence {
-		r.ECE += math.Abs(confidence[b] - right[b])
+		confidence, right = append(confidence, row[predicted[v]]), append(right, predicted[v] == label)
 	}
 	n := float64(len(nodes))
-	r.ECE, r.Brier, r.NLL = r.ECE/n, r.Brier/n, r.NLL/n
+	r.ECE, r.Brier, r.NLL = CalibrationError(Reliability(confidence, right, Bins)), r.Brier/n, r.NLL/n
+}
+
+// Bin is a bin of a reliability diagram: what has a probability in (i/bins, (i+1)/bins].
+type Bin struct {
+	Count int     // how many fall into it
+	Sum   float64 // of their probabilities
+	True  float64 // how many of them are so
+}
+
+// Reliability sorts probabilities in [0, 1] into bins of the same width, with how many of
+// those in each are true. 0 is in the first bin.
+func Reliability(probability []float32, is []bool, bins int) []Bin {
+	out := make([]Bin, bins)
+	for i, x := range probability {
+		p := float64(x)
+		b := &out[min(max(int(math.Ceil(p*float64(bins)))-1, 0), bins-1)]
+		b.Count, b.Sum = b.Count+1, b.Sum+p
+		if is[i] {
+			b.True++
+		}
+	}
+	return out
+}
+
+// CalibrationError is the mean distance, as a share, between the probabilities of what is
+// in a bin and the share of it that is true; NaN of empty bins.
+func CalibrationError(bins []Bin) float64 {
+	sum, n := 0.0, 0
+	for _, b := range bins {
+		sum += math.Abs(b.Sum - b.True)
+		n += b.Count
+	}
+	return sum / float64(n)
 }

@@ -128,3 +128,13 @@ func TestAUCIsTheShareOfPairs(t *testing.T) {
 		}
 	})
 }
+
+// Probabilities by bin, worked out by hand.
+func TestReliability(t *testing.T) {
+	bins := Reliability([]float32{0, 0.5, 0.25, 0.75, 1}, []bool{true, false, true, true, true}, 4)
+	want := []Bin{{2, 0.25, 2}, {1, 0.5, 0}, {1, 0.75, 1}, {1, 1, 1}}
+	if !reflect.DeepEqual(bins, want) {
+		t.Errorf("bins %v, want %v", bins, want)
+	}
+	near(t, "calibration error", CalibrationError(bins), (1.75+0.5+0.25)/5)
+}

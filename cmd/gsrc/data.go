@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/spf13/cobra"
 )
@@ -23,7 +25,7 @@ func (a *app) dataCommand() *cobra.Command {
 		Use: "data", Short: "Look at data sets, and fetch public ones",
 		Args: cobra.ArbitraryArgs, RunE: helpOrUnknown,
 	}
-	c.AddCommand(a.dataInfoCommand(), a.dataFetchCommand(), a.dataListCommand())
+	c.AddCommand(a.dataInfoCommand(), a.dataPlantCommand(), a.dataFetchCommand(), a.dataListCommand())
 	return c
 }
 
@@ -77,6 +79,53 @@ func (a *app) dataInfoCommand() *cobra.Command {
 	flags.Float64Var(&opts.RemoveEdges, "remove-edges", 0, "remove this share of the edges at random")
 	flags.Uint64Var(&opts.Seed, "seed", 0, "seed of the synthetic graph, and of edges added and removed")
 	return info
+}
+
+func (a *app) dataPlantCommand() *cobra.Command {
+	var out, kind string
+	var fraction float64
+	var opts data.LoadOptions
+	c := &cobra.Command{
+		Use:   "plant PATH --out DIR",
+		Short: "Write a data set with some of its edges hidden and as many wrong ones planted",
+		Long: "Write a data set with a share of its edges hidden and as many wrong ones planted, to\n" +
+			"see whether refinement finds them. PATH is " + dataPath + ".\n\n" +
+			"DIR gets edges.csv, nodes.csv, features.npz or .npy, which --data DIR reads, and\n" +
+			data.TruthFile + ", which lists the planted and the hidden edges. The ends of planted edges are\n" +
+			"random, drawn in proportion to their degrees, or similar: of 20 random pairs the one\n" +
+			"whose features have the largest cosine.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case out == "":
+				return usage("say where the data go with --out DIR")
+			case !(fraction > 0 && fraction < 1):
+				return usage("--fraction %v: give a share between 0 and 1", fraction)
+			case !slices.Contains(graph.Kinds, graph.Kind(kind)):
+				return usage("there is no kind %q%s; there are %s, %s and %s", kind, nearest.Hint(kind, []string{string(graph.Random), string(graph.Degrees), string(graph.Similar)}), graph.Random, graph.Degrees, graph.Similar)
+			}
+			ds, err := data.Load(args[0], opts)
+			if err != nil {
+				return err
+			}
+			wrong, hidden, err := ds.Plant(graph.Kind(kind), fraction, fraction, opts.Seed)
+			if err != nil {
+				return err
+			}
+			if err := ds.WritePlanted(out, opts.Seed, wrong, hidden); err != nil {
+				return err
+			}
+			a.logf("%s: %d edges, %d of them planted; %d were hidden", out, len(ds.Graph.Edges), len(wrong), len(hidden))
+			return nil
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&out, "out", "", "new folder for the data")
+	flags.Float64Var(&fraction, "fraction", 0.1, "share of the edges that is hidden, and of as many planted")
+	flags.StringVar(&kind, "kind", string(graph.Random), "how the ends of planted edges are drawn: random, degrees or similar")
+	flags.StringVar(&opts.Split, "split", "", "draw the split that is written: per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
+	flags.Uint64Var(&opts.Seed, "seed", 0, "seed of the planting, and which split is written")
+	return c
 }
 
 func (a *app) dataFetchCommand() *cobra.Command {
