@@ -158,94 +158,29 @@ func (r *Recorder) cell(name string, i int) htmlCell {
 	if i > 0 && slices.Equal(lines, before) {
 		c.State = "same"
 	}
-	kept := make([]bool, len(lines)) // stands after the pass before too
-	stays := make([]bool, len(lines))
-	for _, m := range matchLines(before, lines) {
-		kept[m[1]] = true
-	}
-	for _, m := range matchLines(lines, after) {
-		stays[m[0]] = true
-	}
-	for k, text := range lines {
+	isNew, isGone := missing(before), missing(after)
+	for _, text := range lines {
 		c.Lines = append(c.Lines, htmlLine{
 			Parts: splitRefs(text),
-			New:   i > 0 && !kept[k],
-			Gone:  i+1 < len(r.stages) && !stays[k],
+			New:   i > 0 && isNew(text),
+			Gone:  i+1 < len(r.stages) && isGone(text),
 		})
 	}
 	return c
 }
 
-// matchLines pairs equal lines of a and b in ascending order: the longest
-// increasing sequence of the lines that stand once in either, and what equal
-// lines follow and precede each of those. Single-assignment text has few lines
-// that stand twice, so this is as good as a full diff and never quadratic.
-func matchLines(a, b []string) [][2]int {
-	type place struct{ inA, inB, countA, countB int }
-	places := map[string]*place{}
-	at := func(s string) *place {
-		p := places[s]
-		if p == nil {
-			p = &place{}
-			places[s] = p
-		}
-		return p
+// missing reports which lines are not among others, each of which matches one. In
+// single-assignment text hardly a line stands twice, and one that has only moved is no
+// change.
+func missing(lines []string) func(string) bool {
+	left := map[string]int{}
+	for _, s := range lines {
+		left[s]++
 	}
-	for i, s := range a {
-		p := at(s)
-		p.inA, p.countA = i, p.countA+1
+	return func(s string) bool {
+		left[s]--
+		return left[s] < 0
 	}
-	for i, s := range b {
-		p := at(s)
-		p.inB, p.countB = i, p.countB+1
-	}
-	// Longest increasing sequence of positions in b, over unique lines of a.
-	var seq []int // candidates: positions in a
-	for i, s := range a {
-		if p := places[s]; p.countA == 1 && p.countB == 1 {
-			seq = append(seq, i)
-		}
-	}
-	inB := func(i int) int { return places[a[i]].inB }
-	var tails []int // tails[k]: index in seq that ends the best run of length k+1
-	prev := make([]int, len(seq))
-	for k, i := range seq {
-		n, _ := slices.BinarySearchFunc(tails, inB(i), func(t, want int) int { return inB(seq[t]) - want })
-		prev[k] = -1
-		if n > 0 {
-			prev[k] = tails[n-1]
-		}
-		if n == len(tails) {
-			tails = append(tails, k)
-		} else {
-			tails[n] = k
-		}
-	}
-	var anchors [][2]int
-	if len(tails) > 0 {
-		for k := tails[len(tails)-1]; k >= 0; k = prev[k] {
-			anchors = append(anchors, [2]int{seq[k], inB(seq[k])})
-		}
-		slices.Reverse(anchors)
-	}
-	// Grow into the gaps between anchors.
-	var out [][2]int
-	i, j := 0, 0
-	for _, end := range append(anchors, [2]int{len(a), len(b)}) {
-		for i < end[0] && j < end[1] && a[i] == b[j] {
-			out = append(out, [2]int{i, j})
-			i, j = i+1, j+1
-		}
-		back := len(out)
-		for x, y := end[0]-1, end[1]-1; x >= i && y >= j && a[x] == b[y]; x, y = x-1, y-1 {
-			out = slices.Insert(out, back, [2]int{x, y})
-		}
-		if end[0] < len(a) {
-			out = append(out, end)
-		}
-		i, j = end[0]+1, end[1]+1
-	}
-	return out
 }
 
 // splitRefs cuts a line at the values and parameters that it names.
