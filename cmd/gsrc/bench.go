@@ -26,7 +26,6 @@ type benchFlags struct {
 	json      string
 	list      bool
 	child     bool
-	ablate    bool
 	baselines string
 	markdown  bool
 	noParts   bool
@@ -58,18 +57,17 @@ by the GPU's clock.`,
 			if f.opts.Threads < 0 {
 				return usage("--threads %d: give a number of at least 0", f.opts.Threads)
 			}
-			if f.device != "cpu" && (f.ablate || f.baselines != "") {
-				return usage("--device %s: --ablate and --baselines are for the cpu", f.device)
+			if f.device != "cpu" && f.baselines != "" {
+				return usage("--device %s: --baselines is for the cpu", f.device)
 			}
 			cases := bench.Cases()
 			if f.device != "cpu" {
 				cases = bench.DeviceCases()
 			}
-			if f.ablate {
-				if err := bench.CheckAblation(f.opts.Only); err != nil {
-					return asUsage(err)
-				}
-			} else if f.baselines != "" {
+			if err := bench.CheckWithout(f.opts.Without); err != nil {
+				return asUsage(err)
+			}
+			if f.baselines != "" {
 				if err := bench.CheckBaselines(f.opts.Only); err != nil {
 					return asUsage(err)
 				}
@@ -83,7 +81,7 @@ by the GPU's clock.`,
 			}
 			f.opts.Version = gsrc.Version()
 			switch {
-			case f.list && !f.ablate && f.baselines == "":
+			case f.list && f.baselines == "":
 				return a.listBenchmarks(cases, f.opts.Only)
 			case f.child:
 				return a.benchChild(c.Context(), &f)
@@ -98,7 +96,7 @@ by the GPU's clock.`,
 	flags.IntVar(&f.opts.Threads, "threads", 0, "threads, 0 for one per processor")
 	flags.IntVar(&f.opts.Rounds, "rounds", 7, "rounds of each case, of which the median is shown")
 	flags.StringVar(&f.json, "json", "", "write the report as JSON to this file; - is standard output")
-	flags.BoolVar(&f.ablate, "ablate", false, "time steps with and without each optimising pass; --only names passes")
+	flags.StringSliceVar(&f.opts.Without, "without", nil, "leave these passes out of every program that is timed")
 	flags.StringVar(&f.baselines, "baselines", "", "compare with PyTorch: a Python that has lab/bench/baselines/requirements.txt; make bench-baselines makes one")
 	flags.BoolVar(&f.list, "list", false, "list the cases and time nothing")
 	flags.BoolVar(&f.markdown, "markdown", false, "print the table as Markdown")
@@ -139,12 +137,6 @@ func (a *app) bench(ctx context.Context, f *benchFlags, roundsGiven bool) (err e
 			o.Rounds = 0
 		}
 		r, err := bench.Baselines(ctx, f.baselines, o)
-		if err != nil {
-			return err
-		}
-		return a.writeBench(r, r.Write, f)
-	case f.ablate:
-		r, err := bench.Ablate(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -211,7 +203,7 @@ func (a *app) childOf(o bench.Options) func(context.Context, string) (bench.Resu
 		if err != nil {
 			return r, err
 		}
-		cmd := exec.CommandContext(ctx, self, "bench", "--child", "--only", name, "--data", o.Data, "--threads", strconv.Itoa(o.Threads), "--rounds", strconv.Itoa(o.Rounds))
+		cmd := exec.CommandContext(ctx, self, "bench", "--child", "--only", name, "--data", o.Data, "--threads", strconv.Itoa(o.Threads), "--rounds", strconv.Itoa(o.Rounds), "--without", strings.Join(o.Without, ","))
 		var out, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &stderr
 		if err := cmd.Run(); err != nil {

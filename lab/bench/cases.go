@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime/cuda"
 )
 
@@ -35,11 +36,12 @@ type env struct {
 
 // Options say what to time and how.
 type Options struct {
-	Only    string // patterns, see [Select]; empty takes all cases that are not heavy
-	Data    string // folder of data sets; empty generates
-	Threads int    // 0 is one for each processor
-	Rounds  int    // of each case; 0 is 7
-	Version string // of the program, for the report
+	Only    string   // patterns, see [Select]; empty takes all cases that are not heavy
+	Data    string   // folder of data sets; empty generates
+	Threads int      // 0 is one for each processor
+	Rounds  int      // of each case; 0 is 7
+	Version string   // of the program, for the report
+	Without []string // passes to leave out
 
 	// Device, if set, is the GPU that the cases of [DeviceCases] are timed on; the
 	// others are for the CPU.
@@ -51,6 +53,18 @@ type Options struct {
 	Child func(ctx context.Context, name string) (Result, error)
 	// Progress, if set, is called before each case.
 	Progress func(name string)
+}
+
+// CheckWithout reports what is wrong with passes to leave out.
+func CheckWithout(names []string) error {
+	for _, name := range names {
+		if p := passes.Lookup(name); p == nil {
+			return fmt.Errorf("there is no pass %q; gsrc passes lists them", name)
+		} else if p.Required {
+			return fmt.Errorf("pass %s cannot be left out: no program runs without it", name)
+		}
+	}
+	return nil
 }
 
 // Cases lists everything that can be timed, in the order of the report.
@@ -91,6 +105,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Rounds < 1 || o.Threads < 0 {
 		return nil, fmt.Errorf("%d rounds with %d threads: want at least 1 and 0", o.Rounds, o.Threads)
 	}
+	if err := CheckWithout(o.Without); err != nil {
+		return nil, err
+	}
 	all := Cases()
 	if o.Device != nil {
 		all = DeviceCases()
@@ -99,7 +116,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads)}
+	r := &Report{Schema: 1, Version: o.Version, Without: o.Without, Machine: ThisMachine(o.Threads)}
 	var before *Roofline
 	switch {
 	case o.Device != nil:

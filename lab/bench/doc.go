@@ -13,7 +13,7 @@
 //   - [LowerBound] is what an ECL step has to compute at least, from its sizes.
 //   - [Session] is the harness below: a model, compiled and bound to data, whose
 //     functions can be stepped. Benchmarks elsewhere use it too.
-//   - [Ablate] times steps with each optimising pass left out.
+//   - [Options.Without] leaves passes out, which shows what they bring.
 //   - [Baselines] times the PyTorch programs in the folder baselines in turn with gsrc.
 //
 // Nothing here passes or fails by a time. Figures are medians of rounds; a case

@@ -14,6 +14,7 @@ import (
 type Report struct {
 	Schema  int       `json:"schema"` // 1
 	Version string    `json:"version"`
+	Without []string  `json:"without,omitempty"` // passes that were left out
 	Machine Machine   `json:"machine"`
 	Device  *Device   `json:"device,omitempty"` // the GPU that all of it was measured on; Limits are then its
 	Limits  *Roofline `json:"limits,omitempty"`
@@ -124,6 +125,9 @@ func (r *Report) Write(w io.Writer, f Format, parts bool) error {
 		fmt.Fprintf(w, "%s, compute capability %s, matrix products by %s; gsrc %s, %s\n", d.Name, d.Capability, d.Products, r.Version, d.Date)
 	} else {
 		fmt.Fprintf(w, "gsrc %s, %s\n", r.Version, r.Machine)
+	}
+	if r.Without != nil {
+		fmt.Fprintf(w, "without %s\n", strings.Join(r.Without, ", "))
 	}
 	if l := r.Limits; l != nil {
 		fmt.Fprintf(w, "limits: matrix product %.0f GFLOP/s", l.MatMul)

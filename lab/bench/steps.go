@@ -59,7 +59,7 @@ func (s stepCase) doc() string {
 
 // job returns the options of the step on loaded data.
 func (s stepCase) job(e *env) (Job, error) {
-	j := Job{Data: e.ds, Model: s.model, Threads: e.Threads, Anchors: s.anchors}
+	j := Job{Data: e.ds, Model: s.model, Threads: e.Threads, Anchors: s.anchors, Without: e.Without}
 	if e.Device != nil {
 		j.Device = e.Device
 	}
@@ -237,7 +237,7 @@ func adamCost(n int) Cost { return Cost{10 * float64(n), 4 * 7 * float64(n), 4 *
 
 // gcnEpochs is the work of the PyTorch programs gcn_pyg.py and gcn_sparse.py.
 func gcnEpochs(e *env) (Result, error) {
-	s, err := NewSession(Job{Data: e.ds, Model: "gcn", Options: models.Default(), Threads: e.Threads})
+	s, err := NewSession(Job{Data: e.ds, Model: "gcn", Options: models.Default(), Threads: e.Threads, Without: e.Without})
 	if err != nil {
 		return Result{}, err
 	}
@@ -273,7 +273,7 @@ func compileCases() []Case {
 		fn := map[string]string{"ecl-gsr": "joint", "gcn": "train"}[model]
 		cases = append(cases, Case{Name: "compile/" + model, Doc: "all passes over all functions, and @" + fn + " made executable", workload: FindWorkload("cora"),
 			run: func(e *env) (Result, error) {
-				j := Job{Data: e.ds, Model: model, Options: models.Default(), K: 5, Anchors: 512, Threads: e.Threads}
+				j := Job{Data: e.ds, Model: model, Options: models.Default(), K: 5, Anchors: 512, Threads: e.Threads, Without: e.Without}
 				return e.rounds(func() error {
 					s, err := compileOnly(j)
 					if err != nil {

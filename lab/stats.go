@@ -1,0 +1,103 @@
+// Package lab holds the statistics of many runs: means, and t-tests of paired and of
+// independent samples.
+package lab
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Comparison is a paired two-sided t-test of the test accuracies of runs on the
+// same data, seeds and splits, in percent.
+type Comparison struct {
+	Runs  int
+	AMean float64
+	AStd  float64
+	BMean float64
+	BStd  float64
+	Diff  float64 // A − B
+	Lo    float64 // 95 % confidence interval of the difference
+	Hi    float64
+	T     float64
+	P     float64 // two-sided; 1 where all differences are 0
+}
+
+// Paired is a paired two-sided t-test of values that belong together by their
+// place. It needs two pairs at least.
+func Paired(xs, ys []float64) (*Comparison, error) {
+	if len(xs) != len(ys) {
+		return nil, fmt.Errorf("a paired test of %d values against %d: each needs a partner", len(xs), len(ys))
+	}
+	ds := make([]float64, len(xs))
+	for i := range ds {
+		ds[i] = xs[i] - ys[i]
+	}
+	n := float64(len(ds))
+	if n < 2 {
+		return nil, fmt.Errorf("a paired test needs two runs of each, there is one")
+	}
+	c := &Comparison{Runs: len(ds), P: 1}
+	c.AMean, c.AStd = stat.MeanStdDev(xs, nil)
+	c.BMean, c.BStd = stat.MeanStdDev(ys, nil)
+	mean, std := stat.MeanStdDev(ds, nil)
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}
+	se := std / math.Sqrt(n)
+	half := t.Quantile(0.975) * se
+	c.Diff, c.Lo, c.Hi = mean, mean-half, mean+half
+	switch {
+	case se > 0:
+		c.T = mean / se
+		c.P = 2 * t.Survival(math.Abs(c.T))
+	case mean != 0: // the same difference every time
+		c.T, c.P = math.Copysign(math.MaxFloat64, mean), 0
+	}
+	return c, nil
+}
+
+// MeanStd returns the mean and the standard deviation of a sample (divisor n − 1):
+// NaN without values, deviation 0 for one.
+func MeanStd(x []float64) (mean, std float64) {
+	if len(x) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	for _, v := range x {
+		mean += v
+	}
+	if mean /= float64(len(x)); len(x) == 1 {
+		return mean, 0
+	}
+	for _, v := range x {
+		std += float64((v - mean) * (v - mean))
+	}
+	return mean, math.Sqrt(std / float64(len(x)-1))
+}
+
+// TTest is a two-sided t-test of whether two samples have one mean.
+type TTest struct {
+	T, DF, P float64
+}
+
+// Independent is the t-test of two independent samples, in Welch's form, which
+// does not take their variances for equal. It needs two values of each.
+func Independent(xs, ys []float64) (*TTest, error) {
+	if len(xs) < 2 || len(ys) < 2 {
+		return nil, fmt.Errorf("a test of two samples needs two values of each, there are %d and %d", len(xs), len(ys))
+	}
+	xm, xv := stat.MeanVariance(xs, nil)
+	ym, yv := stat.MeanVariance(ys, nil)
+	nx, ny := float64(len(xs)), float64(len(ys))
+	a, b := xv/nx, yv/ny
+	r := &TTest{DF: nx + ny - 2, P: 1}
+	switch {
+	case a+b > 0:
+		r.T = (xm - ym) / math.Sqrt(a+b)
+		r.DF = (a + b) * (a + b) / (a*a/(nx-1) + b*b/(ny-1))
+		r.P = 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: r.DF}.Survival(math.Abs(r.T))
+	case xm != ym: // neither sample varies
+		r.T, r.P = math.Copysign(math.MaxFloat64, xm-ym), 0
+	}
+	return r, nil
+}
