@@ -1,5 +1,5 @@
-// Package inspect reads ONNX files, of gsrc or of another program: what they hold, and
-// what a run of them costs.
+// Package inspect reads ONNX files, of gsrc or of another program: what they hold,
+// and the memory that a run takes.
 package inspect
 
 import (
@@ -34,8 +34,6 @@ type Inspection struct {
 	// many, their elements and bytes. Constants are the others, such as indices.
 	Parameters TensorCount `json:"parameters"`
 	Constants  TensorCount `json:"constants"`
-	// Cost is nil until [Inspection.Measure].
-	Cost *Cost `json:"cost,omitempty"`
 
 	dir   string
 	model *onnxpb.ModelProto
@@ -51,9 +49,6 @@ type IODescription struct {
 type OperationCount struct {
 	Type  string `json:"type"`
 	Nodes int    `json:"nodes"`
-	// Flops and Bytes are those of a [Cost]; 0 before it is measured.
-	Flops int64 `json:"flops,omitempty"`
-	Bytes int64 `json:"bytes,omitempty"`
 }
 
 // TensorCount counts constant tensors.
@@ -164,4 +159,31 @@ func describeValues(values []*onnxpb.ValueInfoProto) []IODescription {
 		list = append(list, d)
 	}
 	return list
+}
+
+// ReadAll inspects an ONNX file, or every one of an export folder, in the order of
+// their names.
+func ReadAll(path string) (list []*Inspection, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	files := []string{path}
+	if info.IsDir() {
+		if files, err = filepath.Glob(filepath.Join(path, "*.onnx")); err != nil {
+			return nil, err
+		}
+		if len(files) == 0 {
+			return nil, fmt.Errorf("%s holds no .onnx file", path)
+		}
+		slices.Sort(files)
+	}
+	for _, f := range files {
+		i, err := Read(f)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, i)
+	}
+	return list, nil
 }

@@ -1,0 +1,98 @@
+package inspect
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"google.golang.org/protobuf/proto"
+)
+
+// ShapeSession is a model whose outputs are the shapes of all its values.
+type ShapeSession struct {
+	*Inspection
+	session *ort.Session
+	values  []string
+}
+
+const shapePrefix = "gsrc_shape_of/"
+
+// OpenShapes opens the model for its shapes.
+func (i *Inspection) OpenShapes(o ort.Options) (*ShapeSession, error) {
+	m := proto.Clone(i.model).(*onnxpb.ModelProto)
+	if err := internalize(i.dir, m); err != nil {
+		return nil, err
+	}
+	g := m.Graph
+	s := &ShapeSession{Inspection: i}
+	for _, n := range g.Node {
+		for _, out := range n.Output {
+			if out != "" {
+				s.values = append(s.values, out)
+			}
+		}
+	}
+	g.Output, g.ValueInfo = nil, nil
+	for _, v := range s.values {
+		g.Node = append(g.Node, &onnxpb.NodeProto{OpType: "Shape", Input: []string{v}, Output: []string{shapePrefix + v}})
+		g.Output = append(g.Output, &onnxpb.ValueInfoProto{Name: shapePrefix + v, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: int32(onnx.Int64Type)}}}})
+	}
+	data, err := onnx.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	s.session, err = ort.OpenBytes(data, o)
+	return s, err
+}
+
+// Close frees the model.
+func (s *ShapeSession) Close() error { return s.session.Close() }
+
+// Peak runs the model and returns how many bytes its values take at most at a time,
+// each from the operator that gives it to the last that reads it, and the outputs twice:
+// they are copied.
+func (s *ShapeSession) Peak(inputs map[string]ort.Tensor) (int64, error) {
+	shapes, err := s.session.Run(inputs)
+	if err != nil {
+		return 0, err
+	}
+	g := s.model.Graph
+	element := map[string]int64{}
+	for _, v := range slices.Concat(g.ValueInfo, g.Output) {
+		element[v.GetName()] = elementTypes[v.GetType().GetTensorType().GetElemType()].size
+	}
+	bytes := func(v string) int64 {
+		shape, ok := shapes[shapePrefix+v]
+		if !ok { // an input or a constant
+			return 0
+		}
+		return elements(shape.I64) * cmp.Or(element[v], 8) // where the file does not tell the type
+	}
+	last := map[string]int{}
+	for k, n := range g.Node {
+		for _, v := range n.Input {
+			last[v] = k
+		}
+	}
+	var live, most, outputs int64
+	for _, v := range g.Output {
+		last[v.GetName()] = len(g.Node)
+		outputs += bytes(v.GetName())
+	}
+	for k, n := range g.Node {
+		for _, v := range n.Output {
+			live += bytes(v)
+		}
+		most = max(most, live)
+		gone := map[string]bool{}
+		for _, v := range slices.Concat(n.Input, n.Output) {
+			if last[v] <= k && !gone[v] {
+				gone[v] = true
+				live -= bytes(v)
+			}
+		}
+	}
+	return most + outputs, nil
+}
