@@ -410,35 +410,3 @@ func TestCurvesWithGaps(t *testing.T) {
 		t.Error("there are curves without records")
 	}
 }
-
-// An excerpt has nodes of every class, around those that gained the most neighbours,
-// with their edges, numbered in their order.
-func TestExcerpt(t *testing.T) {
-	before := &graph.Graph{N: 7, Edges: [][2]int32{{0, 1}, {2, 4}, {3, 4}, {4, 6}}}
-	after := &graph.Graph{N: 7, Edges: [][2]int32{{2, 4}, {5, 6}}, Weights: []float32{0.5, 0.25}}
-	labels := []int32{0, 0, 1, 1, 1, 0, 0}
-	for count, want := range map[int][]int32{0: nil, 1: {2}, 2: {2, 5}, 4: {2, 4, 5, 6}, 6: {2, 4, 5, 6}} {
-		if got := around(before, after, labels, count); !slices.Equal(got, want) {
-			t.Errorf("%d nodes: %v, want %v", count, got, want)
-		}
-	}
-	if got := around(before, nil, labels, 2); !slices.Equal(got, []int32{0, 4}) {
-		t.Errorf("of the graph alone: %v", got)
-	}
-	part := among(after, []int32{2, 4, 5, 6})
-	if want := [][2]int32{{0, 1}, {2, 3}}; part.N != 4 || !slices.Equal(part.Edges, want) || !slices.Equal(part.Weights, after.Weights) {
-		t.Errorf("part %+v, want the edges %v", part, want)
-	}
-	run := trained(t, "ecl-gsr")
-	if AdjacencyExcerpt(run, 20) != nil {
-		t.Error("drawn without data")
-	}
-	if err := run.LoadData(""); err != nil {
-		t.Fatal(err)
-	}
-	c := AdjacencyExcerpt(run, 20)
-	if c == nil || !strings.HasPrefix(c.Name, "adjacency-") || !strings.Contains(c.Caption, " nodes: of each class") {
-		t.Fatalf("%+v", c)
-	}
-	draws(t, c)
-}

@@ -25,12 +25,6 @@ import (
 // runsDir, in the folder of results, has the run directories that are kept.
 const runsDir = "runs"
 
-// The paper's Fig 8 shows so many nodes of a graph.
-const (
-	excerptNodes  = 40
-	excerptSuffix = "-excerpt"
-)
-
 // Options say what to repeat. Out is required, and Targets unless only the page of
 // Report is to be written anew.
 type Options struct {
@@ -382,12 +376,8 @@ func (e *evaluation) do(ctx context.Context, t *Target, runs []planned) (lines R
 			if err != nil {
 				return nil, nil, nil, err
 			}
-			name := t.Name + "-" + p.panel
-			if c := charts.AdjacencyExcerpt(run, excerptNodes); c != nil {
-				pictures = append(pictures, named{name + excerptSuffix, c})
-			}
 			if c := charts.Adjacency(run); c != nil {
-				pictures = append(pictures, named{name, c})
+				pictures = append(pictures, named{t.Name + "-" + p.panel, c})
 			}
 		}
 	}

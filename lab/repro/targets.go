@@ -288,12 +288,11 @@ var targets = []*Target{
 	},
 	{
 		Name: "fig8", Title: "The refined graph", Seeds: 1, kept: true,
-		Asks:  "What refinement does to the adjacency matrix. The paper shows 40 nodes of each graph; here are 40, around the node of each class that gained the most neighbours, and all. Edges of the refined graph count with their weight. It prints no numbers.",
+		Asks:  "What refinement does to the adjacency matrix. The paper shows 40 nodes of each graph; here are all. Edges of the refined graph count with their weight. It prints no numbers.",
 		cells: everywhere(pick(eclGSR), citations...),
 		render: func(t *Target, ls ResultRows) rendered {
 			r := rendered{text: structures(ls)}
 			for _, panel := range ls.panels() {
-				r.pictures = append(r.pictures, picture{t.Name + "-" + panel + excerptSuffix, fmt.Sprintf("Adjacency matrix of %d nodes of %s before and after refinement, sorted by class, seed 0.", excerptNodes, panel)})
 				r.pictures = append(r.pictures, picture{t.Name + "-" + panel, "Adjacency matrix of " + panel + " before and after refinement, nodes sorted by class, seed 0: edges within a class are in the squares on the diagonal."})
 			}
 			return r
