@@ -35,17 +35,15 @@ bench: ## run the Go benchmarks; "bin/gsrc bench" has whole steps, against the m
 # The baselines need several GB; BASELINES_PYTHON names a Python that has them already.
 BASELINES_PYTHON ?= $(PEERS_PYTHON)
 BASELINESFLAGS   ?= $(PEERSFLAGS)
-BASELINES_CHART  ?= docs/baselines.svg
 
 bin/baselines/installed: lab/bench/baselines/requirements.txt
 	python3 -m venv bin/baselines
 	bin/baselines/bin/pip install --quiet -r lab/bench/baselines/requirements.txt
 	@touch $@
 
-bench-baselines: build $(if $(BASELINES_PYTHON),,bin/baselines/installed) ## time PyTorch on the same work in turn with gsrc, and draw it (BASELINES_PYTHON, BASELINESFLAGS, BASELINES_CHART)
+bench-baselines: build $(if $(BASELINES_PYTHON),,bin/baselines/installed) ## time PyTorch on the same work in turn with gsrc (BASELINES_PYTHON, BASELINESFLAGS)
 	@mkdir -p results
 	bin/gsrc bench --baselines $(or $(BASELINES_PYTHON),bin/baselines/bin/python) --json results/baselines.json --markdown $(BASELINESFLAGS)
-	$(GO) run ./tools/bench-chart results/baselines.json $(BASELINES_CHART)
 
 bench-peers: bench-baselines # its earlier name
 
