@@ -374,7 +374,7 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 
 // seal makes a model the bytes of its files.
 func (o *BuildOptions) seal(m *built) (err error) {
-	if o.ExternalData >= 0 && m.Lowering != onnx.Dense { // which onnx-go runs, from one file
+	if o.ExternalData >= 0 {
 		m.Weights = onnx.Externalize(m.Proto, m.WeightsFile(), cmp.Or(o.ExternalData, onnx.DefaultExternalData))
 	}
 	m.Data, err = onnx.Marshal(m.Proto)

@@ -84,7 +84,7 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 	flags := c.Flags()
 	flags.StringVar(&f.out, "out", "", "folder of the export; an earlier export in it is replaced")
 	flags.StringVar(&f.triton, "triton", "", "folder of a Triton model repository to write beside the export")
-	flags.StringVar(&f.lowering, "lowering", string(onnx.DegreeBuckets), "message passing: degree-buckets, precomputed-buckets (tables are inputs; fastest on large graphs), scatter, dense (small graphs; runs in onnx-go too), or auto (scatter for small work, else degree-buckets)")
+	flags.StringVar(&f.lowering, "lowering", string(onnx.DegreeBuckets), "message passing: degree-buckets, precomputed-buckets (tables are inputs; fastest on large graphs), scatter, dense (an adjacency matrix; small graphs), or auto (scatter for small work, else degree-buckets)")
 	flags.BoolVar(&f.noWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
 	flags.BoolVar(&f.sparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
 	flags.BoolVar(&f.symmetrize, "symmetrize", false, "make the graph undirected inside the files: edge_index may list each edge in one direction, and more than once")

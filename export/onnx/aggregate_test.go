@@ -83,11 +83,11 @@ func aggregationModel(t testing.TB, l Lowering, width int, weighted bool) []byte
 		t.Fatal(err)
 	}
 	messages := b.gather(h, list.src)
-	b.output(a.total(messages), "total", "", "Identity")
-	b.output(a.largest(messages), "largest", "", "Identity")
-	b.output(y, "y", "", "Identity")
-	b.output(z, "z", "", "Identity")
-	b.output(d, "degree", "", "Identity")
+	b.output(a.total(messages), "total", "")
+	b.output(a.largest(messages), "largest", "")
+	b.output(y, "y", "")
+	b.output(z, "z", "")
+	b.output(d, "degree", "")
 	return marshalTestModel(t, b)
 }
 
@@ -199,7 +199,7 @@ func TestTablesAgree(t *testing.T) {
 	made := newBuckets(newEdgeList(b, index, b.sizeOf(h, 0), h.dims[0])).tables
 	for name, v := range map[string]tensor{InputDegree: made.count, InputOrder: made.order, InputOrderRows: made.orderRows, InputSegments: made.segments,
 		InputSegmentRows: made.segmentRows, InputRest: made.rest, InputRestore: made.restore} {
-		b.output(v, name, "", "Identity")
+		b.output(v, name, "")
 	}
 	s := onnxtest.Open(t, marshalTestModel(t, b), 2)
 	graphs := onnxtest.Graphs()

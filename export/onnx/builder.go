@@ -172,12 +172,9 @@ func (b *builder) reserve(name string) error {
 
 // output declares t as a graph output of a reserved name, through a node of the
 // given type whose other inputs leave the value as it is.
-func (b *builder) output(t tensor, name, doc, opType string, others ...tensor) {
+func (b *builder) output(t tensor, name, doc string) {
 	out := tensor{name: name, dtype: t.dtype, dims: t.dims}
-	node := &onnxpb.NodeProto{Name: name, OpType: opType, Input: []string{t.name}, Output: []string{out.name}}
-	for _, o := range others {
-		node.Input = append(node.Input, o.name)
-	}
+	node := &onnxpb.NodeProto{Name: name, OpType: "Identity", Input: []string{t.name}, Output: []string{out.name}}
 	b.graph.Node = append(b.graph.Node, node)
 	b.graph.Output = append(b.graph.Output, valueInfo(out, doc))
 }

@@ -31,7 +31,7 @@ func emitSpMM(e *emitter, op *ir.Op) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	return value{t: e.arith("Add", y, e.scaleRows(h, e.column(s)))}, nil
+	return value{t: e.binary("Add", y, e.scaleRows(h, e.column(s)))}, nil
 }
 
 // normalized tells GCN's normalisation: the factors of both ends of an edge are the
@@ -67,7 +67,7 @@ func (e *emitter) normalizedSum(op *ir.Op, v *edgeValue) (tensor, error) {
 	if err != nil {
 		return tensor{}, err
 	}
-	return e.scaleRows(e.arith("Add", y, x), d), nil
+	return e.scaleRows(e.binary("Add", y, x), d), nil
 }
 
 func emitSDDMM(e *emitter, op *ir.Op) (value, error) {

@@ -123,33 +123,33 @@ func (x *sparseRows) entries(rows tensor) (at, row tensor) {
 }
 
 // normalizeDense is the dense form, for runtimes with elementwise operators alone: the
-// choices are sums of products with 0 and 1. Nothing overflows on the way, since
-// onnx-go's Relu and Min make NaN of infinities.
+// choices are sums of products with 0 and 1. Nothing overflows on the way:
+// in some runtimes Relu and Min make NaN of infinities.
 func (e *emitter) normalizeDense(p int, x tensor, eps float64) tensor {
 	ones := e.floats("ones", slices.Repeat([]float32{1}, x.width()), x.width(), 1)
 	norm := func(p int, x tensor) tensor {
 		if p == 1 {
 			return e.matmul(e.unary("Abs", x), ones)
 		}
-		return e.unary("Sqrt", e.matmul(e.arith("Mul", x, x), ones))
+		return e.unary("Sqrt", e.matmul(e.binary("Mul", x, x), ones))
 	}
 	c := e.scalar
 	// positive is 1 where t is above 0, which it then is by 1/steep or more, and else 0.
 	positive := func(t tensor, steep float64) tensor {
-		return e.arith("Min", e.arith("Mul", e.unary("Relu", t), c(steep)), c(1))
+		return e.binary("Min", e.binary("Mul", e.unary("Relu", t), c(steep)), c(1))
 	}
 	// choose scales the rows where is 1.
 	choose := func(x, where tensor, by float64) tensor {
-		return e.arith("Mul", x, e.arith("Add", e.arith("Mul", where, c(by)), e.arith("Sub", c(1), where)))
+		return e.binary("Mul", x, e.binary("Add", e.binary("Mul", where, c(by)), e.binary("Sub", c(1), where)))
 	}
 	const quarter = 1.0 / (1 << 60) / (1 << 4) // no sum of magnitudes times this overflows
-	large := positive(e.arith("Sub", norm(1, e.arith("Mul", x, c(quarter))), c(farHigh*quarter)), 1<<49)
+	large := positive(e.binary("Sub", norm(1, e.binary("Mul", x, c(quarter))), c(farHigh*quarter)), 1<<49)
 	x = choose(x, large, 1.0/(1<<60)/(1<<10)) // and no square of what this leaves, which is above farLow
 	least := c(eps)
 	if eps <= farLow {
-		small := positive(e.arith("Sub", c(farLow), norm(p, x)), 1e21)
+		small := positive(e.binary("Sub", c(farLow), norm(p, x)), 1e21)
 		x = choose(x, small, farUp)
-		least = e.arith("Add", e.arith("Mul", e.arith("Sub", c(1), small), c(eps)), e.arith("Mul", small, c(farLeast)))
+		least = e.binary("Add", e.binary("Mul", e.binary("Sub", c(1), small), c(eps)), e.binary("Mul", small, c(farLeast)))
 	}
-	return e.arith("Div", x, e.arith("Max", norm(p, x), least))
+	return e.binary("Div", x, e.binary("Max", norm(p, x), least))
 }

@@ -6,8 +6,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gsrc-dev/gsrc/export/onnxgo"
-
 	"github.com/gsrc-dev/gsrc/internal/onnxtest"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -97,13 +95,6 @@ func TestFarRows(t *testing.T) {
 						delete(want, "product")
 					}
 					onnxtest.Compare(t, what, got, want)
-					if o.Lowering == Dense {
-						onGo, err := onnxgo.Run(data, in)
-						if err != nil {
-							t.Fatal(err)
-						}
-						onnxtest.Compare(t, what+" in onnx-go", onGo, want)
-					}
 				}
 			})
 		}

@@ -98,8 +98,7 @@ func (e *emitter) dim(d ir.Dim) dim {
 }
 
 // shape gives the ONNX dimensions of an IR type. The dense form keeps every
-// value a matrix, since onnx-go guesses how vectors broadcast: a vector over the
-// nodes is a column, any other a row.
+// value a matrix: a vector over the nodes is a column, any other a row.
 func (e *emitter) shape(t ir.Type) []dim {
 	dims := make([]dim, t.Rank())
 	for i, d := range t.Dims {
@@ -399,29 +398,7 @@ func (e *emitter) aggregate(op *ir.Op, v *edgeValue, h *tensor, reverse bool) (t
 }
 
 // scaleRows multiplies each row of h with its element of a column.
-func (e *emitter) scaleRows(h, column tensor) tensor { return e.arith("Mul", h, column) }
-
-// arith is an elementwise operator with broadcasting. In the dense form a
-// column is first spread over the width of the other operand, by a product,
-// which onnx-go does reliably.
-func (e *emitter) arith(opType string, x, y tensor) tensor {
-	if e.dense() {
-		if x.name == y.name {
-			// onnx-go keeps one edge between two nodes, so x∘x loses an operand.
-			y = e.unary("Identity", y)
-		}
-		x, y = e.spread(x, y), e.spread(y, x)
-	}
-	return e.binary(opType, x, y)
-}
-
-func (e *emitter) spread(x, like tensor) tensor {
-	w := like.dims[1]
-	if !x.dims[1].equal(1) || w.equal(1) || !w.isFixed() || x.dims[0].equal(1) {
-		return x
-	}
-	return e.matmul(x, e.floats("ones", slices.Repeat([]float32{1}, int(w.n)), 1, int(w.n)))
-}
+func (e *emitter) scaleRows(h, column tensor) tensor { return e.binary("Mul", h, column) }
 
 // graphArg returns the graph argument of a function, or nil; the batch's is
 // [BatchArg].

@@ -101,14 +101,7 @@ func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onn
 		return nil, nil, err
 	}
 	for _, r := range fn.Results {
-		v := values[r.Name]
-		if e.dense() {
-			// onnx-go may overwrite a value that later operations read, unless
-			// the output is a sum that nobody reads.
-			e.output(v, r.Name, o.Docs[r.Name], "Add", e.scalar(0))
-		} else {
-			e.output(v, r.Name, o.Docs[r.Name], "Identity")
-		}
+		e.output(values[r.Name], r.Name, o.Docs[r.Name])
 	}
 	m := e.finish(o)
 	if values, err := planStages(fn); err == nil && !e.dense() && !o.Symmetrize {
@@ -268,7 +261,7 @@ func (e *emitter) plainInput(a *ir.Value, o ModelOptions) error {
 	if e.dense() {
 		if dtype == float32Type {
 			e.in("nodes", func() {
-				// Ones for every node, without Shape, which onnx-go does not have.
+				// Ones for every node, without Shape.
 				zeros := e.matmul(t, e.floats("zeros", make([]float32, t.width()), t.width(), 1))
 				ones := e.rename(e.binary("Add", zeros, e.scalar(1)), "nodes/ones", "a one for every node")
 				e.nodeOnes = &ones

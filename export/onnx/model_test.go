@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gsrc-dev/gsrc/export/onnxgo"
-
 	"github.com/gsrc-dev/gsrc/internal/onnxtest"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -102,14 +100,6 @@ func TestModels(t *testing.T) {
 							}
 							got := onnxtest.Run(t, s, in)
 							onnxtest.Compare(t, g.Name+" in onnxruntime", got, want)
-							if l == Dense {
-								got, err := onnxgo.Run(data, in)
-								if err != nil {
-									t.Errorf("%s in onnx-go: %v", g.Name, err)
-									continue
-								}
-								onnxtest.Compare(t, g.Name+" in onnx-go", got, want)
-							}
 						}
 					})
 				}

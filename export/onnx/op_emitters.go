@@ -39,7 +39,7 @@ func init() {
 		"sigmoid":       {emitUnary("Sigmoid"), true},
 		"tanh":          {emitUnary("Tanh"), true},
 		"relu":          {emitUnary("Relu"), true},
-		"elu":           {emitELU, true},
+		"elu":           {emitUnary("Elu"), true},
 		"leaky_relu":    {emitLeakyReLU, true},
 		"square":        {emitSquare, true},
 		"rsqrt":         {emitRsqrt, true},
@@ -101,7 +101,7 @@ func arith(opType string) func(*emitter, *ir.Op) (value, error) {
 		if e.dense() && x.dims[0] != y.dims[0] && x.dims[1] != y.dims[1] && !x.dims[0].equal(1) && !y.dims[0].equal(1) {
 			return value{}, e.unsupported(op, "its operands' shapes do not broadcast as matrices")
 		}
-		return value{t: e.arith(opType, x, y)}, nil
+		return value{t: e.binary(opType, x, y)}, nil
 	}
 }
 
@@ -156,16 +156,6 @@ func emitSame(e *emitter, op *ir.Op) (value, error) {
 	return e.lookup(op.Operands[0])
 }
 
-// emitELU writes, in the dense form, relu(x) + e^min(x,0) − 1: onnx-go has no Elu.
-func emitELU(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	if err != nil || !e.dense() {
-		return value{t: e.unary("Elu", x)}, err
-	}
-	low := e.unary("Neg", e.unary("Relu", e.unary("Neg", x)))
-	return value{t: e.arith("Add", e.unary("Relu", x), e.arith("Sub", e.unary("Exp", low), e.scalar(1)))}, nil
-}
-
 func emitLeakyReLU(e *emitter, op *ir.Op) (value, error) {
 	x, err := e.operand(op, 0)
 	return value{t: e.unary("LeakyRelu", x, floatAttr("alpha", float32(op.Float("slope"))))}, err
@@ -176,7 +166,7 @@ func emitSquare(e *emitter, op *ir.Op) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	return value{t: e.arith("Mul", x, x)}, nil
+	return value{t: e.binary("Mul", x, x)}, nil
 }
 
 func emitRsqrt(e *emitter, op *ir.Op) (value, error) {
@@ -184,11 +174,7 @@ func emitRsqrt(e *emitter, op *ir.Op) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	root := e.unary("Sqrt", x)
-	if e.dense() {
-		return value{t: e.arith("Div", e.onesLike(root), root)}, nil
-	}
-	return value{t: e.unary("Reciprocal", root)}, nil
+	return value{t: e.unary("Reciprocal", e.unary("Sqrt", x))}, nil
 }
 
 func emitPow(e *emitter, op *ir.Op) (value, error) {
@@ -202,14 +188,6 @@ func (e *emitter) scalar(v float64) tensor {
 		return e.floats("const", []float32{float32(v)}, 1, 1)
 	}
 	return e.floatConst(float32(v))
-}
-
-// onesLike returns ones in the shape of a column over the nodes, or a one.
-func (e *emitter) onesLike(t tensor) tensor {
-	if e.nodeOnes != nil && t.dims[1].equal(1) && !t.dims[0].isFixed() {
-		return *e.nodeOnes
-	}
-	return e.scalar(1)
 }
 
 func emitFill(e *emitter, op *ir.Op) (value, error) {
@@ -360,9 +338,6 @@ func emitSoftmax(e *emitter, op *ir.Op) (value, error) {
 
 func emitLogSoftmax(e *emitter, op *ir.Op) (value, error) {
 	x, err := e.operand(op, 0)
-	if e.dense() { // onnx-go has no LogSoftmax
-		return value{t: e.unary("Log", e.unary("Softmax", x, intAttr("axis", 1)))}, err
-	}
 	return value{t: e.unary("LogSoftmax", x, intAttr("axis", 1))}, err
 }
 
@@ -452,21 +427,12 @@ func emitConcat(e *emitter, op *ir.Op) (value, error) {
 	return value{t: e.concat(1, x, y)}, nil
 }
 
-// emitColumns slices; the dense form multiplies with a matrix of the chosen
-// unit vectors, since onnx-go has no Slice.
 func emitColumns(e *emitter, op *ir.Op) (value, error) {
 	x, err := e.operand(op, 0)
 	if err != nil {
 		return value{}, err
 	}
 	from, width := op.Int("from"), op.Int("width")
-	if e.dense() {
-		pick := make([]float32, x.width()*width)
-		for j := range width {
-			pick[(from+j)*width+j] = 1
-		}
-		return value{t: e.matmul(x, e.floats("columns", pick, x.width(), width))}, nil
-	}
 	return value{t: e.op("Slice", x.dtype, []dim{x.dims[0], fixed(width)},
 		[]tensor{x, e.int64s(int64(from)), e.int64s(int64(from + width)), e.int64s(1)})}, nil
 }

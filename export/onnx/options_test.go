@@ -103,7 +103,7 @@ func TestWideSparseRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.output(y, "y", "", "Identity")
+	b.output(y, "y", "")
 	s := onnxtest.Open(t, marshalTestModel(t, b), 1)
 	x := make([]float32, 3*width)
 	copy(x, onnxtest.RandomFloats("x", width)) // a full row, an empty one, one of a single feature

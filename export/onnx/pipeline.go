@@ -101,12 +101,12 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 		if err != nil {
 			return nil, err
 		}
-		b.output(v.t, r.Name, docs[r.Name], "Identity")
+		b.output(v.t, r.Name, docs[r.Name])
 	}
 	edges := named(refinedEdges)
 	output := func(t tensor, name string, dims ...dim) {
 		t.dims = dims
-		b.output(t, name, docs[name], "Identity")
+		b.output(t, name, docs[name])
 	}
 	output(c.pairs(b), OutputRefinedIndex, fixed(2), edges)
 	output(p, OutputRefinedProb, edges)

@@ -22,7 +22,7 @@ func TestSymmetrize(t *testing.T) {
 		if err := b.reserve(name); err != nil {
 			t.Fatal(err)
 		}
-		b.output(v, name, "", "Identity")
+		b.output(v, name, "")
 	}
 	data, err := Marshal(b.finish(ModelOptions{}))
 	if err != nil {

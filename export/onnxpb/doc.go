@@ -4,8 +4,8 @@
 // ONNX format (IR version 8, default operator set), with the format's own field
 // numbers, so that the bytes are an ordinary .onnx file. Fields that are not
 // listed there survive a round trip as unknown fields. The proto package is
-// gsrc.onnx and not onnx, because onnx-go registers the latter and two packages
-// of one name in a binary panic at start-up.
+// gsrc.onnx and not onnx, which other libraries register: two packages of one name in
+// a binary panic at start-up.
 //
 // The Go code is checked in; `go generate ./export/onnxpb` makes it anew (it
 // needs protoc, for example from Debian's protobuf-compiler).

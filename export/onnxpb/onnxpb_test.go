@@ -3,7 +3,6 @@ package onnxpb_test
 import (
 	"testing"
 
-	_ "github.com/owulveryck/onnx-go" // registers package onnx: both must live in one binary
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 

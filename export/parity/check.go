@@ -13,8 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/gsrc-dev/gsrc/export/onnxgo"
-
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
@@ -248,26 +246,24 @@ func (o *Options) Check(ctx context.Context, models []*Model, files map[string][
 			if o.Unverified {
 				continue
 			}
-			for _, rt := range m.runtimes(sessions[m.Name]) {
-				got, err := rt.run(fed)
-				if err != nil {
-					return report, fmt.Errorf("%s.onnx in %s on %q: %w", m.Name, rt.name, c.Name, err)
-				}
-				outputs, bad := compareOutputs(got, want, m.outputNames(), onnx.ToleranceOf(m.Proto))
-				report.Cases = append(report.Cases, Case{Model: m.Name, Case: c.Name, Runtime: rt.name, Nodes: c.Nodes(),
-					Edges: edgeCount(m, c), Outputs: outputs})
-				if c.Name == trainingCase && report.Precision != nil {
-					trained, err := o.Trained(m.Func, in)
-					if err != nil {
-						return report, fmt.Errorf("the forward pass of @%s with the weights as trained: %w", m.Func, err)
-					}
-					report.Precision.add(m.Name, m.outputNames(), got, trained, &c.ExampleInputs)
-				}
-				if bad != nil {
-					bad.Model, bad.Case, bad.Runtime = m.Name, c.Name, rt.name
-				}
-				note(bad)
+			got, err := sessions[m.Name].Run(fed)
+			if err != nil {
+				return report, fmt.Errorf("%s.onnx in onnxruntime on %q: %w", m.Name, c.Name, err)
 			}
+			outputs, bad := compareOutputs(got, want, m.outputNames(), onnx.ToleranceOf(m.Proto))
+			report.Cases = append(report.Cases, Case{Model: m.Name, Case: c.Name, Runtime: "onnxruntime", Nodes: c.Nodes(),
+				Edges: edgeCount(m, c), Outputs: outputs})
+			if c.Name == trainingCase && report.Precision != nil {
+				trained, err := o.Trained(m.Func, in)
+				if err != nil {
+					return report, fmt.Errorf("the forward pass of @%s with the weights as trained: %w", m.Func, err)
+				}
+				report.Precision.add(m.Name, m.outputNames(), got, trained, &c.ExampleInputs)
+			}
+			if bad != nil {
+				bad.Model, bad.Case, bad.Runtime = m.Name, c.Name, "onnxruntime"
+			}
+			note(bad)
 		}
 	}
 	if first != nil {
@@ -291,9 +287,6 @@ func edgeCount(m *Model, c Example) int {
 	return int(c.Edges.Shape[1])
 }
 
-// goVersion is the release of onnx-go that go.mod pins.
-const goVersion = "0.5.0"
-
 func (o *Options) openSessions(ctx context.Context, models []*Model, report *Report) (map[string]*ort.Session, error) {
 	lib := o.Library
 	if lib == nil {
@@ -315,9 +308,6 @@ func (o *Options) openSessions(ctx context.Context, models []*Model, report *Rep
 			return nil, fmt.Errorf("%s.onnx: %w", m.Name, err)
 		}
 		sessions[m.Name] = s
-		if m.Lowering == onnx.Dense {
-			report.Runtimes["onnx-go"] = goVersion
-		}
 	}
 	return sessions, nil
 }
@@ -346,12 +336,4 @@ func (m *Model) open(o ort.Options) (*ort.Session, error) {
 type engine struct {
 	name string
 	run  func(map[string]ort.Tensor) (map[string]ort.Tensor, error)
-}
-
-func (m *Model) runtimes(s *ort.Session) []engine {
-	list := []engine{{"onnxruntime", s.Run}}
-	if m.Lowering == onnx.Dense {
-		list = append(list, engine{"onnx-go", func(in map[string]ort.Tensor) (map[string]ort.Tensor, error) { return onnxgo.Run(m.Data, in) }})
-	}
-	return list
 }

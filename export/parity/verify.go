@@ -7,10 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/gsrc-dev/gsrc/export/onnxgo"
-
 	"github.com/gsrc-dev/gsrc/export/manifest"
-	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -36,8 +33,8 @@ type VerifyOptions struct {
 }
 
 // Verify checks an export folder on this machine: every file against its
-// checksum, and every model on the folder's own test data, in onnxruntime and,
-// for the dense form, in onnx-go. Errors are a *[manifest.FileError] or a *[Error].
+// checksum, and every model on the folder's own test data, in onnxruntime.
+// Errors are a *[manifest.FileError] or a *[Error].
 func Verify(ctx context.Context, dir string, o VerifyOptions) (*manifest.Manifest, *Report, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
@@ -126,14 +123,6 @@ func verifyModel(ctx context.Context, m *manifest.Manifest, role string, lib *or
 	engines := []engine{{fmt.Sprintf("onnxruntime (%s)", session.Provider()), session.Run}}
 	if session.Provider() == ort.CUDA {
 		engines = append(engines, engine{"onnxruntime (cuda, bound)", func(in map[string]ort.Tensor) (map[string]ort.Tensor, error) { return twiceBound(session, in) }})
-	}
-	if _, dense := in[onnx.InputAdjacency]; dense {
-		data, err := m.ReadFile(info.File)
-		if err != nil {
-			return err
-		}
-		report.Runtimes["onnx-go"] = goVersion
-		engines = append(engines, engine{"onnx-go", func(in map[string]ort.Tensor) (map[string]ort.Tensor, error) { return onnxgo.Run(data, in) }})
 	}
 	var order []string
 	for _, out := range info.Outputs {

@@ -136,7 +136,7 @@ func TestServeHasNoTraining(t *testing.T) {
 	if len(linked) < 50 {
 		t.Fatalf("go list -deps names %d packages", len(linked))
 	}
-	trains := regexp.MustCompile(`^(train|runtime|run|config|models|lab)(/|$)|purego|gorgonia|onnx-go`)
+	trains := regexp.MustCompile(`^(train|runtime|run|config|models|lab)(/|$)|purego|gorgonia`)
 	allowed := regexp.MustCompile(`^runtime/(kernels|ort)(/|$)`)
 	for _, p := range linked {
 		if p[1] == "false" && trains.MatchString(p[0]) && !allowed.MatchString(p[0]) {
