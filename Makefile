@@ -78,7 +78,7 @@ conformance-short: ## one exported model in the runtimes that are quick to insta
 	$(GO) run ./tools/conformance -short -out results/conformance-short $(CONFORMANCEFLAGS)
 
 repro: build ## repeat the paper's evaluation into results/ and docs/results.md (REPROFLAGS, such as --only cora)
-	bin/gsrc repro all --report docs/results.md $(REPROFLAGS)
+	bin/gsrc repro all --report docs/results.md $(if $(BASELINES_PYTHON),--baselines $(BASELINES_PYTHON)) $(REPROFLAGS)
 
 lint: ## gofmt, go vet, staticcheck
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \

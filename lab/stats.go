@@ -3,8 +3,10 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -55,6 +57,23 @@ func Paired(xs, ys []float64) (*Comparison, error) {
 		c.T, c.P = math.Copysign(math.MaxFloat64, mean), 0
 	}
 	return c, nil
+}
+
+// Holm returns the p-values of a family of tests corrected by the method of Holm (1979):
+// one below α means that the hypothesis is refused where the chance of refusing any true
+// one is to be at most α.
+func Holm(ps []float64) []float64 {
+	order := make([]int, len(ps))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ps[a], ps[b]) })
+	out, top := make([]float64, len(ps)), 0.0
+	for rank, i := range order {
+		top = max(top, min(1, ps[i]*float64(len(ps)-rank)))
+		out[i] = top
+	}
+	return out
 }
 
 // MeanStd returns the mean and the standard deviation of a sample (divisor n − 1):

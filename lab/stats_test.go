@@ -49,3 +49,12 @@ func TestIndependent(t *testing.T) {
 		t.Errorf("pairs without a partner: %v", err)
 	}
 }
+
+// The values are those of R's p.adjust(c(0.01, 0.04, 0.03, 0.005, 0.9), "holm").
+func TestHolm(t *testing.T) {
+	for i, want := range []float64{0.04, 0.09, 0.09, 0.025, 0.9} {
+		if got := Holm([]float64{0.01, 0.04, 0.03, 0.005, 0.9})[i]; math.Abs(got-want) > 1e-12 {
+			t.Errorf("p %d is %v, want %v", i, got, want)
+		}
+	}
+}

@@ -17,7 +17,7 @@ func (a *app) reproCommand() *cobra.Command {
 	var shard shardFlags
 	c := &cobra.Command{
 		Use:   "repro TARGET… [--only DATA,…] [--seeds N] [--out DIR] [--report FILE.md] | repro --report FILE.md | repro TARGET… --check [--sample N]",
-		Short: "Repeat the paper's tables and figures",
+		Short: "Repeat the paper's tables and figures, and show which edges are found",
 		Long: `Repeat tables and figures of the ECL-GSR paper, and print what comes out beside
 what the paper prints, with paired tests. TARGET is one or more of
 
@@ -77,6 +77,7 @@ place of the data sets, one or two seeds, a few steps.`,
 	flags.StringVar(&o.Out, "out", "results", "folder of the results")
 	flags.StringSliceVar(&o.Merge, "merge", nil, "take over the runs of these folders of results; what is still missing is run")
 	flags.StringVar(&o.Report, "report", "", "write a page of all targets, and their files into the folder beside it")
+	flags.StringVar(&o.Python, "baselines", "", "of the target edges: a Python with NumPy, SciPy and scikit-learn, for plain link predictors")
 	flags.StringVar(&o.Budget, "budget", repro.Full, "full, or short to see that everything works")
 	flags.BoolVar(&check, "check", false, "repeat runs of files that are there, and compare")
 	flags.IntVar(&o.Sample, "sample", 0, "with --check or --fill: repeat N of the lines")

@@ -15,6 +15,7 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 )
 
 //go:embed baselines/*.py
@@ -145,7 +146,7 @@ func Baselines(ctx context.Context, python string, o Options) (*BaselineReport, 
 		return nil, err
 	}
 	r := &BaselineReport{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads), Rounds: o.Rounds}
-	py, dir, err := newPythonRunner(ctx, python, r.Machine.Threads)
+	py, dir, err := newPythonRunner(ctx, python, r.Machine.Threads, pytorchVersions)
 	if err != nil {
 		return nil, err
 	}
@@ -274,13 +275,13 @@ type pythonRunner struct {
 
 // newPythonRunner unpacks the programs into a folder, which is to be removed, and checks
 // that a Python has what they need.
-func newPythonRunner(ctx context.Context, python string, threads int) (p *pythonRunner, dir string, err error) {
+func newPythonRunner(ctx context.Context, python string, threads int, versions string) (p *pythonRunner, dir string, err error) {
 	if dir, err = os.MkdirTemp("", "gsrc-baselines-"); err != nil {
 		return nil, "", err
 	}
 	p = &pythonRunner{path: python, programs: filepath.Join(dir, "baselines"), threads: threads}
 	if err = os.CopyFS(dir, baselinePrograms); err == nil {
-		p.says, err = p.versions(ctx)
+		p.says, err = p.versions(ctx, versions)
 	}
 	if err != nil {
 		os.RemoveAll(dir)
@@ -296,10 +297,12 @@ func (p *pythonRunner) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// versions also checks that everything is there.
-func (p *pythonRunner) versions(ctx context.Context) (string, error) {
-	const program = `import sys, torch, torch_geometric, scipy, onnxruntime
+// pytorchVersions is a program that prints the versions of what timed baselines need.
+const pytorchVersions = `import sys, torch, torch_geometric, scipy, onnxruntime
 print("Python %d.%d.%d, PyTorch %s, PyTorch Geometric %s, SciPy %s, onnxruntime %s" % (*sys.version_info[:3], torch.__version__, torch_geometric.__version__, scipy.__version__, onnxruntime.__version__))`
+
+// versions runs a program that prints versions, which also checks that everything is there.
+func (p *pythonRunner) versions(ctx context.Context, program string) (string, error) {
 	var complaint bytes.Buffer
 	cmd := p.command(ctx, "-W", "ignore", "-c", program)
 	cmd.Stderr = &complaint
@@ -344,6 +347,38 @@ func (p *pythonRunner) output(ctx context.Context, folder string, args []string)
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// LinkPredictors scores the edges of a data set, and pairs that have none, by plain link
+// predictors (baselines/edges.py) with a Python that has NumPy, SciPy and scikit-learn, and
+// writes a CSV file, which it returns: source, target, status (old, new) and a column
+// evidence_NAME for each predictor, high for what is likely an edge.
+func LinkPredictors(ctx context.Context, python, path string, seed int, out string) ([]byte, error) {
+	ds, err := data.Load(path, data.LoadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	// With more threads the trees wait for one another where processors are shared.
+	py, dir, err := newPythonRunner(ctx, python, 1, "import numpy, scipy, sklearn")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	folder, scores := filepath.Join(dir, "data"), filepath.Join(dir, "scores.csv")
+	if err := writeArrays(folder, ds, ds.Graph.Structure()); err != nil {
+		return nil, err
+	}
+	if _, err := py.output(ctx, folder, []string{"edges.py", "--seed", fmt.Sprint(seed), "--out", scores}); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(scores)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return nil, err
+	}
+	return text, atomicfile.WriteBytes(out, text)
 }
 
 // candidatesOf returns the candidate edges that the recipe's steps have.

@@ -131,7 +131,7 @@ func Exports(ctx context.Context, o ExportOptions) (*ExportReport, error) {
 		o.Seconds = 20
 	}
 	r := &ExportReport{Schema: 1, Machine: ThisMachine(o.Threads)}
-	py, dir, err := newPythonRunner(ctx, o.Python, r.Machine.Threads)
+	py, dir, err := newPythonRunner(ctx, o.Python, r.Machine.Threads, pytorchVersions)
 	if err != nil {
 		return nil, err
 	}

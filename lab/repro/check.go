@@ -76,10 +76,6 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 		}
 		defer os.RemoveAll(scratch)
 	}
-	small, err := smallGraphs(scratch)
-	if err != nil {
-		return nil, err
-	}
 	result := &Checked{}
 	of := map[*Target]ResultRows{}
 	var todo []checkedLine
@@ -98,19 +94,22 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 				continue
 			}
 			result.Lines++
-			if l.Hash == "" {
+			if l.Hash == "" && l.Model != "" {
 				result.Unhashed++
 			}
-			if (l.Hash == "") != o.Fill || o.Seconds > 0 && l.Seconds > o.Seconds || l.Budget == Full && slices.Contains(absent, l.Data) {
+			if l.Model == "" || (l.Hash == "") != o.Fill || o.Seconds > 0 && l.Seconds > o.Seconds || l.Budget == Full && slices.Contains(absent, l.Data) {
 				continue
 			}
-			plan := t.plan(l.Budget, small, l.Seed+1, func(name string) bool { return name == l.Data })
+			plan := t.plan(l.Budget, scratch, l.Seed+1, func(name string) bool { return name == l.Data })
 			at := slices.IndexFunc(plan, func(p planned) bool {
 				return p.panel == l.Panel && p.row == l.Row && p.x == l.X && p.model == l.Model && p.job.Seed == l.Seed && strings.Join(p.set, " ") == l.Set
 			})
 			if at < 0 {
 				result.Faults = append(result.Faults, fmt.Sprintf("%s: this version has no such run", l.name(t)))
 				continue
+			}
+			if err := plan[at].prepare(); err != nil {
+				return nil, err
 			}
 			todo = append(todo, checkedLine{t, i, plan[at]})
 		}
@@ -132,6 +131,9 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 			o.Observer("check", p)
 		}
 	}}
+	if slices.ContainsFunc(todo, func(c checkedLine) bool { return c.target.edges }) {
+		runner.Runs = filepath.Join(scratch, runsDir)
+	}
 	records, err := runner.Run(ctx, jobs)
 	if err != nil {
 		return nil, err
@@ -139,6 +141,18 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	for i, c := range todo {
 		was, r := &of[c.target][c.at], records[i]
 		now := c.run.line(was.Budget, r)
+		if c.target.edges && r.Error == "" {
+			all, err := c.run.judge(now, runner.RunDir(r))
+			if err != nil {
+				return nil, err
+			}
+			at := slices.IndexFunc(all, func(l ResultRow) bool { return l.Source == was.Source })
+			if at < 0 {
+				result.Faults = append(result.Faults, fmt.Sprintf("%s: this version has no such source", was.name(c.target)))
+				continue
+			}
+			now = all[at]
+		}
 		result.Repeated++
 		if o.Fill && r.Error == "" {
 			*was = now
@@ -190,8 +204,10 @@ func spread[T any](all []T, n int) []T {
 // name says which line it is, for messages.
 func (l *ResultRow) name(t *Target) string {
 	name := t.Name + ".csv: " + l.Panel + ", " + l.Row
-	if l.X != "" {
-		name += ", " + l.X
+	for _, more := range []string{l.X, l.Source} {
+		if more != "" {
+			name += ", " + more
+		}
 	}
 	return fmt.Sprintf("%s, seed %d", name, l.Seed)
 }
@@ -202,9 +218,9 @@ func differences(was, now ResultRow) string {
 	was.PeakBytes, was.Seconds = now.PeakBytes, now.Seconds
 	a, b := reflect.ValueOf(was), reflect.ValueOf(now)
 	var all []string
-	for i, name := range columns {
-		if x, y := field(a.Field(i)), field(b.Field(i)); x != y {
-			all = append(all, fmt.Sprintf("%s %s, now %s", name, orNone(x), orNone(y)))
+	for _, c := range columns {
+		if x, y := field(a.FieldByIndex(c.index)), field(b.FieldByIndex(c.index)); x != y {
+			all = append(all, fmt.Sprintf("%s %s, now %s", c.name, orNone(x), orNone(y)))
 		}
 	}
 	return strings.Join(all, "; ")

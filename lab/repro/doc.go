@@ -1,5 +1,6 @@
 // Package repro repeats the evaluation of the ECL-GSR paper: each of its tables and
-// figures is a [Target], a list of runs with what becomes of their results.
+// figures is a [Target], a list of runs with what becomes of their results. Table E, which
+// holds refined graphs against planted and attacked edges, is one more.
 //
 //	err := repro.Run(ctx, repro.Options{Targets: []string{"table1"}, Only: []string{"cora"}, Out: "results"}, nil)
 //

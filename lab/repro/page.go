@@ -55,7 +55,7 @@ type section struct {
 	PeakMiB          float64
 	Short            bool
 	Left             []string // data sets that no line is of
-	Text             string
+	Text, Caveat     string
 	Pictures         []picture
 }
 
@@ -67,6 +67,7 @@ func Page(files fs.FS, folder, report string) ([]byte, error) {
 		Folder, Report string
 		Significant    float64
 		Hashed, Lines  int
+		Caveat         string
 		Sections       []section
 	}{Folder: folder, Report: report, Significant: significant}
 	for _, t := range targets {
@@ -75,12 +76,11 @@ func Page(files fs.FS, folder, report string) ([]byte, error) {
 			return nil, err
 		}
 		for _, l := range lines {
-			view.Lines++
-			if l.Hash != "" {
-				view.Hashed++
-			}
+			view.Lines += count(l.Model != "")
+			view.Hashed += count(l.Hash != "")
 		}
-		view.Sections = append(view.Sections, t.section(folder, lines))
+		s := t.section(folder, lines)
+		view.Sections, view.Caveat = append(view.Sections, s), view.Caveat+s.Caveat
 	}
 	var b bytes.Buffer
 	err := page.Execute(&b, view)
@@ -113,12 +113,13 @@ func (t *Target) section(folder string, lines ResultRows) section {
 	var seconds float64
 	for _, l := range lines {
 		seconds += l.Seconds
+		s.Runs -= count(l.Source != "" || l.Model == "")
 		s.PeakMiB = max(s.PeakMiB, float64(l.PeakBytes)/(1<<20))
 		s.Failed += count(l.Error != "")
 	}
 	s.Seeds, s.Took, s.Short, s.Left = seedRange(lines.seeds()), duration(seconds), lines[0].Budget == Short, t.left(lines)
 	r := t.render(t, lines)
-	s.Text, s.Pictures = r.text, r.pictures
+	s.Text, s.Caveat, s.Pictures = r.text, r.caveat, r.pictures
 	for _, c := range r.charts {
 		s.Pictures = append(s.Pictures, picture{c.Name, c.Caption})
 	}
@@ -137,6 +138,9 @@ func (t *Target) left(lines ResultRows) []string {
 
 // heading is a target's name as the paper writes it.
 func heading(name string) string {
+	if name == "edges" {
+		return "Table E"
+	}
 	if n, ok := strings.CutPrefix(name, "table"); ok {
 		return "Table " + n
 	}

@@ -51,9 +51,26 @@ type ResultRow struct {
 	// versions before there was one.
 	Hash  string `csv:"hash"`
 	Error string `csv:"error"` // why the run failed
+	EdgeMeasures
 	// Seconds is how long the run took: the only column that differs between
 	// equal runs on one machine. On others PeakBytes may.
 	Seconds float64 `csv:"seconds"`
+}
+
+// EdgeMeasures are what Table E holds against the truth. These columns are in the files
+// that have them; auc, precisions and shares are between 0 and 1.
+type EdgeMeasures struct {
+	// Source is what alone judges the edges; empty is what the run joins of all.
+	Source         string   `csv:"source,optional"`
+	Wrong          *int     `csv:"wrong,optional"`           // wrong edges among the old ones
+	WrongAUC       *float64 `csv:"wrong_auc,optional"`       // of telling them from the others
+	WrongPrecision *float64 `csv:"wrong_precision,optional"` // of as many least likely old edges
+	Hidden         *int     `csv:"hidden,optional"`          // hidden edges
+	HiddenFound    *float64 `csv:"hidden_found,optional"`    // of them, among as many likeliest new ones
+	// EdgeECE is the calibration error of old edges' probabilities, in 10 bins.
+	EdgeECE          *float64 `csv:"edge_ece,optional"`
+	Dropped          *int     `csv:"dropped,optional"`           // old edges that are not in the refined graph
+	DroppedPrecision *float64 `csv:"dropped_precision,optional"` // share of them that is wrong
 }
 
 // ResultRows are the runs of a target, in its order.
@@ -78,14 +95,32 @@ func (p planned) line(budget string, rec *sweep.Record) ResultRow {
 	return l
 }
 
-// columns are the names of the fields of ResultRow.
+// column is a field of the lines of a file. An optional one is left out of a file where
+// no line has it.
+type column struct {
+	name     string
+	optional bool
+	index    []int
+}
+
+func columnsOf(t reflect.Type) (all []column) {
+	for _, f := range reflect.VisibleFields(t) {
+		if !f.Anonymous {
+			name, optional := strings.CutSuffix(f.Tag.Get("csv"), ",optional")
+			all = append(all, column{name, optional, f.Index})
+		}
+	}
+	return all
+}
+
+// columns are those of ResultRow.
 var columns = columnsOf(reflect.TypeFor[ResultRow]())
 
-func columnsOf(t reflect.Type) (names []string) {
-	for i := range t.NumField() {
-		names = append(names, t.Field(i).Tag.Get("csv"))
+func names(columns []column) (all []string) {
+	for _, c := range columns {
+		all = append(all, c.name)
 	}
-	return names
+	return all
 }
 
 // Write writes the lines as CSV with a header.
@@ -93,12 +128,14 @@ func (ls ResultRows) Write(w io.Writer) error { return writeCSV(w, ls) }
 
 // writeCSV writes structs as CSV, the columns named by their fields' tags.
 func writeCSV[T any](w io.Writer, rows []T) error {
-	lines := [][]string{columnsOf(reflect.TypeFor[T]())}
+	columns := slices.DeleteFunc(columnsOf(reflect.TypeFor[T]()), func(c column) bool {
+		return c.optional && !slices.ContainsFunc(rows, func(r T) bool { return field(reflect.ValueOf(r).FieldByIndex(c.index)) != "" })
+	})
+	lines := [][]string{names(columns)}
 	for _, r := range rows {
 		var line []string
-		v := reflect.ValueOf(r)
-		for i := range v.NumField() {
-			line = append(line, field(v.Field(i)))
+		for _, c := range columns {
+			line = append(line, field(reflect.ValueOf(r).FieldByIndex(c.index)))
 		}
 		lines = append(lines, line)
 	}
@@ -125,8 +162,9 @@ func ReadResultRows(name string, r io.Reader) (ResultRows, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if !slices.Equal(header, columns) {
-		return nil, fmt.Errorf("%s: not a file of gsrc repro: its columns are not %s", name, strings.Join(columns, ","))
+	columns := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.optional && !slices.Contains(header, c.name) })
+	if all := names(columns); !slices.Equal(header, all) {
+		return nil, fmt.Errorf("%s: not a file of gsrc repro: its columns are not %s", name, strings.Join(all, ","))
 	}
 	var lines ResultRows
 	for {
@@ -140,9 +178,9 @@ func ReadResultRows(name string, r io.Reader) (ResultRows, error) {
 		var l ResultRow
 		v := reflect.ValueOf(&l).Elem()
 		for i, text := range record {
-			if err := setField(v.Field(i), text); err != nil {
+			if err := setField(v.FieldByIndex(columns[i].index), text); err != nil {
 				line, _ := in.FieldPos(i)
-				return nil, fmt.Errorf("%s:%d: %s: %w", name, line, columns[i], err)
+				return nil, fmt.Errorf("%s:%d: %s: %w", name, line, columns[i].name, err)
 			}
 		}
 		lines = append(lines, l)
@@ -229,11 +267,17 @@ func (ls ResultRows) meanStd(of func(ResultRow) *float64) (mean, std float64, ok
 // paired tests the test accuracies of two rows of a panel against each other, by
 // seed; nil where there are not two pairs.
 func (ls ResultRows) paired(panel, x, a, b string) *lab.Comparison {
+	return pairedBySeed(testAcc, ls.of(panel, a, x), ls.of(panel, b, x))
+}
+
+// pairedBySeed tests a quantity of runs against that of others, by seed; nil where there
+// are not two pairs.
+func pairedBySeed(of func(ResultRow) *float64, a, b ResultRows) *lab.Comparison {
 	var xs, ys []float64
-	for _, l := range ls.of(panel, a, x) {
-		for _, m := range ls.of(panel, b, x) {
-			if l.Seed == m.Seed && l.TestAcc != nil && m.TestAcc != nil {
-				xs, ys = append(xs, *l.TestAcc), append(ys, *m.TestAcc)
+	for _, l := range a {
+		for _, m := range b {
+			if p, q := of(l), of(m); l.Seed == m.Seed && p != nil && q != nil {
+				xs, ys = append(xs, *p), append(ys, *q)
 			}
 		}
 	}

@@ -47,6 +47,10 @@ type Options struct {
 	Budget string // Full or Short; empty is Full
 	// Workers is how many runs are done at a time; 0 is one for each processor.
 	Workers int
+	// Python, if not empty, is a Python with NumPy, SciPy and scikit-learn, which plain
+	// link predictors run in: see bench.LinkPredictors. Without it Table E has no rows of
+	// these but the ones that Out has.
+	Python string
 	// Observer, if not nil, is called with the progress of the runs of a target.
 	Observer func(target string, p sweep.Progress)
 	// Log, if not nil, gets lines for people.
@@ -262,10 +266,8 @@ func (e *evaluation) absent(t *Target) (names []string) {
 		return nil
 	}
 	for _, name := range t.Data() {
-		if set, ok := catalog.Find(name); ok {
-			if path, _ := set.Locate(); path == "" {
-				names = append(names, name)
-			}
+		if locate(name) == "" {
+			names = append(names, name)
 		}
 	}
 	return names
@@ -278,16 +280,18 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	if seeds == 0 {
 		seeds = t.seeds(e.Budget)
 	}
-	small := ""
-	if t.graphs && e.Budget == Short {
-		var err error
-		if small, err = smallGraphs(e.Out); err != nil {
-			return nil, err
+	runs := t.plan(e.Budget, e.Out, seeds, func(name string) bool { return e.wanted(name) && !slices.Contains(absent, name) })
+	for _, name := range absent {
+		if _, ok := catalog.Find(name); ok {
+			e.logf("%s: %s is not on this machine and is left out; fetch it with: gsrc data fetch %s", t.Name, name, name)
+		} else {
+			e.logf("%s: %s is not on this machine and is left out; it is looked for as %s.npz in the folder %s of data sets (%s)", t.Name, name, name, refinementFolder, catalog.EnvVar)
 		}
 	}
-	runs := t.plan(e.Budget, small, seeds, func(name string) bool { return e.wanted(name) && !slices.Contains(absent, name) })
-	for _, name := range absent {
-		e.logf("%s: %s is not on this machine and is left out; fetch it with: gsrc data fetch %s", t.Name, name, name)
+	for i := range runs {
+		if err := runs[i].prepare(); err != nil {
+			return nil, err
+		}
 	}
 	if len(runs) == 0 {
 		if len(absent) == 0 { // --only names data sets of other targets
@@ -300,8 +304,19 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out.Missing = len(runs) - len(lines); out.Missing > 0 {
+	out.Missing = len(runs)
+	for _, l := range lines {
+		out.Missing -= count(l.Source == "")
+	}
+	if out.Missing > 0 {
 		return out, nil
+	}
+	if t.edges {
+		plain, err := e.plain(ctx, runs)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, plain...)
 	}
 	out.Lines = lines
 	r := t.render(t, lines)
@@ -356,7 +371,16 @@ func (e *evaluation) do(ctx context.Context, t *Target, runs []planned) (lines R
 		if r == nil {
 			continue
 		}
-		lines = append(lines, p.line(e.Budget, r))
+		line := p.line(e.Budget, r)
+		if t.edges && !r.Failed() {
+			all, err := p.judge(line, runner.RunDir(r))
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			lines = append(lines, all...)
+			continue
+		}
+		lines = append(lines, line)
 		switch {
 		case r.Failed() || !t.kept:
 		case t.curves != nil:

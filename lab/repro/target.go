@@ -7,14 +7,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/lab/charts"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 )
 
-// Target is a table or a figure of the paper.
+// Target is a table or a figure of the paper, or Table E.
 type Target struct {
-	Name  string // table1 to table4, fig3 to fig10
+	Name  string // table1 to table4, fig3 to fig10, edges
 	Title string // in a few words
 	// Asks says what is compared with what, in sentences for the report.
 	Asks string
@@ -29,6 +31,8 @@ type Target struct {
 	graphs bool
 	// kept targets keep the run directories, which they draw.
 	kept bool
+	// edges targets hold the refined graphs against the truth. They are kept.
+	edges bool
 	// render makes the text and the charts of finished runs.
 	render func(*Target, ResultRows) rendered
 	// trace takes from the metrics of kept runs what curves draws; both are nil
@@ -45,11 +49,16 @@ type cell struct {
 	data  string // data set, by its name in the catalog
 	model string
 	set   []string
+	// kind is that of the edges that are planted into data; clean is the data without the
+	// wrong edges that data have. Both are empty for data that are taken as they are.
+	kind  graph.Kind
+	clean string
 }
 
 // rendered is what a target shows.
 type rendered struct {
 	text     string // Markdown: tables, tests, sentences
+	caveat   string // what the page has to say first, a sentence; may be empty
 	charts   []*charts.Chart
 	pictures []picture // charts that were drawn from the runs themselves
 }
@@ -115,22 +124,29 @@ var shortSet = []string{
 type planned struct {
 	cell
 	job sweep.Job
+	// made is the folder of data that are made for the run, if it has any, and source what
+	// edges are planted into.
+	made, source string
 }
 
 // plan lists the runs of a target on some of its data sets, the seeds of a cell
-// together.
-// Of the short budget, small is a collection of graphs.
-func (t *Target) plan(budget, small string, seeds int, on func(data string) bool) (runs []planned) {
+// together. dir is for data that are made for them; see planned.prepare.
+func (t *Target) plan(budget, dir string, seeds int, on func(data string) bool) (runs []planned) {
 	for _, c := range t.cells {
 		if !on(c.data) || budget == Short && !t.end(c) {
 			continue
 		}
 		for seed := range seeds {
-			j := sweep.Job{Model: c.model, Data: c.data, Set: c.set, Seed: seed}
+			p := planned{cell: c, job: sweep.Job{Model: c.model, Data: c.data, Set: c.set, Seed: seed}}
+			j := &p.job
 			if budget == Short {
-				j.Data, j.Set = "synthetic", slices.Clone(shortSet)
+				j.Data, j.Set = data.Synthetic, slices.Clone(shortSet)
 				if t.graphs {
-					j.Data = small
+					j.Data = filepath.Join(dir, "short", "rings-and-stars.txt")
+					p.made = filepath.Dir(j.Data)
+				}
+				if t.edges && c.kind == "" {
+					p.kind = graph.Random
 				}
 				for _, set := range c.set {
 					// Generated graphs have no parts that could stay.
@@ -140,7 +156,14 @@ func (t *Target) plan(budget, small string, seeds int, on func(data string) bool
 					j.Set = append(j.Set, set)
 				}
 			}
-			runs = append(runs, planned{c, j})
+			if p.kind != "" {
+				// The name is no data set's own, so that no options of the data set count.
+				p.made = filepath.Join(dir, "plantings", fmt.Sprintf("%s-%s-%d", j.Data, p.kind, seed))
+				p.source, j.Data = j.Data, p.made
+			} else if t.edges {
+				j.Data = locate(j.Data)
+			}
+			runs = append(runs, p)
 		}
 	}
 	return runs
@@ -157,9 +180,19 @@ func (t *Target) end(c cell) bool {
 	return c.x == xs[0] || c.x == xs[len(xs)-1]
 }
 
-// smallGraphs writes a collection of rings and stars into a folder, for the short
-// budget, and returns its path.
-func smallGraphs(dir string) (string, error) {
+// prepare makes the data of a run, if they are not there.
+func (p *planned) prepare() error {
+	switch {
+	case p.made == "":
+		return nil
+	case p.kind != "":
+		return p.plant()
+	}
+	return smallGraphs(p.job.Data)
+}
+
+// smallGraphs writes a collection of rings and stars, for the short budget.
+func smallGraphs(path string) error {
 	var b strings.Builder
 	const graphs = 60
 	fmt.Fprintln(&b, graphs)
@@ -181,17 +214,16 @@ func smallGraphs(dir string) (string, error) {
 			}
 		}
 	}
-	path := filepath.Join(dir, "short", "rings-and-stars.txt")
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", err
+		return err
 	}
-	return path, atomicfile.WriteBytes(path, []byte(b.String()))
+	return atomicfile.WriteBytes(path, []byte(b.String()))
 }
 
 // seeds returns how many seeds a budget has where the user names none.
 func (t *Target) seeds(budget string) int {
 	if budget == Short {
-		if strings.HasPrefix(t.Name, "table") { // the least that a test needs
+		if strings.HasPrefix(t.Name, "table") || t.edges { // the least that a test needs
 			return 2
 		}
 		return 1
@@ -200,7 +232,7 @@ func (t *Target) seeds(budget string) int {
 }
 
 // distinct lists the different values of a property in their order.
-func distinct[T any](list []T, of func(T) string) (values []string) {
+func distinct[T any, K comparable](list []T, of func(T) K) (values []K) {
 	for _, x := range list {
 		if v := of(x); !slices.Contains(values, v) {
 			values = append(values, v)

@@ -1,0 +1,363 @@
+package repro
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/lab/bench"
+	"github.com/gsrc-dev/gsrc/metrics"
+)
+
+// Table E: refined graphs against the truth.
+
+// Rows of Table E that are compared.
+const neverTrained = "embedding never trained"
+
+// planted is the share of the edges that is hidden, and of as many planted.
+const planted = 0.1
+
+// edgeBins is the number of bins of the calibration error.
+const edgeBins = 10
+
+// refinementFolder, in the folder of data sets, has those that are in no catalog.
+const refinementFolder = "refinement"
+
+// plainFolder, in the folder of results, has what the plain predictors gave.
+const plainFolder = "plain"
+
+// evidencePrefix begins the columns of a refined graph that have what one source says.
+const evidencePrefix = "evidence_"
+
+// edgeCells are the runs of Table E.
+func edgeCells() (cells []cell) {
+	rows := []variant{
+		{eclGSR, nil},
+		{neverTrained, []string{"train.pretrain_steps=0", "train.joint_every=0"}},
+		{"judged by attributes", []string{"model.edges.judge=attributes"}},
+		{"judged by embeddings", []string{"model.edges.judge=embedding"}},
+	}
+	add := func(c cell, rows []variant) {
+		for _, v := range rows {
+			c.row, c.model, c.set = v.row, "ecl-gsr", v.set
+			cells = append(cells, c)
+		}
+	}
+	for _, d := range []string{"cora", "citeseer", "blogcatalog"} {
+		add(cell{panel: d + ", planted", data: d, kind: graph.Random}, rows)
+	}
+	for _, d := range citations {
+		add(cell{panel: d + ", Metattack 20 %", data: d + "_metattack_0.2", clean: d + "_metattack_0"}, rows)
+	}
+	for _, d := range citations {
+		add(cell{panel: d + ", by degrees", data: d, kind: graph.Degrees}, rows[:2])
+		add(cell{panel: d + ", similar ends", data: d, kind: graph.Similar}, rows[:2])
+	}
+	return cells
+}
+
+// locate returns where a data set of the catalog, or of the folder refinement, is on this
+// machine; empty if it is not.
+func locate(name string) string {
+	set, ok := catalog.Find(name)
+	if !ok {
+		set.Path = refinementFolder + "/" + name + ".npz"
+		set.Files = []catalog.File{{Path: set.Path}}
+	}
+	path, _ := set.Locate()
+	return path
+}
+
+// plant writes the data of a run with edges hidden and planted, if they are not there.
+func (p *planned) plant() error {
+	there := func() bool { _, err := os.Stat(filepath.Join(p.made, data.TruthFile)); return err == nil }
+	if there() {
+		return nil
+	}
+	seed := uint64(p.job.Seed)
+	path, o := locate(p.source), data.LoadOptions{}
+	if p.source == data.Synthetic {
+		small := graph.DefaultCSBM()
+		small.Nodes, small.Features = 100, 12
+		path, o = p.source, data.LoadOptions{Seed: seed, Synthetic: &small}
+	}
+	ds, err := data.Load(path, o)
+	if err != nil {
+		return err
+	}
+	wrong, hidden, err := ds.Plant(p.kind, planted, planted, seed)
+	if err != nil {
+		return err
+	}
+	if err := ds.WritePlanted(p.made, seed, wrong, hidden); err != nil && !there() { // another shard may have been faster
+		return err
+	}
+	return nil
+}
+
+// truth says of pairs of nodes, the lower number first, which are wrong edges and which
+// hidden ones. hidden is nil where nothing was hidden to be found.
+type truth struct{ wrong, hidden map[[2]int]bool }
+
+// truth reads what was planted, or compares with the clean data.
+func (p *planned) truth() (*truth, error) {
+	t := &truth{wrong: map[[2]int]bool{}}
+	if p.kind == "" {
+		var graphs [2]*graph.Graph
+		for i, path := range []string{p.job.Data, locate(p.clean)} {
+			ds, err := data.Load(path, data.LoadOptions{})
+			if err != nil {
+				return nil, err
+			}
+			graphs[i] = ds.Graph
+		}
+		for _, e := range graph.Difference(graphs[0], graphs[1]) {
+			t.wrong[[2]int{int(e[0]), int(e[1])}] = true
+		}
+		return t, nil
+	}
+	path := filepath.Join(p.made, data.TruthFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := readEdges(path, bytes.NewReader(text), "truth")
+	if err != nil {
+		return nil, err
+	}
+	t.hidden = map[[2]int]bool{}
+	for i, e := range rows.pairs {
+		of := t.hidden
+		if rows.status[i] == data.TruthWrong {
+			of = t.wrong
+		}
+		of[e] = true
+	}
+	return t, nil
+}
+
+// edgeTable is a file of edges: pairs with their status, and columns of numbers.
+type edgeTable struct {
+	pairs  [][2]int
+	status []string
+	names  []string    // of the columns, in the file's order
+	values [][]float64 // by column; an empty field is 0
+}
+
+// readEdges reads a CSV file with the columns source, target and status, which is what
+// the third is called; the columns probability and evidence_… are numbers, others are
+// passed over.
+func readEdges(name string, r io.Reader, status string) (*edgeTable, error) {
+	in := csv.NewReader(r)
+	header, err := in.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	t := &edgeTable{}
+	var at []int
+	for i, c := range header {
+		if c == "probability" || strings.HasPrefix(c, evidencePrefix) {
+			t.names, at = append(t.names, c), append(at, i)
+		}
+	}
+	t.values = make([][]float64, len(at))
+	u, v, s := slices.Index(header, "source"), slices.Index(header, "target"), slices.Index(header, status)
+	if u < 0 || v < 0 || s < 0 {
+		return nil, fmt.Errorf("%s: the columns are %s; source, target and %s are needed", name, strings.Join(header, ","), status)
+	}
+	for {
+		row, err := in.Read()
+		if err == io.EOF {
+			return t, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		a, errA := strconv.Atoi(row[u])
+		b, errB := strconv.Atoi(row[v])
+		if err := cmp.Or(errA, errB); err != nil {
+			line, _ := in.FieldPos(0)
+			return nil, fmt.Errorf("%s:%d: nodes are not numbered: %w", name, line, err)
+		}
+		t.pairs, t.status = append(t.pairs, [2]int{min(a, b), max(a, b)}), append(t.status, row[s])
+		for k, i := range at {
+			x := 0.0
+			if row[i] != "" {
+				if x, err = strconv.ParseFloat(row[i], 64); err != nil {
+					line, _ := in.FieldPos(i)
+					return nil, fmt.Errorf("%s:%d: %s: %w", name, line, header[i], err)
+				}
+			}
+			t.values[k] = append(t.values[k], x)
+		}
+	}
+}
+
+// measure holds the scores of edges, high ones for real edges, against the truth.
+func (t *truth) measure(edges *edgeTable, scores []float64) (m EdgeMeasures) {
+	var old, unlikely, fresh []float64
+	var wrong, hidden []bool
+	var score32 []float32
+	var labels, rows []int32
+	for i, e := range edges.pairs {
+		if edges.status[i] == graph.StatusNew {
+			fresh, hidden = append(fresh, scores[i]), append(hidden, t.hidden[e])
+			continue
+		}
+		rows = append(rows, int32(len(old)))
+		old, unlikely, wrong = append(old, scores[i]), append(unlikely, -scores[i]), append(wrong, t.wrong[e])
+		score32, labels = append(score32, float32(scores[i])), append(labels, int32(count(t.wrong[e])))
+	}
+	n := len(t.wrong)
+	auc, _ := metrics.AUC(score32, 1, labels, rows)
+	auc /= 100
+	precision := amongTop(unlikely, wrong, n) / float64(n)
+	m.Wrong, m.WrongAUC, m.WrongPrecision = &n, &auc, &precision
+	if t.hidden != nil {
+		k := len(t.hidden)
+		found := amongTop(fresh, hidden, k)
+		m.Hidden, m.HiddenFound = &k, &found
+	}
+	return m
+}
+
+// amongTop is how many of those that are so are among the k with the highest scores; of
+// equal scores around the last place, as many as are expected in random order.
+func amongTop(scores []float64, is []bool, k int) float64 {
+	order := make([]int, len(scores))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	sum := 0.0
+	for i := 0; i < len(order) && i < k; {
+		size, so := 0, 0
+		for x := scores[order[i]]; i+size < len(order) && scores[order[i+size]] == x; size++ {
+			so += count(is[order[i+size]])
+		}
+		sum += float64(so) * float64(min(size, k-i)) / float64(size)
+		i += size
+	}
+	return sum
+}
+
+// judge adds to the line of a run what its refined graph is worth, and lines of its
+// sources of evidence alone.
+func (p *planned) judge(line ResultRow, dir string) (ResultRows, error) {
+	t, err := p.truth()
+	if err != nil {
+		return nil, err
+	}
+	run, err := gsrc.OpenRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	o := gsrc.RefineOptions{Data: p.job.Data, KeepRemoved: true}
+	kept, err := run.Refine(o)
+	if err != nil {
+		return nil, err
+	}
+	o.Threshold = new(float64) // all candidates
+	all, err := run.Refine(o)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	if err := all.Write(&text, "csv"); err != nil {
+		return nil, err
+	}
+	edges, err := readEdges(dir, &text, "status")
+	if err != nil {
+		return nil, err
+	}
+	of := p.row
+	lines := ResultRows{line}
+	for k, name := range edges.names {
+		m := t.measure(edges, edges.values[k])
+		if source, ok := strings.CutPrefix(name, evidencePrefix); ok {
+			// The other sources say the same whether the embedding is trained or not.
+			if of == eclGSR || of == neverTrained && strings.Contains(source, "embedding") {
+				m.Source = source
+				lines = append(lines, ResultRow{Panel: line.Panel, Row: line.Row, Seed: line.Seed, Data: line.Data, Model: line.Model, Set: line.Set,
+					Budget: line.Budget, Split: line.Split, Hash: line.Hash, EdgeMeasures: m})
+			}
+			continue
+		}
+		var probability []float32
+		var real []bool
+		for i, e := range edges.pairs {
+			if edges.status[i] != graph.StatusNew {
+				probability, real = append(probability, float32(edges.values[k][i])), append(real, !t.wrong[e])
+			}
+		}
+		ece := metrics.CalibrationError(metrics.Reliability(probability, real, edgeBins))
+		dropped, wrong := 0, 0
+		for _, e := range kept.Edges {
+			if e.Status == graph.StatusRemoved {
+				dropped++
+				wrong += count(t.wrong[[2]int{int(e.Source), int(e.Target)}])
+			}
+		}
+		m.EdgeECE, m.Dropped = &ece, &dropped
+		if dropped > 0 {
+			precision := float64(wrong) / float64(dropped)
+			m.DroppedPrecision = &precision
+		}
+		lines[0].EdgeMeasures = m
+	}
+	return lines, nil
+}
+
+// plain are the lines of plain link predictors on the data of runs. Each gives a file,
+// which is kept.
+func (e *evaluation) plain(ctx context.Context, runs []planned) (lines ResultRows, err error) {
+	done := map[string]bool{}
+	for _, p := range runs {
+		at := fmt.Sprintf("%s-%d", p.panel, p.job.Seed)
+		if done[at] {
+			continue
+		}
+		done[at] = true
+		path := filepath.Join(e.Out, plainFolder, fmt.Sprintf("%s-%d.csv", strings.TrimSuffix(filepath.Base(p.job.Data), ".npz"), p.job.Seed))
+		text, err := os.ReadFile(path)
+		if os.IsNotExist(err) && e.Python != "" {
+			e.logf("%s, seed %d: plain link predictors", p.panel, p.job.Seed)
+			if text, err = bench.LinkPredictors(ctx, e.Python, p.job.Data, p.job.Seed, path); ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+		}
+		if err != nil {
+			if e.Python != "" || !os.IsNotExist(err) {
+				e.logf("the rows of plain link predictors are left out: %v", err)
+			} else {
+				e.logf("the rows of plain link predictors are left out: name a Python that has NumPy, SciPy and scikit-learn with --baselines")
+			}
+			return lines, nil
+		}
+		t, err := p.truth()
+		if err != nil {
+			return nil, err
+		}
+		edges, err := readEdges(path, bytes.NewReader(text), "status")
+		if err != nil {
+			return nil, err
+		}
+		for k, name := range edges.names {
+			row := strings.ReplaceAll(strings.TrimPrefix(name, evidencePrefix), "_", " ")
+			lines = append(lines, ResultRow{Panel: p.panel, Row: row, Seed: p.job.Seed, Data: p.data, Budget: e.Budget, EdgeMeasures: t.measure(edges, edges.values[k])})
+		}
+	}
+	return lines, nil
+}
