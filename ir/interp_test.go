@@ -44,6 +44,7 @@ var (
 func TestValues(t *testing.T) {
 	h := matrix(3, 1, 2, 3, 4, 5, 6)
 	m23 := matrix(2, 1, 2, 3, 4, 5, 6)
+	shared := &Graph{N: 4, Row: []int{0, 0, 0, 0, 0, 1, 1, 1}, Col: []int{0, 1, 2, 2, 3, 0, 2, 3}}
 	for _, c := range []struct {
 		args string // argument list; types of the results follow from the operation
 		op   string
@@ -122,6 +123,14 @@ func TestValues(t *testing.T) {
 		{"%g: graph<N,E>, %p: f32[N,2], %q: f32[N,2]", "sddmm %g, %p, %q {heads=2} : f32[E,2]", []Val{small(), h, matrix(3, 1, 0, 0, 1, 1, 1)}, [][]float64{{0, 2, 1, 2, 5, 0}}},
 		{"%g: graph<N,E>", `edge_uniform %g {stream="s"} : f32[E]`, []Val{small()}, [][]float64{{0.1, 0.2, 0.2}}},
 		{"%p: f32[3,2], %i: i64[2,2]", "pair_dot %p, %i : f32[2]", []Val{h, matrix(2, 0, 2, 1, 2)}, [][]float64{{11, 61}}},
+		{"%p: f32[3,2], %i: i64[2,2], %q: f32[3,2]", "pair_dot %p, %i, %q : f32[2]", []Val{h, matrix(2, 0, 2, 1, 2), matrix(3, 0, 0, 1, 10, 2, 20)}, [][]float64{{21, 130}}},
+		{"%v: f32[3], %i: i64[2,2]", `pair_gather %v, %i {end="first"} : f32[2]`, []Val{vector(7, 8, 9), matrix(2, 0, 2, 1, 2)}, [][]float64{{7, 9}}},
+		{"%v: f32[3], %i: i64[2,2]", `pair_gather %v, %i {end="second"} : f32[2]`, []Val{vector(7, 8, 9), matrix(2, 0, 2, 1, 2)}, [][]float64{{8, 9}}},
+		{"%g: graph<N,E>", "edge_pairs %g : i64[2,E]", []Val{small()}, [][]float64{{0, 0, 2, 1, 2, 0}}},
+		// 0 and 1 share 2, which enters 0 twice, and 3. What the two are to each other and to themselves does not count.
+		{"%g: graph<N,E>, %a: f32[E], %v: f32[N], %i: i64[2,3]", "common_neighbors %g, %a, %v, %i : f32[3]",
+			[]Val{{G: shared}, vector(9, 9, 2, 3, 5, 9, 7, 11), vector(1, 1, 10, 100), matrix(2, 0, 0, 3, 1, 0, 0)}, [][]float64{{5*7*10 + 5*11*100, 25*10 + 25*100 + 81, 0}}},
+		{"%g: graph<N,E>, %v: f32[N], %i: i64[2,1]", "common_neighbors %g, _, %v, %i : f32[1]", []Val{{G: shared}, vector(1, 1, 10, 100), matrix(2, 1, 0)}, [][]float64{{2*10 + 100}}},
 
 		{"%p: f32[2,1], %q: f32[2,1]", "pairwise_mean %p, %q {tau=2} : f32[2], f32[2], f32[2,1]", []Val{matrix(2, 0, 1), matrix(2, 0, 3)}, [][]float64{{-4.5, -0.5}, {0, 4}, {3, 0}}},
 		{"%p: f32[2,1], %q: f32[2,1], %m: f32[2,1], %r: f32[2], %d: f32[2]", "pairwise_mean_grad %p, %q, %m, %r, %d {tau=2} : f32[2,1]", []Val{matrix(2, 0, 1), matrix(2, 0, 3), matrix(2, 3, 0), vector(1, 2), vector(5, 1)}, [][]float64{{3, -6}}},
@@ -461,6 +470,14 @@ func TestInterpretErrors(t *testing.T) {
 			%s, %n, %o = gsr.pair_probability %x, %i, %c, %c : f32[P], f32[P], f32[P]
 			return %y, %s
 		}
+		func @ends(%v: f32[N], %i: i64[2,P]) -> (y: f32[P]) {
+			%y = pair_gather %v, %i {end="second"} : f32[P]
+			return %y
+		}
+		func @common(%g: graph<N,E>, %v: f32[N], %i: i64[2,P]) -> (y: f32[P]) {
+			%y = common_neighbors %g, _, %v, %i : f32[P]
+			return %y
+		}
 		func @pairs2(%x: f32[N,2], %i: i64[2,P], %c: f32[]) -> (s: f32[P]) {
 			%s, %n, %o = gsr.pair_probability %x, %i, %c, %c : f32[P], f32[P], f32[P]
 			return %s
@@ -529,6 +546,8 @@ func TestInterpretErrors(t *testing.T) {
 		{"gather", []Val{matrix(1, 0, 0), vector(0, 1)}, nil, "@gather: gather: index 1 at position 1 is outside 0..0"},
 		{"scatter", []Val{vector(1, 2), vector(0, 2)}, nil, "@scatter: scatter_add: index 2 at position 1 is outside 0..1"},
 		{"pairs", pairs(1), nil, "@pairs: pair_dot: pair 0 is (0, 1), outside 0..0"},
+		{"ends", []Val{vector(1), matrix(2, 0, 1)}, nil, "@ends: pair_gather: pair 0 is (0, 1), outside 0..0"},
+		{"common", []Val{small(), vector(1, 1, 1), matrix(2, -1, 1)}, nil, "@common: common_neighbors: pair 0 is (-1, 1), outside 0..2"},
 		{"pairs2", pairs(-1), nil, "@pairs2: gsr.pair_probability: pair 0 is (0, -1), outside 0..0"},
 		{"random", nil, nil, "@random: normal: the operation is random, but no random source was given"},
 		{"huge", nil, nil, "@huge: fill: a result of shape [2000000000 2000000000] is too large to interpret"},

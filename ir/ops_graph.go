@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -304,11 +305,43 @@ var graphOps = []OpDef{
 		},
 	},
 	{
-		Name: "pair_dot", Doc: "y_k = ⟨p_i, p_j⟩ for the pairs (i, j) = pairs[0,k], pairs[1,k]", Results: []string{"dot"},
-		Operands: operands("p", "pairs"),
-		NoGrad:   "only used in inference, where pairs are asked for",
+		Name: "pair_dot", Doc: "y_k = ⟨p_i, q_j⟩ for the pairs (i, j) = pairs[0,k], pairs[1,k]; q absent: p", Results: []string{"dot"},
+		Operands: []OperandSpec{{Name: "p"}, {Name: "pairs"}, {Name: "q", Optional: true, Linear: true}}, Finite: FiniteIfOperands,
+		NoGrad: onlyInference,
 		Infer: func(c *InferCtx) ([]Type, error) {
 			if err := c.wantRank(0, 2); err != nil {
+				return nil, err
+			}
+			if err := c.wantOneDType(0, 2); err != nil {
+				return nil, err
+			}
+			if err := c.wantPairs(1); err != nil {
+				return nil, err
+			}
+			if err := c.wantDims(2, c.In(0).Dims...); err != nil {
+				return nil, err
+			}
+			return one(c.In(0).WithDims(c.In(1).Dims[1]))
+		},
+		Eval: func(c *EvalCtx) error {
+			p, q, y := c.T(0), c.T(0), c.New(0)
+			if len(c.In) > 2 && c.T(2) != nil {
+				q = c.T(2)
+			}
+			return c.eachPair(1, p.Shape[0], func(k, i, j int) {
+				for f, v := range p.Row(i) {
+					y.Data[k] += v * q.Row(j)[f]
+				}
+			})
+		},
+	},
+	{
+		Name: "pair_gather", Doc: "y_k = v at the first or the second node of each pair, pairs[0,k] or pairs[1,k]", Results: []string{"at"},
+		Attrs:    []AttrSpec{{Name: "end", Kind: StringAttr, OneOf: []string{"first", "second"}, Doc: "which node of a pair"}},
+		Operands: []OperandSpec{{Name: "v", Linear: true, Moved: true}, {Name: "pairs"}},
+		NoGrad:   onlyInference,
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantRank(0, 1); err != nil {
 				return nil, err
 			}
 			if err := c.wantFloat(0); err != nil {
@@ -320,19 +353,97 @@ var graphOps = []OpDef{
 			return one(c.In(0).WithDims(c.In(1).Dims[1]))
 		},
 		Eval: func(c *EvalCtx) error {
-			p, pairs, y := c.T(0), c.T(1), c.New(0)
-			for k := range y.Data {
-				i, j := int(pairs.Data[k]), int(pairs.Data[k+len(y.Data)])
-				if min(i, j) < 0 || max(i, j) >= p.Shape[0] {
-					return fmt.Errorf("pair_dot: pair %d is (%d, %d), outside 0..%d", k, i, j, p.Shape[0]-1)
+			v, y := c.T(0), c.New(0)
+			return c.eachPair(1, v.Shape[0], func(k, i, j int) {
+				if c.Op.Str("end") == "second" {
+					i = j
 				}
-				for f, v := range p.Row(i) {
-					y.Data[k] += v * p.Row(j)[f]
-				}
+				y.Data[k] = v.Data[i]
+			})
+		},
+	},
+	{
+		Name: "edge_pairs", Doc: "the entries as pairs of nodes, in their order: row 0 the targets, row 1 the sources", Results: []string{"pairs"}, Int64: true,
+		Operands: graphThen(),
+		NoGrad:   "its results are integers",
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantWhole(); err != nil {
+				return nil, err
+			}
+			return one(T(I64, "2", c.edges()))
+		},
+		Eval: func(c *EvalCtx) error {
+			g, y := c.G(0), c.New(0)
+			for e := range g.Row {
+				y.Row(0)[e], y.Row(1)[e] = float64(g.Row[e]), float64(g.Col[e])
 			}
 			return nil
 		},
 	},
+	{
+		Name: "common_neighbors", Doc: "y_k = Σ over nodes w other than i and j of A_iw·A_jw·v_w for the pairs (i, j) = pairs[0,k], pairs[1,k], where A_iw is the sum of a over the entries from w into i; a absent: ones", Results: []string{"common"},
+		Operands: graphThen(OperandSpec{Name: "a", Optional: true}, OperandSpec{Name: "v", Linear: true}, OperandSpec{Name: "pairs"}), Finite: FiniteIfOperands,
+		NoGrad: onlyInference,
+		Infer: func(c *InferCtx) ([]Type, error) {
+			if err := c.wantWhole(); err != nil {
+				return nil, err
+			}
+			if err := c.wantRank(2, 1); err != nil {
+				return nil, err
+			}
+			if err := c.wantOneDType(1, 2); err != nil {
+				return nil, err
+			}
+			if err := c.wantDims(1, c.edges()); err != nil {
+				return nil, err
+			}
+			if err := c.wantDims(2, c.In(0).Targets()); err != nil {
+				return nil, err
+			}
+			if err := c.wantPairs(3); err != nil {
+				return nil, err
+			}
+			return one(c.In(2).WithDims(c.In(3).Dims[1]))
+		},
+		Eval: func(c *EvalCtx) error {
+			g, a, v, y := c.G(0), c.T(1), c.T(2), c.New(0)
+			rows := make([]map[int]float64, g.N)
+			for e, i := range g.Row {
+				if rows[i] == nil {
+					rows[i] = map[int]float64{}
+				}
+				x := 1.0
+				if a != nil {
+					x = a.Data[e]
+				}
+				rows[i][g.Col[e]] += x
+			}
+			return c.eachPair(3, g.N, func(k, i, j int) {
+				for _, w := range slices.Sorted(maps.Keys(rows[i])) {
+					if x, ok := rows[j][w]; ok && w != i && w != j {
+						y.Data[k] += rows[i][w] * x * v.Data[w]
+					}
+				}
+			})
+		},
+	},
+}
+
+// onlyInference is why operations on pairs of nodes have no gradient.
+const onlyInference = "only used in inference, where pairs are asked for"
+
+// eachPair calls f with each of the pairs of nodes that operand at holds, or returns an
+// error where a node is outside 0..n-1.
+func (c *EvalCtx) eachPair(at, n int, f func(k, i, j int)) error {
+	pairs := c.T(at)
+	for k := range pairs.Shape[1] {
+		i, j := int(pairs.Row(0)[k]), int(pairs.Row(1)[k])
+		if min(i, j) < 0 || max(i, j) >= n {
+			return fmt.Errorf("%s: pair %d is (%d, %d), outside 0..%d", c.Op.Name(), k, i, j, n-1)
+		}
+		f(k, i, j)
+	}
+	return nil
 }
 
 // wantWhole checks that the graph is no block, whose nodes have other numbers.

@@ -24,6 +24,24 @@ var graphKernels = map[string]Kernel{
 	},
 	"sample_block": func(*Call) error { return nil }, // found before the run: see shapeOp
 	"edge_ones":    func(k *Call) error { k.Pool.Fill(k.Out[0].F32, 1); return nil },
+	"edge_pairs": func(k *Call) error {
+		g, y := k.In[0].Graph, k.Out[0]
+		for i := range g.N {
+			for e := g.In.RowPtr[i]; e < g.In.RowPtr[i+1]; e++ {
+				y.I64[e], y.I64[g.E+int(e)] = int64(i), int64(g.In.Col[e])
+			}
+		}
+		return nil
+	},
+	"common_neighbors": func(k *Call) error {
+		g := k.In[0].Graph
+		left, right, err := pairs(k.In[3], g.N)
+		if err != nil {
+			return err
+		}
+		k.Pool.CommonNeighbors(k.Out[0].F32, g.In, floats(k.In[1]), k.In[2].F32, left, right)
+		return nil
+	},
 }
 
 func spmm(k *Call) error { return sparseProduct(k, kernels.Epilogue{}) }

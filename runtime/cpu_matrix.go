@@ -21,6 +21,7 @@ var matrixKernels = map[string]Kernel{
 	"cross_entropy":      crossEntropy,
 	"cross_entropy_grad": crossEntropyGrad,
 	"pair_dot":           pairDot,
+	"pair_gather":        pairGather,
 }
 
 func matmul(k *Call) error { return product(k, kernels.Epilogue{}) }
@@ -163,11 +164,34 @@ func crossEntropyGrad(k *Call) error {
 }
 
 func pairDot(k *Call) error {
-	p, pairs := k.In[0], k.In[1]
-	n := pairs.Dims[1]
-	if err := checkIndices("node", pairs.I64, p.Dims[0]); err != nil {
+	p, q := k.In[0], k.In[0]
+	if len(k.In) > 2 && k.In[2] != nil {
+		q = k.In[2]
+	}
+	left, right, err := pairs(k.In[1], p.Dims[0])
+	if err != nil {
 		return err
 	}
-	k.Pool.PairDot(k.Out[0].F32, p.F32, pairs.I64[:n], pairs.I64[n:], p.Dims[0], p.Dims[1])
+	k.Pool.PairDot(k.Out[0].F32, p.F32, q.F32, left, right, p.Dims[0], p.Dims[1])
 	return nil
+}
+
+func pairGather(k *Call) error {
+	v := k.In[0]
+	end, second, err := pairs(k.In[1], v.Dims[0])
+	if err != nil {
+		return err
+	}
+	if k.Op.Str("end") == "second" {
+		end = second
+	}
+	k.Pool.GatherRows(k.Out[0].F32, v.F32, end, 1)
+	return nil
+}
+
+// pairs returns the first and the second nodes of pairs, or an error where one is
+// outside 0..nodes-1.
+func pairs(b *Buffer, nodes int) (first, second []int64, err error) {
+	n := b.Dims[1]
+	return b.I64[:n], b.I64[n:], checkIndices("node", b.I64, nodes)
 }

@@ -144,6 +144,13 @@ func softmaxGradCases() []Case {
 	return cs
 }
 
+// entryPairs takes the entries for pairs.
+func entryPairs() Case {
+	c := use("graph<N,E>", "f32[E]", "f32[N]").gives("f32[E]")
+	c.Body = "  %pairs = edge_pairs %x0 : i64[2,E]\n  %y0 = common_neighbors %x0, %x1, %x2, %pairs : f32[E]\n"
+	return c
+}
+
 // fieldCases aggregate over a block, there and back.
 func fieldCases() []Case {
 	c := Case{In: []string{"graph<N,E>", "i64[B] index:N", "f32[N,F]", "f32[E]", "f32[N]"}, Out: "f32[B,F], f32[s,F], f32[e], f32[s,F]"}
@@ -335,8 +342,11 @@ var Cases = map[string][]Case{
 		use("graph<N,E>", "f32[N,F]").gives("f32[E,F]").with(`side="dst"`), use("graph<N,E>", "f32[N,F]").gives("f32[E,F]").with(`side="src"`)},
 	"edge_sum": {use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="dst"`), use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="src"`),
 		use("graph<N,E>", "f32[E,F]").gives("f32[N,F]").with(`side="dst"`), use("graph<N,E>", "f32[E,F]").gives("f32[N,F]").with(`side="src"`)},
-	"edge_ones": {use("graph<N,E>").gives("f32[E]")},
-	"pair_dot":  {use("f32[N,F]", "i64[2,B] index:N").gives("f32[B]")},
+	"edge_ones":        {use("graph<N,E>").gives("f32[E]")},
+	"pair_dot":         {use("f32[N,F]", "i64[2,B] index:N").gives("f32[B]"), use("f32[N,F]", "i64[2,B] index:N", "f32[N,F]").gives("f32[B]")},
+	"pair_gather":      {use("f32[N]", "i64[2,B] index:N").gives("f32[B]").with(`end="first"`), use("f32[N]", "i64[2,B] index:N").gives("f32[B]").with(`end="second"`)},
+	"edge_pairs":       {use("graph<N,E>").gives("i64[2,E]")},
+	"common_neighbors": {use("graph<N,E>", "_", "f32[N]", "i64[2,B] index:N").gives("f32[B]"), use("graph<N,E>", "f32[E]", "f32[N]", "i64[2,B] index:N").gives("f32[B]"), entryPairs()},
 
 	"normal":       declaredCases(`stream="a"`, "f32[N,F]", "f32[N]", "f32[]"),
 	"uniform":      declaredCases(`stream="a"`, "f32[N,F]", "f32[N]", "f32[]"),

@@ -11,6 +11,9 @@ import (
 // Lookup returns the kernel of an operation, or an error that says why there is
 // none. The kernel refuses dense tensors whose elements it cannot count; see int64Indexed.
 func Lookup(op *ir.Op) (Kernel, error) {
+	if why := onlyOnCPU(op); why != "" {
+		return nil, fmt.Errorf("%s has no CUDA kernel: %s; run it on the CPU", op.Name(), why)
+	}
 	k, ok := operations[op.Name()]
 	if err := runtime.CheckKernel(op, ok, "CUDA"); err != nil {
 		return nil, err
@@ -21,6 +24,19 @@ func Lookup(op *ir.Op) (Kernel, error) {
 		}
 		return k(q, call)
 	}, nil
+}
+
+// onlyOnCPU returns why there is no kernel for a use of an operation, "" where there is.
+func onlyOnCPU(op *ir.Op) string {
+	switch op.Name() {
+	case "edge_pairs", "common_neighbors":
+		return "programs that judge pairs of nodes by the graph's structure run beside training, on the CPU"
+	case "pair_dot":
+		if len(op.Operands) > 2 && op.Operands[2] != nil {
+			return "products of rows of two matrices for pairs of nodes are computed beside training, on the CPU"
+		}
+	}
+	return ""
 }
 
 // int64Indexed are the operands that may have more elements than 32 bits count: their kernels

@@ -20,6 +20,7 @@ var matrixKernels = map[string]Kernel{
 	"gather":      gather,
 	"scatter_add": scatterAdd,
 	"pair_dot":    pairDot,
+	"pair_gather": pairGather,
 }
 
 // LaunchMatMul multiplies with the module's own kernel.
@@ -310,6 +311,18 @@ func scatterAdd(q Stream, k *runtime.Call) error {
 	per := (rows + 527) / 528 // a block reads all indices: no more blocks than fill a device
 	return q.Launch("gsrc_scatter_add", [3]uint32{uint32((rows + per - 1) / per), 1, 1}, [3]uint32{threads, 1, 1}, 0,
 		at(y), at(x), at(idx), Int(idx.Dims[0]), Int(rows), Int(rowWidth(y)), Int(per), Ptr(word), Int(number))
+}
+
+// pairGather gathers at one row of the pairs.
+func pairGather(q Stream, k *runtime.Call) error {
+	v, pairs, y := k.In[0], k.In[1], k.Out[0]
+	n := pairs.Dims[1]
+	idx := at(pairs)
+	if k.Op.Str("end") == "second" {
+		idx += uint64(8 * n)
+	}
+	word, number := q.Fault(k.Op)
+	return every(q, "gsrc_gather", n, at(y), at(v), idx, Int(n), Int(v.Dims[0]), Int(1), Ptr(word), Int(number))
 }
 
 func pairDot(q Stream, k *runtime.Call) error {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -236,8 +237,8 @@ func run(t testing.TB, q *hostQueue, f *ir.Func, args map[string]*runtime.Buffer
 // TestTable demands a kernel for every operation that the CPU has one for.
 func TestTable(t *testing.T) {
 	for _, d := range ir.Ops() {
-		if d.Level == ir.TensorLevel && d.Name != "grad" && operations[d.Name] == nil {
-			t.Errorf("%s has no CUDA kernel", d.Name)
+		if d.Level == ir.TensorLevel && d.Name != "grad" && (operations[d.Name] == nil) == (onlyOnCPU(&ir.Op{Def: d}) == "") {
+			t.Errorf("%s has no CUDA kernel and no reason why, or both", d.Name)
 		}
 	}
 	for name := range operations {
@@ -281,6 +282,14 @@ func compareAt(t *testing.T, q *hostQueue, name string, c optest.Case, stepAt ui
 	m, err := ir.Parse(name, src)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, src)
+	}
+	for _, op := range m.Func("f").Body {
+		if why := onlyOnCPU(op); why != "" {
+			if _, err := Lookup(op); err == nil || !strings.Contains(err.Error(), op.Name()+" has no CUDA kernel: "+why) {
+				t.Errorf("%s: %v", op, err)
+			}
+			return
+		}
 	}
 	seed := rng.New(3, "test")
 	args := map[string]*runtime.Buffer{}

@@ -483,7 +483,7 @@ func bitsCases() []bitsCase {
 			for i := range left {
 				left[i], right[i] = int64(i*i%n), int64(i*7%n)
 			}
-			p.PairDot(dots, z, left, right, n, f)
+			p.PairDot(dots, z, z, left, right, n, f)
 			out(dots...)
 		}
 	})

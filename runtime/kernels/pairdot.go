@@ -1,20 +1,21 @@
 package kernels
 
-// PairDot computes dst[k] = ⟨x[left[k],:], x[right[k],:]⟩ for x [rows, f]. It panics
-// on an index outside the rows.
-func (p *Pool) PairDot(dst, x []float32, left, right []int64, rows, f int) {
+// PairDot computes dst[k] = ⟨x[left[k],:], y[right[k],:]⟩ for x and y [rows, f]. It
+// panics on an index outside the rows.
+func (p *Pool) PairDot(dst, x, y []float32, left, right []int64, rows, f int) {
 	need("PairDot", "dst", len(dst), len(left))
 	need("PairDot", "right", len(right), len(left))
 	need("PairDot", "x", len(x), rows*f)
+	need("PairDot", "y", len(y), rows*f)
 	checkRows("PairDot", left, rows)
 	checkRows("PairDot", right[:len(left)], rows)
-	p.runRange(rangeJob{kind: rangePairDot, dst: dst, a: x, left: left, right: right, cols: f, n: len(left), per: rowsPerChunk(2 * f)})
+	p.runRange(rangeJob{kind: rangePairDot, dst: dst, a: x, b: y, left: left, right: right, cols: f, n: len(left), per: rowsPerChunk(2 * f)})
 }
 
 func (j *rangeJob) pairDot(lo, hi int) {
 	f := j.cols
 	for k := lo; k < hi; k++ {
 		l, r := int(j.left[k])*f, int(j.right[k])*f
-		j.dst[k] = ks.dot(j.a[l:l+f], j.a[r:r+f])
+		j.dst[k] = ks.dot(j.a[l:l+f], j.b[r:r+f])
 	}
 }

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -141,19 +142,78 @@ func TestPairDot(t *testing.T) {
 		defer p.Close()
 		for _, f := range []int{0, 1, 7, 64, 129} {
 			const rows, pairs = 50, 3000
-			x := normals(6, rows*f)
+			x, y := normals(6, rows*f), normals(7, rows*f)
 			left, right, want := make([]int64, pairs), make([]int64, pairs), make([]float64, pairs)
 			for k := range pairs {
 				left[k], right[k] = int64(k%rows), int64(k*7%rows)
 				for c := range f {
-					want[k] += float64(x[int(left[k])*f+c]) * float64(x[int(right[k])*f+c])
+					want[k] += float64(x[int(left[k])*f+c]) * float64(y[int(right[k])*f+c])
 				}
 			}
 			dst := junk(pairs)
-			p.PairDot(dst, x, left, right, rows, f)
+			p.PairDot(dst, x, y, left, right, rows, f)
 			within(t, name("f ", f), dst, want, 1e-4, 1e-5)
 		}
 	})
+}
+
+// TestCommonNeighbors compares with the dense matrix: rows with entries at the same
+// place and on the diagonal, of like and of very different lengths, and a transpose,
+// whose values are permuted.
+func TestCommonNeighbors(t *testing.T) {
+	one, four := NewPool(1), NewPool(4)
+	defer one.Close()
+	defer four.Close()
+	const n = 60
+	s := &CSR{Rows: n, Cols: n, RowPtr: make([]int32, n+1)}
+	for i := range n {
+		for j := range n {
+			count := 0
+			switch { // 0 and 1 lead everywhere, to some nodes twice; 2 has no entries
+			case i < 2:
+				count = 1 + j%5/4
+			case i > 2 && (i+7*j)%11 < 2:
+				count = 1 + i%2
+			}
+			for range count {
+				s.Col = append(s.Col, int32(j))
+			}
+		}
+		s.RowPtr[i+1] = int32(len(s.Col))
+	}
+	v := normals(9, n)
+	var left, right []int64
+	for i := range n {
+		for j := range n {
+			left, right = append(left, int64(i)), append(right, int64(j))
+		}
+	}
+	for _, m := range []*CSR{s, Transpose(s)} {
+		for _, vals := range [][]float32{normals(8, s.NNZ()), nil} {
+			a := refDense(m, vals)
+			want := make([]float64, len(left))
+			for k := range want {
+				i, j := int(left[k]), int(right[k])
+				for w := range n {
+					if w != i && w != j {
+						want[k] += a[i*n+w] * a[j*n+w] * float64(v[w])
+					}
+				}
+			}
+			dst, again := junk(len(left)), junk(len(left))
+			one.CommonNeighbors(dst, m, vals, v, left, right)
+			four.CommonNeighbors(again, m, vals, v, left, right)
+			within(t, "common neighbors", dst, want, 1e-6, 1e-6)
+			if !slices.Equal(dst, again) {
+				t.Error("1 and 4 threads differ")
+			}
+		}
+	}
+	vals := normals(8, s.NNZ())
+	dst := junk(len(left))
+	if got := testing.AllocsPerRun(5, func() { four.CommonNeighbors(dst, s, vals, v, left, right) }); got > 0 {
+		t.Errorf("%g allocations", got)
+	}
 }
 
 // TestSparseMatrixKernels compares with the dense form, on a structure and on

@@ -4,6 +4,7 @@ type rangeKind int
 
 const (
 	rangePairDot rangeKind = iota
+	rangeCommon
 	rangeTranspose
 	rangeColumns
 	rangeSolve
@@ -13,6 +14,7 @@ const (
 type rangeJob struct {
 	kind           rangeKind
 	dst, a, b      []float32
+	s              *CSR
 	left, right    []int64
 	rows, cols     int
 	n, per         int
@@ -33,6 +35,8 @@ func (j *rangeJob) do(c, _ int) {
 	switch j.kind {
 	case rangePairDot:
 		j.pairDot(lo, hi)
+	case rangeCommon:
+		j.commonNeighbors(lo, hi)
 	case rangeTranspose:
 		j.transpose(lo, hi)
 	case rangeColumns:

@@ -1,0 +1,71 @@
+package kernels
+
+import "sort"
+
+// CommonNeighbors computes dst[k] = Σ A[left[k],w]·A[right[k],w]·v[w] over the columns w
+// other than left[k] and right[k], where A is the square matrix with the entries vals
+// (nil for ones) and v has a number a column. Columns must ascend within the rows of s;
+// entries at the same place are added. A sum runs over ascending columns in float64. It
+// panics on an index outside the rows.
+func (p *Pool) CommonNeighbors(dst []float32, s *CSR, vals, v []float32, left, right []int64) {
+	s.check("CommonNeighbors")
+	need("CommonNeighbors", "dst", len(dst), len(left))
+	need("CommonNeighbors", "right", len(right), len(left))
+	need("CommonNeighbors", "v", len(v), s.Cols)
+	if vals != nil {
+		need("CommonNeighbors", "vals", len(vals), len(s.Col))
+	}
+	checkRows("CommonNeighbors", left, s.Rows)
+	checkRows("CommonNeighbors", right[:len(left)], s.Rows)
+	p.runRange(rangeJob{kind: rangeCommon, dst: dst, s: s, a: vals, b: v, left: left, right: right, n: len(left), per: 32})
+}
+
+// searchAbove is how many times longer than the other a row must be for its columns to
+// be searched rather than walked.
+const searchAbove = 8
+
+func (j *rangeJob) commonNeighbors(lo, hi int) {
+	s := j.s
+	for k := lo; k < hi; k++ {
+		l, r := int32(j.left[k]), int32(j.right[k])
+		short, long := l, r
+		if s.RowPtr[l+1]-s.RowPtr[l] > s.RowPtr[r+1]-s.RowPtr[r] {
+			short, long = r, l
+		}
+		e, end := s.RowPtr[short], s.RowPtr[short+1]
+		f, stop := s.RowPtr[long], s.RowPtr[long+1]
+		search := (stop-f)/searchAbove > end-e
+		sum := 0.0
+		for e < end && f < stop {
+			w := s.Col[e]
+			if search {
+				f += int32(sort.Search(int(stop-f), func(i int) bool { return s.Col[int(f)+i] >= w }))
+			} else {
+				for f < stop && s.Col[f] < w {
+					f++
+				}
+			}
+			var x, y float64
+			x, e = j.entriesAt(w, e, end)
+			if f < stop && s.Col[f] == w {
+				y, f = j.entriesAt(w, f, stop)
+				if w != l && w != r {
+					sum += float64(x * y * float64(j.b[w]))
+				}
+			}
+		}
+		j.dst[k] = float32(sum)
+	}
+}
+
+// entriesAt sums the entries from e on that lie in column w, and returns where others begin.
+func (j *rangeJob) entriesAt(w, e, end int32) (sum float64, next int32) {
+	for ; e < end && j.s.Col[e] == w; e++ {
+		x := 1.0
+		if j.a != nil {
+			x = float64(j.a[j.s.value(e)])
+		}
+		sum += x
+	}
+	return sum, e
+}
