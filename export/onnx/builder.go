@@ -456,6 +456,22 @@ func (b *builder) span(n tensor) tensor {
 	return b.op("Range", Int64Type, []dim{unknown}, []tensor{b.int64Const(0), n, b.int64Const(1)})
 }
 
+// cumSum returns the sums of the elements of a vector up to each, itself included
+// unless exclusive.
+func (b *builder) cumSum(t tensor, exclusive bool) tensor {
+	without := int64(0)
+	if exclusive {
+		without = 1
+	}
+	return b.op("CumSum", t.dtype, t.dims, []tensor{t, b.int64Const(0)}, intAttr("exclusive", without))
+}
+
+// ascending returns the size elements of an int64 vector, sorted, and their positions.
+func (b *builder) ascending(t, size tensor) []tensor {
+	list := tensor{dtype: Int64Type, dims: []dim{unknown}}
+	return b.multi("TopK", []tensor{list, list}, []tensor{t, size}, intAttr("axis", 0), intAttr("largest", 0), intAttr("sorted", 1))
+}
+
 // scatterAdd adds updates to a vector at the given positions. Vectors alone:
 // the N-dimensional operators race in onnxruntime or are slow.
 func (b *builder) scatterAdd(data, index, updates tensor) tensor {

@@ -88,6 +88,12 @@ func emitSDDMM(e *emitter, op *ir.Op) (value, error) {
 
 func emitEdgeOnes(*emitter, *ir.Op) (value, error) { return value{edge: &edgeValue{}}, nil }
 
+// emitEdgePairs lists the edges as edge_index does, with self-loops: what is made of
+// these belongs to no node.
+func emitEdgePairs(e *emitter, op *ir.Op) (value, error) {
+	return value{t: e.concat(0, e.unsqueeze(e.list.dst, 0), e.unsqueeze(e.list.src, 0))}, nil
+}
+
 func emitEdgeGather(e *emitter, op *ir.Op) (value, error) {
 	v, err := e.operand(op, 1)
 	if op.Str("side") == "src" {

@@ -55,6 +55,9 @@ type emitter struct {
 	batch    *ir.Value         // the argument from nodes to graphs, nil if there is none
 	members  *bucketSum        // over its entries
 
+	sorted *sortedEdges            // of the list, made when first used
+	shared map[string]*sharedEdges // by name of a list of pairs
+
 	list     *edgeList
 	forward  aggregation // sums over entering edges
 	backward aggregation // over leaving edges, made when first used

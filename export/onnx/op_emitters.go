@@ -71,6 +71,7 @@ func init() {
 		"gather":      {emitGather, false},
 		"scatter_add": {emitScatterAdd, false},
 		"pair_dot":    {emitPairDot, false},
+		"pair_gather": {emitPairGather, false},
 
 		"spmm":        {emitSpMM, true},
 		"spmax":       {emitSpMax, false},
@@ -78,6 +79,9 @@ func init() {
 		"edge_ones":   {emitEdgeOnes, true},
 		"edge_gather": {emitEdgeGather, true},
 		"edge_sum":    {emitEdgeSum, true},
+		"edge_pairs":  {emitEdgePairs, false},
+
+		"common_neighbors": {emitCommonNeighbors, false},
 
 		"edge_softmax": {emitEdgeSoftmax, false},
 		"group_sum":    {emitGroupSum, true},
@@ -496,11 +500,30 @@ func emitPairDot(e *emitter, op *ir.Op) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	end := func(i int64) tensor {
-		index := e.op("Gather", Int64Type, pairs.dims[1:], []tensor{pairs, e.int64Const(i)}, intAttr("axis", 0))
-		return e.gather(p, index)
+	q := p
+	if len(op.Operands) > 2 && op.Operands[2] != nil {
+		if q, err = e.operand(op, 2); err != nil {
+			return value{}, err
+		}
 	}
-	return value{t: e.rowSum(e.binary("Mul", end(0), end(1)))}, nil
+	return value{t: e.rowSum(e.binary("Mul", e.gather(p, e.pairEnd(pairs, 0)), e.gather(q, e.pairEnd(pairs, 1))))}, nil
+}
+
+func emitPairGather(e *emitter, op *ir.Op) (value, error) {
+	v, pairs, err := e.operands2(op)
+	if err != nil {
+		return value{}, err
+	}
+	end := int64(0)
+	if op.Str("end") == "second" {
+		end = 1
+	}
+	return value{t: e.gather(v, e.pairEnd(pairs, end))}, nil
+}
+
+// pairEnd returns the first (0) or the second (1) nodes of pairs.
+func (e *emitter) pairEnd(pairs tensor, i int64) tensor {
+	return e.op("Gather", Int64Type, pairs.dims[1:], []tensor{pairs, e.int64Const(i)}, intAttr("axis", 0))
 }
 
 func (e *emitter) rowSum(x tensor) tensor {

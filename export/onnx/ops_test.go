@@ -33,6 +33,9 @@ var (
 	rowVector  = ir.T(ir.F32, "4")
 	theGraph   = ir.GraphType("N", "E")
 	indices    = ir.T(ir.I64, "B")
+	nodePairs  = ir.T(ir.I64, "2", "P")
+	edgePairs  = ir.T(ir.I64, "2", "E") // made of the graph
+	absent     = ir.T(ir.F32, "absent")
 )
 
 func opCases() []opCase {
@@ -55,7 +58,18 @@ func opCases() []opCase {
 		{op: "gather", args: []ir.Type{nodeVector, indices}},
 		{op: "scatter_add", result: &nodeMatrix, args: []ir.Type{ir.T(ir.F32, "B", "4"), indices, nodeMatrix}},
 		{op: "scatter_add", result: &nodeVector, args: []ir.Type{ir.T(ir.F32, "B"), indices, nodeMatrix}},
-		{op: "pair_dot", args: []ir.Type{nodeMatrix, ir.T(ir.I64, "2", "P")}},
+		{op: "pair_dot", args: []ir.Type{nodeMatrix, nodePairs}},
+		{op: "pair_dot", args: []ir.Type{nodeMatrix, nodePairs, nodeMatrix}},
+		{op: "pair_dot", args: []ir.Type{nodeMatrix, edgePairs, nodeMatrix}},
+		{op: "pair_gather", attrs: ir.Attrs{"end": "first"}, args: []ir.Type{nodeVector, nodePairs}},
+		{op: "pair_gather", attrs: ir.Attrs{"end": "second"}, args: []ir.Type{nodeVector, nodePairs}},
+		{op: "pair_gather", attrs: ir.Attrs{"end": "first"}, args: []ir.Type{nodeVector, edgePairs}},
+		{op: "pair_gather", attrs: ir.Attrs{"end": "second"}, args: []ir.Type{nodeVector, edgePairs}},
+		{op: "edge_pairs", args: []ir.Type{theGraph, nodeMatrix}},
+		{op: "common_neighbors", args: []ir.Type{theGraph, edgeVector, nodeVector, nodePairs}},
+		{op: "common_neighbors", args: []ir.Type{theGraph, edgeVector, nodeVector, edgePairs}},
+		{op: "common_neighbors", args: []ir.Type{theGraph, absent, nodeVector, nodePairs}},
+		{op: "common_neighbors", args: []ir.Type{theGraph, absent, nodeVector, edgePairs}},
 		{op: "matmul", args: []ir.Type{nodeMatrix, ir.T(ir.F32, "4", "3")}},
 		{op: "matmul", attrs: ir.Attrs{"tb": true}, args: []ir.Type{nodeMatrix, ir.T(ir.F32, "3", "4")}},
 		{op: "matmul", attrs: ir.Attrs{"ta": true}, args: []ir.Type{nodeMatrix, ir.T(ir.F32, "N", "3")}},
@@ -125,6 +139,17 @@ func (c opCase) module() *ir.Module {
 			args, hasNodes = append(args, b.Sub(at("src"), b.One("square", nil, at("dst")))), true
 			continue
 		}
+		if t.Equal(absent) {
+			args = append(args, nil)
+			continue
+		}
+		if t.Equal(edgePairs) {
+			if graph == nil {
+				graph = b.Arg("g", theGraph)
+			}
+			args = append(args, b.One("edge_pairs", nil, graph))
+			continue
+		}
 		a := b.Arg(name, t)
 		args = append(args, a)
 		if t.IsGraph() {
@@ -149,6 +174,11 @@ func (c opCase) module() *ir.Module {
 		b.Return(fmt.Sprintf("also%d", i), r)
 	}
 	y := results[0]
+	if y.Type.Equal(edgePairs) {
+		x := b.Arg("x", nodeVector)
+		end := func(end string) *ir.Value { return b.One("pair_gather", ir.Attrs{"end": end}, x, y) }
+		y = b.Sub(end("first"), b.One("square", nil, end("second")))
+	}
 	if graph != nil && y.Type.Rank() > 0 && y.Type.Dims[0] == "E" {
 		b.Return("into", b.One("edge_sum", ir.Attrs{"side": "dst"}, graph, y))
 		b.Return("weighted", b.One("reduce_sum", ir.Attrs{"axis": "all"}, b.Mul(y, y)))
@@ -206,6 +236,16 @@ func (c opCase) inputs(fn *ir.Func, g *onnxtest.Graph, b int) map[string]ort.Ten
 	return in
 }
 
+// graphs are those on which the case runs.
+func (c opCase) graphs() []*onnxtest.Graph {
+	all := onnxtest.Graphs()
+	graphs := []*onnxtest.Graph{all[0], all[1], all[2], all[3], all[5]}
+	if c.op == "common_neighbors" {
+		graphs = append(graphs, all[4], all[6], all[7], all[9])
+	}
+	return graphs
+}
+
 // denseInPrograms have a dense form on values that a program computes, but not on
 // its arguments: single edges, and vectors. TestModels runs them in the dense
 // exports of whole models.
@@ -215,7 +255,6 @@ var denseInPrograms = []string{"edge_gather", "edge_ones", "spmm", "unsqueeze"}
 // in float64, on small, one-node and empty shapes.
 func TestOperations(t *testing.T) {
 	covered, dense := map[string]bool{}, map[string]bool{}
-	graphs := onnxtest.Graphs()
 	for _, c := range opCases() {
 		covered[c.op] = true
 		m := c.module()
@@ -246,7 +285,7 @@ func TestOperations(t *testing.T) {
 					t.Fatal(err)
 				}
 				s := onnxtest.Open(t, data, 1)
-				for _, g := range []*onnxtest.Graph{graphs[0], graphs[1], graphs[2], graphs[3], graphs[5]} {
+				for _, g := range c.graphs() {
 					for _, b := range []int{0, 1, 9} {
 						in := c.inputs(fn, g, b)
 						want, err := Interpreter(m, nil, nil)("f", in)

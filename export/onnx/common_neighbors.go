@@ -1,0 +1,158 @@
+package onnx
+
+import "github.com/gsrc-dev/gsrc/ir"
+
+// sortedEdges are the edges by target, then source; behind them self-loops, whose target
+// is N, and one entry that ends the list.
+type sortedEdges struct {
+	key    tensor // target·N + source, int64 [E+1]
+	order  tensor // the edges' positions, E of the last, int64 [E+1]
+	source tensor // int64 [E+1]
+	place  tensor // numbers the different keys from 0, int64 [E+1]
+	// first and count are of the edges into each node, of self-loops, and of none, int64 [N+2].
+	first, count tensor
+	weights      map[string]placeWeights // by name of the edges' weights, "" of none
+}
+
+// placeWeights are weights in the order of [sortedEdges], f32 [E+1], and their sums over
+// edges with the same ends, by place.
+type placeWeights struct{ each, sum tensor }
+
+// sharedEdges are what both nodes of a pair have an edge from: one element for each edge
+// into one node of a pair, whose source has edges into the other node too. int64 [M]
+type sharedEdges struct {
+	pair, node tensor
+	edge       tensor // number of the edge into the one, in the order of sortedEdges
+	place      tensor // of the edges into the other
+}
+
+func (e *emitter) sortEdges() *sortedEdges {
+	if e.sorted != nil {
+		return e.sorted
+	}
+	b, l := e.builder, e.list
+	s := &sortedEdges{weights: map[string]placeWeights{}}
+	b.in("sorted_edges", func() {
+		list := []dim{unknown}
+		keys := b.binary("Add", b.binary("Mul", l.into, l.nodes), l.src)
+		keys = b.concat(0, keys, b.binary("Mul", l.nodes, b.binary("Add", l.nodes, b.int64Const(1))))
+		size := b.sizeOf(keys, 0)
+		sorted := b.ascending(keys, size)
+		s.key, s.order = sorted[0], sorted[1]
+		s.source = b.gather(b.concat(0, l.src, b.int64s(0)), s.order)
+		before := b.op("Slice", Int64Type, list, []tensor{b.concat(0, b.int64s(-1), s.key), b.int64s(0), size, b.int64s(0)})
+		other := b.op("Not", boolType, list, []tensor{b.compare("Equal", s.key, before)})
+		s.place = b.binary("Sub", b.cumSum(b.cast(other, Int64Type), false), b.int64Const(1))
+		nodes := b.filledInt(b.binary("Add", l.nodes, b.int64Const(2)), 0, unknown)
+		s.count = b.scatterAdd(nodes, l.into, b.filledInt(b.sizeOf(l.into, 0), 1, l.into.dims...))
+		s.first = b.cumSum(s.count, true)
+	})
+	e.sorted, e.shared = s, map[string]*sharedEdges{}
+	return s
+}
+
+// of returns the weights of edges, nil for ones, as [placeWeights].
+func (s *sortedEdges) of(e *emitter, weight *tensor) placeWeights {
+	name := ""
+	if weight != nil {
+		name = weight.name
+	}
+	if w, ok := s.weights[name]; ok {
+		return w
+	}
+	var w placeWeights
+	e.in("sorted_edges", func() {
+		size := e.sizeOf(s.key, 0)
+		if weight == nil {
+			w.each = e.filledFloat(size, 1, unknown)
+		} else {
+			w.each = e.gather(e.concat(0, *weight, e.floats("const", []float32{0}, 1)), s.order)
+		}
+		w.sum = e.scatterAdd(e.filledFloat(size, 0, unknown), s.place, w.each)
+	})
+	s.weights[name] = w
+	return w
+}
+
+// shareEdges finds the edges that the nodes of pairs share. The edges into the node with
+// fewer are listed for every pair, and those of the other node looked up by sorting the
+// keys that they would have in among the keys that there are.
+func (e *emitter) shareEdges(pairs tensor) *sharedEdges {
+	s := e.sortEdges()
+	if m, ok := e.shared[pairs.name]; ok {
+		return m
+	}
+	b, nodes := e.builder, e.list.nodes
+	m := &sharedEdges{}
+	b.in("shared_edges", func() {
+		list := []dim{unknown}
+		one := b.int64Const(1)
+		x, y := e.pairEnd(pairs, 0), e.pairEnd(pairs, 1)
+		fewer := b.compare("LessOrEqual", b.gather(s.count, x), b.gather(s.count, y))
+		// One pair more, of the node that has no edges, so that nothing is ever empty.
+		pick := func(x, y tensor) tensor {
+			return b.concat(0, b.op("Where", Int64Type, x.dims, []tensor{fewer, x, y}), b.binary("Add", nodes, one))
+		}
+		from, to := pick(x, y), pick(y, x)
+		begin := b.cumSum(b.gather(s.count, from), true)
+		total := b.gather(begin, b.sizeOf(x, 0))
+		starts := b.filledInt(b.binary("Add", total, one), 0, unknown)
+		starts = b.scatterAdd(starts, begin, b.filledInt(b.sizeOf(begin, 0), 1, unknown))
+		pair := b.binary("Sub", b.cumSum(starts, false), one)
+		edge := b.binary("Add", b.gather(b.binary("Sub", b.gather(s.first, from), begin), pair), b.span(b.squeeze(b.sizeOf(pair, 0), 0)))
+		// That pair has no edge, but one element, which has the number of an edge.
+		edge = b.binary("Min", edge, b.binary("Sub", b.sizeOf(s.key, 0), one))
+		wanted := b.binary("Add", b.binary("Mul", b.gather(to, pair), nodes), b.gather(s.source, edge))
+
+		// An even number for each edge, the odd one above it for who asks.
+		two := b.int64Const(2)
+		have := b.sizeOf(s.key, 0)
+		all := b.concat(0, b.binary("Mul", s.key, two), b.binary("Add", b.binary("Mul", wanted, two), one))
+		sorted := b.ascending(all, b.sizeOf(all, 0))
+		asks := b.compare("GreaterOrEqual", sorted[1], have)
+		below := b.cumSum(b.cast(b.op("Not", boolType, list, []tensor{asks}), Int64Type), false)
+		at := b.nonZero(asks)
+		last := b.binary("Max", b.binary("Sub", b.gather(below, at), one), b.int64Const(0))
+		same := b.compare("Equal", b.binary("Add", b.binary("Mul", b.gather(s.key, last), two), one), b.gather(sorted[0], at))
+		asker := b.binary("Sub", b.gather(sorted[1], at), have)
+		real := b.compare("Less", asker, total)
+		found := b.nonZero(b.op("And", boolType, list, []tensor{same, real}))
+
+		asker = b.gather(asker, found)
+		m.pair = b.gather(pair, asker)
+		m.edge = b.gather(edge, asker)
+		m.node = b.gather(s.source, m.edge)
+		m.place = b.gather(s.place, b.gather(last, found))
+	})
+	e.shared[pairs.name] = m
+	return m
+}
+
+func emitCommonNeighbors(e *emitter, op *ir.Op) (value, error) {
+	var weight *tensor
+	if op.Operands[1] != nil {
+		a, err := e.edge(op, 1)
+		if err != nil {
+			return value{}, err
+		}
+		if a.base != nil || a.dst != nil || a.src != nil {
+			t := e.perEdge(a)
+			weight = &t
+		}
+	}
+	v, err := e.operand(op, 2)
+	if err != nil {
+		return value{}, err
+	}
+	pairs, err := e.operand(op, 3)
+	if err != nil {
+		return value{}, err
+	}
+	m := e.shareEdges(pairs)
+	w := e.sorted.of(e, weight)
+	terms := e.binary("Mul", e.gather(w.sum, m.place), e.gather(v, m.node))
+	if weight != nil {
+		terms = e.binary("Mul", terms, e.gather(w.each, m.edge))
+	}
+	return value{t: e.scatterAdd(e.filledFloat(e.sizeOf(pairs, 1), 0, pairs.dims[1:]...), m.pair, terms)}, nil
+}
