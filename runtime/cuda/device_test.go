@@ -65,6 +65,9 @@ func deviceCase(t *testing.T, d *Device, pool *kernels.Pool, name string, c opte
 	if err != nil {
 		t.Fatalf("%v\n%s", err, src)
 	}
+	if onCPU(t, m) {
+		return
+	}
 	drawn := optest.Arguments(t, m.Func("f"), c.Words(), sz, rng.New(step, name+src))
 	if !c.Fits(drawn, sz) {
 		return
