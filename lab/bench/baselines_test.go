@@ -3,17 +3,20 @@ package bench
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/sbinet/npyio"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/metrics"
 )
 
 // fakePython makes the test's own program stand for Python.
@@ -113,6 +116,9 @@ func TestBaselinesSayWhatPythonLacks(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "make bench-baselines") {
 		t.Errorf("without Python the error is %v", err)
 	}
+	if _, err := LinkPredictors(t.Context(), filepath.Join(t.TempDir(), "python"), data.Synthetic, 0, "out.csv"); err == nil || !strings.Contains(err.Error(), "requirements.txt") {
+		t.Errorf("without Python the error is %v", err)
+	}
 	if err := CheckBaselines("compile/gcn"); err == nil {
 		t.Error("compile/gcn has no baseline, but it is accepted")
 	}
@@ -202,6 +208,58 @@ func baselines(t *testing.T) (dir string, py *pythonRunner, ds *data.Dataset) {
 		t.Fatal(err)
 	}
 	return dir, &pythonRunner{path: python, programs: filepath.Join(dir, "baselines"), threads: 2}, ds
+}
+
+// Plain link predictors find random wrong edges of a graph with communities, list each
+// edge once, and give the same again.
+func TestLinkPredictors(t *testing.T) {
+	python := os.Getenv("BASELINES_PYTHON")
+	if python == "" {
+		t.Skip("set BASELINES_PYTHON to a Python that has lab/bench/baselines/requirements.txt")
+	}
+	ds, err := data.Load(data.Synthetic, data.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "below", "out.csv")
+	text, err := LinkPredictors(t.Context(), python, data.Synthetic, 0, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := LinkPredictors(t.Context(), python, data.Synthetic, 0, out)
+	if written, _ := os.ReadFile(out); err != nil || string(again) != string(text) || string(written) != string(text) {
+		t.Errorf("the same seed gave other scores, %v", err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(string(text))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"source", "target", "status", "evidence_cosine_of_tf-idf", "evidence_Adamic-Adar", "evidence_Adamic-Adar_times_cosine", "evidence_logistic_regression_of_four", "evidence_boosted_trees_of_twelve"}; !slices.Equal(rows[0], want) {
+		t.Fatalf("columns %v", rows[0])
+	}
+	var scores []float32
+	var wrong, all []int32
+	for _, r := range rows[1:] {
+		u, _ := strconv.Atoi(r[0])
+		v, _ := strconv.Atoi(r[1])
+		if ds.Graph.Has(int32(u), int32(v)) != (r[2] == "old") {
+			t.Fatalf("%v has the wrong status", r)
+		}
+		if r[2] == "old" {
+			x, err := strconv.ParseFloat(r[7], 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			label := int32(1)
+			if ds.Truth.Graph.Has(int32(u), int32(v)) {
+				label = 0
+			}
+			scores, wrong, all = append(scores, float32(x)), append(wrong, label), append(all, int32(len(all)))
+		}
+	}
+	if auc, _ := metrics.AUC(scores, 1, wrong, all); len(all) != ds.Graph.NumEdges() || auc < 70 {
+		t.Errorf("%d of %d edges, AUC %.1f", len(all), ds.Graph.NumEdges(), auc)
+	}
 }
 
 // The baselines themselves, on a graph of a few nodes.

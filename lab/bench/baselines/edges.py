@@ -87,7 +87,7 @@ def taken(pairs):
     return codes[np.minimum(np.searchsorted(codes, code), len(codes) - 1)] == code
 
 
-new = candidates(max(4 * len(edges), 200_000))
+new = candidates(max(len(edges), 200_000))
 fakes = rng.integers(0, n, (2 * len(edges), 2))
 fakes = fakes[(fakes[:, 0] != fakes[:, 1]) & ~taken(fakes)][:len(edges)]
 of_edges, of_fakes, of_new = (evidence(x, np.full(len(x), r)) for x, r in ((edges, 1), (fakes, 0), (new, 0)))
@@ -116,10 +116,13 @@ columns = {
     "logistic_regression_of_four": trained(logistic, [0, 3, 5, 6]),
     "boosted_trees_of_twelve": trained(trees, list(range(12))),
 }
+# Of the new pairs those are written that are among the likeliest of a predictor, as many as there are edges.
+likely = np.unique(np.concatenate([np.argsort(-c[1], kind="stable")[:len(edges)] for c in columns.values()]))
+new, columns = new[likely], {name: (c[0], c[1][likely]) for name, c in columns.items()}
 with open(o.out, "w", newline="") as f:
     w = csv.writer(f)
     w.writerow(["source", "target", "status", *("evidence_" + c for c in columns)])
     for k, (pairs, status) in enumerate(((edges, "old"), (new, "new"))):
         for (u, v), scores in zip(pairs.tolist(), zip(*(c[k].tolist() for c in columns.values()))):
-            w.writerow([u, v, status, *(f"{s:.9g}" for s in scores)])
+            w.writerow([u, v, status, *(f"{s:.6g}" for s in scores)])
 report(ms=0)
