@@ -13,16 +13,25 @@ import (
 // Every row has a list of more neighbours than are asked for, the first of all others in
 // the order of nearness: where some of them move away, the rest still holds what is
 // wanted. A row is compared with all others when it changes, or when its list runs out.
+//
+// A row that moves by little is not. While it stays within drift of where it was when it
+// was last compared with all others, its similarity with any row stays within twice that
+// of what it ever was. So it cannot get before the neighbours that are wanted of a row
+// whose bound is further behind them, and is compared with the others alone, the tight
+// ones. When a row itself moves, its bound follows by the distance.
 type Near struct {
 	k, m, n, f int
-	z          []float32 // [n,f] rows of length 1; zeros where there is none
-	there      []bool    // [n]
-	idx        []int32   // [n,m]
-	sim        []float32 // [n,m]
-	size       []int32   // [n] how many are in the list
-	bound      []place   // [n] what is not in the list comes behind this
-	sketch     *sketch   // nil where it does not pay
-	q          []float32 // [n,sketch.w]
+	z          []float32   // [n,f] rows of length 1; zeros where there is none
+	there      []bool      // [n]
+	idx        []int32     // [n,m]
+	sim        []float32   // [n,m]
+	size       []int32     // [n] how many are in the list
+	bound      []place     // [n] what is not in the list comes behind this
+	tight      []bool      // [n] of others, the bound holds where they are, not where they may drift to
+	anchor     [][]float32 // [n] what drift is measured from; nil where a row has not moved
+	drift      float64     // 0: a row that moves is compared with all others
+	sketch     *sketch     // nil where it does not pay
+	q          []float32   // [n,sketch.w]
 
 	undo  []nearRow // rows before [Near.Change]
 	saved []int32   // [n] one more than where a row is in undo, 0 where it is not
@@ -31,9 +40,17 @@ type Near struct {
 	sims  []float32
 	tile  []float32
 	floor []float32 // [n] the least similarity that a list takes, less the slack
-	mark  []bool    // [n]
+	mark  []mark    // [n]
 	look  []looker
 }
+
+// mark says what a row has to do with a change.
+type mark uint8
+
+const (
+	moved  mark = 1 + iota // within drift
+	search                 // it is compared with all others
+)
 
 // place is a place in the order of nearness.
 type place struct {
@@ -49,6 +66,8 @@ var everything = place{float32(math.Inf(-1)), math.MaxInt32}
 type nearRow struct {
 	row   int32
 	z, q  []float32 // nil where it has not changed
+	from  []float32 // its anchor
+	tight bool
 	idx   []int32
 	sim   []float32
 	there bool
@@ -59,11 +78,11 @@ type nearRow struct {
 // NewNear searches the k nearest neighbours of the rows of emb, [n,f]. Rows without a
 // direction have no neighbours and are nobody's, see [KNN].
 func NewNear(pool *kernels.Pool, emb []float32, n, f, k int) *Near {
-	return newNear(pool, emb, n, f, k, -1)
+	return newNear(pool, emb, n, f, k, -1, -1)
 }
 
-// newNear has a sketch of so many columns, with columns < 0 as many as seem best.
-func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int) *Near {
+// newNear has a sketch of so many columns, and that drift; what is below 0 is chosen.
+func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int, drift float64) *Near {
 	s := &Near{k: k, m: 2*k + 6, f: f}
 	s.grow(n)
 	var d directions
@@ -88,7 +107,16 @@ func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int) *Near {
 			s.idx[at+q], s.sim[at+q] = d.nodes[j], sim[i*s.m+q]
 			s.size[v]++
 		}
-		s.settle(v)
+		s.bound[v] = everything
+		if n := int(s.size[v]); n == s.m {
+			s.bound[v] = place{s.sim[at+n-1], s.idx[at+n-1]}
+		}
+	}
+	if s.drift = drift; drift < 0 {
+		s.chooseDrift()
+	}
+	for v := range s.tight {
+		s.tight[v] = s.near(int32(v), 4)
 	}
 	if s.sketch = newSketch(pool, s, columns); s.sketch != nil {
 		s.grow(n)
@@ -100,16 +128,37 @@ func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int) *Near {
 // NearBytes bounds what a [Near] holds of each row, with what it needs to take a change back.
 func NearBytes(f, k int) int64 {
 	m := 2*int64(k) + 6
-	return 2*(4*int64(f)*3/2+8*m) + 128 // a sketch has at most half the columns, and one
+	return 2*(4*int64(f)*3/2+8*m) + 4*int64(f) + 176 // a sketch has at most half the columns, and one
 }
 
-// settle sets the bound of a list that was searched anew.
-func (s *Near) settle(v int32) {
-	s.bound[v] = everything
-	if n := int(s.size[v]); n == s.m {
-		at := int(v)*s.m + n - 1
-		s.bound[v] = place{s.sim[at], s.idx[at]}
+// chooseDrift makes some rows tight, and leaves room to drift for most.
+func (s *Near) chooseDrift() {
+	var gaps []float64
+	for v, b := range s.bound {
+		if b != everything {
+			gaps = append(gaps, float64(s.sim[v*s.m+s.k-1]-b.sim))
+		}
 	}
+	if len(gaps) == 0 {
+		return
+	}
+	slices.Sort(gaps)
+	s.drift = (gaps[len(gaps)/20] - 2*s.rounding()) / 4
+	if s.drift < 8*s.rounding() {
+		s.drift = 0
+	}
+}
+
+// rounding bounds the error of a computed similarity.
+func (s *Near) rounding() float64 { return math.Ldexp(float64(s.f+2), -23) }
+
+// near tells whether others that move by so many times drift may get before the neighbours
+// of a row that are wanted.
+func (s *Near) near(v int32, times float64) bool {
+	if s.drift == 0 || s.bound[v] == everything {
+		return false
+	}
+	return int(s.size[v]) < s.k || float64(s.sim[int(v)*s.m+s.k-1]-s.bound[v].sim) <= float64(times*s.drift*1.001)+2*s.rounding()
 }
 
 func (s *Near) grow(n int) {
@@ -119,7 +168,9 @@ func (s *Near) grow(n int) {
 		s.q = append(s.q, make([]float32, n*s.sketch.w-len(s.q))...)
 	}
 	s.there = append(s.there, make([]bool, n-len(s.there))...)
-	s.mark = append(s.mark, make([]bool, n-len(s.mark))...)
+	s.tight = append(s.tight, make([]bool, n-len(s.tight))...)
+	s.anchor = append(s.anchor, make([][]float32, n-len(s.anchor))...)
+	s.mark = append(s.mark, make([]mark, n-len(s.mark))...)
 	s.saved = append(s.saved, make([]int32, n-len(s.saved))...)
 	s.idx = append(s.idx, make([]int32, n*s.m-len(s.idx))...)
 	s.sim = append(s.sim, make([]float32, n*s.m-len(s.sim))...)
@@ -149,61 +200,163 @@ func (s *Near) Change(pool *kernels.Pool, rows []int32, emb []float32, n int) (c
 	s.forget()
 	s.undoN = s.n
 	s.grow(n)
+	var all, some []int32 // which are compared with all others, and which with some
+	unit := make([]float32, s.f)
 	for i, v := range rows {
-		old := s.save(v)
-		old.z = slices.Clone(s.z[int(v)*s.f : (int(v)+1)*s.f])
-		if s.sketch != nil {
-			old.q = slices.Clone(s.q[int(v)*s.sketch.w : (int(v)+1)*s.sketch.w])
+		z, there := s.z[int(v)*s.f:(int(v)+1)*s.f], normalize(unit, emb[i*s.f:(i+1)*s.f])
+		if there == s.there[v] && slices.Equal(z, unit) {
+			continue
 		}
-		s.mark[v] = true
-		s.there[v] = normalize(s.z[int(v)*s.f:(int(v)+1)*s.f], emb[i*s.f:(i+1)*s.f])
-		s.size[v], s.bound[v] = 0, everything
+		old := s.save(v)
+		old.z = slices.Clone(z)
+		from := s.anchor[v]
+		if from == nil {
+			from = old.z
+		}
+		if there && s.there[v] && distance(unit, from) <= s.drift {
+			some, s.mark[v], s.anchor[v] = append(some, v), moved, from
+			if b := &s.bound[v]; *b != everything {
+				by := float64(distance(unit, z)*1.001) + 2*s.rounding()
+				*b = place{math.Nextafter32(float32(float64(b.sim)+by), 2), -1}
+			}
+		} else {
+			all, s.mark[v], s.anchor[v] = append(all, v), search, nil
+			s.size[v], s.bound[v] = 0, everything
+		}
+		copy(z, unit)
+		s.there[v] = there
 	}
 	if s.sketch != nil {
-		w := s.sketch.w
+		w, rows := s.sketch.w, slices.Concat(all, some)
 		q := make([]float32, len(rows)*w)
 		s.sketch.of(pool, q, gather(s.z, s.f, rows), len(rows))
 		for i, v := range rows {
-			copy(s.q[int(v)*w:], q[i*w:(i+1)*w])
+			row := s.q[int(v)*w : (int(v)+1)*w]
+			s.undo[s.saved[v]-1].q = slices.Clone(row)
+			copy(row, q[i*w:(i+1)*w])
 		}
 	}
-	// The changed rows leave the lists of others.
-	poor := make([]bool, s.n)
-	parallel(pool, s.n, 1024, func(lo, hi int) {
-		for v := lo; v < hi; v++ {
-			for _, u := range s.idx[v*s.m : v*s.m+int(s.size[v])] {
-				poor[v] = poor[v] || s.mark[u]
+	s.revise(pool)
+	there := slices.DeleteFunc(slices.Clone(all), func(v int32) bool { return !s.there[v] })
+	s.search(pool, there, nil, true)
+	if len(some) > 0 {
+		tight := []int32{}
+		for v, yes := range s.tight {
+			if yes && s.mark[v] != search {
+				tight = append(tight, int32(v))
 			}
 		}
-	})
-	for v, yes := range poor {
-		if yes && !s.mark[v] {
-			s.leave(int32(v))
-		}
+		s.search(pool, some, tight, true)
 	}
-	there := slices.DeleteFunc(slices.Clone(rows), func(v int32) bool { return !s.there[v] })
-	s.search(pool, there, true)
 	var short []int32
 	for _, old := range s.undo {
-		if v := old.row; !s.mark[v] && int(s.size[v]) < s.k && s.bound[v] != everything {
+		v := old.row
+		switch {
+		case s.mark[v] == search || s.bound[v] == everything:
+		case int(s.size[v]) < s.k || !s.tight[v] && s.near(v, 2):
 			short = append(short, v)
+		case s.tight[v]:
+			s.tight[v] = s.near(v, 4)
 		}
 	}
 	slices.Sort(short)
 	for _, v := range short {
 		s.size[v], s.bound[v] = 0, everything
-		s.mark[v] = true
+		s.mark[v] = search
 	}
-	s.search(pool, short, false)
+	s.search(pool, short, nil, false)
 	for _, old := range s.undo {
 		v := old.row
-		s.mark[v] = false
+		if s.mark[v] == search {
+			s.tight[v] = s.near(v, 4)
+		}
+		s.mark[v] = 0
 		if was := old.idx[:min(s.k, int(old.size))]; !slices.Equal(was, s.Nearest(v)) {
 			changed = append(changed, v)
 		}
 	}
 	slices.Sort(changed)
 	return changed
+}
+
+// distance is that of two rows.
+func distance(a, b []float32) float64 {
+	sum := 0.0
+	for i, x := range a {
+		d := float64(x) - float64(b[i])
+		sum += float64(d * d)
+	}
+	return math.Sqrt(sum)
+}
+
+// revise takes rows that are compared anew out of the lists of others, and brings those that
+// moved to where they belong, or out of lists whose bounds they are behind.
+func (s *Near) revise(pool *kernels.Pool) {
+	touched := make([]bool, s.n)
+	parallel(pool, s.n, 1024, func(lo, hi int) {
+		for v := lo; v < hi; v++ {
+			touched[v] = s.mark[v] == moved
+			for _, u := range s.idx[v*s.m : v*s.m+int(s.size[v])] {
+				touched[v] = touched[v] || s.mark[u] != 0
+			}
+		}
+	})
+	pairs := make([][]int, len(s.undo)) // of each row that moved, their places in lists
+	var rows []int32
+	for v, yes := range touched {
+		if !yes {
+			continue
+		}
+		rows = append(rows, int32(v))
+		s.save(int32(v))
+		for at := v * s.m; at < v*s.m+int(s.size[v]); at++ {
+			of := int32(v)
+			if s.mark[v] != moved {
+				of = s.idx[at]
+			}
+			if s.mark[of] == moved && s.mark[s.idx[at]] != search {
+				pairs[s.saved[of]-1] = append(pairs[s.saved[of]-1], at)
+			}
+		}
+	}
+	parallel(pool, len(pairs), 16, func(lo, hi int) {
+		var l looker
+		for i := lo; i < hi; i++ {
+			v := s.undo[i].row
+			l.rows = l.rows[:0]
+			for _, at := range pairs[i] {
+				u := s.idx[at]
+				if u == v {
+					u = int32(at / s.m)
+				}
+				l.rows = append(l.rows, u)
+			}
+			for q, x := range l.of(s, v) {
+				s.sim[pairs[i][q]] = x
+			}
+		}
+	})
+	parallel(pool, len(rows), 64, func(lo, hi int) {
+		for _, v := range rows[lo:hi] {
+			first := int(v) * s.m
+			to := first
+			for at := first; at < first+int(s.size[v]); at++ {
+				p := place{s.sim[at], s.idx[at]}
+				if s.mark[p.row] == search || s.bound[v].before(p) {
+					continue
+				}
+				q := to
+				for ; q > first && p.before(place{s.sim[q-1], s.idx[q-1]}); q-- {
+					s.sim[q], s.idx[q] = s.sim[q-1], s.idx[q-1]
+				}
+				s.sim[q], s.idx[q] = p.sim, p.row
+				to++
+			}
+			if s.size[v] = int32(to - first); to == first+s.m {
+				s.bound[v] = place{s.sim[to-1], s.idx[to-1]}
+			}
+		}
+	})
 }
 
 // save keeps a row as it was before the change.
@@ -214,7 +367,7 @@ func (s *Near) save(v int32) *nearRow {
 	at, size := int(v)*s.m, int(s.size[v])
 	s.idxs, s.sims = append(s.idxs, s.idx[at:at+size]...), append(s.sims, s.sim[at:at+size]...)
 	to := len(s.idxs) - size
-	s.undo = append(s.undo, nearRow{row: v, idx: s.idxs[to:], sim: s.sims[to:], there: s.there[v], size: s.size[v], bound: s.bound[v]})
+	s.undo = append(s.undo, nearRow{row: v, idx: s.idxs[to:], sim: s.sims[to:], from: s.anchor[v], tight: s.tight[v], there: s.there[v], size: s.size[v], bound: s.bound[v]})
 	s.saved[v] = int32(len(s.undo))
 	return &s.undo[len(s.undo)-1]
 }
@@ -237,28 +390,16 @@ func (s *Near) Undo() {
 		}
 		copy(s.idx[int(v)*s.m:], old.idx)
 		copy(s.sim[int(v)*s.m:], old.sim)
-		s.there[v], s.size[v], s.bound[v] = old.there, old.size, old.bound
+		s.there[v], s.size[v], s.bound[v], s.tight[v], s.anchor[v] = old.there, old.size, old.bound, old.tight, old.from
 	}
 	s.forget()
 	n := s.undoN
 	s.n, s.z, s.there, s.mark, s.saved = n, s.z[:n*s.f], s.there[:n], s.mark[:n], s.saved[:n]
 	s.idx, s.sim, s.size, s.bound = s.idx[:n*s.m], s.sim[:n*s.m], s.size[:n], s.bound[:n]
+	s.tight, s.anchor = s.tight[:n], s.anchor[:n]
 	if s.sketch != nil {
 		s.q = s.q[:n*s.sketch.w]
 	}
-}
-
-// leave drops marked rows from a list.
-func (s *Near) leave(v int32) {
-	s.save(v)
-	at, to := int(v)*s.m, int(v)*s.m
-	for q := at; q < at+int(s.size[v]); q++ {
-		if u := s.idx[q]; !s.mark[u] {
-			s.idx[to], s.sim[to] = u, s.sim[q]
-			to++
-		}
-	}
-	s.size[v] = int32(to - at)
 }
 
 // offer puts a row into the list of v if it belongs there.
@@ -293,11 +434,12 @@ const (
 )
 
 // search compares rows, which are marked, with all others, and fills their lists. With
-// both they are offered to the lists of unmarked rows, too.
+// both they are offered to the lists of rows that are not searched, too. With cols it offers
+// them to the lists of these alone, where they may be already.
 //
 // Where there is a sketch, tiles hold upper bounds, and only pairs whose bound reaches one
 // of their lists are compared.
-func (s *Near) search(pool *kernels.Pool, rows []int32, both bool) {
+func (s *Near) search(pool *kernels.Pool, rows, cols []int32, both bool) {
 	if s.k == 0 || s.f == 0 || len(rows) == 0 {
 		return
 	}
@@ -305,11 +447,17 @@ func (s *Near) search(pool *kernels.Pool, rows []int32, both bool) {
 	if s.sketch != nil {
 		from, w, slack = s.q, s.sketch.w, s.sketch.slack
 	}
+	n, to, col := s.n, from, func(c int) int32 { return int32(c) }
+	if cols != nil {
+		n, to, col = len(cols), gather(from, w, cols), func(c int) int32 { return cols[c] }
+	}
 	never := float32(math.Inf(1))
 	s.floor = room(s.floor, s.n)
-	for v := range s.floor {
-		if s.floor[v] = never; both && s.there[v] && !s.mark[v] {
-			s.floor[v] = s.bound[v].sim - slack
+	for c := range n {
+		if v := col(c); both && s.there[v] && s.mark[v] != search {
+			s.floor[c] = s.bound[v].sim - slack
+		} else {
+			s.floor[c] = never
 		}
 	}
 	s.tile = room(s.tile, nearRows*nearCols)
@@ -324,23 +472,30 @@ func (s *Near) search(pool *kernels.Pool, rows []int32, both bool) {
 	for part := range slices.Chunk(rows, nearRows) {
 		parallel(pool, len(part), nearPart, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				least[i] = s.least(&s.look[lo/nearPart], part[i])
+				if least[i] = never; cols == nil {
+					least[i] = s.least(&s.look[lo/nearPart], part[i])
+				}
 			}
 		})
 		some := gather(from, w, part)
-		for first := 0; first < s.n; first += nearCols {
-			width := min(nearCols, s.n-first)
-			pool.MatMul(s.tile, some, from[first*w:], len(part), w, width, false, true, kernels.Epilogue{})
+		for first := 0; first < n; first += nearCols {
+			width := min(nearCols, n-first)
+			pool.MatMul(s.tile, some, to[first*w:], len(part), w, width, false, true, kernels.Epilogue{})
 			parallel(pool, len(part), nearPart, func(lo, hi int) {
 				for i := lo; i < hi; i++ {
-					least[i] = max(least[i], s.bound[part[i]].sim)
-					hits[i] = s.scan(&s.look[lo/nearPart], hits[i][:0], part[i], first, s.tile[i*width:(i+1)*width], least[i], slack)
+					if cols == nil {
+						least[i] = max(least[i], s.bound[part[i]].sim)
+					}
+					hits[i] = s.scan(&s.look[lo/nearPart], hits[i][:0], part[i], cols, first, s.tile[i*width:(i+1)*width], least[i], slack)
 				}
 			})
 			for i, u := range part {
 				for _, h := range hits[i] {
-					s.offer(h.row, place{h.sim, u})
-					s.floor[h.row] = s.bound[h.row].sim - slack
+					v := col(int(h.row))
+					if at := int(v) * s.m; cols == nil || !slices.Contains(s.idx[at:at+int(s.size[v])], u) {
+						s.offer(v, place{h.sim, u})
+						s.floor[h.row] = s.bound[v].sim - slack
+					}
 				}
 			}
 		}
@@ -362,25 +517,30 @@ func (s *Near) least(l *looker, u int32) float32 {
 	return slices.Min(l.of(s, u))
 }
 
-// scan looks through a row of a tile, which is of u with the rows from first on, for what
-// reaches least or the list of the other. It fills the list of u, and appends to hits the
-// rows whose lists it may belong in. It writes nothing but the list of u, which is saved.
-func (s *Near) scan(l *looker, hits []place, u int32, first int, tile []float32, least, slack float32) []place {
+// scan looks through a row of a tile, which is of u with the rows from first on, or with
+// these of cols, for what reaches least or the list of the other. It fills the list of u, and
+// appends to hits the columns to whose lists u may belong. It writes nothing but the list of
+// u, which is saved.
+func (s *Near) scan(l *looker, hits []place, u int32, cols []int32, first int, tile []float32, least, slack float32) []place {
 	found := l.hits[:kernels.Reach(l.hits, tile, s.floor[first:first+len(tile)], least-slack)]
-	l.rows = l.rows[:0]
+	l.rows, l.cols = l.rows[:0], l.cols[:0]
 	for _, c := range found {
-		if v := int32(first + int(c)); v != u && s.there[v] {
-			l.rows = append(l.rows, v)
+		c := int32(first + int(c))
+		v := c
+		if cols != nil {
+			v = cols[c]
+		}
+		if v != u && s.there[v] {
+			l.rows, l.cols = append(l.rows, v), append(l.cols, c)
 		}
 	}
 	// Products of tiles are to the bit those of pairs.
 	for i, x := range l.of(s, u) {
-		v := l.rows[i]
 		if x >= least {
-			s.offer(u, place{x, v})
+			s.offer(u, place{x, l.rows[i]})
 		}
-		if x >= s.floor[v] {
-			hits = append(hits, place{x, v})
+		if c := l.cols[i]; x >= s.floor[c] {
+			hits = append(hits, place{x, c})
 		}
 	}
 	return hits

@@ -31,7 +31,8 @@ func TestNearIsExact(t *testing.T) {
 		for range n {
 			emb = append(emb, row()...)
 		}
-		s := newNear(pool, emb, n, f, k, columns)
+		drift := rapid.SampledFrom([]float64{0, 1e-3, 0.05, 0.3}).Draw(t, "drift")
+		s := newNear(pool, emb, n, f, k, columns, drift)
 		check := func() {
 			want, _ := KNN(pool, emb, n, f, k)
 			for v := range n {
@@ -52,8 +53,14 @@ func TestNearIsExact(t *testing.T) {
 			for v := range n {
 				if rapid.IntRange(0, 4).Draw(t, "change") == 0 {
 					rows = append(rows, int32(v))
-					copy(emb[v*f:], row())
-					if rapid.Bool().Draw(t, "away") {
+					switch rapid.SampledFrom([]string{"a little", "a little", "anywhere", "away", "not"}).Draw(t, "where") {
+					case "a little":
+						for i := range f {
+							emb[v*f+i] += float32(drift) * float32(rapid.IntRange(-2, 2).Draw(t, "by"))
+						}
+					case "anywhere":
+						copy(emb[v*f:], row())
+					case "away":
 						clear(emb[v*f : (v+1)*f])
 					}
 				}
@@ -81,6 +88,101 @@ func TestNearIsExact(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Rows that stay near to where they were are compared with few others, and the neighbours are
+// the same even if many move as far as that allows, to where it matters most.
+func TestNearDrift(t *testing.T) {
+	pool := kernels.NewPool(2)
+	defer pool.Close()
+	const n, steps = 150, 300
+	for seed, c := range []struct {
+		f, k  int
+		drift float64
+	}{{4, 3, 0.01}, {16, 1, 0.03}, {24, 3, -1}, {32, 1, -1}, {48, 4, -1}} {
+		random := rng.New(uint64(seed), "drift")
+		at := uint64(0)
+		draw := func(bound int) int { at++; return random.Intn(at, bound) }
+		emb := make([]float32, n*c.f)
+		for i := range emb {
+			at++
+			emb[i] = float32(random.Normal(at))
+		}
+		s := newNear(pool, emb, n, c.f, c.k, 0, c.drift)
+		drifted, tight, center, other := 0, 0, 0, 0
+		for step := range steps {
+			was := slices.Clone(emb)
+			// Away from one row and then towards it, and this row likewise from the first that
+			// is not in its list; its neighbours the other way.
+			if step%2 == 0 {
+				center = draw(n)
+				other = center
+				for v := range n {
+					if at := center * s.m; v != center && !slices.Contains(s.idx[at:at+int(s.size[center])], int32(v)) &&
+						(other == center || s.Similarity(int32(v), int32(center)) > s.Similarity(int32(other), int32(center))) {
+						other = v
+					}
+				}
+			}
+			sign := 2*(step%2) - 1
+			var rows []int32
+			for v := range n {
+				to := sign
+				if slices.Contains(s.Nearest(int32(center)), int32(v)) {
+					to = -sign
+				}
+				from, by := s.anchor[v], 0.95*s.drift
+				if from == nil {
+					from = s.z[v*c.f : (v+1)*c.f]
+				}
+				switch draw(40) {
+				case 0: // out of reach
+					by = 20 * s.drift
+				case 1, 2, 3, 4, 5, 6, 7, 8:
+					if v != center && v != other {
+						continue
+					}
+				}
+				rows = append(rows, int32(v))
+				towards := s.z[center*c.f : (center+1)*c.f]
+				if v == center {
+					towards = s.z[other*c.f : (other+1)*c.f]
+				}
+				along := product(from, towards) // the rest is tangential
+				length := math.Sqrt(max(1e-12, 1-along*along))
+				for i := range c.f {
+					emb[v*c.f+i] = from[i] + float32(float64(to)*by*(float64(towards[i])-along*float64(from[i]))/length)
+				}
+			}
+			anchors, tights := slices.Clone(s.anchor), slices.Clone(s.tight)
+			s.Change(pool, rows, gather(emb, c.f, rows), n)
+			for v := range n {
+				if s.anchor[v] != nil {
+					drifted++
+				}
+				if s.tight[v] {
+					tight++
+				}
+			}
+			want, _ := KNN(pool, emb, n, c.f, c.k)
+			for v := range n {
+				if got := s.Nearest(int32(v)); !slices.Equal(got, want[v*c.k:(v+1)*c.k]) {
+					t.Fatalf("%+v, step %d: row %d has the neighbours %v, want %v", c, step, v, got, want[v*c.k:(v+1)*c.k])
+				}
+			}
+			if draw(3) == 0 {
+				s.Undo()
+				emb = was
+				if !slices.EqualFunc(s.anchor, anchors, slices.Equal) || !slices.Equal(s.tight, tights) {
+					t.Fatalf("%+v, step %d is not taken back", c, step)
+				}
+			}
+		}
+		t.Logf("%+v: drift %.3g, rows are off their anchors %.2f of the time, tight %.2f", c, s.drift, float64(drifted)/(steps*n), float64(tight)/(steps*n))
+		if drifted == 0 || tight == 0 || tight == steps*n {
+			t.Errorf("%+v: %d rows drifted, %d tight", c, drifted, tight)
+		}
+	}
 }
 
 // Where rows are many and differ in few directions, most pairs are left out by their

@@ -202,6 +202,7 @@ func gather(x []float32, w int, rows []int32) []float32 {
 type looker struct {
 	hits     []uint64
 	rows     []int32
+	cols     []int32
 	sim      []float32
 	products kernels.Products
 }
