@@ -65,12 +65,10 @@ func edgeReport(t *Target, ls ResultRows) (r rendered) {
 		return &v
 	}
 	r.text = tests +
-		"AUC of telling wrong edges from the others by their score:\n\n" + edgeMeans(ls, "%.3f ± %.3f", wrongAUC, 0) +
-		"\nShare of wrong edges among the k least likely old ones, k being the number of wrong ones:\n\n" +
-		edgeMeans(ls, "%.3f ± %.3f", func(l ResultRow) *float64 { return l.WrongPrecision }, 1) +
-		"\nHidden edges among the k likeliest new ones, k being the number of hidden ones; random where scores are equal:\n\n" +
-		edgeMeans(ls, "%.1f ± %.1f", func(l ResultRow) *float64 { return l.HiddenFound }, 2) +
-		"\nProbabilities and dropped edges. The calibration error is that of old edges' probabilities, in ten bins; it is best at 0, and at most 0.05 is required where edges are planted. The precision is the share of wrong ones among the dropped, against dropping as many at random:\n\n"
+		edgeMeans(ls, "AUC of telling wrong edges from the others by their score:", "%.3f ± %.3f", wrongAUC, 0) +
+		edgeMeans(ls, "Share of wrong edges among the k least likely old ones, k being the number of wrong ones:", "%.3f ± %.3f", func(l ResultRow) *float64 { return l.WrongPrecision }, 1) +
+		edgeMeans(ls, "Hidden edges among the k likeliest new ones, k being the number of hidden ones; of equal scores as many as a random order finds:", "%.1f ± %.1f", func(l ResultRow) *float64 { return l.HiddenFound }, 2) +
+		"Probabilities and dropped edges. The calibration error is that of old edges' probabilities, in ten bins; it is best at 0, and at most 0.05 is required where edges are planted. The precision is the share of wrong ones among the dropped, against dropping as many at random:\n\n"
 	var rows [][]string
 	for _, m := range []struct {
 		name, form string
@@ -102,9 +100,13 @@ func (ls ResultRows) edgeMean(form string, of func(ResultRow) *float64) string {
 	return fmt.Sprintf(form, mean, std)
 }
 
-// edgeMeans is the table of a quantity by rows and sets, with the goals of that number.
-func edgeMeans(ls ResultRows, form string, of func(ResultRow) *float64, number int) string {
+// edgeMeans is the table of a quantity by rows and sets, with the goals of that number,
+// below a line that says what it is; empty where no set has it.
+func edgeMeans(ls ResultRows, says, form string, of func(ResultRow) *float64, number int) string {
 	panels := slices.DeleteFunc(ls.panels(), func(p string) bool { return ls.in(p).values(of) == nil })
+	if len(panels) == 0 {
+		return ""
+	}
 	head := slices.Clone(panels)
 	for i, p := range panels {
 		if some := ls.in(p); number == 2 && len(some) > 0 && some[0].Hidden != nil {
@@ -133,7 +135,7 @@ func edgeMeans(ls ResultRows, form string, of func(ResultRow) *float64, number i
 		}
 		rows = append(rows, line)
 	}
-	return table(append([]string{""}, head...), rows)
+	return says + "\n\n" + table(append([]string{""}, head...), rows) + "\n"
 }
 
 // edgeTests compares all together with the best source alone, and the trained embedding
