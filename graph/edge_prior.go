@@ -39,7 +39,7 @@ type NodeFeatures struct {
 // threads. The calibration is for edges of other graphs.
 func CalibrateEdges(pool *kernels.Pool, g *Graph, x NodeFeatures, rounds int, s rng.Stream) (p []float32, c *Calibration) {
 	p, c = ones(len(g.Edges)), &Calibration{}
-	pairs := randomPairs(g, len(g.Edges), s)
+	pairs := RandomPairs(g, len(g.Edges), false, s)
 	if len(pairs) == 0 || x.Cols == 0 { // nothing to compare with
 		return p, c
 	}
@@ -143,7 +143,19 @@ func (c *Calibration) Probabilities(pool *kernels.Pool, g *Graph, x NodeFeatures
 type EdgePrior struct {
 	Graph       *Graph    // undirected
 	P           []float32 // [E] of its edges
-	Calibration *Calibration
+	Calibration *Calibration // nil where P is evidence that package train has joined
+}
+
+// NullFraction returns the share of edges that are none, as far as P tells.
+func (e *EdgePrior) NullFraction() float64 {
+	if e.Calibration != nil {
+		return e.Calibration.NullFraction
+	}
+	sum := 0.0
+	for _, p := range e.P {
+		sum += 1 - float64(p)
+	}
+	return sum / float64(max(1, len(e.P)))
 }
 
 const leastPrior = 0.01
@@ -243,12 +255,19 @@ func (x *NodeFeatures) rarity(n int) []float64 {
 	return count
 }
 
-// randomPairs draws pairs of different nodes without an edge. A graph that has nearly
+// RandomPairs draws pairs {u, v}, u < v, of different nodes without an edge of an undirected
+// graph: nodes alike, or by degree, each as often as it ends an edge. A graph that has nearly
 // all edges may have fewer than are wanted.
-func randomPairs(g *Graph, want int, s rng.Stream) (pairs [][2]int32) {
+func RandomPairs(g *Graph, want int, byDegree bool, s rng.Stream) (pairs [][2]int32) {
+	node := func(i uint64) int32 {
+		if byDegree {
+			end := s.Intn(i, 2*len(g.Edges))
+			return g.Edges[end/2][end%2]
+		}
+		return int32(s.Intn(i, g.N))
+	}
 	for i := uint64(0); len(pairs) < want && i < 20*uint64(want); i++ {
-		u, v := int32(s.Intn(2*i, g.N)), int32(s.Intn(2*i+1, g.N))
-		if u != v && !g.Has(u, v) {
+		if u, v := node(2*i), node(2*i+1); u != v && !g.Has(u, v) {
 			pairs = append(pairs, [2]int32{min(u, v), max(u, v)})
 		}
 	}

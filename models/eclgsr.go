@@ -15,6 +15,7 @@ type ecl struct {
 	projector  network   // ϕ
 	classifier network   // C of nodes; nil where graphs are classified
 	graphs     *graphNet // C of graphs; nil where nodes are classified
+	evidence   *evidence // nil where embeddings or attributes judge edges
 }
 
 // newECL declares encoder and projector.
@@ -30,6 +31,9 @@ func newECL(name string, o Options) *ecl {
 func eclGSR(o Options) *ir.Module {
 	e := newECL("ecl_gsr", o)
 	e.classifier = classifier(e.m, architecture(o.Classifier), o)
+	if o.Edges.Judge == JudgeEvidence {
+		e.evidence = declareEvidence(e.m, o.Features)
+	}
 	e.energy()
 	e.pretrain()
 	e.joint()
@@ -37,7 +41,12 @@ func eclGSR(o Options) *ir.Module {
 	e.encode()
 	e.probability()
 	e.refine()
-	e.score()
+	if e.evidence != nil {
+		e.evidence.fit(o)
+		e.evidence.score(o)
+	} else {
+		e.score()
+	}
 	classify(e.m, o, e.classifier, &candidates)
 	return e.m
 }
@@ -103,7 +112,7 @@ func (e *ecl) dualType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.Features+e.St
 // weights returns the weights of the raw graph's entries, nil for ones: existing edges
 // that the attributes contradict carry less of the encoder's messages.
 func (e *ecl) weights(b *ir.Builder) *ir.Value {
-	if e.Edges.Judge != JudgeAttributes {
+	if e.Edges.Judge == JudgeEmbedding {
 		return nil
 	}
 	return b.Arg("w", ir.T(ir.F32, "E"))
@@ -155,7 +164,7 @@ func (e *ecl) energy() {
 	samples := b.Arg(name, t)
 	zp := b.Arg("zp", ir.T(ir.F32, count, ir.D(e.Encoder.Projection)))
 	var w *ir.Value
-	if e.Views.Edges > 0 || e.Edges.Judge == JudgeAttributes {
+	if e.Views.Edges > 0 || e.Edges.Judge != JudgeEmbedding {
 		w = b.Arg("w", ir.T(ir.F32, "E"))
 	}
 	z := e.represent(b, g, w, nu, samples)
@@ -287,17 +296,30 @@ func (e *ecl) encode() {
 	_, dual := e.attributes(b)
 	g := e.arg(b, "g", rawGraph)
 	b.Return("embedding", e.encoder.run(b, g, e.weights(b), dual, nil))
+	if e.evidence == nil {
+		return
+	}
+	b = e.m.NewFunc(EncodeJudging)
+	x, dual := e.attributes(b)
+	g = b.Arg("g", rawGraph)
+	b.Return("embedding", e.encoder.run(b, g, e.evidence.edges(b, x, g).probability, dual, nil))
 }
+
+// EncodeJudging is @encode of a graph whose edges are not judged yet: what is exported.
+const EncodeJudging = "encode_judging"
 
 func (e *ecl) embeddingType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.Encoder.Hidden)) }
 
 // edgeProbability returns Eq 18's probabilities of the candidates, and its bounds.
 // Where attributes tell how likely existing edges are edges at all, their
-// probabilities are multiplied by that.
+// probabilities are multiplied by that; where evidence does, it is the probabilities.
 func (e *ecl) edgeProbability(b *ir.Builder, c, h, old *ir.Value, bounds ...*ir.Value) []*ir.Value {
 	p := slices.Clone(b.Op("gsr.edge_probability", e.intervals(), append([]*ir.Value{c, h, old}, bounds...)...))
-	if e.Edges.Judge == JudgeAttributes {
+	switch e.Edges.Judge {
+	case JudgeAttributes:
 		p[0] = b.Mul(p[0], b.Arg("evidence", ir.T(ir.F32, "M")))
+	case JudgeEvidence:
+		p[0] = b.Arg("evidence", ir.T(ir.F32, "M"))
 	}
 	return p
 }

@@ -35,6 +35,9 @@ func (t *nodeSteps) release() {
 	if f := t.found.prune; f != nil {
 		f.Close()
 	}
+	if t.judge != nil {
+		t.judge.release()
+	}
 }
 
 func (t *nodeSteps) count() int { return t.candidateSet().Len() }
@@ -93,7 +96,7 @@ func (t *nodeSteps) infer() error {
 // candidateOptions are those of a configuration. Where attributes judge edges, the host
 // needs the candidates.
 func candidateOptions(c *config.Config) runtime.CandidateOptions {
-	return runtime.CandidateOptions{K: c.Candidates.K, Mutual: c.Candidates.Mutual, Index: graph.Index(c.Candidates.Index), OnHost: c.Model.Edges.Judge == models.JudgeAttributes}
+	return runtime.CandidateOptions{K: c.Candidates.K, Mutual: c.Candidates.Mutual, Index: graph.Index(c.Candidates.Index), OnHost: c.Model.Edges.Judge != models.JudgeEmbedding}
 }
 
 // candidateSet returns the candidates of the task's graph, made on first use.
@@ -121,7 +124,13 @@ func (t *nodeSteps) bindCandidates() error {
 	if err != nil {
 		return err
 	}
-	e.perEdge = t.edges.prior.OfCandidates(e.perEdge, cand)
+	if t.judge != nil {
+		if e.perEdge, err = t.judge.ofCandidates(e.perEdge, cand); err != nil {
+			return err
+		}
+	} else {
+		e.perEdge = t.edges.prior.OfCandidates(e.perEdge, cand)
+	}
 	e.ofEntry = e.set.Structure().Spread(e.ofEntry, e.perEdge)
 	return t.prog.bindVector("evidence", e.ofEntry)
 }

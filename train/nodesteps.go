@@ -24,6 +24,7 @@ type nodeSteps struct {
 	batches *batcher          // of contrastive steps, nil before the first
 	scored  []runtime.Scoring // training and validation nodes
 	found   nodeEdges
+	judge   *evidence // nil where it judges no edges
 }
 
 // reserve has nothing to do: all steps are of one size.
@@ -135,11 +136,23 @@ func (t *nodeSteps) begin() error {
 		t.prog.inputs["x_struct"] = runtime.F32(x, t.ds.Graph.N, width)
 	}
 	c := t.cfg.Model.Edges
-	if c.Judge != models.JudgeAttributes {
-		return nil
-	}
 	x := &t.found
-	t.edges.prior = graph.NewEdgePrior(t.pool, t.ds.Graph, t.ds.X.Attributes(), c.JudgeRounds, c.JudgeDistrust, t.seed())
+	switch c.Judge {
+	case models.JudgeEmbedding:
+		return nil
+	case models.JudgeAttributes:
+		t.edges.prior = graph.NewEdgePrior(t.pool, t.ds.Graph, t.ds.X.Attributes(), c.JudgeRounds, c.JudgeDistrust, t.seed())
+	case models.JudgeEvidence:
+		t.state.Phase = "evidence"
+		t.judge = newEvidence(t.prog, t.pool, t.ds.Graph)
+		if err := t.judge.fit(t.ds.X.Attributes(), t.seed()); err != nil {
+			return err
+		}
+		if err := t.judge.judgeEdges(); err != nil {
+			return err
+		}
+		t.edges.prior = &graph.EdgePrior{Graph: t.judge.g, P: t.judge.edges}
+	}
 	if x.set != nil { // from before an interruption
 		if err := t.bindCandidates(); err != nil {
 			return err

@@ -37,8 +37,8 @@ type Result struct {
 	// HomophilyAfter is that of the refined graph, each edge counted with its
 	// weight.
 	HomophilyAfter *float64 `json:"homophily_after"`
-	// NullFraction is the share of existing edges that attributes speak against (π₀ of
-	// graph.CalibrateEdges); only where model.edges.judge asks for it.
+	// NullFraction is the share of existing edges that attributes or evidence speak against
+	// (π₀); only where model.edges.judge asks for it.
 	NullFraction *float64 `json:"doubted,omitempty"`
 
 	// Val and Test say more about the predictions at the kept epoch than accuracy;
@@ -115,7 +115,8 @@ func (t *trainer) finish() (*Result, error) {
 	res := &Result{Model: t.job.Model, Data: t.info.Name, Seed: t.cfg.Train.Seed, Split: t.splitName, BestEpoch: t.state.BestEpoch, ValAcc: t.state.BestAcc,
 		TestCurve: t.state.TestCurve}
 	if t.edges != nil && t.edges.prior != nil {
-		res.NullFraction = &t.edges.prior.Calibration.NullFraction
+		share := t.edges.prior.NullFraction()
+		res.NullFraction = &share
 	}
 	run := &Model{Model: t.job.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}}
 	for _, p := range t.optim.Params {

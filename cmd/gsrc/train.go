@@ -213,7 +213,7 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 			fmt.Fprintf(&b, ", homophily from %.3f to %.3f", *res.HomophilyBefore, *res.HomophilyAfter)
 		}
 		if res.NullFraction != nil {
-			fmt.Fprintf(&b, "; the attributes contradict %.0f %% of the original edges", 100**res.NullFraction)
+			fmt.Fprintf(&b, "; evidence speaks against %.0f %% of the original edges", 100**res.NullFraction)
 		}
 		b.WriteByte('\n')
 	}

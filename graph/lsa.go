@@ -1,0 +1,136 @@
+package graph
+
+import (
+	"math"
+
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// lsaIterations of orthogonal iteration: what is left of the directions behind those that
+// are wanted does not change a cosine noticeably.
+const lsaIterations = 6
+
+// LSA returns the projection of latent semantic analysis (Deerwester et al. 1990),
+// [Cols, width] in row-major order: rows of attributes times it are their coordinates in
+// the span of the first right singular vectors of the matrix whose columns are scaled by
+// how rare they are (inverse document frequency) and whose rows then have length 1. With
+// no more columns than width, it only scales them. width is at most Cols.
+//
+// The basis of that span is not told apart from other orthonormal ones: lengths and
+// cosines are the same. The same stream gives the same bits for any number of threads.
+func (x *NodeFeatures) LSA(pool *kernels.Pool, n, width int, s rng.Stream) []float32 {
+	rarity := x.rarity(n)
+	p := make([]float32, x.Cols*width)
+	if x.Cols <= width {
+		for c, v := range rarity {
+			p[c*width+c] = float32(v)
+		}
+		return p
+	}
+	rows := make([]sparseRow, n)
+	count := make([]int32, x.Cols+1)
+	for i := range rows {
+		rows[i], _ = x.scaled(i, rarity)
+		for _, c := range rows[i].col {
+			count[c+1]++
+		}
+	}
+	for c := range x.Cols {
+		count[c+1] += count[c]
+	}
+	columns := make([]sparseRow, x.Cols) // the transposed matrix
+	at, val := make([]int32, count[x.Cols]), make([]float32, count[x.Cols])
+	for c := range columns {
+		columns[c] = sparseRow{at[count[c]:count[c]:count[c+1]], val[count[c]:count[c]:count[c+1]]}
+	}
+	for i, r := range rows {
+		for k, c := range r.col {
+			columns[c].col, columns[c].val = append(columns[c].col, int32(i)), append(columns[c].val, r.val[k])
+		}
+	}
+	v, y := make([]float64, x.Cols*width), make([]float64, n*width)
+	for i := range v {
+		v[i] = s.Normal(uint64(i))
+	}
+	for range lsaIterations {
+		orthonormalise(pool, v, width)
+		multiply(pool, y, rows, v, width)
+		multiply(pool, v, columns, y, width)
+	}
+	orthonormalise(pool, v, width)
+	for c, scale := range rarity {
+		for k := range width {
+			p[c*width+k] = float32(scale * v[c*width+k])
+		}
+	}
+	return p
+}
+
+// multiply sets y to the product of sparse rows and x, both [·, width].
+func multiply(pool *kernels.Pool, y []float64, rows []sparseRow, x []float64, width int) {
+	parallel(pool, len(rows), 64, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			to := y[i*width : (i+1)*width]
+			clear(to)
+			for k, c := range rows[i].col {
+				w, from := float64(rows[i].val[k]), x[int(c)*width:][:width]
+				for j, v := range from {
+					to[j] += float64(w * v)
+				}
+			}
+		}
+	})
+}
+
+// orthonormalise makes the columns of v [·, width] orthonormal, each by what it has left
+// beside those before it (Gram–Schmidt, twice, which suffices: Giraud et al. 2005). A
+// column that depends on others becomes zero.
+func orthonormalise(pool *kernels.Pool, v []float64, width int) {
+	n := len(v) / width
+	cols := make([]float64, len(v)) // transposed
+	for i := range n {
+		for j := range width {
+			cols[j*n+i] = v[i*width+j]
+		}
+	}
+	dot := func(x, y []float64) (sum float64) {
+		for i, a := range x {
+			sum += float64(a * y[i])
+		}
+		return sum
+	}
+	products := make([]float64, width)
+	for j := range width {
+		c := cols[j*n : (j+1)*n]
+		before := math.Sqrt(dot(c, c))
+		for range 2 {
+			parallel(pool, j, 8, func(lo, hi int) {
+				for k := lo; k < hi; k++ {
+					products[k] = dot(c, cols[k*n:(k+1)*n])
+				}
+			})
+			parallel(pool, n, 512, func(lo, hi int) {
+				for k := range j {
+					w, from := products[k], cols[k*n:(k+1)*n]
+					for i := lo; i < hi; i++ {
+						c[i] -= float64(w * from[i])
+					}
+				}
+			})
+		}
+		length := math.Sqrt(dot(c, c))
+		scale := 0.0
+		if length > 1e-9*before {
+			scale = 1 / length
+		}
+		for i := range c {
+			c[i] *= scale
+		}
+	}
+	for i := range n {
+		for j := range width {
+			v[i*width+j] = cols[j*n+i]
+		}
+	}
+}

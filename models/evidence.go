@@ -1,0 +1,408 @@
+package models
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+// Evidence for an edge comes from several sources, each of which judges it without itself,
+// since messages over an edge make its ends alike whether it is right or wrong:
+//
+//	z    features of a node, projected and of length 1
+//	s1   Σ a·z over its neighbours, s2 Σ a·s1, d Σ a, d1 Σ a·d; a are weights of edges
+//
+// Of an edge {u, v} of weight w, what came over the edge itself is taken off exactly:
+// m1(u) = s1(u) − w·z(v), m2(u) = s2(u) − w·s1(v), and from the degrees likewise. So a
+// source is a function of a few dot products of the rows of u and v, and judging all edges
+// takes as many steps as there are edges. A pair that is no edge has w = 0.
+//
+// The sources are joined by a logistic regression that was fitted on edges against pairs
+// drawn at random (package train), which gives how much likelier they are of an edge than
+// of a random pair.
+
+// EvidenceRounds is how often a graph is weighed by the robust evidence for its edges, see
+// [evidence.edges].
+const EvidenceRounds = 4
+
+// EvidencePower sharpens the weights of a round.
+const EvidencePower = 5
+
+// EvidenceRange bounds standardised sources, which products would take far otherwise.
+const EvidenceRange = 3.0
+
+// MinEvidence keeps weights of edges above zero.
+const MinEvidence = 1e-3
+
+// EvidenceSources names what the evidence for an edge consists of, in the order of the
+// joint regression's weights. Of z, m1 and m2 of the two ends they compare (cosines):
+//
+//	features                  z
+//	sum, mean                 z + m1, with m1 as it is and divided by the degree
+//	neighbours                m1
+//	across_max, across_min    m1 of one end with z of the other, both ways
+//	sum2, mean2               z + m1 + m2, with m1 and m2 likewise
+//
+// and adamic_adar (Adamic and Adar 2003) and jaccard are of common neighbours, degree_min,
+// degree_max and walks of how many neighbours, and walks of two steps, the ends have, and
+// overlap is the product of m1, not divided by anything.
+var EvidenceSources = []string{
+	"features", "sum", "mean", "neighbours", "across_max", "across_min", "adamic_adar", "jaccard",
+	"degree_min", "degree_max", "mean2", "sum2", "overlap", "walks",
+}
+
+// LinearSources are those of the linear regression, which ranks pairs that are no edges, and
+// judges edges where many are planted on purpose: products, and what has no bounds, are
+// further from what a regression has learned there.
+var LinearSources = EvidenceSources[:12]
+
+// RobustSources are those whose weights a graph with planted edges cannot turn far: a
+// node's own features count in each as much as all its neighbours' together.
+var RobustSources = []string{"features", "mean", "adamic_adar"}
+
+// Names of the parameters of the evidence, group evidence; no gradient reaches them. Those
+// of a regression begin with its name, see [EvidenceRegression].
+const (
+	EvidenceProjection = "evidence.projection" // [F, width]
+	EvidenceGate       = "evidence.gate"       // [], from 0 (the graph is judged as it is) to 1 (as the robust evidence weighs it)
+)
+
+// The regressions on sources. The robust one of round 1 ≤ r ≤ [EvidenceRounds] is robust.r.
+const (
+	EvidenceJoint  = "evidence.joint"  // has products of sources too
+	EvidenceLinear = "evidence.linear" // on [LinearSources]
+	EvidenceRobust = "evidence.robust" // of the weighed graph, on [RobustSources]
+)
+
+// regression has the parameters of a logistic regression on S sources.
+type regression struct {
+	names       []string
+	mean, scale *ir.Value // [S]: sources become (source − mean)·scale, within ±[EvidenceRange]
+	linear      *ir.Value // [S, 1]
+	quadratic   *ir.Value // [S, S] of their products; nil: none
+	bias        *ir.Value // []
+}
+
+func declareRegression(m *ir.Module, name string, names []string) *regression {
+	add := func(part string, dims ...ir.Dim) *ir.Value { return declareEvidenceParam(m, name+"."+part, dims...) }
+	s := ir.D(len(names))
+	r := &regression{names: names, mean: add("mean", s), scale: add("scale", s), linear: add("linear", s, "1"), bias: add("bias")}
+	if name == EvidenceJoint {
+		r.quadratic = add("quadratic", s, s)
+	}
+	return r
+}
+
+func declareEvidenceParam(m *ir.Module, name string, dims ...ir.Dim) *ir.Value {
+	return m.AddParam(name, ir.T(ir.F32, dims...), "zeros", 0, "evidence")
+}
+
+// logit returns how much likelier the sources are of an edge than of a random pair.
+func (r *regression) logit(b *ir.Builder, sources map[string]*ir.Value) *ir.Value {
+	var x *ir.Value
+	for _, name := range r.names {
+		if c := b.One("unsqueeze", nil, sources[name]); x == nil {
+			x = c
+		} else {
+			x = b.Concat(x, c)
+		}
+	}
+	x = b.Mul(b.Sub(x, r.mean), r.scale)
+	x = b.One("minimum", nil, b.One("maximum", nil, x, b.Const(-EvidenceRange)), b.Const(EvidenceRange))
+	logit := b.One("squeeze", nil, b.MatMul(x, r.linear))
+	if r.quadratic != nil {
+		logit = b.Add(logit, b.One("reduce_sum", ir.Attrs{"axis": "1"}, b.Mul(x, b.MatMul(x, r.quadratic))))
+	}
+	return b.Add(logit, r.bias)
+}
+
+// EvidenceShare names the share of edges that are none, by the logits of a regression.
+func EvidenceShare(regression string) string { return regression + ".share" }
+
+// probability returns how likely pairs are edges, if the share of a graph's edges are none:
+// σ(logit − ln share).
+func probability(b *ir.Builder, logit, share *ir.Value) *ir.Value {
+	least := b.One("maximum", nil, share, b.Const(1e-6))
+	return b.One("sigmoid", nil, b.Sub(logit, b.One("log", nil, least)))
+}
+
+// trust returns one minus the local false discovery rate (Efron et al. 2001), which is 0 of
+// edges that are no likelier than random pairs.
+func trust(b *ir.Builder, logit, share *ir.Value) *ir.Value {
+	odds := b.One("exp", nil, b.One("minimum", nil, b.One("neg", nil, logit), b.Const(20)))
+	return b.One("maximum", nil, b.Shift(b.One("neg", nil, b.Mul(share, odds)), 1), b.Const(0))
+}
+
+// evidence is what judges pairs in a module.
+type evidence struct {
+	m                       *ir.Module
+	projection, gate, share *ir.Value
+	joint, linear, robust   *regression
+	rounds                  []*regression
+	shares                  []*ir.Value // of the rounds
+}
+
+func declareEvidence(m *ir.Module, features int) *evidence {
+	e := &evidence{m: m, projection: declareEvidenceParam(m, EvidenceProjection, ir.D(features), ir.D(EvidenceWidth(features))),
+		gate: declareEvidenceParam(m, EvidenceGate), share: declareEvidenceParam(m, EvidenceShare("evidence")),
+		joint: declareRegression(m, EvidenceJoint, EvidenceSources), linear: declareRegression(m, EvidenceLinear, LinearSources), robust: declareRegression(m, EvidenceRobust, RobustSources)}
+	for r := 1; r <= EvidenceRounds; r++ {
+		name := EvidenceRound(r)
+		e.rounds, e.shares = append(e.rounds, declareRegression(m, name, RobustSources)), append(e.shares, declareEvidenceParam(m, EvidenceShare(name)))
+	}
+	return e
+}
+
+// EvidenceRound names the robust regression of a round, from 1.
+func EvidenceRound(r int) string { return fmt.Sprintf("%s.%d", EvidenceRobust, r) }
+
+// EvidenceWidth is that of the projection of so many features.
+func EvidenceWidth(features int) int { return min(features, 128) }
+
+// tables are what the sources read of the nodes, of a graph whose entries weigh a.
+type tables struct {
+	g, a   *ir.Value       // a: f32[E]
+	rows   [3]*ir.Value    // z, s1, s2: f32[N, width]
+	dots   [3][3]*ir.Value // f32[N]: products of the rows of a node, upper triangle
+	d, d1  *ir.Value       // f32[N]
+	rarity *ir.Value       // f32[N]: 1/log d, what a common neighbour counts (Adamic and Adar 2003)
+}
+
+func newTables(b *ir.Builder, g, a, z *ir.Value) *tables {
+	t := &tables{g: g, a: a}
+	s1 := b.One("spmm", nil, g, a, nil, z)
+	t.rows = [3]*ir.Value{z, s1, b.One("spmm", nil, g, a, nil, s1)}
+	into := ir.Attrs{"side": "dst"}
+	t.d = b.One("edge_sum", into, g, a)
+	t.d1 = b.One("edge_sum", into, g, b.Mul(a, b.One("edge_gather", ir.Attrs{"side": "src"}, g, t.d)))
+	for i, x := range t.rows {
+		for j := i; j < 3; j++ {
+			t.dots[i][j] = b.One("reduce_sum", ir.Attrs{"axis": "1"}, b.Mul(x, t.rows[j]))
+		}
+	}
+	t.rarity = b.Div(b.Const(1), b.One("maximum", nil, b.One("log", nil, b.One("maximum", nil, t.d, b.Const(1))), b.Const(0.7)))
+	return t
+}
+
+// judged are pairs {u, v} of nodes; w is the weight of the edge between them, nil where
+// there is none.
+type judged struct {
+	*ir.Builder
+	*tables
+	pairs, w *ir.Value
+	memo     map[[4]int]*ir.Value
+}
+
+// The two nodes of a pair.
+const first, second = 0, 1
+
+func (j *judged) end(v *ir.Value, node int) *ir.Value {
+	return j.One("pair_gather", ir.Attrs{"end": []string{"first", "second"}[node]}, v, j.pairs)
+}
+
+// row is c times row k of a node of the pair; c nil is 1.
+type row struct {
+	c       *ir.Value
+	k, node int
+}
+
+// without returns z, m1 or m2 of a node: what remains of its row without the edge itself.
+func (j *judged) without(k, node int) []row {
+	x := []row{{nil, k, node}}
+	if j.w != nil && k > 0 {
+		x = append(x, row{j.One("neg", nil, j.w), k - 1, 1 - node})
+	}
+	return x
+}
+
+// product returns the dot product of two rows, which are read once.
+func (j *judged) product(x, y row) *ir.Value {
+	if x.node > y.node || x.node == y.node && x.k > y.k {
+		x, y = y, x
+	}
+	key := [4]int{x.k, x.node, y.k, y.node}
+	if v := j.memo[key]; v != nil {
+		return v
+	}
+	if x.node == y.node {
+		j.memo[key] = j.end(j.dots[x.k][y.k], x.node)
+	} else {
+		j.memo[key] = j.One("pair_dot", nil, j.rows[x.k], j.pairs, j.rows[y.k])
+	}
+	return j.memo[key]
+}
+
+// dot returns the dot product of sums of rows.
+func (j *judged) dot(xs, ys []row) (sum *ir.Value) {
+	for _, x := range xs {
+		for _, y := range ys {
+			sum = j.plus(sum, j.times(x.c, j.times(y.c, j.product(x, y))))
+		}
+	}
+	return sum
+}
+
+// times and plus take nil for 1 and for 0.
+func (j *judged) times(c, x *ir.Value) *ir.Value {
+	if c == nil {
+		return x
+	}
+	return j.Mul(c, x)
+}
+
+func (j *judged) plus(x, y *ir.Value) *ir.Value {
+	if x == nil {
+		return y
+	}
+	return j.Add(x, y)
+}
+
+func (j *judged) atLeast(x *ir.Value, least float64) *ir.Value {
+	return j.One("maximum", nil, x, j.Const(least))
+}
+
+// mixture is a sum of z, m1 and m2 with a factor of each by node; nil leaves one out.
+type mixture [3]func(node int) *ir.Value
+
+// sources returns the evidence for the pairs, f32[P] each. Only what is read of it is
+// computed.
+func (j *judged) sources() map[string]*ir.Value {
+	j.memo = map[[4]int]*ir.Value{}
+	var across [3][3]*ir.Value // of z, m1, m2 of the first node with those of the second
+	var own [2][3][3]*ir.Value // of each node with its own
+	for k := range 3 {
+		for l := range 3 {
+			across[k][l] = j.dot(j.without(k, first), j.without(l, second))
+			for node := range own {
+				own[node][k][l] = j.dot(j.without(k, node), j.without(l, node))
+			}
+		}
+	}
+	var degree, walks, some [2]*ir.Value // without the edge: neighbours, walks of two steps, whether there is a neighbour
+	for node := range 2 {
+		degree[node], walks[node] = j.end(j.d, node), j.end(j.d1, node)
+		if j.w != nil {
+			degree[node] = j.atLeast(j.Sub(degree[node], j.w), 0)
+			walks[node] = j.atLeast(j.Sub(walks[node], j.Mul(j.w, j.end(j.d, 1-node))), 0)
+		}
+		// Of the sums of a node with one edge remains what rounding leaves.
+		some[node] = j.One("minimum", nil, degree[node], j.Const(1))
+	}
+	one := func(int) *ir.Value { return nil }
+	any := func(node int) *ir.Value { return some[node] }
+	over := func(d [2]*ir.Value) func(int) *ir.Value {
+		return func(node int) *ir.Value { return j.Div(some[node], j.atLeast(d[node], 1)) }
+	}
+	shrunk := func(node int) *ir.Value { // so that two steps weigh as much as one
+		return j.Div(some[node], j.One("sqrt", nil, j.atLeast(j.Div(walks[node], j.atLeast(degree[node], 1)), 1)))
+	}
+	quadratic := func(x, y mixture, p, q int, products [3][3]*ir.Value) (sum *ir.Value) {
+		for k := range x {
+			for l := range y {
+				if x[k] != nil && y[l] != nil {
+					sum = j.plus(sum, j.times(x[k](p), j.times(y[l](q), products[k][l])))
+				}
+			}
+		}
+		return sum
+	}
+	cosine := func(x, y mixture) *ir.Value {
+		length := func(x mixture, node int) *ir.Value {
+			return j.One("sqrt", nil, j.atLeast(quadratic(x, x, node, node, own[node]), 1e-4))
+		}
+		return j.Div(quadratic(x, y, first, second, across), j.Mul(length(x, first), length(y, second)))
+	}
+	z, m1 := mixture{one, nil, nil}, mixture{nil, any, nil}
+	mean, sum := mixture{one, over(degree), nil}, mixture{one, any, nil}
+	out := map[string]*ir.Value{
+		"features": cosine(z, z), "mean": cosine(mean, mean), "sum": cosine(sum, sum), "neighbours": cosine(m1, m1),
+	}
+	mean[2], sum[2] = over(walks), shrunk
+	out["mean2"], out["sum2"] = cosine(mean, mean), cosine(sum, sum)
+	one1, other := cosine(m1, z), cosine(z, m1)
+	out["across_min"], out["across_max"] = j.One("minimum", nil, one1, other), j.One("maximum", nil, one1, other)
+
+	log1p := func(x *ir.Value) *ir.Value { return j.One("log", nil, j.Shift(x, 1)) }
+	common := func(weight *ir.Value) *ir.Value { return j.One("common_neighbors", nil, j.g, j.a, weight, j.pairs) }
+	out["adamic_adar"] = log1p(common(j.rarity))
+	shared := common(j.Fill(1, j.d.Type))
+	out["jaccard"] = j.Div(shared, j.atLeast(j.Sub(j.Add(degree[first], degree[second]), shared), 1))
+	out["degree_min"] = log1p(j.One("minimum", nil, degree[first], degree[second]))
+	out["degree_max"] = log1p(j.One("maximum", nil, degree[first], degree[second]))
+	out["overlap"] = log1p(j.atLeast(across[1][1], 0))
+	out["walks"] = j.Add(log1p(walks[first]), log1p(walks[second]))
+	return out
+}
+
+func (e *evidence) projected(b *ir.Builder, x *ir.Value) *ir.Value {
+	return b.One("l2_normalize", nil, b.MatMul(x, e.projection))
+}
+
+// seen is a graph with its edges judged.
+type seen struct {
+	asItIs, weighed *tables
+	probability     *ir.Value            // f32[E] that an entry is an edge
+	sources         map[string]*ir.Value // the evidence for it, in the graph as it is
+}
+
+// edges judges the entries of a graph.
+func (e *evidence) edges(b *ir.Builder, x, g *ir.Value) *seen {
+	z := b.One("l2_normalize", nil, b.MatMul(x, e.projection))
+	edges := b.One("edge_pairs", nil, g)
+	in := func(a *ir.Value) (*tables, map[string]*ir.Value) {
+		t := newTables(b, g, a, z)
+		return t, (&judged{Builder: b, tables: t, pairs: edges, w: a}).sources()
+	}
+	ones := b.One("edge_ones", nil, g)
+	s := &seen{}
+	s.asItIs, s.sources = in(ones)
+	a := ones
+	for i, r := range e.rounds {
+		_, sources := in(a)
+		p := trust(b, r.logit(b, sources), e.shares[i])
+		a = b.One("maximum", nil, b.One("pow", ir.Attrs{"exponent": EvidencePower}, p), b.Const(MinEvidence))
+	}
+	var sources map[string]*ir.Value
+	s.weighed, sources = in(a)
+	// Half the sum of two logits that mostly say the same.
+	robust := b.Scale(b.Add(e.linear.logit(b, sources), e.robust.logit(b, sources)), 0.5)
+	s.probability = b.One("maximum", nil, probability(b, e.either(b, e.joint.logit(b, s.sources), robust), e.share), b.Const(MinEvidence))
+	return s
+}
+
+// either returns x where the gate is closed, y where it is open.
+func (e *evidence) either(b *ir.Builder, x, y *ir.Value) *ir.Value {
+	return b.Add(x, b.Mul(e.gate, b.Sub(y, x)))
+}
+
+// fit declares @sources, by which the regressions are fitted: the evidence for pairs of
+// which those that are edges weigh w, and others 0, in a graph whose entries weigh a.
+func (e *evidence) fit(o Options) {
+	b := e.m.NewFunc("sources")
+	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
+	a := b.Arg("a", ir.T(ir.F32, "E"))
+	pairs, w := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P")), b.DynamicArg("w", ir.T(ir.F32, "P"))
+	z := b.One("l2_normalize", nil, b.MatMul(x, e.projection))
+	sources := (&judged{Builder: b, tables: newTables(b, g, a, z), pairs: pairs, w: w}).sources()
+	for _, name := range EvidenceSources {
+		b.Return(name, sources[name])
+	}
+}
+
+// score declares @score: how likely the entries of the graph are edges, and pairs that are
+// none would be, the latter within the interval of new edges, with the evidence by source.
+func (e *evidence) score(o Options) {
+	b := e.m.NewFunc("score")
+	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
+	pairs := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P"))
+	s := e.edges(b, x, g)
+	of := func(t *tables) map[string]*ir.Value { return (&judged{Builder: b, tables: t, pairs: pairs}).sources() }
+	asItIs := of(s.asItIs)
+	odds := b.One("sigmoid", nil, e.either(b, e.linear.logit(b, asItIs), e.linear.logit(b, of(s.weighed))))
+	b.Return("probability", b.Shift(b.Scale(odds, o.Edges.NewHi-o.Edges.NewLo), o.Edges.NewLo))
+	b.Return("edge_probability", s.probability)
+	for _, name := range EvidenceSources {
+		b.Return("evidence_"+name, asItIs[name])
+		b.Return("edge_evidence_"+name, s.sources[name])
+	}
+}

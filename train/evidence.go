@@ -1,0 +1,382 @@
+package train
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/fmath"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Evidence for edges (models.EvidenceSources) is fitted once, before anything is trained,
+// from the graph and its features: edges are told from pairs drawn at random by a logistic
+// regression on sources that judge each edge without itself. No label is read.
+
+const (
+	// evidenceSample is how many edges, and as many random pairs, a regression is fitted to.
+	evidenceSample = 100_000
+	// evidenceChunk is how many pairs are judged at a time.
+	evidenceChunk = 1 << 16
+	// gateOpens is how much of the evidence for edges that robust sources doubt must come
+	// from other doubted edges, in units of the logit, for those to count less; all the
+	// less from there to gateOpens + gateWidth. Graphs attacked by Metattack have 1.26 to
+	// 1.84, others, clean or with edges planted at random, by degree or between similar
+	// nodes, up to 0.76.
+	gateOpens, gateWidth = 0.85, 0.3
+	// gatePrior is how many doubted edges, as a share of all, are taken to show nothing.
+	gatePrior = 0.01
+)
+
+// evidence judges edges of the task's graph, on the host, whatever device the model trains on.
+type evidence struct {
+	prog *program
+	pool *kernels.Pool
+	g    *graph.Graph // undirected
+	st   *graph.Structure
+	gate float64 // see [evidence.open]
+
+	sources *runtime.Function // @sources
+	a       *runtime.Buffer   // [entries] weights of the graph's edges
+	w       *runtime.Buffer   // [P] of the pairs
+	score   *runtime.Function // @score, once the evidence is fitted
+	pairs   *runtime.Buffer   // [2,P]
+	edges   []float32         // [E] how likely each edge is one
+}
+
+func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph) *evidence {
+	e := &evidence{prog: prog, pool: pool, g: g.Undirected(), a: runtime.Zeros(0), w: runtime.Zeros(0), pairs: runtime.I64([]int64{0, 0}, 2, 1)}
+	e.st = e.g.Structure()
+	return e
+}
+
+// release ends what the evidence is computed by.
+func (e *evidence) release() {
+	for _, f := range []*runtime.Function{e.sources, e.score} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// onHost readies a function of the program for the CPU.
+func (e *evidence) onHost(name string, inputs map[string]*runtime.Buffer) (*runtime.Function, error) {
+	f, err := runtime.NewFunction(e.prog.Module, name, runtime.Options{Pool: e.pool})
+	if err != nil {
+		return nil, err
+	}
+	inputs["g"], inputs["pairs"] = runtime.Graph(e.st), e.pairs
+	for _, input := range f.Inputs() {
+		b := inputs[input]
+		if p := e.prog.params.Lookup(input); b == nil && p != nil {
+			b = runtime.F32(p.Value.F32, p.Value.Dims...)
+		}
+		if b == nil {
+			b = e.prog.inputs[input]
+		}
+		if b == nil {
+			f.Close()
+			return nil, fmt.Errorf("train: @%s reads %s, which nothing gives", name, input)
+		}
+		if err := f.Bind(input, b); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// weigh gives the edges of the graph weights, [E].
+func (e *evidence) weigh(w []float32) error {
+	e.a.F32 = e.st.Spread(e.a.F32, w)
+	e.a.Dims[0] = len(e.a.F32)
+	return e.sources.Bind("a", e.a)
+}
+
+// judge returns the evidence for pairs by source, in the order of names. w are the weights
+// of those that are edges; nil: none is.
+func (e *evidence) judge(pairs [][2]int32, w []float32, names []string) ([][]float32, error) {
+	out := make([][]float32, len(names))
+	for lo := 0; lo < len(pairs); lo += evidenceChunk {
+		part := pairs[lo:min(lo+evidenceChunk, len(pairs))]
+		n := len(part)
+		e.pairs.I64, e.w.F32 = slices.Grow(e.pairs.I64[:0], 2*n)[:2*n], slices.Grow(e.w.F32[:0], n)[:n]
+		for i, p := range part {
+			e.pairs.I64[i], e.pairs.I64[n+i], e.w.F32[i] = int64(p[0]), int64(p[1]), 0
+			if w != nil {
+				e.w.F32[i] = w[lo+i]
+			}
+		}
+		e.pairs.Dims[1], e.w.Dims[0] = n, n
+		if err := e.sources.Bind("pairs", e.pairs); err != nil {
+			return nil, err
+		}
+		if err := e.sources.Bind("w", e.w); err != nil {
+			return nil, err
+		}
+		if err := e.sources.Run(0); err != nil {
+			return nil, err
+		}
+		for k, name := range names {
+			out[k] = append(out[k], e.sources.Result(name).F32...)
+		}
+	}
+	return out, nil
+}
+
+// fit gives the parameters of the evidence their values. x are the features of the nodes.
+func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
+	p := e.prog.params.Lookup(models.EvidenceProjection)
+	if slices.ContainsFunc(p.Value.F32, func(v float32) bool { return v != 0 }) {
+		return nil // by an earlier part of the run
+	}
+	s := rng.New(seed, "evidence")
+	e.setFloats(models.EvidenceProjection, x.LSA(e.pool, e.g.N, models.EvidenceWidth(x.Cols), s.Sub("projection")))
+	m := min(len(e.g.Edges), evidenceSample)
+	uniform := graph.RandomPairs(e.g, m, false, s.Sub("pairs"))
+	if m == 0 || len(uniform) < m/2 {
+		return nil // nothing to tell edges from: no edge is doubted
+	}
+	mixed := append(slices.Clone(uniform[:len(uniform)/2]), graph.RandomPairs(e.g, m/2, true, s.Sub("pairs by degree"))...)
+	var err error
+	if e.sources, err = e.onHost("sources", map[string]*runtime.Buffer{"a": e.a, "w": e.w}); err != nil {
+		return err
+	}
+	fitted := s.Sub("edges").Perm(len(e.g.Edges))[:m] // edges that regressions are fitted to
+	slices.Sort(fitted)
+
+	// both returns the evidence for all edges, which weigh w, and for pairs that are none.
+	both := func(w []float32, none [][2]int32, names []string) (edges, pairs [][]float32, err error) {
+		if err := e.weigh(w); err != nil {
+			return nil, nil, err
+		}
+		if edges, err = e.judge(e.g.Edges, w, names); err == nil {
+			pairs, err = e.judge(none, nil, names)
+		}
+		return edges, pairs, err
+	}
+	w := filled(len(e.g.Edges), 1)
+	asItIs, random, err := both(w, uniform, models.EvidenceSources)
+	if err != nil {
+		return err
+	}
+	few := len(models.LinearSources)
+	joint := fitRegression(chosen(asItIs, fitted), random, nil, true)
+	linear := fitRegression(chosen(asItIs[:few], fitted), random[:few], nil, false)
+	e.setRegression(models.EvidenceJoint, joint)
+	e.setRegression(models.EvidenceLinear, linear)
+
+	// Round by round, what robust evidence doubts counts less.
+	var trusted []float64 // of the edges that are fitted to
+	fitRobust := func(name string) (l *regression, own, none []float64, err error) {
+		edges, pairs, err := both(w, mixed, models.RobustSources)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		l = fitRegression(chosen(edges, fitted), pairs, trusted, false)
+		e.setRegression(name, l)
+		return l, l.logits(edges), l.logits(pairs), nil
+	}
+	for r := 1; r <= models.EvidenceRounds; r++ {
+		_, own, none, err := fitRobust(models.EvidenceRound(r))
+		if err != nil {
+			return err
+		}
+		share := min(0.3, max(0.02, below(own, none, 0.5)))
+		e.setParam(models.EvidenceShare(models.EvidenceRound(r)), share)
+		trusted = trusted[:0]
+		for _, i := range fitted {
+			trusted = append(trusted, max(trust(own[i], share), 0.02))
+		}
+		for i, logit := range own {
+			w[i] = float32(max(fmath.Pow(trust(logit, share), models.EvidencePower), models.MinEvidence))
+		}
+	}
+	robust, _, _, err := fitRobust(models.EvidenceRobust)
+	if err != nil {
+		return err
+	}
+
+	weighed, none, err := both(w, uniform, models.EvidenceSources)
+	if err != nil {
+		return err
+	}
+	gate, err := e.open(both, linear, asItIs[:few], weighed[:few], w)
+	if err != nil {
+		return err
+	}
+	e.setParam(models.EvidenceGate, gate)
+	logits := func(asItIs, weighed [][]float32) []float64 {
+		out, a, b := joint.logits(asItIs), linear.logits(weighed[:few]), robust.logits(pick(weighed, models.RobustSources))
+		for i := range out {
+			out[i] += float64(gate * (float64((a[i]+b[i])/2) - out[i]))
+		}
+		return out
+	}
+	e.setParam(models.EvidenceShare("evidence"), below(logits(asItIs, weighed), logits(random, none), 0.2))
+	return nil
+}
+
+// open tells from 0 to 1 whether edges that robust evidence doubts hold each other up, as
+// those do that were planted on purpose: by how much the linear logit of the doubted edges
+// that it believes in falls where they all count less, beyond what it falls where all edges
+// count less alike. Where it is closed, what a real edge would lose by false doubts is more
+// than what others would gain.
+func (e *evidence) open(both func(w []float32, none [][2]int32, names []string) (edges, pairs [][]float32, err error), linear *regression, asItIs, weighed [][]float32, w []float32) (float64, error) {
+	sum := 0.0
+	for _, v := range w {
+		sum += float64(v)
+	}
+	alike, _, err := both(filled(len(w), float32(sum/float64(len(w)))), nil, models.LinearSources)
+	if err != nil {
+		return 0, err
+	}
+	before, control, after := linear.logits(asItIs), linear.logits(alike), linear.logits(weighed)
+	fall, count := 0.0, gatePrior*float64(len(w))
+	shrink := 0.0
+	for i, v := range w {
+		if v < 0.3 && before[i] > 0 {
+			fall += control[i] - after[i]
+			shrink += before[i] - control[i]
+			count++
+		}
+	}
+	g := (fall - max(0, shrink)) / count
+	return min(1, max(0, (g-gateOpens)/gateWidth)), nil
+}
+
+// setRegression gives a regression of the program its parameters.
+func (e *evidence) setRegression(name string, l *regression) {
+	e.setParam(name+".mean", l.mean...)
+	e.setParam(name+".scale", l.scale...)
+	e.setParam(name+".linear", l.linear...)
+	e.setParam(name+".bias", l.bias)
+	if l.quadratic != nil {
+		e.setParam(name+".quadratic", l.quadratic...)
+	}
+}
+
+func (e *evidence) setParam(name string, v ...float64) {
+	x := make([]float32, len(v))
+	for i := range v {
+		x[i] = float32(v[i])
+	}
+	e.setFloats(name, x)
+}
+
+func (e *evidence) setFloats(name string, v []float32) {
+	p := e.prog.params.Lookup(name)
+	copy(p.Value.F32, v)
+	copy(p.Best.F32, v)
+}
+
+// trust is 1 − the local false discovery rate, see models.
+func trust(logit, share float64) float64 {
+	return max(0, 1-float64(share*fmath.Exp(min(-logit, 20))))
+}
+
+// below estimates the share of edges that are none: of as many as fall below a quantile of
+// random pairs, that share does (Storey 2002).
+func below(edges, none []float64, quantile float64) float64 {
+	sorted := slices.Sorted(slices.Values(none))
+	bound := sorted[int(quantile*float64(len(sorted)))]
+	count := 0
+	for _, v := range edges {
+		if v < bound {
+			count++
+		}
+	}
+	return min(1, float64(count)/(quantile*float64(len(edges))))
+}
+
+// pick returns the columns of some sources of all.
+func pick(columns [][]float32, names []string) (out [][]float32) {
+	for _, name := range names {
+		out = append(out, columns[slices.Index(models.EvidenceSources, name)])
+	}
+	return out
+}
+
+func filled(n int, v float32) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = v
+	}
+	return x
+}
+
+// chosen returns the rows of columns that are listed.
+func chosen(columns [][]float32, rows []int) [][]float32 {
+	if len(rows) == len(columns[0]) {
+		return columns
+	}
+	out := make([][]float32, len(columns))
+	for c, x := range columns {
+		for _, i := range rows {
+			out[c] = append(out[c], x[i])
+		}
+	}
+	return out
+}
+
+// judgeEdges computes how likely each edge of the graph is one.
+func (e *evidence) judgeEdges() (err error) {
+	if e.score, err = e.onHost("score", map[string]*runtime.Buffer{}); err != nil {
+		return err
+	}
+	if err := e.score.Run(0); err != nil {
+		return err
+	}
+	e.edges = make([]float32, len(e.g.Edges))
+	for i, v := range e.score.Result("edge_probability").F32 {
+		// Of the two entries of an edge, which differ by rounding, that which comes first.
+		if k := e.st.EdgeOf[i]; e.edges[k] == 0 {
+			e.edges[k] = v
+		}
+	}
+	return nil
+}
+
+// ofCandidates returns how likely candidates are edges, in the memory of dst where that is
+// large enough.
+func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, error) {
+	dst = slices.Grow(dst[:0], len(c.Edges))
+	var fresh [][2]int32
+	at := 0
+	for i, pair := range c.Edges {
+		if c.Existing[i] {
+			dst = append(dst, e.edges[at]) // both are sorted alike
+			at++
+			continue
+		}
+		dst = append(dst, 0)
+		fresh = append(fresh, pair)
+	}
+	to := 0
+	for lo := 0; lo < len(fresh); lo += evidenceChunk {
+		part := fresh[lo:min(lo+evidenceChunk, len(fresh))]
+		n := len(part)
+		e.pairs.I64 = slices.Grow(e.pairs.I64[:0], 2*n)[:2*n]
+		for i, p := range part {
+			e.pairs.I64[i], e.pairs.I64[n+i] = int64(p[0]), int64(p[1])
+		}
+		e.pairs.Dims[1] = n
+		if err := e.score.Bind("pairs", e.pairs); err != nil {
+			return nil, err
+		}
+		if err := e.score.Run(0); err != nil {
+			return nil, err
+		}
+		for _, v := range e.score.Result("probability").F32 {
+			for c.Existing[to] {
+				to++
+			}
+			dst[to] = v
+			to++
+		}
+	}
+	return dst, nil
+}

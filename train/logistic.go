@@ -1,0 +1,205 @@
+package train
+
+import (
+	"math"
+
+	"github.com/gsrc-dev/gsrc/internal/fmath"
+	"github.com/gsrc-dev/gsrc/models"
+)
+
+// regression is a logistic regression on sources of evidence, as the program has it:
+// sources become x = (source − mean)·scale within ±models.EvidenceRange, and the logit is
+// linear·x + x·quadratic·x + bias.
+type regression struct {
+	mean, scale, linear []float64 // [S]
+	quadratic           []float64 // [S,S], nil where there is none
+	bias                float64
+}
+
+const (
+	newtonSteps = 30
+	// The penalties ½·ridge·|w|² of weights of standardised columns, beside the sum of the
+	// losses of all rows, without and with products.
+	ridge, ridgeWithProducts = 1, 100
+)
+
+// fitRegression tells edges from pairs that are none, both [S][·] by source. trust weighs
+// the edges, nil with ones; all pairs together weigh as much as all edges.
+func fitRegression(edges, none [][]float32, trust []float64, products bool) *regression {
+	s, n, m := len(edges), len(edges[0]), len(none[0])
+	weight := func(i int) float64 {
+		if trust == nil {
+			return 1
+		}
+		return trust[i]
+	}
+	total := 0.0
+	for i := range n {
+		total += weight(i)
+	}
+	each := total / float64(m) // of a pair
+	r := &regression{mean: make([]float64, s), scale: make([]float64, s), linear: make([]float64, s)}
+	for c := range s {
+		sum, squares := 0.0, 0.0
+		add := func(v float32, w float64) {
+			x := float64(w * float64(v))
+			sum, squares = sum+x, squares+float64(x*float64(v))
+		}
+		for i, v := range edges[c] {
+			add(v, weight(i))
+		}
+		for _, v := range none[c] {
+			add(v, each)
+		}
+		r.mean[c] = sum / (2 * total)
+		if variance := squares/(2*total) - float64(r.mean[c]*r.mean[c]); variance > 1e-10 {
+			r.scale[c] = 1 / math.Sqrt(variance) // else the source says nothing
+		}
+	}
+	k := s + 1 // the bias is last
+	if products {
+		k = s + s*(s+1)/2 + 1
+	}
+	// Rows of standardised sources, their products, and 1.
+	x := make([]float64, k)
+	row := func(columns [][]float32, i int) {
+		for c := range s {
+			x[c] = min(max((float64(columns[c][i])-r.mean[c])*r.scale[c], -models.EvidenceRange), models.EvidenceRange)
+		}
+		x[k-1] = 1
+		if products {
+			at := s
+			for a := range s {
+				for b := a; b < s; b++ {
+					x[at] = x[a] * x[b]
+					at++
+				}
+			}
+		}
+	}
+	penalty := make([]float64, k)
+	if products { // standardised as columns of their own
+		sum, squares := make([]float64, k), make([]float64, k)
+		for i := range n {
+			row(edges, i)
+			for c, v := range x {
+				sum[c] += v
+				squares[c] += float64(v * v)
+			}
+		}
+		for c := range k - 1 {
+			mean := sum[c] / float64(n)
+			penalty[c] = float64(ridgeWithProducts*max(0, squares[c]/float64(n)-float64(mean*mean))) + 1e-6
+		}
+	} else {
+		for c := range s {
+			penalty[c] = ridge
+		}
+	}
+	penalty[k-1] = 1e-9
+	w, h, grad := make([]float64, k), make([]float64, k*k), make([]float64, k)
+	add := func(y, weight float64) {
+		logit := 0.0
+		for c, v := range x {
+			logit += float64(w[c] * v)
+		}
+		p := 1 / (1 + fmath.Exp(-logit))
+		g, v := weight*(p-y), weight*max(p*(1-p), 1e-10)
+		for a, xa := range x {
+			grad[a] += float64(g * xa)
+			va, to := v*xa, h[a*k:a*k+a+1]
+			for b := range to {
+				to[b] += float64(va * x[b])
+			}
+		}
+	}
+	for range newtonSteps {
+		clear(h)
+		clear(grad)
+		for i := range n {
+			row(edges, i)
+			add(1, weight(i))
+		}
+		for i := range m {
+			row(none, i)
+			add(0, each)
+		}
+		for c := range k {
+			grad[c] += float64(penalty[c] * w[c])
+			h[c*k+c] += penalty[c]
+		}
+		solve(h, grad, k)
+		step := 0.0
+		for c, v := range grad {
+			w[c] -= v
+			step = max(step, math.Abs(v))
+		}
+		if step < 1e-6 {
+			break
+		}
+	}
+	copy(r.linear, w[:s])
+	r.bias = w[k-1]
+	if products {
+		r.quadratic = make([]float64, s*s)
+		at := s
+		for a := range s {
+			for b := a; b < s; b++ {
+				r.quadratic[a*s+b] = w[at]
+				at++
+			}
+		}
+	}
+	return r
+}
+
+// solve solves h·x = g for a positive definite h [k,k], whose lower triangle it overwrites
+// with its Cholesky factor, in place of g.
+func solve(h, g []float64, k int) {
+	for i := range k {
+		for j := range i + 1 {
+			sum := h[i*k+j]
+			for l := range j {
+				sum -= float64(h[i*k+l] * h[j*k+l])
+			}
+			if i == j {
+				h[i*k+i] = math.Sqrt(max(sum, 1e-300))
+			} else {
+				h[i*k+j] = sum / h[j*k+j]
+			}
+		}
+	}
+	for i := range k {
+		for l := range i {
+			g[i] -= float64(h[i*k+l] * g[l])
+		}
+		g[i] /= h[i*k+i]
+	}
+	for i := k - 1; i >= 0; i-- {
+		for l := i + 1; l < k; l++ {
+			g[i] -= float64(h[l*k+i] * g[l])
+		}
+		g[i] /= h[i*k+i]
+	}
+}
+
+// logits returns those of rows, [S][·] by source.
+func (r *regression) logits(columns [][]float32) []float64 {
+	s := len(columns)
+	out, x := make([]float64, len(columns[0])), make([]float64, s)
+	for i := range out {
+		for c := range s {
+			x[c] = min(max((float64(columns[c][i])-r.mean[c])*r.scale[c], -models.EvidenceRange), models.EvidenceRange)
+		}
+		out[i] = r.bias
+		for a, xa := range x {
+			out[i] += float64(r.linear[a] * xa)
+			if r.quadratic != nil {
+				for b := a; b < s; b++ {
+					out[i] += float64(r.quadratic[a*s+b] * float64(xa*x[b]))
+				}
+			}
+		}
+	}
+	return out
+}
