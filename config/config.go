@@ -114,6 +114,15 @@ type Data struct {
 	NodeFeatures string `toml:"node_features" doc:"what describes the nodes of a collection of graphs: auto (labels, else attributes, else degrees), labels, attributes, both or degrees" oneof:"auto,labels,attributes,both,degrees"`
 	Directed     bool   `toml:"directed" doc:"edges keep their direction"`
 
+	ID      string `toml:"id" neutral:"\"\"" doc:"column of a table of nodes that has their ids; empty finds it"`
+	Label   string `toml:"label" neutral:"\"\"" doc:"column that has the classes; empty finds it by its name"`
+	Source  string `toml:"source" neutral:"\"\"" doc:"column of a table of edges that has their first ends; empty finds it"`
+	Target  string `toml:"target" neutral:"\"\"" doc:"column that has their other ends; empty finds it"`
+	Weight  string `toml:"weight" neutral:"\"\"" doc:"column that has their weights; empty finds it by its name"`
+	Ignore  string `toml:"ignore" neutral:"\"\"" doc:"columns of either table that are left out, separated by commas"`
+	Merge   string `toml:"merge" neutral:"\"\"" doc:"weight of an edge that is listed more than once: sum, mean, max or first (also if empty)" oneof:",sum,mean,max,first"`
+	Prepare bool   `toml:"prepare" neutral:"true" doc:"prepare the columns of tables: scale numbers, fill gaps, encode categories and times; features that are prepared already stay as they are"`
+
 	AddEdges    float64 `toml:"add_edges" range:"at least 0" doc:"edges added at random before anything else, as a share of those that the data have; drawn by train.seed"`
 	RemoveEdges float64 `toml:"remove_edges" range:"between 0 and 1" doc:"share of the edges removed at random before anything else; with the same add_edges they are replaced"`
 }

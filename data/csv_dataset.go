@@ -1,15 +1,12 @@
 package data
 
 import (
-	"errors"
-	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/gsrc-dev/gsrc/internal/budget"
-	"github.com/gsrc-dev/gsrc/internal/nearest"
+	"github.com/gsrc-dev/gsrc/data/schema"
 )
 
 // Names of the files in a user's folder.
@@ -20,8 +17,8 @@ const (
 	npzFile   = "features.npz"
 )
 
-// folder reads a user's own data: edges.csv with nodes.csv, features.npy or
-// features.npz, as docs/data.md describes. Either table may be a Parquet file.
+// folder reads a user's own data: tables of edges and nodes, features.npy or features.npz,
+// and schema.toml, as docs/own-data.md and docs/data.md describe.
 func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	has := func(n string) bool { return slices.Contains(names, n) }
 	path := func(n string) string { return filepath.Join(dir, n) }
@@ -34,23 +31,23 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		return nil, badFile(dir, "has both %s and %s", npyFile, npzFile).hint("keep one of them")
 	}
 	if has("nodes.tsv") || has("edges.tsv") {
-		return nil, badFile(dir, "has a .tsv file beside %s", edgesFile).hint("save it as CSV with commas")
+		return nil, badFile(dir, "has a .tsv file beside its tables").hint("save it as CSV with commas")
 	}
-
-	edges, err := l.tableFile(dir, names, edgesFile)
+	r := &tableReader{asked: l.opts.Tables, want: l.opts.Columns, noPrepare: l.opts.NoPrepare, mem: l.mem}
+	if r.file, err = l.readSchema(dir, names); err != nil {
+		return nil, err
+	}
+	edges, err := l.tableFile(dir, names, r.file.Edges.File, "edges")
 	if err != nil {
 		return nil, err
+	}
+	if edges.path == "" {
+		return nil, badFile(dir, "has no table of edges").hint("it is edges.csv, also .csv.gz, .csv.zst or .parquet, or what %s calls it", SchemaFile)
 	}
 	nodes := &nodeTable{}
-	nodeFile, err := l.tableFile(dir, names, nodesFile)
+	nodeFile, err := l.tableFile(dir, names, r.file.Nodes.File, "nodes")
 	if err != nil {
 		return nil, err
-	}
-	if nodeFile.path != "" {
-		if nodes, err = readNodes(nodeFile, l.mem); err != nil {
-			return nil, err
-		}
-		l.done(nodeFile.bytes)
 	}
 	var featureFile string
 	switch {
@@ -58,6 +55,12 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		featureFile = npyFile
 	case has(npzFile):
 		featureFile = npzFile
+	}
+	if nodeFile.path != "" {
+		if nodes, err = r.nodes(nodeFile, edges); err != nil {
+			return nil, err
+		}
+		l.done(nodeFile.bytes)
 	}
 	if featureFile != "" {
 		if nodes.features != nil {
@@ -68,7 +71,11 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		}
 	}
 	if nodes.features == nil {
-		return nil, badFile(dir, "there are no node features").hint("add number columns to %s, or %s, or %s with one row for each node", nodesFile, npyFile, npzFile)
+		e := badFile(dir, "there are no node features").hint("add columns to %s, or %s, or %s with one row for each node", nodesFile, npyFile, npzFile)
+		if nodes.schema != nil {
+			e.Msg += "; " + strings.Join(leftOut(nodes.schema.LeftOut), "; ")
+		}
+		return nil, e
 	}
 	ds.X = nodes.features
 	n := ds.X.Rows
@@ -91,15 +98,24 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		ds.Splits = []Split{*nodes.split}
 	}
 
-	list, err := readEdges(edges, nodes, n, l.mem)
+	list, err := r.edges(edges, nodes, n)
 	if err != nil {
 		return nil, err
 	}
 	l.done(edges.bytes)
+	for _, name := range r.asked.Ignore {
+		if !r.seen[strings.ToLower(name)] {
+			return nil, badFile(dir, "no table has the column %s, which is to be ignored", quote(name))
+		}
+	}
 	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem); err != nil {
 		return nil, fileFault(edges.path, err)
 	}
 	list.done(l.mem)
+	ds.Roles, ds.Notes, ds.Columns = r.roles, r.notes, nodes.schema
+	if ds.Columns != nil {
+		ds.Columns.Roles = r.roles.byName()
+	}
 	return ds, nil
 }
 
@@ -171,13 +187,14 @@ func numbered(ids []string) bool {
 	return true
 }
 
-// nodeTable is what nodes.csv says.
+// nodeTable is what the table of nodes says.
 type nodeTable struct {
 	ids      []string // in the file's order; nil if there is no file
 	index    map[string]int32
 	labels   []string // nil if there is no label column
 	split    *Split   // nil if there is no split column
 	features *Features
+	schema   *schema.Schema // nil without columns of features
 }
 
 // unknownLabel reports whether a label cell says that the label is not known.
@@ -189,144 +206,8 @@ func unknownLabel(s string) bool {
 	return false
 }
 
-// readNodes reads nodes.csv: a header with the column id, optionally label and
-// split, and feature columns under any other names.
-func readNodes(from tableFile, mem *budget.Reservation) (*nodeTable, error) {
-	file := from.path
-	t, err := newTable(from, mem)
-	if err != nil {
-		return nil, err
-	}
-	defer t.close()
-	if _, err := t.next(); err != nil {
-		return nil, err
-	}
-	if len(t.row) > maxCols {
-		return nil, t.fault(0, "the header has %d columns; at most %d are supported", len(t.row), maxCols)
-	}
-	if err := mem.Grow(200 * int64(len(t.row))); err != nil { // their names, a map of them, and numbers
-		return nil, fileFault(file, err)
-	}
-	header := slices.Clone(t.row)
-	idCol, labelCol, splitCol := -1, -1, -1
-	var featureCols []int
-	seen := map[string]bool{}
-	for i, name := range header {
-		low := strings.ToLower(name)
-		if name == "" {
-			return nil, t.fault(i, "column %d of the header has no name", i+1).hint("nodes.csv starts with a header such as id,label,split,f0,f1")
-		}
-		if seen[low] {
-			return nil, t.fault(i, "the header names this column twice")
-		}
-		seen[low] = true
-		switch low {
-		case "id":
-			idCol = i
-		case "label":
-			labelCol = i
-		case "split":
-			splitCol = i
-		default:
-			featureCols = append(featureCols, i)
-		}
-	}
-	if idCol < 0 {
-		e := t.fault(0, "the header has no id column").hint("nodes.csv starts with a header such as id,label,split,f0,f1")
-		if len(header) == 1 {
-			e.Hint = separatorHint(header[0])
-		}
-		return nil, e
-	}
-
-	nt := &nodeTable{ids: []string{}, index: map[string]int32{}}
-	if labelCol >= 0 {
-		nt.labels = []string{}
-	}
-	if splitCol >= 0 {
-		nt.split = &Split{}
-	}
-	f := &Features{Cols: len(featureCols), RowPtr: []int32{0}}
-	lines := []int{}
-	for {
-		ok, err := t.next()
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			break
-		}
-		if len(t.row) != len(header) {
-			return nil, t.fault(min(len(t.row), len(header)), "the row has %d fields, the header has %d", len(t.row), len(header)).hint("a last row that is too short means a truncated file")
-		}
-		id := t.row[idCol]
-		if id == "" {
-			return nil, t.fault(idCol, "the id is empty")
-		}
-		// The id, as a string, in a list and in the map of them; its line, its place in
-		// the split, and where its features begin. Lists have room to grow.
-		claim := 200 + 2*int64(len(id))
-		if labelCol >= 0 {
-			claim += 64 + 2*int64(len(t.row[labelCol]))
-		}
-		if err := mem.Grow(claim); err != nil {
-			e := fileFault(file, err)
-			e.Line = t.line()
-			return nil, e
-		}
-		id = strings.Clone(id) // the reader's buffer holds the whole row
-		if prev, ok := nt.index[id]; ok {
-			return nil, t.fault(idCol, "the same id as in line %d", lines[prev])
-		}
-		v := int32(len(nt.ids))
-		nt.index[id] = v
-		nt.ids = append(nt.ids, id)
-		lines = append(lines, t.line())
-		if labelCol >= 0 {
-			nt.labels = append(nt.labels, strings.Clone(t.row[labelCol]))
-		}
-		if splitCol >= 0 {
-			if err := nt.split.add(t, splitCol, v); err != nil {
-				return nil, err
-			}
-		}
-		for j, c := range featureCols {
-			x, err := strconv.ParseFloat(t.row[c], 32)
-			if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-				e := t.fault(c, "the feature %s of node %s is not a finite number", quote(header[c]), quote(id))
-				e.Hint = "write a number; text columns other than id, label and split have to be encoded as numbers first"
-				return nil, e
-			}
-			if float32(x) != 0 {
-				if f.Col, err = room(mem, f.Col, 1); err == nil {
-					f.Val, err = room(mem, f.Val, 1)
-				}
-				if err != nil {
-					return nil, fileFault(file, err)
-				}
-				f.Col = append(f.Col, int32(j))
-				f.Val = append(f.Val, float32(x))
-			}
-		}
-		if len(f.Col) > math.MaxInt32 || len(nt.ids) >= math.MaxInt32 {
-			return nil, badFile(file, "more than %d values", math.MaxInt32)
-		}
-		f.RowPtr = append(f.RowPtr, int32(len(f.Col)))
-	}
-	if len(nt.ids) == 0 {
-		return nil, badFile(file, "has a header but no nodes")
-	}
-	if f.Cols > 0 {
-		f.Rows = len(nt.ids)
-		if nt.features, err = f.compact(mem); err != nil {
-			return nil, fileFault(file, err)
-		}
-	}
-	return nt, nil
-}
-
 // add enters a node under the part that a split cell names.
-func (s *Split) add(t *table, col int, v int32) error {
+func (s *Split) add(t *table, col int, v int32) *FileError {
 	switch strings.ToLower(t.row[col]) {
 	case "train":
 		s.Train = append(s.Train, v)
@@ -385,152 +266,4 @@ func (nt *nodeTable) labelClasses(n int) ([]int32, []string) {
 		}
 	}
 	return labels, names
-}
-
-// edgeHeader gives the header names that edges.csv may use.
-var edgeHeader = map[string]int{
-	"source": 0, "src": 0, "from": 0, "u": 0,
-	"target": 1, "dst": 1, "to": 1, "v": 1,
-	"weight": 2, "w": 2,
-}
-
-// readEdges reads edges.csv: source, target and optionally weight, with or
-// without a header. Ids are those of nodes.csv, or 0..n-1 without that file.
-func readEdges(from tableFile, nodes *nodeTable, n int, mem *budget.Reservation) (*edgeList, error) {
-	file := from.path
-	t, err := newTable(from, mem)
-	if err != nil {
-		var fe *FileError
-		if errors.As(err, &fe) && fe.Line == 0 && !from.parquet {
-			fe.hint("a graph without edges has the header line source,target alone")
-		}
-		return nil, err
-	}
-	defer t.close()
-	e := &edgeList{}
-	if e.src, err = room(mem, e.src, t.most); err == nil {
-		e.dst, err = room(mem, e.dst, t.most)
-	}
-	if err != nil {
-		return nil, fileFault(file, err)
-	}
-	col := [3]int{0, 1, -1}
-	fields := 0
-	for first := true; ; first = false {
-		ok, err := t.next()
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return e, nil
-		}
-		if first {
-			fields = len(t.row)
-			if fields < 2 {
-				return nil, t.fault(0, "expected source,target or source,target,weight").hint("%s", separatorHint(t.row[0]))
-			}
-			isHeader, err := parseEdgeHeader(t, nodes, &col)
-			if err != nil {
-				return nil, err
-			}
-			if isHeader {
-				if col[2] >= 0 {
-					e.w = []float32{}
-				}
-				continue
-			}
-			if fields > 3 {
-				return nil, t.fault(3, "expected source,target or source,target,weight").hint("give a header if there are other columns")
-			}
-			if fields == 3 {
-				col[2] = 2
-				e.w = []float32{}
-			}
-		}
-		if len(t.row) != fields {
-			return nil, t.fault(min(len(t.row), fields), "the row has %d fields, the first has %d", len(t.row), fields).hint("a last row that is too short means a truncated file")
-		}
-		u, err := nodeOf(t, col[0], nodes, n, first)
-		if err != nil {
-			return nil, err
-		}
-		v, err := nodeOf(t, col[1], nodes, n, first)
-		if err != nil {
-			return nil, err
-		}
-		e.src, e.dst = append(e.src, u), append(e.dst, v)
-		if col[2] >= 0 {
-			w, err := strconv.ParseFloat(t.row[col[2]], 32)
-			if err != nil || checkWeight(float32(w)) != nil {
-				return nil, t.fault(col[2], "a weight is a finite number of 0 or more")
-			}
-			if e.w, err = room(mem, e.w, 1); err != nil {
-				return nil, fileFault(file, err)
-			}
-			e.w = append(e.w, float32(w))
-		}
-	}
-}
-
-// parseEdgeHeader decides whether the first row is a header, and if so fills in
-// which columns hold source, target and weight. A row is a header if its first
-// two fields are known column names and not both known ids.
-func parseEdgeHeader(t *table, nodes *nodeTable, col *[3]int) (bool, error) {
-	known := 0
-	for _, s := range t.row {
-		if _, ok := edgeHeader[strings.ToLower(s)]; ok {
-			known++
-		}
-	}
-	_, id0 := nodes.index[t.row[0]]
-	_, id1 := nodes.index[t.row[1]]
-	if known < 2 || (id0 && id1) {
-		return false, nil
-	}
-	*col = [3]int{-1, -1, -1}
-	for i, s := range t.row {
-		low := strings.ToLower(s)
-		p, ok := edgeHeader[low]
-		if !ok {
-			e := t.fault(i, "not a column of %s", edgesFile).hint("the columns are source, target and weight; remove others")
-			if near := nearest.Of(low, []string{"source", "target", "weight"}); near != "" && len(low) < 32 {
-				e.hint("did you mean %s?", near)
-			}
-			return false, e
-		}
-		if col[p] >= 0 {
-			return false, t.fault(i, "the header has two columns for the same thing")
-		}
-		col[p] = i
-	}
-	if col[0] < 0 || col[1] < 0 {
-		return false, t.fault(0, "the header needs the columns source and target")
-	}
-	return true, nil
-}
-
-// nodeOf returns the node that a field names.
-func nodeOf(t *table, i int, nodes *nodeTable, n int, first bool) (int32, error) {
-	s := t.row[i]
-	if nodes.ids != nil {
-		if v, ok := nodes.index[s]; ok {
-			return v, nil
-		}
-		e := t.fault(i, "%s has no node of this id", nodesFile).hint("add a row for it to %s, or remove the edge", nodesFile)
-		if first {
-			e.Hint += "; a header line would be source,target"
-		}
-		if s == "" {
-			e.Msg = "the id is empty"
-		}
-		return 0, e
-	}
-	v, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return 0, t.fault(i, "not a node number").hint("without %s nodes are called 0 to %d, by the rows of the features", nodesFile, n-1)
-	}
-	if v < 0 || v >= int64(n) {
-		return 0, t.fault(i, "there is no such node: the features have %d rows, so nodes are called 0 to %d", n, n-1)
-	}
-	return int32(v), nil
 }

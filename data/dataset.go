@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/graph"
 )
 
@@ -28,6 +29,13 @@ type Dataset struct {
 	Splits    []Split
 	SplitSpec *SplitSpec
 
+	// Roles says which columns of the tables of a folder are what, and Columns how the
+	// others became X; they are empty for data of other formats. Notes says what was
+	// guessed and left out in reading.
+	Roles   Roles
+	Columns *schema.Schema
+	Notes   []string
+
 	Repairs  Repairs
 	Checksum string // SHA-256 over the input files in a fixed order, in hexadecimal
 	Truth    *Truth // what only a generator knows; nil for real data
@@ -39,7 +47,7 @@ type Dataset struct {
 // error; all of it is shown by gsrc data info.
 type Repairs struct {
 	// DuplicateEdges counts edges listed again in the same direction. They
-	// are merged; the first weight stays.
+	// are merged; the first weight stays, unless Tables.Merge says otherwise.
 	DuplicateEdges int `json:"duplicate_edges"`
 	// ReversedEdges counts edges of an undirected graph that were also listed
 	// in the other direction, and merged. In Planetoid's adjacency lists and
@@ -91,6 +99,13 @@ type LoadOptions struct {
 	// NodeFeatures says what the nodes of a collection of graphs are described
 	// by: FeaturesAuto (the zero value) and the other constants of that kind.
 	NodeFeatures NodeFeatures
+	// Tables says how tables of nodes and edges are read.
+	Tables Tables
+	// NoPrepare takes the columns of tables as numbers, as they are.
+	NoPrepare bool
+	// Columns are those of a model that the features are for: columns are found by name
+	// and prepared as those of the model's training were. nil fits new ones.
+	Columns *schema.Schema
 	// MaxBytes is how many bytes of memory loading may take: the files, what they
 	// unpack to, and the data set made of them. What would take more is refused before
 	// it is allocated. 0 is what the process may use: the limit of its cgroup,
@@ -107,11 +122,10 @@ const Synthetic = "synthetic"
 // is read; see package catalog. Bad input gives a *FileError. It returns a complete data set or an error, never a
 // part.
 func Load(path string, opts LoadOptions) (*Dataset, error) {
-	spec, err := ParseSplit(opts.Split)
+	l, spec, err := newLoading(opts)
 	if err != nil {
 		return nil, err
 	}
-	l := newLoader(opts)
 	r, err := l.recognise(path)
 	if err != nil {
 		return nil, overBudget(path, err)
@@ -127,6 +141,12 @@ func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error
 	ds, err := r.dataset()
 	if err != nil {
 		return nil, overBudget(path, err)
+	}
+	if err := l.unread(path, ds); err != nil {
+		return nil, err
+	}
+	if c := l.opts.Columns; c != nil && ds.Columns == nil {
+		return nil, badFile(path, "has no names for its features, and the model reads %d columns by their names, such as %s", len(c.Columns), quote(c.Columns[0].Name)).hint("give a folder with a table of nodes")
 	}
 	if spec != nil {
 		ds.SplitSpec = spec

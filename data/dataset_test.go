@@ -115,6 +115,7 @@ edges       1 undirected, weighted
 degree      min 0, mean 0.50, max 1, 2 isolated
 homophily   0.0000
 features    4 columns, 12 values, density 0.7500, held sparse
+roles       id = id, label = label, source = column 1, target = column 2, weight = column 3
 classes     2
   0 c?t                           2  ##############################
   1 dog                           1  ###############

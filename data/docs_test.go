@@ -48,7 +48,7 @@ func TestDocsExample(t *testing.T) {
 	errorsShown := block("Nothing is loaded by half.\n")
 	for _, damage := range []func(){
 		func() { write(edgesFile, strings.Replace(edges, "cleo", "cloe", 1)) },
-		func() { write(nodesFile, strings.Replace(nodes, "val,28", "val,n/a", 1)) },
+		func() { write(nodesFile, strings.Replace(nodes, "val,28", "val,old", 1)) },
 		func() { write(nodesFile, nodes+"eve,cat\n") },
 	} {
 		write(edgesFile, edges)

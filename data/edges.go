@@ -11,6 +11,7 @@ import (
 type edgeList struct {
 	src, dst []int32
 	w        []float32 // nil or one for each edge
+	merge    string    // what weight equal edges have together: MergeFirst and so on
 }
 
 // build makes the graph and counts what was repaired. symmetric says that the
@@ -21,6 +22,15 @@ type edgeList struct {
 // list may be dropped with [edgeList.done].
 func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *budget.Reservation) (g *graph.Graph, err error) {
 	m := int64(len(e.src))
+	if e.w == nil && e.merge == MergeSum { // how often an edge is listed
+		if e.w, err = room(mem, e.w, len(e.src)); err != nil {
+			return nil, err
+		}
+		e.w = e.w[:len(e.src)]
+		for i := range e.w {
+			e.w[i] = 1
+		}
+	}
 	// The edges, and once more to sort them, and a number of each, twice; offsets by
 	// node, twice, and marks.
 	claim := 24*m + 9*int64(n)
@@ -42,10 +52,6 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 			return &graph.Graph{N: n, Edges: edges}, nil
 		}
 	}
-	g, _, err = graph.Build(n, e.src, e.dst, e.w, directed)
-	if err != nil {
-		return nil, err
-	}
 	// graph.Build keeps the first of equal edges; which kind the others are
 	// is worked out here: sorted by pair, then direction, then position.
 	list := make([]int32, 0, len(e.src))
@@ -63,6 +69,8 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 		}
 		loop[u] = true
 	}
+	// Sorted so that runs of equal edges can be merged before graph.Build, which keeps the
+	// first of each.
 	list = sortBy(list, 2, func(i int32) int32 {
 		if e.src[i] > e.dst[i] {
 			return 1
@@ -100,9 +108,44 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 		if conflict {
 			rep.WeightConflicts++
 		}
+		e.mergeRun(list[i:j], directed)
 		i = j
 	}
-	return g, nil
+	g, _, err = graph.Build(n, e.src, e.dst, e.w, directed)
+	return g, err
+}
+
+// mergeRun gives the first of equal edges the weight that they have together. list has
+// those of one direction before those of the other, each in the file's order; in a
+// directed graph the two directions are two edges.
+func (e *edgeList) mergeRun(list []int32, directed bool) {
+	if e.w == nil {
+		return
+	}
+	for len(list) > 0 {
+		n := len(list)
+		if directed {
+			n = 1
+			for n < len(list) && e.src[list[n]] == e.src[list[0]] {
+				n++
+			}
+		}
+		first := list[0]
+		sum, top := 0.0, float32(0)
+		for _, i := range list[:n] {
+			first = min(first, i)
+			sum, top = sum+float64(e.w[i]), max(top, e.w[i])
+		}
+		switch e.merge {
+		case MergeSum:
+			e.w[first] = float32(min(sum, math.MaxFloat32))
+		case MergeMean:
+			e.w[first] = float32(sum / float64(n))
+		case MergeMax:
+			e.w[first] = top
+		}
+		list = list[n:]
+	}
 }
 
 // done gives the memory of the list back.

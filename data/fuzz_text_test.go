@@ -2,6 +2,7 @@ package data
 
 import (
 	"archive/zip"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -53,9 +54,19 @@ func sound(t *testing.T, c *Collection, err error) {
 	}
 }
 
-// checkText fails where an error could write control characters to a terminal.
+// checkText fails where an error could write control characters to a terminal. One of
+// several faults is a line for each.
 func checkText(t *testing.T, err error) {
 	t.Helper()
+	if faults := (*Faults)(nil); errors.As(err, &faults) {
+		if faults.Total < len(faults.List) || len(faults.List) < 2 || strings.Count(err.Error(), "\n") != len(faults.List) {
+			t.Errorf("%d faults, %d listed: %q", faults.Total, len(faults.List), err)
+		}
+		for _, e := range faults.List {
+			checkText(t, e)
+		}
+		return
+	}
 	if strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' }) {
 		t.Errorf("control character in %q", err)
 	}

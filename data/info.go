@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/graph"
 )
 
@@ -38,6 +39,12 @@ type Info struct {
 
 	Splits    []SplitInfo `json:"splits"` // those that come with the data
 	SplitSpec string      `json:"split_spec,omitempty"`
+
+	// Of tables: which columns are what, how the others became features, and what was
+	// guessed and left out in reading.
+	Roles   *Roles         `json:"roles,omitempty"`
+	Columns *schema.Schema `json:"columns,omitempty"`
+	Notes   []string       `json:"notes,omitempty"`
 
 	Repairs Repairs `json:"repairs"`
 	// Corruption says how the graph was damaged on purpose; absent if it was not.
@@ -76,6 +83,9 @@ func (d *Dataset) Info() Info {
 		Features: d.X.Cols, FeatureNNZ: d.X.NNZ(), FeatureDensity: d.X.Density(), Sparse: d.X.IsSparse(),
 		Classes: d.Classes, ClassNames: d.ClassNames, ClassCounts: make([]int, d.Classes),
 		Splits: []SplitInfo{}, SplitSpec: d.SplitSpec.String(), Repairs: d.Repairs, Corruption: d.Corruption,
+	}
+	if d.Roles != (Roles{}) {
+		in.Roles, in.Columns, in.Notes = &d.Roles, d.Columns, d.Notes
 	}
 	if d.Truth != nil {
 		in.Truth = &TruthInfo{
@@ -140,6 +150,7 @@ func (in Info) WriteText(w io.Writer) error {
 		form = "sparse"
 	}
 	line("features", "%d columns, %d values, density %.4f, held %s", in.Features, in.FeatureNNZ, in.FeatureDensity, form)
+	in.writeTables(line)
 	line("classes", "%d", in.Classes)
 	writeClasses(&b, in.ClassNames, in.ClassCounts)
 	in.writeSplits(line)
@@ -152,6 +163,37 @@ func (in Info) WriteText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeTables writes what was made of tables.
+func (in Info) writeTables(line func(string, string, ...any)) {
+	if in.Roles == nil {
+		return
+	}
+	line("roles", "%s", in.Roles)
+	head := "tables"
+	say := func(text string) {
+		line(head, "%s", text)
+		head = ""
+	}
+	for _, n := range in.Notes {
+		say(n)
+	}
+	if in.Columns == nil {
+		return
+	}
+	for _, text := range leftOut(in.Columns.LeftOut) {
+		say(text)
+	}
+	head = "columns"
+	const most = 50
+	for i, c := range in.Columns.Columns {
+		if i == most || !in.Columns.Prepared() {
+			say(fmt.Sprintf("%d left as they are, or not shown", len(in.Columns.Columns)-i))
+			break
+		}
+		say(printable(c.Name) + ": " + c.About())
+	}
 }
 
 // infoLines returns what writes a line of a name and a text.

@@ -40,6 +40,36 @@ func newLoader(opts LoadOptions) *loader {
 	return &loader{opts: opts, sum: sha256.New(), mem: mem, left: budget.Mul(unpackedText, opts.MaxBytes)}
 }
 
+// newLoading checks the options and returns a loader, and the split that is to be drawn.
+func newLoading(opts LoadOptions) (*loader, *SplitSpec, error) {
+	spec, err := ParseSplit(opts.Split)
+	if err == nil {
+		err = CheckMerge(opts.Tables.Merge)
+	}
+	if err == nil && opts.Columns != nil {
+		err = opts.Columns.Check()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if spec != nil && spec.Column != "" {
+		opts.Tables.Split, spec = spec.Column, nil
+	}
+	return newLoader(opts), spec, nil
+}
+
+// unread refuses options that say how tables are read, where there were none.
+func (l *loader) unread(path string, ds *Dataset) error {
+	t := l.opts.Tables
+	if ds.Format == "folder" || t.ID+t.Label+t.Split+t.Source+t.Target+t.Weight+t.Merge == "" && len(t.Ignore) == 0 {
+		return nil
+	}
+	if t.Split != "" {
+		return badFile(path, "split %s: these data have no table with such a column", quote(t.Split)).hint("write for example per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
+	}
+	return badFile(path, "options say which columns of tables are what, and these data have no tables").hint("leave --id, --label, --source, --target, --weight, --ignore and --merge out")
+}
+
 // checksum is the SHA-256 over the files that were read.
 func (l *loader) checksum() string { return hex.EncodeToString(l.sum.Sum(nil)) }
 
@@ -52,11 +82,10 @@ type reader struct {
 // LoadAny reads a data set or a collection of graphs, whichever path holds; the
 // other is nil.
 func LoadAny(path string, opts LoadOptions) (*Dataset, *Collection, error) {
-	spec, err := ParseSplit(opts.Split)
+	l, spec, err := newLoading(opts)
 	if err != nil {
 		return nil, nil, err
 	}
-	l := newLoader(opts)
 	r, err := l.recognise(path)
 	if err != nil {
 		return nil, nil, overBudget(path, err)
@@ -147,8 +176,8 @@ func (l *loader) recogniseFolder(path string) (reader, error) {
 	if set != "" {
 		return reader{dataset: func() (*Dataset, error) { return l.planetoid(path, set) }}, nil
 	}
-	if slices.Contains(names, edgesFile) || slices.Contains(names, "edges.parquet") {
-		return reader{dataset: func() (*Dataset, error) { return l.folder(path, names) }}, nil
+	if edges, err := tableNamed(path, names, "edges"); edges != "" || err != nil || slices.Contains(names, SchemaFile) {
+		return reader{dataset: func() (*Dataset, error) { return l.folder(path, names) }}, err
 	}
 	s := &fileSet{l: l, root: path}
 	if r := l.recogniseFiles(s); r != (recognised{}) {

@@ -5,40 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
-// tableFile is a CSV file, or a Parquet file that stands for one, held in memory.
+// tableFile is a CSV file, unpacked, or a Parquet file that stands for one, held in memory.
 type tableFile struct {
 	path    string // empty: there is no such file
 	bytes   []byte
 	parquet bool
-}
-
-// tableFile reads edges.csv or nodes.csv of a folder, or the Parquet file of that name
-// with the same columns.
-func (l *loader) tableFile(dir string, names []string, name string) (f tableFile, err error) {
-	base := strings.TrimSuffix(name, ".csv")
-	hasText, hasParquet := slices.Contains(names, name), slices.Contains(names, base+".parquet")
-	switch {
-	case hasText && hasParquet:
-		return f, badFile(dir, "has both %s and %s.parquet", name, base).hint("keep one of them")
-	case hasParquet:
-		f.path, f.parquet = filepath.Join(dir, base+".parquet"), true
-	case hasText:
-		f.path = filepath.Join(dir, name)
-	default:
-		return f, nil
-	}
-	f.bytes, err = l.file(f.path)
-	return f, err
 }
 
 // parquetRows reads the rows of a Parquet table one after another, the names of its
@@ -51,7 +30,8 @@ type parquetRows struct {
 	buffer []parquet.Row // rows that have been read
 	left   []parquet.Row // of them, those that have not been given out
 	cells  []string
-	line   int // of a CSV file with these rows
+	units  []time.Duration // of columns that are times; others have 0
+	line   int             // of a CSV file with these rows
 
 	mem     *budget.Reservation
 	reading int64 // what the library takes of it
@@ -80,9 +60,22 @@ func openParquet(b []byte, mem *budget.Reservation) (_ *parquetRows, err error) 
 		if !field.Leaf() || field.Repeated() {
 			return nil, fmt.Errorf("the column %q is nested", field.Name())
 		}
+		unit := time.Duration(0) // of a time
 		if logical := field.Type().LogicalType(); logical != nil && logical.UTF8 == nil && logical.Integer == nil && logical.Enum == nil {
-			return nil, fmt.Errorf("the column %q is of type %s", field.Name(), logical)
+			switch kind := field.Type().Kind(); {
+			case logical.Date != nil && kind == parquet.Int32:
+				unit = 24 * time.Hour
+			case logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Millis != nil:
+				unit = time.Millisecond
+			case logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Micros != nil:
+				unit = time.Microsecond
+			case logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Nanos != nil:
+				unit = time.Nanosecond
+			default:
+				return nil, fmt.Errorf("the column %q is of type %s", field.Name(), logical)
+			}
 		}
+		p.units = append(p.units, unit)
 		p.header = append(p.header, field.Name())
 	}
 	// A cell takes a byte at least; a row, as a node or an edge, several times that.
@@ -141,7 +134,9 @@ func (p *parquetRows) Read() (cells []string, err error) {
 	}
 	p.row = size
 	for _, v := range row {
-		if p.cells[v.Column()], err = cell(v); err != nil {
+		if unit := p.units[v.Column()]; unit != 0 && !v.IsNull() {
+			p.cells[v.Column()] = timeCell(v, unit)
+		} else if p.cells[v.Column()], err = cell(v); err != nil {
 			return nil, err
 		}
 	}
@@ -156,6 +151,19 @@ func (p *parquetRows) close() {
 		p.rows.Close()
 	}
 	p.mem.Shrink(p.reading + p.row)
+}
+
+// timeCell is a time as CSV has it, in UTC.
+func timeCell(v parquet.Value, unit time.Duration) string {
+	switch unit {
+	case 24 * time.Hour:
+		return time.Unix(86400*int64(v.Int32()), 0).UTC().Format(time.DateOnly)
+	case time.Millisecond:
+		return time.UnixMilli(v.Int64()).UTC().Format(time.RFC3339Nano)
+	case time.Microsecond:
+		return time.UnixMicro(v.Int64()).UTC().Format(time.RFC3339Nano)
+	}
+	return time.Unix(0, v.Int64()).UTC().Format(time.RFC3339Nano)
 }
 
 // cell is a value as CSV has it, a text of its own; what is missing is empty.

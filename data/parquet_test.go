@@ -50,6 +50,27 @@ func parquetText(b []byte, mem *budget.Reservation) (text []byte, err error) {
 	}
 }
 
+// Dates and timestamps are read as CSV has them, in UTC.
+func TestParquetTimes(t *testing.T) {
+	at := time.Date(2021, 3, 4, 5, 6, 7, 8_000_000, time.UTC)
+	type row struct {
+		ID     string     `parquet:"id"`
+		Day    int32      `parquet:"day,date"`
+		Millis time.Time  `parquet:"ms,timestamp(millisecond)"`
+		Micros int64      `parquet:"us,timestamp(microsecond)"`
+		Nanos  time.Time  `parquet:"ns,timestamp"`
+		Gap    *time.Time `parquet:"gap,optional"`
+	}
+	path := filepath.Join(t.TempDir(), "nodes.parquet")
+	if err := parquet.WriteFile(path, []row{{"a", int32(at.Unix() / 86400), at, at.UnixMicro(), at, nil}}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := parquetText(mustRead(t, path), nil)
+	if want := "[\"id\" \"day\" \"ms\" \"us\" \"ns\" \"gap\"]\n[\"a\" \"2021-03-04\" \"2021-03-04T05:06:07.008Z\" \"2021-03-04T05:06:07.008Z\" \"2021-03-04T05:06:07.008Z\" \"\"]\n"; err != nil || string(text) != want {
+		t.Errorf("%s, %v; want %s", text, err, want)
+	}
+}
+
 // A folder of Parquet files is the same graph as one of CSV files.
 func TestParquetFolder(t *testing.T) {
 	cat, dog := "cat", "dog"
@@ -81,7 +102,7 @@ func TestParquetFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Name, want.Source, want.Checksum = got.Name, got.Source, got.Checksum
+	want.Name, want.Source, want.Checksum, want.Notes = got.Name, got.Source, got.Checksum, got.Notes
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Parquet gives %+v, CSV %+v", got, want)
 	}
@@ -94,8 +115,8 @@ func TestParquetFolder(t *testing.T) {
 		"of type": {"nodes.parquet", func(p string) error {
 			return parquet.WriteFile(p, []struct {
 				ID string
-				At time.Time
-			}{{"x", time.Now()}})
+				At int32 `parquet:"at,decimal(2:9)"`
+			}{{"x", 1}})
 		}},
 		"no id column":    {"nodes.parquet", func(p string) error { return parquet.WriteFile(p, []struct{ Name string }{{"x"}}) }},
 		"not a table":     {"nodes.parquet", func(p string) error { return os.WriteFile(p, []byte("PAR1 and no more"), 0o644) }},

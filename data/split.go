@@ -33,11 +33,15 @@ type SplitSpec struct {
 	// are neither validation nor test nodes of the split that comes with the data;
 	// those two parts stay.
 	Ratio float64
+
+	// Column, if not empty, is the column of a table of nodes that has the split: nothing
+	// is drawn.
+	Column string
 }
 
 // ParseSplit reads "per-class:TRAIN,VAL,TEST" (TEST may be "rest"),
 // "random:TRAIN,VAL,TEST" with fractions that add up to at most 1, or
-// "ratio:TRAIN". The empty text gives nil.
+// "ratio:TRAIN", or "column:NAME" or just the name of a column. The empty text gives nil.
 func ParseSplit(text string) (*SplitSpec, error) {
 	if text == "" {
 		return nil, nil
@@ -48,6 +52,14 @@ func ParseSplit(text string) (*SplitSpec, error) {
 		return nil, fmt.Errorf("split %s: %s; write for example per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05", quote(text), why)
 	}
 	s := &SplitSpec{}
+	if kind == "column" && rest != "" {
+		s.Column = rest
+		return s, nil
+	}
+	if !ok && !slices.Contains([]string{"per-class", "random", "ratio", "column", "time"}, kind) {
+		s.Column = text
+		return s, nil
+	}
 	if ok && kind == "ratio" {
 		var err error
 		if s.Ratio, err = strconv.ParseFloat(strings.TrimSpace(rest), 64); err != nil || !(s.Ratio > 0 && s.Ratio < 1) {
@@ -98,6 +110,9 @@ func (s *SplitSpec) String() string {
 	if s == nil {
 		return ""
 	}
+	if s.Column != "" {
+		return "column:" + s.Column
+	}
 	if s.Ratio > 0 {
 		return fmt.Sprintf("ratio:%g", s.Ratio)
 	}
@@ -114,6 +129,9 @@ func (s *SplitSpec) String() string {
 // same labels and seed give the same split. One with a Ratio keeps parts of a
 // split that is given: [Dataset.SplitFor] draws it.
 func (s *SplitSpec) Draw(labels []int32, classes int, seed uint64) (Split, error) {
+	if s.Column != "" {
+		return Split{}, fmt.Errorf("the split is in the column %s, which is read with the table of nodes", quote(s.Column))
+	}
 	if s.Ratio > 0 {
 		return s.drawTraining(Split{}, labels, classes, seed)
 	}

@@ -15,7 +15,12 @@ func TestParseSplit(t *testing.T) {
 	if s, err := ParseSplit(""); s != nil || err != nil || s.String() != "" {
 		t.Error("the empty text asks for no split")
 	}
-	for _, text := range []string{"x", "random", "random:1,2", "random:0.5,0.5,0.5", "random:-1,0.5,0.5", "random:nan,0,0", "random:0,0.5,0.5",
+	for text, column := range map[string]string{"part": "part", "column:a:b": "a:b"} {
+		if s, err := ParseSplit(text); err != nil || s.Column != column {
+			t.Errorf("%q: %v, %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"column", "column:", "random", "random:1,2", "random:0.5,0.5,0.5", "random:-1,0.5,0.5", "random:nan,0,0", "random:0,0.5,0.5",
 		"per-class:0,1,1", "per-class:a,b,c", "per-class:1,rest,1", "per-class:1,2,-1", "perclass:1,2,3", "per-class:9999999999999,1,1",
 		"ratio", "ratio:", "ratio:0", "ratio:1", "ratio:-0.1", "ratio:nan", "ratio:0.1,0.2,0.3"} {
 		_, err := ParseSplit(text)

@@ -13,6 +13,9 @@ func (d *Dataset) Warnings(s Split) []string {
 	if w := d.EmptyWarning(); w != "" {
 		list = append(list, w)
 	}
+	if d.Columns != nil {
+		list = append(list, leftOut(d.Columns.LeftOut)...)
+	}
 	return list
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/parity"
@@ -60,7 +61,10 @@ type BuildOptions struct {
 	// manifest and the files' metadata.
 	Model, Dataset, ConfigHash, Version string
 	Classes                             []string
-	Metrics                             map[string]float64
+	// Columns say how the columns of x are made of those of a table; nil where they have
+	// no names.
+	Columns *schema.Schema
+	Metrics map[string]float64
 	// Files are written beside the models, such as refined_edges.csv, by name.
 	Files map[string][]byte
 
@@ -418,6 +422,9 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 		"precision": cmp.Or(string(o.Precision), "fp32"), "num_features": strconv.FormatInt(o.Sample.X.Shape[1], 10),
 		"inductive": strconv.FormatBool(o.inductive()), "hops": manifest.HopsText(o.hops(m)),
 	}
+	if o.Columns != nil && m.fn.Arg(onnx.SparseArg) != nil {
+		md["columns"] = text(o.Columns)
+	}
 	if m.Name == "classifier" {
 		md["edge_weight"] = strconv.FormatBool(m.Weighted)
 	}
@@ -484,7 +491,7 @@ func (o *BuildOptions) manifest(models []built) *manifest.Manifest {
 	m := &manifest.Manifest{
 		SchemaVersion: manifest.Version, Generator: "gsrc", Version: o.Version, Model: o.Model,
 		Inductive: o.inductive(), Lowering: o.Lowering, Opset: o.Opset, IRVersion: int(onnx.IRVersion(o.Opset)), SparseX: o.SparseX, Symmetrize: o.Symmetrize, Precision: o.Precision,
-		NumFeatures: int(o.Sample.X.Shape[1]), Classes: o.Classes, Dataset: o.Dataset, ConfigHash: o.ConfigHash,
+		NumFeatures: int(o.Sample.X.Shape[1]), Classes: o.Classes, Dataset: o.Dataset, ConfigHash: o.ConfigHash, Columns: o.Columns,
 		Metrics: finiteMetrics(o.Metrics), Models: map[string]manifest.ModelInfo{}, Files: map[string]manifest.FileInfo{}, Verified: !o.Unverified,
 	}
 	if m.Classes == nil {

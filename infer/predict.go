@@ -145,8 +145,14 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	if p.manifest.Task == manifest.TaskGraphs {
 		return nil, fmt.Errorf("%s: %w", dist, errGraphs)
 	}
+	// What the model was trained on says how columns are read; an export that does not is
+	// of features without names, or of a version that took columns as they are.
+	o.Load.Columns, o.Load.NoPrepare = p.manifest.Columns, o.Load.NoPrepare || p.manifest.Columns == nil
 	if p.ds, err = data.Load(path, o.Load); err != nil {
 		return nil, err
+	}
+	for _, text := range p.ds.Notes {
+		p.o.Log("%s", text)
 	}
 	if c := p.info.Data.Corruption; c != nil && p.ds.Checksum == c.Checksum {
 		if err := p.ds.Corrupt(c.AddEdges, c.RemoveEdges, c.Seed); err != nil {

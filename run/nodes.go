@@ -84,6 +84,7 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32,
 	for _, v := range test {
 		b.Sample.Test, b.Sample.Labels = append(b.Sample.Test, int(v)), append(b.Sample.Labels, int(ds.Labels[v]))
 	}
+	b.Columns = ds.Columns
 	info := infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
 	describeRefinement(&info, t)

@@ -50,7 +50,10 @@ type TrainOptions struct {
 	OnDeviceSelected func(line string)
 	// Warn, if set, is called with a sentence for each thing in the data that is no
 	// error and seldom meant, such as a class without a training node.
-	Warn     func(text string)
+	Warn func(text string)
+	// Note, if set, is called with a sentence for each thing that was guessed or left out
+	// in reading the data.
+	Note     func(text string)
 	Observer train.Observer // receives progress; may be nil
 	Trace    *runtime.Trace // records when operations ran; may be nil
 	// Cache shares data between runs; nil reads them anew.
@@ -168,7 +171,16 @@ func Prepare(o TrainOptions) (*Setup, error) {
 	if m == nil {
 		m, err = t.Module(o.Model, c)
 	}
-	return newSetup(o.Model, t, c, m), err
+	if err != nil {
+		return nil, err
+	}
+	s := newSetup(o.Model, t, c, m)
+	if s.Data != nil && o.Note != nil {
+		for _, text := range s.Data.Notes {
+			o.Note(text)
+		}
+	}
+	return s, nil
 }
 
 // Task is what is predicted of the data.
@@ -249,5 +261,6 @@ func LoadOptions(c *config.Config) data.LoadOptions {
 	seed := uint64(c.Train.Seed)
 	csbm := c.Synthetic.CSBM(seed)
 	return data.LoadOptions{Directed: c.Data.Directed, Split: c.Data.Split, Seed: seed, Synthetic: &csbm, AddEdges: c.Data.AddEdges, RemoveEdges: c.Data.RemoveEdges,
-		NodeFeatures: data.NodeFeatures(c.Data.NodeFeatures)}
+		NodeFeatures: data.NodeFeatures(c.Data.NodeFeatures), NoPrepare: !c.Data.Prepare,
+		Tables: data.Tables{ID: c.Data.ID, Label: c.Data.Label, Source: c.Data.Source, Target: c.Data.Target, Weight: c.Data.Weight, Ignore: data.SplitNames(c.Data.Ignore), Merge: c.Data.Merge}}
 }

@@ -248,7 +248,11 @@ func trainingData(info *train.Info, c *config.Config, path string) (task, error)
 	if path == "" {
 		path = info.Data.Source
 	}
-	t, err := loaded(data.LoadAny(path, LoadOptions(c)))
+	o := LoadOptions(c)
+	if o.Columns = info.Data.Columns; o.Columns == nil { // also where columns were not prepared yet
+		o.NoPrepare = true
+	}
+	t, err := loaded(data.LoadAny(path, o))
 	if err != nil {
 		return nil, fmt.Errorf("the run's data: %w", err)
 	}

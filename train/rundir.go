@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
@@ -42,6 +43,9 @@ type Info struct {
 		Edges    int    `json:"edges"`
 		Features int    `json:"features"`
 		Classes  int    `json:"classes"`
+		// Columns of tables, and how they became features; absent where data have no
+		// names for their columns, and in runs of versions that took them as they are.
+		Columns *schema.Schema `json:"columns,omitempty"`
 		// Corruption says how the graph was damaged on purpose, if it was.
 		Corruption *data.Corruption `json:"corruption,omitempty"`
 	} `json:"data"`
@@ -127,6 +131,7 @@ func (t *trainer) describeRun(res *Result) *Info {
 		i.Status = "done"
 	}
 	i.Data.Name, i.Data.Source, i.Data.Format, i.Data.Checksum, i.Data.Corruption = ds.Name, ds.Source, ds.Format, ds.Checksum, ds.Corruption
+	i.Data.Columns = ds.Columns
 	i.Data.Graphs, i.Data.Nodes, i.Data.Edges, i.Data.Features, i.Data.Classes = ds.Graphs, ds.Nodes, ds.Edges, ds.Features.Cols, ds.Classes
 	return i
 }

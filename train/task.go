@@ -5,6 +5,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
@@ -66,9 +67,10 @@ type TaskInfo struct {
 	Directed     bool
 	Features     *data.Features
 	Classes      int
-	ClassNames   []string // nil where they are numbers
-	Labels       []int32  // of what is classified: nodes or graphs
-	Item         string   // what one of these is called
+	ClassNames   []string       // nil where they are numbers
+	Labels       []int32        // of what is classified: nodes or graphs
+	Item         string         // what one of these is called
+	Columns      *schema.Schema // of tables, and how they became Features; nil for others
 	// Corruption says how the graph was damaged on purpose, if it was.
 	Corruption *data.Corruption
 	// Seeded says that another seed has other data: they are generated, or damaged on purpose.

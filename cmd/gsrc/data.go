@@ -10,10 +10,13 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/data/company"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/spf13/cobra"
 )
+
+const splitHelp = "draw splits: per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05; or the column that has one"
 
 // dataPath says in help texts what a path of data may be.
 const dataPath = `a folder with edges.csv and nodes.csv, or with Planetoid's ind.* files; an .npz
@@ -25,7 +28,7 @@ func (a *app) dataCommand() *cobra.Command {
 		Use: "data", Short: "Look at data sets, and fetch public ones",
 		Args: cobra.ArbitraryArgs, RunE: helpOrUnknown,
 	}
-	c.AddCommand(a.dataInfoCommand(), a.dataPlantCommand(), a.dataFetchCommand(), a.dataListCommand())
+	c.AddCommand(a.dataInfoCommand(), a.dataPlantCommand(), a.dataFetchCommand(), a.dataListCommand(), a.dataInitCommand(), a.dataGenerateCommand())
 	return c
 }
 
@@ -33,6 +36,7 @@ func (a *app) dataInfoCommand() *cobra.Command {
 	var asJSON bool
 	var opts data.LoadOptions
 	var features string
+	var tables tableFlags
 	info := &cobra.Command{
 		Use:   "info PATH",
 		Short: "Print counts, classes, degrees, homophily, splits and what was repaired",
@@ -45,7 +49,10 @@ func (a *app) dataInfoCommand() *cobra.Command {
 			if _, err := data.ParseSplit(opts.Split); err != nil {
 				return asUsage(err)
 			}
-			var err error
+			err := tables.apply(&opts)
+			if err != nil {
+				return err
+			}
 			if opts.NodeFeatures, err = data.ParseNodeFeatures(features); err != nil {
 				return asUsage(err)
 			}
@@ -73,7 +80,9 @@ func (a *app) dataInfoCommand() *cobra.Command {
 	flags := info.Flags()
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	flags.BoolVar(&opts.Directed, "directed", false, "keep the direction of edges")
-	flags.StringVar(&opts.Split, "split", "", "draw splits: per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
+	flags.StringVar(&opts.Split, "split", "", splitHelp)
+	tables.register(flags)
+	tables.registerPrepare(flags)
 	flags.StringVar(&features, "features", "auto", "of collections of graphs: labels, attributes, both or degrees as node features")
 	flags.Float64Var(&opts.AddEdges, "add-edges", 0, "add edges at random, as a share of those there are")
 	flags.Float64Var(&opts.RemoveEdges, "remove-edges", 0, "remove this share of the edges at random")
@@ -198,4 +207,28 @@ func (a *app) dataListCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
+}
+
+func (a *app) dataGenerateCommand() *cobra.Command {
+	o := company.Options{}
+	c := &cobra.Command{
+		Use: "generate DIR", Short: "Generate a company's tables to try things on: customers with gaps, categories and dates, and payments", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if o.Wrong == 0 {
+				o.Wrong = -1
+			}
+			if err := company.Write(args[0], o); err != nil {
+				return err
+			}
+			a.logf("wrote %s: nodes.csv, edges.csv, and wrong.csv, the edges that were planted and are wrong", args[0])
+			return nil
+		},
+	}
+	flags := c.Flags()
+	flags.IntVar(&o.Nodes, "nodes", 50_000, "customers")
+	flags.IntVar(&o.Edges, "edges", 300_000, "payments")
+	flags.Float64Var(&o.Wrong, "wrong", 0.03, "share of edges that are planted and wrong")
+	flags.BoolVar(&o.Useless, "useless", false, "join customers at random, so that edges say nothing")
+	flags.Uint64Var(&o.Seed, "seed", 0, "seed")
+	return c
 }

@@ -12,6 +12,7 @@ func (a *app) neighborsCommand() *cobra.Command {
 	var o gsrc.PredictOptions
 	var nodes []string
 	var path, out, provider string
+	var tables tableFlags
 	c := &cobra.Command{
 		Use: "neighbors DIST --data PATH --nodes A,B --out DIR", Short: "Cut the part of a graph that the answers for some nodes need", Args: cobra.ExactArgs(1),
 		Long: `Cut the part of a graph that an export's classifier needs to classify some nodes:
@@ -35,6 +36,9 @@ Nodes go by what the data call them, or by number from 0.`,
 			case out == "":
 				return usage("say where the sub-graph goes with --out DIR")
 			}
+			if err := tables.apply(&o.Load); err != nil {
+				return err
+			}
 			o.Provider, o.Log = p, a.logf
 			s, err := infer.Neighbors(c.Context(), args[0], path, nodes, o)
 			if err != nil {
@@ -53,6 +57,7 @@ Nodes go by what the data call them, or by number from 0.`,
 	flags.StringVar(&out, "out", "", "folder to write")
 	flags.StringVar(&provider, "provider", string(ort.Auto), "auto, cpu or cuda, where edges of a new graph are refined")
 	flags.IntVar(&o.Threads, "threads", 0, "threads, 0 for one per processor")
+	tables.register(flags)
 	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges")
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	return c

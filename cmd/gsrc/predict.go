@@ -133,6 +133,7 @@ func (a *app) predictCommand() *cobra.Command {
 	var provider providerFlags
 	var nodes []string
 	var o gsrc.PredictOptions
+	var tables tableFlags
 	c := &cobra.Command{
 		Use: "predict DIR --data PATH --out FILE", Short: "Classify nodes, or whole graphs, with an export", Args: cobra.ExactArgs(1),
 		Long: `Classify the nodes of a graph with an export, and write the id, the predicted label
@@ -156,7 +157,10 @@ is printed to standard error.`,
 			if _, err := infer.GraphFormat(out); err != nil {
 				return asUsage(err)
 			}
-			var err error
+			err := tables.apply(&o.Load)
+			if err != nil {
+				return err
+			}
 			if o.Nodes, err = readNames(nodes); err != nil {
 				return err
 			}
@@ -186,6 +190,7 @@ is printed to standard error.`,
 	flags.StringSliceVar(&nodes, "nodes", nil, "only these nodes: ids, or @FILE with one a line")
 	provider.register(flags)
 	flags.IntVar(&o.Threads, "threads", 0, "threads, 0 for one per processor")
+	tables.register(flags)
 	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges")
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	return c

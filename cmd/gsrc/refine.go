@@ -15,6 +15,7 @@ func (a *app) refineCommand() *cobra.Command {
 	var o gsrc.RefineOptions
 	var out, format, provider string
 	var threshold float64
+	var tables tableFlags
 	c := &cobra.Command{
 		Use: "refine RUN --out FILE | refine EXPORT --data PATH --out FILE", Short: "Write the refined graph", Args: cobra.ExactArgs(1),
 		Long: `Write the graph that a model has made of its data: source, target, weight,
@@ -52,6 +53,9 @@ PyTorch Geometric. A summary is printed to standard error.`,
 				}
 				o.Threshold = &threshold
 			}
+			if err := tables.apply(&o.Predict.Load); err != nil {
+				return err
+			}
 			o.Predict.Provider, o.Predict.Log = p, a.logf
 			g, err := gsrc.Refine(c.Context(), args[0], o)
 			if err != nil {
@@ -77,6 +81,7 @@ PyTorch Geometric. A summary is printed to standard error.`,
 	flags.StringVar(&o.Data, "data", "", "where the data of a run are now; the graph to refine with an export")
 	flags.StringVar(&provider, "provider", string(ort.Auto), "run an export on auto, cpu or cuda")
 	flags.IntVar(&o.Predict.Threads, "threads", 0, "threads of an export, 0 for one per processor")
+	tables.register(flags)
 	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, "keep the direction of edges in reading the data of an export")
 	flags.Uint64Var(&o.Predict.Load.Seed, "seed", 0, "seed of the synthetic graph, for an export with --data "+data.Synthetic)
 	return c

@@ -25,6 +25,7 @@ func (a *app) serveCommand() *cobra.Command {
 	var o serve.Options
 	var web, rpc, tokenFile string
 	var provider providerFlags
+	var tables tableFlags
 	var maxBody, maxAnswer int64
 	var logLevel, logFormat string
 	var compact bool
@@ -58,6 +59,9 @@ those for health must then carry it.`,
 				return usage("--max-answer %d: give 1 to 1048576 MiB", maxAnswer)
 			case o.MaxPairs < 1 || o.MaxRequests < 1 || o.MaxConnections < 0 || o.Batch < 1 || o.Timeout <= 0 || o.Drain < 0 || o.Grace <= 0:
 				return usage("--max-pairs, --max-requests, --batch, --timeout and --grace are positive, --max-connections and --drain not negative")
+			}
+			if err := tables.apply(&o.Predict.Load); err != nil {
+				return err
 			}
 			logger, err := requestLog(a.stderr, logLevel, logFormat)
 			if err != nil {
@@ -112,6 +116,7 @@ those for health must then carry it.`,
 	flags.DurationVar(&o.Grace, "grace", 23*time.Second, "how long requests under way may go on after that, before they are cut off")
 	provider.register(flags)
 	flags.IntVar(&o.Predict.Threads, "threads", 0, "threads of onnxruntime, 0 for one for every second processor")
+	tables.register(flags)
 	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, "keep the direction of edges")
 	flags.Uint64Var(&o.Predict.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	return c

@@ -13,6 +13,7 @@ import (
 type setupFlags struct {
 	split    string
 	directed bool
+	tables   tableFlags
 }
 
 func (f *setupFlags) register(flags *pflag.FlagSet, o *gsrc.TrainOptions) {
@@ -21,7 +22,7 @@ func (f *setupFlags) register(flags *pflag.FlagSet, o *gsrc.TrainOptions) {
 	// An array, not a slice: a value may hold commas.
 	flags.StringArrayVar(&o.Set, "set", nil, "set one option, key=value; may be repeated")
 	flags.IntVar(&o.Seed, "seed", 0, "seed of every random stream and of the split")
-	flags.StringVar(&f.split, "split", "", "draw splits: per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
+	flags.StringVar(&f.split, "split", "", splitHelp)
 	flags.BoolVar(&f.directed, "directed", false, "keep the direction of edges")
 }
 
@@ -38,6 +39,7 @@ func (f *setupFlags) apply(o *gsrc.TrainOptions) error {
 		}
 		o.Set = append(o.Set, "data.split="+f.split)
 	}
+	o.Set = append(o.Set, f.tables.set()...)
 	if f.directed {
 		o.Set = append(o.Set, "data.directed=true")
 	}

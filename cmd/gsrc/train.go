@@ -55,6 +55,8 @@ metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 	}
 	flags := c.Flags()
 	f.setup.register(flags, &f.opts)
+	f.setup.tables.register(flags) // build has a --target of its own
+	f.setup.tables.registerPrepare(flags)
 	flags.StringVar(&f.opts.Out, "out", "", "run directory; without it nothing is kept")
 	flags.BoolVar(&f.opts.Force, "force", false, "replace a run in --out")
 	flags.IntVar(&f.opts.Threads, "threads", 0, "threads, 0 for one per processor; results do not depend on it")
@@ -82,7 +84,7 @@ func (f *trainFlags) check(c *cobra.Command) error {
 		return usage("--profile looks at one run; leave --runs out")
 	}
 	if f.resume != "" {
-		for _, name := range []string{"out", "force", "config", "set", "seed", "split", "directed", "tf32", "runs"} {
+		for _, name := range []string{"out", "force", "config", "set", "seed", "split", "directed", "tf32", "runs", "id", "label", "source", "target", "weight", "ignore", "merge", "no-prepare"} {
 			if changed(name) {
 				return usage("--%s cannot change a run that is resumed; leave it out", name)
 			}
@@ -116,6 +118,7 @@ func (f *trainFlags) check(c *cobra.Command) error {
 func (a *app) train(c *cobra.Command, f *trainFlags) error {
 	show := a.newProgress()
 	f.opts.Observer, f.opts.OnDeviceSelected, f.opts.Warn = show, a.printDevice(), a.warn()
+	f.opts.Note = func(text string) { a.logf("%s", text) }
 	defer show.finish()
 	if f.runs > 0 {
 		n := 0

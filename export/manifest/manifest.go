@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
 	"github.com/gsrc-dev/gsrc/internal/seal"
@@ -65,6 +66,9 @@ type Manifest struct {
 	Dataset     string             `json:"dataset"`
 	ConfigHash  string             `json:"config_hash"`
 	Metrics     map[string]float64 `json:"metrics"`
+	// Columns say how the columns of x are made of those of a table, by their names;
+	// absent where the training data had no names for them.
+	Columns *schema.Schema `json:"columns,omitempty"`
 	// Bounds of the edge probabilities' min–max normalisation, frozen in the
 	// scorer; absent without one.
 	Bounds *Bounds `json:"bounds,omitempty"`
@@ -286,6 +290,14 @@ func (m *Manifest) validate() error {
 		return fmt.Errorf("num_features is %d; it is at least 1 and below 2³¹", m.NumFeatures)
 	case m.Task != "" && m.Task != TaskNodes && m.Task != TaskGraphs:
 		return fmt.Errorf("task is %q; it is %s or %s", m.Task, TaskNodes, TaskGraphs)
+	}
+	if c := m.Columns; c != nil {
+		if err := c.Check(); err != nil {
+			return err
+		}
+		if c.Width() != m.NumFeatures {
+			return fmt.Errorf("its columns become %d features, and num_features is %d", c.Width(), m.NumFeatures)
+		}
 	}
 	for name, f := range m.Files {
 		if f.Bytes < 0 || len(f.SHA256) != hex.EncodedLen(sha256.Size) {

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// tableFlags say how tables of nodes and edges are read.
+type tableFlags struct {
+	tables    data.Tables
+	noPrepare bool
+}
+
+func (f *tableFlags) register(flags *pflag.FlagSet) {
+	t := &f.tables
+	flags.StringVar(&t.ID, "id", "", "column of a table of nodes that has their ids")
+	flags.StringVar(&t.Label, "label", "", "column that has the classes")
+	flags.StringVar(&t.Source, "source", "", "column of a table of edges that has their first ends")
+	flags.StringVar(&t.Target, "target", "", "column that has their other ends")
+	flags.StringVar(&t.Weight, "weight", "", "column that has their weights")
+	flags.StringSliceVar(&t.Ignore, "ignore", nil, "columns of either table that are left out")
+	flags.StringVar(&t.Merge, "merge", "", "weight of an edge that is listed more than once: sum, mean, max or first")
+}
+
+func (f *tableFlags) registerPrepare(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.noPrepare, "no-prepare", false, "take the columns of tables as numbers, as they are")
+}
+
+// set returns the flags as options of a configuration.
+func (f *tableFlags) set() (list []string) {
+	t := &f.tables
+	for _, x := range [][2]string{{"id", t.ID}, {"label", t.Label}, {"source", t.Source}, {"target", t.Target}, {"weight", t.Weight}, {"merge", t.Merge}} {
+		if x[1] != "" {
+			list = append(list, "data."+x[0]+"="+x[1])
+		}
+	}
+	if len(t.Ignore) > 0 {
+		list = append(list, "data.ignore="+data.JoinNames(t.Ignore))
+	}
+	if f.noPrepare {
+		list = append(list, "data.prepare=false")
+	}
+	return list
+}
+
+// apply enters the flags in options of reading.
+func (f *tableFlags) apply(o *data.LoadOptions) error {
+	o.Tables, o.NoPrepare = f.tables, f.noPrepare
+	if err := data.CheckMerge(o.Tables.Merge); err != nil {
+		return asUsage(err)
+	}
+	return nil
+}
+
+func (a *app) dataInitCommand() *cobra.Command {
+	var tables tableFlags
+	var o data.LoadOptions
+	var force bool
+	c := &cobra.Command{
+		Use: "init PATH", Short: "Write schema.toml for the tables in a folder: what was found of their columns, to be edited", Args: cobra.ExactArgs(1),
+		Long: `Look at the tables in a folder and write schema.toml beside them: which are nodes and
+edges, which columns are ids, labels, ends and weights, and of what kind every other
+column is. What it says counts from then on whenever the folder is read, and may be
+edited. Options of the command line count more.`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := tables.apply(&o); err != nil {
+				return err
+			}
+			path := filepath.Join(args[0], data.SchemaFile)
+			if _, err := os.Stat(path); err == nil && !force {
+				return fmt.Errorf("%s is there already; --force writes it anew", path)
+			} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+			text, err := data.DescribeTables(args[0], o)
+			if err != nil {
+				return err
+			}
+			if err := atomicfile.WriteBytes(path, []byte(text)); err != nil {
+				return err
+			}
+			a.logf("wrote %s", path)
+			return nil
+		},
+	}
+	tables.register(c.Flags())
+	c.Flags().StringVar(&o.Split, "split", "", "column that has the split: train, val and test")
+	c.Flags().BoolVar(&force, "force", false, "replace a schema.toml that is there")
+	return c
+}

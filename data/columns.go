@@ -1,0 +1,428 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/internal/budget"
+)
+
+// Bounds of what columns may be.
+const (
+	mostDistinct  = 10_000 // values of a category
+	largestNumber = 1e150  // squares of numbers are summed
+	fewRows       = 20     // with fewer, nothing is told from how often values repeat
+	familyWidth   = 8      // columns of one name and a number that are an embedding
+	bagWidth      = 16     // columns of counts that are a bag of words
+	unitSlack     = 1e-3   // of the length of a row that is normalised
+)
+
+// profile is what a first pass over a column finds.
+type profile struct {
+	rows, missing, numbers, booleans, times, spaced int
+
+	first           string // value
+	constant        bool   // all are first
+	whole           bool   // all numbers are
+	increasing      bool   // by one, from row to row
+	last, low, high float64
+	zeros           int
+	counted         map[string]int // values that are no numbers, and how often they are there
+	overflow        bool           // too many of them
+}
+
+// gap reports whether a cell says that its value is missing.
+func gap(s string) bool {
+	if len(s) > 4 {
+		return false
+	}
+	switch strings.ToLower(s) {
+	case "", "?", "na", "n/a", "#n/a", "nan", "none", "null", `\n`, "nat":
+		return true
+	}
+	return false
+}
+
+// yesNo reads a boolean that is a word.
+func yesNo(s string) (v float64, ok bool) {
+	if len(s) > 5 {
+		return 0, false
+	}
+	switch strings.ToLower(s) {
+	case "true", "t", "yes", "y":
+		return 1, true
+	case "false", "f", "no", "n":
+		return 0, true
+	}
+	return 0, false
+}
+
+// timeLayouts are the forms of times that are read; without a zone they are UTC.
+var timeLayouts = []string{time.DateOnly, time.DateTime, time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 MST", "2006/01/02", "2006/01/02 15:04:05"}
+
+// seconds reads a time as seconds since 1970.
+func seconds(s string) (float64, bool) {
+	if len(s) < 10 || len(s) > 40 || s[0] < '0' || s[0] > '9' || s[4] != '-' && s[4] != '/' {
+		return 0, false
+	}
+	for _, layout := range timeLayouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return float64(t.Unix()) + float64(float64(t.Nanosecond())/1e9), true
+		}
+	}
+	return 0, false
+}
+
+// number reads a number that preparation can take.
+func number(s string) (float64, bool) {
+	x, err := strconv.ParseFloat(s, 64)
+	return x, err == nil && math.Abs(x) <= largestNumber // false for NaN
+}
+
+// add looks at a cell.
+func (p *profile) add(s string, mem *budget.Reservation) error {
+	row := p.rows
+	p.rows++
+	if gap(s) {
+		p.missing++
+		return nil
+	}
+	if row == p.missing { // the first value
+		p.first, p.constant, p.whole, p.increasing = strings.Clone(s), true, true, true
+	}
+	p.constant = p.constant && s == p.first
+	if x, err := strconv.ParseFloat(s, 64); err == nil {
+		if p.numbers == 0 {
+			p.low, p.high = x, x
+		} else if x != p.last+1 {
+			p.increasing = false
+		}
+		p.numbers++
+		p.low, p.high, p.last = min(p.low, x), max(p.high, x), x
+		p.whole = p.whole && x == math.Trunc(x)
+		if x == 0 {
+			p.zeros++
+		}
+		return nil
+	}
+	if _, ok := yesNo(s); ok {
+		p.booleans++
+	}
+	if _, ok := seconds(s); ok {
+		p.times++
+		return nil
+	}
+	if strings.Contains(s, " ") {
+		p.spaced++
+	}
+	if p.overflow {
+		return nil
+	}
+	if p.counted == nil {
+		p.counted = map[string]int{}
+	}
+	if _, ok := p.counted[s]; !ok {
+		if len(p.counted) >= mostDistinct {
+			p.overflow = true
+			return nil
+		}
+		if err := mem.Grow(100 + int64(len(s))); err != nil {
+			return err
+		}
+		p.counted[strings.Clone(s)] = 0
+	}
+	p.counted[s]++
+	return nil
+}
+
+// binary reports whether the column is of 0 and 1 alone, without gaps.
+func (p *profile) binary() bool {
+	return p.numbers == p.rows && p.whole && p.low >= 0 && p.high <= 1
+}
+
+// kind says what a column is, or why it is left out.
+func (p *profile) kind(name string) (k schema.Kind, out string) {
+	n := p.rows - p.missing
+	texts := n - p.numbers - p.times
+	many := n >= fewRows
+	switch {
+	case n == 0:
+		return schema.Ignore, "it is empty"
+	case p.constant && p.missing == 0 && p.rows > 1:
+		return schema.Ignore, "every row has the same value, " + quote(p.first)
+	case 2*p.numbers > n:
+		switch {
+		case p.numbers < n: // the others are faults
+		case p.whole && p.increasing && many, p.whole && identifier(name) && many && p.high-p.low > float64(n)/2:
+			return schema.Ignore, "it numbers the rows, or tells them apart, and says nothing of others"
+		case p.whole && p.low >= 0 && p.high <= 1:
+			return schema.Boolean, ""
+		}
+		return schema.Number, ""
+	case 2*p.times > n:
+		return schema.Time, ""
+	case p.booleans == n:
+		return schema.Boolean, ""
+	case p.overflow || many && 2*len(p.counted) > texts:
+		switch {
+		case 2*p.spaced > texts:
+			return schema.Ignore, "it is free text"
+		case 2*len(p.counted) > texts || identifier(name):
+			return schema.Ignore, "nearly every row has a value of its own, so it tells rows apart and says nothing of others"
+		}
+		return schema.Ignore, fmt.Sprintf("it has more than %d different values", mostDistinct)
+	}
+	return schema.Category, ""
+}
+
+// rowForm follows whether the rows of a table are prepared already.
+type rowForm struct {
+	rows             int
+	binary           bool // 0 and 1 alone
+	counts           bool // whole numbers of 0 or more
+	unit1, unit2     bool // rows have length 1, by the sum of magnitudes or of squares, or 0
+	sum, squares     float64
+	entries, nonzero int
+}
+
+func newRowForm() rowForm { return rowForm{binary: true, counts: true, unit1: true, unit2: true} }
+
+// add looks at a cell.
+func (f *rowForm) add(s string) {
+	if !f.binary && !f.counts && !f.unit1 && !f.unit2 {
+		return
+	}
+	x, ok := number(s)
+	if !ok {
+		f.binary, f.counts, f.unit1, f.unit2 = false, false, false, false
+		return
+	}
+	f.entries++
+	if x != 0 {
+		f.nonzero++
+	}
+	f.binary = f.binary && (x == 0 || x == 1)
+	f.counts = f.counts && x >= 0 && x == math.Trunc(x)
+	f.sum += math.Abs(x)
+	f.squares += float64(x * x)
+}
+
+// end ends a row.
+func (f *rowForm) end() {
+	near := func(v float64) bool { return v == 0 || math.Abs(v-1) <= unitSlack }
+	f.unit1 = f.unit1 && near(f.sum)
+	f.unit2 = f.unit2 && near(f.squares)
+	f.sum, f.squares = 0, 0
+	f.rows++
+}
+
+// prepared reports whether a table of so many columns is to be left as it is.
+func (f *rowForm) prepared(columns int) bool {
+	return f.binary || columns > 1 && (f.unit1 || f.unit2) || f.counts && columns >= bagWidth && float64(f.nonzero) < sparseBelow*float64(f.entries)
+}
+
+// families returns which columns are of an embedding or a bag of words among others: many
+// of one name and a number, that are numbers of like size, or counts, without gaps.
+func families(names []string, profiles []profile) []bool {
+	stem := func(i int) string { return strings.TrimRight(names[i], "0123456789") }
+	members := map[string][]int{}
+	for i := range names {
+		if s := stem(i); s != names[i] {
+			members[s] = append(members[s], i)
+		}
+	}
+	in := make([]bool, len(names))
+	for _, list := range members {
+		small, counts, entries, zeros := true, true, 0, 0
+		for _, i := range list {
+			p := &profiles[i]
+			all := p.numbers == p.rows
+			small = small && all && p.low >= -10 && p.high <= 10
+			counts = counts && all && p.whole && p.low >= 0
+			entries, zeros = entries+p.rows, zeros+p.zeros
+		}
+		if len(list) >= familyWidth && (small || counts && float64(entries-zeros) < sparseBelow*float64(entries)) {
+			for _, i := range list {
+				in[i] = true
+			}
+		}
+	}
+	return in
+}
+
+// columnValues are the cells of one column of features as they are read.
+type columnValues struct {
+	at     int // in the table's rows
+	column schema.Column
+	schema.Values
+	code map[string]int32
+}
+
+// wants says what a cell of a kind should be, for errors.
+var wants = map[schema.Kind]string{
+	schema.Number:  "number",
+	schema.Value:   "finite number",
+	schema.Boolean: "boolean (true and false, yes and no, or 1 and 0)",
+	schema.Time:    "date or time such as 2006-01-31 or 2006-01-31T15:04:05Z",
+}
+
+// value reads a cell of a column that is no category; NaN is a gap.
+func cellValue(k schema.Kind, s string) (x float64, ok bool) {
+	switch {
+	case k == schema.Value:
+		x, err := strconv.ParseFloat(s, 32)
+		return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
+	case gap(s):
+		return math.NaN(), true
+	case k == schema.Time:
+		if x, ok := seconds(s); ok {
+			return x, true
+		}
+		return 0, false
+	case k == schema.Boolean:
+		if x, ok := yesNo(s); ok {
+			return x, true
+		}
+		x, ok := number(s)
+		return x, ok && (x == 0 || x == 1)
+	}
+	return number(s)
+}
+
+// add appends a cell. ok is false where it is not of the column's kind.
+func (c *columnValues) add(s string, mem *budget.Reservation) (ok bool, err error) {
+	if c.column.Kind != schema.Category {
+		x, ok := cellValue(c.column.Kind, s)
+		if c.Numbers, err = room(mem, c.Numbers, 1); err != nil {
+			return ok, err
+		}
+		c.Numbers = append(c.Numbers, x)
+		return ok, nil
+	}
+	if gap(s) {
+		s = ""
+	}
+	if c.Codes, err = room(mem, c.Codes, 1); err != nil {
+		return true, err
+	}
+	k, ok := c.code[s]
+	if !ok {
+		if err := mem.Grow(120 + int64(len(s))); err != nil {
+			return true, err
+		}
+		k = int32(len(c.Texts))
+		s = strings.Clone(s)
+		c.code[s], c.Texts = k, append(c.Texts, s)
+	}
+	c.Codes = append(c.Codes, k)
+	return true, nil
+}
+
+// otherKind reports whether a category of a model was read that holds nothing but numbers,
+// where the model knows none.
+func (c *columnValues) otherKind() bool {
+	isNumber := func(s string) bool { _, ok := number(s); return ok }
+	isText := func(s string) bool { return s != "" && !isNumber(s) }
+	return c.column.Kind == schema.Category && slices.ContainsFunc(c.Texts, isNumber) && !slices.ContainsFunc(c.Texts, isText) &&
+		slices.ContainsFunc(c.column.Categories, isText) && !slices.ContainsFunc(c.column.Categories, isNumber)
+}
+
+// assemble makes the features of columns that were read. raw has the columns that stay as
+// they are, in their order among all.
+func assemble(rows int, columns []columnValues, raw *Features, mem *budget.Reservation) (*Features, error) {
+	if raw.Cols == len(columns) {
+		raw.Rows = rows
+		return raw.compact(mem)
+	}
+	f := &Features{Rows: rows, RowPtr: []int32{0}}
+	start := make([]int32, len(columns)) // of each column's features
+	codes := make([][]int32, len(columns))
+	var rawStart []int32
+	for j := range columns {
+		c := &columns[j].column
+		start[j] = int32(f.Cols)
+		f.Cols += c.Width()
+		if f.Cols > maxCols {
+			return nil, fmt.Errorf("the columns become more than %d features", maxCols)
+		}
+		switch c.Kind {
+		case schema.Value:
+			rawStart = append(rawStart, start[j])
+		case schema.Category:
+			codes[j] = c.Codes(columns[j].Values)
+		}
+	}
+	put := func(j int32, v float32) (err error) {
+		if v == 0 {
+			return nil
+		}
+		if f.Col, err = room(mem, f.Col, 1); err == nil {
+			f.Val, err = room(mem, f.Val, 1)
+		}
+		f.Col, f.Val = append(f.Col, j), append(f.Val, v)
+		return err
+	}
+	var out []float32
+	for i := range rows {
+		k := raw.RowPtr[i]
+		for j := range columns {
+			c := &columns[j]
+			var err error
+			switch c.column.Kind {
+			case schema.Category:
+				err = put(start[j]+codes[j][c.Codes[i]], 1)
+			case schema.Value:
+				if k < raw.RowPtr[i+1] && rawStart[raw.Col[k]] == start[j] {
+					err = put(start[j], raw.Val[k])
+					k++
+				}
+			default:
+				out = append(out[:0], make([]float32, c.column.Width())...)
+				c.column.Put(out, c.Numbers[i])
+				for d := 0; d < len(out) && err == nil; d++ {
+					err = put(start[j]+int32(d), out[d])
+				}
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if len(f.Col) > math.MaxInt32 {
+			return nil, fmt.Errorf("more than %d values", math.MaxInt32)
+		}
+		f.RowPtr = append(f.RowPtr, int32(len(f.Col)))
+	}
+	mem.Shrink(raw.bytes())
+	return f.compact(mem)
+}
+
+// leftOut tells of columns that are no features, by reason.
+func leftOut(list []schema.LeftOut) []string {
+	var reasons []string
+	names := map[string][]string{}
+	for _, x := range list {
+		if names[x.Reason] == nil {
+			reasons = append(reasons, x.Reason)
+		}
+		names[x.Reason] = append(names[x.Reason], quote(x.Name))
+	}
+	var lines []string
+	for _, r := range reasons {
+		lines = append(lines, fmt.Sprintf("the column %s is left out: %s", nameSome(names[r]), r))
+	}
+	return lines
+}
+
+// nameSome lists names, the first of many.
+func nameSome(names []string) string {
+	const most = 10
+	if n := len(names); n > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
+	}
+	return strings.Join(names, ", ")
+}

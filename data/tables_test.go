@@ -1,0 +1,424 @@
+package data
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/gsrc-dev/gsrc/data/company"
+	"github.com/gsrc-dev/gsrc/data/schema"
+)
+
+// wantNotes fails unless the notes have every piece.
+func wantNotes(t *testing.T, ds *Dataset, pieces ...string) {
+	t.Helper()
+	text := strings.Join(append(slices.Clone(ds.Notes), ds.Warnings(Split{})...), "\n")
+	for _, p := range pieces {
+		if !strings.Contains(text, p) {
+			t.Errorf("notes %q lack %q", text, p)
+		}
+	}
+}
+
+func TestRoles(t *testing.T) {
+	nodes := "customer,churned,part,x,y\nC1,yes,train,1,0\nC2,no,val,0,1\nC3,no,test,1,1\n"
+	edges := "from_account,to_account,amount,at\nC1,C2,5,2020-01-01\nC2,C3,7,2020-01-02\n"
+	dir := writeFiles(t, map[string]string{nodesFile: nodes, edgesFile: edges})
+	ds := mustLoad(t, dir, LoadOptions{Split: "part", Tables: Tables{Label: "churned", Weight: "amount"}})
+	if want := (Roles{ID: "customer", Label: "churned", Split: "part", Source: "from_account", Target: "to_account", Weight: "amount"}); ds.Roles != want {
+		t.Errorf("roles %+v, want %+v", ds.Roles, want)
+	}
+	if ds.X.Cols != 2 || fmt.Sprint(ds.Graph.Weights) != "[5 7]" || fmt.Sprint(ds.Splits) != "[{[0] [1] [2]}]" || ds.SplitSpec != nil {
+		t.Errorf("%+v %v", ds, ds.Graph.Weights)
+	}
+	wantNotes(t, ds, `"customer" is taken as the id`, "--id says otherwise", `"from_account" and "to_account" are taken as source and target`, `left out: "at" (times)`)
+
+	ds = mustLoad(t, dir, LoadOptions{Tables: Tables{Ignore: []string{"churned", "part", "AT"}, Source: "to_account", Target: "from_account"}})
+	if ds.Classes != 0 || ds.X.Cols != 2 || ds.Graph.Weights != nil || ds.Roles.Source != "to_account" {
+		t.Errorf("%+v", ds)
+	}
+	wantNotes(t, ds, `left out: "amount" (numbers); --weight amount takes "amount" as weight`)
+
+	for _, c := range []struct {
+		o    LoadOptions
+		want []string
+	}{
+		{LoadOptions{Tables: Tables{Label: "churnd"}}, []string{`nodes.csv:1: has no column "churnd", which is to be the label; did you mean "churned"?`}},
+		{LoadOptions{Tables: Tables{Label: "customer", ID: "customer"}}, []string{"two things at once"}},
+		{LoadOptions{Tables: Tables{Target: "from_account", Source: "from_account"}}, []string{"two things at once"}},
+		{LoadOptions{Tables: Tables{Ignore: []string{"colour"}}}, []string{`no table has the column "colour"`}},
+		{LoadOptions{Tables: Tables{Merge: "median"}}, []string{`"median"`, "sum, mean, max or first"}},
+		{LoadOptions{Split: "parts"}, []string{`has no column "parts"`, `did you mean "part"?`}},
+	} {
+		_, err := Load(dir, c.o)
+		wantError(t, err, c.want...)
+	}
+	_, err := Load("testdata/heterophilous.npz", LoadOptions{Tables: Tables{Label: "x"}})
+	wantError(t, err, "these data have no tables")
+
+	// What Neo4j exports.
+	ds = mustLoad(t, writeFiles(t, map[string]string{"nodes.csv": ":ID,x\na,1\nb,0\n", "edges.csv": ":START_ID,:END_ID,:TYPE\na,b,KNOWS\n"}), LoadOptions{})
+	if len(ds.Graph.Edges) != 1 || ds.Roles.ID != ":ID" {
+		t.Errorf("%+v", ds)
+	}
+	wantNotes(t, ds, `":ID" is taken as the id, by its name`, `left out: ":TYPE" (text)`)
+}
+
+func TestMerge(t *testing.T) {
+	nodes := "id,x\na,1\nb,0\nc,1\n"
+	weighted := "source,target,weight\na,b,1\nb,a,4\na,b,4\nb,c,2\n"
+	for _, c := range []struct {
+		edges, merge, want string
+		directed           bool
+	}{
+		{weighted, "", "[1 2]", false},
+		{weighted, MergeFirst, "[1 2]", false},
+		{weighted, MergeSum, "[9 2]", false},
+		{weighted, MergeMean, "[3 2]", false},
+		{weighted, MergeMax, "[4 2]", false},
+		{weighted, MergeSum, "[5 4 2]", true},
+		{"source,target\na,b\nb,c\na,b\n", MergeSum, "[2 1]", false},
+		{"source,target\na,b\nb,c\na,b\n", MergeMean, "[]", false},
+	} {
+		dir := writeFiles(t, map[string]string{nodesFile: nodes, edgesFile: c.edges})
+		ds := mustLoad(t, dir, LoadOptions{Directed: c.directed, Tables: Tables{Merge: c.merge}})
+		if got := fmt.Sprint(ds.Graph.Weights); got != c.want {
+			t.Errorf("%s of %q: weights %s, want %s", c.merge, c.edges, got, c.want)
+		}
+	}
+}
+
+func packGzip(tb testing.TB, text string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(text)); err != nil || w.Close() != nil {
+		tb.Fatal(err)
+	}
+	return b.String()
+}
+
+func packZstd(tb testing.TB, text string) string {
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(w.EncodeAll([]byte(text), nil))
+}
+
+func TestPackedTables(t *testing.T) {
+	nodes, edges := "id,x\na,1\nb,0\n", "source,target\na,b\n"
+	ds := mustLoad(t, writeFiles(t, map[string]string{"nodes.csv.gz": packGzip(t, nodes), "edges.csv.zst": packZstd(t, edges)}), LoadOptions{})
+	if ds.X.NNZ() != 1 || len(ds.Graph.Edges) != 1 {
+		t.Errorf("%+v", ds)
+	}
+	for name, want := range map[string][]string{
+		"edges.csv.gz":  {"edges.csv.gz: not a gzip file", "unpacked without being renamed"},
+		"edges.csv.zst": {"edges.csv.zst: not a Zstandard file"},
+	} {
+		_, err := Load(writeFiles(t, map[string]string{nodesFile: nodes, name: edges}), LoadOptions{})
+		wantError(t, err, want...)
+	}
+	half := packGzip(t, strings.Repeat(edges, 100))
+	_, err := Load(writeFiles(t, map[string]string{nodesFile: nodes, "edges.csv.gz": half[:len(half)-9]}), LoadOptions{})
+	wantError(t, err, "cannot be unpacked", "truncated")
+	_, err = Load(writeFiles(t, map[string]string{nodesFile: nodes, edgesFile: edges, "edges.csv.gz": packGzip(t, edges)}), LoadOptions{})
+	wantError(t, err, "has both edges.csv and edges.csv.gz")
+
+	// A bomb is refused before it is unpacked.
+	for name, bomb := range map[string]string{"edges.csv.gz": packGzip(t, strings.Repeat("\n", 64<<20)), "edges.csv.zst": packZstd(t, strings.Repeat("\n", 64<<20))} {
+		dir := writeFiles(t, map[string]string{nodesFile: nodes, name: bomb})
+		var err error
+		if took := allocated(func() { _, err = Load(dir, LoadOptions{MaxBytes: 16 << 20}) }); took > 64<<20 {
+			t.Errorf("%s takes %d bytes", name, took)
+		}
+		wantError(t, err, "--memory")
+	}
+}
+
+// All that is wrong with a file is said at once, with its place, up to a limit.
+func TestAllFaultsAtOnce(t *testing.T) {
+	dir := writeFiles(t, map[string]string{edgesFile: "source,target\na,b\n",
+		nodesFile: "id,split,x,y\na,train,1,2\n,val,1,2\nb,vat,abc,2\na,test,1,2\nc,test,1\nd,,3,2021-01-01\ne,,4,5\nf,,4,5\n"})
+	_, err := Load(dir, LoadOptions{})
+	var faults *Faults
+	if !errors.As(err, &faults) || faults.Total != 6 {
+		t.Fatalf("%v", err)
+	}
+	for i, want := range []string{":3:1: the id is empty", `:4:3: "vat"`, `:4:7: "abc"`, `:5:1: "a": the same id as in line 2`, ":6: the row has 3 fields", `:7:6: "2021-01-01"`} {
+		if got := faults.List[i].Error(); !strings.HasPrefix(got, filepath.Join(dir, nodesFile)+want) {
+			t.Errorf("fault %d: %s, want %s", i, got, want)
+		}
+	}
+	var fe *FileError
+	if !errors.As(err, &fe) {
+		t.Error("no *FileError among the faults")
+	}
+	wantError(t, err, "nodes.csv: 6 faults")
+
+	dir = writeFiles(t, map[string]string{nodesFile: "id,x\na,1\nb,0\n", edgesFile: "source,target\n" + strings.Repeat("a,z\n", 1000)})
+	_, err = Load(dir, LoadOptions{})
+	wantError(t, err, "edges.csv: 1000 faults, of which 980 are not shown")
+}
+
+func TestSchemaFile(t *testing.T) {
+	files := map[string]string{
+		"people.csv":   "person,kind,age,code,note,when\np1,a,30,7,x,2020-01-01\np2,b,,8,y,2021-06-01\np3,a,50,7,z,2022-01-01\n",
+		"calls.csv.gz": packGzip(t, "u,v,minutes,line\np1,p2,3,l1\np2,p1,4,l2\np2,p3,5,l1\n"),
+		SchemaFile: "[nodes]\nfile = \"people.csv\"\nid = \"person\"\nlabel = \"kind\"\n[nodes.columns]\ncode = \"category\"\nnote = \"ignore\"\n" +
+			"[edges]\nfile = \"calls.csv.gz\"\nweight = \"minutes\"\nmerge = \"sum\"\n[edges.columns]\nline = \"ignore\"\n",
+	}
+	ds := mustLoad(t, writeFiles(t, files), LoadOptions{})
+	if ds.Classes != 2 || fmt.Sprint(ds.Graph.Weights) != "[7 5]" || len(ds.Columns.Columns) != 3 || ds.Columns.Columns[1].Kind != schema.Category {
+		t.Errorf("%+v %+v", ds, ds.Columns)
+	}
+	if text := strings.Join(ds.Notes, "\n"); strings.Contains(text, "line") || strings.Contains(text, "left out") {
+		t.Errorf("what %s says is said again: %s", SchemaFile, text)
+	}
+	// Options count more.
+	if ds = mustLoad(t, writeFiles(t, files), LoadOptions{Tables: Tables{Label: "code", Merge: MergeMax}}); ds.Roles.Label != "code" || fmt.Sprint(ds.Graph.Weights) != "[4 5]" {
+		t.Errorf("%+v", ds)
+	}
+	for text, want := range map[string][]string{
+		"[nodes":                               {"schema.toml:1", "expected"},
+		"[nodes]\ncolour = 1\n":                {`"nodes.colour" is not an option`},
+		"[nodes]\nlabel_kind = \"x\"\n":        {"label_kind"},
+		"[nodes.columns]\nage = \"integer\"\n": {`"age" is "integer"`, "number"},
+		"[nodes.columns]\nsize = \"number\"\n": {`nodes.csv has no column "size"`},
+		"[edges]\nfile = \"../x.csv\"\n":       {"not the name of a table in this folder"},
+		"[edges]\nmerge = \"x\"\n":             {"sum, mean, max or first"},
+		"[edges.columns]\nx = \"number\"\n":    {"can only be"},
+	} {
+		files := map[string]string{nodesFile: "id,age\np1,1\n", edgesFile: "source,target\n", SchemaFile: text}
+		_, err := Load(writeFiles(t, files), LoadOptions{})
+		wantError(t, err, append(want, SchemaFile)...)
+	}
+}
+
+// What data init writes reads as what was found, and the tables as before.
+func TestDescribeTables(t *testing.T) {
+	dir := t.TempDir()
+	if err := company.Write(dir, company.Options{Nodes: 1000, Edges: 4000}); err != nil {
+		t.Fatal(err)
+	}
+	o := LoadOptions{Tables: Tables{Label: "churned"}}
+	text, err := DescribeTables(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`id = "customer_id"`, `label = "churned"`, `source = "payer"`, `target = "payee"`, `"age" = "number"`, `"premium" = "boolean"`, `"region" = "category"`,
+		`"joined" = "time"`, `"last_login" = "time"`, `"note" = "ignore"  # it is free text`, `"row" = "ignore"`, `"currency" = "ignore"`, `"channel" = "ignore"`, "% missing"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s lacks %s", text, want)
+		}
+	}
+	before := mustLoad(t, dir, o)
+	if err := os.WriteFile(filepath.Join(dir, SchemaFile), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	after := mustLoad(t, dir, LoadOptions{})
+	if before.Roles != after.Roles || !slices.Equal(before.X.ToDense().Dense, after.X.ToDense().Dense) || !slices.Equal(before.Labels, after.Labels) {
+		t.Error("the tables read otherwise with what data init writes")
+	}
+	if n := len(after.Columns.LeftOut); n != 0 {
+		t.Errorf("%d columns that %s ignores are warned of", n, SchemaFile)
+	}
+
+	dir = writeFiles(t, map[string]string{"a.csv": "id,x\nk,1\nl,0\n", "b.csv": "from,to\nk,l\n"})
+	if text, err = DescribeTables(dir, LoadOptions{}); err != nil || !strings.Contains(text, `file = "b.csv"`) || !strings.Contains(text, "1 columns of features are prepared") {
+		t.Errorf("%s %v", text, err)
+	}
+	for _, files := range []map[string]string{{"x.txt": ""}, {"a.csv": "id,x\nk,1\n"}, {"a.csv": "from,to\n", "b.csv": "from,to\n"}} {
+		if _, err := DescribeTables(writeFiles(t, files), LoadOptions{}); err == nil {
+			t.Errorf("%v are described", files)
+		}
+	}
+}
+
+// A label that is no class is refused, and what it looks like is said.
+func TestLabelsThatAreNoClasses(t *testing.T) {
+	load := func(labels []string, schema string) error {
+		var b strings.Builder
+		b.WriteString("id,label,x\n")
+		for i, s := range labels {
+			fmt.Fprintf(&b, "n%d,%q,%d\n", i, s, i%2)
+		}
+		files := map[string]string{nodesFile: b.String(), edgesFile: "source,target\nn0,n1\n"}
+		if schema != "" {
+			files[SchemaFile] = schema
+		}
+		_, err := Load(writeFiles(t, files), LoadOptions{})
+		return err
+	}
+	list := func(n int, f func(i int) string) []string {
+		out := make([]string, n)
+		for i := range out {
+			out[i] = f(i)
+		}
+		return out
+	}
+	prices := list(100, func(i int) string { return fmt.Sprintf("%d.%02d", 10+i, i) })
+	ages := list(400, func(i int) string { return fmt.Sprint(18 + i%70) })
+	genres := list(100, func(i int) string { return [...]string{"a", "a|b", "b|c", "c"}[i%4] })
+	for what, labels := range map[string][]string{"prices": prices, "ages": ages, "row numbers": list(300, func(i int) string { return fmt.Sprint(i) })} {
+		err := load(labels, "")
+		if err == nil {
+			t.Errorf("%s pass as classes", what)
+			continue
+		}
+		wantError(t, err, "regression", "not supported", "different values", "--label", "label_kind")
+	}
+	for _, labels := range [][]string{genres, list(100, func(i int) string { return [...]string{"['x', 'y']", "['y']", "['x']"}[i%3] })} {
+		wantError(t, load(labels, ""), "several values in one cell", "several labels", "not supported")
+	}
+	for what, labels := range map[string][]string{
+		"whole numbers from 0":    list(3000, func(i int) string { return fmt.Sprint(i % 150) }),
+		"few halves":              list(100, func(i int) string { return fmt.Sprintf("%d.5", i%4) }),
+		"names with a comma":      list(100, func(i int) string { return [...]string{"arts, crafts", "food, drink", "toys"}[i%3] }),
+		"a few that have several": append(list(200, func(int) string { return "cat" }), "a|b", "b|c"),
+		"none that is known":      list(50, func(int) string { return "?" }),
+	} {
+		if err := load(labels, ""); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, labels := range [][]string{ages, genres} {
+		if err := load(labels, "[nodes]\nlabel_kind = \"class\"\n"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Columns of every kind become what the documentation says.
+func TestPreparedColumns(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("id,label,age,member,city,since,note,one,row,big\n")
+	for i := range 40 {
+		age := fmt.Sprint(20 + i)
+		if i == 3 {
+			age = "NA"
+		}
+		city := [...]string{"Oslo", "Rome", "Oslo", ""}[i%4]
+		if i == 5 {
+			city = "Ur"
+		}
+		fmt.Fprintf(&b, "n%d,%s,%s,%v,%s,2020-01-%02dT06:00:00Z,some words %d,7,%d,%d\n", i, [...]string{"a", "b"}[i%2], age, i%3 == 0, city, 1+i%28, i, 100+i, i*i*i*i)
+	}
+	dir := writeFiles(t, map[string]string{nodesFile: b.String(), edgesFile: "source,target\nn0,n1\n"})
+	ds := mustLoad(t, dir, LoadOptions{})
+	s := ds.Columns
+	want := []string{"age", "age missing", "member", "city=", "city=Oslo", "city=Rome", "city=Ur", "city other", "since", "since week sin", "since week cos", "since day sin", "since day cos", "big"}
+	if !slices.Equal(s.Features(), want) || s.Width() != ds.X.Cols || s.Nodes != 40 {
+		t.Fatalf("features %q of %d nodes, %d columns; want %q", s.Features(), s.Nodes, ds.X.Cols, want)
+	}
+	wantNotes(t, ds, `the column "note" is left out: it is free text`, `"one" is left out: every row has the same value`, `"row" is left out: it numbers the rows`, "statistics of all 40 nodes")
+	x := ds.X.ToDense().Dense
+	row := func(i int) []float32 { return x[i*len(want) : (i+1)*len(want)] }
+	// 39 ages, 20 to 59 without 23: the median is 40, the quartiles 30.5 and 49.5.
+	if c := s.Columns[0]; c.Center != 40 || c.Scale != 19 || !c.Missing {
+		t.Errorf("age is %+v", c)
+	}
+	if r := row(3); r[0] != 0 || r[1] != 1 || r[2] != 1 || r[3] != 1 || r[4] != 0 {
+		t.Errorf("a row with gaps is %v", r)
+	}
+	if r := row(1); r[0] != float32(-1) || r[5] != 1 || r[7] != 0 || math.Abs(float64(r[11]-1)) > 1e-7 || math.Abs(float64(r[12])) > 1e-7 { // 6 o'clock
+		t.Errorf("row 1 is %v", r)
+	}
+	if r := row(39); r[13] <= 1 || r[13] > schema.Clip {
+		t.Errorf("row 39 is %v", r)
+	}
+
+	// The same columns in another order, with others among them, are the same features.
+	shuffled := "when,big,city,note,since,member,age,extra,id\n"
+	for _, line := range strings.Split(strings.TrimSpace(b.String()), "\n")[1:] {
+		f := strings.Split(line, ",")
+		shuffled += strings.Join([]string{"x", f[9], f[4], f[6], f[5], f[3], f[2], "q", f[0]}, ",") + "\n"
+	}
+	other := writeFiles(t, map[string]string{nodesFile: shuffled, edgesFile: "source,target\nn0,n1\n"})
+	again := mustLoad(t, other, LoadOptions{Columns: s})
+	if !slices.Equal(again.X.ToDense().Dense, x) {
+		t.Error("the order of columns matters")
+	}
+	wantNotes(t, again, `the model does not know the column "when", "extra"; left out`)
+	for change, want := range map[[2]string][]string{
+		{",age,", ",years,"}:     {`lacks the column "age" that the model reads`},
+		{",true,", ",maybe,"}:    {`"maybe": the column "member" of node "n0" is not a boolean`, "which the model was trained on"},
+		{"2020-01-05T", "5.1.T"}: {`"5.1.T06:00:00Z"`, `the column "since"`, "date or time"},
+		{"Oslo", "7"}:            nil,
+	} {
+		text := strings.ReplaceAll(shuffled, change[0], change[1])
+		_, err := Load(writeFiles(t, map[string]string{nodesFile: text, edgesFile: "source,target\nn0,n1\n"}), LoadOptions{Columns: s})
+		if want == nil && err == nil {
+			continue
+		}
+		wantError(t, err, want...)
+	}
+	text := strings.NewReplacer("Oslo", "7", "Rome", "8", "Ur", "9").Replace(shuffled)
+	_, err := Load(writeFiles(t, map[string]string{nodesFile: text, edgesFile: "source,target\nn0,n1\n"}), LoadOptions{Columns: s})
+	wantError(t, err, `the column "city" holds numbers; the model was trained on a category`)
+
+	// Gaps where the training had none, and unseen categories.
+	text = strings.NewReplacer("Rome", "Paris").Replace(shuffled)
+	ds = mustLoad(t, writeFiles(t, map[string]string{nodesFile: strings.ReplaceAll(text, "x,0,", "x,,"), edgesFile: "source,target\nn0,n1\n"}), LoadOptions{Columns: s})
+	if r := ds.X.ToDense().Dense; r[13] != 0 || r[len(want)+7] != 1 || r[len(want)+5] != 0 {
+		t.Errorf("%v", r[:2*len(want)])
+	}
+}
+
+// Features that are prepared already stay as they are, to the bit.
+func TestPreparedFeaturesAreLeftAlone(t *testing.T) {
+	counts := "id"
+	for j := range 20 {
+		counts += fmt.Sprintf(",w%d", j)
+	}
+	for i := range 30 {
+		counts += fmt.Sprintf("\n%d", i)
+		for j := range 20 {
+			if (i+j)%7 == 0 {
+				counts += fmt.Sprintf(",%d", 1+j%3)
+			} else {
+				counts += ",0"
+			}
+		}
+	}
+	mixed := "id,age,e0,e1,e2,e3,e4,e5,e6,e7\n"
+	for i := range 10 {
+		mixed += fmt.Sprintf("%d,%d,0.1,0.2,-3,1.5,2.5,0.25,-0.5,%d\n", i, 20+7*i%50, i)
+	}
+	for what, c := range map[string]struct {
+		nodes string
+		left  int // columns
+	}{
+		"0 and 1":         {"id,x,y,z\na,1,0,1\nb,0,0,1\n", 3},
+		"rows of unit L2": {"id,x,y\na,0.6,0.8\nb,-1,0\nc,0,0\n", 2},
+		"rows of unit L1": {"id,x,y\na,0.25,0.75\nb,0.5,-0.5\n", 2},
+		"counts":          {counts, 20},
+		"an embedding":    {mixed, 8},
+	} {
+		dir := writeFiles(t, map[string]string{nodesFile: c.nodes, edgesFile: "source,target\n"})
+		ds, plain := mustLoad(t, dir, LoadOptions{}), mustLoad(t, dir, LoadOptions{NoPrepare: true})
+		left := 0
+		for _, x := range ds.Columns.Columns {
+			if x.Kind == schema.Value {
+				left++
+			}
+		}
+		if left != c.left || plain.Columns.Prepared() {
+			t.Errorf("%s: %d columns are left alone, want %d", what, left, c.left)
+		}
+		if left == len(ds.Columns.Columns) && !slices.Equal(ds.X.ToDense().Dense, plain.X.ToDense().Dense) {
+			t.Errorf("%s: features changed", what)
+		}
+		if what == "an embedding" && (ds.X.ToDense().Dense[1+3] != 1.5 || ds.X.ToDense().Dense[9*9+8] != 9) {
+			t.Errorf("%s: %v", what, ds.X.ToDense().Dense)
+		}
+	}
+}
