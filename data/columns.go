@@ -158,7 +158,7 @@ func (p *profile) kind(name string) (k schema.Kind, out string) {
 	case 2*p.numbers > n:
 		switch {
 		case p.numbers < n: // the others are faults
-		case p.whole && p.increasing && many, p.whole && identifier(name) && many && p.high-p.low > float64(n)/2:
+		case p.whole && p.increasing && many && (p.low == 0 || p.low == 1), p.whole && identifier(name) && many && p.high-p.low > float64(n)/2:
 			return schema.Ignore, "it numbers the rows, or tells them apart, and says nothing of others"
 		case p.whole && p.low >= 0 && p.high <= 1:
 			return schema.Boolean, ""

@@ -56,6 +56,7 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	case has(npzFile):
 		featureFile = npzFile
 	}
+	r.matrix = featureFile != ""
 	if nodeFile.path != "" {
 		if nodes, err = r.nodes(nodeFile, edges); err != nil {
 			return nil, err

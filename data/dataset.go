@@ -146,7 +146,10 @@ func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error
 		return nil, err
 	}
 	if c := l.opts.Columns; c != nil && ds.Columns == nil {
-		return nil, badFile(path, "has no names for its features, and the model reads %d columns by their names, such as %s", len(c.Columns), quote(c.Columns[0].Name)).hint("give a folder with a table of nodes")
+		if ds.X.Cols != c.Width() {
+			return nil, badFile(path, "has %d features without names, and the model reads %d columns by their names, such as %s, or the %d features that they become", ds.X.Cols, len(c.Columns), quote(c.Columns[0].Name), c.Width()).hint("give a folder with a table of nodes")
+		}
+		ds.Notes = append(ds.Notes, "features without names are taken as prepared already, in the order of the model's")
 	}
 	if spec != nil {
 		ds.SplitSpec = spec

@@ -20,6 +20,7 @@ type tableReader struct {
 	file      *tableSchema   // schema.toml; never nil
 	want      *schema.Schema // columns of a model that the features are for; nil fits new ones
 	noPrepare bool
+	matrix    bool // features are in a file of their own
 	mem       *budget.Reservation
 
 	roles Roles
@@ -250,7 +251,7 @@ func (r *tableReader) nodes(from, edges tableFile) (*nodeTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(at.features) > 0 || r.want != nil {
+	if len(at.features) > 0 || r.want != nil && !r.matrix {
 		columns, out, err := r.choose(from.path, header, at, profiles, form)
 		if err != nil {
 			return nil, err

@@ -310,7 +310,7 @@ func TestPreparedColumns(t *testing.T) {
 		if i == 5 {
 			city = "Ur"
 		}
-		fmt.Fprintf(&b, "n%d,%s,%s,%v,%s,2020-01-%02dT06:00:00Z,some words %d,7,%d,%d\n", i, [...]string{"a", "b"}[i%2], age, i%3 == 0, city, 1+i%28, i, 100+i, i*i*i*i)
+		fmt.Fprintf(&b, "n%d,%s,%s,%v,%s,2020-01-%02dT06:00:00Z,some words %d,7,%d,%d\n", i, [...]string{"a", "b"}[i%2], age, i%3 == 0, city, 1+i%28, i, 1+i, i*i*i*i)
 	}
 	dir := writeFiles(t, map[string]string{nodesFile: b.String(), edgesFile: "source,target\nn0,n1\n"})
 	ds := mustLoad(t, dir, LoadOptions{})
