@@ -18,7 +18,7 @@ import (
 
 const (
 	// evidenceSample is how many edges, and as many random pairs, a regression is fitted to.
-	evidenceSample = 100_000
+	evidenceSample = 40_000
 	// evidenceChunk is how many pairs are judged at a time.
 	evidenceChunk = 1 << 16
 	// gateOpens is how much of the evidence for edges that robust sources doubt must come
