@@ -8,7 +8,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/lab/bench"
 	"github.com/gsrc-dev/gsrc/models"
-	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // load reads a workload's data below GSRC_DATA, or skips.
@@ -24,26 +24,18 @@ func load(b *testing.B, name string) *data.Dataset {
 	return ds
 }
 
-func newSession(b *testing.B, j bench.Job) *bench.Session {
+func newSession(b *testing.B, j bench.Job) *train.Session {
 	s, err := bench.NewSession(j)
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			b.Error(err)
-		}
-	})
+	b.Cleanup(s.Close)
 	return s
 }
 
-func stepper(b *testing.B, s *bench.Session, fn string) func() {
-	st, err := s.Stepper(fn, false)
-	if err != nil {
-		b.Fatal(err)
-	}
+func stepper(b *testing.B, s *train.Session, fn string) func() {
 	return func() {
-		if err := st.Step(); err != nil {
+		if _, err := s.Step(fn); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -57,7 +49,7 @@ func BenchmarkGCN(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/threads=%d", name, threads), func(b *testing.B) {
 				s := newSession(b, bench.Job{Data: load(b, name), Model: "gcn", Options: models.Default(), Threads: threads})
 				step := stepper(b, s, "train")
-				classify, err := s.Function("classify", runtime.Options{})
+				classify, err := s.Function("classify")
 				if err != nil {
 					b.Fatal(err)
 				}

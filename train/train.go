@@ -53,6 +53,8 @@ type Options struct {
 	// Memory is how many bytes the run may take: one whose forecast is above is refused
 	// before it allocates. 0 is what the process may use; see data.LoadOptions.
 	Memory int64
+	// Without are passes to leave out of the compilation.
+	Without []string
 	// Version is the program's version, for run.json.
 	Version string
 }
@@ -212,7 +214,7 @@ func (t *trainer) compile() (err error) {
 	if err := t.job.Task.check(m); err != nil {
 		return err
 	}
-	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Data: t.job.Task.DataInfo(t.device, t.cfg, t.split)})
+	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Without: t.opts.Without, Data: t.job.Task.DataInfo(t.device, t.cfg, t.split)})
 	if err != nil {
 		return err
 	}

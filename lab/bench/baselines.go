@@ -392,10 +392,7 @@ func candidatesOf(ds *data.Dataset, threads int) (*graph.Structure, error) {
 		return nil, err
 	}
 	defer s.Close()
-	if err := s.candidates(); err != nil {
-		return nil, err
-	}
-	return s.inputs["c"].Graph, nil
+	return s.Candidates()
 }
 
 // writeArrays writes a data set as the .npy files that baselines/common.py reads, st
@@ -408,7 +405,10 @@ func writeArrays(folder string, ds *data.Dataset, st *graph.Structure) error {
 		return err
 	}
 	x := ds.X.ToCSR()
-	train, labels := trainNodes(ds)
+	train, labels := []int64{}, []int64{}
+	for _, v := range trainSplit(ds).Train {
+		train, labels = append(train, int64(v)), append(labels, int64(ds.Labels[v]))
+	}
 	for name, v := range map[string]any{
 		"sizes": []int64{int64(ds.Graph.N), int64(x.Cols), int64(ds.Classes)},
 		"x_ptr": x.RowPtr, "x_col": x.Col, "x_val": x.Val,

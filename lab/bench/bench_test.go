@@ -239,21 +239,18 @@ func TestSessionStepsRepeat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loss := func(threads int) (l []float32) {
+	loss := func(threads int) (l []float64) {
 		s, err := NewSession(Job{Data: ds, Model: "ecl-gsr", Options: PaperOptions(8), Anchors: 20, Threads: threads})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		st, err := s.Stepper("pretrain", false)
-		if err != nil {
-			t.Fatal(err)
-		}
 		for range 4 {
-			if err := st.Step(); err != nil {
+			loss, err := s.Step("pretrain")
+			if err != nil {
 				t.Fatal(err)
 			}
-			l = append(l, st.Function.Output("loss").F32[0])
+			l = append(l, loss)
 		}
 		return l
 	}
@@ -269,7 +266,7 @@ func TestSessionStepsRepeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := s.Stepper("pretrain", false); err == nil || !strings.Contains(err.Error(), "@pretrain") {
+	if _, err := s.Step("pretrain"); err == nil || !strings.Contains(err.Error(), "@pretrain") {
 		t.Errorf("gcn has no function @pretrain, error %v", err)
 	}
 }

@@ -84,14 +84,3 @@ func MeasureDevice(d *cuda.Device, bytes, side int) (_ *Roofline, err error) {
 		Bandwidth: []Bandwidth{{MiB: 2 * float64(bytes) / (1 << 20), GBs: 2 * float64(bytes) / copied.Seconds() / 1e9}},
 	}, nil
 }
-
-// timeParts times the parts of a step that takes so many milliseconds, each by itself
-// by a device's clock. The session's values are lost.
-func (t *Stepper) timeParts(d runtime.Timer, step float64) ([]Part, error) {
-	times, err := t.Function.Main().Measure(d, uint64(t.step))
-	if err != nil {
-		return nil, err
-	}
-	took, err := d.Time(t.adam)
-	return t.parts(times, 1, took, step), err
-}

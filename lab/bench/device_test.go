@@ -137,20 +137,13 @@ func TestDeviceSessionFollowsTheCPU(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		st, err := s.Stepper("train", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		defer s.Close()
 		for range 5 {
-			if err := st.Step(); err != nil {
+			loss, err := s.Step("train")
+			if err != nil {
 				t.Fatal(err)
 			}
-			l = append(l, float64(st.Function.Output("loss").F32[0]))
+			l = append(l, loss)
 		}
 		return l
 	}

@@ -11,8 +11,8 @@
 //   - [DeviceCases] are those of them that run on a GPU, by [Options.Device], against
 //     what [MeasureDevice] finds.
 //   - [LowerBound] is what an ECL step has to compute at least, from its sizes.
-//   - [Session] is the harness below: a model, compiled and bound to data, whose
-//     functions can be stepped. Benchmarks elsewhere use it too.
+//   - [NewSession] is the harness below: a model whose training steps are made one at a
+//     time, as train makes them. Benchmarks elsewhere use it too.
 //   - [Options.Without] leaves passes out, which shows what they bring.
 //   - [Baselines] times the PyTorch programs in the folder baselines in turn with gsrc.
 //

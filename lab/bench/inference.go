@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/gsrc-dev/gsrc/models"
-	"github.com/gsrc-dev/gsrc/runtime"
 )
 
 // inferenceCases time a forward pass over the whole graph. Exported files are timed by
@@ -29,7 +28,7 @@ func inferenceCases() []Case {
 				return Result{}, err
 			}
 			defer s.Close()
-			f, err := s.Function(c.fn, runtime.Options{})
+			f, err := s.Function(c.fn)
 			if err != nil {
 				return Result{}, err
 			}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -96,7 +97,7 @@ func pairwiseCases(b, f int) []Case {
 		kernelCase(fmt.Sprintf("pairwise_reduce_grad/%dx%d", b, f), "its gradient: the distances again, and two products", "", func(_ *env, p *kernels.Pool) (func(), Cost) {
 			x, y, ws, out, call := forward(p)
 			call()
-			ones := filled(1, b).F32
+			ones := slices.Repeat([]float32{1}, b)
 			d := kernels.PairwiseCotangent{RowLSE: ones, ColLSE: ones, Diag: ones, SumSq: []float32{1e-6}}
 			dx, dy := make([]float32, b*f), make([]float32, b*f)
 			return func() { p.PairwiseReduceGrad(dx, dy, x, y, out.RowLSE, out.ColLSE, d, b, f, 0.1, nil, ws) }, pairwiseCost(float64(b), float64(f), 3)

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -154,25 +153,43 @@ func (s stepCase) run(e *env) (r Result, err error) {
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, session.Close()) }()
-	st, err := session.Stepper(s.fn, e.Device == nil)
+	defer session.Close()
+	if e.Device == nil {
+		session.Profile()
+	}
+	f, err := session.Function(s.fn)
 	if err != nil {
 		return r, err
 	}
 	steps := 0
-	if r, err = e.rounds(func() error { steps++; return st.Step() }); err != nil {
+	if r, err = e.rounds(func() error { steps++; _, err := session.Step(s.fn); return err }); err != nil {
 		return r, err
 	}
-	r.PlannedMiB = plannedMiB(st.Function)
-	if e.Device != nil {
-		r.Parts, err = st.timeParts(e.Device, r.MS)
-		return r, err
-	}
+	r.PlannedMiB = plannedMiB(f)
 	r.PeakMiB = peakMiB()
-	r.Parts = st.parts(st.Function.Main().Profile(), steps, st.Adam/time.Duration(steps), 0)
+	adam := func() error { return session.Adam(s.fn) }
+	var times []runtime.OpTime
+	var took time.Duration
+	if d := e.Device; d != nil {
+		r.PeakMiB = 0 // of the process, not of the device
+		if times, err = f.Main().Measure(d, uint64(steps)); err == nil {
+			took, err = d.Time(adam)
+		}
+		r.Parts = parts(times, 1, took, session.Moved(s.fn), r.MS)
+		return r, err
+	}
+	start := time.Now()
+	for range 10 {
+		if err := adam(); err != nil {
+			return r, err
+		}
+	}
+	r.Parts = parts(f.Main().Profile(), steps, time.Since(start)/10, session.Moved(s.fn), 0)
 	if s.model == "ecl-gsr" && !s.recipe && s.width != 0 {
-		o := session.Options
-		anchors := st.anchors.Dims[0]
+		o, anchors := j.Options, min(j.Anchors, e.ds.Graph.N)
+		if anchors == 0 {
+			anchors = e.ds.Graph.N
+		}
 		work := LowerBound(StepSize{Nodes: e.ds.Graph.N, Struct: o.StructWidth, Width: o.Encoder.Hidden, Layers: o.Encoder.Layers, Anchors: anchors, Steps: o.ECL.Steps})
 		r.Least = &work
 	}
@@ -190,13 +207,14 @@ func plannedMiB(f *runtime.Function) float64 {
 // peakMiB is the largest resident set of the process so far, 0 where it is not known.
 func peakMiB() float64 { return float64(rss.Peak()) / (1 << 20) }
 
-// parts sums times of operations by kind, with those of the optimizer, longest first,
-// and says how much of a step each is; step is 0 where that is their sum.
-func (t *Stepper) parts(times []runtime.OpTime, steps int, adam time.Duration, step float64) []Part {
+// parts sums times of operations by kind, with those of the optimizer, which moves
+// parameters of the given sizes, longest first, and says how much of a step each is; step
+// is 0 where that is their sum.
+func parts(times []runtime.OpTime, steps int, adam time.Duration, moved []int, step float64) []Part {
 	parts := append(byKind(times, steps), Part{Op: "adam", Count: 1, MS: adam.Seconds() * 1e3})
-	for _, p := range t.params {
+	for _, n := range moved {
 		last := &parts[len(parts)-1]
-		last.Cost = last.Cost.plus(adamCost(p.W.Size()))
+		last.Cost = last.Cost.plus(adamCost(n))
 	}
 	if step == 0 {
 		for _, p := range parts {
@@ -242,18 +260,17 @@ func gcnEpochs(e *env) (Result, error) {
 		return Result{}, err
 	}
 	defer s.Close()
-	train, err := s.Stepper("train", false)
+	train, err := s.Function("train")
 	if err != nil {
 		return Result{}, err
 	}
-	train.lr = 0.01
-	classify, err := s.Function("classify", runtime.Options{})
+	classify, err := s.Function("classify")
 	if err != nil {
 		return Result{}, err
 	}
 	r, err := e.rounds(func() error {
 		for epoch := range 200 {
-			if err := train.Step(); err != nil {
+			if _, err := s.Step("train"); err != nil {
 				return err
 			}
 			if err := classify.Run(uint64(epoch)); err != nil {
@@ -262,7 +279,7 @@ func gcnEpochs(e *env) (Result, error) {
 		}
 		return nil
 	})
-	r.PlannedMiB, r.PeakMiB = plannedMiB(train.Function), peakMiB()
+	r.PlannedMiB, r.PeakMiB = plannedMiB(train), peakMiB()
 	return r, err
 }
 
@@ -275,7 +292,7 @@ func compileCases() []Case {
 			run: func(e *env) (Result, error) {
 				j := Job{Data: e.ds, Model: model, Options: models.Default(), K: 5, Anchors: 512, Threads: e.Threads, Without: e.Without}
 				return e.rounds(func() error {
-					s, err := compileOnly(j)
+					s, err := j.compileOnly()
 					if err != nil {
 						return err
 					}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
@@ -140,21 +141,20 @@ func (w Workload) Generate() (*data.Dataset, error) {
 	return ds, nil
 }
 
-// trainNodes returns the labelled nodes to train on: those of the first split, or
-// where data come without one each fiftieth node.
-func trainNodes(ds *data.Dataset) (idx, labels []int64) {
-	var nodes []int32
+// trainSplit is the first split, of labelled nodes, or where data come without one each
+// fiftieth node.
+func trainSplit(ds *data.Dataset) data.Split {
+	var s data.Split
 	if len(ds.Splits) > 0 {
-		nodes = ds.Splits[0].Train
+		s = ds.Splits[0]
 	} else {
 		for v := int32(0); int(v) < ds.Graph.N; v += 50 {
-			nodes = append(nodes, v)
+			s.Train = append(s.Train, v)
 		}
+		s.Val = s.Train
 	}
-	for _, v := range nodes {
-		if ds.Labels[v] >= 0 {
-			idx, labels = append(idx, int64(v)), append(labels, int64(ds.Labels[v]))
-		}
+	known := func(nodes []int32) []int32 {
+		return slices.DeleteFunc(slices.Clone(nodes), func(v int32) bool { return ds.Labels[v] < 0 })
 	}
-	return idx, labels
+	return data.Split{Train: known(s.Train), Val: known(s.Val)}
 }
