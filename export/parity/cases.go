@@ -155,15 +155,10 @@ func (s *ExampleInputs) neighbourhood(limit int) []int {
 	return list
 }
 
-// induced returns the sub-graph of the given nodes.
-func (s *ExampleInputs) induced(nodes []int) ExampleInputs {
-	at := make([]int64, s.Nodes())
-	for i := range at {
-		at[i] = -1
-	}
-	for k, i := range nodes {
-		at[i] = int64(k)
-	}
+// withNodes returns the sample with rows of the given nodes, which may repeat; the edges
+// stay what they are.
+func (s *ExampleInputs) withNodes(nodes []int) ExampleInputs {
+	out := *s
 	rows := func(t ort.Tensor) ort.Tensor {
 		w := int(t.Shape[1])
 		data := make([]float32, 0, len(nodes)*w)
@@ -172,7 +167,6 @@ func (s *ExampleInputs) induced(nodes []int) ExampleInputs {
 		}
 		return ort.Float32s(data, int64(len(nodes)), int64(w))
 	}
-	out := s.mapEdges(func(i, j int64) (int64, int64, bool) { return at[i], at[j], at[i] >= 0 && at[j] >= 0 })
 	out.X = rows(s.X)
 	if s.Struct != nil {
 		t := rows(*s.Struct)
@@ -189,43 +183,43 @@ func (s *ExampleInputs) induced(nodes []int) ExampleInputs {
 	return out
 }
 
+// induced returns the sub-graph of the given nodes.
+func (s *ExampleInputs) induced(nodes []int) ExampleInputs {
+	at := make([]int64, s.Nodes())
+	for i := range at {
+		at[i] = -1
+	}
+	for k, i := range nodes {
+		at[i] = int64(k)
+	}
+	out := s.mapEdges(func(i, j int64) (int64, int64, bool) { return at[i], at[j], at[i] >= 0 && at[j] >= 0 })
+	return out.withNodes(nodes)
+}
+
 func (s *ExampleInputs) keepEdges(keep func(i, j int64) bool) ExampleInputs {
 	return s.mapEdges(func(i, j int64) (int64, int64, bool) { return i, j, keep(i, j) })
 }
 
 // mapEdges renames and filters the edges of both graphs.
 func (s *ExampleInputs) mapEdges(f func(i, j int64) (int64, int64, bool)) ExampleInputs {
-	out := *s
-	apply := func(edges ort.Tensor, weight *ort.Tensor) (ort.Tensor, *ort.Tensor) {
-		var src, dst []int64
-		var w []float32
-		e := len(edges.I64) / 2
-		for k := range e {
-			i, j, ok := f(edges.I64[k], edges.I64[e+k])
+	return s.edgeLists(func(src, dst []int64, w []float32) ([]int64, []int64, []float32) {
+		n := 0
+		for k := range src {
+			i, j, ok := f(src[k], dst[k])
 			if !ok {
 				continue
 			}
-			src, dst = append(src, i), append(dst, j)
-			if weight != nil {
-				w = append(w, weight.F32[k])
+			src[n], dst[n] = i, j
+			if w != nil {
+				w[n] = w[k]
 			}
+			n++
 		}
-		n := int64(len(src))
-		if weight != nil {
-			t := ort.Float32s(w, n)
-			weight = &t
+		if w != nil {
+			w = w[:n]
 		}
-		return ort.Int64s(append(src, dst...), 2, n), weight
-	}
-	if s.Refined == nil {
-		_, out.EdgeWeights = apply(s.Edges, s.EdgeWeights)
-		out.Edges, out.Weights = apply(s.Edges, s.Weights)
-		return out
-	}
-	out.Edges, out.EdgeWeights = apply(s.Edges, s.EdgeWeights)
-	refined, weights := apply(*s.Refined, s.Weights)
-	out.Refined, out.Weights = &refined, weights
-	return out
+		return src[:n], dst[:n], w
+	})
 }
 
 // extended returns the graph with more nodes, copies of the first ones, each
@@ -233,45 +227,20 @@ func (s *ExampleInputs) mapEdges(f func(i, j int64) (int64, int64, bool)) Exampl
 func (s *ExampleInputs) extended(more int) ExampleInputs {
 	n := s.Nodes()
 	more = min(more, n)
-	out := *s
-	grow := func(t ort.Tensor) ort.Tensor {
-		w := int(t.Shape[1])
-		return ort.Float32s(slices.Concat(t.F32, t.F32[:more*w]), int64(n+more), int64(w))
+	nodes := make([]int, n+more)
+	for i := range nodes {
+		nodes[i] = i % n
 	}
-	out.X = grow(s.X)
-	if s.Struct != nil {
-		t := grow(*s.Struct)
-		out.Struct = &t
-	}
-	if s.GraphIDs != nil {
-		t := ort.Int64s(slices.Concat(s.GraphIDs.I64, s.GraphIDs.I64[:more]), int64(n+more))
-		out.GraphIDs = &t
-	}
-	edges := func(t ort.Tensor) ort.Tensor {
-		e := len(t.I64) / 2
-		src, dst := slices.Clone(t.I64[:e]), slices.Clone(t.I64[e:])
+	out := s.withNodes(nodes)
+	return out.edgeLists(func(src, dst []int64, w []float32) ([]int64, []int64, []float32) {
 		for k := range more {
 			a := int64(n + k)
 			for _, b := range []int64{int64(k), a - 1} {
 				src, dst = append(src, a, b), append(dst, b, a)
 			}
 		}
-		return ort.Int64s(append(src, dst...), 2, int64(len(src)))
-	}
-	out.Edges = edges(s.Edges)
-	if s.Refined != nil {
-		t := edges(*s.Refined)
-		out.Refined = &t
-	}
-	weights := func(w *ort.Tensor) *ort.Tensor {
-		if w == nil {
-			return nil
-		}
-		t := ort.Float32s(slices.Concat(w.F32, slices.Repeat([]float32{0.5}, 4*more)), int64(len(w.F32)+4*more))
-		return &t
-	}
-	out.Weights, out.EdgeWeights = weights(s.Weights), weights(s.EdgeWeights)
-	return out
+		return src, dst, extend(w, slices.Repeat([]float32{0.5}, 4*more))
+	})
 }
 
 // scoredPairs returns pairs to ask the scorer for: edges and random ones.

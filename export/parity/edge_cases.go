@@ -176,28 +176,11 @@ func (s *ExampleInputs) shuffled() ExampleInputs {
 func (s *ExampleInputs) hub(edges int) ExampleInputs {
 	n := s.Nodes()
 	more := max(1, min(edges, hubFeatures/max(1, int(s.X.Shape[1]))))
-	out := *s
-	rows := func(t ort.Tensor) ort.Tensor {
-		w := int(t.Shape[1])
-		data := make([]float32, 0, (more+1)*w)
-		for i := range more + 1 {
-			data = append(data, t.F32[i%n*w:(i%n+1)*w]...)
-		}
-		return ort.Float32s(data, int64(more+1), int64(w))
+	nodes := make([]int, more+1)
+	for i := range nodes {
+		nodes[i] = i % n
 	}
-	out.X = rows(s.X)
-	if s.Struct != nil {
-		t := rows(*s.Struct)
-		out.Struct = &t
-	}
-	if s.GraphIDs != nil {
-		ids := make([]int64, more+1)
-		for i := range ids {
-			ids[i] = s.GraphIDs.I64[i%n]
-		}
-		t := ort.Int64s(ids, int64(len(ids)))
-		out.GraphIDs = &t
-	}
+	out := s.withNodes(nodes)
 	return out.edgeLists(func(_, _ []int64, w []float32) ([]int64, []int64, []float32) {
 		src, dst := make([]int64, 2*edges), make([]int64, 2*edges)
 		for k := range edges {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/export/manifest"
-	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -33,8 +32,9 @@ func verifyFully(ctx context.Context, path, role string, info manifest.ModelInfo
 			if err != nil {
 				return err
 			}
-			name := fmt.Sprintf("onnxruntime (cpu, %d threads, optimisation %s, %d runs)", threads, level, fullRuns)
-			err = repeated(s, path, role, info.Bound(), name, in, want, order, report, size)
+			e := engine{fmt.Sprintf("onnxruntime (cpu, %d threads, optimisation %s, %d runs)", threads, level, fullRuns),
+				func(in map[string]ort.Tensor) (map[string]ort.Tensor, error) { return repeated(s, in, order) }}
+			err = runEngines([]engine{e}, path, info.Bound(), in, want, order, size, report)
 			if closed := s.Close(); err == nil {
 				err = closed
 			}
@@ -46,36 +46,27 @@ func verifyFully(ctx context.Context, path, role string, info manifest.ModelInfo
 	return nil
 }
 
-// repeated compares the first of many runs with what was expected, and the others
-// with the first.
-func repeated(s *ort.Session, path, role string, within onnx.Tolerance, name string, in, want map[string]ort.Tensor, order []string, report *Report, size Case) error {
+// repeated runs a session many times, and returns what the first run gave; it is an error
+// if another gave other bits.
+func repeated(s *ort.Session, in map[string]ort.Tensor, order []string) (map[string]ort.Tensor, error) {
 	first, err := s.Run(in)
-	if err != nil {
-		return fmt.Errorf("%s in %s: %w", path, name, err)
-	}
-	outputs, bad := compareOutputs(first, want, order, within)
-	size.Model, size.Case, size.Runtime, size.Outputs = role, testCase, name, outputs
-	report.Cases = append(report.Cases, size)
-	for run := 2; bad == nil && run <= fullRuns; run++ {
-		again, err := s.Run(in)
-		if err != nil {
-			return fmt.Errorf("%s in %s, run %d: %w", path, name, run, err)
+	for run := 2; err == nil && run <= fullRuns; run++ {
+		var again map[string]ort.Tensor
+		if again, err = s.Run(in); err != nil {
+			break
 		}
-		bad = differing(first, again, order, run)
+		if bad := differing(first, again, order, run); bad != nil {
+			return nil, bad
+		}
 	}
-	if bad == nil {
-		return nil
-	}
-	bad.Model, bad.Case, bad.Runtime = role, testCase, name
-	return bad
+	return first, err
 }
 
 // differing finds an output that is not the same, bit for bit, in another run.
 func differing(first, again map[string]ort.Tensor, order []string, run int) *Error {
 	for _, name := range order {
 		a, b := first[name], again[name]
-		same := slices.Equal(a.Shape, b.Shape) && slices.Equal(a.I64, b.I64) && slices.EqualFunc(a.F32, b.F32, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
-		if !same {
+		if !slices.Equal(a.Shape, b.Shape) || !slices.Equal(a.I64, b.I64) || !slices.EqualFunc(a.F32, b.F32, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }) {
 			return &Error{Output: name, Index: -1, Detail: fmt.Sprintf("of run %d is not that of run 1, bit for bit: something in it races", run)}
 		}
 	}
