@@ -294,7 +294,7 @@ func (o *Op) checkOperands() error {
 }
 
 func (o *Op) infer(declared []Type) ([]Type, error) {
-	types, err := o.Def.Infer(&InferCtx{Op: o, Declared: declared})
+	types, err := (&InferCtx{Op: o, Declared: declared}).Types()
 	if err != nil {
 		return nil, fmt.Errorf("%s%s: %w", o.Def.Name, operandTypes(o.Operands), err)
 	}

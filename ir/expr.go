@@ -282,10 +282,10 @@ func (o *Op) Expr() *Expr {
 
 // wantExpr checks the expression of a fused operation whose result has type t,
 // and the operands from position first on, which it reads as x0, x1, ….
-func (c *InferCtx) wantExpr(t Type, first int, product bool) error {
+func (c *InferCtx) wantExpr(t Type, first int, product bool) {
 	e, err := ParseExpr(c.Op.Str("expr"))
 	if err != nil {
-		return err
+		fail("%w", err)
 	}
 	read := make([]bool, len(c.Op.Operands)-min(first, len(c.Op.Operands)))
 	args := []ExprArg{e.Out}
@@ -296,35 +296,34 @@ func (c *InferCtx) wantExpr(t Type, first int, product bool) error {
 			draws++
 		}
 		if a := s.Def.NumberAttr(); a != nil && !a.Range.Holds(s.Attr) {
-			return fmt.Errorf("%s %g of %s must be %s", a.Name, s.Attr, s.Def.Name, a.Range)
+			fail("%s %g of %s must be %s", a.Name, s.Attr, s.Def.Name, a.Range)
 		}
 	}
 	for _, a := range args {
 		switch {
 		case a.Kind == ExprProduct && !product:
-			return fmt.Errorf("the expression reads p, but there is no product")
+			fail("the expression reads p, but there is no product")
 		case a.Kind == ExprOperand && a.Index >= len(read):
-			return fmt.Errorf("the expression reads x%d of %d operands", a.Index, len(read))
+			fail("the expression reads x%d of %d operands", a.Index, len(read))
 		case a.Kind == ExprOperand:
 			read[a.Index] = true
 		}
 	}
 	if i := slices.Index(read, false); i >= 0 {
-		return fmt.Errorf("the expression does not read x%d", i)
+		fail("the expression does not read x%d", i)
 	}
 	if stream := c.Op.Str("stream"); draws > 1 || (draws == 1) != (stream != "") {
-		return fmt.Errorf("the expression draws %d times, want once where a stream is named (it is %q) and never elsewhere", draws, stream)
+		fail("the expression draws %d times, want once where a stream is named (it is %q) and never elsewhere", draws, stream)
 	}
 	for i := range read {
 		x := c.In(first + i)
 		if x.DType != t.DType {
-			return fmt.Errorf("x%d is %s, want %s", i, x.DType, t.DType)
+			fail("x%d is %s, want %s", i, x.DType, t.DType)
 		}
 		if dims, err := broadcastDims(t.Dims, x.Dims); err != nil || !t.SameShape(t.WithDims(dims...)) || x.Rank() > t.Rank() {
-			return fmt.Errorf("x%d is %s, which cannot be repeated to %s", i, x, t)
+			fail("x%d is %s, which cannot be repeated to %s", i, x, t)
 		}
 	}
-	return nil
 }
 
 // evalExpr evaluates the expression by the reference evaluations of its steps.

@@ -20,46 +20,40 @@ func headsOf(v *Value) int {
 }
 
 // wantBlocks checks that columns divide into blocks of one width.
-func wantBlocks(blocks int, columns Dim) error {
+func wantBlocks(blocks int, columns Dim) {
 	n, ok := columns.Size()
 	if !ok || blocks < 1 || n%blocks != 0 {
-		return fmt.Errorf("%s columns do not divide into %d blocks", columns, blocks)
+		fail("%s columns do not divide into %d blocks", columns, blocks)
 	}
-	return nil
 }
 
 // wantHeads checks that operand i, where present, is [rows] or [rows,H] with H
 // blocks in so many columns.
-func (c *InferCtx) wantHeads(i int, rows, columns Dim) error {
+func (c *InferCtx) wantHeads(i int, rows, columns Dim) {
 	if !c.Has(i) {
-		return nil
+		return
 	}
 	t := c.In(i)
 	if t.Rank() != 2 {
-		return c.wantDims(i, rows)
+		c.wantDims(i, rows)
+		return
 	}
-	if err := c.wantDims(i, rows, t.Dims[1]); err != nil {
-		return err
-	}
+	c.wantDims(i, rows, t.Dims[1])
 	n, ok := t.Dims[1].Size()
 	if !ok {
-		return fmt.Errorf("operand %s is %s, want a fixed number of heads", c.Op.operandName(i), t)
+		fail("operand %s is %s, want a fixed number of heads", c.Op.operandName(i), t)
 	}
-	return wantBlocks(n, columns)
+	wantBlocks(n, columns)
 }
 
 // moveRows gives operand i, a vector or matrix of from rows, with to rows.
 func (c *InferCtx) moveRows(i int, from, to Dim) ([]Type, error) {
 	t := c.In(i)
 	if t.Rank() != 2 {
-		if err := c.wantDims(i, from); err != nil {
-			return nil, err
-		}
+		c.wantDims(i, from)
 		return one(t.WithDims(to))
 	}
-	if err := c.wantDims(i, from, t.Dims[1]); err != nil {
-		return nil, err
-	}
+	c.wantDims(i, from, t.Dims[1])
 	return one(t.WithDims(to, t.Dims[1]))
 }
 
@@ -133,21 +127,15 @@ func edgeSoftmax(g *Graph, e, self, w *Tensor) (a, s, bare *Tensor) {
 
 // wantEdgeSoftmax checks graph, e, s and w, which edge_softmax and its gradient
 // begin with.
-func (c *InferCtx) wantEdgeSoftmax() error {
-	if err := c.wantOneDType(1, 2, 3); err != nil {
-		return err
-	}
+func (c *InferCtx) wantEdgeSoftmax() {
+	c.wantOneDType(1, 2, 3)
 	e, s := c.In(1), c.In(2)
 	if e.Rank() < 1 || e.Rank() > 2 || s.Rank() != e.Rank() {
-		return fmt.Errorf("operands e and s are %s and %s, want [E] and [N], or [E,H] and [N,H]", e, s)
+		fail("operands e and s are %s and %s, want [E] and [N], or [E,H] and [N,H]", e, s)
 	}
-	if err := c.wantDims(1, append([]Dim{c.edges()}, e.Dims[1:]...)...); err != nil {
-		return err
-	}
-	if err := c.wantDims(2, append([]Dim{c.In(0).Targets()}, e.Dims[1:]...)...); err != nil {
-		return err
-	}
-	return c.wantDims(3, c.edges())
+	c.wantDims(1, append([]Dim{c.edges()}, e.Dims[1:]...)...)
+	c.wantDims(2, append([]Dim{c.In(0).Targets()}, e.Dims[1:]...)...)
+	c.wantDims(3, c.edges())
 }
 
 var edgeSoftmaxOperands = []OperandSpec{{Name: "graph", Kind: GraphOperand}, {Name: "e", Read: ReadEntries}, {Name: "s", Read: ReadTarget}, {Name: "w", Optional: true, Read: ReadEntries}}
@@ -162,9 +150,7 @@ var attentionOps = []OpDef{
 			return []PadValue{{}, {Kind: min(p.value(op.Operands[2]).Kind, PadFinite)}}
 		},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantEdgeSoftmax(); err != nil {
-				return nil, err
-			}
+			c.wantEdgeSoftmax()
 			return []Type{c.In(1), c.In(2)}, nil
 		},
 		VJP: func(c *VJPCtx) []*Value {
@@ -191,9 +177,7 @@ var attentionOps = []OpDef{
 		},
 		NoGrad: "a gradient itself; nothing differentiates twice",
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantEdgeSoftmax(); err != nil {
-				return nil, err
-			}
+			c.wantEdgeSoftmax()
 			for i, like := range []int{1, 2, 1, 2} {
 				if c.Has(4+i) && !c.In(4+i).Equal(c.In(like)) {
 					return nil, fmt.Errorf("operand %s is %s, want %s", c.Op.operandName(4+i), c.In(4+i), c.In(like))
@@ -230,16 +214,10 @@ var attentionOps = []OpDef{
 		Name: "group_sum", Doc: "y_ig = Σ of x_ij over the columns j of block g, of groups blocks of one width", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true}}, Finite: FiniteIfOperands, Results: []string{"sums"},
 		Attrs: []AttrSpec{{Name: "groups", Kind: IntAttr, Doc: "number of blocks"}},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRank(0, 2); err != nil {
-				return nil, err
-			}
-			if err := c.wantFloat(0); err != nil {
-				return nil, err
-			}
+			c.wantRank(0, 2)
+			c.wantFloat(0)
 			groups := c.Op.Int("groups")
-			if err := wantBlocks(groups, c.In(0).Dims[1]); err != nil {
-				return nil, err
-			}
+			wantBlocks(groups, c.In(0).Dims[1])
 			return one(c.In(0).WithDims(c.In(0).Dims[0], D(groups)))
 		},
 		VJP: func(c *VJPCtx) []*Value {
@@ -260,12 +238,8 @@ var attentionOps = []OpDef{
 		Name: "group_repeat", Doc: "y_ij = x_ig, g the block of so many (times) columns in which j lies", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true, Moved: true}}, Results: []string{"repeated"},
 		Attrs: []AttrSpec{{Name: "times", Kind: IntAttr, Doc: "columns of each block"}},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRank(0, 2); err != nil {
-				return nil, err
-			}
-			if err := c.wantFloat(0); err != nil {
-				return nil, err
-			}
+			c.wantRank(0, 2)
+			c.wantFloat(0)
 			n, ok := c.In(0).Dims[1].Size()
 			if times := c.Op.Int("times"); ok && times >= 0 {
 				return one(c.In(0).WithDims(c.In(0).Dims[0], D(n*times)))

@@ -3,31 +3,20 @@ package ir
 import "fmt"
 
 // wantSame checks that two operands are float matrices of one type.
-func (c *InferCtx) wantSame(i, j int) error {
-	if err := c.wantRank(i, 2); err != nil {
-		return err
-	}
-	if err := c.wantFloat(i); err != nil {
-		return err
-	}
+func (c *InferCtx) wantSame(i, j int) {
+	c.wantRank(i, 2)
+	c.wantFloat(i)
 	if !c.In(i).Equal(c.In(j)) {
-		return fmt.Errorf("operands %s and %s differ in type", c.Op.operandName(i), c.Op.operandName(j))
+		fail("operands %s and %s differ in type", c.Op.operandName(i), c.Op.operandName(j))
 	}
-	return nil
 }
 
 // wantLogits checks operands 0 and 1: logits [B,C] and labels i64[B].
-func (c *InferCtx) wantLogits() error {
-	if err := c.wantRank(0, 2); err != nil {
-		return err
-	}
-	if err := c.wantFloat(0); err != nil {
-		return err
-	}
-	if err := c.wantDType(1, I64); err != nil {
-		return err
-	}
-	return c.wantDims(1, c.In(0).Dims[0])
+func (c *InferCtx) wantLogits() {
+	c.wantRank(0, 2)
+	c.wantFloat(0)
+	c.wantDType(1, I64)
+	c.wantDims(1, c.In(0).Dims[0])
 }
 
 var fusedOps = []OpDef{
@@ -44,9 +33,7 @@ var fusedOps = []OpDef{
 			}
 			var ts []Type
 			for i := 1; i < len(c.Op.Operands); i++ {
-				if err := c.wantFloat(i); err != nil {
-					return nil, err
-				}
+				c.wantFloat(i)
 				ts = append(ts, c.In(i))
 			}
 			return ts, nil
@@ -63,9 +50,7 @@ var fusedOps = []OpDef{
 		Doc:      "y = −mean over rows b of ln softmax(logits_b)[labels_b]; 0 of no rows",
 		Operands: operands("logits", "labels"), Results: []string{"xent"},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantLogits(); err != nil {
-				return nil, err
-			}
+			c.wantLogits()
 			return one(c.In(0).WithDims())
 		},
 		VJP: func(c *VJPCtx) []*Value {
@@ -89,15 +74,9 @@ var fusedOps = []OpDef{
 		Operands: []OperandSpec{{Name: "logits", InPlace: true}, {Name: "labels"}, {Name: "dy", Linear: true}}, Results: []string{"dlogits"},
 		NoGrad: "a gradient itself; nothing differentiates twice",
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantLogits(); err != nil {
-				return nil, err
-			}
-			if err := c.wantOneDType(0, 2); err != nil {
-				return nil, err
-			}
-			if err := c.wantDims(2); err != nil {
-				return nil, err
-			}
+			c.wantLogits()
+			c.wantOneDType(0, 2)
+			c.wantDims(2)
 			return one(c.In(0))
 		},
 		Eval: func(c *EvalCtx) error {

@@ -21,49 +21,37 @@ func activate(act string, x float64) float64 {
 }
 
 // wantEdgeWeights checks that operand i, where present, is f32[E].
-func (c *InferCtx) wantEdgeWeights(i int) error {
-	if err := c.wantWhole(); err != nil {
-		return err
-	}
+func (c *InferCtx) wantEdgeWeights(i int) {
+	c.wantWhole()
 	if !c.Has(i) {
-		return nil
+		return
 	}
-	if err := c.wantDType(i, F32); err != nil {
-		return err
-	}
-	return c.wantDims(i, c.edges())
+	c.wantDType(i, F32)
+	c.wantDims(i, c.edges())
 }
 
 // wantNodeRows checks that operand i is a matrix with one row a node.
-func (c *InferCtx) wantNodeRows(i int) error {
-	if err := c.wantRank(i, 2); err != nil {
-		return err
-	}
-	return c.wantDims(i, c.In(0).Targets(), c.In(i).Dims[1])
+func (c *InferCtx) wantNodeRows(i int) {
+	c.wantRank(i, 2)
+	c.wantDims(i, c.In(0).Targets(), c.In(i).Dims[1])
 }
 
 // inferLinear checks x·W + b (b −1: no such operand) and gives the type of the
 // result.
 func (c *InferCtx) inferLinear(x, w, b int) ([]Type, error) {
 	for _, i := range []int{x, w} {
-		if err := c.wantRank(i, 2); err != nil {
-			return nil, err
-		}
+		c.wantRank(i, 2)
 	}
 	shared := []int{x, w}
 	if b >= 0 {
 		shared = append(shared, b)
 	}
-	if err := c.wantOneDType(shared...); err != nil {
-		return nil, err
-	}
+	c.wantOneDType(shared...)
 	if c.In(x).Dims[1] != c.In(w).Dims[0] {
 		return nil, fmt.Errorf("%s columns of %s do not fit %s rows of %s", c.In(x).Dims[1], c.Op.operandName(x), c.In(w).Dims[0], c.Op.operandName(w))
 	}
 	if b >= 0 {
-		if err := c.wantDims(b, c.In(w).Dims[1]); err != nil {
-			return nil, err
-		}
+		c.wantDims(b, c.In(w).Dims[1])
 	}
 	return one(T(c.In(x).DType, c.In(x).Dims[0], c.In(w).Dims[1]))
 }
@@ -123,9 +111,7 @@ var gnnOps = []OpDef{
 		Name: "gnn.sym_norm", Level: GNNLevel, Doc: "Â = D^-½(A + I)D^-½ with D the weighted in-degree + 1: edge values a_e and self values s_i (Kipf & Welling 2017)", Results: []string{"a", "s"}, NoGrad: lowered,
 		Operands: graphThen(optionalW),
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantEdgeWeights(1); err != nil {
-				return nil, err
-			}
+			c.wantEdgeWeights(1)
 			return []Type{T(F32, c.edges()), T(F32, c.In(0).Targets())}, nil
 		},
 		Eval: func(c *EvalCtx) error {
@@ -138,12 +124,8 @@ var gnnOps = []OpDef{
 		Name: "gnn.gcn_conv", Level: GNNLevel, Doc: "y = act(Â·x·W + b), Â as gnn.sym_norm gives it (Kipf & Welling 2017)", Attrs: []AttrSpec{actAttr}, Results: []string{"conv"}, NoGrad: lowered,
 		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantEdgeWeights(1); err != nil {
-				return nil, err
-			}
-			if err := c.wantNodeRows(2); err != nil {
-				return nil, err
-			}
+			c.wantEdgeWeights(1)
+			c.wantNodeRows(2)
 			return c.inferLinear(2, 3, 4)
 		},
 		Eval: func(c *EvalCtx) error {
@@ -169,12 +151,8 @@ var gnnOps = []OpDef{
 		Name: "gnn.sage_conv", Level: GNNLevel, Doc: "y_i = act(h_i + Σ w_e·n_src / max(Σ w_e, 0.5) + b) with [h, n] = x·W: the left half of W's columns is the node's own, the right half its neighbours' mean's (Hamilton et al. 2017, mean; one W, so that x is read once; 0.5, so that the gradient of a sample without edges is finite)", Attrs: []AttrSpec{actAttr}, Results: []string{"conv"}, NoGrad: lowered,
 		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantEdgeWeights(1); err != nil {
-				return nil, err
-			}
-			if err := c.wantNodeRows(2); err != nil {
-				return nil, err
-			}
+			c.wantEdgeWeights(1)
+			c.wantNodeRows(2)
 			both, err := c.inferLinear(2, 3, -1)
 			if err != nil {
 				return nil, err
@@ -184,12 +162,8 @@ var gnnOps = []OpDef{
 				return nil, fmt.Errorf("operand W has %s columns, want an even number: a node's own, then its neighbours'", both[0].Dims[1])
 			}
 			y := both[0].WithDims(both[0].Dims[0], D(cols/2))
-			if err := c.wantOneDType(2, 4); err != nil {
-				return nil, err
-			}
-			if err := c.wantDims(4, y.Dims[1]); err != nil {
-				return nil, err
-			}
+			c.wantOneDType(2, 4)
+			c.wantDims(4, y.Dims[1])
 			return one(y)
 		},
 		Eval: func(c *EvalCtx) error {
@@ -225,12 +199,8 @@ var gnnOps = []OpDef{
 		Name: "gnn.gin_conv", Level: GNNLevel, Doc: "y_i = act(((1 + eps)·x_i + Σ w_e·x_src)·W + b), the first layer of GIN's perceptron (Xu et al. 2019)", Attrs: []AttrSpec{actAttr, floatAttr("eps", 0.0, "how much more than a neighbour the node itself counts")}, Results: []string{"conv"}, NoGrad: lowered,
 		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantEdgeWeights(1); err != nil {
-				return nil, err
-			}
-			if err := c.wantNodeRows(2); err != nil {
-				return nil, err
-			}
+			c.wantEdgeWeights(1)
+			c.wantNodeRows(2)
 			return c.inferLinear(2, 3, 4)
 		},
 		Eval: func(c *EvalCtx) error {
@@ -273,12 +243,8 @@ var gnnOps = []OpDef{
 }
 
 func inferGAT(c *InferCtx) ([]Type, error) {
-	if err := c.wantEdgeWeights(1); err != nil {
-		return nil, err
-	}
-	if err := c.wantNodeRows(2); err != nil {
-		return nil, err
-	}
+	c.wantEdgeWeights(1)
+	c.wantNodeRows(2)
 	if c.Op.Float("rate") > 0 && c.Op.Str("stream") == "" {
 		return nil, fmt.Errorf("attribute rate is %g, which needs a stream", c.Op.Float("rate"))
 	}
@@ -287,21 +253,16 @@ func inferGAT(c *InferCtx) ([]Type, error) {
 		return nil, err
 	}
 	heads, columns := c.Op.Int("heads"), ts[0].Dims[1]
-	if err := wantBlocks(heads, columns); err != nil {
-		return nil, err
-	}
+	wantBlocks(heads, columns)
 	for _, i := range []int{4, 5} {
-		if err := c.wantDims(i, columns); err != nil {
-			return nil, err
-		}
+		c.wantDims(i, columns)
 	}
 	if n, _ := columns.Size(); c.Op.Str("combine") == "mean" {
 		ts[0] = ts[0].WithDims(ts[0].Dims[0], D(n/heads))
 	}
-	if err := c.wantOneDType(2, 4, 5, 6); err != nil {
-		return nil, err
-	}
-	return ts, c.wantDims(6, ts[0].Dims[1])
+	c.wantOneDType(2, 4, 5, 6)
+	c.wantDims(6, ts[0].Dims[1])
+	return ts, nil
 }
 
 func evalGAT(c *EvalCtx) error {

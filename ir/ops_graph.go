@@ -34,16 +34,10 @@ func (g *Graph) end(e int, side string) int {
 }
 
 func inferSpMM(c *InferCtx) ([]Type, error) {
-	if err := c.wantRank(3, 2); err != nil {
-		return nil, err
-	}
-	if err := c.wantOneDType(1, 2, 3); err != nil {
-		return nil, err
-	}
+	c.wantRank(3, 2)
+	c.wantOneDType(1, 2, 3)
 	for i, rows := range []Dim{c.edges(), c.In(0).Targets()} {
-		if err := c.wantHeads(i+1, rows, c.In(3).Dims[1]); err != nil {
-			return nil, err
-		}
+		c.wantHeads(i+1, rows, c.In(3).Dims[1])
 	}
 	if c.Has(1) && c.Has(2) && !slices.Equal(c.In(1).Dims[1:], c.In(2).Dims[1:]) {
 		return nil, fmt.Errorf("operands a and s are %s and %s, want as many heads in both", c.In(1), c.In(2))
@@ -52,9 +46,7 @@ func inferSpMM(c *InferCtx) ([]Type, error) {
 	if c.Op.Bool("transpose") {
 		from, to = to, from
 	}
-	if err := c.wantDims(3, from, c.In(3).Dims[1]); err != nil {
-		return nil, err
-	}
+	c.wantDims(3, from, c.In(3).Dims[1])
 	return one(c.In(3).WithDims(to, c.In(3).Dims[1]))
 }
 
@@ -132,24 +124,16 @@ var graphOps = []OpDef{
 		Attrs:    []AttrSpec{{Name: "heads", Kind: IntAttr, Default: int64(0), Doc: "blocks of columns; 0: one product, [E]"}},
 		Operands: graphThen(OperandSpec{Name: "p", Read: ReadTarget, Linear: true}, OperandSpec{Name: "q", Read: ReadSources, Linear: true}), Finite: FiniteIfOperands, Pad: padUnknown,
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantOneDType(1, 2); err != nil {
-				return nil, err
-			}
+			c.wantOneDType(1, 2)
 			for i := 1; i <= 2; i++ {
-				if err := c.wantRank(i, 2); err != nil {
-					return nil, err
-				}
-				if err := c.wantDims(i, c.side([]string{"dst", "src"}[i-1]), c.In(1).Dims[1]); err != nil {
-					return nil, err
-				}
+				c.wantRank(i, 2)
+				c.wantDims(i, c.side([]string{"dst", "src"}[i-1]), c.In(1).Dims[1])
 			}
 			heads := c.Op.Int("heads")
 			if heads == 0 {
 				return one(c.In(1).WithDims(c.edges()))
 			}
-			if err := wantBlocks(heads, c.In(1).Dims[1]); err != nil {
-				return nil, err
-			}
+			wantBlocks(heads, c.In(1).Dims[1])
 			return one(c.In(1).WithDims(c.edges(), D(heads)))
 		},
 		VJP: func(c *VJPCtx) []*Value {
@@ -183,9 +167,7 @@ var graphOps = []OpDef{
 			return ReadTarget
 		},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantFloat(1); err != nil {
-				return nil, err
-			}
+			c.wantFloat(1)
 			return c.moveRows(1, c.side(c.Op.Str("side")), c.edges())
 		},
 		VJP: func(c *VJPCtx) []*Value {
@@ -211,9 +193,7 @@ var graphOps = []OpDef{
 			return ReadAll
 		},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantFloat(1); err != nil {
-				return nil, err
-			}
+			c.wantFloat(1)
 			return c.moveRows(1, c.edges(), c.side(c.Op.Str("side")))
 		},
 		VJP: func(c *VJPCtx) []*Value {
@@ -248,15 +228,9 @@ var graphOps = []OpDef{
 		Int64:  true,
 		NoGrad: "its results are integers",
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantWhole(); err != nil {
-				return nil, err
-			}
-			if err := c.wantRank(1, 1); err != nil {
-				return nil, err
-			}
-			if err := c.wantDType(1, I64); err != nil {
-				return nil, err
-			}
+			c.wantWhole()
+			c.wantRank(1, 1)
+			c.wantDType(1, I64)
 			d := c.Declared
 			if len(d) != 3 || !d[0].IsBlock() || d[0].Targets() != c.In(1).Dims[0] {
 				return nil, fmt.Errorf("declare the results as graph<%s,e,s>, i64[s], i64[e]", c.In(1).Dims[0])
@@ -309,18 +283,10 @@ var graphOps = []OpDef{
 		Operands: []OperandSpec{{Name: "p"}, {Name: "pairs"}, {Name: "q", Optional: true, Linear: true}}, Finite: FiniteIfOperands,
 		NoGrad: onlyInference,
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRank(0, 2); err != nil {
-				return nil, err
-			}
-			if err := c.wantOneDType(0, 2); err != nil {
-				return nil, err
-			}
-			if err := c.wantPairs(1); err != nil {
-				return nil, err
-			}
-			if err := c.wantDims(2, c.In(0).Dims...); err != nil {
-				return nil, err
-			}
+			c.wantRank(0, 2)
+			c.wantOneDType(0, 2)
+			c.wantPairs(1)
+			c.wantDims(2, c.In(0).Dims...)
 			return one(c.In(0).WithDims(c.In(1).Dims[1]))
 		},
 		Eval: func(c *EvalCtx) error {
@@ -341,15 +307,9 @@ var graphOps = []OpDef{
 		Operands: []OperandSpec{{Name: "v", Linear: true, Moved: true}, {Name: "pairs"}},
 		NoGrad:   onlyInference,
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRank(0, 1); err != nil {
-				return nil, err
-			}
-			if err := c.wantFloat(0); err != nil {
-				return nil, err
-			}
-			if err := c.wantPairs(1); err != nil {
-				return nil, err
-			}
+			c.wantRank(0, 1)
+			c.wantFloat(0)
+			c.wantPairs(1)
 			return one(c.In(0).WithDims(c.In(1).Dims[1]))
 		},
 		Eval: func(c *EvalCtx) error {
@@ -367,9 +327,7 @@ var graphOps = []OpDef{
 		Operands: graphThen(),
 		NoGrad:   "its results are integers",
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantWhole(); err != nil {
-				return nil, err
-			}
+			c.wantWhole()
 			return one(T(I64, "2", c.edges()))
 		},
 		Eval: func(c *EvalCtx) error {
@@ -385,24 +343,12 @@ var graphOps = []OpDef{
 		Operands: graphThen(OperandSpec{Name: "a", Optional: true}, OperandSpec{Name: "v", Linear: true}, OperandSpec{Name: "pairs"}), Finite: FiniteIfOperands,
 		NoGrad: onlyInference,
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantWhole(); err != nil {
-				return nil, err
-			}
-			if err := c.wantRank(2, 1); err != nil {
-				return nil, err
-			}
-			if err := c.wantOneDType(1, 2); err != nil {
-				return nil, err
-			}
-			if err := c.wantDims(1, c.edges()); err != nil {
-				return nil, err
-			}
-			if err := c.wantDims(2, c.In(0).Targets()); err != nil {
-				return nil, err
-			}
-			if err := c.wantPairs(3); err != nil {
-				return nil, err
-			}
+			c.wantWhole()
+			c.wantRank(2, 1)
+			c.wantOneDType(1, 2)
+			c.wantDims(1, c.edges())
+			c.wantDims(2, c.In(0).Targets())
+			c.wantPairs(3)
 			return one(c.In(2).WithDims(c.In(3).Dims[1]))
 		},
 		Eval: func(c *EvalCtx) error {
@@ -447,11 +393,10 @@ func (c *EvalCtx) eachPair(at, n int, f func(k, i, j int)) error {
 }
 
 // wantWhole checks that the graph is no block, whose nodes have other numbers.
-func (c *InferCtx) wantWhole() error {
+func (c *InferCtx) wantWhole() {
 	if c.In(0).IsBlock() {
-		return fmt.Errorf("the graph is the block %s, want a whole graph", c.In(0))
+		fail("the graph is the block %s, want a whole graph", c.In(0))
 	}
-	return nil
 }
 
 // checkNewDims checks that the sizes which the operation finds have symbols of

@@ -1,7 +1,6 @@
 package ir
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
@@ -64,9 +63,7 @@ var gsrOps = []OpDef{
 		Name: "gsr.gaussian_blur", Level: GSRLevel, Doc: "y = x + σ·ε, ε standard normal (the paper's view)", NoGrad: lowered, Random: true, Results: []string{"blur"},
 		Operands: []OperandSpec{sparseOK("x")}, Attrs: []AttrSpec{within(nonNegative, floatAttr("sigma", nil, "standard deviation σ")), streamAttr},
 		Infer: func(c *InferCtx) ([]Type, error) { // noise leaves no zeros: the result is dense
-			if err := c.wantFloat(0); err != nil {
-				return nil, err
-			}
+			c.wantFloat(0)
 			return one(c.In(0).WithDims(c.In(0).Dims...))
 		},
 		Eval: func(c *EvalCtx) error {
@@ -81,9 +78,7 @@ var gsrOps = []OpDef{
 		Name: "gsr.mask_features", Level: GSRLevel, Doc: "y_ij = x_ij·[u_j ≥ rate]: whole columns are masked", NoGrad: lowered, Random: true, Results: []string{"masked"},
 		Operands: []OperandSpec{sparseOK("x")}, Attrs: []AttrSpec{rateAttr, streamAttr},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRank(0, 2); err != nil {
-				return nil, err
-			}
+			c.wantRank(0, 2)
 			return sameAsFirst(c)
 		},
 		Eval: func(c *EvalCtx) error {
@@ -116,9 +111,7 @@ var gsrOps = []OpDef{
 		Name: "gsr.energy", Level: GSRLevel, Doc: "E(ν_n) = −ln Σ_m e^(−‖z_n − z′_m‖²/τ) over the batch (Theorem 1)", NoGrad: lowered, Results: []string{"energy"},
 		Operands: operands("z", "zp"), Attrs: []AttrSpec{tauAttr},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantSame(0, 1); err != nil {
-				return nil, err
-			}
+			c.wantSame(0, 1)
 			return one(c.In(0).WithDims(c.In(0).Dims[0]))
 		},
 		Eval: func(c *EvalCtx) error {
@@ -135,13 +128,9 @@ var gsrOps = []OpDef{
 			{Name: "positive", Kind: BoolAttr, Default: false, Doc: "the positive pair stands in the denominator too"},
 			{Name: "reg", Kind: StringAttr, Default: "mean", OneOf: []string{"mean", "paper"}, Doc: "mean: mean over n≠m of (τE)²; paper: (1/2N)Σ E² as printed"}},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantSame(0, 1); err != nil {
-				return nil, err
-			}
+			c.wantSame(0, 1)
 			if c.Has(2) {
-				if err := c.wantSame(0, 2); err != nil {
-					return nil, err
-				}
+				c.wantSame(0, 2)
 			}
 			s := c.In(0).WithDims()
 			return []Type{s, s, s, s}, nil
@@ -166,21 +155,14 @@ var gsrOps = []OpDef{
 		Operands: graphThen(OperandSpec{Name: "h"}, OperandSpec{Name: "old"}, OperandSpec{Name: "lo", Optional: true}, OperandSpec{Name: "hi", Optional: true}),
 		Attrs:    edgeIntervals,
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantNodeRows(1); err != nil {
-				return nil, err
-			}
-			if err := c.wantOneDType(1, 2, 3, 4); err != nil {
-				return nil, err
-			}
-			if err := c.wantDims(2, c.edges()); err != nil {
-				return nil, err
-			}
+			c.wantNodeRows(1)
+			c.wantOneDType(1, 2, 3, 4)
+			c.wantDims(2, c.edges())
 			if c.Has(3) != c.Has(4) {
 				return nil, fmt.Errorf("lo and hi go together")
 			}
-			if err := cmp.Or(c.wantDims(3), c.wantDims(4)); err != nil {
-				return nil, err
-			}
+			c.wantDims(3)
+			c.wantDims(4)
 			s := c.In(1).WithDims()
 			return []Type{c.In(1).WithDims(c.edges()), s, s}, nil
 		},
@@ -206,18 +188,11 @@ var gsrOps = []OpDef{
 		Doc:      "cosine of the asked pairs and their probability as new and as existing edges, with frozen bounds lo and hi (Eq 18)",
 		Operands: operands("h", "pairs", "lo", "hi"), Attrs: edgeIntervals,
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRank(0, 2); err != nil {
-				return nil, err
-			}
-			if err := c.wantPairs(1); err != nil {
-				return nil, err
-			}
-			if err := c.wantOneDType(0, 2, 3); err != nil {
-				return nil, err
-			}
-			if err := cmp.Or(c.wantDims(2), c.wantDims(3)); err != nil {
-				return nil, err
-			}
+			c.wantRank(0, 2)
+			c.wantPairs(1)
+			c.wantOneDType(0, 2, 3)
+			c.wantDims(2)
+			c.wantDims(3)
 			t := c.In(0).WithDims(c.In(1).Dims[1])
 			return []Type{t, t, t}, nil
 		},
@@ -240,12 +215,8 @@ var gsrOps = []OpDef{
 		Doc:      "w_e = [s_e > ½] forward, s_e backward, s_e = sigmoid((ln p/(1−p) + ln u/(1−u))/T), u_e of the undirected edge (straight-through)",
 		Operands: graphThen(operands("p")...), Attrs: []AttrSpec{within(positive, floatAttr("temperature", 0.5, "T")), streamAttr},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantFloat(1); err != nil {
-				return nil, err
-			}
-			if err := c.wantDims(1, c.edges()); err != nil {
-				return nil, err
-			}
+			c.wantFloat(1)
+			c.wantDims(1, c.edges())
 			return one(c.In(1))
 		},
 		Eval: func(c *EvalCtx) error {
@@ -273,9 +244,7 @@ var gsrOps = []OpDef{
 		Operands: []OperandSpec{{Name: "logits"}, {Name: "more", Variadic: true}}, Attrs: []AttrSpec{within(positive, floatAttr("temperature", 0.5, "T"))},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			for i := range c.Op.Operands {
-				if err := c.wantSame(0, i); err != nil {
-					return nil, err
-				}
+				c.wantSame(0, i)
 			}
 			return one(c.In(0).WithDims())
 		},

@@ -19,13 +19,9 @@ func flip(dims []Dim, t bool) (Dim, Dim) {
 
 func inferMatMul(c *InferCtx) ([]Type, error) {
 	for i := range 2 {
-		if err := c.wantRank(i, 2); err != nil {
-			return nil, err
-		}
+		c.wantRank(i, 2)
 	}
-	if err := c.wantOneDType(0, 1); err != nil {
-		return nil, err
-	}
+	c.wantOneDType(0, 1)
 	m, k := flip(c.In(0).Dims, c.Op.Bool("ta"))
 	k2, n := flip(c.In(1).Dims, c.Op.Bool("tb"))
 	if k != k2 {
@@ -105,9 +101,7 @@ var matrixOps = []OpDef{
 		NoGrad: "only used for noise, which is detached",
 		Attrs:  []AttrSpec{floatAttr("ridge", 1e-6, "added to the diagonal, relative to its mean")},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantSquare(0); err != nil {
-				return nil, err
-			}
+			c.wantSquare(0)
 			return sameAsFirst(c)
 		},
 		Eval: func(c *EvalCtx) error {
@@ -119,18 +113,12 @@ var matrixOps = []OpDef{
 		Name: "solve_upper", Doc: "y with r·y = b, r upper triangular", Operands: []OperandSpec{{Name: "r"}, {Name: "b", Linear: true}}, Results: []string{"solve"},
 		NoGrad: "only used for noise, which is detached",
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantSquare(0); err != nil {
-				return nil, err
-			}
-			if err := c.wantRank(1, 2); err != nil {
-				return nil, err
-			}
+			c.wantSquare(0)
+			c.wantRank(1, 2)
 			if c.In(1).Dims[0] != c.In(0).Dims[0] {
 				return nil, fmt.Errorf("%s rows of b do not fit %s", c.In(1).Dims[0], c.In(0))
 			}
-			if err := c.wantFloat(0, 1); err != nil {
-				return nil, err
-			}
+			c.wantFloat(0, 1)
 			return one(c.In(1))
 		},
 		Eval: func(c *EvalCtx) error {
@@ -153,9 +141,7 @@ var matrixOps = []OpDef{
 		Name: "concat", Doc: "y = [a, b], side by side", Operands: []OperandSpec{{Name: "a", Read: ReadRow, Moved: true}, {Name: "b", Read: ReadRow, Moved: true}}, Results: []string{"concat"},
 		Infer: func(c *InferCtx) ([]Type, error) {
 			for i := range 2 {
-				if err := c.wantRank(i, 2); err != nil {
-					return nil, err
-				}
+				c.wantRank(i, 2)
 			}
 			a, b := c.In(0), c.In(1)
 			wa, okA := a.Dims[1].Size()
@@ -186,9 +172,7 @@ var matrixOps = []OpDef{
 		Name: "columns", Doc: "y = columns from … from + width − 1 of x", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true, Moved: true}}, Results: []string{"columns"},
 		Attrs: []AttrSpec{{Name: "from", Kind: IntAttr, Doc: "first column"}, {Name: "width", Kind: IntAttr, Doc: "number of columns"}},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRank(0, 2); err != nil {
-				return nil, err
-			}
+			c.wantRank(0, 2)
 			from, width := c.Op.Int("from"), c.Op.Int("width")
 			if n, ok := c.In(0).Dims[1].Size(); !ok || from < 0 || width < 0 || from > n || width > n-from {
 				return nil, fmt.Errorf("%d columns from %d on are not within %s", width, from, c.In(0))
@@ -282,12 +266,8 @@ var matrixOps = []OpDef{
 			if x.Rank() != 1 && x.Rank() != 2 {
 				return nil, fmt.Errorf("operand x has rank %d, want 1 or 2", x.Rank())
 			}
-			if err := c.wantRank(1, 1); err != nil {
-				return nil, err
-			}
-			if err := c.wantDType(1, I64); err != nil {
-				return nil, err
-			}
+			c.wantRank(1, 1)
+			c.wantDType(1, I64)
 			dims := append([]Dim{c.In(1).Dims[0]}, x.Dims[1:]...)
 			return one(x.WithDims(dims...))
 		},
@@ -318,12 +298,8 @@ var matrixOps = []OpDef{
 			if x.Rank() != 1 && x.Rank() != 2 {
 				return nil, fmt.Errorf("operand x has rank %d, want 1 or 2", x.Rank())
 			}
-			if err := c.wantDType(1, I64); err != nil {
-				return nil, err
-			}
-			if err := c.wantDims(1, x.Dims[0]); err != nil {
-				return nil, err
-			}
+			c.wantDType(1, I64)
+			c.wantDims(1, x.Dims[0])
 			if ts[0].DType != x.DType || ts[0].Rank() != x.Rank() || x.Rank() == 2 && ts[0].Dims[1] != x.Dims[1] {
 				return nil, fmt.Errorf("rows do not fit %s", ts[0])
 			}
@@ -354,14 +330,12 @@ func rowWidth(t *Tensor) int {
 	return 1
 }
 
-func (c *InferCtx) wantSquare(i int) error {
-	if err := c.wantRank(i, 2); err != nil {
-		return err
-	}
+func (c *InferCtx) wantSquare(i int) {
+	c.wantRank(i, 2)
 	if c.In(i).Dims[0] != c.In(i).Dims[1] {
-		return fmt.Errorf("operand %s is %s, want a square matrix", c.Op.operandName(i), c.In(i))
+		fail("operand %s is %s, want a square matrix", c.Op.operandName(i), c.In(i))
 	}
-	return c.wantFloat(i)
+	c.wantFloat(i)
 }
 
 // Cholesky writes into r [n,n] the upper triangular factor with rᵀr = a. Where

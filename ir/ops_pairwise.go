@@ -25,19 +25,12 @@ func pairLogits(n, skip int, tau float64, d func(k int) float64) float64 {
 
 // wantPair checks operands p and q, of one type, and vectors of their rows from
 // operand first on.
-func (c *InferCtx) wantPair(q, first, last int) error {
-	if err := c.wantSame(0, q); err != nil {
-		return err
-	}
+func (c *InferCtx) wantPair(q, first, last int) {
+	c.wantSame(0, q)
 	for i := first; i <= last; i++ {
-		if err := c.wantOneDType(0, i); err != nil {
-			return err
-		}
-		if err := c.wantDims(i, c.In(0).Dims[0]); err != nil {
-			return err
-		}
+		c.wantOneDType(0, i)
+		c.wantDims(i, c.In(0).Dims[0])
 	}
-	return nil
 }
 
 var pairwiseOps = []OpDef{
@@ -46,9 +39,7 @@ var pairwiseOps = []OpDef{
 		Doc:      "with d_ij = ‖p_i − q_j‖²: row_i = ln Σ_{j≠i} e^(−d_ij/τ), col_j likewise over i ≠ j, diag_i = d_ii, sumsq = Σ_{i≠j} d_ij²",
 		Operands: operands("p", "q"), Attrs: []AttrSpec{tauAttr}, Results: []string{"row", "col", "diag", "sumsq"},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantSame(0, 1); err != nil {
-				return nil, err
-			}
+			c.wantSame(0, 1)
 			v := c.In(0).WithDims(c.In(0).Dims[0])
 			return []Type{v, v, v, c.In(0).WithDims()}, nil
 		},
@@ -81,20 +72,12 @@ var pairwiseOps = []OpDef{
 		Attrs: []AttrSpec{tauAttr}, Results: []string{"dp", "dq"},
 		NoGrad: "a gradient itself; the sampler's chain is detached",
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantSame(0, 1); err != nil {
-				return nil, err
-			}
-			if err := c.wantOneDType(0, 1, 2, 3, 4, 5, 6, 7); err != nil {
-				return nil, err
-			}
+			c.wantSame(0, 1)
+			c.wantOneDType(0, 1, 2, 3, 4, 5, 6, 7)
 			for i := 2; i < 7; i++ {
-				if err := c.wantDims(i, c.In(0).Dims[0]); err != nil {
-					return nil, err
-				}
+				c.wantDims(i, c.In(0).Dims[0])
 			}
-			if err := c.wantDims(7); err != nil {
-				return nil, err
-			}
+			c.wantDims(7)
 			return []Type{c.In(0), c.In(1)}, nil
 		},
 		Eval: func(c *EvalCtx) error {
@@ -130,9 +113,7 @@ var pairwiseOps = []OpDef{
 		Operands: operands("p", "q"), Attrs: []AttrSpec{tauAttr}, Results: []string{"row", "diag", "mean"},
 		NoGrad: "made by the pass streaming, which runs when gradients exist",
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantPair(1, 2, 1); err != nil {
-				return nil, err
-			}
+			c.wantPair(1, 2, 1)
 			v := c.In(0).WithDims(c.In(0).Dims[0])
 			return []Type{v, v, c.In(0)}, nil
 		},
@@ -164,12 +145,8 @@ var pairwiseOps = []OpDef{
 		Attrs:    []AttrSpec{tauAttr}, Results: []string{"dp"},
 		NoGrad: "a gradient itself; the sampler's chain is detached",
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantPair(1, 3, 4); err != nil {
-				return nil, err
-			}
-			if err := c.wantSame(0, 2); err != nil {
-				return nil, err
-			}
+			c.wantPair(1, 3, 4)
+			c.wantSame(0, 2)
 			return one(c.In(0))
 		},
 		Eval: func(c *EvalCtx) error {
@@ -190,9 +167,7 @@ var pairwiseOps = []OpDef{
 		Doc:      "row of pairwise_reduce for the distances of the rows of p among themselves: row_i = ln Σ_{j≠i} e^(−‖p_i − p_j‖²/τ)",
 		Operands: operands("p"), Attrs: []AttrSpec{tauAttr}, Results: []string{"row"},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantPair(0, 1, 0); err != nil {
-				return nil, err
-			}
+			c.wantPair(0, 1, 0)
 			return one(c.In(0).WithDims(c.In(0).Dims[0]))
 		},
 		VJP: func(c *VJPCtx) []*Value {
@@ -212,9 +187,7 @@ var pairwiseOps = []OpDef{
 		Operands: append(operands("p", "row"), OperandSpec{Name: "drow", Linear: true}), Attrs: []AttrSpec{tauAttr}, Results: []string{"dp"},
 		NoGrad: "a gradient itself; the sampler's chain is detached",
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantPair(0, 1, 2); err != nil {
-				return nil, err
-			}
+			c.wantPair(0, 1, 2)
 			return one(c.In(0))
 		},
 		Eval: func(c *EvalCtx) error {

@@ -11,9 +11,7 @@ var spmaxOps = []OpDef{
 		Name: "spmax", Doc: "y_i = max over entries e into i of h_src(e), column by column; 0 where there is none", Results: []string{"spmax"},
 		Operands: graphThen(OperandSpec{Name: "h", Read: ReadSources}), Pad: padEmpty,
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantSources(1); err != nil {
-				return nil, err
-			}
+			c.wantSources(1)
 			return one(c.In(1).WithDims(c.In(0).Targets(), c.In(1).Dims[1]))
 		},
 		VJP: func(c *VJPCtx) []*Value {
@@ -38,19 +36,11 @@ var spmaxOps = []OpDef{
 		Operands: graphThen(OperandSpec{Name: "h"}, OperandSpec{Name: "y"}, OperandSpec{Name: "dy", Linear: true}), Pad: padEmpty,
 		NoGrad: "a gradient itself; nothing differentiates twice",
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantSources(1); err != nil {
-				return nil, err
-			}
-			if err := c.wantOneDType(1, 2, 3); err != nil {
-				return nil, err
-			}
+			c.wantSources(1)
+			c.wantOneDType(1, 2, 3)
 			for i := 2; i <= 3; i++ {
-				if err := c.wantRank(i, 2); err != nil {
-					return nil, err
-				}
-				if err := c.wantDims(i, c.In(0).Targets(), c.In(1).Dims[1]); err != nil {
-					return nil, err
-				}
+				c.wantRank(i, 2)
+				c.wantDims(i, c.In(0).Targets(), c.In(1).Dims[1])
 			}
 			return one(c.In(1))
 		},
@@ -72,14 +62,10 @@ var spmaxOps = []OpDef{
 
 // wantSources checks that operand i is a float matrix with a row for each source
 // of the graph.
-func (c *InferCtx) wantSources(i int) error {
-	if err := c.wantRank(i, 2); err != nil {
-		return err
-	}
-	if err := c.wantFloat(i); err != nil {
-		return err
-	}
-	return c.wantDims(i, c.In(0).Sources(), c.In(i).Dims[1])
+func (c *InferCtx) wantSources(i int) {
+	c.wantRank(i, 2)
+	c.wantFloat(i)
+	c.wantDims(i, c.In(0).Sources(), c.In(i).Dims[1])
 }
 
 // Readouts are the ways to make one row of many.
@@ -94,9 +80,7 @@ var readoutOps = []OpDef{{
 		if !c.In(0).IsBlock() || c.In(0).Entries() != c.In(0).Sources() {
 			return nil, fmt.Errorf("operand batch is %s, want graph<G,N,N>, with an entry for each node", c.In(0))
 		}
-		if err := c.wantSources(1); err != nil {
-			return nil, err
-		}
+		c.wantSources(1)
 		return one(c.In(1).WithDims(c.In(0).Targets(), c.In(1).Dims[1]))
 	},
 	Eval: func(c *EvalCtx) error {

@@ -12,9 +12,7 @@ var (
 )
 
 func inferReduce(c *InferCtx) ([]Type, error) {
-	if err := c.wantFloat(0); err != nil {
-		return nil, err
-	}
+	c.wantFloat(0)
 	x, keep := c.In(0), c.Op.Def.attrSpec("keep") != nil && c.Op.Bool("keep")
 	switch axis := c.Op.Str("axis"); {
 	case axis == "all":
@@ -148,9 +146,7 @@ func rowOp(name, doc string, sparse bool, attrs []AttrSpec, vjp func(c *VJPCtx, 
 	return OpDef{
 		Name: name, Doc: doc, Operands: []OperandSpec{{Name: "x", Sparse: sparse, Read: ReadRow, InPlace: true}}, Attrs: attrs, Results: []string{name}, Finite: FiniteIfOperands,
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRank(0, 2); err != nil {
-				return nil, err
-			}
+			c.wantRank(0, 2)
 			return sameAsFirst(c)
 		},
 		VJP: func(c *VJPCtx) []*Value { return []*Value{vjp(c, c.Ct[0])} },
@@ -247,9 +243,7 @@ var reduceOps = []OpDef{
 	{
 		Name: "unsqueeze", Doc: "a vector [n] as a column [n,1]", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true, Moved: true}}, View: whole, Int64: true, Results: []string{"col"},
 		Infer: func(c *InferCtx) ([]Type, error) {
-			if err := c.wantRank(0, 1); err != nil {
-				return nil, err
-			}
+			c.wantRank(0, 1)
 			return one(c.In(0).WithDims(c.In(0).Dims[0], "1"))
 		},
 		VJP: func(c *VJPCtx) []*Value { return []*Value{c.One("squeeze", nil, c.Ct[0])} },

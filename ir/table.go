@@ -315,30 +315,45 @@ func (c *InferCtx) In(i int) Type { return c.Op.Operands[i].Type }
 // Has reports whether operand i is present.
 func (c *InferCtx) Has(i int) bool { return i < len(c.Op.Operands) && c.Op.Operands[i] != nil }
 
+// operandError is the panic of a check of operands, by which it ends a type rule.
+type operandError struct{ error }
+
+func fail(format string, args ...any) { panic(operandError{fmt.Errorf(format, args...)}) }
+
+// Types returns the result types by the operation's rule.
+func (c *InferCtx) Types() (types []Type, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			bad, ok := p.(operandError)
+			if !ok {
+				panic(p)
+			}
+			types, err = nil, bad.error
+		}
+	}()
+	return c.Op.Def.Infer(c)
+}
+
 func one(t Type) ([]Type, error) { return []Type{t}, nil }
 
 // wantRank checks the rank of operand i.
-func (c *InferCtx) wantRank(i, rank int) error {
+func (c *InferCtx) wantRank(i, rank int) {
 	if t := c.In(i); t.Rank() != rank {
-		return fmt.Errorf("operand %s has rank %d, want %d", c.Op.operandName(i), t.Rank(), rank)
+		fail("operand %s has rank %d, want %d", c.Op.operandName(i), t.Rank(), rank)
 	}
-	return nil
 }
 
-func (c *InferCtx) wantFloat(is ...int) error {
+func (c *InferCtx) wantFloat(is ...int) {
 	for _, i := range is {
 		if c.Has(i) && !c.In(i).DType.IsFloat() {
-			return fmt.Errorf("operand %s is %s, want floats", c.Op.operandName(i), c.In(i).DType)
+			fail("operand %s is %s, want floats", c.Op.operandName(i), c.In(i).DType)
 		}
 	}
-	return nil
 }
 
 // wantOneDType checks that the present operands have the same float type.
-func (c *InferCtx) wantOneDType(is ...int) error {
-	if err := c.wantFloat(is...); err != nil {
-		return err
-	}
+func (c *InferCtx) wantOneDType(is ...int) {
+	c.wantFloat(is...)
 	first := -1
 	for _, i := range is {
 		switch {
@@ -346,36 +361,32 @@ func (c *InferCtx) wantOneDType(is ...int) error {
 		case first < 0:
 			first = i
 		case c.In(i).DType != c.In(first).DType:
-			return fmt.Errorf("operand %s is %s and %s is %s, want one element type", c.Op.operandName(first), c.In(first).DType, c.Op.operandName(i), c.In(i).DType)
+			fail("operand %s is %s and %s is %s, want one element type", c.Op.operandName(first), c.In(first).DType, c.Op.operandName(i), c.In(i).DType)
 		}
 	}
-	return nil
 }
 
 // wantPairs checks that operand i holds node pairs, i64[2,P].
-func (c *InferCtx) wantPairs(i int) error {
+func (c *InferCtx) wantPairs(i int) {
 	if t := c.In(i); t.DType != I64 || t.Rank() != 2 || t.Dims[0] != "2" {
-		return fmt.Errorf("operand %s is %s, want i64[2,P]", c.Op.operandName(i), t)
+		fail("operand %s is %s, want i64[2,P]", c.Op.operandName(i), t)
 	}
-	return nil
 }
 
-func (c *InferCtx) wantDType(i int, d DType) error {
+func (c *InferCtx) wantDType(i int, d DType) {
 	if c.In(i).DType != d {
-		return fmt.Errorf("operand %s is %s, want %s", c.Op.operandName(i), c.In(i).DType, d)
+		fail("operand %s is %s, want %s", c.Op.operandName(i), c.In(i).DType, d)
 	}
-	return nil
 }
 
 // wantDims checks that operand i has exactly these dimensions.
-func (c *InferCtx) wantDims(i int, dims ...Dim) error {
+func (c *InferCtx) wantDims(i int, dims ...Dim) {
 	if !c.Has(i) {
-		return nil
+		return
 	}
 	if t := c.In(i); !t.SameShape(T(t.DType, dims...)) {
-		return fmt.Errorf("operand %s is %s, want dimensions %v", c.Op.operandName(i), t, dims)
+		fail("operand %s is %s, want dimensions %v", c.Op.operandName(i), t, dims)
 	}
-	return nil
 }
 
 func (o *Op) operandName(i int) string {

@@ -76,6 +76,6 @@ func takesSparse(op *ir.Op, operands []*ir.Value) (result, ok bool) {
 	x := *operands[0]
 	x.Type.Layout = ir.CSR
 	as := &ir.Op{Def: op.Def, Attrs: op.Attrs, Operands: append([]*ir.Value{&x}, operands[1:]...)}
-	ts, err := op.Def.Infer(&ir.InferCtx{Op: as})
+	ts, err := (&ir.InferCtx{Op: as}).Types()
 	return err == nil && ts[0].Layout == ir.CSR, err == nil
 }
