@@ -118,7 +118,7 @@ func (in *interp) run(fr *frame, from, to int) error {
 			}
 		}
 		c.gradient = func() error { return in.grad(fr, pos, c) }
-		if err := op.Def.Eval(c); err != nil {
+		if err := c.eval(); err != nil {
 			return err
 		}
 		for i, r := range op.Results {

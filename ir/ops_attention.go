@@ -1,7 +1,6 @@
 package ir
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -47,7 +46,7 @@ func (c *InferCtx) wantHeads(i int, rows, columns Dim) {
 }
 
 // moveRows gives operand i, a vector or matrix of from rows, with to rows.
-func (c *InferCtx) moveRows(i int, from, to Dim) ([]Type, error) {
+func (c *InferCtx) moveRows(i int, from, to Dim) []Type {
 	t := c.In(i)
 	if t.Rank() != 2 {
 		c.wantDims(i, from)
@@ -149,19 +148,18 @@ var attentionOps = []OpDef{
 		Pad: func(p *Padding, op *Op) []PadValue {
 			return []PadValue{{}, {Kind: min(p.value(op.Operands[2]).Kind, PadFinite)}}
 		},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantEdgeSoftmax()
-			return []Type{c.In(1), c.In(2)}, nil
+			return []Type{c.In(1), c.In(2)}
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			d := c.Builder.Op("edge_softmax_grad", nil, c.X(0), c.X(1), c.X(2), c.X(3), c.Y(0), c.Y(1), c.Ct[0], c.Ct[1])
 			return c.pick(nil, func() *Value { return d[0] }, func() *Value { return d[1] }, func() *Value { return d[2] })
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			a, s, _ := edgeSoftmax(c.G(0), c.T(1), c.T(2), c.T(3))
 			c.Set(0, a)
 			c.Set(1, s)
-			return nil
 		},
 	},
 	{
@@ -176,16 +174,16 @@ var attentionOps = []OpDef{
 			return []PadValue{{}, {Kind: kind}, {}}
 		},
 		NoGrad: "a gradient itself; nothing differentiates twice",
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantEdgeSoftmax()
 			for i, like := range []int{1, 2, 1, 2} {
 				if c.Has(4+i) && !c.In(4+i).Equal(c.In(like)) {
-					return nil, fmt.Errorf("operand %s is %s, want %s", c.Op.operandName(4+i), c.In(4+i), c.In(like))
+					fail("operand %s is %s, want %s", c.Op.operandName(4+i), c.In(4+i), c.In(like))
 				}
 			}
-			return []Type{c.In(1), c.In(2), c.In(1).WithDims(c.edges())}, nil
+			return []Type{c.In(1), c.In(2), c.In(1).WithDims(c.edges())}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, a, self, da, dself := c.G(0), c.T(4), c.T(5), c.T(6), c.T(7)
 			_, _, bare := edgeSoftmax(g, c.T(1), c.T(2), c.T(3))
 			if da == nil {
@@ -207,13 +205,12 @@ var attentionOps = []OpDef{
 				de.Data[k] = v * d
 				dw.Data[k/heads] += bare.Data[k] * d
 			}
-			return nil
 		},
 	},
 	{
 		Name: "group_sum", Doc: "y_ig = Σ of x_ij over the columns j of block g, of groups blocks of one width", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true}}, Finite: FiniteIfOperands, Results: []string{"sums"},
 		Attrs: []AttrSpec{{Name: "groups", Kind: IntAttr, Doc: "number of blocks"}},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantRank(0, 2)
 			c.wantFloat(0)
 			groups := c.Op.Int("groups")
@@ -224,40 +221,39 @@ var attentionOps = []OpDef{
 			n, _ := c.X(0).Type.Dims[1].Size()
 			return []*Value{c.One("group_repeat", Attrs{"times": n / c.Op.Int("groups")}, c.Ct[0])}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, y := c.T(0), c.New(0)
 			for i := range x.Rows() {
 				for j, v := range x.Row(i) {
 					y.Row(i)[j*y.Cols()/x.Cols()] += v
 				}
 			}
-			return nil
 		},
 	},
 	{
 		Name: "group_repeat", Doc: "y_ij = x_ig, g the block of so many (times) columns in which j lies", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true, Moved: true}}, Results: []string{"repeated"},
 		Attrs: []AttrSpec{{Name: "times", Kind: IntAttr, Doc: "columns of each block"}},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantRank(0, 2)
 			c.wantFloat(0)
 			n, ok := c.In(0).Dims[1].Size()
-			if times := c.Op.Int("times"); ok && times >= 0 {
-				return one(c.In(0).WithDims(c.In(0).Dims[0], D(n*times)))
+			times := c.Op.Int("times")
+			if !ok || times < 0 {
+				fail("operand x is %s and times %d, want a fixed number of columns and 0 times or more", c.In(0), times)
 			}
-			return nil, fmt.Errorf("operand x is %s and times %d, want a fixed number of columns and 0 times or more", c.In(0), c.Op.Int("times"))
+			return one(c.In(0).WithDims(c.In(0).Dims[0], D(n*times)))
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			n, _ := c.X(0).Type.Dims[1].Size()
 			return []*Value{c.One("group_sum", Attrs{"groups": n}, c.Ct[0])}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, y := c.T(0), c.New(0)
 			for i := range y.Rows() {
 				for j := range y.Row(i) {
 					y.Row(i)[j] = x.Row(i)[j/c.Op.Int("times")]
 				}
 			}
-			return nil
 		},
 	},
 }

@@ -18,7 +18,7 @@ func operands(names ...string) []OperandSpec {
 
 func sparseOK(name string) OperandSpec { return OperandSpec{Name: name, Sparse: true} }
 
-func sameAsFirst(c *InferCtx) ([]Type, error) {
+func sameAsFirst(c *InferCtx) []Type {
 	c.wantFloat(0)
 	return one(c.In(0))
 }
@@ -47,18 +47,18 @@ func broadcastDims(a, b []Dim) ([]Dim, error) {
 	return out, nil
 }
 
-func inferBinary(c *InferCtx) ([]Type, error) {
+func inferBinary(c *InferCtx) []Type {
 	a, b := c.In(0), c.In(1)
 	c.wantOneDType(0, 1)
 	dims, err := broadcastDims(a.Dims, b.Dims)
 	if err != nil {
-		return nil, err
+		fail("%w", err)
 	}
 	t := a.WithDims(dims...)
 	// A sparse matrix keeps its zeros under scaling by rows, columns or a number.
 	if a.Layout == CSR {
 		if c.Op.Name() != "mul" && c.Op.Name() != "div" || !t.SameShape(a) || b.Rank() == 2 && b.Dims[1] != "1" && b.Dims[0] != "1" {
-			return nil, fmt.Errorf("a sparse operand can only be scaled; put to_dense before it")
+			fail("a sparse operand can only be scaled; put to_dense before it")
 		}
 		t.Layout = CSR
 	}
@@ -103,13 +103,12 @@ func binaryOp(name, doc string, f func(a, b float64) float64, vjp func(c *VJPCtx
 			}
 			return gs
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			a, b, y := c.T(0), c.T(1), c.New(0)
 			ia, ib := broadcaster(y.Shape, a.Shape), broadcaster(y.Shape, b.Shape)
 			for i := range y.Data {
 				y.Data[i] = f(a.Data[ia(i)], b.Data[ib(i)])
 			}
-			return nil
 		},
 	}
 	if name == "mul" || name == "div" {
@@ -137,13 +136,12 @@ func unaryOp(name, doc string, f func(x float64) float64, vjp func(c *VJPCtx, g 
 	}
 }
 
-func evalUnary(f func(*Op) func(float64) float64) func(*EvalCtx) error {
-	return func(c *EvalCtx) error {
+func evalUnary(f func(*Op) func(float64) float64) func(*EvalCtx) {
+	return func(c *EvalCtx) {
 		y, g := c.New(0), f(c.Op)
 		for i, x := range c.T(0).Data {
 			y.Data[i] = g(x)
 		}
-		return nil
 	}
 }
 
@@ -152,18 +150,17 @@ func gradOp(name, doc string, f func(o *Op, saved, dy float64) float64, attrs ..
 	d := OpDef{
 		Name: name, Doc: doc, Operands: elementOf("saved", "dy"), Attrs: attrs, Results: []string{"dx"},
 		NoGrad: "a gradient itself; nothing differentiates twice", Finite: FiniteIfOperands,
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			if !c.In(0).Equal(c.In(1)) {
-				return nil, fmt.Errorf("operand types differ")
+				fail("operand types differ")
 			}
 			return sameAsFirst(c)
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			y, dy := c.New(0), c.T(1).Data
 			for i, s := range c.T(0).Data {
 				y.Data[i] = f(c.Op, s, dy[i])
 			}
-			return nil
 		},
 	}
 	return d.linear(1)
@@ -268,18 +265,17 @@ var elementwiseOps = []OpDef{
 	{
 		Name: "stop_gradient", Doc: "y = x, without a gradient", Operands: []OperandSpec{{Name: "x", Sparse: true, Read: ReadElement, Linear: true, Moved: true}}, View: whole, Int64: true, Results: []string{"stop"}, Infer: sameAsFirst,
 		VJP:  func(c *VJPCtx) []*Value { return []*Value{nil} },
-		Eval: func(c *EvalCtx) error { c.Set(0, c.atBase(0).Clone()); return nil },
+		Eval: func(c *EvalCtx) { c.Set(0, c.atBase(0).Clone()) },
 	},
 	{
 		Name: "scale_grad", Doc: "y = x, with dx = factor·dy (μ of Eq 19 acts here)", Operands: []OperandSpec{{Name: "x", Read: ReadElement, Linear: true, Moved: true}}, View: whole, Results: []string{"scale_grad"}, Infer: sameAsFirst,
 		Attrs: []AttrSpec{{Name: "factor", Kind: FloatAttr, Doc: "factor of the cotangent"}},
 		VJP:   func(c *VJPCtx) []*Value { return []*Value{c.Scale(c.Ct[0], c.Op.Float("factor"))} },
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, at, y, factor := c.T(0), c.atBase(0), c.New(0), c.Op.Float("factor")
 			for i, v := range at.Data {
 				y.Data[i] = v + float64(factor*(x.Data[i]-v))
 			}
-			return nil
 		},
 	},
 	{
@@ -288,12 +284,11 @@ var elementwiseOps = []OpDef{
 		Attrs: []AttrSpec{{Name: "value", Kind: FloatAttr, Doc: "the value"}},
 		Infer: declaredTensor,
 		VJP:   func(*VJPCtx) []*Value { return nil },
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			y, v := c.New(0), c.Op.Float("value")
 			for i := range y.Data {
 				y.Data[i] = v
 			}
-			return nil
 		},
 	},
 }
@@ -306,18 +301,18 @@ func elu(x float64) float64 {
 }
 
 // declaredTensor is the type rule of operations whose type must be written.
-func declaredTensor(c *InferCtx) ([]Type, error) {
+func declaredTensor(c *InferCtx) []Type {
 	if len(c.Declared) != 1 || c.Declared[0].Layout != Dense {
-		return nil, fmt.Errorf("the result type must be declared, a dense tensor")
+		fail("the result type must be declared, a dense tensor")
 	}
-	return c.Declared, nil
+	return c.Declared
 }
 
 func compareOp(name, doc string, f func(a, b float64) bool) OpDef {
 	return OpDef{
 		Name: name, Doc: doc, Operands: elementOf("a", "b"), Results: []string{name}, Infer: inferBinary, Broadcasts: true, Finite: FiniteAlways,
 		VJP: func(*VJPCtx) []*Value { return []*Value{nil, nil} },
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			a, b, y := c.T(0), c.T(1), c.New(0)
 			ia, ib := broadcaster(y.Shape, a.Shape), broadcaster(y.Shape, b.Shape)
 			for i := range y.Data {
@@ -325,7 +320,6 @@ func compareOp(name, doc string, f func(a, b float64) bool) OpDef {
 					y.Data[i] = 1
 				}
 			}
-			return nil
 		},
 	}
 }

@@ -1,7 +1,5 @@
 package ir
 
-import "fmt"
-
 // The fused operations stand where the pass fuse put them: after gradients, so
 // that none of them has a rule for its own.
 const fusedNoGrad = "passes write it when gradients exist"
@@ -41,55 +39,46 @@ var exprOps = []OpDef{
 	{
 		Name: "fused_elementwise", Doc: "y = expr of the elements of x0, x1, …, broadcast; the type is declared", Operands: []OperandSpec{{Name: "x", Variadic: true, Read: ReadElement, InPlace: true}}, Pad: padExpression(0, nil), Attrs: []AttrSpec{exprAttrSpec, drawAttrSpec},
 		Results: []string{"fused"}, NoGrad: fusedNoGrad,
-		Infer: func(c *InferCtx) ([]Type, error) {
-			ts, err := declaredTensor(c)
-			if err != nil {
-				return nil, err
-			}
+		Infer: func(c *InferCtx) []Type {
+			ts := declaredTensor(c)
 			if !ts[0].DType.IsFloat() {
-				return nil, fmt.Errorf("the result is %s, want floats", ts[0])
+				fail("the result is %s, want floats", ts[0])
 			}
 			c.wantExpr(ts[0], 0, false)
-			return ts, nil
+			return ts
 		},
-		Eval: func(c *EvalCtx) error { return c.evalExpr(nil, 0) },
+		Eval: func(c *EvalCtx) { c.evalExpr(nil, 0) },
 	},
 	{
 		Name: "matmul_fused", Doc: "p = c + op(a)·op(b), c absent: 0; y = expr of the elements of p and of x0, x1, …, broadcast",
 		Operands: variadic(append(factors(false), added)...), Attrs: []AttrSpec{taAttr, tbAttr, thenAttrSpec, drawAttrSpec},
 		Results: []string{"matmul"}, NoGrad: fusedNoGrad, Reads: readsProduct, Pad: padExpression(3, padProduct),
-		Infer: func(c *InferCtx) ([]Type, error) {
-			ts, err := inferMatMul(c)
-			if err != nil {
-				return nil, err
-			}
+		Infer: func(c *InferCtx) []Type {
+			ts := inferMatMul(c)
 			c.wantSum(2, ts[0])
 			c.wantExpr(ts[0], 3, true)
-			return ts, nil
+			return ts
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			p := NewTensor(c.Shapes[0]...)
 			evalMatMul(c.T(0), c.T(1), p, c.Op.Bool("ta"), c.Op.Bool("tb"))
-			return c.evalExpr(c.plus(p, 2), 3)
+			c.evalExpr(c.plus(p, 2), 3)
 		},
 	},
 	{
 		Name: "spmm_fused", Doc: "p = c + spmm(graph, a, s, h), c absent: 0; y = expr of the elements of p and of x0, x1, …, broadcast",
 		Operands: variadic(append(aggregated(false), added)...),
 		Attrs:    []AttrSpec{transposeAttr, thenAttrSpec, drawAttrSpec}, Results: []string{"spmm"}, NoGrad: fusedNoGrad, Pad: padExpression(5, padAggregated),
-		Infer: func(c *InferCtx) ([]Type, error) {
-			ts, err := inferSpMM(c)
-			if err != nil {
-				return nil, err
-			}
+		Infer: func(c *InferCtx) []Type {
+			ts := inferSpMM(c)
 			c.wantSum(4, ts[0])
 			c.wantExpr(ts[0], 5, true)
-			return ts, nil
+			return ts
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			p := NewTensor(c.Shapes[0]...)
 			evalSpMM(c.G(0), c.T(1), c.T(2), c.T(3), p, c.Op.Bool("transpose"))
-			return c.evalExpr(c.plus(p, 4), 5)
+			c.evalExpr(c.plus(p, 4), 5)
 		},
 	},
 }

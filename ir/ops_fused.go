@@ -1,7 +1,5 @@
 package ir
 
-import "fmt"
-
 // wantSame checks that two operands are float matrices of one type.
 func (c *InferCtx) wantSame(i, j int) {
 	c.wantRank(i, 2)
@@ -24,48 +22,46 @@ var fusedOps = []OpDef{
 		Name: "grad", Doc: "∂y/∂x for each x; resolved by the autodiff pass", Results: []string{"grad"},
 		Operands: []OperandSpec{{Name: "y"}, {Name: "x", Variadic: true}},
 		NoGrad:   "resolved before the enclosing gradient is taken; its results are constants there",
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			if c.In(0).Rank() != 0 || !c.In(0).DType.IsFloat() {
-				return nil, fmt.Errorf("y is %s, want a float scalar", c.In(0))
+				fail("y is %s, want a float scalar", c.In(0))
 			}
 			if len(c.Op.Operands) < 2 {
-				return nil, fmt.Errorf("there is no x to differentiate by")
+				fail("there is no x to differentiate by")
 			}
 			var ts []Type
 			for i := 1; i < len(c.Op.Operands); i++ {
 				c.wantFloat(i)
 				ts = append(ts, c.In(i))
 			}
-			return ts, nil
+			return ts
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			if c.detached() {
-				return nil
+				return
 			}
-			return c.gradient()
+			if err := c.gradient(); err != nil {
+				fail("%w", err)
+			}
 		},
 	},
 	{
 		Name:     "cross_entropy",
 		Doc:      "y = −mean over rows b of ln softmax(logits_b)[labels_b]; 0 of no rows",
 		Operands: operands("logits", "labels"), Results: []string{"xent"},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantLogits()
 			return one(c.In(0).WithDims())
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			return []*Value{c.One("cross_entropy_grad", nil, c.X(0), c.X(1), c.Ct[0]), nil}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, labels, y := c.T(0), c.T(1), c.New(0)
 			for b := range x.Rows() {
-				l, err := label(c.Op, labels, b, x.Cols())
-				if err != nil {
-					return err
-				}
+				l := label(c.Op, labels, b, x.Cols())
 				y.Data[0] += (logSumExp(x.Row(b)) - x.Row(b)[l]) / float64(x.Rows())
 			}
-			return nil
 		},
 	},
 	{
@@ -73,34 +69,30 @@ var fusedOps = []OpDef{
 		Doc:      "dlogits_b = dy·(softmax(logits_b) − onehot(labels_b))/rows",
 		Operands: []OperandSpec{{Name: "logits", InPlace: true}, {Name: "labels"}, {Name: "dy", Linear: true}}, Results: []string{"dlogits"},
 		NoGrad: "a gradient itself; nothing differentiates twice",
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantLogits()
 			c.wantOneDType(0, 2)
 			c.wantDims(2)
 			return one(c.In(0))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, labels, dy, dx := c.T(0), c.T(1), c.T(2), c.New(0)
 			for b := range x.Rows() {
-				l, err := label(c.Op, labels, b, x.Cols())
-				if err != nil {
-					return err
-				}
+				l := label(c.Op, labels, b, x.Cols())
 				softmaxRow(dx.Row(b), x.Row(b))
 				dx.Row(b)[l]--
 				for k := range dx.Row(b) {
 					dx.Row(b)[k] *= dy.Data[0] / float64(x.Rows())
 				}
 			}
-			return nil
 		},
 	},
 }
 
-func label(op *Op, labels *Tensor, b, classes int) (int, error) {
+func label(op *Op, labels *Tensor, b, classes int) int {
 	l := int(labels.Data[b])
 	if l < 0 || l >= classes {
-		return 0, fmt.Errorf("%s: label %d of row %d is outside 0..%d", op.Name(), l, b, classes-1)
+		fail("%s: label %d of row %d is outside 0..%d", op.Name(), l, b, classes-1)
 	}
-	return l, nil
+	return l
 }

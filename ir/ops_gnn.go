@@ -1,7 +1,6 @@
 package ir
 
 import (
-	"fmt"
 	"math"
 )
 
@@ -38,7 +37,7 @@ func (c *InferCtx) wantNodeRows(i int) {
 
 // inferLinear checks x·W + b (b −1: no such operand) and gives the type of the
 // result.
-func (c *InferCtx) inferLinear(x, w, b int) ([]Type, error) {
+func (c *InferCtx) inferLinear(x, w, b int) []Type {
 	for _, i := range []int{x, w} {
 		c.wantRank(i, 2)
 	}
@@ -48,7 +47,7 @@ func (c *InferCtx) inferLinear(x, w, b int) ([]Type, error) {
 	}
 	c.wantOneDType(shared...)
 	if c.In(x).Dims[1] != c.In(w).Dims[0] {
-		return nil, fmt.Errorf("%s columns of %s do not fit %s rows of %s", c.In(x).Dims[1], c.Op.operandName(x), c.In(w).Dims[0], c.Op.operandName(w))
+		fail("%s columns of %s do not fit %s rows of %s", c.In(x).Dims[1], c.Op.operandName(x), c.In(w).Dims[0], c.Op.operandName(w))
 	}
 	if b >= 0 {
 		c.wantDims(b, c.In(w).Dims[1])
@@ -99,36 +98,34 @@ var gnnOps = []OpDef{
 	{
 		Name: "gnn.linear", Level: GNNLevel, Doc: "y = act(x·W + b)", Attrs: []AttrSpec{actAttr}, Results: []string{"linear"}, NoGrad: lowered,
 		Operands: []OperandSpec{sparseOK("x"), {Name: "W"}, {Name: "b", Optional: true}},
-		Infer:    func(c *InferCtx) ([]Type, error) { return c.inferLinear(0, 1, 2) },
-		Eval: func(c *EvalCtx) error {
+		Infer:    func(c *InferCtx) []Type { return c.inferLinear(0, 1, 2) },
+		Eval: func(c *EvalCtx) {
 			y := c.New(0)
 			evalMatMul(c.T(0), c.T(1), y, false, false)
 			addBias(y, c.T(2), c.Op.Str("act"))
-			return nil
 		},
 	},
 	{
 		Name: "gnn.sym_norm", Level: GNNLevel, Doc: "Â = D^-½(A + I)D^-½ with D the weighted in-degree + 1: edge values a_e and self values s_i (Kipf & Welling 2017)", Results: []string{"a", "s"}, NoGrad: lowered,
 		Operands: graphThen(optionalW),
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantEdgeWeights(1)
-			return []Type{T(F32, c.edges()), T(F32, c.In(0).Targets())}, nil
+			return []Type{T(F32, c.edges()), T(F32, c.In(0).Targets())}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			a, s := symNorm(c.G(0), c.T(1))
 			c.New(0).Data, c.New(1).Data = a, s
-			return nil
 		},
 	},
 	{
 		Name: "gnn.gcn_conv", Level: GNNLevel, Doc: "y = act(Â·x·W + b), Â as gnn.sym_norm gives it (Kipf & Welling 2017)", Attrs: []AttrSpec{actAttr}, Results: []string{"conv"}, NoGrad: lowered,
 		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantEdgeWeights(1)
 			c.wantNodeRows(2)
 			return c.inferLinear(2, 3, 4)
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, y := c.G(0), c.New(0)
 			a, s := symNorm(g, c.T(1))
 			h := NewTensor(y.Shape...)
@@ -144,29 +141,25 @@ var gnnOps = []OpDef{
 				}
 			}
 			addBias(y, c.T(4), c.Op.Str("act"))
-			return nil
 		},
 	},
 	{
 		Name: "gnn.sage_conv", Level: GNNLevel, Doc: "y_i = act(h_i + Σ w_e·n_src / max(Σ w_e, 0.5) + b) with [h, n] = x·W: the left half of W's columns is the node's own, the right half its neighbours' mean's (Hamilton et al. 2017, mean; one W, so that x is read once; 0.5, so that the gradient of a sample without edges is finite)", Attrs: []AttrSpec{actAttr}, Results: []string{"conv"}, NoGrad: lowered,
 		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantEdgeWeights(1)
 			c.wantNodeRows(2)
-			both, err := c.inferLinear(2, 3, -1)
-			if err != nil {
-				return nil, err
-			}
+			both := c.inferLinear(2, 3, -1)
 			cols, ok := both[0].Dims[1].Size()
 			if !ok || cols%2 != 0 {
-				return nil, fmt.Errorf("operand W has %s columns, want an even number: a node's own, then its neighbours'", both[0].Dims[1])
+				fail("operand W has %s columns, want an even number: a node's own, then its neighbours'", both[0].Dims[1])
 			}
 			y := both[0].WithDims(both[0].Dims[0], D(cols/2))
 			c.wantOneDType(2, 4)
 			c.wantDims(4, y.Dims[1])
 			return one(y)
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, w, y := c.G(0), c.T(1), c.New(0)
 			f := y.Cols()
 			h := NewTensor(g.N, 2*f)
@@ -192,18 +185,17 @@ var gnnOps = []OpDef{
 				}
 			}
 			addBias(y, c.T(4), c.Op.Str("act"))
-			return nil
 		},
 	},
 	{
 		Name: "gnn.gin_conv", Level: GNNLevel, Doc: "y_i = act(((1 + eps)·x_i + Σ w_e·x_src)·W + b), the first layer of GIN's perceptron (Xu et al. 2019)", Attrs: []AttrSpec{actAttr, floatAttr("eps", 0.0, "how much more than a neighbour the node itself counts")}, Results: []string{"conv"}, NoGrad: lowered,
 		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantEdgeWeights(1)
 			c.wantNodeRows(2)
 			return c.inferLinear(2, 3, 4)
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, w, y := c.G(0), c.T(1), c.New(0)
 			h := NewTensor(y.Shape...)
 			evalMatMul(c.T(2), c.T(3), h, false, false)
@@ -222,7 +214,6 @@ var gnnOps = []OpDef{
 				}
 			}
 			addBias(y, c.T(4), c.Op.Str("act"))
-			return nil
 		},
 	},
 	{
@@ -242,16 +233,13 @@ var gnnOps = []OpDef{
 	},
 }
 
-func inferGAT(c *InferCtx) ([]Type, error) {
+func inferGAT(c *InferCtx) []Type {
 	c.wantEdgeWeights(1)
 	c.wantNodeRows(2)
 	if c.Op.Float("rate") > 0 && c.Op.Str("stream") == "" {
-		return nil, fmt.Errorf("attribute rate is %g, which needs a stream", c.Op.Float("rate"))
+		fail("attribute rate is %g, which needs a stream", c.Op.Float("rate"))
 	}
-	ts, err := c.inferLinear(2, 3, len(c.Op.Operands)) // the bias is as wide as the result, which need not be W
-	if err != nil {
-		return nil, err
-	}
+	ts := c.inferLinear(2, 3, len(c.Op.Operands)) // the bias is as wide as the result, which need not be W
 	heads, columns := c.Op.Int("heads"), ts[0].Dims[1]
 	wantBlocks(heads, columns)
 	for _, i := range []int{4, 5} {
@@ -262,10 +250,10 @@ func inferGAT(c *InferCtx) ([]Type, error) {
 	}
 	c.wantOneDType(2, 4, 5, 6)
 	c.wantDims(6, ts[0].Dims[1])
-	return ts, nil
+	return ts
 }
 
-func evalGAT(c *EvalCtx) error {
+func evalGAT(c *EvalCtx) {
 	g, x, weight, y, heads := c.G(0), c.T(2), c.T(3), c.New(0), c.Op.Int("heads")
 	h := NewTensor(x.Rows(), weight.Cols())
 	evalMatMul(x, weight, h, false, false)
@@ -306,5 +294,4 @@ func evalGAT(c *EvalCtx) error {
 		}
 	}
 	addBias(y, c.T(6), c.Op.Str("act"))
-	return nil
 }

@@ -33,14 +33,14 @@ func (g *Graph) end(e int, side string) int {
 	return g.Row[e]
 }
 
-func inferSpMM(c *InferCtx) ([]Type, error) {
+func inferSpMM(c *InferCtx) []Type {
 	c.wantRank(3, 2)
 	c.wantOneDType(1, 2, 3)
 	for i, rows := range []Dim{c.edges(), c.In(0).Targets()} {
 		c.wantHeads(i+1, rows, c.In(3).Dims[1])
 	}
 	if c.Has(1) && c.Has(2) && !slices.Equal(c.In(1).Dims[1:], c.In(2).Dims[1:]) {
-		return nil, fmt.Errorf("operands a and s are %s and %s, want as many heads in both", c.In(1), c.In(2))
+		fail("operands a and s are %s and %s, want as many heads in both", c.In(1), c.In(2))
 	}
 	from, to := c.In(0).Sources(), c.In(0).Targets()
 	if c.Op.Bool("transpose") {
@@ -114,16 +114,15 @@ var graphOps = []OpDef{
 				return c.One("spmm", Attrs{"transpose": !tr}, g, a, s, dy)
 			})
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			evalSpMM(c.G(0), c.T(1), c.T(2), c.T(3), c.New(0), c.Op.Bool("transpose"))
-			return nil
 		},
 	},
 	{
 		Name: "sddmm", Doc: "y_e = ⟨p_dst(e), q_src(e)⟩; with heads H > 0 one product for each of H blocks of columns, [E,H]", Results: []string{"sddmm"},
 		Attrs:    []AttrSpec{{Name: "heads", Kind: IntAttr, Default: int64(0), Doc: "blocks of columns; 0: one product, [E]"}},
 		Operands: graphThen(OperandSpec{Name: "p", Read: ReadTarget, Linear: true}, OperandSpec{Name: "q", Read: ReadSources, Linear: true}), Finite: FiniteIfOperands, Pad: padUnknown,
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantOneDType(1, 2)
 			for i := 1; i <= 2; i++ {
 				c.wantRank(i, 2)
@@ -143,7 +142,7 @@ var graphOps = []OpDef{
 					return c.One("spmm", Attrs{"transpose": true}, c.X(0), c.Ct[0], nil, c.X(1))
 				})
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, p, q, y := c.G(0), c.T(1), c.T(2), c.New(0)
 			heads := max(1, c.Op.Int("heads"))
 			for e := range g.Row {
@@ -151,7 +150,6 @@ var graphOps = []OpDef{
 					y.Data[e*heads+k/(p.Cols()/heads)] += v * q.Row(g.Col[e])[k]
 				}
 			}
-			return nil
 		},
 	},
 	{
@@ -166,21 +164,20 @@ var graphOps = []OpDef{
 			}
 			return ReadTarget
 		},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantFloat(1)
 			return c.moveRows(1, c.side(c.Op.Str("side")), c.edges())
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			return []*Value{nil, c.One("edge_sum", Attrs{"side": c.Op.Str("side")}, c.X(0), c.Ct[0])}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, v, y := c.G(0), c.T(1), c.New(0)
 			heads := width(v)
 			for e := range g.Row {
 				i := g.end(e, c.Op.Str("side"))
 				copy(y.Data[e*heads:(e+1)*heads], v.Data[i*heads:])
 			}
-			return nil
 		},
 	},
 	{
@@ -192,33 +189,31 @@ var graphOps = []OpDef{
 			}
 			return ReadAll
 		},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantFloat(1)
 			return c.moveRows(1, c.edges(), c.side(c.Op.Str("side")))
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			return []*Value{nil, c.One("edge_gather", Attrs{"side": c.Op.Str("side")}, c.X(0), c.Ct[0])}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, w, y := c.G(0), c.T(1), c.New(0)
 			heads := width(w)
 			for k, v := range w.Data {
 				y.Data[g.end(k/heads, c.Op.Str("side"))*heads+k%heads] += v
 			}
-			return nil
 		},
 	},
 	{
 		Name: "edge_ones", Doc: "a one for every entry", Results: []string{"ones"}, ShapeOnly: true, Pad: padWith(PadValue{PadConstant, 1}),
 		Operands: graphThen(),
-		Infer:    func(c *InferCtx) ([]Type, error) { return one(T(F32, c.edges())) },
+		Infer:    func(c *InferCtx) []Type { return one(T(F32, c.edges())) },
 		VJP:      func(*VJPCtx) []*Value { return []*Value{nil} },
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			y := c.New(0)
 			for e := range y.Data {
 				y.Data[e] = 1
 			}
-			return nil
 		},
 	},
 	{
@@ -227,21 +222,21 @@ var graphOps = []OpDef{
 		Sizes:  true,
 		Int64:  true,
 		NoGrad: "its results are integers",
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantWhole()
 			c.wantRank(1, 1)
 			c.wantDType(1, I64)
 			d := c.Declared
 			if len(d) != 3 || !d[0].IsBlock() || d[0].Targets() != c.In(1).Dims[0] {
-				return nil, fmt.Errorf("declare the results as graph<%s,e,s>, i64[s], i64[e]", c.In(1).Dims[0])
+				fail("declare the results as graph<%s,e,s>, i64[s], i64[e]", c.In(1).Dims[0])
 			}
 			given := append(slices.Clone(c.In(0).Dims), c.In(1).Dims...)
 			if e, s := d[0].Entries(), d[0].Sources(); e == s || slices.Contains(given, e) || slices.Contains(given, s) {
-				return nil, fmt.Errorf("the sizes %s and %s are found when it runs; give each a name of its own", e, s)
+				fail("the sizes %s and %s are found when it runs; give each a name of its own", e, s)
 			}
-			return []Type{d[0], T(I64, d[0].Sources()), T(I64, d[0].Entries())}, nil
+			return []Type{d[0], T(I64, d[0].Sources()), T(I64, d[0].Entries())}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, targets := c.G(0), c.T(1)
 			block := &Graph{N: len(targets.Data)}
 			at := map[int]int{} // place of a node among the sources
@@ -249,7 +244,7 @@ var graphOps = []OpDef{
 			for i, v := range targets.Data {
 				r := int(v)
 				if r < 0 || r >= g.N {
-					return fmt.Errorf("sample_block: target %d at position %d is outside 0..%d", r, i, g.N-1)
+					fail("sample_block: target %d at position %d is outside 0..%d", r, i, g.N-1)
 				}
 				if _, ok := at[r]; !ok {
 					at[r] = len(sources)
@@ -275,26 +270,25 @@ var graphOps = []OpDef{
 			c.Out[0] = Val{G: block}
 			c.Set(1, &Tensor{Shape: []int{len(sources)}, Data: sources})
 			c.Set(2, &Tensor{Shape: []int{len(entries)}, Data: entries})
-			return nil
 		},
 	},
 	{
 		Name: "pair_dot", Doc: "y_k = ⟨p_i, q_j⟩ for the pairs (i, j) = pairs[0,k], pairs[1,k]; q absent: p", Results: []string{"dot"},
 		Operands: []OperandSpec{{Name: "p"}, {Name: "pairs"}, {Name: "q", Optional: true, Linear: true}}, Finite: FiniteIfOperands,
 		NoGrad: onlyInference,
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantRank(0, 2)
 			c.wantOneDType(0, 2)
 			c.wantPairs(1)
 			c.wantDims(2, c.In(0).Dims...)
 			return one(c.In(0).WithDims(c.In(1).Dims[1]))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			p, q, y := c.T(0), c.T(0), c.New(0)
 			if len(c.In) > 2 && c.T(2) != nil {
 				q = c.T(2)
 			}
-			return c.eachPair(1, p.Shape[0], func(k, i, j int) {
+			c.eachPair(1, p.Shape[0], func(k, i, j int) {
 				for f, v := range p.Row(i) {
 					y.Data[k] += v * q.Row(j)[f]
 				}
@@ -306,15 +300,15 @@ var graphOps = []OpDef{
 		Attrs:    []AttrSpec{{Name: "end", Kind: StringAttr, OneOf: []string{"first", "second"}, Doc: "which node of a pair"}},
 		Operands: []OperandSpec{{Name: "v", Linear: true, Moved: true}, {Name: "pairs"}},
 		NoGrad:   onlyInference,
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantRank(0, 1)
 			c.wantFloat(0)
 			c.wantPairs(1)
 			return one(c.In(0).WithDims(c.In(1).Dims[1]))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			v, y := c.T(0), c.New(0)
-			return c.eachPair(1, v.Shape[0], func(k, i, j int) {
+			c.eachPair(1, v.Shape[0], func(k, i, j int) {
 				if c.Op.Str("end") == "second" {
 					i = j
 				}
@@ -326,23 +320,22 @@ var graphOps = []OpDef{
 		Name: "edge_pairs", Doc: "the entries as pairs of nodes, in their order: row 0 the targets, row 1 the sources", Results: []string{"pairs"}, Int64: true,
 		Operands: graphThen(),
 		NoGrad:   "its results are integers",
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantWhole()
 			return one(T(I64, "2", c.edges()))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, y := c.G(0), c.New(0)
 			for e := range g.Row {
 				y.Row(0)[e], y.Row(1)[e] = float64(g.Row[e]), float64(g.Col[e])
 			}
-			return nil
 		},
 	},
 	{
 		Name: "common_neighbors", Doc: "y_k = Σ over nodes w other than i and j of A_iw·A_jw·v_w for the pairs (i, j) = pairs[0,k], pairs[1,k], where A_iw is the sum of a over the entries from w into i; a absent: ones", Results: []string{"common"},
 		Operands: graphThen(OperandSpec{Name: "a", Optional: true}, OperandSpec{Name: "v", Linear: true}, OperandSpec{Name: "pairs"}), Finite: FiniteIfOperands,
 		NoGrad: onlyInference,
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantWhole()
 			c.wantRank(2, 1)
 			c.wantOneDType(1, 2)
@@ -351,7 +344,7 @@ var graphOps = []OpDef{
 			c.wantPairs(3)
 			return one(c.In(2).WithDims(c.In(3).Dims[1]))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, a, v, y := c.G(0), c.T(1), c.T(2), c.New(0)
 			rows := make([]map[int]float64, g.N)
 			for e, i := range g.Row {
@@ -364,7 +357,7 @@ var graphOps = []OpDef{
 				}
 				rows[i][g.Col[e]] += x
 			}
-			return c.eachPair(3, g.N, func(k, i, j int) {
+			c.eachPair(3, g.N, func(k, i, j int) {
 				for _, w := range slices.Sorted(maps.Keys(rows[i])) {
 					if x, ok := rows[j][w]; ok && w != i && w != j {
 						y.Data[k] += rows[i][w] * x * v.Data[w]
@@ -378,18 +371,17 @@ var graphOps = []OpDef{
 // onlyInference is why operations on pairs of nodes have no gradient.
 const onlyInference = "only used in inference, where pairs are asked for"
 
-// eachPair calls f with each of the pairs of nodes that operand at holds, or returns an
-// error where a node is outside 0..n-1.
-func (c *EvalCtx) eachPair(at, n int, f func(k, i, j int)) error {
+// eachPair calls f with each of the pairs of nodes that operand at holds, and fails where
+// a node is outside 0..n-1.
+func (c *EvalCtx) eachPair(at, n int, f func(k, i, j int)) {
 	pairs := c.T(at)
 	for k := range pairs.Shape[1] {
 		i, j := int(pairs.Row(0)[k]), int(pairs.Row(1)[k])
 		if min(i, j) < 0 || max(i, j) >= n {
-			return fmt.Errorf("%s: pair %d is (%d, %d), outside 0..%d", c.Op.Name(), k, i, j, n-1)
+			fail("%s: pair %d is (%d, %d), outside 0..%d", c.Op.Name(), k, i, j, n-1)
 		}
 		f(k, i, j)
 	}
-	return nil
 }
 
 // wantWhole checks that the graph is no block, whose nodes have other numbers.

@@ -62,61 +62,57 @@ var gsrOps = []OpDef{
 	{
 		Name: "gsr.gaussian_blur", Level: GSRLevel, Doc: "y = x + σ·ε, ε standard normal (the paper's view)", NoGrad: lowered, Random: true, Results: []string{"blur"},
 		Operands: []OperandSpec{sparseOK("x")}, Attrs: []AttrSpec{within(nonNegative, floatAttr("sigma", nil, "standard deviation σ")), streamAttr},
-		Infer: func(c *InferCtx) ([]Type, error) { // noise leaves no zeros: the result is dense
+		Infer: func(c *InferCtx) []Type { // noise leaves no zeros: the result is dense
 			c.wantFloat(0)
 			return one(c.In(0).WithDims(c.In(0).Dims...))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			y := c.New(0)
 			for i, v := range c.T(0).Data {
 				y.Data[i] = v + c.Op.Float("sigma")*c.Random.Normal(c.Op.Str("stream"), i)
 			}
-			return nil
 		},
 	},
 	{
 		Name: "gsr.mask_features", Level: GSRLevel, Doc: "y_ij = x_ij·[u_j ≥ rate]: whole columns are masked", NoGrad: lowered, Random: true, Results: []string{"masked"},
 		Operands: []OperandSpec{sparseOK("x")}, Attrs: []AttrSpec{rateAttr, streamAttr},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantRank(0, 2)
 			return sameAsFirst(c)
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, y := c.T(0), c.New(0)
 			for i, v := range x.Data {
 				if c.Random.Uniform(c.Op.Str("stream"), i%x.Cols()) >= c.Op.Float("rate") {
 					y.Data[i] = v
 				}
 			}
-			return nil
 		},
 	},
 	{
 		Name: "gsr.drop_edges", Level: GSRLevel, Doc: "w_e = [u_e ≥ rate], the same for both directions", NoGrad: lowered, Random: true, Results: []string{"kept"},
 		Operands: graphThen(), Attrs: []AttrSpec{rateAttr, streamAttr},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			return one(T(F32, c.edges()))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, y := c.G(0), c.New(0)
 			for e := range y.Data {
 				if c.Random.UniformPair(c.Op.Str("stream"), g.Row[e], g.Col[e]) >= c.Op.Float("rate") {
 					y.Data[e] = 1
 				}
 			}
-			return nil
 		},
 	},
 	{
 		Name: "gsr.energy", Level: GSRLevel, Doc: "E(ν_n) = −ln Σ_m e^(−‖z_n − z′_m‖²/τ) over the batch (Theorem 1)", NoGrad: lowered, Results: []string{"energy"},
 		Operands: operands("z", "zp"), Attrs: []AttrSpec{tauAttr},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantSame(0, 1)
 			return one(c.In(0).WithDims(c.In(0).Dims[0]))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			c.New(0).Data = marginalEnergies(c.T(0), c.T(1), c.Op.Float("tau"))
-			return nil
 		},
 	},
 	{
@@ -127,13 +123,13 @@ var gsrOps = []OpDef{
 			{Name: "discriminative", Kind: BoolAttr, Default: true, Doc: "false leaves Eq 15 out (ablation)"},
 			{Name: "positive", Kind: BoolAttr, Default: false, Doc: "the positive pair stands in the denominator too"},
 			{Name: "reg", Kind: StringAttr, Default: "mean", OneOf: []string{"mean", "paper"}, Doc: "mean: mean over n≠m of (τE)²; paper: (1/2N)Σ E² as printed"}},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantSame(0, 1)
 			if c.Has(2) {
 				c.wantSame(0, 2)
 			}
 			s := c.In(0).WithDims()
-			return []Type{s, s, s, s}, nil
+			return []Type{s, s, s, s}
 		},
 		Eval: evalECL,
 	},
@@ -144,7 +140,7 @@ var gsrOps = []OpDef{
 		Attrs: []AttrSpec{{Name: "energy", Kind: FuncAttr, Doc: "function (ν, captured...) → scalar energy"},
 			{Name: "steps", Kind: IntAttr, Default: int64(3), Range: unrolled, Doc: "K"}, floatAttr("step", nil, "step λ"), floatAttr("noise", nil, "noise scale σ of a step"),
 			floatAttr("clip", 0.0, "largest row norm of the gradient; 0 does not clip"), streamAttr},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			return sameAsFirst(c)
 		},
 		Eval: evalSGLD,
@@ -154,19 +150,19 @@ var gsrOps = []OpDef{
 		Doc:      "p_e = interval(old_e)[(cos(h_dst, h_src) − lo)/(hi − lo)], lo and hi the least and greatest cosine over the entries (no gradient) unless given (Eq 18)",
 		Operands: graphThen(OperandSpec{Name: "h"}, OperandSpec{Name: "old"}, OperandSpec{Name: "lo", Optional: true}, OperandSpec{Name: "hi", Optional: true}),
 		Attrs:    edgeIntervals,
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantNodeRows(1)
 			c.wantOneDType(1, 2, 3, 4)
 			c.wantDims(2, c.edges())
 			if c.Has(3) != c.Has(4) {
-				return nil, fmt.Errorf("lo and hi go together")
+				fail("lo and hi go together")
 			}
 			c.wantDims(3)
 			c.wantDims(4)
 			s := c.In(1).WithDims()
-			return []Type{c.In(1).WithDims(c.edges()), s, s}, nil
+			return []Type{c.In(1).WithDims(c.edges()), s, s}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, h, old, p := c.G(0), c.T(1), c.T(2), c.New(0)
 			lo, hi := math.Inf(1), math.Inf(-1)
 			for e := range p.Data {
@@ -180,46 +176,44 @@ var gsrOps = []OpDef{
 				p.Data[e] = EdgeProbability(c.Op, cosine(h.Row(g.Row[e]), h.Row(g.Col[e])), old.Data[e], lo, hi)
 			}
 			c.New(1).Data[0], c.New(2).Data[0] = lo, hi
-			return nil
 		},
 	},
 	{
 		Name: "gsr.pair_probability", Level: GSRLevel, NoGrad: lowered, Results: []string{"similarity", "prob_new", "prob_old"},
 		Doc:      "cosine of the asked pairs and their probability as new and as existing edges, with frozen bounds lo and hi (Eq 18)",
 		Operands: operands("h", "pairs", "lo", "hi"), Attrs: edgeIntervals,
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantRank(0, 2)
 			c.wantPairs(1)
 			c.wantOneDType(0, 2, 3)
 			c.wantDims(2)
 			c.wantDims(3)
 			t := c.In(0).WithDims(c.In(1).Dims[1])
-			return []Type{t, t, t}, nil
+			return []Type{t, t, t}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			h, pairs, s, pn, po := c.T(0), c.T(1), c.New(0), c.New(1), c.New(2)
 			for k := range s.Data {
 				i, j := int(pairs.Data[k]), int(pairs.Data[k+len(s.Data)])
 				if min(i, j) < 0 || max(i, j) >= h.Rows() {
-					return fmt.Errorf("gsr.pair_probability: pair %d is (%d, %d), outside 0..%d", k, i, j, h.Rows()-1)
+					fail("gsr.pair_probability: pair %d is (%d, %d), outside 0..%d", k, i, j, h.Rows()-1)
 				}
 				s.Data[k] = cosine(h.Row(i), h.Row(j))
 				pn.Data[k] = EdgeProbability(c.Op, s.Data[k], 0, c.T(2).Data[0], c.T(3).Data[0])
 				po.Data[k] = EdgeProbability(c.Op, s.Data[k], 1, c.T(2).Data[0], c.T(3).Data[0])
 			}
-			return nil
 		},
 	},
 	{
 		Name: "gsr.relaxed_bernoulli", Level: GSRLevel, NoGrad: lowered, Random: true, Results: []string{"sample"},
 		Doc:      "w_e = [s_e > ½] forward, s_e backward, s_e = sigmoid((ln p/(1−p) + ln u/(1−u))/T), u_e of the undirected edge (straight-through)",
 		Operands: graphThen(operands("p")...), Attrs: []AttrSpec{within(positive, floatAttr("temperature", 0.5, "T")), streamAttr},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantFloat(1)
 			c.wantDims(1, c.edges())
 			return one(c.In(1))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, p, at, y := c.G(0), c.T(1), c.atBase(1), c.New(0)
 			for e := range y.Data {
 				u := c.Random.UniformPair(c.Op.Str("stream"), g.Row[e], g.Col[e])
@@ -235,20 +229,19 @@ var gsrOps = []OpDef{
 					y.Data[e] += soft(p.Data[e]) - soft(at.Data[e])
 				}
 			}
-			return nil
 		},
 	},
 	{
 		Name: "gsr.consistency", Level: GSRLevel, NoGrad: lowered, Results: []string{"consistency"},
 		Doc:      "mean over samples k and nodes i of ‖p_k,i − q_i‖², p_k = softmax(logits_k), q the mean of p_k sharpened by 1/T and renormalised, no gradient through q (Feng et al. 2020)",
 		Operands: []OperandSpec{{Name: "logits"}, {Name: "more", Variadic: true}}, Attrs: []AttrSpec{within(positive, floatAttr("temperature", 0.5, "T"))},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			for i := range c.Op.Operands {
 				c.wantSame(0, i)
 			}
 			return one(c.In(0).WithDims())
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			k, rows, cols := len(c.In), c.T(0).Rows(), c.T(0).Cols()
 			p := make([][]float64, k)
 			y := c.New(0)
@@ -273,7 +266,6 @@ var gsrOps = []OpDef{
 				}
 				y.Data[0] += loss / float64(k*rows)
 			}
-			return nil
 		},
 	},
 	{
@@ -282,7 +274,7 @@ var gsrOps = []OpDef{
 		Operands: operands("p"),
 		Attrs: []AttrSpec{{Name: "mode", Kind: StringAttr, Default: "expected", OneOf: []string{"expected", "threshold"}, Doc: "how a probability becomes a weight"},
 			floatAttr("threshold", 0.5, "t")},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			return sameAsFirst(c)
 		},
 		Eval: evalUnary(func(o *Op) func(float64) float64 {
@@ -301,7 +293,7 @@ var gsrOps = []OpDef{
 }
 
 // evalECL evaluates the contrastive loss from its definition (Eq 13, 15, 17).
-func evalECL(c *EvalCtx) error {
+func evalECL(c *EvalCtx) {
 	z, zp, tau, n := c.T(0), c.T(1), c.Op.Float("tau"), c.T(0).Rows()
 	var disc, gen, reg float64
 	for i := range n {
@@ -335,23 +327,22 @@ func evalECL(c *EvalCtx) error {
 	for i, v := range []float64{total, disc, gen, reg} {
 		c.New(i).Data[0] = v
 	}
-	return nil
 }
 
 // evalSGLD runs the chain with the energy's gradient from central differences.
-func evalSGLD(c *EvalCtx) error {
+func evalSGLD(c *EvalCtx) {
 	if c.detached() {
-		return nil
+		return
 	}
 	f := c.interp.module.Func(c.Op.FuncRef("energy"))
 	if f == nil {
-		return fmt.Errorf("gsr.sgld_sample: there is no function @%s", c.Op.FuncRef("energy"))
+		fail("gsr.sgld_sample: there is no function @%s", c.Op.FuncRef("energy"))
 	}
 	nu := c.T(0).Clone()
 	for k := range c.Op.Int("steps") {
 		_, base, err := c.interp.call(f, append([]Val{{T: nu.Clone()}}, c.In[1:]...), nil)
 		if err != nil {
-			return err
+			fail("%w", err)
 		}
 		args := append([]Val{{T: nu}}, c.In[1:]...)
 		g, err := centralDifferences(nu, func() (float64, error) {
@@ -362,7 +353,7 @@ func evalSGLD(c *EvalCtx) error {
 			return out[0].T.Data[0], nil
 		})
 		if err != nil {
-			return err
+			fail("%w", err)
 		}
 		for i := range nu.Rows() {
 			row := g.Row(i)
@@ -379,5 +370,4 @@ func evalSGLD(c *EvalCtx) error {
 		}
 	}
 	c.Set(0, nu)
-	return nil
 }

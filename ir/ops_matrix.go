@@ -17,7 +17,7 @@ func flip(dims []Dim, t bool) (Dim, Dim) {
 	return dims[0], dims[1]
 }
 
-func inferMatMul(c *InferCtx) ([]Type, error) {
+func inferMatMul(c *InferCtx) []Type {
 	for i := range 2 {
 		c.wantRank(i, 2)
 	}
@@ -25,7 +25,7 @@ func inferMatMul(c *InferCtx) ([]Type, error) {
 	m, k := flip(c.In(0).Dims, c.Op.Bool("ta"))
 	k2, n := flip(c.In(1).Dims, c.Op.Bool("tb"))
 	if k != k2 {
-		return nil, fmt.Errorf("inner dimensions %s and %s differ", k, k2)
+		fail("inner dimensions %s and %s differ", k, k2)
 	}
 	return one(T(c.In(0).DType, m, n))
 }
@@ -85,43 +85,44 @@ var matrixOps = []OpDef{
 				return mm(a, g, !ta, false)
 			})
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			evalMatMul(c.T(0), c.T(1), c.New(0), c.Op.Bool("ta"), c.Op.Bool("tb"))
-			return nil
 		},
 	},
 	{
 		Name: "to_dense", Doc: "the same matrix, stored densely", Operands: []OperandSpec{{Name: "x", Sparse: true, Read: ReadElement, Linear: true, Moved: true}}, View: wholeIfSame, Int64: true, Results: []string{"dense"},
-		Infer: func(c *InferCtx) ([]Type, error) { return one(c.In(0).WithDims(c.In(0).Dims...)) },
+		Infer: func(c *InferCtx) []Type { return one(c.In(0).WithDims(c.In(0).Dims...)) },
 		VJP:   func(c *VJPCtx) []*Value { return []*Value{c.Ct[0]} },
-		Eval:  func(c *EvalCtx) error { c.Set(0, c.T(0).Clone()); return nil },
+		Eval:  func(c *EvalCtx) { c.Set(0, c.T(0).Clone()) },
 	},
 	{
 		Name: "cholesky", Doc: "the upper triangular r with rᵀr = a; where a is nearly singular, of a + ridge·(tr a/n)·I", Operands: operands("a"), Results: []string{"r"},
 		NoGrad: "only used for noise, which is detached",
 		Attrs:  []AttrSpec{floatAttr("ridge", 1e-6, "added to the diagonal, relative to its mean")},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantSquare(0)
 			return sameAsFirst(c)
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			a, r := c.T(0), c.New(0)
-			return Cholesky(r.Data, a.Data, a.Shape[0], c.Op.Float("ridge"))
+			if err := Cholesky(r.Data, a.Data, a.Shape[0], c.Op.Float("ridge")); err != nil {
+				fail("%w", err)
+			}
 		},
 	},
 	{
 		Name: "solve_upper", Doc: "y with r·y = b, r upper triangular", Operands: []OperandSpec{{Name: "r"}, {Name: "b", Linear: true}}, Results: []string{"solve"},
 		NoGrad: "only used for noise, which is detached",
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantSquare(0)
 			c.wantRank(1, 2)
 			if c.In(1).Dims[0] != c.In(0).Dims[0] {
-				return nil, fmt.Errorf("%s rows of b do not fit %s", c.In(1).Dims[0], c.In(0))
+				fail("%s rows of b do not fit %s", c.In(1).Dims[0], c.In(0))
 			}
 			c.wantFloat(0, 1)
 			return one(c.In(1))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			r, y := c.T(0), c.T(1).Clone()
 			n := r.Shape[0]
 			for i := n - 1; i >= 0; i-- {
@@ -134,12 +135,11 @@ var matrixOps = []OpDef{
 				}
 			}
 			c.Set(0, y)
-			return nil
 		},
 	},
 	{
 		Name: "concat", Doc: "y = [a, b], side by side", Operands: []OperandSpec{{Name: "a", Read: ReadRow, Moved: true}, {Name: "b", Read: ReadRow, Moved: true}}, Results: []string{"concat"},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			for i := range 2 {
 				c.wantRank(i, 2)
 			}
@@ -147,7 +147,7 @@ var matrixOps = []OpDef{
 			wa, okA := a.Dims[1].Size()
 			wb, okB := b.Dims[1].Size()
 			if a.DType != b.DType || a.Dims[0] != b.Dims[0] || !okA || !okB {
-				return nil, fmt.Errorf("want matrices of the same rows and of fixed widths")
+				fail("want matrices of the same rows and of fixed widths")
 			}
 			return one(a.WithDims(a.Dims[0], D(wa+wb)))
 		},
@@ -159,23 +159,22 @@ var matrixOps = []OpDef{
 			}
 			return c.pick(part(0, wa), part(wa, wb))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			a, b, y := c.T(0), c.T(1), c.New(0)
 			for i := range y.Rows() {
 				copy(y.Row(i), a.Row(i))
 				copy(y.Row(i)[a.Cols():], b.Row(i))
 			}
-			return nil
 		},
 	},
 	{
 		Name: "columns", Doc: "y = columns from … from + width − 1 of x", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true, Moved: true}}, Results: []string{"columns"},
 		Attrs: []AttrSpec{{Name: "from", Kind: IntAttr, Doc: "first column"}, {Name: "width", Kind: IntAttr, Doc: "number of columns"}},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantRank(0, 2)
 			from, width := c.Op.Int("from"), c.Op.Int("width")
 			if n, ok := c.In(0).Dims[1].Size(); !ok || from < 0 || width < 0 || from > n || width > n-from {
-				return nil, fmt.Errorf("%d columns from %d on are not within %s", width, from, c.In(0))
+				fail("%d columns from %d on are not within %s", width, from, c.In(0))
 			}
 			return one(c.In(0).WithDims(c.In(0).Dims[0], D(width)))
 		},
@@ -190,26 +189,25 @@ var matrixOps = []OpDef{
 			}
 			return []*Value{g}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, y := c.T(0), c.New(0)
 			for i := range y.Rows() {
 				copy(y.Row(i), x.Row(i)[c.Op.Int("from"):])
 			}
-			return nil
 		},
 	},
 	{
 		Name: "slice", Doc: "y = rows from … from + count − 1 of a matrix, or those elements of a vector", Operands: []OperandSpec{{Name: "x", Linear: true, Moved: true}}, Results: []string{"slice"},
 		View:  func(op *Op) (int, bool) { return op.Int("from"), true },
 		Attrs: []AttrSpec{{Name: "from", Kind: IntAttr, Doc: "first row"}, {Name: "count", Kind: IntAttr, Doc: "number of rows"}},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			x := c.In(0)
 			if x.Rank() != 1 && x.Rank() != 2 {
-				return nil, fmt.Errorf("operand x has rank %d, want 1 or 2", x.Rank())
+				fail("operand x has rank %d, want 1 or 2", x.Rank())
 			}
 			from, count := c.Op.Int("from"), c.Op.Int("count")
 			if n, ok := x.Dims[0].Size(); !ok || from < 0 || count < 0 || from > n || count > n-from {
-				return nil, fmt.Errorf("%d rows from %d on are not within %s", count, from, x)
+				fail("%d rows from %d on are not within %s", count, from, x)
 			}
 			return one(x.WithDims(append([]Dim{D(count)}, x.Dims[1:]...)...))
 		},
@@ -225,23 +223,22 @@ var matrixOps = []OpDef{
 			}
 			return []*Value{g}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, y := c.T(0), c.New(0)
 			copy(y.Data, x.Data[c.Op.Int("from")*rowWidth(x):])
-			return nil
 		},
 	},
 	{
 		Name: "stack", Doc: "y = [a; b], one above the other", Operands: []OperandSpec{{Name: "a", Moved: true}, {Name: "b", Moved: true}}, Results: []string{"stack"},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			a, b := c.In(0), c.In(1)
 			if a.Rank() != b.Rank() || a.Rank() != 1 && a.Rank() != 2 || a.DType != b.DType {
-				return nil, fmt.Errorf("want two matrices or two vectors of one element type")
+				fail("want two matrices or two vectors of one element type")
 			}
 			na, okA := a.Dims[0].Size()
 			nb, okB := b.Dims[0].Size()
 			if !okA || !okB || a.Rank() == 2 && a.Dims[1] != b.Dims[1] {
-				return nil, fmt.Errorf("want fixed numbers of rows of the same width")
+				fail("want fixed numbers of rows of the same width")
 			}
 			return one(a.WithDims(append([]Dim{D(na + nb)}, a.Dims[1:]...)...))
 		},
@@ -253,18 +250,17 @@ var matrixOps = []OpDef{
 			}
 			return c.pick(part(0, na), part(na, nb))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			a, b, y := c.T(0), c.T(1), c.New(0)
 			copy(y.Data[copy(y.Data, a.Data):], b.Data)
-			return nil
 		},
 	},
 	{
 		Name: "gather", Doc: "y_b = x_idx[b], rows of a matrix or elements of a vector", Operands: []OperandSpec{{Name: "x", Linear: true, Moved: true}, {Name: "idx", Read: ReadRow}}, Results: []string{"rows"}, Int64: true,
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			x := c.In(0)
 			if x.Rank() != 1 && x.Rank() != 2 {
-				return nil, fmt.Errorf("operand x has rank %d, want 1 or 2", x.Rank())
+				fail("operand x has rank %d, want 1 or 2", x.Rank())
 			}
 			c.wantRank(1, 1)
 			c.wantDType(1, I64)
@@ -274,51 +270,46 @@ var matrixOps = []OpDef{
 		VJP: func(c *VJPCtx) []*Value {
 			return []*Value{c.OneTyped("scatter_add", nil, c.X(0).Type, c.Ct[0], c.X(1)), nil}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, idx, y := c.T(0), c.T(1), c.New(0)
 			w, rows := rowWidth(x), x.Shape[0]
 			for i, f := range idx.Data {
 				r := int(f)
 				if r < 0 || r >= rows {
-					return fmt.Errorf("gather: index %d at position %d is outside 0..%d", r, i, rows-1)
+					fail("gather: index %d at position %d is outside 0..%d", r, i, rows-1)
 				}
 				copy(y.Data[i*w:(i+1)*w], x.Data[r*w:(r+1)*w])
 			}
-			return nil
 		},
 	},
 	{
 		Name: "scatter_add", Doc: "y_r = Σ over idx[b] = r of x_b; the type is declared", Operands: []OperandSpec{{Name: "x", Linear: true}, {Name: "idx"}}, Finite: FiniteIfOperands, Pad: padSum, Results: []string{"scatter"},
-		Infer: func(c *InferCtx) ([]Type, error) {
-			ts, err := declaredTensor(c)
-			if err != nil {
-				return nil, err
-			}
+		Infer: func(c *InferCtx) []Type {
+			ts := declaredTensor(c)
 			x := c.In(0)
 			if x.Rank() != 1 && x.Rank() != 2 {
-				return nil, fmt.Errorf("operand x has rank %d, want 1 or 2", x.Rank())
+				fail("operand x has rank %d, want 1 or 2", x.Rank())
 			}
 			c.wantDType(1, I64)
 			c.wantDims(1, x.Dims[0])
 			if ts[0].DType != x.DType || ts[0].Rank() != x.Rank() || x.Rank() == 2 && ts[0].Dims[1] != x.Dims[1] {
-				return nil, fmt.Errorf("rows do not fit %s", ts[0])
+				fail("rows do not fit %s", ts[0])
 			}
-			return ts, nil
+			return ts
 		},
 		VJP: func(c *VJPCtx) []*Value { return []*Value{c.One("gather", nil, c.Ct[0], c.X(1)), nil} },
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, idx, y := c.T(0), c.T(1), c.New(0)
 			w := rowWidth(x)
 			for i, f := range idx.Data {
 				r := int(f)
 				if r < 0 || r >= y.Shape[0] {
-					return fmt.Errorf("scatter_add: index %d at position %d is outside 0..%d", r, i, y.Shape[0]-1)
+					fail("scatter_add: index %d at position %d is outside 0..%d", r, i, y.Shape[0]-1)
 				}
 				for j := range w {
 					y.Data[r*w+j] += x.Data[i*w+j]
 				}
 			}
-			return nil
 		},
 	},
 }

@@ -38,16 +38,16 @@ var pairwiseOps = []OpDef{
 		Name:     "pairwise_reduce",
 		Doc:      "with d_ij = ‖p_i − q_j‖²: row_i = ln Σ_{j≠i} e^(−d_ij/τ), col_j likewise over i ≠ j, diag_i = d_ii, sumsq = Σ_{i≠j} d_ij²",
 		Operands: operands("p", "q"), Attrs: []AttrSpec{tauAttr}, Results: []string{"row", "col", "diag", "sumsq"},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantSame(0, 1)
 			v := c.In(0).WithDims(c.In(0).Dims[0])
-			return []Type{v, v, v, c.In(0).WithDims()}, nil
+			return []Type{v, v, v, c.In(0).WithDims()}
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			return c.Builder.Op("pairwise_reduce_grad", Attrs{"tau": c.Op.Float("tau")},
 				c.X(0), c.X(1), c.Y(0), c.Y(1), c.Ct[0], c.Ct[1], c.Ct[2], c.Ct[3])
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			p, q, tau := c.T(0), c.T(1), c.Op.Float("tau")
 			row, col, diag, sumsq := c.New(0), c.New(1), c.New(2), c.New(3)
 			n := p.Shape[0]
@@ -61,7 +61,6 @@ var pairwiseOps = []OpDef{
 					}
 				}
 			}
-			return nil
 		},
 	},
 	{
@@ -71,16 +70,16 @@ var pairwiseOps = []OpDef{
 			OperandSpec{Name: "ddiag", Optional: true}, OperandSpec{Name: "dsumsq", Optional: true}),
 		Attrs: []AttrSpec{tauAttr}, Results: []string{"dp", "dq"},
 		NoGrad: "a gradient itself; the sampler's chain is detached",
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantSame(0, 1)
 			c.wantOneDType(0, 1, 2, 3, 4, 5, 6, 7)
 			for i := 2; i < 7; i++ {
 				c.wantDims(i, c.In(0).Dims[0])
 			}
 			c.wantDims(7)
-			return []Type{c.In(0), c.In(1)}, nil
+			return []Type{c.In(0), c.In(1)}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			p, q, tau := c.T(0), c.T(1), c.Op.Float("tau")
 			dp, dq := c.New(0), c.New(1)
 			at := func(i, k int) float64 {
@@ -104,7 +103,6 @@ var pairwiseOps = []OpDef{
 					}
 				}
 			}
-			return nil
 		},
 	},
 	{
@@ -112,12 +110,12 @@ var pairwiseOps = []OpDef{
 		Doc:      "row and diag of pairwise_reduce, and the mean that a row sees: mean_i = Σ_{j≠i} e^(−d_ij/τ−row_i) q_j; p_i where there is no other row",
 		Operands: operands("p", "q"), Attrs: []AttrSpec{tauAttr}, Results: []string{"row", "diag", "mean"},
 		NoGrad: "made by the pass streaming, which runs when gradients exist",
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantPair(1, 2, 1)
 			v := c.In(0).WithDims(c.In(0).Dims[0])
-			return []Type{v, v, c.In(0)}, nil
+			return []Type{v, v, c.In(0)}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			p, q, tau := c.T(0), c.T(1), c.Op.Float("tau")
 			row, diag, mean := c.New(0), c.New(1), c.New(2)
 			n := p.Shape[0]
@@ -135,7 +133,6 @@ var pairwiseOps = []OpDef{
 					}
 				}
 			}
-			return nil
 		},
 	},
 	{
@@ -144,12 +141,12 @@ var pairwiseOps = []OpDef{
 		Operands: append(rowsOf("p", "q", "mean", "drow"), OperandSpec{Name: "ddiag", Optional: true, Read: ReadRow}),
 		Attrs:    []AttrSpec{tauAttr}, Results: []string{"dp"},
 		NoGrad: "a gradient itself; the sampler's chain is detached",
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantPair(1, 3, 4)
 			c.wantSame(0, 2)
 			return one(c.In(0))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			p, q, mean, drow, ddiag, dp := c.T(0), c.T(1), c.T(2), c.T(3), c.T(4), c.New(0)
 			for i := range p.Shape[0] {
 				for k, v := range p.Row(i) {
@@ -159,26 +156,24 @@ var pairwiseOps = []OpDef{
 					}
 				}
 			}
-			return nil
 		},
 	},
 	{
 		Name:     "pairwise_self",
 		Doc:      "row of pairwise_reduce for the distances of the rows of p among themselves: row_i = ln Σ_{j≠i} e^(−‖p_i − p_j‖²/τ)",
 		Operands: operands("p"), Attrs: []AttrSpec{tauAttr}, Results: []string{"row"},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantPair(0, 1, 0)
 			return one(c.In(0).WithDims(c.In(0).Dims[0]))
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			return c.Builder.Op("pairwise_self_grad", Attrs{"tau": c.Op.Float("tau")}, c.X(0), c.Y(0), c.Ct[0])
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			p, row := c.T(0), c.New(0)
 			for i := range p.Shape[0] {
 				row.Data[i] = pairLogits(p.Shape[0], i, c.Op.Float("tau"), func(j int) float64 { return sqDist(p.Row(i), p.Row(j)) })
 			}
-			return nil
 		},
 	},
 	{
@@ -186,11 +181,11 @@ var pairwiseOps = []OpDef{
 		Doc:      "dp_i = −(2/τ)·Σ_{j≠i} (drow_i·e^(−d_ij/τ−row_i) + drow_j·e^(−d_ij/τ−row_j))·(p_i − p_j)",
 		Operands: append(operands("p", "row"), OperandSpec{Name: "drow", Linear: true}), Attrs: []AttrSpec{tauAttr}, Results: []string{"dp"},
 		NoGrad: "a gradient itself; the sampler's chain is detached",
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantPair(0, 1, 2)
 			return one(c.In(0))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			p, row, drow, dp, tau := c.T(0), c.T(1), c.T(2), c.New(0), c.Op.Float("tau")
 			for i := range p.Shape[0] {
 				for j := range p.Shape[0] {
@@ -204,7 +199,6 @@ var pairwiseOps = []OpDef{
 					}
 				}
 			}
-			return nil
 		},
 	},
 }

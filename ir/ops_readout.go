@@ -1,7 +1,5 @@
 package ir
 
-import "fmt"
-
 // The readouts of a batch of graphs: one row for each graph, from the rows of its
 // nodes. Which node is of which graph is a block graph<G,N,N>, whose entry e leads
 // from node e to its graph; so a sum is a sum over entries like any other.
@@ -10,14 +8,14 @@ var spmaxOps = []OpDef{
 	{
 		Name: "spmax", Doc: "y_i = max over entries e into i of h_src(e), column by column; 0 where there is none", Results: []string{"spmax"},
 		Operands: graphThen(OperandSpec{Name: "h", Read: ReadSources}), Pad: padEmpty,
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantSources(1)
 			return one(c.In(1).WithDims(c.In(0).Targets(), c.In(1).Dims[1]))
 		},
 		VJP: func(c *VJPCtx) []*Value {
 			return []*Value{nil, c.One("spmax_grad", nil, c.X(0), c.X(1), c.Y(0), c.Ct[0])}
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, h, y := c.G(0), c.T(1), c.New(0)
 			seen := make([]bool, g.N)
 			for e, i := range g.Row {
@@ -28,14 +26,13 @@ var spmaxOps = []OpDef{
 				}
 				seen[i] = true
 			}
-			return nil
 		},
 	},
 	{
 		Name: "spmax_grad", Doc: "dh_j = Σ of dy_i over the i whose maximum y_i is h_j, column by column; of equal ones the first entry's", Results: []string{"dh"},
 		Operands: graphThen(OperandSpec{Name: "h"}, OperandSpec{Name: "y"}, OperandSpec{Name: "dy", Linear: true}), Pad: padEmpty,
 		NoGrad: "a gradient itself; nothing differentiates twice",
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantSources(1)
 			c.wantOneDType(1, 2, 3)
 			for i := 2; i <= 3; i++ {
@@ -44,7 +41,7 @@ var spmaxOps = []OpDef{
 			}
 			return one(c.In(1))
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			g, h, y, dy, dh := c.G(0), c.T(1), c.T(2), c.T(3), c.New(0)
 			done := make([]bool, len(y.Data))
 			for e, i := range g.Row {
@@ -55,7 +52,6 @@ var spmaxOps = []OpDef{
 					}
 				}
 			}
-			return nil
 		},
 	},
 }
@@ -76,21 +72,22 @@ var readoutOps = []OpDef{{
 	Attrs:   []AttrSpec{{Name: "mode", Kind: StringAttr, Default: "sum", OneOf: Readouts, Doc: "sum, mean or max"}},
 	Results: []string{"readout"}, NoGrad: lowered,
 	Operands: []OperandSpec{{Name: "batch", Kind: GraphOperand}, {Name: "h"}},
-	Infer: func(c *InferCtx) ([]Type, error) {
+	Infer: func(c *InferCtx) []Type {
 		if !c.In(0).IsBlock() || c.In(0).Entries() != c.In(0).Sources() {
-			return nil, fmt.Errorf("operand batch is %s, want graph<G,N,N>, with an entry for each node", c.In(0))
+			fail("operand batch is %s, want graph<G,N,N>, with an entry for each node", c.In(0))
 		}
 		c.wantSources(1)
 		return one(c.In(1).WithDims(c.In(0).Targets(), c.In(1).Dims[1]))
 	},
-	Eval: func(c *EvalCtx) error {
+	Eval: func(c *EvalCtx) {
 		g, h, y := c.G(0), c.T(1), c.New(0)
 		if c.Op.Str("mode") == "max" {
-			return spmaxOps[0].Eval(c)
+			spmaxOps[0].Eval(c)
+			return
 		}
 		evalSpMM(g, nil, nil, h, y, false)
 		if c.Op.Str("mode") == "sum" {
-			return nil
+			return
 		}
 		count := make([]float64, g.N)
 		for _, i := range g.Row {
@@ -101,6 +98,5 @@ var readoutOps = []OpDef{{
 				y.Row(i)[k] /= max(n, 1)
 			}
 		}
-		return nil
 	},
 }}

@@ -1,7 +1,6 @@
 package ir
 
 import (
-	"fmt"
 	"math"
 )
 
@@ -11,20 +10,20 @@ var (
 	epsAttr  = AttrSpec{Name: "eps", Kind: FloatAttr, Default: 1e-12, Doc: "lower bound of the norm"}
 )
 
-func inferReduce(c *InferCtx) ([]Type, error) {
+func inferReduce(c *InferCtx) []Type {
 	c.wantFloat(0)
 	x, keep := c.In(0), c.Op.Def.attrSpec("keep") != nil && c.Op.Bool("keep")
 	switch axis := c.Op.Str("axis"); {
 	case axis == "all":
 		return one(x.WithDims())
 	case x.Rank() == 0:
-		return nil, fmt.Errorf("a scalar has no axis %s", axis)
+		fail("a scalar has no axis %s", axis)
 	case axis == "0" && x.Rank() == 1 && keep:
 		return one(x.WithDims("1"))
 	case axis == "0" && x.Rank() == 1:
 		return one(x.WithDims())
 	case axis == "1" && x.Rank() == 1:
-		return nil, fmt.Errorf("a vector has no axis 1")
+		fail("a vector has no axis 1")
 	case axis == "0" && keep:
 		return one(x.WithDims("1", x.Dims[1]))
 	case axis == "0":
@@ -82,7 +81,7 @@ func readsAxis(op *Op, _ int) Read {
 func reduceOp(name, doc string, vjp func(c *VJPCtx, g *Value) *Value, f func(x []float64) float64) OpDef {
 	d := OpDef{
 		Name: name, Doc: doc, Operands: operands("x"), Attrs: []AttrSpec{axisAttr, keepAttr}, Results: []string{name}, Infer: inferReduce, Reads: readsAxis,
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, y := c.T(0), c.New(0)
 			groups(c.Op.Str("axis"), x.Shape, func(out int, in []int) {
 				xs := make([]float64, len(in))
@@ -91,7 +90,6 @@ func reduceOp(name, doc string, vjp func(c *VJPCtx, g *Value) *Value, f func(x [
 				}
 				y.Data[out] = f(xs)
 			})
-			return nil
 		},
 	}
 	if vjp == nil {
@@ -145,17 +143,16 @@ func softmaxRow(dst, x []float64) {
 func rowOp(name, doc string, sparse bool, attrs []AttrSpec, vjp func(c *VJPCtx, g *Value) *Value, f func(o *Op, dst, x []float64)) OpDef {
 	return OpDef{
 		Name: name, Doc: doc, Operands: []OperandSpec{{Name: "x", Sparse: sparse, Read: ReadRow, InPlace: true}}, Attrs: attrs, Results: []string{name}, Finite: FiniteIfOperands,
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantRank(0, 2)
 			return sameAsFirst(c)
 		},
 		VJP: func(c *VJPCtx) []*Value { return []*Value{vjp(c, c.Ct[0])} },
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, y := c.T(0), c.New(0)
 			for i := range x.Rows() {
 				f(c.Op, y.Row(i), x.Row(i))
 			}
-			return nil
 		},
 	}
 }
@@ -197,14 +194,12 @@ var reduceOps = []OpDef{
 	}, logSumExp),
 	{
 		Name: "count", Doc: "y = number of elements that a reduction over axis adds, at least 1", Operands: operands("x"), Attrs: []AttrSpec{axisAttr}, Results: []string{"count"}, Reads: readsAxis, ShapeOnly: true, Finite: FiniteAlways, Pad: padCounted,
-		Infer: func(c *InferCtx) ([]Type, error) {
-			if _, err := inferReduce(c); err != nil {
-				return nil, err
-			}
+		Infer: func(c *InferCtx) []Type {
+			inferReduce(c)
 			return one(T(c.In(0).DType))
 		},
 		VJP: func(*VJPCtx) []*Value { return []*Value{nil} },
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x := c.T(0)
 			n := len(x.Data)
 			switch {
@@ -214,56 +209,49 @@ var reduceOps = []OpDef{
 				n = x.Cols()
 			}
 			c.New(0).Data[0] = math.Max(1, float64(n))
-			return nil
 		},
 	},
 	{
 		Name: "broadcast_to", Doc: "y = x repeated to the declared shape (NumPy's rule)", Operands: []OperandSpec{{Name: "x", Read: ReadElement, Linear: true, Moved: true}}, View: wholeIfSame, Int64: true, Results: []string{"bc"},
-		Infer: func(c *InferCtx) ([]Type, error) {
-			ts, err := declaredTensor(c)
-			if err != nil {
-				return nil, err
-			}
+		Infer: func(c *InferCtx) []Type {
+			ts := declaredTensor(c)
 			dims, err := broadcastDims(ts[0].Dims, c.In(0).Dims)
 			if err != nil || ts[0].DType != c.In(0).DType || !T(F32, dims...).SameShape(ts[0]) || c.In(0).Rank() > ts[0].Rank() {
-				return nil, fmt.Errorf("does not broadcast to %s", ts[0])
+				fail("does not broadcast to %s", ts[0])
 			}
-			return ts, nil
+			return ts
 		},
 		VJP: func(c *VJPCtx) []*Value { return []*Value{c.unbroadcast(c.Ct[0], c.X(0).Type)} },
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, y := c.T(0), c.New(0)
 			at := broadcaster(y.Shape, x.Shape)
 			for i := range y.Data {
 				y.Data[i] = x.Data[at(i)]
 			}
-			return nil
 		},
 	},
 	{
 		Name: "unsqueeze", Doc: "a vector [n] as a column [n,1]", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true, Moved: true}}, View: whole, Int64: true, Results: []string{"col"},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			c.wantRank(0, 1)
 			return one(c.In(0).WithDims(c.In(0).Dims[0], "1"))
 		},
 		VJP: func(c *VJPCtx) []*Value { return []*Value{c.One("squeeze", nil, c.Ct[0])} },
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			c.Set(0, &Tensor{Shape: c.Shapes[0], Data: c.T(0).Clone().Data})
-			return nil
 		},
 	},
 	{
 		Name: "squeeze", Doc: "a column [n,1] as a vector [n]", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true, Moved: true}}, View: whole, Int64: true, Results: []string{"vec"},
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			if x := c.In(0); x.Rank() != 2 || x.Dims[1] != "1" {
-				return nil, fmt.Errorf("operand x is not a column [n,1]")
+				fail("operand x is not a column [n,1]")
 			}
 			return one(c.In(0).WithDims(c.In(0).Dims[0]))
 		},
 		VJP: func(c *VJPCtx) []*Value { return []*Value{c.One("unsqueeze", nil, c.Ct[0])} },
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			c.Set(0, &Tensor{Shape: c.Shapes[0], Data: c.T(0).Clone().Data})
-			return nil
 		},
 	},
 	rowOp("softmax", "y_ij = e^x_ij / Σ_k e^x_ik", false, nil, func(c *VJPCtx, g *Value) *Value {
@@ -303,13 +291,13 @@ var reduceOps = []OpDef{
 		Name: "l2_normalize_grad", Doc: "dx_i = (dy_i − y_i⟨y_i, dy_i⟩)/‖x_i‖ where ‖x_i‖ > eps, dy_i/eps elsewhere",
 		Operands: append(rowsOf("x", "y"), OperandSpec{Name: "dy", Read: ReadRow, InPlace: true, Linear: true}), Finite: FiniteIfOperands, Attrs: []AttrSpec{epsAttr}, Results: []string{"dx"},
 		NoGrad: "a gradient itself; nothing differentiates twice",
-		Infer: func(c *InferCtx) ([]Type, error) {
+		Infer: func(c *InferCtx) []Type {
 			if !c.In(0).Equal(c.In(1)) || !c.In(0).Equal(c.In(2)) {
-				return nil, fmt.Errorf("operand types differ")
+				fail("operand types differ")
 			}
 			return sameAsFirst(c)
 		},
-		Eval: func(c *EvalCtx) error {
+		Eval: func(c *EvalCtx) {
 			x, y, dy, dx, eps := c.T(0), c.T(1), c.T(2), c.New(0), c.Op.Float("eps")
 			for i := range x.Rows() {
 				n, dot := norm2(x.Row(i)), 0.0
@@ -322,7 +310,6 @@ var reduceOps = []OpDef{
 					dx.Row(i)[j] = (dy.Row(i)[j] - y.Row(i)[j]*dot) / math.Max(n, eps)
 				}
 			}
-			return nil
 		},
 	},
 }

@@ -183,7 +183,7 @@ func (d *OpDef) Scalar(attrs Attrs, x ...float64) (y float64, ok bool) {
 	for _, v := range x {
 		c.In = append(c.In, Val{T: ScalarTensor(v)})
 	}
-	if d.Eval(c) != nil {
+	if c.eval() != nil {
 		return 0, false
 	}
 	return c.Out[0].T.Data[0], true

@@ -167,7 +167,7 @@ type OpDef struct {
 	Attrs    []AttrSpec
 	Results  []string // names of the results, also the default value names
 	// Infer gives the result types, or an error that names the rule broken.
-	Infer func(*InferCtx) ([]Type, error)
+	Infer func(*InferCtx) []Type
 	// VJP builds the vector–Jacobian products: given the cotangents of the
 	// results (nil where a result has none) it returns the operands' (nil
 	// where need is false or the product is zero).
@@ -175,7 +175,7 @@ type OpDef struct {
 	// NoGrad is the reason why there is no VJP.
 	NoGrad string
 	// Eval is the reference evaluation in float64.
-	Eval func(*EvalCtx) error
+	Eval func(*EvalCtx)
 	// Random operations draw from the stream that their attribute names: the
 	// same stream gives the same numbers within a step, others in the next.
 	Random bool
@@ -315,26 +315,29 @@ func (c *InferCtx) In(i int) Type { return c.Op.Operands[i].Type }
 // Has reports whether operand i is present.
 func (c *InferCtx) Has(i int) bool { return i < len(c.Op.Operands) && c.Op.Operands[i] != nil }
 
-// operandError is the panic of a check of operands, by which it ends a type rule.
+// operandError is the panic by which a type rule or an evaluation ends.
 type operandError struct{ error }
 
 func fail(format string, args ...any) { panic(operandError{fmt.Errorf(format, args...)}) }
 
-// Types returns the result types by the operation's rule.
-func (c *InferCtx) Types() (types []Type, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			bad, ok := p.(operandError)
-			if !ok {
-				panic(p)
-			}
-			types, err = nil, bad.error
+// failed makes the error of [fail] that of the function that defers it.
+func failed(err *error) {
+	if p := recover(); p != nil {
+		bad, ok := p.(operandError)
+		if !ok {
+			panic(p)
 		}
-	}()
-	return c.Op.Def.Infer(c)
+		*err = bad.error
+	}
 }
 
-func one(t Type) ([]Type, error) { return []Type{t}, nil }
+// Types returns the result types by the operation's rule.
+func (c *InferCtx) Types() (types []Type, err error) {
+	defer failed(&err)
+	return c.Op.Def.Infer(c), nil
+}
+
+func one(t Type) []Type { return []Type{t} }
 
 // wantRank checks the rank of operand i.
 func (c *InferCtx) wantRank(i, rank int) {

@@ -111,6 +111,13 @@ type EvalCtx struct {
 	gradient func() error
 }
 
+// eval evaluates the operation.
+func (c *EvalCtx) eval() (err error) {
+	defer failed(&err)
+	c.Op.Def.Eval(c)
+	return nil
+}
+
 // T returns operand i as a tensor, nil where it is absent.
 func (c *EvalCtx) T(i int) *Tensor {
 	if i >= len(c.In) {
