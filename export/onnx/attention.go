@@ -9,15 +9,9 @@ import (
 // emitEdgeSoftmax writes the softmax over the edges into each node with maxima
 // and sums over those edges, a column a head. An edge of weight 0 does not count:
 // its score must not be what the others are measured by.
-func emitEdgeSoftmax(e *emitter, op *ir.Op) (value, error) {
-	scores, err := e.operand(op, 1)
-	if err != nil {
-		return value{}, err
-	}
-	own, err := e.operand(op, 2)
-	if err != nil {
-		return value{}, err
-	}
+func emitEdgeSoftmax(e *emitter, op *ir.Op) value {
+	scores := e.operand(op, 1)
+	own := e.operand(op, 2)
 	vector := op.Operands[1].Type.Rank() == 1
 	if vector {
 		scores, own = e.unsqueeze(scores, 1), e.unsqueeze(own, 1)
@@ -25,10 +19,7 @@ func emitEdgeSoftmax(e *emitter, op *ir.Op) (value, error) {
 	counted := scores
 	var weight *tensor
 	if op.Operands[3] != nil {
-		w, err := e.edge(op, 3)
-		if err != nil {
-			return value{}, err
-		}
+		w := e.edge(op, 3)
 		if w.base != nil || w.dst != nil || w.src != nil { // else ones
 			column := e.unsqueeze(e.perEdge(w), 1)
 			weight = &column
@@ -54,12 +45,12 @@ func emitEdgeSoftmax(e *emitter, op *ir.Op) (value, error) {
 		a, self = e.squeeze(a, 1), e.squeeze(self, 1)
 	}
 	e.values[op.Results[1]] = value{t: self}
-	return value{edge: &edgeValue{base: &a}}, nil
+	return value{edge: &edgeValue{base: &a}}
 }
 
 // headProduct writes an spmm whose values have a column a head: every block of
 // columns of a message is multiplied by its head's value.
-func (e *emitter) headProduct(op *ir.Op, v *edgeValue, h tensor) (value, error) {
+func (e *emitter) headProduct(op *ir.Op, v *edgeValue, h tensor) value {
 	reverse := op.Bool("transpose")
 	from := e.list.src
 	if reverse {
@@ -71,13 +62,10 @@ func (e *emitter) headProduct(op *ir.Op, v *edgeValue, h tensor) (value, error) 
 	}
 	y := e.aggregation(reverse).total(messages)
 	if op.Operands[2] == nil {
-		return value{t: y}, nil
+		return value{t: y}
 	}
-	s, err := e.operand(op, 2)
-	if err != nil {
-		return value{}, err
-	}
-	return value{t: e.binary("Add", y, e.binary("Mul", h, e.overColumns(s, h.width())))}, nil
+	s := e.operand(op, 2)
+	return value{t: e.binary("Add", y, e.binary("Mul", h, e.overColumns(s, h.width())))}
 }
 
 // overColumns repeats the columns of a value until it has so many.
@@ -112,18 +100,12 @@ func (e *emitter) groupRepeat(t tensor, times int) tensor {
 	return e.matmul(t, e.blocks(t.width(), times, true))
 }
 
-func emitGroupSum(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	if err != nil {
-		return value{}, err
-	}
-	return value{t: e.groupSum(x, op.Int("groups"))}, nil
+func emitGroupSum(e *emitter, op *ir.Op) value {
+	x := e.operand(op, 0)
+	return value{t: e.groupSum(x, op.Int("groups"))}
 }
 
-func emitGroupRepeat(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	if err != nil {
-		return value{}, err
-	}
-	return value{t: e.groupRepeat(x, op.Int("times"))}, nil
+func emitGroupRepeat(e *emitter, op *ir.Op) value {
+	x := e.operand(op, 0)
+	return value{t: e.groupRepeat(x, op.Int("times"))}
 }

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -28,22 +27,22 @@ func BatchArg(fn *ir.Func) *ir.Value {
 }
 
 // batchInput declares graph_ids.
-func (e *emitter) batchInput(o ModelOptions) (tensor, error) {
+func (e *emitter) batchInput(o ModelOptions) tensor {
 	t := e.batch.Type
 	if e.dense() {
-		return tensor{}, fmt.Errorf("@%s reads out graphs of a batch, which the dense form cannot; take the degree-buckets, precomputed-buckets or scatter lowering", e.fn.Name)
+		panic(emitErrorf("@%s reads out graphs of a batch, which the dense form cannot; take the degree-buckets, precomputed-buckets or scatter lowering", e.fn.Name))
 	}
 	if t.Entries() != e.nodeDim() || t.Sources() != e.nodeDim() {
-		return tensor{}, fmt.Errorf("@%s: argument %s is %s, want graph<G,%[4]s,%[4]s>", e.fn.Name, e.batch.Name, t, e.nodeDim())
+		panic(emitErrorf("@%s: argument %s is %s, want graph<G,%[4]s,%[4]s>", e.fn.Name, e.batch.Name, t, e.nodeDim()))
 	}
 	e.dims[t.Targets()] = "num_graphs"
-	return e.input(InputGraphIDs, o.Docs[InputGraphIDs], Int64Type, named("num_nodes")), nil
+	return e.input(InputGraphIDs, o.Docs[InputGraphIDs], Int64Type, named("num_nodes"))
 }
 
 // connectBatch builds the aggregation over the nodes of each graph.
-func (e *emitter) connectBatch(ids tensor) error {
+func (e *emitter) connectBatch(ids tensor) {
 	if e.nodes == nil {
-		return fmt.Errorf("@%s has a batch but no features over its nodes", e.fn.Name)
+		panic(emitErrorf("@%s has a batch but no features over its nodes", e.fn.Name))
 	}
 	b := e.builder
 	b.in("batch", func() {
@@ -56,54 +55,43 @@ func (e *emitter) connectBatch(ids tensor) error {
 		src.dims = ids.dims
 		e.members = newBuckets(&edgeList{b: b, src: src, dst: ids, into: ids, nodes: graphs, sources: *e.nodes, nodeDim: named("num_graphs")})
 	})
-	return nil
 }
 
 // overBatch reports whether an operation aggregates over the batch's graphs.
 func (e *emitter) overBatch(op *ir.Op) bool { return e.batch != nil && op.Operands[0] == e.batch }
 
 // readout writes spmm, spmax, edge_sum and edge_ones over the batch.
-func (e *emitter) readout(op *ir.Op) (value, error) {
+func (e *emitter) readout(op *ir.Op) value {
 	switch op.Name() {
 	case "edge_ones":
-		return value{t: e.filledFloat(*e.nodes, 1, named("num_nodes"))}, nil
+		return value{t: e.filledFloat(*e.nodes, 1, named("num_nodes"))}
 	case "edge_sum":
-		v, err := e.operand(op, 1)
-		if err != nil || op.Str("side") == "src" {
-			return value{}, errors.Join(err, e.unsupported(op, "over a batch it goes from nodes to graphs"))
+		if op.Str("side") == "src" {
+			panic(e.unsupported(op, "over a batch it goes from nodes to graphs"))
 		}
-		sum, err := e.members.sum(e.column(v), nil)
-		return value{t: e.squeeze(sum, 1)}, err
+		sum := e.members.sum(e.column(e.operand(op, 1)), nil)
+		return value{t: e.squeeze(sum, 1)}
 	case "spmax":
-		h, err := e.operand(op, 1)
-		if err != nil {
-			return value{}, err
-		}
-		return value{t: e.members.max(h)}, nil
+		h := e.operand(op, 1)
+		return value{t: e.members.max(h)}
 	case "spmm":
 		if op.Bool("transpose") || op.Operands[1] != nil || op.Operands[2] != nil {
-			return value{}, e.unsupported(op, "over a batch it is the sum of nodes' rows alone")
+			panic(e.unsupported(op, "over a batch it is the sum of nodes' rows alone"))
 		}
-		h, err := e.operand(op, 3)
-		if err != nil {
-			return value{}, err
-		}
-		sum, err := e.members.sum(h, nil)
-		return value{t: sum}, err
+		h := e.operand(op, 3)
+		sum := e.members.sum(h, nil)
+		return value{t: sum}
 	}
-	return value{}, e.unsupported(op, "it is not written over a batch")
+	panic(e.unsupported(op, "it is not written over a batch"))
 }
 
-func emitSpMax(e *emitter, op *ir.Op) (value, error) {
-	h, err := e.operand(op, 1)
-	if err != nil {
-		return value{}, err
-	}
+func emitSpMax(e *emitter, op *ir.Op) value {
+	h := e.operand(op, 1)
 	over, ok := e.forward.(*bucketSum)
 	if !ok {
 		over = newBuckets(e.list)
 	}
-	return value{t: over.max(h)}, nil
+	return value{t: over.max(h)}
 }
 
 // checkBatch refuses graph_ids that are no numbers of graphs. A graph without nodes

@@ -94,7 +94,7 @@ func (s *bucketSum) weightTables(weight tensor) []tensor {
 	return ts
 }
 
-func (s *bucketSum) sum(h tensor, weight *tensor) (tensor, error) {
+func (s *bucketSum) sum(h tensor, weight *tensor) tensor {
 	first := func(_ int, h, index tensor) tensor { return s.add(h, index) }
 	if weight != nil {
 		weights := s.weightTables(*weight)
@@ -106,7 +106,7 @@ func (s *bucketSum) sum(h tensor, weight *tensor) (tensor, error) {
 			return s.b.matmul(weights[class], rows)
 		}
 	}
-	return s.reduce(h, s.sourceTables(), 0, 0, first, s.add), nil
+	return s.reduce(h, s.sourceTables(), 0, 0, first, s.add)
 }
 
 func (s *bucketSum) total(m tensor) tensor {
@@ -197,10 +197,10 @@ func (s *bucketSum) reduce(h tensor, index []tensor, filler, none float32, first
 	return b.squeeze(b.gather(b.concat(0, parts...), s.restore), 1)
 }
 
-func (s *bucketSum) degree(weight *tensor) (tensor, error) {
+func (s *bucketSum) degree(weight *tensor) tensor {
 	b := s.b
 	if weight == nil {
-		return b.unsqueeze(b.cast(s.count, float32Type), 1), nil
+		return b.unsqueeze(b.cast(s.count, float32Type), 1)
 	}
 	return s.sum(b.filledFloat(b.concat(0, s.edgeList.sources, b.int64s(1)), 1, unknown, fixed(1)), weight)
 }

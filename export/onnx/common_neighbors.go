@@ -128,31 +128,22 @@ func (e *emitter) shareEdges(pairs tensor) *sharedEdges {
 	return m
 }
 
-func emitCommonNeighbors(e *emitter, op *ir.Op) (value, error) {
+func emitCommonNeighbors(e *emitter, op *ir.Op) value {
 	var weight *tensor
 	if op.Operands[1] != nil {
-		a, err := e.edge(op, 1)
-		if err != nil {
-			return value{}, err
-		}
+		a := e.edge(op, 1)
 		if a.base != nil || a.dst != nil || a.src != nil {
 			t := e.perEdge(a)
 			weight = &t
 		}
 	}
-	v, err := e.operand(op, 2)
-	if err != nil {
-		return value{}, err
-	}
-	pairs, err := e.operand(op, 3)
-	if err != nil {
-		return value{}, err
-	}
+	v := e.operand(op, 2)
+	pairs := e.operand(op, 3)
 	m := e.shareEdges(pairs)
 	w := e.sorted.of(e, weight)
 	terms := e.binary("Mul", e.gather(w.sum, m.place), e.gather(v, m.node))
 	if weight != nil {
 		terms = e.binary("Mul", terms, e.gather(w.each, m.edge))
 	}
-	return value{t: e.scatterAdd(e.filledFloat(e.sizeOf(pairs, 1), 0, pairs.dims[1:]...), m.pair, terms)}, nil
+	return value{t: e.scatterAdd(e.filledFloat(e.sizeOf(pairs, 1), 0, pairs.dims[1:]...), m.pair, terms)}
 }

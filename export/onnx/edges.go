@@ -75,10 +75,10 @@ func ParseLowering(s string) (Lowering, error) {
 // edges() lists them.
 type aggregation interface {
 	// sum returns [N,F]: Σ over edges e into i of w_e·h_src(e).
-	sum(h tensor, weight *tensor) (tensor, error)
+	sum(h tensor, weight *tensor) tensor
 	// degree returns how many edges enter each node (with weight: the sum of
 	// their weights), [N,1] as float32.
-	degree(weight *tensor) (tensor, error)
+	degree(weight *tensor) tensor
 	// total returns [N,F]: Σ over edges e into i of m_e, m [E',F].
 	total(m tensor) tensor
 	// largest returns [N,F]: the maxima over edges into i of m_e, m [E',F]; the
@@ -170,12 +170,12 @@ type scatterSum struct {
 
 func newScatter(l *edgeList) *scatterSum { return &scatterSum{edgeList: l, index: map[int]tensor{}} }
 
-func (f *scatterSum) sum(h tensor, weight *tensor) (tensor, error) {
+func (f *scatterSum) sum(h tensor, weight *tensor) tensor {
 	messages := f.b.gather(h, f.src)
 	if weight != nil {
 		messages = f.b.binary("Mul", messages, f.b.unsqueeze(*weight, 1))
 	}
-	return f.total(messages), nil
+	return f.total(messages)
 }
 
 func (f *scatterSum) total(messages tensor) tensor {
@@ -203,9 +203,9 @@ func (f *scatterSum) largest(m tensor) tensor {
 	return f.sorted.largest(m)
 }
 
-func (f *scatterSum) degree(weight *tensor) (tensor, error) {
+func (f *scatterSum) degree(weight *tensor) tensor {
 	if weight == nil {
-		return countDegree(f.edgeList), nil
+		return countDegree(f.edgeList)
 	}
 	return f.sum(f.b.filledFloat(f.b.concat(0, f.sources, f.b.int64s(1)), 1, f.nodeDim, fixed(1)), weight)
 }
@@ -232,10 +232,10 @@ type denseSum struct {
 	ones      tensor // [N,1]
 }
 
-func (d *denseSum) sum(h tensor, _ *tensor) (tensor, error) { return d.b.matmul(d.adjacency, h), nil }
+func (d *denseSum) sum(h tensor, _ *tensor) tensor { return d.b.matmul(d.adjacency, h) }
 
 // An adjacency matrix has no single edges, and nothing in its form asks for them.
 func (d *denseSum) total(tensor) tensor   { panic("export: the dense form has no single edges") }
 func (d *denseSum) largest(tensor) tensor { panic("export: the dense form has no single edges") }
 
-func (d *denseSum) degree(weight *tensor) (tensor, error) { return d.sum(d.ones, weight) }
+func (d *denseSum) degree(weight *tensor) tensor { return d.sum(d.ones, weight) }

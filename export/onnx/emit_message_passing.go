@@ -4,34 +4,24 @@ import "github.com/gsrc-dev/gsrc/ir"
 
 // The lines of the table that pass messages along edges.
 
-func emitSpMM(e *emitter, op *ir.Op) (value, error) {
+func emitSpMM(e *emitter, op *ir.Op) value {
 	v := &edgeValue{}
 	if op.Operands[1] != nil {
-		var err error
-		if v, err = e.edge(op, 1); err != nil {
-			return value{}, err
-		}
+		v = e.edge(op, 1)
 	}
 	if e.normalized(op, v) {
-		y, err := e.normalizedSum(op, v)
-		return value{t: y}, err
+		return value{t: e.normalizedSum(op, v)}
 	}
-	h, err := e.operand(op, 3)
-	if err != nil {
-		return value{}, err
-	}
+	h := e.operand(op, 3)
 	if op.Operands[1] != nil && op.Operands[1].Type.Rank() == 2 || op.Operands[2] != nil && op.Operands[2].Type.Rank() == 2 {
 		return e.headProduct(op, v, h)
 	}
-	y, err := e.aggregate(op, v, &h, op.Bool("transpose"))
-	if err != nil || op.Operands[2] == nil {
-		return value{t: y}, err
+	y := e.aggregate(op, v, &h, op.Bool("transpose"))
+	if op.Operands[2] == nil {
+		return value{t: y}
 	}
-	s, err := e.operand(op, 2)
-	if err != nil {
-		return value{}, err
-	}
-	return value{t: e.binary("Add", y, e.scaleRows(h, e.column(s)))}, nil
+	s := e.operand(op, 2)
+	return value{t: e.binary("Add", y, e.scaleRows(h, e.column(s)))}
 }
 
 // normalized tells GCN's normalisation: the factors of both ends of an edge are the
@@ -50,66 +40,49 @@ func (e *emitter) normalized(op *ir.Op, v *edgeValue) bool {
 
 // normalizedSum writes d∘(Σ w·(d∘h) + d∘h) for Σ w·d·d·h + d²∘h: a pass over all
 // values less. Rows of h that are still to be divided are scaled once.
-func (e *emitter) normalizedSum(op *ir.Op, v *edgeValue) (tensor, error) {
+func (e *emitter) normalizedSum(op *ir.Op, v *edgeValue) tensor {
 	d := e.column(*v.dst)
 	h, first := e.values[op.Operands[3]], d
 	if h.per != nil && h.sparse == nil {
 		first = e.binary("Div", d, *h.per)
 	} else {
-		t, err := e.operand(op, 3)
-		if err != nil {
-			return tensor{}, err
-		}
-		h.t = t
+		h.t = e.operand(op, 3)
 	}
 	x := e.scaleRows(h.t, first)
-	y, err := e.aggregate(op, &edgeValue{base: v.base}, &x, op.Bool("transpose"))
-	if err != nil {
-		return tensor{}, err
-	}
-	return e.scaleRows(e.binary("Add", y, x), d), nil
+	y := e.aggregate(op, &edgeValue{base: v.base}, &x, op.Bool("transpose"))
+	return e.scaleRows(e.binary("Add", y, x), d)
 }
 
-func emitSDDMM(e *emitter, op *ir.Op) (value, error) {
-	p, err := e.operand(op, 1)
-	if err != nil {
-		return value{}, err
-	}
-	q, err := e.operand(op, 2)
-	if err != nil {
-		return value{}, err
-	}
+func emitSDDMM(e *emitter, op *ir.Op) value {
+	p := e.operand(op, 1)
+	q := e.operand(op, 2)
 	product := e.binary("Mul", e.gather(p, e.list.dst), e.gather(q, e.list.src))
 	if heads := op.Int("heads"); heads > 0 {
-		return value{t: e.groupSum(product, heads)}, nil
+		return value{t: e.groupSum(product, heads)}
 	}
-	return value{t: e.rowSum(product)}, nil
+	return value{t: e.rowSum(product)}
 }
 
-func emitEdgeOnes(*emitter, *ir.Op) (value, error) { return value{edge: &edgeValue{}}, nil }
+func emitEdgeOnes(*emitter, *ir.Op) value { return value{edge: &edgeValue{}} }
 
 // emitEdgePairs lists the edges as edge_index does, with self-loops: what is made of
 // these belongs to no node.
-func emitEdgePairs(e *emitter, op *ir.Op) (value, error) {
-	return value{t: e.concat(0, e.unsqueeze(e.list.dst, 0), e.unsqueeze(e.list.src, 0))}, nil
+func emitEdgePairs(e *emitter, op *ir.Op) value {
+	return value{t: e.concat(0, e.unsqueeze(e.list.dst, 0), e.unsqueeze(e.list.src, 0))}
 }
 
-func emitEdgeGather(e *emitter, op *ir.Op) (value, error) {
-	v, err := e.operand(op, 1)
+func emitEdgeGather(e *emitter, op *ir.Op) value {
+	v := e.operand(op, 1)
 	if op.Str("side") == "src" {
-		return value{edge: &edgeValue{src: &v}}, err
+		return value{edge: &edgeValue{src: &v}}
 	}
-	return value{edge: &edgeValue{dst: &v}}, err
+	return value{edge: &edgeValue{dst: &v}}
 }
 
-func emitEdgeSum(e *emitter, op *ir.Op) (value, error) {
-	v, err := e.edge(op, 1)
-	if err != nil {
-		return value{}, err
-	}
+func emitEdgeSum(e *emitter, op *ir.Op) value {
+	v := e.edge(op, 1)
 	if op.Operands[1].Type.Rank() == 2 {
-		return value{t: e.aggregation(op.Str("side") == "src").total(e.perEdge(v))}, nil
+		return value{t: e.aggregation(op.Str("side") == "src").total(e.perEdge(v))}
 	}
-	sum, err := e.aggregate(op, v, nil, op.Str("side") == "src")
-	return value{t: e.vector(sum)}, err
+	return value{t: e.vector(e.aggregate(op, v, nil, op.Str("side") == "src"))}
 }

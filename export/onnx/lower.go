@@ -131,12 +131,30 @@ func dtypeOf(d ir.DType) (onnxpb.TensorProto_DataType, error) {
 	return 0, fmt.Errorf("element type %s is not written to ONNX (f32 and i64 are)", d)
 }
 
-func (e *emitter) unsupported(op *ir.Op, format string, args ...any) error {
-	return &UnsupportedError{Func: e.fn.Name, Op: op.Name(), Lowering: e.lowering, Reason: fmt.Sprintf(format, args...)}
+// emitError is the panic by which emission ends.
+type emitError struct{ error }
+
+func emitErrorf(format string, args ...any) emitError {
+	return emitError{fmt.Errorf(format, args...)}
+}
+
+// emitted makes the error that emission ended by that of the function that defers it.
+func emitted(err *error) {
+	if p := recover(); p != nil {
+		bad, ok := p.(emitError)
+		if !ok {
+			panic(p)
+		}
+		*err = bad.error
+	}
+}
+
+func (e *emitter) unsupported(op *ir.Op, format string, args ...any) emitError {
+	return emitError{&UnsupportedError{Func: e.fn.Name, Op: op.Name(), Lowering: e.lowering, Reason: fmt.Sprintf(format, args...)}}
 }
 
 // run emits the operations that the results need.
-func (e *emitter) run() error {
+func (e *emitter) run() {
 	needed := map[*ir.Value]bool{}
 	for _, r := range e.fn.Results {
 		needed[r.Value] = true
@@ -152,14 +170,11 @@ func (e *emitter) run() error {
 		}
 	}
 	for _, op := range slices.Backward(body) {
-		if err := e.emit(op); err != nil {
-			return err
-		}
+		e.emit(op)
 	}
-	return nil
 }
 
-func (e *emitter) emit(op *ir.Op) error {
+func (e *emitter) emit(op *ir.Op) {
 	line, ok := opEmitters[op.Name()]
 	if !ok {
 		reason := "the table in export has no line for it"
@@ -168,26 +183,22 @@ func (e *emitter) emit(op *ir.Op) error {
 		} else if op.Draws() {
 			reason = "it draws random numbers"
 		}
-		return e.unsupported(op, "%s", reason)
+		panic(e.unsupported(op, "%s", reason))
 	}
 	if e.dense() && !line.dense {
-		return e.unsupported(op, "the dense form has matrix products and elementwise operations alone; take the degree-buckets, precomputed-buckets or scatter lowering")
+		panic(e.unsupported(op, "the dense form has matrix products and elementwise operations alone; take the degree-buckets, precomputed-buckets or scatter lowering"))
 	}
 	if e.dense() && slices.ContainsFunc(slices.Concat(op.Operands, op.Results), func(v *ir.Value) bool { return v != nil && v.Type.Rank() == 2 && e.overEdges(v) }) {
-		return e.unsupported(op, "every edge has several values, and there is one adjacency matrix; take the degree-buckets, precomputed-buckets or scatter lowering")
+		panic(e.unsupported(op, "every edge has several values, and there is one adjacency matrix; take the degree-buckets, precomputed-buckets or scatter lowering"))
 	}
 	var result value
-	var err error
 	emit := line.emit
 	if len(op.Operands) > 0 && e.overBatch(op) {
 		emit = (*emitter).readout
 	}
 	before := len(e.builder.graph.Node)
 	path := e.layers.path(op)
-	e.in(path, func() { result, err = emit(e, op) })
-	if err != nil {
-		return err
-	}
+	e.in(path, func() { result = emit(e, op) })
 	v := op.Results[0]
 	if result.edge == nil && result.per == nil && result.sparse == nil {
 		if e.overEdges(v) {
@@ -198,27 +209,23 @@ func (e *emitter) emit(op *ir.Op) error {
 		}
 	}
 	e.values[v] = result
-	return nil
 }
 
 // operand returns operand i as a tensor; edge values are multiplied out.
-func (e *emitter) operand(op *ir.Op, i int) (tensor, error) {
-	v, err := e.lookup(op.Operands[i])
-	if err != nil {
-		return tensor{}, err
-	}
+func (e *emitter) operand(op *ir.Op, i int) tensor {
+	v := e.lookup(op.Operands[i])
 	if v.edge != nil {
 		if e.dense() {
-			return tensor{}, e.unsupported(op, "it reads single edges, which an adjacency matrix does not have")
+			panic(e.unsupported(op, "it reads single edges, which an adjacency matrix does not have"))
 		}
-		return e.perEdge(v.edge), nil
+		return e.perEdge(v.edge)
 	}
-	return v.t, nil
+	return v.t
 }
 
 // lookup returns what an IR value became; parameters become initialisers when
 // they are first read.
-func (e *emitter) lookup(v *ir.Value) (value, error) {
+func (e *emitter) lookup(v *ir.Value) value {
 	if got, ok := e.values[v]; ok {
 		if got.sparse != nil {
 			got.t, got.sparse = got.sparse.dense(), nil
@@ -228,43 +235,40 @@ func (e *emitter) lookup(v *ir.Value) (value, error) {
 			got = value{t: got.far.put(e.builder, e.binary("Div", got.t, *got.per), got.far.quotient())}
 			e.values[v] = got
 		}
-		return got, nil
+		return got
 	}
 	if !v.Param {
-		return value{}, fmt.Errorf("@%s: value %%%s is not defined before its use", e.fn.Name, v.Name)
+		panic(emitErrorf("@%s: value %%%s is not defined before its use", e.fn.Name, v.Name))
 	}
 	data, ok := e.params[v.Name]
 	if !ok {
-		return value{}, fmt.Errorf("@%s: parameter $%s was not given", e.fn.Name, v.Name)
+		panic(emitErrorf("@%s: parameter $%s was not given", e.fn.Name, v.Name))
 	}
 	size, dims := 1, []int{}
 	for _, d := range e.shape(v.Type) {
 		if !d.isFixed() {
-			return value{}, fmt.Errorf("parameter $%s has type %s; only fixed sizes can be written", v.Name, v.Type)
+			panic(emitErrorf("parameter $%s has type %s; only fixed sizes can be written", v.Name, v.Type))
 		}
 		size *= int(d.n)
 		dims = append(dims, int(d.n))
 	}
 	if len(data) != size {
-		return value{}, fmt.Errorf("parameter $%s is %s, got %d numbers", v.Name, v.Type, len(data))
+		panic(emitErrorf("parameter $%s is %s, got %d numbers", v.Name, v.Type, len(data)))
 	}
 	for i, x := range data {
 		if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
-			return value{}, fmt.Errorf("parameter $%s is %g at position %d", v.Name, x, i)
+			panic(emitErrorf("parameter $%s is %g at position %d", v.Name, x, i))
 		}
 	}
 	var got value
 	if e.precision == FP16 && v.Type.Rank() > 1 {
-		t, err := e.halves(v.Name, e.layers.param(v.Name), data, dims...)
-		if err != nil {
-			return value{}, err
-		}
+		t := e.halves(v.Name, e.layers.param(v.Name), data, dims...)
 		got.t = t
 	} else {
 		got.t = e.floats(e.layers.param(v.Name), data, dims...)
 	}
 	e.values[v] = got
-	return got, nil
+	return got
 }
 
 // perEdge multiplies an edge value out, [E'].
@@ -292,18 +296,14 @@ func (e *emitter) perEdge(v *edgeValue) tensor {
 }
 
 // edge returns operand i as an edge value.
-func (e *emitter) edge(op *ir.Op, i int) (*edgeValue, error) {
-	v, err := e.lookup(op.Operands[i])
-	if err != nil || v.edge == nil {
-		return nil, err
-	}
-	return v.edge, nil
+func (e *emitter) edge(op *ir.Op, i int) *edgeValue {
+	return e.lookup(op.Operands[i]).edge
 }
 
 // timesEdges multiplies two edge values part by part.
-func (e *emitter) timesEdges(op *ir.Op, a, b *edgeValue) (*edgeValue, error) {
+func (e *emitter) timesEdges(op *ir.Op, a, b *edgeValue) *edgeValue {
 	if e.dense() && a.base != nil && b.base != nil {
-		return nil, e.unsupported(op, "it multiplies two edge weights, and there is one adjacency matrix")
+		panic(e.unsupported(op, "it multiplies two edge weights, and there is one adjacency matrix"))
 	}
 	part := func(x, y *tensor) *tensor {
 		if x == nil {
@@ -315,7 +315,7 @@ func (e *emitter) timesEdges(op *ir.Op, a, b *edgeValue) (*edgeValue, error) {
 		t := e.binary("Mul", *x, *y)
 		return &t
 	}
-	return &edgeValue{part(a.base, b.base), part(a.dst, b.dst), part(a.src, b.src)}, nil
+	return &edgeValue{part(a.base, b.base), part(a.dst, b.dst), part(a.src, b.src)}
 }
 
 // column views a vector over the nodes as [N,1].
@@ -360,16 +360,16 @@ func (e *emitter) aggregation(reverse bool) aggregation {
 }
 
 // weights returns the per-edge weights that an aggregation takes, nil for ones.
-func (e *emitter) weights(op *ir.Op, v *edgeValue) (*tensor, error) {
+func (e *emitter) weights(op *ir.Op, v *edgeValue) *tensor {
 	if e.dense() && e.weighted && v.base == nil {
-		return nil, e.unsupported(op, "it counts edges, and the adjacency matrix holds weights")
+		panic(e.unsupported(op, "it counts edges, and the adjacency matrix holds weights"))
 	}
-	return v.base, nil
+	return v.base
 }
 
 // aggregate returns Σ over edges of v_e·h at the other end, with the factors of
 // the two ends applied to the nodes. A nil h sums v alone, [N,1].
-func (e *emitter) aggregate(op *ir.Op, v *edgeValue, h *tensor, reverse bool) (tensor, error) {
+func (e *emitter) aggregate(op *ir.Op, v *edgeValue, h *tensor, reverse bool) tensor {
 	here, there := v.dst, v.src
 	if reverse {
 		here, there = there, here
@@ -381,23 +381,17 @@ func (e *emitter) aggregate(op *ir.Op, v *edgeValue, h *tensor, reverse bool) (t
 		}
 		h = &scaled
 	}
-	weight, err := e.weights(op, v)
-	if err != nil {
-		return tensor{}, err
-	}
+	weight := e.weights(op, v)
 	var sum tensor
 	if h == nil {
-		sum, err = e.aggregation(reverse).degree(weight)
+		sum = e.aggregation(reverse).degree(weight)
 	} else {
-		sum, err = e.aggregation(reverse).sum(*h, weight)
-	}
-	if err != nil {
-		return tensor{}, err
+		sum = e.aggregation(reverse).sum(*h, weight)
 	}
 	if here != nil {
 		sum = e.scaleRows(sum, e.column(*here))
 	}
-	return sum, nil
+	return sum
 }
 
 // scaleRows multiplies each row of h with its element of a column.

@@ -62,7 +62,7 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 }
 
 // stagedModel is Model, and tells the model's stages, nil where it has none.
-func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.ModelProto, *Stages, error) {
+func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (_ *onnxpb.ModelProto, _ *Stages, err error) {
 	lowering, err := ParseLowering(string(o.Lowering))
 	if err != nil {
 		return nil, nil, err
@@ -87,19 +87,15 @@ func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onn
 	e := newEmitter(newBuilder(name, o.Doc), fn, lowering, params)
 	e.precision = o.Precision
 	e.opset = opset
-	if err := e.inputs(o); err != nil {
-		return nil, nil, err
-	}
+	defer emitted(&err)
+	e.inputs(o)
 	for _, r := range fn.Results {
 		if err := e.reserve(r.Name); err != nil {
 			return nil, nil, fmt.Errorf("@%s: %w", fn.Name, err)
 		}
 	}
 	values := map[string]tensor{}
-	e.under(partName(fn.Name), func() { err = e.results(values) })
-	if err != nil {
-		return nil, nil, err
-	}
+	e.under(partName(fn.Name), func() { e.results(values) })
 	for _, r := range fn.Results {
 		e.output(values[r.Name], r.Name, o.Docs[r.Name])
 	}
@@ -111,21 +107,14 @@ func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onn
 }
 
 // results emits the operations, and returns the results by name in values.
-func (e *emitter) results(values map[string]tensor) error {
-	if err := e.run(); err != nil {
-		return err
-	}
+func (e *emitter) results(values map[string]tensor) {
+	e.run()
 	for _, r := range e.fn.Results {
 		if r.Value.Type.IsGraph() || e.overEdges(r.Value) {
-			return fmt.Errorf("@%s: result %s is %s; values of edges cannot be returned, since self-loops were dropped", e.fn.Name, r.Name, r.Value.Type)
+			panic(emitErrorf("@%s: result %s is %s; values of edges cannot be returned, since self-loops were dropped", e.fn.Name, r.Name, r.Value.Type))
 		}
-		v, err := e.lookup(r.Value)
-		if err != nil {
-			return err
-		}
-		values[r.Name] = v.t
+		values[r.Name] = e.lookup(r.Value).t
 	}
-	return nil
 }
 
 // finish returns the graph as a model.
@@ -143,13 +132,13 @@ func (b *builder) finish(o ModelOptions) *onnxpb.ModelProto {
 }
 
 // inputs declares the graph's inputs and builds what message passing shares.
-func (e *emitter) inputs(o ModelOptions) error {
+func (e *emitter) inputs(o ModelOptions) {
 	var weights []*ir.Value
 	e.batch = BatchArg(e.fn)
 	for _, a := range e.fn.Args {
 		if a.Type.IsGraph() && a != e.batch {
 			if e.graph != nil {
-				return fmt.Errorf("@%s has more than one graph argument (%s and %s); one can be written", e.fn.Name, e.graph.Name, a.Name)
+				panic(emitErrorf("@%s has more than one graph argument (%s and %s); one can be written", e.fn.Name, e.graph.Name, a.Name))
 			}
 			e.graph = a
 			e.dims[a.Type.Dims[0]], e.dims[a.Type.Dims[1]] = "num_nodes", "num_edges"
@@ -159,10 +148,7 @@ func (e *emitter) inputs(o ModelOptions) error {
 	for _, a := range e.fn.Args {
 		switch {
 		case a == e.batch:
-			t, err := e.batchInput(o)
-			if err != nil {
-				return err
-			}
+			t := e.batchInput(o)
 			ids = &t
 		case a.Type.IsGraph():
 			t := e.graphInput(o)
@@ -170,24 +156,22 @@ func (e *emitter) inputs(o ModelOptions) error {
 		case e.overEdges(a):
 			weights = append(weights, a)
 		default:
-			if err := e.plainInput(a, o); err != nil {
-				return err
-			}
+			e.plainInput(a, o)
 		}
 	}
 	e.checkPairs()
 	for name := range o.Constants {
 		if e.fn.Arg(name) == nil {
-			return fmt.Errorf("@%s has no argument %q to make a constant of", e.fn.Name, name)
+			panic(emitErrorf("@%s has no argument %q to make a constant of", e.fn.Name, name))
 		}
 	}
 	for _, w := range weights {
 		if w.Type.Rank() != 1 {
-			return fmt.Errorf("@%s: argument %s is %s; of values of the edges a vector can be written", e.fn.Name, w.Name, w.Type)
+			panic(emitErrorf("@%s: argument %s is %s; of values of the edges a vector can be written", e.fn.Name, w.Name, w.Type))
 		}
 	}
 	if len(weights) > 1 {
-		return fmt.Errorf("@%s has %d arguments over the edges; one can be written", e.fn.Name, len(weights))
+		panic(emitErrorf("@%s has %d arguments over the edges; one can be written", e.fn.Name, len(weights)))
 	}
 	if len(weights) == 1 && !o.NoEdgeWeight {
 		e.weighted = true
@@ -200,14 +184,10 @@ func (e *emitter) inputs(o ModelOptions) error {
 		}
 	}
 	if index != nil {
-		if err := e.connect(*index, o); err != nil {
-			return err
-		}
+		e.connect(*index, o)
 	}
 	if ids != nil {
-		if err := e.connectBatch(*ids); err != nil {
-			return err
-		}
+		e.connectBatch(*ids)
 	}
 	for _, w := range weights {
 		v := &edgeValue{}
@@ -219,7 +199,6 @@ func (e *emitter) inputs(o ModelOptions) error {
 		}
 		e.values[w] = value{edge: v}
 	}
-	return nil
 }
 
 func (e *emitter) graphInput(o ModelOptions) tensor {
@@ -229,17 +208,17 @@ func (e *emitter) graphInput(o ModelOptions) tensor {
 	return e.input(InputEdgeIndex, o.Docs[InputEdgeIndex], Int64Type, fixed(2), named("num_edges"))
 }
 
-func (e *emitter) plainInput(a *ir.Value, o ModelOptions) error {
+func (e *emitter) plainInput(a *ir.Value, o ModelOptions) {
 	if c, ok := o.Constants[a.Name]; ok {
 		if a.Type.Rank() != 0 {
-			return fmt.Errorf("@%s: argument %s is %s; only scalars become constants", e.fn.Name, a.Name, a.Type)
+			panic(emitErrorf("@%s: argument %s is %s; only scalars become constants", e.fn.Name, a.Name, a.Type))
 		}
 		e.values[a] = value{t: e.scalar(float64(c))}
-		return nil
+		return
 	}
 	dtype, err := dtypeOf(a.Type.DType)
 	if err != nil {
-		return fmt.Errorf("@%s: argument %s: %w", e.fn.Name, a.Name, err)
+		panic(emitErrorf("@%s: argument %s: %w", e.fn.Name, a.Name, err))
 	}
 	dims := make([]dim, a.Type.Rank())
 	for i, d := range a.Type.Dims {
@@ -248,15 +227,16 @@ func (e *emitter) plainInput(a *ir.Value, o ModelOptions) error {
 		}
 	}
 	if e.dense() && len(dims) != 2 {
-		return fmt.Errorf("@%s: argument %s is %s; the dense form takes matrices", e.fn.Name, a.Name, a.Type)
+		panic(emitErrorf("@%s: argument %s is %s; the dense form takes matrices", e.fn.Name, a.Name, a.Type))
 	}
 	if a.Name == SparseArg && o.SparseX {
-		return e.sparseInput(a, o)
+		e.sparseInput(a, o)
+		return
 	}
 	t := e.input(a.Name, o.Docs[a.Name], dtype, dims...)
 	e.values[a] = value{t: t}
 	if e.nodes != nil || e.nodeOnes != nil || len(dims) == 0 || a.Type.Dims[0] != e.nodeDim() {
-		return nil
+		return
 	}
 	if e.dense() {
 		if dtype == float32Type {
@@ -267,11 +247,10 @@ func (e *emitter) plainInput(a *ir.Value, o ModelOptions) error {
 				e.nodeOnes = &ones
 			})
 		}
-		return nil
+		return
 	}
 	n := e.rename(e.sizeOf(t, 0), "nodes/count", "number of nodes")
 	e.nodes = &n
-	return nil
 }
 
 // checkPairs has the file refuse pairs of nodes that there are not: onnxruntime reads
@@ -290,19 +269,19 @@ func (e *emitter) checkPairs() {
 }
 
 // connect builds the aggregation over the graph input.
-func (e *emitter) connect(index tensor, o ModelOptions) error {
+func (e *emitter) connect(index tensor, o ModelOptions) {
 	if e.dense() {
 		if o.Symmetrize {
-			return ErrDenseSymmetric
+			panic(emitError{ErrDenseSymmetric})
 		}
 		if e.nodeOnes == nil {
-			return fmt.Errorf("@%s has a graph but no features over its nodes", e.fn.Name)
+			panic(emitErrorf("@%s has a graph but no features over its nodes", e.fn.Name))
 		}
 		e.forward = &denseSum{b: e.builder, adjacency: index, ones: *e.nodeOnes}
-		return nil
+		return
 	}
 	if e.nodes == nil {
-		return fmt.Errorf("@%s has a graph but no features over its nodes", e.fn.Name)
+		panic(emitErrorf("@%s has a graph but no features over its nodes", e.fn.Name))
 	}
 	e.list = newEdgeList(e.builder, index, *e.nodes, named("num_nodes"))
 	if o.Symmetrize {
@@ -317,7 +296,6 @@ func (e *emitter) connect(index tensor, o ModelOptions) error {
 	default:
 		e.forward = newBuckets(e.list)
 	}
-	return nil
 }
 
 // maxProtobuf is where protobuf's own limit lies.

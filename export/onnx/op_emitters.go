@@ -8,7 +8,7 @@ import (
 
 // opLine is one line of the table from operations to ONNX.
 type opEmitter struct {
-	emit func(e *emitter, op *ir.Op) (value, error)
+	emit func(e *emitter, op *ir.Op) value
 	// dense tells that the line also serves the dense form.
 	dense bool
 }
@@ -89,101 +89,74 @@ func init() {
 	}
 }
 
-func (e *emitter) operands2(op *ir.Op) (x, y tensor, err error) {
-	if x, err = e.operand(op, 0); err == nil {
-		y, err = e.operand(op, 1)
-	}
-	return x, y, err
+func (e *emitter) operands2(op *ir.Op) (x, y tensor) {
+	x = e.operand(op, 0)
+	return x, e.operand(op, 1)
 }
 
-func arith(opType string) func(*emitter, *ir.Op) (value, error) {
-	return func(e *emitter, op *ir.Op) (value, error) {
-		x, y, err := e.operands2(op)
-		if err != nil {
-			return value{}, err
-		}
+func arith(opType string) func(*emitter, *ir.Op) value {
+	return func(e *emitter, op *ir.Op) value {
+		x, y := e.operands2(op)
 		if e.dense() && x.dims[0] != y.dims[0] && x.dims[1] != y.dims[1] && !x.dims[0].equal(1) && !y.dims[0].equal(1) {
-			return value{}, e.unsupported(op, "its operands' shapes do not broadcast as matrices")
+			panic(e.unsupported(op, "its operands' shapes do not broadcast as matrices"))
 		}
-		return value{t: e.binary(opType, x, y)}, nil
+		return value{t: e.binary(opType, x, y)}
 	}
 }
 
 // emitMul keeps products of edge values apart; see edgeValue.
-func emitMul(e *emitter, op *ir.Op) (value, error) {
-	a, err := e.edge(op, 0)
-	if err != nil {
-		return value{}, err
-	}
-	b, err := e.edge(op, 1)
-	if err != nil {
-		return value{}, err
-	}
+func emitMul(e *emitter, op *ir.Op) value {
+	a := e.edge(op, 0)
+	b := e.edge(op, 1)
 	if a != nil && b != nil {
-		v, err := e.timesEdges(op, a, b)
-		return value{edge: v}, err
+		return value{edge: e.timesEdges(op, a, b)}
 	}
 	return arith("Mul")(e, op)
 }
 
-func emitCompare(opType string) func(*emitter, *ir.Op) (value, error) {
-	return func(e *emitter, op *ir.Op) (value, error) {
-		x, y, err := e.operands2(op)
-		if err != nil {
-			return value{}, err
-		}
-		return value{t: e.cast(e.compare(opType, x, y), x.dtype)}, nil
+func emitCompare(opType string) func(*emitter, *ir.Op) value {
+	return func(e *emitter, op *ir.Op) value {
+		x, y := e.operands2(op)
+		return value{t: e.cast(e.compare(opType, x, y), x.dtype)}
 	}
 }
 
 // emitLogAddExp writes max(a, b) + ln(1 + e^−|a − b|), which does not overflow.
-func emitLogAddExp(e *emitter, op *ir.Op) (value, error) {
-	x, y, err := e.operands2(op)
-	if err != nil {
-		return value{}, err
-	}
+func emitLogAddExp(e *emitter, op *ir.Op) value {
+	x, y := e.operands2(op)
 	far := e.unary("Neg", e.unary("Abs", e.binary("Sub", x, y)))
-	return value{t: e.binary("Add", e.binary("Max", x, y), e.unary("Log", e.binary("Add", e.unary("Exp", far), e.floatConst(1))))}, nil
+	return value{t: e.binary("Add", e.binary("Max", x, y), e.unary("Log", e.binary("Add", e.unary("Exp", far), e.floatConst(1))))}
 }
 
-func emitUnary(opType string) func(*emitter, *ir.Op) (value, error) {
-	return func(e *emitter, op *ir.Op) (value, error) {
-		x, err := e.operand(op, 0)
-		return value{t: e.unary(opType, x)}, err
+func emitUnary(opType string) func(*emitter, *ir.Op) value {
+	return func(e *emitter, op *ir.Op) value {
+		return value{t: e.unary(opType, e.operand(op, 0))}
 	}
 }
 
-func emitSame(e *emitter, op *ir.Op) (value, error) {
+func emitSame(e *emitter, op *ir.Op) value {
 	if x := e.values[op.Operands[0]]; x.sparse != nil {
-		return x, nil
+		return x
 	}
 	return e.lookup(op.Operands[0])
 }
 
-func emitLeakyReLU(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	return value{t: e.unary("LeakyRelu", x, floatAttr("alpha", float32(op.Float("slope"))))}, err
+func emitLeakyReLU(e *emitter, op *ir.Op) value {
+	return value{t: e.unary("LeakyRelu", e.operand(op, 0), floatAttr("alpha", float32(op.Float("slope"))))}
 }
 
-func emitSquare(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	if err != nil {
-		return value{}, err
-	}
-	return value{t: e.binary("Mul", x, x)}, nil
+func emitSquare(e *emitter, op *ir.Op) value {
+	x := e.operand(op, 0)
+	return value{t: e.binary("Mul", x, x)}
 }
 
-func emitRsqrt(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	if err != nil {
-		return value{}, err
-	}
-	return value{t: e.unary("Reciprocal", e.unary("Sqrt", x))}, nil
+func emitRsqrt(e *emitter, op *ir.Op) value {
+	return value{t: e.unary("Reciprocal", e.unary("Sqrt", e.operand(op, 0)))}
 }
 
-func emitPow(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	return value{t: e.binary("Pow", x, e.floatConst(float32(op.Float("exponent"))))}, err
+func emitPow(e *emitter, op *ir.Op) value {
+	x := e.operand(op, 0)
+	return value{t: e.binary("Pow", x, e.floatConst(float32(op.Float("exponent"))))}
 }
 
 // scalar is a constant that broadcasts against anything.
@@ -194,19 +167,19 @@ func (e *emitter) scalar(v float64) tensor {
 	return e.floatConst(float32(v))
 }
 
-func emitFill(e *emitter, op *ir.Op) (value, error) {
+func emitFill(e *emitter, op *ir.Op) value {
 	t, v := op.Result().Type, op.Float("value")
 	if t.DType != ir.F32 {
-		return value{}, e.unsupported(op, "constants of type %s are not written", t.DType)
+		panic(e.unsupported(op, "constants of type %s are not written", t.DType))
 	}
 	if e.overEdges(op.Result()) {
 		if v == 1 {
-			return value{edge: &edgeValue{}}, nil
+			return value{edge: &edgeValue{}}
 		}
 		if e.dense() {
-			return value{}, e.unsupported(op, "it fills single edges, which an adjacency matrix does not have")
+			panic(e.unsupported(op, "it fills single edges, which an adjacency matrix does not have"))
 		}
-		return value{t: e.filledFloat(e.sizeOf(e.list.dst, 0), float32(v), e.list.dst.dims...)}, nil
+		return value{t: e.filledFloat(e.sizeOf(e.list.dst, 0), float32(v), e.list.dst.dims...)}
 	}
 	dims := e.shape(t)
 	size, ints := 1, make([]int, len(dims))
@@ -214,21 +187,21 @@ func emitFill(e *emitter, op *ir.Op) (value, error) {
 		if !d.isFixed() {
 			if e.dense() {
 				if e.nodeOnes != nil && t.Rank() == 1 && t.Dims[0] == e.nodeDim() {
-					return value{t: e.binary("Mul", *e.nodeOnes, e.scalar(v))}, nil
+					return value{t: e.binary("Mul", *e.nodeOnes, e.scalar(v))}
 				}
-				return value{}, e.unsupported(op, "its shape %s is known at run time only", t)
+				panic(e.unsupported(op, "its shape %s is known at run time only", t))
 			}
-			shape, err := e.shapeValue(op, t)
-			return value{t: e.filledFloat(shape, float32(v), dims...)}, err
+			shape := e.shapeValue(op, t)
+			return value{t: e.filledFloat(shape, float32(v), dims...)}
 		}
 		ints[i] = int(d.n)
 		size *= ints[i]
 	}
-	return value{t: e.floats("const", slices.Repeat([]float32{float32(v)}, size), ints...)}, nil
+	return value{t: e.floats("const", slices.Repeat([]float32{float32(v)}, size), ints...)}
 }
 
 // shapeValue returns the run-time shape of an IR type, int64 [rank].
-func (e *emitter) shapeValue(op *ir.Op, t ir.Type) (tensor, error) {
+func (e *emitter) shapeValue(op *ir.Op, t ir.Type) tensor {
 	var parts []tensor
 	for _, d := range t.Dims {
 		n, ok := d.Size()
@@ -240,13 +213,13 @@ func (e *emitter) shapeValue(op *ir.Op, t ir.Type) (tensor, error) {
 		case e.graph != nil && d == e.graph.Type.Dims[1]:
 			parts = append(parts, e.sizeOf(e.list.dst, 0))
 		default:
-			return tensor{}, e.unsupported(op, "no input has the dimension %s", d)
+			panic(e.unsupported(op, "no input has the dimension %s", d))
 		}
 	}
 	if len(parts) == 1 {
-		return parts[0], nil
+		return parts[0]
 	}
-	return e.concat(0, parts...), nil
+	return e.concat(0, parts...)
 }
 
 func axesOf(op *ir.Op, rank int) []int64 {
@@ -263,28 +236,22 @@ func axesOf(op *ir.Op, rank int) []int64 {
 	return axes
 }
 
-func emitReduce(opType string) func(*emitter, *ir.Op) (value, error) {
-	return func(e *emitter, op *ir.Op) (value, error) {
-		x, err := e.operand(op, 0)
-		if err != nil {
-			return value{}, err
-		}
+func emitReduce(opType string) func(*emitter, *ir.Op) value {
+	return func(e *emitter, op *ir.Op) value {
+		x := e.operand(op, 0)
 		if e.overEdges(op.Operands[0]) && op.Str("axis") != "1" {
 			x = e.list.keep(x)
 		}
 		axes := axesOf(op, x.rank())
 		if len(axes) == 0 { // of a scalar
-			return value{t: e.unary("Identity", x)}, nil
+			return value{t: e.unary("Identity", x)}
 		}
-		return value{t: e.reduceOp(opType, x, axes, op.Bool("keep") && op.Str("axis") != "all", e.shape(op.Result().Type)...)}, nil
+		return value{t: e.reduceOp(opType, x, axes, op.Bool("keep") && op.Str("axis") != "all", e.shape(op.Result().Type)...)}
 	}
 }
 
-func emitCount(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	if err != nil {
-		return value{}, err
-	}
+func emitCount(e *emitter, op *ir.Op) value {
+	x := e.operand(op, 0)
 	if e.overEdges(op.Operands[0]) {
 		x = e.list.keep(x)
 	}
@@ -294,75 +261,60 @@ func emitCount(e *emitter, op *ir.Op) (value, error) {
 		n = e.binary("Mul", n, e.sizeOf(x, int(a)))
 	}
 	n = e.binary("Max", n, e.int64s(1))
-	return value{t: e.cast(e.squeeze(n, 0), x.dtype)}, nil
+	return value{t: e.cast(e.squeeze(n, 0), x.dtype)}
 }
 
-func emitBroadcastTo(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	if err != nil {
-		return value{}, err
-	}
+func emitBroadcastTo(e *emitter, op *ir.Op) value {
+	x := e.operand(op, 0)
 	t := op.Result().Type
-	shape, err := e.shapeValue(op, t)
-	if err != nil {
-		return value{}, err
-	}
-	return value{t: e.op("Expand", x.dtype, e.shape(t), []tensor{x, shape})}, nil
+	shape := e.shapeValue(op, t)
+	return value{t: e.op("Expand", x.dtype, e.shape(t), []tensor{x, shape})}
 }
 
-func emitUnsqueeze(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	if err != nil {
-		return value{}, err
-	}
+func emitUnsqueeze(e *emitter, op *ir.Op) value {
+	x := e.operand(op, 0)
 	if e.dense() {
 		if op.Operands[0].Type.Dims[0] != e.nodeDim() {
-			return value{}, e.unsupported(op, "it turns a row into a column")
+			panic(e.unsupported(op, "it turns a row into a column"))
 		}
-		return value{t: x}, nil
+		return value{t: x}
 	}
-	return value{t: e.column(x)}, nil
+	return value{t: e.column(x)}
 }
 
-func emitSqueeze(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	if err != nil {
-		return value{}, err
-	}
+func emitSqueeze(e *emitter, op *ir.Op) value {
+	x := e.operand(op, 0)
 	if e.dense() && op.Operands[0].Type.Dims[0] != e.nodeDim() {
-		return value{}, e.unsupported(op, "it turns a column into a row")
+		panic(e.unsupported(op, "it turns a column into a row"))
 	}
-	return value{t: e.vector(x)}, nil
+	return value{t: e.vector(x)}
 }
 
-func emitSoftmax(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	return value{t: e.unary("Softmax", x, intAttr("axis", 1))}, err
+func emitSoftmax(e *emitter, op *ir.Op) value {
+	x := e.operand(op, 0)
+	return value{t: e.unary("Softmax", x, intAttr("axis", 1))}
 }
 
-func emitLogSoftmax(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	return value{t: e.unary("LogSoftmax", x, intAttr("axis", 1))}, err
+func emitLogSoftmax(e *emitter, op *ir.Op) value {
+	x := e.operand(op, 0)
+	return value{t: e.unary("LogSoftmax", x, intAttr("axis", 1))}
 }
 
 // emitNormalize divides rows by their p-norm, at least eps, so that rows of
 // zeros stay zeros. (LpNormalization gives NaN there and is missing on CUDA.)
-func emitNormalize(p int) func(*emitter, *ir.Op) (value, error) {
-	return func(e *emitter, op *ir.Op) (value, error) {
+func emitNormalize(p int) func(*emitter, *ir.Op) value {
+	return func(e *emitter, op *ir.Op) value {
 		eps := op.Float("eps")
 		if x := e.values[op.Operands[0]]; x.sparse != nil && x.per == nil {
 			rows, norm := x.sparse.normalized(p, eps)
-			return value{sparse: rows, per: &norm}, nil
+			return value{sparse: rows, per: &norm}
 		}
-		x, err := e.operand(op, 0)
-		if err != nil {
-			return value{}, err
-		}
+		x := e.operand(op, 0)
 		if e.dense() {
-			return value{t: e.normalizeDense(p, x, eps)}, nil
+			return value{t: e.normalizeDense(p, x, eps)}
 		}
 		norm, far := e.farRows(p, x, e.rowNorm(p, x), eps)
-		return value{t: x, per: &norm, far: far}, nil
+		return value{t: x, per: &norm, far: far}
 	}
 }
 
@@ -376,112 +328,77 @@ func (b *builder) rowNorm(p int, x tensor) tensor {
 	return b.reduceOp("ReduceL2", x, []int64{1}, true, x.dims[0], fixed(1))
 }
 
-func emitMatMul(e *emitter, op *ir.Op) (value, error) {
+func emitMatMul(e *emitter, op *ir.Op) value {
 	if x := e.values[op.Operands[0]]; x.sparse != nil && !op.Bool("ta") && !op.Bool("tb") {
-		w, small, err := e.quantizedWeight(op)
-		if err != nil {
-			return value{}, err
-		}
 		var y tensor
-		if small {
+		if w, small := e.quantizedWeight(op); small {
 			y = w.dense(e)
-		} else if y, err = e.operand(op, 1); err != nil {
-			return value{}, err
+		} else {
+			y = e.operand(op, 1)
 		}
-		t, err := x.sparse.times(y)
-		return value{t: t, per: x.per}, err
+		return value{t: x.sparse.times(y), per: x.per}
 	}
-	if w, ok, err := e.quantizedWeight(op); err != nil {
-		return value{}, err
-	} else if ok {
+	if w, ok := e.quantizedWeight(op); ok {
 		if x := e.values[op.Operands[0]]; x.per != nil && x.sparse == nil && w.values.width() < x.t.width() {
 			y := w.times(e, x.far.blank(e, x.t))
-			return value{t: x.far.put(e.builder, y, w.times(e, x.far.unit)), per: x.per}, nil
+			return value{t: x.far.put(e.builder, y, w.times(e, x.far.unit)), per: x.per}
 		}
-		x, err := e.operand(op, 0)
-		return value{t: w.times(e, x)}, err
+		return value{t: w.times(e, e.operand(op, 0))}
 	}
 	if x := e.values[op.Operands[0]]; x.per != nil && !op.Bool("ta") && !op.Bool("tb") {
-		y, err := e.operand(op, 1)
-		if err != nil {
-			return value{}, err
-		}
+		y := e.operand(op, 1)
 		if y.width() < x.t.width() {
-			return value{t: x.far.put(e.builder, e.matmul(x.t, y), e.matmul(x.far.unit, y)), per: x.per}, nil
+			return value{t: x.far.put(e.builder, e.matmul(x.t, y), e.matmul(x.far.unit, y)), per: x.per}
 		}
 	}
-	x, y, err := e.operands2(op)
-	if err != nil {
-		return value{}, err
-	}
+	x, y := e.operands2(op)
 	flip := func(t tensor, yes bool) tensor {
 		if !yes {
 			return t
 		}
 		return e.op("Transpose", t.dtype, []dim{t.dims[1], t.dims[0]}, []tensor{t}, intsAttr("perm", 1, 0))
 	}
-	return value{t: e.matmul(flip(x, op.Bool("ta")), flip(y, op.Bool("tb")))}, nil
+	return value{t: e.matmul(flip(x, op.Bool("ta")), flip(y, op.Bool("tb")))}
 }
 
-func emitConcat(e *emitter, op *ir.Op) (value, error) {
-	x, y, err := e.operands2(op)
-	if err != nil {
-		return value{}, err
-	}
-	return value{t: e.concat(1, x, y)}, nil
+func emitConcat(e *emitter, op *ir.Op) value {
+	x, y := e.operands2(op)
+	return value{t: e.concat(1, x, y)}
 }
 
-func emitColumns(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	if err != nil {
-		return value{}, err
-	}
+func emitColumns(e *emitter, op *ir.Op) value {
+	x := e.operand(op, 0)
 	from, width := op.Int("from"), op.Int("width")
 	return value{t: e.op("Slice", x.dtype, []dim{x.dims[0], fixed(width)},
-		[]tensor{x, e.int64s(int64(from)), e.int64s(int64(from + width)), e.int64s(1)})}, nil
+		[]tensor{x, e.int64s(int64(from)), e.int64s(int64(from + width)), e.int64s(1)})}
 }
 
-func emitSlice(e *emitter, op *ir.Op) (value, error) {
-	x, err := e.operand(op, 0)
-	if err != nil {
-		return value{}, err
-	}
+func emitSlice(e *emitter, op *ir.Op) value {
+	x := e.operand(op, 0)
 	from, count := op.Int("from"), op.Int("count")
 	return value{t: e.op("Slice", x.dtype, append([]dim{fixed(count)}, x.dims[1:]...),
-		[]tensor{x, e.int64s(int64(from)), e.int64s(int64(from + count)), e.int64s(0)})}, nil
+		[]tensor{x, e.int64s(int64(from)), e.int64s(int64(from + count)), e.int64s(0)})}
 }
 
-func emitStack(e *emitter, op *ir.Op) (value, error) {
-	x, y, err := e.operands2(op)
-	if err != nil {
-		return value{}, err
-	}
-	return value{t: e.concat(0, x, y)}, nil
+func emitStack(e *emitter, op *ir.Op) value {
+	x, y := e.operands2(op)
+	return value{t: e.concat(0, x, y)}
 }
 
-func emitGather(e *emitter, op *ir.Op) (value, error) {
-	x, idx, err := e.operands2(op)
-	if err != nil {
-		return value{}, err
-	}
-	return value{t: e.gather(x, idx)}, nil
+func emitGather(e *emitter, op *ir.Op) value {
+	x, idx := e.operands2(op)
+	return value{t: e.gather(x, idx)}
 }
 
 // emitScatterAdd adds rows over a flattened index: the N-dimensional operators
 // race or are slow.
-func emitScatterAdd(e *emitter, op *ir.Op) (value, error) {
-	x, idx, err := e.operands2(op)
-	if err != nil {
-		return value{}, err
-	}
+func emitScatterAdd(e *emitter, op *ir.Op) value {
+	x, idx := e.operands2(op)
 	t := op.Result().Type
-	shape, err := e.shapeValue(op, t)
-	if err != nil {
-		return value{}, err
-	}
+	shape := e.shapeValue(op, t)
 	dims := e.shape(t)
 	if x.rank() == 1 {
-		return value{t: e.scatterAdd(e.filledFloat(shape, 0, dims...), idx, x)}, nil
+		return value{t: e.scatterAdd(e.filledFloat(shape, 0, dims...), idx, x)}
 	}
 	width := x.width()
 	columns := make([]int64, width)
@@ -492,33 +409,25 @@ func emitScatterAdd(e *emitter, op *ir.Op) (value, error) {
 	rows := e.gather(shape, e.int64s(0))
 	zeros := e.filledFloat(e.binary("Mul", rows, e.int64Const(int64(width))), 0, unknown)
 	sums := e.scatterAdd(zeros, e.reshape(flat, e.int64s(-1), unknown), e.reshape(x, e.int64s(-1), unknown))
-	return value{t: e.reshape(sums, e.int64s(-1, int64(width)), dims...)}, nil
+	return value{t: e.reshape(sums, e.int64s(-1, int64(width)), dims...)}
 }
 
-func emitPairDot(e *emitter, op *ir.Op) (value, error) {
-	p, pairs, err := e.operands2(op)
-	if err != nil {
-		return value{}, err
-	}
+func emitPairDot(e *emitter, op *ir.Op) value {
+	p, pairs := e.operands2(op)
 	q := p
 	if len(op.Operands) > 2 && op.Operands[2] != nil {
-		if q, err = e.operand(op, 2); err != nil {
-			return value{}, err
-		}
+		q = e.operand(op, 2)
 	}
-	return value{t: e.rowSum(e.binary("Mul", e.gather(p, e.pairEnd(pairs, 0)), e.gather(q, e.pairEnd(pairs, 1))))}, nil
+	return value{t: e.rowSum(e.binary("Mul", e.gather(p, e.pairEnd(pairs, 0)), e.gather(q, e.pairEnd(pairs, 1))))}
 }
 
-func emitPairGather(e *emitter, op *ir.Op) (value, error) {
-	v, pairs, err := e.operands2(op)
-	if err != nil {
-		return value{}, err
-	}
+func emitPairGather(e *emitter, op *ir.Op) value {
+	v, pairs := e.operands2(op)
 	end := int64(0)
 	if op.Str("end") == "second" {
 		end = 1
 	}
-	return value{t: e.gather(v, e.pairEnd(pairs, end))}, nil
+	return value{t: e.gather(v, e.pairEnd(pairs, end))}
 }
 
 // pairEnd returns the first (0) or the second (1) nodes of pairs.

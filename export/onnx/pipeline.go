@@ -1,8 +1,6 @@
 package onnx
 
 import (
-	"fmt"
-
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
 	"github.com/gsrc-dev/gsrc/ir"
 )
@@ -43,7 +41,7 @@ type PipelineParts struct{ Encode, Score, Classify *ir.Func }
 
 // Pipeline writes the three functions and what is between them as one model: embeds the
 // nodes, finds candidates for edges, scores them, and classifies on the refined graph.
-func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o ModelOptions) (*onnxpb.ModelProto, error) {
+func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o ModelOptions) (_ *onnxpb.ModelProto, err error) {
 	docs := o.Docs
 	b := newBuilder(o.Name, o.Doc)
 	b.opset = o.Opset
@@ -56,29 +54,18 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 	enc.precision = o.Precision
 	inputs := o // the encoder takes no constants, and its weights are part of the model
 	inputs.Constants, inputs.NoEdgeWeight = nil, false
-	err := enc.inputs(inputs)
-	if err != nil {
-		return nil, err
-	}
+	defer emitted(&err)
+	enc.inputs(inputs)
 	k := b.input(InputK, docs[InputK], Int64Type, fixed(1))
-	b.under("encoder", func() { err = enc.run() })
-	if err != nil {
-		return nil, err
-	}
-	h, err := enc.lookup(Result(enc.fn, "embedding"))
-	if err != nil {
-		return nil, err
-	}
+	b.under("encoder", enc.run)
+	h := enc.lookup(Result(enc.fn, "embedding"))
 	s := search{b: b, list: enc.list, nodes: boundedNodes(b, enc.list.nodes)}
 	b.in("k", func() {
 		k = b.binary("Add", k, b.refusal(b.compare("Less", k, b.int64Const(0)), "k_is_not_negative", "fails where k is negative"))
 	})
 	near := s.nearest(h.t, k)
 	c := s.candidates(near, r.Mutual)
-	p, err := scoreCandidates(b, parts.Score, params, h.t, c, o)
-	if err != nil {
-		return nil, err
-	}
+	p := scoreCandidates(b, parts.Score, params, h.t, c, o)
 	b.in("refined", func() {
 		if r.Judged {
 			p = c.judged(b, p, *enc.weight)
@@ -89,19 +76,10 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 	})
 	cls := newEmitter(b, parts.Classify, o.Lowering, params)
 	cls.precision = o.Precision
-	if err := bindRefined(cls, enc, c, p, r.Weighted && !o.NoEdgeWeight); err != nil {
-		return nil, err
-	}
-	b.under("classifier", func() { err = cls.run() })
-	if err != nil {
-		return nil, err
-	}
+	bindRefined(cls, enc, c, p, r.Weighted && !o.NoEdgeWeight)
+	b.under("classifier", cls.run)
 	for _, r := range cls.fn.Results {
-		v, err := cls.lookup(r.Value)
-		if err != nil {
-			return nil, err
-		}
-		b.output(v.t, r.Name, docs[r.Name])
+		b.output(cls.lookup(r.Value).t, r.Name, docs[r.Name])
 	}
 	edges := named(refinedEdges)
 	output := func(t tensor, name string, dims ...dim) {
@@ -117,7 +95,7 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 }
 
 // scoreCandidates writes the scorer on the candidates: the probability of each.
-func scoreCandidates(b *builder, fn *ir.Func, params map[string][]float32, h tensor, c *candidates, o ModelOptions) (tensor, error) {
+func scoreCandidates(b *builder, fn *ir.Func, params map[string][]float32, h tensor, c *candidates, o ModelOptions) tensor {
 	e := newEmitter(b, fn, o.Lowering, params)
 	e.precision = o.Precision
 	for _, a := range e.fn.Args {
@@ -129,29 +107,19 @@ func scoreCandidates(b *builder, fn *ir.Func, params map[string][]float32, h ten
 		case isConstant:
 			e.values[a] = value{t: e.scalar(float64(v))}
 		default:
-			return tensor{}, fmt.Errorf("@%s has the argument %s, which nothing in the pipeline gives", e.fn.Name, a.Name)
+			panic(emitErrorf("@%s has the argument %s, which nothing in the pipeline gives", e.fn.Name, a.Name))
 		}
 	}
-	var err error
-	b.under("scorer", func() { err = e.run() })
-	if err != nil {
-		return tensor{}, err
-	}
-	fresh, err := e.lookup(Result(e.fn, "probability"))
-	if err != nil {
-		return tensor{}, err
-	}
-	old, err := e.lookup(Result(e.fn, "probability_existing"))
-	if err != nil {
-		return tensor{}, err
-	}
+	b.under("scorer", e.run)
+	fresh := e.lookup(Result(e.fn, "probability"))
+	old := e.lookup(Result(e.fn, "probability_existing"))
 	p := b.op("Where", float32Type, c.existing.dims, []tensor{c.existing, old.t, fresh.t})
-	return b.rename(p, "candidates/probability", "probability of each candidate, by whether it exists already"), nil
+	return b.rename(p, "candidates/probability", "probability of each candidate, by whether it exists already")
 }
 
 // bindRefined gives the classifier its arguments: the encoder's features, and the
 // refined graph in both directions.
-func bindRefined(cls, enc *emitter, c *candidates, p tensor, weighted bool) error {
+func bindRefined(cls, enc *emitter, c *candidates, p tensor, weighted bool) {
 	b := cls.builder
 	cls.nodes = enc.nodes
 	cls.graph = GraphArg(cls.fn)
@@ -186,10 +154,9 @@ func bindRefined(cls, enc *emitter, c *candidates, p tensor, weighted bool) erro
 		case a.Name == SparseArg:
 			cls.values[a] = enc.values[enc.fn.Arg(SparseArg)]
 		default:
-			return fmt.Errorf("@%s has the argument %s, which nothing in the pipeline gives", cls.fn.Name, a.Name)
+			panic(emitErrorf("@%s has the argument %s, which nothing in the pipeline gives", cls.fn.Name, a.Name))
 		}
 	}
-	return nil
 }
 
 func Result(fn *ir.Func, name string) *ir.Value {

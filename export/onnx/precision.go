@@ -89,17 +89,17 @@ func roundHalves(name string, data []float32) ([]uint16, error) {
 }
 
 // halves returns a float32 value whose initialiser is stored in fp16.
-func (e *emitter) halves(name, path string, data []float32, dims ...int) (tensor, error) {
+func (e *emitter) halves(name, path string, data []float32, dims ...int) tensor {
 	list, err := roundHalves(name, data)
 	if err != nil {
-		return tensor{}, err
+		panic(emitError{err})
 	}
 	raw := make([]byte, 0, 2*len(list))
 	for _, h := range list {
 		raw = binary.LittleEndian.AppendUint16(raw, h)
 	}
 	t := e.cast(e.initializer(path, onnxpb.TensorProto_FLOAT16, raw, dims), float32Type)
-	return e.rename(t, strings.TrimPrefix(path, e.base)+"/float32", "the weight, stored in fp16"), nil
+	return e.rename(t, strings.TrimPrefix(path, e.base)+"/float32", "the weight, stored in fp16")
 }
 
 // weight8 is a weight [D,F] in 8 bits: (values − zero)·scale.
@@ -107,15 +107,12 @@ type weight8 struct{ values, zero, scale tensor }
 
 // quantizedWeight returns the operand of a product that is stored in 8 bits; ok is
 // false where it is no parameter, or the file has none such.
-func (e *emitter) quantizedWeight(op *ir.Op) (w weight8, ok bool, err error) {
+func (e *emitter) quantizedWeight(op *ir.Op) (w weight8, ok bool) {
 	v := op.Operands[1]
 	if e.precision != INT8 || !v.Param || v.Type.Rank() != 2 || op.Bool("ta") {
-		return w, false, nil
+		return w, false
 	}
-	t, err := e.lookup(v) // which checks it; the initialiser is dropped unless something else reads it
-	if err != nil {
-		return w, false, err
-	}
+	t := e.lookup(v) // which checks it; the initialiser is dropped unless something else reads it
 	rows, columns := int(t.t.dims[0].n), t.t.width()
 	data := e.params[v.Name]
 	if op.Bool("tb") {
@@ -146,7 +143,7 @@ func (e *emitter) quantizedWeight(op *ir.Op) (w weight8, ok bool, err error) {
 	w.values = e.initializer(e.layers.param(v.Name)+"/uint8", uint8Type, raw, []int{rows, columns})
 	w.zero = e.initializer("const", uint8Type, []byte{128}, nil)
 	w.scale = e.floats(e.layers.param(v.Name)+"/scale", scale, columns)
-	return w, true, nil
+	return w, true
 }
 
 // dense gives the weight in float32, for what picks its rows.

@@ -35,10 +35,10 @@ type sparseRows struct {
 }
 
 // sparseInput declares the inputs of an argument in CSR.
-func (e *emitter) sparseInput(a *ir.Value, o ModelOptions) error {
+func (e *emitter) sparseInput(a *ir.Value, o ModelOptions) {
 	columns, ok := a.Type.Dims[len(a.Type.Dims)-1].Size()
 	if e.dense() || a.Type.Rank() != 2 || !ok || a.Type.DType != ir.F32 {
-		return fmt.Errorf("@%s: argument %s is %s, which cannot be taken in CSR with the lowering %s; float32 matrices of a fixed width can, with degree-buckets, precomputed-buckets and scatter", e.fn.Name, a.Name, a.Type, e.lowering)
+		panic(emitErrorf("@%s: argument %s is %s, which cannot be taken in CSR with the lowering %s; float32 matrices of a fixed width can, with degree-buckets, precomputed-buckets and scatter", e.fn.Name, a.Name, a.Type, e.lowering))
 	}
 	b := e.builder
 	indptr := b.input(InputIndptr, o.Docs[InputIndptr], Int64Type, named("num_nodes_plus_1"))
@@ -66,7 +66,6 @@ func (e *emitter) sparseInput(a *ir.Value, o ModelOptions) error {
 	if e.nodes == nil && a.Type.Dims[0] == e.nodeDim() {
 		e.nodes = &x.rows
 	}
-	return nil
 }
 
 // checked returns indptr, and makes column what the file refuses to read where rows do
@@ -124,7 +123,7 @@ func (x *sparseRows) buckets() *bucketSum {
 }
 
 // times is the product with a matrix [D,F].
-func (x *sparseRows) times(w tensor) (tensor, error) { return x.buckets().sum(w, &x.values) }
+func (x *sparseRows) times(w tensor) tensor { return x.buckets().sum(w, &x.values) }
 
 // norm returns the p-norms of the rows, [N,1].
 func (x *sparseRows) norm(p int) tensor {
