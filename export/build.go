@@ -194,9 +194,6 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*manifest.Manifest,
 	if files[parity.FileName], err = manifest.MarshalJSON(report); err != nil {
 		return nil, nil, err
 	}
-	if files[parity.PageName], err = parity.Page(m, report); err != nil {
-		return nil, nil, err
-	}
 	for name, data := range files {
 		m.Files[name] = manifest.NewFileInfo(data)
 	}

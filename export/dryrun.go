@@ -52,6 +52,5 @@ func DryRun(o BuildOptions) ([]PlannedFile, error) {
 		plan = append(plan, PlannedFile{name, int64(len(o.Files[name])), "of the run, beside the models"})
 	}
 	return append(plan, PlannedFile{parity.FileName, -1, "how far onnxruntime is from the compiled forward pass"},
-		PlannedFile{parity.PageName, -1, "the same as a page"},
 		PlannedFile{manifest.FileName, -1, "what is in the folder: inputs, shapes, checksums, metrics"}), nil
 }

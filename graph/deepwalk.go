@@ -113,8 +113,7 @@ func (o *DeepWalkOptions) episodeSize() int {
 // On Cora a linear probe of it is as good as one of gensim's Word2Vec on the
 // same walks: 70.1 % and 70.7 % on the public split, 69.3 % and 69.6 % with 20
 // random labels a class, means of five seeds after one epoch, and 71.1 % and
-// 71.2 %, 69.9 % and 70.0 % after five; testdata/deepwalk/compare.py repeats the
-// comparison.
+// 71.2 %, 69.9 % and 70.0 % after five.
 func DeepWalk(pool *kernels.Pool, g *Graph, o DeepWalkOptions) ([]float32, error) {
 	o, err := o.withDefaults()
 	if err != nil {

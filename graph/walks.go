@@ -51,20 +51,3 @@ func (w *walker) walk(i int, dst []int32) {
 		v = w.col[uint64(lo)+uint64(words[t%4])*degree>>32]
 	}
 }
-
-// RandomWalks returns the walks that [DeepWalk] trains on with the same
-// options: WalksPerNode from every node that has a neighbour, each of
-// WalkLength nodes, every next one drawn evenly from the neighbours.
-func RandomWalks(g *Graph, o DeepWalkOptions) ([][]int32, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	w := newWalker(g, o.WalksPerNode, o.WalkLength, o.Seed)
-	out := make([][]int32, len(w.starts))
-	for i := range out {
-		out[i] = make([]int32, o.WalkLength)
-		w.walk(i, out[i])
-	}
-	return out, nil
-}

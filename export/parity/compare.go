@@ -15,11 +15,8 @@ import (
 // SchemaVersion is the version of parity.json.
 const SchemaVersion = 1
 
-// The names of a report in an export: its figures, and the same as a page.
-const (
-	FileName = "parity.json"
-	PageName = "parity.html"
-)
+// FileName is the name of a report in an export.
+const FileName = "parity.json"
 
 // Report is parity.json: how far the runtimes are from the compiler's own
 // forward pass.

@@ -3,10 +3,8 @@ package parity
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -46,30 +44,5 @@ func TestCompareOutputCountsUlpsAndClasses(t *testing.T) {
 	}
 	if o, _ := compareOutput("embedding", got, want, onnx.Exact); o.Argmax != nil {
 		t.Error("an embedding has no classes")
-	}
-}
-
-func TestReportPage(t *testing.T) {
-	m := &manifest.Manifest{Model: "gcn", Dataset: "<cora>", Lowering: onnx.DegreeBuckets, Opset: 17, Version: "1.2.3", Verified: true,
-		Models: map[string]manifest.ModelInfo{"classifier": {File: "classifier.onnx"}}}
-	out := Output{Name: "logits", MaxAbs: 2e-6, MaxRel: 1e-6, Bound: 1e-5, OK: true, Ulps: []int{3, 0, 1}, Argmax: &Agreement{4, 4}}
-	bad := Output{Name: "probabilities", MaxAbs: 2e-3, Bound: 1e-5, Ulps: []int{0, 4}}
-	r := &Report{Bound: "max|a-b| <= x", Runtimes: map[string]string{"onnxruntime": "1.27.0"},
-		Cases:    []Case{{Model: "classifier", Case: "hub", Runtime: "onnxruntime", Nodes: 5, Edges: 8, Outputs: []Output{out, bad}}},
-		Refusals: []Refusal{{"classifier", "a negative target", "onnxruntime"}}}
-	page, err := Page(m, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(page)
-	for _, want := range []string{"1 of 2 out of bounds", "&lt;cora&gt;", "20.0 %", "75.0 %", "≤ 3", "4 of 4", "2 to 3 ulp: 1 of 4", "a negative target", "onnxruntime 1.27.0", "max|a-b| ≤ x"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
-	for _, foreign := range []string{"http:", "https:", "src=", "<cora>", "ZgotmplZ"} {
-		if strings.Contains(text, foreign) {
-			t.Errorf("the page holds %q", foreign)
-		}
 	}
 }
