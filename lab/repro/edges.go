@@ -46,6 +46,7 @@ func edgeCells() (cells []cell) {
 	rows := []variant{
 		{eclGSR, nil},
 		{neverTrained, []string{"train.pretrain_steps=0", "train.joint_every=0"}},
+		{"judged by evidence", []string{"model.edges.judge=evidence"}},
 		{"judged by attributes", []string{"model.edges.judge=attributes"}},
 		{"judged by embeddings", []string{"model.edges.judge=embedding"}},
 	}
@@ -62,8 +63,8 @@ func edgeCells() (cells []cell) {
 		add(cell{panel: d + ", Metattack 20 %", data: d + "_metattack_0.2", clean: d + "_metattack_0"}, rows)
 	}
 	for _, d := range citations {
-		add(cell{panel: d + ", by degrees", data: d, kind: graph.Degrees}, rows[:2])
-		add(cell{panel: d + ", similar ends", data: d, kind: graph.Similar}, rows[:2])
+		add(cell{panel: d + ", by degrees", data: d, kind: graph.Degrees}, rows[:3])
+		add(cell{panel: d + ", similar ends", data: d, kind: graph.Similar}, rows[:3])
 	}
 	return cells
 }
