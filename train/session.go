@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -15,15 +16,16 @@ import (
 // without what surrounds them: for measurements. Structural attributes are random numbers.
 type Session struct{ t *trainer }
 
-// NewSession readies a job for the node task as [Train] does.
-func NewSession(job Job, cfg *config.Config, opts Options) (*Session, error) {
+// NewSession readies a job on one graph as [Train] does; its task is [Nodes] of ds.
+func NewSession(ds *data.Dataset, job Job, cfg *config.Config, opts Options) (*Session, error) {
+	job.Task = Nodes(ds)
 	cfg = cfg.Clone()
 	cfg.Train.PretrainSteps = 1 << 30 // steps may come without end
 	t, err := newTrainer(context.Background(), job, cfg, opts)
 	if err != nil {
 		return nil, err
 	}
-	in, ds := t.prog.inputs, t.steps.(*nodeSteps).ds
+	in := t.prog.inputs
 	if !slices.ContainsFunc(t.prog.Funcs, func(f *ir.Func) bool { a := f.Arg("x"); return a != nil && a.Type.Layout == ir.CSR }) {
 		x := ds.X.ToDense() // the pass that keeps features sparse was left out
 		in["x"] = runtime.F32(x.Dense, x.Rows, x.Cols)
@@ -75,7 +77,7 @@ func (s *Session) Candidates() (*graph.Structure, error) {
 	if err := (algorithm1{s.t, r}).refresh(); err != nil {
 		return nil, err
 	}
-	return s.t.steps.(*nodeSteps).found.set.Structure(), nil
+	return s.t.prog.inputs["c"].Graph, nil
 }
 
 // Step makes the next training step of a function and returns its loss.

@@ -67,5 +67,5 @@ func NewSession(j Job) (*train.Session, error) {
 		return nil, err
 	}
 	split := trainSplit(j.Data)
-	return train.NewSession(train.Job{Model: j.Model, Task: train.Nodes(j.Data), Split: &split}, c, train.Options{Device: j.Device, Without: j.Without})
+	return train.NewSession(j.Data, train.Job{Model: j.Model, Split: &split}, c, train.Options{Device: j.Device, Without: j.Without})
 }
