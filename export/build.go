@@ -179,6 +179,9 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*manifest.Manifest,
 			files[m.WeightsFile()] = m.Weights
 		}
 	}
+	if err := o.addPreprocess(ctx, files); err != nil {
+		return nil, nil, err
+	}
 	var checked []*parity.Model
 	for i := range models {
 		checked = append(checked, &models[i].Model)
@@ -404,15 +407,18 @@ func (o *BuildOptions) bindConstants(m *built) error {
 	return nil
 }
 
+// jsonText is JSON for metadata; empty where there is none.
+func jsonText(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
 // metadata describes a file to whoever finds it without its manifest.
 func (o *BuildOptions) metadata(m built) map[string]string {
-	text := func(v any) string {
-		b, err := json.Marshal(v)
-		if err != nil {
-			return ""
-		}
-		return string(b)
-	}
+	text := jsonText
 	md := map[string]string{
 		"task": m.task, "model": o.Model, "gsrc_version": o.Version, "dataset": o.Dataset, "config_hash": o.ConfigHash,
 		"metrics":   text(finiteMetrics(o.Metrics)),

@@ -48,6 +48,9 @@ func DryRun(o BuildOptions) ([]PlannedFile, error) {
 		info := infos[m.Name]
 		plan = append(plan, PlannedFile{info.TestData + "/", -1, fmt.Sprintf("inputs and expected outputs of %s, %d tensors", info.File, len(info.Inputs)+len(info.Outputs))})
 	}
+	if o.Columns != nil && o.Columns.Prepared() {
+		plan = append(plan, PlannedFile{PreprocessFile, -1, fmt.Sprintf("%d columns of a table → x [num_nodes, %d]", len(o.Columns.Columns), o.Columns.Width())})
+	}
 	for _, name := range slices.Sorted(maps.Keys(o.Files)) {
 		plan = append(plan, PlannedFile{name, int64(len(o.Files[name])), "of the run, beside the models"})
 	}

@@ -17,6 +17,9 @@ func TensorProto(name string, t ort.Tensor) (*onnxpb.TensorProto, error) {
 	if err := t.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	if t.DType == ort.Float64 || t.DType == ort.String {
+		return nil, fmt.Errorf("a tensor of %v is not written", t.DType)
+	}
 	p := &onnxpb.TensorProto{Name: name, Dims: t.Shape, RawData: []byte{}}
 	switch t.DType {
 	case ort.Float32:

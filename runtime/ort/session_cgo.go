@@ -331,6 +331,10 @@ func convertInfo(infos []onnxruntime.InputOutputInfo) []IO {
 			list[i].DType = Int64
 		case onnxruntime.TensorElementDataTypeBool:
 			list[i].DType = Bool
+		case onnxruntime.TensorElementDataTypeDouble:
+			list[i].DType = Float64
+		case onnxruntime.TensorElementDataTypeString:
+			list[i].DType = String
 		}
 	}
 	return list
@@ -495,11 +499,23 @@ func toValue(t Tensor, pinner *runtime.Pinner) (onnxruntime.Value, error) {
 		return newValue(t.Shape, t.I64, pinner)
 	case Bool:
 		return newValue(t.Shape, t.Bool, pinner)
+	case Float64:
+		return newValue(t.Shape, t.F64, pinner)
+	case String:
+		v, err := onnxruntime.NewStringTensor(onnxruntime.Shape(t.Shape))
+		if err != nil {
+			return nil, err
+		}
+		if err := v.SetContents(t.Str); err != nil {
+			v.Destroy()
+			return nil, err
+		}
+		return v, nil
 	}
 	return nil, fmt.Errorf("a tensor of %v cannot be passed on", t.DType)
 }
 
-func newValue[T float32 | int64 | bool](shape []int64, data []T, pinner *runtime.Pinner) (onnxruntime.Value, error) {
+func newValue[T float32 | float64 | int64 | bool](shape []int64, data []T, pinner *runtime.Pinner) (onnxruntime.Value, error) {
 	if len(shape) == 0 {
 		return onnxruntime.NewScalar(data[0])
 	}

@@ -15,6 +15,8 @@ const (
 	Float32
 	Int64
 	Bool
+	Float64 // as inputs only
+	String  // as inputs only
 )
 
 func (d DType) String() string {
@@ -25,6 +27,10 @@ func (d DType) String() string {
 		return "int64"
 	case Bool:
 		return "bool"
+	case Float64:
+		return "float64"
+	case String:
+		return "string"
 	}
 	return "unsupported type"
 }
@@ -38,6 +44,8 @@ type Tensor struct {
 	F32  []float32
 	I64  []int64
 	Bool []bool
+	F64  []float64
+	Str  []string
 }
 
 // Float32s makes a float32 tensor over data, which is not copied.
@@ -55,6 +63,16 @@ func Bools(data []bool, shape ...int64) Tensor {
 	return Tensor{DType: Bool, Shape: shape, Bool: data}
 }
 
+// Float64s makes a float64 tensor over data, which is not copied.
+func Float64s(data []float64, shape ...int64) Tensor {
+	return Tensor{DType: Float64, Shape: shape, F64: data}
+}
+
+// Strings makes a tensor of texts over data.
+func Strings(data []string, shape ...int64) Tensor {
+	return Tensor{DType: String, Shape: shape, Str: data}
+}
+
 // Len returns the number of elements that the data slice holds.
 func (t Tensor) Len() int {
 	switch t.DType {
@@ -64,13 +82,17 @@ func (t Tensor) Len() int {
 		return len(t.I64)
 	case Bool:
 		return len(t.Bool)
+	case Float64:
+		return len(t.F64)
+	case String:
+		return len(t.Str)
 	}
 	return 0
 }
 
 // Check reports whether the number of elements fits the shape.
 func (t Tensor) Check() error {
-	if t.DType < Float32 || t.DType > Bool {
+	if t.DType < Float32 || t.DType > String {
 		return fmt.Errorf("a tensor of %v cannot be passed on", t.DType)
 	}
 	n := int64(1)

@@ -1,0 +1,112 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/export/onnxpb"
+)
+
+const (
+	doubleType = onnxpb.TensorProto_DOUBLE
+	stringType = onnxpb.TensorProto_DataType(8)
+)
+
+// mlDomain is that of the operators for tables; version 2 of LabelEncoder takes texts to
+// numbers.
+const mlDomain, mlVersion = "ai.onnx.ml", 2
+
+// Preprocess writes the preparation of columns as a model: an input for each column by its
+// name, [num_nodes], and the matrix of features, float32 [num_nodes, Width]. A category is
+// text, empty at a gap; every other column is float64, NaN at a gap: booleans are 0 and 1,
+// times seconds since 1970. output names the matrix: "x", or "x_prepared" where a column has
+// that name.
+func Preprocess(s *schema.Schema, o ModelOptions) (m *onnxpb.ModelProto, output string, err error) {
+	b := newBuilder(o.Name, o.Doc)
+	if b.opset, err = CheckOpset(o.Opset); err != nil {
+		return nil, "", err
+	}
+	inputs := make([]tensor, len(s.Columns))
+	for i := range s.Columns {
+		c := &s.Columns[i]
+		dtype := doubleType
+		if c.Kind == schema.Category {
+			dtype = stringType
+		}
+		inputs[i] = b.input(c.Name, "column of the table: "+c.About(), dtype, named("num_nodes"))
+	}
+	output = "x"
+	if b.reserve(output) != nil {
+		if output = "x_prepared"; b.reserve(output) != nil {
+			return nil, "", fmt.Errorf("columns are called x and x_prepared; rename one")
+		}
+	}
+	var parts []tensor
+	for i := range s.Columns {
+		b.in(fmt.Sprintf("column_%d", i), func() { parts = append(parts, b.column(&s.Columns[i], inputs[i])...) })
+	}
+	x := b.concat(1, parts...)
+	b.output(x, output, "features as the models take them")
+	m = b.finish(o)
+	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: mlDomain, Version: mlVersion})
+	return m, output, nil
+}
+
+// column returns the features of a column, each [num_nodes, n] float32.
+func (b *builder) column(c *schema.Column, in tensor) (parts []tensor) {
+	feature := func(t tensor) { parts = append(parts, b.unsqueeze(b.cast(t, float32Type), 1)) }
+	if c.Kind == schema.Category {
+		n := len(c.Categories)
+		keys := &onnxpb.AttributeProto{Name: "keys_strings", Type: onnxpb.AttributeProto_STRINGS}
+		codes := make([]int64, n)
+		for i, v := range c.Categories {
+			keys.Strings, codes[i] = append(keys.Strings, []byte(v)), int64(i)
+		}
+		places := make([]int64, n+1)
+		for i := range places {
+			places[i] = int64(i)
+		}
+		code := b.filledInt(b.sizeOf(in, 0), 0, in.dims...)
+		if n > 0 {
+			code = b.op("LabelEncoder", Int64Type, in.dims, []tensor{in}, keys, intsAttr("values_int64s", codes...), intAttr("default_int64", int64(n)))
+			b.graph.Node[len(b.graph.Node)-1].Domain = mlDomain
+		}
+		hit := b.compare("Equal", b.unsqueeze(code, 1), b.ints("const", places, 1, n+1))
+		return []tensor{b.cast(hit, float32Type)}
+	}
+	if c.Kind == schema.Value {
+		feature(in)
+		return parts
+	}
+	gap := b.op("IsNaN", boolType, in.dims, []tensor{in})
+	fill := c.Center
+	if c.Kind == schema.Boolean {
+		fill = c.Fill
+	}
+	x := b.op("Where", doubleType, in.dims, []tensor{gap, b.double(fill), in})
+	if c.Kind == schema.Boolean {
+		feature(x)
+	} else {
+		z := b.binary("Div", b.binary("Sub", x, b.double(c.Center)), b.double(c.Scale))
+		feature(b.op("Clip", doubleType, z.dims, []tensor{z, b.double(-schema.Clip), b.double(schema.Clip)}))
+	}
+	if c.Missing {
+		feature(gap)
+	}
+	for _, p := range c.Cycles {
+		turns := b.binary("Div", x, b.double(schema.Periods[p]))
+		turns = b.binary("Sub", turns, b.unary("Floor", turns))
+		angle := b.binary("Mul", b.cast(turns, float32Type), b.floatConst(2*math.Pi))
+		for _, f := range []string{"Sin", "Cos"} {
+			feature(b.op("Where", float32Type, in.dims, []tensor{gap, b.floatConst(0), b.unary(f, angle)}))
+		}
+	}
+	return parts
+}
+
+// double is a constant scalar.
+func (b *builder) double(v float64) tensor {
+	return b.initializer("const", doubleType, binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)), nil)
+}
