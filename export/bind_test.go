@@ -2,7 +2,6 @@ package export
 
 import (
 	"errors"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -11,7 +10,7 @@ import (
 
 // A session with bound inputs gives what it gives unbound, run after run, and the
 // profile tells where each node ran.
-func TestBindAndPlacement(t *testing.T) {
+func TestBind(t *testing.T) {
 	d, o := openDist(t, "ecl-gsr/struct=3/l1", nil)
 	options := ort.Options{Provider: ort.CPU, Threads: 1, Library: o.Library}
 	if err := d.Warm(); err != nil {
@@ -55,13 +54,6 @@ func TestBindAndPlacement(t *testing.T) {
 		}
 		if _, err := b.Run(); !errors.Is(err, ort.ErrClosed) {
 			t.Errorf("a closed binding runs: %v", err)
-		}
-		nodes, err := ort.Placement(filepath.Join(d.Manifest.Dir, info.File), options, in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(nodes) < 3 || slices.ContainsFunc(nodes, func(p ort.Placed) bool { return !p.OnCPU() || p.Node == "" || p.Op == "" }) {
-			t.Errorf("nodes of the %s ran at %v", role, nodes)
 		}
 	}
 }

@@ -87,13 +87,6 @@ func TestExternalData(t *testing.T) {
 			t.Fatalf("opening for shapes: %v", err)
 		}
 		shapes.Close()
-		plan, err := DryRun(func() BuildOptions { o.ExternalData = 1; return o }())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if plan[1].Name != "classifier.data" || plan[1].Bytes != m.Files["classifier.data"].Bytes {
-			t.Errorf("the plan is %+v", plan)
-		}
 	}
 	// What is below the threshold stays.
 	o := externalOptions(t)

@@ -92,15 +92,6 @@ func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*manifest.
 	return manifest, err
 }
 
-// Plan tells what Build would write, without running or writing anything.
-func (r *Run) Plan(o BuildOptions) ([]export.PlannedFile, error) {
-	b, _, err := r.exportOptions(o)
-	if err != nil {
-		return nil, err
-	}
-	return export.DryRun(b)
-}
-
 // exportOptions says what is exported, and which arguments are frozen to what.
 func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants map[string]float32, err error) {
 	if err := r.LoadData(o.Data); err != nil {

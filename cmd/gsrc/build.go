@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
@@ -35,7 +34,6 @@ type buildFlags struct {
 	unverified bool
 	testCases  bool
 	provider   string
-	dryRun     bool
 }
 
 func (a *app) buildCommand() *cobra.Command {
@@ -49,7 +47,7 @@ func (a *app) buildCommand() *cobra.Command {
 		Long: `Export the run in a directory as ONNX. Every model is run in onnxruntime on the
 training graph and on others, and compared with the compiled forward pass; where
 they differ by more than 1e-5 + 1e-4·max|b| nothing is written and the exit code
-is 3. --dry-run prints what would be written. --triton writes the same files as a
+is 3. --triton writes the same files as a
 model repository of NVIDIA Triton.
 
 With --emit ir, print the program of a model (for the sizes of --data, or of the
@@ -65,7 +63,7 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 				return err
 			}
 			if compile.emit == "ir" || compile.emit == "dot" {
-				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "symmetrize", "pipeline", "opset", "fp16", "int8", "external-data", "unverified", "test-cases", "provider", "dry-run", "triton"} {
+				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "symmetrize", "pipeline", "opset", "fp16", "int8", "external-data", "unverified", "test-cases", "provider", "triton"} {
 					if c.Flags().Changed(name) {
 						return usage("--%s is for the export of a run; with --emit %s the program goes to standard output", name, compile.emit)
 					}
@@ -95,7 +93,6 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 	flags.StringVar(&f.external, "external-data", fmt.Sprintf("%dMiB", onnx.DefaultExternalData>>20), "weights of at least this size go to a file beside their model, such as encoder.data: bytes, KiB, MiB or GiB, or none for one file")
 	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
 	flags.BoolVar(&f.testCases, "test-cases", false, "carry the test data of every graph of the check, and of faulty ones, for checks in other runtimes (conformance/)")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "print a table of what would be written, and write and run nothing")
 	flags.StringVar(&f.provider, "provider", string(ort.CPU), "verify the export on cpu, auto or cuda")
 	compile.register(flags)
 	setup.register(flags, &opts)
@@ -164,7 +161,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 			return usage("%s is a model, and an export needs a run: train it first (gsrc train %s --data PATH --out DIR), or add --emit ir to see its program", dir, dir)
 		}
 	}
-	if f.out == "" && !f.dryRun {
+	if f.out == "" {
 		return usage("say where the export goes with --out DIR")
 	}
 	run, err := gsrc.OpenRun(dir)
@@ -174,14 +171,6 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	a.unchecked(run.Unchecked())
 	ctx := c.Context()
 	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: pipeline, Opset: f.opset, Precision: precision, ExternalData: external, Unverified: f.unverified, TestCases: f.testCases, Data: dataPath, Log: a.logf}
-	if f.dryRun {
-		o.Log = nil
-		plan, err := run.Plan(o)
-		if err != nil {
-			return err
-		}
-		return a.showPlan(plan)
-	}
 	_, err = run.Build(ctx, f.out, o)
 	var missing *ort.NotFoundError
 	if errors.Is(err, ort.ErrNoCgo) || errors.As(err, &missing) {
@@ -202,20 +191,6 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 		return a.verify(c, f.out, gsrc.VerifyOptions{Provider: provider})
 	}
 	return nil
-}
-
-// showPlan prints what a build would write.
-func (a *app) showPlan(plan []export.PlannedFile) error {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "file\tsize\tcontent")
-	for _, f := range plan {
-		size := "?"
-		if f.Bytes >= 0 {
-			size = budget.Format(f.Bytes)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name, size, f.Content)
-	}
-	return w.Flush()
 }
 
 // buildIR compiles a model for a data set, or a .gsr file by itself, and prints

@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -15,7 +13,6 @@ import (
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
-	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
 )
@@ -23,7 +20,7 @@ import (
 func (a *app) verifyCommand() *cobra.Command {
 	var provider providerFlags
 	var o gsrc.VerifyOptions
-	var placement, seal bool
+	var seal bool
 	c := &cobra.Command{
 		Use: "verify DIR", Short: "Check an export on this machine's onnxruntime, or the files of a run", Args: cobra.ExactArgs(1),
 		Long: `Check an export on this machine: every file against its checksum, and every model
@@ -36,7 +33,7 @@ Of the folder of a finished run the files are checked against their checksums. -
 adds checksums to an export or a run of an earlier version, once all else holds.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if isRun(args[0]) {
-				for _, name := range []string{"provider", "device", "gpu-memory", "placement", "full"} {
+				for _, name := range []string{"provider", "device", "gpu-memory", "full"} {
 					if f := c.Flags().Lookup(name); f != nil && f.Changed {
 						return usage("--%s is for exports, and %s is a run", name, args[0])
 					}
@@ -47,15 +44,11 @@ adds checksums to an export or a run of an earlier version, once all else holds.
 				return err
 			}
 			o.Seal = seal
-			if placement {
-				o.Placement = a.showPlacement
-			}
 			return a.verify(c, args[0], o)
 		},
 	}
 	provider.register(c.Flags())
 	c.Flags().BoolVar(&seal, "seal", false, "add checksums where an earlier version has written none")
-	c.Flags().BoolVar(&placement, "placement", false, "tell how many nodes ran on which provider, and with cuda which stayed on the CPU")
 	c.Flags().BoolVar(&o.Full, "full", false, "repeat with 1, 2 and 4 threads at each level of graph optimisation, on the CPU")
 	return c
 }
@@ -106,26 +99,6 @@ func (a *app) verify(c *cobra.Command, dir string, o gsrc.VerifyOptions) error {
 		}
 	}
 	return err
-}
-
-// showPlacement prints where the nodes of a model ran, and names those on the CPU where
-// others are not.
-func (a *app) showPlacement(role string, nodes []ort.Placed) {
-	count := map[string]int{}
-	for _, n := range nodes {
-		count[n.Provider]++
-	}
-	for _, provider := range slices.Sorted(maps.Keys(count)) {
-		fmt.Fprintf(a.stdout, "%-10s %d nodes on %s\n", role, count[provider], provider)
-	}
-	if len(count) < 2 {
-		return
-	}
-	for _, n := range nodes {
-		if n.OnCPU() {
-			fmt.Fprintf(a.stdout, "%-10s on the CPU: %s (%s)\n", role, n.Node, n.Op)
-		}
-	}
 }
 
 func (a *app) predictCommand() *cobra.Command {

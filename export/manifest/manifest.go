@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/export/onnx"
@@ -352,16 +351,3 @@ const (
 	TaskNodes  = "node-classification"
 	TaskGraphs = "graph-classification"
 )
-
-// signature lists inputs or outputs with their shapes.
-func Signature(list []IOInfo) string {
-	var parts []string
-	for _, io := range list {
-		var dims []string
-		for _, d := range io.Shape {
-			dims = append(dims, fmt.Sprint(d))
-		}
-		parts = append(parts, fmt.Sprintf("%s [%s]", io.Name, strings.Join(dims, ", ")))
-	}
-	return strings.Join(parts, ", ")
-}

@@ -18,8 +18,6 @@ type VerifyOptions struct {
 	// Device and MemoryLimit are those of ort.Options.
 	Device      int
 	MemoryLimit int64
-	// Placement, if not nil, is told where the nodes of each model ran.
-	Placement func(role string, nodes []ort.Placed)
 	// Full also runs every model on the CPU with 1, 2 and 4 threads and each level of
 	// graph optimisation, 20 times each.
 	Full bool
@@ -139,13 +137,6 @@ func verifyModel(ctx context.Context, m *manifest.Manifest, role string, lib *or
 			return err
 		}
 		o.Log("%s agrees with %d test cases in %s", info.File, len(info.TestCases), engineNames(engines))
-	}
-	if o.Placement != nil {
-		nodes, err := ort.Placement(path, options, in)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		o.Placement(role, nodes)
 	}
 	if !o.Full {
 		return nil

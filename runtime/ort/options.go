@@ -62,8 +62,6 @@ type Options struct {
 	// Log gets a line where Auto falls back to the CPU although there are signs
 	// of a GPU, once per process. Nil drops it.
 	Log func(format string, args ...any)
-
-	profile string // where a profile is written to, the beginning of its path
 }
 
 // check tells what is wrong with options.

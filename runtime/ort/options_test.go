@@ -28,21 +28,3 @@ func TestCUDAOptions(t *testing.T) {
 		}
 	}
 }
-
-func TestParsePlacement(t *testing.T) {
-	got, err := parsePlacement([]byte(`[
-{"cat":"Session","name":"session_initialization","args":{}},
-{"cat":"Node","name":"a_fence_before","args":{"op_name":"MatMul"}},
-{"cat":"Node","name":"a_kernel_time","args":{"op_name":"MatMul","provider":"CUDAExecutionProvider","node_index":"0"}},
-{"cat":"Node","name":"b_kernel_time","args":{"op_name":"NonZero","provider":"CPUExecutionProvider"}},
-{"cat":"Node","name":"a_kernel_time","args":{"op_name":"MatMul","provider":"CUDAExecutionProvider"}}]`))
-	if want := []Placed{{"a", "MatMul", "CUDAExecutionProvider"}, {"b", "NonZero", "CPUExecutionProvider"}}; err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, %v; want %v", got, err, want)
-	}
-	if got[0].OnCPU() || !got[1].OnCPU() {
-		t.Error("the CPU is not told from the GPU")
-	}
-	if _, err := parsePlacement([]byte(`[{"cat":`)); err == nil {
-		t.Error("half a profile is read")
-	}
-}

@@ -241,11 +241,6 @@ func sessionOptions(p Provider, o Options) (*onnxruntime.SessionOptions, Provide
 	if err := options.SetGraphOptimizationLevel(level); err != nil {
 		return fail(err)
 	}
-	if o.profile != "" {
-		if err := options.EnableProfiling(o.profile); err != nil {
-			return fail(err)
-		}
-	}
 	if p == CPU {
 		return options, CPU, nil
 	}
