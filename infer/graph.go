@@ -184,8 +184,8 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 		inc.close()
 		return err
 	}
-	if n := s.Numbers(); r.p.info.Graph == "refined" && n > graph.ApproximateAbove {
-		r.p.o.Log("the graph has %d nodes: the first version finds candidates as gsrc predict does above %d, by an index that misses some, and versions after an update find them exactly; with --exact all find them as gsrc predict does", n, graph.ApproximateAbove)
+	if line := searchNote(&r.p.info, s.Numbers()); line != "" {
+		r.p.o.Log("%s", line)
 	}
 	if r.hops == nil {
 		r.p.o.Log("every update classifies the whole graph anew: the classifier does not say how far it sees")
@@ -193,6 +193,14 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 	r.inc, r.advance = inc, inc.advance
 	r.more.node, r.more.edge = r.incrementalBytes(s)
 	return r.grow(s)
+}
+
+// searchNote says where candidates are searched otherwise than by gsrc predict, if they are.
+func searchNote(info *Info, nodes int) string {
+	if info.Graph != "refined" || nodes <= graph.ApproximateAbove {
+		return ""
+	}
+	return fmt.Sprintf("the graph has %d nodes: the first version finds candidates as gsrc predict does above %d, by an index that misses some, and versions after an update find them exactly; with --exact all find them as gsrc predict does", nodes, graph.ApproximateAbove)
 }
 
 // Manifest describes the export.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -369,6 +370,23 @@ func TestVersionsAreFinite(t *testing.T) {
 			if _, err := OpenGraph(t.Context(), dist, path, GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU}, Exact: exact}); !errors.As(err, &finite) {
 				t.Errorf("%s: a graph with a feature that is too large: %v", model, err)
 			}
+		}
+	}
+}
+
+// The server says where its candidates are searched otherwise than by predict.
+func TestSearchNote(t *testing.T) {
+	for _, c := range []struct {
+		graph string
+		nodes int
+		want  string
+	}{
+		{"refined", graph.ApproximateAbove, ""},
+		{"refined", graph.ApproximateAbove + 1, "--exact"},
+		{"raw", graph.ApproximateAbove + 1, ""},
+	} {
+		if got := searchNote(&Info{Graph: c.graph}, c.nodes); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%+v: %q", c, got)
 		}
 	}
 }

@@ -327,6 +327,53 @@ func TestAttacksOnGraph(t *testing.T) {
 	})
 }
 
+// Updates that would make millions of nodes are refused before they take more than the
+// budget, and what was made before them goes on answering.
+func TestGrowthStaysWithinMemory(t *testing.T) {
+	orttest.Need(t)
+	dir := t.TempDir()
+	nodes, edges := "id,label,split,a,b\n", "source,target\n"
+	for v := range 12 {
+		nodes += fmt.Sprintf("%d,%d,%s,%d,1\n", v, v%2, []string{"train", "train", "val", "test"}[v%4], v%2)
+		edges += fmt.Sprintf("%d,%d\n", v, (v+2)%12)
+	}
+	for name, text := range map[string]string{"nodes.csv": nodes, "edges.csv": edges} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := t.TempDir()
+	run, err := gsrc.Train(t.Context(), gsrc.TrainOptions{Model: "gcn", Data: dir, Out: filepath.Join(out, "run"), Set: []string{"train.epochs=1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Dist: filepath.Join(out, "dist"), Data: dir, Updates: true, Memory: 768 << 20, Timeout: time.Minute}
+	if _, err := run.Build(t.Context(), o.Dist, gsrc.BuildOptions{Unverified: true}); err != nil {
+		t.Fatal(err)
+	}
+	v := newVictim(t, o)
+	const more = 500_000
+	header, body := binaryBody("", floats("x", more, 2))
+	made := 0
+	for {
+		code, text := v.post("update", header, body)
+		if code == 409 && strings.Contains(text, "--memory") {
+			break
+		}
+		if made++; code != 200 || made == 6 {
+			t.Fatalf("update %d: %d %.300s", made, code, text)
+		}
+	}
+	if code, text := v.post("nodes", -1, []byte(`{"inputs":[{"name":"number","datatype":"INT64","shape":[1],"data":[`+strconv.Itoa(max(5, made*more))+`]}]}`)); code != 200 {
+		t.Errorf("a question after %d updates: %d %.300s", made, code, text)
+	}
+	peak := v.memory("VmHWM")
+	t.Logf("%d updates of %d nodes, peak %s of %s", made, more, budget.Format(peak), budget.Format(o.Memory))
+	if peak > o.Memory {
+		t.Errorf("the process took %s, and its budget is %s", budget.Format(peak), budget.Format(o.Memory))
+	}
+}
+
 // Graphs and neighbours beyond what the request holds.
 func TestAttacksOnGraphs(t *testing.T) {
 	orttest.Need(t)

@@ -134,6 +134,62 @@ func TestShutdownLosesNothing(t *testing.T) {
 	}
 }
 
+// What is not finished when the time of grace is over is cut off and counted: calls and
+// requests whose bodies do not come.
+func TestShutdownCutsWhatDoesNotEnd(t *testing.T) {
+	s := newServer(t, Options{Data: "synthetic", Timeout: time.Hour, Drain: time.Millisecond, Grace: 50 * time.Millisecond})
+	web, rpc := listen(t), listen(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, web, rpc) }()
+	const calls, requests = 10, 3
+	var wg sync.WaitGroup
+	var rests []*io.PipeWriter
+	ask := func(h *http.Client, l net.Listener, path, content string, part []byte) {
+		body, rest := io.Pipe()
+		rests = append(rests, rest)
+		r, err := http.NewRequest("POST", "http://"+l.Addr().String()+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", content)
+		r.Header.Set("Te", "trailers")
+		wg.Go(func() {
+			reply, err := h.Do(r)
+			if err == nil {
+				io.Copy(io.Discard, reply.Body)
+				reply.Body.Close()
+			}
+			body.Close()
+		})
+		wg.Go(func() { rest.Write(part) })
+	}
+	second := &http.Transport{Protocols: &http.Protocols{}}
+	second.Protocols.SetUnencryptedHTTP2(true)
+	defer second.CloseIdleConnections()
+	for range calls { // a message of 4096 bytes, of which one comes
+		ask(&http.Client{Transport: second}, rpc, pb.GRPCInferenceService_ModelInfer_FullMethodName, "application/grpc", []byte{0, 0, 0, 16, 0, 10})
+	}
+	for range requests {
+		ask(&http.Client{Transport: &http.Transport{}}, web, "/v2/models/nodes/infer", "application/json", []byte("{"))
+	}
+	for bodies, _ := s.intake.unfinished(); bodies < calls+requests; bodies, _ = s.intake.unfinished() {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	var cut *CutError
+	if err := <-ended; !errors.As(err, &cut) || cut.Bodies != calls+requests {
+		t.Errorf("the server ended with %v, want %d bodies cut off", err, calls+requests)
+	}
+	for _, rest := range rests { // net/http's client waits for its body
+		rest.Close()
+	}
+	wg.Wait()
+	if bodies, _ := s.intake.unfinished(); bodies > 0 {
+		t.Errorf("%d bodies are still coming", bodies)
+	}
+}
+
 // certificate writes a certificate for 127.0.0.1 and its key.
 func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	t.Helper()
