@@ -51,6 +51,7 @@ type Graph struct {
 	whole   atomic.Int64 // nanoseconds that it takes to classify all nodes
 	budget  *budget.Budget
 	more    struct{ node, edge int64 } // bytes that inc has of each
+	models  *modelMemory
 
 	journal *journal // nil without
 	labels  []string // of the nodes of the data
@@ -99,7 +100,7 @@ func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, 
 	if err != nil {
 		return nil, err
 	}
-	p.yield = true
+	p.online = true
 	r := &Graph{p: p, budget: o.Budget}
 	r.idle.L = &r.mu
 	r.advance = r.exact
@@ -110,6 +111,12 @@ func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, 
 	r.hops = info.Hops
 	if _, err := p.models(ctx); err != nil {
 		return nil, err
+	}
+	if r.budget != nil {
+		if r.models, err = p.memoryOf(p.info.Graph == "refined" && (!o.ReadOnly || !p.onTrainingGraph())); err != nil {
+			p.close()
+			return nil, err
+		}
 	}
 	for i, name := range p.ds.NodeIDs {
 		r.numbers.Store(name, int32(i))
@@ -275,7 +282,7 @@ func (r *Graph) bytes(s *Snapshot) int64 {
 	n, e, widest := int64(s.Numbers()), int64(s.Edges()), r.widest(s)
 	node := r.more.node + 2*4*int64(s.x.cols) + 2*8*int64(len(r.p.manifest.Classes)) + 4*4*widest + 128
 	edge := r.more.edge + int64(2*8+2*2*(8+4+4+4)+4*16)
-	return n*node + e*edge
+	return n*node + e*edge + r.models.bytes(n, e)
 }
 
 // widest is the largest width of what models give for a node.

@@ -16,6 +16,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -387,6 +388,25 @@ func TestSearchNote(t *testing.T) {
 	} {
 		if got := searchNote(&Info{Graph: c.graph}, c.nodes); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+// What onnxruntime would take for a graph is held against the limit before it runs.
+func TestPredictWithinMemory(t *testing.T) {
+	orttest.Need(t)
+	for _, model := range []string{"gcn", "ecl-gsr"} {
+		dist, run := exported120(t, model)
+		large := run.Config.Synthetic.CSBM(7)
+		large.Nodes = 4000
+		o := PredictOptions{Provider: ort.CPU, Threads: 1, Load: data.LoadOptions{Seed: 7, Synthetic: &large, MaxBytes: 12 << 20}}
+		var exceeded *budget.ExceededError
+		if _, err := Predict(t.Context(), dist, data.Synthetic, "", o); !errors.As(err, &exceeded) || !strings.Contains(err.Error(), "in onnxruntime takes") {
+			t.Errorf("%s within 12 MiB: %v", model, err)
+		}
+		o.Load.MaxBytes = 1 << 30
+		if _, err := Predict(t.Context(), dist, data.Synthetic, "", o); err != nil {
+			t.Errorf("%s within 1 GiB: %v", model, err)
 		}
 	}
 }

@@ -404,7 +404,7 @@ func TestReplay(t *testing.T) {
 
 // A graph that would outgrow its budget does not.
 func TestGraphWithinBudget(t *testing.T) {
-	b := budget.New(3 << 20)
+	b := budget.New(16 << 20)
 	r, _, ds := resident(t, "gcn", GraphOptions{Budget: b})
 	x := make([]float32, 200*ds.X.Cols)
 	x[0] = 1

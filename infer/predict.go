@@ -94,6 +94,9 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 	if _, err := p.models(ctx); err != nil { // the classifier is needed in any case
 		return nil, err
 	}
+	if err := p.fits(); err != nil {
+		return nil, err
+	}
 	r, err := p.run(ctx, selected)
 	if err != nil || out == "" {
 		return r, err
@@ -118,7 +121,7 @@ type predictor struct {
 	info     Info
 	ds       *data.Dataset
 	x        ort.Tensor // the features; set by models
-	yield    bool       // onnxruntime's threads leave the processors to others
+	online   bool       // the process does other work, too, and gets processors and memory back
 }
 
 // openExport reads what an export says of itself.
@@ -184,7 +187,7 @@ func (p *predictor) models(ctx context.Context) (*dist.Dist, error) {
 	if p.ds != nil {
 		p.x = Features(p.ds)
 	}
-	p.dist = dist.OpenManifest(p.manifest, ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.yield})
+	p.dist = dist.OpenManifest(p.manifest, ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.online, Release: p.online})
 	return p.dist, nil
 }
 

@@ -347,12 +347,12 @@ func TestGrowthStaysWithinMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Dist: filepath.Join(out, "dist"), Data: dir, Updates: true, Memory: 768 << 20, Timeout: time.Minute}
+	o := Options{Dist: filepath.Join(out, "dist"), Data: dir, Updates: true, Memory: 512 << 20, Timeout: time.Minute}
 	if _, err := run.Build(t.Context(), o.Dist, gsrc.BuildOptions{Unverified: true}); err != nil {
 		t.Fatal(err)
 	}
 	v := newVictim(t, o)
-	const more = 500_000
+	const more = 200_000
 	header, body := binaryBody("", floats("x", more, 2))
 	made := 0
 	for {

@@ -1,0 +1,82 @@
+package infer
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gsrc-dev/gsrc/export/dist"
+	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// modelMemory bounds what the models that answer for a graph take in onnxruntime and for
+// their inputs. They run one after the other.
+type modelMemory struct {
+	p     *predictor
+	roles map[string]*dist.Scratch
+}
+
+// memoryOf measures models on small graphs. With searched, candidates are found and scored.
+func (p *predictor) memoryOf(searched bool) (*modelMemory, error) {
+	m := &modelMemory{p, map[string]*dist.Scratch{"classifier": nil}}
+	if searched {
+		m.roles["encoder"], m.roles["scorer"] = nil, nil
+	}
+	for role := range m.roles {
+		var err error
+		if m.roles[role], err = p.dist.Scratch(role); err != nil {
+			return nil, fmt.Errorf("what the %s takes cannot be foreseen: %w", role, err)
+		}
+	}
+	return m, nil
+}
+
+// bytes is for a graph of so many nodes, and edges that count in both directions.
+func (m *modelMemory) bytes(nodes, edges int64) int64 {
+	if m == nil {
+		return 0
+	}
+	pairs := edges
+	if m.p.info.Graph == "refined" {
+		pairs += budget.Mul(nodes, int64(m.p.info.K))
+	}
+	most := int64(0)
+	for role, s := range m.roles {
+		entries := map[string]int64{"encoder": 2 * edges, "scorer": pairs, "classifier": 2 * pairs}[role]
+		need := s.Bytes(nodes, entries, 0)
+		if role != "scorer" {
+			need += m.p.dist.HostBytes(role, nodes, entries)
+		}
+		if need < 0 {
+			return math.MaxInt64 / 4
+		}
+		most = max(most, need)
+	}
+	return most
+}
+
+// fits refuses data for which the models would take more memory than there may be. What is
+// far from the limit is not measured.
+func (p *predictor) fits() error {
+	if p.o.Provider != ort.CPU && p.o.Provider != ort.Auto && p.o.Provider != "" {
+		return nil
+	}
+	limit := p.o.Load.MaxBytes
+	if limit <= 0 {
+		limit, _ = budget.Default()
+	}
+	nodes, edges := int64(p.ds.Graph.N), int64(len(p.ds.Graph.Edges))
+	x := budget.Mul(4, nodes, int64(p.manifest.NumFeatures))
+	if x+budget.Mul(4<<10, nodes)+budget.Mul(512, edges) < limit/4 {
+		return nil
+	}
+	m, err := p.memoryOf(p.info.Graph == "refined" && !p.onTrainingGraph())
+	if err != nil {
+		p.o.Log("%v", err)
+		return nil
+	}
+	if _, err := budget.New(limit).Reserve(fmt.Sprintf("answering for %d nodes and %d edges in onnxruntime", nodes, edges), x+m.bytes(nodes, edges)); err != nil {
+		return fmt.Errorf("%w; raise the limit with --memory", err)
+	}
+	return nil
+}
