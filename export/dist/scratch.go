@@ -27,8 +27,9 @@ const scratchSlack = 1.75
 // edge_index, or pairs for a scorer; k is that of the pipeline, else 0.
 func (s *Scratch) Bytes(nodes, entries, k int64) int64 {
 	n := float64(nodes)
-	most := s.fixed + s.node*n + s.edge*(float64(entries)+n*float64(min(k, nodes))) + s.square*n*n
-	return int64(min(scratchSlack*most+(8<<20), math.MaxInt64/4))
+	pairs := float64(entries) + float64(n*float64(min(k, nodes)))
+	most := s.fixed + float64(s.node*n) + float64(s.edge*pairs) + float64(s.square*n*n)
+	return int64(min(float64(scratchSlack*most)+(8<<20), math.MaxInt64/4))
 }
 
 // probe is a small graph: every node has the same number of entering edges, which come
