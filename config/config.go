@@ -31,6 +31,7 @@ import (
 	"io/fs"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -91,11 +92,39 @@ type Train struct {
 
 // Candidates are the options of the candidate edges.
 type Candidates struct {
-	Structure string  `toml:"structure" doc:"refined: existing edges and nearest neighbours with learned probabilities; raw: existing edges, each kept with probability keep, without an encoder (the fair baseline of the same classifier and sampling)" oneof:"refined,raw"`
-	K         int     `toml:"k" range:"at least 0" doc:"nearest neighbours of a node that become candidates"`
-	Mutual    bool    `toml:"mutual" doc:"a new candidate needs both nodes among each other's nearest"`
-	Index     string  `toml:"index" doc:"how nearest neighbours are searched: exact; approximate, in nearly linear time with a recall of about 0.95; auto: exact up to 200,000 nodes, on a GPU up to 1,000,000" oneof:"auto,exact,approximate"`
-	Keep      float64 `toml:"keep" range:"greater than 0 and at most 1" doc:"probability of an edge where structure is raw; 1 samples nothing"`
+	Structure  string  `toml:"structure" doc:"refined: existing edges and nearest neighbours with learned probabilities; raw: existing edges, each kept with probability keep, without an encoder (the fair baseline of the same classifier and sampling)" oneof:"refined,raw"`
+	K          int     `toml:"k" range:"at least 0" doc:"nearest neighbours of a node that become candidates"`
+	Mutual     bool    `toml:"mutual" doc:"a new candidate needs both nodes among each other's nearest"`
+	Similarity string  `toml:"similarity" neutral:"\"embedding\"" doc:"what nodes are near each other by, of which several can be joined by + (k of each): embedding, that of the encoder; features, projected; evidence, these and the mean of the neighbours' (both as model.edges.judge = evidence has them: with another judge the embedding takes their place)"`
+	TwoStep    int     `toml:"two_step" range:"at least 0" neutral:"0" doc:"nodes two steps away that become candidates beside the nearest ones, of each node those that share the rarest neighbours with it (Adamic-Adar)"`
+	Index      string  `toml:"index" doc:"how nearest neighbours are searched: exact; approximate, in nearly linear time with a recall of about 0.95; auto: exact up to 200,000 nodes, on a GPU up to 1,000,000" oneof:"auto,exact,approximate"`
+	Keep       float64 `toml:"keep" range:"greater than 0 and at most 1" doc:"probability of an edge where structure is raw; 1 samples nothing"`
+}
+
+// The parts of Candidates.Similarity.
+const (
+	SimilarityEmbedding = "embedding"
+	SimilarityFeatures  = "features"
+	SimilarityEvidence  = "evidence"
+)
+
+// Similarities returns the parts of candidates.similarity, [SimilarityEmbedding] in place of
+// what needs evidence where edges are judged by something else.
+func (c *Config) Similarities() (parts []string) {
+	for _, part := range strings.Split(c.Candidates.Similarity, "+") {
+		if c.Model.Edges.Judge != models.JudgeEvidence {
+			part = SimilarityEmbedding
+		}
+		if !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// MostCandidates returns how many candidates a node proposes at most.
+func (c *Config) MostCandidates() int {
+	return c.Candidates.K*len(c.Similarities()) + c.Candidates.TwoStep
 }
 
 // DeepWalk are the options of the structural attributes; see graph.DeepWalk.

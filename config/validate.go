@@ -65,6 +65,12 @@ func (c *Config) Validate() error {
 		}
 	}
 	t, s := c.Train, c.Synthetic
+	similar := strings.Split(c.Candidates.Similarity, "+")
+	for i, part := range similar {
+		if slices.Contains(similar[:i], part) || !slices.Contains([]string{SimilarityEmbedding, SimilarityFeatures, SimilarityEvidence}, part) {
+			return out("candidates.similarity", "embedding, features or evidence, or some of them joined by +")
+		}
+	}
 	for _, b := range []struct {
 		key  string
 		ok   bool

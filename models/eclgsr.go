@@ -43,6 +43,7 @@ func eclGSR(o Options) *ir.Module {
 	e.refine()
 	if e.evidence != nil {
 		e.evidence.fit(o)
+		e.evidence.similar(o)
 		e.evidence.score(o)
 	} else {
 		e.score()

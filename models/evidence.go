@@ -389,6 +389,17 @@ func (e *evidence) fit(o Options) {
 	}
 }
 
+// similar declares @rows, by which nodes are compared where candidates are searched: z, and
+// z with the mean of its neighbours'.
+func (e *evidence) similar(o Options) {
+	b := e.m.NewFunc("rows")
+	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
+	z, a := e.projected(b, x), b.One("edge_ones", nil, g)
+	degree := b.One("unsqueeze", nil, b.One("maximum", nil, b.One("edge_sum", ir.Attrs{"side": "dst"}, g, a), b.Const(1)))
+	b.Return("features", z)
+	b.Return("evidence", b.Add(z, b.Div(b.One("spmm", nil, g, a, nil, z), degree)))
+}
+
 // score declares @score: how likely the entries of the graph are edges, and pairs that are
 // none would be, the latter within the interval of new edges, with the evidence by source.
 func (e *evidence) score(o Options) {

@@ -13,8 +13,11 @@ type CandidateOptions struct {
 	K      int // nearest neighbours, by cosine
 	Mutual bool
 	Index  graph.Index
-	// OnHost has the host build the candidates' graph, which reads it anyway.
+	// OnHost has the host build the candidates' graph, which reads it anyway or has Also.
 	OnHost bool
+	// Also are further neighbours of each node, [N, k], as [graph.KNN] returns them, which
+	// the host joins with the nearest.
+	Also []int32
 }
 
 // Candidates are the candidate edges of a graph of N nodes: the graph's own and those to
@@ -59,7 +62,14 @@ func (c *Candidates) Build(nearest []int32, o CandidateOptions) error {
 	if cand == nil {
 		cand = &graph.Candidates{}
 	}
-	if err := cand.Rebuild(c.known, nearest, o.K, o.Mutual); err != nil {
+	k := o.K
+	if len(o.Also) > 0 {
+		var err error
+		if nearest, k, err = graph.JoinNeighbors(c.known.N, nearest, o.Also); err != nil {
+			return err
+		}
+	}
+	if err := cand.Rebuild(c.known, nearest, k, o.Mutual); err != nil {
 		return err
 	}
 	c.Set(cand)

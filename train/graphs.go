@@ -105,6 +105,9 @@ func (g graphTask) start(t *trainer) (steps, error) {
 	if t.cfg.Model.Edges.Judge != models.JudgeEmbedding {
 		return nil, fmt.Errorf("train: attributes judge the edges of one graph, and %s is a collection; leave model.edges.judge = embedding", c.Name)
 	}
+	if t.cfg.Candidates.TwoStep > 0 {
+		return nil, fmt.Errorf("train: candidates from two steps away are of one graph, and %s is a collection; leave candidates.two_step 0", c.Name)
+	}
 	if !t.edges.fixed && t.cfg.Train.PretrainSteps+t.cfg.Train.JointEvery > 0 && min(len(t.split.Train), t.cfg.Train.BatchGraphs) < 2 {
 		return nil, errors.New("train: a contrastive step compares graphs with each other; train.batch_graphs and the training graphs must be two at least")
 	}

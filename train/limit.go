@@ -192,7 +192,7 @@ func (t *trainer) lower() string { return t.job.Task.advice(t.cfg, t.prog.Module
 
 // nearest bounds how many pairs the search for candidates among n nodes finds.
 func nearest(cfg *config.Config, n int) int64 {
-	return budget.Mul(int64(n), int64(min(cfg.Candidates.K, n)))
+	return budget.Mul(int64(n), int64(min(cfg.MostCandidates(), n)))
 }
 
 // explainMemory adds to the error of a device without room how much the run was

@@ -15,7 +15,8 @@ import (
 // nodeEdges is what [edges] does not tell of the candidates of one graph, which lie on the
 // device.
 type nodeEdges struct {
-	set *runtime.Candidates // nil until there are any
+	set      *runtime.Candidates // nil until there are any
+	proposed []int32             // see [nodeSteps.proposed]
 
 	given    *runtime.Buffer    // [2C] of each entry, of probabilities that were given
 	computed *runtime.Buffer    // [2C] on the device, nil where the host's are as new
@@ -50,11 +51,25 @@ func (t *nodeSteps) choose() error {
 		}
 		return t.set(cand)
 	}
+	o := candidateOptions(t.cfg)
+	also, err := t.proposed(o)
+	if err != nil {
+		return err
+	}
+	o.Also = also
+	set := t.candidateSet()
+	if !slices.Contains(t.cfg.Similarities(), config.SimilarityEmbedding) {
+		o.K = 0
+		if err := set.Build(nil, o); err != nil {
+			return err
+		}
+		return t.bindCandidates()
+	}
 	h, err := t.encode()
 	if err != nil {
 		return err
 	}
-	if err := t.device.Candidates(t.candidateSet(), h, candidateOptions(t.cfg)); err != nil {
+	if err := t.device.Candidates(set, h, o); err != nil {
 		return err
 	}
 	return t.bindCandidates()
@@ -93,10 +108,41 @@ func (t *nodeSteps) infer() error {
 	return t.prog.bind("p", p)
 }
 
-// candidateOptions are those of a configuration. Where attributes judge edges, the host
-// needs the candidates.
-func candidateOptions(c *config.Config) runtime.CandidateOptions {
-	return runtime.CandidateOptions{K: c.Candidates.K, Mutual: c.Candidates.Mutual, Index: graph.Index(c.Candidates.Index), OnHost: c.Model.Edges.Judge != models.JudgeEmbedding}
+// candidateOptions are those of a configuration. The host needs the candidates where it
+// judges edges, and makes those from two steps away.
+func candidateOptions(cfg *config.Config) runtime.CandidateOptions {
+	c := cfg.Candidates
+	return runtime.CandidateOptions{K: c.K, Mutual: c.Mutual, Index: graph.Index(c.Index), OnHost: cfg.Model.Edges.Judge != models.JudgeEmbedding || c.TwoStep > 0}
+}
+
+// proposed returns the neighbours [N, k] that do not depend on the encoder: the nearest by
+// what the evidence compares, and those two steps away.
+func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
+	x := &t.found
+	if x.proposed != nil {
+		return x.proposed, nil
+	}
+	var lists [][]int32
+	for _, part := range t.cfg.Similarities() {
+		if part == config.SimilarityEmbedding {
+			continue
+		}
+		f, err := t.judge.onHost("rows", map[string]*runtime.Buffer{})
+		if err == nil {
+			err = f.Run(0)
+		}
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, slices.Clone(t.candidateSet().Search(f.Result(part), o)))
+		f.Close()
+	}
+	if k := t.cfg.Candidates.TwoStep; k > 0 {
+		lists = append(lists, graph.TwoStep(t.pool, t.ds.Graph, k))
+	}
+	var err error
+	x.proposed, _, err = graph.JoinNeighbors(t.ds.Graph.N, lists...)
+	return x.proposed, err
 }
 
 // candidateSet returns the candidates of the task's graph, made on first use.
