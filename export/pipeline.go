@@ -1,6 +1,7 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -53,6 +54,8 @@ func (o *BuildOptions) pipelineParts(programs []built) (onnx.PipelineParts, erro
 	switch {
 	case o.Refinement == nil || p.Encode == nil || p.Score == nil || p.Classify == nil:
 		return p, fmt.Errorf("the model classifies on the graph as it is, so there is nothing to refine")
+	case o.Refinement.Elsewhere() != "":
+		return p, errors.New(o.Refinement.Elsewhere())
 	case onnx.BatchArg(p.Classify) != nil:
 		return p, fmt.Errorf("the model classifies whole graphs, whose neighbours are searched in each graph by itself")
 	case p.Encode.Arg("x_struct") != nil:

@@ -18,34 +18,35 @@ const twoStepWalks = 1 << 14
 // not one, that share with it the neighbours that tell most: by the sum of 1/log d over
 // the common neighbours, of d neighbours each (Adamic and Adar, "Friends and neighbors on
 // the Web", 2003). It returns [N, k] node numbers, the best first, of equal ones the one
-// with the lower number, and -1 where a node has fewer.
+// with the lower number, and their sums; where a node has fewer, -1 and 0.
 //
 // From a node with more than 16,384 walks of two steps those over its rarest neighbours
 // are followed, as many whole neighbours as fit: one of many neighbours says least. So it
 // takes time in proportion to the walks, at most 16,384 a node, and memory in proportion
 // to N·k and, for each thread, to N. The result does not depend on the number of threads.
 // A nil pool means one thread.
-func TwoStep(pool *kernels.Pool, g *Graph, k int) []int32 {
+func TwoStep(pool *kernels.Pool, g *Graph, k int) (found []int32, score []float32) {
 	n := g.N
 	k = max(k, 0)
-	found := make([]int32, n*k)
+	found, score = make([]int32, n*k), make([]float32, n*k)
 	if k == 0 {
-		return found
+		return found, score
 	}
-	s := &twoStep{in: g.Undirected().Structure().In, rarity: make([]float64, n), found: found, k: k}
+	s := &twoStep{in: g.Undirected().Structure().In, rarity: make([]float64, n), found: found, best: score, k: k}
 	for v := range n {
 		// 0.7 is about log 2, of the rarest that two nodes can share.
 		s.rarity[v] = 1 / max(fmath.Log(float64(max(1, len(s.neighbours(int32(v)))))), 0.7)
 	}
 	s.scratch.New = func() any { return &twoStepScratch{score: make([]float64, n)} }
 	parallel(pool, n, 64, s.find)
-	return found
+	return found, score
 }
 
 type twoStep struct {
 	in      *kernels.CSR
 	rarity  []float64 // [N] 1/log d
 	found   []int32   // [N, k]
+	best    []float32 // [N, k]
 	k       int
 	scratch sync.Pool
 }
@@ -96,6 +97,7 @@ func (s *twoStep) from(x *twoStepScratch, v int32) {
 		to[i] = -1
 		if i < len(best) {
 			to[i] = int32(uint32(best[i]))
+			s.best[int(v)*s.k+i] = math.Float32frombits(^uint32(best[i] >> 32))
 		}
 	}
 	x.seen, x.keys = x.seen[:0], x.keys[:0]

@@ -17,8 +17,8 @@ func TestTwoStep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGraph(t)
 		k := rapid.IntRange(0, 5).Draw(t, "k")
-		got := TwoStep(nil, g, k)
-		if !slices.Equal(got, TwoStep(pool, g, k)) {
+		got, sums := TwoStep(nil, g, k)
+		if found, other := TwoStep(pool, g, k); !slices.Equal(got, found) || !slices.Equal(sums, other) {
 			t.Fatal("three threads find others than one")
 		}
 		u := g.Undirected()
@@ -41,13 +41,16 @@ func TestTwoStep(t *testing.T) {
 			}
 			of := got[int(v)*k:][:k]
 			for i, w := range of {
+				sum := sums[int(v)*k+i]
 				switch {
 				case i >= len(want):
-					if w != -1 {
+					if w != -1 || sum != 0 {
 						t.Fatalf("node %d has %v, but %v are two steps away", v, of, want)
 					}
 				case !slices.Contains(want, w) || slices.Contains(of[:i], w):
 					t.Fatalf("node %d has %v of %v", v, of, want)
+				case math.Abs(float64(sum)-score[w]) > 1e-6:
+					t.Fatalf("node %d scores node %d %v, want %v", v, w, sum, score[w])
 				case i > 0 && (score[w] > score[of[i-1]]+1e-6 || score[w] == score[of[i-1]] && w < of[i-1]):
 					t.Fatalf("node %d has %v, with the scores %v, out of order", v, of, score)
 				}
@@ -75,7 +78,7 @@ func TestTwoStepHubs(t *testing.T) {
 		}
 		return int(a[1] - b[1])
 	})
-	found := TwoStep(nil, g, 4)
+	found, _ := TwoStep(nil, g, 4)
 	if got, want := found[:4], []int32{4, 5, -1, -1}; !slices.Equal(got, want) {
 		t.Errorf("node 0, a neighbour of the hub, has %v, want %v", got, want)
 	}
@@ -103,7 +106,8 @@ func TestTwoStepBits(t *testing.T) {
 	pool := kernels.NewPool(2)
 	defer pool.Close()
 	h := uint64(14695981039346656037) // FNV-1a
-	for _, v := range TwoStep(pool, g, k) {
+	found, _ := TwoStep(pool, g, k)
+	for _, v := range found {
 		h = (h ^ uint64(uint32(v))) * 1099511628211
 	}
 	if want := uint64(0x61558b45db42f7ba); h != want {

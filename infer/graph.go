@@ -175,6 +175,10 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 	if o.ReadOnly || o.Exact || r.p.info.Graph == "refined" && !r.p.manifest.Inductive {
 		return nil
 	}
+	if r.p.info.TwoStep > 0 {
+		r.p.o.Log("every update computes the whole graph anew, since candidates for edges are two steps away too (candidates.two_step)")
+		return nil
+	}
 	r.more.node, r.more.edge = r.incrementalBytes(s)
 	if err := r.grow(s); err != nil {
 		return err

@@ -37,6 +37,10 @@ type Info struct {
 	Mutual    bool    `json:"mutual,omitempty"`
 	Mode      string  `json:"mode,omitempty"`
 	Threshold float64 `json:"threshold,omitempty"`
+	// Similarity, where it is not the embedding's, and TwoStep say how further candidates
+	// are found: candidates.similarity and candidates.two_step.
+	Similarity string `json:"similarity,omitempty"`
+	TwoStep    int    `json:"two_step,omitempty"`
 	// Evidence says that existing edges have a prior by attributes, see
 	// graph.EdgePrior: their probabilities are multiplied by it, and the encoder takes
 	// it as edge weights.

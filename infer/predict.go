@@ -360,6 +360,9 @@ func (p *predictor) newEdges(ctx context.Context) (*graph.Refined, error) {
 // stand one after another, as [graph.Neighbors.Within] has it; nil is one graph. prior
 // is that of existing edges, nil where the model has none.
 func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, offset []int32, prior *graph.EdgePrior) (*graph.Refined, error) {
+	if p.info.Similarity != "" {
+		return nil, fmt.Errorf("the model finds candidates for edges by %s (candidates.similarity), which an export does not have of other graphs than that of the training; train it with candidates.similarity = embedding", p.info.Similarity)
+	}
 	st := g.Structure()
 	h, err := p.dist.Encode(x, nil, EdgeIndex(st), EntryWeights(prior, g, st))
 	if err != nil {
@@ -382,7 +385,14 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 	} else {
 		near, _, _ = search.Search(pool, h.F32, g.N, width, p.info.K, graph.IndexAuto)
 	}
-	c, err := graph.NewCandidates(g, near, p.info.K, p.info.Mutual)
+	k := p.info.K
+	if p.info.TwoStep > 0 {
+		found, _ := graph.TwoStep(pool, g, p.info.TwoStep)
+		if near, k, err = graph.JoinNeighbors(g.N, near, found); err != nil {
+			return nil, err
+		}
+	}
+	c, err := graph.NewCandidates(g, near, k, p.info.Mutual)
 	if err != nil {
 		return nil, err
 	}

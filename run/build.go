@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
+	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
@@ -143,7 +145,7 @@ func refinementOf(t *train.Model) *onnx.Refinement {
 		return nil
 	}
 	c := t.Config.Candidates
-	return &onnx.Refinement{K: c.K, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: priorOf(t) != nil}
+	return &onnx.Refinement{K: c.K, Similarity: strings.Join(t.Config.Similarities(), "+"), TwoStep: c.TwoStep, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: priorOf(t) != nil}
 }
 
 // exported returns the module without the functions that were not trained: an
@@ -164,6 +166,10 @@ func describeRefinement(info *infer.Info, t *train.Model) {
 	case !x.Raw:
 		info.Graph, info.RawWeight = "refined", 0
 		info.K, info.Mutual, info.Mode, info.Threshold = t.Config.Candidates.K, t.Config.Candidates.Mutual, x.Mode, x.Threshold
+		info.Similarity, info.TwoStep = strings.Join(t.Config.Similarities(), "+"), t.Config.Candidates.TwoStep
+		if info.Similarity == config.SimilarityEmbedding {
+			info.Similarity = ""
+		}
 		info.Evidence = priorOf(t)
 	case x.Mode == "expected":
 		info.RawWeight = float32(t.Config.Candidates.Keep)

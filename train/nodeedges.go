@@ -138,7 +138,8 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 		f.Close()
 	}
 	if k := t.cfg.Candidates.TwoStep; k > 0 {
-		lists = append(lists, graph.TwoStep(t.pool, t.ds.Graph, k))
+		found, _ := graph.TwoStep(t.pool, t.ds.Graph, k)
+		lists = append(lists, found)
 	}
 	var err error
 	x.proposed, _, err = graph.JoinNeighbors(t.ds.Graph.N, lists...)

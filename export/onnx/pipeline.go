@@ -10,6 +10,10 @@ type Refinement struct {
 	// K is how many of each node's nearest neighbours the training looked at: what
 	// the parity check uses. The file takes k as an input.
 	K int
+	// Similarity and TwoStep are candidates.similarity and candidates.two_step. The pipeline
+	// knows neighbours by the embedding only: see [Refinement.Elsewhere].
+	Similarity string
+	TwoStep    int
 	// Mutual makes a pair that is no edge a candidate only where each of its nodes
 	// is among the nearest of the other.
 	Mutual bool
@@ -21,6 +25,17 @@ type Refinement struct {
 	// Judged tells that the encoder's edge weights are evidence for the edges, by
 	// which the probabilities of those that exist are multiplied.
 	Judged bool
+}
+
+// Elsewhere says which of the candidates the pipeline cannot find, "" where it finds all.
+func (r Refinement) Elsewhere() string {
+	switch {
+	case r.TwoStep > 0:
+		return "candidates are two steps away too (candidates.two_step), and only neighbours by the embedding are searched there"
+	case r.Similarity != "" && r.Similarity != "embedding":
+		return "candidates are near by " + r.Similarity + " (candidates.similarity), and only neighbours by the embedding are searched there"
+	}
+	return ""
 }
 
 // MaxPipelineNodes is how many nodes a graph may have that pipeline.onnx refines.
