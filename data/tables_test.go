@@ -422,3 +422,23 @@ func TestPreparedFeaturesAreLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+func FuzzSchemaFile(f *testing.F) {
+	f.Add("[nodes]\nfile = \"nodes.csv.gz\"\nid = \"x\"\n[nodes.columns]\nx = \"time\"\n")
+	f.Add("[edges]\nmerge = \"sum\"\n[edges.columns]\n\"a b\" = \"ignore\"\n")
+	f.Add("[nodes]\nlabel_kind = 1\n")
+	f.Add("nodes = 3")
+	f.Fuzz(func(t *testing.T, text string) {
+		s := &tableSchema{}
+		if err := parseSchema(SchemaFile, []byte(text), s); err != nil {
+			checkText(t, err)
+			return
+		}
+		for _, name := range []string{s.Nodes.ID, s.Nodes.Label} {
+			again := &tableSchema{}
+			if err := parseSchema(SchemaFile, []byte("[nodes]\nid = "+tomlString(name)+"\n"), again); err != nil || again.Nodes.ID != name {
+				t.Errorf("%q is written as %s, which reads as %q, %v", name, tomlString(name), again.Nodes.ID, err)
+			}
+		}
+	})
+}
