@@ -64,7 +64,9 @@ type BuildOptions struct {
 	// Columns say how the columns of x are made of those of a table; nil where they have
 	// no names.
 	Columns *schema.Schema
-	Metrics map[string]float64
+	// WithColumns writes the classifier behind the preparation of columns in one more file.
+	WithColumns bool
+	Metrics     map[string]float64
 	// Files are written beside the models, such as refined_edges.csv, by name.
 	Files map[string][]byte
 
@@ -179,7 +181,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*manifest.Manifest,
 			files[m.WeightsFile()] = m.Weights
 		}
 	}
-	if err := o.addPreprocess(ctx, files); err != nil {
+	if err := o.addPreprocess(ctx, models, files); err != nil {
 		return nil, nil, err
 	}
 	var checked []*parity.Model

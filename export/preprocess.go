@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/export/onnxpb"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -16,10 +18,19 @@ const PreprocessFile = "preprocess.onnx"
 // preparationSlack bounds the difference between the file and the preparation here.
 const preparationSlack = 1e-5
 
-// addPreprocess writes the preparation of columns as a model, where there is any, and runs
-// it in onnxruntime on values of every sort.
-func (o *BuildOptions) addPreprocess(ctx context.Context, files map[string][]byte) error {
+// trialRows is how many rows of values the files are tried on.
+const trialRows = 256
+
+// WithColumnsFile is the classifier behind the preparation of columns, in one file.
+const WithColumnsFile = "classifier_with_columns.onnx"
+
+// addPreprocess writes the preparation of columns as a model, where there is any, and with
+// WithColumns the classifier behind it. Both run in onnxruntime on values of every sort.
+func (o *BuildOptions) addPreprocess(ctx context.Context, models []built, files map[string][]byte) error {
 	if o.Columns == nil || !o.Columns.Prepared() {
+		if o.WithColumns {
+			return fmt.Errorf("the training data have no columns that are prepared, so there are none to join to the classifier")
+		}
 		return nil
 	}
 	proto, output, err := onnx.Preprocess(o.Columns, onnx.ModelOptions{Name: o.Model + "_preprocess", Doc: "Makes the features x of the columns of a table.", Opset: o.Opset, ProducerVersion: o.Version,
@@ -27,11 +38,15 @@ func (o *BuildOptions) addPreprocess(ctx context.Context, files map[string][]byt
 	if err != nil {
 		return err
 	}
-	text, err := onnx.Marshal(proto)
-	if err != nil {
+	if files[PreprocessFile], err = onnx.Marshal(proto); err != nil {
 		return err
 	}
-	files[PreprocessFile] = text
+	var classifier *built
+	if o.WithColumns {
+		if classifier, err = o.join(models, proto, files); err != nil {
+			return err
+		}
+	}
 	if o.Unverified {
 		return nil
 	}
@@ -43,36 +58,107 @@ func (o *BuildOptions) addPreprocess(ctx context.Context, files map[string][]byt
 		}
 		lib = &found
 	}
-	s, err := ort.OpenBytes(text, ort.Options{Provider: ort.CPU, Threads: 1, Library: lib})
-	if err != nil {
-		return fmt.Errorf("%s: %w", PreprocessFile, err)
+	run := func(name string, in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
+		s, err := ort.OpenBytes(files[name], ort.Options{Provider: ort.CPU, Threads: 1, Library: lib})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		defer s.Close()
+		out, err := s.RunContext(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return out, nil
 	}
-	defer s.Close()
 	inputs, want := trials(o.Columns)
-	out, err := s.RunContext(ctx, inputs)
+	out, err := run(PreprocessFile, inputs)
 	if err != nil {
-		return fmt.Errorf("%s: %w", PreprocessFile, err)
+		return err
 	}
-	have, width := out[output].F32, o.Columns.Width()
+	names := o.Columns.Features()
+	worst, err := near(PreprocessFile, out[output].F32, want, func(i int) string { return fmt.Sprintf("the feature %q", names[i%len(names)]) })
+	if err != nil {
+		return err
+	}
+	o.Log("columns: %s prepares %d of them, within %.1e of the training", PreprocessFile, len(o.Columns.Columns), worst)
+	if classifier == nil {
+		return nil
+	}
+	// A ring of the rows, for the classifier alone and behind the columns.
+	var edges [2 * trialRows]int64
+	ones := make([]float32, trialRows)
+	for i := range int64(trialRows) {
+		edges[i], edges[trialRows+i], ones[i] = i, (i+1)%trialRows, 1
+	}
+	alone := map[string]ort.Tensor{"x": ort.Float32s(want, trialRows, int64(len(names)))}
+	for _, in := range classifier.Proto.Graph.Input {
+		switch in.Name {
+		case onnx.InputEdgeIndex:
+			inputs[in.Name] = ort.Int64s(edges[:], 2, trialRows)
+		case onnx.InputEdgeWeight:
+			inputs[in.Name] = ort.Float32s(ones, trialRows)
+		default:
+			continue
+		}
+		alone[in.Name] = inputs[in.Name]
+	}
+	a, err := run(classifier.Name+".onnx", alone)
+	if err != nil {
+		return err
+	}
+	b, err := run(WithColumnsFile, inputs)
+	if err != nil {
+		return err
+	}
+	for _, v := range classifier.Proto.Graph.Output {
+		if _, err := near(WithColumnsFile, b[v.Name].F32, a[v.Name].F32, func(int) string { return v.Name }); err != nil {
+			return err
+		}
+	}
+	o.Log("columns: %s gives what %s and %s.onnx do", WithColumnsFile, PreprocessFile, classifier.Name)
+	return nil
+}
+
+// join writes the classifier behind the preparation of columns.
+func (o *BuildOptions) join(models []built, prepare *onnxpb.ModelProto, files map[string][]byte) (*built, error) {
+	i := slices.IndexFunc(models, func(m built) bool { return m.Name == "classifier" })
+	switch {
+	case i < 0:
+		return nil, fmt.Errorf("there is no classifier to join columns to")
+	case o.SparseX:
+		return nil, fmt.Errorf("columns become a dense matrix, and the features of this export are in CSR; leave one of the two out")
+	case models[i].Lowering == onnx.PrecomputedBuckets || models[i].Lowering == onnx.Dense:
+		return nil, fmt.Errorf("columns are joined to a classifier that takes edge_index alone; take the lowering degree-buckets or scatter")
+	case models[i].Weights != nil:
+		return nil, fmt.Errorf("columns are joined to a classifier in one file, and large weights are in %s; keep them in it with --external-data none", models[i].WeightsFile())
+	}
+	joined, err := onnx.JoinColumns(prepare, models[i].Proto)
+	if err != nil {
+		return nil, err
+	}
+	files[WithColumnsFile], err = onnx.Marshal(joined)
+	return &models[i], err
+}
+
+// near returns the largest difference, or an error that names where it is too large.
+func near(file string, have, want []float32, name func(i int) string) (worst float64, err error) {
 	if len(have) != len(want) {
-		return fmt.Errorf("%s gives %d values, want %d", PreprocessFile, len(have), len(want))
+		return 0, fmt.Errorf("%s gives %d values, want %d", file, len(have), len(want))
 	}
-	worst := 0.0
 	for i, v := range want {
 		d := math.Abs(float64(v) - float64(have[i]))
 		if !(d <= preparationSlack*max(1, math.Abs(float64(v)))) {
-			return fmt.Errorf("%s gives %v for the feature %q, the preparation here %v", PreprocessFile, have[i], o.Columns.Features()[i%width], v)
+			return 0, fmt.Errorf("%s gives %v for %s, and %v is right", file, have[i], name(i), v)
 		}
 		worst = max(worst, d)
 	}
-	o.Log("columns: %s prepares %d of them, within %.1e of the training", PreprocessFile, len(o.Columns.Columns), worst)
-	return nil
+	return worst, nil
 }
 
 // trials returns values of every column, gaps and unseen ones among them, as inputs of
 // preprocess.onnx, and the features that they become.
 func trials(s *schema.Schema) (inputs map[string]ort.Tensor, features []float32) {
-	const rows = 256
+	const rows = trialRows
 	width := s.Width()
 	inputs, features = map[string]ort.Tensor{}, make([]float32, rows*width)
 	at := 0

@@ -38,7 +38,7 @@ func preprocessed(t *testing.T, rows int) (dir string, ds *data.Dataset) {
 	lib, files := orttest.Need(t), map[string][]byte{}
 	said := ""
 	o := &BuildOptions{Columns: ds.Columns, Library: &lib, Log: func(format string, args ...any) { said += format }}
-	if err := o.addPreprocess(t.Context(), files); err != nil {
+	if err := o.addPreprocess(t.Context(), nil, files); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(said, "prepares") {
@@ -142,13 +142,13 @@ func TestPreprocessNames(t *testing.T) {
 	lib, files := orttest.Need(t), map[string][]byte{}
 	odd := &schema.Schema{Version: schema.Version, Columns: []schema.Column{{Name: "rare", Kind: schema.Category}, {Name: "v", Kind: schema.Value},
 		{Name: "flag", Kind: schema.Boolean, Fill: 1, Missing: true}, {Name: "at", Kind: schema.Time, Center: 1.6e9, Scale: 3600, Cycles: []string{"day"}}}}
-	if err := (&BuildOptions{Columns: odd, Library: &lib, Log: t.Logf}).addPreprocess(t.Context(), files); err != nil || files[PreprocessFile] == nil {
+	if err := (&BuildOptions{Columns: odd, Library: &lib, Log: t.Logf}).addPreprocess(t.Context(), nil, files); err != nil || files[PreprocessFile] == nil {
 		t.Error(err)
 	}
 	// Nothing is written where nothing is prepared.
 	for _, s := range []*schema.Schema{nil, {Version: schema.Version, Columns: odd.Columns[1:2]}} {
 		files := map[string][]byte{}
-		if err := (&BuildOptions{Columns: s}).addPreprocess(t.Context(), files); err != nil || len(files) != 0 {
+		if err := (&BuildOptions{Columns: s}).addPreprocess(t.Context(), nil, files); err != nil || len(files) != 0 {
 			t.Errorf("%v: %v", files, err)
 		}
 	}

@@ -39,6 +39,9 @@ type BuildOptions struct {
 	// one: export.PipelineAuto (the default) where the model allows it,
 	// export.PipelineOn or an error, export.PipelineOff.
 	Pipeline export.PipelineMode
+	// WithColumns writes the classifier behind the preparation of a table's columns in one
+	// more file.
+	WithColumns bool
 	// Opset is the version of ONNX's operator set, 17 to 21; 17 if 0.
 	Opset int
 	// Precision of the stored weights: onnx.FP32 (the default), onnx.FP16 or
@@ -109,7 +112,7 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Symmetrize: o.Symmetrize, Opset: o.Opset, Precision: o.Precision, ExternalData: o.ExternalData,
 		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: version.String(),
 		Classes: infer.ClassNames(info.ClassNames, info.Classes), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
-		Pipeline: o.Pipeline, Refinement: refinementOf(t),
+		Pipeline: o.Pipeline, WithColumns: o.WithColumns, Refinement: refinementOf(t),
 		Files: map[string][]byte{}, Library: o.Library, Unverified: o.Unverified, TestCases: o.TestCases, Log: o.Log,
 	}
 	if r.Result.TestAcc != nil {

@@ -21,19 +21,20 @@ import (
 
 // buildFlags are those of a build of a run.
 type buildFlags struct {
-	out        string
-	triton     string
-	lowering   string
-	noWeight   bool
-	sparseX    bool
-	symmetrize bool
-	pipeline   string
-	opset      int
-	fp16, int8 bool
-	external   string
-	unverified bool
-	testCases  bool
-	provider   string
+	out         string
+	triton      string
+	lowering    string
+	noWeight    bool
+	sparseX     bool
+	symmetrize  bool
+	pipeline    string
+	withColumns bool
+	opset       int
+	fp16, int8  bool
+	external    string
+	unverified  bool
+	testCases   bool
+	provider    string
 }
 
 func (a *app) buildCommand() *cobra.Command {
@@ -63,7 +64,7 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 				return err
 			}
 			if compile.emit == "ir" || compile.emit == "dot" {
-				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "symmetrize", "pipeline", "opset", "fp16", "int8", "external-data", "unverified", "test-cases", "provider", "triton"} {
+				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "symmetrize", "pipeline", "with-columns", "opset", "fp16", "int8", "external-data", "unverified", "test-cases", "provider", "triton"} {
 					if c.Flags().Changed(name) {
 						return usage("--%s is for the export of a run; with --emit %s the program goes to standard output", name, compile.emit)
 					}
@@ -87,6 +88,7 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 	flags.BoolVar(&f.sparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
 	flags.BoolVar(&f.symmetrize, "symmetrize", false, "make the graph undirected inside the files: edge_index may list each edge in one direction, and more than once")
 	flags.StringVar(&f.pipeline, "pipeline", string(export.PipelineAuto), "pipeline.onnx, which refines a graph and classifies its nodes in one: auto (where the model allows it), on (or else fail) or off")
+	flags.BoolVar(&f.withColumns, "with-columns", false, "for your own tables: write "+export.WithColumnsFile+" too, which takes the columns in place of x")
 	flags.IntVar(&f.opset, "opset", onnx.OpsetVersion, "version of ONNX's operator set, 17 to 21")
 	flags.BoolVar(&f.fp16, "fp16", false, "store weights in fp16, half the size; sums stay in float32")
 	flags.BoolVar(&f.int8, "int8", false, "store and multiply the weights of linear layers in 8 bits, a quarter of the size; what goes into them is rounded too")
@@ -170,7 +172,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	}
 	a.unchecked(run.Unchecked())
 	ctx := c.Context()
-	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: pipeline, Opset: f.opset, Precision: precision, ExternalData: external, Unverified: f.unverified, TestCases: f.testCases, Data: dataPath, Log: a.logf}
+	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: pipeline, WithColumns: f.withColumns, Opset: f.opset, Precision: precision, ExternalData: external, Unverified: f.unverified, TestCases: f.testCases, Data: dataPath, Log: a.logf}
 	_, err = run.Build(ctx, f.out, o)
 	var missing *ort.NotFoundError
 	if errors.Is(err, ort.ErrNoCgo) || errors.As(err, &missing) {

@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
@@ -52,6 +55,64 @@ func Preprocess(s *schema.Schema, o ModelOptions) (m *onnxpb.ModelProto, output 
 	m = b.finish(o)
 	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: mlDomain, Version: mlVersion})
 	return m, output, nil
+}
+
+// JoinColumns returns a model that takes columns in the place of input x of model: what
+// [Preprocess] writes, and model behind it. Both must be of one operator set.
+func JoinColumns(prepare, model *onnxpb.ModelProto) (*onnxpb.ModelProto, error) {
+	const x, scope = "x", "columns/"
+	prepare, joined := proto.Clone(prepare).(*onnxpb.ModelProto), proto.Clone(model).(*onnxpb.ModelProto)
+	taken := map[string]bool{}
+	g := joined.Graph
+	at := slices.IndexFunc(g.Input, func(v *onnxpb.ValueInfoProto) bool { return v.Name == x })
+	if at < 0 || prepare.Graph.Output[0].Name != x {
+		return nil, fmt.Errorf("columns cannot be joined to a model without an input x, nor where one of them has that name")
+	}
+	g.Input = slices.Delete(g.Input, at, at+1)
+	for _, v := range slices.Concat(g.Input, g.Output) {
+		taken[v.Name] = true
+	}
+	for _, n := range g.Node {
+		for _, name := range n.Output {
+			taken[name] = true
+		}
+	}
+	for _, t := range g.Initializer {
+		taken[t.Name] = true
+	}
+	keep := map[string]bool{x: true}
+	for _, v := range prepare.Graph.Input {
+		if taken[v.Name] {
+			return nil, fmt.Errorf("the column %q has the name of a value of the model; rename it to have it in one file with the model", v.Name)
+		}
+		keep[v.Name] = true
+	}
+	rename := func(name string) string {
+		if keep[name] || name == "" {
+			return name
+		}
+		return scope + name
+	}
+	p := prepare.Graph
+	for _, n := range p.Node {
+		n.Name = scope + n.Name
+		for _, names := range [][]string{n.Input, n.Output} {
+			for i := range names {
+				names[i] = rename(names[i])
+			}
+		}
+	}
+	for _, t := range p.Initializer {
+		t.Name = rename(t.Name)
+	}
+	for _, v := range p.ValueInfo {
+		v.Name = rename(v.Name)
+	}
+	g.Input, g.Node = append(p.Input, g.Input...), append(p.Node, g.Node...)
+	g.Initializer, g.ValueInfo = append(p.Initializer, g.Initializer...), append(p.ValueInfo, g.ValueInfo...)
+	g.ValueInfo = append(g.ValueInfo, p.Output[0])
+	joined.OpsetImport = append(joined.OpsetImport, prepare.OpsetImport[1:]...)
+	return joined, nil
 }
 
 // column returns the features of a column, each [num_nodes, n] float32.

@@ -1,0 +1,74 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/internal/orttest"
+)
+
+// The classifier behind the preparation of columns is one file, which Build has compared
+// with the two files that it is made of; where it cannot be, the error says why.
+func TestBuildWithColumns(t *testing.T) {
+	lib := orttest.Need(t)
+	trained := func(name, dataPath string, set ...string) *Run {
+		r, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: dataPath, Out: filepath.Join(t.TempDir(), name), Set: append(set, "train.epochs=1", "data.split=random:0.5,0.25,0.25")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	table := func(column string) string {
+		var nodes, edges strings.Builder
+		fmt.Fprintf(&nodes, "id,label,%s,city\n", column)
+		edges.WriteString("source,target\n")
+		for i := range 40 {
+			fmt.Fprintf(&nodes, "n%d,%s,%d,%s\n", i, [...]string{"a", "b"}[i%2], 100+i*i%37, [...]string{"Oslo", "Rome", ""}[i%3])
+			fmt.Fprintf(&edges, "n%d,n%d\n", i, (i+1)%40)
+		}
+		dir := t.TempDir()
+		for name, text := range map[string]string{"nodes.csv": nodes.String(), "edges.csv": edges.String()} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	r := trained("run", table("size"), "model.hidden=512")
+	dist := filepath.Join(t.TempDir(), "dist")
+	said := ""
+	m, err := r.Build(t.Context(), dist, BuildOptions{WithColumns: true, Library: &lib, Log: func(format string, args ...any) { said += fmt.Sprintf(format, args...) + "\n" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said, "classifier_with_columns.onnx gives what preprocess.onnx and classifier.onnx do") {
+		t.Errorf("said %s", said)
+	}
+	for _, name := range []string{export.PreprocessFile, export.WithColumnsFile} {
+		if m.Files[name].Bytes == 0 {
+			t.Errorf("the manifest does not list %s", name)
+		}
+	}
+	for want, c := range map[string]struct {
+		r *Run
+		o BuildOptions
+	}{
+		"lowering degree-buckets or scatter": {r, BuildOptions{Lowering: onnx.PrecomputedBuckets}},
+		"CSR":                                {r, BuildOptions{SparseX: true}},
+		"--external-data none":               {r, BuildOptions{ExternalData: 1}},
+		"no columns that are prepared":       {trained("other", data.Synthetic, "synthetic.nodes=100"), BuildOptions{}},
+		`"edge_index" has the name`:          {trained("edge_index", table("edge_index")), BuildOptions{}},
+		"one of them has that name":          {trained("x", table("x")), BuildOptions{}},
+	} {
+		c.o.WithColumns, c.o.Library = true, &lib
+		if _, err := c.r.Build(t.Context(), filepath.Join(t.TempDir(), "dist"), c.o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
