@@ -92,315 +92,219 @@ var (
 	errStack     = errors.New("an operation finds nothing on the stack")
 )
 
-func (m *Reader) run() (any, error) {
+// failed is what run panics with, and recovers from: a fault of the file.
+type failed struct{ err error }
+
+// check ends the reading at an error.
+func check(err error) {
+	if err != nil {
+		panic(failed{err})
+	}
+}
+
+func failf(format string, args ...any) { panic(failed{fmt.Errorf(format, args...)}) }
+
+func (m *Reader) run() (v any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			f, ok := r.(failed)
+			if !ok {
+				panic(r)
+			}
+			v, err = nil, f.err
+		}
+	}()
 	for {
 		m.at = m.pos
 		if m.steps%opcodesAtOnce == 0 {
-			if err := m.mem.Grow(opcodesAtOnce * opcodeBytes); err != nil {
-				return nil, err
-			}
+			check(m.mem.Grow(opcodesAtOnce * opcodeBytes))
 		}
 		m.steps++
-		if m.pos == len(m.buf) {
-			return nil, errTruncated
-		}
-		op := m.buf[m.pos]
-		m.pos++
+		op := m.take(1)[0]
 		if op == '.' {
 			if len(m.stack) != 1 || len(m.marks) != 0 {
-				return nil, fmt.Errorf("ends with %d objects, not one", len(m.stack))
+				failf("ends with %d objects, not one", len(m.stack))
 			}
 			if m.pos != len(m.buf) {
-				return nil, fmt.Errorf("%d bytes follow the end of the object", len(m.buf)-m.pos)
+				failf("%d bytes follow the end of the object", len(m.buf)-m.pos)
 			}
 			return m.stack[0], nil
 		}
-		if err := m.step(op); err != nil {
-			return nil, err
-		}
+		m.step(op)
 	}
 }
 
 // step executes one opcode. Each case is named as pickletools names it.
-func (m *Reader) step(op byte) error {
+func (m *Reader) step(op byte) {
 	switch op {
 	case 0x80: // PROTO
-		b, err := m.take(1)
-		if err == nil && b[0] > 4 {
-			err = fmt.Errorf("pickle protocol %d is not supported; save with protocol 2 to 4", b[0])
+		if p := m.take(1)[0]; p > 4 {
+			failf("pickle protocol %d is not supported; save with protocol 2 to 4", p)
 		}
-		return err
 	case 0x95: // FRAME: only a hint for buffered reading
-		b, err := m.take(8)
-		if err == nil && binary.LittleEndian.Uint64(b) > uint64(len(m.buf)-m.pos) {
-			err = errTruncated
-		}
-		return err
+		m.length(8)
 	case '(': // MARK
 		m.marks = append(m.marks, len(m.stack))
-		return nil
 	case '0': // POP
 		if n := len(m.marks); n > 0 && m.marks[n-1] == len(m.stack) {
 			m.marks = m.marks[:n-1]
-			return nil
+		} else {
+			m.pop()
 		}
-		_, err := m.pop()
-		return err
 	case '1': // POP_MARK
-		_, err := m.popMark()
-		return err
+		m.popMark()
 	case '2': // DUP
-		v, err := m.top()
-		if err != nil {
-			return err
-		}
-		return m.push(v)
+		m.push(m.top())
 	case 'N': // NONE
-		return m.push(nil)
+		m.push(nil)
 	case 0x88, 0x89: // NEWTRUE, NEWFALSE
-		return m.push(op == 0x88)
-	case 'K', 'M', 'J', 'G', 0x8a, 0x8b:
-		return m.number(op)
-	case 'U', 'T', 'C', 'B', 0x8e: // SHORT_BINSTRING, BINSTRING, SHORT_BINBYTES, BINBYTES, BINBYTES8
-		b, err := m.sized(op)
-		if err != nil {
-			return err
-		}
-		return m.push(Bytes(b))
-	case 'X', 0x8c, 0x8d: // BINUNICODE, SHORT_BINUNICODE, BINUNICODE8
-		b, err := m.sized(op)
-		if err != nil {
-			return err
-		}
-		if err := m.mem.Grow(int64(len(b))); err != nil {
-			return err
-		}
-		return m.push(string(b))
-	case ')', 't', 0x85, 0x86, 0x87, ']', 'l', 'a', 'e', '}', 'd', 's', 'u':
-		return m.container(op)
-	case 'q', 'r', 0x94, 'h', 'j':
-		return m.memoise(op)
-	case 'c': // GLOBAL
-		module, err := m.line()
-		if err != nil {
-			return err
-		}
-		name, err := m.line()
-		if err != nil {
-			return err
-		}
-		return m.pushGlobal(module, name)
-	case 0x93: // STACK_GLOBAL
-		name, err := m.pop()
-		if err != nil {
-			return err
-		}
-		module, err := m.pop()
-		if err != nil {
-			return err
-		}
-		ms, ok1 := module.(string)
-		ns, ok2 := name.(string)
-		if !ok1 || !ok2 {
-			return errors.New("a global's name is not a string")
-		}
-		return m.pushGlobal(ms, ns)
-	case 'R', 0x81: // REDUCE, NEWOBJ
-		args, err := m.pop()
-		if err != nil {
-			return err
-		}
-		callee, err := m.pop()
-		if err != nil {
-			return err
-		}
-		v, err := m.construct(callee, args)
-		if err != nil {
-			return err
-		}
-		return m.push(v)
-	case 'b': // BUILD
-		state, err := m.pop()
-		if err != nil {
-			return err
-		}
-		obj, err := m.top()
-		if err != nil {
-			return err
-		}
-		return m.objects.SetState(m, obj, state)
-	}
-	return fmt.Errorf("opcode 0x%02x is not supported: this is no pickle of protocol 2 to 4", op)
-}
-
-// number executes the opcodes that push numbers.
-func (m *Reader) number(op byte) error {
-	switch op {
-	case 'K', 'M', 'J', 'G': // BININT1, BININT2, BININT, BINFLOAT
-		width := 1
-		switch op {
-		case 'M':
-			width = 2
-		case 'J':
-			width = 4
-		case 'G':
-			width = 8
-		}
-		b, err := m.take(width)
-		if err != nil {
-			return err
-		}
-		switch op {
-		case 'K':
-			return m.push(int64(b[0]))
-		case 'M':
-			return m.push(int64(binary.LittleEndian.Uint16(b)))
-		case 'J':
-			return m.push(int64(int32(binary.LittleEndian.Uint32(b))))
-		}
-		return m.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
-	case 0x8a, 0x8b: // LONG1, LONG4: two's complement, little-endian
-		b, err := m.sized(op)
-		if err != nil {
-			return err
-		}
-		if len(b) > 8 {
-			return fmt.Errorf("an integer of %d bytes is out of range", len(b))
-		}
-		var v int64
-		for i := len(b) - 1; i >= 0; i-- {
-			v = v<<8 | int64(b[i])
-		}
-		if n := len(b); n > 0 && n < 8 { // sign extension
-			shift := uint(64 - 8*n)
-			v = v << shift >> shift
-		}
-		return m.push(v)
-	}
-	return fmt.Errorf("opcode 0x%02x is not supported", op)
-}
-
-// container executes the opcodes that make and fill tuples, lists and dicts.
-func (m *Reader) container(op byte) error {
-	switch op {
+		m.push(op == 0x88)
+	case 'K': // BININT1
+		m.push(int64(m.take(1)[0]))
+	case 'M': // BININT2
+		m.push(int64(binary.LittleEndian.Uint16(m.take(2))))
+	case 'J': // BININT
+		m.push(int64(int32(binary.LittleEndian.Uint32(m.take(4)))))
+	case 'G': // BINFLOAT
+		m.push(math.Float64frombits(binary.BigEndian.Uint64(m.take(8))))
+	case 0x8a: // LONG1
+		m.push(long(m.sized(1)))
+	case 0x8b: // LONG4
+		m.push(long(m.sized(4)))
+	case 'U', 'C': // SHORT_BINSTRING, SHORT_BINBYTES
+		m.push(Bytes(m.sized(1)))
+	case 'T', 'B': // BINSTRING, BINBYTES
+		m.push(Bytes(m.sized(4)))
+	case 0x8e: // BINBYTES8
+		m.push(Bytes(m.sized(8)))
+	case 0x8c: // SHORT_BINUNICODE
+		m.text(1)
+	case 'X': // BINUNICODE
+		m.text(4)
+	case 0x8d: // BINUNICODE8
+		m.text(8)
 	case ')': // EMPTY_TUPLE
-		return m.push(Tuple(nil))
+		m.push(Tuple(nil))
 	case ']': // EMPTY_LIST
-		return m.push(&List{})
+		m.push(&List{})
 	case '}': // EMPTY_DICT
-		return m.push(&Dict{})
+		m.push(&Dict{})
 	case 0x85, 0x86, 0x87: // TUPLE1, TUPLE2, TUPLE3
 		n := int(op - 0x84)
 		if len(m.stack)-m.floor() < n {
-			return errStack
+			panic(failed{errStack})
 		}
 		t := append(Tuple(nil), m.stack[len(m.stack)-n:]...)
 		m.stack = m.stack[:len(m.stack)-n]
-		return m.push(t)
-	case 'a': // APPEND
-		v, err := m.pop()
-		if err != nil {
-			return err
-		}
-		return m.extend([]any{v})
-	case 's': // SETITEM
-		v, err := m.pop()
-		if err != nil {
-			return err
-		}
-		k, err := m.pop()
-		if err != nil {
-			return err
-		}
-		return m.update([]any{k, v})
-	}
-	items, err := m.popMark()
-	if err != nil {
-		return err
-	}
-	switch op {
+		m.push(t)
 	case 't': // TUPLE
-		return m.push(append(Tuple(nil), items...))
+		m.push(append(Tuple(nil), m.popMark()...))
 	case 'l': // LIST
-		return m.push(&List{Items: append([]any(nil), items...)})
-	case 'e': // APPENDS
-		return m.extend(items)
+		m.push(&List{Items: append([]any(nil), m.popMark()...)})
 	case 'd': // DICT
-		items = append([]any(nil), items...) // push below would overwrite them
-		if err := m.push(&Dict{}); err != nil {
-			return err
+		d := &Dict{}
+		d.update(m.popMark()...)
+		m.push(d)
+	case 'a': // APPEND
+		m.extend(m.pop())
+	case 'e': // APPENDS
+		m.extend(m.popMark()...)
+	case 's': // SETITEM
+		v, k := m.pop(), m.pop()
+		m.dict().update(k, v)
+	case 'u': // SETITEMS
+		items := m.popMark()
+		m.dict().update(items...)
+	case 'q': // BINPUT
+		m.memo[uint64(m.take(1)[0])] = m.top()
+	case 'r': // LONG_BINPUT
+		m.memo[uint64(binary.LittleEndian.Uint32(m.take(4)))] = m.top()
+	case 0x94: // MEMOIZE
+		m.memo[uint64(len(m.memo))] = m.top()
+	case 'h': // BINGET
+		m.recall(uint64(m.take(1)[0]))
+	case 'j': // LONG_BINGET
+		m.recall(uint64(binary.LittleEndian.Uint32(m.take(4))))
+	case 'c': // GLOBAL
+		module, name := m.line(), m.line()
+		m.pushGlobal(module, name)
+	case 0x93: // STACK_GLOBAL
+		name, ok1 := m.pop().(string)
+		module, ok2 := m.pop().(string)
+		if !ok1 || !ok2 {
+			failf("a global's name is not a string")
 		}
-		return m.update(items)
+		m.pushGlobal(module, name)
+	case 'R', 0x81: // REDUCE, NEWOBJ
+		args, callee := m.pop(), m.pop()
+		m.push(m.construct(callee, args))
+	case 'b': // BUILD
+		state := m.pop()
+		check(m.objects.SetState(m, m.top(), state))
+	default:
+		failf("opcode 0x%02x is not supported: this is no pickle of protocol 2 to 4", op)
 	}
-	return m.update(items) // SETITEMS
+}
+
+// long is an integer in two's complement, little-endian.
+func long(b []byte) int64 {
+	if len(b) > 8 {
+		failf("an integer of %d bytes is out of range", len(b))
+	}
+	var v int64
+	for i := len(b) - 1; i >= 0; i-- {
+		v = v<<8 | int64(b[i])
+	}
+	if n := len(b); n > 0 && n < 8 { // sign extension
+		shift := uint(64 - 8*n)
+		v = v << shift >> shift
+	}
+	return v
+}
+
+// text pushes a string.
+func (m *Reader) text(width int) {
+	b := m.sized(width)
+	check(m.mem.Grow(int64(len(b))))
+	m.push(string(b))
 }
 
 // extend appends to the list on top of the stack.
-func (m *Reader) extend(items []any) error {
-	v, err := m.top()
-	if err != nil {
-		return err
-	}
-	l, ok := v.(*List)
+func (m *Reader) extend(items ...any) {
+	l, ok := m.top().(*List)
 	if !ok {
-		return fmt.Errorf("appends to %s, not to a list", Describe(v))
+		failf("appends to %s, not to a list", Describe(m.top()))
 	}
 	l.Items = append(l.Items, items...)
-	return nil
 }
 
-// update sets items of the dict on top of the stack from key, value, key, …
-func (m *Reader) update(items []any) error {
-	v, err := m.top()
-	if err != nil {
-		return err
-	}
-	d, ok := v.(*Dict)
+// dict is that on top of the stack.
+func (m *Reader) dict() *Dict {
+	d, ok := m.top().(*Dict)
 	if !ok {
-		return fmt.Errorf("sets an item of %s, not of a dict", Describe(v))
+		failf("sets an item of %s, not of a dict", Describe(m.top()))
 	}
+	return d
+}
+
+// update sets items from key, value, key, …
+func (d *Dict) update(items ...any) {
 	if len(items)%2 != 0 {
-		return errors.New("a dict item has no value")
+		failf("a dict item has no value")
 	}
 	for i := 0; i < len(items); i += 2 {
 		d.Keys = append(d.Keys, items[i])
 		d.Vals = append(d.Vals, items[i+1])
 	}
-	return nil
 }
 
-// memoise executes the opcodes that store to and load from the memo.
-func (m *Reader) memoise(op byte) error {
-	var key uint64
-	switch op {
-	case 'q', 'h': // BINPUT, BINGET
-		b, err := m.take(1)
-		if err != nil {
-			return err
-		}
-		key = uint64(b[0])
-	case 'r', 'j': // LONG_BINPUT, LONG_BINGET
-		b, err := m.take(4)
-		if err != nil {
-			return err
-		}
-		key = uint64(binary.LittleEndian.Uint32(b))
-	case 0x94: // MEMOIZE
-		key = uint64(len(m.memo))
+// recall pushes a memo entry.
+func (m *Reader) recall(key uint64) {
+	v, ok := m.memo[key]
+	if !ok {
+		failf("memo entry %d was never stored", key)
 	}
-	if op == 'h' || op == 'j' {
-		v, ok := m.memo[key]
-		if !ok {
-			return fmt.Errorf("memo entry %d was never stored", key)
-		}
-		return m.push(v)
-	}
-	v, err := m.top()
-	if err != nil {
-		return err
-	}
-	m.memo[key] = v
-	return nil
+	m.push(v)
 }
 
 // floor is the lowest stack position that the current mark lets one reach.
@@ -411,83 +315,68 @@ func (m *Reader) floor() int {
 	return 0
 }
 
-func (m *Reader) push(v any) error {
-	m.stack = append(m.stack, v)
-	return nil
-}
+func (m *Reader) push(v any) { m.stack = append(m.stack, v) }
 
-func (m *Reader) top() (any, error) {
+func (m *Reader) top() any {
 	if len(m.stack) <= m.floor() {
-		return nil, errStack
+		panic(failed{errStack})
 	}
-	return m.stack[len(m.stack)-1], nil
+	return m.stack[len(m.stack)-1]
 }
 
-func (m *Reader) pop() (any, error) {
-	v, err := m.top()
-	if err == nil {
-		m.stack = m.stack[:len(m.stack)-1]
-	}
-	return v, err
+func (m *Reader) pop() any {
+	v := m.top()
+	m.stack = m.stack[:len(m.stack)-1]
+	return v
 }
 
 // popMark removes and returns everything above the last mark. The result is
 // valid until the next push.
-func (m *Reader) popMark() ([]any, error) {
+func (m *Reader) popMark() []any {
 	n := len(m.marks)
 	if n == 0 {
-		return nil, errors.New("an operation finds no mark on the stack")
+		failf("an operation finds no mark on the stack")
 	}
 	from := m.marks[n-1]
 	m.marks = m.marks[:n-1]
 	items := m.stack[from:]
 	m.stack = m.stack[:from]
-	return items, nil
+	return items
 }
 
 // take returns the next n bytes of the file.
-func (m *Reader) take(n int) ([]byte, error) {
+func (m *Reader) take(n int) []byte {
 	if n > len(m.buf)-m.pos {
-		return nil, errTruncated
+		panic(failed{errTruncated})
 	}
 	b := m.buf[m.pos : m.pos+n : m.pos+n]
 	m.pos += n
-	return b, nil
+	return b
 }
 
-// sized returns the bytes whose length stands before them, in as many bytes as
-// the opcode says.
-func (m *Reader) sized(op byte) ([]byte, error) {
-	width := 4
-	switch op {
-	case 'U', 'C', 0x8c, 0x8a:
-		width = 1
-	case 0x8d, 0x8e:
-		width = 8
-	}
-	b, err := m.take(width)
-	if err != nil {
-		return nil, err
-	}
+// length reads how many bytes follow, in width bytes itself.
+func (m *Reader) length(width int) int {
+	b := m.take(width)
 	var n uint64
 	for i := width - 1; i >= 0; i-- {
 		n = n<<8 | uint64(b[i])
 	}
 	if n > uint64(len(m.buf)-m.pos) {
-		return nil, errTruncated
+		panic(failed{errTruncated})
 	}
-	return m.take(int(n))
+	return int(n)
 }
 
+// sized returns the bytes whose length stands before them.
+func (m *Reader) sized(width int) []byte { return m.take(m.length(width)) }
+
 // line returns the text up to the next newline.
-func (m *Reader) line() (string, error) {
+func (m *Reader) line() string {
 	n := bytes.IndexByte(m.buf[m.pos:], '\n')
 	if n < 0 {
-		return "", errTruncated
+		panic(failed{errTruncated})
 	}
-	s := string(m.buf[m.pos : m.pos+n])
-	m.pos += n + 1
-	return strings.TrimSuffix(s, "\r"), nil
+	return strings.TrimSuffix(string(m.take(n + 1)[:n]), "\r")
 }
 
 // Spend takes n bytes from the budget for what is more than a step for each byte: copies.
@@ -502,25 +391,27 @@ func (m *Reader) Spend(n int) error {
 	return nil
 }
 
-func (m *Reader) pushGlobal(module, name string) error {
+func (m *Reader) pushGlobal(module, name string) {
 	g, ok := m.objects.Global(module + "." + name)
 	if !ok {
-		return fmt.Errorf("refers to %+.60q, which is not data; gsrc runs no code from files", module+"."+name)
+		failf("refers to %+.60q, which is not data; gsrc runs no code from files", module+"."+name)
 	}
-	return m.push(g)
+	m.push(g)
 }
 
 // construct builds what callee(*args) stands for.
-func (m *Reader) construct(callee, args any) (any, error) {
+func (m *Reader) construct(callee, args any) any {
 	g, ok := callee.(Global)
 	if !ok {
-		return nil, fmt.Errorf("calls %s", Describe(callee))
+		failf("calls %s", Describe(callee))
 	}
 	t, ok := args.(Tuple)
 	if !ok {
-		return nil, fmt.Errorf("calls %s with %s", string(g), Describe(args))
+		failf("calls %s with %s", string(g), Describe(args))
 	}
-	return m.objects.New(m, g, t)
+	v, err := m.objects.New(m, g, t)
+	check(err)
+	return v
 }
 
 // Text returns a short string of either kind: a name. Long ones are refused, so
