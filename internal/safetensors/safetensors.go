@@ -62,33 +62,24 @@ type entry struct {
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-// dtype returns the format's name of the element type, the size of an element
-// and the number of elements.
-func dtype(data any) (name string, size, n int, err error) {
-	switch d := data.(type) {
-	case []float32:
-		return "F32", 4, len(d), nil
-	case []int64:
-		return "I64", 8, len(d), nil
-	case []int32:
-		return "I32", 4, len(d), nil
-	case []uint8:
-		return "U8", 1, len(d), nil
-	}
-	return "", 0, 0, fmt.Errorf("elements of type %T are not supported", data)
+// element is what a tensor holds.
+type element interface {
+	float32 | int64 | int32 | uint8
 }
 
-// sizeOf returns the size of an element of a type by its name in the format.
-func sizeOf(dtype string) int64 {
-	switch dtype {
-	case "F32", "I32":
-		return 4
-	case "I64":
-		return 8
-	case "U8":
-		return 1
+// dtype returns the format's name of the element type and the number of elements.
+func dtype(data any) (name string, n int, err error) {
+	switch d := data.(type) {
+	case []float32:
+		return "F32", len(d), nil
+	case []int64:
+		return "I64", len(d), nil
+	case []int32:
+		return "I32", len(d), nil
+	case []uint8:
+		return "U8", len(d), nil
 	}
-	return 0
+	return "", 0, fmt.Errorf("elements of type %T are not supported", data)
 }
 
 // Write writes the file. The same contents give the same bytes.
@@ -112,11 +103,11 @@ func (f *File) Write(w io.Writer) error {
 			return fmt.Errorf("safetensors: the name %q is taken twice, or reserved", t.Name)
 		}
 		seen[t.Name] = true
-		name, size, n, err := dtype(t.Data)
+		name, n, err := dtype(t.Data)
 		if err != nil {
 			return fmt.Errorf("safetensors: tensor %q: %w", t.Name, err)
 		}
-		e := entry{DType: name, Shape: []int64{}, Offsets: [2]int64{at, at + int64(n)*int64(size)}}
+		e := entry{DType: name, Shape: []int64{}, Offsets: [2]int64{at, at + int64(binary.Size(t.Data))}}
 		want := 1
 		for _, d := range t.Shape {
 			e.Shape = append(e.Shape, int64(d))
@@ -144,52 +135,48 @@ func (f *File) Write(w io.Writer) error {
 		h.WriteByte(' ')
 	}
 	head := append(binary.LittleEndian.AppendUint64(nil, uint64(h.Len())), h.Bytes()...)
-	sum := seal.New()
-	sum.Write(head)
-	for i := range f.Tensors {
-		if err := writeData(sum, f.Tensors[i].Data); err != nil {
-			return err
+	whole := func(w io.Writer) error {
+		_, err := w.Write(head)
+		for i := 0; err == nil && i < len(f.Tensors); i++ {
+			err = writeData(w, f.Tensors[i].Data)
 		}
-	}
-	seal.Put(head, sum.Sum32())
-	if _, err := w.Write(head); err != nil {
 		return err
 	}
-	for i := range f.Tensors {
-		if err := writeData(w, f.Tensors[i].Data); err != nil {
+	sum := seal.New()
+	if err := whole(sum); err != nil {
+		return err
+	}
+	seal.Put(head, sum.Sum32())
+	return whole(w)
+}
+
+func writeData(w io.Writer, data any) error {
+	switch d := data.(type) {
+	case []float32:
+		return writeElements(w, d)
+	case []int64:
+		return writeElements(w, d)
+	case []int32:
+		return writeElements(w, d)
+	}
+	_, err := w.Write(data.([]uint8))
+	return err
+}
+
+// writeElements writes elements little-endian, in pieces, so that a large tensor
+// needs no second copy.
+func writeElements[T element](w io.Writer, data []T) error {
+	var buf []byte
+	for piece := range slices.Chunk(data, 1<<14) {
+		var err error
+		if buf, err = binary.Append(buf[:0], binary.LittleEndian, piece); err == nil {
+			_, err = w.Write(buf)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// writeData writes elements little-endian, in pieces, so that a large tensor
-// needs no second copy.
-func writeData(w io.Writer, data any) error {
-	const piece = 1 << 14
-	var buf [8 * piece]byte
-	out := func(n, size int, put func(b []byte, i int)) error {
-		for lo := 0; lo < n; lo += piece {
-			hi := min(lo+piece, n)
-			for i := lo; i < hi; i++ {
-				put(buf[(i-lo)*size:], i)
-			}
-			if _, err := w.Write(buf[:(hi-lo)*size]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	switch d := data.(type) {
-	case []float32:
-		return out(len(d), 4, func(b []byte, i int) { binary.LittleEndian.PutUint32(b, math.Float32bits(d[i])) })
-	case []int64:
-		return out(len(d), 8, func(b []byte, i int) { binary.LittleEndian.PutUint64(b, uint64(d[i])) })
-	case []int32:
-		return out(len(d), 4, func(b []byte, i int) { binary.LittleEndian.PutUint32(b, uint32(d[i])) })
-	}
-	_, err := w.Write(data.([]uint8))
-	return err
 }
 
 // ReadFile reads the file at path.
@@ -310,44 +297,40 @@ func (f *File) header(text []byte) ([]named, error) {
 // tensor decodes the elements.
 func (e *named) tensor(data []byte) (Tensor, error) {
 	t := Tensor{Name: e.name, Shape: []int{}}
-	size := sizeOf(e.DType)
-	if size == 0 {
-		return t, fmt.Errorf("elements of type %q are not supported; F32, I64, I32 and U8 are", e.DType)
+	var err error
+	switch e.DType {
+	case "F32":
+		t.Data, err = decode[float32](e, data)
+	case "I64":
+		t.Data, err = decode[int64](e, data)
+	case "I32":
+		t.Data, err = decode[int32](e, data)
+	case "U8":
+		t.Data, err = decode[uint8](e, data)
+	default:
+		err = fmt.Errorf("elements of type %q are not supported; F32, I64, I32 and U8 are", e.DType)
 	}
+	for _, d := range e.Shape {
+		t.Shape = append(t.Shape, int(d))
+	}
+	return t, err
+}
+
+func decode[T element](e *named, data []byte) ([]T, error) {
 	n := int64(1)
 	for _, d := range e.Shape {
 		if d < 0 || d > math.MaxInt32 || n > math.MaxInt32*8 {
-			return t, fmt.Errorf("shape %v is out of range", e.Shape)
+			return nil, fmt.Errorf("shape %v is out of range", e.Shape)
 		}
-		t.Shape = append(t.Shape, int(d))
 		n *= d
 	}
+	size := int64(binary.Size(T(0)))
 	if n > int64(len(data)) || n*size != int64(len(data)) {
-		return t, fmt.Errorf("shape %v of %s is %d elements of %d bytes, the data has %d bytes", e.Shape, e.DType, n, size, len(data))
+		return nil, fmt.Errorf("shape %v of %s is %d elements of %d bytes, the data has %d bytes", e.Shape, e.DType, n, size, len(data))
 	}
-	switch e.DType {
-	case "F32":
-		x := make([]float32, n)
-		for i := range x {
-			x[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-		}
-		t.Data = x
-	case "I64":
-		x := make([]int64, n)
-		for i := range x {
-			x[i] = int64(binary.LittleEndian.Uint64(data[8*i:]))
-		}
-		t.Data = x
-	case "I32":
-		x := make([]int32, n)
-		for i := range x {
-			x[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
-		}
-		t.Data = x
-	default:
-		t.Data = slices.Clone(data)
-	}
-	return t, nil
+	x := make([]T, n)
+	_, err := binary.Decode(data, binary.LittleEndian, x)
+	return x, err
 }
 
 // Lookup returns the tensor of a name, or nil.
@@ -363,7 +346,7 @@ func (f *File) Lookup(name string) *Tensor {
 // Get returns the elements of the tensor of a name. It is an error if there is
 // none, or if it has another element type or shape; a negative dimension fits
 // any size.
-func Get[T float32 | int64 | int32 | uint8](f *File, name string, shape ...int) ([]T, error) {
+func Get[T element](f *File, name string, shape ...int) ([]T, error) {
 	t := f.Lookup(name)
 	if t == nil {
 		return nil, fmt.Errorf("safetensors: there is no tensor %q", name)
