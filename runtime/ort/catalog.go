@@ -26,24 +26,19 @@ type originKind string
 
 const (
 	originRelease originKind = "Microsoft's release archive"
-	originNpm     originKind = "npm package onnxruntime-node " + Version
 	originWheel   originKind = "Python wheel onnxruntime " + Version
 )
 
 const releaseURL = "https://github.com/microsoft/onnxruntime/releases/download/v" + Version + "/"
 
-// One npm package carries the libraries of all platforms.
-const npmSHA256 = "c3779c01c59832f8c03e2c392ac3af10bf08579f1822e8b1c63cc451edb302a2"
-
 // catalog holds the pinned origins of each GOOS/GOARCH, in the order in which
 // they are tried. Macs with Intel processors are absent: no package of this
 // release has a library for them.
 //
-// The checksums of the npm package, the wheels and the libraries inside them
-// were computed from the packages. Those of the release archives are the ones
-// that several independent projects pin; the linux/arm64 library named there is
-// byte for byte the one in the npm package. The library inside the
-// windows/arm64 archive is covered by its archive's checksum alone.
+// The checksums of the wheels and the libraries inside them were computed from the
+// packages. Those of the release archives are the ones that several independent
+// projects pin. The library inside the windows/arm64 archive is covered by its
+// archive's checksum alone.
 var catalog = map[string][]origin{
 	"linux/amd64": {
 		{
@@ -52,12 +47,6 @@ var catalog = map[string][]origin{
 			archiveSHA256: "547e40a48f1fe73e3f812d7c88a948612c23f896b91e4e2ee1e232d7b468246f",
 			member:        "onnxruntime-linux-x64-1.27.0/lib/libonnxruntime.so.1.27.0",
 			librarySHA256: "4061866361d9a8d2872f5f419c5515ce35a830a0c5c77ce1723320ac0dbabfc7",
-		},
-		{
-			kind:          originNpm,
-			archiveSHA256: npmSHA256,
-			member:        "package/bin/napi-v6/linux/x64/libonnxruntime.so.1",
-			librarySHA256: "d8aff4aa8abee8fb2abb2f2f2459ffc94461e781e41b9f7c072829dd0d470221",
 		},
 		{
 			kind:          originWheel,
@@ -73,12 +62,6 @@ var catalog = map[string][]origin{
 			archive:       "onnxruntime-linux-aarch64-1.27.0.tgz",
 			archiveSHA256: "3e4d83ac06924a32a07b6d7f91ce6f852876153fc0bbdf931bf517a140bfbe48",
 			member:        "onnxruntime-linux-aarch64-1.27.0/lib/libonnxruntime.so.1.27.0",
-			librarySHA256: "c36bc200e7e6c093b8abb0b34590fbdd8c52fd3fb5e33795b9523ffdde2fce0f",
-		},
-		{
-			kind:          originNpm,
-			archiveSHA256: npmSHA256,
-			member:        "package/bin/napi-v6/linux/arm64/libonnxruntime.so.1",
 			librarySHA256: "c36bc200e7e6c093b8abb0b34590fbdd8c52fd3fb5e33795b9523ffdde2fce0f",
 		},
 		{
@@ -98,12 +81,6 @@ var catalog = map[string][]origin{
 			librarySHA256: "299e5a2c6ea00531ecd6bf3217e23798c1fcba1698bb386d313c8e16d7317d60",
 		},
 		{
-			kind:          originNpm,
-			archiveSHA256: npmSHA256,
-			member:        "package/bin/napi-v6/darwin/arm64/libonnxruntime.1.27.0.dylib",
-			librarySHA256: "89f692a3a1a224e4ad0b796b0e7c0bd81113b0741bfe84211eceef14d05a9e59",
-		},
-		{
 			kind:          originWheel,
 			archiveSHA256: "8ba14a38c570087f3cdb8cfba33f7a38a1e826c1e5b29e17c28ceda0cc910016",
 			member:        "onnxruntime/capi/libonnxruntime.1.27.0.dylib",
@@ -120,12 +97,6 @@ var catalog = map[string][]origin{
 			librarySHA256: "fd6dd0a8b1f5562d642abdcbd36bc54251482d2ebaa3f4f88669bfdad92e7525",
 		},
 		{
-			kind:          originNpm,
-			archiveSHA256: npmSHA256,
-			member:        "package/bin/napi-v6/win32/x64/onnxruntime.dll",
-			librarySHA256: "273f9ef9cf755c6a0f342226a80448156c10ceb74db2ae8c8370dc98e75af0eb",
-		},
-		{
 			kind:          originWheel,
 			archiveSHA256: "ff050e4f6bf7f12918fa14dcb047c0b02e295f35e86d42532552be4b3d54e977",
 			member:        "onnxruntime/capi/onnxruntime.dll",
@@ -139,12 +110,6 @@ var catalog = map[string][]origin{
 			archive:       "onnxruntime-win-arm64-1.27.0.zip",
 			archiveSHA256: "a32f2650575b3c20df462e337519fd1cc4105356130d11dba9771c6f374d952f",
 			member:        "onnxruntime-win-arm64-1.27.0/lib/onnxruntime.dll",
-		},
-		{
-			kind:          originNpm,
-			archiveSHA256: npmSHA256,
-			member:        "package/bin/napi-v6/win32/arm64/onnxruntime.dll",
-			librarySHA256: "908ce63e73f375e90daabe24c52486b42392c19df3d63973a26f871cfeab5453",
 		},
 		{
 			kind:          originWheel,

@@ -16,9 +16,9 @@
 // The library is searched for in this order, the first that fits wins: the file
 // or folder that the environment variable GSRC_ONNXRUNTIME names, the system's
 // library folders, and gsrc's cache in the user's cache folder. Ensure then
-// tries Microsoft's release archive, the npm package onnxruntime-node and the
-// Python wheel onnxruntime, with checksums pinned in catalog.go. Packages are
-// downloaded and read, never installed: no script of theirs runs.
+// tries Microsoft's release archive and the Python wheel onnxruntime, with
+// checksums pinned in catalog.go. Packages are downloaded and read, never
+// installed: no script of theirs runs.
 //
 // A program built without cgo has everything here but sessions: Open then
 // returns [ErrNoCgo].

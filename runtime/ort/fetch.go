@@ -142,14 +142,6 @@ func (f *fetcher) fetch(ctx context.Context, o origin, tmp string) (string, erro
 		path := filepath.Join(tmp, o.archive)
 		_, err := download.Get(ctx, download.File{URL: f.releaseURL + o.archive, Path: path, Limit: maxArchive}, download.Options{})
 		return path, err
-	case originNpm:
-		err := f.runCommand(ctx, tmp, "npm", "pack", "--ignore-scripts", "--silent",
-			"--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000",
-			"onnxruntime-node@"+Version)
-		if err != nil {
-			return "", err
-		}
-		return onlyFile(tmp, "*.tgz")
 	case originWheel:
 		args := []string{"download", "--no-deps", "--only-binary=:all:", "--implementation", "cp", "--python-version", "3.11",
 			"--disable-pip-version-check", "--retries", "1", "--timeout", "15", "--quiet", "--dest", "."}

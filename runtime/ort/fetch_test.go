@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -66,7 +65,7 @@ func makeZip(t *testing.T, name string, data []byte) []byte {
 	return b.Bytes()
 }
 
-// stage is a fetcher whose three origins are a local server and pretended
+// stage is a fetcher whose origins are a local server and pretended
 // package managers, each with its own library so that one can tell them apart.
 type stage struct {
 	*fetcher
@@ -79,7 +78,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{archives: map[originKind][]byte{}, failing: map[originKind]error{}, served: map[originKind]*atomic.Int32{}}
 	var origins []origin
-	for i, kind := range []originKind{originRelease, originNpm, originWheel} {
+	for i, kind := range []originKind{originRelease, originWheel} {
 		lib := machoLibrary(cpuArm64, 1, 27, i+1)
 		archive := makeTgz(t, "./dir/lib.dylib", lib)
 		if kind == originWheel {
@@ -100,15 +99,11 @@ func newStage(t *testing.T) *stage {
 	t.Cleanup(server.Close)
 	s.fetcher = &fetcher{locator: darwinLocator(t, nil), origins: origins, releaseURL: server.URL + "/"}
 	s.runCommand = func(_ context.Context, dir, name string, args ...string) error {
-		kind, file := originNpm, "p.tgz"
-		if name != "npm" {
-			kind, file = originWheel, "p.whl"
-		}
-		s.served[kind].Add(1)
-		if err := s.failing[kind]; err != nil {
+		s.served[originWheel].Add(1)
+		if err := s.failing[originWheel]; err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(dir, file), s.archives[kind], 0o644)
+		return os.WriteFile(filepath.Join(dir, "p.whl"), s.archives[originWheel], 0o644)
 	}
 	return s
 }
@@ -142,15 +137,14 @@ func TestEnsureOrder(t *testing.T) {
 		wantErr []string
 	}{
 		{"release first", func(*stage) {}, "1.27.1", nil},
-		{"npm second", func(s *stage) { s.failing[originRelease] = broken }, "1.27.2", nil},
-		{"wheel last", func(s *stage) { s.failing[originRelease], s.failing[originNpm] = broken, exec.ErrNotFound }, "1.27.3", nil},
+		{"wheel second", func(s *stage) { s.failing[originRelease] = broken }, "1.27.2", nil},
 		{"wrong archive is refused", func(s *stage) { s.archives[originRelease] = []byte("something else") }, "1.27.2", nil},
 		{"wrong library is refused", func(s *stage) { s.origins[0].librarySHA256 = strings.Repeat("0", 64) }, "1.27.2", nil},
 		{"missing member is refused", func(s *stage) { s.origins[0].member = "dir/other.dylib" }, "1.27.2", nil},
 		{"nothing works", func(s *stage) {
 			s.archives[originRelease] = []byte("something else")
-			s.failing[originNpm], s.failing[originWheel] = exec.ErrNotFound, broken
-		}, "", []string{"pinned is", "executable file not found", "out of order", "By hand, any one of these", EnvVar}},
+			s.failing[originWheel] = broken
+		}, "", []string{"pinned is", "out of order", "By hand, any one of these", EnvVar}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -249,10 +243,7 @@ func TestPackageManagersRunNoScripts(t *testing.T) {
 		return errors.New("not here either")
 	}
 	s.ensure(t.Context(), nil)
-	if len(calls) != 2 {
-		t.Fatalf("%d commands run, want npm and pip: %v", len(calls), calls)
-	}
-	if !slices.Contains(calls[0], "--ignore-scripts") || !slices.Contains(calls[1], "--only-binary=:all:") {
-		t.Errorf("npm needs --ignore-scripts, pip --only-binary=:all:, got %v", calls)
+	if len(calls) != 1 || !slices.Contains(calls[0], "--only-binary=:all:") {
+		t.Errorf("pip needs --only-binary=:all:, got %v", calls)
 	}
 }

@@ -55,8 +55,6 @@ func byHand(platform string) []string {
 		switch o.kind {
 		case originRelease:
 			ways = append(ways, fmt.Sprintf("unpack %s%s and set %s to its %s", releaseURL, o.archive, EnvVar, o.member))
-		case originNpm:
-			ways = append(ways, fmt.Sprintf("npm pack --ignore-scripts onnxruntime-node@%s, unpack the .tgz, set %s to its %s", Version, EnvVar, o.member))
 		case originWheel:
 			ways = append(ways, fmt.Sprintf("pip download --no-deps onnxruntime==%s, unzip the .whl, set %s to its %s", Version, EnvVar, o.member))
 		}

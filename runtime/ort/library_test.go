@@ -121,11 +121,11 @@ func TestLocateWithoutCacheFolder(t *testing.T) {
 // TestCatalog checks the pins for slips of the pen.
 func TestCatalog(t *testing.T) {
 	for platform, origins := range catalog {
-		if len(origins) != 3 {
-			t.Errorf("%s has %d origins, want release, npm and wheel", platform, len(origins))
+		if len(origins) != 2 {
+			t.Errorf("%s has %d origins, want release and wheel", platform, len(origins))
 		}
 		for i, o := range origins {
-			if want := []originKind{originRelease, originNpm, originWheel}[i]; o.kind != want {
+			if want := []originKind{originRelease, originWheel}[i]; o.kind != want {
 				t.Errorf("%s: origin %d is %s, want %s", platform, i, o.kind, want)
 			}
 			for _, sum := range []string{o.archiveSHA256, o.librarySHA256} {

@@ -211,28 +211,20 @@ func sessionOptions(p Provider, o Options) (*onnxruntime.SessionOptions, Provide
 		options.Destroy()
 		return nil, "", err
 	}
+	set := []error{options.SetInterOpNumThreads(1)}
 	if o.Threads > 0 {
-		if err := options.SetIntraOpNumThreads(o.Threads); err != nil {
-			return fail(err)
-		}
-	}
-	if err := options.SetInterOpNumThreads(1); err != nil {
-		return fail(err)
+		set = append(set, options.SetIntraOpNumThreads(o.Threads))
 	}
 	if o.Release {
 		keepLittle()
-		if err := options.SetCpuMemArena(false); err != nil {
-			return fail(err)
-		}
 		// Patterns of memory are planned for the arena, and kept for every shape.
-		if err := options.SetMemPattern(false); err != nil {
-			return fail(err)
-		}
+		set = append(set, options.SetCpuMemArena(false), options.SetMemPattern(false))
 	}
 	if o.Yield {
-		if err := options.AddSessionConfigEntry("session.intra_op.allow_spinning", "0"); err != nil {
-			return fail(err)
-		}
+		set = append(set, options.AddSessionConfigEntry("session.intra_op.allow_spinning", "0"))
+	}
+	if err := errors.Join(set...); err != nil {
+		return fail(err)
 	}
 	level, ok := optimizationLevels[o.Optimization]
 	if !ok {
