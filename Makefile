@@ -94,7 +94,7 @@ fuzz-short: ## run every fuzz target for FUZZTIME (10s), within FUZZMEMORY
 	@set -e; for package in $$($(GO) list ./...); do \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "$$package $$target"; \
-			(ulimit -v $(FUZZMEMORY); $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package); \
+			(ulimit -v $(FUZZMEMORY); $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$package); \
 		done; \
 	done
 

@@ -2,8 +2,12 @@ package data
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
+	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,6 +63,30 @@ func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	}
 	if _, err := Load(Synthetic, LoadOptions{MaxBytes: 100 << 10}); err == nil || !strings.Contains(err.Error(), "--memory") {
 		t.Errorf("a generated graph: %v", err)
+	}
+}
+
+// A file of 31 kB that holds 5·10⁸ equal rows is refused for what they would take. It was
+// written by parquet-go, with dictionaries and zstd, and is kept compressed once more.
+func TestManyRowsOfParquetAreRefused(t *testing.T) {
+	f, err := os.Open(filepath.Join("testdata", "many-rows.parquet.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := writeFiles(t, map[string]string{"edges.parquet": string(text), "nodes.csv": "id,x\n1,1\n2,0\n"})
+	took := allocated(func() { _, err = Load(dir, LoadOptions{MaxBytes: 4 << 30}) })
+	var exceeded *budget.ExceededError
+	if !errors.As(err, &exceeded) || exceeded.Need < 500_000_000*8 || took > 64<<20 {
+		t.Errorf("%d bytes were allocated: %v", took, err)
 	}
 }
 
