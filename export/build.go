@@ -90,7 +90,7 @@ type role struct {
 
 var roles = []role{
 	{"encoder", "encode", "node-embedding", "Embeds the nodes of a graph."},
-	{"scorer", "score", "edge-scoring", "Scores pairs of nodes by their embeddings: how likely an edge between them is."},
+	{"scorer", "score", "edge-scoring", "Scores pairs of nodes: how likely an edge between them is."},
 	{"classifier", "classify", manifest.TaskNodes, "Classifies the nodes of a graph."},
 }
 
@@ -116,6 +116,7 @@ var ioDocs = map[string]string{
 	"similarity":               "cosine of the two embeddings",
 	"probability":              "probability of the pair as a new edge",
 	"probability_existing":     "probability of the pair as an edge that exists already",
+	"edge_probability":         "probability of each edge of edge_index as an edge, by evidence that leaves it out; 0 of self-loops",
 	"logits":                   "unnormalised class scores",
 	"probabilities":            "class probabilities, rows sum to 1",
 	onnx.InputK:                "how many of each node's nearest neighbours may become new edges; the training's is in the metadata",
@@ -319,6 +320,13 @@ func (m *built) docs(o *BuildOptions) map[string]string {
 		docs[onnx.InputEdgeIndex] = "edges, row 0 and row 1, in one direction or in both: the graph is made undirected inside, an edge counts once, self-loops are dropped and one a node is added"
 		docs[onnx.InputEdgeWeight] = "weight of each edge of edge_index; of an edge that is listed more than once, the first"
 	}
+	for _, r := range m.fn.Results {
+		if source, ok := strings.CutPrefix(r.Name, "evidence_"); ok {
+			docs[r.Name] = "evidence for each pair, by " + source
+		} else if source, ok := strings.CutPrefix(r.Name, "edge_evidence_"); ok {
+			docs[r.Name] = "evidence for each edge of edge_index without the edge itself, by " + source + "; 0 of self-loops"
+		}
+	}
 	if o.Refinement != nil && o.Refinement.Judged && m.Name != "classifier" {
 		docs[onnx.InputEdgeWeight] = "evidence for each edge of edge_index, how likely it is one at all, above 0 and up to 1; ones trust every edge"
 	}
@@ -350,6 +358,7 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 	var list []built
 	for _, m := range programs {
 		m.Lowering = o.Lowering
+		m.Judges = slices.ContainsFunc(m.fn.Body, func(op *ir.Op) bool { return op.Name() == "edge_pairs" })
 		m.Sparse = o.SparseX && m.fn.Arg(onnx.SparseArg) != nil
 		m.Symmetric = o.Symmetrize && onnx.GraphArg(m.fn) != nil
 		if err := o.bindConstants(&m); err != nil {

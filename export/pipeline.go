@@ -69,13 +69,18 @@ func (o *BuildOptions) pipelineParts(programs []built) (onnx.PipelineParts, erro
 	case onnx.GraphArg(p.Encode) == nil:
 		return p, fmt.Errorf("the encoder reads no graph")
 	}
+	scorer := []string{"embedding", "pairs"}
+	scores := []string{"probability", "probability_existing"}
+	if onnx.GraphArg(p.Score) != nil {
+		scorer[0], scores[1] = "x", "edge_probability"
+	}
 	for _, want := range []struct {
 		fn   *ir.Func
 		args []string
 		outs []string
 	}{
 		{p.Encode, []string{"x"}, []string{"embedding"}},
-		{p.Score, []string{"embedding", "pairs"}, []string{"probability", "probability_existing"}},
+		{p.Score, scorer, scores},
 		{p.Classify, []string{"x"}, []string{"logits", "probabilities"}},
 	} {
 		for _, name := range want.args {

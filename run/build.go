@@ -14,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/version"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
 )
@@ -151,14 +152,21 @@ func refinementOf(t *train.Model) *onnx.Refinement {
 	return &onnx.Refinement{K: c.K, Similarity: strings.Join(t.Config.Similarities(), "+"), TwoStep: c.TwoStep, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: priorOf(t) != nil}
 }
 
-// exported returns the module without the functions that were not trained: an
-// encoder that took no part has nothing to say.
+// exported returns the module without the functions that were not trained, since an
+// encoder that took no part has nothing to say, and with an @encode that judges edges by
+// itself where evidence does.
 func exported(t *train.Model) *ir.Module {
-	if t.Refined == nil || !t.Refined.Raw {
+	judging := t.Refined != nil && t.Module.Func(models.EncodeJudging) != nil
+	if !judging && (t.Refined == nil || !t.Refined.Raw) {
 		return t.Module
 	}
 	m := t.Module.Clone()
-	m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name != "classify" })
+	if t.Refined.Raw {
+		m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name != "classify" })
+		return m
+	}
+	m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name == "encode" })
+	m.Func(models.EncodeJudging).Name = "encode"
 	return m
 }
 

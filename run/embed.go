@@ -20,7 +20,7 @@ func (r *Run) Embed(threads int) (h []float32, width int, err error) {
 	if err := r.LoadData(""); err != nil {
 		return nil, 0, err
 	}
-	f, err := newForward(t.Module, t.Params, nil, threads)
+	f, err := newForward(exported(t), t.Params, nil, threads)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -22,6 +22,7 @@ type compiledForward struct {
 	constants map[string]float32 // arguments that an exported model has frozen
 	pool      *kernels.Pool
 	fns       map[string]*runtime.Function
+	entries   []int // of edge_index by entry of the graph that was bound last
 }
 
 // exportable are the functions that an export is made of.
@@ -65,8 +66,13 @@ func (c *compiledForward) Run(name string, inputs map[string]ort.Tensor) (map[st
 		return nil, err
 	}
 	out := map[string]ort.Tensor{}
+	fn := f.Main().Func()
 	for _, result := range f.Outputs() {
 		b := f.Output(result)
+		if onnx.OfEdges(fn, onnx.Result(fn, result)) {
+			out[result] = onnx.EdgeValues(b.F32, c.entries, int(inputs["edge_index"].Shape[1]))
+			continue
+		}
 		t := ort.Float32s(slices.Clone(b.F32)) // the next run overwrites it
 		for _, d := range b.Dims {
 			t.Shape = append(t.Shape, int64(d))
@@ -112,7 +118,6 @@ func product(dims []int) int {
 // bind gives a function its arguments from a model's inputs.
 func (c *compiledForward) bind(f *runtime.Function, inputs map[string]ort.Tensor) error {
 	fn := f.Main().Func()
-	var entries []int // of edge_index by entry of the graph
 	for _, a := range fn.Args {
 		if a.Type.IsBlock() {
 			if err := c.bindBatch(f, a.Name, inputs); err != nil {
@@ -136,7 +141,7 @@ func (c *compiledForward) bind(f *runtime.Function, inputs map[string]ort.Tensor
 		if err != nil {
 			return err
 		}
-		entries = at
+		c.entries = at
 		if err := f.Bind(a.Name, runtime.Graph(structureOf(g))); err != nil {
 			return err
 		}
@@ -145,7 +150,7 @@ func (c *compiledForward) bind(f *runtime.Function, inputs map[string]ort.Tensor
 		if a.Type.IsGraph() {
 			continue
 		}
-		b, err := c.argument(a, inputs, entries)
+		b, err := c.argument(a, inputs, c.entries)
 		if err != nil {
 			return err
 		}

@@ -64,7 +64,13 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 			for _, in := range m.Models[role].Inputs {
 				f.meta.Inputs = append(f.meta.Inputs, TensorInfo{in.Name, datatype(in.DType), shape(in.Shape)})
 			}
+			if m.JudgesByEvidence() {
+				f.meta.Inputs = []TensorInfo{x, edges, {"pairs", INT64, []int64{2, -1}}}
+			}
 			f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
+				if m.JudgesByEvidence() {
+					return d.ScoreByEvidence(value(r, "x"), value(r, "edge_index"), value(r, "pairs"))
+				}
 				return d.Score(value(r, "embedding"), value(r, "pairs"))
 			}
 		case "classifier":

@@ -139,6 +139,18 @@ func (d *Dist) Score(embedding, pairs ort.Tensor) (map[string]ort.Tensor, error)
 	return d.run("scorer", map[string]ort.Tensor{"embedding": embedding, "pairs": pairs}, nil, nil)
 }
 
+// ScoreByEvidence scores pairs of nodes, int64 [2,P], and the edges of a graph, by a scorer
+// that was trained to judge by evidence: x float32 [N,D], edgeIndex int64 [2,E]. It returns
+// the outputs by name, such as probability, float32 [P], and edge_probability, float32 [E].
+func (d *Dist) ScoreByEvidence(x, edgeIndex, pairs ort.Tensor) (map[string]ort.Tensor, error) {
+	if len(x.Shape) == 2 {
+		if err := onnx.CheckIndices("pairs", pairs, x.Shape[0]); err != nil {
+			return nil, err
+		}
+	}
+	return d.run("scorer", map[string]ort.Tensor{"x": x, "pairs": pairs}, &edgeIndex, nil)
+}
+
 // Classify classifies the nodes of a graph: x float32 [N,D], edgeIndex int64
 // [2,E], weight float32 [E] or nil for ones. A model without a graph ignores
 // the edges. It returns logits and probabilities, float32 [N,C].

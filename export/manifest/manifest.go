@@ -94,6 +94,11 @@ func (m *Manifest) Unchecked() string {
 	return "the export is of an earlier version, whose manifest.json has no checksum: damage to that file is found only where it contradicts the others (gsrc verify --seal adds checksums)"
 }
 
+// JudgesByEvidence tells that the scorer takes a graph and judges its edges, too.
+func (m *Manifest) JudgesByEvidence() bool {
+	return slices.ContainsFunc(m.Models["scorer"].Outputs, func(o IOInfo) bool { return o.Name == "edge_probability" })
+}
+
 // marshal gives manifest.json, with its checksum.
 func (m *Manifest) Marshal() ([]byte, error) {
 	m.Checksum = seal.Blank

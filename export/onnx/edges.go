@@ -96,6 +96,9 @@ type edgeList struct {
 	nodes    tensor // int64 [1]: N, of the targets
 	sources  tensor // int64 [1]: rows that sources are numbers of; N but for batches
 	nodeDim  dim
+	// entry is where an edge of edge_index is in the list, its length for self-loops,
+	// int64 [num_edges]; no name where all of edge_index is listed in its order.
+	entry tensor
 }
 
 // newEdgeList reads edge_index [2,E] (row 0 sources, row 1 targets).

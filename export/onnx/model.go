@@ -110,11 +110,28 @@ func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (_ *o
 func (e *emitter) results(values map[string]tensor) {
 	e.run()
 	for _, r := range e.fn.Results {
-		if r.Value.Type.IsGraph() || e.overEdges(r.Value) {
-			panic(emitErrorf("@%s: result %s is %s; values of edges cannot be returned, since self-loops were dropped", e.fn.Name, r.Name, r.Value.Type))
+		if t := r.Value.Type; t.IsGraph() || e.overEdges(r.Value) && (e.dense() || t.Rank() > 1) {
+			panic(emitErrorf("@%s: result %s is %s, which the %s lowering cannot return", e.fn.Name, r.Name, t, e.lowering))
 		}
-		values[r.Name] = e.lookup(r.Value).t
+		v := e.lookup(r.Value)
+		if v.edge != nil {
+			v.t = e.ofGiven(v.edge)
+		}
+		values[r.Name] = v.t
 	}
+}
+
+// ofGiven returns values of the edges that edge_index lists, f32 [num_edges]; 0 of
+// self-loops.
+func (e *emitter) ofGiven(v *edgeValue) tensor {
+	t, l := e.perEdge(v), e.list
+	if l.entry.name != "" {
+		t = e.gather(e.concat(0, t, e.floats("const", []float32{0}, 1)), l.entry)
+	} else if l.loop.name != "" {
+		t = e.op("Where", float32Type, t.dims, []tensor{l.loop, e.floatConst(0), t})
+	}
+	t.dims = []dim{named("num_edges")}
+	return t
 }
 
 // finish returns the graph as a model.

@@ -150,6 +150,14 @@ func (c *candidates) pairs(b *builder) (t tensor) {
 	return t
 }
 
+// ofEdges returns values of those candidates that exist, by the first edge that is one of
+// them, and of the others what new has. values are of the edges of edge_index.
+func (c *candidates) ofEdges(b *builder, values, new tensor) tensor {
+	at := b.op("Where", Int64Type, c.first.dims, []tensor{c.existing, c.first, c.edges})
+	old := b.gather(b.concat(0, values, b.floats("const", []float32{1}, 1)), at)
+	return b.op("Where", float32Type, c.existing.dims, []tensor{c.existing, old, new})
+}
+
 // judged multiplies the probabilities of existing edges by the evidence for them.
 func (c *candidates) judged(b *builder, p, evidence tensor) tensor {
 	at := b.op("Where", Int64Type, c.first.dims, []tensor{c.existing, c.first, c.edges})

@@ -80,7 +80,7 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 	})
 	near := s.nearest(h.t, k)
 	c := s.candidates(near, r.Mutual)
-	p := scoreCandidates(b, parts.Score, params, h.t, c, o)
+	p := scoreCandidates(enc, parts.Score, params, h.t, c, o)
 	b.in("refined", func() {
 		if r.Judged {
 			p = c.judged(b, p, *enc.weight)
@@ -109,12 +109,18 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 	return b.finish(o), nil
 }
 
-// scoreCandidates writes the scorer on the candidates: the probability of each.
-func scoreCandidates(b *builder, fn *ir.Func, params map[string][]float32, h tensor, c *candidates, o ModelOptions) tensor {
+// scoreCandidates writes the scorer on the candidates: the probability of each. One that
+// judges edges reads the encoder's graph and features.
+func scoreCandidates(enc *emitter, fn *ir.Func, params map[string][]float32, h tensor, c *candidates, o ModelOptions) tensor {
+	b := enc.builder
 	e := newEmitter(b, fn, o.Lowering, params)
 	e.precision = o.Precision
+	e.graph, e.list, e.forward, e.nodes = GraphArg(fn), enc.list, enc.forward, enc.nodes
 	for _, a := range e.fn.Args {
 		switch v, isConstant := o.Constants[a.Name]; {
+		case a == e.graph:
+		case a.Name == SparseArg:
+			e.values[a] = enc.values[enc.fn.Arg(SparseArg)]
 		case a.Name == "embedding":
 			e.values[a] = value{t: h}
 		case a.Name == "pairs":
@@ -126,9 +132,13 @@ func scoreCandidates(b *builder, fn *ir.Func, params map[string][]float32, h ten
 		}
 	}
 	b.under("scorer", e.run)
-	fresh := e.lookup(Result(e.fn, "probability"))
-	old := e.lookup(Result(e.fn, "probability_existing"))
-	p := b.op("Where", float32Type, c.existing.dims, []tensor{c.existing, old.t, fresh.t})
+	p := e.lookup(Result(e.fn, "probability")).t
+	if e.graph != nil {
+		p = c.ofEdges(b, e.perEdge(e.lookup(Result(e.fn, "edge_probability")).edge), p)
+	} else {
+		old := e.lookup(Result(e.fn, "probability_existing"))
+		p = b.op("Where", float32Type, c.existing.dims, []tensor{c.existing, old.t, p})
+	}
 	return b.rename(p, "candidates/probability", "probability of each candidate, by whether it exists already")
 }
 

@@ -109,7 +109,7 @@ func Interpreter(m *ir.Module, params map[string][]float32, constants map[string
 			}
 			ps[p.Name] = t
 		}
-		args, err := referenceArgs(fn, inputs, constants)
+		args, at, err := referenceArgs(fn, inputs, constants)
 		if err != nil {
 			return nil, err
 		}
@@ -120,16 +120,35 @@ func Interpreter(m *ir.Module, params map[string][]float32, constants map[string
 		out := map[string]ort.Tensor{}
 		for i, r := range fn.Results {
 			out[r.Name] = fromReference(results[i].T)
+			if OfEdges(fn, r.Value) {
+				out[r.Name] = EdgeValues(out[r.Name].F32, at, int(inputs[InputEdgeIndex].Shape[1]))
+			}
 		}
 		return out, nil
 	}
 }
 
-// referenceArgs turns a model's inputs into a function's arguments.
-func referenceArgs(fn *ir.Func, inputs map[string]ort.Tensor, constants map[string]float32) ([]ir.Val, error) {
+// OfEdges tells that a function gives a number for each edge of its graph.
+func OfEdges(fn *ir.Func, v *ir.Value) bool {
+	g := GraphArg(fn)
+	return g != nil && OverEdges(v, g)
+}
+
+// EdgeValues brings values of the entries of [Graph] in the order of edge_index, of so
+// many edges, as models give them: 0 of self-loops. at is what Graph returns.
+func EdgeValues(values []float32, at []int, edges int) ort.Tensor {
+	out := make([]float32, edges)
+	for k, i := range at {
+		out[i] = values[k]
+	}
+	return ort.Float32s(out, int64(edges))
+}
+
+// referenceArgs turns a model's inputs into a function's arguments, and returns where
+// edge_index lists the entries of the graph.
+func referenceArgs(fn *ir.Func, inputs map[string]ort.Tensor, constants map[string]float32) (args []ir.Val, at []int, err error) {
 	graph := GraphArg(fn)
 	var g *ir.Graph
-	var at []int
 	if graph != nil {
 		n := -1
 		for _, a := range fn.Args {
@@ -138,28 +157,26 @@ func referenceArgs(fn *ir.Func, inputs map[string]ort.Tensor, constants map[stri
 			}
 		}
 		if n < 0 {
-			return nil, errors.New("no input tells the number of nodes")
+			return nil, nil, errors.New("no input tells the number of nodes")
 		}
 		index, ok := inputs[InputEdgeIndex]
 		if !ok {
-			return nil, errors.New("input edge_index is missing")
+			return nil, nil, errors.New("input edge_index is missing")
 		}
-		var err error
 		if g, at, err = Graph(n, index); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	var args []ir.Val
 	for _, a := range fn.Args {
 		switch {
 		case a.Type.IsBlock():
 			ids, ok := inputs[InputGraphIDs]
 			if !ok {
-				return nil, errors.New("input graph_ids is missing")
+				return nil, nil, errors.New("input graph_ids is missing")
 			}
 			members, err := Batch(ids)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			args = append(args, ir.Val{G: members})
 		case a.Type.IsGraph():
@@ -181,12 +198,12 @@ func referenceArgs(fn *ir.Func, inputs map[string]ort.Tensor, constants map[stri
 			}
 			t, ok := inputs[a.Name]
 			if !ok {
-				return nil, fmt.Errorf("input %s is missing", a.Name)
+				return nil, nil, fmt.Errorf("input %s is missing", a.Name)
 			}
 			args = append(args, ir.Val{T: toReference(t)})
 		}
 	}
-	return args, nil
+	return args, at, nil
 }
 
 func toReference(t ort.Tensor) *ir.Tensor {

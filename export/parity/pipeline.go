@@ -48,6 +48,9 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 		return nil, err
 	}
 	r := &refinement{embedding: out["embedding"]}
+	if !o.Refinement.Judged { // @score judges the edges that it reads
+		index = encode[onnx.InputEdgeIndex]
+	}
 	raw, first, err := undirected(n, index)
 	if err != nil {
 		return nil, err
@@ -60,17 +63,23 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 	r.probability = make([]float32, len(c.Edges))
 	if len(c.Edges) > 0 {
 		u, v := c.Pairs()
-		if out, err = o.Forward("score", map[string]ort.Tensor{"embedding": r.embedding, "pairs": ort.Int64s(append(u, v...), 2, int64(len(u)))}); err != nil {
+		score := map[string]ort.Tensor{"x": x, onnx.InputEdgeIndex: index, "embedding": r.embedding, "pairs": ort.Int64s(append(u, v...), 2, int64(len(u)))}
+		if out, err = o.Forward("score", score); err != nil {
 			return nil, err
 		}
 	}
+	edges, judged := out["edge_probability"]
 	edge := 0
 	for i, existing := range c.Existing {
 		r.probability[i] = out["probability"].F32[i]
 		if !existing {
 			continue
 		}
-		r.probability[i] = out["probability_existing"].F32[i]
+		if judged {
+			r.probability[i] = edges.F32[first[edge]]
+		} else {
+			r.probability[i] = out["probability_existing"].F32[i]
+		}
 		if o.Refinement.Judged {
 			r.probability[i] *= in[onnx.InputEdgeWeight].F32[first[edge]]
 		}
