@@ -321,9 +321,9 @@ func (m *built) docs(o *BuildOptions) map[string]string {
 		docs[onnx.InputEdgeWeight] = "weight of each edge of edge_index; of an edge that is listed more than once, the first"
 	}
 	for _, r := range m.fn.Results {
-		if source, ok := strings.CutPrefix(r.Name, "evidence_"); ok {
+		if source, ok := strings.CutPrefix(r.Name, onnx.EvidencePrefix); ok {
 			docs[r.Name] = "evidence for each pair, by " + source
-		} else if source, ok := strings.CutPrefix(r.Name, "edge_evidence_"); ok {
+		} else if source, ok := strings.CutPrefix(r.Name, "edge_"+onnx.EvidencePrefix); ok {
 			docs[r.Name] = "evidence for each edge of edge_index without the edge itself, by " + source + "; 0 of self-loops"
 		}
 	}

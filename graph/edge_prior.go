@@ -141,8 +141,8 @@ func (c *Calibration) Probabilities(pool *kernels.Pool, g *Graph, x NodeFeatures
 // messages that are right are worth, so where many are doubtful each counts less than its
 // probability.
 type EdgePrior struct {
-	Graph       *Graph    // undirected
-	P           []float32 // [E] of its edges
+	Graph       *Graph       // undirected
+	P           []float32    // [E] of its edges
 	Calibration *Calibration // nil where P is evidence that package train has joined
 }
 

@@ -13,6 +13,14 @@ type Refined struct {
 	// 1); candidates with a probability below Threshold are no edges.
 	Mode      string
 	Threshold float64
+	// Evidence is what sources say of the candidates; nil where it is not known.
+	Evidence []Evidence
+}
+
+// Evidence is what one source says of candidates; the larger, the more it is for an edge.
+type Evidence struct {
+	Source string
+	Values []float32 // [C]
 }
 
 // Weights returns each candidate's weight in the refined graph, 0 for those that

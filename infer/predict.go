@@ -363,6 +363,9 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 	if p.info.Similarity != "" {
 		return nil, fmt.Errorf("the model finds candidates for edges by %s (candidates.similarity), which an export does not have of other graphs than that of the training; train it with candidates.similarity = embedding", p.info.Similarity)
 	}
+	if p.manifest.JudgesByEvidence() {
+		g = g.Undirected() // as it was in training
+	}
 	st := g.Structure()
 	h, err := p.dist.Encode(x, nil, EdgeIndex(st), EntryWeights(prior, g, st))
 	if err != nil {
@@ -399,6 +402,10 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 	r := &graph.Refined{Candidates: c, Mode: p.info.Mode, Threshold: p.info.Threshold}
 	if len(c.Edges) == 0 {
 		return r, nil
+	}
+	if p.manifest.JudgesByEvidence() {
+		r.Probability, r.Evidence, err = Scorer(p.dist.ScoreByEvidence).Candidates(x, g, c)
+		return r, err
 	}
 	u, v := c.Pairs()
 	if r.Probability, err = p.score(h, append(u, v...), func(i int) bool { return c.Existing[i] }); err != nil {

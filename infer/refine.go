@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -29,6 +30,10 @@ type RefineOptions struct {
 	// KeepRemoved lists the edges that the data have and the refined graph has not,
 	// too, with the status removed and the weight 0.
 	KeepRemoved bool
+	// Ranked lists edges by what refinement does to them: those that it removes, which are
+	// listed in any case, and adds, the surest first, and then those that it keeps, the
+	// least probable first.
+	Ranked bool
 	// Predict says how an export reads its data and runs; of a run it is not read.
 	Predict PredictOptions
 }
@@ -41,6 +46,7 @@ type RefinedEdge struct {
 	Weight      float32
 	Probability float32 // that the edge is one, as the model has learned it
 	Status      string  // graph.StatusOld, StatusNew or StatusRemoved
+	Candidate   int     // its number in RefinedGraph.Evidence
 }
 
 // RefinedGraph is the graph that a model has made of its data: what gsrc refine
@@ -52,8 +58,11 @@ type RefinedGraph struct {
 	// Offset is nil, or of a collection of graphs, [G+1], where each begins: node v of
 	// graph g is node Offset[g] + v here, and files have a column graph in front of v.
 	Offset []int32
-	// Edges in the order of their source and then of their target.
+	// Edges in the order of their source and then of their target, or ranked.
 	Edges []RefinedEdge
+	// Evidence by source, where the model judges edges by some, with a value for each
+	// candidate.
+	Evidence []graph.Evidence
 	// BothDirections tells that every undirected edge is listed twice.
 	BothDirections bool
 	Summary        RefineSummary
@@ -67,6 +76,11 @@ type RefineSummary struct {
 	Kept      int        `json:"kept"`    // edges in both graphs
 	New       int        `json:"new"`     // edges in the refined graph only
 	Removed   int        `json:"removed"` // edges in the data only
+	// NewPrecision is how many of the new edges are edges by their probabilities, and
+	// RemovedPrecision how many of the removed ones are none: means of p and of 1 − p. nil
+	// where there are none.
+	NewPrecision     *float64 `json:"new_precision,omitempty"`
+	RemovedPrecision *float64 `json:"removed_precision,omitempty"`
 }
 
 // GraphStats are figures of one graph.
@@ -126,6 +140,14 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 	if err != nil {
 		return nil, err
 	}
+	if refined.Evidence == nil && x.manifest.JudgesByEvidence() {
+		if _, err := x.models(ctx); err != nil {
+			return nil, err
+		}
+		if _, refined.Evidence, err = Scorer(x.dist.ScoreByEvidence).Candidates(x.x, x.ds.Graph, refined.Candidates); err != nil {
+			return nil, err
+		}
+	}
 	return o.Dataset(refined, x.ds)
 }
 
@@ -182,6 +204,8 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 	}
 	g := &RefinedGraph{Name: from.name, N: from.g.N, NodeIDs: from.ids, Offset: from.offset, BothDirections: o.BothDirections,
 		Summary: RefineSummary{Threshold: x.Threshold, Before: statsOf(before, homophily), After: statsOf(after, refined)}}
+	g.Evidence = x.Evidence
+	var added, removed float64 // sums of how sure it is
 	weights := x.Weights()
 	for i, e := range x.Candidates.Edges {
 		status := x.Status(i)
@@ -190,13 +214,15 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 			g.Summary.Kept++
 		case graph.StatusNew:
 			g.Summary.New++
+			added += float64(x.Probability[i])
 		case graph.StatusRemoved:
 			g.Summary.Removed++
+			removed += 1 - float64(x.Probability[i])
 		}
-		if status == "" || status == graph.StatusRemoved && !o.KeepRemoved {
+		if status == "" || status == graph.StatusRemoved && !o.KeepRemoved && !o.Ranked {
 			continue
 		}
-		row := RefinedEdge{Source: e[0], Target: e[1], Weight: weights[i], Probability: x.Probability[i], Status: status}
+		row := RefinedEdge{Source: e[0], Target: e[1], Weight: weights[i], Probability: x.Probability[i], Status: status, Candidate: i}
 		g.Edges = append(g.Edges, row)
 		if o.BothDirections {
 			row.Source, row.Target = e[1], e[0]
@@ -211,7 +237,29 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 			return int(a.Target - b.Target)
 		})
 	}
+	if n := g.Summary.New; n > 0 {
+		added /= float64(n)
+		g.Summary.NewPrecision = &added
+	}
+	if n := g.Summary.Removed; n > 0 {
+		removed /= float64(n)
+		g.Summary.RemovedPrecision = &removed
+	}
+	if o.Ranked {
+		slices.SortStableFunc(g.Edges, func(a, b RefinedEdge) int { return cmp.Compare(b.sureness(), a.sureness()) })
+	}
 	return g, nil
+}
+
+// sureness orders edges as RefineOptions.Ranked says.
+func (e *RefinedEdge) sureness() float32 {
+	switch e.Status {
+	case graph.StatusRemoved:
+		return 1 - e.Probability
+	case graph.StatusNew:
+		return e.Probability
+	}
+	return -1 - e.Probability
 }
 
 func statsOf(g *graph.Graph, homophily float64) GraphStats {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
@@ -16,7 +17,8 @@ import (
 // extension is its format's name.
 //
 //   - csv: a header and a row for each edge: source, target, weight, probability,
-//     status. Nodes are called what the data call them.
+//     status, and a column for each source of evidence (evidence_features, …) where the
+//     model judges by some. Nodes are called what the data call them.
 //   - parquet: the same columns; source and target are strings where the data name
 //     their nodes, int64 elsewhere; weight and probability are float32.
 //   - npz: arrays for NumPy: source and target, int64 [E] node numbers; weight and
@@ -88,6 +90,9 @@ func (g *RefinedGraph) Write(w io.Writer, format string) error {
 		{name: "probability", float: func(i int) float32 { return edges[i].Probability }},
 		{name: "status", text: func(i int) string { return edges[i].Status }},
 	}
+	for _, e := range g.Evidence {
+		columns = append(columns, column{name: onnx.EvidencePrefix + e.Source, float: func(i int) float32 { return e.Values[edges[i].Candidate] }})
+	}
 	if g.Offset != nil {
 		columns = slices.Insert(columns, 0, column{name: "graph", number: func(i int) int64 { return int64(g.graphOf(edges[i].Source)) }})
 	} else if g.NodeIDs != nil && format != "npz" {
@@ -149,6 +154,8 @@ type nodeLinkEdge struct {
 	Weight      float32 `json:"weight"`
 	Probability float32 `json:"probability"`
 	Status      string  `json:"status"`
+	// Evidence by source.
+	Evidence map[string]float32 `json:"evidence,omitempty"`
 }
 
 func (g *RefinedGraph) writeJSON(w io.Writer) error {
@@ -169,7 +176,13 @@ func (g *RefinedGraph) writeJSON(w io.Writer) error {
 		out.Nodes[v].ID = id
 	}
 	for i, e := range g.Edges {
-		out.Edges[i] = nodeLinkEdge{ids[e.Source], ids[e.Target], e.Weight, e.Probability, e.Status}
+		out.Edges[i] = nodeLinkEdge{Source: ids[e.Source], Target: ids[e.Target], Weight: e.Weight, Probability: e.Probability, Status: e.Status}
+		for k, by := range g.Evidence {
+			if k == 0 {
+				out.Edges[i].Evidence = map[string]float32{}
+			}
+			out.Edges[i].Evidence[by.Source] = by.Values[e.Candidate]
+		}
 	}
 	return json.NewEncoder(w).Encode(out)
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
 // Refine returns the graph that the run has learned. It is an error if the model
@@ -21,6 +23,20 @@ func (r *Run) Refine(o infer.RefineOptions) (*infer.RefinedGraph, error) {
 	}
 	if err := r.LoadData(o.Data); err != nil {
 		return nil, err
+	}
+	t := r.Trained
+	if ds := r.Data; ds != nil && x.Evidence == nil && t.Module.Func(models.EncodeJudging) != nil {
+		f, err := newForward(exported(t), t.Params, nil, o.Predict.Threads)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		score := infer.Scorer(func(features, index, pairs ort.Tensor) (map[string]ort.Tensor, error) {
+			return f.Run("score", map[string]ort.Tensor{"x": features, "edge_index": index, "pairs": pairs})
+		})
+		if _, x.Evidence, err = score.Candidates(infer.Features(ds), ds.Graph, x.Candidates); err != nil {
+			return nil, err
+		}
 	}
 	return r.task.refined(&o, x)
 }

@@ -20,7 +20,8 @@ func (a *app) refineCommand() *cobra.Command {
 		Use: "refine RUN --out FILE | refine EXPORT --data PATH --out FILE", Short: "Write the refined graph", Args: cobra.ExactArgs(1),
 		Long: `Write the graph that a model has made of its data: source, target, weight,
 probability and status (old, new) of every edge. RUN is a folder that gsrc train
-left. EXPORT is one that gsrc build left: with the training graph it gives the same,
+left. Where a model judges edges by evidence, a column evidence_… has what each source
+says. EXPORT is one that gsrc build left: with the training graph it gives the same,
 and for another graph new edges are found and scored.
 
 The format is the extension of FILE: .csv, .npz (arrays for NumPy), .parquet, or
@@ -78,6 +79,7 @@ PyTorch Geometric. A summary is printed to standard error.`,
 	flags.Float64Var(&threshold, "threshold", 0, "candidates with a lower probability are no edges; the run's configuration says if not given")
 	flags.BoolVar(&o.BothDirections, "both-directions", false, "list each edge as u,v and as v,u")
 	flags.BoolVar(&o.KeepRemoved, "keep-removed", false, "list removed edges too, with status removed and weight 0")
+	flags.BoolVar(&o.Ranked, "ranked", false, "list what is removed and added first, the surest first, and then what is kept, the least probable first")
 	flags.StringVar(&o.Data, "data", "", "where the data of a run are now; the graph to refine with an export")
 	flags.StringVar(&provider, "provider", string(ort.Auto), "run an export on auto, cpu or cuda")
 	flags.IntVar(&o.Predict.Threads, "threads", 0, "threads of an export, 0 for one per processor")
@@ -101,5 +103,11 @@ func (a *app) summarizeRefined(g *gsrc.RefinedGraph) {
 		}
 		a.logf("%-6s  %d edges, mean degree %.2f, %d nodes without an edge, homophily %s", row.name, row.Edges, row.MeanDegree, row.Isolated, homophily)
 	}
-	a.logf("%d edges are new, %d were removed, %d were kept", s.New, s.Removed, s.Kept)
+	expected := func(share *float64, what string) string {
+		if share == nil {
+			return ""
+		}
+		return fmt.Sprintf(" (of which %.0f %% are %s, by their probabilities)", 100**share, what)
+	}
+	a.logf("%d edges are new%s, %d were removed%s, %d were kept", s.New, expected(s.NewPrecision, "edges"), s.Removed, expected(s.RemovedPrecision, "none"), s.Kept)
 }

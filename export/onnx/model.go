@@ -44,6 +44,10 @@ type ModelOptions struct {
 
 var ErrDensePrecision = errors.New("the dense form is for runtimes with few operators and stores weights in float32 alone; take degree-buckets, precomputed-buckets or scatter for fp16 and int8")
 
+// EvidencePrefix begins the names of a scorer's outputs that are evidence for pairs, by
+// source; those for edges have edge_ in front of it.
+const EvidencePrefix = "evidence_"
+
 // The names of what a graph argument becomes.
 const (
 	InputEdgeIndex  = "edge_index"
