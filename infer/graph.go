@@ -113,7 +113,7 @@ func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, 
 		return nil, err
 	}
 	if r.budget != nil {
-		if r.models, err = p.memoryOf(p.info.Graph == "refined" && (!o.ReadOnly || !p.onTrainingGraph())); err != nil {
+		if r.models, err = p.memoryOf(answering(p.info.Graph == "refined" && (!o.ReadOnly || !p.onTrainingGraph()))...); err != nil {
 			p.close()
 			return nil, err
 		}

@@ -404,6 +404,11 @@ func TestPredictWithinMemory(t *testing.T) {
 		if _, err := Predict(t.Context(), dist, data.Synthetic, "", o); !errors.As(err, &exceeded) || !strings.Contains(err.Error(), "in onnxruntime takes") {
 			t.Errorf("%s within 12 MiB: %v", model, err)
 		}
+		if model == "ecl-gsr" {
+			if _, err := Refine(t.Context(), dist, RefineOptions{Data: data.Synthetic, Predict: o}); !errors.As(err, &exceeded) {
+				t.Errorf("refining within 12 MiB: %v", err)
+			}
+		}
 		o.Load.MaxBytes = 1 << 30
 		if _, err := Predict(t.Context(), dist, data.Synthetic, "", o); err != nil {
 			t.Errorf("%s within 1 GiB: %v", model, err)

@@ -16,13 +16,10 @@ type modelMemory struct {
 	roles map[string]*dist.Scratch
 }
 
-// memoryOf measures models on small graphs. With searched, candidates are found and scored.
-func (p *predictor) memoryOf(searched bool) (*modelMemory, error) {
-	m := &modelMemory{p, map[string]*dist.Scratch{"classifier": nil}}
-	if searched {
-		m.roles["encoder"], m.roles["scorer"] = nil, nil
-	}
-	for role := range m.roles {
+// memoryOf measures models on small graphs.
+func (p *predictor) memoryOf(roles ...string) (*modelMemory, error) {
+	m := &modelMemory{p, map[string]*dist.Scratch{}}
+	for _, role := range roles {
 		var err error
 		if m.roles[role], err = p.dist.Scratch(role); err != nil {
 			return nil, fmt.Errorf("what the %s takes cannot be foreseen: %w", role, err)
@@ -55,9 +52,20 @@ func (m *modelMemory) bytes(nodes, edges int64) int64 {
 	return most
 }
 
-// fits refuses data for which the models would take more memory than there may be. What is
-// far from the limit is not measured.
-func (p *predictor) fits() error {
+// refining and answering are the models that find the edges of another graph than the
+// training's, and those that classify a graph whose edges are searched for if that is so.
+var refining = []string{"encoder", "scorer"}
+
+func answering(searched bool) []string {
+	if searched {
+		return append([]string{"classifier"}, refining...)
+	}
+	return []string{"classifier"}
+}
+
+// fits refuses data for which models would take more memory than there may be. What is far
+// from the limit is not measured.
+func (p *predictor) fits(roles ...string) error {
 	if p.o.Provider != ort.CPU && p.o.Provider != ort.Auto && p.o.Provider != "" {
 		return nil
 	}
@@ -70,12 +78,12 @@ func (p *predictor) fits() error {
 	if x+budget.Mul(4<<10, nodes)+budget.Mul(512, edges) < limit/4 {
 		return nil
 	}
-	m, err := p.memoryOf(p.info.Graph == "refined" && !p.onTrainingGraph())
+	m, err := p.memoryOf(roles...)
 	if err != nil {
 		p.o.Log("%v", err)
 		return nil
 	}
-	if _, err := budget.New(limit).Reserve(fmt.Sprintf("answering for %d nodes and %d edges in onnxruntime", nodes, edges), x+m.bytes(nodes, edges)); err != nil {
+	if _, err := budget.New(limit).Reserve(fmt.Sprintf("running the models for %d nodes and %d edges in onnxruntime", nodes, edges), x+m.bytes(nodes, edges)); err != nil {
 		return fmt.Errorf("%w; raise the limit with --memory", err)
 	}
 	return nil

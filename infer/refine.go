@@ -136,6 +136,14 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 	if x.onTrainingGraph() && o.Threshold != nil && *o.Threshold < x.info.Threshold {
 		return nil, fmt.Errorf("the threshold %v is below %v, with which the model was trained, and an export keeps no candidates below that; refine with the run instead", *o.Threshold, x.info.Threshold)
 	}
+	if !x.onTrainingGraph() {
+		if _, err := x.models(ctx); err != nil {
+			return nil, err
+		}
+		if err := x.fits(refining...); err != nil {
+			return nil, err
+		}
+	}
 	refined, err := x.refined(ctx)
 	if err != nil {
 		return nil, err
