@@ -51,9 +51,9 @@ var EvidenceSources = []string{
 	"degree_min", "degree_max", "mean2", "sum2", "overlap", "walks",
 }
 
-// LinearSources are those of the linear regression, which ranks pairs that are no edges, and
-// judges edges where many are planted on purpose: products, and what has no bounds, are
-// further from what a regression has learned there.
+// LinearSources are those of the linear regression, which judges edges where many are planted
+// on purpose: products, and what has no bounds, are further from what a regression has
+// learned there.
 var LinearSources = EvidenceSources[:12]
 
 // RobustSources are those whose weights a graph with planted edges cannot turn far: a
@@ -70,6 +70,7 @@ const (
 // The regressions on sources. The robust one of round 1 ≤ r ≤ [EvidenceRounds] is robust.r.
 const (
 	EvidenceJoint  = "evidence.joint"  // has products of sources too
+	EvidenceNew    = "evidence.new"    // ranks pairs that are no edges; has products, too
 	EvidenceLinear = "evidence.linear" // on [LinearSources]
 	EvidenceRobust = "evidence.robust" // of the weighed graph, on [RobustSources]
 )
@@ -87,7 +88,7 @@ func declareRegression(m *ir.Module, name string, names []string) *regression {
 	add := func(part string, dims ...ir.Dim) *ir.Value { return declareEvidenceParam(m, name+"."+part, dims...) }
 	s := ir.D(len(names))
 	r := &regression{names: names, mean: add("mean", s), scale: add("scale", s), linear: add("linear", s, "1"), bias: add("bias")}
-	if name == EvidenceJoint {
+	if name == EvidenceJoint || name == EvidenceNew {
 		r.quadratic = add("quadratic", s, s)
 	}
 	return r
@@ -138,6 +139,7 @@ type evidence struct {
 	m                       *ir.Module
 	projection, gate, share *ir.Value
 	joint, linear, robust   *regression
+	fresh                   *regression // of new edges
 	rounds                  []*regression
 	shares                  []*ir.Value // of the rounds
 }
@@ -145,7 +147,7 @@ type evidence struct {
 func declareEvidence(m *ir.Module, features int) *evidence {
 	e := &evidence{m: m, projection: declareEvidenceParam(m, EvidenceProjection, ir.D(features), ir.D(EvidenceWidth(features))),
 		gate: declareEvidenceParam(m, EvidenceGate), share: declareEvidenceParam(m, EvidenceShare("evidence")),
-		joint: declareRegression(m, EvidenceJoint, EvidenceSources), linear: declareRegression(m, EvidenceLinear, LinearSources), robust: declareRegression(m, EvidenceRobust, RobustSources)}
+		joint: declareRegression(m, EvidenceJoint, EvidenceSources), fresh: declareRegression(m, EvidenceNew, EvidenceSources), linear: declareRegression(m, EvidenceLinear, LinearSources), robust: declareRegression(m, EvidenceRobust, RobustSources)}
 	for r := 1; r <= EvidenceRounds; r++ {
 		name := EvidenceRound(r)
 		e.rounds, e.shares = append(e.rounds, declareRegression(m, name, RobustSources)), append(e.shares, declareEvidenceParam(m, EvidenceShare(name)))
@@ -409,7 +411,7 @@ func (e *evidence) score(o Options) {
 	s := e.edges(b, x, g)
 	of := func(t *tables) map[string]*ir.Value { return (&judged{Builder: b, tables: t, pairs: pairs}).sources() }
 	asItIs := of(s.asItIs)
-	odds := b.One("sigmoid", nil, e.either(b, e.linear.logit(b, asItIs), e.linear.logit(b, of(s.weighed))))
+	odds := b.One("sigmoid", nil, e.either(b, e.fresh.logit(b, asItIs), e.fresh.logit(b, of(s.weighed))))
 	b.Return("probability", b.Shift(b.Scale(odds, o.Edges.NewHi-o.Edges.NewLo), o.Edges.NewLo))
 	b.Return("edge_probability", s.probability)
 	for _, name := range EvidenceSources {

@@ -19,7 +19,7 @@ import (
 const (
 	// evidenceSample is how many edges, and as many random pairs, a regression is fitted to.
 	evidenceSample = 40_000
-	// evidenceChunk is how many pairs are judged at a time.
+	// evidenceChunk is how many pairs are judged at a time, at least.
 	evidenceChunk = 1 << 16
 	// gateOpens is how much of the evidence for edges that robust sources doubt must come
 	// from other doubted edges, in units of the logit, for those to count less; all the
@@ -96,12 +96,17 @@ func (e *evidence) weigh(w []float32) error {
 	return e.sources.Bind("a", e.a)
 }
 
+// chunk is how many pairs are judged at a time: as many as entries of the graph, which are
+// read anew each time.
+func (e *evidence) chunk() int { return max(evidenceChunk, e.st.E) }
+
 // judge returns the evidence for pairs by source, in the order of names. w are the weights
 // of those that are edges; nil: none is.
 func (e *evidence) judge(pairs [][2]int32, w []float32, names []string) ([][]float32, error) {
 	out := make([][]float32, len(names))
-	for lo := 0; lo < len(pairs); lo += evidenceChunk {
-		part := pairs[lo:min(lo+evidenceChunk, len(pairs))]
+	chunk := e.chunk()
+	for lo := 0; lo < len(pairs); lo += chunk {
+		part := pairs[lo:min(lo+chunk, len(pairs))]
 		n := len(part)
 		e.pairs.I64, e.w.F32 = slices.Grow(e.pairs.I64[:0], 2*n)[:2*n], slices.Grow(e.w.F32[:0], n)[:n]
 		for i, p := range part {
@@ -145,8 +150,7 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 	if e.sources, err = e.onHost("sources", map[string]*runtime.Buffer{"a": e.a, "w": e.w}); err != nil {
 		return err
 	}
-	fitted := s.Sub("edges").Perm(len(e.g.Edges))[:m] // edges that regressions are fitted to
-	slices.Sort(fitted)
+	fitted := few(indices(len(e.g.Edges)), m, s.Sub("edges")) // edges that regressions are fitted to
 
 	// both returns the evidence for all edges, which weigh w, and for pairs that are none.
 	both := func(w []float32, none [][2]int32, names []string) (edges, pairs [][]float32, err error) {
@@ -163,11 +167,14 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	few := len(models.LinearSources)
-	joint := fitRegression(chosen(asItIs, fitted), random, nil, true)
-	linear := fitRegression(chosen(asItIs[:few], fitted), random[:few], nil, false)
+	lin := len(models.LinearSources)
+	joint := fitRegression(chosen(asItIs, fitted), random, nil, 0, true)
+	linear := fitRegression(chosen(asItIs[:lin], fitted), random[:lin], nil, 0, false)
 	e.setRegression(models.EvidenceJoint, joint)
 	e.setRegression(models.EvidenceLinear, linear)
+	if err := e.fitNew(asItIs, random, fitted, s.Sub("new")); err != nil {
+		return err
+	}
 
 	// Round by round, what robust evidence doubts counts less.
 	var trusted []float64 // of the edges that are fitted to
@@ -176,7 +183,7 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		l = fitRegression(chosen(edges, fitted), pairs, trusted, false)
+		l = fitRegression(chosen(edges, fitted), pairs, trusted, 0, false)
 		e.setRegression(name, l)
 		return l, l.logits(edges), l.logits(pairs), nil
 	}
@@ -204,13 +211,13 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	gate, err := e.open(both, linear, asItIs[:few], weighed[:few], w)
+	gate, err := e.open(both, linear, asItIs[:lin], weighed[:lin], w)
 	if err != nil {
 		return err
 	}
 	e.setParam(models.EvidenceGate, gate)
 	logits := func(asItIs, weighed [][]float32) []float64 {
-		out, a, b := joint.logits(asItIs), linear.logits(weighed[:few]), robust.logits(pick(weighed, models.RobustSources))
+		out, a, b := joint.logits(asItIs), linear.logits(weighed[:lin]), robust.logits(pick(weighed, models.RobustSources))
 		for i := range out {
 			out[i] += float64(gate * (float64((a[i]+b[i])/2) - out[i]))
 		}
@@ -218,6 +225,97 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 	}
 	e.setParam(models.EvidenceShare("evidence"), below(logits(asItIs, weighed), logits(random, none), 0.2))
 	return nil
+}
+
+// What new edges are ranked by is fitted to how many edges and pairs, which are near in the
+// graph: among how many nearest neighbours, and nodes two steps away, of their ends.
+const (
+	newEdges, newPairs, newRandom = 10_000, 15_000, 5_000
+	newNearest, newTwoStep        = 20, 50
+)
+
+// fitNew fits the regression by which new edges are ranked: edges that would be candidates
+// if they were missing, by the sources that judge each without itself, against candidates
+// that are none and random pairs. Ranking is harder than telling edges from random pairs
+// alone, which nearly all candidates would pass for.
+func (e *evidence) fitNew(edges, random [][]float32, fitted []int, s rng.Stream) error {
+	rows, err := e.onHost("rows", map[string]*runtime.Buffer{})
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if err := rows.Run(0); err != nil {
+		return err
+	}
+	z := rows.Result("evidence")
+	near, similar, _ := new(graph.Neighbors).Search(e.pool, z.F32, z.Dims[0], z.Dims[1], newNearest, graph.IndexAuto)
+	two, common := graph.TwoStep(e.pool, e.g, newTwoStep)
+	joined, k, err := graph.JoinNeighbors(e.g.N, near, two)
+	if err != nil {
+		return err
+	}
+	cand, err := graph.NewCandidates(e.g, joined, k, false)
+	if err != nil {
+		return err
+	}
+	var none [][2]int32
+	for i, pair := range cand.Edges {
+		if !cand.Existing[i] {
+			none = append(none, pair)
+		}
+	}
+	mean, adamicAdar := edges[slices.Index(models.EvidenceSources, "mean")], edges[slices.Index(models.EvidenceSources, "adamic_adar")]
+	var rank []int // edges that would be candidates
+	for _, i := range fitted {
+		for _, v := range e.g.Edges[i] {
+			last, least := int(v)*newNearest+newNearest-1, common[int(v)*newTwoStep+newTwoStep-1]
+			const rounding = 1e-5
+			if near[last] < 0 || mean[i] >= similar[last]-rounding || adamicAdar[i] > 0 && float64(adamicAdar[i]) >= fmath.Log(1+float64(least))-rounding {
+				rank = append(rank, i)
+				break
+			}
+		}
+	}
+	if len(rank) == 0 || len(none) == 0 {
+		return nil // as likely as each other
+	}
+	rank = few(rank, newEdges, s.Sub("edges"))
+	var pairs [][2]int32
+	for _, i := range few(indices(len(none)), newPairs, s.Sub("pairs")) {
+		pairs = append(pairs, none[i])
+	}
+	columns, err := e.judge(pairs, nil, models.EvidenceSources)
+	if err != nil {
+		return err
+	}
+	random = chosen(random, few(indices(len(random[0])), newRandom, s.Sub("random")))
+	for c := range columns {
+		columns[c] = append(columns[c], random[c]...)
+	}
+	e.setRegression(models.EvidenceNew, fitRegression(chosen(edges, rank), columns, nil, 1, true))
+	return nil
+}
+
+// few returns at most n of x, drawn, in their order.
+func few(x []int, n int, s rng.Stream) []int {
+	if len(x) <= n {
+		return x
+	}
+	out := make([]int, n)
+	at := s.Perm(len(x))[:n]
+	slices.Sort(at)
+	for i, k := range at {
+		out[i] = x[k]
+	}
+	return out
+}
+
+func indices(n int) []int {
+	x := make([]int, n)
+	for i := range x {
+		x[i] = i
+	}
+	return x
 }
 
 // open tells from 0 to 1 whether edges that robust evidence doubts hold each other up, as
@@ -355,9 +453,9 @@ func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, 
 		dst = append(dst, 0)
 		fresh = append(fresh, pair)
 	}
-	to := 0
-	for lo := 0; lo < len(fresh); lo += evidenceChunk {
-		part := fresh[lo:min(lo+evidenceChunk, len(fresh))]
+	to, chunk := 0, e.chunk()
+	for lo := 0; lo < len(fresh); lo += chunk {
+		part := fresh[lo:min(lo+chunk, len(fresh))]
 		n := len(part)
 		e.pairs.I64 = slices.Grow(e.pairs.I64[:0], 2*n)[:2*n]
 		for i, p := range part {

@@ -24,8 +24,9 @@ const (
 )
 
 // fitRegression tells edges from pairs that are none, both [S][·] by source. trust weighs
-// the edges, nil with ones; all pairs together weigh as much as all edges.
-func fitRegression(edges, none [][]float32, trust []float64, products bool) *regression {
+// the edges, nil with ones. each is what a pair weighs; 0: all together weigh as much as
+// all edges.
+func fitRegression(edges, none [][]float32, trust []float64, each float64, products bool) *regression {
 	s, n, m := len(edges), len(edges[0]), len(none[0])
 	weight := func(i int) float64 {
 		if trust == nil {
@@ -37,7 +38,10 @@ func fitRegression(edges, none [][]float32, trust []float64, products bool) *reg
 	for i := range n {
 		total += weight(i)
 	}
-	each := total / float64(m) // of a pair
+	if each == 0 {
+		each = total / float64(m)
+	}
+	total += each * float64(m)
 	r := &regression{mean: make([]float64, s), scale: make([]float64, s), linear: make([]float64, s)}
 	for c := range s {
 		sum, squares := 0.0, 0.0
@@ -51,8 +55,8 @@ func fitRegression(edges, none [][]float32, trust []float64, products bool) *reg
 		for _, v := range none[c] {
 			add(v, each)
 		}
-		r.mean[c] = sum / (2 * total)
-		if variance := squares/(2*total) - float64(r.mean[c]*r.mean[c]); variance > 1e-10 {
+		r.mean[c] = sum / total
+		if variance := squares/total - float64(r.mean[c]*r.mean[c]); variance > 1e-10 {
 			r.scale[c] = 1 / math.Sqrt(variance) // else the source says nothing
 		}
 	}
