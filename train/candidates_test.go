@@ -32,6 +32,22 @@ func TestProposedCandidates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := p.bindCandidates(); err != nil {
+			t.Fatal(err)
+		}
+		e := tr.cfg.Model.Edges
+		likely := map[float32]bool{}
+		for i, v := range p.found.perEdge {
+			if c.Existing[i] {
+				continue
+			}
+			if likely[v] = true; v < float32(e.NewLo) || v > float32(e.NewHi) {
+				t.Fatalf("%v: the new edge %v has the probability %v, outside [%v, %v]", sets, c.Edges[i], v, e.NewLo, e.NewHi)
+			}
+		}
+		if len(likely) < 10 {
+			t.Errorf("%v: new edges have only %d different probabilities", sets, len(likely))
+		}
 		x := &graph.Candidates{}
 		x.CopyFrom(c)
 		return x
