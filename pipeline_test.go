@@ -25,6 +25,7 @@ import (
 func TestPipelineIsRefineAndPredict(t *testing.T) {
 	for name, set := range map[string][]string{
 		"prior":     {"model.edges.judge=attributes"},
+		"evidence":  {"model.edges.judge=evidence", "model.edges.threshold=0.9"},
 		"threshold": {"model.edges.mode=threshold", "model.edges.threshold=0.3", "candidates.mutual=true", "candidates.k=9", "model.classifier=gat"},
 	} {
 		t.Run(name, func(t *testing.T) {

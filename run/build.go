@@ -109,6 +109,9 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	}
 	t := r.Trained
 	module := exported(t)
+	if f := module.Func("encode"); info.Directed && f != nil && t.Module.Func(models.EncodeJudging) != nil {
+		return b, nil, errors.New("the model was trained on a directed graph, whose edges it judges by evidence regardless of their directions, and an export would judge by these: train it on data that are read without --directed, or with --set model.edges.judge=embedding")
+	}
 	b = export.BuildOptions{
 		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Symmetrize: o.Symmetrize, Opset: o.Opset, Precision: o.Precision, ExternalData: o.ExternalData,
 		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: version.String(),

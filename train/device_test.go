@@ -38,6 +38,7 @@ var deviceRuns = []struct {
 	{"ecl-gsr", nil},
 	{"ecl-gsr", []string{"train.sampler=edges", "train.batch_edges=16"}},
 	{"ecl-gsr", []string{"model.edges.judge=attributes", "train.refresh_every=2", "candidates.mutual=true"}},
+	{"ecl-gsr", []string{"model.edges.judge=evidence", "train.refresh_every=2"}},
 	{"ecl-gsr", []string{"candidates.structure=raw"}},
 }
 

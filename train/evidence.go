@@ -60,6 +60,7 @@ func (e *evidence) release() {
 			f.Close()
 		}
 	}
+	e.sources, e.score = nil, nil
 }
 
 // onHost readies a function of the program for the CPU.

@@ -103,7 +103,7 @@ func (g graphTask) start(t *trainer) (steps, error) {
 		return nil, fmt.Errorf("train: structural attributes belong to one graph, and %s is a collection; leave deepwalk.width 0", c.Name)
 	}
 	if t.cfg.Model.Edges.Judge != models.JudgeEmbedding {
-		return nil, fmt.Errorf("train: attributes judge the edges of one graph, and %s is a collection; leave model.edges.judge = embedding", c.Name)
+		return nil, fmt.Errorf("train: attributes and evidence judge the edges of one graph, and %s is a collection; leave model.edges.judge = embedding", c.Name)
 	}
 	if t.cfg.Candidates.TwoStep > 0 {
 		return nil, fmt.Errorf("train: candidates from two steps away are of one graph, and %s is a collection; leave candidates.two_step 0", c.Name)

@@ -111,7 +111,11 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 	if cfg.Candidates.Structure == "raw" {
 		p.dims["M"] = entries
 	}
-	return p, p.functions()
+	if err := p.functions(); err != nil || d != nil || cfg.Model.Edges.Judge != models.JudgeEvidence || p.embedding() == nil {
+		return p, err
+	}
+	p.dims["P"] = min(evidenceChunk, p.dims["M"]/2)
+	return p, p.run(running{"score", "train"}) // on the host, whatever device trains
 }
 
 // forecaster is what forecasts of all tasks have in common.
@@ -371,7 +375,7 @@ func (p *predictor) candidates() {
 	if shape == nil {
 		return
 	}
-	if p.cfg.Model.Edges.Judge == models.JudgeAttributes {
+	if p.cfg.Model.Edges.Judge != models.JudgeEmbedding {
 		// By edge; by entry of the graph; by candidate and by its two entries.
 		p.part("evidence for edges", 4*len(p.ds.Graph.Edges)+4*p.g.E+4*m/2+4*m)
 	}

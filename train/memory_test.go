@@ -48,6 +48,7 @@ func TestForecastHolds(t *testing.T) {
 		{"ecl-gsr, few anchors", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"train.anchors=100"}},
 		{"ecl-gsr, structure", func(*testing.T) *data.Dataset { return generated(1000) }, "ecl-gsr", []string{"train.anchors=200", "deepwalk.width=64", "deepwalk.walks=2", "model.views.blur=0.03"}},
 		{"ecl-gsr, judged edges", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=attributes"}},
+		{"ecl-gsr, edges judged by evidence", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=evidence"}},
 		{"ecl-gsr, seed edges", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"train.sampler=edges"}},
 		{"ecl-gsr, acm", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.classifier=acm", "model.edges.samples=1", "model.norm=l2", "model.decay_first=false"}},
 		{"ecl-gsr, one layer", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.layers=1"}},

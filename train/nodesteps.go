@@ -148,6 +148,7 @@ func (t *nodeSteps) begin() error {
 		if err := t.judge.fit(t.ds.X.Attributes(), t.seed()); err != nil {
 			return err
 		}
+		t.judge.release() // of what fitted it
 		if err := t.judge.judgeEdges(); err != nil {
 			return err
 		}

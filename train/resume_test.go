@@ -46,6 +46,7 @@ func TestInterruptAndResume(t *testing.T) {
 		{"ecl-gsr", []string{"deepwalk.width=4", "train.sampler=edges", "train.batch_edges=20", "model.edges.mode=threshold"}, []int{1, 2, 20, 5}},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, []int{13}},
 		{"ecl-gsr", []string{"model.edges.judge=attributes", "model.edges.judge_distrust=2"}, []int{5, 10, 4}},
+		{"ecl-gsr", []string{"model.edges.judge=evidence", "train.sampler=edges", "train.batch_edges=20"}, []int{1, 12, 9}},
 	} {
 		cfg := configure(t, c.model, c.sets...)
 		task := Job{Model: c.model, Task: Nodes(ds)}
