@@ -55,6 +55,22 @@ func (f *Features) NNZ() int {
 	return n
 }
 
+// Counts reports whether all values are numbers of occurrences: integers from 0, and not
+// all of them 0.
+func (f *Features) Counts() bool {
+	values, some := f.Dense, false
+	if f.IsSparse() {
+		values = f.Val
+	}
+	for _, v := range values {
+		if v < 0 || v != float32(math.Trunc(float64(v))) {
+			return false
+		}
+		some = some || v > 0
+	}
+	return some
+}
+
 // Density returns NNZ over Rows·Cols, 0 for an empty matrix.
 func (f *Features) Density() float64 {
 	if f.Rows == 0 || f.Cols == 0 {

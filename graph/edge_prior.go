@@ -43,7 +43,7 @@ func CalibrateEdges(pool *kernels.Pool, g *Graph, x NodeFeatures, rounds int, s 
 	if len(pairs) == 0 || x.Cols == 0 { // nothing to compare with
 		return p, c
 	}
-	c.Columns = x.rarity(g.N)
+	c.Columns = x.Rarity(g.N)
 	n := newNeighbourhoods(g, x, c.Columns)
 	edges, null := make([]float32, len(g.Edges)), make([]float32, len(pairs))
 	for range rounds {
@@ -234,9 +234,9 @@ func ones(n int) []float32 {
 	return x
 }
 
-// rarity returns the factor of each column, one plus the inverse document frequency
+// Rarity returns the factor of each column, one plus the inverse document frequency
 // among n rows.
-func (x *NodeFeatures) rarity(n int) []float64 {
+func (x *NodeFeatures) Rarity(n int) []float64 {
 	count := make([]float64, x.Cols)
 	if x.RowPtr != nil {
 		for _, c := range x.Col {

@@ -172,7 +172,7 @@ func TestEdgePriorLeavesTheEdgeOut(t *testing.T) {
 		for i := range w {
 			w[i] = float32(rapid.IntRange(1, 4).Draw(t, "w")) / 4
 		}
-		n := newNeighbourhoods(g, x, x.rarity(g.N))
+		n := newNeighbourhoods(g, x, x.Rarity(g.N))
 		n.sum(nil, w)
 		at := rapid.IntRange(0, len(g.Edges)-1).Draw(t, "edge")
 		e := g.Edges[at]

@@ -20,7 +20,7 @@ const lsaIterations = 6
 // The basis of that span is not told apart from other orthonormal ones: lengths and
 // cosines are the same. The same stream gives the same bits for any number of threads.
 func (x *NodeFeatures) LSA(pool *kernels.Pool, n, width int, s rng.Stream) []float32 {
-	rarity := x.rarity(n)
+	rarity := x.Rarity(n)
 	p := make([]float32, x.Cols*width)
 	if x.Cols <= width {
 		for c, v := range rarity {

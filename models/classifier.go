@@ -106,7 +106,7 @@ func supervised(m *ir.Module, a *Architecture, o Options, n network) {
 	b := m.NewFunc("train")
 	x := b.Arg("x", features(o))
 	var g *ir.Value
-	if !a.noGraph {
+	if a.readsGraph(o) {
 		g = b.Arg("g", rawGraph)
 	}
 	idx := b.Arg("train_idx", trainIdx)
@@ -127,16 +127,24 @@ func supervised(m *ir.Module, a *Architecture, o Options, n network) {
 	b.Return("consistency", consistency)
 }
 
-// classify declares @classify over a graph with edge weights, or without one.
+// classify declares @classify over a graph with edge weights, or without one, which is
+// where predictions are smoothed if the options say so.
 func classify(m *ir.Module, o Options, n network, graph *ir.Type) {
 	b := m.NewFunc("classify")
 	x := b.Arg("x", features(o))
 	var g, w *ir.Value
+	if graph == nil && o.Smooth.on() {
+		graph = &rawGraph
+	}
 	if graph != nil {
 		g = b.Arg("g", *graph)
 		w = b.Arg("w", ir.T(ir.F32, graph.Dims[1]))
 	}
-	returnPrediction(b, n.run(b, g, w, normalise(b, o, x), nil))
+	logits := n.run(b, g, w, normalise(b, o, x), nil)
+	if o.Smooth.on() {
+		logits = o.Smooth.apply(b, g, w, b.Arg(KnownLabels, ir.T(ir.F32, "N", ir.D(o.Classes))), logits)
+	}
+	returnPrediction(b, logits)
 }
 
 // alone builds the model that is one network on the raw graph.
@@ -146,7 +154,7 @@ func alone(a *Architecture) func(Options) *ir.Module {
 		n := classifier(m, a, o)
 		supervised(m, a, o, n)
 		graph := &rawGraph
-		if a.noGraph {
+		if !a.readsGraph(o) {
 			graph = nil
 		}
 		classify(m, o, n, graph)

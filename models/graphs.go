@@ -111,7 +111,7 @@ func graphModel(a *Architecture) func(Options) *ir.Module {
 		b := m.NewFunc("train")
 		x := b.DynamicArg("x", features(o))
 		var g *ir.Value
-		if !a.noGraph {
+		if a.readsGraph(o) {
 			g = b.DynamicArg("g", rawGraph)
 		}
 		batch := b.DynamicArg("batch", membership)
@@ -141,7 +141,7 @@ func (n *graphNet) classify(m *ir.Module, graph ir.Type) {
 	b := m.NewFunc("classify")
 	x := b.DynamicArg("x", features(n.Options))
 	var g, w *ir.Value
-	if !n.arch.noGraph {
+	if n.arch.readsGraph(n.Options) {
 		g = b.DynamicArg("g", graph)
 		w = b.DynamicArg("w", ir.T(ir.F32, graph.Dims[1]))
 	}

@@ -10,7 +10,7 @@
 //	@probability (embedding, c, old) → probability of each candidate and the bounds
 //	@refine     (p) → edge weights for evaluation
 //	@score      (embedding, pairs, lo, hi) → similarity, probability
-//	@classify   (x, g, w) → logits, probabilities
+//	@classify   (x, g, w, [known_labels]) → logits, probabilities
 //
 // A model of whole graphs has, over a batch of them (docs/graph-classification.md):
 //
@@ -70,6 +70,8 @@ type Options struct {
 	GIN         GIN         `toml:"gin" doc:"the network gin"`
 	Propagation Propagation `toml:"propagation" doc:"the classifier propagation"`
 	GAT         GAT         `toml:"gat" doc:"graph attention"`
+	Linear      Linear      `toml:"linear" doc:"the network linear"`
+	Smooth      Smooth      `toml:"smooth" doc:"predictions smoothed over the graph"`
 	Encoder     Encoder     `toml:"encoder" doc:"encoder and projector"`
 	ECL         ECL         `toml:"ecl" doc:"the energy-based contrastive loss"`
 	Views       Views       `toml:"views" doc:"what makes a view of the graph"`
@@ -92,6 +94,19 @@ type GIN struct {
 type Propagation struct {
 	Order     int     `toml:"order" range:"repeats from 0" doc:"highest power K of the normalised adjacency in the mean"`
 	DropNodes float64 `toml:"drop_nodes" range:"dropout.rate" doc:"share of nodes whose features are dropped in a sample"`
+}
+
+// Linear holds what only the network linear reads.
+type Linear struct {
+	Steps int `toml:"steps" range:"repeats from 0" neutral:"0" doc:"steps of propagation with restart, 0.9·Â·x + 0.1·x₀, that the features go through; 0 leaves the graph unread"`
+}
+
+// Smooth is how a classifier's predictions and the labels of training nodes are spread over
+// the graph where nodes are classified: in evaluation, not in training.
+type Smooth struct {
+	Alpha   float64 `toml:"alpha" range:"dropout.rate" neutral:"0.0" doc:"weight of a node's neighbours where predictions, with the training nodes' labels in their places, are smoothed over the graph; 0 leaves them as they are"`
+	Correct float64 `toml:"correct" range:"dropout.rate" neutral:"0.0" doc:"weight of a node's neighbours where errors on training nodes are spread before, to correct the predictions of others (Huang et al. 2020); 0 leaves this out"`
+	Steps   int     `toml:"steps" range:"repeats" neutral:"20" doc:"steps of smoothing, and of correcting"`
 }
 
 // Encoder shapes φ and ϕ.
@@ -156,6 +171,7 @@ func Default() Options {
 	return Options{
 		Classifier: "gcn", ClassWeights: "none", Propagation: Propagation{Order: 4, DropNodes: 0.5}, GAT: GAT{Heads: 8, OutHeads: 1, AttentionDropout: 0.6},
 		Norm: "l2", Hidden: 16, Layers: 2, Dropout: 0.5, InputDropout: 0.5, WeightDecay: 5e-4, DecayFirst: true, Readout: "sum", ReadoutDropout: 0.5,
+		Smooth:  Smooth{Steps: 20},
 		GCNII:   GCNII{Alpha: 0.1, Lambda: 0.5, WeightDecay: 0.01},
 		Encoder: Encoder{Kind: "gcn", Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
 		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
@@ -175,7 +191,7 @@ func zoo() []Model {
 		a := &Architectures[i]
 		list = append(list, Model{Name: a.Model, Doc: a.Doc, Build: alone(a), Graphs: graphModel(a)})
 	}
-	return list
+	return append(list, Model{Name: "label-propagation", Doc: "known labels spread over the graph, which reads no features and trains nothing (Zhou et al. 2004)", Build: labelPropagation})
 }
 
 // Lookup returns the model of a name; the error is an *UnknownError.
@@ -275,6 +291,12 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	}
 	if err := o.Validate(); err != nil {
 		return nil, err
+	}
+	switch s := o.Smooth; {
+	case graphs && s.Alpha > 0:
+		return nil, &RangeError{Option: "smooth.alpha", Want: "0 where whole graphs are classified, which have no neighbours"}
+	case graphs && s.Correct > 0:
+		return nil, &RangeError{Option: "smooth.correct", Want: "0 where whole graphs are classified, which have no neighbours"}
 	}
 	defer func() {
 		if p := recover(); p != nil {

@@ -64,22 +64,28 @@ type Architecture struct {
 	// layer declares a layer of a network that classifies whole graphs, before its
 	// normalisation; nil where layers depend on each other, which is for nodes only.
 	layer   func(m *ir.Module, s shape, o Options) graphLayer
-	noGraph bool // reads the features alone
-	encoder bool // is one of the encoder's kinds too
-	samples bool // alone, it is trained on several samples with a consistency term
+	noGraph func(Options) bool // whether it reads the features alone; nil: it does not
+	encoder bool               // is one of the encoder's kinds too
+	samples bool               // alone, it is trained on several samples with a consistency term
 }
 
 // Architectures lists the networks that classify.
 var Architectures = []Architecture{
 	{Name: "gcn", Model: "gcn", Doc: "graph convolutional network (Kipf & Welling 2017)", declare: declareGCN, layer: single(declareGCN), encoder: true},
-	{Name: "mlp", Model: "mlp", Doc: "multi-layer perceptron on the features alone", declare: declareMLP, layer: single(declareMLP), noGraph: true},
+	{Name: "mlp", Model: "mlp", Doc: "multi-layer perceptron on the features alone", declare: declareMLP, layer: single(declareMLP), noGraph: always},
 	{Name: "propagation", Model: "grand", Doc: "fully connected layers over random propagation, with a consistency term between samples (GRAND, Feng et al. 2020)", declare: declarePropagation, samples: true},
 	{Name: "gat", Model: "gat", Doc: "graph attention network (Veličković et al. 2018)", declare: declareGAT, layer: single(declareGAT), encoder: true},
 	{Name: "acm", Model: "acm", Doc: "adaptive mixing of low-pass, high-pass and identity channels, for graphs whose neighbours differ (ACM-GCN, Luan et al. 2022)", declare: declareACM},
 	{Name: "gcnii", Model: "gcnii", Doc: "deep graph convolutions with initial residual and identity mapping (Chen et al. 2020)", declare: declareGCNII},
 	{Name: "sage", Model: "sage", Doc: "GraphSAGE with the mean aggregator, on whole neighbourhoods (Hamilton et al. 2017)", declare: declareSAGE, layer: single(declareSAGE), encoder: true},
 	{Name: "gin", Model: "gin", Doc: "graph isomorphism network: perceptrons on sums over neighbourhoods (Xu et al. 2019)", declare: declareGIN, layer: declareGINLayer, encoder: true},
+	{Name: "linear", Model: "linear", Doc: "multinomial logistic regression, of propagated features if asked to", declare: declareLinear, noGraph: func(o Options) bool { return o.Linear.Steps == 0 }},
 }
+
+func always(Options) bool { return true }
+
+// readsGraph reports whether the network reads edges.
+func (a *Architecture) readsGraph(o Options) bool { return a.noGraph == nil || !a.noGraph(o) }
 
 // Classifiers lists the values of the option classifier.
 func Classifiers() []string {

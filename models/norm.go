@@ -10,6 +10,9 @@ type norm struct{ scale, shift, mean, variance *ir.Value }
 // parameter towards them: the result running.p moves $p.
 const RunningPrefix = "running."
 
+// statisticsGroup has the parameters that no gradient moves.
+const statisticsGroup = "statistics"
+
 const normEps = 1e-5
 
 func declareNorm(m *ir.Module, name string, width int) norm {
@@ -17,8 +20,8 @@ func declareNorm(m *ir.Module, name string, width int) norm {
 	return norm{
 		scale:    m.AddParam(name+".scale", t, "ones", 0, "classifier"),
 		shift:    m.AddParam(name+".shift", t, "zeros", 0, "classifier"),
-		mean:     m.AddParam(name+".mean", t, "zeros", 0, "statistics"),
-		variance: m.AddParam(name+".variance", t, "ones", 0, "statistics"),
+		mean:     m.AddParam(name+".mean", t, "zeros", 0, statisticsGroup),
+		variance: m.AddParam(name+".variance", t, "ones", 0, statisticsGroup),
 	}
 }
 

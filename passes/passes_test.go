@@ -417,11 +417,11 @@ func TestGradients(t *testing.T) {
 				checked := 0
 				for _, f := range numeric.Funcs {
 					loss := f.Result(f.Attrs.Str(passes.Differentiate))
-					if loss == nil {
+					params := f.Params(numeric)
+					if loss == nil || len(params) == 0 {
 						continue
 					}
 					b := ir.NewBuilder(numeric, f)
-					params := f.Params(numeric)
 					for i, g := range b.Op("grad", nil, append([]*ir.Value{loss}, params...)...) {
 						b.Return(passes.GradPrefix+params[i].Name, g)
 					}
@@ -430,11 +430,14 @@ func TestGradients(t *testing.T) {
 					got := evaluate(t, m, m.Func(f.Name), in, ps)
 					for _, p := range params {
 						name := passes.GradPrefix + p.Name
+						if got[name] == nil { // the loss does not depend on it, or its gradient is stopped
+							got[name] = ir.NewTensor(want[name].Shape...)
+						}
 						compare(t, "@"+f.Name+" "+name, got[name], want[name], 1e-6)
 						checked++
 					}
 				}
-				if checked == 0 {
+				if checked == 0 && len(m.Params) > 0 {
 					t.Error("no gradient was checked")
 				}
 			})

@@ -112,6 +112,9 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	if f := module.Func("encode"); info.Directed && f != nil && t.Module.Func(models.EncodeJudging) != nil {
 		return b, nil, errors.New("the model was trained on a directed graph, whose edges it judges by evidence regardless of their directions, and an export would judge by these: train it on data that are read without --directed, or with --set model.edges.judge=embedding")
 	}
+	if f := module.Func("classify"); f != nil && f.Arg(models.KnownLabels) != nil {
+		return b, nil, errors.New("the classifier smooths its predictions with the labels that are known (model.smooth), and an export cannot take these as an input yet; one that is trained with --set model.smooth.alpha=0 --set model.smooth.correct=0 can be exported")
+	}
 	b = export.BuildOptions{
 		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Symmetrize: o.Symmetrize, Opset: o.Opset, Precision: o.Precision, ExternalData: o.ExternalData,
 		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: version.String(),

@@ -16,7 +16,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties the scheduler's caches
 	ds := synthetic(t, 1)
-	for _, c := range []struct{ model, function string }{{"gcn", "train"}, {"mlp", "train"}, {"grand", "train"}, {"acm", "train"}, {"gcnii", "train"}, {"sage", "train"}, {"gin", "train"}, {"gat", "train"}, {"ecl-gsr", "pretrain"}, {"ecl-gsr", "fit"}, {"ecl-gsr", "joint"}} {
+	for _, c := range []struct{ model, function string }{{"gcn", "train"}, {"mlp", "train"}, {"grand", "train"}, {"acm", "train"}, {"gcnii", "train"}, {"sage", "train"}, {"gin", "train"}, {"linear", "train"}, {"gat", "train"}, {"ecl-gsr", "pretrain"}, {"ecl-gsr", "fit"}, {"ecl-gsr", "joint"}} {
 		tr, err := newTrainer(context.Background(), Job{Model: c.model, Task: Nodes(ds)}, configure(t, c.model, "train.threads=3"), Options{})
 		if err != nil {
 			t.Fatal(err)

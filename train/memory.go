@@ -421,6 +421,9 @@ func (p *predictor) parts() {
 		inputs += 4 * (x.Cols + 1 + 2*len(x.Val)) // the transpose
 	}
 	p.part("graphs and transposed features", inputs)
+	if c := p.prog.Func("classify"); c != nil && c.Arg(models.KnownLabels) != nil {
+		p.part("known labels", 4*p.ds.Graph.N*p.ds.Classes)
+	}
 	p.candidates()
 	for _, f := range p.prog.Funcs {
 		if a := f.Arg("x_struct"); a != nil {

@@ -44,6 +44,7 @@ func TestForecastHolds(t *testing.T) {
 	}{
 		{"gcn", func(*testing.T) *data.Dataset { return generated(2000) }, "gcn", nil},
 		{"mlp", func(*testing.T) *data.Dataset { return generated(2000) }, "mlp", nil},
+		{"linear, smoothed", func(*testing.T) *data.Dataset { return generated(2000) }, "linear", []string{"model.linear.steps=4", "model.smooth.alpha=0.8", "model.smooth.correct=0.5"}},
 		{"ecl-gsr", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", nil},
 		{"ecl-gsr, few anchors", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"train.anchors=100"}},
 		{"ecl-gsr, structure", func(*testing.T) *data.Dataset { return generated(1000) }, "ecl-gsr", []string{"train.anchors=200", "deepwalk.width=64", "deepwalk.walks=2", "model.views.blur=0.03"}},

@@ -128,6 +128,19 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 		in["targets"] = runtime.F32(balanced(labels, ds.Classes), len(labels), ds.Classes)
 	}
 	in["labels"] = runtime.I64(labels, len(labels))
+	if t.prog.takes(models.KnownLabels) {
+		known := runtime.Zeros(ds.Graph.N, ds.Classes)
+		for i, v := range idx {
+			known.F32[int(v)*ds.Classes+int(labels[i])] = 1
+		}
+		in[models.KnownLabels] = known
+	}
+	if p := t.optim.Lookup(models.Rarity); p != nil && ds.X.Counts() {
+		a := ds.X.Attributes()
+		for c, r := range a.Rarity(ds.X.Rows) {
+			p.Value.F32[c], p.Best.F32[c] = float32(r), float32(r)
+		}
+	}
 	return &nodeSteps{trainer: t, ds: ds}, nil
 }
 

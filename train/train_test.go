@@ -56,6 +56,12 @@ func TestModelsLearn(t *testing.T) {
 	}{
 		{"mlp", nil, 45, false},
 		{"gcn", nil, 55, false},
+		{"linear", nil, 45, false},
+		{"linear", []string{"model.linear.steps=4"}, 55, false},
+		{"linear", []string{"model.smooth.alpha=0.8", "model.smooth.correct=0.5"}, 55, false},
+		{"mlp", []string{"model.smooth.alpha=0.8"}, 55, false},
+		{"ecl-gsr", []string{"model.smooth.alpha=0.5"}, 55, true},
+		{"label-propagation", nil, 45, false},
 		{"ecl-gsr", nil, 55, true},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, 55, false},
 		{"ecl-gsr", []string{"model.classifier=propagation", "model.propagation.order=3"}, 55, true},

@@ -14,8 +14,8 @@ import (
 // further.
 func TestHopsOfClassifiers(t *testing.T) {
 	o := models.Default()
-	o.Features, o.Classes, o.Layers, o.Propagation.Order = 6, 3, 3, 5
-	want := map[string]int{"mlp": 0, "grand": 5, "gcnii": 3, "gcn": 3, "gat": 3, "acm": 3, "sage": 3, "gin": 3}
+	o.Features, o.Classes, o.Layers, o.Propagation.Order, o.Linear.Steps = 6, 3, 3, 5, 4
+	want := map[string]int{"mlp": 0, "grand": 5, "gcnii": 3, "gcn": 3, "gat": 3, "acm": 3, "sage": 3, "gin": 3, "linear": 4}
 	for _, a := range models.Architectures {
 		model, err := models.Lookup(a.Model)
 		if err != nil {
