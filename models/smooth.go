@@ -58,9 +58,10 @@ func labelPropagation(o Options) *ir.Module {
 	return alone(&Architecture{Model: "label-propagation", noGraph: always, declare: func(_ *ir.Module, s shape, _ Options) network { return ignorant(s.out) }})(o)
 }
 
-// ignorant is a network without parameters whose logits are zeros of so many classes.
+// ignorant is a network without parameters whose logits are zeros of so many classes: a
+// product, since a fill whose number of rows the data decide has no form in ONNX.
 type ignorant int
 
 func (n ignorant) run(b *ir.Builder, _, _, x *ir.Value, _ *dropouts) *ir.Value {
-	return b.Fill(0, ir.T(ir.F32, x.Type.Dims[0], ir.D(int(n))))
+	return b.MatMul(x, b.Fill(0, ir.T(ir.F32, x.Type.Dims[1], ir.D(int(n)))))
 }
