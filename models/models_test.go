@@ -24,6 +24,9 @@ func TestFunctions(t *testing.T) {
 		"gcnii":   "train classify",
 		"sage":    "train classify",
 		"gin":     "train classify",
+		"linear":  "train classify",
+
+		"label-propagation": "train classify",
 	} {
 		m, err := Lookup(name)
 		if err != nil {
@@ -43,6 +46,30 @@ func TestFunctions(t *testing.T) {
 	}
 	if _, err := Lookup("gcm"); err == nil || !strings.Contains(err.Error(), "gcn") {
 		t.Errorf("an unknown model: %v", err)
+	}
+}
+
+// Known labels are read where nodes are classified, in no function that anything is
+// trained by, and not where whole graphs are.
+func TestKnownLabels(t *testing.T) {
+	o := small()
+	o.Smooth.Alpha, o.Smooth.Correct = 0.5, 0.5
+	for _, model := range All {
+		p, err := model.Program(o, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range p.Funcs {
+			if reads := f.Arg(KnownLabels) != nil; reads != (f.Name == "classify") {
+				t.Errorf("%s: @%s reads known labels: %v", model.Name, f.Name, reads)
+			}
+		}
+		if model.Graphs == nil {
+			continue
+		}
+		if _, err := model.Program(o, true); err == nil || !strings.Contains(err.Error(), "smooth.alpha must be 0") {
+			t.Errorf("%s of graphs: %v", model.Name, err)
+		}
 	}
 }
 
