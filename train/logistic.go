@@ -41,7 +41,7 @@ func fitRegression(edges, none [][]float32, trust []float64, each float64, produ
 	if each == 0 {
 		each = total / float64(m)
 	}
-	total += each * float64(m)
+	total += float64(each * float64(m))
 	r := &regression{mean: make([]float64, s), scale: make([]float64, s), linear: make([]float64, s)}
 	for c := range s {
 		sum, squares := 0.0, 0.0
