@@ -18,6 +18,7 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -208,9 +209,13 @@ func folder(t *testing.T, s *Snapshot) string {
 // Deleted nodes and edges and other features give what Predict gives on a graph that is
 // so from the start, and what is left keeps its numbers.
 func TestDeletedAndChanged(t *testing.T) {
-	for _, model := range []string{"gcn", "ecl-gsr"} {
+	for _, judge := range []string{"", models.JudgeEmbedding, models.JudgeEvidence} {
 		for _, exact := range []bool{false, true} {
-			r, dist, ds := resident(t, model, GraphOptions{Exact: exact})
+			model, set := "gcn", []string(nil)
+			if judge != "" {
+				model, set = "ecl-gsr", []string{"model.edges.judge=" + judge}
+			}
+			r, dist, ds := resident(t, model, GraphOptions{Exact: exact}, set...)
 			o := PredictOptions{Provider: ort.CPU}
 			d := ds.X.Cols
 			first := r.Snapshot()

@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -50,11 +51,12 @@ func asFolder(t *testing.T, ds *data.Dataset, x []float32, edges [][2]string) st
 // from the start, also where new edges are found and scored.
 func TestGraphGrowsLikeTheData(t *testing.T) {
 	orttest.Need(t)
-	for _, model := range []string{"gcn", "ecl-gsr"} {
+	for _, judge := range []string{"", models.JudgeEmbedding, models.JudgeEvidence} {
 		for _, exact := range []bool{false, true} {
 			dir := t.TempDir()
-			set := []string{"train.epochs=2", "synthetic.nodes=120"}
-			if model == "ecl-gsr" {
+			model, set := "gcn", []string{"train.epochs=2", "synthetic.nodes=120"}
+			if judge != "" {
+				model, set = "ecl-gsr", append(set, "model.edges.judge="+judge)
 				set = append(set, "train.pretrain_steps=2", "train.joint_every=0", "deepwalk.width=0")
 			}
 			run := Train(t, filepath.Join(dir, "run"), model, data.Synthetic, export.BuildOptions{}, set...)

@@ -114,6 +114,9 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 		inc.classifier, err = newLayers(m, inc.n, &s.x, inc.rawEntries())
 		return inc, err
 	}
+	if r.p.manifest.JudgesByEvidence() {
+		return inc, errEvidence
+	}
 	if e := r.p.info.Evidence; e != nil {
 		if e.calibration == nil {
 			return inc, errWholePrior
@@ -164,6 +167,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 // Why the answers of a model cannot be made out of those before.
 var (
 	errNoStages   = errors.New("its results for a node depend on the whole graph, or it makes the graph undirected (--symmetrize), takes an adjacency matrix, or has weights in a file beside it, or it was exported by an earlier version of gsrc")
+	errEvidence   = errors.New("the evidence for an edge changes with edges several steps away")
 	errWholePrior = errors.New("the prior of its edges depends on the whole graph, as in all exports of earlier versions of gsrc")
 )
 
