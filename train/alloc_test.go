@@ -23,6 +23,9 @@ func TestStepsAllocateNothing(t *testing.T) {
 		}
 		p := tr.steps.(*nodeSteps)
 		if c.model == "ecl-gsr" {
+			if err := p.begin(); err != nil {
+				t.Fatal(err)
+			}
 			if err := (algorithm1{tr, p}).refresh(); err != nil {
 				t.Fatal(err)
 			}
@@ -70,6 +73,7 @@ func TestResamplingAllocatesNothing(t *testing.T) {
 	}{
 		{"probabilities", []string{"train.refresh_every=0"}},
 		{"candidates", []string{"train.refresh_every=1"}},
+		{"candidates judged by evidence", []string{"train.refresh_every=1", "model.edges.judge=evidence"}},
 		{"mutual candidates", []string{"train.refresh_every=1", "candidates.mutual=true"}},
 		{"judged candidates", []string{"train.refresh_every=1", "model.edges.judge=attributes"}},
 		{"judged edges", []string{"train.refresh_every=0", "train.sampler=edges", "train.batch_edges=16", "model.edges.judge=attributes"}},

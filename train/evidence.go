@@ -45,6 +45,7 @@ type evidence struct {
 	score   *runtime.Function // @score, once the evidence is fitted
 	pairs   *runtime.Buffer   // [2,P]
 	edges   []float32         // [E] how likely each edge is one
+	fresh   [][2]int32        // of the candidates that were judged last, those that are no edges
 }
 
 func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph) *evidence {
@@ -443,7 +444,7 @@ func (e *evidence) judgeEdges() (err error) {
 // large enough.
 func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, error) {
 	dst = slices.Grow(dst[:0], len(c.Edges))
-	var fresh [][2]int32
+	fresh := e.fresh[:0]
 	at := 0
 	for i, pair := range c.Edges {
 		if c.Existing[i] {
@@ -454,6 +455,7 @@ func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, 
 		dst = append(dst, 0)
 		fresh = append(fresh, pair)
 	}
+	e.fresh = fresh
 	to, chunk := 0, e.chunk()
 	for lo := 0; lo < len(fresh); lo += chunk {
 		part := fresh[lo:min(lo+chunk, len(fresh))]

@@ -17,6 +17,8 @@ import (
 type nodeEdges struct {
 	set      *runtime.Candidates // nil until there are any
 	proposed []int32             // see [nodeSteps.proposed]
+	prepared bool                // proposed is known, which may be nil
+	unseen   bool                // candidates do not depend on the encoder
 
 	given    *runtime.Buffer    // [2C] of each entry, of probabilities that were given
 	computed *runtime.Buffer    // [2C] on the device, nil where the host's are as new
@@ -58,7 +60,7 @@ func (t *nodeSteps) choose() error {
 	}
 	o.Also = also
 	set := t.candidateSet()
-	if !slices.Contains(t.cfg.Similarities(), config.SimilarityEmbedding) {
+	if t.found.unseen {
 		o.K = 0
 		if err := set.Build(nil, o); err != nil {
 			return err
@@ -119,11 +121,13 @@ func candidateOptions(cfg *config.Config) runtime.CandidateOptions {
 // what the evidence compares, and those two steps away.
 func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 	x := &t.found
-	if x.proposed != nil {
+	if x.prepared {
 		return x.proposed, nil
 	}
 	var lists [][]int32
-	for _, part := range t.cfg.Similarities() {
+	parts := t.cfg.Similarities()
+	x.unseen = !slices.Contains(parts, config.SimilarityEmbedding)
+	for _, part := range parts {
 		if part == config.SimilarityEmbedding {
 			continue
 		}
@@ -143,6 +147,7 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 	}
 	var err error
 	x.proposed, _, err = graph.JoinNeighbors(t.ds.Graph.N, lists...)
+	x.prepared = err == nil
 	return x.proposed, err
 }
 
