@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/internal/onnxtest"
+	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -43,6 +44,10 @@ func TestPipeline(t *testing.T) {
 		"sage encoder, unweighted": {"ecl-gsr/encoder sage", func(o *BuildOptions) { o.NoEdgeWeight = true }},
 		"fp16, external":           {"ecl-gsr/struct=0/l1", func(o *BuildOptions) { o.Precision, o.ExternalData = onnx.FP16, 1 }},
 		"judged":                   {"ecl-gsr/struct=0/l1", judged},
+		"evidence, sparse": {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {
+			byEvidence(o)
+			o.Lowering, o.SparseX, o.Precision, o.Refinement.Threshold = onnx.PrecomputedBuckets, true, onnx.FP16, 0.3
+		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +95,27 @@ func judged(o *BuildOptions) {
 	}
 	t := ort.Float32s(w, int64(len(w)))
 	o.Sample.EdgeWeights = &t
+}
+
+// byEvidence has a model judge edges by evidence from several sources.
+func byEvidence(o *BuildOptions) {
+	mo := models.Default()
+	mo.Features, mo.Classes, mo.Encoder.Hidden, mo.Encoder.Projection, mo.Hidden = onnxtest.Features, 4, 5, 5, onnxtest.Features
+	mo.Edges.Judge = models.JudgeEvidence
+	model, err := models.Lookup("ecl-gsr")
+	if err != nil {
+		panic(err)
+	}
+	o.Module = model.Build(mo)
+	o.Params = onnxtest.Params(o.Module)
+	for name, p := range o.Params {
+		if strings.HasSuffix(name, ".share") {
+			p[0] = 0.1
+		}
+	}
+	o.Module.Funcs = slices.DeleteFunc(o.Module.Funcs, func(f *ir.Func) bool { return f.Name == "encode" })
+	o.Module.Func(models.EncodeJudging).Name = "encode"
+	o.Bounds, o.Refinement.Judged, o.Sample.EdgeWeights = nil, false, nil
 }
 
 // The same bits for any number of threads, and any k.

@@ -19,6 +19,7 @@ func TestBuildSymmetrizes(t *testing.T) {
 		"host-buckets": func(o *BuildOptions) { o.Lowering = onnx.PrecomputedBuckets },
 		"flat, sparse": func(o *BuildOptions) { o.Lowering, o.SparseX = onnx.Scatter, true },
 		"judged":       judged,
+		"evidence":     byEvidence,
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := pipelineOptions(t, "ecl-gsr/struct=0/l1")

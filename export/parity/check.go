@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
@@ -123,6 +124,31 @@ func (m *Model) forwardInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, 
 	return out, nil
 }
 
+// ofGiven brings what the forward pass gives of the edges of a graph that was made
+// symmetric in the order of those that edge_index lists; self-loops have 0.
+func (m *Model) ofGiven(in, symmetric, want map[string]ort.Tensor) {
+	if !m.Symmetric || !m.Judges {
+		return
+	}
+	ends := func(t ort.Tensor, i int) [2]int64 { return [2]int64{t.I64[i], t.I64[int(t.Shape[1])+i]} }
+	given, made := in[onnx.InputEdgeIndex], symmetric[onnx.InputEdgeIndex]
+	at := map[[2]int64]int{}
+	for i := range int(made.Shape[1]) {
+		at[ends(made, i)] = i
+	}
+	for name, t := range want {
+		if strings.HasPrefix(name, "edge_") {
+			values := make([]float32, given.Shape[1])
+			for i := range values {
+				if k, ok := at[ends(given, i)]; ok {
+					values[i] = t.F32[k]
+				}
+			}
+			want[name] = ort.Float32s(values, given.Shape[1])
+		}
+	}
+}
+
 // modelInputs turns inputs of the sparse form into what the file takes.
 func (m *Model) modelInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
 	x, hasX := in[onnx.SparseArg]
@@ -232,6 +258,7 @@ func (o *Options) Check(ctx context.Context, models []*Model, files map[string][
 			if err != nil {
 				return report, fmt.Errorf("the compiled forward pass of @%s on %q: %w", m.Func, c.Name, err)
 			}
+			m.ofGiven(in, inputs, want)
 			if e, ok := want["embedding"]; ok {
 				embedding = e
 			}
