@@ -42,7 +42,8 @@ var models = []entry{
 // plain are the rows of Table 1 that take seconds, behind those of models.
 var plain = []entry{
 	{row: "linear", model: "linear"},
-	// The best mean of fifteen pairs on the validation nodes of Cora and Citeseer with poisoned edges, and of BlogCatalog.
+	// The best mean of fifteen pairs on the validation nodes of Cora and Citeseer with poisoned edges, and of BlogCatalog;
+	// test figures of these were in view.
 	{row: "linear, smoothed", model: "linear", own: []string{"model.smooth.alpha=0.3", "model.smooth.correct=0.8"}},
 	{row: "label propagation", model: "label-propagation"},
 }
