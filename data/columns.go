@@ -140,11 +140,6 @@ func (p *profile) add(s string, mem *budget.Reservation) error {
 	return nil
 }
 
-// binary reports whether the column is of 0 and 1 alone, without gaps.
-func (p *profile) binary() bool {
-	return p.numbers == p.rows && p.whole && p.low >= 0 && p.high <= 1
-}
-
 // kind says what a column is, or why it is left out.
 func (p *profile) kind(name string) (k schema.Kind, out string) {
 	n := p.rows - p.missing

@@ -37,7 +37,6 @@ type evidence struct {
 	pool *kernels.Pool
 	g    *graph.Graph // undirected
 	st   *graph.Structure
-	gate float64 // see [evidence.open]
 
 	sources *runtime.Function // @sources
 	a       *runtime.Buffer   // [entries] weights of the graph's edges

@@ -31,8 +31,8 @@ var leaves = []room{
 	{name: "internal/fmath", bare: true},
 	{name: "internal", bare: true},
 	{name: "data/schema", may: []string{"internal/fmath"}, bare: true}, // what a model says of its columns
-	{name: "internal/budget"},   // asks a library for the limit of the cgroup
-	{name: "internal/filelock"}, // locks by a library
+	{name: "internal/budget"},                                          // asks a library for the limit of the cgroup
+	{name: "internal/filelock"},                                        // locks by a library
 	{name: "internal/safetensors", may: []string{"internal", "internal/budget"}, bare: true},
 }
 
