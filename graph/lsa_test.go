@@ -1,0 +1,74 @@
+package graph
+
+import (
+	"math"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"gonum.org/v1/gonum/mat"
+)
+
+// The projection is an orthonormal basis of what a singular value decomposition gives,
+// scaled by rarity.
+func TestLSAIsASingularValueDecomposition(t *testing.T) {
+	const n, cols, width = 60, 30, 5
+	s := rng.New(2, "lsa test")
+	at := uint64(0)
+	normal := func() float64 { at++; return s.Normal(at) }
+	factors, loads := mat.NewDense(n, width, nil), mat.NewDense(width, cols, nil)
+	for _, m := range []*mat.Dense{factors, loads} {
+		m.Apply(func(int, int, float64) float64 { return normal() }, m)
+	}
+	var made mat.Dense
+	made.Mul(factors, loads)
+	x := NodeFeatures{Cols: cols, Dense: make([]float32, n*cols)}
+	for i := range x.Dense {
+		x.Dense[i] = float32(made.At(i/cols, i%cols) + 0.01*normal())
+	}
+	pool := kernels.NewPool(2)
+	defer pool.Close()
+	p, rarity := x.LSA(pool, n, width, s.Sub("projection")), x.Rarity(n)
+	v, scaled := mat.NewDense(cols, width, nil), mat.NewDense(n, cols, nil)
+	v.Apply(func(i, j int, _ float64) float64 { return float64(p[i*width+j]) / rarity[i] }, v)
+	scaled.Apply(func(i, j int, _ float64) float64 { return float64(x.Dense[i*cols+j]) * rarity[j] }, scaled)
+	var gram mat.Dense
+	gram.Mul(v.T(), v)
+	for i := range width {
+		for j := range width {
+			want := 0.0
+			if i == j {
+				want = 1
+			}
+			if math.Abs(gram.At(i, j)-want) > 1e-5 {
+				t.Errorf("directions %d and %d have the product %v", i, j, gram.At(i, j))
+			}
+		}
+	}
+	for i := range n {
+		row := scaled.RawRowView(i)
+		length := mat.Norm(mat.NewVecDense(cols, row), 2)
+		for c := range row {
+			row[c] /= length
+		}
+	}
+	var svd mat.SVD
+	if !svd.Factorize(scaled, mat.SVDThin) {
+		t.Fatal("no singular value decomposition")
+	}
+	var right, got, want mat.Dense
+	svd.VTo(&right)
+	got.Mul(scaled, v)
+	want.Mul(scaled, right.Slice(0, cols, 0, width))
+	cosine := func(m *mat.Dense, i, j int) float64 {
+		a, b := m.RowView(i), m.RowView(j)
+		return mat.Dot(a, b) / mat.Norm(a, 2) / mat.Norm(b, 2)
+	}
+	for i := range n {
+		for j := range i {
+			if a, b := cosine(&got, i, j), cosine(&want, i, j); math.Abs(a-b) > 1e-3 {
+				t.Fatalf("the cosine of rows %d and %d is %v, by singular vectors %v", i, j, a, b)
+			}
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package train
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+// A regression finds the coefficients that its rows were drawn by.
+func TestRegressionFindsCoefficients(t *testing.T) {
+	r := rng.New(1, "regression")
+	uniform := func(i uint64) float64 { return float64(r.Intn(i, 1<<20)) / (1 << 20) }
+	logit := func(x []float32) float64 { return 0.4 + 1.5*float64(x[0]) - 0.8*float64(x[1]) }
+	edges, none := make([][]float32, 2), make([][]float32, 2)
+	for i := range uint64(40_000) {
+		x := []float32{float32(4*uniform(3*i) - 2), float32(4*uniform(3*i+1) - 2)}
+		into := none
+		if uniform(3*i+2) < 1/(1+math.Exp(-logit(x))) {
+			into = edges
+		}
+		into[0], into[1] = append(into[0], x[0]), append(into[1], x[1])
+	}
+	for _, products := range []bool{false, true} {
+		l := fitRegression(edges, none, nil, 1, products)
+		for _, x := range [][]float32{{0, 0}, {1, 0}, {0, 1}, {-1.5, 1}, {1, -1.5}} {
+			if got, want := l.logits([][]float32{x[:1], x[1:]})[0], logit(x); math.Abs(got-want) > 0.15 {
+				t.Errorf("products %v: the logit at %v is %v, drawn by %v", products, x, got, want)
+			}
+		}
+	}
+}
+
+// Wrong edges drawn at random are less probable than real ones, and do not hold each other
+// up.
+func TestEvidenceFindsWrongEdges(t *testing.T) {
+	ds := synthetic(t, 1)
+	sets := []string{"model.edges.judge=evidence", "train.epochs=1", "train.pretrain_steps=1", "train.joint_every=0"}
+	res := run(t, "ecl-gsr", ds, Options{}, sets...)
+	if g := res.Trained.Params[models.EvidenceGate][0]; g != 0 {
+		t.Errorf("the gate of a graph with random edges is %v", g)
+	}
+	var real, wrong []float32
+	learned := res.Trained.Refined
+	for i, e := range learned.Candidates.Edges {
+		switch {
+		case !learned.Candidates.Existing[i]:
+		case ds.Truth.Graph.Has(e[0], e[1]):
+			real = append(real, learned.Probability[i])
+		default:
+			wrong = append(wrong, learned.Probability[i])
+		}
+	}
+	slices.Sort(real)
+	above := 0
+	for _, p := range wrong {
+		i, _ := slices.BinarySearch(real, p)
+		above += len(real) - i
+	}
+	if auc := float64(above) / float64(len(real)*len(wrong)); auc < 0.8 {
+		t.Errorf("the AUC of %d wrong edges among %d is %.3f", len(wrong), len(wrong)+len(real), auc)
+	}
+	// Edges that an attack plants between groups of nodes of two classes do.
+	attacked := *ds
+	g := *ds.Truth.Graph
+	g.Edges, g.Weights = slices.Clone(g.Edges), nil
+	var groups [2][]int32
+	for v := range int32(g.N) {
+		if c := ds.Labels[v]; c < 2 {
+			groups[c] = append(groups[c], v)
+		}
+	}
+	const size = 8
+	for at := 0; at+size <= min(len(groups[0]), len(groups[1]), 40); at += size {
+		for _, u := range groups[0][at : at+size] {
+			for _, v := range groups[1][at : at+size] {
+				if u, v := min(u, v), max(u, v); !ds.Truth.Graph.Has(u, v) {
+					g.Edges = append(g.Edges, [2]int32{u, v})
+				}
+			}
+		}
+	}
+	slices.SortFunc(g.Edges, func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) })
+	g = graph.Graph{N: g.N, Edges: g.Edges}
+	attacked.Graph = &g
+	res = run(t, "ecl-gsr", &attacked, Options{}, sets...)
+	if g := res.Trained.Params[models.EvidenceGate][0]; g == 0 {
+		t.Error("the gate of an attacked graph is closed")
+	}
+}
