@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/models"
 )
 
 func load(t *testing.T, model, dataset string, sets ...string) *Config {
@@ -153,6 +154,39 @@ func TestHashIsFrozen(t *testing.T) {
 	slices.Sort(now)
 	if want := slices.Sorted(slices.Values(KeyNames())); !slices.Equal(now, want) {
 		t.Errorf("hash_names.txt has the options\n%s\nand there are\n%s", now, want)
+	}
+}
+
+// What judges edges by default has changed, for new runs alone: those from before the option
+// was there go on as they were, and models that judge no edges keep their hashes.
+func TestJudgeOfEarlierRuns(t *testing.T) {
+	for _, c := range []struct{ model, data, want string }{
+		{"ecl-gsr", "", models.JudgeEvidence}, {"ecl-gsr", "unheard-of", models.JudgeEvidence},
+		{"gcn", "", models.JudgeEmbedding},
+	} {
+		if got := load(t, c.model, c.data).Model.Edges.Judge; got != c.want {
+			t.Errorf("%s on %q judges edges by %s, want %s", c.model, c.data, got, c.want)
+		}
+	}
+	if c, err := LoadGraphs("ecl-gsr", "mutag", "", nil); err != nil || c.Model.Edges.Judge != models.JudgeEmbedding {
+		t.Errorf("ecl-gsr on mutag: error %v, or another judge than %s", err, models.JudgeEmbedding)
+	}
+	now := load(t, "ecl-gsr", "", "model.edges.judge="+models.JudgeEmbedding)
+	var b strings.Builder
+	if err := now.Encode(&b); err != nil {
+		t.Fatal(err)
+	}
+	lines := slices.DeleteFunc(strings.SplitAfter(b.String(), "\n"), func(l string) bool { return strings.HasPrefix(l, "judge = ") })
+	file := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	earlier, err := Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if earlier.Model.Edges.Judge != models.JudgeEmbedding || earlier.Hash() != now.Hash() {
+		t.Errorf("without the option a run judges edges by %s, and its hash is %s, want %s", earlier.Model.Edges.Judge, earlier.Hash(), now.Hash())
 	}
 }
 
