@@ -27,6 +27,9 @@ const (
 	// 1.84, others, clean or with edges planted at random, by degree or between similar
 	// nodes, up to 0.76.
 	gateOpens, gateWidth = 0.85, 0.3
+	// leastShare of edges are taken to be none: where none is found, probabilities would
+	// round to 1 and rank nothing.
+	leastShare = 0.01
 	// gatePrior is how many doubted edges, as a share of all, are taken to show nothing.
 	gatePrior = 0.01
 )
@@ -224,7 +227,7 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 		}
 		return out
 	}
-	e.setParam(models.EvidenceShare("evidence"), below(logits(asItIs, weighed), logits(random, none), 0.2))
+	e.setParam(models.EvidenceShare("evidence"), max(leastShare, below(logits(asItIs, weighed), logits(random, none), 0.2)))
 	return nil
 }
 
