@@ -1,0 +1,250 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/gsrc-dev/gsrc/internal/nearest"
+)
+
+// edges reads the table of edges: source, target and optionally weight, with or
+// without a header. Ids are those of the nodes, or 0..n-1 without a table of them.
+func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int) (*edgeList, error) {
+	file := from.path
+	sample := sampleRows(from, r.mem)
+	t, err := newTable(from, r.mem)
+	if err != nil {
+		var fe *FileError
+		if errors.As(err, &fe) && fe.Line == 0 && !from.parquet {
+			fe.hint("a graph without edges has the header line source,target alone")
+		}
+		return nil, err
+	}
+	defer t.close()
+	e := &edgeList{}
+	if e.src, err = room(r.mem, e.src, t.most); err == nil {
+		e.dst, err = room(r.mem, e.dst, t.most)
+	}
+	if err != nil {
+		return nil, fileFault(file, err)
+	}
+	e.merge = r.asked.Merge
+	if e.merge == "" {
+		e.merge = r.file.Edges.Merge
+	}
+	faults := &Faults{}
+	col := [3]int{0, 1, -1}
+	fields := 0
+	for first := true; ; first = false {
+		ok, err := t.next()
+		if err != nil {
+			return nil, endFaults(faults, err)
+		}
+		if !ok {
+			return e, faults.err()
+		}
+		if first {
+			fields = len(t.row)
+			if fields < 2 {
+				return nil, t.fault(0, "expected source,target or source,target,weight").hint("%s", separatorHint(t.row[0]))
+			}
+			isHeader, err := r.edgeHeader(t, nodes, sample, &col)
+			if err != nil {
+				return nil, err
+			}
+			if isHeader {
+				if col[2] >= 0 {
+					e.w = []float32{}
+				}
+				continue
+			}
+			r.roles.Source, r.roles.Target = "column 1", "column 2"
+			if fields > 3 {
+				return nil, t.fault(3, "expected source,target or source,target,weight").hint("give a header if there are other columns")
+			}
+			if fields == 3 {
+				col[2] = 2
+				e.w, r.roles.Weight = []float32{}, "column 3"
+			}
+		}
+		if len(t.row) != fields {
+			faults.add(t.fault(min(len(t.row), fields), "the row has %d fields, the first has %d", len(t.row), fields).hint("a last row that is too short means a truncated file"))
+			continue
+		}
+		u, bad := nodeOf(t, col[0], nodes, n, first)
+		if bad != nil {
+			faults.add(bad)
+		}
+		v, bad := nodeOf(t, col[1], nodes, n, first)
+		if bad != nil {
+			faults.add(bad)
+		}
+		e.src, e.dst = append(e.src, u), append(e.dst, v)
+		if col[2] >= 0 {
+			w, err := strconv.ParseFloat(t.row[col[2]], 32)
+			if err != nil || checkWeight(float32(w)) != nil {
+				faults.add(t.fault(col[2], "a weight is a finite number of 0 or more"))
+			}
+			if e.w, err = room(r.mem, e.w, 1); err != nil {
+				return nil, fileFault(file, err)
+			}
+			e.w = append(e.w, float32(w))
+		}
+	}
+}
+
+// edgeHeader decides whether the first row is a header, and if so fills in which columns
+// hold source, target and weight. It is one if an option says how a column is called, if
+// two of its fields or more are usual names and its first two not both known ids, or if
+// no field is an id and those below it are in two columns.
+func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, col *[3]int) (bool, error) {
+	x := &r.file.Edges
+	asked := r.asked.Source != "" || r.asked.Target != "" || r.asked.Weight != "" || x.Source != "" || x.Target != "" || x.Weight != ""
+	usual := [3][]string{sourceNames, targetNames, weightNames}
+	known := 0
+	for _, s := range t.row {
+		for _, names := range usual {
+			if byName([]string{s}, names) >= 0 {
+				known++
+			}
+		}
+	}
+	_, id0 := nodes.index[t.row[0]]
+	_, id1 := nodes.index[t.row[1]]
+	model := r.want != nil && slices.Contains(t.row, r.want.Roles["source"]) && slices.Contains(t.row, r.want.Roles["target"])
+	guess := guessEnds(t.row, nodes, sample)
+	if !asked && !model && (known < 2 || id0 && id1) && guess == nil {
+		return false, nil
+	}
+	header, err := r.header(t)
+	if err != nil {
+		return false, err
+	}
+	if !asked && !model {
+		for i := range header {
+			for _, names := range usual {
+				if byName(header[i:i+1], names) >= 0 && slices.ContainsFunc(header[:i], func(s string) bool { return byName([]string{s}, names) >= 0 }) {
+					return false, t.fault(i, "the header has two columns for the same thing")
+				}
+			}
+		}
+	}
+	for p, c := range [3]struct{ role, option, file string }{{"source", r.asked.Source, x.Source}, {"target", r.asked.Target, x.Target}, {"weight", r.asked.Weight, x.Weight}} {
+		if col[p], err = r.column(t, header, c.role, c.option, c.file, usual[p]); err != nil {
+			return false, err
+		}
+	}
+	if col[0] < 0 && col[1] < 0 && guess != nil {
+		col[0], col[1] = guess[0], guess[1]
+		r.note(t.file, "the columns %s and %s are taken as source and target: they hold ids of nodes; --source and --target say otherwise", quote(header[col[0]]), quote(header[col[1]]))
+	}
+	if col[0] < 0 || col[1] < 0 {
+		return false, t.fault(0, "the header needs the columns source and target").hint("--source and --target say how they are called; it has %s", nameSome(header))
+	}
+	if col[0] == col[1] || col[2] == col[0] || col[2] == col[1] {
+		return false, t.fault(col[1], "the column is to be two things at once").hint("source, target and weight are three columns")
+	}
+	if col[2] >= 0 && r.ignored(header[col[2]]) {
+		col[2] = -1
+	}
+	r.roles.Source, r.roles.Target = header[col[0]], header[col[1]]
+	if col[2] >= 0 {
+		r.roles.Weight = header[col[2]]
+	}
+	r.listExtra(t.file, header, col, sample)
+	return true, nil
+}
+
+// guessEnds returns the first two columns that hold ids below a first row that has none;
+// nil if there are not two, or the table has no more columns.
+func guessEnds(row []string, nodes *nodeTable, sample [][]string) []int {
+	if len(row) < 3 || len(sample) < 2 || slices.ContainsFunc(row, func(s string) bool { _, ok := nodes.index[s]; return ok }) {
+		return nil
+	}
+	var ends []int
+	for i := range row {
+		if !slices.ContainsFunc(sample[1:], func(cells []string) bool {
+			if i >= len(cells) {
+				return true
+			}
+			_, ok := nodes.index[cells[i]]
+			return !ok
+		}) {
+			ends = append(ends, i)
+		}
+	}
+	if len(ends) < 2 {
+		return nil
+	}
+	return ends[:2]
+}
+
+// listExtra tells which columns of the edges are left out, and what they seem to hold.
+func (r *tableReader) listExtra(file string, header []string, col *[3]int, sample [][]string) {
+	var list []string
+	weight := ""
+	for i, name := range header {
+		if slices.Contains(col[:], i) || r.ignored(name) || r.file.Edges.Columns[name] == columnIgnored {
+			continue
+		}
+		var p profile
+		for _, row := range sample[min(1, len(sample)):] {
+			if i < len(row) {
+				_ = p.add(row[i], nil) // without a limit it cannot fail
+			}
+		}
+		kind := "text"
+		switch {
+		case p.rows == p.missing:
+			kind = "empty"
+		case p.numbers+p.missing == p.rows:
+			kind = "numbers"
+			if weight == "" && p.low >= 0 {
+				weight = name
+			}
+		case p.times+p.missing == p.rows:
+			kind = "times"
+		}
+		text := fmt.Sprintf("%s (%s", quote(name), kind)
+		if near := nearest.Of(name, []string{"weight"}); near != "" && kind == "numbers" {
+			text += "; is it the weight?"
+		}
+		list = append(list, text+")")
+	}
+	if list == nil {
+		return
+	}
+	hint := ""
+	if col[2] < 0 && weight != "" {
+		hint = fmt.Sprintf("; --weight %s takes %s as weight", weight, quote(weight))
+	}
+	r.note(file, "left out: %s%s", nameSome(list), hint)
+}
+
+// nodeOf returns the node that a field names.
+func nodeOf(t *table, i int, nodes *nodeTable, n int, first bool) (int32, *FileError) {
+	s := t.row[i]
+	if nodes.ids != nil {
+		if v, ok := nodes.index[s]; ok {
+			return v, nil
+		}
+		e := t.fault(i, "%s has no node of this id", nodesFile).hint("add a row for it to %s, or remove the edge", nodesFile)
+		if first {
+			e.Hint += "; a header line would be source,target"
+		}
+		if s == "" {
+			e.Msg = "the id is empty"
+		}
+		return 0, e
+	}
+	v, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, t.fault(i, "not a node number").hint("without %s nodes are called 0 to %d, by the rows of the features", nodesFile, n-1)
+	}
+	if v < 0 || v >= int64(n) {
+		return 0, t.fault(i, "there is no such node: the features have %d rows, so nodes are called 0 to %d", n, n-1)
+	}
+	return int32(v), nil
+}

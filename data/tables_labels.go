@@ -1,0 +1,81 @@
+package data
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// checkLabels refuses a label that is no class.
+func checkLabels(file, name string, labels []string) error {
+	const (
+		fewest  = 30  // values up to which numbers pass as classes in any case
+		most    = 100 // whole numbers from 0 or 1 on
+		support = 10  // nodes of a class, below which classes cannot be meant
+	)
+	distinct := map[string]bool{}
+	counts := map[string]bool{} // whether a text has several values
+	parts := map[string]struct {
+		cells  int  // different texts that have the value
+		beside bool // one of them has others too
+	}{}
+	known, numbers, several := 0, 0, 0
+	whole, low := true, math.Inf(1)
+	for _, s := range labels {
+		if unknownLabel(s) {
+			continue
+		}
+		known++
+		first := !distinct[s]
+		distinct[s] = true
+		if x, err := strconv.ParseFloat(s, 64); err == nil {
+			numbers++
+			whole, low = whole && x == math.Trunc(x), min(low, x)
+			continue
+		}
+		if !first {
+			if counts[s] {
+				several++
+			}
+			continue
+		}
+		list := strings.FieldsFunc(strings.Trim(s, "[](){}"), func(r rune) bool { return strings.ContainsRune("|;,", r) })
+		counts[s] = len(list) > 1 || strings.HasPrefix(s, "[")
+		if counts[s] {
+			several++
+		}
+		for _, p := range list {
+			p = strings.Trim(p, ` '"`)
+			x := parts[p]
+			x.cells++
+			x.beside = x.beside || counts[s]
+			parts[p] = x
+		}
+	}
+	hint := "the label is a class, one for each node; leave the column out with --ignore, or name another with --label; if these are classes, " + SchemaFile + `, which gsrc data init writes, says so with label_kind = "class"`
+	shared, all := 0, 0
+	for _, x := range parts {
+		if x.beside {
+			all++
+			if x.cells > 1 {
+				shared++
+			}
+		}
+	}
+	switch k := len(distinct); {
+	case known == 0:
+		return nil
+	case 20*several >= known && 2*shared > all:
+		return badFile(file, "the label %s has several values in one cell, in %d of %d rows, such as %s: it looks like several labels for each node, which are not supported", quote(name), several, known, quote(sampleOf(labels))).hint("%s", hint)
+	case numbers == known && k > fewest && (!whole || low > 1 || low < 0 || k > most && known < support*k):
+		return badFile(file, "the label %s is a number with %d different values: it looks like a quantity to predict (regression), which is not supported", quote(name), k).hint("%s", hint)
+	}
+	return nil
+}
+
+// sampleOf returns a label with several values.
+func sampleOf(labels []string) string {
+	i := slices.IndexFunc(labels, func(s string) bool { return strings.ContainsAny(s, "|;,[") })
+	return labels[max(i, 0)]
+}

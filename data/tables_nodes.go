@@ -1,0 +1,454 @@
+package data
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/internal/budget"
+)
+
+// nodeColumns are where the roles stand in the table of nodes, -1 where they do not.
+type nodeColumns struct {
+	id, label, split int
+	features         []int
+}
+
+func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFile) (c nodeColumns, err error) {
+	x := &r.file.Nodes
+	if c.id, err = r.column(t, header, "id", r.asked.ID, x.ID, idNames); err != nil {
+		return c, err
+	}
+	if c.label, err = r.column(t, header, "label", r.asked.Label, x.Label, labelNames); err != nil {
+		return c, err
+	}
+	if c.split, err = r.column(t, header, "split", r.asked.Split, x.Split, splitNames); err != nil {
+		return c, err
+	}
+	if c.id < 0 {
+		if c.id, err = guessID(from, edges, r.mem); err != nil {
+			return c, err
+		}
+		if c.id < 0 {
+			e := t.fault(0, "the header has no id column").hint("nodes.csv starts with a header such as id,label,split,f0,f1; --id says which column holds the ids")
+			if len(header) == 1 {
+				e.Hint = separatorHint(header[0])
+			}
+			return c, e
+		}
+		r.note(t.file, "the column %s is taken as the id: it differs in every row, and edges refer to it; --id says otherwise", quote(header[c.id]))
+	}
+	if c.id == c.label || c.id == c.split || c.label >= 0 && c.label == c.split {
+		return c, t.fault(max(c.label, c.split), "the column is to be two things at once").hint("id, label and split are three columns")
+	}
+	r.roles.ID = header[c.id]
+	if c.label >= 0 {
+		r.roles.Label = header[c.label]
+	}
+	if c.split >= 0 {
+		r.roles.Split = header[c.split]
+	}
+	for name := range x.Columns {
+		if !slices.Contains(header, name) {
+			return c, badFile(filepath.Join(filepath.Dir(t.file), SchemaFile), "%s has no column %s", filepath.Base(t.file), quote(name)).hint("gsrc data init --force writes it anew")
+		}
+	}
+	for i, name := range header {
+		if i != c.id && i != c.label && i != c.split && !r.ignored(name) {
+			c.features = append(c.features, i)
+		}
+	}
+	return c, nil
+}
+
+// guessID returns the column of a table of nodes that has another text in every row, and
+// to which the first edges refer; -1 if there is none.
+func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
+	const most = 32 // columns that are looked at
+	sample := sampleRows(edges, mem)
+	t, err := newTable(nodes, mem)
+	if err != nil {
+		return -1, err
+	}
+	defer t.close()
+	if _, err := t.next(); err != nil {
+		return -1, err
+	}
+	sets := make([]map[string]bool, min(len(t.row), most))
+	for j := range sets {
+		sets[j] = map[string]bool{}
+	}
+	claimed := int64(0)
+	defer func() { mem.Shrink(claimed) }()
+	for {
+		ok, err := t.next()
+		if err != nil || !ok {
+			break // faults are reported when the table is read
+		}
+		for j, set := range sets {
+			if set == nil || j >= len(t.row) {
+				continue
+			}
+			s := t.row[j]
+			if s == "" || set[s] {
+				sets[j] = nil
+				continue
+			}
+			if err := mem.Grow(64 + int64(len(s))); err != nil {
+				return -1, fileFault(nodes.path, err)
+			}
+			claimed += 64 + int64(len(s))
+			set[strings.Clone(s)] = true
+		}
+	}
+	best, hits := -1, 0
+	for j, set := range sets {
+		n := 0
+		for _, row := range sample {
+			ends := 0
+			for _, s := range row {
+				if set[s] {
+					ends++
+				}
+			}
+			if ends >= 2 {
+				n++
+			}
+		}
+		if n > hits {
+			best, hits = j, n
+		}
+	}
+	if 2*hits <= len(sample)-1 {
+		return -1, nil
+	}
+	return best, nil
+}
+
+// nodes reads the table of nodes, in two passes: what there is, and the values. edges is
+// looked at where the column of the ids has to be guessed.
+func (r *tableReader) nodes(from, edges tableFile) (*nodeTable, error) {
+	t, err := newTable(from, r.mem)
+	if err != nil {
+		return nil, err
+	}
+	var header []string
+	var at nodeColumns
+	if _, err = t.next(); err == nil {
+		header, err = r.header(t)
+	}
+	if err == nil {
+		at, err = r.nodeColumns(t, header, from, edges)
+	}
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	faults := &Faults{}
+	nt := &nodeTable{ids: []string{}, index: map[string]int32{}}
+	profiles, form, err := r.firstPass(t, nt, header, at, faults)
+	t.close()
+	if err != nil {
+		return nil, err
+	}
+	if len(at.features) > 0 || r.want != nil && !r.matrix {
+		columns, out, err := r.choose(from.path, header, at, profiles, form)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.values(from, nt, header, at, columns, out, faults); err != nil {
+			return nil, err
+		}
+	}
+	if err := faults.err(); err != nil {
+		return nil, err
+	}
+	if len(nt.ids) == 0 {
+		return nil, badFile(from.path, "has a header but no nodes")
+	}
+	if at.label >= 0 && r.file.Nodes.LabelKind != "class" {
+		if err := checkLabels(from.path, header[at.label], nt.labels); err != nil {
+			return nil, err
+		}
+	}
+	return nt, nil
+}
+
+// firstPass reads ids, labels and split, and looks at the columns of features.
+func (r *tableReader) firstPass(t *table, nt *nodeTable, header []string, at nodeColumns, faults *Faults) ([]profile, rowForm, error) {
+	form := newRowForm()
+	profiles := make([]profile, len(at.features))
+	if at.label >= 0 {
+		nt.labels = []string{}
+	}
+	if at.split >= 0 {
+		nt.split = &Split{}
+	}
+	lines := []int{}
+	for {
+		ok, err := t.next()
+		if err != nil {
+			return nil, form, endFaults(faults, err)
+		}
+		if !ok {
+			return profiles, form, nil
+		}
+		if len(t.row) != len(header) {
+			faults.add(t.fault(min(len(t.row), len(header)), "the row has %d fields, the header has %d", len(t.row), len(header)).hint("a last row that is too short means a truncated file"))
+			continue
+		}
+		id := t.row[at.id]
+		if id == "" {
+			faults.add(t.fault(at.id, "the id is empty"))
+			continue
+		}
+		// The id, as a string, in a list and in the map of them; its line, its place in
+		// the split, and where its features begin. Lists have room to grow.
+		claim := 200 + 2*int64(len(id))
+		if at.label >= 0 {
+			claim += 64 + 2*int64(len(t.row[at.label]))
+		}
+		if err := r.mem.Grow(claim); err != nil {
+			e := fileFault(t.file, err)
+			e.Line = t.line()
+			return nil, form, e
+		}
+		id = strings.Clone(id) // the reader's buffer holds the whole row
+		if prev, ok := nt.index[id]; ok {
+			faults.add(t.fault(at.id, "the same id as in line %d", lines[prev]))
+			continue
+		}
+		if len(nt.ids) >= math.MaxInt32 {
+			return nil, form, badFile(t.file, "more than %d nodes", math.MaxInt32)
+		}
+		v := int32(len(nt.ids))
+		nt.index[id] = v
+		nt.ids = append(nt.ids, id)
+		lines = append(lines, t.line())
+		if at.label >= 0 {
+			nt.labels = append(nt.labels, strings.Clone(t.row[at.label]))
+		}
+		if at.split >= 0 {
+			if e := nt.split.add(t, at.split, v); e != nil {
+				faults.add(e)
+			}
+		}
+		if r.noPrepare || r.want != nil {
+			continue
+		}
+		for j, c := range at.features {
+			if err := profiles[j].add(t.row[c], r.mem); err != nil {
+				return nil, form, fileFault(t.file, err)
+			}
+			form.add(t.row[c])
+		}
+		form.end()
+	}
+}
+
+// endFaults adds a fault behind which nothing can be read.
+func endFaults(faults *Faults, err error) error {
+	var fe *FileError
+	if faults.Total == 0 || !errors.As(err, &fe) {
+		return err
+	}
+	faults.add(fe)
+	return faults.err()
+}
+
+// choose decides which columns are features, and of what kind.
+func (r *tableReader) choose(file string, header []string, at nodeColumns, profiles []profile, form rowForm) (columns []columnValues, out []schema.LeftOut, err error) {
+	if r.want != nil {
+		columns, err = r.match(file, header, at)
+		return columns, nil, err
+	}
+	add := func(j int, k schema.Kind) {
+		c := columnValues{at: at.features[j], column: schema.Column{Name: header[at.features[j]], Kind: k}}
+		if k == schema.Category {
+			c.code = map[string]int32{}
+		}
+		columns = append(columns, c)
+	}
+	names := make([]string, len(at.features))
+	for j, c := range at.features {
+		names[j] = header[c]
+	}
+	same := r.noPrepare || len(r.file.Nodes.Columns) == 0 && form.prepared(len(names))
+	var family []bool
+	if !same {
+		family = families(names, profiles)
+	}
+	for j, name := range names {
+		kind, reason := schema.Value, ""
+		switch said := schema.Kind(r.file.Nodes.Columns[name]); {
+		case said == schema.Ignore:
+			kind = said
+		case same:
+		case said != "":
+			kind = said
+		case family[j]:
+		default:
+			kind, reason = profiles[j].kind(name)
+		}
+		switch {
+		case kind != schema.Ignore:
+			add(j, kind)
+		case reason != "":
+			out = append(out, schema.LeftOut{Name: name, Reason: reason})
+		}
+	}
+	return columns, out, nil
+}
+
+// match finds the columns of a model in the header, by their names.
+func (r *tableReader) match(file string, header []string, at nodeColumns) (columns []columnValues, err error) {
+	var missing, unknown []string
+	known := map[string]bool{}
+	for _, c := range r.want.Columns {
+		i := slices.Index(header, c.Name)
+		known[c.Name] = true
+		if i < 0 || !slices.Contains(at.features, i) {
+			missing = append(missing, quote(c.Name))
+			continue
+		}
+		v := columnValues{at: i, column: c}
+		if c.Kind == schema.Category {
+			v.code = map[string]int32{}
+		}
+		columns = append(columns, v)
+	}
+	if missing != nil {
+		return nil, badFile(file, "lacks the column %s that the model reads", nameSome(missing)).hint("the model takes %d columns by their names, in any order", len(r.want.Columns))
+	}
+	out := map[string]bool{}
+	for _, x := range r.want.LeftOut {
+		out[x.Name] = true
+	}
+	for _, i := range at.features {
+		if !known[header[i]] && !out[header[i]] {
+			unknown = append(unknown, quote(header[i]))
+		}
+	}
+	if unknown != nil {
+		r.note(file, "the model does not know the column %s; left out", nameSome(unknown))
+	}
+	return columns, nil
+}
+
+// values reads the columns of features and prepares them.
+func (r *tableReader) values(from tableFile, nt *nodeTable, header []string, at nodeColumns, columns []columnValues, out []schema.LeftOut, faults *Faults) error {
+	t, err := newTable(from, r.mem)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if _, err := t.next(); err != nil {
+		return err
+	}
+	raw := &Features{RowPtr: []int32{0}}
+	for j := range columns {
+		if columns[j].column.Kind == schema.Value {
+			raw.Cols++
+		}
+	}
+	for {
+		ok, err := t.next()
+		if err != nil {
+			return endFaults(faults, err)
+		}
+		if !ok {
+			break
+		}
+		if len(t.row) != len(header) {
+			continue // a fault of the first pass
+		}
+		k := int32(0)
+		for j := range columns {
+			c := &columns[j]
+			s := t.row[c.at]
+			ok := true
+			if c.column.Kind == schema.Value {
+				var x float64
+				if x, ok = cellValue(schema.Value, s); float32(x) != 0 {
+					if raw.Col, err = room(r.mem, raw.Col, 1); err == nil {
+						raw.Val, err = room(r.mem, raw.Val, 1)
+					}
+					raw.Col, raw.Val = append(raw.Col, k), append(raw.Val, float32(x))
+				}
+				k++
+			} else {
+				ok, err = c.add(s, r.mem)
+			}
+			if err != nil {
+				return fileFault(t.file, err)
+			}
+			if !ok {
+				faults.add(r.cellFault(t, c, t.row[at.id]))
+			}
+		}
+		if len(raw.Col) > math.MaxInt32 {
+			return badFile(t.file, "more than %d values", math.MaxInt32)
+		}
+		raw.RowPtr = append(raw.RowPtr, int32(len(raw.Col)))
+	}
+	for j := range columns {
+		if c := &columns[j]; r.want != nil && c.otherKind() {
+			faults.add(badFile(t.file, "the column %s holds numbers; the model was trained on a category such as %s", quote(c.column.Name), quote(c.column.Categories[len(c.column.Categories)-1])))
+		}
+	}
+	if faults.Total > 0 || len(nt.ids) == 0 {
+		return nil
+	}
+	return r.prepare(from.path, nt, columns, raw, out)
+}
+
+// cellFault says what is wrong with a cell that is not of its column's kind.
+func (r *tableReader) cellFault(t *table, c *columnValues, id string) *FileError {
+	name := quote(c.column.Name)
+	if c.column.Kind == schema.Value {
+		e := t.fault(c.at, "the feature %s of node %s is not a finite number", name, quote(id))
+		if r.noPrepare {
+			return e.hint("write a number; without preparation text columns other than id, label and split have to be encoded as numbers first")
+		}
+		return e.hint("write a number, or call the column something else than %q in %s", schema.Value, SchemaFile)
+	}
+	e := t.fault(c.at, "the column %s of node %s is not a %s", name, quote(id), wants[c.column.Kind])
+	if r.want != nil {
+		e.Msg += ", which the model was trained on"
+		return e.hint("a value that is not known is left empty")
+	}
+	return e.hint("a value that is not known is left empty; --ignore leaves the column out, and %s, which gsrc data init writes, says of what kind it is", SchemaFile)
+}
+
+// prepare fits the columns, unless they are a model's, and makes features of them.
+func (r *tableReader) prepare(file string, nt *nodeTable, columns []columnValues, raw *Features, out []schema.LeftOut) (err error) {
+	rows := len(nt.ids)
+	nt.schema = &schema.Schema{Version: schema.Version, Nodes: rows, LeftOut: out}
+	if r.want != nil {
+		*nt.schema = *r.want
+	} else {
+		for j := range columns {
+			c := &columns[j]
+			if err := taking(r.mem, 8*int64(len(c.Numbers)), func() error { c.column.Fit(c.Values); return nil }); err != nil {
+				return fileFault(file, err)
+			}
+			nt.schema.Columns = append(nt.schema.Columns, c.column)
+		}
+	}
+	if len(columns) == 0 {
+		return nil
+	}
+	if nt.features, err = assemble(rows, columns, raw, r.mem); err != nil {
+		return fileFault(file, err)
+	}
+	for j := range columns {
+		r.mem.Shrink(8*int64(cap(columns[j].Numbers)) + 4*int64(cap(columns[j].Codes)))
+	}
+	if nt.schema.Prepared() && r.want == nil {
+		r.note(file, "%s", nt.schema.Summary())
+	}
+	return nil
+}
