@@ -302,48 +302,51 @@ func (d *draft) finish() (*Snapshot, *changes) {
 func (d *draft) merge(c *changes) *graph.Graph {
 	old := d.old.graph
 	g := &graph.Graph{N: d.x.rows, Edges: old.Edges, Weights: old.Weights, Directed: old.Directed}
-	if len(d.edges) == 0 && len(d.dropped) == 0 {
+	if len(d.dropped) > 0 {
+		for pair := range d.edges {
+			if d.deleted.has(int(pair[0])) || d.deleted.has(int(pair[1])) {
+				d.edges[pair] = false
+			}
+		}
+		for _, pair := range old.Edges {
+			if d.deleted.has(int(pair[0])) || d.deleted.has(int(pair[1])) {
+				d.edges[pair] = false
+			}
+		}
+	}
+	if len(d.edges) == 0 {
 		return g
 	}
-	edited := slices.SortedFunc(maps.Keys(d.edges), compareEdges)
-	g.Edges = make([][2]int32, 0, len(old.Edges)+len(edited))
+	g.Edges = make([][2]int32, 0, len(old.Edges)+len(d.edges))
 	if g.Weights != nil {
 		g.Weights = make([]float32, 0, cap(g.Edges))
 	}
-	keep := func(pair [2]int32, weight float32) {
-		g.Edges = append(g.Edges, pair)
+	at := 0 // in the edges before
+	keep := func(end int) {
+		g.Edges = append(g.Edges, old.Edges[at:end]...)
 		if g.Weights != nil {
-			g.Weights = append(g.Weights, weight)
+			g.Weights = append(g.Weights, old.Weights[at:end]...)
 		}
+		at = end
 	}
-	for i, j := 0, 0; i < len(old.Edges) || j < len(edited); {
-		order := 1 // the edited one comes first
-		if j == len(edited) {
-			order = -1
-		} else if i < len(old.Edges) {
-			order = compareEdges(old.Edges[i], edited[j])
-		}
-		var pair [2]int32
-		before, after := order <= 0, true
-		beforeWeight, weight := float32(1), float32(1)
+	for _, pair := range slices.SortedFunc(maps.Keys(d.edges), compareEdges) {
+		i, before := slices.BinarySearchFunc(old.Edges[at:], pair, compareEdges)
+		keep(at + i)
+		weight := float32(1)
 		if before {
-			pair = old.Edges[i]
 			if old.Weights != nil {
-				beforeWeight, weight = old.Weights[i], old.Weights[i]
+				weight = old.Weights[at]
 			}
-			i++
+			at++
 		}
-		if order >= 0 {
-			pair, after, weight = edited[j], d.edges[edited[j]], 1
-			j++
-		}
-		if len(d.dropped) > 0 && (d.deleted.has(int(pair[0])) || d.deleted.has(int(pair[1]))) {
-			after = false
-		}
+		after := d.edges[pair]
 		if after {
-			keep(pair, weight)
+			g.Edges = append(g.Edges, pair)
+			if g.Weights != nil {
+				g.Weights = append(g.Weights, 1)
+			}
 		}
-		same := before && after && beforeWeight == weight
+		same := before && after && weight == 1
 		if before && !same {
 			c.removed = append(c.removed, pair)
 		}
@@ -351,6 +354,7 @@ func (d *draft) merge(c *changes) *graph.Graph {
 			c.added = append(c.added, pair)
 		}
 	}
+	keep(len(old.Edges))
 	return g
 }
 

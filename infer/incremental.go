@@ -111,7 +111,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 		if err != nil || m == nil {
 			return inc, cmp.Or(err, errNoStages)
 		}
-		inc.classifier, err = newLayers(m, inc.n, &s.x, inc.rawEntries())
+		inc.classifier, err = newLayers(inc.pool, m, inc.n, &s.x, inc.rawEntries())
 		return inc, err
 	}
 	if r.p.manifest.JudgesByEvidence() {
@@ -138,7 +138,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 		return inc, cmp.Or(err, errNoStages)
 	}
 	inc.embedding = m.Gives(m.Levels() - 1)[0]
-	if inc.encoder, err = newLayers(m, inc.n, &s.x, inc.encoderEntries()); err != nil {
+	if inc.encoder, err = newLayers(inc.pool, m, inc.n, &s.x, inc.encoderEntries()); err != nil {
 		return inc, fmt.Errorf("encoder: %w", err)
 	}
 	h := inc.encoder.values[inc.embedding]
@@ -283,37 +283,51 @@ func findLink(row []link, v int32) (int, bool) {
 
 // score gives candidates their probabilities.
 func (inc *incremental) score(pairs [][2]int32) ([]float32, error) {
-	p := make([]float32, 0, len(pairs))
 	h := inc.encoder.values[inc.embedding]
-	row := map[int32]int64{}
-	for some := range slices.Chunk(pairs, 1<<18) {
-		clear(row)
-		var rows []float32
-		ends := make([]int64, 2*len(some))
-		for i, e := range some {
-			for side, v := range e {
-				at, ok := row[v]
-				if !ok {
-					at = int64(len(row))
-					row[v] = at
-					rows = append(rows, h.v[int(v)*h.width:(int(v)+1)*h.width]...)
-				}
-				ends[side*len(some)+i] = at
+	p := make([]float32, len(pairs))
+	some := max(1, scoreValues/max(1, h.width))
+	err := each(inc.pool, (len(pairs)+some-1)/some, func(i int) error {
+		end := min((i+1)*some, len(pairs))
+		return inc.scoreSome(p[i*some:end], pairs[i*some:end], h)
+	})
+	return p, err
+}
+
+// scoreSome is score of pairs that are scored together.
+func (inc *incremental) scoreSome(p []float32, pairs [][2]int32, h *field) error {
+	row := make(map[int32]int64, len(pairs))
+	var nodes []int32
+	ends := make([]int64, 2*len(pairs))
+	existing := make([]bool, len(pairs))
+	for i, e := range pairs {
+		for side, v := range e {
+			at, ok := row[v]
+			if !ok {
+				at = int64(len(nodes))
+				row[v] = at
+				nodes = append(nodes, v)
 			}
+			ends[side*len(pairs)+i] = at
 		}
-		existing := func(i int) bool { return inc.at(some[i][0], some[i][1]).why&linkEdge != 0 }
-		q, err := inc.r.p.score(ort.Float32s(rows, int64(len(row)), int64(h.width)), ends, existing)
-		if err != nil {
-			return nil, err
-		}
-		for i, e := range some {
-			if inc.prior != nil && existing(i) {
-				q[i] *= inc.edgePrior(e[0], e[1])
-			}
-		}
-		p = append(p, q...)
+		existing[i] = inc.at(e[0], e[1]).why&linkEdge != 0
 	}
-	return p, nil
+	rows := make([]float32, 0, len(nodes)*h.width)
+	for _, v := range nodes {
+		rows = append(rows, h.v[int(v)*h.width:(int(v)+1)*h.width]...)
+	}
+	q, err := inc.r.p.score(ort.Float32s(rows, int64(len(nodes)), int64(h.width)), ends, func(i int) bool { return existing[i] })
+	if err != nil {
+		return err
+	}
+	copy(p, q)
+	if inc.prior != nil {
+		for i, e := range pairs {
+			if existing[i] {
+				p[i] *= inc.edgePrior(e[0], e[1])
+			}
+		}
+	}
+	return nil
 }
 
 // revert makes everything as it was before the last version.
@@ -382,7 +396,7 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 	}
 
 	// The prior of edges, and the embedding.
-	rescore := map[[2]int32]bool{}
+	var rescore [][2]int32
 	if inc.prior != nil {
 		row := func(v int32) []float32 {
 			if next.deleted.has(int(v)) {
@@ -390,10 +404,9 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 			}
 			return next.x.row(int(v))
 		}
-		changed := inc.prior.Change(inc.n, features, row, added, removed, func(v int32) []int32 { return inc.both[v] })
+		rescore = inc.prior.Change(inc.n, features, row, added, removed, func(v int32) []int32 { return inc.both[v] })
 		inc.undoing(inc.prior.Undo)
-		for _, e := range changed {
-			rescore[e] = true
+		for _, e := range rescore {
 			moved[e[0]], moved[e[1]] = true, true
 		}
 	}
@@ -420,17 +433,35 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 		}
 	}
 
-	// The refined graph.
+	// The refined graph: what links nodes, and how likely the candidates are. Those of the
+	// nodes whose embedding is another are scored anew, and those that were none before.
 	w := inc.weave()
+	reached, again := make([]bool, inc.n), make([]bool, inc.n)
+	for _, v := range features {
+		reached[v] = true
+	}
+	for _, v := range dirty {
+		again[v] = true
+	}
+	var others [][2]int32 // pairs to score of nodes that are not dirty
+	touch := func(u, v int32) {
+		reached[u], reached[v] = true, true
+		if !again[u] && !again[v] {
+			others = append(others, [2]int32{min(u, v), max(u, v)})
+		}
+	}
+	for _, e := range rescore {
+		touch(e[0], e[1])
+	}
 	for _, e := range removed {
 		w.unset(e[0], e[1], linkEdge)
 		w.unset(e[1], e[0], linkEdge)
-		rescore[e] = true
+		touch(e[0], e[1])
 	}
 	for _, e := range added {
 		w.set(e[0], e[1], linkEdge)
 		w.set(e[1], e[0], linkEdge)
-		rescore[e] = true
+		touch(e[0], e[1])
 	}
 	changed := inc.near.Change(inc.pool, dirty, rows, inc.n)
 	inc.undoing(inc.near.Undo)
@@ -440,30 +471,33 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 			if !slices.Contains(now, u) {
 				w.unset(v, u, linkNear)
 				w.unset(u, v, linkNearBack)
-				rescore[[2]int32{min(u, v), max(u, v)}] = true
+				touch(u, v)
 			}
 		}
 		for _, u := range now {
 			if !slices.Contains(was, u) {
 				w.set(v, u, linkNear)
 				w.set(u, v, linkNearBack)
-				rescore[[2]int32{min(u, v), max(u, v)}] = true
+				touch(u, v)
 			}
 		}
 	}
+	var pairs [][2]int32
 	for _, v := range dirty {
 		for i := range inc.links[v] {
-			u := inc.links[v][i].to
-			rescore[[2]int32{min(u, v), max(u, v)}] = true
+			l := &inc.links[v][i]
+			reached[v], reached[l.to] = true, true
+			if inc.r.candidate(l) && !(again[l.to] && l.to < v) { // else it is among those of l.to
+				pairs = append(pairs, [2]int32{min(l.to, v), max(l.to, v)})
+			}
 		}
 	}
-	pairs := make([][2]int32, 0, len(rescore))
-	for e := range rescore {
+	slices.SortFunc(others, compareEdges)
+	for _, e := range slices.Compact(others) {
 		if l := inc.at(e[0], e[1]); l != nil && inc.r.candidate(l) {
 			pairs = append(pairs, e)
 		}
 	}
-	slices.SortFunc(pairs, compareEdges)
 	p, err := inc.score(pairs)
 	if err != nil {
 		return err
@@ -472,19 +506,10 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 		if !(p[i] >= 0 && p[i] <= 1) {
 			return next.notFinite(int(e[0]))
 		}
-		w.own(e[0])
-		w.own(e[1])
-		inc.at(e[0], e[1]).p, inc.at(e[1], e[0]).p = p[i], p[i]
 	}
-	reached := map[int32]bool{}
-	for _, v := range features {
-		reached[v] = true
-	}
-	for e := range rescore {
-		reached[e[0]], reached[e[1]] = true, true
-	}
+	w.write(pairs, p)
 	links := inc.links
-	return inc.later(ctx, old, next, func() entriesOf { return inc.r.refinedEntries(links) }, slices.Sorted(maps.Keys(reached)))
+	return inc.later(ctx, old, next, func() entriesOf { return inc.r.refinedEntries(links) }, features, list(reached))
 }
 
 // connect enters what has changed in the lists of neighbours, and returns which edges
@@ -550,14 +575,14 @@ func (inc *incremental) connect(c *changes, directed bool) (added, removed [][2]
 // weaver changes the refined graph for a version, and leaves that of the version before.
 type weaver struct {
 	inc   *incremental
-	owned map[int32]bool
+	owned []bool
 }
 
 func (inc *incremental) weave() *weaver {
 	old := inc.links
 	inc.undoing(func() { inc.links = old })
 	inc.links = append(make([][]link, 0, inc.n), old...)[:inc.n]
-	return &weaver{inc, map[int32]bool{}}
+	return &weaver{inc, make([]bool, inc.n)}
 }
 
 // own makes the row of a node the new version's alone.
@@ -566,6 +591,27 @@ func (w *weaver) own(v int32) {
 		w.owned[v] = true
 		w.inc.links[v] = slices.Clone(w.inc.links[v])
 	}
+}
+
+// write gives candidates their probabilities.
+func (w *weaver) write(pairs [][2]int32, p []float32) {
+	rows := make([]bool, w.inc.n)
+	for _, e := range pairs {
+		rows[e[0]], rows[e[1]] = true, true
+	}
+	w.inc.pool.For(len(rows), 1<<9, bodyFunc(func(lo, hi int) {
+		for v := lo; v < hi; v++ {
+			if rows[v] {
+				w.own(int32(v))
+			}
+		}
+	}))
+	w.inc.pool.For(len(pairs), 1<<9, bodyFunc(func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			e := pairs[i]
+			w.inc.at(e[0], e[1]).p, w.inc.at(e[1], e[0]).p = p[i], p[i]
+		}
+	}))
 }
 
 func (w *weaver) set(u, v int32, why uint8) {

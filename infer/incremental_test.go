@@ -64,6 +64,8 @@ func randomUpdate(s *Snapshot, stream rng.Stream) (u Update) {
 // Whatever updates come, answers and refined edges are those of the whole graph computed
 // anew.
 func TestIncrementalIsExact(t *testing.T) {
+	defer func(edges, values int) { cutEdges, scoreValues = edges, values }(cutEdges, scoreValues)
+	cutEdges, scoreValues = 100, 1<<10 // many parts
 	updates := 8
 	if n, err := strconv.Atoi(os.Getenv("GSRC_UPDATES")); err == nil { // a longer check
 		updates = n

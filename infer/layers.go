@@ -1,10 +1,13 @@
 package infer
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/export/dist"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -16,13 +19,13 @@ type entriesOf func(v int32) (sources []int32, weights []float32)
 // change the rows that it reaches are computed alone.
 type layers struct {
 	m      *dist.Staged
+	pool   *kernels.Pool
 	n      int
 	values map[string]*field
 	undo   []overwritten
 	undoN  int
 
-	row  []int32 // [n] a node's row in a cut, if row[i] < len(cut) and cut[row[i]] == i
-	list []int32
+	row []int32 // [n] a node's row in a cut, if row[i] < len(list) and list[row[i]] == i
 }
 
 // field is a value of every node.
@@ -40,8 +43,8 @@ type overwritten struct {
 }
 
 // newLayers computes everything for n nodes with features x.
-func newLayers(m *dist.Staged, n int, x *matrix, in entriesOf) (*layers, error) {
-	l := &layers{m: m, values: map[string]*field{}}
+func newLayers(pool *kernels.Pool, m *dist.Staged, n int, x *matrix, in entriesOf) (*layers, error) {
+	l := &layers{m: m, pool: pool, values: map[string]*field{}}
 	l.grow(n)
 	for level := range m.Levels() {
 		if err := l.level(level, nil, x, in); err != nil {
@@ -72,7 +75,7 @@ func (l *layers) change(n int, moved []int32, x *matrix, in entriesOf, out func(
 	dirty = moved
 	for level := range l.m.Levels() {
 		if level > 0 {
-			dirty = reach(dirty, n, out)
+			dirty = reach(dirty, n, n, out)
 		}
 		rows := dirty
 		if len(rows) > n/3 { // more would be cut out than left
@@ -85,8 +88,8 @@ func (l *layers) change(n int, moved []int32, x *matrix, in entriesOf, out func(
 	return dirty, nil
 }
 
-// reach adds to nodes those that they lead to.
-func reach(nodes []int32, n int, out func(int32) []int32) []int32 {
+// reach adds to nodes those that they lead to. It returns nil where that makes more than most.
+func reach(nodes []int32, n, most int, out func(int32) []int32) []int32 {
 	seen := make([]bool, n)
 	count := 0
 	add := func(v int32) {
@@ -100,9 +103,17 @@ func reach(nodes []int32, n int, out func(int32) []int32) []int32 {
 		for _, u := range out(v) {
 			add(u)
 		}
+		if count > most {
+			return nil
+		}
 	}
-	all := make([]int32, 0, count)
-	for v, yes := range seen {
+	return list(seen)
+}
+
+// list returns the members of a set, ascending.
+func list(set []bool) []int32 {
+	all := []int32{}
+	for v, yes := range set {
 		if yes {
 			all = append(all, int32(v))
 		}
@@ -123,46 +134,112 @@ func (l *layers) revert() {
 	}
 }
 
+// A level, and the scorer, run on parts with as many edges, and numbers of as many, at most:
+// what they compute then fits into a processor's cache, and is too little for the allocator to
+// map it for each run. Parts run at the same time.
+var (
+	cutEdges    = 1 << 12
+	scoreValues = 1 << 18
+)
+
 // level computes some rows of a level, or with nil all.
 func (l *layers) level(level int, rows []int32, x *matrix, in entriesOf) error {
-	all := rows == nil
-	if all {
+	if rows == nil {
 		rows = make([]int32, l.n)
 		for i := range rows {
 			rows[i] = int32(i)
 		}
+		c := l.cut(level, rows, in, math.MaxInt)
+		if err := l.run(level, c, x); err != nil {
+			return err
+		}
+		return l.write(level, c)
 	}
-	// The cut: the rows, and behind them their sources. At the lowest level nothing of
-	// the sources is read, and one row stands for all.
-	l.list = append(l.list[:0], rows...)
-	for i, v := range rows {
-		l.row[v] = int32(i)
+	var cuts []*layerCut
+	for rest := rows; len(rest) > 0; {
+		c := l.cut(level, rest, in, cutEdges)
+		cuts, rest = append(cuts, c), rest[len(c.rows):]
 	}
-	var src, dst []int64
-	var weight []float32
-	weighted := false
+	if err := each(l.pool, len(cuts), func(i int) error { return l.run(level, cuts[i], x) }); err != nil {
+		return err
+	}
+	for _, c := range cuts {
+		if err := l.write(level, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each calls f with 0 to n-1, several at a time, and returns an error if one does.
+func each(pool *kernels.Pool, n int, f func(i int) error) error {
+	errs := make([]error, n)
+	pool.For(n, 1, bodyFunc(func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			errs[i] = f(i)
+		}
+	}))
+	return errors.Join(errs...)
+}
+
+// bodyFunc makes a function a [kernels.Body].
+type bodyFunc func(lo, hi int)
+
+func (f bodyFunc) Do(lo, hi int) { f(lo, hi) }
+
+// layerCut is the part of a graph that rows of a level depend on, and what they are.
+type layerCut struct {
+	rows     []int32
+	list     []int32 // rows, and behind them their sources
+	n        int     // nodes of the part
+	src, dst []int64
+	weight   []float32 // nil where there are none
+	out      map[string]ort.Tensor
+}
+
+// cut takes rows with up to some edges, one row at least. At the lowest level nothing of
+// the sources is read, and one row stands for all.
+func (l *layers) cut(level int, rows []int32, in entriesOf, most int) *layerCut {
+	c := &layerCut{}
+	count := len(rows)
 	for i, v := range rows {
 		from, w := in(v)
+		if i > 0 && len(c.src)+len(from) > most {
+			count = i
+			break
+		}
 		for _, u := range from {
-			at := int64(len(rows))
-			if level > 0 {
-				if r := int(l.row[u]); r >= len(l.list) || l.list[r] != u {
-					l.row[u] = int32(len(l.list))
-					l.list = append(l.list, u)
-				}
-				at = int64(l.row[u])
-			}
-			src, dst = append(src, at), append(dst, int64(i))
+			c.src, c.dst = append(c.src, int64(u)), append(c.dst, int64(i))
 		}
-		if w != nil {
-			weighted = true
-			weight = append(weight, w...)
+		if w != nil && c.weight == nil {
+			c.weight = []float32{}
 		}
+		c.weight = append(c.weight, w...)
 	}
-	n := len(l.list)
-	if level == 0 {
-		n++
+	c.rows = rows[:count]
+	c.list = append(make([]int32, 0, count+len(c.src)), c.rows...)
+	for i, v := range c.rows {
+		l.row[v] = int32(i)
 	}
+	for i, u := range c.src {
+		if level == 0 {
+			c.src[i] = int64(count)
+			continue
+		}
+		if r := int(l.row[u]); r >= len(c.list) || c.list[r] != int32(u) {
+			l.row[u] = int32(len(c.list))
+			c.list = append(c.list, int32(u))
+		}
+		c.src[i] = int64(l.row[u])
+	}
+	if c.n = len(c.list); level == 0 {
+		c.n++
+	}
+	return c
+}
+
+// run computes what a level gives for a cut. Cuts may run at the same time.
+func (l *layers) run(level int, c *layerCut, x *matrix) error {
 	inputs := map[string]ort.Tensor{}
 	for _, name := range l.m.Reads(level) {
 		shape, width := []int64{int64(x.cols)}, x.cols
@@ -175,38 +252,41 @@ func (l *layers) level(level int, rows []int32, x *matrix, in entriesOf) error {
 			shape, width = f.shape, f.width
 			read = func(v int) []float32 { return f.v[v*f.width : (v+1)*f.width] }
 		}
-		data := make([]float32, n*width)
-		for i, v := range l.list {
+		data := make([]float32, c.n*width)
+		for i, v := range c.list {
 			copy(data[i*width:], read(int(v)))
 		}
-		inputs[name] = ort.Float32s(data, append([]int64{int64(n)}, shape...)...)
+		inputs[name] = ort.Float32s(data, append([]int64{int64(c.n)}, shape...)...)
 	}
-	count := int64(len(src))
+	count := int64(len(c.src))
 	var w *ort.Tensor
-	if weighted {
-		t := ort.Float32s(weight, count)
+	if c.weight != nil {
+		t := ort.Float32s(c.weight, count)
 		w = &t
 	}
-	out, err := l.m.Run(level, n, inputs, ort.Int64s(append(src, dst...), 2, count), w)
-	if err != nil {
-		return err
-	}
+	var err error
+	c.out, err = l.m.Run(level, c.n, inputs, ort.Int64s(append(c.src, c.dst...), 2, count), w)
+	return err
+}
+
+// write keeps what was computed for the rows of a cut.
+func (l *layers) write(level int, c *layerCut) error {
 	for _, name := range l.m.Gives(level) {
-		t := out[name]
-		if len(t.Shape) == 0 || int(t.Shape[0]) != n {
-			return fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, n)
+		t := c.out[name]
+		if len(t.Shape) == 0 || int(t.Shape[0]) != c.n {
+			return fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, c.n)
 		}
 		f := l.values[name]
 		if f == nil {
-			f = &field{shape: slices.Clone(t.Shape[1:]), width: len(t.F32) / n}
+			f = &field{shape: slices.Clone(t.Shape[1:]), width: len(t.F32) / c.n}
 			f.v = make([]float32, l.n*f.width)
 			l.values[name] = f
 		}
-		if len(t.F32) != n*f.width {
-			return fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, n)
+		if len(t.F32) != c.n*f.width {
+			return fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, c.n)
 		}
-		old := overwritten{f: f, rows: rows, v: make([]float32, 0, len(rows)*f.width)}
-		for i, v := range rows {
+		old := overwritten{f: f, rows: c.rows, v: make([]float32, 0, len(c.rows)*f.width)}
+		for i, v := range c.rows {
 			to := f.v[int(v)*f.width : (int(v)+1)*f.width]
 			old.v = append(old.v, to...)
 			copy(to, t.F32[i*f.width:(i+1)*f.width])

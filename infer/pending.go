@@ -31,8 +31,8 @@ type pending struct {
 type allAnswers struct{ logits, probabilities []float32 }
 
 // later has the answers of next made when they are asked for, from a refined graph.
-// reached are nodes with other features or other entries of it.
-func (inc *incremental) later(ctx context.Context, old, next *Snapshot, entries func() entriesOf, reached []int32) error {
+// features are nodes with other features, reached those and the ones with other entries.
+func (inc *incremental) later(ctx context.Context, old, next *Snapshot, entries func() entriesOf, features, reached []int32) error {
 	q := &pending{r: inc.r, s: next, entries: entries, base: inc.base, stale: make([]bool, next.Numbers()), known: map[int][]float32{}}
 	if p := old.pending; p != nil {
 		if q.base = p.full.Load(); q.base == nil {
@@ -43,7 +43,7 @@ func (inc *incremental) later(ctx context.Context, old, next *Snapshot, entries 
 	}
 	next.pending = q
 	// Features beyond all that the classifier is known to bear may be too much for it.
-	most := largestMagnitude(&next.x, reached)
+	most := largestMagnitude(&next.x, features)
 	if inc.r.hops == nil || most > max(1, inc.bears) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -62,7 +62,7 @@ func (inc *incremental) later(ctx context.Context, old, next *Snapshot, entries 
 	in := entries()
 	out := func(v int32) []int32 { from, _ := in(v); return from } // its edges have no direction
 	for range *inc.r.hops {
-		if reached = reach(reached, inc.n, out); len(reached) > inc.n/2 { // most will be in the end
+		if reached = reach(reached, inc.n, inc.n/2, out); reached == nil { // most will be in the end
 			for v := range q.stale {
 				q.stale[v] = true
 			}
