@@ -191,11 +191,7 @@ func (j *journal) begin(path string, whose journalFor) error {
 	if len(graphs) > 0 || len(logs) > 1 || len(logs) == 1 && logs[0] != 1 || records > 0 {
 		return fmt.Errorf("%s has updates and no %s, which says what they belong to", j.dir, journalFile)
 	}
-	text, err := json.MarshalIndent(whose, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(path, append(text, '\n'))
+	return atomicfile.WriteJSON(path, whose)
 }
 
 // list returns the versions of graphs and logs, ascending, and removes what a crash has

@@ -51,12 +51,6 @@ held against the rates of a copy within its memory and of a matrix product. Part
 by the GPU's clock.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if f.opts.Rounds < 1 {
-				return usage("--rounds %d: give a number of at least 1", f.opts.Rounds)
-			}
-			if f.opts.Threads < 0 {
-				return usage("--threads %d: give a number of at least 0", f.opts.Threads)
-			}
 			if f.device != "cpu" && f.baselines != "" {
 				return usage("--device %s: --baselines is for the cpu", f.device)
 			}
@@ -93,8 +87,8 @@ by the GPU's clock.`,
 	flags.StringVar(&f.opts.Only, "only", "", "patterns of the cases to time, such as step/ecl/cora or kernel/*,compile")
 	flags.StringVar(&f.opts.Data, "data", bench.DefaultData(), "folder of data sets; default GSRC_DATA, else they are generated")
 	flags.StringVar(&f.device, "device", "cpu", "cpu, or cuda, cuda:1 and so on: a GPU")
-	flags.IntVar(&f.opts.Threads, "threads", 0, "threads, 0 for one per processor")
-	flags.IntVar(&f.opts.Rounds, "rounds", 7, "rounds of each case, of which the median is shown")
+	numberFlag(flags, &f.opts.Threads, "threads", 0, 0, "threads, 0 for one per processor")
+	numberFlag(flags, &f.opts.Rounds, "rounds", 7, 1, "rounds of each case, of which the median is shown")
 	flags.StringVar(&f.json, "json", "", "write the report as JSON to this file; - is standard output")
 	flags.StringSliceVar(&f.opts.Without, "without", nil, "leave these passes out of every program that is timed")
 	flags.StringVar(&f.baselines, "baselines", "", "compare with PyTorch: a Python that has lab/bench/baselines/requirements.txt; make bench-baselines makes one")
@@ -163,16 +157,11 @@ func (a *app) bench(ctx context.Context, f *benchFlags, roundsGiven bool) (err e
 
 // writeBench prints a report, and writes it as JSON where that is asked for.
 func (a *app) writeBench(report any, show func(io.Writer, bench.Format) error, f *benchFlags) error {
-	write := func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(report)
-	}
 	if f.json == "-" {
-		return write(a.stdout)
+		return a.json(report, "  ")
 	}
 	if f.json != "" {
-		if err := atomicfile.Write(f.json, write); err != nil {
+		if err := atomicfile.WriteJSON(f.json, report); err != nil {
 			return err
 		}
 		a.logf("wrote %s", f.json)
@@ -192,7 +181,7 @@ func (a *app) benchChild(ctx context.Context, f *benchFlags) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(a.stdout).Encode(r.Results[0])
+	return a.json(r.Results[0], "")
 }
 
 // childOf times single cases with these options, each by gsrc bench --child in a process

@@ -23,18 +23,18 @@ import (
 type buildFlags struct {
 	out         string
 	triton      string
-	lowering    string
+	lowering    onnx.Lowering
 	noWeight    bool
 	sparseX     bool
 	symmetrize  bool
-	pipeline    string
+	pipeline    export.PipelineMode
 	withColumns bool
 	opset       int
 	fp16, int8  bool
-	external    string
+	external    int
 	unverified  bool
 	testCases   bool
-	provider    string
+	provider    ort.Provider
 }
 
 func (a *app) buildCommand() *cobra.Command {
@@ -83,19 +83,19 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 	flags := c.Flags()
 	flags.StringVar(&f.out, "out", "", "folder of the export; an earlier export in it is replaced")
 	flags.StringVar(&f.triton, "triton", "", "folder of a Triton model repository to write beside the export")
-	flags.StringVar(&f.lowering, "lowering", string(onnx.DegreeBuckets), "message passing: degree-buckets, precomputed-buckets (tables are inputs; fastest on large graphs), scatter, dense (an adjacency matrix; small graphs), or auto (scatter for small work, else degree-buckets)")
+	parsedFlag(flags, &f.lowering, "lowering", string(onnx.DegreeBuckets), onnx.ParseLowering, "message passing: degree-buckets, precomputed-buckets (tables are inputs; fastest on large graphs), scatter, dense (an adjacency matrix; small graphs), or auto (scatter for small work, else degree-buckets)")
 	flags.BoolVar(&f.noWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
 	flags.BoolVar(&f.sparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
 	flags.BoolVar(&f.symmetrize, "symmetrize", false, "make the graph undirected inside the files: edge_index may list each edge in one direction, and more than once")
-	flags.StringVar(&f.pipeline, "pipeline", string(export.PipelineAuto), "pipeline.onnx, which refines a graph and classifies its nodes in one: auto (where the model allows it), on (or else fail) or off")
+	parsedFlag(flags, &f.pipeline, "pipeline", string(export.PipelineAuto), export.ParsePipelineMode, "pipeline.onnx, which refines a graph and classifies its nodes in one: auto (where the model allows it), on (or else fail) or off")
 	flags.BoolVar(&f.withColumns, "with-columns", false, "for your own tables: write "+export.WithColumnsFile+" too, which takes the columns in place of x")
 	flags.IntVar(&f.opset, "opset", onnx.OpsetVersion, "version of ONNX's operator set, 17 to 21")
 	flags.BoolVar(&f.fp16, "fp16", false, "store weights in fp16, half the size; sums stay in float32")
 	flags.BoolVar(&f.int8, "int8", false, "store and multiply the weights of linear layers in 8 bits, a quarter of the size; what goes into them is rounded too")
-	flags.StringVar(&f.external, "external-data", fmt.Sprintf("%dMiB", onnx.DefaultExternalData>>20), "weights of at least this size go to a file beside their model, such as encoder.data: bytes, KiB, MiB or GiB, or none for one file")
+	parsedFlag(flags, &f.external, "external-data", fmt.Sprintf("%dMiB", onnx.DefaultExternalData>>20), parseExternal, "weights of at least this size go to a file beside their model, such as encoder.data: bytes, KiB, MiB or GiB, or none for one file")
 	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
 	flags.BoolVar(&f.testCases, "test-cases", false, "carry the test data of every graph of the check, and of faulty ones, for checks in other runtimes (conformance/)")
-	flags.StringVar(&f.provider, "provider", string(ort.CPU), "verify the export on cpu, auto or cuda")
+	parsedFlag(flags, &f.provider, "provider", string(ort.CPU), ort.ParseProvider, "verify the export on cpu, auto or cuda")
 	compile.register(flags)
 	setup.register(flags, &opts)
 	return c
@@ -121,23 +121,11 @@ func parseExternal(text string) (int, error) {
 	if n, err := budget.Parse(text); err == nil && n <= math.MaxInt32 {
 		return int(n), nil
 	}
-	return 0, usage("--external-data %s: give a size of at least a byte and below 2 GiB, such as 64MiB, or none", text)
+	return 0, fmt.Errorf("%s: give a size of at least a byte and below 2 GiB, such as 64MiB, or none", text)
 }
 
 // buildRun exports a run.
 func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) error {
-	lowering, err := onnx.ParseLowering(f.lowering)
-	if err != nil {
-		return asUsage(err)
-	}
-	pipeline, err := export.ParsePipelineMode(f.pipeline)
-	if err != nil {
-		return asUsage(err)
-	}
-	provider, err := ort.ParseProvider(f.provider)
-	if err != nil {
-		return asUsage(err)
-	}
 	if f.opset < onnx.OpsetVersion || f.opset > onnx.MaxOpset {
 		return usage("--opset %d: choose %d to %d", f.opset, onnx.OpsetVersion, onnx.MaxOpset)
 	}
@@ -145,17 +133,12 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	if err != nil {
 		return err
 	}
-	external, err := parseExternal(f.external)
-	if err != nil {
-		return err
-	}
-	if precision != onnx.FP32 && lowering == onnx.Dense {
+	switch dense := f.lowering == onnx.Dense; {
+	case dense && precision != onnx.FP32:
 		return usage("--%s does not go with --lowering dense: the dense form is for runtimes with few operators, and stores float32", precision)
-	}
-	if f.sparseX && lowering == onnx.Dense {
+	case dense && f.sparseX:
 		return usage("--sparse-x does not go with --lowering dense: it takes gathers, which the dense form does without")
-	}
-	if f.symmetrize && lowering == onnx.Dense {
+	case dense && f.symmetrize:
 		return usage("--symmetrize does not go with --lowering dense, which takes an adjacency matrix: make that symmetric")
 	}
 	if _, statErr := os.Stat(dir); statErr != nil {
@@ -172,7 +155,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	}
 	a.unchecked(run.Unchecked())
 	ctx := c.Context()
-	o := gsrc.BuildOptions{Lowering: lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: pipeline, WithColumns: f.withColumns, Opset: f.opset, Precision: precision, ExternalData: external, Unverified: f.unverified, TestCases: f.testCases, Data: dataPath, Log: a.logf}
+	o := gsrc.BuildOptions{Lowering: f.lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: f.pipeline, WithColumns: f.withColumns, Opset: f.opset, Precision: precision, ExternalData: f.external, Unverified: f.unverified, TestCases: f.testCases, Data: dataPath, Log: a.logf}
 	_, err = run.Build(ctx, f.out, o)
 	var missing *ort.NotFoundError
 	if errors.Is(err, ort.ErrNoCgo) || errors.As(err, &missing) {
@@ -189,8 +172,8 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	}
 	// The check of the build itself runs on the CPU, so that its report is the
 	// same everywhere.
-	if provider != ort.CPU && !f.unverified {
-		return a.verify(c, f.out, gsrc.VerifyOptions{Provider: provider})
+	if f.provider != ort.CPU && !f.unverified {
+		return a.verify(c, f.out, gsrc.VerifyOptions{Provider: f.provider})
 	}
 	return nil
 }

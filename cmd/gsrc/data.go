@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -35,7 +34,6 @@ func (a *app) dataCommand() *cobra.Command {
 func (a *app) dataInfoCommand() *cobra.Command {
 	var asJSON bool
 	var opts data.LoadOptions
-	var features string
 	var tables tableFlags
 	info := &cobra.Command{
 		Use:   "info PATH",
@@ -46,16 +44,7 @@ func (a *app) dataInfoCommand() *cobra.Command {
 			"GIN's format.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if _, err := data.ParseSplit(opts.Split); err != nil {
-				return asUsage(err)
-			}
-			err := tables.apply(&opts)
-			if err != nil {
-				return err
-			}
-			if opts.NodeFeatures, err = data.ParseNodeFeatures(features); err != nil {
-				return asUsage(err)
-			}
+			tables.apply(&opts)
 			ds, collection, err := data.LoadAny(args[0], opts)
 			if err != nil {
 				return err
@@ -69,21 +58,16 @@ func (a *app) dataInfoCommand() *cobra.Command {
 			if !asJSON {
 				return about.WriteText(a.stdout)
 			}
-			text, err := json.MarshalIndent(about, "", "  ")
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(a.stdout, "%s\n", text)
-			return err
+			return a.json(about, "  ")
 		},
 	}
 	flags := info.Flags()
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	flags.BoolVar(&opts.Directed, "directed", false, "keep the direction of edges")
-	flags.StringVar(&opts.Split, "split", "", splitHelp)
+	splitFlag(flags, &opts.Split, splitHelp)
 	tables.register(flags)
 	tables.registerPrepare(flags)
-	flags.StringVar(&features, "features", "auto", "of collections of graphs: labels, attributes, both or degrees as node features")
+	parsedFlag(flags, &opts.NodeFeatures, "features", "auto", data.ParseNodeFeatures, "of collections of graphs: labels, attributes, both or degrees as node features")
 	flags.Float64Var(&opts.AddEdges, "add-edges", 0, "add edges at random, as a share of those there are")
 	flags.Float64Var(&opts.RemoveEdges, "remove-edges", 0, "remove this share of the edges at random")
 	flags.Uint64Var(&opts.Seed, "seed", 0, "seed of the synthetic graph, and of edges added and removed")
@@ -132,7 +116,7 @@ func (a *app) dataPlantCommand() *cobra.Command {
 	flags.StringVar(&out, "out", "", "new folder for the data")
 	flags.Float64Var(&fraction, "fraction", 0.1, "share of the edges that is hidden, and of as many planted")
 	flags.StringVar(&kind, "kind", string(graph.Random), "how the ends of planted edges are drawn: random, degrees or similar")
-	flags.StringVar(&opts.Split, "split", "", "draw the split that is written: per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
+	splitFlag(flags, &opts.Split, "draw the split that is written: per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
 	flags.Uint64Var(&opts.Seed, "seed", 0, "seed of the planting, and which split is written")
 	return c
 }

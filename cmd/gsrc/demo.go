@@ -22,9 +22,6 @@ ONNX, and verify the export.`,
 			if o.Out == "" {
 				return usage("say where runs and exports go with --out DIR")
 			}
-			if o.Seeds < 1 {
-				return usage("--seeds %d: give a number of at least 1", o.Seeds)
-			}
 			show := a.newProgress()
 			show.label = "seed 0 "
 			o.Observer = show
@@ -75,9 +72,9 @@ Next: gsrc predict %s --data synthetic --out pred.csv
 	flags := c.Flags()
 	flags.StringVar(&o.Out, "out", "", "folder of runs and exports")
 	flags.BoolVar(&o.Force, "force", false, "replace what is in --out")
-	flags.IntVar(&o.Seeds, "seeds", 5, "graphs to generate")
+	numberFlag(flags, &o.Seeds, "seeds", 5, 1, "graphs to generate")
 	flags.StringArrayVar(&o.Set, "set", nil, "set one option, key=value; may be repeated")
-	flags.IntVar(&o.Threads, "threads", 0, "threads, 0 for one per processor; results do not depend on it")
+	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor; results do not depend on it")
 	flags.BoolVar(&verbose, "verbose", false, "a line for each step")
 	return c
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,12 +24,7 @@ in an export.`,
 				return err
 			}
 			if asJSON {
-				text, err := json.MarshalIndent(list, "", "  ")
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(a.stdout, "%s\n", text)
-				return err
+				return a.json(list, "  ")
 			}
 			for k, i := range list {
 				if k > 0 {

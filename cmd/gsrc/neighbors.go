@@ -11,7 +11,7 @@ import (
 func (a *app) neighborsCommand() *cobra.Command {
 	var o gsrc.PredictOptions
 	var nodes []string
-	var path, out, provider string
+	var path, out string
 	var tables tableFlags
 	c := &cobra.Command{
 		Use: "neighbors DIST --data PATH --nodes A,B --out DIR", Short: "Cut the part of a graph that the answers for some nodes need", Args: cobra.ExactArgs(1),
@@ -24,10 +24,6 @@ whose edges give the outermost nodes their degrees.
 
 Nodes go by what the data call them, or by number from 0.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := ort.ParseProvider(provider)
-			if err != nil {
-				return asUsage(err)
-			}
 			switch {
 			case path == "":
 				return usage("say of which graph with --data PATH")
@@ -36,10 +32,8 @@ Nodes go by what the data call them, or by number from 0.`,
 			case out == "":
 				return usage("say where the sub-graph goes with --out DIR")
 			}
-			if err := tables.apply(&o.Load); err != nil {
-				return err
-			}
-			o.Provider, o.Log = p, a.logf
+			tables.apply(&o.Load)
+			o.Log = a.logf
 			s, err := infer.Neighbors(c.Context(), args[0], path, nodes, o)
 			if err != nil {
 				return err
@@ -55,8 +49,8 @@ Nodes go by what the data call them, or by number from 0.`,
 	flags.StringVar(&path, "data", "", "data set: a folder, a file, the name of a fetched one, or "+data.Synthetic)
 	flags.StringSliceVar(&nodes, "nodes", nil, "the nodes to be answered for")
 	flags.StringVar(&out, "out", "", "folder to write")
-	flags.StringVar(&provider, "provider", string(ort.Auto), "auto, cpu or cuda, where edges of a new graph are refined")
-	flags.IntVar(&o.Threads, "threads", 0, "threads, 0 for one per processor")
+	parsedFlag(flags, &o.Provider, "provider", string(ort.Auto), ort.ParseProvider, "auto, cpu or cuda, where edges of a new graph are refined")
+	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor")
 	tables.register(flags)
 	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges")
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")

@@ -41,6 +41,6 @@ shows them all and needs no network.`,
 	flags := c.Flags()
 	flags.StringVar(&out, "out", "", "folder of the charts; RUN/plots if not given")
 	flags.StringVar(&o.Data, "data", "", "where the run's data are, if not where they were")
-	flags.IntVar(&o.Threads, "threads", 0, "threads, 0 for one per processor; charts do not depend on it")
+	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor; charts do not depend on it")
 	return c
 }

@@ -130,10 +130,8 @@ is printed to standard error.`,
 			if _, err := infer.GraphFormat(out); err != nil {
 				return asUsage(err)
 			}
-			err := tables.apply(&o.Load)
-			if err != nil {
-				return err
-			}
+			tables.apply(&o.Load)
+			var err error
 			if o.Nodes, err = readNames(nodes); err != nil {
 				return err
 			}
@@ -162,7 +160,7 @@ is printed to standard error.`,
 	flags.StringVar(&out, "out", "", "file to write: .csv, .npz, .parquet or .json")
 	flags.StringSliceVar(&nodes, "nodes", nil, "only these nodes: ids, or @FILE with one a line")
 	provider.register(flags)
-	flags.IntVar(&o.Threads, "threads", 0, "threads, 0 for one per processor")
+	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor")
 	tables.register(flags)
 	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges")
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")

@@ -21,15 +21,12 @@ type profileFlags struct {
 
 func (f *profileFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "profile", "", "write a CPU profile (FILE.pprof) and a time line of operations (FILE.json, for ui.perfetto.dev); with one of these endings only that")
-	flags.IntVar(&f.steps, "profile-steps", 20, "with --profile: runs of each function on the time line, and classifier steps in the CPU profile")
+	numberFlag(flags, &f.steps, "profile-steps", 20, 1, "with --profile: runs of each function on the time line, and classifier steps in the CPU profile")
 }
 
 func (f *profileFlags) check(stepsGiven bool) error {
 	if f.file == "" && stepsGiven {
 		return usage("--profile-steps needs --profile FILE")
-	}
-	if f.steps < 1 {
-		return usage("--profile-steps %d: give a number of at least 1", f.steps)
 	}
 	return nil
 }

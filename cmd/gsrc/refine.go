@@ -13,7 +13,7 @@ import (
 
 func (a *app) refineCommand() *cobra.Command {
 	var o gsrc.RefineOptions
-	var out, format, provider string
+	var out, format string
 	var threshold float64
 	var tables tableFlags
 	c := &cobra.Command{
@@ -30,10 +30,7 @@ output. Refined graphs are undirected: an edge is listed once, from the node tha
 comes first in the data, unless --both-directions asks for what edge_index is in
 PyTorch Geometric. A summary is printed to standard error.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := ort.ParseProvider(provider)
-			if err != nil {
-				return asUsage(err)
-			}
+			var err error
 			changed := c.Flags().Changed
 			switch {
 			case out == "":
@@ -54,10 +51,8 @@ PyTorch Geometric. A summary is printed to standard error.`,
 				}
 				o.Threshold = &threshold
 			}
-			if err := tables.apply(&o.Predict.Load); err != nil {
-				return err
-			}
-			o.Predict.Provider, o.Predict.Log = p, a.logf
+			tables.apply(&o.Predict.Load)
+			o.Predict.Log = a.logf
 			g, err := gsrc.Refine(c.Context(), args[0], o)
 			if err != nil {
 				return err
@@ -81,8 +76,8 @@ PyTorch Geometric. A summary is printed to standard error.`,
 	flags.BoolVar(&o.KeepRemoved, "keep-removed", false, "list removed edges too, with status removed and weight 0")
 	flags.BoolVar(&o.Ranked, "ranked", false, "list what is removed and added first, the surest first, and then what is kept, the least probable first")
 	flags.StringVar(&o.Data, "data", "", "where the data of a run are now; the graph to refine with an export")
-	flags.StringVar(&provider, "provider", string(ort.Auto), "run an export on auto, cpu or cuda")
-	flags.IntVar(&o.Predict.Threads, "threads", 0, "threads of an export, 0 for one per processor")
+	parsedFlag(flags, &o.Predict.Provider, "provider", string(ort.Auto), ort.ParseProvider, "run an export on auto, cpu or cuda")
+	numberFlag(flags, &o.Predict.Threads, "threads", 0, 0, "threads of an export, 0 for one per processor")
 	tables.register(flags)
 	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, "keep the direction of edges in reading the data of an export")
 	flags.Uint64Var(&o.Predict.Load.Seed, "seed", 0, "seed of the synthetic graph, for an export with --data "+data.Synthetic)

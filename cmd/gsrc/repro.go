@@ -46,19 +46,11 @@ The budget "short" only shows that everything works: small generated graphs in
 place of the data sets, one or two seeds, a few steps.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if c.Flags().Changed("seeds") && o.Seeds < 1 {
-				return usage("--seeds %d: give a number of at least 1", o.Seeds)
-			}
-			if err := runner.check(); err != nil {
-				return err
-			}
 			switch {
 			case !check && !o.Fill && (c.Flags().Changed("sample") || c.Flags().Changed("seconds")):
 				return usage("--sample and --seconds choose lines for --check or --fill")
 			case check && o.Fill:
 				return usage("--check and --fill exclude each other: one compares lines that have a hash, the other repeats those without")
-			case o.Sample < 0 || o.Seconds < 0:
-				return usage("--sample and --seconds are at least 0")
 			}
 			var err error
 			if o.Shard, err = shard.resolve(a); err != nil {
@@ -73,15 +65,15 @@ place of the data sets, one or two seeds, a few steps.`,
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&o.Only, "only", nil, "keep to these data sets, for example cora,texas")
-	flags.IntVar(&o.Seeds, "seeds", 0, "run the seeds 0 to N-1, in place of 10 for tables and 3 for most figures")
+	numberFlag(flags, &o.Seeds, "seeds", 0, 1, "run the seeds 0 to N-1, in place of 10 for tables and 3 for most figures")
 	flags.StringVar(&o.Out, "out", "results", "folder of the results")
 	flags.StringSliceVar(&o.Merge, "merge", nil, "take over the runs of these folders of results; what is still missing is run")
 	flags.StringVar(&o.Report, "report", "", "write a page of all targets, and their files into the folder beside it")
 	flags.StringVar(&o.Python, "baselines", "", "of the target edges: a Python with NumPy, SciPy and scikit-learn, for plain link predictors")
 	flags.StringVar(&o.Budget, "budget", repro.Full, "full, or short to see that everything works")
 	flags.BoolVar(&check, "check", false, "repeat runs of files that are there, and compare")
-	flags.IntVar(&o.Sample, "sample", 0, "with --check or --fill: repeat N of the lines")
-	flags.Float64Var(&o.Seconds, "seconds", 0, "with --check or --fill: only runs that took at most so long")
+	numberFlag(flags, &o.Sample, "sample", 0, 0, "with --check or --fill: repeat N of the lines")
+	numberFlag(flags, &o.Seconds, "seconds", 0, 0, "with --check or --fill: only runs that took at most so long")
 	flags.BoolVar(&o.Fill, "fill", false, "repeat the runs that have no hash, and write them in their places")
 	runner.register(flags)
 	shard.register(flags)

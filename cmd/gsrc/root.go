@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -70,6 +71,10 @@ interrupt.`,
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		a.hint = fmt.Sprintf("Run %q for its flags.", c.CommandPath()+" --help")
+		var value *pflag.InvalidValueError
+		if errors.As(err, &value) {
+			err = fmt.Errorf("--%s: %w", value.GetFlag().Name, value.Unwrap())
+		}
 		return asUsage(err)
 	})
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -78,19 +83,14 @@ interrupt.`,
 		}
 		return pflag.NormalizedName(name)
 	})
-	var memory string
-	root.PersistentFlags().StringVar(&memory, "memory", "", "memory that may be taken, such as 4GiB; what would take more is refused (default: what the system allows)")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		n := int64(0)
-		if memory != "" {
-			var err error
-			if n, err = budget.Parse(memory); err != nil {
-				return usage("--memory: %v", err)
-			}
+	var memory int64
+	parsedFlag(root.PersistentFlags(), &memory, "memory", "", func(text string) (int64, error) {
+		if text == "" {
+			return 0, nil
 		}
-		budget.Set(n)
-		return nil
-	}
+		return budget.Parse(text)
+	}, "memory that may be taken, such as 4GiB; what would take more is refused (default: what the system allows)")
+	root.PersistentPreRun = func(*cobra.Command, []string) { budget.Set(memory) }
 	root.AddCommand(a.trainCommand(), a.buildCommand(), a.verifyCommand(), a.refineCommand(), a.plotCommand(), a.predictCommand(), a.serveCommand(), a.neighborsCommand(), a.importCommand(), a.inspectCommand(), a.demoCommand(), a.sweepCommand(), a.tuneCommand(), a.reproCommand(), a.benchCommand(), a.dataCommand(),
 		a.modelsCommand(), a.passesCommand(), a.opsCommand(), a.doctorCommand(), a.versionCommand())
 	for _, c := range append(root.Commands(), subcommands(root)...) {

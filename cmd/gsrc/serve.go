@@ -57,12 +57,10 @@ those for health must then carry it.`,
 				return usage("--max-body %d: give 1 to 2047 MiB", maxBody)
 			case maxAnswer < 1 || maxAnswer > 1<<20:
 				return usage("--max-answer %d: give 1 to 1048576 MiB", maxAnswer)
-			case o.MaxPairs < 1 || o.MaxRequests < 1 || o.MaxConnections < 0 || o.Batch < 1 || o.Timeout <= 0 || o.Drain < 0 || o.Grace <= 0:
-				return usage("--max-pairs, --max-requests, --batch, --timeout and --grace are positive, --max-connections and --drain not negative")
+			case o.Timeout <= 0 || o.Drain < 0 || o.Grace <= 0:
+				return usage("--timeout and --grace are positive, --drain not negative")
 			}
-			if err := tables.apply(&o.Predict.Load); err != nil {
-				return err
-			}
+			tables.apply(&o.Predict.Load)
 			logger, err := requestLog(a.stderr, logLevel, logFormat)
 			if err != nil {
 				return err
@@ -104,18 +102,18 @@ those for health must then carry it.`,
 	flags.StringVar(&tokenFile, "token-file", "", "file with the bearer token that requests must carry")
 	flags.Int64Var(&maxBody, "max-body", 64, "largest body of a request, MiB")
 	flags.Int64Var(&maxAnswer, "max-answer", 256, "largest answer, MiB")
-	flags.Int64Var(&o.MaxPairs, "max-pairs", 1<<20, "pairs of nodes and neighbours (N times k) that the model pipeline judges in a request")
-	flags.IntVar(&o.MaxConnections, "max-connections", 0, "connections at one time; above, the slowest are closed; 0 for as many as memory and open files allow")
+	numberFlag(flags, &o.MaxPairs, "max-pairs", 1<<20, 1, "pairs of nodes and neighbours (N times k) that the model pipeline judges in a request")
+	numberFlag(flags, &o.MaxConnections, "max-connections", 0, 0, "connections at one time; above, the slowest are closed; 0 for as many as memory and open files allow")
 	flags.StringSliceVar(&o.AllowedHosts, "allowed-host", nil, "name by which clients ask over HTTP, beside localhost, the machine's name and addresses; * for any")
 	flags.StringVar(&logLevel, "log-level", "info", "requests that are logged: info for all, warn for those refused, error for failures, off for none")
 	flags.StringVar(&logFormat, "log-format", "text", "form of the log of requests: text or json")
 	flags.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a request may take")
-	flags.IntVar(&o.MaxRequests, "max-requests", 1024, "inference requests under way at one time; more are refused")
-	flags.IntVar(&o.Batch, "batch", 1024, "nodes answered for together at most")
+	numberFlag(flags, &o.MaxRequests, "max-requests", 1024, 1, "inference requests under way at one time; more are refused")
+	numberFlag(flags, &o.Batch, "batch", 1024, 1, "nodes answered for together at most")
 	flags.DurationVar(&o.Drain, "drain", time.Second, "how long requests are still taken after the end was asked for")
 	flags.DurationVar(&o.Grace, "grace", 23*time.Second, "how long requests under way may go on after that, before they are cut off")
 	provider.register(flags)
-	flags.IntVar(&o.Predict.Threads, "threads", 0, "threads of onnxruntime, 0 for one for every second processor")
+	numberFlag(flags, &o.Predict.Threads, "threads", 0, 0, "threads of onnxruntime, 0 for one for every second processor")
 	tables.register(flags)
 	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, "keep the direction of edges")
 	flags.Uint64Var(&o.Predict.Load.Seed, "seed", 0, "seed of the synthetic graph")

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/gsrc-dev/gsrc"
-	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/spf13/pflag"
 )
@@ -21,8 +20,8 @@ func (f *setupFlags) register(flags *pflag.FlagSet, o *gsrc.TrainOptions) {
 	flags.StringVar(&o.Config, "config", "", "TOML file of options")
 	// An array, not a slice: a value may hold commas.
 	flags.StringArrayVar(&o.Set, "set", nil, "set one option, key=value; may be repeated")
-	flags.IntVar(&o.Seed, "seed", 0, "seed of every random stream and of the split")
-	flags.StringVar(&f.split, "split", "", splitHelp)
+	numberFlag(flags, &o.Seed, "seed", 0, 0, "seed of every random stream and of the split")
+	splitFlag(flags, &f.split, splitHelp)
 	flags.BoolVar(&f.directed, "directed", false, "keep the direction of edges")
 }
 
@@ -34,17 +33,11 @@ func (f *setupFlags) apply(o *gsrc.TrainOptions) error {
 		}
 	}
 	if f.split != "" {
-		if _, err := data.ParseSplit(f.split); err != nil {
-			return asUsage(err)
-		}
 		o.Set = append(o.Set, "data.split="+f.split)
 	}
 	o.Set = append(o.Set, f.tables.set()...)
 	if f.directed {
 		o.Set = append(o.Set, "data.directed=true")
-	}
-	if o.Seed < 0 {
-		return usage("--seed %d: give a number of at least 0", o.Seed)
 	}
 	return nil
 }

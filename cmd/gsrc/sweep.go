@@ -63,7 +63,7 @@ all their folders and prints the table; with --out it unites them there.`,
 	flags.StringVar(&f.opts.Data, "data", "", "data set: a folder, a file, the name of a fetched one, or synthetic")
 	flags.StringVar(&f.opts.Config, "config", "", "TOML file of options, with a section [sweep]")
 	flags.StringArrayVar(&f.opts.Set, "set", nil, "set one option of all runs, key=value; may be repeated")
-	flags.IntVar(&f.seeds, "seeds", 0, "run every setting with the seeds 0 to N-1, in place of the file's")
+	numberFlag(flags, &f.seeds, "seeds", 0, 1, "run every setting with the seeds 0 to N-1, in place of the file's")
 	flags.StringVar(&f.out, "out", "", "folder of records and summary.csv; without it nothing is kept")
 	f.runner.register(flags)
 	f.shard.register(flags)
@@ -76,14 +76,7 @@ all their folders and prints the table; with --out it unites them there.`,
 type runnerFlags struct{ workers int }
 
 func (f *runnerFlags) register(flags *pflag.FlagSet) {
-	flags.IntVar(&f.workers, "workers", 0, "runs at a time, 0 for one per processor; results do not depend on it")
-}
-
-func (f *runnerFlags) check() error {
-	if f.workers < 0 {
-		return usage("--workers %d: give a number of at least 0", f.workers)
-	}
-	return nil
+	numberFlag(flags, &f.workers, "workers", 0, 0, "runs at a time, 0 for one per processor; results do not depend on it")
 }
 
 // shardFlags say which part of the runs is this process's.
@@ -94,14 +87,11 @@ type shardFlags struct {
 
 func (f *shardFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.shard, "shard", "", "run only part i of n, i/n with i from 0; 0/1 is all, whatever the environment says")
-	flags.IntVar(&f.shards, "shards", 0, "how many shards there are, where JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID says which this one is")
+	numberFlag(flags, &f.shards, "shards", 0, 0, "how many shards there are, where JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID says which this one is")
 }
 
 // resolve finds the shard, and says so where the environment has chosen it.
 func (f *shardFlags) resolve(a *app) (sweep.Shard, error) {
-	if f.shards < 0 {
-		return sweep.Shard{}, usage("--shards %d: give a number of at least 1", f.shards)
-	}
 	if f.shard != "" {
 		if f.shards != 0 {
 			return sweep.Shard{}, usage("--shard says how many shards there are; leave --shards out")
@@ -116,7 +106,7 @@ func (f *shardFlags) resolve(a *app) (sweep.Shard, error) {
 	return s, err
 }
 
-func (f *sweepFlags) check(c *cobra.Command, args []string) error {
+func (f *sweepFlags) check(args []string) error {
 	switch {
 	case len(args) == 0:
 		return usage("name a model; \"gsrc models\" lists them")
@@ -124,14 +114,9 @@ func (f *sweepFlags) check(c *cobra.Command, args []string) error {
 		return usage("%q is one argument too many; a sweep has one model", args[1])
 	case f.opts.Data == "":
 		return usage("say what to train on with --data PATH, or --data synthetic")
-	case c.Flags().Changed("seeds") && f.seeds < 1:
-		return usage("--seeds %d: give a number of at least 1", f.seeds)
 	}
 	f.opts.Model = args[0]
-	if err := models.Check(f.opts.Model); err != nil {
-		return asUsage(err)
-	}
-	return f.runner.check()
+	return asUsage(models.Check(f.opts.Model))
 }
 
 // jobs are those that the flags ask for.
@@ -155,7 +140,7 @@ func (f *sweepFlags) jobs() ([]sweep.Job, error) {
 }
 
 func (a *app) sweep(c *cobra.Command, f *sweepFlags, args []string) error {
-	if err := f.check(c, args); err != nil {
+	if err := f.check(args); err != nil {
 		return err
 	}
 	shard, err := f.shard.resolve(a)
@@ -246,7 +231,7 @@ func (a *app) printTable(t *sweep.Table, asJSON bool) error {
 		return t.Write(a.stdout)
 	}
 	for _, row := range t.Rows {
-		if err := a.jsonLine(row); err != nil {
+		if err := a.json(row, ""); err != nil {
 			return err
 		}
 	}

@@ -26,7 +26,7 @@ func (f *tableFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&t.Target, "target", "", "column that has their other ends")
 	flags.StringVar(&t.Weight, "weight", "", "column that has their weights")
 	flags.StringSliceVar(&t.Ignore, "ignore", nil, "columns of either table that are left out")
-	flags.StringVar(&t.Merge, "merge", "", "weight of an edge that is listed more than once: sum, mean, max or first")
+	parsedFlag(flags, &t.Merge, "merge", "", func(s string) (string, error) { return s, data.CheckMerge(s) }, "weight of an edge that is listed more than once: sum, mean, max or first")
 }
 
 func (f *tableFlags) registerPrepare(flags *pflag.FlagSet) {
@@ -51,13 +51,7 @@ func (f *tableFlags) set() (list []string) {
 }
 
 // apply enters the flags in options of reading.
-func (f *tableFlags) apply(o *data.LoadOptions) error {
-	o.Tables, o.NoPrepare = f.tables, f.noPrepare
-	if err := data.CheckMerge(o.Tables.Merge); err != nil {
-		return asUsage(err)
-	}
-	return nil
-}
+func (f *tableFlags) apply(o *data.LoadOptions) { o.Tables, o.NoPrepare = f.tables, f.noPrepare }
 
 func (a *app) dataInitCommand() *cobra.Command {
 	var tables tableFlags
@@ -70,9 +64,7 @@ edges, which columns are ids, labels, ends and weights, and of what kind every o
 column is. What it says counts from then on whenever the folder is read, and may be
 edited. Options of the command line count more.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := tables.apply(&o); err != nil {
-				return err
-			}
+			tables.apply(&o)
 			path := filepath.Join(args[0], data.SchemaFile)
 			if _, err := os.Stat(path); err == nil && !force {
 				return fmt.Errorf("%s is there already; --force writes it anew", path)

@@ -59,11 +59,11 @@ metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 	f.setup.tables.registerPrepare(flags)
 	flags.StringVar(&f.opts.Out, "out", "", "run directory; without it nothing is kept")
 	flags.BoolVar(&f.opts.Force, "force", false, "replace a run in --out")
-	flags.IntVar(&f.opts.Threads, "threads", 0, "threads, 0 for one per processor; results do not depend on it")
+	numberFlag(flags, &f.opts.Threads, "threads", 0, 0, "threads, 0 for one per processor; results do not depend on it")
 	flags.StringVar(&f.opts.Device, "device", "", "cpu, cuda, cuda:1 and so on, or auto: a GPU where there is one (train.device)")
 	flags.StringVar((*string)(&f.opts.Executor), "executor", "arena", "what runs the program on the CPU: arena, or tape, which is gorgonia's own machine; results do not depend on it")
 	flags.BoolVar(&f.opts.TF32, "tf32", false, "on a GPU, round matrix products to TF32 (train.tf32)")
-	flags.IntVar(&f.runs, "runs", 0, "train R times, with seeds 0 to R-1 or on the data's fixed splits, and summarise")
+	numberFlag(flags, &f.runs, "runs", 0, 1, "train R times, with seeds 0 to R-1 or on the data's fixed splits, and summarise")
 	flags.StringVar(&f.resume, "resume", "", "go on with the run in this directory")
 	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON for each run, and nothing else, to standard output")
 	f.profile.register(flags)
@@ -100,14 +100,8 @@ func (f *trainFlags) check(c *cobra.Command) error {
 	if f.opts.Data == "" && !f.helpConfig {
 		return usage("say what to train on with --data PATH, or --data synthetic")
 	}
-	if changed("runs") && f.runs < 1 {
-		return usage("--runs %d: give a number of at least 1", f.runs)
-	}
 	if f.runs > 0 && changed("seed") {
 		return usage("--runs has the seeds 0 to R-1; leave --seed out")
-	}
-	if f.opts.Threads < 0 {
-		return usage("--threads %d: give a number of at least 0", f.opts.Threads)
 	}
 	if f.opts.Model == "" {
 		return nil
@@ -198,7 +192,7 @@ func (a *app) resumable(c *cobra.Command, err error, dir string) error {
 // report prints the outcome of a run.
 func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 	if f.asJSON {
-		return a.jsonLine(r.Result)
+		return a.json(r.Result, "")
 	}
 	res := r.Result
 	var b strings.Builder
@@ -253,7 +247,7 @@ func share(v *float64) string {
 
 func (a *app) summarize(s train.Summary, f *trainFlags) error {
 	if f.asJSON {
-		return a.jsonLine(s)
+		return a.json(s, "")
 	}
 	test := "unknown"
 	if s.TestAccMean != nil && s.TestAccStd != nil {
@@ -263,13 +257,11 @@ func (a *app) summarize(s train.Summary, f *trainFlags) error {
 	return err
 }
 
-func (a *app) jsonLine(v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(a.stdout, "%s\n", text)
-	return err
+// json prints a value, on one line if indent is empty.
+func (a *app) json(v any, indent string) error {
+	e := json.NewEncoder(a.stdout)
+	e.SetIndent("", indent)
+	return e.Encode(v)
 }
 
 // listOptions prints every option with its value for the model on the data, and

@@ -53,10 +53,10 @@ it was stopped, if --store keeps its runs.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.opts.Data, "data", "", "data set: a folder, a file, the name of a fetched one, or synthetic")
-	flags.IntVar(&f.trials, "trials", 200, "settings to try")
-	flags.IntVar(&f.seeds, "seeds", 10, "seeds, or splits, that the last trials are judged with")
+	numberFlag(flags, &f.trials, "trials", 200, 1, "settings to try")
+	numberFlag(flags, &f.seeds, "seeds", 10, 1, "seeds, or splits, that the last trials are judged with")
 	flags.IntSliceVar(&f.rungs, "rungs", nil, "seeds that a trial has had after each rung, such as 2,5,10, in place of --seeds")
-	flags.IntVar(&f.opts.Seed, "seed", 0, "seed of the search's own draws")
+	numberFlag(flags, &f.opts.Seed, "seed", 0, 0, "seed of the search's own draws")
 	flags.StringVar(&f.space, "space", "", "TOML file of ranges, in place of the model's own")
 	flags.StringVar(&f.opts.Config, "config", "", "TOML file of options that all trials have")
 	flags.StringArrayVar(&f.opts.Set, "set", nil, "set one option of all trials, key=value; may be repeated")
@@ -75,14 +75,8 @@ func (f *tuneFlags) check(c *cobra.Command, args []string) error {
 		return usage("name a model; \"gsrc models\" lists them")
 	case f.opts.Data == "":
 		return usage("say what to train on with --data PATH, or --data synthetic")
-	case f.trials < 1:
-		return usage("--trials %d: give a number of at least 1", f.trials)
-	case f.seeds < 1:
-		return usage("--seeds %d: give a number of at least 1", f.seeds)
 	case changed("seeds") && changed("rungs"):
 		return usage("--rungs says how many seeds there are; leave --seeds out")
-	case f.opts.Seed < 0:
-		return usage("--seed %d: give a number of at least 0", f.opts.Seed)
 	case f.limit < 0:
 		return usage("--time %s: give a duration greater than 0", f.limit)
 	}
@@ -92,10 +86,7 @@ func (f *tuneFlags) check(c *cobra.Command, args []string) error {
 		}
 	}
 	f.opts.Model = args[0]
-	if err := models.Check(f.opts.Model); err != nil {
-		return asUsage(err)
-	}
-	return f.runner.check()
+	return asUsage(models.Check(f.opts.Model))
 }
 
 // search is what the flags ask for.
@@ -226,7 +217,7 @@ func (a *app) reportTuning(found *sweep.Study, f *tuneFlags) error {
 		if !math.IsNaN(test) {
 			t.TestAccMean, t.TestAccStd = &test, &testStd
 		}
-		return a.jsonLine(t)
+		return a.json(t, "")
 	}
 	to := a.stdout
 	if f.out == "" { // standard output has the file

@@ -320,9 +320,5 @@ func readLock(root string) (lock, error) {
 }
 
 func (l lock) write(root string) error {
-	text, err := json.MarshalIndent(l, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(filepath.Join(root, LockFile), append(text, '\n'))
+	return atomicfile.WriteJSON(filepath.Join(root, LockFile), l)
 }

@@ -3,7 +3,6 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -94,11 +93,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r.summarize()
 	r.WallS = time.Since(start).Seconds()
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return nil, err
-	}
-	return r, atomicfile.WriteBytes(filepath.Join(o.Out, "demo.json"), append(text, '\n'))
+	return r, atomicfile.WriteJSON(filepath.Join(o.Out, "demo.json"), r)
 }
 
 // seed does the whole path for one generated graph.
