@@ -6,8 +6,8 @@ import (
 )
 
 // Warnings says in a sentence each what is no error and yet seldom meant: nodes whose
-// features are all zero, also after float32 has rounded them, and classes that s trains
-// nothing of.
+// features are all zero, also after float32 has rounded them, classes that s trains
+// nothing of, and columns of tables that are left out or give the label away.
 func (d *Dataset) Warnings(s Split) []string {
 	list := classWarnings("node", d.Labels, d.Classes, d.ClassNames, s)
 	if w := d.EmptyWarning(); w != "" {
@@ -15,6 +15,7 @@ func (d *Dataset) Warnings(s Split) []string {
 	}
 	if d.Columns != nil {
 		list = append(list, leftOut(d.Columns.LeftOut)...)
+		list = append(list, d.giveaways(s)...)
 	}
 	return list
 }

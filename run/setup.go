@@ -53,9 +53,11 @@ type TrainOptions struct {
 	Warn func(text string)
 	// Note, if set, is called with a sentence for each thing that was guessed or left out
 	// in reading the data.
-	Note     func(text string)
-	Observer train.Observer // receives progress; may be nil
-	Trace    *runtime.Trace // records when operations ran; may be nil
+	Note func(text string)
+	// Baselines to train beside the model; none if empty.
+	Baselines Baselines
+	Observer  train.Observer // receives progress; may be nil
+	Trace     *runtime.Trace // records when operations ran; may be nil
 	// Cache shares data between runs; nil reads them anew.
 	Cache *data.Cache
 
@@ -180,7 +182,7 @@ func Prepare(o TrainOptions) (*Setup, error) {
 			o.Note(text)
 		}
 	}
-	return s, nil
+	return s, s.warnUnread(o.Warn)
 }
 
 // Task is what is predicted of the data.

@@ -49,12 +49,12 @@ func Train(ctx context.Context, o TrainOptions) (*Run, error) {
 }
 
 // Train trains what was prepared. Of the options it reads Out, Force, Memory,
-// Executor, Observer, OnDeviceSelected, Warn and Trace.
+// Executor, Baselines, Observer, OnDeviceSelected, Warn and Trace.
 func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
-	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Trace: o.Trace, Memory: o.Memory}, o.Executor, o.OnDeviceSelected)
+	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Trace: o.Trace, Memory: o.Memory}, o.Executor, o.Baselines, o.OnDeviceSelected)
 }
 
-func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, onSelected func(string)) (*Run, error) {
+func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, b Baselines, onSelected func(string)) (*Run, error) {
 	var err error
 	if o.NewExecutor, err = executor.constructor(); err != nil {
 		return nil, &OptionError{err}
@@ -73,7 +73,11 @@ func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, o
 	if err != nil {
 		return nil, err
 	}
-	return newRun(o.Dir, res, s.task), nil
+	r := newRun(o.Dir, res, s.task)
+	if err := s.compare(ctx, b, r, o); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // TrainRuns trains with the seeds 0 to runs-1; on data with several fixed
@@ -161,7 +165,9 @@ type ResumeOptions struct {
 	// configuration says. It may be another than the run had.
 	Device string
 	// Executor to go on with, as in TrainOptions.
-	Executor         Executor
+	Executor Executor
+	// Baselines to train beside the model, as in TrainOptions.
+	Baselines        Baselines
 	OnDeviceSelected func(line string)
 	Observer         train.Observer
 	Trace            *runtime.Trace // records when operations ran; may be nil
@@ -205,7 +211,7 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSetup(info.Model, t, c, m).train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace}, o.Executor, o.OnDeviceSelected)
+	return newSetup(info.Model, t, c, m).train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace}, o.Executor, o.Baselines, o.OnDeviceSelected)
 }
 
 // Open reads a finished run from its directory. A file that is damaged is a

@@ -46,6 +46,11 @@ type Result struct {
 	Val  *metrics.Report `json:"val"`
 	Test *metrics.Report `json:"test"`
 
+	// Scale is what the figures are held against, and Warnings says in a sentence each what
+	// is doubtful about them.
+	Scale    *Scale   `json:"scale,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+
 	// Hash is that of the weights and the refined graph, [Model.Hash]: a repeated run has
 	// the same one on every processor.
 	Hash string `json:"hash"`
@@ -141,6 +146,13 @@ func (t *trainer) finish() (*Result, error) {
 	predicted := metrics.Argmax(logits.F32, t.info.Classes)
 	res.Val = metrics.Evaluate(predicted, probs.F32, t.info.Classes, t.info.Labels, t.split.Val)
 	res.Test = metrics.Evaluate(predicted, probs.F32, t.info.Classes, t.info.Labels, t.split.Test)
+	judged := t.split.Test
+	if len(judged) == 0 {
+		judged = t.split.Val
+	}
+	res.Scale = &Scale{}
+	res.Scale.MajorityClass, res.Scale.Majority = t.majority(judged)
+	res.Warnings = t.warnings(res, predicted, judged)
 	run.Logits = append([]float32(nil), logits.F32...)
 	run.Probabilities = append([]float32(nil), probs.F32...)
 	learned := run.Refined

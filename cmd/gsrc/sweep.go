@@ -153,7 +153,7 @@ func (a *app) sweep(c *cobra.Command, f *sweepFlags, args []string) error {
 	}
 	show := a.newSweepProgress()
 	defer show.finish()
-	r := &sweep.Runner{Dir: f.out, Workers: f.runner.workers, Shard: shard, Observer: show.observe, Log: show.logf}
+	r := &sweep.Runner{Dir: f.out, Workers: f.runner.workers, Shard: shard, Observer: show.observe, Log: show.logf, Warn: a.warn()}
 	records, err := r.Run(c.Context(), jobs)
 	show.finish()
 	if gsrc.IsInterrupted(c.Context(), err) && f.out != "" && show.last.Done > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/metrics"
+	runs "github.com/gsrc-dev/gsrc/run"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
 )
@@ -22,6 +23,7 @@ type trainFlags struct {
 	resume     string
 	asJSON     bool
 	helpConfig bool
+	baselines  string
 	profile    profileFlags
 }
 
@@ -66,6 +68,7 @@ metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 	numberFlag(flags, &f.runs, "runs", 0, 1, "train R times, with seeds 0 to R-1 or on the data's fixed splits, and summarise")
 	flags.StringVar(&f.resume, "resume", "", "go on with the run in this directory")
 	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON for each run, and nothing else, to standard output")
+	flags.StringVar(&f.baselines, "baselines", "auto", "train the same classifier without edges beside it and, where the graph is refined, on the graph as it was, to compare with: on, off, or auto: on for tables of your own without --runs or --profile")
 	f.profile.register(flags)
 	flags.BoolVar(&f.helpConfig, "help-config", false, "list all options of the model on the data, with value and origin")
 	return c
@@ -76,6 +79,15 @@ func (f *trainFlags) check(c *cobra.Command) error {
 	changed := c.Flags().Changed
 	if err := f.profile.check(changed("profile-steps")); err != nil {
 		return err
+	}
+	switch f.opts.Baselines = runs.Baselines(f.baselines); f.opts.Baselines {
+	case runs.NoBaselines, runs.AllBaselines:
+	case runs.OwnTables:
+		if changed("runs") || f.profile.file != "" {
+			f.opts.Baselines = runs.NoBaselines
+		}
+	default:
+		return usage("--baselines %s: give on, off or auto", f.baselines)
 	}
 	if f.profile.file != "" && f.opts.Executor == "tape" {
 		return usage("--profile times the arena executor; leave --executor out")
@@ -154,7 +166,7 @@ func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 	if info, err := train.ReadInfo(f.resume); err == nil {
 		a.unchecked(info.Unchecked())
 	}
-	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, OnDeviceSelected: a.printDevice(), Observer: profile.observer, Trace: profile.trace})
+	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, Baselines: f.opts.Baselines, OnDeviceSelected: a.printDevice(), Observer: profile.observer, Trace: profile.trace})
 	show.finish()
 	if err != nil {
 		profile.stop()
@@ -204,6 +216,9 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 	if e := res.Test; e != nil {
 		b.WriteString("  test: " + quality(e) + "\n")
 	}
+	if text := besides(res.Scale); text != "" {
+		b.WriteString("  beside it: " + text + "\n")
+	}
 	if res.EdgesAfter != nil {
 		fmt.Fprintf(&b, "  graph refined from %d edges to %d", res.EdgesBefore, *res.EdgesAfter)
 		if res.HomophilyBefore != nil && res.HomophilyAfter != nil {
@@ -217,6 +232,9 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 	if q := res.Quality; q != nil {
 		fmt.Fprintf(&b, "  dropped edges: precision %s, recall %s; recovered edges: precision %s, recall %s\n",
 			share(q.DroppedPrecision), share(q.DroppedRecall), share(q.RecoveredPrecision), share(q.RecoveredRecall))
+	}
+	for _, w := range res.Warnings {
+		fmt.Fprintf(&b, "  warning: %s\n", w)
 	}
 	if r.Dir != "" {
 		fmt.Fprintf(&b, "  the run is in %s; export it with: gsrc build %s --out DIR\n", r.Dir, r.Dir)
@@ -235,6 +253,29 @@ func quality(r *metrics.Report) string {
 		}
 	}
 	return fmt.Sprintf("macro-F1 %.2f %%, AUC %s, calibration error %.3f, Brier score %.3f", r.MacroF1, auc, r.ECE, r.Brier)
+}
+
+// besides prints what a result is held against; nothing without baselines, since a warning
+// tells of a model that is no better than one answer for all.
+func besides(s *train.Scale) string {
+	if s == nil || s.NoEdges == nil && s.RawGraph == nil {
+		return ""
+	}
+	parts := []string{fmt.Sprintf("one answer for all %.2f %%", s.Majority)}
+	for _, x := range []struct {
+		what string
+		b    *train.Baseline
+	}{{"without edges (mlp)", s.NoEdges}, {"on the graph as it was", s.RawGraph}} {
+		if x.b == nil {
+			continue
+		}
+		text := fmt.Sprintf("%s %.2f %%, macro-F1 %.2f %%", x.what, x.b.Accuracy, x.b.MacroF1)
+		if x.b.AUC != nil {
+			text += fmt.Sprintf(", AUC %.2f %%", *x.b.AUC)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // share prints a share that may be unknown.

@@ -82,12 +82,15 @@ func modelName(model string) string {
 }
 
 // prepare resolves a job to what it trains.
-func (j Job) prepare(cache *data.Cache) (*gsrc.Setup, error) {
+func (j Job) prepare(cache *data.Cache) (*gsrc.Setup, error) { return j.prepareWarning(cache, nil) }
+
+// prepareWarning is prepare that tells of options without effect.
+func (j Job) prepareWarning(cache *data.Cache, warn func(string)) (*gsrc.Setup, error) {
 	if j.Seed < 0 {
 		return nil, fmt.Errorf("%s: a seed is at least 0", j)
 	}
 	s, err := gsrc.Prepare(gsrc.TrainOptions{
-		Model: j.Model, Data: j.Data, Cache: cache,
+		Model: j.Model, Data: j.Data, Cache: cache, Warn: warn,
 		Set: append(slices.Clone(j.Set), fmt.Sprintf("train.seed=%d", j.Seed), "train.threads=1"),
 	})
 	if err != nil {

@@ -52,6 +52,8 @@ type Runner struct {
 	// Log, if not nil, is called with what is worth a line: a file of the store that is
 	// broken, a job that failed.
 	Log func(format string, args ...any)
+	// Warn, if not nil, gets a sentence for each option that has no effect, once a job.
+	Warn func(text string)
 
 	cache data.Cache
 }
@@ -119,7 +121,7 @@ func (r *Runner) plan(ctx context.Context, jobs []Job) (tasks []*task, of []*tas
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
-		s, err := j.prepare(&r.cache)
+		s, err := j.prepareWarning(&r.cache, r.Warn)
 		if err != nil {
 			return nil, nil, err
 		}

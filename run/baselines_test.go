@@ -1,0 +1,68 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/data/company"
+)
+
+// Where edges join nodes at random, a run says that they add nothing; the weights are those
+// of a run without baselines.
+func TestBaselinesTellOfUselessEdges(t *testing.T) {
+	dir := t.TempDir()
+	if err := company.Write(dir, company.Options{Nodes: 3000, Edges: 12000, Useless: true}); err != nil {
+		t.Fatal(err)
+	}
+	o := TrainOptions{Model: "gcn", Data: dir, Out: filepath.Join(t.TempDir(), "run"), Set: []string{"data.label=churned", "data.split=random:0.6,0.2,0.2", "train.epochs=60"}, Baselines: OwnTables}
+	r, err := Train(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Result.Scale
+	if s.NoEdges == nil || s.NoEdges.Model != "mlp" || s.NoEdges.AUC == nil || s.RawGraph != nil {
+		t.Fatalf("the scale is %+v", s)
+	}
+	if !slices.ContainsFunc(r.Result.Warnings, func(w string) bool { return strings.HasPrefix(w, "the edges add nothing") }) {
+		t.Errorf("the warnings are %q; without edges %+v, with them %v", r.Result.Warnings, s.NoEdges, *r.Result.Test.AUC)
+	}
+	text, err := os.ReadFile(filepath.Join(o.Out, "run.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info struct {
+		Result struct {
+			Scale    struct{ No_edges struct{ Acc float64 } }
+			Warnings []string
+		}
+	}
+	if err := json.Unmarshal(text, &info); err != nil || info.Result.Scale.No_edges.Acc != s.NoEdges.Accuracy || len(info.Result.Warnings) != len(r.Result.Warnings) {
+		t.Errorf("run.json has %+v, %v", info, err)
+	}
+	o.Baselines, o.Out = NoBaselines, ""
+	alone, err := Train(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if alone.Result.Hash != r.Result.Hash || alone.Result.Scale.NoEdges != nil {
+		t.Errorf("the hash is %s without baselines and %s with them", alone.Result.Hash, r.Result.Hash)
+	}
+}
+
+func TestBaselinesOfRefinedGraphs(t *testing.T) {
+	s := []string{"synthetic.nodes=200", "train.epochs=5", "train.pretrain_steps=2", "train.anchors=50"}
+	for baselines, want := range map[Baselines]bool{AllBaselines: true, OwnTables: false, "": false} {
+		r, err := Train(context.Background(), TrainOptions{Model: "ecl-gsr", Data: "synthetic", Set: s, Baselines: baselines})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Result.Scale; (got.NoEdges != nil) != want || (got.RawGraph != nil) != want || want && got.RawGraph.Model != "ecl-gsr" {
+			t.Errorf("%q: %+v", baselines, got)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/seal"
+	"github.com/gsrc-dev/gsrc/metrics"
+)
+
+// Scale is what a result is held against: what is reached with less. Figures are in percent,
+// of the test nodes, or of the validation nodes where the split has no test nodes.
+type Scale struct {
+	// Majority is the accuracy of always answering MajorityClass, the most frequent class
+	// of the training nodes.
+	Majority      float64 `json:"majority_acc"`
+	MajorityClass int     `json:"majority_class"`
+	// NoEdges is an mlp with the same options, which reads no edges, and RawGraph the
+	// classifier on the graph as it was; null where they were not trained.
+	NoEdges  *Baseline `json:"no_edges,omitempty"`
+	RawGraph *Baseline `json:"raw_graph,omitempty"`
+}
+
+// Baseline is another model on the same data and split.
+type Baseline struct {
+	Model    string   `json:"model"`
+	Accuracy float64  `json:"acc"`
+	MacroF1  float64  `json:"macro_f1"`
+	AUC      *float64 `json:"auc"` // null where the nodes are of one class
+}
+
+// Baseline returns the figures of a result as those of a model to compare with.
+func (r *Result) Baseline() *Baseline {
+	e := r.judged()
+	return &Baseline{Model: r.Model, Accuracy: e.Accuracy, MacroF1: e.MacroF1, AUC: e.AUC}
+}
+
+// Against enters baselines, and warns where the model is no better than the one without edges.
+func (r *Result) Against(noEdges, rawGraph *Baseline) {
+	r.Scale.NoEdges, r.Scale.RawGraph = noEdges, rawGraph
+	e, b := r.judged(), noEdges
+	if b == nil || e.Nodes < fewNodes {
+		return
+	}
+	what, own, without := "accuracy", e.Accuracy, b.Accuracy
+	if len(e.Confusion) == 2 && e.AUC != nil && b.AUC != nil { // however rare the one class is
+		what, own, without = "AUC", *e.AUC, *b.AUC
+	}
+	if own < without+hardlyBetter {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the edges add nothing here: without them %s has %s %.1f %%, this model %.1f %%", b.Model, what, without, own))
+	}
+}
+
+// WriteResult puts a result in the place of the one that a finished run has, in run.json.
+func WriteResult(dir string, res *Result) error {
+	info, err := ReadInfo(dir)
+	if err != nil {
+		return err
+	}
+	info.Result, info.Checksum = res, seal.Blank
+	return info.write(dir, nil)
+}
+
+// judged is the report on the test nodes, or on the validation nodes where there are none.
+func (r *Result) judged() *metrics.Report {
+	if r.Test != nil {
+		return r.Test
+	}
+	return r.Val
+}
+
+// majority returns the most frequent class of the training nodes, the first of equal ones,
+// and its share of the judged nodes in percent.
+func (t *trainer) majority(judged []int32) (class int, acc float64) {
+	count := make([]int, t.info.Classes)
+	for _, v := range t.split.Train {
+		count[t.info.Labels[v]]++
+	}
+	for c, n := range count {
+		if n > count[class] {
+			class = c
+		}
+	}
+	hits := 0
+	for _, v := range judged {
+		if int(t.info.Labels[v]) == class {
+			hits++
+		}
+	}
+	return class, 100 * float64(hits) / float64(len(judged))
+}
+
+// Bounds of what is said of a result.
+const (
+	fewNodes     = 50  // with fewer, shares are not compared
+	farBelow     = 15. // points of macro-F1 below accuracy
+	nearChance   = 55. // AUC below this
+	farApart     = 5.  // points between validation and test, and three standard errors
+	mostDoubted  = 0.5 // share of the edges
+	hardlyBetter = 0.5 // points
+)
+
+// warnings says in a sentence each what a reader of the result would want to know first.
+// predicted are the classes of all nodes, judged those that res.judged is of.
+func (t *trainer) warnings(res *Result, predicted, judged []int32) (list []string) {
+	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	r, part := res.judged(), "test"
+	if res.Test == nil {
+		part = "validation"
+	}
+	of := fmt.Sprintf("%s %ss", part, t.info.Item)
+	missing := neverPredicted(predicted, t.info.Labels, judged, t.info.Classes)
+	if len(missing) > 0 {
+		say("%s, though %d of the %s have it; --set model.class_weights=balanced counts every class alike", t.neverPredictedText(missing), missing.nodes(), of)
+	}
+	if r.Nodes >= fewNodes {
+		switch s := res.Scale; {
+		case r.Accuracy <= s.Majority && t.info.Classes > 1 && s.Majority < 100:
+			say("the accuracy of %.2f %% is no better than that of always answering %s, %.2f %%", r.Accuracy, t.className(s.MajorityClass), s.Majority)
+		case len(missing) == 0 && r.Accuracy-r.MacroF1 >= farBelow:
+			say("macro-F1 is %.1f points below accuracy: rare classes are hardly recognised; --set model.class_weights=balanced counts every class alike, and train.select=macro_f1 keeps the epoch that is best for all", r.Accuracy-r.MacroF1)
+		}
+		if r.AUC != nil && *r.AUC < nearChance {
+			say("AUC is %.1f %%, and 50 %% is chance: the model hardly tells the classes apart", *r.AUC)
+		}
+	}
+	if v, e := res.Val, res.Test; v != nil && e != nil && min(v.Nodes, e.Nodes) >= fewNodes {
+		n, m := float64(v.Nodes), float64(e.Nodes)
+		p := (float64(v.Accuracy*n) + float64(e.Accuracy*m)) / (n + m)
+		spread := math.Sqrt(p * (100 - p) * (1/n + 1/m))
+		if d := math.Abs(v.Accuracy - e.Accuracy); d > max(farApart, 3*spread) {
+			say("validation accuracy is %.1f %% and test accuracy %.1f %%, further apart than chance explains: the two parts of the split differ in kind", v.Accuracy, e.Accuracy)
+		}
+	}
+	if res.NullFraction != nil && *res.NullFraction > mostDoubted {
+		say("%.0f %% of the edges are doubted: the graph may not go with these features or labels", 100**res.NullFraction)
+	}
+	return list
+}
+
+// unpredicted counts the judged nodes of each class that is never predicted.
+type unpredicted []struct{ class, nodes int }
+
+func (u unpredicted) nodes() (n int) {
+	for _, x := range u {
+		n += x.nodes
+	}
+	return n
+}
+
+// neverPredicted finds the classes that judged nodes have and that none is predicted to be of.
+func neverPredicted(predicted, labels, judged []int32, classes int) (out unpredicted) {
+	have, chosen := make([]int, classes), make([]bool, classes)
+	for _, v := range judged {
+		have[labels[v]]++
+		chosen[predicted[v]] = true
+	}
+	for c, n := range have {
+		if n > 0 && !chosen[c] {
+			out = append(out, struct{ class, nodes int }{c, n})
+		}
+	}
+	return out
+}
+
+func (t *trainer) neverPredictedText(missing unpredicted) string {
+	const most = 5
+	var names []string
+	for _, x := range missing[:min(most, len(missing))] {
+		names = append(names, t.className(x.class))
+	}
+	text := strings.Join(names, ", ")
+	if n := len(missing); n > most {
+		text += fmt.Sprintf(" and %d more", n-most)
+	}
+	if len(missing) > 1 {
+		return "the classes " + text + " are never predicted"
+	}
+	return "the class " + text + " is never predicted"
+}
+
+// className is what the data call a class.
+func (t *trainer) className(class int) string {
+	if t.info.ClassNames != nil {
+		return fmt.Sprintf("%q", t.info.ClassNames[class])
+	}
+	return fmt.Sprint(class)
+}

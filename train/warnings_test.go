@@ -1,0 +1,78 @@
+package train
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/metrics"
+)
+
+func TestWarnings(t *testing.T) {
+	const n = 200
+	labels := make([]int32, n)
+	for i := range labels {
+		if i%10 == 0 {
+			labels[i] = 1
+		}
+	}
+	auc := func(v float64) *float64 { return &v }
+	report := func(acc, f1, auc float64) *metrics.Report {
+		return &metrics.Report{Nodes: 100, Accuracy: acc, MacroF1: f1, AUC: &auc, Confusion: make([][]int, 2)}
+	}
+	sound, all := labels, make([]int32, n)
+	for _, x := range []struct {
+		what      string
+		predicted []int32
+		res       Result
+		want      []string // beginnings, in order
+	}{
+		{"sound", sound, Result{Val: report(95, 90, 97), Test: report(96, 91, 97)}, nil},
+		{"one class", all, Result{Val: report(90, 47, 70), Test: report(90, 47, 70)},
+			[]string{`the class "left" is never predicted, though 10 of the test nodes have it`, `the accuracy of 90.00 % is no better than that of always answering "stayed", 90.00 %`}},
+		{"rare classes", sound, Result{Val: report(92, 70, 80), Test: report(92, 70, 80)}, []string{"macro-F1 is 22.0 points below"}},
+		{"chance", sound, Result{Val: report(91, 80, 51), Test: report(91, 80, 51)}, []string{"AUC is 51.0 %"}},
+		{"apart", sound, Result{Val: report(99, 95, 97), Test: report(91, 90, 97)}, nil}, // 8 points of 100 nodes each are within three standard errors
+		{"far apart", sound, Result{Val: report(100, 100, 100), Test: report(91, 90, 97)}, []string{"validation accuracy is 100.0 % and test accuracy 91.0 %"}},
+		{"doubted", sound, Result{Val: report(95, 90, 97), Test: report(95, 90, 97), NullFraction: auc(0.6)}, []string{"60 % of the edges are doubted"}},
+		{"useless edges", sound, Result{Val: report(95, 90, 80), Test: report(95, 90, 80), Scale: &Scale{NoEdges: &Baseline{Model: "mlp", Accuracy: 94, AUC: auc(79.8)}}},
+			[]string{"the edges add nothing here: without them mlp has AUC 79.8 %, this model 80.0 %"}},
+		{"useful edges", sound, Result{Val: report(95, 90, 80), Test: report(95, 90, 80), Scale: &Scale{NoEdges: &Baseline{Model: "mlp", Accuracy: 96, AUC: auc(79)}}}, nil},
+	} {
+		tr := &trainer{info: TaskInfo{Labels: labels, Classes: 2, ClassNames: []string{"stayed", "left"}, Item: "node"}}
+		for i := range n {
+			if i < n/2 {
+				tr.split.Test = append(tr.split.Test, int32(i))
+			} else {
+				tr.split.Train = append(tr.split.Train, int32(i))
+			}
+		}
+		res := x.res
+		if res.Scale == nil {
+			res.Scale = &Scale{}
+		}
+		noEdges := res.Scale.NoEdges
+		res.Scale.MajorityClass, res.Scale.Majority = tr.majority(tr.split.Test)
+		res.Warnings = tr.warnings(&res, x.predicted, tr.split.Test)
+		res.Against(noEdges, nil)
+		got := res.Warnings
+		if len(got) != len(x.want) || !slices.EqualFunc(got, x.want, strings.HasPrefix) {
+			t.Errorf("%s: %q, want %q", x.what, got, x.want)
+		}
+	}
+}
+
+// A run says what its figures are held against.
+func TestResultHasScale(t *testing.T) {
+	ds := synthetic(t, 1)
+	res := run(t, "gcn", ds, Options{}, "train.epochs=3")
+	if res.Scale.Majority <= 0 || res.Scale.Majority >= 100 {
+		t.Errorf("%+v", res.Scale)
+	}
+	split := data.Split{Train: []int32{0}, Val: []int32{1}}
+	tr := &trainer{info: TaskInfo{Labels: []int32{2, 2}, Classes: 3}, split: split}
+	if class, acc := tr.majority(split.Val); class != 2 || acc != 100 {
+		t.Errorf("the majority is class %d with %v %%", class, acc)
+	}
+}
