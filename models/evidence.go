@@ -61,7 +61,7 @@ var LinearSources = EvidenceSources[:12]
 var RobustSources = []string{"features", "mean", "adamic_adar"}
 
 // Names of the parameters of the evidence, group evidence; no gradient reaches them. Those
-// of a regression begin with its name, see [EvidenceRegression].
+// of a regression begin with its name.
 const (
 	EvidenceProjection = "evidence.projection" // [F, width]
 	EvidenceGate       = "evidence.gate"       // [], from 0 (the graph is judged as it is) to 1 (as the robust evidence weighs it)
@@ -291,7 +291,7 @@ func (j *judged) sources() map[string]*ir.Value {
 		some[node] = j.One("minimum", nil, degree[node], j.Const(1))
 	}
 	one := func(int) *ir.Value { return nil }
-	any := func(node int) *ir.Value { return some[node] }
+	ifAny := func(node int) *ir.Value { return some[node] }
 	over := func(d [2]*ir.Value) func(int) *ir.Value {
 		return func(node int) *ir.Value { return j.Div(some[node], j.atLeast(d[node], 1)) }
 	}
@@ -314,15 +314,15 @@ func (j *judged) sources() map[string]*ir.Value {
 		}
 		return j.Div(quadratic(x, y, first, second, across), j.Mul(length(x, first), length(y, second)))
 	}
-	z, m1 := mixture{one, nil, nil}, mixture{nil, any, nil}
-	mean, sum := mixture{one, over(degree), nil}, mixture{one, any, nil}
+	z, m1 := mixture{one, nil, nil}, mixture{nil, ifAny, nil}
+	mean, sum := mixture{one, over(degree), nil}, mixture{one, ifAny, nil}
 	out := map[string]*ir.Value{
 		"features": cosine(z, z), "mean": cosine(mean, mean), "sum": cosine(sum, sum), "neighbours": cosine(m1, m1),
 	}
 	mean[2], sum[2] = over(walks), shrunk
 	out["mean2"], out["sum2"] = cosine(mean, mean), cosine(sum, sum)
-	one1, other := cosine(m1, z), cosine(z, m1)
-	out["across_min"], out["across_max"] = j.One("minimum", nil, one1, other), j.One("maximum", nil, one1, other)
+	forth, back := cosine(m1, z), cosine(z, m1)
+	out["across_min"], out["across_max"] = j.One("minimum", nil, forth, back), j.One("maximum", nil, forth, back)
 
 	log1p := func(x *ir.Value) *ir.Value { return j.One("log", nil, j.Shift(x, 1)) }
 	common := func(weight *ir.Value) *ir.Value { return j.One("common_neighbors", nil, j.g, j.a, weight, j.pairs) }
@@ -349,7 +349,7 @@ type seen struct {
 
 // edges judges the entries of a graph.
 func (e *evidence) edges(b *ir.Builder, x, g *ir.Value) *seen {
-	z := b.One("l2_normalize", nil, b.MatMul(x, e.projection))
+	z := e.projected(b, x)
 	edges := b.One("edge_pairs", nil, g)
 	in := func(a *ir.Value) (*tables, map[string]*ir.Value) {
 		t := newTables(b, g, a, z)
@@ -384,7 +384,7 @@ func (e *evidence) fit(o Options) {
 	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
 	a := b.Arg("a", ir.T(ir.F32, "E"))
 	pairs, w := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P")), b.DynamicArg("w", ir.T(ir.F32, "P"))
-	z := b.One("l2_normalize", nil, b.MatMul(x, e.projection))
+	z := e.projected(b, x)
 	sources := (&judged{Builder: b, tables: newTables(b, g, a, z), pairs: pairs, w: w}).sources()
 	for _, name := range EvidenceSources {
 		b.Return(name, sources[name])

@@ -146,7 +146,7 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 	e.setFloats(models.EvidenceProjection, x.LSA(e.pool, e.g.N, models.EvidenceWidth(x.Cols), s.Sub("projection")))
 	m := min(len(e.g.Edges), evidenceSample)
 	uniform := graph.RandomPairs(e.g, m, false, s.Sub("pairs"))
-	if m == 0 || len(uniform) < m/2 {
+	if len(uniform) < max(2, m/2) {
 		return nil // nothing to tell edges from: no edge is doubted
 	}
 	mixed := append(slices.Clone(uniform[:len(uniform)/2]), graph.RandomPairs(e.g, m/2, true, s.Sub("pairs by degree"))...)

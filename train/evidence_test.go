@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -89,5 +90,43 @@ func TestEvidenceFindsWrongEdges(t *testing.T) {
 	res = run(t, "ecl-gsr", &attacked, Options{}, sets...)
 	if g := res.Trained.Params[models.EvidenceGate][0]; g == 0 {
 		t.Error("the gate of an attacked graph is closed")
+	}
+}
+
+// Graphs with too little to tell edges from, no edge, one, or no pair that is none, doubt
+// no edge and add none that is not; none stops a run.
+func TestEvidenceOfSmallestGraphs(t *testing.T) {
+	every := func(n int) (edges [][2]int32) {
+		for u := range int32(n) {
+			for v := u + 1; v < int32(n); v++ {
+				edges = append(edges, [2]int32{u, v})
+			}
+		}
+		return edges
+	}
+	for name, c := range map[string]struct {
+		nodes int
+		edges [][2]int32
+	}{
+		"no edge":            {4, nil},
+		"one edge, no other": {2, every(2)},
+		"one edge":           {4, [][2]int32{{0, 1}}},
+		"every edge":         {5, every(5)},
+		"all but one":        {3, [][2]int32{{0, 1}, {1, 2}}},
+	} {
+		ds := *synthetic(t, 1)
+		ds.Truth = nil
+		ds.X, ds.Labels = &data.Features{Rows: c.nodes, Cols: 3, Dense: []float32{1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1}[:3*c.nodes]}, make([]int32, c.nodes)
+		for v := range ds.Labels {
+			ds.Labels[v] = int32(v % 2)
+		}
+		ds.Graph = &graph.Graph{N: c.nodes, Edges: c.edges}
+		ds.Splits, ds.SplitSpec = []data.Split{{Train: []int32{0}, Val: []int32{1}}}, nil
+		res := run(t, "ecl-gsr", &ds, Options{}, "model.edges.judge=evidence", "train.epochs=1", "train.pretrain_steps=1")
+		for i, p := range res.Trained.Refined.Probability {
+			if !(p >= 0 && p <= 1) {
+				t.Errorf("%s: the probability of pair %v is %v", name, res.Trained.Refined.Candidates.Edges[i], p)
+			}
+		}
 	}
 }

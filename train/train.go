@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -156,6 +157,9 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 	}
 	if err := t.compile(); err != nil {
 		return nil, err
+	}
+	if opts.Warn != nil && !opts.Resume && t.info.Directed && t.prog.Module.Func(models.EncodeJudging) != nil {
+		opts.Warn("edges are judged by evidence, which takes the graph as undirected, and gsrc build exports no such model of a directed graph: to export it leave --directed out, or set model.edges.judge=embedding")
 	}
 	if err := t.checkMemory(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
