@@ -73,7 +73,7 @@ func TestLayers(t *testing.T) {
 		t.Errorf("overrides are not in force: %+v", c)
 	}
 	for key, want := range map[string]string{"train.epochs": "--set", "train.lr": "by hand", "model.ecl.tau": file, "model.ecl.beta": "paper"} {
-		if got := c.Source(key); got != want {
+		if got := c.sources[Canonical(key)]; got != want {
 			t.Errorf("source of %s is %q, want %q", key, got, want)
 		}
 	}
@@ -231,8 +231,8 @@ func TestRenamedOption(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Train.LR != 0.5 || c.Source("train.rate") != file || c.Value("train.rate") != "0.5" {
-		t.Errorf("the old name gave %v, from %q", c.Train.LR, c.Source("train.lr"))
+	if c.Train.LR != 0.5 || c.sources[Canonical("train.rate")] != file || c.Value("train.rate") != "0.5" {
+		t.Errorf("the old name gave %v, from %q", c.Train.LR, c.sources[Canonical("train.lr")])
 	}
 	if d := load(t, "gcn", "cora", "train.rate=0.5"); d.Hash() != c.Hash() || d.Hash() != load(t, "gcn", "cora", "train.lr=0.5").Hash() {
 		t.Error("the two names give different hashes")
@@ -344,8 +344,8 @@ func TestSetValueAndValue(t *testing.T) {
 		if err := c.SetValue(x.key, x.value, "a grid"); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.Value(x.key); got != x.want || c.Source(x.key) != "a grid" {
-			t.Errorf("%s = %s (%s), want %s", x.key, got, c.Source(x.key), x.want)
+		if got := c.Value(x.key); got != x.want || c.sources[Canonical(x.key)] != "a grid" {
+			t.Errorf("%s = %s (%s), want %s", x.key, got, c.sources[Canonical(x.key)], x.want)
 		}
 		// What Value gives, Set reads.
 		if err := c.Set(x.key + "=" + c.Value(x.key)); err != nil || c.Value(x.key) != x.want {

@@ -30,16 +30,6 @@ type cached struct {
 	err        error
 }
 
-// Load is [Load] by way of the cache.
-func (c *Cache) Load(path string, opts LoadOptions) (*Dataset, error) {
-	if c == nil {
-		return Load(path, opts)
-	}
-	e := c.entry("set " + opts.identity(path))
-	e.once.Do(func() { e.dataset, e.err = Load(path, opts) })
-	return e.dataset, e.err
-}
-
 // LoadAny is [LoadAny] by way of the cache.
 func (c *Cache) LoadAny(path string, opts LoadOptions) (*Dataset, *Collection, error) {
 	if c == nil {

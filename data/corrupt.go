@@ -48,7 +48,7 @@ func (d *Dataset) Plant(kind graph.Kind, add, remove float64, seed uint64) (adde
 	if kind == graph.Similar {
 		alike = d.X.cosine()
 	}
-	g, removed, added, err := d.Graph.CorruptKind(kind, remove, add, alike, rng.New(seed, "data.corrupt"))
+	g, removed, added, err := d.Graph.Corrupt(kind, remove, add, alike, rng.New(seed, "data.corrupt"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", d.Source, err)
 	}

@@ -383,7 +383,11 @@ func TestVerifyComparesOutputs(t *testing.T) {
 	}
 	name := "test_data_set_0/classifier/output_1.pb"
 	path := filepath.Join(dir, name)
-	out, tensor, err := onnx.ReadTensor(path)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, tensor, err := onnx.ParseTensor(path, content)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,17 +109,6 @@ func (c *Candidates) Starts(dst, offset []int32) []int32 {
 	return dst
 }
 
-// NumExisting returns the number of candidates that are edges of the graph.
-func (c *Candidates) NumExisting() int {
-	n := 0
-	for _, e := range c.Existing {
-		if e {
-			n++
-		}
-	}
-	return n
-}
-
 // Graph returns the graph of all candidates, without weights. Its edges are the
 // candidates in the same order, in memory of its own.
 func (c *Candidates) Graph() *Graph {

@@ -144,17 +144,12 @@ func (g *Graph) AddKind(kind Kind, ratio float64, alike func(u, v int32) float64
 }
 
 // Corrupt returns a copy of g without round(remove·E) of its edges and with
-// round(add·E) others, E being the edges of g; it also returns both lists
-// (sorted). New edges join pairs that have none in g, so that no removed edge
-// comes back, and with add = remove that share of the edges is replaced. The same
-// stream gives the same graph. The shares are those of [Graph.RemoveRandom] and
+// round(add·E) others of a kind (see [Graph.AddKind]), E being the edges of g; it also
+// returns both lists (sorted). New edges join pairs that have none in g, so that no
+// removed edge comes back, and with add = remove that share of the edges is replaced. The
+// same stream gives the same graph. The shares are those of [Graph.RemoveRandom] and
 // [Graph.AddRandom].
-func (g *Graph) Corrupt(remove, add float64, s rng.Stream) (corrupted *Graph, removed, added [][2]int32, err error) {
-	return g.CorruptKind(Random, remove, add, nil, s)
-}
-
-// CorruptKind is [Graph.Corrupt] with added edges of a kind: see [Graph.AddKind].
-func (g *Graph) CorruptKind(kind Kind, remove, add float64, alike func(u, v int32) float64, s rng.Stream) (corrupted *Graph, removed, added [][2]int32, err error) {
+func (g *Graph) Corrupt(kind Kind, remove, add float64, alike func(u, v int32) float64, s rng.Stream) (corrupted *Graph, removed, added [][2]int32, err error) {
 	left, removed, err := g.RemoveRandom(remove, s.Sub("remove"))
 	if err != nil {
 		return nil, nil, nil, err

@@ -70,7 +70,7 @@ func TestCorrupt(t *testing.T) {
 		m := float64(g.NumEdges())
 		s := rng.New(rapid.Uint64().Draw(t, "seed"), "test")
 		remove, add := rapid.Float64Range(0, 1).Draw(t, "remove"), rapid.Float64Range(0, 1).Draw(t, "add")
-		c, removed, added, err := g.Corrupt(remove, add, s)
+		c, removed, added, err := g.Corrupt(Random, remove, add, nil, s)
 		if room := float64(g.pairs()) - m; math.Round(add*m) > room {
 			if err == nil {
 				t.Fatalf("added %v edges where %v had room", math.Round(add*m), room)
@@ -109,7 +109,7 @@ func TestCorruptionRejects(t *testing.T) {
 		t.Error("AddRandom adds two edges where one has room")
 	}
 	for _, r := range [][2]float64{{-1, 0}, {0, -1}, {0, 1}} {
-		if _, _, _, err := g.Corrupt(r[0], r[1], 0); err == nil {
+		if _, _, _, err := g.Corrupt(Random, r[0], r[1], nil, 0); err == nil {
 			t.Errorf("Corrupt accepts %v", r)
 		}
 	}

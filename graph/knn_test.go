@@ -168,8 +168,8 @@ func TestCandidates(t *testing.T) {
 				at++
 			}
 		}
-		if at != len(c.Edges) || at != len(c.Existing) || existing != c.NumExisting() || existing != u.NumEdges() {
-			t.Fatalf("%d candidates, %d existing; want %d, %d", len(c.Edges), c.NumExisting(), at, existing)
+		if at != len(c.Edges) || at != len(c.Existing) || existing != u.NumEdges() {
+			t.Fatalf("%d candidates, %d existing; want %d, %d", len(c.Edges), existing, at, u.NumEdges())
 		}
 		back, err := c.Select(c.Existing, nil)
 		if err != nil || !slices.Equal(back.Edges, u.Edges) {

@@ -15,10 +15,6 @@ func (f Found) Precision() float64 { return ratio(f.Hits, f.Found) }
 // Recall is Hits/Wanted; NaN if nothing was wanted.
 func (f Found) Recall() float64 { return ratio(f.Hits, f.Wanted) }
 
-// F1 is the harmonic mean of precision and recall, 2·Hits/(Found+Wanted); NaN
-// if nothing was found or wanted.
-func (f Found) F1() float64 { return ratio(2*f.Hits, f.Found+f.Wanted) }
-
 func ratio(a, b int) float64 {
 	if b == 0 {
 		return math.NaN()

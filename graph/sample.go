@@ -80,9 +80,6 @@ func NewEdgeSampler(g *Graph, opt SamplerOptions, s rng.Stream) (*EdgeSampler, e
 	return &EdgeSampler{g: g, st: st, opt: opt, s: s, epoch: math.MaxUint64, perm: make([]int, m), near: newNeighborhood(st), batch: Batch{Graph: &Graph{}}}, nil
 }
 
-// BatchesPerEpoch returns the number of batches of an epoch.
-func (e *EdgeSampler) BatchesPerEpoch() int { return e.opt.BatchesPerEpoch }
-
 // Batch draws the batch of a step. Step t is batch t mod BatchesPerEpoch of
 // epoch t / BatchesPerEpoch; the last of an epoch may have fewer seed edges. The
 // batch is valid until the next call.
@@ -112,23 +109,6 @@ func (e *EdgeSampler) Batch(step uint64) *Batch {
 	return b
 }
 
-// Neighborhood returns the nodes within hops steps of seeds, seeds included, in
-// ascending order. A hop goes from a node to the sources of the edges that
-// enter it, since those are what its layer reads. With fanOut > 0 at most as
-// many sources of each node are followed, drawn evenly from the stream. Seeds
-// must be nodes of the structure; they may repeat.
-func (s *Structure) Neighborhood(seeds []int32, hops, fanOut int, stream rng.Stream) []int32 {
-	return newNeighborhood(s).around(nil, seeds, hops, fanOut, stream)
-}
-
-// Induce returns the subgraph of g on the given nodes, which must be ascending
-// and different, numbered by their position, and the position in g.Edges of
-// each of its edges.
-func (s *Structure) Induce(g *Graph, nodes []int32) (*Graph, []int32) {
-	sub := &Graph{}
-	return sub, newNeighborhood(s).induce(sub, nil, g, nodes)
-}
-
 // neighborhood is the scratch memory of searches in one structure.
 type neighborhood struct {
 	st    *Structure
@@ -144,7 +124,10 @@ func newNeighborhood(st *Structure) *neighborhood {
 	return n
 }
 
-// around appends the neighbourhood to found, which is empty.
+// around appends to found, which is empty, the nodes within so many hops of seeds, which
+// may repeat, and seeds themselves, in ascending order. A hop goes from a node to the
+// sources of the edges that enter it, since those are what its layer reads. With fanOut > 0
+// at most as many sources of each node are followed, drawn evenly from the stream.
 func (n *neighborhood) around(found, seeds []int32, hops, fanOut int, stream rng.Stream) []int32 {
 	found = n.visit(found, seeds)
 	in := n.st.In

@@ -18,8 +18,8 @@ func TestEdgeSamplerCoversAnEpoch(t *testing.T) {
 	var first [2][]int32
 	for epoch := range 2 {
 		seen := make([]bool, g.NumEdges())
-		for b := range e.BatchesPerEpoch() {
-			for _, i := range e.Batch(uint64(epoch*e.BatchesPerEpoch() + b)).Seeds {
+		for b := range e.opt.BatchesPerEpoch {
+			for _, i := range e.Batch(uint64(epoch*e.opt.BatchesPerEpoch + b)).Seeds {
 				if seen[i] {
 					t.Fatalf("epoch %d draws edge %d twice", epoch, i)
 				}
@@ -129,7 +129,7 @@ func TestFanOutCaps(t *testing.T) {
 	}
 	st := g.Structure()
 	for _, c := range []struct{ hops, fan, want int }{{0, 0, 1}, {1, 0, 41}, {1, 7, 8}, {2, 7, 8}, {1, 40, 41}, {1, 100, 41}} {
-		if got := len(st.Neighborhood([]int32{0, 0}, c.hops, c.fan, 1)); got != c.want {
+		if got := len(newNeighborhood(st).around(nil, []int32{0, 0}, c.hops, c.fan, 1)); got != c.want {
 			t.Errorf("%d hops, fan-out %d: %d nodes, want %d", c.hops, c.fan, got, c.want)
 		}
 	}

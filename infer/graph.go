@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
@@ -216,9 +215,6 @@ func searchNote(info *Info, nodes int) string {
 
 // Manifest describes the export.
 func (r *Graph) Manifest() *manifest.Manifest { return r.p.manifest }
-
-// Dist is the export, open.
-func (r *Graph) Dist() *dist.Dist { return r.p.dist }
 
 // show makes a version the latest.
 func (r *Graph) show(s *Snapshot) {

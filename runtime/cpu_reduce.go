@@ -3,18 +3,17 @@ package runtime
 import "github.com/gsrc-dev/gsrc/runtime/kernels"
 
 var reduceKernels = map[string]Kernel{
-	"reduce_sum": func(k *Call) error { sum(k); return nil },
+	"reduce_sum": reduction(kernels.ReduceSum),
 	"reduce_mean": func(k *Call) error {
-		sum(k)
+		reduce(k, kernels.ReduceSum)
 		y := k.Out[0].F32
 		k.Pool.Scale(y, y, 1/float32(reduced(k)))
 		return nil
 	},
-	"reduce_max": reduction((*kernels.Pool).Max, (*kernels.Pool).RowMax, (*kernels.Pool).ColMax),
-	"reduce_min": reduction((*kernels.Pool).Min, (*kernels.Pool).RowMin, (*kernels.Pool).ColMin),
-	"logsumexp": reduction(func(p *kernels.Pool, dst, x []float32) { p.RowLogSumExp(dst, x, 1, len(x)) },
-		(*kernels.Pool).RowLogSumExp, (*kernels.Pool).ColLogSumExp),
-	"count": func(k *Call) error { k.Out[0].F32[0] = float32(reduced(k)); return nil },
+	"reduce_max": reduction(kernels.ReduceMax),
+	"reduce_min": reduction(kernels.ReduceMin),
+	"logsumexp":  reduction(kernels.ReduceLSE),
+	"count":      func(k *Call) error { k.Out[0].F32[0] = float32(reduced(k)); return nil },
 
 	"group_sum": func(k *Call) error {
 		x := k.In[0]
@@ -38,21 +37,20 @@ var reduceKernels = map[string]Kernel{
 	},
 }
 
-var sum = reduction((*kernels.Pool).Sum, (*kernels.Pool).RowSum, (*kernels.Pool).ColSum)
+func reduction(kind kernels.ReduceKind) Kernel {
+	return func(k *Call) error { reduce(k, kind); return nil }
+}
 
-// reduction chooses the kernel of a reduction by its axis.
-func reduction(all func(p *kernels.Pool, dst, x []float32), rows, cols func(p *kernels.Pool, dst, x []float32, rows, cols int)) Kernel {
-	return func(k *Call) error {
-		x, y := k.In[0], k.Out[0]
-		switch axis := k.Op.Str("axis"); {
-		case axis == "1":
-			rows(k.Pool, y.F32, x.F32, x.rows(), x.cols())
-		case axis == "0" && len(x.Dims) == 2:
-			cols(k.Pool, y.F32, x.F32, x.rows(), x.cols())
-		default:
-			all(k.Pool, y.F32, x.F32)
-		}
-		return nil
+// reduce chooses the kernel of a reduction by its axis.
+func reduce(k *Call, kind kernels.ReduceKind) {
+	x, y := k.In[0], k.Out[0]
+	switch axis := k.Op.Str("axis"); {
+	case axis == "1":
+		k.Pool.ReduceRows(kind, y.F32, x.F32, x.rows(), x.cols())
+	case axis == "0" && len(x.Dims) == 2:
+		k.Pool.ReduceCols(kind, y.F32, x.F32, x.rows(), x.cols())
+	default:
+		k.Pool.Reduce(kind, y.F32, x.F32)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestPredictedMemory(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				want, err := PredictMemory(p.m, fn.Name, sizesOnly(p.m, fn, args))
+				want, err := PredictMemory(CPU, p.m, fn.Name, sizesOnly(p.m, fn, args))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,10 +67,10 @@ func TestPredictedMemory(t *testing.T) {
 
 func TestPredictMemoryErrors(t *testing.T) {
 	m := parse(t, "graph.gsr")
-	if _, err := PredictMemory(m, "nothing", nil); err == nil || !strings.Contains(err.Error(), "@nothing") {
+	if _, err := PredictMemory(CPU, m, "nothing", nil); err == nil || !strings.Contains(err.Error(), "@nothing") {
 		t.Errorf("a function that is not there: %v", err)
 	}
-	if _, err := PredictMemory(m, "conv", nil); err == nil || !strings.Contains(err.Error(), "%") {
+	if _, err := PredictMemory(CPU, m, "conv", nil); err == nil || !strings.Contains(err.Error(), "%") {
 		t.Errorf("an input without a size: %v", err)
 	}
 }
@@ -154,7 +154,7 @@ func TestChangingSizes(t *testing.T) {
 	for k := range 60 {
 		n := 1000 + (k*37)%50
 		args := arguments(t, m.Func("conv"), nil, sizes{"N": n, "E": -1, "D": 16}, rng.New(uint64(k), "sizes"))
-		alone, err := PredictMemory(m, "conv", args)
+		alone, err := PredictMemory(CPU, m, "conv", args)
 		if err != nil {
 			t.Fatal(err)
 		}

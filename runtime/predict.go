@@ -31,13 +31,10 @@ func (m Memory) Bytes() int { return m.Main.Bytes + m.Setup.Bytes + m.Fields }
 // graph and the indices that are given. Where sizes vary from step to step, as
 // those of receptive fields do with the samples, further draws of some of the
 // inputs make the prediction one that holds for all of them.
-func PredictMemory(m *ir.Module, name string, inputs map[string]*Buffer, draws ...map[string]*Buffer) (Memory, error) {
-	return PredictMemoryOn(CPU, m, name, inputs, draws...)
-}
-
-// PredictMemoryOn is [PredictMemory] for a device, of which only Kernel and Workspace
-// are asked. What lies there beside, inputs and parameters, is not counted.
-func PredictMemoryOn(d Device, m *ir.Module, name string, inputs map[string]*Buffer, draws ...map[string]*Buffer) (Memory, error) {
+//
+// Of the device only Kernel and Workspace are asked. What lies there beside, inputs and
+// parameters, is not counted.
+func PredictMemory(d Device, m *ir.Module, name string, inputs map[string]*Buffer, draws ...map[string]*Buffer) (Memory, error) {
 	d = sizesOf{CPU, d}
 	var mem Memory
 	f := m.Func(name)

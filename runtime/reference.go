@@ -27,48 +27,34 @@ func Reference(m *ir.Module, fn string, args, params map[string]*Buffer, seed rn
 	for name, b := range params {
 		ps[name] = refValue(b).T
 	}
-	if s := setupOf(f); s != "" {
-		out, err := interpret(m, s, vals, ps, refRandom{seed, 0})
+	for _, run := range []struct {
+		fn   *ir.Func
+		step uint64
+	}{{m.Func(setupOf(f)), 0}, {f, step}} {
+		if run.fn == nil {
+			continue
+		}
+		var in []ir.Val
+		for _, a := range run.fn.Args {
+			v, ok := vals[a.Name]
+			if !ok {
+				return nil, fmt.Errorf("runtime: @%s: %%%s is not given", run.fn.Name, a.Name)
+			}
+			in = append(in, v)
+		}
+		out, err := ir.Interpret(m, run.fn.Name, in, ps, refRandom{seed, run.step})
 		if err != nil {
 			return nil, err
 		}
-		for name, v := range out {
-			vals[name] = v
+		for i, r := range run.fn.Results {
+			vals[r.Name] = out[i]
 		}
-	}
-	out, err := interpret(m, fn, vals, ps, refRandom{seed, step})
-	if err != nil {
-		return nil, err
 	}
 	tensors := map[string]*ir.Tensor{}
-	for name, v := range out {
-		tensors[name] = v.T
+	for _, r := range f.Results {
+		tensors[r.Name] = vals[r.Name].T
 	}
 	return tensors, nil
-}
-
-func interpret(m *ir.Module, fn string, args map[string]ir.Val, params map[string]*ir.Tensor, r ir.Random) (map[string]ir.Val, error) {
-	f := m.Func(fn)
-	if f == nil {
-		return nil, fmt.Errorf("runtime: module @%s has no function @%s", m.Name, fn)
-	}
-	var vals []ir.Val
-	for _, a := range f.Args {
-		v, ok := args[a.Name]
-		if !ok {
-			return nil, fmt.Errorf("runtime: @%s: %%%s is not given", fn, a.Name)
-		}
-		vals = append(vals, v)
-	}
-	res, err := ir.Interpret(m, fn, vals, params, r)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]ir.Val{}
-	for i, r := range f.Results {
-		out[r.Name] = res[i]
-	}
-	return out, nil
 }
 
 // refValue converts a buffer to a value of the interpreter.

@@ -237,15 +237,6 @@ func (s *Server) Close() {
 	}
 }
 
-// Models describes what is served, by name.
-func (s *Server) Models() map[string]Metadata {
-	all := map[string]Metadata{}
-	for name, m := range s.models {
-		all[name] = *m.describe()
-	}
-	return all
-}
-
 // model finds a model.
 func (s *Server) model(name, version string) (model, error) {
 	m, ok := s.models[name]

@@ -138,7 +138,7 @@ func newForecaster(d runtime.Device, prog *ir.Module, cfg *config.Config) foreca
 // function adds a function, given inputs of the sizes that it will have and those that
 // several steps draw.
 func (p *forecaster) function(x running, in map[string]*runtime.Buffer, draws ...map[string]*runtime.Buffer) error {
-	mem, err := runtime.PredictMemoryOn(p.device, p.prog, x.name, in, draws...)
+	mem, err := runtime.PredictMemory(p.device, p.prog, x.name, in, draws...)
 	if err != nil {
 		return err
 	}

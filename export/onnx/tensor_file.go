@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 
 	"google.golang.org/protobuf/proto"
 
@@ -72,7 +71,7 @@ func fromTensorProto(p *onnxpb.TensorProto) (ort.Tensor, error) {
 }
 
 // MarshalTensor gives a tensor and its name as the bytes of an ONNX tensor file, as
-// [ReadTensor] reads it and ONNX's test data are written.
+// [ParseTensor] reads it and ONNX's test data are written.
 func MarshalTensor(name string, t ort.Tensor) ([]byte, error) {
 	p, err := TensorProto(name, t)
 	if err != nil {
@@ -81,17 +80,8 @@ func MarshalTensor(name string, t ort.Tensor) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(p)
 }
 
-// ReadTensor reads a .pb file of an ONNX test data set: the tensor's name and
-// its elements.
-func ReadTensor(path string) (string, ort.Tensor, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", ort.Tensor{}, err
-	}
-	return ParseTensor(path, data)
-}
-
-// parseTensor reads the content of such a file.
+// ParseTensor reads the content of a .pb file of an ONNX test data set: the tensor's name
+// and its elements.
 func ParseTensor(path string, data []byte) (string, ort.Tensor, error) {
 	var p onnxpb.TensorProto
 	if err := proto.Unmarshal(data, &p); err != nil {

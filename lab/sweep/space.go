@@ -123,15 +123,6 @@ func ParseSpace(text string) (*Space, error) {
 	return s, nil
 }
 
-// Keys are the options of the space, in the order of config.KeyNames.
-func (s *Space) Keys() []string {
-	var keys []string
-	for _, r := range s.ranges {
-		keys = append(keys, r.key)
-	}
-	return keys
-}
-
 // Without returns the space without some options.
 func (s *Space) Without(keys []string) *Space {
 	return &Space{slices.DeleteFunc(slices.Clone(s.ranges), func(r valueRange) bool { return slices.Contains(keys, r.key) })}

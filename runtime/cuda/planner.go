@@ -8,7 +8,7 @@ import (
 
 // Planner is a GPU as far as predictions go: it knows what there are kernels for and
 // what workspace they need, and has no memory to run anything in. See
-// [runtime.PredictMemoryOn].
+// [runtime.PredictMemory].
 var Planner runtime.Device = &Device{DeviceBuffers: runtime.NewDeviceBuffers(noMemory{}), name: "cuda"}
 
 var errNoMemory = errors.New("nothing runs on a device that only plans")

@@ -24,9 +24,6 @@ type Graph struct {
 	step   *gorgonia.Node // the step number
 }
 
-// ExprGraph returns gorgonia's graph.
-func (g *Graph) ExprGraph() *gorgonia.ExprGraph { return g.expr }
-
 // graphOp is an operation of the IR as an operation of a gorgonia graph.
 //
 // Its operands are the nodes of the IR operands that are present. Operations

@@ -70,7 +70,7 @@ func TestNoNodeIsMerged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(g.ExprGraph().AllNodes()); n != 3002 {
+	if n := len(g.expr.AllNodes()); n != 3002 {
 		t.Errorf("%d nodes, want 3002", n)
 	}
 }
@@ -96,7 +96,7 @@ func TestOwnOperations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, n := range g.ExprGraph().AllNodes() {
+			for _, n := range g.expr.AllNodes() {
 				switch op := n.Op().(type) {
 				case nil, *graphOp, *projection:
 				default:

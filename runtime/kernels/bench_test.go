@@ -168,9 +168,9 @@ func BenchmarkVector(b *testing.B) {
 	}
 	run("Add", func() { p.Binary(Add, dst, x, y, rows, cols, Full, Full) })
 	run("AddRow", func() { p.Binary(Add, dst, x, y, rows, cols, Full, RowVector) })
-	run("RowLogSumExp", func() { p.RowLogSumExp(dst, x, rows, cols) })
-	run("ColLogSumExp", func() { p.ColLogSumExp(dst, x, rows, cols) })
-	run("ColSum", func() { p.ColSum(dst, x, rows, cols) })
+	run("RowLogSumExp", func() { p.ReduceRows(ReduceLSE, dst, x, rows, cols) })
+	run("ColLogSumExp", func() { p.ReduceCols(ReduceLSE, dst, x, rows, cols) })
+	run("ColSum", func() { p.ReduceCols(ReduceSum, dst, x, rows, cols) })
 	run("Softmax", func() { p.Softmax(dst, x, rows, cols) })
 	m, v := make([]float32, n), make([]float32, n)
 	params := []AdamParam{{W: dst, G: x, M: m, V: v}}

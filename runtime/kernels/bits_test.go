@@ -341,19 +341,19 @@ func bitsCases() []bitsCase {
 		for _, s := range [][2]int{{1, 1}, {1, 17}, {9, 7}, {33, 40}, {700, 65}, {3, 20000}, {0, 5}} {
 			rows, cols := s[0], s[1]
 			in.kinds(rows*cols, func(_ string, x func() []float32) {
-				for _, f := range []func(dst, x []float32){p.Sum, p.Max, p.Min} {
+				for kind := range ReduceLSE {
 					dst := junk(1)
-					f(dst, x())
+					p.Reduce(kind, dst, x())
 					out(dst...)
 				}
-				for _, f := range []func(dst, x []float32, rows, cols int){p.RowSum, p.RowMax, p.RowMin, p.RowLogSumExp} {
+				for kind := range ReduceLSE + 1 {
 					dst := junk(rows)
-					f(dst, x(), rows, cols)
+					p.ReduceRows(kind, dst, x(), rows, cols)
 					out(dst...)
 				}
-				for _, f := range []func(dst, x []float32, rows, cols int){p.ColSum, p.ColMax, p.ColMin, p.ColLogSumExp} {
+				for kind := range ReduceLSE + 1 {
 					dst := junk(cols)
-					f(dst, x(), rows, cols)
+					p.ReduceCols(kind, dst, x(), rows, cols)
 					out(dst...)
 				}
 				dst, a := junk(rows*cols), x()
@@ -375,19 +375,11 @@ func bitsCases() []bitsCase {
 				labels[r] = int64(r%(cols+2)) - 1
 			}
 			in.kinds(rows*cols, func(_ string, x func() []float32) {
-				dst, row := junk(rows*cols), in.edge(rows)
+				dst := junk(rows * cols)
 				for _, f := range []func(dst, x []float32, rows, cols int){p.Softmax, p.LogSoftmax} {
 					f(dst, x(), rows, cols)
 					out(dst...)
 				}
-				for _, f := range []func(dst, y, dy []float32, rows, cols int){p.SoftmaxGrad, p.LogSoftmaxGrad} {
-					f(dst, x(), x(), rows, cols)
-					out(dst...)
-				}
-				p.RowLogSumExpGrad(dst, x(), row, in.normal(rows), rows, cols)
-				out(dst...)
-				p.ColLogSumExpGrad(dst, x(), in.edge(cols), in.normal(cols), rows, cols)
-				out(dst...)
 				p.L2NormalizeRows(dst, x(), rows, cols, 1e-12)
 				out(dst...)
 				p.L1NormalizeRows(dst, x(), rows, cols, 1e-12)

@@ -186,32 +186,6 @@ func (p *Pool) Copy(dst, x []float32) {
 	p.runElem(j, len(x))
 }
 
-// Greater computes dst[i,j] = a[i,j] > b[i,j], operands broadcast as in [Pool.Binary].
-func (p *Pool) Greater(dst []bool, a, b []float32, rows, cols int, modeA, modeB BroadcastMode) {
-	n := rows * cols
-	need("Greater", "dst", len(dst), n)
-	need("Greater", "a", len(a), modeA.size(rows, cols))
-	need("Greater", "b", len(b), modeB.size(rows, cols))
-	if n == 0 {
-		return
-	}
-	j := &p.jobs.elem
-	*j = elemJob{kind: elemGreater, cond: dst[:n], a: a, b: b, cols: cols, modeA: modeA, modeB: modeB, per: rowsPerChunk(cols)}
-	p.run(ceilDiv(rows, j.per), j)
-	*j = elemJob{}
-}
-
-// Select computes dst[i] = a[i] where cond[i], else b[i].
-func (p *Pool) Select(dst []float32, cond []bool, a, b []float32) {
-	n := len(cond)
-	need("Select", "dst", len(dst), n)
-	need("Select", "a", len(a), n)
-	need("Select", "b", len(b), n)
-	j := &p.jobs.elem
-	*j = elemJob{kind: elemSelect, dst: dst, cond: cond, a: a, b: b}
-	p.runElem(j, n)
-}
-
 type elemKind int
 
 const (
@@ -225,8 +199,6 @@ const (
 	elemAxpby
 	elemFill
 	elemCopy
-	elemGreater
-	elemSelect
 )
 
 // elemJob is one elementwise kernel over n elements, or over rows where an
@@ -235,7 +207,6 @@ type elemJob struct {
 	kind         elemKind
 	op           int
 	dst, a, b    []float32
-	cond         []bool
 	s, t         float32
 	n            int
 	cols, per    int
@@ -249,12 +220,8 @@ func (p *Pool) runElem(j *elemJob, n int) {
 }
 
 func (j *elemJob) do(c, _ int) {
-	switch j.kind {
-	case elemBroadcast:
+	if j.kind == elemBroadcast {
 		j.broadcast(c)
-		return
-	case elemGreater:
-		j.greater(c)
 		return
 	}
 	lo := c * elemChunk
@@ -281,15 +248,6 @@ func (j *elemJob) do(c, _ int) {
 		}
 	case elemCopy:
 		copy(j.dst[lo:hi], j.a[lo:hi])
-	case elemSelect:
-		d, a, b := j.dst[lo:hi], j.a[lo:hi], j.b[lo:hi]
-		for i, c := range j.cond[lo:hi] {
-			if c {
-				d[i] = a[i]
-			} else {
-				d[i] = b[i]
-			}
-		}
 	}
 }
 
@@ -329,24 +287,4 @@ func (j *elemJob) operand(x []float32, m BroadcastMode, r int) ([]float32, float
 		return nil, x[r]
 	}
 	return nil, x[0]
-}
-
-func (j *elemJob) greater(c int) {
-	cols := j.cols
-	rows := len(j.cond) / cols
-	for r := c * j.per; r < min((c+1)*j.per, rows); r++ {
-		d := j.cond[r*cols : (r+1)*cols]
-		va, sa := j.operand(j.a, j.modeA, r)
-		vb, sb := j.operand(j.b, j.modeB, r)
-		for i := range d {
-			x, y := sa, sb
-			if va != nil {
-				x = va[i]
-			}
-			if vb != nil {
-				y = vb[i]
-			}
-			d[i] = x > y
-		}
-	}
 }

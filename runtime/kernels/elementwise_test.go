@@ -144,13 +144,6 @@ func TestBinary(t *testing.T) {
 						p.Binary(BinaryOp(op), dst, a, b, rows, cols, ma, mb)
 						within(t, name("op ", op, " modes ", ma, " ", mb, " shape ", s), dst, want, 0, 1e-7)
 					}
-					cond := make([]bool, rows*cols)
-					p.Greater(cond, a, b, rows, cols, ma, mb)
-					for i, c := range cond {
-						if c != (at(a, ma, i) > at(b, mb, i)) {
-							t.Fatalf("Greater modes %d %d shape %v: element %d is %v", ma, mb, s, i, c)
-						}
-					}
 				}
 			}
 		}
@@ -164,7 +157,6 @@ func TestElementwiseHelpers(t *testing.T) {
 		for _, n := range lengths {
 			x, y := normals(1, n), normals(2, n)
 			relu, elu, sum, scaled := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
-			cond, sel := make([]bool, n), make([]float64, n)
 			for i := range x {
 				relu[i], elu[i] = float64(y[i]), float64(y[i])
 				if x[i] <= 0 {
@@ -172,11 +164,6 @@ func TestElementwiseHelpers(t *testing.T) {
 				}
 				sum[i] = 2.5*float64(x[i]) - 0.75*float64(y[i])
 				scaled[i] = -3 * float64(x[i])
-				cond[i] = i%3 == 0
-				sel[i] = float64(y[i])
-				if cond[i] {
-					sel[i] = float64(x[i])
-				}
 			}
 			dst := junk(n)
 			p.ReluGrad(dst, x, y)
@@ -192,8 +179,6 @@ func TestElementwiseHelpers(t *testing.T) {
 			dst = junk(n)
 			p.Scale(dst, x, -3)
 			within(t, "Scale", dst, scaled, 0, 1e-7)
-			p.Select(dst, cond, x, y)
-			within(t, "Select", dst, sel, 0, 0)
 			p.Fill(dst, 4)
 			for _, v := range dst {
 				if v != 4 {

@@ -87,23 +87,13 @@ func workloads() []workload {
 	one("Axpby", n, func(p *Pool, dst []float32) { p.Fill(dst, 1.5); p.Axpby(dst, x, 2, 3) })
 	one("Scale", n, func(p *Pool, dst []float32) { p.Scale(dst, x, 2) })
 	one("Copy", n, func(p *Pool, dst []float32) { p.Copy(dst, x) })
-	cond := make([]bool, n)
-	one("Greater, Select", n, func(p *Pool, dst []float32) {
-		p.Greater(cond, x, y, rows, cols, Full, ColVector)
-		p.Select(dst, cond, x, y)
-	})
-	for i, f := range []func(p *Pool, dst, x []float32){(*Pool).Sum, (*Pool).Max, (*Pool).Min} {
-		one(name("all ", i), 1, func(p *Pool, dst []float32) { f(p, dst, x) })
-	}
-	for i, f := range []func(p *Pool, dst, x []float32, r, c int){(*Pool).RowSum, (*Pool).RowMax, (*Pool).RowMin, (*Pool).RowLogSumExp, (*Pool).ColSum, (*Pool).ColMax, (*Pool).ColMin, (*Pool).ColLogSumExp} {
-		one(name("axis ", i), rows, func(p *Pool, dst []float32) { f(p, dst, x, rows, cols) })
+	for kind := range ReduceLSE + 1 {
+		one(name("all ", kind), 1, func(p *Pool, dst []float32) { p.Reduce(kind, dst, x) })
+		one(name("rows ", kind), rows, func(p *Pool, dst []float32) { p.ReduceRows(kind, dst, x, rows, cols) })
+		one(name("columns ", kind), rows, func(p *Pool, dst []float32) { p.ReduceCols(kind, dst, x, rows, cols) })
 	}
 	one("Softmax", n, func(p *Pool, dst []float32) { p.Softmax(dst, x, rows, cols) })
 	one("LogSoftmax", n, func(p *Pool, dst []float32) { p.LogSoftmax(dst, x, rows, cols) })
-	one("SoftmaxGrad", n, func(p *Pool, dst []float32) { p.SoftmaxGrad(dst, x, y, rows, cols) })
-	one("LogSoftmaxGrad", n, func(p *Pool, dst []float32) { p.LogSoftmaxGrad(dst, x, y, rows, cols) })
-	one("RowLogSumExpGrad", n, func(p *Pool, dst []float32) { p.RowLogSumExpGrad(dst, x, pos, y, rows, cols) })
-	one("ColLogSumExpGrad", n, func(p *Pool, dst []float32) { p.ColLogSumExpGrad(dst, x, pos, y, rows, cols) })
 	one("SoftmaxCrossEntropy", 1, func(p *Pool, dst []float32) { p.SoftmaxCrossEntropy(dst, x, labels, rows, cols) })
 	one("SoftmaxCrossEntropyGrad", n, func(p *Pool, dst []float32) { p.SoftmaxCrossEntropyGrad(dst, x, labels, y, rows, cols) })
 	one("L2NormalizeRows", n, func(p *Pool, dst []float32) { p.L2NormalizeRows(dst, x, rows, cols, 1e-6) })

@@ -2,63 +2,15 @@ package kernels
 
 import "math"
 
-// Sum writes the sum of x to dst[0]: chunks of float32 sums, added in float64
-// in chunk order. The sum of nothing is 0.
-func (p *Pool) Sum(dst, x []float32) { p.reduceAll(reduceSum, "Sum", dst, x) }
+// ReduceKind says what a reduction makes of many numbers.
+type ReduceKind int
 
-// Max writes the largest element of x to dst[0]; −Inf for none, NaN if any is.
-func (p *Pool) Max(dst, x []float32) { p.reduceAll(reduceMax, "Max", dst, x) }
-
-// Min writes the smallest element of x to dst[0]; +Inf for none, NaN if any is.
-func (p *Pool) Min(dst, x []float32) { p.reduceAll(reduceMin, "Min", dst, x) }
-
-// RowSum computes dst[i] = Σ_j x[i,j].
-func (p *Pool) RowSum(dst, x []float32, rows, cols int) {
-	p.reduceRows(reduceSum, "RowSum", dst, x, rows, cols)
-}
-
-// RowMax computes dst[i] = max_j x[i,j]; −Inf where cols is 0.
-func (p *Pool) RowMax(dst, x []float32, rows, cols int) {
-	p.reduceRows(reduceMax, "RowMax", dst, x, rows, cols)
-}
-
-// RowMin computes dst[i] = min_j x[i,j]; +Inf where cols is 0.
-func (p *Pool) RowMin(dst, x []float32, rows, cols int) {
-	p.reduceRows(reduceMin, "RowMin", dst, x, rows, cols)
-}
-
-// RowLogSumExp computes dst[i] = ln Σ_j exp(x[i,j]); −Inf where cols is 0.
-func (p *Pool) RowLogSumExp(dst, x []float32, rows, cols int) {
-	p.reduceRows(reduceLSE, "RowLogSumExp", dst, x, rows, cols)
-}
-
-// ColSum computes dst[j] = Σ_i x[i,j].
-func (p *Pool) ColSum(dst, x []float32, rows, cols int) {
-	p.reduceCols(reduceSum, "ColSum", dst, x, rows, cols)
-}
-
-// ColMax computes dst[j] = max_i x[i,j]; −Inf where rows is 0.
-func (p *Pool) ColMax(dst, x []float32, rows, cols int) {
-	p.reduceCols(reduceMax, "ColMax", dst, x, rows, cols)
-}
-
-// ColMin computes dst[j] = min_i x[i,j]; +Inf where rows is 0.
-func (p *Pool) ColMin(dst, x []float32, rows, cols int) {
-	p.reduceCols(reduceMin, "ColMin", dst, x, rows, cols)
-}
-
-// ColLogSumExp computes dst[j] = ln Σ_i exp(x[i,j]); −Inf where rows is 0.
-func (p *Pool) ColLogSumExp(dst, x []float32, rows, cols int) {
-	p.reduceCols(reduceLSE, "ColLogSumExp", dst, x, rows, cols)
-}
-
-type reduceKind int
-
+// The reductions.
 const (
-	reduceSum reduceKind = iota
-	reduceMax
-	reduceMin
-	reduceLSE
+	ReduceSum ReduceKind = iota // float32 sums of chunks, added in float64 in their order; 0 of nothing
+	ReduceMax                   // −Inf of nothing, NaN if any number is
+	ReduceMin                   // +Inf of nothing, NaN if any number is
+	ReduceLSE                   // ln Σ exp(x); −Inf of nothing
 )
 
 type reduceAxis int
@@ -71,62 +23,68 @@ const (
 
 // reduceJob reduces x to a number for each chunk, row or column.
 type reduceJob struct {
-	kind            reduceKind
+	kind            ReduceKind
 	axis            reduceAxis
 	dst, x, part    []float32
 	room            []float32 // of the pool
 	rows, cols, per int
 }
 
-func (p *Pool) reduceAll(kind reduceKind, name string, dst, x []float32) {
-	need(name, "dst", len(dst), 1)
+// Reduce writes the reduction of all of x to dst[0].
+func (p *Pool) Reduce(kind ReduceKind, dst, x []float32) {
+	need("Reduce", "dst", len(dst), 1)
+	if kind == ReduceLSE {
+		p.ReduceRows(kind, dst, x, 1, len(x))
+		return
+	}
 	chunks := ceilDiv(len(x), elemChunk)
 	j := &p.jobs.reduce
 	*j = reduceJob{kind: kind, axis: allAxes, x: x, part: grow(&p.part, chunks)}
 	p.run(chunks, j)
 	switch kind {
-	case reduceSum:
+	case ReduceSum:
 		sum := 0.0
 		for _, v := range j.part {
 			sum += float64(v)
 		}
 		dst[0] = float32(sum)
-	case reduceMax:
+	case ReduceMax:
 		dst[0] = maxGo(j.part)
-	case reduceMin:
+	case ReduceMin:
 		dst[0] = minGo(j.part)
 	}
 	*j = reduceJob{}
 }
 
-func (p *Pool) reduceRows(kind reduceKind, name string, dst, x []float32, rows, cols int) {
-	need(name, "dst", len(dst), rows)
-	need(name, "x", len(x), rows*cols)
+// ReduceRows writes the reduction of each row of x [rows,cols] to dst [rows].
+func (p *Pool) ReduceRows(kind ReduceKind, dst, x []float32, rows, cols int) {
+	need("ReduceRows", "dst", len(dst), rows)
+	need("ReduceRows", "x", len(x), rows*cols)
 	j := &p.jobs.reduce
 	*j = reduceJob{kind: kind, axis: rowAxis, dst: dst, x: x, room: p.room, rows: rows, cols: cols, per: rowsPerChunk(cols)}
 	p.run(ceilDiv(rows, j.per), j)
 	*j = reduceJob{}
 }
 
-// reduceCols reduces fixed blocks of rows to a partial row each, then combines
-// the partial rows in order.
-func (p *Pool) reduceCols(kind reduceKind, name string, dst, x []float32, rows, cols int) {
-	need(name, "dst", len(dst), cols)
-	need(name, "x", len(x), rows*cols)
+// ReduceCols writes the reduction of each column of x [rows,cols] to dst [cols]. Fixed
+// blocks of rows become a partial row each, and these are combined in order.
+func (p *Pool) ReduceCols(kind ReduceKind, dst, x []float32, rows, cols int) {
+	need("ReduceCols", "dst", len(dst), cols)
+	need("ReduceCols", "x", len(x), rows*cols)
 	if cols == 0 {
 		return
 	}
 	per := colBlock(rows, cols)
 	blocks := ceilDiv(rows, per)
 	width := cols
-	if kind == reduceLSE {
+	if kind == ReduceLSE {
 		width *= 2 // maxima, then sums
 	}
 	j := &p.jobs.reduce
 	*j = reduceJob{kind: kind, axis: colAxis, x: x, part: grow(&p.part, blocks*width), rows: rows, cols: cols, per: per}
 	p.run(blocks, j)
 	dst = dst[:cols]
-	if kind == reduceLSE {
+	if kind == ReduceLSE {
 		combineLSE(dst, j.part, blocks)
 	} else {
 		fill(dst, kind.identity())
@@ -137,25 +95,25 @@ func (p *Pool) reduceCols(kind reduceKind, name string, dst, x []float32, rows, 
 	*j = reduceJob{}
 }
 
-// colBlock returns how many rows reduceCols folds into one partial row.
+// colBlock returns how many rows ReduceCols folds into one partial row.
 func colBlock(rows, cols int) int { return max(64, rowsPerChunk(cols), ceilDiv(rows, 64)) }
 
-func (k reduceKind) identity() float32 {
+func (k ReduceKind) identity() float32 {
 	switch k {
-	case reduceSum:
+	case ReduceSum:
 		return 0
-	case reduceMin:
+	case ReduceMin:
 		return posInf
 	}
 	return negInf
 }
 
 // combine folds a row into an accumulator, element by element.
-func (k reduceKind) combine(acc, x []float32) {
+func (k ReduceKind) combine(acc, x []float32) {
 	switch k {
-	case reduceSum:
+	case ReduceSum:
 		ks.vv[Add](acc, acc, x)
-	case reduceMin:
+	case ReduceMin:
 		ks.vv[Min](acc, acc, x)
 	default:
 		ks.vv[Max](acc, acc, x)
@@ -169,7 +127,7 @@ func (j *reduceJob) do(c, worker int) {
 		j.part[c] = j.vector(j.x[lo:min(lo+elemChunk, len(j.x))])
 	case rowAxis:
 		r0, r1 := c*j.per, min((c+1)*j.per, j.rows)
-		if j.kind == reduceLSE {
+		if j.kind == ReduceLSE {
 			for r := r0; r < r1; r += roomPart {
 				logSumExps(j.dst[r:min(r+roomPart, r1)], j.x[r*j.cols:], j.cols, j.room[worker*roomStep:])
 			}
@@ -185,9 +143,9 @@ func (j *reduceJob) do(c, worker int) {
 
 func (j *reduceJob) vector(x []float32) float32 {
 	switch j.kind {
-	case reduceSum:
+	case ReduceSum:
 		return ks.sum(x)
-	case reduceMax:
+	case ReduceMax:
 		return ks.max(x)
 	}
 	return ks.min(x)
@@ -196,7 +154,7 @@ func (j *reduceJob) vector(x []float32) float32 {
 func (j *reduceJob) columns(c int) {
 	n := j.cols
 	r0, r1 := c*j.per, min((c+1)*j.per, j.rows)
-	if j.kind != reduceLSE {
+	if j.kind != ReduceLSE {
 		acc := j.part[c*n : (c+1)*n]
 		fill(acc, j.kind.identity())
 		for r := r0; r < r1; r++ {
@@ -207,7 +165,7 @@ func (j *reduceJob) columns(c int) {
 	m, s := j.part[2*c*n:(2*c+1)*n], j.part[(2*c+1)*n:(2*c+2)*n]
 	fill(m, negInf)
 	for r := r0; r < r1; r++ {
-		reduceMax.combine(m, j.x[r*n:(r+1)*n])
+		ReduceMax.combine(m, j.x[r*n:(r+1)*n])
 	}
 	finiteShift(m)
 	clear(s)
@@ -245,7 +203,7 @@ func combineLSE(dst, part []float32, blocks int) {
 				m[c] = posInf // whatever is beside it
 			}
 		}
-		reduceMax.combine(dst, m)
+		ReduceMax.combine(dst, m)
 	}
 	finiteShift(dst)
 	sum := part[:n]

@@ -67,7 +67,7 @@ func NearestWithinScratch(most, f int) Scratch {
 func ReduceAllScratch(n int) Scratch { return Scratch{Part: ceilDiv(n, elemChunk)} }
 
 // ReduceColsScratch returns what a reduction of the columns of a [rows,cols]
-// matrix uses; [Pool.ColLogSumExp] uses twice that.
+// matrix uses; [Pool.ReduceCols] uses twice that.
 func ReduceColsScratch(rows, cols int) Scratch {
 	return Scratch{Part: ceilDiv(rows, colBlock(rows, cols)) * cols}
 }

@@ -15,35 +15,6 @@ func (p *Pool) LogSoftmax(dst, x []float32, rows, cols int) {
 	p.runSoftmax(softmaxJob{kind: logSoftmaxRows, dst: dst, x: x}, "LogSoftmax", rows, cols)
 }
 
-// SoftmaxGrad computes dx = y·(dy − ⟨y, dy⟩) by rows; y is the output of Softmax.
-func (p *Pool) SoftmaxGrad(dx, y, dy []float32, rows, cols int) {
-	need("SoftmaxGrad", "dy", len(dy), rows*cols)
-	p.runSoftmax(softmaxJob{kind: softmaxGrad, dst: dx, x: y, dy: dy}, "SoftmaxGrad", rows, cols)
-}
-
-// LogSoftmaxGrad computes dx = dy − exp(y)·Σ dy by rows; y is the output of
-// LogSoftmax. dx must not overlap dy.
-func (p *Pool) LogSoftmaxGrad(dx, y, dy []float32, rows, cols int) {
-	need("LogSoftmaxGrad", "dy", len(dy), rows*cols)
-	p.runSoftmax(softmaxJob{kind: logSoftmaxGrad, dst: dx, x: y, dy: dy}, "LogSoftmaxGrad", rows, cols)
-}
-
-// RowLogSumExpGrad computes dx[i,j] = dy[i]·exp(x[i,j] − lse[i]), where lse is the
-// output of RowLogSumExp; 0 where lse is −Inf.
-func (p *Pool) RowLogSumExpGrad(dx, x, lse, dy []float32, rows, cols int) {
-	need("RowLogSumExpGrad", "lse", len(lse), rows)
-	need("RowLogSumExpGrad", "dy", len(dy), rows)
-	p.runSoftmax(softmaxJob{kind: rowLSEGrad, dst: dx, x: x, lse: lse, dy: dy}, "RowLogSumExpGrad", rows, cols)
-}
-
-// ColLogSumExpGrad computes dx[i,j] = dy[j]·exp(x[i,j] − lse[j]), where lse is the
-// output of ColLogSumExp; 0 where lse is −Inf.
-func (p *Pool) ColLogSumExpGrad(dx, x, lse, dy []float32, rows, cols int) {
-	need("ColLogSumExpGrad", "lse", len(lse), cols)
-	need("ColLogSumExpGrad", "dy", len(dy), cols)
-	p.runSoftmax(softmaxJob{kind: colLSEGrad, dst: dx, x: x, lse: lse, dy: dy}, "ColLogSumExpGrad", rows, cols)
-}
-
 // SoftmaxCrossEntropy writes the mean over rows of lse_i − logits[i, labels[i]]
 // to dst[0]. Rows whose label lies outside [0, cols) do not count; with none
 // left the loss is 0.
@@ -110,10 +81,6 @@ type softmaxKind int
 const (
 	softmaxRows softmaxKind = iota
 	logSoftmaxRows
-	softmaxGrad
-	logSoftmaxGrad
-	rowLSEGrad
-	colLSEGrad
 	crossEntropy
 	crossEntropyGrad
 	l2Rows
@@ -124,7 +91,7 @@ const (
 // softmaxJob is one kernel that needs a whole row at a time.
 type softmaxJob struct {
 	kind            softmaxKind
-	dst, x, dy, lse []float32
+	dst, x, dy      []float32
 	labels          []int64
 	room            []float32 // of the pool
 	scale           float32
@@ -161,35 +128,12 @@ func (j *softmaxJob) do(c, worker int) {
 			continue
 		}
 		dst := j.dst[r*n : (r+1)*n]
-		var dy []float32
-		switch j.kind {
-		case softmaxGrad, logSoftmaxGrad, l2Grad:
-			dy = j.dy[r*n : (r+1)*n]
-		}
 		switch j.kind {
 		case softmaxRows:
 			softmaxTo(dst, x, 1)
 		case logSoftmaxRows:
 			logSumExps(one, x, n, top)
 			ks.vs[Sub](dst, x, one[0])
-		case softmaxGrad:
-			d := ks.dot(x, dy)
-			ks.vs[Sub](dst, dy, d)
-			ks.vv[Mul](dst, dst, x)
-		case logSoftmaxGrad:
-			s := ks.sum(dy)
-			ks.unary[Exp](dst, x, 0)
-			ks.axpby(dst, dy, 1, -s)
-		case rowLSEGrad:
-			if j.lse[r] == negInf || j.dy[r] == 0 {
-				clear(dst)
-				continue
-			}
-			ks.vs[Sub](dst, x, j.lse[r])
-			ks.unary[Exp](dst, dst, 0)
-			ks.vs[Mul](dst, dst, j.dy[r])
-		case colLSEGrad:
-			j.columns(dst, x)
 		case crossEntropyGrad:
 			l := j.labels[r]
 			if l < 0 || l >= int64(n) || j.scale == 0 {
@@ -207,7 +151,7 @@ func (j *softmaxJob) do(c, worker int) {
 			}
 			ks.vs[Mul](dst, x, 1/max(norm, j.scale))
 		case l2Grad:
-			norm := rowNorm(l2Rows, x)
+			norm, dy := rowNorm(l2Rows, x), j.dy[r*n:(r+1)*n]
 			if norm <= j.scale {
 				ks.vs[Mul](dst, dy, 1/j.scale)
 				continue
@@ -219,17 +163,6 @@ func (j *softmaxJob) do(c, worker int) {
 			d := ks.dot(x, dy) / (norm * norm)
 			ks.vs[Mul](dst, dy, 1/norm)
 			ks.axpby(dst, x, -d/norm, 1)
-		}
-	}
-}
-
-func (j *softmaxJob) columns(dst, x []float32) {
-	ks.vv[Sub](dst, x, j.lse[:j.cols])
-	ks.unary[Exp](dst, dst, 0)
-	ks.vv[Mul](dst, dst, j.dy[:j.cols])
-	for c, l := range j.lse[:j.cols] {
-		if l == negInf {
-			dst[c] = 0
 		}
 	}
 }

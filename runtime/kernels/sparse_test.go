@@ -238,7 +238,7 @@ func TestShortSlicesPanic(t *testing.T) {
 		"MatMul: bias has 1":   func() { p.MatMul(x, x, x, 2, 2, 2, false, false, Epilogue{Bias: x[:1]}) },
 		"SpMM: h has 10":       func() { p.SpMM(make([]float32, 100), s, nil, nil, x, 20, Epilogue{}) },
 		"Binary: b has 1 ele":  func() { p.Binary(Add, x, x, x[:1], 2, 5, Full, RowVector) },
-		"RowSum: dst has 1":    func() { p.RowSum(x[:1], x, 2, 5) },
+		"ReduceRows: dst has":  func() { p.ReduceRows(ReduceSum, x[:1], x, 2, 5) },
 		"Softmax: dst has 1":   func() { p.Softmax(x[:1], x, 2, 5) },
 		"Dropout: dst has 1":   func() { p.Dropout(x[:1], x, 0.5, 1) },
 		"AdamStep: M has 0":    func() { p.AdamStep([]AdamParam{{W: x, G: x}}, 1, 0, 0, 0, 1) },
@@ -251,7 +251,7 @@ func TestShortSlicesPanic(t *testing.T) {
 	}
 	// The pool is usable afterwards.
 	dst := make([]float32, 1)
-	p.Sum(dst, []float32{1, 2})
+	p.Reduce(ReduceSum, dst, []float32{1, 2})
 	if dst[0] != 3 || math.IsNaN(float64(dst[0])) {
 		t.Errorf("sum after panics is %g", dst[0])
 	}

@@ -38,9 +38,9 @@ type procs struct {
 	memAlloc, memFree, memGetInfo, memHostAlloc, memFreeHost,
 	memcpyHtoDAsync, memcpyDtoHAsync, memcpyDtoDAsync, memsetD8Async,
 	moduleLoadDataEx, moduleUnload, moduleGetFunction, launchKernel,
-	streamCreate, streamDestroy, streamSynchronize, streamWaitEvent,
+	streamCreate, streamDestroy, streamSynchronize,
 	eventCreate, eventDestroy, eventRecord, eventSynchronize, eventElapsedTime,
-	streamBeginCapture, streamEndCapture, graphInstantiate, graphLaunch, graphExecUpdate,
+	streamBeginCapture, streamEndCapture, graphInstantiate, graphLaunch,
 	graphExecDestroy, graphDestroy, graphGetNodes proc
 }
 
@@ -82,7 +82,6 @@ func (p *procs) bindings() []binding {
 		{&p.streamCreate, "cuStreamCreate", ""},
 		{&p.streamDestroy, "cuStreamDestroy_v2", ""},
 		{&p.streamSynchronize, "cuStreamSynchronize", ""},
-		{&p.streamWaitEvent, "cuStreamWaitEvent", ""},
 		{&p.eventCreate, "cuEventCreate", ""},
 		{&p.eventDestroy, "cuEventDestroy_v2", ""},
 		{&p.eventRecord, "cuEventRecord", ""},
@@ -92,7 +91,6 @@ func (p *procs) bindings() []binding {
 		{&p.streamEndCapture, "cuStreamEndCapture", "10.0"},
 		{&p.graphInstantiate, "cuGraphInstantiateWithFlags", "11.4"},
 		{&p.graphLaunch, "cuGraphLaunch", "10.0"},
-		{&p.graphExecUpdate, "cuGraphExecUpdate_v2", "12.0"},
 		{&p.graphExecDestroy, "cuGraphExecDestroy", "10.0"},
 		{&p.graphDestroy, "cuGraphDestroy", "10.0"},
 		{&p.graphGetNodes, "cuGraphGetNodes", "10.0"},

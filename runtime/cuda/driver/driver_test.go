@@ -162,7 +162,7 @@ func TestEvents(t *testing.T) {
 		f := r.function(t, "test_scale")
 		out := make([]byte, 4*n)
 		do(t, r.stream.Upload(x, bytesOf(slices.Repeat([]float32{2}, n))), r.scale(f, y, x, 2, n), r.stream.Record(e),
-			other.Wait(e), other.Copy(x, y, 4*n), other.Download(out, x), other.Record(late), late.Synchronize())
+			e.Synchronize(), other.Copy(x, y, 4*n), other.Download(out, x), other.Record(late), late.Synchronize())
 		if got := floatsOf(out); got[0] != 4 || got[n-1] != 4 {
 			t.Fatalf("seed %d: %v", seed, got)
 		}
@@ -363,7 +363,7 @@ func TestFailureEndsWaiting(t *testing.T) {
 		// Each of these may be the one that says so.
 		err = r.scale(r.function(t, "test_scale"), x, x, 1, 1)
 		for _, call := range []func() error{
-			func() error { return r.stream.Record(e) }, func() error { return other.Wait(e) }, e.Synchronize, other.Synchronize, r.ctx.Synchronize,
+			func() error { return r.stream.Record(e) }, e.Synchronize, other.Synchronize, r.ctx.Synchronize,
 		} {
 			err = errors.Join(err, call())
 		}

@@ -38,7 +38,6 @@ const (
 	CodeInvalidPTX        Code = 218
 	CodeContextDestroyed  Code = 709
 	CodeLaunchFailed      Code = 719
-	CodeUpdateFailure     Code = 910
 )
 
 // Error is a call that the driver refused, or failed to do.

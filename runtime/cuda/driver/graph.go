@@ -81,24 +81,6 @@ func (g *Graph) Instantiate() (*Exec, error) {
 	return x, nil
 }
 
-// Update gives the work the arguments of g, a graph of the same kernels in the same
-// order. Done tells whether that was possible; where not, instantiate g.
-func (x *Exec) Update(g *Graph) (done bool, err error) {
-	var info struct {
-		result              int32
-		errorNode, fromNode uintptr
-	}
-	p := &x.c.d.fn.graphExecUpdate
-	switch r := x.c.code(p, x.handle, g.handle, uintptr(unsafe.Pointer(&info))); r {
-	case 0:
-		return true, nil
-	case CodeUpdateFailure:
-		return false, nil
-	default:
-		return false, x.c.d.fail(p, r)
-	}
-}
-
 // Launch queues all of the graph's work on a stream, by one call.
 func (x *Exec) Launch(s *Stream) error {
 	if x.handle == 0 {

@@ -159,11 +159,6 @@ func (s *Stream) Record(e *Event) error {
 	return s.do(&s.c.d.fn.eventRecord, e.handle, s.handle)
 }
 
-// Wait has the stream's later work wait for the event, as it was last recorded.
-func (s *Stream) Wait(e *Event) error {
-	return s.do(&s.c.d.fn.streamWaitEvent, s.handle, e.handle, 0)
-}
-
 // Synchronize waits until the device has come by.
 func (e *Event) Synchronize() error { return e.c.call(&e.c.d.fn.eventSynchronize, e.handle) }
 
