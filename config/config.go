@@ -487,6 +487,9 @@ func (c *Config) Encode(w io.Writer) error {
 // Write writes the complete configuration to a file, atomically. [Read] reads it.
 func (c *Config) Write(path string) error { return atomicfile.Write(path, c.Encode) }
 
+// Source says where the value of an option comes from: the comment of a file, or --set.
+func (c *Config) Source(key string) string { return c.sources[Canonical(key)] }
+
 // hashSkips are the options that a run may go on with other values of.
 var hashSkips = map[string]bool{"train.threads": true, "train.device": true, "train.checkpoint_every": true}
 

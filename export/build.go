@@ -67,6 +67,9 @@ type BuildOptions struct {
 	// WithColumns writes the classifier behind the preparation of columns in one more file.
 	WithColumns bool
 	Metrics     map[string]float64
+	// Temperature is what Module divides logits by to calibrate probabilities; 0 where it
+	// does not. It goes into the manifest and the files' metadata.
+	Temperature float64
 	// Files are written beside the models, such as refined_edges.csv, by name.
 	Files map[string][]byte
 
@@ -444,6 +447,9 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 	}
 	if m.task != "node-embedding" && m.task != "edge-scoring" {
 		md["class_labels"] = text(o.Classes)
+		if o.Temperature != 0 {
+			md["temperature"] = strconv.FormatFloat(o.Temperature, 'g', -1, 64)
+		}
 	}
 	body, reads := m.fn.Body, onnx.GraphArg(m.fn) != nil
 	if m.parts != nil {
@@ -506,7 +512,7 @@ func (o *BuildOptions) manifest(models []built) *manifest.Manifest {
 		SchemaVersion: manifest.Version, Generator: "gsrc", Version: o.Version, Model: o.Model,
 		Inductive: o.inductive(), Lowering: o.Lowering, Opset: o.Opset, IRVersion: int(onnx.IRVersion(o.Opset)), SparseX: o.SparseX, Symmetrize: o.Symmetrize, Precision: o.Precision,
 		NumFeatures: int(o.Sample.X.Shape[1]), Classes: o.Classes, Dataset: o.Dataset, ConfigHash: o.ConfigHash, Columns: o.Columns,
-		Metrics: finiteMetrics(o.Metrics), Models: map[string]manifest.ModelInfo{}, Files: map[string]manifest.FileInfo{}, Verified: !o.Unverified,
+		Metrics: finiteMetrics(o.Metrics), Temperature: o.Temperature, Models: map[string]manifest.ModelInfo{}, Files: map[string]manifest.FileInfo{}, Verified: !o.Unverified,
 	}
 	if m.Classes == nil {
 		m.Classes = []string{}

@@ -53,6 +53,8 @@ type BuildOptions struct {
 	ExternalData int
 	// Data is where the training data are now, if not where they were.
 	Data string
+	// Uncalibrated leaves probabilities the softmax of the logits as trained.
+	Uncalibrated bool
 	// Unverified writes the export without running it in onnxruntime; the
 	// manifest says so.
 	Unverified bool
@@ -109,6 +111,13 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	}
 	t := r.Trained
 	module := exported(t)
+	c := r.Result.Calibration
+	if o.Uncalibrated {
+		c = nil
+	}
+	if c != nil {
+		module = models.Temper(module, c.Temperature)
+	}
 	if f := module.Func("encode"); info.Directed && f != nil && t.Module.Func(models.EncodeJudging) != nil {
 		return b, nil, errors.New("the model was trained on a directed graph, whose edges it judges by evidence regardless of their directions, and an export would judge by these: train it on data that are read without --directed, or with --set model.edges.judge=embedding")
 	}
@@ -124,6 +133,10 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	}
 	if r.Result.TestAcc != nil {
 		b.Metrics["test_acc"] = *r.Result.TestAcc
+	}
+	if c != nil {
+		b.Temperature = c.Temperature
+		b.Metrics["calibration_error"], b.Metrics["calibration_error_uncalibrated"] = c.After, c.Before
 	}
 	constants = map[string]float32{}
 	if x := t.Refined; x != nil && !x.Raw {

@@ -170,6 +170,9 @@ func Prepare(o TrainOptions) (*Setup, error) {
 			return nil, err
 		}
 	}
+	if err := o.guess(t.Info(), defaults, c); err != nil {
+		return nil, err
+	}
 	if m == nil {
 		m, err = t.Module(o.Model, c)
 	}
@@ -183,6 +186,54 @@ func Prepare(o TrainOptions) (*Setup, error) {
 		}
 	}
 	return s, s.warnUnread(o.Warn)
+}
+
+// imbalanced is how many times as many nodes the largest class has as the smallest, from
+// which on classes of a table are made to count alike.
+const imbalanced = 10
+
+// guess sets the class weights for tables whose classes are of very different sizes, unless
+// the options do.
+func (o *TrainOptions) guess(info train.TaskInfo, model string, c *config.Config) error {
+	const key = "model.class_weights"
+	if info.Columns == nil || c.Model.ClassWeights != "none" || models.IsFile(o.Model) {
+		return nil
+	}
+	plain, err := config.Load(model, info.Name, "", nil)
+	if err != nil {
+		return err
+	}
+	if c.Source(key) != plain.Source(key) { // it was set
+		return nil
+	}
+	count := make([]int, info.Classes)
+	for _, k := range info.Labels {
+		if k >= 0 {
+			count[k]++
+		}
+	}
+	least, most := -1, -1
+	for k, n := range count {
+		if n > 0 && (least < 0 || n < count[least]) {
+			least = k
+		}
+		if most < 0 || n > count[most] {
+			most = k
+		}
+	}
+	if least < 0 || count[most] < imbalanced*count[least] {
+		return nil
+	}
+	if o.Note != nil {
+		name := func(k int) string {
+			if info.ClassNames != nil {
+				return fmt.Sprintf("%q", info.ClassNames[k])
+			}
+			return fmt.Sprint(k)
+		}
+		o.Note(fmt.Sprintf("classes are of very different sizes (%s: %d %ss, %s: %d): every class counts alike in training; --set model.class_weights=none says otherwise", name(least), count[least], info.Item, name(most), count[most]))
+	}
+	return c.SetValue(key, "balanced", "classes are of very different sizes")
 }
 
 // Task is what is predicted of the data.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/metrics"
+	"github.com/gsrc-dev/gsrc/models"
 )
 
 // Result is the outcome of a run; its JSON form is the line that gsrc train
@@ -45,6 +46,11 @@ type Result struct {
 	// Test is null where TestAcc is.
 	Val  *metrics.Report `json:"val"`
 	Test *metrics.Report `json:"test"`
+
+	// Calibration is the temperature that an export divides logits by; null where it
+	// does not differ from 1, the split has too few validation nodes, or the program does
+	// something else with its logits.
+	Calibration *Calibration `json:"calibration,omitempty"`
 
 	// Scale is what the figures are held against, and Warnings says in a sentence each what
 	// is doubtful about them.
@@ -150,9 +156,13 @@ func (t *trainer) finish() (*Result, error) {
 	if len(judged) == 0 {
 		judged = t.split.Val
 	}
+	v := verdict{&t.info, t.split}
 	res.Scale = &Scale{}
-	res.Scale.MajorityClass, res.Scale.Majority = t.majority(judged)
-	res.Warnings = t.warnings(res, predicted, judged)
+	res.Scale.MajorityClass, res.Scale.Majority = v.majority(judged)
+	res.Warnings = v.warnings(res, predicted, judged)
+	if models.CanTemper(t.module) {
+		res.Calibration = v.calibrate(logits.F32, probs.F32, predicted)
+	}
 	run.Logits = append([]float32(nil), logits.F32...)
 	run.Probabilities = append([]float32(nil), probs.F32...)
 	learned := run.Refined

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/metrics"
 )
@@ -70,9 +71,15 @@ func (r *Result) judged() *metrics.Report {
 	return r.Val
 }
 
+// verdict looks at a result.
+type verdict struct {
+	info  *TaskInfo
+	split data.Split
+}
+
 // majority returns the most frequent class of the training nodes, the first of equal ones,
 // and its share of the judged nodes in percent.
-func (t *trainer) majority(judged []int32) (class int, acc float64) {
+func (t *verdict) majority(judged []int32) (class int, acc float64) {
 	count := make([]int, t.info.Classes)
 	for _, v := range t.split.Train {
 		count[t.info.Labels[v]]++
@@ -103,7 +110,7 @@ const (
 
 // warnings says in a sentence each what a reader of the result would want to know first.
 // predicted are the classes of all nodes, judged those that res.judged is of.
-func (t *trainer) warnings(res *Result, predicted, judged []int32) (list []string) {
+func (t *verdict) warnings(res *Result, predicted, judged []int32) (list []string) {
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	r, part := res.judged(), "test"
 	if res.Test == nil {
@@ -164,7 +171,7 @@ func neverPredicted(predicted, labels, judged []int32, classes int) (out unpredi
 	return out
 }
 
-func (t *trainer) neverPredictedText(missing unpredicted) string {
+func (t *verdict) neverPredictedText(missing unpredicted) string {
 	const most = 5
 	var names []string
 	for _, x := range missing[:min(most, len(missing))] {
@@ -181,7 +188,7 @@ func (t *trainer) neverPredictedText(missing unpredicted) string {
 }
 
 // className is what the data call a class.
-func (t *trainer) className(class int) string {
+func (t *verdict) className(class int) string {
 	if t.info.ClassNames != nil {
 		return fmt.Sprintf("%q", t.info.ClassNames[class])
 	}

@@ -40,7 +40,7 @@ func TestWarnings(t *testing.T) {
 			[]string{"the edges add nothing here: without them mlp has AUC 79.8 %, this model 80.0 %"}},
 		{"useful edges", sound, Result{Val: report(95, 90, 80), Test: report(95, 90, 80), Scale: &Scale{NoEdges: &Baseline{Model: "mlp", Accuracy: 96, AUC: auc(79)}}}, nil},
 	} {
-		tr := &trainer{info: TaskInfo{Labels: labels, Classes: 2, ClassNames: []string{"stayed", "left"}, Item: "node"}}
+		tr := &verdict{info: &TaskInfo{Labels: labels, Classes: 2, ClassNames: []string{"stayed", "left"}, Item: "node"}}
 		for i := range n {
 			if i < n/2 {
 				tr.split.Test = append(tr.split.Test, int32(i))
@@ -71,7 +71,7 @@ func TestResultHasScale(t *testing.T) {
 		t.Errorf("%+v", res.Scale)
 	}
 	split := data.Split{Train: []int32{0}, Val: []int32{1}}
-	tr := &trainer{info: TaskInfo{Labels: []int32{2, 2}, Classes: 3}, split: split}
+	tr := &verdict{info: &TaskInfo{Labels: []int32{2, 2}, Classes: 3}, split: split}
 	if class, acc := tr.majority(split.Val); class != 2 || acc != 100 {
 		t.Errorf("the majority is class %d with %v %%", class, acc)
 	}

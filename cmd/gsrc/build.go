@@ -21,20 +21,21 @@ import (
 
 // buildFlags are those of a build of a run.
 type buildFlags struct {
-	out         string
-	triton      string
-	lowering    onnx.Lowering
-	noWeight    bool
-	sparseX     bool
-	symmetrize  bool
-	pipeline    export.PipelineMode
-	withColumns bool
-	opset       int
-	fp16, int8  bool
-	external    int
-	unverified  bool
-	testCases   bool
-	provider    ort.Provider
+	out          string
+	triton       string
+	lowering     onnx.Lowering
+	noWeight     bool
+	sparseX      bool
+	symmetrize   bool
+	pipeline     export.PipelineMode
+	withColumns  bool
+	opset        int
+	fp16, int8   bool
+	external     int
+	uncalibrated bool
+	unverified   bool
+	testCases    bool
+	provider     ort.Provider
 }
 
 func (a *app) buildCommand() *cobra.Command {
@@ -64,7 +65,7 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 				return err
 			}
 			if compile.emit == "ir" || compile.emit == "dot" {
-				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "symmetrize", "pipeline", "with-columns", "opset", "fp16", "int8", "external-data", "unverified", "test-cases", "provider", "triton"} {
+				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "symmetrize", "pipeline", "with-columns", "opset", "fp16", "int8", "external-data", "uncalibrated", "unverified", "test-cases", "provider", "triton"} {
 					if c.Flags().Changed(name) {
 						return usage("--%s is for the export of a run; with --emit %s the program goes to standard output", name, compile.emit)
 					}
@@ -93,6 +94,7 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 	flags.BoolVar(&f.fp16, "fp16", false, "store weights in fp16, half the size; sums stay in float32")
 	flags.BoolVar(&f.int8, "int8", false, "store and multiply the weights of linear layers in 8 bits, a quarter of the size; what goes into them is rounded too")
 	parsedFlag(flags, &f.external, "external-data", fmt.Sprintf("%dMiB", onnx.DefaultExternalData>>20), parseExternal, "weights of at least this size go to a file beside their model, such as encoder.data: bytes, KiB, MiB or GiB, or none for one file")
+	flags.BoolVar(&f.uncalibrated, "uncalibrated", false, "leave probabilities the softmax of the logits as they were trained")
 	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
 	flags.BoolVar(&f.testCases, "test-cases", false, "carry the test data of every graph of the check, and of faulty ones, for checks in other runtimes (conformance/)")
 	parsedFlag(flags, &f.provider, "provider", string(ort.CPU), ort.ParseProvider, "verify the export on cpu, auto or cuda")
@@ -155,7 +157,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	}
 	a.unchecked(run.Unchecked())
 	ctx := c.Context()
-	o := gsrc.BuildOptions{Lowering: f.lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: f.pipeline, WithColumns: f.withColumns, Opset: f.opset, Precision: precision, ExternalData: f.external, Unverified: f.unverified, TestCases: f.testCases, Data: dataPath, Log: a.logf}
+	o := gsrc.BuildOptions{Lowering: f.lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: f.pipeline, WithColumns: f.withColumns, Opset: f.opset, Precision: precision, ExternalData: f.external, Uncalibrated: f.uncalibrated, Unverified: f.unverified, TestCases: f.testCases, Data: dataPath, Log: a.logf}
 	_, err = run.Build(ctx, f.out, o)
 	var missing *ort.NotFoundError
 	if errors.Is(err, ort.ErrNoCgo) || errors.As(err, &missing) {

@@ -216,6 +216,9 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 	if e := res.Test; e != nil {
 		b.WriteString("  test: " + quality(e) + "\n")
 	}
+	if k := res.Calibration; k != nil {
+		fmt.Fprintf(&b, "  calibrated by temperature %.3g, fitted on %d validation nodes: calibration error of %d others from %.3f to %.3f (gsrc build exports these probabilities)\n", k.Temperature, k.Fitted, k.Measured, k.Before, k.After)
+	}
 	if text := besides(res.Scale); text != "" {
 		b.WriteString("  beside it: " + text + "\n")
 	}

@@ -65,6 +65,9 @@ type Manifest struct {
 	Dataset     string             `json:"dataset"`
 	ConfigHash  string             `json:"config_hash"`
 	Metrics     map[string]float64 `json:"metrics"`
+	// Temperature is what logits are divided by where probabilities are made of them, to
+	// calibrate these; absent where they are not.
+	Temperature float64 `json:"temperature,omitempty"`
 	// Columns say how the columns of x are made of those of a table, by their names;
 	// absent where the training data had no names for them.
 	Columns *schema.Schema `json:"columns,omitempty"`
