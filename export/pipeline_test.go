@@ -79,15 +79,7 @@ func TestPipeline(t *testing.T) {
 
 // judged makes a model's edges weigh what speaks for them.
 func judged(o *BuildOptions) {
-	mo := models.Default()
-	mo.Features, mo.Classes, mo.Encoder.Hidden, mo.Encoder.Projection, mo.Hidden = onnxtest.Features, 4, 5, 5, onnxtest.Features
-	mo.Edges.Judge = models.JudgeAttributes
-	model, err := models.Lookup("ecl-gsr")
-	if err != nil {
-		panic(err)
-	}
-	o.Module = model.Build(mo)
-	o.Params = onnxtest.Params(o.Module)
+	judgedBy(o, models.JudgeAttributes)
 	o.Refinement.Judged = true
 	w := onnxtest.RandomFloats("evidence", int(o.Sample.Edges.Shape[1]))
 	for i := range w {
@@ -97,17 +89,22 @@ func judged(o *BuildOptions) {
 	o.Sample.EdgeWeights = &t
 }
 
-// byEvidence has a model judge edges by evidence from several sources.
-func byEvidence(o *BuildOptions) {
+// judgedBy makes the model one that judges edges so.
+func judgedBy(o *BuildOptions, judge string) {
 	mo := models.Default()
 	mo.Features, mo.Classes, mo.Encoder.Hidden, mo.Encoder.Projection, mo.Hidden = onnxtest.Features, 4, 5, 5, onnxtest.Features
-	mo.Edges.Judge = models.JudgeEvidence
+	mo.Edges.Judge = judge
 	model, err := models.Lookup("ecl-gsr")
 	if err != nil {
 		panic(err)
 	}
 	o.Module = model.Build(mo)
 	o.Params = onnxtest.Params(o.Module)
+}
+
+// byEvidence has a model judge edges by evidence from several sources.
+func byEvidence(o *BuildOptions) {
+	judgedBy(o, models.JudgeEvidence)
 	for name, p := range o.Params {
 		if strings.HasSuffix(name, ".share") {
 			p[0] = 0.1

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"context"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -17,10 +16,7 @@ func TestStepsAllocateNothing(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties the scheduler's caches
 	ds := synthetic(t, 1)
 	for _, c := range []struct{ model, function string }{{"gcn", "train"}, {"mlp", "train"}, {"grand", "train"}, {"acm", "train"}, {"gcnii", "train"}, {"sage", "train"}, {"gin", "train"}, {"linear", "train"}, {"gat", "train"}, {"ecl-gsr", "pretrain"}, {"ecl-gsr", "fit"}, {"ecl-gsr", "joint"}} {
-		tr, err := newTrainer(context.Background(), Job{Model: c.model, Task: Nodes(ds)}, configure(t, c.model, "train.threads=3"), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := started(t, Job{Model: c.model, Task: Nodes(ds)}, configure(t, c.model, "train.threads=3"), Options{})
 		p := tr.steps.(*nodeSteps)
 		if c.model == "ecl-gsr" {
 			if err := p.begin(); err != nil {
@@ -81,10 +77,7 @@ func TestResamplingAllocatesNothing(t *testing.T) {
 		{"fan-out", []string{"train.refresh_every=0", "train.sampler=edges", "train.batch_edges=16", "train.fanout=2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tr, err := newTrainer(context.Background(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr", append(c.sets, "train.joint_every=1", "train.threads=3")...), Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tr := started(t, Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr", append(c.sets, "train.joint_every=1", "train.threads=3")...), Options{})
 			defer tr.close()
 			p := tr.steps.(*nodeSteps)
 			if err := p.begin(); err != nil {
@@ -124,10 +117,7 @@ func BenchmarkResample(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	tr, err := newTrainer(context.Background(), Job{Model: "ecl-gsr", Task: Nodes(dataset(b, "planetoid/cora"))}, cfg, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	tr := started(b, Job{Model: "ecl-gsr", Task: Nodes(dataset(b, "planetoid/cora"))}, cfg, Options{})
 	defer tr.close()
 	p := algorithm1{tr, tr.steps.(refiner)}
 	if err := p.refresh(); err != nil {

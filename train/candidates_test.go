@@ -1,7 +1,6 @@
 package train
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -16,10 +15,7 @@ func TestProposedCandidates(t *testing.T) {
 	ds := synthetic(t, 1)
 	choose := func(sets ...string) *graph.Candidates {
 		t.Helper()
-		tr, err := newTrainer(context.Background(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr", append([]string{"model.edges.judge=evidence", "candidates.k=3", "candidates.mutual=false"}, sets...)...), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := started(t, Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr", append([]string{"model.edges.judge=evidence", "candidates.k=3", "candidates.mutual=false"}, sets...)...), Options{})
 		defer tr.close()
 		p := tr.steps.(*nodeSteps)
 		if err := p.begin(); err != nil {

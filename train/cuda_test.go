@@ -172,10 +172,7 @@ func TestCUDAReplaysBatchesOfGraphs(t *testing.T) {
 				t.Errorf("%s: the loss of step %d is %g, on the CPU %g", model, i, got[i], w)
 			}
 		}
-		tr, err := newTrainer(context.Background(), Job{Model: model, Task: Graphs(shapes(t, 70))}, graphConfig(t, model, sets...), Options{Device: cuda.Planner})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := started(t, Job{Model: model, Task: Graphs(shapes(t, 70))}, graphConfig(t, model, sets...), Options{Device: cuda.Planner})
 		f, err := tr.job.Task.Forecast(cuda.Planner, tr.prog.Module, tr.cfg, tr.split)
 		tr.close()
 		if err != nil {
@@ -197,10 +194,7 @@ func predicted(t *testing.T, model string, sets []string) int {
 // forecast is that of a run on a GPU.
 func forecast(t *testing.T, model string, sets ...string) *Forecast {
 	t.Helper()
-	tr, err := newTrainer(context.Background(), Job{Model: model, Task: Nodes(synthetic(t, 1))}, configure(t, model, sets...), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := started(t, Job{Model: model, Task: Nodes(synthetic(t, 1))}, configure(t, model, sets...), Options{})
 	defer tr.close()
 	f, err := tr.job.Task.Forecast(cuda.Planner, tr.prog.Module, tr.cfg, tr.split)
 	if err != nil {

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"context"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/graph"
@@ -13,10 +12,7 @@ func TestCandidatesMayVanish(t *testing.T) {
 	ds := synthetic(t, 1)
 	for name, d := range map[string]runtime.Device{"cpu": nil, "remote": remote(t)} {
 		t.Run(name, func(t *testing.T) {
-			tr, err := newTrainer(context.Background(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr"), Options{Device: d})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tr := started(t, Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr"), Options{Device: d})
 			defer tr.close()
 			p := tr.steps.(*nodeSteps)
 			for _, g := range []*graph.Graph{ds.Graph.Undirected(), {N: ds.Graph.N}} {

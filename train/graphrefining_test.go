@@ -146,10 +146,7 @@ func TestGraphRefiningAllocatesNothing(t *testing.T) {
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for _, every := range []string{"0", "1"} {
-		tr, err := newTrainer(context.Background(), Job{Model: "ecl-gsr", Task: Graphs(shapes(t, 70))}, graphConfig(t, "ecl-gsr", "train.joint_every="+every, "train.refresh_every=0"), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := started(t, Job{Model: "ecl-gsr", Task: Graphs(shapes(t, 70))}, graphConfig(t, "ecl-gsr", "train.joint_every="+every, "train.refresh_every=0"), Options{})
 		p := algorithm1{tr, tr.steps.(refiner)}
 		epoch := 0
 		step := func() {
@@ -189,10 +186,7 @@ func TestClassWeightsOfGraphs(t *testing.T) {
 	for g := range c.Labels {
 		c.Labels[g] = int32(g % 5 / 4) // one in five
 	}
-	tr, err := newTrainer(context.Background(), Job{Model: "gin", Task: Graphs(c)}, graphConfig(t, "gin", "model.class_weights=balanced"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := started(t, Job{Model: "gin", Task: Graphs(c)}, graphConfig(t, "gin", "model.class_weights=balanced"), Options{})
 	defer tr.close()
 	p := tr.steps.(*graphSteps)
 	sum := [2]float64{}
@@ -230,20 +224,8 @@ func TestGraphForecastHolds(t *testing.T) {
 		c := shapes(t, 300)
 		cfg := graphConfig(t, model, "model.hidden=64", "train.batch_graphs=150", "train.epochs=4", "train.pretrain_steps=4", "train.joint_every=3", "model.encoder.hidden=64", "model.encoder.projection=32")
 		before := heap()
-		tr, err := newTrainer(context.Background(), Job{Model: model, Task: Graphs(c)}, cfg, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := tr.job.Task.Forecast(nil, tr.prog.Module, cfg, tr.split)
-		if err != nil {
-			t.Fatal(err)
-		}
-		own := 0 // of the forecast, what was there before
-		for _, p := range f.Parts {
-			if p.Name == "data set" {
-				own = p.Bytes
-			}
-		}
+		tr := started(t, Job{Model: model, Task: Graphs(c)}, cfg, Options{})
+		f, own := forecastOf(t, tr)
 		if err := tr.run(); err != nil {
 			t.Fatal(err)
 		}

@@ -159,10 +159,7 @@ func TestGraphStepsAllocateNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	tr, err := newTrainer(context.Background(), Job{Model: "gcn", Task: Graphs(shapes(t, 70))}, graphConfig(t, "gcn"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := started(t, Job{Model: "gcn", Task: Graphs(shapes(t, 70))}, graphConfig(t, "gcn"), Options{})
 	defer tr.close()
 	p := tr.steps
 	f, err := tr.prog.function("train")
@@ -187,10 +184,7 @@ func TestGraphStepsAllocateNothing(t *testing.T) {
 
 // Learning rates halve; what batch normalisation has seen is kept.
 func TestSchedule(t *testing.T) {
-	tr, err := newTrainer(context.Background(), Job{Model: "gcn", Task: Graphs(shapes(t, 70))}, graphConfig(t, "gcn", "train.lr=0.5", "train.halve_lr_every=3"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := started(t, Job{Model: "gcn", Task: Graphs(shapes(t, 70))}, graphConfig(t, "gcn", "train.lr=0.5", "train.halve_lr_every=3"), Options{})
 	defer tr.close()
 	for epoch, want := range []float64{0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125} {
 		if tr.optim.Halve(epoch, tr.cfg.Train.HalveLREvery); tr.optim.Groups["classifier"].LR != want {

@@ -47,6 +47,31 @@ func configure(t testing.TB, model string, sets ...string) *config.Config {
 	return cfg
 }
 
+// started returns a trainer that has not begun.
+func started(t testing.TB, job Job, cfg *config.Config, opts Options) *trainer {
+	t.Helper()
+	tr, err := newTrainer(context.Background(), job, cfg, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// forecastOf returns what a trainer will hold, and what of that was there before it.
+func forecastOf(t testing.TB, tr *trainer) (f *Forecast, before int) {
+	t.Helper()
+	f, err := tr.job.Task.Forecast(nil, tr.prog.Module, tr.cfg, tr.split)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range f.Parts {
+		if p.Name == "data set" {
+			before = p.Bytes
+		}
+	}
+	return f, before
+}
+
 func run(t testing.TB, model string, ds *data.Dataset, opts Options, sets ...string) *Result {
 	t.Helper()
 	res, err := Train(context.Background(), Job{Model: model, Task: Nodes(ds)}, configure(t, model, sets...), opts)

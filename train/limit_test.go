@@ -82,10 +82,7 @@ func TestBoundsEncloseTheForecast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr, err := newTrainer(context.Background(), Job{Model: sets[0], Task: Nodes(ds)}, cfg, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := started(t, Job{Model: sets[0], Task: Nodes(ds)}, cfg, Options{})
 		least, most, _ := tr.bounds()
 		f, err := tr.job.Task.Forecast(nil, tr.prog.Module, cfg, tr.split)
 		tr.close()

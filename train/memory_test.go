@@ -1,7 +1,6 @@
 package train
 
 import (
-	"context"
 	"fmt"
 	goruntime "runtime"
 	"strings"
@@ -67,21 +66,9 @@ func TestForecastHolds(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := heap()
-			tr, err := newTrainer(context.Background(), Job{Model: c.model, Task: Nodes(ds)}, cfg, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tr := started(t, Job{Model: c.model, Task: Nodes(ds)}, cfg, Options{})
 			defer tr.close()
-			f, err := tr.job.Task.Forecast(nil, tr.prog.Module, cfg, tr.split)
-			if err != nil {
-				t.Fatal(err)
-			}
-			own := 0 // of the forecast, what was there before
-			for _, p := range f.Parts {
-				if p.Name == "data set" {
-					own = p.Bytes
-				}
-			}
+			f, own := forecastOf(t, tr)
 			held := measure(t, tr) - before + own
 			t.Logf("predicted %.2f MiB in phase %s, measured %.2f: ratio %.3f", mib(f.Peak), f.Phase, mib(held), float64(f.Peak)/float64(held))
 			for _, p := range f.Parts {
@@ -117,15 +104,9 @@ func TestForecastFunctions(t *testing.T) {
 		{"ecl-gsr", []string{"train.sampler=edges"}, "pretrain fit joint encode probability refine classify"},
 	} {
 		cfg := configure(t, c.model, c.sets...)
-		tr, err := newTrainer(context.Background(), Job{Model: c.model, Task: Nodes(ds)}, cfg, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := started(t, Job{Model: c.model, Task: Nodes(ds)}, cfg, Options{})
 		defer tr.close()
-		f, err := tr.job.Task.Forecast(nil, tr.prog.Module, cfg, tr.split)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f, _ := forecastOf(t, tr)
 		var names []string
 		for _, x := range f.Functions {
 			names = append(names, x.Name)

@@ -493,10 +493,7 @@ func TestNonFinite(t *testing.T) {
 			t.Errorf("%s %v: error %v", c.model, c.sets, err)
 		}
 		// The checkpoint that stays is finite.
-		tr, err := newTrainer(context.Background(), Job{Model: c.model, Task: Nodes(ds)}, configure(t, c.model, c.sets...), Options{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := started(t, Job{Model: c.model, Task: Nodes(ds)}, configure(t, c.model, c.sets...), Options{Dir: dir})
 		if err := tr.restore(filepath.Join(dir, checkpoint.CheckpointFile)); err != nil {
 			t.Error(err)
 		}

@@ -31,17 +31,7 @@ func TestNearestSearch(t *testing.T) {
 		x := b.input("h", "", float32Type, named("num_nodes"), fixed(f))
 		k := b.input("k", "", Int64Type, fixed(1))
 		got := (&search{b: b, nodes: b.sizeOf(x, 0)}).nearest(x, k)
-		for name, v := range map[string]tensor{"rows": got.rows, "idx": got.idx} {
-			if err := b.reserve(name); err != nil {
-				t.Fatal(err)
-			}
-			b.output(v, name, "")
-		}
-		data, err := Marshal(b.finish(ModelOptions{}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := onnxtest.Open(t, data, 2)
+		s := opened(t, b, map[string]tensor{"rows": got.rows, "idx": got.idx})
 		for _, k := range []int{0, 1, 12, 100} {
 			out := onnxtest.Run(t, s, map[string]ort.Tensor{"h": ort.Float32s(h[:rows*f], int64(rows), f), "k": ort.Int64s([]int64{int64(k)}, 1)})
 			want, _ := graph.KNN(pool, h[:rows*f], rows, f, k)

@@ -57,25 +57,11 @@ func TestFileOptions(t *testing.T) {
 		for _, o := range options {
 			t.Run(fmt.Sprintf("%s/%s/%s/sparse=%v/opset=%d", model.name, model.fn, o.Lowering, o.SparseX, o.Opset), func(t *testing.T) {
 				s := onnxtest.Open(t, written(t, m, fn, o), 1)
-				forward := Interpreter(m, onnxtest.Params(m), onnxtest.Constants(fn))
 				for _, g := range onnxtest.Graphs() {
 					if g.N > 300 {
 						continue
 					}
-					in := testInputs(fn, g, true)
-					want, err := forward(model.fn, in)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if GraphArg(fn) != nil {
-						in = withTables(t, o.Lowering, g, in)
-					}
-					if o.SparseX {
-						in = maps.Clone(in)
-						if err := AddSparse(in); err != nil {
-							t.Fatal(err)
-						}
-					}
+					in, want := expected(t, m, fn, g, o)
 					onnxtest.Compare(t, g.Name, onnxtest.Run(t, s, in), want)
 				}
 			})
@@ -258,4 +244,22 @@ func TestChecker(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), python, args...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// expected returns the inputs of a model that is written so, and what it is to give.
+func expected(t *testing.T, m *ir.Module, fn *ir.Func, g *onnxtest.Graph, o ModelOptions) (in, want map[string]ort.Tensor) {
+	t.Helper()
+	in = testInputs(fn, g, true)
+	want, err := Interpreter(m, onnxtest.Params(m), onnxtest.Constants(fn))(fn.Name, in)
+	if err == nil && GraphArg(fn) != nil {
+		in = withTables(t, o.Lowering, g, in)
+	}
+	if err == nil && o.SparseX {
+		in = maps.Clone(in)
+		err = AddSparse(in)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in, want
 }

@@ -133,22 +133,7 @@ func TestQuantizedModels(t *testing.T) {
 				continue
 			}
 			s := onnxtest.Open(t, written(t, m, fn, o), 1)
-			forward := Interpreter(m, onnxtest.Params(m), onnxtest.Constants(fn))
-			g := onnxtest.Graphs()[6]
-			in := testInputs(fn, g, true)
-			want, err := forward(model.fn, in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if GraphArg(fn) != nil {
-				in = withTables(t, o.Lowering, g, in)
-			}
-			if o.SparseX {
-				in = maps.Clone(in)
-				if err := AddSparse(in); err != nil {
-					t.Fatal(err)
-				}
-			}
+			in, want := expected(t, m, fn, onnxtest.Graphs()[6], o)
 			got := onnxtest.Run(t, s, in)
 			for name := range want {
 				most, largest := 0.0, 0.0

@@ -18,17 +18,7 @@ func TestSymmetrize(t *testing.T) {
 	index := b.input(InputEdgeIndex, "", Int64Type, fixed(2), named("num_edges"))
 	w := b.input(InputEdgeWeight, "", float32Type, named("num_edges"))
 	l, weight := newEdgeList(b, index, b.sizeOf(x, 0), named("num_nodes")).symmetric(&w)
-	for name, v := range map[string]tensor{"src": l.src, "dst": l.dst, "w": *weight} {
-		if err := b.reserve(name); err != nil {
-			t.Fatal(err)
-		}
-		b.output(v, name, "")
-	}
-	data, err := Marshal(b.finish(ModelOptions{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := onnxtest.Open(t, data, 2)
+	s := opened(t, b, map[string]tensor{"src": l.src, "dst": l.dst, "w": *weight})
 	graphs := onnxtest.Graphs()
 	r := rng.New(5, "one direction")
 	for _, g := range onnxtest.Graphs() { // and with some directions left out
@@ -72,4 +62,20 @@ func TestSymmetrize(t *testing.T) {
 	if _, _, err := Symmetrize(2, ort.Int64s([]int64{0, 2}, 2, 1), nil); err == nil || !strings.Contains(err.Error(), "outside the nodes") {
 		t.Errorf("a node that is not there: %v", err)
 	}
+}
+
+// opened opens a graph that gives these tensors, by two threads.
+func opened(t *testing.T, b *builder, outputs map[string]tensor) *ort.Session {
+	t.Helper()
+	for name, v := range outputs {
+		if err := b.reserve(name); err != nil {
+			t.Fatal(err)
+		}
+		b.output(v, name, "")
+	}
+	data, err := Marshal(b.finish(ModelOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return onnxtest.Open(t, data, 2)
 }

@@ -3,10 +3,12 @@
 package archtest
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -121,66 +123,64 @@ func complaint(from *room, path string) string {
 	return "may import " + strings.Join(append([]string{"the leaves"}, from.may...), ", ")
 }
 
-func TestImportsKeepToTheRooms(t *testing.T) {
-	root := filepath.Join("..", "..")
+// eachFile calls f for the Go files of the repository that are wanted, by their paths
+// below its root. There must be as many as least.
+func eachFile(t *testing.T, least int, wanted func(path string) bool, mode parser.Mode, f func(path string, set *token.FileSet, file *ast.File)) {
+	t.Helper()
 	files := 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS(filepath.Join("..", "..")), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
-			if name := d.Name(); rel != "." && (strings.ContainsAny(name[:1], "._") || name == "testdata") {
+			if name := d.Name(); path != "." && (strings.ContainsAny(name[:1], "._") || name == "testdata") {
 				return fs.SkipDir
 			}
 			return nil
 		}
-		// Tests compare rooms with each other and may reach further.
-		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		folder := "."
-		if i := strings.LastIndex(rel, "/"); i >= 0 {
-			folder = rel[:i]
-		}
-		from := roomOf(folder)
-		if from == nil {
-			t.Errorf("%s is in no room: give its folder a line in this test and in docs/architecture.md", rel)
+		if !strings.HasSuffix(path, ".go") || !wanted(path) {
 			return nil
 		}
 		files++
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, filepath.Join("..", "..", path), nil, mode)
+		if err == nil {
+			f(path, set, file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < least {
+		t.Fatalf("only %d files were looked at", files)
+	}
+}
+
+func isTest(path string) bool { return strings.HasSuffix(path, "_test.go") }
+
+func TestImportsKeepToTheRooms(t *testing.T) {
+	// Tests compare rooms with each other and may reach further.
+	noTest := func(path string) bool { return !isTest(path) }
+	eachFile(t, len(rooms), noTest, parser.ImportsOnly, func(name string, _ *token.FileSet, file *ast.File) {
+		from := roomOf(path.Dir(name))
+		if from == nil {
+			t.Errorf("%s is in no room: give its folder a line in this test and in docs/architecture.md", name)
+			return
+		}
 		if file.Name.Name == "main" { // a generator beside what it generates
 			from = &room{name: from.name, may: from.may}
 		}
 		for _, spec := range file.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
-				return err
+				t.Fatal(err)
 			}
 			if why := complaint(from, imported); why != "" {
-				t.Errorf("%s imports %s, but room %s %s", rel, imported, from.name, why)
+				t.Errorf("%s imports %s, but room %s %s", name, imported, from.name, why)
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files < len(rooms) {
-		t.Fatalf("only %d files were looked at", files)
-	}
 }
 
 // The rule book itself refuses what it should.

@@ -5,8 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -82,42 +80,14 @@ func asksForDevice(set *token.FileSet, tree *ast.File) (found []string) {
 
 // Nothing outside the devices asks for the kind of device.
 func TestNothingAsksForTheKindOfDevice(t *testing.T) {
-	root, files := filepath.Join("..", ".."), 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		rel = filepath.ToSlash(rel)
-		if d.IsDir() {
-			if name := d.Name(); slices.Contains(devices, rel) || rel != "." && (strings.ContainsAny(name[:1], "._") || name == "testdata") {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
-			return nil
-		}
-		set := token.NewFileSet()
-		tree, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		files++
-		for _, f := range asksForDevice(set, tree) {
+	outside := func(path string) bool {
+		return !isTest(path) && !slices.ContainsFunc(devices, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
+	}
+	eachFile(t, 300, outside, parser.SkipObjectResolution, func(_ string, set *token.FileSet, file *ast.File) {
+		for _, f := range asksForDevice(set, file) {
 			t.Errorf("%s; make the difference a method of runtime.Device", f)
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files < 300 {
-		t.Fatalf("only %d files were looked at", files)
-	}
 }
 
 // The rule finds what it forbids, and nothing else.

@@ -4,8 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,40 +115,20 @@ func operationLists(fset *token.FileSet, file *ast.File, tables []string, used m
 // TestFactsAboutOperationsAreInTheirTable looks for what passes, executors and exporters
 // say of operations by name and ir.OpDef could say.
 func TestFactsAboutOperationsAreInTheirTable(t *testing.T) {
-	root := filepath.Join("..", "..")
-	files := 0
 	used := map[string]map[string]bool{}
-	for _, top := range []string{"passes", "runtime", "export", "compiler"} {
-		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d os.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			folder, err := filepath.Rel(root, filepath.Dir(path))
-			if err != nil || strings.HasPrefix(filepath.ToSlash(folder), "runtime/kernels") {
-				return err // which knows no operations of the IR
-			}
-			folder = filepath.ToSlash(folder)
-			fset := token.NewFileSet()
-			file, err := parser.ParseFile(fset, path, nil, 0)
-			if err != nil {
-				return err
-			}
-			files++
-			if used[folder] == nil {
-				used[folder] = map[string]bool{}
-			}
-			for _, w := range operationLists(fset, file, operationTables[folder], used[folder]) {
-				t.Errorf("%s: say it in ir.OpDef, or name the table in operationTables", w)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+	wanted := func(path string) bool { // runtime/kernels knows no operations of the IR
+		room, _, _ := strings.Cut(path, "/")
+		return !isTest(path) && slices.Contains([]string{"passes", "runtime", "export", "compiler"}, room) && !strings.HasPrefix(path, "runtime/kernels/")
+	}
+	eachFile(t, 100, wanted, 0, func(name string, set *token.FileSet, file *ast.File) {
+		folder := path.Dir(name)
+		if used[folder] == nil {
+			used[folder] = map[string]bool{}
 		}
-	}
-	if files < 100 {
-		t.Errorf("only %d files were read", files)
-	}
+		for _, w := range operationLists(set, file, operationTables[folder], used[folder]) {
+			t.Errorf("%s: say it in ir.OpDef, or name the table in operationTables", w)
+		}
+	})
 	for folder, tables := range operationTables {
 		for _, table := range tables {
 			if !used[folder][table] {

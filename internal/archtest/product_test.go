@@ -4,8 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -37,42 +35,13 @@ func TestProductHasNoTestDoubles(t *testing.T) {
 // No test looks for a file outside of the repository: not beside it, and not at an
 // absolute path of one machine. Real data are where GSRC_DATA says.
 func TestTestsStayInTheRepository(t *testing.T) {
-	root := filepath.Join("..", "..")
-	files := 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && path != root && (strings.ContainsAny(d.Name()[:1], "._") || d.Name() == "bin" || d.Name() == "testdata") {
-			return fs.SkipDir
-		}
-		if !strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		files++
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		set := token.NewFileSet()
-		tree, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		depth := strings.Count(filepath.ToSlash(rel), "/")
-		for pos, up := range climbs(tree) {
-			if up > depth {
+	eachFile(t, 100, isTest, parser.SkipObjectResolution, func(path string, set *token.FileSet, file *ast.File) {
+		for pos, up := range climbs(file) {
+			if up > strings.Count(path, "/") {
 				t.Errorf("%s: the path leads out of the repository; real data are below GSRC_DATA (internal/datatest)", set.Position(pos))
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files < 100 {
-		t.Fatalf("only %d files were looked at", files)
-	}
 }
 
 // climbs returns how many folders up the paths of a file lead: those in texts, and those
