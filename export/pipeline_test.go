@@ -12,7 +12,6 @@ import (
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/internal/onnxtest"
-	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -79,7 +78,7 @@ func TestPipeline(t *testing.T) {
 
 // judged makes a model's edges weigh what speaks for them.
 func judged(o *BuildOptions) {
-	judgedBy(o, models.JudgeAttributes)
+	o.Module, o.Params = onnxtest.Judging(models.JudgeAttributes)
 	o.Refinement.Judged = true
 	w := onnxtest.RandomFloats("evidence", int(o.Sample.Edges.Shape[1]))
 	for i := range w {
@@ -89,29 +88,9 @@ func judged(o *BuildOptions) {
 	o.Sample.EdgeWeights = &t
 }
 
-// judgedBy makes the model one that judges edges so.
-func judgedBy(o *BuildOptions, judge string) {
-	mo := models.Default()
-	mo.Features, mo.Classes, mo.Encoder.Hidden, mo.Encoder.Projection, mo.Hidden = onnxtest.Features, 4, 5, 5, onnxtest.Features
-	mo.Edges.Judge = judge
-	model, err := models.Lookup("ecl-gsr")
-	if err != nil {
-		panic(err)
-	}
-	o.Module = model.Build(mo)
-	o.Params = onnxtest.Params(o.Module)
-}
-
 // byEvidence has a model judge edges by evidence from several sources.
 func byEvidence(o *BuildOptions) {
-	judgedBy(o, models.JudgeEvidence)
-	for name, p := range o.Params {
-		if strings.HasSuffix(name, ".share") {
-			p[0] = 0.1
-		}
-	}
-	o.Module.Funcs = slices.DeleteFunc(o.Module.Funcs, func(f *ir.Func) bool { return f.Name == "encode" })
-	o.Module.Func(models.EncodeJudging).Name = "encode"
+	o.Module, o.Params = onnxtest.Judging(models.JudgeEvidence)
 	o.Bounds, o.Refinement.Judged, o.Sample.EdgeWeights = nil, false, nil
 }
 

@@ -282,7 +282,7 @@ func (r *Graph) bytes(s *Snapshot) int64 {
 	n, e, widest := int64(s.Numbers()), int64(s.Edges()), r.widest(s)
 	node := r.more.node + 2*4*int64(s.x.cols) + 2*8*int64(len(r.p.manifest.Classes)) + 4*4*widest + 128
 	edge := r.more.edge + int64(2*8+2*2*(8+4+4+4)+4*16)
-	return n*node + e*edge + r.models.bytes(n, e)
+	return n*node + e*edge + r.models.bytes(s.graph)
 }
 
 // widest is the largest width of what models give for a node.

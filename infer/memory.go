@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/gsrc-dev/gsrc/export/dist"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -28,19 +29,29 @@ func (p *predictor) memoryOf(roles ...string) (*modelMemory, error) {
 	return m, nil
 }
 
-// bytes is for a graph of so many nodes, and edges that count in both directions.
-func (m *modelMemory) bytes(nodes, edges int64) int64 {
+// bytes is for a graph whose edges count in both directions.
+func (m *modelMemory) bytes(g *graph.Graph) int64 {
 	if m == nil {
 		return 0
 	}
-	pairs := edges
+	nodes, edges := int64(g.N), int64(len(g.Edges))
+	pairs, k := edges, int64(0)
 	if m.p.info.Graph == "refined" {
-		pairs += budget.Mul(nodes, int64(m.p.info.K))
+		k = int64(m.p.info.K)
+		pairs += budget.Mul(nodes, k)
 	}
+	asked := pairs
+	if m.p.manifest.JudgesByEvidence() { // of all edges, and of some pairs at a time
+		asked = max(2*edges, min(pairs, pairsAtOnce))
+	}
+	common := int64(-1) // not counted yet
 	most := int64(0)
 	for role, s := range m.roles {
-		entries := map[string]int64{"encoder": 2 * edges, "scorer": pairs, "classifier": 2 * pairs}[role]
-		need := s.Bytes(nodes, entries, 0)
+		if s.Common() && common < 0 {
+			common = m.common(g, k)
+		}
+		entries := map[string]int64{"encoder": 2 * edges, "scorer": asked, "classifier": 2 * pairs}[role]
+		need := s.Bytes(nodes, entries, 0, max(0, common))
 		if role != "scorer" {
 			need += m.p.dist.HostBytes(role, nodes, entries)
 		}
@@ -50,6 +61,18 @@ func (m *modelMemory) bytes(nodes, edges int64) int64 {
 		most = max(most, need)
 	}
 	return most
+}
+
+// common is [dist.Dist.Common] of a graph whose edges count in both directions.
+func (m *modelMemory) common(g *graph.Graph, k int64) int64 {
+	e := len(g.Edges)
+	list := make([]int64, 4*e)
+	for i, pair := range g.Edges {
+		u, v := int64(pair[0]), int64(pair[1])
+		list[i], list[2*e+i] = u, v
+		list[e+i], list[3*e+i] = v, u
+	}
+	return m.p.dist.Common(int64(g.N), list, nil, k)
 }
 
 // refining and answering are the models that find the edges of another graph than the
@@ -83,7 +106,7 @@ func (p *predictor) fits(roles ...string) error {
 		p.o.Log("%v", err)
 		return nil
 	}
-	if _, err := budget.New(limit).Reserve(fmt.Sprintf("running the models for %d nodes and %d edges in onnxruntime", nodes, edges), x+m.bytes(nodes, edges)); err != nil {
+	if _, err := budget.New(limit).Reserve(fmt.Sprintf("running the models for %d nodes and %d edges in onnxruntime", nodes, edges), x+m.bytes(p.ds.Graph)); err != nil {
 		return fmt.Errorf("%w; raise the limit with --memory", err)
 	}
 	return nil

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
@@ -324,6 +325,49 @@ func TestAttacksOnGraph(t *testing.T) {
 		withBinary(attack{name: "one node with all edges", model: "classifier"}, "", floats("x", 2, d), edgesOf(2, 1000000)),
 		withBinary(attack{name: "an update that changes nothing", model: "update"}, "", Tensor{Name: "source", Datatype: BYTES, Shape: []int64{mib}, Text: strings.Split(repeated("1", mib), ",")},
 			Tensor{Name: "target", Datatype: BYTES, Shape: []int64{mib}, Text: strings.Split(repeated("1", mib), ",")}),
+	})
+}
+
+// Two nodes that all others lead to, and whose common neighbours are looked for again and
+// again: the lists of these are far longer than those of edges and pairs.
+func TestAttacksOnEvidence(t *testing.T) {
+	orttest.Need(t)
+	dir := t.TempDir()
+	run, err := gsrc.Train(t.Context(), gsrc.TrainOptions{Model: "ecl-gsr", Data: "synthetic", Out: filepath.Join(dir, "run"),
+		Set: []string{"model.edges.judge=evidence", "train.epochs=1", "train.pretrain_steps=1", "train.joint_every=0", "deepwalk.width=0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Dist: filepath.Join(dir, "dist"), Data: "synthetic", Updates: true, Memory: 3 << 29}
+	if _, err := run.Build(t.Context(), o.Dist, gsrc.BuildOptions{Unverified: true, Pipeline: export.PipelineOff}); err != nil {
+		t.Fatal(err)
+	}
+	v := newVictim(t, o)
+	const nodes, times = 2000, 50_000
+	x := floats("x", nodes, 128)
+	star := func(more int) Tensor {
+		e := 2*nodes + more
+		list := make([]int64, 2*e)
+		for i := range list[:e] {
+			list[i], list[e+i] = int64(i/2%nodes), int64(i%2)
+			if i >= 2*nodes {
+				list[i], list[e+i] = 0, 1
+			}
+		}
+		return ints("edge_index", []int64{2, int64(e)}, list...)
+	}
+	pairs := func(n int) Tensor {
+		list := make([]int64, 2*n)
+		for i := range n {
+			list[n+i] = 1
+		}
+		return ints("pairs", []int64{2, int64(n)}, list...)
+	}
+	v.run([]attack{
+		{name: "a node", model: "nodes", header: -1, body: []byte(oneNode), code: 200},
+		withBinary(attack{name: "pairs of hubs", model: "scorer", code: 400, want: "--memory"}, "", x, star(0), pairs(times)),
+		withBinary(attack{name: "edges between hubs", model: "encoder", code: 400, want: "--memory"}, "", x, star(times)),
+		withBinary(attack{name: "some pairs of hubs", model: "scorer", code: 200}, "", x, star(0), pairs(10)),
 	})
 }
 

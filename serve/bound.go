@@ -124,7 +124,17 @@ func (f *file) bound(r *Request) (bound, error) {
 		}
 		b.elements[name] = n
 	}
-	b.scratch = plus(f.scratch.Bytes(nodes, entries, k), f.host(nodes, entries))
+	common := int64(0)
+	if f.scratch.Common() {
+		numbers := func(name string) []int64 {
+			if t := r.input(name); t != nil {
+				return t.I64
+			}
+			return nil
+		}
+		common = f.dist.Common(dim("x", 0), numbers("edge_index"), numbers("pairs"), k)
+	}
+	b.scratch = plus(f.scratch.Bytes(nodes, entries, k, common), f.host(nodes, entries))
 	return b, nil
 }
 

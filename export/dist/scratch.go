@@ -17,6 +17,7 @@ import (
 // looked at, of shapes that make the tables of the lowerings as wasteful as they get.
 type Scratch struct {
 	fixed, node, edge, square float64 // bytes
+	shared                    float64 // bytes of an edge that [Common] counts
 }
 
 // scratchSlack is how much more is expected than the values of a model take: operators
@@ -24,20 +25,57 @@ type Scratch struct {
 const scratchSlack = 1.75
 
 // Bytes returns the bound in bytes for a graph of so many nodes and entries in
-// edge_index, or pairs for a scorer; k is that of the pipeline, else 0.
-func (s *Scratch) Bytes(nodes, entries, k int64) int64 {
+// edge_index, or pairs for a scorer; k is that of the pipeline, else 0, and common what
+// [Common] counts, 0 where no [Scratch.Common] is wanted.
+func (s *Scratch) Bytes(nodes, entries, k, common int64) int64 {
 	n := float64(nodes)
 	pairs := float64(entries) + float64(n*float64(min(k, nodes)))
-	most := s.fixed + float64(s.node*n) + float64(s.edge*pairs) + float64(s.square*n*n)
+	most := s.fixed + float64(s.node*n) + float64(s.edge*pairs) + float64(s.square*n*n) + float64(s.shared*float64(common))
 	return int64(min(float64(scratchSlack*most)+(8<<20), math.MaxInt64/4))
 }
 
+// Common tells whether a model looks for common neighbours: what it takes then depends on
+// what the edges of a graph are, not only on how many there are.
+func (s *Scratch) Common() bool { return s.shared > 0 }
+
+// Common counts, for a graph of so many nodes, the edges that models list which look for the
+// common neighbours of all edges' ends, of pairs, and of each node with k others: of each two
+// nodes the edges into the one that has fewer. Both lists are [2,·]; nodes that there are not
+// count as without edges.
+func (d *Dist) Common(nodes int64, edges, pairs []int64, k int64) int64 {
+	into := make([]int64, max(0, nodes))
+	e, times := len(edges)/2, int64(1)
+	ends := edges[e:]
+	if d.Manifest.Symmetrize {
+		ends, times = edges, 2
+	}
+	for _, v := range ends {
+		if v >= 0 && v < nodes {
+			into[v]++
+		}
+	}
+	count := func(list []int64) (sum int64) {
+		for i, u := range list[:len(list)/2] {
+			if v := list[len(list)/2+i]; u >= 0 && u < nodes && v >= 0 && v < nodes {
+				sum += min(into[u], into[v])
+			}
+		}
+		return sum
+	}
+	return times*(count(edges)+k*int64(e)) + count(pairs)
+}
+
 // probe is a small graph: every node has the same number of entering edges, which come
-// from the nodes behind it.
-type probe struct{ nodes, degree, k int }
+// from the nodes behind it, or if apart from as many nodes more. All lead to the hubs too,
+// and these to one another.
+type probe struct {
+	nodes, degree, k int
+	apart            bool // nodes have no neighbours in common
+	hubs             int
+}
 
 // Tables round degrees up, at most to nearly the double just above a power of two.
-var edgeProbes = []probe{{1024, 1, 0}, {512, 3, 0}, {512, 5, 0}, {256, 9, 0}, {128, 33, 0}, {160, 129, 0}}
+var edgeProbes = []probe{{nodes: 1024, degree: 1}, {nodes: 512, degree: 3}, {nodes: 512, degree: 5}, {nodes: 256, degree: 9}, {nodes: 128, degree: 33}, {nodes: 160, degree: 129}}
 
 // Scratch measures a model of the export.
 func (d *Dist) Scratch(role string) (*Scratch, error) {
@@ -80,6 +118,7 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 			return s, nil
 		}
 	}
+	common := i.Scope(onnx.SharedEdges)
 	probes := edgeProbes
 	if role == "pipeline" {
 		// What a node's neighbours take is counted at the pairs. All nodes are alike, so
@@ -88,6 +127,7 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 		probes = append([]probe{{nodes: 128, k: 127}}, probes...)
 	}
 	for _, p := range probes {
+		p.apart = common && p.k == 0
 		most, err := peak(p)
 		if err != nil {
 			return nil, err
@@ -96,20 +136,59 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 		if p.k > 0 {
 			entries /= 2
 		}
-		s.edge = max(s.edge, (most-s.fixed-s.node*float64(p.nodes))/entries)
+		s.edge = max(s.edge, (most-s.fixed-s.node*float64(p.size()))/entries)
+	}
+	if common { // lists that are far longer than those of the edges
+		p := probe{nodes: 16, hubs: 48}
+		in, err := d.probeInputs(role, p)
+		if err != nil {
+			return nil, err
+		}
+		most, err := peak(p)
+		if err != nil {
+			return nil, err
+		}
+		s.shared = (most - s.fixed - s.node*float64(p.size())) / float64(d.Common(int64(p.size()), in[onnx.InputEdgeIndex].I64, in["pairs"].I64, 0))
 	}
 	return s, nil
 }
 
+// size is how many nodes there are.
+func (p *probe) size() int {
+	if p.apart {
+		return 2*p.nodes + p.hubs
+	}
+	return p.nodes + p.hubs
+}
+
+// edges lists the edges, [2,·].
+func (p *probe) edges() (list []int64, count int) {
+	var from, to []int64
+	add := func(u, v int) { from, to = append(from, int64(u)), append(to, int64(v)) }
+	for i := range p.nodes * p.degree {
+		v := i / p.degree
+		u := (v + 1 + i%p.degree) % p.nodes
+		if p.apart {
+			u += p.nodes
+		}
+		add(u, v)
+	}
+	first := p.size() - p.hubs
+	for hub := first; hub < p.size(); hub++ {
+		for u := range p.size() {
+			if u != hub {
+				add(u, hub)
+			}
+		}
+	}
+	return append(from, to...), len(from)
+}
+
 // probeInputs makes the inputs of a model for a probe.
 func (d *Dist) probeInputs(role string, p probe) (map[string]ort.Tensor, error) {
-	n, e := p.nodes, p.nodes*p.degree
-	pairs := make([]int64, 2*e)
-	for i := range e {
-		v := i / p.degree
-		pairs[i], pairs[e+i] = int64((v+1+i%p.degree)%n), int64(v)
-	}
-	index := ort.Int64s(pairs, 2, int64(e))
+	n := p.size()
+	list, e := p.edges()
+	index := ort.Int64s(list, 2, int64(e))
 	ones := func(width int) ort.Tensor {
 		v := make([]float32, n*width)
 		for i := range v {
@@ -135,7 +214,7 @@ func (d *Dist) probeInputs(role string, p probe) (map[string]ort.Tensor, error) 
 			in[io.Name] = ort.Int64s([]int64{int64(p.k)}, 1)
 		}
 	}
-	if _, isScorer := in["pairs"]; isScorer {
+	if _, given := in["embedding"]; given { // it scores by nothing else
 		return in, nil
 	}
 	in["x"] = ones(d.Manifest.NumFeatures)

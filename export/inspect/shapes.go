@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
@@ -45,6 +46,16 @@ func (i *Inspection) OpenShapes(o ort.Options) (*ShapeSession, error) {
 	}
 	s.session, err = ort.OpenBytes(data, o)
 	return s, err
+}
+
+// Scope tells whether the model has values in a scope, see [onnx.SharedEdges].
+func (i *Inspection) Scope(name string) bool {
+	for _, n := range i.model.Graph.Node {
+		if slices.ContainsFunc(n.Output, func(out string) bool { return strings.Contains("/"+out, "/"+name+"/") }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Close frees the model.

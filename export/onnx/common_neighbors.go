@@ -18,6 +18,9 @@ type sortedEdges struct {
 // edges with the same ends, by place.
 type placeWeights struct{ each, sum tensor }
 
+// SharedEdges is the scope of the values whose sizes are those of lists of common neighbours.
+const SharedEdges = "shared_edges"
+
 // sharedEdges are what both nodes of a pair have an edge from: one element for each edge
 // into one node of a pair, whose source has edges into the other node too. int64 [M]
 type sharedEdges struct {
@@ -84,7 +87,7 @@ func (e *emitter) shareEdges(pairs tensor) *sharedEdges {
 	}
 	b, nodes := e.builder, e.list.nodes
 	m := &sharedEdges{}
-	b.in("shared_edges", func() {
+	b.in(SharedEdges, func() {
 		list := []dim{unknown}
 		one := b.int64Const(1)
 		x, y := e.pairEnd(pairs, 0), e.pairEnd(pairs, 1)

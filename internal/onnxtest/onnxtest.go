@@ -184,6 +184,30 @@ func Params(m *ir.Module) map[string][]float32 {
 	return params
 }
 
+// Judging is an ecl-gsr that judges edges so; one that does by evidence embeds the graph as
+// that weighs it.
+func Judging(judge string) (*ir.Module, map[string][]float32) {
+	o := models.Default()
+	o.Features, o.Classes, o.Encoder.Hidden, o.Encoder.Projection, o.Hidden = Features, 4, 5, 5, Features
+	o.Edges.Judge = judge
+	model, err := models.Lookup("ecl-gsr")
+	if err != nil {
+		panic(err)
+	}
+	m := model.Build(o)
+	params := Params(m)
+	if judge == models.JudgeEvidence {
+		for name, p := range params {
+			if strings.HasSuffix(name, ".share") {
+				p[0] = 0.1
+			}
+		}
+		m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name == "encode" })
+		m.Func(models.EncodeJudging).Name = "encode"
+	}
+	return m, params
+}
+
 // Compile lowers one function for export.
 func Compile(t testing.TB, m *ir.Module, fn string) *ir.Func {
 	t.Helper()
