@@ -98,7 +98,7 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 		if err := json.Unmarshal(text, &c); err != nil {
 			t.Fatal(err)
 		}
-		e, err := c.Prior(pool, ds.Graph, ds.X.Attributes(), cfg.Model.Edges.JudgeDistrust)
+		e, err := c.Prior(pool, ds.Graph, ds.X.Attributes(), cfg.Model.Edges.PriorStrength)
 		if err != nil {
 			t.Fatal(err)
 		}

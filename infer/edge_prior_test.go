@@ -20,7 +20,7 @@ import (
 func TestExportsKeepTheCalibration(t *testing.T) {
 	dir := t.TempDir()
 	run := Train(t, filepath.Join(dir, "run"), "ecl-gsr", data.Synthetic, export.BuildOptions{},
-		"train.epochs=1", "train.pretrain_steps=2", "train.joint_every=0", "deepwalk.width=0", "synthetic.nodes=150", "model.edges.judge=attributes", "model.edges.judge_distrust=2")
+		"train.epochs=1", "train.pretrain_steps=2", "train.joint_every=0", "deepwalk.width=0", "synthetic.nodes=150", "model.edges.judge=attributes", "model.edges.prior_strength=2")
 	dist := run.Dist
 	pool := kernels.NewPool(1)
 	defer pool.Close()
@@ -49,9 +49,9 @@ func TestExportsKeepTheCalibration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return graph.NewEdgePrior(pool, ds.Graph, ds.X.Attributes(), c.Model.Edges.JudgeRounds, c.Model.Edges.JudgeDistrust, uint64(c.Train.Seed))
+		return graph.NewEdgePrior(pool, ds.Graph, ds.X.Attributes(), c.Model.Edges.JudgeRounds, c.Model.Edges.PriorStrength, uint64(c.Train.Seed))
 	}
-	want := graph.NewEdgePrior(pool, run.Data.Graph, run.Data.X.Attributes(), c.Model.Edges.JudgeRounds, c.Model.Edges.JudgeDistrust, uint64(c.Train.Seed))
+	want := graph.NewEdgePrior(pool, run.Data.Graph, run.Data.X.Attributes(), c.Model.Edges.JudgeRounds, c.Model.Edges.PriorStrength, uint64(c.Train.Seed))
 	if got := prior(dist, 0); !slices.Equal(got.P, want.P) || got.Calibration.NullFraction != want.Calibration.NullFraction {
 		t.Error("the training graph's edges have another prior than in the training")
 	}

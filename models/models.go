@@ -153,7 +153,7 @@ type Edges struct {
 	Sharpen       float64 `toml:"sharpen" range:"gsr.consistency.temperature" doc:"temperature that sharpens the mean prediction"`
 	Judge         string  `toml:"judge" neutral:"\"embedding\"" doc:"how likely existing edges are: embedding, by the similarity of their ends' embeddings, as in the paper; attributes, by how much more alike the attributes around their ends are than around nodes drawn at random, which the encoder's messages are weighted by, too; evidence, by features, neighbours and structure joined, each without the edge itself, which weights messages, too, and ranks new edges"`
 	JudgeRounds   int     `toml:"judge_rounds" range:"repeats" neutral:"2" doc:"rounds of judging by attributes, neighbours counting in each by what the one before has found"`
-	JudgeDistrust float64 `toml:"judge_distrust" neutral:"0.0" doc:"how much less a doubtful edge weighs where many are: evidence is raised to the power 1 + judge_distrust·(share of doubted edges)"`
+	PriorStrength float64 `toml:"prior_strength" neutral:"0.0" doc:"how much less a doubtful edge weighs where many are: evidence is raised to the power 1 + prior_strength·(share of doubted edges)"`
 	Mu            float64 `toml:"mu" range:"scale_grad.factor" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`
 	Mode          string  `toml:"mode" range:"gsr.refine.mode" doc:"weights of the refined edges in evaluation: expected (their probabilities) or threshold (1)"`
 	Threshold     float64 `toml:"threshold" range:"gsr.refine.threshold" doc:"candidates with a smaller probability are no edges of the refined graph"`
@@ -233,7 +233,7 @@ func (o Options) Validate() error {
 		{"classifier", slices.Contains(Classifiers(), o.Classifier), "one of " + strings.Join(Classifiers(), ", ")},
 		{"gcnii.alpha", o.GCNII.Alpha >= 0 && o.GCNII.Alpha <= 1, "within [0, 1]"}, {"gcnii.lambda", o.GCNII.Lambda >= 0, "at least 0"}, {"gcnii.weight_decay", o.GCNII.WeightDecay >= 0, "at least 0"},
 		{"encoder.kind", slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ")},
-		{"edges.judge", slices.Contains([]string{JudgeEmbedding, JudgeAttributes, JudgeEvidence}, o.Edges.Judge), "embedding, attributes or evidence"}, {"edges.judge_distrust", o.Edges.JudgeDistrust >= 0, "at least 0"},
+		{"edges.judge", slices.Contains([]string{JudgeEmbedding, JudgeAttributes, JudgeEvidence}, o.Edges.Judge), "embedding, attributes or evidence"}, {"edges.prior_strength", o.Edges.PriorStrength >= 0, "at least 0"},
 	} {
 		if !b.ok {
 			return &RangeError{Option: b.name, Want: b.want}

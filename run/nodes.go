@@ -50,7 +50,7 @@ func priorOf(t *train.Model) *infer.PriorInfo {
 		return nil
 	}
 	c := t.Config.Model.Edges
-	return &infer.PriorInfo{Rounds: c.JudgeRounds, Strength: c.JudgeDistrust, Seed: uint64(t.Config.Train.Seed)}
+	return &infer.PriorInfo{Rounds: c.JudgeRounds, Strength: c.PriorStrength, Seed: uint64(t.Config.Train.Seed)}
 }
 
 // prior is the edge prior of a run, nil if it has none.

@@ -58,7 +58,7 @@ var readers = map[string]func(reading) bool{
 	"deepwalk.":                  func(r reading) bool { return r.learns && r.DeepWalk.Width > 0 },
 	"model.edges.judge":          func(r reading) bool { return r.learns },
 	"model.edges.judge_rounds":   func(r reading) bool { return r.learns && r.Model.Edges.Judge == models.JudgeAttributes },
-	"model.edges.judge_distrust": func(r reading) bool { return r.learns && r.Model.Edges.Judge == models.JudgeAttributes },
+	"model.edges.prior_strength": func(r reading) bool { return r.learns && r.Model.Edges.Judge == models.JudgeAttributes },
 	"model.edges.mode":           func(r reading) bool { return r.learns },
 	"model.edges.threshold":      func(r reading) bool { return r.learns },
 	"model.encoder.layers":       sampled,

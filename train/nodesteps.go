@@ -141,7 +141,7 @@ func (t *nodeSteps) begin() error {
 	case models.JudgeEmbedding:
 		return nil
 	case models.JudgeAttributes:
-		t.edges.prior = graph.NewEdgePrior(t.pool, t.ds.Graph, t.ds.X.Attributes(), c.JudgeRounds, c.JudgeDistrust, t.seed())
+		t.edges.prior = graph.NewEdgePrior(t.pool, t.ds.Graph, t.ds.X.Attributes(), c.JudgeRounds, c.PriorStrength, t.seed())
 	case models.JudgeEvidence:
 		t.state.Phase = "evidence"
 		t.judge = newEvidence(t.prog, t.pool, t.ds.Graph)
