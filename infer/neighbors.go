@@ -32,7 +32,7 @@ type Subgraph struct {
 	// IDs are the nodes' names in the data, empty for the rest of the graph.
 	IDs []string
 	// Inputs by name, in the order of Order: x, edge_index and edge_weight as the
-	// classifier takes them (adjacency in the dense form, the tables of host-buckets).
+	// classifier takes them (adjacency in the dense form, the tables of precomputed-buckets).
 	Inputs map[string]ort.Tensor
 	Order  []string
 }

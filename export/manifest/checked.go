@@ -30,7 +30,7 @@ const inMemory = onnx.DefaultExternalData
 // wholeGraph is the metadata entry hops of a model whose answers have none.
 const wholeGraph = "whole graph"
 
-// path returns where a file of the export is.
+// Path returns where a file of the export is.
 func (m *Manifest) Path(name string) string { return filepath.Join(m.Dir, filepath.FromSlash(name)) }
 
 // ReadFile reads a file of the export. It is a *[FileError] if the manifest does not
@@ -100,7 +100,7 @@ func (want FileInfo) checkSum(path string, copy func(io.Writer) error) error {
 	return nil
 }
 
-// session loads a model that is what the manifest says: its bytes, and what it says of
+// Session loads a model that is what the manifest says: its bytes, and what it says of
 // itself.
 func (m *Manifest) Session(role string, o ort.Options) (*ort.Session, error) {
 	info := m.Models[role]
@@ -266,7 +266,7 @@ func (m *Manifest) agree(role string, s *ort.Session) error {
 	return nil
 }
 
-// hopsText is the metadata entry hops.
+// HopsText is the metadata entry hops.
 func HopsText(n *int) string {
 	if n == nil {
 		return wholeGraph
@@ -285,7 +285,7 @@ func dimension(d any) (n int64, fixed bool) {
 	return 0, false
 }
 
-// lockFolder keeps others from writing an export, or the like, to a folder. Its lock is
+// LockFolder keeps others from writing an export, or the like, to a folder. Its lock is
 // beside it, since the folder is replaced as a whole.
 func LockFolder(dir string) (unlock func(), err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
@@ -326,7 +326,7 @@ func (want FileInfo) checkSHA(path string, copy func(io.Writer) error) error {
 	return nil
 }
 
-// checkFile reads all of a file and holds it against the manifest. It returns the file's
+// CheckFile reads all of a file and holds it against the manifest. It returns the file's
 // CRC-32C.
 func (m *Manifest) CheckFile(name string) (string, error) {
 	path, want := m.Path(name), m.Files[name]
@@ -346,7 +346,7 @@ func (m *Manifest) CheckFile(name string) (string, error) {
 	return seal.Text(sum.Sum32()), err
 }
 
-// seal writes the manifest anew with checksums, those given of the files.
+// Seal writes the manifest anew with checksums, those given of the files.
 func (m *Manifest) Seal(sums map[string]string) error {
 	m.SchemaVersion = Version
 	for name, f := range m.Files {
@@ -360,7 +360,7 @@ func (m *Manifest) Seal(sums map[string]string) error {
 	return atomicfile.WriteBytes(m.Path(FileName), text)
 }
 
-// testTensors reads the inputs or outputs of one model in a folder of test data, in
+// TestTensors reads the inputs or outputs of one model in a folder of test data, in
 // the model's order.
 func (m *Manifest) TestTensors(data, kind string, list []IOInfo) (map[string]ort.Tensor, error) {
 	out := map[string]ort.Tensor{}

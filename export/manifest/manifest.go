@@ -102,7 +102,7 @@ func (m *Manifest) JudgesByEvidence() bool {
 	return slices.ContainsFunc(m.Models["scorer"].Outputs, func(o IOInfo) bool { return o.Name == "edge_probability" })
 }
 
-// marshal gives manifest.json, with its checksum.
+// Marshal gives manifest.json, with its checksum.
 func (m *Manifest) Marshal() ([]byte, error) {
 	m.Checksum = seal.Blank
 	text, err := MarshalJSON(m)
@@ -210,7 +210,7 @@ func NewIOInfos(values []*onnxpb.ValueInfoProto) []IOInfo {
 	return list
 }
 
-// marshalJSON gives indented JSON with sorted keys and a final newline.
+// MarshalJSON gives indented JSON with sorted keys and a final newline.
 func MarshalJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -15,7 +15,7 @@ import (
 
 const InputGraphIDs = "graph_ids"
 
-// batchArg returns the argument of a function that leads from nodes to their
+// BatchArg returns the argument of a function that leads from nodes to their
 // graphs, or nil.
 func BatchArg(fn *ir.Func) *ir.Value {
 	for _, a := range fn.Args {
@@ -94,7 +94,7 @@ func emitSpMax(e *emitter, op *ir.Op) value {
 	return value{t: over.max(h)}
 }
 
-// checkBatch refuses graph_ids that are no numbers of graphs. A graph without nodes
+// CheckBatch refuses graph_ids that are no numbers of graphs. A graph without nodes
 // may stand between others, but N nodes never make more than N graphs: what a batch
 // takes is bounded by its size.
 func CheckBatch(ids ort.Tensor) error {

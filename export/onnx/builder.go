@@ -21,7 +21,7 @@ const (
 	MaxOpset     = 21
 )
 
-// irVersion is the version of the file format that came with an operator set, the
+// IRVersion is the version of the file format that came with an operator set, the
 // lowest that runtimes expect.
 func IRVersion(opset int) int64 {
 	switch {
@@ -33,7 +33,7 @@ func IRVersion(opset int) int64 {
 	return 10
 }
 
-// checkOpset reads a version; 0 is OpsetVersion.
+// CheckOpset reads a version; 0 is OpsetVersion.
 func CheckOpset(opset int) (int, error) {
 	if opset == 0 {
 		return OpsetVersion, nil

@@ -162,7 +162,7 @@ func (l *edgeList) reversed() *edgeList {
 	return &r
 }
 
-// scatterSum is the lowering Flat.
+// scatterSum is the lowering Scatter.
 type scatterSum struct {
 	*edgeList
 	index map[int]tensor // by width: target·F + column for every message element

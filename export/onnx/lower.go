@@ -397,7 +397,7 @@ func (e *emitter) aggregate(op *ir.Op, v *edgeValue, h *tensor, reverse bool) te
 // scaleRows multiplies each row of h with its element of a column.
 func (e *emitter) scaleRows(h, column tensor) tensor { return e.binary("Mul", h, column) }
 
-// graphArg returns the graph argument of a function, or nil; the batch's is
+// GraphArg returns the graph argument of a function, or nil; the batch's is
 // [BatchArg].
 func GraphArg(fn *ir.Func) *ir.Value {
 	for _, a := range fn.Args {
@@ -408,7 +408,7 @@ func GraphArg(fn *ir.Func) *ir.Value {
 	return nil
 }
 
-// overEdges reports whether v has a value for each edge of g, or one of each head.
+// OverEdges reports whether v has a value for each edge of g, or one of each head.
 func OverEdges(v, g *ir.Value) bool {
 	return !v.Type.IsGraph() && v.Type.Rank() > 0 && v.Type.Dims[0] == g.Type.Dims[1]
 }

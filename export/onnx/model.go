@@ -65,7 +65,7 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 	return m, err
 }
 
-// stagedModel is Model, and tells the model's stages, nil where it has none.
+// StagedModel is Model, and tells the model's stages, nil where it has none.
 func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (_ *onnxpb.ModelProto, _ *Stages, err error) {
 	lowering, err := ParseLowering(string(o.Lowering))
 	if err != nil {

@@ -5,7 +5,7 @@ import "fmt"
 // The search for near neighbours and the joining of candidates, as package graph
 // does them (graph.KNN, graph.NewCandidates), in operators that every runtime has.
 
-// nearestBlocks is how many parts of the rows are compared with all rows, one part
+// NearestBlocks is how many parts of the rows are compared with all rows, one part
 // after another: what is alive at a time is a part of all similarities.
 const NearestBlocks = 16
 

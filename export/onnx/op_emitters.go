@@ -6,7 +6,7 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
-// opLine is one line of the table from operations to ONNX.
+// opEmitter is one line of the table from operations to ONNX.
 type opEmitter struct {
 	emit func(e *emitter, op *ir.Op) value
 	// dense tells that the line also serves the dense form.

@@ -234,7 +234,7 @@ func fromReference(t *ir.Tensor) ort.Tensor {
 	return out
 }
 
-// checkIndices refuses node numbers out of range: onnxruntime reads negative
+// CheckIndices refuses node numbers out of range: onnxruntime reads negative
 // ones from the end.
 func CheckIndices(what string, t ort.Tensor, nodes int64) error {
 	if err := t.Check(); err != nil {

@@ -172,7 +172,7 @@ func Sparse(x ort.Tensor) (map[string]ort.Tensor, error) {
 		InputIndices: ort.Int64s(indices, int64(len(indices))), InputValues: ort.Float32s(values, int64(len(values)))}, nil
 }
 
-// addSparse puts the features in CSR beside x, and takes x away.
+// AddSparse puts the features in CSR beside x, and takes x away.
 func AddSparse(in map[string]ort.Tensor) error {
 	parts, err := Sparse(in[SparseArg])
 	if err != nil {

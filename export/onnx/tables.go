@@ -179,7 +179,7 @@ func (t *Tables) Inputs() map[string]ort.Tensor {
 	}
 }
 
-// addTables adds the tables of the graph among a model's inputs, or of the undirected
+// AddTables adds the tables of the graph among a model's inputs, or of the undirected
 // graph that the model makes of it.
 func AddTables(in map[string]ort.Tensor, nodes int, symmetric bool) error {
 	index := in[InputEdgeIndex]
@@ -243,7 +243,7 @@ func tableInputs(l *edgeList, docs map[string]string) tables {
 	return t
 }
 
-// chooseLowering is the rule of [Auto]: flat where few numbers travel along edges,
+// ChooseLowering is the rule of [Auto]: scatter where few numbers travel along edges,
 // so that the making of tables would cost more than it saves, else buckets.
 func ChooseLowering(messages int) Lowering {
 	if messages <= flatMessages {
@@ -260,5 +260,5 @@ func DenseRefusal(n int) error {
 	return fmt.Errorf("the dense lowering is for graphs of up to %d nodes: %d nodes need a matrix of %d MiB; take degree-buckets, precomputed-buckets or scatter", MaxDenseNodes, n, n*n>>18)
 }
 
-// maxDenseNodes bounds the adjacency matrix of the parity check to 400 MB.
+// MaxDenseNodes bounds the adjacency matrix of the parity check to 400 MB.
 const MaxDenseNodes = 10_000

@@ -11,7 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
-// tensorProto is the ONNX form of a tensor, as test data sets hold it.
+// TensorProto is the ONNX form of a tensor, as test data sets hold it.
 func TensorProto(name string, t ort.Tensor) (*onnxpb.TensorProto, error) {
 	if err := t.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

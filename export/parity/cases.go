@@ -44,7 +44,7 @@ func (s *ExampleInputs) weights(model string) *ort.Tensor {
 
 func (s *ExampleInputs) Nodes() int { return int(s.X.Shape[0]) }
 
-// check reports shapes that do not fit together.
+// Check reports shapes that do not fit together.
 func (s *ExampleInputs) Check() error {
 	if err := s.X.Check(); err != nil {
 		return fmt.Errorf("features: %w", err)

@@ -189,7 +189,7 @@ func (m *Model) outputNames() []string {
 	return list
 }
 
-// checkParity runs every model on every case in every runtime, and adds the
+// Check runs every model on every case in every runtime, and adds the
 // test data to files.
 func (o *Options) Check(ctx context.Context, models []*Model, files map[string][]byte) (*Report, error) {
 	report := &Report{SchemaVersion: SchemaVersion, Bound: "max|a-b| <= 1e-5 + 1e-4*max|b|", Runtimes: map[string]string{}, Cases: []Case{}}

@@ -284,7 +284,7 @@ func (o *Options) compareRefined(m *Model, r *refinement, x ort.Tensor, got map[
 	return append(outputs, edges), bad, nil
 }
 
-// comparePipeline holds a pipeline's outputs against the refinement by the Compile
+// ComparePipeline holds a pipeline's outputs against the refinement by the Compile
 // forward pass.
 func (o *Options) ComparePipeline(m *Model, in, got map[string]ort.Tensor) ([]Output, *Error, error) {
 	r, err := o.refine(m, in)

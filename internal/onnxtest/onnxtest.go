@@ -128,7 +128,7 @@ func CheckClose(t *testing.T, what string, got ort.Tensor, want []float64, shape
 
 const Features = 6
 
-// zoo returns every model in the shapes that exports meet.
+// Zoo returns every model in the shapes that exports meet.
 func Zoo() map[string]*ir.Module {
 	out := map[string]*ir.Module{}
 	for _, m := range models.All {

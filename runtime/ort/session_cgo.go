@@ -195,13 +195,13 @@ func loadFor(o Options) error {
 	return err
 }
 
-// sessionOptions returns the options and the provider that they really give.
 var optimizationLevels = map[Optimization]onnxruntime.GraphOptimizationLevel{
 	"": onnxruntime.GraphOptimizationLevelEnableAll, OptimizeNone: onnxruntime.GraphOptimizationLevelDisableAll,
 	OptimizeBasic: onnxruntime.GraphOptimizationLevelEnableBasic, OptimizeExtended: onnxruntime.GraphOptimizationLevelEnableExtended,
 	OptimizeAll: onnxruntime.GraphOptimizationLevelEnableAll,
 }
 
+// sessionOptions returns the options and the provider that they really give.
 func sessionOptions(p Provider, o Options) (*onnxruntime.SessionOptions, Provider, error) {
 	options, err := onnxruntime.NewSessionOptions()
 	if err != nil {

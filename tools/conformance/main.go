@@ -1,5 +1,5 @@
 // Command conformance runs the models that gsrc exports in other runtimes, on the
-// awkward graphs that every build is checked on, and writes docs/conformance.md.
+// edge cases that every build is checked on, and writes docs/conformance.md.
 //
 // It trains some small models on generated data, exports each in several ways with
 // its test cases, and starts the programs of the folder conformance, which a user may
