@@ -150,6 +150,7 @@ type Data struct {
 	Weight  string `toml:"weight" neutral:"\"\"" doc:"column that has their weights; empty finds it by its name"`
 	Ignore  string `toml:"ignore" neutral:"\"\"" doc:"columns of either table that are left out, separated by commas"`
 	Merge   string `toml:"merge" neutral:"\"\"" doc:"weight of an edge that is listed more than once: sum, mean, max or first (also if empty)" oneof:",sum,mean,max,first"`
+	Weights string `toml:"weights" neutral:"\"\"" doc:"what becomes of the weights of edges: ignore (every edge weighs 1) or log1p (the logarithm of 1 + weight); empty leaves them as they are" oneof:",ignore,log1p"`
 	Prepare bool   `toml:"prepare" neutral:"true" doc:"prepare the columns of tables: scale numbers, fill gaps, encode categories and times; features that are prepared already stay as they are"`
 
 	AddEdges    float64 `toml:"add_edges" range:"at least 0" doc:"edges added at random before anything else, as a share of those that the data have; drawn by train.seed"`

@@ -101,6 +101,8 @@ type LoadOptions struct {
 	NodeFeatures NodeFeatures
 	// Tables says how tables of nodes and edges are read.
 	Tables Tables
+	// Weights says what becomes of the weights of edges.
+	Weights EdgeWeights
 	// NoPrepare takes the columns of tables as numbers, as they are.
 	NoPrepare bool
 	// Columns are those of a model that the features are for: columns are found by name
@@ -154,6 +156,10 @@ func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error
 	if spec != nil {
 		ds.SplitSpec = spec
 	}
+	if l.opts.Weights == WeightsAsTheyAre {
+		ds.noteWeights()
+	}
+	l.opts.Weights.Apply(ds)
 	if ds.Checksum == "" {
 		ds.Checksum = l.checksum()
 	}

@@ -46,6 +46,9 @@ func newLoading(opts LoadOptions) (*loader, *SplitSpec, error) {
 	if err == nil {
 		err = CheckMerge(opts.Tables.Merge)
 	}
+	if err == nil {
+		err = opts.Weights.Check()
+	}
 	if err == nil && opts.Columns != nil {
 		err = opts.Columns.Check()
 	}

@@ -183,7 +183,7 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 		return err
 	}
 	inc, err := newIncremental(r, s)
-	if errors.Is(err, errNoStages) || errors.Is(err, errWholePrior) || errors.Is(err, errEvidence) {
+	if errors.Is(err, errNoStages) || errors.Is(err, errWholePrior) || errors.Is(err, errEvidence) || errors.Is(err, errWeights) {
 		r.p.o.Log("every update computes the whole graph anew, since the model does not say what its answers depend on: %v", err)
 		inc.close()
 		r.more.node, r.more.edge = 0, 0

@@ -106,6 +106,9 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 	if g.Directed {
 		inc.out, inc.both = rows(st.Out), rows(g.Undirected().Structure().In)
 	}
+	if r.p.info.Weighted {
+		return inc, errWeights
+	}
 	if r.p.info.Graph == "raw" {
 		m, err := r.p.dist.Stage("classifier")
 		if err != nil || m == nil {
@@ -168,6 +171,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 var (
 	errNoStages   = errors.New("its results for a node depend on the whole graph, or it makes the graph undirected (--symmetrize), takes an adjacency matrix, or has weights in a file beside it, or it was exported by an earlier version of gsrc")
 	errEvidence   = errors.New("the evidence for an edge changes with edges several steps away")
+	errWeights    = errors.New("edges have weights")
 	errWholePrior = errors.New("the prior of its edges depends on the whole graph, as in all exports of earlier versions of gsrc")
 )
 

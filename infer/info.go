@@ -29,6 +29,10 @@ type Info struct {
 	Graph string `json:"graph"`
 	// RawWeight is the weight of every edge where Graph is raw.
 	RawWeight float32 `json:"raw_weight"`
+	// Weighted tells that the classifier reads the weights that edges have in the data, and
+	// Weights what becomes of these before.
+	Weighted bool             `json:"weighted,omitempty"`
+	Weights  data.EdgeWeights `json:"weights,omitempty"`
 	// How candidates are found and weighted where Graph is refined: each node's
 	// K nearest neighbours by the embedding, of both ends if Mutual; those with a
 	// probability of at least Threshold are edges, which weigh their probability

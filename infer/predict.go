@@ -151,8 +151,12 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	// What the model was trained on says how columns are read; an export that does not is
 	// of features without names, or of a version that took columns as they are.
 	o.Load.Columns, o.Load.NoPrepare = p.manifest.Columns, o.Load.NoPrepare || p.manifest.Columns == nil
+	o.Load.Weights = p.info.Weights
 	if p.ds, err = data.Load(path, o.Load); err != nil {
 		return nil, err
+	}
+	if p.info.Weighted && p.ds.Graph.Weights == nil {
+		p.o.Log("the model reads weights of edges, and %s has none: every edge weighs 1", path)
 	}
 	for _, text := range p.ds.Notes {
 		p.o.Log("%s", text)
@@ -308,6 +312,10 @@ func (p *predictor) classify(rows int, x, index ort.Tensor, weights, ids *ort.Te
 // graph returns the graph that the classifier reads.
 func (p *predictor) graph(ctx context.Context) (*graph.Graph, error) {
 	g := p.ds.Graph
+	if p.info.Weighted {
+		p.o.Log("classifying on the graph as it is, %d edges with weights", g.NumEdges())
+		return g, nil
+	}
 	if p.info.Graph == "raw" {
 		p.o.Log("classifying on the graph as it is, %d edges", g.NumEdges())
 		return &graph.Graph{N: g.N, Edges: g.Edges, Directed: g.Directed, Weights: slices.Repeat([]float32{p.info.RawWeight}, len(g.Edges))}, nil

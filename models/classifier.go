@@ -109,18 +109,22 @@ func supervised(m *ir.Module, a *Architecture, o Options, n network) {
 	if a.readsGraph(o) {
 		g = b.Arg("g", rawGraph)
 	}
+	var w *ir.Value
+	if g != nil && o.EdgeWeights {
+		w = b.Arg("w", ir.T(ir.F32, rawGraph.Dims[1]))
+	}
 	idx := b.Arg("train_idx", trainIdx)
 	answers := answers(b, o)
 	b.Func.Attrs["differentiate"] = "loss"
 	if !a.samples {
-		logits := n.run(b, g, nil, normalise(b, o, x), o.dropouts("classifier"))
+		logits := n.run(b, g, w, normalise(b, o, x), o.dropouts("classifier"))
 		b.Return("loss", crossEntropy(b, labelled(b, logits, idx), answers))
 		return
 	}
 	ramp := b.DynamicArg("ramp", ir.Scalar())
 	x = normalise(b, o, x)
 	xent, consistency := sampledLoss(b, o, idx, answers, func(sample string) *ir.Value {
-		return n.run(b, g, nil, x, o.dropouts(sample))
+		return n.run(b, g, w, x, o.dropouts(sample))
 	})
 	b.Return("loss", sampledTotal(b, o, xent, consistency, ramp))
 	b.Return("xent", xent)
@@ -147,10 +151,17 @@ func classify(m *ir.Module, o Options, n network, graph *ir.Type) {
 	returnPrediction(b, logits)
 }
 
+// Weighted is the attribute of modules that are trained and evaluated with the weights that
+// the edges have in the data, as w; others take ones, or what refinement gives.
+const Weighted = "edge_weights"
+
 // alone builds the model that is one network on the raw graph.
 func alone(a *Architecture) func(Options) *ir.Module {
 	return func(o Options) *ir.Module {
 		m := ir.NewModule(strings.ReplaceAll(a.Model, "-", "_"))
+		if o.EdgeWeights && (a.readsGraph(o) || o.Smooth.on()) {
+			m.Attrs[Weighted] = true
+		}
 		n := classifier(m, a, o)
 		supervised(m, a, o, n)
 		graph := &rawGraph

@@ -26,6 +26,7 @@
 package models
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -52,6 +53,9 @@ type Options struct {
 	Features    int `toml:"-"` // columns of x
 	Classes     int `toml:"-"`
 	StructWidth int `toml:"-"` // columns of x_struct, 0 for none
+	// EdgeWeights tells that the graph has weights, which models of the raw graph read;
+	// modules that do have the attribute [Weighted].
+	EdgeWeights bool `toml:"-"`
 
 	Classifier   string  `toml:"classifier" doc:"network of the classifier, one of those that gsrc models lists"`
 	Norm         string  `toml:"norm" doc:"row normalisation of the classifier's features: l1, l2 or none"`
@@ -291,6 +295,10 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	}
 	if err := o.Validate(); err != nil {
 		return nil, err
+	}
+	o.EdgeWeights = o.EdgeWeights && !m.Refines
+	if o.EdgeWeights && m.Name == "gat" {
+		return nil, errors.New("gat has no place for weights of edges: its attention weighs them; train it with --ignore-weights (data.weights=ignore), or take a model that counts them: gcn, sage, gin, gcnii, grand or acm")
 	}
 	switch s := o.Smooth; {
 	case graphs && s.Alpha > 0:

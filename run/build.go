@@ -121,6 +121,9 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	if f := module.Func("encode"); info.Directed && f != nil && t.Module.Func(models.EncodeJudging) != nil {
 		return b, nil, errors.New("the model was trained on a directed graph, whose edges it judges by evidence regardless of their directions, and an export would judge by these: train it on data that are read without --directed, or with --set model.edges.judge=embedding")
 	}
+	if o.NoEdgeWeight && weighted(t) {
+		return b, nil, errors.New("the model was trained with the weights of the edges, and --no-edge-weight makes every edge count the same: its answers would be others; export it without that option, or train it with --ignore-weights")
+	}
 	if f := module.Func("classify"); f != nil && f.Arg(models.KnownLabels) != nil {
 		return b, nil, errors.New("the classifier smooths its predictions with the labels that are known (model.smooth), and an export cannot take these as an input yet; one that is trained with --set model.smooth.alpha=0 --set model.smooth.correct=0 can be exported")
 	}

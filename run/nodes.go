@@ -61,6 +61,9 @@ func (n nodeTask) prior(t *train.Model, threads int) *graph.EdgePrior {
 	return prior
 }
 
+// weighted reports whether a model reads the weights that edges have in the data.
+func weighted(t *train.Model) bool { return t.Module.Attrs.Bool(models.Weighted) }
+
 // sample is the training graph as exported models take it.
 func (n nodeTask) sample(t *train.Model, prior *graph.EdgePrior) parity.ExampleInputs {
 	ds := n.ds
@@ -69,6 +72,10 @@ func (n nodeTask) sample(t *train.Model, prior *graph.EdgePrior) parity.ExampleI
 	if t.Struct != nil {
 		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
 		s.Struct = &x
+	}
+	if weighted(t) {
+		w := ort.Float32s(st.Spread(nil, ds.Graph.Weights), int64(st.E))
+		s.Weights = &w
 	}
 	if t.Refined != nil {
 		edges, weights := infer.WeightedEdges(t.Refined.Graph())
@@ -86,6 +93,9 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32,
 	}
 	b.Columns = ds.Columns
 	info := infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
+	if info.Weighted = weighted(t); info.Weighted {
+		info.Weights = data.EdgeWeights(t.Config.Data.Weights)
+	}
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
 	describeRefinement(&info, t)
 	if x := t.Refined; x != nil && !x.Raw {

@@ -44,6 +44,7 @@ func (n nodeTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
 	}
 	o := cfg.Model
 	o.Features, o.Classes, o.StructWidth = n.X.Cols, n.Classes, cfg.DeepWalk.Width
+	o.EdgeWeights = n.Graph.Weights != nil
 	return m.Program(o, false)
 }
 
@@ -123,6 +124,10 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 	}
 	in["x"] = x
 	in["g"] = runtime.Graph(ds.Graph.Structure())
+	if t.module.Attrs.Bool(models.Weighted) {
+		w := in["g"].Graph.Spread(nil, ds.Graph.Weights)
+		in["w"] = runtime.F32(w, len(w))
+	}
 	in["train_idx"] = runtime.I64(idx, len(idx))
 	if t.prog.takes("targets") {
 		in["targets"] = runtime.F32(balanced(labels, ds.Classes), len(labels), ds.Classes)

@@ -66,7 +66,7 @@ func (t *nodeSteps) evaluate() (score, error) {
 // (nil: ones), and reports whether they have changed.
 func (t *nodeSteps) evaluated() (g, w *runtime.Buffer, changed bool, err error) {
 	if t.edges == nil {
-		return t.prog.inputs["g"], nil, false, nil
+		return t.prog.inputs["g"], t.prog.inputs["w"], false, nil
 	}
 	changed, err = t.weigh()
 	return t.prog.inputs["c"], t.found.w, changed, err

@@ -30,7 +30,9 @@ func NewSession(ds *data.Dataset, job Job, cfg *config.Config, opts Options) (*S
 		x := ds.X.ToDense() // the pass that keeps features sparse was left out
 		in["x"] = runtime.F32(x.Dense, x.Rows, x.Cols)
 	}
-	in["w"] = runtime.F32(ds.Graph.Structure().Spread(nil, nil), in["g"].Dims[1])
+	if in["w"] == nil {
+		in["w"] = runtime.F32(ds.Graph.Structure().Spread(nil, nil), in["g"].Dims[1])
+	}
 	if width := cfg.DeepWalk.Width; width > 0 {
 		in["x_struct"] = runtime.Zeros(ds.Graph.N, width)
 		t.pool.Normal(in["x_struct"].F32, t.stream("x_struct"))

@@ -66,6 +66,7 @@ func (a *app) dataInfoCommand() *cobra.Command {
 	flags.BoolVar(&opts.Directed, "directed", false, "keep the direction of edges")
 	splitFlag(flags, &opts.Split, splitHelp)
 	tables.register(flags)
+	tables.registerWeights(info)
 	tables.registerPrepare(flags)
 	parsedFlag(flags, &opts.NodeFeatures, "features", "auto", data.ParseNodeFeatures, "of collections of graphs: labels, attributes, both or degrees as node features")
 	flags.Float64Var(&opts.AddEdges, "add-edges", 0, "add edges at random, as a share of those there are")

@@ -16,6 +16,8 @@ import (
 type tableFlags struct {
 	tables    data.Tables
 	noPrepare bool
+	weights   data.EdgeWeights
+	noWeights bool
 }
 
 func (f *tableFlags) register(flags *pflag.FlagSet) {
@@ -27,6 +29,26 @@ func (f *tableFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&t.Weight, "weight", "", "column that has their weights")
 	flags.StringSliceVar(&t.Ignore, "ignore", nil, "columns of either table that are left out")
 	parsedFlag(flags, &t.Merge, "merge", "", func(s string) (string, error) { return s, data.CheckMerge(s) }, "weight of an edge that is listed more than once: sum, mean, max or first")
+}
+
+// registerWeights registers the flags that say what becomes of the weights of edges.
+func (f *tableFlags) registerWeights(c *cobra.Command) {
+	flags := c.Flags()
+	defer c.MarkFlagsMutuallyExclusive("ignore-weights", "weight-transform")
+	flags.BoolVar(&f.noWeights, "ignore-weights", false, "every edge weighs 1, whatever the data say")
+	parsedFlag(flags, &f.weights, "weight-transform", "", func(s string) (data.EdgeWeights, error) {
+		if s != string(data.LogWeights) {
+			return "", fmt.Errorf("%s: give log1p", s)
+		}
+		return data.LogWeights, nil
+	}, "log1p takes the logarithm of 1 + weight of every edge")
+}
+
+func (f *tableFlags) edgeWeights() data.EdgeWeights {
+	if f.noWeights {
+		return data.IgnoreWeights
+	}
+	return f.weights
 }
 
 func (f *tableFlags) registerPrepare(flags *pflag.FlagSet) {
@@ -44,6 +66,9 @@ func (f *tableFlags) set() (list []string) {
 	if len(t.Ignore) > 0 {
 		list = append(list, "data.ignore="+data.JoinNames(t.Ignore))
 	}
+	if w := f.edgeWeights(); w != "" {
+		list = append(list, "data.weights="+string(w))
+	}
 	if f.noPrepare {
 		list = append(list, "data.prepare=false")
 	}
@@ -51,7 +76,7 @@ func (f *tableFlags) set() (list []string) {
 }
 
 // apply enters the flags in options of reading.
-func (f *tableFlags) apply(o *data.LoadOptions) { o.Tables, o.NoPrepare = f.tables, f.noPrepare }
+func (f *tableFlags) apply(o *data.LoadOptions) { o.Tables, o.NoPrepare, o.Weights = f.tables, f.noPrepare, f.edgeWeights() }
 
 func (a *app) dataInitCommand() *cobra.Command {
 	var tables tableFlags

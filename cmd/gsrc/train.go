@@ -59,6 +59,7 @@ metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 	f.setup.register(flags, &f.opts)
 	f.setup.tables.register(flags) // build has a --target of its own
 	f.setup.tables.registerPrepare(flags)
+	f.setup.tables.registerWeights(c)
 	flags.StringVar(&f.opts.Out, "out", "", "run directory; without it nothing is kept")
 	flags.BoolVar(&f.opts.Force, "force", false, "replace a run in --out")
 	numberFlag(flags, &f.opts.Threads, "threads", 0, 0, "threads, 0 for one per processor; results do not depend on it")
@@ -96,7 +97,7 @@ func (f *trainFlags) check(c *cobra.Command) error {
 		return usage("--profile looks at one run; leave --runs out")
 	}
 	if f.resume != "" {
-		for _, name := range []string{"out", "force", "config", "set", "seed", "split", "directed", "tf32", "runs", "id", "label", "source", "target", "weight", "ignore", "merge", "no-prepare"} {
+		for _, name := range []string{"out", "force", "config", "set", "seed", "split", "directed", "tf32", "runs", "id", "label", "source", "target", "weight", "ignore", "merge", "no-prepare", "ignore-weights", "weight-transform"} {
 			if changed(name) {
 				return usage("--%s cannot change a run that is resumed; leave it out", name)
 			}

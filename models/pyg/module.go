@@ -203,3 +203,18 @@ func (e *emitter) activate(act string, x *ir.Value) *ir.Value {
 	}
 	return e.One(act, nil, x)
 }
+
+// CountsWeights reports whether the layers that read edges take their weights, as GCNConv
+// alone does in PyTorch Geometric.
+func (s *Stack) CountsWeights() bool {
+	counts := false
+	for i := range s.Layers {
+		switch s.Layers[i].Kind {
+		case GCN:
+			counts = true
+		case SAGE, GAT:
+			return false
+		}
+	}
+	return counts
+}

@@ -1,0 +1,163 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/orttest"
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
+)
+
+// weightedTable is a ring of 80 nodes with chords, whose edges have weights of the given size.
+func weightedTable(t *testing.T, weight func(i int) float64) string {
+	t.Helper()
+	nodes, edges := "id,label,split,size,depth\n", "source,target,weight\n"
+	for i := range 80 {
+		nodes += fmt.Sprintf("n%d,%s,%s,%d,%d\n", i, [...]string{"a", "b"}[i/3%2], [...]string{"train", "val", "test"}[i%3], 100+i*i%37, i*7%11)
+		edges += fmt.Sprintf("n%d,n%d,%g\n", i, (i+1)%80, weight(2*i))
+		edges += fmt.Sprintf("n%d,n%d,%g\n", i, (i*3+5)%80, weight(2*i+1))
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"nodes.csv": nodes, "edges.csv": edges} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func uneven(i int) float64 { return 0.05 + float64(i*i%23)/4 }
+
+func trainOn(t *testing.T, model, dir string, set ...string) *Run {
+	t.Helper()
+	r, err := Train(t.Context(), TrainOptions{Model: model, Data: dir, Set: append([]string{"train.epochs=3"}, set...)})
+	if err != nil {
+		t.Fatalf("%s %v: %v", model, set, err)
+	}
+	return r
+}
+
+func TestEdgeWeightsCount(t *testing.T) {
+	dir, ones := weightedTable(t, uneven), weightedTable(t, func(int) float64 { return 1 })
+	scaled := weightedTable(t, func(i int) float64 { return uneven(i) / 1024 })
+	for _, model := range []string{"gcn", "sage", "gin", "gcnii", "grand", "acm", "linear"} {
+		steps := "model.linear.steps=2"
+		r := trainOn(t, model, dir, steps)
+		plain, ignored, logs := trainOn(t, model, ones, steps), trainOn(t, model, dir, steps, "data.weights=ignore"), trainOn(t, model, dir, steps, "data.weights=log1p")
+		if r.Result.Hash == ignored.Result.Hash || r.Result.Hash == logs.Result.Hash {
+			t.Errorf("%s: weights change nothing", model)
+		}
+		for i, want := range plain.Trained.Logits {
+			if got := ignored.Trained.Logits[i]; math.Abs(float64(got-want)) > 1e-4 {
+				t.Fatalf("%s: with weights that are ignored a logit is %v, with ones %v", model, got, want)
+			}
+		}
+		// A mean does not ask how large weights are together.
+		small := trainOn(t, model, scaled, steps)
+		differ := 0.0
+		for i, want := range r.Trained.Logits {
+			differ = max(differ, math.Abs(float64(small.Trained.Logits[i]-want)))
+		}
+		if (differ < 1e-4) != (model == "sage") {
+			t.Errorf("%s: weights of a 1024th change logits by %v", model, differ)
+		}
+	}
+	for _, model := range []string{"mlp", "label-propagation"} { // these read no edges here
+		if a, b := trainOn(t, model, dir, "model.smooth.alpha=0", "model.smooth.correct=0"), trainOn(t, model, ones, "model.smooth.alpha=0", "model.smooth.correct=0"); a.Result.Hash != b.Result.Hash {
+			t.Errorf("%s: weights of edges change the run", model)
+		}
+	}
+	_, err := Train(t.Context(), TrainOptions{Model: "gat", Data: dir})
+	if err == nil || !strings.Contains(err.Error(), "gat has no place for weights") {
+		t.Errorf("gat on weighted edges: %v", err)
+	}
+	trainOn(t, "gat", dir, "data.weights=ignore")
+	var warned []string
+	if _, err := Prepare(TrainOptions{Model: "ecl-gsr", Data: dir, Warn: func(s string) { warned = append(warned, s) }}); err != nil || len(warned) != 1 || !strings.Contains(warned[0], "does not read the weights") {
+		t.Errorf("ecl-gsr on weighted edges: %q, %v", warned, err)
+	}
+}
+
+// A state dict of GCNConv gives PyTorch Geometric's logits on weighted edges: gcn_norm with
+// a self-loop of weight 1 at each node.
+func TestImportWithEdgeWeights(t *testing.T) {
+	dir := weightedTable(t, uneven)
+	w := []float32{0.5, -1, 2, 0.25}
+	path := filepath.Join(t.TempDir(), "gcn.safetensors")
+	f := safetensors.File{Tensors: []safetensors.Tensor{{Name: "conv1.lin.weight", Shape: []int{2, 2}, Data: w}, {Name: "conv1.bias", Shape: []int{2}, Data: []float32{0.1, -0.2}}}}
+	out, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write(out); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
+	r, err := Import(t.Context(), ImportOptions{Weights: path, Train: TrainOptions{Data: dir, Set: []string{"data.prepare=false"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, x := r.Data.Graph, r.Data.X.ToDense().Dense
+	degree := make([]float64, g.N)
+	for v := range degree {
+		degree[v] = 1
+	}
+	for i, e := range g.Edges {
+		degree[e[0]] += float64(g.Weights[i])
+		degree[e[1]] += float64(g.Weights[i])
+	}
+	want := make([]float64, 2*g.N)
+	add := func(to, from int32, weight float64) {
+		for c := range 2 {
+			h := float64(x[2*from])*float64(w[2*c]) + float64(x[2*from+1])*float64(w[2*c+1])
+			want[2*int(to)+c] += weight / math.Sqrt(degree[to]*degree[from]) * h
+		}
+	}
+	for v := range int32(g.N) {
+		want[2*v] += 0.1
+		want[2*v+1] -= 0.2
+		add(v, v, 1)
+	}
+	for i, e := range g.Edges {
+		add(e[0], e[1], float64(g.Weights[i]))
+		add(e[1], e[0], float64(g.Weights[i]))
+	}
+	for i, v := range want {
+		if got := float64(r.Trained.Logits[i]); math.Abs(got-v) > 1e-5*math.Max(1, math.Abs(v)) {
+			t.Fatalf("logit %d is %v, want %v", i, got, v)
+		}
+	}
+}
+
+// An export reads the weights as the training did.
+func TestExportReadsEdgeWeights(t *testing.T) {
+	lib := orttest.Need(t)
+	dir := weightedTable(t, uneven)
+	for _, x := range []struct {
+		model string
+		set   []string
+	}{{"gcn", nil}, {"sage", []string{"data.weights=log1p"}}} {
+		r := trainOn(t, x.model, dir, x.set...)
+		dist := filepath.Join(t.TempDir(), "dist")
+		if _, err := r.Build(t.Context(), dist, BuildOptions{Library: &lib}); err != nil {
+			t.Fatal(err)
+		}
+		p, err := infer.Predict(t.Context(), dist, dir, "", infer.PredictOptions{Library: &lib})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range r.Trained.Probabilities {
+			if got := p.Probabilities[i]; math.Abs(float64(got-want)) > 1e-4 {
+				t.Fatalf("%s: probability %d is %v, want %v", x.model, i, got, want)
+			}
+		}
+		if _, err := r.Build(t.Context(), dist, BuildOptions{Library: &lib, NoEdgeWeight: true}); err == nil || !strings.Contains(err.Error(), "trained with the weights") {
+			t.Errorf("--no-edge-weight: %v", err)
+		}
+	}
+}
