@@ -201,9 +201,28 @@ func (t algorithm1) epoch(epoch int) (*function, float64, error) {
 	t.raiseRamp(epoch)
 	loss, err := t.steps.epoch(f, epoch)
 	if err == nil && name == "joint" {
+		loss = t.classifierLoss(f, loss)
 		t.edges.fresh, t.edges.embedded = false, false
 	}
 	return f, loss, err
+}
+
+// classifierLoss is the classifier's part of the loss of a joint step, which is what steps of
+// the classifier alone report; loss if the step does not say.
+func (t algorithm1) classifierLoss(f *function, loss float64) float64 {
+	sum, found := 0.0, false
+	for _, x := range f.terms {
+		switch x.name {
+		case "xent":
+			sum, found = sum+float64(x.value), true
+		case "consistency":
+			sum += float64(float64(x.value*t.prog.inputs["ramp"].F32[0]) * t.cfg.Model.Edges.Consistency)
+		}
+	}
+	if !found {
+		return loss
+	}
+	return sum
 }
 
 func (t algorithm1) choose() error {

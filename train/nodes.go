@@ -31,6 +31,8 @@ func (n nodeTask) Split(seed uint64) (data.Split, string, error) {
 		return s, "", err
 	case n.SplitSpec != nil:
 		return s, n.SplitSpec.String(), nil
+	case n.Roles.Split != "" && len(n.Splits) == 1:
+		return s, "of the column " + n.Roles.Split, nil
 	case len(n.Splits) == 1:
 		return s, "public", nil
 	}

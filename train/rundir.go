@@ -100,6 +100,9 @@ func (i *Info) readFile(dir, name string) ([]byte, error) {
 func ReadInfo(dir string) (*Info, error) {
 	path := filepath.Join(dir, checkpoint.InfoFile)
 	text, err := os.ReadFile(path)
+	if several, _ := filepath.Glob(filepath.Join(dir, "run-*", checkpoint.InfoFile)); errors.Is(err, fs.ErrNotExist) && len(several) > 0 {
+		return nil, fmt.Errorf("%s holds %d runs; name one of them, such as %s", dir, len(several), filepath.Dir(several[0]))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is no run directory: it has no %s (a run that was killed before it wrote that is started again, without --force)", dir, checkpoint.InfoFile)
 	}

@@ -101,6 +101,7 @@ func (t *verdict) majority(judged []int32) (class int, acc float64) {
 // Bounds of what is said of a result.
 const (
 	fewNodes     = 50  // with fewer, shares are not compared
+	fewOfClass   = 5   // with fewer, a class may well be missed
 	farBelow     = 15. // points of macro-F1 below accuracy
 	nearChance   = 55. // AUC below this
 	farApart     = 5.  // points between validation and test, and three standard errors
@@ -156,7 +157,8 @@ func (u unpredicted) nodes() (n int) {
 	return n
 }
 
-// neverPredicted finds the classes that judged nodes have and that none is predicted to be of.
+// neverPredicted finds the classes that several judged nodes have and none is predicted to
+// be of.
 func neverPredicted(predicted, labels, judged []int32, classes int) (out unpredicted) {
 	have, chosen := make([]int, classes), make([]bool, classes)
 	for _, v := range judged {
@@ -164,7 +166,7 @@ func neverPredicted(predicted, labels, judged []int32, classes int) (out unpredi
 		chosen[predicted[v]] = true
 	}
 	for c, n := range have {
-		if n > 0 && !chosen[c] {
+		if n >= fewOfClass && !chosen[c] {
 			out = append(out, struct{ class, nodes int }{c, n})
 		}
 	}

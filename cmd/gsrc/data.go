@@ -44,6 +44,9 @@ func (a *app) dataInfoCommand() *cobra.Command {
 			"GIN's format.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := tables.check(); err != nil {
+				return err
+			}
 			tables.apply(&opts)
 			ds, collection, err := data.LoadAny(args[0], opts)
 			if err != nil {
@@ -66,7 +69,7 @@ func (a *app) dataInfoCommand() *cobra.Command {
 	flags.BoolVar(&opts.Directed, "directed", false, "keep the direction of edges")
 	splitFlag(flags, &opts.Split, splitHelp)
 	tables.register(flags)
-	tables.registerWeights(info)
+	tables.registerWeights(flags)
 	tables.registerPrepare(flags)
 	parsedFlag(flags, &opts.NodeFeatures, "features", "auto", data.ParseNodeFeatures, "of collections of graphs: labels, attributes, both or degrees as node features")
 	flags.Float64Var(&opts.AddEdges, "add-edges", 0, "add edges at random, as a share of those there are")

@@ -53,6 +53,11 @@ adds checksums to an export or a run of an earlier version, once all else holds.
 	return c
 }
 
+// notExport is the error of a command that takes an export and was given a run.
+func notExport(run string) error {
+	return fmt.Errorf("%[1]s is a run, and this command takes an export; make one with: gsrc build %[1]s --out DIR", run)
+}
+
 // isRun reports whether a folder is that of a run, not of an export.
 func isRun(dir string) bool {
 	_, noManifest := os.Stat(filepath.Join(dir, manifest.FileName))
@@ -120,6 +125,9 @@ is printed to standard error.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
 				return err
+			}
+			if isRun(args[0]) {
+				return notExport(args[0])
 			}
 			switch {
 			case path == "":

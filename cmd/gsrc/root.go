@@ -95,6 +95,7 @@ interrupt.`,
 		a.modelsCommand(), a.passesCommand(), a.opsCommand(), a.doctorCommand(), a.versionCommand())
 	for _, c := range append(root.Commands(), subcommands(root)...) {
 		a.wrapArgs(c)
+		complete(c)
 	}
 	return root
 }
@@ -134,7 +135,19 @@ func (a *app) wrapArgs(c *cobra.Command) {
 	}
 	c.Args = func(c *cobra.Command, args []string) error {
 		err := check(c, args)
+		var least, most, have int
 		if err != nil {
+			if n, _ := fmt.Sscanf(err.Error(), "accepts %d arg(s), received %d", &most, &have); n == 2 {
+				least = most
+			} else if n, _ = fmt.Sscanf(err.Error(), "accepts at most %d arg(s), received %d", &most, &have); n != 2 {
+				most = len(args)
+			}
+			switch {
+			case have < least:
+				err = errors.New("an argument is missing")
+			case have > most:
+				err = fmt.Errorf("%q is one argument too many", args[most])
+			}
 			a.hint = "Usage: " + c.UseLine()
 		}
 		return asUsage(err)

@@ -35,6 +35,9 @@ func (f *setupFlags) apply(o *gsrc.TrainOptions) error {
 	if f.split != "" {
 		o.Set = append(o.Set, "data.split="+f.split)
 	}
+	if err := f.tables.check(); err != nil {
+		return err
+	}
 	o.Set = append(o.Set, f.tables.set()...)
 	if f.directed {
 		o.Set = append(o.Set, "data.directed=true")

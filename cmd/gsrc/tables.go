@@ -32,9 +32,7 @@ func (f *tableFlags) register(flags *pflag.FlagSet) {
 }
 
 // registerWeights registers the flags that say what becomes of the weights of edges.
-func (f *tableFlags) registerWeights(c *cobra.Command) {
-	flags := c.Flags()
-	defer c.MarkFlagsMutuallyExclusive("ignore-weights", "weight-transform")
+func (f *tableFlags) registerWeights(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.noWeights, "ignore-weights", false, "every edge weighs 1, whatever the data say")
 	parsedFlag(flags, &f.weights, "weight-transform", "", func(s string) (data.EdgeWeights, error) {
 		if s != string(data.LogWeights) {
@@ -42,6 +40,14 @@ func (f *tableFlags) registerWeights(c *cobra.Command) {
 		}
 		return data.LogWeights, nil
 	}, "log1p takes the logarithm of 1 + weight of every edge")
+}
+
+// check refuses flags that exclude each other.
+func (f *tableFlags) check() error {
+	if f.noWeights && f.weights != "" {
+		return usage("--ignore-weights and --weight-transform exclude each other")
+	}
+	return nil
 }
 
 func (f *tableFlags) edgeWeights() data.EdgeWeights {
@@ -76,7 +82,9 @@ func (f *tableFlags) set() (list []string) {
 }
 
 // apply enters the flags in options of reading.
-func (f *tableFlags) apply(o *data.LoadOptions) { o.Tables, o.NoPrepare, o.Weights = f.tables, f.noPrepare, f.edgeWeights() }
+func (f *tableFlags) apply(o *data.LoadOptions) {
+	o.Tables, o.NoPrepare, o.Weights = f.tables, f.noPrepare, f.edgeWeights()
+}
 
 func (a *app) dataInitCommand() *cobra.Command {
 	var tables tableFlags

@@ -3,10 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/config"
@@ -59,7 +60,7 @@ metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 	f.setup.register(flags, &f.opts)
 	f.setup.tables.register(flags) // build has a --target of its own
 	f.setup.tables.registerPrepare(flags)
-	f.setup.tables.registerWeights(c)
+	f.setup.tables.registerWeights(flags)
 	flags.StringVar(&f.opts.Out, "out", "", "run directory; without it nothing is kept")
 	flags.BoolVar(&f.opts.Force, "force", false, "replace a run in --out")
 	numberFlag(flags, &f.opts.Threads, "threads", 0, 0, "threads, 0 for one per processor; results do not depend on it")
@@ -253,7 +254,7 @@ func quality(r *metrics.Report) string {
 	if r.AUC != nil {
 		auc = fmt.Sprintf("%.2f %%", *r.AUC)
 		if n := len(r.AUCLeftOut); n > 0 {
-			auc += fmt.Sprintf(" (without %d classes that no node has)", n)
+			auc += fmt.Sprintf(" (without %s that no node has)", plural(n, "class", "classes"))
 		}
 	}
 	return fmt.Sprintf("macro-F1 %.2f %%, AUC %s, calibration error %.3f, Brier score %.3f", r.MacroF1, auc, r.ECE, r.Brier)
@@ -280,6 +281,14 @@ func besides(s *train.Scale) string {
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// plural is a number of things.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // share prints a share that may be unknown.
@@ -320,17 +329,36 @@ func (a *app) listOptions(f *trainFlags) error {
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	var b strings.Builder
 	for _, k := range keys {
 		doc := k.Doc
 		if len(k.OneOf) > 0 && !strings.Contains(doc, ":") {
 			doc += ": " + strings.Join(k.OneOf, ", ")
 		}
-		source := ""
+		fmt.Fprintf(&b, "%s = %s", k.Name, k.Default)
 		if k.Source != "" {
-			source = "(" + k.Source + ")"
+			fmt.Fprintf(&b, "  (%s)", k.Source)
 		}
-		fmt.Fprintf(w, "%s = %s\t%s\t%s\n", k.Name, k.Default, doc, source)
+		b.WriteString("\n" + wrapped(doc, "    ", 96))
 	}
-	return w.Flush()
+	_, err = io.WriteString(a.stdout, b.String())
+	return err
+}
+
+// wrapped is a text in lines of at most so many characters, where words allow it, each
+// behind an indent.
+func wrapped(text, indent string, width int) string {
+	var b strings.Builder
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(indent+line)+1+utf8.RuneCountInString(word) > width {
+			b.WriteString(indent + line + "\n")
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return b.String() + indent + line + "\n"
 }

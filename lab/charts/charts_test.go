@@ -404,9 +404,9 @@ func TestCurvesWithGaps(t *testing.T) {
 		{Function: "train", Step: 2, Epoch: 2, Terms: map[string]float32{"loss": 1}},
 	}
 	res := &train.Result{BestEpoch: 2}
-	draws(t, losses(records, res))
-	draws(t, accuracies(records, res))
-	if losses(nil, res) != nil || accuracies(nil, res) != nil || contrastive(nil) != nil {
+	draws(t, losses(records, res, item{"node", "accuracy"}))
+	draws(t, accuracies(records, res, item{"graph", "AUC"}))
+	if losses(nil, res, item{}) != nil || accuracies(nil, res, item{}) != nil || contrastive(nil) != nil {
 		t.Error("there are curves without records")
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
@@ -110,8 +112,22 @@ func supervised(records []checkpoint.Record) []checkpoint.Record {
 	return without(records, func(r checkpoint.Record) bool { return r.Epoch == 0 })
 }
 
+// item is what is classified, and by what the epoch was chosen that is kept.
+type item struct{ name, measure string }
+
+func itemOf(run *gsrc.Run) item {
+	x := item{"node", strings.ReplaceAll(run.Trained.Config.Train.Select, "_", "-")}
+	if x.measure == "auc" {
+		x.measure = "AUC"
+	}
+	if run.Graphs != nil {
+		x.name = "graph"
+	}
+	return x
+}
+
 // losses draws what the classifier is trained on.
-func losses(records []checkpoint.Record, res *train.Result) *Chart {
+func losses(records []checkpoint.Record, res *train.Result, of item) *Chart {
 	epochs := supervised(records)
 	if len(epochs) == 0 {
 		return nil
@@ -128,11 +144,11 @@ func losses(records []checkpoint.Record, res *train.Result) *Chart {
 	}
 	panel.Lines = append(panel.Lines, along("validation loss", epochs, ofEpoch, func(r checkpoint.Record) *float64 { return r.ValLoss }))
 	panel.Range = func(lo, hi float64) (float64, float64) { return min(lo, 0), hi } // how near a loss has come to none is to be seen
-	return Lines("loss", "Loss of the classifier", fmt.Sprintf("By epoch, in nats: the training loss with its terms, and the cross-entropy on the validation nodes. The grey line is the epoch that the run keeps, %d.", res.BestEpoch), []Panel{panel})
+	return Lines("loss", "Loss of the classifier", fmt.Sprintf("By epoch, in nats: the training loss with its terms, and the cross-entropy on the validation %ss. The grey line is the epoch that the run keeps, %d, the best in %s on these.", of.name, res.BestEpoch, of.measure), []Panel{panel})
 }
 
 // accuracies draws how well the training and the validation nodes are classified.
-func accuracies(records []checkpoint.Record, res *train.Result) *Chart {
+func accuracies(records []checkpoint.Record, res *train.Result, of item) *Chart {
 	epochs := supervised(records)
 	if len(epochs) == 0 {
 		return nil
@@ -148,5 +164,5 @@ func accuracies(records []checkpoint.Record, res *train.Result) *Chart {
 		hi = min(100, hi+2)
 		return max(0, min(lo-2, hi-20)), hi // a curve that hardly moves is to look so
 	}
-	return Lines("accuracy", "Accuracy", fmt.Sprintf("Share of the training and of the validation nodes that are classified right, by epoch. Test nodes are looked at once, at the kept epoch, %d (the grey line).", res.BestEpoch), []Panel{panel})
+	return Lines("accuracy", "Accuracy", fmt.Sprintf("Share of the training and of the validation %[1]ss that are classified right, by epoch. Test %[1]ss are looked at once, at the kept epoch, %[2]d (the grey line), which is the best in %[3]s on validation %[1]ss.", of.name, res.BestEpoch, of.measure), []Panel{panel})
 }

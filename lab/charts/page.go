@@ -45,7 +45,7 @@ func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
 	if err := run.LoadData(o.Data); err != nil {
 		return nil, err
 	}
-	all := []*Chart{accuracies(records, run.Result), losses(records, run.Result), contrastive(records)}
+	all := []*Chart{accuracies(records, run.Result, itemOf(run)), losses(records, run.Result, itemOf(run)), contrastive(records)}
 	if run.Graphs == nil { // many graphs have no one picture
 		h, width, err := run.Embed(o.Threads)
 		if err != nil {

@@ -244,11 +244,22 @@ func sessionOptions(p Provider, o Options) (*onnxruntime.SessionOptions, Provide
 		return fail(explainCUDA(err))
 	}
 	environment.fellBack.Do(func() {
-		if o.Log != nil {
+		if o.Log != nil && hasGPU() {
 			o.Log("no CUDA for onnxruntime here, using the CPU (--provider cuda says what is missing)")
 		}
 	})
 	return options, CPU, nil
+}
+
+// hasGPU reports whether NVIDIA's driver is there: where it is not, nobody expects a GPU. It
+// is a variable for tests.
+var hasGPU = func() bool {
+	path := "/dev/nvidiactl"
+	if runtime.GOOS == "windows" {
+		path = filepath.Join(os.Getenv("SystemRoot"), "System32", "nvcuda.dll")
+	}
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // addCUDA asks for the CUDA provider. It is a variable for tests without a GPU.
