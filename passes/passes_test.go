@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +17,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// Each testdata/PASS.gsr goes through its pass alone, and must give
-// testdata/PASS.golden.
+// between stands between the cases of a golden file.
+const between = "\n// -----\n"
+
+// Each case of testdata/PASS.gsr goes through its pass alone, and must give that of
+// testdata/PASS.golden: remarks and the program, or an error. A case may begin with what is
+// known of the data: "// data: sparse=x pad".
 func TestGolden(t *testing.T) {
 	for _, p := range passes.All {
 		t.Run(p.Name, func(t *testing.T) {
@@ -28,20 +31,14 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatalf("every pass has a golden test: %v", err)
 			}
-			m, err := ir.Parse(in, string(src))
-			if err != nil {
-				t.Fatal(err)
+			var cases []string
+			for _, text := range strings.Split(string(src), between) {
+				cases = append(cases, afterPass(t, p, in, text))
 			}
-			info := passes.DataInfo{SparseArgs: []string{"x"}, PadBatches: true}
-			if err := p.Run(m, info); err != nil {
-				t.Fatal(err)
-			}
-			if err := ir.Verify(m); err != nil {
-				t.Fatal(err)
-			}
+			got := strings.Join(cases, between)
 			golden := filepath.Join("testdata", p.Name+".golden")
 			if *update {
-				if err := os.WriteFile(golden, []byte(m.String()), 0o644); err != nil {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -49,31 +46,43 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.String() != string(want) {
-				t.Errorf("got\n%s\nwant\n%s", m, want)
+			if got != string(want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 		})
 	}
 }
 
-// Attention's weights are trained, so restrict computes all rows, and says so.
-func TestRestrictDeclinesAttention(t *testing.T) {
-	src, err := os.ReadFile("testdata/restrict.gsr")
+// afterPass returns what a pass makes of a case.
+func afterPass(t *testing.T, p passes.Pass, file, text string) string {
+	t.Helper()
+	m, err := ir.Parse(file, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := ir.Parse("restrict.gsr", string(src))
-	if err != nil {
+	var b strings.Builder
+	info := passes.DataInfo{Remark: func(_, line string) { fmt.Fprintf(&b, "// remark: %s\n", line) }}
+	if known, ok := strings.CutPrefix(text, "// data: "); ok {
+		known, _, _ = strings.Cut(known, "\n")
+		for _, word := range strings.Fields(known) {
+			switch name, ok := strings.CutPrefix(word, "sparse="); {
+			case ok:
+				info.SparseArgs = append(info.SparseArgs, name)
+			case word == "pad":
+				info.PadBatches = true
+			default:
+				t.Fatalf("%s: nothing of the data is called %q", file, word)
+			}
+		}
+	}
+	if err := p.Run(m, info); err != nil {
+		return fmt.Sprintf("// error: %v\n", err)
+	}
+	if err := ir.Verify(m); err != nil {
 		t.Fatal(err)
 	}
-	var remarks []string
-	if err := passes.Lookup("restrict").Run(m, passes.DataInfo{Remark: func(_, s string) { remarks = append(remarks, s) }}); err != nil {
-		t.Fatal(err)
-	}
-	const want = "@attention: 1 aggregations compute all rows, though %anchors reads some: their weights are trained"
-	if !slices.Contains(remarks, want) {
-		t.Errorf("the remarks are %q, want %q among them", remarks, want)
-	}
+	b.WriteString(m.String())
+	return b.String()
 }
 
 func TestOrder(t *testing.T) {
