@@ -46,6 +46,7 @@ type (
 type (
 	PredictOptions = infer.PredictOptions
 	Prediction     = infer.Prediction
+	Embedding      = infer.Embedding
 	RefineOptions  = infer.RefineOptions
 	RefinedGraph   = infer.RefinedGraph
 	GraphOptions   = infer.GraphOptions
@@ -88,6 +89,11 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 // Refine returns the graph that the model of a run or an export makes of its data.
 func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, error) {
 	return run.Refine(ctx, dir, o)
+}
+
+// Embed returns the embedding of nodes by the encoder of a run or an export.
+func Embed(ctx context.Context, dir, path string, o PredictOptions) (*Embedding, error) {
+	return run.Embed(ctx, dir, path, o)
 }
 
 // OpenGraph keeps a graph in memory with an export, to answer for its nodes while it

@@ -1,8 +1,14 @@
 package run
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 
+	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/train"
 )
 
@@ -43,4 +49,38 @@ func (r *Run) Embed(threads int) (h []float32, width int, err error) {
 // hasEncoder tells whether an encoder took part in the training.
 func hasEncoder(t *train.Model) bool {
 	return t.Module.Func("encode") != nil && t.Refined != nil && !t.Refined.Raw
+}
+
+// Embed returns what the encoder of a run or an export in a directory makes of nodes. path
+// says where the data of a run are now, if not where they were; an export takes any data that
+// the model fits. The embedding of a run is that of its training graph.
+func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infer.Embedding, error) {
+	if _, err := os.Stat(filepath.Join(dir, manifest.FileName)); err == nil {
+		if path == "" {
+			return nil, fmt.Errorf("%s is an export, which does not know where its data are; say what to embed with --data", dir)
+		}
+		return infer.Embed(ctx, dir, path, o)
+	}
+	r, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if line := r.Unchecked(); line != "" && o.Log != nil {
+		o.Log("%s", line)
+	}
+	if !hasEncoder(r.Trained) {
+		return nil, fmt.Errorf("the model %s in %s has no encoder that was trained; ecl-gsr trains one", r.Trained.Model, dir)
+	}
+	if err := r.LoadData(path); err != nil {
+		return nil, err
+	}
+	h, width, err := r.Embed(o.Threads)
+	if err != nil {
+		return nil, err
+	}
+	e := &infer.Embedding{Width: width, Values: h}
+	if r.Data != nil {
+		e.IDs = r.Data.NodeIDs
+	}
+	return e, nil
 }

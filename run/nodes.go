@@ -17,8 +17,6 @@ import (
 	"github.com/gsrc-dev/gsrc/train"
 )
 
-const structFile = "x_struct.safetensors" // beside the files of package infer
-
 // nodeTask is a model that classifies the nodes of one graph.
 type nodeTask struct {
 	train.Task
@@ -111,7 +109,7 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32,
 		if err := f.Write(&b); err != nil {
 			return err
 		}
-		files[structFile] = b.Bytes()
+		files[infer.StructFile] = b.Bytes()
 	}
 	if prior != nil && info.Evidence != nil {
 		text, err := json.Marshal(prior.Calibration)

@@ -1,0 +1,152 @@
+package infer
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// StructFile is the file of an export that has the structural attributes of the training
+// graph, where its encoder reads some.
+const StructFile = "x_struct.safetensors"
+
+// Embedding is what an encoder makes of the nodes of a graph.
+type Embedding struct {
+	// IDs are what the data call their nodes, nil where these are called by number.
+	IDs    []string
+	Width  int
+	Values []float32 // [N, Width], row-major
+}
+
+// Embed runs the encoder of an export on the data at path. An encoder with structural
+// attributes serves its training graph alone.
+func Embed(ctx context.Context, dist, path string, o PredictOptions) (*Embedding, error) {
+	p, err := newPredictor(dist, path, o)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if p.info.Graph == "raw" {
+		return nil, fmt.Errorf("the model in %s has no encoder; ecl-gsr trains one", dist)
+	}
+	if err := p.fits("encoder"); err != nil {
+		return nil, err
+	}
+	if _, err := p.models(ctx); err != nil {
+		return nil, err
+	}
+	pool := kernels.NewPool(p.o.Threads)
+	defer pool.Close()
+	g := p.ds.Graph
+	prior, err := p.info.Evidence.Prior(pool, p.ds)
+	if err != nil {
+		return nil, err
+	}
+	if p.manifest.JudgesByEvidence() {
+		g = g.Undirected() // as it was in training
+	}
+	structural, err := p.structural()
+	if err != nil {
+		return nil, err
+	}
+	st := g.Structure()
+	h, err := p.dist.Encode(p.x, structural, EdgeIndex(st), EntryWeights(prior, g, st))
+	if err != nil {
+		return nil, fmt.Errorf("encoder: %w", err)
+	}
+	if len(h.Shape) != 2 || int(h.Shape[0]) != g.N {
+		return nil, fmt.Errorf("the encoder gave an embedding of shape %v for %d nodes", h.Shape, g.N)
+	}
+	if v := notFinite(int(h.Shape[1]), h.F32); v >= 0 {
+		node := func(row int) string { return fmt.Sprintf("node %q", p.ds.NodeID(row)) }
+		return nil, &FiniteError{What: node(v) + ", by the encoder,", Largest: largest(p.ds.X, node)}
+	}
+	return &Embedding{IDs: p.ds.NodeIDs, Width: int(h.Shape[1]), Values: h.F32}, nil
+}
+
+// structural are the structural attributes of the training graph, nil where the encoder
+// reads none.
+func (p *predictor) structural() (*ort.Tensor, error) {
+	if p.manifest.Inductive {
+		return nil, nil
+	}
+	if !p.onTrainingGraph() {
+		return nil, fmt.Errorf("%s is not the graph that the model was trained on (%s), and its encoder reads structural attributes (x_struct), whose columns mean something for that graph only; train with --set deepwalk.width=0 for a model that serves other graphs", p.ds.Source, p.info.Data.Name)
+	}
+	text, err := p.manifest.ReadFile(StructFile)
+	if err != nil {
+		return nil, err
+	}
+	f, err := safetensors.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", StructFile, err)
+	}
+	n := p.ds.Graph.N
+	for _, t := range f.Tensors {
+		if x, ok := t.Data.([]float32); ok && t.Name == "x_struct" && len(t.Shape) == 2 && t.Shape[0] == n {
+			s := ort.Float32s(x, int64(n), int64(t.Shape[1]))
+			return &s, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no tensor x_struct with a row for each of the %d nodes", StructFile, n)
+}
+
+// EmbeddingFormat returns the format of a file of an embedding by its name's extension:
+// csv, npz or parquet. The error is a *FormatError.
+func EmbeddingFormat(path string) (string, error) {
+	format, err := GraphFormat(path)
+	if err == nil && format == "json" {
+		return "", fmt.Errorf("an embedding is written as csv, npz or parquet, not as json")
+	}
+	return format, err
+}
+
+// WriteFile writes the embedding to a file, whose extension is its format; the file is
+// there whole or not at all.
+//
+//   - csv: a header, and a row for each node: id, e0, e1, …
+//   - parquet: the same columns, ordered by their names; id is a string where the data name
+//     their nodes, int64 elsewhere, the others are float32.
+//   - npz: arrays for NumPy: id [n], embedding float32 [n, width].
+func (e *Embedding) WriteFile(path string) error {
+	format, err := EmbeddingFormat(path)
+	if err != nil {
+		return err
+	}
+	n := len(e.Values) / max(1, e.Width)
+	id := column{name: "id", number: func(i int) int64 { return int64(i) }}
+	if e.IDs != nil {
+		id = column{name: "id", text: func(i int) string { return e.IDs[i] }}
+	}
+	return atomicfile.Write(path, func(to io.Writer) error {
+		w := bufio.NewWriterSize(to, 1<<18)
+		if format == "npz" {
+			err = writeNPZ(w, []array{id.arrayOf(n), {name: "embedding", write: func(w io.Writer) error {
+				return writeMatrix(w, n, e.Width, func(i int) []float32 { return e.Values[i*e.Width : (i+1)*e.Width] }, nil)
+			}}})
+		} else {
+			columns := []column{id}
+			for c := range e.Width {
+				columns = append(columns, column{name: fmt.Sprintf("e%d", c), float: func(i int) float32 { return e.Values[i*e.Width+c] }})
+			}
+			if format == "parquet" {
+				slices.SortFunc(columns, func(a, b column) int { return strings.Compare(a.name, b.name) })
+				err = writeParquet(w, n, columns, "", nil)
+			} else {
+				err = writeCSV(w, n, columns, nil)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return w.Flush()
+	})
+}
