@@ -49,6 +49,9 @@ func (e *emitter) normalizedSum(op *ir.Op, v *edgeValue) tensor {
 		h.t = e.operand(op, 3)
 	}
 	x := e.scaleRows(h.t, first)
+	if h.far != nil {
+		x = h.far.put(e.builder, x, e.scaleRows(h.far.unit, e.gather(d, h.far.rows)))
+	}
 	y := e.aggregate(op, &edgeValue{base: v.base}, &x, op.Bool("transpose"))
 	return e.scaleRows(e.binary("Add", y, x), d)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/internal/onnxtest"
@@ -34,6 +35,7 @@ func TestFarRows(t *testing.T) {
 	inputs := map[string]ort.Tensor{
 		"all magnitudes": features(scales), "no far row": features([]float64{1, 2, 0, 1e3}), "only far rows": features([]float64{3e38, 1e-30}),
 		"one row": features([]float64{1}), "zeros": features([]float64{0, 0}),
+		"many far rows": features(slices.Repeat([]float64{1e20, 1e-18}, 500)),
 	}
 	w := onnxtest.RandomFloats("w", width*out)
 	for _, p := range []int{1, 2} {
