@@ -28,16 +28,23 @@ func newECL(name string, o Options) *ecl {
 	return &ecl{Options: o, m: m, encoder: architecture(o.Encoder.Kind).declare(m, enc, o), projector: declareMLP(m, proj, o)}
 }
 
+// eclGSR builds ECL-GSR for one graph; without classes there is no classifier, and the
+// encoder alone is trained.
 func eclGSR(o Options) *ir.Module {
 	e := newECL("ecl_gsr", o)
-	e.classifier = classifier(e.m, architecture(o.Classifier), o)
+	classifies := o.Classes > 0
+	if classifies {
+		e.classifier = classifier(e.m, architecture(o.Classifier), o)
+	}
 	if o.Edges.Judge == JudgeEvidence {
 		e.evidence = declareEvidence(e.m, o.Features)
 	}
 	e.energy()
 	e.pretrain()
-	e.joint()
-	e.fit()
+	if classifies {
+		e.joint()
+		e.fit()
+	}
 	e.encode()
 	e.probability()
 	e.refine()
@@ -48,7 +55,9 @@ func eclGSR(o Options) *ir.Module {
 	} else {
 		e.score()
 	}
-	classify(e.m, o, e.classifier, &candidates)
+	if classifies {
+		classify(e.m, o, e.classifier, &candidates)
+	}
 	return e.m
 }
 

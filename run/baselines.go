@@ -22,7 +22,7 @@ const (
 
 // compare trains what b asks for, in memory, and enters it in a run's result.
 func (s *Setup) compare(ctx context.Context, b Baselines, r *Run, o train.Options) error {
-	if b == "" || b == NoBaselines || b == OwnTables && s.task.Info().Columns == nil {
+	if b == "" || b == NoBaselines || b == OwnTables && s.task.Info().Columns == nil || r.Result.Val == nil {
 		return nil
 	}
 	observer := o.Observer

@@ -22,7 +22,7 @@ type reading struct {
 
 func (s *Setup) reading() reading {
 	r := reading{Config: s.Config, prog: s.Module}
-	r.refines = s.Module.Func("fit") != nil && s.Module.Func("train") == nil
+	r.refines = s.Module.Func("refine") != nil && s.Module.Func("train") == nil
 	r.learns = r.refines && s.Config.Candidates.Structure != "raw"
 	r.trains = r.learns && s.Config.Train.PretrainSteps+s.Config.Train.JointEvery > 0
 	info := s.task.Info()

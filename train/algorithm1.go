@@ -135,6 +135,31 @@ func (t algorithm1) run() error {
 	})
 }
 
+// unsupervised makes the contrastive steps, and keeps the encoder and the graph that they
+// lead to.
+func (t algorithm1) unsupervised() error {
+	if t.edges.fixed {
+		return errors.New("train: without labels there is nothing to train on the graph as it is (candidates.structure = raw)")
+	}
+	if err := t.refiner.begin(); err != nil {
+		return err
+	}
+	if err := t.pretrain(); err != nil {
+		return err
+	}
+	if err := t.refresh(); err != nil {
+		return err
+	}
+	if err := t.optim.Keep(t.device); err != nil {
+		return err
+	}
+	if err := t.refiner.fetch(); err != nil {
+		return err
+	}
+	t.best = t.edges.kept(t.best)
+	return t.checkpoint()
+}
+
 // joins reports whether the encoder trains together with the classifier.
 func (t algorithm1) joins() bool { return !t.edges.fixed && t.cfg.Train.JointEvery > 0 }
 

@@ -13,7 +13,7 @@ const deviceBytes = 33 << 20
 // functions read it. The classifier's graph is one of its own where edges are refined.
 func (p *predictor) load(f *ir.Func, in map[string]*runtime.Buffer) {
 	for name, b := range in {
-		if f.Name == "classify" && p.prog.Func("fit") != nil && evaluationInputs[name] {
+		if f.Name == "classify" && refines(p.prog) && evaluationInputs[name] {
 			name = "classify." + name
 		}
 		p.loaded[name] = max(p.loaded[name], loadedBytes(b))

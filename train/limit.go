@@ -101,7 +101,7 @@ func (t *trainer) bounds() (least, most int64, what string) {
 	}
 	cfg := t.cfg
 	dims := map[string]int{} // at most
-	refined := t.prog.Func("fit") != nil
+	refined := refines(t.prog.Module)
 	learned := refined && cfg.Candidates.Structure != "raw"
 	size := t.job.Task.extent(cfg, t.split)
 	maps.Copy(dims, size.most)

@@ -209,7 +209,7 @@ type running struct{ name, phase string }
 // runs returns the functions that the training procedure runs.
 func runs(prog *ir.Module, cfg *config.Config) (list []running) {
 	c := cfg.Train
-	refined := prog.Func("fit") != nil
+	refined := refines(prog)
 	learned := refined && cfg.Candidates.Structure != "raw"
 	for _, x := range []struct {
 		running
@@ -242,7 +242,7 @@ func (p *predictor) functions() error {
 func (p *predictor) run(x running) error {
 	f := p.prog.Func(x.name)
 	dims := p.dims
-	if f.Name == "classify" && p.prog.Func("fit") != nil { // evaluated on the candidates
+	if f.Name == "classify" && refines(p.prog) { // evaluated on the candidates
 		dims = map[string]int{}
 		for k, v := range p.dims {
 			dims[k] = v
@@ -364,7 +364,7 @@ func gcd(a, b int) int {
 
 // candidates adds up what candidate edges take, and the search for them.
 func (p *predictor) candidates() {
-	if p.prog.Func("fit") == nil {
+	if !refines(p.prog) {
 		return
 	}
 	n, m := p.ds.Graph.N, p.dims["M"]
@@ -390,7 +390,7 @@ func (p *predictor) candidates() {
 // none are.
 func (p *predictor) embedding() []int {
 	encode := p.prog.Func("encode")
-	if p.prog.Func("fit") == nil || encode == nil || encode.Result("embedding") == nil || p.cfg.Candidates.Structure == "raw" {
+	if !refines(p.prog) || encode == nil || encode.Result("embedding") == nil || p.cfg.Candidates.Structure == "raw" {
 		return nil
 	}
 	shape, err := encode.Result("embedding").Type.Shape(p.dims)

@@ -86,6 +86,9 @@ func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
 			m.Struct, m.StructWidth = t.prog.inputs["x_struct"].F32, t.cfg.DeepWalk.Width
 		}
 	}
+	if unsupervised(t.module) {
+		return nil, nil, nil
+	}
 	g, w, changed, err := t.evaluated()
 	if err != nil {
 		return nil, nil, err

@@ -7,6 +7,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/runtime"
 )
 
 // Result is the outcome of a run; its JSON form is the line that gsrc train
@@ -143,28 +144,11 @@ func (t *trainer) finish() (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if acc := accuracy(logits, t.info.Labels, t.split.Val); acc != t.state.BestAcc {
-		return nil, fmt.Errorf("train: the kept state has the validation accuracy %v, at its epoch it had %v: this is a bug, please report it", acc, t.state.BestAcc)
+	if logits != nil {
+		if err := judge(t, res, run, logits, probs); err != nil {
+			return nil, err
+		}
 	}
-	if len(t.split.Test) > 0 {
-		res.TestAcc = known(accuracy(logits, t.info.Labels, t.split.Test))
-	}
-	predicted := metrics.Argmax(logits.F32, t.info.Classes)
-	res.Val = metrics.Evaluate(predicted, probs.F32, t.info.Classes, t.info.Labels, t.split.Val)
-	res.Test = metrics.Evaluate(predicted, probs.F32, t.info.Classes, t.info.Labels, t.split.Test)
-	judged := t.split.Test
-	if len(judged) == 0 {
-		judged = t.split.Val
-	}
-	v := verdict{&t.info, t.split}
-	res.Scale = &Scale{}
-	res.Scale.MajorityClass, res.Scale.Majority = v.majority(judged)
-	res.Warnings = v.warnings(res, predicted, judged)
-	if models.CanTemper(t.module) {
-		res.Calibration = v.calibrate(logits.F32, probs.F32, predicted)
-	}
-	run.Logits = append([]float32(nil), logits.F32...)
-	run.Probabilities = append([]float32(nil), probs.F32...)
 	learned := run.Refined
 	if learned != nil && learned.Raw {
 		learned = nil
@@ -186,4 +170,31 @@ func (t *trainer) finish() (*Result, error) {
 		return nil, err
 	}
 	return res, t.describe(res)
+}
+
+// judge enters in a result what the kept model's predictions are worth.
+func judge(t *trainer, res *Result, run *Model, logits, probs *runtime.Buffer) error {
+	if acc := accuracy(logits, t.info.Labels, t.split.Val); acc != t.state.BestAcc {
+		return fmt.Errorf("train: the kept state has the validation accuracy %v, at its epoch it had %v: this is a bug, please report it", acc, t.state.BestAcc)
+	}
+	if len(t.split.Test) > 0 {
+		res.TestAcc = known(accuracy(logits, t.info.Labels, t.split.Test))
+	}
+	predicted := metrics.Argmax(logits.F32, t.info.Classes)
+	res.Val = metrics.Evaluate(predicted, probs.F32, t.info.Classes, t.info.Labels, t.split.Val)
+	res.Test = metrics.Evaluate(predicted, probs.F32, t.info.Classes, t.info.Labels, t.split.Test)
+	judged := t.split.Test
+	if len(judged) == 0 {
+		judged = t.split.Val
+	}
+	v := verdict{&t.info, t.split}
+	res.Scale = &Scale{}
+	res.Scale.MajorityClass, res.Scale.Majority = v.majority(judged)
+	res.Warnings = v.warnings(res, predicted, judged)
+	if models.CanTemper(t.module) {
+		res.Calibration = v.calibrate(logits.F32, probs.F32, predicted)
+	}
+	run.Logits = append([]float32(nil), logits.F32...)
+	run.Probabilities = append([]float32(nil), probs.F32...)
+	return nil
 }

@@ -147,6 +147,9 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 	if t.device == nil {
 		t.device = runtime.CPU
 	}
+	if err := buildProgram(t); err != nil {
+		return nil, err
+	}
 	if err := t.chooseSplit(); err != nil {
 		return nil, err
 	}
@@ -187,8 +190,13 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 	return t, nil
 }
 
-// chooseSplit takes the split of the job, or the task's for the seed.
+// chooseSplit takes the split of the job, or the task's for the seed; a program without a
+// classifier has none.
 func (t *trainer) chooseSplit() (err error) {
+	if unsupervised(t.module) {
+		t.splitName = "none"
+		return nil
+	}
 	if s := t.job.Split; s != nil {
 		t.split, t.splitName = *s, "given"
 	} else if t.split, t.splitName, err = t.job.Task.Split(t.seed()); err != nil {
@@ -203,8 +211,8 @@ func (t *trainer) chooseSplit() (err error) {
 	return nil
 }
 
-// compile compiles the program that is trained.
-func (t *trainer) compile() (err error) {
+// buildProgram makes the program that is trained.
+func buildProgram(t *trainer) (err error) {
 	m := t.job.Module
 	if m == nil {
 		if m, err = t.job.Task.Module(t.job.Model, t.cfg); err != nil {
@@ -215,15 +223,26 @@ func (t *trainer) compile() (err error) {
 		t.job.Model = m.Name
 	}
 	t.module = m
-	if err := t.job.Task.check(m); err != nil {
-		return err
-	}
-	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Without: t.opts.Without, Data: t.job.Task.DataInfo(t.device, t.cfg, t.split)})
+	return t.job.Task.check(m)
+}
+
+// refines reports whether a program learns or samples a graph of candidates.
+func refines(m *ir.Module) bool { return m.Func("refine") != nil && m.Func("train") == nil }
+
+// unsupervised reports whether the program trains an encoder and refines by it, and classifies
+// nothing.
+func unsupervised(m *ir.Module) bool {
+	return refines(m) && m.Func("classify") == nil && m.Func("fit") == nil
+}
+
+// compile compiles the program.
+func (t *trainer) compile() error {
+	prog, err := compiler.Compile(t.module, compiler.Options{Target: compiler.Training, Without: t.opts.Without, Data: t.job.Task.DataInfo(t.device, t.cfg, t.split)})
 	if err != nil {
 		return err
 	}
 	t.prog = &program{Module: prog.Module, fns: map[string]*function{}, inputs: map[string]*runtime.Buffer{"ramp": runtime.Scalar(1)}}
-	if t.prog.Func("fit") != nil && t.prog.Func("train") == nil {
+	if refines(t.module) {
 		t.edges = &edges{fixed: t.cfg.Candidates.Structure == "raw"}
 	}
 	return nil
@@ -277,7 +296,11 @@ func (t *trainer) run() error {
 	if has("train", "classify") {
 		return supervised{t}.run()
 	}
-	if r, ok := t.steps.(refiner); ok && has("fit", "refine", "classify") {
+	r, ok := t.steps.(refiner)
+	if ok && unsupervised(t.module) {
+		return algorithm1{t, r}.unsupervised()
+	}
+	if ok && has("fit", "refine", "classify") {
 		var need []string
 		if !t.edges.fixed {
 			need = append(need, t.job.Task.refining()...)

@@ -140,6 +140,9 @@ func (a *app) train(c *cobra.Command, f *trainFlags) error {
 		if err != nil {
 			return optionFault(err)
 		}
+		if len(results) > 0 && results[0].Val == nil {
+			return nil // without labels
+		}
 		return a.summarize(train.Summarize(results), f)
 	}
 	profile, err := a.startProfile(&f.profile, show)
@@ -214,7 +217,11 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 	if res.TestAcc != nil {
 		fmt.Fprintf(&b, "test %.2f %%, ", *res.TestAcc)
 	}
-	fmt.Fprintf(&b, "val %.2f %% at epoch %d, %.1f s\n", res.ValAcc, res.BestEpoch, res.WallS)
+	if res.Val == nil {
+		fmt.Fprintf(&b, "an encoder and a refined graph without labels, %.1f s\n", res.WallS)
+	} else {
+		fmt.Fprintf(&b, "val %.2f %% at epoch %d, %.1f s\n", res.ValAcc, res.BestEpoch, res.WallS)
+	}
 	if e := res.Test; e != nil {
 		b.WriteString("  test: " + quality(e) + "\n")
 	}

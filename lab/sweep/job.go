@@ -96,5 +96,8 @@ func (j Job) prepareWarning(cache *data.Cache, warn func(string)) (*gsrc.Setup, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", j, err)
 	}
+	if s.Module.Func("classify") == nil {
+		return nil, fmt.Errorf("%s: there are no labels, by which runs could be compared", j)
+	}
 	return s, nil
 }
