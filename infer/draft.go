@@ -445,6 +445,17 @@ type bitset struct {
 
 func (b bitset) has(i int) bool { return i/64 < len(b.words) && b.words[i/64]&(1<<(i%64)) != 0 }
 
+// others returns the numbers below n that are not in the set.
+func (b bitset) others(n int) []int32 {
+	list := make([]int32, 0, n-b.count)
+	for v := range n {
+		if !b.has(v) {
+			list = append(list, int32(v))
+		}
+	}
+	return list
+}
+
 // with returns the set with i, which it lacked, in memory of its own if copied.
 func (b bitset) with(i int, copied bool) bitset {
 	n := max(len(b.words), i/64+1)

@@ -366,13 +366,10 @@ func (s *Snapshot) dataset(scratch *[]float32) (ds *data.Dataset, number []int32
 	ds = &data.Dataset{Name: s.r.p.ds.Name, Source: s.r.p.ds.Source, Checksum: s.checksum, Graph: s.graph, NodeIDs: s.ids}
 	x := s.x.whole
 	if s.deleted.count > 0 {
-		number = make([]int32, 0, s.Nodes())
+		number = s.deleted.others(s.Numbers())
 		row := make([]int32, s.Numbers())
-		for v := range row {
-			row[v] = int32(len(number))
-			if !s.deleted.has(v) {
-				number = append(number, int32(v))
-			}
+		for i, v := range number {
+			row[v] = int32(i)
 		}
 		ds.Graph = &graph.Graph{N: len(number), Edges: make([][2]int32, len(s.graph.Edges)), Weights: s.graph.Weights, Directed: s.graph.Directed}
 		for i, e := range s.graph.Edges {
@@ -390,6 +387,20 @@ func (s *Snapshot) dataset(scratch *[]float32) (ds *data.Dataset, number []int32
 	}
 	ds.X = &data.Features{Rows: s.Nodes(), Cols: s.x.cols, Dense: x}
 	return ds, number
+}
+
+// features returns those of all numbers, [Numbers, D], zeros for deleted nodes.
+func (s *Snapshot) features() []float32 {
+	if s.x.whole != nil && s.deleted.count == 0 {
+		return s.x.whole
+	}
+	x := s.x.appendRows(nil, func(int) bool { return false })
+	for v := range s.Numbers() {
+		if s.deleted.has(v) {
+			clear(x[v*s.x.cols : (v+1)*s.x.cols])
+		}
+	}
+	return x
 }
 
 // scatter writes rows to those of their numbers, among n.

@@ -124,17 +124,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 		if e.calibration == nil {
 			return inc, errWholePrior
 		}
-		x := s.x.whole
-		if x == nil {
-			x = s.x.appendRows(nil, func(int) bool { return false })
-		}
-		for v := range inc.n { // they are nowhere, and their features say nothing
-			if s.deleted.has(v) {
-				x = slices.Clone(x)
-				clear(x[v*s.x.cols : (v+1)*s.x.cols])
-			}
-		}
-		inc.prior = graph.NewOnlineEdgePrior(inc.pool, g.Undirected(), graph.NodeFeatures{Cols: s.x.cols, Dense: x}, e.calibration)
+		inc.prior = graph.NewOnlineEdgePrior(inc.pool, g.Undirected(), graph.NodeFeatures{Cols: s.x.cols, Dense: s.features()}, e.calibration)
 	}
 	m, err := r.p.dist.Stage("encoder")
 	if err != nil || m == nil {

@@ -439,33 +439,22 @@ func (j *journal) writeGraph(s *Snapshot, labels []string, keys []committedKey) 
 	return path, err
 }
 
-// each calls f for the number of every node that is there.
-func (s *Snapshot) each(f func(v int) error) error {
-	for v := range s.Numbers() {
-		if !s.deleted.has(v) {
-			if err := f(v); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 func (s *Snapshot) writeNodes(w io.Writer, labels []string) error {
 	c := csv.NewWriter(w)
 	if err := c.Write([]string{"id", "label"}); err != nil {
 		return err
 	}
-	row := make([]string, 2)
-	err := s.each(func(v int) error {
-		row[0], row[1] = s.name(v), ""
-		if v < len(labels) {
-			row[1] = labels[v]
+	for _, v := range s.deleted.others(s.Numbers()) {
+		label := ""
+		if int(v) < len(labels) {
+			label = labels[v]
 		}
-		return c.Write(row)
-	})
+		if err := c.Write([]string{s.name(int(v)), label}); err != nil {
+			return err
+		}
+	}
 	c.Flush()
-	return errors.Join(err, c.Error())
+	return c.Error()
 }
 
 func (s *Snapshot) writeEdges(w io.Writer) error {
@@ -500,9 +489,8 @@ func (s *Snapshot) writeEdges(w io.Writer) error {
 
 // writeFeatures writes a .npy file.
 func (s *Snapshot) writeFeatures(w io.Writer) error {
-	var nodes []int
-	s.each(func(v int) error { nodes = append(nodes, v); return nil }) // which cannot fail
-	return writeMatrix(w, len(nodes), s.x.cols, func(i int) []float32 { return s.x.row(nodes[i]) }, nil)
+	nodes := s.deleted.others(s.Numbers())
+	return writeMatrix(w, len(nodes), s.x.cols, func(i int) []float32 { return s.x.row(int(nodes[i])) }, nil)
 }
 
 // appendState is what a data set cannot say of a version: its number, the deleted nodes
@@ -573,12 +561,7 @@ func (r *Graph) readGraph(dir string, first *Snapshot, base *data.Dataset) (*Sna
 		}
 	}
 	if s.deleted.count > 0 {
-		number := make([]int32, 0, ds.Graph.N)
-		for v := range n {
-			if !s.deleted.has(v) {
-				number = append(number, int32(v))
-			}
-		}
+		number := s.deleted.others(n)
 		s.graph = renumber(ds.Graph, number, n)
 		s.x = matrixOf(scatter(ds.X.ToDense().Dense, number, n, ds.X.Cols), ds.X.Cols)
 		if s.ids != nil {

@@ -87,15 +87,9 @@ func (q *pending) all() (*allAnswers, error) {
 		}
 		weight = append(weight, w...)
 	}
-	x := q.s.x.appendRows(make([]float32, 0, q.s.Numbers()*q.s.x.cols), func(int) bool { return false })
-	for v := range q.s.Numbers() {
-		if q.s.deleted.has(v) {
-			clear(x[v*q.s.x.cols : (v+1)*q.s.x.cols])
-		}
-	}
 	e := int64(len(src))
 	weights := ort.Float32s(weight, e)
-	logits, probabilities, err := q.r.p.classify(q.s.Numbers(), ort.Float32s(x, int64(q.s.Numbers()), int64(q.s.x.cols)), ort.Int64s(append(src, dst...), 2, e), &weights, nil)
+	logits, probabilities, err := q.r.p.classify(q.s.Numbers(), ort.Float32s(q.s.features(), int64(q.s.Numbers()), int64(q.s.x.cols)), ort.Int64s(append(src, dst...), 2, e), &weights, nil)
 	return &allAnswers{logits, probabilities}, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
@@ -125,11 +126,7 @@ func (g *RefinedGraph) Write(w io.Writer, format string) error {
 
 // graphOf returns the graph of a collection that a node belongs to.
 func (g *RefinedGraph) graphOf(v int32) int {
-	n, found := slices.BinarySearch(g.Offset, v)
-	if !found {
-		n--
-	}
-	return n
+	return (&data.Collection{Offset: g.Offset}).GraphOf(v)
 }
 
 // nodeLink is the node-link form of a graph.
