@@ -118,7 +118,7 @@ func (o *RefineOptions) Collection(learned *graph.Refined, c *data.Collection) (
 // onnxruntime, which an encoder with structural attributes cannot do.
 func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, error) {
 	if o.Data == "" {
-		return nil, fmt.Errorf("%s is an export, which does not know where its data are; say what to refine with --data", dir)
+		return nil, fmt.Errorf("%s is an export, which does not know where its data are; name the graph to refine with --data", dir)
 	}
 	if m, err := manifest.Read(dir); err != nil {
 		return nil, err

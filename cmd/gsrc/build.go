@@ -45,7 +45,7 @@ func (a *app) buildCommand() *cobra.Command {
 	var f buildFlags
 	c := &cobra.Command{
 		Use:   "build RUN --out DIR | build MODEL --emit ir|dot",
-		Short: "Export a run as ONNX and prove the export equal, or show the compiler at work",
+		Short: "Export a run as ONNX and verify it, or show the compiler at work",
 		Long: `Export the run in a directory as ONNX. Every model is run in onnxruntime on the
 training graph and on others, and compared with the compiled forward pass; where
 they differ by more than 1e-5 + 1e-4·max|b| nothing is written and the exit code
@@ -148,8 +148,8 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 			return usage("%s is a model, and an export needs a run: train it first (gsrc train %s --data PATH --out DIR), or add --emit ir to see its program", dir, dir)
 		}
 	}
-	if f.out == "" {
-		return usage("say where the export goes with --out DIR")
+	if err := required(c, "out"); err != nil {
+		return err
 	}
 	run, err := gsrc.OpenRun(dir)
 	if err != nil {

@@ -24,7 +24,7 @@ has fetched; or the word synthetic`
 
 func (a *app) dataCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "data", Short: "Look at data sets, and fetch public ones",
+		Use: "data", Short: "Inspect data sets, and fetch public ones",
 		Args: cobra.ArbitraryArgs, RunE: helpOrUnknown,
 	}
 	c.AddCommand(a.dataInfoCommand(), a.dataPlantCommand(), a.dataFetchCommand(), a.dataListCommand(), a.dataInitCommand(), a.dataGenerateCommand())
@@ -37,7 +37,7 @@ func (a *app) dataInfoCommand() *cobra.Command {
 	var tables tableFlags
 	info := &cobra.Command{
 		Use:   "info PATH",
-		Short: "Print counts, classes, degrees, homophily, splits and what was repaired",
+		Short: "Print counts, classes, degrees, homophily, splits and repairs",
 		Long: "Print counts, classes, degrees, homophily, splits and what was repaired.\n\n" +
 			"PATH is " + dataPath + ".\n" +
 			"Of collections of graphs it is a TU data set, a folder or its .zip, or a text in\n" +
@@ -92,10 +92,11 @@ func (a *app) dataPlantCommand() *cobra.Command {
 			"random, drawn in proportion to their degrees, or similar: of 20 random pairs the one\n" +
 			"whose features have the largest cosine.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := required(c, "out"); err != nil {
+				return err
+			}
 			switch {
-			case out == "":
-				return usage("say where the data go with --out DIR")
 			case !(fraction > 0 && fraction < 1):
 				return usage("--fraction %v: give a share between 0 and 1", fraction)
 			case !slices.Contains(graph.Kinds, graph.Kind(kind)):

@@ -19,8 +19,8 @@ ecl-gsr on it, and the same classifier on the graph as it is; count the wrong ed
 that were dropped and the hidden ones that were recovered; export the model as
 ONNX, and verify the export.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if o.Out == "" {
-				return usage("say where runs and exports go with --out DIR")
+			if err := required(c, "out"); err != nil {
+				return err
 			}
 			show := a.newProgress()
 			show.label = "seed 0 "

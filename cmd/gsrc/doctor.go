@@ -17,7 +17,7 @@ import (
 func (a *app) doctorCommand() *cobra.Command {
 	var offline bool
 	c := &cobra.Command{
-		Use: "doctor", Short: "Say what this machine has, and obtain onnxruntime if it is missing", Args: cobra.NoArgs,
+		Use: "doctor", Short: "Check this machine: processors, GPUs and onnxruntime, which is fetched if missing", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			line := func(name, format string, args ...any) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gsrc-dev/gsrc/data"
@@ -50,6 +51,16 @@ func numberFlag[T int | int64 | float64](flags *pflag.FlagSet, to *T, name strin
 		}
 		return nil
 	}}, name, help)
+}
+
+// required reports the first of some flags that has no value.
+func required(c *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if f := c.Flags().Lookup(name); f.Value.String() == "" || f.Value.String() == "[]" {
+			return usage("--%s is required: %s", name, f.Usage)
+		}
+	}
+	return nil
 }
 
 // splitFlag registers a flag that says how nodes are split.

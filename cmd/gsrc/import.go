@@ -9,7 +9,7 @@ func (a *app) importCommand() *cobra.Command {
 	var o gsrc.ImportOptions
 	var setup setupFlags
 	c := &cobra.Command{
-		Use: "import WEIGHTS --data PATH --out RUN", Short: "Make a run of weights that were trained in PyTorch Geometric", Args: cobra.ExactArgs(1),
+		Use: "import WEIGHTS --data PATH --out RUN", Short: "Import weights trained in PyTorch Geometric as a run", Args: cobra.ExactArgs(1),
 		Long: `Make a run directory of a model that was trained elsewhere, which gsrc build
 exports. WEIGHTS is a safetensors file. In Python:
 
@@ -38,11 +38,8 @@ a safetensors file with logits [nodes, classes], which the model gave for the sa
 data in Python. With --model NAME, WEIGHTS is the weights.safetensors of a gsrc run.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Weights, o.Log = args[0], a.logf
-			switch {
-			case o.Train.Data == "":
-				return usage("say what data the model is for with --data PATH")
-			case o.Train.Out == "":
-				return usage("say where the run goes with --out DIR")
+			if err := required(c, "data", "out"); err != nil {
+				return err
 			}
 			if err := setup.apply(&o.Train); err != nil {
 				return err

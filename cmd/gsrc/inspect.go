@@ -15,7 +15,7 @@ import (
 func (a *app) inspectCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "inspect FILE.onnx | inspect DIR", Short: "Show what an ONNX file takes, gives and holds", Args: cobra.ExactArgs(1),
+		Use: "inspect FILE.onnx | inspect DIR", Short: "Show the inputs, outputs, metadata and operations of an ONNX file", Args: cobra.ExactArgs(1),
 		Long: `Show inputs, outputs, metadata, operations and parameters of an ONNX file, or of all
 in an export.`,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -43,7 +43,7 @@ func (a *app) modelsCommand() *cobra.Command {
 
 func (a *app) passesCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "passes [PASS]", Short: "List the compiler's passes in their order, or say all of one", Args: cobra.MaximumNArgs(1),
+		Use: "passes [PASS]", Short: "List the compiler's passes in order, or describe one", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			list := passes.All
 			if len(args) == 1 {
@@ -73,7 +73,7 @@ func (a *app) opsCommand() *cobra.Command {
 	var level string
 	levels := []string{ir.GSRLevel.String(), ir.GNNLevel.String(), ir.TensorLevel.String()}
 	c := &cobra.Command{
-		Use: "ops [OP]", Short: "List the operations of the IR, or say all of one", Args: cobra.MaximumNArgs(1),
+		Use: "ops [OP]", Short: "List the operations of the IR, or describe one", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if level != "" && !slices.Contains(levels, level) {
 				return usage("no level %q; there are %s", level, strings.Join(levels, ", "))

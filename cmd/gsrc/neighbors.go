@@ -14,7 +14,7 @@ func (a *app) neighborsCommand() *cobra.Command {
 	var path, out string
 	var tables tableFlags
 	c := &cobra.Command{
-		Use: "neighbors DIST --data PATH --nodes A,B --out DIR", Short: "Cut the part of a graph that the answers for some nodes need", Args: cobra.ExactArgs(1),
+		Use: "neighbors DIST --data PATH --nodes A,B --out DIR", Short: "Extract the subgraph that the predictions for some nodes depend on", Args: cobra.ExactArgs(1),
 		Long: `Cut the part of a graph that an export's classifier needs to classify some nodes:
 their neighbours as far as the classifier sees. Its answers for the nodes, the first
 rows of its outputs, are those that the whole graph gives them. DIR gets the
@@ -24,13 +24,8 @@ whose edges give the outermost nodes their degrees.
 
 Nodes go by what the data call them, or by number from 0.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			switch {
-			case path == "":
-				return usage("say of which graph with --data PATH")
-			case len(nodes) == 0:
-				return usage("say which nodes with --nodes A,B")
-			case out == "":
-				return usage("say where the sub-graph goes with --out DIR")
+			if err := required(c, "data", "nodes", "out"); err != nil {
+				return err
 			}
 			tables.apply(&o.Load)
 			o.Log = a.logf

@@ -129,11 +129,8 @@ is printed to standard error.`,
 			if isRun(args[0]) {
 				return notExport(args[0])
 			}
-			switch {
-			case path == "":
-				return usage("say what to classify with --data PATH")
-			case out == "":
-				return usage("say where the predictions go with --out FILE")
+			if err := required(c, "data", "out"); err != nil {
+				return err
 			}
 			if _, err := infer.GraphFormat(out); err != nil {
 				return asUsage(err)

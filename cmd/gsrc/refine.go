@@ -32,9 +32,10 @@ PyTorch Geometric. A summary is printed to standard error.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
 			changed := c.Flags().Changed
+			if err := required(c, "out"); err != nil {
+				return err
+			}
 			switch {
-			case out == "":
-				return usage("say where the graph goes with --out FILE, or --out - for standard output")
 			case format == "" && out == "-":
 				format = "csv"
 			case format == "":

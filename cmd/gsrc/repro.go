@@ -17,7 +17,7 @@ func (a *app) reproCommand() *cobra.Command {
 	var shard shardFlags
 	c := &cobra.Command{
 		Use:   "repro TARGET… [--only DATA,…] [--seeds N] [--out DIR] [--report FILE.md] | repro --report FILE.md | repro TARGET… --check [--sample N]",
-		Short: "Repeat the paper's tables and figures, and show which edges are found",
+		Short: "Reproduce the paper's tables and figures",
 		Long: `Repeat tables and figures of the ECL-GSR paper, and print what comes out beside
 what the paper prints, with paired tests. TARGET is one or more of
 

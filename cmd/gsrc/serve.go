@@ -30,7 +30,7 @@ func (a *app) serveCommand() *cobra.Command {
 	var logLevel, logFormat string
 	var compact bool
 	c := &cobra.Command{
-		Use: "serve DIR [--data PATH]", Short: "Answer for nodes of a graph over HTTP and gRPC", Args: cobra.ExactArgs(1),
+		Use: "serve DIR [--data PATH]", Short: "Serve predictions over HTTP and gRPC", Args: cobra.ExactArgs(1),
 		Long: `Serve an export by the Open Inference Protocol, version 2, which clients of Triton
 and KServe speak. The models encoder, scorer and classifier take graphs as tensors.
 With --data there is an online graph: the model nodes answers for its nodes by name, and

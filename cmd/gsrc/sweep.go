@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -106,17 +107,16 @@ func (f *shardFlags) resolve(a *app) (sweep.Shard, error) {
 	return s, err
 }
 
-func (f *sweepFlags) check(args []string) error {
-	switch {
-	case len(args) == 0:
+// oneModel enters the model that a command's argument names, to be trained on --data.
+func oneModel(c *cobra.Command, args []string, o *gsrc.TrainOptions) error {
+	switch len(args) {
+	case 0:
 		return usage("name a model; \"gsrc models\" lists them")
-	case len(args) > 1:
-		return usage("%q is one argument too many; a sweep has one model", args[1])
-	case f.opts.Data == "":
-		return usage("say what to train on with --data PATH, or --data synthetic")
+	case 1:
+		o.Model = args[0]
+		return cmp.Or(asUsage(models.Check(o.Model)), required(c, "data"))
 	}
-	f.opts.Model = args[0]
-	return asUsage(models.Check(f.opts.Model))
+	return usage("%q is one argument too many; name one model", args[1])
 }
 
 // jobs are those that the flags ask for.
@@ -140,7 +140,7 @@ func (f *sweepFlags) jobs() ([]sweep.Job, error) {
 }
 
 func (a *app) sweep(c *cobra.Command, f *sweepFlags, args []string) error {
-	if err := f.check(args); err != nil {
+	if err := oneModel(c, args, &f.opts); err != nil {
 		return err
 	}
 	shard, err := f.shard.resolve(a)

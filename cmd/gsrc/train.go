@@ -111,8 +111,8 @@ func (f *trainFlags) check(c *cobra.Command) error {
 	if f.opts.Model == "" && !f.helpConfig {
 		return usage("name a model; \"gsrc models\" lists them")
 	}
-	if f.opts.Data == "" && !f.helpConfig {
-		return usage("say what to train on with --data PATH, or --data synthetic")
+	if err := required(c, "data"); err != nil && !f.helpConfig {
+		return err
 	}
 	if f.runs > 0 && changed("seed") {
 		return usage("--runs has the seeds 0 to R-1; leave --seed out")

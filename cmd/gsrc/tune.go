@@ -13,7 +13,6 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
-	"github.com/gsrc-dev/gsrc/models"
 	"github.com/spf13/cobra"
 )
 
@@ -34,7 +33,7 @@ func (a *app) tuneCommand() *cobra.Command {
 	var f tuneFlags
 	c := &cobra.Command{
 		Use:   "tune MODEL --data PATH [--trials N] [--store DIR] [--out FILE.toml]",
-		Short: "Search for options that are good on validation",
+		Short: "Search for the best options on validation data",
 		Long: `Search for the options of a model that are the best on a data set's validation
 nodes, and write them as TOML, each with a comment that says what it is founded on.
 Settings are compared by the mean of what train.select keeps epochs by: accuracy, or
@@ -71,10 +70,6 @@ it was stopped, if --store keeps its runs.`,
 func (f *tuneFlags) check(c *cobra.Command, args []string) error {
 	changed := c.Flags().Changed
 	switch {
-	case len(args) == 0:
-		return usage("name a model; \"gsrc models\" lists them")
-	case f.opts.Data == "":
-		return usage("say what to train on with --data PATH, or --data synthetic")
 	case changed("seeds") && changed("rungs"):
 		return usage("--rungs says how many seeds there are; leave --seeds out")
 	case f.limit < 0:
@@ -85,8 +80,7 @@ func (f *tuneFlags) check(c *cobra.Command, args []string) error {
 			return usage("--rungs: give numbers from 1, each greater than the one before")
 		}
 	}
-	f.opts.Model = args[0]
-	return asUsage(models.Check(f.opts.Model))
+	return oneModel(c, args, &f.opts)
 }
 
 // search is what the flags ask for.
