@@ -139,7 +139,7 @@ type DeepWalk struct {
 
 // Data says how the data set is read; see data.LoadOptions.
 type Data struct {
-	Split        string `toml:"split" doc:"how to draw a split, such as per-class:20,500,1000, random:0.6,0.2,0.2, or ratio:0.05 (new training nodes for the split that comes with the data); empty takes the split that comes with the data"`
+	Split        string `toml:"split" doc:"how to draw a split, such as per-class:20,500,1000, random:0.6,0.2,0.2, ratio:0.05 (new training nodes for the split that comes with the data), or time:COLUMN,0.6,0.2 (the earliest nodes of a table, those after them, and the latest); empty takes the split that comes with the data"`
 	NodeFeatures string `toml:"node_features" doc:"what describes the nodes of a collection of graphs: auto (labels, else attributes, else degrees), labels, attributes, both or degrees" oneof:"auto,labels,attributes,both,degrees"`
 	Directed     bool   `toml:"directed" doc:"edges keep their direction"`
 

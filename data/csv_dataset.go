@@ -113,6 +113,10 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		return nil, fileFault(edges.path, err)
 	}
 	list.done(l.mem)
+	ds.times = nodes.times
+	if name := r.asked.time; nodes.schema != nil && slices.ContainsFunc(nodes.schema.Columns, func(c schema.Column) bool { return c.Name == name }) {
+		r.note(nodeFile.path, "nodes are split by the column %s, which is a feature too; --ignore %s leaves it out", quote(name), name)
+	}
 	ds.Roles, ds.Notes, ds.Columns = r.roles, r.notes, nodes.schema
 	if ds.Columns != nil {
 		ds.Columns.Roles = r.roles.byName()
@@ -192,8 +196,9 @@ func numbered(ids []string) bool {
 type nodeTable struct {
 	ids      []string // in the file's order; nil if there is no file
 	index    map[string]int32
-	labels   []string // nil if there is no label column
-	split    *Split   // nil if there is no split column
+	labels   []string  // nil if there is no label column
+	split    *Split    // nil if there is no split column
+	times    []float64 // to split by, NaN at gaps; nil if there is no such column
 	features *Features
 	schema   *schema.Schema // nil without columns of features
 }

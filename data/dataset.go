@@ -41,6 +41,8 @@ type Dataset struct {
 	Truth    *Truth // what only a generator knows; nil for real data
 	// Corruption says how Graph was damaged on purpose; nil if it was not.
 	Corruption *Corruption
+
+	times []float64 // [N], by which SplitSpec splits, NaN where unknown; nil if it does not
 }
 
 // Repairs counts what a loader changed or found missing. None of it is an
@@ -189,7 +191,7 @@ func (d *Dataset) SplitFor(seed uint64) (Split, error) {
 	}
 	spec := d.SplitSpec
 	if spec != nil && spec.Ratio == 0 {
-		s, err := spec.Draw(d.Labels, d.Classes, seed)
+		s, err := spec.drawFor(d, seed)
 		if err != nil {
 			return Split{}, fmt.Errorf("%s: %w", d.Source, err)
 		}

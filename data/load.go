@@ -55,6 +55,9 @@ func newLoading(opts LoadOptions) (*loader, *SplitSpec, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if spec != nil {
+		opts.Tables.time = spec.Time
+	}
 	if spec != nil && spec.Column != "" {
 		opts.Tables.Split, spec = spec.Column, nil
 	}
@@ -64,6 +67,9 @@ func newLoading(opts LoadOptions) (*loader, *SplitSpec, error) {
 // unread refuses options that say how tables are read, where there were none.
 func (l *loader) unread(path string, ds *Dataset) error {
 	t := l.opts.Tables
+	if t.time != "" && ds.times == nil {
+		return badFile(path, "split time:%s: these data have no table of nodes with such a column", t.time).hint("write for example per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
+	}
 	if ds.Format == "folder" || t.ID+t.Label+t.Split+t.Source+t.Target+t.Weight+t.Merge == "" && len(t.Ignore) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -34,6 +35,11 @@ type SplitSpec struct {
 	// those two parts stay.
 	Ratio float64
 
+	// Time, if not empty, is the column of a table of nodes that has times: the earliest
+	// share Fractions[0] of the labelled nodes are trained on, the next Fractions[1] are for
+	// validation, and the latest are for test. Fractions has these two.
+	Time string
+
 	// Column, if not empty, is the column of a table of nodes that has the split: nothing
 	// is drawn.
 	Column string
@@ -41,7 +47,8 @@ type SplitSpec struct {
 
 // ParseSplit reads "per-class:TRAIN,VAL,TEST" (TEST may be "rest"),
 // "random:TRAIN,VAL,TEST" with fractions that add up to at most 1, or
-// "ratio:TRAIN", or "column:NAME" or just the name of a column. The empty text gives nil.
+// "ratio:TRAIN", "time:COLUMN,TRAIN,VAL" with the fractions of the earliest nodes and of
+// those after them, or "column:NAME" or just the name of a column. The empty text gives nil.
 func ParseSplit(text string) (*SplitSpec, error) {
 	if text == "" {
 		return nil, nil
@@ -64,6 +71,24 @@ func ParseSplit(text string) (*SplitSpec, error) {
 		var err error
 		if s.Ratio, err = strconv.ParseFloat(strings.TrimSpace(rest), 64); err != nil || !(s.Ratio > 0 && s.Ratio < 1) {
 			return bad(fmt.Sprintf("%s is not a share of the nodes to train on", quote(rest)))
+		}
+		return s, nil
+	}
+	if ok && kind == "time" {
+		if len(parts) < 3 {
+			return bad("expected time:COLUMN,TRAIN,VAL")
+		}
+		last := len(parts) - 2
+		s.Time = strings.Join(parts[:last], ",")
+		for i := range 2 {
+			v, err := strconv.ParseFloat(strings.TrimSpace(parts[last+i]), 64)
+			if err != nil || !(v > 0 && v < 1) {
+				return bad(fmt.Sprintf("%s is not a fraction of the nodes", quote(parts[last+i])))
+			}
+			s.Fractions[i] = v
+		}
+		if s.Fractions[0]+s.Fractions[1] > 1+1e-9 {
+			return bad("the fractions add up to more than all nodes")
 		}
 		return s, nil
 	}
@@ -113,6 +138,9 @@ func (s *SplitSpec) String() string {
 	if s.Column != "" {
 		return "column:" + s.Column
 	}
+	if s.Time != "" {
+		return fmt.Sprintf("time:%s,%g,%g", s.Time, s.Fractions[0], s.Fractions[1])
+	}
 	if s.Ratio > 0 {
 		return fmt.Sprintf("ratio:%g", s.Ratio)
 	}
@@ -131,6 +159,9 @@ func (s *SplitSpec) String() string {
 func (s *SplitSpec) Draw(labels []int32, classes int, seed uint64) (Split, error) {
 	if s.Column != "" {
 		return Split{}, fmt.Errorf("the split is in the column %s, which is read with the table of nodes", quote(s.Column))
+	}
+	if s.Time != "" {
+		return Split{}, fmt.Errorf("the split goes by the column %s, which is read with the table of nodes", quote(s.Time))
 	}
 	if s.Ratio > 0 {
 		return s.drawTraining(Split{}, labels, classes, seed)
@@ -177,6 +208,34 @@ func (s *SplitSpec) Draw(labels []int32, classes int, seed uint64) (Split, error
 		return Split{}, fmt.Errorf("split %s needs %d nodes beside the training nodes; %d labelled ones are left", s, s.Val+test, len(rest))
 	}
 	out.Val, out.Test = rest[:s.Val], rest[s.Val:s.Val+test]
+	return out.sorted(), nil
+}
+
+// drawFor is Draw for a data set.
+func (s *SplitSpec) drawFor(d *Dataset, seed uint64) (Split, error) {
+	if s.Time == "" {
+		return s.Draw(d.Labels, d.Classes, seed)
+	}
+	return s.byTime(d.Labels, d.times)
+}
+
+// byTime splits the labelled nodes whose time is known by their times. Nodes of one time are
+// in one part, the earlier one.
+func (s *SplitSpec) byTime(labels []int32, times []float64) (Split, error) {
+	nodes := slices.DeleteFunc(labelled(labels), func(v int32) bool { return math.IsNaN(times[v]) })
+	slices.SortStableFunc(nodes, func(a, b int32) int { return cmp.Compare(times[a], times[b]) })
+	cut := func(share float64) int {
+		i := min(len(nodes), int(math.Round(float64(len(nodes))*min(1, share))))
+		for i > 0 && i < len(nodes) && times[nodes[i]] == times[nodes[i-1]] {
+			i++
+		}
+		return i
+	}
+	a, b := cut(s.Fractions[0]), cut(s.Fractions[0]+s.Fractions[1])
+	out := Split{Train: nodes[:a:a], Val: nodes[a:b:b], Test: nodes[b:]}
+	if len(out.Train) == 0 || len(out.Val) == 0 {
+		return Split{}, fmt.Errorf("split %s of %d labelled nodes with a time leaves the training or the validation part empty", s, len(nodes))
+	}
 	return out.sorted(), nil
 }
 

@@ -28,6 +28,8 @@ type Tables struct {
 	// Merge says what weight edges have that are listed more than once: [MergeFirst] if
 	// empty.
 	Merge string
+
+	time string // column of times that a split goes by
 }
 
 // SplitNames splits names at commas; nothing gives none.

@@ -14,6 +14,7 @@ import (
 // nodeColumns are where the roles stand in the table of nodes, -1 where they do not.
 type nodeColumns struct {
 	id, label, split int
+	time             int // of the times that nodes are split by
 	features         []int
 }
 
@@ -43,6 +44,12 @@ func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFi
 	}
 	if c.id == c.label || c.id == c.split || c.label >= 0 && c.label == c.split {
 		return c, t.fault(max(c.label, c.split), "the column is to be two things at once").hint("id, label and split are three columns")
+	}
+	c.time = -1
+	if name := r.asked.time; name != "" {
+		if c.time = slices.Index(header, name); c.time < 0 || c.time == c.id || c.time == c.label {
+			return c, t.fault(0, "there is no column of times called %s to split by", quote(name)).hint("it has %s", nameSome(header))
+		}
 	}
 	r.roles.ID = header[c.id]
 	if c.label >= 0 {
@@ -208,6 +215,9 @@ func (r *tableReader) firstPass(t *table, nt *nodeTable, header []string, at nod
 		// The id, as a string, in a list and in the map of them; its line, its place in
 		// the split, and where its features begin. Lists have room to grow.
 		claim := 200 + 2*int64(len(id))
+		if at.time >= 0 {
+			claim += 16
+		}
 		if at.label >= 0 {
 			claim += 64 + 2*int64(len(t.row[at.label]))
 		}
@@ -236,6 +246,13 @@ func (r *tableReader) firstPass(t *table, nt *nodeTable, header []string, at nod
 				faults.add(e)
 			}
 		}
+		if at.time >= 0 {
+			x, ok := timeOf(t.row[at.time])
+			if !ok {
+				faults.add(t.fault(at.time, "the column %s of node %s is neither a time nor a number, by which nodes could be split", quote(header[at.time]), quote(id)))
+			}
+			nt.times = append(nt.times, x)
+		}
 		if r.noPrepare || r.want != nil {
 			continue
 		}
@@ -247,6 +264,17 @@ func (r *tableReader) firstPass(t *table, nt *nodeTable, header []string, at nod
 		}
 		form.end()
 	}
+}
+
+// timeOf reads a cell of a column that nodes are split by; NaN is a gap.
+func timeOf(s string) (x float64, ok bool) {
+	if gap(s) {
+		return math.NaN(), true
+	}
+	if x, ok = seconds(s); ok {
+		return x, true
+	}
+	return number(s)
 }
 
 // endFaults adds a fault behind which nothing can be read.

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const splitHelp = "draw splits: per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05; or the column that has one"
+const splitHelp = "draw splits: per-class:20,500,1000, random:0.6,0.2,0.2, ratio:0.05, or time:COLUMN,0.6,0.2 (the earliest, those after them, the latest); or the column that has one"
 
 // dataPath says in help texts what a path of data may be.
 const dataPath = `a folder with edges.csv and nodes.csv, or with Planetoid's ind.* files; an .npz
