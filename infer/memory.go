@@ -37,7 +37,7 @@ func (m *modelMemory) bytes(g *graph.Graph) int64 {
 	nodes, edges := int64(g.N), int64(len(g.Edges))
 	pairs, k := edges, int64(0)
 	if m.p.info.Graph == "refined" {
-		k = int64(m.p.info.K)
+		k = min(int64(m.p.info.K), nodes)
 		pairs += budget.Mul(nodes, k)
 	}
 	asked := pairs

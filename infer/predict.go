@@ -391,12 +391,12 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 	}
 	var search graph.Neighbors
 	var near []int32
+	k := min(p.info.K, max(0, g.N-1))
 	if width := int(h.Shape[1]); offset != nil {
-		near = search.Within(pool, h.F32, offset, width, p.info.K)
+		near = search.Within(pool, h.F32, offset, width, k)
 	} else {
-		near, _, _ = search.Search(pool, h.F32, g.N, width, p.info.K, graph.IndexAuto)
+		near, _, _ = search.Search(pool, h.F32, g.N, width, k, graph.IndexAuto)
 	}
-	k := p.info.K
 	if p.info.TwoStep > 0 {
 		found, _ := graph.TwoStep(pool, g, p.info.TwoStep)
 		if near, k, err = graph.JoinNeighbors(g.N, near, found); err != nil {

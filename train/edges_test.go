@@ -1,6 +1,8 @@
 package train
 
 import (
+	"math"
+	"strconv"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/graph"
@@ -39,5 +41,22 @@ func TestCandidatesMayVanish(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A node has no more neighbours than there are other nodes, however many are asked for.
+func TestMoreNeighboursThanNodes(t *testing.T) {
+	ds := synthetic(t, 1)
+	count := func(k int) int {
+		tr := started(t, Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr", "candidates.k="+strconv.Itoa(k)), Options{})
+		defer tr.close()
+		steps := tr.steps.(*nodeSteps)
+		if err := steps.choose(); err != nil {
+			t.Fatal(err)
+		}
+		return steps.count()
+	}
+	if all, more := count(ds.Graph.N-1), count(math.MaxInt32); all != more || all != ds.Graph.N*(ds.Graph.N-1)/2 {
+		t.Errorf("%d candidates of all nodes, and %d where more are asked for", all, more)
 	}
 }

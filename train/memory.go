@@ -379,9 +379,9 @@ func (p *predictor) candidates() {
 		// By edge; by entry of the graph; by candidate and by its two entries.
 		p.part("evidence for edges", 4*len(p.ds.Graph.Edges)+4*p.g.E+4*m/2+4*m)
 	}
-	near := n * p.cfg.MostCandidates()
+	near := n * min(p.cfg.MostCandidates(), n)
 	// Normalised rows; neighbours and their pairs, with the sorter's copies.
-	index, pool := graph.SearchScratch(n, shape[1], p.cfg.Candidates.K, graph.Index(p.cfg.Candidates.Index))
+	index, pool := graph.SearchScratch(n, shape[1], min(p.cfg.Candidates.K, n), graph.Index(p.cfg.Candidates.Index))
 	p.part("search for candidates", 4*n*shape[1]+8*n+(8+2*12)*near+8*len(p.ds.Graph.Edges)+index)
 	p.pool = p.pool.Max(pool)
 }

@@ -53,7 +53,7 @@ func (t *nodeSteps) choose() error {
 		}
 		return t.set(cand)
 	}
-	o := candidateOptions(t.cfg)
+	o := candidateOptions(t.cfg, t.ds.Graph.N)
 	also, err := t.proposed(o)
 	if err != nil {
 		return err
@@ -110,11 +110,12 @@ func (t *nodeSteps) infer() error {
 	return t.prog.bind("p", p)
 }
 
-// candidateOptions are those of a configuration. The host needs the candidates where it
-// judges edges, and makes those from two steps away.
-func candidateOptions(cfg *config.Config) runtime.CandidateOptions {
+// candidateOptions are those of a configuration, for a graph of n nodes: none has more
+// neighbours than there are others. The host needs the candidates where it judges edges, and
+// makes those from two steps away.
+func candidateOptions(cfg *config.Config, n int) runtime.CandidateOptions {
 	c := cfg.Candidates
-	return runtime.CandidateOptions{K: c.K, Mutual: c.Mutual, Index: graph.Index(c.Index), OnHost: cfg.Model.Edges.Judge != models.JudgeEmbedding || c.TwoStep > 0}
+	return runtime.CandidateOptions{K: min(c.K, max(0, n-1)), Mutual: c.Mutual, Index: graph.Index(c.Index), OnHost: cfg.Model.Edges.Judge != models.JudgeEmbedding || c.TwoStep > 0}
 }
 
 // proposed returns the neighbours [N, k] that do not depend on the encoder: the nearest by
