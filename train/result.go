@@ -187,7 +187,7 @@ func judge(t *trainer, res *Result, run *Model, logits, probs *runtime.Buffer) e
 	if len(judged) == 0 {
 		judged = t.split.Val
 	}
-	v := verdict{&t.info, t.split}
+	v := verdict{info: &t.info, split: t.split, balanced: t.cfg.Model.ClassWeights == "balanced", selected: t.cfg.Train.Select == "macro_f1"}
 	res.Scale = &Scale{}
 	res.Scale.MajorityClass, res.Scale.Majority = v.majority(judged)
 	res.Warnings = v.warnings(res, predicted, judged)

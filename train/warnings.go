@@ -75,6 +75,22 @@ func (r *Result) judged() *metrics.Report {
 type verdict struct {
 	info  *TaskInfo
 	split data.Split
+	// balanced tells that every class counts alike in training already, and selected that
+	// the kept epoch is the best for all classes.
+	balanced, selected bool
+}
+
+// advice says what helps rare classes that was not done.
+func (t *verdict) advice() string {
+	switch {
+	case !t.balanced && !t.selected:
+		return "; --set model.class_weights=balanced counts every class alike, and train.select=macro_f1 keeps the epoch that is best for all"
+	case !t.balanced:
+		return "; --set model.class_weights=balanced counts every class alike"
+	case !t.selected:
+		return "; --set train.select=macro_f1 keeps the epoch that is best for all classes"
+	}
+	return ""
 }
 
 // majority returns the most frequent class of the training nodes, the first of equal ones,
@@ -120,14 +136,14 @@ func (t *verdict) warnings(res *Result, predicted, judged []int32) (list []strin
 	of := fmt.Sprintf("%s %ss", part, t.info.Item)
 	missing := neverPredicted(predicted, t.info.Labels, judged, t.info.Classes)
 	if len(missing) > 0 {
-		say("%s, though %d of the %s have it; --set model.class_weights=balanced counts every class alike", t.neverPredictedText(missing), missing.nodes(), of)
+		say("%s, though %d of the %s have it%s", t.neverPredictedText(missing), missing.nodes(), of, t.advice())
 	}
 	if r.Nodes >= fewNodes {
 		switch s := res.Scale; {
 		case r.Accuracy <= s.Majority && t.info.Classes > 1 && s.Majority < 100:
 			say("the accuracy of %.2f %% is no better than that of always answering %s, %.2f %%", r.Accuracy, t.className(s.MajorityClass), s.Majority)
 		case len(missing) == 0 && r.Accuracy-r.MacroF1 >= farBelow:
-			say("macro-F1 is %.1f points below accuracy: rare classes are hardly recognised; --set model.class_weights=balanced counts every class alike, and train.select=macro_f1 keeps the epoch that is best for all", r.Accuracy-r.MacroF1)
+			say("macro-F1 is %.1f points below accuracy: rare classes are hardly recognised%s", r.Accuracy-r.MacroF1, t.advice())
 		}
 		if r.AUC != nil && *r.AUC < nearChance {
 			say("AUC is %.1f %%, and 50 %% is chance: the model hardly tells the classes apart", *r.AUC)

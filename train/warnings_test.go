@@ -76,3 +76,13 @@ func TestResultHasScale(t *testing.T) {
 		t.Errorf("the majority is class %d with %v %%", class, acc)
 	}
 }
+
+// What was done already is not proposed.
+func TestAdviceForRareClasses(t *testing.T) {
+	for _, v := range []verdict{{}, {balanced: true}, {selected: true}, {balanced: true, selected: true}} {
+		text := v.advice()
+		if strings.Contains(text, "class_weights") == v.balanced || strings.Contains(text, "macro_f1") == v.selected {
+			t.Errorf("%+v: %q", v, text)
+		}
+	}
+}
