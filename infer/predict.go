@@ -398,7 +398,7 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 		near, _, _ = search.Search(pool, h.F32, g.N, width, k, graph.IndexAuto)
 	}
 	if p.info.TwoStep > 0 {
-		found, _ := graph.TwoStep(pool, g, p.info.TwoStep)
+		found, _ := graph.TwoStep(pool, g, min(p.info.TwoStep, g.N))
 		if near, k, err = graph.JoinNeighbors(g.N, near, found); err != nil {
 			return nil, err
 		}

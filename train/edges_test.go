@@ -47,8 +47,8 @@ func TestCandidatesMayVanish(t *testing.T) {
 // A node has no more neighbours than there are other nodes, however many are asked for.
 func TestMoreNeighboursThanNodes(t *testing.T) {
 	ds := synthetic(t, 1)
-	count := func(k int) int {
-		tr := started(t, Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr", "candidates.k="+strconv.Itoa(k)), Options{})
+	count := func(option string, k int) int {
+		tr := started(t, Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr", option+"="+strconv.Itoa(k)), Options{})
 		defer tr.close()
 		steps := tr.steps.(*nodeSteps)
 		if err := steps.choose(); err != nil {
@@ -56,7 +56,10 @@ func TestMoreNeighboursThanNodes(t *testing.T) {
 		}
 		return steps.count()
 	}
-	if all, more := count(ds.Graph.N-1), count(math.MaxInt32); all != more || all != ds.Graph.N*(ds.Graph.N-1)/2 {
+	if all, more := count("candidates.k", ds.Graph.N-1), count("candidates.k", math.MaxInt32); all != more || all != ds.Graph.N*(ds.Graph.N-1)/2 {
 		t.Errorf("%d candidates of all nodes, and %d where more are asked for", all, more)
+	}
+	if all, more := count("candidates.two_step", ds.Graph.N), count("candidates.two_step", math.MaxInt32); all != more {
+		t.Errorf("%d candidates of all nodes two steps away, and %d where more are asked for", all, more)
 	}
 }

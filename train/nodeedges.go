@@ -143,7 +143,7 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 		f.Close()
 	}
 	if k := t.cfg.Candidates.TwoStep; k > 0 {
-		found, _ := graph.TwoStep(t.pool, t.ds.Graph, k)
+		found, _ := graph.TwoStep(t.pool, t.ds.Graph, min(k, t.ds.Graph.N))
 		lists = append(lists, found)
 	}
 	var err error
