@@ -116,11 +116,12 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 	for i := range p {
 		found[[2]int32{int32(index[i]), int32(index[len(p)+i])}] = i
 	}
-	h, err := d.Encode(x, nil, edgeIndex, weight)
+	encoded, err := d.Encode(x, nil, edgeIndex, weight)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, k := int(h.Shape[1]), cfg.Candidates.K
+	h, k := encoded["embedding"], cfg.Candidates.K
+	f := int(h.Shape[1])
 	_, sim := graph.KNN(nil, h.F32, ds.Graph.N, f, k)
 	nearTie := func(u, v int32) bool {
 		var ab, aa, bb float64

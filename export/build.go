@@ -115,6 +115,7 @@ var ioDocs = map[string]string{
 	onnx.InputRestore:          "table: row of each node among those of order, a row of zeros, those of segments and those of rest",
 	onnx.InputAdjacency:        "adjacency matrix: (i, j) sums the weights of edges from j to i, zero diagonal; a self-loop a node is added inside",
 	"embedding":                "node embeddings",
+	onnx.OutputSimilarityRows:  "rows of the nodes by whose cosine neighbours are searched that may become edges",
 	"pairs":                    "pairs of nodes to score: row 0 with row 1",
 	"similarity":               "cosine of the two embeddings",
 	"probability":              "probability of the pair as a new edge",

@@ -47,6 +47,13 @@ func TestPipeline(t *testing.T) {
 			byEvidence(o)
 			o.Lowering, o.SparseX, o.Precision, o.Refinement.Threshold = onnx.PrecomputedBuckets, true, onnx.FP16, 0.3
 		}},
+		"evidence, two steps": {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {
+			o.Refinement.Similarity, o.Refinement.TwoStep = "evidence", 3
+			byEvidence(o)
+		}},
+		"two steps, mutual": {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {
+			o.Refinement.TwoStep, o.Refinement.Mutual = 4, true
+		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +85,7 @@ func TestPipeline(t *testing.T) {
 
 // judged makes a model's edges weigh what speaks for them.
 func judged(o *BuildOptions) {
-	o.Module, o.Params = onnxtest.Judging(models.JudgeAttributes)
+	o.Module, o.Params = onnxtest.Judging(models.JudgeAttributes, "")
 	o.Refinement.Judged = true
 	w := onnxtest.RandomFloats("evidence", int(o.Sample.Edges.Shape[1]))
 	for i := range w {
@@ -90,7 +97,7 @@ func judged(o *BuildOptions) {
 
 // byEvidence has a model judge edges by evidence from several sources.
 func byEvidence(o *BuildOptions) {
-	o.Module, o.Params = onnxtest.Judging(models.JudgeEvidence)
+	o.Module, o.Params = onnxtest.Judging(models.JudgeEvidence, o.Refinement.Similarity)
 	o.Bounds, o.Refinement.Judged, o.Sample.EdgeWeights = nil, false, nil
 }
 

@@ -10,9 +10,22 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// twoStepWalks is how many walks of two steps are followed from a node, at most: it bounds
+// TwoStepWalks is how many walks of two steps are followed from a node, at most: it bounds
 // the time of [TwoStep] by a multiple of the nodes. The result depends on it.
-const twoStepWalks = 1 << 14
+const TwoStepWalks = 1 << 14
+
+// TwoStepRarity returns what a common neighbour of d neighbours counts in [TwoStep], for d
+// from 0 to n: 1/log d, in multiples of 1/512. So sums over as many walks as are followed
+// are exact in float32, in any order, and exports find what training found.
+func TwoStepRarity(n int) []float32 {
+	const steps = 512
+	r := make([]float32, n+1)
+	for d := range r {
+		// 0.7 is about log 2, of the rarest that two nodes can share.
+		r[d] = float32(math.Round(steps/max(fmath.Log(float64(max(1, d))), 0.7))) / steps
+	}
+	return r
+}
 
 // TwoStep finds for each node of g (taken as undirected) the k nodes two steps away, and
 // not one, that share with it the neighbours that tell most: by the sum of 1/log d over
@@ -32,19 +45,15 @@ func TwoStep(pool *kernels.Pool, g *Graph, k int) (found []int32, score []float3
 	if k == 0 {
 		return found, score
 	}
-	s := &twoStep{in: g.Undirected().Structure().In, rarity: make([]float64, n), found: found, best: score, k: k}
-	for v := range n {
-		// 0.7 is about log 2, of the rarest that two nodes can share.
-		s.rarity[v] = 1 / max(fmath.Log(float64(max(1, len(s.neighbours(int32(v)))))), 0.7)
-	}
-	s.scratch.New = func() any { return &twoStepScratch{score: make([]float64, n)} }
+	s := &twoStep{in: g.Undirected().Structure().In, rarity: TwoStepRarity(n), found: found, best: score, k: k}
+	s.scratch.New = func() any { return &twoStepScratch{score: make([]float32, n)} }
 	parallel(pool, n, 64, s.find)
 	return found, score
 }
 
 type twoStep struct {
 	in      *kernels.CSR
-	rarity  []float64 // [N] 1/log d
+	rarity  []float32 // [N+1] by number of neighbours
 	found   []int32   // [N, k]
 	best    []float32 // [N, k]
 	k       int
@@ -52,7 +61,7 @@ type twoStep struct {
 }
 
 type twoStepScratch struct {
-	score []float64 // [N] zeros between two nodes
+	score []float32 // [N] zeros between two nodes
 	seen  []int32   // with a score
 	via   []int32
 	keys  []uint64
@@ -71,11 +80,12 @@ func (s *twoStep) find(lo, hi int) {
 
 func (s *twoStep) from(x *twoStepScratch, v int32) {
 	for _, w := range s.followed(x, v) {
+		rarity := s.rarity[len(s.neighbours(w))]
 		for _, u := range s.neighbours(w) {
 			if x.score[u] == 0 {
 				x.seen = append(x.seen, u)
 			}
-			x.score[u] += s.rarity[w]
+			x.score[u] += rarity
 		}
 	}
 	x.score[v] = 0
@@ -83,7 +93,7 @@ func (s *twoStep) from(x *twoStepScratch, v int32) {
 		x.score[u] = 0
 	}
 	for _, u := range x.seen {
-		if score := float32(x.score[u]); score > 0 {
+		if score := x.score[u]; score > 0 {
 			// Ascends where the score descends, and then with the node.
 			x.keys = append(x.keys, uint64(^math.Float32bits(score))<<32|uint64(u))
 		}
@@ -109,14 +119,14 @@ func (s *twoStep) followed(x *twoStepScratch, v int32) []int32 {
 	for _, w := range all {
 		walks += len(s.neighbours(w)) - 1
 	}
-	if walks <= twoStepWalks {
+	if walks <= TwoStepWalks {
 		return all
 	}
 	x.via = append(x.via[:0], all...)
 	slices.SortStableFunc(x.via, func(a, b int32) int { return len(s.neighbours(a)) - len(s.neighbours(b)) })
 	walks = 0
 	for i, w := range x.via {
-		if walks += len(s.neighbours(w)) - 1; walks > twoStepWalks {
+		if walks += len(s.neighbours(w)) - 1; walks > TwoStepWalks {
 			return x.via[:i]
 		}
 	}

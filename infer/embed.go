@@ -58,10 +58,11 @@ func Embed(ctx context.Context, dist, path string, o PredictOptions) (*Embedding
 		return nil, err
 	}
 	st := g.Structure()
-	h, err := p.dist.Encode(p.x, structural, EdgeIndex(st), EntryWeights(prior, g, st))
+	out, err := p.dist.Encode(p.x, structural, EdgeIndex(st), EntryWeights(prior, g, st))
 	if err != nil {
 		return nil, fmt.Errorf("encoder: %w", err)
 	}
+	h := out["embedding"]
 	if len(h.Shape) != 2 || int(h.Shape[0]) != g.N {
 		return nil, fmt.Errorf("the encoder gave an embedding of shape %v for %d nodes", h.Shape, g.N)
 	}

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -368,17 +370,18 @@ func (p *predictor) newEdges(ctx context.Context) (*graph.Refined, error) {
 // stand one after another, as [graph.Neighbors.Within] has it; nil is one graph. prior
 // is that of existing edges, nil where the model has none.
 func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, offset []int32, prior *graph.EdgePrior) (*graph.Refined, error) {
-	if p.info.Similarity != "" {
-		return nil, fmt.Errorf("the model finds candidates for edges by %s (candidates.similarity), which an export does not have of other graphs than that of the training; train it with candidates.similarity = embedding", p.info.Similarity)
+	if strings.Contains(p.info.Similarity, "+") {
+		return nil, fmt.Errorf("the model finds candidates for edges by %s (candidates.similarity), and an export finds them in other graphs than that of the training by one of these alone; train it with one", p.info.Similarity)
 	}
 	if p.manifest.JudgesByEvidence() {
 		g = g.Undirected() // as it was in training
 	}
 	st := g.Structure()
-	h, err := p.dist.Encode(x, nil, EdgeIndex(st), EntryWeights(prior, g, st))
+	out, err := p.dist.Encode(x, nil, EdgeIndex(st), EntryWeights(prior, g, st))
 	if err != nil {
 		return nil, fmt.Errorf("encoder: %w", err)
 	}
+	h := out["embedding"]
 	if len(h.Shape) != 2 || int(h.Shape[0]) != g.N {
 		return nil, fmt.Errorf("the encoder gave an embedding of shape %v for %d nodes", h.Shape, g.N)
 	}
@@ -389,13 +392,17 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 		node := func(row int) string { return fmt.Sprintf("node %q", p.ds.NodeID(row)) }
 		return nil, &FiniteError{What: node(v) + ", by the encoder,", Largest: largest(p.ds.X, node)}
 	}
+	rows := h
+	if own, ok := out[onnx.OutputSimilarityRows]; ok {
+		rows = own
+	}
 	var search graph.Neighbors
 	var near []int32
 	k := min(p.info.K, max(0, g.N-1))
-	if width := int(h.Shape[1]); offset != nil {
-		near = search.Within(pool, h.F32, offset, width, k)
+	if width := int(rows.Shape[1]); offset != nil {
+		near = search.Within(pool, rows.F32, offset, width, k)
 	} else {
-		near, _, _ = search.Search(pool, h.F32, g.N, width, k, graph.IndexAuto)
+		near, _, _ = search.Search(pool, rows.F32, g.N, width, k, graph.IndexAuto)
 	}
 	if p.info.TwoStep > 0 {
 		found, _ := graph.TwoStep(pool, g, min(p.info.TwoStep, g.N))

@@ -2,6 +2,7 @@ package models
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/ir"
 )
@@ -50,7 +51,7 @@ func eclGSR(o Options) *ir.Module {
 	e.refine()
 	if e.evidence != nil {
 		e.evidence.fit(o)
-		e.evidence.similar(o)
+		e.evidence.compared(o)
 		e.evidence.score(o)
 	} else {
 		e.score()
@@ -312,11 +313,38 @@ func (e *ecl) encode() {
 	b = e.m.NewFunc(EncodeJudging)
 	x, dual := e.attributes(b)
 	g = b.Arg("g", rawGraph)
-	b.Return("embedding", e.encoder.run(b, g, e.evidence.edges(b, x, g).probability, dual, nil))
+	seen := e.evidence.edges(b, x, g)
+	b.Return("embedding", e.encoder.run(b, g, seen.probability, dual, nil))
+	features, evidence := seen.asItIs.similar(b)
+	b.Return(rowsOf+"features", features)
+	b.Return(rowsOf+"evidence", evidence)
 }
 
-// EncodeJudging is @encode of a graph whose edges are not judged yet: what is exported.
+// EncodeJudging is @encode of a graph whose edges are not judged yet. Beside the embedding it
+// gives the rows by which candidates may be searched.
 const EncodeJudging = "encode_judging"
+
+// SimilarityRows is the result of an exported @encode by whose rows candidates are searched,
+// f32[N,·], where it is not the embedding.
+const SimilarityRows = "similarity_rows"
+
+const rowsOf = "rows_of_"
+
+// EncodeByItself puts EncodeJudging in the place of @encode, to be exported: of the rows it
+// keeps those of a similarity, "features" or "evidence"; of others none.
+func EncodeByItself(m *ir.Module, similarity string) {
+	m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name == "encode" })
+	encode := m.Func(EncodeJudging)
+	encode.Name = "encode"
+	encode.Results = slices.DeleteFunc(encode.Results, func(r ir.Result) bool {
+		return strings.HasPrefix(r.Name, rowsOf) && r.Name != rowsOf+similarity
+	})
+	for i, r := range encode.Results {
+		if r.Name == rowsOf+similarity {
+			encode.Results[i].Name = SimilarityRows
+		}
+	}
+}
 
 func (e *ecl) embeddingType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.Encoder.Hidden)) }
 

@@ -391,15 +391,21 @@ func (e *evidence) fit(o Options) {
 	}
 }
 
-// similar declares @rows, by which nodes are compared where candidates are searched: z, and
-// z with the mean of its neighbours'.
-func (e *evidence) similar(o Options) {
+// similar returns the rows by which nodes are compared where candidates are searched: z,
+// and z with the mean of its neighbours'.
+func (t *tables) similar(b *ir.Builder) (features, evidence *ir.Value) {
+	degree := b.One("unsqueeze", nil, b.One("maximum", nil, t.d, b.Const(1)))
+	return t.rows[0], b.Add(t.rows[0], b.Div(t.rows[1], degree))
+}
+
+// compared declares @rows, which gives these of a graph.
+func (e *evidence) compared(o Options) {
 	b := e.m.NewFunc("rows")
 	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
-	z, a := e.projected(b, x), b.One("edge_ones", nil, g)
-	degree := b.One("unsqueeze", nil, b.One("maximum", nil, b.One("edge_sum", ir.Attrs{"side": "dst"}, g, a), b.Const(1)))
-	b.Return("features", z)
-	b.Return("evidence", b.Add(z, b.Div(b.One("spmm", nil, g, a, nil, z), degree)))
+	t := newTables(b, g, b.One("edge_ones", nil, g), e.projected(b, x))
+	features, evidence := t.similar(b)
+	b.Return("features", features)
+	b.Return("evidence", evidence)
 }
 
 // score declares @score: how likely the entries of the graph are edges, and pairs that are

@@ -187,8 +187,7 @@ func exported(t *train.Model) *ir.Module {
 		m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name != "classify" })
 		return m
 	}
-	m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name == "encode" })
-	m.Func(models.EncodeJudging).Name = "encode"
+	models.EncodeByItself(m, t.Config.Candidates.Similarity)
 	return m
 }
 

@@ -57,8 +57,7 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 				f.meta.Inputs = append(f.meta.Inputs, weight)
 			}
 			f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
-				h, err := d.Encode(value(r, "x"), optional(r, "x_struct"), value(r, "edge_index"), optional(r, "edge_weight"))
-				return map[string]ort.Tensor{"embedding": h}, err
+				return d.Encode(value(r, "x"), optional(r, "x_struct"), value(r, "edge_index"), optional(r, "edge_weight"))
 			}
 		case "scorer":
 			for _, in := range m.Models[role].Inputs {

@@ -274,7 +274,7 @@ func (e *evidence) fitNew(edges, random [][]float32, fitted []int, s rng.Stream)
 		for _, v := range e.g.Edges[i] {
 			last, least := int(v)*newNearest+newNearest-1, common[int(v)*newTwoStep+newTwoStep-1]
 			const rounding = 1e-5
-			if near[last] < 0 || mean[i] >= similar[last]-rounding || adamicAdar[i] > 0 && float64(adamicAdar[i]) >= fmath.Log(1+float64(least))-rounding {
+			if near[last] < 0 || mean[i] >= similar[last]-rounding || adamicAdar[i] > 0 && float64(adamicAdar[i]) >= fmath.Log(1+float64(0.99*float64(least))) { // which counts in steps
 				rank = append(rank, i)
 				break
 			}

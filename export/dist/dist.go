@@ -113,19 +113,19 @@ func (d *Dist) session(role string) (*ort.Session, error) {
 // Encode embeds the nodes of a graph: x float32 [N,D], xStruct float32 [N,S]
 // for an encoder that reads it and nil otherwise, edgeIndex int64 [2,E], weight
 // float32 [E] for an encoder that reads it (one that was trained on judged edges) or
-// nil for ones. It returns float32 [N,F].
-func (d *Dist) Encode(x ort.Tensor, xStruct *ort.Tensor, edgeIndex ort.Tensor, weight *ort.Tensor) (ort.Tensor, error) {
+// nil for ones. It returns embedding, float32 [N,F], and, where candidates for edges are
+// near by something else, similarity_rows, float32 [N,·], which say by what.
+func (d *Dist) Encode(x ort.Tensor, xStruct *ort.Tensor, edgeIndex ort.Tensor, weight *ort.Tensor) (map[string]ort.Tensor, error) {
 	in := map[string]ort.Tensor{"x": x}
 	switch {
 	case xStruct != nil && d.Manifest.Inductive:
-		return ort.Tensor{}, errors.New("this encoder reads no structural attributes; leave x_struct out")
+		return nil, errors.New("this encoder reads no structural attributes; leave x_struct out")
 	case xStruct == nil && !d.Manifest.Inductive:
-		return ort.Tensor{}, errors.New("this encoder reads x_struct, the DeepWalk embedding of its training graph: walks on another graph land in another basis, so it serves no other graph; train with structural width 0 for an encoder that does")
+		return nil, errors.New("this encoder reads x_struct, the DeepWalk embedding of its training graph: walks on another graph land in another basis, so it serves no other graph; train with structural width 0 for an encoder that does")
 	case xStruct != nil:
 		in["x_struct"] = *xStruct
 	}
-	out, err := d.run("encoder", in, &edgeIndex, weight)
-	return out["embedding"], err
+	return d.run("encoder", in, &edgeIndex, weight)
 }
 
 // Score scores pairs of nodes: embedding float32 [N,F], pairs int64 [2,P]. It

@@ -95,8 +95,8 @@ type candidates struct {
 }
 
 // candidates joins the edges of edge_index, in either direction, with the pairs of
-// near neighbours.
-func (s *search) candidates(n near, mutual bool) *candidates {
+// near neighbours, and of each node so many two steps away.
+func (s *search) candidates(n near, twoStep int, mutual bool) *candidates {
 	b := s.b
 	c := &candidates{}
 	b.in("candidates", func() {
@@ -114,10 +114,15 @@ func (s *search) candidates(n near, mutual bool) *candidates {
 		if s.list.loop.name != "" {
 			old = b.op("Where", Int64Type, old.dims, []tensor{s.list.loop, last, old})
 		}
-		from, to := b.unsqueeze(n.rows, 1), b.gather(n.rows, n.idx)
-		end := b.op("Where", Int64Type, to.dims, []tensor{b.compare("Less", from, to), b.int64Const(1), b.int64Const(2)})
-		fresh := b.reshape(b.binary("Add", code(from, to), end), b.int64s(-1), unknown)
-		all := b.concat(0, old, fresh)
+		fresh := func(from, to tensor) tensor {
+			end := b.op("Where", Int64Type, to.dims, []tensor{b.compare("Less", from, to), b.int64Const(1), b.int64Const(2)})
+			return b.reshape(b.binary("Add", code(from, to), end), b.int64s(-1), unknown)
+		}
+		lists := []tensor{old, fresh(b.unsqueeze(n.rows, 1), b.gather(n.rows, n.idx))}
+		if twoStep > 0 {
+			lists = append(lists, fresh(s.twoStep(twoStep)))
+		}
+		all := b.concat(0, lists...)
 		all.dims = []dim{unknown}
 		size := b.sizeOf(all, 0)
 		list := []dim{unknown}
@@ -131,8 +136,22 @@ func (s *search) candidates(n near, mutual bool) *candidates {
 		kept := both(b.op("Not", boolType, list, []tensor{b.compare("Equal", pair, shifted(0, b.int64s(-1), pair))}), b.compare("Less", sorted[0], last))
 		isEdge := b.compare("Equal", b.binary("Mul", pair, four), sorted[0])
 		if mutual {
-			again := b.compare("Equal", pair, shifted(1, pair, b.int64s(-1)))
-			kept = both(kept, b.op("Or", boolType, list, []tensor{isEdge, again}))
+			// A pair comes once or twice for each end, one end after the other: both are there
+			// if the last is for another end than the first, which is one or two behind it.
+			again := func(by int64) tensor {
+				rest := make([]int64, by)
+				for i := range rest {
+					rest[i] = -1
+				}
+				later := shifted(by, sorted[0], b.int64s(rest...))
+				samePair := b.compare("Equal", pair, b.binary("Div", later, four))
+				return both(samePair, b.op("Not", boolType, list, []tensor{b.compare("Equal", sorted[0], later)}))
+			}
+			mutual := again(1)
+			if twoStep > 0 {
+				mutual = b.either(mutual, again(2))
+			}
+			kept = both(kept, b.op("Or", boolType, list, []tensor{isEdge, mutual}))
 		}
 		at := b.nonZero(kept)
 		pair = b.gather(pair, at)

@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"strings"
+
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
 	"github.com/gsrc-dev/gsrc/ir"
 )
@@ -10,8 +12,8 @@ type Refinement struct {
 	// K is how many of each node's nearest neighbours the training looked at: what
 	// the parity check uses. The file takes k as an input.
 	K int
-	// Similarity and TwoStep are candidates.similarity and candidates.two_step. The pipeline
-	// knows neighbours by the embedding only: see [Refinement.Elsewhere].
+	// Similarity is candidates.similarity, TwoStep candidates.two_step. The pipeline knows
+	// one similarity at a time: see [Refinement.Elsewhere].
 	Similarity string
 	TwoStep    int
 	// Mutual makes a pair that is no edge a candidate only where each of its nodes
@@ -29,11 +31,8 @@ type Refinement struct {
 
 // Elsewhere says which of the candidates the pipeline cannot find, "" where it finds all.
 func (r Refinement) Elsewhere() string {
-	switch {
-	case r.TwoStep > 0:
-		return "candidates are two steps away too (candidates.two_step), and only neighbours by the embedding are searched there"
-	case r.Similarity != "" && r.Similarity != "embedding":
-		return "candidates are near by " + r.Similarity + " (candidates.similarity), and only neighbours by the embedding are searched there"
+	if strings.Contains(r.Similarity, "+") {
+		return "candidates are near by " + r.Similarity + " (candidates.similarity), and neighbours are searched by one of these there"
 	}
 	return ""
 }
@@ -44,7 +43,10 @@ func (r Refinement) Elsewhere() string {
 const MaxPipelineNodes = 1 << 15
 
 const (
-	InputK                = "k"
+	InputK = "k"
+	// OutputSimilarityRows, of an encoder, are rows of the nodes by whose cosine neighbours
+	// are searched, f32[N,·]; where there are none, it is the embedding.
+	OutputSimilarityRows  = "similarity_rows"
 	OutputRefinedIndex    = "refined_edge_index"
 	OutputRefinedProb     = "refined_probability"
 	OutputRefinedExisting = "refined_existing"
@@ -78,8 +80,11 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 	b.in("k", func() {
 		k = b.binary("Add", k, b.refusal(b.compare("Less", k, b.int64Const(0)), "k_is_not_negative", "fails where k is negative"))
 	})
-	near := s.nearest(h.t, k)
-	c := s.candidates(near, r.Mutual)
+	rows := h.t
+	if own := Result(enc.fn, OutputSimilarityRows); own != nil {
+		rows = enc.lookup(own).t
+	}
+	c := s.candidates(s.nearest(rows, k), r.TwoStep, r.Mutual)
 	p := scoreCandidates(enc, parts.Score, params, h.t, c, o)
 	b.in("refined", func() {
 		if r.Judged {

@@ -23,6 +23,7 @@ const nearTie = 1e-5
 // pass and package graph.
 type refinement struct {
 	embedding   ort.Tensor
+	rows        ort.Tensor // whose cosine is similarity: the embedding, or rows of their own
 	candidates  *graph.Candidates
 	probability []float32 // of each candidate
 	// last is the similarity of each node's k-th neighbour, and margin the distance
@@ -47,7 +48,10 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 	if err != nil {
 		return nil, err
 	}
-	r := &refinement{embedding: out["embedding"]}
+	r := &refinement{embedding: out["embedding"], rows: out["embedding"]}
+	if own, ok := out[onnx.OutputSimilarityRows]; ok {
+		r.rows = own
+	}
 	if !o.Refinement.Judged { // @score judges the edges that it reads
 		index = encode[onnx.InputEdgeIndex]
 	}
@@ -55,7 +59,11 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 	if err != nil {
 		return nil, err
 	}
-	near := r.search(n, k)
+	two, _ := graph.TwoStep(nil, raw, o.Refinement.TwoStep)
+	near, k, err := graph.JoinNeighbors(n, r.search(n, k), two)
+	if err != nil {
+		return nil, err
+	}
 	if r.candidates, err = graph.NewCandidates(raw, near, k, o.Refinement.Mutual); err != nil {
 		return nil, err
 	}
@@ -138,8 +146,7 @@ func undirected(nodes int, index ort.Tensor) (*graph.Graph, []int, error) {
 func (r *refinement) search(n, k int) []int32 {
 	pool := kernels.NewPool(0)
 	defer pool.Close()
-	f := int(r.embedding.Shape[1])
-	idx, sim := graph.KNN(pool, r.embedding.F32, n, f, k+1)
+	idx, sim := graph.KNN(pool, r.rows.F32, n, int(r.rows.Shape[1]), k+1)
 	near := make([]int32, 0, n*k)
 	for i := range n {
 		row, s := idx[i*(k+1):(i+1)*(k+1)], sim[i*(k+1):(i+1)*(k+1)]
@@ -187,8 +194,8 @@ func (r *refinement) clear(threshold float64) bool {
 
 // similarity is the cosine of two nodes.
 func (r *refinement) similarity(u, v int64) float64 {
-	f := int(r.embedding.Shape[1])
-	a, b := r.embedding.F32[int(u)*f:int(u+1)*f], r.embedding.F32[int(v)*f:int(v+1)*f]
+	f := int(r.rows.Shape[1])
+	a, b := r.rows.F32[int(u)*f:int(u+1)*f], r.rows.F32[int(v)*f:int(v+1)*f]
 	var ab, aa, bb float64
 	for i, x := range a {
 		y := float64(b[i])

@@ -189,8 +189,8 @@ func Params(m *ir.Module) map[string][]float32 {
 }
 
 // Judging is an ecl-gsr that judges edges so; one that does by evidence embeds the graph as
-// that weighs it.
-func Judging(judge string) (*ir.Module, map[string][]float32) {
+// that weighs it, and gives the rows of a similarity, "" of none.
+func Judging(judge, similarity string) (*ir.Module, map[string][]float32) {
 	o := models.Default()
 	o.Features, o.Classes, o.Encoder.Hidden, o.Encoder.Projection, o.Hidden = Features, 4, 5, 5, Features
 	o.Edges.Judge = judge
@@ -206,8 +206,7 @@ func Judging(judge string) (*ir.Module, map[string][]float32) {
 				p[0] = 0.1
 			}
 		}
-		m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name == "encode" })
-		m.Func(models.EncodeJudging).Name = "encode"
+		models.EncodeByItself(m, similarity)
 	}
 	return m, params
 }
