@@ -149,6 +149,7 @@ func (o *BuildOptions) pipelineMetadata(md map[string]string) {
 	r := o.Refinement
 	md["k"] = strconv.Itoa(r.K)
 	md["mutual"] = strconv.FormatBool(r.Mutual)
+	md[onnx.MetadataTwoStep] = strconv.Itoa(r.TwoStep)
 	md["threshold"] = strconv.FormatFloat(r.Threshold, 'g', -1, 64)
 	md["refined_weight"] = "1"
 	if r.Weighted && !o.NoEdgeWeight {

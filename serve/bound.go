@@ -99,10 +99,15 @@ func (f *file) bound(r *Request) (bound, error) {
 		return 0
 	}
 	nodes, entries, k := max(dim("x", 0), dim("embedding", 0)), max(dim("edge_index", 1), dim("pairs", 1)), int64(0)
+	proposed, walks := int64(0), int64(0) // candidates of each node, and bytes to find them
 	if t := r.input("k"); t != nil && len(t.I64) == 1 {
 		k = max(0, min(t.I64[0], nodes))
-		if pairs := budget.Mul(nodes, k); pairs > f.maxPairs {
-			return bound{}, invalid("%d nodes with k = %d neighbours make %d pairs to judge; this server takes %d (--max-pairs)", nodes, k, pairs, f.maxPairs)
+		proposed = k + min(f.scratch.TwoStep, nodes)
+		if pairs := budget.Mul(nodes, proposed); pairs > f.maxPairs {
+			return bound{}, invalid("%d nodes with k = %d neighbours make %d pairs to judge; this server takes %d (--max-pairs)", nodes, proposed, pairs, f.maxPairs)
+		}
+		if t := r.input("edge_index"); t != nil {
+			walks = f.scratch.Walks(nodes, t.I64)
 		}
 	}
 	b := bound{rows: max(nodes, entries), elements: map[string]int64{}}
@@ -118,7 +123,7 @@ func (f *file) bound(r *Request) (bound, error) {
 				if d == "num_nodes" || d == "num_graphs" {
 					n = budget.Mul(n, nodes) // a batch has not more graphs than nodes
 				} else {
-					n = budget.Mul(n, entries+nodes*k)
+					n = budget.Mul(n, entries+budget.Mul(nodes, proposed))
 				}
 			}
 		}
@@ -132,9 +137,9 @@ func (f *file) bound(r *Request) (bound, error) {
 			}
 			return nil
 		}
-		common = f.dist.Common(dim("x", 0), numbers("edge_index"), numbers("pairs"), k)
+		common = f.dist.Common(dim("x", 0), numbers("edge_index"), numbers("pairs"), proposed)
 	}
-	b.scratch = plus(f.scratch.Bytes(nodes, entries, k, common), f.host(nodes, entries))
+	b.scratch = plus(plus(f.scratch.Bytes(nodes, entries, k, common), walks), f.host(nodes, entries))
 	return b, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
+	"strconv"
 
 	"github.com/gsrc-dev/gsrc/export/inspect"
 	"github.com/gsrc-dev/gsrc/export/onnx"
@@ -18,6 +20,44 @@ import (
 type Scratch struct {
 	fixed, node, edge, square float64 // bytes
 	shared                    float64 // bytes of an edge that [Common] counts
+
+	// TwoStep is how many nodes two steps away become candidates of each node: 0 but in
+	// pipelines.
+	TwoStep int64
+}
+
+// walkBytes are what a walk of two steps takes while candidates are searched.
+const walkBytes = 80
+
+// Walks bounds what a pipeline takes while it walks two steps from every node of a graph
+// whose edge_index holds these nodes, in bytes; it comes to that of [Scratch.Bytes].
+func (s *Scratch) Walks(nodes int64, index []int64) int64 {
+	if s.TwoStep == 0 || nodes == 0 {
+		return 0
+	}
+	degree, walks := make([]int64, nodes), make([]int64, nodes)
+	for _, v := range index {
+		if v >= 0 && v < nodes { // others are refused
+			degree[v]++
+		}
+	}
+	ends := len(index) / 2
+	for i, v := range index[:ends] {
+		if u := index[ends+i]; min(u, v) >= 0 && max(u, v) < nodes {
+			walks[v] += degree[u]
+			walks[u] += degree[v]
+		}
+	}
+	most := int64(0)
+	rows := (nodes + onnx.NearestBlocks - 1) / onnx.NearestBlocks
+	for part := range slices.Chunk(walks, int(rows)) {
+		sum := int64(0)
+		for _, n := range part {
+			sum += min(n, 2*onnx.TwoStepWalks)
+		}
+		most = max(most, sum)
+	}
+	return int64(scratchSlack * float64(walkBytes*most))
 }
 
 // scratchSlack is how much more is expected than the values of a model take: operators
@@ -29,7 +69,7 @@ const scratchSlack = 1.75
 // [Common] counts, 0 where no [Scratch.Common] is wanted.
 func (s *Scratch) Bytes(nodes, entries, k, common int64) int64 {
 	n := float64(nodes)
-	pairs := float64(entries) + float64(n*float64(min(k, nodes)))
+	pairs := float64(entries) + float64(n*float64(min(k, nodes)+min(s.TwoStep, nodes)))
 	most := s.fixed + float64(s.node*n) + float64(s.edge*pairs) + float64(s.square*n*n) + float64(s.shared*float64(common))
 	return int64(min(float64(scratchSlack*most)+(8<<20), math.MaxInt64/4))
 }
@@ -103,6 +143,7 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 		return float64(n), err
 	}
 	s := &Scratch{}
+	s.TwoStep, _ = strconv.ParseInt(i.Metadata[onnx.MetadataTwoStep], 10, 64) // none is 0
 	small, large := probe{nodes: 16}, probe{nodes: 1024}
 	if s.fixed, err = peak(small); err != nil {
 		return nil, err
@@ -136,6 +177,8 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 		if p.k > 0 {
 			entries /= 2
 		}
+		// Of two nodes that are two steps apart each proposes the other.
+		entries += float64(p.nodes*min(2*p.degree, max(0, p.nodes-1-2*p.degree), int(s.TwoStep))) / 2
 		s.edge = max(s.edge, (most-s.fixed-s.node*float64(p.size()))/entries)
 	}
 	if common { // lists that are far longer than those of the edges

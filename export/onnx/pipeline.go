@@ -43,7 +43,8 @@ func (r Refinement) Elsewhere() string {
 const MaxPipelineNodes = 1 << 15
 
 const (
-	InputK = "k"
+	MetadataTwoStep = "two_step" // of a pipeline: candidates.two_step
+	InputK          = "k"
 	// OutputSimilarityRows, of an encoder, are rows of the nodes by whose cosine neighbours
 	// are searched, f32[N,·]; where there are none, it is the embedding.
 	OutputSimilarityRows  = "similarity_rows"

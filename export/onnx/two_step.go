@@ -6,6 +6,9 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 )
 
+// TwoStepWalks is how many walks are followed from a node.
+const TwoStepWalks = graph.TwoStepWalks
+
 // twoStep finds the nodes two steps away, as graph.TwoStep does: of each node the k that
 // share the rarest neighbours with it. Sums of rarities are exact in any order, so what is
 // found is the same in every runtime. The nodes are looked at in [NearestBlocks] parts: what
@@ -47,7 +50,7 @@ func (s *search) twoStep(k int) (from, to tensor) {
 		walks := b.cumSum(others, false)
 		total := b.concat(0, b.int64s(0), walks)
 		followed := b.binary("Sub", walks, b.gather(b.gather(total, first), end))
-		at = b.nonZero(b.compare("LessOrEqual", followed, b.int64Const(graph.TwoStepWalks)))
+		at = b.nonZero(b.compare("LessOrEqual", followed, b.int64Const(TwoStepWalks)))
 		via, end = b.gather(via, at), b.gather(end, at)
 		begin := b.cumSum(b.scatterAdd(zeros(), end, b.filledInt(b.sizeOf(end, 0), 1, unknown)), true)
 		// From a source, to look up when walks are listed.
