@@ -130,3 +130,18 @@ func TestEvidenceOfSmallestGraphs(t *testing.T) {
 		}
 	}
 }
+
+// Where candidates are near by the evidence or two steps away, which edges there are, and
+// how likely, does not depend on what is trained.
+func TestEvidenceKnowsNoTraining(t *testing.T) {
+	ds := synthetic(t, 1)
+	sets := []string{"model.edges.judge=evidence", "candidates.similarity=evidence", "candidates.two_step=3", "candidates.mutual=false"}
+	none := run(t, "ecl-gsr", ds, Options{}, append(sets, "train.epochs=1", "train.pretrain_steps=0", "train.joint_every=0")...).Trained.Refined
+	some := run(t, "ecl-gsr", ds, Options{}, append(sets, "train.epochs=3", "train.pretrain_steps=5", "train.joint_every=1")...).Trained.Refined
+	if !slices.Equal(none.Candidates.Edges, some.Candidates.Edges) || !slices.Equal(none.Probability, some.Probability) {
+		t.Errorf("%d candidates of no training, %d of some, or other probabilities", len(none.Candidates.Edges), len(some.Candidates.Edges))
+	}
+	if n := len(none.Candidates.Edges); n <= len(ds.Graph.Edges) {
+		t.Errorf("%d candidates of %d edges", n, len(ds.Graph.Edges))
+	}
+}

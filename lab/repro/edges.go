@@ -48,7 +48,8 @@ const evidencePrefix = "evidence_"
 func edgeCells() (cells []cell) {
 	embedding := []string{"model.edges.judge=embedding", "candidates.two_step=0"}
 	rows := []variant{
-		{eclGSR, nil},
+		// Nothing that is trained takes part in judging edges by evidence.
+		{eclGSR, []string{"train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1"}},
 		{byEmbeddings, embedding},
 		{neverTrained, append(slices.Clone(embedding), "train.pretrain_steps=0", "train.joint_every=0")},
 		{"judged by attributes", []string{"model.edges.judge=attributes", "candidates.two_step=0"}},

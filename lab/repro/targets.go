@@ -328,7 +328,7 @@ var targets = []*Target{
 	{
 		Name: "edges", Title: "Wrong and missing edges", Seeds: 10, kept: true, edges: true,
 		Asks: "Whether refinement finds the edges that should not be there, and those that lack. A tenth of the edges is hidden and as many wrong ones are planted, between random nodes, with ends drawn by degree, or between the most alike of 20 random pairs, anew for each seed; or the wrong edges are those of an attack, Metattack, that changed a fifth of the edges, with ten seeds of the run. " +
-			"“" + eclGSR + "” is the default, as a data set that it does not know has it. Rows named “alone” judge by one of its sources of evidence. “" + byEmbeddings + "” is the paper's way, with the nearest by the embedding as candidates, and “never trained” leaves its encoder as it was drawn. Plain link predictors are trained on real edges against random pairs and judge an edge without itself; none but the boosted trees reads labels (`lab/bench/baselines/edges.py`). The paper has no such table. `gsrc data plant` writes the planted sets with their truth.",
+			"“" + eclGSR + "” judges edges by default, as a data set that it does not know has it; nothing that is trained takes part, so its training is left out. Rows named “alone” judge by one of its sources of evidence. “" + byEmbeddings + "” is the paper's way, with the nearest by the embedding as candidates, and “never trained” leaves its encoder as it was drawn. Plain link predictors are trained on real edges against random pairs and judge an edge without itself; none but the boosted trees reads labels (`lab/bench/baselines/edges.py`). The paper has no such table. `gsrc data plant` writes the planted sets with their truth.",
 		cells:  edgeCells(),
 		render: edgeReport,
 	},
