@@ -76,10 +76,9 @@ type RefineSummary struct {
 	Kept      int        `json:"kept"`    // edges in both graphs
 	New       int        `json:"new"`     // edges in the refined graph only
 	Removed   int        `json:"removed"` // edges in the data only
-	// NewPrecision is how many of the new edges are edges by their probabilities, and
-	// RemovedPrecision how many of the removed ones are none: means of p and of 1 − p. nil
-	// where there are none.
-	NewPrecision     *float64 `json:"new_precision,omitempty"`
+	// RemovedPrecision is how many of the removed edges are none by their probabilities,
+	// the mean of 1 − p; nil where none is removed. Probabilities of new edges rank them, and
+	// are too high to be taken for shares: nothing in a graph tells how many edges it lacks.
 	RemovedPrecision *float64 `json:"removed_precision,omitempty"`
 }
 
@@ -213,7 +212,7 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 	g := &RefinedGraph{Name: from.name, N: from.g.N, NodeIDs: from.ids, Offset: from.offset, BothDirections: o.BothDirections,
 		Summary: RefineSummary{Threshold: x.Threshold, Before: statsOf(before, homophily), After: statsOf(after, refined)}}
 	g.Evidence = x.Evidence
-	var added, removed float64 // sums of how sure it is
+	removed := 0.0 // sum of how sure it is
 	weights := x.Weights()
 	for i, e := range x.Candidates.Edges {
 		status := x.Status(i)
@@ -222,7 +221,6 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 			g.Summary.Kept++
 		case graph.StatusNew:
 			g.Summary.New++
-			added += float64(x.Probability[i])
 		case graph.StatusRemoved:
 			g.Summary.Removed++
 			removed += 1 - float64(x.Probability[i])
@@ -244,10 +242,6 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 			}
 			return int(a.Target - b.Target)
 		})
-	}
-	if n := g.Summary.New; n > 0 {
-		added /= float64(n)
-		g.Summary.NewPrecision = &added
 	}
 	if n := g.Summary.Removed; n > 0 {
 		removed /= float64(n)

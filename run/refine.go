@@ -17,28 +17,41 @@ import (
 // Refine returns the graph that the run has learned. It is an error if the model
 // learns none, or if the data cannot be read again.
 func (r *Run) Refine(o infer.RefineOptions) (*infer.RefinedGraph, error) {
-	x, err := r.learned()
-	if err != nil {
+	if _, err := r.learned(); err != nil {
 		return nil, err
 	}
 	if err := r.LoadData(o.Data); err != nil {
 		return nil, err
 	}
-	t := r.Trained
-	if ds := r.Data; ds != nil && x.Evidence == nil && t.Module.Func(models.EncodeJudging) != nil {
-		f, err := newForward(exported(t), t.Params, nil, o.Predict.Threads)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		score := infer.Scorer(func(features, index, pairs ort.Tensor) (map[string]ort.Tensor, error) {
-			return f.Run("score", map[string]ort.Tensor{"x": features, "edge_index": index, "pairs": pairs})
-		})
-		if _, x.Evidence, err = score.Candidates(infer.Features(ds), ds.Graph, x.Candidates); err != nil {
-			return nil, err
-		}
+	x, err := r.Learned(o.Predict.Threads)
+	if err != nil {
+		return nil, err
 	}
 	return r.task.refined(&o, x)
+}
+
+// Learned returns the candidates of the run with their probabilities and, where the model
+// judges edges by evidence, what its sources say of them. It is an error if the model learns
+// no graph. The data must be loaded.
+func (r *Run) Learned(threads int) (*graph.Refined, error) {
+	x, err := r.learned()
+	if err != nil {
+		return nil, err
+	}
+	t := r.Trained
+	if r.Data == nil || x.Evidence != nil || t.Module.Func(models.EncodeJudging) == nil {
+		return x, nil
+	}
+	f, err := newForward(exported(t), t.Params, nil, threads)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	score := infer.Scorer(func(features, index, pairs ort.Tensor) (map[string]ort.Tensor, error) {
+		return f.Run("score", map[string]ort.Tensor{"x": features, "edge_index": index, "pairs": pairs})
+	})
+	_, x.Evidence, err = score.Candidates(infer.Features(r.Data), r.Data.Graph, x.Candidates)
+	return x, err
 }
 
 // learned returns the graph that the run has learned.

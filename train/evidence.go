@@ -172,8 +172,8 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 		return err
 	}
 	lin := len(models.LinearSources)
-	joint := fitRegression(chosen(asItIs, fitted), random, nil, 0, true)
-	linear := fitRegression(chosen(asItIs[:lin], fitted), random[:lin], nil, 0, false)
+	joint := fitRegression(e.pool, chosen(asItIs, fitted), random, nil, 0, true)
+	linear := fitRegression(e.pool, chosen(asItIs[:lin], fitted), random[:lin], nil, 0, false)
 	e.setRegression(models.EvidenceJoint, joint)
 	e.setRegression(models.EvidenceLinear, linear)
 	if err := e.fitNew(asItIs, random, fitted, s.Sub("new")); err != nil {
@@ -187,7 +187,7 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		l = fitRegression(chosen(edges, fitted), pairs, trusted, 0, false)
+		l = fitRegression(e.pool, chosen(edges, fitted), pairs, trusted, 0, false)
 		e.setRegression(name, l)
 		return l, l.logits(edges), l.logits(pairs), nil
 	}
@@ -296,7 +296,7 @@ func (e *evidence) fitNew(edges, random [][]float32, fitted []int, s rng.Stream)
 	for c := range columns {
 		columns[c] = append(columns[c], random[c]...)
 	}
-	e.setRegression(models.EvidenceNew, fitRegression(chosen(edges, rank), columns, nil, 1, true))
+	e.setRegression(models.EvidenceNew, fitRegression(e.pool, chosen(edges, rank), columns, nil, 1, true))
 	return nil
 }
 

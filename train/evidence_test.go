@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"math"
 	"slices"
 	"testing"
@@ -9,11 +10,14 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // A regression finds the coefficients that its rows were drawn by.
 func TestRegressionFindsCoefficients(t *testing.T) {
 	r := rng.New(1, "regression")
+	pool := kernels.NewPool(2)
+	defer pool.Close()
 	uniform := func(i uint64) float64 { return float64(r.Intn(i, 1<<20)) / (1 << 20) }
 	logit := func(x []float32) float64 { return 0.4 + 1.5*float64(x[0]) - 0.8*float64(x[1]) }
 	edges, none := make([][]float32, 2), make([][]float32, 2)
@@ -26,7 +30,7 @@ func TestRegressionFindsCoefficients(t *testing.T) {
 		into[0], into[1] = append(into[0], x[0]), append(into[1], x[1])
 	}
 	for _, products := range []bool{false, true} {
-		l := fitRegression(edges, none, nil, 1, products)
+		l := fitRegression(pool, edges, none, nil, 1, products)
 		for _, x := range [][]float32{{0, 0}, {1, 0}, {0, 1}, {-1.5, 1}, {1, -1.5}} {
 			if got, want := l.logits([][]float32{x[:1], x[1:]})[0], logit(x); math.Abs(got-want) > 0.15 {
 				t.Errorf("products %v: the logit at %v is %v, drawn by %v", products, x, got, want)
@@ -143,5 +147,15 @@ func TestEvidenceKnowsNoTraining(t *testing.T) {
 	}
 	if n := len(none.Candidates.Edges); n <= len(ds.Graph.Edges) {
 		t.Errorf("%d candidates of %d edges", n, len(ds.Graph.Edges))
+	}
+}
+
+func BenchmarkEvidence(b *testing.B) {
+	ds := dataset(b, "planetoid/cora")
+	cfg := configure(b, "ecl-gsr", "model.edges.judge=evidence", "candidates.similarity=evidence", "candidates.two_step=10", "model.classifier=linear", "train.epochs=1", "train.pretrain_steps=0", "train.joint_every=0")
+	for b.Loop() {
+		if _, err := Train(context.Background(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, cfg, Options{}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/internal/fmath"
 	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // regression is a logistic regression on sources of evidence, as the program has it:
@@ -18,6 +19,7 @@ type regression struct {
 
 const (
 	newtonSteps = 30
+	rowsAtOnce  = 2048 // the bits of a regression depend on it
 	// The penalties ½·ridge·|w|² of weights of standardised columns, beside the sum of the
 	// losses of all rows, without and with products.
 	ridge, ridgeWithProducts = 1, 100
@@ -26,7 +28,7 @@ const (
 // fitRegression tells edges from pairs that are none, both [S][·] by source. trust weighs
 // the edges, nil with ones. each is what a pair weighs; 0: all together weigh as much as
 // all edges.
-func fitRegression(edges, none [][]float32, trust []float64, each float64, products bool) *regression {
+func fitRegression(pool *kernels.Pool, edges, none [][]float32, trust []float64, each float64, products bool) *regression {
 	s, n, m := len(edges), len(edges[0]), len(none[0])
 	weight := func(i int) float64 {
 		if trust == nil {
@@ -64,11 +66,15 @@ func fitRegression(edges, none [][]float32, trust []float64, each float64, produ
 	if products {
 		k = s + s*(s+1)/2 + 1
 	}
-	// Rows of standardised sources, their products, and 1.
-	x := make([]float64, k)
-	row := func(columns [][]float32, i int) {
+	// Rows of standardised sources, their products, and 1, some at a time.
+	x, weighed, part := make([]float32, rowsAtOnce*k), make([]float32, rowsAtOnce*k), make([]float32, k*k)
+	row := func(i int) []float32 {
+		columns, x := edges, x[i%rowsAtOnce*k:][:k]
+		if i >= n {
+			columns, i = none, i-n
+		}
 		for c := range s {
-			x[c] = min(max((float64(columns[c][i])-r.mean[c])*r.scale[c], -models.EvidenceRange), models.EvidenceRange)
+			x[c] = float32(min(max((float64(columns[c][i])-r.mean[c])*r.scale[c], -models.EvidenceRange), models.EvidenceRange))
 		}
 		x[k-1] = 1
 		if products {
@@ -80,15 +86,15 @@ func fitRegression(edges, none [][]float32, trust []float64, each float64, produ
 				}
 			}
 		}
+		return x
 	}
 	penalty := make([]float64, k)
 	if products { // standardised as columns of their own
 		sum, squares := make([]float64, k), make([]float64, k)
 		for i := range n {
-			row(edges, i)
-			for c, v := range x {
-				sum[c] += v
-				squares[c] += float64(v * v)
+			for c, v := range row(i) {
+				sum[c] += float64(v)
+				squares[c] += float64(float64(v) * float64(v))
 			}
 		}
 		for c := range k - 1 {
@@ -102,33 +108,35 @@ func fitRegression(edges, none [][]float32, trust []float64, each float64, produ
 	}
 	penalty[k-1] = 1e-9
 	w, h, grad := make([]float64, k), make([]float64, k*k), make([]float64, k)
-	add := func(y, weight float64) {
-		logit := 0.0
-		for c, v := range x {
-			logit += float64(w[c] * v)
-		}
-		p := 1 / (1 + fmath.Exp(-logit))
-		g, v := weight*(p-y), weight*max(p*(1-p), 1e-10)
-		for a, xa := range x {
-			grad[a] += float64(g * xa)
-			va, to := v*xa, h[a*k:a*k+a+1]
-			for b := range to {
-				to[b] += float64(va * x[b])
-			}
-		}
-	}
+	// The gradient is exact; the Hessian, which only says how far to step, is of float32
+	// products of some rows at a time.
 	for range newtonSteps {
 		clear(h)
 		clear(grad)
-		for i := range n {
-			row(edges, i)
-			add(1, weight(i))
+		for lo := 0; lo < n+m; lo += rowsAtOnce {
+			rows := min(rowsAtOnce, n+m-lo)
+			for i := lo; i < lo+rows; i++ {
+				x, to, y, of := row(i), weighed[(i-lo)*k:][:k], 0.0, each
+				if i < n {
+					y, of = 1, weight(i)
+				}
+				logit := 0.0
+				for c, v := range x {
+					logit += float64(w[c] * float64(v))
+				}
+				p := 1 / (1 + fmath.Exp(-logit))
+				g, curve := of*(p-y), float32(of*max(p*(1-p), 1e-10))
+				for c, v := range x {
+					grad[c] += float64(g * float64(v))
+					to[c] = curve * v
+				}
+			}
+			pool.MatMul(part, weighed[:rows*k], x[:rows*k], k, rows, k, true, false, kernels.Epilogue{})
+			for i, v := range part {
+				h[i] += float64(v)
+			}
 		}
-		for i := range m {
-			row(none, i)
-			add(0, each)
-		}
-		for c := range k {
+		for c := range grad {
 			grad[c] += float64(penalty[c] * w[c])
 			h[c*k+c] += penalty[c]
 		}

@@ -99,11 +99,9 @@ func (a *app) summarizeRefined(g *gsrc.RefinedGraph) {
 		}
 		a.logf("%-6s  %d edges, mean degree %.2f, %d nodes without an edge, homophily %s", row.name, row.Edges, row.MeanDegree, row.Isolated, homophily)
 	}
-	expected := func(share *float64, what string) string {
-		if share == nil {
-			return ""
-		}
-		return fmt.Sprintf(" (of which %.0f %% are %s, by their probabilities)", 100**share, what)
+	expected := ""
+	if s.RemovedPrecision != nil {
+		expected = fmt.Sprintf(" (of which %.0f %% are none, by their probabilities)", 100**s.RemovedPrecision)
 	}
-	a.logf("%d edges are new%s, %d were removed%s, %d were kept", s.New, expected(s.NewPrecision, "edges"), s.Removed, expected(s.RemovedPrecision, "none"), s.Kept)
+	a.logf("%d edges are new, %d were removed%s, %d were kept", s.New, s.Removed, expected, s.Kept)
 }

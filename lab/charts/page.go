@@ -52,7 +52,13 @@ func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
 			return nil, err
 		}
 		before, after := graphs(run)
-		all = append(all, adjacency(run.Data, before, after), embedding(run.Data, h, width), degrees(before, after), homophily(run.Data, before, after, run.Trained.Refined))
+		learned := run.Trained.Refined
+		if learned != nil && !learned.Raw {
+			if learned, err = run.Learned(o.Threads); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, adjacency(run.Data, before, after), embedding(run.Data, h, width), degrees(before, after), homophily(run.Data, before, after, learned), probabilities(run.Data, learned), evidence(run.Data, learned))
 	}
 	charts := slices.DeleteFunc(all, func(c *Chart) bool { return c == nil })
 	if err := os.MkdirAll(out, 0o755); err != nil {
