@@ -31,6 +31,9 @@ const EvidencePower = 5
 // EvidenceRange bounds standardised sources, which products would take far otherwise.
 const EvidenceRange = 3.0
 
+// leastLength is that of a row, as a share of what it is a sum of.
+const leastLength = 0.1
+
 // MinEvidence keeps weights of edges above zero.
 const MinEvidence = 1e-3
 
@@ -309,8 +312,17 @@ func (j *judged) sources() map[string]*ir.Value {
 		return sum
 	}
 	cosine := func(x, y mixture) *ir.Value {
+		// Of a sum that nearly cancels, or what is taken off nearly all of it, rounding would
+		// decide the direction: it counts as longer.
 		length := func(x mixture, node int) *ir.Value {
-			return j.One("sqrt", nil, j.atLeast(quadratic(x, x, node, node, own[node]), 1e-4))
+			var uncancelled *ir.Value
+			for k, c := range x {
+				if c != nil {
+					uncancelled = j.plus(uncancelled, j.times(c(node), j.times(c(node), j.end(j.dots[k][k], node))))
+				}
+			}
+			least := j.atLeast(j.Scale(uncancelled, leastLength*leastLength), 1e-4)
+			return j.One("sqrt", nil, j.One("maximum", nil, quadratic(x, x, node, node, own[node]), least))
 		}
 		return j.Div(quadratic(x, y, first, second, across), j.Mul(length(x, first), length(y, second)))
 	}

@@ -138,7 +138,8 @@ func fitRegression(pool *kernels.Pool, edges, none [][]float32, trust []float64,
 		}
 		for c := range grad {
 			grad[c] += float64(penalty[c] * w[c])
-			h[c*k+c] += penalty[c]
+			// More than rounding can take from it, so that it stays positive definite.
+			h[c*k+c] += float64(1e-4*h[c*k+c]) + penalty[c]
 		}
 		solve(h, grad, k)
 		step := 0.0
