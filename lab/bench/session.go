@@ -43,6 +43,7 @@ func (j *Job) config() (*config.Config, error) {
 	c.Model, c.DeepWalk.Width = j.Options, j.Options.StructWidth
 	c.Train.Sampler, c.Train.Anchors, c.Train.Threads, c.Train.LR, c.Train.EncoderLR = "full", j.Anchors, j.Threads, 1e-3, 1e-3
 	c.Candidates.Structure, c.Candidates.K, c.Candidates.Mutual = "refined", j.K, false
+	c.Candidates.Similarity, c.Candidates.TwoStep = config.SimilarityEmbedding, 0
 	return c, nil
 }
 

@@ -65,7 +65,7 @@ func edgeReport(t *Target, ls ResultRows) (r rendered) {
 		edgeMeans(ls, "AUC of telling wrong edges from the others by their score:", "%.3f ± %.3f", wrongAUC, 0) +
 		edgeMeans(ls, "Share of wrong edges among the k least likely old ones, k being the number of wrong ones:", "%.3f ± %.3f", func(l ResultRow) *float64 { return l.WrongPrecision }, 1) +
 		edgeMeans(ls, "Hidden edges among the k likeliest new ones, k being the number of hidden ones; of equal scores as many as a random order finds:", "%.1f ± %.1f", func(l ResultRow) *float64 { return l.HiddenFound }, 2) +
-		"Probabilities and dropped edges. The calibration error is that of old edges' probabilities, in ten bins; it is best at 0, and at most 0.05 is required where edges are planted. The precision is the share of wrong ones among the dropped, against dropping as many at random:\n\n"
+		"Probabilities and dropped edges. The calibration error is that of old edges' probabilities, in ten bins; it is best at 0, and at most 0.05 is required where edges are planted. Dropped are those with a probability below 0.5, as `gsrc refine --threshold 0.5` does; the precision is the share of wrong ones among them, against dropping as many at random:\n\n"
 	var rows [][]string
 	for _, m := range []struct {
 		name, form string

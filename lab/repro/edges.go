@@ -32,6 +32,10 @@ const (
 // planted is the share of the edges that is hidden, and of as many planted.
 const planted = 0.1
 
+// dropBelow is the probability below which old edges count as dropped: they are likelier
+// none.
+const dropBelow = 0.5
+
 // edgeBins is the number of bins of the calibration error.
 const edgeBins = 10
 
@@ -269,7 +273,8 @@ func (p *planned) judge(line ResultRow, dir string) (ResultRows, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := gsrc.RefineOptions{Data: p.job.Data, KeepRemoved: true}
+	likelier := dropBelow
+	o := gsrc.RefineOptions{Data: p.job.Data, KeepRemoved: true, Threshold: &likelier}
 	kept, err := run.Refine(o)
 	if err != nil {
 		return nil, err
