@@ -41,7 +41,7 @@ func threshold(v float64) *float64 { return &v }
 
 func TestRefine(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
-	run := quickTrain(t, gsrc.TrainOptions{Model: "ecl-gsr", Out: out, Seed: 2})
+	run := quickTrain(t, gsrc.TrainOptions{Model: "ecl-gsr", Out: out, Seed: 2, Set: []string{"model.edges.judge=embedding"}})
 	g := refine(t, run, gsrc.RefineOptions{})
 	s, res := g.Summary, run.Result
 	if s.Before.Edges != res.EdgesBefore || s.After.Edges != *res.EdgesAfter || *s.Before.Homophily != *res.HomophilyBefore || *s.After.Homophily != *res.HomophilyAfter {
@@ -127,7 +127,7 @@ func TestRefineExport(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	dist := filepath.Join(dir, "dist")
-	run := quickTrain(t, gsrc.TrainOptions{Model: "ecl-gsr", Seed: 1, Set: []string{"model.edges.threshold=0.3"}})
+	run := quickTrain(t, gsrc.TrainOptions{Model: "ecl-gsr", Seed: 1, Set: []string{"model.edges.judge=embedding", "model.edges.threshold=0.3"}})
 	if _, err := run.Build(ctx, dist, gsrc.BuildOptions{Unverified: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func TestIncrementalIsExact(t *testing.T) {
 		"grand":     {"ecl-gsr", []string{"model.classifier=propagation", "model.edges.judge=attributes"}, export.BuildOptions{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _, _ := residentBuilt(t, c.model, GraphOptions{}, c.build, append(c.set, "synthetic.nodes=200")...)
+			r, _, _ := residentBuilt(t, c.model, GraphOptions{}, c.build, append([]string{"model.edges.judge=embedding", "synthetic.nodes=200"}, c.set...)...)
 			if r.inc == nil {
 				t.Fatal("every version is computed as a whole")
 			}
