@@ -249,6 +249,7 @@ func TestClose(t *testing.T) {
 
 func TestProviders(t *testing.T) {
 	lib := orttest.Need(t)
+	defer ort.SetGPU(true)()
 	var lines []string
 	log := func(format string, _ ...any) { lines = append(lines, format) }
 	cuda, err := ort.OpenBytes(everyType(t), ort.Options{Provider: ort.CUDA, Library: &lib})
