@@ -61,8 +61,8 @@ func TestDraw(t *testing.T) {
 		want  []string
 	}{
 		{"ecl-gsr", []string{"model.edges.judge=embedding"}, []string{"accuracy", "loss", "contrastive", "adjacency", "embedding", "degree", "homophily", "probability"}},
-		{"ecl-gsr", []string{"deepwalk.width=4", "deepwalk.length=10", "model.edges.mode=threshold"}, []string{"accuracy", "loss", "contrastive", "adjacency", "embedding", "degree", "homophily", "probability", "evidence"}},
-		{"ecl-gsr", nil, []string{"accuracy", "loss", "contrastive", "adjacency", "embedding", "degree", "homophily", "probability", "evidence"}},
+		{"ecl-gsr", []string{"deepwalk.width=4", "deepwalk.length=10", "model.edges.mode=threshold"}, []string{"accuracy", "loss", "contrastive", "adjacency", "embedding", "degree", "homophily", "probability"}},
+		{"ecl-gsr", []string{"model.edges.judge=evidence"}, []string{"accuracy", "loss", "contrastive", "adjacency", "embedding", "degree", "homophily", "probability", "evidence"}},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, []string{"accuracy", "loss", "adjacency", "degree", "homophily"}},
 		{"gcn", nil, []string{"accuracy", "loss", "adjacency", "degree", "homophily"}},
 	} {
