@@ -168,7 +168,7 @@ func EvidenceWidth(features int) int { return min(features, 128) }
 type tables struct {
 	g, a   *ir.Value       // a: f32[E]
 	rows   [3]*ir.Value    // z, s1, s2: f32[N, width]
-	dots   [3][3]*ir.Value // f32[N]: products of the rows of a node, upper triangle
+	own    [3][3]*ir.Value // f32[N]: products of the rows of a node, upper triangle
 	d, d1  *ir.Value       // f32[N]
 	rarity *ir.Value       // f32[N]: 1/log d, what a common neighbour counts (Adamic and Adar 2003)
 }
@@ -182,7 +182,7 @@ func newTables(b *ir.Builder, g, a, z *ir.Value) *tables {
 	t.d1 = b.One("edge_sum", into, g, b.Mul(a, b.One("edge_gather", ir.Attrs{"side": "src"}, g, t.d)))
 	for i, x := range t.rows {
 		for j := i; j < 3; j++ {
-			t.dots[i][j] = b.One("reduce_sum", ir.Attrs{"axis": "1"}, b.Mul(x, t.rows[j]))
+			t.own[i][j] = b.One("reduce_sum", ir.Attrs{"axis": "1"}, b.Mul(x, t.rows[j]))
 		}
 	}
 	t.rarity = b.Div(b.Const(1), b.One("maximum", nil, b.One("log", nil, b.One("maximum", nil, t.d, b.Const(1))), b.Const(0.7)))
@@ -194,8 +194,8 @@ func newTables(b *ir.Builder, g, a, z *ir.Value) *tables {
 type judged struct {
 	*ir.Builder
 	*tables
-	pairs, w *ir.Value
-	memo     map[[4]int]*ir.Value
+	pairs, w       *ir.Value
+	products, dots map[[4]int]*ir.Value // by row and node of both
 }
 
 // The two nodes of a pair.
@@ -226,24 +226,29 @@ func (j *judged) product(x, y row) *ir.Value {
 		x, y = y, x
 	}
 	key := [4]int{x.k, x.node, y.k, y.node}
-	if v := j.memo[key]; v != nil {
+	if v := j.products[key]; v != nil {
 		return v
 	}
 	if x.node == y.node {
-		j.memo[key] = j.end(j.dots[x.k][y.k], x.node)
+		j.products[key] = j.end(j.own[x.k][y.k], x.node)
 	} else {
-		j.memo[key] = j.One("pair_dot", nil, j.rows[x.k], j.pairs, j.rows[y.k])
+		j.products[key] = j.One("pair_dot", nil, j.rows[x.k], j.pairs, j.rows[y.k])
 	}
-	return j.memo[key]
+	return j.products[key]
 }
 
-// dot returns the dot product of sums of rows.
-func (j *judged) dot(xs, ys []row) (sum *ir.Value) {
-	for _, x := range xs {
-		for _, y := range ys {
+// dot returns the dot product of z, m1 or m2 of a node with one of a node.
+func (j *judged) dot(k, p, l, q int) *ir.Value {
+	sum := j.dots[[4]int{k, p, l, q}]
+	if sum != nil {
+		return sum
+	}
+	for _, x := range j.without(k, p) {
+		for _, y := range j.without(l, q) {
 			sum = j.plus(sum, j.times(x.c, j.times(y.c, j.product(x, y))))
 		}
 	}
+	j.dots[[4]int{k, p, l, q}] = sum
 	return sum
 }
 
@@ -266,24 +271,14 @@ func (j *judged) atLeast(x *ir.Value, least float64) *ir.Value {
 	return j.One("maximum", nil, x, j.Const(least))
 }
 
-// mixture is a sum of z, m1 and m2 with a factor of each by node; nil leaves one out.
-type mixture [3]func(node int) *ir.Value
+// mixture is a sum of z, m1 and m2 with a factor of each by node, where nil is 1; a nil pair
+// leaves one out.
+type mixture [3]*[2]*ir.Value
 
-// sources returns the evidence for the pairs, f32[P] each. Only what is read of it is
-// computed.
-func (j *judged) sources() map[string]*ir.Value {
-	j.memo = map[[4]int]*ir.Value{}
-	var across [3][3]*ir.Value // of z, m1, m2 of the first node with those of the second
-	var own [2][3][3]*ir.Value // of each node with its own
-	for k := range 3 {
-		for l := range 3 {
-			across[k][l] = j.dot(j.without(k, first), j.without(l, second))
-			for node := range own {
-				own[node][k][l] = j.dot(j.without(k, node), j.without(l, node))
-			}
-		}
-	}
-	var degree, walks, some [2]*ir.Value // without the edge: neighbours, walks of two steps, whether there is a neighbour
+// sources returns the evidence for the pairs, f32[P] each, by name.
+func (j *judged) sources(names ...string) map[string]*ir.Value {
+	j.products, j.dots = map[[4]int]*ir.Value{}, map[[4]int]*ir.Value{}
+	var degree, walks, some, overDegree, overWalks, shrunk [2]*ir.Value // without the edge: neighbours, walks of two steps, whether there is a neighbour
 	for node := range 2 {
 		degree[node], walks[node] = j.end(j.d, node), j.end(j.d1, node)
 		if j.w != nil {
@@ -292,59 +287,74 @@ func (j *judged) sources() map[string]*ir.Value {
 		}
 		// Of the sums of a node with one edge remains what rounding leaves.
 		some[node] = j.One("minimum", nil, degree[node], j.Const(1))
+		overDegree[node] = j.Div(some[node], j.atLeast(degree[node], 1))
+		overWalks[node] = j.Div(some[node], j.atLeast(walks[node], 1))
+		// So that two steps weigh as much as one.
+		shrunk[node] = j.Div(some[node], j.One("sqrt", nil, j.atLeast(j.Div(walks[node], j.atLeast(degree[node], 1)), 1)))
 	}
-	one := func(int) *ir.Value { return nil }
-	ifAny := func(node int) *ir.Value { return some[node] }
-	over := func(d [2]*ir.Value) func(int) *ir.Value {
-		return func(node int) *ir.Value { return j.Div(some[node], j.atLeast(d[node], 1)) }
-	}
-	shrunk := func(node int) *ir.Value { // so that two steps weigh as much as one
-		return j.Div(some[node], j.One("sqrt", nil, j.atLeast(j.Div(walks[node], j.atLeast(degree[node], 1)), 1)))
-	}
-	quadratic := func(x, y mixture, p, q int, products [3][3]*ir.Value) (sum *ir.Value) {
+	quadratic := func(x, y mixture, p, q int) (sum *ir.Value) {
 		for k := range x {
 			for l := range y {
 				if x[k] != nil && y[l] != nil {
-					sum = j.plus(sum, j.times(x[k](p), j.times(y[l](q), products[k][l])))
+					sum = j.plus(sum, j.times(x[k][p], j.times(y[l][q], j.dot(k, p, l, q))))
 				}
 			}
 		}
 		return sum
 	}
-	cosine := func(x, y mixture) *ir.Value {
-		// Of a sum that nearly cancels, or what is taken off nearly all of it, rounding would
-		// decide the direction: it counts as longer.
-		length := func(x mixture, node int) *ir.Value {
+	type vector struct {
+		mixture
+		node int
+	}
+	lengths := map[vector]*ir.Value{}
+	// Of a sum that nearly cancels, or what is taken off nearly all of it, rounding would
+	// decide the direction: it counts as longer.
+	length := func(x mixture, node int) *ir.Value {
+		v := vector{x, node}
+		if lengths[v] == nil {
 			var uncancelled *ir.Value
 			for k, c := range x {
 				if c != nil {
-					uncancelled = j.plus(uncancelled, j.times(c(node), j.times(c(node), j.end(j.dots[k][k], node))))
+					uncancelled = j.plus(uncancelled, j.times(c[node], j.times(c[node], j.end(j.own[k][k], node))))
 				}
 			}
 			least := j.atLeast(j.Scale(uncancelled, leastLength*leastLength), 1e-4)
-			return j.One("sqrt", nil, j.One("maximum", nil, quadratic(x, x, node, node, own[node]), least))
+			lengths[v] = j.One("sqrt", nil, j.One("maximum", nil, quadratic(x, x, node, node), least))
 		}
-		return j.Div(quadratic(x, y, first, second, across), j.Mul(length(x, first), length(y, second)))
+		return lengths[v]
 	}
-	z, m1 := mixture{one, nil, nil}, mixture{nil, ifAny, nil}
-	mean, sum := mixture{one, over(degree), nil}, mixture{one, ifAny, nil}
-	out := map[string]*ir.Value{
-		"features": cosine(z, z), "mean": cosine(mean, mean), "sum": cosine(sum, sum), "neighbours": cosine(m1, m1),
+	cosine := func(x, y mixture) *ir.Value {
+		return j.Div(quadratic(x, y, first, second), j.Mul(length(x, first), length(y, second)))
 	}
-	mean[2], sum[2] = over(walks), shrunk
-	out["mean2"], out["sum2"] = cosine(mean, mean), cosine(sum, sum)
-	forth, back := cosine(m1, z), cosine(z, m1)
-	out["across_min"], out["across_max"] = j.One("minimum", nil, forth, back), j.One("maximum", nil, forth, back)
-
 	log1p := func(x *ir.Value) *ir.Value { return j.One("log", nil, j.Shift(x, 1)) }
 	common := func(weight *ir.Value) *ir.Value { return j.One("common_neighbors", nil, j.g, j.a, weight, j.pairs) }
-	out["adamic_adar"] = log1p(common(j.rarity))
-	shared := common(j.Fill(1, j.d.Type))
-	out["jaccard"] = j.Div(shared, j.atLeast(j.Sub(j.Add(degree[first], degree[second]), shared), 1))
-	out["degree_min"] = log1p(j.One("minimum", nil, degree[first], degree[second]))
-	out["degree_max"] = log1p(j.One("maximum", nil, degree[first], degree[second]))
-	out["overlap"] = log1p(j.atLeast(across[1][1], 0))
-	out["walks"] = j.Add(log1p(walks[first]), log1p(walks[second]))
+	one := new([2]*ir.Value)
+	z, m1 := mixture{one, nil, nil}, mixture{nil, &some, nil}
+	mean, sum := mixture{one, &overDegree, nil}, mixture{one, &some, nil}
+	mean2, sum2 := mixture{one, &overDegree, &overWalks}, mixture{one, &some, &shrunk}
+	of := map[string]func() *ir.Value{
+		"features":    func() *ir.Value { return cosine(z, z) },
+		"sum":         func() *ir.Value { return cosine(sum, sum) },
+		"mean":        func() *ir.Value { return cosine(mean, mean) },
+		"neighbours":  func() *ir.Value { return cosine(m1, m1) },
+		"across_max":  func() *ir.Value { return j.One("maximum", nil, cosine(m1, z), cosine(z, m1)) },
+		"across_min":  func() *ir.Value { return j.One("minimum", nil, cosine(m1, z), cosine(z, m1)) },
+		"adamic_adar": func() *ir.Value { return log1p(common(j.rarity)) },
+		"jaccard": func() *ir.Value {
+			shared := common(j.Fill(1, j.d.Type))
+			return j.Div(shared, j.atLeast(j.Sub(j.Add(degree[first], degree[second]), shared), 1))
+		},
+		"degree_min": func() *ir.Value { return log1p(j.One("minimum", nil, degree[first], degree[second])) },
+		"degree_max": func() *ir.Value { return log1p(j.One("maximum", nil, degree[first], degree[second])) },
+		"mean2":      func() *ir.Value { return cosine(mean2, mean2) },
+		"sum2":       func() *ir.Value { return cosine(sum2, sum2) },
+		"overlap":    func() *ir.Value { return log1p(j.atLeast(j.dot(1, first, 1, second), 0)) },
+		"walks":      func() *ir.Value { return j.Add(log1p(walks[first]), log1p(walks[second])) },
+	}
+	out := map[string]*ir.Value{}
+	for _, name := range names {
+		out[name] = of[name]()
+	}
 	return out
 }
 
@@ -363,21 +373,21 @@ type seen struct {
 func (e *evidence) edges(b *ir.Builder, x, g *ir.Value) *seen {
 	z := e.projected(b, x)
 	edges := b.One("edge_pairs", nil, g)
-	in := func(a *ir.Value) (*tables, map[string]*ir.Value) {
+	in := func(a *ir.Value, names []string) (*tables, map[string]*ir.Value) {
 		t := newTables(b, g, a, z)
-		return t, (&judged{Builder: b, tables: t, pairs: edges, w: a}).sources()
+		return t, (&judged{Builder: b, tables: t, pairs: edges, w: a}).sources(names...)
 	}
 	ones := b.One("edge_ones", nil, g)
 	s := &seen{}
-	s.asItIs, s.sources = in(ones)
+	s.asItIs, s.sources = in(ones, EvidenceSources)
 	a := ones
 	for i, r := range e.rounds {
-		_, sources := in(a)
+		_, sources := in(a, RobustSources)
 		p := trust(b, r.logit(b, sources), e.shares[i])
 		a = b.One("maximum", nil, b.One("pow", ir.Attrs{"exponent": EvidencePower}, p), b.Const(MinEvidence))
 	}
 	var sources map[string]*ir.Value
-	s.weighed, sources = in(a)
+	s.weighed, sources = in(a, LinearSources)
 	// Half the sum of two logits that mostly say the same.
 	robust := b.Scale(b.Add(e.linear.logit(b, sources), e.robust.logit(b, sources)), 0.5)
 	s.probability = b.One("maximum", nil, probability(b, e.either(b, e.joint.logit(b, s.sources), robust), e.share), b.Const(MinEvidence))
@@ -397,7 +407,7 @@ func (e *evidence) fit(o Options) {
 	a := b.Arg("a", ir.T(ir.F32, "E"))
 	pairs, w := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P")), b.DynamicArg("w", ir.T(ir.F32, "P"))
 	z := e.projected(b, x)
-	sources := (&judged{Builder: b, tables: newTables(b, g, a, z), pairs: pairs, w: w}).sources()
+	sources := (&judged{Builder: b, tables: newTables(b, g, a, z), pairs: pairs, w: w}).sources(EvidenceSources...)
 	for _, name := range EvidenceSources {
 		b.Return(name, sources[name])
 	}
@@ -427,7 +437,9 @@ func (e *evidence) score(o Options) {
 	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
 	pairs := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P"))
 	s := e.edges(b, x, g)
-	of := func(t *tables) map[string]*ir.Value { return (&judged{Builder: b, tables: t, pairs: pairs}).sources() }
+	of := func(t *tables) map[string]*ir.Value {
+		return (&judged{Builder: b, tables: t, pairs: pairs}).sources(EvidenceSources...)
+	}
 	asItIs := of(s.asItIs)
 	odds := b.One("sigmoid", nil, e.either(b, e.fresh.logit(b, asItIs), e.fresh.logit(b, of(s.weighed))))
 	b.Return("probability", b.Shift(b.Scale(odds, o.Edges.NewHi-o.Edges.NewLo), o.Edges.NewLo))

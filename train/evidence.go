@@ -100,15 +100,15 @@ func (e *evidence) weigh(w []float32) error {
 	return e.sources.Bind("a", e.a)
 }
 
-// chunk is how many pairs are judged at a time: as many as entries of the graph, which are
-// read anew each time.
-func (e *evidence) chunk() int { return max(evidenceChunk, e.st.E) }
+// evidenceChunkOf returns how many pairs are judged at a time: as many as entries of the
+// graph, which are read anew each time.
+func evidenceChunkOf(entries int) int { return max(evidenceChunk, entries) }
 
 // judge returns the evidence for pairs by source, in the order of names. w are the weights
 // of those that are edges; nil: none is.
 func (e *evidence) judge(pairs [][2]int32, w []float32, names []string) ([][]float32, error) {
 	out := make([][]float32, len(names))
-	chunk := e.chunk()
+	chunk := evidenceChunkOf(e.st.E)
 	for lo := 0; lo < len(pairs); lo += chunk {
 		part := pairs[lo:min(lo+chunk, len(pairs))]
 		n := len(part)
@@ -458,7 +458,7 @@ func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, 
 		fresh = append(fresh, pair)
 	}
 	e.fresh = fresh
-	to, chunk := 0, e.chunk()
+	to, chunk := 0, evidenceChunkOf(e.st.E)
 	for lo := 0; lo < len(fresh); lo += chunk {
 		part := fresh[lo:min(lo+chunk, len(fresh))]
 		n := len(part)

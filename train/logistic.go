@@ -25,6 +25,14 @@ const (
 	ridge, ridgeWithProducts = 1, 100
 )
 
+// columnsOf returns how many weights a regression on s sources has; the bias is last.
+func columnsOf(s int, products bool) int {
+	if products {
+		return s + s*(s+1)/2 + 1
+	}
+	return s + 1
+}
+
 // fitRegression tells edges from pairs that are none, both [S][·] by source. trust weighs
 // the edges, nil with ones. each is what a pair weighs; 0: all together weigh as much as
 // all edges.
@@ -62,10 +70,7 @@ func fitRegression(pool *kernels.Pool, edges, none [][]float32, trust []float64,
 			r.scale[c] = 1 / math.Sqrt(variance) // else the source says nothing
 		}
 	}
-	k := s + 1 // the bias is last
-	if products {
-		k = s + s*(s+1)/2 + 1
-	}
+	k := columnsOf(s, products)
 	// Rows of standardised sources, their products, and 1, some at a time.
 	x, weighed, part := make([]float32, rowsAtOnce*k), make([]float32, rowsAtOnce*k), make([]float32, k*k)
 	row := func(i int) []float32 {

@@ -107,14 +107,18 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 		p.dims["B"] = min(2*cfg.Train.BatchEdges, ds.Graph.N)
 	}
 	entries := p.g.E
-	p.dims["M"] = min(2*(len(ds.Graph.Edges)+ds.Graph.N*cfg.Candidates.K*80/100), ds.Graph.N*max(0, ds.Graph.N-1))
-	if cfg.Candidates.Structure == "raw" {
-		p.dims["M"] = entries
+	p.dims["M"] = entries
+	if refines(prog) && cfg.Candidates.Structure != "raw" {
+		two, err := farther(ds.Graph, cfg)
+		if err != nil {
+			return nil, err
+		}
+		p.dims["M"] = min(2*(len(ds.Graph.Edges)+two+ds.Graph.N*cfg.Candidates.K*80/100), ds.Graph.N*max(0, ds.Graph.N-1))
 	}
 	if err := p.functions(); err != nil || d != nil || cfg.Model.Edges.Judge != models.JudgeEvidence || p.embedding() == nil {
 		return p, err
 	}
-	p.dims["P"] = min(evidenceChunk, p.dims["M"]/2)
+	p.dims["P"] = min(evidenceChunkOf(p.g.E), p.dims["M"]/2)
 	return p, p.run(running{"score", "train"}) // on the host, whatever device trains
 }
 
@@ -202,6 +206,20 @@ type predictor struct {
 // drawn is how many steps' samples are looked at for the sizes of receptive
 // fields.
 const drawn = 32
+
+// farther returns how many candidates are two steps away, which depends on the graph alone.
+func farther(g *graph.Graph, cfg *config.Config) (n int, err error) {
+	k := min(cfg.Candidates.TwoStep, g.N)
+	if k == 0 {
+		return 0, nil
+	}
+	found, _ := graph.TwoStep(kernels.NewPool(cfg.Train.Threads), g, k)
+	c, err := graph.NewCandidates(g, found, k, cfg.Candidates.Mutual)
+	if err != nil {
+		return 0, err
+	}
+	return len(c.Edges) - len(g.Edges), nil
+}
 
 // running is a function that the training procedure runs, and in which phase.
 type running struct{ name, phase string }
@@ -379,10 +397,28 @@ func (p *predictor) candidates() {
 		// By edge; by entry of the graph; by candidate and by its two entries.
 		p.part("evidence for edges", 4*len(p.ds.Graph.Edges)+4*p.g.E+4*m/2+4*m)
 	}
-	near := n * min(p.cfg.MostCandidates(), n)
-	// Normalised rows; neighbours and their pairs, with the sorter's copies.
-	index, pool := graph.SearchScratch(n, shape[1], min(p.cfg.Candidates.K, n), graph.Index(p.cfg.Candidates.Index))
-	p.part("search for candidates", 4*n*shape[1]+8*n+(8+2*12)*near+8*len(p.ds.Graph.Edges)+index)
+	if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
+		// By pair judged at a time, its ends and weight; by new candidate, its ends.
+		p.part("pairs to judge", 20*min(evidenceChunkOf(p.g.E), max(newPairs, m/2))+8*max(0, m/2-len(p.ds.Graph.Edges)))
+		p.part("evidence as declared", declaredEvidenceBytes)
+		k := columnsOf(len(models.EvidenceSources), true)
+		p.pool = p.pool.Max(kernels.MatMulScratch(k, rowsAtOnce, k, true, false))
+	}
+	near, width := n*min(p.cfg.MostCandidates(), n), 0
+	for _, by := range p.cfg.Similarities() {
+		if by == config.SimilarityEmbedding {
+			width = max(width, shape[1])
+		} else {
+			width = max(width, models.EvidenceWidth(p.ds.X.Cols))
+		}
+	}
+	// Normalised rows; neighbours and their pairs, with the sorter's copies; lists of those
+	// that do not depend on the encoder, apart and joined.
+	index, pool := graph.SearchScratch(n, width, min(p.cfg.Candidates.K, n), graph.Index(p.cfg.Candidates.Index))
+	p.part("search for candidates", 4*n*width+8*n+(8+2*12)*near+8*len(p.ds.Graph.Edges)+index)
+	if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
+		p.part("candidates known beforehand", 4*near)
+	}
 	p.pool = p.pool.Max(pool)
 }
 
@@ -407,6 +443,8 @@ const (
 	opBytes       = 2200
 	moduleOpBytes = 600
 	fixedBytes    = 448 << 10
+
+	declaredEvidenceBytes = 2 << 20 // before what its sources share is joined
 )
 
 // parts adds up what is there beside the functions.
