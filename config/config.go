@@ -70,6 +70,8 @@ type Train struct {
 	Epochs          int     `toml:"epochs" range:"at least 1" doc:"epochs of the classifier; one step each"`
 	Select          string  `toml:"select" doc:"what the kept epoch is best in on the validation nodes: accuracy, macro_f1, auc (of equal ones the lower loss) or loss; macro_f1 and auc let rare classes count as much as frequent ones" oneof:"accuracy,macro_f1,auc,loss"`
 	Patience        int     `toml:"patience" range:"at least 0" doc:"epochs without a better validation result after which training stops; 0 never stops early"`
+	SelfTraining    int     `toml:"self_training" range:"at least 0" neutral:"0" doc:"rounds of self-training: after train.epochs epochs the nodes whose predictions are most confident join the training nodes, with the predicted classes as their labels, and training goes on for as many epochs from the kept epoch"`
+	SelfTrained     int     `toml:"self_trained" range:"at least 1" neutral:"60" doc:"nodes of each class that join the training nodes in the first round of self-training; twice as many in the second, and so on"`
 	PretrainSteps   int     `toml:"pretrain_steps" range:"at least 0" doc:"contrastive steps before the classifier (Algorithm 1)"`
 	Warmup          int     `toml:"warmup" range:"at least 0" doc:"epochs over which the consistency term rises to its weight"`
 	JointEvery      int     `toml:"joint_every" range:"at least 0" doc:"every so many epochs a step of Eq 19 trains the encoder too; 0 never"`

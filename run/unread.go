@@ -41,6 +41,7 @@ func (r reading) takes(arg string) bool {
 var readers = map[string]func(reading) bool{
 	"train.lr":             func(r reading) bool { return len(r.prog.Params) > 0 },
 	"train.encoder_lr":     func(r reading) bool { return r.trains },
+	"train.self_trained":   func(r reading) bool { return r.Train.SelfTraining > 0 },
 	"train.pretrain_steps": func(r reading) bool { return r.learns },
 	"train.joint_every":    func(r reading) bool { return r.learns },
 	"train.refresh_every":  func(r reading) bool { return r.learns && r.Train.JointEvery > 0 },

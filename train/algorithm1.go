@@ -21,6 +21,10 @@ type steps interface {
 	epoch(f *function, epoch int) (float64, error)
 	// evaluate judges the current parameters.
 	evaluate() (score, error)
+	// confident returns, of each class, the n nodes that the classifier is most confident of
+	// and their classes; learn makes such nodes further training nodes.
+	confident(n int) ([][2]int32, error)
+	learn(added [][2]int32) error
 	// final returns what the kept state computes for all that is classified, and enters in
 	// the model what else the task leaves.
 	final(m *Model) (logits, probs *runtime.Buffer, err error)

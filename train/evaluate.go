@@ -74,10 +74,11 @@ func (t *trainer) keep(s score) error {
 	return nil
 }
 
-// epochsLeft reports whether epochs are to be made: patience may have run out.
+// epochsLeft reports whether the round has epochs left: patience may have run out. Without
+// self-training there is one round.
 func (t *trainer) epochsLeft() bool {
 	p, s := t.cfg.Train.Patience, &t.state
-	return s.Epoch < t.cfg.Train.Epochs && !(p > 0 && s.BestEpoch > 0 && s.Epoch-s.BestEpoch >= p)
+	return s.Epoch-s.RoundFrom < t.cfg.Train.Epochs && !(p > 0 && s.BestEpoch > 0 && s.Epoch-max(s.BestEpoch, s.RoundFrom) >= p)
 }
 
 // epochs trains until all epochs are done or patience has run out. step makes
@@ -86,7 +87,16 @@ func (t *trainer) epochsLeft() bool {
 func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64, error), evaluate func() (score, error)) error {
 	t.state.Phase = phase
 	c := t.cfg.Train
-	for t.epochsLeft() {
+	total := c.Epochs * (1 + c.SelfTraining)
+	for {
+		if !t.epochsLeft() {
+			if t.state.Round == c.SelfTraining {
+				return t.checkpoint()
+			}
+			if err := t.selfTrain(evaluate); err != nil {
+				return err
+			}
+		}
 		if err := t.ctx.Err(); err != nil {
 			return err
 		}
@@ -96,7 +106,7 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 			return err
 		}
 		t.state.Epoch++
-		if t.state.Epoch%c.EvalEvery == 0 || t.state.Epoch == c.Epochs {
+		if t.state.Epoch%c.EvalEvery == 0 || t.state.Epoch-t.state.RoundFrom == c.Epochs {
 			s, err := evaluate()
 			if err != nil {
 				return err
@@ -109,14 +119,13 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 				return err
 			}
 		}
-		t.observe(t.state.Epoch, c.Epochs, loss)
+		t.observe(t.state.Epoch, total, loss)
 		if every := c.CheckpointEvery; every > 0 && t.state.Step()%every == 0 {
 			if err := t.checkpoint(); err != nil {
 				return err
 			}
 		}
 	}
-	return t.checkpoint()
 }
 
 // raiseRamp sets the share of its weight that the consistency term has in an

@@ -45,6 +45,10 @@ type epochOrder struct {
 
 func (t *graphSteps) release() {}
 
+// Graphs are not self-trained: start refuses it.
+func (t *graphSteps) confident(int) ([][2]int32, error) { return nil, nil }
+func (t *graphSteps) learn([][2]int32) error            { return nil }
+
 // reserve runs functions on the largest batches, by edges or candidates and by nodes.
 func (t *graphSteps) reserve(names ...string) error {
 	for _, name := range names {

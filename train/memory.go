@@ -99,10 +99,10 @@ func (n nodeTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config
 func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split) (*predictor, error) {
 	ds := n.Dataset
 	p := &predictor{forecaster: newForecaster(d, prog, cfg), loaded: map[string]int{}, ds: ds, g: ds.Graph.Structure(), dims: n.DataInfo(d, cfg, split).Dims, val: len(split.Val)}
-	for _, v := range split.Train {
+	for _, v := range mostTrained(cfg, split, ds.Graph.N, ds.Classes) {
 		p.train = append(p.train, int64(v))
 	}
-	p.dims["N"] = ds.Graph.N
+	p.dims["N"], p.dims["T"] = ds.Graph.N, len(p.train)
 	if cfg.Train.Sampler == "edges" { // both ends of each seed edge, if no two share one
 		p.dims["B"] = min(2*cfg.Train.BatchEdges, ds.Graph.N)
 	}

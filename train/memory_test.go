@@ -44,6 +44,7 @@ func TestForecastHolds(t *testing.T) {
 		{"gcn", func(*testing.T) *data.Dataset { return generated(2000) }, "gcn", nil},
 		{"mlp", func(*testing.T) *data.Dataset { return generated(2000) }, "mlp", nil},
 		{"linear, smoothed", func(*testing.T) *data.Dataset { return generated(2000) }, "linear", []string{"model.linear.steps=4", "model.smooth.alpha=0.8", "model.smooth.correct=0.5"}},
+		{"gcn, self-trained", func(*testing.T) *data.Dataset { return generated(2000) }, "gcn", []string{"train.self_training=1"}},
 		{"ecl-gsr", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", nil},
 		{"ecl-gsr, few anchors", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"train.anchors=100"}},
 		{"ecl-gsr, structure", func(*testing.T) *data.Dataset { return generated(1000) }, "ecl-gsr", []string{"train.anchors=200", "deepwalk.width=64", "deepwalk.walks=2", "model.views.blur=0.03"}},
@@ -140,6 +141,15 @@ func measure(t *testing.T, tr *trainer) int {
 				t.Fatal(err)
 			}
 			tr.state.Epoch++
+		}
+	}
+	if more := mostTrained(tr.cfg, tr.split, tr.info.Nodes, tr.info.Classes)[len(tr.split.Train):]; len(more) > 0 {
+		var added [][2]int32
+		for _, v := range more {
+			added = append(added, [2]int32{v, 0})
+		}
+		if err := tr.steps.learn(added); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if tr.prog.Func("fit") == nil {

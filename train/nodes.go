@@ -69,6 +69,9 @@ func (n nodeTask) DataInfo(_ runtime.Device, cfg *config.Config, split data.Spli
 	if n.X.IsSparse() {
 		f.SparseArgs = []string{"x"}
 	}
+	if cfg.Train.SelfTraining > 0 { // rounds have other numbers of training nodes
+		delete(f.Dims, "T")
+	}
 	switch c := cfg.Train; {
 	case c.Sampler != "full": // steps have sub-graphs, of sizes of their own
 		delete(f.Dims, "N")
@@ -82,6 +85,7 @@ func (n nodeTask) DataInfo(_ runtime.Device, cfg *config.Config, split data.Spli
 
 func (n nodeTask) extent(cfg *config.Config, split data.Split) extent {
 	x := extent{fixed: n.DataInfo(nil, cfg, split).Dims, most: map[string]int{}, entries: 2 * len(n.Graph.Edges), candidates: nearest(cfg, n.Graph.N)}
+	x.most["T"] = len(mostTrained(cfg, split, n.Graph.N, n.Classes))
 	if d := cfg.DeepWalk; d.Width > 0 {
 		o := graph.DeepWalkOptions{Dim: d.Width, WalksPerNode: d.Walks, WalkLength: d.Length, Window: d.Window, Negatives: d.Negatives}
 		x.deepWalk = o.Bytes(n.Graph.N)
@@ -122,26 +126,20 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 	if err != nil {
 		return nil, err
 	}
-	idx := make([]int64, len(t.split.Train))
-	labels := make([]int64, len(idx))
-	for i, v := range t.split.Train {
-		idx[i], labels[i] = int64(v), int64(ds.Labels[v])
-	}
 	in["x"] = x
 	in["g"] = runtime.Graph(ds.Graph.Structure())
 	if t.module.Attrs.Bool(models.Weighted) {
 		w := in["g"].Graph.Spread(nil, ds.Graph.Weights)
 		in["w"] = runtime.F32(w, len(w))
 	}
-	in["train_idx"] = runtime.I64(idx, len(idx))
-	if t.prog.takes("targets") {
-		in["targets"] = runtime.F32(balanced(labels, ds.Classes), len(labels), ds.Classes)
+	s := &nodeSteps{trainer: t, ds: ds}
+	if err := s.learn(nil); err != nil {
+		return nil, err
 	}
-	in["labels"] = runtime.I64(labels, len(labels))
 	if t.prog.takes(models.KnownLabels) {
 		known := runtime.Zeros(ds.Graph.N, ds.Classes)
-		for i, v := range idx {
-			known.F32[int(v)*ds.Classes+int(labels[i])] = 1
+		for _, v := range t.split.Train {
+			known.F32[int(v)*ds.Classes+int(ds.Labels[v])] = 1
 		}
 		in[models.KnownLabels] = known
 	}
@@ -151,7 +149,7 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 			p.Value.F32[c], p.Best.F32[c] = float32(r), float32(r)
 		}
 	}
-	return &nodeSteps{trainer: t, ds: ds}, nil
+	return s, nil
 }
 
 func (n nodeTask) refining() []string { return []string{"encode", "probability"} }

@@ -241,6 +241,9 @@ func (t *trainer) resume() error {
 	if err := t.restore(t.dir.Path(checkpoint.CheckpointFile)); err != nil {
 		return err
 	}
+	if err := t.steps.learn(t.state.SelfTrained); err != nil {
+		return err
+	}
 	last, err := t.dir.Resume(&t.state)
 	if err != nil {
 		return err

@@ -177,6 +177,9 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 	if err != nil {
 		return nil, err
 	}
+	if err := t.checkSelfTraining(); err != nil {
+		return nil, err
+	}
 	t.pool = kernels.NewPool(cfg.Train.Threads)
 	if opts.Device == nil {
 		t.device = runtime.NewCPU(t.pool)

@@ -41,6 +41,11 @@ type State struct {
 	BestEpoch  int            `json:"best_epoch"`                 // the kept one, from 1; 0 before the first evaluation
 	BestAcc    float64        `json:"best_val_acc"`
 	BestLoss   float64        `json:"best_val_loss"`
+	// Round counts the rounds of self-training begun, the last at epoch RoundFrom, and
+	// SelfTrained are the nodes that it has added to the training nodes, with their labels.
+	Round       int        `json:"round,omitempty"`
+	RoundFrom   int        `json:"round_from,omitempty"`
+	SelfTrained [][2]int32 `json:"self_trained,omitempty"`
 	// TestCurve is the accuracy on the test graphs at each evaluation, in percent: what
 	// GIN's protocol is computed from. Nothing is chosen by it.
 	TestCurve []float64 `json:"test_curve,omitempty"`

@@ -1,0 +1,126 @@
+package train
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// checkSelfTraining refuses rounds of self-training of a program that learns no classes.
+func (t *trainer) checkSelfTraining() error {
+	if t.cfg.Train.SelfTraining > 0 && (unsupervised(t.module) || len(t.optim.Params) == 0) {
+		return errors.New("train: train.self_training adds labels to learn from, and this model learns from none; leave it 0")
+	}
+	return nil
+}
+
+// selfTrain begins the next round of self-training: from the kept state, with the nodes that
+// it is most confident of as further training nodes. evaluate brings the graph that the
+// classifier reads up to date.
+func (t *trainer) selfTrain(evaluate func() (score, error)) error {
+	if err := t.optim.Restore(t.device); err != nil {
+		return err
+	}
+	if e := t.edges; e != nil {
+		e.fresh, e.embedded = e.fixed, false
+	}
+	if _, err := evaluate(); err != nil {
+		return err
+	}
+	added, err := t.steps.confident(t.cfg.Train.SelfTrained * (t.state.Round + 1))
+	if err != nil {
+		return err
+	}
+	t.state.Round, t.state.RoundFrom, t.state.SelfTrained = t.state.Round+1, t.state.Epoch, added
+	if err := t.steps.learn(added); err != nil {
+		return err
+	}
+	return t.checkpoint()
+}
+
+// confident returns, of each class that is predicted, the n nodes with the highest
+// probability, of equal ones the first; all if there are fewer. Training nodes are left out.
+// Validation nodes are not, so that accuracy on them stays what to expect of other nodes.
+func (t *nodeSteps) confident(n int) (found [][2]int32, err error) {
+	g, w, changed, err := t.evaluated()
+	if err != nil {
+		return nil, err
+	}
+	_, probs, err := t.classify(g, w, changed)
+	if err != nil {
+		return nil, err
+	}
+	given := make([]bool, t.ds.Graph.N)
+	for _, v := range t.split.Train {
+		given[v] = true
+	}
+	classes := t.info.Classes
+	members := make([][]int32, classes)
+	top := make([]float32, len(given))
+	for v := range given {
+		if given[v] {
+			continue
+		}
+		row := probs.F32[v*classes:][:classes]
+		c := 0
+		for k, p := range row {
+			if p > row[c] {
+				c = k
+			}
+		}
+		members[c], top[v] = append(members[c], int32(v)), row[c]
+	}
+	for c, list := range members {
+		slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(top[b], top[a]) })
+		for _, v := range list[:min(n, len(list))] {
+			found = append(found, [2]int32{v, int32(c)})
+		}
+	}
+	return found, nil
+}
+
+// learn makes the given training nodes and added ones, with their labels, what training
+// steps learn from.
+func (t *nodeSteps) learn(added [][2]int32) error {
+	var idx, labels []int64
+	for _, v := range t.split.Train {
+		idx, labels = append(idx, int64(v)), append(labels, int64(t.ds.Labels[v]))
+	}
+	for _, a := range added {
+		idx, labels = append(idx, int64(a[0])), append(labels, int64(a[1]))
+	}
+	err := errors.Join(t.prog.bind("train_idx", runtime.I64(idx, len(idx))), t.prog.bind("labels", runtime.I64(labels, len(labels))))
+	if err == nil && t.prog.takes("targets") {
+		err = t.prog.bind("targets", runtime.F32(balanced(labels, t.ds.Classes), len(labels), t.ds.Classes))
+	}
+	return err
+}
+
+// mostTrained returns as many training nodes as self-training may lead to: the given ones
+// and others, evenly spread.
+func mostTrained(cfg *config.Config, split data.Split, nodes, classes int) []int32 {
+	all := split.Train
+	more := min(nodes-len(all), classes*cfg.Train.SelfTrained*cfg.Train.SelfTraining)
+	if more <= 0 {
+		return all
+	}
+	given := make([]bool, nodes)
+	for _, v := range all {
+		given[v] = true
+	}
+	var others []int32
+	for v := range int32(nodes) {
+		if !given[v] {
+			others = append(others, v)
+		}
+	}
+	all = slices.Clone(all)
+	for i := range more {
+		all = append(all, others[i*len(others)/more])
+	}
+	return all
+}
