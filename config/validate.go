@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/models"
 )
 
@@ -63,6 +64,9 @@ func (c *Config) Validate() error {
 		} else if within := ranges[k.Range]; within != nil && !within(asFloat(f)) {
 			return out(name, k.Range)
 		}
+	}
+	if _, err := graph.ParseRewiring(c.Data.Edges); err != nil {
+		return fmt.Errorf("data.edges %w", err)
 	}
 	t, s := c.Train, c.Synthetic
 	similar := strings.Split(c.Candidates.Similarity, "+")

@@ -96,6 +96,9 @@ func (l *loader) finishCollection(path string, r reader) (*Collection, error) {
 	if l.opts.AddEdges != 0 || l.opts.RemoveEdges != 0 {
 		return nil, fmt.Errorf("%s: edges are added and removed in data sets of one graph; this is a collection of graphs", path)
 	}
+	if l.opts.Edges != "" {
+		return nil, fmt.Errorf("%s: edges are made of features in data sets of one graph (data.edges); this is a collection of graphs", path)
+	}
 	c, err := r.collection()
 	if err != nil {
 		return nil, overBudget(path, err)

@@ -41,6 +41,8 @@ type Dataset struct {
 	Truth    *Truth // what only a generator knows; nil for real data
 	// Corruption says how Graph was damaged on purpose; nil if it was not.
 	Corruption *Corruption
+	// Rewired says which edges took the place of the data's own; nil if none did.
+	Rewired *Rewired
 
 	times []float64 // [N], by which SplitSpec splits, NaN where unknown; nil if it does not
 }
@@ -95,6 +97,9 @@ type LoadOptions struct {
 	// AddEdges and RemoveEdges corrupt the graph after it was read: see
 	// Dataset.Corrupt.
 	AddEdges, RemoveEdges float64
+	// Edges puts others in the place of the graph's edges, after these were corrupted: see
+	// graph.ParseRewiring; empty leaves them as they are.
+	Edges string
 	// Synthetic describes the graph that the path "synthetic" generates; nil
 	// is graph.DefaultCSBM().
 	Synthetic *graph.CSBM
@@ -168,17 +173,29 @@ func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error
 	if err := ds.finish(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if err := l.corrupt(ds); err != nil {
+		return nil, overBudget(path, err)
+	}
+	edges, err := graph.ParseRewiring(l.opts.Edges)
+	if err != nil {
+		return nil, fmt.Errorf("the edges of %s %w", path, err)
+	}
+	if err := taking(l.mem, edges.Bytes(ds.Graph.N, ds.X.Attributes()), func() error { return ds.Rewire(l.opts.Edges) }); err != nil {
+		return nil, overBudget(path, err)
+	}
+	return ds, nil
+}
+
+// corrupt damages the graph as the options say.
+func (l *loader) corrupt(ds *Dataset) error {
 	if l.opts.AddEdges == 0 && l.opts.RemoveEdges == 0 {
-		return ds, nil
+		return nil
 	}
 	// The numbers of the edges drawn, the new edges and the two graphs, sorted. There are
 	// no more edges than pairs of nodes: Corrupt says so.
 	n := float64(ds.Graph.N)
 	drawn := int64(64 * min(float64(len(ds.Graph.Edges))*(1+l.opts.AddEdges), n*n))
-	if err := taking(l.mem, drawn, func() error { return ds.Corrupt(l.opts.AddEdges, l.opts.RemoveEdges, l.opts.Seed) }); err != nil {
-		return nil, overBudget(path, err)
-	}
-	return ds, nil
+	return taking(l.mem, drawn, func() error { return ds.Corrupt(l.opts.AddEdges, l.opts.RemoveEdges, l.opts.Seed) })
 }
 
 // SplitFor returns the split of a run. If splits are drawn it is the one of

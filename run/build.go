@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -123,6 +124,9 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	}
 	if o.NoEdgeWeight && weighted(t) {
 		return b, nil, errors.New("the model was trained with the weights of the edges, and --no-edge-weight makes every edge count the same: its answers would be others; export it without that option, or train it with --ignore-weights")
+	}
+	if info.Rewired != nil {
+		return b, nil, fmt.Errorf("the model was trained on edges that take the place of the data's (data.edges=%s), and an export would be given others; train it without data.edges to export it", info.Rewired.Edges)
 	}
 	if f := module.Func("classify"); f != nil && f.Arg(models.KnownLabels) != nil {
 		return b, nil, errors.New("the classifier smooths its predictions with the labels that are known (model.smooth), and an export cannot take these as an input yet; one that is trained with --set model.smooth.alpha=0 --set model.smooth.correct=0 can be exported")

@@ -64,6 +64,7 @@ var readers = map[string]func(reading) bool{
 	"model.edges.threshold":      func(r reading) bool { return r.learns },
 	"model.encoder.layers":       sampled,
 	"data.node_features":         func(r reading) bool { return r.graphs },
+	"data.edges":                 func(r reading) bool { return r.takes("g") },
 	"data.prepare":               func(r reading) bool { return r.tables },
 	"synthetic.":                 func(r reading) bool { return r.generated },
 }

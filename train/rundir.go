@@ -48,6 +48,8 @@ type Info struct {
 		Columns *schema.Schema `json:"columns,omitempty"`
 		// Corruption says how the graph was damaged on purpose, if it was.
 		Corruption *data.Corruption `json:"corruption,omitempty"`
+		// Rewired says which edges took the place of the data's own, if any did.
+		Rewired *data.Rewired `json:"rewired,omitempty"`
 	} `json:"data"`
 	// Inductive is false where the model reads structural attributes of the
 	// training graph and therefore works on no other.
@@ -133,7 +135,7 @@ func (t *trainer) describeRun(res *Result) *Info {
 	if res != nil {
 		i.Status = "done"
 	}
-	i.Data.Name, i.Data.Source, i.Data.Format, i.Data.Checksum, i.Data.Corruption = ds.Name, ds.Source, ds.Format, ds.Checksum, ds.Corruption
+	i.Data.Name, i.Data.Source, i.Data.Format, i.Data.Checksum, i.Data.Corruption, i.Data.Rewired = ds.Name, ds.Source, ds.Format, ds.Checksum, ds.Corruption, ds.Rewired
 	i.Data.Columns = ds.Columns
 	i.Data.Graphs, i.Data.Nodes, i.Data.Edges, i.Data.Features, i.Data.Classes = ds.Graphs, ds.Nodes, ds.Edges, ds.Features.Cols, ds.Classes
 	return i

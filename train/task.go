@@ -73,6 +73,8 @@ type TaskInfo struct {
 	Columns      *schema.Schema // of tables, and how they became Features; nil for others
 	// Corruption says how the graph was damaged on purpose, if it was.
 	Corruption *data.Corruption
+	// Rewired says which edges took the place of the data's own, if any did.
+	Rewired *data.Rewired
 	// Seeded says that another seed has other data: they are generated, or damaged on purpose.
 	Seeded bool
 

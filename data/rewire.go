@@ -1,0 +1,44 @@
+package data
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Rewired says which edges took the place of a data set's own. Its JSON form is part of
+// what runs write.
+type Rewired struct {
+	Edges    string `json:"edges"`    // as LoadOptions.Edges has it
+	Checksum string `json:"checksum"` // of the data before
+	Dropped  int    `json:"dropped"`
+	Added    int    `json:"added"`
+}
+
+// Rewire puts other edges in the place of the graph's: see [graph.ParseRewiring]. Counts are
+// weighed by how rare their column is (tf-idf), other features are compared as they are.
+// Labels are not read. d.Checksum becomes one that tells the data from those before.
+func (d *Dataset) Rewire(edges string) error {
+	r, err := graph.ParseRewiring(edges)
+	if err != nil || r == (graph.Rewiring{}) {
+		return err
+	}
+	x := d.X.Attributes()
+	var columns []float64
+	if d.X.Counts() {
+		columns = x.Rarity(d.X.Rows)
+	}
+	pool := kernels.NewPool(0)
+	defer pool.Close()
+	g, dropped, added, err := r.Apply(pool, d.Graph, x, columns)
+	if err != nil {
+		return fmt.Errorf("%s: edges %s: %w", d.Source, edges, err)
+	}
+	d.Rewired = &Rewired{Edges: edges, Checksum: d.Checksum, Dropped: dropped, Added: added}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s edges %s", d.Checksum, edges))
+	d.Graph, d.Checksum = g, hex.EncodeToString(sum[:])
+	return nil
+}

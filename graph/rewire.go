@@ -1,0 +1,195 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Rewiring says which edges take the place of a graph's own, by the attributes of nodes
+// alone. The zero value is the graph as it is.
+type Rewiring struct {
+	None bool    // no edge of the graph stays
+	Cut  float64 // edges stay whose ends have at least this cosine; 0 keeps all
+	K    int     // each node is joined to so many nearest by cosine
+}
+
+// ParseRewiring reads parts joined by +: raw (edges as they are), none, cut:T (the edges
+// whose ends' attributes have a cosine of at least T), knn:K (each node with its K nearest
+// by that cosine). Empty is raw, and knn:K alone leaves the graph's edges out.
+func ParseRewiring(text string) (r Rewiring, err error) {
+	if text == "" {
+		return r, nil
+	}
+	fail := func() (Rewiring, error) {
+		return Rewiring{}, fmt.Errorf("must be raw, none, cut:T with a cosine T above 0 and at most 1, knn:K with a number K of neighbours, or raw or cut:T with +knn:K, got %q", text)
+	}
+	r.None = true
+	for i, part := range strings.Split(text, "+") {
+		kind, value, _ := strings.Cut(part, ":")
+		switch {
+		case part == "none" && text == part:
+		case i == 0 && part == "raw":
+			r.None = false
+		case i == 0 && kind == "cut":
+			r.None = false
+			if r.Cut, err = strconv.ParseFloat(value, 64); err != nil || !(r.Cut > 0 && r.Cut <= 1) {
+				return fail()
+			}
+		case kind == "knn" && r.K == 0:
+			if r.K, err = strconv.Atoi(value); err != nil || r.K < 1 {
+				return fail()
+			}
+		default:
+			return fail()
+		}
+	}
+	return r, nil
+}
+
+// Bytes is about what Apply takes for n nodes with such attributes.
+func (r Rewiring) Bytes(n int, x NodeFeatures) int64 {
+	if r == (Rewiring{None: r.None}) {
+		return 0
+	}
+	b := 8*int64(len(x.Val)+len(x.Dense)) + 32*int64(n)
+	if r.K > 0 {
+		b += 40 * int64(n) * int64(min(r.K, n))
+		if x.RowPtr == nil {
+			index, _ := SearchScratch(n, x.Cols, min(r.K, n), IndexAuto)
+			b += 4*int64(n)*int64(x.Cols) + int64(index)
+		} else {
+			b += 8 * int64(len(x.Val))
+		}
+	}
+	return b
+}
+
+// Apply returns the graph that takes the place of an undirected g, and how many edges were
+// dropped and added. Columns of x are multiplied by the given factors, nil for ones. Added
+// edges have the weight 1 where g has weights. A node without attributes keeps no edge that
+// is cut and gets no neighbours. The result does not depend on the number of threads.
+func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []float64) (out *Graph, dropped, added int, err error) {
+	if r == (Rewiring{}) {
+		return g, 0, 0, nil
+	}
+	if g.Directed && r.K > 0 {
+		return nil, 0, 0, fmt.Errorf("nearest neighbours have no direction, and the graph is directed")
+	}
+	if columns == nil {
+		columns = slices.Repeat([]float64{1}, x.Cols)
+	}
+	out = &Graph{N: g.N, Directed: g.Directed}
+	if g.Weights != nil {
+		out.Weights = []float32{}
+	}
+	var rows []sparseRow
+	if r.Cut > 0 || r.K > 0 {
+		rows = make([]sparseRow, g.N)
+		parallel(pool, g.N, 256, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				rows[i], _ = x.scaled(i, columns)
+			}
+		})
+	}
+	if !r.None {
+		for i, e := range g.Edges {
+			if r.Cut > 0 && !(rows[e[0]].dot(rows[e[1]]) >= r.Cut) {
+				continue
+			}
+			out.Edges = append(out.Edges, e)
+			if g.Weights != nil {
+				out.Weights = append(out.Weights, g.Weights[i])
+			}
+		}
+	}
+	dropped = len(g.Edges) - len(out.Edges)
+	if r.K == 0 {
+		return out, dropped, 0, nil
+	}
+	k := min(r.K, g.N)
+	c, err := NewCandidates(out, nearestRows(pool, rows, x.Cols, k, x.RowPtr != nil), k, false)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	var pairs [][2]int32
+	for i, e := range c.Edges {
+		if !c.Existing[i] {
+			pairs = append(pairs, e)
+		}
+	}
+	out.Edges, out.Weights = mergeEdges(out.Edges, out.Weights, pairs)
+	return out, dropped, len(pairs), nil
+}
+
+// nearestRows returns the k nearest of each row by cosine, as [KNN] does, but none whose
+// cosine is not above 0. Sparse rows are compared where they have columns in common.
+func nearestRows(pool *kernels.Pool, rows []sparseRow, cols, k int, sparse bool) []int32 {
+	n := len(rows)
+	if !sparse {
+		z := make([]float32, n*cols)
+		for i, r := range rows {
+			for j, c := range r.col {
+				z[i*cols+int(c)] = r.val[j]
+			}
+		}
+		if pool == nil {
+			pool = kernels.NewPool(1)
+			defer pool.Close()
+		}
+		idx, sim, _ := new(Neighbors).Search(pool, z, n, cols, k, IndexAuto)
+		for i, s := range sim {
+			if !(s > 0) {
+				idx[i] = -1
+			}
+		}
+		return idx
+	}
+	byColumn := make([]sparseRow, cols) // the transpose
+	for i, r := range rows {
+		for j, c := range r.col {
+			byColumn[c].col, byColumn[c].val = append(byColumn[c].col, int32(i)), append(byColumn[c].val, r.val[j])
+		}
+	}
+	idx := make([]int32, n*k)
+	parallel(pool, n, 128, func(lo, hi int) {
+		sum := make([]float64, n)
+		var near []int32
+		for u := lo; u < hi; u++ {
+			clear(sum)
+			for j, c := range rows[u].col {
+				v := float64(rows[u].val[j])
+				for m, w := range byColumn[c].col {
+					sum[w] += float64(v * float64(byColumn[c].val[m]))
+				}
+			}
+			near = near[:0]
+			for w, s := range sum {
+				if w == u || !(s > 0) || math.IsInf(s, 0) {
+					continue
+				}
+				if len(near) == k {
+					if s <= sum[near[k-1]] {
+						continue
+					}
+					near = near[:k-1]
+				}
+				at := len(near)
+				for at > 0 && sum[near[at-1]] < s {
+					at--
+				}
+				near = slices.Insert(near, at, int32(w))
+			}
+			of := idx[u*k:][:k]
+			for i := range of {
+				of[i] = -1
+			}
+			copy(of, near)
+		}
+	})
+	return idx
+}

@@ -1,0 +1,124 @@
+package graph
+
+import (
+	"cmp"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// countsOf draws attributes, a third of them not 0, sparse and dense; node 0 has none.
+func countsOf(n, cols int, seed uint64) (sparse, dense NodeFeatures) {
+	s := rng.New(seed, "counts")
+	sparse, dense = NodeFeatures{Cols: cols, RowPtr: []int32{0}}, NodeFeatures{Cols: cols, Dense: make([]float32, n*cols)}
+	for i := range n {
+		for c := range cols {
+			if at := i*cols + c; i > 0 && s.Intn(uint64(at), 3) == 0 {
+				dense.Dense[at] = float32(1 + at%4)
+				sparse.Col, sparse.Val = append(sparse.Col, int32(c)), append(sparse.Val, dense.Dense[at])
+			}
+		}
+		sparse.RowPtr = append(sparse.RowPtr, int32(len(sparse.Col)))
+	}
+	return sparse, dense
+}
+
+// Edges are those that cosines of all pairs give, for attributes held either way and any
+// number of threads.
+func TestRewiring(t *testing.T) {
+	const n, cols = 60, 24
+	sparse, dense := countsOf(n, cols, 3)
+	columns := sparse.Rarity(n)
+	cosine := func(u, v int) float64 {
+		sum, uu, vv := 0.0, 0.0, 0.0
+		for c := range cols {
+			a, b := float64(dense.Dense[u*cols+c])*columns[c], float64(dense.Dense[v*cols+c])*columns[c]
+			sum, uu, vv = sum+a*b, uu+a*a, vv+b*b
+		}
+		if uu*vv == 0 {
+			return 0
+		}
+		return sum / math.Sqrt(uu*vv)
+	}
+	var src, dst []int32
+	var w []float32
+	for i := range int32(n) {
+		for _, step := range []int32{1, 7, 11} {
+			src, dst, w = append(src, i), append(dst, (i+step)%n), append(w, float32(2+i%3))
+		}
+	}
+	g, _, err := Build(n, src, dst, w, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"raw", "none", "cut:0.4", "knn:4", "raw+knn:3", "cut:0.4+knn:200"} {
+		r, err := ParseRewiring(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[[2]int32]float32{}
+		for i, e := range g.Edges {
+			if !r.None && (r.Cut == 0 || cosine(int(e[0]), int(e[1])) >= r.Cut) {
+				want[e] = g.Weights[i]
+			}
+		}
+		kept := len(want)
+		for u := range n {
+			var others []int
+			for v := range n {
+				if v != u && cosine(u, v) > 0 {
+					others = append(others, v)
+				}
+			}
+			slices.SortStableFunc(others, func(a, b int) int { return cmp.Compare(cosine(u, b), cosine(u, a)) })
+			for _, v := range others[:min(r.K, len(others))] {
+				if e := [2]int32{int32(min(u, v)), int32(max(u, v))}; want[e] == 0 {
+					want[e] = 1
+				}
+			}
+		}
+		for _, x := range []NodeFeatures{sparse, dense} {
+			for _, threads := range []int{1, 3} {
+				pool := kernels.NewPool(threads)
+				got, dropped, added, err := r.Apply(pool, g, x, columns)
+				pool.Close()
+				if err != nil {
+					t.Fatal(err)
+				}
+				edges := map[[2]int32]float32{}
+				for i, e := range got.Edges {
+					edges[e] = got.Weights[i]
+				}
+				if err := got.Validate(); err != nil || !reflect.DeepEqual(edges, want) || dropped != len(g.Edges)-kept || added != len(want)-kept {
+					t.Errorf("%s, sparse %v, %d threads: %d edges of which %d were dropped and %d added, want %d, %d, %d (%v)", text, x.RowPtr != nil, threads, len(edges), dropped, added, len(want), len(g.Edges)-kept, len(want)-kept, err)
+				}
+			}
+		}
+	}
+	directed := &Graph{N: n, Directed: true, Edges: g.Edges}
+	if _, _, _, err := (Rewiring{K: 2}).Apply(nil, directed, sparse, nil); err == nil {
+		t.Error("neighbours of a directed graph were accepted")
+	}
+	if out, dropped, _, err := (Rewiring{Cut: 0.4}).Apply(nil, directed, sparse, nil); err != nil || dropped == 0 || !out.Directed {
+		t.Errorf("a directed graph that is cut: %v, %d edges dropped", err, dropped)
+	}
+}
+
+func TestParseRewiring(t *testing.T) {
+	for text, want := range map[string]Rewiring{
+		"": {}, "raw": {}, "none": {None: true}, "knn:5": {None: true, K: 5}, "raw+knn:2": {K: 2}, "cut:0.05": {Cut: 0.05}, "cut:1+knn:3": {Cut: 1, K: 3},
+	} {
+		if got, err := ParseRewiring(text); err != nil || got != want {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"knn", "knn:0", "knn:x", "cut:0", "cut:2", "cut:NaN", "cut:-1", "knn:2+raw", "none+knn:2", "raw+none", "raw+raw", "knn:2+knn:3", "raw+", "mean", "cut:0.1+cut:0.2"} {
+		if r, err := ParseRewiring(text); err == nil {
+			t.Errorf("%q was read as %+v", text, r)
+		}
+	}
+}
