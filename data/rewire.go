@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/gsrc-dev/gsrc/graph"
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // Rewired says which edges took the place of a data set's own. Its JSON form is part of
@@ -31,9 +30,7 @@ func (d *Dataset) Rewire(edges string) error {
 	if d.X.Counts() {
 		columns = x.Rarity(d.X.Rows)
 	}
-	pool := kernels.NewPool(0)
-	defer pool.Close()
-	g, dropped, added, err := r.Apply(pool, d.Graph, x, columns)
+	g, dropped, added, err := r.Apply(nil, d.Graph, x, columns)
 	if err != nil {
 		return fmt.Errorf("%s: edges %s: %w", d.Source, edges, err)
 	}

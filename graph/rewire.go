@@ -72,13 +72,18 @@ func (r Rewiring) Bytes(n int, x NodeFeatures) int64 {
 // Apply returns the graph that takes the place of an undirected g, and how many edges were
 // dropped and added. Columns of x are multiplied by the given factors, nil for ones. Added
 // edges have the weight 1 where g has weights. A node without attributes keeps no edge that
-// is cut and gets no neighbours. The result does not depend on the number of threads.
+// is cut and gets no neighbours. A nil pool means one of its own, a thread for each processor;
+// the result does not depend on their number.
 func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []float64) (out *Graph, dropped, added int, err error) {
 	if r == (Rewiring{}) {
 		return g, 0, 0, nil
 	}
 	if g.Directed && r.K > 0 {
 		return nil, 0, 0, fmt.Errorf("nearest neighbours have no direction, and the graph is directed")
+	}
+	if pool == nil {
+		pool = kernels.NewPool(0)
+		defer pool.Close()
 	}
 	if columns == nil {
 		columns = slices.Repeat([]float64{1}, x.Cols)
@@ -136,10 +141,6 @@ func nearestRows(pool *kernels.Pool, rows []sparseRow, cols, k int, sparse bool)
 			for j, c := range r.col {
 				z[i*cols+int(c)] = r.val[j]
 			}
-		}
-		if pool == nil {
-			pool = kernels.NewPool(1)
-			defer pool.Close()
 		}
 		idx, sim, _ := new(Neighbors).Search(pool, z, n, cols, k, IndexAuto)
 		for i, s := range sim {
