@@ -6,7 +6,7 @@
 //	_, err = run.Build(ctx, "dist/first", gsrc.BuildOptions{})
 //	_, err = gsrc.Predict(ctx, "dist/first", "synthetic", "pred.csv", gsrc.PredictOptions{})
 //
-// [Train] trains, [Resume] goes on with a run that was stopped, [OpenRun] reads one that
+// [Train] trains, [Auto] chooses a model before, [Resume] goes on with a run that was stopped, [OpenRun] reads one that
 // has ended and [Import] makes one of weights from elsewhere. [Run.Build] exports a run,
 // and [Verify] repeats its check anywhere. [Predict] classifies with an export, [Refine]
 // gives the graph that a run or an export makes of its data, and [OpenGraph] keeps a graph
@@ -20,6 +20,7 @@ package gsrc
 import (
 	"context"
 
+	"github.com/gsrc-dev/gsrc/auto"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/infer"
@@ -40,6 +41,8 @@ type (
 	Result        = train.Result
 	VerifyOptions = parity.VerifyOptions
 	ParityError   = parity.Error
+	AutoOptions   = auto.Options
+	AutoRun       = auto.Run
 )
 
 // Inference with an export; see package infer.
@@ -68,6 +71,15 @@ func TrainRuns(ctx context.Context, o TrainOptions, runs int, done func(*Run) er
 // Resume goes on with the run in a directory.
 func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 	return run.Resume(ctx, dir, o)
+}
+
+// Auto chooses a model for a graph by counts of it and on resplits of its training and validation
+// nodes, and trains it; see package auto.
+func Auto(ctx context.Context, o AutoOptions) (*AutoRun, error) { return auto.Train(ctx, o) }
+
+// ResumeAuto goes on with a run of [Auto] that was stopped before its end.
+func ResumeAuto(ctx context.Context, dir string, o AutoOptions) (*AutoRun, error) {
+	return auto.Resume(ctx, dir, o)
 }
 
 // OpenRun reads a finished run from its directory.

@@ -106,6 +106,8 @@ type Setup struct {
 	Graphs *data.Collection
 	Config *config.Config
 	Module *ir.Module
+	// Split to train on; nil is the data's for the seed.
+	Split *data.Split
 
 	task task
 }

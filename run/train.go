@@ -69,7 +69,7 @@ func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, b
 		onSelected(d.Line)
 	}
 	o.Device = d.Device
-	res, err := train.Train(ctx, train.Job{Model: s.Model, Module: s.Module, Task: s.task}, s.Config, o)
+	res, err := train.Train(ctx, train.Job{Model: s.Model, Module: s.Module, Task: s.task, Split: s.Split}, s.Config, o)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (f *setupFlags) register(flags *pflag.FlagSet, o *gsrc.TrainOptions) {
 
 // apply enters the flags that are names for options.
 func (f *setupFlags) apply(o *gsrc.TrainOptions) error {
-	if o.Model != "" {
+	if o.Model != "" && o.Model != autoModel {
 		if err := models.Check(o.Model); err != nil {
 			return asUsage(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/auto"
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/metrics"
 	runs "github.com/gsrc-dev/gsrc/run"
@@ -26,6 +27,8 @@ type trainFlags struct {
 	helpConfig bool
 	baselines  string
 	profile    profileFlags
+	trials     int
+	minutes    float64
 }
 
 func (a *app) trainCommand() *cobra.Command {
@@ -33,7 +36,8 @@ func (a *app) trainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "train MODEL --data PATH [--out DIR] | train --resume RUN",
 		Short: "Train a model",
-		Long: `Train a model: a name that "gsrc models" lists, or a .gsr file.
+		Long: `Train a model: a name that "gsrc models" lists, a .gsr file, or auto, which
+chooses a model by the graph, on its training and validation nodes alone.
 
 PATH is ` + dataPath + `.
 DIR gets the configuration, the weights, the
@@ -50,6 +54,8 @@ metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 			switch {
 			case f.helpConfig:
 				return a.listOptions(&f)
+			case f.opts.Model == autoModel || f.resume != "" && auto.Unfinished(f.resume):
+				return a.auto(c, &f)
 			case f.resume != "":
 				return a.resume(c, &f)
 			}
@@ -72,6 +78,8 @@ metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON for each run, and nothing else, to standard output")
 	flags.StringVar(&f.baselines, "baselines", "auto", "train the same classifier without edges beside it and, where the graph is refined, on the graph as it was, to compare with: on, off, or auto: on for tables of your own without --runs or --profile")
 	f.profile.register(flags)
+	numberFlag(flags, &f.trials, "trials", 0, 0, "auto: choose by this many trainings at most, 0 for the whole list")
+	numberFlag(flags, &f.minutes, "minutes", 0.0, 0.0, "auto: minutes that all of it may take, 0 for no limit; choices depend on the clock in where their list is cut off, and in nothing else")
 	flags.BoolVar(&f.helpConfig, "help-config", false, "list all options of the model on the data, with value and origin")
 	return c
 }
@@ -98,7 +106,7 @@ func (f *trainFlags) check(c *cobra.Command) error {
 		return usage("--profile looks at one run; leave --runs out")
 	}
 	if f.resume != "" {
-		for _, name := range []string{"out", "force", "config", "set", "seed", "split", "directed", "tf32", "runs", "id", "label", "source", "target", "weight", "ignore", "merge", "no-prepare", "ignore-weights", "weight-transform"} {
+		for _, name := range []string{"out", "force", "config", "set", "seed", "split", "directed", "tf32", "runs", "id", "label", "source", "target", "weight", "ignore", "merge", "no-prepare", "ignore-weights", "weight-transform", "trials", "minutes"} {
 			if changed(name) {
 				return usage("--%s cannot change a run that is resumed; leave it out", name)
 			}
@@ -116,6 +124,11 @@ func (f *trainFlags) check(c *cobra.Command) error {
 	}
 	if f.runs > 0 && changed("seed") {
 		return usage("--runs has the seeds 0 to R-1; leave --seed out")
+	}
+	for _, name := range []string{"trials", "minutes"} {
+		if changed(name) && f.opts.Model != autoModel {
+			return usage("--%s belongs to gsrc train auto", name)
+		}
 	}
 	if f.opts.Model == "" {
 		return nil

@@ -65,8 +65,9 @@ var rooms = []room{
 	{name: "export/dist", may: []string{"runtime/ort", "export/onnxpb", "export/onnx", "export/manifest", "export/inspect"}},
 	{name: "infer", may: []string{"graph", "data", "runtime/kernels", "metrics", "runtime/ort", "export/dist", "export/onnx", "export/manifest"}},
 	{name: "run", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/gorgonia", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "export/onnx", "export/manifest", "export/parity", "infer"}},
-	{name: ".", may: []string{"train", "export", "export/manifest", "export/parity", "infer", "run"}},
-	{name: "lab", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "export/onnx", "infer", "run", "."}},
+	{name: "auto", may: []string{"models", "data", "config", "train", "metrics", "run"}},
+	{name: ".", may: []string{"train", "export", "export/manifest", "export/parity", "infer", "run", "auto"}},
+	{name: "lab", may: []string{"ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "export/onnx", "infer", "run", "auto", "."}},
 	{name: "tools", may: []string{".", "infer", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/kernels", "train", "runtime/ort", "export", "export/onnx", "export/manifest"}},
 	{name: "internal/fakedevice", may: []string{"ir", "graph", "runtime", "runtime/kernels"}},
 	{name: "internal/cudaemulator", may: []string{"runtime/cuda"}},
@@ -77,7 +78,7 @@ var rooms = []room{
 	{name: "internal/onnxtest", may: []string{"ir", "compiler", "models", "runtime/ort", "internal/orttest"}},
 	{name: "internal/optest", may: []string{"ir", "graph", "runtime/kernels"}},
 	{name: "serve", may: []string{"export/dist", "export/onnx", "export/manifest", "runtime/ort", "infer"}},
-	{name: "cmd", may: []string{".", "infer", "run", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/gorgonia", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "export/onnx", "export/manifest", "export/inspect", "export/dist"}},
+	{name: "cmd", may: []string{".", "infer", "run", "auto", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/gorgonia", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "export/onnx", "export/manifest", "export/inspect", "export/dist"}},
 }
 
 // roomOf returns the most specific room of a folder, or nil.

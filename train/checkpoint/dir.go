@@ -117,6 +117,22 @@ func unbegun(entries []fs.DirEntry) bool {
 	})
 }
 
+// Replace moves the files of the finished run in the directory next to dir, in the place of
+// those that dir has, and removes next. A dir that was killed in between has no run.json.
+func Replace(dir, next string) error {
+	for _, name := range append([]string{InfoFile}, runFiles...) {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, name := range append(slices.DeleteFunc(slices.Clone(runFiles), func(f string) bool { return f == InfoFile }), InfoFile) {
+		if err := os.Rename(filepath.Join(next, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return os.RemoveAll(next)
+}
+
 // isLeftover reports whether a name is that of a temporary file of a killed run.
 func isLeftover(name string) bool {
 	return slices.ContainsFunc(runFiles, func(f string) bool {

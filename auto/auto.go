@@ -1,0 +1,582 @@
+// Package auto chooses a model for a graph and trains it.
+//
+// [Train] looks at counts of the graph, draws up a list of candidates, compares them by
+// successive halving on resplits of the training and validation nodes, and trains the winner
+// on the given split. Labels of other nodes are hidden from all of it: test nodes are read by
+// the last evaluation alone. What is chosen depends on the data, the options, the seed and the
+// number of trainings; a limit of time only cuts the list off.
+package auto
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/filelock"
+	"github.com/gsrc-dev/gsrc/internal/version"
+	"github.com/gsrc-dev/gsrc/metrics"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/run"
+	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
+)
+
+// Options say what to choose for. Data is required; of TrainOptions Model, Cache, Trace and
+// Baselines are not read.
+type Options struct {
+	run.TrainOptions
+	// Trials is how many trainings to choose by, at most; 0 is the whole list.
+	Trials int
+	// Minutes, if not 0, is how long all of it may take: no further training begins when what
+	// is left is needed for the winner. The first training always runs.
+	Minutes float64
+	// Progress, if not nil, is called when a training has ended, one call at a time.
+	Progress func(done int, c *Candidate)
+	// Stage, if not nil, is called with a sentence on what comes next.
+	Stage func(text string)
+
+	rules []rule // other than the package's, in tests
+}
+
+// Run is a chosen and trained model.
+type Run struct {
+	*run.Run
+	Report *Report
+}
+
+// chooser is a choice in progress.
+type chooser struct {
+	Options
+	start   time.Time
+	before  time.Duration // of earlier parts of a resumed run
+	ds      *data.Dataset
+	split   data.Split
+	pool    *pool
+	seed    int
+	draws   rng.Stream
+	report  *Report
+	setups  map[*Candidate]*run.Setup
+	kept    *run.Run // what is in Out
+	resumed bool
+	of      *Candidate
+
+	judging *data.Split // on which refinement is judged; nil is the given split
+}
+
+// Train chooses a model and trains it. With Out it leaves a run directory like any other, and
+// auto.json. The error of a run that ctx stopped is train.ErrInterrupted; [Resume] goes on.
+func Train(ctx context.Context, o Options) (*Run, error) {
+	if o.Out != "" && !o.Force {
+		if err := run.CheckEmpty(o.Out); err != nil {
+			return nil, err
+		}
+	}
+	return choosing(ctx, o, nil)
+}
+
+// Unfinished reports whether a folder has a choice that was stopped, which [Resume] goes on
+// with.
+func Unfinished(dir string) bool {
+	r, err := ReadReport(dir)
+	return err == nil && r.Status != "done"
+}
+
+// ReadReport reads the auto.json of a run directory.
+func ReadReport(dir string) (*Report, error) {
+	path := filepath.Join(dir, File)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var r Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.SchemaVersion != 1 {
+		return nil, fmt.Errorf("%s has schema version %d, this gsrc reads 1", path, r.SchemaVersion)
+	}
+	return &r, nil
+}
+
+// Resume goes on with a choice that was stopped, and ends as if it had not been. Of o it reads
+// Data, where they are not where they were, and what results do not depend on.
+func Resume(ctx context.Context, dir string, o Options) (*Run, error) {
+	r, err := ReadReport(dir)
+	if err != nil {
+		return nil, err
+	}
+	if o.Data == "" {
+		o.Data = r.Data.Source
+	}
+	o.Out, o.Config, o.Set, o.Seed = dir, r.Config, r.Set, 0
+	if r.Limit != nil {
+		o.Trials, o.Minutes = r.Limit.Trials, r.Limit.Minutes
+	}
+	return choosing(ctx, o, r)
+}
+
+func choosing(ctx context.Context, o Options, earlier *Report) (*Run, error) {
+	x := &chooser{Options: o, start: time.Now(), resumed: earlier != nil, setups: map[*Candidate]*run.Setup{}}
+	if err := x.open(earlier); err != nil {
+		return nil, err
+	}
+	if o.Out != "" {
+		if err := os.MkdirAll(o.Out, 0o755); err != nil {
+			return nil, fmt.Errorf("cannot create the run directory: %w", err)
+		}
+		lock, err := filelock.TryLock(filepath.Join(o.Out, ".auto.lock"))
+		if err != nil {
+			return nil, fmt.Errorf("run directory: %w", err)
+		}
+		defer lock.Remove()
+		if earlier == nil { // with Force there may be a run
+			if err := checkpoint.Replace(o.Out, x.next()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := x.write(); err != nil {
+		return nil, err
+	}
+	for rung := range upTo {
+		cut, err := x.climb(ctx, rung)
+		if err != nil {
+			return nil, err
+		}
+		if cut {
+			break
+		}
+		if rung == 0 && x.Out != "" { // from here on there is a model
+			if first, _ := choose(x.report.Candidates); first != nil {
+				if err := x.keep(ctx, first); err != nil {
+					return nil, err
+				}
+			}
+		}
+		x.report.Complete = rung == len(upTo)-1
+	}
+	return x.finish(ctx)
+}
+
+// open reads the data and draws up the list, or takes up that of an earlier part.
+func (x *chooser) open(earlier *Report) error {
+	base := x.TrainOptions
+	base.Model, base.Note = "linear", nil
+	if x.Seed != 0 { // so that it is among the options that are written down
+		x.Set = append(slices.Clone(x.Set), fmt.Sprintf("train.seed=%d", x.Seed))
+		x.Seed = 0
+	}
+	base.Set, base.Seed = x.Set, 0
+	var err error
+	if x.ds, err = run.ReadNodes(base); err != nil {
+		return err
+	}
+	if x.ds.Classes == 0 {
+		return fmt.Errorf("%s has no labels, by which models could be compared; gsrc train ecl-gsr learns an encoder and a refined graph without", x.Data)
+	}
+	s, err := run.PrepareNodes(base, x.ds)
+	if err != nil {
+		return err
+	}
+	x.seed = s.Config.Train.Seed
+	x.draws = rng.New(uint64(x.seed), "auto")
+	if x.split, _, err = s.Task().Split(uint64(x.seed)); err != nil {
+		return err
+	}
+	if len(x.split.Train) == 0 {
+		return fmt.Errorf("%s: the split has no training nodes; draw another with --split", x.Data)
+	}
+	if x.pool, err = newPool(x.ds, x.split, x.draws); err != nil {
+		return fmt.Errorf("%s: %w", x.Data, err)
+	}
+	if x.Note != nil {
+		for _, text := range x.ds.Notes {
+			x.Note(text)
+		}
+	}
+	r := &Report{SchemaVersion: 1, Version: version.String(), Status: "choosing", Seed: x.seed, Config: x.Config, Set: x.Set, Seen: look(x.pool.ds, data.Split{Train: x.pool.train, Val: x.pool.val}, x.draws.Sub("pairs"))}
+	if r.Set == nil {
+		r.Set = []string{}
+	}
+	r.Data.Name, r.Data.Source, r.Data.Checksum = x.ds.Name, x.Data, x.ds.Checksum
+	if r.Candidates = candidates(r.Seen, x.rules); len(r.Candidates) == 0 {
+		return fmt.Errorf("%s has neither edges nor features, so there is nothing to learn from", x.Data)
+	}
+	x.report = r
+	if earlier != nil {
+		if r.Data.Checksum != earlier.Data.Checksum || r.Seed != earlier.Seed || !slices.EqualFunc(r.Candidates, earlier.Candidates, func(a, b *Candidate) bool { return a.Name == b.Name && slices.Equal(a.Set, b.Set) }) {
+			return fmt.Errorf("%s: the data, the options or gsrc have changed since, so that it cannot go on; start anew with --force", x.Out)
+		}
+		for i, c := range r.Candidates {
+			c.Scores, c.Failed = earlier.Candidates[i].Scores, earlier.Candidates[i].Failed
+		}
+		r.Trials = earlier.Trials
+		if earlier.Limit != nil {
+			x.before = time.Duration(earlier.Limit.Seconds * float64(time.Second))
+		}
+	}
+	for _, c := range r.Candidates {
+		s, err := x.setup(c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		c.NewNodes = s.Module.Func("classify").Arg(models.KnownLabels) == nil
+	}
+	return nil
+}
+
+// next is where a run grows up that is to take the place of the one in Out.
+func (x *chooser) next() string { return filepath.Join(x.Out, "next") }
+
+// setup is the program of a candidate, which knows the labels of the pool alone.
+func (x *chooser) setup(c *Candidate) (*run.Setup, error) {
+	if s := x.setups[c]; s != nil {
+		return s, nil
+	}
+	o := x.TrainOptions
+	o.Model, o.Set = c.Model, slices.Concat(c.Set, x.Set)
+	if len(x.setups) > 0 { // what is guessed of the data is said once
+		o.Note = nil
+	}
+	s, err := run.PrepareNodes(o, x.pool.ds)
+	if err == nil {
+		x.setups[c] = s
+	}
+	return s, err
+}
+
+// write writes auto.json.
+func (x *chooser) write() error {
+	if x.Out == "" {
+		return nil
+	}
+	x.report.Limit = &Limit{Trials: x.Trials, Minutes: x.Minutes, Seconds: math.Round(x.elapsed().Seconds()*1e3) / 1e3}
+	if x.report.Status == "done" {
+		x.report.Limit = nil
+	}
+	return atomicfile.WriteJSON(filepath.Join(x.Out, File), x.report)
+}
+
+func (x *chooser) elapsed() time.Duration { return x.before + time.Since(x.start) }
+
+// left is the time in which a further training of a candidate may run, if Minutes says so: what
+// is left without that for the winner and for the two models that refinement is judged by. What
+// a training takes is known from those of the choice, which run on a thread each.
+func (x *chooser) left() time.Duration {
+	simple, all := 0.0, 0.0
+	for _, c := range x.report.Candidates {
+		all = max(all, c.seconds)
+		if c.Simple {
+			simple = max(simple, c.seconds)
+		}
+	}
+	reserve := 1.2 * (simple + 2*all)
+	return time.Duration((60*x.Minutes-reserve)*float64(time.Second)) - x.elapsed()
+}
+
+// climb runs what a rung lacks. cut says that a limit was reached before its end.
+func (x *chooser) climb(ctx context.Context, rung int) (cut bool, err error) {
+	todo := fits(x.report.Candidates, rung)
+	if x.Stage != nil && len(todo) > 0 {
+		x.Stage(fmt.Sprintf("%d candidates on up to %s", len(entrants(x.report.Candidates, rung)), resplits(upTo[rung])))
+	}
+	for len(todo) > 0 { // once, unless some failed
+		if x.Trials > 0 {
+			if x.report.Trials >= x.Trials {
+				return true, nil
+			}
+			todo = todo[:min(len(todo), x.Trials-x.report.Trials)]
+		}
+		if all, err := x.runAll(ctx, todo); err != nil || !all {
+			return true, err
+		}
+		todo = fits(x.report.Candidates, rung)
+	}
+	return false, nil
+}
+
+// workers is how many trainings run side by side, a thread each.
+func (x *chooser) workers() int {
+	const large = 2_000_000 // edges and features, from which on one alone may fill the memory
+	s := x.setups[x.report.Candidates[0]]
+	if s.Config.Train.Device != "cpu" || x.ds.Graph.NumEdges()+x.ds.X.NNZ() > large {
+		return 1
+	}
+	if n := s.Config.Train.Threads; n > 0 {
+		return n
+	}
+	return goruntime.GOMAXPROCS(0)
+}
+
+// outcome is what came of a training.
+type outcome struct {
+	score, seconds float64
+	err            error
+	ended          bool
+}
+
+// runAll runs trainings side by side. What counts of them is a beginning of the list: where the
+// time is up for one, all is false, and those that come after it are forgotten.
+func (x *chooser) runAll(ctx context.Context, todo []fit) (all bool, err error) {
+	workers := min(x.workers(), len(todo))
+	var mu sync.Mutex // guards what follows
+	out := make([]outcome, len(todo))
+	entered, stopped := 0, false
+	var group errgroup.Group
+	group.SetLimit(workers)
+	for i, f := range todo {
+		group.Go(func() error {
+			mu.Lock()
+			if stopped || f.c.Failed != "" {
+				out[i].ended = f.c.Failed != ""
+				mu.Unlock()
+				return nil
+			}
+			ctx, cancel := x.limited(ctx)
+			defer cancel()
+			mu.Unlock()
+			o := outcome{ended: true}
+			begun := time.Now()
+			o.score, o.err = x.train(ctx, f, workers)
+			o.seconds = time.Since(begun).Seconds()
+			mu.Lock()
+			defer mu.Unlock()
+			if out[i] = o; o.err != nil && run.IsInterrupted(ctx, o.err) {
+				out[i].ended, stopped = false, true
+				return nil
+			}
+			for ; entered < len(todo) && out[entered].ended; entered++ {
+				if err := x.enter(todo[entered], &out[entered]); err != nil {
+					stopped = true
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return false, err
+	}
+	for ; entered < len(todo) && out[entered].ended; entered++ { // those of candidates that failed
+		if err := x.enter(todo[entered], &out[entered]); err != nil {
+			return false, err
+		}
+	}
+	if ctx.Err() != nil {
+		return false, train.ErrInterrupted
+	}
+	return entered == len(todo), nil
+}
+
+// limited is the context of a further training, which ends when its time is up.
+func (x *chooser) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if x.Minutes == 0 || x.report.Trials == 0 { // the first one always runs
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, x.left())
+}
+
+// enter counts an outcome. The error of one that ends all is that of a fault that no other
+// candidate would be spared.
+func (x *chooser) enter(f fit, o *outcome) error {
+	c := f.c
+	if c.Failed != "" { // on an earlier resplit
+		return nil
+	}
+	var diverged *train.NonFiniteError
+	var tooLarge *budget.ExceededError
+	switch {
+	case o.err == nil:
+		c.Scores = append(c.Scores, rounded(o.score))
+	case errors.As(o.err, &diverged) || errors.As(o.err, &tooLarge):
+		c.Failed = o.err.Error()
+	default:
+		return fmt.Errorf("%s: %w", c.Name, o.err)
+	}
+	c.seconds = max(c.seconds, o.seconds)
+	x.report.Trials++
+	if x.Progress != nil {
+		x.Progress(x.report.Trials, c)
+	}
+	return x.write()
+}
+
+// train trains a candidate on a resplit and returns its score there.
+func (x *chooser) train(ctx context.Context, f fit, workers int) (float64, error) {
+	split := x.pool.resplit(x.draws.Sub("resplit").At(uint64(f.resplit)))
+	s, err := x.setups[f.c].On(x.pool.ds, &split, func(c *config.Config) {
+		c.Train.Seed = x.seed + f.resplit
+		if workers > 1 {
+			c.Train.Threads = 1
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	memory := x.Memory
+	if memory == 0 {
+		memory, _ = budget.Default()
+	}
+	r, err := s.Train(ctx, run.TrainOptions{Executor: x.Executor, Memory: memory / int64(workers)})
+	if err != nil {
+		return 0, err
+	}
+	switch t := r.Result.Test; {
+	case s.Config.Train.Select == "macro_f1":
+		return t.MacroF1, nil
+	case s.Config.Train.Select == "auc" && t.AUC != nil:
+		return *t.AUC, nil
+	default:
+		return t.Accuracy, nil
+	}
+}
+
+// keep trains a candidate on the given split and has it take the place of what Out has.
+func (x *chooser) keep(ctx context.Context, c *Candidate) error {
+	if x.of == c {
+		return nil
+	}
+	s, err := x.setup(c)
+	if err != nil {
+		return err
+	}
+	if s, err = s.On(x.ds, nil, nil); err != nil {
+		return err
+	}
+	next := ""
+	o := run.TrainOptions{Force: true, Memory: x.Memory, Executor: x.Executor, Observer: x.Observer, Warn: x.Warn, OnDeviceSelected: x.OnDeviceSelected}
+	if x.Out != "" {
+		if r, err := run.Open(x.Out); x.resumed && err == nil && r.Trained.Config.Hash() == s.Config.Hash() && r.Result.Model == c.Model { // of an earlier part
+			x.kept, x.of = r, c
+			return nil
+		}
+		next = x.next()
+		o.Out = next
+	}
+	var r *run.Run
+	if info, err := train.ReadInfo(next); next != "" && err == nil && info.Config == s.Config.Hash() {
+		r, err = run.Resume(ctx, next, run.ResumeOptions{Data: x.Data, Threads: x.Threads, Executor: x.Executor, Observer: x.Observer, OnDeviceSelected: x.OnDeviceSelected})
+		if err != nil {
+			return err
+		}
+	} else if r, err = s.Train(ctx, o); err != nil {
+		return err
+	}
+	if next != "" {
+		if err := checkpoint.Replace(x.Out, next); err != nil {
+			return err
+		}
+		r.Dir = x.Out
+	}
+	x.kept, x.of = r, c
+	return nil
+}
+
+// finish trains the winner, and judges refinement.
+func (x *chooser) finish(ctx context.Context) (*Run, error) {
+	winner, choice := choose(x.report.Candidates)
+	if winner == nil {
+		return nil, fmt.Errorf("no candidate could be trained; the first: %s", x.report.Candidates[0].Failed)
+	}
+	x.report.Status, x.report.Choice = "training", choice
+	if x.Stage != nil {
+		x.Stage("training " + winner.Name)
+	}
+	if !winner.NewNodes && x.Warn != nil {
+		x.Warn(fmt.Sprintf("%s reads the labels of the training nodes when it classifies: it cannot be exported, and does not classify nodes of another graph", winner.Name))
+	}
+	if err := x.write(); err != nil {
+		return nil, err
+	}
+	if err := x.keep(ctx, winner); err != nil {
+		return nil, err
+	}
+	if err := x.judge(ctx, winner); err != nil {
+		return nil, err
+	}
+	x.report.Status = "done"
+	if err := x.write(); err != nil {
+		return nil, err
+	}
+	return &Run{x.kept, x.report}, nil
+}
+
+// judge says what refinement brings to the winner, or if that leaves the graph as it is to the
+// best candidate that does not.
+func (x *chooser) judge(ctx context.Context, winner *Candidate) error {
+	c := winner
+	if c.Structure != refined {
+		var in []*Candidate
+		most := 1
+		for _, c := range x.report.Candidates {
+			switch n := len(c.Scores); {
+			case c.Structure != refined || c.Failed != "" || n < most:
+			case n > most:
+				in, most = []*Candidate{c}, n
+			default:
+				in = append(in, c)
+			}
+		}
+		if len(in) == 0 {
+			return nil
+		}
+		c = ranked(in, most)[0]
+	}
+	if len(x.pool.judges) == 0 {
+		return nil
+	}
+	if len(x.split.Test) == 0 { // the judges are validation nodes, by which the winner keeps its epoch
+		x.judging = &data.Split{Train: x.pool.train, Val: x.pool.val, Test: x.pool.judges}
+	}
+	r := &Refinement{Candidate: c.Name}
+	with, err := x.correct(ctx, c)
+	if err != nil {
+		return err
+	}
+	without, err := x.correct(ctx, c.twin())
+	if err != nil {
+		return err
+	}
+	r.compare(with, without, winner)
+	x.report.Refinement = r
+	return nil
+}
+
+// correct trains a candidate on the given split, unless it is the winner, and returns for each
+// judge whether it is classified correctly.
+func (x *chooser) correct(ctx context.Context, c *Candidate) ([]bool, error) {
+	r := x.kept
+	if x.of != c || x.judging != nil {
+		s, err := x.setup(c)
+		if err != nil {
+			return nil, err
+		}
+		if s, err = s.On(x.ds, x.judging, nil); err != nil {
+			return nil, err
+		}
+		if r, err = s.Train(ctx, run.TrainOptions{Memory: x.Memory, Executor: x.Executor, Observer: x.Observer}); err != nil {
+			return nil, err
+		}
+	}
+	predicted := metrics.Argmax(r.Trained.Logits, x.ds.Classes)
+	out := make([]bool, len(x.pool.judges))
+	for i, v := range x.pool.judges {
+		out[i] = predicted[v] == x.ds.Labels[v]
+	}
+	return out, nil
+}

@@ -1,0 +1,228 @@
+package auto
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/run"
+)
+
+// folder writes a graph of three classes whose columns and edges say something of them. The
+// labels of test nodes, and of those of no part of the split, are noise if so asked.
+func folder(t *testing.T, noise bool) string {
+	t.Helper()
+	const n = 90
+	draws := rng.New(3, "data")
+	nodes, edges := "id,label,split,a,b,c,d,e,f\n", "source,target\n"
+	for v := range n {
+		class, part := v%3, []string{"train", "val", "val", "test", ""}[v/3%5]
+		row := ""
+		for j := range 6 {
+			bit := 0
+			if draws.Sub("x").Uniform(uint64(6*v+j)) < 0.2 || j%3 == class && draws.Sub("y").Uniform(uint64(6*v+j)) < 0.5 {
+				bit = 1
+			}
+			row += fmt.Sprintf(",%d", bit)
+		}
+		label := class
+		if noise && part != "train" && part != "val" {
+			label = draws.Sub("noise").Intn(uint64(v), 3)
+		}
+		nodes += fmt.Sprintf("n%d,%d,%s%s\n", v, label, part, row)
+		for k := range 2 {
+			u := (v + 3*(1+k)) % n // of the same class
+			if draws.Sub("wrong").Uniform(uint64(2*v+k)) < 0.2 {
+				u = (v + 1 + draws.Intn(uint64(2*v+k), n-1)) % n
+			}
+			edges += fmt.Sprintf("n%d,n%d\n", v, u)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "own")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"nodes.csv": nodes, "edges.csv": edges} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func options(data, out string) Options {
+	return Options{TrainOptions: run.TrainOptions{Data: data, Out: out, Set: []string{"train.epochs=3"}}, rules: short}
+}
+
+// short is a list of one candidate of each kind.
+var short []rule
+
+func init() {
+	for _, r := range rules {
+		if slices.Contains([]string{"linear", "gcn", "refined, gcn"}, r.Name) {
+			short = append(short, r)
+		}
+	}
+}
+
+func trained(t *testing.T, o Options) *Run {
+	t.Helper()
+	r, err := Train(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func content(t *testing.T, dir, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// With noise in the place of all labels but those of training and validation nodes the same is
+// tried, chosen and trained.
+func TestOtherLabelsDecideNothing(t *testing.T) {
+	var runs []*Run
+	for _, noise := range []bool{false, true} {
+		runs = append(runs, trained(t, options(folder(t, noise), filepath.Join(t.TempDir(), "run"))))
+	}
+	a, b := runs[0], runs[1]
+	if a.Report.Data.Checksum == b.Report.Data.Checksum {
+		t.Fatal("the labels are the same")
+	}
+	if a.Report.Seen != b.Report.Seen && *a.Report.Seen.Homophily != *b.Report.Seen.Homophily {
+		t.Errorf("seen: %+v, with noise %+v", a.Report.Seen, b.Report.Seen)
+	}
+	if la, lb := a.Report.Leaderboard(), b.Report.Leaderboard(); la != lb || *a.Report.Choice != *b.Report.Choice {
+		t.Errorf("%s\n%+v\nwith noise\n%s\n%+v", la, *a.Report.Choice, lb, *b.Report.Choice)
+	}
+	if !bytes.Equal(content(t, a.Dir, "weights.safetensors"), content(t, b.Dir, "weights.safetensors")) {
+		t.Error("other weights with noise")
+	}
+	if !a.Report.Complete || a.Report.Refinement == nil || a.Report.Refinement.Nodes != 18 {
+		t.Errorf("complete: %t, refinement %+v", a.Report.Complete, a.Report.Refinement)
+	}
+	if r, err := run.Open(a.Dir); err != nil || r.Result.Hash != a.Result.Hash {
+		t.Errorf("the run is opened with %v", err)
+	}
+}
+
+// A limit of time leaves a model, and its number of trainings makes the same choice again,
+// byte for byte.
+func TestACutOffChoiceIsReplayed(t *testing.T) {
+	data, out := folder(t, false), filepath.Join(t.TempDir(), "run")
+	o := options(data, out)
+	o.Minutes = 1e-6
+	a := trained(t, o)
+	if a.Report.Complete || a.Report.Trials < 1 {
+		t.Fatalf("%d trainings, complete: %t", a.Report.Trials, a.Report.Complete)
+	}
+	if r, err := run.Open(out); err != nil || r.Result.Test == nil {
+		t.Errorf("the run is opened with %v", err)
+	}
+	o = options(data, filepath.Join(t.TempDir(), "run"))
+	o.Trials = a.Report.Trials
+	trained(t, o)
+	for _, name := range []string{File, "weights.safetensors"} {
+		if x, y := content(t, out, name), content(t, o.Out, name); !bytes.Equal(x, y) {
+			t.Errorf("%s differs:\n%.300s\n%.300s", name, x, y)
+		}
+	}
+}
+
+// What was stopped, while it chose or after, goes on and ends as if it had not been.
+func TestResume(t *testing.T) {
+	data, dir := folder(t, false), t.TempDir()
+	whole := options(data, filepath.Join(dir, "whole"))
+	whole.Trials = 8
+	trained(t, whole)
+	for i, at := range []int{2, 6, 8} {
+		o := whole
+		o.Out = filepath.Join(dir, fmt.Sprint(i))
+		ctx, cancel := context.WithCancel(context.Background())
+		o.Progress = func(done int, _ *Candidate) {
+			if done == at {
+				cancel()
+			}
+		}
+		if _, err := Train(ctx, o); !run.IsInterrupted(ctx, err) || !Unfinished(o.Out) {
+			t.Fatalf("stopped after %d: %v", at, err)
+		}
+		if _, err := run.Open(o.Out); (err == nil) != (at > 4) { // after the simple candidates there is a model
+			t.Errorf("stopped after %d, the run is opened with %v", at, err)
+		}
+		if _, err := Resume(context.Background(), o.Out, Options{rules: short}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{File, "weights.safetensors"} {
+			if !bytes.Equal(content(t, whole.Out, name), content(t, o.Out, name)) {
+				t.Errorf("stopped after %d, %s differs", at, name)
+			}
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	dir := folder(t, false)
+	if _, err := Train(context.Background(), options(dir, dir)); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("a folder with other files: %v", err)
+	}
+	o := options(dir, "")
+	o.Set = append(o.Set, "train.epoch=3")
+	if _, err := Train(context.Background(), o); err == nil || !strings.Contains(err.Error(), "train.epochs") {
+		t.Errorf("a wrong option: %v", err)
+	}
+	o.Set = []string{"train.epochs=3", "data.split=per-class:29,1,2"}
+	if _, err := Train(context.Background(), o); err == nil || !strings.Contains(err.Error(), "two validation nodes") {
+		t.Errorf("one validation node: %v", err)
+	}
+}
+
+// Without test nodes a part of the validation nodes is kept from the choice, to say what
+// refinement brings.
+func TestWithoutTestNodes(t *testing.T) {
+	o := options(folder(t, false), "")
+	o.Set = append(o.Set, "data.split=random:0.3,0.7,0")
+	o.Trials = 6
+	r := trained(t, o)
+	if x := r.Report.Refinement; x == nil || x.Nodes != 63/4 {
+		t.Errorf("refinement %+v", x)
+	}
+	if r.Result.TestAcc != nil || r.Result.Val.Nodes != 63 {
+		t.Errorf("the winner keeps its epoch by %d nodes", r.Result.Val.Nodes)
+	}
+}
+
+func TestNames(t *testing.T) {
+	var names []string
+	for _, r := range rules {
+		if slices.Contains(names, r.Name) {
+			t.Errorf("two candidates are called %s", r.Name)
+		}
+		names = append(names, r.Name)
+	}
+	none := candidates(Seen{Nodes: 10, Features: 3, Kind: "values", Classes: 2}, nil)
+	for _, c := range none {
+		if c.Structure != noEdges {
+			t.Errorf("%s on a graph without edges", c.Name)
+		}
+	}
+	if len(none) == 0 {
+		t.Error("nothing for a graph without edges")
+	}
+	for _, c := range candidates(Seen{Nodes: 10, Edges: 30, Kind: "none", Classes: 2}, nil) {
+		if c.Structure == noEdges || c.Model == "linear" {
+			t.Errorf("%s on a graph without features", c.Name)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package auto
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Candidate is a model that may be chosen.
+type Candidate struct {
+	Name  string   `json:"name"`
+	Model string   `json:"model"`
+	Set   []string `json:"set"`
+	// Structure is the graph that it reads: none, raw or refined.
+	Structure string `json:"structure"`
+	// Simple candidates run first. Another one must be better by more than a standard error.
+	Simple bool `json:"simple"`
+	// Scores are the accuracies in percent on the judging nodes of resplits 0, 1, and so on.
+	Scores []float64 `json:"scores"`
+	// Failed says why it ran no further, such as that it diverged.
+	Failed string `json:"failed,omitempty"`
+	// NewNodes is whether an export of it classifies nodes that the training has not seen.
+	NewNodes bool `json:"new_nodes"`
+
+	// same are the options with which the model keeps the graph as it is.
+	same    []string
+	seconds float64 // of its slowest training
+}
+
+// Structures that candidates read.
+const (
+	noEdges = "none"
+	raw     = "raw"
+	refined = "refined"
+)
+
+// rule is a line of the list of candidates: a further one makes a further candidate.
+type rule struct {
+	Candidate
+	// due is whether it is worth a trial on a graph; nil is always.
+	due func(Seen) bool
+}
+
+var (
+	edges      = func(s Seen) bool { return s.Edges > 0 }
+	features   = func(s Seen) bool { return s.Kind != "none" }
+	judgeable  = func(s Seen) bool { return edges(s) && features(s) && s.Edges >= s.Nodes/10 }
+	homophilic = func(s Seen) bool { return edges(s) && (s.Homophily == nil || *s.Homophily > 0.3) }
+	mixed      = func(s Seen) bool { return edges(s) && (s.Homophily == nil || *s.Homophily < 0.7) }
+	few        = func(s Seen) bool { return judgeable(s) && s.LabelsPerClass <= 10 }
+)
+
+// both is whether both conditions hold.
+func both(a, b func(Seen) bool) func(Seen) bool { return func(s Seen) bool { return a(s) && b(s) } }
+
+// asItIs has ecl-gsr classify on the graph as it is.
+var asItIs = []string{"candidates.structure=raw", "candidates.keep=1"}
+
+// refining is ecl-gsr whose edges are judged by evidence and whose encoder is not trained, so
+// that it takes little longer than its classifier.
+func refining(name string, set ...string) Candidate {
+	set = append([]string{"train.pretrain_steps=0", "train.joint_every=0", "model.edges.judge=evidence"}, set...)
+	return Candidate{Name: name, Model: "ecl-gsr", Set: set, Structure: refined, same: asItIs}
+}
+
+// rules are in the order in which candidates run: simple ones first, and of equals the
+// quicker one.
+var rules = []rule{
+	{Candidate{Name: "linear", Model: "linear", Structure: noEdges, Simple: true}, features},
+	{Candidate{Name: "label propagation", Model: "label-propagation", Structure: raw, Simple: true}, homophilic},
+	{Candidate{Name: "linear, smoothed", Model: "linear", Set: []string{"model.smooth.alpha=0.5"}, Structure: raw, Simple: true}, both(features, homophilic)},
+	{Candidate{Name: "linear, corrected and smoothed", Model: "linear", Set: []string{"model.smooth.alpha=0.7", "model.smooth.correct=0.5"}, Structure: raw, Simple: true}, both(features, homophilic)},
+	{Candidate{Name: "propagated, linear", Model: "linear", Set: []string{"model.linear.steps=16"}, Structure: raw, Simple: true}, both(features, homophilic)},
+	{Candidate{Name: "mlp", Model: "mlp", Set: []string{"model.hidden=64"}, Structure: noEdges, Simple: true}, features},
+	{Candidate{Name: "gcn", Model: "gcn", Structure: raw, Simple: true}, edges},
+
+	{refining("refined, propagated, linear", "model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "model.linear.steps=8", "train.lr=0.1"), judgeable},
+	{refining("refined, linear, smoothed", "model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "model.smooth.alpha=0.7", "model.smooth.correct=0.5", "model.edges.threshold=0.5", "train.lr=0.1"), both(judgeable, homophilic)},
+	{refining("refined, gcn", "model.classifier=gcn"), judgeable},
+	{refining("refined, cut at 0.5, gcn", "model.classifier=gcn", "model.edges.threshold=0.5"), judgeable},
+	{refining("refined, grand", "model.classifier=propagation", "model.hidden=32"), both(judgeable, homophilic)},
+	{refining("refined, cut at 0.5, grand", "model.classifier=propagation", "model.hidden=32", "model.edges.threshold=0.5"), both(judgeable, homophilic)},
+	{Candidate{Name: "acm", Model: "acm", Structure: raw}, both(features, mixed)},
+	{refining("refined, acm", "model.classifier=acm", "model.hidden=64", "model.decay_first=false", "candidates.k=20", "model.edges.new_lo=0.3", "model.edges.new_hi=0.9"), both(judgeable, mixed)},
+	{Candidate{Name: "refined by the embedding, gcn", Model: "ecl-gsr", Set: []string{"model.classifier=gcn", "model.edges.judge=embedding", "candidates.similarity=embedding", "candidates.two_step=0", "candidates.k=10",
+		"model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "model.edges.consistency=0", "train.joint_every=0"}, Structure: refined, same: asItIs}, few},
+}
+
+// candidates is the list for a graph, by other rules than the package's if there are any.
+func candidates(s Seen, by []rule) []*Candidate {
+	if by == nil {
+		by = rules
+	}
+	var list []*Candidate
+	for _, r := range by {
+		if r.due == nil || r.due(s) {
+			c := r.Candidate
+			c.Set = slices.Clone(c.Set)
+			c.Scores = []float64{}
+			list = append(list, &c)
+		}
+	}
+	return list
+}
+
+// twin is the same model on the graph as it is.
+func (c *Candidate) twin() *Candidate {
+	return &Candidate{Name: fmt.Sprintf("%s, on the graph as it is", c.Name), Model: c.Model, Set: slices.Concat(c.Set, c.same), Structure: raw}
+}

@@ -1,0 +1,187 @@
+package auto
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Candidates are chosen by successive halving over resplits (Jamieson and Talwalkar 2016).
+// The list of trainings is one sequence, which a limit only cuts off: what runs next depends
+// on the scores of what ran before, and never on how much will.
+
+// upTo is how many resplits candidates have run on at the end of a rung: in the first one
+// simple candidates, in the second the others, then the better half of all, and of these the
+// better half again.
+var upTo = [...]int{2, 2, 5, 10}
+
+// leastResplits is how many there must be for a candidate that is not simple to win.
+const leastResplits = 5
+
+// fit is a training: a candidate on a resplit.
+type fit struct {
+	c       *Candidate
+	resplit int
+}
+
+// entrants are the candidates of a rung, in the order of the list. They follow from scores
+// of earlier rungs alone.
+func entrants(list []*Candidate, rung int) []*Candidate {
+	var in []*Candidate
+	if rung < 2 {
+		for _, c := range list {
+			if c.Simple == (rung == 0) {
+				in = append(in, c)
+			}
+		}
+		return in
+	}
+	need := upTo[rung-1]
+	before := list
+	if rung > 2 {
+		before = entrants(list, rung-1)
+	}
+	for _, c := range before {
+		if len(c.Scores) >= need {
+			in = append(in, c)
+		}
+	}
+	order := ranked(in, need)
+	keep := order[:min(len(order), max(2, (len(in)+1)/2))]
+	for _, simple := range []bool{true, false} { // the best of each kind stays to compare with
+		if i := slices.IndexFunc(order, func(c *Candidate) bool { return c.Simple == simple }); i >= len(keep) {
+			keep = append(slices.Clone(keep), order[i])
+		}
+	}
+	return slices.DeleteFunc(in, func(c *Candidate) bool { return !slices.Contains(keep, c) })
+}
+
+// fits are the trainings that a rung lacks: every candidate on a resplit before any on the
+// next.
+func fits(list []*Candidate, rung int) []fit {
+	var out []fit
+	in := entrants(list, rung)
+	for r := range upTo[rung] {
+		for _, c := range in {
+			if c.Failed == "" && r >= len(c.Scores) {
+				out = append(out, fit{c, r})
+			}
+		}
+	}
+	return out
+}
+
+// ranked orders candidates by the mean of their first n scores, the best first, and equal
+// ones by the list.
+func ranked(in []*Candidate, n int) []*Candidate {
+	out := slices.Clone(in)
+	slices.SortStableFunc(out, func(a, b *Candidate) int {
+		return cmp.Compare(mean(b.Scores[:n]), mean(a.Scores[:n]))
+	})
+	return out
+}
+
+// Choice is the outcome.
+type Choice struct {
+	Winner string `json:"winner"`
+	// Text says why.
+	Text     string `json:"text"`
+	Resplits int    `json:"resplits"` // by which it was chosen
+}
+
+// choose finds the winner of what has run so far, by the last rung that any training of
+// has ended in; nil where none has.
+func choose(list []*Candidate) (*Candidate, *Choice) {
+	var pool []*Candidate
+	n := 0
+	for rung := len(upTo) - 1; rung >= 0 && n == 0; rung-- {
+		if rung == 1 { // others than simple ones wait for more resplits
+			continue
+		}
+		pool, n = nil, math.MaxInt
+		least := 0
+		if rung > 0 {
+			least = upTo[rung-1]
+		}
+		begun := false
+		for _, c := range entrants(list, rung) {
+			if c.Failed == "" && len(c.Scores) > 0 {
+				pool, n = append(pool, c), min(n, len(c.Scores))
+				begun = begun || len(c.Scores) > least
+			}
+		}
+		if !begun {
+			n = 0
+		}
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	var simple, other *Candidate
+	for _, c := range ranked(pool, n) {
+		switch {
+		case c.Simple && simple == nil:
+			simple = c
+		case !c.Simple && other == nil:
+			other = c
+		}
+	}
+	if simple == nil {
+		simple, other = other, nil
+	}
+	if other == nil {
+		return simple, &Choice{Winner: simple.Name, Text: fmt.Sprintf("%s is the best of those that ran on %s", simple.Name, resplits(n)), Resplits: n}
+	}
+	if n < leastResplits {
+		return simple, &Choice{Winner: simple.Name, Text: fmt.Sprintf("%s is the best simple candidate; others win by no fewer than %s", simple.Name, resplits(leastResplits)), Resplits: n}
+	}
+	diff := make([]float64, n)
+	for i := range diff {
+		diff[i] = other.Scores[i] - simple.Scores[i]
+	}
+	d, se := mean(diff), deviation(diff)/math.Sqrt(float64(n))
+	winner, is := simple, "not more than"
+	if d > se {
+		winner, is = other, "more than"
+	}
+	return winner, &Choice{Winner: winner.Name, Resplits: n,
+		Text: fmt.Sprintf("%s has %+.2f points against the best simple candidate, %s, over %s, %s one standard error (%.2f)", other.Name, rounded(d)+0, simple.Name, resplits(n), is, se)}
+}
+
+func resplits(n int) string {
+	if n == 1 {
+		return "1 resplit"
+	}
+	return fmt.Sprintf("%d resplits", n)
+}
+
+// mean and deviation (of the sample) add up in order, so that a choice is the same on every
+// processor.
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
+
+func deviation(v []float64) float64 {
+	m, sum := mean(v), 0.0
+	for _, x := range v {
+		sum += float64((x - m) * (x - m))
+	}
+	return math.Sqrt(sum / float64(len(v)-1))
+}
+
+// interval is half of the 95 % interval of a mean; NaN for fewer than two values.
+func interval(v []float64) float64 {
+	n := float64(len(v))
+	if n < 2 {
+		return math.NaN()
+	}
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}
+	return t.Quantile(0.975) * deviation(v) / math.Sqrt(n)
+}

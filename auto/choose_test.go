@@ -1,0 +1,109 @@
+package auto
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// made is a list of candidates with scores of a formula.
+func made(n int, simple func(i int) bool) []*Candidate {
+	var list []*Candidate
+	for i := range n {
+		list = append(list, &Candidate{Name: fmt.Sprint(i), Simple: simple(i)})
+	}
+	return list
+}
+
+// What a limit cuts off is the end of one sequence, whatever the limit, and also where
+// candidates fail.
+func TestLimitsCutOneSequence(t *testing.T) {
+	score := func(f fit) float64 {
+		var i int
+		fmt.Sscan(f.c.Name, &i)
+		return float64((7*i+5*f.resplit)%11) + float64(i%4)
+	}
+	climb := func(limit int) (sequence []string, list []*Candidate) {
+		list = made(13, func(i int) bool { return i < 5 })
+		for rung := range upTo {
+			for {
+				todo := fits(list, rung)
+				if len(todo) == 0 {
+					break
+				}
+				if len(sequence) == limit {
+					return sequence, list
+				}
+				f := todo[0]
+				sequence = append(sequence, fmt.Sprint(f.c.Name, "/", f.resplit))
+				if f.c.Name == "2" || f.c.Name == "8" && f.resplit == 3 {
+					f.c.Failed = "diverged"
+					continue
+				}
+				f.c.Scores = append(f.c.Scores, score(f))
+			}
+		}
+		return sequence, list
+	}
+	whole, list := climb(1 << 20)
+	if winner, choice := choose(list); winner == nil || choice.Resplits != 10 {
+		t.Errorf("winner %v, %+v", winner, choice)
+	}
+	for limit := range whole {
+		part, list := climb(limit)
+		if got, want := strings.Join(part, " "), strings.Join(whole[:limit], " "); got != want {
+			t.Fatalf("cut off at %d: %s, want %s", limit, got, want)
+		}
+		winner, _ := choose(list)
+		if (winner != nil) != (limit > 0) {
+			t.Errorf("cut off at %d: winner %v", limit, winner)
+		}
+	}
+}
+
+func TestOthersWinByMoreThanAStandardError(t *testing.T) {
+	for _, x := range []struct {
+		simple, other []float64
+		want          string
+	}{
+		{[]float64{80, 80, 80, 80, 80}, []float64{81, 81, 80, 81, 82}, "1"},
+		{[]float64{80, 80, 80, 80, 80}, []float64{84, 76, 85, 77, 79}, "0"}, // 0.2 ± 1.8
+		{[]float64{80, 80, 80, 80, 80}, []float64{80, 80, 80, 80, 80}, "0"},
+		{[]float64{80, 80, 80, 80}, []float64{90, 90, 90, 90}, "0"}, // too few resplits
+		{[]float64{80, 80}, []float64{90, 90}, "0"},
+		{[]float64{80, 80}, nil, "0"},
+	} {
+		list := made(2, func(i int) bool { return i == 0 })
+		list[0].Scores, list[1].Scores = x.simple, x.other
+		if winner, choice := choose(list); winner.Name != x.want {
+			t.Errorf("%v against %v: %+v", x.simple, x.other, choice)
+		}
+	}
+}
+
+func TestRefinementIsToldHonestly(t *testing.T) {
+	on := func(n int) []bool { // the first n of 100 nodes
+		b := make([]bool, 100)
+		for i := range n {
+			b[i] = true
+		}
+		return b
+	}
+	for _, x := range []struct {
+		with, without int
+		structure     string
+		want          string
+	}{
+		{90, 80, refined, "refinement brings +10.0 ± 5.9 points over the same classifier on your graph"},
+		{81, 80, refined, "no more than chance explains: +1.0 ± 2.0"},
+		{70, 80, raw, "your graph is better left as it is: refinement brings -10.0 ± 5.9"},
+		{80, 80, noEdges, "your features are better without your graph"},
+		{90, 80, raw, "and gcn is better still"},
+	} {
+		var r Refinement
+		r.compare(on(x.with), on(x.without), &Candidate{Name: "gcn", Structure: x.structure})
+		if !strings.Contains(r.Text, x.want) {
+			t.Errorf("%d against %d on %s: %s", x.with, x.without, x.structure, r.Text)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package auto
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+// pool is what may be seen while choosing: the training and validation nodes of the split.
+type pool struct {
+	ds    *data.Dataset // with their labels alone
+	train []int32
+	val   []int32
+	// judges are nodes that no choice sees: the test nodes, or, where there are none, a quarter
+	// of the validation nodes.
+	judges []int32
+}
+
+var errFewNodes = errors.New("choosing takes two validation nodes at least, one to keep an epoch by and one to compare candidates on; draw a split with more, such as --split random:0.6,0.2,0.2")
+
+// newPool hides all labels but those of the training and validation nodes.
+func newPool(ds *data.Dataset, split data.Split, draws rng.Stream) (*pool, error) {
+	p := &pool{train: split.Train, val: split.Val, judges: split.Test}
+	if len(p.judges) == 0 && len(p.val) >= 8 {
+		val := shuffled(p.val, draws.Sub("judges"))
+		p.judges, p.val = val[:len(val)/4], val[len(val)/4:]
+		slices.Sort(p.judges)
+		slices.Sort(p.val)
+	}
+	if len(p.val) < 2 {
+		return nil, errFewNodes
+	}
+	hidden := *ds
+	hidden.Labels = make([]int32, len(ds.Labels))
+	for v := range hidden.Labels {
+		hidden.Labels[v] = -1
+	}
+	for _, nodes := range [][]int32{p.train, p.val} {
+		for _, v := range nodes {
+			hidden.Labels[v] = ds.Labels[v]
+		}
+	}
+	hidden.Splits, hidden.SplitSpec, hidden.Truth = nil, nil, nil
+	p.ds = &hidden
+	return p, nil
+}
+
+// resplit draws training nodes anew, as many of each class as there were. Half of the others
+// keep the epoch, as validation nodes; the candidates are compared on the rest, the resplit's
+// test nodes.
+func (p *pool) resplit(draws rng.Stream) data.Split {
+	counts := make([]int, p.ds.Classes)
+	for _, v := range p.train {
+		counts[p.ds.Labels[v]]++
+	}
+	all := slices.Concat(p.train, p.val)
+	slices.Sort(all)
+	var s data.Split
+	var others []int32
+	for _, v := range shuffled(all, draws) {
+		if c := p.ds.Labels[v]; counts[c] > 0 {
+			counts[c]--
+			s.Train = append(s.Train, v)
+		} else {
+			others = append(others, v)
+		}
+	}
+	s.Val, s.Test = others[:len(others)/2], others[len(others)/2:]
+	for _, nodes := range [][]int32{s.Train, s.Val, s.Test} {
+		slices.Sort(nodes)
+	}
+	return s
+}
+
+func shuffled(nodes []int32, draws rng.Stream) []int32 {
+	out := make([]int32, len(nodes))
+	for i, j := range draws.Perm(len(nodes)) {
+		out[i] = nodes[j]
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package auto
+
+import (
+	"math"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+// Seen are the counts of a graph that decide which candidates there are. Of labels they
+// know those of training nodes alone.
+type Seen struct {
+	Nodes    int     `json:"nodes"`
+	Edges    int     `json:"edges"`
+	Degree   float64 `json:"mean_degree"`
+	Isolated float64 `json:"isolated"` // share of nodes without an edge
+	Classes  int     `json:"classes"`
+
+	TrainNodes int `json:"train_nodes"`
+	ValNodes   int `json:"val_nodes"`
+	// LabelsPerClass is the median number of training nodes of a class.
+	LabelsPerClass int `json:"labels_per_class"`
+	// Homophily is the share of edges between training nodes that join nodes of one class;
+	// null with fewer than 20 such edges.
+	Homophily *float64 `json:"train_homophily"`
+
+	Features int     `json:"features"`
+	Kind     string  `json:"kind_of_features"` // counts, values or none
+	Density  float64 `json:"density"`
+	// Similarity is the mean cosine of the features of an edge's ends, and Random that of
+	// pairs of nodes drawn at random.
+	Similarity float64 `json:"similarity_of_ends"`
+	Random     float64 `json:"similarity_at_random"`
+}
+
+const (
+	fewEdges   = 20     // between training nodes: fewer say nothing of homophily
+	comparable = 10_000 // edges, and pairs, that are compared
+)
+
+// look counts.
+func look(ds *data.Dataset, split data.Split, draws rng.Stream) Seen {
+	g := ds.Graph.Undirected()
+	s := Seen{Nodes: g.N, Edges: g.NumEdges(), Classes: ds.Classes, TrainNodes: len(split.Train), ValNodes: len(split.Val),
+		Features: ds.X.Cols, Density: rounded(ds.X.Density()), Kind: "values"}
+	switch {
+	case ds.X.NNZ() == 0:
+		s.Kind = "none"
+	case ds.X.Counts():
+		s.Kind = "counts"
+	}
+	perClass := make([]int, ds.Classes)
+	training := make([]bool, g.N)
+	for _, v := range split.Train {
+		training[v] = true
+		perClass[ds.Labels[v]]++
+	}
+	slices.Sort(perClass)
+	s.LabelsPerClass = perClass[len(perClass)/2]
+
+	touched := make([]bool, g.N)
+	between, alike := 0, 0
+	for _, e := range g.Edges {
+		touched[e[0]], touched[e[1]] = true, true
+		if training[e[0]] && training[e[1]] {
+			between++
+			if ds.Labels[e[0]] == ds.Labels[e[1]] {
+				alike++
+			}
+		}
+	}
+	if between >= fewEdges {
+		h := rounded(float64(alike) / float64(between))
+		s.Homophily = &h
+	}
+	for _, t := range touched {
+		if !t {
+			s.Isolated++
+		}
+	}
+	s.Isolated = rounded(s.Isolated / float64(g.N))
+	s.Degree = rounded(2 * float64(s.Edges) / float64(g.N))
+	if s.Kind != "none" && s.Edges > 0 {
+		n := min(s.Edges, comparable)
+		for i := range n {
+			e := g.Edges[i*s.Edges/n]
+			s.Similarity += cosine(ds.X, int(e[0]), int(e[1])) / float64(n)
+			at := 2 * uint64(i)
+			s.Random += cosine(ds.X, draws.Intn(at, g.N), draws.Intn(at+1, g.N)) / float64(n)
+		}
+		s.Similarity, s.Random = rounded(s.Similarity), rounded(s.Random)
+	}
+	return s
+}
+
+func rounded(v float64) float64 { return math.Round(v*1e4) / 1e4 }
+
+// cosine compares two rows; 0 where one is empty.
+func cosine(x *data.Features, a, b int) float64 {
+	ab, aa, bb := dot(x, a, b), dot(x, a, a), dot(x, b, b)
+	if aa == 0 || bb == 0 {
+		return 0
+	}
+	return ab / math.Sqrt(float64(aa*bb))
+}
+
+func dot(x *data.Features, a, b int) (sum float64) {
+	if !x.IsSparse() {
+		for j := range x.Cols {
+			sum += float64(float64(x.Dense[a*x.Cols+j]) * float64(x.Dense[b*x.Cols+j]))
+		}
+		return sum
+	}
+	i, j := x.RowPtr[a], x.RowPtr[b]
+	for i < x.RowPtr[a+1] && j < x.RowPtr[b+1] {
+		switch {
+		case x.Col[i] < x.Col[j]:
+			i++
+		case x.Col[i] > x.Col[j]:
+			j++
+		default:
+			sum += float64(float64(x.Val[i]) * float64(x.Val[j]))
+			i, j = i+1, j+1
+		}
+	}
+	return sum
+}
