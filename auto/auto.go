@@ -235,7 +235,7 @@ func (x *chooser) open(earlier *Report) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
-		c.NewNodes = s.Module.Func("classify").Arg(models.KnownLabels) == nil
+		c.NewNodes = s.Module.Func("classify").Arg(models.KnownLabels) == nil && s.Data.Rewired == nil
 	}
 	return nil
 }
@@ -285,8 +285,9 @@ func (x *chooser) left() time.Duration {
 			simple = max(simple, c.seconds)
 		}
 	}
-	reserve := 1.2 * (simple + 2*all)
-	return time.Duration((60*x.Minutes-reserve)*float64(time.Second)) - x.elapsed()
+	const slower = 1.2 // than during the choice
+	seconds := float64(60*x.Minutes) - float64(slower*(simple+float64(2*all)))
+	return time.Duration(seconds*float64(time.Second)) - x.elapsed()
 }
 
 // climb runs what a rung lacks. cut says that a limit was reached before its end.
@@ -498,7 +499,7 @@ func (x *chooser) finish(ctx context.Context) (*Run, error) {
 		x.Stage("training " + winner.Name)
 	}
 	if !winner.NewNodes && x.Warn != nil {
-		x.Warn(fmt.Sprintf("%s reads the labels of the training nodes when it classifies: it cannot be exported, and does not classify nodes of another graph", winner.Name))
+		x.Warn(fmt.Sprintf("%s cannot take new nodes: it classifies by the labels of the training nodes, or by edges that are not the data's, and gsrc build refuses it", winner.Name))
 	}
 	if err := x.write(); err != nil {
 		return nil, err

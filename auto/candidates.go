@@ -10,7 +10,7 @@ type Candidate struct {
 	Name  string   `json:"name"`
 	Model string   `json:"model"`
 	Set   []string `json:"set"`
-	// Structure is the graph that it reads: none, raw or refined.
+	// Structure is the graph that it reads: none, nearest neighbours (of the features), raw or refined.
 	Structure string `json:"structure"`
 	// Simple candidates run first. Another one must be better by more than a standard error.
 	Simple bool `json:"simple"`
@@ -29,6 +29,7 @@ type Candidate struct {
 // Structures that candidates read.
 const (
 	noEdges = "none"
+	nearest = "nearest neighbours"
 	raw     = "raw"
 	refined = "refined"
 )
@@ -46,11 +47,16 @@ var (
 	judgeable  = func(s Seen) bool { return edges(s) && features(s) && s.Edges >= s.Nodes/10 }
 	homophilic = func(s Seen) bool { return edges(s) && (s.Homophily == nil || *s.Homophily > 0.3) }
 	mixed      = func(s Seen) bool { return edges(s) && (s.Homophily == nil || *s.Homophily < 0.7) }
-	few        = func(s Seen) bool { return judgeable(s) && s.LabelsPerClass <= 10 }
+	few        = func(s Seen) bool { return s.LabelsPerClass <= 10 }
+	scarce     = func(s Seen) bool { return s.LabelsPerClass <= 50 && s.Nodes >= 10*s.TrainNodes } // nodes to self-train on
 )
 
-// both is whether both conditions hold.
-func both(a, b func(Seen) bool) func(Seen) bool { return func(s Seen) bool { return a(s) && b(s) } }
+// all is whether all conditions hold.
+func all(conditions ...func(Seen) bool) func(Seen) bool {
+	return func(s Seen) bool {
+		return !slices.ContainsFunc(conditions, func(c func(Seen) bool) bool { return !c(s) })
+	}
+}
 
 // asItIs has ecl-gsr classify on the graph as it is.
 var asItIs = []string{"candidates.structure=raw", "candidates.keep=1"}
@@ -67,22 +73,26 @@ func refining(name string, set ...string) Candidate {
 var rules = []rule{
 	{Candidate{Name: "linear", Model: "linear", Structure: noEdges, Simple: true}, features},
 	{Candidate{Name: "label propagation", Model: "label-propagation", Structure: raw, Simple: true}, homophilic},
-	{Candidate{Name: "linear, smoothed", Model: "linear", Set: []string{"model.smooth.alpha=0.5"}, Structure: raw, Simple: true}, both(features, homophilic)},
-	{Candidate{Name: "linear, corrected and smoothed", Model: "linear", Set: []string{"model.smooth.alpha=0.7", "model.smooth.correct=0.5"}, Structure: raw, Simple: true}, both(features, homophilic)},
-	{Candidate{Name: "propagated, linear", Model: "linear", Set: []string{"model.linear.steps=16"}, Structure: raw, Simple: true}, both(features, homophilic)},
+	{Candidate{Name: "linear, smoothed", Model: "linear", Set: []string{"model.smooth.alpha=0.5"}, Structure: raw, Simple: true}, all(features, homophilic)},
+	{Candidate{Name: "linear, corrected and smoothed", Model: "linear", Set: []string{"model.smooth.alpha=0.7", "model.smooth.correct=0.5"}, Structure: raw, Simple: true}, all(features, homophilic)},
+	{Candidate{Name: "propagated, linear", Model: "linear", Set: []string{"model.linear.steps=16"}, Structure: raw, Simple: true}, all(features, homophilic)},
+	{Candidate{Name: "propagated, linear, self-trained", Model: "linear", Set: []string{"model.linear.steps=16", "train.self_training=3", "train.eval_every=5"}, Structure: raw, Simple: true}, all(features, homophilic, scarce)},
+	{Candidate{Name: "nearest neighbours, linear", Model: "linear", Set: []string{"data.edges=knn:5", "model.linear.steps=4"}, Structure: nearest, Simple: true}, features},
 	{Candidate{Name: "mlp", Model: "mlp", Set: []string{"model.hidden=64"}, Structure: noEdges, Simple: true}, features},
 	{Candidate{Name: "gcn", Model: "gcn", Structure: raw, Simple: true}, edges},
+	{Candidate{Name: "nearest neighbours, gcn", Model: "gcn", Set: []string{"data.edges=knn:5"}, Structure: nearest, Simple: true}, features},
 
 	{refining("refined, propagated, linear", "model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "model.linear.steps=8", "train.lr=0.1"), judgeable},
-	{refining("refined, linear, smoothed", "model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "model.smooth.alpha=0.7", "model.smooth.correct=0.5", "model.edges.threshold=0.5", "train.lr=0.1"), both(judgeable, homophilic)},
+	{refining("refined, propagated, linear, self-trained", "model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "model.linear.steps=8", "train.lr=0.1", "train.self_training=3", "train.eval_every=5"), all(judgeable, homophilic, few, scarce)},
+	{refining("refined, linear, smoothed", "model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "model.smooth.alpha=0.7", "model.smooth.correct=0.5", "model.edges.threshold=0.5", "train.lr=0.1"), all(judgeable, homophilic)},
 	{refining("refined, gcn", "model.classifier=gcn"), judgeable},
 	{refining("refined, cut at 0.5, gcn", "model.classifier=gcn", "model.edges.threshold=0.5"), judgeable},
-	{refining("refined, grand", "model.classifier=propagation", "model.hidden=32"), both(judgeable, homophilic)},
-	{refining("refined, cut at 0.5, grand", "model.classifier=propagation", "model.hidden=32", "model.edges.threshold=0.5"), both(judgeable, homophilic)},
-	{Candidate{Name: "acm", Model: "acm", Structure: raw}, both(features, mixed)},
-	{refining("refined, acm", "model.classifier=acm", "model.hidden=64", "model.decay_first=false", "candidates.k=20", "model.edges.new_lo=0.3", "model.edges.new_hi=0.9"), both(judgeable, mixed)},
+	{refining("refined, grand", "model.classifier=propagation", "model.hidden=32"), all(judgeable, homophilic)},
+	{refining("refined, cut at 0.5, grand", "model.classifier=propagation", "model.hidden=32", "model.edges.threshold=0.5"), all(judgeable, homophilic)},
+	{Candidate{Name: "acm", Model: "acm", Structure: raw}, all(features, mixed)},
+	{refining("refined, acm", "model.classifier=acm", "model.hidden=64", "model.decay_first=false", "candidates.k=20", "model.edges.new_lo=0.3", "model.edges.new_hi=0.9"), all(judgeable, mixed)},
 	{Candidate{Name: "refined by the embedding, gcn", Model: "ecl-gsr", Set: []string{"model.classifier=gcn", "model.edges.judge=embedding", "candidates.similarity=embedding", "candidates.two_step=0", "candidates.k=10",
-		"model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "model.edges.consistency=0", "train.joint_every=0"}, Structure: refined, same: asItIs}, few},
+		"model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "model.edges.consistency=0", "train.joint_every=0"}, Structure: refined, same: asItIs}, all(judgeable, few)},
 }
 
 // candidates is the list for a graph, by other rules than the package's if there are any.

@@ -81,7 +81,7 @@ func (r *Refinement) compare(on, asIs []bool, winner *Candidate) {
 		r.Text = "refinement was chosen on validation nodes, and brings no more than chance explains: " + brings
 	case sure:
 		r.Text = fmt.Sprintf("refinement brings %s, and %s is better still", brings, winner.Name)
-	case winner.Structure == noEdges:
+	case winner.Structure != raw:
 		r.Text = "your features are better without your graph: refinement brings " + brings
 	default:
 		r.Text = "your graph is better left as it is: refinement brings " + brings
@@ -116,7 +116,7 @@ func (r *Report) Leaderboard() string {
 		if c.Failed != "" {
 			more += ", failed: " + c.Failed
 		}
-		fmt.Fprintf(&b, "%s %-32s %-17s %s\n", mark, c.Name, score, more)
+		fmt.Fprintf(&b, "%s %-42s %-17s %s\n", mark, c.Name, score, more)
 	}
 	return b.String()
 }

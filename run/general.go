@@ -18,13 +18,21 @@ func ReadNodes(o TrainOptions) (*data.Dataset, error) {
 }
 
 // PrepareNodes is [Prepare] for a graph in memory, without the defaults that are tuned for
-// a data set of its name: o.Data is not read.
+// a data set of its name: o.Data is not read. Edges that data.edges asks for take the place of
+// the graph's in a copy, unless others have taken it already.
 func PrepareNodes(o TrainOptions, ds *data.Dataset) (*Setup, error) {
-	t, err := loaded(ds, nil, nil)
+	c, err := o.configure(o.Model, "")
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.configure(o.Model, "")
+	if ds.Rewired == nil {
+		rewired := *ds
+		if err := rewired.Rewire(c.Data.Edges); err != nil {
+			return nil, err
+		}
+		ds = &rewired
+	}
+	t, err := loaded(ds, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -38,10 +46,13 @@ func PrepareNodes(o TrainOptions, ds *data.Dataset) (*Setup, error) {
 	return newSetup(o.Model, t, c, m), nil
 }
 
-// On returns the set-up for the same graph with other labels, or on a split that is not the
-// data's unless it is nil. set, which may be nil, changes the configuration without the program.
+// On returns the set-up for labels of ds in place of its own, and on a split that is not that of
+// ds unless it is nil. Edges stay those of s. set, which may be nil, changes the configuration
+// without the program.
 func (s *Setup) On(ds *data.Dataset, split *data.Split, set func(*config.Config)) (*Setup, error) {
-	t, err := loaded(ds, nil, nil)
+	labelled := *ds
+	labelled.Graph, labelled.Checksum, labelled.Rewired = s.Data.Graph, s.Data.Checksum, s.Data.Rewired
+	t, err := loaded(&labelled, nil, nil)
 	if err != nil {
 		return nil, err
 	}
