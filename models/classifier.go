@@ -16,6 +16,17 @@ var (
 	trainIdx   = ir.T(ir.I64, "T")
 )
 
+// prepare normalises the rows of a classifier's features, and weights them as it wants.
+func (o Options) prepare(b *ir.Builder, n network, x *ir.Value) *ir.Value {
+	x = normalise(b, o, x)
+	if s, ok := n.(interface {
+		scale(*ir.Builder, *ir.Value) *ir.Value
+	}); ok {
+		x = s.scale(b, x)
+	}
+	return x
+}
+
 // normalise applies the classifier's row normalisation.
 func normalise(b *ir.Builder, o Options, x *ir.Value) *ir.Value {
 	if o.Norm == "none" {
@@ -28,7 +39,7 @@ func normalise(b *ir.Builder, o Options, x *ir.Value) *ir.Value {
 func classifier(m *ir.Module, a *Architecture, o Options) network {
 	return a.declare(m, shape{
 		name: "classifier", group: "classifier", act: "relu",
-		in: o.Features, hidden: o.Hidden, layers: o.Layers, out: o.Classes,
+		in: o.Features + o.labelColumns(), hidden: o.Hidden, layers: o.Layers, out: o.Classes,
 		decay: o.WeightDecay, decayFirst: o.DecayFirst,
 	}, o)
 }
@@ -44,10 +55,10 @@ func labelled(b *ir.Builder, logits, idx *ir.Value) *ir.Value {
 }
 
 // answers declares what the logits of the labelled nodes are held against: their
-// classes, or with class weights targets [T,C], which have the weight of node b,
+// classes, or with class weights or known labels targets [T,C], which have the weight of node b,
 // all weights adding up to 1, in the column of its class and 0 in the others.
 func answers(b *ir.Builder, o Options) *ir.Value {
-	if o.ClassWeights == "balanced" {
+	if o.ClassWeights == "balanced" || o.KnownLabels > 0 {
 		return b.Arg("targets", ir.T(ir.F32, "T", ir.D(o.Classes)))
 	}
 	return b.Arg("labels", trainIdx)
@@ -117,14 +128,17 @@ func supervised(m *ir.Module, a *Architecture, o Options, n network) {
 	answers := answers(b, o)
 	b.Func.Attrs["differentiate"] = "loss"
 	if !a.samples {
-		logits := n.run(b, g, w, normalise(b, o, x), o.dropouts("classifier"))
+		x = o.prepare(b, n, x)
+		shown, answers := o.reveal(b, idx, answers)
+		logits := o.learn(b, n, g, w, x, shown, "classifier")
 		b.Return("loss", crossEntropy(b, labelled(b, logits, idx), answers))
 		return
 	}
 	ramp := b.DynamicArg("ramp", ir.Scalar())
-	x = normalise(b, o, x)
+	x = o.prepare(b, n, x)
+	shown, answers := o.reveal(b, idx, answers)
 	xent, consistency := sampledLoss(b, o, idx, answers, func(sample string) *ir.Value {
-		return n.run(b, g, w, x, o.dropouts(sample))
+		return o.learn(b, n, g, w, x, shown, sample)
 	})
 	b.Return("loss", sampledTotal(b, o, xent, consistency, ramp))
 	b.Return("xent", xent)
@@ -144,9 +158,17 @@ func classify(m *ir.Module, o Options, n network, graph *ir.Type) {
 		g = b.Arg("g", *graph)
 		w = b.Arg("w", ir.T(ir.F32, graph.Dims[1]))
 	}
-	logits := n.run(b, g, w, normalise(b, o, x), nil)
+	x = o.prepare(b, n, x)
+	var known *ir.Value
+	if o.KnownLabels > 0 || o.Smooth.on() {
+		known = b.Arg(KnownLabels, o.labels())
+	}
+	if o.KnownLabels > 0 {
+		x = b.Concat(x, known)
+	}
+	logits := n.run(b, g, w, x, nil)
 	if o.Smooth.on() {
-		logits = o.Smooth.apply(b, g, w, b.Arg(KnownLabels, ir.T(ir.F32, "N", ir.D(o.Classes))), logits)
+		logits = o.Smooth.apply(b, g, w, known, logits)
 	}
 	returnPrediction(b, logits)
 }

@@ -238,9 +238,10 @@ func (e *ecl) classifierLoss(b *ir.Builder, x, c, p, batch, idx, answers *ir.Val
 		return b.One("gsr.relaxed_bernoulli", ir.Attrs{"temperature": e.Edges.Temperature, "stream": sample + ".edges"}, c, p)
 	}
 	if e.graphs == nil {
-		x = normalise(b, e.Options, x)
+		x = e.prepare(b, e.classifier, x)
+		shown, answers := e.reveal(b, idx, answers)
 		return sampledLoss(b, e.Options, idx, answers, func(sample string) *ir.Value {
-			return e.classifier.run(b, c, sampled(sample), x, e.dropouts(sample))
+			return e.learn(b, e.classifier, c, sampled(sample), x, shown, sample)
 		})
 	}
 	seen := &statistics{}

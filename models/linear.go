@@ -24,15 +24,20 @@ const Rarity = "classifier.rarity"
 const restart = 0.1
 
 func declareLinear(m *ir.Module, s shape, o Options) network {
-	return &linear{o.Linear, m.AddParam(Rarity, ir.T(ir.F32, ir.D(s.in)), "ones", 0, statisticsGroup),
+	return &linear{o.Linear, m.AddParam(Rarity, ir.T(ir.F32, ir.D(o.Features)), "ones", 0, statisticsGroup),
 		s.weight(m, 0, "weight", s.in, s.out), s.bias(m, 0, "bias", s.out), o.Norm != "none"}
 }
 
-func (n *linear) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
+// scale weights the features; known labels beside them are none.
+func (n *linear) scale(b *ir.Builder, x *ir.Value) *ir.Value {
 	x = b.Mul(x, b.Stop(n.rarity))
 	if n.rows {
 		x = b.One("l2_normalize", nil, x)
 	}
+	return x
+}
+
+func (n *linear) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
 	h := b.MatMul(drop.apply(b, 0, x), n.weight)
 	if n.Steps > 0 {
 		norm, kept := b.Op("gnn.sym_norm", nil, g, w), b.Scale(h, restart)

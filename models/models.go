@@ -67,6 +67,9 @@ type Options struct {
 	DecayFirst   bool    `toml:"decay_first" doc:"weight decay on the first layer only, as Kipf and Welling have it"`
 	ClassWeights string  `toml:"class_weights" doc:"what a training node counts in the cross-entropy: none (every node alike) or balanced (every class alike, for classes of different sizes)" oneof:"none,balanced"`
 
+	// KnownLabels is how many of the training nodes' labels a step reads beside the features.
+	KnownLabels float64 `toml:"known_labels" range:"dropout.rate" neutral:"0.0" doc:"share of the training labels that a training step gives the classifier beside the features, to learn the others from them (Shi et al. 2021); predictions are given all of them. 0: labels are no input"`
+
 	Readout        string  `toml:"readout" range:"gnn.readout.mode" doc:"how a graph's nodes become one row, where graphs are classified: sum, mean or max" oneof:"sum,mean,max"`
 	ReadoutDropout float64 `toml:"readout_dropout" range:"dropout.rate" doc:"dropout on the rows that readouts give, where graphs are classified"`
 
@@ -283,6 +286,15 @@ func checkRanges(prefix string, section reflect.Value) error {
 // ClassifiesGraphs reports whether the model has a program that classifies whole graphs.
 func (m *Model) ClassifiesGraphs() bool { return m.Graphs != nil }
 
+// readsGraph reports whether the model's classifier reads edges.
+func (m *Model) readsGraph(o Options) bool {
+	if m.Refines {
+		return architecture(o.Classifier).readsGraph(o)
+	}
+	i := slices.IndexFunc(Architectures, func(a Architecture) bool { return a.Model == m.Name })
+	return i >= 0 && Architectures[i].readsGraph(o)
+}
+
 // Program builds the model's program, which classifies whole graphs where graphs is set.
 // The error is a [RangeError], or says that the program would be too large.
 func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
@@ -303,6 +315,10 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	switch s := o.Smooth; {
 	case graphs && s.Alpha > 0:
 		return nil, &RangeError{Option: "smooth.alpha", Want: "0 where whole graphs are classified, which have no neighbours"}
+	case graphs && o.KnownLabels > 0:
+		return nil, &RangeError{Option: "known_labels", Want: "0 where whole graphs are classified, which have no neighbours"}
+	case o.KnownLabels > 0 && !m.readsGraph(o):
+		return nil, &RangeError{Option: "known_labels", Want: "0 for " + m.Name + ", which does not read the graph: a node's neighbours could not tell it their labels"}
 	case graphs && s.Correct > 0:
 		return nil, &RangeError{Option: "smooth.correct", Want: "0 where whole graphs are classified, which have no neighbours"}
 	}

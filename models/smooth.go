@@ -2,7 +2,7 @@ package models
 
 import "github.com/gsrc-dev/gsrc/ir"
 
-// KnownLabels is the argument [N,C] of a @classify that smooths: rows of the nodes whose
+// KnownLabels is the argument [N,C] of functions that read labels: rows of the nodes whose
 // labels are known have a one in the column of the class, others are zeros.
 const KnownLabels = "known_labels"
 

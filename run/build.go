@@ -129,7 +129,7 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 		return b, nil, fmt.Errorf("the model was trained on edges that take the place of the data's (data.edges=%s), and an export would be given others; train it without data.edges to export it", info.Rewired.Edges)
 	}
 	if f := module.Func("classify"); f != nil && f.Arg(models.KnownLabels) != nil {
-		return b, nil, errors.New("the classifier smooths its predictions with the labels that are known (model.smooth), and an export cannot take these as an input yet; one that is trained with --set model.smooth.alpha=0 --set model.smooth.correct=0 can be exported")
+		return b, nil, errors.New("the classifier reads known labels (model.smooth or model.known_labels), and an export cannot take these as an input yet; one that is trained with --set model.smooth.alpha=0 --set model.smooth.correct=0 --set model.known_labels=0 can be exported")
 	}
 	b = export.BuildOptions{
 		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Symmetrize: o.Symmetrize, Opset: o.Opset, Precision: o.Precision, ExternalData: o.ExternalData,

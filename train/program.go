@@ -212,10 +212,13 @@ func (p *program) takes(name string) bool {
 	return slices.ContainsFunc(p.Funcs, func(f *ir.Func) bool { return f.Arg(name) != nil })
 }
 
-// balanced returns [len(labels), classes], in the column of each node's class what
-// the node counts: see [shares].
-func balanced(labels []int64, classes int) []float32 {
-	share := shares(labels, classes)
+// targets returns [len(labels), classes], in the column of each node's class what
+// the node counts: as much as any other, or with weights "balanced" as [shares] says.
+func targets(labels []int64, classes int, weights string) []float32 {
+	share := slices.Repeat([]float64{1 / float64(len(labels))}, classes)
+	if weights == "balanced" {
+		share = shares(labels, classes)
+	}
 	out := make([]float32, len(labels)*classes)
 	for i, c := range labels {
 		out[i*classes+int(c)] = float32(share[c])

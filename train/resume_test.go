@@ -43,6 +43,7 @@ func TestInterruptAndResume(t *testing.T) {
 		{"gcn", []string{"train.select=macro_f1"}, []int{1, 3, 11}},
 		{"gcn", []string{"train.checkpoint_every=0", "train.patience=4"}, []int{7}},
 		{"linear", []string{"model.linear.steps=2", "model.smooth.alpha=0.5"}, []int{2, 9}},
+		{"sage", []string{"model.known_labels=0.4", "train.self_training=1"}, []int{9, 20}},
 		{"linear", []string{"train.self_training=2", "train.self_trained=4"}, []int{2, 21, 1, 1, 9, 20}},
 		{"ecl-gsr", []string{"train.self_training=1", "train.self_trained=4", "train.patience=9"}, []int{20, 20, 3}},
 		{"ecl-gsr", []string{"train.halve_lr_every=4", "train.select=loss"}, []int{5, 10, 1, 1, 4, 9}},

@@ -95,7 +95,7 @@ func (t *nodeSteps) learn(added [][2]int32) error {
 	}
 	err := errors.Join(t.prog.bind("train_idx", runtime.I64(idx, len(idx))), t.prog.bind("labels", runtime.I64(labels, len(labels))))
 	if err == nil && t.prog.takes("targets") {
-		err = t.prog.bind("targets", runtime.F32(balanced(labels, t.ds.Classes), len(labels), t.ds.Classes))
+		err = t.prog.bind("targets", runtime.F32(targets(labels, t.ds.Classes, t.cfg.Model.ClassWeights), len(labels), t.ds.Classes))
 	}
 	return err
 }

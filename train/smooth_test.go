@@ -20,6 +20,8 @@ var smoothing = []struct {
 	{"gcn", []string{"model.smooth.alpha=0.5"}},
 	{"ecl-gsr", []string{"model.smooth.alpha=0.8", "model.smooth.correct=0.6"}},
 	{"label-propagation", nil},
+	{"gcn", []string{"model.known_labels=0.5"}},
+	{"ecl-gsr", []string{"model.known_labels=0.5", "model.smooth.alpha=0.5"}},
 }
 
 // Labels of validation and test nodes reach neither weights nor predictions: with noise in

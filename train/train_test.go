@@ -172,7 +172,7 @@ func TestSelect(t *testing.T) {
 // each, that is the plain cross-entropy.
 func TestClassWeights(t *testing.T) {
 	want := []float32{0, 0.125, 0, 0, 0.125, 0, 0.5, 0, 0, 0, 0.125, 0, 0, 0.125, 0}
-	if got := balanced([]int64{1, 1, 0, 1, 1}, 3); !reflect.DeepEqual(got, want) {
+	if got := targets([]int64{1, 1, 0, 1, 1}, 3, "balanced"); !reflect.DeepEqual(got, want) {
 		t.Errorf("targets %v, want %v", got, want)
 	}
 	ds := *synthetic(t, 1)
