@@ -119,7 +119,7 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	}
 	ds.Roles, ds.Notes, ds.Columns = r.roles, r.notes, nodes.schema
 	if ds.Columns != nil {
-		ds.Columns.Roles = r.roles.byName()
+		ds.Columns.Roles, ds.Columns.Merge = r.roles.byName(), list.merge
 	}
 	return ds, nil
 }

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,9 +31,9 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int) (*edgeList,
 	if err != nil {
 		return nil, fileFault(file, err)
 	}
-	e.merge = r.asked.Merge
-	if e.merge == "" {
-		e.merge = r.file.Edges.Merge
+	e.merge = cmp.Or(r.asked.Merge, r.file.Edges.Merge)
+	if e.merge == "" && r.want != nil {
+		e.merge = r.want.Merge
 	}
 	faults := &Faults{}
 	col := [3]int{0, 1, -1}

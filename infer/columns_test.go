@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/data/company"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/export/manifest"
@@ -21,10 +22,10 @@ func TestColumnsByName(t *testing.T) {
 	lib := orttest.Need(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "company")
-	if err := company.Write(path, company.Options{Nodes: 300, Edges: 900, Seed: 5}); err != nil {
+	if err := company.Write(path, company.Options{Nodes: 300, Edges: 1800, Seed: 5}); err != nil {
 		t.Fatal(err)
 	}
-	x := Train(t, filepath.Join(dir, "run"), "gcn", path, export.BuildOptions{}, "train.epochs=2", "data.label=churned", "data.split=random:0.5,0.25,0.25")
+	x := Train(t, filepath.Join(dir, "run"), "gcn", path, export.BuildOptions{}, "train.epochs=2", "data.label=churned", "data.weight=amount", "data.merge=sum", "data.split=random:0.5,0.25,0.25")
 	m, err := manifest.Read(x.Dist)
 	if err != nil || m.Columns == nil || m.Columns.Width() != m.NumFeatures || m.Columns.Roles["label"] != "churned" {
 		t.Fatalf("%+v %v", m.Columns, err)
@@ -68,6 +69,13 @@ func TestColumnsByName(t *testing.T) {
 	want, err := Predict(t.Context(), x.Dist, path, "", o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for merge, same := range map[string]bool{data.MergeSum: true, data.MergeFirst: false} { // edges are merged as in the training
+		o := o
+		o.Load.Tables.Merge = merge
+		if p, err := Predict(t.Context(), x.Dist, path, "", o); err != nil || slices.Equal(p.Probabilities, want.Probabilities) != same {
+			t.Errorf("merging by %s: %v, the same is %v", merge, err, !same)
+		}
 	}
 	reversed := other(func(row []string, header bool) []string {
 		if header {

@@ -56,6 +56,8 @@ type Schema struct {
 	LeftOut []LeftOut `json:"left_out,omitempty"`
 	// Roles are the other columns, by what they are: id, label, split, source, target, weight.
 	Roles map[string]string `json:"roles,omitempty"`
+	// Merge says what weight edges had that were listed more than once.
+	Merge string `json:"merge,omitempty"`
 }
 
 // LeftOut is a column that is no feature.
