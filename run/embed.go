@@ -9,6 +9,8 @@ import (
 
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
 )
 
@@ -44,6 +46,56 @@ func (r *Run) Embed(threads int) (h []float32, width int, err error) {
 		return nil, 0, errors.New("@encode has no result embedding with a row for each node")
 	}
 	return e.F32, int(e.Shape[1]), nil
+}
+
+// Classify returns the trained classifier's logits and probabilities for the training graph,
+// [N, classes] row-major, and the nodes that the run is judged on: its test split, or the
+// validation split where there is none. All are nil where the model has no classifier, or the
+// data are many graphs. threads is as in [BuildOptions].
+func (r *Run) Classify(threads int) (logits, probabilities []float32, judged []int32, err error) {
+	t := r.Trained
+	if err := r.LoadData(""); err != nil {
+		return nil, nil, nil, err
+	}
+	classify := t.Module.Func("classify")
+	if r.Data == nil || classify == nil {
+		return nil, nil, nil, nil
+	}
+	split, _, err := r.task.Split(uint64(t.Config.Train.Seed))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if judged = split.Test; len(judged) == 0 {
+		judged = split.Val
+	}
+	if t.Logits != nil {
+		return t.Logits, t.Probabilities, judged, nil
+	}
+	f, err := newForward(exported(t), t.Params, nil, threads)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer f.Close()
+	s := nodeTask{train.Nodes(r.Data), r.Data}.sample(t, nil)
+	inputs := map[string]ort.Tensor{"x": s.X, "edge_index": s.Edges}
+	if s.Refined != nil {
+		inputs["edge_index"] = *s.Refined
+	}
+	if s.Weights != nil {
+		inputs["edge_weight"] = *s.Weights
+	}
+	if classify.Arg(models.KnownLabels) != nil {
+		known := make([]float32, r.Data.Graph.N*r.Data.Classes)
+		for _, v := range split.Train {
+			known[int(v)*r.Data.Classes+int(r.Data.Labels[v])] = 1
+		}
+		inputs[models.KnownLabels] = ort.Float32s(known, int64(r.Data.Graph.N), int64(r.Data.Classes))
+	}
+	out, err := f.Run("classify", inputs)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return out["logits"].F32, out["probabilities"].F32, judged, nil
 }
 
 // hasEncoder tells whether an encoder took part in the training.

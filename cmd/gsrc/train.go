@@ -222,7 +222,14 @@ func (a *app) resumable(c *cobra.Command, err error, dir string) error {
 // report prints the outcome of a run.
 func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 	if f.asJSON {
-		return a.json(r.Result, "")
+		res := *r.Result
+		for _, p := range []**metrics.Report{&res.Val, &res.Test} {
+			if *p != nil && len((*p).Confusion) > widestConfusion {
+				narrow := **p
+				narrow.Confusion, *p = nil, &narrow
+			}
+		}
+		return a.json(&res, "")
 	}
 	res := r.Result
 	var b strings.Builder

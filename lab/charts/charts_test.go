@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/xml"
+	"fmt"
 	"image/png"
 	"io"
 	"math"
@@ -17,6 +18,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
@@ -60,11 +62,11 @@ func TestDraw(t *testing.T) {
 		set   []string
 		want  []string
 	}{
-		{"ecl-gsr", []string{"model.edges.judge=embedding"}, []string{"accuracy", "loss", "contrastive", "adjacency", "embedding", "degree", "homophily", "probability"}},
-		{"ecl-gsr", []string{"deepwalk.width=4", "deepwalk.length=10", "model.edges.mode=threshold"}, []string{"accuracy", "loss", "contrastive", "adjacency", "embedding", "degree", "homophily", "probability"}},
-		{"ecl-gsr", []string{"model.edges.judge=evidence"}, []string{"accuracy", "loss", "contrastive", "adjacency", "embedding", "degree", "homophily", "probability", "evidence"}},
-		{"ecl-gsr", []string{"candidates.structure=raw"}, []string{"accuracy", "loss", "adjacency", "degree", "homophily"}},
-		{"gcn", nil, []string{"accuracy", "loss", "adjacency", "degree", "homophily"}},
+		{"ecl-gsr", []string{"model.edges.judge=embedding"}, []string{"accuracy", "loss", "contrastive", "confusion", "classes", "precision-recall", "calibration", "adjacency", "embedding", "degree", "homophily", "probability"}},
+		{"ecl-gsr", []string{"deepwalk.width=4", "deepwalk.length=10", "model.edges.mode=threshold"}, []string{"accuracy", "loss", "contrastive", "confusion", "classes", "precision-recall", "calibration", "adjacency", "embedding", "degree", "homophily", "probability"}},
+		{"ecl-gsr", []string{"model.edges.judge=evidence"}, []string{"accuracy", "loss", "contrastive", "confusion", "classes", "precision-recall", "calibration", "adjacency", "embedding", "degree", "homophily", "probability", "evidence"}},
+		{"ecl-gsr", []string{"candidates.structure=raw"}, []string{"accuracy", "loss", "confusion", "classes", "precision-recall", "calibration", "adjacency", "degree", "homophily"}},
+		{"gcn", nil, []string{"accuracy", "loss", "confusion", "classes", "precision-recall", "calibration", "adjacency", "degree", "homophily"}},
 	} {
 		run := trained(t, c.model, c.set...)
 		out := filepath.Join(t.TempDir(), "plots")
@@ -74,6 +76,9 @@ func TestDraw(t *testing.T) {
 		}
 		if got := names(drawn); !slices.Equal(got, c.want) {
 			t.Errorf("%s %v: charts %v, want %v", c.model, c.set, got, c.want)
+		}
+		if i := slices.Index(names(drawn), "calibration"); !strings.Contains(drawn[i].Caption, fmt.Sprintf("as trained %.3f", run.Result.Test.ECE)) {
+			t.Errorf("%s: %q, and in training the error was %.3f", c.model, drawn[i].Caption, run.Result.Test.ECE)
 		}
 		page := read(t, filepath.Join(out, PageFile))
 		for _, chart := range drawn {
@@ -409,5 +414,15 @@ func TestCurvesWithGaps(t *testing.T) {
 	draws(t, accuracies(records, res, item{"graph", "AUC"}))
 	if losses(nil, res, item{}) != nil || accuracies(nil, res, item{}) != nil || contrastive(nil) != nil {
 		t.Error("there are curves without records")
+	}
+}
+
+// Four nodes, of which the first and the third are of class 1, by falling probability: at a
+// recall of a half precision is 1, at a full one two thirds.
+func TestPrecisionRecall(t *testing.T) {
+	j := &judged{part: "test", of: "node", report: &metrics.Report{Nodes: 4, Confusion: [][]int{{1, 1}, {1, 1}}}, classes: []string{"no", "yes"}, order: []int{0, 1}}
+	c := j.precisionRecall([]float32{0.1, 0.9, 0.4, 0.6, 0.5, 0.5, 0.8, 0.2}, []int32{1, 0, 1, 0}, []int32{0, 1, 2, 3})
+	if want := "no 83.3 %. yes 83.3 %."; !strings.Contains(c.Caption, want) {
+		t.Errorf("%q, want %s", c.Caption, want)
 	}
 }

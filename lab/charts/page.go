@@ -46,7 +46,18 @@ func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
 		return nil, err
 	}
 	all := []*Chart{accuracies(records, run.Result, itemOf(run)), losses(records, run.Result, itemOf(run)), contrastive(records)}
+	j := judgedOf(run)
+	all = append(all, j.confusion(), j.perClass())
 	if run.Graphs == nil { // many graphs have no one picture
+		logits, classes, nodes, err := run.Classify(o.Threads)
+		if err != nil {
+			return nil, err
+		}
+		t := 0.0
+		if c := run.Result.Calibration; c != nil {
+			t = c.Temperature
+		}
+		all = append(all, j.precisionRecall(classes, run.Data.Labels, nodes), j.calibration(logits, classes, t, run.Data.Labels, nodes))
 		h, width, err := run.Embed(o.Threads)
 		if err != nil {
 			return nil, err
