@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build setup demo test bench bench-baselines bench-peers bench-exports bench-serve kill-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross bits-arm64 bits-avx512 clean
+.PHONY: help build setup demo test bench bench-baselines bench-peers bench-exports company bench-serve kill-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross bits-arm64 bits-avx512 clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,20 @@ EXPORTSFLAGS ?=
 
 bench-exports: $(if $(BASELINES_PYTHON),,bin/baselines/installed) ## time exported GCNs in onnxruntime in turn with PyTorch Geometric's export (BASELINES_PYTHON, EXPORTSFLAGS)
 	$(GO) run ./tools/bench-exports -python $(or $(BASELINES_PYTHON),bin/baselines/bin/python) $(EXPORTSFLAGS)
+
+# What the walk through a company's tables trains; COMPANYFLAGS are options of gsrc train.
+COMPANY      ?= results/company
+COMPANYFLAGS ?=
+
+company: setup $(if $(BASELINES_PYTHON),,bin/baselines/installed) ## walk 50,000 customers from their tables to answers, scikit-learn beside it (docs/company.md; BASELINES_PYTHON, COMPANYFLAGS)
+	bin/gsrc data generate $(COMPANY)/data
+	bin/gsrc train sage --data $(COMPANY)/data --label churned --weight amount --merge sum --weight-transform log1p --split random:0.6,0.2,0.2 --out $(COMPANY)/run --force $(COMPANYFLAGS)
+	bin/gsrc train ecl-gsr --data $(COMPANY)/data --label churned --split random:0.6,0.2,0.2 --set train.pretrain_steps=0 --set train.epochs=1 --baselines off --out $(COMPANY)/refined --force
+	bin/gsrc refine $(COMPANY)/refined --ranked --threshold 0.5 --out $(COMPANY)/ranked.csv
+	bin/gsrc build $(COMPANY)/run --with-columns --out $(COMPANY)/dist
+	bin/gsrc predict $(COMPANY)/dist --data $(COMPANY)/data --out $(COMPANY)/predictions.csv
+	$(or $(BASELINES_PYTHON),bin/baselines/bin/python) examples/company.py $(COMPANY)/dist $(COMPANY)/data $(COMPANY)/predictions.csv
+	$(or $(BASELINES_PYTHON),bin/baselines/bin/python) lab/bench/baselines/company.py $(COMPANY)/data $(COMPANY)/run sage=$(COMPANY)/predictions.csv
 
 SERVEFLAGS ?=
 

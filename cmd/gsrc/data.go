@@ -209,7 +209,7 @@ func (a *app) dataGenerateCommand() *cobra.Command {
 			if err := company.Write(args[0], o); err != nil {
 				return err
 			}
-			a.logf("wrote %s: nodes.csv, edges.csv, and wrong.csv, the edges that were planted and are wrong", args[0])
+			a.logf("wrote %s: nodes.csv and edges.csv; wrong.csv has the edges that were planted and are wrong, truth.csv the labels that nodes.csv leaves out", args[0])
 			return nil
 		},
 	}
@@ -217,6 +217,7 @@ func (a *app) dataGenerateCommand() *cobra.Command {
 	flags.IntVar(&o.Nodes, "nodes", 50_000, "customers")
 	flags.IntVar(&o.Edges, "edges", 300_000, "payments")
 	flags.Float64Var(&o.Wrong, "wrong", 0.03, "share of edges that are planted and wrong")
+	flags.Float64Var(&o.Known, "known", 0.3, "share of customers whose label is known")
 	flags.BoolVar(&o.Useless, "useless", false, "join customers at random, so that edges say nothing")
 	flags.Uint64Var(&o.Seed, "seed", 0, "seed")
 	return c

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -35,6 +37,11 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	python := cmp.Or(os.Getenv("GSRC_PYTHON"), "python3")
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -45,6 +52,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv(catalog.MirrorVar, "")
 			env.Setenv("PYG", pyg)
 			env.Setenv("EARLIER", earlier)
+			env.Setenv("EXAMPLES", examples)
+			env.Setenv("PYTHON", python)
 			for _, name := range []string{ort.EnvVar, "LD_LIBRARY_PATH"} {
 				env.Setenv(name, os.Getenv(name))
 			}
@@ -58,6 +67,8 @@ func TestScripts(t *testing.T) {
 					return false, nil
 				}
 				return err == nil, err
+			case "pandas": // GSRC_PYTHON or python3 has it, and onnxruntime
+				return exec.Command(python, "-c", "import pandas, onnxruntime").Run() == nil, nil
 			case "onnxruntime":
 			default:
 				return false, fmt.Errorf("no condition %q", name)

@@ -24,6 +24,8 @@ type Options struct {
 	// Wrong is the share of planted wrong edges, which join customers of unrelated groups;
 	// 0 is 3 %, and a negative one is none.
 	Wrong float64
+	// Known is the share of customers whose label is known; 0 is 30 %.
+	Known float64
 	// Useless has all edges join customers evenly at random.
 	Useless bool
 }
@@ -42,8 +44,8 @@ type table struct {
 	order  [][]int   // members of each group
 }
 
-// Write writes nodes.csv, edges.csv and wrong.csv, the planted wrong edges, to a folder,
-// which is made.
+// Write writes nodes.csv and edges.csv to a folder, which is made, and the truth beside them:
+// wrong.csv, the planted wrong edges, and truth.csv, the labels that nodes.csv leaves out.
 func Write(dir string, o Options) error {
 	if o.Nodes == 0 {
 		o.Nodes = 50_000
@@ -55,36 +57,34 @@ func Write(dir string, o Options) error {
 		o.Wrong = 0.03
 	}
 	o.Wrong = max(o.Wrong, 0)
-	if o.Nodes < 2*groupSize || o.Edges < 0 || o.Wrong > 1 || math.IsNaN(o.Wrong) {
-		return fmt.Errorf("%d nodes, %d edges, share %g of wrong ones: give at least %d nodes, 0 edges, and a share of at most 1", o.Nodes, o.Edges, o.Wrong, 2*groupSize)
+	if o.Known == 0 {
+		o.Known = 0.3
+	}
+	if o.Nodes < 2*groupSize || o.Edges < 0 || !(o.Wrong <= 1) || !(o.Known > 0 && o.Known <= 1) {
+		return fmt.Errorf("%d nodes, %d edges, share %g of wrong ones, share %g of known labels: give at least %d nodes, 0 edges, and shares of at most 1", o.Nodes, o.Edges, o.Wrong, o.Known, 2*groupSize)
 	}
 	t := &table{o: o, r: rng.New(o.Seed, "company")}
 	t.draw()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	create := func(name string) (*os.File, *bufio.Writer, error) {
+	var files [4]*os.File
+	var w [4]*bufio.Writer
+	for i, name := range []string{"nodes.csv", "truth.csv", "edges.csv", "wrong.csv"} {
 		f, err := os.Create(filepath.Join(dir, name))
-		return f, bufio.NewWriterSize(f, 1<<16), err
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		files[i], w[i] = f, bufio.NewWriterSize(f, 1<<16)
 	}
-	nf, nodes, err := create("nodes.csv")
-	if err != nil {
-		return err
+	t.nodes(w[0], w[1])
+	t.edges(w[2], w[3])
+	var errs []error
+	for i, f := range files {
+		errs = append(errs, w[i].Flush(), f.Close())
 	}
-	defer nf.Close()
-	ef, edges, err := create("edges.csv")
-	if err != nil {
-		return err
-	}
-	defer ef.Close()
-	wf, wrong, err := create("wrong.csv")
-	if err != nil {
-		return err
-	}
-	defer wf.Close()
-	t.nodes(nodes)
-	t.edges(edges, wrong)
-	return errors.Join(nodes.Flush(), edges.Flush(), wrong.Flush(), nf.Close(), ef.Close(), wf.Close())
+	return errors.Join(errs...)
 }
 
 func (t *table) draw() {
@@ -118,7 +118,8 @@ func draws(r rng.Stream) (normal func(uint64) float64, pick func(uint64, int) in
 
 // nodes writes the customers. The label depends on the columns, not linearly, and on the
 // group, of which the columns say little and the neighbours much.
-func (t *table) nodes(w io.Writer) {
+func (t *table) nodes(w, truth io.Writer) {
+	fmt.Fprintln(truth, "customer_id,churned")
 	fmt.Fprintln(w, "customer_id,row,age,income,transactions,balance,premium,region,product,joined,last_login,currency,note,churned")
 	for v := range t.o.Nodes {
 		r := t.r.Sub("node").At(uint64(v))
@@ -167,10 +168,14 @@ func (t *table) nodes(w io.Writer) {
 		if float64(r.Uniform(15)) < fmath.Sigmoid(score-1.2) {
 			label = "yes"
 		}
+		known := gap(6, 1-t.o.Known, label)
+		if known == "" {
+			fmt.Fprintf(truth, "C%06d,%s\n", v, label)
+		}
 		fmt.Fprintf(w, "C%06d,%d,%s,%s,%.0f,%.2f,%s,%s,%s,%s,%s,EUR,%s,%s\n", v, v+1,
 			gap(1, 0.05, fmt.Sprintf("%.0f", age)), gap(2, 0.12, fmt.Sprintf("%.2f", fmath.Exp(logIncome))), transactions, balance,
 			gap(3, 0.02, fmt.Sprint(premium)), gap(4, 0.03, name), products[product], joined.Format(time.DateOnly),
-			gap(5, 0.08, login.Format(time.DateTime)), note, gap(6, 0.1, label))
+			gap(5, 0.08, login.Format(time.DateTime)), note, known)
 	}
 }
 

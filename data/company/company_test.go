@@ -33,7 +33,11 @@ func TestWrite(t *testing.T) {
 	if n := bytes.Count(read(one, "wrong.csv"), []byte("\n")) - 1; n < 30 || n > 100 {
 		t.Errorf("%d of 2000 edges are wrong, want about 60", n)
 	}
-	for _, o := range []Options{{Nodes: 10}, {Edges: -1}, {Wrong: 2}} {
+	known := bytes.Count(read(one, "nodes.csv"), []byte(",no\n")) + bytes.Count(read(one, "nodes.csv"), []byte(",yes\n"))
+	if left := bytes.Count(read(one, "truth.csv"), []byte("\n")) - 1; known+left != 500 || known < 100 || known > 200 {
+		t.Errorf("%d labels are known and %d are not, want about 150 of 500", known, left)
+	}
+	for _, o := range []Options{{Known: -1}, {Known: 1.5}, {Nodes: 10}, {Edges: -1}, {Wrong: 2}} {
 		if Write(t.TempDir(), o) == nil {
 			t.Errorf("%+v is accepted", o)
 		}

@@ -1,0 +1,42 @@
+"""Asks an export for the customers of a DataFrame, as docs/company.md does:
+
+    python examples/company.py DIST DATA predictions.csv
+
+DIST is what "gsrc build RUN --with-columns" wrote, DATA a folder of "gsrc data generate", predictions.csv what
+"gsrc predict DIST --data DATA" says of it, which the answers are held against.
+"""
+import sys
+
+import numpy as np
+import onnxruntime as ort
+import pandas as pd
+
+dist, data, predictions = sys.argv[1:]
+frame = pd.read_csv(f"{data}/nodes.csv", parse_dates=["joined", "last_login"])
+payments = pd.read_csv(f"{data}/edges.csv")
+
+# Edges as gsrc reads them: undirected, once for each pair (--merge sum), in both directions,
+# and as the training took their weights (--weight-transform log1p).
+row = pd.Series(np.arange(len(frame)), index=frame["customer_id"])
+ends = np.sort([row[payments["payer"]], row[payments["payee"]]], axis=0)
+merged = pd.DataFrame({"u": ends[0], "v": ends[1], "w": payments["amount"].astype(np.float32)}).groupby(["u", "v"], as_index=False).sum()
+u, v, w = merged["u"].to_numpy(), merged["v"].to_numpy(), np.log1p(merged["w"]).to_numpy(np.float32)
+
+model = ort.InferenceSession(f"{dist}/classifier_with_columns.onnx")
+inputs = {"edge_index": np.stack([np.append(u, v), np.append(v, u)]).astype(np.int64), "edge_weight": np.append(w, w)}
+for i in model.get_inputs():
+    if i.name in inputs:
+        continue
+    c = frame[i.name]
+    if i.type == "tensor(string)":
+        inputs[i.name] = c.fillna("").to_numpy(dtype=object)
+    elif c.dtype.kind == "M":
+        inputs[i.name] = ((c - np.datetime64("1970-01-01")) / np.timedelta64(1, "s")).to_numpy(dtype=np.float64)
+    else:
+        inputs[i.name] = c.to_numpy(dtype=np.float64, na_value=np.nan)
+probabilities = model.run(["probabilities"], inputs)[0]
+
+expected = pd.read_csv(predictions)[["p_no", "p_yes"]].to_numpy()
+difference = np.abs(probabilities - expected).max()
+print(f"{len(frame)} customers, largest difference from gsrc predict {difference:.2g}")
+sys.exit(1 if difference > 1e-5 else 0)
