@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"testing"
@@ -51,7 +52,7 @@ func TestMoreNeighboursThanNodes(t *testing.T) {
 		tr := started(t, Job{Model: "ecl-gsr", Task: Nodes(ds)}, configure(t, "ecl-gsr", option+"="+strconv.Itoa(k)), Options{})
 		defer tr.close()
 		steps := tr.steps.(*nodeSteps)
-		if err := steps.choose(); err != nil {
+		if err := errors.Join(steps.begin(), steps.choose()); err != nil {
 			t.Fatal(err)
 		}
 		return steps.count()

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	goruntime "runtime"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
@@ -121,7 +123,18 @@ func (t *trainer) bounds() (least, most int64, what string) {
 	part("parameters and Adam's moments", budget.Mul(4, paramBytes(t.prog.Module)))
 	other := max(nodes, entries+2*int(min(candidates, ir.MaxSize))) // of sizes that are found in steps
 	one, in := int64(0), ""
-	for _, name := range runs(t.prog.Module, cfg) {
+	for _, f := range t.prog.Funcs {
+		most = add(most, moduleOpBytes*int64(len(f.Body)))
+	}
+	functions := runs(t.prog.Module, cfg)
+	if refined && cfg.Model.Edges.Judge == models.JudgeEvidence {
+		most = add(most, declaredEvidenceBytes)
+		if learned {
+			functions = append(functions, running{"score", "train"})
+			most = add(most, 20*newPairs+int64(regressionScratch().Bytes(goruntime.GOMAXPROCS(0))))
+		}
+	}
+	for _, name := range functions {
 		f := t.prog.Func(name.name)
 		for _, f := range []*ir.Func{f, t.prog.Func(f.Attrs.Str("setup"))} {
 			if f == nil {
@@ -136,7 +149,7 @@ func (t *trainer) bounds() (least, most int64, what string) {
 					}
 				}
 			}
-			most = add(most, (opBytes+moduleOpBytes)*int64(len(f.Body)))
+			most = add(most, opBytes*int64(len(f.Body)))
 		}
 	}
 	if one > 0 {

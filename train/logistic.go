@@ -33,6 +33,12 @@ func columnsOf(s int, products bool) int {
 	return s + 1
 }
 
+// regressionScratch is what fitting the largest regression takes of a pool.
+func regressionScratch() kernels.Scratch {
+	k := columnsOf(len(models.EvidenceSources), true)
+	return kernels.MatMulScratch(k, rowsAtOnce, k, true, false)
+}
+
 // fitRegression tells edges from pairs that are none, both [S][·] by source. trust weighs
 // the edges, nil with ones. each is what a pair weighs; 0: all together weigh as much as
 // all edges.

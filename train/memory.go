@@ -389,6 +389,9 @@ func (p *predictor) candidates() {
 	// By entry: the structure and marks; by edge, of which there are half as many, ends,
 	// mark and probability, twice for the kept ones.
 	p.part("candidate edges", 4*2*n+(12+4)*m+2*(8+1+4)*m/2)
+	if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
+		p.part("evidence as declared", declaredEvidenceBytes)
+	}
 	shape := p.embedding()
 	if shape == nil {
 		return
@@ -400,9 +403,7 @@ func (p *predictor) candidates() {
 	if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
 		// By pair judged at a time, its ends and weight; by new candidate, its ends.
 		p.part("pairs to judge", 20*min(evidenceChunkOf(p.g.E), max(newPairs, m/2))+8*max(0, m/2-len(p.ds.Graph.Edges)))
-		p.part("evidence as declared", declaredEvidenceBytes)
-		k := columnsOf(len(models.EvidenceSources), true)
-		p.pool = p.pool.Max(kernels.MatMulScratch(k, rowsAtOnce, k, true, false))
+		p.pool = p.pool.Max(regressionScratch())
 	}
 	near, width := n*min(p.cfg.MostCandidates(), n), 0
 	for _, by := range p.cfg.Similarities() {
