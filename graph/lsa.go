@@ -2,6 +2,7 @@ package graph
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -10,6 +11,10 @@ import (
 // lsaIterations of orthogonal iteration: what is left of the directions behind those that
 // are wanted does not change a cosine noticeably.
 const lsaIterations = 6
+
+// lsaEntries is how many entries of the matrix, in whole rows that are drawn, the directions
+// are found by at most: they lie in a space of so few dimensions that more tell little more.
+const lsaEntries = 1 << 20
 
 // LSA returns the projection of latent semantic analysis (Deerwester et al. 1990),
 // [Cols, width] in row-major order: rows of attributes times it are their coordinates in
@@ -28,11 +33,12 @@ func (x *NodeFeatures) LSA(pool *kernels.Pool, n, width int, s rng.Stream) []flo
 		}
 		return p
 	}
-	rows := make([]sparseRow, n)
+	var rows []sparseRow
 	count := make([]int32, x.Cols+1)
-	for i := range rows {
-		rows[i], _ = x.scaled(i, rarity)
-		for _, c := range rows[i].col {
+	for _, i := range x.someRows(n, lsaEntries, s.Sub("rows")) {
+		row, _ := x.scaled(i, rarity)
+		rows = append(rows, row)
+		for _, c := range row.col {
 			count[c+1]++
 		}
 	}
@@ -49,7 +55,7 @@ func (x *NodeFeatures) LSA(pool *kernels.Pool, n, width int, s rng.Stream) []flo
 			columns[c].col, columns[c].val = append(columns[c].col, int32(i)), append(columns[c].val, r.val[k])
 		}
 	}
-	v, y := make([]float64, x.Cols*width), make([]float64, n*width)
+	v, y := make([]float64, x.Cols*width), make([]float64, len(rows)*width)
 	for i := range v {
 		v[i] = s.Normal(uint64(i))
 	}
@@ -65,6 +71,27 @@ func (x *NodeFeatures) LSA(pool *kernels.Pool, n, width int, s rng.Stream) []flo
 		}
 	}
 	return p
+}
+
+// someRows returns, in ascending order, all n rows, or some that are drawn, with about so
+// many entries together.
+func (x *NodeFeatures) someRows(n, entries int, s rng.Stream) []int {
+	size := func(i int) int {
+		if x.Dense != nil {
+			return x.Cols
+		}
+		return int(x.RowPtr[i+1] - x.RowPtr[i])
+	}
+	order, sum := s.Perm(n), 0
+	for k, i := range order {
+		if sum >= entries {
+			order = order[:k]
+			break
+		}
+		sum += size(i)
+	}
+	slices.Sort(order)
+	return order
 }
 
 // multiply sets y to the product of sparse rows and x, both [·, width].

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/rng"
@@ -70,5 +71,32 @@ func TestLSAIsASingularValueDecomposition(t *testing.T) {
 				t.Fatalf("the cosine of rows %d and %d is %v, by singular vectors %v", i, j, a, b)
 			}
 		}
+	}
+}
+
+// Directions are found by all rows, or by drawn ones with as many entries as are asked for.
+func TestSomeRows(t *testing.T) {
+	x := NodeFeatures{Cols: 10, RowPtr: []int32{0}}
+	for i := range 1000 {
+		x.RowPtr = append(x.RowPtr, x.RowPtr[i]+int32(i%5))
+	}
+	s := rng.New(1, "some rows")
+	if rows := x.someRows(1000, 2000, s); len(rows) < 999 || !slices.IsSorted(rows) {
+		t.Errorf("%d rows of 1000", len(rows))
+	}
+	rows := x.someRows(1000, 500, s)
+	sum := 0
+	for _, i := range rows {
+		sum += i % 5
+	}
+	if sum < 500 || sum > 504 || !slices.IsSorted(rows) || rows[len(rows)-1] < 900 {
+		t.Errorf("%d rows with %d entries, the last %d", len(rows), sum, rows[len(rows)-1])
+	}
+	if !slices.Equal(rows, x.someRows(1000, 500, s)) {
+		t.Error("other rows of the same stream")
+	}
+	dense := NodeFeatures{Cols: 10, Dense: make([]float32, 1000)}
+	if n := len(dense.someRows(100, 500, s)); n != 50 {
+		t.Errorf("%d dense rows, want 50", n)
 	}
 }

@@ -2,6 +2,7 @@ package models
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/ir"
 )
@@ -399,17 +400,27 @@ func (e *evidence) either(b *ir.Builder, x, y *ir.Value) *ir.Value {
 	return b.Add(x, b.Mul(e.gate, b.Sub(y, x)))
 }
 
-// fit declares @sources, by which the regressions are fitted: the evidence for pairs of
-// which those that are edges weigh w, and others 0, in a graph whose entries weigh a.
+// SourcesFunc names the function that gives evidence by these sources.
+func SourcesFunc(of []string) string {
+	if slices.Equal(of, RobustSources) {
+		return "robust_sources"
+	}
+	return "sources"
+}
+
+// fit declares @sources and @robust_sources, by which the regressions are fitted: the evidence
+// for pairs of which those that are edges weigh w, and others 0, in a graph whose entries
+// weigh a.
 func (e *evidence) fit(o Options) {
-	b := e.m.NewFunc("sources")
-	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
-	a := b.Arg("a", ir.T(ir.F32, "E"))
-	pairs, w := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P")), b.DynamicArg("w", ir.T(ir.F32, "P"))
-	z := e.projected(b, x)
-	sources := (&judged{Builder: b, tables: newTables(b, g, a, z), pairs: pairs, w: w}).sources(EvidenceSources...)
-	for _, name := range EvidenceSources {
-		b.Return(name, sources[name])
+	for _, of := range [][]string{EvidenceSources, RobustSources} {
+		b := e.m.NewFunc(SourcesFunc(of))
+		x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
+		a := b.Arg("a", ir.T(ir.F32, "E"))
+		pairs, w := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P")), b.DynamicArg("w", ir.T(ir.F32, "P"))
+		sources := (&judged{Builder: b, tables: newTables(b, g, a, e.projected(b, x)), pairs: pairs, w: w}).sources(of...)
+		for _, name := range of {
+			b.Return(name, sources[name])
+		}
 	}
 }
 

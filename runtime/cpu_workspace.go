@@ -18,6 +18,7 @@ var cpuWorkspaces = map[string]func(k *Call) (int, kernels.Scratch){
 	"matmul_fused":         func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 3, matmulWorkspace) },
 	"spmm_fused":           func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 5, nil) },
 	"fused_elementwise":    func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 0, nil) },
+	"common_neighbors":     func(k *Call) (int, kernels.Scratch) { return 0, kernels.CommonNeighborsScratch(k.In[0].Graph.N) },
 	"edge_softmax":         func(k *Call) (int, kernels.Scratch) { return 0, kernels.EdgeSoftmaxScratch(heads(k.In[1])) },
 	"edge_softmax_grad":    func(k *Call) (int, kernels.Scratch) { return 0, kernels.EdgeSoftmaxScratch(heads(k.In[1])) },
 	"spmax_grad":           func(k *Call) (int, kernels.Scratch) { return k.In[1].Dims[1], kernels.Scratch{} },

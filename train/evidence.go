@@ -41,13 +41,13 @@ type evidence struct {
 	g    *graph.Graph // undirected
 	st   *graph.Structure
 
-	sources *runtime.Function // @sources
-	a       *runtime.Buffer   // [entries] weights of the graph's edges
-	w       *runtime.Buffer   // [P] of the pairs
-	score   *runtime.Function // @score, once the evidence is fitted
-	pairs   *runtime.Buffer   // [2,P]
-	edges   []float32         // [E] how likely each edge is one
-	fresh   [][2]int32        // of the candidates that were judged last, those that are no edges
+	sources map[string]*runtime.Function // @sources and @robust_sources
+	a       *runtime.Buffer              // [entries] weights of the graph's edges
+	w       *runtime.Buffer              // [P] of the pairs
+	score   *runtime.Function            // @score, once the evidence is fitted
+	pairs   *runtime.Buffer              // [2,P]
+	edges   []float32                    // [E] how likely each edge is one
+	fresh   [][2]int32                   // of the candidates that were judged last, those that are no edges
 }
 
 func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph) *evidence {
@@ -58,10 +58,11 @@ func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph) *evidence {
 
 // release ends what the evidence is computed by.
 func (e *evidence) release() {
-	for _, f := range []*runtime.Function{e.sources, e.score} {
-		if f != nil {
-			f.Close()
-		}
+	for _, f := range e.sources {
+		f.Close()
+	}
+	if e.score != nil {
+		e.score.Close()
 	}
 	e.sources, e.score = nil, nil
 }
@@ -97,7 +98,12 @@ func (e *evidence) onHost(name string, inputs map[string]*runtime.Buffer) (*runt
 func (e *evidence) weigh(w []float32) error {
 	e.a.F32 = e.st.Spread(e.a.F32, w)
 	e.a.Dims[0] = len(e.a.F32)
-	return e.sources.Bind("a", e.a)
+	for _, f := range e.sources {
+		if err := f.Bind("a", e.a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // evidenceChunkOf returns how many pairs are judged at a time: as many as entries of the
@@ -107,7 +113,7 @@ func evidenceChunkOf(entries int) int { return max(evidenceChunk, entries) }
 // judge returns the evidence for pairs by source, in the order of names. w are the weights
 // of those that are edges; nil: none is.
 func (e *evidence) judge(pairs [][2]int32, w []float32, names []string) ([][]float32, error) {
-	out := make([][]float32, len(names))
+	out, f := make([][]float32, len(names)), e.sources[models.SourcesFunc(names)]
 	chunk := evidenceChunkOf(e.st.E)
 	for lo := 0; lo < len(pairs); lo += chunk {
 		part := pairs[lo:min(lo+chunk, len(pairs))]
@@ -120,17 +126,17 @@ func (e *evidence) judge(pairs [][2]int32, w []float32, names []string) ([][]flo
 			}
 		}
 		e.pairs.Dims[1], e.w.Dims[0] = n, n
-		if err := e.sources.Bind("pairs", e.pairs); err != nil {
+		if err := f.Bind("pairs", e.pairs); err != nil {
 			return nil, err
 		}
-		if err := e.sources.Bind("w", e.w); err != nil {
+		if err := f.Bind("w", e.w); err != nil {
 			return nil, err
 		}
-		if err := e.sources.Run(0); err != nil {
+		if err := f.Run(0); err != nil {
 			return nil, err
 		}
 		for k, name := range names {
-			out[k] = append(out[k], e.sources.Result(name).F32...)
+			out[k] = append(out[k], f.Result(name).F32...)
 		}
 	}
 	return out, nil
@@ -151,8 +157,13 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 	}
 	mixed := append(slices.Clone(uniform[:len(uniform)/2]), graph.RandomPairs(e.g, m/2, true, s.Sub("pairs by degree"))...)
 	var err error
-	if e.sources, err = e.onHost("sources", map[string]*runtime.Buffer{"a": e.a, "w": e.w}); err != nil {
-		return err
+	e.sources = map[string]*runtime.Function{}
+	for _, of := range [][]string{models.EvidenceSources, models.RobustSources} {
+		name := models.SourcesFunc(of)
+		if e.sources[name], err = e.onHost(name, map[string]*runtime.Buffer{"a": e.a, "w": e.w}); err != nil {
+			delete(e.sources, name)
+			return err
+		}
 	}
 	fitted := few(indices(len(e.g.Edges)), m, s.Sub("edges")) // edges that regressions are fitted to
 

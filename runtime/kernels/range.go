@@ -21,6 +21,7 @@ type rangeJob struct {
 	dstCols, xCols int // of rangeColumns, whose first columns are dstFrom and xFrom
 	dstFrom, xFrom int
 	width          int
+	marks          [][]int32 // of rangeCommon, by thread
 }
 
 func (p *Pool) runRange(job rangeJob) {
@@ -30,13 +31,13 @@ func (p *Pool) runRange(job rangeJob) {
 	*j = rangeJob{}
 }
 
-func (j *rangeJob) do(c, _ int) {
+func (j *rangeJob) do(c, worker int) {
 	lo, hi := c*j.per, min((c+1)*j.per, j.n)
 	switch j.kind {
 	case rangePairDot:
 		j.pairDot(lo, hi)
 	case rangeCommon:
-		j.commonNeighbors(lo, hi)
+		j.commonNeighbors(lo, hi, worker)
 	case rangeTranspose:
 		j.transpose(lo, hi)
 	case rangeColumns:

@@ -6,22 +6,23 @@ type Scratch struct {
 	Packed int // floats: a packed right-hand matrix
 	Local  int // floats for each thread
 	Part   int // floats: partial results of reductions
+	Ints   int // int32s for each thread: marks of columns
 }
 
 // Max returns the larger of each buffer.
 func (s Scratch) Max(t Scratch) Scratch {
-	return Scratch{max(s.Packed, t.Packed), max(s.Local, t.Local), max(s.Part, t.Part)}
+	return Scratch{max(s.Packed, t.Packed), max(s.Local, t.Local), max(s.Part, t.Part), max(s.Ints, t.Ints)}
 }
 
 // Bytes returns the size of the buffers in a pool of so many threads, with those
 // that every pool has.
 func (s Scratch) Bytes(threads int) int {
-	return 4*(s.Packed+s.Part+threads*(s.Local+roomStep)) + threads*8*scatterMax
+	return 4*(s.Packed+s.Part+threads*(s.Local+s.Ints+roomStep)) + threads*8*scatterMax
 }
 
 // Scratch returns what the pool's buffers have grown to.
 func (p *Pool) Scratch() Scratch {
-	return Scratch{Packed: len(p.packB), Local: len(p.local[0]), Part: len(p.part)}
+	return Scratch{Packed: len(p.packB), Local: len(p.local[0]), Part: len(p.part), Ints: len(p.ints[0])}
 }
 
 // MatMulScratch returns what [Pool.MatMul] uses for an [m,k] and a [k,n] matrix.
