@@ -103,11 +103,11 @@ func TestForecastFunctions(t *testing.T) {
 		want  string
 	}{
 		{"gcn", nil, "train classify"},
-		{"ecl-gsr", nil, "pretrain fit joint encode probability refine classify score"},
+		{"ecl-gsr", []string{"model.edges.judge=evidence"}, "pretrain fit joint encode probability refine classify score"},
 		{"ecl-gsr", []string{"model.edges.judge=embedding"}, "pretrain fit joint encode probability refine classify"},
-		{"ecl-gsr", []string{"train.joint_every=0", "train.pretrain_steps=0"}, "fit encode probability refine classify score"},
+		{"ecl-gsr", []string{"model.edges.judge=embedding", "train.joint_every=0", "train.pretrain_steps=0"}, "fit encode probability refine classify"},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, "fit refine classify"},
-		{"ecl-gsr", []string{"train.sampler=edges"}, "pretrain fit joint encode probability refine classify score"},
+		{"ecl-gsr", []string{"model.edges.judge=embedding", "train.sampler=edges"}, "pretrain fit joint encode probability refine classify"},
 	} {
 		cfg := configure(t, c.model, c.sets...)
 		tr := started(t, Job{Model: c.model, Task: Nodes(ds)}, cfg, Options{})
