@@ -50,26 +50,15 @@ func Embed(ctx context.Context, dist, path string, o PredictOptions) (*Embedding
 	if err != nil {
 		return nil, err
 	}
-	if p.manifest.JudgesByEvidence() {
-		g = g.Undirected() // as it was in training
-	}
 	structural, err := p.structural()
 	if err != nil {
 		return nil, err
 	}
-	st := g.Structure()
-	out, err := p.dist.Encode(p.x, structural, EdgeIndex(st), EntryWeights(prior, g, st))
+	out, _, err := p.encode(p.x, structural, g, prior)
 	if err != nil {
-		return nil, fmt.Errorf("encoder: %w", err)
+		return nil, err
 	}
 	h := out["embedding"]
-	if len(h.Shape) != 2 || int(h.Shape[0]) != g.N {
-		return nil, fmt.Errorf("the encoder gave an embedding of shape %v for %d nodes", h.Shape, g.N)
-	}
-	if v := notFinite(int(h.Shape[1]), h.F32); v >= 0 {
-		node := func(row int) string { return fmt.Sprintf("node %q", p.ds.NodeID(row)) }
-		return nil, &FiniteError{What: node(v) + ", by the encoder,", Largest: largest(p.ds.X, node)}
-	}
 	return &Embedding{IDs: p.ds.NodeIDs, Width: int(h.Shape[1]), Values: h.F32}, nil
 }
 

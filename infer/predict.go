@@ -365,6 +365,30 @@ func (p *predictor) newEdges(ctx context.Context) (*graph.Refined, error) {
 	return p.refine(pool, p.x, p.ds.Graph, nil, prior)
 }
 
+// encode runs the encoder on a graph, and returns what it gives and the graph as it read it.
+func (p *predictor) encode(x ort.Tensor, structural *ort.Tensor, g *graph.Graph, prior *graph.EdgePrior) (map[string]ort.Tensor, *graph.Graph, error) {
+	if p.manifest.JudgesByEvidence() {
+		g = g.Undirected() // as it was in training
+	}
+	st := g.Structure()
+	out, err := p.dist.Encode(x, structural, EdgeIndex(st), EntryWeights(prior, g, st))
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoder: %w", err)
+	}
+	h := out["embedding"]
+	if len(h.Shape) != 2 || int(h.Shape[0]) != g.N {
+		return nil, nil, fmt.Errorf("the encoder gave an embedding of shape %v for %d nodes", h.Shape, g.N)
+	}
+	if v := notFinite(int(h.Shape[1]), h.F32); v >= 0 {
+		if p.ds == nil { // one of many graphs
+			return nil, nil, &FiniteError{What: fmt.Sprintf("node %d of a batch of graphs, by the encoder,", v)}
+		}
+		node := func(row int) string { return fmt.Sprintf("node %q", p.ds.NodeID(row)) }
+		return nil, nil, &FiniteError{What: node(v) + ", by the encoder,", Largest: largest(p.ds.X, node)}
+	}
+	return out, g, nil
+}
+
 // refine finds candidates for graphs that were not trained on, by the encoder, and gives
 // them probabilities, by the scorer. offset says where each of several graphs begins that
 // stand one after another, as [graph.Neighbors.Within] has it; nil is one graph. prior
@@ -373,28 +397,13 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 	if strings.Contains(p.info.Similarity, "+") {
 		return nil, fmt.Errorf("the model finds candidates for edges by %s (candidates.similarity), and an export finds them in other graphs than that of the training by one of these alone; train it with one", p.info.Similarity)
 	}
-	if p.manifest.JudgesByEvidence() {
-		g = g.Undirected() // as it was in training
-	}
-	st := g.Structure()
-	out, err := p.dist.Encode(x, nil, EdgeIndex(st), EntryWeights(prior, g, st))
+	out, g, err := p.encode(x, nil, g, prior)
 	if err != nil {
-		return nil, fmt.Errorf("encoder: %w", err)
+		return nil, err
 	}
-	h := out["embedding"]
-	if len(h.Shape) != 2 || int(h.Shape[0]) != g.N {
-		return nil, fmt.Errorf("the encoder gave an embedding of shape %v for %d nodes", h.Shape, g.N)
-	}
-	if v := notFinite(int(h.Shape[1]), h.F32); v >= 0 {
-		if p.ds == nil { // one of many graphs
-			return nil, &FiniteError{What: fmt.Sprintf("node %d of a batch of graphs, by the encoder,", v)}
-		}
-		node := func(row int) string { return fmt.Sprintf("node %q", p.ds.NodeID(row)) }
-		return nil, &FiniteError{What: node(v) + ", by the encoder,", Largest: largest(p.ds.X, node)}
-	}
-	rows := h
-	if own, ok := out[onnx.OutputSimilarityRows]; ok {
-		rows = own
+	rows, ok := out[onnx.OutputSimilarityRows]
+	if !ok {
+		rows = out["embedding"]
 	}
 	var search graph.Neighbors
 	var near []int32
@@ -423,7 +432,7 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 		return r, err
 	}
 	u, v := c.Pairs()
-	if r.Probability, err = p.score(h, append(u, v...), func(i int) bool { return c.Existing[i] }); err != nil {
+	if r.Probability, err = p.score(out["embedding"], append(u, v...), func(i int) bool { return c.Existing[i] }); err != nil {
 		return nil, err
 	}
 	if prior != nil {
