@@ -97,7 +97,7 @@ func matmulCases() []opCase {
 
 func gnnCases(layer ...string) []opCase {
 	var cs []opCase
-	for _, act := range []string{"none", "relu", "elu"} {
+	for _, act := range []string{"none", "relu", "elu", "tanh"} {
 		cs = append(cs, in(append([]string{"graph<N,E>", "f32[E] positive"}, layer...)...).with("act", act))
 	}
 	cs = append(cs, in(append([]string{"graph<N,E>", "_"}, layer...)...))

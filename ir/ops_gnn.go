@@ -2,9 +2,11 @@ package ir
 
 import (
 	"math"
+
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 )
 
-var actAttr = AttrSpec{Name: "act", Kind: StringAttr, Default: "none", OneOf: []string{"none", "relu", "elu"}, Doc: "activation"}
+var actAttr = AttrSpec{Name: "act", Kind: StringAttr, Default: "none", OneOf: []string{"none", "relu", "elu", "tanh"}, Doc: "activation"}
 
 const lowered = "lowered to tensor operations before gradients are taken"
 
@@ -15,6 +17,8 @@ func activate(act string, x float64) float64 {
 		return math.Max(x, 0)
 	case "elu":
 		return elu(x)
+	case "tanh":
+		return fmath.Tanh(x)
 	}
 	return x
 }

@@ -126,8 +126,15 @@ func supervised(m *ir.Module, a *Architecture, o Options, n network) {
 	}
 	idx := b.Arg("train_idx", trainIdx)
 	answers := answers(b, o)
+	supervisedLoss(b, a, o, n, g, func() *ir.Value { return w }, x, idx, answers)
+}
+
+// supervisedLoss returns the loss of a network on the labelled nodes, that of several samples
+// where the network asks for them. weights gives those of the edges.
+func supervisedLoss(b *ir.Builder, a *Architecture, o Options, n network, g *ir.Value, weights func() *ir.Value, x, idx, answers *ir.Value) {
 	b.Func.Attrs["differentiate"] = "loss"
 	if !a.samples {
+		w := weights()
 		x = o.prepare(b, n, x)
 		shown, answers := o.reveal(b, idx, answers)
 		logits := o.learn(b, n, g, w, x, shown, "classifier")
@@ -135,6 +142,7 @@ func supervised(m *ir.Module, a *Architecture, o Options, n network) {
 		return
 	}
 	ramp := b.DynamicArg("ramp", ir.Scalar())
+	w := weights()
 	x = o.prepare(b, n, x)
 	shown, answers := o.reveal(b, idx, answers)
 	xent, consistency := sampledLoss(b, o, idx, answers, func(sample string) *ir.Value {

@@ -45,6 +45,27 @@ type Model struct {
 	Graphs func(Options) *ir.Module
 	// Refines reports whether the model learns a graph.
 	Refines bool
+	// Learner says how it does, nil for models that do not.
+	Learner *Learner
+}
+
+// Learner is what to know of a structure learner before choosing one.
+type Learner struct {
+	// Inductive tells that what is learned refines other graphs too; a transductive one
+	// learns the edges of the training graph themselves.
+	Inductive bool
+	// Labels is what the graph is learned with.
+	Labels string
+	// Cost is time and memory of an epoch, in nodes N, edges E and the options.
+	Cost string
+}
+
+// Kind is "inductive" or "transductive".
+func (l *Learner) Kind() string {
+	if l.Inductive {
+		return "inductive"
+	}
+	return "transductive"
 }
 
 // Options are the hyper-parameters that shape a program. The sizes that data
@@ -118,7 +139,7 @@ type Smooth struct {
 
 // Encoder shapes φ and ϕ.
 type Encoder struct {
-	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, gat, sage or gin"`
+	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, gat, sage or gin; for grcn also diagonal, which scales features instead of mixing them"`
 	Hidden       int     `toml:"hidden" range:"size" doc:"width of the encoder's layers and of the embedding"`
 	Layers       int     `toml:"layers" range:"repeats" doc:"layers of the encoder (the paper: 3)"`
 	Projection   int     `toml:"projection" range:"size" doc:"width of the projector (the paper: 128)"`
@@ -193,7 +214,10 @@ func Default() Options {
 var All = zoo()
 
 func zoo() []Model {
-	list := []Model{{Name: "ecl-gsr", Doc: "energy-based contrastive learning of a refined graph, with a classifier on its samples (Zeng et al., ECL-GSR)", Build: eclGSR, Graphs: eclGSRGraphs, Refines: true}}
+	list := []Model{{Name: "ecl-gsr", Doc: "energy-based contrastive learning of a refined graph, with a classifier on its samples (Zeng et al., ECL-GSR)", Build: eclGSR, Graphs: eclGSRGraphs, Refines: true,
+		Learner: &Learner{Inductive: true, Labels: "none needed; the classifier's refine it (mu)", Cost: "time and memory O(N + E) for each step, anchors² for the loss; a search of N² once in refresh_every epochs, less by an index"}}}
+	list = append(list, Model{Name: "grcn", Doc: "graph-revised convolution: the classifier's loss learns the similarities that are added to the graph (GRCN, Yu et al. 2020)", Build: grcn, Refines: true,
+		Learner: &Learner{Inductive: true, Labels: "the classifier's", Cost: "memory O(E + N·k); time (E + N·k)·width each epoch, and a search of N²·width in refresh_every of them, less by an index"}})
 	for i := range Architectures {
 		a := &Architectures[i]
 		list = append(list, Model{Name: a.Model, Doc: a.Doc, Build: alone(a), Graphs: graphModel(a)})
@@ -239,7 +263,7 @@ func (o Options) Validate() error {
 		{"weight_decay", o.WeightDecay >= 0, "at least 0"}, {"norm", slices.Contains([]string{"l1", "l2", "none"}, o.Norm), "l1, l2 or none"},
 		{"classifier", slices.Contains(Classifiers(), o.Classifier), "one of " + strings.Join(Classifiers(), ", ")},
 		{"gcnii.alpha", o.GCNII.Alpha >= 0 && o.GCNII.Alpha <= 1, "within [0, 1]"}, {"gcnii.lambda", o.GCNII.Lambda >= 0, "at least 0"}, {"gcnii.weight_decay", o.GCNII.WeightDecay >= 0, "at least 0"},
-		{"encoder.kind", slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ")},
+		{"encoder.kind", o.Encoder.Kind == EncoderDiagonal || slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ") + ", or diagonal for grcn"},
 		{"edges.judge", slices.Contains([]string{JudgeEmbedding, JudgeAttributes, JudgeEvidence}, o.Edges.Judge), "embedding, attributes or evidence"}, {"edges.prior_strength", o.Edges.PriorStrength >= 0, "at least 0"},
 	} {
 		if !b.ok {
@@ -311,6 +335,9 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	o.EdgeWeights = o.EdgeWeights && !m.Refines
 	if o.EdgeWeights && m.Name == "gat" {
 		return nil, errors.New("gat has no place for weights of edges: its attention weighs them; train it with --ignore-weights (data.weights=ignore), or take a model that counts them: gcn, sage, gin, gcnii, grand or acm")
+	}
+	if m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal {
+		return nil, &RangeError{Option: "encoder.kind", Want: "one of " + strings.Join(Encoders(), ", ") + " for ecl-gsr"}
 	}
 	switch s := o.Smooth; {
 	case graphs && s.Alpha > 0:

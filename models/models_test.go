@@ -17,6 +17,7 @@ func small() Options {
 func TestFunctions(t *testing.T) {
 	for name, want := range map[string]string{
 		"ecl-gsr": "energy pretrain joint fit encode probability refine score classify",
+		"grcn":    "joint fit encode probability refine score classify",
 		"gcn":     "train classify",
 		"mlp":     "train classify",
 		"grand":   "train classify",

@@ -32,7 +32,7 @@ func (t *nodeSteps) reserve(...string) error { return nil }
 
 func (t *nodeSteps) epoch(f *function, _ int) (float64, error) {
 	step := t.state.Step()
-	if f.Name() == "joint" {
+	if f.Name() == "joint" && f.reads["anchors"] {
 		if err := t.prepareBatches(); err != nil {
 			return 0, err
 		}

@@ -32,7 +32,16 @@ func (a *app) modelsCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(a.stdout, "\nfor collections of graphs, whose graphs they classify: %s\n", strings.Join(ofGraphs, ", "))
-			fmt.Fprintln(a.stdout, "\nclassifiers of ecl-gsr, --set model.classifier=NAME:")
+			fmt.Fprintln(a.stdout, "\nstructure learners, of N nodes and E edges:")
+			for _, m := range models.All {
+				if l := m.Learner; l != nil {
+					fmt.Fprintf(w, "  %s\t%s\tlabels: %s\t%s\n", m.Name, l.Kind(), l.Labels, l.Cost)
+				}
+			}
+			if err := w.Flush(); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stdout, "\nclassifiers of structure learners, --set model.classifier=NAME:")
 			for _, n := range models.Architectures {
 				fmt.Fprintf(w, "  %s\t%s\n", n.Name, n.Doc)
 			}

@@ -1,0 +1,128 @@
+package models
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+// EncoderDiagonal is the value of Encoder.Kind that only grcn has: layers that scale each
+// column of the features instead of mixing them.
+const EncoderDiagonal = "diagonal"
+
+// grcn builds GRCN (Yu et al. 2020). A graph convolutional network embeds the nodes,
+// z = GCN_g(A, X), and the classifier reads the revised graph Ã = A + S, where S holds the
+// cosines of z between each node and its nearest others, both ways. It is one loss: the
+// gradient reaches the encoder through the values of S.
+//
+// Candidates are the existing edges and those to the candidates.k nearest by z, so S has the
+// cosines of all of them, and that of a node with itself, which is 1. Normalisation cancels
+// factors, and the classifier adds I to the graph by itself, so a candidate's weight is
+// (A + S)/2: within [0, 1] as a probability is. A negative cosine counts as 0, since degrees
+// could be negative otherwise.
+func grcn(o Options) *ir.Module {
+	m := ir.NewModule("grcn")
+	e := &grcnModel{Options: o, arch: architecture(o.Classifier)}
+	s := shape{name: "encoder", group: "encoder", act: "tanh", in: o.Features, hidden: o.Encoder.Hidden, layers: o.Encoder.Layers, out: o.Encoder.Hidden, decay: o.Encoder.WeightDecay}
+	if o.Encoder.Kind == EncoderDiagonal {
+		e.encoder = declareDiagonal(m, s)
+	} else {
+		e.encoder = architecture(o.Encoder.Kind).declare(m, s, o)
+	}
+	e.classifier = classifier(m, e.arch, o)
+
+	b := m.NewFunc("joint")
+	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
+	c, old := b.Arg("c", candidates), b.Arg("old", ir.T(ir.F32, "M"))
+	e.learn(b, c, x, func() *ir.Value { return e.revised(b, c, e.embed(b, g, x), old) })
+
+	b = m.NewFunc("fit")
+	x, c = b.Arg("x", features(o)), b.Arg("c", candidates)
+	p := b.Arg("p", ir.T(ir.F32, "M"))
+	e.learn(b, c, x, func() *ir.Value { return p })
+
+	b = m.NewFunc("encode")
+	x, g = b.Arg("x", features(o)), b.Arg("g", rawGraph)
+	b.Return("embedding", e.embed(b, g, x))
+
+	b = m.NewFunc("probability")
+	h := b.DynamicArg("embedding", e.embeddingType())
+	c, old = b.Arg("c", candidates), b.Arg("old", ir.T(ir.F32, "M"))
+	b.Return("probability", e.revised(b, c, h, old))
+	b.Return("lo", b.Const(0)) // the cosine is not normalised with the bounds of others
+	b.Return("hi", b.Const(1))
+
+	b = m.NewFunc("refine")
+	p = b.DynamicArg("p", ir.T(ir.F32, "M"))
+	b.Return("w", b.One("gsr.refine", ir.Attrs{"mode": o.Edges.Mode, "threshold": o.Edges.Threshold}, p))
+
+	b = m.NewFunc("score")
+	h = b.DynamicArg("embedding", e.embeddingType())
+	pairs := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P"))
+	cos := b.One("pair_dot", nil, b.One("l2_normalize", nil, h), pairs)
+	half := b.Scale(b.One("relu", nil, cos), 0.5)
+	b.Return("similarity", cos)
+	b.Return("probability", half)
+	b.Return("probability_existing", b.Shift(half, 0.5))
+
+	classify(m, o, e.classifier, &candidates)
+	return m
+}
+
+// grcnModel holds what the functions of GRCN share.
+type grcnModel struct {
+	Options
+	arch                *Architecture
+	encoder, classifier network
+}
+
+func (e *grcnModel) embeddingType() ir.Type {
+	if e.Encoder.Kind == EncoderDiagonal {
+		return features(e.Options)
+	}
+	return ir.T(ir.F32, "N", ir.D(e.Encoder.Hidden))
+}
+
+func (e *grcnModel) embed(b *ir.Builder, g, x *ir.Value) *ir.Value {
+	defer b.Named("encoder")()
+	return e.encoder.run(b, g, nil, normalise(b, e.Options, x), nil)
+}
+
+// revised returns the weights (A + S)/2 of the candidates, given the embedding.
+func (e *grcnModel) revised(b *ir.Builder, c, h, old *ir.Value) *ir.Value {
+	z := b.One("l2_normalize", nil, h)
+	return b.Scale(b.Add(old, b.One("relu", nil, b.One("sddmm", nil, c, z, z))), 0.5)
+}
+
+// learn declares the loss of the classifier on the candidates with weights.
+func (e *grcnModel) learn(b *ir.Builder, c, x *ir.Value, weights func() *ir.Value) {
+	idx := b.Arg("train_idx", trainIdx)
+	answers := answers(b, e.Options)
+	supervisedLoss(b, e.arch, e.Options, e.classifier, c, weights, x, idx, answers)
+}
+
+// diagonal is a graph convolutional network whose weights are diagonal: layers
+// y = act(Â·(x∘w)). It begins with ones, as the mean over neighbourhoods of neighbourhoods.
+type diagonal struct {
+	scales []*ir.Value
+	act    string
+}
+
+func declareDiagonal(m *ir.Module, s shape) network {
+	n := &diagonal{act: s.act}
+	for i := range s.layers {
+		n.scales = append(n.scales, m.AddParam(fmt.Sprintf("%s.%d.scale", s.name, i), ir.T(ir.F32, ir.D(s.in)), "ones", s.decayOf(i), s.group))
+	}
+	return n
+}
+
+func (n *diagonal) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
+	norm := b.Op("gnn.sym_norm", nil, g, w)
+	for i, scale := range n.scales {
+		x = b.One("spmm", nil, g, norm[0], norm[1], b.Mul(drop.apply(b, i, x), scale))
+		if i+1 < len(n.scales) {
+			x = b.One(n.act, nil, x)
+		}
+	}
+	return x
+}

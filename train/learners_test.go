@@ -1,0 +1,277 @@
+package train
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/data"
+)
+
+// The tests of this file hold structure learners to programs in float64 that are written from
+// the methods' papers, with dense matrices, and know nothing of this project's operations:
+// the losses of a few steps, and the parameters behind them. Gradients are central differences.
+
+type matrix [][]float64
+
+func newMatrix(rows, cols int) matrix {
+	m := make(matrix, rows)
+	for i := range m {
+		m[i] = make([]float64, cols)
+	}
+	return m
+}
+
+func (a matrix) times(b matrix) matrix {
+	y := newMatrix(len(a), len(b[0]))
+	for i, row := range a {
+		for k, v := range row {
+			for j, w := range b[k] {
+				y[i][j] += v * w
+			}
+		}
+	}
+	return y
+}
+
+func (a matrix) apply(f func(i, j int, v float64) float64) matrix {
+	y := newMatrix(len(a), len(a[0]))
+	for i, row := range a {
+		for j, v := range row {
+			y[i][j] = f(i, j, v)
+		}
+	}
+	return y
+}
+
+// normalised is D^-½·A·D^-½.
+func (a matrix) normalised() matrix {
+	degree := make([]float64, len(a))
+	for i, row := range a {
+		for _, v := range row {
+			degree[i] += v
+		}
+	}
+	return a.apply(func(i, j int, v float64) float64 { return v / math.Sqrt(degree[i]*degree[j]) })
+}
+
+// cosines of all pairs of rows.
+func (a matrix) cosines() matrix {
+	dot := func(x, y []float64) (s float64) {
+		for i, v := range x {
+			s += v * y[i]
+		}
+		return s
+	}
+	y := newMatrix(len(a), len(a))
+	for i := range a {
+		for j := range a {
+			y[i][j] = dot(a[i], a[j]) / math.Sqrt(dot(a[i], a[i])*dot(a[j], a[j]))
+		}
+	}
+	return y
+}
+
+func (a matrix) crossEntropy(rows []int32, labels []int32) (loss float64) {
+	for _, v := range rows {
+		total := 0.0
+		for _, x := range a[v] {
+			total += math.Exp(x)
+		}
+		loss -= (a[v][labels[v]] - math.Log(total)) / float64(len(rows))
+	}
+	return loss
+}
+
+// adam is Kingma and Ba's Algorithm 1, with weight decay added to the gradient.
+type adam struct {
+	lr, decay float64
+	p, m, v   []float64
+}
+
+func (a *adam) step(grad []float64, t int) {
+	for i, g := range grad {
+		g += a.decay * a.p[i]
+		a.m[i] = 0.9*a.m[i] + 0.1*g
+		a.v[i] = 0.999*a.v[i] + 0.001*g*g
+		a.p[i] -= a.lr * (a.m[i] / (1 - math.Pow(0.9, float64(t)))) / (math.Sqrt(a.v[i]/(1-math.Pow(0.999, float64(t)))) + 1e-8)
+	}
+}
+
+// reference has the parameters of a run in float64, and its data as matrices.
+type reference struct {
+	x, a   matrix // features, and the adjacency
+	params map[string]*adam
+}
+
+func newReference(t *trainer, ds *data.Dataset) *reference {
+	r := &reference{a: newMatrix(ds.Graph.N, ds.Graph.N), params: map[string]*adam{}}
+	x := ds.X.ToDense()
+	for i := range ds.Graph.N {
+		var row []float64
+		for _, v := range x.Dense[i*x.Cols:][:x.Cols] {
+			row = append(row, float64(v))
+		}
+		r.x = append(r.x, row)
+	}
+	for _, e := range ds.Graph.Undirected().Edges {
+		r.a[e[0]][e[1]], r.a[e[1]][e[0]] = 1, 1
+	}
+	for _, p := range t.optim.Params {
+		n := len(p.Value.F32)
+		a := &adam{lr: p.Group.LR, decay: float64(p.Decay), p: make([]float64, n), m: make([]float64, n), v: make([]float64, n)}
+		for i, v := range p.Value.F32 {
+			a.p[i] = float64(v)
+		}
+		r.params[p.Name] = a
+	}
+	return r
+}
+
+// matrix returns a parameter as a matrix of so many columns.
+func (r *reference) matrix(name string, cols int) matrix {
+	var m matrix
+	for row := range slices.Chunk(r.params[name].p, cols) {
+		m = append(m, row)
+	}
+	return m
+}
+
+// update moves all parameters along the gradient of a loss, step t from 1, and returns the
+// loss before.
+func (r *reference) update(loss func() float64, t int) float64 {
+	before := loss()
+	grads := map[string][]float64{}
+	for name, a := range r.params {
+		grads[name] = make([]float64, len(a.p))
+		for i, v := range a.p {
+			const h = 1e-5
+			a.p[i] = v + h
+			up := loss()
+			a.p[i] = v - h
+			grads[name][i] = (up - loss()) / (2 * h)
+			a.p[i] = v
+		}
+	}
+	for name, g := range grads {
+		r.params[name].step(g, t)
+	}
+	return before
+}
+
+// nearest marks the k largest off the diagonal of each row, and their transposes.
+func (a matrix) nearest(k int) matrix {
+	y := newMatrix(len(a), len(a))
+	for i, row := range a {
+		order := make([]int, 0, len(row))
+		for j := range row {
+			if j != i {
+				order = append(order, j)
+			}
+		}
+		slices.SortFunc(order, func(p, q int) int {
+			if row[p] > row[q] {
+				return -1
+			}
+			return 1
+		})
+		for _, j := range order[:k] {
+			y[i][j], y[j][i] = 1, 1
+		}
+	}
+	return y
+}
+
+// compareSteps holds steps of a run to a reference's.
+func compareSteps(t *testing.T, tr *trainer, r *reference, steps int, run func(step int) float64, loss func(step int) func() float64) {
+	t.Helper()
+	for step := range steps {
+		want := r.update(loss(step), step+1)
+		if got := run(step); math.Abs(got-want) > 2e-5*math.Abs(want) {
+			t.Errorf("step %d: loss %.7f, want %.7f", step, got, want)
+		}
+		for _, p := range tr.optim.Params {
+			for i, v := range p.Value.F32 {
+				if want := r.params[p.Name].p[i]; math.Abs(float64(v)-want) > 2e-4*max(0.05, math.Abs(want)) {
+					t.Fatalf("step %d: %s[%d] is %.7f, want %.7f", step, p.Name, i, v, want)
+				}
+			}
+		}
+	}
+}
+
+// tiny is a graph on which central differences of all parameters take no time.
+func tiny(t *testing.T) *data.Dataset {
+	t.Helper()
+	o := configure(t, "gcn").Synthetic.CSBM(3)
+	o.Nodes, o.Features, o.CommunitySize = 40, 12, 8
+	ds, err := data.Load(data.Synthetic, data.LoadOptions{Seed: 3, Synthetic: &o, Split: "random:0.3,0.3,0.4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ds
+}
+
+// GRCN (Yu et al. 2020): z = Â·tanh(Â(X∘w₁))∘w₂, S the cosines of z between nodes that are
+// edges or near, and on the diagonal; the classifier is a GCN on A + I + S.
+func TestGRCN(t *testing.T) {
+	ds := tiny(t)
+	const k, hidden = 4, 6
+	cfg := configure(t, "grcn", "candidates.k=4", "model.encoder.kind=diagonal", "model.edges.threshold=0", "model.hidden=6", "model.dropout=0", "model.input_dropout=0",
+		"model.norm=none", "train.joint_every=1", "train.refresh_every=1", "train.pretrain_steps=0", "train.encoder_lr=0.02", "train.lr=0.02", "model.weight_decay=0.01")
+	tr := started(t, Job{Model: "grcn", Task: Nodes(ds)}, cfg, Options{})
+	defer tr.close()
+	alg := algorithm1{tr, tr.steps.(refiner)}
+	r := newReference(tr, ds)
+	withSelf := r.a.apply(func(i, j int, v float64) float64 {
+		if i == j {
+			return 1
+		}
+		return v
+	})
+	embed := func() matrix {
+		n := withSelf.normalised()
+		scale := func(x matrix, name string) matrix {
+			w := r.params[name].p
+			return x.apply(func(_, j int, v float64) float64 { return v * w[j] })
+		}
+		h := n.times(scale(r.x, "encoder.0.scale")).apply(func(_, _ int, v float64) float64 { return math.Tanh(v) })
+		return n.times(scale(h, "encoder.1.scale"))
+	}
+	bias := func(x matrix, name string) matrix {
+		b := r.params[name].p
+		return x.apply(func(_, j int, v float64) float64 { return v + b[j] })
+	}
+	var logits func() matrix
+	loss := func(int) func() float64 {
+		near := embed().cosines().nearest(k)
+		logits = func() matrix {
+			s := embed().cosines()
+			revised := withSelf.apply(func(i, j int, v float64) float64 {
+				if i == j || v > 0 || near[i][j] > 0 {
+					v += max(0, s[i][j])
+				}
+				return v
+			}).normalised()
+			h := bias(revised.times(r.x.times(r.matrix("classifier.0.weight", hidden))), "classifier.0.bias")
+			h = h.apply(func(_, _ int, v float64) float64 { return max(0, v) })
+			return bias(revised.times(h.times(r.matrix("classifier.1.weight", ds.Classes))), "classifier.1.bias")
+		}
+		return func() float64 { return logits().crossEntropy(tr.split.Train, ds.Labels) }
+	}
+	compareSteps(t, tr, r, 3, func(step int) float64 {
+		_, loss, err := alg.epoch(step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.state.Epoch++
+		return loss
+	}, loss)
+	if err := alg.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := tr.steps.evaluate()
+	if want := logits().crossEntropy(tr.split.Val, ds.Labels); err != nil || math.Abs(got.valLoss-want) > 1e-4*want {
+		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
+	}
+}
