@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -71,10 +70,12 @@ type chooser struct {
 	draws   rng.Stream
 	report  *Report
 	setups  map[*Candidate]*run.Setup
-	kept    *run.Run // what is in Out
+	edges   map[string]*data.Dataset // the pool's, by what data.edges of candidates makes of it
+	kept    *run.Run                 // what is in Out
 	resumed bool
 	of      *Candidate
 
+	slowest [2]float64  // seconds of trainings so far: of simple candidates, of all
 	judging *data.Split // on which refinement is judged; nil is the given split
 }
 
@@ -131,7 +132,16 @@ func Resume(ctx context.Context, dir string, o Options) (*Run, error) {
 }
 
 func choosing(ctx context.Context, o Options, earlier *Report) (*Run, error) {
-	x := &chooser{Options: o, start: time.Now(), resumed: earlier != nil, setups: map[*Candidate]*run.Setup{}}
+	x := &chooser{Options: o, start: time.Now(), resumed: earlier != nil, setups: map[*Candidate]*run.Setup{}, edges: map[string]*data.Dataset{}}
+	if o.Warn != nil {
+		said := map[string]bool{}
+		x.Warn = func(text string) {
+			if !said[text] {
+				o.Warn(text)
+			}
+			said[text] = true
+		}
+	}
 	if err := x.open(earlier); err != nil {
 		return nil, err
 	}
@@ -162,7 +172,8 @@ func choosing(ctx context.Context, o Options, earlier *Report) (*Run, error) {
 			break
 		}
 		if rung == 0 && x.Out != "" { // from here on there is a model
-			if first, _ := choose(x.report.Candidates); first != nil {
+			_, err := run.Open(x.Out)
+			if first, _ := choose(x.report.Candidates); first != nil && err != nil {
 				if err := x.keep(ctx, first); err != nil {
 					return nil, err
 				}
@@ -228,14 +239,8 @@ func (x *chooser) open(earlier *Report) error {
 		r.Trials = earlier.Trials
 		if earlier.Limit != nil {
 			x.before = time.Duration(earlier.Limit.Seconds * float64(time.Second))
+			x.slowest = [2]float64{earlier.Limit.Simple, earlier.Limit.Slowest}
 		}
-	}
-	for _, c := range r.Candidates {
-		s, err := x.setup(c)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
-		}
-		c.NewNodes = s.Module.Func("classify").Arg(models.KnownLabels) == nil && s.Data.Rewired == nil
 	}
 	return nil
 }
@@ -253,11 +258,16 @@ func (x *chooser) setup(c *Candidate) (*run.Setup, error) {
 	if len(x.setups) > 0 { // what is guessed of the data is said once
 		o.Note = nil
 	}
-	s, err := run.PrepareNodes(o, x.pool.ds)
-	if err == nil {
-		x.setups[c] = s
+	ds, edges := x.edges[c.edges()], c.edges()
+	if ds == nil {
+		ds = x.pool.ds
 	}
-	return s, err
+	s, err := run.PrepareNodes(o, ds)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Name, err)
+	}
+	x.setups[c], x.edges[edges] = s, s.Data
+	return s, nil
 }
 
 // write writes auto.json.
@@ -265,7 +275,7 @@ func (x *chooser) write() error {
 	if x.Out == "" {
 		return nil
 	}
-	x.report.Limit = &Limit{Trials: x.Trials, Minutes: x.Minutes, Seconds: math.Round(x.elapsed().Seconds()*1e3) / 1e3}
+	x.report.Limit = &Limit{Trials: x.Trials, Minutes: x.Minutes, Seconds: x.elapsed().Seconds(), Simple: x.slowest[0], Slowest: x.slowest[1]}
 	if x.report.Status == "done" {
 		x.report.Limit = nil
 	}
@@ -278,15 +288,8 @@ func (x *chooser) elapsed() time.Duration { return x.before + time.Since(x.start
 // is left without that for the winner and for the two models that refinement is judged by. What
 // a training takes is known from those of the choice, which run on a thread each.
 func (x *chooser) left() time.Duration {
-	simple, all := 0.0, 0.0
-	for _, c := range x.report.Candidates {
-		all = max(all, c.seconds)
-		if c.Simple {
-			simple = max(simple, c.seconds)
-		}
-	}
 	const slower = 1.2 // than during the choice
-	seconds := float64(60*x.Minutes) - float64(slower*(simple+float64(2*all)))
+	seconds := float64(60*x.Minutes) - float64(slower*(x.slowest[0]+float64(2*x.slowest[1])))
 	return time.Duration(seconds*float64(time.Second)) - x.elapsed()
 }
 
@@ -295,6 +298,11 @@ func (x *chooser) climb(ctx context.Context, rung int) (cut bool, err error) {
 	todo := fits(x.report.Candidates, rung)
 	if x.Stage != nil && len(todo) > 0 {
 		x.Stage(fmt.Sprintf("%d candidates on up to %s", len(entrants(x.report.Candidates, rung)), resplits(upTo[rung])))
+	}
+	for _, f := range todo {
+		if _, err := x.setup(f.c); err != nil {
+			return false, err
+		}
 	}
 	for len(todo) > 0 { // once, unless some failed
 		if x.Trials > 0 {
@@ -409,7 +417,9 @@ func (x *chooser) enter(f fit, o *outcome) error {
 	default:
 		return fmt.Errorf("%s: %w", c.Name, o.err)
 	}
-	c.seconds = max(c.seconds, o.seconds)
+	if x.slowest[1] = max(x.slowest[1], o.seconds); c.Simple {
+		x.slowest[0] = max(x.slowest[0], o.seconds)
+	}
 	x.report.Trials++
 	if x.Progress != nil {
 		x.Progress(x.report.Trials, c)
@@ -498,7 +508,12 @@ func (x *chooser) finish(ctx context.Context) (*Run, error) {
 	if x.Stage != nil {
 		x.Stage("training " + winner.Name)
 	}
-	if !winner.NewNodes && x.Warn != nil {
+	s, err := x.setup(winner)
+	if err != nil {
+		return nil, err
+	}
+	choice.NewNodes = s.Module.Func("classify").Arg(models.KnownLabels) == nil && s.Data.Rewired == nil
+	if !choice.NewNodes && x.Warn != nil {
 		x.Warn(fmt.Sprintf("%s cannot take new nodes: it classifies by the labels of the training nodes, or by edges that are not the data's, and gsrc build refuses it", winner.Name))
 	}
 	if err := x.write(); err != nil {

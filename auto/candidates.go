@@ -3,6 +3,7 @@ package auto
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Candidate is a model that may be chosen.
@@ -18,12 +19,9 @@ type Candidate struct {
 	Scores []float64 `json:"scores"`
 	// Failed says why it ran no further, such as that it diverged.
 	Failed string `json:"failed,omitempty"`
-	// NewNodes is whether an export of it classifies nodes that the training has not seen.
-	NewNodes bool `json:"new_nodes"`
 
 	// same are the options with which the model keeps the graph as it is.
-	same    []string
-	seconds float64 // of its slowest training
+	same []string
 }
 
 // Structures that candidates read.
@@ -42,14 +40,17 @@ type rule struct {
 }
 
 var (
-	edges      = func(s Seen) bool { return s.Edges > 0 }
+	linked     = func(s Seen) bool { return s.Edges > 0 }
 	features   = func(s Seen) bool { return s.Kind != "none" }
-	judgeable  = func(s Seen) bool { return edges(s) && features(s) && s.Edges >= s.Nodes/10 }
-	homophilic = func(s Seen) bool { return edges(s) && (s.Homophily == nil || *s.Homophily > 0.3) }
-	mixed      = func(s Seen) bool { return edges(s) && (s.Homophily == nil || *s.Homophily < 0.7) }
+	judgeable  = func(s Seen) bool { return linked(s) && features(s) && s.Edges >= s.Nodes/10 }
+	homophilic = func(s Seen) bool { return linked(s) && (s.Homophily == nil || *s.Homophily > 0.3) }
+	mixed      = func(s Seen) bool { return linked(s) && (s.Homophily == nil || *s.Homophily < 0.7) }
 	few        = func(s Seen) bool { return s.LabelsPerClass <= 10 }
 	scarce     = func(s Seen) bool { return s.LabelsPerClass <= 50 && s.Nodes >= 10*s.TrainNodes } // nodes to self-train on
 )
+
+// near is whether the neighbours of all nodes are searched within a minute.
+func near(s Seen) bool { return features(s) && s.Nodes <= 100_000 }
 
 // all is whether all conditions hold.
 func all(conditions ...func(Seen) bool) func(Seen) bool {
@@ -77,10 +78,10 @@ var rules = []rule{
 	{Candidate{Name: "linear, corrected and smoothed", Model: "linear", Set: []string{"model.smooth.alpha=0.7", "model.smooth.correct=0.5"}, Structure: raw, Simple: true}, all(features, homophilic)},
 	{Candidate{Name: "propagated, linear", Model: "linear", Set: []string{"model.linear.steps=16"}, Structure: raw, Simple: true}, all(features, homophilic)},
 	{Candidate{Name: "propagated, linear, self-trained", Model: "linear", Set: []string{"model.linear.steps=16", "train.self_training=3", "train.eval_every=5"}, Structure: raw, Simple: true}, all(features, homophilic, scarce)},
-	{Candidate{Name: "nearest neighbours, linear", Model: "linear", Set: []string{"data.edges=knn:5", "model.linear.steps=4"}, Structure: nearest, Simple: true}, features},
+	{Candidate{Name: "nearest neighbours, linear", Model: "linear", Set: []string{"data.edges=knn:5", "model.linear.steps=4"}, Structure: nearest, Simple: true}, near},
 	{Candidate{Name: "mlp", Model: "mlp", Set: []string{"model.hidden=64"}, Structure: noEdges, Simple: true}, features},
-	{Candidate{Name: "gcn", Model: "gcn", Structure: raw, Simple: true}, edges},
-	{Candidate{Name: "nearest neighbours, gcn", Model: "gcn", Set: []string{"data.edges=knn:5"}, Structure: nearest, Simple: true}, features},
+	{Candidate{Name: "gcn", Model: "gcn", Structure: raw, Simple: true}, linked},
+	{Candidate{Name: "nearest neighbours, gcn", Model: "gcn", Set: []string{"data.edges=knn:5"}, Structure: nearest, Simple: true}, near},
 
 	{refining("refined, propagated, linear", "model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "model.linear.steps=8", "train.lr=0.1"), judgeable},
 	{refining("refined, propagated, linear, self-trained", "model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "model.linear.steps=8", "train.lr=0.1", "train.self_training=3", "train.eval_every=5"), all(judgeable, homophilic, few, scarce)},
@@ -110,6 +111,16 @@ func candidates(s Seen, by []rule) []*Candidate {
 		}
 	}
 	return list
+}
+
+// edges is what the candidate has in the place of the graph's edges, as data.edges says it.
+func (c *Candidate) edges() string {
+	for _, set := range c.Set {
+		if edges, ok := strings.CutPrefix(set, "data.edges="); ok {
+			return edges
+		}
+	}
+	return ""
 }
 
 // twin is the same model on the graph as it is.

@@ -88,6 +88,8 @@ type Choice struct {
 	// Text says why.
 	Text     string `json:"text"`
 	Resplits int    `json:"resplits"` // by which it was chosen
+	// NewNodes is whether an export of the winner classifies nodes that training has not seen.
+	NewNodes bool `json:"new_nodes"`
 }
 
 // choose finds the winner of what has run so far, by the last rung that any training of

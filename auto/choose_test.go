@@ -97,7 +97,7 @@ func TestRefinementIsToldHonestly(t *testing.T) {
 		{90, 80, refined, "refinement brings +10.0 ± 5.9 points over the same classifier on your graph"},
 		{81, 80, refined, "no more than chance explains: +1.0 ± 2.0"},
 		{70, 80, raw, "your graph is better left as it is: refinement brings -10.0 ± 5.9"},
-		{80, 80, noEdges, "your features are better without your graph"},
+		{80, 80, noEdges, "gcn reads none of your edges; refinement brings +0.0 ± 0.0"},
 		{90, 80, raw, "and gcn is better still"},
 	} {
 		var r Refinement

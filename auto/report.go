@@ -5,10 +5,12 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // File is what [Train] leaves in the run directory: a [Report].
-const File = "auto.json"
+const File = checkpoint.AutoFile
 
 // Report is auto.json: what was looked at, what was tried, and what came of it. Two runs with
 // the same data, options, seed and number of trials leave the same bytes.
@@ -42,8 +44,11 @@ type Report struct {
 type Limit struct {
 	Trials  int     `json:"trials,omitempty"`
 	Minutes float64 `json:"minutes,omitempty"`
-	// Seconds that have gone into the run so far.
+	// Seconds that have gone into the run so far, and that the slowest trainings took of a
+	// simple candidate and of any.
 	Seconds float64 `json:"seconds"`
+	Simple  float64 `json:"slowest_simple"`
+	Slowest float64 `json:"slowest"`
 }
 
 // Refinement holds a classifier on the refined graph against the same one on the graph as it
@@ -82,7 +87,7 @@ func (r *Refinement) compare(on, asIs []bool, winner *Candidate) {
 	case sure:
 		r.Text = fmt.Sprintf("refinement brings %s, and %s is better still", brings, winner.Name)
 	case winner.Structure != raw:
-		r.Text = "your features are better without your graph: refinement brings " + brings
+		r.Text = fmt.Sprintf("%s reads none of your edges; refinement brings %s", winner.Name, brings)
 	default:
 		r.Text = "your graph is better left as it is: refinement brings " + brings
 	}

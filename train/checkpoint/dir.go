@@ -22,7 +22,8 @@ const (
 	EdgesFile      = "refined_edges.csv"
 	StructFile     = "x_struct.safetensors"
 	SplitFile      = "split.json"
-	LockFile       = ".lock" // while somebody writes
+	AutoFile       = "auto.json" // of a model that was chosen by the graph, by package auto
+	LockFile       = ".lock"     // while somebody writes
 )
 
 // runFiles are all of them, in the order in which --force deletes them: without
@@ -75,7 +76,7 @@ func (d *Dir) prepare(resume, force bool) (begun bool, err error) {
 		return err == nil, nil // killed before its first checkpoint, the run starts anew
 	case force || unbegun(entries):
 		removeLeftovers(d.path, entries)
-		for _, name := range runFiles {
+		for _, name := range append(slices.Clone(runFiles), AutoFile) {
 			if err := os.Remove(d.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return false, fmt.Errorf("run directory: %w", err)
 			}
