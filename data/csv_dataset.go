@@ -1,12 +1,14 @@
 package data
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/graph"
 )
 
 // Names of the files in a user's folder.
@@ -71,7 +73,9 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 			return nil, err
 		}
 	}
-	if nodes.features == nil {
+	// Nodes that are only listed are described by their places in the graph.
+	structural := nodes.features == nil && nodes.schema == nil && len(nodes.ids) > 0
+	if nodes.features == nil && !structural {
 		e := badFile(dir, "there are no node features").hint("add columns to %s, or %s, or %s with one row for each node", nodesFile, npyFile, npzFile)
 		if nodes.schema != nil {
 			e.Msg += "; " + strings.Join(leftOut(nodes.schema.LeftOut), "; ")
@@ -79,7 +83,10 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		return nil, e
 	}
 	ds.X = nodes.features
-	n := ds.X.Rows
+	n := len(nodes.ids)
+	if !structural {
+		n = ds.X.Rows
+	}
 	if n == 0 {
 		return nil, badFile(dir, "%v", errNoNodes)
 	}
@@ -113,6 +120,13 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		return nil, fileFault(edges.path, err)
 	}
 	list.done(l.mem)
+	if structural {
+		if ds.X, err = l.structural(ds.Graph); err != nil {
+			return nil, err
+		}
+		ds.Structural = true
+		r.notes = append(r.notes, fmt.Sprintf("the nodes have no features: degree, random-walk encodings and DeepWalk take their place, %d columns, which say where a node is in this graph and nothing of another one", ds.X.Cols))
+	}
 	ds.times = nodes.times
 	if name := r.asked.time; nodes.schema != nil && slices.ContainsFunc(nodes.schema.Columns, func(c schema.Column) bool { return c.Name == name }) {
 		r.note(nodeFile.path, "nodes are split by the column %s, which is a feature too; --ignore %s leaves it out", quote(name), name)
@@ -122,6 +136,21 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		ds.Columns.Roles, ds.Columns.Merge = r.roles.byName(), list.merge
 	}
 	return ds, nil
+}
+
+// structural returns what describes nodes by their places in the graph alone.
+func (l *loader) structural(g *graph.Graph) (*Features, error) {
+	kept := 4 * graph.EncodingWidth * int64(g.N)
+	need := graph.EncodingBytes(g.N)
+	if err := l.mem.Grow(need); err != nil {
+		return nil, err
+	}
+	x, err := graph.Encodings(g)
+	if err != nil {
+		return nil, err
+	}
+	l.mem.Shrink(need - kept)
+	return &Features{Rows: g.N, Cols: graph.EncodingWidth, Dense: x}, nil
 }
 
 // featureFile reads features.npy, or features.npz with a dense array or the

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gsrc-dev/gsrc/graph"
 )
 
 func TestFolder(t *testing.T) {
@@ -169,7 +171,6 @@ func TestFolderFaults(t *testing.T) {
 		{"node row cut", edges, "id,x,y\na,1,2\nb,1\n", []string{"nodes.csv:3", "the row has 2 fields, the header has 3", "truncated"}},
 		{"node row long", edges, "id,x\na,1,2\n", []string{"nodes.csv:2:5", "the row has 3 fields"}},
 		{"split name", edges, "id,split,x\na,training,1\n", []string{`nodes.csv:2:3: "training"`, "train, val, test or nothing"}},
-		{"no features", edges, "id,label\na,0\nb,1\n", []string{"there are no node features", "features.npy"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := writeFiles(t, map[string]string{edgesFile: c.edges, nodesFile: c.nodes})
@@ -328,4 +329,19 @@ func checkFault(t *testing.T, err error) {
 		t.Errorf("error %#v says too little", err)
 	}
 	checkText(t, err)
+}
+
+// Nodes that have no columns but id, label and split are described by their places in the graph.
+func TestFolderWithoutFeatures(t *testing.T) {
+	dir := writeFiles(t, map[string]string{edgesFile: "source,target\na,b\nb,c\nc,d\na,c\n", nodesFile: "id,label\na,x\nb,x\nc,y\nd,y\ne,\n"})
+	ds := mustLoad(t, dir, LoadOptions{})
+	if !ds.Structural || ds.X.Rows != 5 || ds.X.Cols != graph.EncodingWidth || len(ds.Notes) == 0 || !strings.Contains(ds.Notes[len(ds.Notes)-1], "DeepWalk take their place") {
+		t.Errorf("%v %d×%d, notes %q", ds.Structural, ds.X.Rows, ds.X.Cols, ds.Notes)
+	}
+	if x := ds.X.Dense; x[0] <= x[4*graph.EncodingWidth] {
+		t.Errorf("a node of two neighbours has the degree %v, one of none %v", x[0], x[4*graph.EncodingWidth])
+	}
+	if mustLoad(t, dir, LoadOptions{NoPrepare: true}).X.Dense[7] != ds.X.Dense[7] {
+		t.Error("read again, the columns are others")
+	}
 }

@@ -36,6 +36,9 @@ type Dataset struct {
 	Columns *schema.Schema
 	Notes   []string
 
+	// Structural tells that the files have no features: X is [graph.Encodings].
+	Structural bool
+
 	Repairs  Repairs
 	Checksum string // SHA-256 over the input files in a fixed order, in hexadecimal
 	Truth    *Truth // what only a generator knows; nil for real data

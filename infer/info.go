@@ -21,6 +21,8 @@ type Info struct {
 		Name     string `json:"name"`
 		Checksum string `json:"checksum"`
 		Nodes    int    `json:"nodes"`
+		// Structural tells that its nodes have no features but their places in it.
+		Structural bool `json:"structural,omitempty"`
 		// Corruption says how it was made from data of another checksum.
 		Corruption *data.Corruption `json:"corruption,omitempty"`
 	} `json:"data"`

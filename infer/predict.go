@@ -169,6 +169,12 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 		}
 		p.o.Log("the model was trained on these data with %d edges added at random and %d removed; the same is done here", c.Added, c.Removed)
 	}
+	switch trained := &p.info.Data; {
+	case trained.Structural && (!p.ds.Structural || p.ds.Checksum != trained.Checksum):
+		return nil, fmt.Errorf("the model was trained on nodes without features, by their places in %s, and knows nothing of those of %s: train it on these data, or on data with features", trained.Name, path)
+	case p.ds.Structural && !trained.Structural:
+		return nil, fmt.Errorf("the nodes of %s have no features, and the model was trained on %d", path, p.manifest.NumFeatures)
+	}
 	if w := p.ds.EmptyWarning(); w != "" {
 		p.o.Log("warning: %s", w)
 	}

@@ -95,6 +95,7 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32,
 		info.Weights = data.EdgeWeights(t.Config.Data.Weights)
 	}
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
+	info.Data.Structural = ds.Structural
 	describeRefinement(&info, t)
 	if x := t.Refined; x != nil && !x.Raw {
 		var b bytes.Buffer

@@ -1,0 +1,106 @@
+package graph
+
+import (
+	"math"
+
+	"github.com/gsrc-dev/gsrc/internal/fmath"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+const (
+	encodedWalks = 64 // columns of DeepWalk among those of Encodings
+	// EncodingWidth is the number of columns of [Encodings].
+	EncodingWidth = 4 + encodedWalks
+
+	mostReturnSteps = 1 << 32
+)
+
+// EncodingBytes returns at most how much memory [Encodings] takes on a graph of n nodes,
+// beside its structure.
+func EncodingBytes(n int) int64 {
+	return DeepWalkOptions{Dim: encodedWalks}.Bytes(n) + int64(n)*(4*EncodingWidth+16)
+}
+
+// Encodings describes nodes by their places in the graph, [N, EncodingWidth] row-major: ln(1 +
+// degree), the probability that a random walk is back after 2, 3 and 4 steps (Dwivedi et al.
+// 2022; 0 where hubs make that more than mostReturnSteps operations), and [DeepWalk]. Every column has mean 0 and variance 1. Edges count in both directions,
+// without their weights.
+func Encodings(g *Graph) ([]float32, error) {
+	pool := kernels.NewPool(0)
+	defer pool.Close()
+	walks, err := DeepWalk(pool, g, DeepWalkOptions{Dim: encodedWalks})
+	if err != nil {
+		return nil, err
+	}
+	u := g.Undirected()
+	in := (&Graph{N: u.N, Edges: u.Edges}).Structure().In
+	x := make([]float32, g.N*EncodingWidth)
+	back := returns(in)
+	for v := range g.N {
+		row := x[v*EncodingWidth:][:EncodingWidth]
+		row[0] = float32(fmath.Log(1 + float64(in.RowPtr[v+1]-in.RowPtr[v])))
+		for k, p := range back[v] {
+			row[1+k] = float32(p)
+		}
+		copy(row[4:], walks[v*encodedWalks:][:encodedWalks])
+	}
+	for c := range EncodingWidth {
+		sum, squares := 0.0, 0.0
+		for i := c; i < len(x); i += EncodingWidth {
+			sum += float64(x[i])
+		}
+		mean := sum / float64(g.N)
+		for i := c; i < len(x); i += EncodingWidth {
+			d := float64(x[i]) - mean
+			squares += float64(d * d)
+		}
+		scale := math.Sqrt(squares / float64(g.N))
+		if scale == 0 {
+			scale = 1
+		}
+		for i := c; i < len(x); i += EncodingWidth {
+			x[i] = float32((float64(x[i]) - mean) / scale)
+		}
+	}
+	return x, nil
+}
+
+// returns gives the diagonals of P², P³ and P⁴, P = D⁻¹A of an undirected graph. As
+// P_ji = P_ij·d_i/d_j, two steps from each node tell them.
+func returns(a *kernels.CSR) [][3]float64 {
+	degree := func(v int32) float64 { return float64(a.RowPtr[v+1] - a.RowPtr[v]) }
+	near := func(v int32) []int32 { return a.Col[a.RowPtr[v]:a.RowPtr[v+1]] }
+	out := make([][3]float64, a.Rows)
+	steps := 0.0
+	for v := range int32(a.Rows) {
+		steps += float64(degree(v) * degree(v))
+	}
+	if steps > mostReturnSteps {
+		return out
+	}
+	two := make([]float64, a.Rows) // of P², the row of v
+	var touched []int32
+	for i := range out {
+		v := int32(i)
+		d := degree(v)
+		for _, u := range near(v) {
+			p := 1 / (d * degree(u))
+			for _, w := range near(u) {
+				if two[w] == 0 {
+					touched = append(touched, w)
+				}
+				two[w] += p
+			}
+		}
+		out[i][0] = two[v]
+		for _, u := range near(v) {
+			out[i][1] += two[u] / degree(u)
+		}
+		for _, w := range touched {
+			out[i][2] += float64(two[w]*two[w]) * d / degree(w)
+			two[w] = 0
+		}
+		touched = touched[:0]
+	}
+	return out
+}

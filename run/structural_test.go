@@ -1,0 +1,58 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/orttest"
+)
+
+// A table of ids and labels is enough: places in the graph tell two communities apart, and an
+// export answers for the graph that it was trained on and refuses another one.
+func TestNodesWithoutFeatures(t *testing.T) {
+	dir := func(chord int) string {
+		nodes, edges := "id,label\n", "source,target\n"
+		for v := range 80 {
+			side := v / 40
+			nodes += fmt.Sprintf("n%d,%c\n", v, 'a'+rune(side))
+			for k := 1; k <= 3; k++ {
+				edges += fmt.Sprintf("n%d,n%d\n", v, 40*side+(v+k*chord)%40)
+			}
+		}
+		edges += "n0,n40\n"
+		dir := t.TempDir()
+		for name, text := range map[string]string{"nodes.csv": nodes, "edges.csv": edges} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	data := dir(1)
+	r, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: data, Set: []string{"data.split=random:0.3,0.3,0.4", "train.epochs=100"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *r.Result.TestAcc < 90 {
+		t.Errorf("test accuracy is %v %%", *r.Result.TestAcc)
+	}
+	lib := orttest.Need(t)
+	dist := filepath.Join(t.TempDir(), "dist")
+	if _, err := r.Build(t.Context(), dist, BuildOptions{Library: &lib}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := infer.Predict(t.Context(), dist, data, "", infer.PredictOptions{Library: &lib})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Report == nil || p.Report.Accuracy < 90 {
+		t.Errorf("the export's report is %+v", p.Report)
+	}
+	if _, err := infer.Predict(t.Context(), dist, dir(3), "", infer.PredictOptions{Library: &lib}); err == nil || !strings.Contains(err.Error(), "by their places in") {
+		t.Errorf("on another graph: %v", err)
+	}
+}
