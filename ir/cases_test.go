@@ -198,6 +198,7 @@ var cases = map[string][]opCase{
 	"pair_dot":         {in("f32[N,F]", "i64[2,P] index"), in("f32[N,F]", "i64[2,P] index", "f32[N,F]")},
 	"pair_gather":      {in("f32[N]", "i64[2,P] index").with("end", "first"), in("f32[N]", "i64[2,P] index").with("end", "second")},
 	"edge_pairs":       {in("graph<N,E>")},
+	"argsort":          {in("f32[N]")},
 	"common_neighbors": {in("graph<N,E>", "_", "f32[N]", "i64[2,P] index"), in("graph<N,E>", "f32[E]", "f32[N]", "i64[2,P] index")},
 
 	"normal":       {in().with("stream", "a").declared("f32[3,2]")},

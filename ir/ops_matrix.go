@@ -1,8 +1,10 @@
 package ir
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 )
 
 var (
@@ -253,6 +255,22 @@ var matrixOps = []OpDef{
 		Eval: func(c *EvalCtx) {
 			a, b, y := c.T(0), c.T(1), c.New(0)
 			copy(y.Data[copy(y.Data, a.Data):], b.Data)
+		},
+	},
+	{
+		Name: "argsort", Doc: "y = the places of the elements of x in ascending order, equal ones as they stand: of uniform x a random permutation", Operands: operands("x"), Results: []string{"order"}, Int64: true,
+		NoGrad: "its results are integers",
+		Infer: func(c *InferCtx) []Type {
+			c.wantRank(0, 1)
+			c.wantFloat(0)
+			return one(T(I64, c.In(0).Dims[0]))
+		},
+		Eval: func(c *EvalCtx) {
+			x, y := c.T(0), c.New(0)
+			for i := range y.Data {
+				y.Data[i] = float64(i)
+			}
+			slices.SortStableFunc(y.Data, func(a, b float64) int { return cmp.Compare(x.Data[int(a)], x.Data[int(b)]) })
 		},
 	},
 	{

@@ -28,6 +28,7 @@ package models
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -54,6 +55,8 @@ type Learner struct {
 	// Inductive tells that what is learned refines other graphs too; a transductive one
 	// learns the edges of the training graph themselves.
 	Inductive bool
+	// Unlabelled tells that a graph can be learned without any labels.
+	Unlabelled bool
 	// Labels is what the graph is learned with.
 	Labels string
 	// Cost is time and memory of an epoch, in nodes N, edges E and the options.
@@ -100,6 +103,7 @@ type Options struct {
 	GAT         GAT         `toml:"gat" doc:"graph attention"`
 	Linear      Linear      `toml:"linear" doc:"the network linear"`
 	Smooth      Smooth      `toml:"smooth" doc:"predictions smoothed over the graph"`
+	STABLE      STABLE      `toml:"stable" doc:"the structure learner stable"`
 	Encoder     Encoder     `toml:"encoder" doc:"encoder and projector"`
 	ECL         ECL         `toml:"ecl" doc:"the energy-based contrastive loss"`
 	Views       Views       `toml:"views" doc:"what makes a view of the graph"`
@@ -135,6 +139,15 @@ type Smooth struct {
 	Alpha   float64 `toml:"alpha" range:"dropout.rate" neutral:"0.0" doc:"weight of a node's neighbours where predictions, with the training nodes' labels in their places, are smoothed over the graph; 0 leaves them as they are"`
 	Correct float64 `toml:"correct" range:"dropout.rate" neutral:"0.0" doc:"weight of a node's neighbours where errors on training nodes are spread before, to correct the predictions of others (Huang et al. 2020); 0 leaves this out"`
 	Steps   int     `toml:"steps" range:"repeats" neutral:"20" doc:"steps of smoothing, and of correcting"`
+}
+
+// STABLE holds what only the model stable reads.
+type STABLE struct {
+	Jaccard     float64 `toml:"jaccard" range:"dropout.rate" neutral:"0.03" doc:"edges whose ends have a smaller Jaccard index of features are left out where representations are learned"`
+	Recover     float64 `toml:"recover" range:"dropout.rate" neutral:"0.2" doc:"share of these that come back in a view"`
+	SelfWeight  float64 `toml:"self_weight" neutral:"2.0" doc:"weight of a node itself, that of a neighbour being 1, where representations are learned"`
+	Cosine      float64 `toml:"cosine" neutral:"0.1" doc:"edges whose ends' representations have a cosine of at most this are dropped"`
+	DegreePower float64 `toml:"degree_power" neutral:"0.3" doc:"a neighbour counts by its degree to this power in the classifier; -0.5 normalises as Kipf and Welling do, more trusts nodes of many edges, which attacks touch less"`
 }
 
 // Encoder shapes φ and ϕ.
@@ -201,6 +214,7 @@ func Default() Options {
 		Norm: "l2", Hidden: 16, Layers: 2, Dropout: 0.5, InputDropout: 0.5, WeightDecay: 5e-4, DecayFirst: true, Readout: "sum", ReadoutDropout: 0.5,
 		Smooth:  Smooth{Steps: 20},
 		GCNII:   GCNII{Alpha: 0.1, Lambda: 0.5, WeightDecay: 0.01},
+		STABLE:  STABLE{Jaccard: 0.03, Recover: 0.2, SelfWeight: 2, Cosine: 0.1, DegreePower: 0.3},
 		Encoder: Encoder{Kind: "gcn", Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
 		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
 			Steps: 3, Step: 0.05, Noise: 0.01, InitNoise: 0.03, Clip: 1},
@@ -215,9 +229,11 @@ var All = zoo()
 
 func zoo() []Model {
 	list := []Model{{Name: "ecl-gsr", Doc: "energy-based contrastive learning of a refined graph, with a classifier on its samples (Zeng et al., ECL-GSR)", Build: eclGSR, Graphs: eclGSRGraphs, Refines: true,
-		Learner: &Learner{Inductive: true, Labels: "none needed; the classifier's refine it (mu)", Cost: "time and memory O(N + E) for each step, anchors² for the loss; a search of N² once in refresh_every epochs, less by an index"}}}
+		Learner: &Learner{Inductive: true, Unlabelled: true, Labels: "none needed; the classifier's refine it (mu)", Cost: "time and memory O(N + E) for each step, anchors² for the loss; a search of N² once in refresh_every epochs, less by an index"}}}
 	list = append(list, Model{Name: "grcn", Doc: "graph-revised convolution: the classifier's loss learns the similarities that are added to the graph (GRCN, Yu et al. 2020)", Build: grcn, Refines: true,
 		Learner: &Learner{Inductive: true, Labels: "the classifier's", Cost: "memory O(E + N·k); time (E + N·k)·width each epoch, and a search of N²·width in refresh_every of them, less by an index"}})
+	list = append(list, Model{Name: "stable", Doc: "representations without labels, by which edges are dropped and added, for graphs under attack (STABLE, Li et al. 2022)", Build: stable, Refines: true,
+		Learner: &Learner{Unlabelled: true, Labels: "none", Cost: "time and memory O((E + N)·width) for each step of pre-training, one search of N²·width, then epochs of a graph convolutional network"}})
 	for i := range Architectures {
 		a := &Architectures[i]
 		list = append(list, Model{Name: a.Model, Doc: a.Doc, Build: alone(a), Graphs: graphModel(a)})
@@ -264,7 +280,9 @@ func (o Options) Validate() error {
 		{"classifier", slices.Contains(Classifiers(), o.Classifier), "one of " + strings.Join(Classifiers(), ", ")},
 		{"gcnii.alpha", o.GCNII.Alpha >= 0 && o.GCNII.Alpha <= 1, "within [0, 1]"}, {"gcnii.lambda", o.GCNII.Lambda >= 0, "at least 0"}, {"gcnii.weight_decay", o.GCNII.WeightDecay >= 0, "at least 0"},
 		{"encoder.kind", o.Encoder.Kind == EncoderDiagonal || slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ") + ", or diagonal for grcn"},
-		{"edges.judge", slices.Contains([]string{JudgeEmbedding, JudgeAttributes, JudgeEvidence}, o.Edges.Judge), "embedding, attributes or evidence"}, {"edges.prior_strength", o.Edges.PriorStrength >= 0, "at least 0"},
+		{"edges.judge", slices.Contains([]string{JudgeEmbedding, JudgeAttributes, JudgeEvidence}, o.Edges.Judge), "embedding, attributes or evidence"}, {"stable.self_weight", o.STABLE.SelfWeight > 0, "greater than 0"}, {"stable.cosine", o.STABLE.Cosine >= -1 && o.STABLE.Cosine <= 1, "within [-1, 1]"},
+		{"stable.degree_power", math.Abs(o.STABLE.DegreePower) <= 4, "within [-4, 4]"},
+		{"edges.prior_strength", o.Edges.PriorStrength >= 0, "at least 0"},
 	} {
 		if !b.ok {
 			return &RangeError{Option: b.name, Want: b.want}
@@ -339,7 +357,12 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	if m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal {
 		return nil, &RangeError{Option: "encoder.kind", Want: "one of " + strings.Join(Encoders(), ", ") + " for ecl-gsr"}
 	}
+	if m.Refines && m.Name != "ecl-gsr" && o.Edges.Judge != JudgeEmbedding {
+		return nil, &RangeError{Option: "edges.judge", Want: "embedding for " + m.Name + ", which judges edges in its own way"}
+	}
 	switch s := o.Smooth; {
+	case m.Name == "stable" && o.KnownLabels > 0:
+		return nil, &RangeError{Option: "known_labels", Want: "0 for stable, whose classifier reads representations that were learned without labels"}
 	case graphs && s.Alpha > 0:
 		return nil, &RangeError{Option: "smooth.alpha", Want: "0 where whole graphs are classified, which have no neighbours"}
 	case graphs && o.KnownLabels > 0:

@@ -18,6 +18,7 @@ func TestFunctions(t *testing.T) {
 	for name, want := range map[string]string{
 		"ecl-gsr": "energy pretrain joint fit encode probability refine score classify",
 		"grcn":    "joint fit encode probability refine score classify",
+		"stable":  "pretrain encode probability refine fit classify",
 		"gcn":     "train classify",
 		"mlp":     "train classify",
 		"grand":   "train classify",

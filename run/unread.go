@@ -47,8 +47,8 @@ var readers = map[string]func(reading) bool{
 	"train.refresh_every":  func(r reading) bool { return r.learns && r.Train.JointEvery > 0 },
 	"train.log_every":      func(r reading) bool { return r.learns && r.Train.PretrainSteps > 0 },
 	"train.warmup":         func(r reading) bool { return r.takes("ramp") },
-	"train.sampler":        func(r reading) bool { return r.trains && !r.graphs },
-	"train.anchors":        func(r reading) bool { return r.trains && !r.graphs && r.Train.Sampler == "full" },
+	"train.sampler":        func(r reading) bool { return r.trains && r.takes("anchors") },
+	"train.anchors":        func(r reading) bool { return r.trains && r.takes("anchors") && r.Train.Sampler == "full" },
 	"train.batch_edges":    sampled, "train.batches": sampled, "train.hops": sampled, "train.fanout": sampled,
 	"train.batch_graphs":         func(r reading) bool { return r.graphs },
 	"train.tf32":                 func(r reading) bool { return r.Train.Device != "cpu" },
@@ -69,7 +69,7 @@ var readers = map[string]func(reading) bool{
 	"synthetic.":                 func(r reading) bool { return r.generated },
 }
 
-func sampled(r reading) bool { return r.trains && !r.graphs && r.Train.Sampler == "edges" }
+func sampled(r reading) bool { return r.trains && r.takes("anchors") && r.Train.Sampler == "edges" }
 
 // Unread returns the options that differ from their defaults for the model and the data,
 // and that nothing in this run reads.

@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -16,6 +18,7 @@ var matrixKernels = map[string]Kernel{
 	"stack":              stack,
 	"cholesky":           cholesky,
 	"solve_upper":        solveUpper,
+	"argsort":            argsort,
 	"gather":             gather,
 	"scatter_add":        scatterAdd,
 	"cross_entropy":      crossEntropy,
@@ -117,6 +120,15 @@ func checkIndices(what string, idx []int64, rows int) error {
 			return fmt.Errorf("%s %d at position %d is outside 0..%d", what, r, i, rows-1)
 		}
 	}
+	return nil
+}
+
+func argsort(k *Call) error {
+	x, y := k.In[0].F32, k.Out[0].I64
+	for i := range y {
+		y[i] = int64(i)
+	}
+	slices.SortFunc(y, func(a, b int64) int { return cmp.Or(cmp.Compare(x[a], x[b]), cmp.Compare(a, b)) })
 	return nil
 }
 

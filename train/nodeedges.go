@@ -78,15 +78,11 @@ func (t *nodeSteps) choose() error {
 }
 
 func (t *nodeSteps) infer() error {
-	h, err := t.encode()
-	if err != nil {
+	if _, err := t.encode(); err != nil {
 		return err
 	}
 	f, err := t.prog.function("probability")
 	if err != nil {
-		return err
-	}
-	if err := f.Bind("embedding", h); err != nil {
 		return err
 	}
 	if err := f.Run(uint64(t.state.Step())); err != nil {

@@ -299,7 +299,7 @@ func (t *nodeSteps) encode() (*runtime.Buffer, error) {
 	} else if !ok {
 		return nil, t.nonFinite(f, t.state.Step(), "the embedding")
 	}
-	return h, nil
+	return h, t.prog.bind("embedding", h)
 }
 
 // structKey identifies structural attributes: everything that they depend on.

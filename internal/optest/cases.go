@@ -321,6 +321,7 @@ var Cases = map[string][]Case{
 	"slice":       {use("f32[5,F]").gives("f32[3,F]").with("from=1, count=3"), use("f32[5]").gives("f32[2]").with("from=3, count=2"), use("f32[5,F]").gives("f32[0,F]").with("from=5, count=0")},
 	"stack":       {use("f32[3,F]", "f32[2,F]").gives("f32[5,F]"), use("f32[0]", "f32[2]").gives("f32[2]")},
 	"gather":      {use("f32[N,F]", "i64[B] index:N").gives("f32[B,F]"), use("f32[N]", "i64[B] index:N").gives("f32[B]"), use("i64[N] index:N", "i64[B] index:N").gives("i64[B]"), use("i64[N,F] index:N", "i64[B] index:N").gives("i64[B,F]")},
+	"argsort":     {use("f32[N]").gives("i64[N]"), use("f32[N] coarse").gives("i64[N]")},
 	"scatter_add": {Case{In: []string{"f32[B,F]", "i64[B] index:N"}, Out: "f32[N,F]", Also: []string{"f32[N]"}}, Case{In: []string{"f32[B]", "i64[B] index:N"}, Out: "f32[N]", Also: []string{"f32[N]"}}},
 
 	"fused_elementwise": fusedCases(),

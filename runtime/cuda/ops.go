@@ -31,6 +31,8 @@ func onlyOnCPU(op *ir.Op) string {
 	switch op.Name() {
 	case "edge_pairs", "common_neighbors":
 		return "programs that judge pairs of nodes by the graph's structure run beside training, on the CPU"
+	case "argsort":
+		return "only contrast with permuted nodes sorts, as in stable"
 	case "pair_dot":
 		if len(op.Operands) > 2 && op.Operands[2] != nil {
 			return "products of rows of two matrices for pairs of nodes are computed beside training, on the CPU"
