@@ -91,6 +91,14 @@ func (r *Run) Classify(threads int) (logits, probabilities []float32, judged []i
 		}
 		inputs[models.KnownLabels] = ort.Float32s(known, int64(r.Data.Graph.N), int64(r.Data.Classes))
 	}
+	if classify.Arg("embedding") != nil {
+		made, err := f.Run("encode", map[string]ort.Tensor{"x": s.X, "edge_index": s.Edges})
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		delete(inputs, "x")
+		inputs["embedding"] = made["embedding"]
+	}
 	out, err := f.Run("classify", inputs)
 	if err != nil {
 		return nil, nil, nil, err
