@@ -230,15 +230,16 @@ var All = zoo()
 func zoo() []Model {
 	list := []Model{{Name: "ecl-gsr", Doc: "energy-based contrastive learning of a refined graph, with a classifier on its samples (Zeng et al., ECL-GSR)", Build: eclGSR, Graphs: eclGSRGraphs, Refines: true,
 		Learner: &Learner{Inductive: true, Unlabelled: true, Labels: "none needed; the classifier's refine it (mu)", Cost: "time and memory O(N + E) for each step, anchors² for the loss; a search of N² once in refresh_every epochs, less by an index"}}}
-	list = append(list, Model{Name: "grcn", Doc: "graph-revised convolution: the classifier's loss learns the similarities that are added to the graph (GRCN, Yu et al. 2020)", Build: grcn, Refines: true,
-		Learner: &Learner{Inductive: true, Labels: "the classifier's", Cost: "memory O(E + N·k); time (E + N·k)·width each epoch, and a search of N²·width in refresh_every of them, less by an index"}})
-	list = append(list, Model{Name: "stable", Doc: "representations without labels, by which edges are dropped and added, for graphs under attack (STABLE, Li et al. 2022)", Build: stable, Refines: true,
-		Learner: &Learner{Unlabelled: true, Labels: "none", Cost: "time and memory O((E + N)·width) for each step of pre-training, one search of N²·width, then epochs of a graph convolutional network"}})
 	for i := range Architectures {
 		a := &Architectures[i]
 		list = append(list, Model{Name: a.Model, Doc: a.Doc, Build: alone(a), Graphs: graphModel(a)})
 	}
-	return append(list, Model{Name: "label-propagation", Doc: "known labels spread over the graph, which reads no features and trains nothing (Zhou et al. 2004)", Build: labelPropagation})
+	return append(list,
+		Model{Name: "label-propagation", Doc: "known labels spread over the graph, which reads no features and trains nothing (Zhou et al. 2004)", Build: labelPropagation},
+		Model{Name: "grcn", Doc: "graph-revised convolution: the classifier's loss learns the similarities that are added to the graph (GRCN, Yu et al. 2020)", Build: grcn, Refines: true,
+			Learner: &Learner{Inductive: true, Labels: "the classifier's", Cost: "memory O(E + N·k); time (E + N·k)·width each epoch, and a search of N²·width in refresh_every of them, less by an index"}},
+		Model{Name: "stable", Doc: "representations without labels, by which edges are dropped and added, for graphs under attack (STABLE, Li et al. 2022)", Build: stable, Refines: true,
+			Learner: &Learner{Unlabelled: true, Labels: "none", Cost: "time and memory O((E + N)·width) for each step of pre-training, one search of N²·width, then epochs of a graph convolutional network"}})
 }
 
 // Lookup returns the model of a name; the error is an *UnknownError.
