@@ -105,6 +105,7 @@ var ioDocs = map[string]string{
 	"x_struct":                 "DeepWalk embedding of the training graph; other graphs have none in this basis",
 	onnx.InputEdgeIndex:        "edges, row 0 sources and row 1 targets, both directions of an undirected edge; duplicates count, self-loops are dropped and one a node is added inside",
 	onnx.InputEdgeWeight:       "weight of each edge of edge_index",
+	onnx.InputKnownLabels:      "labels that are known: a one in the column of a node's class; a row of zeros where none is known",
 	onnx.InputGraphIDs:         "graph of each node, numbered from 0; a number that no node has is a graph without nodes",
 	onnx.InputDegree:           "table: number of edges into each node, without self-loops",
 	onnx.InputOrder:            "table: positions of edges in edge_index, row after row of 1, 2, 4, … 64; num_edges where a row is filled up",

@@ -62,6 +62,8 @@ func (o *BuildOptions) pipelineParts(programs []built) (onnx.PipelineParts, erro
 		return p, fmt.Errorf("the model classifies whole graphs, whose neighbours are searched in each graph by itself")
 	case p.Encode.Arg("x_struct") != nil:
 		return p, fmt.Errorf("the encoder reads x_struct, the DeepWalk embedding of its training graph, which other graphs do not have; train with deepwalk.width = 0")
+	case p.Classify.Arg(onnx.InputKnownLabels) != nil:
+		return p, fmt.Errorf("the classifier reads known labels, which pipeline.onnx does not take")
 	case o.Lowering == onnx.Dense:
 		return p, fmt.Errorf("the dense lowering has no edge_index; take degree-buckets, precomputed-buckets or scatter")
 	case o.Precision == onnx.INT8:

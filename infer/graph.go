@@ -99,6 +99,9 @@ func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, 
 	if err != nil {
 		return nil, err
 	}
+	if err := p.refuseLabels("an online graph"); err != nil {
+		return nil, err
+	}
 	p.online = true
 	r := &Graph{p: p, budget: o.Budget}
 	r.idle.L = &r.mu

@@ -52,6 +52,10 @@ type Info struct {
 	// it as edge weights.
 	Evidence *PriorInfo `json:"evidence,omitempty"`
 
+	// Known are the nodes of the training graph whose labels the classifier reads: the
+	// training nodes. Absent where it reads none.
+	Known []int32 `json:"known_nodes,omitempty"`
+
 	// Features, of a classifier of graphs, names the columns of x, and NodeFeatures
 	// the option by which they were made: columns of other data are found by name.
 	Features     []string `json:"features,omitempty"`

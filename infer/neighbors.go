@@ -47,6 +47,9 @@ func Neighbors(ctx context.Context, dist, path string, nodes []string, o Predict
 		return nil, err
 	}
 	defer p.close()
+	if err := p.refuseLabels("a part of a graph"); err != nil {
+		return nil, err
+	}
 	info, ok := p.manifest.Models["classifier"]
 	if !ok {
 		return nil, fmt.Errorf("%s has no classifier", dist)

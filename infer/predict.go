@@ -122,8 +122,9 @@ type predictor struct {
 	dist     *dist.Dist // nil until models opens it
 	info     Info
 	ds       *data.Dataset
-	x        ort.Tensor // the features; set by models
-	online   bool       // the process does other work, too, and gets processors and memory back
+	x        ort.Tensor  // the features; set by models
+	known    *ort.Tensor // labels that the classifier is given, nil where it reads none
+	online   bool        // the process does other work, too, and gets processors and memory back
 }
 
 // openExport reads what an export says of itself.
@@ -273,6 +274,10 @@ func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error
 	}
 	r.Edges = g.NumEdges()
 	index, weights := WeightedEdges(g)
+	labels := p.ds.Labels
+	if p.dist.ReadsLabels() {
+		p.known, labels = p.knownLabels()
+	}
 	logits, probabilities, err := p.classify(g.N, p.x, index, &weights, nil)
 	if err != nil {
 		return nil, err
@@ -282,15 +287,58 @@ func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error
 	if v := notFinite(len(r.Classes), logits, probabilities); v >= 0 {
 		return nil, &FiniteError{What: node(v), Largest: largest(p.ds.X, node)}
 	}
-	labels := p.ds.Labels
 	if selected != nil {
-		labels = slices.Repeat([]int32{-1}, len(labels))
+		wanted := slices.Repeat([]int32{-1}, len(labels))
 		for _, v := range selected {
-			labels[v] = p.ds.Labels[v]
+			wanted[v] = labels[v]
 		}
+		labels = wanted
 	}
 	r.choose(labels, ClassNames(p.ds.ClassNames, p.ds.Classes))
 	return r, nil
+}
+
+// knownLabels returns the labels that the classifier is given: those of the training nodes
+// on the training graph, all that the data have on another. The others are left to be judged.
+func (p *predictor) knownLabels() (known *ort.Tensor, judged []int32) {
+	c := len(p.manifest.Classes)
+	number := make(map[string]int, c)
+	for i, name := range p.manifest.Classes {
+		number[name] = i
+	}
+	names := ClassNames(p.ds.ClassNames, p.ds.Classes)
+	given := p.info.Known
+	if !p.onTrainingGraph() {
+		given = nil
+		for v, label := range p.ds.Labels {
+			if label >= 0 {
+				given = append(given, int32(v))
+			}
+		}
+	}
+	t := ort.Float32s(make([]float32, p.ds.Graph.N*c), int64(p.ds.Graph.N), int64(c))
+	judged = slices.Clone(p.ds.Labels)
+	count := 0
+	for _, v := range given {
+		if int(v) >= len(judged) || v < 0 || judged[v] < 0 {
+			continue
+		}
+		if k, ok := number[names[judged[v]]]; ok {
+			t.F32[int(v)*c+k], judged[v] = 1, -1
+			count++
+		}
+	}
+	p.o.Log("the classifier is given the known labels of %d nodes, which are not judged", count)
+	return &t, judged
+}
+
+// refuseLabels returns an error where the classifier reads known labels, and what is asked
+// for does not give them.
+func (p *predictor) refuseLabels(what string) error {
+	if p.manifest.ReadsLabels() {
+		return fmt.Errorf("the classifier of %s reads known labels, which %s cannot give it yet; gsrc predict does, for a whole graph", p.dir, what)
+	}
+	return nil
 }
 
 // classify runs the classifier on the nodes of a graph or of a part of one, or with ids on
@@ -303,7 +351,7 @@ func (p *predictor) classify(rows int, x, index ort.Tensor, weights, ids *ort.Te
 	if ids != nil {
 		out, err = p.dist.ClassifyGraphs(x, index, weights, *ids)
 	} else {
-		out, err = p.dist.Classify(x, index, weights)
+		out, err = p.dist.ClassifyKnowing(x, index, weights, p.known)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("classifier: %w", err)

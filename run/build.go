@@ -128,9 +128,6 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	if info.Rewired != nil {
 		return b, nil, fmt.Errorf("the model was trained on edges that take the place of the data's (data.edges=%s), and an export would be given others; train it without data.edges to export it", info.Rewired.Edges)
 	}
-	if f := module.Func("classify"); f != nil && f.Arg(models.KnownLabels) != nil {
-		return b, nil, errors.New("the classifier reads known labels (model.smooth or model.known_labels), and an export cannot take these as an input yet; one that is trained with --set model.smooth.alpha=0 --set model.smooth.correct=0 --set model.known_labels=0 can be exported")
-	}
 	if f := module.Func("classify"); f != nil && f.Arg("embedding") != nil {
 		return b, nil, fmt.Errorf("the classifier of %s reads what the encoder makes of the training graph, and an export cannot hand that on yet; the graph that was learned is in refined_edges.csv of the run, and can train any other model", t.Model)
 	}

@@ -2,25 +2,58 @@ package run
 
 import (
 	"context"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/infer"
 )
 
-// A run that reads known labels is found again, one without parameters too, and is not
-// exported without them.
-func TestSmoothedRuns(t *testing.T) {
-	for model, set := range map[string][]string{"linear": {"train.epochs=2", "model.smooth.correct=0.5"}, "label-propagation": nil, "sage": {"train.epochs=2", "model.known_labels=0.5"}} {
-		dir := filepath.Join(t.TempDir(), "run")
-		if _, err := Train(context.Background(), TrainOptions{Model: model, Data: "synthetic", Set: set, Out: dir}); err != nil {
-			t.Fatal(err)
-		}
-		r, err := Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.Build(context.Background(), filepath.Join(dir, "dist"), BuildOptions{}); err == nil || !strings.Contains(err.Error(), "model.smooth.alpha=0") {
-			t.Errorf("%s: an export ends with the error %v", model, err)
-		}
+// A run that reads known labels is found again, one without parameters too. Its export takes
+// them as an input: predictions on the training graph are the run's, by the labels of the
+// training nodes; on other data those that are there count, and are not judged.
+func TestRunsThatReadLabels(t *testing.T) {
+	for _, x := range [][]string{
+		{"linear", "train.epochs=20", "model.smooth.correct=0.5", "model.smooth.alpha=0.5", "model.smooth.steps=3"},
+		{"label-propagation", "model.smooth.steps=3"},
+		{"sage", "train.epochs=20", "model.known_labels=0.5"},
+		{"ecl-gsr", "train.epochs=4", "train.pretrain_steps=4", "model.known_labels=0.5"},
+	} {
+		t.Run(x[0], func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			small := append(x[1:], "synthetic.nodes=200", "synthetic.features=50")
+			trained, err := Train(context.Background(), TrainOptions{Model: x[0], Data: data.Synthetic, Set: small, Out: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dist := filepath.Join(dir, "dist")
+			if _, err := r.Build(context.Background(), dist, BuildOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			load := LoadOptions(r.Trained.Config)
+			p, err := infer.Predict(context.Background(), dist, data.Synthetic, "", infer.PredictOptions{Load: load})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range trained.Trained.Probabilities {
+				if got := p.Probabilities[i]; math.Abs(float64(got-v)) > 1e-3 {
+					t.Fatalf("node %d, class %d: probability %g, the run has %g", i/len(p.Classes), i%len(p.Classes), got, v)
+				}
+			}
+			load.Seed++ // another graph
+			p, err = infer.Predict(context.Background(), dist, data.Synthetic, "", infer.PredictOptions{Load: load})
+			if err != nil || p.Report != nil {
+				t.Errorf("another graph, all of whose labels are known: %v, judged by %+v", err, p.Report)
+			}
+			if _, err := infer.OpenGraph(context.Background(), dist, data.Synthetic, infer.GraphOptions{PredictOptions: infer.PredictOptions{Load: load}}); err == nil || !strings.Contains(err.Error(), "known labels") {
+				t.Errorf("an online graph: %v", err)
+			}
+		})
 	}
 }

@@ -77,8 +77,11 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 			if m.EdgeWeight {
 				f.meta.Inputs = append(f.meta.Inputs, weight)
 			}
+			if m.ReadsLabels() {
+				f.meta.Inputs = append(f.meta.Inputs, TensorInfo{onnx.InputKnownLabels, FP32, []int64{-1, int64(len(m.Classes))}})
+			}
 			f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
-				return d.Classify(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"))
+				return d.ClassifyKnowing(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), optional(r, onnx.InputKnownLabels))
 			}
 			if m.Task == manifest.TaskGraphs {
 				f.meta.Inputs = append(f.meta.Inputs, TensorInfo{"graph_ids", INT64, []int64{-1}})
@@ -112,7 +115,7 @@ func (f *file) describe() *Metadata { return &f.meta }
 
 func (f *file) infer(ctx context.Context, r *Request) (*Result, error) {
 	for _, in := range f.meta.Inputs {
-		if in.Name == "edge_weight" { // ones
+		if in.Name == "edge_weight" || in.Name == onnx.InputKnownLabels { // ones, and none known
 			continue
 		}
 		if _, err := r.need(in.Name); err != nil {

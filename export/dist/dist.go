@@ -155,7 +155,32 @@ func (d *Dist) ScoreByEvidence(x, edgeIndex, pairs ort.Tensor) (map[string]ort.T
 // [2,E], weight float32 [E] or nil for ones. A model without a graph ignores
 // the edges. It returns logits and probabilities, float32 [N,C].
 func (d *Dist) Classify(x, edgeIndex ort.Tensor, weight *ort.Tensor) (map[string]ort.Tensor, error) {
-	return d.run("classifier", map[string]ort.Tensor{"x": x}, &edgeIndex, weight)
+	return d.ClassifyKnowing(x, edgeIndex, weight, nil)
+}
+
+// ReadsLabels reports whether the classifier takes known labels.
+func (d *Dist) ReadsLabels() bool { return d.Manifest.ReadsLabels() }
+
+// ClassifyKnowing is [Dist.Classify] with the labels that are known, float32 [N,C], for a
+// classifier that reads them: a one in the column of a node's class, zeros for nodes whose
+// labels are not known. nil knows none.
+func (d *Dist) ClassifyKnowing(x, edgeIndex ort.Tensor, weight, known *ort.Tensor) (map[string]ort.Tensor, error) {
+	in := map[string]ort.Tensor{"x": x}
+	switch {
+	case !d.ReadsLabels() && known != nil:
+		return nil, errors.New("this classifier reads no labels; leave known_labels out")
+	case d.ReadsLabels() && len(x.Shape) == 2:
+		n, c := x.Shape[0], int64(len(d.Manifest.Classes))
+		if known == nil {
+			t := ort.Float32s(make([]float32, n*c), n, c)
+			known = &t
+		}
+		if err := known.Check(); err != nil || known.DType != ort.Float32 || !slices.Equal(known.Shape, []int64{n, c}) {
+			return nil, fmt.Errorf("known_labels is %v of shape %v, want float32 [%d %d]: nodes, classes", known.DType, known.Shape, n, c)
+		}
+		in[onnx.InputKnownLabels] = *known
+	}
+	return d.run("classifier", in, &edgeIndex, weight)
 }
 
 // Refine does all in one, by pipeline.onnx: it embeds the nodes of a graph, finds

@@ -242,7 +242,7 @@ func (d *Dist) probeInputs(role string, p probe) (map[string]ort.Tensor, error) 
 	in := map[string]ort.Tensor{}
 	for _, io := range d.Manifest.Models[role].Inputs {
 		switch io.Name {
-		case "x_struct", "embedding":
+		case "x_struct", "embedding", onnx.InputKnownLabels:
 			width, _ := io.Shape[len(io.Shape)-1].(float64)
 			in[io.Name] = ones(int(width))
 		case "pairs":

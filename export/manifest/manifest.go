@@ -102,6 +102,11 @@ func (m *Manifest) JudgesByEvidence() bool {
 	return slices.ContainsFunc(m.Models["scorer"].Outputs, func(o IOInfo) bool { return o.Name == "edge_probability" })
 }
 
+// ReadsLabels tells that the classifier takes known labels.
+func (m *Manifest) ReadsLabels() bool {
+	return slices.ContainsFunc(m.Models["classifier"].Inputs, func(in IOInfo) bool { return in.Name == onnx.InputKnownLabels })
+}
+
 // Marshal gives manifest.json, with its checksum.
 func (m *Manifest) Marshal() ([]byte, error) {
 	m.Checksum = seal.Blank

@@ -55,6 +55,10 @@ const (
 	InputAdjacency  = "adjacency"
 )
 
+// InputKnownLabels is the classifier's input f32 [num_nodes,classes] for the labels that are
+// known: a one in the column of a node's class, zeros for nodes whose labels are not.
+const InputKnownLabels = "known_labels"
+
 // Model writes an IR function of tensor operations as an ONNX model. params
 // holds the parameters by name, row-major. A graph argument becomes the input
 // edge_index, int64 [2,num_edges] (or adjacency, f32 [num_nodes,num_nodes], in

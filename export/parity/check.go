@@ -76,6 +76,8 @@ func (m *Model) inputs(c Example, embedding ort.Tensor) map[string]ort.Tensor {
 			if c.Struct != nil {
 				in["x_struct"] = *c.Struct
 			}
+		case onnx.InputKnownLabels:
+			in[p.Name] = knownLabels(c.Nodes(), int(p.Type.GetTensorType().Shape.Dim[1].GetDimValue()))
 		case onnx.InputGraphIDs:
 			if c.GraphIDs != nil {
 				in[onnx.InputGraphIDs] = *c.GraphIDs
@@ -99,6 +101,15 @@ func (m *Model) inputs(c Example, embedding ort.Tensor) map[string]ort.Tensor {
 		}
 	}
 	return in
+}
+
+// knownLabels are those of every third node, the classes in turn.
+func knownLabels(nodes, classes int) ort.Tensor {
+	v := make([]float32, nodes*classes)
+	for i := 0; i < nodes; i += 3 {
+		v[i*classes+i/3%classes] = 1
+	}
+	return ort.Float32s(v, int64(nodes), int64(classes))
 }
 
 // forwardInputs are those of the forward pass, which has every edge in both
