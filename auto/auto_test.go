@@ -205,9 +205,18 @@ func TestWithoutTestNodes(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestRules(t *testing.T) {
+	ds, err := run.ReadNodes(run.TrainOptions{Data: folder(t, false), Model: "linear"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var names []string
 	for _, r := range rules {
+		for _, c := range []*Candidate{&r.Candidate, r.twin()} {
+			if _, err := run.PrepareNodes(run.TrainOptions{Model: c.Model, Set: c.Set}, ds); err != nil {
+				t.Errorf("%s: %v", c.Name, err)
+			}
+		}
 		if slices.Contains(names, r.Name) {
 			t.Errorf("two candidates are called %s", r.Name)
 		}
