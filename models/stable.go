@@ -67,7 +67,8 @@ func (e *stableModel) embeddingType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.
 // columns that are not 0, and 0 for others.
 func (e *stableModel) shares(b *ir.Builder, g, x *ir.Value) *ir.Value {
 	defer b.Named("shares")()
-	has := b.One("greater", nil, b.One("square", nil, b.One("to_dense", nil, x)), b.Const(0))
+	x = b.One("to_dense", nil, x)
+	has := b.One("greater", nil, b.One("maximum", nil, x, b.One("neg", nil, x)), b.Const(0))
 	both := b.One("sddmm", nil, g, has, has)
 	number := b.One("reduce_sum", ir.Attrs{"axis": "1"}, has)
 	at := func(side string) *ir.Value { return b.One("edge_gather", ir.Attrs{"side": side}, g, number) }

@@ -128,10 +128,13 @@ func CheckClose(t *testing.T, what string, got ort.Tensor, want []float64, shape
 
 const Features = 6
 
-// Zoo returns every model in the shapes that exports meet.
+// Zoo returns every model that can be exported in the shapes that exports meet.
 func Zoo() map[string]*ir.Module {
 	out := map[string]*ir.Module{}
 	for _, m := range models.All {
+		if m.Name == "stable" {
+			continue // its classifier reads representations, which gsrc build refuses
+		}
 		for _, structWidth := range []int{0, 3} {
 			if structWidth > 0 && !m.Refines {
 				continue
