@@ -23,7 +23,7 @@ func BenchmarkUpdate(b *testing.B) {
 		set   []string
 	}{
 		"gcn":     {"gcn", nil},
-		"ecl-gsr": {"ecl-gsr", []string{"train.pretrain_steps=2", "train.joint_every=0", "model.edges.judge=embedding"}},
+		"ecl-gsr": {"ecl-gsr", []string{"train.pretrain_steps=2", "train.joint_every=0"}},
 		"judged":  {"ecl-gsr", []string{"train.pretrain_steps=2", "train.joint_every=0", "model.edges.judge=attributes"}},
 	} {
 		b.Run(name, func(b *testing.B) {

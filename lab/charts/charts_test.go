@@ -63,7 +63,7 @@ func TestDraw(t *testing.T) {
 		want  []string
 	}{
 		{"ecl-gsr", []string{"model.edges.judge=embedding"}, []string{"accuracy", "loss", "contrastive", "confusion", "classes", "precision-recall", "calibration", "adjacency", "embedding", "degree", "homophily", "probability"}},
-		{"ecl-gsr", []string{"deepwalk.width=4", "deepwalk.length=10", "model.edges.mode=threshold"}, []string{"accuracy", "loss", "contrastive", "confusion", "classes", "precision-recall", "calibration", "adjacency", "embedding", "degree", "homophily", "probability"}},
+		{"ecl-gsr", []string{"model.edges.judge=embedding", "deepwalk.width=4", "deepwalk.length=10", "model.edges.mode=threshold"}, []string{"accuracy", "loss", "contrastive", "confusion", "classes", "precision-recall", "calibration", "adjacency", "embedding", "degree", "homophily", "probability"}},
 		{"ecl-gsr", []string{"model.edges.judge=evidence"}, []string{"accuracy", "loss", "contrastive", "confusion", "classes", "precision-recall", "calibration", "adjacency", "embedding", "degree", "homophily", "probability", "evidence"}},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, []string{"accuracy", "loss", "confusion", "classes", "precision-recall", "calibration", "adjacency", "degree", "homophily"}},
 		{"gcn", nil, []string{"accuracy", "loss", "confusion", "classes", "precision-recall", "calibration", "adjacency", "degree", "homophily"}},
