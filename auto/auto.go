@@ -299,17 +299,17 @@ func (x *chooser) climb(ctx context.Context, rung int) (cut bool, err error) {
 	if x.Stage != nil && len(todo) > 0 {
 		x.Stage(fmt.Sprintf("%d candidates on up to %s", len(entrants(x.report.Candidates, rung)), resplits(upTo[rung])))
 	}
-	for _, f := range todo {
-		if _, err := x.setup(f.c); err != nil {
-			return false, err
-		}
-	}
-	for len(todo) > 0 { // once, unless some failed
+	for len(todo) > 0 { // once, unless some failed, whose places others take
 		if x.Trials > 0 {
 			if x.report.Trials >= x.Trials {
 				return true, nil
 			}
 			todo = todo[:min(len(todo), x.Trials-x.report.Trials)]
+		}
+		for _, f := range todo {
+			if _, err := x.setup(f.c); err != nil {
+				return false, err
+			}
 		}
 		if all, err := x.runAll(ctx, todo); err != nil || !all {
 			return true, err
@@ -320,9 +320,8 @@ func (x *chooser) climb(ctx context.Context, rung int) (cut bool, err error) {
 }
 
 // workers is how many trainings run side by side, a thread each.
-func (x *chooser) workers() int {
+func (x *chooser) workers(s *run.Setup) int {
 	const large = 2_000_000 // edges and features, from which on one alone may fill the memory
-	s := x.setups[x.report.Candidates[0]]
 	if s.Config.Train.Device != "cpu" || x.ds.Graph.NumEdges()+x.ds.X.NNZ() > large {
 		return 1
 	}
@@ -342,7 +341,7 @@ type outcome struct {
 // runAll runs trainings side by side. What counts of them is a beginning of the list: where the
 // time is up for one, all is false, and those that come after it are forgotten.
 func (x *chooser) runAll(ctx context.Context, todo []fit) (all bool, err error) {
-	workers := min(x.workers(), len(todo))
+	workers := min(x.workers(x.setups[todo[0].c]), len(todo))
 	var mu sync.Mutex // guards what follows
 	out := make([]outcome, len(todo))
 	entered, stopped := 0, false
