@@ -25,7 +25,7 @@ import (
 var haveRuntime = ort.Doctor(context.Background()).Problem == ""
 
 // quick are options that train in no time.
-var quick = []string{"synthetic.nodes=120", "synthetic.features=16", "train.pretrain_steps=4", "train.epochs=6", "train.joint_every=3", "model.encoder.hidden=8", "model.encoder.projection=8"}
+var quick = []string{"synthetic.nodes=120", "synthetic.features=16", "train.pretrain_steps=4", "train.epochs=6", "train.joint_every=3", "model.encoder.hidden=8", "model.encoder.projection=8", "model.edges.judge=embedding"}
 
 func quickTrain(t *testing.T, o gsrc.TrainOptions) *gsrc.Run {
 	t.Helper()
