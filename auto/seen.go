@@ -82,12 +82,12 @@ func look(ds *data.Dataset, split data.Split, draws rng.Stream) Seen {
 	s.Isolated = rounded(s.Isolated / float64(g.N))
 	s.Degree = rounded(2 * float64(s.Edges) / float64(g.N))
 	if s.Kind != "none" && s.Edges > 0 {
-		n := min(s.Edges, comparable)
+		n, alike := min(s.Edges, comparable), ds.X.Cosine()
 		for i := range n {
 			e := g.Edges[i*s.Edges/n]
-			s.Similarity += cosine(ds.X, int(e[0]), int(e[1])) / float64(n)
+			s.Similarity += alike(e[0], e[1]) / float64(n)
 			at := 2 * uint64(i)
-			s.Random += cosine(ds.X, draws.Intn(at, g.N), draws.Intn(at+1, g.N)) / float64(n)
+			s.Random += alike(int32(draws.Intn(at, g.N)), int32(draws.Intn(at+1, g.N))) / float64(n)
 		}
 		s.Similarity, s.Random = rounded(s.Similarity), rounded(s.Random)
 	}
@@ -95,34 +95,3 @@ func look(ds *data.Dataset, split data.Split, draws rng.Stream) Seen {
 }
 
 func rounded(v float64) float64 { return math.Round(v*1e4) / 1e4 }
-
-// cosine compares two rows; 0 where one is empty.
-func cosine(x *data.Features, a, b int) float64 {
-	ab, aa, bb := dot(x, a, b), dot(x, a, a), dot(x, b, b)
-	if aa == 0 || bb == 0 {
-		return 0
-	}
-	return ab / math.Sqrt(float64(aa*bb))
-}
-
-func dot(x *data.Features, a, b int) (sum float64) {
-	if !x.IsSparse() {
-		for j := range x.Cols {
-			sum += float64(float64(x.Dense[a*x.Cols+j]) * float64(x.Dense[b*x.Cols+j]))
-		}
-		return sum
-	}
-	i, j := x.RowPtr[a], x.RowPtr[b]
-	for i < x.RowPtr[a+1] && j < x.RowPtr[b+1] {
-		switch {
-		case x.Col[i] < x.Col[j]:
-			i++
-		case x.Col[i] > x.Col[j]:
-			j++
-		default:
-			sum += float64(float64(x.Val[i]) * float64(x.Val[j]))
-			i, j = i+1, j+1
-		}
-	}
-	return sum
-}

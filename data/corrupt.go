@@ -46,7 +46,7 @@ func (d *Dataset) Plant(kind graph.Kind, add, remove float64, seed uint64) (adde
 	}
 	var alike func(u, v int32) float64
 	if kind == graph.Similar {
-		alike = d.X.cosine()
+		alike = d.X.Cosine()
 	}
 	g, removed, added, err := d.Graph.Corrupt(kind, remove, add, alike, rng.New(seed, "data.corrupt"))
 	if err != nil {
@@ -63,8 +63,8 @@ func (d *Dataset) Plant(kind graph.Kind, add, remove float64, seed uint64) (adde
 	return added, removed, nil
 }
 
-// cosine returns the cosine of the features of two nodes, 0 where one has none.
-func (f *Features) cosine() func(u, v int32) float64 {
+// Cosine returns what gives the cosine of the features of two nodes, 0 where one has none.
+func (f *Features) Cosine() func(u, v int32) float64 {
 	x := f.ToCSR()
 	dot := func(u, v int32) (sum float64) {
 		for i, j := x.RowPtr[u], x.RowPtr[v]; i < x.RowPtr[u+1] && j < x.RowPtr[v+1]; {
