@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A type of package train, with what it embeds of the package, has at most so many methods:
+// A type of package train, with what it embeds of the package, has at most that many methods:
 // what has more is to be taken apart.
 func TestTrainHasNoTypeOfEverything(t *testing.T) {
 	const most = 70

@@ -63,8 +63,8 @@ func TestFallbackFromFailingCUDA(t *testing.T) {
 	for _, provider := range []Provider{Auto, CUDA} {
 		calls, told := 0, ""
 		s, err := open(Options{Provider: provider, Library: &lib, Log: func(format string, args ...any) { told += fmt.Sprintf(format, args...) }}, source{
-			describe: func() (in, out []onnxruntime.InputOutputInfo, err error) {
-				return onnxruntime.GetInputOutputInfoWithONNXData(model)
+			describe: func() (in, out []IO, err error) {
+				return Described(model)
 			},
 			session: func(in, out []string, o *onnxruntime.SessionOptions) (*onnxruntime.DynamicAdvancedSession, error) {
 				if calls++; calls == 1 {

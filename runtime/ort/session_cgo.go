@@ -88,7 +88,16 @@ func Open(path string, o Options) (*Session, error) {
 		return nil, fmt.Errorf("%s: %w", path, errEmpty)
 	}
 	s, err := open(o, source{
-		describe: func() (in, out []onnxruntime.InputOutputInfo, err error) { return onnxruntime.GetInputOutputInfo(path) },
+		describe: func() (in, out []IO, err error) {
+			if info.Size() <= describedInMemory {
+				if model, err := os.ReadFile(path); err == nil {
+					if in, out, ok := signature(model); ok {
+						return in, out, nil
+					}
+				}
+			}
+			return converted(onnxruntime.GetInputOutputInfo(path))
+		},
 		session: func(in, out []string, options *onnxruntime.SessionOptions) (*onnxruntime.DynamicAdvancedSession, error) {
 			return onnxruntime.NewDynamicAdvancedSession(path, in, out, options)
 		},
@@ -99,13 +108,21 @@ func Open(path string, o Options) (*Session, error) {
 	return s, nil
 }
 
+// describedInMemory is up to how many bytes a model file is read to list its inputs and
+// outputs; larger ones, with their weights inside, would take their size in memory.
+const describedInMemory = 64 << 20
+
+// converted is what the binding says of inputs and outputs.
+func converted(in, out []onnxruntime.InputOutputInfo, err error) ([]IO, []IO, error) {
+	return convertInfo(in), convertInfo(out), err
+}
+
 var errEmpty = errors.New("the model is empty")
 
 // source is a model, in a file or in memory.
 type source struct {
-	// describe lists inputs and outputs. The binding reads them from a session of
-	// its own, which is spared the optimiser's work.
-	describe func() (in, out []onnxruntime.InputOutputInfo, err error)
+	// describe lists inputs and outputs.
+	describe func() (in, out []IO, err error)
 	session  func(in, out []string, o *onnxruntime.SessionOptions) (*onnxruntime.DynamicAdvancedSession, error)
 }
 
@@ -116,8 +133,11 @@ func OpenBytes(model []byte, o Options) (*Session, error) {
 		return nil, errEmpty
 	}
 	return open(o, source{
-		describe: func() (in, out []onnxruntime.InputOutputInfo, err error) {
-			return onnxruntime.GetInputOutputInfoWithONNXData(model)
+		describe: func() (in, out []IO, err error) {
+			if in, out, ok := signature(model); ok {
+				return in, out, nil
+			}
+			return converted(onnxruntime.GetInputOutputInfoWithONNXData(model))
 		},
 		session: func(in, out []string, options *onnxruntime.SessionOptions) (*onnxruntime.DynamicAdvancedSession, error) {
 			return onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, in, out, options)
@@ -141,11 +161,10 @@ func open(o Options, model source) (*Session, error) {
 		return nil, err
 	}
 	defer options.Destroy()
-	in, out, err := model.describe()
+	inputs, outputs, err := model.describe()
 	if err != nil {
 		return nil, fmt.Errorf("onnxruntime refuses the model: %w", err)
 	}
-	inputs, outputs := convertInfo(in), convertInfo(out)
 	s := &Session{inputs: inputs, outputs: outputs, provider: used}
 	s.session, err = model.session(names(inputs), names(outputs), options)
 	if err != nil && provider == Auto && used == CUDA {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -143,6 +144,44 @@ func TestDescription(t *testing.T) {
 	}
 	if s.Provider() != ort.CPU {
 		t.Errorf("provider %s", s.Provider())
+	}
+}
+
+// Inputs and outputs are read from the file as onnxruntime reports them, and left to it where
+// they are not tensors of known rank.
+func TestSignature(t *testing.T) {
+	open(t, ort.Options{Provider: ort.CPU}) // loads onnxruntime
+	models := map[string][]byte{"every type": everyType(t)}
+	for _, name := range []string{"encoder", "scorer", "classifier"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "earlier", "export", name+".onnx"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		models[name] = data
+	}
+	for name, model := range models {
+		in, out, ok := ort.Signature(model)
+		wantIn, wantOut, err := ort.Described(model)
+		if err != nil || !ok || !reflect.DeepEqual(in, wantIn) || !reflect.DeepEqual(out, wantOut) {
+			t.Errorf("%s: %v, %v (%v), onnxruntime reports %v, %v (%v)", name, in, out, ok, wantIn, wantOut, err)
+		}
+		for cut := 1; cut < len(model); cut += 1 + len(model)/50 {
+			if _, _, ok := ort.Signature(model[:cut]); ok && len(model)-cut > 200 {
+				t.Errorf("%s: %d of %d bytes have a signature", name, cut, len(model))
+			}
+		}
+	}
+	m := &onnxpb.ModelProto{}
+	if err := proto.Unmarshal(models["every type"], m); err != nil {
+		t.Fatal(err)
+	}
+	m.Graph.Input[1].Type.GetTensorType().Shape = nil
+	data, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := ort.Signature(data); ok {
+		t.Error("an input without a shape was read")
 	}
 }
 
