@@ -56,12 +56,13 @@ func evalSpMM(g *Graph, a, s, h, y *Tensor, transpose bool) {
 		if transpose {
 			i, j = j, i
 		}
+		row := y.Row(i)
 		for k, v := range h.Row(j) {
 			w := 1.0
 			if a != nil {
 				w = a.head(e, k, h.Cols())
 			}
-			y.Row(i)[k] += w * v
+			row[k] += w * v
 		}
 	}
 	if s != nil {

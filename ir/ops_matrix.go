@@ -38,19 +38,23 @@ func evalMatMul(a, b, y *Tensor, ta, tb bool) {
 	if ta {
 		k = a.Shape[0]
 	}
-	at := func(t *Tensor, i, j int, tr bool) float64 {
+	// How far apart rows and columns are of op(a) and op(b).
+	strides := func(t *Tensor, tr bool) (row, col int) {
 		if tr {
-			i, j = j, i
+			return 1, t.Shape[1]
 		}
-		return t.Data[i*t.Shape[1]+j]
+		return t.Shape[1], 1
 	}
+	ar, ac := strides(a, ta)
+	br, bc := strides(b, tb)
 	for i := range m {
-		for j := range n {
-			s := 0.0
-			for l := range k {
-				s += at(a, i, l, ta) * at(b, l, j, tb)
+		row := y.Data[i*n:][:n]
+		clear(row)
+		for l := range k { // outside, so that b is read in order
+			v := a.Data[i*ar+l*ac]
+			for j := range row {
+				row[j] += v * b.Data[l*br+j*bc]
 			}
-			y.Data[i*n+j] = s
 		}
 	}
 }
