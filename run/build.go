@@ -101,9 +101,31 @@ func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*manifest.
 	return manifest, err
 }
 
+// Exportable returns the error of [Run.Build] where that refuses the run with any options, nil
+// where it does not. The run's data are read if they have not been yet.
+func (r *Run) Exportable() error {
+	if err := r.LoadData(""); err != nil {
+		return err
+	}
+	info, module := r.task.Info(), exported(r.Trained)
+	if f := module.Func("encode"); info.Directed && f != nil && r.Trained.Module.Func(models.EncodeJudging) != nil {
+		return errors.New("the model was trained on a directed graph, whose edges it judges by evidence regardless of their directions, and an export would judge by these: train it on data that are read without --directed, or with --set model.edges.judge=embedding")
+	}
+	if info.Rewired != nil {
+		return fmt.Errorf("the model was trained on edges that take the place of the data's (data.edges=%s), and an export would be given others; train it without data.edges to export it", info.Rewired.Edges)
+	}
+	if f := module.Func("classify"); f != nil && f.Arg("embedding") != nil {
+		return fmt.Errorf("the classifier of %s reads what the encoder makes of the training graph, and an export cannot hand that on yet; the graph that was learned is in refined_edges.csv of the run, and can train any other model", r.Trained.Model)
+	}
+	return nil
+}
+
 // exportOptions says what is exported, and which arguments are frozen to what.
 func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants map[string]float32, err error) {
 	if err := r.LoadData(o.Data); err != nil {
+		return b, nil, err
+	}
+	if err := r.Exportable(); err != nil {
 		return b, nil, err
 	}
 	info := r.task.Info()
@@ -119,17 +141,8 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	if c != nil {
 		module = models.Temper(module, c.Temperature)
 	}
-	if f := module.Func("encode"); info.Directed && f != nil && t.Module.Func(models.EncodeJudging) != nil {
-		return b, nil, errors.New("the model was trained on a directed graph, whose edges it judges by evidence regardless of their directions, and an export would judge by these: train it on data that are read without --directed, or with --set model.edges.judge=embedding")
-	}
 	if o.NoEdgeWeight && weighted(t) {
 		return b, nil, errors.New("the model was trained with the weights of the edges, and --no-edge-weight makes every edge count the same: its answers would be others; export it without that option, or train it with --ignore-weights")
-	}
-	if info.Rewired != nil {
-		return b, nil, fmt.Errorf("the model was trained on edges that take the place of the data's (data.edges=%s), and an export would be given others; train it without data.edges to export it", info.Rewired.Edges)
-	}
-	if f := module.Func("classify"); f != nil && f.Arg("embedding") != nil {
-		return b, nil, fmt.Errorf("the classifier of %s reads what the encoder makes of the training graph, and an export cannot hand that on yet; the graph that was learned is in refined_edges.csv of the run, and can train any other model", t.Model)
 	}
 	b = export.BuildOptions{
 		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Symmetrize: o.Symmetrize, Opset: o.Opset, Precision: o.Precision, ExternalData: o.ExternalData,
@@ -159,13 +172,8 @@ func (r *Run) testSplit(p onnx.Precision) []int32 {
 	if p == onnx.FP32 {
 		return nil
 	}
-	seed := uint64(r.Trained.Config.Train.Seed)
-	s, _, err := r.task.Split(seed)
 	labels := r.task.Info().Labels
-	if err != nil {
-		return nil // data without labels
-	}
-	return slices.DeleteFunc(slices.Clone(s.Test), func(v int32) bool { return labels[v] < 0 })
+	return slices.DeleteFunc(slices.Clone(r.Trained.Split.Test), func(v int32) bool { return labels[v] < 0 })
 }
 
 // refinementOf is how a run refines graphs, nil if it does not.

@@ -61,12 +61,8 @@ func (r *Run) Classify(threads int) (logits, probabilities []float32, judged []i
 	if r.Data == nil || classify == nil {
 		return nil, nil, nil, nil
 	}
-	split, _, err := r.task.Split(uint64(t.Config.Train.Seed))
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if judged = split.Test; len(judged) == 0 {
-		judged = split.Val
+	if judged = t.Split.Test; len(judged) == 0 {
+		judged = t.Split.Val
 	}
 	if t.Logits != nil {
 		return t.Logits, t.Probabilities, judged, nil
@@ -86,7 +82,7 @@ func (r *Run) Classify(threads int) (logits, probabilities []float32, judged []i
 	}
 	if classify.Arg(models.KnownLabels) != nil {
 		known := make([]float32, r.Data.Graph.N*r.Data.Classes)
-		for _, v := range split.Train {
+		for _, v := range t.Split.Train {
 			known[int(v)*r.Data.Classes+int(r.Data.Labels[v])] = 1
 		}
 		inputs[models.KnownLabels] = ort.Float32s(known, int64(r.Data.Graph.N), int64(r.Data.Classes))

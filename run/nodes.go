@@ -97,11 +97,7 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32,
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
 	info.Data.Structural = ds.Structural
 	if f := t.Module.Func("classify"); f != nil && f.Arg(models.KnownLabels) != nil {
-		split, _, err := n.Split(uint64(t.Config.Train.Seed))
-		if err != nil {
-			return err
-		}
-		info.Known = split.Train
+		info.Known = t.Split.Train
 	}
 	describeRefinement(&info, t)
 	if x := t.Refined; x != nil && !x.Raw {

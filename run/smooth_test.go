@@ -2,8 +2,12 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,5 +59,54 @@ func TestRunsThatReadLabels(t *testing.T) {
 				t.Errorf("an online graph: %v", err)
 			}
 		})
+	}
+}
+
+// The split of a run is the one that it was trained on: where it goes on, where it is judged and
+// in its export, also if its seed would draw another.
+func TestRunsKeepTheirSplit(t *testing.T) {
+	o := TrainOptions{Model: "sage", Data: data.Synthetic, Out: filepath.Join(t.TempDir(), "run"), Set: []string{"train.epochs=5", "model.known_labels=0.5", "synthetic.nodes=60", "synthetic.features=20"}}
+	s, err := Prepare(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var split data.Split
+	for v := range int32(60) {
+		part := [...]*[]int32{&split.Train, &split.Val, &split.Test}[v%3]
+		*part = append(*part, v)
+	}
+	s.Split = &split
+	trained, err := s.Train(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resumed, err := Resume(context.Background(), o.Out, ResumeOptions{})
+	if err != nil || !reflect.DeepEqual(resumed.Result.Test, trained.Result.Test) || resumed.Result.Split != "given" {
+		t.Errorf("resumed: %v; judged by %+v on the split %q, before that by %+v", err, resumed.Result.Test, resumed.Result.Split, trained.Result.Test)
+	}
+	r, err := Open(o.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, p, judged, err := r.Classify(1)
+	if err != nil || !slices.Equal(judged, split.Test) {
+		t.Fatalf("judged on %v, %v", judged, err)
+	}
+	for i, v := range trained.Trained.Probabilities {
+		if math.Abs(float64(p[i]-v)) > 1e-5 {
+			t.Fatalf("probability %d: %g, the run has %g", i, p[i], v)
+		}
+	}
+	dist := filepath.Join(o.Out, "dist")
+	if _, err := r.Build(context.Background(), dist, BuildOptions{Unverified: true}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dist, infer.InfoFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info infer.Info
+	if err := json.Unmarshal(text, &info); err != nil || !slices.Equal(info.Known, split.Train) {
+		t.Errorf("the export knows the labels of %v (%v), the run had those of %v", info.Known, err, split.Train)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
@@ -27,6 +28,9 @@ type Model struct {
 	// Refined is the graph that the classifier is evaluated on, nil for models
 	// that take the raw one.
 	Refined *graph.Refined
+	// Split is what it was trained, chosen and judged on; empty for models that learn without
+	// labels.
+	Split data.Split
 
 	// What follows is not in a run directory.
 
@@ -82,7 +86,11 @@ func Load(dir string) (*Model, *Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, name := range []string{checkpoint.SplitFile, checkpoint.WeightsFile, checkpoint.EdgesFile} {
+	split, err := info.readSplit(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range []string{checkpoint.WeightsFile, checkpoint.EdgesFile} {
 		if err := info.CheckFile(dir, name); err != nil {
 			return nil, nil, err
 		}
@@ -95,7 +103,7 @@ func Load(dir string) (*Model, *Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &Model{Model: info.Model, Module: m, Config: cfg, Params: map[string][]float32{}}
+	r := &Model{Model: info.Model, Module: m, Config: cfg, Params: map[string][]float32{}, Split: split}
 	if err := r.load(f, info, dir); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -130,7 +130,7 @@ func (t *trainer) finish() (*Result, error) {
 		share := t.edges.prior.NullFraction()
 		res.NullFraction = &share
 	}
-	run := &Model{Model: t.job.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}}
+	run := &Model{Model: t.job.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}, Split: t.split}
 	for _, p := range t.optim.Params {
 		run.Params[p.Name] = p.Value.F32
 	}

@@ -224,6 +224,19 @@ type runSplit struct {
 	Test          []int32 `json:"test"`
 }
 
+// readSplit reads the split.json of a run.
+func (i *Info) readSplit(dir string) (data.Split, error) {
+	text, err := i.readFile(dir, checkpoint.SplitFile)
+	if err != nil {
+		return data.Split{}, err
+	}
+	var s runSplit
+	if err := json.Unmarshal(text, &s); err != nil {
+		return data.Split{}, fmt.Errorf("%s: %w", filepath.Join(dir, checkpoint.SplitFile), err)
+	}
+	return data.Split{Train: s.Train, Val: s.Val, Test: s.Test}, nil
+}
+
 func (t *trainer) writeSplit() error {
 	text, err := json.Marshal(runSplit{1, t.splitName, t.cfg.Train.Seed, t.split.Train, t.split.Val, t.split.Test})
 	if err != nil {
@@ -233,13 +246,6 @@ func (t *trainer) writeSplit() error {
 }
 
 func (t *trainer) resume() error {
-	info, err := ReadInfo(t.opts.Dir)
-	if err != nil {
-		return err
-	}
-	if err := info.CheckFile(t.opts.Dir, checkpoint.SplitFile); err != nil {
-		return err
-	}
 	if err := t.restore(t.dir.Path(checkpoint.CheckpointFile)); err != nil {
 		return err
 	}

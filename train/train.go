@@ -60,7 +60,7 @@ type Options struct {
 	Version string
 }
 
-// Observer is told how a run goes. Its methods are called on the training
+// Observer receives the progress of a run. Its methods are called on the training
 // goroutine, between steps: they should return soon.
 type Observer interface {
 	Observe(Event)
@@ -193,8 +193,8 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 	return t, nil
 }
 
-// chooseSplit takes the split of the job, or the task's for the seed; a program without a
-// classifier has none.
+// chooseSplit takes the split of the job, of the run that is resumed, or the task's for the
+// seed; a program without a classifier has none.
 func (t *trainer) chooseSplit() (err error) {
 	if unsupervised(t.module) {
 		t.splitName = "none"
@@ -202,6 +202,11 @@ func (t *trainer) chooseSplit() (err error) {
 	}
 	if s := t.job.Split; s != nil {
 		t.split, t.splitName = *s, "given"
+	} else if info, err := ReadInfo(t.opts.Dir); t.opts.Resume && err == nil { // open reports the error
+		t.splitName = info.Split
+		if t.split, err = info.readSplit(t.opts.Dir); err != nil {
+			return err
+		}
 	} else if t.split, t.splitName, err = t.job.Task.Split(t.seed()); err != nil {
 		return err
 	}

@@ -40,8 +40,8 @@ func (a *app) trainCommand() *cobra.Command {
 chooses a model by the graph, on its training and validation nodes alone.
 
 PATH is ` + dataPath + `.
-DIR gets the configuration, the weights, the
-metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
+DIR gets the configuration, the weights, the metrics, the refined edges and a
+checkpoint. Ctrl-C stops with a checkpoint, and
 --resume goes on as if the run had never been stopped.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -78,8 +78,8 @@ metrics, the refined edges and a checkpoint. Ctrl-C stops with a checkpoint, and
 	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON for each run, and nothing else, to standard output")
 	flags.StringVar(&f.baselines, "baselines", "auto", "train the same classifier without edges beside it and, where the graph is refined, on the graph as it was, to compare with: on, off, or auto: on for tables of your own without --runs or --profile")
 	f.profile.register(flags)
-	numberFlag(flags, &f.trials, "trials", 0, 0, "auto: choose by this many trainings at most, 0 for the whole list")
-	numberFlag(flags, &f.minutes, "minutes", 0.0, 0.0, "auto: minutes that all of it may take, 0 for no limit; choices depend on the clock in where their list is cut off, and in nothing else")
+	numberFlag(flags, &f.trials, "trials", 0, 0, "auto: maximum number of trainings to choose by, 0 for the whole list")
+	numberFlag(flags, &f.minutes, "minutes", 0.0, 0.0, "auto: time limit in minutes, 0 for none; the clock decides only where the list of candidates is cut off")
 	flags.BoolVar(&f.helpConfig, "help-config", false, "list all options of the model on the data, with value and origin")
 	return c
 }
@@ -231,7 +231,7 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 		}
 		return a.json(&res, "")
 	}
-	res := r.Result
+	res, refused := r.Result, r.Exportable()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s, seed %d, split %s: ", res.Model, res.Data, res.Seed, res.Split)
 	if res.TestAcc != nil {
@@ -246,7 +246,11 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 		b.WriteString("  test: " + quality(e) + "\n")
 	}
 	if k := res.Calibration; k != nil {
-		fmt.Fprintf(&b, "  calibrated by temperature %.3g, fitted on %d validation nodes: calibration error of %d others from %.3f to %.3f (gsrc build exports these probabilities)\n", k.Temperature, k.Fitted, k.Measured, k.Before, k.After)
+		fmt.Fprintf(&b, "  calibrated by temperature %.3g, fitted on %d validation nodes: calibration error of %d others from %.3f to %.3f", k.Temperature, k.Fitted, k.Measured, k.Before, k.After)
+		if refused == nil {
+			b.WriteString(" (gsrc build exports these probabilities)")
+		}
+		b.WriteByte('\n')
 	}
 	if text := besides(res.Scale); text != "" {
 		b.WriteString("  beside it: " + text + "\n")
@@ -268,7 +272,11 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 	for _, w := range res.Warnings {
 		fmt.Fprintf(&b, "  warning: %s\n", w)
 	}
-	if r.Dir != "" {
+	switch {
+	case r.Dir == "":
+	case refused != nil:
+		fmt.Fprintf(&b, "  the run is in %s and cannot be exported: %v\n", r.Dir, refused)
+	default:
 		fmt.Fprintf(&b, "  the run is in %s; export it with: gsrc build %s --out DIR\n", r.Dir, r.Dir)
 	}
 	_, err := fmt.Fprint(a.stdout, b.String())
@@ -288,7 +296,7 @@ func quality(r *metrics.Report) string {
 }
 
 // besides prints what a result is held against; nothing without baselines, since a warning
-// tells of a model that is no better than one answer for all.
+// reports a model that is no better than one answer for all.
 func besides(s *train.Scale) string {
 	if s == nil || s.NoEdges == nil && s.RawGraph == nil {
 		return ""
@@ -372,7 +380,7 @@ func (a *app) listOptions(f *trainFlags) error {
 	return err
 }
 
-// wrapped is a text in lines of at most so many characters, where words allow it, each
+// wrapped is a text in lines of at most that many characters, where words allow it, each
 // behind an indent.
 func wrapped(text, indent string, width int) string {
 	var b strings.Builder
