@@ -125,7 +125,7 @@ func TestCorruptedRun(t *testing.T) {
 	if p, err := gsrc.Predict(ctx, dist, data.Synthetic, "", o); err != nil || p.TrainingGraph {
 		t.Errorf("another corruption is taken for the training's (error %v)", err)
 	}
-	// Each seed damages the data anew.
+	// Each seed damages the data again.
 	s, err := gsrc.Prepare(gsrc.TrainOptions{Model: "gcn", Data: data.Synthetic, Set: []string{"data.add_edges=0.3"}})
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func newPool(ds *data.Dataset, split data.Split, draws rng.Stream) (*pool, error
 	return p, nil
 }
 
-// resplit draws training nodes anew, as many of each class as there were. Half of the others
+// resplit draws training nodes again, as many of each class as there were. Half of the others
 // keep the epoch, as validation nodes; the candidates are compared on the rest, the resplit's
 // test nodes.
 func (p *pool) resplit(draws rng.Stream) data.Split {

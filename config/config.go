@@ -67,36 +67,36 @@ type Train struct {
 	Seed            int     `toml:"seed" range:"at least 0" doc:"seed of every random stream"`
 	LR              float64 `toml:"lr" range:"greater than 0" doc:"Adam's learning rate of the classifier"`
 	EncoderLR       float64 `toml:"encoder_lr" range:"greater than 0" doc:"Adam's learning rate of encoder and projector"`
-	Epochs          int     `toml:"epochs" range:"at least 1" doc:"epochs of the classifier; one step each"`
-	Select          string  `toml:"select" doc:"what the kept epoch is best in on the validation nodes: accuracy, macro_f1, auc (of equal ones the lower loss) or loss; macro_f1 and auc let rare classes count as much as frequent ones" oneof:"accuracy,macro_f1,auc,loss"`
-	Patience        int     `toml:"patience" range:"at least 0" doc:"epochs without a better validation result after which training stops; 0 never stops early"`
+	Epochs          int     `toml:"epochs" range:"at least 1" doc:"epochs of the classifier, of one step each"`
+	Select          string  `toml:"select" doc:"validation metric that selects the kept epoch: accuracy, macro_f1, auc (ties: the lower loss) or loss; macro_f1 and auc give rare classes the weight of frequent ones" oneof:"accuracy,macro_f1,auc,loss"`
+	Patience        int     `toml:"patience" range:"at least 0" doc:"epochs without improvement on validation after which training stops; 0 never stops early"`
 	SelfTraining    int     `toml:"self_training" range:"at least 0" neutral:"0" doc:"rounds of self-training: after train.epochs epochs the nodes whose predictions are most confident join the training nodes, with the predicted classes as their labels, and training goes on for as many epochs from the kept epoch"`
 	SelfTrained     int     `toml:"self_trained" range:"at least 1" neutral:"60" doc:"nodes of each class that join the training nodes in the first round of self-training; twice as many in the second, and so on"`
 	PretrainSteps   int     `toml:"pretrain_steps" range:"at least 0" doc:"contrastive steps before the classifier (Algorithm 1)"`
 	Warmup          int     `toml:"warmup" range:"at least 0" doc:"epochs over which the consistency term rises to its weight"`
-	JointEvery      int     `toml:"joint_every" range:"at least 0" doc:"every so many epochs a step of Eq 19 trains the encoder too; 0 never"`
-	RefreshEvery    int     `toml:"refresh_every" range:"at least 0" doc:"epochs between new candidate edges while the encoder trains; 0 keeps the first ones"`
+	JointEvery      int     `toml:"joint_every" range:"at least 0" doc:"epochs between steps of Eq 19, which train the encoder too; 0: no such steps"`
+	RefreshEvery    int     `toml:"refresh_every" range:"at least 0" doc:"epochs between searches for candidate edges while the encoder trains; 0 keeps the first candidates"`
 	Sampler         string  `toml:"sampler" doc:"samples of the contrastive loss: full (anchors of the whole graph) or edges (endpoints of seed edges)" oneof:"full,edges"`
-	Anchors         int     `toml:"anchors" doc:"samples of a step where sampler is full; 0 takes all nodes"`
-	BatchEdges      int     `toml:"batch_edges" range:"at least 1" doc:"seed edges of a step where sampler is edges (the paper: 64)"`
-	Batches         int     `toml:"batches" range:"at least 0" doc:"batches of an epoch where sampler is edges, drawn without replacement; 0 uses every edge once"`
+	Anchors         int     `toml:"anchors" doc:"samples per step where sampler is full; 0 takes all nodes"`
+	BatchEdges      int     `toml:"batch_edges" range:"at least 1" doc:"seed edges per step where sampler is edges (the paper: 64)"`
+	Batches         int     `toml:"batches" range:"at least 0" doc:"batches per epoch where sampler is edges, drawn without replacement; 0 uses every edge once"`
 	Hops            int     `toml:"hops" range:"at least 0" doc:"radius of a batch's subgraph where sampler is edges; 0 is the number of encoder layers"`
-	FanOut          int     `toml:"fanout" range:"at least 0" doc:"most neighbours followed of a node where sampler is edges; 0 follows all"`
-	BatchGraphs     int     `toml:"batch_graphs" range:"at least 1" doc:"graphs of a step, where graphs are classified"`
-	HalveLREvery    int     `toml:"halve_lr_every" range:"at least 0" doc:"epochs after which the learning rates are halved, again and again; 0 never"`
+	FanOut          int     `toml:"fanout" range:"at least 0" doc:"maximum number of neighbours followed from a node where sampler is edges; 0 follows all"`
+	BatchGraphs     int     `toml:"batch_graphs" range:"at least 1" doc:"graphs per step, where graphs are classified"`
+	HalveLREvery    int     `toml:"halve_lr_every" range:"at least 0" doc:"epochs between halvings of the learning rates; 0: no halving"`
 	Threads         int     `toml:"threads" range:"between 0 and 1024" doc:"threads; 0 is one for each processor; results do not depend on it"`
 	Device          string  `toml:"device" neutral:"\"cpu\"" doc:"where programs run: cpu, cuda (the first GPU; cuda:1 is the second), or auto: a GPU where there is one"`
 	TF32            bool    `toml:"tf32" neutral:"false" doc:"on a GPU, round the factors of matrix products to TF32: faster, with about three decimal digits"`
 	EvalEvery       int     `toml:"eval_every" range:"at least 1" doc:"epochs between evaluations"`
-	LogEvery        int     `toml:"log_every" range:"at least 1" doc:"contrastive steps between lines of metrics.jsonl"`
-	CheckpointEvery int     `toml:"checkpoint_every" range:"at least 0" doc:"steps between checkpoints; 0 writes them at the ends of phases only"`
+	LogEvery        int     `toml:"log_every" range:"at least 1" doc:"contrastive steps between records in metrics.jsonl"`
+	CheckpointEvery int     `toml:"checkpoint_every" range:"at least 0" doc:"steps between checkpoints; 0 writes them only at the end of a phase"`
 }
 
 // Candidates are the options of the candidate edges.
 type Candidates struct {
 	Structure  string  `toml:"structure" doc:"refined: existing edges and nearest neighbours with learned probabilities; raw: existing edges, each kept with probability keep, without an encoder (the fair baseline of the same classifier and sampling)" oneof:"refined,raw"`
 	K          int     `toml:"k" range:"at least 0" doc:"nearest neighbours of a node that become candidates"`
-	Mutual     bool    `toml:"mutual" doc:"a new candidate needs both nodes among each other's nearest"`
+	Mutual     bool    `toml:"mutual" doc:"require both nodes of a new candidate to be among each other's nearest"`
 	Similarity string  `toml:"similarity" neutral:"\"embedding\"" doc:"what nodes are near each other by, of which several can be joined by + (k of each): embedding, that of the encoder; features, projected; evidence, these and the mean of the neighbours' (both as model.edges.judge = evidence has them: with another judge the embedding takes their place)"`
 	TwoStep    int     `toml:"two_step" range:"at least 0" neutral:"0" doc:"nodes two steps away that become candidates beside the nearest ones, of each node those that share the rarest neighbours with it (Adamic-Adar)"`
 	Index      string  `toml:"index" doc:"how nearest neighbours are searched: exact; approximate, in nearly linear time with a recall of about 0.95; auto: exact up to 200,000 nodes, on a GPU up to 1,000,000" oneof:"auto,exact,approximate"`
@@ -134,8 +134,8 @@ type DeepWalk struct {
 	Width     int `toml:"width" range:"at least 0" doc:"columns of the embedding; 0 leaves it out and keeps the model inductive"`
 	Walks     int `toml:"walks" range:"at least 1" doc:"walks from each node"`
 	Length    int `toml:"length" range:"at least 2" doc:"nodes of a walk"`
-	Window    int `toml:"window" range:"at least 1" doc:"most steps between a node and its context"`
-	Negatives int `toml:"negatives" range:"at least 1" doc:"negative samples of a pair"`
+	Window    int `toml:"window" range:"at least 1" doc:"maximum distance between a node and its context"`
+	Negatives int `toml:"negatives" range:"at least 1" doc:"negative samples per pair"`
 	Epochs    int `toml:"epochs" range:"at least 1" doc:"passes over the walks"`
 }
 
@@ -143,16 +143,16 @@ type DeepWalk struct {
 type Data struct {
 	Split        string `toml:"split" doc:"how to draw a split, such as per-class:20,500,1000, random:0.6,0.2,0.2, ratio:0.05 (new training nodes for the split that comes with the data), or time:COLUMN,0.6,0.2 (the earliest nodes of a table, those after them, and the latest); empty takes the split that comes with the data"`
 	NodeFeatures string `toml:"node_features" doc:"what describes the nodes of a collection of graphs: auto (labels, else attributes, else degrees), labels, attributes, both or degrees" oneof:"auto,labels,attributes,both,degrees"`
-	Directed     bool   `toml:"directed" doc:"edges keep their direction"`
+	Directed     bool   `toml:"directed" doc:"keep the direction of edges"`
 
-	ID      string `toml:"id" neutral:"\"\"" doc:"column of a table of nodes that has their ids; empty finds it"`
-	Label   string `toml:"label" neutral:"\"\"" doc:"column that has the classes; empty finds it by its name"`
-	Source  string `toml:"source" neutral:"\"\"" doc:"column of a table of edges that has their first ends; empty finds it"`
-	Target  string `toml:"target" neutral:"\"\"" doc:"column that has their other ends; empty finds it"`
-	Weight  string `toml:"weight" neutral:"\"\"" doc:"column that has their weights; empty finds it by its name"`
-	Ignore  string `toml:"ignore" neutral:"\"\"" doc:"columns of either table that are left out, separated by commas"`
+	ID      string `toml:"id" neutral:"\"\"" doc:"column of the node table with the ids; empty: found automatically"`
+	Label   string `toml:"label" neutral:"\"\"" doc:"column with the classes; empty: found by its name"`
+	Source  string `toml:"source" neutral:"\"\"" doc:"column of the edge table with the sources; empty: found automatically"`
+	Target  string `toml:"target" neutral:"\"\"" doc:"column of the edge table with the targets; empty: found automatically"`
+	Weight  string `toml:"weight" neutral:"\"\"" doc:"column of the edge table with the weights; empty: found by its name"`
+	Ignore  string `toml:"ignore" neutral:"\"\"" doc:"columns of either table to leave out, separated by commas"`
 	Merge   string `toml:"merge" neutral:"\"\"" doc:"weight of an edge that is listed more than once: sum, mean, max or first (also if empty)" oneof:",sum,mean,max,first"`
-	Weights string `toml:"weights" neutral:"\"\"" doc:"what becomes of the weights of edges: ignore (every edge weighs 1) or log1p (the logarithm of 1 + weight); empty leaves them as they are" oneof:",ignore,log1p"`
+	Weights string `toml:"weights" neutral:"\"\"" doc:"transform of edge weights: ignore (every edge has weight 1) or log1p (the logarithm of 1 + weight); empty: none" oneof:",ignore,log1p"`
 	Prepare bool   `toml:"prepare" neutral:"true" doc:"prepare the columns of tables: scale numbers, fill gaps, encode categories and times; features that are prepared already stay as they are"`
 
 	Edges       string  `toml:"edges" neutral:"\"\"" doc:"edges that take the place of the data's own, by the features alone: none; knn:K, each node with its K nearest by cosine; cut:T, those of the data's whose ends have a cosine of at least T; or raw+knn:K, cut:T+knn:K; empty or raw leaves them as they are. Counts are weighed by tf-idf"`

@@ -9,7 +9,7 @@ type Synthetic struct {
 	Nodes         int     `toml:"nodes" range:"at least 1" doc:"number of nodes"`
 	Classes       int     `toml:"classes" doc:"number of classes"`
 	Features      int     `toml:"features" range:"at least 1" doc:"columns of the features"`
-	CommunitySize int     `toml:"community_size" range:"at least 0" doc:"mean size of the groups that a class is made of; 0 means one group"`
+	CommunitySize int     `toml:"community_size" range:"at least 0" doc:"mean size of the groups within a class; 0 means one group"`
 	Locality      float64 `toml:"locality" range:"between 0 and 1" doc:"share of the edges inside classes that are inside groups"`
 	Individuality float64 `toml:"individuality" range:"between 0 and 1" doc:"share of the feature signal's variance that belongs to the group"`
 	Degree        float64 `toml:"degree" range:"at least 0" doc:"mean degree of the true graph"`

@@ -227,7 +227,7 @@ func numberClasses(mem *budget.Reservation, raw []int64) (labels []int32, names 
 	return labels, names, len(values), nil
 }
 
-// distinct returns the values of column c of a matrix with so many columns, each
+// distinct returns the values of column c of a matrix with that many columns, each
 // once, ascending.
 func distinct(mem *budget.Reservation, values []int64, cols, c int) ([]int64, error) {
 	seen := map[int64]struct{}{}
@@ -250,7 +250,7 @@ func distinct(mem *budget.Reservation, values []int64, cols, c int) ([]int64, er
 }
 
 // An entry of a map from one number to another takes so much, its place in a list and
-// room to grow included; so many are claimed at once.
+// room to grow included; that many are claimed at once.
 const (
 	entryBytes    = 96
 	entriesAtOnce = 1 << 12

@@ -216,7 +216,7 @@ func (f *rowForm) end() {
 	f.rows++
 }
 
-// prepared reports whether a table of so many columns is to be left as it is.
+// prepared reports whether a table of that many columns is to be left as it is.
 func (f *rowForm) prepared(columns int) bool {
 	return f.binary || columns > 1 && (f.unit1 || f.unit2) || f.counts && columns >= bagWidth && float64(f.nonzero) < sparseBelow*float64(f.entries)
 }
@@ -396,7 +396,7 @@ func assemble(rows int, columns []columnValues, raw *Features, mem *budget.Reser
 	return f.compact(mem)
 }
 
-// leftOut tells of columns that are no features, by reason.
+// leftOut reports columns that are no features, by reason.
 func leftOut(list []schema.LeftOut) []string {
 	var reasons []string
 	names := map[string][]string{}

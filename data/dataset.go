@@ -204,7 +204,7 @@ func (l *loader) corrupt(ds *Dataset) error {
 // SplitFor returns the split of a run. If splits are drawn it is the one of
 // that seed; of several fixed splits it is number seed modulo their count; a
 // single public split serves every seed. Where SplitSpec has a Ratio, the
-// training nodes of that fixed split are drawn anew.
+// training nodes of that fixed split are redrawn.
 func (d *Dataset) SplitFor(seed uint64) (Split, error) {
 	if d.Classes == 0 {
 		return Split{}, fmt.Errorf("%s has no labels, so there is nothing to train on; add a label column to nodes.csv", d.Source)

@@ -15,7 +15,7 @@ const (
 	perBin      = 5    // training nodes of a bin, at least
 )
 
-// giveaways tells of columns of a table that predict the label nearly alone. Each is a table
+// giveaways reports columns of a table that predict the label nearly alone. Each is a table
 // from value, or bin of values, to the most frequent class among training nodes, judged on
 // validation nodes.
 func (d *Dataset) giveaways(s Split) (lines []string) {

@@ -293,7 +293,7 @@ func checkDelta(b []byte, values int64) error {
 	return nil
 }
 
-// unpackPage decompresses a page of so many bytes, and no more.
+// unpackPage decompresses a page of that many bytes, and no more.
 func unpackPage(codec format.CompressionCodec, b []byte, size int64) ([]byte, error) {
 	wrong := fmt.Errorf("a page does not unpack to the %d bytes that its header says", size)
 	switch codec {

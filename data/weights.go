@@ -42,7 +42,7 @@ func (e EdgeWeights) Apply(d *Dataset) {
 // heavyTail is how many times the median the largest weight is, from which on a note says so.
 const heavyTail = 100
 
-// noteWeights tells of weights of which a few outweigh all others.
+// noteWeights reports weights of which a few outweigh all others.
 func (d *Dataset) noteWeights() {
 	w := slices.Clone(d.Graph.Weights)
 	if len(w) == 0 {

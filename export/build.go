@@ -481,7 +481,7 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 	return md
 }
 
-// hops is how far a model sees, nil where that is not told.
+// hops is how far a model sees, nil where that is not known.
 func (o *BuildOptions) hops(b built) *int {
 	if n, err := onnx.ReceptiveHops(b.fn); err == nil && b.Name != "scorer" && b.parts == nil && !o.Symmetrize {
 		return &n

@@ -6,15 +6,15 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// Block is the receptive field of one layer of message passing that computes
-// some nodes only, its targets: the structure of the entries into them. The
+// Block is the part of a graph that one layer of message passing reads to compute some
+// nodes only, its targets: the structure of the entries into them. The
 // sources are the targets, in their order, and then their other in-neighbours in
 // the order in which they are met, so that what is computed for the sources
-// begins with the targets. (What PyTorch Geometric and DGL call a bipartite graph
-// or a block of a mini-batch.)
+// begins with the targets. (PyTorch Geometric calls it a bipartite graph, DGL a block of a
+// mini-batch.)
 //
 // Memory is reused by the next Rebuild, so that a training step that draws other
-// targets allocates nothing once the largest field has been seen.
+// targets allocates nothing once the largest block has been seen.
 type Block struct {
 	// Structure has N = targets, E = entries; In is [targets, sources] with the
 	// entries of a row in the order of the whole graph, Out its transpose.
@@ -29,7 +29,7 @@ type Block struct {
 	round uint32
 }
 
-// Rebuild makes f the receptive field of the targets, node numbers of s. A
+// Rebuild makes f the block of the targets, node numbers of s. A
 // target may occur twice; the entries then lead to its first place. It returns an
 // error that names a target outside the graph.
 func (f *Block) Rebuild(s *Structure, targets []int64) error {
@@ -37,7 +37,7 @@ func (f *Block) Rebuild(s *Structure, targets []int64) error {
 }
 
 // RebuildFirst is Rebuild with entries into the first n targets only. The others,
-// which [Block.Pad] has appended to the field that these are the sources of, have
+// which [Block.Pad] has appended to the block that these are the sources of, have
 // their place among the sources and no entries.
 func (f *Block) RebuildFirst(s *Structure, targets []int64, n int) error {
 	if len(f.stamp) < s.N {
@@ -92,11 +92,11 @@ func (f *Block) RebuildFirst(s *Structure, targets []int64, n int) error {
 	return nil
 }
 
-// Pad appends to a field that was just rebuilt until there are so many sources and
-// entries, so that steps whose fields differ a little have the same sizes. The
-// sources appended are nodes of the field again, one after the other; the entries
+// Pad appends to a block that was just rebuilt until there are that many sources and
+// entries, so that steps whose blocks differ a little have the same sizes. The
+// sources appended are nodes of the block again, one after the other; the entries
 // are of no row of either direction: they have places in Entries and behind the last
-// row's in In and Out. A field without sources, or without entries, stays without.
+// row's in In and Out. A block without sources, or without entries, stays without.
 func (f *Block) Pad(sources, entries int) {
 	if f.NumValid == 0 {
 		return
@@ -156,7 +156,7 @@ func (f *Block) transpose() {
 	}
 }
 
-// Bytes returns the memory that the field holds.
+// Bytes returns the memory that the block holds.
 func (f *Block) Bytes() int {
 	return f.Structure.Bytes() + 8*(cap(f.Sources)+cap(f.Entries)) + 4*(cap(f.place)+cap(f.stamp))
 }

@@ -149,9 +149,9 @@ func TestPaddedField(t *testing.T) {
 	}
 }
 
-// BenchmarkField finds the receptive fields of 4096 nodes, two layers deep, in a graph
+// BenchmarkBlock samples the blocks of 4096 nodes, two layers deep, in a graph
 // of ogbn-arxiv's size.
-func BenchmarkField(b *testing.B) {
+func BenchmarkBlock(b *testing.B) {
 	const n, m, count = 169_343, 1_166_243, 4096
 	s := rng.New(1, "arxiv")
 	src, dst := make([]int32, m), make([]int32, m)

@@ -20,8 +20,8 @@ type DeepWalkOptions struct {
 	Dim          int     // columns of the embedding; default 128
 	WalksPerNode int     // default 10
 	WalkLength   int     // nodes of a walk; default 80
-	Window       int     // most steps between a node and its context; default 10
-	Negatives    int     // negative samples of a pair; default 5
+	Window       int     // maximum distance between a node and its context; default 10
+	Negatives    int     // negative samples per pair; default 5
 	Epochs       int     // passes over the walks; default 1
 	LR           float64 // learning rate at the start; default 0.025
 	MinLR        float64 // learning rate at the end, reached linearly; default 0.0001

@@ -88,7 +88,7 @@ func (f *Steps) At(s float32) float32 {
 	return f.P[max(i-1, 0)]
 }
 
-// Validate reports what makes the calibration useless for attributes of so many columns.
+// Validate reports what makes the calibration useless for attributes of that many columns.
 func (c *Calibration) Validate(columns int) error {
 	if len(c.Rounds) > 0 && len(c.Columns) != columns {
 		return fmt.Errorf("graph: the calibration of edges has %d columns, want %d", len(c.Columns), columns)

@@ -22,7 +22,7 @@ const lsaEntries = 1 << 20
 // how rare they are (inverse document frequency) and whose rows then have length 1. With
 // no more columns than width, it only scales them. width is at most Cols.
 //
-// The basis of that span is not told apart from other orthonormal ones: lengths and
+// The basis of that span is not distinguished from other orthonormal ones: lengths and
 // cosines are the same. The same stream gives the same bits for any number of threads.
 func (x *NodeFeatures) LSA(pool *kernels.Pool, n, width int, s rng.Stream) []float32 {
 	rarity := x.Rarity(n)

@@ -81,7 +81,7 @@ func NewNear(pool *kernels.Pool, emb []float32, n, f, k int) *Near {
 	return newNear(pool, emb, n, f, k, -1, -1)
 }
 
-// newNear has a sketch of so many columns, and that drift; what is below 0 is chosen.
+// newNear has a sketch of that many columns, and that drift; what is below 0 is chosen.
 func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int, drift float64) *Near {
 	s := &Near{k: k, m: 2*k + 6, f: f}
 	s.grow(n)
@@ -152,7 +152,7 @@ func (s *Near) chooseDrift() {
 // rounding bounds the error of a computed similarity.
 func (s *Near) rounding() float64 { return math.Ldexp(float64(s.f+2), -23) }
 
-// near tells whether others that move by so many times drift may get before the neighbours
+// near tells whether others that move by this many times drift may get before the neighbours
 // of a row that are wanted.
 func (s *Near) near(v int32, times float64) bool {
 	if s.drift == 0 || s.bound[v] == everything {
@@ -289,7 +289,7 @@ func distance(a, b []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// revise takes rows that are compared anew out of the lists of others, and brings those that
+// revise takes rows that are compared again out of the lists of others, and brings those that
 // moved to where they belong, or out of lists whose bounds they are behind.
 func (s *Near) revise(pool *kernels.Pool) {
 	touched := make([]bool, s.n)

@@ -49,7 +49,7 @@ func NewOnlineEdgePrior(pool *kernels.Pool, g *Graph, x NodeFeatures, c *Calibra
 }
 
 // OnlineEdgePriorBytes is what an [OnlineEdgePrior] holds of each node, whose attributes
-// have so many numbers other than 0.
+// have that many numbers other than 0.
 func OnlineEdgePriorBytes(attributes int) int64 { return 2*2*24 + 3*8 + 2*8*int64(attributes) }
 
 // P returns the probability of the edge {u, v}.

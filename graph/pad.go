@@ -1,7 +1,7 @@
 package graph
 
 // Pad appends nodes without entries, and entries of no node, to a structure that was
-// just rebuilt until there are so many, so that graphs of many sizes are brought to
+// just rebuilt until there are that many, so that graphs of many sizes are brought to
 // few. The entries have places behind the last row's in both directions, and none in
 // EdgeOf.
 func (s *Structure) Pad(nodes, entries int) {
@@ -26,7 +26,7 @@ func (s *Structure) Pad(nodes, entries int) {
 }
 
 // PadMembers appends nodes that are of no graph to a structure of
-// [Structure.RebuildBatchIndex] until there are so many.
+// [Structure.RebuildBatchIndex] until there are that many.
 func (s *Structure) PadMembers(nodes int) {
 	in, out := s.In, s.Out
 	for v := s.E; v < nodes; v++ {

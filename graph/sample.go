@@ -124,7 +124,7 @@ func newNeighborhood(st *Structure) *neighborhood {
 	return n
 }
 
-// around appends to found, which is empty, the nodes within so many hops of seeds, which
+// around appends to found, which is empty, the nodes within that many hops of seeds, which
 // may repeat, and seeds themselves, in ascending order. A hop goes from a node to the
 // sources of the edges that enter it, since those are what its layer reads. With fanOut > 0
 // at most as many sources of each node are followed, drawn evenly from the stream.

@@ -23,7 +23,7 @@ type GraphOptions struct {
 	// ReadOnly says that no update will come, and saves the time and memory to prepare for
 	// them.
 	ReadOnly bool
-	// Exact has every version computed anew as a whole: its answers are then those of
+	// Exact has every version recomputed as a whole: its answers are then those of
 	// [Predict] to the bit, and the graph's size is paid for at every update. Otherwise
 	// only what an update reaches is computed again, and answers are within 1e-5 of them.
 	Exact bool
@@ -343,7 +343,7 @@ func (r *Graph) incrementalBytes(s *Snapshot) (node, edge int64) {
 	return node, edge
 }
 
-// exact is the [advance] that computes everything anew, exactly as [Predict] does.
+// exact is the [advance] that recomputes everything, exactly as [Predict] does.
 func (r *Graph) exact(ctx context.Context, old, next *Snapshot, _ *changes) error {
 	p := *r.p
 	var number []int32

@@ -87,7 +87,7 @@ func residentBuilt(t *testing.T, model string, o GraphOptions, b export.BuildOpt
 	return r, dist, run.Data
 }
 
-// Versions that nobody reads are freed, and what is held does not grow with their
+// Versions that are not read are freed, and what is held does not grow with their
 // number.
 func TestOldVersionsAreFreed(t *testing.T) {
 	r, _, _ := resident(t, "gcn", GraphOptions{Exact: true})

@@ -209,7 +209,7 @@ func (inc *incremental) edgePrior(u, v int32) float32 {
 	return e.calibration.Weight(inc.prior.P(u, v), e.Strength)
 }
 
-// link makes the refined graph anew; g is undirected.
+// link rebuilds the refined graph; g is undirected.
 func (inc *incremental) link(g *graph.Graph) error {
 	inc.links = make([][]link, inc.n)
 	near := make([]int32, 0, inc.n*inc.r.p.info.K)
@@ -428,7 +428,7 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 	}
 
 	// The refined graph: what links nodes, and how likely the candidates are. Those of the
-	// nodes whose embedding is another are scored anew, and those that were none before.
+	// nodes whose embedding is another are scored again, and those that were none before.
 	w := inc.weave()
 	reached, again := make([]bool, inc.n), make([]bool, inc.n)
 	for _, v := range features {

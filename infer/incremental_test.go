@@ -62,7 +62,7 @@ func randomUpdate(s *Snapshot, stream rng.Stream) (u Update) {
 }
 
 // Whatever updates come, answers and refined edges are those of the whole graph computed
-// anew.
+// again.
 func TestIncrementalIsExact(t *testing.T) {
 	defer func(edges, values int) { cutEdges, scoreValues = edges, values }(cutEdges, scoreValues)
 	cutEdges, scoreValues = 100, 1<<10 // many parts
@@ -129,7 +129,7 @@ func TestIncrementalIsExact(t *testing.T) {
 	}
 }
 
-// compareExact holds a version against the whole graph computed anew. It returns how many
+// compareExact holds a version against the whole graph recomputed. It returns how many
 // edges are in one of both only, for a similarity or a threshold that is nearer than 1e-6,
 // and whether there are none, so that answers could be compared.
 func compareExact(t *testing.T, s *Snapshot) (apart int, compared bool) {

@@ -86,7 +86,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("the key %q: %v", bad, err)
 		}
 	}
-	// One that fails is tried anew.
+	// One that fails is tried again.
 	u = Update{DeleteNodes: []string{"121"}, Key: "later"}
 	if _, err := r.Update(t.Context(), u); err == nil {
 		t.Fatal("a node that there is not was deleted")
@@ -121,7 +121,7 @@ func TestKeys(t *testing.T) {
 	if v := r.Snapshot().Version; v != 6 {
 		t.Errorf("version %d", v)
 	}
-	// Keys are kept for a time, and so many of them.
+	// Keys are kept for a time, and that many of them.
 	k := &keys{}
 	now := time.Now().Unix()
 	k.put("old", [32]byte{}, Applied{Version: 2}, now-int64(KeyLife/time.Second)-5)

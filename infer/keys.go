@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Keys of updates are remembered until there are so many later ones, or for so long.
+// Keys of updates are remembered until there are that many later ones, or for so long.
 const (
 	KeysKept = 65536
 	KeyLife  = 24 * time.Hour

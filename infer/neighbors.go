@@ -113,7 +113,7 @@ func entries(st *graph.Structure, weights []float32) entriesOf {
 	}
 }
 
-// cut finds the nodes within so many hops along edges that lead to the seeds. Inputs are
+// cut finds the nodes within that many hops along edges that lead to the seeds. Inputs are
 // edge_index and edge_weight.
 func cut(in entriesOf, seeds []int, hops int) *Subgraph {
 	row := make(map[int32]int, len(seeds))

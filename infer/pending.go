@@ -42,7 +42,7 @@ func (inc *incremental) later(ctx context.Context, old, next *Snapshot, entries 
 		}
 	}
 	next.pending = q
-	// Features beyond all that the classifier is known to bear may be too much for it.
+	// Features beyond all that the classifier is known to tolerate may be too much for it.
 	most := largestMagnitude(&next.x, features)
 	if inc.r.hops == nil || most > max(1, inc.bears) {
 		if err := ctx.Err(); err != nil {

@@ -127,7 +127,7 @@ type predictor struct {
 	online   bool        // the process does other work, too, and gets processors and memory back
 }
 
-// openExport reads what an export says of itself.
+// openExport reads the manifest of an export and its other descriptions.
 func openExport(dist string, o PredictOptions) (p *predictor, err error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}

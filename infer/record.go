@@ -145,7 +145,7 @@ func (d *decoder) uint() uint64 {
 	return v
 }
 
-// count reads the length of a list whose elements take so many bytes at least.
+// count reads the length of a list whose elements take that many bytes at least.
 func (d *decoder) count(bytes int) int {
 	n := d.uint()
 	if n > uint64(len(d.b)/bytes) {

@@ -159,7 +159,7 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 }
 
 // refineCollection refines the graphs of a collection with an export. What it does to the
-// training's it does anew: an export keeps no refined graphs of a collection.
+// training's it does again: an export keeps no refined graphs of a collection.
 func refineCollection(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, error) {
 	p, c, err := newGraphPredictor(ctx, dir, o.Data, o.Predict)
 	if err != nil {

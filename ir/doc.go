@@ -7,7 +7,7 @@
 // the operation table ([OpDef]; the tables are the ops_*.go files): operands,
 // attributes, type rule, gradient rule, reference evaluation.
 //
-// There are three levels of operations, told apart by prefix: gsr.* is what the
+// There are three levels of operations, distinguished by prefix: gsr.* is what the
 // paper writes, gnn.* what a graph library has, and the rest are tensor
 // operations that have kernels. Models use all of them; passes lower the upper
 // two to the third.

@@ -117,7 +117,7 @@ func binaryOp(name, doc string, f func(a, b float64) float64, vjp func(c *VJPCtx
 	return d
 }
 
-// pick returns {f(), g()} with the products that nobody reads left out.
+// pick returns {f(), g()} with the products that are not read left out.
 func (c *VJPCtx) pick(fs ...func() *Value) []*Value {
 	out := make([]*Value, len(fs))
 	for i, f := range fs {

@@ -120,7 +120,7 @@ var gsrOps = []OpDef{
 		Doc:      "loss = disc + α·gen + β·reg: disc Eq 15 in both directions, gen = mean(E(ν) − E(ν*)) Eq 13, reg Eq 17",
 		Operands: []OperandSpec{{Name: "z"}, {Name: "zp"}, {Name: "zs", Optional: true}},
 		Attrs: []AttrSpec{tauAttr, floatAttr("alpha", 0.1, "weight α of the generative term"), floatAttr("beta", 0.01, "weight β of the regulariser"),
-			{Name: "discriminative", Kind: BoolAttr, Default: true, Doc: "false leaves Eq 15 out (ablation)"},
+			{Name: "discriminative", Kind: BoolAttr, Default: true, Doc: "include the discriminative term, Eq 15 (ablation)"},
 			{Name: "positive", Kind: BoolAttr, Default: false, Doc: "the positive pair stands in the denominator too"},
 			{Name: "reg", Kind: StringAttr, Default: "mean", OneOf: []string{"mean", "paper"}, Doc: "mean: mean over n≠m of (τE)²; paper: (1/2N)Σ E² as printed"}},
 		Infer: func(c *InferCtx) []Type {

@@ -162,7 +162,7 @@ func declareEvidence(m *ir.Module, features int) *evidence {
 // EvidenceRound names the robust regression of a round, from 1.
 func EvidenceRound(r int) string { return fmt.Sprintf("%s.%d", EvidenceRobust, r) }
 
-// EvidenceWidth is that of the projection of so many features.
+// EvidenceWidth is the width of the projection of this many features.
 func EvidenceWidth(features int) int { return min(features, 128) }
 
 // tables are what the sources read of the nodes, of a graph whose entries weigh a.

@@ -9,7 +9,7 @@ import (
 // GAT holds what only graph attention reads.
 type GAT struct {
 	Heads            int     `toml:"heads" range:"gnn.gat_conv.heads" doc:"attention heads of the hidden layers, which share the hidden width, rounded up to a multiple of them"`
-	OutHeads         int     `toml:"out_heads" range:"gnn.gat_conv.heads" doc:"attention heads of the last layer, whose mean is taken"`
+	OutHeads         int     `toml:"out_heads" range:"gnn.gat_conv.heads" doc:"attention heads of the last layer, which are averaged"`
 	AttentionDropout float64 `toml:"attention_dropout" range:"gnn.gat_conv.rate" doc:"dropout of the attention between nodes"`
 }
 

@@ -13,7 +13,7 @@ func (o Options) labelColumns() int {
 }
 
 // reveal gives a training step known labels [N,C], as UniMP does (Shi et al. 2021): those of
-// a share of the training nodes, drawn anew in each step; nil where labels are no input. The
+// a share of the training nodes, redrawn in each step; nil where labels are no input. The
 // others' are what the step learns, so that no node is given its own: hidden are the targets
 // [T,C] without those of the nodes whose labels are shown, and add up to 1.
 func (o Options) reveal(b *ir.Builder, idx, targets *ir.Value) (shown, hidden *ir.Value) {

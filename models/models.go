@@ -88,14 +88,14 @@ type Options struct {
 	Dropout      float64 `toml:"dropout" range:"dropout.rate" doc:"dropout on hidden layers of the classifier"`
 	InputDropout float64 `toml:"input_dropout" range:"dropout.rate" doc:"dropout on the classifier's features"`
 	WeightDecay  float64 `toml:"weight_decay" doc:"L2 weight decay of the classifier's weights"`
-	DecayFirst   bool    `toml:"decay_first" doc:"weight decay on the first layer only, as Kipf and Welling have it"`
-	ClassWeights string  `toml:"class_weights" doc:"what a training node counts in the cross-entropy: none (every node alike) or balanced (every class alike, for classes of different sizes)" oneof:"none,balanced"`
+	DecayFirst   bool    `toml:"decay_first" doc:"weight decay on the first layer only, as in Kipf and Welling"`
+	ClassWeights string  `toml:"class_weights" doc:"weight of a training node in the cross-entropy: none (all nodes equal) or balanced (all classes equal, for classes of different sizes)" oneof:"none,balanced"`
 
 	// KnownLabels is how many of the training nodes' labels a step reads beside the features.
-	KnownLabels float64 `toml:"known_labels" range:"dropout.rate" neutral:"0.0" doc:"share of the training labels that a training step gives the classifier beside the features, to learn the others from them (Shi et al. 2021); predictions are given all of them. 0: labels are no input"`
+	KnownLabels float64 `toml:"known_labels" range:"dropout.rate" neutral:"0.0" doc:"share of the training labels that the classifier reads as input in a training step, to learn the others from them (Shi et al. 2021); predictions read all of them. 0: labels are not an input"`
 
-	Readout        string  `toml:"readout" range:"gnn.readout.mode" doc:"how a graph's nodes become one row, where graphs are classified: sum, mean or max" oneof:"sum,mean,max"`
-	ReadoutDropout float64 `toml:"readout_dropout" range:"dropout.rate" doc:"dropout on the rows that readouts give, where graphs are classified"`
+	Readout        string  `toml:"readout" range:"gnn.readout.mode" doc:"how a graph's nodes are pooled, where graphs are classified: sum, mean or max" oneof:"sum,mean,max"`
+	ReadoutDropout float64 `toml:"readout_dropout" range:"dropout.rate" doc:"dropout on the output of the readout, where graphs are classified"`
 
 	GCNII       GCNII       `toml:"gcnii" doc:"the network gcnii"`
 	GIN         GIN         `toml:"gin" doc:"the network gin"`
@@ -113,7 +113,7 @@ type Options struct {
 // GCNII holds what only the network gcnii reads.
 type GCNII struct {
 	Alpha       float64 `toml:"alpha" doc:"share of the first layer's result in every layer"`
-	Lambda      float64 `toml:"lambda" doc:"how much layers change their input: layer l by ln(lambda/l + 1)"`
+	Lambda      float64 `toml:"lambda" doc:"how much a layer changes its input: layer l by ln(lambda/l + 1)"`
 	WeightDecay float64 `toml:"weight_decay" doc:"L2 weight decay of the graph convolutions; model.weight_decay is that of the two dense layers"`
 }
 
@@ -130,24 +130,24 @@ type Propagation struct {
 
 // Linear holds what only the network linear reads.
 type Linear struct {
-	Steps int `toml:"steps" range:"repeats from 0" neutral:"0" doc:"steps of propagation with restart, 0.9·Â·x + 0.1·x₀, that the features go through; 0 leaves the graph unread"`
+	Steps int `toml:"steps" range:"repeats from 0" neutral:"0" doc:"steps of propagation with restart, 0.9·Â·x + 0.1·x₀, applied to the features; 0 ignores the graph"`
 }
 
 // Smooth is how a classifier's predictions and the labels of training nodes are spread over
 // the graph where nodes are classified: in evaluation, not in training.
 type Smooth struct {
-	Alpha   float64 `toml:"alpha" range:"dropout.rate" neutral:"0.0" doc:"weight of a node's neighbours where predictions, with the training nodes' labels in their places, are smoothed over the graph; 0 leaves them as they are"`
-	Correct float64 `toml:"correct" range:"dropout.rate" neutral:"0.0" doc:"weight of a node's neighbours where errors on training nodes are spread before, to correct the predictions of others (Huang et al. 2020); 0 leaves this out"`
+	Alpha   float64 `toml:"alpha" range:"dropout.rate" neutral:"0.0" doc:"weight of a node's neighbours when predictions, with known labels in place of those of training nodes, are smoothed over the graph; 0 does not smooth"`
+	Correct float64 `toml:"correct" range:"dropout.rate" neutral:"0.0" doc:"weight of a node's neighbours when errors on training nodes are propagated first, to correct other predictions (Huang et al. 2020); 0 does not correct"`
 	Steps   int     `toml:"steps" range:"repeats" neutral:"20" doc:"steps of smoothing, and of correcting"`
 }
 
 // STABLE holds what only the model stable reads.
 type STABLE struct {
 	Jaccard     float64 `toml:"jaccard" range:"dropout.rate" neutral:"0.03" doc:"edges whose ends have a smaller Jaccard index of features are left out where representations are learned"`
-	Recover     float64 `toml:"recover" range:"dropout.rate" neutral:"0.2" doc:"share of these that come back in a view"`
-	SelfWeight  float64 `toml:"self_weight" neutral:"2.0" doc:"weight of a node itself, that of a neighbour being 1, where representations are learned"`
+	Recover     float64 `toml:"recover" range:"dropout.rate" neutral:"0.2" doc:"share of these edges that a view restores"`
+	SelfWeight  float64 `toml:"self_weight" neutral:"2.0" doc:"weight of a node itself relative to a neighbour, where representations are learned"`
 	Cosine      float64 `toml:"cosine" neutral:"0.1" doc:"edges whose ends' representations have a cosine of at most this are dropped"`
-	DegreePower float64 `toml:"degree_power" neutral:"0.3" doc:"a neighbour counts by its degree to this power in the classifier; -0.5 normalises as Kipf and Welling do, more trusts nodes of many edges, which attacks touch less"`
+	DegreePower float64 `toml:"degree_power" neutral:"0.3" doc:"a neighbour counts by its degree to this power in the classifier; -0.5 normalises as in Kipf and Welling, higher values trust nodes of high degree, which attacks touch less"`
 }
 
 // Encoder shapes φ and ϕ.
@@ -157,7 +157,7 @@ type Encoder struct {
 	Layers       int     `toml:"layers" range:"repeats" doc:"layers of the encoder (the paper: 3)"`
 	Projection   int     `toml:"projection" range:"size" doc:"width of the projector (the paper: 128)"`
 	WeightDecay  float64 `toml:"weight_decay" doc:"L2 weight decay of encoder and projector"`
-	StructWeight float64 `toml:"struct_weight" doc:"factor of the structural attributes X^s"`
+	StructWeight float64 `toml:"struct_weight" doc:"scale of the structural attributes X^s"`
 }
 
 // ECL holds the loss of Eq 5–17 and the sampler of Eq 3.
@@ -166,13 +166,13 @@ type ECL struct {
 	Alpha          float64 `toml:"alpha" range:"gsr.ecl_loss.alpha" doc:"weight of the generative term (the paper: 0.1); 0 leaves it out"`
 	Beta           float64 `toml:"beta" range:"gsr.ecl_loss.beta" doc:"weight of the regulariser (the paper: 0.01)"`
 	Reg            string  `toml:"reg" range:"gsr.ecl_loss.reg" doc:"mean: mean of (tau E)^2 over n != m; paper: as printed in Eq 17"`
-	Discriminative bool    `toml:"discriminative" doc:"false leaves Eq 15 out"`
-	Positive       bool    `toml:"positive" doc:"the positive pair stands in the denominator of Eq 15 too"`
+	Discriminative bool    `toml:"discriminative" doc:"include the discriminative term, Eq 15"`
+	Positive       bool    `toml:"positive" doc:"include the positive pair in the denominator of Eq 15"`
 	Steps          int     `toml:"sgld_steps" range:"gsr.sgld_sample.steps" doc:"Langevin steps K (the paper: 3)"`
 	Step           float64 `toml:"sgld_step" range:"gsr.sgld_sample.step" doc:"step size lambda of Eq 3"`
 	Noise          float64 `toml:"sgld_noise" range:"gsr.sgld_sample.noise" doc:"noise scale of a step"`
-	InitNoise      float64 `toml:"sgld_init" range:"gsr.gaussian_blur.sigma" doc:"noise added to the view where the chain starts"`
-	Clip           float64 `toml:"sgld_clip" range:"gsr.sgld_sample.clip" doc:"largest row norm of a step's gradient; 0 does not clip"`
+	InitNoise      float64 `toml:"sgld_init" range:"gsr.gaussian_blur.sigma" doc:"noise added to the view at the start of the chain"`
+	Clip           float64 `toml:"sgld_clip" range:"gsr.sgld_sample.clip" doc:"maximum row norm of a step's gradient; 0 does not clip"`
 }
 
 // Views holds the augmentations; each may be 0, which leaves it out.
@@ -189,15 +189,15 @@ type Edges struct {
 	NewLo         float64 `toml:"new_lo" range:"gsr.edge_probability.new_lo" doc:"probability of the least similar new edge"`
 	NewHi         float64 `toml:"new_hi" range:"gsr.edge_probability.new_hi" doc:"probability of the most similar new edge"`
 	Temperature   float64 `toml:"temperature" range:"gsr.relaxed_bernoulli.temperature" doc:"temperature of the relaxed Bernoulli samples"`
-	Samples       int     `toml:"samples" range:"repeats" doc:"graphs sampled a step"`
+	Samples       int     `toml:"samples" range:"repeats" doc:"graphs sampled per step"`
 	Consistency   float64 `toml:"consistency" doc:"weight of the consistency term between the samples' predictions; 0 leaves it out"`
 	Sharpen       float64 `toml:"sharpen" range:"gsr.consistency.temperature" doc:"temperature that sharpens the mean prediction"`
 	Judge         string  `toml:"judge" neutral:"\"embedding\"" doc:"how likely existing edges are: embedding, by the similarity of their ends' embeddings, as in the paper; attributes, by how much more alike the attributes around their ends are than around nodes drawn at random, which the encoder's messages are weighted by, too; evidence, by features, neighbours and structure joined, each without the edge itself, which weights messages, too, and ranks new edges"`
-	JudgeRounds   int     `toml:"judge_rounds" range:"repeats" neutral:"2" doc:"rounds of judging by attributes, neighbours counting in each by what the one before has found"`
-	PriorStrength float64 `toml:"prior_strength" neutral:"0.0" doc:"how much less a doubtful edge weighs where many are: evidence is raised to the power 1 + prior_strength·(share of doubted edges)"`
+	JudgeRounds   int     `toml:"judge_rounds" range:"repeats" neutral:"2" doc:"rounds of judging by attributes; each weights neighbours by the result of the round before"`
+	PriorStrength float64 `toml:"prior_strength" neutral:"0.0" doc:"how much less a doubtful edge weighs where many are doubtful: evidence is raised to the power 1 + prior_strength·(share of doubtful edges)"`
 	Mu            float64 `toml:"mu" range:"scale_grad.factor" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`
 	Mode          string  `toml:"mode" range:"gsr.refine.mode" doc:"weights of the refined edges in evaluation: expected (their probabilities) or threshold (1)"`
-	Threshold     float64 `toml:"threshold" range:"gsr.refine.threshold" doc:"candidates with a smaller probability are no edges of the refined graph"`
+	Threshold     float64 `toml:"threshold" range:"gsr.refine.threshold" doc:"candidates with a lower probability are left out of the refined graph"`
 }
 
 // The values of Edges.Judge.

@@ -58,7 +58,7 @@ func labelPropagation(o Options) *ir.Module {
 	return alone(&Architecture{Model: "label-propagation", noGraph: always, declare: func(_ *ir.Module, s shape, _ Options) network { return ignorant(s.out) }})(o)
 }
 
-// ignorant is a network without parameters whose logits are zeros of so many classes: a
+// ignorant is a network without parameters whose logits are zeros of that many classes: a
 // product, since a fill whose number of rows the data decide has no form in ONNX.
 type ignorant int
 

@@ -12,7 +12,7 @@ import (
 
 // TestEveryOperationByRow holds passes to treat each operation that computes its rows
 // apart, or its elements, as the table says, one that was just added too: constants are
-// folded, rows that nobody reads left out, batches padded, and functions scheduled.
+// folded, rows that are not read left out, batches padded, and functions scheduled.
 func TestEveryOperationByRow(t *testing.T) {
 	run := func(t *testing.T, m *ir.Module, pass string, info passes.DataInfo) {
 		t.Helper()

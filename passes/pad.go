@@ -93,7 +93,7 @@ func (p *padding) masks(v *ir.Value) bool {
 	return v.Type.Dims[0] == p.nodes && v.Type.DType == ir.F32 && !isCSR(v)
 }
 
-// follow finds what all values have appended. It returns what cannot bear it, or "".
+// follow finds what all values have appended. It returns what cannot tolerate it, or "".
 func (p *padding) follow(f *ir.Func) string {
 	if f.Arg(Present) != nil {
 		return "%" + Present + " is an argument already"

@@ -18,10 +18,10 @@ type DataInfo struct {
 	SparseArgs []string
 	// Dims are sizes by symbol, such as N, E and B, as far as they are known.
 	Dims map[string]int
-	// PadBatches has functions on batches of graphs made to bear appended nodes and
+	// PadBatches has functions on batches of graphs made to tolerate appended nodes and
 	// entries, for devices that replay steps of few sizes: see [Padded].
 	PadBatches bool
-	// Remark, if set, is told in one line what a pass decided and why.
+	// Remark, if set, is called with a line that says what a pass decided and why.
 	Remark func(pass, line string)
 }
 

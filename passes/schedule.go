@@ -230,7 +230,7 @@ func (s *schedule) improve() bool {
 	return changed
 }
 
-// gain is how much memory an operation's move by so many places saves, at most.
+// gain is how much memory an operation's move by that many places saves, at most.
 func (s *schedule) gain(n *node, by int) int64 {
 	saved := int64(0)
 	for _, v := range n.writes {

@@ -88,7 +88,7 @@ func TestClassWeightsAreGuessed(t *testing.T) {
 	}
 }
 
-// unevenTable is a table of 100 nodes of which so many are of class b.
+// unevenTable is a table of 100 nodes of which that many are of class b.
 func unevenTable(t *testing.T, rare string) string {
 	t.Helper()
 	n, err := strconv.Atoi(rare)

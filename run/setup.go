@@ -58,7 +58,7 @@ type TrainOptions struct {
 	Baselines Baselines
 	Observer  train.Observer // receives progress; may be nil
 	Trace     *runtime.Trace // records when operations ran; may be nil
-	// Cache shares data between runs; nil reads them anew.
+	// Cache shares data between runs; nil reads them again.
 	Cache *data.Cache
 
 	load loadConfig // as the data ask for it; nil before they are known

@@ -135,7 +135,7 @@ func CheckEmpty(dir string) error {
 }
 
 // WithSeed returns the set-up for another seed. Generated data are generated
-// anew, corrupted ones are read and corrupted anew, others are shared.
+// again, corrupted ones are read and corrupted again, others are shared.
 func (s *Setup) WithSeed(seed int) (*Setup, error) {
 	c := s.Config.Clone()
 	if err := c.Set(fmt.Sprintf("train.seed=%d", seed)); err != nil {

@@ -114,7 +114,7 @@ func (s *Setup) unread(plain *config.Config) (names []string, err error) {
 	return names, nil
 }
 
-// warnUnread tells of options, and of weights of edges, that have no effect.
+// warnUnread reports options, and weights of edges, that have no effect.
 func (s *Setup) warnUnread(warn func(string)) error {
 	if warn == nil {
 		return nil

@@ -8,15 +8,15 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// DeviceBlock is a receptive field in a device's memory: what [graph.Block] is on
-// the host, with the same sources and entries in the same order, and the same padding.
+// DeviceBlock is a [graph.Block] in a device's memory, with the same sources and entries in
+// the same order, and the same padding.
 // Addresses are the device's.
 type DeviceBlock struct {
 	Graph   *DeviceCSR   // entries by target, of the whole graph
 	Targets uintptr      // [MaxTargets] i64 nodes
-	From    *DeviceBlock // the field whose sources the targets are, or nil
+	From    *DeviceBlock // the block whose sources the targets are, or nil
 	Pads    bool         // sources and entries are padded
-	// MaxTargets is the number of targets; of the sources of another field, how many
+	// MaxTargets is the number of targets; of the sources of another block, how many
 	// there is room for.
 	MaxTargets int
 	MaxEntries int // how many there is room for
@@ -28,7 +28,7 @@ type DeviceBlock struct {
 	In, Out DeviceCSR
 }
 
-// What a device has counted of a field, int32 at DeviceBlock.Counts.
+// What a device has counted of a block, int32 at DeviceBlock.Counts.
 const (
 	BlockTargets    = iota
 	BlockExact      // targets that padding has not appended
@@ -37,12 +37,12 @@ const (
 	BlockSources    // without padding
 	BlockAllSources // with
 	BlockAllEntries
-	BlockNeeded // room for entries that is wanted, 0 where there is enough; then the field is empty
+	BlockNeeded // room for entries that is wanted, 0 where there is enough; then the block is empty
 	BlockWrong  // the position of a target that is no node, math.MaxInt32 if all are
 	BlockCounts = 16
 )
 
-// MaxSources is how many sources there is room for: any that so many targets and
+// MaxSources is how many sources there is room for: any that these numbers of targets and
 // entries can have.
 func (f *DeviceBlock) MaxSources() int {
 	n := f.MaxTargets + min(f.MaxEntries, f.Graph.Rows)
@@ -52,7 +52,7 @@ func (f *DeviceBlock) MaxSources() int {
 	return n
 }
 
-// lay gives the field's arrays their addresses from one on, and returns their bytes.
+// lay gives the block's arrays their addresses from one on, and returns their bytes.
 func (f *DeviceBlock) lay(at uintptr) (bytes int) {
 	put := func(n, size int) uintptr {
 		here := at + uintptr(bytes)
@@ -65,11 +65,11 @@ func (f *DeviceBlock) lay(at uintptr) (bytes int) {
 	return bytes
 }
 
-// room is how many entries there is made room for where so many are needed: more, as
-// the next step's field may be larger.
+// room is how many entries there is made room for where that many are needed: more, as
+// the next step's block may be larger.
 func (f *DeviceBlock) room(entries int) int { return PaddedEntries(entries + entries/8) }
 
-// blockSampler is the receptive fields of a program on a device that finds them itself.
+// blockSampler holds the blocks of a program on a device that samples them itself.
 // The search is queued, and after that a replay of its recording, without a look at
 // the sizes; these are read when memory is laid out for them.
 type blockSampler struct {
@@ -108,7 +108,7 @@ func (p *program) shapeOpAt(s *shapeOp) int {
 	return -1
 }
 
-// enqueue queues the search for fields whose graph or targets have changed.
+// enqueue queues the sampling of blocks whose graph or targets have changed.
 func (f *blockSampler) enqueue() error {
 	changed := false
 	for i, s := range f.p.shapeOps {
@@ -148,7 +148,7 @@ func checkTargets(targets []int64, nodes int) error {
 	return nil
 }
 
-// search queues the search for all fields.
+// search queues the sampling of all blocks.
 func (f *blockSampler) search() error {
 	if err := f.layOut(); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (f *blockSampler) search() error {
 	}
 	if f.recording != nil {
 		if err := f.recording.Replay(); err != nil {
-			return fmt.Errorf("@%s, the recorded search for receptive fields: %w", f.p.fn.Name, err)
+			return fmt.Errorf("@%s, the recorded sampling of blocks: %w", f.p.fn.Name, err)
 		}
 		return nil
 	}
@@ -177,7 +177,7 @@ func (f *blockSampler) search() error {
 	return all()
 }
 
-// layOut gives the fields memory for as many targets and entries as there may be.
+// layOut gives the blocks memory for as many targets and entries as there may be.
 func (f *blockSampler) layOut() error {
 	m, last := f.q.Buffers(), len(f.blocks)
 	work, moved := 0, false
@@ -203,7 +203,7 @@ func (f *blockSampler) layOut() error {
 	}
 	counts := aligned(4 * len(f.counts))
 	if err := f.provide(m, last, counts+aligned(work)); err != nil {
-		return fmt.Errorf("@%s, for the search for receptive fields: %w", f.p.fn.Name, err)
+		return fmt.Errorf("@%s, for the sampling of blocks: %w", f.p.fn.Name, err)
 	}
 	for i, r := range f.blocks {
 		r.Counts = f.memory[last].Device.Elements + uintptr(4*BlockCounts*i)
@@ -222,7 +222,7 @@ func (f *blockSampler) layOut() error {
 	return f.forget()
 }
 
-// provide gives memory i so many bytes, and no more.
+// provide gives memory i that many bytes, and no more.
 func (f *blockSampler) provide(m *DeviceBuffers, i, bytes int) error {
 	b := f.memory[i]
 	if m.of(b).size == bytes {
@@ -253,7 +253,7 @@ func (p *program) stampsOf(s *shapeOp) (now [2]stamp) {
 	return now
 }
 
-// sizes reads how large the fields are that were queued, and makes more room where
+// sizes reads how large the blocks are that were queued, and makes more room where
 // there was not enough.
 func (f *blockSampler) sizes() error {
 	if err := f.enqueue(); err != nil || !f.queued {
@@ -262,7 +262,7 @@ func (f *blockSampler) sizes() error {
 	for {
 		last := f.memory[len(f.memory)-1]
 		if err := f.q.Buffers().download(bytesOf(f.counts), last.Device.Elements); err != nil {
-			return fmt.Errorf("@%s, finding receptive fields: %w", f.p.fn.Name, err)
+			return fmt.Errorf("@%s, sampling blocks: %w", f.p.fn.Name, err)
 		}
 		short, err := f.growOnOverflow()
 		if err != nil {
@@ -294,7 +294,7 @@ func (f *blockSampler) sizes() error {
 	return nil
 }
 
-// growOnOverflow makes room for the first field that had not enough.
+// growOnOverflow makes room for the first block that had not enough.
 func (f *blockSampler) growOnOverflow() (bool, error) {
 	for i, s := range f.p.shapeOps {
 		n, r := f.counts[BlockCounts*i:], f.blocks[i]
@@ -304,7 +304,7 @@ func (f *blockSampler) growOnOverflow() (bool, error) {
 		}
 		if need := int(n[BlockNeeded]); need > 0 {
 			if need > math.MaxInt32/2 {
-				return false, opError(f.p.fn, &s.Call, errors.New("the receptive field has more than 2³⁰ entries: train with fewer anchors"))
+				return false, opError(f.p.fn, &s.Call, errors.New("the block has more than 2³⁰ entries: train with fewer anchors"))
 			}
 			r.MaxEntries = r.room(need)
 			return true, nil
@@ -313,7 +313,7 @@ func (f *blockSampler) growOnOverflow() (bool, error) {
 	return false, nil
 }
 
-// bytes is what the fields hold on the device.
+// bytes is what the blocks hold on the device.
 func (f *blockSampler) bytes() (n int) {
 	for _, b := range f.memory {
 		n += f.q.Buffers().of(b).size
@@ -338,7 +338,7 @@ func (f *blockSampler) close() error {
 	return errors.Join(errs...)
 }
 
-// predict returns what the device will hold for fields as large as the host has found.
+// predict returns what the device will hold for blocks as large as the host has found.
 func (f *blockSampler) predict() (n int) {
 	work := 0
 	for i, s := range f.p.shapeOps {

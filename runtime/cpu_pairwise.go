@@ -75,7 +75,7 @@ func (k *Call) savedMemory() []float32 {
 	return k.saved.mem[:n]
 }
 
-// wanted returns result i, nil if nobody reads it.
+// wanted returns result i, nil if it is not read.
 func (k *Call) wanted(i int) []float32 {
 	if k.unread != nil && k.unread[i] {
 		return nil

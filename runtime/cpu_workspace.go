@@ -71,7 +71,7 @@ func pairwiseWorkspace(k *Call) (int, kernels.Scratch) {
 	return kernels.PairwiseWorkspace(b, f), kernels.PairwiseScratch(b, f)
 }
 
-// reductionWorkspace is that of reductions, which keep so many numbers for each
+// reductionWorkspace is that of reductions, which keep that many numbers for each
 // partial result.
 func reductionWorkspace(each int) func(k *Call) (int, kernels.Scratch) {
 	return func(k *Call) (int, kernels.Scratch) {

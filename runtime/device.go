@@ -42,7 +42,7 @@ func (k *Call) ScratchAt() uintptr { return k.work }
 // PlaceScratch says where the call's workspace lies in a device's memory.
 func (k *Call) PlaceScratch(at uintptr) { k.work = at }
 
-// Wanted reports whether anybody reads result i. One that nobody reads may be
+// Wanted reports whether result i is read. One that is not may be
 // left as it is.
 func (k *Call) Wanted(i int) bool { return k.unread == nil || !k.unread[i] }
 
@@ -103,7 +103,7 @@ type Device interface {
 	// [Program.OnQueue].
 	Attach(p *Program) Runner
 	// MemoryLimit returns how many bytes programs may take of the device's memory,
-	// where the process may take so many of the host's.
+	// where the process may take that many of the host's.
 	MemoryLimit(host int64) int64
 
 	Allocator
@@ -180,7 +180,7 @@ type Scoring struct {
 
 // Sampler is what a device draws and searches for training steps.
 type Sampler interface {
-	// DrawAnchors makes dst, an i64 tensor [count] that the device owns, so many of n
+	// DrawAnchors makes dst, an i64 tensor [count] that the device owns, that many of n
 	// nodes in ascending order: the first of a Fisher–Yates shuffle whose step i swaps
 	// element i with element i + s.Intn(i, n−i).
 	DrawAnchors(dst *Buffer, n int, s rng.Stream) error
@@ -188,7 +188,7 @@ type Sampler interface {
 	// [graph.KNN] and [graph.NewCandidates] do.
 	Candidates(c *Candidates, emb *Buffer, o CandidateOptions) error
 	// CandidateBytes returns what Candidates takes of a memory of the device's own, beside
-	// emb and the results: for so many nodes, columns and edges of the graph.
+	// emb and the results: for that many nodes, columns and edges of the graph.
 	CandidateBytes(n, f, edges int, o CandidateOptions) int
 }
 

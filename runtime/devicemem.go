@@ -12,7 +12,7 @@ import (
 // DeviceMemory is the memory of a device that does not share the host's. Addresses
 // are the device's.
 type DeviceMemory interface {
-	// Alloc returns the address, a multiple of 256, of so many bytes, one at least.
+	// Alloc returns the address, a multiple of 256, of that many bytes, one at least.
 	Alloc(bytes int) (uintptr, error)
 	// Free gives memory back that no queued work needs any more, or waits for it.
 	Free(at uintptr) error
@@ -74,7 +74,7 @@ func (r *DeviceBuffers) of(b *Buffer) *deviceAllocation {
 // host's: of what programs compute there, and of what was given to [DeviceBuffers.ToDevice].
 func (b *Buffer) OnDevice() bool { return b.res != nil && b.res.owned }
 
-// alloc gives a deviceAllocation a block of at least so many bytes.
+// alloc gives a deviceAllocation a block of at least that many bytes.
 func (r *DeviceBuffers) alloc(s *deviceAllocation, bytes int) error {
 	if s.size >= bytes {
 		return nil

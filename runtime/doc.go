@@ -18,7 +18,7 @@
 //   - [Buffer] is a value: a dense tensor, a sparse matrix or a graph structure.
 //   - [Executable] is one function, ready to run; [Function] pairs it with the
 //     set-up function that the hoist pass split off, which runs only when one of
-//     its inputs is bound anew.
+//     its inputs is bound again.
 //   - arena_executor.go is the default executor. It lays values out in one arena
 //     (memory.go), where those whose lifetimes do not meet share memory, and then
 //     only calls kernels in the order of the program: after the first step a run

@@ -30,7 +30,7 @@ type Options struct {
 	// Profile measures the time of every operation, for [Executable.Profile];
 	// the arena executor only.
 	Profile bool
-	// Trace, if set, is told when each operation ran; the arena executor only.
+	// Trace, if set, records when each operation ran; the arena executor only.
 	Trace *Trace
 }
 
@@ -197,8 +197,8 @@ func (x *Executable) layOut() error {
 }
 
 // Prepare does what the next run begins with while a device that queues work is busy with
-// the last one: it copies what was bound since, and queues the search for receptive
-// fields. What the last run computed stays to be read. It does nothing before the first
+// the last one: it copies what was bound since, and queues the sampling of
+// blocks. What the last run computed stays to be read. It does nothing before the first
 // run, nor where the host is what computes.
 func (x *Executable) Prepare() error {
 	if !x.ready {

@@ -11,7 +11,7 @@ import (
 // does not change from step to step into a function of its own, which the
 // attribute setup=@name of the main function names; its results are the main
 // function's arguments of the same name with the attribute hoisted=true. The
-// set-up runs again only after one of its own inputs was bound anew.
+// set-up runs again only after one of its own inputs was bound again.
 //
 // A function without the attribute is run as it is.
 type Function struct {

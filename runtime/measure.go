@@ -16,7 +16,7 @@ type Timer interface {
 }
 
 // Measure returns the time of each operation that a run executes, and of the search for
-// receptive fields where that is queued, longest first, by the device's clock. Each is repeated where it stands in the program, on the
+// blocks where that is queued, longest first, by the device's clock. Each is repeated where it stands in the program, on the
 // inputs of the last run, of which there must be one, or those of the next that
 // [Executable.Prepare] has brought. Those that write over an operand then go on from
 // their own results, so that the values are lost: there is no result to be read until

@@ -18,7 +18,7 @@ import (
 // that lives for one instruction.
 //
 // Sizes that change within the room that an allocation has change no offset. An allocation
-// whose size varies from step to step by itself (that of a receptive field), or
+// whose size varies from step to step by itself (that of a block), or
 // that has outgrown its room, gets more than it needs: matrices a sixteenth, and
 // vectors, which are small and of which those by edges vary most, a half.
 //

@@ -29,7 +29,7 @@ func sizesOnly(m *ir.Module, fn *ir.Func, args map[string]*Buffer) map[string]*B
 
 // TestPredictedMemory holds what is predicted, without running, against what
 // every function of every model has allocated after some steps: its arenas, its
-// receptive fields and the pool's buffers.
+// blocks and the pool's buffers.
 func TestPredictedMemory(t *testing.T) {
 	for _, p := range compiledModels(t) {
 		params := moduleParams(t, p.m)

@@ -7,7 +7,7 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
-// roundUp returns the next of so many evenly spaced sizes in each octave, multiples
+// roundUp returns the next of steps evenly spaced sizes in each octave, multiples
 // of least.
 func roundUp(n, steps, least int) int {
 	if n == 0 {
@@ -17,7 +17,7 @@ func roundUp(n, steps, least int) int {
 	return (n + unit - 1) / unit * unit
 }
 
-// PaddedRows is the number of rows that fields and batches of n rows are padded to:
+// PaddedRows is the number of rows that blocks and batches of n rows are padded to:
 // each costs work in every layer, so at most an eighth is added to many.
 func PaddedRows(n int) int { return roundUp(n, 8, 64) }
 
@@ -26,7 +26,7 @@ func PaddedRows(n int) int { return roundUp(n, 8, 64) }
 func PaddedEntries(n int) int { return roundUp(n, 2, 256) }
 
 // paddable reports whether the program computes the same where rows and entries are
-// appended to its receptive fields, and everything that such rows reach stays finite:
+// appended to its blocks, and everything that such rows reach stays finite:
 // see [ir.Padding].
 func (p *program) paddable() bool {
 	found := map[ir.Dim]bool{} // sizes that are rounded up

@@ -12,7 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
-// A program's receptive fields are padded where the rows that this appends change
+// A program's blocks are padded where the rows that this appends change
 // nothing, and the results are then those of exact sizes; other programs have exact
 // sizes, which differ from step to step, so that no step is replayed.
 func TestPadding(t *testing.T) {

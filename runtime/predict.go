@@ -14,22 +14,22 @@ import (
 type Memory struct {
 	Main  Plan
 	Setup Plan // zero where there is none
-	// Fields is the bytes of the receptive fields that it finds.
-	Fields int
+	// Blocks is the bytes of the blocks that it samples.
+	Blocks int
 	// Pool is what its kernels use of the pool's buffers, which all functions on
 	// the pool share.
 	Pool kernels.Scratch
 }
 
 // Bytes returns the bytes of the function alone, without the pool's.
-func (m Memory) Bytes() int { return m.Main.Bytes + m.Setup.Bytes + m.Fields }
+func (m Memory) Bytes() int { return m.Main.Bytes + m.Setup.Bytes + m.Blocks }
 
 // PredictMemory returns what a function of the module and its set-up will hold
 // with these inputs, without running it: the arena executor lays values out in
 // the very same way. Of inputs only the sizes count, so that tensors may come
-// without elements (see [Extent.Buffer]); but a receptive field is found for the
+// without elements (see [Extent.Buffer]); but blocks are sampled of the
 // graph and the indices that are given. Where sizes vary from step to step, as
-// those of receptive fields do with the samples, further draws of some of the
+// those of blocks do with the samples, further draws of some of the
 // inputs make the prediction one that holds for all of them.
 //
 // Of the device only Kernel and Workspace are asked. What lies there beside, inputs and
@@ -54,7 +54,7 @@ func PredictMemory(d Device, m *ir.Module, name string, inputs map[string]*Buffe
 		if err != nil {
 			return mem, err
 		}
-		mem.Setup, mem.Fields, mem.Pool = e.plan(), e.p.runner.blockBytes(), e.mem.pool()
+		mem.Setup, mem.Blocks, mem.Pool = e.plan(), e.p.runner.blockBytes(), e.mem.pool()
 		for _, r := range set.Results {
 			all[r.Name] = e.p.slots[r.Value].sized()
 		}
@@ -64,7 +64,7 @@ func PredictMemory(d Device, m *ir.Module, name string, inputs map[string]*Buffe
 		return mem, err
 	}
 	mem.Main = e.plan()
-	mem.Fields += e.p.runner.blockBytes()
+	mem.Blocks += e.p.runner.blockBytes()
 	mem.Pool = mem.Pool.Max(e.mem.pool())
 	return mem, nil
 }
@@ -178,7 +178,7 @@ func (x *Function) Memory() Memory {
 		} else {
 			m.Main = plan
 		}
-		m.Fields += e.p.runner.blockBytes()
+		m.Blocks += e.p.runner.blockBytes()
 	}
 	return m
 }

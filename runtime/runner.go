@@ -97,7 +97,7 @@ type Queue interface {
 	Sync() error
 	// BlockWork returns the bytes of workspace that SampleBlock needs.
 	BlockWork(f *DeviceBlock) int
-	// SampleBlock queues the search for a field, whose memory and workspace are there.
+	// SampleBlock queues the sampling of a block, whose memory and workspace are there.
 	SampleBlock(f *DeviceBlock) error
 }
 
@@ -178,7 +178,7 @@ func (r *queueRunner) run(e *arenaExecutor, step uint64) error {
 }
 
 // place is where an imported buffer lies, to see that it has moved. On the host it is
-// zero: there, views are shown anew for every run.
+// zero: there, views are set again for every run.
 type place struct {
 	elements uintptr
 	in, out  DeviceCSR

@@ -19,7 +19,7 @@ type shapeOp struct {
 
 	most [2]int // targets and entries that there have been
 
-	seen [2]stamp // what the field was found for, where inputs change only when they are bound
+	seen [2]stamp // what the block was found for, where inputs change only when they are bound
 }
 
 // addShapeOp checks that the operation reads nothing but inputs and what other
@@ -42,7 +42,7 @@ func (p *program) addShapeOp(o *Instruction) error {
 	return nil
 }
 
-// resize makes the sizes of its results those of a field.
+// resize makes the sizes of its results those of a block.
 func (p *program) resize(s *shapeOp, targets, entries, sources int) {
 	block, nodes, numbers := s.out[0].view, s.out[1].view, s.out[2].view
 	for _, d := range [...]struct {

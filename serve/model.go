@@ -72,7 +72,7 @@ func (s *Server) ask(ctx context.Context, c *call, m model, r *Request, binary m
 	return res, nil
 }
 
-// gate lets so many through at a time.
+// gate lets that many through at a time.
 type gate chan struct{}
 
 func newGate(n int) gate { return make(gate, n) }

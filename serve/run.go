@@ -66,7 +66,7 @@ type Options struct {
 	// keep the server waiting for longest. 0 is as many as an eighth of the memory, and
 	// the limit of open files, allow.
 	MaxConnections int
-	// Drain is how long requests are still taken after the end was asked for, while the
+	// Drain is how long requests are still accepted after a shutdown was requested, while the
 	// server says that it is not ready; 0 is not at all. Grace is how long those that
 	// were taken may go on afterwards; 23 s if 0.
 	Drain, Grace time.Duration

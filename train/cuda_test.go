@@ -112,7 +112,7 @@ func TestCUDARunsFollowTheCPU(t *testing.T) {
 }
 
 // countSteps holds contrastive steps that are replays, on anchors that are sampled, to
-// what they may do: launch a graph that finds the receptive fields, one that computes,
+// what they may do: launch a graph that samples the blocks, one that computes,
 // the two kernels that look at its results, Adam's and three that draw the next anchors;
 // copy the step number to the device, and the sizes of fields and the terms of the loss
 // from there, each with the word for faults.

@@ -62,7 +62,7 @@ func TestDeviceRunsEqualTheCPU(t *testing.T) {
 	}
 }
 
-// Steps on sampled anchors have receptive fields of their own sizes. Padded, they are
+// Steps on sampled anchors have blocks of their own sizes. Padded, they are
 // replayed from few recordings; a replayed step brings the step number to the device and
 // nothing else, and reads the fields' sizes and what Finite reports; and losses are the
 // CPU's.

@@ -136,7 +136,7 @@ func zeros[T float32 | int32](x []T, n int) []T {
 	return x
 }
 
-// bind gives the batch, joined anew, to a function. Where edges are refined, @classify reads the
+// bind gives the batch, joined again, to a function. Where edges are refined, @classify reads the
 // candidates in place of the graphs as they are.
 func (b *graphBatch) bind(f *function) error {
 	refined := b.refines(f)

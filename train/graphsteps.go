@@ -259,7 +259,7 @@ func (t *graphSteps) final(*Model) (logits, probs *runtime.Buffer, err error) {
 	return t.logits, probs, nil
 }
 
-// partsOf returns into how many parts of at most size graphs so many are divided; parts
+// partsOf returns into how many parts of at most size graphs that many are divided; parts
 // differ by one graph at most.
 func partsOf(count, size int) int { return (count + size - 1) / size }
 

@@ -140,7 +140,7 @@ func newReference(t *trainer, ds *data.Dataset) *reference {
 	return r
 }
 
-// matrix returns a parameter as a matrix of so many columns.
+// matrix returns a parameter as a matrix of that many columns.
 func (r *reference) matrix(name string, cols int) matrix {
 	var m matrix
 	for row := range slices.Chunk(r.params[name].p, cols) {

@@ -40,10 +40,10 @@ type FunctionMemory struct {
 	// Phase is the one that runs it: pretrain, or train.
 	Phase string `json:"phase"`
 	// Arena is the size of its values and workspaces, Setup that of what its
-	// set-up function computes once, Fields that of receptive fields.
+	// set-up function computes once, Blocks that of sampled blocks ([graph.Block]).
 	Arena  int `json:"arena"`
 	Setup  int `json:"setup"`
-	Fields int `json:"fields"`
+	Blocks int `json:"fields"`
 	// Live is what Arena could not be less than, Unshared what it would be if
 	// every value had memory of its own.
 	Live     int `json:"live"`
@@ -51,7 +51,7 @@ type FunctionMemory struct {
 }
 
 // Bytes returns the memory of the function.
-func (f FunctionMemory) Bytes() int { return f.Arena + f.Setup + f.Fields }
+func (f FunctionMemory) Bytes() int { return f.Arena + f.Setup + f.Blocks }
 
 // Table formats the forecast: the functions, then the rest, in MiB (2²⁰ bytes).
 func (f *Forecast) Table() string {
@@ -59,7 +59,7 @@ func (f *Forecast) Table() string {
 	mib := func(n int) float64 { return float64(n) / (1 << 20) }
 	fmt.Fprintf(&b, "%-38s %9s %9s %9s %9s\n", "memory in MiB", "arena", "least", "unshared", "set-up")
 	for _, x := range f.Functions {
-		fmt.Fprintf(&b, "%-38s %9.2f %9.2f %9.2f %9.2f\n", "@"+x.Name, mib(x.Arena), mib(x.Live), mib(x.Unshared), mib(x.Setup+x.Fields))
+		fmt.Fprintf(&b, "%-38s %9.2f %9.2f %9.2f %9.2f\n", "@"+x.Name, mib(x.Arena), mib(x.Live), mib(x.Unshared), mib(x.Setup+x.Blocks))
 	}
 	for _, x := range f.Parts {
 		fmt.Fprintf(&b, "%-38s %9.2f\n", x.Name, mib(x.Bytes))
@@ -78,7 +78,7 @@ type MemoryPart struct {
 	Bytes int    `json:"bytes"`
 }
 
-// Forecast estimates what no one can know beforehand from above: receptive fields by those
+// Forecast estimates what no one can know beforehand from above: blocks by those
 // of the run's own first steps, candidate edges by k for each node of which 80 % are new
 // (of embeddings' nearest neighbours a third and more choose each other, or are
 // neighbours already).
@@ -147,7 +147,7 @@ func (p *forecaster) function(x running, in map[string]*runtime.Buffer, draws ..
 		return err
 	}
 	p.f.Functions = append(p.f.Functions, FunctionMemory{
-		Name: x.name, Phase: x.phase, Arena: mem.Main.Bytes, Setup: mem.Setup.Bytes, Fields: mem.Fields, Live: mem.Main.Live, Unshared: mem.Main.Unshared,
+		Name: x.name, Phase: x.phase, Arena: mem.Main.Bytes, Setup: mem.Setup.Bytes, Blocks: mem.Blocks, Live: mem.Main.Live, Unshared: mem.Main.Unshared,
 	})
 	p.ops[x.phase] += mem.Main.Operations + mem.Setup.Operations
 	p.pool = p.pool.Max(mem.Pool)
@@ -203,8 +203,8 @@ type predictor struct {
 	val    int     // how many validation nodes
 }
 
-// drawn is how many steps' samples are looked at for the sizes of receptive
-// fields.
+// drawn is how many steps' samples are looked at for the sizes of
+// blocks.
 const drawn = 32
 
 // farther returns how many candidates are two steps away, which depends on the graph alone.
@@ -281,7 +281,7 @@ func (p *predictor) run(x running) error {
 			case a.Name == "g" && dims["E"] == p.g.E:
 				in["g"] = runtime.Graph(p.g)
 				continue
-			case a.Name == "c" && slices.ContainsFunc(fns, func(f *ir.Func) bool { return f.Arg("c") != nil && readsField(f, f.Arg("c")) }):
+			case a.Name == "c" && slices.ContainsFunc(fns, func(f *ir.Func) bool { return f.Arg("c") != nil && samplesBlocks(f, f.Arg("c")) }):
 				if err := affordable("the graph of candidate edges", budget.Mul(64, int64(p.dims["M"]))); err != nil {
 					return err
 				}
@@ -330,14 +330,14 @@ func (p *predictor) run(x running) error {
 	return p.function(x, in, draws...)
 }
 
-// readsField reports whether a function finds receptive fields in a graph.
-func readsField(f *ir.Func, g *ir.Value) bool {
+// samplesBlocks reports whether a function samples blocks of a graph.
+func samplesBlocks(f *ir.Func, g *ir.Value) bool {
 	return slices.ContainsFunc(f.Body, func(op *ir.Op) bool { return op.Def.Sizes && op.Operands[0] == g })
 }
 
 // candidateGraph stands for the candidate edges, which nobody knows yet: as many,
 // the existing ones among them. The new ones lead far away from a node and its
-// neighbours in number, so that fields in it are not smaller than in the real one.
+// neighbours in number, so that blocks in it are not smaller than in the real one.
 func (p *predictor) candidateGraph() *graph.Structure {
 	n, old := p.ds.Graph.N, p.ds.Graph.Edges
 	if p.dims["M"] == p.g.E {

@@ -80,7 +80,7 @@ func TestForecastHolds(t *testing.T) {
 				t.Logf("  %-40s %8.2f MiB", p.Name, mib(p.Bytes))
 			}
 			for _, x := range f.Functions {
-				t.Logf("  @%-39s %8.2f MiB, set-up %.2f, fields %.2f, alive %.2f, unshared %.2f", x.Name, mib(x.Arena), mib(x.Setup), mib(x.Fields), mib(x.Live), mib(x.Unshared))
+				t.Logf("  @%-39s %8.2f MiB, set-up %.2f, blocks %.2f, alive %.2f, unshared %.2f", x.Name, mib(x.Arena), mib(x.Setup), mib(x.Blocks), mib(x.Live), mib(x.Unshared))
 			}
 			if f.Peak < held {
 				t.Errorf("%d bytes are predicted, %d are held", f.Peak, held)

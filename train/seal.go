@@ -52,7 +52,7 @@ func Seal(dir string) (added bool, err error) {
 	return true, info.write(dir, []string{checkpoint.ModuleFile, checkpoint.SplitFile, checkpoint.CheckpointFile, checkpoint.WeightsFile, checkpoint.EdgesFile, checkpoint.StructFile})
 }
 
-// seal writes the files with tensors anew, with checksums.
+// seal rewrites the files with tensors, with checksums.
 func (r *Model) seal(dir string) error {
 	path := filepath.Join(dir, checkpoint.WeightsFile)
 	weights, err := safetensors.ReadFile(path)

@@ -23,7 +23,7 @@ func selfTrained(t *testing.T, dir string) checkpoint.State {
 	return f.State
 }
 
-// A round adds the nodes that the kept model is most confident of, of each class so many,
+// A round adds the nodes that the kept model is most confident of, of each class that many,
 // with the predicted class: never a training node, whatever the labels of the others are.
 func TestSelfTrainingAddsTheMostConfident(t *testing.T) {
 	ds := synthetic(t, 1)

@@ -65,7 +65,7 @@ func TestKnownLabelsAreOfTraining(t *testing.T) {
 	}
 }
 
-// Labels that are known are read in evaluation alone: weights after so many epochs are
+// Labels that are known are read in evaluation alone: weights after that many epochs are
 // those of a run without smoothing, whose predictions give the smoothed ones by the
 // formulas of Huang et al. 2020.
 func TestSmoothing(t *testing.T) {

@@ -37,18 +37,18 @@ func (a *app) benchCommand() *cobra.Command {
 		Use:   "bench [--only PATTERNS] [--data DIR] [--json FILE]",
 		Short: "Time compilation, training steps, kernels and inference",
 		Long: `Time compilation, training steps and their parts, kernels and inference on this
-machine, and hold them against what the machine can do: the rate of its best matrix
+machine, and compare them with the machine's limits: the rate of its best matrix
 product and its memory bandwidth, both measured first.
 
-DIR holds data sets (planetoid/cora and so on); what is not found there is generated
+DIR holds data sets (planetoid/cora and so on); those not found there are generated
 in the same size. Patterns are separated by commas, * stands for any text, and
---list shows what there is. Cases marked heavy run only where a pattern names them.
+--list lists the cases. Those marked heavy run only where a pattern names them.
 Times are medians of rounds. Training steps run in processes of their own, so that
 the peak of memory is theirs.
 
 With --device cuda training steps and searches for neighbours run on the GPU, and are
-held against the rates of a copy within its memory and of a matrix product. Parts are then timed each by itself
-by the GPU's clock.`,
+compared with the rates of a copy within its memory and of a matrix product. Parts are
+then timed one by one by the GPU's clock.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.device != "cpu" && f.baselines != "" {

@@ -49,15 +49,14 @@ func (a *app) buildCommand() *cobra.Command {
 		Long: `Export the run in a directory as ONNX. Every model is run in onnxruntime on the
 training graph and on others, and compared with the compiled forward pass; where
 they differ by more than 1e-5 + 1e-4·max|b| nothing is written and the exit code
-is 3. --triton writes the same files as a
-model repository of NVIDIA Triton.
+is 3. --triton also writes the files as a model repository of NVIDIA Triton.
 
 With --emit ir, print the program of a model (for the sizes of --data, or of the
 synthetic graph) or of a .gsr file after the compiler's passes, and to standard
 error a table of their times and operation counts, and one of the memory that
-training will take: of each function the arena that its values share, the least
-that any arena could be, and what the values would take without sharing; then
-what is there beside them, and the peak. With --emit dot the program is written as
+training will take: for each function the arena that its values share, the smallest
+possible arena, and what the values would take without sharing; then other memory,
+and the peak. With --emit dot the program is written as
 gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -94,9 +93,9 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 	flags.BoolVar(&f.fp16, "fp16", false, "store weights in fp16, half the size; sums stay in float32")
 	flags.BoolVar(&f.int8, "int8", false, "store and multiply the weights of linear layers in 8 bits, a quarter of the size; what goes into them is rounded too")
 	parsedFlag(flags, &f.external, "external-data", fmt.Sprintf("%dMiB", onnx.DefaultExternalData>>20), parseExternal, "weights of at least this size go to a file beside their model, such as encoder.data: bytes, KiB, MiB or GiB, or none for one file")
-	flags.BoolVar(&f.uncalibrated, "uncalibrated", false, "leave probabilities the softmax of the logits as they were trained")
+	flags.BoolVar(&f.uncalibrated, "uncalibrated", false, "do not calibrate: probabilities are the softmax of the trained logits")
 	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
-	flags.BoolVar(&f.testCases, "test-cases", false, "carry the test data of every graph of the check, and of faulty ones, for checks in other runtimes (conformance/)")
+	flags.BoolVar(&f.testCases, "test-cases", false, "include the test data of every graph of the check, and of invalid ones, for checks in other runtimes (conformance/)")
 	parsedFlag(flags, &f.provider, "provider", string(ort.CPU), ort.ParseProvider, "verify the export on cpu, auto or cuda")
 	compile.register(flags)
 	setup.register(flags, &opts)

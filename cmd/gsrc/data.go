@@ -38,7 +38,7 @@ func (a *app) dataInfoCommand() *cobra.Command {
 	info := &cobra.Command{
 		Use:   "info PATH",
 		Short: "Print counts, classes, degrees, homophily, splits and repairs",
-		Long: "Print counts, classes, degrees, homophily, splits and what was repaired.\n\n" +
+		Long: "Print counts, classes, degrees, homophily, splits and repairs.\n\n" +
 			"PATH is " + dataPath + ".\n" +
 			"Of collections of graphs it is a TU data set, a folder or its .zip, or a text in\n" +
 			"GIN's format.",
@@ -201,7 +201,7 @@ func (a *app) dataListCommand() *cobra.Command {
 func (a *app) dataGenerateCommand() *cobra.Command {
 	o := company.Options{}
 	c := &cobra.Command{
-		Use: "generate DIR", Short: "Generate a company's tables to try things on: customers with gaps, categories and dates, and payments", Args: cobra.ExactArgs(1),
+		Use: "generate DIR", Short: "Generate a company's tables for trials: customers with gaps, categories and dates, and payments", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if o.Wrong == 0 {
 				o.Wrong = -1
@@ -216,9 +216,9 @@ func (a *app) dataGenerateCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.IntVar(&o.Nodes, "nodes", 50_000, "customers")
 	flags.IntVar(&o.Edges, "edges", 300_000, "payments")
-	flags.Float64Var(&o.Wrong, "wrong", 0.03, "share of edges that are planted and wrong")
+	flags.Float64Var(&o.Wrong, "wrong", 0.03, "share of edges that are wrong, and planted")
 	flags.Float64Var(&o.Known, "known", 0.3, "share of customers whose label is known")
-	flags.BoolVar(&o.Useless, "useless", false, "join customers at random, so that edges say nothing")
+	flags.BoolVar(&o.Useless, "useless", false, "join customers at random, so that edges carry no information")
 	flags.Uint64Var(&o.Seed, "seed", 0, "seed")
 	return c
 }

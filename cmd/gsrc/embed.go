@@ -14,10 +14,10 @@ func (a *app) embedCommand() *cobra.Command {
 	var tables tableFlags
 	c := &cobra.Command{
 		Use: "embed RUN --out FILE | embed EXPORT --data PATH --out FILE", Short: "Write the embedding of nodes by a model's encoder", Args: cobra.ExactArgs(1),
-		Long: `Write what the encoder of a model makes of the nodes: the id and a column for each
-dimension, as .csv or .parquet, or .npz with the arrays id and embedding. RUN is a
-folder that gsrc train left, and its training graph is embedded. EXPORT is one that
-gsrc build left, for the same graph or another one.`,
+		Long: `Write the encoder's embedding of the nodes: the id and a column for each dimension, as
+.csv or .parquet, or .npz with the arrays id and embedding. RUN is a folder written by
+gsrc train, whose training graph is embedded. EXPORT is one written by gsrc build, for
+the same graph or another one.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
 				return err

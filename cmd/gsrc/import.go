@@ -18,8 +18,8 @@ exports. WEIGHTS is a safetensors file. In Python:
 
 Layers are recognised by the names and shapes of their tensors: GCNConv, GATConv,
 SAGEConv, Linear and BatchNorm, in the order of the numbers in their names, with
-ReLU between them and nothing behind the last. What is different is said by
---layer, for all layers that have the argument or for one, or in a TOML file:
+ReLU between them and nothing behind the last. Other settings are given by --layer,
+for all layers that have the argument or for one, or in a TOML file:
 
   --layer activation=elu --layer conv2.add_self_loops=false --layer features=l1
 
@@ -27,7 +27,7 @@ ReLU between them and nothing behind the last. What is different is said by
   normalize       of GCNConv (true) and SAGEConv (false)
   add_self_loops  of GCNConv (true)
   improved        of GCNConv (false)
-  concat          of GATConv, where neither bias nor the next layer tells
+  concat          of GATConv, where neither bias nor the next layer determines it
   negative_slope  of GATConv (0.2)
   aggr            of SAGEConv: mean, sum, max
   eps             of BatchNorm (1e-5)
@@ -60,10 +60,10 @@ data in Python. With --model NAME, WEIGHTS is the weights.safetensors of a gsrc 
 	setup.register(flags, &o.Train)
 	flags.StringVar(&o.Train.Out, "out", "", "run directory to write")
 	flags.BoolVar(&o.Train.Force, "force", false, "replace a run in --out")
-	flags.StringVar(&o.Train.Model, "model", "", "WEIGHTS are those of this model of gsrc, not PyTorch Geometric's")
-	flags.StringArrayVar(&o.Settings, "layer", nil, "a setting of layers, key=value or LAYER.key=value; may be repeated")
+	flags.StringVar(&o.Train.Model, "model", "", "WEIGHTS are of this gsrc model, not of PyTorch Geometric")
+	flags.StringArrayVar(&o.Settings, "layer", nil, "setting of the layers, key=value or LAYER.key=value; may be repeated")
 	flags.StringVar(&o.Spec, "spec", "", "TOML file of the same settings, a table for a layer; order = [...] lists the layers")
-	flags.StringSliceVar(&o.Order, "order", nil, "the layers in the order in which they run, where their names do not say it")
-	flags.StringVar(&o.Expect, "expect", "", "safetensors file with the logits that must come out")
+	flags.StringSliceVar(&o.Order, "order", nil, "layers in the order in which they run, where their names do not tell")
+	flags.StringVar(&o.Expect, "expect", "", "safetensors file with the expected logits")
 	return c
 }

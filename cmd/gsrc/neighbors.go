@@ -17,12 +17,12 @@ func (a *app) neighborsCommand() *cobra.Command {
 		Use: "neighbors DIST --data PATH --nodes A,B --out DIR", Short: "Extract the subgraph that the predictions for some nodes depend on", Args: cobra.ExactArgs(1),
 		Long: `Cut the part of a graph that an export's classifier needs to classify some nodes:
 their neighbours as far as the classifier sees. Its answers for the nodes, the first
-rows of its outputs, are those that the whole graph gives them. DIR gets the
+rows of its outputs, are the same as on the whole graph. DIR gets the
 classifier's inputs, input_0.pb and so on as in the export's test data, and nodes.csv,
-which says what node a row is of. The last row may stand for the rest of the graph,
+which maps rows to nodes. The last row may stand for the rest of the graph,
 whose edges give the outermost nodes their degrees.
 
-Nodes go by what the data call them, or by number from 0.`,
+Nodes are named by their ids in the data, or by number from 0.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := required(c, "data", "nodes", "out"); err != nil {
 				return err

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// What a file says of itself cannot command the terminal, nor forge lines.
+// What a file declares cannot command the terminal, nor forge lines.
 func TestInspectHostileStrings(t *testing.T) {
 	const evil = "a\x1b]0;title\x07\x1b[2J\u009b31m\r\nforged\tline\x7f"
 	value := func() *onnxpb.ValueInfoProto {

@@ -14,10 +14,9 @@ func (a *app) plotCommand() *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use: "plot RUN [--out DIR]", Short: "Plot the training curves, graphs and embedding of a run", Args: cobra.ExactArgs(1),
-		Long: `Draw what a finished run did: its accuracy and losses, its predictions by class, the
-adjacency matrix before and after refinement, the embedding in two dimensions, degrees
-and homophily. DIR
-(RUN/plots if not given) gets an SVG and a PNG of each chart, and index.html, which
+		Long: `Draw charts of a finished run: accuracy and losses, predictions by class, the adjacency
+matrix before and after refinement, the embedding in two dimensions, degrees and
+homophily. DIR (RUN/plots if not given) gets an SVG and a PNG of each chart, and index.html, which
 shows them all and needs no network.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			run, err := gsrc.OpenRun(args[0])

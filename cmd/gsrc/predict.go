@@ -25,7 +25,7 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use: "verify DIR", Short: "Check an export on this machine's onnxruntime, or the files of a run", Args: cobra.ExactArgs(1),
 		Long: `Check an export on this machine: every file against its checksum, and every model
 on the export's own test data. The exit code is 3 where onnxruntime computes
-something else. With --full also with 1, 2 and 4 threads and at each level of
+something else. --full also runs with 1, 2 and 4 threads and at each level of
 onnxruntime's graph optimisation, 20 times each: every run must give the bits of
 the first.
 
@@ -116,7 +116,7 @@ func (a *app) predictCommand() *cobra.Command {
 		Use: "predict DIR --data PATH --out FILE", Short: "Classify nodes, or whole graphs, with an export", Args: cobra.ExactArgs(1),
 		Long: `Classify the nodes of a graph with an export, and write the id, the predicted label
 and the probability of each class: as CSV, NPZ, Parquet or JSON, by the extension of
-the file, which is there whole or not at all. --nodes picks nodes by their ids; @FILE
+the file, which is written whole or not at all. --nodes picks nodes by their ids; @FILE
 stands for the ids in a file, one a line. On the graph that the model was
 trained on its refined edges are used; on another one new edges are found and
 scored. A model of whole graphs classifies those of a collection, and the id is the

@@ -32,7 +32,7 @@ func (f *profileFlags) check(stepsGiven bool) error {
 }
 
 // profile watches a training run: the first steps of every function on a time
-// line, and the processor until so many steps of the last phase are done. Without
+// line, and the processor until that many steps of the last phase are done. Without
 // --profile it is the observer alone.
 type profile struct {
 	app      *app

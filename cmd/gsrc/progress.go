@@ -29,7 +29,7 @@ func (a *app) newMeter() meter {
 	return meter{w: a.stderr, terminal: isTerminal(a.stderr), now: time.Now}
 }
 
-// begin starts anew: with a bar on a terminal.
+// begin starts over: with a bar on a terminal.
 func (m *meter) begin(total int64, more ...progressbar.Option) {
 	m.wrote = m.now()
 	if m.terminal {

@@ -14,8 +14,8 @@ type providerFlags struct {
 
 func (f *providerFlags) register(flags *pflag.FlagSet) {
 	parsedFlag(flags, &f.provider, "provider", string(ort.Auto), ort.ParseProvider, "auto, cpu or cuda")
-	numberFlag(flags, &f.device, "device-id", 0, 0, "number of the GPU, for cuda")
-	numberFlag(flags, &f.memory, "memory-limit", 0, 0, "MiB of the GPU's memory for tensors at most, for cuda; 0 for no limit")
+	numberFlag(flags, &f.device, "device-id", 0, 0, "index of the GPU, for cuda")
+	numberFlag(flags, &f.memory, "memory-limit", 0, 0, "limit in MiB of GPU memory for tensors, for cuda; 0 for none")
 }
 
 // apply sets what was asked for; bytes is the limit of memory.

@@ -18,17 +18,17 @@ func (a *app) refineCommand() *cobra.Command {
 	var tables tableFlags
 	c := &cobra.Command{
 		Use: "refine RUN --out FILE | refine EXPORT --data PATH --out FILE", Short: "Write the refined graph", Args: cobra.ExactArgs(1),
-		Long: `Write the graph that a model has made of its data: source, target, weight,
-probability and status (old, new) of every edge. RUN is a folder that gsrc train
-left. Where a model judges edges by evidence, a column evidence_… has what each source
-says. EXPORT is one that gsrc build left: with the training graph it gives the same,
-and for another graph new edges are found and scored.
+		Long: `Write the refined graph of a model: source, target, weight, probability and status
+(old, new) of every edge; where a model judges edges by evidence, also a column
+evidence_… for each source of it. RUN is a folder written by gsrc train. EXPORT is one
+written by gsrc build: for the training graph it gives the same edges, for another
+graph new ones are found and scored.
 
 The format is the extension of FILE: .csv, .npz (arrays for NumPy), .parquet, or
 .json (node-link, for networkx); --out - writes CSV, or --format, to standard
 output. Refined graphs are undirected: an edge is listed once, from the node that
-comes first in the data, unless --both-directions asks for what edge_index is in
-PyTorch Geometric. A summary is printed to standard error.`,
+comes first in the data, unless --both-directions lists both directions, as
+edge_index does in PyTorch Geometric. A summary is printed to standard error.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
 			changed := c.Flags().Changed
@@ -72,10 +72,10 @@ PyTorch Geometric. A summary is printed to standard error.`,
 	flags := c.Flags()
 	flags.StringVar(&out, "out", "", "file to write, - for standard output")
 	flags.StringVar(&format, "format", "", strings.Join(infer.GraphFormats, ", ")+"; the file's extension if not given")
-	flags.Float64Var(&threshold, "threshold", 0, "candidates with a lower probability are no edges; the run's configuration says if not given")
+	flags.Float64Var(&threshold, "threshold", 0, "leave out candidates with a lower probability (default: the run's configuration)")
 	flags.BoolVar(&o.BothDirections, "both-directions", false, "list each edge as u,v and as v,u")
 	flags.BoolVar(&o.KeepRemoved, "keep-removed", false, "list removed edges too, with status removed and weight 0")
-	flags.BoolVar(&o.Ranked, "ranked", false, "list what is removed and added first, the surest first, and then what is kept, the least probable first")
+	flags.BoolVar(&o.Ranked, "ranked", false, "list removed and added edges first, the surest first, then the kept ones, the least probable first")
 	flags.StringVar(&o.Data, "data", "", "where the data of a run are now; the graph to refine with an export")
 	parsedFlag(flags, &o.Predict.Provider, "provider", string(ort.Auto), ort.ParseProvider, "run an export on auto, cpu or cuda")
 	numberFlag(flags, &o.Predict.Threads, "threads", 0, 0, "threads of an export, 0 for one per processor")

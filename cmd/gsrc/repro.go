@@ -18,29 +18,29 @@ func (a *app) reproCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "repro TARGET… [--only DATA,…] [--seeds N] [--out DIR] [--report FILE.md] | repro --report FILE.md | repro TARGET… --check [--sample N]",
 		Short: "Reproduce the paper's tables and figures",
-		Long: `Repeat tables and figures of the ECL-GSR paper, and print what comes out beside
-what the paper prints, with paired tests. TARGET is one or more of
+		Long: `Repeat tables and figures of the ECL-GSR paper, and print the results beside the
+paper's, with paired tests. TARGET is one or more of
 
 ` + reproTargets() + `
 DIR gets TARGET.csv with a line for each run, the charts, and the runs themselves:
-what it has is not run again, so an evaluation that was stopped goes on with the
-same command. Equal seeds give equal files but for the column "seconds" and the
+runs that it has are not repeated, so the same command resumes an evaluation that
+was stopped. Equal seeds give equal files but for the column "seconds" and the
 charts of times.
 
 Data sets are found by name ("gsrc data list"); one that is not on this machine is
-left out. Several machines share an evaluation with --shard i/n, or as an array of
+skipped. Several machines share an evaluation with --shard i/n, or as an array of
 a batch system that sets JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID; --merge DIR
-takes the runs of their folders over. --report writes a page of all targets, and
-their files into the folder beside it: docs/results.md is made so. Without a TARGET
-it writes the page anew of the files that are there.
+takes over the runs in their folders. --report writes a page of all targets, and
+their files into the folder beside it; this is how docs/results.md is made. Without
+a TARGET it writes the page again from the existing files.
 
---check repeats runs whose lines stand in files of results, those of --out or of
---report, and compares the hash of weights and graph and everything measured: every
-processor is to give the same. --sample N repeats N of the lines, spread evenly, and
---seconds S only those that took at most so long. It always runs on the CPU: GPUs
+--check repeats runs in the files of results of --out or --report, and compares the
+hash of weights and graph and everything measured: every processor must give the
+same. --sample N repeats N of the lines, spread evenly, and
+--seconds S only those that took at most this long. It always runs on the CPU: GPUs
 compute other bits. Lines of earlier versions have no hash; --fill repeats those and
-writes what comes out in their places, when all are done: one that was stopped goes on
-with the runs that it keeps in DIR/fill.
+replaces their lines when all are done; stopped, it resumes with the runs that it keeps
+in DIR/fill.
 
 The budget "short" only shows that everything works: small generated graphs in
 place of the data sets, one or two seeds, a few steps.`,
@@ -67,14 +67,14 @@ place of the data sets, one or two seeds, a few steps.`,
 	flags.StringSliceVar(&o.Only, "only", nil, "keep to these data sets, for example cora,texas")
 	numberFlag(flags, &o.Seeds, "seeds", 0, 1, "run the seeds 0 to N-1, in place of 10 for tables and 3 for most figures")
 	flags.StringVar(&o.Out, "out", "results", "folder of the results")
-	flags.StringSliceVar(&o.Merge, "merge", nil, "take over the runs of these folders of results; what is still missing is run")
+	flags.StringSliceVar(&o.Merge, "merge", nil, "take over the runs in these folders of results; missing ones are run")
 	flags.StringVar(&o.Report, "report", "", "write a page of all targets, and their files into the folder beside it")
-	flags.StringVar(&o.Python, "baselines", "", "of the target edges: a Python with NumPy, SciPy and scikit-learn, for plain link predictors")
+	flags.StringVar(&o.Python, "baselines", "", "for the target edges: a Python with NumPy, SciPy and scikit-learn, for plain link predictors")
 	flags.StringVar(&o.Budget, "budget", repro.Full, "full, or short to see that everything works")
 	flags.BoolVar(&check, "check", false, "repeat runs of files that are there, and compare")
 	numberFlag(flags, &o.Sample, "sample", 0, 0, "with --check or --fill: repeat N of the lines")
-	numberFlag(flags, &o.Seconds, "seconds", 0, 0, "with --check or --fill: only runs that took at most so long")
-	flags.BoolVar(&o.Fill, "fill", false, "repeat the runs that have no hash, and write them in their places")
+	numberFlag(flags, &o.Seconds, "seconds", 0, 0, "with --check or --fill: only runs that took at most this long")
+	flags.BoolVar(&o.Fill, "fill", false, "repeat the runs that have no hash, and replace their lines")
 	runner.register(flags)
 	shard.register(flags)
 	return c

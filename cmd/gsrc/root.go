@@ -89,7 +89,7 @@ interrupt.`,
 			return 0, nil
 		}
 		return budget.Parse(text)
-	}, "memory that may be taken, such as 4GiB; what would take more is refused (default: what the system allows)")
+	}, "memory limit, such as 4GiB; work that would exceed it is refused (default: what the system allows)")
 	root.PersistentPreRun = func(*cobra.Command, []string) { budget.Set(memory) }
 	root.AddCommand(a.trainCommand(), a.buildCommand(), a.verifyCommand(), a.refineCommand(), a.plotCommand(), a.predictCommand(), a.embedCommand(), a.serveCommand(), a.neighborsCommand(), a.importCommand(), a.inspectCommand(), a.demoCommand(), a.sweepCommand(), a.tuneCommand(), a.reproCommand(), a.benchCommand(), a.dataCommand(),
 		a.modelsCommand(), a.passesCommand(), a.opsCommand(), a.doctorCommand(), a.versionCommand())

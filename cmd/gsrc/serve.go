@@ -37,7 +37,7 @@ With --data there is an online graph: the model nodes answers for its nodes by n
 with --updates the model update changes it. A reply names the version of
 the graph that it belongs to. Prometheus finds its figures at /metrics.
 
-It ends at an interrupt or SIGTERM, when what was asked is answered. A bearer token
+On an interrupt or SIGTERM it answers the requests in progress and ends. A bearer token
 is taken from --token-file or the environment variable ` + tokenVar + `; every request but
 those for health must then carry it.`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -93,7 +93,7 @@ those for health must then carry it.`,
 	flags.BoolVar(&o.Exact, "exact", false, "compute the whole graph anew at every update: answers are those of gsrc predict to the bit, and not only within 1e-5")
 	flags.Bool("subgraphs", false, "")
 	_ = flags.MarkDeprecated("subgraphs", "updates compute only what they reach, unless --exact is given")
-	flags.StringVar(&o.Journal, "journal", "", "folder that keeps updates, which are made again when the server starts")
+	flags.StringVar(&o.Journal, "journal", "", "folder of the journal of updates, which are replayed when the server starts")
 	flags.BoolVar(&compact, "compact", false, "fold the journal into a graph, print its folder, and end")
 	flags.StringVar(&web, "http", "127.0.0.1:8000", "address for HTTP; empty for none")
 	flags.StringVar(&rpc, "grpc", "127.0.0.1:8001", "address for gRPC; empty for none")
@@ -103,15 +103,15 @@ those for health must then carry it.`,
 	flags.Int64Var(&maxBody, "max-body", 64, "largest body of a request, MiB")
 	flags.Int64Var(&maxAnswer, "max-answer", 256, "largest answer, MiB")
 	numberFlag(flags, &o.MaxPairs, "max-pairs", 1<<20, 1, "pairs of nodes and neighbours (N times k) that the model pipeline judges in a request")
-	numberFlag(flags, &o.MaxConnections, "max-connections", 0, 0, "connections at one time; above, the slowest are closed; 0 for as many as memory and open files allow")
-	flags.StringSliceVar(&o.AllowedHosts, "allowed-host", nil, "name by which clients ask over HTTP, beside localhost, the machine's name and addresses; * for any")
+	numberFlag(flags, &o.MaxConnections, "max-connections", 0, 0, "connections at one time; above that the slowest are closed; 0 for as many as memory and open files allow")
+	flags.StringSliceVar(&o.AllowedHosts, "allowed-host", nil, "host name that HTTP clients may use, beside localhost and the machine's name and addresses; * for any")
 	flags.StringVar(&logLevel, "log-level", "info", "requests that are logged: info for all, warn for those refused, error for failures, off for none")
 	flags.StringVar(&logFormat, "log-format", "text", "form of the log of requests: text or json")
 	flags.DurationVar(&o.Timeout, "timeout", 30*time.Second, "how long a request may take")
-	numberFlag(flags, &o.MaxRequests, "max-requests", 1024, 1, "inference requests under way at one time; more are refused")
-	numberFlag(flags, &o.Batch, "batch", 1024, 1, "nodes answered for together at most")
-	flags.DurationVar(&o.Drain, "drain", time.Second, "how long requests are still taken after the end was asked for")
-	flags.DurationVar(&o.Grace, "grace", 23*time.Second, "how long requests under way may go on after that, before they are cut off")
+	numberFlag(flags, &o.MaxRequests, "max-requests", 1024, 1, "inference requests in progress at one time; more are refused")
+	numberFlag(flags, &o.Batch, "batch", 1024, 1, "maximum number of nodes answered for together")
+	flags.DurationVar(&o.Drain, "drain", time.Second, "how long requests are still accepted after a shutdown was requested")
+	flags.DurationVar(&o.Grace, "grace", 23*time.Second, "how long requests in progress may go on after that before they are cut off")
 	provider.register(flags)
 	numberFlag(flags, &o.Predict.Threads, "threads", 0, 0, "threads of onnxruntime, 0 for one for every second processor")
 	tables.register(flags)

@@ -44,10 +44,10 @@ print a table of them, the best on validation first.
   "candidates.k" = [2, 5]
   seeds = 10                        # 0 to 9, or a list
 
-Options outside of [sweep] are those of all runs. Lists below [[sweep.zip]] go
-together. Runs go side by side, one thread each. DIR keeps a record of each run
-and summary.csv; what it has is not run again, so that a sweep that was stopped
-goes on with the same command.
+Options outside [sweep] apply to all runs. Lists below [[sweep.zip]] advance
+together. Runs go in parallel, one thread each. DIR keeps a record of each run and
+summary.csv; a run that has a record is not repeated, so the same command resumes a
+sweep that was stopped.
 
 Several machines share a sweep with --shard i/n, or as an array of a batch system
 that sets JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID. --merge reads the records of

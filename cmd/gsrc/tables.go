@@ -22,18 +22,18 @@ type tableFlags struct {
 
 func (f *tableFlags) register(flags *pflag.FlagSet) {
 	t := &f.tables
-	flags.StringVar(&t.ID, "id", "", "column of a table of nodes that has their ids")
-	flags.StringVar(&t.Label, "label", "", "column that has the classes")
-	flags.StringVar(&t.Source, "source", "", "column of a table of edges that has their first ends")
-	flags.StringVar(&t.Target, "target", "", "column that has their other ends")
-	flags.StringVar(&t.Weight, "weight", "", "column that has their weights")
-	flags.StringSliceVar(&t.Ignore, "ignore", nil, "columns of either table that are left out")
+	flags.StringVar(&t.ID, "id", "", "column of the node table with the ids")
+	flags.StringVar(&t.Label, "label", "", "column with the classes")
+	flags.StringVar(&t.Source, "source", "", "column of the edge table with the sources")
+	flags.StringVar(&t.Target, "target", "", "column of the edge table with the targets")
+	flags.StringVar(&t.Weight, "weight", "", "column of the edge table with the weights")
+	flags.StringSliceVar(&t.Ignore, "ignore", nil, "columns of either table to leave out")
 	parsedFlag(flags, &t.Merge, "merge", "", func(s string) (string, error) { return s, data.CheckMerge(s) }, "weight of an edge that is listed more than once: sum, mean, max or first")
 }
 
 // registerWeights registers the flags that say what becomes of the weights of edges.
 func (f *tableFlags) registerWeights(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.noWeights, "ignore-weights", false, "every edge weighs 1, whatever the data say")
+	flags.BoolVar(&f.noWeights, "ignore-weights", false, "give every edge weight 1, whatever the data say")
 	parsedFlag(flags, &f.weights, "weight-transform", "", func(s string) (data.EdgeWeights, error) {
 		if s != string(data.LogWeights) {
 			return "", fmt.Errorf("%s: give log1p", s)
@@ -91,7 +91,7 @@ func (a *app) dataInitCommand() *cobra.Command {
 	var o data.LoadOptions
 	var force bool
 	c := &cobra.Command{
-		Use: "init PATH", Short: "Write schema.toml for the tables in a folder: what was found of their columns, to be edited", Args: cobra.ExactArgs(1),
+		Use: "init PATH", Short: "Write schema.toml for the tables in a folder: the columns as detected, to be edited", Args: cobra.ExactArgs(1),
 		Long: `Look at the tables in a folder and write schema.toml beside them: which are nodes and
 edges, which columns are ids, labels, ends and weights, and of what kind every other
 column is. What it says counts from then on whenever the folder is read, and may be

@@ -35,31 +35,31 @@ func (a *app) tuneCommand() *cobra.Command {
 		Use:   "tune MODEL --data PATH [--trials N] [--store DIR] [--out FILE.toml]",
 		Short: "Search for the best options on validation data",
 		Long: `Search for the options of a model that are the best on a data set's validation
-nodes, and write them as TOML, each with a comment that says what it is founded on.
-Settings are compared by the mean of what train.select keeps epochs by: accuracy, or
-with --set train.select=loss (macro_f1, auc) that.
+nodes, and write them as TOML, each with a comment that says what it is based on.
+Settings are compared by the mean of the metric of train.select: accuracy, unless
+--set train.select=loss (macro_f1, auc) chooses another.
 
 Half of the trials are drawn from a search space, the defaults being the first;
 the others near the best of those. All run with one seed, the best third with
 three, the best ninth and the defaults with all. The defaults win where the best
-is no better by more than the noise. Test accuracies take no part; that of the
+is not better by more than the noise. Test accuracy is not used; that of the
 winner is printed at the end.
 
-A search depends on --seed and on nothing else: not on --workers, and not on whether
-it was stopped, if --store keeps its runs.`,
+A search depends on --seed alone, not on --workers, and not on whether it was
+stopped, if --store keeps its runs.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return a.tune(c, &f, args) },
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.opts.Data, "data", "", "data set: a folder, a file, the name of a fetched one, or synthetic")
 	numberFlag(flags, &f.trials, "trials", 200, 1, "settings to try")
-	numberFlag(flags, &f.seeds, "seeds", 10, 1, "seeds, or splits, that the last trials are judged with")
+	numberFlag(flags, &f.seeds, "seeds", 10, 1, "seeds, or splits, that the final trials are judged with")
 	flags.IntSliceVar(&f.rungs, "rungs", nil, "seeds that a trial has had after each rung, such as 2,5,10, in place of --seeds")
 	numberFlag(flags, &f.opts.Seed, "seed", 0, 0, "seed of the search's own draws")
 	flags.StringVar(&f.space, "space", "", "TOML file of ranges, in place of the model's own")
-	flags.StringVar(&f.opts.Config, "config", "", "TOML file of options that all trials have")
+	flags.StringVar(&f.opts.Config, "config", "", "TOML file of options for all trials")
 	flags.StringArrayVar(&f.opts.Set, "set", nil, "set one option of all trials, key=value; may be repeated")
-	flags.StringVar(&f.store, "store", "", "folder of records; what it has is not run again")
+	flags.StringVar(&f.store, "store", "", "folder of records; runs that it has are not repeated")
 	flags.StringVar(&f.out, "out", "", "file to write the options to; without it they go to standard output")
 	flags.DurationVar(&f.limit, "time", 0, "stop after this long, such as 30m, with the best so far")
 	f.runner.register(flags)

@@ -81,7 +81,7 @@ type Reader struct {
 }
 
 // An opcode makes no more than an object, its place on the stack, in a list and in the
-// memo, whose entries take most; the memory of so many is claimed at once.
+// memo, whose entries take most; the memory of that many is claimed at once.
 const (
 	opcodeBytes   = 160
 	opcodesAtOnce = 1 << 10

@@ -64,7 +64,7 @@ func (s *Scratch) Walks(nodes int64, index []int64) int64 {
 // have buffers of their own, and memory is handed out in pages.
 const scratchSlack = 1.75
 
-// Bytes returns the bound in bytes for a graph of so many nodes and entries in
+// Bytes returns the bound in bytes for a graph of that many nodes and entries in
 // edge_index, or pairs for a scorer; k is that of the pipeline, else 0, and common what
 // [Common] counts, 0 where no [Scratch.Common] is wanted.
 func (s *Scratch) Bytes(nodes, entries, k, common int64) int64 {
@@ -78,7 +78,7 @@ func (s *Scratch) Bytes(nodes, entries, k, common int64) int64 {
 // what the edges of a graph are, not only on how many there are.
 func (s *Scratch) Common() bool { return s.shared > 0 }
 
-// Common counts, for a graph of so many nodes, the edges that models list which look for the
+// Common counts, for a graph of this many nodes, the edges that models list which look for the
 // common neighbours of all edges' ends, of pairs, and of each node with k others: of each two
 // nodes the edges into the one that has fewer. Both lists are [2,·]; nodes that there are not
 // count as without edges.

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// externalPart says where a tensor's bytes are. length is -1 where that is not told:
+// externalPart says where a tensor's bytes are. length is -1 where that is not known:
 // to the end of the file.
 type externalPart struct {
 	location       string

@@ -15,7 +15,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
 )
 
-// Inspection is what an ONNX file says of itself.
+// Inspection describes the contents of an ONNX file.
 type Inspection struct {
 	File     string            `json:"file"`
 	Bytes    int64             `json:"bytes"`

@@ -214,7 +214,7 @@ func (w *watched) unchanged() error {
 	return nil
 }
 
-// agree holds the manifest against what a model says of itself. Files of earlier
+// agree holds the manifest against what a model declares. Files of earlier
 // versions say less.
 func (m *Manifest) agree(role string, s *ort.Session) error {
 	info := m.Models[role]
@@ -346,7 +346,7 @@ func (m *Manifest) CheckFile(name string) (string, error) {
 	return seal.Text(sum.Sum32()), err
 }
 
-// Seal writes the manifest anew with checksums, those given of the files.
+// Seal rewrites the manifest with checksums, those given of the files.
 func (m *Manifest) Seal(sums map[string]string) error {
 	m.SchemaVersion = Version
 	for name, f := range m.Files {

@@ -68,7 +68,7 @@ func (e *emitter) headProduct(op *ir.Op, v *edgeValue, h tensor) value {
 	return value{t: e.binary("Add", y, e.binary("Mul", h, e.overColumns(s, h.width())))}
 }
 
-// overColumns repeats the columns of a value until it has so many.
+// overColumns repeats the columns of a value until it has that many.
 func (e *emitter) overColumns(t tensor, width int) tensor { return e.groupRepeat(t, width/t.width()) }
 
 // blocks is the matrix [groups·width, groups] with a one where the row lies in the

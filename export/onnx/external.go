@@ -29,7 +29,7 @@ const (
 	ExternalLength   = "length"
 )
 
-// Externalize moves the weights of a model that take at least so many bytes (and at
+// Externalize moves the weights of a model that take at least that many bytes (and at
 // least 1 KiB) out of it, and returns the file that holds them, nil if there are
 // none; location is its name, in the folder of the model. Numbers of nodes and other
 // integers of 64 bits stay.

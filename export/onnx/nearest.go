@@ -95,7 +95,7 @@ type candidates struct {
 }
 
 // candidates joins the edges of edge_index, in either direction, with the pairs of
-// near neighbours, and of each node so many two steps away.
+// near neighbours, and of each node that many two steps away.
 func (s *search) candidates(n near, twoStep int, mutual bool) *candidates {
 	b := s.b
 	c := &candidates{}

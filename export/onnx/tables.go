@@ -30,7 +30,7 @@ type Tables struct {
 	Restore []int64
 }
 
-// BuildTables builds the tables of a graph of so many nodes, edge_index int64
+// BuildTables builds the tables of a graph of that many nodes, edge_index int64
 // [2,E], in O(N + E) steps. The same function exists for other languages in
 // tools/conformance/engines/buckets. It refuses node numbers out of range.
 func BuildTables(nodes int, edgeIndex ort.Tensor) (*Tables, error) {

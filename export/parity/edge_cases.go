@@ -170,7 +170,7 @@ func (s *ExampleInputs) shuffled() ExampleInputs {
 	})
 }
 
-// hub returns a star: so many edges lead to node 0 and as many back, from as
+// hub returns a star: the given number of edges lead to node 0, and as many back, from as
 // many nodes as their features take no more than [hubFeatures] numbers; with more
 // features than that edges repeat. The nodes are copies of the graph's.
 func (s *ExampleInputs) hub(edges int) ExampleInputs {

@@ -301,7 +301,7 @@ func (o *Options) ComparePipeline(m *Model, in, got map[string]ort.Tensor) ([]Ou
 	return o.compareRefined(m, r, in["x"], got)
 }
 
-// pipelineInputs are those of a case with so many neighbours.
+// pipelineInputs are those of a case with that many neighbours.
 func (m *Model) pipelineInputs(c Example, k int) map[string]ort.Tensor {
 	in := map[string]ort.Tensor{"x": c.X, onnx.InputEdgeIndex: c.Edges, onnx.InputK: ort.Int64s([]int64{int64(k)}, 1)}
 	if m.Weighted {

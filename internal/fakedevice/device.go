@@ -29,7 +29,7 @@ type Device struct {
 	// Runs counts operations that were queued one by one, Replays those of recordings of
 	// operations.
 	Runs, Replays int
-	// Pad has receptive fields padded (see [runtime.Device]). Sums over their rows
+	// Pad has blocks padded (see [runtime.Device]). Sums over their rows
 	// may then be made in another order than on the CPU.
 	Pad bool
 

@@ -144,7 +144,7 @@ func (d *Device) CandidateBytes(int, int, int, runtime.CandidateOptions) int { r
 // BlockWork returns 0.
 func (d *Device) BlockWork(*runtime.DeviceBlock) int { return 0 }
 
-// SampleBlock finds a receptive field as the host does.
+// SampleBlock samples a block as the host does.
 func (d *Device) SampleBlock(f *runtime.DeviceBlock) error {
 	r := *f
 	g, from := *f.Graph, f.From

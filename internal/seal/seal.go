@@ -3,7 +3,7 @@
 // The checksum is CRC-32C: it finds damage by disks, copies and half-finished work,
 // which changes any bit of a file unnoticed once in 2³² times, and single bits and
 // bursts of up to 32 bits never. It is no signature: whoever changes a file on purpose
-// can compute it anew.
+// can recompute it.
 package seal
 
 import (

@@ -46,7 +46,7 @@ func gatherCost(nnz, cols, f, out float64) Cost {
 	return Cost{2 * nnz * f, 4 * (nnz*f + 2*nnz + out), 4 * cols * f}
 }
 
-// pairwiseCost is that of so many products of b×f by f×b.
+// pairwiseCost is the cost of a number of products of b×f by f×b.
 func pairwiseCost(b, f, products float64) Cost {
 	return Cost{2 * products * b * b * f, 4 * 2 * products * b * f, 4 * 2 * b * f}
 }

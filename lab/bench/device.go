@@ -46,7 +46,7 @@ func (r *Report) describe(d *cuda.Device, limits bool) (err error) {
 	return nil
 }
 
-// MeasureDevice finds what a GPU can do: the rate of a copy of so many bytes within
+// MeasureDevice finds what a GPU can do: the rate of a copy of that many bytes within
 // its memory, read and written, and that of a product of two square matrices.
 func MeasureDevice(d *cuda.Device, bytes, side int) (_ *Roofline, err error) {
 	var held []*runtime.Buffer

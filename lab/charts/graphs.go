@@ -8,7 +8,7 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 )
 
-// degrees draws which share of the nodes has at least so many neighbours. after is
+// degrees draws which share of the nodes has at least that many neighbours. after is
 // nil where nothing was refined.
 func degrees(before, after *graph.Graph) *Chart {
 	if before.NumEdges() == 0 && (after == nil || after.NumEdges() == 0) {

@@ -26,7 +26,7 @@ import (
 const runsDir = "runs"
 
 // Options say what to repeat. Out is required, and Targets unless only the page of
-// Report is to be written anew.
+// Report is to be rewritten.
 type Options struct {
 	Targets []string // names of targets; "all" is every one
 	// Only are names of data sets to keep to; empty takes all that a target has.

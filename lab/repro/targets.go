@@ -161,7 +161,7 @@ func widths(values ...string) (variants []variant) {
 	return variants
 }
 
-// ratios trains on so many percent of the nodes, drawn by the seed; validation and
+// ratios trains on that many percent of the nodes, drawn by the seed; validation and
 // test nodes stay those of the data.
 func ratios(list []entry, data ...string) (cells []cell) {
 	for _, d := range data {

@@ -84,7 +84,7 @@ func modelName(model string) string {
 // prepare resolves a job to what it trains.
 func (j Job) prepare(cache *data.Cache) (*gsrc.Setup, error) { return j.prepareWarning(cache, nil) }
 
-// prepareWarning is prepare that tells of options without effect.
+// prepareWarning is prepare that reports options without effect.
 func (j Job) prepareWarning(cache *data.Cache, warn func(string)) (*gsrc.Setup, error) {
 	if j.Seed < 0 {
 		return nil, fmt.Errorf("%s: a seed is at least 0", j)

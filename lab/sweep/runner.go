@@ -169,7 +169,7 @@ func (r *Runner) runDir(dataset, model, key string) string {
 }
 
 // train trains a job, or where runs are kept goes on with what is there. A kept run is
-// opened anew, so that its outcome is the same whether it was there or not.
+// opened again, so that its outcome is the same whether it was there or not.
 func (r *Runner) train(ctx context.Context, s *gsrc.Setup, t *task, threads int, memory int64) (*gsrc.Run, error) {
 	o := gsrc.TrainOptions{Memory: memory}
 	if r.Runs == "" {

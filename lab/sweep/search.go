@@ -47,7 +47,7 @@ type Search struct {
 	Stage func(text string)
 }
 
-// DefaultRungs are those of a search that judges the last trials with so many
+// DefaultRungs are those of a search that judges the last trials with that many
 // seeds: 1, 3 and that.
 func DefaultRungs(seeds int) []int {
 	var rungs []int
@@ -59,7 +59,7 @@ func DefaultRungs(seeds int) []int {
 	return append(rungs, seeds)
 }
 
-// keepOf is the share of trials that reach the next rung: one of so many.
+// keepOf: one of this many trials reaches the next rung.
 const keepOf = 3
 
 // Trial is one setting of a search.

@@ -272,7 +272,7 @@ func (r *valueRange) value(u float64) string {
 // steps is how many steps a uniform range has.
 func (r *valueRange) steps() float64 { return math.Floor((r.hi-r.lo)/r.step + 1e-9) }
 
-// float writes a number as config.Config.Value does, with so many significant
+// float writes a number as config.Config.Value does, with that many significant
 // digits at most.
 func float(v float64, digits int) string {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64)
@@ -321,7 +321,7 @@ func (s *Space) random(st rng.Stream) point {
 }
 
 // near draws a point near another: each option stays with probability one half;
-// numbers move by a seventh of their range or so, choices are drawn anew. At least
+// numbers move by a seventh of their range or so, choices are redrawn. At least
 // one option changes.
 func (s *Space) near(st rng.Stream, from point) point {
 	p := point{}

@@ -262,7 +262,7 @@ func transpose(t *Tensor) []float32 {
 	return out
 }
 
-// beside puts two matrices of so many rows side by side.
+// beside puts two matrices of that many rows side by side.
 func beside(a, b []float32, rows int) []float32 {
 	p, q := len(a)/rows, len(b)/rows
 	out := make([]float32, 0, len(a)+len(b))

@@ -7,7 +7,7 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
-// blockWork is where the search for a field keeps what it needs itself.
+// blockWork is where the sampling of a block keeps what it needs itself.
 type blockWork struct {
 	met         uintptr // by node: its first place, or the targets' number and the first entry from it
 	node, first uintptr // by entry: where it comes from; whether it is the first, and how many are before it
@@ -30,10 +30,10 @@ func layBlockWork(f *runtime.DeviceBlock, at uintptr) (w blockWork) {
 // blockWorkBytes is runtime.Queue's BlockWork.
 func blockWorkBytes(f *runtime.DeviceBlock) int { return layBlockWork(f, 0).bytes }
 
-// sampleBlock queues the search for a field: see fields.cu.
+// sampleBlock queues the sampling of a block: see blocks.cu.
 func sampleBlock(q Stream, f *runtime.DeviceBlock) error {
 	if f.MaxTargets+f.MaxEntries > 1<<30 {
-		return fmt.Errorf("a receptive field with room for %d targets and %d entries is more than CUDA kernels count: train with fewer anchors", f.MaxTargets, f.MaxEntries)
+		return fmt.Errorf("a block with room for %d targets and %d entries is more than CUDA kernels count: train with fewer anchors", f.MaxTargets, f.MaxEntries)
 	}
 	w := layBlockWork(f, f.Work)
 	count := func(i int) uintptr { return f.Counts + uintptr(4*i) }
@@ -53,20 +53,20 @@ func sampleBlock(q Stream, f *runtime.DeviceBlock) error {
 			err = s.launch(q, w.rest)
 		}
 	}
-	run("gsrc_field_begin", g.Rows, counts, Ptr(w.met), from, Int(f.MaxTargets), Int(g.Rows))
-	run("gsrc_field_targets", f.MaxTargets, counts, Ptr(w.met), Ptr(f.In.RowPtr), Ptr(f.Targets), Ptr(g.RowPtr), Int(g.Rows))
+	run("gsrc_block_begin", g.Rows, counts, Ptr(w.met), from, Int(f.MaxTargets), Int(g.Rows))
+	run("gsrc_block_targets", f.MaxTargets, counts, Ptr(w.met), Ptr(f.In.RowPtr), Ptr(f.Targets), Ptr(g.RowPtr), Int(g.Rows))
 	add(scan{Y: f.In.RowPtr, X: f.In.RowPtr, Total: count(runtime.BlockEntries), N: f.MaxTargets, Count: count(runtime.BlockTargets), End: true})
-	run("gsrc_field_admit", 1, counts, Int(f.MaxEntries), flag(f.Pads))
-	run("gsrc_field_entries", f.MaxEntries, counts, Ptr(w.met), Ptr(f.In.Row), Ptr(f.Entries), Ptr(w.node), Ptr(f.Targets), Ptr(f.In.RowPtr), Ptr(g.RowPtr), Ptr(g.Col))
-	run("gsrc_field_new", f.MaxEntries, counts, Ptr(w.first), Ptr(w.met), Ptr(w.node))
+	run("gsrc_block_admit", 1, counts, Int(f.MaxEntries), flag(f.Pads))
+	run("gsrc_block_entries", f.MaxEntries, counts, Ptr(w.met), Ptr(f.In.Row), Ptr(f.Entries), Ptr(w.node), Ptr(f.Targets), Ptr(f.In.RowPtr), Ptr(g.RowPtr), Ptr(g.Col))
+	run("gsrc_block_new", f.MaxEntries, counts, Ptr(w.first), Ptr(w.met), Ptr(w.node))
 	add(scan{Y: w.first, X: w.first, Total: count(runtime.BlockNew), N: f.MaxEntries, Count: count(runtime.BlockEntries)})
-	run("gsrc_field_place", max(f.MaxTargets, f.MaxEntries), counts, Ptr(f.Sources), Ptr(f.In.Col), Ptr(f.Targets), Ptr(w.met), Ptr(w.node), Ptr(w.first), flag(f.Pads))
+	run("gsrc_block_place", max(f.MaxTargets, f.MaxEntries), counts, Ptr(f.Sources), Ptr(f.In.Col), Ptr(f.Targets), Ptr(w.met), Ptr(w.node), Ptr(w.first), flag(f.Pads))
 	if err == nil {
 		err = sort{
 			KeyTo: f.Out.Row, ValueTo: f.Out.Perm, Key: f.In.Col, KeyTemp: w.node, ValTemp: w.first,
 			N: f.MaxEntries, Count: count(runtime.BlockEntries), Bits: bits.Len(uint(f.MaxSources())),
 		}.launch(q, w.rest)
 	}
-	run("gsrc_field_end", max(f.MaxSources()+1, f.MaxEntries), counts, Ptr(f.Sources), Ptr(f.Entries), Ptr(f.In.Row), Ptr(f.In.Col), Ptr(f.Out.RowPtr), Ptr(f.Out.Row), Ptr(f.Out.Col), Ptr(f.Out.Perm))
+	run("gsrc_block_end", max(f.MaxSources()+1, f.MaxEntries), counts, Ptr(f.Sources), Ptr(f.Entries), Ptr(f.In.Row), Ptr(f.In.Col), Ptr(f.Out.RowPtr), Ptr(f.Out.Row), Ptr(f.Out.Col), Ptr(f.Out.Perm))
 	return err
 }

@@ -32,10 +32,10 @@ func ring(t *testing.T, n int) *graph.Structure {
 	return g.Structure()
 }
 
-// A program whose receptive fields the device finds computes what it does on the CPU,
+// A program whose blocks the device samples computes what it does on the CPU,
 // from step to step with other targets, more and fewer of them, in other graphs; with
 // padded sizes and with exact ones.
-func TestDeviceFindsFields(t *testing.T) {
+func TestDeviceSamplesBlocks(t *testing.T) {
 	cudatest.Either(t)
 	for name, last := range map[string]string{"padded": "%z = spmm %b1, %w1, _, %s1 : f32[B,4]", "exact": "%m = reduce_mean %s1 {axis=\"0\"} : f32[4]\n  %z = add %s0, %m : f32[B,4]"} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func @f(%x: f32[N,4], %g: graph<N,E>, %w: f32[E], %i: i64[B]) -> (z: f32[B,4]) {
 
 // Targets that another program has computed never pass through the host; one that is
 // no node is an error when the sizes are read.
-func TestDeviceFindsFieldsOfResults(t *testing.T) {
+func TestDeviceSamplesBlocksOfResults(t *testing.T) {
 	cudatest.Either(t)
 	d := openDevice(t)
 	m, err := ir.Parse("m", `module @m

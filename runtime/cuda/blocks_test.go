@@ -14,8 +14,8 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// fieldMemory is the memory of a field that the test can read.
-type fieldMemory struct {
+// blockMemory is the memory of a block that the test can read.
+type blockMemory struct {
 	runtime.DeviceBlock
 	counts           []int32
 	sources, entries []int64
@@ -23,8 +23,8 @@ type fieldMemory struct {
 	inRow, outRow    []int32
 }
 
-func newField(t *testing.T, q *hostQueue, f runtime.DeviceBlock) *fieldMemory {
-	m := &fieldMemory{DeviceBlock: f, counts: make([]int32, runtime.BlockCounts)}
+func newBlock(t *testing.T, q *hostQueue, f runtime.DeviceBlock) *blockMemory {
+	m := &blockMemory{DeviceBlock: f, counts: make([]int32, runtime.BlockCounts)}
 	e, s := f.MaxEntries, f.MaxSources()
 	m.sources, m.entries, m.inRow, m.outRow = make([]int64, s), make([]int64, e), make([]int32, e), make([]int32, e)
 	m.in = kernels.CSR{RowPtr: make([]int32, f.MaxTargets+1), Col: make([]int32, e)}
@@ -36,8 +36,8 @@ func newField(t *testing.T, q *hostQueue, f runtime.DeviceBlock) *fieldMemory {
 	return m
 }
 
-// compare holds the field against that of the host.
-func (m *fieldMemory) compare(t *testing.T, want *graph.Block, targets int) {
+// compare holds the block against that of the host.
+func (m *blockMemory) compare(t *testing.T, want *graph.Block, targets int) {
 	t.Helper()
 	n := m.counts
 	if n[runtime.BlockWrong] != math.MaxInt32 || n[runtime.BlockNeeded] != 0 {
@@ -76,7 +76,7 @@ func (m *fieldMemory) compare(t *testing.T, want *graph.Block, targets int) {
 	}
 }
 
-// The device's fields are the host's: of random targets, of none and of all, some of
+// The device's blocks are the host's: of random targets, of none and of all, some of
 // them twice, in directed and undirected graphs, of one layer and of the next, padded
 // and not, with no more room than they need.
 func TestSampleBlock(t *testing.T) {
@@ -122,8 +122,8 @@ func TestSampleBlock(t *testing.T) {
 						pad(&want[0])
 						must(want[1].RebuildFirst(st, want[0].Sources, want[0].NumValid))
 						pad(&want[1])
-						first := newField(t, q, runtime.DeviceBlock{Graph: whole, Targets: place(t, q, targets), Pads: pads, MaxTargets: count, MaxEntries: want[0].E})
-						next := newField(t, q, runtime.DeviceBlock{Graph: whole, From: &first.DeviceBlock, Targets: first.Sources, Pads: pads, MaxTargets: first.MaxSources(), MaxEntries: want[1].E + 300})
+						first := newBlock(t, q, runtime.DeviceBlock{Graph: whole, Targets: place(t, q, targets), Pads: pads, MaxTargets: count, MaxEntries: want[0].E})
+						next := newBlock(t, q, runtime.DeviceBlock{Graph: whole, From: &first.DeviceBlock, Targets: first.Sources, Pads: pads, MaxTargets: first.MaxSources(), MaxEntries: want[1].E + 300})
 						for range 2 { // the second time over what the first has left
 							must(sampleBlock(q, &first.DeviceBlock))
 							must(sampleBlock(q, &next.DeviceBlock))
@@ -137,9 +137,9 @@ func TestSampleBlock(t *testing.T) {
 	}
 }
 
-// A field without room says how much it needs and is empty, and so is the next one;
+// A block without room says how much it needs and is empty, and so is the next one;
 // a target outside of the graph is named.
-func TestFindFieldWithoutRoom(t *testing.T) {
+func TestSampleBlockWithoutRoom(t *testing.T) {
 	q := newQueue(t)
 	g, _, err := graph.Build(50, []int32{0, 1, 2, 3}, []int32{4, 4, 4, 4}, nil, false)
 	if err != nil {
@@ -148,10 +148,10 @@ func TestFindFieldWithoutRoom(t *testing.T) {
 	st := g.Structure()
 	whole := &runtime.DeviceCSR{Rows: 50, Cols: 50, NNZ: st.E, RowPtr: place(t, q, st.In.RowPtr), Col: place(t, q, st.In.Col)}
 	targets := []int64{4, 7, 0}
-	first := newField(t, q, runtime.DeviceBlock{Graph: whole, Targets: place(t, q, targets), MaxTargets: 3, MaxEntries: 4})
-	next := newField(t, q, runtime.DeviceBlock{Graph: whole, From: &first.DeviceBlock, Targets: first.Sources, MaxTargets: first.MaxSources(), MaxEntries: 4})
+	first := newBlock(t, q, runtime.DeviceBlock{Graph: whole, Targets: place(t, q, targets), MaxTargets: 3, MaxEntries: 4})
+	next := newBlock(t, q, runtime.DeviceBlock{Graph: whole, From: &first.DeviceBlock, Targets: first.Sources, MaxTargets: first.MaxSources(), MaxEntries: 4})
 	find := func() {
-		for _, f := range []*fieldMemory{first, next} {
+		for _, f := range []*blockMemory{first, next} {
 			if err := sampleBlock(q, &f.DeviceBlock); err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +162,7 @@ func TestFindFieldWithoutRoom(t *testing.T) {
 		t.Errorf("without room: counts %v, want 5 entries needed", n)
 	}
 	if n := next.counts; n[runtime.BlockNeeded] != 0 || n[runtime.BlockAllSources] != 0 {
-		t.Errorf("behind a field without room: counts %v", n)
+		t.Errorf("behind a block without room: counts %v", n)
 	}
 	for _, bad := range []int64{-1, 50, 1 << 40} {
 		targets[0], targets[1], targets[2] = 7, bad, bad

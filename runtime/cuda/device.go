@@ -165,14 +165,14 @@ func (d *Device) MemoryLimit(int64) int64 { return math.MaxInt64 }
 // Attach queues what programs do on the GPU's stream.
 func (d *Device) Attach(p *runtime.Program) runtime.Runner { return p.OnQueue(d) }
 
-// Pads returns true: what is recorded for the receptive field of one step is replayed
+// Pads returns true: what is recorded for the block of one step is replayed
 // for those of others.
 func (d *Device) Pads() bool { return true }
 
 // BlockWork returns the workspace of SampleBlock.
 func (d *Device) BlockWork(f *runtime.DeviceBlock) int { return blockWorkBytes(f) }
 
-// SampleBlock queues the search for a receptive field.
+// SampleBlock queues the sampling of a block.
 func (d *Device) SampleBlock(f *runtime.DeviceBlock) error { return sampleBlock(d, f) }
 
 // Workspace returns the floats of scratch of a call; nothing on a GPU is of the

@@ -50,7 +50,7 @@ func at(b *runtime.Buffer) uint64 {
 	return Ptr(b.Device.Elements)
 }
 
-// wanted returns the address of result i, 0 if nobody reads it.
+// wanted returns the address of result i, 0 if it is not read.
 func wanted(k *runtime.Call, i int) uint64 {
 	if !k.Wanted(i) {
 		return 0

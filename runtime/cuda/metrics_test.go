@@ -13,7 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// scoredRows are n rows of so many classes with equal logits among them, every third
+// scoredRows are n rows of that many classes with equal logits among them, every third
 // of a row listed, some twice.
 func scoredRows(n, classes int) (logits []float32, rows, labels []int64, hits int, loss float64) {
 	s := rng.New(uint64(n), "score")

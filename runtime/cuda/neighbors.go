@@ -30,7 +30,7 @@ type search struct {
 	bytes             int
 }
 
-// newSearch returns the sizes of a search by tiles of at most so many rows and columns.
+// newSearch returns the sizes of a search by tiles of at most that many rows and columns.
 // All tiles are of one size, by which cuBLAS chooses how it adds up: so equal rows are
 // equally near, whichever tiles they are in.
 func newSearch(n, f, k, mostRows, mostCols int) search {

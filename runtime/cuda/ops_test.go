@@ -193,11 +193,11 @@ func run(t testing.TB, q *hostQueue, f *ir.Func, args map[string]*runtime.Buffer
 			k.Stream = seed.Sub(op.Str("stream"))
 		}
 		if op.Def.Sizes {
-			var field graph.Block
-			if err := field.Rebuild(k.In[0].Graph, k.In[1].I64); err != nil {
+			var block graph.Block
+			if err := block.Rebuild(k.In[0].Graph, k.In[1].I64); err != nil {
 				t.Fatal(err)
 			}
-			made := []*runtime.Buffer{runtime.Block(&field.Structure), runtime.I64(field.Sources, len(field.Sources)), runtime.I64(field.Entries, len(field.Entries))}
+			made := []*runtime.Buffer{runtime.Block(&block.Structure), runtime.I64(block.Sources, len(block.Sources)), runtime.I64(block.Entries, len(block.Entries))}
 			for i, r := range op.Results {
 				values[r] = q.bind(t, made[i])
 				for j, d := range r.Type.Dims {

@@ -10,7 +10,7 @@ import (
 // Stream takes work for the device, which does it in order.
 type Stream interface {
 	// Launch runs a kernel of the module on grid blocks of block threads, with
-	// so many bytes of dynamic shared memory. Each argument stands in a slot of 8
+	// that many bytes of dynamic shared memory. Each argument stands in a slot of 8
 	// bytes, little endian: see Ptr, Int, Long, Float and Word.
 	Launch(kernel string, grid, block [3]uint32, shared uint32, args ...uint64) error
 	// Copy copies bytes within the device's memory. The ranges do not overlap.

@@ -14,7 +14,7 @@ func (s Scratch) Max(t Scratch) Scratch {
 	return Scratch{max(s.Packed, t.Packed), max(s.Local, t.Local), max(s.Part, t.Part), max(s.Ints, t.Ints)}
 }
 
-// Bytes returns the size of the buffers in a pool of so many threads, with those
+// Bytes returns the size of the buffers in a pool of that many threads, with those
 // that every pool has.
 func (s Scratch) Bytes(threads int) int {
 	return 4*(s.Packed+s.Part+threads*(s.Local+s.Ints+roomStep)) + threads*8*scatterMax
@@ -73,7 +73,7 @@ func ReduceColsScratch(rows, cols int) Scratch {
 	return Scratch{Part: ceilDiv(rows, colBlock(rows, cols)) * cols}
 }
 
-// CrossEntropyScratch returns what [Pool.SoftmaxCrossEntropy] uses for so many rows.
+// CrossEntropyScratch returns what [Pool.SoftmaxCrossEntropy] uses for that many rows.
 func CrossEntropyScratch(rows int) Scratch { return Scratch{Part: rows} }
 
 // RandomScratch returns what drawing random numbers uses: into dense matrices,

@@ -100,7 +100,7 @@ func makeExports(ctx context.Context, out string, list []subject) ([]string, err
 	return folders, nil
 }
 
-// collection is a text of so many graphs in GIN's format: rings (class 0) and stars
+// collection is a text of that many graphs in GIN's format: rings (class 0) and stars
 // (class 1), of 3 to 8 nodes.
 func collection(graphs int) string {
 	var b strings.Builder

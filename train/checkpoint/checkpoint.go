@@ -217,7 +217,7 @@ func (f *File) BestParam(name string, shape []int) ([]float32, error) {
 	return safetensors.Get[float32](f.tensors, "best/"+name, shape...)
 }
 
-// Candidates returns the candidate edges between so many nodes, nil if there are none.
+// Candidates returns the candidate edges between that many nodes, nil if there are none.
 func (f *File) Candidates(nodes int) (*graph.Candidates, error) {
 	return f.candidates("candidates/", nodes)
 }
@@ -239,7 +239,7 @@ func (f *File) Best(nodes int) (*Edges, error) {
 	return &Edges{Candidates: c, Probability: p, Lo: bounds[0], Hi: bounds[1]}, nil
 }
 
-// Seal writes the checkpoint in a directory anew, with the checksums that those of an
+// Seal rewrites the checkpoint in a directory, with the checksums that those of an
 // earlier version lack.
 func Seal(dir string) error {
 	path := filepath.Join(dir, CheckpointFile)

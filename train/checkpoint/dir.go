@@ -27,7 +27,7 @@ const (
 )
 
 // runFiles are all of them, in the order in which --force deletes them: without
-// its checkpoint a run starts anew, and what is left without run.json is what a run
+// its checkpoint a run starts over, and what is left without run.json is what a run
 // writes before it.
 var runFiles = []string{CheckpointFile, WeightsFile, EdgesFile, StructFile, MetricsFile, InfoFile, SplitFile, ConfigFile, ModuleFile}
 

@@ -1,11 +1,11 @@
-// Receptive fields, as package graph builds them (graph.Field), by many threads: the
+// Blocks, as package graph builds them (graph.Block), by many threads: the
 // entries into some targets; their sources, which are the targets and then the other
 // nodes in the order in which entries lead to them; the transpose. How much there is
 // of anything the device counts itself, so that a launch needs no look at the host.
 
 #include "gsrc.h"
 
-// The counts of a field: see runtime.FieldCounts.
+// The counts of a block: see runtime.BlockCounts.
 enum { TARGETS, EXACT, ENTRIES, NEW, SOURCES, ALL_SOURCES, ALL_ENTRIES, NEEDED, WRONG };
 
 #define NOWHERE 0x7fffffff
@@ -20,9 +20,9 @@ FN int round_up(int n, int steps, int least) {
 	return (int)((n + unit - 1) / unit * unit);
 }
 
-// field_begin takes the targets' number from the field whose sources they are, and
+// block_begin takes the targets' number from the block whose sources they are, and
 // forgets where nodes have been met.
-KERNEL gsrc_field_begin(int *counts, int *met, const int *from, int targets, int nodes) {
+KERNEL gsrc_block_begin(int *counts, int *met, const int *from, int targets, int nodes) {
 	for (int v = grid_first(); v < nodes; v += grid_step()) ST(met, v, NOWHERE);
 	if (grid_first() != 0) return;
 	int lost = from && LD(from, NEEDED) > 0; // its entries had no room
@@ -32,8 +32,8 @@ KERNEL gsrc_field_begin(int *counts, int *met, const int *from, int targets, int
 	ST(counts, WRONG, NOWHERE);
 }
 
-// field_targets counts the entries into each target, and notes the first place of each.
-KERNEL gsrc_field_targets(int *counts, int *met, int *entries, const i64 *targets, const int *row_ptr, int nodes) {
+// block_targets counts the entries into each target, and notes the first place of each.
+KERNEL gsrc_block_targets(int *counts, int *met, int *entries, const i64 *targets, const int *row_ptr, int nodes) {
 	int n = LD(counts, TARGETS), exact = LD(counts, EXACT);
 	for (int i = grid_first(); i < n; i += grid_step()) {
 		i64 v = LD(targets, i);
@@ -44,8 +44,8 @@ KERNEL gsrc_field_targets(int *counts, int *met, int *entries, const i64 *target
 	}
 }
 
-// field_admit sees whether there is room for the entries that were counted.
-KERNEL gsrc_field_admit(int *counts, int room, int pads) {
+// block_admit sees whether there is room for the entries that were counted.
+KERNEL gsrc_block_admit(int *counts, int room, int pads) {
 	if (grid_first() != 0) return;
 	int n = LD(counts, ENTRIES), all = n < 0 ? NOWHERE : pads ? round_up(n, 2, 256) : n; // below 0 it went beyond 2³¹
 	int fits = all <= room && LD(counts, WRONG) == NOWHERE;
@@ -57,9 +57,9 @@ KERNEL gsrc_field_admit(int *counts, int room, int pads) {
 	ST(counts, ALL_ENTRIES, fits ? all : 0);
 }
 
-// field_entries finds the row of each entry, its number in the whole graph and the
+// block_entries finds the row of each entry, its number in the whole graph and the
 // node that it comes from, and notes the first entry from each node.
-KERNEL gsrc_field_entries(const int *counts, int *met, int *row, i64 *number, int *node, const i64 *targets, const int *starts, const int *row_ptr, const int *col) {
+KERNEL gsrc_block_entries(const int *counts, int *met, int *row, i64 *number, int *node, const i64 *targets, const int *starts, const int *row_ptr, const int *col) {
 	int n = LD(counts, TARGETS), entries = LD(counts, ENTRIES);
 	for (int p = grid_first(); p < entries; p += grid_step()) {
 		int lo = 0, hi = n - 1; // the last row that starts at or before p
@@ -76,15 +76,15 @@ KERNEL gsrc_field_entries(const int *counts, int *met, int *row, i64 *number, in
 	}
 }
 
-// field_new marks the entries that are the first to lead to a node.
-KERNEL gsrc_field_new(const int *counts, int *first, const int *met, const int *node) {
+// block_new marks the entries that are the first to lead to a node.
+KERNEL gsrc_block_new(const int *counts, int *first, const int *met, const int *node) {
 	int n = LD(counts, TARGETS), entries = LD(counts, ENTRIES);
 	for (int p = grid_first(); p < entries; p += grid_step()) ST(first, p, LD(met, LD(node, p)) == n + p);
 }
 
-// field_place gives every source its place, and every entry its column. before holds
+// block_place gives every source its place, and every entry its column. before holds
 // how many nodes the entries before one have led to.
-KERNEL gsrc_field_place(int *counts, i64 *sources, int *col, const i64 *targets, const int *met, const int *node, const int *before, int pads) {
+KERNEL gsrc_block_place(int *counts, i64 *sources, int *col, const i64 *targets, const int *met, const int *node, const int *before, int pads) {
 	int n = LD(counts, TARGETS), entries = LD(counts, ENTRIES);
 	for (int i = grid_first(); i < n; i += grid_step()) ST(sources, i, LD(targets, i));
 	for (int p = grid_first(); p < entries; p += grid_step()) {
@@ -98,9 +98,9 @@ KERNEL gsrc_field_place(int *counts, i64 *sources, int *col, const i64 *targets,
 	ST(counts, ALL_SOURCES, pads ? round_up(all, 8, 64) : all);
 }
 
-// field_end completes the transpose, whose rows and entries are sorted, and appends
-// what padding appends: see graph.Field.Pad.
-KERNEL gsrc_field_end(const int *counts, i64 *sources, i64 *number, int *row, int *col, int *out_ptr, int *out_row, int *out_col, int *perm) {
+// block_end completes the transpose, whose rows and entries are sorted, and appends
+// what padding appends: see graph.Block.Pad.
+KERNEL gsrc_block_end(const int *counts, i64 *sources, i64 *number, int *row, int *col, int *out_ptr, int *out_row, int *out_col, int *perm) {
 	int entries = LD(counts, ENTRIES), all = LD(counts, ALL_ENTRIES), n = LD(counts, SOURCES), rows = LD(counts, ALL_SOURCES);
 	for (int i = grid_first(); i <= rows; i += grid_step()) {
 		int lo = 0, hi = i < n ? entries : 0; // the first entry of row i or behind it
