@@ -119,6 +119,7 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem); err != nil {
 		return nil, fileFault(edges.path, err)
 	}
+	ds.Loops = list.loops
 	list.done(l.mem)
 	if structural {
 		if ds.X, err = l.structural(ds.Graph); err != nil {

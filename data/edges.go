@@ -12,6 +12,7 @@ type edgeList struct {
 	src, dst []int32
 	w        []float32 // nil or one for each edge
 	merge    string    // what weight equal edges have together: MergeFirst and so on
+	loops    []float32 // [n], made by build where edges have weights; see Dataset.Loops
 }
 
 // build makes the graph and counts what was repaired. symmetric says that the
@@ -56,6 +57,7 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 	// is worked out here: sorted by pair, then direction, then position.
 	list := make([]int32, 0, len(e.src))
 	loop := make([]bool, n)
+	var loops []int32
 	for i, u := range e.src {
 		if u != e.dst[i] {
 			list = append(list, int32(i))
@@ -68,6 +70,10 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 			rep.DuplicateEdges++
 		}
 		loop[u] = true
+		loops = append(loops, int32(i))
+	}
+	if err := e.weighLoops(loops, n, mem); err != nil {
+		return nil, err
 	}
 	// Sorted so that runs of equal edges can be merged before graph.Build, which keeps the
 	// first of each.
@@ -113,6 +119,31 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 	}
 	g, _, err = graph.Build(n, e.src, e.dst, e.w, directed)
 	return g, err
+}
+
+// weighLoops enters the weights of listed self-loops in e.loops.
+func (e *edgeList) weighLoops(list []int32, n int, mem *budget.Reservation) (err error) {
+	if e.w == nil || len(list) == 0 {
+		return nil
+	}
+	if e.loops, err = room(mem, e.loops, n); err != nil {
+		return err
+	}
+	e.loops = e.loops[:n]
+	for v := range e.loops {
+		e.loops[v] = -1
+	}
+	list = sortBy(list, n, func(i int32) int32 { return e.src[i] })
+	for i := 0; i < len(list); {
+		j := i + 1
+		for j < len(list) && e.src[list[j]] == e.src[list[i]] {
+			j++
+		}
+		e.mergeRun(list[i:j], false)
+		e.loops[e.src[list[i]]] = e.w[list[i]]
+		i = j
+	}
+	return nil
 }
 
 // mergeRun gives the first of equal edges the weight that they have together. list has

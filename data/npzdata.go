@@ -213,6 +213,7 @@ func (l *loader) csrParts(a *archive) (*Dataset, error) {
 	if ds.Graph, err = list.build(n, l.opts.Directed, true, &ds.Repairs, l.mem); err != nil {
 		return nil, a.fault("adj_*", err)
 	}
+	ds.Loops = list.loops
 	list.done(l.mem)
 	return ds, nil
 }

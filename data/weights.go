@@ -27,14 +27,16 @@ func (e EdgeWeights) Check() error {
 
 // Apply changes the weights of the graph's edges.
 func (e EdgeWeights) Apply(d *Dataset) {
-	w := d.Graph.Weights
-	switch {
-	case w == nil:
-	case e == IgnoreWeights:
-		d.Graph.Weights = nil
-	case e == LogWeights:
-		for i, x := range w {
-			w[i] = float32(fmath.Log(1 + float64(x)))
+	switch e {
+	case IgnoreWeights:
+		d.Graph.Weights, d.Loops = nil, nil
+	case LogWeights:
+		for _, w := range [][]float32{d.Graph.Weights, d.Loops} {
+			for i, x := range w {
+				if x >= 0 { // -1 is no loop
+					w[i] = float32(fmath.Log(1 + float64(x)))
+				}
+			}
 		}
 	}
 }

@@ -35,6 +35,8 @@ type Info struct {
 	// Weights what becomes of these before.
 	Weighted bool             `json:"weighted,omitempty"`
 	Weights  data.EdgeWeights `json:"weights,omitempty"`
+	// Loops tells that it reads the weights of self-loops, too.
+	Loops bool `json:"self_loops,omitempty"`
 	// How candidates are found and weighted where Graph is refined: each node's
 	// K nearest neighbours by the embedding, of both ends if Mutual; those with a
 	// probability of at least Threshold are edges, which weigh their probability

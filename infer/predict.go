@@ -274,6 +274,9 @@ func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error
 	}
 	r.Edges = g.NumEdges()
 	index, weights := WeightedEdges(g)
+	if p.info.Loops && p.ds.Loops != nil {
+		index, weights = WithLoops(index, weights, p.ds.Loops)
+	}
 	labels := p.ds.Labels
 	if p.dist.ReadsLabels() {
 		p.known, labels = p.knownLabels()
@@ -332,9 +335,12 @@ func (p *predictor) knownLabels() (known *ort.Tensor, judged []int32) {
 	return &t, judged
 }
 
-// refuseLabels returns an error where the classifier reads known labels, and what is asked
-// for does not give them.
+// refuseLabels returns an error where the classifier reads known labels or weights of
+// self-loops, and what is asked for does not give them.
 func (p *predictor) refuseLabels(what string) error {
+	if p.info.Loops {
+		return fmt.Errorf("the classifier of %s reads the weights of self-loops, which %s cannot give it yet; gsrc predict does, for a whole graph", p.dir, what)
+	}
 	if p.manifest.ReadsLabels() {
 		return fmt.Errorf("the classifier of %s reads known labels, which %s cannot give it yet; gsrc predict does, for a whole graph", p.dir, what)
 	}

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/gsrc-dev/gsrc/data"
@@ -33,6 +34,20 @@ func WeightedEdges(g *graph.Graph) (index, weights ort.Tensor) {
 	s := g.Structure()
 	w := s.Spread(nil, g.Weights)
 	return EdgeIndex(s), ort.Float32s(w, int64(len(w)))
+}
+
+// WithLoops appends the self-loops of a data set to edge_index and edge_weight: models that read
+// the weights of self-loops find them there, and others drop them.
+func WithLoops(index, weights ort.Tensor, loops []float32) (ort.Tensor, ort.Tensor) {
+	var at []int64
+	w := slices.Clone(weights.F32)
+	for v, x := range loops {
+		if x >= 0 {
+			at, w = append(at, int64(v)), append(w, x)
+		}
+	}
+	e := len(index.I64) / 2
+	return ort.Int64s(slices.Concat(index.I64[:e], at, index.I64[e:], at), 2, int64(len(w))), ort.Float32s(w, int64(len(w)))
 }
 
 // ClassNames returns the names of classes, their numbers if they have none.

@@ -6,6 +6,10 @@ import "github.com/gsrc-dev/gsrc/ir"
 // labels are known have a one in the column of the class, others are zeros.
 const KnownLabels = "known_labels"
 
+// SelfLoops is the argument [N] of an imported @classify: the weights that nodes' self-loops
+// have among the edges, -1 of nodes without one. Exports read them from edge_index and edge_weight.
+const SelfLoops = "self_loops"
+
 // on reports whether predictions are smoothed in any way.
 func (s Smooth) on() bool { return s.Alpha > 0 || s.Correct > 0 }
 

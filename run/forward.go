@@ -150,6 +150,17 @@ func (c *compiledForward) bind(f *runtime.Function, inputs map[string]ort.Tensor
 		if a.Type.IsGraph() {
 			continue
 		}
+		if a.Name == onnx.ArgSelfLoops {
+			var weight *ort.Tensor
+			if t, ok := inputs["edge_weight"]; ok {
+				weight = &t
+			}
+			loops := onnx.LoopWeights(int(inputs["x"].Shape[0]), inputs["edge_index"], weight)
+			if err := f.Bind(a.Name, runtime.F32(loops, len(loops))); err != nil {
+				return err
+			}
+			continue
+		}
 		b, err := c.argument(a, inputs, c.entries)
 		if err != nil {
 			return err

@@ -205,13 +205,13 @@ func (o *ImportOptions) prepare(file *safetensors.File, stack *pyg.Stack) (*Setu
 	if have, want := info.Classes, stack.Out(); have != want {
 		return nil, nil, fmt.Errorf("%s has %d classes, and %s gives %d columns", info.Name, have, stack.Layers[len(stack.Layers)-1].Name, want)
 	}
-	m := stack.Module(ImportedModel)
-	if s.Data != nil && s.Data.Graph.Weights != nil {
-		if stack.CountsWeights() {
-			m.Attrs[models.Weighted] = true
-		} else {
-			o.Log("the weights of edges are not read: of PyTorch Geometric's layers here, GCNConv alone takes them")
-		}
+	weights := s.Data != nil && s.Data.Graph.Weights != nil
+	m := stack.Module(ImportedModel, weights && stack.CountsWeights() && s.Data.Loops != nil)
+	switch {
+	case weights && stack.CountsWeights():
+		m.Attrs[models.Weighted] = true
+	case weights:
+		o.Log("the weights of edges are not read: of PyTorch Geometric's layers here, GCNConv alone takes them")
 	}
 	return newSetup(ImportedModel, s.task, s.Config, m), stack.Params, nil
 }

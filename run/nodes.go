@@ -62,6 +62,12 @@ func (n nodeTask) prior(t *train.Model, threads int) *graph.EdgePrior {
 // weighted reports whether a model reads the weights that edges have in the data.
 func weighted(t *train.Model) bool { return t.Module.Attrs.Bool(models.Weighted) }
 
+// readsLoops reports whether it reads the weights of self-loops, too.
+func readsLoops(t *train.Model) bool {
+	f := t.Module.Func("classify")
+	return f != nil && f.Arg(models.SelfLoops) != nil
+}
+
 // sample is the training graph as exported models take it.
 func (n nodeTask) sample(t *train.Model, prior *graph.EdgePrior) parity.ExampleInputs {
 	ds := n.ds
@@ -74,6 +80,9 @@ func (n nodeTask) sample(t *train.Model, prior *graph.EdgePrior) parity.ExampleI
 	if weighted(t) {
 		w := ort.Float32s(st.Spread(nil, ds.Graph.Weights), int64(st.E))
 		s.Weights = &w
+		if readsLoops(t) && ds.Loops != nil {
+			s.Edges, w = infer.WithLoops(s.Edges, w, ds.Loops)
+		}
 	}
 	if t.Refined != nil {
 		edges, weights := infer.WeightedEdges(t.Refined.Graph())
@@ -92,7 +101,7 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32,
 	b.Columns = ds.Columns
 	info := infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
 	if info.Weighted = weighted(t); info.Weighted {
-		info.Weights = data.EdgeWeights(t.Config.Data.Weights)
+		info.Weights, info.Loops = data.EdgeWeights(t.Config.Data.Weights), readsLoops(t)
 	}
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
 	info.Data.Structural = ds.Structural

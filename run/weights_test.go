@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -8,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
 // weightedTable is a ring of 80 nodes with chords, whose edges have weights of the given size.
@@ -134,6 +137,57 @@ func TestImportWithEdgeWeights(t *testing.T) {
 	}
 }
 
+// PyTorch Geometric keeps the weights of self-loops that the edges have, and adds loops of
+// weight 1 (or 2, or none) to the other nodes: logits of the import, and of an export on
+// edge_index as PyTorch Geometric takes it.
+func TestImportWithWeightedSelfLoops(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(pygFixtures, "weighted.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var settings map[string][]string
+	if err := json.Unmarshal(text, &settings); err != nil || len(settings) < 4 {
+		t.Fatalf("%d models, %v", len(settings), err)
+	}
+	data := filepath.Join(pygFixtures, "weighted.npz")
+	for name, said := range settings {
+		t.Run(name, func(t *testing.T) {
+			expect := filepath.Join(pygFixtures, name+".logits.safetensors")
+			r, err := Import(t.Context(), ImportOptions{Weights: filepath.Join(pygFixtures, name+".safetensors"), Settings: said, Expect: expect,
+				Train: TrainOptions{Data: data, Set: []string{"data.split=random:0.5,0.2,0.3"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := logitsOf(t, expect, r.Data.Graph.N)
+			near(t, "the run", r.Trained.Logits, want)
+			lib, dir := orttest.Need(t), filepath.Join(t.TempDir(), "dist")
+			if _, err := r.Build(t.Context(), dir, BuildOptions{Library: &lib}); err != nil {
+				t.Fatal(err)
+			}
+			d, err := dist.Open(dir, ort.Options{Provider: ort.CPU, Library: &lib})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			st := r.Data.Graph.Structure()
+			index, weights := infer.WithLoops(infer.EdgeIndex(st), ort.Float32s(st.Spread(nil, r.Data.Graph.Weights), int64(st.E)), r.Data.Loops)
+			got, err := d.Classify(infer.Features(r.Data), index, &weights)
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, "the export", got["logits"].F32, want)
+			p, err := infer.Predict(t.Context(), dir, data, "", infer.PredictOptions{Library: &lib})
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, "gsrc predict", p.Probabilities, r.Trained.Probabilities)
+			if _, err := infer.Neighbors(t.Context(), dir, data, []string{"0"}, infer.PredictOptions{Library: &lib}); err == nil || !strings.Contains(err.Error(), "weights of self-loops") {
+				t.Errorf("a part of the graph: %v", err)
+			}
+		})
+	}
+}
+
 // An export reads the weights as the training did.
 func TestExportReadsEdgeWeights(t *testing.T) {
 	lib := orttest.Need(t)
@@ -143,11 +197,11 @@ func TestExportReadsEdgeWeights(t *testing.T) {
 		set   []string
 	}{{"gcn", nil}, {"sage", []string{"data.weights=log1p"}}} {
 		r := trainOn(t, x.model, dir, x.set...)
-		dist := filepath.Join(t.TempDir(), "dist")
-		if _, err := r.Build(t.Context(), dist, BuildOptions{Library: &lib}); err != nil {
+		out := filepath.Join(t.TempDir(), "dist")
+		if _, err := r.Build(t.Context(), out, BuildOptions{Library: &lib}); err != nil {
 			t.Fatal(err)
 		}
-		p, err := infer.Predict(t.Context(), dist, dir, "", infer.PredictOptions{Library: &lib})
+		p, err := infer.Predict(t.Context(), out, dir, "", infer.PredictOptions{Library: &lib})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +210,7 @@ func TestExportReadsEdgeWeights(t *testing.T) {
 				t.Fatalf("%s: probability %d is %v, want %v", x.model, i, got, want)
 			}
 		}
-		if _, err := r.Build(t.Context(), dist, BuildOptions{Library: &lib, NoEdgeWeight: true}); err == nil || !strings.Contains(err.Error(), "trained with the weights") {
+		if _, err := r.Build(t.Context(), out, BuildOptions{Library: &lib, NoEdgeWeight: true}); err == nil || !strings.Contains(err.Error(), "trained with the weights") {
 			t.Errorf("--no-edge-weight: %v", err)
 		}
 	}

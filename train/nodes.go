@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
@@ -142,6 +143,13 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 			known.F32[int(v)*ds.Classes+int(ds.Labels[v])] = 1
 		}
 		in[models.KnownLabels] = known
+	}
+	if t.prog.takes(models.SelfLoops) {
+		loops := ds.Loops
+		if loops == nil {
+			loops = slices.Repeat([]float32{-1}, ds.Graph.N)
+		}
+		in[models.SelfLoops] = runtime.F32(loops, len(loops))
 	}
 	if p := t.optim.Lookup(models.Rarity); p != nil && ds.X.Counts() {
 		a := ds.X.Attributes()

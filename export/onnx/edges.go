@@ -144,6 +144,19 @@ func (l *edgeList) counted(ends tensor) tensor {
 	return l.b.op("Where", Int64Type, ends.dims, []tensor{l.loop, l.nodes, ends})
 }
 
+// loopWeights returns the weights [num_nodes] that self-loops of nodes have, -1 where there is
+// none.
+func (l *edgeList) loopWeights(weight tensor) (t tensor) {
+	b := l.b
+	b.in("edges", func() {
+		at := b.op("Where", Int64Type, l.src.dims, []tensor{l.loop, l.src, l.nodes})
+		none := b.filledFloat(b.binary("Add", l.nodes, b.int64Const(1)), -1, unknown)
+		t = b.op("ScatterElements", float32Type, []dim{unknown}, []tensor{none, at, weight}, intAttr("axis", 0))
+		t = b.rename(l.firstNodes(t), "edges/self_loops", "weight of each node's self-loop in edge_index, -1 where it has none")
+	})
+	return t
+}
+
 // keep returns the rows of values of edges without those of self-loops, which must
 // not count where edges are brought together regardless of their ends.
 func (l *edgeList) keep(t tensor) tensor {

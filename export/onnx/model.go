@@ -59,6 +59,10 @@ const (
 // known: a one in the column of a node's class, zeros for nodes whose labels are not.
 const InputKnownLabels = "known_labels"
 
+// ArgSelfLoops is the argument f32[N] of functions that read the weights of self-loops. It is no
+// input: edge_index lists the loops, and edge_weight weighs them.
+const ArgSelfLoops = "self_loops"
+
 // Model writes an IR function of tensor operations as an ONNX model. params
 // holds the parameters by name, row-major. A graph argument becomes the input
 // edge_index, int64 [2,num_edges] (or adjacency, f32 [num_nodes,num_nodes], in
@@ -180,6 +184,7 @@ func (e *emitter) inputs(o ModelOptions) {
 			index = &t
 		case e.overEdges(a):
 			weights = append(weights, a)
+		case a.Name == ArgSelfLoops:
 		default:
 			e.plainInput(a, o)
 		}
@@ -302,6 +307,9 @@ func (e *emitter) connect(index tensor, o ModelOptions) {
 		if e.nodeOnes == nil {
 			panic(emitErrorf("@%s has a graph but no features over its nodes", e.fn.Name))
 		}
+		if e.fn.Arg(ArgSelfLoops) != nil {
+			panic(emitErrorf("@%s counts the weights of self-loops, and the adjacency matrix of the dense form has none; take another lowering", e.fn.Name))
+		}
 		e.forward = &denseSum{b: e.builder, adjacency: index, ones: *e.nodeOnes}
 		return
 	}
@@ -309,6 +317,9 @@ func (e *emitter) connect(index tensor, o ModelOptions) {
 		panic(emitErrorf("@%s has a graph but no features over its nodes", e.fn.Name))
 	}
 	e.list = newEdgeList(e.builder, index, *e.nodes, named("num_nodes"))
+	if a := e.fn.Arg(ArgSelfLoops); a != nil && e.weight != nil {
+		e.values[a] = value{t: e.list.loopWeights(*e.weight)}
+	}
 	if o.Symmetrize {
 		e.list, e.weight = e.list.symmetric(e.weight)
 		delete(e.dims, e.graph.Type.Dims[1]) // num_edges is of the input

@@ -71,6 +71,23 @@ func Adjacency(nodes int, edgeIndex ort.Tensor, weight *ort.Tensor) (ort.Tensor,
 	return ort.Float32s(a, int64(nodes), int64(nodes)), nil
 }
 
+// LoopWeights returns what [ArgSelfLoops] stands for: the weights [nodes] of the self-loops in
+// edge_index, the last of equal ones, and -1 of nodes that have none. weight nil is ones.
+func LoopWeights(nodes int, edgeIndex ort.Tensor, weight *ort.Tensor) []float32 {
+	loops := slices.Repeat([]float32{-1}, nodes)
+	e := len(edgeIndex.I64) / 2
+	for i, v := range edgeIndex.I64[:e] {
+		if v != edgeIndex.I64[e+i] {
+			continue
+		}
+		loops[v] = 1
+		if weight != nil {
+			loops[v] = weight.F32[i]
+		}
+	}
+	return loops
+}
+
 func CheckWeights(edgeIndex ort.Tensor, weight *ort.Tensor) error {
 	if weight == nil {
 		return nil
@@ -191,6 +208,12 @@ func referenceArgs(fn *ir.Func, inputs map[string]ort.Tensor, constants map[stri
 				}
 			}
 			args = append(args, ir.Val{T: w})
+		case graph != nil && a.Name == ArgSelfLoops:
+			var weight *ort.Tensor
+			if t, ok := inputs[InputEdgeWeight]; ok {
+				weight = &t
+			}
+			args = append(args, ir.Val{T: toReference(ort.Float32s(LoopWeights(g.N, inputs[InputEdgeIndex], weight), int64(g.N)))})
 		default:
 			if c, ok := constants[a.Name]; ok {
 				args = append(args, ir.Val{T: ir.ScalarTensor(float64(c))})

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 )
 
 func paramName(layer int, name string) string { return fmt.Sprintf("classifier.%d.%s", layer, name) }
@@ -13,7 +14,8 @@ func paramName(layer int, name string) string { return fmt.Sprintf("classifier.%
 // of the stack has the parameters classifier.k.weight, .bias and so on. An edge
 // weight of 1, which is what exports take if none is given, is PyG's model; another
 // multiplies the edge's message (and counts in the degrees of GCNConv, as there).
-func (s *Stack) Module(name string) *ir.Module {
+// With loops @classify takes [models.SelfLoops] behind w.
+func (s *Stack) Module(name string, loops bool) *ir.Module {
 	m := ir.NewModule(name)
 	params := map[string]*ir.Value{}
 	for i := range s.Layers {
@@ -23,6 +25,9 @@ func (s *Stack) Module(name string) *ir.Module {
 	g := ir.GraphType("N", "E")
 	x := b.Arg("x", ir.T(ir.F32, "N", ir.D(s.In())))
 	e := emitter{Builder: b, g: b.Arg("g", g), w: b.Arg("w", ir.T(ir.F32, g.Dims[1]))}
+	if loops {
+		e.loops = b.Arg(models.SelfLoops, ir.T(ir.F32, "N"))
+	}
 	if s.Features != "none" {
 		x = b.One(s.Features+"_normalize", nil, x)
 	}
@@ -107,6 +112,7 @@ func (l *Layer) declare(m *ir.Module, i int, params map[string]*ir.Value) {
 type emitter struct {
 	*ir.Builder
 	g, w  *ir.Value
+	loops *ir.Value // nil where self-loops have no weights of their own
 	param func(name string) *ir.Value
 }
 
@@ -126,20 +132,29 @@ func (e *emitter) layer(l *Layer, x *ir.Value) *ir.Value {
 }
 
 func (e *emitter) gcn(l *Layer, x *ir.Value) *ir.Value {
+	fill := 0.0 // the self-loop of a node that has none
 	switch {
-	case l.Normalize && l.SelfLoops && !l.Improved:
+	case l.Normalize && l.SelfLoops && !l.Improved && e.loops == nil:
 		return e.One("gnn.gcn_conv", nil, e.g, e.w, x, e.param("weight"), e.param("bias"))
-	case !l.Normalize: // PyG adds self-loops in normalising only
-		return e.bias(e.One("spmm", nil, e.g, e.w, nil, e.MatMul(x, e.param("weight"))))
+	case !l.Normalize || !l.SelfLoops: // PyG adds self-loops in normalising only
+	case l.Improved:
+		fill = 2
+	default:
+		fill = 1
 	}
-	// D^-½(A + loop·I)D^-½ as a scaling of the nodes before and behind the sum.
-	deg := e.One("edge_sum", ir.Attrs{"side": "dst"}, e.g, e.w)
 	h := e.MatMul(x, e.param("weight"))
-	var self, scale *ir.Value
-	if l.SelfLoops {
-		const loop = 2 // improved
-		self = e.Fill(loop, deg.Type)
-		scale = e.One("rsqrt", nil, e.Shift(deg, loop))
+	if !l.Normalize {
+		return e.bias(e.One("spmm", nil, e.g, e.w, e.self(fill), h))
+	}
+	// D^-½(A + L)D^-½ as a scaling of the nodes before and behind the sum.
+	deg := e.One("edge_sum", ir.Attrs{"side": "dst"}, e.g, e.w)
+	self := e.self(fill)
+	var scale *ir.Value
+	if self != nil {
+		deg = e.Add(deg, self)
+	}
+	if fill > 0 && e.loops == nil {
+		scale = e.One("rsqrt", nil, deg)
 	} else {
 		// A node without edges has the factor 0.
 		some := e.One("greater", nil, deg, e.Const(0))
@@ -147,6 +162,19 @@ func (e *emitter) gcn(l *Layer, x *ir.Value) *ir.Value {
 	}
 	scale = e.One("unsqueeze", nil, scale)
 	return e.bias(e.Mul(e.One("spmm", nil, e.g, e.w, self, e.Mul(h, scale)), scale))
+}
+
+// self returns the weights of self-loops [N]: those listed, and fill of nodes without one; nil
+// where all are 0.
+func (e *emitter) self(fill float64) *ir.Value {
+	if e.loops == nil {
+		if fill == 0 {
+			return nil
+		}
+		return e.Fill(fill, ir.T(ir.F32, "N"))
+	}
+	listed := e.One("greater_equal", nil, e.loops, e.Const(0))
+	return e.Add(e.Mul(listed, e.loops), e.Scale(e.Sub(e.Const(1), listed), fill))
 }
 
 func (e *emitter) gat(l *Layer, x *ir.Value) *ir.Value {

@@ -8,7 +8,7 @@
 // have no tensor) is a [Setting]; every one has PyG's own default.
 //
 //	stack, err := pyg.Read(tensors, pyg.Options{Settings: []pyg.Setting{{"activation", "elu"}}})
-//	module, params := stack.Module("pyg"), stack.Params
+//	module, params := stack.Module("pyg", false), stack.Params
 package pyg
 
 import (

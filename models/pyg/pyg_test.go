@@ -49,7 +49,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		m := s.Module("pyg")
+		m := s.Module("pyg", false)
 		if _, err := ir.Parse("module", m.String()); err != nil {
 			t.Errorf("the program does not parse: %v\n%s", err, m)
 		}

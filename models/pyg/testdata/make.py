@@ -4,7 +4,8 @@ they compute. python make.py; needs torch, torch_geometric, numpy and safetensor
 graph.npz is the data set that all of them are for: directed, with an isolated node and
 edges in one and both directions. NAME.safetensors is a state dict, NAME.logits.safetensors
 the logits of that model in evaluation, and models.json lists the settings that the state
-dict does not hold."""
+dict does not hold. weighted.npz has weights of edges, those of self-loops among them, and
+weighted.json lists the models for it."""
 import argparse, json, pathlib
 import numpy as np, torch, torch.nn.functional as F
 from safetensors.torch import save_file
@@ -35,7 +36,7 @@ class Stack(torch.nn.Module):
 
     def __init__(self, act, weight=None, **layers):
         super().__init__()
-        self.weight = weight  # of every edge; without one PyG ignores GCNConv's improved
+        self.weight = weight  # of every edge, or of each; without one PyG ignores GCNConv's improved
         self.act, self.names = act, list(layers)
         for name, layer in layers.items():
             setattr(self, name, layer)
@@ -48,7 +49,7 @@ class Stack(torch.nn.Module):
             elif self.weight is None:
                 x = layer(x, edge_index)
             else:
-                x = layer(x, edge_index, torch.full((edge_index.shape[1],), self.weight))
+                x = layer(x, edge_index, torch.as_tensor(self.weight).expand(edge_index.shape[1]))
             last = i + 1 == len(self.names)
             if not last and not isinstance(getattr(self, self.names[i + 1]), torch.nn.BatchNorm1d):
                 x = self.act(x)
@@ -78,8 +79,28 @@ models = {
     "sage_basic": (GraphSAGE(D, H, 2, C), []),
     "sequential": (Sequential("x, edge_index", [(GCNConv(D, H), "x, edge_index -> x"), torch.nn.ReLU(), (GATConv(H, C), "x, edge_index -> x")]), []),
 }
-settings = {}
-for name, (model, said) in models.items():
+# A symmetric graph with weights, where half of the nodes have a self-loop.
+a = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.3), 1)
+a = (a + a.T + np.diag(np.where(np.arange(n) % 2 == 0, 3 * rng.random(n) + 0.1, 0))).astype(np.float32)
+
+
+def csr(prefix, m):
+    rows, columns = np.nonzero(m)
+    return {prefix + "data": m[rows, columns], prefix + "indices": columns, prefix + "indptr": np.searchsorted(rows, np.arange(len(m) + 1)), prefix + "shape": np.array(m.shape)}
+
+
+np.savez_compressed(args.out / "weighted.npz", labels=np.arange(n) % C, **csr("adj_", a), **csr("attr_", x.numpy()))
+targets, sources = np.nonzero(a)
+weighted, weights = torch.from_numpy(np.stack([sources, targets])), torch.from_numpy(a[targets, sources])
+weighted_models = {
+    "weighted_gcn": (Stack(relu, weight=weights, conv1=GCNConv(D, H), conv2=GCNConv(H, C)), []),
+    "weighted_gcn_improved": (Stack(relu, weight=weights, conv1=GCNConv(D, H, improved=True), conv2=GCNConv(H, C)), ["conv1.improved=true"]),
+    "weighted_gcn_no_loops": (Stack(relu, weight=weights, conv1=GCNConv(D, H, add_self_loops=False), conv2=GCNConv(H, C)), ["conv1.add_self_loops=false"]),
+    "weighted_gcn_sum": (Stack(relu, weight=weights, conv1=GCNConv(D, H, normalize=False), conv2=GCNConv(H, C)), ["conv1.normalize=false"]),
+}
+
+
+def write(name, model, index):
     for parameter in model.parameters():  # biases begin as zeros, which would prove nothing
         if parameter.dim() == 1:
             torch.nn.init.normal_(parameter, std=0.3)
@@ -89,8 +110,12 @@ for name, (model, said) in models.items():
             torch.nn.init.uniform_(module.running_var, 0.5, 2)
     model.eval()
     with torch.no_grad():
-        logits = model(x, edges)
+        logits = model(x, index)
     save_file({k: v.contiguous() for k, v in model.state_dict().items()}, args.out / f"{name}.safetensors")
     save_file({"logits": logits.contiguous()}, args.out / f"{name}.logits.safetensors")
-    settings[name] = said
-(args.out / "models.json").write_text(json.dumps(settings, indent=1) + "\n")
+
+
+for listed, given, index in (("models.json", models, edges), ("weighted.json", weighted_models, weighted)):
+    for name, (model, said) in given.items():
+        write(name, model, index)
+    (args.out / listed).write_text(json.dumps({name: said for name, (_, said) in given.items()}, indent=1) + "\n")
