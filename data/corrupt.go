@@ -58,6 +58,14 @@ func (d *Dataset) Plant(kind graph.Kind, add, remove float64, seed uint64) (adde
 		d.Corruption.Kind = kind
 		text = fmt.Appendf(text, " kind %s", kind)
 	}
+	if d.Structural { // what nodes are described by is of the graph at hand
+		x, err := graph.Encodings(g)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", d.Source, err)
+		}
+		d.X = &Features{Rows: g.N, Cols: graph.EncodingWidth, Dense: x}
+		text = fmt.Append(text, " structural")
+	}
 	sum := sha256.Sum256(text)
 	d.Graph, d.Checksum = g, hex.EncodeToString(sum[:])
 	return added, removed, nil

@@ -21,6 +21,9 @@ func TestFolder(t *testing.T) {
 	if got, want := fmt.Sprint(ds.Graph.Edges, ds.Graph.Weights), "[[0 1] [1 2]] [0.5 2]"; got != want {
 		t.Errorf("edges %s, want %s", got, want)
 	}
+	if want := []float32{1, -1, -1, -1}; !slices.Equal(ds.Loops, want) {
+		t.Errorf("self-loops weigh %v, want %v", ds.Loops, want)
+	}
 	if want := []string{"ann", "bob", "c, d", "eve"}; !slices.Equal(ds.NodeIDs, want) || ds.NodeID(2) != "c, d" {
 		t.Errorf("ids %q", ds.NodeIDs)
 	}
@@ -343,5 +346,11 @@ func TestFolderWithoutFeatures(t *testing.T) {
 	}
 	if mustLoad(t, dir, LoadOptions{NoPrepare: true}).X.Dense[7] != ds.X.Dense[7] {
 		t.Error("read again, the columns are others")
+	}
+	// Where the graph is damaged on purpose, the columns are of the damaged one.
+	damaged := mustLoad(t, dir, LoadOptions{AddEdges: 0.5, RemoveEdges: 0.5})
+	want, err := graph.Encodings(damaged.Graph)
+	if err != nil || slices.Equal(damaged.X.Dense, ds.X.Dense) || !slices.Equal(damaged.X.Dense, want) {
+		t.Errorf("the columns of a damaged graph are not its own, %v", err)
 	}
 }

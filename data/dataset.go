@@ -15,9 +15,12 @@ type Dataset struct {
 	Source string // path it was loaded from, or "synthetic"
 	Format string // planetoid, heterophilous, csr-npz, ogb, folder or synthetic
 
-	Graph  *graph.Graph // N nodes; without self-loops or repeated edges
-	X      *Features    // [N,D], raw
-	Labels []int32      // [N], class 0..Classes-1, or -1 if unknown
+	Graph *graph.Graph // N nodes; without self-loops or repeated edges
+	// Loops holds the weights of the self-loops that the data list, -1 of nodes that have none
+	// [N]; nil where edges have no weights, or none is a loop. Imported models alone read them.
+	Loops  []float32
+	X      *Features // [N,D], raw
+	Labels []int32   // [N], class 0..Classes-1, or -1 if unknown
 
 	Classes    int
 	ClassNames []string // [Classes], or nil if classes have only numbers
@@ -198,6 +201,9 @@ func (l *loader) corrupt(ds *Dataset) error {
 	// no more edges than pairs of nodes: Corrupt says so.
 	n := float64(ds.Graph.N)
 	drawn := int64(64 * min(float64(len(ds.Graph.Edges))*(1+l.opts.AddEdges), n*n))
+	if ds.Structural {
+		drawn += graph.EncodingBytes(ds.Graph.N)
+	}
 	return taking(l.mem, drawn, func() error { return ds.Corrupt(l.opts.AddEdges, l.opts.RemoveEdges, l.opts.Seed) })
 }
 
