@@ -69,7 +69,7 @@ place of the data sets, one or two seeds, a few steps.`,
 	flags.StringVar(&o.Out, "out", "results", "folder of the results")
 	flags.StringSliceVar(&o.Merge, "merge", nil, "take over the runs in these folders of results; missing ones are run")
 	flags.StringVar(&o.Report, "report", "", "write a page of all targets, and their files into the folder beside it")
-	flags.StringVar(&o.Python, "baselines", "", "for the target edges: a Python with NumPy, SciPy and scikit-learn, for plain link predictors")
+	flags.StringVar(&o.Python, "baselines", "", "a Python with NumPy, SciPy and scikit-learn, for the rows that are its: plain link predictors in edges, a forest of statistics in table4")
 	flags.StringVar(&o.Budget, "budget", repro.Full, "full, or short to see that everything works")
 	flags.BoolVar(&check, "check", false, "repeat runs of files that are there, and compare")
 	numberFlag(flags, &o.Sample, "sample", 0, 0, "with --check or --fill: repeat N of the lines")

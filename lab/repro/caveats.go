@@ -13,7 +13,7 @@ const seenMark = " †"
 // seen are these settings, by data set.
 var seen = []struct {
 	data []string
-	rows []string // nil: all
+	rows []string // nil: all that are trained here
 	text string
 }{
 	{webPages, []string{eclGSR, rawGraph}, "`train.select`, whether the epoch is chosen by accuracy or by loss,"},
@@ -24,7 +24,7 @@ var seen = []struct {
 // seenAt returns which of seen is about a row of a panel, -1 for none.
 func seenAt(row, panel string) int {
 	for i, s := range seen {
-		if slices.Contains(s.data, panel) && (s.rows == nil || slices.Contains(s.rows, row)) {
+		if slices.Contains(s.data, panel) && row != forest && (s.rows == nil || slices.Contains(s.rows, row)) {
 			return i
 		}
 	}

@@ -333,26 +333,17 @@ func (p *planned) judge(line ResultRow, dir string) (ResultRows, error) {
 func (e *evaluation) plain(ctx context.Context, runs []planned) (lines ResultRows, err error) {
 	done := map[string]bool{}
 	for _, p := range runs {
-		at := fmt.Sprintf("%s-%d", p.panel, p.job.Seed)
+		at := fmt.Sprintf("%s, seed %d", p.panel, p.job.Seed)
 		if done[at] {
 			continue
 		}
 		done[at] = true
 		path := filepath.Join(e.Out, plainFolder, fmt.Sprintf("%s-%d.csv", strings.TrimSuffix(filepath.Base(p.job.Data), ".npz"), p.job.Seed))
-		text, err := os.ReadFile(path)
-		if os.IsNotExist(err) && e.Python != "" {
-			e.logf("%s, seed %d: plain link predictors", p.panel, p.job.Seed)
-			if text, err = bench.LinkPredictors(ctx, e.Python, p.job.Data, p.job.Seed, path); ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-		}
-		if err != nil {
-			if e.Python != "" || !os.IsNotExist(err) {
-				e.logf("the rows of plain link predictors are left out: %v", err)
-			} else {
-				e.logf("the rows of plain link predictors are left out: name a Python that has NumPy, SciPy and scikit-learn with --baselines")
-			}
-			return lines, nil
+		text, err := e.byPython(ctx, path, at+": plain link predictors", func() ([]byte, error) {
+			return bench.LinkPredictors(ctx, e.Python, p.job.Data, p.job.Seed, path)
+		})
+		if text == nil {
+			return lines, err
 		}
 		t, err := p.truth()
 		if err != nil {
@@ -365,6 +356,59 @@ func (e *evaluation) plain(ctx context.Context, runs []planned) (lines ResultRow
 		for k, name := range edges.names {
 			row := strings.ReplaceAll(strings.TrimPrefix(name, evidencePrefix), "_", " ")
 			lines = append(lines, ResultRow{Panel: p.panel, Row: row, Seed: p.job.Seed, Data: p.data, Budget: e.Budget, EdgeMeasures: t.measure(edges, edges.values[k])})
+		}
+	}
+	return lines, nil
+}
+
+// byPython returns the file that a Python program leaves, made by run if it is not there; nil,
+// with a line that says why, where that cannot be.
+func (e *evaluation) byPython(ctx context.Context, path, what string, run func() ([]byte, error)) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) && e.Python != "" {
+		e.logf("%s", what)
+		if text, err = run(); ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	switch {
+	case err == nil:
+		return text, nil
+	case e.Python != "" || !os.IsNotExist(err):
+		e.logf("%s: left out: %v", what, err)
+	default:
+		e.logf("%s: left out; name a Python that has NumPy, SciPy and scikit-learn with --baselines", what)
+	}
+	return nil, nil
+}
+
+// forests are the lines of a random forest on statistics of whole graphs, on the folds that
+// come with the collections.
+func (e *evaluation) forests(ctx context.Context, runs []planned) (lines ResultRows, err error) {
+	seeds := 0
+	for _, p := range runs {
+		seeds = max(seeds, p.job.Seed+1)
+	}
+	for _, name := range distinct(runs, func(p planned) string { return p.data }) {
+		path, zip := filepath.Join(e.Out, plainFolder, "forest-"+name+".csv"), locate(name)
+		text, err := e.byPython(ctx, path, name+": a forest on statistics", func() ([]byte, error) {
+			return bench.GraphForest(ctx, e.Python, zip, path)
+		})
+		if text == nil {
+			return lines, err
+		}
+		table, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		for fold, row := range table[1:] {
+			accuracy, err := strconv.ParseFloat(row[len(row)-1], 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s, line %d: %w", path, fold+2, err)
+			}
+			if fold < seeds {
+				lines = append(lines, ResultRow{Panel: name, Row: forest, Seed: fold, Data: name, Budget: e.Budget, Split: fmt.Sprint("fold ", fold), TestAcc: &accuracy})
+			}
 		}
 	}
 	return lines, nil

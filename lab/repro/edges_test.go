@@ -136,3 +136,25 @@ func TestEdges(t *testing.T) {
 		t.Errorf("of what was changed: %+v, %v", c, err)
 	}
 }
+
+// What the forest of statistics gave on the folds becomes rows; without a Python and a file
+// there are none.
+func TestForests(t *testing.T) {
+	dir := t.TempDir()
+	e := &evaluation{Options: Options{Out: dir, Budget: Full}}
+	runs := Find("table4").plan(Full, dir, 2, func(name string) bool { return name == "mutag" })
+	if lines, err := e.forests(t.Context(), runs); err != nil || lines != nil {
+		t.Fatalf("without a file: %v, %v", lines, err)
+	}
+	path := filepath.Join(dir, plainFolder, "forest-mutag.csv")
+	if err := cmp.Or(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("fold,accuracy\n0,80\n1,90\n2,100\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := e.forests(t.Context(), runs)
+	if err != nil || len(lines) != 2 || *lines[1].TestAcc != 90 || lines[1].Row != forest || lines[1].Panel != "mutag" || lines[1].Seed != 1 || lines[1].Model != "" {
+		t.Errorf("%+v, %v", lines, err)
+	}
+	if text := protocols(Find("table4"), lines); !strings.Contains(text, "85.00 ± 7.07") {
+		t.Error(text)
+	}
+}

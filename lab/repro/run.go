@@ -47,9 +47,10 @@ type Options struct {
 	Budget string // Full or Short; empty is Full
 	// Workers is how many runs are done at a time; 0 is one for each processor.
 	Workers int
-	// Python, if not empty, is a Python with NumPy, SciPy and scikit-learn, which plain
-	// link predictors run in: see bench.LinkPredictors. Without it Table E has no rows of
-	// these but the ones that Out has.
+	// Python, if not empty, is a Python with NumPy, SciPy and scikit-learn, which runs plain
+	// link predictors and a forest on whole graphs: see bench.LinkPredictors and
+	// bench.GraphForest. Without it Tables E and 4 have no rows of these but the ones that
+	// Out has.
 	Python string
 	// Observer, if not nil, is called with the progress of the runs of a target.
 	Observer func(target string, p sweep.Progress)
@@ -311,13 +312,17 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	if out.Missing > 0 {
 		return out, nil
 	}
-	if t.edges {
-		plain, err := e.plain(ctx, runs)
-		if err != nil {
-			return nil, err
-		}
-		lines = append(lines, plain...)
+	var others ResultRows
+	switch {
+	case t.edges:
+		others, err = e.plain(ctx, runs)
+	case t.graphs && e.Budget == Full:
+		others, err = e.forests(ctx, runs)
 	}
+	if err != nil {
+		return nil, err
+	}
+	lines = append(lines, others...)
 	out.Lines = lines
 	r := t.render(t, lines)
 	out.Text = r.text

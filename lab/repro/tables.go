@@ -79,7 +79,7 @@ func accuracies(t *Target, ls ResultRows, rows []string, places []place, heads [
 		for _, p := range places {
 			r = append(r, cell(p))
 		}
-		if slices.ContainsFunc(r[1:], func(text string) bool { return text != missing }) || !strings.HasPrefix(head, "*") {
+		if slices.ContainsFunc(r[1:], func(text string) bool { return text != missing }) || !strings.HasPrefix(head, "*") && (name == "" || !strings.HasSuffix(head, name)) {
 			out = append(out, r)
 		}
 	}
