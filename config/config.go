@@ -7,7 +7,7 @@
 //  2. defaults/default.MODEL.toml
 //  3. defaults/DATASET.toml
 //  4. defaults/DATASET.MODEL.toml
-//  5. a TOML file of the user's (--config FILE)
+//  5. a TOML file of the user's (--config FILE), or a built-in one (--preset NAME)
 //  6. single options (--set key=value)
 //
 // Layers 1 to 4 are embedded in the program; each of their values carries a
@@ -47,6 +47,12 @@ import (
 
 //go:embed defaults/*.toml
 var defaults embed.FS
+
+//go:embed presets/*.toml
+var presets embed.FS
+
+// Preset is what the name of a built-in file of options begins with, in the place of a path.
+const Preset = "preset:"
 
 // Config is a resolved configuration: every option has a value. The sizes in
 // Model that the data decide (Features, Classes, StructWidth) are not part of
@@ -243,7 +249,17 @@ func builtIn(name string) (*layer, error) {
 func Read(path string) (*Config, error) { return Load("", "", path, nil) }
 
 func (c *Config) applyFile(path string) error {
-	text, err := budget.ReadFile(path)
+	read := budget.ReadFile
+	if name, ok := strings.CutPrefix(path, Preset); ok {
+		read = func(string) ([]byte, error) {
+			text, err := presets.ReadFile("presets/" + name + ".toml")
+			if err != nil {
+				return nil, fmt.Errorf("no preset %q; there is paper", name)
+			}
+			return text, nil
+		}
+	}
+	text, err := read(path)
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}

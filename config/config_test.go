@@ -361,3 +361,17 @@ func TestSetValueAndValue(t *testing.T) {
 		t.Error("an option that does not exist has a value")
 	}
 }
+
+// The preset has options that there are, and says where its values come from.
+func TestPreset(t *testing.T) {
+	c, err := Load("ecl-gsr", "cora", Preset+"paper", []string{"model.ecl.tau=0.2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Model.Encoder.Layers != 3 || c.Model.Edges.Judge != "embedding" || c.Model.ECL.Tau != 0.2 || c.Source("model.ecl.reg") != "paper" {
+		t.Errorf("%+v, reg from %q", c.Model, c.Source("model.ecl.reg"))
+	}
+	if _, err := Load("ecl-gsr", "", Preset+"papers", nil); err == nil || !strings.Contains(err.Error(), "there is paper") {
+		t.Errorf("a preset that there is not: %v", err)
+	}
+}

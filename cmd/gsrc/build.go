@@ -72,7 +72,7 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 				opts.Model = args[0]
 				return a.buildIR(&opts, &setup, &compile)
 			}
-			for _, name := range []string{"print-after", "passes", "without", "func", "target", "html", "config", "set", "seed", "split", "directed"} {
+			for _, name := range []string{"print-after", "passes", "without", "func", "target", "html", "config", "preset", "set", "seed", "split", "directed"} {
 				if c.Flags().Changed(name) {
 					return usage("--%s goes with --emit ir or dot", name)
 				}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/spf13/pflag"
 )
@@ -11,6 +12,7 @@ import (
 // setupFlags are what train and build share: the data and the options.
 type setupFlags struct {
 	split    string
+	preset   string
 	directed bool
 	tables   tableFlags
 }
@@ -18,6 +20,7 @@ type setupFlags struct {
 func (f *setupFlags) register(flags *pflag.FlagSet, o *gsrc.TrainOptions) {
 	flags.StringVar(&o.Data, "data", "", "data set: a folder, a file, the name of a fetched one, or synthetic")
 	flags.StringVar(&o.Config, "config", "", "TOML file of options")
+	flags.StringVar(&f.preset, "preset", "", "a built-in file of options in the place of --config: paper, ecl-gsr as the paper has it (docs/paper.md)")
 	// An array, not a slice: a value may hold commas.
 	flags.StringArrayVar(&o.Set, "set", nil, "set one option, key=value; may be repeated")
 	numberFlag(flags, &o.Seed, "seed", 0, 0, "seed of every random stream and of the split")
@@ -31,6 +34,12 @@ func (f *setupFlags) apply(o *gsrc.TrainOptions) error {
 		if err := models.Check(o.Model); err != nil {
 			return asUsage(err)
 		}
+	}
+	if f.preset != "" {
+		if o.Config != "" {
+			return usage("--preset and --config both name a file of options: give one of them")
+		}
+		o.Config = config.Preset + f.preset
 	}
 	if f.split != "" {
 		o.Set = append(o.Set, "data.split="+f.split)

@@ -106,7 +106,7 @@ func (f *trainFlags) check(c *cobra.Command) error {
 		return usage("--profile looks at one run; leave --runs out")
 	}
 	if f.resume != "" {
-		for _, name := range []string{"out", "force", "config", "set", "seed", "split", "directed", "tf32", "runs", "id", "label", "source", "target", "weight", "ignore", "merge", "no-prepare", "ignore-weights", "weight-transform", "trials", "minutes"} {
+		for _, name := range []string{"out", "force", "config", "preset", "set", "seed", "split", "directed", "tf32", "runs", "id", "label", "source", "target", "weight", "ignore", "merge", "no-prepare", "ignore-weights", "weight-transform", "trials", "minutes"} {
 			if changed(name) {
 				return usage("--%s cannot change a run that is resumed; leave it out", name)
 			}
