@@ -11,7 +11,8 @@ type Candidate struct {
 	Name  string   `json:"name"`
 	Model string   `json:"model"`
 	Set   []string `json:"set"`
-	// Structure is the graph that it reads: none, nearest neighbours (of the features), raw or refined.
+	// Structure is the graph that it reads: none, nearest neighbours (of the features), raw,
+	// rewired (cut by the features, or with nearest neighbours added) or refined.
 	Structure string `json:"structure"`
 	// Simple candidates run first. Another one must be better by more than a standard error.
 	Simple bool `json:"simple"`
@@ -29,6 +30,7 @@ const (
 	noEdges = "none"
 	nearest = "nearest neighbours"
 	raw     = "raw"
+	rewired = "rewired"
 	refined = "refined"
 )
 
@@ -63,6 +65,17 @@ func all(conditions ...func(Seen) bool) func(Seen) bool {
 // asItIs has ecl-gsr classify on the graph as it is.
 var asItIs = []string{"candidates.structure=raw", "candidates.keep=1"}
 
+// linear is propagated features in a linear classifier, as ecl-gsr has it: with dropped
+// features and the agreement of several samples.
+var linear = []string{"model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "train.lr=0.1", "model.linear.steps=8", "train.eval_every=5"}
+
+var (
+	// selfTrained are three rounds of learning from confident predictions.
+	selfTrained = []string{"train.self_training=3"}
+	// cut leaves edges out that are likelier none.
+	cut = []string{"model.edges.threshold=0.5"}
+)
+
 // refining is ecl-gsr whose edges are judged by evidence and whose encoder is not trained, so
 // that it takes little longer than its classifier.
 func refining(name string, set ...string) Candidate {
@@ -79,13 +92,18 @@ var rules = []rule{
 	{Candidate{Name: "linear, corrected and smoothed", Model: "linear", Set: []string{"model.smooth.alpha=0.7", "model.smooth.correct=0.5"}, Structure: raw, Simple: true}, all(features, homophilic)},
 	{Candidate{Name: "propagated, linear", Model: "linear", Set: []string{"model.linear.steps=16"}, Structure: raw, Simple: true}, all(features, homophilic)},
 	{Candidate{Name: "propagated, linear, self-trained", Model: "linear", Set: []string{"model.linear.steps=16", "train.self_training=3", "train.eval_every=5"}, Structure: raw, Simple: true}, all(features, homophilic, scarce)},
+	{Candidate{Name: "cut by features, propagated, linear, self-trained", Model: "linear", Set: []string{"data.edges=cut:0.05", "model.linear.steps=8", "train.self_training=3", "train.eval_every=5"}, Structure: rewired, Simple: true}, all(features, homophilic, scarce)},
 	{Candidate{Name: "nearest neighbours, linear", Model: "linear", Set: []string{"data.edges=knn:5", "model.linear.steps=4"}, Structure: nearest, Simple: true}, near},
 	{Candidate{Name: "mlp", Model: "mlp", Set: []string{"model.hidden=64"}, Structure: noEdges, Simple: true}, features},
 	{Candidate{Name: "gcn", Model: "gcn", Structure: raw, Simple: true}, linked},
 	{Candidate{Name: "nearest neighbours, gcn", Model: "gcn", Set: []string{"data.edges=knn:5"}, Structure: nearest, Simple: true}, near},
 
-	{refining("refined, propagated, linear", "model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "model.linear.steps=8", "train.lr=0.1"), judgeable},
-	{refining("refined, propagated, linear, self-trained", "model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "model.linear.steps=8", "train.lr=0.1", "train.self_training=3", "train.eval_every=5"), all(judgeable, homophilic, few, scarce)},
+	{Candidate{Name: "propagated, linear, consistent", Model: "ecl-gsr", Set: slices.Concat(asItIs, linear), Structure: raw}, all(features, homophilic)},
+	{Candidate{Name: "propagated, linear, consistent, self-trained", Model: "ecl-gsr", Set: slices.Concat(asItIs, linear, selfTrained), Structure: raw}, all(features, homophilic, scarce)},
+	{refining("refined, propagated, linear", linear...), judgeable},
+	{refining("refined, cut at 0.5, propagated, linear", slices.Concat(linear, cut)...), all(judgeable, homophilic)},
+	{refining("refined, propagated, linear, self-trained", slices.Concat(linear, selfTrained)...), all(judgeable, homophilic, scarce)},
+	{refining("refined, cut at 0.5, propagated, linear, self-trained", slices.Concat(linear, selfTrained, cut)...), all(judgeable, homophilic, scarce)},
 	{refining("refined, linear, smoothed", "model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "model.smooth.alpha=0.7", "model.smooth.correct=0.5", "model.edges.threshold=0.5", "train.lr=0.1"), all(judgeable, homophilic)},
 	{refining("refined, gcn", "model.classifier=gcn"), judgeable},
 	{refining("refined, cut at 0.5, gcn", "model.classifier=gcn", "model.edges.threshold=0.5"), judgeable},
@@ -94,6 +112,8 @@ var rules = []rule{
 	{Candidate{Name: "gcn, known labels", Model: "gcn", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, homophilic, many)},
 	{Candidate{Name: "sage, known labels", Model: "sage", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, linked, many)},
 	{Candidate{Name: "acm", Model: "acm", Structure: raw}, all(features, mixed)},
+	{Candidate{Name: "sage", Model: "sage", Set: []string{"model.hidden=64"}, Structure: raw}, all(features, mixed)},
+	{Candidate{Name: "raw and nearest neighbours, sage", Model: "sage", Set: []string{"data.edges=raw+knn:20", "model.hidden=64"}, Structure: rewired}, all(near, mixed)},
 	{refining("refined, acm", "model.classifier=acm", "model.hidden=64", "model.decay_first=false", "candidates.k=20", "model.edges.new_lo=0.3", "model.edges.new_hi=0.9"), all(judgeable, mixed)},
 	{Candidate{Name: "refined by the embedding, gcn", Model: "ecl-gsr", Set: []string{"model.classifier=gcn", "model.edges.judge=embedding", "candidates.similarity=embedding", "candidates.two_step=0", "candidates.k=10",
 		"model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "model.edges.consistency=0", "train.joint_every=0"}, Structure: refined, same: asItIs}, all(judgeable, few)},

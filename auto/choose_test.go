@@ -98,6 +98,7 @@ func TestRefinementIsToldHonestly(t *testing.T) {
 		{81, 80, refined, "no more than chance explains: +1.0 ± 2.0"},
 		{70, 80, raw, "your graph is better left as it is: refinement brings -10.0 ± 5.9"},
 		{80, 80, noEdges, "gcn reads none of your edges; refinement brings +0.0 ± 0.0"},
+		{80, 80, rewired, "gcn reads your edges as their features change them; refinement brings +0.0"},
 		{90, 80, raw, "and gcn is better still"},
 	} {
 		var r Refinement

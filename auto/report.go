@@ -86,6 +86,8 @@ func (r *Refinement) compare(on, asIs []bool, winner *Candidate) {
 		r.Text = "refinement was chosen on validation nodes, and brings no more than chance explains: " + brings
 	case sure:
 		r.Text = fmt.Sprintf("refinement brings %s, and %s is better still", brings, winner.Name)
+	case winner.Structure == rewired:
+		r.Text = fmt.Sprintf("%s reads your edges as their features change them; refinement brings %s", winner.Name, brings)
 	case winner.Structure != raw:
 		r.Text = fmt.Sprintf("%s reads none of your edges; refinement brings %s", winner.Name, brings)
 	default:
