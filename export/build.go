@@ -528,9 +528,7 @@ func (o *BuildOptions) manifest(models []built) *manifest.Manifest {
 		if t := onnx.ToleranceOf(b.Proto); t != onnx.Exact {
 			info.Tolerance = &t
 		}
-		if info.Hops = o.hops(b); info.Hops != nil {
-			info.Stages = b.stages
-		}
+		info.Hops, info.Stages = o.hops(b), b.stages
 		m.Models[b.Name] = info
 		if len(b.constants) > 0 {
 			m.Bounds = o.Bounds

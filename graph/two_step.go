@@ -45,19 +45,117 @@ func TwoStep(pool *kernels.Pool, g *Graph, k int) (found []int32, score []float3
 	if k == 0 {
 		return found, score
 	}
-	s := &twoStep{in: g.Undirected().Structure().In, rarity: TwoStepRarity(n), found: found, best: score, k: k}
-	s.scratch.New = func() any { return &twoStepScratch{score: make([]float32, n)} }
+	in := g.Undirected().Structure().In
+	s := &twoStep{neighbours: func(v int32) []int32 { return in.Col[in.RowPtr[v]:in.RowPtr[v+1]] }, found: found, best: score, k: k}
+	s.size(n)
 	parallel(pool, n, 64, s.find)
 	return found, score
 }
 
 type twoStep struct {
-	in      *kernels.CSR
-	rarity  []float32 // [N+1] by number of neighbours
-	found   []int32   // [N, k]
-	best    []float32 // [N, k]
-	k       int
-	scratch sync.Pool
+	neighbours func(v int32) []int32 // ascending
+	rarity     []float32             // [N+1 or more] by number of neighbours
+	found      []int32               // [N, k]
+	best       []float32             // [N, k]
+	k          int
+	scratch    *sync.Pool
+}
+
+// size prepares for n nodes.
+func (s *twoStep) size(n int) {
+	s.rarity = TwoStepRarity(n)
+	s.scratch = &sync.Pool{New: func() any { return &twoStepScratch{score: make([]float32, n)} }}
+}
+
+// OnlineTwoStep keeps what [TwoStep] finds while a graph changes.
+type OnlineTwoStep struct {
+	s     twoStep
+	n     int
+	undo  map[int32][]int32
+	undoN int
+}
+
+// NewOnlineTwoStep searches the k best of each of n nodes. neighbours gives those of a node,
+// ascending, as they are when it is called.
+func NewOnlineTwoStep(pool *kernels.Pool, n, k int, neighbours func(v int32) []int32) *OnlineTwoStep {
+	o := &OnlineTwoStep{s: twoStep{k: k, neighbours: neighbours}}
+	o.grow(n)
+	parallel(pool, n, 64, o.s.find)
+	return o
+}
+
+func (o *OnlineTwoStep) grow(n int) {
+	o.n = n
+	if len(o.s.rarity) <= n {
+		o.s.size(n + n/8)
+	}
+	for len(o.s.found) < n*o.s.k {
+		o.s.found, o.s.best = append(o.s.found, -1), append(o.s.best, 0)
+	}
+}
+
+// Of returns what was found for a node, the best first. It is valid until the next change.
+func (o *OnlineTwoStep) Of(v int32) []int32 { return few(o.s.found[int(v)*o.s.k:][:o.s.k]) }
+
+// few is a list up to the first place that is free.
+func few(list []int32) []int32 {
+	if end := slices.Index(list, -1); end >= 0 {
+		return list[:end]
+	}
+	return list
+}
+
+// Before returns what [OnlineTwoStep.Of] gave before the last change.
+func (o *OnlineTwoStep) Before(v int32) []int32 {
+	if int(v) >= o.undoN {
+		return nil
+	}
+	if list, ok := o.undo[v]; ok {
+		return few(list)
+	}
+	return o.Of(v)
+}
+
+// Change follows a graph that has n nodes now, at least as many as before, and in which edges
+// were added or removed. It returns the nodes for which others are found, ascending.
+// [OnlineTwoStep.Undo] takes the last change back.
+func (o *OnlineTwoStep) Change(pool *kernels.Pool, n int, edges [][2]int32) (changed []int32) {
+	o.undo, o.undoN = map[int32][]int32{}, o.n
+	o.grow(n)
+	// A node that an end was a neighbour of, and is no more, is an end too.
+	var reached []int32
+	for _, e := range edges {
+		for _, v := range e {
+			reached = append(append(reached, v), o.s.neighbours(v)...)
+		}
+	}
+	slices.Sort(reached)
+	reached = slices.Compact(reached)
+	for _, v := range reached {
+		if int(v) < o.undoN {
+			o.undo[v] = slices.Clone(o.s.found[int(v)*o.s.k:][:o.s.k])
+		}
+	}
+	parallel(pool, len(reached), 16, func(lo, hi int) {
+		for _, v := range reached[lo:hi] {
+			o.s.find(int(v), int(v)+1)
+		}
+	})
+	for _, v := range reached {
+		if !slices.Equal(o.Before(v), o.Of(v)) {
+			changed = append(changed, v)
+		}
+	}
+	return changed
+}
+
+// Undo makes everything as it was before the last change.
+func (o *OnlineTwoStep) Undo() {
+	for v, list := range o.undo {
+		copy(o.s.found[int(v)*o.s.k:], list)
+	}
+	o.n, o.undo = o.undoN, nil
+	o.s.found, o.s.best = o.s.found[:o.n*o.s.k], o.s.best[:o.n*o.s.k]
 }
 
 type twoStepScratch struct {
@@ -66,8 +164,6 @@ type twoStepScratch struct {
 	via   []int32
 	keys  []uint64
 }
-
-func (s *twoStep) neighbours(v int32) []int32 { return s.in.Col[s.in.RowPtr[v]:s.in.RowPtr[v+1]] }
 
 // find finds those of the nodes lo to hi-1.
 func (s *twoStep) find(lo, hi int) {

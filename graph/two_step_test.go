@@ -145,3 +145,79 @@ func BenchmarkTwoStep(b *testing.B) {
 		TwoStep(pool, g, 20)
 	}
 }
+
+// After any changes the same is found as in the whole graph, and taken back it is as before.
+func TestOnlineTwoStep(t *testing.T) {
+	pool := kernels.NewPool(2)
+	defer pool.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t).Undirected()
+		k := rapid.IntRange(1, 4).Draw(t, "k")
+		n := g.N + 1
+		lists := make([][]int32, n)
+		set := func(u, v int32, in bool) {
+			for _, e := range [][2]int32{{u, v}, {v, u}} {
+				i, there := slices.BinarySearch(lists[e[0]], e[1])
+				switch {
+				case in && !there:
+					lists[e[0]] = slices.Insert(slices.Clone(lists[e[0]]), i, e[1])
+				case !in && there:
+					lists[e[0]] = slices.Delete(slices.Clone(lists[e[0]]), i, i+1)
+				}
+			}
+		}
+		for _, e := range g.Edges {
+			set(e[0], e[1], true)
+		}
+		o := NewOnlineTwoStep(pool, n, k, func(v int32) []int32 { return lists[v] })
+		compare := func() {
+			now := &Graph{N: n}
+			for u := range int32(n) {
+				for _, v := range lists[u] {
+					if u < v {
+						now.Edges = append(now.Edges, [2]int32{u, v})
+					}
+				}
+			}
+			want, _ := TwoStep(nil, now, k)
+			for v := range int32(n) {
+				if have, want := o.Of(v), few(want[int(v)*k:][:k]); !slices.Equal(have, want) {
+					t.Fatalf("node %d has %v, want %v", v, have, want)
+				}
+			}
+		}
+		compare()
+		for range rapid.IntRange(1, 4).Draw(t, "changes") {
+			before, beforeN := slices.Clone(lists), n
+			was := make([][]int32, n)
+			for v := range was {
+				was[v] = slices.Clone(o.Of(int32(v)))
+			}
+			if rapid.Bool().Draw(t, "a node more") {
+				n++
+				lists = append(lists, nil)
+			}
+			var edges [][2]int32
+			for range rapid.IntRange(0, 3).Draw(t, "edges") {
+				u, v := rapid.Int32Range(0, int32(n-1)).Draw(t, "u"), rapid.Int32Range(0, int32(n-1)).Draw(t, "v")
+				if u == v {
+					continue
+				}
+				set(u, v, !slices.Contains(lists[u], v))
+				edges = append(edges, [2]int32{u, v})
+			}
+			changed := o.Change(pool, n, edges)
+			compare()
+			for v := range int32(beforeN) {
+				if !slices.Equal(o.Before(v), was[v]) || slices.Contains(changed, v) == slices.Equal(was[v], o.Of(v)) {
+					t.Fatalf("node %d: before %v, was %v, is %v, changed %v", v, o.Before(v), was[v], o.Of(v), changed)
+				}
+			}
+			if rapid.Bool().Draw(t, "undo") {
+				o.Undo()
+				lists, n = before, beforeN
+				compare()
+			}
+		}
+	})
+}

@@ -177,10 +177,6 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 	if o.ReadOnly || o.Exact || r.p.info.Graph == "refined" && !r.p.manifest.Inductive {
 		return nil
 	}
-	if r.p.info.TwoStep > 0 {
-		r.p.o.Log("every update computes the whole graph anew, since candidates for edges are two steps away too (candidates.two_step)")
-		return nil
-	}
 	r.more.node, r.more.edge = r.incrementalBytes(s)
 	if err := r.grow(s); err != nil {
 		return err
@@ -315,7 +311,8 @@ func (r *Graph) incrementalBytes(s *Snapshot) (node, edge int64) {
 		role = "encoder"
 		k := int64(r.p.info.K)
 		node += graph.NearBytes(int(r.widest(s)), r.p.info.K)
-		node += 3*24 + 2*2*12*k + 64 // links in the rows of both ends, and answers that are made
+		two := int64(r.p.info.TwoStep)
+		node += 3*24 + 2*2*12*(k+two) + 8*two + 64 // links in the rows of both ends, and answers that are made
 		edge += 2 * 2 * 12
 		if r.p.info.Evidence != nil {
 			node += graph.OnlineEdgePriorBytes(s.x.nonzero() / max(1, s.Numbers()))
@@ -324,18 +321,18 @@ func (r *Graph) incrementalBytes(s *Snapshot) (node, edge int64) {
 	}
 	// The levels' values. How wide those between are is known once they are made.
 	values := 2 * r.widest(s)
-	if st := r.p.manifest.Models[role].Stages; st != nil {
-		for _, level := range st.Values {
-			values += int64(len(level)) * r.widest(s)
+	for _, role := range []string{role, "scorer"} {
+		if st := r.p.manifest.Models[role].Stages; st != nil {
+			for _, level := range st.Values {
+				values += int64(len(level)) * r.widest(s)
+			}
 		}
 	}
 	if r.inc != nil {
 		values = 0
-		for _, l := range []*layers{r.inc.encoder, r.inc.classifier} {
-			if l != nil {
-				for _, f := range l.values {
-					values += int64(f.width)
-				}
+		for _, l := range r.inc.layers() {
+			for _, f := range l.values {
+				values += int64(f.width)
 			}
 		}
 	}

@@ -32,6 +32,9 @@ type incremental struct {
 	in, out   [][]int32 // neighbours in the data, ascending
 	both      [][]int32 // in either direction
 	prior     *graph.OnlineEdgePrior
+	judge     *judge // nil where no evidence judges
+	weighs    bool   // the encoder weighs edges by what judges them
+	twoStep   *graph.OnlineTwoStep
 	encoder   *layers
 	embedding string // the encoder's output
 	near      *graph.Near
@@ -57,12 +60,13 @@ const (
 	linkNear     = 1 << iota // the row's node has the other among its nearest
 	linkNearBack             // the reverse
 	linkEdge                 // the data have the edge
+	linkTwo                  // the row's node has the other among those two steps away
+	linkTwoBack              // the reverse
 )
 
-// candidate tells whether a link may be an edge. Of mutual neighbours both must be near.
+// candidate tells whether a link may be an edge. Of mutual neighbours each must be the other's.
 func (r *Graph) candidate(l *link) bool {
-	const mutual = linkNear | linkNearBack
-	return l.why&linkEdge != 0 || l.why != 0 && (!r.p.info.Mutual || l.why&mutual == mutual)
+	return l.why&linkEdge != 0 || l.why != 0 && (!r.p.info.Mutual || l.why&(linkNear|linkTwo) != 0 && l.why&(linkNearBack|linkTwoBack) != 0)
 }
 
 // kept tells whether a link is an edge of the refined graph.
@@ -118,7 +122,10 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 		return inc, err
 	}
 	if r.p.manifest.JudgesByEvidence() {
-		return inc, errEvidence
+		var err error
+		if inc.judge, err = newJudge(inc, &s.x); err != nil {
+			return inc, err
+		}
 	}
 	if e := r.p.info.Evidence; e != nil {
 		if e.calibration == nil {
@@ -131,8 +138,19 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 		return inc, cmp.Or(err, errNoStages)
 	}
 	inc.embedding = m.Gives(m.Levels() - 1)[0]
+	if k := min(r.p.info.TwoStep, inc.n); k > 0 {
+		inc.twoStep = graph.NewOnlineTwoStep(inc.pool, inc.n, r.p.info.TwoStep, func(v int32) []int32 { return inc.both[v] })
+	}
+	if inc.weighs = m.Weights != ""; inc.weighs {
+		if err := inc.link(g.Undirected()); err != nil {
+			return inc, err
+		}
+	}
 	if inc.encoder, err = newLayers(inc.pool, m, inc.n, &s.x, inc.encoderEntries()); err != nil {
 		return inc, fmt.Errorf("encoder: %w", err)
+	}
+	if inc.judge != nil {
+		inc.encoder.slack = rounding
 	}
 	h := inc.encoder.values[inc.embedding]
 	for v := range inc.n {
@@ -160,19 +178,33 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 // Why the answers of a model cannot be made out of those before.
 var (
 	errNoStages   = errors.New("its results for a node depend on the whole graph, or it makes the graph undirected (--symmetrize), takes an adjacency matrix, or has weights in a file beside it, or it was exported by an earlier version of gsrc")
-	errEvidence   = errors.New("the evidence for an edge changes with edges several steps away")
+	errEvidence   = errors.New("its edges are judged by how others are, since the training graph looked attacked (parameter evidence.gate), or it was exported as --symmetrize or --lowering dense have it, with weights in a file beside it, or by an earlier version of gsrc")
 	errWeights    = errors.New("edges have weights")
 	errWholePrior = errors.New("the prior of its edges depends on the whole graph, as in all exports of earlier versions of gsrc")
 )
 
 func (inc *incremental) close() {
 	inc.pool.Close()
-	for _, l := range []*layers{inc.encoder, inc.classifier} {
-		if l != nil {
-			l.m.Close()
-		}
+	for _, l := range inc.layers() {
+		l.m.Close()
 	}
 }
+
+// layers are those of all models that there are.
+func (inc *incremental) layers() (all []*layers) {
+	if inc.judge != nil {
+		all = append(all, inc.judge.layers)
+	}
+	for _, l := range []*layers{inc.encoder, inc.classifier} {
+		if l != nil {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// bothEntries are those of a graph without directions.
+func (inc *incremental) bothEntries(v int32) ([]int32, []float32) { return inc.both[v], nil }
 
 // rawEntries are those of the classifier where it reads the graph as it is.
 func (inc *incremental) rawEntries() entriesOf {
@@ -190,6 +222,21 @@ func (inc *incremental) rawEntries() entriesOf {
 
 // encoderEntries are those of the encoder.
 func (inc *incremental) encoderEntries() entriesOf {
+	if inc.weighs {
+		w := []float32{}
+		return func(v int32) ([]int32, []float32) {
+			w = w[:0]
+			for i := range inc.links[v] {
+				if l := &inc.links[v][i]; l.why&linkEdge != 0 {
+					w = append(w, l.p)
+				}
+			}
+			return inc.both[v], w
+		}
+	}
+	if inc.judge != nil {
+		return inc.bothEntries
+	}
 	if inc.prior == nil {
 		return func(v int32) ([]int32, []float32) { return inc.in[v], nil }
 	}
@@ -212,15 +259,17 @@ func (inc *incremental) edgePrior(u, v int32) float32 {
 // link rebuilds the refined graph; g is undirected.
 func (inc *incremental) link(g *graph.Graph) error {
 	inc.links = make([][]link, inc.n)
-	near := make([]int32, 0, inc.n*inc.r.p.info.K)
+	k := inc.r.p.info.K + inc.r.p.info.TwoStep
+	near := make([]int32, 0, inc.n*k)
 	for v := range int32(inc.n) {
-		list := inc.near.Nearest(v)
-		near = append(near, list...)
-		for range inc.r.p.info.K - len(list) {
+		for _, list := range inc.proposed(v) {
+			near = append(near, list...)
+		}
+		for len(near) < int(v+1)*k {
 			near = append(near, -1)
 		}
 	}
-	c, err := graph.NewCandidates(g, near, inc.r.p.info.K, false)
+	c, err := graph.NewCandidates(g, near, k, false)
 	if err != nil {
 		return err
 	}
@@ -246,9 +295,11 @@ func (inc *incremental) link(g *graph.Graph) error {
 		}
 	}
 	for v := range int32(inc.n) {
-		for _, u := range inc.near.Nearest(v) {
-			inc.at(v, u).why |= linkNear
-			inc.at(u, v).why |= linkNearBack
+		for i, list := range inc.proposed(v) {
+			for _, u := range list {
+				inc.at(v, u).why |= proposals[i].why
+				inc.at(u, v).why |= proposals[i].back
+			}
 		}
 	}
 	pairs := slices.DeleteFunc(slices.Clone(c.Edges), func(e [2]int32) bool { return !inc.r.candidate(inc.at(e[0], e[1])) })
@@ -260,6 +311,20 @@ func (inc *incremental) link(g *graph.Graph) error {
 		inc.at(e[0], e[1]).p, inc.at(e[1], e[0]).p = p[i], p[i]
 	}
 	return nil
+}
+
+// proposals are the ways in which nodes propose candidates.
+var proposals = [2]struct{ why, back uint8 }{{linkNear, linkNearBack}, {linkTwo, linkTwoBack}}
+
+// proposed are the candidates that a node proposes, in the order of proposals.
+func (inc *incremental) proposed(v int32) (lists [2][]int32) {
+	if inc.near != nil {
+		lists[0] = inc.near.Nearest(v)
+	}
+	if inc.twoStep != nil {
+		lists[1] = inc.twoStep.Of(v)
+	}
+	return lists
 }
 
 // at returns the link from u to v, nil if there is none.
@@ -277,12 +342,22 @@ func findLink(row []link, v int32) (int, bool) {
 
 // score gives candidates their probabilities.
 func (inc *incremental) score(pairs [][2]int32) ([]float32, error) {
-	h := inc.encoder.values[inc.embedding]
+	width, score := 0, func(p []float32, pairs [][2]int32) error {
+		return inc.judge.score(p, pairs, func(u, v int32) bool { return inc.at(u, v).why&linkEdge != 0 }, inc.both)
+	}
+	if inc.judge != nil {
+		for _, f := range inc.judge.values {
+			width += f.width
+		}
+	} else {
+		h := inc.encoder.values[inc.embedding]
+		width, score = h.width, func(p []float32, pairs [][2]int32) error { return inc.scoreSome(p, pairs, h) }
+	}
 	p := make([]float32, len(pairs))
-	some := max(1, scoreValues/max(1, h.width))
+	some := max(1, scoreValues/max(1, width))
 	err := each(inc.pool, (len(pairs)+some-1)/some, func(i int) error {
 		end := min((i+1)*some, len(pairs))
-		return inc.scoreSome(p[i*some:end], pairs[i*some:end], h)
+		return score(p[i*some:end], pairs[i*some:end])
 	})
 	return p, err
 }
@@ -389,8 +464,14 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 		return nil
 	}
 
-	// The prior of edges, and the embedding.
+	// What judges edges.
 	var rescore [][2]int32
+	again := make([]bool, inc.n) // nodes whose pairs are scored again
+	mark := func(nodes []int32) {
+		for _, v := range nodes {
+			again[v] = true
+		}
+	}
 	if inc.prior != nil {
 		row := func(v int32) []float32 {
 			if next.deleted.has(int(v)) {
@@ -404,6 +485,82 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 			moved[e[0]], moved[e[1]] = true, true
 		}
 	}
+	if inc.judge != nil {
+		for _, e := range slices.Concat(added, removed) { // whatever their directions
+			moved[e[0]], moved[e[1]] = true, true
+		}
+		judged, err := inc.judge.change(inc, slices.Sorted(maps.Keys(moved)), &next.x)
+		inc.undoing(inc.judge.revert)
+		if err != nil {
+			return err
+		}
+		mark(judged)
+		out = func(v int32) []int32 { return inc.both[v] }
+	}
+
+	// What links nodes.
+	w := inc.weave()
+	reached := make([]bool, inc.n)
+	for _, v := range features {
+		reached[v] = true
+	}
+	var others [][2]int32 // pairs that may have become candidates
+	touch := func(u, v int32) {
+		reached[u], reached[v] = true, true
+		others = append(others, [2]int32{min(u, v), max(u, v)})
+	}
+	for _, e := range rescore {
+		touch(e[0], e[1])
+	}
+	for _, e := range removed {
+		w.unset(e[0], e[1], linkEdge)
+		w.unset(e[1], e[0], linkEdge)
+		touch(e[0], e[1])
+	}
+	for _, e := range added {
+		w.set(e[0], e[1], linkEdge)
+		w.set(e[1], e[0], linkEdge)
+		touch(e[0], e[1])
+	}
+	propose := func(way int, v int32, was, now []int32) {
+		why, back := proposals[way].why, proposals[way].back
+		for _, u := range was {
+			if !slices.Contains(now, u) {
+				w.unset(v, u, why)
+				w.unset(u, v, back)
+				touch(u, v)
+			}
+		}
+		for _, u := range now {
+			if !slices.Contains(was, u) {
+				w.set(v, u, why)
+				w.set(u, v, back)
+				touch(u, v)
+			}
+		}
+	}
+	if inc.twoStep != nil {
+		changed := inc.twoStep.Change(inc.pool, inc.n, slices.Concat(added, removed))
+		inc.undoing(inc.twoStep.Undo)
+		for _, v := range changed {
+			propose(1, v, inc.twoStep.Before(v), inc.twoStep.Of(v))
+		}
+	}
+	if inc.weighs {
+		pairs := inc.toScore(again, others, func(l *link) bool { return l.why&linkEdge != 0 })
+		p, err := inc.score(pairs)
+		if err != nil {
+			return err
+		}
+		for i, e := range pairs {
+			if was := inc.at(e[0], e[1]).p; inc.encoder.differ([]float32{was}, p[i:i+1]) {
+				moved[e[0]], moved[e[1]] = true, true
+			}
+		}
+		w.write(pairs, p)
+	}
+
+	// The rows by which candidates are near.
 	dirty, err := inc.encoder.change(inc.n, slices.Sorted(maps.Keys(moved)), &next.x, inc.encoderEntries(), out)
 	inc.undoing(inc.encoder.revert)
 	if err != nil {
@@ -426,72 +583,16 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 			return next.notFinite(int(v))
 		}
 	}
-
-	// The refined graph: what links nodes, and how likely the candidates are. Those of the
-	// nodes whose embedding is another are scored again, and those that were none before.
-	w := inc.weave()
-	reached, again := make([]bool, inc.n), make([]bool, inc.n)
-	for _, v := range features {
-		reached[v] = true
-	}
-	for _, v := range dirty {
-		again[v] = true
-	}
-	var others [][2]int32 // pairs to score of nodes that are not dirty
-	touch := func(u, v int32) {
-		reached[u], reached[v] = true, true
-		if !again[u] && !again[v] {
-			others = append(others, [2]int32{min(u, v), max(u, v)})
-		}
-	}
-	for _, e := range rescore {
-		touch(e[0], e[1])
-	}
-	for _, e := range removed {
-		w.unset(e[0], e[1], linkEdge)
-		w.unset(e[1], e[0], linkEdge)
-		touch(e[0], e[1])
-	}
-	for _, e := range added {
-		w.set(e[0], e[1], linkEdge)
-		w.set(e[1], e[0], linkEdge)
-		touch(e[0], e[1])
+	if inc.judge == nil {
+		mark(dirty)
 	}
 	changed := inc.near.Change(inc.pool, dirty, rows, inc.n)
 	inc.undoing(inc.near.Undo)
 	for _, v := range changed {
-		was, now := inc.near.Before(v), inc.near.Nearest(v)
-		for _, u := range was {
-			if !slices.Contains(now, u) {
-				w.unset(v, u, linkNear)
-				w.unset(u, v, linkNearBack)
-				touch(u, v)
-			}
-		}
-		for _, u := range now {
-			if !slices.Contains(was, u) {
-				w.set(v, u, linkNear)
-				w.set(u, v, linkNearBack)
-				touch(u, v)
-			}
-		}
+		propose(0, v, inc.near.Before(v), inc.near.Nearest(v))
 	}
-	var pairs [][2]int32
-	for _, v := range dirty {
-		for i := range inc.links[v] {
-			l := &inc.links[v][i]
-			reached[v], reached[l.to] = true, true
-			if inc.r.candidate(l) && !(again[l.to] && l.to < v) { // else it is among those of l.to
-				pairs = append(pairs, [2]int32{min(l.to, v), max(l.to, v)})
-			}
-		}
-	}
-	slices.SortFunc(others, compareEdges)
-	for _, e := range slices.Compact(others) {
-		if l := inc.at(e[0], e[1]); l != nil && inc.r.candidate(l) {
-			pairs = append(pairs, e)
-		}
-	}
+
+	pairs := inc.toScore(again, others, inc.r.candidate)
 	p, err := inc.score(pairs)
 	if err != nil {
 		return err
@@ -500,10 +601,36 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 		if !(p[i] >= 0 && p[i] <= 1) {
 			return next.notFinite(int(e[0]))
 		}
+		if inc.at(e[0], e[1]).p != p[i] {
+			reached[e[0]], reached[e[1]] = true, true
+		}
 	}
 	w.write(pairs, p)
 	links := inc.links
 	return inc.later(ctx, old, next, func() entriesOf { return inc.r.refinedEntries(links) }, features, list(reached))
+}
+
+// toScore lists the links of nodes, and others, that are of a kind, each once.
+func (inc *incremental) toScore(nodes []bool, others [][2]int32, kind func(*link) bool) (pairs [][2]int32) {
+	for v, yes := range nodes {
+		if !yes {
+			continue
+		}
+		for i := range inc.links[v] {
+			l := &inc.links[v][i]
+			if kind(l) && !(nodes[l.to] && int(l.to) < v) { // else it is among those of l.to
+				pairs = append(pairs, [2]int32{min(l.to, int32(v)), max(l.to, int32(v))})
+			}
+		}
+	}
+	others = slices.Clone(others)
+	slices.SortFunc(others, compareEdges)
+	for _, e := range slices.Compact(others) {
+		if l := inc.at(e[0], e[1]); !nodes[e[0]] && !nodes[e[1]] && l != nil && kind(l) {
+			pairs = append(pairs, e)
+		}
+	}
+	return pairs
 }
 
 // connect enters what has changed in the lists of neighbours, and returns which edges

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
@@ -65,7 +66,7 @@ func randomUpdate(s *Snapshot, stream rng.Stream) (u Update) {
 // again.
 func TestIncrementalIsExact(t *testing.T) {
 	defer func(edges, values int) { cutEdges, scoreValues = edges, values }(cutEdges, scoreValues)
-	cutEdges, scoreValues = 100, 1<<10 // many parts
+	cutEdges, scoreValues = 100, 1<<13 // many parts
 	updates := 8
 	if n, err := strconv.Atoi(os.Getenv("GSRC_UPDATES")); err == nil { // a longer check
 		updates = n
@@ -82,6 +83,10 @@ func TestIncrementalIsExact(t *testing.T) {
 		"judged":    {"ecl-gsr", []string{"model.edges.judge=attributes", "model.edges.judge_distrust=2"}, export.BuildOptions{}},
 		"mutual":    {"ecl-gsr", []string{"candidates.mutual=true", "model.classifier=gat"}, export.BuildOptions{}},
 		"threshold": {"ecl-gsr", []string{"model.edges.mode=threshold", "model.edges.threshold=0.35", "candidates.k=8"}, export.BuildOptions{}},
+		"evidence":  {"ecl-gsr", []string{"model.edges.judge=evidence", "candidates.similarity=evidence", "candidates.two_step=4", "candidates.mutual=false", "candidates.k=3"}, export.BuildOptions{}},
+		"features":  {"ecl-gsr", []string{"model.edges.judge=evidence", "candidates.similarity=features", "candidates.two_step=3", "candidates.mutual=true"}, export.BuildOptions{Lowering: onnx.Scatter}},
+		"both":      {"ecl-gsr", []string{"model.edges.judge=evidence"}, export.BuildOptions{}},
+		"two steps": {"ecl-gsr", []string{"candidates.two_step=3", "candidates.mutual=true"}, export.BuildOptions{Lowering: onnx.PrecomputedBuckets}},
 		"grand":     {"ecl-gsr", []string{"model.classifier=propagation", "model.edges.judge=attributes"}, export.BuildOptions{}},
 	} {
 		t.Run(name, func(t *testing.T) {

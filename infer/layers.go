@@ -25,6 +25,11 @@ type layers struct {
 	undo   []overwritten
 	undoN  int
 
+	// slack is by what a row may differ from what it was, as a share of its length, and
+	// count as the same: what rounding makes of rows that are computed with others.
+	slack float64
+	wrote []bool // [n] rows that the last change has given other values
+
 	row []int32 // [n] a node's row in a cut, if row[i] < len(list) and list[row[i]] == i
 }
 
@@ -44,15 +49,24 @@ type overwritten struct {
 
 // newLayers computes everything for n nodes with features x.
 func newLayers(pool *kernels.Pool, m *dist.Staged, n int, x *matrix, in entriesOf) (*layers, error) {
-	l := &layers{m: m, pool: pool, values: map[string]*field{}}
+	l := &layers{m: m, pool: pool, values: map[string]*field{}, wrote: make([]bool, n)}
 	l.grow(n)
-	for level := range m.Levels() {
+	for level := range l.levels() {
 		if err := l.level(level, nil, x, in); err != nil {
 			return nil, err
 		}
 	}
 	l.undo = nil
 	return l, nil
+}
+
+// levels counts those that are of nodes: what a scorer's last one gives is computed for
+// pairs when it is asked for.
+func (l *layers) levels() int {
+	if l.m.Common != nil {
+		return l.m.Levels() - 1
+	}
+	return l.m.Levels()
 }
 
 func (l *layers) grow(n int) {
@@ -65,17 +79,23 @@ func (l *layers) grow(n int) {
 
 // change follows a graph that has n nodes now. moved are nodes with other features or into
 // which other entries lead, ascending, new nodes among them; out gives the targets of a
-// node's entries. It returns the nodes whose outputs may be others, ascending.
-func (l *layers) change(n int, moved []int32, x *matrix, in entriesOf, out func(int32) []int32) (dirty []int32, err error) {
+// node's entries. It returns the nodes with other values at some level, ascending.
+func (l *layers) change(n int, moved []int32, x *matrix, in entriesOf, out func(int32) []int32) (changed []int32, err error) {
 	l.undo, l.undoN = nil, l.n
 	l.grow(n)
+	l.wrote = make([]bool, n)
 	if len(moved) == 0 { // nodes without edges were deleted
 		return nil, nil
 	}
-	dirty = moved
-	for level := range l.m.Levels() {
+	for v := l.undoN; v < n; v++ {
+		l.wrote[v] = true
+	}
+	dirty := moved
+	for level := range l.levels() {
 		if level > 0 {
-			dirty = reach(dirty, n, n, out)
+			dirty = append(reach(list(l.wrote), n, n, out), moved...)
+			slices.Sort(dirty)
+			dirty = slices.Compact(dirty)
 		}
 		rows := dirty
 		if len(rows) > n/3 { // more would be cut out than left
@@ -85,7 +105,7 @@ func (l *layers) change(n int, moved []int32, x *matrix, in entriesOf, out func(
 			return nil, err
 		}
 	}
-	return dirty, nil
+	return list(l.wrote), nil
 }
 
 // reach adds to nodes those that they lead to. It returns nil where that makes more than most.
@@ -128,7 +148,7 @@ func (l *layers) revert() {
 			copy(o.f.v[int(v)*o.f.width:], o.v[i*o.f.width:(i+1)*o.f.width])
 		}
 	}
-	l.n, l.undo = l.undoN, nil
+	l.n, l.undo, l.wrote = l.undoN, nil, nil
 	for _, f := range l.values {
 		f.v = f.v[:l.n*f.width]
 	}
@@ -285,13 +305,31 @@ func (l *layers) write(level int, c *layerCut) error {
 		if len(t.F32) != c.n*f.width {
 			return fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, c.n)
 		}
-		old := overwritten{f: f, rows: c.rows, v: make([]float32, 0, len(c.rows)*f.width)}
+		old := overwritten{f: f}
 		for i, v := range c.rows {
-			to := f.v[int(v)*f.width : (int(v)+1)*f.width]
-			old.v = append(old.v, to...)
-			copy(to, t.F32[i*f.width:(i+1)*f.width])
+			to, now := f.v[int(v)*f.width:(int(v)+1)*f.width], t.F32[i*f.width:(i+1)*f.width]
+			if !l.differ(to, now) {
+				continue
+			}
+			l.wrote[v] = true
+			old.rows, old.v = append(old.rows, v), append(old.v, to...)
+			copy(to, now)
 		}
 		l.undo = append(l.undo, old)
 	}
 	return nil
+}
+
+// differ tells rows that count as others.
+func (l *layers) differ(was, now []float32) bool {
+	if l.slack == 0 {
+		return !slices.Equal(was, now)
+	}
+	apart, length := 0.0, 0.0
+	for i, x := range now {
+		d := float64(x) - float64(was[i])
+		apart += float64(d * d)
+		length += float64(float64(x) * float64(x))
+	}
+	return !(apart <= float64(l.slack*l.slack)*length) // of NaN, too
 }

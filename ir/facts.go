@@ -14,6 +14,7 @@ const (
 	ReadTarget              // the row of the node that the entry leads to
 	ReadSources             // the rows of nodes that entries come from: one hop further
 	ReadEntries             // the rows of the entries that lead to the node
+	ReadPairs               // the rows of the nodes of a pair, of neighbours of both, or of the entries from these
 )
 
 // Finiteness says which results are finite, for operands of moderate size (an overflow

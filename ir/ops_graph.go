@@ -275,7 +275,7 @@ var graphOps = []OpDef{
 	},
 	{
 		Name: "pair_dot", Doc: "y_k = ⟨p_i, q_j⟩ for the pairs (i, j) = pairs[0,k], pairs[1,k]; q absent: p", Results: []string{"dot"},
-		Operands: []OperandSpec{{Name: "p"}, {Name: "pairs"}, {Name: "q", Optional: true, Linear: true}}, Finite: FiniteIfOperands,
+		Operands: []OperandSpec{{Name: "p", Read: ReadPairs}, {Name: "pairs"}, {Name: "q", Optional: true, Read: ReadPairs, Linear: true}}, Finite: FiniteIfOperands,
 		NoGrad: onlyInference,
 		Infer: func(c *InferCtx) []Type {
 			c.wantRank(0, 2)
@@ -299,7 +299,7 @@ var graphOps = []OpDef{
 	{
 		Name: "pair_gather", Doc: "y_k = v at the first or the second node of each pair, pairs[0,k] or pairs[1,k]", Results: []string{"at"},
 		Attrs:    []AttrSpec{{Name: "end", Kind: StringAttr, OneOf: []string{"first", "second"}, Doc: "which node of a pair"}},
-		Operands: []OperandSpec{{Name: "v", Linear: true, Moved: true}, {Name: "pairs"}},
+		Operands: []OperandSpec{{Name: "v", Read: ReadPairs, Linear: true, Moved: true}, {Name: "pairs"}},
 		NoGrad:   onlyInference,
 		Infer: func(c *InferCtx) []Type {
 			c.wantRank(0, 1)
@@ -334,7 +334,7 @@ var graphOps = []OpDef{
 	},
 	{
 		Name: "common_neighbors", Doc: "y_k = Σ over nodes w other than i and j of A_iw·A_jw·v_w for the pairs (i, j) = pairs[0,k], pairs[1,k], where A_iw is the sum of a over the entries from w into i; a absent: ones", Results: []string{"common"},
-		Operands: graphThen(OperandSpec{Name: "a", Optional: true}, OperandSpec{Name: "v", Linear: true}, OperandSpec{Name: "pairs"}), Finite: FiniteIfOperands,
+		Operands: graphThen(OperandSpec{Name: "a", Optional: true, Read: ReadPairs}, OperandSpec{Name: "v", Read: ReadPairs, Linear: true}, OperandSpec{Name: "pairs"}), Finite: FiniteIfOperands,
 		NoGrad: onlyInference,
 		Infer: func(c *InferCtx) []Type {
 			c.wantWhole()

@@ -400,6 +400,25 @@ func (e *evidence) either(b *ir.Builder, x, y *ir.Value) *ir.Value {
 	return b.Add(x, b.Mul(e.gate, b.Sub(y, x)))
 }
 
+// CloseGate returns the module without the robust evidence, which is not read where the gate
+// ([EvidenceGate]) is 0: no edge is then judged by how others are.
+func CloseGate(m *ir.Module) *ir.Module {
+	m = m.Clone()
+	for _, f := range m.Funcs {
+		with := map[*ir.Value]*ir.Value{}
+		for _, op := range f.Body {
+			if op.Name() != "add" || op.Operands[1].Def == nil || op.Operands[1].Def.Name() != "mul" {
+				continue
+			}
+			if gate := op.Operands[1].Def.Operands[0]; gate.Param && gate.Name == EvidenceGate {
+				with[op.Result()] = op.Operands[0]
+			}
+		}
+		f.Replace(with)
+	}
+	return m
+}
+
 // SourcesFunc names the function that gives evidence by these sources.
 func SourcesFunc(of []string) string {
 	if slices.Equal(of, RobustSources) {

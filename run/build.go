@@ -188,13 +188,16 @@ func refinementOf(t *train.Model) *onnx.Refinement {
 
 // exported returns the module without the functions that were not trained, since an
 // encoder that took no part has nothing to say, and with an @encode that judges edges by
-// itself where evidence does.
+// itself where evidence does. Robust evidence is left out where it is not read.
 func exported(t *train.Model) *ir.Module {
 	judging := t.Refined != nil && t.Module.Func(models.EncodeJudging) != nil
 	if !judging && (t.Refined == nil || !t.Refined.Raw) {
 		return t.Module
 	}
 	m := t.Module.Clone()
+	if gate, ok := t.Params[models.EvidenceGate]; ok && gate[0] == 0 {
+		m = models.CloseGate(m)
+	}
 	if t.Refined.Raw {
 		m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name != "classify" })
 		return m

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -70,7 +72,7 @@ func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
 		}
 		return ort.Int64s(append(src, dst...), 2, int64(len(src)))
 	}
-	score := func(params map[string][]float32, threads int, index ort.Tensor, pair [2]int64) map[string]ort.Tensor {
+	by := func(m *ir.Module, params map[string][]float32, threads int, index ort.Tensor, pair [2]int64) map[string]ort.Tensor {
 		t.Helper()
 		f, err := newForward(m, params, nil, threads)
 		if err != nil {
@@ -82,6 +84,10 @@ func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		return out
+	}
+	score := func(params map[string][]float32, threads int, index ort.Tensor, pair [2]int64) map[string]ort.Tensor {
+		t.Helper()
+		return by(m, params, threads, index, pair)
 	}
 	whole := score(fitted, 1, index(-1), edges[0])
 	for name, v := range score(fitted, 4, index(-1), edges[0]) {
@@ -113,5 +119,35 @@ func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
 				t.Fatalf("%s of parameters that are not fitted is %v", name, v)
 			}
 		}
+	}
+
+	// Without robust evidence all is the same to the bit where the gate is closed, and there
+	// is less to compute.
+	drawn := maps.Clone(fitted)
+	for name, v := range drawn {
+		if strings.HasPrefix(name, "evidence.") && name != models.EvidenceGate {
+			drawn[name] = normal(len(v))
+		}
+	}
+	closed := models.CloseGate(m)
+	for _, gate := range []float32{0, 0.5} {
+		drawn[models.EvidenceGate] = []float32{gate}
+		same, want := true, by(closed, drawn, 1, index(-1), edges[0])
+		for name, v := range score(drawn, 1, index(-1), edges[0]) {
+			same = same && slices.Equal(v.F32, want[name].F32)
+		}
+		if same != (gate == 0) {
+			t.Errorf("with the gate at %v the module without robust evidence gives the same: %v", gate, same)
+		}
+	}
+	operations := func(m *ir.Module) int {
+		p, err := compiler.Compile(m, compiler.Options{Target: compiler.Inference, Funcs: []string{"score"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(p.Module.Func("score").Body)
+	}
+	if all, some := operations(m), operations(closed); some > all*2/3 {
+		t.Errorf("%d operations of %d are left where the gate is closed", some, all)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
@@ -13,8 +14,8 @@ import (
 
 // Staged is a model in use level by level.
 type Staged struct {
+	*onnx.Stages
 	d      *Dist
-	nodes  string
 	levels []*ort.Session
 }
 
@@ -34,9 +35,9 @@ func (d *Dist) Stage(role string) (*Staged, error) {
 	if err := proto.Unmarshal(data, &m); err != nil || m.Graph == nil {
 		return nil, fmt.Errorf("%s is no ONNX model: %w", info.File, errors.Join(err, errors.New("it has no graph")))
 	}
-	s := &Staged{d: d, nodes: info.Stages.Nodes}
-	for level := range len(info.Stages.Values) + 1 {
-		part, err := info.Stages.Part(&m, level)
+	s := &Staged{Stages: info.Stages, d: d}
+	for level := range len(s.Values) + 1 {
+		part, err := s.Part(&m, level)
 		if err == nil {
 			data, err = onnx.Marshal(part)
 		}
@@ -66,12 +67,15 @@ func (s *Staged) Close() error {
 // Levels counts the levels.
 func (s *Staged) Levels() int { return len(s.levels) }
 
-// Reads names the values of lower levels that a level reads, and x where it does.
+// Reads names the values of nodes of lower levels that a level reads, and x where it does.
 func (s *Staged) Reads(level int) (names []string) {
 	x := false
 	for _, io := range s.levels[level].Inputs() {
+		if slices.ContainsFunc(s.Common, func(c onnx.CommonSum) bool { return c.Name == io.Name }) {
+			continue
+		}
 		switch io.Name {
-		case s.nodes, onnx.InputEdgeIndex, onnx.InputEdgeWeight, onnx.InputDegree, onnx.InputOrder, onnx.InputOrderRows, onnx.InputSegments, onnx.InputSegmentRows, onnx.InputRest, onnx.InputRestore:
+		case s.Nodes, s.Weights, "pairs", onnx.InputEdgeIndex, onnx.InputEdgeWeight, onnx.InputDegree, onnx.InputOrder, onnx.InputOrderRows, onnx.InputSegments, onnx.InputSegmentRows, onnx.InputRest, onnx.InputRestore:
 		case "x", onnx.InputIndptr, onnx.InputIndices, onnx.InputValues:
 			x = true
 		default:
@@ -95,7 +99,8 @@ func (s *Staged) Gives(level int) (names []string) {
 // Run computes a level for a graph of n nodes, or for a part of one in which all edges
 // into the rows that are wanted are there, in the order of the whole graph's; other rows of
 // the results mean nothing. in holds what [Staged.Reads] names, edgeIndex and weight are
-// those of [Dist.Classify].
+// those of [Dist.Classify]; a model that has Weights is given weights. The last level of a scorer also reads pairs, int64 [2,P], and
+// what Common names.
 func (s *Staged) Run(level, n int, in map[string]ort.Tensor, edgeIndex ort.Tensor, weight *ort.Tensor) (map[string]ort.Tensor, error) {
 	session := s.levels[level]
 	takes := map[string]bool{}
@@ -103,13 +108,19 @@ func (s *Staged) Run(level, n int, in map[string]ort.Tensor, edgeIndex ort.Tenso
 		takes[io.Name] = true
 	}
 	in = maps.Clone(in)
-	if takes[s.nodes] {
-		in[s.nodes] = ort.Int64s([]int64{int64(n)}, 1)
+	if takes[s.Nodes] {
+		in[s.Nodes] = ort.Int64s([]int64{int64(n)}, 1)
 	}
 	if takes[onnx.InputIndptr] {
 		if err := onnx.AddSparse(in); err != nil {
 			return nil, err
 		}
+	}
+	if s.Weights != "" {
+		if takes[s.Weights] {
+			in[s.Weights] = *weight
+		}
+		weight = nil
 	}
 	if takes[onnx.InputEdgeIndex] {
 		if err := s.d.addGraph(in, takes, int64(n), edgeIndex, weight); err != nil {

@@ -144,8 +144,8 @@ type ModelInfo struct {
 	// depend on; absent where they depend on the whole graph, where the model makes the
 	// graph undirected, and in exports of a version that did not tell.
 	Hops *int `json:"hops,omitempty"`
-	// Stages divide the model; absent where Hops is, in the dense form, and where a value
-	// has no tensor of its own.
+	// Stages divide the model; absent where outputs depend on the whole graph, in the dense
+	// form, and where a value has no tensor of its own.
 	Stages *onnx.Stages `json:"stages,omitempty"`
 	// TestData is the folder with input_*.pb and output_*.pb.
 	TestData string `json:"test_data"`

@@ -112,8 +112,8 @@ func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (_ *o
 		e.output(values[r.Name], r.Name, o.Docs[r.Name])
 	}
 	m := e.finish(o)
-	if values, err := planStages(fn); err == nil && !e.dense() && !o.Symmetrize {
-		return m, e.stages(values), nil
+	if plan, err := planStages(fn); err == nil && !e.dense() && !o.Symmetrize {
+		return m, e.stages(plan), nil
 	}
 	return m, nil, nil
 }

@@ -12,19 +12,25 @@ import (
 // cut of the graph can keep them. It is an error if a result of a node depends on the
 // whole graph.
 func ReceptiveHops(fn *ir.Func) (int, error) {
+	return hopsOf(fn, fn.Body, fn.Results, nil)
+}
+
+// hopsOf is ReceptiveHops of some results, which the operations compute; those whose results
+// are of pairs may read the nodes of these.
+func hopsOf(fn *ir.Func, ops []*ir.Op, results []ir.Result, pairs map[*ir.Value]bool) (int, error) {
 	if BatchArg(fn) != nil {
 		return 0, fmt.Errorf("@%s classifies whole graphs", fn.Name)
 	}
 	depth, perRow := map[*ir.Value]int{}, hasRows(fn)
-	for _, op := range fn.Body {
+	for _, op := range ops {
 		most := 0
 		for i, v := range op.Operands {
 			if v == nil || v.Type.IsGraph() {
 				continue
 			}
-			switch op.Reads(i) {
-			case ir.ReadAll:
-				if perRow(v) {
+			switch read := op.Reads(i); read {
+			case ir.ReadAll, ir.ReadPairs:
+				if perRow(v) && (read == ir.ReadAll || !pairs[op.Result()]) {
 					return 0, fmt.Errorf("@%s: %s gives every node something of the whole graph", fn.Name, op.Results[0].Name)
 				}
 			case ir.ReadSources:
@@ -42,7 +48,7 @@ func ReceptiveHops(fn *ir.Func) (int, error) {
 		}
 	}
 	most := 0
-	for _, r := range fn.Results {
+	for _, r := range results {
 		most = max(most, depth[r.Value])
 	}
 	return most, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -15,26 +16,121 @@ import (
 // level follows from the edges into the node and from values of lower levels, of the node
 // and of its neighbours. So after a change of the graph only some rows of each level need
 // to be computed again.
+//
+// The last level of a scorer that judges by evidence is of pairs and edges: it reads values
+// of their nodes, and nothing else of the graph than sums over common neighbours. An edge is
+// judged without itself, so that edge_index may then list any edges to judge.
 type Stages struct {
 	// Nodes names the value that counts the nodes, int64 [1].
 	Nodes string `json:"nodes,omitempty"`
 	// Values names for each level but the last the values, float32 [N] or [N,F], that
 	// higher levels read. The last level gives the model's outputs.
 	Values [][]string `json:"values"`
+	// Outputs names those that the last level gives; absent where it gives all.
+	Outputs []string `json:"outputs,omitempty"`
+	// Weights names what the model finds each edge to weigh, float32 [E], where it judges
+	// its edges by itself: here it is an input.
+	Weights string `json:"weights,omitempty"`
+	// Common are inputs of the last level of a scorer.
+	Common []CommonSum `json:"common,omitempty"`
 }
 
-// planStages finds the values of each level, by level. It is an error where results of a
+// CommonSum names a sum over the common neighbours of pairs, or of the ends of edges.
+type CommonSum struct {
+	Name string `json:"name"` // float32 [P] or [E]
+	Of   string `json:"of"`   // value of the neighbours, float32 [N]
+	Ends bool   `json:"ends"` // of edges
+}
+
+// stagePlan is what [Stages] name.
+type stagePlan struct {
+	results []ir.Result
+	values  [][]*ir.Value // by level
+	weights *ir.Value
+	common  []*ir.Op
+}
+
+// neededOps are the operations that values are computed by, but for leaves.
+func neededOps(fn *ir.Func, results []ir.Result, leaf *ir.Value) (ops []*ir.Op) {
+	needed := map[*ir.Value]bool{}
+	for _, r := range results {
+		needed[r.Value] = true
+	}
+	delete(needed, leaf)
+	for _, op := range slices.Backward(fn.Body) {
+		if !slices.ContainsFunc(op.Results, func(v *ir.Value) bool { return needed[v] }) {
+			continue
+		}
+		ops = append(ops, op)
+		for _, v := range op.Operands {
+			needed[v] = v != leaf
+		}
+	}
+	slices.Reverse(ops)
+	return ops
+}
+
+// ofPairs tells the values of pairs of nodes. weights is what such a value gives the edges of
+// the graph to weigh, nil where none does. It is an error where pairs are judged by that.
+func ofPairs(fn *ir.Func, ops []*ir.Op) (pairs map[*ir.Value]bool, weights *ir.Value, err error) {
+	pairs, weighed := map[*ir.Value]bool{}, map[*ir.Value]bool{}
+	for _, op := range ops {
+		judges, follows := false, false
+		for i, v := range op.Operands {
+			judges = judges || op.Reads(i) == ir.ReadPairs
+			follows = follows || weighed[v] || pairs[v] && !op.ReadsSameRow(i)
+		}
+		if judges && follows {
+			return nil, nil, fmt.Errorf("@%s: edges are judged by how others are", fn.Name)
+		}
+		for _, v := range op.Operands {
+			if pairs[v] && follows {
+				if weights != nil && weights != v {
+					return nil, nil, fmt.Errorf("@%s: edges have several weights", fn.Name)
+				}
+				weights = v
+			}
+			judges = judges || pairs[v]
+		}
+		for _, r := range op.Results {
+			pairs[r], weighed[r] = judges && !follows, follows
+		}
+	}
+	return pairs, weights, nil
+}
+
+// planStages finds the values of each level. It is an error where results of a
 // node depend on the whole graph.
-func planStages(fn *ir.Func) ([][]*ir.Value, error) {
-	if _, err := ReceptiveHops(fn); err != nil {
-		return nil, err
+func planStages(fn *ir.Func) (*stagePlan, error) {
+	p := &stagePlan{}
+	rows := slices.IndexFunc(fn.Results, func(r ir.Result) bool { return r.Name == OutputSimilarityRows })
+	for i, r := range fn.Results {
+		// Where candidates are found by other rows than the embedding, nothing reads that.
+		if evidence := strings.HasPrefix(strings.TrimPrefix(r.Name, "edge_"), EvidencePrefix); !evidence && (rows < 0 || rows == i) {
+			p.results = append(p.results, r)
+		}
 	}
 	g := GraphArg(fn)
+	ops := neededOps(fn, p.results, nil)
+	pairs, weights, err := ofPairs(fn, ops)
+	if err != nil {
+		return nil, err
+	}
+	judges := slices.ContainsFunc(p.results, func(r ir.Result) bool { return pairs[r.Value] })
+	if p.weights = weights; weights != nil {
+		if judges {
+			return nil, fmt.Errorf("@%s: edges are judged by how others are", fn.Name)
+		}
+		ops, pairs = neededOps(fn, p.results, weights), nil
+	}
+	if _, err := hopsOf(fn, ops, p.results, pairs); err != nil {
+		return nil, err
+	}
 	byNode := func(v *ir.Value) bool {
 		return g != nil && v != nil && !v.Type.IsGraph() && v.Type.Rank() > 0 && v.Type.Dims[0] == g.Type.Dims[0]
 	}
-	level := map[*ir.Value]int{}
-	for _, op := range fn.Body {
+	level, last := map[*ir.Value]int{}, 0
+	for _, op := range ops {
 		at := 0
 		for i, v := range op.Operands {
 			if v == nil {
@@ -47,28 +143,45 @@ func planStages(fn *ir.Func) ([][]*ir.Value, error) {
 			}
 		}
 		for _, r := range op.Results {
-			level[r] = at
+			if !pairs[r] {
+				level[r], last = at, max(last, at)
+			}
 		}
 	}
-	last := 0
-	for _, r := range fn.Results {
-		last = max(last, level[r.Value])
+	if judges {
+		if g == nil {
+			return nil, fmt.Errorf("@%s judges pairs by what it is given", fn.Name)
+		}
+		last++
+		for v, yes := range pairs {
+			if yes {
+				level[v] = last
+			}
+		}
 	}
-	values := make([][]*ir.Value, last)
+	p.values = make([][]*ir.Value, last)
 	seen := map[*ir.Value]bool{}
 	for at := last; at >= 0; at-- {
 		visited := map[*ir.Value]bool{}
 		var walk func(v *ir.Value)
 		walk = func(v *ir.Value) {
-			if v == nil || v.Def == nil || visited[v] {
+			if v == nil || v.Def == nil || v == weights || visited[v] {
 				return
 			}
 			visited[v] = true
 			if l := level[v]; l < at && byNode(v) {
 				if !seen[v] {
 					seen[v] = true
-					values[l] = append(values[l], v)
+					p.values[l] = append(p.values[l], v)
 				}
+				return
+			}
+			if v.Def.Name() == "common_neighbors" {
+				if a := v.Def.Operands[1]; a != nil && (a.Def == nil || a.Def.Name() != "edge_ones") {
+					err = fmt.Errorf("@%s: %s is of edges that weigh something", fn.Name, v.Name)
+				}
+				p.common = append(p.common, v.Def)
+				walk(v.Def.Operands[2])
 				return
 			}
 			for _, o := range v.Def.Operands {
@@ -76,31 +189,36 @@ func planStages(fn *ir.Func) ([][]*ir.Value, error) {
 			}
 		}
 		if at == last {
-			for _, r := range fn.Results {
+			for _, r := range p.results {
 				walk(r.Value)
 			}
 			continue
 		}
-		for _, v := range values[at] {
+		for _, v := range p.values[at] {
 			walk(v)
 		}
 	}
-	return values, nil
+	return p, err
 }
 
 // stages names what planStages found, nil where something has no tensor of its own.
-func (e *emitter) stages(values [][]*ir.Value) *Stages {
+func (e *emitter) stages(p *stagePlan) *Stages {
 	made := map[string]bool{}
 	for _, n := range e.builder.graph.Node {
 		for _, name := range n.Output {
 			made[name] = true
 		}
 	}
-	s := &Stages{Values: make([][]string, len(values))}
+	s := &Stages{Values: make([][]string, len(p.values))}
 	if e.nodes != nil {
 		s.Nodes = e.nodes.name
 	}
-	for l, list := range values {
+	if len(p.results) < len(e.fn.Results) {
+		for _, r := range p.results {
+			s.Outputs = append(s.Outputs, r.Name)
+		}
+	}
+	for l, list := range p.values {
 		s.Values[l] = []string{}
 		for _, v := range list {
 			x := e.values[v]
@@ -122,6 +240,32 @@ func (e *emitter) stages(values [][]*ir.Value) *Stages {
 			}
 		}
 	}
+	// own is the tensor of a value of edges or pairs that consists of nothing else.
+	own := func(v *ir.Value) string {
+		x := e.values[v]
+		if x.edge != nil {
+			if x.edge.base == nil || x.edge.dst != nil || x.edge.src != nil {
+				return ""
+			}
+			x.t = *x.edge.base
+		}
+		if !made[x.t.name] {
+			return ""
+		}
+		return x.t.name
+	}
+	if p.weights != nil {
+		if s.Weights = own(p.weights); s.Weights == "" {
+			return nil
+		}
+	}
+	for _, op := range p.common {
+		c := CommonSum{Name: own(op.Result()), Of: e.values[op.Operands[2]].t.name, Ends: e.overEdges(op.Result())}
+		if c.Name == "" || !made[c.Of] {
+			return nil
+		}
+		s.Common = append(s.Common, c)
+	}
 	return s
 }
 
@@ -131,10 +275,11 @@ func (s *Stages) Part(m *onnxpb.ModelProto, level int) (*onnxpb.ModelProto, erro
 	if s.Nodes != "" {
 		known[s.Nodes] = true
 	}
-	for _, names := range s.Values[:level] {
-		for _, name := range names {
-			known[name] = true
-		}
+	for _, name := range slices.Concat(s.Values[:level]...) {
+		known[name] = true
+	}
+	if s.Weights != "" {
+		known[s.Weights] = true
 	}
 	infos := map[string]*onnxpb.ValueInfoProto{}
 	for _, v := range slices.Concat(m.Graph.ValueInfo, m.Graph.Input, m.Graph.Output) {
@@ -149,6 +294,13 @@ func (s *Stages) Part(m *onnxpb.ModelProto, level int) (*onnxpb.ModelProto, erro
 				return nil, fmt.Errorf("the model has no value %q, which its manifest names at level %d", name, level)
 			}
 			g.Output = append(g.Output, infos[name])
+		}
+	} else {
+		for _, c := range s.Common {
+			known[c.Name] = true
+		}
+		if s.Outputs != nil {
+			g.Output = slices.DeleteFunc(g.Output, func(v *onnxpb.ValueInfoProto) bool { return !slices.Contains(s.Outputs, v.Name) })
 		}
 	}
 	needed, inputs := map[string]bool{}, map[string]bool{}
