@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
@@ -84,8 +87,7 @@ func TestIncrementalIsExact(t *testing.T) {
 		"mutual":    {"ecl-gsr", []string{"candidates.mutual=true", "model.classifier=gat"}, export.BuildOptions{}},
 		"threshold": {"ecl-gsr", []string{"model.edges.mode=threshold", "model.edges.threshold=0.35", "candidates.k=8"}, export.BuildOptions{}},
 		"evidence":  {"ecl-gsr", []string{"model.edges.judge=evidence", "candidates.similarity=evidence", "candidates.two_step=4", "candidates.mutual=false", "candidates.k=3"}, export.BuildOptions{}},
-		"features":  {"ecl-gsr", []string{"model.edges.judge=evidence", "candidates.similarity=features", "candidates.two_step=3", "candidates.mutual=true"}, export.BuildOptions{Lowering: onnx.Scatter}},
-		"both":      {"ecl-gsr", []string{"model.edges.judge=evidence"}, export.BuildOptions{}},
+		"both":      {"ecl-gsr", []string{"model.edges.judge=evidence"}, export.BuildOptions{Lowering: onnx.Scatter}},
 		"two steps": {"ecl-gsr", []string{"candidates.two_step=3", "candidates.mutual=true"}, export.BuildOptions{Lowering: onnx.PrecomputedBuckets}},
 		"grand":     {"ecl-gsr", []string{"model.classifier=propagation", "model.edges.judge=attributes"}, export.BuildOptions{}},
 	} {
@@ -131,6 +133,29 @@ func TestIncrementalIsExact(t *testing.T) {
 				t.Errorf("%d of %d versions have edges that either may choose (%d in all): the others are too few", updates-pieces, updates, apart)
 			}
 		})
+	}
+}
+
+// A model that does not say how pairs are judged has every version computed as a whole, and
+// the server says why.
+func TestEvidenceWithoutStages(t *testing.T) {
+	r, _, _ := resident(t, "ecl-gsr", GraphOptions{ReadOnly: true}, "model.edges.judge=evidence", "synthetic.nodes=200")
+	info := r.p.manifest.Models["scorer"]
+	info.Stages = nil
+	r.p.manifest.Models["scorer"] = info
+	said := ""
+	r.p.o.Log = func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
+	if err := r.prepare(r.Snapshot(), GraphOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if r.inc != nil || !strings.Contains(said, "every update computes the whole graph") || !strings.Contains(said, models.EvidenceGate) {
+		t.Errorf("said %q", said)
+	}
+	if _, err := r.Update(t.Context(), Update{DeleteNodes: []string{"3"}}); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Snapshot(); s.pending != nil || s.Nodes() != 199 {
+		t.Errorf("version %d has %d nodes", s.Version, s.Nodes())
 	}
 }
 

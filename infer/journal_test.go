@@ -435,9 +435,16 @@ func TestGraphWithinBudget(t *testing.T) {
 
 // What is held to compute what updates reach is in the budget, too, before it is made.
 func TestIncrementalWithinBudget(t *testing.T) {
-	dist, run := exported120(t, "ecl-gsr", "model.edges.judge=attributes")
+	t.Run("attributes", func(t *testing.T) { incrementalWithinBudget(t, 3000, "model.edges.judge=attributes") })
+	t.Run("evidence", func(t *testing.T) {
+		incrementalWithinBudget(t, 1000, "model.edges.judge=evidence", "candidates.similarity=evidence", "candidates.two_step=10", "candidates.mutual=false")
+	})
+}
+
+func incrementalWithinBudget(t *testing.T, nodes int, set ...string) {
+	dist, run := exported120(t, "ecl-gsr", set...)
 	large := run.Config.Synthetic.CSBM(7)
-	large.Nodes = 3000
+	large.Nodes = nodes
 	o := GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU, Threads: 1, Load: data.LoadOptions{Seed: 7, Synthetic: &large}}}
 	live := func() int64 {
 		runtime.GC()
@@ -447,7 +454,7 @@ func TestIncrementalWithinBudget(t *testing.T) {
 	}
 	var used, held [2]int64
 	for i, exact := range []bool{true, false} {
-		o.Exact, o.Budget = exact, budget.New(1<<30)
+		o.Exact, o.Budget = exact, budget.New(4<<30)
 		before := live()
 		r, err := OpenGraph(t.Context(), dist, data.Synthetic, o)
 		if err != nil {

@@ -1,10 +1,12 @@
 package onnx
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/internal/onnxtest"
 	"github.com/gsrc-dev/gsrc/internal/optest"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
@@ -74,5 +76,49 @@ func TestHopsThroughOperations(t *testing.T) {
 	}
 	if seen < 30 {
 		t.Errorf("only %d operations were tried", seen)
+	}
+}
+
+// Where the gate of the evidence is closed, pairs are judged by what was computed of nodes,
+// and an encoder takes the edges' weights from there. Where it is open, how an edge is judged
+// depends on how others are.
+func TestStagesOfEvidence(t *testing.T) {
+	o := models.Default()
+	o.Features, o.Classes, o.Edges.Judge = 6, 3, models.JudgeEvidence
+	model, err := models.Lookup("ecl-gsr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, closed := range []bool{true, false} {
+		for _, similarity := range []string{"", "evidence"} {
+			m := model.Build(o)
+			if closed {
+				m = models.CloseGate(m)
+			}
+			models.EncodeByItself(m, similarity)
+			stages := func(fn string) *Stages {
+				f := onnxtest.Compile(t, m, fn)
+				_, s, err := StagedModel(f, onnxtest.Params(m), ModelOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}
+			s := stages("score")
+			if (s != nil) != closed {
+				t.Fatalf("gate closed: %v, the scorer has the stages %+v", closed, s)
+			}
+			if closed && (len(s.Values) != 3 || len(s.Common) != 4 || !slices.Equal(s.Outputs, []string{"probability", "edge_probability"}) || s.Weights != "") {
+				t.Errorf("the scorer has the stages %+v", s)
+			}
+			s = stages("encode")
+			if similarity == "" {
+				if (s != nil) != closed || closed && (s.Weights == "" || s.Outputs != nil) {
+					t.Errorf("gate closed: %v, the encoder has the stages %+v", closed, s)
+				}
+			} else if s == nil || !slices.Equal(s.Outputs, []string{OutputSimilarityRows}) || s.Weights != "" || len(s.Values) != 1 {
+				t.Errorf("gate closed: %v, the encoder's rows have the stages %+v", closed, s)
+			}
+		}
 	}
 }
