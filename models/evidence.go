@@ -124,18 +124,29 @@ func (r *regression) logit(b *ir.Builder, sources map[string]*ir.Value) *ir.Valu
 // EvidenceShare names the share of edges that are none, by the logits of a regression.
 func EvidenceShare(regression string) string { return regression + ".share" }
 
-// probability returns how likely pairs are edges, if the share of a graph's edges are none:
-// σ(logit − ln share).
+// surelyNone bounds from below what makes edges likely, so that the least likely have an
+// order.
+const surelyNone = 0.05
+
+// probability returns how likely pairs are edges, if a share of a graph's edges are none at
+// most: (1 − x/2) / (1 + x/2), where x = share·exp(−logit) is the local false discovery rate
+// (Efron et al. 2001). That lies halfway between 1 − x, if all edges that look like random
+// pairs are none, and 1/(1 + x), if as many of them are edges, which the graph does not tell.
 func probability(b *ir.Builder, logit, share *ir.Value) *ir.Value {
-	least := b.One("maximum", nil, share, b.Const(1e-6))
-	return b.One("sigmoid", nil, b.Sub(logit, b.One("log", nil, least)))
+	x := falseRate(b, logit, share)
+	rest := b.One("maximum", nil, b.Shift(b.Scale(x, -0.5), 1), b.Const(surelyNone))
+	return b.Div(rest, b.Add(rest, x))
 }
 
-// trust returns one minus the local false discovery rate (Efron et al. 2001), which is 0 of
-// edges that are no likelier than random pairs.
+// falseRate returns the share of edges with a logit that are none.
+func falseRate(b *ir.Builder, logit, share *ir.Value) *ir.Value {
+	return b.Mul(share, b.One("exp", nil, b.One("minimum", nil, b.One("neg", nil, logit), b.Const(20))))
+}
+
+// trust returns one minus the false discovery rate, which is 0 of edges that are no likelier
+// than random pairs.
 func trust(b *ir.Builder, logit, share *ir.Value) *ir.Value {
-	odds := b.One("exp", nil, b.One("minimum", nil, b.One("neg", nil, logit), b.Const(20)))
-	return b.One("maximum", nil, b.Shift(b.One("neg", nil, b.Mul(share, odds)), 1), b.Const(0))
+	return b.One("maximum", nil, b.Shift(b.One("neg", nil, falseRate(b, logit, share)), 1), b.Const(0))
 }
 
 // evidence is what judges pairs in a module.

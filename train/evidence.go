@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/graph"
@@ -238,7 +239,23 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 		}
 		return out
 	}
-	e.setParam(models.EvidenceShare("evidence"), max(leastShare, below(logits(asItIs, weighed), logits(random, none), 0.2)))
+	// Penalties, and the joining, leave logits too small or too large: what a regression on
+	// them alone says is what all parts are scaled to (Platt 1999).
+	column := func(logits []float64) [][]float32 {
+		x := make([]float32, len(logits))
+		for i, v := range logits {
+			x[i] = float32(v)
+		}
+		return [][]float32{x}
+	}
+	l := fitRegression(e.pool, chosen(column(logits(asItIs, weighed)), fitted), column(logits(random, none)), nil, 0, false)
+	if slope := l.linear[0] * l.scale[0]; slope > 0 {
+		for name, r := range map[string]*regression{models.EvidenceJoint: joint, models.EvidenceLinear: linear, models.EvidenceRobust: robust} {
+			r.stretch(slope, l.bias-float64(slope*l.mean[0]))
+			e.setRegression(name, r)
+		}
+	}
+	e.setParam(models.EvidenceShare("evidence"), shareOfNone(logits(asItIs, weighed), logits(random, none)))
 	return nil
 }
 
@@ -336,8 +353,9 @@ func indices(n int) []int {
 // open tells from 0 to 1 whether edges that robust evidence doubts hold each other up, as
 // those do that were planted on purpose: by how much the linear logit of the doubted edges
 // that it believes in falls where they all count less, beyond what it falls where all edges
-// count less alike. Where it is closed, what a real edge would lose by false doubts is more
-// than what others would gain.
+// count less alike, and beyond what edges that nobody doubts lose by the latter: where that is
+// much, there is little else to judge by. Where it is closed, what a real edge would lose by
+// false doubts is more than what others would gain.
 func (e *evidence) open(both func(w []float32, none [][2]int32, names []string) (edges, pairs [][]float32, err error), linear *regression, asItIs, weighed [][]float32, w []float32) (float64, error) {
 	sum := 0.0
 	for _, v := range w {
@@ -348,16 +366,20 @@ func (e *evidence) open(both func(w []float32, none [][2]int32, names []string) 
 		return 0, err
 	}
 	before, control, after := linear.logits(asItIs), linear.logits(alike), linear.logits(weighed)
-	fall, count := 0.0, gatePrior*float64(len(w))
-	shrink := 0.0
+	fall, doubted := 0.0, gatePrior*float64(len(w))
+	lost, others := 0.0, doubted
 	for i, v := range w {
-		if v < 0.3 && before[i] > 0 {
+		switch {
+		case before[i] <= 0:
+		case v < 0.3:
 			fall += control[i] - after[i]
-			shrink += before[i] - control[i]
-			count++
+			doubted++
+		default:
+			lost += before[i] - control[i]
+			others++
 		}
 	}
-	g := (fall - max(0, shrink)) / count
+	g := fall/doubted - max(0, lost/others)
 	return min(1, max(0, (g-gateOpens)/gateWidth)), nil
 }
 
@@ -394,15 +416,33 @@ func trust(logit, share float64) float64 {
 // below estimates the share of edges that are none: of as many as fall below a quantile of
 // random pairs, that share does (Storey 2002).
 func below(edges, none []float64, quantile float64) float64 {
-	sorted := slices.Sorted(slices.Values(none))
+	share, _ := fallBelow(edges, slices.Sorted(slices.Values(none)), quantile)
+	return min(1, share)
+}
+
+// shareOfNone is the least of such estimates, each with its standard error, since all are
+// upper bounds: real edges, too, fall below a high quantile, and few edges below a low one.
+func shareOfNone(edges, none []float64) float64 {
+	sorted, least := slices.Sorted(slices.Values(none)), 1.0
+	for _, quantile := range []float64{0.5, 0.2, 0.1, 0.05} {
+		share, err := fallBelow(edges, sorted, quantile)
+		least = min(least, share+err)
+	}
+	return max(leastShare, least)
+}
+
+// fallBelow returns how many times as many edges fall below a quantile as random pairs,
+// which are sorted, and the standard error of that.
+func fallBelow(edges, sorted []float64, quantile float64) (share, err float64) {
 	bound := sorted[int(quantile*float64(len(sorted)))]
-	count := 0
+	count := 0.0
 	for _, v := range edges {
 		if v < bound {
 			count++
 		}
 	}
-	return min(1, float64(count)/(quantile*float64(len(edges))))
+	of := quantile * float64(len(edges))
+	return count / of, float64((count + 1) / of * math.Sqrt(1/(count+1)+1/float64(quantile*float64(len(sorted)))))
 }
 
 // pick returns the columns of some sources of all.

@@ -2,12 +2,18 @@ package train
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/data/company"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -95,6 +101,66 @@ func TestEvidenceFindsWrongEdges(t *testing.T) {
 	if g := res.Trained.Params[models.EvidenceGate][0]; g == 0 {
 		t.Error("the gate of an attacked graph is closed")
 	}
+}
+
+// Old edges' probabilities mean what they say.
+func TestEvidenceIsCalibrated(t *testing.T) {
+	check := func(t *testing.T, ds *data.Dataset, wrong [][2]int32, most float64) {
+		t.Helper()
+		res := run(t, "ecl-gsr", ds, Options{}, "model.edges.judge=evidence", "train.epochs=1", "train.pretrain_steps=0", "train.joint_every=0")
+		if g := res.Trained.Params[models.EvidenceGate][0]; g != 0 {
+			t.Errorf("the gate of a graph that nobody attacked is %v", g)
+		}
+		var probability []float32
+		var is []bool
+		learned, none := res.Trained.Refined, 0
+		for i, e := range learned.Candidates.Edges {
+			if learned.Candidates.Existing[i] {
+				probability, is = append(probability, learned.Probability[i]), append(is, !slices.Contains(wrong, e))
+				if !is[len(is)-1] {
+					none++
+				}
+			}
+		}
+		if none != len(wrong) {
+			t.Errorf("%d wrong edges, %d were planted", none, len(wrong))
+		}
+		if ece := metrics.CalibrationError(metrics.Reliability(probability, is, 10)); !(ece <= most) {
+			t.Errorf("the calibration error of %d edges, %d of them wrong, is %.3f", len(is), none, ece)
+		}
+	}
+	t.Run("cora", func(t *testing.T) {
+		ds := dataset(t, "planetoid/cora")
+		wrong, _, err := ds.Plant(graph.Random, 0.1, 0.1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, ds, wrong, 0.04)
+	})
+	// Features of this table tell next to nothing: to doubt edges by them would doubt half.
+	t.Run("company", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := company.Write(dir, company.Options{Nodes: 10_000, Edges: 60_000}); err != nil {
+			t.Fatal(err)
+		}
+		ds, err := data.Load(dir, data.LoadOptions{Tables: data.Tables{Label: "churned"}, Split: "random:0.6,0.2,0.2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "wrong.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wrong [][2]int32
+		for _, line := range strings.Fields(string(text))[1:] {
+			var u, v int32
+			if _, err := fmt.Sscanf(line, "C%d,C%d", &u, &v); err != nil {
+				t.Fatal(err)
+			}
+			wrong = append(wrong, [2]int32{min(u, v), max(u, v)})
+		}
+		check(t, ds, wrong, 0.05)
+	})
 }
 
 // Graphs with too little to tell edges from, no edge, one, or no pair that is none, doubt

@@ -227,3 +227,13 @@ func (r *regression) logits(columns [][]float32) []float64 {
 	}
 	return out
 }
+
+// stretch makes every logit x slope·x + shift.
+func (r *regression) stretch(slope, shift float64) {
+	for _, w := range [][]float64{r.linear, r.quadratic} {
+		for i := range w {
+			w[i] *= slope
+		}
+	}
+	r.bias = float64(slope*r.bias) + shift
+}
