@@ -70,8 +70,10 @@ var asItIs = []string{"candidates.structure=raw", "candidates.keep=1"}
 var linear = []string{"model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "train.lr=0.1", "model.linear.steps=8", "train.eval_every=5"}
 
 var (
-	// selfTrained are three rounds of learning from confident predictions.
-	selfTrained = []string{"train.self_training=3"}
+	// selfTrained are three rounds of learning from confident predictions. A linear classifier
+	// needs no more epochs in each: on validation nodes of Citeseer with 1 % of the labels 72.3
+	// with 100, 72.1 with 200.
+	selfTrained = []string{"train.self_training=3", "train.epochs=100", "train.eval_every=10"}
 	// cut leaves edges out that are likelier none.
 	cut = []string{"model.edges.threshold=0.5"}
 )
@@ -91,8 +93,8 @@ var rules = []rule{
 	{Candidate{Name: "linear, smoothed", Model: "linear", Set: []string{"model.smooth.alpha=0.5"}, Structure: raw, Simple: true}, all(features, homophilic)},
 	{Candidate{Name: "linear, corrected and smoothed", Model: "linear", Set: []string{"model.smooth.alpha=0.7", "model.smooth.correct=0.5"}, Structure: raw, Simple: true}, all(features, homophilic)},
 	{Candidate{Name: "propagated, linear", Model: "linear", Set: []string{"model.linear.steps=16"}, Structure: raw, Simple: true}, all(features, homophilic)},
-	{Candidate{Name: "propagated, linear, self-trained", Model: "linear", Set: []string{"model.linear.steps=16", "train.self_training=3", "train.eval_every=5"}, Structure: raw, Simple: true}, all(features, homophilic, scarce)},
-	{Candidate{Name: "cut by features, propagated, linear, self-trained", Model: "linear", Set: []string{"data.edges=cut:0.05", "model.linear.steps=8", "train.self_training=3", "train.eval_every=5"}, Structure: rewired, Simple: true}, all(features, homophilic, scarce)},
+	{Candidate{Name: "propagated, linear, self-trained", Model: "linear", Set: append([]string{"model.linear.steps=16"}, selfTrained...), Structure: raw, Simple: true}, all(features, homophilic, scarce)},
+	{Candidate{Name: "cut by features, propagated, linear, self-trained", Model: "linear", Set: append([]string{"data.edges=cut:0.05", "model.linear.steps=8"}, selfTrained...), Structure: rewired, Simple: true}, all(features, homophilic, scarce)},
 	{Candidate{Name: "nearest neighbours, linear", Model: "linear", Set: []string{"data.edges=knn:5", "model.linear.steps=4"}, Structure: nearest, Simple: true}, near},
 	{Candidate{Name: "mlp", Model: "mlp", Set: []string{"model.hidden=64"}, Structure: noEdges, Simple: true}, features},
 	{Candidate{Name: "gcn", Model: "gcn", Structure: raw, Simple: true}, linked},
@@ -108,7 +110,6 @@ var rules = []rule{
 	{refining("refined, gcn", "model.classifier=gcn"), judgeable},
 	{refining("refined, cut at 0.5, gcn", "model.classifier=gcn", "model.edges.threshold=0.5"), judgeable},
 	{refining("refined, grand", "model.classifier=propagation", "model.hidden=32"), all(judgeable, homophilic)},
-	{refining("refined, cut at 0.5, grand", "model.classifier=propagation", "model.hidden=32", "model.edges.threshold=0.5"), all(judgeable, homophilic)},
 	{Candidate{Name: "gcn, known labels", Model: "gcn", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, homophilic, many)},
 	{Candidate{Name: "sage, known labels", Model: "sage", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, linked, many)},
 	{Candidate{Name: "acm", Model: "acm", Structure: raw}, all(features, mixed)},

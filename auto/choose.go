@@ -12,8 +12,8 @@ import (
 // on the scores of what ran before, and never on how much will.
 
 // upTo is how many resplits candidates have run on at the end of a rung: in the first one
-// simple candidates, in the second the others, then the better half of all, and of these the
-// better half again.
+// simple candidates, in the second the others, then the better third of all, and of these the
+// better third again.
 var upTo = [...]int{2, 2, 5, 10}
 
 // leastResplits is how many there must be for a candidate that is not simple to win.
@@ -48,7 +48,7 @@ func entrants(list []*Candidate, rung int) []*Candidate {
 		}
 	}
 	order := ranked(in, need)
-	keep := order[:min(len(order), max(2, (len(in)+1)/2))]
+	keep := order[:min(len(order), max(2, (len(in)+2)/3))]
 	for _, simple := range []bool{true, false} { // the best of each kind stays to compare with
 		if i := slices.IndexFunc(order, func(c *Candidate) bool { return c.Simple == simple }); i >= len(keep) {
 			keep = append(slices.Clone(keep), order[i])
