@@ -379,6 +379,9 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	count := 3000
+	if n, err := strconv.Atoi(os.Getenv("GSRC_UPDATES")); err == nil { // a longer check
+		count = n
+	}
 	x := make([]float32, r.Snapshot().x.cols)
 	x[5] = 1
 	r.Close()

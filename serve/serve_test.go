@@ -25,6 +25,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
+	"github.com/gsrc-dev/gsrc/internal/wal"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	pb "github.com/gsrc-dev/gsrc/serve/inferencepb"
@@ -734,4 +735,16 @@ func TestUpdatesByKey(t *testing.T) {
 		t.Errorf("an update that is late: %v", err)
 	}
 	expect(200, `"graph_version":5`)(post("update", "late", "", text("delete_node", "22")))
+
+	// On a full disk updates are refused, while questions go on; then the same is made.
+	wal.Wrap = func(io.Writer) io.Writer { return fullDisk{} }
+	defer func() { wal.Wrap = nil }()
+	expect(503, "journal")(post("update", "full", "", text("delete_node", "23")))
+	expect(200, `"graph_version":5`)(post("nodes", "", "", text("node", "23")))
+	wal.Wrap = nil
+	expect(200, `"graph_version":6`)(post("update", "full", "", text("delete_node", "23")))
 }
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
