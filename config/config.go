@@ -181,6 +181,12 @@ func LoadGraphs(model, dataset, file string, sets []string) (*Config, error) {
 	return layered([]string{"default", "default." + model, "graphs", "graphs." + model, dataset, dataset + "." + model}, file, sets)
 }
 
+// LoadTables is [Load] for a graph whose features are prepared columns of a table: behind
+// the general defaults it has those of tables.toml and tables.MODEL.toml.
+func LoadTables(model, dataset, file string, sets []string) (*Config, error) {
+	return layered([]string{"default", "default." + model, "tables", "tables." + model, dataset, dataset + "." + model}, file, sets)
+}
+
 func layered(layers []string, file string, sets []string) (*Config, error) {
 	c := &Config{sources: map[string]string{}}
 	for _, name := range layers {

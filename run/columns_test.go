@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
+	"github.com/gsrc-dev/gsrc/models"
 )
 
 // The classifier behind the preparation of columns is one file, which Build has compared
@@ -69,6 +70,39 @@ func TestBuildWithColumns(t *testing.T) {
 		c.o.WithColumns, c.o.Library = true, &lib
 		if _, err := c.r.Build(t.Context(), filepath.Join(t.TempDir(), "dist"), c.o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// Tables whose columns are prepared have defaults of their own, which options override; others
+// have the general ones.
+func TestDefaultsOfTables(t *testing.T) {
+	dir := weightedTable(t, uneven)
+	for _, x := range []struct {
+		model  string
+		set    []string
+		norm   string
+		layers int
+		net    string
+	}{
+		{"gcn", nil, "none", 3, "gcn"},
+		{"gcn", []string{"model.norm=l2"}, "l2", 3, "gcn"},
+		{"ecl-gsr", nil, "none", 3, "sage"},
+		{"gcn", []string{"data.prepare=false"}, "l2", 2, "gcn"},
+	} {
+		o := TrainOptions{Model: x.model, Data: dir, Set: x.set}
+		s, err := Prepare(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := PrepareNodes(o, s.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []models.Options{s.Config.Model, again.Config.Model} {
+			if m.Norm != x.norm || m.Layers != x.layers || m.Classifier != x.net {
+				t.Errorf("%s %v: norm %s, %d layers, classifier %s", x.model, x.set, m.Norm, m.Layers, m.Classifier)
+			}
 		}
 	}
 }

@@ -24,7 +24,13 @@ type nodeTask struct {
 }
 
 func (n nodeTask) data() (*data.Dataset, *data.Collection) { return n.ds, nil }
-func (n nodeTask) defaults() loadConfig                    { return config.Load }
+
+func (n nodeTask) defaults() loadConfig {
+	if n.ds.Columns != nil && n.ds.Columns.Prepared() {
+		return config.LoadTables
+	}
+	return config.Load
+}
 
 func (n nodeTask) refined(o *infer.RefineOptions, x *graph.Refined) (*infer.RefinedGraph, error) {
 	return o.Dataset(x, n.ds)

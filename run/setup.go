@@ -201,7 +201,7 @@ func (o *TrainOptions) guess(info train.TaskInfo, model string, c *config.Config
 	if info.Columns == nil || c.Model.ClassWeights != "none" || models.IsFile(o.Model) {
 		return nil
 	}
-	plain, err := config.Load(model, info.Name, "", nil)
+	plain, err := o.load(model, info.Name, "", nil)
 	if err != nil {
 		return err
 	}
