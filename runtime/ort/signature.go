@@ -56,13 +56,12 @@ func valueInfo(b []byte) (v IO, ok bool) {
 				return n == 6 || n == 1 && eachField(tensor, func(n protowire.Number, shape []byte, elements uint64) bool {
 					switch n {
 					case 1:
-						v.DType, ok = elementTypes[elements]
-						return ok
+						v.DType = elementTypes[elements]
 					case 2:
 						ranked = true
 						return eachField(shape, func(n protowire.Number, dim []byte, _ uint64) bool {
-							size, ok := int64(-1), true
-							ok = n == 1 && eachField(dim, func(n protowire.Number, _ []byte, value uint64) bool {
+							size := int64(-1)
+							ok := n == 1 && eachField(dim, func(n protowire.Number, _ []byte, value uint64) bool {
 								if n == 1 {
 									size = int64(min(value, math.MaxInt64))
 								}
@@ -81,7 +80,7 @@ func valueInfo(b []byte) (v IO, ok bool) {
 	return v, ok && ranked && v.Name != ""
 }
 
-// elementTypes are those of TensorProto that tensors of this package have.
+// elementTypes are those of TensorProto that tensors of this package have; others are 0.
 var elementTypes = map[uint64]DType{1: Float32, 7: Int64, 8: String, 9: Bool, 11: Float64}
 
 // stringField returns a field of a message.
