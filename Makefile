@@ -27,7 +27,7 @@ demo: setup ## train, refine, export and verify on five generated graphs (two mi
 test: build ## run all tests and count them
 	-bin/gsrc doctor
 	$(GO) build -o bin/testcount ./tools/testcount
-	$(GO) test -json -timeout 30m $(TESTFLAGS) ./... | bin/testcount
+	$(GO) test -json -timeout 30m -ldflags='-s -w' $(TESTFLAGS) ./... | bin/testcount
 
 bench: ## run the Go benchmarks; "bin/gsrc bench" has whole steps, against the machine's limits
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./runtime/... ./graph/... ./data/... ./export/...
@@ -143,10 +143,12 @@ gpu-check: ## check the CUDA kernels and training on this machine's GPU, and tim
 	@if bin/gpu/gsrc doctor | grep -q '^GPU '; then set -x; bin/gpu/gsrc bench --device cuda --only '$(GPUBENCH)' --markdown; \
 	else echo "no GPU on this machine: nothing was timed"; fi
 
-cross: ## build without cgo for Linux, macOS, Windows and arm64 (PLATFORMS)
+cross: ## compile everything without cgo, and link gsrc, for Linux, macOS, Windows and arm64 (PLATFORMS)
 	@set -e; for platform in $(PLATFORMS); do \
 		echo "build $$platform without cgo"; \
-		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build ./...; \
+		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		$(GO) list -export ./... >/dev/null; \
+		$(GO) build -ldflags='-s -w' -o /dev/null ./cmd/gsrc; \
 	done
 
 # Tests of what must not depend on the processor, and the packages that have them.
