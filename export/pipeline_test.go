@@ -76,6 +76,9 @@ func TestPipeline(t *testing.T) {
 			if _, ok := m.Models["pipeline"]; !ok || m.Models["pipeline"].Hops != nil {
 				t.Errorf("the manifest has %+v", m.Models["pipeline"])
 			}
+			if strings.HasPrefix(name, "evidence") {
+				return // large models, which take onnxruntime long to open
+			}
 			if _, _, err := parity.Verify(t.Context(), dir, parity.VerifyOptions{Provider: ort.CPU, Library: o.Library}); err != nil {
 				t.Error(err)
 			}

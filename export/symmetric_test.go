@@ -19,7 +19,7 @@ func TestBuildSymmetrizes(t *testing.T) {
 		"host-buckets": func(o *BuildOptions) { o.Lowering = onnx.PrecomputedBuckets },
 		"flat, sparse": func(o *BuildOptions) { o.Lowering, o.SparseX = onnx.Scatter, true },
 		"judged":       judged,
-		"evidence":     byEvidence,
+		"evidence":     func(o *BuildOptions) { byEvidence(o); o.Pipeline = PipelineOff }, // whose file takes onnxruntime long to open
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := pipelineOptions(t, "ecl-gsr/struct=0/l1")
@@ -30,13 +30,13 @@ func TestBuildSymmetrizes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			oneWay := 0
+			oneWay, models := 0, len(m.Models)
 			for _, c := range report.Cases {
 				if c.Case == "one direction" {
 					oneWay++
 				}
 			}
-			if !m.Symmetrize || m.Models["classifier"].Hops != nil || oneWay != 4 {
+			if !m.Symmetrize || m.Models["classifier"].Hops != nil || oneWay != models || models < 3 {
 				t.Errorf("symmetrize %v, %v hops, %d comparisons in one direction", m.Symmetrize, m.Models["classifier"].Hops, oneWay)
 			}
 			d, err := dist.Open(dir, ort.Options{Provider: ort.CPU, Threads: 1, Library: o.Library})

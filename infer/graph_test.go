@@ -163,7 +163,7 @@ func TestUpdateFaults(t *testing.T) {
 func TestFixedGraph(t *testing.T) {
 	orttest.Need(t)
 	dir := t.TempDir()
-	run := Train(t, filepath.Join(dir, "run"), "ecl-gsr", data.Synthetic, export.BuildOptions{}, "train.epochs=2", "synthetic.nodes=80", "train.pretrain_steps=2", "train.joint_every=0", "deepwalk.width=8")
+	run := Train(t, filepath.Join(dir, "run"), "ecl-gsr", data.Synthetic, export.BuildOptions{}, "train.epochs=2", "synthetic.nodes=80", "train.pretrain_steps=2", "train.joint_every=0", "deepwalk.width=8", "model.edges.judge=embedding")
 	dist := run.Dist
 	r, err := OpenGraph(t.Context(), dist, data.Synthetic, GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU, Load: run.Load}})
 	if err != nil {

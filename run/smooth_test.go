@@ -23,7 +23,7 @@ func TestRunsThatReadLabels(t *testing.T) {
 		{"linear", "train.epochs=20", "model.smooth.correct=0.5", "model.smooth.alpha=0.5", "model.smooth.steps=3"},
 		{"label-propagation", "model.smooth.steps=3"},
 		{"sage", "train.epochs=20", "model.known_labels=0.5"},
-		{"ecl-gsr", "train.epochs=4", "train.pretrain_steps=4", "model.known_labels=0.5"},
+		{"ecl-gsr", "train.epochs=4", "train.pretrain_steps=4", "model.known_labels=0.5", "model.edges.judge=embedding"},
 	} {
 		t.Run(x[0], func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")

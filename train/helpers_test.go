@@ -36,6 +36,7 @@ var small = []string{
 	"train.log_every=4", "train.checkpoint_every=6",
 	"deepwalk.walks=2", "deepwalk.length=10", "deepwalk.window=3",
 	"model.edges.old_lo=0.1", "model.edges.new_hi=0.9", "model.edges.threshold=0.5",
+	"model.edges.judge=embedding", // by evidence, the default, a run takes some times as long
 }
 
 func configure(t testing.TB, model string, sets ...string) *config.Config {

@@ -66,7 +66,7 @@ func TestForecastHolds(t *testing.T) {
 				t.Skip("takes seconds")
 			}
 			ds := c.load(t)
-			cfg, err := config.Load(c.model, ds.Name, "", append([]string{"train.threads=2", "train.joint_every=3"}, c.sets...))
+			cfg, err := config.Load(c.model, ds.Name, "", append([]string{"train.threads=2", "train.joint_every=3", "model.edges.judge=embedding"}, c.sets...))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -117,7 +117,7 @@ const (
 var shortSet = []string{
 	"synthetic.nodes=100", "synthetic.features=12", "train.epochs=3", "train.pretrain_steps=3", "train.joint_every=2",
 	"train.anchors=16", "model.layers=2", "model.hidden=8", "model.encoder.hidden=8", "model.encoder.projection=8", "model.propagation.order=2",
-	"deepwalk.walks=1", "deepwalk.length=10",
+	"deepwalk.walks=1", "deepwalk.length=10", "model.edges.judge=embedding",
 }
 
 // planned is a run that a target asks for.
