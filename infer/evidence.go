@@ -15,7 +15,8 @@ import (
 // edges of a graph, each without itself, and pairs of nodes as new ones.
 type Scorer func(x, edgeIndex, pairs ort.Tensor) (map[string]ort.Tensor, error)
 
-// pairsAtOnce bounds how many pairs a scorer is asked for; each takes some rows of 128 numbers.
+// pairsAtOnce bounds how many pairs a scorer is asked for, each of which takes some rows of 128
+// numbers. As many as it judges edges, every time, it may be asked for in any case.
 const pairsAtOnce = 1 << 18
 
 // Candidates returns how likely candidates for edges of g are edges, and the evidence for
@@ -28,8 +29,9 @@ func (score Scorer) Candidates(x ort.Tensor, g *graph.Graph, c *graph.Candidates
 		first[k] = i
 	}
 	edge := 0 // candidates that exist are sorted as edges are
-	for lo := 0; lo < len(c.Edges); lo += pairsAtOnce {
-		hi := min(lo+pairsAtOnce, len(c.Edges))
+	some := max(pairsAtOnce, st.E)
+	for lo := 0; lo < len(c.Edges); lo += some {
+		hi := min(lo+some, len(c.Edges))
 		var pairs []int64
 		for end := range 2 {
 			for _, e := range c.Edges[lo:hi] {
