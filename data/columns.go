@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,7 @@ const (
 // profile is what a first pass over a column finds.
 type profile struct {
 	rows, missing, numbers, booleans, times, spaced int
+	commas, foreign                                 int // numbers and dates of forms that are not read
 
 	first           string // value
 	constant        bool   // all are first
@@ -78,6 +80,13 @@ func seconds(s string) (float64, bool) {
 	return 0, false
 }
 
+// Numbers with commas and dates that do not begin with the year: which of their parts is what
+// is not certain, so they are not read.
+var (
+	commaForm   = regexp.MustCompile(`^[-+]?\d+,\d+$`)
+	foreignForm = regexp.MustCompile(`^\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b`)
+)
+
 // number reads a number that preparation can take.
 func number(s string) (float64, bool) {
 	x, err := strconv.ParseFloat(s, 64)
@@ -119,6 +128,14 @@ func (p *profile) add(s string, mem *budget.Reservation) error {
 	}
 	if strings.Contains(s, " ") {
 		p.spaced++
+	}
+	if len(s) <= 40 {
+		switch {
+		case commaForm.MatchString(s):
+			p.commas++
+		case foreignForm.MatchString(s):
+			p.foreign++
+		}
 	}
 	if p.overflow {
 		return nil
@@ -163,6 +180,10 @@ func (p *profile) kind(name string) (k schema.Kind, out string) {
 		return schema.Time, ""
 	case p.booleans == n:
 		return schema.Boolean, ""
+	case p.commas > 0 && 2*(p.commas+p.numbers) > n:
+		return schema.Ignore, "its numbers have commas, which are not read: write them as 1234.5"
+	case 2*(p.foreign+p.times) > n:
+		return schema.Ignore, "its dates are of a form that is not read: write them as 2021-06-14"
 	case p.overflow || many && 2*len(p.counted) > texts:
 		switch {
 		case 2*p.spaced > texts:
@@ -408,7 +429,11 @@ func leftOut(list []schema.LeftOut) []string {
 	}
 	var lines []string
 	for _, r := range reasons {
-		lines = append(lines, fmt.Sprintf("the column %s is left out: %s", nameSome(names[r]), r))
+		text := "the column %s is left out: %s"
+		if len(names[r]) > 1 {
+			text = "the columns %s are left out, each for this: %s"
+		}
+		lines = append(lines, fmt.Sprintf(text, nameSome(names[r]), r))
 	}
 	return lines
 }

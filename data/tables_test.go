@@ -297,6 +297,26 @@ func TestLabelsThatAreNoClasses(t *testing.T) {
 	}
 }
 
+// Forms that could be read in two ways are left out, with what to write.
+func TestFormsThatAreNotRead(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("id,label,x,price,day,month\n")
+	for i := range 40 {
+		price := fmt.Sprintf("\"%d,%d\"", i%7, i%5)
+		if i%4 == 0 {
+			price = fmt.Sprint(i)
+		}
+		fmt.Fprintf(&b, "n%d,a,%d,%s,%d.%d.2021,%d/%d/21 10:00\n", i, i*i%11, price, 1+i%3, 1+i%12, 1+i%12, 1+i%28)
+	}
+	ds := mustLoad(t, writeFiles(t, map[string]string{nodesFile: b.String(), edgesFile: "source,target\nn0,n1\n"}), LoadOptions{})
+	wantNotes(t, ds, `"price" is left out: its numbers have commas, which are not read: write them as 1234.5`,
+		`the columns "day", "month" are left out, each for this: its dates are of a form that is not read: write them as 2021-06-14`)
+	want := "every node with a label is of class a, so that there is nothing to tell apart"
+	if got := ds.Warnings(Split{Train: []int32{0}, Val: []int32{1}}); len(got) == 0 || got[0] != want {
+		t.Errorf("one class: %q", got)
+	}
+}
+
 // Columns of every kind become what the documentation says.
 func TestPreparedColumns(t *testing.T) {
 	var b strings.Builder

@@ -47,6 +47,9 @@ func classWarnings(item string, labels []int32, classes int, names []string, s S
 			there[c] = true
 		}
 	}
+	if name, one := onlyOne(there, names); one && len(s.Train) > 0 {
+		return []string{fmt.Sprintf("every %s with a label is of class %s, so that there is nothing to tell apart", item, name)}
+	}
 	for _, i := range s.Train {
 		if c := labels[i]; c >= 0 {
 			trained[c] = true
@@ -62,11 +65,7 @@ func classWarnings(item string, labels []int32, classes int, names []string, s S
 		if n++; n > most {
 			continue
 		}
-		name := fmt.Sprint(c)
-		if names != nil {
-			name = printable(names[c])
-		}
-		missing = append(missing, name)
+		missing = append(missing, className(names, c))
 	}
 	if n == 0 {
 		return nil
@@ -76,4 +75,23 @@ func classWarnings(item string, labels []int32, classes int, names []string, s S
 		text += fmt.Sprintf(" and %d more", n-most)
 	}
 	return []string{fmt.Sprintf("no training %s is of class %s; the model cannot learn to predict what it never sees", item, text)}
+}
+
+func className(names []string, c int) string {
+	if names == nil {
+		return fmt.Sprint(c)
+	}
+	return printable(names[c])
+}
+
+// onlyOne returns the name of the only class that is there, if it is the only one.
+func onlyOne(there []bool, names []string) (name string, one bool) {
+	n := 0
+	for c, is := range there {
+		if is {
+			n++
+			name = className(names, c)
+		}
+	}
+	return name, n == 1
 }

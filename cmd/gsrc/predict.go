@@ -58,11 +58,12 @@ func notExport(run string) error {
 	return fmt.Errorf("%[1]s is a run, and this command takes an export; make one with: gsrc build %[1]s --out DIR", run)
 }
 
-// isRun reports whether a folder is that of a run, not of an export.
+// isRun reports whether a folder is that of a run, or of several, not of an export.
 func isRun(dir string) bool {
 	_, noManifest := os.Stat(filepath.Join(dir, manifest.FileName))
 	_, noRun := os.Stat(filepath.Join(dir, "run.json"))
-	return noManifest != nil && noRun == nil
+	several, _ := filepath.Glob(filepath.Join(dir, "run-*", "run.json"))
+	return noManifest != nil && (noRun == nil || len(several) > 0)
 }
 
 // verifyRun checks the files of a run.
