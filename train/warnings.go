@@ -37,19 +37,27 @@ func (r *Result) Baseline() *Baseline {
 	return &Baseline{Model: r.Model, Accuracy: e.Accuracy, MacroF1: e.MacroF1, AUC: e.AUC}
 }
 
-// Against enters baselines, and warns where the model is no better than the one without edges.
+// Against enters baselines, and warns where the model is no better than the one without edges,
+// or worse than on the graph as it was.
 func (r *Result) Against(noEdges, rawGraph *Baseline) {
 	r.Scale.NoEdges, r.Scale.RawGraph = noEdges, rawGraph
-	e, b := r.judged(), noEdges
-	if b == nil || e.Nodes < fewNodes {
-		return
+	e := r.judged()
+	against := func(b *Baseline) (what string, own, theirs float64) {
+		if len(e.Confusion) == 2 && e.AUC != nil && b.AUC != nil { // however rare the one class is
+			return "AUC", *e.AUC, *b.AUC
+		}
+		return "accuracy", e.Accuracy, b.Accuracy
 	}
-	what, own, without := "accuracy", e.Accuracy, b.Accuracy
-	if len(e.Confusion) == 2 && e.AUC != nil && b.AUC != nil { // however rare the one class is
-		what, own, without = "AUC", *e.AUC, *b.AUC
+	warn := func(text string, args ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(text, args...)) }
+	if b := noEdges; b != nil && e.Nodes >= fewNodes {
+		if what, own, without := against(b); own < without+hardlyBetter {
+			warn("the edges add nothing here: without them %s has %s %.1f %%, this model %.1f %%", b.Model, what, without, own)
+		}
 	}
-	if own < without+hardlyBetter {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("the edges add nothing here: without them %s has %s %.1f %%, this model %.1f %%", b.Model, what, without, own))
+	if b := rawGraph; b != nil && e.Nodes >= fewNodes {
+		if what, own, raw := against(b); own < raw-hardlyBetter {
+			warn("refinement loses here: the same classifier on the graph as it is has %s %.1f %%, this model %.1f %%", what, raw, own)
+		}
 	}
 }
 

@@ -39,6 +39,9 @@ func TestWarnings(t *testing.T) {
 		{"useless edges", sound, Result{Val: report(95, 90, 80), Test: report(95, 90, 80), Scale: &Scale{NoEdges: &Baseline{Model: "mlp", Accuracy: 94, AUC: auc(79.8)}}},
 			[]string{"the edges add nothing here: without them mlp has AUC 79.8 %, this model 80.0 %"}},
 		{"useful edges", sound, Result{Val: report(95, 90, 80), Test: report(95, 90, 80), Scale: &Scale{NoEdges: &Baseline{Model: "mlp", Accuracy: 96, AUC: auc(79)}}}, nil},
+		{"refinement that loses", sound, Result{Val: report(95, 90, 80), Test: report(95, 90, 80), Scale: &Scale{RawGraph: &Baseline{Model: "ecl-gsr", Accuracy: 94, AUC: auc(81)}}},
+			[]string{"refinement loses here: the same classifier on the graph as it is has AUC 81.0 %, this model 80.0 %"}},
+		{"refinement that holds", sound, Result{Val: report(95, 90, 80), Test: report(95, 90, 80), Scale: &Scale{RawGraph: &Baseline{Model: "ecl-gsr", Accuracy: 96, AUC: auc(80.4)}}}, nil},
 	} {
 		tr := &verdict{info: &TaskInfo{Labels: labels, Classes: 2, ClassNames: []string{"stayed", "left"}, Item: "node"}}
 		for i := range n {
@@ -52,10 +55,10 @@ func TestWarnings(t *testing.T) {
 		if res.Scale == nil {
 			res.Scale = &Scale{}
 		}
-		noEdges := res.Scale.NoEdges
+		noEdges, rawGraph := res.Scale.NoEdges, res.Scale.RawGraph
 		res.Scale.MajorityClass, res.Scale.Majority = tr.majority(tr.split.Test)
 		res.Warnings = tr.warnings(&res, x.predicted, tr.split.Test)
-		res.Against(noEdges, nil)
+		res.Against(noEdges, rawGraph)
 		got := res.Warnings
 		if len(got) != len(x.want) || !slices.EqualFunc(got, x.want, strings.HasPrefix) {
 			t.Errorf("%s: %q, want %q", x.what, got, x.want)
