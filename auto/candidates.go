@@ -97,6 +97,7 @@ var rules = []rule{
 	{Candidate{Name: "cut by features, propagated, linear, self-trained", Model: "linear", Set: append([]string{"data.edges=cut:0.05", "model.linear.steps=8"}, selfTrained...), Structure: rewired, Simple: true}, all(features, homophilic, scarce)},
 	{Candidate{Name: "nearest neighbours, linear", Model: "linear", Set: []string{"data.edges=knn:5", "model.linear.steps=4"}, Structure: nearest, Simple: true}, near},
 	{Candidate{Name: "mlp", Model: "mlp", Set: []string{"model.hidden=64"}, Structure: noEdges, Simple: true}, features},
+	{Candidate{Name: "mlp of all features", Model: "mlp", Set: []string{"model.hidden=64", "model.input_dropout=0.0", "model.weight_decay=0.002"}, Structure: noEdges, Simple: true}, features},
 	{Candidate{Name: "gcn", Model: "gcn", Structure: raw, Simple: true}, linked},
 	{Candidate{Name: "nearest neighbours, gcn", Model: "gcn", Set: []string{"data.edges=knn:5"}, Structure: nearest, Simple: true}, near},
 
@@ -115,7 +116,10 @@ var rules = []rule{
 	{Candidate{Name: "acm", Model: "acm", Structure: raw}, all(features, mixed)},
 	{Candidate{Name: "sage", Model: "sage", Set: []string{"model.hidden=64"}, Structure: raw}, all(features, mixed)},
 	{Candidate{Name: "raw and nearest neighbours, sage", Model: "sage", Set: []string{"data.edges=raw+knn:20", "model.hidden=64"}, Structure: rewired}, all(near, mixed)},
+	{Candidate{Name: "raw and nearest neighbours, sage, self-trained", Model: "sage", Set: append([]string{"data.edges=raw+knn:20", "model.hidden=64"}, selfTrained...), Structure: rewired}, all(near, mixed, scarce)},
 	{refining("refined, acm", "model.classifier=acm", "model.hidden=64", "model.decay_first=false", "candidates.k=20", "model.edges.new_lo=0.3", "model.edges.new_hi=0.9"), all(judgeable, mixed)},
+	{Candidate{Name: "refined by the embedding, sage", Model: "ecl-gsr", Set: []string{"model.classifier=sage", "model.hidden=64", "model.edges.judge=embedding", "candidates.similarity=embedding", "candidates.two_step=0", "candidates.k=20",
+		"model.edges.old_lo=0.01", "model.edges.old_hi=0.5", "model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "train.pretrain_steps=0", "train.joint_every=0", "train.epochs=100", "train.eval_every=5"}, Structure: refined, same: asItIs}, all(judgeable, mixed)},
 	{Candidate{Name: "refined by the embedding, gcn", Model: "ecl-gsr", Set: []string{"model.classifier=gcn", "model.edges.judge=embedding", "candidates.similarity=embedding", "candidates.two_step=0", "candidates.k=10",
 		"model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "model.edges.consistency=0", "train.joint_every=0"}, Structure: refined, same: asItIs}, all(judgeable, few)},
 }
