@@ -1,10 +1,12 @@
 package runtime
 
 import (
+	"fmt"
 	"maps"
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/compiler"
@@ -50,7 +52,15 @@ type namedModule struct {
 // readout.
 func compiledModels(t testing.TB) []namedModule {
 	t.Helper()
-	var ps []namedModule
+	ps, err := compileModels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ps
+}
+
+// compileModels compiles them once for all tests, which leave them as they are.
+var compileModels = sync.OnceValues(func() (ps []namedModule, err error) {
 	all := map[string]models.Options{"": smallOptions()}
 	for _, name := range models.Classifiers()[1:] {
 		o := smallOptions()
@@ -76,7 +86,7 @@ func compiledModels(t testing.TB) []namedModule {
 				}
 				p, err := compiler.Compile(model.Build(all[kind]), o)
 				if err != nil {
-					t.Fatalf("%s: %v", name+kind, err)
+					return nil, fmt.Errorf("%s: %w", name+kind, err)
 				}
 				ps = append(ps, namedModule{name + kind, p.Module})
 			}
@@ -91,14 +101,14 @@ func compiledModels(t testing.TB) []namedModule {
 				graphs.Classifier, graphs.Readout, graphs.StructWidth = "gin", readout, 0
 				p, err := compiler.Compile(model.Graphs(graphs), o)
 				if err != nil {
-					t.Fatalf("%s of graphs, %s: %v", name, readout, err)
+					return nil, fmt.Errorf("%s of graphs, %s: %w", name, readout, err)
 				}
 				ps = append(ps, namedModule{name + "/graphs, " + readout, p.Module})
 			}
 		}
 	}
-	return ps
-}
+	return ps, nil
+})
 
 func moduleParams(t testing.TB, m *ir.Module) map[string]*Buffer {
 	t.Helper()
