@@ -233,13 +233,17 @@ func (l *loader) unpack(path string, b []byte) ([]byte, error) {
 		kind = "Zstandard"
 		var h zstd.Header
 		if err = h.Decode(b); err == nil {
-			window := 2 * int64(min(h.WindowSize, 1<<40))
+			size := h.WindowSize
+			if h.SingleSegment { // as the zstd command packs files: all of the content is the window
+				size = h.FrameContentSize
+			}
+			window := 2 * int64(min(size, 1<<40))
 			if err := l.mem.Grow(window); err != nil {
 				return nil, fileFault(path, err)
 			}
 			defer l.mem.Shrink(window)
 			var z *zstd.Decoder
-			if z, err = zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(max(h.WindowSize, 1<<10))); err == nil {
+			if z, err = zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(min(max(size, 1<<10), 1<<40))); err == nil {
 				defer z.Close()
 				r = z
 			}

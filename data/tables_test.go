@@ -106,8 +106,8 @@ func packGzip(tb testing.TB, text string) string {
 	return b.String()
 }
 
-func packZstd(tb testing.TB, text string) string {
-	w, err := zstd.NewWriter(nil)
+func packZstd(tb testing.TB, text string, o ...zstd.EOption) string {
+	w, err := zstd.NewWriter(nil, o...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -119,6 +119,11 @@ func TestPackedTables(t *testing.T) {
 	ds := mustLoad(t, writeFiles(t, map[string]string{"nodes.csv.gz": packGzip(t, nodes), "edges.csv.zst": packZstd(t, edges)}), LoadOptions{})
 	if ds.X.NNZ() != 1 || len(ds.Graph.Edges) != 1 {
 		t.Errorf("%+v", ds)
+	}
+	// The zstd command packs a file into one segment, of which all is the window.
+	whole := packZstd(t, strings.Repeat(edges[len("source,target\n"):], 5000), zstd.WithSingleSegment(true))
+	if ds := mustLoad(t, writeFiles(t, map[string]string{"nodes.csv.gz": packGzip(t, nodes), "edges.csv.zst": whole}), LoadOptions{}); ds.Repairs.DuplicateEdges != 4999 {
+		t.Errorf("%+v", ds.Repairs)
 	}
 	for name, want := range map[string][]string{
 		"edges.csv.gz":  {"edges.csv.gz: not a gzip file", "unpacked without being renamed"},
