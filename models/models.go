@@ -152,7 +152,7 @@ type STABLE struct {
 
 // Encoder shapes φ and ϕ.
 type Encoder struct {
-	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, gat, sage or gin; for grcn also diagonal, which scales features instead of mixing them"`
+	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, gat, acm, sage or gin; for grcn also diagonal, which scales features instead of mixing them"`
 	Hidden       int     `toml:"hidden" range:"size" doc:"width of the encoder's layers and of the embedding"`
 	Layers       int     `toml:"layers" range:"repeats" doc:"layers of the encoder (the paper: 3)"`
 	Projection   int     `toml:"projection" range:"size" doc:"width of the projector (the paper: 128)"`

@@ -75,7 +75,7 @@ var Architectures = []Architecture{
 	{Name: "mlp", Model: "mlp", Doc: "multi-layer perceptron on the features alone", declare: declareMLP, layer: single(declareMLP), noGraph: always},
 	{Name: "propagation", Model: "grand", Doc: "fully connected layers over random propagation, with a consistency term between samples (GRAND, Feng et al. 2020)", declare: declarePropagation, samples: true},
 	{Name: "gat", Model: "gat", Doc: "graph attention network (Veličković et al. 2018)", declare: declareGAT, layer: single(declareGAT), encoder: true},
-	{Name: "acm", Model: "acm", Doc: "adaptive mixing of low-pass, high-pass and identity channels, for graphs whose neighbours differ (ACM-GCN, Luan et al. 2022)", declare: declareACM},
+	{Name: "acm", Model: "acm", Doc: "adaptive mixing of low-pass, high-pass and identity channels, for graphs whose neighbours differ (ACM-GCN, Luan et al. 2022)", declare: declareACM, encoder: true},
 	{Name: "gcnii", Model: "gcnii", Doc: "deep graph convolutions with initial residual and identity mapping (Chen et al. 2020)", declare: declareGCNII},
 	{Name: "sage", Model: "sage", Doc: "GraphSAGE with the mean aggregator, on whole neighbourhoods (Hamilton et al. 2017)", declare: declareSAGE, layer: single(declareSAGE), encoder: true},
 	{Name: "gin", Model: "gin", Doc: "graph isomorphism network: perceptrons on sums over neighbourhoods (Xu et al. 2019)", declare: declareGIN, layer: declareGINLayer, encoder: true},
