@@ -119,7 +119,7 @@ var rules = []rule{
 	{Candidate{Name: "raw and nearest neighbours, sage, self-trained", Model: "sage", Set: append([]string{"data.edges=raw+knn:20", "model.hidden=64"}, selfTrained...), Structure: rewired}, all(near, mixed, scarce)},
 	{refining("refined, acm", "model.classifier=acm", "model.hidden=64", "model.decay_first=false", "candidates.k=20", "model.edges.new_lo=0.3", "model.edges.new_hi=0.9"), all(judgeable, mixed)},
 	{Candidate{Name: "refined by the embedding, sage", Model: "ecl-gsr", Set: []string{"model.classifier=sage", "model.hidden=64", "model.edges.judge=embedding", "candidates.similarity=embedding", "candidates.two_step=0", "candidates.k=20",
-		"model.edges.old_lo=0.01", "model.edges.old_hi=0.5", "model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "train.pretrain_steps=0", "train.joint_every=0", "train.epochs=100", "train.eval_every=5"}, Structure: refined, same: asItIs}, all(judgeable, mixed)},
+		"model.edges.old_lo=0.01", "model.edges.old_hi=0.5", "model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "train.pretrain_steps=100", "train.joint_every=0", "train.epochs=100", "train.eval_every=5"}, Structure: refined, same: asItIs}, all(judgeable, mixed)},
 	{Candidate{Name: "refined by the embedding, gcn", Model: "ecl-gsr", Set: []string{"model.classifier=gcn", "model.edges.judge=embedding", "candidates.similarity=embedding", "candidates.two_step=0", "candidates.k=10",
 		"model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "model.edges.consistency=0", "train.joint_every=0"}, Structure: refined, same: asItIs}, all(judgeable, few)},
 }
