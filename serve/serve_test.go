@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -673,6 +674,42 @@ func TestNumbersAreFinite(t *testing.T) {
 				t.Errorf("%s: %v is answered with %v", name, bad, err)
 			} else if errors.As(err, &fault) && fault.code != 400 {
 				t.Errorf("%s: %v is answered with %v", name, bad, err)
+			}
+		}
+	}
+}
+
+// A line of the log has the id, the time, the model and the rows of a request, answered or
+// refused, and none of its features, which the refusal may name.
+func TestRequestLog(t *testing.T) {
+	var log bytes.Buffer
+	s := newServer(t, Options{Requests: slog.New(slog.NewJSONHandler(&log, nil))})
+	h := httptest.NewServer(s.Handler())
+	t.Cleanup(h.Close)
+	d := s.dist.Manifest.NumFeatures
+	edges := Tensor{Name: "edge_index", Datatype: INT64, Shape: []int64{2, 2}, I64: []int64{0, 1, 1, 0}}
+	for name, ask := range map[string]client{"http": overHTTP(h.Client(), h.URL, false), "grpc": overGRPC(t, s)} {
+		for _, end := range []int64{1, 9} { // there is no node 9
+			x := Tensor{Name: "x", Datatype: FP32, Shape: []int64{2, int64(d)}, F32: make([]float32, 2*d)}
+			x.F32[0] = 7319.25
+			edges.I64[1] = end
+			log.Reset()
+			_, err := ask(t.Context(), "classifier", x, edges)
+			if refused := end == 9; (err != nil) != refused {
+				t.Fatalf("%s: an edge to node %d: %v", name, end, err)
+			}
+			var line struct {
+				Protocol, Model, Code, Level string
+				Rows                         int64
+				ID                           *string
+				Time, Took                   any
+			}
+			if err := json.Unmarshal(log.Bytes(), &line); err != nil {
+				t.Fatalf("%s: %v in %q", name, err, log.String())
+			}
+			if line.Protocol != name || line.Model != "classifier" || line.ID == nil || line.Time == nil || line.Took == nil || line.Code == "" ||
+				(line.Level == "WARN") != (end == 9) || end == 1 && line.Rows != 2 || strings.Contains(log.String(), "7319") {
+				t.Errorf("%s, an edge to node %d: the log has %s", name, end, log.String())
 			}
 		}
 	}
