@@ -31,8 +31,11 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("process %d on %s (%s) is using %s", e.PID, e.Host, e.Command, filepath.Dir(e.Path))
 }
 
-// Lock is an exclusive lock on a file.
-type Lock struct{ f *flock.Flock }
+// Lock is a lock on a file.
+type Lock struct {
+	f      *flock.Flock
+	shared bool
+}
 
 // owner is what a lock's holder writes beside it. It does not stand in the lock itself,
 // which nobody else can read on Windows.
@@ -47,7 +50,7 @@ func ownerFile(path string) string { return path + ".owner" }
 // TryLock locks the file at path, which is made if need be and stays. Where another
 // process has the lock, or this one has it already, the error is a *[HeldError].
 func TryLock(path string) (*Lock, error) {
-	l := &Lock{flock.New(path)}
+	l := &Lock{f: flock.New(path)}
 	ok, err := l.f.TryLock()
 	if ok && !l.there() { // its holder has removed it in between
 		_ = l.f.Unlock()
@@ -59,12 +62,7 @@ func TryLock(path string) (*Lock, error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
 	case !ok:
-		held := &HeldError{Path: path}
-		var o owner
-		if text, err := os.ReadFile(ownerFile(path)); err == nil && json.Unmarshal(text, &o) == nil {
-			held.PID, held.Host, held.Command = o.PID, o.Host, o.Command
-		}
-		return nil, held
+		return nil, held(path)
 	}
 	host, _ := os.Hostname()
 	text, err := json.Marshal(owner{os.Getpid(), host, strings.Join(os.Args, " ")})
@@ -73,6 +71,36 @@ func TryLock(path string) (*Lock, error) {
 		_ = os.WriteFile(ownerFile(path), text, 0o644)
 	}
 	return l, nil
+}
+
+// TryShare locks the file at path for reading: others may share it, and nobody may have it by
+// [TryLock]. Where the folder cannot be written to and has no such file, there is nothing
+// to lock, and nobody to keep out.
+func TryShare(path string) (*Lock, error) {
+	l := &Lock{f: flock.New(path, flock.SetFlag(os.O_RDONLY)), shared: true}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		l.f = flock.New(path)
+	}
+	ok, err := l.f.TryRLock()
+	switch {
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, os.ErrPermission):
+		return l, nil
+	case err != nil:
+		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
+	case !ok:
+		return nil, held(path)
+	}
+	return l, nil
+}
+
+// held says who has a lock, as far as it has said so.
+func held(path string) *HeldError {
+	h := &HeldError{Path: path}
+	var o owner
+	if text, err := os.ReadFile(ownerFile(path)); err == nil && json.Unmarshal(text, &o) == nil {
+		h.PID, h.Host, h.Command = o.PID, o.Host, o.Command
+	}
+	return h
 }
 
 // Acquire is [TryLock] that waits for another process until ctx ends. waiting is called
@@ -101,7 +129,9 @@ func (l *Lock) Unlock() error {
 	if l == nil {
 		return nil
 	}
-	_ = os.Remove(ownerFile(l.f.Path()))
+	if !l.shared {
+		_ = os.Remove(ownerFile(l.f.Path()))
+	}
 	return l.f.Unlock()
 }
 
