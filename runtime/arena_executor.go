@@ -135,7 +135,7 @@ func (e *arenaExecutor) Run(step uint64) error {
 func (e *arenaExecutor) execute(code []*Instruction, step uint64) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = opError(e.p.fn, &e.at.Call, fmt.Errorf("kernel failed: %v", r))
+			err = opError(e.p.fn, &e.at.Call, kernelFailed(r))
 		}
 	}()
 	for _, i := range code {

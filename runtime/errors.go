@@ -42,10 +42,19 @@ func shapes(bs []*Buffer) string {
 func protect(kernel Kernel, k *Call) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("kernel failed: %v", r)
+			err = kernelFailed(r)
 		}
 	}()
 	return kernel(k)
+}
+
+// kernelFailed is the error of a kernel's panic. A fault in a mapped file is one too, which
+// whoever mapped it has to find in the error.
+func kernelFailed(r any) error {
+	if err, ok := r.(error); ok {
+		return fmt.Errorf("kernel failed: %w", err)
+	}
+	return fmt.Errorf("kernel failed: %v", r)
 }
 
 // checkFinite reports the first NaN or infinity among results.

@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -37,6 +38,7 @@ type Pool struct {
 	chunks int64
 	job    task
 	done   chan struct{}
+	failed atomic.Pointer[any] // what a worker's chunk panicked with
 
 	// Buffers that grow to the largest need and are then reused.
 	local [][]float32 // one for each thread
@@ -168,6 +170,9 @@ func (p *Pool) finish() {
 	p.gate.Or(gateClosed)
 	p.awaitEmpty()
 	p.job = nil
+	if v := p.failed.Swap(nil); v != nil {
+		panic(*v)
+	}
 }
 
 // drain computes chunks until none is left.
@@ -180,6 +185,26 @@ func (p *Pool) drain(worker int) {
 		}
 		t.do(int(c), worker)
 	}
+}
+
+// drainWorker is drain on a worker, whose panics the caller gets: a read of a mapped file
+// that is not there any more must not end the process.
+func (p *Pool) drainWorker(worker int) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.fail(v)
+		}
+	}()
+	p.drain(worker)
+}
+
+// fail ends the region because of a panic. (It is a function, since the address of what is
+// recovered is taken: that would be an allocation for each region.)
+//
+//go:noinline
+func (p *Pool) fail(v any) {
+	p.next.Store(p.chunks)
+	p.failed.Store(&v)
 }
 
 // How long to spin before parking: rounds of pauses, yielding the processor
@@ -215,6 +240,7 @@ func (p *Pool) awaitEmpty() {
 // work is the life of worker i.
 func (p *Pool) work(i int) {
 	defer p.exited.Done()
+	debug.SetPanicOnFault(true)
 	w := &p.workers[i]
 	var last uint64
 	for {
@@ -222,7 +248,7 @@ func (p *Pool) work(i int) {
 		if !ok {
 			return
 		}
-		p.drain(i)
+		p.drainWorker(i)
 		if g := p.gate.Add(^uint64(0)); g&gateCount == 0 && g&gateWaiter != 0 {
 			p.done <- struct{}{}
 		}
