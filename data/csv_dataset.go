@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
 )
 
@@ -106,7 +107,17 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		ds.Splits = []Split{*nodes.split}
 	}
 
-	list, err := r.edges(edges, nodes, n)
+	list := &edgeList{}
+	if l.spill == nil {
+		err = r.edges(edges, nodes, n, list, func(*edgeList) {})
+	} else if structural {
+		err = badFile(dir, "the nodes have no features, and their places in the graph are found in memory").hint("add columns to %s, or %s", nodesFile, npyFile)
+	} else { // the table goes straight to the disk
+		ds.Graph, err = l.spill.graph(n, l.opts.Directed, false, &ds.Repairs, func(o *store.Edges, add store.Add) error {
+			list.sink = add
+			return r.edges(edges, nodes, n, list, func(e *edgeList) { o.Weighted, o.Merge = e.w != nil, e.merge })
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +127,10 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 			return nil, badFile(dir, "no table has the column %s, which is to be ignored", quote(name))
 		}
 	}
-	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem); err != nil {
+	if ds.Graph == nil {
+		ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem)
+	}
+	if err != nil {
 		return nil, fileFault(edges.path, err)
 	}
 	ds.Loops = list.loops
@@ -166,6 +180,12 @@ func (l *loader) featureFile(path string) (*Features, error) {
 		arr, err := parseNPY(b)
 		if err == nil {
 			arr.mem = l.mem
+			if f := l.spill.dense(arr); f != nil {
+				if err := f.Check(); err != nil {
+					return nil, fileFault(path, err)
+				}
+				return f, nil
+			}
 			var f *Features
 			if f, err = denseFeatures(arr); err == nil {
 				return f, nil

@@ -303,8 +303,8 @@ func FuzzCSV(f *testing.F) {
 				t.Errorf("label %d of %d classes", c, len(names))
 			}
 		}
-		list, err := r.edges(edgeFile, nt, n)
-		if err != nil {
+		list := &edgeList{}
+		if err := r.edges(edgeFile, nt, n, list, func(*edgeList) {}); err != nil {
 			checkFault(t, err)
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
 )
 
@@ -13,7 +14,7 @@ import (
 type Dataset struct {
 	Name   string // short name, such as "cora"
 	Source string // path it was loaded from, or "synthetic"
-	Format string // planetoid, heterophilous, csr-npz, ogb, folder or synthetic
+	Format string // planetoid, heterophilous, csr-npz, ogb, folder, store or synthetic
 
 	Graph *graph.Graph // N nodes; without self-loops or repeated edges
 	// Loops holds the weights of the self-loops that the data list, -1 of nodes that have none
@@ -49,6 +50,9 @@ type Dataset struct {
 	Corruption *Corruption
 	// Rewired says which edges took the place of the data's own; nil if none did.
 	Rewired *Rewired
+
+	// Stored is the graph store that the data lie in; nil for other formats.
+	Stored *store.Store
 
 	times []float64 // [N], by which SplitSpec splits, NaN where unknown; nil if it does not
 }

@@ -3,6 +3,7 @@ package data
 import (
 	"math"
 
+	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
@@ -13,6 +14,23 @@ type edgeList struct {
 	w        []float32 // nil or one for each edge
 	merge    string    // what weight equal edges have together: MergeFirst and so on
 	loops    []float32 // [n], made by build where edges have weights; see Dataset.Loops
+
+	spill *spill    // where build writes the graph to, if not into memory
+	sink  store.Add // where add puts edges, if not into the list
+}
+
+// add appends an edge. There is room for its ends.
+func (e *edgeList) add(u, v int32, w float32, mem *budget.Reservation) (err error) {
+	if e.sink != nil {
+		return e.sink(u, v, w)
+	}
+	e.src, e.dst = append(e.src, u), append(e.dst, v)
+	if e.w != nil {
+		if e.w, err = room(mem, e.w, 1); err == nil {
+			e.w = append(e.w, w)
+		}
+	}
+	return err
 }
 
 // build makes the graph and counts what was repaired. symmetric says that the
@@ -22,6 +40,9 @@ type edgeList struct {
 // What that takes beside the list is claimed from mem, and the graph's memory kept; the
 // list may be dropped with [edgeList.done].
 func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *budget.Reservation) (g *graph.Graph, err error) {
+	if e.spill != nil {
+		return e.spill.write(e, n, directed, symmetric, rep)
+	}
 	m := int64(len(e.src))
 	if e.w == nil && e.merge == MergeSum { // how often an edge is listed
 		if e.w, err = room(mem, e.w, len(e.src)); err != nil {

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
@@ -25,6 +26,8 @@ type loader struct {
 	sum  hash.Hash
 	mem  *budget.Reservation // what loading holds
 	left int64               // bytes that compressed text files may still unpack to
+
+	spill *spill // where a graph goes that is converted to a store; nil where it is loaded
 }
 
 // unpackedText is how many times LoadOptions.MaxBytes compressed text may unpack to. It
@@ -178,6 +181,9 @@ func (l *loader) recogniseFolder(path string) (reader, error) {
 	for i, e := range entries {
 		names[i] = e.Name()
 	}
+	if slices.Contains(names, store.HeaderFile) {
+		return reader{dataset: func() (*Dataset, error) { return l.store(path) }}, nil
+	}
 	set, err := planetoidName(path, names)
 	if err != nil {
 		return reader{}, err
@@ -234,7 +240,11 @@ func (r recognised) reader(l *loader, s *fileSet) reader {
 }
 
 // done gives back the memory of what file returned.
-func (l *loader) done(b []byte) { l.mem.Shrink(int64(cap(b))) }
+func (l *loader) done(b []byte) {
+	if !l.spill.maps(b) {
+		l.mem.Shrink(int64(cap(b)))
+	}
+}
 
 // file reads an input file whole and adds it to the checksum. [loader.done] gives its
 // memory back.
@@ -248,6 +258,12 @@ func (l *loader) file(path string) ([]byte, error) {
 	}
 	if !info.Mode().IsRegular() {
 		return nil, badFile(path, "not a regular file")
+	}
+	if l.spill != nil {
+		b, err := l.spill.file(path, info.Size())
+		delimit(l.sum, path, int64(len(b)))
+		l.sum.Write(b)
+		return b, err
 	}
 	if err := l.mem.Grow(info.Size() + 1); err != nil {
 		return nil, fileFault(path, err)

@@ -90,6 +90,7 @@ func (l *loader) heterophilous(a *archive) (*Dataset, error) {
 		list.src[i], list.dst[i] = int32(u), int32(v)
 	}
 	l.mem.Shrink(8 * int64(cap(ends)))
+	list.spill = l.spill
 	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem); err != nil {
 		return nil, a.fault("edges", err)
 	}
@@ -210,6 +211,7 @@ func (l *loader) csrParts(a *archive) (*Dataset, error) {
 	if err != nil {
 		return nil, a.fault("adj_*", err)
 	}
+	list.spill = l.spill
 	if ds.Graph, err = list.build(n, l.opts.Directed, true, &ds.Repairs, l.mem); err != nil {
 		return nil, a.fault("adj_*", err)
 	}

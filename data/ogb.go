@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/data/store"
 )
 
 // ogb reads a node property task of the Open Graph Benchmark as it is downloaded
@@ -48,11 +50,16 @@ func (l *loader) ogb(s *fileSet) (*Dataset, error) {
 	if err := ds.readOGBLabels(s); err != nil {
 		return nil, err
 	}
-	list, err := readOGBEdges(s, n)
-	if err != nil {
-		return nil, err
+	list := &edgeList{}
+	if l.spill != nil {
+		ds.Graph, err = l.spill.graph(n, l.opts.Directed, false, &ds.Repairs, func(_ *store.Edges, add store.Add) error {
+			list.sink = add
+			return readOGBEdges(s, n, list)
+		})
+	} else if err = readOGBEdges(s, n, list); err == nil {
+		ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem)
 	}
-	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem); err != nil {
+	if err != nil {
 		return nil, fileFault(s.path("raw/edge.csv"), err)
 	}
 	list.done(l.mem)
@@ -114,18 +121,22 @@ func (d *Dataset) readOGBLabels(s *fileSet) error {
 	return nil
 }
 
-// readOGBEdges reads the list of edges of a graph of n nodes.
-func readOGBEdges(s *fileSet, n int) (*edgeList, error) {
+// readOGBEdges reads the list of edges of a graph of n nodes into e.
+func readOGBEdges(s *fileSet, n int, e *edgeList) error {
 	t, err := openOGB(s, "raw/edge.csv")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer t.close()
-	e := &edgeList{}
+	listed := int64(0)
 	err = t.each(func() error {
 		u, v, err := t.edge(0, n)
 		if err != nil {
 			return err
+		}
+		listed++
+		if e.sink != nil {
+			return e.sink(int32(u), int32(v), 1)
 		}
 		if len(e.src) == math.MaxInt32/2 {
 			return t.fault("more than %d edges are not supported", math.MaxInt32/2)
@@ -133,18 +144,18 @@ func readOGBEdges(s *fileSet, n int) (*edgeList, error) {
 		return cmp.Or(keep(t, &e.src, int32(u)), keep(t, &e.dst, int32(v)))
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if hasOGB(s, "raw/num-edge-list.csv") {
 		counts, err := ogbInts(s, "raw/num-edge-list.csv", "a number of edges")
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if len(counts) != 1 || counts[0] != int64(len(e.src)) {
-			return nil, t.short("has %d edges, raw/num-edge-list says otherwise", len(e.src))
+		if len(counts) != 1 || counts[0] != listed {
+			return t.short("has %d edges, raw/num-edge-list says otherwise", listed)
 		}
 	}
-	return e, nil
+	return nil
 }
 
 // readOGBSplit reads the split that comes with the data. A folder without any is

@@ -143,6 +143,7 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
+	list.spill = l.spill
 	if ds.Graph, err = list.build(n, l.opts.Directed, true, &ds.Repairs, l.mem); err != nil {
 		return nil, fileFault(path("graph"), err)
 	}

@@ -256,6 +256,9 @@ func (l *loader) unpack(path string, b []byte) ([]byte, error) {
 		e.Err = err
 		return nil, e
 	}
+	if l.spill != nil {
+		return l.spill.unpacked(path, r)
+	}
 	var out []byte
 	for {
 		if out, err = room(l.mem, out, 1); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
 
-// edges reads the table of edges: source, target and optionally weight, with or
-// without a header. Ids are those of the nodes, or 0..n-1 without a table of them.
-func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int) (*edgeList, error) {
+// edges reads the table of edges into e: source, target and optionally weight, with or
+// without a header. header is called when e.w and e.merge are known. Ids are those of the nodes, or 0..n-1 without a table of them.
+func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList, header func(e *edgeList)) error {
 	file := from.path
 	sample := sampleRows(from, r.mem)
 	t, err := newTable(from, r.mem)
@@ -21,15 +21,16 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int) (*edgeList,
 		if errors.As(err, &fe) && fe.Line == 0 && !from.parquet {
 			fe.hint("a graph without edges has the header line source,target alone")
 		}
-		return nil, err
+		return err
 	}
 	defer t.close()
-	e := &edgeList{}
-	if e.src, err = room(r.mem, e.src, t.most); err == nil {
-		e.dst, err = room(r.mem, e.dst, t.most)
-	}
-	if err != nil {
-		return nil, fileFault(file, err)
+	if e.sink == nil {
+		if e.src, err = room(r.mem, e.src, t.most); err == nil {
+			e.dst, err = room(r.mem, e.dst, t.most)
+		}
+		if err != nil {
+			return fileFault(file, err)
+		}
 	}
 	e.merge = cmp.Or(r.asked.Merge, r.file.Edges.Merge)
 	if e.merge == "" && r.want != nil {
@@ -41,34 +42,36 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int) (*edgeList,
 	for first := true; ; first = false {
 		ok, err := t.next()
 		if err != nil {
-			return nil, endFaults(faults, err)
+			return endFaults(faults, err)
 		}
 		if !ok {
-			return e, faults.err()
+			return faults.err()
 		}
 		if first {
 			fields = len(t.row)
 			if fields < 2 {
-				return nil, t.fault(0, "expected source,target or source,target,weight").hint("%s", separatorHint(t.row[0]))
+				return t.fault(0, "expected source,target or source,target,weight").hint("%s", separatorHint(t.row[0]))
 			}
 			isHeader, err := r.edgeHeader(t, nodes, sample, &col)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if isHeader {
 				if col[2] >= 0 {
 					e.w = []float32{}
 				}
+				header(e)
 				continue
 			}
 			r.roles.Source, r.roles.Target = "column 1", "column 2"
 			if fields > 3 {
-				return nil, t.fault(3, "expected source,target or source,target,weight").hint("give a header if there are other columns")
+				return t.fault(3, "expected source,target or source,target,weight").hint("give a header if there are other columns")
 			}
 			if fields == 3 {
 				col[2] = 2
 				e.w, r.roles.Weight = []float32{}, "column 3"
 			}
+			header(e)
 		}
 		if len(t.row) != fields {
 			faults.add(t.fault(min(len(t.row), fields), "the row has %d fields, the first has %d", len(t.row), fields).hint("a last row that is too short means a truncated file"))
@@ -82,16 +85,15 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int) (*edgeList,
 		if bad != nil {
 			faults.add(bad)
 		}
-		e.src, e.dst = append(e.src, u), append(e.dst, v)
+		w := 1.0
 		if col[2] >= 0 {
-			w, err := strconv.ParseFloat(t.row[col[2]], 32)
+			w, err = strconv.ParseFloat(t.row[col[2]], 32)
 			if err != nil || checkWeight(float32(w)) != nil {
 				faults.add(t.fault(col[2], "a weight is a finite number of 0 or more"))
 			}
-			if e.w, err = room(r.mem, e.w, 1); err != nil {
-				return nil, fileFault(file, err)
-			}
-			e.w = append(e.w, float32(w))
+		}
+		if err := e.add(u, v, float32(w), r.mem); err != nil {
+			return fileFault(file, err)
 		}
 	}
 }

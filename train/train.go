@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -111,7 +112,15 @@ type trainer struct {
 // Train trains a model. The error of a stopped run is [ErrInterrupted],
 // of a run that diverged a [*NonFiniteError], of a directory that is taken an
 // [*checkpoint.ExistsError].
-func Train(ctx context.Context, job Job, cfg *config.Config, opts Options) (*Result, error) {
+func Train(ctx context.Context, job Job, cfg *config.Config, opts Options) (res *Result, err error) {
+	err = store.Guard(func() error { // the data may lie in mapped files
+		res, err = train(ctx, job, cfg, opts)
+		return err
+	})
+	return res, err
+}
+
+func train(ctx context.Context, job Job, cfg *config.Config, opts Options) (*Result, error) {
 	t, err := newTrainer(ctx, job, cfg, opts)
 	if err != nil {
 		return nil, err

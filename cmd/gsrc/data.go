@@ -9,7 +9,6 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/data/catalog"
-	"github.com/gsrc-dev/gsrc/data/company"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/spf13/cobra"
@@ -18,16 +17,16 @@ import (
 const splitHelp = "draw splits: per-class:20,500,1000, random:0.6,0.2,0.2, ratio:0.05, or time:COLUMN,0.6,0.2 (the earliest, those after them, the latest); or the column that has one"
 
 // dataPath says in help texts what a path of data may be.
-const dataPath = `a folder with edges.csv and nodes.csv, or with Planetoid's ind.* files; an .npz
-file; OGB's folder or .zip; the name of a public data set that "gsrc data fetch"
-has fetched; or the word synthetic`
+const dataPath = `a folder with edges.csv and nodes.csv, or with Planetoid's ind.* files; a graph
+store; an .npz file; OGB's folder or .zip; the name of a public data set that
+"gsrc data fetch" has fetched; or the word synthetic`
 
 func (a *app) dataCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "data", Short: "Inspect data sets, and fetch public ones",
 		Args: cobra.ArbitraryArgs, RunE: helpOrUnknown,
 	}
-	c.AddCommand(a.dataInfoCommand(), a.dataPlantCommand(), a.dataFetchCommand(), a.dataListCommand(), a.dataInitCommand(), a.dataGenerateCommand())
+	c.AddCommand(a.dataInfoCommand(), a.dataPlantCommand(), a.dataFetchCommand(), a.dataListCommand(), a.dataInitCommand(), a.dataGenerateCommand(), a.dataConvertCommand(), a.dataVerifyCommand())
 	return c
 }
 
@@ -196,29 +195,4 @@ func (a *app) dataListCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
-}
-
-func (a *app) dataGenerateCommand() *cobra.Command {
-	o := company.Options{}
-	c := &cobra.Command{
-		Use: "generate DIR", Short: "Generate a company's tables for trials: customers with gaps, categories and dates, and payments", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if o.Wrong == 0 {
-				o.Wrong = -1
-			}
-			if err := company.Write(args[0], o); err != nil {
-				return err
-			}
-			a.logf("wrote %s: nodes.csv and edges.csv; wrong.csv has the edges that were planted and are wrong, truth.csv the labels that nodes.csv leaves out", args[0])
-			return nil
-		},
-	}
-	flags := c.Flags()
-	flags.IntVar(&o.Nodes, "nodes", 50_000, "customers")
-	flags.IntVar(&o.Edges, "edges", 300_000, "payments")
-	flags.Float64Var(&o.Wrong, "wrong", 0.03, "share of edges that are wrong, and planted")
-	flags.Float64Var(&o.Known, "known", 0.3, "share of customers whose label is known")
-	flags.BoolVar(&o.Useless, "useless", false, "join customers at random, so that edges carry no information")
-	flags.Uint64Var(&o.Seed, "seed", 0, "seed")
-	return c
 }

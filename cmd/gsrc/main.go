@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/gsrc-dev/gsrc/data/store"
 )
 
 func main() { os.Exit(mainCode()) }
@@ -34,7 +36,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := &app{stdout: out, stderr: notes}
 	root := app.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := store.Guard(func() error { return root.ExecuteContext(ctx) })
 	out.flush()
 	if out.err != nil && (err == nil || errors.Is(err, out.err)) {
 		err = fmt.Errorf("standard output was not written whole: %w", out.err)

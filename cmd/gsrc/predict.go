@@ -10,6 +10,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
@@ -22,16 +23,20 @@ func (a *app) verifyCommand() *cobra.Command {
 	var o gsrc.VerifyOptions
 	var seal bool
 	c := &cobra.Command{
-		Use: "verify DIR", Short: "Check an export on this machine's onnxruntime, or the files of a run", Args: cobra.ExactArgs(1),
+		Use: "verify DIR", Short: "Check an export on this machine's onnxruntime, or the files of a run or of a graph store", Args: cobra.ExactArgs(1),
 		Long: `Check an export on this machine: every file against its checksum, and every model
 on the export's own test data. The exit code is 3 where onnxruntime computes
 something else. --full also runs with 1, 2 and 4 threads and at each level of
 onnxruntime's graph optimisation, 20 times each: every run must give the bits of
 the first.
 
-Of the folder of a finished run the files are checked against their checksums. --seal
+Of the folder of a finished run, or of a graph store, the files are checked against
+their checksums. --seal
 adds checksums to an export or a run of an earlier version, once all else holds.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if store.Is(args[0]) {
+				return a.verifyStore(c, args[0])
+			}
 			if isRun(args[0]) {
 				for _, name := range []string{"provider", "device", "gpu-memory", "full"} {
 					if f := c.Flags().Lookup(name); f != nil && f.Changed {

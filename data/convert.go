@@ -1,0 +1,202 @@
+package data
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/gsrc-dev/gsrc/data/store"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/budget"
+)
+
+// ConvertOptions say how [Convert] writes a graph store.
+type ConvertOptions struct {
+	Load LoadOptions // MaxBytes bounds the memory of the whole
+	// Half writes dense features in float16.
+	Half  bool
+	Force bool // replace a store
+	// Progress, if not nil, gets how far a stage is, total being 0 where that is not known;
+	// its error ends the conversion, which goes on from there when it is called again.
+	Progress func(stage string, done, total int64) error
+}
+
+// Convert writes the data set at path, of any format but a store's, into a graph store in
+// the new folder out. Files are mapped and edges sorted on the disk; tables of nodes, and
+// edges in other formats than CSV, Parquet and OGB's, are held in memory. Collections are refused.
+func Convert(path, out string, o ConvertOptions) error {
+	key, err := fingerprint(path)
+	if err != nil {
+		if path == Synthetic {
+			key, err = Synthetic, nil
+		} else if at, named := named(path); named == nil {
+			path = at
+			key, err = fingerprint(path)
+		} else {
+			err = named
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if o.Load.MaxBytes <= 0 {
+		o.Load.MaxBytes, _ = budget.Default()
+	}
+	if store.Is(path) {
+		return badFile(path, "is a graph store already")
+	}
+	l, spec, err := newLoading(o.Load)
+	if err != nil {
+		return err
+	}
+	b, err := store.New(out, store.Options{Key: fmt.Sprintf("%s%s half %v", key, o.Load.identity(path), o.Half), Memory: o.Load.MaxBytes / 2, Force: o.Force, Progress: o.Progress})
+	if err != nil {
+		return overBudget(path, err)
+	}
+	defer b.Close()
+	l.mem.Grow(o.Load.MaxBytes / 2) // the builder's
+	l.spill = &spill{b: b, dir: out + ".partial", held: map[*byte]bool{}}
+	defer l.spill.close()
+	return store.Guard(func() error {
+		r, err := l.recognise(path)
+		if err != nil {
+			return overBudget(path, err)
+		}
+		if r.dataset == nil {
+			return badFile(path, "a collection of graphs, and a store holds one graph").hint("collections are read into memory as they are")
+		}
+		ds, err := l.finish(path, r, spec)
+		if err != nil {
+			return err
+		}
+		if path == Synthetic { // its edges are in memory
+			if _, err := l.spill.write(graphList(ds.Graph), ds.Graph.N, false, false, &Repairs{}); err != nil {
+				return err
+			}
+		}
+		if spec != nil && spec.Time != "" { // the times are not kept
+			split, err := ds.SplitFor(o.Load.Seed)
+			if err != nil {
+				return err
+			}
+			ds.Splits, ds.SplitSpec = []Split{split}, nil
+		}
+		return ds.writeStore(b, o.Half)
+	})
+}
+
+// graphList lists the edges of a graph.
+func graphList(g *graph.Graph) *edgeList {
+	e := &edgeList{w: g.Weights}
+	for _, x := range g.Edges {
+		e.src, e.dst = append(e.src, x[0]), append(e.dst, x[1])
+	}
+	return e
+}
+
+// writeStore writes all but the edges, and ends the build.
+func (d *Dataset) writeStore(b *store.Builder, half bool) error {
+	n := int64(d.Graph.N)
+	_, err := b.Stage("nodes", func() (string, error) {
+		if err := store.PutArray(b, "labels", store.Int32, d.Labels); err != nil {
+			return "", err
+		}
+		for k, s := range d.Splits {
+			for i, part := range [][]int32{s.Train, s.Val, s.Test} {
+				if err := store.PutArray(b, fmt.Sprintf("%s_%d", splitParts[i], k), store.Int32, part); err != nil {
+					return "", err
+				}
+			}
+		}
+		if d.NodeIDs != nil {
+			if err := putIDs(b, d.NodeIDs); err != nil {
+				return "", err
+			}
+		}
+		return "", d.X.store(b, half)
+	})
+	if err != nil {
+		return err
+	}
+	about, err := json.Marshal(aboutStore{From: d.Format, Checksum: d.Checksum, ClassNames: d.ClassNames, Roles: d.Roles, Columns: d.Columns, Notes: d.Notes, SplitSpec: d.SplitSpec, Repairs: d.Repairs})
+	if err != nil {
+		return err
+	}
+	return b.Finish(store.Header{Name: d.Name, Nodes: n, Directed: d.Graph.Directed, Features: d.X.Cols, Classes: d.Classes, Splits: len(d.Splits), About: about})
+}
+
+func putIDs(b *store.Builder, ids []string) error {
+	text, err := b.Array("ids", store.Uint8)
+	if err != nil {
+		return err
+	}
+	at := int64(0)
+	list := []int64{0}
+	for _, id := range ids {
+		if _, err := text.Write([]byte(id)); err != nil {
+			return errors.Join(err, text.Close())
+		}
+		at += int64(len(id))
+		list = append(list, at)
+	}
+	return errors.Join(text.Close(), store.PutArray(b, "ids_indptr", store.Int64, list))
+}
+
+// store writes the matrix in the form that it has.
+func (f *Features) store(b *store.Builder, half bool) error {
+	if f.IsSparse() {
+		at := make([]int64, len(f.RowPtr))
+		for i, p := range f.RowPtr {
+			at[i] = int64(p)
+		}
+		return errors.Join(store.PutArray(b, "x_indptr", store.Int64, at), store.PutArray(b, "x_col", store.Int32, f.Col), store.PutArray(b, "x_val", store.Float32, f.Val))
+	}
+	w, err := FeatureWriter(b, f.Cols, half)
+	if err != nil {
+		return err
+	}
+	for i := range f.Rows {
+		if err := w.Row(f.Dense[i*f.Cols : (i+1)*f.Cols]); err != nil {
+			return errors.Join(err, w.Close())
+		}
+	}
+	return w.Close()
+}
+
+// RowWriter writes dense features row by row.
+type RowWriter struct {
+	*store.Writer
+	half []uint16 // nil for float32
+	rows int
+}
+
+// FeatureWriter begins the features of a store.
+func FeatureWriter(b *store.Builder, cols int, half bool) (*RowWriter, error) {
+	kind, w := store.Float32, &RowWriter{}
+	if half {
+		kind, w.half = store.Float16, make([]uint16, cols)
+	}
+	var err error
+	w.Writer, err = b.Array("x", kind, int64(cols))
+	return w, err
+}
+
+// Row appends a row.
+func (w *RowWriter) Row(x []float32) error {
+	w.rows++
+	if w.half == nil {
+		return store.Put(w.Writer, x...)
+	}
+	for j, v := range x {
+		h, ok := store.ToHalf(v)
+		if !ok {
+			return fmt.Errorf("the feature of node %d in column %d is %s, beyond the 65504 of float16: write float32", w.rows-1, j, strconv.FormatFloat(float64(v), 'g', -1, 32))
+		}
+		w.half[j] = h
+	}
+	return store.Put(w.Writer, w.half...)
+}
+
+func floatOf(bits uint32) float32 { return math.Float32frombits(bits) }

@@ -1,0 +1,159 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/data/store"
+	"github.com/gsrc-dev/gsrc/internal/budget"
+)
+
+// converted writes the data at path as a store and reads that.
+func converted(t *testing.T, path string, o ConvertOptions) *Dataset {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "store")
+	if err := Convert(path, out, o); err != nil {
+		t.Fatal(err)
+	}
+	ds, err := Load(out, LoadOptions{Directed: o.Load.Directed, Weights: o.Load.Weights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ds
+}
+
+// TestStoresHoldWhatWasRead converts data of every format, which then are the same.
+func TestStoresHoldWhatWasRead(t *testing.T) {
+	folder := func(files map[string]string) string {
+		dir := t.TempDir()
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	nodes := "id,label,split,a,b\nann,x,train,1,0.5\nbob,y,val,2,\ncy,x,test,4,3\ndee,,,0,1\n"
+	weighted := folder(map[string]string{"nodes.csv": nodes, "edges.csv": "source,target,weight\nann,bob,2\nbob,ann,3\nann,bob,4\ncy,cy,7\ncy,cy,8\ndee,cy,0.5\nbob,cy,1\n"})
+	for _, x := range []struct {
+		name, path string
+		o          ConvertOptions
+	}{
+		{name: "tables", path: weighted},
+		{name: "directed", path: weighted, o: ConvertOptions{Load: LoadOptions{Directed: true}}},
+		{name: "sum", path: weighted, o: ConvertOptions{Load: LoadOptions{Tables: Tables{Merge: MergeSum}}}},
+		{name: "mean, directed", path: weighted, o: ConvertOptions{Load: LoadOptions{Directed: true, Tables: Tables{Merge: MergeMean}}}},
+		{name: "counts", path: folder(map[string]string{"nodes.csv": nodes, "edges.csv": "source,target\nann,bob\nbob,ann\nann,bob\ncy,dee\n"}), o: ConvertOptions{Load: LoadOptions{Tables: Tables{Merge: MergeSum}}}},
+		{name: "no edges", path: folder(map[string]string{"nodes.csv": nodes, "edges.csv": "source,target\n"})},
+		{name: "npy", path: "testdata/folder-npy"}, {name: "npz", path: "testdata/folder-npz"},
+		{name: "csr", path: "testdata/csr.npz"}, {name: "heterophilous", path: "testdata/heterophilous.npz"},
+		{name: "planetoid", path: "testdata/planetoid-p2"},
+		{name: "synthetic", path: Synthetic, o: ConvertOptions{Load: LoadOptions{Seed: 3}}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			want, err := Load(x.path, x.o.Load)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := converted(t, x.path, x.o)
+			if got.Stored == nil || got.Format != "store" {
+				t.Error("they are not in a store")
+			}
+			got.Repairs.EmptyRows = want.Repairs.EmptyRows
+			for _, p := range [][3]any{
+				{"graph", got.Graph, want.Graph}, {"features", got.X, want.X}, {"labels", got.Labels, want.Labels}, {"loops", got.Loops, want.Loops},
+				{"classes", got.ClassNames, want.ClassNames}, {"ids", got.NodeIDs, want.NodeIDs}, {"repairs", got.Repairs, want.Repairs},
+				{"roles", got.Roles, want.Roles}, {"columns", got.Columns, want.Columns}, {"split", got.SplitSpec, want.SplitSpec},
+			} {
+				if !same(p[1], p[2]) {
+					t.Errorf("%s: %+v, want %+v", p[0], p[1], p[2])
+				}
+			}
+			if len(got.Splits) != len(want.Splits) {
+				t.Fatalf("%d splits, want %d", len(got.Splits), len(want.Splits))
+			}
+			for i := range got.Splits {
+				if !same(got.Splits[i], want.Splits[i]) {
+					t.Errorf("split %d: %v, want %v", i, got.Splits[i], want.Splits[i])
+				}
+			}
+		})
+	}
+}
+
+// same compares texts, so that a nil slice is an empty one.
+func same(a, b any) bool {
+	return reflect.DeepEqual(a, b) || fmt.Sprintf("%+v", deref(a)) == fmt.Sprintf("%+v", deref(b))
+}
+
+func TestConvertHalf(t *testing.T) {
+	want, err := Load("testdata/folder-npy", LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := converted(t, "testdata/folder-npy", ConvertOptions{Half: true})
+	for i, v := range want.X.ToDense().Dense {
+		if math.Abs(float64(got.X.ToDense().Dense[i]-v)) > math.Abs(float64(v))/2048+1e-7 {
+			t.Fatalf("value %d is %v, was %v", i, got.X.Dense[i], v)
+		}
+	}
+}
+
+func TestConvertRefuses(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "store")
+	refused := func(path string, o ConvertOptions, words string) {
+		t.Helper()
+		if err := Convert(path, out, o); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("the error is %v, want %q in it", err, words)
+		}
+		if store.Is(out) {
+			t.Error("it left a store")
+		}
+	}
+	var exceeded *budget.ExceededError
+	if err := Convert("testdata/folder-npy", out, ConvertOptions{Load: LoadOptions{MaxBytes: 1000}}); !errors.As(err, &exceeded) {
+		t.Errorf("the error is %v", err)
+	}
+	bad := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(bad, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("nodes.csv", "id,label,a\n1,x,1\n2,y,2\n")
+	write("edges.csv", "source,target\n1,2\n1,3\n")
+	refused(bad, ConvertOptions{}, "edges.csv:3:3")
+	write("edges.csv", "source,target\n1,2\n")
+	write("nodes.csv", "id,label,a\n1,x,1\n2,y,70000\n")
+	refused(bad, ConvertOptions{Half: true, Load: LoadOptions{NoPrepare: true}}, "node 1 in column 0 is 70000")
+	if err := Convert(bad, out, ConvertOptions{}); err != nil { // after those that failed
+		t.Fatal(err)
+	}
+	if err := Convert(out, out+"2", ConvertOptions{}); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := Load(out, LoadOptions{Directed: true}); err == nil || !strings.Contains(err.Error(), "undirected") {
+		t.Errorf("the error is %v", err)
+	}
+	collection := filepath.Join(t.TempDir(), "x.txt")
+	if err := os.WriteFile(collection, []byte("1\n2 0\n0 1 1\n0 1 0\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Convert(collection, out+"3", ConvertOptions{}); err == nil || !strings.Contains(err.Error(), "collection") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// deref is what a pointer points to.
+func deref(x any) any {
+	if v := reflect.ValueOf(x); v.Kind() == reflect.Pointer && !v.IsNil() {
+		return v.Elem().Interface()
+	}
+	return x
+}

@@ -1,0 +1,228 @@
+package data
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unsafe"
+
+	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/data/store"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/budget"
+)
+
+// aboutStore is what the header of a graph store keeps of a data set beside its arrays.
+type aboutStore struct {
+	From       string         `json:"from"` // the format that it was converted from
+	Checksum   string         `json:"checksum"`
+	ClassNames []string       `json:"class_names,omitempty"`
+	Roles      Roles          `json:"roles"`
+	Columns    *schema.Schema `json:"columns,omitempty"`
+	Notes      []string       `json:"notes,omitempty"`
+	SplitSpec  *SplitSpec     `json:"split_spec,omitempty"`
+	Repairs    Repairs        `json:"repairs"`
+}
+
+// store reads a graph store: edges, labels and dense features in float32 stay in the mapped
+// files, which remain open as long as the process runs. What has to have another form in
+// memory is claimed from the budget.
+func (l *loader) store(dir string) (*Dataset, error) {
+	s, err := store.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	var ds *Dataset
+	err = store.Guard(func() (err error) {
+		ds, err = l.fromStore(dir, s)
+		return err
+	})
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return ds, nil
+}
+
+func (l *loader) fromStore(dir string, s *store.Store) (*Dataset, error) {
+	about := &aboutStore{}
+	if len(s.About) > 0 {
+		if err := json.Unmarshal(s.About, about); err != nil {
+			return nil, badFile(dir, "%s says nothing of the data that can be read", store.HeaderFile)
+		}
+	}
+	if s.Directed != l.opts.Directed {
+		if s.Directed {
+			return nil, badFile(dir, "the store has directed edges").hint("give --directed, or convert the data without it")
+		}
+		return nil, badFile(dir, "the store has undirected edges").hint("leave --directed out, or convert the data with it")
+	}
+	if want := l.opts.Columns; want != nil && about.Columns != nil {
+		a, _ := json.Marshal(want)
+		b, _ := json.Marshal(about.Columns)
+		if !bytes.Equal(a, b) {
+			return nil, badFile(dir, "the features of the store were prepared in another way than those of the model").hint("give the data that the store was made of")
+		}
+	}
+	n := int(s.Nodes)
+	ds := &Dataset{Name: s.Name, Source: dir, Format: "store", Checksum: s.ID, Classes: s.Classes, ClassNames: about.ClassNames,
+		Roles: about.Roles, Columns: about.Columns, Notes: about.Notes, SplitSpec: about.SplitSpec, Repairs: about.Repairs, Stored: s}
+	g := &graph.Graph{N: n, Directed: s.Directed}
+	ds.Graph = g
+	ends, err := store.All[int32](s, "edges")
+	if err != nil {
+		return nil, err
+	}
+	if len(ends) > 0 {
+		g.Edges = unsafe.Slice((*[2]int32)(unsafe.Pointer(&ends[0])), len(ends)/2)
+	}
+	if g.Weights, err = store.All[float32](s, "weights"); err != nil {
+		return nil, err
+	}
+	if s.Has("weights") {
+		if g.Weights == nil {
+			g.Weights = []float32{}
+		}
+		if l.opts.Weights == LogWeights { // which changes them
+			if g.Weights, err = copied(l.mem, g.Weights); err != nil {
+				return nil, err
+			}
+		}
+		if err := l.storedLoops(ds, s); err != nil {
+			return nil, err
+		}
+	}
+	if ds.Labels, err = store.All[int32](s, "labels"); err != nil {
+		return nil, err
+	}
+	if ds.X, err = l.storedFeatures(dir, s); err != nil {
+		return nil, err
+	}
+	if ds.NodeIDs, err = l.storedIDs(s); err != nil {
+		return nil, err
+	}
+	for k := range s.Splits {
+		var split Split
+		for i, part := range []*[]int32{&split.Train, &split.Val, &split.Test} {
+			list, err := store.All[int32](s, fmt.Sprintf("%s_%d", splitParts[i], k))
+			if err == nil {
+				*part, err = copied(l.mem, list)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		ds.Splits = append(ds.Splits, split)
+	}
+	return ds, l.storedTruth(ds, s)
+}
+
+var splitParts = [3]string{"train", "val", "test"}
+
+// copied returns a copy in memory that is claimed.
+func copied[T any](mem *budget.Reservation, x []T) ([]T, error) {
+	out, err := room(mem, []T(nil), len(x))
+	return append(out, x...), err
+}
+
+func (l *loader) storedLoops(ds *Dataset, s *store.Store) error {
+	loops, err := store.All[uint64](s, "loops")
+	if err != nil || len(loops) == 0 {
+		return err
+	}
+	if ds.Loops, err = room(l.mem, ds.Loops, ds.Graph.N); err != nil {
+		return err
+	}
+	ds.Loops = ds.Loops[:ds.Graph.N]
+	for v := range ds.Loops {
+		ds.Loops[v] = -1
+	}
+	for _, x := range loops {
+		if x>>32 < uint64(len(ds.Loops)) {
+			ds.Loops[x>>32] = floatOf(uint32(x))
+		}
+	}
+	return nil
+}
+
+// storedFeatures returns the features in the form that training takes.
+func (l *loader) storedFeatures(dir string, s *store.Store) (f *Features, err error) {
+	f = &Features{Rows: int(s.Nodes), Cols: s.Features}
+	switch {
+	case !s.Has("x"):
+		at, err := store.All[int64](s, "x_indptr")
+		if err != nil {
+			return nil, err
+		}
+		if f.RowPtr, err = room(l.mem, f.RowPtr, len(at)); err != nil {
+			return nil, err
+		}
+		for i, p := range at {
+			if p < 0 || p > 1<<31-1 || i > 0 && p < at[i-1] {
+				return nil, badFile(dir, "has row pointers of features out of order, or more than 2³¹ values")
+			}
+			f.RowPtr = append(f.RowPtr, int32(p))
+		}
+		if f.Col, err = store.All[int32](s, "x_col"); err == nil {
+			f.Val, err = store.All[float32](s, "x_val")
+		}
+		return f, err
+	case s.Type("x") == store.Float32:
+		f.Dense, err = store.All[float32](s, "x")
+		return f, err
+	}
+	half, err := store.All[uint16](s, "x")
+	if err != nil {
+		return nil, err
+	}
+	if f.Dense, err = room(l.mem, f.Dense, len(half)); err != nil {
+		return nil, err
+	}
+	f.Dense = f.Dense[:len(half)]
+	store.FromHalf(f.Dense, half)
+	return f, nil
+}
+
+// storedIDs returns what nodes are called: texts in the mapped file.
+func (l *loader) storedIDs(s *store.Store) ([]string, error) {
+	if !s.Has("ids_indptr") {
+		return nil, nil
+	}
+	at, err := store.All[int64](s, "ids_indptr")
+	if err != nil {
+		return nil, err
+	}
+	text, err := store.All[uint8](s, "ids")
+	if err != nil {
+		return nil, err
+	}
+	ids, err := room(l.mem, []string(nil), len(at)-1)
+	if err != nil {
+		return nil, err
+	}
+	for i := range len(at) - 1 {
+		if at[i] < 0 || at[i] > at[i+1] || at[i+1] > int64(len(text)) {
+			return nil, badFile(s.Dir(), "has names of nodes out of order")
+		}
+		id := text[at[i]:at[i+1]]
+		ids = append(ids, unsafe.String(unsafe.SliceData(id), len(id)))
+	}
+	return ids, nil
+}
+
+// storedTruth is the graph without the edges that a generator has planted, unless memory
+// lacks for it: only a comparison reads it.
+func (l *loader) storedTruth(ds *Dataset, s *store.Store) error {
+	planted, err := store.All[uint8](s, "planted")
+	if err != nil || len(planted) == 0 || l.mem.Grow(8*int64(len(planted))) != nil {
+		return err
+	}
+	t := &graph.Graph{N: ds.Graph.N, Directed: ds.Graph.Directed, Edges: make([][2]int32, 0, len(planted))}
+	for i, e := range ds.Graph.Edges {
+		if planted[i] == 0 {
+			t.Edges = append(t.Edges, e)
+		}
+	}
+	ds.Truth = &Truth{Graph: t}
+	return nil
+}
