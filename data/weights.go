@@ -25,6 +25,17 @@ func (e EdgeWeights) Check() error {
 	return fmt.Errorf("edge weights %q: give ignore or log1p, or leave it out", string(e))
 }
 
+// Of returns what becomes of a weight.
+func (e EdgeWeights) Of(w float32) float32 {
+	switch e {
+	case IgnoreWeights:
+		return 1
+	case LogWeights:
+		return float32(fmath.Log(1 + float64(w)))
+	}
+	return w
+}
+
 // Apply changes the weights of the graph's edges.
 func (e EdgeWeights) Apply(d *Dataset) {
 	switch e {
@@ -34,7 +45,7 @@ func (e EdgeWeights) Apply(d *Dataset) {
 		for _, w := range [][]float32{d.Graph.Weights, d.Loops} {
 			for i, x := range w {
 				if x >= 0 { // -1 is no loop
-					w[i] = float32(fmath.Log(1 + float64(x)))
+					w[i] = e.Of(x)
 				}
 			}
 		}

@@ -45,6 +45,9 @@ type BuildOptions struct {
 	// which does it; PipelineAuto if empty.
 	Refinement *onnx.Refinement
 	Pipeline   PipelineMode
+	// WeighedByData tells that the encoder's edge weights are those of the data, and not
+	// evidence that was found before.
+	WeighedByData bool
 
 	Lowering     onnx.Lowering
 	NoEdgeWeight bool
@@ -116,6 +119,7 @@ var ioDocs = map[string]string{
 	onnx.InputRestore:          "table: row of each node among those of order, a row of zeros, those of segments and those of rest",
 	onnx.InputAdjacency:        "adjacency matrix: (i, j) sums the weights of edges from j to i, zero diagonal; a self-loop a node is added inside",
 	"embedding":                "node embeddings",
+	onnx.OutputEdgeCounts:      "what each edge of edge_index counts, by its weight: its probability is multiplied by it; 0 of self-loops",
 	onnx.OutputSimilarityRows:  "rows of the nodes by whose cosine neighbours are searched that may become edges",
 	"pairs":                    "pairs of nodes to score: row 0 with row 1",
 	"similarity":               "cosine of the two embeddings",
@@ -332,7 +336,7 @@ func (m *built) docs(o *BuildOptions) map[string]string {
 			docs[r.Name] = "evidence for each edge of edge_index without the edge itself, by " + source + "; 0 of self-loops"
 		}
 	}
-	if o.Refinement != nil && o.Refinement.Judged && m.Name != "classifier" {
+	if o.Refinement != nil && o.Refinement.Judged && m.Name != "classifier" && !o.WeighedByData {
 		docs[onnx.InputEdgeWeight] = "evidence for each edge of edge_index, how likely it is one at all, above 0 and up to 1; ones trust every edge"
 	}
 	return docs
@@ -403,7 +407,7 @@ func (o *BuildOptions) seal(m *built) (err error) {
 
 // unweighted tells that a model leaves edge weights out. Those that an encoder reads
 // are part of the model.
-func (o *BuildOptions) unweighted(role string) bool { return o.NoEdgeWeight && role != "encoder" }
+func (o *BuildOptions) unweighted(role string) bool { return o.NoEdgeWeight && role == "classifier" }
 
 // bindConstants freezes the bounds of the edge probabilities.
 func (o *BuildOptions) bindConstants(m *built) error {

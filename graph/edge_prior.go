@@ -146,13 +146,17 @@ type EdgePrior struct {
 	Calibration *Calibration // nil where P is evidence that package train has joined
 }
 
-// NullFraction returns the share of edges that are none, as far as P tells.
-func (e *EdgePrior) NullFraction() float64 {
+// NullFraction returns the share of edges that are none, as far as P tells beside what the
+// edges count ([EdgePrior.Count]), [E] or nil.
+func (e *EdgePrior) NullFraction(counts []float32) float64 {
 	if e.Calibration != nil {
 		return e.Calibration.NullFraction
 	}
 	sum := 0.0
-	for _, p := range e.P {
+	for i, p := range e.P {
+		if counts != nil {
+			p = min(1, p/counts[i])
+		}
 		sum += 1 - float64(p)
 	}
 	return sum / float64(max(1, len(e.P)))
@@ -192,6 +196,13 @@ func (c *Calibration) Weight(p float32, strength float64) float32 {
 		p = float32(fmath.Pow(float64(p), power))
 	}
 	return max(p, leastPrior)
+}
+
+// Count multiplies the prior by what the edges count, [E]; nil is ones.
+func (e *EdgePrior) Count(counts []float32) {
+	for i, c := range counts {
+		e.P[i] *= c
+	}
 }
 
 // OfEntries returns the prior of each entry of the structure of g, the weights of

@@ -27,9 +27,12 @@ type Update struct {
 	// IDs name the new nodes. Where the data have no names they may be left out; given
 	// ones must be the next numbers. A name is never used again.
 	IDs []string
-	// Sources and Targets name the ends of new edges, old nodes or new ones, which
-	// weigh 1. Edges that are there already and self-loops are left out.
+	// Sources and Targets name the ends of new edges, old nodes or new ones. Edges that are
+	// there already and self-loops are left out.
 	Sources, Targets []string
+	// Weights are those of the new edges, as in the data, where a transform of the training
+	// comes after; nil is ones. They are for models that read weights.
+	Weights []float32
 	// DeleteSources and DeleteTargets name the ends of edges that are deleted; those
 	// that are not there are left out.
 	DeleteSources, DeleteTargets []string
@@ -55,6 +58,7 @@ type edit struct {
 	x       []float32 // of new nodes
 	ids     []string  // of new nodes; nil where nodes are called by their numbers
 	add     [][2]int32
+	weights []float32 // of add; nil is ones
 	remove  [][2]int32
 	change  []int32
 	changeX []float32
@@ -88,12 +92,13 @@ type draft struct {
 	changed map[int32]bool // nodes with other features, new ones included
 	dropped []int32        // deleted nodes
 	// edges that were added (true) or deleted (false), as the graph lists them.
-	edges map[[2]int32]bool
+	edges   map[[2]int32]bool
+	weights map[[2]int32]float32 // of added edges; others weigh 1
 }
 
 func newDraft(old *Snapshot) *draft {
 	return &draft{old: old, x: old.x, own: map[int]bool{}, ids: old.ids, names: map[string]int32{},
-		deleted: old.deleted, changed: map[int32]bool{}, edges: map[[2]int32]bool{}}
+		deleted: old.deleted, changed: map[int32]bool{}, edges: map[[2]int32]bool{}, weights: map[[2]int32]float32{}}
 }
 
 // number returns the number of a node of the draft by its name, though it be deleted.
@@ -130,6 +135,21 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 	}
 	if len(u.Sources) != len(u.Targets) || len(u.DeleteSources) != len(u.DeleteTargets) {
 		return nil, badUpdate("%d sources and %d targets, and %d and %d of edges to delete: an edge has one of each", len(u.Sources), len(u.Targets), len(u.DeleteSources), len(u.DeleteTargets))
+	}
+	if info := &d.old.r.p.info; u.Weights != nil {
+		switch {
+		case !info.ReadsWeights():
+			return nil, badUpdate("the model does not read weights of edges, and the update gives %d", len(u.Weights))
+		case d.old.graph.Weights == nil:
+			return nil, badUpdate("the edges of these data have no weights, and the update gives %d", len(u.Weights))
+		case len(u.Weights) != len(u.Sources):
+			return nil, badUpdate("%d weights for %d new edges", len(u.Weights), len(u.Sources))
+		}
+		for i, w := range u.Weights {
+			if !(w >= 0) || w-w != 0 {
+				return nil, badUpdate("the weight of edge %d is %v; weights are finite and not negative", i, w)
+			}
+		}
 	}
 	if count+len(u.Sources)+len(u.DeleteSources)+len(u.ChangeNodes)+len(u.DeleteNodes) == 0 {
 		return nil, badUpdate("there is nothing to add, to delete or to change")
@@ -197,30 +217,33 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 	if d.x.rows+count-d.deleted.count-len(gone) == 0 {
 		return nil, badUpdate("no node would be left; a graph has one at least")
 	}
-	ends := func(what string, sources, targets []string) (list [][2]int32, err error) {
+	ends := func(what string, sources, targets []string, weights []float32) (list [][2]int32, w []float32, err error) {
 		for i := range sources {
 			u, err := find("source of "+what, i, sources[i])
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			v, err := find("target of "+what, i, targets[i])
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			if u > v && !d.old.graph.Directed {
 				u, v = v, u
 			}
 			if u != v {
 				list = append(list, [2]int32{u, v})
+				if weights != nil {
+					w = append(w, d.old.r.p.info.Weights.Of(weights[i]))
+				}
 			}
 		}
-		return list, nil
+		return list, w, nil
 	}
 	var err error
-	if e.add, err = ends("edge", u.Sources, u.Targets); err != nil {
+	if e.add, e.weights, err = ends("edge", u.Sources, u.Targets, u.Weights); err != nil {
 		return nil, err
 	}
-	if e.remove, err = ends("edge to delete", u.DeleteSources, u.DeleteTargets); err != nil {
+	if e.remove, _, err = ends("edge to delete", u.DeleteSources, u.DeleteTargets, nil); err != nil {
 		return nil, err
 	}
 	seen := make(map[int32]bool, len(u.ChangeNodes))
@@ -259,9 +282,13 @@ func (d *draft) apply(e *edit) {
 			d.edges[pair] = false
 		}
 	}
-	for _, pair := range e.add {
+	for i, pair := range e.add {
 		if !d.has(pair) {
 			d.edges[pair] = true
+			d.weights[pair] = d.old.r.p.info.Weights.Of(1)
+			if e.weights != nil {
+				d.weights[pair] = e.weights[i]
+			}
 		}
 	}
 	for _, v := range e.drop {
@@ -339,14 +366,15 @@ func (d *draft) merge(c *changes) *graph.Graph {
 			}
 			at++
 		}
-		after := d.edges[pair]
+		after, now := d.edges[pair], float32(1)
 		if after {
 			g.Edges = append(g.Edges, pair)
 			if g.Weights != nil {
-				g.Weights = append(g.Weights, 1)
+				now = d.weights[pair]
+				g.Weights = append(g.Weights, now)
 			}
 		}
-		same := before && after && weight == 1
+		same := before && after && weight == now
 		if before && !same {
 			c.removed = append(c.removed, pair)
 		}

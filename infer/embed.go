@@ -46,7 +46,7 @@ func Embed(ctx context.Context, dist, path string, o PredictOptions) (*Embedding
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
 	g := p.ds.Graph
-	prior, err := p.info.Evidence.Prior(pool, p.ds)
+	prior, err := p.info.Prior(pool, p.ds, p.manifest.JudgesByEvidence())
 	if err != nil {
 		return nil, err
 	}

@@ -12,18 +12,21 @@ import (
 )
 
 // Scorer runs a model that judges by evidence, such as [dist.Dist.ScoreByEvidence]: the
-// edges of a graph, each without itself, and pairs of nodes as new ones.
-type Scorer func(x, edgeIndex, pairs ort.Tensor) (map[string]ort.Tensor, error)
+// edges of a graph, each without itself, and pairs of nodes as new ones. weight is nil where
+// it reads none.
+type Scorer func(x, edgeIndex, pairs ort.Tensor, weight *ort.Tensor) (map[string]ort.Tensor, error)
 
 // pairsAtOnce bounds how many pairs a scorer is asked for, each of which takes some rows of 128
 // numbers. As many as it judges edges, every time, it may be asked for in any case.
 const pairsAtOnce = 1 << 18
 
 // Candidates returns how likely candidates for edges of g are edges, and the evidence for
-// them by source, in the order of its names. x are the features of the nodes, [N,D].
-func (score Scorer) Candidates(x ort.Tensor, g *graph.Graph, c *graph.Candidates) (p []float32, evidence []graph.Evidence, err error) {
-	st := g.Undirected().Structure()
-	index := EdgeIndex(st)
+// them by source, in the order of its names. x are the features of the nodes, [N,D]; info
+// says whether weights of edges count.
+func (score Scorer) Candidates(x ort.Tensor, g *graph.Graph, c *graph.Candidates, info *Info) (p []float32, evidence []graph.Evidence, err error) {
+	g = g.Undirected()
+	st := g.Structure()
+	index, weight := EdgeIndex(st), info.EntryWeights(nil, g, st)
 	first := make([]int, st.E) // entry of each edge
 	for i, k := range slices.Backward(st.EdgeOf) {
 		first[k] = i
@@ -38,7 +41,7 @@ func (score Scorer) Candidates(x ort.Tensor, g *graph.Graph, c *graph.Candidates
 				pairs = append(pairs, int64(e[end]))
 			}
 		}
-		out, err := score(x, index, ort.Int64s(pairs, 2, int64(hi-lo)))
+		out, err := score(x, index, ort.Int64s(pairs, 2, int64(hi-lo)), weight)
 		if err != nil {
 			return nil, nil, fmt.Errorf("scorer: %w", err)
 		}

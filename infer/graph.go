@@ -212,6 +212,9 @@ func searchNote(info *Info, nodes int) string {
 	return fmt.Sprintf("the graph has %d nodes: the first version finds candidates as gsrc predict does above %d, by an index that misses some, and versions after an update find them exactly; with --exact all find them as gsrc predict does", nodes, graph.ApproximateAbove)
 }
 
+// ReadsWeights reports whether the model reads weights of edges.
+func (r *Graph) ReadsWeights() bool { return r.p.info.ReadsWeights() }
+
 // Manifest describes the export.
 func (r *Graph) Manifest() *manifest.Manifest { return r.p.manifest }
 

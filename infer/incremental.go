@@ -110,7 +110,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 	if g.Directed {
 		inc.out, inc.both = rows(st.Out), rows(g.Undirected().Structure().In)
 	}
-	if r.p.info.Weighted {
+	if r.p.info.ReadsWeights() {
 		return inc, errWeights
 	}
 	if r.p.info.Graph == "raw" {

@@ -1,9 +1,12 @@
 package infer
 
 import (
+	"slices"
+
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
 // The files that an export has beside those of package export.
@@ -35,6 +38,10 @@ type Info struct {
 	// Weights what becomes of these before.
 	Weighted bool             `json:"weighted,omitempty"`
 	Weights  data.EdgeWeights `json:"weights,omitempty"`
+	// WeightUnit, above 0, tells that existing edges count by their weights in the data, as
+	// graph.RelativeWeights has it, where the graph is refined or Graph is raw and RawWeight
+	// what an edge weighs that counts in full.
+	WeightUnit float32 `json:"weight_unit,omitempty"`
 	// Loops tells that it reads the weights of self-loops, too.
 	Loops bool `json:"self_loops,omitempty"`
 	// How candidates are found and weighted where Graph is refined: each node's
@@ -75,6 +82,45 @@ type PriorInfo struct {
 	Calibration string `json:"calibration,omitempty"`
 
 	calibration *graph.Calibration // the file's content
+}
+
+// Prior is the prior of the edges of data: by attributes, by their weights, or both; nil where
+// the model has none, or judges by evidence.
+func (x *Info) Prior(pool *kernels.Pool, ds *data.Dataset, judges bool) (*graph.EdgePrior, error) {
+	prior, err := x.Evidence.Prior(pool, ds)
+	if err != nil || x.WeightUnit == 0 || judges {
+		return prior, err
+	}
+	g := ds.Graph.Undirected()
+	counts := graph.RelativeWeights(x.dataWeights(g), x.WeightUnit)
+	if prior == nil {
+		return &graph.EdgePrior{Graph: g, P: counts}, nil
+	}
+	prior.Count(counts)
+	return prior, nil
+}
+
+// ReadsWeights tells that the model reads the weights of edges.
+func (x *Info) ReadsWeights() bool { return x.Weighted || x.WeightUnit > 0 }
+
+// dataWeights are the weights of the edges of a graph: where it has none every edge weighs
+// what counts in full.
+func (x *Info) dataWeights(g *graph.Graph) []float32 {
+	if g.Weights == nil {
+		return slices.Repeat([]float32{x.WeightUnit}, len(g.Edges))
+	}
+	return g.Weights
+}
+
+// EntryWeights are the weights of the edges that encoder and scorer read, in the order of a
+// structure of g: the prior by attributes, or the weights in the data; nil for ones. Edges in
+// both directions weigh what the graph without directions has.
+func (x *Info) EntryWeights(prior *graph.EdgePrior, g *graph.Graph, st *graph.Structure) *ort.Tensor {
+	if x.Evidence == nil && x.WeightUnit > 0 {
+		u := g.Undirected()
+		prior = &graph.EdgePrior{Graph: u, P: x.dataWeights(u)}
+	}
+	return EntryWeights(prior, g, st)
 }
 
 // Prior estimates the prior of the edges of data, nil where the model has none.

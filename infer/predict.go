@@ -158,8 +158,12 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	if p.ds, err = data.Load(path, o.Load); err != nil {
 		return nil, err
 	}
-	if p.info.Weighted && p.ds.Graph.Weights == nil {
+	switch {
+	case p.ds.Graph.Weights != nil:
+	case p.info.Weighted:
 		p.o.Log("the model reads weights of edges, and %s has none: every edge weighs 1", path)
+	case p.info.WeightUnit > 0:
+		p.o.Log("the model reads weights of edges, and %s has none: every edge counts in full", path)
 	}
 	for _, text := range p.ds.Notes {
 		p.o.Log("%s", text)
@@ -380,7 +384,13 @@ func (p *predictor) graph(ctx context.Context) (*graph.Graph, error) {
 	}
 	if p.info.Graph == "raw" {
 		p.o.Log("classifying on the graph as it is, %d edges", g.NumEdges())
-		return &graph.Graph{N: g.N, Edges: g.Edges, Directed: g.Directed, Weights: slices.Repeat([]float32{p.info.RawWeight}, len(g.Edges))}, nil
+		raw := &graph.Graph{N: g.N, Edges: g.Edges, Directed: g.Directed, Weights: slices.Repeat([]float32{p.info.RawWeight}, len(g.Edges))}
+		if unit := p.info.WeightUnit; unit > 0 {
+			for i, c := range graph.RelativeWeights(p.info.dataWeights(g), unit) {
+				raw.Weights[i] *= c
+			}
+		}
+		return raw, nil
 	}
 	refined, err := p.refined(ctx)
 	if err != nil {
@@ -418,7 +428,7 @@ func (p *predictor) newEdges(ctx context.Context) (*graph.Refined, error) {
 	}
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
-	prior, err := p.info.Evidence.Prior(pool, p.ds)
+	prior, err := p.info.Prior(pool, p.ds, p.manifest.JudgesByEvidence())
 	if err != nil {
 		return nil, err
 	}
@@ -431,7 +441,7 @@ func (p *predictor) encode(x ort.Tensor, structural *ort.Tensor, g *graph.Graph,
 		g = g.Undirected() // as it was in training
 	}
 	st := g.Structure()
-	out, err := p.dist.Encode(x, structural, EdgeIndex(st), EntryWeights(prior, g, st))
+	out, err := p.dist.Encode(x, structural, EdgeIndex(st), p.info.EntryWeights(prior, g, st))
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoder: %w", err)
 	}
@@ -488,7 +498,7 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 		return r, nil
 	}
 	if p.manifest.JudgesByEvidence() {
-		r.Probability, r.Evidence, err = Scorer(p.dist.ScoreByEvidence).Candidates(x, g, c)
+		r.Probability, r.Evidence, err = Scorer(p.dist.ScoreByEvidence).Candidates(x, g, c, &p.info)
 		return r, err
 	}
 	u, v := c.Pairs()

@@ -33,6 +33,11 @@ func hashUpdate(u *Update) (sum [sha256.Size]byte) {
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 		}
 	}
+	if u.Weights != nil {
+		for _, w := range u.Weights {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(w))
+		}
+	}
 	for _, list := range [][]string{u.IDs, u.Sources, u.Targets, u.DeleteSources, u.DeleteTargets, u.ChangeNodes, u.DeleteNodes} {
 		b = binary.AppendUvarint(b, uint64(len(list)))
 		for _, s := range list {
@@ -103,7 +108,11 @@ func (c *commit) append(b []byte) []byte {
 			continue
 		}
 		e := u.edit
-		b = appendFloats(append(b, 1), e.x)
+		kind := byte(1)
+		if e.weights != nil {
+			kind = weighedEdit
+		}
+		b = appendFloats(append(b, kind), e.x)
 		b = binary.AppendUvarint(b, uint64(len(e.ids)))
 		for _, s := range e.ids {
 			b = appendText(b, s)
@@ -111,9 +120,15 @@ func (c *commit) append(b []byte) []byte {
 		b = appendEdges(appendEdges(b, e.add), e.remove)
 		b = appendFloats(appendNodes(b, e.change), e.changeX)
 		b = appendNodes(b, e.drop)
+		if e.weights != nil {
+			b = appendFloats(b, e.weights)
+		}
 	}
 	return b
 }
+
+// weighedEdit marks an edit whose new edges have weights, which are at its end.
+const weighedEdit = 2
 
 // errRecord is returned for a record whose checksum is right and whose content is not
 // what this version of gsrc writes.
@@ -228,7 +243,7 @@ func decodeCommit(b []byte) (*commit, error) {
 		if u.key != "" {
 			copy(u.hash[:], d.take(len(u.hash)))
 		}
-		if d.take(1)[0] != 0 {
+		if kind := d.take(1)[0]; kind != 0 {
 			u.edit = &edit{x: d.floats()}
 			for range d.count(1) {
 				u.edit.ids = append(u.edit.ids, d.text())
@@ -236,6 +251,9 @@ func decodeCommit(b []byte) (*commit, error) {
 			u.edit.add, u.edit.remove = d.edges(), d.edges()
 			u.edit.change, u.edit.changeX = d.nodes(), d.floats()
 			u.edit.drop = d.nodes()
+			if kind == weighedEdit {
+				u.edit.weights = d.floats()
+			}
 		}
 		c.updates = append(c.updates, u)
 	}
@@ -249,7 +267,7 @@ func decodeCommit(b []byte) (*commit, error) {
 // says was.
 func (d *draft) fits(e *edit) bool {
 	width := d.x.cols
-	if len(e.x)%width != 0 || len(e.changeX) != len(e.change)*width {
+	if e.weights != nil && len(e.weights) != len(e.add) || len(e.x)%width != 0 || len(e.changeX) != len(e.change)*width {
 		return false
 	}
 	fresh := len(e.x) / width

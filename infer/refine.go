@@ -45,6 +45,7 @@ type RefinedEdge struct {
 	// says model.edges.mode = threshold.
 	Weight      float32
 	Probability float32 // that the edge is one, as the model has learned it
+	DataWeight  float32 // in the data; 0 of new edges
 	Status      string  // graph.StatusOld, StatusNew or StatusRemoved
 	Candidate   int     // its number in RefinedGraph.Evidence
 }
@@ -63,6 +64,8 @@ type RefinedGraph struct {
 	// Evidence by source, where the model judges edges by some, with a value for each
 	// candidate.
 	Evidence []graph.Evidence
+	// Weighted tells that edges have weights in the data.
+	Weighted bool
 	// BothDirections tells that every undirected edge is listed twice.
 	BothDirections bool
 	Summary        RefineSummary
@@ -151,7 +154,7 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 		if _, err := x.models(ctx); err != nil {
 			return nil, err
 		}
-		if _, refined.Evidence, err = Scorer(x.dist.ScoreByEvidence).Candidates(x.x, x.ds.Graph, refined.Candidates); err != nil {
+		if _, refined.Evidence, err = Scorer(x.dist.ScoreByEvidence).Candidates(x.x, x.ds.Graph, refined.Candidates, &x.info); err != nil {
 			return nil, err
 		}
 	}
@@ -209,7 +212,7 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 	if from.labels != nil {
 		homophily, refined = before.Homophily(from.labels), after.WeightedHomophily(from.labels)
 	}
-	g := &RefinedGraph{Name: from.name, N: from.g.N, NodeIDs: from.ids, Offset: from.offset, BothDirections: o.BothDirections,
+	g := &RefinedGraph{Name: from.name, N: from.g.N, NodeIDs: from.ids, Offset: from.offset, Weighted: before.Weights != nil, BothDirections: o.BothDirections,
 		Summary: RefineSummary{Threshold: x.Threshold, Before: statsOf(before, homophily), After: statsOf(after, refined)}}
 	g.Evidence = x.Evidence
 	removed := 0.0 // sum of how sure it is
@@ -229,6 +232,10 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 			continue
 		}
 		row := RefinedEdge{Source: e[0], Target: e[1], Weight: weights[i], Probability: x.Probability[i], Status: status, Candidate: i}
+		if g.Weighted && status != graph.StatusNew {
+			at, _ := before.Find(e[0], e[1])
+			row.DataWeight = before.Weights[at]
+		}
 		g.Edges = append(g.Edges, row)
 		if o.BothDirections {
 			row.Source, row.Target = e[1], e[0]

@@ -18,7 +18,8 @@ import (
 // extension is its format's name.
 //
 //   - csv: a header and a row for each edge: source, target, weight, probability,
-//     status, and a column for each source of evidence (evidence_features, …) where the
+//     data_weight (0 of new edges) where edges have weights in the data, status, and a
+//     column for each source of evidence (evidence_features, …) where the
 //     model judges by some. Nodes are called what the data call them.
 //   - parquet: the same columns; source and target are strings where the data name
 //     their nodes, int64 elsewhere; weight and probability are float32.
@@ -91,6 +92,9 @@ func (g *RefinedGraph) Write(w io.Writer, format string) error {
 		{name: "probability", float: func(i int) float32 { return edges[i].Probability }},
 		{name: "status", text: func(i int) string { return edges[i].Status }},
 	}
+	if g.Weighted {
+		columns = slices.Insert(columns, 4, column{name: "data_weight", float: func(i int) float32 { return edges[i].DataWeight }})
+	}
 	for _, e := range g.Evidence {
 		columns = append(columns, column{name: onnx.EvidencePrefix + e.Source, float: func(i int) float32 { return e.Values[edges[i].Candidate] }})
 	}
@@ -146,11 +150,12 @@ type nodeLinkNode struct {
 }
 
 type nodeLinkEdge struct {
-	Source      any     `json:"source"`
-	Target      any     `json:"target"`
-	Weight      float32 `json:"weight"`
-	Probability float32 `json:"probability"`
-	Status      string  `json:"status"`
+	Source      any      `json:"source"`
+	Target      any      `json:"target"`
+	Weight      float32  `json:"weight"`
+	Probability float32  `json:"probability"`
+	DataWeight  *float32 `json:"data_weight,omitempty"`
+	Status      string   `json:"status"`
 	// Evidence by source.
 	Evidence map[string]float32 `json:"evidence,omitempty"`
 }
@@ -174,6 +179,9 @@ func (g *RefinedGraph) writeJSON(w io.Writer) error {
 	}
 	for i, e := range g.Edges {
 		out.Edges[i] = nodeLinkEdge{Source: ids[e.Source], Target: ids[e.Target], Weight: e.Weight, Probability: e.Probability, Status: e.Status}
+		if g.Weighted {
+			out.Edges[i].DataWeight = &g.Edges[i].DataWeight
+		}
 		for k, by := range g.Evidence {
 			if k == 0 {
 				out.Edges[i].Evidence = map[string]float32{}

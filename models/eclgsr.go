@@ -17,6 +17,7 @@ type ecl struct {
 	classifier network   // C of nodes; nil where graphs are classified
 	graphs     *graphNet // C of graphs; nil where nodes are classified
 	evidence   *evidence // nil where embeddings or attributes judge edges
+	counted    bool      // existing edges count by their weights in the data
 }
 
 // newECL declares encoder and projector.
@@ -32,13 +33,19 @@ func newECL(name string, o Options) *ecl {
 // eclGSR builds ECL-GSR for one graph; without classes there is no classifier, and the
 // encoder alone is trained.
 func eclGSR(o Options) *ir.Module {
+	counted := o.EdgeWeights
+	o.EdgeWeights = false // networks read what edges count, up to 1, and not what they weigh
 	e := newECL("ecl_gsr", o)
+	if e.counted = counted; counted {
+		e.m.Attrs[Weighted] = true
+	}
 	classifies := o.Classes > 0
 	if classifies {
 		e.classifier = classifier(e.m, architecture(o.Classifier), o)
 	}
 	if o.Edges.Judge == JudgeEvidence {
 		e.evidence = declareEvidence(e.m, o.Features)
+		e.evidence.counted = counted
 	}
 	e.energy()
 	e.pretrain()
@@ -120,10 +127,13 @@ func (e *ecl) attributes(b *ir.Builder) (x, dual *ir.Value) {
 
 func (e *ecl) dualType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.Features+e.StructWidth)) }
 
+// weighs tells that entries of the raw graph have weights.
+func (e *ecl) weighs() bool { return e.counted || e.Edges.Judge != JudgeEmbedding }
+
 // weights returns the weights of the raw graph's entries, nil for ones: existing edges
-// that the attributes contradict carry less of the encoder's messages.
+// that are doubted, or weigh little in the data, carry less of the encoder's messages.
 func (e *ecl) weights(b *ir.Builder) *ir.Value {
-	if e.Edges.Judge == JudgeEmbedding {
+	if !e.weighs() {
 		return nil
 	}
 	return b.Arg("w", ir.T(ir.F32, "E"))
@@ -175,7 +185,7 @@ func (e *ecl) energy() {
 	samples := b.Arg(name, t)
 	zp := b.Arg("zp", ir.T(ir.F32, count, ir.D(e.Encoder.Projection)))
 	var w *ir.Value
-	if e.Views.Edges > 0 || e.Edges.Judge != JudgeEmbedding {
+	if e.Views.Edges > 0 || e.weighs() {
 		w = b.Arg("w", ir.T(ir.F32, "E"))
 	}
 	z := e.represent(b, g, w, nu, samples)
@@ -350,15 +360,15 @@ func EncodeByItself(m *ir.Module, similarity string) {
 func (e *ecl) embeddingType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.Encoder.Hidden)) }
 
 // edgeProbability returns Eq 18's probabilities of the candidates, and its bounds.
-// Where attributes tell how likely existing edges are edges at all, their
-// probabilities are multiplied by that; where evidence does, it is the probabilities.
+// Where attributes tell how likely existing edges are edges at all, or data how much they
+// weigh, their probabilities are multiplied by that; where evidence does, it is the probabilities.
 func (e *ecl) edgeProbability(b *ir.Builder, c, h, old *ir.Value, bounds ...*ir.Value) []*ir.Value {
 	p := slices.Clone(b.Op("gsr.edge_probability", e.intervals(), append([]*ir.Value{c, h, old}, bounds...)...))
-	switch e.Edges.Judge {
-	case JudgeAttributes:
-		p[0] = b.Mul(p[0], b.Arg("evidence", ir.T(ir.F32, "M")))
-	case JudgeEvidence:
+	switch {
+	case e.Edges.Judge == JudgeEvidence:
 		p[0] = b.Arg("evidence", ir.T(ir.F32, "M"))
+	case e.weighs():
+		p[0] = b.Mul(p[0], b.Arg("evidence", ir.T(ir.F32, "M")))
 	}
 	return p
 }

@@ -157,6 +157,7 @@ type evidence struct {
 	fresh                   *regression // of new edges
 	rounds                  []*regression
 	shares                  []*ir.Value // of the rounds
+	counted                 bool        // edges count by their weights in the data
 }
 
 func declareEvidence(m *ir.Module, features int) *evidence {
@@ -402,7 +403,11 @@ func (e *evidence) edges(b *ir.Builder, x, g *ir.Value) *seen {
 	s.weighed, sources = in(a, LinearSources)
 	// Half the sum of two logits that mostly say the same.
 	robust := b.Scale(b.Add(e.linear.logit(b, sources), e.robust.logit(b, sources)), 0.5)
-	s.probability = b.One("maximum", nil, probability(b, e.either(b, e.joint.logit(b, s.sources), robust), e.share), b.Const(MinEvidence))
+	p := probability(b, e.either(b, e.joint.logit(b, s.sources), robust), e.share)
+	if e.counted {
+		p = b.Mul(p, b.Arg("w", ir.T(ir.F32, "E")))
+	}
+	s.probability = b.One("maximum", nil, p, b.Const(MinEvidence))
 	return s
 }
 

@@ -77,8 +77,8 @@ type Options struct {
 	Features    int `toml:"-"` // columns of x
 	Classes     int `toml:"-"`
 	StructWidth int `toml:"-"` // columns of x_struct, 0 for none
-	// EdgeWeights tells that the graph has weights, which models of the raw graph read;
-	// modules that do have the attribute [Weighted].
+	// EdgeWeights tells that the graph has weights that tell edges apart; modules that read
+	// them have the attribute [Weighted].
 	EdgeWeights bool `toml:"-"`
 
 	Classifier   string  `toml:"classifier" doc:"network of the classifier, one of those that gsrc models lists"`
@@ -351,9 +351,15 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	o.EdgeWeights = o.EdgeWeights && !m.Refines
-	if o.EdgeWeights && m.Name == "gat" {
-		return nil, errors.New("gat has no place for weights of edges: its attention weighs them; train it with --ignore-weights (data.weights=ignore), or take a model that counts them: gcn, sage, gin, gcnii, grand or acm")
+	const ignoring = "train it with --ignore-weights (data.weights=ignore), or take "
+	switch {
+	case !o.EdgeWeights:
+	case m.Name == "gat":
+		return nil, errors.New("gat has no place for weights of edges: its attention weighs them; " + ignoring + "a model that counts them: gcn, sage, gin, gcnii, grand or acm")
+	case m.Name == "grcn" || m.Name == "stable":
+		return nil, errors.New(m.Name + " has no place for weights of edges: to it a pair of nodes is an edge or none; " + ignoring + "ecl-gsr, which counts them")
+	case m.Name == "ecl-gsr" && o.Encoder.Kind == "gat":
+		return nil, errors.New("a gat encoder has no place for weights of edges: its attention weighs them; " + ignoring + "an encoder that counts them (model.encoder.kind): gcn, sage, gin or acm")
 	}
 	if m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal {
 		return nil, &RangeError{Option: "encoder.kind", Want: "one of " + strings.Join(Encoders(), ", ") + " for ecl-gsr"}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
@@ -107,7 +108,7 @@ func (r *Run) Exportable() error {
 	if err := r.LoadData(""); err != nil {
 		return err
 	}
-	info, module := r.task.Info(), exported(r.Trained)
+	info, module := r.task.Info(), exported(r.Trained, r.Data)
 	if f := module.Func("encode"); info.Directed && f != nil && r.Trained.Module.Func(models.EncodeJudging) != nil {
 		return errors.New("the model was trained on a directed graph, whose edges it judges by evidence regardless of their directions, and an export would judge by these: train it on data that are read without --directed, or with --set model.edges.judge=embedding")
 	}
@@ -133,7 +134,7 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 		return b, nil, errors.New("the model was trained on a directed graph, and --symmetrize makes graphs undirected inside the export: its answers would be others; export it without that option")
 	}
 	t := r.Trained
-	module := exported(t)
+	module := exported(t, r.Data)
 	c := r.Result.Calibration
 	if o.Uncalibrated {
 		c = nil
@@ -183,15 +184,18 @@ func refinementOf(t *train.Model) *onnx.Refinement {
 		return nil
 	}
 	c := t.Config.Candidates
-	return &onnx.Refinement{K: c.K, Similarity: strings.Join(t.Config.Similarities(), "+"), TwoStep: c.TwoStep, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: priorOf(t) != nil}
+	counted := t.Module.Attrs.Bool(models.Weighted) && t.Config.Model.Edges.Judge == models.JudgeEmbedding
+	return &onnx.Refinement{K: c.K, Similarity: strings.Join(t.Config.Similarities(), "+"), TwoStep: c.TwoStep, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: priorOf(t) != nil || counted}
 }
 
 // exported returns the module without the functions that were not trained, since an
 // encoder that took no part has nothing to say, and with an @encode that judges edges by
-// itself where evidence does. Robust evidence is left out where it is not read.
-func exported(t *train.Model) *ir.Module {
+// itself where evidence does. Robust evidence is left out where it is not read. Functions
+// that count edges by their weights in ds read these as they are.
+func exported(t *train.Model, ds *data.Dataset) *ir.Module {
 	judging := t.Refined != nil && t.Module.Func(models.EncodeJudging) != nil
-	if !judging && (t.Refined == nil || !t.Refined.Raw) {
+	unit := weightUnit(t, ds)
+	if !judging && unit == 0 && (t.Refined == nil || !t.Refined.Raw) {
 		return t.Module
 	}
 	m := t.Module.Clone()
@@ -202,7 +206,12 @@ func exported(t *train.Model) *ir.Module {
 		m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name != "classify" })
 		return m
 	}
-	models.EncodeByItself(m, t.Config.Candidates.Similarity)
+	if judging {
+		models.EncodeByItself(m, t.Config.Candidates.Similarity)
+	}
+	if unit > 0 && priorOf(t) == nil {
+		m = models.CountWeights(m, float64(unit))
+	}
 	return m
 }
 

@@ -61,12 +61,38 @@ func priorOf(t *train.Model) *infer.PriorInfo {
 func (n nodeTask) prior(t *train.Model, threads int) *graph.EdgePrior {
 	pool := kernels.NewPool(threads)
 	defer pool.Close()
-	prior, _ := priorOf(t).Prior(pool, n.ds) // without a calibration it cannot fail
+	prior, _ := n.inference(t).Prior(pool, n.ds, t.Module.Func(models.EncodeJudging) != nil) // without a calibration it cannot fail
 	return prior
 }
 
-// weighted reports whether a model reads the weights that edges have in the data.
-func weighted(t *train.Model) bool { return t.Module.Attrs.Bool(models.Weighted) }
+// weighted reports whether a classifier of the graph as it is reads the weights that edges
+// have in the data.
+func weighted(t *train.Model) bool { return t.Refined == nil && t.Module.Attrs.Bool(models.Weighted) }
+
+// weightUnit is the weight of an edge that counts in full, of a model that refines ds and
+// counts edges by their weights there; 0 of others.
+func weightUnit(t *train.Model, ds *data.Dataset) float32 {
+	if t.Refined == nil || !t.Module.Attrs.Bool(models.Weighted) || ds == nil {
+		return 0
+	}
+	return ds.Graph.Undirected().WeightUnit()
+}
+
+// inference is what inference needs beside the models, but for files.
+func (n nodeTask) inference(t *train.Model) *infer.Info {
+	info := &infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
+	if info.Weighted = weighted(t); info.Weighted {
+		info.Loops = readsLoops(t)
+	}
+	describeRefinement(info, t)
+	if x := t.Refined; x != nil && (!x.Raw || x.Mode == "expected") {
+		info.WeightUnit = weightUnit(t, n.ds)
+	}
+	if info.ReadsWeights() {
+		info.Weights = data.EdgeWeights(t.Config.Data.Weights)
+	}
+	return info
+}
 
 // readsLoops reports whether it reads the weights of self-loops, too.
 func readsLoops(t *train.Model) bool {
@@ -78,7 +104,7 @@ func readsLoops(t *train.Model) bool {
 func (n nodeTask) sample(t *train.Model, prior *graph.EdgePrior) parity.ExampleInputs {
 	ds := n.ds
 	st := ds.Graph.Structure()
-	s := parity.ExampleInputs{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: infer.EntryWeights(prior, ds.Graph, st)}
+	s := parity.ExampleInputs{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: n.inference(t).EntryWeights(prior, ds.Graph, st)}
 	if t.Struct != nil {
 		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
 		s.Struct = &x
@@ -105,16 +131,13 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32,
 		b.Sample.Test, b.Sample.Labels = append(b.Sample.Test, int(v)), append(b.Sample.Labels, int(ds.Labels[v]))
 	}
 	b.Columns = ds.Columns
-	info := infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1}
-	if info.Weighted = weighted(t); info.Weighted {
-		info.Weights, info.Loops = data.EdgeWeights(t.Config.Data.Weights), readsLoops(t)
-	}
+	info := n.inference(t)
+	b.WeighedByData = info.WeightUnit > 0 && info.Evidence == nil
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
 	info.Data.Structural = ds.Structural
 	if f := t.Module.Func("classify"); f != nil && f.Arg(models.KnownLabels) != nil {
 		info.Known = t.Split.Train
 	}
-	describeRefinement(&info, t)
 	if x := t.Refined; x != nil && !x.Raw {
 		var b bytes.Buffer
 		if err := ds.WriteRefined(&b, x); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // Refine returns the graph that the run has learned. It is an error if the model
@@ -42,15 +43,19 @@ func (r *Run) Learned(threads int) (*graph.Refined, error) {
 	if r.Data == nil || x.Evidence != nil || t.Module.Func(models.EncodeJudging) == nil {
 		return x, nil
 	}
-	f, err := newForward(exported(t), t.Params, nil, threads)
+	f, err := newForward(exported(t, r.Data), t.Params, nil, threads)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	score := infer.Scorer(func(features, index, pairs ort.Tensor) (map[string]ort.Tensor, error) {
-		return f.Run("score", map[string]ort.Tensor{"x": features, "edge_index": index, "pairs": pairs})
+	score := infer.Scorer(func(features, index, pairs ort.Tensor, weight *ort.Tensor) (map[string]ort.Tensor, error) {
+		in := map[string]ort.Tensor{"x": features, "edge_index": index, "pairs": pairs}
+		if weight != nil {
+			in["edge_weight"] = *weight
+		}
+		return f.Run("score", in)
 	})
-	_, x.Evidence, err = score.Candidates(infer.Features(r.Data), r.Data.Graph, x.Candidates)
+	_, x.Evidence, err = score.Candidates(infer.Features(r.Data), r.Data.Graph, x.Candidates, nodeTask{train.Nodes(r.Data), r.Data}.inference(t))
 	return x, err
 }
 

@@ -114,13 +114,10 @@ func (s *Setup) unread(plain *config.Config) (names []string, err error) {
 	return names, nil
 }
 
-// warnUnread reports options, and weights of edges, that have no effect.
+// warnUnread reports options that have no effect.
 func (s *Setup) warnUnread(warn func(string)) error {
 	if warn == nil {
 		return nil
-	}
-	if s.reading().refines && s.Data != nil && s.Data.Graph.Weights != nil {
-		warn(s.Model + " does not read the weights of edges: it learns what edges weigh; gcn, sage, gin, gcnii, grand and acm count them, and --ignore-weights leaves them out of sight")
 	}
 	names, err := s.Unread()
 	if err != nil || len(names) == 0 {

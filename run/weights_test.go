@@ -80,9 +80,10 @@ func TestEdgeWeightsCount(t *testing.T) {
 		t.Errorf("gat on weighted edges: %v", err)
 	}
 	trainOn(t, "gat", dir, "data.weights=ignore")
-	var warned []string
-	if _, err := Prepare(TrainOptions{Model: "ecl-gsr", Data: dir, Warn: func(s string) { warned = append(warned, s) }}); err != nil || len(warned) != 1 || !strings.Contains(warned[0], "does not read the weights") {
-		t.Errorf("ecl-gsr on weighted edges: %q, %v", warned, err)
+	for model, set := range map[string][]string{"grcn": nil, "stable": nil, "ecl-gsr": {"model.encoder.kind=gat"}} {
+		if _, err := Train(t.Context(), TrainOptions{Model: model, Data: dir, Set: set}); err == nil || !strings.Contains(err.Error(), "no place for weights") {
+			t.Errorf("%s %v on weighted edges: %v", model, set, err)
+		}
 	}
 }
 

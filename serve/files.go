@@ -65,10 +65,13 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 			}
 			if m.JudgesByEvidence() {
 				f.meta.Inputs = []TensorInfo{x, edges, {"pairs", INT64, []int64{2, -1}}}
+				if slices.ContainsFunc(m.Models[role].Inputs, func(in manifest.IOInfo) bool { return in.Name == weight.Name }) {
+					f.meta.Inputs = append(f.meta.Inputs, weight)
+				}
 			}
 			f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
 				if m.JudgesByEvidence() {
-					return d.ScoreByEvidence(value(r, "x"), value(r, "edge_index"), value(r, "pairs"))
+					return d.ScoreByEvidence(value(r, "x"), value(r, "edge_index"), value(r, "pairs"), optional(r, "edge_weight"))
 				}
 				return d.Score(value(r, "embedding"), value(r, "pairs"))
 			}

@@ -97,7 +97,7 @@ type update struct {
 
 func newUpdate(r *infer.Graph) *update {
 	features := int64(r.Manifest().NumFeatures)
-	return &update{graph: r, meta: Metadata{
+	m := &update{graph: r, meta: Metadata{
 		Name: "update", Versions: []string{modelVersion}, Platform: "gsrc",
 		Inputs: []TensorInfo{
 			{"x", FP32, []int64{-1, features}}, {"node", BYTES, []int64{-1}},
@@ -108,13 +108,17 @@ func newUpdate(r *infer.Graph) *update {
 		},
 		Outputs: []TensorInfo{{"num_nodes", INT64, []int64{1}}, {"num_edges", INT64, []int64{1}}},
 	}}
+	if r.ReadsWeights() {
+		m.meta.Inputs = append(m.meta.Inputs, TensorInfo{"weight", FP32, []int64{-1}})
+	}
+	return m
 }
 
 func (m *update) describe() *Metadata { return &m.meta }
 
 func (m *update) infer(ctx context.Context, r *Request) (*Result, error) {
 	var u infer.Update
-	for name, to := range map[string]*[]float32{"x": &u.X, "change_x": &u.ChangeX} {
+	for name, to := range map[string]*[]float32{"x": &u.X, "change_x": &u.ChangeX, "weight": &u.Weights} {
 		if t := r.input(name); t != nil {
 			*to = t.F32
 		}

@@ -58,7 +58,8 @@ type edges struct {
 	p      []float32 // [C] probability of each candidate
 	lo, hi float32   // bounds of the cosine that p was normalised with
 
-	prior *graph.EdgePrior // of existing edges, nil where the configuration wants none
+	prior  *graph.EdgePrior // of existing edges, nil where the configuration wants none
+	counts []float32        // [E] what existing edges count by their weights, nil where all do alike
 
 	chosen   bool // there are candidates
 	fresh    bool // the probabilities belong to the current encoder
@@ -271,7 +272,11 @@ func (t algorithm1) refresh() error {
 	case t.edges.fresh:
 		return nil
 	case t.edges.fixed:
-		return t.refiner.give(slices.Repeat([]float32{float32(t.cfg.Candidates.Keep)}, n), 0, 0)
+		p := slices.Repeat([]float32{float32(t.cfg.Candidates.Keep)}, n)
+		for i, c := range t.edges.counts {
+			p[i] *= c
+		}
+		return t.refiner.give(p, 0, 0)
 	case n == 0: // no candidates, no bounds
 		return t.refiner.give([]float32{}, 0, 0)
 	}

@@ -55,7 +55,7 @@ func (p *predictor) searchBytes() int {
 	if shape == nil {
 		return 0
 	}
-	return p.device.CandidateBytes(shape[0], shape[1], len(p.ds.Graph.Edges), candidateOptions(p.cfg, p.ds.Graph.N))
+	return p.device.CandidateBytes(shape[0], shape[1], len(p.ds.Graph.Edges), candidateOptions(p.cfg, p.ds.Graph.N, p.prog))
 }
 
 // onDevice makes the forecast that of a device's memory: all functions of a phase at

@@ -39,6 +39,14 @@ var small = []string{
 	"model.edges.judge=embedding", // by evidence, the default, a run takes some times as long
 }
 
+// weigh gives the edges of a data set weights.
+func weigh(ds *data.Dataset) *data.Dataset {
+	for i := range ds.Graph.Edges {
+		ds.Graph.Weights = append(ds.Graph.Weights, 0.25+float32(i%7))
+	}
+	return ds
+}
+
 func configure(t testing.TB, model string, sets ...string) *config.Config {
 	t.Helper()
 	cfg, err := config.Load(model, "synthetic", "", append(append([]string{}, small...), sets...))

@@ -396,7 +396,7 @@ func (p *predictor) candidates() {
 	if shape == nil {
 		return
 	}
-	if p.cfg.Model.Edges.Judge != models.JudgeEmbedding {
+	if weighsEdges(p.cfg, p.prog) {
 		// By edge; by entry of the graph; by candidate and by its two entries.
 		p.part("evidence for edges", 4*len(p.ds.Graph.Edges)+4*p.g.E+4*m/2+4*m)
 	}

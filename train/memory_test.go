@@ -46,6 +46,8 @@ func TestForecastHolds(t *testing.T) {
 		{"linear, smoothed", func(*testing.T) *data.Dataset { return generated(2000) }, "linear", []string{"model.linear.steps=4", "model.smooth.alpha=0.8", "model.smooth.correct=0.5"}},
 		{"gcn, self-trained", func(*testing.T) *data.Dataset { return generated(2000) }, "gcn", []string{"train.self_training=1"}},
 		{"ecl-gsr", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", nil},
+		{"ecl-gsr, weights", func(*testing.T) *data.Dataset { return weigh(generated(2000)) }, "ecl-gsr", nil},
+		{"ecl-gsr, evidence and weights", func(*testing.T) *data.Dataset { return weigh(generated(2000)) }, "ecl-gsr", []string{"model.edges.judge=evidence"}},
 		{"ecl-gsr, few anchors", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"train.anchors=100"}},
 		{"ecl-gsr, structure", func(*testing.T) *data.Dataset { return generated(1000) }, "ecl-gsr", []string{"train.anchors=200", "deepwalk.width=64", "deepwalk.walks=2", "model.views.blur=0.03"}},
 		{"ecl-gsr, judged edges", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=attributes"}},

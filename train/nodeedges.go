@@ -53,7 +53,7 @@ func (t *nodeSteps) choose() error {
 		}
 		return t.set(cand)
 	}
-	o := candidateOptions(t.cfg, t.ds.Graph.N)
+	o := candidateOptions(t.cfg, t.ds.Graph.N, t.prog.Module)
 	also, err := t.proposed(o)
 	if err != nil {
 		return err
@@ -109,9 +109,14 @@ func (t *nodeSteps) infer() error {
 // candidateOptions are those of a configuration, for a graph of n nodes: none has more
 // neighbours than there are others. The host needs the candidates where it judges edges, and
 // makes those from two steps away.
-func candidateOptions(cfg *config.Config, n int) runtime.CandidateOptions {
+func candidateOptions(cfg *config.Config, n int, m *ir.Module) runtime.CandidateOptions {
 	c := cfg.Candidates
-	return runtime.CandidateOptions{K: min(c.K, max(0, n-1)), Mutual: c.Mutual, Index: graph.Index(c.Index), OnHost: cfg.Model.Edges.Judge != models.JudgeEmbedding || c.TwoStep > 0}
+	return runtime.CandidateOptions{K: min(c.K, max(0, n-1)), Mutual: c.Mutual, Index: graph.Index(c.Index), OnHost: weighsEdges(cfg, m) || c.TwoStep > 0}
+}
+
+// weighsEdges reports whether existing edges of a graph that is refined have a prior.
+func weighsEdges(cfg *config.Config, m *ir.Module) bool {
+	return cfg.Model.Edges.Judge != models.JudgeEmbedding || m.Attrs.Bool(models.Weighted)
 }
 
 // proposed returns the neighbours [N, k] that do not depend on the encoder: the nearest by

@@ -47,7 +47,7 @@ func (n nodeTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
 	}
 	o := cfg.Model
 	o.Features, o.Classes, o.StructWidth = n.X.Cols, n.Classes, cfg.DeepWalk.Width
-	o.EdgeWeights = n.Graph.Weights != nil
+	o.EdgeWeights = n.Graph.Weights != nil && (!m.Refines || n.Graph.WeightsDiffer())
 	if n.Classes == 0 && (m.Learner == nil || !m.Learner.Unlabelled) {
 		return nil, fmt.Errorf("%s has no labels, so there is nothing for %s to learn: name the column that has them with --label, add one, or train ecl-gsr, which learns an encoder and a refined graph without labels", n.Source, model)
 	}
@@ -129,7 +129,11 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 	}
 	in["x"] = x
 	in["g"] = runtime.Graph(ds.Graph.Structure())
-	if t.module.Attrs.Bool(models.Weighted) {
+	switch {
+	case !t.module.Attrs.Bool(models.Weighted):
+	case t.edges != nil:
+		t.edges.counts = ds.Graph.Undirected().Counts()
+	default:
 		w := in["g"].Graph.Spread(nil, ds.Graph.Weights)
 		in["w"] = runtime.F32(w, len(w))
 	}

@@ -138,13 +138,17 @@ func (t *nodeSteps) begin() error {
 		}
 		t.prog.inputs["x_struct"] = runtime.F32(x, t.ds.Graph.N, width)
 	}
-	c := t.cfg.Model.Edges
+	c, counts := t.cfg.Model.Edges, t.edges.counts
 	x := &t.found
 	switch c.Judge {
 	case models.JudgeEmbedding:
-		return nil
+		if counts == nil {
+			return nil
+		}
+		t.edges.prior = &graph.EdgePrior{Graph: t.ds.Graph.Undirected(), P: counts}
 	case models.JudgeAttributes:
 		t.edges.prior = graph.NewEdgePrior(t.pool, t.ds.Graph, t.ds.X.Attributes(), c.JudgeRounds, c.PriorStrength, t.seed())
+		t.edges.prior.Count(counts)
 	case models.JudgeEvidence:
 		t.state.Phase = "evidence"
 		t.judge = newEvidence(t.prog, t.pool, t.ds.Graph)
@@ -152,9 +156,14 @@ func (t *nodeSteps) begin() error {
 			return err
 		}
 		t.judge.release() // of what fitted it
+		if counts != nil {
+			w := t.judge.st.Spread(nil, counts)
+			t.prog.inputs["w"] = runtime.F32(w, len(w))
+		}
 		if err := t.judge.judgeEdges(); err != nil {
 			return err
 		}
+		delete(t.prog.inputs, "w") // that of @score
 		t.edges.prior = &graph.EdgePrior{Graph: t.judge.g, P: t.judge.edges}
 	}
 	if x.set != nil { // from before an interruption

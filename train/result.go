@@ -126,8 +126,8 @@ func (t *trainer) finish() (*Result, error) {
 	}
 	res := &Result{Model: t.job.Model, Data: t.info.Name, Seed: t.cfg.Train.Seed, Split: t.splitName, BestEpoch: t.state.BestEpoch, ValAcc: t.state.BestAcc,
 		TestCurve: t.state.TestCurve}
-	if t.edges != nil && t.edges.prior != nil {
-		share := t.edges.prior.NullFraction()
+	if t.edges != nil && t.edges.prior != nil && t.cfg.Model.Edges.Judge != models.JudgeEmbedding {
+		share := t.edges.prior.NullFraction(t.edges.counts)
 		res.NullFraction = &share
 	}
 	run := &Model{Model: t.job.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}, Split: t.split}

@@ -34,7 +34,7 @@ func (s *stopAt) Observe(e Event) {
 
 // An interrupted run, resumed any number of times, ends as an undisturbed one.
 func TestInterruptAndResume(t *testing.T) {
-	ds := synthetic(t, 3)
+	plain, weighted := synthetic(t, 3), weigh(synthetic(t, 3))
 	for _, c := range []struct {
 		model  string
 		sets   []string
@@ -51,7 +51,14 @@ func TestInterruptAndResume(t *testing.T) {
 		{"ecl-gsr", []string{"candidates.structure=raw"}, []int{13}},
 		{"ecl-gsr", []string{"model.edges.judge=attributes", "model.edges.prior_strength=2"}, []int{5, 10, 4}},
 		{"ecl-gsr", []string{"model.edges.judge=evidence", "train.sampler=edges", "train.batch_edges=20"}, []int{1, 12, 9}},
+		{"ecl-gsr, weighted", []string{"model.edges.judge=evidence", "train.sampler=edges", "train.batch_edges=20"}, []int{1, 12, 9}},
+		{"ecl-gsr, weighted", []string{"model.edges.judge=embedding"}, []int{5, 19}},
+		{"ecl-gsr, weighted", []string{"candidates.structure=raw"}, []int{13}},
 	} {
+		ds := plain
+		if model, ok := strings.CutSuffix(c.model, ", weighted"); ok {
+			c.model, ds = model, weighted
+		}
 		cfg := configure(t, c.model, c.sets...)
 		task := Job{Model: c.model, Task: Nodes(ds)}
 		whole := t.TempDir()

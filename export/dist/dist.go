@@ -112,8 +112,8 @@ func (d *Dist) session(role string) (*ort.Session, error) {
 
 // Encode embeds the nodes of a graph: x float32 [N,D], xStruct float32 [N,S]
 // for an encoder that reads it and nil otherwise, edgeIndex int64 [2,E], weight
-// float32 [E] for an encoder that reads it (one that was trained on judged edges) or
-// nil for ones. It returns embedding, float32 [N,F], and, where candidates for edges are
+// float32 [E] for an encoder that reads it (one that was trained on edges that were judged
+// before, or with their weights in the data) or nil for ones. It returns embedding, float32 [N,F], and, where candidates for edges are
 // near by something else, similarity_rows, float32 [N,·], which say by what.
 func (d *Dist) Encode(x ort.Tensor, xStruct *ort.Tensor, edgeIndex ort.Tensor, weight *ort.Tensor) (map[string]ort.Tensor, error) {
 	in := map[string]ort.Tensor{"x": x}
@@ -142,13 +142,14 @@ func (d *Dist) Score(embedding, pairs ort.Tensor) (map[string]ort.Tensor, error)
 // ScoreByEvidence scores pairs of nodes, int64 [2,P], and the edges of a graph, by a scorer
 // that was trained to judge by evidence: x float32 [N,D], edgeIndex int64 [2,E]. It returns
 // the outputs by name, such as probability, float32 [P], and edge_probability, float32 [E].
-func (d *Dist) ScoreByEvidence(x, edgeIndex, pairs ort.Tensor) (map[string]ort.Tensor, error) {
+// weight, float32 [E], is for one that counts the weights of edges; nil is ones.
+func (d *Dist) ScoreByEvidence(x, edgeIndex, pairs ort.Tensor, weight *ort.Tensor) (map[string]ort.Tensor, error) {
 	if len(x.Shape) == 2 {
 		if err := onnx.CheckIndices("pairs", pairs, x.Shape[0]); err != nil {
 			return nil, err
 		}
 	}
-	return d.run("scorer", map[string]ort.Tensor{"x": x, "pairs": pairs}, &edgeIndex, nil)
+	return d.run("scorer", map[string]ort.Tensor{"x": x, "pairs": pairs}, &edgeIndex, weight)
 }
 
 // Classify classifies the nodes of a graph: x float32 [N,D], edgeIndex int64
@@ -186,7 +187,7 @@ func (d *Dist) ClassifyKnowing(x, edgeIndex ort.Tensor, weight, known *ort.Tenso
 // Refine does all in one, by pipeline.onnx: it embeds the nodes of a graph, finds
 // candidates for edges among each node's k nearest neighbours, scores them, and
 // classifies the nodes on the refined graph. x is float32 [N,D], edgeIndex int64
-// [2,E], weight float32 [E] the evidence for each edge where the encoder reads it, or
+// [2,E], weight float32 [E] what the encoder reads of each edge, or
 // nil for ones. It returns refined_edge_index, int64 [2,R], refined_probability,
 // float32 [R], refined_existing, int64 [R], and logits and probabilities, float32
 // [N,C].

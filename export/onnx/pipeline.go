@@ -25,7 +25,8 @@ type Refinement struct {
 	// otherwise it weighs 1.
 	Weighted bool
 	// Judged tells that the encoder's edge weights are evidence for the edges, by
-	// which the probabilities of those that exist are multiplied.
+	// which the probabilities of those that exist are multiplied, unless the encoder says
+	// what edges count by its output edge_counts.
 	Judged bool
 }
 
@@ -47,7 +48,10 @@ const (
 	InputK          = "k"
 	// OutputSimilarityRows, of an encoder, are rows of the nodes by whose cosine neighbours
 	// are searched, f32[N,·]; where there are none, it is the embedding.
-	OutputSimilarityRows  = "similarity_rows"
+	OutputSimilarityRows = "similarity_rows"
+	// OutputEdgeCounts, of an encoder that counts edges by their weights in the data, is what
+	// each counts, f32[num_edges], by which the probability of an existing edge is multiplied.
+	OutputEdgeCounts      = "edge_counts"
 	OutputRefinedIndex    = "refined_edge_index"
 	OutputRefinedProb     = "refined_probability"
 	OutputRefinedExisting = "refined_existing"
@@ -88,7 +92,9 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 	c := s.candidates(s.nearest(rows, k), r.TwoStep, r.Mutual)
 	p := scoreCandidates(enc, parts.Score, params, h.t, c, o)
 	b.in("refined", func() {
-		if r.Judged {
+		if counts := Result(enc.fn, OutputEdgeCounts); counts != nil {
+			p = c.judged(b, p, enc.perEdge(enc.lookup(counts).edge))
+		} else if r.Judged {
 			p = c.judged(b, p, *enc.weight)
 		}
 		if r.Threshold > 0 {
@@ -125,6 +131,8 @@ func scoreCandidates(enc *emitter, fn *ir.Func, params map[string][]float32, h t
 	for _, a := range e.fn.Args {
 		switch v, isConstant := o.Constants[a.Name]; {
 		case a == e.graph:
+		case e.overEdges(a):
+			e.values[a] = value{edge: &edgeValue{base: enc.weight}}
 		case a.Name == SparseArg:
 			e.values[a] = enc.values[enc.fn.Arg(SparseArg)]
 		case a.Name == "embedding":

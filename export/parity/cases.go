@@ -36,7 +36,7 @@ type ExampleInputs struct {
 
 // weights are those of the graph that a model reads.
 func (s *ExampleInputs) weights(model string) *ort.Tensor {
-	if model == "encoder" {
+	if model != "classifier" {
 		return s.EdgeWeights
 	}
 	return s.Weights

@@ -138,7 +138,7 @@ func (m *Model) forwardInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, 
 // ofGiven brings what the forward pass gives of the edges of a graph that was made
 // symmetric in the order of those that edge_index lists; self-loops have 0.
 func (m *Model) ofGiven(in, symmetric, want map[string]ort.Tensor) {
-	if !m.Symmetric || !m.Judges {
+	if !m.Symmetric {
 		return
 	}
 	ends := func(t ort.Tensor, i int) [2]int64 { return [2]int64{t.I64[i], t.I64[int(t.Shape[1])+i]} }

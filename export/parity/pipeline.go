@@ -52,7 +52,12 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 	if own, ok := out[onnx.OutputSimilarityRows]; ok {
 		r.rows = own
 	}
-	if !o.Refinement.Judged { // @score judges the edges that it reads
+	counts := in[onnx.InputEdgeWeight]
+	own, counted := out[onnx.OutputEdgeCounts]
+	if counted {
+		counts = own
+	}
+	if !o.Refinement.Judged || counted { // @score judges the edges that it reads
 		index = encode[onnx.InputEdgeIndex]
 	}
 	raw, first, err := undirected(n, index)
@@ -72,6 +77,9 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 	if len(c.Edges) > 0 {
 		u, v := c.Pairs()
 		score := map[string]ort.Tensor{"x": x, onnx.InputEdgeIndex: index, "embedding": r.embedding, "pairs": ort.Int64s(append(u, v...), 2, int64(len(u)))}
+		if w, ok := encode[onnx.InputEdgeWeight]; ok {
+			score[onnx.InputEdgeWeight] = w
+		}
 		if out, err = o.Forward("score", score); err != nil {
 			return nil, err
 		}
@@ -89,7 +97,7 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 			r.probability[i] = out["probability_existing"].F32[i]
 		}
 		if o.Refinement.Judged {
-			r.probability[i] *= in[onnx.InputEdgeWeight].F32[first[edge]]
+			r.probability[i] *= counts.F32[first[edge]]
 		}
 		edge++
 	}
