@@ -136,7 +136,7 @@ func (in Info) WriteText(w io.Writer) error {
 		kind = "directed"
 	}
 	if in.Weighted {
-		kind += ", weighted: weights count in all models but gat, grcn and stable, which refuse them"
+		kind += ", weighted (gat, grcn and stable refuse weights)"
 	}
 	line("edges", "%d %s", in.Edges, kind)
 	line("degree", "min %d, mean %.2f, max %d, %d isolated", in.Degree.Min, in.Degree.Mean, in.Degree.Max, in.Degree.Isolated)
