@@ -136,7 +136,7 @@ func (in Info) WriteText(w io.Writer) error {
 		kind = "directed"
 	}
 	if in.Weighted {
-		kind += ", weighted (gat, grcn and stable refuse weights)"
+		kind += ", weighted (gat and all structure learners but ecl-gsr refuse weights)"
 	}
 	line("edges", "%d %s", in.Edges, kind)
 	line("degree", "min %d, mean %.2f, max %d, %d isolated", in.Degree.Min, in.Degree.Mean, in.Degree.Max, in.Degree.Isolated)

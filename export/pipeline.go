@@ -54,6 +54,8 @@ func (o *BuildOptions) pipelineParts(programs []built) (onnx.PipelineParts, erro
 	switch {
 	case o.Refinement != nil && p.Classify == nil:
 		return p, fmt.Errorf("the model was trained without labels and has no classifier")
+	case o.Refinement != nil && p.Score == nil:
+		return p, fmt.Errorf("the weight of an edge depends on the others of its ends, so no scorer of pairs can refine graphs")
 	case o.Refinement == nil || p.Encode == nil || p.Score == nil || p.Classify == nil:
 		return p, fmt.Errorf("the model classifies on the graph as it is, so there is nothing to refine")
 	case o.Refinement.Elsewhere() != "":

@@ -197,6 +197,7 @@ var cases = map[string][]opCase{
 	"sample_block":     {in("graph<N,E>", "i64[B] index").declared("graph<B,e,s>", "i64[s]", "i64[e]")},
 	"pair_dot":         {in("f32[N,F]", "i64[2,P] index"), in("f32[N,F]", "i64[2,P] index", "f32[N,F]")},
 	"pair_gather":      {in("f32[N]", "i64[2,P] index").with("end", "first"), in("f32[N]", "i64[2,P] index").with("end", "second")},
+	"edge_kth":         {in("graph<N,E,S>", "f32[E]").with("k", 2), in("graph<N,E>", "f32[E]").with("k", 1)},
 	"edge_pairs":       {in("graph<N,E>")},
 	"argsort":          {in("f32[N]")},
 	"common_neighbors": {in("graph<N,E>", "_", "f32[N]", "i64[2,P] index"), in("graph<N,E>", "f32[E]", "f32[N]", "i64[2,P] index")},

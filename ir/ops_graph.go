@@ -206,6 +206,35 @@ var graphOps = []OpDef{
 		},
 	},
 	{
+		Name: "edge_kth", Doc: "y_i = the k-th largest of w_e over entries into i; the least where there are fewer, 0 of none", Results: []string{"kth"},
+		Attrs:    []AttrSpec{{Name: "k", Kind: IntAttr, Range: Range{Min: 1, Max: MaxSize}, Doc: "how many entries are at least as large, the k-th included"}},
+		Operands: graphThen(OperandSpec{Name: "w"}), Finite: FiniteIfOperands,
+		NoGrad: "it is what entries are compared with, to take the largest",
+		Reads: func(_ *Op, i int) Read {
+			if i == 1 {
+				return ReadEntries
+			}
+			return ReadAll
+		},
+		Infer: func(c *InferCtx) []Type {
+			c.wantRank(1, 1)
+			c.wantFloat(1)
+			return c.moveRows(1, c.edges(), c.side("dst"))
+		},
+		Eval: func(c *EvalCtx) {
+			g, w, y := c.G(0), c.T(1), c.New(0)
+			into := make([][]float64, len(y.Data))
+			for e, v := range w.Data {
+				into[g.Row[e]] = append(into[g.Row[e]], v)
+			}
+			for i, v := range into {
+				if slices.Sort(v); len(v) > 0 {
+					y.Data[i] = v[max(0, len(v)-c.Op.Int("k"))]
+				}
+			}
+		},
+	},
+	{
 		Name: "edge_ones", Doc: "a one for every entry", Results: []string{"ones"}, ShapeOnly: true, Pad: padWith(PadValue{PadConstant, 1}),
 		Operands: graphThen(),
 		Infer:    func(c *InferCtx) []Type { return one(T(F32, c.edges())) },

@@ -6,8 +6,8 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
-// EncoderDiagonal is the value of Encoder.Kind that only grcn has: layers that scale each
-// column of the features instead of mixing them.
+// EncoderDiagonal is the value of Encoder.Kind that only grcn and sublime have: layers that
+// scale each column of the features instead of mixing them.
 const EncoderDiagonal = "diagonal"
 
 // grcn builds GRCN (Yu et al. 2020). A graph convolutional network embeds the nodes,
@@ -102,7 +102,8 @@ func (e *grcnModel) learn(b *ir.Builder, c, x *ir.Value, weights func() *ir.Valu
 }
 
 // diagonal is a graph convolutional network whose weights are diagonal: layers
-// y = act(Â·(x∘w)). It begins with ones, as the mean over neighbourhoods of neighbourhoods.
+// y = act(Â·(x∘w)), without a graph y = act(x∘w). It begins with ones, as the mean over
+// neighbourhoods of neighbourhoods.
 type diagonal struct {
 	scales []*ir.Value
 	act    string
@@ -117,9 +118,15 @@ func declareDiagonal(m *ir.Module, s shape) network {
 }
 
 func (n *diagonal) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
-	norm := b.Op("gnn.sym_norm", nil, g, w)
+	var norm []*ir.Value
+	if g != nil {
+		norm = b.Op("gnn.sym_norm", nil, g, w)
+	}
 	for i, scale := range n.scales {
-		x = b.One("spmm", nil, g, norm[0], norm[1], b.Mul(drop.apply(b, i, x), scale))
+		x = b.Mul(drop.apply(b, i, x), scale)
+		if g != nil {
+			x = b.One("spmm", nil, g, norm[0], norm[1], x)
+		}
 		if i+1 < len(n.scales) {
 			x = b.One(n.act, nil, x)
 		}

@@ -3,6 +3,7 @@
 // training loop and the exporter look for:
 //
 //	@train      one supervised step: (x, g, train_idx, labels) → loss
+//	@begin      (c, old) → what @pretrain carries from step to step ([NextPrefix])
 //	@pretrain   one ECL step without labels: (x, [x_struct], g, anchors) → loss and its terms
 //	@joint      one step of Eq 19: ECL, edge probabilities, samples, classifier
 //	@fit        one step of the classifier on samples of given edge probabilities
@@ -104,6 +105,7 @@ type Options struct {
 	Linear      Linear      `toml:"linear" doc:"the network linear"`
 	Smooth      Smooth      `toml:"smooth" doc:"predictions smoothed over the graph"`
 	STABLE      STABLE      `toml:"stable" doc:"the structure learner stable"`
+	SUBLIME     SUBLIME     `toml:"sublime" doc:"the structure learner sublime"`
 	Encoder     Encoder     `toml:"encoder" doc:"encoder and projector"`
 	ECL         ECL         `toml:"ecl" doc:"the energy-based contrastive loss"`
 	Views       Views       `toml:"views" doc:"what makes a view of the graph"`
@@ -150,9 +152,25 @@ type STABLE struct {
 	DegreePower float64 `toml:"degree_power" neutral:"0.3" doc:"a neighbour counts by its degree to this power in the classifier; -0.5 normalises as in Kipf and Welling, higher values trust nodes of high degree, which attacks touch less"`
 }
 
+// SUBLIME holds what only the model sublime reads. views.mask_features is the share of columns
+// masked beside the learned graph, views.drop_edges that of entries dropped from both graphs,
+// encoder.hidden and encoder.projection are the widths of the network that is contrasted, and
+// ecl.tau is twice its temperature.
+type SUBLIME struct {
+	K          int     `toml:"k" range:"edge_kth.k" neutral:"20" doc:"nearest others of each node in the learned graph"`
+	Momentum   float64 `toml:"momentum" range:"dropout.rate" neutral:"0.9999" doc:"what the anchor graph keeps of itself in a step; the rest is the learned graph"`
+	MaskAnchor float64 `toml:"mask_anchor" range:"dropout.rate" neutral:"0.8" doc:"share of columns of the features masked beside the anchor graph"`
+	DropEdges  float64 `toml:"drop_edges" range:"dropout.rate" neutral:"0.5" doc:"share of entries of the learned graph that the classifier does not see in a step"`
+}
+
+// NextPrefix begins the names of results of @pretrain that are arguments of its next step: the
+// result next.NAME is the argument NAME. The first step gets those of @begin. Those of
+// candidates, f32[M], follow these where others are chosen, and are 0 of new ones.
+const NextPrefix = "next."
+
 // Encoder shapes φ and ϕ.
 type Encoder struct {
-	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, gat, acm, sage or gin; for grcn also diagonal, which scales features instead of mixing them"`
+	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, gat, acm, sage or gin; for grcn and sublime also diagonal, which scales features instead of mixing them, for sublime mlp"`
 	Hidden       int     `toml:"hidden" range:"size" doc:"width of the encoder's layers and of the embedding"`
 	Layers       int     `toml:"layers" range:"repeats" doc:"layers of the encoder (the paper: 3)"`
 	Projection   int     `toml:"projection" range:"size" doc:"width of the projector (the paper: 128)"`
@@ -215,6 +233,7 @@ func Default() Options {
 		Smooth:  Smooth{Steps: 20},
 		GCNII:   GCNII{Alpha: 0.1, Lambda: 0.5, WeightDecay: 0.01},
 		STABLE:  STABLE{Jaccard: 0.03, Recover: 0.2, SelfWeight: 2, Cosine: 0.1, DegreePower: 0.3},
+		SUBLIME: SUBLIME{K: 20, Momentum: 0.9999, MaskAnchor: 0.8, DropEdges: 0.5},
 		Encoder: Encoder{Kind: "gcn", Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
 		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
 			Steps: 3, Step: 0.05, Noise: 0.01, InitNoise: 0.03, Clip: 1},
@@ -239,7 +258,9 @@ func zoo() []Model {
 		Model{Name: "grcn", Doc: "graph-revised convolution: the classifier's loss learns the similarities that are added to the graph (GRCN, Yu et al. 2020)", Build: grcn, Refines: true,
 			Learner: &Learner{Inductive: true, Labels: "the classifier's", Cost: "memory O(E + N·k); time (E + N·k)·width each epoch, and a search of N²·width in refresh_every of them, less by an index"}},
 		Model{Name: "stable", Doc: "representations without labels, by which edges are dropped and added, for graphs under attack (STABLE, Li et al. 2022)", Build: stable, Refines: true,
-			Learner: &Learner{Unlabelled: true, Labels: "none", Cost: "time and memory O((E + N)·width) for each step of pre-training, one search of N²·width, then epochs of a graph convolutional network"}})
+			Learner: &Learner{Unlabelled: true, Labels: "none", Cost: "time and memory O((E + N)·width) for each step of pre-training, one search of N²·width, then epochs of a graph convolutional network"}},
+		Model{Name: "sublime", Doc: "a graph of nearest neighbours learned without labels, by contrast with an anchor graph that follows it (SUBLIME, Liu et al. 2022; learners of SLAPS, Fatemi et al. 2021)", Build: sublime, Refines: true,
+			Learner: &Learner{Inductive: true, Unlabelled: true, Labels: "none", Cost: "memory O((N + E + N·k)·width); time the same each step of pre-training and anchors²·width for the contrast, a search of N²·width in refresh_every of them, less by an index"}})
 }
 
 // Lookup returns the model of a name; the error is an *UnknownError.
@@ -280,7 +301,7 @@ func (o Options) Validate() error {
 		{"weight_decay", o.WeightDecay >= 0, "at least 0"}, {"norm", slices.Contains([]string{"l1", "l2", "none"}, o.Norm), "l1, l2 or none"},
 		{"classifier", slices.Contains(Classifiers(), o.Classifier), "one of " + strings.Join(Classifiers(), ", ")},
 		{"gcnii.alpha", o.GCNII.Alpha >= 0 && o.GCNII.Alpha <= 1, "within [0, 1]"}, {"gcnii.lambda", o.GCNII.Lambda >= 0, "at least 0"}, {"gcnii.weight_decay", o.GCNII.WeightDecay >= 0, "at least 0"},
-		{"encoder.kind", o.Encoder.Kind == EncoderDiagonal || slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ") + ", or diagonal for grcn"},
+		{"encoder.kind", o.Encoder.Kind == EncoderDiagonal || o.Encoder.Kind == "mlp" || slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ") + ", diagonal for grcn or sublime, or mlp for sublime"},
 		{"edges.judge", slices.Contains([]string{JudgeEmbedding, JudgeAttributes, JudgeEvidence}, o.Edges.Judge), "embedding, attributes or evidence"}, {"stable.self_weight", o.STABLE.SelfWeight > 0, "greater than 0"}, {"stable.cosine", o.STABLE.Cosine >= -1 && o.STABLE.Cosine <= 1, "within [-1, 1]"},
 		{"stable.degree_power", math.Abs(o.STABLE.DegreePower) <= 4, "within [-4, 4]"},
 		{"edges.prior_strength", o.Edges.PriorStrength >= 0, "at least 0"},
@@ -356,13 +377,13 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	case !o.EdgeWeights:
 	case m.Name == "gat":
 		return nil, errors.New("gat has no place for weights of edges: its attention weighs them; " + ignoring + "a model that counts them: gcn, sage, gin, gcnii, grand or acm")
-	case m.Name == "grcn" || m.Name == "stable":
+	case m.Refines && m.Name != "ecl-gsr":
 		return nil, errors.New(m.Name + " has no place for weights of edges: to it a pair of nodes is an edge or none; " + ignoring + "ecl-gsr, which counts them")
 	case m.Name == "ecl-gsr" && o.Encoder.Kind == "gat":
 		return nil, errors.New("a gat encoder has no place for weights of edges: its attention weighs them; " + ignoring + "an encoder that counts them (model.encoder.kind): gcn, sage, gin or acm")
 	}
-	if m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal {
-		return nil, &RangeError{Option: "encoder.kind", Want: "one of " + strings.Join(Encoders(), ", ") + " for ecl-gsr"}
+	if m.Refines && (m.Name != "sublime" && o.Encoder.Kind == "mlp" || m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal) {
+		return nil, &RangeError{Option: "encoder.kind", Want: "one of " + strings.Join(Encoders(), ", ") + " for " + m.Name}
 	}
 	if m.Refines && m.Name != "ecl-gsr" && o.Edges.Judge != JudgeEmbedding {
 		return nil, &RangeError{Option: "edges.judge", Want: "embedding for " + m.Name + ", which judges edges in its own way"}

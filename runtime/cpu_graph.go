@@ -1,6 +1,10 @@
 package runtime
 
-import "github.com/gsrc-dev/gsrc/runtime/kernels"
+import (
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
 
 var graphKernels = map[string]Kernel{
 	"spmm":        spmm,
@@ -9,6 +13,7 @@ var graphKernels = map[string]Kernel{
 	"spmax_grad":  spmaxGrad,
 	"edge_gather": edgeGather,
 	"edge_sum":    edgeSum,
+	"edge_kth":    edgeKth,
 	"edge_softmax": func(k *Call) error {
 		k.Pool.EdgeSoftmax(k.Out[0].F32, k.Out[1].F32, k.In[0].Graph.In, k.In[1].F32, k.In[2].F32, floats(k.In[3]), heads(k.In[1]))
 		return nil
@@ -103,6 +108,20 @@ func edgeGather(k *Call) error {
 		side = kernels.Src
 	}
 	k.Pool.EdgeGather(k.Out[0].F32, k.In[0].Graph.In, k.In[1].F32, heads(k.In[1]), side)
+	return nil
+}
+
+func edgeKth(k *Call) error {
+	in, w, y := k.In[0].Graph.In, k.In[1].F32, k.Out[0].F32
+	sorted := k.Scratch(len(w))
+	copy(sorted, w)
+	for i := range y {
+		y[i] = 0
+		if row := sorted[in.RowPtr[i]:in.RowPtr[i+1]]; len(row) > 0 {
+			slices.Sort(row)
+			y[i] = row[max(0, len(row)-k.Op.Int("k"))]
+		}
+	}
 	return nil
 }
 

@@ -21,6 +21,7 @@ var cpuWorkspaces = map[string]func(k *Call) (int, kernels.Scratch){
 	"common_neighbors":     func(k *Call) (int, kernels.Scratch) { return 0, kernels.CommonNeighborsScratch(k.In[0].Graph.N) },
 	"edge_softmax":         func(k *Call) (int, kernels.Scratch) { return 0, kernels.EdgeSoftmaxScratch(heads(k.In[1])) },
 	"edge_softmax_grad":    func(k *Call) (int, kernels.Scratch) { return 0, kernels.EdgeSoftmaxScratch(heads(k.In[1])) },
+	"edge_kth":             func(k *Call) (int, kernels.Scratch) { return k.In[1].Dims[0], kernels.Scratch{} },
 	"spmax_grad":           func(k *Call) (int, kernels.Scratch) { return k.In[1].Dims[1], kernels.Scratch{} },
 	"cholesky":             func(k *Call) (int, kernels.Scratch) { n := k.In[0].rows(); return 2 * n * n, kernels.Scratch{} },
 	"pairwise_reduce":      pairwiseWorkspace,

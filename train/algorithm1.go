@@ -65,6 +65,9 @@ type edges struct {
 	fresh    bool // the probabilities belong to the current encoder
 	embedded bool // so does the embedding that is kept, if one is
 	fixed    bool // the existing edges are the candidates, and nothing is learned
+
+	// carried are arguments of @pretrain that its steps hand on, by name; nil where it has none.
+	carried map[string]*runtime.Buffer
 }
 
 // kept copies the edges, into the memory of k unless that is nil.
@@ -120,6 +123,7 @@ func (t algorithm1) run() error {
 			return err
 		}
 	}
+	t.chooseAnew()
 	if t.epochsLeft() {
 		if err := t.refresh(); err != nil {
 			return err
@@ -152,6 +156,7 @@ func (t algorithm1) unsupervised() error {
 	if err := t.pretrain(); err != nil {
 		return err
 	}
+	t.chooseAnew()
 	if err := t.refresh(); err != nil {
 		return err
 	}
@@ -253,6 +258,14 @@ func (t algorithm1) classifierLoss(f *function, loss float64) float64 {
 		return loss
 	}
 	return sum
+}
+
+// chooseAnew has candidates chosen by the encoder that pre-training led to, where it worked on
+// candidates itself.
+func (t algorithm1) chooseAnew() {
+	if f := t.prog.Func("pretrain"); f != nil && f.Arg("c") != nil && t.state.Epoch == 0 && !t.edges.fixed {
+		t.edges.chosen = false
+	}
 }
 
 func (t algorithm1) choose() error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data"
@@ -461,5 +462,179 @@ func TestSTABLE(t *testing.T) {
 	}
 	if dropped == 0 || added == 0 {
 		t.Errorf("%d entries of small Jaccard index and %d new ones: the test tells little", dropped, added)
+	}
+}
+
+// relu is max(0, v).
+func (a matrix) relu() matrix {
+	return a.apply(func(_, _ int, v float64) float64 { return max(0, v) })
+}
+
+// takesNearest returns S: cosines that are not negative of each node's k nearest others, and
+// of those as near as the last, the mean of both directions, and 1 on the diagonal. chosen are
+// the cosines by which they are.
+func takesNearest(chosen, s matrix, k int) matrix {
+	least := make([]float64, len(s))
+	for i, row := range chosen {
+		others := slices.Clone(row)
+		others = slices.Delete(others, i, i+1)
+		slices.Sort(others)
+		least[i] = others[len(others)-k] - 1e-9
+	}
+	return s.apply(func(i, j int, v float64) float64 {
+		w := 0.0
+		if chosen[i][j] >= least[i] {
+			w += 0.5
+		}
+		if chosen[i][j] >= least[j] {
+			w += 0.5
+		}
+		if i == j {
+			return 1
+		}
+		return w * max(0, v)
+	})
+}
+
+// SUBLIME (Liu et al. 2022): the loss NT-Xent between a view on the graph of nearest neighbours
+// by a learner and one on the anchor graph, which follows it, and a classifier on the learned
+// graph. All pairs are candidates, so that the moving average is the whole one.
+func TestSUBLIME(t *testing.T) {
+	ds := tiny(t)
+	const k, hidden, width, classifier = 3, 6, 4, 5
+	const maskAnchor, maskLearned, dropped, unseen, momentum, temperature = 0.2, 0.3, 0.25, 0.3, 0.8, 0.3
+	cfg := configure(t, "sublime", "model.encoder.kind=diagonal", "candidates.k=39", "model.sublime.k=3", "model.encoder.hidden=6", "model.encoder.projection=4", "model.hidden=5", "model.dropout=0", "model.input_dropout=0",
+		"model.views.mask_features=0.3", "model.views.drop_edges=0.25", "model.sublime.mask_anchor=0.2", "model.sublime.drop_edges=0.3", "model.sublime.momentum=0.8", "model.ecl.tau=0.6", "model.edges.threshold=0",
+		"train.pretrain_steps=3", "train.refresh_every=2", "train.anchors=0", "train.encoder_lr=0.02", "train.lr=0.02", "model.weight_decay=0.01")
+	tr := started(t, Job{Model: "sublime", Task: Nodes(ds)}, cfg, Options{})
+	defer tr.close()
+	for _, p := range tr.optim.Params { // no activation at its kink
+		for i := range p.Value.F32 {
+			switch {
+			case strings.HasSuffix(p.Name, ".bias"):
+				p.Value.F32[i] = 0.05*float32(i) - 0.113
+			case strings.HasSuffix(p.Name, ".scale"):
+				p.Value.F32[i] = 1 + 0.3*float32(math.Sin(float64(3*i+len(p.Name))))
+			}
+		}
+	}
+	r := newReference(tr, ds)
+	n := ds.Graph.N
+	cosines := func() matrix {
+		scale := func(x matrix, name string) matrix {
+			w := r.params[name].p
+			return x.apply(func(_, j int, v float64) float64 { return v * w[j] })
+		}
+		h := scale(r.x, "encoder.0.scale").apply(func(_, _ int, v float64) float64 { return math.Tanh(v) })
+		return scale(h, "encoder.1.scale").cosines().apply(func(_, _ int, v float64) float64 {
+			if math.IsNaN(v) { // of a node without features
+				return 0
+			}
+			return v
+		})
+	}
+	// number is the place of an entry among those of the candidates.
+	number := map[[2]int]uint64{}
+	ref := tr.steps.(*nodeSteps)
+	numbered := func() {
+		in := ref.candidateSet().Structure().In
+		for i := range n {
+			for e := in.RowPtr[i]; e < in.RowPtr[i+1]; e++ {
+				number[[2]int{i, int(in.Col[e])}] = uint64(e)
+			}
+		}
+	}
+	stream := func(name string, step int) rng.Stream { return tr.stream("train").Sub(name).At(uint64(step)) }
+	drop := func(a matrix, name string, rate float64, step int) matrix {
+		edges, self := stream(name+".edges", step), stream(name+".self", step)
+		return a.apply(func(i, j int, v float64) float64 {
+			u := self.Uniform(uint64(i))
+			if i != j {
+				u = edges.Uniform(number[[2]int{i, j}])
+			}
+			if float64(u) < rate {
+				return 0
+			}
+			return v / (1 - rate)
+		})
+	}
+	gcn := func(a, x matrix, name string, hidden, out int) matrix {
+		h := r.bias(a.times(x.times(r.matrix(name+".0.weight", hidden))), name+".0.bias").relu()
+		return r.bias(a.times(h.times(r.matrix(name+".1.weight", out))), name+".1.bias")
+	}
+	anchor := r.a.plusDiagonal(1).normalised()
+	learned := func() matrix { c := cosines(); return takesNearest(c, c, k) }
+	contrast := func(step int) func() float64 {
+		numbered()
+		chosen := cosines()
+		before := anchor
+		now := takesNearest(chosen, chosen, k).normalised()
+		anchor = anchor.apply(func(i, j int, v float64) float64 { return momentum*v + (1-momentum)*now[i][j] })
+		return func() float64 {
+			view := func(name string, a matrix, rate float64) matrix {
+				u := stream(name+".mask", step)
+				x := r.x.apply(func(_, j int, v float64) float64 {
+					if float64(u.Uniform(uint64(j))) < rate {
+						return 0
+					}
+					return v
+				})
+				h := gcn(drop(a, name, dropped, step), x, "contrast", hidden, width)
+				h = r.bias(h.times(r.matrix("projector.0.weight", width)), "projector.0.bias").relu()
+				return r.bias(h.times(r.matrix("projector.1.weight", width)), "projector.1.bias")
+			}
+			z1, z2 := view("anchor_view", before, maskAnchor), view("learned_view", takesNearest(chosen, cosines(), k).normalised(), maskLearned)
+			s := append(slices.Clone(z1), z2...).cosines()
+			loss := 0.0
+			for i := range n {
+				row, col := 0.0, 0.0
+				for j := range n {
+					if j != i {
+						row += math.Exp(s[i][n+j] / temperature)
+						col += math.Exp(s[j][n+i] / temperature)
+					}
+				}
+				loss += (math.Log(row) + math.Log(col) - 2*s[i][n+i]/temperature) / float64(2*n)
+			}
+			return loss
+		}
+	}
+	f, err := tr.prog.function("pretrain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ref.startContrast(f); err != nil {
+		t.Fatal(err)
+	}
+	if err := chooseCarrying(ref); err != nil { // the candidates' order is known before the first step
+		t.Fatal(err)
+	}
+	compareSteps(t, tr, r, 3, []string{"encoder"}, func(int) float64 {
+		loss, err := ref.contrast(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.state.Pretrained++
+		return loss
+	}, contrast)
+
+	alg := algorithm1{tr, ref}
+	alg.chooseAnew()
+	graph := learned().normalised()
+	logits := func(a matrix) matrix { return gcn(a, r.x, "classifier", classifier, ds.Classes) }
+	compareSteps(t, tr, r, 2, []string{"classifier"}, func(step int) float64 {
+		_, loss, err := alg.epoch(step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.state.Epoch++
+		return loss
+	}, func(step int) func() float64 {
+		seen := drop(graph, "classifier", unseen, 3+step)
+		return func() float64 { return logits(seen).crossEntropy(tr.split.Train, ds.Labels) }
+	})
+	got, err := tr.steps.evaluate()
+	if want := logits(graph).crossEntropy(tr.split.Val, ds.Labels); err != nil || math.Abs(got.valLoss-want) > 1e-4*want {
+		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
 	}
 }

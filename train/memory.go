@@ -229,10 +229,12 @@ func runs(prog *ir.Module, cfg *config.Config) (list []running) {
 	c := cfg.Train
 	refined := refines(prog)
 	learned := refined && cfg.Candidates.Structure != "raw"
+	searches := learned && c.PretrainSteps > 0 && prog.Func("begin") != nil // while it pre-trains
 	for _, x := range []struct {
 		running
 		runs bool
 	}{
+		{running{"begin", "pretrain"}, searches}, {running{"encode", "pretrain"}, searches},
 		{running{"pretrain", "pretrain"}, learned && c.PretrainSteps > 0}, {running{"train", "train"}, !refined},
 		{running{"fit", "train"}, refined}, {running{"joint", "train"}, learned && c.JointEvery > 0},
 		{running{"encode", "train"}, learned}, {running{"probability", "train"}, learned},
@@ -389,6 +391,13 @@ func (p *predictor) candidates() {
 	// By entry: the structure and marks; by edge, of which there are half as many, ends,
 	// mark and probability, twice for the kept ones.
 	p.part("candidate edges", 4*2*n+(12+4)*m+2*(8+1+4)*m/2)
+	if f := p.prog.Func("pretrain"); f != nil {
+		for _, a := range f.Args {
+			if f.Result(models.NextPrefix+a.Name) != nil && ofCandidates(f, a.Name) { // by entry; by edge before and behind a search, with their ends
+				p.part("what steps hand on", 4*m+(4+4+8)*m/2)
+			}
+		}
+	}
 	if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
 		p.part("evidence as declared", declaredEvidenceBytes)
 	}

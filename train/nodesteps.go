@@ -118,7 +118,19 @@ func (t *nodeSteps) contrast(f *function) (float64, error) {
 	if err := t.batches.bind(f, step); err != nil {
 		return 0, err
 	}
-	return t.step(f, step)
+	if !f.reads["c"] {
+		return t.step(f, step)
+	}
+	if every := t.cfg.Train.RefreshEvery; !t.edges.chosen || every > 0 && step%every == 0 {
+		if err := chooseCarrying(t); err != nil {
+			return 0, err
+		}
+	}
+	loss, err := t.step(f, step)
+	if err != nil {
+		return 0, err
+	}
+	return loss, carry(t, f)
 }
 
 func (t *nodeSteps) prepareBatches() (err error) {

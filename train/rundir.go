@@ -278,6 +278,9 @@ func (t *trainer) checkpoint() error {
 			return err
 		}
 		c.Candidates = t.edges.cand
+		if t.state.Pretrained < t.cfg.Train.PretrainSteps {
+			c.Carried = t.edges.carried
+		}
 	}
 	return c.Write(t.dir.Path(checkpoint.CheckpointFile), &t.dir.Log)
 }
@@ -322,6 +325,9 @@ func (t *trainer) restoreTensors(f *checkpoint.File) error {
 	}
 	if cand != nil && t.edges != nil {
 		if err := t.steps.(refiner).set(cand); err != nil {
+			return err
+		}
+		if err := restoreCarried(t, f); err != nil {
 			return err
 		}
 	}

@@ -341,6 +341,7 @@ var Cases = map[string][]Case{
 	"group_repeat":      {use("f32[N,3]").gives("f32[N,6]").with("times=2"), use("f32[N,8]").gives("f32[N,64]").with("times=8")},
 	"edge_gather": {use("graph<N,E>", "f32[N]").gives("f32[E]").with(`side="dst"`), use("graph<N,E>", "f32[N]").gives("f32[E]").with(`side="src"`),
 		use("graph<N,E>", "f32[N,F]").gives("f32[E,F]").with(`side="dst"`), use("graph<N,E>", "f32[N,F]").gives("f32[E,F]").with(`side="src"`)},
+	"edge_kth": {use("graph<N,E>", "f32[E]").gives("f32[N]").with("k=1"), use("graph<N,E>", "f32[E] coarse").gives("f32[N]").with("k=3")},
 	"edge_sum": {use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="dst"`), use("graph<N,E>", "f32[E]").gives("f32[N]").with(`side="src"`),
 		use("graph<N,E>", "f32[E,F]").gives("f32[N,F]").with(`side="dst"`), use("graph<N,E>", "f32[E,F]").gives("f32[N,F]").with(`side="src"`)},
 	"edge_ones":        {use("graph<N,E>").gives("f32[E]")},

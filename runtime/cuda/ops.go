@@ -31,6 +31,8 @@ func onlyOnCPU(op *ir.Op) string {
 	switch op.Name() {
 	case "edge_pairs", "common_neighbors":
 		return "programs that judge pairs of nodes by the graph's structure run beside training, on the CPU"
+	case "edge_kth":
+		return "only learners that contrast graphs of nearest neighbours take each node's largest entries, as sublime, whose moving average the host keeps"
 	case "argsort":
 		return "only contrast with permuted nodes sorts, as in stable"
 	case "pair_dot":

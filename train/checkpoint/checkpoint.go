@@ -10,13 +10,16 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/internal/seal"
+	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/train/optim"
 )
 
@@ -68,6 +71,8 @@ type Checkpoint struct {
 	Params     *optim.Set
 	Candidates *graph.Candidates // nil where there are none
 	Best       *Edges            // of the kept epoch, nil where nothing is refined
+	// Carried is what contrastive steps hand on, by name.
+	Carried map[string]*runtime.Buffer
 }
 
 // Fingerprint identifies a program by its text.
@@ -100,6 +105,10 @@ func (c *Checkpoint) Write(path string, metrics *Log) error {
 	if c.Candidates != nil {
 		f.Tensors = append(f.Tensors, candidateTensors("candidates/", c.Candidates)...)
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Carried)) {
+		b := c.Carried[name]
+		f.Tensors = append(f.Tensors, safetensors.Tensor{Name: carried + name, Shape: b.Dims, Data: b.F32})
+	}
 	if k := c.Best; k != nil {
 		f.Tensors = append(f.Tensors, candidateTensors("best_candidates/", k.Candidates)...)
 		f.Tensors = append(f.Tensors,
@@ -108,6 +117,9 @@ func (c *Checkpoint) Write(path string, metrics *Log) error {
 	}
 	return atomicfile.Write(path, f.Write)
 }
+
+// carried begins the names of what contrastive steps hand on.
+const carried = "carried/"
 
 // candidateTensors are the edges [C,2] and whether they exist in the raw graph.
 func candidateTensors(prefix string, c *graph.Candidates) []safetensors.Tensor {
@@ -215,6 +227,14 @@ func (f *File) Restore(set *optim.Set) error {
 // BestParam returns a parameter of the given shape at the kept epoch.
 func (f *File) BestParam(name string, shape []int) ([]float32, error) {
 	return safetensors.Get[float32](f.tensors, "best/"+name, shape...)
+}
+
+// Carried returns a vector that contrastive steps hand on, nil if there is none of that name.
+func (f *File) Carried(name string) ([]float32, error) {
+	if f.tensors.Lookup(carried+name) == nil {
+		return nil, nil
+	}
+	return safetensors.Get[float32](f.tensors, carried+name, -1)
 }
 
 // Candidates returns the candidate edges between that many nodes, nil if there are none.

@@ -1,0 +1,164 @@
+package models
+
+import "github.com/gsrc-dev/gsrc/ir"
+
+// sublime builds SUBLIME (Liu et al. 2022), which learns a graph without labels. A learner
+// embeds the nodes; the learned graph S has the cosines of each node's nearest others that are
+// not negative, the mean of both directions. A network on the learned graph and the same on an
+// anchor graph tell each node from all others (NT-Xent), with columns of the features masked
+// and entries of both graphs dropped. The anchor begins as the data's graph and follows S by a
+// moving average. Then a graph convolutional network classifies nodes on S.
+//
+// The learner is a network of features, as SLAPS has it (Fatemi et al. 2021): diagonal scales
+// columns (the authors' attentive learner, SLAPS's MLP-D), mlp mixes them, gcn and the other
+// encoders read the data's graph too. Their learner of N² free parameters is left out.
+//
+// S, and with it the moving average, is kept of candidate edges: the data's and those to the
+// candidates.k nearest by the learner, of which each node takes the sublime.k nearest.
+func sublime(o Options) *ir.Module {
+	m := ir.NewModule("sublime")
+	e := &sublimeModel{Options: o}
+	s := shape{name: "encoder", group: "encoder", act: "tanh", in: o.Features, hidden: o.Encoder.Hidden, layers: o.Encoder.Layers, out: o.Encoder.Hidden, decay: o.Encoder.WeightDecay}
+	width := ir.D(o.Encoder.Hidden)
+	if o.Encoder.Kind == EncoderDiagonal {
+		e.learner, width = declareDiagonal(m, s), ir.D(o.Features)
+	} else {
+		e.learner = architecture(o.Encoder.Kind).declare(m, s, o)
+		e.readsGraph = architecture(o.Encoder.Kind).readsGraph(o)
+	}
+	e.embedding = ir.T(ir.F32, "N", width)
+	s.name, s.act, s.layers, s.out = "contrast", "relu", 2, o.Encoder.Projection
+	e.contrasted = &droppingGCN{declareStack(m, s, false), o.Views.Edges}
+	s.name, s.in, s.hidden = "projector", s.out, s.out
+	e.projector = declareStack(m, s, false)
+
+	b := m.NewFunc("begin")
+	norm := b.Op("gnn.sym_norm", nil, b.Arg("c", candidates), b.Arg("old", ir.T(ir.F32, "M")))
+	b.Return(NextPrefix+"anchor", norm[0])
+	b.Return(NextPrefix+"anchor_self", norm[1])
+	e.pretrain(m)
+
+	b = m.NewFunc("encode")
+	b.Return("embedding", e.embed(b, b.Arg("x", features(o))))
+
+	b = m.NewFunc("probability")
+	h := b.DynamicArg("embedding", e.embedding)
+	b.Return("probability", e.learned(b, b.Arg("c", candidates), h))
+	b.Return("lo", b.Const(0)) // no cosine is normalised
+	b.Return("hi", b.Const(1))
+
+	b = m.NewFunc("refine")
+	p := b.DynamicArg("p", ir.T(ir.F32, "M"))
+	b.Return("w", b.One("gsr.refine", ir.Attrs{"mode": o.Edges.Mode, "threshold": o.Edges.Threshold}, p))
+	if o.Classes == 0 {
+		return m
+	}
+
+	arch := architecture(o.Classifier)
+	var classifies network
+	if o.Classifier == "gcn" {
+		s := shape{name: "classifier", group: "classifier", act: "relu", in: o.Features + o.labelColumns(), hidden: o.Hidden, layers: o.Layers, out: o.Classes, decay: o.WeightDecay, decayFirst: o.DecayFirst}
+		classifies = &droppingGCN{declareStack(m, s, false), o.SUBLIME.DropEdges}
+	} else {
+		classifies = classifier(m, arch, o)
+	}
+	b = m.NewFunc("fit")
+	x, c := b.Arg("x", features(o)), b.Arg("c", candidates)
+	p = b.Arg("p", ir.T(ir.F32, "M"))
+	idx := b.Arg("train_idx", trainIdx)
+	answers := answers(b, o)
+	supervisedLoss(b, arch, o, classifies, c, func() *ir.Value { return p }, x, idx, answers)
+	classify(m, o, classifies, &candidates)
+	return m
+}
+
+// sublimeModel holds what the functions of SUBLIME share.
+type sublimeModel struct {
+	Options
+	learner    network
+	readsGraph bool // the learner does
+	embedding  ir.Type
+	contrasted *droppingGCN
+	projector  *stack
+}
+
+// embed returns what the learner makes of the features.
+func (e *sublimeModel) embed(b *ir.Builder, x *ir.Value) *ir.Value {
+	var g *ir.Value
+	if e.readsGraph {
+		g = b.Arg("g", rawGraph)
+	}
+	defer b.Named("learner")()
+	return e.learner.run(b, g, nil, normalise(b, e.Options, x), nil)
+}
+
+// learned returns the weights of the candidates in S, given the embedding.
+func (e *sublimeModel) learned(b *ir.Builder, c, h *ir.Value) *ir.Value {
+	z := b.One("l2_normalize", nil, h)
+	cos := b.One("sddmm", nil, c, z, z)
+	least := b.One("edge_kth", ir.Attrs{"k": e.SUBLIME.K}, c, b.Stop(cos))
+	taken := func(side string) *ir.Value {
+		return b.One("greater_equal", nil, b.Stop(cos), b.One("edge_gather", ir.Attrs{"side": side}, c, least))
+	}
+	return b.Mul(b.One("relu", nil, cos), b.Scale(b.Add(taken("dst"), taken("src")), 0.5))
+}
+
+// pretrain declares the contrastive loss, and how the anchor graph follows the learned one.
+// The cosine of two nodes over a temperature T is, but for a constant, −d²/2T of their distance
+// d: ecl.tau is 2T.
+func (e *sublimeModel) pretrain(m *ir.Module) {
+	b := m.NewFunc("pretrain")
+	x, c := b.Arg("x", features(e.Options)), b.Arg("c", candidates)
+	h := e.embed(b, x)
+	anchor, self := b.Arg("anchor", ir.T(ir.F32, "M")), b.Arg("anchor_self", ir.T(ir.F32, "N"))
+	nodes := b.DynamicArg("anchors", ir.T(ir.I64, "B"))
+	norm := b.Op("gnn.sym_norm", nil, c, e.learned(b, c, h))
+	x = normalise(b, e.Options, x)
+	view := func(name string, mask float64, a, s *ir.Value) *ir.Value {
+		defer b.Named(name)()
+		x := x
+		if mask > 0 {
+			x = b.One("gsr.mask_features", ir.Attrs{"rate": mask, "stream": name + ".mask"}, x)
+		}
+		h := e.contrasted.propagate(b, c, a, s, x, &dropouts{0, e.Dropout, name})
+		return b.One("l2_normalize", nil, e.projector.run(b, nil, nil, b.One("gather", nil, h, nodes), nil))
+	}
+	z := []*ir.Value{view("anchor_view", e.SUBLIME.MaskAnchor, anchor, self), view("learned_view", e.Views.Mask, norm[0], norm[1])}
+	tau := e.ECL.Tau
+	all := b.Op("pairwise_reduce", ir.Attrs{"tau": tau}, z...) // row, col, diag
+	b.Return("loss", b.Mean(b.Add(b.Scale(b.Add(all[0], all[1]), 0.5), b.Scale(all[2], 1/tau))))
+	for i, old := range []*ir.Value{anchor, self} {
+		next := b.Add(b.Scale(old, e.SUBLIME.Momentum), b.Scale(b.Stop(norm[i]), 1-e.SUBLIME.Momentum))
+		b.Return(NextPrefix+old.Name, next)
+	}
+	b.Func.Attrs["differentiate"] = "loss"
+}
+
+// droppingGCN is a graph convolutional network that drops entries of the normalised adjacency
+// in training, those of nodes to themselves included, and scales the others up.
+type droppingGCN struct {
+	*stack
+	rate float64
+}
+
+func (n *droppingGCN) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
+	norm := b.Op("gnn.sym_norm", nil, g, w)
+	return n.propagate(b, g, norm[0], norm[1], x, drop)
+}
+
+// propagate runs the layers with a the values of entries, and self those of nodes themselves.
+func (n *droppingGCN) propagate(b *ir.Builder, g, a, self, x *ir.Value, drop *dropouts) *ir.Value {
+	if drop != nil && n.rate > 0 {
+		entries := func(v *ir.Value, what string) *ir.Value {
+			return b.One("dropout", ir.Attrs{"rate": n.rate, "stream": drop.prefix + what}, v)
+		}
+		a, self = entries(a, ".edges"), entries(self, ".self")
+	}
+	for i, weight := range n.weights {
+		x = b.Add(b.One("spmm", nil, g, a, self, b.MatMul(drop.apply(b, i, x), weight)), n.biases[i])
+		if i+1 < len(n.weights) {
+			x = b.One(n.act, nil, x)
+		}
+	}
+	return x
+}

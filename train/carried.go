@@ -1,0 +1,137 @@
+package train
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
+)
+
+// carry hands the results next.NAME of a function on: they are the arguments NAME of the next
+// contrastive step.
+func carry(t *nodeSteps, f *function) error {
+	e := t.edges
+	for _, r := range f.Outputs() {
+		name, ok := strings.CutPrefix(r, models.NextPrefix)
+		if !ok {
+			continue
+		}
+		from, err := f.Read(r)
+		if err != nil {
+			return err
+		}
+		b := e.carried[name]
+		if b == nil {
+			if e.carried == nil {
+				e.carried = map[string]*runtime.Buffer{}
+			}
+			b = runtime.F32(nil, 0)
+			e.carried[name] = b
+		}
+		b.F32 = append(b.F32[:0], from.F32...)
+		b.Dims[0] = len(b.F32)
+		if err := t.prog.bind(name, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chooseCarrying chooses candidates by the current encoder. What steps carry of candidates
+// stays with these; without any, @begin gives it.
+func chooseCarrying(t *nodeSteps) error {
+	e, x := t.edges, &t.found
+	var before [][2]int32
+	values := map[string][]float32{}
+	if e.carried != nil {
+		cand, err := t.candidateSet().Host()
+		if err != nil {
+			return err
+		}
+		before = slices.Clone(cand.Edges)
+		for name, b := range e.carried {
+			if !ofCandidates(t.prog.Func("pretrain"), name) {
+				continue
+			}
+			if values[name], err = x.set.OfEdges(nil, b.F32); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.choose(); err != nil {
+		return err
+	}
+	e.chosen = true
+	if e.carried == nil {
+		f, err := t.prog.function("begin")
+		if err != nil {
+			return err
+		}
+		if err := f.Run(0); err != nil {
+			return err
+		}
+		return carry(t, f)
+	}
+	cand, err := x.set.Host()
+	if err != nil {
+		return err
+	}
+	for name, b := range e.carried {
+		if old := values[name]; old != nil {
+			now := make([]float32, len(cand.Edges))
+			for i, j := 0, 0; i < len(now) && j < len(old); {
+				switch at, was := cand.Edges[i], before[j]; {
+				case at == was:
+					now[i] = old[j]
+					i, j = i+1, j+1
+				case slices.Compare(at[:], was[:]) < 0:
+					i++
+				default:
+					j++
+				}
+			}
+			b.F32 = x.set.Structure().Spread(b.F32[:0], now)
+			b.Dims[0] = len(b.F32)
+		}
+		if err := t.prog.bind(name, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofCandidates reports whether an argument has a value for each entry of the candidates.
+func ofCandidates(f *ir.Func, name string) bool {
+	c, a := f.Arg("c"), f.Arg(name)
+	return c != nil && a != nil && a.Type.Dims[0] == c.Type.Dims[1]
+}
+
+// restoreCarried takes what the steps of @pretrain had handed on when a checkpoint was written.
+func restoreCarried(t *trainer, f *checkpoint.File) error {
+	pretrain := t.prog.Func("pretrain")
+	if pretrain == nil {
+		return nil
+	}
+	all := map[string]*runtime.Buffer{}
+	for _, r := range pretrain.Results {
+		name, ok := strings.CutPrefix(r.Name, models.NextPrefix)
+		if !ok {
+			continue
+		}
+		v, err := f.Carried(name)
+		if v == nil || err != nil { // none after the contrastive steps
+			return err
+		}
+		all[name] = runtime.F32(v, len(v))
+		if err := t.prog.bind(name, all[name]); err != nil {
+			return err
+		}
+	}
+	if len(all) > 0 {
+		t.edges.carried = all
+	}
+	return nil
+}
