@@ -36,7 +36,7 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	if has("nodes.tsv") || has("edges.tsv") {
 		return nil, badFile(dir, "has a .tsv file beside its tables").hint("save it as CSV with commas")
 	}
-	r := &tableReader{asked: l.opts.Tables, want: l.opts.Columns, noPrepare: l.opts.NoPrepare, mem: l.mem}
+	r := &tableReader{asked: l.opts.Tables, want: l.opts.Columns, noPrepare: l.opts.NoPrepare, noWeights: l.opts.Weights == IgnoreWeights, mem: l.mem}
 	if r.file, err = l.readSchema(dir, names); err != nil {
 		return nil, err
 	}

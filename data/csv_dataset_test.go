@@ -152,7 +152,7 @@ func TestFolderFaults(t *testing.T) {
 		{"weight text", "a,b,heavy\n", nodes, []string{`edges.csv:1:5: "heavy"`, "finite number"}},
 		{"weight NaN", "a,b,nan\n", nodes, []string{`edges.csv:1:5: "nan"`}},
 		{"weight infinite", "a,b,1\nb,a,1e99\n", nodes, []string{`edges.csv:2:5: "1e99"`}},
-		{"weight negative", "a,b,-1\n", nodes, []string{`edges.csv:1:5: "-1"`}},
+		{"weight negative", "a,b,-1\n", nodes, []string{`edges.csv:1:5: "-1"`, "--ignore-weights leaves weights out"}},
 		{"weight empty", "a,b,\n", nodes, []string{"edges.csv:1:5", "finite number"}},
 		{"header twice", "source,from\na,b\n", nodes, []string{"edges.csv:1:8", "two columns for the same"}},
 		{"header partly", "source,weight\na,b\n", nodes, []string{"needs the columns source and target"}},

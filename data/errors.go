@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // FileError says what is wrong with an input file, where, and what to do.
@@ -63,9 +64,13 @@ func (e *FileError) Unwrap() error { return e.Err }
 func quote(s string) string {
 	const most = 60
 	if len(s) > most {
-		return strconv.QuoteToASCII(s[:most]) + "…"
+		end := most
+		for end > most-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		return strconv.Quote(s[:end]) + "…"
 	}
-	return strconv.QuoteToASCII(s)
+	return strconv.Quote(s)
 }
 
 // badFile reports a fault of a whole file.

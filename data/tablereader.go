@@ -16,6 +16,7 @@ type tableReader struct {
 	file      *tableSchema   // schema.toml; never nil
 	want      *schema.Schema // columns of a model that the features are for; nil fits new ones
 	noPrepare bool
+	noWeights bool // weights are not read
 	matrix    bool // features are in a file of their own
 	mem       *budget.Reservation
 

@@ -88,8 +88,10 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 		w := 1.0
 		if col[2] >= 0 {
 			w, err = strconv.ParseFloat(t.row[col[2]], 32)
-			if err != nil || checkWeight(float32(w)) != nil {
-				faults.add(t.fault(col[2], "a weight is a finite number of 0 or more"))
+			if r.noWeights {
+				w = 1
+			} else if err != nil || checkWeight(float32(w)) != nil {
+				faults.add(t.fault(col[2], "a weight is a finite number of 0 or more").hint("--ignore-weights leaves weights out"))
 			}
 		}
 		if err := e.add(u, v, float32(w), r.mem); err != nil {

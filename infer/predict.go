@@ -87,6 +87,9 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 		return nil, err
 	}
 	defer p.close()
+	if _, ok := p.manifest.Models["classifier"]; !ok {
+		return nil, fmt.Errorf("%s has no classifier, since the model was trained without labels; gsrc refine and gsrc embed go with it", dist)
+	}
 	var selected []int
 	if o.Nodes != nil {
 		if selected, err = p.find(o.Nodes); err != nil {
@@ -153,7 +156,7 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	}
 	// What the model was trained on says how columns are read; an export that does not is
 	// of features without names, or of a version that took columns as they are.
-	o.Load.Columns, o.Load.NoPrepare = p.manifest.Columns, o.Load.NoPrepare || p.manifest.Columns == nil
+	o.Load.Columns, o.Load.NoPrepare = p.manifest.Columns, o.Load.NoPrepare || p.manifest.Columns == nil && !p.info.Data.Structural
 	o.Load.Weights = p.info.Weights
 	if p.ds, err = data.Load(path, o.Load); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"testing"
 
@@ -85,6 +86,23 @@ func TestClassWeightsAreGuessed(t *testing.T) {
 		if got := s.Config.Model.ClassWeights; got != x.want || said != x.said {
 			t.Errorf("%s of 100, %v: %s, said %q", x.rare, x.set, got, notes)
 		}
+	}
+}
+
+// Tables of ids and labels alone, too.
+func TestClassWeightsAreGuessedWithoutFeatures(t *testing.T) {
+	dir := unevenTable(t, "3")
+	nodes, err := os.ReadFile(filepath.Join(dir, "nodes.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := regexp.MustCompile(`(?m),[^,]*$`).ReplaceAll(nodes, nil)
+	if err := os.WriteFile(filepath.Join(dir, "nodes.csv"), bare, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Prepare(TrainOptions{Model: "gcn", Data: dir, Set: []string{"data.split=random:0.5,0.2,0.3"}})
+	if err != nil || s.Config.Model.ClassWeights != "balanced" {
+		t.Errorf("class weights %+v, %v", s, err)
 	}
 }
 

@@ -198,7 +198,7 @@ const imbalanced = 10
 // the options do.
 func (o *TrainOptions) guess(info train.TaskInfo, model string, c *config.Config) error {
 	const key = "model.class_weights"
-	if info.Columns == nil || c.Model.ClassWeights != "none" || models.IsFile(o.Model) {
+	if info.Columns == nil && !info.Structural || c.Model.ClassWeights != "none" || models.IsFile(o.Model) {
 		return nil
 	}
 	plain, err := o.load(model, info.Name, "", nil)

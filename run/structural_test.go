@@ -52,7 +52,17 @@ func TestNodesWithoutFeatures(t *testing.T) {
 	if p.Report == nil || p.Report.Accuracy < 90 {
 		t.Errorf("the export's report is %+v", p.Report)
 	}
-	if _, err := infer.Predict(t.Context(), dist, dir(3), "", infer.PredictOptions{Library: &lib}); err == nil || !strings.Contains(err.Error(), "by their places in") {
-		t.Errorf("on another graph: %v", err)
+	kinds := "id,kind\n"
+	for v := range 80 {
+		kinds += fmt.Sprintf("n%d,%c\n", v, 'p'+rune(v%3))
+	}
+	described := dir(1) // with columns that are no numbers
+	if err := os.WriteFile(filepath.Join(described, "nodes.csv"), []byte(kinds), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{dir(3), described} {
+		if _, err := infer.Predict(t.Context(), dist, other, "", infer.PredictOptions{Library: &lib}); err == nil || !strings.Contains(err.Error(), "by their places in") {
+			t.Errorf("on another graph: %v", err)
+		}
 	}
 }

@@ -70,7 +70,7 @@ func TestTrainWithoutLabels(t *testing.T) {
 		if _, err := infer.Refine(t.Context(), dist, infer.RefineOptions{Data: dir, Predict: infer.PredictOptions{Library: &lib}}); err != nil {
 			t.Error(err)
 		}
-		if _, err := infer.Predict(t.Context(), dist, dir, "", infer.PredictOptions{Library: &lib}); err == nil || !strings.Contains(err.Error(), "has no classifier") {
+		if _, err := infer.Predict(t.Context(), dist, dir, "", infer.PredictOptions{Library: &lib}); err == nil || !strings.Contains(err.Error(), "has no classifier, since the model was trained without labels") {
 			t.Errorf("classified without a classifier: %v", err)
 		}
 	}

@@ -75,6 +75,8 @@ type TaskInfo struct {
 	Corruption *data.Corruption
 	// Rewired says which edges took the place of the data's own, if any did.
 	Rewired *data.Rewired
+	// Structural says that nodes have no features but their places in the graph.
+	Structural bool
 	// Seeded says that another seed has other data: they are generated, or damaged on purpose.
 	Seeded bool
 

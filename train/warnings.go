@@ -144,7 +144,11 @@ func (t *verdict) warnings(res *Result, predicted, judged []int32) (list []strin
 	of := fmt.Sprintf("%s %ss", part, t.info.Item)
 	missing := neverPredicted(predicted, t.info.Labels, judged, t.info.Classes)
 	if len(missing) > 0 {
-		say("%s, though %d of the %s have it%s", t.neverPredictedText(missing), missing.nodes(), of, t.advice())
+		them := "it"
+		if len(missing) > 1 {
+			them = "them"
+		}
+		say("%s, though %d of the %s have %s%s", t.neverPredictedText(missing), missing.nodes(), of, them, t.advice())
 	}
 	if r.Nodes >= fewNodes {
 		switch s := res.Scale; {

@@ -14,7 +14,7 @@ import (
 
 // completions lists what a shell may put in the place of an argument or of a flag's value.
 var completions = map[string]func() []string{
-	"--data": dataNames, "--set": optionNames,
+	"--data": dataNames,
 	"--lowering": func() []string {
 		return []string{string(onnx.DegreeBuckets), string(onnx.PrecomputedBuckets), string(onnx.Scatter), string(onnx.Dense), string(onnx.Auto)}
 	},
@@ -47,26 +47,69 @@ func optionNames() (names []string) {
 	return names
 }
 
+// optionValues are values of options of which there are few, but for those that config knows.
+var optionValues = map[string]func() []string{
+	"model.classifier":   models.Classifiers,
+	"model.encoder.kind": func() []string { return append(models.Encoders(), models.EncoderDiagonal) },
+	"model.norm":         func() []string { return []string{"l1", "l2", "none"} },
+	"model.edges.judge":  func() []string { return []string{models.JudgeEmbedding, models.JudgeAttributes, models.JudgeEvidence} },
+	"candidates.similarity": func() []string {
+		return []string{config.SimilarityEmbedding, config.SimilarityFeatures, config.SimilarityEvidence}
+	},
+	"train.device": func() []string { return []string{"cpu", "cuda"} },
+}
+
+// settings lists what the value of --set may be that has begun so: options, and behind = the
+// values of those that have few.
+func settings(begun string) (list []string) {
+	name, _, hasValue := strings.Cut(begun, "=")
+	if !hasValue {
+		return optionNames()
+	}
+	k := config.Keys()[name]
+	values := k.OneOf
+	switch spec := ir.Attr(k.Range); {
+	case optionValues[name] != nil:
+		values = optionValues[name]()
+	case k.Type == "true or false":
+		values = []string{"true", "false"}
+	case values == nil && spec != nil:
+		values = spec.OneOf
+	}
+	for _, v := range values {
+		if v != "" {
+			list = append(list, name+"="+v)
+		}
+	}
+	return list
+}
+
 // complete has a command's arguments and flags completed; files stay a choice where a name
 // may be a file's.
 func complete(c *cobra.Command) {
-	of := func(list func() []string, rest cobra.ShellCompDirective) cobra.CompletionFunc {
+	always := func(list func() []string) func(string) []string {
+		return func(string) []string { return list() }
+	}
+	of := func(list func(begun string) []string, rest cobra.ShellCompDirective) cobra.CompletionFunc {
 		return func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			names := slices.DeleteFunc(list(), func(n string) bool { return !strings.HasPrefix(n, begun) })
+			names := slices.DeleteFunc(list(begun), func(n string) bool { return !strings.HasPrefix(n, begun) })
+			if strings.Contains(begun, "=") { // the word ends with the value
+				return names, rest &^ cobra.ShellCompDirectiveNoSpace
+			}
 			return names, rest
 		}
 	}
 	if list := completions[strings.TrimPrefix(c.CommandPath(), "gsrc ")]; list != nil {
-		c.ValidArgsFunction = of(list, cobra.ShellCompDirectiveDefault)
+		c.ValidArgsFunction = of(always(list), cobra.ShellCompDirectiveDefault)
 	}
 	for _, flag := range []string{"data", "set", "lowering", "func"} {
 		if c.Flags().Lookup(flag) == nil {
 			continue
 		}
-		rest := cobra.ShellCompDirectiveDefault
-		if flag == "set" {
-			rest = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		f := of(settings, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)
+		if flag != "set" {
+			f = of(always(completions["--"+flag]), cobra.ShellCompDirectiveDefault)
 		}
-		_ = c.RegisterFlagCompletionFunc(flag, of(completions["--"+flag], rest)) // fails for flags that there are not
+		_ = c.RegisterFlagCompletionFunc(flag, f) // fails for flags that there are not
 	}
 }
