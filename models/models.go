@@ -106,6 +106,7 @@ type Options struct {
 	Smooth      Smooth      `toml:"smooth" doc:"predictions smoothed over the graph"`
 	STABLE      STABLE      `toml:"stable" doc:"the structure learner stable"`
 	SUBLIME     SUBLIME     `toml:"sublime" doc:"the structure learner sublime"`
+	GEN         GEN         `toml:"gen" doc:"the structure learner gen"`
 	Encoder     Encoder     `toml:"encoder" doc:"encoder and projector"`
 	ECL         ECL         `toml:"ecl" doc:"the energy-based contrastive loss"`
 	Views       Views       `toml:"views" doc:"what makes a view of the graph"`
@@ -161,6 +162,14 @@ type SUBLIME struct {
 	Momentum   float64 `toml:"momentum" range:"dropout.rate" neutral:"0.9999" doc:"what the anchor graph keeps of itself in a step; the rest is the learned graph"`
 	MaskAnchor float64 `toml:"mask_anchor" range:"dropout.rate" neutral:"0.8" doc:"share of columns of the features masked beside the anchor graph"`
 	DropEdges  float64 `toml:"drop_edges" range:"dropout.rate" neutral:"0.5" doc:"share of entries of the learned graph that the classifier does not see in a step"`
+}
+
+// GEN holds what only the model gen reads.
+type GEN struct {
+	K         int     `toml:"k" range:"edge_kth.k" neutral:"9" doc:"nearest others of each node in an observation; candidates.k must not be less"`
+	Keep      bool    `toml:"keep" neutral:"true" doc:"the data's edges are an observation too, and stay; for graphs whose edges join like nodes"`
+	Steps     int     `toml:"steps" range:"repeats" neutral:"50" doc:"steps of expectation maximisation at most"`
+	Tolerance float64 `toml:"tolerance" range:"gsr.gaussian_blur.sigma" neutral:"0.01" doc:"it ends when the rates of true and false edges of observations change by less"`
 }
 
 // NextPrefix begins the names of results of @pretrain that are arguments of its next step: the
@@ -234,6 +243,7 @@ func Default() Options {
 		GCNII:   GCNII{Alpha: 0.1, Lambda: 0.5, WeightDecay: 0.01},
 		STABLE:  STABLE{Jaccard: 0.03, Recover: 0.2, SelfWeight: 2, Cosine: 0.1, DegreePower: 0.3},
 		SUBLIME: SUBLIME{K: 20, Momentum: 0.9999, MaskAnchor: 0.8, DropEdges: 0.5},
+		GEN:     GEN{K: 9, Keep: true, Steps: 50, Tolerance: 0.01},
 		Encoder: Encoder{Kind: "gcn", Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
 		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
 			Steps: 3, Step: 0.05, Noise: 0.01, InitNoise: 0.03, Clip: 1},
@@ -260,7 +270,9 @@ func zoo() []Model {
 		Model{Name: "stable", Doc: "representations without labels, by which edges are dropped and added, for graphs under attack (STABLE, Li et al. 2022)", Build: stable, Refines: true,
 			Learner: &Learner{Unlabelled: true, Labels: "none", Cost: "time and memory O((E + N)·width) for each step of pre-training, one search of N²·width, then epochs of a graph convolutional network"}},
 		Model{Name: "sublime", Doc: "a graph of nearest neighbours learned without labels, by contrast with an anchor graph that follows it (SUBLIME, Liu et al. 2022; learners of SLAPS, Fatemi et al. 2021)", Build: sublime, Refines: true,
-			Learner: &Learner{Inductive: true, Unlabelled: true, Labels: "none", Cost: "memory O((N + E + N·k)·width); time the same each step of pre-training and anchors²·width for the contrast, a search of N²·width in refresh_every of them, less by an index"}})
+			Learner: &Learner{Inductive: true, Unlabelled: true, Labels: "none", Cost: "memory O((N + E + N·k)·width); time the same each step of pre-training and anchors²·width for the contrast, a search of N²·width in refresh_every of them, less by an index"}},
+		Model{Name: "gen", Doc: "a graph estimated from several observations of it by a block model of the classes (GEN, Wang et al. 2021)", Build: gen, Refines: true,
+			Learner: &Learner{Labels: "the classifier's, and its predictions", Cost: "memory O(E + N·k·features); epochs of a graph convolutional network, and every refresh_every of them two searches of N²·hidden and N²·classes and (E + N·k)·features; one search of N²·features, less by an index"}})
 }
 
 // Lookup returns the model of a name; the error is an *UnknownError.
@@ -381,6 +393,12 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 		return nil, errors.New(m.Name + " has no place for weights of edges: to it a pair of nodes is an edge or none; " + ignoring + "ecl-gsr, which counts them")
 	case m.Name == "ecl-gsr" && o.Encoder.Kind == "gat":
 		return nil, errors.New("a gat encoder has no place for weights of edges: its attention weighs them; " + ignoring + "an encoder that counts them (model.encoder.kind): gcn, sage, gin or acm")
+	}
+	if m.Name == "gen" && o.Classifier != "gcn" {
+		return nil, &RangeError{Option: "classifier", Want: "gcn for gen, which reads its hidden layer"}
+	}
+	if m.Name == "gen" && o.KnownLabels > 0 {
+		return nil, &RangeError{Option: "known_labels", Want: "0 for gen"}
 	}
 	if m.Refines && (m.Name != "sublime" && o.Encoder.Kind == "mlp" || m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal) {
 		return nil, &RangeError{Option: "encoder.kind", Want: "one of " + strings.Join(Encoders(), ", ") + " for " + m.Name}

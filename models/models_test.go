@@ -20,6 +20,7 @@ func TestFunctions(t *testing.T) {
 		"grcn":    "joint fit encode probability refine score classify",
 		"stable":  "pretrain encode probability refine fit classify",
 		"sublime": "begin pretrain encode probability refine fit classify",
+		"gen":     "similar encode probability refine fit classify",
 		"gcn":     "train classify",
 		"mlp":     "train classify",
 		"grand":   "train classify",

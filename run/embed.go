@@ -104,7 +104,8 @@ func (r *Run) Classify(threads int) (logits, probabilities []float32, judged []i
 
 // hasEncoder tells whether an encoder took part in the training.
 func hasEncoder(t *train.Model) bool {
-	return t.Module.Func("encode") != nil && t.Refined != nil && !t.Refined.Raw
+	f := t.Module.Func("encode")
+	return f != nil && f.Arg("p") == nil && t.Refined != nil && !t.Refined.Raw
 }
 
 // Embed returns what the encoder of a run or an export in a directory makes of nodes. path

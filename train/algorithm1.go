@@ -217,7 +217,7 @@ func (t algorithm1) pretrain() error {
 // together with the encoder.
 func (t algorithm1) epoch(epoch int) (*function, float64, error) {
 	c := t.cfg.Train
-	if t.joins() && c.RefreshEvery > 0 && epoch > 0 && epoch%c.RefreshEvery == 0 {
+	if (t.joins() || t.prog.estimates() && !t.edges.fixed) && c.RefreshEvery > 0 && epoch > 0 && epoch%c.RefreshEvery == 0 {
 		if err := t.choose(); err != nil {
 			return nil, 0, err
 		}

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -111,6 +112,9 @@ func ofCandidates(f *ir.Func, name string) bool {
 
 // restoreCarried takes what the steps of @pretrain had handed on when a checkpoint was written.
 func restoreCarried(t *trainer, f *checkpoint.File) error {
+	if t.prog.estimates() {
+		return restoreEstimate(t, f)
+	}
 	pretrain := t.prog.Func("pretrain")
 	if pretrain == nil {
 		return nil
@@ -134,4 +138,18 @@ func restoreCarried(t *trainer, f *checkpoint.File) error {
 		t.edges.carried = all
 	}
 	return nil
+}
+
+// restoreEstimate takes the probabilities of the candidates that a checkpoint has, which no
+// later state of the parameters gives again.
+func restoreEstimate(t *trainer, f *checkpoint.File) error {
+	p, err := f.Carried("p")
+	if p == nil || err != nil {
+		return err
+	}
+	r := t.steps.(refiner)
+	if len(p) != r.count() {
+		return fmt.Errorf("%d probabilities of %d candidates", len(p), r.count())
+	}
+	return r.give(p, 0, 1)
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -636,5 +637,140 @@ func TestSUBLIME(t *testing.T) {
 	got, err := tr.steps.evaluate()
 	if want := logits(graph).crossEntropy(tr.split.Val, ds.Labels); err != nil || math.Abs(got.valLoss-want) > 1e-4*want {
 		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
+	}
+}
+
+// GEN (Wang et al. 2021): a graph convolutional network on the data's graph, and then on the
+// pairs whose posterior is above ½, by expectation maximisation over four observations, all N²
+// pairs of which the reference computes.
+func TestGEN(t *testing.T) {
+	ds := tiny(t)
+	const k, hidden, threshold, tolerance = 3, 6, 0.5, 0.001
+	noise := rng.New(5, "features") // of features that no two pairs of nodes are equally alike by
+	x := ds.X.ToDense()
+	ds.X = &data.Features{Rows: x.Rows, Cols: x.Cols, Dense: slices.Clone(x.Dense)}
+	for i := range ds.X.Dense {
+		ds.X.Dense[i] += 0.2 * noise.Uniform(uint64(i))
+	}
+	for _, keep := range []bool{true, false} {
+		cfg := configure(t, "gen", "candidates.k=3", "model.gen.k=3", fmt.Sprintf("model.gen.keep=%v", keep), "model.hidden=6", "model.dropout=0", "model.input_dropout=0",
+			"model.norm=none", "model.gen.tolerance=0.001", "model.gen.steps=60", "train.refresh_every=2", "train.joint_every=0", "train.pretrain_steps=0", "train.lr=0.05", "model.weight_decay=0.01")
+		tr := started(t, Job{Model: "gen", Task: Nodes(ds)}, cfg, Options{})
+		for i, b := 0, tr.optim.Lookup("classifier.0.bias").Value.F32; i < len(b); i++ {
+			b[i] = 0.3 + 0.1*float32(i) // no row of zeros
+		}
+		r := newReference(tr, ds)
+		n := ds.Graph.N
+		graph := r.a.apply(func(_, _ int, v float64) float64 { return v })
+		layers := func() (h, z matrix) {
+			a := graph.plusDiagonal(1).normalised()
+			h = r.bias(a.times(r.x.times(r.matrix("classifier.0.weight", hidden))), "classifier.0.bias").relu()
+			return h, r.bias(a.times(h.times(r.matrix("classifier.1.weight", ds.Classes))), "classifier.1.bias")
+		}
+		estimate := func() matrix {
+			h, z := layers()
+			class := make([]int, n)
+			logs := z.apply(func(i, _ int, v float64) float64 {
+				total := 0.0
+				for _, w := range z[i] {
+					total += math.Exp(w)
+				}
+				return v - math.Log(total)
+			})
+			for i, row := range z {
+				for c, v := range row {
+					if v > row[class[i]] {
+						class[i] = c
+					}
+				}
+			}
+			size := make([]float64, ds.Classes)
+			for _, v := range tr.split.Train {
+				class[v] = int(ds.Labels[v])
+			}
+			for _, c := range class {
+				size[c]++
+			}
+			seen, observations := newMatrix(n, n), 0.0
+			if keep {
+				seen, observations = r.a.apply(func(_, _ int, v float64) float64 { return v }), 1
+			}
+			for _, rows := range []matrix{r.x, h, logs} {
+				near := rows.cosines().nearest(k)
+				seen = seen.apply(func(i, j int, v float64) float64 { return v + near[i][j] })
+				observations++
+			}
+			alpha, beta, omega := 0.8, 0.2, newMatrix(ds.Classes, ds.Classes).apply(func(_, _ int, _ float64) float64 { return 0.5 })
+			posterior := func() matrix {
+				return seen.apply(func(i, j int, e float64) float64 {
+					w := omega[class[i]][class[j]]
+					p1 := w * math.Pow(alpha, e) * math.Pow(1-alpha, observations-e)
+					p2 := (1 - w) * math.Pow(beta, e) * math.Pow(1-beta, observations-e)
+					return p1 / (p1 + p2)
+				})
+			}
+			q, beforeAlpha, beforeBeta := posterior(), 0.0, 0.0
+			for math.Abs(alpha-beforeAlpha) > tolerance || math.Abs(beta-beforeBeta) > tolerance {
+				beforeAlpha, beforeBeta = alpha, beta
+				var an, ad, bn, bd float64
+				sums := newMatrix(ds.Classes, ds.Classes)
+				for i := range n {
+					for j := range i {
+						an, ad = an+q[i][j]*seen[i][j], ad+q[i][j]*observations
+						bn, bd = bn+(1-q[i][j])*seen[i][j], bd+(1-q[i][j])*observations
+						sums[class[i]][class[j]] += q[i][j]
+						sums[class[j]][class[i]] += q[i][j]
+					}
+				}
+				alpha, beta = an/ad, bn/bd
+				omega = sums.apply(func(a, b int, v float64) float64 {
+					if a == b {
+						return v / (size[a] * (size[a] - 1)) // each pair was added twice
+					}
+					return v / (size[a] * size[b])
+				})
+				q = posterior()
+			}
+			return q.apply(func(i, j int, v float64) float64 {
+				if keep && r.a[i][j] > 0 {
+					return 1
+				}
+				if i == j {
+					return 0
+				}
+				return v
+			})
+		}
+		added, dropped := 0, 0
+		alg := algorithm1{tr, tr.steps.(refiner)}
+		compareSteps(t, tr, r, 5, []string{"classifier"}, func(step int) float64 {
+			_, loss, err := alg.epoch(step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr.state.Epoch++
+			return loss
+		}, func(step int) func() float64 {
+			if step > 0 && step%2 == 0 {
+				graph = estimate().apply(func(i, j int, v float64) float64 {
+					switch edge := v >= threshold; {
+					case edge && r.a[i][j] == 0:
+						added++
+					case !edge && r.a[i][j] > 0:
+						dropped++
+					case !edge:
+						return 0
+					default:
+						return 1
+					}
+					return 1 - r.a[i][j]
+				})
+			}
+			return func() float64 { _, z := layers(); return z.crossEntropy(tr.split.Train, ds.Labels) }
+		})
+		if added == 0 || !keep && dropped == 0 {
+			t.Errorf("keep %v: %d entries added, %d dropped: the test tells little", keep, added, dropped)
+		}
+		tr.close()
 	}
 }

@@ -113,7 +113,7 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 		if err != nil {
 			return nil, err
 		}
-		p.dims["M"] = min(2*(len(ds.Graph.Edges)+two+ds.Graph.N*cfg.Candidates.K*80/100), ds.Graph.N*max(0, ds.Graph.N-1))
+		p.dims["M"] = min(2*(len(ds.Graph.Edges)+two+searches(prog)*ds.Graph.N*cfg.Candidates.K*80/100), ds.Graph.N*max(0, ds.Graph.N-1))
 	}
 	if err := p.functions(); err != nil || d != nil || cfg.Model.Edges.Judge != models.JudgeEvidence || p.embedding() == nil {
 		return p, err
@@ -229,15 +229,15 @@ func runs(prog *ir.Module, cfg *config.Config) (list []running) {
 	c := cfg.Train
 	refined := refines(prog)
 	learned := refined && cfg.Candidates.Structure != "raw"
-	searches := learned && c.PretrainSteps > 0 && prog.Func("begin") != nil // while it pre-trains
+	searching := learned && c.PretrainSteps > 0 && prog.Func("begin") != nil // while it pre-trains
 	for _, x := range []struct {
 		running
 		runs bool
 	}{
-		{running{"begin", "pretrain"}, searches}, {running{"encode", "pretrain"}, searches},
+		{running{"begin", "pretrain"}, searching}, {running{"encode", "pretrain"}, searching},
 		{running{"pretrain", "pretrain"}, learned && c.PretrainSteps > 0}, {running{"train", "train"}, !refined},
 		{running{"fit", "train"}, refined}, {running{"joint", "train"}, learned && c.JointEvery > 0},
-		{running{"encode", "train"}, learned}, {running{"probability", "train"}, learned},
+		{running{"similar", "train"}, learned}, {running{"encode", "train"}, learned}, {running{"probability", "train"}, learned},
 		{running{"refine", "train"}, refined}, {running{"classify", "train"}, true},
 	} {
 		if x.runs && prog.Func(x.name) != nil {
@@ -332,6 +332,18 @@ func (p *predictor) run(x running) error {
 	return p.function(x, in, draws...)
 }
 
+// searches returns how many searches of nearest neighbours candidates come from.
+func searches(prog *ir.Module) int {
+	n := 1
+	if prog.Func("similar") != nil {
+		n++
+	}
+	if f := prog.Func("encode"); f != nil && f.Result(models.AlsoEmbedding) != nil {
+		n++
+	}
+	return n
+}
+
 // samplesBlocks reports whether a function samples blocks of a graph.
 func samplesBlocks(f *ir.Func, g *ir.Value) bool {
 	return slices.ContainsFunc(f.Body, func(op *ir.Op) bool { return op.Def.Sizes && op.Operands[0] == g })
@@ -414,7 +426,10 @@ func (p *predictor) candidates() {
 		p.part("pairs to judge", 20*min(evidenceChunkOf(p.g.E), max(newPairs, m/2))+8*max(0, m/2-len(p.ds.Graph.Edges)))
 		p.pool = p.pool.Max(regressionScratch())
 	}
-	near, width := n*min(p.cfg.MostCandidates(), n), 0
+	near, width := searches(p.prog)*n*min(p.cfg.MostCandidates(), n), 0
+	if p.prog.Func("similar") != nil {
+		width = p.ds.X.Cols
+	}
 	for _, by := range p.cfg.Similarities() {
 		if by == config.SimilarityEmbedding {
 			width = max(width, shape[1])

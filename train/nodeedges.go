@@ -46,7 +46,7 @@ func (t *nodeSteps) release() {
 func (t *nodeSteps) count() int { return t.candidateSet().Len() }
 
 func (t *nodeSteps) choose() error {
-	if t.edges.fixed {
+	if t.edges.fixed || t.prog.estimates() && t.prog.inputs["p"] == nil {
 		cand, err := graph.NewCandidates(t.ds.Graph, nil, 0, false)
 		if err != nil {
 			return err
@@ -71,6 +71,14 @@ func (t *nodeSteps) choose() error {
 	if err != nil {
 		return err
 	}
+	if more := t.prog.inputs[models.AlsoEmbedding]; more != nil {
+		if more, err = t.device.Export(more); err != nil {
+			return err
+		}
+		if o.Also, _, err = graph.JoinNeighbors(t.ds.Graph.N, slices.Clone(set.Search(more, o)), o.Also); err != nil {
+			return err
+		}
+	}
 	if err := t.device.Candidates(set, h, o); err != nil {
 		return err
 	}
@@ -78,8 +86,13 @@ func (t *nodeSteps) choose() error {
 }
 
 func (t *nodeSteps) infer() error {
-	if _, err := t.encode(); err != nil {
-		return err
+	switch {
+	case !t.prog.estimates():
+		if _, err := t.encode(); err != nil {
+			return err
+		}
+	case t.prog.inputs["embedding"] == nil:
+		return t.give(slices.Repeat([]float32{1}, t.count()), 0, 1)
 	}
 	f, err := t.prog.function("probability")
 	if err != nil {
@@ -101,6 +114,15 @@ func (t *nodeSteps) infer() error {
 	}
 	if bad >= 0 {
 		return t.nonFinite(f, t.state.Step(), "an edge probability")
+	}
+	if t.prog.estimates() { // p is read when the next is computed
+		if p, err = t.device.Export(p); err != nil {
+			return err
+		}
+		if e.p, err = x.set.OfEdges(e.p, p.F32); err != nil {
+			return err
+		}
+		return t.give(e.p, x.values[0], x.values[1])
 	}
 	x.computed, x.weighed, e.lo, e.hi, e.fresh = p, false, x.values[0], x.values[1], true
 	return t.prog.bind("p", p)
@@ -142,6 +164,21 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 		}
 		lists = append(lists, slices.Clone(t.candidateSet().Search(f.Result(part), o)))
 		f.Close()
+	}
+	if t.prog.Func("similar") != nil {
+		f, err := t.prog.function("similar")
+		if err != nil {
+			return nil, err
+		}
+		if err := f.Run(0); err != nil {
+			return nil, err
+		}
+		rows, err := f.Read("rows")
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, slices.Clone(t.candidateSet().Search(rows, o)))
+		t.prog.drop("similar")
 	}
 	if k := t.cfg.Candidates.TwoStep; k > 0 {
 		found, _ := graph.TwoStep(t.pool, t.ds.Graph, min(k, t.ds.Graph.N))

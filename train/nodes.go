@@ -141,12 +141,15 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 	if err := s.learn(nil); err != nil {
 		return nil, err
 	}
-	if t.prog.takes(models.KnownLabels) {
+	for _, name := range []string{models.KnownLabels, models.TrainLabels} {
+		if !t.prog.takes(name) {
+			continue
+		}
 		known := runtime.Zeros(ds.Graph.N, ds.Classes)
 		for _, v := range t.split.Train {
 			known.F32[int(v)*ds.Classes+int(ds.Labels[v])] = 1
 		}
-		in[models.KnownLabels] = known
+		in[name] = known
 	}
 	if t.prog.takes(models.SelfLoops) {
 		loops := ds.Loops

@@ -320,6 +320,11 @@ func (t *nodeSteps) encode() (*runtime.Buffer, error) {
 	} else if !ok {
 		return nil, t.nonFinite(f, t.state.Step(), "the embedding")
 	}
+	if more := f.Result(models.AlsoEmbedding); more != nil {
+		if err := t.prog.bind(models.AlsoEmbedding, more); err != nil {
+			return nil, err
+		}
+	}
 	return h, t.prog.bind("embedding", h)
 }
 

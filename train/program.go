@@ -212,6 +212,13 @@ func (p *program) takes(name string) bool {
 	return slices.ContainsFunc(p.Funcs, func(f *ir.Func) bool { return f.Arg(name) != nil })
 }
 
+// estimates reports whether the graph is estimated by what was learned on the one before, which
+// @encode reads as p; that before the first is the data's.
+func (p *program) estimates() bool {
+	f := p.Func("encode")
+	return f != nil && f.Arg("p") != nil
+}
+
 // targets returns [len(labels), classes], in the column of each node's class what
 // the node counts: as much as any other, or with weights "balanced" as [shares] says.
 func targets(labels []int64, classes int, weights string) []float32 {

@@ -14,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/seal"
+	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
@@ -280,6 +281,9 @@ func (t *trainer) checkpoint() error {
 		c.Candidates = t.edges.cand
 		if t.state.Pretrained < t.cfg.Train.PretrainSteps {
 			c.Carried = t.edges.carried
+		}
+		if p := t.edges.p; p != nil && t.prog.estimates() {
+			c.Carried = map[string]*runtime.Buffer{"p": runtime.F32(p, len(p))}
 		}
 	}
 	return c.Write(t.dir.Path(checkpoint.CheckpointFile), &t.dir.Log)
