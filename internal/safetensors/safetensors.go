@@ -199,7 +199,7 @@ func Parse(data []byte) (*File, error) {
 	if len(data) < 8 {
 		return nil, fmt.Errorf("safetensors: %d bytes are too few for a file; it seems to be cut off", len(data))
 	}
-	if bytes.HasPrefix(data, []byte("PK\x03\x04")) || data[0] == 0x80 && data[1] >= 2 && data[1] <= 5 {
+	if bytes.HasPrefix(data, []byte("PK\x03\x04")) || data[0] == 0x80 && data[1] >= 2 && data[1] <= 5 && !bytes.HasPrefix(data[2:], []byte("\x00\x00\x00\x00\x00\x00{")) {
 		return nil, errors.New(`safetensors: this is a file of torch.save (.pt), a pickle, or an archive; write the tensors from Python: safetensors.torch.save_file({k: v.contiguous() for k, v in torch.load("model.pt", weights_only=True).items()}, "model.safetensors")`)
 	}
 	n := binary.LittleEndian.Uint64(data)

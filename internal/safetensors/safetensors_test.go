@@ -187,3 +187,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A header whose length reads like the first bytes of a pickle is a header.
+func TestHeadersOfEveryLength(t *testing.T) {
+	for n := range 1500 {
+		f := File{Metadata: map[string]string{"a": strings.Repeat("x", n)}}
+		var b bytes.Buffer
+		if err := f.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse(b.Bytes()); err != nil {
+			t.Fatalf("%d characters of metadata: %v", n, err)
+		}
+	}
+}
