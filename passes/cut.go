@@ -1,0 +1,265 @@
+package passes
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
+
+// Parts are a function that was cut at its message passing, see [Cut].
+type Parts struct {
+	Module *ir.Module // with a function for each part and nothing else
+	List   []Part     // in the order in which they run
+	// Results names the value that each result of the function is. Parts give it, or it
+	// is an argument.
+	Results map[string]string
+}
+
+// Part is a piece of a function that was cut. Its arguments are the graph, a block whose
+// targets are some nodes and whose entries are all that lead to them; those of the function's
+// arguments that have no rows; and values with a row for each node or entry by their names.
+type Part struct {
+	Func string   // its function
+	Own  []string // values it reads of its targets and their entries
+	// Sources are values it reads of the nodes that entries come from, which are
+	// arguments of the name [SourcesOf]. Their first rows are those of the targets.
+	Sources []string
+	Gives   []string // values that later parts read, or that are results
+}
+
+// SourcesOf names the argument with the rows of a value for the sources of a block.
+func SourcesOf(value string) string { return value + ".sources" }
+
+// Cut divides a function of the tensor level on one graph where it reads neighbours, so that
+// nodes that lie apart can be computed apart: between two parts the rows of the sources are
+// exchanged, and nothing else. A row depends on the same numbers in the same order as in the
+// whole function. It is an error if a row depends on more than its node, its entries and the
+// nodes that these come from.
+func Cut(m *ir.Module, name string) (*Parts, error) {
+	f := m.Func(name)
+	if f == nil {
+		return nil, fmt.Errorf("module %s has no function @%s", m.Name, name)
+	}
+	c := &cutter{f: f, level: map[*ir.Value]int{}, free: map[*ir.Value]bool{}, given: map[*ir.Value]bool{}}
+	if err := c.plan(); err != nil {
+		return nil, err
+	}
+	p := &Parts{Module: m.Clone(), Results: map[string]string{}}
+	whole := p.Module.Func(name)
+	for _, r := range whole.Results {
+		p.Results[r.Name] = r.Value.Name
+	}
+	c.f = whole
+	c.translate(f)
+	p.Module.Funcs = nil
+	for level := range c.last + 1 {
+		if part := c.part(p.Module, level); len(part.Gives) > 0 {
+			p.List = append(p.List, part)
+		}
+	}
+	if err := ir.Verify(p.Module); err != nil {
+		return nil, fmt.Errorf("@%s, cut: %w", name, err)
+	}
+	return p, nil
+}
+
+// cutter finds the level of every value: how many exchanges come before it.
+type cutter struct {
+	f     *ir.Func
+	graph *ir.Value // nil where the function reads none
+	nodes ir.Dim
+	level map[*ir.Value]int
+	last  int
+	// free values follow from the entries alone, and are computed again where they are read.
+	free  map[*ir.Value]bool
+	given map[*ir.Value]bool // computed values that another level reads, and results
+}
+
+func (c *cutter) plan() error {
+	for _, a := range c.f.Args {
+		if !a.Type.IsGraph() {
+			continue
+		}
+		if a.Type.IsBlock() || c.graph != nil {
+			return fmt.Errorf("@%s cannot be cut: it reads more than one graph", c.f.Name)
+		}
+		c.graph, c.nodes = a, a.Type.Targets()
+	}
+	if c.graph == nil && len(c.f.Args) > 0 && c.f.Args[0].Type.Rank() > 0 {
+		c.nodes = c.f.Args[0].Type.Dims[0]
+	}
+	for _, op := range c.f.Body {
+		if err := c.operation(op); err != nil {
+			return err
+		}
+	}
+	for _, op := range c.f.Body {
+		if c.free[op.Results[0]] {
+			continue
+		}
+		for i, v := range op.Operands {
+			if v == nil || v.Def == nil || !c.rows(v) {
+				continue
+			}
+			if op.Reads(i) == ir.ReadSources || c.level[v] < c.level[op.Results[0]] && !c.free[v] {
+				c.given[v] = true
+			}
+		}
+	}
+	for _, r := range c.f.Results {
+		if r.Value.Def != nil && c.rows(r.Value) {
+			c.given[r.Value] = true
+		}
+	}
+	return nil
+}
+
+func (c *cutter) operation(op *ir.Op) error {
+	refuse := func(v *ir.Value, why string) error {
+		return fmt.Errorf("@%s cannot be cut: %s reads of %%%s %s", c.f.Name, op.Name(), v.Name, why)
+	}
+	if op.Draws() {
+		return fmt.Errorf("@%s cannot be cut: %s draws random numbers", c.f.Name, op.Name())
+	}
+	level, free := 0, true
+	for i, v := range op.Operands {
+		if v == nil || v.Type.IsGraph() {
+			continue
+		}
+		read := op.Reads(i)
+		level = max(level, c.level[v])
+		if c.rows(v) {
+			free = free && c.free[v]
+			switch read {
+			case ir.ReadAll:
+				return refuse(v, "all nodes")
+			case ir.ReadPairs:
+				return refuse(v, "pairs of nodes")
+			}
+		}
+		if read == ir.ReadSources {
+			if free = false; op.Attrs.Bool("transpose") {
+				return refuse(v, "the nodes that entries lead to")
+			}
+			level = max(level, c.level[v]+1)
+		}
+	}
+	for _, r := range op.Results {
+		if r.Type.Rank() > 1 && slices.ContainsFunc(r.Type.Dims[1:], c.counts) {
+			return fmt.Errorf("@%s cannot be cut: %%%s has a column for each node", c.f.Name, r.Name)
+		}
+		c.level[r], c.free[r] = level, free
+	}
+	c.last = max(c.last, level)
+	return nil
+}
+
+// counts reports whether a dimension is the number of nodes or of entries.
+func (c *cutter) counts(d ir.Dim) bool {
+	return d == c.nodes || c.graph != nil && d == c.graph.Type.Entries()
+}
+
+// rows reports whether a value has a row for each node or entry.
+func (c *cutter) rows(v *ir.Value) bool {
+	return !v.Type.IsGraph() && v.Type.Rank() > 0 && c.counts(v.Type.Dims[0])
+}
+
+// translate makes what was planned for a function that of its copy.
+func (c *cutter) translate(from *ir.Func) {
+	to := map[*ir.Value]*ir.Value{}
+	for i, a := range from.Args {
+		to[a] = c.f.Args[i]
+	}
+	for i, op := range from.Body {
+		for k, r := range op.Results {
+			to[r] = c.f.Body[i].Results[k]
+		}
+	}
+	level, free, given := map[*ir.Value]int{}, map[*ir.Value]bool{}, map[*ir.Value]bool{}
+	for was, now := range to {
+		level[now], free[now], given[now] = c.level[was], c.free[was], c.given[was]
+	}
+	c.level, c.free, c.given = level, free, given
+	if c.graph != nil {
+		c.graph = to[c.graph]
+	}
+}
+
+// part builds the function of a level.
+func (c *cutter) part(m *ir.Module, level int) Part {
+	b := m.NewFunc(fmt.Sprintf("%s.%d", c.f.Name, level))
+	part := Part{Func: b.Func.Name}
+	here := map[*ir.Value]*ir.Value{}
+	sources := ir.Dim("S")
+	if c.graph != nil {
+		for c.counts(sources) || slices.ContainsFunc(c.f.Args, func(a *ir.Value) bool { return slices.Contains(a.Type.Dims, sources) }) {
+			sources += "_"
+		}
+		here[c.graph] = b.Arg(c.graph.Name, ir.BlockType(c.nodes, c.graph.Type.Entries(), sources))
+	}
+	at := map[*ir.Value]*ir.Value{} // rows of sources
+	read := func(v *ir.Value, ofSources bool) *ir.Value {
+		switch {
+		case v == nil || v.Param:
+			return v
+		case ofSources:
+			if at[v] == nil {
+				at[v] = b.Arg(SourcesOf(v.Name), v.Type.WithDims(append([]ir.Dim{sources}, v.Type.Dims[1:]...)...))
+			}
+			return at[v]
+		case here[v] == nil:
+			here[v] = b.Arg(v.Name, v.Type)
+		}
+		return here[v]
+	}
+	for _, op := range c.f.Body {
+		if r := op.Results[0]; c.level[r] != level && !c.free[r] {
+			continue
+		}
+		var operands []*ir.Value
+		var types []ir.Type
+		for i, v := range op.Operands {
+			operands = append(operands, read(v, v != nil && !v.Type.IsGraph() && op.Reads(i) == ir.ReadSources))
+		}
+		for _, r := range op.Results {
+			types = append(types, r.Type)
+		}
+		for i, made := range b.OpTyped(op.Name(), op.Attrs, types, operands...) {
+			here[op.Results[i]] = made
+		}
+	}
+	for v, twin := range here {
+		twin.Name = v.Name
+	}
+	for _, op := range c.f.Body {
+		for _, r := range op.Results {
+			if c.given[r] && c.level[r] == level {
+				b.Return(r.Name, here[r])
+				part.Gives = append(part.Gives, r.Name)
+			}
+		}
+	}
+	if len(part.Gives) == 0 {
+		m.RemoveFunc(part.Func)
+		return part
+	}
+	pruneFunc(b.Func)
+	for _, v := range append(slices.Clone(c.f.Args), results(c.f)...) {
+		if x := here[v]; x != nil && c.rows(v) && slices.Contains(b.Func.Args, x) {
+			part.Own = append(part.Own, v.Name)
+		}
+		if x := at[v]; x != nil && slices.Contains(b.Func.Args, x) {
+			part.Sources = append(part.Sources, v.Name)
+		}
+	}
+	return part
+}
+
+// results are the values that the operations of a function compute.
+func results(f *ir.Func) (list []*ir.Value) {
+	for _, op := range f.Body {
+		list = append(list, op.Results...)
+	}
+	return list
+}

@@ -1,0 +1,70 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+)
+
+// Deployed is a trained model apart from its data: what gsrc's own executor needs to use it on
+// other graphs.
+type Deployed struct {
+	Model  string
+	Module *ir.Module           // @encode, @score and @classify, as far as there are, before any pass
+	Params map[string][]float32 // by name, row-major; Module has the shapes
+	// Constants are arguments of Module that are frozen: the bounds lo and hi of Eq 18.
+	Constants map[string]float32
+	// Refinement is how graphs are refined; nil for models that classify on the raw graph, whose
+	// edges then weigh RawWeight each.
+	Refinement *onnx.Refinement
+	RawWeight  float32
+	Features   int
+	Classes    []string
+	// Columns names the columns of tables that the features are; nil where these have no names.
+	Columns *schema.Schema
+}
+
+// Deploy returns the run's model apart from its data, which are not read. It is an error where
+// the model works on its training graph alone, or reads of others what only a whole graph tells.
+func (r *Run) Deploy() (*Deployed, error) {
+	if r.info == nil {
+		return nil, errors.New("the run is not one that was opened from its directory")
+	}
+	t, from := r.Trained, &r.info.Data
+	refuse := func(format string, args ...any) (*Deployed, error) {
+		return nil, fmt.Errorf("%s in %s cannot be used on other graphs in parts: %s", t.Model, r.Dir, fmt.Sprintf(format, args...))
+	}
+	if weighted(t) {
+		return refuse("it reads the weights of edges; train it with --ignore-weights")
+	}
+	module := exported(t, nil) // nothing reads weights of edges
+	classify := module.Func("classify")
+	switch {
+	case !r.info.Inductive:
+		return refuse("it reads structural attributes, whose columns mean something for its training graph only; train with --set deepwalk.width=0")
+	case from.Columns != nil && from.Columns.Prepared():
+		return refuse("it was trained on columns of tables that gsrc prepares; train it on features that are numbers as they are")
+	case from.Rewired != nil:
+		return refuse("it was trained on edges that take the place of the data's (data.edges=%s)", from.Rewired.Edges)
+	case classify != nil && classify.Arg(models.KnownLabels) != nil:
+		return refuse("its classifier reads known labels")
+	case classify != nil && classify.Arg("embedding") != nil:
+		return refuse("its classifier reads what the encoder makes of the training graph")
+	}
+	if c := r.Result.Calibration; c != nil {
+		module = models.Temper(module, c.Temperature)
+	}
+	info := infer.Info{RawWeight: 1}
+	describeRefinement(&info, t)
+	d := &Deployed{Model: t.Model, Module: module, Params: t.Params, Constants: map[string]float32{}, Refinement: refinementOf(t), RawWeight: info.RawWeight,
+		Features: from.Features, Classes: infer.ClassNames(nil, from.Classes), Columns: from.Columns}
+	if x := t.Refined; x != nil && !x.Raw {
+		d.Constants["lo"], d.Constants["hi"] = x.Lo, x.Hi
+	}
+	return d, nil
+}
