@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build setup demo test bench bench-baselines bench-peers bench-exports company bench-serve kill-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross bits-arm64 bits-avx512 clean
+.PHONY: help build build-beam setup demo test bench bench-baselines bench-peers bench-exports company bench-serve kill-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross bits-arm64 bits-avx512 clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,10 @@ help: ## show this help
 build: ## build bin/gsrc
 	@mkdir -p bin
 	$(GO) build -o bin/gsrc ./cmd/gsrc
+
+build-beam: ## build bin/gsrc-beam, a module of its own (docs/beam.md)
+	@mkdir -p bin
+	cd beam && $(GO) build -o ../bin/gsrc-beam .
 
 setup: build ## build, and obtain onnxruntime if this machine lacks it
 	bin/gsrc doctor
@@ -27,7 +31,7 @@ demo: setup ## train, refine, export and verify on five generated graphs (two mi
 test: build ## run all tests and count them
 	-bin/gsrc doctor
 	$(GO) build -o bin/testcount ./tools/testcount
-	$(GO) test -json -timeout 30m -ldflags='-s -w' $(TESTFLAGS) ./... | bin/testcount
+	for module in . beam; do (cd $$module && $(GO) test -json -timeout 30m -ldflags='-s -w' $(TESTFLAGS) ./...); done | bin/testcount
 
 bench: ## run the Go benchmarks; "bin/gsrc bench" has whole steps, against the machine's limits
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./runtime/... ./graph/... ./data/... ./export/...
@@ -99,6 +103,8 @@ lint: ## gofmt, go vet, staticcheck
 	if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	$(GO) build -o bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	cd beam && $(GO) vet ./... && ../bin/staticcheck ./...
 
 # A target that would take more address space than this, in KiB, fails. Go maps about
 # 1.5 GiB of it without using it.

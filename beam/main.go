@@ -1,0 +1,101 @@
+// Command gsrc-beam uses trained models of gsrc on graphs of any size, by Apache Beam.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // all runners and file systems
+
+	"github.com/gsrc-dev/gsrc/beam/pipeline"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/budget"
+)
+
+const usage = `gsrc-beam uses a trained run of gsrc on a graph in Parquet files, by Apache Beam.
+
+  gsrc-beam predict --model RUN --nodes PATTERN --edges PATTERN --out FOLDER
+  gsrc-beam embed   --model RUN --nodes PATTERN --edges PATTERN --out FOLDER
+  gsrc-beam refine  --model RUN --nodes PATTERN --edges PATTERN --out FOLDER
+  gsrc-beam shards  --data PATH --out FOLDER
+
+Flags, those of Beam's Go SDK among them:
+`
+
+func main() {
+	var o pipeline.Options
+	flag.StringVar(&o.Run, "model", "", "directory of the trained run")
+	flag.StringVar(&o.Nodes, "nodes", "", "pattern of the nodes' Parquet files: id, and a list x of the features or a column each")
+	flag.StringVar(&o.Edges, "edges", "", "pattern of the edges' Parquet files: source and target")
+	flag.StringVar(&o.Out, "out", "", "folder for the output")
+	flag.Int64Var(&o.Partitions, "partitions", 0, "number of partitions; 0 is one for every 16,384 nodes")
+	flag.BoolVar(&o.Directed, "directed", false, "edges lead from source to target only")
+	source := flag.String("data", "", "shards: a graph in any form that gsrc reads")
+	files := flag.Int("files", 4, "shards: files of nodes, and of edges")
+	level := flag.String("log_level", "error", "what the SDK logs: debug, info, warn or error")
+	memory := flag.String("memory", "", "memory that Prism may take in this process, such as 4GiB; empty is what the process may use")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), usage)
+		flag.PrintDefaults()
+	}
+	command, args := "", os.Args[1:]
+	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
+		command, args = args[0], args[1:]
+	}
+	_ = flag.CommandLine.Parse(args) // exits where it fails
+	beam.Init()                      // of a worker, does not return
+	log.SetupLogging(*level, "text")
+	ctx := context.Background()
+	var err error
+	if *memory != "" {
+		if o.Memory, err = budget.Parse(*memory); err != nil {
+			fail(err)
+		}
+	}
+	switch command {
+	case "predict":
+		err = do(ctx, o, pipeline.Predict)
+	case "embed":
+		err = do(ctx, o, pipeline.Embed)
+	case "refine":
+		err = do(ctx, o, pipeline.Refine)
+	case "shards":
+		var ds *data.Dataset
+		if ds, err = data.Load(*source, data.LoadOptions{Directed: o.Directed}); err == nil {
+			err = pipeline.WriteShards(ds, o.Out, *files)
+		}
+	default:
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "gsrc-beam:", err)
+	os.Exit(1)
+}
+
+func do(ctx context.Context, o pipeline.Options, build func(context.Context, pipeline.Options) (*pipeline.Pipeline, error)) error {
+	p, err := build(ctx, o)
+	if err != nil {
+		return err
+	}
+	runner := *runners.Runner
+	if runner == "" {
+		runner = "prism"
+	}
+	sum, err := p.Run(ctx, runner)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: %d nodes, %d edges, %d files of %s\n", o.Out, sum.Nodes, sum.Edges, len(sum.Shards), sum.Kind)
+	return nil
+}

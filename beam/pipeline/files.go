@@ -1,0 +1,295 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/local"
+	"github.com/parquet-go/parquet-go"
+)
+
+// FeaturesColumn is the column of the nodes' files with all features of a node, a list of floats.
+// Files without it have a column of numbers for each.
+const FeaturesColumn = "x"
+
+// Names of the other columns that are read, and of those of nodes that are no features.
+const (
+	idColumn     = "id"
+	sourceColumn = "source"
+	targetColumn = "target"
+)
+
+var noFeatures = []string{idColumn, "label", "split"}
+
+// Chunk is some rows of a file.
+type Chunk struct {
+	Path       string
+	Row, Count int64 // in the file
+	Number     int64 // of its first row, in all files of its kind
+	Index      int64 // of the chunk, in all of them
+}
+
+// chunks divides the files that match a pattern, in the order of their names.
+func chunks(ctx context.Context, pattern string, most int64) (list []Chunk, rows int64, err error) {
+	fs, err := filesystem.New(ctx, pattern)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer fs.Close()
+	paths, err := fs.List(ctx, pattern)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(paths) == 0 {
+		return nil, 0, fmt.Errorf("no file is called %s", pattern)
+	}
+	slices.Sort(paths)
+	for _, path := range paths {
+		f, err := openParquet(ctx, path)
+		if err != nil {
+			return nil, 0, err
+		}
+		n := f.NumRows()
+		f.Close()
+		for at := int64(0); at < n; at += most {
+			list = append(list, Chunk{path, at, min(most, n-at), rows + at, int64(len(list))})
+		}
+		rows += n
+	}
+	return list, rows, nil
+}
+
+type parquetFile struct {
+	*parquet.File
+	io.Closer
+	path string
+}
+
+// openParquet opens a file, which is read into memory where it is not local.
+func openParquet(ctx context.Context, path string) (_ *parquetFile, err error) {
+	defer damaged(path, &err)
+	f := &parquetFile{path: path}
+	var from io.ReaderAt
+	var size int64
+	if !strings.Contains(path, "://") {
+		local, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		info, err := local.Stat()
+		if err != nil {
+			local.Close()
+			return nil, err
+		}
+		from, size, f.Closer = local, info.Size(), local
+	} else {
+		fs, err := filesystem.New(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		defer fs.Close()
+		r, err := fs.OpenRead(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		b, err := io.ReadAll(r)
+		if err := errors.Join(err, r.Close()); err != nil {
+			return nil, err
+		}
+		from, size, f.Closer = bytes.NewReader(b), int64(len(b)), io.NopCloser(nil)
+	}
+	f.File, err = parquet.OpenFile(from, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// damaged names the file in an error, also in one that the library makes a panic of.
+func damaged(path string, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%s: the file is damaged: %v", path, p)
+	} else if *err != nil && !strings.Contains((*err).Error(), path) {
+		*err = fmt.Errorf("%s: %w", path, *err)
+	}
+}
+
+// leaves returns the numbers of columns by name. A list has the name of what it is a list of.
+func (f *parquetFile) leaves() map[string]int {
+	at := map[string]int{}
+	for i, path := range f.Schema().Columns() {
+		at[path[0]] = i
+	}
+	return at
+}
+
+// rows calls visit with the rows of a chunk, numbered from 0, whose values are valid within it.
+func (f *parquetFile) rows(c Chunk, visit func(i int, row parquet.Row) error) (err error) {
+	defer damaged(f.path, &err)
+	buffer := make([]parquet.Row, 64)
+	skip, i := c.Row, 0
+	for _, g := range f.RowGroups() {
+		if skip >= g.NumRows() {
+			skip -= g.NumRows()
+			continue
+		}
+		rows := g.Rows()
+		err := rows.SeekToRow(skip)
+		skip = 0
+		for err == nil && int64(i) < c.Count {
+			var n int
+			n, err = rows.ReadRows(buffer[:min(int64(len(buffer)), c.Count-int64(i))])
+			for _, row := range buffer[:n] {
+				if e := visit(i, row); e != nil {
+					return errors.Join(fmt.Errorf("%s, row %d: %w", f.path, c.Row+int64(i)+1, e), rows.Close())
+				}
+				i++
+			}
+		}
+		if e := rows.Close(); err == nil || errors.Is(err, io.EOF) {
+			err = e
+		}
+		if err != nil {
+			return err
+		}
+		if int64(i) == c.Count {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has fewer rows than when the pipeline was made", f.path)
+}
+
+// text is an id as the data write it.
+func text(v parquet.Value) (string, error) {
+	switch {
+	case v.IsNull():
+	case v.Kind() == parquet.ByteArray:
+		return string(v.ByteArray()), nil
+	case v.Kind() == parquet.Int64 || v.Kind() == parquet.Int32:
+		return strconv.FormatInt(v.Int64(), 10), nil
+	}
+	return "", errors.New("the id is missing, or neither a text nor an integer")
+}
+
+func number(v parquet.Value) (float32, error) {
+	switch v.Kind() {
+	case parquet.Float:
+		return v.Float(), nil
+	case parquet.Double:
+		return float32(v.Double()), nil
+	case parquet.Int32, parquet.Int64:
+		return float32(v.Int64()), nil
+	case parquet.Boolean:
+		if v.Boolean() {
+			return 1, nil
+		}
+		return 0, nil
+	}
+	return 0, errors.New("a feature is missing, or no number")
+}
+
+// readNodes reads the ids and the features of a chunk. names are the columns of the features in
+// the model's order; nil where these have no names.
+func readNodes(ctx context.Context, c Chunk, names []string, width int) (ids []string, x []float32, err error) {
+	f, err := openParquet(ctx, c.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	leaves := f.leaves()
+	id, ok := leaves[idColumn]
+	if !ok {
+		return nil, nil, fmt.Errorf("%s has no column %s, which names the nodes", c.Path, idColumn)
+	}
+	list, listed := leaves[FeaturesColumn]
+	at := map[int]int{} // place of a column's value among the features
+	if !listed {
+		if names == nil {
+			for _, path := range f.Schema().Columns() {
+				if name := path[0]; !slices.Contains(noFeatures, name) {
+					at[leaves[name]] = len(at)
+				}
+			}
+		}
+		for i, name := range names {
+			column, ok := leaves[name]
+			if !ok {
+				return nil, nil, fmt.Errorf("%s has no column %s, which is a feature of the model, and no list %s of all features", c.Path, name, FeaturesColumn)
+			}
+			at[column] = i
+		}
+		if len(at) != width {
+			return nil, nil, fmt.Errorf("%s has %d columns of features, the model reads %d", c.Path, len(at), width)
+		}
+	}
+	ids, x = make([]string, c.Count), make([]float32, int(c.Count)*width)
+	err = f.rows(c, func(i int, row parquet.Row) (err error) {
+		out := x[i*width : (i+1)*width]
+		count := 0
+		for _, v := range row {
+			place, feature := at[v.Column()]
+			switch {
+			case v.Column() == id:
+				if ids[i], err = text(v); err != nil {
+					return err
+				}
+				continue
+			case listed && v.Column() == list:
+				place, feature = count, true
+				if count++; count > width {
+					return fmt.Errorf("there are more than the %d features that the model reads", width)
+				}
+			}
+			if feature {
+				if out[place], err = number(v); err != nil {
+					return err
+				}
+			}
+		}
+		if listed && count != width {
+			return fmt.Errorf("there are %d features, the model reads %d", count, width)
+		}
+		return nil
+	})
+	return ids, x, err
+}
+
+// readEdges reads the ends of the edges of a chunk: of each edge its source and its target.
+func readEdges(ctx context.Context, c Chunk) (ends []string, err error) {
+	f, err := openParquet(ctx, c.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	leaves := f.leaves()
+	source, ok1 := leaves[sourceColumn]
+	target, ok2 := leaves[targetColumn]
+	if !ok1 || !ok2 {
+		return nil, fmt.Errorf("%s lacks one of the columns %s and %s, the ids of an edge's ends", c.Path, sourceColumn, targetColumn)
+	}
+	ends = make([]string, 2*c.Count)
+	err = f.rows(c, func(i int, row parquet.Row) (err error) {
+		for _, v := range row {
+			switch v.Column() {
+			case source:
+				ends[2*i], err = text(v)
+			case target:
+				ends[2*i+1], err = text(v)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return ends, err
+}

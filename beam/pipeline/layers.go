@@ -1,0 +1,116 @@
+package pipeline
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+)
+
+func init() {
+	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&boundaryFn{})
+	register.DoFn3x1[int64, []byte, func(int64, []byte), error](&weighFn{})
+	register.DoFn4x1[int64, []byte, func(*[]byte) bool, func(int64, []byte), error](&levelFn{})
+	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&joinedLevelFn{})
+}
+
+// layers runs the parts of a stage on partitions, with an exchange of boundary rows before each
+// that reads neighbours. The values that hold names stay beside the stage's results.
+func layers(s beam.Scope, model, states beam.PCollection, stages map[string]*stage, name string, hold ...string) beam.PCollection {
+	s = s.Scope(name)
+	for i, part := range stages[name].Parts {
+		l := level{name, i, hold}
+		if len(part.Sources) == 0 {
+			states = beam.ParDo(s, &levelFn{l}, states, beam.SideInput{Input: model})
+			continue
+		}
+		kept, rows := beam.ParDo2(s, &boundaryFn{part.Sources}, states)
+		states = beam.ParDo(s, &joinedLevelFn{l}, beam.CoGroupByKey(s, kept, rows), beam.SideInput{Input: model})
+	}
+	return states
+}
+
+// boundaryFn sends the rows that other partitions read.
+type boundaryFn struct{ Values []string }
+
+func (f *boundaryFn) ProcessElement(p int64, b []byte, states, rows func(int64, []byte)) error {
+	s, err := parseState(b)
+	if err != nil {
+		return err
+	}
+	states(p, b)
+	return s.boundary(f.Values, func(to int64, t *table) error { return send(rows, to, t) })
+}
+
+// level is a part of a stage.
+type level struct {
+	Stage string
+	Part  int
+	Hold  []string
+}
+
+func (l *level) run(blob func(*[]byte) bool, s *state, sent []*table) ([]byte, error) {
+	m, err := modelOf(blob)
+	if err == nil {
+		err = s.compute(m, l.Stage, l.Part, slices.Clone(l.Hold), sent)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.bytes()
+}
+
+// modelOf opens the model that is the only element of a side input.
+func modelOf(blob func(*[]byte) bool) (*model, error) {
+	var b []byte
+	if !blob(&b) {
+		return nil, errors.New("the pipeline has no model")
+	}
+	return openModel(b)
+}
+
+// levelFn computes a part that reads no neighbours.
+type levelFn struct{ Level level }
+
+func (f *levelFn) ProcessElement(p int64, b []byte, blob func(*[]byte) bool, emit func(int64, []byte)) error {
+	s, err := parseState(b)
+	if err != nil {
+		return err
+	}
+	if b, err = f.Level.run(blob, s, nil); err == nil {
+		emit(p, b)
+	}
+	return err
+}
+
+// joinedLevelFn computes a part with the rows that were sent.
+type joinedLevelFn struct{ Level level }
+
+func (f *joinedLevelFn) ProcessElement(p int64, states, rows, blob func(*[]byte) bool, emit func(int64, []byte)) error {
+	s, err := onlyState(states)
+	if err != nil {
+		return err
+	}
+	var sent []*table
+	if err := each(rows, func(t *table) error { sent = append(sent, t); return nil }); err != nil {
+		return err
+	}
+	b, err := f.Level.run(blob, s, sent)
+	if err == nil {
+		emit(p, b)
+	}
+	return err
+}
+
+// weighFn gives every entry of a partition the same weight, as @classify reads it.
+type weighFn struct{ Weight float32 }
+
+func (f *weighFn) ProcessElement(p int64, b []byte, emit func(int64, []byte)) error {
+	s, err := parseState(b)
+	if err != nil {
+		return err
+	}
+	s.put(valuePrefix+"w", slices.Repeat([]float32{f.Weight}, len(s.col)), len(s.col))
+	return send(emit, p, s.table)
+}

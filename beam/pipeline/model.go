@@ -1,0 +1,201 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/run"
+	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// stage is a function that was cut, as workers are given it.
+type stage struct {
+	Text    string // of the module with the functions of its parts
+	Parts   []passes.Part
+	Results map[string]string
+}
+
+// keep returns the values that are read after part i, or are results.
+func (s *stage) keep(i int) []string {
+	list := slices.Collect(maps.Values(s.Results))
+	for _, p := range s.Parts[i+1:] {
+		list = append(list, p.Own...)
+		list = append(list, p.Sources...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// cutStage compiles a function of a model for inference and cuts it.
+func cutStage(d *run.Deployed, name string) (*stage, error) {
+	p, err := compiler.Compile(d.Module, compiler.Options{Target: compiler.Inference, Funcs: []string{name}})
+	if err != nil {
+		return nil, err
+	}
+	parts, err := passes.Cut(p.Module, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be used in parts of a graph: %w", d.Model, err)
+	}
+	for _, a := range p.Module.Func(name).Args {
+		if _, ok := d.Constants[a.Name]; !ok && !a.Type.IsGraph() && a.Name != "x" && a.Name != "w" {
+			return nil, fmt.Errorf("%s cannot be used in parts of a graph: @%s reads %%%s, which the graph's files do not have", d.Model, name, a.Name)
+		}
+	}
+	return &stage{Text: parts.Module.String(), Parts: parts.List, Results: parts.Results}, nil
+}
+
+// blob packs stages by name, with the parameters that they read, for workers.
+func blob(d *run.Deployed, stages map[string]*stage) ([]byte, error) {
+	t := newTable()
+	for name, s := range stages {
+		text, err := json.Marshal(s)
+		if err != nil {
+			return nil, err
+		}
+		t.Metadata[name] = string(text)
+		m, err := ir.Parse(name, s.Text)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range m.Params {
+			shape, err := p.Type.Shape(nil)
+			if err != nil {
+				return nil, err
+			}
+			t.put(p.Name, d.Params[p.Name], shape...)
+		}
+	}
+	constants, err := json.Marshal(d.Constants)
+	t.Metadata["constants"] = string(constants)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(t.Tensors, func(a, b safetensors.Tensor) int { return compareText(a.Name, b.Name) })
+	return t.bytes()
+}
+
+func compareText(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// model is a model in a worker. It runs one part at a time, with all processors.
+type model struct {
+	sync.Mutex
+	params    *table
+	constants map[string]float32
+	stages    map[string]*stage
+	modules   map[string]*ir.Module
+	functions map[string]*runtime.Function
+	pool      *kernels.Pool
+}
+
+// models are those that this process has opened, by their checksums.
+var models sync.Map
+
+// openModel returns the model of a blob, which is the same for equal blobs.
+func openModel(b []byte) (*model, error) {
+	key := [2]uint32{crc32.ChecksumIEEE(b), uint32(len(b))}
+	if m, ok := models.Load(key); ok {
+		return m.(*model), nil
+	}
+	t, err := parseTable(b)
+	if err != nil {
+		return nil, err
+	}
+	m := &model{params: t, stages: map[string]*stage{}, modules: map[string]*ir.Module{}, functions: map[string]*runtime.Function{}, pool: kernels.NewPool(0)}
+	for name, text := range t.Metadata {
+		if name == "constants" {
+			err = json.Unmarshal([]byte(text), &m.constants)
+		} else {
+			s := &stage{}
+			if err = json.Unmarshal([]byte(text), s); err == nil {
+				m.modules[name], err = ir.Parse(name, s.Text)
+				m.stages[name] = s
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the model, %s: %w", name, err)
+		}
+	}
+	known, _ := models.LoadOrStore(key, m)
+	return known.(*model), nil
+}
+
+// function returns a function of a stage with its parameters bound.
+func (m *model) function(stage, name string) (*runtime.Function, error) {
+	if f := m.functions[name]; f != nil {
+		return f, nil
+	}
+	module := m.modules[stage]
+	f, err := runtime.NewFunction(module, name, runtime.Options{Pool: m.pool})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range module.Params {
+		x := m.params.find(p.Name)
+		if x == nil {
+			return nil, fmt.Errorf("the model has no parameter %s", p.Name)
+		}
+		if err := f.Bind(p.Name, runtime.F32(x.Data.([]float32), x.Shape...)); err != nil {
+			return nil, err
+		}
+	}
+	m.functions[name] = f
+	return f, nil
+}
+
+// run computes a function, given its arguments but for the constants, and calls each with every
+// result, whose elements are valid within the call. The lock must be held.
+func (m *model) run(stage, name string, args map[string]*runtime.Buffer, each func(name string, shape []int, data []float32)) error {
+	f, err := m.function(stage, name)
+	if err != nil {
+		return err
+	}
+	for _, a := range f.Main().Func().Args {
+		b := args[a.Name]
+		if c, ok := m.constants[a.Name]; ok {
+			b = runtime.Scalar(c)
+		}
+		if b == nil {
+			return fmt.Errorf("@%s reads %%%s, which is not there", name, a.Name)
+		}
+		if err := f.Bind(a.Name, b); err != nil {
+			return err
+		}
+	}
+	if err := f.Run(0); err != nil {
+		return err
+	}
+	for _, name := range f.Outputs() {
+		b := f.Output(name)
+		each(name, b.Dims, b.F32)
+	}
+	return nil
+}
+
+// block makes the structure that parts run on: rows are targets, the first of the sources, and
+// col numbers sources.
+func block(sources int, ptr, col []int32) (*runtime.Buffer, error) {
+	in := &kernels.CSR{Rows: len(ptr) - 1, Cols: sources, RowPtr: ptr, Col: col}
+	if len(ptr) == 0 || int(ptr[len(ptr)-1]) != len(col) {
+		return nil, errors.New("a partition's entries do not fit its rows")
+	}
+	return runtime.Block(&graph.Structure{N: in.Rows, E: len(col), In: in, Out: kernels.Transpose(in)}), nil
+}

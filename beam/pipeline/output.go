@@ -1,0 +1,268 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/metrics"
+)
+
+func init() {
+	register.DoFn4x1[context.Context, int64, []byte, func(int64, []byte), error](&writeFn{})
+	register.DoFn3x1[context.Context, int64, func(*[]byte) bool, error](&summaryFn{})
+}
+
+// SummaryFile is the file of an output that says what the others are. It is the last to be
+// there: an output without it is not whole.
+const SummaryFile = "summary.json"
+
+// unfinished ends the names of files of an output that is not whole yet.
+const unfinished = ".unfinished"
+
+// Summary is summary.json.
+type Summary struct {
+	Kind       string  `json:"kind"` // predictions, embedding or refined
+	Model      string  `json:"model"`
+	Nodes      int64   `json:"nodes"`
+	Edges      int64   `json:"edges"` // each undirected one once, without self-loops
+	Partitions int64   `json:"partitions"`
+	Shards     []Shard `json:"shards"`
+	Refined    *Counts `json:"refined,omitempty"`
+}
+
+// Shard is a file of an output.
+type Shard struct {
+	File    string  `json:"file"`
+	Rows    int     `json:"rows"`
+	Entries int64   `json:"entries"` // edges that lead to its nodes, in both directions where they are undirected
+	Refined *Counts `json:"refined,omitempty"`
+}
+
+// Counts are of the edges of a refined graph.
+type Counts struct {
+	Kept    int `json:"kept"`
+	New     int `json:"new"`
+	Removed int `json:"removed"`
+	// Near counts candidates whose probability is within 1e-5 of the threshold, where another
+	// processor, or another order of sums, may decide otherwise.
+	Near int `json:"near_threshold"`
+}
+
+func (c *Counts) add(d *Counts) {
+	c.Kept, c.New, c.Removed, c.Near = c.Kept+d.Kept, c.New+d.New, c.Removed+d.Removed, c.Near+d.Near
+}
+
+// output says what is written of partitions, and where.
+type output struct {
+	Kind, Model, Out string
+	Layout           Layout
+	Directed         bool
+	Classes          []string
+	Refinement       *onnx.Refinement // of refined graphs
+}
+
+func (o *output) write(s beam.Scope, states beam.PCollection) {
+	reports := beam.ParDo(s, &writeFn{*o}, states)
+	beam.ParDo0(s, &summaryFn{*o}, beam.GroupByKey(s, reports))
+}
+
+// writeFn writes a partition's file and reports it.
+type writeFn struct{ Output output }
+
+func (f *writeFn) ProcessElement(ctx context.Context, p int64, b []byte, emit func(int64, []byte)) error {
+	s, err := parseState(b)
+	if err != nil {
+		return err
+	}
+	o := &f.Output
+	report := Shard{File: fmt.Sprintf("%s-%05d-of-%05d.parquet", o.Kind, p, o.Layout.Partitions), Rows: s.n(), Entries: int64(len(s.col))}
+	var write func(path string) error
+	switch o.Kind {
+	case kindPredictions:
+		write, err = o.predictions(s)
+	case kindEmbedding:
+		write, err = o.embedding(s)
+	default:
+		write, report.Refined, report.Rows, err = o.refined(s)
+	}
+	if err == nil {
+		err = writeFile(ctx, join(o.Out, report.File+unfinished), write)
+	}
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(report)
+	if err == nil {
+		emit(0, text)
+	}
+	return err
+}
+
+func (o *output) predictions(s *state) (func(string) error, error) {
+	p, err := s.finite("probabilities")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.finite("logits"); err != nil {
+		return nil, err
+	}
+	r := &infer.Prediction{Classes: o.Classes, Probabilities: p, IDs: s.texts("names")}
+	for _, c := range metrics.Argmax(p, len(o.Classes)) {
+		r.Predicted = append(r.Predicted, int(c))
+	}
+	return func(path string) error { return r.WriteFile(path, nil) }, nil
+}
+
+func (o *output) embedding(s *state) (func(string) error, error) {
+	h, err := s.finite(embeddingValue)
+	if err != nil {
+		return nil, err
+	}
+	e := &infer.Embedding{IDs: s.texts("names"), Width: len(h) / s.n(), Values: h}
+	return e.WriteFile, nil
+}
+
+// finite returns a value of which every number is finite.
+func (s *state) finite(name string) ([]float32, error) {
+	x := s.find(valuePrefix + name)
+	if x == nil {
+		return nil, fmt.Errorf("a partition has no value %%%s", name)
+	}
+	data := x.Data.([]float32)
+	if i := slices.IndexFunc(data, func(v float32) bool { return v-v != 0 }); i >= 0 {
+		return nil, &infer.FiniteError{What: fmt.Sprintf("node %q", s.texts("names")[i/width(x.Shape)])}
+	}
+	return data, nil
+}
+
+// writeFile has a file written beside the process and copies it to a path of any file system.
+func writeFile(ctx context.Context, path string, write func(local string) error) error {
+	dir, err := os.MkdirTemp("", "gsrc-beam-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	local := filepath.Join(dir, "shard.parquet")
+	if err := write(local); err != nil {
+		return err
+	}
+	fs, err := filesystem.New(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer fs.Close()
+	from, err := os.Open(local)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := fs.OpenWrite(ctx, path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
+}
+
+// join is filepath.Join for paths with a scheme, too.
+func join(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
+
+// summaryFn writes the summary when every shard was written.
+type summaryFn struct{ Output output }
+
+func (f *summaryFn) ProcessElement(ctx context.Context, _ int64, reports func(*[]byte) bool) error {
+	o := &f.Output
+	sum := Summary{Kind: o.Kind, Model: o.Model, Nodes: o.Layout.Nodes, Partitions: o.Layout.Partitions}
+	var b []byte
+	for reports(&b) {
+		var r Shard
+		if err := json.Unmarshal(b, &r); err != nil {
+			return err
+		}
+		sum.Shards = append(sum.Shards, r)
+		sum.Edges += r.Entries
+		if r.Refined != nil {
+			if sum.Refined == nil {
+				sum.Refined = &Counts{}
+			}
+			sum.Refined.add(r.Refined)
+		}
+	}
+	if !o.Directed {
+		sum.Edges /= 2
+	}
+	if n := int64(len(sum.Shards)); n != o.Layout.Partitions {
+		return fmt.Errorf("of %d partitions %d were written", o.Layout.Partitions, n)
+	}
+	slices.SortFunc(sum.Shards, func(a, b Shard) int { return strings.Compare(a.File, b.File) })
+	text, err := json.MarshalIndent(sum, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(ctx, join(o.Out, SummaryFile+unfinished), func(path string) error { return os.WriteFile(path, append(text, '\n'), 0o666) })
+}
+
+// finish gives the files of an output that is whole their names, the summary last.
+func finish(ctx context.Context, out string) (*Summary, error) {
+	fs, err := filesystem.New(ctx, out)
+	if err != nil {
+		return nil, err
+	}
+	defer fs.Close()
+	r, err := fs.OpenRead(ctx, join(out, SummaryFile+unfinished))
+	if err != nil {
+		return nil, fmt.Errorf("the pipeline ended without a summary: %w", err)
+	}
+	text, err := io.ReadAll(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, err
+	}
+	var sum Summary
+	if err := json.Unmarshal(text, &sum); err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for _, s := range sum.Shards {
+		names = append(names, s.File)
+	}
+	for _, name := range append(names, SummaryFile) {
+		if err := filesystem.Rename(ctx, fs, join(out, name+unfinished), join(out, name)); err != nil {
+			return nil, err
+		}
+	}
+	return &sum, nil
+}
+
+// checkEmpty returns an error if a folder has files.
+func checkEmpty(ctx context.Context, out string) error {
+	fs, err := filesystem.New(ctx, out)
+	if err != nil {
+		return err
+	}
+	defer fs.Close()
+	names, err := fs.List(ctx, join(out, "*"))
+	if err != nil {
+		return err
+	}
+	whole := slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, unfinished) })
+	if len(whole) > 0 {
+		return fmt.Errorf("%s is not empty: it has %s; choose another folder with --out, or delete this one", out, filepath.Base(whole[0]))
+	}
+	return nil
+}
+
+func near(p float32, threshold float64) bool { return math.Abs(float64(p)-threshold) <= 1e-5 }

@@ -1,0 +1,223 @@
+// Package pipeline uses a trained model on graphs of any size, as pipelines of Apache Beam:
+// the nodes are divided into partitions, the model's functions are cut at their message passing
+// (passes.Cut) and run by gsrc's own executor, and before each layer partitions exchange the rows
+// that they read of each other. An element of a pipeline is a partition, or what one partition
+// sends to another.
+//
+// The output does not depend on the number of partitions, nor on the order of elements.
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
+
+	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/run"
+)
+
+var reflectChunk = reflect.TypeOf((*Chunk)(nil)).Elem()
+
+// Options say what is done with which graph.
+type Options struct {
+	Run string // directory of the trained run
+	// Nodes and Edges are patterns of Parquet files. Those of nodes have a column id and the
+	// features, either a list of floats called x or a column of numbers each; those of edges
+	// have columns source and target, which are ids of nodes.
+	Nodes, Edges string
+	Out          string // folder for the output
+	Partitions   int64  // 0 is one for every 16,384 nodes
+	Directed     bool   // edges lead from source to target only
+	Memory       int64  // bytes that Prism may take in this process; 0 is what the process may use
+
+	columns []string      // names of the features, nil where they have none
+	width   int           // number of features
+	order   func([]Chunk) // of tests: the order of elements
+}
+
+// The kinds of output.
+const (
+	kindPredictions = "predictions"
+	kindEmbedding   = "embedding"
+	kindRefined     = "refined"
+)
+
+const nodesOfPartition = 16 << 10
+
+// Predict makes a pipeline that classifies the nodes of a graph.
+func Predict(ctx context.Context, o Options) (*Pipeline, error) {
+	return newPipeline(ctx, o, kindPredictions)
+}
+
+// Embed makes a pipeline that writes what the model's encoder makes of the nodes.
+func Embed(ctx context.Context, o Options) (*Pipeline, error) {
+	return newPipeline(ctx, o, kindEmbedding)
+}
+
+// Refine makes a pipeline that writes the graph that the model makes of another one.
+func Refine(ctx context.Context, o Options) (*Pipeline, error) {
+	return newPipeline(ctx, o, kindRefined)
+}
+
+// Pipeline is a pipeline that is ready to run.
+type Pipeline struct {
+	Beam    *beam.Pipeline
+	Layout  Layout
+	Edges   int64 // rows of the edges' files
+	Width   int   // features
+	options Options
+}
+
+func newPipeline(ctx context.Context, o Options, kind string) (*Pipeline, error) {
+	r, err := run.Open(o.Run)
+	if err != nil {
+		return nil, err
+	}
+	d, err := r.Deploy()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEmpty(ctx, o.Out); err != nil {
+		return nil, err
+	}
+	o.width = d.Features
+	if d.Columns != nil {
+		o.columns = d.Columns.Features()
+	}
+	nodes, n, err := chunks(ctx, o.Nodes, nodesOfChunk)
+	if err != nil {
+		return nil, err
+	}
+	edges, e, err := chunks(ctx, o.Edges, edgesOfChunk)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("%s: there are no nodes", o.Nodes)
+	}
+	l := Layout{Nodes: n, Partitions: o.Partitions}
+	if l.Partitions <= 0 {
+		l.Partitions = (n + nodesOfPartition - 1) / nodesOfPartition
+	}
+	l.Partitions = min(l.Partitions, n)
+
+	if o.order != nil {
+		o.order(nodes)
+		o.order(edges)
+	}
+	p, s := beam.NewPipelineWithRoot()
+	x := &Pipeline{Beam: p, Layout: l, Edges: e, Width: o.width, options: o}
+	out := &output{Kind: kind, Model: d.Model, Out: o.Out, Layout: l, Directed: o.Directed, Classes: d.Classes, Refinement: d.Refinement}
+	return x, x.build(s, d, out, nodes, edges)
+}
+
+func (x *Pipeline) build(s beam.Scope, d *run.Deployed, out *output, nodes, edges []Chunk) error {
+	stages := map[string]*stage{}
+	cut := func(name string) (err error) {
+		stages[name], err = cutStage(d, name)
+		return err
+	}
+	refines := d.Refinement != nil
+	if out.Kind == kindEmbedding && !refines {
+		return fmt.Errorf("the model %s has no encoder that was trained; ecl-gsr trains one", d.Model)
+	}
+	if out.Kind == kindRefined || refines && out.Kind == kindPredictions {
+		if err := checkRefinement(d); err != nil {
+			return err
+		}
+		p, err := compiler.Compile(d.Module, compiler.Options{Target: compiler.Inference, Funcs: []string{"score"}})
+		if err != nil {
+			return err
+		}
+		stages["score"] = &stage{Text: p.Module.String()}
+	}
+	if refines {
+		if err := cut("encode"); err != nil {
+			return err
+		}
+	}
+	if out.Kind == kindPredictions {
+		if d.Module.Func("classify") == nil {
+			return fmt.Errorf("the model %s has no classifier", d.Model)
+		}
+		if err := cut("classify"); err != nil {
+			return err
+		}
+	}
+	b, err := blob(d, stages)
+	if err != nil {
+		return err
+	}
+	model := beam.Create(s, b)
+	states := ingest(s, &x.options, x.Layout, nodes, edges)
+	var hold []string
+	if out.Kind == kindPredictions {
+		hold = []string{"x"}
+	}
+	if refines {
+		states = layers(s, model, states, stages, "encode", hold...)
+		if out.Kind != kindEmbedding {
+			states = refine(s, model, states, x.Layout, d, x.options.Directed)
+		}
+	}
+	if out.Kind == kindPredictions {
+		if refines {
+			kept, entries := beam.ParDo2(s, &refinedEntriesFn{x.Layout, *d.Refinement}, states)
+			states = beam.ParDo(s, &rewireFn{x.Layout}, beam.CoGroupByKey(s, kept, entries))
+		} else {
+			states = beam.ParDo(s, &weighFn{d.RawWeight}, states)
+		}
+		states = layers(s, model, states, stages, "classify")
+	}
+	out.write(s, states)
+	return nil
+}
+
+// Run runs the pipeline on a runner of Beam's SDK. Files of the output get their names when it
+// has ended without an error, the summary last.
+func (x *Pipeline) Run(ctx context.Context, runner string) (*Summary, error) {
+	if strings.HasPrefix(strings.ToLower(runner), "prism") && (inProcess || *jobopts.Endpoint == "") {
+		inProcess = true
+		if err := x.fits(); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := beam.Run(ctx, runner, x.Beam); err != nil {
+		// The SDK puts plans and stages before what a function said.
+		text := err.Error()
+		if at := strings.LastIndex(text, "failed:\n"); at >= 0 {
+			return nil, fmt.Errorf("the pipeline failed: %s", strings.TrimSpace(text[at+len("failed:\n"):]))
+		}
+		return nil, err
+	}
+	return finish(ctx, x.options.Out)
+}
+
+// inProcess tells that the SDK has started Prism, and given its flags the address.
+var inProcess bool
+
+// What Prism, which keeps all elements in memory, was measured to take: see docs/beam.md.
+const (
+	prismOfNode    = 600 // bytes, and
+	prismOfFeature = 40  // for each feature of it
+	prismOfEdge    = 600
+)
+
+// fits returns an error where Prism, in this process, would take more memory than there is.
+func (x *Pipeline) fits() error {
+	have := x.options.Memory
+	if have == 0 {
+		have, _ = budget.Default()
+	}
+	need := x.Layout.Nodes*(prismOfNode+prismOfFeature*int64(x.Width)) + x.Edges*prismOfEdge
+	if need <= have {
+		return nil
+	}
+	return fmt.Errorf("Prism keeps the whole graph in memory, about %s for %d nodes with %d features and %d edges, of which there are %s: use a graph store on one machine (docs/scale.md), or Flink (--runner=universal --endpoint=HOST:PORT, docs/beam.md)",
+		budget.Format(need), x.Layout.Nodes, x.Width, x.Edges, budget.Format(have))
+}

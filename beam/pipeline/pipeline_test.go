@@ -1,0 +1,439 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/universal"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/orttest"
+	"github.com/gsrc-dev/gsrc/run"
+)
+
+// "make conformance-flink" runs these tests on Flink.
+var runner = flag.String("runner", "prism", "runner of Beam's SDK")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	beam.Init()
+	log.SetupLogging("error", "text")
+	nodesOfChunk, edgesOfChunk = 70, 150 // so that small graphs have many elements
+	os.Exit(m.Run())
+}
+
+// other is a graph that no model was trained on.
+func other(nodes int) data.LoadOptions {
+	cfg := graph.DefaultCSBM()
+	cfg.Nodes = nodes
+	return data.LoadOptions{Synthetic: &cfg, Seed: 5}
+}
+
+// trained trains a model on a small graph, and exports it.
+func trained(t *testing.T, model string, set ...string) (runDir, dist string) {
+	t.Helper()
+	runDir = filepath.Join(t.TempDir(), "run")
+	set = append([]string{"synthetic.nodes=300", "train.epochs=3", "train.pretrain_steps=3"}, set...)
+	r, err := run.Train(t.Context(), run.TrainOptions{Model: model, Data: "synthetic", Out: runDir, Set: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dist = runDir + "-dist"
+	lib := orttest.Need(t)
+	if _, err := r.Build(t.Context(), dist, run.BuildOptions{Unverified: true, Library: &lib}); err != nil {
+		t.Fatal(err)
+	}
+	return runDir, dist
+}
+
+// shards writes a graph in several files, and returns the options for it.
+func shards(t *testing.T, ds *data.Dataset, runDir string) Options {
+	t.Helper()
+	dir := t.TempDir()
+	if err := WriteShards(ds, dir, 3); err != nil {
+		t.Fatal(err)
+	}
+	return Options{Run: runDir, Nodes: dir + "/nodes-*.parquet", Edges: dir + "/edges-*.parquet"}
+}
+
+type maker func(context.Context, Options) (*Pipeline, error)
+
+// output runs a pipeline and returns its rows in the order of its files, as text.
+func outputOf(t *testing.T, make maker, o Options) (rows []string, sum *Summary) {
+	t.Helper()
+	o.Out = filepath.Join(t.TempDir(), "out")
+	p, err := make(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum, err = p.Run(t.Context(), *runner); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(o.Out, SummaryFile))
+	var read Summary
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	if err != nil || len(read.Shards) != int(p.Layout.Partitions) {
+		t.Fatalf("%s: %v, %d shards", SummaryFile, err, len(read.Shards))
+	}
+	left, err := filepath.Glob(o.Out + "/*" + unfinished)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+	for _, s := range sum.Shards {
+		list := readRows(t, filepath.Join(o.Out, s.File))
+		if len(list) != s.Rows {
+			t.Errorf("%s has %d rows, the summary says %d", s.File, len(list), s.Rows)
+		}
+		rows = append(rows, list...)
+	}
+	return rows, sum
+}
+
+// readRows returns the rows of a Parquet file as texts, floats by their bits.
+func readRows(t *testing.T, path string) (rows []string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parquet.OpenFile(f, info.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := file.Schema().Columns()
+	for _, g := range file.RowGroups() {
+		r := g.Rows()
+		buffer := make([]parquet.Row, 100)
+		for {
+			n, err := r.ReadRows(buffer)
+			for _, row := range buffer[:n] {
+				var b strings.Builder
+				for _, v := range row {
+					fmt.Fprintf(&b, "%s=", names[v.Column()][0])
+					if v.Kind() == parquet.Float {
+						fmt.Fprintf(&b, "%08x ", math.Float32bits(v.Float()))
+					} else {
+						fmt.Fprintf(&b, "%v ", v)
+					}
+				}
+				rows = append(rows, b.String())
+			}
+			if err != nil {
+				break
+			}
+		}
+		r.Close()
+	}
+	return rows
+}
+
+// cells parses rows as readRows gives them.
+func cells(row string) map[string]string {
+	m := map[string]string{}
+	for _, f := range strings.Fields(row) {
+		name, value, _ := strings.Cut(f, "=")
+		m[name] = value
+	}
+	return m
+}
+
+func float(t *testing.T, s string) float32 {
+	t.Helper()
+	var bits uint32
+	if _, err := fmt.Sscanf(s, "%x", &bits); err != nil {
+		t.Fatalf("%q: %v", s, err)
+	}
+	return math.Float32frombits(bits)
+}
+
+// same runs a pipeline with one partition, and with more and shuffled elements, and fails
+// where a byte differs.
+func same(t *testing.T, make maker, o Options, partitions ...int64) (rows []string, sum *Summary) {
+	t.Helper()
+	o.Partitions = 1
+	rows, sum = outputOf(t, make, o)
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, p := range partitions {
+		o.Partitions = p
+		o.order = func(c []Chunk) { r.Shuffle(len(c), func(i, j int) { c[i], c[j] = c[j], c[i] }) }
+		more, s := outputOf(t, make, o)
+		if len(more) != len(rows) {
+			t.Fatalf("%d partitions gave %d rows, one gave %d", p, len(more), len(rows))
+		}
+		for i := range rows {
+			if rows[i] != more[i] {
+				t.Fatalf("%d partitions, row %d: %s, with one partition %s", p, i, more[i], rows[i])
+			}
+		}
+		if s.Nodes != sum.Nodes || s.Edges != sum.Edges || (s.Refined == nil) != (sum.Refined == nil) || s.Refined != nil && *s.Refined != *sum.Refined {
+			t.Errorf("%d partitions: %+v, with one %+v", p, s, sum)
+		}
+	}
+	return rows, sum
+}
+
+// close fails where a float of rows differs from what one machine gives.
+func close(t *testing.T, rows []string, column string, want func(i int) float32) {
+	t.Helper()
+	for i, row := range rows {
+		if got := float(t, cells(row)[column]); math.Abs(float64(got-want(i))) > 1e-5*(1+math.Abs(float64(want(i)))) {
+			t.Fatalf("row %d, %s: %v, one machine gives %v", i, column, got, want(i))
+		}
+	}
+}
+
+func checkPredictions(t *testing.T, rows []string, sum *Summary, want *infer.Prediction, edges int) {
+	t.Helper()
+	if len(rows) != len(want.Predicted) || int(sum.Edges) != edges {
+		t.Fatalf("%d rows and %d edges for %d and %d", len(rows), sum.Edges, len(want.Predicted), edges)
+	}
+	for c, class := range want.Classes {
+		close(t, rows, "p_"+class, func(i int) float32 { return want.Probabilities[i*len(want.Classes)+c] })
+	}
+}
+
+func TestPredict(t *testing.T) {
+	lib := orttest.Need(t)
+	load := other(400)
+	ds, err := data.Load("synthetic", load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, model := range []string{"gcn", "sage", "gat"} {
+		runDir, dist := trained(t, model)
+		want, err := infer.Predict(t.Context(), dist, "synthetic", "", infer.PredictOptions{Load: load, Library: &lib})
+		if err != nil {
+			t.Fatal(err)
+		}
+		partitions := []int64{3}
+		if model == "gcn" {
+			partitions = append(partitions, 16)
+		}
+		rows, sum := same(t, Predict, shards(t, ds, runDir), partitions...)
+		checkPredictions(t, rows, sum, want, ds.Graph.NumEdges())
+	}
+}
+
+// Cora, by columns with names of their own and in the training's numbers.
+func TestPredictCora(t *testing.T) {
+	root := os.Getenv("GSRC_DATA")
+	if root == "" {
+		t.Skip("GSRC_DATA names no folder of data sets")
+	}
+	path := filepath.Join(root, "planetoid", "cora")
+	runDir := filepath.Join(t.TempDir(), "run")
+	r, err := run.Train(t.Context(), run.TrainOptions{Model: "gcn", Data: path, Out: runDir, Set: []string{"train.epochs=3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, sum := same(t, Predict, shards(t, r.Data, runDir), 3)
+	_, p, _, err := r.Classify(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if int(sum.Edges) != r.Data.Graph.NumEdges() || len(rows) != r.Data.Graph.N {
+		t.Errorf("%d rows, %d edges", len(rows), sum.Edges)
+	}
+	if r.Result.Calibration == nil { // else probabilities are those of other logits
+		close(t, rows, "p_0", func(i int) float32 { return p[i*r.Data.Classes] })
+	}
+}
+
+var byEmbedding = []string{"model.edges.judge=embedding", "candidates.two_step=0", "candidates.similarity=embedding", "deepwalk.width=0", "model.encoder.hidden=16"}
+
+func TestRefine(t *testing.T) {
+	lib := orttest.Need(t)
+	load := other(400)
+	ds, err := data.Load("synthetic", load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runDir, dist := trained(t, "ecl-gsr", byEmbedding...)
+	o := shards(t, ds, runDir)
+	predict := infer.PredictOptions{Load: load, Library: &lib}
+
+	h, err := infer.Embed(t.Context(), dist, "synthetic", predict)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := same(t, Embed, o, 3)
+	for c := range h.Width {
+		close(t, rows, fmt.Sprintf("e%d", c), func(i int) float32 { return h.Values[i*h.Width+c] })
+	}
+
+	want, err := infer.Refine(t.Context(), dist, infer.RefineOptions{Data: "synthetic", KeepRemoved: true, Predict: predict})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, sum := same(t, Refine, o, 3, 16)
+	if *sum.Refined != (Counts{want.Summary.Kept, want.Summary.New, want.Summary.Removed, sum.Refined.Near}) || want.Summary.New == 0 {
+		t.Errorf("%+v, one machine: %+v", *sum.Refined, want.Summary)
+	}
+	differ := 0
+	p := map[string]infer.RefinedEdge{}
+	for _, e := range want.Edges {
+		p[fmt.Sprint(e.Source, " ", e.Target, " ", e.Status)] = e
+	}
+	for _, row := range rows {
+		x := cells(row)
+		e, ok := p[x["source"]+" "+x["target"]+" "+x["status"]]
+		if !ok || math.Abs(float64(e.Probability-float(t, x["probability"]))) > 1e-5 || math.Abs(float64(e.Weight-float(t, x["weight"]))) > 1e-5 {
+			differ++
+		}
+	}
+	if differ > len(rows)/10000 || len(rows) != len(want.Edges) {
+		t.Errorf("%d of %d edges differ from those of one machine, which are %d", differ, len(rows), len(want.Edges))
+	}
+
+	predicted, err := infer.Predict(t.Context(), dist, "synthetic", "", predict)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, sum = same(t, Predict, o, 3)
+	checkPredictions(t, rows, sum, predicted, predicted.Edges)
+}
+
+// What cannot be cut is refused by name, before anything is read or written.
+func TestRefused(t *testing.T) {
+	runDir := filepath.Join(t.TempDir(), "run")
+	if _, err := run.Train(t.Context(), run.TrainOptions{Model: "ecl-gsr", Data: "synthetic", Out: runDir, Set: []string{"synthetic.nodes=300", "train.epochs=1", "train.pretrain_steps=1"}}); err != nil {
+		t.Fatal(err)
+	}
+	ds, err := data.Load("synthetic", other(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := shards(t, ds, runDir)
+	o.Out = t.TempDir()
+	if _, err := Refine(t.Context(), o); err == nil || !strings.Contains(err.Error(), "model.edges.judge=embedding") {
+		t.Errorf("a model that judges by evidence: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(o.Out, "other"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Refine(t.Context(), o); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("a folder with files: %v", err)
+	}
+}
+
+// Bad files end in an error that says where, and leave nothing that looks whole.
+func TestBadFiles(t *testing.T) {
+	runDir := filepath.Join(t.TempDir(), "run")
+	if _, err := run.Train(t.Context(), run.TrainOptions{Model: "gcn", Data: "synthetic", Out: runDir, Set: []string{"synthetic.nodes=300", "train.epochs=1"}}); err != nil {
+		t.Fatal(err)
+	}
+	ds, err := data.Load("synthetic", other(200))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(path string, rows any) {
+		t.Helper()
+		var err error
+		switch rows := rows.(type) {
+		case []edgeRow:
+			err = parquet.WriteFile(path, rows)
+		case []nodeRow:
+			err = parquet.WriteFile(path, rows)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want, damage := range map[string]func(dir string){
+		`edges-z.parquet, row 2: no node is called "nobody"`: func(dir string) {
+			write(dir+"/edges-z.parquet", []edgeRow{{"1", "2"}, {"3", "nobody"}})
+		},
+		`the node "7" is there twice: `: func(dir string) {
+			write(dir+"/nodes-z.parquet", []nodeRow{{ID: "7", X: make([]float32, ds.X.Cols)}})
+		},
+		"nodes-z.parquet, row 1: there are 3 features, the model reads 128": func(dir string) {
+			write(dir+"/nodes-z.parquet", []nodeRow{{ID: "new", X: make([]float32, 3)}})
+		},
+	} {
+		o := shards(t, ds, runDir)
+		damage(filepath.Dir(o.Nodes))
+		o.Out, o.Partitions = filepath.Join(t.TempDir(), "out"), 3
+		p, err := Predict(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = p.Run(t.Context(), *runner); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+		_ = filepath.WalkDir(o.Out, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && !strings.HasSuffix(path, unfinished) {
+				t.Errorf("%s is left and looks whole", path)
+			}
+			return nil
+		})
+	}
+}
+
+// What Prism cannot hold is refused before it runs, with advice.
+func TestMemory(t *testing.T) {
+	x := &Pipeline{Layout: Layout{Nodes: 1e9, Partitions: 16}, Edges: 1e10, Width: 128}
+	if _, err := x.Run(t.Context(), "prism"); err == nil || !strings.Contains(err.Error(), "Flink") {
+		t.Errorf("a billion nodes: %v", err)
+	}
+}
+
+// A partition gives the same bytes whatever the order of what it is sent.
+func TestOrderOfMessages(t *testing.T) {
+	l := Layout{Nodes: 10, Partitions: 3}
+	for v := range l.Nodes {
+		if p := l.owner(v); v < l.start(p) || v >= l.start(p+1) {
+			t.Errorf("node %d is of partition %d, which has %d to %d", v, p, l.start(p), l.start(p+1))
+		}
+	}
+	ptr, col := rowsOf(4, 3, []int64{4, 9, 6, 1, 4, 2, 4, 9, 6, 0})
+	if !slices.Equal(ptr, []int32{0, 2, 2, 4}) || !slices.Equal(col, []int64{2, 9, 0, 1}) {
+		t.Errorf("entries %v %v", ptr, col)
+	}
+	to, rows := sendLists(l, 4, ptr, col)
+	if !slices.Equal(to, []int32{0, 0, 2}) || !slices.Equal(rows, []int32{0, 2, 0}) {
+		t.Errorf("sent rows %v to %v", rows, to)
+	}
+	s := newState(4, ptr, col, to, rows)
+	s.put(valuePrefix+"h", []float32{1, 2, 3}, 3, 1)
+	a, b := newTable(), newTable()
+	a.put("node", []int64{0, 1, 2}, 3)
+	a.put(valuePrefix+"h", []float32{10, 11, 12}, 3, 1)
+	b.put("node", []int64{9}, 1)
+	b.put(valuePrefix+"h", []float32{19}, 1, 1)
+	outside, local := s.sources()
+	if !slices.Equal(local, []int32{5, 6, 3, 4}) {
+		t.Errorf("sources are numbered %v", local)
+	}
+	for _, sent := range [][]*table{{a, b}, {b, a}} {
+		got, _, err := s.gather("h", outside, sent)
+		if err != nil || !slices.Equal(got, []float32{1, 2, 3, 10, 11, 12, 19}) {
+			t.Errorf("gathered %v, %v", got, err)
+		}
+	}
+	if _, _, err := s.gather("h", outside, []*table{a}); err == nil {
+		t.Error("a row that was not sent is not missed")
+	}
+}

@@ -1,0 +1,61 @@
+package pipeline
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/gsrc-dev/gsrc/data"
+)
+
+type nodeRow struct {
+	ID    string    `parquet:"id"`
+	X     []float32 `parquet:"x"`
+	Label string    `parquet:"label"`
+}
+
+type edgeRow struct {
+	Source string `parquet:"source"`
+	Target string `parquet:"target"`
+}
+
+// WriteShards writes a graph as this package reads it: so many files nodes-*.parquet and
+// edges-*.parquet in a folder, which is made. An undirected edge is listed once.
+func WriteShards(ds *data.Dataset, dir string, files int) error {
+	if files < 1 {
+		return fmt.Errorf("%d files were asked for; 1 is the least", files)
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	x := ds.X.ToDense()
+	for f := range files {
+		name := func(kind string) string {
+			return filepath.Join(dir, fmt.Sprintf("%s-%05d-of-%05d.parquet", kind, f, files))
+		}
+		var nodes []nodeRow
+		for v := ds.Graph.N * f / files; v < ds.Graph.N*(f+1)/files; v++ {
+			row := nodeRow{ID: ds.NodeID(v), X: x.Dense[v*x.Cols : (v+1)*x.Cols]}
+			if ds.Labels[v] >= 0 {
+				row.Label = fmt.Sprint(ds.Labels[v])
+				if ds.ClassNames != nil {
+					row.Label = ds.ClassNames[ds.Labels[v]]
+				}
+			}
+			nodes = append(nodes, row)
+		}
+		if err := parquet.WriteFile(name("nodes"), nodes); err != nil {
+			return err
+		}
+		var edges []edgeRow
+		for _, e := range ds.Graph.Edges[len(ds.Graph.Edges)*f/files : len(ds.Graph.Edges)*(f+1)/files] {
+			edges = append(edges, edgeRow{ds.NodeID(int(e[0])), ds.NodeID(int(e[1]))})
+		}
+		if err := parquet.WriteFile(name("edges"), edges); err != nil {
+			return err
+		}
+	}
+	return nil
+}

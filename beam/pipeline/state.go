@@ -1,0 +1,270 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// Layout says which partition owns a node: the nodes, numbered in the order of their files, are
+// divided into ranges of nearly equal length.
+type Layout struct {
+	Nodes, Partitions int64
+}
+
+// start returns the first node of a partition.
+func (l Layout) start(p int64) int64 {
+	q, r := l.Nodes/l.Partitions, l.Nodes%l.Partitions
+	return p*q + min(p, r)
+}
+
+// owner returns the partition of a node.
+func (l Layout) owner(v int64) int64 {
+	q, r := l.Nodes/l.Partitions, l.Nodes%l.Partitions
+	if v < r*(q+1) {
+		return v / (q + 1)
+	}
+	return r + (v-r*(q+1))/q
+}
+
+// state is a partition: its nodes, the entries that lead to them, and the values they have so
+// far. In a table it has
+//
+//	ptr      int32 [n+1] and
+//	col      int64 [e]   the entries of each node, by the nodes that they come from, ascending
+//	send.to  int32 [s] and
+//	send.row int32 [s]   which rows other partitions read, by partition
+//	names                what the data call the nodes
+//	value.*  float32     values with a row for each node or entry
+type state struct {
+	*table
+	lo       int64 // first node
+	ptr      []int32
+	col      []int64
+	to, rows []int32
+}
+
+const valuePrefix = "value."
+
+func newState(lo int64, ptr []int32, col []int64, to, rows []int32) *state {
+	s := &state{newTable(), lo, ptr, col, to, rows}
+	s.Metadata["lo"] = strconv.FormatInt(lo, 10)
+	s.setEntries(ptr, col, to, rows)
+	return s
+}
+
+// setEntries gives the nodes other entries.
+func (s *state) setEntries(ptr []int32, col []int64, to, rows []int32) {
+	s.ptr, s.col, s.to, s.rows = ptr, col, to, rows
+	s.put("ptr", ptr, len(ptr))
+	s.put("col", col, len(col))
+	s.put("send.to", to, len(to))
+	s.put("send.row", rows, len(rows))
+}
+
+func parseState(b []byte) (*state, error) {
+	t, err := parseTable(b)
+	if err != nil {
+		return nil, err
+	}
+	lo, err := strconv.ParseInt(t.Metadata["lo"], 10, 64)
+	s := &state{t, lo, array[int32](t, "ptr"), array[int64](t, "col"), array[int32](t, "send.to"), array[int32](t, "send.row")}
+	if err != nil || len(s.ptr) == 0 {
+		return nil, fmt.Errorf("an element of the pipeline is no partition")
+	}
+	return s, nil
+}
+
+// onlyState returns the state of an iterator, which must have one.
+func onlyState(states func(*[]byte) bool) (*state, error) {
+	var b, more []byte
+	if !states(&b) {
+		return nil, fmt.Errorf("rows were sent to a partition that is not there")
+	}
+	if states(&more) {
+		return nil, fmt.Errorf("a partition is there twice")
+	}
+	return parseState(b)
+}
+
+func (s *state) n() int { return len(s.ptr) - 1 }
+
+func (s *state) own(v int64) bool { return v >= s.lo && v < s.lo+int64(s.n()) }
+
+// sendLists returns the rows of entries that other partitions read, if entries go both ways.
+func sendLists(l Layout, lo int64, ptr []int32, col []int64) (to, rows []int32) {
+	var list [][2]int32
+	self := l.owner(lo)
+	for i := range len(ptr) - 1 {
+		for _, u := range col[ptr[i]:ptr[i+1]] {
+			if p := l.owner(u); p != self {
+				list = append(list, [2]int32{int32(p), int32(i)})
+			}
+		}
+	}
+	return splitPairs(list)
+}
+
+// splitPairs sorts pairs, each once, and returns their first and their second parts.
+func splitPairs(list [][2]int32) (first, second []int32) {
+	slices.SortFunc(list, func(a, b [2]int32) int {
+		if a[0] != b[0] {
+			return int(a[0]) - int(b[0])
+		}
+		return int(a[1]) - int(b[1])
+	})
+	list = slices.Compact(list)
+	first, second = make([]int32, len(list)), make([]int32, len(list))
+	for i, p := range list {
+		first[i], second[i] = p[0], p[1]
+	}
+	return first, second
+}
+
+// boundary makes a message to each partition that reads rows of this one: of these values.
+func (s *state) boundary(values []string, emit func(to int64, t *table) error) error {
+	for lo := 0; lo < len(s.to); {
+		hi := lo
+		for hi < len(s.to) && s.to[hi] == s.to[lo] {
+			hi++
+		}
+		rows := s.rows[lo:hi]
+		t := newTable()
+		nodes := make([]int64, len(rows))
+		for i, r := range rows {
+			nodes[i] = s.lo + int64(r)
+		}
+		t.put("node", nodes, len(nodes))
+		for _, name := range values {
+			x := s.find(valuePrefix + name)
+			if x == nil {
+				return fmt.Errorf("a partition has no value %%%s, which others read", name)
+			}
+			data, w := x.Data.([]float32), width(x.Shape)
+			part := make([]float32, 0, len(rows)*w)
+			for _, r := range rows {
+				part = append(part, data[int(r)*w:(int(r)+1)*w]...)
+			}
+			t.put(valuePrefix+name, part, append([]int{len(rows)}, x.Shape[1:]...)...)
+		}
+		if err := emit(int64(s.to[lo]), t); err != nil {
+			return err
+		}
+		lo = hi
+	}
+	return nil
+}
+
+// sources lists the nodes outside the partition that entries come from, ascending, and numbers
+// the sources of entries: the partition's own nodes, then these.
+func (s *state) sources() (outside []int64, col []int32) {
+	for _, u := range s.col {
+		if !s.own(u) {
+			outside = append(outside, u)
+		}
+	}
+	slices.Sort(outside)
+	outside = slices.Compact(outside)
+	col = make([]int32, len(s.col))
+	for i, u := range s.col {
+		if s.own(u) {
+			col[i] = int32(u - s.lo)
+		} else {
+			at, _ := slices.BinarySearch(outside, u)
+			col[i] = int32(s.n() + at)
+		}
+	}
+	return outside, col
+}
+
+// gather puts rows that were sent behind the partition's own.
+func (s *state) gather(name string, outside []int64, sent []*table) ([]float32, []int, error) {
+	x := s.find(valuePrefix + name)
+	if x == nil {
+		return nil, nil, fmt.Errorf("a partition has no value %%%s", name)
+	}
+	w, n := width(x.Shape), s.n()
+	all := make([]float32, (n+len(outside))*w)
+	copy(all, x.Data.([]float32))
+	count := 0
+	for _, t := range sent {
+		rows := array[float32](t, valuePrefix+name)
+		for i, v := range array[int64](t, "node") {
+			if at, ok := slices.BinarySearch(outside, v); ok {
+				copy(all[(n+at)*w:(n+at+1)*w], rows[i*w:(i+1)*w])
+				count++
+			}
+		}
+	}
+	if count != len(outside) {
+		return nil, nil, fmt.Errorf("of %d rows of %%%s that a partition reads of others, %d were sent", len(outside), name, count)
+	}
+	return all, append([]int{n + len(outside)}, x.Shape[1:]...), nil
+}
+
+// compute runs a part on the partition and keeps what is read later, or is to be held.
+func (s *state) compute(m *model, stage string, at int, hold []string, sent []*table) error {
+	m.Lock()
+	defer m.Unlock()
+	st := m.stages[stage]
+	part := st.Parts[at]
+	outside, col := s.sources()
+	args := map[string]*runtime.Buffer{}
+	for _, a := range m.modules[stage].Func(part.Func).Args {
+		if a.Type.IsGraph() {
+			b, err := block(s.n()+len(outside), s.ptr, col)
+			if err != nil {
+				return err
+			}
+			args[a.Name] = b
+		}
+	}
+	for _, name := range part.Own {
+		x := s.find(valuePrefix + name)
+		if x == nil {
+			return fmt.Errorf("a partition has no value %%%s", name)
+		}
+		args[name] = runtime.F32(x.Data.([]float32), x.Shape...)
+	}
+	for _, name := range part.Sources {
+		data, shape, err := s.gather(name, outside, sent)
+		if err != nil {
+			return err
+		}
+		args[passes.SourcesOf(name)] = runtime.F32(data, shape...)
+	}
+	err := m.run(stage, part.Func, args, func(name string, shape []int, data []float32) {
+		s.put(valuePrefix+name, slices.Clone(data), shape...)
+	})
+	if err != nil {
+		return err
+	}
+	keep := append(hold, st.keep(at)...)
+	if at == len(st.Parts)-1 { // results get their names
+		for result, name := range st.Results {
+			x := *s.find(valuePrefix + name)
+			s.put(valuePrefix+result, x.Data, x.Shape...)
+			keep = append(keep, result)
+		}
+		for _, name := range st.Results {
+			if _, ok := st.Results[name]; !ok {
+				keep = slices.DeleteFunc(keep, func(s string) bool { return s == name })
+			}
+		}
+	}
+	s.keep(keep)
+	return nil
+}
+
+// keep drops all values but these.
+func (s *state) keep(values []string) {
+	s.Tensors = slices.DeleteFunc(s.Tensors, func(x safetensors.Tensor) bool {
+		name, ok := strings.CutPrefix(x.Name, valuePrefix)
+		return ok && !slices.Contains(values, name)
+	})
+}

@@ -1,0 +1,93 @@
+package pipeline
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/internal/safetensors"
+)
+
+// table is what an element of a pipeline holds: named arrays with as many rows each as their
+// first dimension says, and a few texts. Elements travel as its bytes, a safetensors file,
+// whose checksum is held against it when it is read.
+type table struct {
+	safetensors.File
+}
+
+func newTable() *table { return &table{safetensors.File{Metadata: map[string]string{}}} }
+
+func parseTable(b []byte) (*table, error) {
+	f, err := safetensors.Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("an element of the pipeline: %w", err)
+	}
+	return &table{*f}, nil
+}
+
+func (t *table) bytes() ([]byte, error) {
+	var b bytes.Buffer
+	err := t.Write(&b)
+	return b.Bytes(), err
+}
+
+// put enters an array, in the place of one of the same name.
+func (t *table) put(name string, data any, shape ...int) {
+	t.drop(name)
+	t.Tensors = append(t.Tensors, safetensors.Tensor{Name: name, Shape: shape, Data: data})
+}
+
+func (t *table) drop(name string) {
+	for i := range t.Tensors {
+		if t.Tensors[i].Name == name {
+			t.Tensors = append(t.Tensors[:i], t.Tensors[i+1:]...)
+			return
+		}
+	}
+}
+
+func (t *table) find(name string) *safetensors.Tensor {
+	for i := range t.Tensors {
+		if t.Tensors[i].Name == name {
+			return &t.Tensors[i]
+		}
+	}
+	return nil
+}
+
+// array returns an array of a table, nil where it has none of that name and type.
+func array[T float32 | int64 | int32 | uint8](t *table, name string) []T {
+	if x := t.find(name); x != nil {
+		data, _ := x.Data.([]T)
+		return data
+	}
+	return nil
+}
+
+// putTexts enters a list of texts, which [table.texts] returns.
+func (t *table) putTexts(name string, list []string) {
+	ends, all := make([]int64, len(list)), []byte{}
+	for i, s := range list {
+		all = append(all, s...)
+		ends[i] = int64(len(all))
+	}
+	t.put(name, all, len(all))
+	t.put(name+".ends", ends, len(ends))
+}
+
+func (t *table) texts(name string) []string {
+	all, ends := string(array[uint8](t, name)), array[int64](t, name+".ends")
+	list, at := make([]string, len(ends)), int64(0)
+	for i, end := range ends {
+		list[i], at = all[at:end], end
+	}
+	return list
+}
+
+// width is the number of elements in a row.
+func width(shape []int) int {
+	w := 1
+	for _, d := range shape[1:] {
+		w *= d
+	}
+	return w
+}
