@@ -242,8 +242,8 @@ func (p *predictor) readInference() error {
 			return err
 		}
 	}
-	if x := &p.info; x.Data.Nodes < 0 || !(x.RawWeight >= 0 && x.RawWeight <= 1) || !(x.Threshold >= 0 && x.Threshold <= 1) || x.Mode != "" && x.Mode != "expected" && x.Mode != "threshold" {
-		return fmt.Errorf("%s: %d nodes, raw weight %v, threshold %v, mode %q: one of them is out of range", path, x.Data.Nodes, x.RawWeight, x.Threshold, x.Mode)
+	if x := &p.info; x.Data.Nodes < 0 || !(x.RawWeight >= 0 && x.RawWeight <= 1) || !(x.WeightUnit >= 0) || !(x.Threshold >= 0 && x.Threshold <= 1) || x.Mode != "" && x.Mode != "expected" && x.Mode != "threshold" {
+		return fmt.Errorf("%s: %d nodes, raw weight %v, weight unit %v, threshold %v, mode %q: one of them is out of range", path, x.Data.Nodes, x.RawWeight, x.WeightUnit, x.Threshold, x.Mode)
 	}
 	if p.info.SchemaVersion != 1 || p.info.Graph != "raw" && p.info.Graph != "refined" || p.info.K < 0 {
 		return fmt.Errorf("%s: schema version %d with graph %q is not what this gsrc writes", path, p.info.SchemaVersion, p.info.Graph)
