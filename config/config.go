@@ -82,12 +82,14 @@ type Train struct {
 	Warmup          int     `toml:"warmup" range:"at least 0" doc:"epochs over which the consistency term rises to its weight"`
 	JointEvery      int     `toml:"joint_every" range:"at least 0" doc:"epochs between steps of Eq 19, which train the encoder too; 0: no such steps"`
 	RefreshEvery    int     `toml:"refresh_every" range:"at least 0" doc:"epochs between searches for candidate edges while the encoder trains; 0 keeps the first candidates"`
-	Sampler         string  `toml:"sampler" doc:"samples of the contrastive loss: full (anchors of the whole graph) or edges (endpoints of seed edges)" oneof:"full,edges"`
+	Sampler         string  `toml:"sampler" doc:"what a step reads: full, the whole graph, of which anchors are the samples of the contrastive loss; edges, for the contrastive loss the ends of seed edges and what is around them; neighbors, for classifiers, batches of training nodes with neighbours that are drawn" oneof:"full,edges,neighbors"`
 	Anchors         int     `toml:"anchors" doc:"samples per step where sampler is full; 0 takes all nodes"`
 	BatchEdges      int     `toml:"batch_edges" range:"at least 1" doc:"seed edges per step where sampler is edges (the paper: 64)"`
 	Batches         int     `toml:"batches" range:"at least 0" doc:"batches per epoch where sampler is edges, drawn without replacement; 0 uses every edge once"`
 	Hops            int     `toml:"hops" range:"at least 0" doc:"radius of a batch's subgraph where sampler is edges; 0 is the number of encoder layers"`
-	FanOut          int     `toml:"fanout" range:"at least 0" doc:"maximum number of neighbours followed from a node where sampler is edges; 0 follows all"`
+	FanOut          int     `toml:"fanout" range:"at least 0" doc:"maximum number of neighbours followed from a node where sampler is edges, or neighbors without fanouts; 0 follows all"`
+	FanOuts         string  `toml:"fanouts" neutral:"\"\"" doc:"neighbours drawn of a node where sampler is neighbors, by layer, the last one's being those of the training nodes: 15,10,5; 0 takes all; empty: fanout in every layer"`
+	BatchNodes      int     `toml:"batch_nodes" range:"at least 1" neutral:"1024" doc:"training nodes per step where sampler is neighbors"`
 	BatchGraphs     int     `toml:"batch_graphs" range:"at least 1" doc:"graphs per step, where graphs are classified"`
 	HalveLREvery    int     `toml:"halve_lr_every" range:"at least 0" doc:"epochs between halvings of the learning rates; 0: no halving"`
 	Threads         int     `toml:"threads" range:"between 0 and 1024" doc:"threads; 0 is one for each processor; results do not depend on it"`

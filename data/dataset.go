@@ -54,6 +54,8 @@ type Dataset struct {
 	// Stored is the graph store that the data lie in; nil for other formats.
 	Stored *store.Store
 
+	transformed bool // weights of edges are not those of the files
+
 	times []float64 // [N], by which SplitSpec splits, NaN where unknown; nil if it does not
 }
 

@@ -42,6 +42,7 @@ func (e EdgeWeights) Apply(d *Dataset) {
 	case IgnoreWeights:
 		d.Graph.Weights, d.Loops = nil, nil
 	case LogWeights:
+		d.transformed = true
 		for _, w := range [][]float32{d.Graph.Weights, d.Loops} {
 			for i, x := range w {
 				if x >= 0 { // -1 is no loop

@@ -133,29 +133,6 @@ func (f *Block) add(node int64) {
 	f.Sources = append(f.Sources, node)
 }
 
-// transpose sets Out from In by counting.
-func (f *Block) transpose() {
-	in, out := f.In, f.Out
-	n := out.Rows
-	out.RowPtr, out.Col, out.Perm = resize(out.RowPtr, n+1), resize(out.Col, f.E), resize(out.Perm, f.E)
-	clear(out.RowPtr)
-	for _, c := range in.Col {
-		out.RowPtr[c+1]++
-	}
-	f.cursor = resize(f.cursor, n)
-	for i := range n {
-		f.cursor[i] = out.RowPtr[i]
-		out.RowPtr[i+1] += out.RowPtr[i]
-	}
-	for r := range in.Rows {
-		for e := in.RowPtr[r]; e < in.RowPtr[r+1]; e++ {
-			k := f.cursor[in.Col[e]]
-			f.cursor[in.Col[e]]++
-			out.Col[k], out.Perm[k] = int32(r), e
-		}
-	}
-}
-
 // Bytes returns the memory that the block holds.
 func (f *Block) Bytes() int {
 	return f.Structure.Bytes() + 8*(cap(f.Sources)+cap(f.Entries)) + 4*(cap(f.place)+cap(f.stamp))

@@ -112,6 +112,37 @@ func (s *Structure) Rebuild(g *Graph) {
 	out.RowPtr, out.Col, s.shared = in.RowPtr, in.Col, true
 }
 
+// transpose sets Out from In by counting.
+func (s *Structure) transpose() {
+	in, out := s.In, s.Out
+	n := out.Rows
+	out.RowPtr, out.Col, out.Perm = resize(out.RowPtr, n+1), resize(out.Col, s.E), resize(out.Perm, s.E)
+	clear(out.RowPtr)
+	for _, c := range in.Col {
+		out.RowPtr[c+1]++
+	}
+	s.cursor = resize(s.cursor, n)
+	for i := range n {
+		s.cursor[i] = out.RowPtr[i]
+		out.RowPtr[i+1] += out.RowPtr[i]
+	}
+	for r := range in.Rows {
+		for e := in.RowPtr[r]; e < in.RowPtr[r+1]; e++ {
+			k := s.cursor[in.Col[e]]
+			s.cursor[in.Col[e]]++
+			out.Col[k], out.Perm[k] = int32(r), e
+		}
+	}
+}
+
+// Forward is the structure of an undirected graph with these rows, in their memory, for functions
+// that compute no gradients: EdgeOf and Out.Perm are missing.
+func Forward(rowPtr, col []int32) *Structure {
+	n := len(rowPtr) - 1
+	in := &kernels.CSR{Rows: n, Cols: n, RowPtr: rowPtr, Col: col}
+	return &Structure{N: n, E: len(col), In: in, Out: in, shared: true}
+}
+
 // resize returns x with length n, in its own memory if that suffices. New
 // memory gets some room to grow, since refined graphs vary in size.
 func resize(x []int32, n int) []int32 {

@@ -14,6 +14,8 @@ import (
 type steps interface {
 	// release frees what the steps have made on the device.
 	release()
+	// supervised returns the function that steps of supervised training run.
+	supervised() (*function, error)
 	// reserve runs functions on the largest inputs that can come, without learning from
 	// them, so that the memory they take serves all others.
 	reserve(names ...string) error
@@ -93,7 +95,7 @@ func (t *trainer) threshold() float64 {
 type supervised struct{ *trainer }
 
 func (t supervised) run() error {
-	f, err := t.prog.function("train")
+	f, err := t.steps.supervised()
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -56,12 +57,9 @@ type batcher struct {
 	sampler *graph.EdgeSampler
 
 	// The batch of seed edges, in memory that every step uses again.
-	st      graph.Structure
-	rows    kernels.CSR // of x, where that is sparse
-	columns kernels.CSR // the transpose
-	values  []float32
+	st graph.Structure
+	featureRows
 	g       *runtime.Buffer
-	x       *runtime.Buffer
 	xStruct *runtime.Buffer
 	anchors *runtime.Buffer // [B] i64
 	w       *runtime.Buffer // [E] of the entries of g, where edges are judged
@@ -72,11 +70,9 @@ func (t *nodeSteps) newBatcher() (*batcher, error) {
 	if g.N < 2 {
 		return nil, errors.New("train: a contrastive step compares nodes with each other, but the graph has fewer than two")
 	}
-	b := &batcher{t: t, bound: -1, x: runtime.Zeros(0, 0), xStruct: runtime.Zeros(0, 0), anchors: runtime.I64(nil, 0), w: runtime.F32(nil, 0)}
+	b := &batcher{t: t, bound: -1, xStruct: runtime.Zeros(0, 0), anchors: runtime.I64(nil, 0), w: runtime.F32(nil, 0)}
 	b.g = runtime.Graph(&b.st)
-	if t.ds.X.IsSparse() {
-		b.x = &runtime.Buffer{DType: ir.F32, Dims: make([]int, 2), Sparse: &runtime.SparseMatrix{ByRow: &b.rows, ByCol: &b.columns}}
-	}
+	b.init(t.ds.X)
 	c := t.cfg.Train
 	if c.Sampler == "full" {
 		var err error
@@ -120,7 +116,7 @@ func (b *batcher) draw(f *function, step int) error {
 	batch := b.sampler.Batch(uint64(step))
 	b.st.Rebuild(batch.Graph)
 	b.g.Graph, b.g.Dims[0], b.g.Dims[1] = &b.st, b.st.N, b.st.E
-	b.gatherFeatures(batch.Nodes)
+	b.gather(b.t.ds.X, batch.Nodes)
 	b.setAnchors(batch.Anchors, nil)
 	for _, in := range []struct {
 		name string
@@ -171,25 +167,40 @@ func (b *batcher) setAnchors(anchors, nodes []int32) {
 	}
 }
 
-// gatherFeatures makes x the features of the given nodes.
-func (b *batcher) gatherFeatures(nodes []int32) {
-	x := b.t.ds.X
+// featureRows are the features of some nodes, in memory that is used again.
+type featureRows struct {
+	x       *runtime.Buffer
+	rows    kernels.CSR // where features are sparse
+	columns kernels.CSR // the transpose
+	values  []float32
+}
+
+// init makes the buffer for rows of such features.
+func (r *featureRows) init(x *data.Features) {
+	r.x = runtime.Zeros(0, 0)
+	if x.IsSparse() {
+		r.x = &runtime.Buffer{DType: ir.F32, Dims: make([]int, 2), Sparse: &runtime.SparseMatrix{ByRow: &r.rows, ByCol: &r.columns}}
+	}
+}
+
+// gather makes x the features of the given nodes.
+func (r *featureRows) gather(x *data.Features, nodes []int32) {
 	if !x.IsSparse() {
-		gatherRows(b.x, x.Dense, x.Cols, nodes)
+		gatherRows(r.x, x.Dense, x.Cols, nodes)
 		return
 	}
-	r := &b.rows
-	r.Rows, r.Cols = len(nodes), x.Cols
-	r.RowPtr, r.Col, b.values = append(r.RowPtr[:0], 0), r.Col[:0], b.values[:0]
+	m := &r.rows
+	m.Rows, m.Cols = len(nodes), x.Cols
+	m.RowPtr, m.Col, r.values = append(m.RowPtr[:0], 0), m.Col[:0], r.values[:0]
 	for _, v := range nodes {
 		lo, hi := x.RowPtr[v], x.RowPtr[v+1]
-		r.Col = append(r.Col, x.Col[lo:hi]...)
-		b.values = append(b.values, x.Val[lo:hi]...)
-		r.RowPtr = append(r.RowPtr, int32(len(r.Col)))
+		m.Col = append(m.Col, x.Col[lo:hi]...)
+		r.values = append(r.values, x.Val[lo:hi]...)
+		m.RowPtr = append(m.RowPtr, int32(len(m.Col)))
 	}
-	kernels.TransposeTo(&b.columns, r)
-	b.x.Sparse.Values = b.values
-	b.x.Dims[0], b.x.Dims[1] = r.Rows, r.Cols
+	kernels.TransposeTo(&r.columns, m)
+	r.x.Sparse.Values = r.values
+	r.x.Dims[0], r.x.Dims[1] = m.Rows, m.Cols
 }
 
 // gatherRows makes dst the given rows of x, which has width columns.

@@ -84,6 +84,9 @@ func (g graphTask) compare(res *Result, _ *graph.Refined) { res.EdgesBefore = g.
 
 func (g graphTask) start(t *trainer) (steps, error) {
 	c := g.Collection
+	if t.cfg.Train.Sampler == neighbors {
+		return nil, fmt.Errorf("train: train.sampler=neighbors draws neighbours in one graph, and %s is a collection, whose batches are of graphs; take full", c.Name)
+	}
 	if t.cfg.Train.SelfTraining > 0 {
 		return nil, fmt.Errorf("train: self-training adds nodes of one graph to the training nodes, and %s is a collection; leave train.self_training 0", c.Name)
 	}

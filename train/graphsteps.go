@@ -45,6 +45,8 @@ type epochOrder struct {
 
 func (t *graphSteps) release() {}
 
+func (t *graphSteps) supervised() (*function, error) { return t.prog.function("train") }
+
 // Graphs are not self-trained: start refuses it.
 func (t *graphSteps) confident(int) ([][2]int32, error) { return nil, nil }
 func (t *graphSteps) learn([][2]int32) error            { return nil }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	goruntime "runtime"
+	"slices"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
@@ -127,6 +128,10 @@ func (t *trainer) bounds() (least, most int64, what string) {
 		most = add(most, moduleOpBytes*int64(len(f.Body)))
 	}
 	functions := runs(t.prog.Module, cfg)
+	if cfg.Train.Sampler == neighbors { // its batches are in the forecast
+		functions = slices.DeleteFunc(functions, func(x running) bool { return x.name == "train" })
+		most = 1 << 62
+	}
 	if refined && cfg.Model.Edges.Judge == models.JudgeEvidence {
 		most = add(most, declaredEvidenceBytes)
 		if learned {

@@ -98,7 +98,11 @@ func (n nodeTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config
 // predict forecasts what functions hold on a device.
 func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split) (*predictor, error) {
 	ds := n.Dataset
-	p := &predictor{forecaster: newForecaster(d, prog, cfg), loaded: map[string]int{}, ds: ds, g: ds.Graph.Structure(), dims: n.DataInfo(d, cfg, split).Dims, val: len(split.Val)}
+	st, err := n.structure(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &predictor{forecaster: newForecaster(d, prog, cfg), loaded: map[string]int{}, ds: ds, g: st, dims: n.DataInfo(d, cfg, split).Dims, val: len(split.Val)}
 	for _, v := range mostTrained(cfg, split, ds.Graph.N, ds.Classes) {
 		p.train = append(p.train, int64(v))
 	}
@@ -108,6 +112,11 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 	}
 	entries := p.g.E
 	p.dims["M"] = entries
+	if cfg.Train.Sampler == neighbors && prog.Func("train") != nil {
+		if p.batch, err = n.firstBatch(prog, cfg, split); err != nil {
+			return nil, err
+		}
+	}
 	if refines(prog) && cfg.Candidates.Structure != "raw" {
 		two, err := farther(ds.Graph, cfg)
 		if err != nil {
@@ -199,8 +208,9 @@ type predictor struct {
 	ds     *data.Dataset
 	g      *graph.Structure
 	dims   map[string]int
-	train  []int64 // training nodes
-	val    int     // how many validation nodes
+	train  []int64              // training nodes
+	val    int                  // how many validation nodes
+	batch  *graph.NeighborBatch // of a step on drawn neighbours; nil where steps read the whole graph
 }
 
 // drawn is how many steps' samples are looked at for the sizes of
@@ -270,6 +280,15 @@ func (p *predictor) run(x running) error {
 		dims["E"] = dims["M"]
 	}
 	in := map[string]*runtime.Buffer{}
+	if b := p.batch; b != nil && f.Name == "train" {
+		dims = map[string]int{"N": b.N, "E": b.E, "T": min(p.cfg.Train.BatchNodes, len(p.train)), "M": b.E}
+		in["g"] = runtime.Graph(&b.Structure)
+		in["train_idx"] = runtime.I64(nil, 0)
+		for i := range dims["T"] {
+			in["train_idx"].I64 = append(in["train_idx"].I64, int64(i))
+		}
+		in["train_idx"].Dims[0] = dims["T"]
+	}
 	fns := []*ir.Func{f}
 	if s := p.prog.Func(f.Attrs.Str("setup")); s != nil {
 		fns = append(fns, s)
@@ -307,6 +326,9 @@ func (p *predictor) run(x running) error {
 			size := runtime.Extent{Dims: shape}
 			if a.Type.Layout == ir.CSR {
 				size.Stored = len(p.ds.X.Val)
+				if p.batch != nil && f.Name == "train" { // in proportion, and some more
+					size.Stored = min(size.Stored, 2*len(p.ds.X.Val)/p.ds.Graph.N*p.batch.N+1)
+				}
 			}
 			in[a.Name] = size.Buffer(a.Type)
 		}
@@ -475,8 +497,23 @@ const (
 // parts adds up what is there beside the functions.
 func (p *predictor) parts() {
 	x := p.ds.X
-	p.part("data set", 4*(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense))+8*len(p.ds.Graph.Edges)+4*len(p.ds.Graph.Weights)+4*len(p.ds.Labels))
+	resident := 4*(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense)) + 8*len(p.ds.Graph.Edges) + 4*len(p.ds.Graph.Weights) + 4*len(p.ds.Labels)
 	inputs := p.g.Bytes()
+	if p.ds.Stored != nil {
+		resident -= p.ds.MappedBytes()
+		if p.g.EdgeOf == nil {
+			inputs = 4 * (p.ds.Graph.N + 1)
+		}
+	}
+	p.part("data set", resident)
+	if b := p.batch; b != nil {
+		width := 4 * x.Cols
+		if x.IsSparse() {
+			width = 16 * (2*len(x.Val)/p.ds.Graph.N + 1)
+		}
+		// Two batches, and the sampler's marks.
+		p.part("batches of neighbours", 2*(b.N*width+b.Bytes()+4*b.E)+8*p.ds.Graph.N)
+	}
 	if c := p.prog.Func("classify"); c != nil && c.Arg("w") != nil {
 		inputs += 4 * max(p.g.E, p.dims["M"])
 	}

@@ -41,6 +41,9 @@ func (t *nodeSteps) release() {
 	if t.judge != nil {
 		t.judge.release()
 	}
+	if t.sampled != nil {
+		t.sampled.close()
+	}
 }
 
 func (t *nodeSteps) count() int { return t.candidateSet().Len() }

@@ -74,7 +74,7 @@ func (n nodeTask) DataInfo(_ runtime.Device, cfg *config.Config, split data.Spli
 		delete(f.Dims, "T")
 	}
 	switch c := cfg.Train; {
-	case c.Sampler != "full": // steps have sub-graphs, of sizes of their own
+	case c.Sampler == "edges": // steps have sub-graphs, of sizes of their own
 		delete(f.Dims, "N")
 	case c.Anchors == 0:
 		f.Dims["B"] = n.Graph.N
@@ -96,8 +96,10 @@ func (n nodeTask) extent(cfg *config.Config, split data.Split) extent {
 
 func (n nodeTask) advice(cfg *config.Config, prog *ir.Module) string {
 	switch c := cfg.Train; {
+	case prog.Func("pretrain") == nil && c.Sampler == neighbors:
+		return "lower train.batch_nodes, train.fanouts or model.hidden"
 	case prog.Func("pretrain") == nil:
-		return "lower model.hidden"
+		return "take train.sampler=neighbors, which trains on batches, or lower model.hidden"
 	case c.Sampler == "full" && c.Anchors == 0:
 		return "set train.anchors to some hundreds, or lower model.encoder.hidden"
 	case c.Sampler == "full":
@@ -128,16 +130,31 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 		return nil, err
 	}
 	in["x"] = x
-	in["g"] = runtime.Graph(ds.Graph.Structure())
+	s := &nodeSteps{trainer: t, ds: ds}
+	st, err := n.structure(t.cfg)
+	if err != nil {
+		return nil, err
+	}
+	in["g"] = runtime.Graph(st)
 	switch {
 	case !t.module.Attrs.Bool(models.Weighted):
 	case t.edges != nil:
 		t.edges.counts = ds.Graph.Undirected().Counts()
 	default:
-		w := in["g"].Graph.Spread(nil, ds.Graph.Weights)
+		w, err := ds.ForwardWeights(st)
+		if err != nil {
+			return nil, err
+		}
+		if w == nil {
+			w = st.Spread(nil, nil)
+		}
 		in["w"] = runtime.F32(w, len(w))
 	}
-	s := &nodeSteps{trainer: t, ds: ds}
+	if t.cfg.Train.Sampler == neighbors {
+		if s.sampled, err = newSampled(s); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.learn(nil); err != nil {
 		return nil, err
 	}
@@ -165,6 +182,15 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 		}
 	}
 	return s, nil
+}
+
+// structure is the graph's for a run: where only batches need gradients, that for functions
+// without them.
+func (n nodeTask) structure(cfg *config.Config) (*graph.Structure, error) {
+	if cfg.Train.Sampler == neighbors {
+		return n.Forward()
+	}
+	return n.Graph.Structure(), nil
 }
 
 func (n nodeTask) refining() []string { return []string{"encode", "probability"} }

@@ -25,12 +25,23 @@ type nodeSteps struct {
 	scored  []runtime.Scoring // training and validation nodes
 	found   nodeEdges
 	judge   *evidence // nil where it judges no edges
+	sampled *sampled  // batches of training nodes, nil where steps read the whole graph
+}
+
+func (t *nodeSteps) supervised() (*function, error) {
+	if t.sampled != nil {
+		return t.sampled.f, nil
+	}
+	return t.prog.function("train")
 }
 
 // reserve has nothing to do: all steps are of one size.
 func (t *nodeSteps) reserve(...string) error { return nil }
 
-func (t *nodeSteps) epoch(f *function, _ int) (float64, error) {
+func (t *nodeSteps) epoch(f *function, epoch int) (float64, error) {
+	if t.sampled != nil {
+		return t.sampled.run(epoch)
+	}
 	step := t.state.Step()
 	if f.Name() == "joint" && f.reads["anchors"] {
 		if err := t.prepareBatches(); err != nil {

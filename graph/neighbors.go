@@ -1,0 +1,161 @@
+package graph
+
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Rows is a graph by its nodes' incoming entries, which may lie in files.
+type Rows interface {
+	// Nodes is the number of nodes.
+	Nodes() int
+	// Row returns the sources of the entries into a node, ascending, and their weights, nil
+	// where all are 1. They are valid until the next call.
+	Row(v int32) (sources []int32, weights []float32, err error)
+}
+
+// Row is the row of a node of a structure; see [Rows].
+func (s *Structure) Row(v int32) ([]int32, []float32, error) {
+	return s.In.Col[s.In.RowPtr[v]:s.In.RowPtr[v+1]], nil, nil
+}
+
+// Nodes is the number of nodes; see [Rows].
+func (s *Structure) Nodes() int { return s.N }
+
+// A NeighborSampler draws the sub-graphs on which models are trained in batches: some nodes,
+// neighbours of theirs, neighbours of those, and so on, some at each hop (Hamilton et al.,
+// "Inductive representation learning on large graphs", NIPS 2017). A node's neighbours are
+// drawn once, at the hop where it is met first.
+//
+// It keeps marks of 8 bytes a node, and is used from one goroutine at a time.
+type NeighborSampler struct {
+	rows    Rows
+	fanouts []int // by hop from the seeds; 0 takes all
+	place   []int32
+	stamp   []uint32
+	round   uint32
+	drawn   []int32
+}
+
+// NeighborBatch is a sampled sub-graph.
+type NeighborBatch struct {
+	// Structure has the entries into all nodes, in the order of the graph's. Those of nodes
+	// of the last hop are none of the graph's: see Weights.
+	Structure
+	Nodes []int32 // of the graph: the seeds, then others as they are met
+	// Weights are the entries'. Those of a node that were drawn weigh together what all of its
+	// entries do, so that sums over them and degrees are estimated without bias. A node of
+	// the last hop has one entry, from itself, with that weight: nothing reads what it adds up, but
+	// layers that normalise by degree read how much it is.
+	Weights []float32
+}
+
+// NewNeighborSampler makes a sampler of the graph. fanouts are how many neighbours of a node
+// are drawn, by hop, those of the seeds first; 0 takes all.
+func NewNeighborSampler(rows Rows, fanouts []int) *NeighborSampler {
+	n := rows.Nodes()
+	return &NeighborSampler{rows: rows, fanouts: fanouts, place: make([]int32, n), stamp: make([]uint32, n)}
+}
+
+// Sample makes b the sub-graph of seeds, which must differ. What is drawn for a node depends
+// on the stream and the node alone.
+func (s *NeighborSampler) Sample(b *NeighborBatch, seeds []int32, stream rng.Stream) error {
+	if s.round++; s.round == 0 {
+		clear(s.stamp)
+		s.round = 1
+	}
+	b.Nodes, b.Weights = b.Nodes[:0], b.Weights[:0]
+	for _, v := range seeds {
+		if v < 0 || int(v) >= len(s.place) || s.stamp[v] == s.round {
+			return fmt.Errorf("graph: seed %d is no node, or occurs twice", v)
+		}
+		s.meet(b, v)
+	}
+	if b.In == nil {
+		b.In, b.Out = &kernels.CSR{}, &kernels.CSR{}
+	}
+	in := b.In
+	in.RowPtr, in.Col = append(in.RowPtr[:0], 0), in.Col[:0]
+	from := 0
+	for _, fanout := range s.fanouts {
+		to := len(b.Nodes)
+		for _, v := range b.Nodes[from:to] {
+			if err := s.row(b, v, fanout, stream); err != nil {
+				return err
+			}
+		}
+		from = to
+	}
+	for i, v := range b.Nodes[from:] {
+		sources, weights, err := s.rows.Row(v)
+		if err != nil {
+			return err
+		}
+		if total := sumOf(sources, weights); total > 0 {
+			in.Col, b.Weights = append(in.Col, int32(from+i)), append(b.Weights, float32(total))
+		}
+		in.RowPtr = append(in.RowPtr, int32(len(in.Col)))
+	}
+	b.N, b.E = len(b.Nodes), len(in.Col)
+	in.Rows, in.Cols, b.Out.Rows, b.Out.Cols = b.N, b.N, b.N, b.N
+	b.transpose()
+	return nil
+}
+
+// meet gives a node its place in the sub-graph.
+func (s *NeighborSampler) meet(b *NeighborBatch, v int32) int32 {
+	if s.stamp[v] != s.round {
+		s.stamp[v], s.place[v] = s.round, int32(len(b.Nodes))
+		b.Nodes = append(b.Nodes, v)
+	}
+	return s.place[v]
+}
+
+func (s *NeighborSampler) row(b *NeighborBatch, v int32, fanout int, stream rng.Stream) error {
+	sources, weights, err := s.rows.Row(v)
+	if err != nil {
+		return err
+	}
+	in := b.In
+	weight := func(i int) float32 {
+		if weights == nil {
+			return 1
+		}
+		return weights[i]
+	}
+	first := len(b.Weights)
+	if fanout == 0 || len(sources) <= fanout {
+		for i, u := range sources {
+			in.Col, b.Weights = append(in.Col, s.meet(b, u)), append(b.Weights, weight(i))
+		}
+	} else {
+		s.drawn = sampleFew(s.drawn[:0], len(sources), fanout, stream.At(uint64(v)))
+		sum := 0.0
+		for _, i := range s.drawn {
+			in.Col, b.Weights = append(in.Col, s.meet(b, sources[i])), append(b.Weights, weight(int(i)))
+			sum += float64(weight(int(i)))
+		}
+		if sum > 0 {
+			scale := float32(sumOf(sources, weights) / sum)
+			for i := range b.Weights[first:] {
+				b.Weights[first+i] *= scale
+			}
+		}
+	}
+	in.RowPtr = append(in.RowPtr, int32(len(in.Col)))
+	return nil
+}
+
+// sumOf is the weight of a row.
+func sumOf(sources []int32, weights []float32) float64 {
+	if weights == nil {
+		return float64(len(sources))
+	}
+	sum := 0.0
+	for _, w := range weights {
+		sum += float64(w)
+	}
+	return sum
+}
