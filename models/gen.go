@@ -1,6 +1,10 @@
 package models
 
-import "github.com/gsrc-dev/gsrc/ir"
+import (
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
 
 // gen builds GEN (Wang et al. 2021), which estimates the graph that several observations of it
 // come from: the data's graph, and those of each node's nearest by the features, by the hidden
@@ -50,6 +54,17 @@ const AlsoEmbedding = "embedding_also"
 // TrainLabels is an argument [N,C] as [KnownLabels] is, of functions that learn from the labels
 // of training nodes.
 const TrainLabels = "train_labels"
+
+// WithoutEstimate returns the module without an @encode that reads the graph which was learned
+// before, p, as an export cannot: the module itself where it has none.
+func WithoutEstimate(m *ir.Module) *ir.Module {
+	if f := m.Func("encode"); f == nil || f.Arg("p") == nil {
+		return m
+	}
+	m = m.Clone()
+	m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name == "encode" })
+	return m
+}
 
 // genModel holds what the functions of GEN share.
 type genModel struct {

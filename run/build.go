@@ -193,9 +193,7 @@ func refinementOf(t *train.Model) *onnx.Refinement {
 // itself where evidence does. Robust evidence is left out where it is not read. Functions
 // that count edges by their weights in ds read these as they are.
 func exported(t *train.Model, ds *data.Dataset) *ir.Module {
-	if f := t.Module.Func("encode"); f != nil && f.Arg("p") != nil && !t.Refined.Raw { // it reads what was estimated of the training graph
-		m := t.Module.Clone()
-		m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name == "encode" })
+	if m := models.WithoutEstimate(t.Module); m != t.Module {
 		return m
 	}
 	judging := t.Refined != nil && t.Module.Func(models.EncodeJudging) != nil

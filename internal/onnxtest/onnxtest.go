@@ -147,12 +147,12 @@ func Zoo() map[string]*ir.Module {
 				o.Features, o.Classes, o.StructWidth, o.Norm = Features, 4, structWidth, norm
 				o.Encoder.Hidden, o.Encoder.Projection, o.Hidden = 5, 5, Features
 				o.Encoder.StructWeight = 0.5
-				out[fmt.Sprintf("%s/struct=%d/%s", m.Name, structWidth, norm)] = m.Build(o)
+				out[fmt.Sprintf("%s/struct=%d/%s", m.Name, structWidth, norm)] = models.WithoutEstimate(m.Build(o))
 				if m.Name == "gcn" && norm == "l2" { // neighbours are summed before the product
 					o.Hidden = 2 * Features
 					out["gcn/narrow"] = m.Build(o)
 				}
-				if m.Refines && structWidth == 0 && norm == "l1" {
+				if (m.Name == "ecl-gsr" || m.Name == "grcn") && structWidth == 0 && norm == "l1" { // others have the same networks
 					for _, o.Classifier = range models.Classifiers()[1:] {
 						out[m.Name+"/"+o.Classifier] = m.Build(o)
 					}
