@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/snappy"
@@ -188,14 +189,21 @@ func (c *parquetChunk) page(h *format.PageHeader, body []byte) (values int64, er
 		n := 4 + int64(binary.LittleEndian.Uint32(body))
 		levels, body = body[4:n], body[n:]
 	}
+	present := values
 	if c.optional && dict == nil {
-		if err := checkRuns(levels, 1, values); err != nil {
+		if _, present, err = checkRuns(levels, 1, values); err != nil {
 			return 0, err
 		}
 	}
-	grown, err := checkValues(encoding, body, values, c.mem)
+	held, grown, err := checkValues(encoding, c.meta.Type, body, values, c.mem)
 	if err != nil {
 		return 0, err
+	}
+	if v2 != nil { // the library goes by this
+		held = min(held, values-int64(v2.NumNulls))
+	}
+	if held < present { // the library would ask for the others for ever
+		return 0, errors.New("a page has fewer values than its header says")
 	}
 	if dict != nil {
 		c.dictionary = max(c.dictionary, cost)
@@ -206,60 +214,82 @@ func (c *parquetChunk) page(h *format.PageHeader, body []byte) (values int64, er
 }
 
 // checkValues holds the number of values that an encoded page has against that of its
-// header, and returns what the values take beyond their encoded size and 24 bytes each.
-func checkValues(e format.Encoding, b []byte, values int64, mem *budget.Reservation) (int64, error) {
+// header. It returns how many it has at least, and what they take beyond their encoded size
+// and 24 bytes each.
+func checkValues(e format.Encoding, kind format.Type, b []byte, values int64, mem *budget.Reservation) (held, grown int64, err error) {
 	switch e {
 	case format.Plain, format.ByteStreamSplit:
-		return 0, nil
+		return plainValues(kind, b), 0, nil
 	//lint:ignore SA1019 older writers use it
 	case format.PlainDictionary, format.RLEDictionary:
 		if len(b) == 0 {
-			return 0, nil
+			return 0, 0, nil
 		}
-		return 0, checkRuns(b[1:], int(b[0]), values)
+		held, _, err = checkRuns(b[1:], int(b[0]), values)
+		return held, 0, err
 	case format.RLE: // booleans
 		if len(b) < 4 {
-			return 0, errParquet
+			return 0, 0, errParquet
 		}
-		return 0, checkRuns(b[4:], 1, values)
+		held, _, err = checkRuns(b[4:], 1, values)
+		return held, 0, err
 	case format.DeltaBinaryPacked, format.DeltaLengthByteArray:
-		return 0, checkDelta(b, values)
+		held, err = checkDelta(b, values)
+		return held, 0, err
 	case format.DeltaByteArray:
-		if err := checkDelta(b, values); err != nil || len(b) == 0 {
-			return 0, err
+		if held, err = checkDelta(b, values); err != nil {
+			return 0, 0, err
 		}
 		// Every value repeats a prefix of the one before.
 		prefixes, err := new(delta.BinaryPackedEncoding).DecodeInt32(nil, b)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		longest, total := int64(0), int64(0)
 		for _, n := range prefixes {
 			if n < 0 {
-				return 0, errParquet
+				return 0, 0, errParquet
 			}
-			longest = max(longest, int64(n))
-			total += int64(n)
+			grown += 3 * int64(n)
 		}
-		grown := 3 * total
 		if err := mem.Grow(grown); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		mem.Shrink(grown)
-		return grown, nil
+		return held, grown, nil
 	}
-	return 0, fmt.Errorf("values in the encoding %s are not read", e)
+	return 0, 0, fmt.Errorf("values in the encoding %s are not read", e)
 }
 
-// checkRuns checks the hybrid of runs and bit-packed groups of 8.
-func checkRuns(b []byte, width int, values int64) error {
-	if width > 32 {
-		return errParquet
+// plainValues counts the values of a page that has them one after another.
+func plainValues(kind format.Type, b []byte) (n int64) {
+	switch kind {
+	case format.Boolean:
+		return 8 * int64(len(b))
+	case format.Int32, format.Float:
+		return int64(len(b) / 4)
+	case format.Int64, format.Double:
+		return int64(len(b) / 8)
 	}
-	for total := int64(0); len(b) > 0; {
+	for ; len(b) >= 4; n++ {
+		size := int64(binary.LittleEndian.Uint32(b))
+		if size > int64(len(b)-4) {
+			break
+		}
+		b = b[4+size:]
+	}
+	return n
+}
+
+// checkRuns checks the hybrid of runs and bit-packed groups of 8. It returns how many values
+// there are and, if they are bits, how many of them are set.
+func checkRuns(b []byte, width int, values int64) (total, set int64, err error) {
+	if width > 32 {
+		return 0, 0, errParquet
+	}
+	for len(b) > 0 {
 		u, n := binary.Uvarint(b)
 		if n <= 0 {
-			return errParquet
+			return 0, 0, errParquet
 		}
 		b = b[n:]
 		count, size := u>>1, uint64(width+7)/8
@@ -268,29 +298,41 @@ func checkRuns(b []byte, width int, values int64) error {
 			count *= 8
 		}
 		if u>>1 > uint64(values) || size > uint64(len(b)) {
-			return errParquet
+			return 0, 0, errParquet
+		}
+		switch {
+		case width != 1:
+		case u&1 == 0 && b[0] != 0:
+			set += int64(count)
+		case u&1 != 0:
+			for i, group := range b[:size] {
+				if left := values - total - 8*int64(i); left < 8 {
+					group &= 1<<max(left, 0) - 1
+				}
+				set += int64(bits.OnesCount8(group))
+			}
 		}
 		if total += int64(count); total > values+7 {
-			return errors.New("a page repeats more values than it has")
+			return 0, 0, errors.New("a page repeats more values than it has")
 		}
 		b = b[size:]
 	}
-	return nil
+	return total, set, nil
 }
 
-// checkDelta checks the header of delta-encoded integers.
-func checkDelta(b []byte, values int64) error {
+// checkDelta checks the header of delta-encoded integers, and returns how many there are.
+func checkDelta(b []byte, values int64) (total int64, err error) {
 	for field := range 3 { // values in a block, blocks in it, values in all
 		u, n := binary.Uvarint(b)
 		if n <= 0 {
-			return errParquet
+			return 0, errParquet
 		}
 		if field < 2 && u > 1<<16 || field == 2 && u > uint64(values) {
-			return errors.New("a page holds more values than its header says")
+			return 0, errors.New("a page holds more values than its header says")
 		}
-		b = b[n:]
+		total, b = int64(u), b[n:]
 	}
-	return nil
+	return total, nil
 }
 
 // unpackPage decompresses a page of that many bytes, and no more.
