@@ -371,23 +371,29 @@ func TestJournalOnFullDisk(t *testing.T) {
 
 // Many small updates are one version when they are read again.
 func TestReplay(t *testing.T) {
-	dist, run := exported120(t, "gcn")
-	dir := filepath.Join(t.TempDir(), "journal")
-	o := GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU, Load: run.Load}, Journal: dir}
-	r, err := OpenGraph(t.Context(), dist, "synthetic", o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := 3000
+	count, name := 3000, data.Synthetic
 	if n, err := strconv.Atoi(os.Getenv("GSRC_UPDATES")); err == nil { // a longer check
 		count = n
+	}
+	dist, run := exported120(t, "gcn")
+	if named := os.Getenv("GSRC_UPDATES_DATA"); named != "" { // such as cora
+		name = named
+		run = Train(t, filepath.Join(t.TempDir(), "run"), "gcn", name, export.BuildOptions{}, "train.epochs=2")
+		dist = run.Dist
+	}
+	dir := filepath.Join(t.TempDir(), "journal")
+	o := GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU, Load: run.Load}, Journal: dir}
+	r, err := OpenGraph(t.Context(), dist, name, o)
+	if err != nil {
+		t.Fatal(err)
 	}
 	x := make([]float32, r.Snapshot().x.cols)
 	x[5] = 1
 	r.Close()
+	n := run.Data.Graph.N
 	if err := wal.Write(filepath.Join(dir, logName(1)), func(yield func([]byte) bool) {
 		for i := range count {
-			c := &commit{Applied: Applied{int64(i + 2), 121 + i, 0}, updates: []committed{{edit: &edit{x: x, add: [][2]int32{{int32(i % 120), int32(120 + i)}}}}}}
+			c := &commit{Applied: Applied{int64(i + 2), n + 1 + i, 0}, updates: []committed{{edit: &edit{x: x, add: [][2]int32{{int32(i % n), int32(n + i)}}}}}}
 			if !yield(c.append(nil)) {
 				return
 			}
@@ -395,11 +401,13 @@ func TestReplay(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err = OpenGraph(t.Context(), dist, "synthetic", o); err != nil {
+	start := time.Now()
+	if r, err = OpenGraph(t.Context(), dist, name, o); err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if s := r.Snapshot(); s.Version != int64(count+1) || s.Nodes() != 120+count || s.Edges() != len(run.Data.Graph.Edges)+count || s.graph.Validate() != nil {
+	t.Logf("%d updates of %s with %d nodes: ready after %v", count, name, n, time.Since(start))
+	if s := r.Snapshot(); s.Version != int64(count+1) || s.Nodes() != n+count || s.Edges() != len(run.Data.Graph.Edges)+count || s.graph.Validate() != nil {
 		t.Errorf("version %d with %d nodes and %d edges", s.Version, s.Nodes(), s.Edges())
 	}
 	same(t, r.Snapshot(), dist, folder(t, r.Snapshot()), PredictOptions{Provider: ort.CPU})
