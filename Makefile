@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build build-beam setup demo test bench bench-baselines bench-peers bench-exports company bench-serve kill-serve conformance conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross bits-arm64 bits-avx512 clean
+.PHONY: help build build-beam setup demo test bench bench-baselines bench-peers bench-exports company bench-serve kill-serve conformance conformance-flink conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross bits-arm64 bits-avx512 clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,16 @@ conformance: ## run exported models in other runtimes and write docs/conformance
 
 conformance-short: ## one exported model in the runtimes that are quick to install
 	$(GO) run ./tools/conformance -short -out results/conformance-short $(CONFORMANCEFLAGS)
+
+# Needs Java and Maven.
+bin/flink/installed: beam/flink/pom.xml
+	mvn -q -B -f beam/flink/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/bin/flink
+	@touch $@
+
+FLINKFLAGS ?= -run 'TestPredict$$|TestRefine|TestBadFiles'
+
+conformance-flink: bin/flink/installed ## run the pipelines of beam/ on a local Flink by Beam's job server (FLINKFLAGS, such as -run TestBadFiles)
+	beam/flink/run.sh $(CURDIR)/bin/flink $(FLINKFLAGS)
 
 repro: build ## repeat the paper's evaluation into results/ and docs/results.md (REPROFLAGS, such as --only cora)
 	bin/gsrc repro all --report docs/results.md $(if $(BASELINES_PYTHON),--baselines $(BASELINES_PYTHON)) $(REPROFLAGS)

@@ -67,6 +67,21 @@ func chunks(ctx context.Context, pattern string, most int64) (list []Chunk, rows
 	return list, rows, nil
 }
 
+// readFile reads a file of any file system.
+func readFile(ctx context.Context, path string) ([]byte, error) {
+	fs, err := filesystem.New(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer fs.Close()
+	r, err := fs.OpenRead(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(r)
+	return b, errors.Join(err, r.Close())
+}
+
 type parquetFile struct {
 	*parquet.File
 	io.Closer
@@ -91,17 +106,8 @@ func openParquet(ctx context.Context, path string) (_ *parquetFile, err error) {
 		}
 		from, size, f.Closer = local, info.Size(), local
 	} else {
-		fs, err := filesystem.New(ctx, path)
+		b, err := readFile(ctx, path)
 		if err != nil {
-			return nil, err
-		}
-		defer fs.Close()
-		r, err := fs.OpenRead(ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		b, err := io.ReadAll(r)
-		if err := errors.Join(err, r.Close()); err != nil {
 			return nil, err
 		}
 		from, size, f.Closer = bytes.NewReader(b), int64(len(b)), io.NopCloser(nil)

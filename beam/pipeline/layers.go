@@ -1,7 +1,7 @@
 package pipeline
 
 import (
-	"errors"
+	"context"
 	"slices"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -11,22 +11,22 @@ import (
 func init() {
 	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&boundaryFn{})
 	register.DoFn3x1[int64, []byte, func(int64, []byte), error](&weighFn{})
-	register.DoFn4x1[int64, []byte, func(*[]byte) bool, func(int64, []byte), error](&levelFn{})
-	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&joinedLevelFn{})
+	register.DoFn4x1[context.Context, int64, []byte, func(int64, []byte), error](&levelFn{})
+	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&joinedLevelFn{})
 }
 
 // layers runs the parts of a stage on partitions, with an exchange of boundary rows before each
 // that reads neighbours. The values that hold names stay beside the stage's results.
-func layers(s beam.Scope, model, states beam.PCollection, stages map[string]*stage, name string, hold ...string) beam.PCollection {
+func layers(s beam.Scope, model ModelFile, states beam.PCollection, stages map[string]*stage, name string, hold ...string) beam.PCollection {
 	s = s.Scope(name)
 	for i, part := range stages[name].Parts {
-		l := level{name, i, hold}
+		l := level{model, name, i, hold}
 		if len(part.Sources) == 0 {
-			states = beam.ParDo(s, &levelFn{l}, states, beam.SideInput{Input: model})
+			states = beam.ParDo(s, &levelFn{l}, states)
 			continue
 		}
 		kept, rows := beam.ParDo2(s, &boundaryFn{part.Sources}, states)
-		states = beam.ParDo(s, &joinedLevelFn{l}, beam.CoGroupByKey(s, kept, rows), beam.SideInput{Input: model})
+		states = beam.ParDo(s, &joinedLevelFn{l}, beam.CoGroupByKey(s, kept, rows))
 	}
 	return states
 }
@@ -45,13 +45,14 @@ func (f *boundaryFn) ProcessElement(p int64, b []byte, states, rows func(int64, 
 
 // level is a part of a stage.
 type level struct {
+	Model ModelFile
 	Stage string
 	Part  int
 	Hold  []string
 }
 
-func (l *level) run(blob func(*[]byte) bool, s *state, sent []*table) ([]byte, error) {
-	m, err := modelOf(blob)
+func (l *level) run(ctx context.Context, s *state, sent []*table) ([]byte, error) {
+	m, err := l.Model.open(ctx)
 	if err == nil {
 		err = s.compute(m, l.Stage, l.Part, slices.Clone(l.Hold), sent)
 	}
@@ -61,24 +62,15 @@ func (l *level) run(blob func(*[]byte) bool, s *state, sent []*table) ([]byte, e
 	return s.bytes()
 }
 
-// modelOf opens the model that is the only element of a side input.
-func modelOf(blob func(*[]byte) bool) (*model, error) {
-	var b []byte
-	if !blob(&b) {
-		return nil, errors.New("the pipeline has no model")
-	}
-	return openModel(b)
-}
-
 // levelFn computes a part that reads no neighbours.
 type levelFn struct{ Level level }
 
-func (f *levelFn) ProcessElement(p int64, b []byte, blob func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *levelFn) ProcessElement(ctx context.Context, p int64, b []byte, emit func(int64, []byte)) error {
 	s, err := parseState(b)
 	if err != nil {
 		return err
 	}
-	if b, err = f.Level.run(blob, s, nil); err == nil {
+	if b, err = f.Level.run(ctx, s, nil); err == nil {
 		emit(p, b)
 	}
 	return err
@@ -87,7 +79,7 @@ func (f *levelFn) ProcessElement(p int64, b []byte, blob func(*[]byte) bool, emi
 // joinedLevelFn computes a part with the rows that were sent.
 type joinedLevelFn struct{ Level level }
 
-func (f *joinedLevelFn) ProcessElement(p int64, states, rows, blob func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *joinedLevelFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
 	s, err := onlyState(states)
 	if err != nil {
 		return err
@@ -96,7 +88,7 @@ func (f *joinedLevelFn) ProcessElement(p int64, states, rows, blob func(*[]byte)
 	if err := each(rows, func(t *table) error { sent = append(sent, t); return nil }); err != nil {
 		return err
 	}
-	b, err := f.Level.run(blob, s, sent)
+	b, err := f.Level.run(ctx, s, sent)
 	if err == nil {
 		emit(p, b)
 	}

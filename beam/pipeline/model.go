@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,15 +107,46 @@ type model struct {
 	pool      *kernels.Pool
 }
 
-// models are those that this process has opened, by their checksums.
-var models sync.Map
+// ModelFile is where workers find the model: in the folder of the output, while the pipeline
+// runs.
+type ModelFile struct {
+	Path string
+	Sum  uint32 // CRC-32 of its bytes
+}
 
-// openModel returns the model of a blob, which is the same for equal blobs.
-func openModel(b []byte) (*model, error) {
-	key := [2]uint32{crc32.ChecksumIEEE(b), uint32(len(b))}
-	if m, ok := models.Load(key); ok {
-		return m.(*model), nil
+const modelName = "model.safetensors" + unfinished
+
+// models are those that this process has opened.
+var models struct {
+	sync.Mutex
+	open map[ModelFile]*model
+}
+
+// open returns the model, which is read once.
+func (f ModelFile) open(ctx context.Context) (*model, error) {
+	models.Lock()
+	defer models.Unlock()
+	if m := models.open[f]; m != nil {
+		return m, nil
 	}
+	b, err := readFile(ctx, f.Path)
+	if err != nil {
+		return nil, fmt.Errorf("the model: %w", err)
+	}
+	if crc32.ChecksumIEEE(b) != f.Sum {
+		return nil, fmt.Errorf("%s is not the model of this pipeline; another one writes to the same folder", f.Path)
+	}
+	m, err := parseModel(b)
+	if err == nil {
+		if models.open == nil {
+			models.open = map[ModelFile]*model{}
+		}
+		models.open[f] = m
+	}
+	return m, err
+}
+
+func parseModel(b []byte) (*model, error) {
 	t, err := parseTable(b)
 	if err != nil {
 		return nil, err
@@ -134,8 +166,7 @@ func openModel(b []byte) (*model, error) {
 			return nil, fmt.Errorf("the model, %s: %w", name, err)
 		}
 	}
-	known, _ := models.LoadOrStore(key, m)
-	return known.(*model), nil
+	return m, nil
 }
 
 // function returns a function of a stage with its parameters bound.

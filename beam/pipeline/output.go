@@ -223,13 +223,9 @@ func finish(ctx context.Context, out string) (*Summary, error) {
 		return nil, err
 	}
 	defer fs.Close()
-	r, err := fs.OpenRead(ctx, join(out, SummaryFile+unfinished))
+	text, err := readFile(ctx, join(out, SummaryFile+unfinished))
 	if err != nil {
 		return nil, fmt.Errorf("the pipeline ended without a summary: %w", err)
-	}
-	text, err := io.ReadAll(r)
-	if err = errors.Join(err, r.Close()); err != nil {
-		return nil, err
 	}
 	var sum Summary
 	if err := json.Unmarshal(text, &sum); err != nil {
@@ -244,7 +240,10 @@ func finish(ctx context.Context, out string) (*Summary, error) {
 			return nil, err
 		}
 	}
-	return &sum, nil
+	if r, ok := fs.(filesystem.Remover); ok {
+		err = r.Remove(ctx, join(out, modelName))
+	}
+	return &sum, err
 }
 
 // checkEmpty returns an error if a folder has files.

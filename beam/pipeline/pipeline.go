@@ -10,6 +10,8 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
+	"os"
 	"reflect"
 	"strings"
 
@@ -71,6 +73,7 @@ type Pipeline struct {
 	Edges   int64 // rows of the edges' files
 	Width   int   // features
 	options Options
+	model   []byte
 }
 
 func newPipeline(ctx context.Context, o Options, kind string) (*Pipeline, error) {
@@ -153,7 +156,8 @@ func (x *Pipeline) build(s beam.Scope, d *run.Deployed, out *output, nodes, edge
 	if err != nil {
 		return err
 	}
-	model := beam.Create(s, b)
+	x.model = b
+	model := ModelFile{join(x.options.Out, modelName), crc32.ChecksumIEEE(b)}
 	states := ingest(s, &x.options, x.Layout, nodes, edges)
 	var hold []string
 	if out.Kind == kindPredictions {
@@ -187,6 +191,9 @@ func (x *Pipeline) Run(ctx context.Context, runner string) (*Summary, error) {
 			return nil, err
 		}
 	}
+	if err := writeFile(ctx, join(x.options.Out, modelName), func(path string) error { return os.WriteFile(path, x.model, 0o666) }); err != nil {
+		return nil, err
+	}
 	if _, err := beam.Run(ctx, runner, x.Beam); err != nil {
 		// The SDK puts plans and stages before what a function said.
 		text := err.Error()
@@ -201,7 +208,8 @@ func (x *Pipeline) Run(ctx context.Context, runner string) (*Summary, error) {
 // inProcess tells that the SDK has started Prism, and given its flags the address.
 var inProcess bool
 
-// What Prism, which keeps all elements in memory, was measured to take: see docs/beam.md.
+// What Prism, which keeps the elements of all stages in memory, is taken to need: an estimate,
+// of about ten copies of the features and of the entries.
 const (
 	prismOfNode    = 600 // bytes, and
 	prismOfFeature = 40  // for each feature of it

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -23,7 +24,7 @@ func init() {
 	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&proposeFn{})
 	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&candidatesFn{})
 	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&answerFn{})
-	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&scoreFn{})
+	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&scoreFn{})
 	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&refinedEntriesFn{})
 	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&rewireFn{})
 }
@@ -55,13 +56,13 @@ func checkRefinement(d *run.Deployed) error {
 
 // refine finds candidates for edges and gives them probabilities: it returns the states with
 // these, of which each pair is in the partition of its lower node.
-func refine(s beam.Scope, model, states beam.PCollection, l Layout, d *run.Deployed, directed bool) beam.PCollection {
+func refine(s beam.Scope, model ModelFile, states beam.PCollection, l Layout, d *run.Deployed, directed bool) beam.PCollection {
 	s = s.Scope("refine")
 	near := beam.ParDo(s, &nearFn{l, d.Refinement.K}, beam.CoGroupByKey(s, beam.ParDo(s, &rowsFn{l, true}, states), beam.ParDo(s, &rowsFn{l, false}, states)))
 	states, pairs := beam.ParDo2(s, &proposeFn{l, directed}, beam.ParDo(s, &nearestFn{d.Refinement.K}, beam.CoGroupByKey(s, states, near)))
 	states, asked := beam.ParDo2(s, &candidatesFn{l, d.Refinement.Mutual}, beam.CoGroupByKey(s, states, pairs))
 	states, rows := beam.ParDo2(s, &answerFn{}, beam.CoGroupByKey(s, states, asked))
-	return beam.ParDo(s, &scoreFn{}, beam.CoGroupByKey(s, states, rows), beam.SideInput{Input: model})
+	return beam.ParDo(s, &scoreFn{model}, beam.CoGroupByKey(s, states, rows))
 }
 
 // rowsFn sends the embedding of a partition to the comparisons with every other one, as the
@@ -337,14 +338,14 @@ func (f *answerFn) ProcessElement(p int64, states, asked func(*[]byte) bool, emi
 const pairsAtOnce = 1 << 18
 
 // scoreFn gives the candidates of a partition their probabilities.
-type scoreFn struct{}
+type scoreFn struct{ Model ModelFile }
 
-func (f *scoreFn) ProcessElement(p int64, states, rows, blob func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *scoreFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
 	s, err := onlyState(states)
 	if err != nil {
 		return err
 	}
-	m, err := modelOf(blob)
+	m, err := f.Model.open(ctx)
 	if err != nil {
 		return err
 	}
