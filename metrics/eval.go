@@ -9,7 +9,6 @@
 package metrics
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -136,23 +135,24 @@ func (c *counts) macroF1() float64 {
 // AUC is [Report.AUC] by itself, NaN where that is null, and the classes that it
 // leaves out.
 func AUC(probabilities []float32, classes int, labels, nodes []int32) (auc float64, leftOut []int) {
-	order := slices.Clone(nodes)
+	order := make([]uint64, len(nodes)) // probability, then whether the node is of the class
 	sum, judged := 0.0, 0
 	for c := range classes {
-		of := func(v int32) float32 { return probabilities[int(v)*classes+c] }
-		slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(of(a), of(b)) })
+		for i, v := range nodes {
+			order[i] = ascending(probabilities[int(v)*classes+c]) << 1
+			if int(labels[v]) == c {
+				order[i]++
+			}
+		}
+		slices.Sort(order)
 		// The area is the share of pairs of one node of the class and one of the others in
 		// which the former has the higher probability; equal ones count half. wins counts
 		// halves: it is exact.
 		var wins, positive, negative int
 		for i := 0; i < len(order); {
 			var here [2]int // of the others, of the class
-			for x := of(order[i]); i < len(order) && cmp.Compare(of(order[i]), x) == 0; i++ {
-				if int(labels[order[i]]) == c {
-					here[1]++
-				} else {
-					here[0]++
-				}
+			for x := order[i] >> 1; i < len(order) && order[i]>>1 == x; i++ {
+				here[order[i]&1]++
 			}
 			wins += here[1] * (2*negative + here[0])
 			negative, positive = negative+here[0], positive+here[1]
@@ -165,6 +165,18 @@ func AUC(probabilities []float32, classes int, labels, nodes []int32) (auc float
 		judged++
 	}
 	return 100 * sum / float64(judged), leftOut
+}
+
+// ascending is a number that orders as x does, NaN before all others.
+func ascending(x float32) uint64 {
+	if x != x {
+		return 0
+	}
+	b := math.Float32bits(x + 0) // of -0 that of 0
+	if b>>31 != 0 {
+		return uint64(^b)
+	}
+	return uint64(b | 1<<31)
 }
 
 // calibration fills in what compares probabilities with what happened.

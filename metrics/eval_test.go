@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"reflect"
@@ -137,4 +138,16 @@ func TestReliability(t *testing.T) {
 		t.Errorf("bins %v, want %v", bins, want)
 	}
 	near(t, "calibration error", CalibrationError(bins), (1.75+0.5+0.25)/5)
+}
+
+// TestAscending holds the order of AUC's keys to that of cmp.Compare.
+func TestAscending(t *testing.T) {
+	list := []float32{float32(math.NaN()), float32(math.Inf(-1)), -math.MaxFloat32, -1, -math.SmallestNonzeroFloat32, float32(math.Copysign(0, -1)), 0, math.SmallestNonzeroFloat32, 0.5, 1, float32(math.Inf(1))}
+	for _, a := range list {
+		for _, b := range list {
+			if got, want := cmp.Compare(ascending(a), ascending(b)), cmp.Compare(a, b); got != want {
+				t.Errorf("%v and %v compare as %d, want %d", a, b, got, want)
+			}
+		}
+	}
 }
