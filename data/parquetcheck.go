@@ -49,7 +49,7 @@ func checkParquet(b []byte, mem *budget.Reservation) (rows, bytes int64, err err
 	}
 	defer mem.Shrink(bytes)
 	var meta format.FileMetaData
-	if err := thrift.Unmarshal(new(thrift.CompactProtocol), footer, &meta); err != nil {
+	if err := unmarshalThrift(footer, &meta); err != nil {
 		return 0, 0, err
 	}
 	if len(meta.Schema) < 2 || int(meta.Schema[0].NumChildren) != len(meta.Schema)-1 {
@@ -118,7 +118,7 @@ func (c *parquetChunk) check() error {
 			return err
 		}
 		header := new(format.PageHeader)
-		if err := thrift.Unmarshal(new(thrift.CompactProtocol), section[:w.at], header); err != nil {
+		if err := unmarshalThrift(section[:w.at], header); err != nil {
 			return err
 		}
 		section = section[w.at:]
@@ -377,6 +377,14 @@ func unpackPage(codec format.CompressionCodec, b []byte, size int64) ([]byte, er
 		return out[:size], nil
 	}
 	return nil, fmt.Errorf("the compression %s is not read", codec)
+}
+
+// unmarshalThrift refuses fields of another type than they should have. Unmarshal goes on
+// amid their values and takes these for lengths, as parquet-go would later.
+func unmarshalThrift(b []byte, v any) error {
+	d := thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(bytes.NewReader(b)))
+	d.SetStrict(true)
+	return d.Decode(v)
 }
 
 // The kinds of values of Thrift's compact protocol.
