@@ -2,8 +2,10 @@ package infer
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -99,11 +101,17 @@ func (j *judge) score(p []float32, pairs [][2]int32, edge func(u, v int32) bool,
 		for k, i := range list {
 			common(both[pairs[i][0]], both[pairs[i][1]], func(w int32) {
 				for _, c := range j.m.Common {
-					if sum := sums[c.Name]; sum != nil {
+					if sum := sums[c.Name]; sum != nil && c.Tau == 0 {
 						sum[k] += j.values[c.Of].v[w]
 					}
 				}
 			})
+			for _, c := range j.m.Common {
+				if sum := sums[c.Name]; sum != nil && c.Tau > 0 {
+					u, v, x := pairs[i][0], pairs[i][1], j.values[c.Of]
+					sum[k] = float32(kernel(c, x, u, v, both[v]) + kernel(c, x, v, u, both[u]))
+				}
+			}
 		}
 		for name, sum := range sums {
 			in[name] = ort.Float32s(sum, int64(len(sum)))
@@ -135,4 +143,23 @@ func common(a, b []int32, f func(int32)) {
 			f(v)
 		}
 	}
+}
+
+// kernel is what c, a neighbor_kernel of the rows x, sums over the neighbours of a node.
+func kernel(c onnx.CommonSum, x *field, u, node int32, neighbours []int32) (sum float64) {
+	n := len(neighbours)
+	count := min(n, c.Most)
+	row := func(v int32) []float32 { return x.v[int(v)*x.width : (int(v)+1)*x.width] }
+	for t := range count {
+		w := neighbours[t*n/count]
+		if w == u || w == node {
+			continue
+		}
+		dot := 0.0
+		for i, v := range row(u) {
+			dot += float64(v) * float64(row(w)[i])
+		}
+		sum += math.Exp((dot - 1) / c.Tau)
+	}
+	return sum
 }

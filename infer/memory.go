@@ -48,7 +48,7 @@ func (m *modelMemory) bytes(g *graph.Graph) int64 {
 	most := int64(0)
 	for role, s := range m.roles {
 		if s.Common() && common < 0 {
-			common = m.common(g, k)
+			common = m.common(g, k, s.Near)
 		}
 		entries := map[string]int64{"encoder": 2 * edges, "scorer": asked, "classifier": 2 * pairs}[role]
 		need := s.Bytes(nodes, entries, 0, max(0, common))
@@ -64,7 +64,7 @@ func (m *modelMemory) bytes(g *graph.Graph) int64 {
 }
 
 // common is [dist.Dist.Common] of a graph whose edges count in both directions.
-func (m *modelMemory) common(g *graph.Graph, k int64) int64 {
+func (m *modelMemory) common(g *graph.Graph, k, near int64) int64 {
 	e := len(g.Edges)
 	list := make([]int64, 4*e)
 	for i, pair := range g.Edges {
@@ -72,7 +72,7 @@ func (m *modelMemory) common(g *graph.Graph, k int64) int64 {
 		list[i], list[2*e+i] = u, v
 		list[e+i], list[3*e+i] = v, u
 	}
-	return m.p.dist.Common(int64(g.N), list, nil, k)
+	return m.p.dist.Common(int64(g.N), list, nil, k, near)
 }
 
 // refining and answering are the models that find the edges of another graph than the

@@ -201,6 +201,7 @@ var cases = map[string][]opCase{
 	"edge_pairs":       {in("graph<N,E>")},
 	"argsort":          {in("f32[N]")},
 	"common_neighbors": {in("graph<N,E>", "_", "f32[N]", "i64[2,P] index"), in("graph<N,E>", "f32[E]", "f32[N]", "i64[2,P] index")},
+	"neighbor_kernel":  {in("graph<N,E>", "_", "f32[N,F]", "i64[2,P] index").with("tau", 0.7, "most", 3), in("graph<N,E>", "f32[E]", "f32[N,F]", "i64[2,P] index").with("tau", 2.0, "most", 100)},
 
 	"normal":       {in().with("stream", "a").declared("f32[3,2]")},
 	"uniform":      {in().with("stream", "a").declared("f64[5]")},

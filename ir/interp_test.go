@@ -133,6 +133,9 @@ func TestValues(t *testing.T) {
 		{"%g: graph<N,E>, %a: f32[E], %v: f32[N], %i: i64[2,3]", "common_neighbors %g, %a, %v, %i : f32[3]",
 			[]Val{{G: shared}, vector(9, 9, 2, 3, 5, 9, 7, 11), vector(1, 1, 10, 100), matrix(2, 0, 0, 3, 1, 0, 0)}, [][]float64{{5*7*10 + 5*11*100, 25*10 + 25*100 + 81, 0}}},
 		{"%g: graph<N,E>, %v: f32[N], %i: i64[2,1]", "common_neighbors %g, _, %v, %i : f32[1]", []Val{{G: shared}, vector(1, 1, 10, 100), matrix(2, 1, 0)}, [][]float64{{2*10 + 100}}},
+		{"%g: graph<N,E>, %a: f32[E], %x: f32[N,1], %i: i64[2,1]", "neighbor_kernel %g, %a, %x, %i {tau=0.5, most=5} : f32[1]", []Val{{G: shared}, vector(9, 9, 2, 3, 5, 9, 7, 11), matrix(4, 1, 1, 1+ln3/2, 1), matrix(2, 0, 1)}, [][]float64{{7*3 + 11 + (2+3)*3 + 5}}},
+		// Of five entries the first and the third, of three the first and the second.
+		{"%g: graph<N,E>, %x: f32[N,1], %i: i64[2,1]", "neighbor_kernel %g, _, %x, %i {tau=0.5, most=2} : f32[1]", []Val{{G: shared}, matrix(4, 1, 1, 1+ln3/2, 1), matrix(2, 0, 1)}, [][]float64{{3 + 3}}},
 
 		{"%p: f32[2,1], %q: f32[2,1]", "pairwise_mean %p, %q {tau=2} : f32[2], f32[2], f32[2,1]", []Val{matrix(2, 0, 1), matrix(2, 0, 3)}, [][]float64{{-4.5, -0.5}, {0, 4}, {3, 0}}},
 		{"%p: f32[2,1], %q: f32[2,1], %m: f32[2,1], %r: f32[2], %d: f32[2]", "pairwise_mean_grad %p, %q, %m, %r, %d {tau=2} : f32[2,1]", []Val{matrix(2, 0, 1), matrix(2, 0, 3), matrix(2, 3, 0), vector(1, 2), vector(5, 1)}, [][]float64{{3, -6}}},

@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -391,6 +392,52 @@ var graphOps = []OpDef{
 				for _, w := range slices.Sorted(maps.Keys(rows[i])) {
 					if x, ok := rows[j][w]; ok && w != i && w != j {
 						y.Data[k] += rows[i][w] * x * v.Data[w]
+					}
+				}
+			})
+		},
+	},
+	{
+		Name: "neighbor_kernel", Doc: "y_k = Σ over nodes w other than i and j of a_jw·κ(x_i, x_w) + a_iw·κ(x_j, x_w) for the pairs (i, j) = pairs[0,k], pairs[1,k], where κ(u, v) = exp((u·v − 1)/tau) and a_jw are the entries from w into j; a absent: ones. Of n > most entries of a row, those from itself left out, those at ⌊t·n/most⌋ count", Results: []string{"density"},
+		Attrs:    []AttrSpec{tauAttr, {Name: "most", Kind: IntAttr, Range: count, Doc: "entries of a row that count"}},
+		Operands: graphThen(OperandSpec{Name: "a", Optional: true, Read: ReadPairs, Linear: true}, OperandSpec{Name: "x", Read: ReadPairs}, OperandSpec{Name: "pairs"}),
+		NoGrad:   onlyInference,
+		Infer: func(c *InferCtx) []Type {
+			c.wantWhole()
+			c.wantRank(2, 2)
+			c.wantOneDType(1, 2)
+			c.wantDims(1, c.edges())
+			c.wantDims(2, c.In(0).Targets(), c.In(2).Dims[1])
+			c.wantPairs(3)
+			return one(c.In(2).WithDims(c.In(3).Dims[1]))
+		},
+		Eval: func(c *EvalCtx) {
+			g, a, x, y := c.G(0), c.T(1), c.T(2), c.New(0)
+			tau, most := c.Op.Float("tau"), c.Op.Int("most")
+			into := make([][]int, g.N)
+			for e, i := range g.Row {
+				if g.Col[e] != i {
+					into[i] = append(into[i], e)
+				}
+			}
+			c.eachPair(3, g.N, func(k, i, j int) {
+				for _, end := range [][2]int{{i, j}, {j, i}} {
+					row := into[end[1]]
+					count := min(len(row), most)
+					for t := range count {
+						e := row[t*len(row)/count]
+						w := g.Col[e]
+						if w == end[0] {
+							continue
+						}
+						dot, weight := 0.0, 1.0
+						for f, v := range x.Row(end[0]) {
+							dot += v * x.Row(w)[f]
+						}
+						if a != nil {
+							weight = a.Data[e]
+						}
+						y.Data[k] += weight * math.Exp((dot-1)/tau)
 					}
 				}
 			})

@@ -206,6 +206,8 @@ func TestTypeRules(t *testing.T) {
 		{"%g: graph<N,E,S>, %v: f32[N], %i: i64[2,P]", "common_neighbors %g, _, %v, %i : f32[P]", "the graph is the block graph<N,E,S>, want a whole graph"},
 		{"%g: graph<N,E>, %a: f32[N], %v: f32[N], %i: i64[2,P]", "common_neighbors %g, %a, %v, %i : f32[P]", "operand a is f32[N], want dimensions [E]"},
 		{"%g: graph<N,E>, %v: f32[E], %i: i64[2,P]", "common_neighbors %g, _, %v, %i : f32[P]", "operand v is f32[E], want dimensions [N]"},
+		{"%g: graph<N,E,S>, %x: f32[N,2], %i: i64[2,P]", "neighbor_kernel %g, _, %x, %i {tau=1, most=9} : f32[P]", "the graph is the block graph<N,E,S>, want a whole graph"},
+		{"%g: graph<N,E>, %x: f32[E,2], %i: i64[2,P]", "neighbor_kernel %g, _, %x, %i {tau=1, most=9} : f32[P]", "operand x is f32[E,2], want dimensions [N 2]"},
 		{"%a: f32[N]", "dropout %a {rate=1, stream=\"s\"} : f32[N]", "rate is 1, want within [0, 1)"},
 		{"%a: f32[N]", "dropout %a {rate=NaN, stream=\"s\"} : f32[N]", "rate is NaN, want within [0, 1)"},
 		{"%a: f32[N]", "grad %a, %a : f32[N]", "y is f32[N], want a float scalar"},

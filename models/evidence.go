@@ -32,6 +32,13 @@ const EvidencePower = 5
 // EvidenceRange bounds standardised sources, which products would take far otherwise.
 const EvidenceRange = 3.0
 
+// The kernel of the source nearest: its temperature, how many neighbours of a node count at
+// most, and what is added so that none is like a far one.
+const (
+	nearestTau, nearestMost = 0.04, 32
+	nearestFar              = 1e-3
+)
+
 // leastLength is that of a row, as a share of what it is a sum of.
 const leastLength = 0.1
 
@@ -48,11 +55,12 @@ const MinEvidence = 1e-3
 //	sum2, mean2               z + m1 + m2, with m1 and m2 likewise
 //
 // and adamic_adar (Adamic and Adar 2003) and jaccard are of common neighbours, degree_min,
-// degree_max and walks of how many neighbours, and walks of two steps, the ends have, and
-// overlap is the product of m1, not divided by anything.
+// degree_max and walks of how many neighbours, and walks of two steps, the ends have,
+// overlap is the product of m1, not divided by anything, and nearest says how near z of one
+// end is to the nearest of the other's neighbours, where mean and across lose one among many.
 var EvidenceSources = []string{
 	"features", "sum", "mean", "neighbours", "across_max", "across_min", "adamic_adar", "jaccard",
-	"degree_min", "degree_max", "mean2", "sum2", "overlap", "walks",
+	"degree_min", "degree_max", "mean2", "sum2", "overlap", "walks", "nearest",
 }
 
 // LinearSources are those of the linear regression, which judges edges where many are planted
@@ -363,6 +371,10 @@ func (j *judged) sources(names ...string) map[string]*ir.Value {
 		"sum2":       func() *ir.Value { return cosine(sum2, sum2) },
 		"overlap":    func() *ir.Value { return log1p(j.atLeast(j.dot(1, first, 1, second), 0)) },
 		"walks":      func() *ir.Value { return j.Add(log1p(walks[first]), log1p(walks[second])) },
+		"nearest": func() *ir.Value {
+			near := j.One("neighbor_kernel", ir.Attrs{"tau": nearestTau, "most": nearestMost}, j.g, j.a, j.rows[0], j.pairs)
+			return j.One("log", nil, j.Shift(near, nearestFar))
+		},
 	}
 	out := map[string]*ir.Value{}
 	for _, name := range names {

@@ -47,6 +47,15 @@ var graphKernels = map[string]Kernel{
 		k.Pool.CommonNeighbors(k.Out[0].F32, g.In, floats(k.In[1]), k.In[2].F32, left, right)
 		return nil
 	},
+	"neighbor_kernel": func(k *Call) error {
+		g := k.In[0].Graph
+		left, right, err := pairs(k.In[3], g.N)
+		if err != nil {
+			return err
+		}
+		k.Pool.NeighborKernel(k.Out[0].F32, g.In, floats(k.In[1]), k.In[2].F32, k.In[2].Dims[1], left, right, k.Op.Float("tau"), k.Op.Int("most"))
+		return nil
+	},
 }
 
 func spmm(k *Call) error { return sparseProduct(k, kernels.Epilogue{}) }

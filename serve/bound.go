@@ -137,7 +137,7 @@ func (f *file) bound(r *Request) (bound, error) {
 			}
 			return nil
 		}
-		common = f.dist.Common(dim("x", 0), numbers("edge_index"), numbers("pairs"), proposed)
+		common = f.dist.Common(dim("x", 0), numbers("edge_index"), numbers("pairs"), proposed, f.scratch.Near)
 	}
 	b.scratch = plus(plus(f.scratch.Bytes(nodes, entries, k, common), walks), f.host(nodes, entries))
 	return b, nil

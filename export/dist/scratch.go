@@ -21,6 +21,9 @@ type Scratch struct {
 	fixed, node, edge, square float64 // bytes
 	shared                    float64 // bytes of an edge that [Common] counts
 
+	// Near is how many neighbours of each node of a pair are listed at most, 0 where none are.
+	Near int64
+
 	// TwoStep is how many nodes two steps away become candidates of each node: 0 but in
 	// pipelines.
 	TwoStep int64
@@ -74,15 +77,15 @@ func (s *Scratch) Bytes(nodes, entries, k, common int64) int64 {
 	return int64(min(float64(scratchSlack*most)+(8<<20), math.MaxInt64/4))
 }
 
-// Common tells whether a model looks for common neighbours: what it takes then depends on
+// Common tells whether a model lists neighbours of pairs: what it takes then depends on
 // what the edges of a graph are, not only on how many there are.
 func (s *Scratch) Common() bool { return s.shared > 0 }
 
-// Common counts, for a graph of this many nodes, the edges that models list which look for the
-// common neighbours of all edges' ends, of pairs, and of each node with k others: of each two
-// nodes the edges into the one that has fewer. Both lists are [2,·]; nodes that there are not
-// count as without edges.
-func (d *Dist) Common(nodes int64, edges, pairs []int64, k int64) int64 {
+// Common counts, for a graph of this many nodes, the edges that models list for all edges'
+// ends, for pairs, and for each node with k others: of each two nodes the edges into the one
+// that has fewer, where common neighbours are looked for, and of both at most near, see
+// [Scratch.Near]. Both lists are [2,·]; nodes that there are not count as without edges.
+func (d *Dist) Common(nodes int64, edges, pairs []int64, k, near int64) int64 {
 	into := make([]int64, max(0, nodes))
 	e, times := len(edges)/2, int64(1)
 	ends := edges[e:]
@@ -97,12 +100,16 @@ func (d *Dist) Common(nodes int64, edges, pairs []int64, k int64) int64 {
 	count := func(list []int64) (sum int64) {
 		for i, u := range list[:len(list)/2] {
 			if v := list[len(list)/2+i]; u >= 0 && u < nodes && v >= 0 && v < nodes {
-				sum += min(into[u], into[v])
+				sum += min(into[u], into[v]) + min(into[u], near) + min(into[v], near)
 			}
 		}
 		return sum
 	}
-	return times*(count(edges)+k*int64(e)) + count(pairs)
+	others := budget.Mul(times*k, int64(e))
+	if most := min(near, slices.Max(append(into, 0))); most > 0 { // of the others nothing is known
+		others += others + budget.Mul(nodes, k, most)
+	}
+	return times*count(edges) + others + count(pairs)
 }
 
 // probe is a small graph: every node has the same number of entering edges, which come
@@ -160,26 +167,13 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 		}
 	}
 	common := i.Scope(onnx.SharedEdges)
+	s.Near = i.ScopeNumber(onnx.NearEdges)
 	probes := edgeProbes
 	if role == "pipeline" {
 		// What a node's neighbours take is counted at the pairs. All nodes are alike, so
 		// that every pair passes the threshold; of each two candidates one is the other's.
 		s.square = 4.0 / onnx.NearestBlocks
 		probes = append([]probe{{nodes: 128, k: 127}}, probes...)
-	}
-	for _, p := range probes {
-		p.apart = common && p.k == 0
-		most, err := peak(p)
-		if err != nil {
-			return nil, err
-		}
-		entries := float64(p.nodes * (p.degree + p.k))
-		if p.k > 0 {
-			entries /= 2
-		}
-		// Of two nodes that are two steps apart each proposes the other.
-		entries += float64(p.nodes*min(2*p.degree, max(0, p.nodes-1-2*p.degree), int(s.TwoStep))) / 2
-		s.edge = max(s.edge, (most-s.fixed-s.node*float64(p.size()))/entries)
 	}
 	if common { // lists that are far longer than those of the edges
 		p := probe{nodes: 16, hubs: 48}
@@ -191,7 +185,28 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.shared = (most - s.fixed - s.node*float64(p.size())) / float64(d.Common(int64(p.size()), in[onnx.InputEdgeIndex].I64, in["pairs"].I64, 0))
+		s.shared = (most - s.fixed - s.node*float64(p.size())) / float64(d.Common(int64(p.size()), in[onnx.InputEdgeIndex].I64, in["pairs"].I64, 0, s.Near))
+	}
+	for _, p := range probes {
+		p.apart = common && p.k == 0
+		in, err := d.probeInputs(role, p)
+		if err != nil {
+			return nil, err
+		}
+		most, err := peak(p)
+		if err != nil {
+			return nil, err
+		}
+		entries := float64(p.nodes * (p.degree + p.k))
+		if p.k > 0 {
+			entries /= 2
+		}
+		// Of two nodes that are two steps apart each proposes the other.
+		entries += float64(p.nodes*min(2*p.degree, max(0, p.nodes-1-2*p.degree), int(s.TwoStep))) / 2
+		if s.Near > 0 {
+			most -= float64(s.shared * float64(d.Common(int64(p.size()), in[onnx.InputEdgeIndex].I64, in["pairs"].I64, int64(p.k), s.Near)))
+		}
+		s.edge = max(s.edge, (most-s.fixed-s.node*float64(p.size()))/entries)
 	}
 	return s, nil
 }

@@ -123,7 +123,7 @@ func TestScratch(t *testing.T) {
 				if err != nil {
 					t.Fatal(name, role, p, err)
 				}
-				common := d.Common(int64(p.nodes), pairs, in["pairs"].I64, p.k+s.TwoStep)
+				common := d.Common(int64(p.nodes), pairs, in["pairs"].I64, p.k+s.TwoStep, s.Near)
 				if bound := s.Bytes(int64(p.nodes), int64(p.edges), p.k, common) + s.Walks(int64(p.nodes), pairs) - 8<<20; float64(peak)*1.2 > float64(bound) {
 					t.Errorf("%s, %s, %+v: %d bytes are taken, and %d foreseen", name, role, p, peak, bound)
 				}

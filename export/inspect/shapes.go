@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/export/onnx"
@@ -56,6 +57,22 @@ func (i *Inspection) Scope(name string) bool {
 		}
 	}
 	return false
+}
+
+// ScopeNumber returns the number behind the beginning of a scope's name, 0 where the model has
+// no such scope, see [onnx.NearEdges].
+func (i *Inspection) ScopeNumber(beginning string) int64 {
+	for _, n := range i.model.Graph.Node {
+		for _, out := range n.Output {
+			if _, name, ok := strings.Cut("/"+out, "/"+beginning); ok {
+				name, _, _ = strings.Cut(name, "/")
+				if number, err := strconv.ParseInt(name, 10, 64); err == nil {
+					return number
+				}
+			}
+		}
+	}
+	return 0
 }
 
 // Close frees the model.

@@ -1,6 +1,10 @@
 package onnx
 
-import "github.com/gsrc-dev/gsrc/ir"
+import (
+	"fmt"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
 
 // sortedEdges are the edges by target, then source; behind them self-loops, whose target
 // is N, and one entry that ends the list.
@@ -20,6 +24,10 @@ type placeWeights struct{ each, sum tensor }
 
 // SharedEdges is the scope of the values whose sizes are those of lists of common neighbours.
 const SharedEdges = "shared_edges"
+
+// NearEdges begins the scope of the values whose sizes are those of lists of the neighbours of
+// pairs; behind it stands how many of a node there are at most.
+const NearEdges = "near_edges_"
 
 // sharedEdges are what both nodes of a pair have an edge from: one element for each edge
 // into one node of a pair, whose source has edges into the other node too. int64 [M]
@@ -97,14 +105,9 @@ func (e *emitter) shareEdges(pairs tensor) *sharedEdges {
 			return b.concat(0, b.op("Where", Int64Type, x.dims, []tensor{fewer, x, y}), b.binary("Add", nodes, one))
 		}
 		from, to := pick(x, y), pick(y, x)
-		begin := b.cumSum(b.gather(s.count, from), true)
-		total := b.gather(begin, b.sizeOf(x, 0))
-		starts := b.filledInt(b.binary("Add", total, one), 0, unknown)
-		starts = b.scatterAdd(starts, begin, b.filledInt(b.sizeOf(begin, 0), 1, unknown))
-		pair := b.binary("Sub", b.cumSum(starts, false), one)
-		edge := b.binary("Add", b.gather(b.binary("Sub", b.gather(s.first, from), begin), pair), b.span(b.squeeze(b.sizeOf(pair, 0), 0)))
-		// That pair has no edge, but one element, which has the number of an edge.
-		edge = b.binary("Min", edge, b.binary("Sub", b.sizeOf(s.key, 0), one))
+		pair, number, total := b.each(b.gather(s.count, from))
+		// The pair more has no edge, but one element, which has the number of an edge.
+		edge := b.binary("Min", b.binary("Add", b.gather(b.gather(s.first, from), pair), number), b.binary("Sub", b.sizeOf(s.key, 0), one))
 		wanted := b.binary("Add", b.binary("Mul", b.gather(to, pair), nodes), b.gather(s.source, edge))
 
 		// An even number for each edge, the odd one above it for who asks.
@@ -129,6 +132,76 @@ func (e *emitter) shareEdges(pairs tensor) *sharedEdges {
 	})
 	e.shared[pairs.name] = m
 	return m
+}
+
+// each lists what there are counts of, int64 [P], of which the last is 0: for each its
+// position among the counts and its number there, int64 [M+1], M being their sum, total.
+// Behind them stands one element for the last count.
+func (b *builder) each(counts tensor) (of, number, total tensor) {
+	one := b.int64Const(1)
+	begin := b.cumSum(counts, true)
+	total = b.gather(begin, b.binary("Sub", b.sizeOf(counts, 0), one))
+	starts := b.filledInt(b.binary("Add", total, one), 0, unknown)
+	starts = b.scatterAdd(starts, begin, b.filledInt(b.sizeOf(begin, 0), 1, unknown))
+	of = b.binary("Sub", b.cumSum(starts, false), one)
+	return of, b.binary("Sub", b.span(b.squeeze(b.sizeOf(of, 0), 0)), b.gather(begin, of)), total
+}
+
+// kernelColumns is how many columns of rows are multiplied at a time.
+const kernelColumns = 16
+
+// emitNeighborKernel lists, for both nodes of each pair, the edges into the other one.
+func emitNeighborKernel(e *emitter, op *ir.Op) value {
+	var weight *tensor
+	if op.Operands[1] != nil {
+		a := e.edge(op, 1)
+		if a.base != nil || a.dst != nil || a.src != nil {
+			t := e.perEdge(a)
+			weight = &t
+		}
+	}
+	h, pairs := e.operand(op, 2), e.operand(op, 3)
+	s := e.sortEdges()
+	b, nodes := e.builder, e.list.nodes
+	var sum tensor
+	b.in(fmt.Sprint(NearEdges, op.Int("most")), func() {
+		list, one := []dim{unknown}, b.int64Const(1)
+		x, y := e.pairEnd(pairs, 0), e.pairEnd(pairs, 1)
+		// One pair more, of a node with a row of zeros and the node that has no edges, so that
+		// nothing is ever empty.
+		node, other := b.concat(0, x, y, nodes), b.concat(0, y, x, b.binary("Add", nodes, one))
+		entries := b.gather(s.count, other)
+		counts := b.binary("Min", entries, b.int64Const(int64(op.Int("most"))))
+		pair, t, _ := b.each(counts)
+		step := b.binary("Div", b.binary("Mul", t, b.gather(entries, pair)), b.binary("Max", b.gather(counts, pair), one))
+		edge := b.binary("Min", b.binary("Add", b.gather(b.gather(s.first, other), pair), step), b.binary("Sub", b.sizeOf(s.key, 0), one))
+		node, other = b.gather(node, pair), b.gather(other, pair)
+		near := b.gather(s.source, edge)
+		width := h.width()
+		var dot *tensor
+		for lo := 0; lo == 0 || lo < width; lo += kernelColumns {
+			columns := min(kernelColumns, width-lo)
+			part := b.op("Slice", h.dtype, []dim{h.dims[0], fixed(columns)}, []tensor{h, b.int64s(int64(lo)), b.int64s(int64(lo + columns)), b.int64s(1)})
+			part = b.concat(0, part, b.floats("const", make([]float32, columns), 1, columns))
+			product := e.rowSum(b.binary("Mul", b.gather(part, node), b.gather(part, near)))
+			if dot != nil {
+				product = b.binary("Add", *dot, product)
+			}
+			dot = &product
+		}
+		term := b.unary("Exp", b.binary("Mul", b.binary("Sub", *dot, b.floatConst(1)), b.floatConst(float32(1/op.Float("tau")))))
+		term = b.binary("Mul", term, b.cast(b.op("Not", boolType, list, []tensor{b.compare("Equal", near, node)}), h.dtype))
+		if weight != nil {
+			term = b.binary("Mul", term, b.gather(s.of(e, weight).each, edge))
+		}
+		count := b.sizeOf(x, 0)
+		sums := b.scatterAdd(b.filledFloat(b.binary("Add", b.binary("Add", count, count), one), 0, unknown), pair, term)
+		half := func(lo, hi tensor) tensor {
+			return b.op("Slice", h.dtype, pairs.dims[1:], []tensor{sums, lo, hi, b.int64s(0)})
+		}
+		sum = b.binary("Add", half(b.int64s(0), count), half(count, b.binary("Add", count, count)))
+	})
+	return value{t: sum}
 }
 
 func emitCommonNeighbors(e *emitter, op *ir.Op) value {

@@ -82,6 +82,7 @@ func init() {
 		"edge_pairs":  {emitEdgePairs, false},
 
 		"common_neighbors": {emitCommonNeighbors, false},
+		"neighbor_kernel":  {emitNeighborKernel, false},
 
 		"edge_softmax": {emitEdgeSoftmax, false},
 		"group_sum":    {emitGroupSum, true},

@@ -70,6 +70,10 @@ func opCases() []opCase {
 		{op: "common_neighbors", args: []ir.Type{theGraph, edgeVector, nodeVector, edgePairs}},
 		{op: "common_neighbors", args: []ir.Type{theGraph, absent, nodeVector, nodePairs}},
 		{op: "common_neighbors", args: []ir.Type{theGraph, absent, nodeVector, edgePairs}},
+		{op: "neighbor_kernel", attrs: ir.Attrs{"tau": 0.7, "most": 3}, args: []ir.Type{theGraph, edgeVector, nodeMatrix, nodePairs}},
+		{op: "neighbor_kernel", attrs: ir.Attrs{"tau": 0.7, "most": 100}, args: []ir.Type{theGraph, edgeVector, nodeMatrix, edgePairs}},
+		{op: "neighbor_kernel", attrs: ir.Attrs{"tau": 2.0, "most": 2}, args: []ir.Type{theGraph, absent, nodeMatrix, nodePairs}},
+		{op: "neighbor_kernel", attrs: ir.Attrs{"tau": 2.0, "most": 1}, args: []ir.Type{theGraph, absent, nodeMatrix, edgePairs}},
 		{op: "matmul", args: []ir.Type{nodeMatrix, ir.T(ir.F32, "4", "3")}},
 		{op: "matmul", attrs: ir.Attrs{"tb": true}, args: []ir.Type{nodeMatrix, ir.T(ir.F32, "3", "4")}},
 		{op: "matmul", attrs: ir.Attrs{"ta": true}, args: []ir.Type{nodeMatrix, ir.T(ir.F32, "N", "3")}},
@@ -240,7 +244,7 @@ func (c opCase) inputs(fn *ir.Func, g *onnxtest.Graph, b int) map[string]ort.Ten
 func (c opCase) graphs() []*onnxtest.Graph {
 	all := onnxtest.Graphs()
 	graphs := []*onnxtest.Graph{all[0], all[1], all[2], all[3], all[5]}
-	if c.op == "common_neighbors" {
+	if c.op == "common_neighbors" || c.op == "neighbor_kernel" {
 		graphs = append(graphs, all[4], all[6], all[7], all[9])
 	}
 	return graphs

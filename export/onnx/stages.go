@@ -18,7 +18,7 @@ import (
 // to be computed again.
 //
 // The last level of a scorer that judges by evidence is of pairs and edges: it reads values
-// of their nodes, and nothing else of the graph than sums over common neighbours. An edge is
+// of their nodes, and nothing else of the graph than sums over neighbours. An edge is
 // judged without itself, so that edge_index may then list any edges to judge.
 type Stages struct {
 	// Nodes names the value that counts the nodes, int64 [1].
@@ -35,11 +35,13 @@ type Stages struct {
 	Common []CommonSum `json:"common,omitempty"`
 }
 
-// CommonSum names a sum over the common neighbours of pairs, or of the ends of edges.
+// CommonSum names a sum over the neighbours of pairs, or of the ends of edges.
 type CommonSum struct {
-	Name string `json:"name"` // float32 [P] or [E]
-	Of   string `json:"of"`   // value of the neighbours, float32 [N]
-	Ends bool   `json:"ends"` // of edges
+	Name string  `json:"name"`           // float32 [P] or [E]
+	Of   string  `json:"of"`             // value of the neighbours, float32 [N], or [N,F] of a kernel
+	Ends bool    `json:"ends"`           // of edges
+	Tau  float64 `json:"tau,omitempty"`  // temperature of a neighbor_kernel; 0: over common neighbours
+	Most int     `json:"most,omitempty"` // neighbours of a node that a kernel reads
 }
 
 // stagePlan is what [Stages] name.
@@ -176,7 +178,7 @@ func planStages(fn *ir.Func) (*stagePlan, error) {
 				}
 				return
 			}
-			if v.Def.Name() == "common_neighbors" {
+			if name := v.Def.Name(); name == "common_neighbors" || name == "neighbor_kernel" {
 				if a := v.Def.Operands[1]; a != nil && (a.Def == nil || a.Def.Name() != "edge_ones") {
 					err = fmt.Errorf("@%s: %s is of edges that weigh something", fn.Name, v.Name)
 				}
@@ -261,6 +263,9 @@ func (e *emitter) stages(p *stagePlan) *Stages {
 	}
 	for _, op := range p.common {
 		c := CommonSum{Name: own(op.Result()), Of: e.values[op.Operands[2]].t.name, Ends: e.overEdges(op.Result())}
+		if op.Name() == "neighbor_kernel" {
+			c.Tau, c.Most = op.Float("tau"), op.Int("most")
+		}
 		if c.Name == "" || !made[c.Of] {
 			return nil
 		}

@@ -349,6 +349,7 @@ var Cases = map[string][]Case{
 	"pair_gather":      {use("f32[N]", "i64[2,B] index:N").gives("f32[B]").with(`end="first"`), use("f32[N]", "i64[2,B] index:N").gives("f32[B]").with(`end="second"`)},
 	"edge_pairs":       {use("graph<N,E>").gives("i64[2,E]")},
 	"common_neighbors": {use("graph<N,E>", "_", "f32[N]", "i64[2,B] index:N").gives("f32[B]"), use("graph<N,E>", "f32[E]", "f32[N]", "i64[2,B] index:N").gives("f32[B]"), entryPairs()},
+	"neighbor_kernel":  {use("graph<N,E>", "_", "f32[N,F]", "i64[2,B] index:N").gives("f32[B]").with("tau=0.7, most=3"), use("graph<N,E>", "f32[E]", "f32[N,F]", "i64[2,B] index:N").gives("f32[B]").with("tau=2, most=100")},
 
 	"normal":       declaredCases(`stream="a"`, "f32[N,F]", "f32[N]", "f32[]"),
 	"uniform":      declaredCases(`stream="a"`, "f32[N,F]", "f32[N]", "f32[]"),

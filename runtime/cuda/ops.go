@@ -29,7 +29,7 @@ func Lookup(op *ir.Op) (Kernel, error) {
 // onlyOnCPU returns why there is no kernel for a use of an operation, "" where there is.
 func onlyOnCPU(op *ir.Op) string {
 	switch op.Name() {
-	case "edge_pairs", "common_neighbors":
+	case "edge_pairs", "common_neighbors", "neighbor_kernel":
 		return "programs that judge pairs of nodes by the graph's structure run beside training, on the CPU"
 	case "edge_kth":
 		return "only learners that contrast graphs of nearest neighbours take each node's largest entries, as sublime, whose moving average the host keeps"

@@ -216,6 +216,69 @@ func TestCommonNeighbors(t *testing.T) {
 	}
 }
 
+// TestNeighborKernel compares with the dense matrix, on a structure with entries at the same
+// place and on the diagonal.
+func TestNeighborKernel(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		one, four := NewPool(1), NewPool(4)
+		defer one.Close()
+		defer four.Close()
+		const n, f, tau, most = 40, 9, 0.8, 3
+		s := randomCSR(5, n, n)
+		for i := range n {
+			slices.Sort(s.Col[s.RowPtr[i]:s.RowPtr[i+1]])
+		}
+		vals, x := normals(6, s.NNZ()), normals(7, n*f)
+		for i := range x {
+			x[i] /= 3
+		}
+		var left, right []int64
+		for i := range n {
+			for j := range n {
+				left, right = append(left, int64(i)), append(right, int64(j))
+			}
+		}
+		for _, a := range [][]float32{nil, vals} {
+			want := make([]float64, len(left))
+			for k := range left {
+				for _, end := range [][2]int64{{left[k], right[k]}, {right[k], left[k]}} {
+					var row []int32
+					for e := s.RowPtr[end[1]]; e < s.RowPtr[end[1]+1]; e++ {
+						if int64(s.Col[e]) != end[1] {
+							row = append(row, e)
+						}
+					}
+					for t := range min(len(row), most) {
+						e := row[t*len(row)/min(len(row), most)]
+						w := int64(s.Col[e])
+						if w == end[0] {
+							continue
+						}
+						dot, weight := 0.0, 1.0
+						for c := range int64(f) {
+							dot += float64(x[end[0]*f+c]) * float64(x[w*f+c])
+						}
+						if a != nil {
+							weight = float64(a[e])
+						}
+						want[k] += weight * math.Exp((dot-1)/tau)
+					}
+				}
+			}
+			dst, again := junk(len(left)), junk(len(left))
+			one.NeighborKernel(dst, s, a, x, f, left, right, tau, most)
+			four.NeighborKernel(again, s, a, x, f, left, right, tau, most)
+			within(t, "neighbor kernel", dst, want, 1e-5, 1e-5)
+			if !slices.Equal(dst, again) {
+				t.Error("1 and 4 threads differ")
+			}
+			if got := testing.AllocsPerRun(5, func() { four.NeighborKernel(dst, s, a, x, f, left, right, tau, most) }); got > 0 {
+				t.Errorf("%g allocations", got)
+			}
+		}
+	})
+}
+
 // TestSparseMatrixKernels compares with the dense form, on a structure and on
 // its transpose, whose values are permuted.
 func TestSparseMatrixKernels(t *testing.T) {

@@ -5,6 +5,7 @@ type rangeKind int
 const (
 	rangePairDot rangeKind = iota
 	rangeCommon
+	rangeNeighborKernel
 	rangeTranspose
 	rangeColumns
 	rangeSolve
@@ -20,8 +21,9 @@ type rangeJob struct {
 	n, per         int
 	dstCols, xCols int // of rangeColumns, whose first columns are dstFrom and xFrom
 	dstFrom, xFrom int
-	width          int
+	width          int       // of rangeNeighborKernel the most entries of a row
 	marks          [][]int32 // of rangeCommon, by thread
+	scale          float32   // of rangeNeighborKernel, 1/tau
 }
 
 func (p *Pool) runRange(job rangeJob) {
@@ -38,6 +40,8 @@ func (j *rangeJob) do(c, worker int) {
 		j.pairDot(lo, hi)
 	case rangeCommon:
 		j.commonNeighbors(lo, hi, worker)
+	case rangeNeighborKernel:
+		j.neighborKernel(lo, hi)
 	case rangeTranspose:
 		j.transpose(lo, hi)
 	case rangeColumns:
