@@ -2,10 +2,10 @@ package infer
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -157,9 +157,9 @@ func kernel(c onnx.CommonSum, x *field, u, node int32, neighbours []int32) (sum 
 		}
 		dot := 0.0
 		for i, v := range row(u) {
-			dot += float64(v) * float64(row(w)[i])
+			dot += float64(float64(v) * float64(row(w)[i]))
 		}
-		sum += math.Exp((dot - 1) / c.Tau)
+		sum += fmath.Exp((dot - 1) / c.Tau)
 	}
 	return sum
 }

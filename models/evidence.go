@@ -35,7 +35,7 @@ const EvidenceRange = 3.0
 // The kernel of the source nearest: its temperature, how many neighbours of a node count at
 // most, and what is added so that none is like a far one.
 const (
-	nearestTau, nearestMost = 0.02, 32
+	nearestTau, nearestMost = 0.02, 8
 	nearestFar              = 1e-3
 )
 

@@ -35,6 +35,13 @@ func (r reading) takes(arg string) bool {
 	return slices.ContainsFunc(r.prog.Funcs, func(f *ir.Func) bool { return f.Arg(arg) != nil })
 }
 
+// researches tells whether candidates are searched again without joint training: while the
+// pretraining carries a graph on, or since the graph is estimated from the one before.
+func (r reading) researches() bool {
+	encode, pretrain := r.prog.Func("encode"), r.prog.Func("pretrain")
+	return encode != nil && encode.Arg("p") != nil || pretrain != nil && pretrain.Arg("c") != nil
+}
+
 // readers says of options, or of all below a prefix that ends in a dot, when a run reads
 // them. Others are read by every run, but for those of the model: these are compared by the
 // program that they give.
@@ -44,7 +51,7 @@ var readers = map[string]func(reading) bool{
 	"train.self_trained":   func(r reading) bool { return r.Train.SelfTraining > 0 },
 	"train.pretrain_steps": func(r reading) bool { return r.learns },
 	"train.joint_every":    func(r reading) bool { return r.learns },
-	"train.refresh_every":  func(r reading) bool { return r.learns && r.Train.JointEvery > 0 },
+	"train.refresh_every":  func(r reading) bool { return r.learns && (r.Train.JointEvery > 0 || r.researches()) },
 	"train.log_every":      func(r reading) bool { return r.learns && r.Train.PretrainSteps > 0 },
 	"train.warmup":         func(r reading) bool { return r.takes("ramp") },
 	"train.sampler":        func(r reading) bool { return r.trains && r.takes("anchors") || r.Train.Sampler == "neighbors" },

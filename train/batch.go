@@ -65,7 +65,7 @@ type batcher struct {
 	w       *runtime.Buffer // [E] of the entries of g, where edges are judged
 }
 
-func (t *nodeSteps) newBatcher() (*batcher, error) {
+func newBatcher(t *nodeSteps) (*batcher, error) {
 	g := t.ds.Graph
 	if g.N < 2 {
 		return nil, errors.New("train: a contrastive step compares nodes with each other, but the graph has fewer than two")

@@ -146,7 +146,7 @@ func (t *nodeSteps) contrast(f *function) (float64, error) {
 
 func (t *nodeSteps) prepareBatches() (err error) {
 	if t.batches == nil {
-		t.batches, err = t.newBatcher()
+		t.batches, err = newBatcher(t)
 	}
 	return err
 }

@@ -148,7 +148,7 @@ func (b *builder) each(counts tensor) (of, number, total tensor) {
 }
 
 // kernelColumns is how many columns of rows are multiplied at a time.
-const kernelColumns = 16
+const kernelColumns = 32
 
 // emitNeighborKernel lists, for both nodes of each pair, the edges into the other one.
 func emitNeighborKernel(e *emitter, op *ir.Op) value {

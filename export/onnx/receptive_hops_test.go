@@ -108,7 +108,7 @@ func TestStagesOfEvidence(t *testing.T) {
 			if (s != nil) != closed {
 				t.Fatalf("gate closed: %v, the scorer has the stages %+v", closed, s)
 			}
-			if closed && (len(s.Values) != 3 || len(s.Common) != 4 || !slices.Equal(s.Outputs, []string{"probability", "edge_probability"}) || s.Weights != "") {
+			if closed && (len(s.Values) != 3 || len(s.Common) != 6 || !slices.Equal(s.Outputs, []string{"probability", "edge_probability"}) || s.Weights != "") {
 				t.Errorf("the scorer has the stages %+v", s)
 			}
 			s = stages("encode")
