@@ -226,6 +226,6 @@ func (x *Pipeline) fits() error {
 	if need <= have {
 		return nil
 	}
-	return fmt.Errorf("Prism keeps the whole graph in memory, about %s for %d nodes with %d features and %d edges, of which there are %s: use a graph store on one machine (docs/scale.md), or Flink (--runner=universal --endpoint=HOST:PORT, docs/beam.md)",
+	return fmt.Errorf("the runner Prism keeps the whole graph in memory, about %s for %d nodes with %d features and %d edges, of which there are %s: use a graph store on one machine (docs/scale.md), or Flink (--runner=universal --endpoint=HOST:PORT, docs/beam.md)",
 		budget.Format(need), x.Layout.Nodes, x.Width, x.Edges, budget.Format(have))
 }

@@ -175,7 +175,7 @@ func emitNeighborKernel(e *emitter, op *ir.Op) value {
 		pair, t, _ := b.each(counts)
 		step := b.binary("Div", b.binary("Mul", t, b.gather(entries, pair)), b.binary("Max", b.gather(counts, pair), one))
 		edge := b.binary("Min", b.binary("Add", b.gather(b.gather(s.first, other), pair), step), b.binary("Sub", b.sizeOf(s.key, 0), one))
-		node, other = b.gather(node, pair), b.gather(other, pair)
+		node = b.gather(node, pair)
 		near := b.gather(s.source, edge)
 		width := h.width()
 		var dot *tensor
