@@ -150,7 +150,7 @@ func checkXML(t *testing.T, name string, text []byte) {
 				t.Errorf("%s: an image keeps its own proportions, and lies elsewhere than the axes say", name)
 			}
 			for _, a := range e.Attr {
-				if strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf") {
+				if picture := strings.HasPrefix(a.Value, "data:"); !picture && (strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf")) {
 					t.Fatalf("%s: <%s %s=%q>", name, e.Name.Local, a.Name.Local, a.Value)
 				}
 			}
