@@ -147,19 +147,25 @@ func (b *builder) each(counts tensor) (of, number, total tensor) {
 	return of, b.binary("Sub", b.span(b.squeeze(b.sizeOf(of, 0), 0)), b.gather(begin, of)), total
 }
 
+// pairWeights returns what the edges of an operation on pairs weigh, nil for ones.
+func (e *emitter) pairWeights(op *ir.Op) *tensor {
+	if op.Operands[1] == nil {
+		return nil
+	}
+	a := e.edge(op, 1)
+	if a.base == nil && a.dst == nil && a.src == nil {
+		return nil
+	}
+	t := e.perEdge(a)
+	return &t
+}
+
 // kernelColumns is how many columns of rows are multiplied at a time.
 const kernelColumns = 32
 
 // emitNeighborKernel lists, for both nodes of each pair, the edges into the other one.
 func emitNeighborKernel(e *emitter, op *ir.Op) value {
-	var weight *tensor
-	if op.Operands[1] != nil {
-		a := e.edge(op, 1)
-		if a.base != nil || a.dst != nil || a.src != nil {
-			t := e.perEdge(a)
-			weight = &t
-		}
-	}
+	weight := e.pairWeights(op)
 	h, pairs := e.operand(op, 2), e.operand(op, 3)
 	s := e.sortEdges()
 	b, nodes := e.builder, e.list.nodes
@@ -205,14 +211,7 @@ func emitNeighborKernel(e *emitter, op *ir.Op) value {
 }
 
 func emitCommonNeighbors(e *emitter, op *ir.Op) value {
-	var weight *tensor
-	if op.Operands[1] != nil {
-		a := e.edge(op, 1)
-		if a.base != nil || a.dst != nil || a.src != nil {
-			t := e.perEdge(a)
-			weight = &t
-		}
-	}
+	weight := e.pairWeights(op)
 	v := e.operand(op, 2)
 	pairs := e.operand(op, 3)
 	m := e.shareEdges(pairs)
