@@ -126,7 +126,7 @@ func (a *app) checkRuns(c *cobra.Command, o repro.CheckOptions) error {
 	switch {
 	case len(r.Faults) > 0:
 		return fmt.Errorf("%d runs came out otherwise than the files say", len(r.Faults))
-	case r.Repeated == 0:
+	case r.Repeated+r.Filled == 0:
 		return fmt.Errorf("there was nothing to repeat: %d of %d lines have a hash", r.Lines-r.Unhashed, r.Lines)
 	}
 	return nil

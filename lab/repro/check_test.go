@@ -105,6 +105,31 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A line whose run another file has with its hash is filled from there, without a run.
+func TestFillFromEqualRuns(t *testing.T) {
+	dir := t.TempDir()
+	o := CheckOptions{Options: Options{Targets: []string{"fig8", "fig10"}, Only: []string{"cora"}, Seeds: 1, Out: dir}}
+	reproduce(t, o.Options)
+	figure := filepath.Join(dir, "fig10.csv")
+	before, err := os.ReadFile(figure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, figure, func(l ResultRows) { l[0].Hash, l[0].TestAcc = "", nil })
+	o.Fill, o.Targets = true, []string{"fig10"}
+	c, err := Check(context.Background(), o)
+	if err != nil || c.Filled != 1 || c.Repeated != 0 || len(c.Faults) != 0 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	after, err := os.ReadFile(figure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if withoutTimes(t, after) != withoutTimes(t, before) {
+		t.Errorf("filled with\n%s\nwant\n%s", after, before)
+	}
+}
+
 func TestSpread(t *testing.T) {
 	all := make([]int, 10)
 	for i := range all {
