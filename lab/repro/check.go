@@ -126,7 +126,7 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 				result.Filled++
 				continue
 			}
-			if err := p.prepare(); err != nil {
+			if err := p.prepare(ctx); err != nil {
 				return nil, err
 			}
 			todo = append(todo, checkedLine{t, i, *p})

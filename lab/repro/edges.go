@@ -89,20 +89,32 @@ func locate(name string) string {
 	return path
 }
 
+// there reports whether a folder has data that were made for a run.
+func there(made string) bool {
+	_, err := os.Stat(filepath.Join(made, data.TruthFile))
+	return err == nil
+}
+
+// loadSource reads what data are made of: a data set by its name, a folder, or small generated data.
+func loadSource(source string, seed uint64) (*data.Dataset, error) {
+	if source == data.Synthetic {
+		small := graph.DefaultCSBM()
+		small.Nodes, small.Features = 100, 12
+		return data.Load(source, data.LoadOptions{Seed: seed, Synthetic: &small})
+	}
+	if path := locate(source); path != "" {
+		source = path
+	}
+	return data.Load(source, data.LoadOptions{})
+}
+
 // plant writes the data of a run with edges hidden and planted, if they are not there.
 func (p *planned) plant() error {
-	there := func() bool { _, err := os.Stat(filepath.Join(p.made, data.TruthFile)); return err == nil }
-	if there() {
+	if there(p.made) {
 		return nil
 	}
 	seed := uint64(p.job.Seed)
-	path, o := locate(p.source), data.LoadOptions{}
-	if p.source == data.Synthetic {
-		small := graph.DefaultCSBM()
-		small.Nodes, small.Features = 100, 12
-		path, o = p.source, data.LoadOptions{Seed: seed, Synthetic: &small}
-	}
-	ds, err := data.Load(path, o)
+	ds, err := loadSource(p.source, seed)
 	if err != nil {
 		return err
 	}
@@ -110,7 +122,7 @@ func (p *planned) plant() error {
 	if err != nil {
 		return err
 	}
-	if err := ds.WritePlanted(p.made, seed, wrong, hidden); err != nil && !there() { // another shard may have been faster
+	if err := ds.WritePlanted(p.made, seed, wrong, hidden); err != nil && !there(p.made) { // another shard may have been faster
 		return err
 	}
 	return nil

@@ -290,7 +290,7 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 		}
 	}
 	for i := range runs {
-		if err := runs[i].prepare(); err != nil {
+		if err := runs[i].prepare(ctx); err != nil {
 			return nil, err
 		}
 	}

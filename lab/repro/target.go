@@ -1,6 +1,7 @@
 package repro
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/data/catalog"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/lab/charts"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 )
 
-// Target is a table or a figure of the paper, or Table E.
+// Target is a table or a figure of the paper, or Table E, R or S.
 type Target struct {
 	Name  string // table1 to table4, fig3 to fig10, edges
 	Title string // in a few words
@@ -53,6 +55,8 @@ type cell struct {
 	// wrong edges that data have. Both are empty for data that are taken as they are.
 	kind  graph.Kind
 	clean string
+	// alteration is what else is made of the data; see alter.
+	alteration alteration
 }
 
 // rendered is what a target shows.
@@ -125,7 +129,7 @@ type planned struct {
 	cell
 	job sweep.Job
 	// made is the folder of data that are made for the run, if it has any, and source what
-	// edges are planted into.
+	// they are made of.
 	made, source string
 }
 
@@ -160,7 +164,10 @@ func (t *Target) plan(budget, dir string, seeds int, on func(data string) bool) 
 				// The name is no data set's own, so that no options of the data set count.
 				p.made = filepath.Join(dir, "plantings", fmt.Sprintf("%s-%s-%d", j.Data, p.kind, seed))
 				p.source, j.Data = j.Data, p.made
-			} else if t.edges {
+			} else if c.alteration.name != "" {
+				p.made = filepath.Join(dir, "altered", c.alteration.folder(j.Data, seed))
+				p.source, j.Data = j.Data, p.made
+			} else if _, known := catalog.Find(j.Data); !known && budget != Short {
 				j.Data = locate(j.Data)
 			}
 			runs = append(runs, p)
@@ -181,12 +188,14 @@ func (t *Target) end(c cell) bool {
 }
 
 // prepare makes the data of a run, if they are not there.
-func (p *planned) prepare() error {
+func (p *planned) prepare(ctx context.Context) error {
 	switch {
 	case p.made == "":
 		return nil
 	case p.kind != "":
 		return p.plant()
+	case p.alteration.name != "":
+		return p.alter(ctx)
 	}
 	return smallGraphs(p.job.Data)
 }

@@ -1,0 +1,276 @@
+package repro
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/lab"
+	"github.com/gsrc-dev/gsrc/rng"
+)
+
+// Tables R and S: rows of models on graphs that are damaged, and plain classifiers on a
+// refined graph that was written out.
+
+// alteration is what is made of data before a run. Altered data are written as a folder of
+// their own, so that no options tuned for the data set count.
+type alteration struct {
+	name string // of the folder; empty leaves the data as they are
+	// share of the entries of the features that are left out or, with moved, put into another
+	// column of the node.
+	share float64
+	moved bool
+	// refined puts in the place of the edges those of ecl-gsr's graph with at least half the
+	// probability or, with weighted, all of them with their probabilities as weights.
+	refined, weighted bool
+}
+
+var (
+	copied       = alteration{name: "copy"}
+	refinedEdges = alteration{name: "refined", refined: true}
+	refinedAll   = alteration{name: "weighted", refined: true, weighted: true}
+)
+
+// judged is ecl-gsr for its refined graph alone: nothing that is trained takes part in
+// judging edges by evidence.
+var judged = []string{"train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1"}
+
+// alter writes the altered data of a run, if they are not there.
+func (p *planned) alter(ctx context.Context) error {
+	if there(p.made) {
+		return nil
+	}
+	source, seed := p.source, uint64(p.job.Seed)
+	var ds *data.Dataset
+	var err error
+	if p.alteration.refined {
+		// Both refined graphs are made of the copy, whose name has no options.
+		c := *p
+		c.alteration, c.made = copied, filepath.Join(filepath.Dir(p.made), copied.folder(source, p.job.Seed))
+		if err := c.alter(ctx); err != nil {
+			return err
+		}
+		source = c.made
+	}
+	if ds, err = loadSource(source, seed); err != nil {
+		return err
+	}
+	switch a := p.alteration; {
+	case a.refined:
+		ds.Graph, err = refinedGraph(ctx, source, ds.Graph, seed, a.weighted)
+	case a.share > 0:
+		ds.X = alterFeatures(ds.X, a.share, a.moved, rng.New(seed, "repro.features"))
+	}
+	if err != nil {
+		return err
+	}
+	if err := ds.WritePlanted(p.made, seed, nil, nil); err != nil && !there(p.made) { // another shard may have been faster
+		return err
+	}
+	return nil
+}
+
+// folder is the name of the folder for data and a seed.
+func (a alteration) folder(source string, seed int) string {
+	return fmt.Sprintf("%s-%s-%d", source, a.name, seed)
+}
+
+// refinedGraph is the graph that ecl-gsr makes of g, the graph of the data in source.
+func refinedGraph(ctx context.Context, source string, g *graph.Graph, seed uint64, weighted bool) (*graph.Graph, error) {
+	run, err := gsrc.Train(ctx, gsrc.TrainOptions{Model: eclGSR, Data: source, Set: judged, Seed: int(seed)})
+	if err != nil {
+		return nil, err
+	}
+	threshold := dropBelow
+	if weighted {
+		threshold = 0
+	}
+	r, err := run.Refine(gsrc.RefineOptions{Data: source, Threshold: &threshold})
+	if err != nil {
+		return nil, err
+	}
+	var src, dst []int32
+	var weights []float32
+	for _, e := range r.Edges {
+		src, dst = append(src, e.Source), append(dst, e.Target)
+		if weighted {
+			weights = append(weights, e.Weight)
+		}
+	}
+	out, _, err := graph.Build(g.N, src, dst, weights, false)
+	return out, err
+}
+
+// alterFeatures leaves out a share of the entries, drawn evenly, or moves them to columns that
+// the node has no entry in.
+func alterFeatures(x *data.Features, share float64, moved bool, draws rng.Stream) *data.Features {
+	x = x.ToCSR()
+	out := &data.Features{Rows: x.Rows, Cols: x.Cols, RowPtr: make([]int32, 1, x.Rows+1)}
+	drop, column := draws.Sub("entry"), draws.Sub("column")
+	for i := range x.Rows {
+		row := map[int32]float32{}
+		var loose []float32
+		for k := x.RowPtr[i]; k < x.RowPtr[i+1]; k++ {
+			if float64(drop.Uniform(uint64(k))) < share {
+				loose = append(loose, x.Val[k])
+			} else {
+				row[x.Col[k]] = x.Val[k]
+			}
+		}
+		for try := uint64(0); moved && len(loose) > 0 && len(row) < x.Cols; try++ {
+			c := int32(column.At(uint64(i)).Intn(try, x.Cols))
+			if _, taken := row[c]; !taken {
+				row[c], loose = loose[0], loose[1:]
+			}
+		}
+		columns := make([]int32, 0, len(row))
+		for c := range row {
+			columns = append(columns, c)
+		}
+		slices.Sort(columns)
+		for _, c := range columns {
+			out.Col, out.Val = append(out.Col, c), append(out.Val, row[c])
+		}
+		out.RowPtr = append(out.RowPtr, int32(len(out.Col)))
+	}
+	return out
+}
+
+// Rows of Table R that read a refined graph; all others are plain.
+var onRefined = []entry{
+	{row: eclGSR, model: "ecl-gsr"},
+	{row: "refined, gcn", model: "ecl-gsr", own: []string{"train.pretrain_steps=0", "train.joint_every=0", "model.classifier=gcn", "model.edges.threshold=0.5"}},
+	{row: "refined, propagated, linear, self-trained", model: "ecl-gsr", own: []string{"train.pretrain_steps=0", "train.joint_every=0", "model.edges.threshold=0.5",
+		"model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "train.lr=0.1", "model.linear.steps=8",
+		"train.self_training=3", "train.epochs=100", "train.eval_every=10"}},
+}
+
+// offRefined are the plain rows of Table R.
+var offRefined = slices.Concat(pick("gcn"), otherEdges, []entry{
+	{row: "gcn, cut by features", model: "gcn", own: []string{"data.edges=cut:0.05"}},
+}, plain[1:], selfTrained[:1], []entry{
+	{row: "cut by features, propagated, linear, self-trained", model: "linear", own: []string{"data.edges=cut:0.05", "model.linear.steps=8", "train.self_training=3", "train.epochs=100", "train.eval_every=10"}},
+	{row: "stable", model: "stable", own: []string{"train.joint_every=0"}}, // as it is, for the short budget
+})
+
+// robustCells are the runs of Table R.
+func robustCells() (cells []cell) {
+	for _, d := range citations {
+		for _, e := range slices.Concat(onRefined, offRefined) {
+			add := func(x, suffix string, a alteration, set ...string) {
+				c := e.cell(d, x, d+"_metattack_"+suffix, set...)
+				c.alteration = a
+				cells = append(cells, c)
+			}
+			add("none", "0", alteration{})
+			add("Metattack 10 %", "0.1", alteration{})
+			add("Metattack 20 %", "0.2", alteration{})
+			add("features masked 50 %", "0", alteration{name: "masked-0.5", share: 0.5})
+			add("features wrong 50 %", "0", alteration{name: "wrong-0.5", share: 0.5, moved: true})
+			add("edges replaced 20 %", "0", alteration{}, "data.add_edges=0.2", "data.remove_edges=0.2")
+			add("edges replaced 40 %", "0", alteration{}, "data.add_edges=0.4", "data.remove_edges=0.4")
+		}
+	}
+	return cells
+}
+
+// transferred are the classifiers of Table S.
+var transferred = []string{"gcn", "gat", "sage"}
+
+// transferCells are the runs of Table S.
+func transferCells() (cells []cell) {
+	for _, d := range slices.Concat(citations, []string{"cora_metattack_0.2", "citeseer_metattack_0.2"}, webPages, []string{"blogcatalog"}) {
+		for _, m := range transferred {
+			add := func(row string, a alteration, set ...string) {
+				cells = append(cells, cell{panel: strings.ReplaceAll(d, "_metattack_0.2", ", Metattack 20 %"), row: m + row, data: d, model: m, set: set, alteration: a})
+			}
+			add("", copied)
+			add(", no edges", copied, "data.edges=none")
+			add(", nearest neighbours", copied, "data.edges=knn:5")
+			add(", refined", refinedEdges)
+			if m != "gat" { // which refuses weights
+				add(", refined, weighted", refinedAll)
+			}
+		}
+	}
+	return cells
+}
+
+// contest is a comparison of rows that read a refined graph with plain ones.
+type contest struct {
+	name           string
+	refined, plain []string
+}
+
+// contests compares, at every place, the refined row with the plain one, of each kind the one
+// that validation nodes prefer, paired by seed.
+func contests(ls ResultRows, list []contest) string {
+	valAcc := func(l ResultRow) *float64 { return l.ValAcc }
+	type test struct {
+		line []string
+		*lab.Comparison
+	}
+	var tests []test
+	var ps []float64
+	for _, panel := range ls.panels() {
+		for _, x := range ls.xs(panel) {
+			best := func(rows []string) (name string) {
+				top := -1.0
+				for _, row := range rows {
+					if mean, _, ok := ls.of(panel, row, x).meanStd(valAcc); ok && mean > top {
+						name, top = row, mean
+					}
+				}
+				return name
+			}
+			for _, c := range list {
+				a, b := best(c.refined), best(c.plain)
+				if p := ls.paired(panel, x, a, b); a != "" && b != "" && p != nil {
+					at := panel
+					if x != "" {
+						at += ", " + x
+					}
+					tests, ps = append(tests, test{[]string{at + c.name, a, b}, p}), append(ps, p.P)
+				}
+			}
+		}
+	}
+	if tests == nil {
+		return ""
+	}
+	var rows [][]string
+	var up, down, higher int
+	for i, p := range lab.Holm(ps) {
+		c := tests[i]
+		up, down, higher = up+count(c.Diff > 0 && p < significant), down+count(c.Diff < 0 && p < significant), higher+count(c.Diff > 0)
+		rows = append(rows, append(c.line, signed(c.Diff), signed(c.Lo)+" to "+signed(c.Hi), pvalue(c.P), pvalue(p)))
+	}
+	return fmt.Sprintf("\nThe refined row and the plain one that are best on validation nodes, paired by seed; the last column is p by Holm's correction over all of these tests. "+
+		"Of %d places the refined one is higher at %d; it is better at %d and worse at %d beyond p < %v, corrected.\n\n", len(tests), higher, up, down, significant) +
+		table([]string{"", "refined", "plain", "difference", "95 % interval", "p", "p, Holm"}, rows)
+}
+
+// names of the rows of entries.
+func rowsOf(list []entry) (rows []string) {
+	for _, e := range list {
+		rows = append(rows, e.row)
+	}
+	return rows
+}
+
+func robustReport(t *Target, ls ResultRows) rendered {
+	return rendered{text: deep(t, ls, "damage:") + contests(ls, []contest{{"", rowsOf(onRefined), rowsOf(offRefined)}})}
+}
+
+func transferReport(t *Target, ls ResultRows) rendered {
+	var list []contest
+	for _, m := range transferred {
+		list = append(list, contest{": " + m, []string{m + ", refined", m + ", refined, weighted"}, []string{m, m + ", no edges", m + ", nearest neighbours"}})
+	}
+	return rendered{text: wide(t, ls) + contests(ls, list)}
+}
