@@ -42,6 +42,14 @@ func (m *metrics) request(model, protocol, code string, took time.Duration) {
 	m.seconds.WithLabelValues(model, protocol).Observe(took.Seconds())
 }
 
+// dropped counts the lines that were not logged.
+func (m *metrics) dropped(l *LogWriter) {
+	if l != nil {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "gsrc_log_lines_dropped_total", Help: "Lines of the log that were dropped because the log was not read in time."},
+			func() float64 { return float64(l.Dropped()) }))
+	}
+}
+
 // memory registers the gauges of what is held.
 func (m *metrics) memory(b *budget.Budget, in *intake, cs *connections) {
 	for _, g := range []struct {

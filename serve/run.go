@@ -77,6 +77,8 @@ type Options struct {
 	Log func(format string, args ...any) // gets a line for each event; may be nil
 	// Requests gets a record of each request; may be nil.
 	Requests *slog.Logger
+	// LogWriter is what Log and Requests write to, whose dropped lines /metrics counts; may be nil.
+	LogWriter *LogWriter
 }
 
 // Server answers questions to an export.
@@ -156,6 +158,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	s.connections = &connections{most: s.o.MaxConnections, budget: s.budget, refused: refused, all: map[net.Conn]*connection{}}
 	s.metrics.memory(s.budget, s.intake, s.connections)
+	s.metrics.dropped(o.LogWriter)
 	return s, nil
 }
 

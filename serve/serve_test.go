@@ -462,41 +462,46 @@ func TestPipeline(t *testing.T) {
 	for i := range large.F32 {
 		large.F32[i] = float32(i*i%97) / 97
 	}
-	gone, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() {
-		_, err := overHTTP(h.Client(), h.URL, true)(gone, "pipeline", large, edges, k(20))
-		ended <- err
-	}()
-	for s.underWay.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	gates := s.models["pipeline"].(*file).gate
-	taken := 0
-	for len(gates) < cap(gates) {
-		select {
-		case gates <- struct{}{}:
-			taken++
-		default:
+	for protocol, ask := range map[string]client{"http": overHTTP(h.Client(), h.URL, true), "grpc": overGRPC(t, s)} {
+		code := map[string]string{"http": "504", "grpc": "DeadlineExceeded"}[protocol]
+		gone, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := ask(gone, "pipeline", large, edges, k(20))
+			ended <- err
+		}()
+		for s.underWay.Load() == 0 {
+			time.Sleep(time.Millisecond)
 		}
-	}
-	if _, err := overHTTP(h.Client(), h.URL, true)(t.Context(), "classifier", x, edges); err != nil {
-		t.Errorf("while the pipeline has no turn left: %v", err)
-	}
-	cancel()
-	if err := <-ended; err == nil {
-		t.Error("a client that goes away gets an answer")
-	}
-	for s.underWay.Load() > 0 {
-		time.Sleep(time.Millisecond)
-	}
-	for range taken {
-		<-gates
-	}
-	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/metrics", nil))
-	if line := `gsrc_requests_total{code="504",model="pipeline",protocol="http"} 1`; !strings.Contains(w.Body.String(), line) {
-		t.Errorf("work whose client has gone was done to its end: no %s", line)
+		gates := s.models["pipeline"].(*file).gate
+		taken := 0
+		for len(gates) < cap(gates) {
+			select {
+			case gates <- struct{}{}:
+				taken++
+			default:
+			}
+		}
+		if _, err := overHTTP(h.Client(), h.URL, true)(t.Context(), "classifier", x, edges); err != nil {
+			t.Errorf("%s: while the pipeline has no turn left: %v", protocol, err)
+		}
+		cancel()
+		start := time.Now()
+		if err := <-ended; err == nil {
+			t.Errorf("%s: a client that goes away gets an answer", protocol)
+		}
+		for s.underWay.Load() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		t.Logf("%s: the work ended %v after its client had gone", protocol, time.Since(start))
+		for range taken {
+			<-gates
+		}
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/metrics", nil))
+		if line := fmt.Sprintf(`gsrc_requests_total{code=%q,model="pipeline",protocol=%q} 1`, code, protocol); !strings.Contains(w.Body.String(), line) {
+			t.Errorf("%s: work whose client has gone was done to its end: no %s", protocol, line)
+		}
 	}
 	for name, ask := range map[string]client{"json": overHTTP(h.Client(), h.URL, false), "grpc": overGRPC(t, s)} {
 		r, err := ask(t.Context(), "pipeline", x, edges, k(2))

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/gsrc-dev/gsrc/data/store"
 )
@@ -43,5 +44,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	code := app.exit(ctx, err)
 	notes.flush()
+	if app.log != nil {
+		app.log.Flush(time.Second)
+	}
 	return code
 }

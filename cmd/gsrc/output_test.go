@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,6 +102,15 @@ func TestFullDevice(t *testing.T) {
 		if code := run(t.Context(), args, full, &stderr); code != exitError || !strings.Contains(stderr.String(), "standard output was not written whole") {
 			t.Errorf("gsrc %s into a full device exits with %d: %s", strings.Join(args, " "), code, stderr.String())
 		}
+	}
+}
+
+// A server goes on, and ends, while nobody reads what it writes to standard error.
+func TestServeUnreadStandardError(t *testing.T) {
+	unread, stderr := io.Pipe()
+	defer unread.Close()
+	if code := run(t.Context(), []string{"serve", t.TempDir(), "--http", "127.0.0.1:0", "--grpc", ""}, io.Discard, stderr); code != exitError {
+		t.Errorf("an export that is not there ends in exit code %d", code)
 	}
 }
 

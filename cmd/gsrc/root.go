@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
+	"github.com/gsrc-dev/gsrc/serve"
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,7 +20,19 @@ import (
 // app is what the commands share.
 type app struct {
 	stdout, stderr io.Writer
-	hint           string // printed below a usage error
+	hint           string           // printed below a usage error
+	log            *serve.LogWriter // nil unless standard error is written in the background
+}
+
+// logInBackground has standard error written in the background, so that a reader that
+// stops reading it does not stop the command.
+func (a *app) logInBackground() *serve.LogWriter {
+	out := a.stderr.(*output)
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	a.log = serve.NewLogWriter(out.to)
+	out.to = a.log
+	return a.log
 }
 
 // isTerminal reports whether a writer is a terminal that can be redrawn.

@@ -61,6 +61,7 @@ those for health must then carry it.`,
 				return usage("--timeout and --grace are positive, --drain not negative")
 			}
 			tables.apply(&o.Predict.Load)
+			o.LogWriter = a.logInBackground()
 			logger, err := requestLog(a.stderr, logLevel, logFormat)
 			if err != nil {
 				return err
