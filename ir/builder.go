@@ -324,23 +324,29 @@ func operandTypes(vs []*Value) string {
 }
 
 // Inline appends a copy of the callee's body with its arguments bound to the
-// given values, and returns its results. Both must be of one module.
+// given values, and returns its results. It reads the parameters of the builder's module that
+// have the names of the callee's. A nil value leaves out an argument that is [Func.Optional].
 func (b *Builder) Inline(callee *Func, args ...*Value) []*Value {
 	if len(args) != len(callee.Args) {
 		panic(fmt.Sprintf("ir: @%s takes %d arguments, got %d", callee.Name, len(callee.Args), len(args)))
 	}
 	to := map[*Value]*Value{}
 	for i, a := range callee.Args {
-		if !a.Type.Equal(args[i].Type) {
+		if args[i] != nil && !a.Type.Equal(args[i].Type) {
 			panic(fmt.Sprintf("ir: @%s: argument %%%s is %s, got %s", callee.Name, a.Name, a.Type, args[i].Type))
 		}
 		to[a] = args[i]
 	}
-	for _, op := range callee.Body {
-		for _, v := range op.Operands {
-			if v != nil && v.Param {
+	param := func(v *Value) {
+		if v != nil && v.Param && to[v] == nil {
+			if to[v] = b.Module.Param(v.Name); to[v] == nil {
 				to[v] = v
 			}
+		}
+	}
+	for _, op := range callee.Body {
+		for _, v := range op.Operands {
+			param(v)
 		}
 		c := op.cloneInto(to)
 		for _, r := range c.Results {
@@ -354,11 +360,8 @@ func (b *Builder) Inline(callee *Func, args ...*Value) []*Value {
 	}
 	var out []*Value
 	for _, r := range callee.Results {
-		v := r.Value
-		if w, ok := to[v]; ok {
-			v = w
-		}
-		out = append(out, v)
+		param(r.Value)
+		out = append(out, to[r.Value])
 	}
 	return out
 }

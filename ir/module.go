@@ -12,6 +12,9 @@ type Module struct {
 	Attrs  Attrs
 	Params []*Value // parameters in order of declaration, Value.Param set
 	Funcs  []*Func
+	// Parts are functions that others contain, such as an encoder. They are neither called nor
+	// printed: a program that extends the module may replace and call them (see [Names]).
+	Parts []*Func
 }
 
 // Func is a straight-line function in single-assignment form.

@@ -8,13 +8,22 @@ import (
 )
 
 type parser struct {
+	file   string
 	toks   []token
 	pos    int
 	m      *Module
 	params map[string]*Value
-	funcs  map[string]bool
+	funcs  map[string]*Func  // nil while one is read
 	env    map[string]*Value // values of the function being read
 	at     map[any]token     // where parameters, functions, arguments and operations stand
+
+	// What follows is for texts with names from elsewhere.
+	names    Names
+	base     string   // the model that the text extends; empty: none
+	added    []*Value // parameters of the text beside those of the base
+	replaced []*Func
+	called   []string // functions that were called
+	copied   int      // operations that calls have become
 }
 
 // maxSource is the longest text that is read. The largest models print to some
@@ -23,41 +32,47 @@ const maxSource = 16 << 20
 
 // Parse reads a module from its text form. file names the source in errors,
 // which are of type *SyntaxError. A parsed module is verified.
-func Parse(file, src string) (m *Module, err error) {
-	p := &parser{m: &Module{Attrs: Attrs{}}, params: map[string]*Value{}, funcs: map[string]bool{}, at: map[any]token{}}
+func Parse(file, src string) (*Module, error) { return ParseNamed(file, src, Names{}) }
+
+// newParser reads the tokens of a text.
+func newParser(file, src string, names Names) (*parser, error) {
+	p := &parser{file: file, m: &Module{Attrs: Attrs{}}, params: map[string]*Value{}, funcs: map[string]*Func{}, at: map[any]token{}, names: names}
 	if len(src) > maxSource {
 		return nil, &SyntaxError{File: file, Line: 1, Col: 1, Msg: fmt.Sprintf("the text has %d bytes; at most %d are read", len(src), maxSource)}
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			e, ok := r.(*SyntaxError)
-			if !ok {
-				panic(r)
-			}
-			e.File = file
-			m, err = nil, e
-		}
-	}()
 	l := &lexer{src: src, line: 1, col: 1}
 	for {
-		t, e := l.next()
-		if e != nil {
-			panic(e)
+		t, err := l.next()
+		if err != nil {
+			err.File = file
+			return nil, err
 		}
 		p.toks = append(p.toks, t)
 		if t.kind == tokEOF {
-			break
+			return p, nil
 		}
 	}
-	p.module()
-	if err := Verify(p.m); err != nil {
-		at := p.toks[0]
-		if f := (*fault)(nil); errors.As(err, &f) {
-			at = p.at[f.at]
+}
+
+// recovered makes what fail panics with an error.
+func (p *parser) recovered(err *error) {
+	if r := recover(); r != nil {
+		e, ok := r.(*SyntaxError)
+		if !ok {
+			panic(r)
 		}
-		p.fail(at, "%v", err)
+		e.File = p.file
+		*err = e
 	}
-	return p.m, nil
+}
+
+// failAt fails with what Verify says, where it is.
+func (p *parser) failAt(err error) {
+	at := p.toks[0]
+	if f := (*fault)(nil); errors.As(err, &f) && p.at[f.at].line > 0 {
+		at = p.at[f.at]
+	}
+	p.fail(at, "%v", err)
 }
 
 func (p *parser) peek() token { return p.toks[p.pos] }
@@ -110,10 +125,14 @@ func (p *parser) ident() (string, token) {
 }
 
 func (p *parser) module() {
-	p.want("module")
-	p.want("@")
-	p.m.Name, _ = p.ident()
-	p.m.Attrs = p.attrs()
+	if p.accept("extends") {
+		p.extends()
+	} else {
+		p.want("module")
+		p.want("@")
+		p.m.Name, _ = p.ident()
+		p.m.Attrs = p.attrs()
+	}
 	for p.accept("param") {
 		p.want("$")
 		name, t := p.ident()
@@ -121,10 +140,17 @@ func (p *parser) module() {
 			p.fail(t, "parameter $%s is declared twice", name)
 		}
 		p.want(":")
-		v := &Value{Name: name, Param: true, Type: p.typ()}
+		v := &Value{Name: name, Param: true}
+		typ := p.peek()
+		v.Type = p.typ()
+		for _, d := range v.Type.Dims {
+			if _, ok := d.Size(); !ok {
+				p.named(token{text: string(d), line: typ.line, col: typ.col})
+			}
+		}
 		v.Attrs = p.attrs()
 		p.params[name], p.at[v] = v, t
-		p.m.Params = append(p.m.Params, v)
+		p.m.Params, p.added = append(p.m.Params, v), append(p.added, v)
 	}
 	for p.accept("func") {
 		p.fn()
@@ -137,12 +163,15 @@ func (p *parser) module() {
 func (p *parser) fn() {
 	p.want("@")
 	name, t := p.ident()
-	if p.funcs[name] {
+	if _, twice := p.funcs[name]; twice {
 		p.fail(t, "function @%s is declared twice", name)
 	}
-	f := &Func{Name: name}
-	p.funcs[name], p.at[f] = true, t
-	p.m.Funcs = append(p.m.Funcs, f)
+	f, called := &Func{Name: name}, len(p.called)
+	p.funcs[name], p.at[f] = nil, t
+	var original *Func
+	if p.base != "" {
+		original = p.original(name, t)
+	}
 	p.env = map[string]*Value{}
 	p.want("(")
 	for !p.accept(")") {
@@ -174,6 +203,12 @@ func (p *parser) fn() {
 		types = append(types, p.typ())
 		f.Results = append(f.Results, Result{Name: n})
 	}
+	if original != nil {
+		want, got := signature(original.Args, original.Results, resultTypes(original)), signature(f.Args, f.Results, types)
+		if got != want {
+			p.fail(t, "@%s has another signature than in %s: here %s, there %s", name, p.base, got, want)
+		}
+	}
 	// The body opens with the same brace as attributes do.
 	if next := p.peekAt(1); next.kind == tokIdent && (next.text != "return" || p.peekAt(2).text == "=") {
 		f.Attrs = p.attrs()
@@ -182,7 +217,7 @@ func (p *parser) fn() {
 	}
 	p.want("{")
 	for p.peek().text == "%" {
-		f.Body = append(f.Body, p.op())
+		p.op(f)
 	}
 	if p.peek().text != "return" {
 		p.fail(p.peek(), `expected an operation (%%value = ...) or "return"`)
@@ -206,6 +241,11 @@ func (p *parser) fn() {
 		p.fail(t, "@%s declares %d results, more are returned", name, len(f.Results))
 	}
 	p.want("}")
+	if original != nil {
+		p.replace(f, original, t, p.called[:called])
+	} else {
+		p.m.Funcs, p.funcs[name] = append(p.m.Funcs, f), f
+	}
 }
 
 // define reads "%name" and enters a new value.
@@ -245,7 +285,29 @@ func (p *parser) operand() *Value {
 	return nil
 }
 
-func (p *parser) op() *Op {
+// operands reads the operands of an operation or a call, none if there are none.
+func (p *parser) operands() []*Value {
+	var operands []*Value
+	if t := p.peek(); t.text == "%" || t.text == "$" || t.text == "_" {
+		operands = append(operands, p.operand())
+		for p.accept(",") {
+			operands = append(operands, p.operand())
+		}
+	}
+	return operands
+}
+
+// types reads the types of results.
+func (p *parser) types() []Type {
+	types := []Type{p.typ()}
+	for p.accept(",") {
+		types = append(types, p.typ())
+	}
+	return types
+}
+
+// op reads a line of a function.
+func (p *parser) op(f *Func) {
 	start := p.peek()
 	var names []string
 	var at []token
@@ -258,20 +320,15 @@ func (p *parser) op() *Op {
 		}
 	}
 	p.want("=")
-	opName, nameTok := p.ident()
-	var operands []*Value
-	if t := p.peek(); t.text == "%" || t.text == "$" || t.text == "_" {
-		operands = append(operands, p.operand())
-		for p.accept(",") {
-			operands = append(operands, p.operand())
-		}
+	if p.accept("@") {
+		p.call(f, names, at)
+		return
 	}
+	opName, nameTok := p.ident()
+	operands := p.operands()
 	attrs := p.attrs()
 	p.want(":")
-	types := []Type{p.typ()}
-	for p.accept(",") {
-		types = append(types, p.typ())
-	}
+	types := p.types()
 	if len(types) != len(names) {
 		p.fail(start, "%d names and %d types", len(names), len(types))
 	}
@@ -288,7 +345,7 @@ func (p *parser) op() *Op {
 		op.Results[i].Name = n
 		p.env[n] = op.Results[i]
 	}
-	return op
+	f.Body = append(f.Body, op)
 }
 
 func (p *parser) attrs() Attrs {
@@ -336,6 +393,11 @@ func (p *parser) literal() any {
 			p.fail(t, "malformed number")
 		}
 		return f
+	}
+	if t.kind == tokIdent {
+		if v := p.named(t); v != nil {
+			return v
+		}
 	}
 	p.fail(t, "expected a value: a number, a string, true, false or @function")
 	return nil
@@ -385,24 +447,45 @@ func (p *parser) typ() Type {
 	return Type{}
 }
 
+// dim reads a dimension. Names that have a value are sizes, and added to others.
 func (p *parser) dim() Dim {
 	var parts []string
+	total, bound, fixed := 0, false, true
 	for {
 		t := p.take()
-		switch {
+		switch v, known := p.names.Values[t.text]; {
+		case t.kind == tokIdent && known:
+			n, ok := v.(int64)
+			if !ok || n < 0 || n > MaxSize {
+				p.fail(t, "%s is %v, which is no size", t.text, v)
+			}
+			t.text, bound = strconv.FormatInt(n, 10), true
+			total += int(n)
 		case t.kind == tokIdent:
+			if strings.Contains(t.text, ".") { // an option, not a symbol
+				p.named(t)
+			}
+			fixed = false
 		case t.kind == tokNumber:
 			n, err := strconv.Atoi(t.text)
 			if err != nil || n < 0 || n > MaxSize {
 				p.fail(t, "malformed dimension; want a name or a size of at most %d", MaxSize)
 			}
 			t.text = strconv.Itoa(n)
+			total += n
 		default:
 			p.fail(t, "expected a dimension: a name or a size")
 		}
-		parts = append(parts, t.text)
-		if !p.accept("+") {
-			return Dim(strings.Join(parts, "+"))
+		if total > MaxSize && bound {
+			p.fail(t, "the dimension is more than %d", MaxSize)
 		}
+		parts = append(parts, t.text)
+		if p.accept("+") {
+			continue
+		}
+		if bound && fixed {
+			return D(total)
+		}
+		return Dim(strings.Join(parts, "+"))
 	}
 }

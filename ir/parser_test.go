@@ -336,20 +336,29 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(string(src))
 	}
-	names := make([]string, 0, len(cases))
+	ops := make([]string, 0, len(cases))
 	for name := range cases {
-		names = append(names, name)
+		ops = append(ops, name)
 	}
-	slices.Sort(names)
-	for i, name := range names { // one program of every operation
+	slices.Sort(ops)
+	for i, name := range ops { // one program of every operation
 		u := cases[name][0].use(f, name, oneSizes, "f32", rand.New(rand.NewPCG(9, uint64(i))))
 		f.Add(u.m.String())
 	}
 	for _, src := range []string{"", "module", "module @m {a=-Inf}", "module @m\nfunc @f() -> () {\nreturn\n}", "module @m param $w: f32[2+3]", `module @m {s="\xff"}`} {
 		f.Add(src)
 	}
+	names := extensible(f)
+	for _, src := range extensions {
+		f.Add(src)
+	}
 	f.Fuzz(func(t *testing.T, src string) {
-		m, err := Parse("fuzz.gsr", src)
+		if _, err := ParseHeader("fuzz.gsr", src); err != nil {
+			if _, err := Parse("fuzz.gsr", src); err == nil {
+				t.Fatalf("the first line is refused, and the text is not: %v", err)
+			}
+		}
+		m, err := ParseNamed("fuzz.gsr", src, names)
 		if err != nil {
 			var e *SyntaxError
 			if !errors.As(err, &e) || e.Line < 1 || e.Col < 1 || e.Msg == "" {

@@ -55,6 +55,18 @@ func (f *Func) String() string {
 	return b.String()
 }
 
+// signature prints arguments and results without their attributes.
+func signature(args []*Value, results []Result, types []Type) string {
+	var in, out []string
+	for _, a := range args {
+		in = append(in, fmt.Sprintf("%%%s: %s", a.Name, a.Type))
+	}
+	for i, r := range results {
+		out = append(out, fmt.Sprintf("%s: %s", r.Name, types[i]))
+	}
+	return fmt.Sprintf("(%s) -> (%s)", strings.Join(in, ", "), strings.Join(out, ", "))
+}
+
 func (v *Value) ref() string {
 	switch {
 	case v == nil:

@@ -19,12 +19,15 @@ var (
 // prepare normalises the rows of a classifier's features, and weights them as it wants.
 func (o Options) prepare(b *ir.Builder, n network, x *ir.Value) *ir.Value {
 	x = normalise(b, o, x)
-	if s, ok := n.(interface {
-		scale(*ir.Builder, *ir.Value) *ir.Value
-	}); ok {
+	if s, ok := n.(scaler); ok {
 		x = s.scale(b, x)
 	}
 	return x
+}
+
+// scaler is a network that weights its features.
+type scaler interface {
+	scale(*ir.Builder, *ir.Value) *ir.Value
 }
 
 // normalise applies the classifier's row normalisation.
@@ -42,6 +45,20 @@ func classifier(m *ir.Module, a *Architecture, o Options) network {
 		in: o.Features + o.labelColumns(), hidden: o.Hidden, layers: o.Layers, out: o.Classes,
 		decay: o.WeightDecay, decayFirst: o.DecayFirst,
 	}, o)
+}
+
+// classifierPart makes a classifier, on a graph or nil, one that a program may replace.
+func (o Options) classifierPart(m *ir.Module, n network, x ir.Type, graph *ir.Type) network {
+	drop := o.dropouts("classifier")
+	if o.KnownLabels > 0 {
+		drop.input = 0 // [Options.learn] drops the features, and no labels
+	}
+	return o.replaceable(m, "classifier", "logits", n, x, graph, drop)
+}
+
+// classifierInput is the type of what a classifier reads of the nodes.
+func (o Options) classifierInput() ir.Type {
+	return ir.T(ir.F32, "N", ir.D(o.Features+o.labelColumns()))
 }
 
 // dropouts are those of the classifier.
@@ -192,12 +209,12 @@ func alone(a *Architecture) func(Options) *ir.Module {
 		if o.EdgeWeights && (a.readsGraph(o) || o.Smooth.on()) {
 			m.Attrs[Weighted] = true
 		}
-		n := classifier(m, a, o)
-		supervised(m, a, o, n)
 		graph := &rawGraph
 		if !a.readsGraph(o) {
 			graph = nil
 		}
+		n := o.classifierPart(m, classifier(m, a, o), o.classifierInput(), graph)
+		supervised(m, a, o, n)
 		classify(m, o, n, graph)
 		return m
 	}

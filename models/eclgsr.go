@@ -27,7 +27,9 @@ func newECL(name string, o Options) *ecl {
 	enc := shape{name: "encoder", group: "encoder", act: "elu", in: in, hidden: o.Encoder.Hidden, layers: o.Encoder.Layers, out: o.Encoder.Hidden, decay: o.Encoder.WeightDecay}
 	proj := enc
 	proj.name, proj.in, proj.hidden, proj.layers, proj.out = "projector", enc.out, o.Encoder.Projection, 2, o.Encoder.Projection
-	return &ecl{Options: o, m: m, encoder: architecture(o.Encoder.Kind).declare(m, enc, o), projector: declareMLP(m, proj, o)}
+	e := &ecl{Options: o, m: m, encoder: architecture(o.Encoder.Kind).declare(m, enc, o), projector: declareMLP(m, proj, o)}
+	e.encoder = o.replaceable(m, "encoder", "embedding", e.encoder, e.dualType(), &rawGraph, nil)
+	return e
 }
 
 // eclGSR builds ECL-GSR for one graph; without classes there is no classifier, and the
@@ -41,7 +43,7 @@ func eclGSR(o Options) *ir.Module {
 	}
 	classifies := o.Classes > 0
 	if classifies {
-		e.classifier = classifier(e.m, architecture(o.Classifier), o)
+		e.classifier = o.classifierPart(e.m, classifier(e.m, architecture(o.Classifier), o), o.classifierInput(), graphOf(o, &candidates))
 	}
 	if o.Edges.Judge == JudgeEvidence {
 		e.evidence = declareEvidence(e.m, o.Features)
@@ -163,13 +165,24 @@ func (e *ecl) view(b *ir.Builder, name string, g, raw, dual *ir.Value) (x, w *ir
 // represent returns z, the normalised projection of the samples' embeddings: those of
 // anchors, or of the graphs of a batch, which their nodes are read out to.
 func (e *ecl) represent(b *ir.Builder, g, w, x, samples *ir.Value) *ir.Value {
-	h := e.encoder.run(b, g, w, x, nil)
-	if e.graphs != nil {
-		h = b.One("gnn.readout", ir.Attrs{"mode": e.Readout}, samples, b.One("elu", nil, h))
-	} else {
-		h = b.One("elu", nil, b.One("gather", nil, h, samples))
-	}
-	return b.One("l2_normalize", nil, e.projector.run(b, nil, nil, h, nil))
+	name, t, count := e.samples()
+	args := []value{{"x", e.dualType(), x}, {"g", rawGraph, g}, {"w", ir.T(ir.F32, "E"), w}, {name, t, samples}}
+	return e.part(b, "represent", []string{"z"}, args, func(b *ir.Builder, v []*ir.Value) []*ir.Value {
+		h := e.encoder.run(b, v[1], v[2], v[0], nil)
+		if e.graphs != nil {
+			h = b.One("gnn.readout", ir.Attrs{"mode": e.Readout}, v[3], b.One("elu", nil, h))
+		} else {
+			h = b.One("elu", nil, b.One("gather", nil, h, v[3]))
+		}
+		projector := e.replaceable(e.m, "projector", "z", e.projector, ir.T(ir.F32, count, ir.D(e.Encoder.Hidden)), nil, nil)
+		return []*ir.Value{b.One("l2_normalize", nil, projector.run(b, nil, nil, h, nil))}
+	})[0]
+}
+
+// samplesType is that of z, a row a sample.
+func (e *ecl) samplesType() ir.Type {
+	_, _, count := e.samples()
+	return ir.T(ir.F32, count, ir.D(e.Encoder.Projection))
 }
 
 // energy declares @energy, the sum over the batch of E(ν_n) that the sampler
@@ -181,9 +194,9 @@ func (e *ecl) energy() {
 	b := e.m.NewFunc("energy")
 	nu := b.Arg("nu", e.dualType())
 	g := b.Arg("g", rawGraph)
-	name, t, count := e.samples()
+	name, t, _ := e.samples()
 	samples := b.Arg(name, t)
-	zp := b.Arg("zp", ir.T(ir.F32, count, ir.D(e.Encoder.Projection)))
+	zp := b.Arg("zp", e.samplesType())
 	var w *ir.Value
 	if e.Views.Edges > 0 || e.weighs() {
 		w = b.Arg("w", ir.T(ir.F32, "E"))
@@ -212,8 +225,15 @@ func (e *ecl) loss(b *ir.Builder, g, raw, dual, samples *ir.Value) []*ir.Value {
 			"noise": c.Noise, "clip": c.Clip, "stream": "sgld"}, args...)
 		zs = e.represent(b, g, w1, nu, samples)
 	}
-	return b.Op("gsr.ecl_loss", ir.Attrs{"tau": c.Tau, "alpha": c.Alpha, "beta": c.Beta, "reg": c.Reg,
-		"discriminative": c.Discriminative, "positive": c.Positive}, z, zp, zs)
+	t := e.samplesType()
+	args := []value{{"z", t, z}, {"zp", t, zp}}
+	if zs != nil {
+		args = append(args, value{"zs", t, zs})
+	}
+	return e.part(b, "loss", []string{"loss", "disc", "gen", "reg"}, args, func(b *ir.Builder, z []*ir.Value) []*ir.Value {
+		return b.Op("gsr.ecl_loss", ir.Attrs{"tau": c.Tau, "alpha": c.Alpha, "beta": c.Beta, "reg": c.Reg,
+			"discriminative": c.Discriminative, "positive": c.Positive}, z...)
+	})
 }
 
 func (e *ecl) pretrain() {
@@ -363,7 +383,13 @@ func (e *ecl) embeddingType() ir.Type { return ir.T(ir.F32, "N", ir.D(e.Encoder.
 // Where attributes tell how likely existing edges are edges at all, or data how much they
 // weigh, their probabilities are multiplied by that; where evidence does, it is the probabilities.
 func (e *ecl) edgeProbability(b *ir.Builder, c, h, old *ir.Value, bounds ...*ir.Value) []*ir.Value {
-	p := slices.Clone(b.Op("gsr.edge_probability", e.intervals(), append([]*ir.Value{c, h, old}, bounds...)...))
+	args := []value{{"c", candidates, c}, {"embedding", e.embeddingType(), h}, {"old", ir.T(ir.F32, "M"), old}}
+	for i, v := range bounds {
+		args = append(args, value{[]string{"lo", "hi"}[i], ir.Scalar(), v})
+	}
+	p := slices.Clone(e.part(b, "edge_probability", probabilities, args, func(b *ir.Builder, v []*ir.Value) []*ir.Value {
+		return b.Op("gsr.edge_probability", e.intervals(), v...)
+	}))
 	switch {
 	case e.Edges.Judge == JudgeEvidence:
 		p[0] = b.Arg("evidence", ir.T(ir.F32, "M"))
@@ -379,9 +405,12 @@ func (e *ecl) probability() {
 	c := b.Arg("c", candidates)
 	old := b.Arg("old", ir.T(ir.F32, "M"))
 	for i, v := range e.edgeProbability(b, c, h, old) {
-		b.Return([]string{"probability", "lo", "hi"}[i], v)
+		b.Return(probabilities[i], v)
 	}
 }
+
+// probabilities are the results of @probability.
+var probabilities = []string{"probability", "lo", "hi"}
 
 func (e *ecl) refine() {
 	r := e.m.NewFunc("refine")

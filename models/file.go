@@ -2,6 +2,7 @@ package models
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/internal/budget"
@@ -37,12 +38,129 @@ func Check(model string) error {
 	return err
 }
 
-// Read reads a .gsr file, a program in the text form of package ir. A
-// fault of syntax is an *ir.SyntaxError, others name function and operation.
+// Read reads a .gsr file that names nothing of elsewhere, a program in the text form of
+// package ir. A fault of syntax is an *ir.SyntaxError, others name function and operation.
 func Read(path string) (*ir.Module, error) {
 	text, err := budget.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("model file: %w", err)
 	}
 	return ir.Parse(path, string(text))
+}
+
+// file is a program in the text form of package ir, which may extend a model of the zoo.
+type file struct {
+	path, text string
+	extends    bool
+	named      bool // names of it stand for sizes or options
+}
+
+// Open returns the model of a name, or that of a .gsr file. A file that extends a model of the
+// zoo ("extends ecl_gsr") is that model with other functions; names may stand for sizes and the
+// values of attributes in it (see [Options.values]). A fault of syntax is an *ir.SyntaxError.
+func Open(model string) (*Model, error) {
+	if !IsFile(model) {
+		return Lookup(model)
+	}
+	text, err := budget.ReadFile(model)
+	if err != nil {
+		return nil, fmt.Errorf("model file: %w", err)
+	}
+	h, err := ir.ParseHeader(model, string(text))
+	if err != nil {
+		return nil, err
+	}
+	f := &file{path: model, text: string(text), extends: h.Extends}
+	for name := range Default().values() {
+		f.named = f.named || h.Names[name]
+	}
+	// A program that began as one of the zoo's trains as that does.
+	m := &Model{Name: strings.ReplaceAll(h.Name, "_", "-"), Learner: &Learner{Unlabelled: true}, file: f}
+	if h.Extends {
+		base, err := Lookup(m.Name)
+		if err != nil {
+			return nil, fmt.Errorf("%s extends a model that is none of the zoo: %w", model, err)
+		}
+		*m = *base
+		m.file = f
+	} else if !f.named {
+		_, err = f.parse(Options{}) // a fault shows before data are read
+	}
+	return m, err
+}
+
+// IsProgram reports whether the model is a file that extends no other, and so has the shape
+// that it is written with, where it does not name sizes: named tells.
+func (m *Model) IsProgram() (is, named bool) {
+	if m.file == nil || m.file.extends {
+		return false, false
+	}
+	return true, m.file.named
+}
+
+// parse reads a program that extends no other.
+func (f *file) parse(o Options) (*ir.Module, error) {
+	return ir.ParseNamed(f.path, f.text, ir.Names{Values: o.values()})
+}
+
+// extend reads a program that extends what build builds.
+func (f *file) extend(build func(Options) *ir.Module, o Options) (*ir.Module, error) {
+	var own []*ir.Value
+	m, err := ir.ParseNamed(f.path, f.text, ir.Names{Values: o.values(), Extend: func(_ string, params []*ir.Value, replaced []*ir.Func) (*ir.Module, error) {
+		own, o.replaced = params, map[string]*ir.Func{}
+		for _, r := range replaced {
+			o.replaced[r.Name] = r
+		}
+		m := build(o)
+		m.Params = append(m.Params, params...)
+		for _, r := range replaced {
+			if old := m.Func(r.Name); old != nil {
+				*old = *adopt(m, r)
+				continue
+			}
+			for _, op := range r.Body {
+				if drawsElse(op) || op.Draws() && r.Name != "classifier" {
+					return nil, fmt.Errorf("@%s draws random numbers (%s in line %d), and is part of what predicts; only a classifier can, for dropout, which prediction leaves out", r.Name, op.Name(), op.Line)
+				}
+			}
+		}
+		return m, nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	// Parameters that only replaced functions read are gone with them.
+	o.replaced = nil
+	before, read := reads(build(o)), reads(m)
+	m.Params = slices.DeleteFunc(m.Params, func(p *ir.Value) bool {
+		return before[p.Name] && !read[p.Name] && !slices.Contains(own, p)
+	})
+	return m, nil
+}
+
+// adopt copies a function that was read for another module of the same parameters.
+func adopt(m *ir.Module, f *ir.Func) *ir.Func {
+	to := &ir.Func{Name: f.Name, Attrs: f.Attrs.Clone()}
+	var args []*ir.Value
+	for _, a := range f.Args {
+		b := *a
+		args = append(args, &b)
+	}
+	to.Args = args
+	b := ir.NewBuilder(m, to)
+	for i, v := range b.Inline(f, args...) {
+		b.Return(f.Results[i].Name, v)
+	}
+	return to
+}
+
+// reads returns the names of the parameters that functions read.
+func reads(m *ir.Module) map[string]bool {
+	names := map[string]bool{}
+	for _, f := range m.Funcs {
+		for _, p := range f.Params(m) {
+			names[p.Name] = true
+		}
+	}
+	return names
 }

@@ -29,7 +29,8 @@ func grcn(o Options) *ir.Module {
 	} else {
 		e.encoder = architecture(o.Encoder.Kind).declare(m, s, o)
 	}
-	e.classifier = classifier(m, e.arch, o)
+	e.encoder = o.replaceable(m, "encoder", "embedding", e.encoder, features(o), &rawGraph, nil)
+	e.classifier = o.classifierPart(m, classifier(m, e.arch, o), o.classifierInput(), graphOf(o, &candidates))
 
 	b := m.NewFunc("joint")
 	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
@@ -90,8 +91,11 @@ func (e *grcnModel) embed(b *ir.Builder, g, x *ir.Value) *ir.Value {
 
 // revised returns the weights (A + S)/2 of the candidates, given the embedding.
 func (e *grcnModel) revised(b *ir.Builder, c, h, old *ir.Value) *ir.Value {
-	z := b.One("l2_normalize", nil, h)
-	return b.Scale(b.Add(old, b.One("relu", nil, b.One("sddmm", nil, c, z, z))), 0.5)
+	args := []value{{"c", candidates, c}, {"embedding", e.embeddingType(), h}, {"old", ir.T(ir.F32, "M"), old}}
+	return e.part(b, "edge_probability", probabilities[:1], args, func(b *ir.Builder, v []*ir.Value) []*ir.Value {
+		z := b.One("l2_normalize", nil, v[1])
+		return []*ir.Value{b.Scale(b.Add(v[2], b.One("relu", nil, b.One("sddmm", nil, v[0], z, z))), 0.5)}
+	})[0]
 }
 
 // learn declares the loss of the classifier on the candidates with weights.

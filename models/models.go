@@ -49,6 +49,8 @@ type Model struct {
 	Refines bool
 	// Learner says how it does, nil for models that do not.
 	Learner *Learner
+
+	file *file // what it was read from: see [Open]
 }
 
 // Learner is what to know of a structure learner before choosing one.
@@ -81,6 +83,8 @@ type Options struct {
 	// EdgeWeights tells that the graph has weights that tell edges apart; modules that read
 	// them have the attribute [Weighted].
 	EdgeWeights bool `toml:"-"`
+	// replaced are functions and parts of the model that a program replaces, by name.
+	replaced map[string]*ir.Func
 
 	Classifier   string  `toml:"classifier" doc:"network of the classifier, one of those that gsrc models lists"`
 	Norm         string  `toml:"norm" doc:"row normalisation of the classifier's features: l1, l2 or none"`
@@ -360,7 +364,10 @@ func checkRanges(prefix string, section reflect.Value) error {
 }
 
 // ClassifiesGraphs reports whether the model has a program that classifies whole graphs.
-func (m *Model) ClassifiesGraphs() bool { return m.Graphs != nil }
+func (m *Model) ClassifiesGraphs() bool {
+	program, _ := m.IsProgram()
+	return m.Graphs != nil || program
+}
 
 // readsGraph reports whether the model's classifier reads edges.
 func (m *Model) readsGraph(o Options) bool {
@@ -372,8 +379,12 @@ func (m *Model) readsGraph(o Options) bool {
 }
 
 // Program builds the model's program, which classifies whole graphs where graphs is set.
-// The error is a [RangeError], or says that the program would be too large.
+// The error is a [RangeError], an [ir.SyntaxError] of a file's text, or says that the program
+// would be too large.
 func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
+	if program, _ := m.IsProgram(); program {
+		return m.file.parse(o)
+	}
 	build := m.Build
 	if graphs {
 		build = m.Graphs
@@ -427,5 +438,8 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 			prog, err = nil, large
 		}
 	}()
+	if m.file != nil {
+		return m.file.extend(build, o)
+	}
 	return build(o), nil
 }

@@ -87,6 +87,14 @@ func always(Options) bool { return true }
 // readsGraph reports whether the network reads edges.
 func (a *Architecture) readsGraph(o Options) bool { return a.noGraph == nil || !a.noGraph(o) }
 
+// graphOf is the graph that the classifier reads, nil where it reads the features alone.
+func graphOf(o Options, graph *ir.Type) *ir.Type {
+	if architecture(o.Classifier).readsGraph(o) {
+		return graph
+	}
+	return nil
+}
+
 // Classifiers lists the values of the option classifier.
 func Classifiers() []string {
 	var names []string

@@ -40,7 +40,7 @@ func TestEveryOptionHasItsRange(t *testing.T) {
 			for k := range section.NumField() {
 				f, v := section.Type().Field(k), section.Field(k)
 				name := prefix + f.Tag.Get("toml")
-				if name == "-" {
+				if name == "-" || !f.IsExported() {
 					continue
 				}
 				old := reflect.New(v.Type()).Elem()

@@ -35,18 +35,19 @@ func stable(o Options) *ir.Module {
 	if o.Classes == 0 {
 		return m
 	}
+	net := o.classifierPart(m, e, e.embeddingType(), &candidates)
 	b = m.NewFunc("fit")
 	h, c := b.Arg("embedding", e.embeddingType()), b.Arg("c", candidates)
 	p = b.Arg("p", ir.T(ir.F32, "M"))
 	idx := b.Arg("train_idx", trainIdx)
 	answers := answers(b, o)
 	b.Func.Attrs["differentiate"] = "loss"
-	b.Return("loss", crossEntropy(b, labelled(b, e.logits(b, c, p, h, o.dropouts("classifier")), idx), answers))
+	b.Return("loss", crossEntropy(b, labelled(b, net.run(b, c, p, h, o.dropouts("classifier")), idx), answers))
 
 	b = m.NewFunc("classify")
 	h, g = b.Arg("embedding", e.embeddingType()), b.Arg("g", candidates)
 	w := b.Arg("w", ir.T(ir.F32, "M"))
-	logits := e.logits(b, g, w, h, nil)
+	logits := net.run(b, g, w, h, nil)
 	if o.Smooth.on() {
 		logits = o.Smooth.apply(b, g, w, b.Arg(KnownLabels, o.labels()), logits)
 	}
@@ -131,9 +132,9 @@ func (e *stableModel) probability(m *ir.Module) {
 	b.Return("hi", b.Const(1))
 }
 
-// logits runs the classifier, whose layers take means over a node and its neighbours, each
+// run runs the classifier, whose layers take means over a node and its neighbours, each
 // weighed by its degree to the power degree_power; −0.5 is Kipf and Welling's normalisation.
-func (e *stableModel) logits(b *ir.Builder, g, w, h *ir.Value, drop *dropouts) *ir.Value {
+func (e *stableModel) run(b *ir.Builder, g, w, h *ir.Value, drop *dropouts) *ir.Value {
 	in := ir.Attrs{"side": "dst"}
 	degree := b.Shift(b.One("edge_sum", in, g, w), 1)
 	own := b.One("pow", ir.Attrs{"exponent": e.STABLE.DegreePower}, degree)

@@ -27,6 +27,11 @@ func sublime(o Options) *ir.Module {
 		e.readsGraph = architecture(o.Encoder.Kind).readsGraph(o)
 	}
 	e.embedding = ir.T(ir.F32, "N", width)
+	var graph *ir.Type
+	if e.readsGraph {
+		graph = &rawGraph
+	}
+	e.learner = o.replaceable(m, "encoder", "embedding", e.learner, features(o), graph, nil)
 	s.name, s.act, s.layers, s.out = "contrast", "relu", 2, o.Encoder.Projection
 	e.contrasted = &droppingGCN{declareStack(m, s, false), o.Views.Edges}
 	s.name, s.in, s.hidden = "projector", s.out, s.out
@@ -62,6 +67,7 @@ func sublime(o Options) *ir.Module {
 	} else {
 		classifies = classifier(m, arch, o)
 	}
+	classifies = o.classifierPart(m, classifies, o.classifierInput(), graphOf(o, &candidates))
 	b = m.NewFunc("fit")
 	x, c := b.Arg("x", features(o)), b.Arg("c", candidates)
 	p = b.Arg("p", ir.T(ir.F32, "M"))
@@ -94,13 +100,15 @@ func (e *sublimeModel) embed(b *ir.Builder, x *ir.Value) *ir.Value {
 
 // learned returns the weights of the candidates in S, given the embedding.
 func (e *sublimeModel) learned(b *ir.Builder, c, h *ir.Value) *ir.Value {
-	z := b.One("l2_normalize", nil, h)
-	cos := b.One("sddmm", nil, c, z, z)
-	least := b.One("edge_kth", ir.Attrs{"k": e.SUBLIME.K}, c, b.Stop(cos))
-	taken := func(side string) *ir.Value {
-		return b.One("greater_equal", nil, b.Stop(cos), b.One("edge_gather", ir.Attrs{"side": side}, c, least))
-	}
-	return b.Mul(b.One("relu", nil, cos), b.Scale(b.Add(taken("dst"), taken("src")), 0.5))
+	return e.part(b, "edge_probability", probabilities[:1], []value{{"c", candidates, c}, {"embedding", e.embedding, h}}, func(b *ir.Builder, v []*ir.Value) []*ir.Value {
+		c, z := v[0], b.One("l2_normalize", nil, v[1])
+		cos := b.One("sddmm", nil, c, z, z)
+		least := b.One("edge_kth", ir.Attrs{"k": e.SUBLIME.K}, c, b.Stop(cos))
+		taken := func(side string) *ir.Value {
+			return b.One("greater_equal", nil, b.Stop(cos), b.One("edge_gather", ir.Attrs{"side": side}, c, least))
+		}
+		return []*ir.Value{b.Mul(b.One("relu", nil, cos), b.Scale(b.Add(taken("dst"), taken("src")), 0.5))}
+	})[0]
 }
 
 // pretrain declares the contrastive loss, and how the anchor graph follows the learned one.

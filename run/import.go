@@ -172,7 +172,7 @@ func readSpec(path string) (settings []pyg.Setting, order []string, err error) {
 func (o *ImportOptions) prepare(file *safetensors.File, stack *pyg.Stack) (*Setup, map[string][]float32, error) {
 	t := o.Train
 	if stack == nil {
-		if m, err := models.Lookup(t.Model); err == nil && m.Refines {
+		if m, err := models.Open(t.Model); err == nil && m.Refines {
 			return nil, nil, fmt.Errorf("%s learns a graph, which its weights do not hold; copy its run directory instead", t.Model)
 		}
 		s, err := Prepare(t)

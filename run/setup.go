@@ -131,7 +131,8 @@ func Prepare(o TrainOptions) (*Setup, error) {
 	if _, err := ParseExecutor(string(o.Executor)); err != nil {
 		return nil, &OptionError{err}
 	}
-	if err := models.Check(o.Model); err != nil {
+	model, err := models.Open(o.Model)
+	if err != nil {
 		return nil, err
 	}
 	// Faults of the options show before large data are read. Which data set's
@@ -140,16 +141,7 @@ func Prepare(o TrainOptions) (*Setup, error) {
 	if o.Data == data.Synthetic {
 		name = data.Synthetic
 	}
-	defaults := o.Model
-	var m *ir.Module
-	if models.IsFile(o.Model) {
-		var err error
-		if m, err = models.Read(o.Model); err != nil {
-			return nil, err
-		}
-		// A program that began as one of the zoo's trains as that does.
-		defaults = strings.ReplaceAll(m.Name, "_", "-")
-	}
+	defaults := model.Name
 	early, err := o.configure(defaults, name)
 	if err != nil {
 		return nil, err
@@ -172,12 +164,12 @@ func Prepare(o TrainOptions) (*Setup, error) {
 			return nil, err
 		}
 	}
-	if err := o.guess(t.Info(), defaults, c); err != nil {
-		return nil, err
+	if program, _ := model.IsProgram(); !program {
+		if err := o.guess(t.Info(), defaults, c); err != nil {
+			return nil, err
+		}
 	}
-	if m == nil {
-		m, err = t.Module(o.Model, c)
-	}
+	m, err := t.Module(o.Model, c)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +190,7 @@ const imbalanced = 10
 // the options do.
 func (o *TrainOptions) guess(info train.TaskInfo, model string, c *config.Config) error {
 	const key = "model.class_weights"
-	if info.Columns == nil && !info.Structural || c.Model.ClassWeights != "none" || models.IsFile(o.Model) {
+	if info.Columns == nil && !info.Structural || c.Model.ClassWeights != "none" {
 		return nil
 	}
 	plain, err := o.load(model, info.Name, "", nil)

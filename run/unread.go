@@ -109,7 +109,7 @@ func (s *Setup) unread(plain *config.Config) (names []string, err error) {
 		switch {
 		case listed && reads(r), !listed && !strings.HasPrefix(name, "model."):
 			continue
-		case strings.HasPrefix(name, "model.") && !models.IsFile(s.Model):
+		case strings.HasPrefix(name, "model."):
 			c := s.Config.Clone()
 			if err := c.Set(name + "=" + plain.Value(name)); err != nil {
 				return nil, err

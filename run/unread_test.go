@@ -33,6 +33,11 @@ func TestUnread(t *testing.T) {
 	if err := os.WriteFile(file, []byte(gcn.Module.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	extended := filepath.Join(t.TempDir(), "extended.gsr")
+	text := "extends gcn func @classifier(%x: f32[N,features], %g: graph<N,E>, %w: f32[E]) -> (logits: f32[N,classes]) { %y = gnn.gcn_conv %g, %w, %x, $classifier.0.weight, $classifier.0.bias : f32[N,hidden] %z = gnn.linear %y, $classifier.1.weight : f32[N,classes] return %z }"
+	if err := os.WriteFile(extended, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, x := range []struct {
 		model string
 		set   []string
@@ -49,6 +54,7 @@ func TestUnread(t *testing.T) {
 		{"ecl-gsr", []string{"model.classifier=gat", "model.gat.heads=2", "model.gin.eps=0.5"}, []string{"model.gin.eps"}},
 		{"label-propagation", []string{"train.lr=0.5"}, []string{"train.lr"}},
 		{file, []string{"model.hidden=32", "train.lr=0.5"}, []string{"model.hidden"}},
+		{extended, []string{"model.hidden=32", "model.gat.heads=2", "model.dropout=0.2"}, []string{"model.dropout", "model.gat.heads"}},
 	} {
 		s, warned := prepared(t, TrainOptions{Model: x.model, Set: x.set})
 		got, err := s.Unread()

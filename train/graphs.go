@@ -34,7 +34,7 @@ func (g graphTask) Split(seed uint64) (data.Split, string, error) {
 }
 
 func (g graphTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
-	m, err := models.Lookup(model)
+	m, err := models.Open(model)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (n nodeTask) Split(seed uint64) (data.Split, string, error) {
 }
 
 func (n nodeTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
-	m, err := models.Lookup(model)
+	m, err := models.Open(model)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/budget"
-	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -182,14 +181,18 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 // buildIR compiles a model for a data set, or a .gsr file by itself, and prints
 // the program.
 func (a *app) buildIR(opts *gsrc.TrainOptions, setup *setupFlags, f *compileFlags) error {
-	var m *ir.Module
-	var info passes.DataInfo
 	if models.IsFile(opts.Model) && opts.Data == "" {
-		var err error
-		if m, err = models.Read(opts.Model); err != nil {
+		model, err := models.Open(opts.Model)
+		if err != nil {
 			return err
 		}
-		return a.emitIR(m, info, f, nil)
+		if program, named := model.IsProgram(); program && !named {
+			m, err := models.Read(opts.Model)
+			if err != nil {
+				return err
+			}
+			return a.emitIR(m, passes.DataInfo{}, f, nil)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(opts.Model, "module.gsr")); err == nil {
 		return usage("%s is a run; its program is %s", opts.Model, filepath.Join(opts.Model, "module.gsr"))

@@ -17,8 +17,9 @@ import (
 func (a *app) modelsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "models", Short: "List the models", Args: cobra.NoArgs,
-		Long: "List the models. A .gsr file works wherever a model's name does;\n" +
-			"\"gsrc build MODEL --emit ir --passes=none\" writes one to start from.",
+		Long: "List the models. A .gsr file works wherever a model's name does: a program, which\n" +
+			"\"gsrc build MODEL --emit ir --passes=none\" writes to start from, or \"extends ecl_gsr\"\n" +
+			"and functions in the places of that model's (docs/add-a-model.md).",
 		RunE: func(*cobra.Command, []string) error {
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			var ofGraphs []string
