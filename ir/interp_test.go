@@ -118,6 +118,8 @@ func TestValues(t *testing.T) {
 		{"%g: graph<N,E>, %e: f32[E], %s: f32[N], %a: f32[E], %b: f32[N], %d: f32[E]", "edge_softmax_grad %g, %e, %s, _, %a, %b, %d : f32[E], f32[N], f32[E]",
 			[]Val{small(), vector(math.Ln2, ln3, 0), vector(math.Log(5), 0, 0), vector(0.2, 0.3, 0.5), vector(0.5, 1, 0.5), vector(10, 0, 4)}, [][]float64{{1.6, -0.6, 1}, {-1, 0, -1}, {1.6, -0.6, 1}}},
 		{"%g: graph<N,E>, %w: f32[E]", "edge_kth %g, %w {k=2} : f32[N]", []Val{small(), vector(3, 2, 5)}, [][]float64{{2, 0, 5}}},
+		{"%a: f32[2,2]", `spectral_map %a {map="shrink", amount=0.5} : f32[2,2]`, []Val{matrix(2, 2, 1, 1, 2)}, [][]float64{{1.5, 1, 1, 1.5}}},
+		{"%a: f32[2,2]", `spectral_map %a {map="inverse_sqrt", amount=0.5} : f32[2,2]`, []Val{matrix(2, 5, 3, 3, 5)}, [][]float64{{math.Sqrt2 / 8, math.Sqrt2 / 8, math.Sqrt2 / 8, math.Sqrt2 / 8}}},
 		{"%x: f32[4]", "argsort %x : i64[4]", []Val{vector(3, 1, 2, 1)}, [][]float64{{1, 3, 2, 0}}},
 		{"%x: f32[2,4]", "group_sum %x {groups=2} : f32[2,2]", []Val{matrix(2, 1, 2, 3, 4, 5, 6, 7, 8)}, [][]float64{{3, 7, 11, 15}}},
 		{"%x: f32[2,2]", "group_repeat %x {times=2} : f32[2,4]", []Val{matrix(2, 1, 2, 3, 4)}, [][]float64{{1, 1, 2, 2, 3, 3, 4, 4}}},

@@ -117,6 +117,21 @@ var matrixOps = []OpDef{
 		},
 	},
 	{
+		Name: "spectral_map", Doc: "y = V·f(Λ)·Vᵀ of a symmetric a = V·Λ·Vᵀ. inverse_sqrt: f(λ) = λ^-½, 0 where λ is at most amount times the largest; shrink: amount nearer to 0, or 0", Operands: operands("a"), Results: []string{"mapped"},
+		NoGrad: "proximal steps and bases have no gradient",
+		Attrs:  []AttrSpec{{Name: "map", Kind: StringAttr, OneOf: []string{"inverse_sqrt", "shrink"}, Doc: "f"}, within(nonNegative, floatAttr("amount", nil, "how much, see above"))},
+		Infer: func(c *InferCtx) []Type {
+			c.wantSquare(0)
+			return sameAsFirst(c)
+		},
+		Eval: func(c *EvalCtx) {
+			a, y := c.T(0).Clone(), c.New(0)
+			n := a.Shape[0]
+			v := make([]float64, n*n)
+			SpectralMap(y.Data, a.Data, v, n, c.Op.Str("map"), c.Op.Float("amount"))
+		},
+	},
+	{
 		Name: "solve_upper", Doc: "y with r·y = b, r upper triangular", Operands: []OperandSpec{{Name: "r"}, {Name: "b", Linear: true}}, Results: []string{"solve"},
 		NoGrad: "only used for noise, which is detached",
 		Infer: func(c *InferCtx) []Type {
@@ -397,4 +412,96 @@ func factor(r, a []float64, n int, shift, least float64) int {
 		}
 	}
 	return -1
+}
+
+// SpectralMap writes V·f(Λ)·Vᵀ into y [n,n], given a = V·Λ·Vᵀ, of which it reads the mean with
+// its transpose; see the operation spectral_map. It overwrites a and v, [n,n] both. Eigenvalues
+// are found by Jacobi's rotations, with a cost of some 10·n³ products.
+func SpectralMap(y, a, v []float64, n int, f string, amount float64) {
+	for i := range n {
+		for j := range i {
+			m := (a[i*n+j] + a[j*n+i]) / 2
+			a[i*n+j], a[j*n+i] = m, m
+		}
+	}
+	diagonalise(a, v, n)
+	largest := 0.0
+	for i := range n {
+		largest = max(largest, a[i*n+i])
+	}
+	clear(y)
+	for k := range n {
+		l := a[k*n+k]
+		switch {
+		case f == "shrink":
+			l -= max(-amount, min(amount, l))
+		case l > amount*largest:
+			l = 1 / math.Sqrt(l)
+		default:
+			l = 0
+		}
+		row := v[k*n : (k+1)*n]
+		for i, x := range row {
+			if x *= l; x == 0 {
+				continue
+			}
+			for j, w := range row[:i+1] {
+				y[i*n+j] += float64(x * w)
+			}
+		}
+	}
+	for i := range n {
+		for j := range i {
+			y[j*n+i] = y[i*n+j]
+		}
+	}
+}
+
+// diagonalise turns the symmetric a into a diagonal matrix of its eigenvalues, and writes
+// their eigenvectors into the rows of v.
+func diagonalise(a, v []float64, n int) {
+	clear(v)
+	for i := range n {
+		v[i*n+i] = 1
+	}
+	turn := func(x, y []float64, c, s float64) {
+		for i, p := range x {
+			q := y[i]
+			x[i], y[i] = float64(c*p)-float64(s*q), float64(s*p)+float64(c*q)
+		}
+	}
+	for range 60 {
+		off, all := 0.0, 0.0
+		for i := range n {
+			for j, x := range a[i*n : (i+1)*n] {
+				if all += float64(x * x); i != j {
+					off += float64(x * x)
+				}
+			}
+		}
+		if !(off > 1e-26*all) { // also where a is not finite
+			return
+		}
+		for p := range n {
+			for q := p + 1; q < n; q++ {
+				x := a[p*n+q]
+				if x == 0 {
+					continue
+				}
+				d := (a[q*n+q] - a[p*n+p]) / (2 * x)
+				t := 1 / (math.Abs(d) + math.Sqrt(float64(d*d)+1))
+				if d < 0 {
+					t = -t
+				}
+				c := 1 / math.Sqrt(float64(t*t)+1)
+				s := float64(t * c)
+				turn(a[p*n:(p+1)*n], a[q*n:(q+1)*n], c, s)
+				for i := 0; i < n*n; i += n {
+					x, y := a[i+p], a[i+q]
+					a[i+p], a[i+q] = float64(c*x)-float64(s*y), float64(s*x)+float64(c*y)
+				}
+				turn(v[p*n:(p+1)*n], v[q*n:(q+1)*n], c, s)
+			}
+		}
+	}
 }

@@ -3,7 +3,7 @@
 // training loop and the exporter look for:
 //
 //	@train      one supervised step: (x, g, train_idx, labels) → loss
-//	@begin      (c, old) → what @pretrain carries from step to step ([NextPrefix])
+//	@begin      (c, old) → what @pretrain or @joint carries from step to step ([NextPrefix])
 //	@pretrain   one ECL step without labels: (x, [x_struct], g, anchors) → loss and its terms
 //	@joint      one step of Eq 19: ECL, edge probabilities, samples, classifier
 //	@fit        one step of the classifier on samples of given edge probabilities
@@ -111,6 +111,7 @@ type Options struct {
 	STABLE      STABLE      `toml:"stable" doc:"the structure learner stable"`
 	SUBLIME     SUBLIME     `toml:"sublime" doc:"the structure learner sublime"`
 	GEN         GEN         `toml:"gen" doc:"the structure learner gen"`
+	ProGNN      ProGNN      `toml:"prognn" doc:"the structure learner prognn"`
 	Encoder     Encoder     `toml:"encoder" doc:"encoder and projector"`
 	ECL         ECL         `toml:"ecl" doc:"the energy-based contrastive loss"`
 	Views       Views       `toml:"views" doc:"what makes a view of the graph"`
@@ -176,9 +177,22 @@ type GEN struct {
 	Tolerance float64 `toml:"tolerance" range:"gsr.gaussian_blur.sigma" neutral:"0.01" doc:"it ends when the rates of true and false edges of observations change by less"`
 }
 
-// NextPrefix begins the names of results of @pretrain that are arguments of its next step: the
-// result next.NAME is the argument NAME. The first step gets those of @begin. Those of
-// candidates, f32[M], follow these where others are chosen, and are 0 of new ones.
+// ProGNN holds what only the model prognn reads: the weights of the terms, and how the
+// adjacency moves.
+type ProGNN struct {
+	Sparse     float64 `toml:"sparse" range:"term" neutral:"0.0005" doc:"weight α of the L1 norm of the adjacency"`
+	Nuclear    float64 `toml:"nuclear" range:"term" neutral:"1.5" doc:"weight β of its nuclear norm, which makes its rank low; 0 leaves it out"`
+	Classifier float64 `toml:"classifier" range:"term" neutral:"1.0" doc:"weight γ of the classifier's loss"`
+	Smooth     float64 `toml:"smooth" range:"term" neutral:"0.001" doc:"weight λ of how unlike the features of joined nodes are; 0 leaves it out"`
+	LR         float64 `toml:"lr" range:"rate" neutral:"0.01" doc:"learning rate of the adjacency"`
+	Momentum   float64 `toml:"momentum" range:"dropout.rate" neutral:"0.9" doc:"share of the last step's direction in the next"`
+	Rank       int     `toml:"rank" range:"size" neutral:"50" doc:"how many of the largest singular values are kept, at most"`
+}
+
+// NextPrefix begins the names of results of @pretrain or @joint that are arguments of its next
+// step: the result next.NAME is the argument NAME. The first step gets those of @begin. Those of
+// candidates, f32[M], follow these where others are chosen, and are 0 of new ones. next.p of
+// @joint are the candidates' probabilities, in place of those that @probability gives.
 const NextPrefix = "next."
 
 // Encoder shapes φ and ϕ.
@@ -248,6 +262,7 @@ func Default() Options {
 		STABLE:  STABLE{Jaccard: 0.03, Recover: 0.2, SelfWeight: 2, Cosine: 0.1, DegreePower: 0.3},
 		SUBLIME: SUBLIME{K: 20, Momentum: 0.9999, MaskAnchor: 0.8, DropEdges: 0.5},
 		GEN:     GEN{K: 9, Keep: true, Steps: 50, Tolerance: 0.01},
+		ProGNN:  ProGNN{Sparse: 0.0005, Nuclear: 1.5, Classifier: 1, Smooth: 0.001, LR: 0.01, Momentum: 0.9, Rank: 50},
 		Encoder: Encoder{Kind: "gcn", Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
 		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
 			Steps: 3, Step: 0.05, Noise: 0.01, InitNoise: 0.03, Clip: 1},
@@ -276,7 +291,9 @@ func zoo() []Model {
 		Model{Name: "sublime", Doc: "a graph of nearest neighbours learned without labels, by contrast with an anchor graph that follows it (SUBLIME, Liu et al. 2022; learners of SLAPS, Fatemi et al. 2021)", Build: sublime, Refines: true,
 			Learner: &Learner{Inductive: true, Unlabelled: true, Labels: "none", Cost: "memory O((N + E + N·k)·width); time the same each step of pre-training and anchors²·width for the contrast, a search of N²·width in refresh_every of them, less by an index"}},
 		Model{Name: "gen", Doc: "a graph estimated from several observations of it by a block model of the classes (GEN, Wang et al. 2021)", Build: gen, Refines: true,
-			Learner: &Learner{Labels: "the classifier's, and its predictions", Cost: "memory O(E + N·k·features); epochs of a graph convolutional network, and every refresh_every of them two searches of N²·hidden and N²·classes and (E + N·k)·features; one search of N²·features, less by an index"}})
+			Learner: &Learner{Labels: "the classifier's, and its predictions", Cost: "memory O(E + N·k·features); epochs of a graph convolutional network, and every refresh_every of them two searches of N²·hidden and N²·classes and (E + N·k)·features; one search of N²·features, less by an index"}},
+		Model{Name: "prognn", Doc: "the adjacency itself is learned, near to the data's, sparse, of low rank and between like features, for graphs under attack (Pro-GNN, Jin et al. 2020)", Build: prognn, Refines: true,
+			Learner: &Learner{Labels: "the classifier's", Cost: "memory O((E + N·k) + N·rank), N² with k = N − 1; time (E + N·k)·(rank + hidden) and N·rank² each step of the adjacency; one search of N²·features, less by an index"}})
 }
 
 // Lookup returns the model of a name; the error is an *UnknownError.
@@ -298,8 +315,9 @@ type RangeError struct {
 func (e *RangeError) Error() string { return fmt.Sprintf("%s must be %s", e.Option, e.Want) }
 
 // ranges are those that the tag range names beside attributes of operations: sizes of
-// dimensions, and what is repeated in a program.
-var ranges = map[string]ir.Range{"size": {Min: 1, Max: ir.MaxSize}, "repeats": {Min: 1, Max: ir.MaxUnroll}, "repeats from 0": {Min: 0, Max: ir.MaxUnroll}}
+// dimensions, what is repeated in a program, and terms of a loss and rates that are multiplied.
+var ranges = map[string]ir.Range{"size": {Min: 1, Max: ir.MaxSize}, "repeats": {Min: 1, Max: ir.MaxUnroll}, "repeats from 0": {Min: 0, Max: ir.MaxUnroll},
+	"term": {Min: 0, Max: 1e6}, "rate": {Min: 0, Max: 1e6, Above: true}}
 
 // Validate checks that every option is one that a program can be built with: the tag
 // range of an option names the attribute that it becomes, whose range in the operation
@@ -408,8 +426,11 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	if m.Name == "gen" && o.Classifier != "gcn" {
 		return nil, &RangeError{Option: "classifier", Want: "gcn for gen, which reads its hidden layer"}
 	}
-	if m.Name == "gen" && o.KnownLabels > 0 {
-		return nil, &RangeError{Option: "known_labels", Want: "0 for gen"}
+	if m.Name == "prognn" && o.Classifier != "gcn" {
+		return nil, &RangeError{Option: "classifier", Want: "gcn for prognn"}
+	}
+	if (m.Name == "gen" || m.Name == "prognn") && o.KnownLabels > 0 {
+		return nil, &RangeError{Option: "known_labels", Want: "0 for " + m.Name}
 	}
 	if m.Refines && (m.Name != "sublime" && o.Encoder.Kind == "mlp" || m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal) {
 		return nil, &RangeError{Option: "encoder.kind", Want: "one of " + strings.Join(Encoders(), ", ") + " for " + m.Name}

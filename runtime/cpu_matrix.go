@@ -17,6 +17,7 @@ var matrixKernels = map[string]Kernel{
 	"slice":              slice,
 	"stack":              stack,
 	"cholesky":           cholesky,
+	"spectral_map":       spectralMap,
 	"solve_upper":        solveUpper,
 	"argsort":            argsort,
 	"gather":             gather,
@@ -67,6 +68,23 @@ func cholesky(k *Call) error {
 	a := k.In[0]
 	n := a.Dims[0]
 	return k.Pool.Cholesky(k.Out[0].F32, a.F32, n, k.Op.Float("ridge"), k.Scratch64(n*n))
+}
+
+// spectralMap works in float64 on the calling goroutine: the matrices it is meant for are as wide
+// as a basis.
+func spectralMap(k *Call) error {
+	x := k.In[0]
+	n := x.Dims[0]
+	ws := k.Scratch64(3 * n * n)
+	a, v, y := ws[:n*n], ws[n*n:2*n*n], ws[2*n*n:]
+	for i, v := range x.F32 {
+		a[i] = float64(v)
+	}
+	ir.SpectralMap(y, a, v, n, k.Op.Str("map"), k.Op.Float("amount"))
+	for i, v := range y {
+		k.Out[0].F32[i] = float32(v)
+	}
+	return nil
 }
 
 func solveUpper(k *Call) error {

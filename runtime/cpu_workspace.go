@@ -23,6 +23,7 @@ var cpuWorkspaces = map[string]func(k *Call) (int, kernels.Scratch){
 	"edge_softmax_grad":    func(k *Call) (int, kernels.Scratch) { return 0, kernels.EdgeSoftmaxScratch(heads(k.In[1])) },
 	"edge_kth":             func(k *Call) (int, kernels.Scratch) { return k.In[1].Dims[0], kernels.Scratch{} },
 	"spmax_grad":           func(k *Call) (int, kernels.Scratch) { return k.In[1].Dims[1], kernels.Scratch{} },
+	"spectral_map":         func(k *Call) (int, kernels.Scratch) { n := k.In[0].rows(); return 6 * n * n, kernels.Scratch{} },
 	"cholesky":             func(k *Call) (int, kernels.Scratch) { n := k.In[0].rows(); return 2 * n * n, kernels.Scratch{} },
 	"pairwise_reduce":      pairwiseWorkspace,
 	"pairwise_reduce_grad": pairwiseWorkspace,

@@ -239,7 +239,7 @@ func (t algorithm1) epoch(epoch int) (*function, float64, error) {
 	loss, err := t.steps.epoch(f, epoch)
 	if err == nil && name == "joint" {
 		loss = t.classifierLoss(f, loss)
-		t.edges.fresh, t.edges.embedded = false, false
+		t.edges.fresh, t.edges.embedded = t.prog.stepsGraph(), false
 	}
 	return f, loss, err
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // carry hands the results next.NAME of a function on: they are the arguments NAME of the next
-// contrastive step.
+// step. Those named p are the probabilities of candidates.
 func carry(t *nodeSteps, f *function) error {
 	e := t.edges
 	for _, r := range f.Outputs() {
@@ -24,6 +24,15 @@ func carry(t *nodeSteps, f *function) error {
 		if err != nil {
 			return err
 		}
+		if name == "p" {
+			if e.p, err = t.found.set.OfEdges(e.p, from.F32); err != nil {
+				return err
+			}
+			if err := t.give(e.p, 0, 1); err != nil {
+				return err
+			}
+			continue
+		}
 		b := e.carried[name]
 		if b == nil {
 			if e.carried == nil {
@@ -33,12 +42,24 @@ func carry(t *nodeSteps, f *function) error {
 			e.carried[name] = b
 		}
 		b.F32 = append(b.F32[:0], from.F32...)
-		b.Dims[0] = len(b.F32)
+		b.Dims = append(b.Dims[:0], from.Dims...)
 		if err := t.prog.bind(name, b); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// startCarrying has @begin give what the first step reads.
+func startCarrying(t *nodeSteps) error {
+	f, err := t.prog.function("begin")
+	if err != nil {
+		return err
+	}
+	if err := f.Run(0); err != nil {
+		return err
+	}
+	return carry(t, f)
 }
 
 // chooseCarrying chooses candidates by the current encoder. What steps carry of candidates
@@ -67,14 +88,7 @@ func chooseCarrying(t *nodeSteps) error {
 	}
 	e.chosen = true
 	if e.carried == nil {
-		f, err := t.prog.function("begin")
-		if err != nil {
-			return err
-		}
-		if err := f.Run(0); err != nil {
-			return err
-		}
-		return carry(t, f)
+		return startCarrying(t)
 	}
 	cand, err := x.set.Host()
 	if err != nil {
@@ -110,28 +124,31 @@ func ofCandidates(f *ir.Func, name string) bool {
 	return c != nil && a != nil && a.Type.Dims[0] == c.Type.Dims[1]
 }
 
-// restoreCarried takes what the steps of @pretrain had handed on when a checkpoint was written.
+// restoreCarried takes what steps had handed on when a checkpoint was written.
 func restoreCarried(t *trainer, f *checkpoint.File) error {
-	if t.prog.estimates() {
-		return restoreEstimate(t, f)
-	}
-	pretrain := t.prog.Func("pretrain")
-	if pretrain == nil {
-		return nil
+	if t.prog.estimates() || t.prog.stepsGraph() {
+		if err := restoreGraph(t, f); err != nil {
+			return err
+		}
 	}
 	all := map[string]*runtime.Buffer{}
-	for _, r := range pretrain.Results {
-		name, ok := strings.CutPrefix(r.Name, models.NextPrefix)
-		if !ok {
+	for _, fn := range []*ir.Func{t.prog.Func("pretrain"), t.prog.Func("joint")} {
+		if fn == nil {
 			continue
 		}
-		v, err := f.Carried(name)
-		if v == nil || err != nil { // none after the contrastive steps
-			return err
-		}
-		all[name] = runtime.F32(v, len(v))
-		if err := t.prog.bind(name, all[name]); err != nil {
-			return err
+		for _, r := range fn.Results {
+			name, ok := strings.CutPrefix(r.Name, models.NextPrefix)
+			if !ok || name == "p" {
+				continue
+			}
+			v, err := f.Carried(name)
+			if v == nil || err != nil { // none behind the contrastive steps, or before the first joint one
+				return err
+			}
+			all[name] = v
+			if err := t.prog.bind(name, v); err != nil {
+				return err
+			}
 		}
 	}
 	if len(all) > 0 {
@@ -140,16 +157,16 @@ func restoreCarried(t *trainer, f *checkpoint.File) error {
 	return nil
 }
 
-// restoreEstimate takes the probabilities of the candidates that a checkpoint has, which no
+// restoreGraph takes the probabilities of the candidates that a checkpoint has, which no
 // later state of the parameters gives again.
-func restoreEstimate(t *trainer, f *checkpoint.File) error {
+func restoreGraph(t *trainer, f *checkpoint.File) error {
 	p, err := f.Carried("p")
 	if p == nil || err != nil {
 		return err
 	}
 	r := t.steps.(refiner)
-	if len(p) != r.count() {
-		return fmt.Errorf("%d probabilities of %d candidates", len(p), r.count())
+	if len(p.F32) != r.count() {
+		return fmt.Errorf("%d probabilities of %d candidates", len(p.F32), r.count())
 	}
-	return r.give(p, 0, 1)
+	return r.give(p.F32, 0, 1)
 }

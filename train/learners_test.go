@@ -239,6 +239,16 @@ func tiny(t *testing.T) *data.Dataset {
 	return ds
 }
 
+// addNoise makes features such that no two pairs of nodes are equally alike, and none unlike.
+func addNoise(ds *data.Dataset) {
+	noise := rng.New(5, "features")
+	x := ds.X.ToDense()
+	ds.X = &data.Features{Rows: x.Rows, Cols: x.Cols, Dense: slices.Clone(x.Dense)}
+	for i := range ds.X.Dense {
+		ds.X.Dense[i] += 0.2 * noise.Uniform(uint64(i))
+	}
+}
+
 // GRCN (Yu et al. 2020): z = Â·tanh(Â(X∘w₁))∘w₂, S the cosines of z between nodes that are
 // edges or near, and on the diagonal; the classifier is a GCN on A + I + S.
 func TestGRCN(t *testing.T) {
@@ -646,12 +656,7 @@ func TestSUBLIME(t *testing.T) {
 func TestGEN(t *testing.T) {
 	ds := tiny(t)
 	const k, hidden, threshold, tolerance = 3, 6, 0.5, 0.001
-	noise := rng.New(5, "features") // of features that no two pairs of nodes are equally alike by
-	x := ds.X.ToDense()
-	ds.X = &data.Features{Rows: x.Rows, Cols: x.Cols, Dense: slices.Clone(x.Dense)}
-	for i := range ds.X.Dense {
-		ds.X.Dense[i] += 0.2 * noise.Uniform(uint64(i))
-	}
+	addNoise(ds)
 	for _, keep := range []bool{true, false} {
 		cfg := configure(t, "gen", "candidates.k=3", "model.gen.k=3", fmt.Sprintf("model.gen.keep=%v", keep), "model.hidden=6", "model.dropout=0", "model.input_dropout=0",
 			"model.norm=none", "model.gen.tolerance=0.001", "model.gen.steps=60", "train.refresh_every=2", "train.joint_every=0", "train.pretrain_steps=0", "train.lr=0.05", "model.weight_decay=0.01")
@@ -772,5 +777,161 @@ func TestGEN(t *testing.T) {
 			t.Errorf("keep %v: %d entries added, %d dropped: the test tells little", keep, added, dropped)
 		}
 		tr.close()
+	}
+}
+
+// inverse is a⁻¹, by Gauss and Jordan with pivots.
+func (a matrix) inverse() matrix {
+	n := len(a)
+	y := newMatrix(n, n).plusDiagonal(1)
+	a = a.plusDiagonal(0)
+	for c := range n {
+		p := c
+		for i := c; i < n; i++ {
+			if math.Abs(a[i][c]) > math.Abs(a[p][c]) {
+				p = i
+			}
+		}
+		a[c], a[p], y[c], y[p] = a[p], a[c], y[p], y[c]
+		for i := range n {
+			for k, d, f := 0, a[c][c], a[i][c]; k < n; k++ {
+				if i == c {
+					a[i][k], y[i][k] = a[i][k]/d, y[i][k]/d
+				}
+				if i > c || i < c {
+					a[i][k], y[i][k] = a[i][k]-f/d*a[c][k], y[i][k]-f/d*y[c][k]
+				}
+			}
+		}
+	}
+	return y
+}
+
+// absolute is V·|Λ|·Vᵀ of a symmetric V·Λ·Vᵀ: a·sign(a), the sign by Newton's iteration.
+func (a matrix) absolute() matrix {
+	sign := a
+	for range 60 {
+		inverse := sign.inverse()
+		sign = sign.apply(func(i, j int, v float64) float64 { return (v + inverse[i][j]) / 2 })
+	}
+	return a.times(sign)
+}
+
+// Pro-GNN (Jin et al. 2020): steps of a GCN on S, and between them steps of S: gradient descent
+// with momentum on ‖S − A‖_F + γ·L_GCN + λ·tr(XᵀL̂X), the proximal operators of the nuclear norm
+// and of the L1 norm, and the projection to [0, 1]. All pairs are candidates.
+func TestProGNN(t *testing.T) {
+	ds := tiny(t)
+	addNoise(ds)
+	const hidden, alpha, beta, gamma, lambda, lr, momentum = 6, 0.2, 6, 2, 0.3, 0.05, 0.5
+	cfg := configure(t, "prognn", "candidates.k=39", "model.hidden=6", "model.dropout=0", "model.input_dropout=0", "model.norm=none", "model.edges.threshold=0",
+		"model.prognn.sparse=0.2", "model.prognn.nuclear=6", "model.prognn.classifier=2", "model.prognn.smooth=0.3", "model.prognn.lr=0.05", "model.prognn.momentum=0.5", "model.prognn.rank=40",
+		"train.joint_every=3", "train.lr=0.02", "model.weight_decay=0.01")
+	tr := started(t, Job{Model: "prognn", Task: Nodes(ds)}, cfg, Options{})
+	defer tr.close()
+	for i, b := 0, tr.optim.Lookup("classifier.0.bias").Value.F32; i < len(b); i++ {
+		b[i] = 0.05*float32(i) - 0.113 // no activation at its kink
+	}
+	r := newReference(tr, ds)
+	n := ds.Graph.N
+	s, velocity := r.a.plusDiagonal(0), newMatrix(n, n)
+	logits := func() matrix {
+		a := s.plusDiagonal(1).normalised()
+		h := r.bias(a.times(r.x.times(r.matrix("classifier.0.weight", hidden))), "classifier.0.bias").relu()
+		return r.bias(a.times(h.times(r.matrix("classifier.1.weight", ds.Classes))), "classifier.1.bias")
+	}
+	xent := func() float64 { return logits().crossEntropy(tr.split.Train, ds.Labels) }
+	products := r.x.times(newMatrix(len(r.x[0]), n).apply(func(f, i int, _ float64) float64 { return r.x[i][f] }))
+	smooth := func() float64 {
+		fro, feature, degree := 0.0, 0.0, make([]float64, n)
+		for i, row := range s {
+			for j, v := range row {
+				degree[i] += v
+				fro += (v - r.a[i][j]) * (v - r.a[i][j])
+			}
+		}
+		for i, row := range s {
+			for j, v := range row {
+				l := -v
+				if i == j {
+					l += degree[i]
+				}
+				feature += l * products[i][j] / math.Sqrt((degree[i]+0.001)*(degree[j]+0.001))
+			}
+		}
+		return math.Sqrt(fro) + gamma*xent() + lambda*feature
+	}
+	step := func() {
+		gradient := newMatrix(n, n)
+		for i := range n {
+			for j := range i {
+				const h = 1e-6
+				v := s[i][j]
+				s[i][j], s[j][i] = v+h, v+h
+				up := smooth()
+				s[i][j], s[j][i] = v-h, v-h
+				g := (up - smooth()) / (4 * h)
+				s[i][j], s[j][i] = v, v
+				gradient[i][j], gradient[j][i] = g, g
+			}
+		}
+		velocity = velocity.apply(func(i, j int, v float64) float64 { return momentum*v + gradient[i][j] })
+		s = s.apply(func(i, j int, v float64) float64 { return v - lr*velocity[i][j] })
+		above, below := s.plusDiagonal(lr*beta).absolute(), s.plusDiagonal(-lr*beta).absolute()
+		s = s.apply(func(i, j int, v float64) float64 {
+			v -= (above[i][j] - below[i][j]) / 2
+			if i == j {
+				return 0
+			}
+			return max(0, min(1, v-lr*alpha))
+		})
+	}
+	alg := algorithm1{tr, tr.steps.(refiner)}
+	names := []string{"classifier.0.weight", "classifier.0.bias", "classifier.1.weight", "classifier.1.bias"}
+	for epoch, moves := 0, 0; epoch < 6; epoch++ {
+		joint := (epoch+1)%3 == 0
+		want := xent()
+		if joint {
+			step()
+		} else {
+			moves++
+			r.update(xent, moves, names)
+		}
+		_, got, err := alg.epoch(epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.state.Epoch++
+		if math.Abs(got-want) > 5e-5*want {
+			t.Errorf("epoch %d: loss %.7f, want %.7f", epoch, got, want)
+		}
+		for _, name := range names {
+			for i, v := range tr.optim.Lookup(name).Value.F32 {
+				if want := r.params[name].p[i]; math.Abs(float64(v)-want) > 1e-3*max(0.05, math.Abs(want)) {
+					t.Fatalf("epoch %d: %s[%d] is %.7f, want %.7f", epoch, name, i, v, want)
+				}
+			}
+		}
+		if !joint {
+			continue
+		}
+		if err := alg.refiner.fetch(); err != nil {
+			t.Fatal(err)
+		}
+		within, most := 0, 0.0
+		for k, e := range tr.edges.cand.Edges {
+			want := s[e[0]][e[1]]
+			most = max(most, math.Abs(float64(tr.edges.p[k])-want))
+			if want > 0 && want < 1 {
+				within++
+			}
+		}
+		if most > 2e-5 || within < 50 {
+			t.Errorf("epoch %d: probabilities are up to %.6f apart, %d of them within 0 and 1", epoch, most, within)
+		}
+	}
+	got, err := tr.steps.evaluate()
+	if want := logits().crossEntropy(tr.split.Val, ds.Labels); err != nil || math.Abs(got.valLoss-want) > 2e-4*want {
+		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
 	}
 }

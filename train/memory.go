@@ -247,6 +247,7 @@ func runs(prog *ir.Module, cfg *config.Config) (list []running) {
 		{running{"begin", "pretrain"}, searching}, {running{"encode", "pretrain"}, searching},
 		{running{"pretrain", "pretrain"}, learned && c.PretrainSteps > 0}, {running{"train", "train"}, !refined},
 		{running{"fit", "train"}, refined}, {running{"joint", "train"}, learned && c.JointEvery > 0},
+		{running{"begin", "train"}, learned && c.JointEvery > 0 && prog.Func("pretrain") == nil},
 		{running{"similar", "train"}, learned}, {running{"encode", "train"}, learned}, {running{"probability", "train"}, learned},
 		{running{"refine", "train"}, refined}, {running{"classify", "train"}, true},
 	} {
@@ -356,12 +357,14 @@ func (p *predictor) run(x running) error {
 
 // searches returns how many searches of nearest neighbours candidates come from.
 func searches(prog *ir.Module) int {
-	n := 1
+	n := 0
 	if prog.Func("similar") != nil {
 		n++
 	}
-	if f := prog.Func("encode"); f != nil && f.Result(models.AlsoEmbedding) != nil {
-		n++
+	if f := prog.Func("encode"); f != nil {
+		if n++; f.Result(models.AlsoEmbedding) != nil {
+			n++
+		}
 	}
 	return n
 }
@@ -425,10 +428,18 @@ func (p *predictor) candidates() {
 	// By entry: the structure and marks; by edge, of which there are half as many, ends,
 	// mark and probability, twice for the kept ones.
 	p.part("candidate edges", 4*2*n+(12+4)*m+2*(8+1+4)*m/2)
-	if f := p.prog.Func("pretrain"); f != nil {
+	for _, f := range []*ir.Func{p.prog.Func("pretrain"), p.prog.Func("joint")} {
+		if f == nil {
+			continue
+		}
 		for _, a := range f.Args {
-			if f.Result(models.NextPrefix+a.Name) != nil && ofCandidates(f, a.Name) { // by entry; by edge before and behind a search, with their ends
+			if f.Result(models.NextPrefix+a.Name) == nil {
+				continue
+			}
+			if ofCandidates(f, a.Name) { // by entry; by edge before and behind a search, with their ends
 				p.part("what steps hand on", 4*m+(4+4+8)*m/2)
+			} else if shape, err := a.Type.Shape(p.dims); err == nil && len(shape) == 2 {
+				p.part("what steps hand on", 4*shape[0]*shape[1])
 			}
 		}
 	}
@@ -472,11 +483,14 @@ func (p *predictor) candidates() {
 // embedding returns the shape [N, F] of what new candidates are searched by, nil where
 // none are.
 func (p *predictor) embedding() []int {
-	encode := p.prog.Func("encode")
-	if !refines(p.prog) || encode == nil || encode.Result("embedding") == nil || p.cfg.Candidates.Structure == "raw" {
+	by, name := p.prog.Func("encode"), "embedding"
+	if by == nil {
+		by, name = p.prog.Func("similar"), "rows"
+	}
+	if !refines(p.prog) || by == nil || by.Result(name) == nil || p.cfg.Candidates.Structure == "raw" {
 		return nil
 	}
-	shape, err := encode.Result("embedding").Type.Shape(p.dims)
+	shape, err := by.Result(name).Type.Shape(p.dims)
 	if err != nil || len(shape) != 2 {
 		return nil
 	}

@@ -90,6 +90,7 @@ func (t *nodeSteps) choose() error {
 
 func (t *nodeSteps) infer() error {
 	switch {
+	case t.prog.Func("encode") == nil:
 	case !t.prog.estimates():
 		if _, err := t.encode(); err != nil {
 			return err
@@ -153,7 +154,7 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 	}
 	var lists [][]int32
 	parts := t.cfg.Similarities()
-	x.unseen = !slices.Contains(parts, config.SimilarityEmbedding)
+	x.unseen = !slices.Contains(parts, config.SimilarityEmbedding) || t.prog.Func("encode") == nil
 	for _, part := range parts {
 		if part == config.SimilarityEmbedding {
 			continue

@@ -51,7 +51,20 @@ func (t *nodeSteps) epoch(f *function, epoch int) (float64, error) {
 			return 0, err
 		}
 	}
-	return t.step(f, step)
+	if f.Name() != "joint" || !t.prog.stepsGraph() {
+		return t.step(f, step)
+	}
+	if t.edges.carried == nil {
+		if err := startCarrying(t); err != nil {
+			return 0, err
+		}
+		t.prog.drop("begin")
+	}
+	loss, err := t.step(f, step)
+	if err != nil {
+		return 0, err
+	}
+	return loss, carry(t, f)
 }
 
 func (t *nodeSteps) evaluate() (score, error) {
@@ -84,7 +97,7 @@ func (t *nodeSteps) evaluated() (g, w *runtime.Buffer, changed bool, err error) 
 }
 
 func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
-	if t.edges != nil && !t.edges.fixed {
+	if t.edges != nil && !t.edges.fixed && t.prog.Func("encode") != nil {
 		h, err := t.encode()
 		if err == nil {
 			h, err = t.device.Export(h)

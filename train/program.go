@@ -219,6 +219,12 @@ func (p *program) estimates() bool {
 	return f != nil && f.Arg("p") != nil
 }
 
+// stepsGraph reports whether joint steps move the probabilities of candidates themselves.
+func (p *program) stepsGraph() bool {
+	f := p.Func("joint")
+	return f != nil && f.Result(models.NextPrefix+"p") != nil
+}
+
 // targets returns [len(labels), classes], in the column of each node's class what
 // the node counts: as much as any other, or with weights "balanced" as [shares] says.
 func targets(labels []int64, classes int, weights string) []float32 {

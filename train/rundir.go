@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -279,11 +280,15 @@ func (t *trainer) checkpoint() error {
 			return err
 		}
 		c.Candidates = t.edges.cand
-		if t.state.Pretrained < t.cfg.Train.PretrainSteps {
+		if t.state.Pretrained < t.cfg.Train.PretrainSteps || t.prog.stepsGraph() {
 			c.Carried = t.edges.carried
 		}
-		if p := t.edges.p; p != nil && t.prog.estimates() {
-			c.Carried = map[string]*runtime.Buffer{"p": runtime.F32(p, len(p))}
+		if p := t.edges.p; p != nil && (t.prog.estimates() || c.Carried != nil && t.prog.stepsGraph()) {
+			c.Carried = maps.Clone(c.Carried)
+			if c.Carried == nil {
+				c.Carried = map[string]*runtime.Buffer{}
+			}
+			c.Carried["p"] = runtime.F32(p, len(p))
 		}
 	}
 	return c.Write(t.dir.Path(checkpoint.CheckpointFile), &t.dir.Log)

@@ -33,6 +33,8 @@ func onlyOnCPU(op *ir.Op) string {
 		return "programs that judge pairs of nodes by the graph's structure run beside training, on the CPU"
 	case "edge_kth":
 		return "only learners that contrast graphs of nearest neighbours take each node's largest entries, as sublime, whose moving average the host keeps"
+	case "spectral_map":
+		return "only steps of an adjacency of low rank map eigenvalues, as in prognn, which the host keeps"
 	case "argsort":
 		return "only contrast with permuted nodes sorts, as in stable"
 	case "pair_dot":

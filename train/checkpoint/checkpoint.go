@@ -229,12 +229,17 @@ func (f *File) BestParam(name string, shape []int) ([]float32, error) {
 	return safetensors.Get[float32](f.tensors, "best/"+name, shape...)
 }
 
-// Carried returns a vector that contrastive steps hand on, nil if there is none of that name.
-func (f *File) Carried(name string) ([]float32, error) {
-	if f.tensors.Lookup(carried+name) == nil {
+// Carried returns what steps hand on by a name, nil if there is none.
+func (f *File) Carried(name string) (*runtime.Buffer, error) {
+	t := f.tensors.Lookup(carried + name)
+	if t == nil {
 		return nil, nil
 	}
-	return safetensors.Get[float32](f.tensors, carried+name, -1)
+	v, err := safetensors.Get[float32](f.tensors, carried+name, t.Shape...)
+	if err != nil {
+		return nil, err
+	}
+	return runtime.F32(v, t.Shape...), nil
 }
 
 // Candidates returns the candidate edges between that many nodes, nil if there are none.
