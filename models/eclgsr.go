@@ -57,7 +57,7 @@ func eclGSR(o Options) *ir.Module {
 	}
 	e.encode()
 	e.probability()
-	e.refine()
+	e.refine(e.m)
 	if e.evidence != nil {
 		e.evidence.fit(o)
 		e.evidence.compared(o)
@@ -81,7 +81,7 @@ func eclGSRGraphs(o Options) *ir.Module {
 	e.joint()
 	e.fit()
 	e.encode()
-	e.refine()
+	e.refine(e.m)
 	e.score()
 	e.graphs.classify(e.m, candidates)
 	return e.m
@@ -407,15 +407,6 @@ func (e *ecl) probability() {
 	for i, v := range e.edgeProbability(b, c, h, old) {
 		b.Return(probabilities[i], v)
 	}
-}
-
-// probabilities are the results of @probability.
-var probabilities = []string{"probability", "lo", "hi"}
-
-func (e *ecl) refine() {
-	r := e.m.NewFunc("refine")
-	p := r.DynamicArg("p", ir.T(ir.F32, "M"))
-	r.Return("w", r.One("gsr.refine", ir.Attrs{"mode": e.Edges.Mode, "threshold": e.Edges.Threshold}, p))
 }
 
 func (e *ecl) score() {

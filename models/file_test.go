@@ -11,7 +11,7 @@ import (
 )
 
 // program builds the program of a text as of a file.
-func program(t *testing.T, o Options, text string) (*ir.Module, error) {
+func program(t *testing.T, o Options, graphs bool, text string) (*ir.Module, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mine.gsr")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -21,7 +21,7 @@ func program(t *testing.T, o Options, text string) (*ir.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.Program(o, false)
+	return m.Program(o, graphs)
 }
 
 // Every function and part of every model that is replaced by its own text leaves the program as
@@ -30,6 +30,7 @@ func TestReplacedByItself(t *testing.T) {
 	for _, model := range All {
 		for name, change := range map[string]func(*Options){
 			"default": func(*Options) {},
+			"graphs":  func(*Options) {},
 			"weights": func(o *Options) { o.EdgeWeights = true },
 			"struct":  func(o *Options) { o.StructWidth, o.Views.Edges = 4, 0 },
 			"known":   func(o *Options) { o.KnownLabels, o.Classifier = 0.5, "linear" },
@@ -43,13 +44,14 @@ func TestReplacedByItself(t *testing.T) {
 			if o.Edges.Judge != JudgeEmbedding && model.Name != "ecl-gsr" {
 				o.Edges.Judge = JudgeEmbedding
 			}
-			zoo, err := model.Program(o, false)
+			graphs := name == "graphs"
+			zoo, err := model.Program(o, graphs)
 			if err != nil || name != "default" && !model.Refines {
 				continue // a model that has no such option
 			}
 			want := unnamed(zoo)
 			for _, f := range append(zoo.Parts, zoo.Funcs...) {
-				m, err := program(t, o, "extends "+zoo.Name+"\n"+f.String())
+				m, err := program(t, o, graphs, "extends "+zoo.Name+"\n"+f.String())
 				if err != nil {
 					t.Errorf("%s %s: %v in\n%s", model.Name, name, err, f)
 				} else if got := unnamed(m); got != want {
@@ -84,7 +86,7 @@ func @energy(%nu: f32[N,features+struct_width], %g: graph<N,E>, %anchors: i64[B]
 // A part that is replaced is so in all functions, and parameters that nothing reads are gone.
 func TestReplacedPart(t *testing.T) {
 	o := small()
-	m, err := program(t, o, `extends ecl_gsr
+	m, err := program(t, o, false, `extends ecl_gsr
 param $mix: f32[features+struct_width,encoder.hidden] {group="encoder", init="glorot"}
 func @encoder(%x: f32[N,features], %g: graph<N,E>, %w: f32[E]) -> (embedding: f32[N,encoder.hidden]) {
   %twice = add %w, %w : f32[E]
@@ -128,7 +130,7 @@ func @classifier(%x: f32[N,features], %g: graph<N,M>, %w: f32[M]) -> (logits: f3
 
 // A program without a base has names of sizes, too.
 func TestNamedSizes(t *testing.T) {
-	m, err := program(t, small(), `module @mine
+	m, err := program(t, small(), false, `module @mine
 param $w: f32[features,classes] {init="glorot"}
 func @layer(%x: f32[N,features]) -> (y: f32[N,classes]) {
   %d = dropout %x {rate=input_dropout, stream="d"} : f32[N,features]
@@ -161,7 +163,7 @@ func @both(%x: f32[N,features]) -> (z: f32[N,classes]) {
 
 func TestExtensionFaults(t *testing.T) {
 	const rest = "  %s = reduce_sum %z {axis=\"all\"} : f32[]\n  return %s\n}\n"
-	if _, err := program(t, small(), energy+rest); err != nil {
+	if _, err := program(t, small(), false, energy+rest); err != nil {
 		t.Fatal(err)
 	}
 	encoder := "func @encoder(%x: f32[N,features], %g: graph<N,E>, %w: f32[E]) -> (embedding: f32[N,encoder.hidden]) {\n"
@@ -190,7 +192,7 @@ func TestExtensionFaults(t *testing.T) {
 		{"extends ecl_gsr\nparam $encoder.0.weight: f32[1]", 2, "parameter $encoder.0.weight is declared twice"},
 		{"module @mine\nfunc @f() -> () {\n%y = @f : f32[]\nreturn }", 3, "there is no function @f above this one"},
 	} {
-		_, err := program(t, small(), c.text)
+		_, err := program(t, small(), false, c.text)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\n got %v\nwant %s", c.text, err, c.want)
 		}

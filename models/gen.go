@@ -34,15 +34,8 @@ func gen(o Options) *ir.Module {
 	b.Return(AlsoEmbedding, b.One("log_softmax", nil, e.network.run(b, c, w, x, nil)))
 
 	e.probability(m)
-	b = m.NewFunc("refine")
-	b.Return("w", e.refined(b, b.DynamicArg("p", ir.T(ir.F32, "M"))))
-
-	b = m.NewFunc("fit")
-	x, c = b.Arg("x", features(o)), b.Arg("c", candidates)
-	p := b.Arg("p", ir.T(ir.F32, "M"))
-	idx := b.Arg("train_idx", trainIdx)
-	answers := answers(b, o)
-	supervisedLoss(b, arch, o, e.network, c, func() *ir.Value { return e.refined(b, p) }, x, idx, answers)
+	o.refine(m)
+	o.fit(m, arch, e.network, o.refined)
 	classify(m, o, e.network, &candidates)
 	return m
 }
@@ -82,11 +75,6 @@ func (e *genModel) layers(b *ir.Builder, g, w, x *ir.Value, n int) *ir.Value {
 	first := *e.network
 	first.weights, first.biases = first.weights[:n], first.biases[:n]
 	return first.run(b, g, w, x, nil)
-}
-
-// refined returns the weights of candidates in the graph, ones and zeros.
-func (e *genModel) refined(b *ir.Builder, p *ir.Value) *ir.Value {
-	return b.One("gsr.refine", ir.Attrs{"mode": e.Edges.Mode, "threshold": e.Edges.Threshold}, p)
 }
 
 // probability declares the estimate of the graph.
@@ -171,9 +159,7 @@ func (e *genModel) probability(m *ir.Module) {
 	if e.GEN.Keep {
 		q = b.One("maximum", nil, q, old)
 	}
-	b.Return("probability", q)
-	b.Return("lo", b.Const(0)) // no cosine is normalised
-	b.Return("hi", b.Const(1))
+	returnProbability(b, q)
 }
 
 // Where expectation maximisation begins, with Ω = ½, and how near to 0 and 1 it may come.

@@ -23,42 +23,28 @@ const EncoderDiagonal = "diagonal"
 func grcn(o Options) *ir.Module {
 	m := ir.NewModule("grcn")
 	e := &grcnModel{Options: o, arch: architecture(o.Classifier)}
-	s := shape{name: "encoder", group: "encoder", act: "tanh", in: o.Features, hidden: o.Encoder.Hidden, layers: o.Encoder.Layers, out: o.Encoder.Hidden, decay: o.Encoder.WeightDecay}
-	if o.Encoder.Kind == EncoderDiagonal {
-		e.encoder = declareDiagonal(m, s)
-	} else {
-		e.encoder = architecture(o.Encoder.Kind).declare(m, s, o)
-	}
+	e.encoder, e.embedding = o.learner(m)
 	e.encoder = o.replaceable(m, "encoder", "embedding", e.encoder, features(o), &rawGraph, nil)
 	e.classifier = o.classifierPart(m, classifier(m, e.arch, o), o.classifierInput(), graphOf(o, &candidates))
 
 	b := m.NewFunc("joint")
 	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
 	c, old := b.Arg("c", candidates), b.Arg("old", ir.T(ir.F32, "M"))
-	e.learn(b, c, x, func() *ir.Value { return e.revised(b, c, e.embed(b, g, x), old) })
-
-	b = m.NewFunc("fit")
-	x, c = b.Arg("x", features(o)), b.Arg("c", candidates)
-	p := b.Arg("p", ir.T(ir.F32, "M"))
-	e.learn(b, c, x, func() *ir.Value { return p })
+	o.learnOn(b, e.arch, e.classifier, c, x, func() *ir.Value { return e.revised(b, c, e.embed(b, g, x), old) })
+	o.fit(m, e.arch, e.classifier, asProbabilities)
 
 	b = m.NewFunc("encode")
 	x, g = b.Arg("x", features(o)), b.Arg("g", rawGraph)
 	b.Return("embedding", e.embed(b, g, x))
 
 	b = m.NewFunc("probability")
-	h := b.DynamicArg("embedding", e.embeddingType())
+	h := b.DynamicArg("embedding", e.embedding)
 	c, old = b.Arg("c", candidates), b.Arg("old", ir.T(ir.F32, "M"))
-	b.Return("probability", e.revised(b, c, h, old))
-	b.Return("lo", b.Const(0)) // the cosine is not normalised with the bounds of others
-	b.Return("hi", b.Const(1))
-
-	b = m.NewFunc("refine")
-	p = b.DynamicArg("p", ir.T(ir.F32, "M"))
-	b.Return("w", b.One("gsr.refine", ir.Attrs{"mode": o.Edges.Mode, "threshold": o.Edges.Threshold}, p))
+	returnProbability(b, e.revised(b, c, h, old))
+	o.refine(m)
 
 	b = m.NewFunc("score")
-	h = b.DynamicArg("embedding", e.embeddingType())
+	h = b.DynamicArg("embedding", e.embedding)
 	pairs := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P"))
 	cos := b.One("pair_dot", nil, b.One("l2_normalize", nil, h), pairs)
 	half := b.Scale(b.One("relu", nil, cos), 0.5)
@@ -75,13 +61,7 @@ type grcnModel struct {
 	Options
 	arch                *Architecture
 	encoder, classifier network
-}
-
-func (e *grcnModel) embeddingType() ir.Type {
-	if e.Encoder.Kind == EncoderDiagonal {
-		return features(e.Options)
-	}
-	return ir.T(ir.F32, "N", ir.D(e.Encoder.Hidden))
+	embedding           ir.Type
 }
 
 func (e *grcnModel) embed(b *ir.Builder, g, x *ir.Value) *ir.Value {
@@ -91,18 +71,10 @@ func (e *grcnModel) embed(b *ir.Builder, g, x *ir.Value) *ir.Value {
 
 // revised returns the weights (A + S)/2 of the candidates, given the embedding.
 func (e *grcnModel) revised(b *ir.Builder, c, h, old *ir.Value) *ir.Value {
-	args := []value{{"c", candidates, c}, {"embedding", e.embeddingType(), h}, {"old", ir.T(ir.F32, "M"), old}}
+	args := []value{{"c", candidates, c}, {"embedding", e.embedding, h}, {"old", ir.T(ir.F32, "M"), old}}
 	return e.part(b, "edge_probability", probabilities[:1], args, func(b *ir.Builder, v []*ir.Value) []*ir.Value {
-		z := b.One("l2_normalize", nil, v[1])
-		return []*ir.Value{b.Scale(b.Add(v[2], b.One("relu", nil, b.One("sddmm", nil, v[0], z, z))), 0.5)}
+		return []*ir.Value{b.Scale(b.Add(v[2], b.One("relu", nil, cosines(b, v[0], v[1]))), 0.5)}
 	})[0]
-}
-
-// learn declares the loss of the classifier on the candidates with weights.
-func (e *grcnModel) learn(b *ir.Builder, c, x *ir.Value, weights func() *ir.Value) {
-	idx := b.Arg("train_idx", trainIdx)
-	answers := answers(b, e.Options)
-	supervisedLoss(b, e.arch, e.Options, e.classifier, c, weights, x, idx, answers)
 }
 
 // diagonal is a graph convolutional network whose weights are diagonal: layers

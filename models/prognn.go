@@ -25,23 +25,16 @@ func prognn(o Options) *ir.Module {
 	b.Return("rows", b.One("l2_normalize", nil, b.One("to_dense", nil, b.Arg("x", features(o)))))
 
 	b = m.NewFunc("probability") // of S as it begins
-	b.Return("probability", b.Arg("old", ir.T(ir.F32, "M")))
-	b.Return("lo", b.Const(0)) // no cosine is normalised
-	b.Return("hi", b.Const(1))
+	returnProbability(b, b.Arg("old", ir.T(ir.F32, "M")))
 
 	e.begin(m)
 	e.joint(m)
 
-	b = m.NewFunc("refine")
-	p := b.DynamicArg("p", ir.T(ir.F32, "M"))
-	b.Return("w", b.One("gsr.refine", ir.Attrs{"mode": o.Edges.Mode, "threshold": o.Edges.Threshold}, p))
-
+	o.refine(m)
 	b = m.NewFunc("fit")
 	x, c := b.Arg("x", features(o)), b.Arg("c", candidates)
-	p = b.DynamicArg("p", ir.T(ir.F32, "M"))
-	idx := b.Arg("train_idx", trainIdx)
-	answers := answers(b, o)
-	supervisedLoss(b, arch, o, e.network, c, func() *ir.Value { return p }, x, idx, answers)
+	p := b.DynamicArg("p", ir.T(ir.F32, "M"))
+	o.learnOn(b, arch, e.network, c, x, func() *ir.Value { return p })
 	classify(m, o, e.network, &candidates)
 	return m
 }

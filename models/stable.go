@@ -28,9 +28,7 @@ func stable(o Options) *ir.Module {
 	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
 	b.Return("embedding", e.embed(b, g, e.shares(b, g, x), b.MatMul(normalise(b, o, x), e.weight)))
 	e.probability(m)
-	b = m.NewFunc("refine")
-	p := b.DynamicArg("p", ir.T(ir.F32, "M"))
-	b.Return("w", b.One("gsr.refine", ir.Attrs{"mode": o.Edges.Mode, "threshold": o.Edges.Threshold}, p))
+	o.refine(m)
 
 	if o.Classes == 0 {
 		return m
@@ -38,7 +36,7 @@ func stable(o Options) *ir.Module {
 	net := o.classifierPart(m, e, e.embeddingType(), &candidates)
 	b = m.NewFunc("fit")
 	h, c := b.Arg("embedding", e.embeddingType()), b.Arg("c", candidates)
-	p = b.Arg("p", ir.T(ir.F32, "M"))
+	p := b.Arg("p", ir.T(ir.F32, "M"))
 	idx := b.Arg("train_idx", trainIdx)
 	answers := answers(b, o)
 	b.Func.Attrs["differentiate"] = "loss"
@@ -121,15 +119,12 @@ func (e *stableModel) probability(m *ir.Module) {
 	b := m.NewFunc("probability")
 	h := b.DynamicArg("embedding", e.embeddingType())
 	c, old := b.Arg("c", candidates), b.Arg("old", ir.T(ir.F32, "M"))
-	z := b.One("l2_normalize", nil, h)
-	alike := b.One("greater", nil, b.One("sddmm", nil, c, z, z), b.Const(e.STABLE.Cosine))
+	alike := b.One("greater", nil, cosines(b, c, h), b.Const(e.STABLE.Cosine))
 	kept := b.Mul(old, alike)
 	sound := b.One("greater", nil, b.One("edge_sum", ir.Attrs{"side": "dst"}, c, kept), b.Const(1))
 	at := func(side string) *ir.Value { return b.One("edge_gather", ir.Attrs{"side": side}, c, sound) }
 	fresh := b.Mul(b.Sub(b.Const(1), old), b.One("maximum", nil, at("dst"), at("src")))
-	b.Return("probability", b.Add(kept, fresh))
-	b.Return("lo", b.Const(0)) // no cosine is normalised
-	b.Return("hi", b.Const(1))
+	returnProbability(b, b.Add(kept, fresh))
 }
 
 // run runs the classifier, whose layers take means over a node and its neighbours, each

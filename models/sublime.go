@@ -18,21 +18,13 @@ import "github.com/gsrc-dev/gsrc/ir"
 func sublime(o Options) *ir.Module {
 	m := ir.NewModule("sublime")
 	e := &sublimeModel{Options: o}
-	s := shape{name: "encoder", group: "encoder", act: "tanh", in: o.Features, hidden: o.Encoder.Hidden, layers: o.Encoder.Layers, out: o.Encoder.Hidden, decay: o.Encoder.WeightDecay}
-	width := ir.D(o.Encoder.Hidden)
-	if o.Encoder.Kind == EncoderDiagonal {
-		e.learner, width = declareDiagonal(m, s), ir.D(o.Features)
-	} else {
-		e.learner = architecture(o.Encoder.Kind).declare(m, s, o)
-		e.readsGraph = architecture(o.Encoder.Kind).readsGraph(o)
-	}
-	e.embedding = ir.T(ir.F32, "N", width)
+	e.learner, e.embedding = o.learner(m)
 	var graph *ir.Type
-	if e.readsGraph {
+	if e.readsGraph = o.Encoder.Kind != EncoderDiagonal && architecture(o.Encoder.Kind).readsGraph(o); e.readsGraph {
 		graph = &rawGraph
 	}
 	e.learner = o.replaceable(m, "encoder", "embedding", e.learner, features(o), graph, nil)
-	s.name, s.act, s.layers, s.out = "contrast", "relu", 2, o.Encoder.Projection
+	s := shape{name: "contrast", group: "encoder", act: "relu", in: o.Features, hidden: o.Encoder.Hidden, layers: 2, out: o.Encoder.Projection, decay: o.Encoder.WeightDecay}
 	e.contrasted = &droppingGCN{declareStack(m, s, false), o.Views.Edges}
 	s.name, s.in, s.hidden = "projector", s.out, s.out
 	e.projector = declareStack(m, s, false)
@@ -48,13 +40,8 @@ func sublime(o Options) *ir.Module {
 
 	b = m.NewFunc("probability")
 	h := b.DynamicArg("embedding", e.embedding)
-	b.Return("probability", e.learned(b, b.Arg("c", candidates), h))
-	b.Return("lo", b.Const(0)) // no cosine is normalised
-	b.Return("hi", b.Const(1))
-
-	b = m.NewFunc("refine")
-	p := b.DynamicArg("p", ir.T(ir.F32, "M"))
-	b.Return("w", b.One("gsr.refine", ir.Attrs{"mode": o.Edges.Mode, "threshold": o.Edges.Threshold}, p))
+	returnProbability(b, e.learned(b, b.Arg("c", candidates), h))
+	o.refine(m)
 	if o.Classes == 0 {
 		return m
 	}
@@ -68,12 +55,7 @@ func sublime(o Options) *ir.Module {
 		classifies = classifier(m, arch, o)
 	}
 	classifies = o.classifierPart(m, classifies, o.classifierInput(), graphOf(o, &candidates))
-	b = m.NewFunc("fit")
-	x, c := b.Arg("x", features(o)), b.Arg("c", candidates)
-	p = b.Arg("p", ir.T(ir.F32, "M"))
-	idx := b.Arg("train_idx", trainIdx)
-	answers := answers(b, o)
-	supervisedLoss(b, arch, o, classifies, c, func() *ir.Value { return p }, x, idx, answers)
+	o.fit(m, arch, classifies, asProbabilities)
 	classify(m, o, classifies, &candidates)
 	return m
 }
@@ -101,8 +83,8 @@ func (e *sublimeModel) embed(b *ir.Builder, x *ir.Value) *ir.Value {
 // learned returns the weights of the candidates in S, given the embedding.
 func (e *sublimeModel) learned(b *ir.Builder, c, h *ir.Value) *ir.Value {
 	return e.part(b, "edge_probability", probabilities[:1], []value{{"c", candidates, c}, {"embedding", e.embedding, h}}, func(b *ir.Builder, v []*ir.Value) []*ir.Value {
-		c, z := v[0], b.One("l2_normalize", nil, v[1])
-		cos := b.One("sddmm", nil, c, z, z)
+		c := v[0]
+		cos := cosines(b, c, v[1])
 		least := b.One("edge_kth", ir.Attrs{"k": e.SUBLIME.K}, c, b.Stop(cos))
 		taken := func(side string) *ir.Value {
 			return b.One("greater_equal", nil, b.Stop(cos), b.One("edge_gather", ir.Attrs{"side": side}, c, least))
