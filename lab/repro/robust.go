@@ -255,6 +255,45 @@ func contests(ls ResultRows, list []contest) string {
 		table([]string{"", "refined", "plain", "difference", "95 % interval", "p", "p, Holm"}, rows)
 }
 
+// preferred is a table of what comes of taking, for each seed, the row that its validation nodes
+// prefer, the first of equal ones: of all rows, of those that read a refined graph, and of the others.
+func preferred(ls ResultRows, name string, refined ...string) string {
+	var rows [][]string
+	xs := ls.xs("")
+	for _, panel := range ls.panels() {
+		for _, of := range []struct {
+			name string
+			in   func(row string) bool
+		}{
+			{"of all rows", func(string) bool { return true }},
+			{"of those that refine", func(row string) bool { return slices.Contains(refined, row) }},
+			{"of the others", func(row string) bool { return !slices.Contains(refined, row) }},
+		} {
+			line := []string{panel + ", " + of.name}
+			for _, x := range xs {
+				best := make(ResultRows, ls.seeds()) // by seed
+				for _, l := range ls {
+					if l.Panel != panel || l.X != x || !of.in(l.Row) || l.ValAcc == nil || l.TestAcc == nil {
+						continue
+					}
+					if b := &best[l.Seed]; b.ValAcc == nil || *l.ValAcc > *b.ValAcc {
+						*b = l
+					}
+				}
+				text := missing
+				if mean, std, ok := best.meanStd(testAcc); ok {
+					text = meanStd(mean, std)
+				}
+				line = append(line, text)
+			}
+			rows = append(rows, line)
+		}
+	}
+	head := append([]string{"test accuracy (%)"}, xs...)
+	head[1] = name + " " + head[1]
+	return "\nWith each split's own validation nodes to choose a row by; this table was added when the rows' test figures were known:\n\n" + table(head, rows)
+}
+
 // names of the rows of entries.
 func rowsOf(list []entry) (rows []string) {
 	for _, e := range list {

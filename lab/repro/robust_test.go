@@ -95,6 +95,22 @@ func TestAlterGraph(t *testing.T) {
 	}
 }
 
+// TestPreferred holds the choice of a row to each seed's own validation nodes.
+func TestPreferred(t *testing.T) {
+	var ls ResultRows
+	for row, accuracies := range map[string][2][2]float64{"a": {{80, 70}, {60, 50}}, "b": {{79, 90}, {65, 56}}} { // validation and test of two seeds
+		for seed, v := range accuracies {
+			ls = append(ls, ResultRow{Panel: "cora", X: "1", Row: row, Seed: seed, ValAcc: f64(v[0]), TestAcc: f64(v[1])})
+		}
+	}
+	got := preferred(ls, "labels:", "a")
+	for _, want := range []string{"| cora, of all rows          |  63.00 ± 9.90 |", "| cora, of those that refine | 60.00 ± 14.14 |", "| cora, of the others        | 73.00 ± 24.04 |"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\nlacks %q", got, want)
+		}
+	}
+}
+
 // TestContests holds the choice of rows to validation and the count to the tests.
 func TestContests(t *testing.T) {
 	var ls ResultRows
