@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/auto"
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/metrics"
+	"github.com/gsrc-dev/gsrc/models"
 	runs "github.com/gsrc-dev/gsrc/run"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
@@ -360,7 +361,15 @@ func (a *app) listOptions(f *trainFlags) error {
 	if f.opts.Data != "" {
 		dataset = strings.TrimSuffix(filepath.Base(f.opts.Data), ".npz")
 	}
-	keys, err := config.List(f.opts.Model, dataset)
+	model := f.opts.Model
+	if models.IsFile(model) { // its defaults are those of what it extends or began as
+		m, err := models.Open(model)
+		if err != nil {
+			return err
+		}
+		model = m.Name
+	}
+	keys, err := config.List(model, dataset)
 	if err != nil {
 		return err
 	}
