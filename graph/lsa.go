@@ -132,13 +132,39 @@ func orthonormalise(pool *kernels.Pool, v []float64, width int) {
 		c := cols[j*n : (j+1)*n]
 		before := math.Sqrt(dot(c, c))
 		for range 2 {
-			parallel(pool, j, 8, func(lo, hi int) {
-				for k := lo; k < hi; k++ {
-					products[k] = dot(c, cols[k*n:(k+1)*n])
+			// Four columns at a time: a sum waits for itself.
+			parallel(pool, (j+3)/4, 2, func(lo, hi int) {
+				for k := 4 * lo; k < min(4*hi, j); k += 4 {
+					if k+4 > j {
+						for ; k < j; k++ {
+							products[k] = dot(c, cols[k*n:(k+1)*n])
+						}
+						break
+					}
+					var sum [4]float64
+					x0, x1, x2, x3 := cols[k*n:][:n], cols[(k+1)*n:][:n], cols[(k+2)*n:][:n], cols[(k+3)*n:][:n]
+					for i, a := range c {
+						sum[0] += float64(a * x0[i])
+						sum[1] += float64(a * x1[i])
+						sum[2] += float64(a * x2[i])
+						sum[3] += float64(a * x3[i])
+					}
+					copy(products[k:], sum[:])
 				}
 			})
 			parallel(pool, n, 512, func(lo, hi int) {
-				for k := range j {
+				k := 0
+				for ; k+4 <= j; k += 4 {
+					w0, w1, w2, w3 := products[k], products[k+1], products[k+2], products[k+3]
+					x0, x1, x2, x3 := cols[k*n:][:n], cols[(k+1)*n:][:n], cols[(k+2)*n:][:n], cols[(k+3)*n:][:n]
+					for i := lo; i < hi; i++ {
+						v := c[i] - float64(w0*x0[i])
+						v -= float64(w1 * x1[i])
+						v -= float64(w2 * x2[i])
+						c[i] = v - float64(w3*x3[i])
+					}
+				}
+				for ; k < j; k++ {
 					w, from := products[k], cols[k*n:(k+1)*n]
 					for i := lo; i < hi; i++ {
 						c[i] -= float64(w * from[i])

@@ -2,16 +2,11 @@ package graph
 
 import "github.com/gsrc-dev/gsrc/runtime/kernels"
 
-// bodyFunc makes a function the body of a parallel loop.
-type bodyFunc func(lo, hi int)
-
-func (f bodyFunc) Do(lo, hi int) { f(lo, hi) }
-
 // parallel runs f over [0, n) in chunks of grain, on the calling goroutine
 // alone if pool is nil. Chunk borders do not depend on the number of threads.
 func parallel(pool *kernels.Pool, n, grain int, f func(lo, hi int)) {
 	if pool != nil {
-		pool.For(n, grain, bodyFunc(f))
+		pool.For(n, grain, kernels.BodyFunc(f))
 		return
 	}
 	for lo := 0; lo < n; lo += grain {

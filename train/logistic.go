@@ -118,7 +118,7 @@ func fitRegression(pool *kernels.Pool, edges, none [][]float32, trust []float64,
 		}
 	}
 	penalty[k-1] = 1e-9
-	w, h, grad := make([]float64, k), make([]float64, k*k), make([]float64, k)
+	w, h, grad, g := make([]float64, k), make([]float64, k*k), make([]float64, k), make([]float64, rowsAtOnce)
 	// The gradient is exact; the Hessian, which only says how far to step, is of float32
 	// products of some rows at a time.
 	for range newtonSteps {
@@ -126,22 +126,32 @@ func fitRegression(pool *kernels.Pool, edges, none [][]float32, trust []float64,
 		clear(grad)
 		for lo := 0; lo < n+m; lo += rowsAtOnce {
 			rows := min(rowsAtOnce, n+m-lo)
-			for i := lo; i < lo+rows; i++ {
-				x, to, y, of := row(i), weighed[(i-lo)*k:][:k], 0.0, each
-				if i < n {
-					y, of = 1, weight(i)
+			pool.For(rows, 64, kernels.BodyFunc(func(first, end int) {
+				for i := lo + first; i < lo+end; i++ {
+					x, to, y, of := row(i), weighed[(i-lo)*k:][:k], 0.0, each
+					if i < n {
+						y, of = 1, weight(i)
+					}
+					logit := 0.0
+					for c, v := range x {
+						logit += float64(w[c] * float64(v))
+					}
+					p := 1 / (1 + fmath.Exp(-logit))
+					g[i-lo] = of * (p - y)
+					curve := float32(of * max(p*(1-p), 1e-10))
+					for c, v := range x {
+						to[c] = curve * v
+					}
 				}
-				logit := 0.0
-				for c, v := range x {
-					logit += float64(w[c] * float64(v))
+			}))
+			// Each column sums the rows in their order, whatever the threads.
+			pool.For(k, 8, kernels.BodyFunc(func(first, end int) {
+				for i := range rows {
+					for c, v := range x[i*k:][first:end] {
+						grad[first+c] += float64(g[i] * float64(v))
+					}
 				}
-				p := 1 / (1 + fmath.Exp(-logit))
-				g, curve := of*(p-y), float32(of*max(p*(1-p), 1e-10))
-				for c, v := range x {
-					grad[c] += float64(g * float64(v))
-					to[c] = curve * v
-				}
-			}
+			}))
 			pool.MatMul(part, weighed[:rows*k], x[:rows*k], k, rows, k, true, false, kernels.Epilogue{})
 			for i, v := range part {
 				h[i] += float64(v)

@@ -19,6 +19,11 @@ type Body interface {
 	Do(lo, hi int)
 }
 
+// BodyFunc makes a function a [Body], where the allocation does not matter.
+type BodyFunc func(lo, hi int)
+
+func (f BodyFunc) Do(lo, hi int) { f(lo, hi) }
+
 // Pool is a fixed set of threads that run kernels. The goroutine that calls a
 // kernel is one of them; the others are goroutines that wait, spinning for some
 // tens of microseconds and then parked, so that an idle pool costs nothing.
