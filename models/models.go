@@ -111,6 +111,7 @@ type Options struct {
 	STABLE      STABLE      `toml:"stable" doc:"the structure learner stable"`
 	SUBLIME     SUBLIME     `toml:"sublime" doc:"the structure learner sublime"`
 	GEN         GEN         `toml:"gen" doc:"the structure learner gen"`
+	IDGL        IDGL        `toml:"idgl" doc:"the structure learner idgl"`
 	ProGNN      ProGNN      `toml:"prognn" doc:"the structure learner prognn"`
 	Encoder     Encoder     `toml:"encoder" doc:"encoder and projector"`
 	ECL         ECL         `toml:"ecl" doc:"the energy-based contrastive loss"`
@@ -189,6 +190,19 @@ type ProGNN struct {
 	Rank       int     `toml:"rank" range:"size" neutral:"50" doc:"how many of the largest singular values are kept, at most"`
 }
 
+// IDGL holds what only the model idgl reads.
+type IDGL struct {
+	Heads     int     `toml:"heads" range:"repeats" neutral:"4" doc:"weighted cosines whose mean is the similarity"`
+	Epsilon   float64 `toml:"epsilon" range:"dropout.rate" neutral:"0.0" doc:"similarities that are not above are 0"`
+	Keep      float64 `toml:"keep" range:"dropout.rate" neutral:"0.8" doc:"share λ of the data's graph in the one that is read"`
+	Update    float64 `toml:"update" range:"dropout.rate" neutral:"0.1" doc:"share η of the turn's similarities in the learned part; the rest are the first turn's"`
+	Smooth    float64 `toml:"smooth" range:"term" neutral:"0.2" doc:"weight of how unlike the features of joined nodes are"`
+	Degree    float64 `toml:"degree" range:"term" neutral:"0.0" doc:"weight of the term against nodes of small degree"`
+	Sparse    float64 `toml:"sparse" range:"term" neutral:"0.0" doc:"weight of the squared similarities"`
+	Steps     int     `toml:"steps" range:"repeats" neutral:"10" doc:"turns of graph and embedding behind the first, at most"`
+	Tolerance float64 `toml:"tolerance" range:"term" neutral:"4e-05" doc:"they end when the squared similarities change by less than this share"`
+}
+
 // NextPrefix begins the names of results of @pretrain or @joint that are arguments of its next
 // step: the result next.NAME is the argument NAME. The first step gets those of @begin. Those of
 // candidates, f32[M], follow these where others are chosen, and are 0 of new ones. next.p of
@@ -262,6 +276,7 @@ func Default() Options {
 		STABLE:  STABLE{Jaccard: 0.03, Recover: 0.2, SelfWeight: 2, Cosine: 0.1, DegreePower: 0.3},
 		SUBLIME: SUBLIME{K: 20, Momentum: 0.9999, MaskAnchor: 0.8, DropEdges: 0.5},
 		GEN:     GEN{K: 9, Keep: true, Steps: 50, Tolerance: 0.01},
+		IDGL:    IDGL{Heads: 4, Keep: 0.8, Update: 0.1, Smooth: 0.2, Steps: 10, Tolerance: 4e-5},
 		ProGNN:  ProGNN{Sparse: 0.0005, Nuclear: 1.5, Classifier: 1, Smooth: 0.001, LR: 0.01, Momentum: 0.9, Rank: 50},
 		Encoder: Encoder{Kind: "gcn", Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
 		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
@@ -292,6 +307,8 @@ func zoo() []Model {
 			Learner: &Learner{Inductive: true, Unlabelled: true, Labels: "none", Cost: "memory O((N + E + N·k)·width); time the same each step of pre-training and anchors²·width for the contrast, a search of N²·width in refresh_every of them, less by an index"}},
 		Model{Name: "gen", Doc: "a graph estimated from several observations of it by a block model of the classes (GEN, Wang et al. 2021)", Build: gen, Refines: true,
 			Learner: &Learner{Labels: "the classifier's, and its predictions", Cost: "memory O(E + N·k·features); epochs of a graph convolutional network, and every refresh_every of them two searches of N²·hidden and N²·classes and (E + N·k)·features; one search of N²·features, less by an index"}},
+		Model{Name: "idgl", Doc: "graph and embedding learned in turn, by weighted cosines of features and of the hidden layer (IDGL, Chen et al. 2020)", Build: idgl, Refines: true,
+			Learner: &Learner{Labels: "the classifier's", Cost: "memory and time O((E + N·k)·(features + hidden·steps)·heads) each epoch; one search of N²·features, less by an index"}},
 		Model{Name: "prognn", Doc: "the adjacency itself is learned, near to the data's, sparse, of low rank and between like features, for graphs under attack (Pro-GNN, Jin et al. 2020)", Build: prognn, Refines: true,
 			Learner: &Learner{Labels: "the classifier's", Cost: "memory O((E + N·k) + N·rank), N² with k = N − 1; time (E + N·k)·(rank + hidden) and N·rank² each step of the adjacency; one search of N²·features, less by an index"}})
 }
@@ -426,10 +443,14 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	if m.Name == "gen" && o.Classifier != "gcn" {
 		return nil, &RangeError{Option: "classifier", Want: "gcn for gen, which reads its hidden layer"}
 	}
-	if m.Name == "prognn" && o.Classifier != "gcn" {
-		return nil, &RangeError{Option: "classifier", Want: "gcn for prognn"}
+	own := m.Name == "prognn" || m.Name == "idgl" // classifier
+	if own && o.Classifier != "gcn" {
+		return nil, &RangeError{Option: "classifier", Want: "gcn for " + m.Name}
 	}
-	if (m.Name == "gen" || m.Name == "prognn") && o.KnownLabels > 0 {
+	if m.Name == "idgl" && o.Layers < 2 {
+		return nil, &RangeError{Option: "layers", Want: "at least 2 for idgl, which compares the hidden layer"}
+	}
+	if (own || m.Name == "gen") && o.KnownLabels > 0 {
 		return nil, &RangeError{Option: "known_labels", Want: "0 for " + m.Name}
 	}
 	if m.Refines && (m.Name != "sublime" && o.Encoder.Kind == "mlp" || m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal) {

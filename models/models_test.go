@@ -21,6 +21,7 @@ func TestFunctions(t *testing.T) {
 		"stable":  "pretrain encode probability refine fit classify",
 		"sublime": "begin pretrain encode probability refine fit classify",
 		"gen":     "similar encode probability refine fit classify",
+		"idgl":    "similar probability joint fit refine classify",
 		"prognn":  "similar probability begin joint refine fit classify",
 		"gcn":     "train classify",
 		"mlp":     "train classify",

@@ -935,3 +935,122 @@ func TestProGNN(t *testing.T) {
 		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
 	}
 }
+
+// IDGL (Chen et al. 2020): graph and embedding in turn, until the similarities change little. All
+// pairs are candidates.
+func TestIDGL(t *testing.T) {
+	ds := tiny(t)
+	addNoise(ds)
+	const heads, hidden, epsilon, keep, update, smooth, degrees, sparse = 2, 6, 0.7, 0.6, 0.3, 5, 0.2, 3
+	for _, c := range []struct {
+		tolerance float64
+		turns     int // behind the first
+	}{{0, 3}, {1, 2}} {
+		cfg := configure(t, "idgl", "candidates.k=39", "model.hidden=6", "model.dropout=0", "model.input_dropout=0", "model.norm=none", "model.edges.threshold=0", "model.weight_decay=0.01", "model.encoder.weight_decay=0.02",
+			"model.idgl.heads=2", "model.idgl.epsilon=0.7", "model.idgl.keep=0.6", "model.idgl.update=0.3", "model.idgl.smooth=5", "model.idgl.degree=0.2", "model.idgl.sparse=3", "model.idgl.steps=3",
+			fmt.Sprintf("model.idgl.tolerance=%g", c.tolerance), "train.lr=0.02", "train.encoder_lr=0.01", "train.joint_every=1", "train.refresh_every=0", "train.pretrain_steps=0")
+		tr := started(t, Job{Model: "idgl", Task: Nodes(ds)}, cfg, Options{})
+		for i, b := 0, tr.optim.Lookup("classifier.0.bias").Value.F32; i < len(b); i++ {
+			b[i] = 0.4 + 0.05*float32(i) // no activation at its kink
+		}
+		r := newReference(tr, ds)
+		n := float64(ds.Graph.N)
+		data := r.a.plusDiagonal(1).normalised()
+		similar := func(x matrix, name string) matrix {
+			s := newMatrix(len(x), len(x))
+			for h := range heads {
+				w := r.matrix(name, heads)
+				cos := x.apply(func(_, j int, v float64) float64 { return v * w[j][h] }).cosines()
+				s = s.apply(func(i, j int, v float64) float64 { return v + cos[i][j]/heads })
+			}
+			return s.apply(func(i, j int, v float64) float64 {
+				if i != j && v <= epsilon {
+					return 0
+				}
+				return v
+			})
+		}
+		mixed := func(s matrix) matrix { // λ·L + (1 − λ)·D⁻¹S
+			return s.apply(func(i, j int, v float64) float64 {
+				sum := 0.0
+				for _, w := range s[i] {
+					sum += w
+				}
+				return keep*data[i][j] + (1-keep)*v/sum
+			})
+		}
+		layer := func(a matrix) matrix {
+			return r.bias(a.times(r.x.times(r.matrix("classifier.0.weight", hidden))), "classifier.0.bias").relu()
+		}
+		logits := func(a, h matrix) matrix {
+			return r.bias(a.times(h.times(r.matrix("classifier.1.weight", ds.Classes))), "classifier.1.bias")
+		}
+		squared := func(s matrix) (sum float64) {
+			for _, row := range s {
+				for _, v := range row {
+					sum += v * v
+				}
+			}
+			return sum
+		}
+		turns, none := 0, 0
+		var last matrix // logits
+		loss := func() float64 {
+			of := func(z, s matrix) float64 {
+				unlike, few := 0.0, 0.0
+				for i, row := range s {
+					degree := 0.0
+					for j, v := range row {
+						degree += v
+						for f, x := range r.x[i] {
+							unlike += v * (x - r.x[j][f]) * (x - r.x[j][f]) / 2
+						}
+						if v == 0 {
+							none++
+						}
+					}
+					few += math.Log(degree)
+				}
+				return z.crossEntropy(tr.split.Train, ds.Labels) + smooth*unlike/(n*n) - degrees*few/n + sparse*squared(s)/(n*n)
+			}
+			s := similar(r.x, "metric.0.weight")
+			first, start := mixed(s), s
+			h := layer(first)
+			total, others, before := of(logits(first, h), s), 0.0, s
+			for turns = 0; turns < 3; {
+				if turns > 0 && squared(s.apply(func(i, j int, v float64) float64 { return v - before[i][j] })) <= c.tolerance*squared(start) {
+					break
+				}
+				turns++
+				before, s = s, similar(h, "metric.1.weight")
+				now := mixed(s)
+				a := now.apply(func(i, j int, v float64) float64 { return update*v + (1-update)*first[i][j] })
+				h = layer(a)
+				last = logits(a, h)
+				others += of(last, s)
+			}
+			return total + others/float64(turns)
+		}
+		alg := algorithm1{tr, tr.steps.(refiner)}
+		compareSteps(t, tr, r, 2, []string{"encoder", "classifier"}, func(step int) float64 {
+			_, loss, err := alg.epoch(step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr.state.Epoch++
+			return loss
+		}, func(int) func() float64 { return loss })
+		if err := alg.refresh(); err != nil {
+			t.Fatal(err)
+		}
+		loss()
+		got, err := tr.steps.evaluate()
+		if want := last.crossEntropy(tr.split.Val, ds.Labels); err != nil || math.Abs(got.valLoss-want) > 2e-4*want {
+			t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
+		}
+		if turns != c.turns || none == 0 {
+			t.Errorf("%d turns, want %d; %d similarities are 0", turns, c.turns, none)
+		}
+		tr.close()
+	}
+}
