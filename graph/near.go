@@ -19,7 +19,11 @@ import (
 // of what it ever was. So it cannot get before the neighbours that are wanted of a row
 // whose bound is further behind them, and is compared with the others alone, the tight
 // ones. When a row itself moves, its bound follows by the distance.
+//
+// Rows that have moved by very little are compared with none but the neighbours whose order
+// that leaves open, see [late].
 type Near struct {
+	late
 	k, m, n, f int
 	z          []float32   // [n,f] rows of length 1; zeros where there is none
 	there      []bool      // [n]
@@ -78,11 +82,12 @@ type nearRow struct {
 // NewNear searches the k nearest neighbours of the rows of emb, [n,f]. Rows without a
 // direction have no neighbours and are nobody's, see [KNN].
 func NewNear(pool *kernels.Pool, emb []float32, n, f, k int) *Near {
-	return newNear(pool, emb, n, f, k, -1, -1)
+	return newNear(pool, emb, n, f, k, -1, -1, -1)
 }
 
-// newNear has a sketch of that many columns, and that drift; what is below 0 is chosen.
-func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int, drift float64) *Near {
+// newNear has a sketch of that many columns, that drift, and lists of rows as far as most from
+// where they are; what is below 0 is chosen.
+func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int, drift, most float64) *Near {
 	s := &Near{k: k, m: 2*k + 6, f: f}
 	s.grow(n)
 	var d directions
@@ -115,6 +120,12 @@ func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int, drift floa
 	if s.drift = drift; drift < 0 {
 		s.chooseDrift()
 	}
+	if s.most = most; most < 0 {
+		s.most = s.drift / 16
+	}
+	if s.most > 0 {
+		s.now, s.top, s.late.moved = slices.Clone(s.z), make([][]int32, n), make([]bool, n)
+	}
 	for v := range s.tight {
 		s.tight[v] = s.near(int32(v), 4)
 	}
@@ -122,13 +133,17 @@ func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int, drift floa
 		s.grow(n)
 		s.sketch.of(pool, s.q, s.z, n)
 	}
+	if s.most > 0 {
+		s.tops = map[int32][]int32{}
+		s.settle(pool, nil)
+	}
 	return s
 }
 
 // NearBytes bounds what a [Near] holds of each row, with what it needs to take a change back.
 func NearBytes(f, k int) int64 {
 	m := 2*int64(k) + 6
-	return 2*(4*int64(f)*3/2+8*m) + 4*int64(f) + 176 // a sketch has at most half the columns, and one
+	return 2*(4*int64(f)*5/2+8*m) + 4*int64(f) + 2*4*int64(k) + 232 // a sketch has at most half the columns, and one
 }
 
 // chooseDrift makes some rows tight, and leaves room to drift for most.
@@ -158,7 +173,7 @@ func (s *Near) near(v int32, times float64) bool {
 	if s.drift == 0 || s.bound[v] == everything {
 		return false
 	}
-	return int(s.size[v]) < s.k || float64(s.sim[int(v)*s.m+s.k-1]-s.bound[v].sim) <= float64(times*s.drift*1.001)+2*s.rounding()
+	return int(s.size[v]) < s.k || float64(s.sim[int(v)*s.m+s.k-1]-s.bound[v].sim) <= float64(times*s.drift*1.001)+2*s.rounding()+s.margin()
 }
 
 func (s *Near) grow(n int) {
@@ -181,22 +196,26 @@ func (s *Near) grow(n int) {
 }
 
 // Nearest returns the k nearest neighbours of a row, or fewer where there are fewer, the
-// nearest first. They are valid until the next change.
+// nearest first, but for differences that no search among all depends on. They are valid until the next change.
 func (s *Near) Nearest(v int32) []int32 {
+	if s.most > 0 && s.top[v] != nil {
+		return s.top[v]
+	}
 	at := int(v) * s.m
 	return s.idx[at : at+min(s.k, int(s.size[v]))]
 }
 
 // Similarity returns the cosine of two rows, as searches have it but for rounding.
 func (s *Near) Similarity(u, v int32) float64 {
-	return product(s.z[int(u)*s.f:(int(u)+1)*s.f], s.z[int(v)*s.f:(int(v)+1)*s.f])
+	z := s.z
+	if s.most > 0 {
+		z = s.now
+	}
+	return product(z[int(u)*s.f:(int(u)+1)*s.f], z[int(v)*s.f:(int(v)+1)*s.f])
 }
 
-// Change gives rows other values, emb [len(rows),f], in which zeros take a row away. n is
-// how many rows there are now, at least as many as before; the new ones are among rows.
-// rows ascend. It returns the rows whose k nearest neighbours are others now, ascending.
-// [Near.Undo] takes the last change back.
-func (s *Near) Change(pool *kernels.Pool, rows []int32, emb []float32, n int) (changed []int32) {
+// move is [Near.Change] of the lists.
+func (s *Near) move(pool *kernels.Pool, rows []int32, emb []float32, n int) (changed []int32) {
 	s.forget()
 	s.undoN = s.n
 	s.grow(n)
@@ -394,6 +413,7 @@ func (s *Near) Undo() {
 	}
 	s.forget()
 	n := s.undoN
+	s.undoLate(n)
 	s.n, s.z, s.there, s.mark, s.saved = n, s.z[:n*s.f], s.there[:n], s.mark[:n], s.saved[:n]
 	s.idx, s.sim, s.size, s.bound = s.idx[:n*s.m], s.sim[:n*s.m], s.size[:n], s.bound[:n]
 	s.tight, s.anchor = s.tight[:n], s.anchor[:n]
@@ -548,9 +568,19 @@ func (s *Near) scan(l *looker, hits []place, u int32, cols []int32, first int, t
 
 // Before returns what [Near.Nearest] gave for a row before the last change.
 func (s *Near) Before(v int32) []int32 {
+	if s.most > 0 {
+		top, changed := s.tops[v]
+		if !changed {
+			top = s.top[v]
+		}
+		if top != nil {
+			return top
+		}
+	}
 	if at := s.saved[v]; at > 0 {
 		old := &s.undo[at-1]
 		return old.idx[:min(s.k, int(old.size))]
 	}
-	return s.Nearest(v)
+	at := int(v) * s.m
+	return s.idx[at : at+min(s.k, int(s.size[v]))]
 }

@@ -208,8 +208,11 @@ type looker struct {
 }
 
 // of sets sim to the similarities of row u with rows.
-func (l *looker) of(s *Near, u int32) []float32 {
+func (l *looker) of(s *Near, u int32) []float32 { return l.at(s.z, s.f, u) }
+
+// at is of for rows z.
+func (l *looker) at(z []float32, f int, u int32) []float32 {
 	l.sim = slices.Grow(l.sim[:0], len(l.rows))[:len(l.rows)]
-	l.products.Of(l.sim, s.z[int(u)*s.f:(int(u)+1)*s.f], s.z, l.rows)
+	l.products.Of(l.sim, z[int(u)*f:(int(u)+1)*f], z, l.rows)
 	return l.sim
 }
