@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/export/dist"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -159,25 +160,39 @@ func (l *layers) revert() {
 // map it for each run. Parts run at the same time.
 var (
 	cutEdges    = 1 << 12
+	cutRows     = 1 << 10 // where a level reads no edges
 	scoreValues = 1 << 18
 )
 
 // level computes some rows of a level, or with nil all.
 func (l *layers) level(level int, rows []int32, x *matrix, in entriesOf) error {
-	if rows == nil {
+	whole := rows == nil
+	if whole {
 		rows = make([]int32, l.n)
 		for i := range rows {
 			rows[i] = int32(i)
 		}
-		c := l.cut(level, rows, in, math.MaxInt)
-		if err := l.run(level, c, x); err != nil {
-			return err
-		}
-		return l.write(level, c)
 	}
+	sums, edges := l.m.SumsOf(level)
+	given := l.sums(sums, rows, in)
 	var cuts []*layerCut
 	for rest := rows; len(rest) > 0; {
-		c := l.cut(level, rest, in, cutEdges)
+		var c *layerCut
+		switch {
+		case !edges:
+			c = &layerCut{rows: rest[:min(len(rest), cutRows)]}
+			c.list, c.n = c.rows, len(c.rows)
+		case whole:
+			c = l.cut(level, rest, in, math.MaxInt)
+		default:
+			c = l.cut(level, rest, in, cutEdges)
+		}
+		c.sums = make(map[string]ort.Tensor, len(sums))
+		for name, f := range given {
+			data, at := make([]float32, c.n*f.width), len(rows)-len(rest)
+			copy(data, f.v[at*f.width:(at+len(c.rows))*f.width])
+			c.sums[name] = ort.Float32s(data, append([]int64{int64(c.n)}, f.shape...)...)
+		}
 		cuts, rest = append(cuts, c), rest[len(c.rows):]
 	}
 	if err := each(l.pool, len(cuts), func(i int) error { return l.run(level, cuts[i], x) }); err != nil {
@@ -189,6 +204,31 @@ func (l *layers) level(level int, rows []int32, x *matrix, in entriesOf) error {
 		}
 	}
 	return nil
+}
+
+// sums are those over the entries into rows, by name.
+func (l *layers) sums(sums []onnx.NeighborSum, rows []int32, in entriesOf) map[string]*field {
+	if len(sums) == 0 {
+		return nil
+	}
+	c := &kernels.CSR{Rows: len(rows), Cols: l.n, RowPtr: make([]int32, 1, len(rows)+1)}
+	var weight []float32 // nil for ones
+	for _, v := range rows {
+		from, w := in(v)
+		c.Col, weight = append(c.Col, from...), append(weight, w...)
+		c.RowPtr = append(c.RowPtr, int32(len(c.Col)))
+	}
+	given := map[string]*field{}
+	for _, x := range sums {
+		of, w := l.values[x.Of], weight
+		if !x.Weighted {
+			w = nil
+		}
+		sum := &field{shape: of.shape, width: of.width, v: make([]float32, len(rows)*of.width)}
+		l.pool.SpMM(sum.v, c, w, nil, of.v, of.width, kernels.Epilogue{})
+		given[x.Name] = sum
+	}
+	return given
 }
 
 // each calls f with 0 to n-1, several at a time, and returns an error if one does.
@@ -214,6 +254,7 @@ type layerCut struct {
 	n        int     // nodes of the part
 	src, dst []int64
 	weight   []float32 // nil where there are none
+	sums     map[string]ort.Tensor
 	out      map[string]ort.Tensor
 }
 
@@ -260,7 +301,7 @@ func (l *layers) cut(level int, rows []int32, in entriesOf, most int) *layerCut 
 
 // run computes what a level gives for a cut. Cuts may run at the same time.
 func (l *layers) run(level int, c *layerCut, x *matrix) error {
-	inputs := map[string]ort.Tensor{}
+	inputs := c.sums
 	for _, name := range l.m.Reads(level) {
 		shape, width := []int64{int64(x.cols)}, x.cols
 		read := x.row

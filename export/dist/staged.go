@@ -71,7 +71,7 @@ func (s *Staged) Levels() int { return len(s.levels) }
 func (s *Staged) Reads(level int) (names []string) {
 	x := false
 	for _, io := range s.levels[level].Inputs() {
-		if slices.ContainsFunc(s.Common, func(c onnx.CommonSum) bool { return c.Name == io.Name }) {
+		if slices.ContainsFunc(s.Common, func(c onnx.CommonSum) bool { return c.Name == io.Name }) || slices.ContainsFunc(s.Sums, func(x onnx.NeighborSum) bool { return x.Name == io.Name }) {
 			continue
 		}
 		switch io.Name {
@@ -88,6 +88,22 @@ func (s *Staged) Reads(level int) (names []string) {
 	return names
 }
 
+// SumsOf are the sums that a level reads, and whether it reads edges beside.
+func (s *Staged) SumsOf(level int) (sums []onnx.NeighborSum, edges bool) {
+	for _, io := range s.levels[level].Inputs() {
+		switch io.Name {
+		case onnx.InputEdgeIndex, onnx.InputEdgeWeight, onnx.InputDegree, onnx.InputOrder, onnx.InputOrderRows, onnx.InputSegments, onnx.InputSegmentRows, onnx.InputRest, onnx.InputRestore, s.Weights:
+			edges = true
+		}
+		for _, x := range s.Sums {
+			if x.Name == io.Name {
+				sums = append(sums, x)
+			}
+		}
+	}
+	return sums, edges
+}
+
 // Gives names the values that a level computes.
 func (s *Staged) Gives(level int) (names []string) {
 	for _, io := range s.levels[level].Outputs() {
@@ -100,7 +116,7 @@ func (s *Staged) Gives(level int) (names []string) {
 // into the rows that are wanted are there, in the order of the whole graph's; other rows of
 // the results mean nothing. in holds what [Staged.Reads] names, edgeIndex and weight are
 // those of [Dist.Classify]; a model that has Weights is given weights. The last level of a scorer also reads pairs, int64 [2,P], and
-// what Common names.
+// what Common names; the others the Sums that they read.
 func (s *Staged) Run(level, n int, in map[string]ort.Tensor, edgeIndex ort.Tensor, weight *ort.Tensor) (map[string]ort.Tensor, error) {
 	session := s.levels[level]
 	takes := map[string]bool{}

@@ -67,6 +67,8 @@ type emitter struct {
 	weighted bool        // dense form: the adjacency matrix holds edge weights
 	columns  map[string]tensor
 
+	sums []emittedSum
+
 	precision Precision
 	rounded   map[string][]tensor // by name of a value: what rounds it to 8 bits gives
 }
@@ -387,6 +389,9 @@ func (e *emitter) aggregate(op *ir.Op, v *edgeValue, h *tensor, reverse bool) te
 		sum = e.aggregation(reverse).degree(weight)
 	} else {
 		sum = e.aggregation(reverse).sum(*h, weight)
+		if !reverse {
+			e.sums = append(e.sums, emittedSum{op.Result(), sum, *h, weight})
+		}
 	}
 	if here != nil {
 		sum = e.scaleRows(sum, e.column(*here))

@@ -113,7 +113,11 @@ func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (_ *o
 	}
 	m := e.finish(o)
 	if plan, err := planStages(fn); err == nil && !e.dense() && !o.Symmetrize {
-		return m, e.stages(plan), nil
+		s := e.stages(plan)
+		if s != nil {
+			s.addSums(m.Graph, plan, e.sums, e.weight)
+		}
+		return m, s, nil
 	}
 	return m, nil, nil
 }

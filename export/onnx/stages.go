@@ -33,6 +33,16 @@ type Stages struct {
 	Weights string `json:"weights,omitempty"`
 	// Common are inputs of the last level of a scorer.
 	Common []CommonSum `json:"common,omitempty"`
+	// Sums are inputs of levels that follow from values of a node's sources, so that a level
+	// that reads them, and no edges beside, is computed of some rows without their sources.
+	Sums []NeighborSum `json:"sums,omitempty"`
+}
+
+// NeighborSum names a sum over the edges into a node.
+type NeighborSum struct {
+	Name     string `json:"name"`               // float32 [N,F]
+	Of       string `json:"of"`                 // value of the sources, float32 [N,F], of a lower level
+	Weighted bool   `json:"weighted,omitempty"` // by Weights where the model has them, or by edge_weight
 }
 
 // CommonSum names a sum over the neighbours of pairs, or of the ends of edges.
@@ -50,6 +60,7 @@ type stagePlan struct {
 	values  [][]*ir.Value // by level
 	weights *ir.Value
 	common  []*ir.Op
+	level   map[*ir.Value]int
 }
 
 // neededOps are the operations that values are computed by, but for leaves.
@@ -161,7 +172,7 @@ func planStages(fn *ir.Func) (*stagePlan, error) {
 			}
 		}
 	}
-	p.values = make([][]*ir.Value, last)
+	p.values, p.level = make([][]*ir.Value, last), level
 	seen := map[*ir.Value]bool{}
 	for at := last; at >= 0; at-- {
 		visited := map[*ir.Value]bool{}
@@ -274,8 +285,69 @@ func (e *emitter) stages(p *stagePlan) *Stages {
 	return s
 }
 
-// Part cuts the part of a model that computes a level.
-func (s *Stages) Part(m *onnxpb.ModelProto, level int) (*onnxpb.ModelProto, error) {
+// emittedSum is what the emitter knows of a [NeighborSum].
+type emittedSum struct {
+	result  *ir.Value
+	sum, of tensor
+	weight  *tensor // of each edge, nil for ones
+}
+
+// addSums has levels read the sums over neighbours that are of values of nodes alone, in
+// place of the values, and leaves out the values that no level reads any more. weight is
+// the input edge_weight, nil if there is none.
+func (s *Stages) addSums(g *onnxpb.GraphProto, p *stagePlan, sums []emittedSum, weight *tensor) {
+	typed := map[string]bool{} // tensors that nodes make
+	for _, n := range g.Node {
+		for _, name := range n.Output {
+			typed[name] = true
+		}
+	}
+	for _, x := range sums {
+		at := p.level[x.result]
+		known := x.weight == nil || x.weight.name == s.Weights || s.Weights == "" && weight != nil && x.weight.name == weight.name
+		if !known || at == 0 || at > len(s.Values) || x.of.dtype != float32Type || !typed[x.sum.name] || !typed[x.of.name] {
+			continue
+		}
+		s.Sums = append(s.Sums, NeighborSum{Name: x.sum.name, Of: x.of.name, Weighted: x.weight != nil})
+		if !slices.Contains(slices.Concat(s.Values[:at]...), x.of.name) {
+			s.Values[at-1] = append(s.Values[at-1], x.of.name)
+		}
+	}
+	if s.Sums == nil {
+		return
+	}
+	of := map[string]string{}
+	for _, x := range s.Sums {
+		of[x.Name] = x.Of
+	}
+	read := map[string]bool{}
+	for level := len(s.Values); level >= 0; level-- {
+		outputs := s.Outputs
+		if level < len(s.Values) {
+			s.Values[level] = slices.DeleteFunc(s.Values[level], func(name string) bool { return !read[name] })
+			outputs = s.Values[level]
+		} else if outputs == nil {
+			for _, v := range g.Output {
+				outputs = append(outputs, v.Name)
+			}
+		}
+		_, _, inputs := s.nodes(g, level, outputs)
+		for name := range inputs {
+			read[name] = true
+			if x, ok := of[name]; ok {
+				read[x] = true
+			}
+		}
+		for _, c := range s.Common {
+			read[c.Of] = true
+		}
+	}
+	s.Sums = slices.DeleteFunc(s.Sums, func(x NeighborSum) bool { return !read[x.Name] })
+}
+
+// nodes are those that compute outputs at a level, with what they need and what of that
+// is given.
+func (s *Stages) nodes(g *onnxpb.GraphProto, level int, outputs []string) (nodes []*onnxpb.NodeProto, needed, inputs map[string]bool) {
 	known := map[string]bool{}
 	if s.Nodes != "" {
 		known[s.Nodes] = true
@@ -286,6 +358,39 @@ func (s *Stages) Part(m *onnxpb.ModelProto, level int) (*onnxpb.ModelProto, erro
 	if s.Weights != "" {
 		known[s.Weights] = true
 	}
+	for _, x := range s.Sums {
+		known[x.Name] = true
+	}
+	if level == len(s.Values) {
+		for _, c := range s.Common {
+			known[c.Name] = true
+		}
+	}
+	needed, inputs = map[string]bool{}, map[string]bool{}
+	need := func(name string) {
+		needed[name] = true
+		if known[name] {
+			inputs[name] = true
+		}
+	}
+	for _, name := range outputs {
+		need(name)
+	}
+	for _, n := range slices.Backward(g.Node) {
+		if !slices.ContainsFunc(n.Output, func(name string) bool { return needed[name] && !inputs[name] }) {
+			continue
+		}
+		nodes = append(nodes, n)
+		for _, name := range n.Input {
+			need(name)
+		}
+	}
+	slices.Reverse(nodes)
+	return nodes, needed, inputs
+}
+
+// Part cuts the part of a model that computes a level.
+func (s *Stages) Part(m *onnxpb.ModelProto, level int) (*onnxpb.ModelProto, error) {
 	infos := map[string]*onnxpb.ValueInfoProto{}
 	for _, v := range slices.Concat(m.Graph.ValueInfo, m.Graph.Input, m.Graph.Output) {
 		infos[v.Name] = v
@@ -300,35 +405,14 @@ func (s *Stages) Part(m *onnxpb.ModelProto, level int) (*onnxpb.ModelProto, erro
 			}
 			g.Output = append(g.Output, infos[name])
 		}
-	} else {
-		for _, c := range s.Common {
-			known[c.Name] = true
-		}
-		if s.Outputs != nil {
-			g.Output = slices.DeleteFunc(g.Output, func(v *onnxpb.ValueInfoProto) bool { return !slices.Contains(s.Outputs, v.Name) })
-		}
+	} else if s.Outputs != nil {
+		g.Output = slices.DeleteFunc(g.Output, func(v *onnxpb.ValueInfoProto) bool { return !slices.Contains(s.Outputs, v.Name) })
 	}
-	needed, inputs := map[string]bool{}, map[string]bool{}
-	need := func(name string) {
-		needed[name] = true
-		if known[name] {
-			inputs[name] = true
-		}
-	}
+	var outputs []string
 	for _, out := range g.Output {
-		need(out.Name)
+		outputs = append(outputs, out.Name)
 	}
-	var nodes []*onnxpb.NodeProto
-	for _, n := range slices.Backward(m.Graph.Node) {
-		if !slices.ContainsFunc(n.Output, func(name string) bool { return needed[name] && !inputs[name] }) {
-			continue
-		}
-		nodes = append(nodes, n)
-		for _, name := range n.Input {
-			need(name)
-		}
-	}
-	slices.Reverse(nodes)
+	nodes, needed, inputs := s.nodes(m.Graph, level, outputs)
 	g.Node = nodes
 	g.Input = slices.DeleteFunc(g.Input, func(v *onnxpb.ValueInfoProto) bool { return !needed[v.Name] })
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
