@@ -135,7 +135,9 @@ func newNear(pool *kernels.Pool, emb []float32, n, f, k, columns int, drift, mos
 	}
 	if s.most > 0 {
 		s.tops = map[int32][]int32{}
-		s.settle(pool, nil)
+		if _, ok := s.settle(pool, nil); !ok {
+			s.most, s.now, s.top = 0, nil, nil
+		}
 	}
 	return s
 }
@@ -198,7 +200,7 @@ func (s *Near) grow(n int) {
 // Nearest returns the k nearest neighbours of a row, or fewer where there are fewer, the
 // nearest first, but for differences that no search among all depends on. They are valid until the next change.
 func (s *Near) Nearest(v int32) []int32 {
-	if s.most > 0 && s.top[v] != nil {
+	if s.most > 0 && !s.off && s.top[v] != nil {
 		return s.top[v]
 	}
 	at := int(v) * s.m
@@ -208,7 +210,7 @@ func (s *Near) Nearest(v int32) []int32 {
 // Similarity returns the cosine of two rows, as searches have it but for rounding.
 func (s *Near) Similarity(u, v int32) float64 {
 	z := s.z
-	if s.most > 0 {
+	if s.most > 0 && !s.off {
 		z = s.now
 	}
 	return product(z[int(u)*s.f:(int(u)+1)*s.f], z[int(v)*s.f:(int(v)+1)*s.f])
@@ -222,7 +224,13 @@ func (s *Near) move(pool *kernels.Pool, rows []int32, emb []float32, n int) (cha
 	var all, some []int32 // which are compared with all others, and which with some
 	unit := make([]float32, s.f)
 	for i, v := range rows {
-		z, there := s.z[int(v)*s.f:(int(v)+1)*s.f], normalize(unit, emb[i*s.f:(i+1)*s.f])
+		z, row, there := s.z[int(v)*s.f:(int(v)+1)*s.f], emb[i*s.f:(i+1)*s.f], false
+		if s.turned { // it is of length 1 to the bit
+			copy(unit, row)
+			there = slices.ContainsFunc(row, func(x float32) bool { return x != 0 })
+		} else {
+			there = normalize(unit, row)
+		}
 		if there == s.there[v] && slices.Equal(z, unit) {
 			continue
 		}
@@ -401,6 +409,12 @@ func (s *Near) forget() {
 
 // Undo makes everything as it was before the last change.
 func (s *Near) Undo() {
+	s.undoMove()
+	s.undoLate(s.n)
+}
+
+// undoMove takes back what the last change has done to the lists.
+func (s *Near) undoMove() {
 	for _, old := range s.undo {
 		v := old.row
 		copy(s.z[int(v)*s.f:], old.z)
@@ -413,7 +427,6 @@ func (s *Near) Undo() {
 	}
 	s.forget()
 	n := s.undoN
-	s.undoLate(n)
 	s.n, s.z, s.there, s.mark, s.saved = n, s.z[:n*s.f], s.there[:n], s.mark[:n], s.saved[:n]
 	s.idx, s.sim, s.size, s.bound = s.idx[:n*s.m], s.sim[:n*s.m], s.size[:n], s.bound[:n]
 	s.tight, s.anchor = s.tight[:n], s.anchor[:n]
@@ -570,7 +583,7 @@ func (s *Near) scan(l *looker, hits []place, u int32, cols []int32, first int, t
 func (s *Near) Before(v int32) []int32 {
 	if s.most > 0 {
 		top, changed := s.tops[v]
-		if !changed {
+		if !changed && !s.off {
 			top = s.top[v]
 		}
 		if top != nil {

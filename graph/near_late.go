@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -17,11 +18,18 @@ type late struct {
 	now  []float32
 	top  [][]int32 // [n] the nearest where the lists leave it open; nil elsewhere
 
+	// off is set for good where many rows have more neighbours that are equally near than
+	// lists hold, as copies of a row do; turned where the last change did.
+	off, turned bool
+
 	moved []bool // [n] by the change that is made
 	rows  []int32
 	was   []float32 // rows of now before the last change
 	tops  map[int32][]int32
 }
+
+// openMost is how many rows may be compared with all others to settle which are the nearest.
+var openMost = int64(64)
 
 // Change gives rows other values, emb [len(rows),f], in which zeros take a row away. n is
 // how many rows there are now, at least as many as before; the new ones are among rows.
@@ -32,11 +40,15 @@ func (s *Near) Change(pool *kernels.Pool, rows []int32, emb []float32, n int) (c
 	if l.most == 0 {
 		return s.move(pool, rows, emb, n)
 	}
+	l.rows, l.was, l.tops, l.turned = l.rows[:0], l.was[:0], map[int32][]int32{}, false
+	if l.off {
+		l.now, l.top = nil, nil
+		return s.move(pool, rows, emb, n)
+	}
 	f, before := s.f, s.n
 	l.now = append(l.now, make([]float32, n*f-len(l.now))...)
 	l.top = append(l.top, make([][]int32, n-len(l.top))...)
 	l.moved = append(l.moved, make([]bool, n-len(l.moved))...)
-	l.rows, l.was, l.tops = l.rows[:0], l.was[:0], map[int32][]int32{}
 	unit := make([]float32, len(rows)*f)
 	const same, little, far = 0, 1, 2
 	how := make([]uint8, len(rows))
@@ -69,22 +81,61 @@ func (s *Near) Change(pool *kernels.Pool, rows []int32, emb []float32, n int) (c
 			moving, values = append(moving, v), append(values, emb[i*f:(i+1)*f]...)
 		}
 	}
-	changed = s.settle(pool, s.move(pool, moving, values, n))
+	changed, ok := s.settle(pool, s.move(pool, moving, values, n))
+	if !ok {
+		changed = s.follow(pool, n)
+	}
 	for _, v := range l.rows {
 		l.moved[v] = false
 	}
 	return changed
 }
 
+// follow takes back what the change has done to the lists, and makes them of rows as they
+// are, from now on.
+func (s *Near) follow(pool *kernels.Pool, n int) (changed []int32) {
+	l := &s.late
+	s.undoMove()
+	var rows []int32
+	for v := range int32(n) {
+		if at := int(v) * s.f; int(v) >= s.n || !slices.Equal(l.now[at:at+s.f], s.z[at:at+s.f]) {
+			rows = append(rows, v)
+		}
+	}
+	for v, top := range l.top {
+		if top != nil {
+			l.tops[int32(v)], l.top[v] = top, nil
+		}
+	}
+	l.off, l.turned = true, true
+	changed = s.move(pool, rows, gather(l.now, s.f, rows), n)
+	for v := range l.tops {
+		changed = append(changed, v)
+	}
+	return s.differing(changed)
+}
+
+// differing are those of some rows whose neighbours are others than before the change.
+func (s *Near) differing(rows []int32) []int32 {
+	slices.Sort(rows)
+	rows = slices.Compact(rows)
+	return slices.DeleteFunc(rows, func(v int32) bool { return slices.Equal(s.Before(v), s.Nearest(v)) })
+}
+
 // settle compares again what the lists leave open, and returns the rows that have other nearest
-// neighbours than before the change; those of changed have other lists.
-func (s *Near) settle(pool *kernels.Pool, changed []int32) []int32 {
+// neighbours than before the change; those of changed have other lists. It does nothing, and is
+// not ok, where too much is open.
+func (s *Near) settle(pool *kernels.Pool, changed []int32) (_ []int32, ok bool) {
 	l := &s.late
 	var mu sync.Mutex
+	var wide atomic.Int64
 	parallel(pool, s.n, 512, func(lo, hi int) {
 		var look looker
 		var others []place
 		for v := int32(lo); int(v) < hi; v++ {
+			if s.outside(v) && wide.Add(1) > openMost {
+				return
+			}
 			top, keep := s.open(v, &look, &others)
 			if keep {
 				continue
@@ -95,12 +146,22 @@ func (s *Near) settle(pool *kernels.Pool, changed []int32) []int32 {
 			l.top[v] = top
 		}
 	})
+	if wide.Load() > openMost {
+		for v, top := range l.tops {
+			l.top[v] = top
+		}
+		clear(l.tops)
+		return nil, false
+	}
 	for v := range l.tops {
 		changed = append(changed, v)
 	}
-	slices.Sort(changed)
-	changed = slices.Compact(changed)
-	return slices.DeleteFunc(changed, func(v int32) bool { return slices.Equal(s.Before(v), s.Nearest(v)) })
+	return s.differing(changed), true
+}
+
+// outside tells whether rows that are not in the list of a row may be among its nearest.
+func (s *Near) outside(v int32) bool {
+	return s.k > 0 && s.bound[v] != everything && float64(s.sim[int(v)*s.m+s.k-1]-s.beyond(v)) <= s.margin()
 }
 
 // open returns the nearest neighbours of a row where its list leaves them open, nil where
@@ -110,9 +171,7 @@ func (s *Near) open(v int32, look *looker, others *[]place) (top []int32, keep b
 	at := int(v) * s.m
 	idx, sim := s.idx[at:at+size], s.sim[at:at+size]
 	margin := s.margin()
-	if all := s.bound[v] == everything; size <= s.k && all || s.k == 0 {
-		return nil, l.top[v] == nil
-	} else if !all && float64(sim[s.k-1]-s.beyond(v)) <= margin { // rows outside of the list may be nearer
+	if s.outside(v) {
 		look.rows = look.rows[:0]
 		for u, there := range s.there {
 			if there && int32(u) != v {
@@ -121,7 +180,7 @@ func (s *Near) open(v int32, look *looker, others *[]place) (top []int32, keep b
 		}
 		return s.nearest(v, nil, look, others), false
 	}
-	if size == s.k || float64(sim[s.k-1]-sim[s.k]) > margin {
+	if s.k == 0 || size <= s.k || float64(sim[s.k-1]-sim[s.k]) > margin {
 		return nil, l.top[v] == nil
 	}
 	lo, hi := s.k-1, s.k
@@ -159,7 +218,7 @@ func (s *Near) nearest(v int32, first []int32, look *looker, others *[]place) []
 
 // margin bounds by how much the order of two similarities of a list can be wrong.
 func (s *Near) margin() float64 {
-	if s.late.most == 0 {
+	if s.most == 0 || s.off {
 		return 0
 	}
 	return float64(4.004*s.late.most) + 4*s.rounding()
@@ -176,7 +235,10 @@ func (s *Near) beyond(v int32) float32 {
 // undoLate takes back what the last change was for rows that moved by little.
 func (s *Near) undoLate(n int) {
 	l := &s.late
-	if l.most == 0 {
+	if l.turned {
+		l.off, l.turned = false, false
+	}
+	if l.most == 0 || l.off {
 		return
 	}
 	for i, v := range l.rows {

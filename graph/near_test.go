@@ -14,7 +14,10 @@ import (
 func TestNearIsExact(t *testing.T) {
 	pool := kernels.NewPool(2)
 	defer pool.Close()
+	defer func(n int64) { openMost = n }(openMost)
+	turned := 0
 	rapid.Check(t, func(t *rapid.T) {
+		openMost = rapid.SampledFrom([]int64{64, 64, 64, 5, 1}).Draw(t, "open")
 		n, f, k := rapid.IntRange(1, 60).Draw(t, "n"), rapid.IntRange(1, 5).Draw(t, "f"), rapid.IntRange(0, 4).Draw(t, "k")
 		columns := rapid.IntRange(0, 3).Draw(t, "columns") // of a sketch
 		row := func() []float32 {
@@ -87,6 +90,9 @@ func TestNearIsExact(t *testing.T) {
 			}
 			changed := s.Change(pool, rows, given, n)
 			check()
+			if s.turned {
+				turned++
+			}
 			for v := range oldN {
 				if same := slices.Equal(before[v], nearest(v)); same == slices.Contains(changed, int32(v)) && (!same || most == 0) {
 					t.Fatalf("row %d, changed %v: same %v", v, changed, same)
@@ -99,6 +105,9 @@ func TestNearIsExact(t *testing.T) {
 			}
 		}
 	})
+	if turned == 0 {
+		t.Error("lists were never brought to where rows are")
+	}
 }
 
 // Rows that stay near to where they were are compared with few others, and the neighbours are
