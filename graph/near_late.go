@@ -221,7 +221,7 @@ func (s *Near) margin() float64 {
 	if s.most == 0 || s.off {
 		return 0
 	}
-	return float64(4.004*s.late.most) + 4*s.rounding()
+	return float64(4.004*s.late.most) + float64(4*s.rounding())
 }
 
 // beyond bounds the similarity, in the lists, of a row with those that are not in its list.
@@ -229,7 +229,7 @@ func (s *Near) beyond(v int32) float32 {
 	if s.tight[v] || s.drift == 0 {
 		return s.bound[v].sim
 	}
-	return math.Nextafter32(s.bound[v].sim+float32(float64(2.002*s.drift)+2*s.rounding()), 2)
+	return math.Nextafter32(s.bound[v].sim+float32(float64(2.002*s.drift)+float64(2*s.rounding())), 2)
 }
 
 // undoLate takes back what the last change was for rows that moved by little.
