@@ -319,7 +319,8 @@ func (r *Graph) incrementalBytes(s *Snapshot) (node, edge int64) {
 		edge += 2 * 2 * 12
 		if r.p.info.Evidence != nil {
 			node += graph.OnlineEdgePriorBytes(s.x.nonzero() / max(1, s.Numbers()))
-			edge += 160
+			node += 24
+			edge += 168
 		}
 	}
 	// The levels' values. How wide those between are is known once they are made.

@@ -32,8 +32,9 @@ type incremental struct {
 	in, out   [][]int32 // neighbours in the data, ascending
 	both      [][]int32 // in either direction
 	prior     *graph.OnlineEdgePrior
-	judge     *judge // nil where no evidence judges
-	weighs    bool   // the encoder weighs edges by what judges them
+	priors    [][]float32 // what the edges into a node count; nil where it is not known yet
+	judge     *judge      // nil where no evidence judges
+	weighs    bool        // the encoder weighs edges by what judges them
 	twoStep   *graph.OnlineTwoStep
 	encoder   *layers
 	embedding string // the encoder's output
@@ -240,13 +241,16 @@ func (inc *incremental) encoderEntries() entriesOf {
 	if inc.prior == nil {
 		return func(v int32) ([]int32, []float32) { return inc.in[v], nil }
 	}
-	w := []float32{}
 	return func(v int32) ([]int32, []float32) {
-		w = w[:0]
-		for _, u := range inc.in[v] {
-			w = append(w, inc.edgePrior(u, v))
+		inc.priors = append(inc.priors, make([][]float32, max(0, inc.n-len(inc.priors)))...)
+		if inc.priors[v] == nil {
+			w := make([]float32, 0, len(inc.in[v]))
+			for _, u := range inc.in[v] {
+				w = append(w, inc.edgePrior(u, v))
+			}
+			inc.priors[v] = w
 		}
-		return inc.in[v], w
+		return inc.in[v], inc.priors[v]
 	}
 }
 
@@ -481,6 +485,19 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 		}
 		rescore = inc.prior.Change(inc.n, features, row, added, removed, func(v int32) []int32 { return inc.both[v] })
 		inc.undoing(inc.prior.Undo)
+		forget := func() {
+			nodes := slices.Clone(features)
+			for _, e := range slices.Concat(rescore, added, removed, c.added, c.removed) {
+				nodes = append(nodes, e[0], e[1])
+			}
+			for _, v := range nodes {
+				if int(v) < len(inc.priors) {
+					inc.priors[v] = nil
+				}
+			}
+		}
+		forget()
+		inc.undoing(forget)
 		for _, e := range rescore {
 			moved[e[0]], moved[e[1]] = true, true
 		}
