@@ -81,11 +81,15 @@ var compileModels = sync.OnceValues(func() (ps []namedModule, err error) {
 				o.Data = passes.DataInfo{SparseArgs: []string{sparse}}
 				name += "/sparse"
 			}
+			seen := map[string]bool{} // not every model reads every option
 			for _, kind := range slices.Sorted(maps.Keys(all)) {
-				if kind != "" && !model.Refines {
+				m := model.Build(all[kind])
+				if text := m.String(); seen[text] {
 					continue
+				} else {
+					seen[text] = true
 				}
-				p, err := compiler.Compile(model.Build(all[kind]), o)
+				p, err := compiler.Compile(m, o)
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", name+kind, err)
 				}
