@@ -28,7 +28,7 @@ type CheckOptions struct {
 	Seconds float64
 	// Fill repeats the lines that have no hash, in place of those that have one, and
 	// writes what comes out in their places. A line whose run another file has with its
-	// hash is taken from there.
+	// hash is taken from there. Charts of the lines are drawn anew.
 	Fill bool
 }
 
@@ -188,6 +188,9 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 		if err := atomicfile.Write(filepath.Join(dir, t.Name+".csv"), lines.Write); err != nil {
 			return nil, err
 		}
+		if err := t.draw(dir, lines); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.RemoveAll(scratch); err != nil {
 		return nil, err
@@ -196,6 +199,16 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 		return result, writePage(o.Report)
 	}
 	return result, nil
+}
+
+// draw writes the charts that are of the lines alone.
+func (t *Target) draw(dir string, lines ResultRows) error {
+	for _, c := range t.render(t, lines).charts {
+		if err := atomicfile.Write(filepath.Join(dir, c.Name+".svg"), c.SVG); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // planOf is the run that a line of the target's file tells of, nil if there is no such run.

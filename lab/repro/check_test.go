@@ -81,6 +81,10 @@ func TestCheck(t *testing.T) {
 	if c := check(); c.Repeated != 0 || c.Unhashed != c.Lines {
 		t.Errorf("without hashes: %+v", c)
 	}
+	chart := filepath.Join(dir, "table4.svg")
+	if err := os.Remove(chart); err != nil {
+		t.Fatal(err)
+	}
 	o.Fill, o.Workers = true, 1
 	ctx, stop := context.WithCancel(context.Background())
 	var reused int
@@ -102,6 +106,9 @@ func TestCheck(t *testing.T) {
 	}
 	if withoutTimes(t, after) != withoutTimes(t, before) {
 		t.Errorf("filled with\n%s\nwant\n%s", after, before)
+	}
+	if _, err := os.Stat(chart); err != nil {
+		t.Errorf("the chart was not drawn anew: %v", err)
 	}
 }
 

@@ -38,6 +38,18 @@ func writePage(report string) error {
 	if err != nil {
 		return err
 	}
+	for _, t := range targets {
+		lines, err := t.linesIn(os.DirFS(dir))
+		if err != nil {
+			return err
+		}
+		if lines == nil {
+			continue
+		}
+		if err := t.draw(dir, lines); err != nil {
+			return err
+		}
+	}
 	return atomicfile.WriteBytes(report, text)
 }
 

@@ -31,6 +31,34 @@ func TestResultsPage(t *testing.T) {
 		t.Error("docs/results.md is not what docs/results makes; write it with: gsrc repro --report docs/results.md")
 	}
 	checkPage(t, got, filepath.Join(docs, "results"))
+
+	drawn := t.TempDir()
+	for _, target := range targets {
+		lines, err := target.linesIn(os.DirFS(filepath.Join(docs, "results")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines == nil {
+			continue
+		}
+		if err := target.draw(drawn, lines); err != nil {
+			t.Fatal(err)
+		}
+	}
+	charts, err := filepath.Glob(filepath.Join(drawn, "*.svg"))
+	if err != nil || len(charts) == 0 {
+		t.Fatalf("%d charts, %v", len(charts), err)
+	}
+	for _, chart := range charts {
+		want, err := os.ReadFile(chart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(docs, "results", filepath.Base(chart)))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not what its lines make (%v); draw it with: gsrc repro --report docs/results.md", filepath.Base(chart), err)
+		}
+	}
 }
 
 // checkPage looks for the command of every section that has numbers, and for the
