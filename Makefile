@@ -100,7 +100,7 @@ bin/flink/installed: beam/flink/pom.xml
 	mvn -q -B -f beam/flink/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/bin/flink
 	@touch $@
 
-FLINKFLAGS ?= -run 'TestPredict$$|TestRefine|TestBadFiles'
+FLINKFLAGS ?= -run 'TestPredict$$|TestRefine|TestBadFiles|TestKilledWorker'
 
 conformance-flink: bin/flink/installed ## run the pipelines of beam/ on a local Flink by Beam's job server (FLINKFLAGS, such as -run TestBadFiles)
 	beam/flink/run.sh $(CURDIR)/bin/flink $(FLINKFLAGS)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -246,8 +247,9 @@ func finish(ctx context.Context, out string) (*Summary, error) {
 	return &sum, err
 }
 
-// checkEmpty returns an error if a folder has files.
-func checkEmpty(ctx context.Context, out string) error {
+// prepare removes what a pipeline that did not end has left in a folder, and returns an error if
+// there is anything else.
+func prepare(ctx context.Context, out string) error {
 	fs, err := filesystem.New(ctx, out)
 	if err != nil {
 		return err
@@ -257,11 +259,26 @@ func checkEmpty(ctx context.Context, out string) error {
 	if err != nil {
 		return err
 	}
-	whole := slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, unfinished) })
-	if len(whole) > 0 {
-		return fmt.Errorf("%s is not empty: it has %s; choose another folder with --out, or delete this one", out, filepath.Base(whole[0]))
+	// The model is there from the beginning until the summary has its name.
+	left := slices.ContainsFunc(names, func(name string) bool { return filepath.Base(name) == modelName }) &&
+		!slices.ContainsFunc(names, func(name string) bool { return filepath.Base(name) == SummaryFile })
+	remover, ok := fs.(filesystem.Remover)
+	for _, name := range names {
+		if !strings.HasSuffix(name, unfinished) && !(left && shardName.MatchString(filepath.Base(name))) {
+			return fmt.Errorf("%s is not empty: it has %s; choose another folder with --out, or delete this one", out, filepath.Base(name))
+		}
+	}
+	for _, name := range names {
+		if !ok {
+			return fmt.Errorf("%s has files of a pipeline that did not end, and the file system removes none", out)
+		}
+		if err := remover.Remove(ctx, name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
+
+var shardName = regexp.MustCompile(`^(predictions|embedding|refined)-\d{5,}-of-\d{5,}\.parquet$`)
 
 func near(p float32, threshold float64) bool { return math.Abs(float64(p)-threshold) <= 1e-5 }

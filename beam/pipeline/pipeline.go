@@ -85,7 +85,7 @@ func newPipeline(ctx context.Context, o Options, kind string) (*Pipeline, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkEmpty(ctx, o.Out); err != nil {
+	if err := prepare(ctx, o.Out); err != nil {
 		return nil, err
 	}
 	o.width = d.Features

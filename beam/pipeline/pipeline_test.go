@@ -3,21 +3,27 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/apache/beam/sdks/v2/go/container/tools"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/universal"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/gsrc-dev/gsrc/data"
@@ -28,10 +34,24 @@ import (
 )
 
 // "make conformance-flink" runs these tests on Flink.
-var runner = flag.String("runner", "prism", "runner of Beam's SDK")
+var (
+	runner    = flag.String("runner", "prism", "runner of Beam's SDK")
+	provision = flag.String("provision_endpoint", "", "where a worker that an engine started learns the other addresses")
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *provision != "" {
+		ctx := grpcx.WriteWorkerID(context.Background(), flag.Lookup("id").Value.String())
+		info, err := tools.ProvisionInfo(ctx, *provision)
+		if err == nil {
+			err = errors.Join(flag.Set("logging_endpoint", info.GetLoggingEndpoint().GetUrl()), flag.Set("control_endpoint", info.GetControlEndpoint().GetUrl()))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	beam.Init()
 	log.SetupLogging("error", "text")
 	nodesOfChunk, edgesOfChunk = 70, 150 // so that small graphs have many elements
@@ -383,12 +403,180 @@ func TestBadFiles(t *testing.T) {
 		if _, err = p.Run(t.Context(), *runner); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)
 		}
-		_ = filepath.WalkDir(o.Out, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && !strings.HasSuffix(path, unfinished) {
-				t.Errorf("%s is left and looks whole", path)
+		if whole := looksWhole(t, o.Out); len(whole) > 0 {
+			t.Errorf("%v are left and look whole", whole)
+		}
+	}
+}
+
+// looksWhole returns files of an output that are there under their own names.
+func looksWhole(t *testing.T, out string) (names []string) {
+	t.Helper()
+	_ = filepath.WalkDir(out, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.HasSuffix(path, unfinished) {
+			names = append(names, path)
+		}
+		return nil
+	})
+	return names
+}
+
+// until waits until a file matches a pattern, or something has ended.
+func until(t *testing.T, pattern string, ended <-chan error) (names []string) {
+	t.Helper()
+	for range 60_000 {
+		if names, _ = filepath.Glob(pattern); len(names) > 0 || len(ended) > 0 {
+			return names
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("there is no file %s", pattern)
+	return nil
+}
+
+// A program that is killed, at any moment, leaves nothing that looks whole; what is started again
+// with the same folder ends in the bytes of one that was not killed.
+func TestKilledProgram(t *testing.T) {
+	const options = "GSRC_BEAM_OPTIONS"
+	if text := os.Getenv(options); text != "" {
+		var o Options
+		if err := json.Unmarshal([]byte(text), &o); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Predict(t.Context(), o)
+		if err == nil {
+			_, err = p.Run(t.Context(), *runner)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	o := killable(t)
+	want, _ := outputOf(t, Predict, o)
+	killed := 0
+	for _, moment := range []string{modelName, "*-00000-*" + unfinished, SummaryFile + unfinished} {
+		for _, partitions := range []int64{16, o.Partitions} { // 16 leave files of other names
+			o := o
+			o.Partitions, o.Out = partitions, filepath.Join(t.TempDir(), "out")
+			text, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
 			}
-			return nil
-		})
+			c := exec.Command(os.Args[0], append([]string{"-test.run=^TestKilledProgram$"}, os.Args[1:]...)...)
+			c.Env = append(os.Environ(), options+"="+string(text))
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- c.Wait() }()
+			until(t, filepath.Join(o.Out, moment), ended)
+			_ = c.Process.Kill() // it may have ended
+			if err := <-ended; err == nil {
+				continue // it was faster
+			}
+			killed++
+			if _, err := os.Stat(filepath.Join(o.Out, SummaryFile)); err == nil {
+				continue // it had only the model to remove
+			}
+			o.Partitions = 3
+			checkAgain(t, o, want)
+		}
+	}
+	if killed == 0 {
+		t.Error("each program had ended before it was killed")
+	}
+}
+
+func killable(t *testing.T) Options {
+	t.Helper()
+	runDir := filepath.Join(t.TempDir(), "run")
+	if _, err := run.Train(t.Context(), run.TrainOptions{Model: "gcn", Data: "synthetic", Out: runDir, Set: []string{"synthetic.nodes=300", "train.epochs=1"}}); err != nil {
+		t.Fatal(err)
+	}
+	ds, err := data.Load("synthetic", other(400))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := shards(t, ds, runDir)
+	o.Partitions = 3
+	return o
+}
+
+// checkAgain runs a pipeline into a folder that has something left, and compares.
+func checkAgain(t *testing.T, o Options, want []string) {
+	t.Helper()
+	p, err := Predict(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := p.Run(t.Context(), *runner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for _, s := range sum.Shards {
+		rows = append(rows, readRows(t, filepath.Join(o.Out, s.File))...)
+	}
+	if !slices.Equal(rows, want) {
+		t.Error("run again, it gave other rows")
+	}
+	if all, err := filepath.Glob(o.Out + "/*"); err != nil || len(all) != len(sum.Shards)+1 {
+		t.Errorf("beside %d files of rows there are %v, %v", len(sum.Shards), all, err)
+	}
+}
+
+// A worker that is killed ends the job with an error, of an engine whose workers are processes.
+func TestKilledWorker(t *testing.T) {
+	if *runner != "universal" {
+		t.Skip(`workers of Prism are this process; "make conformance-flink" runs this test`)
+	}
+	o := killable(t)
+	want, _ := outputOf(t, Predict, o)
+	dir := t.TempDir()
+	script := filepath.Join(dir, "worker")
+	text := "#!/bin/sh\ncd " + dir + " && echo $$ >new-$$ && mv new-$$ pid-$$\nexec " + os.Args[0] + " -worker \"$@\"\n"
+	if err := os.WriteFile(script, []byte(text), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	environment, config, binary := *jobopts.EnvironmentType, *jobopts.EnvironmentConfig, *jobopts.WorkerBinary
+	defer func() {
+		*jobopts.EnvironmentType, *jobopts.EnvironmentConfig, *jobopts.WorkerBinary = environment, config, binary
+	}()
+	*jobopts.EnvironmentType, *jobopts.EnvironmentConfig, *jobopts.WorkerBinary = "PROCESS", `{"command": "`+script+`"}`, os.Args[0]
+	for _, moment := range []string{dir + "/pid-*", "*-00000-*" + unfinished} {
+		o.Out = filepath.Join(t.TempDir(), "out")
+		if !filepath.IsAbs(moment) {
+			moment = filepath.Join(o.Out, moment)
+		}
+		p, err := Predict(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := p.Run(t.Context(), *runner)
+			ended <- err
+		}()
+		until(t, moment, ended)
+		for _, name := range until(t, dir+"/pid-*", ended) {
+			var pid int
+			if text, err := os.ReadFile(name); err == nil {
+				if _, err := fmt.Sscan(string(text), &pid); err == nil {
+					if worker, err := os.FindProcess(pid); err == nil {
+						_ = worker.Kill() // it may have ended
+					}
+				}
+			}
+			os.Remove(name)
+		}
+		if err := <-ended; err == nil {
+			t.Errorf("killed at %s, it ended well", moment)
+		}
+		if whole := looksWhole(t, o.Out); len(whole) > 0 {
+			t.Errorf("%v are left and look whole", whole)
+		}
+		checkAgain(t, o, want)
 	}
 }
 
