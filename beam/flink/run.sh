@@ -9,7 +9,7 @@ java -Xmx2g --add-opens=java.base/java.lang=ALL-UNNAMED --add-opens=java.base/ja
 	-Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$jars/*" org.apache.beam.runners.flink.FlinkJobServerDriver \
 	--flink-master='[local]' --job-host=127.0.0.1 --job-port="$port" --artifact-port=$((port - 1)) --expansion-port=0 --artifacts-dir="$dir/artifacts" >"$dir/log" 2>&1 &
 server=$!
-trap 'kill $server 2>/dev/null; wait $server 2>/dev/null; rm -rf "$dir"' EXIT
+trap 'kill $server 2>/dev/null || :; wait $server 2>/dev/null || :; rm -rf "$dir"' EXIT
 left=60
 until curl -s --http2-prior-knowledge -o /dev/null "http://127.0.0.1:$port"; do
 	left=$((left - 1))
