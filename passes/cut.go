@@ -36,11 +36,16 @@ func SourcesOf(value string) string { return value + ".sources" }
 // exchanged, and nothing else. A row depends on the same numbers in the same order as in the
 // whole function. It is an error if a row depends on more than its node, its entries and the
 // nodes that these come from.
+//
+// What has a row for each entry, and sparse matrices, are computed again in every part that
+// reads them: they are not kept.
 func Cut(m *ir.Module, name string) (*Parts, error) {
-	f := m.Func(name)
-	if f == nil {
+	if m.Func(name) == nil {
 		return nil, fmt.Errorf("module %s has no function @%s", m.Name, name)
 	}
+	m = m.Clone()
+	f := m.Func(name)
+	joinSetup(m, f)
 	c := &cutter{f: f, level: map[*ir.Value]int{}, free: map[*ir.Value]bool{}, given: map[*ir.Value]bool{}}
 	if err := c.plan(); err != nil {
 		return nil, err
@@ -58,10 +63,40 @@ func Cut(m *ir.Module, name string) (*Parts, error) {
 			p.List = append(p.List, part)
 		}
 	}
+	if err := scheduleOps(p.Module, DataInfo{}); err != nil {
+		return nil, err
+	}
 	if err := ir.Verify(p.Module); err != nil {
 		return nil, fmt.Errorf("@%s, cut: %w", name, err)
 	}
 	return p, nil
+}
+
+// joinSetup puts what a function's set-up computes into the function: see [hoist].
+func joinSetup(m *ir.Module, f *ir.Func) {
+	setup := m.Func(f.Attrs.Str(Setup))
+	if setup == nil {
+		return
+	}
+	with, taken := map[*ir.Value]*ir.Value{}, map[string]bool{}
+	for _, v := range append(results(f), f.Args...) {
+		taken[v.Name] = true
+	}
+	for _, a := range setup.Args {
+		with[a] = f.Arg(a.Name)
+	}
+	for _, r := range setup.Results {
+		with[f.Arg(r.Name)] = r.Value
+	}
+	f.Args = slices.DeleteFunc(f.Args, func(a *ir.Value) bool { return a.Attrs.Bool(Hoisted) })
+	for _, v := range results(setup) {
+		if taken[v.Name] {
+			v.Name = Setup + "." + v.Name
+		}
+	}
+	f.Body = append(setup.Body, f.Body...)
+	f.Replace(with)
+	delete(f.Attrs, Setup)
 }
 
 // cutter finds the level of every value: how many exchanges come before it.
@@ -71,8 +106,7 @@ type cutter struct {
 	nodes ir.Dim
 	level map[*ir.Value]int
 	last  int
-	// free values follow from the entries alone, and are computed again where they are read.
-	free  map[*ir.Value]bool
+	free  map[*ir.Value]bool // follows from the entries alone
 	given map[*ir.Value]bool // computed values that another level reads, and results
 }
 
@@ -94,15 +128,21 @@ func (c *cutter) plan() error {
 			return err
 		}
 	}
-	for _, op := range c.f.Body {
-		if c.free[op.Results[0]] {
-			continue
+	used := map[*ir.Value]int{} // the last level that reads a value
+	for i := len(c.f.Body) - 1; i >= 0; i-- {
+		op := c.f.Body[i]
+		level := c.level[op.Results[0]]
+		for _, r := range op.Results {
+			if c.again(r) {
+				level = max(level, used[r])
+			}
 		}
 		for i, v := range op.Operands {
 			if v == nil || v.Def == nil || !c.rows(v) {
 				continue
 			}
-			if op.Reads(i) == ir.ReadSources || c.level[v] < c.level[op.Results[0]] && !c.free[v] {
+			used[v] = max(used[v], level)
+			if op.Reads(i) == ir.ReadSources || level > c.level[v] && !c.again(v) {
 				c.given[v] = true
 			}
 		}
@@ -160,6 +200,12 @@ func (c *cutter) counts(d ir.Dim) bool {
 	return d == c.nodes || c.graph != nil && d == c.graph.Type.Entries()
 }
 
+// again reports whether a value is computed again where it is read, in the place of being kept.
+func (c *cutter) again(v *ir.Value) bool {
+	byEntry := c.graph != nil && v.Type.Rank() > 0 && v.Type.Dims[0] == c.graph.Type.Entries()
+	return v.Def != nil && (c.free[v] || byEntry || v.Type.Layout == ir.CSR)
+}
+
 // rows reports whether a value has a row for each node or entry.
 func (c *cutter) rows(v *ir.Value) bool {
 	return !v.Type.IsGraph() && v.Type.Rank() > 0 && c.counts(v.Type.Dims[0])
@@ -198,23 +244,24 @@ func (c *cutter) part(m *ir.Module, level int) Part {
 		}
 		here[c.graph] = b.Arg(c.graph.Name, ir.BlockType(c.nodes, c.graph.Type.Entries(), sources))
 	}
-	at := map[*ir.Value]*ir.Value{} // rows of sources
+	far := map[*ir.Value]*ir.Value{} // rows of sources
 	read := func(v *ir.Value, ofSources bool) *ir.Value {
 		switch {
 		case v == nil || v.Param:
 			return v
 		case ofSources:
-			if at[v] == nil {
-				at[v] = b.Arg(SourcesOf(v.Name), v.Type.WithDims(append([]ir.Dim{sources}, v.Type.Dims[1:]...)...))
+			if far[v] == nil {
+				far[v] = b.Arg(SourcesOf(v.Name), v.Type.WithDims(append([]ir.Dim{sources}, v.Type.Dims[1:]...)...))
 			}
-			return at[v]
+			return far[v]
 		case here[v] == nil:
 			here[v] = b.Arg(v.Name, v.Type)
 		}
 		return here[v]
 	}
 	for _, op := range c.f.Body {
-		if r := op.Results[0]; c.level[r] != level && !c.free[r] {
+		at := c.level[op.Results[0]]
+		if at > level || at < level && !slices.ContainsFunc(op.Results, c.again) {
 			continue
 		}
 		var operands []*ir.Value
@@ -226,7 +273,9 @@ func (c *cutter) part(m *ir.Module, level int) Part {
 			types = append(types, r.Type)
 		}
 		for i, made := range b.OpTyped(op.Name(), op.Attrs, types, operands...) {
-			here[op.Results[i]] = made
+			if at == level || c.again(op.Results[i]) {
+				here[op.Results[i]] = made
+			}
 		}
 	}
 	for v, twin := range here {
@@ -249,7 +298,7 @@ func (c *cutter) part(m *ir.Module, level int) Part {
 		if x := here[v]; x != nil && c.rows(v) && slices.Contains(b.Func.Args, x) {
 			part.Own = append(part.Own, v.Name)
 		}
-		if x := at[v]; x != nil && slices.Contains(b.Func.Args, x) {
+		if x := far[v]; x != nil && slices.Contains(b.Func.Args, x) {
 			part.Sources = append(part.Sources, v.Name)
 		}
 	}

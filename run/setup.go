@@ -10,6 +10,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
@@ -249,7 +250,8 @@ func (s *Setup) PredictMemory(prog *ir.Module) (*train.Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.task.Forecast(s.planner(), prog, s.Config, split)
+	limit, _ := budget.Default()
+	return s.task.Forecast(s.planner(), prog, s.Config, split, limit)
 }
 
 // planner is the device of the configuration, as far as a plan asks for it; nil is the CPU.

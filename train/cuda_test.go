@@ -176,7 +176,7 @@ func TestCUDAReplaysBatchesOfGraphs(t *testing.T) {
 			}
 		}
 		tr := started(t, Job{Model: model, Task: Graphs(shapes(t, 70))}, graphConfig(t, model, sets...), Options{Device: cuda.Planner})
-		f, err := tr.job.Task.Forecast(cuda.Planner, tr.prog.Module, tr.cfg, tr.split)
+		f, err := tr.job.Task.Forecast(cuda.Planner, tr.prog.Module, tr.cfg, tr.split, 0)
 		tr.close()
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func forecast(t *testing.T, model string, sets ...string) *Forecast {
 	t.Helper()
 	tr := started(t, Job{Model: model, Task: Nodes(synthetic(t, 1))}, configure(t, model, sets...), Options{})
 	defer tr.close()
-	f, err := tr.job.Task.Forecast(cuda.Planner, tr.prog.Module, tr.cfg, tr.split)
+	f, err := tr.job.Task.Forecast(cuda.Planner, tr.prog.Module, tr.cfg, tr.split, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

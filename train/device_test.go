@@ -197,7 +197,7 @@ func TestDeviceRunsOnGraphs(t *testing.T) {
 
 		// The forecast of the device's memory is not below what was held there.
 		tr := started(t, Job{Model: model, Task: Graphs(shapes(t, 70))}, graphConfig(t, model), Options{Device: d})
-		f, err := tr.job.Task.Forecast(d, tr.prog.Module, tr.cfg, tr.split)
+		f, err := tr.job.Task.Forecast(d, tr.prog.Module, tr.cfg, tr.split, 0)
 		tr.close()
 		if err != nil {
 			t.Fatal(err)

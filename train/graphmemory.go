@@ -13,7 +13,7 @@ import (
 )
 
 // Forecast is that of the largest batch that can come.
-func (g graphTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config, _ data.Split) (*Forecast, error) {
+func (g graphTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config, _ data.Split, _ int64) (*Forecast, error) {
 	p, err := predictGraphs(d, prog, g.Collection, cfg)
 	if err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func started(t testing.TB, job Job, cfg *config.Config, opts Options) *trainer {
 // forecastOf returns what a trainer will hold, and what of that was there before it.
 func forecastOf(t testing.TB, tr *trainer) (f *Forecast, before int) {
 	t.Helper()
-	f, err := tr.job.Task.Forecast(nil, tr.prog.Module, tr.cfg, tr.split)
+	f, err := tr.job.Task.Forecast(nil, tr.prog.Module, tr.cfg, tr.split, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (t *trainer) checkMemory() error {
 	if most <= limit && t.opts.NewExecutor == nil {
 		return nil
 	}
-	f, err := t.job.Task.Forecast(runtime.CPU, t.prog.Module, t.cfg, t.split)
+	f, err := t.job.Task.Forecast(nil, t.prog.Module, t.cfg, t.split, limit)
 	if err != nil {
 		return err
 	}
@@ -51,6 +51,9 @@ func (t *trainer) checkMemory() error {
 	}
 	if int64(f.Peak) > limit {
 		return exceeded(int64(f.Peak), f.largest())
+	}
+	if t.chunk = f.Chunk; t.chunk > 0 && t.opts.Note != nil {
+		t.opts.Note(fmt.Sprintf("the model is evaluated over chunks of nodes, of %s each: on all of them at once the run would take more than %s", budget.Format(int64(f.Chunk)), budget.Format(limit)))
 	}
 	return nil
 }
@@ -128,8 +131,8 @@ func (t *trainer) bounds() (least, most int64, what string) {
 		most = add(most, moduleOpBytes*int64(len(f.Body)))
 	}
 	functions := runs(t.prog.Module, cfg)
-	if cfg.Train.Sampler == neighbors { // its batches are in the forecast
-		functions = slices.DeleteFunc(functions, func(x running) bool { return x.name == "train" })
+	if cfg.Train.Sampler == neighbors { // its batches, and chunks of nodes, are in the forecast
+		functions = slices.DeleteFunc(functions, func(x running) bool { return x.name == "train" || x.name == "classify" })
 		most = 1 << 62
 	}
 	if refined && cfg.Model.Edges.Judge == models.JudgeEvidence {
@@ -222,7 +225,7 @@ func (t *trainer) explainMemory(err error) error {
 	}
 	advice := t.lower()
 	need := ""
-	f, failed := t.job.Task.Forecast(t.device, t.prog.Module, t.cfg, t.split)
+	f, failed := t.job.Task.Forecast(t.device, t.prog.Module, t.cfg, t.split, 0)
 	if failed == nil {
 		need = fmt.Sprintf("the run was predicted to need %.1f MiB there; ", float64(f.Device)/(1<<20))
 	}

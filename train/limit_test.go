@@ -84,7 +84,7 @@ func TestBoundsEncloseTheForecast(t *testing.T) {
 		}
 		tr := started(t, Job{Model: sets[0], Task: Nodes(ds)}, cfg, Options{})
 		least, most, _ := tr.bounds()
-		f, err := tr.job.Task.Forecast(nil, tr.prog.Module, cfg, tr.split)
+		f, err := tr.job.Task.Forecast(nil, tr.prog.Module, cfg, tr.split, 0)
 		tr.close()
 		if err != nil {
 			t.Fatal(err)

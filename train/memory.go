@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -27,6 +28,9 @@ type Forecast struct {
 	// Peak is the most that is needed at one time, in phase Phase.
 	Peak  int    `json:"peak"`
 	Phase string `json:"phase"`
+	// Chunk is what evaluation takes, if it runs over chunks of nodes, beside rows in files;
+	// 0 where it runs on the whole graph.
+	Chunk int `json:"chunk,omitempty"`
 	// Device is the most that a device with a memory of its own holds, in phase
 	// Phase, and Name its name; Functions and Parts are what it holds then, and Peak
 	// is 0.
@@ -82,7 +86,7 @@ type MemoryPart struct {
 // of the run's own first steps, candidate edges by k for each node of which 80 % are new
 // (of embeddings' nearest neighbours a third and more choose each other, or are
 // neighbours already).
-func (n nodeTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split) (*Forecast, error) {
+func (n nodeTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split, limit int64) (*Forecast, error) {
 	p, err := n.predict(d, prog, cfg, split)
 	if err != nil {
 		return nil, err
@@ -92,8 +96,45 @@ func (n nodeTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config
 		return &p.f, nil
 	}
 	p.parts()
-	return p.host(), nil
+	p.host()
+	if limit > 0 && int64(p.f.Peak) > limit && p.batch != nil {
+		err = p.chunks(int(limit))
+	}
+	return &p.f, err
 }
+
+// chunks has evaluation run over chunks of nodes, in what a limit leaves for it.
+func (p *predictor) chunks(limit int) error {
+	parts, err := passes.Cut(p.prog, "classify")
+	if err != nil {
+		return nil // it reads more than neighbours: the whole graph it is
+	}
+	degree, stored := 0, 0
+	for v := range p.g.N {
+		degree = max(degree, int(p.g.In.RowPtr[v+1]-p.g.In.RowPtr[v]))
+	}
+	if x := p.ds.X; x.IsSparse() {
+		stored = len(x.Val)/max(1, x.Rows) + 1
+	}
+	least, err := runtime.LeastRoom(parts, degree, stored)
+	if err != nil {
+		return err
+	}
+	for i := range p.f.Functions {
+		f := &p.f.Functions[i]
+		if f.Name != "classify" {
+			continue
+		}
+		p.f.Peak -= f.Bytes()
+		p.f.Chunk = max(least, min(limit-p.f.Peak, mostChunk))
+		p.f.Peak += p.f.Chunk
+		*f = FunctionMemory{Name: f.Name, Phase: f.Phase, Arena: p.f.Chunk, Live: least, Unshared: p.f.Chunk}
+	}
+	return nil
+}
+
+// mostChunk is what chunks of nodes take where there is more memory: larger ones are no faster.
+const mostChunk = 128 << 20
 
 // predict forecasts what functions hold on a device.
 func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split) (*predictor, error) {

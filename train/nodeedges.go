@@ -44,6 +44,9 @@ func (t *nodeSteps) release() {
 	if t.sampled != nil {
 		t.sampled.close()
 	}
+	if t.chunked != nil {
+		_ = t.chunked.Close() // its files go with the process at the latest
+	}
 }
 
 func (t *nodeSteps) count() int { return t.candidateSet().Len() }

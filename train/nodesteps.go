@@ -24,8 +24,9 @@ type nodeSteps struct {
 	batches *batcher          // of contrastive steps, nil before the first
 	scored  []runtime.Scoring // training and validation nodes
 	found   nodeEdges
-	judge   *evidence // nil where it judges no edges
-	sampled *sampled  // batches of training nodes, nil where steps read the whole graph
+	judge   *evidence        // nil where it judges no edges
+	sampled *sampled         // batches of training nodes, nil where steps read the whole graph
+	chunked *runtime.Chunked // what is evaluated over chunks of nodes; nil before that, and where all nodes are at once
 }
 
 func (t *nodeSteps) supervised() (*function, error) {
@@ -73,11 +74,17 @@ func (t *nodeSteps) evaluate() (score, error) {
 		return score{}, err
 	}
 	if by := t.cfg.Train.Select; by == "accuracy" || by == "loss" {
+		if t.chunk > 0 {
+			if err := runChunked(t); err != nil {
+				return score{}, err
+			}
+			return t.scoreLogits(t.chunked.Result("logits"))
+		}
 		f, err := t.runClassifier(g, w, changed)
 		if err != nil {
 			return score{}, err
 		}
-		return t.scoreLogits(f)
+		return t.scoreLogits(f.Result("logits"))
 	}
 	logits, _, err := t.classify(g, w, changed)
 	if err != nil {
@@ -117,7 +124,9 @@ func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return t.classify(g, w, changed)
+	logits, probs, err = t.classify(g, w, changed)
+	t.chunked = nil // the model has its files from now on
+	return logits, probs, err
 }
 
 func (t *nodeSteps) startContrast(f *function) error {
@@ -240,27 +249,36 @@ func (t *nodeSteps) runClassifier(g, w *runtime.Buffer, rebind bool) (*function,
 // and returns its logits [N, classes] and probabilities, valid until the next
 // run.
 func (t *nodeSteps) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *runtime.Buffer, err error) {
-	f, err := t.runClassifier(g, w, rebind)
-	if err != nil {
-		return nil, nil, err
-	}
-	if logits, err = f.Read("logits"); err != nil {
-		return nil, nil, err
-	}
-	if probs, err = f.Read("probabilities"); err != nil {
-		return nil, nil, err
+	if t.chunk > 0 {
+		if err := runChunked(t); err != nil {
+			return nil, nil, err
+		}
+		logits, probs = t.chunked.Result("logits"), t.chunked.Result("probabilities")
+	} else {
+		f, err := t.runClassifier(g, w, rebind)
+		if err != nil {
+			return nil, nil, err
+		}
+		if logits, err = f.Read("logits"); err != nil {
+			return nil, nil, err
+		}
+		if probs, err = f.Read("probabilities"); err != nil {
+			return nil, nil, err
+		}
 	}
 	if logits == nil || probs == nil {
-		return nil, nil, fmt.Errorf("train: @classify has no results logits and probabilities; it has %v", f.Outputs())
+		return nil, nil, errLacksLogits
 	}
 	if err := t.checkLogits(logits); err != nil {
 		return nil, nil, err
 	}
 	if !finite(logits.F32) {
-		return nil, nil, t.nonFinite(f, t.state.Step(), "a logit of the evaluation")
+		return nil, nil, t.nonFinite(&function{}, t.state.Step(), "a logit of the evaluation")
 	}
 	return logits, probs, nil
 }
+
+var errLacksLogits = errors.New("train: @classify has no results logits and probabilities")
 
 func (t *nodeSteps) checkLogits(logits *runtime.Buffer) error {
 	if n := t.ds.Graph.N; len(logits.Dims) != 2 || logits.Dims[0] != n || logits.Dims[1] != t.info.Classes {
@@ -271,10 +289,9 @@ func (t *nodeSteps) checkLogits(logits *runtime.Buffer) error {
 
 // scoreLogits judges the logits that the classifier has just computed where they lie: the
 // host gets to see the counts.
-func (t *nodeSteps) scoreLogits(f *function) (score, error) {
-	logits := f.Result("logits")
+func (t *nodeSteps) scoreLogits(logits *runtime.Buffer) (score, error) {
 	if logits == nil {
-		return score{}, fmt.Errorf("train: @classify has no result logits; it has %v", f.Outputs())
+		return score{}, errLacksLogits
 	}
 	if err := t.checkLogits(logits); err != nil {
 		return score{}, err
@@ -293,10 +310,10 @@ func (t *nodeSteps) scoreLogits(f *function) (score, error) {
 	}
 	finite, err := t.device.Score(logits, t.scored)
 	if err != nil {
-		return score{}, fmt.Errorf("@%s, scoring its logits: %w", f.Name(), err)
+		return score{}, fmt.Errorf("@classify, scoring its logits: %w", err)
 	}
 	if !finite {
-		return score{}, t.nonFinite(f, t.state.Step(), "a logit of the evaluation")
+		return score{}, t.nonFinite(&function{}, t.state.Step(), "a logit of the evaluation")
 	}
 	share := func(s *runtime.Scoring) float64 { return 100 * float64(s.Hits) / float64(s.Rows.Dims[0]) }
 	s := score{trainAcc: share(&t.scored[0]), valAcc: share(&t.scored[1]), valLoss: t.scored[1].Loss / float64(len(t.split.Val))}

@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/metrics"
@@ -194,7 +195,8 @@ func judge(t *trainer, res *Result, run *Model, logits, probs *runtime.Buffer) e
 	if models.CanTemper(t.module) {
 		res.Calibration = v.calibrate(logits.F32, probs.F32, predicted)
 	}
-	run.Logits = append([]float32(nil), logits.F32...)
-	run.Probabilities = append([]float32(nil), probs.F32...)
+	if run.Logits, run.Probabilities = logits.F32, probs.F32; t.chunk == 0 { // or else they lie in files
+		run.Logits, run.Probabilities = slices.Clone(logits.F32), slices.Clone(probs.F32)
+	}
 	return nil
 }

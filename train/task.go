@@ -37,8 +37,9 @@ type Task interface {
 	// the training steps.
 	DataInfo(d runtime.Device, cfg *config.Config, split data.Split) passes.DataInfo
 	// Forecast predicts the memory that the steps of training a compiled program take:
-	// d is nil for the CPU, in whose case it is the memory of the process.
-	Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split) (*Forecast, error)
+	// d is nil for the CPU, in whose case it is the memory of the process. Where evaluation
+	// can take less time or less memory, it takes less memory above a limit; 0 is none.
+	Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split, limit int64) (*Forecast, error)
 
 	// WriteRefined writes refined_edges.csv.
 	WriteRefined(w io.Writer, r *graph.Refined) error

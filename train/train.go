@@ -52,6 +52,9 @@ type Options struct {
 	// Warn, if not nil, gets a sentence about the data that is no error and seldom
 	// meant, before a new run begins: [data.Dataset.Warnings].
 	Warn func(text string)
+	// Note, if not nil, gets a sentence on how the run goes about its work, where that is not as
+	// usual.
+	Note func(text string)
 	// Memory is how many bytes the run may take: one whose forecast is above is refused
 	// before it allocates. 0 is what the process may use; see data.LoadOptions.
 	Memory int64
@@ -100,6 +103,7 @@ type trainer struct {
 	optim     *optim.Set
 	steps     steps
 	edges     *edges // nil where nothing is refined
+	chunk     int    // bytes for the values of nodes that are evaluated together; 0 is all nodes
 
 	state   checkpoint.State
 	best    *checkpoint.Edges // of the kept epoch, nil where nothing is refined

@@ -12,6 +12,9 @@ type CSR struct {
 	Rows, Cols int
 	RowPtr     []int32 // Rows+1 offsets, first 0, never falling
 	Col        []int32 // one column for each entry
+	// First is the column that is row 0 itself, and those behind it the further rows': where the
+	// rows are some of a graph's, and the columns all of its nodes.
+	First int
 
 	// Perm, where not nil, says which value belongs to an entry: entry e has
 	// vals[Perm[e]]. A transposed structure has it, so that both directions

@@ -15,7 +15,7 @@ const (
 )
 
 // SpMM computes the rows dst_i = Σ_e vals_e·h[col_e] over the entries e of row
-// i, plus diag_i·h_i for the rows that diag has, then the epilogue. h is
+// i, plus diag_i·h[s.First+i] for the rows that diag has, then the epilogue. h is
 // [s.Cols, f], dst [s.Rows, f]; vals nil stands for ones. The entries of a row
 // are added in their order, the diagonal first. dst must not overlap h.
 func (p *Pool) SpMM(dst []float32, s *CSR, vals, diag, h []float32, f int, epi Epilogue) {
@@ -34,7 +34,7 @@ func (p *Pool) SpMMHeads(dst []float32, s *CSR, vals, diag, h []float32, f, head
 		need("SpMM", "vals", len(vals), len(s.Col)*heads)
 	}
 	if diag != nil {
-		need("SpMM", "h", len(h), min(len(diag)/heads, s.Rows)*f)
+		need("SpMM", "h", len(h), (s.First+min(len(diag)/heads, s.Rows))*f)
 	}
 	epi.check("SpMM", dst, s.Rows, f)
 	if f == 0 {
@@ -212,16 +212,35 @@ func (j *sparseJob) product(r0, r1 int, local []float32) {
 		add = 1
 		j.epi.begin(j.dst, f, r0, r1, 0, f)
 	}
+	diag := j.diag
+	if j.s.First > 0 && diag != nil {
+		j.ownTerms(r0, r1, add == 0)
+		diag, add = nil, 1
+	}
 	if s := j.s; j.heads == 1 {
-		ks.spmm(j.dst, s.RowPtr, s.Col, s.Perm, j.a, j.diag, j.b, f, r0, r1, add, j.ahead)
+		ks.spmm(j.dst, s.RowPtr, s.Col, s.Perm, j.a, diag, j.b, f, r0, r1, add, j.ahead)
 	} else {
 		f := f / j.heads
 		for h := range j.heads {
-			ks.spmmHead(from(j.dst, h*f), s.RowPtr, s.Col, s.Perm, from(j.a, h), from(j.diag, h), from(j.b, h*f), f, j.f, j.heads, r0, r1, add, j.ahead)
+			ks.spmmHead(from(j.dst, h*f), s.RowPtr, s.Col, s.Perm, from(j.a, h), from(diag, h), from(j.b, h*f), f, j.f, j.heads, r0, r1, add, j.ahead)
 		}
 	}
 	if !j.epi.trivial() {
 		j.epi.finish(j.dst, f, r0, r1, 0, f, local)
+	}
+}
+
+// ownTerms adds diag_i·h[First+i] to the rows, or makes them that, as the products begin with.
+func (j *sparseJob) ownTerms(r0, r1 int, clean bool) {
+	f := j.f / j.heads
+	if clean {
+		clear(j.dst[r0*j.f : r1*j.f])
+	}
+	for i := r0 * j.heads; i < min(r1*j.heads, len(j.diag)); i++ {
+		h := j.b[j.s.First*j.f+i*f:][:f]
+		for k, v := range j.dst[i*f:][:f] {
+			j.dst[i*f+k] = fma32(j.diag[i], h[k], v)
+		}
 	}
 }
 

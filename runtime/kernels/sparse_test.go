@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +62,35 @@ func TestSpMM(t *testing.T) {
 				}
 				within(t, name("transposed shape ", shape, " f ", f), dst, want, 1e-5, 1e-5)
 				p.SpMM(dst, tr, nil, nil, g, f, Epilogue{})
+			}
+		}
+	})
+}
+
+// Some rows of a product, of which the first own column is told, have the bits of the whole.
+func TestSpMMOfSomeRows(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		p := NewPool(2)
+		defer p.Close()
+		const lo, hi = 100, 330
+		whole := randomCSR(1, 400, 400)
+		first, last := whole.RowPtr[lo], whole.RowPtr[hi]
+		some := &CSR{Rows: hi - lo, Cols: 400, First: lo, Col: whole.Col[first:last]}
+		for _, at := range whole.RowPtr[lo : hi+1] {
+			some.RowPtr = append(some.RowPtr, at-first)
+		}
+		for _, f := range []int{1, 8, 24, 100} {
+			for _, heads := range []int{1, f} {
+				h, vals, diag, bias := normals(2, 400*f), normals(3, whole.NNZ()*heads), normals(4, 400*heads), normals(5, f)
+				for _, add := range []bool{false, true} {
+					want, got := normals(6, 400*f), normals(6, 400*f)[lo*f:hi*f]
+					epi := Epilogue{Bias: bias, Act: Relu, Accumulate: add}
+					p.SpMMHeads(want, whole, vals, diag, h, f, heads, epi)
+					p.SpMMHeads(got, some, vals[int(first)*heads:int(last)*heads], diag[lo*heads:hi*heads], h, f, heads, epi)
+					if !slices.Equal(got, want[lo*f:hi*f]) {
+						t.Errorf("%d columns, %d heads, added %v: the rows differ", f, heads, add)
+					}
+				}
 			}
 		}
 	})

@@ -1,0 +1,416 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+// Chunked runs a function that was cut ([passes.Cut]) on a graph whose values memory has no
+// room for: part after part, each over chunks of nodes. What a part gives for all nodes lies in
+// files on a disk, as long as later parts read it. The bits are those of the whole function.
+// It runs on the CPU, and is used by one goroutine at a time.
+type Chunked struct {
+	parts  *passes.Parts
+	opts   Options
+	dir    string
+	room   int
+	inputs map[string]*Buffer
+	values map[string]*stored // what parts gave
+	nodes  int
+	graph  *graph.Structure // nil where the function reads none
+}
+
+// stored is a value with a row for each node, in a file.
+type stored struct {
+	*Buffer
+	free func() error
+}
+
+// NewChunked readies a function whose chunks may take room bytes, beside rows of scratch in
+// a folder. Options.Device is not asked.
+func NewChunked(parts *passes.Parts, dir string, room int, opts Options) *Chunked {
+	opts.Device = CPU
+	return &Chunked{parts: parts, dir: dir, room: room, opts: opts, inputs: map[string]*Buffer{}, values: map[string]*stored{}}
+}
+
+// Bind gives an argument or parameter of the function its value, with a row for each node or
+// entry if it has rows. Values by entry that are not bound are ones.
+func (c *Chunked) Bind(name string, b *Buffer) { c.inputs[name] = b }
+
+// Result returns a result of the last run, which lies in a file until the next one or Close.
+func (c *Chunked) Result(name string) *Buffer {
+	name = c.parts.Results[name]
+	if v := c.values[name]; v != nil {
+		return v.Buffer
+	}
+	return c.inputs[name]
+}
+
+// Close gives the files back.
+func (c *Chunked) Close() error {
+	var errs []error
+	for name, v := range c.values {
+		errs = append(errs, v.free())
+		delete(c.values, name)
+	}
+	return errors.Join(errs...)
+}
+
+// Run computes the function.
+func (c *Chunked) Run() error {
+	if err := c.Close(); err != nil {
+		return err
+	}
+	for i := range c.parts.List {
+		if err := c.part(&c.parts.List[i]); err != nil {
+			return fmt.Errorf("runtime: @%s over chunks of nodes: %w", c.parts.List[i].Func, err)
+		}
+		if err := c.drop(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop gives the values back that nothing reads behind a part.
+func (c *Chunked) drop(at int) error {
+	for name, v := range c.values {
+		read := false
+		for _, r := range c.parts.Results {
+			read = read || r == name
+		}
+		for _, p := range c.parts.List[at+1:] {
+			read = read || slices.Contains(p.Own, name) || slices.Contains(p.Sources, name)
+		}
+		if !read {
+			delete(c.values, name)
+			if err := v.free(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// value returns what is there of all nodes or entries.
+func (c *Chunked) value(name string) *Buffer {
+	if v := c.values[name]; v != nil {
+		return v.Buffer
+	}
+	return c.inputs[name]
+}
+
+// part runs one part.
+func (c *Chunked) part(p *passes.Part) error {
+	fn := c.parts.Module.Func(p.Func)
+	if err := c.size(fn); err != nil {
+		return err
+	}
+	f, err := NewFunction(c.parts.Module, p.Func, c.opts)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		f.Close()
+		goruntime.GC() // the next part takes this memory, instead of more
+	}()
+	ch := &chunk{c: c, f: f, fn: fn}
+	if err := ch.prepare(p); err != nil {
+		return err
+	}
+	cost, err := partCost(c.parts.Module, fn, c.stored())
+	if err != nil {
+		return err
+	}
+	for lo := 0; lo < c.nodes; {
+		hi := cost.end(c.rowPtr(), c.nodes, lo, c.room)
+		if err := ch.run(lo, hi); err != nil {
+			return err
+		}
+		lo = hi
+	}
+	return nil
+}
+
+// stored is how many elements of a node's row are stored where features are sparse.
+func (c *Chunked) stored() (n int) {
+	for _, b := range c.inputs {
+		if b.Sparse != nil {
+			n = max(n, len(b.Sparse.Values)/max(1, b.Dims[0])+1)
+		}
+	}
+	return n
+}
+
+func (c *Chunked) rowPtr() []int32 {
+	if c.graph == nil {
+		return nil
+	}
+	return c.graph.In.RowPtr
+}
+
+// size finds how many nodes there are: those of the graph, or the rows of the first value.
+func (c *Chunked) size(fn *ir.Func) error {
+	for _, a := range fn.Args {
+		b := c.value(a.Name)
+		switch {
+		case a.Type.IsGraph():
+			if b == nil || b.Graph == nil {
+				return fmt.Errorf("%s is not bound", inputName(a))
+			}
+			c.graph, c.nodes = b.Graph, b.Graph.N
+			return nil
+		case b != nil && c.graph == nil && len(b.Dims) > 0 && c.nodes == 0:
+			c.nodes = b.Dims[0]
+		}
+	}
+	return nil
+}
+
+// chunk is a part as it runs on some nodes after others, with the memory of what is bound.
+type chunk struct {
+	c       *Chunked
+	f       *Function
+	fn      *ir.Func
+	block   *graph.Structure
+	blocked *Buffer
+	own     []ownRows
+	given   []ownRows
+}
+
+// ownRows is a value of which a chunk reads or gives the rows of its nodes or entries.
+type ownRows struct {
+	name      string
+	all, view *Buffer
+	byEntry   bool
+}
+
+// prepare binds what is the same for all chunks, and makes room for what the part gives.
+func (ch *chunk) prepare(p *passes.Part) error {
+	c := ch.c
+	far := map[string]*Buffer{}
+	for _, name := range p.Sources {
+		far[passes.SourcesOf(name)] = c.value(name)
+	}
+	var entries ir.Dim
+	for _, a := range ch.fn.Args {
+		if a.Type.IsGraph() {
+			entries = a.Type.Entries()
+			in := &kernels.CSR{Cols: c.nodes}
+			ch.block = &graph.Structure{In: in, Out: in}
+			ch.blocked = Block(ch.block)
+		}
+	}
+	for _, a := range append(slices.Clone(ch.fn.Args), ch.fn.Params(c.parts.Module)...) {
+		if a.Type.IsGraph() {
+			continue
+		}
+		all := c.value(a.Name)
+		if x := far[a.Name]; x != nil {
+			all = x
+		} else if slices.Contains(p.Own, a.Name) {
+			o := ownRows{name: a.Name, all: all, byEntry: a.Type.Dims[0] == entries && entries != ""}
+			switch {
+			case all == nil && !o.byEntry:
+				return fmt.Errorf("%s is not bound", inputName(a))
+			case all == nil:
+				o.view = &Buffer{DType: ir.F32, Dims: make([]int, 1)}
+			default:
+				o.view = &Buffer{DType: all.DType, Dims: slices.Clone(all.Dims)}
+			}
+			if all != nil && all.Sparse != nil {
+				o.view.Sparse = &SparseMatrix{}
+			}
+			ch.own = append(ch.own, o)
+			continue
+		}
+		if err := ch.f.Bind(a.Name, all); err != nil {
+			return err
+		}
+	}
+	for _, r := range ch.fn.Results {
+		shape := []int{c.nodes}
+		for _, d := range r.Value.Type.Dims[1:] {
+			n, ok := d.Size()
+			if !ok {
+				return fmt.Errorf("the size of %%%s is not known", r.Name)
+			}
+			shape = append(shape, n)
+		}
+		byEntry := r.Value.Type.Dims[0] == entries && entries != ""
+		if byEntry {
+			shape[0] = c.graph.E
+		}
+		x, free, err := scratch.Floats(c.dir, count(shape))
+		if err != nil {
+			return err
+		}
+		s := &stored{F32(x, shape...), free}
+		c.values[r.Name] = s
+		ch.given = append(ch.given, ownRows{name: r.Name, all: s.Buffer, byEntry: byEntry})
+	}
+	return nil
+}
+
+// run computes the part for the nodes from lo to hi.
+func (ch *chunk) run(lo, hi int) error {
+	first, last := 0, 0
+	if b := ch.block; b != nil {
+		all := ch.c.graph.In
+		first, last = int(all.RowPtr[lo]), int(all.RowPtr[hi])
+		in := b.In
+		in.First, in.Rows, in.RowPtr, in.Col = lo, hi-lo, rebase(in.RowPtr, all.RowPtr[lo:hi+1]), all.Col[first:last]
+		b.N, b.E = hi-lo, last-first
+		ch.blocked.Dims[0], ch.blocked.Dims[1] = b.N, b.E
+		for _, a := range ch.fn.Args {
+			if a.Type.IsGraph() {
+				if err := ch.f.Bind(a.Name, ch.blocked); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for i := range ch.own {
+		o := &ch.own[i]
+		from, to := lo, hi
+		if o.byEntry {
+			from, to = first, last
+		}
+		if o.cut(from, to); o.all == nil {
+			o.view.F32 = slices.Grow(o.view.F32[:0], to-from)[:to-from]
+			for k := range o.view.F32 {
+				o.view.F32[k] = 1
+			}
+		}
+		if err := ch.f.Bind(o.name, o.view); err != nil {
+			return err
+		}
+	}
+	if err := ch.f.Run(0); err != nil {
+		return err
+	}
+	for _, o := range ch.given {
+		from := lo
+		if o.byEntry {
+			from = first
+		}
+		copy(o.all.F32[from*(len(o.all.F32)/max(1, o.all.Dims[0])):], ch.f.Output(o.name).F32)
+	}
+	return nil
+}
+
+// cut makes the view the rows from lo to hi.
+func (o *ownRows) cut(lo, hi int) {
+	v, all := o.view, o.all
+	v.Dims[0] = hi - lo
+	switch {
+	case all == nil:
+	case all.Sparse != nil:
+		m, s := all.Sparse, v.Sparse
+		first, last := m.ByRow.RowPtr[lo], m.ByRow.RowPtr[hi]
+		var old []int32
+		if s.ByRow != nil {
+			old = s.ByRow.RowPtr
+		}
+		// A structure of its own for each chunk: by that a program knows another one.
+		s.ByRow = &kernels.CSR{Rows: hi - lo, Cols: m.ByRow.Cols, RowPtr: rebase(old, m.ByRow.RowPtr[lo:hi+1]), Col: m.ByRow.Col[first:last]}
+		s.Values = m.Values[first:last]
+	case all.DType == ir.I64:
+		w := len(all.I64) / max(1, all.Dims[0])
+		v.I64 = all.I64[lo*w : hi*w]
+	default:
+		w := len(all.F32) / max(1, all.Dims[0])
+		v.F32 = all.F32[lo*w : hi*w]
+	}
+}
+
+// rebase copies offsets so that they begin with 0.
+func rebase(dst, ptr []int32) []int32 {
+	dst = slices.Grow(dst[:0], len(ptr))[:len(ptr)]
+	for i, p := range ptr {
+		dst[i] = p - ptr[0]
+	}
+	return dst
+}
+
+// chunkCost is how many bytes a node and an entry of a chunk take.
+type chunkCost struct{ node, entry int }
+
+// partCost predicts the memory of a part, which grows at most so fast with nodes and entries.
+// Of a row of sparse features so many elements are stored.
+func partCost(m *ir.Module, fn *ir.Func, stored int) (cost chunkCost, err error) {
+	const many = 1 << 12
+	for _, at := range []struct {
+		nodes, entries int
+		cost           *int
+	}{{many, 0, &cost.node}, {0, many, &cost.entry}} {
+		in := map[string]*Buffer{}
+		var g ir.Type
+		for _, a := range fn.Args {
+			if a.Type.IsGraph() {
+				g = a.Type
+			}
+		}
+		for _, a := range fn.Args {
+			dims := map[string]int{}
+			for _, d := range a.Type.Dims {
+				if _, fixed := d.Size(); !fixed {
+					dims[string(d)] = at.nodes
+				}
+			}
+			if g.IsGraph() {
+				dims[string(g.Entries())] = at.entries
+			}
+			shape, err := a.Type.Shape(dims)
+			if err != nil {
+				return cost, err
+			}
+			if in[a.Name] = (Extent{Dims: shape, Stored: at.nodes * stored}).Buffer(a.Type); a.Type.IsGraph() {
+				s := &kernels.CSR{Rows: at.nodes, Cols: at.nodes, RowPtr: make([]int32, at.nodes+1), Col: make([]int32, at.entries)}
+				in[a.Name].Graph.In, in[a.Name].Graph.Out = s, s
+			}
+		}
+		mem, err := PredictMemory(CPU, m, fn.Name, in)
+		if err != nil {
+			return cost, err
+		}
+		*at.cost = mem.Bytes()*9/8/many + 16 // with the room that arenas leave, and offsets
+	}
+	return cost, nil
+}
+
+// end returns where a chunk of so much room ends that begins with node lo: it has one at least.
+func (k chunkCost) end(ptr []int32, nodes, lo, room int) int {
+	hi := lo
+	for used := 0; hi < nodes; hi++ {
+		used += k.node
+		if ptr != nil {
+			used += k.entry * int(ptr[hi+1]-ptr[hi])
+		}
+		if used > room && hi > lo {
+			break
+		}
+	}
+	return hi
+}
+
+// LeastRoom returns the bytes that chunks of a function take at least: those of a node with
+// so many entries, of whose sparse features so many elements are stored.
+func LeastRoom(parts *passes.Parts, most, stored int) (room int, err error) {
+	for _, p := range parts.List {
+		k, err := partCost(parts.Module, parts.Module.Func(p.Func), stored)
+		if err != nil {
+			return 0, err
+		}
+		room = max(room, k.node+k.entry*most)
+	}
+	return room, nil
+}
