@@ -87,12 +87,8 @@ func (d *Dataset) Info() Info {
 	if d.Roles != (Roles{}) {
 		in.Roles, in.Columns, in.Notes = &d.Roles, d.Columns, d.Notes
 	}
-	if d.Truth != nil {
-		in.Truth = &TruthInfo{
-			Edges:  len(d.Truth.Graph.Edges),
-			Hidden: len(graph.Difference(d.Truth.Graph, d.Graph)),
-			Wrong:  len(graph.Difference(d.Graph, d.Truth.Graph)),
-		}
+	if truth := d.Truth.Undamaged(); truth != nil {
+		in.Truth = &TruthInfo{Edges: len(truth.Edges), Hidden: len(graph.Difference(truth, d.Graph)), Wrong: len(graph.Difference(d.Graph, truth))}
 	}
 	for _, c := range d.Labels {
 		if c >= 0 {

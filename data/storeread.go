@@ -210,19 +210,24 @@ func (l *loader) storedIDs(s *store.Store) ([]string, error) {
 	return ids, nil
 }
 
-// storedTruth is the graph without the edges that a generator has planted, unless memory
-// lacks for it: only a comparison reads it.
+// storedTruth is the graph without the edges that a generator has planted, once somebody
+// compares with it.
 func (l *loader) storedTruth(ds *Dataset, s *store.Store) error {
 	planted, err := store.All[uint8](s, "planted")
-	if err != nil || len(planted) == 0 || l.mem.Grow(8*int64(len(planted))) != nil {
+	if err != nil || len(planted) == 0 {
 		return err
 	}
-	t := &graph.Graph{N: ds.Graph.N, Directed: ds.Graph.Directed, Edges: make([][2]int32, 0, len(planted))}
-	for i, e := range ds.Graph.Edges {
-		if planted[i] == 0 {
-			t.Edges = append(t.Edges, e)
+	edges, t := ds.Graph.Edges, &graph.Graph{N: ds.Graph.N, Directed: ds.Graph.Directed}
+	ds.Truth = &Truth{planted: func() *graph.Graph {
+		if l.mem.Grow(8*int64(len(planted))) != nil {
+			return nil
 		}
-	}
-	ds.Truth = &Truth{Graph: t}
+		for i, e := range edges {
+			if planted[i] == 0 {
+				t.Edges = append(t.Edges, e)
+			}
+		}
+		return t
+	}}
 	return nil
 }

@@ -14,10 +14,25 @@ import (
 type Truth struct {
 	// Graph is the graph before edges were hidden and wrong ones added;
 	// graph.EdgeQuality holds a refined graph against it.
+	// Of a graph store, [Truth.Undamaged] makes it.
 	Graph *graph.Graph
 	// Community is [N], the group of nodes inside its class that a node
 	// belongs to.
 	Community []int32
+
+	planted func() *graph.Graph // makes Graph of a store
+}
+
+// Undamaged returns the graph before edges were hidden and wrong ones added, nil where that is
+// not known, or where memory has no room for it.
+func (t *Truth) Undamaged() *graph.Graph {
+	if t == nil {
+		return nil
+	}
+	if t.Graph == nil && t.planted != nil {
+		t.Graph = t.planted()
+	}
+	return t.Graph
 }
 
 // synthetic generates a contextual stochastic block model. Its split is drawn

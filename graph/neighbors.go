@@ -50,6 +50,8 @@ type NeighborBatch struct {
 	// the last hop has one entry, from itself, with that weight: nothing reads what it adds up, but
 	// layers that normalise by degree read how much it is.
 	Weights []float32
+	// Reach is how many nodes are within so many hops of the seeds: these alone, and so on.
+	Reach []int
 }
 
 // NewNeighborSampler makes a sampler of the graph. fanouts are how many neighbours of a node
@@ -79,8 +81,10 @@ func (s *NeighborSampler) Sample(b *NeighborBatch, seeds []int32, stream rng.Str
 	in := b.In
 	in.RowPtr, in.Col = append(in.RowPtr[:0], 0), in.Col[:0]
 	from := 0
+	b.Reach = b.Reach[:0]
 	for _, fanout := range s.fanouts {
 		to := len(b.Nodes)
+		b.Reach = append(b.Reach, to)
 		for _, v := range b.Nodes[from:to] {
 			if err := s.row(b, v, fanout, stream); err != nil {
 				return err
@@ -99,9 +103,25 @@ func (s *NeighborSampler) Sample(b *NeighborBatch, seeds []int32, stream rng.Str
 		in.RowPtr = append(in.RowPtr, int32(len(in.Col)))
 	}
 	b.N, b.E = len(b.Nodes), len(in.Col)
+	b.Reach = append(b.Reach, b.N)
 	in.Rows, in.Cols, b.Out.Rows, b.Out.Cols = b.N, b.N, b.N, b.N
-	b.transpose()
 	return nil
+}
+
+// Transpose makes Out what it must be for the gradients of aggregations over the whole sub-graph.
+func (b *NeighborBatch) Transpose() { b.transpose() }
+
+// Hop makes s the block of the entries into the nodes within k hops, from those within k + 1. Its
+// rows are the batch's.
+func (b *NeighborBatch) Hop(k int, s *Structure) {
+	if s.In == nil {
+		s.In, s.Out = &kernels.CSR{}, &kernels.CSR{}
+	}
+	n, sources := b.Reach[k], b.Reach[k+1]
+	s.N, s.E = n, int(b.In.RowPtr[n])
+	s.In.Rows, s.In.Cols, s.In.RowPtr, s.In.Col = n, sources, b.In.RowPtr[:n+1], b.In.Col[:s.E]
+	s.Out.Rows, s.Out.Cols = sources, n
+	s.transpose()
 }
 
 // meet gives a node its place in the sub-graph.

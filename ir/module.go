@@ -255,6 +255,35 @@ func (f *Func) clone(params map[*Value]*Value) *Func {
 	return c
 }
 
+// Take puts a function of another module, with its set-up, in the place of the one of that name, and
+// drops the function old, that one's set-up. The parameters are the module's of the same names.
+func (m *Module) Take(from *Module, name, old string) error {
+	own := map[string]*Value{}
+	for _, p := range m.Params {
+		own[p.Name] = p
+	}
+	m.RemoveFunc(old)
+	m.RemoveFunc(name)
+	f := from.Func(name)
+	setup, _ := f.Attrs["setup"].(string)
+	for _, f := range []*Func{from.Func(setup), f} {
+		if f == nil {
+			continue
+		}
+		for _, op := range f.Body {
+			for i, v := range op.Operands {
+				if v != nil && v.Param {
+					if op.Operands[i] = own[v.Name]; op.Operands[i] == nil {
+						return fmt.Errorf("module %s has no parameter $%s", m.Name, v.Name)
+					}
+				}
+			}
+		}
+		m.Funcs = append(m.Funcs, f)
+	}
+	return nil
+}
+
 // CloneInto copies a function within its module, sharing the parameters.
 func (f *Func) CloneInto(m *Module, name string) *Func {
 	same := map[*Value]*Value{}

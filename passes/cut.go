@@ -43,9 +43,8 @@ func Cut(m *ir.Module, name string) (*Parts, error) {
 	if m.Func(name) == nil {
 		return nil, fmt.Errorf("module %s has no function @%s", m.Name, name)
 	}
-	m = m.Clone()
+	m = WithSetup(m, name)
 	f := m.Func(name)
-	joinSetup(m, f)
 	c := &cutter{f: f, level: map[*ir.Value]int{}, free: map[*ir.Value]bool{}, given: map[*ir.Value]bool{}}
 	if err := c.plan(); err != nil {
 		return nil, err
@@ -72,11 +71,13 @@ func Cut(m *ir.Module, name string) (*Parts, error) {
 	return p, nil
 }
 
-// joinSetup puts what a function's set-up computes into the function: see [hoist].
-func joinSetup(m *ir.Module, f *ir.Func) {
+// WithSetup returns a copy of the module in which a function computes itself what its set-up does.
+func WithSetup(m *ir.Module, name string) *ir.Module {
+	m = m.Clone()
+	f := m.Func(name)
 	setup := m.Func(f.Attrs.Str(Setup))
 	if setup == nil {
-		return
+		return m
 	}
 	with, taken := map[*ir.Value]*ir.Value{}, map[string]bool{}
 	for _, v := range append(results(f), f.Args...) {
@@ -97,6 +98,7 @@ func joinSetup(m *ir.Module, f *ir.Func) {
 	f.Body = append(setup.Body, f.Body...)
 	f.Replace(with)
 	delete(f.Attrs, Setup)
+	return m
 }
 
 // cutter finds the level of every value: how many exchanges come before it.

@@ -131,6 +131,17 @@ func Lookup(name string) *Pass {
 	return nil
 }
 
+// BeforeHops are the passes that come before [ByHop].
+func BeforeHops() (names []string) {
+	for _, p := range All {
+		if p.Name == "restrict" {
+			break
+		}
+		names = append(names, p.Name)
+	}
+	return names
+}
+
 // rewrite calls f for every operation of a function with a builder placed
 // before it. Where f returns values they replace the operation's results, and
 // the operation is deleted; nil leaves it.

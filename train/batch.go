@@ -205,6 +205,10 @@ func (r *featureRows) gather(x *data.Features, nodes []int32) {
 
 // gatherRows makes dst the given rows of x, which has width columns.
 func gatherRows(dst *runtime.Buffer, x []float32, width int, nodes []int32) {
+	if n := len(nodes) * width; cap(dst.F32) < n {
+		dst.F32 = nil
+		dst.F32 = make([]float32, 0, n+n/16)
+	}
 	dst.F32 = dst.F32[:0]
 	for _, v := range nodes {
 		dst.F32 = append(dst.F32, x[int(v)*width:][:width]...)

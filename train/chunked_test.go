@@ -83,6 +83,7 @@ func TestChunkedEvaluation(t *testing.T) {
 					t.Errorf("%s, %s, chunks of %d bytes: the score is %v, on the whole graph %v, %v", m.Name, kind, room, got, want, err)
 				}
 			}
+			tr.close()
 		}
 	}
 	if compared < 22 {
@@ -104,6 +105,7 @@ func TestChunkedBelowALimit(t *testing.T) {
 	}
 	sets := []string{"train.epochs=2", "train.sampler=neighbors", "train.fanouts=5,5", "train.batch_nodes=100", "model.hidden=64"}
 	tr := started(t, Job{Model: "sage", Task: Nodes(ds)}, configure(t, "sage", sets...), Options{})
+	defer tr.close()
 	whole, err := Nodes(ds).Forecast(nil, tr.prog.Module, tr.cfg, tr.split, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -251,6 +251,7 @@ type predictor struct {
 	dims   map[string]int
 	train  []int64              // training nodes
 	val    int                  // how many validation nodes
+	hops   int                  // bytes of the blocks of a batch
 	batch  *graph.NeighborBatch // of a step on drawn neighbours; nil where steps read the whole graph
 }
 
@@ -330,6 +331,19 @@ func (p *predictor) run(x running) error {
 			in["train_idx"].I64 = append(in["train_idx"].I64, int64(i))
 		}
 		in["train_idx"].Dims[0] = dims["T"]
+		if f.Arg(passes.HopGraph(0)) == nil {
+			b.Transpose()
+		}
+		for k := range len(b.Reach) - 1 {
+			if f.Arg(passes.HopGraph(k)) == nil && f.Arg(passes.HopRows(k)) == nil && f.Arg(passes.HopEntries(k)) == nil {
+				continue
+			}
+			h := &graph.Structure{}
+			b.Hop(k, h)
+			p.hops += h.Bytes() - 4*(h.N+1+h.E) // its rows are the batch's
+			in[passes.HopGraph(k)] = runtime.Block(h)
+			in[passes.HopRows(k)], in[passes.HopEntries(k)] = runtime.I64(make([]int64, h.N), h.N), runtime.I64(make([]int64, h.E), h.E)
+		}
 	}
 	fns := []*ir.Func{f}
 	if s := p.prog.Func(f.Attrs.Str("setup")); s != nil {
@@ -567,7 +581,7 @@ func (p *predictor) parts() {
 			width = 16 * (2*len(x.Val)/p.ds.Graph.N + 1)
 		}
 		// Two batches, and the sampler's marks.
-		p.part("batches of neighbours", 2*(b.N*width+b.Bytes()+4*b.E)+8*p.ds.Graph.N)
+		p.part("batches of neighbours", 2*(b.N*width*17/16+b.Bytes()+p.hops+4*b.E)+8*b.E+8*p.ds.Graph.N)
 	}
 	if c := p.prog.Func("classify"); c != nil && c.Arg("w") != nil {
 		inputs += 4 * max(p.g.E, p.dims["M"])

@@ -116,8 +116,8 @@ func (n nodeTask) compare(res *Result, refined *graph.Refined) {
 	}
 	g := refined.Graph()
 	res.HomophilyAfter = known(g.WeightedHomophily(n.Labels))
-	if n.Truth != nil && n.Truth.Graph != nil {
-		q := graph.EdgeQuality(raw, n.Truth.Graph.Undirected(), g)
+	if truth := n.Truth.Undamaged(); truth != nil {
+		q := graph.EdgeQuality(raw, truth.Undirected(), g)
 		res.Quality = &Quality{known(q.Dropped.Precision()), known(q.Dropped.Recall()), known(q.Recovered.Precision()), known(q.Recovered.Recall())}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
@@ -20,12 +21,12 @@ import (
 // neighbors is the value of train.sampler that trains classifiers on sampled sub-graphs.
 const neighbors = "neighbors"
 
-// sampled trains @train on batches of training nodes, with neighbours that are drawn. The
-// program is the model's on weighted edges, whose weights make up for what is not drawn; it has the
-// parameters of the run's.
+// sampled trains @train on batches of training nodes, with neighbours that are drawn.
 type sampled struct {
 	t       *nodeSteps
-	prog    *program
+	prog    *program // the run's, with inputs of its own
+	hops    int      // by which @train is divided; 0 where it computes all rows
+	count   []int64  // 0, 1, …
 	f       *function
 	sampler *graph.NeighborSampler
 	stream  rng.Stream // of the neighbours
@@ -53,6 +54,19 @@ type sampledBatch struct {
 	featureRows
 	seeds                           []int32
 	g, w, idx, labels, share, loops *runtime.Buffer
+	hops                            []sampledHop
+	inputs                          []namedBuffer // of @train
+}
+
+// sampledHop is what @train gets for a hop: see [passes.ByHop].
+type sampledHop struct {
+	graph.Structure
+	block, rows, entries *runtime.Buffer
+}
+
+type namedBuffer struct {
+	name string
+	*runtime.Buffer
 }
 
 // fanOutsOf reads train.fanouts, which is by layer, in the order of hops from the seeds.
@@ -73,6 +87,23 @@ func fanOutsOf(c *config.Config, hops int, model string) ([]int, error) {
 	}
 	slices.Reverse(list)
 	return list, nil
+}
+
+// noSampling is the error of a model that sampled batches cannot train.
+func noSampling(t *trainer, why string) error {
+	return fmt.Errorf("train: train.sampler=neighbors does not work for %s: %s; take full", t.job.Model, why)
+}
+
+// drawnBy returns how many neighbours are drawn of a node, by hop from the seeds.
+func drawnBy(t *trainer) (hops int, fanouts []int, err error) {
+	if t.prog.Func("train") == nil {
+		return 0, nil, noSampling(t, "it learns edges, in steps that read all nodes")
+	}
+	if hops, err = hopsOf(t.module); err != nil {
+		return 0, nil, noSampling(t, err.Error())
+	}
+	fanouts, err = fanOutsOf(t.cfg, hops, t.job.Model)
+	return hops, fanouts, err
 }
 
 // hopsOf is how many steps away the nodes are that a prediction of a model reads.
@@ -141,46 +172,75 @@ func (n nodeTask) sampledModule(t *trainer) *ir.Module {
 	return t.module // it has no place for weights
 }
 
-func newSampled(t *nodeSteps) (*sampled, error) {
-	refused := func(why string) error {
-		return fmt.Errorf("train: train.sampler=neighbors does not work for %s: %s; take full", t.job.Model, why)
+// compileSteps puts, for a run on batches, the function of its steps in the place of @train:
+// that of the model on weighted edges, whose weights make up for what is not drawn, with
+// every value computed for the nodes that reach the seeds ([passes.ByHop]).
+func (n nodeTask) compileSteps(t *trainer) error {
+	if t.cfg.Train.Sampler != neighbors {
+		return nil
 	}
-	if t.prog.Func("train") == nil {
-		return nil, refused("it learns edges, in steps that read all nodes")
+	if _, _, err := drawnBy(t); err != nil {
+		return err
 	}
-	task := nodeTask{t.ds}
-	hops, err := hopsOf(t.module)
-	if err != nil {
-		return nil, refused(err.Error())
-	}
-	fanouts, err := fanOutsOf(t.cfg, hops, t.job.Model)
-	if err != nil {
-		return nil, err
-	}
-	m := task.sampledModule(t.trainer)
-	about := task.DataInfo(t.device, t.cfg, t.split)
+	old := t.prog.Func("train")
+	about := n.DataInfo(t.device, t.cfg, t.split)
 	for _, d := range []string{"N", "E", "T"} {
 		delete(about.Dims, d)
 	}
-	prog, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Without: t.opts.Without, Funcs: []string{"train"}, Data: about})
+	o := compiler.Options{Target: compiler.Training, Without: t.opts.Without, Funcs: []string{"train"}, Data: about, Passes: passes.BeforeHops()}
+	lowered, err := compiler.Compile(n.sampledModule(t), o)
+	if err != nil {
+		return err
+	}
+	divided := lowered.Module.Clone()
+	if _, err := passes.ByHop(divided, "train", "train_idx", about); err == nil { // others compute all rows
+		lowered.Module = divided
+	}
+	o.Passes = nil
+	prog, err := compiler.Compile(lowered.Module, o)
+	if err != nil {
+		return err
+	}
+	return t.prog.Module.Take(prog.Module, "train", old.Attrs.Str(passes.Setup))
+}
+
+func newSampled(t *nodeSteps) (*sampled, error) {
+	hops, fanouts, err := drawnBy(t.trainer)
 	if err != nil {
 		return nil, err
 	}
 	s := &sampled{t: t, sampler: graph.NewNeighborSampler(t.ds.Rows(), fanouts), stream: t.stream("neighbors"), epoch: -1, asked: -1, ask: make(chan request), done: make(chan error, 1)}
-	s.prog = &program{Module: prog.Module, options: t.prog.options, params: t.optim, fns: map[string]*function{}, inputs: map[string]*runtime.Buffer{"ramp": t.prog.inputs["ramp"]}}
+	s.prog = &program{Module: t.prog.Module, options: t.prog.options, params: t.optim, fns: map[string]*function{}, inputs: map[string]*runtime.Buffer{"ramp": t.prog.inputs["ramp"]}}
 	if s.f, err = s.prog.function("train"); err != nil {
 		return nil, err
 	}
-	for _, name := range s.f.Inputs() {
-		if !slices.Contains([]string{"x", "g", "w", "train_idx", "labels", "targets", "ramp", models.SelfLoops}, name) && s.f.reads[name] {
-			return nil, refused("it reads " + name)
+	for k := range hops {
+		if s.f.reads[passes.HopGraph(k)] {
+			s.hops = k + 1
 		}
 	}
+	known := []string{"ramp"}
 	for i := range s.batches {
 		b := &s.batches[i]
 		b.init(t.ds.X)
 		b.g, b.w, b.share, b.loops = runtime.Graph(&b.Structure), runtime.F32(nil, 0), runtime.Zeros(0, t.ds.Classes), runtime.F32(nil, 0)
 		b.idx, b.labels = runtime.I64(nil, 0), runtime.I64(nil, 0)
+		b.inputs = []namedBuffer{{"x", b.x}, {"g", b.g}, {"w", b.w}, {"train_idx", b.idx}, {"labels", b.labels}, {"targets", b.share}, {models.SelfLoops, b.loops}}
+		b.hops = make([]sampledHop, s.hops)
+		for k := range b.hops {
+			h := &b.hops[k]
+			h.block, h.rows, h.entries = runtime.Block(&h.Structure), runtime.I64(nil, 0), runtime.I64(nil, 0)
+			b.inputs = append(b.inputs, namedBuffer{passes.HopGraph(k), h.block}, namedBuffer{passes.HopRows(k), h.rows}, namedBuffer{passes.HopEntries(k), h.entries})
+		}
+		for _, in := range b.inputs {
+			known = append(known, in.name)
+		}
+		b.inputs = slices.DeleteFunc(b.inputs, func(in namedBuffer) bool { return !s.f.reads[in.name] })
+	}
+	for _, name := range s.f.Inputs() {
+		if !slices.Contains(known, name) && s.f.reads[name] {
+			return nil, noSampling(t.trainer, "it reads "+name)
+		}
 	}
 	go s.draw()
 	return s, nil
@@ -219,6 +279,19 @@ func (s *sampled) fill(r request) error {
 	b.idx.Dims[0], b.labels.Dims[0] = n, n
 	if err := s.sampler.Sample(&b.NeighborBatch, b.seeds, s.stream.At(uint64(r.step))); err != nil {
 		return err
+	}
+	if s.hops == 0 {
+		b.Transpose()
+	}
+	for k := range b.hops {
+		h := &b.hops[k]
+		b.Hop(k, &h.Structure)
+		h.block.Dims[0], h.block.Dims[1], h.block.Dims[2] = h.N, h.E, h.In.Cols
+		for n := len(s.count); n < max(h.N, h.E); n++ {
+			s.count = append(s.count, int64(n))
+		}
+		h.rows.I64, h.rows.Dims[0] = s.count[:h.N], h.N
+		h.entries.I64, h.entries.Dims[0] = s.count[:h.E], h.E
 	}
 	b.g.Dims[0], b.g.Dims[1] = b.N, b.E
 	b.w.F32, b.w.Dims[0] = b.Weights, b.E
@@ -281,14 +354,9 @@ func (s *sampled) run(epoch int) (loss float64, err error) {
 		if i+1 < n {
 			s.request(step+1, i+1, n, &s.batches[s.at])
 		}
-		for _, in := range []struct {
-			name string
-			v    *runtime.Buffer
-		}{{"x", b.x}, {"g", b.g}, {"w", b.w}, {"train_idx", b.idx}, {"labels", b.labels}, {"targets", b.share}, {models.SelfLoops, b.loops}} {
-			if s.f.reads[in.name] {
-				if err := s.f.Bind(in.name, in.v); err != nil {
-					return 0, err
-				}
+		for _, in := range b.inputs {
+			if err := s.f.Bind(in.name, in.Buffer); err != nil {
+				return 0, err
 			}
 		}
 		if loss, err = s.t.step(s.f, step); err != nil {
@@ -303,7 +371,7 @@ func (n nodeTask) firstBatch(prog *ir.Module, cfg *config.Config, split data.Spl
 	hops := 0
 	if cfg.Train.FanOuts == "" {
 		var err error
-		if hops, err = compiledHops(prog.Func("classify")); err != nil {
+		if hops, err = compiledHops(passes.WithSetup(prog, "classify").Func("classify")); err != nil {
 			return nil, nil // it is refused when it starts
 		}
 	} else {

@@ -20,6 +20,11 @@ func TestAllNeighborsAreTheWholeGraph(t *testing.T) {
 		plain := []string{"train.epochs=3", "model.dropout=0", "model.input_dropout=0", "model.gat.attention_dropout=0"}
 		want := run(t, model, ds, Options{}, plain...)
 		got := run(t, model, ds, Options{}, append(plain, "train.sampler=neighbors")...)
+		tr := started(t, Job{Model: model, Task: Nodes(ds)}, configure(t, model, append(plain, "train.sampler=neighbors")...), Options{})
+		if n := tr.steps.(*nodeSteps).sampled.hops; n < 2 {
+			t.Errorf("%s: a step is divided by %d hops", model, n)
+		}
+		tr.close()
 		for name, w := range want.Trained.Params {
 			for i, v := range got.Trained.Params[name] {
 				if math.Abs(float64(v-w[i])) > 2e-4 {

@@ -55,6 +55,8 @@ type Task interface {
 	compare(res *Result, refined *graph.Refined)
 	// refining are the functions that refine graphs, beside @refine itself.
 	refining() []string
+	// compileSteps changes the functions of a compiled program that a run's steps take otherwise.
+	compileSteps(t *trainer) error
 	// start begins a run.
 	start(t *trainer) (steps, error)
 }

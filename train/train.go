@@ -266,7 +266,7 @@ func (t *trainer) compile() error {
 	if refines(t.module) {
 		t.edges = &edges{fixed: t.cfg.Candidates.Structure == "raw"}
 	}
-	return nil
+	return t.job.Task.compileSteps(t)
 }
 
 func checkSplit(s data.Split, d *TaskInfo) error {

@@ -20,12 +20,12 @@ var shown = []string{"features", "mean", "neighbours", "adamic_adar", "walks"}
 // probabilities draws, where the truth is known, which share of the edges with a
 // probability are edges; nil elsewhere.
 func probabilities(ds *data.Dataset, x *graph.Refined) *Chart {
-	if x == nil || x.Raw || ds.Truth == nil || ds.Truth.Graph == nil {
+	if x == nil || x.Raw || ds.Truth.Undamaged() == nil {
 		return nil
 	}
 	panel := Panel{X: "probability of an old or a new edge", Y: "share that are edges", Lines: []Line{
 		{Name: "as they should be", Values: []Value{{}, {X: 1, Y: 1}}, Reference: true, Plain: true}}}
-	truth := ds.Truth.Graph.Undirected()
+	truth := ds.Truth.Undamaged().Undirected()
 	caption := "Edges by their probability, in ten intervals: how many of them the generator knows as edges. Calibration error:"
 	for _, old := range []bool{true, false} {
 		var p []float32
