@@ -67,7 +67,7 @@ func TestCaseNamesAreUnique(t *testing.T) {
 		}
 		seen[c.Name] = true
 	}
-	for _, name := range []string{"step/ecl/cora/512", "step/ecl/cora/full", "step/ecl/citeseer/512", "step/recipe/cora/pretrain", "epochs/gcn/cora", "scale/1M"} {
+	for _, name := range []string{"step/ecl/cora/512", "step/ecl/cora/full", "step/ecl/citeseer/512", "step/recipe/cora/pretrain", "epochs/gcn/cora", "scale/1M", "batch/sage/arxiv"} {
 		if !seen[name] {
 			t.Errorf("there is no case %s", name)
 		}
