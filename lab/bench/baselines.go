@@ -68,6 +68,9 @@ func baselineWorks() []baselineWork {
 			{"sparse PyTorch", []string{"gcn.py", "--impl", "sparse"}},
 		}})
 	}
+	for _, c := range learnerCases() {
+		works = append(works, baselineWork{name: c.Name, heavy: true, baselines: []Baseline{{"PyTorch", []string{"learners.py", strings.Split(c.Name, "/")[1]}}}})
+	}
 	for _, c := range [][2]string{{"cora", "16"}, {"cora", "128"}, {"actor", "16"}} {
 		name := "inference/gcn/" + c[0] + "/" + c[1]
 		args := []string{"gcn.py", "--inference", "--hidden", c[1]}

@@ -303,3 +303,19 @@ func TestBandwidthOfWorkingSet(t *testing.T) {
 		}
 	}
 }
+
+func TestLearnerEpochs(t *testing.T) {
+	ds, err := tiny.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := learnerCases()
+	for _, c := range cases {
+		if r, err := c.run(&env{Options: Options{Threads: 1}, ds: ds}); err != nil || r.MS <= 0 {
+			t.Errorf("%s: %v ms, %v", c.Name, r.MS, err)
+		}
+	}
+	if _, err := learnerEpoch(&env{Options: Options{Threads: 1}, ds: ds}, "gcn"); err == nil {
+		t.Error("a model that learns no graph has epochs of a learner")
+	}
+}

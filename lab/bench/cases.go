@@ -69,7 +69,7 @@ func CheckWithout(names []string) error {
 
 // Cases lists everything that can be timed, in the order of the report.
 func Cases() []Case {
-	return slices.Concat(compileCases(), stepCases(), scaleCases(), searchCases(), evidenceCases(), kernelCases(), inferenceCases())
+	return slices.Concat(compileCases(), stepCases(), scaleCases(), searchCases(), evidenceCases(), learnerCases(), kernelCases(), inferenceCases())
 }
 
 // Select returns the cases that one of the patterns, separated by commas, fits: a
