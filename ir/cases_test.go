@@ -132,6 +132,23 @@ func sgldCase(kv ...any) opCase {
 	return c
 }
 
+// unrollCase makes steps of gradient descent on Σ s²·(s − t)/3 with noise; the second state
+// is 0.9 of itself plus the gradient.
+func unrollCase(kv ...any) opCase {
+	c := opCase{in: []string{"f32[N,F]", "f32[N,F]", "f32[N,F]"}}.with("step", FuncRef("descend"), "states", 2, "steps", 3).with(kv...)
+	c.build = func(b *Builder, args []*Value) []*Value {
+		f := b.Module.NewFunc("descend")
+		s, v, t := f.Arg("s", args[0].Type), f.Arg("v", args[1].Type), f.Arg("t", args[2].Type)
+		loss := f.Scale(f.Sum(f.Mul(f.One("square", nil, s), f.Sub(s, t))), 1.0/3)
+		v = f.Add(f.Scale(v, 0.9), f.One("grad", nil, loss, s))
+		noise := f.OneTyped("normal", Attrs{"stream": "steps"}, s.Type)
+		f.Return("s", f.Sub(f.Add(s, f.Scale(noise, 0.1)), f.Scale(v, 0.1)))
+		f.Return("v", v)
+		return b.Op("unroll", c.attrs, args...)
+	}
+	return c
+}
+
 // cases holds every operation's cases. A missing line fails TestTable.
 var cases = map[string][]opCase{
 	"add": binaryCases(""), "sub": binaryCases(""), "maximum": binaryCases(""), "minimum": binaryCases(""), "logaddexp": binaryCases(""),
@@ -253,6 +270,7 @@ var cases = map[string][]opCase{
 	"gsr.drop_edges":       {in("graph<N,E>").with("rate", 0.3, "stream", "b")},
 	"gsr.energy":           {in("f32[N,F]", "f32[N,F]").with("tau", 0.5)},
 	"gsr.ecl_loss":         eclCases(),
+	"unroll":               {unrollCase(), unrollCase("steps", 0), unrollCase("detach", true)},
 	"gsr.sgld_sample":      {sgldCase(), sgldCase("steps", 0), sgldCase("clip", 0.3, "steps", 5)},
 	"gsr.edge_probability": {in("graph<N,E>", "f32[N,F]", "f32[E] flag"), in("graph<N,E>", "f32[N,F]", "f32[E] flag", "f32[]", "f32[]").with("old_hi", 0.95)},
 	"gsr.pair_probability": {in("f32[N,F]", "i64[2,P] index", "f32[]", "f32[]")},

@@ -24,6 +24,8 @@ type frame struct {
 	// base holds the values at the point where a gradient is taken, while the
 	// interpreter moves around it; nil elsewhere.
 	base map[*Value]Val
+	// target is what the gradient is taken of, nil where that is not in this function.
+	target *Value
 }
 
 // Interpret runs a function in float64, operation by operation, as the
@@ -117,7 +119,12 @@ func (in *interp) run(fr *frame, from, to int) error {
 				c.baseOut = append(c.baseOut, fr.base[r])
 			}
 		}
-		c.gradient = func() error { return in.grad(fr, pos, c) }
+		c.gradient = func() error {
+			if fr.base != nil && fr.target != nil && !reaches(fr.fn, op, fr.target) && c.detached() {
+				return nil // as a sampler's steps
+			}
+			return in.grad(fr, pos, c)
+		}
 		if err := c.eval(); err != nil {
 			return err
 		}
@@ -158,7 +165,7 @@ func (in *interp) grad(fr *frame, pos int, c *EvalCtx) error {
 			}
 		}
 		t := fr.env[x].T.Clone()
-		local := &frame{fn: fr.fn, env: maps.Clone(fr.env), bind: fr.bind, base: maps.Clone(fr.env)}
+		local := &frame{fn: fr.fn, env: maps.Clone(fr.env), bind: fr.bind, base: maps.Clone(fr.env), target: y}
 		local.env[x] = Val{T: t}
 		g, err := centralDifferences(t, func() (float64, error) {
 			if err := in.run(local, from, pos); err != nil {
@@ -172,6 +179,78 @@ func (in *interp) grad(fr *frame, pos int, c *EvalCtx) error {
 		c.Set(i, g)
 	}
 	return nil
+}
+
+// reaches reports whether a value depends on the results of an operation in a way that a
+// gradient follows.
+func reaches(f *Func, op *Op, y *Value) bool {
+	from := map[*Value]bool{}
+	for _, o := range f.Body {
+		follows := o == op || o.Name() != "stop_gradient" && !(o.Name() == "unroll" && o.Bool("detach")) &&
+			slices.ContainsFunc(o.Operands, func(v *Value) bool { return v != nil && from[v] })
+		for _, r := range o.Results {
+			from[r] = follows
+		}
+	}
+	return from[y]
+}
+
+// evalUnroll calls the step function. Where a gradient moves the operands, each step is
+// held against the same at the point where it is taken.
+func evalUnroll(c *EvalCtx) {
+	if c.Op.Bool("detach") && c.detached() {
+		return
+	}
+	f := c.interp.module.Func(c.Op.FuncRef("step"))
+	if f == nil {
+		fail("unroll: there is no function @%s", c.Op.FuncRef("step"))
+	}
+	n := c.Op.Int("states")
+	in, base := slices.Clone(c.In), slices.Clone(c.Base)
+	for k := range c.Op.Int("steps") {
+		at := *c.interp
+		if at.random != nil {
+			at.random = stepRandom{at.random, k}
+		}
+		var env map[*Value]Val
+		if base != nil {
+			out, values, err := at.call(f, base, nil)
+			if err != nil {
+				fail("%w", err)
+			}
+			env = values
+			copy(base, out)
+		}
+		out, _, err := at.call(f, in, env)
+		if err != nil {
+			fail("%w", err)
+		}
+		copy(in, out)
+	}
+	for i := range n {
+		c.Set(i, in[i].T)
+	}
+}
+
+// StepStream is the name of a random stream in step k of what is unrolled.
+func StepStream(stream string, k int) string { return fmt.Sprintf("%s.%d", stream, k) }
+
+// stepRandom gives the numbers of a step.
+type stepRandom struct {
+	Random
+	k int
+}
+
+func (r stepRandom) Uniform(stream string, i int) float64 {
+	return r.Random.Uniform(StepStream(stream, r.k), i)
+}
+
+func (r stepRandom) Normal(stream string, i int) float64 {
+	return r.Random.Normal(StepStream(stream, r.k), i)
+}
+
+func (r stepRandom) UniformPair(stream string, a, b int) float64 {
+	return r.Random.UniformPair(StepStream(stream, r.k), a, b)
 }
 
 // elements multiplies a shape out, saturating.

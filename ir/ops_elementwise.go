@@ -145,11 +145,19 @@ func evalUnary(f func(*Op) func(float64) float64) func(*EvalCtx) {
 	}
 }
 
-// gradOp is a helper of a VJP: dx from a saved tensor and the cotangent.
-func gradOp(name, doc string, f func(o *Op, saved, dy float64) float64, attrs ...AttrSpec) OpDef {
+// gradOp is a helper of a VJP: dx from a saved tensor and the cotangent. bySaved is its own
+// gradient by the saved tensor, nil where that is 0.
+func gradOp(name, doc string, f func(o *Op, saved, dy float64) float64, bySaved func(c *VJPCtx) *Value, attrs ...AttrSpec) OpDef {
 	d := OpDef{
 		Name: name, Doc: doc, Operands: elementOf("saved", "dy"), Attrs: attrs, Results: []string{"dx"},
-		NoGrad: "a gradient itself; nothing differentiates twice", Finite: FiniteIfOperands,
+		Finite: FiniteIfOperands,
+		VJP: func(c *VJPCtx) []*Value {
+			var first func() *Value
+			if bySaved != nil {
+				first = func() *Value { return bySaved(c) }
+			}
+			return c.pick(first, func() *Value { return c.One(name, c.Op.Attrs, c.X(0), c.Ct[0]) })
+		},
 		Infer: func(c *InferCtx) []Type {
 			if !c.In(0).Equal(c.In(1)) {
 				fail("operand types differ")
@@ -239,19 +247,22 @@ var expressionOps = inExpressions([]OpDef{
 			return dy
 		}
 		return 0
-	}),
+	}, nil),
 	gradOp("elu_grad", "dx = dy where y > 0, dy·(y + 1) elsewhere, from y = elu(x)", func(_ *Op, y, dy float64) float64 {
 		if y > 0 {
 			return dy
 		}
 		return dy * (y + 1)
+	}, func(c *VJPCtx) *Value {
+		inside := c.Shift(c.One("neg", nil, c.One("greater", nil, c.X(0), c.Fill(0, T(c.X(0).Type.DType)))), 1)
+		return c.Mul(c.Mul(c.Ct[0], c.X(1)), inside)
 	}),
 	gradOp("leaky_relu_grad", "dx = dy where x > 0, slope·dy elsewhere", func(o *Op, x, dy float64) float64 {
 		if x > 0 {
 			return dy
 		}
 		return o.Float("slope") * dy
-	}, slopeAttr),
+	}, nil, slopeAttr),
 })
 
 var elementwiseOps = []OpDef{

@@ -19,9 +19,9 @@ func (c *InferCtx) wantLogits() {
 
 var fusedOps = []OpDef{
 	{
-		Name: "grad", Doc: "∂y/∂x for each x; resolved by the autodiff pass", Results: []string{"grad"},
+		Name: "grad", Doc: "∂y/∂x for each x; resolved by the autodiff pass", Results: []string{"grad"}, Resolved: true,
 		Operands: []OperandSpec{{Name: "y"}, {Name: "x", Variadic: true}},
-		NoGrad:   "resolved before the enclosing gradient is taken; its results are constants there",
+		NoGrad:   "resolved before the enclosing gradient is taken, which then flows through what it became",
 		Infer: func(c *InferCtx) []Type {
 			if c.In(0).Rank() != 0 || !c.In(0).DType.IsFloat() {
 				fail("y is %s, want a float scalar", c.In(0))
@@ -37,13 +37,35 @@ var fusedOps = []OpDef{
 			return ts
 		},
 		Eval: func(c *EvalCtx) {
-			if c.detached() {
-				return
-			}
 			if err := c.gradient(); err != nil {
 				fail("%w", err)
 			}
 		},
+	},
+	{
+		Name: "unroll", Doc: "state ← step(state..., captured...), steps times; resolved by the unroll pass. A step draws random numbers of its own, and gradients flow through all of them unless it is detached",
+		Operands: []OperandSpec{{Name: "x", Kind: AnyOperand, Variadic: true, Sparse: true}}, Results: []string{"state"}, Resolved: true,
+		NoGrad: "resolved before gradients are taken, which then flow through its steps",
+		Attrs: []AttrSpec{{Name: "step", Kind: FuncAttr, Doc: "function (state..., captured...) → the next state, of the same types; where gradients flow it reads no parameters but as operands"},
+			{Name: "states", Kind: IntAttr, Default: int64(1), Range: count, Doc: "how many of the operands are the state; the others are captured"},
+			{Name: "steps", Kind: IntAttr, Range: unrolled, Doc: "how many steps"},
+			{Name: "detach", Kind: BoolAttr, Default: false, Doc: "no gradient flows into the steps or from one into the one before"}},
+		Infer: func(c *InferCtx) []Type {
+			n := c.Op.Int("states")
+			if n > len(c.Op.Operands) {
+				fail("%d of the %d operands cannot be the state", n, len(c.Op.Operands))
+			}
+			var ts []Type
+			for i := range n {
+				c.wantFloat(i)
+				if c.In(i).Layout != Dense {
+					fail("operand %d is %s; the state is dense", i, c.In(i))
+				}
+				ts = append(ts, c.In(i))
+			}
+			return ts
+		},
+		Eval: evalUnroll,
 	},
 	{
 		Name:     "cross_entropy",
@@ -68,7 +90,18 @@ var fusedOps = []OpDef{
 		Name:     "cross_entropy_grad",
 		Doc:      "dlogits_b = dy·(softmax(logits_b) − onehot(labels_b))/rows",
 		Operands: []OperandSpec{{Name: "logits", InPlace: true}, {Name: "labels"}, {Name: "dy", Linear: true}}, Results: []string{"dlogits"},
-		NoGrad: "a gradient itself; nothing differentiates twice",
+		VJP: func(c *VJPCtx) []*Value {
+			x := c.X(0)
+			p := c.One("softmax", nil, x)
+			dy := c.Div(c.X(2), c.One("count", Attrs{"axis": "0"}, x))
+			return c.pick(func() *Value {
+				g := c.Mul(c.Ct[0], p)
+				return c.Mul(c.Sub(g, c.Mul(p, rowSumKeep(c, g))), dy)
+			}, nil, func() *Value {
+				one := c.Fill(1, c.X(2).Type)
+				return c.Sum(c.Mul(c.Ct[0], c.One("cross_entropy_grad", nil, x, c.X(1), one)))
+			})
+		},
 		Infer: func(c *InferCtx) []Type {
 			c.wantLogits()
 			c.wantOneDType(0, 2)

@@ -1,7 +1,6 @@
 package ir
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/gsrc-dev/gsrc/internal/fmath"
@@ -340,13 +339,15 @@ func evalSGLD(c *EvalCtx) {
 	}
 	nu := c.T(0).Clone()
 	for k := range c.Op.Int("steps") {
-		_, base, err := c.interp.call(f, append([]Val{{T: nu.Clone()}}, c.In[1:]...), nil)
+		at := *c.interp
+		at.random = stepRandom{c.Random, k}
+		_, base, err := at.call(f, append([]Val{{T: nu.Clone()}}, c.In[1:]...), nil)
 		if err != nil {
 			fail("%w", err)
 		}
 		args := append([]Val{{T: nu}}, c.In[1:]...)
 		g, err := centralDifferences(nu, func() (float64, error) {
-			out, _, err := c.interp.call(f, args, base)
+			out, _, err := at.call(f, args, base)
 			if err != nil {
 				return 0, err
 			}
@@ -364,9 +365,8 @@ func evalSGLD(c *EvalCtx) {
 				}
 			}
 		}
-		stream := fmt.Sprintf("%s.%d", c.Op.Str("stream"), k)
 		for i := range nu.Data {
-			nu.Data[i] += -c.Op.Float("step")/2*g.Data[i] + c.Op.Float("noise")*c.Random.Normal(stream, i)
+			nu.Data[i] += -c.Op.Float("step")/2*g.Data[i] + c.Op.Float("noise")*at.random.Normal(c.Op.Str("stream"), i)
 		}
 	}
 	c.Set(0, nu)

@@ -106,6 +106,8 @@ func TestSyntaxErrors(t *testing.T) {
 		{inFunc("  %y = reduce_sum %v {axis=\"2\"} : f32[]"), 4, 8, "reduce_sum", `attribute axis="2" is none of 0, 1, all`},
 		{inFunc("  %y = fill {value=1} : csr[2,2]"), 4, 8, "fill", "the result type must be declared, a dense tensor"},
 		{inFunc("  %y = fill {value=1} : f32[Q]"), 4, 8, "fill", "dimension Q is not that of any argument"},
+		{inFunc("  %y = unroll %x {step=@e, steps=2} : f32[N,3]"), 4, 8, "unroll", "there is no function @e"},
+		{inFunc("  %y = unroll %x, %v, %g, %s, %i, %c {step=@f, steps=2} : f32[N,3]"), 4, 8, "unroll", "@f has 0 results, want the state, which is 1"},
 		{inFunc("  %y = gsr.sgld_sample %x {energy=@e, step=1, noise=0, stream=\"s\"} : f32[N,3]"), 4, 8, "gsr.sgld_sample", "there is no function @e"},
 		{inFunc("  %y = gsr.sgld_sample %x {energy=@f, step=1, noise=0, stream=\"s\"} : f32[N,3]"), 4, 8, "gsr.sgld_sample", "@f takes 6 arguments, the operation has 1 operands"},
 	} {
@@ -242,6 +244,8 @@ func TestTypeRules(t *testing.T) {
 		{"%g: graph<N,E>, %e: f32[E,2], %s: f32[N,3]", "edge_softmax %g, %e, %s : f32[E,2], f32[N,3]", "operand s is f32[N,3], want dimensions [N 2]"},
 		{"%z: f32[N,2]", "gsr.ecl_loss %z, %z {tau=1, reg=\"max\"} : f32[], f32[], f32[], f32[]", `attribute reg="max" is none of mean, paper`},
 		{"%z: f32[N,2], %y: f32[M,2]", "gsr.ecl_loss %z, %z, %y {tau=1} : f32[], f32[], f32[], f32[]", "operands z and zs differ"},
+		{"%z: f32[N,2]", "unroll %z {step=@f, steps=2, states=2} : f32[N,2], f32[N,2]", "2 of the 1 operands cannot be the state"},
+		{"%z: csr[N,2]", "unroll %z {step=@f, steps=2} : csr[N,2]", "the state is dense"},
 		{"%z: f32[N,2]", "gsr.sgld_sample %z {energy=@f, steps=-1, step=1, noise=0, stream=\"s\"} : f32[N,2]", "attribute steps is -1, want between 0 and 1000"},
 		{"%z: f32[N,2]", "gsr.sgld_sample %z {energy=@f, steps=9000000, step=1, noise=0, stream=\"s\"} : f32[N,2]", "attribute steps is 9000000, want between 0 and 1000"},
 		{"%g: graph<N,E>, %h: f32[], %o: f32[E]", "gsr.edge_probability %g, %h, %o : f32[E], f32[], f32[]", "operand h has rank 0, want 2"},
@@ -379,7 +383,7 @@ func cheap(m *Module) bool {
 	for _, f := range m.Funcs {
 		for _, op := range f.Body {
 			ops++
-			if op.Name() == "gsr.sgld_sample" && op.Int("steps") > 3 {
+			if (op.Name() == "gsr.sgld_sample" || op.Name() == "unroll") && op.Int("steps") > 3 {
 				return false
 			}
 			for _, r := range op.Results {

@@ -179,6 +179,8 @@ type OpDef struct {
 	// Random operations draw from the stream that their attribute names: the
 	// same stream gives the same numbers within a step, others in the next.
 	Random bool
+	// Resolved operations are replaced by a pass: there are no kernels for them.
+	Resolved bool
 	// Sizes operations have results whose sizes depend on the operands'
 	// elements: symbols that first occur in the result types stand for them.
 	Sizes bool

@@ -177,7 +177,7 @@ func (v *verifier) op(f *Func, op *Op, known func(*Value) bool, define func(*Val
 		if callee == nil {
 			return fmt.Errorf("there is no function @%s", op.FuncRef(spec.Name))
 		}
-		if err := fitsCall(callee, op.Operands); err != nil {
+		if err := fitsCall(callee, op); err != nil {
 			return err
 		}
 		v.calls[f] = append(v.calls[f], callee)
@@ -185,22 +185,48 @@ func (v *verifier) op(f *Func, op *Op, known func(*Value) bool, define func(*Val
 	return nil
 }
 
-// fitsCall checks that a function takes the operands and returns one number,
-// which is what every function attribute asks for.
-func fitsCall(f *Func, operands []*Value) error {
-	if len(f.Args) != len(operands) {
-		return fmt.Errorf("@%s takes %d arguments, the operation has %d operands", f.Name, len(f.Args), len(operands))
+// fitsCall checks that a function takes the operands of an operation with a function
+// attribute, and returns what it asks for: one number, or the state of what is unrolled.
+func fitsCall(f *Func, op *Op) error {
+	if len(f.Args) != len(op.Operands) {
+		return fmt.Errorf("@%s takes %d arguments, the operation has %d operands", f.Name, len(f.Args), len(op.Operands))
 	}
 	for i, a := range f.Args {
-		if !a.Type.Equal(operands[i].Type) {
-			return fmt.Errorf("argument %%%s of @%s is %s, operand %d is %s", a.Name, f.Name, a.Type, i, operands[i].Type)
+		if !a.Type.Equal(op.Operands[i].Type) {
+			return fmt.Errorf("argument %%%s of @%s is %s, operand %d is %s", a.Name, f.Name, a.Type, i, op.Operands[i].Type)
 		}
+	}
+	if op.Name() == "unroll" {
+		return fitsStep(f, op)
 	}
 	if len(f.Results) != 1 || f.Results[0].Value == nil {
 		return fmt.Errorf("@%s has %d results, want one float scalar", f.Name, len(f.Results))
 	}
 	if t := f.Results[0].Value.Type; t.IsGraph() || t.Rank() != 0 || !t.DType.IsFloat() {
 		return fmt.Errorf("@%s returns %s, want a float scalar", f.Name, t)
+	}
+	return nil
+}
+
+// fitsStep checks the results of a step function, and what it reads.
+func fitsStep(f *Func, op *Op) error {
+	if len(f.Results) != len(op.Results) {
+		return fmt.Errorf("@%s has %d results, want the state, which is %d", f.Name, len(f.Results), len(op.Results))
+	}
+	for i, r := range f.Results {
+		if want := f.Args[i]; r.Value == nil || !r.Value.Type.Equal(want.Type) {
+			return fmt.Errorf("result %s of @%s is not of the type %s of %%%s, the state that it follows", r.Name, f.Name, want.Type, want.Name)
+		}
+	}
+	if op.Bool("detach") {
+		return nil
+	}
+	for _, o := range f.Body {
+		for _, v := range o.Operands {
+			if v != nil && v.Param {
+				return fmt.Errorf("@%s reads the parameter %s; give it as an operand, so that gradients find it", f.Name, v.ref())
+			}
+		}
 	}
 	return nil
 }

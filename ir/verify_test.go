@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -117,5 +118,31 @@ func TestVerify(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a step function of unroll must be.
+func TestVerifySteps(t *testing.T) {
+	for _, c := range []struct{ step, want string }{
+		{"%y = mul %a, $w : f32[2]\nreturn %y", ""},
+		{"%y = mul %a, $w : f32[2]\nreturn %y", "reads the parameter $w; give it as an operand"},
+		{"%y = reduce_sum %a {axis=\"all\"} : f32[]\nreturn %y", "is not of the type f32[2] of %a, the state that it follows"},
+	} {
+		detach, result := c.want == "", "f32[2]"
+		if strings.Contains(c.step, "reduce_sum") {
+			result = "f32[]"
+		}
+		_, err := Parse("steps", fmt.Sprintf(`module @m
+param $w: f32[2]
+func @step(%%a: f32[2]) -> (a: %s) {
+%s
+}
+func @f(%%a: f32[2]) -> (a: f32[2]) {
+  %%b = unroll %%a {step=@step, steps=2, detach=%v} : f32[2]
+  return %%b
+}`, result, c.step, detach))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.step, err, c.want)
+		}
 	}
 }

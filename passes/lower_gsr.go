@@ -1,6 +1,11 @@
 package passes
 
-import "github.com/gsrc-dev/gsrc/ir"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
 
 // A lowering builds the results of one operation from lower ones.
 type lowering func(b *ir.Builder, op *ir.Op) []*ir.Value
@@ -17,10 +22,71 @@ func lowerBy(m *ir.Module, table map[string]lowering) error {
 	})
 }
 
-func lowerGSR(m *ir.Module, _ DataInfo) error { return lowerBy(m, gsrLowerings) }
+func lowerGSR(m *ir.Module, _ DataInfo) error {
+	if err := lowerBy(m, gsrLowerings); err != nil {
+		return err
+	}
+	lowerSamplers(m) // when energy functions are lowered
+	return nil
+}
 
-// gsrLowerings covers every gsr operation but sgld_sample, which unroll-sgld
-// takes.
+// lowerSamplers has the steps of samplers (Eq 3) unrolled,
+//
+//	ν ← ν − (λ/2)·clip(∂E/∂ν) + σω
+//
+// detached, so that no gradient flows through the chain.
+func lowerSamplers(m *ir.Module) {
+	steps, energies := map[string]*ir.Func{}, map[string]bool{}
+	for _, f := range slices.Clone(m.Funcs) {
+		rewrite(m, f, func(b *ir.Builder, op *ir.Op) []*ir.Value {
+			if op.Name() != "gsr.sgld_sample" {
+				return nil
+			}
+			energies[op.FuncRef("energy")] = true
+			attrs := op.Attrs.Clone()
+			delete(attrs, "steps")
+			key := fmt.Sprint(attrs)
+			step := steps[key]
+			if step == nil {
+				step = samplerStep(m, op)
+				steps[key] = step
+			}
+			return b.Op("unroll", ir.Attrs{"step": ir.FuncRef(step.Name), "steps": op.Int("steps"), "detach": true}, op.Operands...)
+		})
+	}
+	for name := range energies {
+		m.RemoveFunc(name) // inlined in the steps; nothing else calls it
+	}
+}
+
+// samplerStep declares the step of a sampler.
+func samplerStep(m *ir.Module, op *ir.Op) *ir.Func {
+	energy := m.Func(op.FuncRef("energy"))
+	name := "sgld"
+	for i := 1; m.Func(name) != nil; i++ {
+		name = fmt.Sprintf("sgld.%d", i)
+	}
+	b := m.NewFunc(name)
+	var args []*ir.Value
+	for _, a := range energy.Args {
+		args = append(args, b.Arg(a.Name, a.Type))
+	}
+	nu := args[0]
+	g := b.One("grad", nil, b.Inline(energy, args...)[0], nu)
+	if clip := op.Float("clip"); clip > 0 {
+		norm := b.One("sqrt", nil, b.One("reduce_sum", ir.Attrs{"axis": "1", "keep": true}, b.One("square", nil, g)))
+		scale := b.One("minimum", nil, b.Const(1), b.Div(b.Const(clip), b.One("maximum", nil, norm, b.Const(1e-12))))
+		g = b.Mul(g, scale)
+	}
+	nu = b.Add(nu, b.Scale(g, -op.Float("step")/2))
+	if noise := op.Float("noise"); noise != 0 {
+		nu = b.Add(nu, b.Scale(b.OneTyped("normal", ir.Attrs{"stream": op.Str("stream")}, nu.Type), noise))
+	}
+	b.Return(args[0].Name, nu)
+	return b.Func
+}
+
+// gsrLowerings covers every gsr operation but sgld_sample, which lowerSamplers takes.
 var gsrLowerings = map[string]lowering{
 	"gsr.gaussian_blur": func(b *ir.Builder, op *ir.Op) []*ir.Value {
 		x := op.Operands[0]

@@ -424,7 +424,7 @@ func TestGradients(t *testing.T) {
 				m := program(model, kind, o)
 				s := rng.New(11, model.Name) // at these values no activation lies within a step of its kink
 				ps := parameters(m, s)
-				for _, name := range []string{"lower-gsr", "unroll-sgld", "lower-gnn"} {
+				for _, name := range []string{"lower-gsr", "unroll", "lower-gnn"} {
 					if err := passes.Lookup(name).Run(m, passes.DataInfo{}); err != nil {
 						t.Fatal(err)
 					}
@@ -460,6 +460,85 @@ func TestGradients(t *testing.T) {
 					t.Error("no gradient was checked")
 				}
 			})
+		}
+	}
+}
+
+// Gradients flow through unrolled steps that take gradients themselves, by the inner problem's
+// start and by what it captures, and not into steps that are detached.
+func TestGradientsThroughSteps(t *testing.T) {
+	for _, c := range []struct {
+		attrs   string
+		through bool
+	}{{"", true}, {", detach=true", false}} {
+		m, err := ir.Parse("steps.gsr", `module @steps
+func @descend(%w: f32[5,3], %v: f32[5,3], %x: f32[N,5], %p: f32[N], %labels: i64[N]) -> (w: f32[5,3], v: f32[5,3]) {
+  %h = matmul %x, %w : f32[N,3]
+  %u = unsqueeze %p : f32[N,1]
+  %s = mul %h, %u : f32[N,3]
+  %e = elu %s : f32[N,3]
+  %d = dropout %e {rate=0.3, stream="drop"} : f32[N,3]
+  %r = relu %d : f32[N,3]
+  %z = add %r, %d : f32[N,3]
+  %loss = cross_entropy %z, %labels : f32[]
+  %g = grad %loss, %w : f32[5,3]
+  %b = fill {value=0.9} : f32[]
+  %k = mul %v, %b : f32[5,3]
+  %n = add %k, %g : f32[5,3]
+  %l = fill {value=0.5} : f32[]
+  %m = mul %n, %l : f32[5,3]
+  %y = sub %w, %m : f32[5,3]
+  return %y, %n
+}
+func @f(%w: f32[5,3], %v: f32[5,3], %x: f32[N,5], %p: f32[N], %labels: i64[N]) -> (loss: f32[], dw: f32[5,3], dp: f32[N]) {
+  %u, %n = unroll %w, %v, %x, %p, %labels {states=2, step=@descend, steps=3`+c.attrs+`} : f32[5,3], f32[5,3]
+  %h = matmul %x, %u : f32[N,3]
+  %s = square %h : f32[N,3]
+  %loss = reduce_mean %s {axis="all"} : f32[]
+  %dw, %dp = grad %loss, %w, %p : f32[5,3], f32[N]
+  return %loss, %dw, %dp
+}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := rng.New(4, "steps")
+		tensor := func(k uint64, shape ...int) *ir.Tensor {
+			x := ir.NewTensor(shape...)
+			for i := range x.Data {
+				x.Data[i] = float64(s.Normal(100*k + uint64(i)))
+			}
+			return x
+		}
+		labels := ir.NewTensor(7)
+		for i := range labels.Data {
+			labels.Data[i] = float64(i % 3)
+		}
+		args := []ir.Val{{T: tensor(0, 5, 3)}, {T: tensor(1, 5, 3)}, {T: tensor(2, 7, 5)}, {T: tensor(3, 7)}, {T: labels}}
+		random := source{s: rng.New(3, "test")}
+		want, err := ir.Interpret(m, "f", args, nil, random)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"unroll", "autodiff", "simplify", "fold", "cse", "dce"} {
+			if err := passes.Lookup(name).Run(m, passes.DataInfo{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := ir.Interpret(m, "f", args, nil, random)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := 0.0
+		for i, name := range []string{"loss", "∂/∂w", "∂/∂p"} {
+			compare(t, c.attrs+" "+name, got[i].T, want[i].T, 1e-6)
+			if i > 0 {
+				for _, v := range got[i].T.Data {
+					size = max(size, math.Abs(v))
+				}
+			}
+		}
+		if (size > 1e-3) != c.through {
+			t.Errorf("steps%s: the largest element of the gradients is %g", c.attrs, size)
 		}
 	}
 }

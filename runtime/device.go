@@ -201,7 +201,7 @@ func (cpu) Kernel(op *ir.Op) (Kernel, error) {
 // "CPU" for example, has a kernel for or not.
 func CheckKernel(op *ir.Op, have bool, device string) error {
 	switch {
-	case op.Def.Level != ir.TensorLevel || op.Name() == "grad":
+	case op.Def.Level != ir.TensorLevel || op.Def.Resolved:
 		return fmt.Errorf("%s is not a tensor operation: lower and differentiate the program first", op.Name())
 	case !have:
 		return fmt.Errorf("%s has no %s kernel", op.Name(), device)

@@ -18,7 +18,7 @@ import (
 func TestTable(t *testing.T) {
 	want := map[string]bool{}
 	for _, d := range ir.Ops() {
-		if d.Level != ir.TensorLevel || d.Name == "grad" {
+		if d.Level != ir.TensorLevel || d.Resolved {
 			continue
 		}
 		want[d.Name] = true
