@@ -181,7 +181,7 @@ func TestGINText(t *testing.T) {
 	for _, path := range []string{writeFiles(t, folds), writeFile(t, "x.zip", zipFiles(t, "some/where/", folds))} {
 		c := loadCollection(t, path, LoadOptions{})
 		checkSample(t, c)
-		if got := fmt.Sprint(c.Folds); got != "[{[0 1] [] [2]} {[2] [] [0 1]}]" {
+		if got := fmt.Sprint(c.Folds); got != "[{[0 1] [] [2] []} {[2] [] [0 1] []}]" {
 			t.Errorf("folds %s", got)
 		}
 		if got, _ := c.FoldsFor(7); len(got) != 2 {

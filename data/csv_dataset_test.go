@@ -38,7 +38,7 @@ func TestFolder(t *testing.T) {
 		t.Errorf("repairs %+v, want %+v", ds.Repairs, want)
 	}
 	s := ds.Splits[0]
-	if fmt.Sprint(s) != "{[0] [1] []}" {
+	if fmt.Sprint(s) != "{[0] [1] [] []}" {
 		t.Errorf("split %v", s)
 	}
 

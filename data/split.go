@@ -15,6 +15,24 @@ import (
 // of node numbers, ascending, disjoint, of labelled nodes only.
 type Split struct {
 	Train, Val, Test []int32
+	// Outer are nodes whose labels decide how the model is trained on those of Train, nil
+	// where the model has no use for them.
+	Outer []int32
+}
+
+// Halved returns the split with every second validation node in Outer.
+func (s Split) Halved() Split {
+	var kept []int32
+	s.Outer = nil
+	for i, v := range s.Val {
+		if i%2 == 1 {
+			s.Outer = append(s.Outer, v)
+		} else {
+			kept = append(kept, v)
+		}
+	}
+	s.Val = kept
+	return s
 }
 
 // SplitSpec asks for splits to be drawn. The zero value asks for none.

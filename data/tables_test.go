@@ -37,7 +37,7 @@ func TestRoles(t *testing.T) {
 	if want := (Roles{ID: "customer", Label: "churned", Split: "part", Source: "from_account", Target: "to_account", Weight: "amount"}); ds.Roles != want {
 		t.Errorf("roles %+v, want %+v", ds.Roles, want)
 	}
-	if ds.X.Cols != 2 || fmt.Sprint(ds.Graph.Weights) != "[5 7]" || fmt.Sprint(ds.Splits) != "[{[0] [1] [2]}]" || ds.SplitSpec != nil {
+	if ds.X.Cols != 2 || fmt.Sprint(ds.Graph.Weights) != "[5 7]" || fmt.Sprint(ds.Splits) != "[{[0] [1] [2] []}]" || ds.SplitSpec != nil {
 		t.Errorf("%+v %v", ds, ds.Graph.Weights)
 	}
 	wantNotes(t, ds, `"customer" is taken as the id`, "--id says otherwise", `"from_account" and "to_account" are taken as source and target`, `left out: "at" (times)`)

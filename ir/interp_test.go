@@ -349,6 +349,7 @@ func TestGrad(t *testing.T) {
 		{"scaled", "%s = scale_grad %x {factor=0.5} : f64[2]\n%b = square %s : f64[2]", x},
 		{"parameter", "%b = mul %x, $w : f64[2]", []float64{3, 5}},
 		{"gradient", "%q = square %x : f64[2]\n%e = reduce_sum %q {axis=\"all\"} : f64[]\n%g = grad %e, %x : f64[2]\n%b = mul %g, %x : f64[2]", []float64{6, -2}},
+		{"gradient with a stopped value", "%s = stop_gradient %x : f64[2]\n%q = square %x : f64[2]\n%p = mul %q, %s : f64[2]\n%e = reduce_sum %p {axis=\"all\"} : f64[]\n%g = grad %e, %x : f64[2]\n%b = mul %g, %x : f64[2]", []float64{9, 1}},
 		{"stopped gradient", "%q = square %x : f64[2]\n%e = reduce_sum %q {axis=\"all\"} : f64[]\n%g = grad %e, %x : f64[2]\n%s = stop_gradient %g : f64[2]\n%b = mul %s, %x : f64[2]", []float64{3, -1}},
 		{"independent", "%b = square $w : f64[2]", []float64{0, 0}},
 	} {

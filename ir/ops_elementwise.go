@@ -275,8 +275,12 @@ var elementwiseOps = []OpDef{
 		}).finite(),
 	{
 		Name: "stop_gradient", Doc: "y = x, without a gradient", Operands: []OperandSpec{{Name: "x", Sparse: true, Read: ReadElement, Linear: true, Moved: true}}, View: whole, Int64: true, Results: []string{"stop"}, Infer: sameAsFirst,
-		VJP:  func(c *VJPCtx) []*Value { return []*Value{nil} },
-		Eval: func(c *EvalCtx) { c.Set(0, c.atBase(0).Clone()) },
+		VJP: func(c *VJPCtx) []*Value { return []*Value{nil} },
+		Eval: func(c *EvalCtx) {
+			if !c.detached() { // that of the outermost point, where gradients are taken within gradients
+				c.Set(0, c.T(0).Clone())
+			}
+		},
 	},
 	{
 		Name: "scale_grad", Doc: "y = x, with dx = factor·dy (μ of Eq 19 acts here)", Operands: []OperandSpec{{Name: "x", Read: ReadElement, Linear: true, Moved: true}}, View: whole, Results: []string{"scale_grad"}, Infer: sameAsFirst,

@@ -28,10 +28,9 @@ func idgl(o Options) *ir.Module {
 		e.metrics[i] = m.AddParam(fmt.Sprintf("metric.%d.weight", i), ir.T(ir.F32, ir.D(width), ir.D(o.IDGL.Heads)), "glorot", o.Encoder.WeightDecay, "encoder")
 	}
 
-	b := m.NewFunc("similar") // rows by which candidates are searched once
-	b.Return("rows", b.One("l2_normalize", nil, b.One("to_dense", nil, b.Arg("x", features(o)))))
+	similarFeatures(m, o)
 
-	b = m.NewFunc("probability")
+	b := m.NewFunc("probability")
 	x, c, old := b.Arg("x", features(o)), b.Arg("c", candidates), b.Arg("old", ir.T(ir.F32, "M"))
 	t := e.begin(b, c, old, e.prepare(b, e.network, x), nil)
 	last := t.s

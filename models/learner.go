@@ -60,3 +60,51 @@ func (o Options) learnOn(b *ir.Builder, a *Architecture, n network, c, x *ir.Val
 
 // asProbabilities has candidates weigh what their probabilities are.
 func asProbabilities(_ *ir.Builder, p *ir.Value) *ir.Value { return p }
+
+// similarFeatures declares the rows by which candidates are searched once.
+func similarFeatures(m *ir.Module, o Options) {
+	b := m.NewFunc("similar")
+	b.Return("rows", b.One("l2_normalize", nil, b.One("to_dense", nil, b.Arg("x", features(o)))))
+}
+
+// symmetric is a graph of candidates whose weights are the same in both directions. What it
+// computes is the mean of both directions, which is what either gives, and has the same gradient
+// for both.
+type symmetric struct {
+	b      *ir.Builder
+	c, w   *ir.Value
+	degree *ir.Value // [N] sums of the weights
+}
+
+func newSymmetric(b *ir.Builder, c, w *ir.Value) *symmetric {
+	s := &symmetric{b: b, c: c, w: w}
+	s.degree = s.mean(b.One("edge_sum", ir.Attrs{"side": "dst"}, c, w), b.One("edge_sum", ir.Attrs{"side": "src"}, c, w))
+	return s
+}
+
+func (s *symmetric) mean(in, out *ir.Value) *ir.Value { return s.b.Scale(s.b.Add(in, out), 0.5) }
+
+// at returns values of nodes at an end of each entry.
+func (s *symmetric) at(side string, v *ir.Value) *ir.Value {
+	return s.b.One("edge_gather", ir.Attrs{"side": side}, s.c, v)
+}
+
+// root returns (degree + self)^-½.
+func (s *symmetric) root(self float64) *ir.Value {
+	return s.b.One("pow", ir.Attrs{"exponent": -0.5}, s.b.Shift(s.degree, self))
+}
+
+// gcn returns what a graph convolutional network makes of x.
+func (s *symmetric) gcn(n *stack, x *ir.Value, drop *dropouts) *ir.Value {
+	b, root := s.b, s.root(1)
+	a, self := b.Mul(b.Mul(s.w, s.at("dst", root)), s.at("src", root)), b.Mul(root, root)
+	for i, weight := range n.weights {
+		h := b.MatMul(drop.apply(b, i, x), weight)
+		h = s.mean(b.One("spmm", nil, s.c, a, self, h), b.One("spmm", ir.Attrs{"transpose": true}, s.c, a, self, h))
+		x = b.Add(h, n.biases[i])
+		if i+1 < len(n.weights) {
+			x = b.One("relu", nil, x)
+		}
+	}
+	return x
+}

@@ -3,7 +3,7 @@
 // training loop and the exporter look for:
 //
 //	@train      one supervised step: (x, g, train_idx, labels) → loss
-//	@begin      (c, old) → what @pretrain or @joint carries from step to step ([NextPrefix])
+//	@begin      ([c, old]) → what @pretrain or @joint carries from step to step ([NextPrefix])
 //	@pretrain   one ECL step without labels: (x, [x_struct], g, anchors) → loss and its terms
 //	@joint      one step of Eq 19: ECL, edge probabilities, samples, classifier
 //	@fit        one step of the classifier on samples of given edge probabilities
@@ -111,6 +111,7 @@ type Options struct {
 	STABLE      STABLE      `toml:"stable" doc:"the structure learner stable"`
 	SUBLIME     SUBLIME     `toml:"sublime" doc:"the structure learner sublime"`
 	GEN         GEN         `toml:"gen" doc:"the structure learner gen"`
+	LDS         LDS         `toml:"lds" doc:"the structure learner lds"`
 	IDGL        IDGL        `toml:"idgl" doc:"the structure learner idgl"`
 	ProGNN      ProGNN      `toml:"prognn" doc:"the structure learner prognn"`
 	Encoder     Encoder     `toml:"encoder" doc:"encoder and projector"`
@@ -190,6 +191,14 @@ type ProGNN struct {
 	Rank       int     `toml:"rank" range:"size" neutral:"50" doc:"how many of the largest singular values are kept, at most"`
 }
 
+// LDS holds what only the model lds reads.
+type LDS struct {
+	Steps   int     `toml:"steps" range:"repeats" neutral:"5" doc:"steps τ of the network between those of the probabilities, which the gradient of these flows back through"`
+	LR      float64 `toml:"lr" range:"rate" neutral:"1.0" doc:"learning rate η of the probabilities, by which it falls to half within 1000 steps of them"`
+	InnerLR float64 `toml:"inner_lr" range:"rate" neutral:"0.02" doc:"learning rate of the network in these steps"`
+	Restart int     `toml:"restart" range:"repeats from 0" neutral:"80" doc:"steps of the probabilities after which the network begins anew; 0: never"`
+}
+
 // IDGL holds what only the model idgl reads.
 type IDGL struct {
 	Heads     int     `toml:"heads" range:"repeats" neutral:"4" doc:"weighted cosines whose mean is the similarity"`
@@ -204,7 +213,7 @@ type IDGL struct {
 }
 
 // NextPrefix begins the names of results of @pretrain or @joint that are arguments of its next
-// step: the result next.NAME is the argument NAME. The first step gets those of @begin. Those of
+// step, or parameters: the result next.NAME is the argument NAME or what $NAME is then. The first step gets those of @begin. Those of
 // candidates, f32[M], follow these where others are chosen, and are 0 of new ones. next.p of
 // @joint are the candidates' probabilities, in place of those that @probability gives.
 const NextPrefix = "next."
@@ -277,6 +286,7 @@ func Default() Options {
 		SUBLIME: SUBLIME{K: 20, Momentum: 0.9999, MaskAnchor: 0.8, DropEdges: 0.5},
 		GEN:     GEN{K: 9, Keep: true, Steps: 50, Tolerance: 0.01},
 		IDGL:    IDGL{Heads: 4, Keep: 0.8, Update: 0.1, Smooth: 0.2, Steps: 10, Tolerance: 4e-5},
+		LDS:     LDS{Steps: 5, LR: 1, InnerLR: 0.02, Restart: 80},
 		ProGNN:  ProGNN{Sparse: 0.0005, Nuclear: 1.5, Classifier: 1, Smooth: 0.001, LR: 0.01, Momentum: 0.9, Rank: 50},
 		Encoder: Encoder{Kind: "gcn", Hidden: 128, Layers: 2, Projection: 128, StructWeight: 1},
 		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
@@ -310,7 +320,9 @@ func zoo() []Model {
 		Model{Name: "idgl", Doc: "graph and embedding learned in turn, by weighted cosines of features and of the hidden layer (IDGL, Chen et al. 2020)", Build: idgl, Refines: true,
 			Learner: &Learner{Labels: "the classifier's", Cost: "memory and time O((E + N·k)·(features + hidden·steps)·heads) each epoch; one search of N²·features, less by an index"}},
 		Model{Name: "prognn", Doc: "the adjacency itself is learned, near to the data's, sparse, of low rank and between like features, for graphs under attack (Pro-GNN, Jin et al. 2020)", Build: prognn, Refines: true,
-			Learner: &Learner{Labels: "the classifier's", Cost: "memory O((E + N·k) + N·rank), N² with k = N − 1; time (E + N·k)·(rank + hidden) and N·rank² each step of the adjacency; one search of N²·features, less by an index"}})
+			Learner: &Learner{Labels: "the classifier's", Cost: "memory O((E + N·k) + N·rank), N² with k = N − 1; time (E + N·k)·(rank + hidden) and N·rank² each step of the adjacency; one search of N²·features, less by an index"}},
+		Model{Name: "lds", Doc: "the probability of each edge is learned through the training of the network on samples of the edges (LDS, Franceschi et al. 2019)", Build: lds, Refines: true,
+			Learner: &Learner{Labels: "the classifier's, and those of half of the validation nodes", Cost: "memory O((E + N·k + N·(features + hidden))·steps), N² with k = N − 1; time some five epochs of a graph convolutional network for each of the steps of an epoch; one search of N²·features, less by an index"}})
 }
 
 // Lookup returns the model of a name; the error is an *UnknownError.
@@ -443,7 +455,7 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	if m.Name == "gen" && o.Classifier != "gcn" {
 		return nil, &RangeError{Option: "classifier", Want: "gcn for gen, which reads its hidden layer"}
 	}
-	own := m.Name == "prognn" || m.Name == "idgl" // classifier
+	own := slices.Contains([]string{"prognn", "idgl", "lds"}, m.Name) // classifier
 	if own && o.Classifier != "gcn" {
 		return nil, &RangeError{Option: "classifier", Want: "gcn for " + m.Name}
 	}

@@ -23,6 +23,7 @@ func TestFunctions(t *testing.T) {
 		"gen":     "similar encode probability refine fit classify",
 		"idgl":    "similar probability joint fit refine classify",
 		"prognn":  "similar probability begin joint refine fit classify",
+		"lds":     "similar probability begin inner joint refine fit classify",
 		"gcn":     "train classify",
 		"mlp":     "train classify",
 		"grand":   "train classify",

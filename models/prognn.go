@@ -21,10 +21,9 @@ func prognn(o Options) *ir.Module {
 	arch := architecture("gcn")
 	e := &prognnModel{Options: o, network: classifier(m, arch, o).(*stack)}
 
-	b := m.NewFunc("similar") // rows by which candidates are searched once
-	b.Return("rows", b.One("l2_normalize", nil, b.One("to_dense", nil, b.Arg("x", features(o)))))
+	similarFeatures(m, o)
 
-	b = m.NewFunc("probability") // of S as it begins
+	b := m.NewFunc("probability") // of S as it begins
 	returnProbability(b, b.Arg("old", ir.T(ir.F32, "M")))
 
 	e.begin(m)
@@ -85,39 +84,19 @@ func (e *prognnModel) joint(m *ir.Module) {
 	answers := answers(b, e.Options)
 	x = e.prepare(b, e.network, x)
 
-	at := func(side string, v *ir.Value) *ir.Value {
-		return b.One("edge_gather", ir.Attrs{"side": side}, c, v)
-	}
-	power := func(v *ir.Value, exponent float64) *ir.Value {
-		return b.One("pow", ir.Attrs{"exponent": exponent}, v)
-	}
-	// The mean of both directions is what either gives, and has the same gradient for both.
-	mean := func(in, out *ir.Value) *ir.Value { return b.Scale(b.Add(in, out), 0.5) }
-	degree := mean(b.One("edge_sum", ir.Attrs{"side": "dst"}, c, p), b.One("edge_sum", ir.Attrs{"side": "src"}, c, p))
-
+	g := newSymmetric(b, c, p)
 	distance := b.Sub(p, old)
 	loss := b.One("sqrt", nil, b.One("maximum", nil, b.Sum(b.Mul(distance, distance)), b.Const(1e-12)))
 
-	root := power(b.Shift(degree, 1), -0.5)
-	a, self := b.Mul(b.Mul(p, at("dst", root)), at("src", root)), b.Mul(root, root)
-	aggregate := func(h *ir.Value) *ir.Value {
-		return mean(b.One("spmm", nil, c, a, self, h), b.One("spmm", ir.Attrs{"transpose": true}, c, a, self, h))
-	}
-	h, drop := x, e.dropouts("classifier")
-	for i, weight := range e.network.weights {
-		h = b.Add(aggregate(b.MatMul(drop.apply(b, i, h), weight)), e.network.biases[i])
-		if i+1 < len(e.network.weights) {
-			h = b.One("relu", nil, h)
-		}
-	}
+	h := g.gcn(e.network, x, e.dropouts("classifier"))
 	xent := crossEntropy(b, labelled(b, h, idx), answers)
 	loss = b.Add(loss, b.Scale(xent, o.Classifier))
 
 	if o.Smooth > 0 { // tr(XᵀL̂X) = Σ_i d_i·r_i²·‖x_i‖² − Σ_ij S_ij·r_i·r_j·⟨x_i, x_j⟩, r = (d + 0.001)^-½
 		rows := b.One("to_dense", nil, x)
-		root := power(b.Shift(degree, 0.001), -0.5)
-		own := b.Mul(b.Mul(degree, b.Mul(root, root)), b.One("reduce_sum", ir.Attrs{"axis": "1"}, b.Mul(rows, rows)))
-		joined := b.Mul(b.Mul(p, b.One("sddmm", nil, c, rows, rows)), b.Mul(at("dst", root), at("src", root)))
+		root := g.root(0.001)
+		own := b.Mul(b.Mul(g.degree, b.Mul(root, root)), b.One("reduce_sum", ir.Attrs{"axis": "1"}, b.Mul(rows, rows)))
+		joined := b.Mul(b.Mul(p, b.One("sddmm", nil, c, rows, rows)), b.Mul(g.at("dst", root), g.at("src", root)))
 		loss = b.Add(loss, b.Scale(b.Sub(b.Sum(own), b.Sum(joined)), o.Smooth))
 	}
 

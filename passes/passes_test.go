@@ -149,7 +149,7 @@ func ring(s rng.Stream) *ir.Graph {
 // inputs makes random arguments for a function by name and type.
 func inputs(f *ir.Func, o models.Options, s rng.Stream) map[string]ir.Val {
 	in := map[string]ir.Val{}
-	bind := map[string]int{"N": nodes, "B": anchors, "T": 3, "P": 5}
+	bind := map[string]int{"N": nodes, "B": anchors, "T": 3, "V": 2, "P": 5}
 	for _, a := range f.Args {
 		if a.Type.IsBlock() { // three graphs, the second without nodes
 			g := &ir.Graph{N: 3, Sources: nodes}
@@ -180,20 +180,25 @@ func inputs(f *ir.Func, o models.Options, s rng.Stream) map[string]ir.Val {
 			switch a.Name {
 			case "anchors":
 				x.Data[i] = float64(i)
-			case "pairs", "train_idx":
+			case "pairs", "train_idx", models.OuterIdx:
 				x.Data[i] = float64(st.Intn(uint64(i), nodes))
-			case "labels":
+			case "labels", models.OuterLabels:
 				x.Data[i] = float64(st.Intn(uint64(i), o.Classes))
 			case "old":
 				x.Data[i] = float64(st.Intn(uint64(i), 2))
 			case "p", "w":
 				x.Data[i] = 0.1 + 0.8*float64(st.Uniform(uint64(i)))
+			case "power1", "power2":
+				x.Data[i] = 0.5
 			case "lo":
 				x.Data[i] = -0.5
 			case "hi":
 				x.Data[i] = 0.9
 			default:
 				x.Data[i] = st.Normal(uint64(i))
+			}
+			if strings.HasPrefix(a.Name, "v.") || a.Name == "updates" { // means of squares, and a number
+				x.Data[i] = math.Abs(x.Data[i])
 			}
 		}
 		in[a.Name] = ir.Val{T: x}
@@ -263,6 +268,7 @@ func tiny() models.Options {
 	o.Features, o.Classes, o.Hidden, o.StructWidth, o.Norm = 4, 3, 4, 2, "l1"
 	o.Encoder.Hidden, o.Encoder.Projection = 3, 3
 	o.Views.Blur, o.ECL.Steps, o.ECL.Alpha = 0.1, 2, 0.5
+	o.LDS.Steps = 1 // each takes seconds to interpret: TestGradientsThroughSteps has several
 	return o
 }
 

@@ -80,7 +80,7 @@ func TestEdgeWeightsCount(t *testing.T) {
 		t.Errorf("gat on weighted edges: %v", err)
 	}
 	trainOn(t, "gat", dir, "data.weights=ignore")
-	for model, set := range map[string][]string{"grcn": nil, "stable": nil, "sublime": nil, "gen": nil, "prognn": nil, "idgl": nil, "ecl-gsr": {"model.encoder.kind=gat"}} {
+	for model, set := range map[string][]string{"grcn": nil, "stable": nil, "sublime": nil, "gen": nil, "prognn": nil, "lds": nil, "idgl": nil, "ecl-gsr": {"model.encoder.kind=gat"}} {
 		if _, err := Train(t.Context(), TrainOptions{Model: model, Data: dir, Set: set}); err == nil || !strings.Contains(err.Error(), "no place for weights") {
 			t.Errorf("%s %v on weighted edges: %v", model, set, err)
 		}

@@ -25,6 +25,7 @@ func smallOptions() models.Options {
 	o.Features, o.Classes, o.StructWidth = 11, 3, 4
 	o.Hidden, o.Encoder.Hidden, o.Encoder.Projection = 6, 5, 4
 	o.Views.Blur = 0.1
+	o.LDS.Steps = 2
 	o.ProGNN.Rank = 3 // a basis of more columns than nodes is one of rounding errors
 	return o
 }
@@ -33,14 +34,16 @@ func smallOptions() models.Options {
 var modelWords = map[string]string{
 	"x": "positive", "anchors": "index:N", "train_idx": "index:N", "pairs": "index:N", "labels": "index:C",
 	"w": "positive", "p": "prob", "old": "flag", "lo": "prob", "hi": "prob",
+	"outer_idx": "index:N", "outer_labels": "index:C", "power1": "prob", "power2": "prob", "updates": "positive",
+	"v.classifier.0.weight": "positive", "v.classifier.0.bias": "positive", "v.classifier.1.weight": "positive", "v.classifier.1.bias": "positive",
 }
 
 // modelSizes are a usual graph and the smallest one.
 var modelSizes = []sizes{
-	{"N": 14, "E": -1, "M": -1, "B": 9, "T": 6, "P": 5, "G": 5, "C": 3},
-	{"N": 1, "E": 0, "M": 0, "B": 1, "T": 1, "P": 1, "G": 1, "C": 3},
-	{"N": 9, "E": 0, "M": -1, "B": 4, "T": 0, "P": 0, "G": 2, "C": 3},
-	{"N": 17, "E": -1, "M": -1, "B": 12, "T": 6, "P": 8, "G": 4, "C": 3},
+	{"N": 14, "E": -1, "M": -1, "B": 9, "T": 6, "V": 3, "P": 5, "G": 5, "C": 3},
+	{"N": 1, "E": 0, "M": 0, "B": 1, "T": 1, "V": 1, "P": 1, "G": 1, "C": 3},
+	{"N": 9, "E": 0, "M": -1, "B": 4, "T": 0, "V": 2, "P": 0, "G": 2, "C": 3},
+	{"N": 17, "E": -1, "M": -1, "B": 12, "T": 6, "V": 4, "P": 8, "G": 4, "C": 3},
 }
 
 type namedModule struct {

@@ -54,6 +54,30 @@ func TestStepsAllocateNothing(t *testing.T) {
 	}
 }
 
+// Nor do steps of learners that move the graph itself.
+func TestJointStepsAllocateNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	for _, model := range []string{"lds", "prognn"} {
+		tr := started(t, Job{Model: model, Task: Nodes(synthetic(t, 1))}, configure(t, model, "train.joint_every=1", "train.pretrain_steps=0", "train.refresh_every=0", "candidates.k=6", "train.threads=3", "model.lds.restart=3"), Options{})
+		step := func() {
+			if _, _, err := (algorithm1{tr, tr.steps.(refiner)}).epoch(tr.state.Epoch); err != nil {
+				t.Fatal(err)
+			}
+			tr.state.Epoch++
+		}
+		for range 5 {
+			step()
+		}
+		if n := allocations(20, step); n != 0 {
+			t.Errorf("%s: 20 steps allocate %d times", model, n)
+		}
+		tr.close()
+	}
+}
+
 // Resampling the graph in every step allocates nothing either: new candidates
 // and their probabilities, batches of edges with their subgraphs. Sizes differ
 // from step to step, so memory may grow for a while.

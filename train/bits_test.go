@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +26,7 @@ var bitsRuns = []struct {
 	{"ecl-gsr", false, "ecl-gsr", []string{"model.edges.judge=attributes"}},
 	{"ecl-gsr/evidence", false, "ecl-gsr", []string{"model.edges.judge=evidence"}},
 	{"ecl-gsr/wide", false, "ecl-gsr", []string{"model.edges.judge=embedding", "train.anchors=0", "model.encoder.hidden=80", "model.encoder.projection=70", "model.hidden=72"}},
+	{"lds", false, "lds", []string{"train.joint_every=1", "train.pretrain_steps=0", "candidates.k=6", "model.lds.restart=5", "model.lds.steps=3"}},
 	{"graphs/gcn", true, "gcn", []string{"model.readout=mean"}},
 	{"graphs/gat", true, "gat", []string{"model.readout=max"}},
 	{"graphs/gin", true, "gin", nil},
@@ -58,7 +58,7 @@ func TestSameBits(t *testing.T) {
 				if err := kernels.SetISA(isa); err != nil {
 					t.Fatal(err)
 				}
-				sets := append(slices.Clone(c.sets), "train.epochs=9", "train.pretrain_steps=6", "train.threads=2")
+				sets := append([]string{"train.epochs=9", "train.pretrain_steps=6", "train.threads=2"}, c.sets...)
 				var res *Result
 				if c.graphs {
 					res = trainGraphs(t, c.model, Options{}, sets...)

@@ -12,15 +12,22 @@ import (
 )
 
 // carry hands the results next.NAME of a function on: they are the arguments NAME of the next
-// step. Those named p are the probabilities of candidates.
+// step, or what the parameter of that name then is. Those named p are the probabilities of
+// candidates.
 func carry(t *nodeSteps, f *function) error {
 	e := t.edges
-	for _, r := range f.Outputs() {
-		name, ok := strings.CutPrefix(r, models.NextPrefix)
+	for _, r := range t.prog.Func(f.Name()).Results {
+		name, ok := strings.CutPrefix(r.Name, models.NextPrefix)
 		if !ok {
 			continue
 		}
-		from, err := f.Read(r)
+		if p := t.optim.Lookup(name); p != nil {
+			if err := t.device.Assign(p.Value, f.Result(r.Name)); err != nil {
+				return err
+			}
+			continue
+		}
+		from, err := f.Read(r.Name)
 		if err != nil {
 			return err
 		}
@@ -121,7 +128,7 @@ func chooseCarrying(t *nodeSteps) error {
 // ofCandidates reports whether an argument has a value for each entry of the candidates.
 func ofCandidates(f *ir.Func, name string) bool {
 	c, a := f.Arg("c"), f.Arg(name)
-	return c != nil && a != nil && a.Type.Dims[0] == c.Type.Dims[1]
+	return c != nil && a != nil && a.Type.Rank() > 0 && a.Type.Dims[0] == c.Type.Dims[1]
 }
 
 // restoreCarried takes what steps had handed on when a checkpoint was written.
@@ -138,7 +145,7 @@ func restoreCarried(t *trainer, f *checkpoint.File) error {
 		}
 		for _, r := range fn.Results {
 			name, ok := strings.CutPrefix(r.Name, models.NextPrefix)
-			if !ok || name == "p" {
+			if !ok || name == "p" || t.optim.Lookup(name) != nil {
 				continue
 			}
 			v, err := f.Carried(name)

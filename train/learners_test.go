@@ -1054,3 +1054,191 @@ func TestIDGL(t *testing.T) {
 		tr.close()
 	}
 }
+
+// transposed is Aᵀ.
+func (a matrix) transposed() matrix {
+	return newMatrix(len(a[0]), len(a)).apply(func(i, j int, _ float64) float64 { return a[j][i] })
+}
+
+// LDS (Franceschi et al. 2019), Algorithms 1 and 2: steps of Adam on graphs that are drawn
+// anew, then one of the probabilities, down the hypergradient through these steps with draws
+// for probabilities. Gradients of the network are written out here; the hypergradient is
+// central differences over all pairs, and over all draws at once.
+func TestLDS(t *testing.T) {
+	ds := tiny(t)
+	addNoise(ds)
+	const hidden, tau, lr, innerLR, decay, restart = 6, 3, 8, 0.05, 0.01, 2
+	cfg := configure(t, "lds", "candidates.k=39", "model.hidden=6", "model.dropout=0", "model.input_dropout=0", "model.norm=none", "model.edges.threshold=0",
+		"model.lds.steps=3", "model.lds.lr=8", "model.lds.inner_lr=0.05", "model.lds.restart=2", "model.weight_decay=0.01", "train.joint_every=1", "train.pretrain_steps=0", "train.refresh_every=0")
+	tr := started(t, Job{Model: "lds", Task: Nodes(ds)}, cfg, Options{})
+	defer tr.close()
+	if n := len(tr.split.Val) + len(tr.split.Outer); len(tr.split.Outer) != n/2 || n != 12 {
+		t.Fatalf("%d validation nodes, and %d of the outer problem", len(tr.split.Val), len(tr.split.Outer))
+	}
+	for i, b := 0, tr.optim.Lookup("classifier.0.bias").Value.F32; i < len(b); i++ {
+		b[i] = 0.05*float32(i) - 0.113 // no activation at its kink
+	}
+	r := newReference(tr, ds)
+	names := []string{"classifier.0.weight", "classifier.0.bias", "classifier.1.weight", "classifier.1.bias"}
+	theta, n := r.a.plusDiagonal(0), ds.Graph.N
+
+	// A network's weights, and a pass over it: the rows before and behind the activation.
+	type weights [4]matrix
+	forward := func(w weights, a matrix) (before, h, logits matrix) {
+		before = a.times(r.x.times(w[0])).apply(func(_, j int, v float64) float64 { return v + w[1][0][j] })
+		h = before.relu()
+		return before, h, a.times(h.times(w[2])).apply(func(_, j int, v float64) float64 { return v + w[3][0][j] })
+	}
+	columns := func(a matrix) matrix {
+		y := newMatrix(1, len(a[0]))
+		for _, row := range a {
+			for j, v := range row {
+				y[0][j] += v
+			}
+		}
+		return y
+	}
+	gradients := func(w weights, a matrix) weights {
+		before, h, logits := forward(w, a)
+		d := newMatrix(n, ds.Classes)
+		for _, v := range tr.split.Train {
+			sum := 0.0
+			for _, x := range logits[v] {
+				sum += math.Exp(x)
+			}
+			for j, x := range logits[v] {
+				d[v][j] = math.Exp(x) / sum / float64(len(tr.split.Train))
+			}
+			d[v][ds.Labels[v]] -= 1 / float64(len(tr.split.Train))
+		}
+		up := a.transposed().times(d)
+		dh := up.times(w[2].transposed()).apply(func(i, j int, v float64) float64 {
+			if before[i][j] <= 0 {
+				return 0
+			}
+			return v
+		})
+		g0 := r.x.transposed().times(a.transposed().times(dh)).apply(func(i, j int, v float64) float64 { return v + decay*w[0][i][j] })
+		return weights{g0, columns(dh), h.transposed().times(up), columns(d)}
+	}
+	start := weights{r.matrix(names[0], hidden), {r.params[names[1]].p}, r.matrix(names[2], ds.Classes), {r.params[names[3]].p}}
+	type state struct {
+		w, m, v weights
+		t       int
+	}
+	fresh := func(w weights) (s state) {
+		for i, p := range w {
+			s.w[i], s.m[i], s.v[i] = p, newMatrix(len(p), len(p[0])), newMatrix(len(p), len(p[0]))
+		}
+		return s
+	}
+	stepped := func(s state, a matrix) state {
+		g := gradients(s.w, a)
+		s.t++
+		for i := range g {
+			s.m[i] = s.m[i].apply(func(j, k int, v float64) float64 { return 0.9*v + 0.1*g[i][j][k] })
+			s.v[i] = s.v[i].apply(func(j, k int, v float64) float64 { return 0.999*v + 0.001*g[i][j][k]*g[i][j][k] })
+			s.w[i] = s.w[i].apply(func(j, k int, v float64) float64 {
+				m, q := s.m[i][j][k]/(1-math.Pow(0.9, float64(s.t))), s.v[i][j][k]/(1-math.Pow(0.999, float64(s.t)))
+				return v - innerLR*m/math.Sqrt(q+1e-8)
+			})
+		}
+		return s
+	}
+	now := fresh(start)
+	alg := algorithm1{tr, tr.steps.(refiner)}
+	for epoch := range 4 {
+		at := func(name string) rng.Stream { return tr.stream("train").Sub(name).At(uint64(epoch)) }
+		if epoch == restart {
+			again := start
+			for i, name := range names {
+				s, k := at("restart."+name), 0
+				again[i] = start[i].apply(func(_, _ int, _ float64) float64 {
+					if i%2 == 1 {
+						return 0
+					}
+					k++
+					return (2*float64(s.Uniform(uint64(k-1))) - 1) * math.Sqrt(6/float64(len(start[i])+len(start[i][0])))
+				})
+			}
+			now = fresh(again)
+		}
+		var draws []matrix
+		for k := range tau + 1 {
+			s := at(fmt.Sprintf("edges.%d", k))
+			if k == tau {
+				s = at("outer.edges")
+			}
+			draws = append(draws, theta.apply(func(i, j int, p float64) float64 {
+				if i != j && float64(s.UniformPair(uint32(i), uint32(j))) < p {
+					return 1
+				}
+				return 0
+			}))
+		}
+		outer := func() (float64, state) {
+			s := now
+			for _, a := range draws[:tau] {
+				s = stepped(s, a.plusDiagonal(1).normalised())
+			}
+			_, _, logits := forward(s.w, draws[tau].plusDiagonal(1).normalised())
+			return logits.crossEntropy(tr.split.Outer, ds.Labels), s
+		}
+		want, next := outer()
+		moved := newMatrix(n, n)
+		for i := range n {
+			for j := range i {
+				move := func(h float64) float64 {
+					for _, a := range draws {
+						a[i][j], a[j][i] = a[i][j]+h, a[j][i]+h
+					}
+					f, _ := outer()
+					for _, a := range draws {
+						a[i][j], a[j][i] = a[i][j]-h, a[j][i]-h
+					}
+					return f
+				}
+				const h = 1e-6
+				g := (move(h) - move(-h)) / (2 * h)
+				moved[i][j] = max(0, min(1, theta[i][j]-lr/(1+1e-3*float64(epoch))*g))
+				moved[j][i] = moved[i][j]
+			}
+		}
+		theta, now = moved, next
+		_, got, err := alg.epoch(epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.state.Epoch++
+		if math.Abs(got-want) > 2e-5*want {
+			t.Errorf("epoch %d: loss %.7f, want %.7f", epoch, got, want)
+		}
+		for k, name := range names {
+			flat := slices.Concat(now.w[k]...)
+			for i, v := range tr.optim.Lookup(name).Value.F32 {
+				if math.Abs(float64(v)-flat[i]) > 1e-3*max(0.05, math.Abs(flat[i])) {
+					t.Fatalf("epoch %d: %s[%d] is %.7f, want %.7f", epoch, name, i, v, flat[i])
+				}
+			}
+		}
+		if err := alg.refiner.fetch(); err != nil {
+			t.Fatal(err)
+		}
+		within, most := 0, 0.0
+		for k, e := range tr.edges.cand.Edges {
+			want := theta[e[0]][e[1]]
+			most = max(most, math.Abs(float64(tr.edges.p[k])-want))
+			if want > 0 && want < 1 {
+				within++
+			}
+		}
+		if most > 2e-5 || within < 300 {
+			t.Errorf("epoch %d: probabilities are up to %.6f apart, %d of them within 0 and 1", epoch, most, within)
+		}
+	}
+	_, _, logits := forward(now.w, theta.plusDiagonal(1).normalised())
+	got, err := tr.steps.evaluate()
+	if want := logits.crossEntropy(tr.split.Val, ds.Labels); err != nil || math.Abs(got.valLoss-want) > 1e-4*want {
+		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
+	}
+}

@@ -147,6 +147,12 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 	for _, v := range mostTrained(cfg, split, ds.Graph.N, ds.Classes) {
 		p.train = append(p.train, int64(v))
 	}
+	if split.Outer == nil {
+		split = split.Halved()
+	}
+	for _, v := range split.Outer {
+		p.outer = append(p.outer, int64(v))
+	}
 	p.dims["N"], p.dims["T"] = ds.Graph.N, len(p.train)
 	if cfg.Train.Sampler == "edges" { // both ends of each seed edge, if no two share one
 		p.dims["B"] = min(2*cfg.Train.BatchEdges, ds.Graph.N)
@@ -250,6 +256,7 @@ type predictor struct {
 	g      *graph.Structure
 	dims   map[string]int
 	train  []int64              // training nodes
+	outer  []int64              // nodes of the outer problem
 	val    int                  // how many validation nodes
 	hops   int                  // bytes of the blocks of a batch
 	batch  *graph.NeighborBatch // of a step on drawn neighbours; nil where steps read the whole graph
@@ -373,6 +380,9 @@ func (p *predictor) run(x running) error {
 				continue
 			case a.Name == "train_idx":
 				in["train_idx"] = runtime.I64(p.train, len(p.train))
+				continue
+			case a.Name == models.OuterIdx:
+				in[a.Name] = runtime.I64(p.outer, len(p.outer))
 				continue
 			}
 			shape, err := a.Type.Shape(dims)

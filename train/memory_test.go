@@ -60,6 +60,7 @@ func TestForecastHolds(t *testing.T) {
 		{"ecl-gsr, acm", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.classifier=acm", "model.edges.samples=1", "model.norm=l2", "model.decay_first=false"}},
 		{"ecl-gsr, one layer", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.layers=1"}},
 		{"ecl-gsr, all nodes", func(*testing.T) *data.Dataset { return generated(700) }, "ecl-gsr", []string{"train.anchors=0", "model.views.blur=0.03"}},
+		{"lds, all pairs", func(*testing.T) *data.Dataset { return generated(700) }, "lds", []string{"candidates.k=699", "model.lds.steps=2"}},
 		{"prognn, all pairs", func(*testing.T) *data.Dataset { return generated(700) }, "prognn", []string{"candidates.k=699", "model.prognn.nuclear=1.5"}},
 		{"idgl", func(*testing.T) *data.Dataset { return generated(700) }, "idgl", nil},
 		{"cora", func(t *testing.T) *data.Dataset { return dataset(t, "planetoid/cora") }, "ecl-gsr", nil},

@@ -66,7 +66,10 @@ func (n nodeTask) DataInfo(_ runtime.Device, cfg *config.Config, split data.Spli
 	if !n.Graph.Directed {
 		entries *= 2
 	}
-	f := passes.DataInfo{Dims: map[string]int{"N": n.Graph.N, "E": entries, "T": len(split.Train)}}
+	f := passes.DataInfo{Dims: map[string]int{"N": n.Graph.N, "E": entries, "T": len(split.Train), "V": len(split.Outer)}}
+	if split.Outer == nil {
+		f.Dims["V"] = len(split.Halved().Outer)
+	}
 	if n.X.IsSparse() {
 		f.SparseArgs = []string{"x"}
 	}
@@ -167,6 +170,13 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 			known.F32[int(v)*ds.Classes+int(ds.Labels[v])] = 1
 		}
 		in[name] = known
+	}
+	if t.prog.takes(models.OuterIdx) {
+		var idx, labels []int64
+		for _, v := range t.split.Outer {
+			idx, labels = append(idx, int64(v)), append(labels, int64(ds.Labels[v]))
+		}
+		in[models.OuterIdx], in[models.OuterLabels] = runtime.I64(idx, len(idx)), runtime.I64(labels, len(labels))
 	}
 	if t.prog.takes(models.SelfLoops) {
 		loops := ds.Loops

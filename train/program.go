@@ -122,6 +122,9 @@ func (f *function) sort(params *optim.Set, def *ir.Func) error {
 			f.moved = append(f.moved, moved{p, r.Name})
 			continue
 		}
+		if strings.HasPrefix(r.Name, models.NextPrefix) {
+			continue
+		}
 		if !strings.HasPrefix(r.Name, gradPrefix) {
 			if r.Value.Type.Rank() == 0 {
 				f.terms = append(f.terms, term{name: r.Name})
@@ -208,8 +211,10 @@ func (p *program) close() {
 }
 
 // takes reports whether any function has an argument of a name.
-func (p *program) takes(name string) bool {
-	return slices.ContainsFunc(p.Funcs, func(f *ir.Func) bool { return f.Arg(name) != nil })
+func (p *program) takes(name string) bool { return takes(p.Module, name) }
+
+func takes(m *ir.Module, name string) bool {
+	return slices.ContainsFunc(m.Funcs, func(f *ir.Func) bool { return f.Arg(name) != nil })
 }
 
 // estimates reports whether the graph is estimated by what was learned on the one before, which

@@ -50,6 +50,7 @@ func TestInterruptAndResume(t *testing.T) {
 		{"ecl-gsr", []string{"deepwalk.width=4", "train.sampler=edges", "train.batch_edges=20", "model.edges.mode=threshold"}, []int{1, 2, 20, 5}},
 		{"gen", []string{"train.joint_every=0", "train.pretrain_steps=0", "candidates.k=5", "model.gen.k=5", "model.gen.steps=8"}, []int{3, 5, 1, 9}},
 		{"idgl", []string{"train.joint_every=1", "train.pretrain_steps=0", "candidates.k=5", "model.idgl.steps=2"}, []int{2, 9}},
+		{"lds", []string{"train.joint_every=1", "train.pretrain_steps=0", "candidates.k=6", "model.lds.steps=2", "model.lds.restart=3"}, []int{1, 2, 5, 9}},
 		{"prognn", []string{"train.joint_every=3", "train.pretrain_steps=0", "candidates.k=8", "model.prognn.rank=6", "model.prognn.nuclear=2"}, []int{1, 2, 4, 9}},
 		{"sublime", []string{"train.joint_every=0", "candidates.k=8", "model.sublime.k=5"}, []int{3, 5, 1, 4, 20}},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, []int{13}},

@@ -224,6 +224,7 @@ type runSplit struct {
 	Train         []int32 `json:"train"`
 	Val           []int32 `json:"val"`
 	Test          []int32 `json:"test"`
+	Outer         []int32 `json:"outer,omitempty"`
 }
 
 // readSplit reads the split.json of a run.
@@ -236,11 +237,11 @@ func (i *Info) readSplit(dir string) (data.Split, error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return data.Split{}, fmt.Errorf("%s: %w", filepath.Join(dir, checkpoint.SplitFile), err)
 	}
-	return data.Split{Train: s.Train, Val: s.Val, Test: s.Test}, nil
+	return data.Split{Train: s.Train, Val: s.Val, Test: s.Test, Outer: s.Outer}, nil
 }
 
 func (t *trainer) writeSplit() error {
-	text, err := json.Marshal(runSplit{1, t.splitName, t.cfg.Train.Seed, t.split.Train, t.split.Val, t.split.Test})
+	text, err := json.Marshal(runSplit{1, t.splitName, t.cfg.Train.Seed, t.split.Train, t.split.Val, t.split.Test, t.split.Outer})
 	if err != nil {
 		return err
 	}

@@ -223,6 +223,12 @@ func (t *trainer) chooseSplit() (err error) {
 	} else if t.split, t.splitName, err = t.job.Task.Split(t.seed()); err != nil {
 		return err
 	}
+	if takes(t.module, models.OuterIdx) && t.split.Outer == nil {
+		if len(t.split.Val) < 2 {
+			return fmt.Errorf("train: %s: %s learns from half of the validation %ss and chooses by the others, and the split has %d; draw another with data.split", t.info.Name, t.job.Model, t.info.Item, len(t.split.Val))
+		}
+		t.split = t.split.Halved()
+	}
 	if err := checkSplit(t.split, &t.info); err != nil {
 		return fmt.Errorf("train: %s: %w", t.info.Name, err)
 	}
@@ -279,7 +285,7 @@ func checkSplit(s data.Split, d *TaskInfo) error {
 			return fmt.Errorf("the split has no %s %ss; draw another with data.split", part.name, d.Item)
 		}
 	}
-	for _, v := range slices.Concat(s.Train, s.Val, s.Test) {
+	for _, v := range slices.Concat(s.Train, s.Val, s.Test, s.Outer) {
 		if v < 0 || int(v) >= len(labels) || labels[v] < 0 {
 			return fmt.Errorf("the split has %[1]s %d, which is not a labelled %[1]s", d.Item, v)
 		}

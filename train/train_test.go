@@ -87,15 +87,22 @@ func TestModelsLearn(t *testing.T) {
 // One seed gives one result: for any number of threads, and for both executors.
 func TestDeterminism(t *testing.T) {
 	ds := synthetic(t, 2)
-	for _, sets := range [][]string{nil, {"train.sampler=edges", "deepwalk.width=4"}} {
-		want := run(t, "ecl-gsr", ds, Options{}, append([]string{"train.threads=1"}, sets...)...)
+	for _, c := range []struct {
+		model string
+		sets  []string
+	}{
+		{"ecl-gsr", nil}, {"ecl-gsr", []string{"train.sampler=edges", "deepwalk.width=4"}},
+		{"lds", []string{"train.joint_every=1", "train.pretrain_steps=0", "train.refresh_every=0", "candidates.k=8", "model.lds.restart=6"}},
+	} {
+		sets := c.sets
+		want := run(t, c.model, ds, Options{}, append([]string{"train.threads=1"}, sets...)...)
 		for name, got := range map[string]*Result{
-			"3 threads":   run(t, "ecl-gsr", ds, Options{}, append([]string{"train.threads=3"}, sets...)...),
-			"TapeMachine": run(t, "ecl-gsr", ds, Options{NewExecutor: gorgonia.NewTapeExecutor}, append([]string{"train.threads=2"}, sets...)...),
+			"3 threads":   run(t, c.model, ds, Options{}, append([]string{"train.threads=3"}, sets...)...),
+			"TapeMachine": run(t, c.model, ds, Options{NewExecutor: gorgonia.NewTapeExecutor}, append([]string{"train.threads=2"}, sets...)...),
 		} {
 			if !reflect.DeepEqual(got.Trained.Params, want.Trained.Params) || !reflect.DeepEqual(got.Trained.Refined, want.Trained.Refined) ||
 				!reflect.DeepEqual(got.Trained.Logits, want.Trained.Logits) || got.ValAcc != want.ValAcc {
-				t.Errorf("%s: the result is another one", name)
+				t.Errorf("%s, %s: the result is another one", c.model, name)
 			}
 		}
 	}
