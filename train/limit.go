@@ -61,7 +61,7 @@ func (t *trainer) checkMemory() error {
 // affordable returns an error where n bytes are more than the process may use at all.
 func affordable(what string, n int64) error {
 	if limit, _ := budget.Default(); n > limit {
-		return fmt.Errorf("train: %w", &budget.ExceededError{What: what, Need: n, Free: limit, Total: limit})
+		return &budget.ExceededError{What: what, Need: n, Free: limit, Total: limit}
 	}
 	return nil
 }
