@@ -434,8 +434,8 @@ func until(t *testing.T, pattern string, ended <-chan error) (names []string) {
 	return nil
 }
 
-// A program that is killed, at any moment, leaves nothing that looks whole; what is started again
-// with the same folder ends in the bytes of one that was not killed.
+// A program that is killed, at any moment, leaves an output that is whole, or has no summary; what is
+// started again with the folder of the latter ends in the bytes of one that was not killed.
 func TestKilledProgram(t *testing.T) {
 	const options = "GSRC_BEAM_OPTIONS"
 	if text := os.Getenv(options); text != "" {
@@ -476,8 +476,12 @@ func TestKilledProgram(t *testing.T) {
 				continue // it was faster
 			}
 			killed++
-			if _, err := os.Stat(filepath.Join(o.Out, SummaryFile)); err == nil {
-				continue // it had only the model to remove
+			if text, err := os.ReadFile(filepath.Join(o.Out, SummaryFile)); err == nil { // it had only the model to remove
+				var sum Summary
+				if err := json.Unmarshal(text, &sum); err != nil || !slices.Equal(rowsOfShards(t, o.Out, &sum), want) {
+					t.Errorf("killed at %s, the output has a summary and other rows, %v", moment, err)
+				}
+				continue
 			}
 			o.Partitions = 3
 			checkAgain(t, o, want)
@@ -503,6 +507,15 @@ func killable(t *testing.T) Options {
 	return o
 }
 
+// rowsOfShards returns the rows of an output's files.
+func rowsOfShards(t *testing.T, out string, sum *Summary) (rows []string) {
+	t.Helper()
+	for _, s := range sum.Shards {
+		rows = append(rows, readRows(t, filepath.Join(out, s.File))...)
+	}
+	return rows
+}
+
 // checkAgain runs a pipeline into a folder that has something left, and compares.
 func checkAgain(t *testing.T, o Options, want []string) {
 	t.Helper()
@@ -514,11 +527,7 @@ func checkAgain(t *testing.T, o Options, want []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows []string
-	for _, s := range sum.Shards {
-		rows = append(rows, readRows(t, filepath.Join(o.Out, s.File))...)
-	}
-	if !slices.Equal(rows, want) {
+	if !slices.Equal(rowsOfShards(t, o.Out, sum), want) {
 		t.Error("run again, it gave other rows")
 	}
 	if all, err := filepath.Glob(o.Out + "/*"); err != nil || len(all) != len(sum.Shards)+1 {
