@@ -22,8 +22,8 @@ func HopEntries(k int) string { return fmt.Sprintf("hop%d.entries", k) }
 //
 // The function is one of a module without layers (after the pass lower-gnn), and before autodiff. Its
 // argument seeds numbers the first nodes. A product of the rows that an aggregation reads comes after it,
-// where there are fewer. Sparse features are not divided. It is an error, and nothing
-// is changed, where a row reads more than its neighbours.
+// where there are fewer. Sparse features are not divided. It is an error where a row
+// reads more than its neighbours; the products may have moved then, so that callers give a copy.
 func ByHop(m *ir.Module, name, seeds string, info DataInfo) (hops int, err error) {
 	f := m.Func(name)
 	h := &byHop{f: f, info: info, level: map[*ir.Value]int{}}

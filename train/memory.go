@@ -147,10 +147,11 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 	for _, v := range mostTrained(cfg, split, ds.Graph.N, ds.Classes) {
 		p.train = append(p.train, int64(v))
 	}
-	if split.Outer == nil {
-		split = split.Halved()
+	outer := split.Outer
+	if outer == nil {
+		outer = split.Halved().Outer
 	}
-	for _, v := range split.Outer {
+	for _, v := range outer {
 		p.outer = append(p.outer, int64(v))
 	}
 	p.dims["N"], p.dims["T"] = ds.Graph.N, len(p.train)

@@ -10,7 +10,7 @@ import (
 )
 
 // learnerEpochs is how many epochs of a structure learner are timed: a multiple of what
-// model.joint_every and train.refresh_every are by default.
+// train.joint_every and train.refresh_every are by default.
 const learnerEpochs = 60
 
 // learnerCases time training as gsrc train has it: what searches candidates and evaluates
