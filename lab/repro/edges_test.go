@@ -91,7 +91,7 @@ func TestEdgeReport(t *testing.T) {
 		"## Table E: Wrong and missing edges\n", "`gsrc repro edges --only cora,citeseer`: seeds 0 to 9, 60 runs,",
 		"- All sources together are better than the best of them alone on 2 of 2 sets.\n", "- All sources together are better than the best plain predictor on 2 of 2 sets.\n",
 		"- All sources together are better than the embedding on 2 of 2 sets.\n", "- The embedding is better trained than never trained on 2 of 2 sets.\n",
-		"| cora, planted: all together − features alone ", "| cora, planted: all together − boosted trees ", "| features alone ", "| *required* ", "| citeseer, planted (k = 10) |", "100 of the 100 lines",
+		"| cora, planted: all together − features alone ", "| cora, planted: all together − boosted trees ", "| features alone ", "| *required* ", "| citeseer, planted (k = 10) |", "in each of 100 lines",
 	} {
 		if !strings.Contains(good, want) {
 			t.Errorf("the page lacks %q:\n%s", want, good[strings.Index(good, "## Table E"):])
