@@ -47,6 +47,10 @@ func TestPipeline(t *testing.T) {
 			byEvidence(o)
 			o.Lowering, o.SparseX, o.Precision, o.Refinement.Threshold = onnx.PrecomputedBuckets, true, onnx.FP16, 0.3
 		}},
+		"evidence, dense": {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {
+			byEvidence(o)
+			o.Module, o.Params = onnxtest.Judging(models.JudgeEvidence, "", true)
+		}},
 		"evidence, two steps": {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {
 			o.Refinement.Similarity, o.Refinement.TwoStep = "evidence", 3
 			byEvidence(o)
@@ -88,7 +92,7 @@ func TestPipeline(t *testing.T) {
 
 // judged makes a model's edges weigh what speaks for them.
 func judged(o *BuildOptions) {
-	o.Module, o.Params = onnxtest.Judging(models.JudgeAttributes, "")
+	o.Module, o.Params = onnxtest.Judging(models.JudgeAttributes, "", false)
 	o.Refinement.Judged = true
 	w := onnxtest.RandomFloats("evidence", int(o.Sample.Edges.Shape[1]))
 	for i := range w {
@@ -100,7 +104,7 @@ func judged(o *BuildOptions) {
 
 // byEvidence has a model judge edges by evidence from several sources.
 func byEvidence(o *BuildOptions) {
-	o.Module, o.Params = onnxtest.Judging(models.JudgeEvidence, o.Refinement.Similarity)
+	o.Module, o.Params = onnxtest.Judging(models.JudgeEvidence, o.Refinement.Similarity, false)
 	o.Bounds, o.Refinement.Judged, o.Sample.EdgeWeights = nil, false, nil
 }
 

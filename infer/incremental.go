@@ -179,7 +179,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 // Why the answers of a model cannot be made out of those before.
 var (
 	errNoStages   = errors.New("its results for a node depend on the whole graph, or it makes the graph undirected (--symmetrize), takes an adjacency matrix, or has weights in a file beside it, or it was exported by an earlier version of gsrc")
-	errEvidence   = errors.New("its edges are judged by how others are, since the training graph looked attacked (parameter evidence.gate), or it was exported as --symmetrize or --lowering dense have it, with weights in a file beside it, or by an earlier version of gsrc")
+	errEvidence   = errors.New("its edges are judged by how others are, since the training graph looked attacked (parameter evidence.gate), or by the spectrum of the whole graph, since that has many edges a node (parameter evidence.spectrum), or it was exported as --symmetrize or --lowering dense have it, with weights in a file beside it, or by an earlier version of gsrc")
 	errWeights    = errors.New("edges have weights")
 	errWholePrior = errors.New("the prior of its edges depends on the whole graph, as in all exports of earlier versions of gsrc")
 )

@@ -117,9 +117,9 @@ var matrixOps = []OpDef{
 		},
 	},
 	{
-		Name: "spectral_map", Doc: "y = V·f(Λ)·Vᵀ of a symmetric a = V·Λ·Vᵀ. inverse_sqrt: f(λ) = λ^-½, 0 where λ is at most amount times the largest; shrink: amount nearer to 0, or 0", Operands: operands("a"), Results: []string{"mapped"},
+		Name: "spectral_map", Doc: "y = V·f(Λ)·Vᵀ of a symmetric a = V·Λ·Vᵀ. inverse_sqrt: f(λ) = λ^-½, 0 where λ is at most amount times the largest; soft_inverse_sqrt: f(λ) = λ·(λ + ρ)^-3/2, ρ = amount·mean of all λ + 1e-30, of a that has no λ below 0; shrink: amount nearer to 0, or 0", Operands: operands("a"), Results: []string{"mapped"},
 		NoGrad: "proximal steps and bases have no gradient",
-		Attrs:  []AttrSpec{{Name: "map", Kind: StringAttr, OneOf: []string{"inverse_sqrt", "shrink"}, Doc: "f"}, within(nonNegative, floatAttr("amount", nil, "how much, see above"))},
+		Attrs:  []AttrSpec{{Name: "map", Kind: StringAttr, OneOf: []string{"inverse_sqrt", "soft_inverse_sqrt", "shrink"}, Doc: "f"}, within(nonNegative, floatAttr("amount", nil, "how much, see above"))},
 		Infer: func(c *InferCtx) []Type {
 			c.wantSquare(0)
 			return sameAsFirst(c)
@@ -414,6 +414,10 @@ func factor(r, a []float64, n int, shift, least float64) int {
 	return -1
 }
 
+// SpectralLeast is what soft_inverse_sqrt adds to its ρ, so that a matrix of zeros has finite
+// results.
+const SpectralLeast = 1e-30
+
 // SpectralMap writes V·f(Λ)·Vᵀ into y [n,n], given a = V·Λ·Vᵀ, of which it reads the mean with
 // its transpose; see the operation spectral_map. It overwrites a and v, [n,n] both. Eigenvalues
 // are found by Jacobi's rotations, with a cost of some 10·n³ products.
@@ -425,9 +429,10 @@ func SpectralMap(y, a, v []float64, n int, f string, amount float64) {
 		}
 	}
 	diagonalise(a, v, n)
-	largest := 0.0
+	largest, trace := 0.0, 0.0
 	for i := range n {
 		largest = max(largest, a[i*n+i])
+		trace += a[i*n+i]
 	}
 	clear(y)
 	for k := range n {
@@ -435,6 +440,10 @@ func SpectralMap(y, a, v []float64, n int, f string, amount float64) {
 		switch {
 		case f == "shrink":
 			l -= max(-amount, min(amount, l))
+		case f == "soft_inverse_sqrt":
+			l = max(l, 0)
+			above := l + float64(amount*trace)/float64(n) + SpectralLeast
+			l /= float64(above * math.Sqrt(above))
 		case l > amount*largest:
 			l = 1 / math.Sqrt(l)
 		default:

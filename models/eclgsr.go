@@ -46,7 +46,7 @@ func eclGSR(o Options) *ir.Module {
 		e.classifier = o.classifierPart(e.m, classifier(e.m, architecture(o.Classifier), o), o.classifierInput(), graphOf(o, &candidates))
 	}
 	if o.Edges.Judge == JudgeEvidence {
-		e.evidence = declareEvidence(e.m, o.Features)
+		e.evidence = declareEvidence(e.m, o)
 		e.evidence.counted = counted
 	}
 	e.energy()

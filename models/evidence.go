@@ -63,6 +63,31 @@ var EvidenceSources = []string{
 	"degree_min", "degree_max", "mean2", "sum2", "overlap", "walks", "nearest",
 }
 
+// DenseSources are those of graphs with at least [SpectrumDegree] entries a node. spectrum is
+// what the leading eigenvectors of the normalised adjacency, of which many short paths make up
+// most, expect of a pair:
+//
+//	ln(0.1 + max(0, √(d(u)·d(v))·(QBQᵀ)(u,v) − w·c)), B = QᵀSQ, S = D^-½AD^-½
+//
+// where Q [N,32] is an orthonormal basis that products with S turn to these eigenvectors, from
+// z, and c = P(u,u) + P(v,v) − P(u,u)·P(v,v) − P(u,v)², P = QQᵀ, is what the edge {u, v} itself
+// adds: the derivative of a truncated eigendecomposition lies in the tangent space of matrices of
+// its rank. Only an edge's own share of d is left.
+var DenseSources = append(slices.Clone(EvidenceSources), "spectrum")
+
+// SpectrumDegree is how many entries a node needs for the source spectrum, on average: fewer
+// would not tell the coordinates that it has there.
+const SpectrumDegree = spectrumRank
+
+// The source spectrum: rank of the basis, how often two products with the adjacency turn it,
+// how weak a direction, beside the others, is left out of it then, and what is added before the
+// logarithm.
+const (
+	spectrumRank, spectrumTurns = 32, 4
+	spectrumRidge               = 1e-2
+	spectrumFar                 = 0.1
+)
+
 // LinearSources are those of the linear regression, which judges edges where many are planted
 // on purpose: products, and what has no bounds, are further from what a regression has
 // learned there.
@@ -76,6 +101,7 @@ var RobustSources = []string{"features", "mean", "adamic_adar"}
 // of a regression begin with its name.
 const (
 	EvidenceProjection = "evidence.projection" // [F, width]
+	EvidenceSpectrum   = "evidence.spectrum"   // [width, 32]: what of z the source spectrum begins with, where there is one
 	EvidenceGate       = "evidence.gate"       // [], from 0 (the graph is judged as it is) to 1 (as the robust evidence weighs it)
 )
 
@@ -166,12 +192,19 @@ type evidence struct {
 	rounds                  []*regression
 	shares                  []*ir.Value // of the rounds
 	counted                 bool        // edges count by their weights in the data
+	names                   []string    // of all sources
+	start                   *ir.Value   // of the source spectrum; nil without
 }
 
-func declareEvidence(m *ir.Module, features int) *evidence {
-	e := &evidence{m: m, projection: declareEvidenceParam(m, EvidenceProjection, ir.D(features), ir.D(EvidenceWidth(features))),
-		gate: declareEvidenceParam(m, EvidenceGate), share: declareEvidenceParam(m, EvidenceShare("evidence")),
-		joint: declareRegression(m, EvidenceJoint, EvidenceSources), fresh: declareRegression(m, EvidenceNew, EvidenceSources), linear: declareRegression(m, EvidenceLinear, LinearSources), robust: declareRegression(m, EvidenceRobust, RobustSources)}
+func declareEvidence(m *ir.Module, o Options) *evidence {
+	width := ir.D(EvidenceWidth(o.Features))
+	e := &evidence{m: m, names: EvidenceSources, projection: declareEvidenceParam(m, EvidenceProjection, ir.D(o.Features), width)}
+	if o.Dense {
+		e.names, e.start = DenseSources, declareEvidenceParam(m, EvidenceSpectrum, width, ir.D(spectrumRank))
+	}
+	e.gate, e.share = declareEvidenceParam(m, EvidenceGate), declareEvidenceParam(m, EvidenceShare("evidence"))
+	e.joint, e.fresh = declareRegression(m, EvidenceJoint, e.names), declareRegression(m, EvidenceNew, e.names)
+	e.linear, e.robust = declareRegression(m, EvidenceLinear, LinearSources), declareRegression(m, EvidenceRobust, RobustSources)
 	for r := 1; r <= EvidenceRounds; r++ {
 		name := EvidenceRound(r)
 		e.rounds, e.shares = append(e.rounds, declareRegression(m, name, RobustSources)), append(e.shares, declareEvidenceParam(m, EvidenceShare(name)))
@@ -192,10 +225,11 @@ type tables struct {
 	own    [3][3]*ir.Value // f32[N]: products of the rows of a node, upper triangle
 	d, d1  *ir.Value       // f32[N]
 	rarity *ir.Value       // f32[N]: 1/log d, what a common neighbour counts (Adamic and Adar 2003)
+	start  *ir.Value       // of the basis, f32[width,32]; nil: the source spectrum is not read
 }
 
-func newTables(b *ir.Builder, g, a, z *ir.Value) *tables {
-	t := &tables{g: g, a: a}
+func (e *evidence) tables(b *ir.Builder, g, a, z *ir.Value) *tables {
+	t := &tables{g: g, a: a, start: e.start}
 	s1 := b.One("spmm", nil, g, a, nil, z)
 	t.rows = [3]*ir.Value{z, s1, b.One("spmm", nil, g, a, nil, s1)}
 	into := ir.Attrs{"side": "dst"}
@@ -208,6 +242,25 @@ func newTables(b *ir.Builder, g, a, z *ir.Value) *tables {
 	}
 	t.rarity = b.Div(b.Const(1), b.One("maximum", nil, b.One("log", nil, b.One("maximum", nil, t.d, b.Const(1))), b.Const(0.7)))
 	return t
+}
+
+// spectrum returns an orthonormal basis Q f32[N,32] near the leading eigenvectors of the
+// normalised adjacency S, Q·(QᵀSQ), and the squared lengths of Q's rows, f32[N].
+func (t *tables) spectrum(b *ir.Builder) (q, mapped, leverage *ir.Value) {
+	root := b.One("rsqrt", nil, b.One("maximum", nil, t.d, b.Const(1)))
+	end := func(side string) *ir.Value { return b.One("edge_gather", ir.Attrs{"side": side}, t.g, root) }
+	a := b.Mul(b.Mul(t.a, end("src")), end("dst"))
+	times := func(x *ir.Value) *ir.Value { return b.One("spmm", nil, t.g, a, nil, x) }
+	orthonormal := func(x *ir.Value) *ir.Value {
+		return orthonormal(b, x, ir.Attrs{"map": "soft_inverse_sqrt", "amount": spectrumRidge})
+	}
+	q = orthonormal(b.MatMul(t.rows[0], t.start))
+	for range spectrumTurns {
+		q = orthonormal(times(times(q)))
+	}
+	q = orthonormal(q) // what rounding has left counts less in columns that are nearly orthonormal
+	mapped = b.MatMul(q, b.One("matmul", ir.Attrs{"ta": true}, q, times(q)))
+	return q, mapped, b.One("reduce_sum", ir.Attrs{"axis": "1"}, b.Mul(q, q))
 }
 
 // judged are pairs {u, v} of nodes; w is the weight of the edge between them, nil where
@@ -375,6 +428,17 @@ func (j *judged) sources(names ...string) map[string]*ir.Value {
 			near := j.One("neighbor_kernel", ir.Attrs{"tau": nearestTau, "most": nearestMost}, j.g, j.a, j.rows[0], j.pairs)
 			return j.One("log", nil, j.Shift(near, nearestFar))
 		},
+		"spectrum": func() *ir.Value {
+			q, mapped, leverage := j.spectrum(j.Builder)
+			root := j.One("sqrt", nil, j.atLeast(j.d, 1))
+			x := j.Mul(j.Mul(j.end(root, first), j.end(root, second)), j.One("pair_dot", nil, mapped, j.pairs, q))
+			if j.w != nil {
+				pu, pv, puv := j.end(leverage, first), j.end(leverage, second), j.One("pair_dot", nil, q, j.pairs, q)
+				own := j.Sub(j.Add(pu, pv), j.Add(j.Mul(pu, pv), j.Mul(puv, puv)))
+				x = j.Sub(x, j.Mul(j.w, own))
+			}
+			return j.One("log", nil, j.Shift(j.atLeast(x, 0), spectrumFar))
+		},
 	}
 	out := map[string]*ir.Value{}
 	for _, name := range names {
@@ -399,12 +463,12 @@ func (e *evidence) edges(b *ir.Builder, x, g *ir.Value) *seen {
 	z := e.projected(b, x)
 	edges := b.One("edge_pairs", nil, g)
 	in := func(a *ir.Value, names []string) (*tables, map[string]*ir.Value) {
-		t := newTables(b, g, a, z)
+		t := e.tables(b, g, a, z)
 		return t, (&judged{Builder: b, tables: t, pairs: edges, w: a}).sources(names...)
 	}
 	ones := b.One("edge_ones", nil, g)
 	s := &seen{}
-	s.asItIs, s.sources = in(ones, EvidenceSources)
+	s.asItIs, s.sources = in(ones, e.names)
 	a := ones
 	for i, r := range e.rounds {
 		_, sources := in(a, RobustSources)
@@ -459,12 +523,12 @@ func SourcesFunc(of []string) string {
 // for pairs of which those that are edges weigh w, and others 0, in a graph whose entries
 // weigh a.
 func (e *evidence) fit(o Options) {
-	for _, of := range [][]string{EvidenceSources, RobustSources} {
+	for _, of := range [][]string{e.names, RobustSources} {
 		b := e.m.NewFunc(SourcesFunc(of))
 		x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
 		a := b.Arg("a", ir.T(ir.F32, "E"))
 		pairs, w := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P")), b.DynamicArg("w", ir.T(ir.F32, "P"))
-		sources := (&judged{Builder: b, tables: newTables(b, g, a, e.projected(b, x)), pairs: pairs, w: w}).sources(of...)
+		sources := (&judged{Builder: b, tables: e.tables(b, g, a, e.projected(b, x)), pairs: pairs, w: w}).sources(of...)
 		for _, name := range of {
 			b.Return(name, sources[name])
 		}
@@ -482,7 +546,7 @@ func (t *tables) similar(b *ir.Builder) (features, evidence *ir.Value) {
 func (e *evidence) compared(o Options) {
 	b := e.m.NewFunc("rows")
 	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
-	t := newTables(b, g, b.One("edge_ones", nil, g), e.projected(b, x))
+	t := e.tables(b, g, b.One("edge_ones", nil, g), e.projected(b, x))
 	features, evidence := t.similar(b)
 	b.Return("features", features)
 	b.Return("evidence", evidence)
@@ -496,13 +560,13 @@ func (e *evidence) score(o Options) {
 	pairs := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P"))
 	s := e.edges(b, x, g)
 	of := func(t *tables) map[string]*ir.Value {
-		return (&judged{Builder: b, tables: t, pairs: pairs}).sources(EvidenceSources...)
+		return (&judged{Builder: b, tables: t, pairs: pairs}).sources(e.names...)
 	}
 	asItIs := of(s.asItIs)
 	odds := b.One("sigmoid", nil, e.either(b, e.fresh.logit(b, asItIs), e.fresh.logit(b, of(s.weighed))))
 	b.Return("probability", b.Shift(b.Scale(odds, o.Edges.NewHi-o.Edges.NewLo), o.Edges.NewLo))
 	b.Return("edge_probability", s.probability)
-	for _, name := range EvidenceSources {
+	for _, name := range e.names {
 		b.Return("evidence_"+name, asItIs[name])
 		b.Return("edge_evidence_"+name, s.sources[name])
 	}

@@ -54,7 +54,7 @@ func (e *prognnModel) begin(m *ir.Module) {
 	}
 	q := b.OneTyped("normal", ir.Attrs{"stream": "basis"}, e.basis())
 	for range prognnBegin {
-		q = orthonormal(b, b.One("spmm", nil, c, old, nil, q))
+		q = orthonormal(b, b.One("spmm", nil, c, old, nil, q), prognnRoot())
 	}
 	b.Return(NextPrefix+"basis", q)
 }
@@ -65,11 +65,14 @@ const prognnBegin, prognnNoise = 20, 1e-3
 
 func (e *prognnModel) basis() ir.Type { return ir.T(ir.F32, "N", ir.D(e.ProGNN.Rank)) }
 
-// orthonormal returns an orthonormal basis of the columns of z, z·(zᵀz)^-½.
-func orthonormal(b *ir.Builder, z *ir.Value) *ir.Value {
+// orthonormal returns an orthonormal basis of the columns of z, z·(zᵀz)^-½, by a spectral_map.
+func orthonormal(b *ir.Builder, z *ir.Value, how ir.Attrs) *ir.Value {
 	gram := b.One("matmul", ir.Attrs{"ta": true}, z, z)
-	return b.MatMul(z, b.One("spectral_map", ir.Attrs{"map": "inverse_sqrt", "amount": 1e-6}, gram))
+	return b.MatMul(z, b.One("spectral_map", how, gram))
 }
+
+// prognnRoot is how a basis of Pro-GNN is made orthonormal.
+func prognnRoot() ir.Attrs { return ir.Attrs{"map": "inverse_sqrt", "amount": 1e-6} }
 
 // joint declares a step of S, the argument p, whose entries in both directions are equal.
 func (e *prognnModel) joint(m *ir.Module) {
@@ -108,7 +111,7 @@ func (e *prognnModel) joint(m *ir.Module) {
 	if o.Nuclear > 0 {
 		noise := b.OneTyped("normal", ir.Attrs{"stream": "basis"}, e.basis())
 		q := b.Add(basis, b.Scale(noise, prognnNoise))
-		q = orthonormal(b, b.One("spmm", nil, c, s, nil, q))
+		q = orthonormal(b, b.One("spmm", nil, c, s, nil, q), prognnRoot())
 		small := b.One("matmul", ir.Attrs{"ta": true}, q, b.One("spmm", nil, c, s, nil, q))
 		small = b.One("spectral_map", ir.Attrs{"map": "shrink", "amount": o.LR * o.Nuclear}, small)
 		s = b.One("sddmm", nil, c, b.MatMul(q, small), q)

@@ -151,3 +151,172 @@ func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
 		t.Errorf("%d operations of %d are left where the gate is closed", some, all)
 	}
 }
+
+// The source spectrum is that of a program in float64 that makes the matrices whole, with any
+// number of threads.
+func TestSpectrum(t *testing.T) {
+	const nodes, features, rank = 50, 40, 32
+	cfg, err := config.Load("ecl-gsr", "synthetic", "", []string{"model.edges.judge=evidence"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := cfg.Model
+	o.Features, o.Classes, o.Dense = features, 2, true
+	model, err := models.Lookup("ecl-gsr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Program(o, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rng.New(4, "spectrum test")
+	params := map[string][]float32{}
+	for i, p := range m.Params {
+		dims, err := p.Type.Shape(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		params[p.Name] = make([]float32, product(dims))
+		if p.Name == models.EvidenceProjection || p.Name == models.EvidenceSpectrum {
+			for k := range params[p.Name] {
+				params[p.Name][k] = float32(r.Normal(uint64(10_000*i + k)))
+			}
+		}
+	}
+	x := make([]float32, nodes*features)
+	for i := range x {
+		x[i] = float32(r.Normal(uint64(1_000_000 + i)))
+	}
+	type matrix [][]float64
+	zeros := func(n, m int) matrix {
+		x := make(matrix, n)
+		for i := range x {
+			x[i] = make([]float64, m)
+		}
+		return x
+	}
+	// Three communities, and a node without edges.
+	adjacency := zeros(nodes, nodes)
+	var src, dst []int64
+	for u := range nodes - 1 {
+		for v := range u {
+			if u%3 == v%3 && r.Intn(uint64(nodes*u+v), 4) > 0 || r.Intn(uint64(nodes*u+v), 20) == 0 {
+				adjacency[u][v], adjacency[v][u] = 1, 1
+				src, dst = append(src, int64(u), int64(v)), append(dst, int64(v), int64(u))
+			}
+		}
+	}
+	times := func(a, b matrix) matrix {
+		y := zeros(len(a), len(b[0]))
+		for i := range a {
+			for k, v := range a[i] {
+				for j := range b[k] {
+					y[i][j] += v * b[k][j]
+				}
+			}
+		}
+		return y
+	}
+	transposed := func(a matrix) matrix {
+		y := zeros(len(a[0]), len(a))
+		for i := range a {
+			for j, v := range a[i] {
+				y[j][i] = v
+			}
+		}
+		return y
+	}
+	given := func(of []float32, n, m int) matrix {
+		y := zeros(n, m)
+		for i := range of {
+			y[i/m][i%m] = float64(of[i])
+		}
+		return y
+	}
+	z := times(given(x, nodes, features), given(params[models.EvidenceProjection], features, features))
+	degree := make([]float64, nodes)
+	for u := range nodes {
+		length := 0.0
+		for _, v := range z[u] {
+			length += v * v
+		}
+		for k := range z[u] {
+			z[u][k] /= math.Sqrt(length)
+		}
+		for _, v := range adjacency[u] {
+			degree[u] += v
+		}
+	}
+	s := zeros(nodes, nodes)
+	for u := range nodes {
+		for v := range nodes {
+			s[u][v] = adjacency[u][v] / math.Sqrt(max(1, degree[u])*max(1, degree[v]))
+		}
+	}
+	orthonormal := func(x matrix) matrix {
+		gram := times(transposed(x), x)
+		flat, root := make([]float64, rank*rank), make([]float64, rank*rank)
+		for i := range flat {
+			flat[i] = gram[i/rank][i%rank]
+		}
+		ir.SpectralMap(root, flat, make([]float64, rank*rank), rank, "soft_inverse_sqrt", 1e-2)
+		y := zeros(rank, rank)
+		for i, v := range root {
+			y[i/rank][i%rank] = v
+		}
+		return times(x, y)
+	}
+	q := orthonormal(times(z, given(params[models.EvidenceSpectrum], features, rank)))
+	for range 4 {
+		q = orthonormal(times(s, times(s, q)))
+	}
+	q = orthonormal(q)
+	p := times(q, transposed(q))
+	low := times(p, times(s, p))
+	index := ort.Int64s(slices.Concat(src, dst), 2, int64(len(src)))
+	var pairs []int64
+	for end := range 2 {
+		for u := range nodes {
+			for v := range nodes {
+				pairs = append(pairs, int64([]int{u, v}[end]))
+			}
+		}
+	}
+	var first map[string]ort.Tensor
+	for _, threads := range []int{1, 4} {
+		f, err := newForward(m, params, nil, threads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		out, err := f.Run("score", map[string]ort.Tensor{"x": ort.Float32s(x, nodes, features), "edge_index": index, "pairs": ort.Int64s(pairs, 2, nodes*nodes)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = out
+		}
+		for name, v := range out {
+			if !slices.Equal(v.F32, first[name].F32) {
+				t.Errorf("%s is another with 4 threads", name)
+			}
+		}
+	}
+	at := func(u, v int, own float64) float64 {
+		x := math.Sqrt(max(1, degree[u])*max(1, degree[v]))*low[u][v] - own*(p[u][u]+p[v][v]-p[u][u]*p[v][v]-p[u][v]*p[u][v])
+		return math.Log(0.1 + max(0, x))
+	}
+	for u := range nodes {
+		for v := range nodes {
+			if got, want := first["evidence_spectrum"].F32[nodes*u+v], at(u, v, 0); math.Abs(float64(got)-want) > 2e-4 {
+				t.Errorf("the pair %d–%d has %v, want %v", u, v, got, want)
+			}
+		}
+	}
+	for i := range src {
+		if got, want := first["edge_evidence_spectrum"].F32[i], at(int(src[i]), int(dst[i]), 1); math.Abs(float64(got)-want) > 2e-4 {
+			t.Errorf("the edge %d–%d has %v, want %v", src[i], dst[i], got, want)
+		}
+	}
+}

@@ -48,12 +48,17 @@ type evidence struct {
 	score   *runtime.Function            // @score, once the evidence is fitted
 	pairs   *runtime.Buffer              // [2,P]
 	edges   []float32                    // [E] how likely each edge is one
+	names   []string                     // of the sources
 	fresh   [][2]int32                   // of the candidates that were judged last, those that are no edges
 }
 
 func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph) *evidence {
 	e := &evidence{prog: prog, pool: pool, g: g.Undirected(), a: runtime.Zeros(0), w: runtime.Zeros(0), pairs: runtime.I64([]int64{0, 0}, 2, 1)}
 	e.st = e.g.Structure()
+	e.names = models.EvidenceSources
+	if prog.params.Lookup(models.EvidenceSpectrum) != nil {
+		e.names = models.DenseSources
+	}
 	return e
 }
 
@@ -150,6 +155,11 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 		return nil // by an earlier part of the run
 	}
 	s := rng.New(seed, "evidence")
+	if start := e.prog.params.Lookup(models.EvidenceSpectrum); start != nil {
+		v := make([]float32, len(start.Value.F32))
+		e.pool.Normal(v, s.Sub("spectrum"))
+		e.setFloats(models.EvidenceSpectrum, v)
+	}
 	e.setFloats(models.EvidenceProjection, x.LSA(e.pool, e.g.N, models.EvidenceWidth(x.Cols), s.Sub("projection")))
 	m := min(len(e.g.Edges), evidenceSample)
 	uniform := graph.RandomPairs(e.g, m, false, s.Sub("pairs"))
@@ -159,7 +169,7 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 	mixed := append(slices.Clone(uniform[:len(uniform)/2]), graph.RandomPairs(e.g, m/2, true, s.Sub("pairs by degree"))...)
 	var err error
 	e.sources = map[string]*runtime.Function{}
-	for _, of := range [][]string{models.EvidenceSources, models.RobustSources} {
+	for _, of := range [][]string{e.names, models.RobustSources} {
 		name := models.SourcesFunc(of)
 		if e.sources[name], err = e.onHost(name, map[string]*runtime.Buffer{"a": e.a, "w": e.w}); err != nil {
 			delete(e.sources, name)
@@ -179,7 +189,7 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 		return edges, pairs, err
 	}
 	w := filled(len(e.g.Edges), 1)
-	asItIs, random, err := both(w, uniform, models.EvidenceSources)
+	asItIs, random, err := both(w, uniform, e.names)
 	if err != nil {
 		return err
 	}
@@ -223,7 +233,7 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 		return err
 	}
 
-	weighed, none, err := both(w, uniform, models.EvidenceSources)
+	weighed, none, err := both(w, uniform, e.names)
 	if err != nil {
 		return err
 	}
@@ -296,7 +306,7 @@ func (e *evidence) fitNew(edges, random [][]float32, fitted []int, s rng.Stream)
 			none = append(none, pair)
 		}
 	}
-	mean, adamicAdar := edges[slices.Index(models.EvidenceSources, "mean")], edges[slices.Index(models.EvidenceSources, "adamic_adar")]
+	mean, adamicAdar := edges[slices.Index(e.names, "mean")], edges[slices.Index(e.names, "adamic_adar")]
 	var rank []int // edges that would be candidates
 	for _, i := range fitted {
 		for _, v := range e.g.Edges[i] {
@@ -316,7 +326,7 @@ func (e *evidence) fitNew(edges, random [][]float32, fitted []int, s rng.Stream)
 	for _, i := range few(indices(len(none)), newPairs, s.Sub("pairs")) {
 		pairs = append(pairs, none[i])
 	}
-	columns, err := e.judge(pairs, nil, models.EvidenceSources)
+	columns, err := e.judge(pairs, nil, e.names)
 	if err != nil {
 		return err
 	}

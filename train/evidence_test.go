@@ -103,6 +103,62 @@ func TestEvidenceFindsWrongEdges(t *testing.T) {
 	}
 }
 
+// dense returns a graph with many edges a node, half of all pairs within communities and a
+// twentieth of others, and features that know nothing of it.
+func dense(nodes, communities int) *data.Dataset {
+	const features = 8
+	r, draw := rng.New(2, "dense"), uint64(0)
+	ds := &data.Dataset{Graph: &graph.Graph{N: nodes}, X: &data.Features{Rows: nodes, Cols: features, Dense: make([]float32, nodes*features)}}
+	ds.Classes, ds.Splits = communities, []data.Split{{}}
+	for u := range int32(nodes) {
+		ds.Labels = append(ds.Labels, u%int32(communities))
+		into := []*[]int32{&ds.Splits[0].Train, &ds.Splits[0].Val, &ds.Splits[0].Test}[u/int32(communities)%3]
+		*into = append(*into, u)
+	}
+	for i := range ds.X.Dense {
+		ds.X.Dense[i] = float32(r.Normal(uint64(100_000_000 + i)))
+	}
+	for u := range nodes {
+		for v := u + 1; v < nodes; v++ {
+			if draw++; u%communities == v%communities && r.Intn(draw, 2) == 0 || r.Intn(draw, 20) == 0 {
+				ds.Graph.Edges = append(ds.Graph.Edges, [2]int32{int32(u), int32(v)})
+			}
+		}
+	}
+	return ds
+}
+
+// Where a node has many edges the spectrum tells the wrong ones, of which features know nothing.
+func TestEvidenceOfDenseGraphs(t *testing.T) {
+	const communities = 4
+	ds := dense(240, communities)
+	sets := []string{"model.edges.judge=evidence", "train.pretrain_steps=0", "train.epochs=1"}
+	few := *ds
+	few.Graph = &graph.Graph{N: ds.Graph.N, Edges: slices.DeleteFunc(slices.Clone(ds.Graph.Edges), func(e [2]int32) bool { return (e[0]+e[1])%8 != 0 })}
+	if run(t, "ecl-gsr", &few, Options{}, sets...).Trained.Params[models.EvidenceSpectrum] != nil {
+		t.Error("a graph of few edges is judged by its spectrum")
+	}
+	res := run(t, "ecl-gsr", ds, Options{}, sets...)
+	if res.Trained.Params[models.EvidenceSpectrum] == nil {
+		t.Fatal("a graph of many edges is not judged by its spectrum")
+	}
+	var scores []float32
+	var is, rows []int32
+	learned := res.Trained.Refined
+	for i, e := range learned.Candidates.Edges {
+		if learned.Candidates.Existing[i] {
+			across := int32(1)
+			if e[0]%communities == e[1]%communities {
+				across = 0
+			}
+			rows, scores, is = append(rows, int32(len(rows))), append(scores, learned.Probability[i]), append(is, across)
+		}
+	}
+	if auc, _ := metrics.AUC(scores, 1, is, rows); auc < 97 {
+		t.Errorf("edges within communities are told from others with AUC %.1f", auc)
+	}
+}
+
 // Old edges' probabilities mean what they say.
 func TestEvidenceIsCalibrated(t *testing.T) {
 	check := func(t *testing.T, ds *data.Dataset, wrong [][2]int32, most float64) {

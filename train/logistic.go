@@ -35,7 +35,7 @@ func columnsOf(s int, products bool) int {
 
 // regressionScratch is what fitting the largest regression takes of a pool.
 func regressionScratch() kernels.Scratch {
-	k := columnsOf(len(models.EvidenceSources), true)
+	k := columnsOf(len(models.DenseSources), true)
 	return kernels.MatMulScratch(k, rowsAtOnce, k, true, false)
 }
 

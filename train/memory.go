@@ -571,7 +571,7 @@ const (
 	moduleOpBytes = 600
 	fixedBytes    = 448 << 10
 
-	declaredEvidenceBytes = 2 << 20 // before what its sources share is joined
+	declaredEvidenceBytes = 5 << 19 // before what its sources share is joined
 )
 
 // parts adds up what is there beside the functions.

@@ -53,6 +53,7 @@ func TestForecastHolds(t *testing.T) {
 		{"ecl-gsr, judged edges", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=attributes"}},
 		{"ecl-gsr, edges judged by evidence", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=evidence"}},
 		{"ecl-gsr, evidence and two steps", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=evidence", "candidates.similarity=evidence", "candidates.k=5", "candidates.two_step=10"}},
+		{"ecl-gsr, evidence of many edges", func(*testing.T) *data.Dataset { return dense(1000, 10) }, "ecl-gsr", []string{"model.edges.judge=evidence"}},
 		{"ecl-gsr, evidence for seed edges", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=evidence", "train.sampler=edges"}},
 		{"ecl-gsr, evidence for all nodes", func(*testing.T) *data.Dataset { return generated(700) }, "ecl-gsr", []string{"model.edges.judge=evidence", "train.anchors=0", "model.views.blur=0.03"}},
 		{"cora, evidence", func(t *testing.T) *data.Dataset { return dataset(t, "planetoid/cora") }, "ecl-gsr", []string{"model.edges.judge=evidence", "candidates.similarity=evidence", "candidates.k=5", "candidates.two_step=10"}},

@@ -56,7 +56,7 @@ func TestScratch(t *testing.T) {
 		"host-buckets": {"ecl-gsr/struct=3/l1", func(o *export.BuildOptions) { o.Lowering = onnx.PrecomputedBuckets }},
 		"dense":        {"ecl-gsr/struct=3/l1", func(o *export.BuildOptions) { o.Lowering = onnx.Dense }},
 		"evidence": {"ecl-gsr/struct=0/l1", func(o *export.BuildOptions) {
-			o.Module, o.Params = onnxtest.Judging(models.JudgeEvidence, "")
+			o.Module, o.Params = onnxtest.Judging(models.JudgeEvidence, "", false)
 			o.Bounds = nil
 		}},
 		"sparse pipeline": {"ecl-gsr/struct=0/l1", func(o *export.BuildOptions) {

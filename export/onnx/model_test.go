@@ -168,7 +168,6 @@ var notExported = map[string]string{
 	"sample_block": "found anew at every training step",
 	"edge_kth":     "entries are chosen in training",
 	"argsort":      "permutations are drawn in training",
-	"spectral_map": "part of steps that learn a graph",
 	"cholesky":     "part of the sampler", "solve_upper": "part of the sampler",
 }
 

@@ -20,6 +20,7 @@ type opCase struct {
 	args     []ir.Type // graph<N,E> and f32[E] bind to the graph
 	result   *ir.Type  // declared, where the operation wants it
 	positive bool      // arguments above zero
+	gram     bool      // arguments are the products of the rows of a matrix [4,2]
 	weights  bool      // edge weights of 0 and above
 }
 
@@ -74,6 +75,7 @@ func opCases() []opCase {
 		{op: "neighbor_kernel", attrs: ir.Attrs{"tau": 0.7, "most": 100}, args: []ir.Type{theGraph, edgeVector, nodeMatrix, edgePairs}},
 		{op: "neighbor_kernel", attrs: ir.Attrs{"tau": 2.0, "most": 2}, args: []ir.Type{theGraph, absent, nodeMatrix, nodePairs}},
 		{op: "neighbor_kernel", attrs: ir.Attrs{"tau": 2.0, "most": 1}, args: []ir.Type{theGraph, absent, nodeMatrix, edgePairs}},
+		{op: "spectral_map", attrs: ir.Attrs{"map": "soft_inverse_sqrt", "amount": 1e-2}, args: []ir.Type{ir.T(ir.F32, "4", "4")}, gram: true},
 		{op: "matmul", args: []ir.Type{nodeMatrix, ir.T(ir.F32, "4", "3")}},
 		{op: "matmul", attrs: ir.Attrs{"tb": true}, args: []ir.Type{nodeMatrix, ir.T(ir.F32, "3", "4")}},
 		{op: "matmul", attrs: ir.Attrs{"ta": true}, args: []ir.Type{nodeMatrix, ir.T(ir.F32, "N", "3")}},
@@ -233,6 +235,13 @@ func (c opCase) inputs(fn *ir.Func, g *onnxtest.Graph, b int) map[string]ort.Ten
 				x[i] = v/2 + 0.75
 			} else {
 				x[i] = 3 * v
+			}
+		}
+		if c.gram && a.Name == "a0" {
+			rows := slices.Clone(x[:8])
+			for i := range x {
+				u, v := rows[i/4*2:], rows[i%4*2:]
+				x[i] = u[0]*v[0] + u[1]*v[1]
 			}
 		}
 		in[a.Name] = ort.Float32s(x, shape...)

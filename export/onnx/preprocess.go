@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -169,5 +168,5 @@ func (b *builder) column(c *schema.Column, in tensor) (parts []tensor) {
 
 // double is a constant scalar.
 func (b *builder) double(v float64) tensor {
-	return b.initializer("const", doubleType, binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)), nil)
+	return b.doubles([]float64{v})
 }

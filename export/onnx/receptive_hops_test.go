@@ -91,6 +91,7 @@ func TestStagesOfEvidence(t *testing.T) {
 	}
 	for _, closed := range []bool{true, false} {
 		for _, similarity := range []string{"", "evidence"} {
+			o.Dense = false
 			m := model.Build(o)
 			if closed {
 				m = models.CloseGate(m)
@@ -118,6 +119,11 @@ func TestStagesOfEvidence(t *testing.T) {
 				}
 			} else if s == nil || !slices.Equal(s.Outputs, []string{OutputSimilarityRows}) || s.Weights != "" || len(s.Values) != 1 {
 				t.Errorf("gate closed: %v, the encoder's rows have the stages %+v", closed, s)
+			}
+			// The source spectrum is of the whole graph.
+			o.Dense = true
+			if m = models.CloseGate(model.Build(o)); stages("score") != nil {
+				t.Error("a scorer that reads the spectrum has stages")
 			}
 		}
 	}

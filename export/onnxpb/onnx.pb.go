@@ -12,12 +12,11 @@
 package onnxpb
 
 import (
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
-
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -35,6 +34,7 @@ const (
 	AttributeProto_INT       AttributeProto_AttributeType = 2
 	AttributeProto_STRING    AttributeProto_AttributeType = 3
 	AttributeProto_TENSOR    AttributeProto_AttributeType = 4
+	AttributeProto_GRAPH     AttributeProto_AttributeType = 5
 	AttributeProto_FLOATS    AttributeProto_AttributeType = 6
 	AttributeProto_INTS      AttributeProto_AttributeType = 7
 	AttributeProto_STRINGS   AttributeProto_AttributeType = 8
@@ -48,6 +48,7 @@ var (
 		2: "INT",
 		3: "STRING",
 		4: "TENSOR",
+		5: "GRAPH",
 		6: "FLOATS",
 		7: "INTS",
 		8: "STRINGS",
@@ -58,6 +59,7 @@ var (
 		"INT":       2,
 		"STRING":    3,
 		"TENSOR":    4,
+		"GRAPH":     5,
 		"FLOATS":    6,
 		"INTS":      7,
 		"STRINGS":   8,
@@ -614,6 +616,7 @@ type AttributeProto struct {
 	I             *int64                       `protobuf:"varint,3,opt,name=i,proto3,oneof" json:"i,omitempty"`
 	S             []byte                       `protobuf:"bytes,4,opt,name=s,proto3,oneof" json:"s,omitempty"`
 	T             *TensorProto                 `protobuf:"bytes,5,opt,name=t,proto3" json:"t,omitempty"`
+	G             *GraphProto                  `protobuf:"bytes,6,opt,name=g,proto3" json:"g,omitempty"`
 	Floats        []float32                    `protobuf:"fixed32,7,rep,packed,name=floats,proto3" json:"floats,omitempty"`
 	Ints          []int64                      `protobuf:"varint,8,rep,packed,name=ints,proto3" json:"ints,omitempty"`
 	Strings       [][]byte                     `protobuf:"bytes,9,rep,name=strings,proto3" json:"strings,omitempty"`
@@ -684,6 +687,13 @@ func (x *AttributeProto) GetS() []byte {
 func (x *AttributeProto) GetT() *TensorProto {
 	if x != nil {
 		return x.T
+	}
+	return nil
+}
+
+func (x *AttributeProto) GetG() *GraphProto {
+	if x != nil {
+		return x.G
 	}
 	return nil
 }
@@ -1201,19 +1211,20 @@ const file_export_onnxpb_onnx_proto_rawDesc = "" +
 	"\tattribute\x18\x05 \x03(\v2\x19.gsrc.onnx.AttributeProtoR\tattribute\x12\x1d\n" +
 	"\n" +
 	"doc_string\x18\x06 \x01(\tR\tdocString\x12\x16\n" +
-	"\x06domain\x18\a \x01(\tR\x06domain\"\xa6\x03\n" +
+	"\x06domain\x18\a \x01(\tR\x06domain\"\xd6\x03\n" +
 	"\x0eAttributeProto\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x11\n" +
 	"\x01f\x18\x02 \x01(\x02H\x00R\x01f\x88\x01\x01\x12\x11\n" +
 	"\x01i\x18\x03 \x01(\x03H\x01R\x01i\x88\x01\x01\x12\x11\n" +
 	"\x01s\x18\x04 \x01(\fH\x02R\x01s\x88\x01\x01\x12$\n" +
-	"\x01t\x18\x05 \x01(\v2\x16.gsrc.onnx.TensorProtoR\x01t\x12\x16\n" +
+	"\x01t\x18\x05 \x01(\v2\x16.gsrc.onnx.TensorProtoR\x01t\x12#\n" +
+	"\x01g\x18\x06 \x01(\v2\x15.gsrc.onnx.GraphProtoR\x01g\x12\x16\n" +
 	"\x06floats\x18\a \x03(\x02R\x06floats\x12\x12\n" +
 	"\x04ints\x18\b \x03(\x03R\x04ints\x12\x18\n" +
 	"\astrings\x18\t \x03(\fR\astrings\x12\x1d\n" +
 	"\n" +
 	"doc_string\x18\r \x01(\tR\tdocString\x12;\n" +
-	"\x04type\x18\x14 \x01(\x0e2'.gsrc.onnx.AttributeProto.AttributeTypeR\x04type\"m\n" +
+	"\x04type\x18\x14 \x01(\x0e2'.gsrc.onnx.AttributeProto.AttributeTypeR\x04type\"x\n" +
 	"\rAttributeType\x12\r\n" +
 	"\tUNDEFINED\x10\x00\x12\t\n" +
 	"\x05FLOAT\x10\x01\x12\a\n" +
@@ -1221,7 +1232,8 @@ const file_export_onnxpb_onnx_proto_rawDesc = "" +
 	"\n" +
 	"\x06STRING\x10\x03\x12\n" +
 	"\n" +
-	"\x06TENSOR\x10\x04\x12\n" +
+	"\x06TENSOR\x10\x04\x12\t\n" +
+	"\x05GRAPH\x10\x05\x12\n" +
 	"\n" +
 	"\x06FLOATS\x10\x06\x12\b\n" +
 	"\x04INTS\x10\a\x12\v\n" +
@@ -1324,18 +1336,19 @@ var file_export_onnxpb_onnx_proto_depIdxs = []int32{
 	9,  // 7: gsrc.onnx.GraphProto.value_info:type_name -> gsrc.onnx.ValueInfoProto
 	8,  // 8: gsrc.onnx.NodeProto.attribute:type_name -> gsrc.onnx.AttributeProto
 	10, // 9: gsrc.onnx.AttributeProto.t:type_name -> gsrc.onnx.TensorProto
-	0,  // 10: gsrc.onnx.AttributeProto.type:type_name -> gsrc.onnx.AttributeProto.AttributeType
-	12, // 11: gsrc.onnx.ValueInfoProto.type:type_name -> gsrc.onnx.TypeProto
-	5,  // 12: gsrc.onnx.TensorProto.external_data:type_name -> gsrc.onnx.StringStringEntryProto
-	2,  // 13: gsrc.onnx.TensorProto.data_location:type_name -> gsrc.onnx.TensorProto.DataLocation
-	13, // 14: gsrc.onnx.TensorShapeProto.dim:type_name -> gsrc.onnx.TensorShapeProto.Dimension
-	14, // 15: gsrc.onnx.TypeProto.tensor_type:type_name -> gsrc.onnx.TypeProto.Tensor
-	11, // 16: gsrc.onnx.TypeProto.Tensor.shape:type_name -> gsrc.onnx.TensorShapeProto
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	6,  // 10: gsrc.onnx.AttributeProto.g:type_name -> gsrc.onnx.GraphProto
+	0,  // 11: gsrc.onnx.AttributeProto.type:type_name -> gsrc.onnx.AttributeProto.AttributeType
+	12, // 12: gsrc.onnx.ValueInfoProto.type:type_name -> gsrc.onnx.TypeProto
+	5,  // 13: gsrc.onnx.TensorProto.external_data:type_name -> gsrc.onnx.StringStringEntryProto
+	2,  // 14: gsrc.onnx.TensorProto.data_location:type_name -> gsrc.onnx.TensorProto.DataLocation
+	13, // 15: gsrc.onnx.TensorShapeProto.dim:type_name -> gsrc.onnx.TensorShapeProto.Dimension
+	14, // 16: gsrc.onnx.TypeProto.tensor_type:type_name -> gsrc.onnx.TypeProto.Tensor
+	11, // 17: gsrc.onnx.TypeProto.Tensor.shape:type_name -> gsrc.onnx.TensorShapeProto
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_export_onnxpb_onnx_proto_init() }

@@ -193,10 +193,10 @@ func Params(m *ir.Module) map[string][]float32 {
 
 // Judging is an ecl-gsr that judges edges so; one that does by evidence embeds the graph as
 // that weighs it, and gives the rows of a similarity, "" of none.
-func Judging(judge, similarity string) (*ir.Module, map[string][]float32) {
+func Judging(judge, similarity string, dense bool) (*ir.Module, map[string][]float32) {
 	o := models.Default()
 	o.Features, o.Classes, o.Encoder.Hidden, o.Encoder.Projection, o.Hidden = Features, 4, 5, 5, Features
-	o.Edges.Judge = judge
+	o.Edges.Judge, o.Dense = judge, dense
 	model, err := models.Lookup("ecl-gsr")
 	if err != nil {
 		panic(err)

@@ -314,7 +314,7 @@ var Cases = map[string][]Case{
 
 	"matmul":       matmulCases(),
 	"to_dense":     {use("csr[N,F]").gives("f32[N,F]"), use("f32[N,F]").gives("f32[N,F]")},
-	"spectral_map": {use("f32[F,F] definite").gives("f32[F,F]").with(`map="inverse_sqrt", amount=0.000001`), use("f32[F,F] definite").gives("f32[F,F]").with(`map="shrink", amount=0.3`)},
+	"spectral_map": {use("f32[F,F] definite").gives("f32[F,F]").with(`map="soft_inverse_sqrt", amount=0.0001`), use("f32[F,F] definite").gives("f32[F,F]").with(`map="inverse_sqrt", amount=0.000001`), use("f32[F,F] definite").gives("f32[F,F]").with(`map="shrink", amount=0.3`)},
 	"cholesky":     {use("f32[F,F] definite").gives("f32[F,F]"), use("f32[F,F] singular").gives("f32[F,F]"), use("f32[F,F] definite").gives("f32[F,F]").with("ridge=0.001")},
 	"solve_upper":  {use("f32[F,F] upper", "f32[F,B]").gives("f32[F,B]")},
 	"concat":       {use("f32[N,3]", "f32[N,2]").gives("f32[N,5]"), use("f32[N,0]", "f32[N,2]").gives("f32[N,2]")},
