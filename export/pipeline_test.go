@@ -47,7 +47,7 @@ func TestPipeline(t *testing.T) {
 			byEvidence(o)
 			o.Lowering, o.SparseX, o.Precision, o.Refinement.Threshold = onnx.PrecomputedBuckets, true, onnx.FP16, 0.3
 		}},
-		"evidence, dense": {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {
+		"evidence, all sources": {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {
 			byEvidence(o)
 			o.Module, o.Params = onnxtest.Judging(models.JudgeEvidence, "", true)
 		}},

@@ -88,6 +88,27 @@ const (
 	spectrumFar                 = 0.1
 )
 
+// LabelSource is one source more where [Edges.Labels] has training labels judge edges: ln(0.01 +
+// P(u)·P(v)), with P = softmax(z·W + b) the classes that a logistic regression on the training
+// nodes expects of a node by its features alone.
+const LabelSource = "labels"
+
+const labelsFar = 0.01
+
+// EvidenceOf names the sources of a program with these parameters: all of them, and those of the
+// linear and of the robust regressions.
+func EvidenceOf(has func(param string) bool) (all, linear, robust []string) {
+	all, linear, robust = EvidenceSources, LinearSources, RobustSources
+	if has(EvidenceSpectrum) {
+		all = DenseSources
+	}
+	if has(EvidenceClasses) {
+		and := func(names []string) []string { return append(slices.Clone(names), LabelSource) }
+		all, linear, robust = and(all), and(linear), and(robust)
+	}
+	return all, linear, robust
+}
+
 // LinearSources are those of the linear regression, which judges edges where many are planted
 // on purpose: products, and what has no bounds, are further from what a regression has
 // learned there.
@@ -102,6 +123,8 @@ var RobustSources = []string{"features", "mean", "adamic_adar"}
 const (
 	EvidenceProjection = "evidence.projection" // [F, width]
 	EvidenceSpectrum   = "evidence.spectrum"   // [width, 32]: what of z the source spectrum begins with, where there is one
+	EvidenceClasses    = "evidence.classes"    // [width, classes]: logits of classes by z, where labels are a source
+	EvidenceClassBias  = "evidence.class_bias" // [classes]
 	EvidenceGate       = "evidence.gate"       // [], from 0 (the graph is judged as it is) to 1 (as the robust evidence weighs it)
 )
 
@@ -192,22 +215,27 @@ type evidence struct {
 	rounds                  []*regression
 	shares                  []*ir.Value // of the rounds
 	counted                 bool        // edges count by their weights in the data
-	names                   []string    // of all sources
+	names, lin, rob         []string    // of all sources, and of those of the linear and robust regressions
 	start                   *ir.Value   // of the source spectrum; nil without
+	classes, bias           *ir.Value   // of the source labels; nil without
 }
 
 func declareEvidence(m *ir.Module, o Options) *evidence {
 	width := ir.D(EvidenceWidth(o.Features))
-	e := &evidence{m: m, names: EvidenceSources, projection: declareEvidenceParam(m, EvidenceProjection, ir.D(o.Features), width)}
+	e := &evidence{m: m, projection: declareEvidenceParam(m, EvidenceProjection, ir.D(o.Features), width)}
 	if o.Dense {
-		e.names, e.start = DenseSources, declareEvidenceParam(m, EvidenceSpectrum, width, ir.D(spectrumRank))
+		e.start = declareEvidenceParam(m, EvidenceSpectrum, width, ir.D(spectrumRank))
 	}
+	if o.Edges.Labels && o.Classes > 0 {
+		e.classes, e.bias = declareEvidenceParam(m, EvidenceClasses, width, ir.D(o.Classes)), declareEvidenceParam(m, EvidenceClassBias, ir.D(o.Classes))
+	}
+	e.names, e.lin, e.rob = EvidenceOf(func(param string) bool { return m.Param(param) != nil })
 	e.gate, e.share = declareEvidenceParam(m, EvidenceGate), declareEvidenceParam(m, EvidenceShare("evidence"))
 	e.joint, e.fresh = declareRegression(m, EvidenceJoint, e.names), declareRegression(m, EvidenceNew, e.names)
-	e.linear, e.robust = declareRegression(m, EvidenceLinear, LinearSources), declareRegression(m, EvidenceRobust, RobustSources)
+	e.linear, e.robust = declareRegression(m, EvidenceLinear, e.lin), declareRegression(m, EvidenceRobust, e.rob)
 	for r := 1; r <= EvidenceRounds; r++ {
 		name := EvidenceRound(r)
-		e.rounds, e.shares = append(e.rounds, declareRegression(m, name, RobustSources)), append(e.shares, declareEvidenceParam(m, EvidenceShare(name)))
+		e.rounds, e.shares = append(e.rounds, declareRegression(m, name, e.rob)), append(e.shares, declareEvidenceParam(m, EvidenceShare(name)))
 	}
 	return e
 }
@@ -226,10 +254,14 @@ type tables struct {
 	d, d1  *ir.Value       // f32[N]
 	rarity *ir.Value       // f32[N]: 1/log d, what a common neighbour counts (Adamic and Adar 2003)
 	start  *ir.Value       // of the basis, f32[width,32]; nil: the source spectrum is not read
+	likely *ir.Value       // f32[N,classes]: how likely a node is of each class; nil: labels are no source
 }
 
 func (e *evidence) tables(b *ir.Builder, g, a, z *ir.Value) *tables {
 	t := &tables{g: g, a: a, start: e.start}
+	if e.classes != nil {
+		t.likely = b.One("softmax", nil, b.Add(b.MatMul(z, e.classes), e.bias))
+	}
 	s1 := b.One("spmm", nil, g, a, nil, z)
 	t.rows = [3]*ir.Value{z, s1, b.One("spmm", nil, g, a, nil, s1)}
 	into := ir.Attrs{"side": "dst"}
@@ -428,6 +460,9 @@ func (j *judged) sources(names ...string) map[string]*ir.Value {
 			near := j.One("neighbor_kernel", ir.Attrs{"tau": nearestTau, "most": nearestMost}, j.g, j.a, j.rows[0], j.pairs)
 			return j.One("log", nil, j.Shift(near, nearestFar))
 		},
+		LabelSource: func() *ir.Value {
+			return j.One("log", nil, j.Shift(j.One("pair_dot", nil, j.likely, j.pairs, j.likely), labelsFar))
+		},
 		"spectrum": func() *ir.Value {
 			q, mapped, leverage := j.spectrum(j.Builder)
 			root := j.One("sqrt", nil, j.atLeast(j.d, 1))
@@ -471,12 +506,12 @@ func (e *evidence) edges(b *ir.Builder, x, g *ir.Value) *seen {
 	s.asItIs, s.sources = in(ones, e.names)
 	a := ones
 	for i, r := range e.rounds {
-		_, sources := in(a, RobustSources)
+		_, sources := in(a, e.rob)
 		p := trust(b, r.logit(b, sources), e.shares[i])
 		a = b.One("maximum", nil, b.One("pow", ir.Attrs{"exponent": EvidencePower}, p), b.Const(MinEvidence))
 	}
 	var sources map[string]*ir.Value
-	s.weighed, sources = in(a, LinearSources)
+	s.weighed, sources = in(a, e.lin)
 	// Half the sum of two logits that mostly say the same.
 	robust := b.Scale(b.Add(e.linear.logit(b, sources), e.robust.logit(b, sources)), 0.5)
 	p := probability(b, e.either(b, e.joint.logit(b, s.sources), robust), e.share)
@@ -511,20 +546,16 @@ func CloseGate(m *ir.Module) *ir.Module {
 	return m
 }
 
-// SourcesFunc names the function that gives evidence by these sources.
-func SourcesFunc(of []string) string {
-	if slices.Equal(of, RobustSources) {
-		return "robust_sources"
-	}
-	return "sources"
-}
+// SourcesFunc names the function that gives evidence by all sources, RobustSourcesFunc that by
+// those of the robust regressions.
+const SourcesFunc, RobustSourcesFunc = "sources", "robust_sources"
 
 // fit declares @sources and @robust_sources, by which the regressions are fitted: the evidence
 // for pairs of which those that are edges weigh w, and others 0, in a graph whose entries
 // weigh a.
 func (e *evidence) fit(o Options) {
-	for _, of := range [][]string{e.names, RobustSources} {
-		b := e.m.NewFunc(SourcesFunc(of))
+	for i, of := range [][]string{e.names, e.rob} {
+		b := e.m.NewFunc([]string{SourcesFunc, RobustSourcesFunc}[i])
 		x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
 		a := b.Arg("a", ir.T(ir.F32, "E"))
 		pairs, w := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P")), b.DynamicArg("w", ir.T(ir.F32, "P"))

@@ -37,7 +37,7 @@ func TestReplacedByItself(t *testing.T) {
 			"mlp":     func(o *Options) { o.Classifier, o.Smooth.Alpha = "mlp", 0.5 },
 			"gat":     func(o *Options) { o.Classifier, o.Encoder.Kind, o.ECL.Alpha = "gat", "sage", 0 },
 			"random":  func(o *Options) { o.Classifier, o.Edges.Judge = "propagation", JudgeAttributes },
-			"dense":   func(o *Options) { o.Edges.Judge, o.Dense = JudgeEvidence, true },
+			"dense":   func(o *Options) { o.Edges.Judge, o.Edges.Labels, o.Dense = JudgeEvidence, true, true },
 		} {
 			o := small()
 			o.Encoder.Hidden, o.Encoder.Projection, o.GEN.Steps = 7, 6, 2

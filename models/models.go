@@ -263,6 +263,7 @@ type Edges struct {
 	Consistency   float64 `toml:"consistency" doc:"weight of the consistency term between the samples' predictions; 0 leaves it out"`
 	Sharpen       float64 `toml:"sharpen" range:"gsr.consistency.temperature" doc:"temperature that sharpens the mean prediction"`
 	Judge         string  `toml:"judge" neutral:"\"embedding\"" doc:"how likely existing edges are: embedding, by the similarity of their ends' embeddings, as in the paper; attributes, by how much more alike the attributes around their ends are than around nodes drawn at random, which the encoder's messages are weighted by, too; evidence, by features, neighbours and structure joined, each without the edge itself, which weights messages, too, and ranks new edges"`
+	Labels        bool    `toml:"labels" neutral:"false" doc:"where evidence judges edges, whether training labels are a source of it: how likely both ends are of one class, by a logistic regression of the features on the training nodes"`
 	JudgeRounds   int     `toml:"judge_rounds" range:"repeats" neutral:"2" doc:"rounds of judging by attributes; each weights neighbours by the result of the round before"`
 	PriorStrength float64 `toml:"prior_strength" neutral:"0.0" doc:"how much less a doubtful edge weighs where many are doubtful: evidence is raised to the power 1 + prior_strength·(share of doubtful edges)"`
 	Mu            float64 `toml:"mu" range:"scale_grad.factor" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`

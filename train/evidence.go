@@ -31,6 +31,8 @@ const (
 	// leastShare of edges are taken to be none: where none is found, probabilities would
 	// round to 1 and rank nothing.
 	leastShare = 0.01
+	// unlikelyClass is the logit of a class of which there are no training nodes, or no others.
+	unlikelyClass = -10
 	// gatePrior is how many doubted edges, as a share of all, are taken to show nothing.
 	gatePrior = 0.01
 )
@@ -49,16 +51,15 @@ type evidence struct {
 	pairs   *runtime.Buffer              // [2,P]
 	edges   []float32                    // [E] how likely each edge is one
 	names   []string                     // of the sources
+	lin     []string                     // of those of the linear regression
+	rob     []string                     // of those of the robust regressions
 	fresh   [][2]int32                   // of the candidates that were judged last, those that are no edges
 }
 
 func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph) *evidence {
 	e := &evidence{prog: prog, pool: pool, g: g.Undirected(), a: runtime.Zeros(0), w: runtime.Zeros(0), pairs: runtime.I64([]int64{0, 0}, 2, 1)}
 	e.st = e.g.Structure()
-	e.names = models.EvidenceSources
-	if prog.params.Lookup(models.EvidenceSpectrum) != nil {
-		e.names = models.DenseSources
-	}
+	e.names, e.lin, e.rob = models.EvidenceOf(func(param string) bool { return prog.params.Lookup(param) != nil })
 	return e
 }
 
@@ -119,7 +120,10 @@ func evidenceChunkOf(entries int) int { return max(evidenceChunk, entries) }
 // judge returns the evidence for pairs by source, in the order of names. w are the weights
 // of those that are edges; nil: none is.
 func (e *evidence) judge(pairs [][2]int32, w []float32, names []string) ([][]float32, error) {
-	out, f := make([][]float32, len(names)), e.sources[models.SourcesFunc(names)]
+	out, f := make([][]float32, len(names)), e.sources[models.SourcesFunc]
+	if slices.Equal(names, e.rob) {
+		f = e.sources[models.RobustSourcesFunc]
+	}
 	chunk := evidenceChunkOf(e.st.E)
 	for lo := 0; lo < len(pairs); lo += chunk {
 		part := pairs[lo:min(lo+chunk, len(pairs))]
@@ -148,8 +152,9 @@ func (e *evidence) judge(pairs [][2]int32, w []float32, names []string) ([][]flo
 	return out, nil
 }
 
-// fit gives the parameters of the evidence their values. x are the features of the nodes.
-func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
+// fit gives the parameters of the evidence their values. x are the features of the nodes, labels
+// those of the nodes that are for training.
+func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, seed uint64) error {
 	p := e.prog.params.Lookup(models.EvidenceProjection)
 	if slices.ContainsFunc(p.Value.F32, func(v float32) bool { return v != 0 }) {
 		return nil // by an earlier part of the run
@@ -161,6 +166,11 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 		e.setFloats(models.EvidenceSpectrum, v)
 	}
 	e.setFloats(models.EvidenceProjection, x.LSA(e.pool, e.g.N, models.EvidenceWidth(x.Cols), s.Sub("projection")))
+	if e.prog.params.Lookup(models.EvidenceClasses) != nil {
+		if err := e.fitClasses(labels, training); err != nil {
+			return err
+		}
+	}
 	m := min(len(e.g.Edges), evidenceSample)
 	uniform := graph.RandomPairs(e.g, m, false, s.Sub("pairs"))
 	if len(uniform) < max(2, m/2) {
@@ -169,8 +179,7 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 	mixed := append(slices.Clone(uniform[:len(uniform)/2]), graph.RandomPairs(e.g, m/2, true, s.Sub("pairs by degree"))...)
 	var err error
 	e.sources = map[string]*runtime.Function{}
-	for _, of := range [][]string{e.names, models.RobustSources} {
-		name := models.SourcesFunc(of)
+	for _, name := range []string{models.SourcesFunc, models.RobustSourcesFunc} {
 		if e.sources[name], err = e.onHost(name, map[string]*runtime.Buffer{"a": e.a, "w": e.w}); err != nil {
 			delete(e.sources, name)
 			return err
@@ -193,9 +202,8 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	lin := len(models.LinearSources)
-	joint := fitRegression(e.pool, chosen(asItIs, fitted), random, nil, 0, true)
-	linear := fitRegression(e.pool, chosen(asItIs[:lin], fitted), random[:lin], nil, 0, false)
+	joint := fitRegression(e.pool, chosen(asItIs, fitted), random, nil, 0, ridgeWithProducts)
+	linear := fitRegression(e.pool, chosen(e.pick(asItIs, e.lin), fitted), e.pick(random, e.lin), nil, 0, ridge)
 	e.setRegression(models.EvidenceJoint, joint)
 	e.setRegression(models.EvidenceLinear, linear)
 	if err := e.fitNew(asItIs, random, fitted, s.Sub("new")); err != nil {
@@ -205,11 +213,11 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 	// Round by round, what robust evidence doubts counts less.
 	var trusted []float64 // of the edges that are fitted to
 	fitRobust := func(name string) (l *regression, own, none []float64, err error) {
-		edges, pairs, err := both(w, mixed, models.RobustSources)
+		edges, pairs, err := both(w, mixed, e.rob)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		l = fitRegression(e.pool, chosen(edges, fitted), pairs, trusted, 0, false)
+		l = fitRegression(e.pool, chosen(edges, fitted), pairs, trusted, 0, ridge)
 		e.setRegression(name, l)
 		return l, l.logits(edges), l.logits(pairs), nil
 	}
@@ -237,13 +245,13 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	gate, err := e.open(both, linear, asItIs[:lin], weighed[:lin], w)
+	gate, err := e.open(both, linear, e.pick(asItIs, e.lin), e.pick(weighed, e.lin), w)
 	if err != nil {
 		return err
 	}
 	e.setParam(models.EvidenceGate, gate)
 	logits := func(asItIs, weighed [][]float32) []float64 {
-		out, a, b := joint.logits(asItIs), linear.logits(weighed[:lin]), robust.logits(pick(weighed, models.RobustSources))
+		out, a, b := joint.logits(asItIs), linear.logits(e.pick(weighed, e.lin)), robust.logits(e.pick(weighed, e.rob))
 		for i := range out {
 			out[i] += float64(gate * (float64((a[i]+b[i])/2) - out[i]))
 		}
@@ -258,7 +266,7 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 		}
 		return [][]float32{x}
 	}
-	l := fitRegression(e.pool, chosen(column(logits(asItIs, weighed)), fitted), column(logits(random, none)), nil, 0, false)
+	l := fitRegression(e.pool, chosen(column(logits(asItIs, weighed)), fitted), column(logits(random, none)), nil, 0, ridge)
 	if slope := l.linear[0] * l.scale[0]; slope > 0 {
 		for name, r := range map[string]*regression{models.EvidenceJoint: joint, models.EvidenceLinear: linear, models.EvidenceRobust: robust} {
 			r.stretch(slope, l.bias-float64(slope*l.mean[0]))
@@ -266,6 +274,49 @@ func (e *evidence) fit(x graph.NodeFeatures, seed uint64) error {
 		}
 	}
 	e.setParam(models.EvidenceShare("evidence"), shareOfNone(logits(asItIs, weighed), logits(random, none)))
+	return nil
+}
+
+// fitClasses fits the regressions that tell each class from the others by the projected features,
+// on the training nodes.
+func (e *evidence) fitClasses(labels, training []int32) error {
+	rows, err := e.onHost("rows", map[string]*runtime.Buffer{})
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if err := rows.Run(0); err != nil {
+		return err
+	}
+	z := rows.Result("features")
+	width := z.Dims[1]
+	p := e.prog.params.Lookup(models.EvidenceClasses)
+	classes := p.Value.Dims[1]
+	weights, bias := make([]float64, width*classes), make([]float64, classes)
+	for class := range classes {
+		of := [2][][]float32{make([][]float32, width), make([][]float32, width)} // those of other classes, those of the class
+		for _, v := range training {
+			is := of[0]
+			if int(labels[v]) == class {
+				is = of[1]
+			}
+			for k := range width {
+				is[k] = append(is[k], z.F32[int(v)*width+k])
+			}
+		}
+		if len(of[0][0]) == 0 || len(of[1][0]) == 0 {
+			bias[class] = unlikelyClass
+			continue
+		}
+		r := fitRegression(e.pool, of[1], of[0], nil, 1, ridgeOfClasses)
+		bias[class] = r.bias
+		for k, w := range r.linear {
+			weights[k*classes+class] = float64(w * r.scale[k])
+			bias[class] -= float64(float64(w*r.scale[k]) * r.mean[k])
+		}
+	}
+	e.setParam(models.EvidenceClasses, weights...)
+	e.setParam(models.EvidenceClassBias, bias...)
 	return nil
 }
 
@@ -334,7 +385,7 @@ func (e *evidence) fitNew(edges, random [][]float32, fitted []int, s rng.Stream)
 	for c := range columns {
 		columns[c] = append(columns[c], random[c]...)
 	}
-	e.setRegression(models.EvidenceNew, fitRegression(e.pool, chosen(edges, rank), columns, nil, 1, true))
+	e.setRegression(models.EvidenceNew, fitRegression(e.pool, chosen(edges, rank), columns, nil, 1, ridgeWithProducts))
 	return nil
 }
 
@@ -371,7 +422,7 @@ func (e *evidence) open(both func(w []float32, none [][2]int32, names []string) 
 	for _, v := range w {
 		sum += float64(v)
 	}
-	alike, _, err := both(filled(len(w), float32(sum/float64(len(w)))), nil, models.LinearSources)
+	alike, _, err := both(filled(len(w), float32(sum/float64(len(w)))), nil, e.lin)
 	if err != nil {
 		return 0, err
 	}
@@ -456,9 +507,9 @@ func fallBelow(edges, sorted []float64, quantile float64) (share, err float64) {
 }
 
 // pick returns the columns of some sources of all.
-func pick(columns [][]float32, names []string) (out [][]float32) {
+func (e *evidence) pick(columns [][]float32, names []string) (out [][]float32) {
 	for _, name := range names {
-		out = append(out, columns[slices.Index(models.EvidenceSources, name)])
+		out = append(out, columns[slices.Index(e.names, name)])
 	}
 	return out
 }

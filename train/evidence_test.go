@@ -35,11 +35,11 @@ func TestRegressionFindsCoefficients(t *testing.T) {
 		}
 		into[0], into[1] = append(into[0], x[0]), append(into[1], x[1])
 	}
-	for _, products := range []bool{false, true} {
-		l := fitRegression(pool, edges, none, nil, 1, products)
+	for _, penalty := range []float64{ridge, ridgeWithProducts, ridgeOfClasses} {
+		l := fitRegression(pool, edges, none, nil, 1, penalty)
 		for _, x := range [][]float32{{0, 0}, {1, 0}, {0, 1}, {-1.5, 1}, {1, -1.5}} {
 			if got, want := l.logits([][]float32{x[:1], x[1:]})[0], logit(x); math.Abs(got-want) > 0.15 {
-				t.Errorf("products %v: the logit at %v is %v, drawn by %v", products, x, got, want)
+				t.Errorf("penalty %v: the logit at %v is %v, drawn by %v", penalty, x, got, want)
 			}
 		}
 	}
@@ -156,6 +156,61 @@ func TestEvidenceOfDenseGraphs(t *testing.T) {
 	}
 	if auc, _ := metrics.AUC(scores, 1, is, rows); auc < 97 {
 		t.Errorf("edges within communities are told from others with AUC %.1f", auc)
+	}
+}
+
+// Training labels judge edges where that is asked for, and no other labels do.
+func TestLabelsJudgeEdges(t *testing.T) {
+	sets := []string{"model.edges.judge=evidence", "model.edges.labels=true", "train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1"}
+	// Edges are within classes, which single features hardly tell, but for a tenth.
+	const nodes, features, classes = 600, 30, 3
+	r := rng.New(5, "labels")
+	ds := &data.Dataset{Graph: &graph.Graph{N: nodes}, X: &data.Features{Rows: nodes, Cols: features}, Classes: classes, Splits: []data.Split{{}}}
+	for v := range int32(nodes) {
+		ds.Labels = append(ds.Labels, v%classes)
+		into := []*[]int32{&ds.Splits[0].Train, &ds.Splits[0].Val, &ds.Splits[0].Test}[v/classes%3]
+		*into = append(*into, v)
+		for k := range uint64(features) {
+			ds.X.Dense = append(ds.X.Dense, float32(0.6*r.Normal(uint64(v%classes)*features+k)+r.Normal(uint64(1000+v)*features+k)))
+		}
+	}
+	for u := range nodes {
+		for v := u + 1; v < nodes; v++ {
+			if draw := r.Intn(uint64(1_000_000+u*nodes+v), 2000); u%classes == v%classes && draw < 30 || draw < 2 {
+				ds.Graph.Edges = append(ds.Graph.Edges, [2]int32{int32(u), int32(v)})
+			}
+		}
+	}
+	auc := func(res *Result) float64 {
+		var scores []float32
+		var wrong, rows []int32
+		learned := res.Trained.Refined
+		for i, e := range learned.Candidates.Edges {
+			if learned.Candidates.Existing[i] {
+				rows, scores, wrong = append(rows, int32(len(rows))), append(scores, learned.Probability[i]), append(wrong, 1)
+				if ds.Labels[e[0]] == ds.Labels[e[1]] {
+					wrong[len(wrong)-1] = 0
+				}
+			}
+		}
+		auc, _ := metrics.AUC(scores, 1, wrong, rows)
+		return auc
+	}
+	with, without := run(t, "ecl-gsr", ds, Options{}, sets...), run(t, "ecl-gsr", ds, Options{}, append(sets[:len(sets):len(sets)], "model.edges.labels=false")...)
+	if !(auc(with) > auc(without)) {
+		t.Errorf("wrong edges are told with AUC %.2f with labels, %.2f without", auc(with), auc(without))
+	}
+	noise := *ds
+	noise.Labels = slices.Clone(ds.Labels)
+	for i, nodes := range [][]int32{ds.Splits[0].Val, ds.Splits[0].Test} {
+		for k, v := range nodes {
+			noise.Labels[v] = int32(r.Intn(uint64(10_000*i+k), classes))
+		}
+	}
+	for name, p := range run(t, "ecl-gsr", &noise, Options{}, sets...).Trained.Params {
+		if strings.HasPrefix(name, "evidence.") && !slices.Equal(p, with.Trained.Params[name]) {
+			t.Errorf("labels of validation and test nodes change %s", name)
+		}
 	}
 }
 

@@ -21,8 +21,9 @@ const (
 	newtonSteps = 30
 	rowsAtOnce  = 2048 // the bits of a regression depend on it
 	// The penalties ½·ridge·|w|² of weights of standardised columns, beside the sum of the
-	// losses of all rows, without and with products.
-	ridge, ridgeWithProducts = 1, 100
+	// losses of all rows: without products, with them, and where classes are told by features, of
+	// which there may be more than training nodes.
+	ridge, ridgeWithProducts, ridgeOfClasses = 1, 100, 10
 )
 
 // columnsOf returns how many weights a regression on s sources has; the bias is last.
@@ -35,14 +36,15 @@ func columnsOf(s int, products bool) int {
 
 // regressionScratch is what fitting the largest regression takes of a pool.
 func regressionScratch() kernels.Scratch {
-	k := columnsOf(len(models.DenseSources), true)
+	k := columnsOf(len(models.DenseSources)+1, true)
 	return kernels.MatMulScratch(k, rowsAtOnce, k, true, false)
 }
 
 // fitRegression tells edges from pairs that are none, both [S][·] by source. trust weighs
 // the edges, nil with ones. each is what a pair weighs; 0: all together weigh as much as
-// all edges.
-func fitRegression(pool *kernels.Pool, edges, none [][]float32, trust []float64, each float64, products bool) *regression {
+// all edges. penalty is one of the above; ridgeWithProducts adds them.
+func fitRegression(pool *kernels.Pool, edges, none [][]float32, trust []float64, each, penalty float64) *regression {
+	products := penalty == ridgeWithProducts
 	s, n, m := len(edges), len(edges[0]), len(none[0])
 	weight := func(i int) float64 {
 		if trust == nil {
@@ -99,7 +101,7 @@ func fitRegression(pool *kernels.Pool, edges, none [][]float32, trust []float64,
 		}
 		return x
 	}
-	penalty := make([]float64, k)
+	penalties := make([]float64, k)
 	if products { // standardised as columns of their own
 		sum, squares := make([]float64, k), make([]float64, k)
 		for i := range n {
@@ -110,14 +112,14 @@ func fitRegression(pool *kernels.Pool, edges, none [][]float32, trust []float64,
 		}
 		for c := range k - 1 {
 			mean := sum[c] / float64(n)
-			penalty[c] = float64(ridgeWithProducts*max(0, squares[c]/float64(n)-float64(mean*mean))) + 1e-6
+			penalties[c] = float64(ridgeWithProducts*max(0, squares[c]/float64(n)-float64(mean*mean))) + 1e-6
 		}
 	} else {
 		for c := range s {
-			penalty[c] = ridge
+			penalties[c] = penalty
 		}
 	}
-	penalty[k-1] = 1e-9
+	penalties[k-1] = 1e-9
 	w, h, grad, g := make([]float64, k), make([]float64, k*k), make([]float64, k), make([]float64, rowsAtOnce)
 	// The gradient is exact; the Hessian, which only says how far to step, is of float32
 	// products of some rows at a time.
@@ -158,9 +160,9 @@ func fitRegression(pool *kernels.Pool, edges, none [][]float32, trust []float64,
 			}
 		}
 		for c := range grad {
-			grad[c] += float64(penalty[c] * w[c])
+			grad[c] += float64(penalties[c] * w[c])
 			// More than rounding can take from it, so that it stays positive definite.
-			h[c*k+c] += float64(1e-4*h[c*k+c]) + penalty[c]
+			h[c*k+c] += float64(1e-4*h[c*k+c]) + penalties[c]
 		}
 		solve(h, grad, k)
 		step := 0.0

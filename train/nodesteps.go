@@ -197,7 +197,7 @@ func (t *nodeSteps) begin() error {
 	case models.JudgeEvidence:
 		t.state.Phase = "evidence"
 		t.judge = newEvidence(t.prog, t.pool, t.ds.Graph)
-		if err := t.judge.fit(t.ds.X.Attributes(), t.seed()); err != nil {
+		if err := t.judge.fit(t.ds.X.Attributes(), t.ds.Labels, t.split.Train, t.seed()); err != nil {
 			return err
 		}
 		t.judge.release() // of what fitted it
