@@ -65,6 +65,7 @@ place of the data sets, one or two seeds, a few steps.`,
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&o.Only, "only", nil, "keep to these data sets, for example cora,texas")
+	flags.StringSliceVar(&o.Rows, "rows", nil, "keep to these rows, for example grcn,lds, and put them among those that the files of --report or --out have")
 	numberFlag(flags, &o.Seeds, "seeds", 0, 1, "run the seeds 0 to N-1, in place of 10 for tables and 3 for most figures")
 	flags.StringVar(&o.Out, "out", "results", "folder of the results")
 	flags.StringSliceVar(&o.Merge, "merge", nil, "take over the runs in these folders of results; missing ones are run")

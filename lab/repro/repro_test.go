@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ func TestTargets(t *testing.T) {
 			}
 		}
 	}
-	for table, list := range map[string][]entry{"table1": models, "table4": collections} {
+	for table, list := range map[string][]entry{"table1": slices.Concat(models, learners), "table4": collections} {
 		for _, e := range list {
 			if e.paper != "" && !slices.Contains(methods(table), e.paper) {
 				t.Errorf("%s of the paper has no %q", table, e.paper)
@@ -328,6 +329,47 @@ func TestInterrupted(t *testing.T) {
 	compare(t, files(t, o.Out), stopped)
 }
 
+// Rows that are run on their own, later, leave the lines that are there, and the whole is what one
+// evaluation of all of them makes.
+func TestRowsJoinTheOthers(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Targets: []string{"table1"}, Only: []string{"cora", "texas"}, Seeds: 2, Report: filepath.Join(dir, "page.md")}
+	table := func(rows ...string) (ResultRows, string) {
+		o.Rows, o.Out = rows, filepath.Join(dir, strings.Join(rows, "+"))
+		reproduce(t, o)
+		text, err := os.ReadFile(filepath.Join(dir, "page", "table1.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := ReadResultRows("table1.csv", bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lines, withoutTimes(t, text)
+	}
+	first, _ := table("linear")
+	both, text := table("gcn", "gen", "lds")
+	if len(first) != 4 || len(both) != 16 || !slices.Equal(both.rows("texas"), []string{"gcn", "linear", "gen", "lds"}) {
+		t.Fatalf("%d lines, then %d, of the rows %v", len(first), len(both), both.rows("texas"))
+	}
+	for _, l := range both {
+		if l.Error != "" {
+			t.Errorf("%s, seed %d: %s", l.Row, l.Seed, l.Error)
+		}
+	}
+	for _, old := range first {
+		if !slices.ContainsFunc(both, func(l ResultRow) bool { return reflect.DeepEqual(l, old) }) {
+			t.Errorf("%s, seed %d is another line", old.Row, old.Seed)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "page")); err != nil {
+		t.Fatal(err)
+	}
+	if _, want := table("gcn", "linear", "gen", "lds"); text != want {
+		t.Errorf("in pieces:\n%s\nat once:\n%s", text, want)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	t.Setenv(catalog.EnvVar, t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -344,6 +386,8 @@ func TestOptions(t *testing.T) {
 		{Options{Targets: []string{"fig5"}, Only: []string{"texas"}, Out: out}, `no target that was named has the data set "texas"`},
 		{Options{Targets: []string{"table1"}, Out: out, Budget: "huge"}, `the budget is "huge"`},
 		{Options{Targets: []string{"table1"}, Out: out, Seeds: -1}, "1 is the least"},
+		{Options{Targets: []string{"table1"}, Rows: []string{"gnc"}, Out: out}, `did you mean "gcn"?`},
+		{Options{Targets: []string{"fig10"}, Rows: []string{"ecl-gsr"}, Out: out}, "fig10 is made of all of its runs"},
 		{Options{Targets: []string{"table1"}}, "folder"},
 	} {
 		err := Run(context.Background(), c.o, nil)

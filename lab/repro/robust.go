@@ -155,13 +155,15 @@ var offRefined = slices.Concat(pick("gcn"), otherEdges, []entry{
 	{row: "gcn, cut by features", model: "gcn", own: []string{"data.edges=cut:0.05"}},
 }, plain[1:], selfTrained[:1], []entry{
 	{row: "cut by features, propagated, linear, self-trained", model: "linear", own: []string{"data.edges=cut:0.05", "model.linear.steps=8", "train.self_training=3", "train.epochs=100", "train.eval_every=10"}},
-	{row: "stable", model: "stable", own: []string{"train.joint_every=0"}}, // as it is, for the short budget
-})
+}, those(learners, "stable"))
+
+// otherLearners are the rows of Table R for structure learners beside stable, in no comparison of rows.
+var otherLearners = those(learners, "grcn", "idgl", "sublime", "gen", "prognn", "lds")
 
 // robustCells are the runs of Table R.
 func robustCells() (cells []cell) {
 	for _, d := range citations {
-		for _, e := range slices.Concat(onRefined, offRefined) {
+		for _, e := range slices.Concat(onRefined, offRefined, otherLearners) {
 			add := func(x, suffix string, a alteration, set ...string) {
 				c := e.cell(d, x, d+"_metattack_"+suffix, set...)
 				c.alteration = a
@@ -184,10 +186,11 @@ var transferred = []string{"gcn", "gat", "sage"}
 
 // transferCells are the runs of Table S.
 func transferCells() (cells []cell) {
+	panel := func(data string) string { return strings.ReplaceAll(data, "_metattack_0.2", ", Metattack 20 %") }
 	for _, d := range slices.Concat(citations, []string{"cora_metattack_0.2", "citeseer_metattack_0.2"}, webPages, []string{"blogcatalog"}) {
 		for _, m := range transferred {
 			add := func(row string, a alteration, set ...string) {
-				cells = append(cells, cell{panel: strings.ReplaceAll(d, "_metattack_0.2", ", Metattack 20 %"), row: m + row, data: d, model: m, set: set, alteration: a})
+				cells = append(cells, cell{panel: panel(d), row: m + row, data: d, model: m, set: set, alteration: a})
 			}
 			add("", copied)
 			add(", no edges", copied, "data.edges=none")
@@ -196,6 +199,11 @@ func transferCells() (cells []cell) {
 			if m != "gat" { // which refuses weights
 				add(", refined, weighted", refinedAll)
 			}
+		}
+		for _, e := range learners {
+			c := e.cell(panel(d), "", d)
+			c.alteration = copied
+			cells = append(cells, c)
 		}
 	}
 	return cells

@@ -2,10 +2,12 @@ package repro
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +32,10 @@ const runsDir = "runs"
 type Options struct {
 	Targets []string // names of targets; "all" is every one
 	// Only are names of data sets to keep to; empty takes all that a target has.
-	Only  []string
+	Only []string
+	// Rows are names of rows to keep to; empty takes all. Their lines are put among those that
+	// the target's file has, of Report where that is given and else of Out.
+	Rows  []string
 	Seeds int // seeds, splits or folds of each; 0 leaves each target its number
 	// Out is the folder of results: TARGET.csv and the charts of each target that
 	// is complete, and the runs, from which an evaluation goes on that was stopped.
@@ -169,6 +174,17 @@ func (e *evaluation) check() (list []*Target, err error) {
 			return nil, wrong("no target that was named has the data set %q%s", name, nearest.Hint(name, names))
 		}
 	}
+	for _, t := range once {
+		if len(e.Rows) > 0 && (t.kept || t.graphs) {
+			return nil, wrong("%s is made of all of its runs: rows can be chosen of tables 1, 2, 3, R and S and of figures 3, 5, 6, 7 and 9", t.Name)
+		}
+	}
+	rows := distinct(slices.Concat(cellsOf(once)...), func(c cell) string { return c.row })
+	for _, name := range e.Rows {
+		if !slices.Contains(rows, name) {
+			return nil, wrong("no target that was named has the row %q%s", name, nearest.Hint(name, rows))
+		}
+	}
 	if e.Budget == "" {
 		e.Budget = Full
 	}
@@ -282,6 +298,9 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 		seeds = t.seeds(e.Budget)
 	}
 	runs := t.plan(e.Budget, e.Out, seeds, func(name string) bool { return e.wanted(name) && !slices.Contains(absent, name) })
+	if len(e.Rows) > 0 {
+		runs = slices.DeleteFunc(runs, func(p planned) bool { return !slices.Contains(e.Rows, p.row) })
+	}
 	for _, name := range absent {
 		if _, ok := catalog.Find(name); ok {
 			e.logf("%s: %s is not on this machine and is left out; fetch it with: gsrc data fetch %s", t.Name, name, name)
@@ -312,6 +331,11 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	if out.Missing > 0 {
 		return out, nil
 	}
+	if len(e.Rows) > 0 {
+		if lines, err = e.joined(t, lines); err != nil {
+			return nil, err
+		}
+	}
 	var others ResultRows
 	switch {
 	case t.edges:
@@ -341,6 +365,40 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	}
 	out.Files, err = e.write(files)
 	return out, err
+}
+
+// joined puts lines in the place of those for the same runs among the lines of the target's
+// file, in the order of the target.
+func (e *evaluation) joined(t *Target, lines ResultRows) (ResultRows, error) {
+	dir := e.Out
+	if e.Report != "" {
+		dir = filesOf(e.Report)
+	}
+	all, err := readResultRows(filepath.Join(dir, t.Name+".csv"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(old ResultRow) bool {
+		return slices.ContainsFunc(lines, func(l ResultRow) bool {
+			return l.Panel == old.Panel && l.Row == old.Row && l.X == old.X && l.Seed == old.Seed
+		})
+	})
+	all = append(all, lines...)
+	place := map[[3]string]int{}
+	for i, c := range t.cells {
+		place[[3]string{c.panel, c.row, c.x}] = i
+	}
+	slices.SortStableFunc(all, func(a, b ResultRow) int {
+		return cmp.Or(cmp.Compare(place[[3]string{a.Panel, a.Row, a.X}], place[[3]string{b.Panel, b.Row, b.X}]), cmp.Compare(a.Seed, b.Seed))
+	})
+	return all, nil
+}
+
+func cellsOf(list []*Target) (cells [][]cell) {
+	for _, t := range list {
+		cells = append(cells, t.cells)
+	}
+	return cells
 }
 
 func (e *evaluation) wanted(data string) bool {

@@ -145,6 +145,13 @@ func (t *Target) plan(budget, dir string, seeds int, on func(data string) bool) 
 			j := &p.job
 			if budget == Short {
 				j.Data, j.Set = data.Synthetic, slices.Clone(shortSet)
+				if c.model == "sublime" || c.model == "stable" {
+					j.Set = append(j.Set, "train.joint_every=0")
+				} else if slices.ContainsFunc(learners, func(e entry) bool { return e.model == c.model }) {
+					j.Set = slices.DeleteFunc(j.Set, func(set string) bool {
+						return strings.HasPrefix(set, "train.pretrain_steps=") || strings.HasPrefix(set, "train.joint_every=")
+					})
+				}
 				if t.graphs {
 					j.Data = filepath.Join(dir, "short", "rings-and-stars.txt")
 					p.made = filepath.Dir(j.Data)

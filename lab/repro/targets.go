@@ -40,6 +40,17 @@ var models = []entry{
 	{row: "gin", model: "gin"},
 }
 
+// learners are the structure learners of the literature, as they come.
+var learners = []entry{
+	{row: "grcn", model: "grcn", paper: "GRCN"},
+	{row: "idgl", model: "idgl", paper: "IDGL"},
+	{row: "sublime", model: "sublime", paper: "SUBLIME"},
+	{row: "gen", model: "gen", paper: "GEN"},
+	{row: "prognn", model: "prognn", paper: "ProGNN"},
+	{row: "stable", model: "stable", paper: "STABLE"},
+	{row: "lds", model: "lds", paper: "LDS"},
+}
+
 // plain are the rows of Table 1 that take seconds, behind those of models.
 var plain = []entry{
 	{row: "linear", model: "linear"},
@@ -79,7 +90,7 @@ var refinedFew = entry{row: "refined, propagated, linear, self-trained", model: 
 // paperName is the paper's name for a row.
 var paperName = func() map[string]string {
 	names := map[string]string{}
-	for _, m := range append(slices.Clone(models), collections...) {
+	for _, m := range slices.Concat(models, learners, collections) {
 		names[m.row] = m.paper
 	}
 	names[full] = names[eclGSR]
@@ -119,13 +130,16 @@ func (e entry) cell(panel, x, data string, set ...string) cell {
 }
 
 // pick returns rows of models by name.
-func pick(rows ...string) (list []entry) {
-	for _, m := range models {
-		if slices.Contains(rows, m.row) {
-			list = append(list, m)
+func pick(rows ...string) []entry { return those(models, rows...) }
+
+// those returns rows of a list by name.
+func those(list []entry, rows ...string) (some []entry) {
+	for _, e := range list {
+		if slices.Contains(rows, e.row) {
+			some = append(some, e)
 		}
 	}
-	return list
+	return some
 }
 
 // collections are the models that classify whole graphs.
@@ -228,7 +242,7 @@ var targets = []*Target{
 		Asks: "Every model on every data set of the paper, on the standard splits: the public one with ten seeds, or the ten fixed ones." +
 			" Epochs and settings are chosen on validation nodes, but for those with a †. “" + rawGraph + "” is the same classifier with the same sampling of edges, without refinement.",
 		cells: append(everywhere(slices.Concat(models, plain), slices.Concat(citations, webPages, []string{"actor", "pubmed", "ogbn-arxiv"})...),
-			everywhere(otherEdges, slices.Concat(citations, webPages, []string{"actor"})...)...),
+			everywhere(slices.Concat(otherEdges, learners), slices.Concat(citations, webPages, []string{"actor"})...)...),
 		render: func(t *Target, ls ResultRows) rendered {
 			return rendered{text: wide(t, ls) + refinement(ls, "") + judgement(ls, eclGSR, rawGraph), charts: list(dots(t, ls, "table1"))}
 		},
