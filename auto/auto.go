@@ -511,8 +511,17 @@ func (x *chooser) finish(ctx context.Context) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	choice.NewNodes = s.Module.Func("classify").Arg(models.KnownLabels) == nil && s.Data.Rewired == nil
-	if !choice.NewNodes && x.Warn != nil {
+	m, err := models.Lookup(winner.Model)
+	if err != nil {
+		return nil, err
+	}
+	transductive := m.Learner != nil && !m.Learner.Inductive
+	choice.NewNodes = s.Module.Func("classify").Arg(models.KnownLabels) == nil && s.Data.Rewired == nil && !transductive
+	switch {
+	case choice.NewNodes || x.Warn == nil:
+	case transductive:
+		x.Warn(fmt.Sprintf("%s cannot take new nodes: what it learns are the edges of this graph (it is transductive), and new nodes have none among them", winner.Name))
+	default:
 		x.Warn(fmt.Sprintf("%s cannot take new nodes: it classifies by the labels of the training nodes, or by edges that are not the data's, and gsrc build refuses it", winner.Name))
 	}
 	if err := x.write(); err != nil {

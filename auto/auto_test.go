@@ -205,6 +205,46 @@ func TestWithoutTestNodes(t *testing.T) {
 	}
 }
 
+// The structure learners run where their cost allows, and one that is chosen says so if it has learned the edges of
+// this graph alone.
+func TestLearners(t *testing.T) {
+	names := func(s Seen) (list []string) {
+		for _, c := range candidates(s, nil) {
+			if c.plain != "" {
+				list = append(list, c.Name)
+			}
+		}
+		return list
+	}
+	alike, unlike := 0.8, 0.1
+	for _, c := range []struct {
+		of   Seen
+		want []string
+	}{
+		{Seen{Nodes: 2708, Edges: 5278, Features: 1433, Homophily: &alike}, []string{"gen", "stable", "sublime", "grcn"}},
+		{Seen{Nodes: 5196, Edges: 171_743, Features: 8189, Homophily: &unlike}, []string{"gen, without the data's edges"}},
+		{Seen{Nodes: 50_000, Edges: 200_000, Features: 500, Homophily: &alike}, []string{"gen", "stable", "sublime"}},
+		{Seen{Nodes: 200_000, Edges: 900_000, Features: 100}, nil},
+		{Seen{Nodes: 300, Edges: 900, Kind: "none"}, nil},
+	} {
+		if got := names(c.of); !slices.Equal(got, c.want) {
+			t.Errorf("%+v has the learners %v, want %v", c.of, got, c.want)
+		}
+	}
+
+	o := options(folder(t, false), filepath.Join(t.TempDir(), "run"))
+	o.rules = slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return r.Name != "gen" })
+	var warned []string
+	o.Warn = func(text string) { warned = append(warned, text) }
+	r := trained(t, o)
+	if r.Report.Choice.NewNodes || !slices.ContainsFunc(warned, func(w string) bool { return strings.Contains(w, "transductive") }) {
+		t.Errorf("the choice %+v, with the warnings %q", r.Report.Choice, warned)
+	}
+	if x := r.Report.Refinement; x == nil || x.Candidate != "gen" {
+		t.Errorf("refinement %+v", x)
+	}
+}
+
 func TestRules(t *testing.T) {
 	ds, err := run.ReadNodes(run.TrainOptions{Data: folder(t, false), Model: "linear"})
 	if err != nil {

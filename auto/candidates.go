@@ -21,8 +21,10 @@ type Candidate struct {
 	// Failed says why it ran no further, such as that it diverged.
 	Failed string `json:"failed,omitempty"`
 
-	// same are the options with which the model keeps the graph as it is.
-	same []string
+	// same are the options with which the model keeps the graph as it is, and plain, if not
+	// empty, the model that classifies as it does and learns no graph, which has them alone.
+	same  []string
+	plain string
 }
 
 // Structures that candidates read.
@@ -55,6 +57,14 @@ var (
 // near is whether the neighbours of all nodes are searched within a minute.
 func near(s Seen) bool { return features(s) && s.Nodes <= 100_000 }
 
+// compared is whether an epoch that compares the features of edges' ends and of each node's k
+// nearest takes about a second or less.
+func compared(k int) func(Seen) bool {
+	return func(s Seen) bool {
+		return near(s) && (2*s.Edges+2*k*s.Nodes)*s.Features < 1_000_000_000
+	}
+}
+
 // all is whether all conditions hold.
 func all(conditions ...func(Seen) bool) func(Seen) bool {
 	return func(s Seen) bool {
@@ -83,6 +93,11 @@ var (
 func refining(name string, set ...string) Candidate {
 	set = append([]string{"train.pretrain_steps=0", "train.joint_every=0", "model.edges.judge=evidence"}, set...)
 	return Candidate{Name: name, Model: "ecl-gsr", Set: set, Structure: refined, same: asItIs}
+}
+
+// learner is a structure learner of the literature, with a graph convolutional network.
+func learner(name, model string, set ...string) Candidate {
+	return Candidate{Name: name, Model: model, Set: append(set, "train.eval_every=5"), Structure: refined, plain: "gcn"}
 }
 
 // rules are in the order in which candidates run: simple ones first, and of equals the
@@ -122,6 +137,13 @@ var rules = []rule{
 		"model.edges.old_lo=0.01", "model.edges.old_hi=0.5", "model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "train.pretrain_steps=100", "train.joint_every=0", "train.epochs=100", "train.eval_every=5"}, Structure: refined, same: asItIs}, all(judgeable, mixed)},
 	{Candidate{Name: "refined by the embedding, gcn", Model: "ecl-gsr", Set: []string{"model.classifier=gcn", "model.edges.judge=embedding", "candidates.similarity=embedding", "candidates.two_step=0", "candidates.k=10",
 		"model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "model.edges.consistency=0", "train.joint_every=0"}, Structure: refined, same: asItIs}, all(judgeable, few)},
+
+	// idgl, prognn and lds, whose training takes ten times and more that of the slowest here, are left out.
+	{learner("gen", "gen", "train.epochs=800"), all(near, judgeable, homophilic)},
+	{learner("gen, without the data's edges", "gen", "model.gen.keep=false", "train.epochs=800"), all(near, judgeable, mixed)},
+	{learner("stable", "stable", "model.encoder.hidden=128", "train.pretrain_steps=200"), all(near, judgeable, homophilic)},
+	{learner("sublime", "sublime", "train.anchors=512", "train.pretrain_steps=100"), all(near, judgeable, homophilic)},
+	{learner("grcn", "grcn", "candidates.k=20", "train.refresh_every=25", "train.epochs=150"), all(compared(20), judgeable, homophilic)},
 }
 
 // candidates is the list for a graph, by other rules than the package's if there are any.
@@ -153,5 +175,9 @@ func (c *Candidate) edges() string {
 
 // twin is the same model on the graph as it is.
 func (c *Candidate) twin() *Candidate {
-	return &Candidate{Name: fmt.Sprintf("%s, on the graph as it is", c.Name), Model: c.Model, Set: slices.Concat(c.Set, c.same), Structure: raw}
+	t := &Candidate{Name: fmt.Sprintf("%s, on the graph as it is", c.Name), Model: c.Model, Set: slices.Concat(c.Set, c.same), Structure: raw}
+	if c.plain != "" {
+		t.Model, t.Set = c.plain, c.same
+	}
+	return t
 }
