@@ -95,6 +95,10 @@ func heads(b *Buffer) int {
 
 func sddmm(k *Call) error {
 	p, q := k.In[1], k.In[2]
+	if g := k.In[0].Graph; k.Op.Int("heads") == 0 && k.Op.Operands[1] == k.Op.Operands[2] && g.Out != nil {
+		k.Pool.SDDMMSelf(k.Out[0].F32, g.In, g.Out, p.F32, p.Dims[1])
+		return nil
+	}
 	k.Pool.SDDMMHeads(k.Out[0].F32, k.In[0].Graph.In, p.F32, q.F32, p.Dims[1], max(1, k.Op.Int("heads")))
 	return nil
 }

@@ -213,15 +213,18 @@ func (j *nearestRows) offer(u, v int, s float32) {
 	if s == sim[at] && from >= idx[at] {
 		return
 	}
-	for at > 0 && (s > sim[at-1] || s == sim[at-1] && from < idx[at-1]) {
-		at--
+	for lo := 0; lo < at; { // the first that it is nearer than
+		if mid := (lo + at) / 2; s > sim[mid] || s == sim[mid] && from < idx[mid] {
+			at = mid
+		} else {
+			lo = mid + 1
+		}
 	}
 	if j.nodes != nil && slices.Contains(idx, from) { // found in another group
 		return
 	}
-	for i := last; i > at; i-- {
-		sim[i], idx[i] = sim[i-1], idx[i-1]
-	}
+	copy(sim[at+1:], sim[at:last])
+	copy(idx[at+1:], idx[at:last])
 	sim[at], idx[at] = s, from
 	j.worst[u] = sim[last]
 }
