@@ -32,6 +32,9 @@ type Neighbors struct {
 	sample sample
 	old    []int32
 	own    within
+
+	rows, columns kernels.CSR // of z, where few of its entries are not 0
+	values        []float32
 }
 
 // Exact is [KNN]. The result is valid until the next search.
@@ -48,9 +51,38 @@ func (s *Neighbors) Exact(pool *kernels.Pool, emb []float32, n, f, k int) (idx [
 	}
 	s.directions.of(pool, emb, n, f)
 	s.idx, s.sim = room(s.idx, n*k), room(s.sim, n*k)
-	pool.Nearest(s.idx, s.sim, s.z, len(s.nodes), f, k)
+	if s.sparse(f) {
+		pool.NearestSparse(s.idx, s.sim, &s.rows, &s.columns, s.values, k)
+	} else {
+		pool.Nearest(s.idx, s.sim, s.z, len(s.nodes), f, k)
+	}
 	s.number(n, k)
 	return s.idx, s.sim
+}
+
+// sparse reports whether the search is faster by the entries of z that are not 0, of which it makes
+// rows and columns.
+func (s *Neighbors) sparse(f int) bool {
+	const first, share = 64, 32 // rows that are looked at before it is given up, and how many entries there must be for each that is not 0
+	n := len(s.nodes)
+	r := &s.rows
+	r.Rows, r.Cols, r.RowPtr, r.Col, s.values = n, f, append(r.RowPtr[:0], 0), r.Col[:0], s.values[:0]
+	for i := range n {
+		for c, v := range s.z[i*f : (i+1)*f] {
+			if v != 0 {
+				r.Col, s.values = append(r.Col, int32(c)), append(s.values, v)
+			}
+		}
+		r.RowPtr = append(r.RowPtr, int32(len(r.Col)))
+		if i+1 >= first && share*len(r.Col) > (i+1)*f {
+			return false
+		}
+	}
+	if share*len(r.Col) > n*f {
+		return false
+	}
+	kernels.TransposeTo(&s.columns, r)
+	return kernels.SparseNearestPays(r, &s.columns)
 }
 
 // number turns the neighbours of rows, which the first len(nodes) of [n, k] idx

@@ -299,3 +299,38 @@ func BenchmarkCandidates(b *testing.B) {
 		})
 	}
 }
+
+// Rows of which few entries are not 0 have the neighbours, and the similarities to the bit, that each
+// has when it is multiplied with all others as it is stored.
+func TestKNNOfSparseRows(t *testing.T) {
+	const n, f, k = 400, 900, 7
+	key := rng.New(5, "sparse")
+	emb := make([]float32, n*f)
+	for i := range n {
+		for e := range i % 12 {
+			at := uint64(64*i + e)
+			emb[i*f+key.Intn(at, f)] = key.Sub("value").Uniform(at) - 0.3
+		}
+	}
+	search := new(Neighbors)
+	idx, sim := search.Exact(nil, emb, n, f, k)
+	if len(search.values) == 0 || !kernels.SparseNearestPays(&search.rows, &search.columns) {
+		t.Fatal("they are not taken for sparse")
+	}
+	var products kernels.Products
+	for i := range n {
+		for at, v := range idx[i*k : (i+1)*k] {
+			if v < 0 {
+				continue
+			}
+			z := make([]float32, 2*f)
+			normalize(z[:f], emb[i*f:(i+1)*f])
+			normalize(z[f:], emb[int(v)*f:(int(v)+1)*f])
+			var want [1]float32
+			products.Of(want[:], z[:f], z[f:], []int32{0})
+			if got := sim[i*k+at]; got != max(-1, min(1, want[0])) {
+				t.Fatalf("row %d, neighbour %d: %v, want %v", i, v, got, want[0])
+			}
+		}
+	}
+}

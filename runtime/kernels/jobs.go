@@ -20,6 +20,7 @@ type jobs struct {
 	ranges     rangeJob
 	sparseRows sparseRowsJob
 	near       nearestJob
+	nearSparse nearestSparseJob
 	around     aroundJob
 	chain      chainJob
 	attend     attentionJob
