@@ -138,7 +138,7 @@ var rules = []rule{
 	{Candidate{Name: "refined by the embedding, gcn", Model: "ecl-gsr", Set: []string{"model.classifier=gcn", "model.edges.judge=embedding", "candidates.similarity=embedding", "candidates.two_step=0", "candidates.k=10",
 		"model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "model.edges.consistency=0", "train.joint_every=0"}, Structure: refined, same: asItIs}, all(judgeable, few)},
 
-	// idgl, prognn and lds, whose training takes ten times and more that of the slowest here, are left out.
+	// idgl, prognn and lds are left out by what a training takes.
 	{learner("gen", "gen", "train.epochs=800"), all(near, judgeable, homophilic)},
 	{learner("gen, without the data's edges", "gen", "model.gen.keep=false", "train.epochs=800"), all(near, judgeable, mixed)},
 	{learner("stable", "stable", "model.encoder.hidden=128", "train.pretrain_steps=200"), all(near, judgeable, homophilic)},

@@ -105,9 +105,18 @@ func (e *idglModel) begin(b *ir.Builder, c, old, x *ir.Value, drop *dropouts) *t
 	t.s = e.similar(b, c, b.One("to_dense", nil, x), 0)
 	t.norm = b.Add(b.Sum(b.Mul(t.s, t.s)), nodes(b))
 	t.first = t.data.mix(b, e.IDGL.Keep, e.rows(b, c, t.s))
+	if drop != nil && e.IDGL.DropEdges > 0 {
+		t.s = e.dropped(b, t.s, drop.prefix+".similar")
+		t.first = adjacency{e.dropped(b, t.first.entries, drop.prefix+".edges"), e.dropped(b, t.first.self, drop.prefix+".self")}
+	}
 	t.a = t.first
 	t.hidden = e.layer(b, c, t.a, t.product, drop)
 	return t
+}
+
+// dropped returns values without a share of them, the others scaled up.
+func (e *idglModel) dropped(b *ir.Builder, v *ir.Value, stream string) *ir.Value {
+	return b.One("dropout", ir.Attrs{"rate": e.IDGL.DropEdges, "stream": stream}, v)
 }
 
 // turn makes the next turn.

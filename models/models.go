@@ -212,6 +212,7 @@ type IDGL struct {
 	Sparse    float64 `toml:"sparse" range:"term" neutral:"0.0" doc:"weight of the squared similarities"`
 	Steps     int     `toml:"steps" range:"repeats" neutral:"10" doc:"turns of graph and embedding behind the first, at most"`
 	Tolerance float64 `toml:"tolerance" range:"term" neutral:"4e-05" doc:"they end when the squared similarities change by less than this share"`
+	DropEdges float64 `toml:"drop_edges" range:"dropout.rate" neutral:"0.0" doc:"share of entries of the first turn's graph, and of its similarities, that a step does not see"`
 }
 
 // NextPrefix begins the names of results of @pretrain or @joint that are arguments of its next

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -109,6 +110,26 @@ func TestSwitches(t *testing.T) {
 		without := eclGSR(o).String()
 		if !strings.Contains(with, c.gone) || strings.Contains(without, c.gone) {
 			t.Errorf("%s: %q is in the program by default: %v, after the change: %v", c.name, c.gone, strings.Contains(with, c.gone), strings.Contains(without, c.gone))
+		}
+	}
+}
+
+// IDGL drops entries of the first turn's graph in its steps, and none where it classifies.
+func TestIDGLDropsEntries(t *testing.T) {
+	o := small()
+	for _, rate := range []float64{0, 0.5} {
+		o.IDGL.DropEdges = rate
+		m := idgl(o)
+		for _, stream := range []string{"turn0.similar", "turn0.edges", "turn0.self"} {
+			text := fmt.Sprintf("rate=0.5, stream=%q", stream)
+			if n := strings.Count(m.Func("joint").String(), text); n != map[float64]int{0: 0, 0.5: 1}[rate] {
+				t.Errorf("with the rate %g @joint has %s %d times", rate, text, n)
+			}
+		}
+		for _, name := range []string{"classify", "probability"} {
+			if strings.Contains(m.Func(name).String(), "dropout") {
+				t.Errorf("with the rate %g @%s drops", rate, name)
+			}
 		}
 	}
 }

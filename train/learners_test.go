@@ -947,7 +947,7 @@ func TestIDGL(t *testing.T) {
 		turns     int // behind the first
 	}{{0, 3}, {1, 2}} {
 		cfg := configure(t, "idgl", "candidates.k=39", "model.hidden=6", "model.dropout=0", "model.input_dropout=0", "model.norm=none", "model.edges.threshold=0", "model.weight_decay=0.01", "model.encoder.weight_decay=0.02",
-			"model.idgl.heads=2", "model.idgl.epsilon=0.7", "model.idgl.keep=0.6", "model.idgl.update=0.3", "model.idgl.smooth=5", "model.idgl.degree=0.2", "model.idgl.sparse=3", "model.idgl.steps=3",
+			"model.idgl.heads=2", "model.idgl.drop_edges=0", "model.idgl.epsilon=0.7", "model.idgl.keep=0.6", "model.idgl.update=0.3", "model.idgl.smooth=5", "model.idgl.degree=0.2", "model.idgl.sparse=3", "model.idgl.steps=3",
 			fmt.Sprintf("model.idgl.tolerance=%g", c.tolerance), "train.lr=0.02", "train.encoder_lr=0.01", "train.joint_every=1", "train.refresh_every=0", "train.pretrain_steps=0")
 		tr := started(t, Job{Model: "idgl", Task: Nodes(ds)}, cfg, Options{})
 		for i, b := 0, tr.optim.Lookup("classifier.0.bias").Value.F32; i < len(b); i++ {
