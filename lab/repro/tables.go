@@ -310,7 +310,7 @@ func significance(t *Target, ls ResultRows) string {
 		}
 		fmt.Fprintf(&b, "%s, ecl-gsr against:\n\n%s", panel, table([]string{"", "t", "p", "t, paired", "p, paired", "paper's t", "paper's p"}, rows))
 	}
-	b.WriteString("\nPositive values of t mean that ecl-gsr is better. The samples of t and p are independent and may differ in variance (Welch); the paired test uses that each seed has one run of both. The paper's other rows are methods that are not part of gsrc.\n")
+	b.WriteString("\nPositive values of t mean that ecl-gsr is better. The samples of t and p are independent and may differ in variance (Welch); the paired test uses that each seed has one run of both. The paper's other rows are methods that are not run here.\n")
 	return b.String()
 }
 
