@@ -570,8 +570,12 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 			return err
 		}
 		for i, e := range pairs {
-			if was := inc.at(e[0], e[1]).p; inc.encoder.differ([]float32{was}, p[i:i+1]) {
+			was := inc.at(e[0], e[1]).p
+			if inc.encoder.differ([]float32{was}, p[i:i+1]) {
 				moved[e[0]], moved[e[1]] = true, true
+			}
+			if was != p[i] { // the classifier reads it too
+				reached[e[0]], reached[e[1]] = true, true
 			}
 		}
 		w.write(pairs, p)
