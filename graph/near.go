@@ -209,11 +209,28 @@ func (s *Near) Nearest(v int32) []int32 {
 
 // Similarity returns the cosine of two rows, as searches have it but for rounding.
 func (s *Near) Similarity(u, v int32) float64 {
-	z := s.z
-	if s.most > 0 && !s.off {
-		z = s.now
-	}
+	z := s.units()
 	return product(z[int(u)*s.f:(int(u)+1)*s.f], z[int(v)*s.f:(int(v)+1)*s.f])
+}
+
+// units are the rows as they are now, of length 1.
+func (s *Near) units() []float32 {
+	if s.most > 0 && !s.off {
+		return s.now
+	}
+	return s.z
+}
+
+// Cosines gives pairs of rows their cosines, as searches have them but for rounding; 0 where
+// one has no direction.
+func (s *Near) Cosines(pool *kernels.Pool, cos []float32, pairs [][2]int32) {
+	z := s.units()
+	ends := make([]int64, 2*len(pairs))
+	left, right := ends[:len(pairs)], ends[len(pairs):]
+	for i, e := range pairs {
+		left[i], right[i] = int64(e[0]), int64(e[1])
+	}
+	pool.PairDot(cos, z, z, left, right, s.n, s.f)
 }
 
 // move is [Near.Change] of the lists.

@@ -54,6 +54,19 @@ func TestNearIsExact(t *testing.T) {
 					t.Fatalf("row %d has the neighbours %v, want %v", v, got, w)
 				}
 			}
+			var pairs [][2]int32
+			for v := range int32(n) {
+				pairs = append(pairs, [2]int32{v, (v*v + 1) % int32(n)})
+			}
+			cos, a, b := make([]float32, n), make([]float32, f), make([]float32, f)
+			s.Cosines(pool, cos, pairs)
+			for i, e := range pairs {
+				normalize(a, emb[int(e[0])*f:int(e[0]+1)*f])
+				normalize(b, emb[int(e[1])*f:int(e[1]+1)*f])
+				if want := product(a, b); !(math.Abs(float64(cos[i])-want) <= 1e-6) {
+					t.Fatalf("the rows %v have the cosine %v, want %v", e, cos[i], want)
+				}
+			}
 		}
 		check()
 		for range rapid.IntRange(1, 6).Draw(t, "changes") {

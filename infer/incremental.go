@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -39,7 +40,8 @@ type incremental struct {
 	encoder   *layers
 	embedding string // the encoder's output
 	near      *graph.Near
-	links     [][]link // of the refined graph; rows are shared with versions
+	scorer    *dist.Staged // nil where it does not say what it reads of pairs
+	links     [][]link     // of the refined graph; rows are shared with versions
 
 	classifier *layers // of the graph as it is
 
@@ -53,7 +55,7 @@ type incremental struct {
 type link struct {
 	to  int32
 	why uint8
-	p   float32 // of a candidate
+	p   float32 // of a candidate; see counted
 }
 
 // Why two nodes are linked.
@@ -72,6 +74,15 @@ func (r *Graph) candidate(l *link) bool {
 
 // kept tells whether a link is an edge of the refined graph.
 func (r *Graph) kept(l *link) bool { return r.candidate(l) && l.p >= float32(r.p.info.Threshold) }
+
+// counted is what is kept of a probability: 0 where the link is no edge of the refined graph,
+// unless the encoder weighs its messages by it.
+func (inc *incremental) counted(p float32, edge bool) float32 {
+	if p >= float32(inc.r.p.info.Threshold) || edge && inc.weighs {
+		return p
+	}
+	return 0
+}
 
 // refinedEntries gives the entries of a refined graph.
 func (r *Graph) refinedEntries(links [][]link) entriesOf {
@@ -152,6 +163,12 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 	}
 	if inc.judge != nil {
 		inc.encoder.slack = rounding
+	} else if m, err := r.p.dist.Stage("scorer"); err != nil {
+		return inc, err
+	} else if m != nil && m.Cosine != nil {
+		inc.scorer = m
+	} else if m != nil {
+		m.Close()
 	}
 	h := inc.encoder.values[inc.embedding]
 	for v := range inc.n {
@@ -188,6 +205,9 @@ func (inc *incremental) close() {
 	inc.pool.Close()
 	for _, l := range inc.layers() {
 		l.m.Close()
+	}
+	if inc.scorer != nil {
+		inc.scorer.Close()
 	}
 }
 
@@ -260,6 +280,19 @@ func (inc *incremental) edgePrior(u, v int32) float32 {
 	return e.calibration.Weight(inc.prior.P(u, v), e.Strength)
 }
 
+// knownPrior is edgePrior, which is looked up where a node's entries have been read.
+func (inc *incremental) knownPrior(u, v int32) float32 {
+	for _, e := range [2][2]int32{{u, v}, {v, u}} {
+		from, to := e[0], e[1]
+		if int(to) < len(inc.priors) && inc.priors[to] != nil {
+			if i, ok := slices.BinarySearch(inc.in[to], from); ok {
+				return inc.priors[to][i]
+			}
+		}
+	}
+	return inc.edgePrior(u, v)
+}
+
 // link rebuilds the refined graph; g is undirected.
 func (inc *incremental) link(g *graph.Graph) error {
 	inc.links = make([][]link, inc.n)
@@ -306,13 +339,19 @@ func (inc *incremental) link(g *graph.Graph) error {
 			}
 		}
 	}
-	pairs := slices.DeleteFunc(slices.Clone(c.Edges), func(e [2]int32) bool { return !inc.r.candidate(inc.at(e[0], e[1])) })
-	p, err := inc.score(pairs)
+	var pairs pairs
+	for i, e := range c.Edges {
+		if l := inc.at(e[0], e[1]); inc.r.candidate(l) {
+			pairs.add(e, c.Existing[i], 0)
+		}
+	}
+	p, err := inc.score(&pairs)
 	if err != nil {
 		return err
 	}
-	for i, e := range pairs {
-		inc.at(e[0], e[1]).p, inc.at(e[1], e[0]).p = p[i], p[i]
+	for i, e := range pairs.ends {
+		q := inc.counted(p[i], pairs.edge[i])
+		inc.at(e[0], e[1]).p, inc.at(e[1], e[0]).p = q, q
 	}
 	return nil
 }
@@ -344,35 +383,72 @@ func findLink(row []link, v int32) (int, bool) {
 	return slices.BinarySearchFunc(row, v, func(l link, v int32) int { return int(l.to) - int(v) })
 }
 
-// score gives candidates their probabilities.
-func (inc *incremental) score(pairs [][2]int32) ([]float32, error) {
-	width, score := 0, func(p []float32, pairs [][2]int32) error {
-		return inc.judge.score(p, pairs, func(u, v int32) bool { return inc.at(u, v).why&linkEdge != 0 }, inc.both)
-	}
-	if inc.judge != nil {
+// pairs are links that are scored.
+type pairs struct {
+	ends [][2]int32 // each ascending
+	edge []bool     // which the data have
+	was  []float32  // their probabilities before
+}
+
+func (p *pairs) add(ends [2]int32, edge bool, was float32) {
+	p.ends, p.edge, p.was = append(p.ends, ends), append(p.edge, edge), append(p.was, was)
+}
+
+func (p *pairs) part(lo, hi int) *pairs {
+	return &pairs{p.ends[lo:hi], p.edge[lo:hi], p.was[lo:hi]}
+}
+
+// score gives pairs their probabilities.
+func (inc *incremental) score(all *pairs) ([]float32, error) {
+	p := make([]float32, len(all.ends))
+	width, score := 0, func(p []float32, some *pairs) error { return inc.judge.score(p, some, inc.both) }
+	switch {
+	case inc.judge != nil:
 		for _, f := range inc.judge.values {
 			width += f.width
 		}
-	} else {
-		h := inc.encoder.values[inc.embedding]
-		width, score = h.width, func(p []float32, pairs [][2]int32) error { return inc.scoreSome(p, pairs, h) }
+	case inc.scorer != nil:
+		inc.near.Cosines(inc.pool, p, all.ends)
+		width, score = cosineValues, inc.ofCosines
+	default:
+		width, score = inc.encoder.values[inc.embedding].width, inc.ofRows
 	}
-	p := make([]float32, len(pairs))
-	some := max(1, scoreValues/max(1, width))
-	err := each(inc.pool, (len(pairs)+some-1)/some, func(i int) error {
-		end := min((i+1)*some, len(pairs))
-		return score(p[i*some:end], pairs[i*some:end])
+	count := max(1, scoreValues/max(1, width))
+	err := each(inc.pool, (len(p)+count-1)/count, func(i int) error {
+		lo, hi := i*count, min((i+1)*count, len(p))
+		p, some := p[lo:hi], all.part(lo, hi)
+		if err := score(p, some); err != nil || inc.prior == nil {
+			return err
+		}
+		for i, e := range some.ends {
+			if some.edge[i] {
+				p[i] *= inc.knownPrior(e[0], e[1])
+			}
+		}
+		return nil
 	})
 	return p, err
 }
 
-// scoreSome is score of pairs that are scored together.
-func (inc *incremental) scoreSome(p []float32, pairs [][2]int32, h *field) error {
-	row := make(map[int32]int64, len(pairs))
+// ofCosines gives pairs, whose cosines p has, their probabilities by the embedding.
+func (inc *incremental) ofCosines(p []float32, some *pairs) error {
+	in := map[string]ort.Tensor{inc.scorer.Cosine.Name: ort.Float32s(p, int64(len(p)))}
+	out, err := inc.scorer.Run(0, 0, in, ort.Tensor{}, nil)
+	if err != nil {
+		return fmt.Errorf("scorer: %w", err)
+	}
+	q, err := probabilities(out, some.edge)
+	copy(p, q)
+	return err
+}
+
+// ofRows is ofCosines where the scorer reads the rows of the embedding.
+func (inc *incremental) ofRows(p []float32, some *pairs) error {
+	h := inc.encoder.values[inc.embedding]
+	row := make(map[int32]int64, len(p))
 	var nodes []int32
-	ends := make([]int64, 2*len(pairs))
-	existing := make([]bool, len(pairs))
-	for i, e := range pairs {
+	ends := make([]int64, 2*len(p))
+	for i, e := range some.ends {
 		for side, v := range e {
 			at, ok := row[v]
 			if !ok {
@@ -380,27 +456,16 @@ func (inc *incremental) scoreSome(p []float32, pairs [][2]int32, h *field) error
 				row[v] = at
 				nodes = append(nodes, v)
 			}
-			ends[side*len(pairs)+i] = at
+			ends[side*len(p)+i] = at
 		}
-		existing[i] = inc.at(e[0], e[1]).why&linkEdge != 0
 	}
 	rows := make([]float32, 0, len(nodes)*h.width)
 	for _, v := range nodes {
 		rows = append(rows, h.v[int(v)*h.width:(int(v)+1)*h.width]...)
 	}
-	q, err := inc.r.p.score(ort.Float32s(rows, int64(len(nodes)), int64(h.width)), ends, func(i int) bool { return existing[i] })
-	if err != nil {
-		return err
-	}
+	q, err := inc.r.p.score(ort.Float32s(rows, int64(len(nodes)), int64(h.width)), ends, some.edge)
 	copy(p, q)
-	if inc.prior != nil {
-		for i, e := range pairs {
-			if existing[i] {
-				p[i] *= inc.edgePrior(e[0], e[1])
-			}
-		}
-	}
-	return nil
+	return err
 }
 
 // revert makes everything as it was before the last version.
@@ -569,12 +634,11 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 		if err != nil {
 			return err
 		}
-		for i, e := range pairs {
-			was := inc.at(e[0], e[1]).p
-			if inc.encoder.differ([]float32{was}, p[i:i+1]) {
+		for i, e := range pairs.ends {
+			if inc.encoder.differ(pairs.was[i:i+1], p[i:i+1]) {
 				moved[e[0]], moved[e[1]] = true, true
 			}
-			if was != p[i] { // the classifier reads it too
+			if pairs.was[i] != p[i] { // the classifier reads it too
 				reached[e[0]], reached[e[1]] = true, true
 			}
 		}
@@ -618,11 +682,11 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 	if err != nil {
 		return err
 	}
-	for i, e := range pairs {
+	for i, e := range pairs.ends {
 		if !(p[i] >= 0 && p[i] <= 1) {
 			return next.notFinite(int(e[0]))
 		}
-		if inc.at(e[0], e[1]).p != p[i] {
+		if p[i] = inc.counted(p[i], pairs.edge[i]); pairs.was[i] != p[i] {
 			reached[e[0]], reached[e[1]] = true, true
 		}
 	}
@@ -632,7 +696,11 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 }
 
 // toScore lists the links of nodes, and others, that are of a kind, each once.
-func (inc *incremental) toScore(nodes []bool, others [][2]int32, kind func(*link) bool) (pairs [][2]int32) {
+func (inc *incremental) toScore(nodes []bool, others [][2]int32, kind func(*link) bool) *pairs {
+	all := &pairs{}
+	add := func(u int32, l *link) {
+		all.add([2]int32{min(u, l.to), max(u, l.to)}, l.why&linkEdge != 0, l.p)
+	}
 	for v, yes := range nodes {
 		if !yes {
 			continue
@@ -640,7 +708,7 @@ func (inc *incremental) toScore(nodes []bool, others [][2]int32, kind func(*link
 		for i := range inc.links[v] {
 			l := &inc.links[v][i]
 			if kind(l) && !(nodes[l.to] && int(l.to) < v) { // else it is among those of l.to
-				pairs = append(pairs, [2]int32{min(l.to, int32(v)), max(l.to, int32(v))})
+				add(int32(v), l)
 			}
 		}
 	}
@@ -648,10 +716,10 @@ func (inc *incremental) toScore(nodes []bool, others [][2]int32, kind func(*link
 	slices.SortFunc(others, compareEdges)
 	for _, e := range slices.Compact(others) {
 		if l := inc.at(e[0], e[1]); !nodes[e[0]] && !nodes[e[1]] && l != nil && kind(l) {
-			pairs = append(pairs, e)
+			add(e[0], l)
 		}
 	}
-	return pairs
+	return all
 }
 
 // connect enters what has changed in the lists of neighbours, and returns which edges
@@ -735,11 +803,13 @@ func (w *weaver) own(v int32) {
 	}
 }
 
-// write gives candidates their probabilities.
-func (w *weaver) write(pairs [][2]int32, p []float32) {
+// write gives pairs their probabilities.
+func (w *weaver) write(pairs *pairs, p []float32) {
 	rows := make([]bool, w.inc.n)
-	for _, e := range pairs {
-		rows[e[0]], rows[e[1]] = true, true
+	for i, e := range pairs.ends {
+		if pairs.was[i] != p[i] {
+			rows[e[0]], rows[e[1]] = true, true
+		}
 	}
 	w.inc.pool.For(len(rows), 1<<9, bodyFunc(func(lo, hi int) {
 		for v := lo; v < hi; v++ {
@@ -748,9 +818,12 @@ func (w *weaver) write(pairs [][2]int32, p []float32) {
 			}
 		}
 	}))
-	w.inc.pool.For(len(pairs), 1<<9, bodyFunc(func(lo, hi int) {
+	w.inc.pool.For(len(p), 1<<9, bodyFunc(func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			e := pairs[i]
+			e := pairs.ends[i]
+			if pairs.was[i] == p[i] {
+				continue
+			}
 			w.inc.at(e[0], e[1]).p, w.inc.at(e[1], e[0]).p = p[i], p[i]
 		}
 	}))

@@ -178,6 +178,33 @@ func TestLevelsReadSums(t *testing.T) {
 	}
 }
 
+// Pairs are scored by their cosines, and by the rows of the embedding where an export of an
+// earlier version does not say that these are all that counts: both to what the whole graph has.
+func TestScorersReadCosines(t *testing.T) {
+	for _, judge := range []string{models.JudgeEmbedding, models.JudgeAttributes} {
+		for _, earlier := range []bool{false, true} {
+			r, _, _ := resident(t, "ecl-gsr", GraphOptions{ReadOnly: true}, "model.edges.judge="+judge, "synthetic.nodes=200")
+			if earlier {
+				info := r.p.manifest.Models["scorer"]
+				info.Stages = nil
+				r.p.manifest.Models["scorer"] = info
+			}
+			if err := r.prepare(r.Snapshot(), GraphOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if r.inc == nil || (r.inc.scorer == nil) != earlier {
+				t.Fatalf("%s, of an earlier version: %v: the scorer is %v", judge, earlier, r.inc)
+			}
+			for i := range uint64(3) {
+				if _, err := r.Update(t.Context(), randomUpdate(r.Snapshot(), rng.New(5, "cosines").At(i))); err != nil {
+					t.Fatal(err)
+				}
+				compareExact(t, r.Snapshot())
+			}
+		}
+	}
+}
+
 // A model that does not say how pairs are judged has every version computed as a whole, and
 // the server says why.
 func TestEvidenceWithoutStages(t *testing.T) {

@@ -51,8 +51,9 @@ func (j *judge) change(inc *incremental, moved []int32, x *matrix) ([]int32, err
 	return list(j.wrote), nil
 }
 
-// score judges pairs u < v: edges without themselves, others as new ones.
-func (j *judge) score(p []float32, pairs [][2]int32, edge func(u, v int32) bool, both [][]int32) error {
+// score judges pairs: edges without themselves, others as new ones.
+func (j *judge) score(p []float32, some *pairs, both [][]int32) error {
+	pairs := some.ends
 	last := j.levels()
 	row := make(map[int32]int64, len(pairs))
 	var nodes []int32
@@ -71,7 +72,7 @@ func (j *judge) score(p []float32, pairs [][2]int32, edge func(u, v int32) bool,
 	var ends [2][2][]int64
 	for i, e := range pairs {
 		kind := 0
-		if edge(e[0], e[1]) {
+		if some.edge[i] {
 			kind = 1
 		}
 		at[kind] = append(at[kind], i)

@@ -159,9 +159,10 @@ func (l *layers) revert() {
 // what they compute then fits into a processor's cache, and is too little for the allocator to
 // map it for each run. Parts run at the same time.
 var (
-	cutEdges    = 1 << 12
-	cutRows     = 1 << 10 // where a level reads no edges
-	scoreValues = 1 << 18
+	cutEdges     = 1 << 12
+	cutRows      = 1 << 10 // where a level reads no edges
+	scoreValues  = 1 << 18
+	cosineValues = 1 << 4 // as many as a pair counts of which only the cosine is read
 )
 
 // level computes some rows of a level, or with nil all.

@@ -505,7 +505,7 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 		return r, err
 	}
 	u, v := c.Pairs()
-	if r.Probability, err = p.score(out["embedding"], append(u, v...), func(i int) bool { return c.Existing[i] }); err != nil {
+	if r.Probability, err = p.score(out["embedding"], append(u, v...), c.Existing); err != nil {
 		return nil, err
 	}
 	if prior != nil {
@@ -518,18 +518,23 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 
 // score gives pairs of rows of an embedding their probabilities; ends are the first of each
 // pair and then the second.
-func (p *predictor) score(h ort.Tensor, ends []int64, existing func(i int) bool) ([]float32, error) {
+func (p *predictor) score(h ort.Tensor, ends []int64, existing []bool) ([]float32, error) {
 	n := len(ends) / 2
 	out, err := p.dist.Score(h, ort.Int64s(ends, 2, int64(n)))
 	if err != nil {
 		return nil, fmt.Errorf("scorer: %w", err)
 	}
-	probability, old := out["probability"].F32, out["probability_existing"].F32
+	return probabilities(out, existing)
+}
+
+// probabilities are what a scorer gave pairs, of which some exist.
+func probabilities(out map[string]ort.Tensor, existing []bool) ([]float32, error) {
+	probability, old, n := out["probability"].F32, out["probability_existing"].F32, len(existing)
 	if len(probability) != n || len(old) != n {
 		return nil, fmt.Errorf("the scorer gave %d and %d probabilities for %d pairs", len(probability), len(old), n)
 	}
-	for i := range probability {
-		if existing(i) {
+	for i, there := range existing {
+		if there {
 			probability[i] = old[i]
 		}
 	}

@@ -119,7 +119,7 @@ func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (_ *o
 		}
 		return m, s, nil
 	}
-	return m, nil, nil
+	return m, e.cosine(m), nil
 }
 
 // results emits the operations, and returns the results by name in values.

@@ -128,3 +128,47 @@ func TestStagesOfEvidence(t *testing.T) {
 		}
 	}
 }
+
+// A scorer that judges by embeddings reads of pairs their cosine, and nothing else; one that
+// reads more says nothing.
+func TestStagesOfCosines(t *testing.T) {
+	o := models.Default()
+	o.Features, o.Classes, o.Edges.Judge = 6, 3, models.JudgeAttributes
+	for name, constants := range map[string]map[string]float32{"ecl-gsr": {"lo": 0.1, "hi": 0.9}, "grcn": nil} {
+		model, err := models.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := model.Build(o)
+		score := onnxtest.Compile(t, m, "score")
+		for _, bound := range []bool{true, false} {
+			if !bound {
+				constants = nil
+			}
+			proto, s, err := StagedModel(score, onnxtest.Params(m), ModelOptions{Constants: constants})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := bound || name == "grcn"; (s != nil) != want {
+				t.Errorf("%s, bounds known: %v: the scorer has the stages %+v", name, bound, s)
+			}
+			if s == nil {
+				continue
+			}
+			part, err := s.Part(proto, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in := part.Graph.Input; s.Cosine.Of != "embedding" || len(in) != 1 || in[0].Name != s.Cosine.Name || !slices.Equal(s.Outputs, []string{"probability", "probability_existing"}) {
+				t.Errorf("%s: the scorer has the stages %+v and reads %v", name, s, in)
+			}
+		}
+	}
+	b := ir.NewModule("m").NewFunc("score")
+	h, pairs := b.Arg("embedding", ir.T(ir.F32, "N", "4")), b.Arg("pairs", ir.T(ir.I64, "2", "P"))
+	cos := b.One("pair_dot", nil, b.One("l2_normalize", nil, h), pairs)
+	b.Return("probability", b.Mul(cos, b.One("pair_dot", nil, h, pairs)))
+	if _, s, err := StagedModel(b.Func, nil, ModelOptions{}); err != nil || s != nil {
+		t.Errorf("a scorer that reads the lengths of rows has the stages %+v (%v)", s, err)
+	}
+}

@@ -36,6 +36,15 @@ type Stages struct {
 	// Sums are inputs of levels that follow from values of a node's sources, so that a level
 	// that reads them, and no edges beside, is computed of some rows without their sources.
 	Sums []NeighborSum `json:"sums,omitempty"`
+	// Cosine is what a scorer that judges by embeddings reads of pairs, and nothing else. It has
+	// one level, whose input that is.
+	Cosine *PairCosine `json:"cosine,omitempty"`
+}
+
+// PairCosine names the cosine of the two rows of each pair.
+type PairCosine struct {
+	Name string `json:"name"` // float32 [P]
+	Of   string `json:"of"`   // the input with the rows, float32 [N,F]
 }
 
 // NeighborSum names a sum over the edges into a node.
@@ -214,6 +223,38 @@ func planStages(fn *ir.Func) (*stagePlan, error) {
 	return p, err
 }
 
+// cosineOf finds the cosine of pairs' rows of an argument, nil where there is none.
+func cosineOf(fn *ir.Func) (cosine, rows *ir.Value) {
+	for _, op := range fn.Body {
+		if op.Name() != "pair_dot" || op.Operands[1].Def != nil || len(op.Operands) > 2 && op.Operands[2] != nil {
+			continue
+		}
+		if n := op.Operands[0].Def; n != nil && n.Name() == "l2_normalize" && n.Operands[0].Def == nil {
+			return op.Result(), n.Operands[0]
+		}
+	}
+	return nil, nil
+}
+
+// cosine is the stage of a scorer that reads of pairs their cosine alone, nil of others.
+func (e *emitter) cosine(m *onnxpb.ModelProto) *Stages {
+	cosine, rows := cosineOf(e.fn)
+	if cosine == nil || e.values[cosine].t.dtype != float32Type {
+		return nil
+	}
+	s := &Stages{Values: [][]string{}, Cosine: &PairCosine{Name: e.values[cosine].t.name, Of: rows.Name}}
+	for _, r := range e.fn.Results {
+		if r.Value != cosine {
+			s.Outputs = append(s.Outputs, r.Name)
+		}
+	}
+	part, err := s.Part(m, 0)
+	if s.Outputs == nil || err != nil || len(part.Graph.Input) != 1 {
+		return nil
+	}
+	return s
+}
+
 // stages names what planStages found, nil where something has no tensor of its own.
 func (e *emitter) stages(p *stagePlan) *Stages {
 	made := map[string]bool{}
@@ -364,6 +405,9 @@ func (s *Stages) nodes(g *onnxpb.GraphProto, level int, outputs []string) (nodes
 	if level == len(s.Values) {
 		for _, c := range s.Common {
 			known[c.Name] = true
+		}
+		if s.Cosine != nil {
+			known[s.Cosine.Name] = true
 		}
 	}
 	needed, inputs = map[string]bool{}, map[string]bool{}
