@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build build-beam setup demo test bench bench-baselines bench-peers bench-exports company bench-serve kill-serve conformance conformance-flink conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross bits-arm64 bits-avx512 clean
+.PHONY: help build build-beam setup demo test bench bench-baselines bench-peers bench-exports company bench-serve kill-serve conformance conformance-flink conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross test-windows bits-arm64 bits-avx512 clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -166,6 +166,14 @@ cross: ## compile everything without cgo, and link gsrc, for Linux, macOS, Windo
 		$(GO) list -export ./... >/dev/null; \
 		$(GO) build -ldflags='-s -w' -o /dev/null ./cmd/gsrc; \
 	done
+
+# What keeps files whole, and holds what is read against what was written.
+WINDOWS_PACKAGES ?= ./internal/filelock ./internal/atomicfile ./internal/wal ./internal/safetensors ./internal/budget ./internal/download ./export/manifest ./data
+WINDOWS_RUNS     ?= TestTwoWritersOfARun|TestKilledBeforeItBegan
+
+test-windows: ## run tests of files and locks as built for Windows, by wine (WINDOWS_PACKAGES)
+	GO=$(GO) tools/windows/test.sh $(TESTFLAGS) $(WINDOWS_PACKAGES)
+	GO=$(GO) tools/windows/test.sh $(TESTFLAGS) -run '$(WINDOWS_RUNS)' ./train
 
 # Tests of what must not depend on the processor, and the packages that have them.
 BITS          ?= Bits

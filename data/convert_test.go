@@ -25,6 +25,7 @@ func converted(t *testing.T, path string, o ConvertOptions) *Dataset {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = ds.Stored.Close() }) // Windows deletes no file that is open
 	return ds
 }
 

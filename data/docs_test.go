@@ -58,7 +58,7 @@ func TestDocsExample(t *testing.T) {
 		if err == nil {
 			t.Fatal("a damaged example loads")
 		}
-		got := "friends" + strings.TrimPrefix(err.Error(), dir)
+		got := filepath.ToSlash("friends" + strings.TrimPrefix(err.Error(), dir))
 		found := false
 		for _, line := range strings.Split(strings.TrimSpace(errorsShown), "\n") {
 			found = found || strings.HasPrefix(got, strings.TrimSuffix(line, "…"))

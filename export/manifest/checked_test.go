@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,9 @@ func TestFilesThatChangeWhileTheyAreRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := change(m.Path("x.data")); err != nil {
+			if runtime.GOOS == "windows" { // which keeps files that are read from being replaced
+				continue
+			}
 			t.Fatal(err)
 		}
 		if err := w.unchanged(); (err == nil) != (name == "") {
