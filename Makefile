@@ -168,8 +168,8 @@ cross: ## compile everything without cgo, and link gsrc, for Linux, macOS, Windo
 	done
 
 # What keeps files whole, and holds what is read against what was written.
-WINDOWS_PACKAGES ?= ./internal/filelock ./internal/atomicfile ./internal/wal ./internal/safetensors ./internal/budget ./internal/download ./export/manifest ./data
-WINDOWS_RUNS     ?= TestTwoWritersOfARun|TestKilledBeforeItBegan
+WINDOWS_PACKAGES ?= ./internal/filelock ./internal/atomicfile ./internal/wal ./internal/safetensors ./internal/budget ./internal/download ./export/manifest ./data ./data/store
+WINDOWS_RUNS     ?= TestTwoWritersOfARun|TestKilledBeforeItBegan|TestSameBits
 
 test-windows: ## run tests of files and locks as built for Windows, by wine (WINDOWS_PACKAGES)
 	GO=$(GO) tools/windows/test.sh $(TESTFLAGS) $(WINDOWS_PACKAGES)

@@ -42,6 +42,7 @@ type Builder struct {
 	opts      Options
 	lock      *filelock.Lock
 	state     state
+	writers   []*Writer
 }
 
 // state is what is done, in build.json.
@@ -136,7 +137,12 @@ func (b *Builder) progress(stage string, done, total int64) error {
 }
 
 // Close ends the build. What was not finished stays for the next one.
-func (b *Builder) Close() error { return b.lock.Unlock() }
+func (b *Builder) Close() error {
+	for _, w := range b.writers {
+		_ = w.f.Close() // of those that broke off: Windows replaces no file that is open
+	}
+	return b.lock.Unlock()
+}
 
 // Stage does a part of the build, unless it was done before an interruption. note is what
 // do left for later parts then.
@@ -169,7 +175,9 @@ func (b *Builder) Array(name, kind string, shape ...int64) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{b: b, a: Array{Name: name, Type: kind, Shape: append([]int64{0}, shape...)}, f: f, w: bufio.NewWriterSize(f, 256<<10), hash: make([]byte, 0, BlockSize)}, nil
+	w := &Writer{b: b, a: Array{Name: name, Type: kind, Shape: append([]int64{0}, shape...)}, f: f, w: bufio.NewWriterSize(f, 256<<10), hash: make([]byte, 0, BlockSize)}
+	b.writers = append(b.writers, w)
+	return w, nil
 }
 
 func (w *Writer) Write(p []byte) (int, error) {

@@ -204,6 +204,24 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A build that breaks off leaves no file open.
+func TestBuildThatBreaksOffClosesItsFiles(t *testing.T) {
+	b, err := New(filepath.Join(t.TempDir(), "store"), Options{Memory: leastMemory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := b.Array("x", "float32", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.f.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the file was open still: %v", err)
+	}
+}
+
 func TestDamage(t *testing.T) {
 	type damage struct {
 		name string
