@@ -22,8 +22,8 @@ if test -e "$bin/bcryptprimitives.dll"; then
 	export WINEDLLOVERRIDES=bcryptprimitives=n
 	cp "$bin/bcryptprimitives.dll" "$WINEPREFIX/drive_c/windows/system32/"
 	of=$("$go" env GOROOT)/src/internal/syscall/windows/at_windows.go
-	sed 's/case STATUS_INVALID_INFO_CLASS,/case NTStatus(0xC0000002), STATUS_INVALID_INFO_CLASS,/' "$of" >"$bin/at_windows.go"
-	echo "{\"Replace\": {\"$of\": \"$bin/at_windows.go\"}}" >"$bin/overlay.json"
+	sed 's/case STATUS_INVALID_INFO_CLASS,/case NTStatus(0xC0000002), STATUS_INVALID_INFO_CLASS,/' "$of" >"$bin/at_windows.txt"
+	echo "{\"Replace\": {\"$of\": \"$bin/at_windows.txt\"}}" >"$bin/overlay.json"
 	overlay="-overlay $bin/overlay.json"
 fi
 # shellcheck disable=SC2086
