@@ -6,6 +6,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 )
 
 // storedRows are the rows of a graph store, read where they lie.
@@ -13,12 +14,15 @@ type storedRows struct {
 	indptr  store.View[int64]
 	sources store.View[int32]
 	weights store.View[float32]
+	ahead   *scratch.Ahead
 }
 
 // Rows returns the graph by the entries into its nodes: of a store, where they lie.
 func (d *Dataset) Rows() graph.Rows {
 	if s := d.Stored; s != nil && d.pristine() {
-		return storedRows{store.ViewOf[int64](s, "indptr"), store.ViewOf[int32](s, "sources"), store.ViewOf[float32](s, "entry_weights")}
+		r := storedRows{store.ViewOf[int64](s, "indptr"), store.ViewOf[int32](s, "sources"), store.ViewOf[float32](s, "entry_weights"), nil}
+		r.ahead = scratch.NewAhead(r.sources.Unchecked())
+		return r
 	}
 	st := d.Graph.Structure()
 	r := memoryRows{Structure: st}
@@ -58,6 +62,18 @@ func (r storedRows) Row(v int32) (sources []int32, weights []float32, err error)
 		weights, err = r.weights.At(at[0], at[1])
 	}
 	return sources, weights, err
+}
+
+// Ahead has the rows of nodes read from the disk that are asked for next.
+func (r storedRows) Ahead(nodes []int32) {
+	if !r.ahead.Begin() {
+		return
+	}
+	at := r.indptr.Unchecked()
+	for _, v := range nodes {
+		r.ahead.Want(int(at[v]), int(at[v+1]))
+	}
+	r.ahead.Read()
 }
 
 // Forward returns a structure of the graph for functions that compute no gradients. Of a

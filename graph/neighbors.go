@@ -7,7 +7,8 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// Rows is a graph by its nodes' incoming entries, which may lie in files.
+// Rows is a graph by its nodes' incoming entries, which may lie in files. Where it has a method
+// Ahead(nodes []int32) it is told which rows come next.
 type Rows interface {
 	// Nodes is the number of nodes.
 	Nodes() int
@@ -85,6 +86,9 @@ func (s *NeighborSampler) Sample(b *NeighborBatch, seeds []int32, stream rng.Str
 	for _, fanout := range s.fanouts {
 		to := len(b.Nodes)
 		b.Reach = append(b.Reach, to)
+		if rows, ok := s.rows.(interface{ Ahead(nodes []int32) }); ok {
+			rows.Ahead(b.Nodes[from:to])
+		}
 		for _, v := range b.Nodes[from:to] {
 			if err := s.row(b, v, fanout, stream); err != nil {
 				return err

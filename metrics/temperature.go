@@ -77,7 +77,11 @@ func FitTemperature(logits []float32, classes int, labels, nodes []int32) float6
 
 // Tempered returns the softmax of logits [N, classes] divided by t.
 func Tempered(logits []float32, classes int, t float64) []float32 {
-	out := make([]float32, len(logits))
+	return TemperedTo(make([]float32, len(logits)), logits, classes, t)
+}
+
+// TemperedTo is [Tempered] in memory that is given, of the length of logits.
+func TemperedTo(out, logits []float32, classes int, t float64) []float32 {
 	for i := 0; i < len(logits); i += classes {
 		row := logits[i : i+classes]
 		top, sum := math.Inf(-1), 0.0

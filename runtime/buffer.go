@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -25,6 +26,8 @@ type Buffer struct {
 	I64    []int64
 	Sparse *SparseMatrix
 	Graph  *graph.Structure
+
+	file *scratch.Ahead // where rows lie in a file that memory may lack room for
 
 	// Device is where the payload lies on a device that has a memory of its own.
 	Device DevicePtr

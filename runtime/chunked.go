@@ -130,12 +130,13 @@ func (c *Chunked) part(p *passes.Part) error {
 	if err != nil {
 		return err
 	}
-	for lo := 0; lo < c.nodes; {
-		hi := cost.end(c.rowPtr(), c.nodes, lo, c.room)
+	for lo, hi := 0, cost.end(c.rowPtr(), c.nodes, 0, c.room); lo < c.nodes; {
+		next := cost.end(c.rowPtr(), c.nodes, hi, c.room)
+		ch.ahead(hi, next)
 		if err := ch.run(lo, hi); err != nil {
 			return err
 		}
-		lo = hi
+		lo, hi = hi, next
 	}
 	return nil
 }
@@ -184,6 +185,7 @@ type chunk struct {
 	blocked *Buffer
 	own     []ownRows
 	given   []ownRows
+	entries *scratch.Ahead
 }
 
 // ownRows is a value of which a chunk reads or gives the rows of its nodes or entries.
@@ -191,7 +193,11 @@ type ownRows struct {
 	name      string
 	all, view *Buffer
 	byEntry   bool
+	ahead     *scratch.Ahead
 }
+
+// width is how many numbers a row has.
+func (o *ownRows) width() int { return len(o.all.F32) / max(1, o.all.Dims[0]) }
 
 // prepare binds what is the same for all chunks, and makes room for what the part gives.
 func (ch *chunk) prepare(p *passes.Part) error {
@@ -207,6 +213,7 @@ func (ch *chunk) prepare(p *passes.Part) error {
 			in := &kernels.CSR{Cols: c.nodes}
 			ch.block = &graph.Structure{In: in, Out: in}
 			ch.blocked = Block(ch.block)
+			ch.entries = scratch.NewAhead(c.graph.In.Col)
 		}
 	}
 	for _, a := range append(slices.Clone(ch.fn.Args), ch.fn.Params(c.parts.Module)...) {
@@ -215,7 +222,8 @@ func (ch *chunk) prepare(p *passes.Part) error {
 		}
 		all := c.value(a.Name)
 		if x := far[a.Name]; x != nil {
-			all = x
+			all = new(*x)
+			all.file = scratch.NewAhead(x.F32)
 		} else if slices.Contains(p.Own, a.Name) {
 			o := ownRows{name: a.Name, all: all, byEntry: a.Type.Dims[0] == entries && entries != ""}
 			switch {
@@ -225,6 +233,7 @@ func (ch *chunk) prepare(p *passes.Part) error {
 				o.view = &Buffer{DType: ir.F32, Dims: make([]int, 1)}
 			default:
 				o.view = &Buffer{DType: all.DType, Dims: slices.Clone(all.Dims)}
+				o.ahead = scratch.NewAhead(all.F32)
 			}
 			if all != nil && all.Sparse != nil {
 				o.view.Sparse = &SparseMatrix{}
@@ -255,9 +264,28 @@ func (ch *chunk) prepare(p *passes.Part) error {
 		}
 		s := &stored{F32(x, shape...), free}
 		c.values[r.Name] = s
-		ch.given = append(ch.given, ownRows{name: r.Name, all: s.Buffer, byEntry: byEntry})
+		ch.given = append(ch.given, ownRows{name: r.Name, all: s.Buffer, byEntry: byEntry, ahead: scratch.NewAhead(x)})
 	}
 	return nil
+}
+
+// ahead has what the part reads for the nodes from lo to hi read from the disk.
+func (ch *chunk) ahead(lo, hi int) {
+	first, last := 0, 0
+	if ptr := ch.c.rowPtr(); ch.block != nil {
+		first, last = int(ptr[lo]), int(ptr[hi])
+		ch.entries.Range(first, last)
+	}
+	for i := range ch.own {
+		from, to := lo, hi
+		o := &ch.own[i]
+		if o.byEntry {
+			from, to = first, last
+		}
+		if o.all != nil {
+			o.ahead.Range(from*o.width(), to*o.width())
+		}
+	}
 }
 
 // run computes the part for the nodes from lo to hi.
@@ -302,7 +330,7 @@ func (ch *chunk) run(lo, hi int) error {
 		if o.byEntry {
 			from = first
 		}
-		copy(o.all.F32[from*(len(o.all.F32)/max(1, o.all.Dims[0])):], ch.f.Output(o.name).F32)
+		copy(o.all.F32[from*o.width():], ch.f.Output(o.name).F32)
 	}
 	return nil
 }

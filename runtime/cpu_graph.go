@@ -73,8 +73,52 @@ func sparseProduct(k *Call, epi kernels.Epilogue) error {
 			n = heads(v)
 		}
 	}
+	if h.file != nil && s.Perm == nil && len(h.F32) > tileNumbers {
+		tiledProduct(k, s, n, epi)
+		return nil
+	}
 	k.Pool.SpMMHeads(k.Out[0].F32, s, floats(k.In[1]), floats(k.In[2]), h.F32, h.Dims[1], n, epi)
 	return nil
+}
+
+const tileNumbers = 2 << 20 // of 8 MiB
+
+// tiledProduct reads the rows of a file in their order, some MiB at a time, and adds to each
+// row of the product what they have for it: the bits are those of the product in one, whose
+// entries are in that order too, without reads here and there.
+func tiledProduct(k *Call, s *kernels.CSR, heads int, epi kernels.Epilogue) {
+	dst, vals, h := k.Out[0].F32, floats(k.In[1]), k.In[3]
+	f := h.Dims[1]
+	none := &kernels.CSR{Rows: s.Rows, Cols: s.Cols, First: s.First, RowPtr: make([]int32, s.Rows+1)}
+	k.Pool.SpMMHeads(dst, none, nil, floats(k.In[2]), h.F32, f, heads, kernels.Epilogue{Accumulate: epi.Accumulate, Add: epi.Add})
+	tile := &kernels.CSR{Rows: s.Rows, Cols: s.Cols, RowPtr: make([]int32, s.Rows+1)}
+	var some []float32
+	at := slices.Clone(s.RowPtr[:s.Rows])
+	rows := max(1, tileNumbers/max(1, f))
+	h.file.Range(0, rows*f)
+	for lo := 0; lo < s.Cols; lo += rows {
+		end := int32(min(lo+rows, s.Cols))
+		h.file.Range(int(end)*f, min(int(end)+rows, s.Cols)*f)
+		tile.Col, some = tile.Col[:0], some[:0]
+		for i := range at {
+			from := at[i]
+			for at[i] < s.RowPtr[i+1] && s.Col[at[i]] < end {
+				at[i]++
+			}
+			tile.Col = append(tile.Col, s.Col[from:at[i]]...)
+			if vals != nil {
+				some = append(some, vals[int(from)*heads:int(at[i])*heads]...)
+			}
+			tile.RowPtr[i+1] = int32(len(tile.Col))
+		}
+		by := some
+		if vals == nil {
+			by = nil
+		}
+		k.Pool.SpMMHeads(dst, tile, by, nil, h.F32, f, heads, kernels.Epilogue{Accumulate: true})
+	}
+	epi.Accumulate, epi.Add = true, nil
+	k.Pool.SpMMHeads(dst, none, nil, nil, h.F32, f, heads, epi)
 }
 
 // floats returns the elements of an operand, nil of an absent one.

@@ -126,6 +126,7 @@ func (p *program) load() error {
 		if v.Sparse != nil && (v.Sparse.ByRow != b.Sparse.ByRow || in.n != b.len()) {
 			in.n, *changed = b.len(), true
 		}
+		v.file = b.file
 		moved, err := p.bring(in.slot, b)
 		if err != nil {
 			return fmt.Errorf("%s: %w", inputName(in.value), err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -173,11 +174,12 @@ type featureRows struct {
 	rows    kernels.CSR // where features are sparse
 	columns kernels.CSR // the transpose
 	values  []float32
+	ahead   *scratch.Ahead // of dense features in a file
 }
 
 // init makes the buffer for rows of such features.
 func (r *featureRows) init(x *data.Features) {
-	r.x = runtime.Zeros(0, 0)
+	r.x, r.ahead = runtime.Zeros(0, 0), scratch.NewAhead(x.Dense)
 	if x.IsSparse() {
 		r.x = &runtime.Buffer{DType: ir.F32, Dims: make([]int, 2), Sparse: &runtime.SparseMatrix{ByRow: &r.rows, ByCol: &r.columns}}
 	}
@@ -186,6 +188,12 @@ func (r *featureRows) init(x *data.Features) {
 // gather makes x the features of the given nodes.
 func (r *featureRows) gather(x *data.Features, nodes []int32) {
 	if !x.IsSparse() {
+		if r.ahead.Begin() {
+			for _, v := range nodes {
+				r.ahead.Want(int(v)*x.Cols, (int(v)+1)*x.Cols)
+			}
+			r.ahead.Read()
+		}
 		gatherRows(r.x, x.Dense, x.Cols, nodes)
 		return
 	}

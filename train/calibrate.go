@@ -69,7 +69,10 @@ func (t *verdict) calibrate(logits, probabilities []float32, predicted []int32) 
 		return nil
 	}
 	c := &Calibration{Temperature: metrics.FitTemperature(logits, classes, t.info.Labels, fit), Fitted: len(fit), Measured: len(rest)}
-	tempered := metrics.Tempered(logits, classes, c.Temperature)
+	if t.room == nil {
+		t.room = make([]float32, len(logits))
+	}
+	tempered := metrics.TemperedTo(t.room, logits, classes, c.Temperature)
 	report := func(p []float32, nodes []int32) *metrics.Report {
 		return metrics.Evaluate(predicted, p, classes, t.info.Labels, nodes)
 	}

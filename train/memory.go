@@ -120,21 +120,34 @@ func (p *predictor) chunks(limit int) error {
 	if err != nil {
 		return err
 	}
+	if p.ds.Graph.Weights == nil && p.prog.Func("classify").Arg("w") != nil { // ones, of a chunk's entries
+		p.f.Peak -= 4 * p.g.E
+		for i := range p.f.Parts {
+			if x := &p.f.Parts[i]; x.Name == graphsPart {
+				x.Bytes -= 4 * p.g.E
+			}
+		}
+	}
 	for i := range p.f.Functions {
 		f := &p.f.Functions[i]
 		if f.Name != "classify" {
 			continue
 		}
 		p.f.Peak -= f.Bytes()
-		p.f.Chunk = max(least, min(limit-p.f.Peak, mostChunk))
+		p.f.Chunk = max(least, min(limit-p.f.Peak-unforeseen, mostChunk))
 		p.f.Peak += p.f.Chunk
 		*f = FunctionMemory{Name: f.Name, Phase: f.Phase, Arena: p.f.Chunk, Live: least, Unshared: p.f.Chunk}
 	}
 	return nil
 }
 
+const graphsPart = "graphs and transposed features"
+
 // mostChunk is what chunks of nodes take where there is more memory: larger ones are no faster.
 const mostChunk = 128 << 20
+
+// unforeseen is what chunks leave to the runtime of the language and its garbage.
+const unforeseen = 32 << 20
 
 // predict forecasts what functions hold on a device.
 func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split) (*predictor, error) {
@@ -600,7 +613,7 @@ func (p *predictor) parts() {
 	if x.IsSparse() {
 		inputs += 4 * (x.Cols + 1 + 2*len(x.Val)) // the transpose
 	}
-	p.part("graphs and transposed features", inputs)
+	p.part(graphsPart, inputs)
 	if c := p.prog.Func("classify"); c != nil && c.Arg(models.KnownLabels) != nil {
 		p.part("known labels", 4*p.ds.Graph.N*p.ds.Classes)
 	}

@@ -149,10 +149,12 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 		if err != nil {
 			return nil, err
 		}
-		if w == nil {
+		if w == nil && t.chunk == 0 { // chunks have ones of their own
 			w = st.Spread(nil, nil)
 		}
-		in["w"] = runtime.F32(w, len(w))
+		if w != nil {
+			in["w"] = runtime.F32(w, len(w))
+		}
 	}
 	if t.cfg.Train.Sampler == neighbors {
 		if s.sampled, err = newSampled(s); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/internal/rss"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -193,6 +194,18 @@ func judge(t *trainer, res *Result, run *Model, logits, probs *runtime.Buffer) e
 	res.Scale.MajorityClass, res.Scale.Majority = v.majority(judged)
 	res.Warnings = v.warnings(res, predicted, judged)
 	if models.CanTemper(t.module) {
+		if t.chunk > 0 { // memory lacks room for values of all nodes
+			dir, err := scratch.Dir(t.opts.Dir)
+			if err != nil {
+				return fmt.Errorf("train: %w", err)
+			}
+			room, free, err := scratch.Floats(dir, len(logits.F32))
+			if err != nil {
+				return fmt.Errorf("train: %w", err)
+			}
+			defer func() { _ = free() }() // it goes with the process at the latest
+			v.room = room
+		}
 		res.Calibration = v.calibrate(logits.F32, probs.F32, predicted)
 	}
 	if run.Logits, run.Probabilities = logits.F32, probs.F32; t.chunk == 0 { // or else they lie in files

@@ -86,6 +86,7 @@ type verdict struct {
 	// balanced tells that every class counts alike in training already, and selected that
 	// the kept epoch is the best for all classes.
 	balanced, selected bool
+	room               []float32 // [N, classes] for tempered probabilities; nil is memory of their own
 }
 
 // advice says what helps rare classes that was not done.

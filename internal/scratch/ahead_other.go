@@ -1,0 +1,21 @@
+//go:build !linux
+
+package scratch
+
+// Ahead does nothing where the system is not told what will be read.
+type Ahead struct{}
+
+// NewAhead returns nil.
+func NewAhead[T any]([]T) *Ahead { return nil }
+
+// Range does nothing.
+func (*Ahead) Range(_, _ int) {}
+
+// Begin returns false.
+func (*Ahead) Begin() bool { return false }
+
+// Want does nothing.
+func (*Ahead) Want(_, _ int) {}
+
+// Read does nothing.
+func (*Ahead) Read() {}
