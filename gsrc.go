@@ -93,9 +93,9 @@ func Verify(ctx context.Context, dist string, o VerifyOptions) (*manifest.Manife
 	return parity.Verify(ctx, dist, o)
 }
 
-// Predict classifies the nodes of a graph, or the graphs of a collection, with an export.
+// Predict classifies the nodes of a graph with a run or an export, or the graphs of a collection with an export.
 func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Prediction, error) {
-	return infer.Predict(ctx, dist, path, out, o)
+	return run.Predict(ctx, dist, path, out, o)
 }
 
 // Refine returns the graph that the model of a run or an export makes of its data.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/graph"
@@ -60,7 +61,7 @@ func Neighbors(ctx context.Context, dist, path string, nodes []string, o Predict
 	if info.Hops == nil {
 		return nil, fmt.Errorf("the answers of %s for a node depend on the whole graph, or it was exported by a version of gsrc that does not tell (manifest.json: hops of the classifier); build it again, or classify the whole graph", dist)
 	}
-	seeds, err := p.find(nodes)
+	seeds, err := Find(p.ds, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -80,18 +81,18 @@ func Neighbors(ctx context.Context, dist, path string, nodes []string, o Predict
 	return s, p.inputs(s, info)
 }
 
-// find returns the numbers of nodes by their names.
-func (p *predictor) find(names []string) ([]int, error) {
-	number := make(map[string]int, p.ds.Graph.N)
-	for v := range p.ds.Graph.N {
-		number[p.ds.NodeID(v)] = v
+// Find returns the numbers of nodes of a data set by their names.
+func Find(ds *data.Dataset, names []string) ([]int, error) {
+	number := make(map[string]int, ds.Graph.N)
+	for v := range ds.Graph.N {
+		number[ds.NodeID(v)] = v
 	}
 	var list []int
 	seen := map[int]bool{}
 	for _, name := range names {
 		v, ok := number[name]
 		if !ok {
-			return nil, fmt.Errorf("%s has no node %q", p.ds.Source, name)
+			return nil, fmt.Errorf("%s has no node %q", ds.Source, name)
 		}
 		if seen[v] {
 			return nil, fmt.Errorf("the node %q is asked for twice", name)

@@ -92,7 +92,7 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 	}
 	var selected []int
 	if o.Nodes != nil {
-		if selected, err = p.find(o.Nodes); err != nil {
+		if selected, err = Find(p.ds, o.Nodes); err != nil {
 			return nil, err
 		}
 	}
@@ -271,7 +271,7 @@ func (p *predictor) readCalibration(name string) (*graph.Calibration, error) {
 // run classifies the graph's nodes, of which the selected are wanted and judged; nil is
 // all.
 func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error) {
-	r := &Prediction{Classes: p.manifest.Classes, TrainingGraph: p.onTrainingGraph(), IDs: p.ds.NodeIDs, Selected: selected}
+	r := &Prediction{Classes: p.manifest.Classes, TrainingGraph: p.onTrainingGraph(), Selected: selected}
 	g, err := p.graph(ctx)
 	if err != nil {
 		return nil, err
@@ -292,20 +292,26 @@ func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error
 	if err != nil {
 		return nil, err
 	}
-	r.Probabilities = probabilities
-	node := func(row int) string { return fmt.Sprintf("node %q", p.ds.NodeID(row)) }
+	return r, r.Judge(p.ds, logits, probabilities, labels)
+}
+
+// Judge fills in what follows from what a classifier gave for the nodes of a data set, [N,
+// classes], and their labels. It is a *[FiniteError] if that is not finite.
+func (r *Prediction) Judge(ds *data.Dataset, logits, probabilities []float32, labels []int32) error {
+	r.Probabilities, r.IDs = probabilities, ds.NodeIDs
+	node := func(row int) string { return fmt.Sprintf("node %q", ds.NodeID(row)) }
 	if v := notFinite(len(r.Classes), logits, probabilities); v >= 0 {
-		return nil, &FiniteError{What: node(v), Largest: largest(p.ds.X, node)}
+		return &FiniteError{What: node(v), Largest: largest(ds.X, node)}
 	}
-	if selected != nil {
+	if r.Selected != nil {
 		wanted := slices.Repeat([]int32{-1}, len(labels))
-		for _, v := range selected {
+		for _, v := range r.Selected {
 			wanted[v] = labels[v]
 		}
 		labels = wanted
 	}
-	r.choose(labels, ClassNames(p.ds.ClassNames, p.ds.Classes))
-	return r, nil
+	r.choose(labels, ClassNames(ds.ClassNames, ds.Classes))
+	return nil
 }
 
 // knownLabels returns the labels that the classifier is given: those of the training nodes
@@ -478,21 +484,7 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 	if !ok {
 		rows = out["embedding"]
 	}
-	var search graph.Neighbors
-	var near []int32
-	k := min(p.info.K, max(0, g.N-1))
-	if width := int(rows.Shape[1]); offset != nil {
-		near = search.Within(pool, rows.F32, offset, width, k)
-	} else {
-		near, _, _ = search.Search(pool, rows.F32, g.N, width, k, graph.IndexAuto)
-	}
-	if p.info.TwoStep > 0 {
-		found, _ := graph.TwoStep(pool, g, min(p.info.TwoStep, g.N))
-		if near, k, err = graph.JoinNeighbors(g.N, near, found); err != nil {
-			return nil, err
-		}
-	}
-	c, err := graph.NewCandidates(g, near, k, p.info.Mutual)
+	c, err := p.info.Candidates(pool, rows.F32, int(rows.Shape[1]), g, offset)
 	if err != nil {
 		return nil, err
 	}
@@ -514,6 +506,26 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 		}
 	}
 	return r, nil
+}
+
+// Candidates finds candidates for edges by rows [N, width]; offset is as refine has it.
+func (i *Info) Candidates(pool *kernels.Pool, rows []float32, width int, g *graph.Graph, offset []int32) (*graph.Candidates, error) {
+	var search graph.Neighbors
+	var near []int32
+	k := min(i.K, max(0, g.N-1))
+	if offset != nil {
+		near = search.Within(pool, rows, offset, width, k)
+	} else {
+		near, _, _ = search.Search(pool, rows, g.N, width, k, graph.IndexAuto)
+	}
+	if i.TwoStep > 0 {
+		found, _ := graph.TwoStep(pool, g, min(i.TwoStep, g.N))
+		var err error
+		if near, k, err = graph.JoinNeighbors(g.N, near, found); err != nil {
+			return nil, err
+		}
+	}
+	return graph.NewCandidates(g, near, k, i.Mutual)
 }
 
 // score gives pairs of rows of an embedding their probabilities; ends are the first of each

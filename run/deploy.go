@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
 )
 
 // Deployed is a trained model apart from its data: what gsrc's own executor needs to use it on
@@ -67,4 +70,49 @@ func (r *Run) Deploy() (*Deployed, error) {
 		d.Constants["lo"], d.Constants["hi"] = x.Lo, x.Hi
 	}
 	return d, nil
+}
+
+// Cut compiles a function of the model and cuts it where it reads neighbours:
+// [passes.Cut]. It is an error if the function cannot be cut, or reads more than the graph,
+// features x and weights w of entries.
+func (d *Deployed) Cut(name string, target compiler.Target, about passes.DataInfo) (*passes.Parts, error) {
+	if r := d.Refinement; name == "encode" && r != nil && r.Judged {
+		return nil, fmt.Errorf("%s cannot be used in parts of a graph: @encode reads what attributes of the whole graph, or weights, say of its edges", d.Model)
+	}
+	p, err := compiler.Compile(d.Module, compiler.Options{Target: target, Funcs: []string{name}, Data: about})
+	if err != nil {
+		return nil, err
+	}
+	parts, err := passes.Cut(p.Module, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be used in parts of a graph: %w", d.Model, err)
+	}
+	for _, a := range passes.WithSetup(p.Module, name).Func(name).Args {
+		if _, ok := d.Constants[a.Name]; !ok && !a.Type.IsGraph() && a.Name != "x" && a.Name != "w" {
+			return nil, fmt.Errorf("%s cannot be used in parts of a graph: @%s reads %%%s, which a graph by itself does not have", d.Model, name, a.Name)
+		}
+	}
+	return parts, nil
+}
+
+// Refines returns an error unless candidates are found and judged by the embeddings of their
+// ends alone.
+func (d *Deployed) Refines() error {
+	r := d.Refinement
+	refuse := func(what, option string) error {
+		return fmt.Errorf("%s cannot refine a graph in parts: %s; train it with --set %s", d.Model, what, option)
+	}
+	switch {
+	case r == nil:
+		return fmt.Errorf("the model %s classifies on the graph as it is and refines nothing", d.Model)
+	case d.Module.Func("score") == nil || d.Module.Func("score").Arg("embedding") == nil:
+		return refuse("it judges edges by evidence, which reads the neighbours that two nodes share", "model.edges.judge=embedding")
+	case r.Judged:
+		return refuse("it judges edges by the attributes of the whole graph", "model.edges.judge=embedding")
+	case r.TwoStep > 0:
+		return refuse("it finds candidates by walks of two steps", "candidates.two_step=0")
+	case r.Similarity != "" && r.Similarity != config.SimilarityEmbedding:
+		return refuse("it finds candidates by "+r.Similarity, "candidates.similarity=embedding")
+	}
+	return nil
 }

@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
 )
@@ -110,9 +112,10 @@ func hasEncoder(t *train.Model) bool {
 
 // Embed returns what the encoder of a run or an export in a directory makes of nodes. path
 // says where the data of a run are now, if not where they were; an export takes any data that
-// the model fits. The embedding of a run is that of its training graph.
+// the model fits, and so does a run whose encoder can be cut ([Deployed.Cut]): over chunks of
+// nodes, within the limit of memory. Other runs embed their training graph.
 func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infer.Embedding, error) {
-	if _, err := os.Stat(filepath.Join(dir, manifest.FileName)); err == nil {
+	if isExport(dir) {
 		if path == "" {
 			return nil, fmt.Errorf("%s is an export, which does not know where its data are; say what to embed with --data", dir)
 		}
@@ -122,22 +125,38 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 	if err != nil {
 		return nil, err
 	}
-	if line := r.Unchecked(); line != "" && o.Log != nil {
-		o.Log("%s", line)
-	}
 	if !hasEncoder(r.Trained) {
 		return nil, fmt.Errorf("the model %s in %s has no encoder that was trained; ecl-gsr trains one", r.Trained.Model, dir)
 	}
+	d, whole := r.Deploy()
+	if whole == nil {
+		_, whole = d.Cut("encode", compiler.Inference, passes.DataInfo{})
+	}
+	e := &infer.Embedding{}
+	if whole == nil {
+		err := r.use(path, &o, func(a *application) error {
+			h, err := a.embed()
+			if err == nil {
+				e.Values, e.Width, e.IDs = h.F32, h.Dims[1], a.ds.NodeIDs
+			}
+			return err
+		})
+		return e, err
+	}
 	if err := r.LoadData(path); err != nil {
+		return nil, fmt.Errorf("%w; other graphs: %w", err, whole)
+	}
+	if e.Values, e.Width, err = r.Embed(o.Threads); err != nil {
 		return nil, err
 	}
-	h, width, err := r.Embed(o.Threads)
-	if err != nil {
-		return nil, err
-	}
-	e := &infer.Embedding{Width: width, Values: h}
 	if r.Data != nil {
 		e.IDs = r.Data.NodeIDs
 	}
 	return e, nil
+}
+
+// isExport reports whether a folder is one of an export.
+func isExport(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, manifest.FileName))
+	return err == nil
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
-	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/models"
@@ -75,9 +72,10 @@ func (r *Run) learned() (*graph.Refined, error) {
 // directory is that of a run, see [Run.Refine], or of an export. With an export
 // and the training graph the result is the run's; for another graph new candidates
 // are found and scored in onnxruntime, which an encoder with structural attributes
-// cannot do.
+// cannot do. A run does so by gsrc's own executor, over chunks of nodes, where embeddings
+// decide ([Deployed.Refines]).
 func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.RefinedGraph, error) {
-	if _, err := os.Stat(filepath.Join(dir, manifest.FileName)); err == nil {
+	if isExport(dir) {
 		return infer.Refine(ctx, dir, o)
 	}
 	r, err := Open(dir)
@@ -87,5 +85,27 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 	if line := r.Unchecked(); line != "" && o.Predict.Log != nil {
 		o.Predict.Log("%s", line)
 	}
-	return r.Refine(o)
+	d, whole := r.Deploy()
+	if whole == nil {
+		whole = d.Refines()
+	}
+	if o.Data == "" || whole != nil {
+		if err := r.LoadData(o.Data); err != nil && whole != nil {
+			return nil, fmt.Errorf("%w; other graphs: %w", err, whole)
+		}
+		return r.Refine(o)
+	}
+	var g *infer.RefinedGraph
+	err = r.use(o.Data, &o.Predict, func(a *application) error {
+		if a.trained {
+			g, err = r.Refine(o)
+			return err
+		}
+		x, err := a.refine()
+		if err == nil {
+			g, err = o.Dataset(x, a.ds)
+		}
+		return err
+	})
+	return g, err
 }

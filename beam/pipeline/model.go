@@ -40,18 +40,9 @@ func (s *stage) keep(i int) []string {
 
 // cutStage compiles a function of a model for inference and cuts it.
 func cutStage(d *run.Deployed, name string) (*stage, error) {
-	p, err := compiler.Compile(d.Module, compiler.Options{Target: compiler.Inference, Funcs: []string{name}})
+	parts, err := d.Cut(name, compiler.Inference, passes.DataInfo{})
 	if err != nil {
 		return nil, err
-	}
-	parts, err := passes.Cut(p.Module, name)
-	if err != nil {
-		return nil, fmt.Errorf("%s cannot be used in parts of a graph: %w", d.Model, err)
-	}
-	for _, a := range p.Module.Func(name).Args {
-		if _, ok := d.Constants[a.Name]; !ok && !a.Type.IsGraph() && a.Name != "x" && a.Name != "w" {
-			return nil, fmt.Errorf("%s cannot be used in parts of a graph: @%s reads %%%s, which the graph's files do not have", d.Model, name, a.Name)
-		}
 	}
 	return &stage{Text: parts.Module.String(), Parts: parts.List, Results: parts.Results}, nil
 }

@@ -130,7 +130,7 @@ func (x *Pipeline) build(s beam.Scope, d *run.Deployed, out *output, nodes, edge
 		return fmt.Errorf("the model %s has no encoder that was trained; ecl-gsr trains one", d.Model)
 	}
 	if out.Kind == kindRefined || refines && out.Kind == kindPredictions {
-		if err := checkRefinement(d); err != nil {
+		if err := d.Refines(); err != nil {
 			return err
 		}
 		p, err := compiler.Compile(d.Module, compiler.Options{Target: compiler.Inference, Funcs: []string{"score"}})

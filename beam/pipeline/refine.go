@@ -32,28 +32,6 @@ func init() {
 // embeddingValue is what the encoder's result is called while a graph is refined.
 const embeddingValue = "embedding"
 
-// checkRefinement returns an error where candidates are found or judged by more than the
-// embeddings of their ends.
-func checkRefinement(d *run.Deployed) error {
-	r := d.Refinement
-	refuse := func(what, option string) error {
-		return fmt.Errorf("%s cannot refine a graph in parts: %s; train it with --set %s", d.Model, what, option)
-	}
-	switch {
-	case r == nil:
-		return fmt.Errorf("the model %s classifies on the graph as it is and refines nothing", d.Model)
-	case d.Module.Func("score") == nil || d.Module.Func("score").Arg("embedding") == nil:
-		return refuse("it judges edges by evidence, which reads the neighbours that two nodes share", "model.edges.judge=embedding")
-	case r.Judged:
-		return refuse("it judges edges by the attributes of the whole graph", "model.edges.judge=embedding")
-	case r.TwoStep > 0:
-		return refuse("it finds candidates by walks of two steps", "candidates.two_step=0")
-	case r.Similarity != "" && r.Similarity != embeddingValue:
-		return refuse("it finds candidates by "+r.Similarity, "candidates.similarity=embedding")
-	}
-	return nil
-}
-
 // refine finds candidates for edges and gives them probabilities: it returns the states with
 // these, of which each pair is in the partition of its lower node.
 func refine(s beam.Scope, model ModelFile, states beam.PCollection, l Layout, d *run.Deployed, directed bool) beam.PCollection {

@@ -16,7 +16,8 @@ func (a *app) embedCommand() *cobra.Command {
 		Use: "embed RUN --out FILE | embed EXPORT --data PATH --out FILE", Short: "Write the embedding of nodes by a model's encoder", Args: cobra.ExactArgs(1),
 		Long: `Write the encoder's embedding of the nodes: the id and a column for each dimension, as
 .csv or .parquet, or .npz with the arrays id and embedding. RUN is a folder written by
-gsrc train, whose training graph is embedded. EXPORT is one written by gsrc build, for
+gsrc train, whose training graph is embedded, or the graph of --data, over chunks of nodes
+within --memory. EXPORT is one written by gsrc build, for
 the same graph or another one.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
@@ -42,7 +43,7 @@ the same graph or another one.`,
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&path, "data", "", "where the data of a run are now; the graph to embed with an export")
+	flags.StringVar(&path, "data", "", "the graph to embed; of a run, without it, the training's")
 	flags.StringVar(&out, "out", "", "file to write: .csv, .npz or .parquet")
 	provider.register(flags)
 	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor")

@@ -58,11 +58,6 @@ adds checksums to an export or a run of an earlier version, once all else holds.
 	return c
 }
 
-// notExport is the error of a command that takes an export and was given a run.
-func notExport(run string) error {
-	return fmt.Errorf("%[1]s is a run, and this command takes an export; make one with: gsrc build %[1]s --out DIR", run)
-}
-
 // isRun reports whether a folder is that of a run, or of several, not of an export.
 func isRun(dir string) bool {
 	_, noManifest := os.Stat(filepath.Join(dir, manifest.FileName))
@@ -119,23 +114,31 @@ func (a *app) predictCommand() *cobra.Command {
 	var o gsrc.PredictOptions
 	var tables tableFlags
 	c := &cobra.Command{
-		Use: "predict DIR --data PATH --out FILE", Short: "Classify nodes, or whole graphs, with an export", Args: cobra.ExactArgs(1),
+		Use: "predict EXPORT --data PATH --out FILE | predict RUN --out FILE", Short: "Classify nodes, or whole graphs, with an export or a run", Args: cobra.ExactArgs(1),
 		Long: `Classify the nodes of a graph with an export, and write the id, the predicted label
 and the probability of each class: as CSV, NPZ, Parquet or JSON, by the extension of
 the file, which is written whole or not at all. --nodes picks nodes by their ids; @FILE
 stands for the ids in a file, one a line. On the graph that the model was
 trained on its refined edges are used; on another one new edges are found and
 scored. A model of whole graphs classifies those of a collection, and the id is the
-number of a graph, from 0. Where the data have labels, the quality of the predictions
+number of a graph, from 0. RUN is a folder written by gsrc train: gsrc's own executor
+classifies over chunks of nodes, within --memory, without --data its training graph.
+Where the data have labels, the quality of the predictions
 is printed to standard error.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
 				return err
 			}
+			need := []string{"data", "out"}
 			if isRun(args[0]) {
-				return notExport(args[0])
+				need = need[1:]
+				for _, name := range []string{"provider", "device", "gpu-memory"} {
+					if f := c.Flags().Lookup(name); f != nil && f.Changed {
+						return usage("--%s is for exports, and %s is a run", name, args[0])
+					}
+				}
 			}
-			if err := required(c, "data", "out"); err != nil {
+			if err := required(c, need...); err != nil {
 				return err
 			}
 			if _, err := infer.GraphFormat(out); err != nil {

@@ -76,7 +76,7 @@ edge_index does in PyTorch Geometric. A summary is printed to standard error.`,
 	flags.BoolVar(&o.BothDirections, "both-directions", false, "list each edge as u,v and as v,u")
 	flags.BoolVar(&o.KeepRemoved, "keep-removed", false, "list removed edges too, with status removed and weight 0")
 	flags.BoolVar(&o.Ranked, "ranked", false, "list removed and added edges first, the surest first, then the kept ones, the least probable first")
-	flags.StringVar(&o.Data, "data", "", "where the data of a run are now; the graph to refine with an export")
+	flags.StringVar(&o.Data, "data", "", "the graph to refine; of a run, without it, the training's")
 	parsedFlag(flags, &o.Predict.Provider, "provider", string(ort.Auto), ort.ParseProvider, "run an export on auto, cpu or cuda")
 	numberFlag(flags, &o.Predict.Threads, "threads", 0, 0, "threads of an export, 0 for one per processor")
 	tables.register(flags)
