@@ -8,6 +8,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/rss"
 )
 
 // Dataset is an attributed graph, ready for training or prediction.
@@ -159,6 +160,7 @@ func Load(path string, opts LoadOptions) (*Dataset, error) {
 
 // finish reads a data set and fills in what every format has in common.
 func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error) {
+	defer rss.Enter("reading data")()
 	ds, err := r.dataset()
 	if err != nil {
 		return nil, overBudget(path, err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
@@ -189,6 +190,7 @@ func (t algorithm1) pretrain() error {
 		return err
 	}
 	t.state.Phase = "pretrain"
+	rss.Enter("pretrain")
 	for t.state.Pretrained < total {
 		if err := t.ctx.Err(); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -86,6 +87,7 @@ func (t *trainer) epochsLeft() bool {
 // evaluate judges the current parameters.
 func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64, error), evaluate func() (score, error)) error {
 	t.state.Phase = phase
+	rss.Enter(phase)
 	c := t.cfg.Train
 	total := c.Epochs * (1 + c.SelfTraining)
 	for {

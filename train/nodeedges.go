@@ -7,6 +7,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -52,6 +53,7 @@ func (t *nodeSteps) release() {
 func (t *nodeSteps) count() int { return t.candidateSet().Len() }
 
 func (t *nodeSteps) choose() error {
+	defer rss.Enter("search for candidates")()
 	if t.edges.fixed || t.prog.estimates() && t.prog.inputs["p"] == nil {
 		cand, err := graph.NewCandidates(t.ds.Graph, nil, 0, false)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -69,6 +70,7 @@ func (t *nodeSteps) epoch(f *function, epoch int) (float64, error) {
 }
 
 func (t *nodeSteps) evaluate() (score, error) {
+	defer rss.Enter("evaluation")()
 	g, w, changed, err := t.evaluated()
 	if err != nil {
 		return score{}, err
@@ -104,6 +106,7 @@ func (t *nodeSteps) evaluated() (g, w *runtime.Buffer, changed bool, err error) 
 }
 
 func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
+	defer rss.Enter("evaluation")()
 	if t.edges != nil && !t.edges.fixed && t.prog.Func("encode") != nil {
 		h, err := t.encode()
 		if err == nil {
@@ -196,6 +199,7 @@ func (t *nodeSteps) begin() error {
 		t.edges.prior.Count(counts)
 	case models.JudgeEvidence:
 		t.state.Phase = "evidence"
+		rss.Enter("evidence")
 		t.judge = newEvidence(t.prog, t.pool, t.ds.Graph)
 		if err := t.judge.fit(t.ds.X.Attributes(), t.ds.Labels, t.split.Train, t.seed()); err != nil {
 			return err
@@ -328,6 +332,7 @@ func (t *nodeSteps) deepWalk() ([]float32, error) {
 		return x, err
 	}
 	t.state.Phase = "deepwalk"
+	rss.Enter("deepwalk")
 	d := t.cfg.DeepWalk
 	x, err := graph.DeepWalk(t.pool, t.ds.Graph, graph.DeepWalkOptions{
 		Dim: d.Width, WalksPerNode: d.Walks, WalkLength: d.Length, Window: d.Window, Negatives: d.Negatives, Epochs: d.Epochs, Seed: t.seed(),

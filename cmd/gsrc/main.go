@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data/store"
+	"github.com/gsrc-dev/gsrc/internal/rss"
 )
 
 func main() { os.Exit(mainCode()) }
@@ -38,6 +39,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := app.root()
 	root.SetArgs(args)
 	err := store.Guard(func() error { return root.ExecuteContext(ctx) })
+	app.logStages(rss.Stages())
 	out.flush()
 	if out.err != nil && (err == nil || errors.Is(err, out.err)) {
 		err = fmt.Errorf("standard output was not written whole: %w", out.err)

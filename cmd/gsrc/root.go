@@ -1,16 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
+	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/serve"
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
@@ -43,6 +46,17 @@ func isTerminal(w io.Writer) bool {
 
 // logf writes a line for people; standard output is kept for results.
 func (a *app) logf(format string, args ...any) { fmt.Fprintf(a.stderr, format+"\n", args...) }
+
+// logStages tells what each stage has held.
+func (a *app) logStages(list []rss.Stage) {
+	if len(list) == 0 {
+		return
+	}
+	a.logf("%-24s %10s %14s %9s", "memory in MiB", "own", "pages of files", "seconds")
+	for _, s := range list {
+		a.logf("%-24s %10.1f %14.1f %9.1f", cmp.Or(s.Name, "the rest"), float64(s.Own)/(1<<20), float64(s.Mapped)/(1<<20), s.Time.Seconds())
+	}
+}
 
 // unchecked tells what could not be checked of a file of an earlier version, if anything.
 func (a *app) unchecked(line string) {
@@ -103,7 +117,12 @@ interrupt.`,
 		}
 		return budget.Parse(text)
 	}, "memory limit, such as 4GiB; work that would exceed it is refused (default: what the system allows)")
-	root.PersistentPreRun = func(*cobra.Command, []string) { budget.Set(memory) }
+	stages := root.PersistentFlags().Bool("memory-stages", false, "print the memory that each stage of the work held, to standard error")
+	root.PersistentPreRun = func(*cobra.Command, []string) {
+		if budget.Set(memory); *stages {
+			rss.Watch(20 * time.Millisecond)
+		}
+	}
 	root.AddCommand(a.trainCommand(), a.buildCommand(), a.verifyCommand(), a.refineCommand(), a.plotCommand(), a.predictCommand(), a.embedCommand(), a.serveCommand(), a.neighborsCommand(), a.importCommand(), a.inspectCommand(), a.demoCommand(), a.sweepCommand(), a.tuneCommand(), a.reproCommand(), a.benchCommand(), a.dataCommand(),
 		a.modelsCommand(), a.passesCommand(), a.opsCommand(), a.doctorCommand(), a.versionCommand())
 	for _, c := range append(root.Commands(), subcommands(root)...) {

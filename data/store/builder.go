@@ -16,6 +16,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/filelock"
+	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/internal/seal"
 )
 
@@ -150,6 +151,7 @@ func (b *Builder) Stage(name string, do func() (note string, err error)) (note s
 	if slices.Contains(b.state.Stages, name) {
 		return b.state.Notes[name], nil
 	}
+	defer rss.Enter(name)()
 	if note, err = do(); err != nil {
 		return "", err
 	}

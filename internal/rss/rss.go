@@ -22,12 +22,16 @@ func Peak() int64 {
 }
 
 // status reads a field of /proc/PID/status that is in KiB.
-func status(pid int, field string) (bytes int64) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), field)
+func status(pid int, name string) (bytes int64) { return field(statusText(pid), name) }
+
+// statusText is /proc/PID/status, empty where there is none.
+func statusText(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return string(text)
+}
+
+func field(text, name string) (bytes int64) {
+	_, rest, _ := strings.Cut(text, name)
 	var kib int64
 	fmt.Sscan(rest, &kib)
 	return kib << 10
