@@ -84,6 +84,9 @@ type orderedGroup struct {
 
 func (g orderedGroup) Fields() []parquet.Field { return g.fields }
 
+// rowGroupValues is about how many values a row group has.
+const rowGroupValues = 4 << 20
+
 // writeParquet writes n rows. Columns with the name in dict are dictionary-encoded.
 func writeParquet(w io.Writer, n int, columns []column, dict string, progress func(done, total int)) error {
 	g := orderedGroup{Group: parquet.Group{}}
@@ -104,7 +107,8 @@ func writeParquet(w io.Writer, n int, columns []column, dict string, progress fu
 	for i := range columns {
 		g.fields = append(g.fields, sorted[slices.IndexFunc(sorted, func(f parquet.Field) bool { return f.Name() == columns[i].name })])
 	}
-	p := parquet.NewWriter(w, parquet.NewSchema("table", g), parquet.Compression(&parquet.Snappy))
+	p := parquet.NewWriter(w, parquet.NewSchema("table", g), parquet.Compression(&parquet.Snappy),
+		parquet.MaxRowsPerRowGroup(int64(max(rowsAtOnce, rowGroupValues/max(1, len(columns)))))) // which is held in memory
 	rows := make([]parquet.Row, 0, rowsAtOnce)
 	err := eachRow(n, progress, func(first, end int) error {
 		rows = rows[:0]

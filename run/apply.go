@@ -39,7 +39,7 @@ type application struct {
 func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) {
 	d, err := r.Deploy()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; or make an export, and use that: gsrc build %s --out DIR", err, r.Dir)
 	}
 	if r.info.Data.Nodes == 0 || d.Module.Func("classify") != nil && d.Module.Func("classify").Arg("batch") != nil {
 		return nil, fmt.Errorf("the model %s is one of whole graphs: build an export, and use that", d.Model)
