@@ -197,18 +197,14 @@ func (t *nodeSteps) begin() error {
 	case models.JudgeEvidence:
 		t.state.Phase = "evidence"
 		t.judge = newEvidence(t.prog, t.pool, t.ds.Graph)
+		t.judge.keep = searchesAgain(t.cfg)
 		if err := t.judge.fit(t.ds.X.Attributes(), t.seed()); err != nil {
 			return err
 		}
 		t.judge.release() // of what fitted it
-		if counts != nil {
-			w := t.judge.st.Spread(nil, counts)
-			t.prog.inputs["w"] = runtime.F32(w, len(w))
-		}
-		if err := t.judge.judgeEdges(); err != nil {
+		if err := t.judge.judgeEdges(counts); err != nil {
 			return err
 		}
-		delete(t.prog.inputs, "w") // that of @score
 		t.edges.prior = &graph.EdgePrior{Graph: t.judge.g, P: t.judge.edges}
 	}
 	if x.set != nil { // from before an interruption
