@@ -26,6 +26,7 @@ func TestPipelineIsRefineAndPredict(t *testing.T) {
 	for name, set := range map[string][]string{
 		"prior":     {"model.edges.judge=attributes"},
 		"evidence":  {"model.edges.judge=evidence", "model.edges.threshold=0.9"},
+		"no edges":  {"model.edges.judge=evidence", "model.edges.threshold=0.9", "model.encoder.kind=mlp"},
 		"threshold": {"model.edges.mode=threshold", "model.edges.threshold=0.3", "candidates.mutual=true", "candidates.k=9", "model.classifier=gat"},
 	} {
 		t.Run(name, func(t *testing.T) {

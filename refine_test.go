@@ -123,6 +123,19 @@ func TestRefineModeThreshold(t *testing.T) {
 	}
 }
 
+// Where the truth is known the summary says how many of the removed edges are wrong, and how
+// many of as many at random would be.
+func TestRefineKnowsTheTruth(t *testing.T) {
+	run := quickTrain(t, gsrc.TrainOptions{Model: "ecl-gsr", Set: []string{"model.edges.judge=evidence", "model.edges.threshold=0.5"}})
+	s, q := refine(t, run, gsrc.RefineOptions{}).Summary, run.Result.Quality
+	if s.RemovedWrong == nil || *s.RemovedWrong != *q.DroppedPrecision || *s.RemovedWrong <= *s.Wrong {
+		t.Fatalf("of %d removed edges %v are wrong, of all %v; training says %v", s.Removed, s.RemovedWrong, s.Wrong, q.DroppedPrecision)
+	}
+	if wrong := *s.Wrong * float64(s.Before.Edges); math.Round(wrong**q.DroppedRecall) != math.Round(*s.RemovedWrong*float64(s.Removed)) {
+		t.Errorf("%v edges are wrong; %v of them, and %v of the %d that were removed", wrong, *q.DroppedRecall, *s.RemovedWrong, s.Removed)
+	}
+}
+
 func TestRefineExport(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()

@@ -63,7 +63,7 @@ func TestPlant(t *testing.T) {
 		cfg := graph.DefaultCSBM()
 		cfg.Nodes, cfg.Features, cfg.Density = 60, 40, density
 		ds := mustLoad(t, Synthetic, LoadOptions{Synthetic: &cfg})
-		random := *ds
+		random, before := *ds, ds.Graph
 		wrong, hidden, err := ds.Plant(graph.Similar, 0.1, 0.1, 4)
 		if err != nil {
 			t.Fatal(err)
@@ -86,6 +86,9 @@ func TestPlant(t *testing.T) {
 			t.Fatal(err)
 		}
 		back := mustLoad(t, dir, LoadOptions{})
+		if !reflect.DeepEqual(back.Truth.Undamaged(), before) || reflect.DeepEqual(back.Graph, before) {
+			t.Error("the graph before edges were planted and hidden is another")
+		}
 		if !reflect.DeepEqual(back.Graph, ds.Graph) || !reflect.DeepEqual(back.X, ds.X) || !reflect.DeepEqual(back.Labels, ds.Labels) {
 			t.Error("the data are others after they were written and read")
 		}

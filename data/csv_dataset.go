@@ -135,6 +135,11 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	}
 	ds.Loops = list.loops
 	list.done(l.mem)
+	if has(TruthFile) && l.spill == nil {
+		if err := l.planted(ds, path(TruthFile), nodes.index); err != nil {
+			return nil, err
+		}
+	}
 	if structural {
 		if ds.X, err = l.structural(ds.Graph); err != nil {
 			return nil, err

@@ -160,7 +160,7 @@ func Load(path string, opts LoadOptions) (*Dataset, error) {
 
 // finish reads a data set and fills in what every format has in common.
 func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error) {
-	defer rss.Enter("reading data")()
+	defer rss.Leave(rss.Enter("reading data"))
 	ds, err := r.dataset()
 	if err != nil {
 		return nil, overBudget(path, err)

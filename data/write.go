@@ -2,15 +2,19 @@ package data
 
 import (
 	"archive/zip"
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/csv"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 )
 
@@ -21,6 +25,8 @@ const (
 	TruthWrong  = "wrong"
 	TruthHidden = "hidden"
 )
+
+var truthHeader = []string{"source", "target", "truth"}
 
 // WritePlanted writes a data set into a new folder as users' own data: edges.csv,
 // nodes.csv with labels and the split of a seed, if there is one, features.npz or
@@ -54,7 +60,7 @@ func (d *Dataset) WritePlanted(dir string, seed uint64, wrong, hidden [][2]int32
 		nodesFile: func(w io.Writer) error { return writeRows(w, d.nodeRows(split)) },
 		features:  d.X.write,
 		TruthFile: func(w io.Writer) error {
-			rows := [][]string{{"source", "target", "truth"}}
+			rows := [][]string{truthHeader}
 			for _, list := range []struct {
 				edges [][2]int32
 				truth string
@@ -162,4 +168,52 @@ func writeNPY(w io.Writer, descr string, values any, shape ...int) error {
 		return err
 	}
 	return binary.Write(w, binary.LittleEndian, values)
+}
+
+// planted reads what [Dataset.WritePlanted] has listed beside the tables: what is wrong among
+// the edges, and what is missing. It is no part of the data, nor of their checksum. Another
+// table of that name is not read.
+func (l *loader) planted(ds *Dataset, path string, index map[string]int32) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	if err := l.mem.Grow(info.Size()); err != nil {
+		return fileFault(path, err)
+	}
+	defer l.mem.Shrink(info.Size())
+	b, err := os.ReadFile(path)
+	if err != nil || !bytes.HasPrefix(b, []byte(strings.Join(truthHeader, ",")+"\n")) {
+		return err
+	}
+	rows, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
+	if err != nil {
+		return badFile(path, "%v", err)
+	}
+	g := ds.Graph
+	wrong, hidden := &graph.Graph{}, [2][]int32{}
+	for i, row := range rows[1:] {
+		u, ok := index[row[0]]
+		v, too := index[row[1]]
+		switch {
+		case !ok || !too || u == v || row[2] != TruthWrong && row[2] != TruthHidden:
+			return badFile(path, "row %d is %s, want two nodes and %s or %s", i+2, quote(strings.Join(row, ",")), TruthWrong, TruthHidden)
+		case row[2] == TruthHidden:
+			hidden[0], hidden[1] = append(hidden[0], u), append(hidden[1], v)
+		case g.Directed:
+			wrong.Edges = append(wrong.Edges, [2]int32{u, v})
+		default:
+			wrong.Edges = append(wrong.Edges, [2]int32{min(u, v), max(u, v)})
+		}
+	}
+	slices.SortFunc(wrong.Edges, func(a, b [2]int32) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	for _, e := range graph.Difference(g, wrong) {
+		hidden[0], hidden[1] = append(hidden[0], e[0]), append(hidden[1], e[1])
+	}
+	truth, _, err := graph.Build(g.N, hidden[0], hidden[1], nil, g.Directed)
+	if err != nil {
+		return fileFault(path, err)
+	}
+	ds.Truth = &Truth{Graph: truth}
+	return nil
 }

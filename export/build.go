@@ -171,12 +171,18 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*manifest.Manifest,
 	if err != nil {
 		return nil, nil, err
 	}
-	reference := onnx.Interpreter(o.Module, rounded, constants)
+	// The interpreter computes what nobody reads, too: evidence for the edges of an encoder
+	// that reads none, say, which on a large graph takes it hours.
+	live, err := compiler.Compile(o.Module, compiler.Options{Passes: []string{"dce"}})
+	if err != nil {
+		return nil, nil, err
+	}
+	reference := onnx.Interpreter(live.Module, rounded, constants)
 	if o.Forward == nil {
 		o.Forward = reference
 	}
 	if o.Trained == nil {
-		o.Trained = onnx.Interpreter(o.Module, o.Params, constants)
+		o.Trained = onnx.Interpreter(live.Module, o.Params, constants)
 	}
 	files := map[string][]byte{}
 	for name, data := range o.Files {

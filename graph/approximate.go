@@ -35,6 +35,9 @@ func (by Index) ExactOnDevice(n int) bool {
 	return by == IndexExact || by == IndexAuto && n <= DeviceApproximateAbove
 }
 
+// Same reports whether two ways search n rows alike on the host.
+func (by Index) Same(other Index, n int) bool { return by.approximate(n) == other.approximate(n) }
+
 // approximate reports whether n rows are searched approximately.
 func (by Index) approximate(n int) bool {
 	return by == IndexApproximate || by == IndexAuto && n > ApproximateAbove

@@ -272,7 +272,7 @@ func (p *predictor) readCalibration(name string) (*graph.Calibration, error) {
 // run classifies the graph's nodes, of which the selected are wanted and judged; nil is
 // all.
 func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error) {
-	defer rss.Enter("models in onnxruntime")()
+	defer rss.Leave(rss.Enter("models in onnxruntime"))
 	r := &Prediction{Classes: p.manifest.Classes, TrainingGraph: p.onTrainingGraph(), Selected: selected}
 	g, err := p.graph(ctx)
 	if err != nil {

@@ -83,6 +83,10 @@ type RefineSummary struct {
 	// the mean of 1 − p; nil where none is removed. Probabilities of new edges rank them, and
 	// are too high to be taken for shares: nothing in a graph tells how many edges it lacks.
 	RemovedPrecision *float64 `json:"removed_precision,omitempty"`
+	// RemovedWrong is how many of the removed edges are none, and Wrong how many of all edges
+	// before, as of edges that are removed at random; nil where the truth is not known.
+	RemovedWrong *float64 `json:"removed_wrong,omitempty"`
+	Wrong        *float64 `json:"wrong,omitempty"`
 }
 
 // GraphStats are figures of one graph.
@@ -103,11 +107,12 @@ type unrefined struct {
 	ids          []string
 	labels       []int32 // of the nodes; nil if they have none
 	offset       []int32
+	truth        *graph.Graph // without wrong edges; nil where it is not known
 }
 
 // Dataset lists the edges of what was learned for a data set.
 func (o *RefineOptions) Dataset(learned *graph.Refined, ds *data.Dataset) (*RefinedGraph, error) {
-	return o.table(learned, unrefined{name: ds.Name, source: ds.Source, g: ds.Graph, ids: ds.NodeIDs, labels: ds.Labels})
+	return o.table(learned, unrefined{name: ds.Name, source: ds.Source, g: ds.Graph, ids: ds.NodeIDs, labels: ds.Labels, truth: ds.Truth.Undamaged()})
 }
 
 // Collection lists the edges of what was learned for a collection of graphs.
@@ -215,7 +220,11 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 	g := &RefinedGraph{Name: from.name, N: from.g.N, NodeIDs: from.ids, Offset: from.offset, Weighted: before.Weights != nil, BothDirections: o.BothDirections,
 		Summary: RefineSummary{Threshold: x.Threshold, Before: statsOf(before, homophily), After: statsOf(after, refined)}}
 	g.Evidence = x.Evidence
-	removed := 0.0 // sum of how sure it is
+	truth := from.truth
+	if truth != nil {
+		truth = truth.Undirected()
+	}
+	removed, wrong := 0.0, 0 // sum of how sure it is, and how often it is right
 	weights := x.Weights()
 	for i, e := range x.Candidates.Edges {
 		status := x.Status(i)
@@ -227,6 +236,9 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 		case graph.StatusRemoved:
 			g.Summary.Removed++
 			removed += 1 - float64(x.Probability[i])
+			if truth != nil && !truth.Has(e[0], e[1]) {
+				wrong++
+			}
 		}
 		if status == "" || status == graph.StatusRemoved && !o.KeepRemoved && !o.Ranked {
 			continue
@@ -253,6 +265,10 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 	if n := g.Summary.Removed; n > 0 {
 		removed /= float64(n)
 		g.Summary.RemovedPrecision = &removed
+		if truth != nil {
+			share, all := float64(wrong)/float64(n), float64(len(graph.Difference(before, truth)))/float64(before.NumEdges())
+			g.Summary.RemovedWrong, g.Summary.Wrong = &share, &all
+		}
 	}
 	if o.Ranked {
 		slices.SortStableFunc(g.Edges, func(a, b RefinedEdge) int { return cmp.Compare(b.sureness(), a.sureness()) })

@@ -85,6 +85,10 @@ func (b *Builder) Arg(name string, t Type) *Value {
 	return v
 }
 
+// Fixed is the attribute, true, of a function whose parameters keep their values from call to
+// call: what depends on them is hoisted as what depends on arguments is.
+const Fixed = "fixed"
+
 // DynamicArg declares an argument that changes from step to step, such as the
 // anchors of a batch; what depends on it is not hoisted.
 func (b *Builder) DynamicArg(name string, t Type) *Value {

@@ -59,7 +59,7 @@ func eclGSR(o Options) *ir.Module {
 	e.probability()
 	e.refine(e.m)
 	if e.evidence != nil {
-		e.evidence.fit(o)
+		e.evidence.host(o)
 		e.evidence.compared(o)
 		e.evidence.score(o)
 	} else {

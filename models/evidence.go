@@ -304,6 +304,11 @@ type judged struct {
 	products, dots map[[4]int]*ir.Value // by row and node of both
 }
 
+// of are pairs in the graph of the tables.
+func (t *tables) of(b *ir.Builder, pairs, w *ir.Value) *judged {
+	return &judged{Builder: b, tables: t, pairs: pairs, w: w}
+}
+
 // The two nodes of a pair.
 const first, second = 0, 1
 
@@ -499,27 +504,50 @@ func (e *evidence) edges(b *ir.Builder, x, g *ir.Value) *seen {
 	edges := b.One("edge_pairs", nil, g)
 	in := func(a *ir.Value, names []string) (*tables, map[string]*ir.Value) {
 		t := e.tables(b, g, a, z)
-		return t, (&judged{Builder: b, tables: t, pairs: edges, w: a}).sources(names...)
+		return t, t.of(b, edges, a).sources(names...)
 	}
 	ones := b.One("edge_ones", nil, g)
 	s := &seen{}
 	s.asItIs, s.sources = in(ones, e.names)
 	a := ones
-	for i, r := range e.rounds {
+	for i := range e.rounds {
 		_, sources := in(a, e.rob)
-		p := trust(b, r.logit(b, sources), e.shares[i])
-		a = b.One("maximum", nil, b.One("pow", ir.Attrs{"exponent": EvidencePower}, p), b.Const(MinEvidence))
+		a = e.weight(b, i, sources)
 	}
 	var sources map[string]*ir.Value
 	s.weighed, sources = in(a, e.lin)
-	// Half the sum of two logits that mostly say the same.
-	robust := b.Scale(b.Add(e.linear.logit(b, sources), e.robust.logit(b, sources)), 0.5)
-	p := probability(b, e.either(b, e.joint.logit(b, s.sources), robust), e.share)
+	p := e.existing(b, s.sources, sources)
 	if e.counted {
 		p = b.Mul(p, b.Arg("w", ir.T(ir.F32, "E")))
 	}
 	s.probability = b.One("maximum", nil, p, b.Const(MinEvidence))
 	return s
+}
+
+// weight returns what edges count after a round, by the sources in the graph that it weighs.
+func (e *evidence) weight(b *ir.Builder, round int, sources map[string]*ir.Value) *ir.Value {
+	p := trust(b, e.rounds[round].logit(b, sources), e.shares[round])
+	return b.One("maximum", nil, b.One("pow", ir.Attrs{"exponent": EvidencePower}, p), b.Const(MinEvidence))
+}
+
+// existing returns how likely edges are some, by the sources in the graph as it is and as the
+// rounds weigh it; nil: the gate is closed.
+func (e *evidence) existing(b *ir.Builder, asItIs, weighed map[string]*ir.Value) *ir.Value {
+	logit := e.joint.logit(b, asItIs)
+	if weighed != nil {
+		// Half the sum of two logits that mostly say the same.
+		logit = e.either(b, logit, b.Scale(b.Add(e.linear.logit(b, weighed), e.robust.logit(b, weighed)), 0.5))
+	}
+	return probability(b, logit, e.share)
+}
+
+// missing returns how likely pairs that are no edges would be some, likewise.
+func (e *evidence) missing(b *ir.Builder, o Options, asItIs, weighed map[string]*ir.Value) *ir.Value {
+	logit := e.fresh.logit(b, asItIs)
+	if weighed != nil {
+		logit = e.either(b, logit, e.fresh.logit(b, weighed))
+	}
+	return b.Shift(b.Scale(b.One("sigmoid", nil, logit), o.Edges.NewHi-o.Edges.NewLo), o.Edges.NewLo)
 }
 
 // either returns x where the gate is closed, y where it is open.
@@ -546,23 +574,74 @@ func CloseGate(m *ir.Module) *ir.Module {
 	return m
 }
 
-// SourcesFunc names the function that gives evidence by all sources, RobustSourcesFunc that by
-// those of the robust regressions.
-const SourcesFunc, RobustSourcesFunc = "sources", "robust_sources"
+// The functions by which training judges pairs of nodes, some at a time, beside [WeightFunc]: the
+// evidence by all sources, and by those of the linear and the robust regressions; how likely edges
+// are some, and pairs that are none would be. Those that end in [Weighed] are for a gate that is
+// not closed.
+const (
+	SourcesFunc       = "sources"
+	LinearSourcesFunc = "linear_sources"
+	RobustSourcesFunc = "robust_sources"
 
-// fit declares @sources and @robust_sources, by which the regressions are fitted: the evidence
-// for pairs of which those that are edges weigh w, and others 0, in a graph whose entries
-// weigh a.
-func (e *evidence) fit(o Options) {
-	for i, of := range [][]string{e.names, e.rob} {
-		b := e.m.NewFunc([]string{SourcesFunc, RobustSourcesFunc}[i])
-		x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
-		a := b.Arg("a", ir.T(ir.F32, "E"))
-		pairs, w := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P")), b.DynamicArg("w", ir.T(ir.F32, "P"))
-		sources := (&judged{Builder: b, tables: e.tables(b, g, a, e.projected(b, x)), pairs: pairs, w: w}).sources(of...)
-		for _, name := range of {
-			b.Return(name, sources[name])
+	ExistingFunc = "existing"
+	MissingFunc  = "missing"
+	Weighed      = "_weighed"
+)
+
+// WeightFunc names the function that weighs edges in a round, from 1.
+func WeightFunc(round int) string { return fmt.Sprintf("weight.%d", round) }
+
+// host declares the functions by which the evidence is fitted, and pairs are judged in
+// training. Pairs that are edges weigh w, others 0, in a graph whose entries weigh a. What
+// does not depend on pairs is computed once for all of them.
+func (e *evidence) host(o Options) {
+	type pairs struct {
+		*ir.Builder
+		z, g, a, pairs, w *ir.Value
+	}
+	declare := func(name string) *pairs {
+		b := e.m.NewFunc(name)
+		b.Func.Attrs[ir.Fixed] = true
+		p := &pairs{Builder: b, g: b.Arg("g", rawGraph)}
+		p.z, p.pairs = e.projected(b, b.Arg("x", features(o))), b.DynamicArg("pairs", ir.T(ir.I64, "2", "P"))
+		return p
+	}
+	weights := func(p *pairs) {
+		p.a, p.w = p.Arg("a", ir.T(ir.F32, "E")), p.DynamicArg("w", ir.T(ir.F32, "P"))
+	}
+	of := func(p *pairs, a, w *ir.Value, names []string) map[string]*ir.Value {
+		return e.tables(p.Builder, p.g, a, p.z).of(p.Builder, p.pairs, w).sources(names...)
+	}
+	for i, names := range [][]string{e.names, e.lin, e.rob} {
+		p := declare([]string{SourcesFunc, LinearSourcesFunc, RobustSourcesFunc}[i])
+		weights(p)
+		sources := of(p, p.a, p.w, names)
+		for _, name := range names {
+			p.Return(name, sources[name])
 		}
+	}
+	for r := range e.rounds {
+		p := declare(WeightFunc(r + 1))
+		weights(p)
+		p.Return("weight", e.weight(p.Builder, r, of(p, p.a, p.w, e.rob)))
+	}
+	for _, suffix := range []string{"", Weighed} {
+		var weighed map[string]*ir.Value
+		p := declare(ExistingFunc + suffix)
+		if suffix != "" {
+			weights(p)
+			weighed = of(p, p.a, p.w, e.lin)
+		}
+		ones := p.One("edge_ones", nil, p.g)
+		one := p.Fill(1, ir.T(ir.F32, "P"))
+		p.Return("probability", e.existing(p.Builder, of(p, ones, one, e.names), weighed))
+
+		if p = declare(MissingFunc + suffix); suffix != "" {
+			p.a = p.Arg("a", ir.T(ir.F32, "E"))
+			weighed = of(p, p.a, nil, e.names)
+		}
+		ones = p.One("edge_ones", nil, p.g)
+		p.Return("probability", e.missing(p.Builder, o, of(p, ones, nil, e.names), weighed))
 	}
 }
 
@@ -590,12 +669,9 @@ func (e *evidence) score(o Options) {
 	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
 	pairs := b.DynamicArg("pairs", ir.T(ir.I64, "2", "P"))
 	s := e.edges(b, x, g)
-	of := func(t *tables) map[string]*ir.Value {
-		return (&judged{Builder: b, tables: t, pairs: pairs}).sources(e.names...)
-	}
+	of := func(t *tables) map[string]*ir.Value { return t.of(b, pairs, nil).sources(e.names...) }
 	asItIs := of(s.asItIs)
-	odds := b.One("sigmoid", nil, e.either(b, e.fresh.logit(b, asItIs), e.fresh.logit(b, of(s.weighed))))
-	b.Return("probability", b.Shift(b.Scale(odds, o.Edges.NewHi-o.Edges.NewLo), o.Edges.NewLo))
+	b.Return("probability", e.missing(b, o, asItIs, of(s.weighed)))
 	b.Return("edge_probability", s.probability)
 	for _, name := range e.names {
 		b.Return("evidence_"+name, asItIs[name])

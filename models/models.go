@@ -223,7 +223,7 @@ const NextPrefix = "next."
 
 // Encoder shapes φ and ϕ.
 type Encoder struct {
-	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, gat, acm, sage or gin; for grcn and sublime also diagonal, which scales features instead of mixing them, for sublime mlp"`
+	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, mlp (which reads no edges), gat, acm, sage or gin; for grcn and sublime also diagonal, which scales features instead of mixing them"`
 	Hidden       int     `toml:"hidden" range:"size" doc:"width of the encoder's layers and of the embedding"`
 	Layers       int     `toml:"layers" range:"repeats" doc:"layers of the encoder (the paper: 3)"`
 	Projection   int     `toml:"projection" range:"size" doc:"width of the projector (the paper: 128)"`
@@ -368,7 +368,7 @@ func (o Options) Validate() error {
 		{"weight_decay", o.WeightDecay >= 0, "at least 0"}, {"norm", slices.Contains([]string{"l1", "l2", "none"}, o.Norm), "l1, l2 or none"},
 		{"classifier", slices.Contains(Classifiers(), o.Classifier), "one of " + strings.Join(Classifiers(), ", ")},
 		{"gcnii.alpha", o.GCNII.Alpha >= 0 && o.GCNII.Alpha <= 1, "within [0, 1]"}, {"gcnii.lambda", o.GCNII.Lambda >= 0, "at least 0"}, {"gcnii.weight_decay", o.GCNII.WeightDecay >= 0, "at least 0"},
-		{"encoder.kind", o.Encoder.Kind == EncoderDiagonal || o.Encoder.Kind == "mlp" || slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ") + ", diagonal for grcn or sublime, or mlp for sublime"},
+		{"encoder.kind", o.Encoder.Kind == EncoderDiagonal || slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ") + ", or diagonal for grcn or sublime"},
 		{"edges.judge", slices.Contains([]string{JudgeEmbedding, JudgeAttributes, JudgeEvidence}, o.Edges.Judge), "embedding, attributes or evidence"}, {"stable.self_weight", o.STABLE.SelfWeight > 0, "greater than 0"}, {"stable.cosine", o.STABLE.Cosine >= -1 && o.STABLE.Cosine <= 1, "within [-1, 1]"},
 		{"stable.degree_power", math.Abs(o.STABLE.DegreePower) <= 4, "within [-4, 4]"},
 		{"edges.prior_strength", o.Edges.PriorStrength >= 0, "at least 0"},
@@ -469,7 +469,7 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	if (own || m.Name == "gen") && o.KnownLabels > 0 {
 		return nil, &RangeError{Option: "known_labels", Want: "0 for " + m.Name}
 	}
-	if m.Refines && (m.Name != "sublime" && o.Encoder.Kind == "mlp" || m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal) {
+	if m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal {
 		return nil, &RangeError{Option: "encoder.kind", Want: "one of " + strings.Join(Encoders(), ", ") + " for " + m.Name}
 	}
 	if m.Refines && m.Name != "ecl-gsr" && o.Edges.Judge != JudgeEmbedding {

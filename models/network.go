@@ -72,7 +72,7 @@ type Architecture struct {
 // Architectures lists the networks that classify.
 var Architectures = []Architecture{
 	{Name: "gcn", Model: "gcn", Doc: "graph convolutional network (Kipf & Welling 2017)", declare: declareGCN, layer: single(declareGCN), encoder: true},
-	{Name: "mlp", Model: "mlp", Doc: "multi-layer perceptron on the features alone", declare: declareMLP, layer: single(declareMLP), noGraph: always},
+	{Name: "mlp", Model: "mlp", Doc: "multi-layer perceptron on the features alone", declare: declareMLP, layer: single(declareMLP), noGraph: always, encoder: true},
 	{Name: "propagation", Model: "grand", Doc: "fully connected layers over random propagation, with a consistency term between samples (GRAND, Feng et al. 2020)", declare: declarePropagation, samples: true},
 	{Name: "gat", Model: "gat", Doc: "graph attention network (Veličković et al. 2018)", declare: declareGAT, layer: single(declareGAT), encoder: true},
 	{Name: "acm", Model: "acm", Doc: "adaptive mixing of low-pass, high-pass and identity channels, for graphs whose neighbours differ (ACM-GCN, Luan et al. 2022)", declare: declareACM, encoder: true},

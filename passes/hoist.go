@@ -14,7 +14,8 @@ const (
 )
 
 // hoist splits every function in two: @f.setup computes what depends only on
-// arguments that keep their value from step to step, @f the rest. Constants
+// arguments that keep their value from step to step, and on parameters of functions that
+// are [ir.Fixed], @f the rest. Constants
 // stay where they are read.
 func hoist(m *ir.Module, _ DataInfo) error {
 	for _, f := range slices.Clone(m.Funcs) {
@@ -30,6 +31,11 @@ func hoistFunc(m *ir.Module, f *ir.Func) {
 	static := map[*ir.Value]bool{}
 	for _, a := range f.Args {
 		static[a] = !a.Attrs.Bool("dynamic")
+	}
+	if f.Attrs.Bool(ir.Fixed) {
+		for _, p := range f.Params(m) {
+			static[p] = true
+		}
 	}
 	var moved []*ir.Op
 	worth := false

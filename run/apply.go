@@ -101,7 +101,7 @@ func (a *application) own(reserved int64) int64 {
 
 // run computes a function on a graph with weights by entry, nil for ones.
 func (a *application) run(name string, st *graph.Structure, w []float32) (*runtime.Chunked, error) {
-	defer rss.Enter("@" + name + " over chunks")()
+	defer rss.Leave(rss.Enter("@" + name + " over chunks"))
 	var about passes.DataInfo
 	if a.ds.X.IsSparse() {
 		about.SparseArgs = []string{"x"}
@@ -212,7 +212,7 @@ func (a *application) refine() (*graph.Refined, error) {
 	if free := a.own(0); need > free {
 		return nil, fmt.Errorf("%w; gsrc-beam refines in parts on several machines", &budget.ExceededError{What: "the search for candidates", Need: a.limit - free + need, Free: a.limit, Total: a.limit})
 	}
-	defer rss.Enter("candidates")()
+	defer rss.Leave(rss.Enter("candidates"))
 	info := infer.Info{K: r.K, Mutual: r.Mutual}
 	c, err := info.Candidates(a.pool, h.F32, width, a.ds.Graph, nil)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 const (
 	// evidenceSample is how many edges, and as many random pairs, a regression is fitted to.
 	evidenceSample = 40_000
-	// evidenceChunk is how many pairs are judged at a time, at least.
+	// evidenceChunk is how many pairs are judged at a time.
 	evidenceChunk = 1 << 16
 	// gateOpens is how much of the evidence for edges that robust sources doubt must come
 	// from other doubted edges, in units of the logit, for those to count less; all the
@@ -44,20 +44,25 @@ type evidence struct {
 	g    *graph.Graph // undirected
 	st   *graph.Structure
 
-	sources map[string]*runtime.Function // @sources and @robust_sources
-	a       *runtime.Buffer              // [entries] weights of the graph's edges
-	w       *runtime.Buffer              // [P] of the pairs
-	score   *runtime.Function            // @score, once the evidence is fitted
-	pairs   *runtime.Buffer              // [2,P]
-	edges   []float32                    // [E] how likely each edge is one
-	names   []string                     // of the sources
-	lin     []string                     // of those of the linear regression
-	rob     []string                     // of those of the robust regressions
-	fresh   [][2]int32                   // of the candidates that were judged last, those that are no edges
+	f      *runtime.Function // that judged pairs last; others would hold rows of all nodes too
+	weighs bool              // it reads w
+	keep   bool              // what judges candidates, since others will follow
+	a      *runtime.Buffer   // [entries] weights of the graph's edges
+	w      *runtime.Buffer   // [P] of the pairs
+	pairs  *runtime.Buffer   // [2,P]
+	edges  []float32         // [E] how likely each edge is one
+	near   []int32           // [N,newNearest] by the rows "evidence"
+	two    []int32           // [N,newTwoStep]
+
+	names, lin, rob []string // of the sources, and of those of the linear and robust regressions
+
+	fresh, before [][2]int32 // of the candidates that were judged last, and before, those that are no edges
+	likely        []float32  // how likely the last are edges
 }
 
 func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph) *evidence {
-	e := &evidence{prog: prog, pool: pool, g: g.Undirected(), a: runtime.Zeros(0), w: runtime.Zeros(0), pairs: runtime.I64([]int64{0, 0}, 2, 1)}
+	e := &evidence{prog: prog, pool: pool, g: g.Undirected(),
+		a: runtime.Zeros(0), w: runtime.Zeros(0), pairs: runtime.I64([]int64{0, 0}, 2, 1)}
 	e.st = e.g.Structure()
 	e.names, e.lin, e.rob = models.EvidenceOf(func(param string) bool { return prog.params.Lookup(param) != nil })
 	return e
@@ -65,13 +70,10 @@ func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph) *evidence {
 
 // release ends what the evidence is computed by.
 func (e *evidence) release() {
-	for _, f := range e.sources {
-		f.Close()
+	if e.f != nil {
+		e.f.Close()
+		e.f = nil
 	}
-	if e.score != nil {
-		e.score.Close()
-	}
-	e.sources, e.score = nil, nil
 }
 
 // onHost readies a function of the program for the CPU.
@@ -105,51 +107,140 @@ func (e *evidence) onHost(name string, inputs map[string]*runtime.Buffer) (*runt
 func (e *evidence) weigh(w []float32) error {
 	e.a.F32 = e.st.Spread(e.a.F32, w)
 	e.a.Dims[0] = len(e.a.F32)
-	for _, f := range e.sources {
-		if err := f.Bind("a", e.a); err != nil {
-			return err
-		}
+	if e.f != nil && slices.Contains(e.f.Inputs(), "a") {
+		return e.f.Bind("a", e.a)
 	}
 	return nil
 }
 
-// evidenceChunkOf returns how many pairs are judged at a time: as many as entries of the
-// graph, which are read anew each time.
-func evidenceChunkOf(entries int) int { return max(evidenceChunk, entries) }
+// ready makes a function that judges pairs the one at hand.
+func (e *evidence) ready(name string) error {
+	if e.f != nil && e.f.Name() == name {
+		return nil
+	}
+	e.release()
+	f, err := e.onHost(name, map[string]*runtime.Buffer{"a": e.a, "w": e.w})
+	if err == nil {
+		e.f, e.weighs = f, slices.Contains(f.Inputs(), "w")
+	}
+	return err
+}
+
+// room makes room for n pairs.
+func (e *evidence) room(n int) {
+	e.pairs.I64, e.w.F32 = slices.Grow(e.pairs.I64[:0], 2*n)[:2*n], slices.Grow(e.w.F32[:0], n)[:n]
+	e.pairs.Dims[1], e.w.Dims[0] = n, n
+}
+
+// run computes the function at hand for the pairs that are there.
+func (e *evidence) run() error {
+	if err := e.f.Bind("pairs", e.pairs); err != nil {
+		return err
+	}
+	if e.weighs {
+		if err := e.f.Bind("w", e.w); err != nil {
+			return err
+		}
+	}
+	return e.f.Run(0)
+}
+
+// over computes a function of n pairs, some at a time, which at gives with their weights, and
+// calls use with its results and the number of the first.
+func (e *evidence) over(name string, n int, at func(i int) (pair [2]int32, w float32), use func(f *runtime.Function, lo int)) error {
+	if err := e.ready(name); err != nil {
+		return err
+	}
+	for lo := 0; lo < n; lo += evidenceChunk {
+		n := min(evidenceChunk, n-lo)
+		e.room(n)
+		for i := range n {
+			pair, w := at(lo + i)
+			e.pairs.I64[i], e.pairs.I64[n+i], e.w.F32[i] = int64(pair[0]), int64(pair[1]), w
+		}
+		if err := e.run(); err != nil {
+			return err
+		}
+		use(e.f, lo)
+	}
+	return nil
+}
+
+// function names that which gives evidence by some sources.
+func (e *evidence) function(names []string) string {
+	switch len(names) {
+	case len(e.rob):
+		return models.RobustSourcesFunc
+	case len(e.lin):
+		return models.LinearSourcesFunc
+	}
+	return models.SourcesFunc
+}
 
 // judge returns the evidence for pairs by source, in the order of names. w are the weights
 // of those that are edges; nil: none is.
 func (e *evidence) judge(pairs [][2]int32, w []float32, names []string) ([][]float32, error) {
-	out, f := make([][]float32, len(names)), e.sources[models.SourcesFunc]
-	if slices.Equal(names, e.rob) {
-		f = e.sources[models.RobustSourcesFunc]
-	}
-	chunk := evidenceChunkOf(e.st.E)
-	for lo := 0; lo < len(pairs); lo += chunk {
-		part := pairs[lo:min(lo+chunk, len(pairs))]
-		n := len(part)
-		e.pairs.I64, e.w.F32 = slices.Grow(e.pairs.I64[:0], 2*n)[:2*n], slices.Grow(e.w.F32[:0], n)[:n]
-		for i, p := range part {
-			e.pairs.I64[i], e.pairs.I64[n+i], e.w.F32[i] = int64(p[0]), int64(p[1]), 0
-			if w != nil {
-				e.w.F32[i] = w[lo+i]
-			}
+	out := make([][]float32, len(names))
+	return out, e.over(e.function(names), len(pairs), func(i int) (pair [2]int32, weight float32) {
+		if w != nil {
+			weight = w[i]
 		}
-		e.pairs.Dims[1], e.w.Dims[0] = n, n
-		if err := f.Bind("pairs", e.pairs); err != nil {
-			return nil, err
-		}
-		if err := f.Bind("w", e.w); err != nil {
-			return nil, err
-		}
-		if err := f.Run(0); err != nil {
-			return nil, err
-		}
+		return pairs[i], weight
+	}, func(f *runtime.Function, _ int) {
 		for k, name := range names {
 			out[k] = append(out[k], f.Result(name).F32...)
 		}
+	})
+}
+
+// judgedEdges is the evidence for all edges of the graph as edges weigh w.
+type judgedEdges struct {
+	*evidence
+	w      []float32
+	names  []string
+	kept   [][]float32 // by source; nil where that would be too much
+	fitted []int       // those to which regressions are fitted
+	sample [][]float32 // the evidence for these
+}
+
+// mostKept is how many numbers the evidence for all edges that is kept has at most.
+const mostKept = 1 << 24
+
+// judgeAll judges all edges, which weigh w.
+func (e *evidence) judgeAll(w []float32, names []string, fitted []int) (j *judgedEdges, err error) {
+	if err := e.weigh(w); err != nil {
+		return nil, err
 	}
-	return out, nil
+	j = &judgedEdges{evidence: e, w: slices.Clone(w), names: names, fitted: fitted}
+	if len(e.g.Edges) == len(fitted) || len(e.g.Edges)*len(names) <= mostKept {
+		if j.kept, err = e.judge(e.g.Edges, w, names); err == nil {
+			j.sample = chosen(j.kept, fitted)
+		}
+		return j, err
+	}
+	pairs, weights := make([][2]int32, len(fitted)), make([]float32, len(fitted))
+	for k, i := range fitted {
+		pairs[k], weights[k] = e.g.Edges[i], w[i]
+	}
+	j.sample, err = e.judge(pairs, weights, names)
+	return j, err
+}
+
+// logits returns what a function of the evidence says of each edge.
+func (j *judgedEdges) logits(of func(columns [][]float32) []float64) ([]float64, error) {
+	if j.kept != nil {
+		return of(j.kept), nil
+	}
+	if err := j.weigh(j.w); err != nil {
+		return nil, err
+	}
+	out, columns := make([]float64, 0, len(j.g.Edges)), make([][]float32, len(j.names))
+	return out, j.over(j.function(j.names), len(j.g.Edges), func(i int) ([2]int32, float32) { return j.g.Edges[i], j.w[i] }, func(f *runtime.Function, _ int) {
+		for k, name := range j.names {
+			columns[k] = f.Result(name).F32
+		}
+		out = append(out, of(columns)...)
+	})
 }
 
 // fit gives the parameters of the evidence their values. x are the features of the nodes, labels
@@ -177,49 +268,39 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 		return nil // nothing to tell edges from: no edge is doubted
 	}
 	mixed := append(slices.Clone(uniform[:len(uniform)/2]), graph.RandomPairs(e.g, m/2, true, s.Sub("pairs by degree"))...)
-	var err error
-	e.sources = map[string]*runtime.Function{}
-	for _, name := range []string{models.SourcesFunc, models.RobustSourcesFunc} {
-		if e.sources[name], err = e.onHost(name, map[string]*runtime.Buffer{"a": e.a, "w": e.w}); err != nil {
-			delete(e.sources, name)
-			return err
-		}
-	}
 	fitted := few(indices(len(e.g.Edges)), m, s.Sub("edges")) // edges that regressions are fitted to
-
-	// both returns the evidence for all edges, which weigh w, and for pairs that are none.
-	both := func(w []float32, none [][2]int32, names []string) (edges, pairs [][]float32, err error) {
-		if err := e.weigh(w); err != nil {
-			return nil, nil, err
-		}
-		if edges, err = e.judge(e.g.Edges, w, names); err == nil {
-			pairs, err = e.judge(none, nil, names)
-		}
-		return edges, pairs, err
-	}
 	w := filled(len(e.g.Edges), 1)
-	asItIs, random, err := both(w, uniform, e.names)
+	asItIs, err := e.judgeAll(w, e.names, fitted)
 	if err != nil {
 		return err
 	}
-	joint := fitRegression(e.pool, chosen(asItIs, fitted), random, nil, 0, ridgeWithProducts)
-	linear := fitRegression(e.pool, chosen(e.pick(asItIs, e.lin), fitted), e.pick(random, e.lin), nil, 0, ridge)
+	random, err := e.judge(uniform, nil, e.names)
+	if err != nil {
+		return err
+	}
+	joint := fitRegression(e.pool, asItIs.sample, random, nil, 0, ridgeWithProducts)
+	linear := fitRegression(e.pool, e.pick(asItIs.sample, e.lin), e.pick(random, e.lin), nil, 0, ridge)
 	e.setRegression(models.EvidenceJoint, joint)
 	e.setRegression(models.EvidenceLinear, linear)
-	if err := e.fitNew(asItIs, random, fitted, s.Sub("new")); err != nil {
+	if err := e.fitNew(asItIs, random, s.Sub("new")); err != nil {
 		return err
 	}
 
 	// Round by round, what robust evidence doubts counts less.
 	var trusted []float64 // of the edges that are fitted to
 	fitRobust := func(name string) (l *regression, own, none []float64, err error) {
-		edges, pairs, err := both(w, mixed, e.rob)
+		edges, err := e.judgeAll(w, e.rob, fitted)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		l = fitRegression(e.pool, chosen(edges, fitted), pairs, trusted, 0, ridge)
+		pairs, err := e.judge(mixed, nil, e.rob)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		l = fitRegression(e.pool, edges.sample, pairs, trusted, 0, ridge)
 		e.setRegression(name, l)
-		return l, l.logits(edges), l.logits(pairs), nil
+		own, err = edges.logits(l.logits)
+		return l, own, l.logits(pairs), err
 	}
 	for r := 1; r <= models.EvidenceRounds; r++ {
 		_, own, none, err := fitRobust(models.EvidenceRound(r))
@@ -241,21 +322,42 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 		return err
 	}
 
-	weighed, none, err := both(w, uniform, e.names)
+	weighed, err := e.judgeAll(w, e.lin, fitted)
 	if err != nil {
 		return err
 	}
-	gate, err := e.open(both, linear, e.pick(asItIs, e.lin), e.pick(weighed, e.lin), w)
+	none, err := e.judge(uniform, nil, e.lin)
+	if err != nil {
+		return err
+	}
+	gate, err := e.open(linear, asItIs, weighed, w)
 	if err != nil {
 		return err
 	}
 	e.setParam(models.EvidenceGate, gate)
-	logits := func(asItIs, weighed [][]float32) []float64 {
-		out, a, b := joint.logits(asItIs), linear.logits(e.pick(weighed, e.lin)), robust.logits(e.pick(weighed, e.rob))
-		for i := range out {
-			out[i] += float64(gate * (float64((a[i]+b[i])/2) - out[i]))
+	// mix makes logits in the graph as it is those of the evidence, by the sources in the
+	// weighed one, which it reads where the gate is not closed.
+	mix := func(logits []float64, weighed func(of func([][]float32) []float64) ([]float64, error)) ([]float64, error) {
+		if gate == 0 {
+			return logits, nil
 		}
-		return out
+		other, err := weighed(func(columns [][]float32) []float64 {
+			a, b := linear.logits(columns), robust.logits(pick(columns, e.lin, e.rob))
+			for i := range a {
+				a[i] = float64((a[i] + b[i]) / 2)
+			}
+			return a
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := range logits {
+			logits[i] += float64(gate * (other[i] - logits[i]))
+		}
+		return logits, nil
+	}
+	in := func(columns [][]float32) func(of func([][]float32) []float64) ([]float64, error) {
+		return func(of func([][]float32) []float64) ([]float64, error) { return of(columns), nil }
 	}
 	// Penalties, and the joining, leave logits too small or too large: what a regression on
 	// them alone says is what all parts are scaled to (Platt 1999).
@@ -266,14 +368,23 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 		}
 		return [][]float32{x}
 	}
-	l := fitRegression(e.pool, chosen(column(logits(asItIs, weighed)), fitted), column(logits(random, none)), nil, 0, ridge)
+	own, _ := mix(joint.logits(asItIs.sample), in(weighed.sample)) // what is there cannot fail
+	other, _ := mix(joint.logits(random), in(none))
+	l := fitRegression(e.pool, column(own), column(other), nil, 0, ridge)
 	if slope := l.linear[0] * l.scale[0]; slope > 0 {
 		for name, r := range map[string]*regression{models.EvidenceJoint: joint, models.EvidenceLinear: linear, models.EvidenceRobust: robust} {
 			r.stretch(slope, l.bias-float64(slope*l.mean[0]))
 			e.setRegression(name, r)
 		}
 	}
-	e.setParam(models.EvidenceShare("evidence"), shareOfNone(logits(asItIs, weighed), logits(random, none)))
+	if own, err = asItIs.logits(joint.logits); err == nil {
+		own, err = mix(own, weighed.logits)
+	}
+	if err != nil {
+		return err
+	}
+	other, _ = mix(joint.logits(random), in(none))
+	e.setParam(models.EvidenceShare("evidence"), shareOfNone(own, other))
 	return nil
 }
 
@@ -325,13 +436,15 @@ func (e *evidence) fitClasses(labels, training []int32) error {
 const (
 	newEdges, newPairs, newRandom = 10_000, 15_000, 5_000
 	newNearest, newTwoStep        = 20, 50
+	// newNodes is how many nodes' candidates are looked at, drawn where there are more.
+	newNodes = 100_000
 )
 
 // fitNew fits the regression by which new edges are ranked: edges that would be candidates
 // if they were missing, by the sources that judge each without itself, against candidates
 // that are none and random pairs. Ranking is harder than telling edges from random pairs
 // alone, which nearly all candidates would pass for.
-func (e *evidence) fitNew(edges, random [][]float32, fitted []int, s rng.Stream) error {
+func (e *evidence) fitNew(edges *judgedEdges, random [][]float32, s rng.Stream) error {
 	rows, err := e.onHost("rows", map[string]*runtime.Buffer{})
 	if err != nil {
 		return err
@@ -343,28 +456,20 @@ func (e *evidence) fitNew(edges, random [][]float32, fitted []int, s rng.Stream)
 	z := rows.Result("evidence")
 	near, similar, _ := new(graph.Neighbors).Search(e.pool, z.F32, z.Dims[0], z.Dims[1], newNearest, graph.IndexAuto)
 	two, common := graph.TwoStep(e.pool, e.g, newTwoStep)
-	joined, k, err := graph.JoinNeighbors(e.g.N, near, two)
+	rows.Close()
+	e.near, e.two = near, two
+	none, err := e.newCandidates(near, two, s)
 	if err != nil {
 		return err
 	}
-	cand, err := graph.NewCandidates(e.g, joined, k, false)
-	if err != nil {
-		return err
-	}
-	var none [][2]int32
-	for i, pair := range cand.Edges {
-		if !cand.Existing[i] {
-			none = append(none, pair)
-		}
-	}
-	mean, adamicAdar := edges[slices.Index(e.names, "mean")], edges[slices.Index(e.names, "adamic_adar")]
-	var rank []int // edges that would be candidates
-	for _, i := range fitted {
+	mean, adamicAdar := edges.sample[slices.Index(e.names, "mean")], edges.sample[slices.Index(e.names, "adamic_adar")]
+	var rank []int // edges, of those that are fitted to, that would be candidates
+	for k, i := range edges.fitted {
 		for _, v := range e.g.Edges[i] {
 			last, least := int(v)*newNearest+newNearest-1, common[int(v)*newTwoStep+newTwoStep-1]
 			const rounding = 1e-5
-			if near[last] < 0 || mean[i] >= similar[last]-rounding || adamicAdar[i] > 0 && float64(adamicAdar[i]) >= fmath.Log(1+float64(0.99*float64(least))) { // which counts in steps
-				rank = append(rank, i)
+			if near[last] < 0 || mean[k] >= similar[last]-rounding || adamicAdar[k] > 0 && float64(adamicAdar[k]) >= fmath.Log(1+float64(0.99*float64(least))) { // which counts in steps
+				rank = append(rank, k)
 				break
 			}
 		}
@@ -385,8 +490,38 @@ func (e *evidence) fitNew(edges, random [][]float32, fitted []int, s rng.Stream)
 	for c := range columns {
 		columns[c] = append(columns[c], random[c]...)
 	}
-	e.setRegression(models.EvidenceNew, fitRegression(e.pool, chosen(edges, rank), columns, nil, 1, ridgeWithProducts))
+	e.setRegression(models.EvidenceNew, fitRegression(e.pool, chosen(edges.sample, rank), columns, nil, 1, ridgeWithProducts))
 	return nil
+}
+
+// newCandidates returns pairs of nodes and their neighbours in lists that are no edges.
+func (e *evidence) newCandidates(near, two []int32, s rng.Stream) (none [][2]int32, err error) {
+	joined, k, err := graph.JoinNeighbors(e.g.N, near, two)
+	if err != nil {
+		return nil, err
+	}
+	if e.g.N > newNodes {
+		drawn := few(indices(e.g.N), newNodes, s.Sub("nodes"))
+		for v, at := 0, 0; v < e.g.N; v++ {
+			if at < len(drawn) && drawn[at] == v {
+				at++
+				continue
+			}
+			for i := range k {
+				joined[v*k+i] = -1
+			}
+		}
+	}
+	cand, err := graph.NewCandidates(e.g, joined, k, false)
+	if err != nil {
+		return nil, err
+	}
+	for i, pair := range cand.Edges {
+		if !cand.Existing[i] {
+			none = append(none, pair)
+		}
+	}
+	return none, nil
 }
 
 // few returns at most n of x, drawn, in their order.
@@ -417,16 +552,27 @@ func indices(n int) []int {
 // count less alike, and beyond what edges that nobody doubts lose by the latter: where that is
 // much, there is little else to judge by. Where it is closed, what a real edge would lose by
 // false doubts is more than what others would gain.
-func (e *evidence) open(both func(w []float32, none [][2]int32, names []string) (edges, pairs [][]float32, err error), linear *regression, asItIs, weighed [][]float32, w []float32) (float64, error) {
+func (e *evidence) open(linear *regression, asItIs, weighed *judgedEdges, w []float32) (float64, error) {
 	sum := 0.0
 	for _, v := range w {
 		sum += float64(v)
 	}
-	alike, _, err := both(filled(len(w), float32(sum/float64(len(w)))), nil, e.lin)
+	after, err := weighed.logits(linear.logits)
 	if err != nil {
 		return 0, err
 	}
-	before, control, after := linear.logits(asItIs), linear.logits(alike), linear.logits(weighed)
+	alike, err := e.judgeAll(filled(len(w), float32(sum/float64(len(w)))), e.lin, asItIs.fitted)
+	if err != nil {
+		return 0, err
+	}
+	control, err := alike.logits(linear.logits)
+	if err != nil {
+		return 0, err
+	}
+	before, err := asItIs.logits(func(columns [][]float32) []float64 { return linear.logits(e.pick(columns, e.lin)) })
+	if err != nil {
+		return 0, err
+	}
 	fall, doubted := 0.0, gatePrior*float64(len(w))
 	lost, others := 0.0, doubted
 	for i, v := range w {
@@ -507,9 +653,14 @@ func fallBelow(edges, sorted []float64, quantile float64) (share, err float64) {
 }
 
 // pick returns the columns of some sources of all.
-func (e *evidence) pick(columns [][]float32, names []string) (out [][]float32) {
+func (e *evidence) pick(columns [][]float32, names []string) [][]float32 {
+	return pick(columns, e.names, names)
+}
+
+// pick returns the columns of some names, of those of all.
+func pick(columns [][]float32, all, names []string) (out [][]float32) {
 	for _, name := range names {
-		out = append(out, columns[slices.Index(e.names, name)])
+		out = append(out, columns[slices.Index(all, name)])
 	}
 	return out
 }
@@ -536,62 +687,105 @@ func chosen(columns [][]float32, rows []int) [][]float32 {
 	return out
 }
 
-// judgeEdges computes how likely each edge of the graph is one.
-func (e *evidence) judgeEdges() (err error) {
-	if e.score, err = e.onHost("score", map[string]*runtime.Buffer{}); err != nil {
+// judgeEdges computes how likely each edge of the graph is one, which counts is what it counts by
+// its weight; nil: as much as others.
+func (e *evidence) judgeEdges(counts []float32) error {
+	if err := e.weigh(filled(len(e.g.Edges), 1)); err != nil {
 		return err
 	}
-	if err := e.score.Run(0); err != nil {
-		return err
+	// Of the two entries of an edge, whose evidence differs by rounding, that which comes
+	// first has it; in rounds each weighs by its own.
+	in := e.st.In
+	for r := 1; e.isOpen() && r <= models.EvidenceRounds; r++ {
+		weights, row := make([]float32, len(e.a.F32)), int32(0)
+		if err := e.over(models.WeightFunc(r), e.st.E, func(i int) ([2]int32, float32) {
+			for int(in.RowPtr[row+1]) <= i {
+				row++
+			}
+			return [2]int32{row, in.Col[i]}, e.a.F32[i]
+		}, func(f *runtime.Function, lo int) { copy(weights[lo:], f.Result("weight").F32) }); err != nil {
+			return err
+		}
+		copy(e.a.F32, weights)
+		e.release() // which has read the weights of before
+	}
+	weight := filled(len(e.g.Edges), 0)
+	for i, k := range slices.Backward(e.st.EdgeOf) {
+		weight[k] = e.a.F32[i]
 	}
 	e.edges = make([]float32, len(e.g.Edges))
-	for i, v := range e.score.Result("edge_probability").F32 {
-		// Of the two entries of an edge, which differ by rounding, that which comes first.
-		if k := e.st.EdgeOf[i]; e.edges[k] == 0 {
-			e.edges[k] = v
-		}
+	name := models.ExistingFunc
+	if e.isOpen() {
+		name += models.Weighed
 	}
-	return nil
+	err := e.over(name, len(e.edges), func(i int) ([2]int32, float32) { return e.g.Edges[i], weight[i] }, func(f *runtime.Function, lo int) {
+		for i, p := range f.Result("probability").F32 {
+			if counts != nil {
+				p *= counts[lo+i]
+			}
+			e.edges[lo+i] = max(p, models.MinEvidence)
+		}
+	})
+	e.release()
+	return err
+}
+
+// isOpen reports whether robust evidence says anything.
+func (e *evidence) isOpen() bool {
+	return e.prog.params.Lookup(models.EvidenceGate).Value.F32[0] != 0
 }
 
 // ofCandidates returns how likely candidates are edges, in the memory of dst where that is
 // large enough.
 func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, error) {
-	dst = slices.Grow(dst[:0], len(c.Edges))
-	fresh := e.fresh[:0]
-	at := 0
+	e.fresh, e.before = e.before[:0], e.fresh
 	for i, pair := range c.Edges {
-		if c.Existing[i] {
-			dst = append(dst, e.edges[at]) // both are sorted alike
-			at++
-			continue
+		if !c.Existing[i] {
+			e.fresh = append(e.fresh, pair)
 		}
-		dst = append(dst, 0)
-		fresh = append(fresh, pair)
 	}
-	e.fresh = fresh
-	to, chunk := 0, evidenceChunkOf(e.st.E)
-	for lo := 0; lo < len(fresh); lo += chunk {
-		part := fresh[lo:min(lo+chunk, len(fresh))]
-		n := len(part)
-		e.pairs.I64 = slices.Grow(e.pairs.I64[:0], 2*n)[:2*n]
-		for i, p := range part {
-			e.pairs.I64[i], e.pairs.I64[n+i] = int64(p[0]), int64(p[1])
-		}
-		e.pairs.Dims[1] = n
-		if err := e.score.Bind("pairs", e.pairs); err != nil {
+	if !slices.Equal(e.fresh, e.before) {
+		if err := e.judgeFresh(); err != nil {
 			return nil, err
 		}
-		if err := e.score.Run(0); err != nil {
-			return nil, err
+		if !e.keep {
+			e.release()
+			e.before = nil
 		}
-		for _, v := range e.score.Result("probability").F32 {
-			for c.Existing[to] {
-				to++
-			}
-			dst[to] = v
-			to++
+	}
+	dst = slices.Grow(dst[:0], len(c.Edges))
+	old, at := 0, 0 // both are sorted as the candidates are
+	for _, exists := range c.Existing {
+		if exists {
+			dst = append(dst, e.edges[old])
+			old++
+		} else {
+			dst = append(dst, e.likely[at])
+			at++
 		}
 	}
 	return dst, nil
+}
+
+func (e *evidence) judgeFresh() error {
+	name := models.MissingFunc
+	if e.isOpen() {
+		name = models.MissingFunc + models.Weighed
+	}
+	if err := e.ready(name); err != nil {
+		return err
+	}
+	e.likely = slices.Grow(e.likely[:0], len(e.fresh))[:len(e.fresh)]
+	for lo := 0; lo < len(e.fresh); lo += evidenceChunk {
+		part := e.fresh[lo:min(lo+evidenceChunk, len(e.fresh))]
+		e.room(len(part))
+		for i, p := range part {
+			e.pairs.I64[i], e.pairs.I64[len(part)+i] = int64(p[0]), int64(p[1])
+		}
+		if err := e.run(); err != nil {
+			return err
+		}
+		copy(e.likely[lo:], e.f.Result("probability").F32)
+	}
+	return nil
 }

@@ -74,7 +74,7 @@ func (f *Forecast) unshare() {
 		more[x.Phase] += x.Unshared - x.Arena
 		x.Arena = x.Unshared
 	}
-	f.Peak += max(more["pretrain"], more["train"])
+	f.Peak += max(more["evidence"], more["pretrain"], more["train"])
 }
 
 // largest names what takes most of a forecast.
@@ -136,9 +136,11 @@ func (t *trainer) bounds() (least, most int64, what string) {
 		most = 1 << 62
 	}
 	if refined && cfg.Model.Edges.Judge == models.JudgeEvidence {
-		most = add(most, declaredEvidenceBytes)
+		most = add(most, declaredEvidenceBytes+declaredSpectrumBytes)
 		if learned {
-			functions = append(functions, running{"score", "train"})
+			for _, name := range judges {
+				functions = append(functions, running{name, "evidence"})
+			}
 			most = add(most, 20*newPairs+int64(regressionScratch().Bytes(goruntime.GOMAXPROCS(0))))
 		}
 	}

@@ -188,8 +188,33 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 	if err := p.functions(); err != nil || d != nil || cfg.Model.Edges.Judge != models.JudgeEvidence || p.embedding() == nil {
 		return p, err
 	}
-	p.dims["P"] = min(evidenceChunkOf(p.g.E), p.dims["M"]/2)
-	return p, p.run(running{"score", "train"}) // on the host, whatever device trains
+	p.dims["P"] = min(evidenceChunk, p.dims["M"]/2)
+	return p, p.judges()
+}
+
+// judges are the functions that take most to judge edges, on the host, whatever device trains,
+// before what trains is there.
+var judges = []string{models.ExistingFunc + models.Weighed, models.MissingFunc + models.Weighed}
+
+// judges forecasts those: one is there at a time, the latter also beside what trains, where
+// candidates become others.
+func (p *predictor) judges() error {
+	for _, name := range judges {
+		if err := p.run(running{name, "evidence"}); err != nil {
+			return err
+		}
+	}
+	f := p.f.Functions
+	n := len(f)
+	if searchesAgain(p.cfg) {
+		f[n-1].Phase = "train"
+		return nil
+	}
+	if f[n-2].Bytes() > f[n-1].Bytes() {
+		f[n-1] = f[n-2]
+	}
+	p.f.Functions = slices.Delete(f, n-2, n-1)
+	return nil
 }
 
 // forecaster is what forecasts of all tasks have in common.
@@ -248,7 +273,7 @@ func (p *forecaster) host() *Forecast {
 	for _, x := range p.f.Parts {
 		base += x.Bytes
 	}
-	for _, phase := range []string{"pretrain", "train"} {
+	for _, phase := range []string{"evidence", "pretrain", "train"} {
 		sum := base + opBytes*p.ops[phase]
 		for _, f := range p.f.Functions {
 			if f.Phase == phase {
@@ -523,7 +548,11 @@ func (p *predictor) candidates() {
 		}
 	}
 	if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
-		p.part("evidence as declared", declaredEvidenceBytes)
+		declared := declaredEvidenceBytes
+		if p.prog.Param(models.EvidenceSpectrum) != nil {
+			declared += declaredSpectrumBytes
+		}
+		p.part("evidence as declared", declared)
 	}
 	shape := p.embedding()
 	if shape == nil {
@@ -534,8 +563,9 @@ func (p *predictor) candidates() {
 		p.part("evidence for edges", 4*len(p.ds.Graph.Edges)+4*p.g.E+4*m/2+4*m)
 	}
 	if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
-		// By pair judged at a time, its ends and weight; by new candidate, its ends.
-		p.part("pairs to judge", 20*min(evidenceChunkOf(p.g.E), max(newPairs, m/2))+8*max(0, m/2-len(p.ds.Graph.Edges)))
+		// By pair judged at a time, its ends and weight; by new candidate, its ends and
+		// probability, the ends twice when others are found; by entry, its weight.
+		p.part("pairs to judge", 20*min(evidenceChunk, max(newPairs, m/2))+20*max(0, m/2-len(p.ds.Graph.Edges))+4*p.g.E)
 		p.pool = p.pool.Max(regressionScratch())
 	}
 	near, width := searches(p.prog)*n*min(p.cfg.MostCandidates(), n), 0
@@ -584,7 +614,8 @@ const (
 	moduleOpBytes = 600
 	fixedBytes    = 448 << 10
 
-	declaredEvidenceBytes = 5 << 19 // before what its sources share is joined
+	declaredEvidenceBytes = 13 << 18 // before what its sources share is joined
+	declaredSpectrumBytes = 3 << 19  // of the source spectrum, likewise
 )
 
 // parts adds up what is there beside the functions.

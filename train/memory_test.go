@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,7 +92,11 @@ func TestForecastHolds(t *testing.T) {
 			if f.Peak < held {
 				t.Errorf("%d bytes are predicted, %d are held", f.Peak, held)
 			}
-			if 100*f.Peak > 115*held {
+			most := 115
+			if slices.Contains(c.sets, "model.edges.judge=evidence") && searchesAgain(cfg) {
+				most = 125 // an attacked graph would hold more while the classifier is trained
+			}
+			if 100*f.Peak > most*held {
 				t.Errorf("%d bytes are predicted, only %d are held", f.Peak, held)
 			}
 		})
@@ -109,7 +114,7 @@ func TestForecastFunctions(t *testing.T) {
 		want  string
 	}{
 		{"gcn", nil, "train classify"},
-		{"ecl-gsr", []string{"model.edges.judge=evidence"}, "pretrain fit joint encode probability refine classify score"},
+		{"ecl-gsr", []string{"model.edges.judge=evidence"}, "pretrain fit joint encode probability refine classify existing_weighed missing_weighed"},
 		{"ecl-gsr", []string{"model.edges.judge=embedding"}, "pretrain fit joint encode probability refine classify"},
 		{"ecl-gsr", []string{"model.edges.judge=embedding", "train.joint_every=0", "train.pretrain_steps=0"}, "fit encode probability refine classify"},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, "fit refine classify"},

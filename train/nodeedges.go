@@ -53,7 +53,7 @@ func (t *nodeSteps) release() {
 func (t *nodeSteps) count() int { return t.candidateSet().Len() }
 
 func (t *nodeSteps) choose() error {
-	defer rss.Enter("search for candidates")()
+	defer rss.Leave(rss.Enter("search for candidates"))
 	if t.edges.fixed || t.prog.estimates() && t.prog.inputs["p"] == nil {
 		cand, err := graph.NewCandidates(t.ds.Graph, nil, 0, false)
 		if err != nil {
@@ -145,6 +145,11 @@ func candidateOptions(cfg *config.Config, n int, m *ir.Module) runtime.Candidate
 	return runtime.CandidateOptions{K: min(c.K, max(0, n-1)), Mutual: c.Mutual, Index: graph.Index(c.Index), OnHost: weighsEdges(cfg, m) || c.TwoStep > 0}
 }
 
+// searchesAgain reports whether candidates become others while the classifier is trained.
+func searchesAgain(cfg *config.Config) bool {
+	return cfg.Train.JointEvery > 0 && cfg.Train.RefreshEvery > 0 && slices.Contains(cfg.Similarities(), config.SimilarityEmbedding)
+}
+
 // weighsEdges reports whether existing edges of a graph that is refined have a prior.
 func weighsEdges(cfg *config.Config, m *ir.Module) bool {
 	return cfg.Model.Edges.Judge != models.JudgeEmbedding || m.Attrs.Bool(models.Weighted)
@@ -162,6 +167,10 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 	x.unseen = !slices.Contains(parts, config.SimilarityEmbedding) || t.prog.Func("encode") == nil
 	for _, part := range parts {
 		if part == config.SimilarityEmbedding {
+			continue
+		}
+		if part == config.SimilarityEvidence && t.judge.near != nil && o.K <= newNearest && o.Index.Same(graph.IndexAuto, t.ds.Graph.N) {
+			lists = append(lists, firstOf(t.judge.near, newNearest, o.K))
 			continue
 		}
 		f, err := t.judge.onHost("rows", map[string]*runtime.Buffer{})
@@ -190,13 +199,30 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 		t.prog.drop("similar")
 	}
 	if k := t.cfg.Candidates.TwoStep; k > 0 {
-		found, _ := graph.TwoStep(t.pool, t.ds.Graph, min(k, t.ds.Graph.N))
-		lists = append(lists, found)
+		k = min(k, t.ds.Graph.N)
+		if t.judge != nil && t.judge.two != nil && k <= newTwoStep {
+			lists = append(lists, firstOf(t.judge.two, newTwoStep, k))
+		} else {
+			found, _ := graph.TwoStep(t.pool, t.ds.Graph, k)
+			lists = append(lists, found)
+		}
+	}
+	if t.judge != nil {
+		t.judge.near, t.judge.two = nil, nil
 	}
 	var err error
 	x.proposed, _, err = graph.JoinNeighbors(t.ds.Graph.N, lists...)
 	x.prepared = err == nil
 	return x.proposed, err
+}
+
+// firstOf returns the first k of each of lists of so many.
+func firstOf(lists []int32, of, k int) []int32 {
+	out := make([]int32, 0, len(lists)/of*k)
+	for at := 0; at < len(lists); at += of {
+		out = append(out, lists[at:at+k]...)
+	}
+	return out
 }
 
 // candidateSet returns the candidates of the task's graph, made on first use.

@@ -70,7 +70,7 @@ func (t *nodeSteps) epoch(f *function, epoch int) (float64, error) {
 }
 
 func (t *nodeSteps) evaluate() (score, error) {
-	defer rss.Enter("evaluation")()
+	defer rss.Leave(rss.Enter("evaluation"))
 	g, w, changed, err := t.evaluated()
 	if err != nil {
 		return score{}, err
@@ -106,7 +106,7 @@ func (t *nodeSteps) evaluated() (g, w *runtime.Buffer, changed bool, err error) 
 }
 
 func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
-	defer rss.Enter("evaluation")()
+	defer rss.Leave(rss.Enter("evaluation"))
 	if t.edges != nil && !t.edges.fixed && t.prog.Func("encode") != nil {
 		h, err := t.encode()
 		if err == nil {
@@ -201,18 +201,14 @@ func (t *nodeSteps) begin() error {
 		t.state.Phase = "evidence"
 		rss.Enter("evidence")
 		t.judge = newEvidence(t.prog, t.pool, t.ds.Graph)
+		t.judge.keep = searchesAgain(t.cfg)
 		if err := t.judge.fit(t.ds.X.Attributes(), t.ds.Labels, t.split.Train, t.seed()); err != nil {
 			return err
 		}
 		t.judge.release() // of what fitted it
-		if counts != nil {
-			w := t.judge.st.Spread(nil, counts)
-			t.prog.inputs["w"] = runtime.F32(w, len(w))
-		}
-		if err := t.judge.judgeEdges(); err != nil {
+		if err := t.judge.judgeEdges(counts); err != nil {
 			return err
 		}
-		delete(t.prog.inputs, "w") // that of @score
 		t.edges.prior = &graph.EdgePrior{Graph: t.judge.g, P: t.judge.edges}
 	}
 	if x.set != nil { // from before an interruption

@@ -176,7 +176,7 @@ func (t *trainer) finish() (*Result, error) {
 
 // judge enters in a result what the kept model's predictions are worth.
 func judge(t *trainer, res *Result, run *Model, logits, probs *runtime.Buffer) error {
-	defer rss.Enter("judging predictions")()
+	defer rss.Leave(rss.Enter("judging predictions"))
 	if acc := accuracy(logits, t.info.Labels, t.split.Val); acc != t.state.BestAcc {
 		return fmt.Errorf("train: the kept state has the validation accuracy %v, at its epoch it had %v: this is a bug, please report it", acc, t.state.BestAcc)
 	}

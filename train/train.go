@@ -174,7 +174,7 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 	if err := t.compile(); err != nil {
 		return nil, err
 	}
-	if opts.Warn != nil && !opts.Resume && t.info.Directed && t.prog.Module.Func(models.EncodeJudging) != nil {
+	if opts.Warn != nil && !opts.Resume && t.info.Directed && t.module.Func(models.EncodeJudging) != nil {
 		opts.Warn("edges are judged by evidence, which takes the graph as undirected, and gsrc build exports no such model of a directed graph: to export it leave --directed out, or set model.edges.judge=embedding")
 	}
 	if err := t.checkMemory(); err != nil {
@@ -264,7 +264,7 @@ func unsupervised(m *ir.Module) bool {
 
 // compile compiles the program.
 func (t *trainer) compile() error {
-	prog, err := compiler.Compile(t.module, compiler.Options{Target: compiler.Training, Without: t.opts.Without, Data: t.job.Task.DataInfo(t.device, t.cfg, t.split)})
+	prog, err := compiler.Compile(t.module, compiler.Options{Target: compiler.Training, Funcs: trained(t.module), Without: t.opts.Without, Data: t.job.Task.DataInfo(t.device, t.cfg, t.split)})
 	if err != nil {
 		return err
 	}
@@ -273,6 +273,20 @@ func (t *trainer) compile() error {
 		t.edges = &edges{fixed: t.cfg.Candidates.Structure == "raw"}
 	}
 	return t.job.Task.compileSteps(t)
+}
+
+// trained returns the functions that training may run, nil for all: without those that judge
+// the edges of another graph, where evidence judges the edges of this one.
+func trained(m *ir.Module) (names []string) {
+	if m.Func(models.EncodeJudging) == nil {
+		return nil
+	}
+	for _, f := range m.Funcs {
+		if f.Name != "score" && f.Name != models.EncodeJudging {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 func checkSplit(s data.Split, d *TaskInfo) error {

@@ -104,4 +104,7 @@ func (a *app) summarizeRefined(g *gsrc.RefinedGraph) {
 		expected = fmt.Sprintf(" (of which %.0f %% are none, by their probabilities)", 100**s.RemovedPrecision)
 	}
 	a.logf("%d edges are new, %d were removed%s, %d were kept", s.New, s.Removed, expected, s.Kept)
+	if s.RemovedWrong != nil {
+		a.logf("the truth is known: %.0f %% of those that were removed are wrong, of as many at random it would be %.0f %%", 100**s.RemovedWrong, 100**s.Wrong)
+	}
 }

@@ -151,7 +151,7 @@ func (b *Builder) Stage(name string, do func() (note string, err error)) (note s
 	if slices.Contains(b.state.Stages, name) {
 		return b.state.Notes[name], nil
 	}
-	defer rss.Enter(name)()
+	defer rss.Leave(rss.Enter(name))
 	if note, err = do(); err != nil {
 		return "", err
 	}

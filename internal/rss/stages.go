@@ -29,18 +29,16 @@ var stages struct {
 	done sync.WaitGroup
 }
 
-// Enter says what the process is at from now on; leave says that it is at what it was at before.
-func Enter(stage string) (leave func()) {
+// Enter says what the process is at from now on, and returns what it was at before, for Leave.
+func Enter(stage string) (before string) {
 	stages.Lock()
 	defer stages.Unlock()
-	before := stages.now
-	stages.now = stage
-	return func() {
-		stages.Lock()
-		defer stages.Unlock()
-		stages.now = before
-	}
+	before, stages.now = stages.now, stage
+	return before
 }
+
+// Leave says that the process is at what it was at before.
+func Leave(before string) { Enter(before) }
 
 // Watch samples memory every so often, until Stages is called.
 func Watch(every time.Duration) {

@@ -19,13 +19,13 @@ func TestStages(t *testing.T) {
 	Watch(time.Millisecond) // is one
 	Enter("before")
 	time.Sleep(20 * time.Millisecond)
-	leave := Enter("large")
+	before := Enter("large")
 	held := make([]byte, 64<<20)
 	for i := 0; i < len(held); i += 4096 {
 		held[i] = 1
 	}
 	time.Sleep(20 * time.Millisecond)
-	leave()
+	Leave(before)
 	time.Sleep(20 * time.Millisecond)
 	runtime.KeepAlive(held)
 	list := Stages()

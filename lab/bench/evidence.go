@@ -11,15 +11,19 @@ import (
 // evidenceCases time what judging edges takes, in which training has no part.
 func evidenceCases() []Case {
 	var cases []Case
-	for _, name := range []string{"cora", "amazon_cs", "1M"} {
-		cases = append(cases, Case{Name: "evidence/" + name, Doc: "evidence for all edges and for candidates, fitted, with two epochs of a linear classifier behind it", Alone: true,
-			Heavy: name != "cora", workload: FindWorkload(name), run: judgeEdges})
+	for _, name := range []string{"cora", "7600", "amazon_cs", "100k", "1M"} {
+		w := FindWorkload(name)
+		cases = append(cases,
+			Case{Name: "evidence/" + name, Doc: "evidence for all edges and for candidates, fitted, with compilation and two epochs of a linear classifier behind it", Alone: true,
+				Heavy: name != "cora", workload: w, run: func(e *env) (Result, error) { return judgeEdges(e) }},
+			Case{Name: "evidence/" + name + "/rest", Doc: "the same without evidence and candidates, on the graph as it is", Alone: true,
+				Heavy: true, workload: w, run: func(e *env) (Result, error) { return judgeEdges(e, "candidates.structure=raw") }})
 	}
 	return cases
 }
 
-func judgeEdges(e *env) (Result, error) {
-	cfg, err := config.Load("ecl-gsr", "", "", []string{"model.classifier=linear", "train.pretrain_steps=0", "train.joint_every=0", "train.epochs=2"})
+func judgeEdges(e *env, set ...string) (Result, error) {
+	cfg, err := config.Load("ecl-gsr", "", "", append([]string{"model.classifier=linear", "train.pretrain_steps=0", "train.joint_every=0", "train.epochs=2"}, set...))
 	if err != nil {
 		return Result{}, err
 	}

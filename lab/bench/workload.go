@@ -32,6 +32,7 @@ var Workloads = []Workload{
 	{"actor", "heterophilous/actor.npz", 7600, 26659, 932, 40977, 5},
 	{"amazon_cs", "large/amazon_cs.npz", 13752, 245861, 767, 3675081, 10},
 	{"coauthor_phy", "large/coauthor_phy.npz", 34493, 247962, 8415, 1137311, 5},
+	{"7600", "", 7600, 119_000, 932, 40977, 5}, // Actor's nodes, with more edges
 	scaling(10_000), scaling(100_000), scaling(1_000_000),
 	{"arxiv", "", 169_343, 1_166_243, 128, 169_343 * 128, 40}, // ogbn-arxiv's sizes
 }
