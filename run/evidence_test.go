@@ -15,17 +15,15 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
-// Every source judges an edge as it judges the same pair in the graph without the edge;
-// parameters that are not fitted give finite numbers; with any number of threads all
-// is the same to the bit; and a self-loop changes nothing.
-func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
-	const nodes, features = 14, 6
+// judgingModule is an ecl-gsr that judges edges by evidence, of a graph with many edges or few.
+func judgingModule(t *testing.T, features int, dense bool) *ir.Module {
+	t.Helper()
 	cfg, err := config.Load("ecl-gsr", "synthetic", "", []string{"model.edges.judge=evidence"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := cfg.Model
-	o.Features, o.Classes = features, 2
+	o.Features, o.Classes, o.Dense = features, 2, dense
 	model, err := models.Lookup("ecl-gsr")
 	if err != nil {
 		t.Fatal(err)
@@ -34,6 +32,15 @@ func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// Every source judges an edge as it judges the same pair in the graph without the edge;
+// parameters that are not fitted give finite numbers; with any number of threads all
+// is the same to the bit; and a self-loop changes nothing.
+func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
+	const nodes, features = 14, 6
+	m := judgingModule(t, features, false)
 	r := rng.New(3, "evidence test")
 	draw := uint64(0)
 	normal := func(n int) []float32 {
@@ -156,20 +163,7 @@ func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
 // number of threads.
 func TestSpectrum(t *testing.T) {
 	const nodes, features, rank = 50, 40, 32
-	cfg, err := config.Load("ecl-gsr", "synthetic", "", []string{"model.edges.judge=evidence"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := cfg.Model
-	o.Features, o.Classes, o.Dense = features, 2, true
-	model, err := models.Lookup("ecl-gsr")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.Program(o, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := judgingModule(t, features, true)
 	r := rng.New(4, "spectrum test")
 	params := map[string][]float32{}
 	for i, p := range m.Params {

@@ -388,17 +388,27 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 	return nil
 }
 
+// rows runs @rows, by which nodes are compared; its results last until it is closed.
+func (e *evidence) rows() (*runtime.Function, error) {
+	f, err := e.onHost("rows", map[string]*runtime.Buffer{})
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Run(0); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
 // fitClasses fits the regressions that tell each class from the others by the projected features,
 // on the training nodes.
 func (e *evidence) fitClasses(labels, training []int32) error {
-	rows, err := e.onHost("rows", map[string]*runtime.Buffer{})
+	rows, err := e.rows()
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	if err := rows.Run(0); err != nil {
-		return err
-	}
 	z := rows.Result("features")
 	width := z.Dims[1]
 	p := e.prog.params.Lookup(models.EvidenceClasses)
@@ -445,14 +455,11 @@ const (
 // that are none and random pairs. Ranking is harder than telling edges from random pairs
 // alone, which nearly all candidates would pass for.
 func (e *evidence) fitNew(edges *judgedEdges, random [][]float32, s rng.Stream) error {
-	rows, err := e.onHost("rows", map[string]*runtime.Buffer{})
+	rows, err := e.rows()
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	if err := rows.Run(0); err != nil {
-		return err
-	}
 	z := rows.Result("evidence")
 	near, similar, _ := new(graph.Neighbors).Search(e.pool, z.F32, z.Dims[0], z.Dims[1], newNearest, graph.IndexAuto)
 	two, common := graph.TwoStep(e.pool, e.g, newTwoStep)

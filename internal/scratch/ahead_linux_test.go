@@ -21,7 +21,7 @@ func TestAhead(t *testing.T) {
 	}
 	dir, err := Dir(t.TempDir())
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("there is no disk for scratch files: %v", err)
 	}
 	path := filepath.Join(dir, "gsrc-ahead-test")
 	if err := os.WriteFile(path, make([]byte, 64<<20), 0o600); err != nil {
@@ -38,7 +38,7 @@ func TestAhead(t *testing.T) {
 	}
 	const dontNeed = 4
 	if _, _, err := syscall.Syscall6(syscall.SYS_FADVISE64, f.Fd(), 0, 0, dontNeed, 0, 0); err != 0 {
-		t.Skip(err)
+		t.Skipf("the system keeps pages of files in memory: %v", err)
 	}
 	b, err := syscall.Mmap(int(f.Fd()), 0, 64<<20, syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
