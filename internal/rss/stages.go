@@ -25,6 +25,7 @@ var stages struct {
 	sync.Mutex
 	list []Stage
 	now  string
+	last time.Time     // of the last sample
 	end  chan struct{} // nil while nobody watches
 	done sync.WaitGroup
 }
@@ -33,6 +34,9 @@ var stages struct {
 func Enter(stage string) (before string) {
 	stages.Lock()
 	defer stages.Unlock()
+	if stages.end != nil {
+		sample() // however short it was, it is told of
+	}
 	before, stages.now = stages.now, stage
 	return before
 }
@@ -40,7 +44,7 @@ func Enter(stage string) (before string) {
 // Leave says that the process is at what it was at before.
 func Leave(before string) { Enter(before) }
 
-// Watch samples memory every so often, until Stages is called.
+// Watch samples memory now, at each change of the stage and every so often, until Stages is called.
 func Watch(every time.Duration) {
 	stages.Lock()
 	defer stages.Unlock()
@@ -48,26 +52,26 @@ func Watch(every time.Duration) {
 		return
 	}
 	end := make(chan struct{})
-	stages.end, stages.list = end, nil
+	stages.end, stages.list, stages.last = end, nil, time.Now()
+	sample()
 	stages.done.Go(func() {
-		last := time.Now()
 		for tick := time.NewTicker(every); ; {
-			sample(&last)
 			select {
 			case <-end:
 				tick.Stop()
 				return
 			case <-tick.C:
 			}
+			stages.Lock()
+			sample()
+			stages.Unlock()
 		}
 	})
 }
 
-// sample adds what is held now to what the process is at.
-func sample(last *time.Time) {
+// sample adds what is held now to what the process is at. The lock is held.
+func sample() {
 	own, mapped := Own(os.Getpid())
-	stages.Lock()
-	defer stages.Unlock()
 	i := slices.IndexFunc(stages.list, func(s Stage) bool { return s.Name == stages.now })
 	if i < 0 {
 		i = len(stages.list)
@@ -76,8 +80,8 @@ func sample(last *time.Time) {
 	s := &stages.list[i]
 	s.Own, s.Mapped = max(s.Own, own), max(s.Mapped, mapped)
 	now := time.Now()
-	s.Time += now.Sub(*last)
-	*last = now
+	s.Time += now.Sub(stages.last)
+	stages.last = now
 }
 
 // Stages ends what Watch began, and returns the stages in the order in which they were met.
@@ -86,6 +90,9 @@ func Stages() []Stage {
 	stages.Lock()
 	end := stages.end
 	stages.end = nil
+	if end != nil {
+		sample()
+	}
 	stages.Unlock()
 	if end == nil {
 		return nil

@@ -44,3 +44,17 @@ func TestStages(t *testing.T) {
 		t.Error("it is still watched")
 	}
 }
+
+// A stage is told of however short it was.
+func TestShortStages(t *testing.T) {
+	defer Leave(Enter("all"))
+	Watch(time.Hour)
+	Leave(Enter("short"))
+	var names []string
+	for _, s := range Stages() {
+		names = append(names, s.Name)
+	}
+	if !slices.Equal(names, []string{"all", "short"}) {
+		t.Errorf("the stages are %q", names)
+	}
+}
