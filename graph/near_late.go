@@ -69,18 +69,25 @@ func (s *Near) Change(pool *kernels.Pool, rows []int32, emb []float32, n int) (c
 	})
 	var moving []int32
 	var values []float32
+	var at []int // where the rows that move are among rows
 	for i, v := range rows {
 		if how[i] == same {
 			continue
 		}
 		l.moved[v] = true
-		now := l.now[int(v)*f : (int(v)+1)*f]
-		l.rows, l.was = append(l.rows, v), append(l.was, now...)
-		copy(now, unit[i*f:(i+1)*f])
+		l.rows, at = append(l.rows, v), append(at, i)
 		if how[i] == far {
 			moving, values = append(moving, v), append(values, emb[i*f:(i+1)*f]...)
 		}
 	}
+	l.was = room(l.was, len(at)*f)
+	parallel(pool, len(at), 64, func(lo, hi int) {
+		for k := lo; k < hi; k++ {
+			now := l.now[int(l.rows[k])*f : (int(l.rows[k])+1)*f]
+			copy(l.was[k*f:], now)
+			copy(now, unit[at[k]*f:(at[k]+1)*f])
+		}
+	})
 	changed, ok := s.settle(pool, s.move(pool, moving, values, n))
 	if !ok {
 		changed = s.follow(pool, n)

@@ -658,15 +658,15 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 	}
 	h := inc.encoder.values[inc.embedding]
 	rows := make([]float32, len(dirty)*h.width)
-	for i, v := range dirty {
-		if next.deleted.has(int(v)) {
-			continue
+	inc.pool.For(len(dirty), 1<<9, bodyFunc(func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			if v := int(dirty[i]); !next.deleted.has(v) {
+				copy(rows[i*h.width:(i+1)*h.width], h.v[v*h.width:])
+			}
 		}
-		row := rows[i*h.width : (i+1)*h.width]
-		copy(row, h.v[int(v)*h.width:])
-		if notFinite(h.width, row) >= 0 {
-			return next.notFinite(int(v))
-		}
+	}))
+	if i := notFinite(h.width, rows); i >= 0 {
+		return next.notFinite(int(dirty[i]))
 	}
 	if inc.judge == nil {
 		mark(dirty)

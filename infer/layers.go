@@ -199,12 +199,7 @@ func (l *layers) level(level int, rows []int32, x *matrix, in entriesOf) error {
 	if err := each(l.pool, len(cuts), func(i int) error { return l.run(level, cuts[i], x) }); err != nil {
 		return err
 	}
-	for _, c := range cuts {
-		if err := l.write(level, c); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.write(level, cuts)
 }
 
 // sums are those over the entries into rows, by name.
@@ -331,35 +326,51 @@ func (l *layers) run(level int, c *layerCut, x *matrix) error {
 	return err
 }
 
-// write keeps what was computed for the rows of a cut.
-func (l *layers) write(level int, c *layerCut) error {
+// write keeps what was computed for the rows of cuts, which share none.
+func (l *layers) write(level int, cuts []*layerCut) error {
 	for _, name := range l.m.Gives(level) {
-		t := c.out[name]
-		if len(t.Shape) == 0 || int(t.Shape[0]) != c.n {
-			return fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, c.n)
-		}
-		f := l.values[name]
-		if f == nil {
-			f = &field{shape: slices.Clone(t.Shape[1:]), width: len(t.F32) / c.n}
-			f.v = make([]float32, l.n*f.width)
-			l.values[name] = f
-		}
-		if len(t.F32) != c.n*f.width {
-			return fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, c.n)
-		}
-		old := overwritten{f: f}
-		for i, v := range c.rows {
-			to, now := f.v[int(v)*f.width:(int(v)+1)*f.width], t.F32[i*f.width:(i+1)*f.width]
-			if !l.differ(to, now) {
-				continue
+		for _, c := range cuts {
+			t := c.out[name]
+			if len(t.Shape) == 0 || int(t.Shape[0]) != c.n {
+				return fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, c.n)
 			}
-			l.wrote[v] = true
-			old.rows, old.v = append(old.rows, v), append(old.v, to...)
-			copy(to, now)
+			f := l.values[name]
+			if f == nil {
+				f = &field{shape: slices.Clone(t.Shape[1:]), width: len(t.F32) / c.n}
+				f.v = make([]float32, l.n*f.width)
+				l.values[name] = f
+			}
+			if len(t.F32) != c.n*f.width {
+				return fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, c.n)
+			}
 		}
-		l.undo = append(l.undo, old)
+		f, old := l.values[name], make([]overwritten, len(cuts))
+		l.pool.For(len(cuts), 1, bodyFunc(func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				old[i] = l.overwrite(f, cuts[i].rows, cuts[i].out[name].F32)
+			}
+		}))
+		l.undo = append(l.undo, old...)
 	}
 	return nil
+}
+
+// overwrite gives rows of a field the values that they have now, and returns what differs as it was.
+func (l *layers) overwrite(f *field, rows []int32, values []float32) overwritten {
+	old := overwritten{f: f}
+	for i, v := range rows {
+		to, now := f.v[int(v)*f.width:(int(v)+1)*f.width], values[i*f.width:(i+1)*f.width]
+		if !l.differ(to, now) {
+			continue
+		}
+		if old.rows == nil {
+			old.rows, old.v = make([]int32, 0, len(rows)-i), make([]float32, 0, (len(rows)-i)*f.width)
+		}
+		l.wrote[v] = true
+		old.rows, old.v = append(old.rows, v), append(old.v, to...)
+		copy(to, now)
+	}
+	return old
 }
 
 // differ tells rows that count as others.
