@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/gsrc-dev/gsrc/export/dist"
@@ -380,7 +381,9 @@ func (inc *incremental) at(u, v int32) *link {
 }
 
 func findLink(row []link, v int32) (int, bool) {
-	return slices.BinarySearchFunc(row, v, func(l link, v int32) int { return int(l.to) - int(v) })
+	// Probabilities of others may be written meanwhile: a search over links would read them.
+	i := sort.Search(len(row), func(i int) bool { return row[i].to >= v })
+	return i, i < len(row) && row[i].to == v
 }
 
 // pairs are links that are scored.
