@@ -234,14 +234,14 @@ func (s *Near) Cosines(pool *kernels.Pool, cos []float32, pairs [][2]int32) {
 }
 
 // move is [Near.Change] of the lists.
-func (s *Near) move(pool *kernels.Pool, rows []int32, emb []float32, n int) (changed []int32) {
+func (s *Near) move(pool *kernels.Pool, rows []int32, emb func(v int32) []float32, n int) (changed []int32) {
 	s.forget()
 	s.undoN = s.n
 	s.grow(n)
 	var all, some []int32 // which are compared with all others, and which with some
 	unit := make([]float32, s.f)
-	for i, v := range rows {
-		z, row, there := s.z[int(v)*s.f:(int(v)+1)*s.f], emb[i*s.f:(i+1)*s.f], false
+	for _, v := range rows {
+		z, row, there := s.z[int(v)*s.f:(int(v)+1)*s.f], emb(v), false
 		if s.turned { // it is of length 1 to the bit
 			copy(unit, row)
 			there = slices.ContainsFunc(row, func(x float32) bool { return x != 0 })
@@ -364,7 +364,8 @@ func (s *Near) revise(pool *kernels.Pool) {
 		}
 	}
 	parallel(pool, len(pairs), 16, func(lo, hi int) {
-		var l looker
+		l := lookers.Get().(*looker)
+		defer lookers.Put(l)
 		for i := lo; i < hi; i++ {
 			v := s.undo[i].row
 			l.rows = l.rows[:0]

@@ -31,11 +31,11 @@ type late struct {
 // openMost is how many rows may be compared with all others to settle which are the nearest.
 var openMost = int64(64)
 
-// Change gives rows other values, emb [len(rows),f], in which zeros take a row away. n is
-// how many rows there are now, at least as many as before; the new ones are among rows.
+// Change gives rows other values, emb of each, of length f, in which zeros, or nil, take a row
+// away; it is called by several goroutines at a time. n is how many rows there are now, at least as many as before; the new ones are among rows.
 // rows ascend. It returns the rows that have other nearest neighbours now, or in another
 // order, ascending. [Near.Undo] takes the last change back.
-func (s *Near) Change(pool *kernels.Pool, rows []int32, emb []float32, n int) (changed []int32) {
+func (s *Near) Change(pool *kernels.Pool, rows []int32, emb func(v int32) []float32, n int) (changed []int32) {
 	l := &s.late
 	if l.most == 0 {
 		return s.move(pool, rows, emb, n)
@@ -49,46 +49,30 @@ func (s *Near) Change(pool *kernels.Pool, rows []int32, emb []float32, n int) (c
 	l.now = append(l.now, make([]float32, n*f-len(l.now))...)
 	l.top = append(l.top, make([][]int32, n-len(l.top))...)
 	l.moved = append(l.moved, make([]bool, n-len(l.moved))...)
-	unit := make([]float32, len(rows)*f)
-	const same, little, far = 0, 1, 2
-	how := make([]uint8, len(rows))
+	l.rows, l.was = append(l.rows, rows...), room(l.was, len(rows)*f)
+	far := make([]bool, len(rows))
 	parallel(pool, len(rows), 64, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			v, row := rows[i], unit[i*f:(i+1)*f]
-			at := int(v) * f
-			switch there := normalize(row, emb[i*f:(i+1)*f]); {
-			case int(v) >= before || there != s.there[v]:
-				how[i] = far
-			case slices.Equal(row, l.now[at:at+f]):
-			case there && distance(row, s.z[at:at+f]) <= l.most:
-				how[i] = little
-			default:
-				how[i] = far
+		unit := make([]float32, f)
+		for i, v := range rows[lo:hi] {
+			now, at := l.now[int(v)*f:int(v+1)*f], lo+i
+			copy(l.was[at*f:], now)
+			there := normalize(unit, emb(v))
+			known := int(v) < before && there == s.there[v]
+			if known && slices.Equal(unit, now) {
+				continue
 			}
+			far[at] = !known || !there || distance(unit, s.z[int(v)*f:int(v+1)*f]) > l.most
+			l.moved[v] = true
+			copy(now, unit)
 		}
 	})
 	var moving []int32
-	var values []float32
-	var at []int // where the rows that move are among rows
 	for i, v := range rows {
-		if how[i] == same {
-			continue
-		}
-		l.moved[v] = true
-		l.rows, at = append(l.rows, v), append(at, i)
-		if how[i] == far {
-			moving, values = append(moving, v), append(values, emb[i*f:(i+1)*f]...)
+		if far[i] {
+			moving = append(moving, v)
 		}
 	}
-	l.was = room(l.was, len(at)*f)
-	parallel(pool, len(at), 64, func(lo, hi int) {
-		for k := lo; k < hi; k++ {
-			now := l.now[int(l.rows[k])*f : (int(l.rows[k])+1)*f]
-			copy(l.was[k*f:], now)
-			copy(now, unit[at[k]*f:(at[k]+1)*f])
-		}
-	})
-	changed, ok := s.settle(pool, s.move(pool, moving, values, n))
+	changed, ok := s.settle(pool, s.move(pool, moving, emb, n))
 	if !ok {
 		changed = s.follow(pool, n)
 	}
@@ -115,7 +99,7 @@ func (s *Near) follow(pool *kernels.Pool, n int) (changed []int32) {
 		}
 	}
 	l.off, l.turned = true, true
-	changed = s.move(pool, rows, gather(l.now, s.f, rows), n)
+	changed = s.move(pool, rows, func(v int32) []float32 { return l.now[int(v)*s.f : int(v+1)*s.f] }, n)
 	for v := range l.tops {
 		changed = append(changed, v)
 	}
@@ -137,13 +121,14 @@ func (s *Near) settle(pool *kernels.Pool, changed []int32) (_ []int32, ok bool) 
 	var mu sync.Mutex
 	var wide atomic.Int64
 	parallel(pool, s.n, 512, func(lo, hi int) {
-		var look looker
+		look := lookers.Get().(*looker)
+		defer lookers.Put(look)
 		var others []place
 		for v := int32(lo); int(v) < hi; v++ {
 			if s.outside(v) && wide.Add(1) > openMost {
 				return
 			}
-			top, keep := s.open(v, &look, &others)
+			top, keep := s.open(v, look, &others)
 			if keep {
 				continue
 			}

@@ -96,11 +96,7 @@ func TestNearIsExact(t *testing.T) {
 				emb = append(emb, row()...)
 				n++
 			}
-			var given []float32
-			for _, v := range rows {
-				given = append(given, emb[int(v)*f:(int(v)+1)*f]...)
-			}
-			changed := s.Change(pool, rows, given, n)
+			changed := s.Change(pool, rows, rowsOf(emb, f), n)
 			check()
 			for v := range oldN {
 				if same := slices.Equal(before[v], nearest(v)); same == slices.Contains(changed, int32(v)) && (!same || most == 0) {
@@ -141,7 +137,7 @@ func TestNearCopies(t *testing.T) {
 				}
 			}
 		}
-		changed := s.Change(pool, rows, gather(emb, f, rows), n)
+		changed := s.Change(pool, rows, rowsOf(emb, f), n)
 		want, _ := KNN(pool, emb, n, f, k)
 		for v := range n {
 			list := slices.Sorted(slices.Values(s.Nearest(int32(v))))
@@ -245,7 +241,7 @@ func TestNearDrift(t *testing.T) {
 				}
 			}
 			anchors, tights := slices.Clone(s.anchor), slices.Clone(s.tight)
-			s.Change(pool, rows, gather(emb, c.f, rows), n)
+			s.Change(pool, rows, rowsOf(emb, c.f), n)
 			for v := range n {
 				if s.anchor[v] != nil {
 					drifted++
@@ -330,7 +326,7 @@ func TestNearSketch(t *testing.T) {
 				clear(row)
 			}
 		}
-		s.Change(pool, rows, gather(emb, f, rows), n)
+		s.Change(pool, rows, rowsOf(emb, f), n)
 		want, sim := KNN(pool, emb, n, f, k)
 		for v := range n {
 			w := slices.DeleteFunc(slices.Clone(want[v*k:(v+1)*k]), func(u int32) bool { return u < 0 })
@@ -359,16 +355,19 @@ func BenchmarkNearChange(b *testing.B) {
 		b.Logf("%d of %d columns", near.sketch.w, f)
 	}
 	var list []int32
-	var given []float32
 	for i := range rows {
 		v := i * n / rows
 		list = append(list, int32(v))
-		given = append(given, emb[v*f:(v+1)*f]...)
-		given[i*f] += 0.01
+		emb[v*f] += 0.01
 	}
 	b.ResetTimer()
 	for range b.N {
-		near.Change(pool, list, given, n)
+		near.Change(pool, list, rowsOf(emb, f), n)
 		near.Undo()
 	}
+}
+
+// rowsOf are the rows of emb.
+func rowsOf(emb []float32, f int) func(v int32) []float32 {
+	return func(v int32) []float32 { return emb[int(v)*f : int(v+1)*f] }
 }

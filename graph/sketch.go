@@ -3,6 +3,7 @@ package graph
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -206,6 +207,9 @@ type looker struct {
 	sim      []float32
 	products kernels.Products
 }
+
+// lookers are those that nobody uses.
+var lookers = sync.Pool{New: func() any { return new(looker) }}
 
 // of sets sim to the similarities of row u with rows.
 func (l *looker) of(s *Near, u int32) []float32 { return l.at(s.z, s.f, u) }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"sync/atomic"
 	"time"
 
 	"github.com/gsrc-dev/gsrc/export/dist"
@@ -37,6 +38,7 @@ type incremental struct {
 	priors    [][]float32 // what the edges into a node count; nil where it is not known yet
 	judge     *judge      // nil where no evidence judges
 	weighs    bool        // the encoder weighs edges by what judges them
+	weights   [][]float32 // with weighs, what the edges into a node weigh; nil where it is not known
 	twoStep   *graph.OnlineTwoStep
 	encoder   *layers
 	embedding string // the encoder's output
@@ -131,7 +133,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 		if err != nil || m == nil {
 			return inc, cmp.Or(err, errNoStages)
 		}
-		inc.classifier, err = newLayers(inc.pool, m, inc.n, &s.x, inc.rawEntries())
+		inc.classifier, err = newLayers(inc.pool, m, inc.n, &s.x, inc.rawEntries)
 		return inc, err
 	}
 	if r.p.manifest.JudgesByEvidence() {
@@ -144,6 +146,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 		if e.calibration == nil {
 			return inc, errWholePrior
 		}
+		inc.priors = make([][]float32, inc.n)
 		inc.prior = graph.NewOnlineEdgePrior(inc.pool, g.Undirected(), graph.NodeFeatures{Cols: s.x.cols, Dense: s.features()}, e.calibration)
 	}
 	m, err := r.p.dist.Stage("encoder")
@@ -159,7 +162,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 			return inc, err
 		}
 	}
-	if inc.encoder, err = newLayers(inc.pool, m, inc.n, &s.x, inc.encoderEntries()); err != nil {
+	if inc.encoder, err = newLayers(inc.pool, m, inc.n, &s.x, inc.encoderEntries); err != nil {
 		return inc, fmt.Errorf("encoder: %w", err)
 	}
 	if inc.judge != nil {
@@ -226,7 +229,9 @@ func (inc *incremental) layers() (all []*layers) {
 }
 
 // bothEntries are those of a graph without directions.
-func (inc *incremental) bothEntries(v int32) ([]int32, []float32) { return inc.both[v], nil }
+func (inc *incremental) bothEntries() entriesOf {
+	return func(v int32) ([]int32, []float32) { return inc.both[v], nil }
+}
 
 // rawEntries are those of the classifier where it reads the graph as it is.
 func (inc *incremental) rawEntries() entriesOf {
@@ -245,25 +250,26 @@ func (inc *incremental) rawEntries() entriesOf {
 // encoderEntries are those of the encoder.
 func (inc *incremental) encoderEntries() entriesOf {
 	if inc.weighs {
-		w := []float32{}
-		return func(v int32) ([]int32, []float32) {
-			w = w[:0]
-			for i := range inc.links[v] {
-				if l := &inc.links[v][i]; l.why&linkEdge != 0 {
-					w = append(w, l.p)
+		return func(v int32) ([]int32, []float32) { // rows are read at the same time, each once
+			if inc.weights[v] == nil {
+				w := make([]float32, 0, len(inc.both[v]))
+				for i := range inc.links[v] {
+					if l := &inc.links[v][i]; l.why&linkEdge != 0 {
+						w = append(w, l.p)
+					}
 				}
+				inc.weights[v] = w
 			}
-			return inc.both[v], w
+			return inc.both[v], inc.weights[v]
 		}
 	}
 	if inc.judge != nil {
-		return inc.bothEntries
+		return inc.bothEntries()
 	}
 	if inc.prior == nil {
 		return func(v int32) ([]int32, []float32) { return inc.in[v], nil }
 	}
-	return func(v int32) ([]int32, []float32) {
-		inc.priors = append(inc.priors, make([][]float32, max(0, inc.n-len(inc.priors)))...)
+	return func(v int32) ([]int32, []float32) { // rows are read at the same time, each once
 		if inc.priors[v] == nil {
 			w := make([]float32, 0, len(inc.in[v]))
 			for _, u := range inc.in[v] {
@@ -296,7 +302,7 @@ func (inc *incremental) knownPrior(u, v int32) float32 {
 
 // link rebuilds the refined graph; g is undirected.
 func (inc *incremental) link(g *graph.Graph) error {
-	inc.links = make([][]link, inc.n)
+	inc.links, inc.weights = make([][]link, inc.n), make([][]float32, inc.n)
 	k := inc.r.p.info.K + inc.r.p.info.TwoStep
 	near := make([]int32, 0, inc.n*k)
 	for v := range int32(inc.n) {
@@ -509,6 +515,9 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 	}
 	features := slices.Sorted(maps.Keys(moved))
 	inc.n = next.Numbers()
+	if inc.prior != nil {
+		inc.priors = append(inc.priors, make([][]float32, max(0, inc.n-len(inc.priors)))...)
+	}
 	added, removed := inc.connect(c, next.graph.Directed)
 	for _, e := range slices.Concat(c.added, c.removed) {
 		moved[e[1]] = true
@@ -518,7 +527,7 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 	}
 	out := func(v int32) []int32 { return inc.out[v] }
 	if inc.r.p.info.Graph == "raw" {
-		dirty, err := inc.classifier.change(inc.n, slices.Sorted(maps.Keys(moved)), &next.x, inc.rawEntries(), out)
+		dirty, err := inc.classifier.change(inc.n, slices.Sorted(maps.Keys(moved)), &next.x, inc.rawEntries, out)
 		inc.undoing(inc.classifier.revert)
 		if err != nil {
 			return fmt.Errorf("classifier: %w", err)
@@ -649,7 +658,7 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 	}
 
 	// The rows by which candidates are near.
-	dirty, err := inc.encoder.change(inc.n, slices.Sorted(maps.Keys(moved)), &next.x, inc.encoderEntries(), out)
+	dirty, err := inc.encoder.change(inc.n, slices.Sorted(maps.Keys(moved)), &next.x, inc.encoderEntries, out)
 	inc.undoing(inc.encoder.revert)
 	if err != nil {
 		return fmt.Errorf("encoder: %w", err)
@@ -660,21 +669,27 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 		}
 	}
 	h := inc.encoder.values[inc.embedding]
-	rows := make([]float32, len(dirty)*h.width)
+	row := func(v int32) []float32 {
+		if next.deleted.has(int(v)) {
+			return nil
+		}
+		return h.v[int(v)*h.width : int(v+1)*h.width]
+	}
+	var failed atomic.Int32 // one more than the last node that is not finite
 	inc.pool.For(len(dirty), 1<<9, bodyFunc(func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			if v := int(dirty[i]); !next.deleted.has(v) {
-				copy(rows[i*h.width:(i+1)*h.width], h.v[v*h.width:])
+		for _, v := range dirty[lo:hi] {
+			if notFinite(h.width, row(v)) >= 0 {
+				failed.Store(v + 1)
 			}
 		}
 	}))
-	if i := notFinite(h.width, rows); i >= 0 {
-		return next.notFinite(int(dirty[i]))
+	if v := failed.Load(); v > 0 {
+		return next.notFinite(int(v - 1))
 	}
 	if inc.judge == nil {
 		mark(dirty)
 	}
-	changed := inc.near.Change(inc.pool, dirty, rows, inc.n)
+	changed := inc.near.Change(inc.pool, dirty, row, inc.n)
 	inc.undoing(inc.near.Undo)
 	for _, v := range changed {
 		propose(0, v, inc.near.Before(v), inc.near.Nearest(v))
@@ -795,7 +810,16 @@ func (inc *incremental) weave() *weaver {
 	old := inc.links
 	inc.undoing(func() { inc.links = old })
 	inc.links = append(make([][]link, 0, inc.n), old...)[:inc.n]
-	return &weaver{inc, make([]bool, inc.n)}
+	w := &weaver{inc, make([]bool, inc.n)}
+	inc.weights = append(inc.weights, make([][]float32, max(0, inc.n-len(inc.weights)))...)
+	inc.undoing(func() {
+		for v, owned := range w.owned {
+			if owned {
+				inc.weights[v] = nil
+			}
+		}
+	})
+	return w
 }
 
 // own makes the row of a node the new version's alone.
@@ -803,6 +827,7 @@ func (w *weaver) own(v int32) {
 	if !w.owned[v] {
 		w.owned[v] = true
 		w.inc.links[v] = slices.Clone(w.inc.links[v])
+		w.inc.weights[v] = nil
 	}
 }
 

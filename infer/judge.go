@@ -151,15 +151,22 @@ func kernel(c onnx.CommonSum, x *field, u, node int32, neighbours []int32) (sum 
 	n := len(neighbours)
 	count := min(n, c.Most)
 	row := func(v int32) []float32 { return x.v[int(v)*x.width : (int(v)+1)*x.width] }
+	of := row(u)
 	for t := range count {
 		w := neighbours[t*n/count]
 		if w == u || w == node {
 			continue
 		}
-		dot := 0.0
-		for i, v := range row(u) {
-			dot += float64(float64(v) * float64(row(w)[i]))
+		with, i := row(w)[:len(of)], 0
+		var dot, other float64 // sums that do not wait for each other
+		for ; i+1 < len(of); i += 2 {
+			dot += float64(float64(of[i]) * float64(with[i]))
+			other += float64(float64(of[i+1]) * float64(with[i+1]))
 		}
+		if i < len(of) {
+			dot += float64(float64(of[i]) * float64(with[i]))
+		}
+		dot += other
 		sum += fmath.Exp((dot - 1) / c.Tau)
 	}
 	return sum

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/onnx"
@@ -13,7 +14,8 @@ import (
 )
 
 // entriesOf gives the entries into a node: their sources, ascending, and weights, nil for
-// ones. They are valid until the next call.
+// ones. They are valid until the next call, and calls are made one after another: who reads
+// at the same time has one for himself.
 type entriesOf func(v int32) (sources []int32, weights []float32)
 
 // layers hold what the levels of a model give for every node of a graph, so that after a
@@ -21,8 +23,11 @@ type entriesOf func(v int32) (sources []int32, weights []float32)
 type layers struct {
 	m      *dist.Staged
 	pool   *kernels.Pool
+	parts  sync.Pool // of *part
 	n      int
+	mu     sync.Mutex // of the map values, and of spare, while a level runs
 	values map[string]*field
+	spare  []overwritten // whose memory may be used again
 	undo   []overwritten
 	undoN  int
 
@@ -49,7 +54,7 @@ type overwritten struct {
 }
 
 // newLayers computes everything for n nodes with features x.
-func newLayers(pool *kernels.Pool, m *dist.Staged, n int, x *matrix, in entriesOf) (*layers, error) {
+func newLayers(pool *kernels.Pool, m *dist.Staged, n int, x *matrix, in func() entriesOf) (*layers, error) {
 	l := &layers{m: m, pool: pool, values: map[string]*field{}, wrote: make([]bool, n)}
 	l.grow(n)
 	for level := range l.levels() {
@@ -81,8 +86,8 @@ func (l *layers) grow(n int) {
 // change follows a graph that has n nodes now. moved are nodes with other features or into
 // which other entries lead, ascending, new nodes among them; out gives the targets of a
 // node's entries. It returns the nodes with other values at some level, ascending.
-func (l *layers) change(n int, moved []int32, x *matrix, in entriesOf, out func(int32) []int32) (changed []int32, err error) {
-	l.undo, l.undoN = nil, l.n
+func (l *layers) change(n int, moved []int32, x *matrix, in func() entriesOf, out func(int32) []int32) (changed []int32, err error) {
+	l.spare, l.undo, l.undoN = append(l.spare, l.undo...), nil, l.n
 	l.grow(n)
 	l.wrote = make([]bool, n)
 	if len(moved) == 0 { // nodes without edges were deleted
@@ -166,7 +171,7 @@ var (
 )
 
 // level computes some rows of a level, or with nil all.
-func (l *layers) level(level int, rows []int32, x *matrix, in entriesOf) error {
+func (l *layers) level(level int, rows []int32, x *matrix, in func() entriesOf) error {
 	whole := rows == nil
 	if whole {
 		rows = make([]int32, l.n)
@@ -175,8 +180,8 @@ func (l *layers) level(level int, rows []int32, x *matrix, in entriesOf) error {
 		}
 	}
 	sums, edges := l.m.SumsOf(level)
-	given := l.sums(sums, rows, in)
 	var cuts []*layerCut
+	read := in()
 	for rest := rows; len(rest) > 0; {
 		var c *layerCut
 		switch {
@@ -184,45 +189,77 @@ func (l *layers) level(level int, rows []int32, x *matrix, in entriesOf) error {
 			c = &layerCut{rows: rest[:min(len(rest), cutRows)]}
 			c.list, c.n = c.rows, len(c.rows)
 		case whole:
-			c = l.cut(level, rest, in, math.MaxInt)
+			c = l.cut(level, rest, read, math.MaxInt)
 		default:
-			c = l.cut(level, rest, in, cutEdges)
-		}
-		c.sums = make(map[string]ort.Tensor, len(sums))
-		for name, f := range given {
-			data, at := make([]float32, c.n*f.width), len(rows)-len(rest)
-			copy(data, f.v[at*f.width:(at+len(c.rows))*f.width])
-			c.sums[name] = ort.Float32s(data, append([]int64{int64(c.n)}, f.shape...)...)
+			c = l.cut(level, rest, read, cutEdges)
 		}
 		cuts, rest = append(cuts, c), rest[len(c.rows):]
 	}
-	if err := each(l.pool, len(cuts), func(i int) error { return l.run(level, cuts[i], x) }); err != nil {
+	old := make([][]overwritten, len(cuts))
+	err := each(l.pool, len(cuts), func(i int) error {
+		with, _ := l.parts.Get().(*part)
+		if with == nil {
+			with = &part{pool: kernels.NewPool(1), data: map[string][]float32{}}
+		}
+		defer l.parts.Put(with)
+		inputs := l.sums(with, sums, cuts[i], in())
+		out, err := l.run(level, cuts[i], with, inputs, x)
+		if err != nil {
+			return err
+		}
+		old[i], err = l.write(level, cuts[i], out)
 		return err
+	})
+	for _, o := range slices.Concat(old...) {
+		if o.f != nil {
+			l.undo = append(l.undo, o)
+		}
 	}
-	return l.write(level, cuts)
+	return err
 }
 
-// sums are those over the entries into rows, by name.
-func (l *layers) sums(sums []onnx.NeighborSum, rows []int32, in entriesOf) map[string]*field {
+// part is what cuts are computed with, one at a time.
+type part struct {
+	pool   *kernels.Pool // of the caller's thread alone
+	rows   kernels.CSR   // entries over which sums are made
+	weight []float32
+	data   map[string][]float32 // inputs
+}
+
+// room is memory for an input, in which what is behind used is zeros.
+func (p *part) room(name string, n, used int) []float32 {
+	data := p.data[name]
+	if cap(data) < n {
+		data = make([]float32, n)
+	}
+	data = data[:n]
+	clear(data[used:])
+	p.data[name] = data
+	return data
+}
+
+// sums are those over the entries into the rows of a cut, by name.
+func (l *layers) sums(by *part, sums []onnx.NeighborSum, c *layerCut, in entriesOf) map[string]ort.Tensor {
+	given := make(map[string]ort.Tensor, len(sums))
 	if len(sums) == 0 {
-		return nil
+		return given
 	}
-	c := &kernels.CSR{Rows: len(rows), Cols: l.n, RowPtr: make([]int32, 1, len(rows)+1)}
-	var weight []float32 // nil for ones
-	for _, v := range rows {
+	m := &by.rows
+	m.Rows, m.Cols, m.RowPtr, m.Col, by.weight = len(c.rows), l.n, append(m.RowPtr[:0], 0), m.Col[:0], by.weight[:0]
+	for _, v := range c.rows {
 		from, w := in(v)
-		c.Col, weight = append(c.Col, from...), append(weight, w...)
-		c.RowPtr = append(c.RowPtr, int32(len(c.Col)))
+		m.Col, by.weight = append(m.Col, from...), append(by.weight, w...)
+		m.RowPtr = append(m.RowPtr, int32(len(m.Col)))
 	}
-	given := map[string]*field{}
 	for _, x := range sums {
-		of, w := l.values[x.Of], weight
-		if !x.Weighted {
-			w = nil
+		of, w := l.field(x.Of), by.weight
+		if !x.Weighted || len(w) == 0 {
+			w = nil // ones
 		}
-		sum := &field{shape: of.shape, width: of.width, v: make([]float32, len(rows)*of.width)}
-		l.pool.SpMM(sum.v, c, w, nil, of.v, of.width, kernels.Epilogue{})
-		given[x.Name] = sum
+		used := len(c.rows) * of.width
+		sum := by.room(x.Name, c.n*of.width, used)
+		by.pool.SpMM(sum[:used], m, w, nil, of.v, of.width, kernels.Epilogue{})
+		given[x.Name] = ort.Float32s(sum, append([]int64{int64(c.n)}, of.shape...)...)
 	}
 	return given
 }
@@ -250,8 +287,6 @@ type layerCut struct {
 	n        int     // nodes of the part
 	src, dst []int64
 	weight   []float32 // nil where there are none
-	sums     map[string]ort.Tensor
-	out      map[string]ort.Tensor
 }
 
 // cut takes rows with up to some edges, one row at least. At the lowest level nothing of
@@ -295,76 +330,88 @@ func (l *layers) cut(level int, rows []int32, in entriesOf, most int) *layerCut 
 	return c
 }
 
-// run computes what a level gives for a cut. Cuts may run at the same time.
-func (l *layers) run(level int, c *layerCut, x *matrix) error {
-	inputs := c.sums
+// run computes what a level gives for a cut out of inputs and the values of lower levels, which
+// it adds to them.
+func (l *layers) run(level int, c *layerCut, by *part, inputs map[string]ort.Tensor, x *matrix) (map[string]ort.Tensor, error) {
+	first, count := int(c.list[0]), len(c.list)
 	for _, name := range l.m.Reads(level) {
 		shape, width := []int64{int64(x.cols)}, x.cols
 		read := x.row
+		var data []float32
 		if name != "x" {
-			f := l.values[name]
+			f := l.field(name)
 			if f == nil {
-				return fmt.Errorf("level %d reads %s, which no lower level gives", level, name)
+				return nil, fmt.Errorf("level %d reads %s, which no lower level gives", level, name)
 			}
 			shape, width = f.shape, f.width
 			read = func(v int) []float32 { return f.v[v*f.width : (v+1)*f.width] }
+			if c.n == count && len(c.src) == 0 && int(c.list[count-1])-first == count-1 { // one behind another
+				data = f.v[first*f.width : (first+count)*f.width]
+			}
 		}
-		data := make([]float32, c.n*width)
-		for i, v := range c.list {
-			copy(data[i*width:], read(int(v)))
+		if data == nil {
+			data = by.room(name, c.n*width, count*width)
+			for i, v := range c.list {
+				copy(data[i*width:], read(int(v)))
+			}
 		}
 		inputs[name] = ort.Float32s(data, append([]int64{int64(c.n)}, shape...)...)
 	}
-	count := int64(len(c.src))
+	edges := int64(len(c.src))
 	var w *ort.Tensor
 	if c.weight != nil {
-		t := ort.Float32s(c.weight, count)
+		t := ort.Float32s(c.weight, edges)
 		w = &t
 	}
-	var err error
-	c.out, err = l.m.Run(level, c.n, inputs, ort.Int64s(append(c.src, c.dst...), 2, count), w)
-	return err
+	return l.m.Run(level, c.n, inputs, ort.Int64s(append(c.src, c.dst...), 2, edges), w)
 }
 
-// write keeps what was computed for the rows of cuts, which share none.
-func (l *layers) write(level int, cuts []*layerCut) error {
+// field is what a level gives by this name, nil where it gave none yet.
+func (l *layers) field(name string) *field {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.values[name]
+}
+
+// write keeps what was computed for the rows of a cut, which no other has, and returns what
+// differs as it was.
+func (l *layers) write(level int, c *layerCut, out map[string]ort.Tensor) (old []overwritten, err error) {
 	for _, name := range l.m.Gives(level) {
-		for _, c := range cuts {
-			t := c.out[name]
-			if len(t.Shape) == 0 || int(t.Shape[0]) != c.n {
-				return fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, c.n)
-			}
-			f := l.values[name]
-			if f == nil {
-				f = &field{shape: slices.Clone(t.Shape[1:]), width: len(t.F32) / c.n}
-				f.v = make([]float32, l.n*f.width)
-				l.values[name] = f
-			}
-			if len(t.F32) != c.n*f.width {
-				return fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, c.n)
-			}
+		t := out[name]
+		if len(t.Shape) == 0 || int(t.Shape[0]) != c.n {
+			return old, fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, c.n)
 		}
-		f, old := l.values[name], make([]overwritten, len(cuts))
-		l.pool.For(len(cuts), 1, bodyFunc(func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				old[i] = l.overwrite(f, cuts[i].rows, cuts[i].out[name].F32)
-			}
-		}))
-		l.undo = append(l.undo, old...)
+		l.mu.Lock()
+		f := l.values[name]
+		if f == nil {
+			f = &field{shape: slices.Clone(t.Shape[1:]), width: len(t.F32) / c.n}
+			f.v = make([]float32, l.n*f.width)
+			l.values[name] = f
+		}
+		l.mu.Unlock()
+		if len(t.F32) != c.n*f.width {
+			return old, fmt.Errorf("level %d gives %s of shape %v for %d nodes", level, name, t.Shape, c.n)
+		}
+		old = append(old, l.overwrite(f, c.rows, t.F32))
 	}
-	return nil
+	return old, nil
 }
 
 // overwrite gives rows of a field the values that they have now, and returns what differs as it was.
 func (l *layers) overwrite(f *field, rows []int32, values []float32) overwritten {
-	old := overwritten{f: f}
+	var old overwritten
 	for i, v := range rows {
 		to, now := f.v[int(v)*f.width:(int(v)+1)*f.width], values[i*f.width:(i+1)*f.width]
 		if !l.differ(to, now) {
 			continue
 		}
-		if old.rows == nil {
-			old.rows, old.v = make([]int32, 0, len(rows)-i), make([]float32, 0, (len(rows)-i)*f.width)
+		if old.f == nil {
+			l.mu.Lock()
+			if last := len(l.spare) - 1; last >= 0 {
+				old, l.spare = l.spare[last], l.spare[:last]
+			}
+			l.mu.Unlock()
+			old = overwritten{f, slices.Grow(old.rows[:0], len(rows)-i), slices.Grow(old.v[:0], (len(rows)-i)*f.width)}
 		}
 		l.wrote[v] = true
 		old.rows, old.v = append(old.rows, v), append(old.v, to...)

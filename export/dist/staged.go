@@ -35,6 +35,8 @@ func (d *Dist) Stage(role string) (*Staged, error) {
 	if err := proto.Unmarshal(data, &m); err != nil || m.Graph == nil {
 		return nil, fmt.Errorf("%s is no ONNX model: %w", info.File, errors.Join(err, errors.New("it has no graph")))
 	}
+	options := d.options
+	options.Threads = 1 // parts run at the same time
 	s := &Staged{Stages: info.Stages, d: d}
 	for level := range len(s.Values) + 1 {
 		part, err := s.Part(&m, level)
@@ -43,7 +45,7 @@ func (d *Dist) Stage(role string) (*Staged, error) {
 		}
 		var session *ort.Session
 		if err == nil {
-			session, err = ort.OpenBytes(data, d.options)
+			session, err = ort.OpenBytes(data, options)
 		}
 		if err != nil {
 			s.Close()

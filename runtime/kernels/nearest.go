@@ -252,29 +252,42 @@ func Reach(hits []uint64, x, cols []float32, least float32) int {
 
 // Products multiplies a row with others that lie anywhere. The zero value is ready for
 // use, by one goroutine at a time.
-type Products struct{ rows, packed, tile []float32 }
+type Products struct {
+	rows, packed, tile []float32
+	ptr, col           []int32
+}
 
 // Of sets dst to the products of x, [f], with some rows of z, [n,f]. They are to the bit
-// those that [Pool.MatMul] has of x and z transposed, and [Pool.Nearest].
+// those that [Pool.MatMul] has of x and z transposed, and [Pool.Nearest]: x is a sparse matrix
+// of one row, whose entries are added in the same order.
 func (s *Products) Of(dst, x, z []float32, rows []int32) {
 	need("Products", "dst", len(dst), len(rows))
 	j := gemmJob{k: len(x), mk: ks.wide}
 	j.divideRight()
-	f, mr, nr := len(x), j.mk.mr, j.mk.nr
-	s.rows, s.packed, s.tile = grow(&s.rows, nr*f), grow(&s.packed, nr*j.kc+spill), grow(&s.tile, mr*nr)
+	f, nr := len(x), j.mk.nr
+	s.rows, s.packed, s.tile = grow(&s.rows, nr*f), grow(&s.packed, nr*j.kc+spill), grow(&s.tile, 2*nr)
+	for len(s.col) < j.kc {
+		s.col = append(s.col, int32(len(s.col)))
+	}
+	sum, part := s.tile[:nr], s.tile[nr:]
 	for at := 0; at < len(rows); at += nr {
 		some := rows[at:min(at+nr, len(rows))]
 		for i, v := range some {
 			copy(s.rows[i*f:(i+1)*f], z[int(v)*f:])
 		}
-		var add []float32
+		width := ceilDiv(len(some), ks.narrow.nr) * ks.narrow.nr
 		for k0 := 0; k0 < f; k0 += j.kc {
 			kc := min(j.kc, f-k0)
-			packTransposed(s.packed, s.rows[k0:], kc, f, len(some), nr)
-			j.mk.f(kc, x[k0:], 0, 1, 0, s.packed, s.tile, nr, add, 1) // all rows are x
-			add = s.tile
+			packTransposed(s.packed, s.rows[k0:], kc, f, len(some), width)
+			s.ptr = append(s.ptr[:0], 0, int32(kc))
+			ks.spmm(part, s.ptr, s.col[:kc], nil, x[k0:k0+kc], nil, s.packed, width, 0, 1, 0, 0)
+			if k0 == 0 {
+				sum, part = part, sum
+			} else {
+				addTo(sum[:width], part[:width])
+			}
 		}
-		copy(dst[at:], s.tile[:len(some)])
+		copy(dst[at:], sum[:len(some)])
 	}
 }
 
