@@ -39,6 +39,17 @@ func (r *Refined) Weights() []float32 {
 	return w
 }
 
+// NumEdges returns how many edges the refined graph has.
+func (r *Refined) NumEdges() int {
+	n := 0
+	for _, p := range r.Probability {
+		if p >= float32(r.Threshold) {
+			n++
+		}
+	}
+	return n
+}
+
 // Graph returns the refined graph. Its edges have weights in the mode expected.
 func (r *Refined) Graph() *Graph {
 	w := r.Weights()

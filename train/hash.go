@@ -16,7 +16,11 @@ import (
 func (r *Model) Hash() string {
 	h := sha256.New()
 	w := bufio.NewWriter(h)
-	number := func(v uint64) { _ = binary.Write(w, binary.LittleEndian, v) } // a hash takes everything
+	var eight [8]byte
+	number := func(v uint64) {
+		binary.LittleEndian.PutUint64(eight[:], v)
+		w.Write(eight[:])
+	}
 	floats := func(x []float32) {
 		number(uint64(len(x)))
 		var b [4]byte

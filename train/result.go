@@ -156,7 +156,7 @@ func (t *trainer) finish() (*Result, error) {
 		learned = nil
 	}
 	if learned != nil {
-		n := learned.Graph().NumEdges()
+		n := learned.NumEdges()
 		res.EdgesAfter = &n
 	}
 	t.job.Task.compare(res, learned)
