@@ -87,6 +87,9 @@ func (c *Candidates) Rebuild(g *Graph, knnIdx []int32, k int, mutual bool) error
 	return nil
 }
 
+// Free gives up the memory that [Candidates.Rebuild] would use again.
+func (c *Candidates) Free() { c.pairs, c.ends, c.sorter = nil, nil, edgeSorter{} }
+
 // CopyFrom makes c equal to other, in its own memory.
 func (c *Candidates) CopyFrom(other *Candidates) {
 	c.N = other.N

@@ -93,6 +93,14 @@ func (c *Candidates) Set(cand *graph.Candidates) {
 	}
 }
 
+// Free gives up the memory that choosing others would use again.
+func (c *Candidates) Free() {
+	c.search = graph.Neighbors{}
+	if c.cand != nil {
+		c.cand.Free()
+	}
+}
+
 // Host returns the candidates, nil where there are none yet. They are valid until others
 // are chosen.
 func (c *Candidates) Host() (*graph.Candidates, error) {

@@ -47,12 +47,14 @@ type evidence struct {
 	f      *runtime.Function // that judged pairs last; others would hold rows of all nodes too
 	weighs bool              // it reads w
 	keep   bool              // what judges candidates, since others will follow
+	once   bool              // candidates are judged, none will follow
+	k      [2]int            // how many of near and of two are asked for
 	a      *runtime.Buffer   // [entries] weights of the graph's edges
 	w      *runtime.Buffer   // [P] of the pairs
 	pairs  *runtime.Buffer   // [2,P]
 	edges  []float32         // [E] how likely each edge is one
-	near   []int32           // [N,newNearest] by the rows "evidence"
-	two    []int32           // [N,newTwoStep]
+	near   []int32           // [N,k[0]] by the rows "evidence"
+	two    []int32           // [N,k[1]]
 
 	names, lin, rob []string // of the sources, and of those of the linear and robust regressions
 
@@ -70,9 +72,9 @@ func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph) *evidence {
 
 // release ends what the evidence is computed by.
 func (e *evidence) release() {
-	if e.f != nil {
-		e.f.Close()
+	if f := e.f; f != nil {
 		e.f = nil
+		giveBack(f)
 	}
 }
 
@@ -388,53 +390,56 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 	return nil
 }
 
-// rows runs @rows, by which nodes are compared; its results last until it is closed.
-func (e *evidence) rows() (*runtime.Function, error) {
+// rows calls use with the rows by which nodes are compared, "features" or "evidence", which last
+// until it returns. What judged pairs is given up before where it is large.
+func (e *evidence) rows(by string, use func(rows *runtime.Buffer) error) error {
+	if e.f != nil && held(e.f) >= large {
+		e.release()
+	}
 	f, err := e.onHost("rows", map[string]*runtime.Buffer{})
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer giveBack(f)
 	if err := f.Run(0); err != nil {
-		f.Close()
-		return nil, err
+		return err
 	}
-	return f, nil
+	return use(f.Result(by))
 }
 
 // fitClasses fits the regressions that tell each class from the others by the projected features,
 // on the training nodes.
 func (e *evidence) fitClasses(labels, training []int32) error {
-	rows, err := e.rows()
+	shape := e.prog.params.Lookup(models.EvidenceClasses).Value.Dims
+	width, classes := shape[0], shape[1]
+	weights, bias := make([]float64, width*classes), make([]float64, classes)
+	err := e.rows("features", func(z *runtime.Buffer) error {
+		for class := range classes {
+			of := [2][][]float32{make([][]float32, width), make([][]float32, width)} // those of other classes, those of the class
+			for _, v := range training {
+				is := of[0]
+				if int(labels[v]) == class {
+					is = of[1]
+				}
+				for k := range width {
+					is[k] = append(is[k], z.F32[int(v)*width+k])
+				}
+			}
+			if len(of[0][0]) == 0 || len(of[1][0]) == 0 {
+				bias[class] = unlikelyClass
+				continue
+			}
+			r := fitRegression(e.pool, of[1], of[0], nil, 1, ridgeOfClasses)
+			bias[class] = r.bias
+			for k, w := range r.linear {
+				weights[k*classes+class] = float64(w * r.scale[k])
+				bias[class] -= float64(float64(w*r.scale[k]) * r.mean[k])
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	defer rows.Close()
-	z := rows.Result("features")
-	width := z.Dims[1]
-	p := e.prog.params.Lookup(models.EvidenceClasses)
-	classes := p.Value.Dims[1]
-	weights, bias := make([]float64, width*classes), make([]float64, classes)
-	for class := range classes {
-		of := [2][][]float32{make([][]float32, width), make([][]float32, width)} // those of other classes, those of the class
-		for _, v := range training {
-			is := of[0]
-			if int(labels[v]) == class {
-				is = of[1]
-			}
-			for k := range width {
-				is[k] = append(is[k], z.F32[int(v)*width+k])
-			}
-		}
-		if len(of[0][0]) == 0 || len(of[1][0]) == 0 {
-			bias[class] = unlikelyClass
-			continue
-		}
-		r := fitRegression(e.pool, of[1], of[0], nil, 1, ridgeOfClasses)
-		bias[class] = r.bias
-		for k, w := range r.linear {
-			weights[k*classes+class] = float64(w * r.scale[k])
-			bias[class] -= float64(float64(w*r.scale[k]) * r.mean[k])
-		}
 	}
 	e.setParam(models.EvidenceClasses, weights...)
 	e.setParam(models.EvidenceClassBias, bias...)
@@ -455,20 +460,21 @@ const (
 // that are none and random pairs. Ranking is harder than telling edges from random pairs
 // alone, which nearly all candidates would pass for.
 func (e *evidence) fitNew(edges *judgedEdges, random [][]float32, s rng.Stream) error {
-	rows, err := e.rows()
+	var near []int32
+	var similar []float32
+	err := e.rows("evidence", func(z *runtime.Buffer) error {
+		near, similar, _ = new(graph.Neighbors).Search(e.pool, z.F32, z.Dims[0], z.Dims[1], newNearest, graph.IndexAuto)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	z := rows.Result("evidence")
-	near, similar, _ := new(graph.Neighbors).Search(e.pool, z.F32, z.Dims[0], z.Dims[1], newNearest, graph.IndexAuto)
 	two, common := graph.TwoStep(e.pool, e.g, newTwoStep)
-	rows.Close()
-	e.near, e.two = near, two
-	none, err := e.newCandidates(near, two, s)
+	none, err := e.newCandidates(s, near, two)
 	if err != nil {
 		return err
 	}
+	e.near, e.two = firstOf(near, newNearest, e.k[0]), firstOf(two, newTwoStep, e.k[1])
 	mean, adamicAdar := edges.sample[slices.Index(e.names, "mean")], edges.sample[slices.Index(e.names, "adamic_adar")]
 	var rank []int // edges, of those that are fitted to, that would be candidates
 	for k, i := range edges.fitted {
@@ -501,30 +507,31 @@ func (e *evidence) fitNew(edges *judgedEdges, random [][]float32, s rng.Stream) 
 	return nil
 }
 
-// newCandidates returns pairs of nodes and their neighbours in lists that are no edges.
-func (e *evidence) newCandidates(near, two []int32, s rng.Stream) (none [][2]int32, err error) {
-	joined, k, err := graph.JoinNeighbors(e.g.N, near, two)
-	if err != nil {
-		return nil, err
-	}
-	if e.g.N > newNodes {
-		drawn := few(indices(e.g.N), newNodes, s.Sub("nodes"))
-		for v, at := 0, 0; v < e.g.N; v++ {
-			if at < len(drawn) && drawn[at] == v {
-				at++
-				continue
-			}
-			for i := range k {
-				joined[v*k+i] = -1
+// newCandidates returns pairs of nodes and their neighbours in lists that are no edges, sorted. Of
+// many nodes it looks at some that are drawn.
+func (e *evidence) newCandidates(s rng.Stream, lists ...[]int32) (none [][2]int32, err error) {
+	nodes := few(indices(e.g.N), newNodes, s.Sub("nodes"))
+	var from, to []int32
+	for _, list := range lists {
+		k := len(list) / e.g.N
+		for _, v := range nodes {
+			for _, u := range list[v*k : (v+1)*k] {
+				if u >= 0 {
+					from, to = append(from, int32(v)), append(to, u)
+				}
 			}
 		}
 	}
-	cand, err := graph.NewCandidates(e.g, joined, k, false)
+	listed, _, err := graph.Build(e.g.N, from, to, nil, false)
 	if err != nil {
 		return nil, err
 	}
-	for i, pair := range cand.Edges {
-		if !cand.Existing[i] {
+	old := e.g.Edges
+	for _, pair := range listed.Edges {
+		for len(old) > 0 && slices.Compare(old[0][:], pair[:]) < 0 {
+			old = old[1:]
+		}
+		if len(old) == 0 || old[0] != pair {
 			none = append(none, pair)
 		}
 	}
@@ -745,7 +752,7 @@ func (e *evidence) isOpen() bool {
 // ofCandidates returns how likely candidates are edges, in the memory of dst where that is
 // large enough.
 func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, error) {
-	e.fresh, e.before = e.before[:0], e.fresh
+	e.fresh, e.before = slices.Grow(e.before[:0], len(c.Edges)-len(e.edges)), e.fresh
 	for i, pair := range c.Edges {
 		if !c.Existing[i] {
 			e.fresh = append(e.fresh, pair)
@@ -770,6 +777,9 @@ func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, 
 			dst = append(dst, e.likely[at])
 			at++
 		}
+	}
+	if e.once {
+		e.fresh, e.before, e.likely = nil, nil, nil
 	}
 	return dst, nil
 }

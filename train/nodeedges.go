@@ -73,6 +73,12 @@ func (t *nodeSteps) choose() error {
 		if err := set.Build(nil, o); err != nil {
 			return err
 		}
+		if t.judge != nil && t.judge.once {
+			n := 4 * len(o.Also)
+			o.Also, also, t.found.proposed, t.found.prepared = nil, nil, nil, false
+			set.Free()
+			collect(n)
+		}
 		return t.bindCandidates()
 	}
 	h, err := t.encode()
@@ -133,8 +139,29 @@ func (t *nodeSteps) infer() error {
 		}
 		return t.give(e.p, x.values[0], x.values[1])
 	}
+	if t.judge != nil && t.cfg.Train.JointEvery == 0 && t.prog.held("probability")+t.prog.held("encode") >= large {
+		return settle(t, p)
+	}
 	x.computed, x.weighed, e.lo, e.hi, e.fresh = p, false, x.values[0], x.values[1], true
 	return t.prog.bind("p", p)
+}
+
+// settle copies the probabilities p of an encoder that will not change any more, and frees what
+// they were computed by.
+func settle(t *nodeSteps, p *runtime.Buffer) error {
+	x := &t.found
+	entry, err := t.device.Export(p)
+	if err != nil {
+		return err
+	}
+	if t.edges.p, err = x.set.OfEdges(t.edges.p, entry.F32); err != nil {
+		return err
+	}
+	p, entry, x.bounds, t.prog.checked[0] = nil, nil, [2]*runtime.Buffer{}, nil
+	delete(t.prog.inputs, "embedding")
+	t.prog.drop("probability")
+	t.prog.drop("encode")
+	return t.give(t.edges.p, x.values[0], x.values[1])
 }
 
 // candidateOptions are those of a configuration, for a graph of n nodes: none has more
@@ -147,7 +174,13 @@ func candidateOptions(cfg *config.Config, n int, m *ir.Module) runtime.Candidate
 
 // searchesAgain reports whether candidates become others while the classifier is trained.
 func searchesAgain(cfg *config.Config) bool {
-	return cfg.Train.JointEvery > 0 && cfg.Train.RefreshEvery > 0 && slices.Contains(cfg.Similarities(), config.SimilarityEmbedding)
+	return choosesAgain(cfg) && slices.Contains(cfg.Similarities(), config.SimilarityEmbedding)
+}
+
+// choosesAgain reports whether candidates are chosen again while the classifier is trained, though
+// they may be the same ones.
+func choosesAgain(cfg *config.Config) bool {
+	return cfg.Train.JointEvery > 0 && cfg.Train.RefreshEvery > 0
 }
 
 // weighsEdges reports whether existing edges of a graph that is refined have a prior.
@@ -166,22 +199,20 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 	parts := t.cfg.Similarities()
 	x.unseen = !slices.Contains(parts, config.SimilarityEmbedding) || t.prog.Func("encode") == nil
 	for _, part := range parts {
-		if part == config.SimilarityEmbedding {
+		if part == config.SimilarityEmbedding || o.K == 0 {
 			continue
 		}
-		if part == config.SimilarityEvidence && t.judge.near != nil && o.K <= newNearest && o.Index.Same(graph.IndexAuto, t.ds.Graph.N) {
-			lists = append(lists, firstOf(t.judge.near, newNearest, o.K))
+		if part == config.SimilarityEvidence && t.judge.near != nil {
+			lists = append(lists, t.judge.near)
 			continue
 		}
-		f, err := t.judge.onHost("rows", map[string]*runtime.Buffer{})
-		if err == nil {
-			err = f.Run(0)
-		}
+		err := t.judge.rows(part, func(rows *runtime.Buffer) error {
+			lists = append(lists, slices.Clone(t.candidateSet().Search(rows, o)))
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		lists = append(lists, slices.Clone(t.candidateSet().Search(f.Result(part), o)))
-		f.Close()
 	}
 	if t.prog.Func("similar") != nil {
 		f, err := t.prog.function("similar")
@@ -199,11 +230,10 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 		t.prog.drop("similar")
 	}
 	if k := t.cfg.Candidates.TwoStep; k > 0 {
-		k = min(k, t.ds.Graph.N)
-		if t.judge != nil && t.judge.two != nil && k <= newTwoStep {
-			lists = append(lists, firstOf(t.judge.two, newTwoStep, k))
+		if t.judge != nil && t.judge.two != nil {
+			lists = append(lists, t.judge.two)
 		} else {
-			found, _ := graph.TwoStep(t.pool, t.ds.Graph, k)
+			found, _ := graph.TwoStep(t.pool, t.ds.Graph, min(k, t.ds.Graph.N))
 			lists = append(lists, found)
 		}
 	}
@@ -216,8 +246,11 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 	return x.proposed, err
 }
 
-// firstOf returns the first k of each of lists of so many.
+// firstOf returns the first k of each of lists of so many, nil where k is 0.
 func firstOf(lists []int32, of, k int) []int32 {
+	if k == 0 {
+		return nil
+	}
 	out := make([]int32, 0, len(lists)/of*k)
 	for at := 0; at < len(lists); at += of {
 		out = append(out, lists[at:at+k]...)
@@ -234,16 +267,32 @@ func (t *nodeSteps) candidateSet() *runtime.Candidates {
 }
 
 func (t *nodeSteps) set(cand *graph.Candidates) error {
+	set, judged := t.candidateSet(), false
+	if t.edges.prior != nil {
+		now, err := set.Host()
+		if err != nil {
+			return err
+		}
+		judged = now != nil && slices.Equal(now.Edges, cand.Edges)
+	}
 	t.edges.cand, t.edges.chosen = cand, true
-	t.candidateSet().Set(cand)
+	set.Set(cand)
+	if judged {
+		return t.found.bind(t.prog, t.edges)
+	}
 	return t.bindCandidates()
+}
+
+// bind gives the programs the candidates, without what is known of each.
+func (e *nodeEdges) bind(prog *program, known *edges) error {
+	known.fresh, e.weighed = false, false
+	return errors.Join(prog.bind("c", e.set.Graph), prog.bind("old", e.set.Old))
 }
 
 // bindCandidates gives the programs the candidates of one graph.
 func (t *nodeSteps) bindCandidates() error {
 	e := &t.found
-	t.edges.fresh, e.weighed = false, false
-	if err := errors.Join(t.prog.bind("c", e.set.Graph), t.prog.bind("old", e.set.Old)); err != nil || t.edges.prior == nil {
+	if err := e.bind(t.prog, t.edges); err != nil || t.edges.prior == nil {
 		return err
 	}
 	cand, err := e.set.Host()

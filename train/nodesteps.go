@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
@@ -107,6 +108,11 @@ func (t *nodeSteps) evaluated() (g, w *runtime.Buffer, changed bool, err error) 
 
 func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
 	defer rss.Leave(rss.Enter("evaluation"))
+	for _, name := range []string{"fit", "joint"} {
+		if t.prog.held(name) >= large {
+			t.prog.drop(name)
+		}
+	}
 	if t.edges != nil && !t.edges.fixed && t.prog.Func("encode") != nil {
 		h, err := t.encode()
 		if err == nil {
@@ -116,6 +122,11 @@ func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
 			return nil, nil, err
 		}
 		m.Embedding, m.EmbeddingWidth = slices.Clone(h.F32), h.Dims[1]
+		if t.prog.held("encode") >= large {
+			h = nil
+			delete(t.prog.inputs, "embedding")
+			t.prog.drop("encode")
+		}
 		if t.readsStruct() {
 			m.Struct, m.StructWidth = t.prog.inputs["x_struct"].F32, t.cfg.DeepWalk.Width
 		}
@@ -201,7 +212,14 @@ func (t *nodeSteps) begin() error {
 		t.state.Phase = "evidence"
 		rss.Enter("evidence")
 		t.judge = newEvidence(t.prog, t.pool, t.ds.Graph)
-		t.judge.keep = searchesAgain(t.cfg)
+		t.judge.keep, t.judge.once = searchesAgain(t.cfg), !choosesAgain(t.cfg)
+		o := candidateOptions(t.cfg, t.ds.Graph.N, t.prog.Module)
+		if slices.Contains(t.cfg.Similarities(), config.SimilarityEvidence) && o.K <= newNearest && o.Index.Same(graph.IndexAuto, t.ds.Graph.N) {
+			t.judge.k[0] = o.K
+		}
+		if k := min(t.cfg.Candidates.TwoStep, t.ds.Graph.N); k <= newTwoStep {
+			t.judge.k[1] = k
+		}
 		if err := t.judge.fit(t.ds.X.Attributes(), t.ds.Labels, t.split.Train, t.seed()); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	goruntime "runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -155,9 +156,44 @@ func (f *function) sort(params *optim.Set, def *ir.Func) error {
 // drop frees a function that is not needed any more.
 func (p *program) drop(name string) {
 	if f := p.fns[name]; f != nil {
-		f.Close()
 		delete(p.fns, name)
+		giveBack(f.Function)
 		goruntime.GC() // what comes next takes this memory, instead of more
+	}
+}
+
+// large is how many bytes are given back to the system at once. They would else be there until
+// garbage is next collected, which is when the heap has doubled. Tests give back everything.
+var large = 64 << 20
+
+// held returns the bytes of what a function computes, 0 for one that is not made.
+func (p *program) held(name string) int {
+	if f := p.fns[name]; f != nil {
+		return held(f.Function)
+	}
+	return 0
+}
+
+// held returns the bytes of what a function computes.
+func held(f *runtime.Function) int {
+	n := f.Main().Plan().Bytes
+	if s := f.Setup(); s != nil {
+		n += s.Plan().Bytes
+	}
+	return n
+}
+
+// giveBack closes a function, to which nothing else refers.
+func giveBack(f *runtime.Function) {
+	n := held(f)
+	f.Close()
+	collect(n)
+}
+
+// collect gives bytes that nothing refers to any more back to the system, if they are many.
+func collect(bytes int) {
+	if bytes >= large {
+		debug.FreeOSMemory()
 	}
 }
 
