@@ -133,6 +133,7 @@ func (c cpu) Adam(params []AdamParam, lr, b1, b2, eps float32, t int) error {
 		c.adam = append(c.adam, kernels.AdamParam{W: p.W.F32, G: p.G.F32, M: p.M.F32, V: p.V.F32, WeightDecay: p.WeightDecay})
 	}
 	c.pool.AdamStep(c.adam, lr, b1, b2, eps, t)
+	clear(c.adam) // gradients may be freed with what computed them
 	return nil
 }
 

@@ -151,6 +151,11 @@ func (t *trainer) finish() (*Result, error) {
 			return nil, err
 		}
 	}
+	for name := range t.prog.fns { // what is left is to be written
+		if t.prog.held(name) >= large {
+			t.prog.drop(name)
+		}
+	}
 	learned := run.Refined
 	if learned != nil && learned.Raw {
 		learned = nil
