@@ -139,7 +139,7 @@ func (t *nodeSteps) infer() error {
 		}
 		return t.give(e.p, x.values[0], x.values[1])
 	}
-	if t.judge != nil && t.cfg.Train.JointEvery == 0 && t.prog.held("probability")+t.prog.held("encode") >= large {
+	if t.judge != nil && t.judge.once && t.cfg.Train.JointEvery == 0 && t.prog.held("probability")+t.prog.held("encode") >= large {
 		return settle(t, p)
 	}
 	x.computed, x.weighed, e.lo, e.hi, e.fresh = p, false, x.values[0], x.values[1], true
@@ -174,13 +174,16 @@ func candidateOptions(cfg *config.Config, n int, m *ir.Module) runtime.Candidate
 
 // searchesAgain reports whether candidates become others while the classifier is trained.
 func searchesAgain(cfg *config.Config) bool {
-	return choosesAgain(cfg) && slices.Contains(cfg.Similarities(), config.SimilarityEmbedding)
+	return cfg.Train.JointEvery > 0 && cfg.Train.RefreshEvery > 0 && slices.Contains(cfg.Similarities(), config.SimilarityEmbedding)
 }
 
-// choosesAgain reports whether candidates are chosen again while the classifier is trained, though
-// they may be the same ones.
-func choosesAgain(cfg *config.Config) bool {
-	return cfg.Train.JointEvery > 0 && cfg.Train.RefreshEvery > 0
+// choosesAgain reports whether candidates are chosen more than once, though they may be the same ones.
+func choosesAgain(cfg *config.Config, m *ir.Module) bool {
+	c := cfg.Train
+	if f := m.Func("pretrain"); f != nil && f.Arg("c") != nil && c.PretrainSteps > 0 {
+		return true
+	}
+	return c.RefreshEvery > 0 && (c.JointEvery > 0 || estimates(m))
 }
 
 // weighsEdges reports whether existing edges of a graph that is refined have a prior.

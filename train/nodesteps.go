@@ -212,7 +212,7 @@ func (t *nodeSteps) begin() error {
 		t.state.Phase = "evidence"
 		rss.Enter("evidence")
 		t.judge = newEvidence(t.prog, t.pool, t.ds.Graph)
-		t.judge.keep, t.judge.once = searchesAgain(t.cfg), !choosesAgain(t.cfg)
+		t.judge.keep, t.judge.once = searchesAgain(t.cfg), !choosesAgain(t.cfg, t.prog.Module)
 		o := candidateOptions(t.cfg, t.ds.Graph.N, t.prog.Module)
 		if slices.Contains(t.cfg.Similarities(), config.SimilarityEvidence) && o.K <= newNearest && o.Index.Same(graph.IndexAuto, t.ds.Graph.N) {
 			t.judge.k[0] = o.K

@@ -255,8 +255,10 @@ func takes(m *ir.Module, name string) bool {
 
 // estimates reports whether the graph is estimated by what was learned on the one before, which
 // @encode reads as p; that before the first is the data's.
-func (p *program) estimates() bool {
-	f := p.Func("encode")
+func (p *program) estimates() bool { return estimates(p.Module) }
+
+func estimates(m *ir.Module) bool {
+	f := m.Func("encode")
 	return f != nil && f.Arg("p") != nil
 }
 
