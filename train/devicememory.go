@@ -64,7 +64,7 @@ func (p *predictor) searchBytes() int {
 func (f *Forecast) onDevice(d runtime.Device, inputs, params, search int) {
 	f.Parts = nil
 	add := func(name string, bytes int) int {
-		f.Parts = append(f.Parts, MemoryPart{name, bytes})
+		f.Parts = append(f.Parts, MemoryPart{Name: name, Bytes: bytes})
 		return bytes
 	}
 	base := add("inputs on the device", inputs) + add("parameters, Adam's moments, best ones", 4*params) + add("workspace of matrix products", deviceBytes)

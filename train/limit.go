@@ -68,25 +68,32 @@ func affordable(what string, n int64) error {
 
 // unshare makes the forecast one for an executor that gives every value memory of its own.
 func (f *Forecast) unshare() {
-	more := map[string]int{}
-	for i := range f.Functions {
-		x := &f.Functions[i]
-		more[x.Phase] += x.Unshared - x.Arena
-		x.Arena = x.Unshared
+	most := 0
+	for _, phase := range phases {
+		more := 0
+		for _, x := range f.Functions {
+			if x.in(phase) {
+				more += x.Unshared - x.Arena
+			}
+		}
+		most = max(most, more)
 	}
-	f.Peak += max(more["evidence"], more["pretrain"], more["train"])
+	for i := range f.Functions {
+		f.Functions[i].Arena = f.Functions[i].Unshared
+	}
+	f.Peak += most
 }
 
 // largest names what takes most of a forecast.
 func (f *Forecast) largest() string {
 	what, most := "", -1
 	for _, p := range f.Parts {
-		if p.Bytes > most {
+		if p.Bytes > most && (p.Phase == "" || p.Phase == f.Phase) {
 			what, most = p.Name, p.Bytes
 		}
 	}
 	for _, x := range f.Functions {
-		if x.Phase == f.Phase && x.Bytes() > most {
+		if x.in(f.Phase) && x.Bytes() > most {
 			what, most = "the values of @"+x.Name, x.Bytes()
 		}
 	}

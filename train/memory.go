@@ -23,7 +23,7 @@ import (
 // has run. All sizes are in bytes.
 type Forecast struct {
 	Functions []FunctionMemory `json:"functions"`
-	// Parts are what is there in every phase: data, inputs, parameters.
+	// Parts are what is there beside them: data, inputs, parameters.
 	Parts []MemoryPart `json:"parts"`
 	// Peak is the most that is needed at one time, in phase Phase.
 	Peak  int    `json:"peak"`
@@ -41,7 +41,7 @@ type Forecast struct {
 // FunctionMemory is the memory of a function that training runs.
 type FunctionMemory struct {
 	Name string `json:"name"`
-	// Phase is the one that runs it: pretrain, or train.
+	// Phase is the first that holds it; see phases.
 	Phase string `json:"phase"`
 	// Arena is the size of its values and workspaces, Setup that of what its
 	// set-up function computes once, Blocks that of sampled blocks ([graph.Block]).
@@ -52,6 +52,25 @@ type FunctionMemory struct {
 	// every value had memory of its own.
 	Live     int `json:"live"`
 	Unshared int `json:"unshared"`
+
+	later      []string // other phases that hold it
+	operations int      // that are executable
+}
+
+// phases are what a run is at, one after the other; what a function or part of one phase takes is
+// given back before another needs memory.
+var phases = []string{
+	"evidence",   // edges are judged, and candidates
+	"search",     // candidates are searched
+	"pretrain",   // contrastive steps
+	"candidates", // candidates get the probabilities that they keep
+	"train",      // steps of the classifier, and joint ones
+	"end",        // what was kept is evaluated
+}
+
+// in reports whether a phase holds the function.
+func (f FunctionMemory) in(phase string) bool {
+	return f.Phase == phase || slices.Contains(f.later, phase)
 }
 
 // Bytes returns the memory of the function.
@@ -80,6 +99,8 @@ func (f *Forecast) Table() string {
 type MemoryPart struct {
 	Name  string `json:"name"`
 	Bytes int    `json:"bytes"`
+	// Phase is the only one that holds it; empty: all do.
+	Phase string `json:"phase,omitempty"`
 }
 
 // Forecast estimates what no one can know beforehand from above: blocks by those
@@ -189,7 +210,46 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 		return p, err
 	}
 	p.dims["P"] = min(evidenceChunk, p.dims["M"]/2)
-	return p, p.judges()
+	if err := p.judges(); err != nil {
+		return p, err
+	}
+	return p, p.givenBack()
+}
+
+// givenBack says which functions are given back before others are there, as [program.drop] does,
+// and what else is needed before.
+func (p *predictor) givenBack() error {
+	p.once = !choosesAgain(p.cfg, p.prog)
+	if p.searchedFirst() {
+		if err := p.run(running{"rows", "search"}); err != nil {
+			return err
+		}
+	}
+	find := func(name string) *FunctionMemory {
+		i := slices.IndexFunc(p.f.Functions, func(f FunctionMemory) bool { return f.Name == name && f.Phase == "train" })
+		if i < 0 {
+			return &FunctionMemory{}
+		}
+		return &p.f.Functions[i]
+	}
+	encode, probability, fit := find("encode"), find("probability"), find("fit")
+	// Twice as much as is large: with fewer candidates, too, it will be.
+	if !p.once || p.cfg.Train.JointEvery > 0 || encode.Bytes()+probability.Bytes() < 2*large {
+		return nil
+	}
+	encode.Phase, probability.Phase, encode.later = "candidates", "candidates", []string{"end"}
+	find("refine").later, find("classify").later = []string{"end"}, []string{"end"}
+	if fit.Bytes() < 2*large {
+		fit.later = []string{"end"}
+	}
+	p.settled = true
+	return nil
+}
+
+// searchedFirst reports whether candidates do not depend on the encoder, and what searched them is
+// given back.
+func (p *predictor) searchedFirst() bool {
+	return p.once && p.prog.Func("rows") != nil && (p.prog.Func("encode") == nil || !slices.Contains(p.cfg.Similarities(), config.SimilarityEmbedding))
 }
 
 // judges are the functions that take most to judge edges, on the host, whatever device trains,
@@ -224,14 +284,13 @@ type forecaster struct {
 	cfg    *config.Config
 	f      Forecast
 	pool   kernels.Scratch // of all functions
-	ops    map[string]int  // operations that are executable, by phase
 }
 
 func newForecaster(d runtime.Device, prog *ir.Module, cfg *config.Config) forecaster {
 	if d == nil {
 		d = runtime.CPU
 	}
-	return forecaster{device: d, prog: prog, cfg: cfg, ops: map[string]int{}}
+	return forecaster{device: d, prog: prog, cfg: cfg}
 }
 
 // function adds a function, given inputs of the sizes that it will have and those that
@@ -243,16 +302,19 @@ func (p *forecaster) function(x running, in map[string]*runtime.Buffer, draws ..
 	}
 	p.f.Functions = append(p.f.Functions, FunctionMemory{
 		Name: x.name, Phase: x.phase, Arena: mem.Main.Bytes, Setup: mem.Setup.Bytes, Blocks: mem.Blocks, Live: mem.Main.Live, Unshared: mem.Main.Unshared,
+		operations: mem.Main.Operations + mem.Setup.Operations,
 	})
-	p.ops[x.phase] += mem.Main.Operations + mem.Setup.Operations
 	p.pool = p.pool.Max(mem.Pool)
 	return nil
 }
 
 // part adds memory beside the functions'.
-func (p *forecaster) part(name string, bytes int) {
+func (p *forecaster) part(name string, bytes int) { p.partOf("", name, bytes) }
+
+// partOf adds memory that only one phase needs.
+func (p *forecaster) partOf(phase, name string, bytes int) {
 	if bytes > 0 {
-		p.f.Parts = append(p.f.Parts, MemoryPart{name, bytes})
+		p.f.Parts = append(p.f.Parts, MemoryPart{name, bytes, phase})
 	}
 }
 
@@ -265,19 +327,21 @@ func (p *forecaster) host() *Forecast {
 		threads = goruntime.GOMAXPROCS(0)
 	}
 	p.part("kernels' buffers", p.pool.Bytes(threads))
-	ops, base := 0, 0
+	ops := 0
 	for _, f := range p.prog.Funcs {
 		ops += len(f.Body)
 	}
 	p.part("compiled module and the rest", ops*moduleOpBytes+fixedBytes)
-	for _, x := range p.f.Parts {
-		base += x.Bytes
-	}
-	for _, phase := range []string{"evidence", "pretrain", "train"} {
-		sum := base + opBytes*p.ops[phase]
+	for _, phase := range phases {
+		sum := 0
+		for _, x := range p.f.Parts {
+			if x.Phase == "" || x.Phase == phase {
+				sum += x.Bytes
+			}
+		}
 		for _, f := range p.f.Functions {
-			if f.Phase == phase {
-				sum += f.Bytes()
+			if f.in(phase) {
+				sum += f.Bytes() + opBytes*f.operations
 			}
 		}
 		if sum > p.f.Peak {
@@ -294,11 +358,14 @@ type predictor struct {
 	ds     *data.Dataset
 	g      *graph.Structure
 	dims   map[string]int
-	train  []int64              // training nodes
-	outer  []int64              // nodes of the outer problem
-	val    int                  // how many validation nodes
-	hops   int                  // bytes of the blocks of a batch
-	batch  *graph.NeighborBatch // of a step on drawn neighbours; nil where steps read the whole graph
+	train  []int64 // training nodes
+	outer  []int64 // nodes of the outer problem
+	val    int     // how many validation nodes
+	hops   int     // bytes of the blocks of a batch
+	once   bool    // candidates are judged by evidence, and chosen once
+
+	settled bool                 // their probabilities are those of an encoder that is then given back
+	batch   *graph.NeighborBatch // of a step on drawn neighbours; nil where steps read the whole graph
 }
 
 // drawn is how many steps' samples are looked at for the sizes of
@@ -565,7 +632,15 @@ func (p *predictor) candidates() {
 	if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
 		// By pair judged at a time, its ends and weight; by new candidate, its ends and
 		// probability, the ends twice when others are found; by entry, its weight.
-		p.part("pairs to judge", 20*min(evidenceChunk, max(newPairs, m/2))+20*max(0, m/2-len(p.ds.Graph.Edges))+4*p.g.E)
+		phase, edges := "", len(p.ds.Graph.Edges)
+		if p.once {
+			phase = "evidence"
+			if names, _, _ := models.EvidenceOf(func(param string) bool { return p.prog.Param(param) != nil }); edges*len(names) <= mostKept {
+				p.partOf(phase, "evidence for all edges by source", 3*4*edges*len(names))
+			}
+		}
+		p.partOf(phase, "pairs to judge", 20*min(evidenceChunk, max(newPairs, m/2))+20*max(0, m/2-edges))
+		p.part("weights of edges to judge by", 4*p.g.E)
 		p.pool = p.pool.Max(regressionScratch())
 	}
 	near, width := searches(p.prog)*n*min(p.cfg.MostCandidates(), n), 0
@@ -582,7 +657,17 @@ func (p *predictor) candidates() {
 	// Normalised rows; neighbours and their pairs, with the sorter's copies; lists of those
 	// that do not depend on the encoder, apart and joined.
 	index, pool := graph.SearchScratch(n, width, min(p.cfg.Candidates.K, n), graph.Index(p.cfg.Candidates.Index))
-	p.part("search for candidates", 4*n*width+8*n+(8+2*12)*near+8*len(p.ds.Graph.Edges)+index)
+	search, lists := 4*n*width+8*n+8*len(p.ds.Graph.Edges)+index, (8+2*12)*near
+	if p.searchedFirst() {
+		// The lists that regressions are fitted to, with similarities; of nodes drawn, pairs.
+		const listed = newNearest + newTwoStep
+		p.partOf("search", "search for candidates", max(search+max(lists, 8*newNearest*n), 8*listed*n+40*listed*min(n, newNodes)))
+	} else {
+		p.part("search for candidates", search+lists)
+	}
+	if p.settled {
+		p.partOf("end", "embedding and predictions", 4*n*shape[1]+8*n*p.ds.Classes)
+	}
 	if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
 		p.part("candidates known beforehand", 4*near)
 	}

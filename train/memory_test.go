@@ -3,9 +3,12 @@ package train
 import (
 	"fmt"
 	goruntime "runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
@@ -100,6 +103,76 @@ func TestForecastHolds(t *testing.T) {
 				t.Errorf("%d bytes are predicted, only %d are held", f.Peak, held)
 			}
 		})
+	}
+}
+
+// Where functions are given back, the forecast is of what is held together, and not below what a
+// run holds at any time but for its garbage.
+func TestForecastOfPhases(t *testing.T) {
+	defer func(n int) { large = n }(large)
+	large = 0
+	gen, err := config.Load("gcn", "synthetic", "", []string{"synthetic.nodes=4000", "synthetic.features=24", "synthetic.classes=4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := gen.Synthetic.CSBM(1)
+	ds, err := data.Load(data.Synthetic, data.LoadOptions{Seed: 1, Synthetic: &o, Split: "random:0.2,0.3,0.5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		phase string
+		sets  []string
+	}{
+		{"evidence", nil},
+		{"candidates", []string{"model.encoder.hidden=600", "model.classifier=linear"}},
+		{"train", []string{"model.hidden=512"}},
+		{"end", []string{"model.encoder.hidden=700", "candidates.similarity=embedding"}},
+	} {
+		cfg, err := config.Load("ecl-gsr", ds.Name, "", append([]string{"train.threads=2", "train.epochs=2", "train.pretrain_steps=0", "train.joint_every=0", "model.edges.judge=evidence", "candidates.similarity=evidence"}, c.sets...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := heap()
+		tr := started(t, Job{Model: "ecl-gsr", Task: Nodes(ds)}, cfg, Options{})
+		f, own := forecastOf(t, tr)
+		tr.close()
+		most, end := 0, make(chan bool)
+		percent := debug.SetGCPercent(5)
+		go func() {
+			sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+			for tick := time.NewTicker(time.Millisecond); ; {
+				select {
+				case <-end:
+					tick.Stop()
+					end <- true
+					return
+				case <-tick.C:
+					metrics.Read(sample)
+					most = max(most, int(sample[0].Value.Uint64()))
+				}
+			}
+		}()
+		_, err = Train(t.Context(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, cfg, Options{})
+		end <- true
+		<-end
+		debug.SetGCPercent(percent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := most - before + own
+		ratio := float64(f.Peak) / float64(held)
+		t.Logf("%v: predicted %.2f MiB in phase %s, held %.2f with garbage: ratio %.3f", c.sets, mib(f.Peak), f.Phase, mib(held), ratio)
+		if f.Phase != c.phase {
+			t.Errorf("%v: the forecast is of phase %s, want %s", c.sets, f.Phase, c.phase)
+		}
+		bound := 1.15
+		if c.phase == "evidence" {
+			bound = 1.6 // an attacked graph would hold more
+		}
+		if ratio < 1/1.07 || ratio > bound {
+			t.Errorf("%v: %d bytes are predicted, %d are held with a twentieth of garbage and what comes on top while it is collected", c.sets, f.Peak, held)
+		}
 	}
 }
 
