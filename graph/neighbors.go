@@ -38,6 +38,10 @@ type NeighborSampler struct {
 	stamp   []uint32
 	round   uint32
 	drawn   []int32
+
+	// ByWeight has entries drawn as often as they weigh, each for as much as others: what weighs
+	// more than its part of a row is there for sure. Otherwise all are drawn alike.
+	ByWeight bool
 }
 
 // NeighborBatch is a sampled sub-graph.
@@ -51,6 +55,8 @@ type NeighborBatch struct {
 	// the last hop has one entry, from itself, with that weight: nothing reads what it adds up, but
 	// layers that normalise by degree read how much it is.
 	Weights []float32
+	// At is by entry its place in the node's row of the graph, −1 of those that are none of the graph's.
+	At []int32
 	// Reach is how many nodes are within so many hops of the seeds: these alone, and so on.
 	Reach []int
 }
@@ -69,7 +75,7 @@ func (s *NeighborSampler) Sample(b *NeighborBatch, seeds []int32, stream rng.Str
 		clear(s.stamp)
 		s.round = 1
 	}
-	b.Nodes, b.Weights = b.Nodes[:0], b.Weights[:0]
+	b.Nodes, b.Weights, b.At = b.Nodes[:0], b.Weights[:0], b.At[:0]
 	for _, v := range seeds {
 		if v < 0 || int(v) >= len(s.place) || s.stamp[v] == s.round {
 			return fmt.Errorf("graph: seed %d is no node, or occurs twice", v)
@@ -102,7 +108,7 @@ func (s *NeighborSampler) Sample(b *NeighborBatch, seeds []int32, stream rng.Str
 			return err
 		}
 		if total := sumOf(sources, weights); total > 0 {
-			in.Col, b.Weights = append(in.Col, int32(from+i)), append(b.Weights, float32(total))
+			in.Col, b.Weights, b.At = append(in.Col, int32(from+i)), append(b.Weights, float32(total)), append(b.At, -1)
 		}
 		in.RowPtr = append(in.RowPtr, int32(len(in.Col)))
 	}
@@ -114,6 +120,14 @@ func (s *NeighborSampler) Sample(b *NeighborBatch, seeds []int32, stream rng.Str
 
 // Transpose makes Out what it must be for the gradients of aggregations over the whole sub-graph.
 func (b *NeighborBatch) Transpose() { b.transpose() }
+
+// Extend appends nodes without entries until there are n.
+func (b *NeighborBatch) Extend(n int) {
+	for b.N = n; len(b.In.RowPtr) <= n; {
+		b.In.RowPtr = append(b.In.RowPtr, int32(b.E))
+	}
+	b.In.Rows, b.In.Cols, b.Out.Rows, b.Out.Cols = n, n, n, n
+}
 
 // Hop makes s the block of the entries into the nodes within k hops, from those within k + 1. Its
 // rows are the batch's.
@@ -152,13 +166,26 @@ func (s *NeighborSampler) row(b *NeighborBatch, v int32, fanout int, stream rng.
 	first := len(b.Weights)
 	if fanout == 0 || len(sources) <= fanout {
 		for i, u := range sources {
-			in.Col, b.Weights = append(in.Col, s.meet(b, u)), append(b.Weights, weight(i))
+			in.Col, b.Weights, b.At = append(in.Col, s.meet(b, u)), append(b.Weights, weight(i)), append(b.At, int32(i))
+		}
+	} else if total := sumOf(sources, weights); s.ByWeight && weights != nil && total > 0 {
+		// Of points at equal distances along the row (systematic sampling, Madow 1949).
+		each := total / float64(fanout)
+		sum, next := 0.0, each*float64(stream.Uniform(uint64(v)))
+		for i, u := range sources {
+			times := 0
+			for sum += float64(weights[i]); next < sum; next += each {
+				times++
+			}
+			if times > 0 {
+				in.Col, b.Weights, b.At = append(in.Col, s.meet(b, u)), append(b.Weights, float32(float64(times)*each)), append(b.At, int32(i))
+			}
 		}
 	} else {
 		s.drawn = sampleFew(s.drawn[:0], len(sources), fanout, stream.At(uint64(v)))
 		sum := 0.0
 		for _, i := range s.drawn {
-			in.Col, b.Weights = append(in.Col, s.meet(b, sources[i])), append(b.Weights, weight(int(i)))
+			in.Col, b.Weights, b.At = append(in.Col, s.meet(b, sources[i])), append(b.Weights, weight(int(i))), append(b.At, i)
 			sum += float64(weight(int(i)))
 		}
 		if sum > 0 {

@@ -87,3 +87,55 @@ func TestNeighborSampler(t *testing.T) {
 		}
 	}
 }
+
+type weighedRows struct {
+	*Structure
+	w []float32
+}
+
+func (r weighedRows) Row(v int32) ([]int32, []float32, error) {
+	return r.In.Col[r.In.RowPtr[v]:r.In.RowPtr[v+1]], r.w[r.In.RowPtr[v]:r.In.RowPtr[v+1]], nil
+}
+
+// Drawn by their weights, entries count on average what they weigh, and rows always.
+func TestNeighborSamplerByWeight(t *testing.T) {
+	s, err := Generate(DefaultCSBM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := weighedRows{Structure: s.Graph.Structure()}
+	for p := range rows.E {
+		rows.w = append(rows.w, float32(p%5)) // zeros among them
+	}
+	sampler := NewNeighborSampler(rows, []int{2})
+	sampler.ByWeight = true
+	var b NeighborBatch
+	v := int32(0)
+	for rows.In.RowPtr[v+1]-rows.In.RowPtr[v] < 6 {
+		v++
+	}
+	_, want, _ := rows.Row(v)
+	const draws = 4000
+	got, total := make([]float64, len(want)), 0.0
+	for _, w := range want {
+		total += float64(w)
+	}
+	for step := range uint64(draws) {
+		if err := sampler.Sample(&b, []int32{v}, rng.New(1, "x").At(step)); err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for p := b.In.RowPtr[0]; p < b.In.RowPtr[1]; p++ {
+			got[b.At[p]] += float64(b.Weights[p])
+			sum += float64(b.Weights[p])
+		}
+		if n := b.In.RowPtr[1]; n < 1 || n > 2 || math.Abs(sum-total) > 1e-4 {
+			t.Fatalf("%d entries weigh %v, the row weighs %v", n, sum, total)
+		}
+	}
+	for i, w := range want {
+		if mean := got[i] / draws; math.Abs(mean-float64(w)) > 0.3 {
+			t.Errorf("an entry that weighs %v counts %.3f on average", w, mean)
+		}
+	}
+}
