@@ -3,6 +3,7 @@ package passes
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/ir"
 )
@@ -39,6 +40,9 @@ func ByHop(m *ir.Module, name, seeds string, info DataInfo) (hops int, err error
 	h.aggregateFirst(m)
 	if err := h.plan(); err != nil {
 		return 0, err
+	}
+	if h.last == 0 {
+		return 0, errors.New("no row reads another one")
 	}
 	h.divide(m)
 	return h.last, nil
@@ -128,6 +132,15 @@ func (h *byHop) plan() error {
 				want(op.Operands[0], 0)
 				continue
 			}
+			if op.Name() == "grad" { // a row of the gradient for each of what it is taken by
+				for i, r := range op.Results {
+					if x := op.Operands[i+1]; h.rows(x) {
+						want(x, h.level[r])
+						want(r, h.level[x])
+					}
+				}
+				continue
+			}
 			k, live := 0, !h.rows(op.Results[0])
 			for _, r := range op.Results {
 				if at, ok := h.level[r]; ok {
@@ -167,6 +180,11 @@ func (h *byHop) plan() error {
 		for _, a := range h.f.Args {
 			if h.rows(a) {
 				want(a, h.last)
+			}
+		}
+		for _, op := range h.f.Body {
+			if op.Draws() && slices.Contains(op.Operands, h.graph) { // by the numbers of both ends, in the whole of a batch
+				want(op.Results[0], h.last)
 			}
 		}
 	}

@@ -56,6 +56,9 @@ func (c *Candidates) Search(emb *Buffer, o CandidateOptions) []int32 {
 	return idx
 }
 
+// Forget gives the memory of searches back.
+func (c *Candidates) Forget() { c.search = graph.Neighbors{} }
+
 // Build makes the candidates those to the nearest neighbours [N,K], on the host.
 func (c *Candidates) Build(nearest []int32, o CandidateOptions) error {
 	cand := c.cand
