@@ -82,8 +82,8 @@ type Train struct {
 	Warmup          int     `toml:"warmup" range:"at least 0" doc:"epochs over which the consistency term rises to its weight"`
 	JointEvery      int     `toml:"joint_every" range:"at least 0" doc:"epochs between steps of Eq 19, which train the encoder too; 0: no such steps"`
 	RefreshEvery    int     `toml:"refresh_every" range:"at least 0" doc:"epochs between searches for candidate edges while the encoder trains; 0 keeps the first candidates"`
-	Sampler         string  `toml:"sampler" doc:"what a step reads: full, the whole graph, of which anchors are the samples of the contrastive loss; edges, for the contrastive loss the ends of seed edges and what is around them; neighbors, for classifiers, batches of training nodes with neighbours that are drawn" oneof:"full,edges,neighbors"`
-	Anchors         int     `toml:"anchors" doc:"samples per step where sampler is full; 0 takes all nodes"`
+	Sampler         string  `toml:"sampler" doc:"what a step reads: full, the whole graph, of which anchors are the samples of the contrastive loss; edges, for the contrastive loss the ends of seed edges and what is around them; neighbors, batches of training nodes, and of anchors, with neighbours that are drawn" oneof:"full,edges,neighbors"`
+	Anchors         int     `toml:"anchors" doc:"samples of the contrastive loss per step where sampler is full or neighbors; 0 takes all nodes, or batch_nodes"`
 	BatchEdges      int     `toml:"batch_edges" range:"at least 1" doc:"seed edges per step where sampler is edges (the paper: 64)"`
 	Batches         int     `toml:"batches" range:"at least 0" doc:"batches per epoch where sampler is edges, drawn without replacement; 0 uses every edge once"`
 	Hops            int     `toml:"hops" range:"at least 0" doc:"radius of a batch's subgraph where sampler is edges; 0 is the number of encoder layers"`

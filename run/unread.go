@@ -55,7 +55,7 @@ var readers = map[string]func(reading) bool{
 	"train.log_every":      func(r reading) bool { return r.learns && r.Train.PretrainSteps > 0 },
 	"train.warmup":         func(r reading) bool { return r.takes("ramp") },
 	"train.sampler":        func(r reading) bool { return r.trains && r.takes("anchors") || r.Train.Sampler == "neighbors" },
-	"train.anchors":        func(r reading) bool { return r.trains && r.takes("anchors") && r.Train.Sampler == "full" },
+	"train.anchors":        func(r reading) bool { return r.trains && r.takes("anchors") && r.Train.Sampler != "edges" },
 	"train.batch_edges":    sampled, "train.batches": sampled, "train.hops": sampled,
 	"train.fanout":               func(r reading) bool { return sampled(r) || r.Train.Sampler == "neighbors" },
 	"train.fanouts":              func(r reading) bool { return r.Train.Sampler == "neighbors" },

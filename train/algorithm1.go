@@ -15,8 +15,8 @@ import (
 type steps interface {
 	// release frees what the steps have made on the device.
 	release()
-	// supervised returns the function that steps of supervised training run.
-	supervised() (*function, error)
+	// function returns a function of the program as the steps run it.
+	function(name string) (*function, error)
 	// reserve runs functions on the largest inputs that can come, without learning from
 	// them, so that the memory they take serves all others.
 	reserve(names ...string) error
@@ -96,7 +96,7 @@ func (t *trainer) threshold() float64 {
 type supervised struct{ *trainer }
 
 func (t supervised) run() error {
-	f, err := t.steps.supervised()
+	f, err := t.steps.function("train")
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (t algorithm1) pretrain() error {
 	if t.state.Pretrained >= total {
 		return nil
 	}
-	f, err := t.prog.function("pretrain")
+	f, err := t.steps.function("pretrain")
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (t algorithm1) epoch(epoch int) (*function, float64, error) {
 	if t.joins() && (epoch+1)%c.JointEvery == 0 {
 		name = "joint"
 	}
-	f, err := t.prog.function(name)
+	f, err := t.steps.function(name)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -45,7 +45,7 @@ func TestChunkedEvaluation(t *testing.T) {
 			job := Job{Model: m.Name, Task: Nodes(ds)}
 			tr := started(t, job, configure(t, m.Name, slices.Concat(options[m.Name])...), Options{})
 			s := tr.steps.(*nodeSteps)
-			f, err := s.supervised()
+			f, err := s.function("train")
 			if err != nil {
 				t.Fatal(err)
 			}

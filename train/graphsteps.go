@@ -45,7 +45,7 @@ type epochOrder struct {
 
 func (t *graphSteps) release() {}
 
-func (t *graphSteps) supervised() (*function, error) { return t.prog.function("train") }
+func (t *graphSteps) function(name string) (*function, error) { return t.prog.function(name) }
 
 // Graphs are not self-trained: start refuses it.
 func (t *graphSteps) confident(int) ([][2]int32, error) { return nil, nil }

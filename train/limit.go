@@ -52,7 +52,7 @@ func (t *trainer) checkMemory() error {
 	if int64(f.Peak) > limit {
 		return exceeded(int64(f.Peak), f.largest())
 	}
-	if t.chunk = f.Chunk; t.chunk > 0 && t.opts.Note != nil {
+	if t.chunk = f.Chunk; t.chunk > 0 && !refines(t.prog.Module) && t.opts.Note != nil {
 		t.opts.Note(fmt.Sprintf("the model is evaluated over chunks of nodes, of %s each: on all of them at once the run would take more than %s", budget.Format(int64(f.Chunk)), budget.Format(limit)))
 	}
 	return nil
@@ -139,7 +139,8 @@ func (t *trainer) bounds() (least, most int64, what string) {
 	}
 	functions := runs(t.prog.Module, cfg)
 	if cfg.Train.Sampler == neighbors { // its batches, and chunks of nodes, are in the forecast
-		functions = slices.DeleteFunc(functions, func(x running) bool { return x.name == "train" || x.name == "classify" })
+		drawn := append(drawing(t.prog.Module, cfg), "classify", "encode", "probability")
+		functions = slices.DeleteFunc(functions, func(x running) bool { return slices.Contains(drawn, x.name) })
 		most = 1 << 62
 	}
 	if refined && cfg.Model.Edges.Judge == models.JudgeEvidence {

@@ -118,47 +118,61 @@ func (n nodeTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config
 	}
 	p.parts()
 	p.host()
-	if limit > 0 && int64(p.f.Peak) > limit && p.batch != nil {
+	if limit <= 0 {
+		limit = math.MaxInt
+	}
+	if cfg.Train.Sampler == neighbors && (refines(prog) || int64(p.f.Peak) > limit) {
 		err = p.chunks(int(limit))
 	}
 	return &p.f, err
 }
 
-// chunks has evaluation run over chunks of nodes, in what a limit leaves for it.
+// chunks has evaluation run over chunks of nodes, in what a limit leaves for it, and all that a
+// refining model computes of all nodes.
 func (p *predictor) chunks(limit int) error {
-	parts, err := passes.Cut(p.prog, "classify")
-	if err != nil {
-		return nil // it reads more than neighbours: the whole graph it is
-	}
-	degree, stored := 0, 0
+	degree, stored, least := 0, 0, 0
 	for v := range p.g.N {
 		degree = max(degree, int(p.g.In.RowPtr[v+1]-p.g.In.RowPtr[v]))
 	}
 	if x := p.ds.X; x.IsSparse() {
 		stored = len(x.Val)/max(1, x.Rows) + 1
 	}
-	least, err := runtime.LeastRoom(parts, degree, stored)
-	if err != nil {
-		return err
+	names := []string{"classify"}
+	if refines(p.prog) {
+		names = append(names, "encode", "probability")
+		degree += p.cfg.MostCandidates() // and who proposes the node, which no one knows
+	}
+	for _, name := range names {
+		if p.prog.Func(name) == nil || p.embedding() == nil && name != "classify" {
+			continue
+		}
+		parts, err := passes.Cut(p.prog, name)
+		if err != nil && !refines(p.prog) {
+			return nil // it reads more than neighbours: the whole graph it is
+		} else if err != nil {
+			return fmt.Errorf("train: @%s cannot be computed over chunks of nodes: %w; take train.sampler=full", name, err)
+		}
+		room, err := runtime.LeastRoom(parts, degree, stored)
+		if err != nil {
+			return err
+		}
+		least = max(least, room)
 	}
 	if p.ds.Graph.Weights == nil && p.prog.Func("classify").Arg("w") != nil { // ones, of a chunk's entries
-		p.f.Peak -= 4 * p.g.E
 		for i := range p.f.Parts {
 			if x := &p.f.Parts[i]; x.Name == graphsPart {
 				x.Bytes -= 4 * p.g.E
 			}
 		}
 	}
-	for i := range p.f.Functions {
-		f := &p.f.Functions[i]
-		if f.Name != "classify" {
-			continue
-		}
-		p.f.Peak -= f.Bytes()
-		p.f.Chunk = max(least, min(limit-p.f.Peak-unforeseen, mostChunk))
-		p.f.Peak += p.f.Chunk
-		*f = FunctionMemory{Name: f.Name, Phase: f.Phase, Arena: p.f.Chunk, Live: least, Unshared: p.f.Chunk}
+	if refines(p.prog) { // by entry, as given and as evaluation has them
+		p.part("weights of candidates", 3*4*p.dims["M"])
 	}
+	p.f.Functions = slices.DeleteFunc(p.f.Functions, func(f FunctionMemory) bool { return slices.Contains(names, f.Name) })
+	p.peak() // of what is left
+	p.f.Chunk = max(least, min(limit-p.f.Peak-unforeseen, mostChunk))
+	p.f.Functions = append(p.f.Functions, FunctionMemory{Name: "classify", Phase: "train", later: []string{"end"}, Arena: p.f.Chunk, Live: least, Unshared: p.f.Chunk})
+	p.peak()
 	return nil
 }
 
@@ -173,11 +187,11 @@ const unforeseen = 32 << 20
 // predict forecasts what functions hold on a device.
 func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config, split data.Split) (*predictor, error) {
 	ds := n.Dataset
-	st, err := n.structure(cfg)
+	st, err := n.structure(cfg, prog)
 	if err != nil {
 		return nil, err
 	}
-	p := &predictor{forecaster: newForecaster(d, prog, cfg), loaded: map[string]int{}, ds: ds, g: st, dims: n.DataInfo(d, cfg, split).Dims, val: len(split.Val)}
+	p := &predictor{forecaster: newForecaster(d, prog, cfg), loaded: map[string]int{}, ds: ds, g: st, dims: n.DataInfo(d, cfg, split).Dims, val: len(split.Val), split: split}
 	for _, v := range mostTrained(cfg, split, ds.Graph.N, ds.Classes) {
 		p.train = append(p.train, int64(v))
 	}
@@ -194,11 +208,6 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 	}
 	entries := p.g.E
 	p.dims["M"] = entries
-	if cfg.Train.Sampler == neighbors && prog.Func("train") != nil {
-		if p.batch, err = n.firstBatch(prog, cfg, split); err != nil {
-			return nil, err
-		}
-	}
 	if refines(prog) && cfg.Candidates.Structure != "raw" {
 		two, err := farther(ds.Graph, cfg)
 		if err != nil {
@@ -332,6 +341,13 @@ func (p *forecaster) host() *Forecast {
 		ops += len(f.Body)
 	}
 	p.part("compiled module and the rest", ops*moduleOpBytes+fixedBytes)
+	p.peak()
+	return &p.f
+}
+
+// peak finds the phase that needs most.
+func (p *forecaster) peak() {
+	p.f.Peak = 0
 	for _, phase := range phases {
 		sum := 0
 		for _, x := range p.f.Parts {
@@ -348,7 +364,6 @@ func (p *forecaster) host() *Forecast {
 			p.f.Peak, p.f.Phase = sum, phase
 		}
 	}
-	return &p.f
 }
 
 // predictor forecasts training on one graph.
@@ -361,11 +376,10 @@ type predictor struct {
 	train  []int64 // training nodes
 	outer  []int64 // nodes of the outer problem
 	val    int     // how many validation nodes
-	hops   int     // bytes of the blocks of a batch
-	once   bool    // candidates are judged by evidence, and chosen once
+	split  data.Split
+	once   bool // candidates are judged by evidence, and chosen once
 
-	settled bool                 // their probabilities are those of an encoder that is then given back
-	batch   *graph.NeighborBatch // of a step on drawn neighbours; nil where steps read the whole graph
+	settled bool // their probabilities are those of an encoder that is then given back
 }
 
 // drawn is how many steps' samples are looked at for the sizes of
@@ -436,27 +450,63 @@ func (p *predictor) run(x running) error {
 		dims["E"] = dims["M"]
 	}
 	in := map[string]*runtime.Buffer{}
-	if b := p.batch; b != nil && f.Name == "train" {
-		dims = map[string]int{"N": b.N, "E": b.E, "T": min(p.cfg.Train.BatchNodes, len(p.train)), "M": b.E}
-		in["g"] = runtime.Graph(&b.Structure)
-		in["train_idx"] = runtime.I64(nil, 0)
-		for i := range dims["T"] {
-			in["train_idx"].I64 = append(in["train_idx"].I64, int64(i))
+	stored, batches := len(p.ds.X.Val), 0
+	if p.cfg.Train.Sampler == neighbors && slices.Contains(drawing(p.prog, p.cfg), f.Name) {
+		fresh := (p.dims["M"] - p.g.E + p.g.N - 1) / max(1, p.g.N)
+		list, training, err := nodeTask{p.ds}.firstBatch(p.prog, f.Name, p.cfg, p.split, fresh)
+		if err != nil {
+			return err
 		}
-		in["train_idx"].Dims[0] = dims["T"]
-		if f.Arg(passes.HopGraph(0)) == nil {
-			b.Transpose()
+		b, graphs := list[0], map[string]*graph.NeighborBatch{"g": list[0]}
+		if refines(p.prog) {
+			graphs = map[string]*graph.NeighborBatch{"c": list[0], "g": list[1]}
 		}
-		for k := range len(b.Reach) - 1 {
-			if f.Arg(passes.HopGraph(k)) == nil && f.Arg(passes.HopRows(k)) == nil && f.Arg(passes.HopEntries(k)) == nil {
+		if b == nil {
+			b = list[1]
+		}
+		if list[0] != nil && list[1] != nil {
+			list[0].Extend(list[1].N)
+		}
+		seeds := make([]int64, b.Reach[0])
+		for i := range seeds {
+			seeds[i] = int64(i)
+		}
+		for name, x := range map[string][]int64{"train_idx": seeds[:training], passes.DrawnSeeds: seeds, "anchors": seeds[training:]} {
+			in[name] = runtime.I64(x, len(x))
+		}
+		dims = map[string]int{"T": training, "SEEDS": len(seeds), "B": len(seeds) - training}
+		hops := 0
+		for name, b := range graphs {
+			if b == nil {
 				continue
 			}
-			h := &graph.Structure{}
-			b.Hop(k, h)
-			p.hops += h.Bytes() - 4*(h.N+1+h.E) // its rows are the batch's
-			in[passes.HopGraph(k)] = runtime.Block(h)
-			in[passes.HopRows(k)], in[passes.HopEntries(k)] = runtime.I64(make([]int64, h.N), h.N), runtime.I64(make([]int64, h.E), h.E)
+			if dims["N"] = max(dims["N"], b.N); name == "c" {
+				dims["M"] = b.E
+			} else {
+				dims["E"] = b.E
+			}
+			for k := range len(b.Reach) - 1 {
+				if f.Arg(passes.HopGraph(k)) == nil && f.Arg(passes.HopRows(k)) == nil && f.Arg(passes.HopEntries(k)) == nil {
+					continue
+				}
+				h := &graph.Structure{}
+				b.Hop(k, h)
+				hops += h.Bytes() - 4*(h.N+1+h.E) // its rows are the batch's
+				in[passes.HopGraph(k)] = runtime.Block(h)
+				in[passes.HopRows(k)], in[passes.HopEntries(k)] = runtime.I64(make([]int64, h.N), h.N), runtime.I64(make([]int64, h.E), h.E)
+			}
+			if in[passes.HopGraph(0)] == nil {
+				b.Transpose()
+			}
+			in[name] = runtime.Graph(&b.Structure)
+			batches += 2*(b.Bytes()+8*b.E) + 8*b.E + 8*p.ds.Graph.N // two batches, with what their entries weigh, and the sampler's marks
 		}
+		width := 4 * p.ds.X.Cols
+		if p.ds.X.IsSparse() { // in proportion, and some more
+			stored = min(len(p.ds.X.Val), 2*len(p.ds.X.Val)/p.ds.Graph.N*dims["N"]+1)
+			width = 16 * (2*len(p.ds.X.Val)/p.ds.Graph.N + 1)
+		}
+		batches += 2 * (dims["N"]*width*17/16 + hops)
 	}
 	fns := []*ir.Func{f}
 	if s := p.prog.Func(f.Attrs.Str("setup")); s != nil {
@@ -497,10 +547,7 @@ func (p *predictor) run(x running) error {
 			}
 			size := runtime.Extent{Dims: shape}
 			if a.Type.Layout == ir.CSR {
-				size.Stored = len(p.ds.X.Val)
-				if p.batch != nil && f.Name == "train" { // in proportion, and some more
-					size.Stored = min(size.Stored, 2*len(p.ds.X.Val)/p.ds.Graph.N*p.batch.N+1)
-				}
+				size.Stored = stored
 			}
 			in[a.Name] = size.Buffer(a.Type)
 		}
@@ -510,7 +557,7 @@ func (p *predictor) run(x running) error {
 		steps = drawn
 	}
 	var draws []map[string]*runtime.Buffer
-	if in["anchors"] != nil {
+	if in["anchors"] != nil && batches == 0 {
 		for step := range steps {
 			a, err := newAnchorSampler(runtime.NewCPU(nil), rng.New(uint64(p.cfg.Train.Seed), "anchors"), p.ds.Graph.N, p.dims["B"])
 			if err == nil {
@@ -523,7 +570,11 @@ func (p *predictor) run(x running) error {
 		}
 	}
 	p.load(f, in)
-	return p.function(x, in, draws...)
+	err := p.function(x, in, draws...)
+	if err == nil {
+		p.f.Functions[len(p.f.Functions)-1].Blocks += batches
+	}
+	return err
 }
 
 // searches returns how many searches of nearest neighbours candidates come from.
@@ -715,14 +766,6 @@ func (p *predictor) parts() {
 		}
 	}
 	p.part("data set", resident)
-	if b := p.batch; b != nil {
-		width := 4 * x.Cols
-		if x.IsSparse() {
-			width = 16 * (2*len(x.Val)/p.ds.Graph.N + 1)
-		}
-		// Two batches, and the sampler's marks.
-		p.part("batches of neighbours", 2*(b.N*width*17/16+b.Bytes()+p.hops+4*b.E)+8*b.E+8*p.ds.Graph.N)
-	}
 	if c := p.prog.Func("classify"); c != nil && c.Arg("w") != nil {
 		inputs += 4 * max(p.g.E, p.dims["M"])
 	}

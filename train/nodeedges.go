@@ -42,11 +42,11 @@ func (t *nodeSteps) release() {
 	if t.judge != nil {
 		t.judge.release()
 	}
-	if t.sampled != nil {
-		t.sampled.close()
+	for _, s := range t.sampled {
+		s.close()
 	}
-	if t.chunked != nil {
-		_ = t.chunked.Close() // its files go with the process at the latest
+	for _, c := range t.chunked {
+		_ = c.Close() // its files go with the process at the latest
 	}
 }
 
@@ -54,6 +54,10 @@ func (t *nodeSteps) count() int { return t.candidateSet().Len() }
 
 func (t *nodeSteps) choose() error {
 	defer rss.Leave(rss.Enter("search for candidates"))
+	if s := t.sampled["pretrain"]; s != nil { // which has made its steps
+		s.close()
+		delete(t.sampled, "pretrain")
+	}
 	if t.edges.fixed || t.prog.estimates() && t.prog.inputs["p"] == nil {
 		cand, err := graph.NewCandidates(t.ds.Graph, nil, 0, false)
 		if err != nil {
@@ -96,6 +100,9 @@ func (t *nodeSteps) choose() error {
 	if err := t.device.Candidates(set, h, o); err != nil {
 		return err
 	}
+	if t.chunk > 0 && !searchesAgain(t.cfg) {
+		set.Forget()
+	}
 	return t.bindCandidates()
 }
 
@@ -108,6 +115,9 @@ func (t *nodeSteps) infer() error {
 		}
 	case t.prog.inputs["embedding"] == nil:
 		return t.give(slices.Repeat([]float32{1}, t.count()), 0, 1)
+	}
+	if t.chunk > 0 {
+		return inferChunked(t)
 	}
 	f, err := t.prog.function("probability")
 	if err != nil {

@@ -100,6 +100,8 @@ func (n nodeTask) extent(cfg *config.Config, split data.Split) extent {
 
 func (n nodeTask) advice(cfg *config.Config, prog *ir.Module) string {
 	switch c := cfg.Train; {
+	case refines(prog) && c.Sampler == neighbors:
+		return "lower train.batch_nodes, train.anchors, train.fanouts or candidates.k, or leave joint steps out by train.joint_every=0"
 	case prog.Func("pretrain") == nil && c.Sampler == neighbors:
 		return "lower train.batch_nodes, train.fanouts or model.hidden"
 	case prog.Func("pretrain") == nil:
@@ -134,8 +136,8 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 		return nil, err
 	}
 	in["x"] = x
-	s := &nodeSteps{trainer: t, ds: ds}
-	st, err := n.structure(t.cfg)
+	s := &nodeSteps{trainer: t, ds: ds, sampled: map[string]*sampled{}, chunked: map[string]*runtime.Chunked{}}
+	st, err := n.structure(t.cfg, t.prog.Module)
 	if err != nil {
 		return nil, err
 	}
@@ -154,11 +156,6 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 		}
 		if w != nil {
 			in["w"] = runtime.F32(w, len(w))
-		}
-	}
-	if t.cfg.Train.Sampler == neighbors {
-		if s.sampled, err = newSampled(s); err != nil {
-			return nil, err
 		}
 	}
 	if err := s.learn(nil); err != nil {
@@ -198,9 +195,9 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 }
 
 // structure is the graph's for a run: where only batches need gradients, that for functions
-// without them.
-func (n nodeTask) structure(cfg *config.Config) (*graph.Structure, error) {
-	if cfg.Train.Sampler == neighbors {
+// without them, unless edges of the graph are judged.
+func (n nodeTask) structure(cfg *config.Config, m *ir.Module) (*graph.Structure, error) {
+	if cfg.Train.Sampler == neighbors && !(refines(m) && weighsEdges(cfg, m)) {
 		return n.Forward()
 	}
 	return n.Graph.Structure(), nil

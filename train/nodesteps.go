@@ -22,28 +22,36 @@ import (
 // the whole of it.
 type nodeSteps struct {
 	*trainer
-	ds      *data.Dataset
-	batches *batcher          // of contrastive steps, nil before the first
-	scored  []runtime.Scoring // training and validation nodes
-	found   nodeEdges
-	judge   *evidence        // nil where it judges no edges
-	sampled *sampled         // batches of training nodes, nil where steps read the whole graph
-	chunked *runtime.Chunked // what is evaluated over chunks of nodes; nil before that, and where all nodes are at once
+	ds            *data.Dataset
+	batches       *batcher          // of contrastive steps, nil before the first
+	scored        []runtime.Scoring // training and validation nodes
+	found         nodeEdges
+	judge         *evidence                   // nil where it judges no edges
+	sampled       map[string]*sampled         // what draws batches, by function; empty where steps read the whole graph
+	chunked       map[string]*runtime.Chunked // functions that run over chunks of nodes; empty where all nodes are at once
+	nodes, labels []int64                     // what is learned from
 }
 
-func (t *nodeSteps) supervised() (*function, error) {
-	if t.sampled != nil {
-		return t.sampled.f, nil
+func (t *nodeSteps) function(name string) (_ *function, err error) {
+	if t.cfg.Train.Sampler != neighbors {
+		return t.prog.function(name)
 	}
-	return t.prog.function("train")
+	s := t.sampled[name]
+	if s == nil {
+		if s, err = newSampled(t, name); err != nil {
+			return nil, err
+		}
+		t.sampled[name] = s
+	}
+	return s.f, nil
 }
 
 // reserve has nothing to do: all steps are of one size.
 func (t *nodeSteps) reserve(...string) error { return nil }
 
 func (t *nodeSteps) epoch(f *function, epoch int) (float64, error) {
-	if t.sampled != nil {
-		return t.sampled.run(epoch)
+	if s := t.sampled[f.Name()]; s != nil {
+		return s.run(epoch)
 	}
 	step := t.state.Step()
 	if f.Name() == "joint" && f.reads["anchors"] {
@@ -78,10 +86,10 @@ func (t *nodeSteps) evaluate() (score, error) {
 	}
 	if by := t.cfg.Train.Select; by == "accuracy" || by == "loss" {
 		if t.chunk > 0 {
-			if err := runChunked(t); err != nil {
+			if _, err := runChunked(t, "classify", g, w); err != nil {
 				return score{}, err
 			}
-			return t.scoreLogits(t.chunked.Result("logits"))
+			return t.scoreLogits(t.chunked["classify"].Result("logits"))
 		}
 		f, err := t.runClassifier(g, w, changed)
 		if err != nil {
@@ -121,7 +129,9 @@ func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		m.Embedding, m.EmbeddingWidth = slices.Clone(h.F32), h.Dims[1]
+		if m.Embedding, m.EmbeddingWidth = h.F32, h.Dims[1]; t.chunk == 0 { // or else see leaveFiles
+			m.Embedding = slices.Clone(h.F32)
+		}
 		if t.prog.held("encode") >= large {
 			h = nil
 			delete(t.prog.inputs, "embedding")
@@ -131,19 +141,25 @@ func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
 			m.Struct, m.StructWidth = t.prog.inputs["x_struct"].F32, t.cfg.DeepWalk.Width
 		}
 	}
-	if unsupervised(t.module) {
-		return nil, nil, nil
+	if !unsupervised(t.module) {
+		g, w, changed, err := t.evaluated()
+		if err != nil {
+			return nil, nil, err
+		}
+		if logits, probs, err = t.classify(g, w, changed); err != nil {
+			return nil, nil, err
+		}
 	}
-	g, w, changed, err := t.evaluated()
-	if err != nil {
-		return nil, nil, err
+	if t.chunk > 0 {
+		leaveFiles(t, m, logits, probs)
 	}
-	logits, probs, err = t.classify(g, w, changed)
-	t.chunked = nil // the model has its files from now on
-	return logits, probs, err
+	return logits, probs, nil
 }
 
 func (t *nodeSteps) startContrast(f *function) error {
+	if t.sampled["pretrain"] != nil {
+		return nil
+	}
 	if err := t.prepareBatches(); err != nil {
 		return err
 	}
@@ -162,6 +178,9 @@ func (t *nodeSteps) startContrast(f *function) error {
 
 func (t *nodeSteps) contrast(f *function) (float64, error) {
 	step := t.state.Step()
+	if s := t.sampled["pretrain"]; s != nil {
+		return s.step(step, nil, nil, step+1 < t.cfg.Train.PretrainSteps)
+	}
 	if err := t.batches.bind(f, step); err != nil {
 		return 0, err
 	}
@@ -268,10 +287,11 @@ func (t *nodeSteps) runClassifier(g, w *runtime.Buffer, rebind bool) (*function,
 // run.
 func (t *nodeSteps) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *runtime.Buffer, err error) {
 	if t.chunk > 0 {
-		if err := runChunked(t); err != nil {
+		c, err := runChunked(t, "classify", g, w)
+		if err != nil {
 			return nil, nil, err
 		}
-		logits, probs = t.chunked.Result("logits"), t.chunked.Result("probabilities")
+		logits, probs = c.Result("logits"), c.Result("probabilities")
 	} else {
 		f, err := t.runClassifier(g, w, rebind)
 		if err != nil {
@@ -364,6 +384,9 @@ func (t *nodeSteps) deepWalk() ([]float32, error) {
 // encode returns the embedding [N, F] of the current encoder where the device has
 // it, valid until the next call.
 func (t *nodeSteps) encode() (*runtime.Buffer, error) {
+	if t.chunk > 0 {
+		return encodeChunked(t)
+	}
 	f, err := t.prog.function("encode")
 	if err != nil {
 		return nil, err

@@ -214,7 +214,7 @@ func judge(t *trainer, res *Result, run *Model, logits, probs *runtime.Buffer) e
 		}
 		res.Calibration = v.calibrate(logits.F32, probs.F32, predicted)
 	}
-	if run.Logits, run.Probabilities = logits.F32, probs.F32; t.chunk == 0 { // or else they lie in files
+	if run.Logits, run.Probabilities = logits.F32, probs.F32; t.chunk == 0 { // or else leaveFiles has
 		run.Logits, run.Probabilities = slices.Clone(logits.F32), slices.Clone(probs.F32)
 	}
 	return nil

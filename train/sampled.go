@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,19 +22,22 @@ import (
 // neighbors is the value of train.sampler that trains classifiers on sampled sub-graphs.
 const neighbors = "neighbors"
 
-// sampled trains @train on batches of training nodes, with neighbours that are drawn.
+// sampled runs a function that trains on batches of nodes, with neighbours that are drawn:
+// @train and @fit on training nodes, @pretrain on anchors, @joint on both.
 type sampled struct {
 	t       *nodeSteps
 	prog    *program // the run's, with inputs of its own
-	hops    int      // by which @train is divided; 0 where it computes all rows
+	hops    int      // by which the function is divided; 0 where it computes all rows
 	count   []int64  // 0, 1, …
 	f       *function
 	sampler *graph.NeighborSampler
 	stream  rng.Stream // of the neighbours
+	others  int        // seeds that are no training nodes
+	seen    map[int32]bool
+	raw     *graph.NeighborSampler // of the graph, where the other is of candidates that the graph's embeddings judge
 
-	nodes, labels []int64 // what is learned from
-	order         []int32 // places in these, shuffled
-	epoch         int     // whose order it is; −1 if none
+	order []int32 // places of training nodes, shuffled
+	epoch int     // whose order it is; −1 if none
 
 	batches [2]sampledBatch // a step's, and the next one's, which is drawn meanwhile
 	at      int             // the step's
@@ -48,17 +52,21 @@ type request struct {
 	to    *sampledBatch
 }
 
-// sampledBatch is what @train gets.
+// sampledBatch is what the function gets.
 type sampledBatch struct {
 	graph.NeighborBatch
 	featureRows
 	seeds                           []int32
 	g, w, idx, labels, share, loops *runtime.Buffer
+	counted, anchors, xStruct       *runtime.Buffer // numbers of the seeds, of those that are no training nodes
+	p, old, evidence                *runtime.Buffer // by entry of candidates
+	raw                             graph.NeighborBatch
+	rawG, rawW                      *runtime.Buffer
 	hops                            []sampledHop
-	inputs                          []namedBuffer // of @train
+	inputs                          []namedBuffer // of the function
 }
 
-// sampledHop is what @train gets for a hop: see [passes.ByHop].
+// sampledHop is what the function gets for a hop: see [passes.ByHop].
 type sampledHop struct {
 	graph.Structure
 	block, rows, entries *runtime.Buffer
@@ -70,7 +78,8 @@ type namedBuffer struct {
 }
 
 // fanOutsOf reads train.fanouts, which is by layer, in the order of hops from the seeds.
-func fanOutsOf(c *config.Config, hops int, model string) ([]int, error) {
+// An encoder takes as many from the last one's on as it has layers, the first one's again for more.
+func fanOutsOf(c *config.Config, hops int, of, model string) ([]int, error) {
 	if c.Train.FanOuts == "" {
 		return slices.Repeat([]int{c.Train.FanOut}, hops), nil
 	}
@@ -82,10 +91,16 @@ func fanOutsOf(c *config.Config, hops int, model string) ([]int, error) {
 		}
 		list = append(list, n)
 	}
+	slices.Reverse(list)
+	if of == "encode" {
+		for len(list) < hops {
+			list = append(list, list[len(list)-1])
+		}
+		list = list[:hops]
+	}
 	if len(list) != hops {
 		return nil, fmt.Errorf("train: train.fanouts has %d numbers, and %s reads neighbours %d steps away: give as many", len(list), model, hops)
 	}
-	slices.Reverse(list)
 	return list, nil
 }
 
@@ -94,25 +109,52 @@ func noSampling(t *trainer, why string) error {
 	return fmt.Errorf("train: train.sampler=neighbors does not work for %s: %s; take full", t.job.Model, why)
 }
 
-// drawnBy returns how many neighbours are drawn of a node, by hop from the seeds.
-func drawnBy(t *trainer) (hops int, fanouts []int, err error) {
-	if t.prog.Func("train") == nil {
-		return 0, nil, noSampling(t, "it learns edges, in steps that read all nodes")
+// drawnBy returns how many neighbours are drawn of a node in the steps of a function, by hop from
+// the seeds: those of the graph for the encoder, or else those that predictions read.
+func drawnBy(t *trainer, name string) (fanouts []int, err error) {
+	of := "classify"
+	if name == "pretrain" || name == "encode" {
+		of = "encode"
 	}
-	if hops, err = hopsOf(t.module); err != nil {
-		return 0, nil, noSampling(t, err.Error())
+	p, err := compiler.Compile(t.module, compiler.Options{Target: compiler.Inference, Funcs: []string{of}})
+	if err != nil {
+		return nil, err
 	}
-	fanouts, err = fanOutsOf(t.cfg, hops, t.job.Model)
-	return hops, fanouts, err
+	hops, err := compiledHops(p.Module.Func(of))
+	if err != nil {
+		return nil, noSampling(t, err.Error())
+	}
+	return fanOutsOf(t.cfg, hops, of, t.job.Model)
 }
 
-// hopsOf is how many steps away the nodes are that a prediction of a model reads.
-func hopsOf(m *ir.Module) (int, error) {
-	p, err := compiler.Compile(m, compiler.Options{Target: compiler.Inference, Funcs: []string{"classify"}})
-	if err != nil {
-		return 0, err
+// drawing returns the functions whose steps draw, of those that training runs.
+func drawing(m *ir.Module, cfg *config.Config) (names []string) {
+	for _, x := range runs(m, cfg) {
+		if slices.Contains([]string{"train", "pretrain", "fit", "joint"}, x.name) {
+			names = append(names, x.name)
+		}
 	}
-	return compiledHops(p.Module.Func("classify"))
+	return names
+}
+
+// checkDrawing returns an error if the steps of a model cannot draw.
+func checkDrawing(t *trainer) error {
+	if !refines(t.prog.Module) {
+		return nil
+	}
+	if t.opts.Device != nil {
+		return noSampling(t, "what it computes of all nodes and candidates is on the CPU")
+	}
+	encode := t.prog.Func("encode")
+	own := encode == nil || encode.Arg("p") != nil || encode.Result(models.AlsoEmbedding) != nil
+	for _, f := range t.module.Funcs {
+		samples := slices.ContainsFunc(f.Body, func(op *ir.Op) bool { return op.Name() == "gsr.relaxed_bernoulli" })
+		own = own || !samples && (f.Name == "fit" || f.Name == "joint") || f.Name == "similar" || slices.ContainsFunc(f.Results, func(r ir.Result) bool { return strings.HasPrefix(r.Name, models.NextPrefix) })
+	}
+	if own && !t.edges.fixed {
+		return noSampling(t, "it learns edges, in steps that read all nodes")
+	}
+	return nil
 }
 
 // compiledHops is how many steps away the nodes are that a function reads for one of them.
@@ -142,7 +184,7 @@ func compiledHops(f *ir.Func) (int, error) {
 			case ir.ReadSources:
 				d = max(d, depth[v]+1)
 			case ir.ReadEntries:
-				if v.Def != nil {
+				if v.Def != nil && !(f.Name == "encode" && v.Def.Name() == "edge_ones") { // which batches weigh
 					d = max(d, depth[v], 1)
 				}
 			default:
@@ -172,78 +214,185 @@ func (n nodeTask) sampledModule(t *trainer) *ir.Module {
 	return t.module // it has no place for weights
 }
 
-// compileSteps puts, for a run on batches, the function of its steps in the place of @train:
-// that of the model on weighted edges, whose weights make up for what is not drawn, with
+// compileSteps puts, for a run on batches, functions of its steps in the place of those on the
+// whole graph: of the model on weighted edges, whose weights make up for what is not drawn, with
 // every value computed for the nodes that reach the seeds ([passes.ByHop]).
 func (n nodeTask) compileSteps(t *trainer) error {
 	if t.cfg.Train.Sampler != neighbors {
 		return nil
 	}
-	if _, _, err := drawnBy(t); err != nil {
+	if err := checkDrawing(t); err != nil {
 		return err
 	}
-	old := t.prog.Func("train")
+	weighted := n.sampledModule(t)
+	names := drawing(t.prog.Module, t.cfg)
+	if t.edges != nil && !t.edges.fixed {
+		names = append(names, "probability") // over chunks, with bounds of the whole graph
+	}
+	for _, name := range names {
+		if _, err := drawnBy(t, name); err != nil {
+			return err
+		}
+		if err := n.compileStep(t, name, weighted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n nodeTask) compileStep(t *trainer, name string, from *ir.Module) (err error) {
+	seeds := map[string]string{"train": "train_idx", "pretrain": "anchors", "fit": passes.DrawnSeeds}[name]
+	if t.edges != nil {
+		if name == "probability" {
+			from = t.module
+		}
+		from = from.Clone()
+		if err := passes.OnDrawn(from, name); err != nil {
+			return err
+		}
+	}
 	about := n.DataInfo(t.device, t.cfg, t.split)
-	for _, d := range []string{"N", "E", "T"} {
+	for _, d := range []string{"N", "E", "T", "B"} {
 		delete(about.Dims, d)
 	}
-	o := compiler.Options{Target: compiler.Training, Without: t.opts.Without, Funcs: []string{"train"}, Data: about, Passes: passes.BeforeHops()}
-	lowered, err := compiler.Compile(n.sampledModule(t), o)
+	o := compiler.Options{Target: compiler.Training, Without: t.opts.Without, Funcs: []string{name}, Data: about, Passes: passes.BeforeHops()}
+	lowered, err := compiler.Compile(from, o)
 	if err != nil {
 		return err
 	}
-	divided := lowered.Module.Clone()
-	if _, err := passes.ByHop(divided, "train", "train_idx", about); err == nil { // others compute all rows
-		lowered.Module = divided
+	if seeds != "" {
+		divided := lowered.Module.Clone()
+		if _, err := passes.ByHop(divided, name, seeds, about); err == nil { // others compute all rows
+			lowered.Module = divided
+		}
 	}
 	o.Passes = nil
 	prog, err := compiler.Compile(lowered.Module, o)
 	if err != nil {
 		return err
 	}
-	return t.prog.Module.Take(prog.Module, "train", old.Attrs.Str(passes.Setup))
+	for _, f := range prog.Module.Funcs {
+		for _, a := range f.Args {
+			if name != "probability" && !a.Attrs.Bool(passes.Hoisted) && !slices.Contains(drawnInputs, a.Name) && !strings.HasPrefix(a.Name, "hop") {
+				return noSampling(t, "it reads "+a.Name)
+			}
+		}
+	}
+	return t.prog.Module.Take(prog.Module, name, t.prog.Func(name).Attrs.Str(passes.Setup))
 }
 
-func newSampled(t *nodeSteps) (*sampled, error) {
-	hops, fanouts, err := drawnBy(t.trainer)
+// drawnInputs are what functions may read of a batch, beside its hops.
+var drawnInputs = []string{"x", "g", "w", "c", "p", "old", "evidence", "x_struct", "anchors", "train_idx", "labels", "targets", "ramp", models.SelfLoops,
+	passes.DrawnSeeds, passes.DrawnWeights, passes.DrawnLo, passes.DrawnHi}
+
+func newSampled(t *nodeSteps, name string) (*sampled, error) {
+	fanouts, err := drawnBy(t.trainer, name)
 	if err != nil {
 		return nil, err
 	}
-	s := &sampled{t: t, sampler: graph.NewNeighborSampler(t.ds.Rows(), fanouts), stream: t.stream("neighbors"), epoch: -1, asked: -1, ask: make(chan request), done: make(chan error, 1)}
+	s := &sampled{t: t, stream: t.stream("neighbors"), epoch: -1, asked: -1, ask: make(chan request), done: make(chan error, 1), seen: map[int32]bool{}}
 	s.prog = &program{Module: t.prog.Module, options: t.prog.options, params: t.optim, fns: map[string]*function{}, inputs: map[string]*runtime.Buffer{"ramp": t.prog.inputs["ramp"]}}
-	if s.f, err = s.prog.function("train"); err != nil {
+	if s.f, err = s.prog.function(name); err != nil {
 		return nil, err
 	}
-	for k := range hops {
+	switch f := s.f; {
+	case name == "train":
+		s.sampler = graph.NewNeighborSampler(t.ds.Rows(), fanouts)
+	case name == "pretrain":
+		s.sampler, s.stream = graph.NewNeighborSampler(rawRows(t), fanouts), t.stream("neighbors of anchors")
+	default:
+		s.sampler = graph.NewNeighborSampler(weighedRows{t.found.set.Structure(), t.found.set.Structure(), func() []float32 { return t.prog.inputs["p"].F32 }}, fanouts)
+		if f.reads["g"] {
+			if fanouts, err = drawnBy(t.trainer, "encode"); err != nil {
+				return nil, err
+			}
+			s.raw = graph.NewNeighborSampler(rawRows(t), fanouts)
+			s.raw.ByWeight = true
+		}
+	}
+	s.sampler.ByWeight = name != "train"
+	s.others = othersOf(s.f.reads, t.cfg, t.ds.Graph.N)
+	for k := range fanouts {
 		if s.f.reads[passes.HopGraph(k)] {
 			s.hops = k + 1
 		}
 	}
-	known := []string{"ramp"}
 	for i := range s.batches {
 		b := &s.batches[i]
 		b.init(t.ds.X)
-		b.g, b.w, b.share, b.loops = runtime.Graph(&b.Structure), runtime.F32(nil, 0), runtime.Zeros(0, t.ds.Classes), runtime.F32(nil, 0)
-		b.idx, b.labels = runtime.I64(nil, 0), runtime.I64(nil, 0)
-		b.inputs = []namedBuffer{{"x", b.x}, {"g", b.g}, {"w", b.w}, {"train_idx", b.idx}, {"labels", b.labels}, {"targets", b.share}, {models.SelfLoops, b.loops}}
+		floats, numbers := func() *runtime.Buffer { return runtime.F32(nil, 0) }, func() *runtime.Buffer { return runtime.I64(nil, 0) }
+		b.g, b.w, b.share, b.loops = runtime.Graph(&b.Structure), floats(), runtime.Zeros(0, t.ds.Classes), floats()
+		b.idx, b.labels, b.counted, b.anchors = numbers(), numbers(), numbers(), numbers()
+		b.p, b.old, b.evidence, b.xStruct = floats(), floats(), floats(), runtime.Zeros(0, 0)
+		b.rawG, b.rawW = runtime.Graph(&b.raw.Structure), floats()
+		b.inputs = []namedBuffer{{"x", b.x}, {"train_idx", b.idx}, {"labels", b.labels}, {"targets", b.share}, {models.SelfLoops, b.loops},
+			{passes.DrawnSeeds, b.counted}, {"anchors", b.anchors}, {"x_struct", b.xStruct}}
+		if name == "train" || name == "pretrain" {
+			b.inputs = append(b.inputs, namedBuffer{"g", b.g}, namedBuffer{"w", b.w})
+		} else {
+			b.inputs = append(b.inputs, namedBuffer{"c", b.g}, namedBuffer{passes.DrawnWeights, b.w}, namedBuffer{"p", b.p}, namedBuffer{"old", b.old},
+				namedBuffer{"evidence", b.evidence}, namedBuffer{"g", b.rawG}, namedBuffer{"w", b.rawW})
+		}
 		b.hops = make([]sampledHop, s.hops)
 		for k := range b.hops {
 			h := &b.hops[k]
-			h.block, h.rows, h.entries = runtime.Block(&h.Structure), runtime.I64(nil, 0), runtime.I64(nil, 0)
+			h.block, h.rows, h.entries = runtime.Block(&h.Structure), numbers(), numbers()
 			b.inputs = append(b.inputs, namedBuffer{passes.HopGraph(k), h.block}, namedBuffer{passes.HopRows(k), h.rows}, namedBuffer{passes.HopEntries(k), h.entries})
-		}
-		for _, in := range b.inputs {
-			known = append(known, in.name)
 		}
 		b.inputs = slices.DeleteFunc(b.inputs, func(in namedBuffer) bool { return !s.f.reads[in.name] })
 	}
-	for _, name := range s.f.Inputs() {
-		if !slices.Contains(known, name) && s.f.reads[name] {
-			return nil, noSampling(t.trainer, "it reads "+name)
-		}
-	}
 	go s.draw()
 	return s, nil
+}
+
+// othersOf is how many seeds of a step are no training nodes: anchors, or nodes whose
+// predictions are held against each other.
+func othersOf(reads map[string]bool, cfg *config.Config, nodes int) int {
+	switch {
+	case reads["anchors"] && cfg.Train.Anchors > 0:
+		return min(cfg.Train.Anchors, nodes)
+	case reads["anchors"] || reads[passes.DrawnSeeds]:
+		return min(cfg.Train.BatchNodes, nodes)
+	}
+	return 0
+}
+
+// weighedRows are rows of a structure, or of what it was made of, whose entries weigh what
+// weights gives; nil: ones.
+type weighedRows struct {
+	graph.Rows
+	st      *graph.Structure
+	weights func() []float32
+}
+
+func (r weighedRows) Row(v int32) (sources []int32, weights []float32, err error) {
+	if w := r.weights(); w != nil {
+		weights = w[r.st.In.RowPtr[v]:r.st.In.RowPtr[v+1]]
+	}
+	sources, _, err = r.Rows.Row(v)
+	return sources, weights, err
+}
+
+// Ahead has rows read from the disk that are asked for next.
+func (r weighedRows) Ahead(nodes []int32) {
+	if rows, ok := r.Rows.(interface{ Ahead(nodes []int32) }); ok {
+		rows.Ahead(nodes)
+	}
+}
+
+// rawRows are those of the graph whose edges weigh what the encoder takes them for.
+func rawRows(t *nodeSteps) graph.Rows {
+	st := t.prog.inputs["g"].Graph
+	r := weighedRows{st, st, func() []float32 {
+		if w := t.prog.inputs["w"]; w != nil {
+			return w.F32
+		}
+		return nil
+	}}
+	if st.EdgeOf == nil { // it lies in a store
+		r.Rows = t.ds.Rows()
+	}
+	return r
 }
 
 // draw makes the batches that are asked for.
@@ -261,24 +410,36 @@ func (s *sampled) close() {
 	s.prog.close()
 }
 
-// learn sets what is learned from.
-func (s *sampled) learn(nodes, labels []int64) {
-	s.nodes, s.labels, s.epoch = nodes, labels, -1
-}
-
 // fill makes the batch of a step.
 func (s *sampled) fill(r request) error {
 	b, ds := r.to, s.t.ds
 	b.seeds = b.seeds[:0]
 	b.idx.I64, b.labels.I64 = b.idx.I64[:0], b.labels.I64[:0]
 	for i, at := range r.seeds {
-		b.seeds = append(b.seeds, int32(s.nodes[at]))
-		b.idx.I64, b.labels.I64 = append(b.idx.I64, int64(i)), append(b.labels.I64, s.labels[at])
+		b.seeds = append(b.seeds, int32(s.t.nodes[at]))
+		b.idx.I64, b.labels.I64 = append(b.idx.I64, int64(i)), append(b.labels.I64, s.t.labels[at])
 	}
 	n := len(b.seeds)
 	b.idx.Dims[0], b.labels.Dims[0] = n, n
-	if err := s.sampler.Sample(&b.NeighborBatch, b.seeds, s.stream.At(uint64(r.step))); err != nil {
+	stream := s.stream.At(uint64(r.step))
+	b.seeds = drawOthers(b.seeds, s.others, ds.Graph.N, s.seen, stream.Sub("seeds"))
+	if err := s.sampler.Sample(&b.NeighborBatch, b.seeds, stream); err != nil {
 		return err
+	}
+	b.w.F32, b.w.Dims[0] = b.Weights, b.E
+	if s.f.reads["c"] {
+		s.ofCandidates(b)
+	}
+	nodes := b.Nodes
+	if s.raw != nil { // and what the embeddings of the candidates' ends are computed from
+		if err := s.raw.Sample(&b.raw, b.Nodes, stream.Sub("encode")); err != nil {
+			return err
+		}
+		b.raw.Transpose()
+		b.rawG.Dims[0], b.rawG.Dims[1] = b.raw.N, b.raw.E
+		b.rawW.F32, b.rawW.Dims[0] = b.raw.Weights, b.raw.E
+		nodes = b.raw.Nodes
+		b.Extend(len(nodes))
 	}
 	if s.hops == 0 {
 		b.Transpose()
@@ -287,23 +448,24 @@ func (s *sampled) fill(r request) error {
 		h := &b.hops[k]
 		b.Hop(k, &h.Structure)
 		h.block.Dims[0], h.block.Dims[1], h.block.Dims[2] = h.N, h.E, h.In.Cols
-		for n := len(s.count); n < max(h.N, h.E); n++ {
-			s.count = append(s.count, int64(n))
-		}
-		h.rows.I64, h.rows.Dims[0] = s.count[:h.N], h.N
-		h.entries.I64, h.entries.Dims[0] = s.count[:h.E], h.E
+		h.rows.I64, h.rows.Dims[0] = s.counts(h.N), h.N
+		h.entries.I64, h.entries.Dims[0] = s.counts(h.E), h.E
 	}
+	b.counted.I64, b.counted.Dims[0] = s.counts(len(b.seeds)), len(b.seeds)
+	b.anchors.I64, b.anchors.Dims[0] = b.counted.I64[n:], len(b.seeds)-n
 	b.g.Dims[0], b.g.Dims[1] = b.N, b.E
-	b.w.F32, b.w.Dims[0] = b.Weights, b.E
-	b.gather(ds.X, b.Nodes)
+	b.gather(ds.X, nodes)
+	if x := s.t.prog.inputs["x_struct"]; x != nil && s.f.reads["x_struct"] {
+		gatherRows(b.xStruct, x.F32, x.Dims[1], nodes)
+	}
 	if s.f.reads["targets"] { // what a label counts, by its class, on average over the batches
-		shares := shares(s.labels, ds.Classes)
+		shares := shares(s.t.labels, ds.Classes)
 		b.share.F32 = slices.Grow(b.share.F32[:0], n*ds.Classes)[:n*ds.Classes]
 		clear(b.share.F32)
 		for i, c := range b.labels.I64 {
 			count := 1 / float64(n)
 			if s.t.cfg.Model.ClassWeights == "balanced" {
-				count = shares[c] * float64(len(s.labels)) / float64(n)
+				count = shares[c] * float64(len(s.t.labels)) / float64(n)
 			}
 			b.share.F32[i*ds.Classes+int(c)] = float32(count)
 		}
@@ -311,7 +473,7 @@ func (s *sampled) fill(r request) error {
 	}
 	if s.f.reads[models.SelfLoops] {
 		b.loops.F32 = b.loops.F32[:0]
-		for _, v := range b.Nodes {
+		for _, v := range nodes {
 			loop := float32(-1)
 			if ds.Loops != nil {
 				loop = ds.Loops[v]
@@ -323,67 +485,187 @@ func (s *sampled) fill(r request) error {
 	return nil
 }
 
-// request has the batch of a step drawn.
-func (s *sampled) request(step, batch, of int, to *sampledBatch) {
-	s.asked = step
-	s.ask <- request{step, part(s.order, batch, of), to}
+// counts returns 0, 1, …, n − 1.
+func (s *sampled) counts(n int) []int64 {
+	for i := len(s.count); i < n; i++ {
+		s.count = append(s.count, int64(i))
+	}
+	return s.count[:n]
+}
+
+// drawOthers appends so many of the nodes to seeds that are none yet.
+func drawOthers(seeds []int32, count, nodes int, seen map[int32]bool, s rng.Stream) []int32 {
+	if count == 0 {
+		return seeds
+	}
+	clear(seen)
+	for _, v := range seeds {
+		seen[v] = true
+	}
+	few := 2*(len(seeds)+count) < nodes
+	var order []int
+	if !few {
+		order = s.Perm(nodes)
+	}
+	for i, most := 0, min(len(seeds)+count, nodes); len(seeds) < most; i++ {
+		var v int32
+		if few {
+			v = int32(s.Intn(uint64(i), nodes))
+		} else {
+			v = int32(order[i])
+		}
+		if !seen[v] {
+			seen[v] = true
+			seeds = append(seeds, v)
+		}
+	}
+	return seeds
+}
+
+// ofCandidates divides the weights of a batch's entries into the candidates' own
+// probabilities, and what they stand for beside them.
+func (s *sampled) ofCandidates(b *sampledBatch) {
+	c, in := s.t.found.set, s.t.prog.inputs
+	p, old := in["p"].F32, c.Old.F32
+	var evidence []float32
+	if e := in["evidence"]; e != nil {
+		evidence = e.F32
+	}
+	b.p.F32, b.old.F32, b.evidence.F32 = b.p.F32[:0], b.old.F32[:0], b.evidence.F32[:0]
+	for i := range b.NeighborBatch.N {
+		rows := c.Structure().In.RowPtr[b.Nodes[i]:]
+		first := int(rows[0])
+		drawn := b.In.RowPtr[i+1]-b.In.RowPtr[i] < rows[1]-rows[0] && !s.f.reads["old"]
+		for e := b.In.RowPtr[i]; e < b.In.RowPtr[i+1]; e++ {
+			own, isOld, likely := float32(1-1e-6), float32(1), float32(1-1e-6) // of what stands for all entries
+			if at := b.At[e]; at >= 0 {
+				own, isOld, likely = p[first+int(at)], old[first+int(at)], 1
+				if evidence != nil {
+					likely = evidence[first+int(at)]
+				}
+				if drawn { // by their probabilities: there they are
+					own = 1 - 1e-6
+				}
+			}
+			if own > 0 {
+				b.Weights[e] /= own
+			}
+			b.p.F32, b.old.F32, b.evidence.F32 = append(b.p.F32, own), append(b.old.F32, isOld), append(b.evidence.F32, likely)
+		}
+	}
+	for _, x := range []*runtime.Buffer{b.p, b.old, b.evidence} {
+		x.Dims[0] = b.E
+	}
 }
 
 // run makes a step on every batch of an epoch, and returns the last loss.
 func (s *sampled) run(epoch int) (loss float64, err error) {
-	n := partsOf(len(s.nodes), s.t.cfg.Train.BatchNodes)
+	n, first := partsOf(len(s.t.nodes), s.t.cfg.Train.BatchNodes), 0
+	if s.t.edges != nil {
+		first = s.t.cfg.Train.PretrainSteps
+	}
 	if s.epoch != epoch {
 		s.order = s.order[:0]
-		for i := range s.nodes {
+		for i := range s.t.nodes {
 			s.order = append(s.order, int32(i))
 		}
 		shuffle(s.order, s.t.stream("batches").At(uint64(epoch)))
 		s.epoch = epoch
 	}
 	for i := range n {
-		step := epoch*n + i
-		b := &s.batches[s.at]
-		if s.asked != step {
-			s.request(step, i, n, b)
-		}
-		s.asked = -1
-		if err := <-s.done; err != nil {
-			return 0, err
-		}
-		s.at = 1 - s.at
+		var next []int32
 		if i+1 < n {
-			s.request(step+1, i+1, n, &s.batches[s.at])
+			next = part(s.order, i+1, n)
 		}
-		for _, in := range b.inputs {
-			if err := s.f.Bind(in.name, in.Buffer); err != nil {
-				return 0, err
-			}
-		}
-		if loss, err = s.t.step(s.f, step); err != nil {
+		if loss, err = s.step(first+epoch*n+i, part(s.order, i, n), next, i+1 < n); err != nil {
 			return 0, err
 		}
 	}
 	return loss, nil
 }
 
-// firstBatch draws a batch as those of training, whose sizes stand for all.
-func (n nodeTask) firstBatch(prog *ir.Module, cfg *config.Config, split data.Split) (*graph.NeighborBatch, error) {
-	hops := 0
-	if cfg.Train.FanOuts == "" {
-		var err error
-		if hops, err = compiledHops(passes.WithSetup(prog, "classify").Func("classify")); err != nil {
-			return nil, nil // it is refused when it starts
+// step makes a step on places of training nodes, and has the batch of the next one drawn
+// meanwhile, if there is one.
+func (s *sampled) step(step int, seeds, next []int32, more bool) (float64, error) {
+	b := &s.batches[s.at]
+	if s.asked != step {
+		s.ask <- request{step, seeds, b}
+	}
+	s.asked = -1
+	if err := <-s.done; err != nil {
+		return 0, err
+	}
+	s.at = 1 - s.at
+	if more {
+		s.asked = step + 1
+		s.ask <- request{step + 1, next, &s.batches[s.at]}
+	}
+	for _, in := range b.inputs {
+		if err := s.f.Bind(in.name, in.Buffer); err != nil {
+			return 0, err
 		}
-	} else {
-		hops = strings.Count(cfg.Train.FanOuts, ",") + 1
 	}
-	fanouts, err := fanOutsOf(cfg, hops, prog.Name)
-	if err != nil {
-		return nil, err
+	if s.f.reads[passes.DrawnLo] {
+		if err := errors.Join(s.f.Bind(passes.DrawnLo, runtime.Scalar(s.t.edges.lo)), s.f.Bind(passes.DrawnHi, runtime.Scalar(s.t.edges.hi))); err != nil {
+			return 0, err
+		}
 	}
-	b := &graph.NeighborBatch{}
-	order := slices.Clone(split.Train)
+	return s.t.step(s.f, step)
+}
+
+// firstBatch draws a batch as those of a function, whose sizes stand for all: for @joint one of
+// candidates, and around it one of the graph. Of candidates, which nobody knows yet, so many a
+// node are new.
+func (n nodeTask) firstBatch(prog *ir.Module, name string, cfg *config.Config, split data.Split, fresh int) (list [2]*graph.NeighborBatch, training int, err error) {
+	reads := map[string]bool{}
+	for _, a := range prog.Func(name).Args {
+		reads[a.Name] = true
+	}
+	seeds := slices.Clone(split.Train)
 	s := rng.New(uint64(cfg.Train.Seed), "batches")
-	shuffle(order, s)
-	return b, graph.NewNeighborSampler(n.Rows(), fanouts).Sample(b, order[:min(len(order), cfg.Train.BatchNodes)], s)
+	shuffle(seeds, s)
+	if seeds = seeds[:min(len(seeds), cfg.Train.BatchNodes)]; name == "pretrain" {
+		seeds = nil
+	}
+	training = len(seeds)
+	seeds = drawOthers(seeds, othersOf(reads, cfg, n.Graph.N), n.Graph.N, map[int32]bool{}, s)
+	for i, of := range []string{"classify", "encode"} {
+		if (of == "encode") != (name == "pretrain") && (of == "classify" || name != "joint") {
+			continue
+		}
+		hops, err := compiledHops(passes.WithSetup(prog, of).Func(of))
+		if err != nil {
+			return list, 0, nil // it is refused when it starts
+		}
+		fanouts, err := fanOutsOf(cfg, hops, of, prog.Name)
+		if err != nil {
+			return list, 0, err
+		}
+		rows := n.Rows()
+		if i == 0 && fresh > 0 {
+			rows = withOthers{rows, fresh}
+		}
+		list[i] = &graph.NeighborBatch{}
+		if err := graph.NewNeighborSampler(rows, fanouts).Sample(list[i], seeds, s); err != nil {
+			return list, 0, err
+		}
+		seeds = list[i].Nodes
+	}
+	return list, training, nil
+}
+
+// withOthers are rows with so many entries more from far away.
+type withOthers struct {
+	graph.Rows
+	more int
+}
+
+func (r withOthers) Row(v int32) ([]int32, []float32, error) {
+	sources, _, err := r.Rows.Row(v)
+	n := r.Nodes()
+	sources = slices.Clone(sources)
+	for i := 1; i <= r.more; i++ {
+		sources = append(sources, int32((int(v)+i*(n*5/8+1))%n))
+	}
+	return sources, nil, err
 }

@@ -21,7 +21,10 @@ func TestAllNeighborsAreTheWholeGraph(t *testing.T) {
 		want := run(t, model, ds, Options{}, plain...)
 		got := run(t, model, ds, Options{}, append(plain, "train.sampler=neighbors")...)
 		tr := started(t, Job{Model: model, Task: Nodes(ds)}, configure(t, model, append(plain, "train.sampler=neighbors")...), Options{})
-		if n := tr.steps.(*nodeSteps).sampled.hops; n < 2 {
+		if _, err := tr.steps.function("train"); err != nil {
+			t.Fatal(err)
+		}
+		if n := tr.steps.(*nodeSteps).sampled["train"].hops; n < 2 {
 			t.Errorf("%s: a step is divided by %d hops", model, n)
 		}
 		tr.close()
@@ -85,7 +88,8 @@ func TestNeighborsDeterminism(t *testing.T) {
 func TestNeighborsRefuse(t *testing.T) {
 	ds := synthetic(t, 1)
 	for _, c := range []struct{ model, set, words string }{
-		{"ecl-gsr", "train.fanouts=5,5", "learns edges"},
+		{"grcn", "train.fanouts=5,5", "learns edges"},
+		{"ecl-gsr", "model.known_labels=0.5", "it reads known_labels"},
 		{"sage", "train.fanouts=5", "sage reads neighbours 2 steps away"},
 		{"sage", "train.fanouts=5,x", "a number for each layer"},
 	} {
@@ -115,6 +119,90 @@ func TestNeighborsLearn(t *testing.T) {
 		drawn := run(t, model, ds, Options{}, "train.epochs=20", "train.sampler=neighbors", "train.fanouts=10,10", "train.batch_nodes=100")
 		if *drawn.TestAcc < *whole.TestAcc-4 {
 			t.Errorf("%s: test accuracy %.1f, on the whole graph %.1f", model, *drawn.TestAcc, *whole.TestAcc)
+		}
+	}
+}
+
+// With all neighbours and all nodes in one batch, and nothing drawn that depends on the order
+// of nodes, ecl-gsr learns what it learns on the whole graph but for rounding: contrastive steps
+// with Langevin steps in them, and those of the classifier on both samples.
+func TestAllNeighborsRefineTheSame(t *testing.T) {
+	ds := synthetic(t, 3)
+	for _, sets := range [][]string{
+		{"candidates.structure=raw", "candidates.keep=1"},
+		{"candidates.structure=raw", "candidates.keep=1", "model.classifier=gat", "model.gat.attention_dropout=0"},
+		{"model.edges.judge=embedding", "model.edges.old_lo=0.9999998", "model.edges.old_hi=0.9999999", "model.edges.new_lo=1e-8", "model.edges.new_hi=1e-7", "model.classifier=sage"},
+	} {
+		sets = append(sets, "train.epochs=3", "train.joint_every=0", "train.pretrain_steps=4", "train.anchors=0", "model.dropout=0", "model.input_dropout=0", "model.views.drop_edges=0",
+			"model.ecl.sgld_noise=0", "model.ecl.sgld_init=0", "train.fanout=0")
+		want := run(t, "ecl-gsr", ds, Options{}, sets...)
+		got := run(t, "ecl-gsr", ds, Options{}, append(sets, "train.sampler=neighbors")...)
+		for name, w := range want.Trained.Params {
+			for i, v := range got.Trained.Params[name] {
+				if math.Abs(float64(v-w[i])) > 2e-4 {
+					t.Fatalf("%v: parameter %s is %v, on the whole graph %v", sets, name, v, w[i])
+				}
+			}
+		}
+		a, b := got.Trained.Refined, want.Trained.Refined
+		if len(a.Probability) < 150 || math.Abs(float64(len(a.Probability)-len(b.Probability))) > 2 {
+			t.Errorf("%v: %d candidates, on the whole graph %d", sets, len(a.Probability), len(b.Probability))
+		}
+		if d := a.Lo - b.Lo; d > 1e-4 || d < -1e-4 {
+			t.Errorf("%v: the least cosine is %v, on the whole graph %v", sets, a.Lo, b.Lo)
+		}
+	}
+}
+
+// Networks that read no neighbours, as encoder or classifier, and options that a step must be
+// given something for: ecl-gsr takes its steps, and learns.
+func TestNeighborsRefineAnything(t *testing.T) {
+	ds := synthetic(t, 2)
+	for _, set := range []string{"model.classifier=mlp", "model.classifier=linear", "model.encoder.kind=mlp", "deepwalk.width=8", "candidates.structure=raw", "train.self_training=1", "model.edges.samples=1"} {
+		res := run(t, "ecl-gsr", ds, Options{}, set, "train.sampler=neighbors", "train.batch_nodes=16", "train.anchors=20", "train.epochs=12", "train.pretrain_steps=3", "train.joint_every=4",
+			"model.edges.judge=attributes", "candidates.two_step=0")
+		if res.ValAcc < 50 {
+			t.Errorf("%s: %.1f %% of the validation nodes are right", set, res.ValAcc)
+		}
+	}
+}
+
+// Batches of ecl-gsr, joint steps among them, give the same bits for any number of threads, chunks
+// of any size, and after interruptions in both phases.
+func TestNeighborsRefineDeterminism(t *testing.T) {
+	ds := synthetic(t, 2)
+	for _, judge := range []string{"evidence", "embedding"} {
+		sets := []string{"train.sampler=neighbors", "train.fanouts=4,3", "train.batch_nodes=16", "train.anchors=20", "train.epochs=5", "train.pretrain_steps=6", "train.joint_every=2", "train.refresh_every=3",
+			"model.edges.judge=" + judge, "train.checkpoint_every=1"}
+		want := run(t, "ecl-gsr", ds, Options{}, append(sets, "train.threads=1")...)
+		job := Job{Model: "ecl-gsr", Task: Nodes(ds)}
+		cfg := configure(t, "ecl-gsr", append(sets, "train.threads=3")...)
+		at := filepath.Join(t.TempDir(), "run")
+		for _, stop := range []string{"pretrain", "fit"} {
+			ctx, cancel := context.WithCancel(context.Background())
+			if _, err := Train(ctx, job, cfg, Options{Dir: at, Resume: stop == "fit", Observer: watch(func(e Event) {
+				if e.Phase == stop && e.Step == 3 {
+					cancel()
+				}
+			})}); err == nil || !strings.Contains(err.Error(), "interrupted") {
+				t.Fatalf("the error is %v", err)
+			}
+		}
+		res, err := Train(context.Background(), job, cfg, Options{Dir: at, Resume: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Hash != want.Hash || !reflect.DeepEqual(res.Trained.Logits, want.Trained.Logits) || !reflect.DeepEqual(res.Trained.Embedding, want.Trained.Embedding) {
+			t.Errorf("judge %s: interrupted, on three threads, the run ends elsewhere", judge)
+		}
+		tr := started(t, job, cfg, Options{})
+		least, err := Nodes(ds).Forecast(nil, tr.prog.Module, tr.cfg, tr.split, 1)
+		tr.close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := run(t, "ecl-gsr", ds, Options{Memory: int64(least.Peak)}, sets...); got.Hash != want.Hash {
+			t.Errorf("judge %s: in the least memory the result is another one", judge)
 		}
 	}
 }

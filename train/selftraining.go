@@ -93,8 +93,10 @@ func (t *nodeSteps) learn(added [][2]int32) error {
 	for _, a := range added {
 		idx, labels = append(idx, int64(a[0])), append(labels, int64(a[1]))
 	}
-	if t.sampled != nil {
-		t.sampled.learn(idx, labels)
+	if t.nodes, t.labels = idx, labels; t.cfg.Train.Sampler == neighbors {
+		for _, s := range t.sampled {
+			s.epoch = -1
+		}
 		return nil
 	}
 	err := errors.Join(t.prog.bind("train_idx", runtime.I64(idx, len(idx))), t.prog.bind("labels", runtime.I64(labels, len(labels))))
