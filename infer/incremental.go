@@ -675,16 +675,15 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 		}
 		return h.v[int(v)*h.width : int(v+1)*h.width]
 	}
-	var failed atomic.Int32 // one more than the last node that is not finite
+	broken := func(v int32) bool { return notFinite(h.width, row(v)) >= 0 }
+	var failed atomic.Bool
 	inc.pool.For(len(dirty), 1<<9, bodyFunc(func(lo, hi int) {
-		for _, v := range dirty[lo:hi] {
-			if notFinite(h.width, row(v)) >= 0 {
-				failed.Store(v + 1)
-			}
+		if slices.ContainsFunc(dirty[lo:hi], broken) {
+			failed.Store(true)
 		}
 	}))
-	if v := failed.Load(); v > 0 {
-		return next.notFinite(int(v - 1))
+	if failed.Load() {
+		return next.notFinite(int(dirty[slices.IndexFunc(dirty, broken)]))
 	}
 	if inc.judge == nil {
 		mark(dirty)
@@ -827,8 +826,8 @@ func (w *weaver) own(v int32) {
 	if !w.owned[v] {
 		w.owned[v] = true
 		w.inc.links[v] = slices.Clone(w.inc.links[v])
-		w.inc.weights[v] = nil
 	}
+	w.inc.weights[v] = nil
 }
 
 // write gives pairs their probabilities.
