@@ -31,9 +31,9 @@ type late struct {
 // openMost is how many rows may be compared with all others to settle which are the nearest.
 var openMost = int64(64)
 
-// Change gives rows other values, emb of each, of length f, in which zeros, or nil, take a row
-// away; it is called by several goroutines at a time. n is how many rows there are now, at least as many as before; the new ones are among rows.
-// rows ascend. It returns the rows that have other nearest neighbours now, or in another
+// Change gives rows other values: emb of each, of length f, where zeros, or nil, take the row
+// away. Several goroutines call emb at a time. n is how many rows there are now, at least as many
+// as before; the new ones are among rows. rows ascend. It returns the rows that have other nearest neighbours now, or in another
 // order, ascending. [Near.Undo] takes the last change back.
 func (s *Near) Change(pool *kernels.Pool, rows []int32, emb func(v int32) []float32, n int) (changed []int32) {
 	l := &s.late
