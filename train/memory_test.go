@@ -23,22 +23,26 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
+// generatedGraph is a graph of so many nodes and features.
+func generatedGraph(t *testing.T, nodes, features int) *data.Dataset {
+	t.Helper()
+	cfg, err := config.Load("gcn", "synthetic", "", []string{fmt.Sprintf("synthetic.nodes=%d", nodes), fmt.Sprintf("synthetic.features=%d", features), "synthetic.classes=4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := cfg.Synthetic.CSBM(1)
+	ds, err := data.Load(data.Synthetic, data.LoadOptions{Seed: 1, Synthetic: &o, Split: "random:0.2,0.3,0.5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ds
+}
+
 // The forecast of a run's memory is never below what its steps are found to
 // hold, and at most 15 % above: the growth of the heap from before the run until
 // after steps of every function.
 func TestForecastHolds(t *testing.T) {
-	generated := func(nodes int) *data.Dataset {
-		cfg, err := config.Load("gcn", "synthetic", "", []string{fmt.Sprintf("synthetic.nodes=%d", nodes), "synthetic.features=600", "synthetic.classes=4"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := cfg.Synthetic.CSBM(1)
-		ds, err := data.Load(data.Synthetic, data.LoadOptions{Seed: 1, Synthetic: &o, Split: "random:0.2,0.3,0.5"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ds
-	}
+	generated := func(nodes int) *data.Dataset { return generatedGraph(t, nodes, 600) }
 	for _, c := range []struct {
 		name  string
 		load  func(t *testing.T) *data.Dataset
@@ -111,15 +115,7 @@ func TestForecastHolds(t *testing.T) {
 func TestForecastOfPhases(t *testing.T) {
 	defer func(n int) { large = n }(large)
 	large = 0
-	gen, err := config.Load("gcn", "synthetic", "", []string{"synthetic.nodes=4000", "synthetic.features=24", "synthetic.classes=4"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := gen.Synthetic.CSBM(1)
-	ds, err := data.Load(data.Synthetic, data.LoadOptions{Seed: 1, Synthetic: &o, Split: "random:0.2,0.3,0.5"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ds := generatedGraph(t, 4000, 24)
 	for _, c := range []struct {
 		phase string
 		sets  []string

@@ -65,17 +65,10 @@ func TestNeighborsDeterminism(t *testing.T) {
 		t.Error("another seed gives the same parameters")
 	}
 
-	ctx, cancel := context.WithCancel(context.Background())
 	at := filepath.Join(t.TempDir(), "run")
 	cfg := configure(t, "sage", append(sets, "train.threads=2")...)
 	job := Job{Model: "sage", Task: Nodes(stored)}
-	if _, err := Train(ctx, job, cfg, Options{Dir: at, Observer: watch(func(e Event) {
-		if e.Step == 3 {
-			cancel()
-		}
-	})}); err == nil || !strings.Contains(err.Error(), "interrupted") {
-		t.Fatalf("the error is %v", err)
-	}
+	interruptAt(t, job, cfg, Options{Dir: at}, func(e Event) bool { return e.Step == 3 })
 	res, err := Train(context.Background(), job, cfg, Options{Dir: at, Resume: true})
 	if err != nil {
 		t.Fatal(err)
@@ -179,14 +172,7 @@ func TestNeighborsRefineDeterminism(t *testing.T) {
 		cfg := configure(t, "ecl-gsr", append(sets, "train.threads=3")...)
 		at := filepath.Join(t.TempDir(), "run")
 		for _, stop := range []string{"pretrain", "fit"} {
-			ctx, cancel := context.WithCancel(context.Background())
-			if _, err := Train(ctx, job, cfg, Options{Dir: at, Resume: stop == "fit", Observer: watch(func(e Event) {
-				if e.Phase == stop && e.Step == 3 {
-					cancel()
-				}
-			})}); err == nil || !strings.Contains(err.Error(), "interrupted") {
-				t.Fatalf("the error is %v", err)
-			}
+			interruptAt(t, job, cfg, Options{Dir: at, Resume: stop == "fit"}, func(e Event) bool { return e.Phase == stop && e.Step == 3 })
 		}
 		res, err := Train(context.Background(), job, cfg, Options{Dir: at, Resume: true})
 		if err != nil {
@@ -204,5 +190,20 @@ func TestNeighborsRefineDeterminism(t *testing.T) {
 		if got := run(t, "ecl-gsr", ds, Options{Memory: int64(least.Peak)}, sets...); got.Hash != want.Hash {
 			t.Errorf("judge %s: in the least memory the result is another one", judge)
 		}
+	}
+}
+
+// interruptAt trains until an event, and has the run interrupted there.
+func interruptAt(t *testing.T, job Job, cfg *config.Config, o Options, at func(Event) bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	o.Observer = watch(func(e Event) {
+		if at(e) {
+			cancel()
+		}
+	})
+	if _, err := Train(ctx, job, cfg, o); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Fatalf("the error is %v", err)
 	}
 }
