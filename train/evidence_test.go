@@ -46,6 +46,34 @@ func TestRegressionFindsCoefficients(t *testing.T) {
 	}
 }
 
+// A source that differs by less than the engines' rounding would be judged by is left out.
+func TestRegressionIgnoresRounding(t *testing.T) {
+	pool := kernels.NewPool(1)
+	defer pool.Close()
+	r := rng.New(2, "regression")
+	edges, none := make([][]float32, 2), make([][]float32, 2)
+	constant := float32(math.Log(0.001))
+	for i := range uint64(2000) {
+		v := float32(r.Intn(2*i, 1000)) / 1000
+		near := constant
+		if i%50 == 0 {
+			near += 1e-4 // an edge in 25 has it, no pair
+		}
+		if i%2 == 0 {
+			edges[0], edges[1] = append(edges[0], v+0.5), append(edges[1], near)
+		} else {
+			none[0], none[1] = append(none[0], v), append(none[1], constant)
+		}
+	}
+	for _, penalty := range []float64{ridge, ridgeWithProducts} {
+		l := fitRegression(pool, edges, none, nil, 1, penalty)
+		at, moved := l.logits([][]float32{{0.7}, {constant}})[0], l.logits([][]float32{{0.7}, {constant + 1e-6}})[0]
+		if math.Abs(moved-at) > 1e-5 {
+			t.Errorf("penalty %v: the logit moves by %.2g where a source moves by its rounding", penalty, moved-at)
+		}
+	}
+}
+
 // Wrong edges drawn at random are less probable than real ones, and do not hold each other
 // up.
 func TestEvidenceFindsWrongEdges(t *testing.T) {

@@ -74,8 +74,8 @@ func fitRegression(pool *kernels.Pool, edges, none [][]float32, trust []float64,
 			add(v, each)
 		}
 		r.mean[c] = sum / total
-		if variance := squares/total - float64(r.mean[c]*r.mean[c]); variance > 1e-10 {
-			r.scale[c] = 1 / math.Sqrt(variance) // else the source says nothing
+		if variance := squares/total - float64(r.mean[c]*r.mean[c]); variance > 1e-6*max(1, r.mean[c]*r.mean[c]) {
+			r.scale[c] = 1 / math.Sqrt(variance) // else it may be rounding, which would be judged by
 		}
 	}
 	k := columnsOf(s, products)
