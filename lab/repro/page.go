@@ -67,6 +67,7 @@ type section struct {
 	PeakMiB          float64
 	Short            bool
 	Left             []string // data sets that no line is of
+	LeftRows         []string // rows that no line is of
 	Text, Caveat     string
 	Pictures         []picture
 }
@@ -130,6 +131,7 @@ func (t *Target) section(folder string, lines ResultRows) section {
 		s.Failed += count(l.Error != "")
 	}
 	s.Seeds, s.Took, s.Short, s.Left = seedRange(lines.seeds()), duration(seconds), lines[0].Budget == Short, t.left(lines)
+	s.LeftRows = t.leftRows(lines)
 	r := t.render(t, lines)
 	s.Text, s.Caveat, s.Pictures = r.text, r.caveat, r.pictures
 	for _, c := range r.charts {
@@ -145,6 +147,18 @@ func (t *Target) section(folder string, lines ResultRows) section {
 func (t *Target) left(lines ResultRows) []string {
 	return slices.DeleteFunc(t.Data(), func(name string) bool {
 		return slices.ContainsFunc(lines, func(l ResultRow) bool { return l.Data == name })
+	})
+}
+
+// leftRows lists the rows of a target that none of its lines is of, though some lines are of
+// their data.
+func (t *Target) leftRows(lines ResultRows) []string {
+	cells := slices.DeleteFunc(slices.Clone(t.cells), func(c cell) bool {
+		return !slices.ContainsFunc(lines, func(l ResultRow) bool { return l.Data == c.data })
+	})
+	rows := distinct(cells, func(c cell) string { return c.row })
+	return slices.DeleteFunc(rows, func(name string) bool {
+		return slices.ContainsFunc(lines, func(l ResultRow) bool { return l.Row == name })
 	})
 }
 
