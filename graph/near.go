@@ -339,51 +339,31 @@ func (s *Near) revise(pool *kernels.Pool) {
 	touched := make([]bool, s.n)
 	parallel(pool, s.n, 1024, func(lo, hi int) {
 		for v := lo; v < hi; v++ {
-			touched[v] = s.mark[v] == moved
-			for _, u := range s.idx[v*s.m : v*s.m+int(s.size[v])] {
-				touched[v] = touched[v] || s.mark[u] != 0
-			}
+			touched[v] = s.mark[v] == moved || slices.ContainsFunc(s.idx[v*s.m:v*s.m+int(s.size[v])], func(u int32) bool { return s.mark[u] != 0 })
 		}
 	})
-	pairs := make([][]int, len(s.undo)) // of each row that moved, their places in lists
 	var rows []int32
 	for v, yes := range touched {
-		if !yes {
-			continue
-		}
-		rows = append(rows, int32(v))
-		s.save(int32(v))
-		for at := v * s.m; at < v*s.m+int(s.size[v]); at++ {
-			of := int32(v)
-			if s.mark[v] != moved {
-				of = s.idx[at]
-			}
-			if s.mark[of] == moved && s.mark[s.idx[at]] != search {
-				pairs[s.saved[of]-1] = append(pairs[s.saved[of]-1], at)
-			}
+		if yes {
+			rows = append(rows, int32(v))
+			s.save(int32(v))
 		}
 	}
-	parallel(pool, len(pairs), 16, func(lo, hi int) {
+	parallel(pool, len(rows), 64, func(lo, hi int) {
 		l := lookers.Get().(*looker)
 		defer lookers.Put(l)
-		for i := lo; i < hi; i++ {
-			v := s.undo[i].row
-			l.rows = l.rows[:0]
-			for _, at := range pairs[i] {
-				u := s.idx[at]
-				if u == v {
-					u = int32(at / s.m)
-				}
-				l.rows = append(l.rows, u)
-			}
-			for q, x := range l.of(s, v) {
-				s.sim[pairs[i][q]] = x
-			}
-		}
-	})
-	parallel(pool, len(rows), 64, func(lo, hi int) {
+		var again []int // places whose similarity has changed
 		for _, v := range rows[lo:hi] {
 			first := int(v) * s.m
+			again, l.rows = again[:0], l.rows[:0]
+			for at := first; at < first+int(s.size[v]); at++ {
+				if u := s.idx[at]; s.mark[u] != search && (s.mark[v] == moved || s.mark[u] == moved) {
+					again, l.rows = append(again, at), append(l.rows, u)
+				}
+			}
+			for i, x := range l.of(s, v) {
+				s.sim[again[i]] = x
+			}
 			to := first
 			for at := first; at < first+int(s.size[v]); at++ {
 				p := place{s.sim[at], s.idx[at]}

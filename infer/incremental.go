@@ -422,7 +422,7 @@ func (inc *incremental) score(all *pairs) ([]float32, error) {
 	default:
 		width, score = inc.encoder.values[inc.embedding].width, inc.ofRows
 	}
-	count := max(1, scoreValues/max(1, width))
+	count := max(1, min(scoreValues/max(1, width), max(cutLeast, (len(p)+inc.pool.Threads()-1)/inc.pool.Threads())))
 	err := each(inc.pool, (len(p)+count-1)/count, func(i int) error {
 		lo, hi := i*count, min((i+1)*count, len(p))
 		p, some := p[lo:hi], all.part(lo, hi)

@@ -99,9 +99,11 @@ func (l *layers) change(n int, moved []int32, x *matrix, in func() entriesOf, ou
 	dirty := moved
 	for level := range l.levels() {
 		if level > 0 {
-			dirty = append(reach(list(l.wrote), n, n, out), moved...)
-			slices.Sort(dirty)
-			dirty = slices.Compact(dirty)
+			if dirty = reach(list(l.wrote), n, n/3, out); dirty != nil {
+				dirty = append(dirty, moved...)
+				slices.Sort(dirty)
+				dirty = slices.Compact(dirty)
+			}
 		}
 		rows := dirty
 		if len(rows) > n/3 { // more would be cut out than left
@@ -114,8 +116,12 @@ func (l *layers) change(n int, moved []int32, x *matrix, in func() entriesOf, ou
 	return list(l.wrote), nil
 }
 
-// reach adds to nodes those that they lead to. It returns nil where that makes more than most.
+// reach adds to nodes, each of which is there once, those that they lead to. It returns nil
+// where that makes more than most.
 func reach(nodes []int32, n, most int, out func(int32) []int32) []int32 {
+	if len(nodes) > most {
+		return nil
+	}
 	seen := make([]bool, n)
 	count := 0
 	add := func(v int32) {
@@ -166,6 +172,7 @@ func (l *layers) revert() {
 var (
 	cutEdges     = 1 << 12
 	cutRows      = 1 << 10 // where a level reads no edges
+	cutLeast     = 1 << 5  // rows or pairs, below which more threads do not pay
 	scoreValues  = 1 << 18
 	cosineValues = 1 << 4 // as many as a pair counts of which only the cosine is read
 )
@@ -186,7 +193,7 @@ func (l *layers) level(level int, rows []int32, x *matrix, in func() entriesOf) 
 		var c *layerCut
 		switch {
 		case !edges:
-			c = &layerCut{rows: rest[:min(len(rest), cutRows)]}
+			c = &layerCut{rows: rest[:min(len(rest), cutRows, max(cutLeast, (len(rows)+l.pool.Threads()-1)/l.pool.Threads()))]}
 			c.list, c.n = c.rows, len(c.rows)
 		case whole:
 			c = l.cut(level, rest, read, math.MaxInt)
