@@ -45,7 +45,7 @@ func (j *judge) change(inc *incremental, moved []int32, x *matrix) ([]int32, err
 		return nil, fmt.Errorf("scorer: %w", err)
 	}
 	// Pairs may share a node that has moved, or whose neighbours are others.
-	for _, v := range reach(moved, inc.n, inc.n, neighbours) {
+	for _, v := range reach(inc.pool, moved, inc.n, inc.n, func() func(int32) []int32 { return neighbours }) {
 		j.wrote[v] = true
 	}
 	return list(j.wrote), nil

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/onnx"
@@ -99,7 +100,7 @@ func (l *layers) change(n int, moved []int32, x *matrix, in func() entriesOf, ou
 	dirty := moved
 	for level := range l.levels() {
 		if level > 0 {
-			if dirty = reach(list(l.wrote), n, n/3, out); dirty != nil {
+			if dirty = reach(l.pool, list(l.wrote), n, n/3, func() func(int32) []int32 { return out }); dirty != nil {
 				dirty = append(dirty, moved...)
 				slices.Sort(dirty)
 				dirty = slices.Compact(dirty)
@@ -117,29 +118,41 @@ func (l *layers) change(n int, moved []int32, x *matrix, in func() entriesOf, ou
 }
 
 // reach adds to nodes, each of which is there once, those that they lead to. It returns nil
-// where that makes more than most.
-func reach(nodes []int32, n, most int, out func(int32) []int32) []int32 {
+// where that makes more than most. out gives a function that one goroutine may call.
+func reach(pool *kernels.Pool, nodes []int32, n, most int, out func() func(int32) []int32) []int32 {
 	if len(nodes) > most {
 		return nil
 	}
-	seen := make([]bool, n)
-	count := 0
-	add := func(v int32) {
-		if !seen[v] {
-			seen[v] = true
-			count++
+	seen := make([]atomic.Bool, n)
+	var count atomic.Int64
+	pool.For(len(nodes), 1<<9, bodyFunc(func(lo, hi int) {
+		leads := out()
+		for _, v := range nodes[lo:hi] {
+			if count.Load() > int64(most) {
+				return
+			}
+			fresh := int64(0)
+			for _, u := range leads(v) {
+				if !seen[u].Load() && seen[u].CompareAndSwap(false, true) {
+					fresh++
+				}
+			}
+			if !seen[v].Load() && seen[v].CompareAndSwap(false, true) {
+				fresh++
+			}
+			count.Add(fresh)
+		}
+	}))
+	if count.Load() > int64(most) {
+		return nil
+	}
+	all := make([]int32, 0, count.Load())
+	for v := range seen {
+		if seen[v].Load() {
+			all = append(all, int32(v))
 		}
 	}
-	for _, v := range nodes {
-		add(v)
-		for _, u := range out(v) {
-			add(u)
-		}
-		if count > most {
-			return nil
-		}
-	}
-	return list(seen)
+	return all
 }
 
 // list returns the members of a set, ascending.

@@ -59,10 +59,12 @@ func (inc *incremental) later(ctx context.Context, old, next *Snapshot, entries 
 		inc.bears, inc.base = max(most, inc.bears), all
 		return nil
 	}
-	in := entries()
-	out := func(v int32) []int32 { from, _ := in(v); return from } // its edges have no direction
+	out := func() func(int32) []int32 { // its edges have no direction
+		in := entries()
+		return func(v int32) []int32 { from, _ := in(v); return from }
+	}
 	for range *inc.r.hops {
-		if reached = reach(reached, inc.n, inc.n/2, out); reached == nil { // most will be in the end
+		if reached = reach(inc.pool, reached, inc.n, inc.n/2, out); reached == nil { // most will be in the end
 			for v := range q.stale {
 				q.stale[v] = true
 			}
