@@ -1,11 +1,14 @@
 package data
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/graph"
 )
@@ -13,8 +16,14 @@ import (
 // WriteRefined writes refined_edges.csv: source, target, probability and status of every
 // edge of the raw and the refined graph, with the data set's node ids.
 func (ds *Dataset) WriteRefined(w io.Writer, r *graph.Refined) error {
-	return writeRefined(w, r, []string{"source", "target"}, func(e [2]int32) []string {
-		return []string{ds.NodeID(int(e[0])), ds.NodeID(int(e[1]))}
+	id := func(b []byte, v int32) []byte {
+		if ds.NodeIDs == nil {
+			return strconv.AppendInt(b, int64(v), 10)
+		}
+		return appendField(b, ds.NodeIDs[v])
+	}
+	return writeRefined(w, r, "source,target", func(b []byte, e [2]int32) []byte {
+		return id(append(id(b, e[0]), ','), e[1])
 	})
 }
 
@@ -22,30 +31,52 @@ func (ds *Dataset) WriteRefined(w io.Writer, r *graph.Refined) error {
 // [Dataset.WriteRefined] behind a column graph, the number of the graph, whose nodes are
 // numbered from 0.
 func (c *Collection) WriteRefined(w io.Writer, r *graph.Refined) error {
-	return writeRefined(w, r, []string{"graph", "source", "target"}, func(e [2]int32) []string {
+	return writeRefined(w, r, "graph,source,target", func(b []byte, e [2]int32) []byte {
 		g := c.GraphOf(e[0])
-		return []string{strconv.Itoa(g), strconv.Itoa(int(e[0] - c.Offset[g])), strconv.Itoa(int(e[1] - c.Offset[g]))}
+		b = strconv.AppendInt(b, int64(g), 10)
+		for _, v := range e {
+			b = strconv.AppendInt(append(b, ','), int64(v-c.Offset[g]), 10)
+		}
+		return b
 	})
 }
 
-// writeRefined writes the edges of both graphs, with columns that tell them.
-func writeRefined(w io.Writer, r *graph.Refined, names []string, edge func(e [2]int32) []string) error {
-	c := csv.NewWriter(w)
-	if err := c.Write(append(names, "probability", "status")); err != nil {
-		return err
-	}
+// writeRefined writes the edges of both graphs, with columns that tell them, which edge appends.
+// Every line is made in the same memory: edges are many.
+func writeRefined(w io.Writer, r *graph.Refined, columns string, edge func(b []byte, e [2]int32) []byte) error {
+	out := bufio.NewWriterSize(w, 1<<16)
+	b := append([]byte(columns), ",probability,status\n"...)
 	for i, e := range r.Candidates.Edges {
 		s := r.Status(i)
 		if s == "" {
 			continue
 		}
-		p := strconv.FormatFloat(float64(r.Probability[i]), 'g', -1, 32)
-		if err := c.Write(append(edge(e), p, s)); err != nil {
+		b = append(edge(b, e), ',')
+		b = append(strconv.AppendFloat(b, float64(r.Probability[i]), 'g', -1, 32), ',')
+		b = append(append(b, s...), '\n')
+		if _, err := out.Write(b); err != nil {
 			return err
 		}
+		b = b[:0]
 	}
+	if _, err := out.Write(b); err != nil { // the names of the columns, where there is no edge
+		return err
+	}
+	return out.Flush()
+}
+
+// appendField appends a field of a CSV file, quoted where it must be.
+func appendField(b []byte, s string) []byte {
+	if !strings.ContainsFunc(s, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_' && c != '-'
+	}) {
+		return append(b, s...)
+	}
+	var field bytes.Buffer
+	c := csv.NewWriter(&field)
+	_ = c.Write([]string{s}) // a buffer takes everything
 	c.Flush()
-	return c.Error()
+	return append(b, bytes.TrimSuffix(field.Bytes(), []byte("\n"))...)
 }
 
 // ReadRefined reads what [Dataset.WriteRefined] has written, for a graph refined in a mode
