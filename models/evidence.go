@@ -516,7 +516,7 @@ func (e *evidence) edges(b *ir.Builder, x, g *ir.Value) *seen {
 	}
 	var sources map[string]*ir.Value
 	s.weighed, sources = in(a, e.lin)
-	p := e.existing(b, s.sources, sources)
+	p := e.existing(b, e.joint.logit(b, s.sources), sources)
 	if e.counted {
 		p = b.Mul(p, b.Arg("w", ir.T(ir.F32, "E")))
 	}
@@ -530,10 +530,9 @@ func (e *evidence) weight(b *ir.Builder, round int, sources map[string]*ir.Value
 	return b.One("maximum", nil, b.One("pow", ir.Attrs{"exponent": EvidencePower}, p), b.Const(MinEvidence))
 }
 
-// existing returns how likely edges are some, by the sources in the graph as it is and as the
-// rounds weigh it; nil: the gate is closed.
-func (e *evidence) existing(b *ir.Builder, asItIs, weighed map[string]*ir.Value) *ir.Value {
-	logit := e.joint.logit(b, asItIs)
+// existing returns how likely edges are some, by the logit in the graph as it is and the sources as
+// the rounds weigh it; nil: the gate is closed.
+func (e *evidence) existing(b *ir.Builder, logit *ir.Value, weighed map[string]*ir.Value) *ir.Value {
 	if weighed != nil {
 		// Half the sum of two logits that mostly say the same.
 		logit = e.either(b, logit, b.Scale(b.Add(e.linear.logit(b, weighed), e.robust.logit(b, weighed)), 0.5))
@@ -542,8 +541,7 @@ func (e *evidence) existing(b *ir.Builder, asItIs, weighed map[string]*ir.Value)
 }
 
 // missing returns how likely pairs that are no edges would be some, likewise.
-func (e *evidence) missing(b *ir.Builder, o Options, asItIs, weighed map[string]*ir.Value) *ir.Value {
-	logit := e.fresh.logit(b, asItIs)
+func (e *evidence) missing(b *ir.Builder, o Options, logit *ir.Value, weighed map[string]*ir.Value) *ir.Value {
 	if weighed != nil {
 		logit = e.either(b, logit, e.fresh.logit(b, weighed))
 	}
@@ -576,8 +574,9 @@ func CloseGate(m *ir.Module) *ir.Module {
 
 // The functions by which training judges pairs of nodes, some at a time, beside [WeightFunc]: the
 // evidence by all sources, and by those of the linear and the robust regressions; how likely edges
-// are some, and pairs that are none would be. Those that end in [Weighed] are for a gate that is
-// not closed.
+// are some, and pairs that are none would be, where the gate is closed. Where it is not, those that
+// end in [Weighed] say so by the logits that the others give: rows of a node in the graph as it is
+// and as the rounds weigh it are then not held together.
 const (
 	SourcesFunc       = "sources"
 	LinearSourcesFunc = "linear_sources"
@@ -625,24 +624,26 @@ func (e *evidence) host(o Options) {
 		weights(p)
 		p.Return("weight", e.weight(p.Builder, r, of(p, p.a, p.w, e.rob)))
 	}
-	for _, suffix := range []string{"", Weighed} {
-		var weighed map[string]*ir.Value
-		p := declare(ExistingFunc + suffix)
-		if suffix != "" {
-			weights(p)
-			weighed = of(p, p.a, p.w, e.lin)
-		}
-		ones := p.One("edge_ones", nil, p.g)
-		one := p.Fill(1, ir.T(ir.F32, "P"))
-		p.Return("probability", e.existing(p.Builder, of(p, ones, one, e.names), weighed))
+	ones := func(p *pairs) *ir.Value { return p.One("edge_ones", nil, p.g) }
+	p := declare(ExistingFunc)
+	logit := e.joint.logit(p.Builder, of(p, ones(p), p.Fill(1, ir.T(ir.F32, "P")), e.names))
+	p.Return("logit", logit)
+	p.Return("probability", e.existing(p.Builder, logit, nil))
 
-		if p = declare(MissingFunc + suffix); suffix != "" {
-			p.a = p.Arg("a", ir.T(ir.F32, "E"))
-			weighed = of(p, p.a, nil, e.names)
-		}
-		ones = p.One("edge_ones", nil, p.g)
-		p.Return("probability", e.missing(p.Builder, o, of(p, ones, nil, e.names), weighed))
-	}
+	p = declare(ExistingFunc + Weighed)
+	logit = p.DynamicArg("logit", ir.T(ir.F32, "P"))
+	weights(p)
+	p.Return("probability", e.existing(p.Builder, logit, of(p, p.a, p.w, e.lin)))
+
+	p = declare(MissingFunc)
+	logit = e.fresh.logit(p.Builder, of(p, ones(p), nil, e.names))
+	p.Return("logit", logit)
+	p.Return("probability", e.missing(p.Builder, o, logit, nil))
+
+	p = declare(MissingFunc + Weighed)
+	logit = p.DynamicArg("logit", ir.T(ir.F32, "P"))
+	p.a = p.Arg("a", ir.T(ir.F32, "E"))
+	p.Return("probability", e.missing(p.Builder, o, logit, of(p, p.a, nil, e.names)))
 }
 
 // similar returns the rows by which nodes are compared where candidates are searched: z,
@@ -671,7 +672,7 @@ func (e *evidence) score(o Options) {
 	s := e.edges(b, x, g)
 	of := func(t *tables) map[string]*ir.Value { return t.of(b, pairs, nil).sources(e.names...) }
 	asItIs := of(s.asItIs)
-	b.Return("probability", e.missing(b, o, asItIs, of(s.weighed)))
+	b.Return("probability", e.missing(b, o, e.fresh.logit(b, asItIs), of(s.weighed)))
 	b.Return("edge_probability", s.probability)
 	for _, name := range e.names {
 		b.Return("evidence_"+name, asItIs[name])

@@ -46,12 +46,15 @@ type evidence struct {
 
 	f      *runtime.Function // that judged pairs last; others would hold rows of all nodes too
 	weighs bool              // it reads w
+	goesOn bool              // it reads logits
 	keep   bool              // what judges candidates, since others will follow
 	once   bool              // candidates are judged, none will follow
 	k      [2]int            // how many of near and of two are asked for
 	a      *runtime.Buffer   // [entries] weights of the graph's edges
 	w      *runtime.Buffer   // [P] of the pairs
 	pairs  *runtime.Buffer   // [2,P]
+	logit  *runtime.Buffer   // [P] of the pairs in the graph as it is
+	logits []float32         // those of all pairs that are judged
 	edges  []float32         // [E] how likely each edge is one
 	near   []int32           // [N,k[0]] by the rows "evidence"
 	two    []int32           // [N,k[1]]
@@ -64,7 +67,7 @@ type evidence struct {
 
 func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph) *evidence {
 	e := &evidence{prog: prog, pool: pool, g: g.Undirected(),
-		a: runtime.Zeros(0), w: runtime.Zeros(0), pairs: runtime.I64([]int64{0, 0}, 2, 1)}
+		a: runtime.Zeros(0), w: runtime.Zeros(0), logit: runtime.Zeros(0), pairs: runtime.I64([]int64{0, 0}, 2, 1)}
 	e.st = e.g.Structure()
 	e.names, e.lin, e.rob = models.EvidenceOf(func(param string) bool { return prog.params.Lookup(param) != nil })
 	return e
@@ -121,9 +124,9 @@ func (e *evidence) ready(name string) error {
 		return nil
 	}
 	e.release()
-	f, err := e.onHost(name, map[string]*runtime.Buffer{"a": e.a, "w": e.w})
+	f, err := e.onHost(name, map[string]*runtime.Buffer{"a": e.a, "w": e.w, "logit": e.logit})
 	if err == nil {
-		e.f, e.weighs = f, slices.Contains(f.Inputs(), "w")
+		e.f, e.weighs, e.goesOn = f, slices.Contains(f.Inputs(), "w"), slices.Contains(f.Inputs(), "logit")
 	}
 	return err
 }
@@ -144,6 +147,11 @@ func (e *evidence) run() error {
 			return err
 		}
 	}
+	if e.goesOn {
+		if err := e.f.Bind("logit", e.logit); err != nil {
+			return err
+		}
+	}
 	return e.f.Run(0)
 }
 
@@ -160,12 +168,29 @@ func (e *evidence) over(name string, n int, at func(i int) (pair [2]int32, w flo
 			pair, w := at(lo + i)
 			e.pairs.I64[i], e.pairs.I64[n+i], e.w.F32[i] = int64(pair[0]), int64(pair[1]), w
 		}
+		if e.goesOn {
+			e.logit.F32, e.logit.Dims[0] = e.logits[lo:lo+n], n
+		}
 		if err := e.run(); err != nil {
 			return err
 		}
 		use(e.f, lo)
 	}
 	return nil
+}
+
+// likelihoods calls use with how likely n pairs are edges, by [models.ExistingFunc] or
+// [models.MissingFunc], as [evidence.over] does.
+func (e *evidence) likelihoods(name string, n int, at func(i int) (pair [2]int32, w float32), use func(p []float32, lo int)) error {
+	defer func() { e.logits = nil }()
+	if e.isOpen() {
+		e.logits = make([]float32, n)
+		if err := e.over(name, n, at, func(f *runtime.Function, lo int) { copy(e.logits[lo:], f.Result("logit").F32) }); err != nil {
+			return err
+		}
+		name += models.Weighed
+	}
+	return e.over(name, n, at, func(f *runtime.Function, lo int) { use(f.Result("probability").F32, lo) })
 }
 
 // function names that which gives evidence by some sources.
@@ -728,12 +753,8 @@ func (e *evidence) judgeEdges(counts []float32) error {
 		weight[k] = e.a.F32[i]
 	}
 	e.edges = make([]float32, len(e.g.Edges))
-	name := models.ExistingFunc
-	if e.isOpen() {
-		name += models.Weighed
-	}
-	err := e.over(name, len(e.edges), func(i int) ([2]int32, float32) { return e.g.Edges[i], weight[i] }, func(f *runtime.Function, lo int) {
-		for i, p := range f.Result("probability").F32 {
+	err := e.likelihoods(models.ExistingFunc, len(e.edges), func(i int) ([2]int32, float32) { return e.g.Edges[i], weight[i] }, func(likely []float32, lo int) {
+		for i, p := range likely {
 			if counts != nil {
 				p *= counts[lo+i]
 			}
@@ -785,24 +806,6 @@ func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, 
 }
 
 func (e *evidence) judgeFresh() error {
-	name := models.MissingFunc
-	if e.isOpen() {
-		name = models.MissingFunc + models.Weighed
-	}
-	if err := e.ready(name); err != nil {
-		return err
-	}
 	e.likely = slices.Grow(e.likely[:0], len(e.fresh))[:len(e.fresh)]
-	for lo := 0; lo < len(e.fresh); lo += evidenceChunk {
-		part := e.fresh[lo:min(lo+evidenceChunk, len(e.fresh))]
-		e.room(len(part))
-		for i, p := range part {
-			e.pairs.I64[i], e.pairs.I64[len(part)+i] = int64(p[0]), int64(p[1])
-		}
-		if err := e.run(); err != nil {
-			return err
-		}
-		copy(e.likely[lo:], e.f.Result("probability").F32)
-	}
-	return nil
+	return e.likelihoods(models.MissingFunc, len(e.fresh), func(i int) ([2]int32, float32) { return e.fresh[i], 0 }, func(likely []float32, lo int) { copy(e.likely[lo:], likely) })
 }

@@ -146,7 +146,7 @@ func (t *trainer) bounds() (least, most int64, what string) {
 	if refined && cfg.Model.Edges.Judge == models.JudgeEvidence {
 		most = add(most, declaredEvidenceBytes+declaredSpectrumBytes)
 		if learned {
-			for _, name := range judges {
+			for _, name := range slices.Concat(judges[:]...) {
 				functions = append(functions, running{name, "evidence"})
 			}
 			most = add(most, 20*newPairs+int64(regressionScratch().Bytes(goruntime.GOMAXPROCS(0))))

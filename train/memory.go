@@ -261,28 +261,35 @@ func (p *predictor) searchedFirst() bool {
 	return p.once && p.prog.Func("rows") != nil && (p.prog.Func("encode") == nil || !slices.Contains(p.cfg.Similarities(), config.SimilarityEmbedding))
 }
 
-// judges are the functions that take most to judge edges, on the host, whatever device trains,
-// before what trains is there.
-var judges = []string{models.ExistingFunc + models.Weighed, models.MissingFunc + models.Weighed}
+// judges are the functions that take most to judge edges, on the host, whatever device trains, and
+// those for candidates.
+var judges = [2][]string{
+	{models.SourcesFunc, models.ExistingFunc, models.ExistingFunc + models.Weighed},
+	{models.MissingFunc, models.MissingFunc + models.Weighed},
+}
 
-// judges forecasts those: one is there at a time, the latter also beside what trains, where
-// candidates become others.
+// judges forecasts those: one is there at a time, before what trains is, the latter also beside
+// that, where candidates become others.
 func (p *predictor) judges() error {
-	for _, name := range judges {
-		if err := p.run(running{name, "evidence"}); err != nil {
-			return err
+	var most []FunctionMemory
+	for k, names := range judges {
+		for i, name := range names {
+			if err := p.run(running{name, "evidence"}); err != nil {
+				return err
+			}
+			last := len(p.f.Functions) - 1
+			f := p.f.Functions[last]
+			if p.f.Functions = p.f.Functions[:last]; i == 0 && (k == 0 || searchesAgain(p.cfg)) {
+				most = append(most, f)
+			} else if x := &most[len(most)-1]; f.Bytes() > x.Bytes() {
+				*x = f
+			}
 		}
 	}
-	f := p.f.Functions
-	n := len(f)
 	if searchesAgain(p.cfg) {
-		f[n-1].Phase = "train"
-		return nil
+		most[1].Phase = "train"
 	}
-	if f[n-2].Bytes() > f[n-1].Bytes() {
-		f[n-1] = f[n-2]
-	}
-	p.f.Functions = slices.Delete(f, n-2, n-1)
+	p.f.Functions = append(p.f.Functions, most...)
 	return nil
 }
 
@@ -682,7 +689,7 @@ func (p *predictor) candidates() {
 	}
 	if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
 		// By pair judged at a time, its ends and weight; by new candidate, its ends and
-		// probability, the ends twice when others are found; by entry, its weight.
+		// probability, the ends twice when others are found; logits; by entry, its weight.
 		phase, edges := "", len(p.ds.Graph.Edges)
 		if p.once {
 			phase = "evidence"
@@ -690,7 +697,7 @@ func (p *predictor) candidates() {
 				p.partOf(phase, "evidence for all edges by source", 3*4*edges*len(names))
 			}
 		}
-		p.partOf(phase, "pairs to judge", 20*min(evidenceChunk, max(newPairs, m/2))+20*max(0, m/2-edges))
+		p.partOf(phase, "pairs to judge", 20*min(evidenceChunk, max(newPairs, m/2))+20*max(0, m/2-edges)+4*max(edges, m/2-edges))
 		p.part("weights of edges to judge by", 4*p.g.E)
 		p.pool = p.pool.Max(regressionScratch())
 	}

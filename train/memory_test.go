@@ -183,7 +183,7 @@ func TestForecastFunctions(t *testing.T) {
 		want  string
 	}{
 		{"gcn", nil, "train classify"},
-		{"ecl-gsr", []string{"model.edges.judge=evidence"}, "pretrain fit joint encode probability refine classify existing_weighed missing_weighed"},
+		{"ecl-gsr", []string{"model.edges.judge=evidence"}, "pretrain fit joint encode probability refine classify existing missing"},
 		{"ecl-gsr", []string{"model.edges.judge=embedding"}, "pretrain fit joint encode probability refine classify"},
 		{"ecl-gsr", []string{"model.edges.judge=embedding", "train.joint_every=0", "train.pretrain_steps=0"}, "fit encode probability refine classify"},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, "fit refine classify"},
