@@ -201,7 +201,7 @@ func (t algorithm1) pretrain() error {
 		}
 		t.state.Pretrained++
 		if t.state.Pretrained%t.cfg.Train.LogEvery == 0 || t.state.Pretrained == total {
-			if err := t.record(f, nil); err != nil {
+			if err := t.record(made(t.trainer, f), nil); err != nil {
 				return err
 			}
 		}

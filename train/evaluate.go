@@ -107,6 +107,7 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 		if err != nil {
 			return err
 		}
+		m := made(t, f)
 		t.state.Epoch++
 		if t.state.Epoch%c.EvalEvery == 0 || t.state.Epoch-t.state.RoundFrom == c.Epochs {
 			s, err := evaluate()
@@ -117,7 +118,7 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 			if err := t.keep(s); err != nil {
 				return err
 			}
-			if err := t.record(f, &s); err != nil {
+			if err := t.record(m, &s); err != nil {
 				return err
 			}
 		}

@@ -52,6 +52,7 @@ func (t *trainer) checkMemory() error {
 	if int64(f.Peak) > limit {
 		return exceeded(int64(f.Peak), f.largest())
 	}
+	t.prog.turns = f.Turns
 	if t.chunk = f.Chunk; t.chunk > 0 && !refines(t.prog.Module) && t.opts.Note != nil {
 		t.opts.Note(fmt.Sprintf("the model is evaluated over chunks of nodes, of %s each: on all of them at once the run would take more than %s", budget.Format(int64(f.Chunk)), budget.Format(limit)))
 	}

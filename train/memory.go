@@ -31,6 +31,9 @@ type Forecast struct {
 	// Chunk is what evaluation takes, if it runs over chunks of nodes, beside rows in files;
 	// 0 where it runs on the whole graph.
 	Chunk int `json:"chunk,omitempty"`
+	// Turns says that functions which are large are made again when they are needed, instead of
+	// held together.
+	Turns bool `json:"turns,omitempty"`
 	// Device is the most that a device with a memory of its own holds, in phase
 	// Phase, and Name its name; Functions and Parts are what it holds then, and Peak
 	// is 0.
@@ -64,6 +67,7 @@ var phases = []string{
 	"search",     // candidates are searched
 	"pretrain",   // contrastive steps
 	"candidates", // candidates get the probabilities that they keep
+	"joint",      // joint steps, where functions take turns
 	"train",      // steps of the classifier, and joint ones
 	"end",        // what was kept is evaluated
 }
@@ -120,6 +124,9 @@ func (n nodeTask) Forecast(d runtime.Device, prog *ir.Module, cfg *config.Config
 	p.host()
 	if limit <= 0 {
 		limit = math.MaxInt
+	}
+	if int64(p.f.Peak) > limit && p.once && !p.settled && cfg.Train.Sampler != neighbors {
+		p.takeTurns()
 	}
 	if cfg.Train.Sampler == neighbors && (refines(prog) || int64(p.f.Peak) > limit) {
 		err = p.chunks(int(limit))
@@ -234,25 +241,48 @@ func (p *predictor) givenBack() error {
 			return err
 		}
 	}
-	find := func(name string) *FunctionMemory {
-		i := slices.IndexFunc(p.f.Functions, func(f FunctionMemory) bool { return f.Name == name && f.Phase == "train" })
-		if i < 0 {
-			return &FunctionMemory{}
-		}
-		return &p.f.Functions[i]
-	}
-	encode, probability, fit := find("encode"), find("probability"), find("fit")
 	// Twice as much as is large: with fewer candidates, too, it will be.
-	if !p.once || p.cfg.Train.JointEvery > 0 || encode.Bytes()+probability.Bytes() < 2*large {
-		return nil
+	if p.once && p.cfg.Train.JointEvery == 0 && p.trains("encode").Bytes()+p.trains("probability").Bytes() >= 2*large {
+		p.settle()
 	}
-	encode.Phase, probability.Phase, encode.later = "candidates", "candidates", []string{"end"}
-	find("refine").later, find("classify").later = []string{"end"}, []string{"end"}
-	if fit.Bytes() < 2*large {
-		fit.later = []string{"end"}
-	}
-	p.settled = true
 	return nil
+}
+
+// trains is the function as the phase train, or those that follow, hold it.
+func (p *predictor) trains(name string) *FunctionMemory {
+	i := slices.IndexFunc(p.f.Functions, func(f FunctionMemory) bool { return f.Name == name && f.Phase == "train" })
+	if i < 0 {
+		return &FunctionMemory{}
+	}
+	return &p.f.Functions[i]
+}
+
+// settle has the functions that give candidates their probabilities given back; see [settle].
+func (p *predictor) settle() {
+	p.settled = true
+	end := []string{"end"}
+	p.trains("refine").later, p.trains("classify").later = end, end
+	if fit := p.trains("fit"); fit.Bytes() < 2*large {
+		fit.later = end
+	}
+	p.trains("encode").later = end
+	p.trains("encode").Phase, p.trains("probability").Phase = "candidates", "candidates"
+}
+
+// takeTurns has functions held in turns; see [turns].
+func (p *predictor) takeTurns() {
+	p.f.Turns = true
+	p.settle()
+	p.trains("fit").later = nil
+	p.trains("joint").Phase = "joint"
+	p.part("probabilities of candidates", 4*p.dims["M"])
+	p.kept()
+	p.peak()
+}
+
+// kept adds what the end reads of functions that were given back.
+func (p *predictor) kept() {
+	p.partOf("end", "embedding and predictions", 4*p.ds.Graph.N*p.embedding()[1]+8*p.ds.Graph.N*p.ds.Classes)
 }
 
 // searchedFirst reports whether candidates do not depend on the encoder, and what searched them is
@@ -724,7 +754,7 @@ func (p *predictor) candidates() {
 		p.part("search for candidates", search+lists)
 	}
 	if p.settled {
-		p.partOf("end", "embedding and predictions", 4*n*shape[1]+8*n*p.ds.Classes)
+		p.kept()
 	}
 	if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
 		p.part("candidates known beforehand", 4*near)

@@ -124,6 +124,7 @@ func TestForecastOfPhases(t *testing.T) {
 		{"candidates", []string{"model.encoder.hidden=600", "model.classifier=linear"}},
 		{"train", []string{"model.hidden=512"}},
 		{"end", []string{"model.encoder.hidden=700", "candidates.similarity=embedding"}},
+		{"joint", []string{"model.encoder.hidden=300", "train.joint_every=1"}},
 	} {
 		cfg, err := config.Load("ecl-gsr", ds.Name, "", append([]string{"train.threads=2", "train.epochs=2", "train.pretrain_steps=0", "train.joint_every=0", "model.edges.judge=evidence", "candidates.similarity=evidence"}, c.sets...))
 		if err != nil {
@@ -132,6 +133,13 @@ func TestForecastOfPhases(t *testing.T) {
 		before := heap()
 		tr := started(t, Job{Model: "ecl-gsr", Task: Nodes(ds)}, cfg, Options{})
 		f, own := forecastOf(t, tr)
+		memory := int64(0)
+		if cfg.Train.JointEvery > 0 { // too little for all functions at once
+			memory = int64(f.Peak - 1)
+			if f, err = tr.job.Task.Forecast(nil, tr.prog.Module, cfg, tr.split, memory); err != nil {
+				t.Fatal(err)
+			}
+		}
 		tr.close()
 		most, end := 0, make(chan bool)
 		percent := debug.SetGCPercent(5)
@@ -149,7 +157,7 @@ func TestForecastOfPhases(t *testing.T) {
 				}
 			}
 		}()
-		_, err = Train(t.Context(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, cfg, Options{})
+		_, err = Train(t.Context(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, cfg, Options{Memory: memory})
 		end <- true
 		<-end
 		debug.SetGCPercent(percent)

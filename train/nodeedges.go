@@ -58,6 +58,9 @@ func (t *nodeSteps) choose() error {
 		s.close()
 		delete(t.sampled, "pretrain")
 	}
+	if t.edges.chosen && t.judge != nil && t.judge.once {
+		return nil // the same would be chosen
+	}
 	if t.edges.fixed || t.prog.estimates() && t.prog.inputs["p"] == nil {
 		cand, err := graph.NewCandidates(t.ds.Graph, nil, 0, false)
 		if err != nil {
@@ -149,15 +152,15 @@ func (t *nodeSteps) infer() error {
 		}
 		return t.give(e.p, x.values[0], x.values[1])
 	}
-	if t.judge != nil && t.judge.once && t.cfg.Train.JointEvery == 0 && t.prog.held("probability")+t.prog.held("encode") >= large {
+	if t.judge != nil && t.judge.once && (t.prog.turns || t.cfg.Train.JointEvery == 0 && t.prog.held("probability")+t.prog.held("encode") >= large) {
 		return settle(t, p)
 	}
 	x.computed, x.weighed, e.lo, e.hi, e.fresh = p, false, x.values[0], x.values[1], true
 	return t.prog.bind("p", p)
 }
 
-// settle copies the probabilities p of an encoder that will not change any more, and frees what
-// they were computed by.
+// settle copies the probabilities p of an encoder that will not change any more, or whose functions
+// take turns with others, and frees what they were computed by.
 func settle(t *nodeSteps, p *runtime.Buffer) error {
 	x := &t.found
 	entry, err := t.device.Export(p)
@@ -187,13 +190,13 @@ func searchesAgain(cfg *config.Config) bool {
 	return cfg.Train.JointEvery > 0 && cfg.Train.RefreshEvery > 0 && slices.Contains(cfg.Similarities(), config.SimilarityEmbedding)
 }
 
-// choosesAgain reports whether candidates are chosen more than once, though they may be the same ones.
+// choosesAgain reports whether candidates may become others after the first steps that read them.
 func choosesAgain(cfg *config.Config, m *ir.Module) bool {
 	c := cfg.Train
 	if f := m.Func("pretrain"); f != nil && f.Arg("c") != nil && c.PretrainSteps > 0 {
 		return true
 	}
-	return c.RefreshEvery > 0 && (c.JointEvery > 0 || estimates(m))
+	return searchesAgain(cfg) || c.RefreshEvery > 0 && estimates(m)
 }
 
 // weighsEdges reports whether existing edges of a graph that is refined have a prior.

@@ -23,6 +23,7 @@ type program struct {
 	params  *optim.Set
 	fns     map[string]*function
 	inputs  map[string]*runtime.Buffer // by the names of arguments
+	turns   bool                       // functions take turns
 	checked [1]*runtime.Buffer         // by finite
 }
 
@@ -79,6 +80,13 @@ func (p *program) function(name string) (*function, error) {
 	if f := p.fns[name]; f != nil {
 		return f, nil
 	}
+	if turn := turns[name]; p.turns && turn != 0 {
+		for other := range p.fns {
+			if turns[other] != 0 && turns[other] != turn {
+				p.drop(other)
+			}
+		}
+	}
 	if err := p.params.ToDevice(p.options.Device); err != nil {
 		return nil, err
 	}
@@ -111,6 +119,11 @@ func (p *program) function(name string) (*function, error) {
 	p.fns[name] = f
 	return f, nil
 }
+
+// turns are functions of which those with the same number are held together, where memory lacks room
+// for all: others are freed, and made again when it is their turn, which gives the same bits. What
+// they give is copied for others ([settle]).
+var turns = map[string]int{"encode": 1, "probability": 1, "joint": 2, "fit": 3, "classify": 3}
 
 // sort sorts a function's results into loss terms and gradients.
 func (f *function) sort(params *optim.Set, def *ir.Func) error {

@@ -345,20 +345,36 @@ func (t *trainer) restoreTensors(f *checkpoint.File) error {
 	return err
 }
 
+// stepMade is what the line of a step says of it, without the function that made it, which another
+// may take the place of before the line is written.
+type stepMade struct {
+	function string
+	terms    map[string]float32
+	rates    map[string]float64 // learning rates by group
+}
+
+func made(t *trainer, f *function) (m stepMade) {
+	if t.dir == nil {
+		return m
+	}
+	m = stepMade{f.Name(), map[string]float32{}, map[string]float64{}}
+	for _, x := range f.terms {
+		m.terms[x.name] = x.value
+	}
+	for _, u := range f.updates {
+		m.rates[u.group.Name] = u.group.LR
+	}
+	return m
+}
+
 // record writes the line of the step that has just been made. s is nil where
 // nothing was evaluated.
-func (t *trainer) record(f *function, s *score) error {
+func (t *trainer) record(m stepMade, s *score) error {
 	if t.dir == nil {
 		return nil
 	}
-	r := checkpoint.Record{Phase: t.state.Phase, Step: t.state.Step(), Epoch: t.state.Epoch, Function: f.Name(), Terms: map[string]float32{}, LR: map[string]float64{},
+	r := checkpoint.Record{Phase: t.state.Phase, Step: t.state.Step(), Epoch: t.state.Epoch, Function: m.function, Terms: m.terms, LR: m.rates,
 		Time: checkpoint.RecordTime{WallS: math.Round(t.elapsed().Seconds()*1e4) / 1e4}}
-	for _, x := range f.terms {
-		r.Terms[x.name] = x.value
-	}
-	for _, u := range f.updates {
-		r.LR[u.group.Name] = u.group.LR
-	}
 	if s != nil {
 		r.TrainAcc, r.ValAcc, r.ValLoss = known(s.trainAcc), &s.valAcc, &s.valLoss
 		if by := t.cfg.Train.Select; by == "macro_f1" || by == "auc" {
