@@ -83,7 +83,7 @@ func TestIncrementalIsExact(t *testing.T) {
 		"directed":  {"sage", []string{"data.directed=true"}, export.BuildOptions{NoEdgeWeight: true}},
 		"gat":       {"gat", nil, export.BuildOptions{SparseX: true}},
 		"learned":   {"ecl-gsr", nil, export.BuildOptions{}},
-		"judged":    {"ecl-gsr", []string{"model.edges.judge=attributes", "model.edges.judge_distrust=2"}, export.BuildOptions{}},
+		"judged":    {"ecl-gsr", []string{"model.edges.judge=attributes", "model.edges.judge_distrust=2", "model.encoder.cut=0.3"}, export.BuildOptions{}},
 		"mutual":    {"ecl-gsr", []string{"candidates.mutual=true", "model.classifier=gat"}, export.BuildOptions{}},
 		"threshold": {"ecl-gsr", []string{"model.edges.mode=threshold", "model.edges.threshold=0.35", "candidates.k=8"}, export.BuildOptions{}},
 		"evidence":  {"ecl-gsr", []string{"model.edges.judge=evidence", "candidates.similarity=evidence", "candidates.two_step=4", "candidates.mutual=false", "candidates.k=3"}, export.BuildOptions{}},
@@ -163,7 +163,7 @@ func TestLevelsReadSums(t *testing.T) {
 		"weighted by the input":    {"gcn", nil, export.BuildOptions{}},
 		"sparse features":          {"gcn", nil, export.BuildOptions{SparseX: true}},
 		"not weighted":             {"ecl-gsr", []string{"model.edges.judge=embedding"}, export.BuildOptions{Lowering: onnx.PrecomputedBuckets}},
-		"weighted by the evidence": {"ecl-gsr", []string{"model.edges.judge=evidence"}, export.BuildOptions{Lowering: onnx.Scatter}},
+		"weighted by the evidence": {"ecl-gsr", []string{"model.edges.judge=evidence", "model.encoder.cut=0.2"}, export.BuildOptions{Lowering: onnx.Scatter}},
 	} {
 		r, _, _ := residentBuilt(t, c.model, GraphOptions{ReadOnly: true}, c.build, append([]string{"synthetic.nodes=200"}, c.set...)...)
 		if err := r.prepare(r.Snapshot(), GraphOptions{}); err != nil {

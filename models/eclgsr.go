@@ -138,7 +138,18 @@ func (e *ecl) weights(b *ir.Builder) *ir.Value {
 	if !e.weighs() {
 		return nil
 	}
-	return b.Arg("w", ir.T(ir.F32, "E"))
+	return e.carried(b, b.Arg("w", ir.T(ir.F32, "E")))
+}
+
+// carried returns what entries carry of the encoder's messages that count w: max(0, (w − c)/(1 − c))
+// with c = [Encoder.Cut], so that rounding does not decide whether one carries any.
+func (e *ecl) carried(b *ir.Builder, w *ir.Value) *ir.Value {
+	c := e.Encoder.Cut
+	if c == 0 {
+		return w
+	}
+	defer b.Named("carried")()
+	return b.Scale(b.One("maximum", nil, b.Shift(w, -c), b.Const(0)), 1/(1-c))
 }
 
 // view returns an augmented X† and the edge weights of the view (nil: ones), raw
@@ -345,7 +356,7 @@ func (e *ecl) encode() {
 	x, dual := e.attributes(b)
 	g = b.Arg("g", rawGraph)
 	seen := e.evidence.edges(b, x, g)
-	b.Return("embedding", e.encoder.run(b, g, seen.probability, dual, nil))
+	b.Return("embedding", e.encoder.run(b, g, e.carried(b, seen.probability), dual, nil))
 	features, evidence := seen.asItIs.similar(b)
 	b.Return(rowsOf+"features", features)
 	b.Return(rowsOf+"evidence", evidence)

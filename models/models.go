@@ -229,6 +229,7 @@ type Encoder struct {
 	Projection   int     `toml:"projection" range:"size" doc:"width of the projector (the paper: 128)"`
 	WeightDecay  float64 `toml:"weight_decay" doc:"L2 weight decay of encoder and projector"`
 	StructWeight float64 `toml:"struct_weight" doc:"scale of the structural attributes X^s"`
+	Cut          float64 `toml:"cut" range:"gsr.drop_edges.rate" neutral:"0.0" doc:"an existing edge that counts w, by attributes or evidence for it and by its weight, carries max(0, (w - cut)/(1 - cut)) of the encoder's messages: those below carry none; 0: w"`
 }
 
 // ECL holds the loss of Eq 5–17 and the sampler of Eq 3.
@@ -471,6 +472,11 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	}
 	if m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal {
 		return nil, &RangeError{Option: "encoder.kind", Want: "one of " + strings.Join(Encoders(), ", ") + " for " + m.Name}
+	}
+	if cut := o.Encoder.Cut > 0; cut && (m.Name != "ecl-gsr" || o.Edges.Judge == JudgeEmbedding && !o.EdgeWeights) {
+		return nil, &RangeError{Option: "encoder.cut", Want: "0 but for ecl-gsr with edges that count more or less: by model.edges.judge=evidence or attributes, or by their weights"}
+	} else if cut && !slices.Contains([]string{"gcn", "sage", "gin", "acm"}, o.Encoder.Kind) {
+		return nil, &RangeError{Option: "encoder.cut", Want: "0 for an encoder " + o.Encoder.Kind + ", which reads no weights of edges"}
 	}
 	if m.Refines && m.Name != "ecl-gsr" && o.Edges.Judge != JudgeEmbedding {
 		return nil, &RangeError{Option: "edges.judge", Want: "embedding for " + m.Name + ", which judges edges in its own way"}

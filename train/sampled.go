@@ -154,6 +154,9 @@ func checkDrawing(t *trainer) error {
 	if own && !t.edges.fixed {
 		return noSampling(t, "it learns edges, in steps that read all nodes")
 	}
+	if t.cfg.Model.Encoder.Cut > 0 && !t.edges.fixed {
+		return noSampling(t, "what is drawn of a node's edges weighs together what all do, and model.encoder.cut asks what each counts")
+	}
 	return nil
 }
 
