@@ -86,7 +86,7 @@ func TestIncrementalIsExact(t *testing.T) {
 		"judged":    {"ecl-gsr", []string{"model.edges.judge=attributes", "model.edges.judge_distrust=2", "model.encoder.cut=0.3"}, export.BuildOptions{}},
 		"mutual":    {"ecl-gsr", []string{"candidates.mutual=true", "model.classifier=gat"}, export.BuildOptions{}},
 		"threshold": {"ecl-gsr", []string{"model.edges.mode=threshold", "model.edges.threshold=0.35", "candidates.k=8"}, export.BuildOptions{}},
-		"evidence":  {"ecl-gsr", []string{"model.edges.judge=evidence", "candidates.similarity=evidence", "candidates.two_step=4", "candidates.mutual=false", "candidates.k=3"}, export.BuildOptions{}},
+		"evidence":  {"ecl-gsr", []string{"model.edges.judge=evidence", "model.edges.disguised=true", "candidates.similarity=evidence", "candidates.two_step=4", "candidates.mutual=false", "candidates.k=3"}, export.BuildOptions{}},
 		// So large that an update does not reach all answers.
 		"both":      {"ecl-gsr", []string{"model.edges.judge=evidence", "synthetic.nodes=1000", "candidates.k=1", "candidates.mutual=true", "synthetic.degree=3"}, export.BuildOptions{Lowering: onnx.Scatter}},
 		"two steps": {"ecl-gsr", []string{"candidates.two_step=3", "candidates.mutual=true"}, export.BuildOptions{Lowering: onnx.PrecomputedBuckets}},

@@ -136,6 +136,11 @@ const (
 	EvidenceRobust = "evidence.robust" // of the weighed graph, on [RobustSources]
 )
 
+// EvidenceDisguised are regressions as [EvidenceJoint] against pairs of further kinds, where
+// [Edges.Disguised] has wrong edges look like these, too: ends that are drawn by degree, and alike
+// ones.
+var EvidenceDisguised = []string{"evidence.degrees", "evidence.similar"}
+
 // regression has the parameters of a logistic regression on S sources.
 type regression struct {
 	names       []string
@@ -149,7 +154,7 @@ func declareRegression(m *ir.Module, name string, names []string) *regression {
 	add := func(part string, dims ...ir.Dim) *ir.Value { return declareEvidenceParam(m, name+"."+part, dims...) }
 	s := ir.D(len(names))
 	r := &regression{names: names, mean: add("mean", s), scale: add("scale", s), linear: add("linear", s, "1"), bias: add("bias")}
-	if name == EvidenceJoint || name == EvidenceNew {
+	if name == EvidenceJoint || name == EvidenceNew || slices.Contains(EvidenceDisguised, name) {
 		r.quadratic = add("quadratic", s, s)
 	}
 	return r
@@ -189,8 +194,14 @@ const surelyNone = 0.05
 // most: (1 − x/2) / (1 + x/2), where x = share·exp(−logit) is the local false discovery rate
 // (Efron et al. 2001). That lies halfway between 1 − x, if all edges that look like random
 // pairs are none, and 1/(1 + x), if as many of them are edges, which the graph does not tell.
-func probability(b *ir.Builder, logit, share *ir.Value) *ir.Value {
+//
+// more is the rate of edges that look like pairs of further kinds, which are others, so that rates
+// add up; nil where none are looked at.
+func probability(b *ir.Builder, logit, share, more *ir.Value) *ir.Value {
 	x := falseRate(b, logit, share)
+	if more != nil {
+		x = b.Add(x, more)
+	}
 	rest := b.One("maximum", nil, b.Shift(b.Scale(x, -0.5), 1), b.Const(surelyNone))
 	return b.Div(rest, b.Add(rest, x))
 }
@@ -212,8 +223,8 @@ type evidence struct {
 	projection, gate, share *ir.Value
 	joint, linear, robust   *regression
 	fresh                   *regression // of new edges
-	rounds                  []*regression
-	shares                  []*ir.Value // of the rounds
+	rounds, disguised       []*regression
+	shares, disguisedShares []*ir.Value // of the rounds, and of further kinds of wrong edges
 	counted                 bool        // edges count by their weights in the data
 	names, lin, rob         []string    // of all sources, and of those of the linear and robust regressions
 	start                   *ir.Value   // of the source spectrum; nil without
@@ -233,6 +244,11 @@ func declareEvidence(m *ir.Module, o Options) *evidence {
 	e.gate, e.share = declareEvidenceParam(m, EvidenceGate), declareEvidenceParam(m, EvidenceShare("evidence"))
 	e.joint, e.fresh = declareRegression(m, EvidenceJoint, e.names), declareRegression(m, EvidenceNew, e.names)
 	e.linear, e.robust = declareRegression(m, EvidenceLinear, e.lin), declareRegression(m, EvidenceRobust, e.rob)
+	if o.Edges.Disguised {
+		for _, name := range EvidenceDisguised {
+			e.disguised, e.disguisedShares = append(e.disguised, declareRegression(m, name, e.names)), append(e.disguisedShares, declareEvidenceParam(m, EvidenceShare(name)))
+		}
+	}
 	for r := 1; r <= EvidenceRounds; r++ {
 		name := EvidenceRound(r)
 		e.rounds, e.shares = append(e.rounds, declareRegression(m, name, e.rob)), append(e.shares, declareEvidenceParam(m, EvidenceShare(name)))
@@ -516,7 +532,7 @@ func (e *evidence) edges(b *ir.Builder, x, g *ir.Value) *seen {
 	}
 	var sources map[string]*ir.Value
 	s.weighed, sources = in(a, e.lin)
-	p := e.existing(b, e.joint.logit(b, s.sources), sources)
+	p := e.existing(b, e.joint.logit(b, s.sources), e.more(b, s.sources), sources)
 	if e.counted {
 		p = b.Mul(p, b.Arg("w", ir.T(ir.F32, "E")))
 	}
@@ -530,14 +546,27 @@ func (e *evidence) weight(b *ir.Builder, round int, sources map[string]*ir.Value
 	return b.One("maximum", nil, b.One("pow", ir.Attrs{"exponent": EvidencePower}, p), b.Const(MinEvidence))
 }
 
-// existing returns how likely edges are some, by the logit in the graph as it is and the sources as
-// the rounds weigh it; nil: the gate is closed.
-func (e *evidence) existing(b *ir.Builder, logit *ir.Value, weighed map[string]*ir.Value) *ir.Value {
+// more returns the rate of wrong edges of further kinds, by the sources in the graph as it is; nil:
+// there are none.
+func (e *evidence) more(b *ir.Builder, asItIs map[string]*ir.Value) (sum *ir.Value) {
+	for i, r := range e.disguised {
+		if x := falseRate(b, r.logit(b, asItIs), e.disguisedShares[i]); sum == nil {
+			sum = x
+		} else {
+			sum = b.Add(sum, x)
+		}
+	}
+	return sum
+}
+
+// existing returns how likely edges are some, by the logit and the rate of wrong edges of further
+// kinds in the graph as it is, and the sources as the rounds weigh it; nil: the gate is closed.
+func (e *evidence) existing(b *ir.Builder, logit, more *ir.Value, weighed map[string]*ir.Value) *ir.Value {
 	if weighed != nil {
 		// Half the sum of two logits that mostly say the same.
 		logit = e.either(b, logit, b.Scale(b.Add(e.linear.logit(b, weighed), e.robust.logit(b, weighed)), 0.5))
 	}
-	return probability(b, logit, e.share)
+	return probability(b, logit, e.share, more)
 }
 
 // missing returns how likely pairs that are no edges would be some, likewise.
@@ -626,14 +655,21 @@ func (e *evidence) host(o Options) {
 	}
 	ones := func(p *pairs) *ir.Value { return p.One("edge_ones", nil, p.g) }
 	p := declare(ExistingFunc)
-	logit := e.joint.logit(p.Builder, of(p, ones(p), p.Fill(1, ir.T(ir.F32, "P")), e.names))
+	asItIs := of(p, ones(p), p.Fill(1, ir.T(ir.F32, "P")), e.names)
+	logit, more := e.joint.logit(p.Builder, asItIs), e.more(p.Builder, asItIs)
 	p.Return("logit", logit)
-	p.Return("probability", e.existing(p.Builder, logit, nil))
+	if more != nil {
+		p.Return("more", more)
+	}
+	p.Return("probability", e.existing(p.Builder, logit, more, nil))
 
 	p = declare(ExistingFunc + Weighed)
 	logit = p.DynamicArg("logit", ir.T(ir.F32, "P"))
+	if more != nil {
+		more = p.DynamicArg("more", ir.T(ir.F32, "P"))
+	}
 	weights(p)
-	p.Return("probability", e.existing(p.Builder, logit, of(p, p.a, p.w, e.lin)))
+	p.Return("probability", e.existing(p.Builder, logit, more, of(p, p.a, p.w, e.lin)))
 
 	p = declare(MissingFunc)
 	logit = e.fresh.logit(p.Builder, of(p, ones(p), nil, e.names))

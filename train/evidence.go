@@ -46,15 +46,13 @@ type evidence struct {
 
 	f      *runtime.Function // that judged pairs last; others would hold rows of all nodes too
 	weighs bool              // it reads w
-	goesOn bool              // it reads logits
 	keep   bool              // what judges candidates, since others will follow
 	once   bool              // candidates are judged, none will follow
 	k      [2]int            // how many of near and of two are asked for
 	a      *runtime.Buffer   // [entries] weights of the graph's edges
 	w      *runtime.Buffer   // [P] of the pairs
 	pairs  *runtime.Buffer   // [2,P]
-	logit  *runtime.Buffer   // [P] of the pairs in the graph as it is
-	logits []float32         // those of all pairs that are judged
+	known  []ofPairs         // of the pairs in the graph as it is, which the function at hand may read
 	edges  []float32         // [E] how likely each edge is one
 	near   []int32           // [N,k[0]] by the rows "evidence"
 	two    []int32           // [N,k[1]]
@@ -67,7 +65,7 @@ type evidence struct {
 
 func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph) *evidence {
 	e := &evidence{prog: prog, pool: pool, g: g.Undirected(),
-		a: runtime.Zeros(0), w: runtime.Zeros(0), logit: runtime.Zeros(0), pairs: runtime.I64([]int64{0, 0}, 2, 1)}
+		a: runtime.Zeros(0), w: runtime.Zeros(0), pairs: runtime.I64([]int64{0, 0}, 2, 1)}
 	e.st = e.g.Structure()
 	e.names, e.lin, e.rob = models.EvidenceOf(func(param string) bool { return prog.params.Lookup(param) != nil })
 	return e
@@ -124,9 +122,13 @@ func (e *evidence) ready(name string) error {
 		return nil
 	}
 	e.release()
-	f, err := e.onHost(name, map[string]*runtime.Buffer{"a": e.a, "w": e.w, "logit": e.logit})
+	inputs := map[string]*runtime.Buffer{"a": e.a, "w": e.w}
+	for _, x := range e.known {
+		inputs[x.name] = &x.part
+	}
+	f, err := e.onHost(name, inputs)
 	if err == nil {
-		e.f, e.weighs, e.goesOn = f, slices.Contains(f.Inputs(), "w"), slices.Contains(f.Inputs(), "logit")
+		e.f, e.weighs = f, slices.Contains(f.Inputs(), "w")
 	}
 	return err
 }
@@ -147,11 +149,6 @@ func (e *evidence) run() error {
 			return err
 		}
 	}
-	if e.goesOn {
-		if err := e.f.Bind("logit", e.logit); err != nil {
-			return err
-		}
-	}
 	return e.f.Run(0)
 }
 
@@ -168,8 +165,8 @@ func (e *evidence) over(name string, n int, at func(i int) (pair [2]int32, w flo
 			pair, w := at(lo + i)
 			e.pairs.I64[i], e.pairs.I64[n+i], e.w.F32[i] = int64(pair[0]), int64(pair[1]), w
 		}
-		if e.goesOn {
-			e.logit.F32, e.logit.Dims[0] = e.logits[lo:lo+n], n
+		if err := e.bindKnown(lo, n); err != nil {
+			return err
 		}
 		if err := e.run(); err != nil {
 			return err
@@ -179,16 +176,46 @@ func (e *evidence) over(name string, n int, at func(i int) (pair [2]int32, w flo
 	return nil
 }
 
+// ofPairs is a number for each pair that is judged, and the part of them for the pairs at hand.
+type ofPairs struct {
+	name string
+	all  []float32
+	part runtime.Buffer
+}
+
+// bindKnown gives the function at hand what is known of n pairs from lo on.
+func (e *evidence) bindKnown(lo, n int) error {
+	for i := range e.known {
+		x := &e.known[i]
+		if x.part.F32, x.part.Dims = x.all[lo:lo+n], []int{n}; slices.Contains(e.f.Inputs(), x.name) {
+			if err := e.f.Bind(x.name, &x.part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // likelihoods calls use with how likely n pairs are edges, by [models.ExistingFunc] or
 // [models.MissingFunc], as [evidence.over] does.
 func (e *evidence) likelihoods(name string, n int, at func(i int) (pair [2]int32, w float32), use func(p []float32, lo int)) error {
-	defer func() { e.logits = nil }()
 	if e.isOpen() {
-		e.logits = make([]float32, n)
-		if err := e.over(name, n, at, func(f *runtime.Function, lo int) { copy(e.logits[lo:], f.Result("logit").F32) }); err != nil {
+		var all []ofPairs
+		for _, r := range e.prog.Func(name).Results {
+			if e.prog.Func(name+models.Weighed).Arg(r.Name) != nil {
+				all = append(all, ofPairs{name: r.Name, all: make([]float32, n), part: *runtime.Zeros(0)})
+			}
+		}
+		err := e.over(name, n, at, func(f *runtime.Function, lo int) {
+			for _, x := range all {
+				copy(x.all[lo:], f.Result(x.name).F32)
+			}
+		})
+		if err != nil {
 			return err
 		}
-		name += models.Weighed
+		e.known, name = all, name+models.Weighed
+		defer func() { e.known = nil }()
 	}
 	return e.over(name, n, at, func(f *runtime.Function, lo int) { use(f.Result("probability").F32, lo) })
 }
@@ -312,6 +339,9 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 	if err := e.fitNew(asItIs, random, s.Sub("new")); err != nil {
 		return err
 	}
+	if err := e.fitDisguised(asItIs, s.Sub("disguised")); err != nil {
+		return err
+	}
 
 	// Round by round, what robust evidence doubts counts less.
 	var trusted []float64 // of the edges that are fitted to
@@ -386,24 +416,9 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 	in := func(columns [][]float32) func(of func([][]float32) []float64) ([]float64, error) {
 		return func(of func([][]float32) []float64) ([]float64, error) { return of(columns), nil }
 	}
-	// Penalties, and the joining, leave logits too small or too large: what a regression on
-	// them alone says is what all parts are scaled to (Platt 1999).
-	column := func(logits []float64) [][]float32 {
-		x := make([]float32, len(logits))
-		for i, v := range logits {
-			x[i] = float32(v)
-		}
-		return [][]float32{x}
-	}
 	own, _ := mix(joint.logits(asItIs.sample), in(weighed.sample)) // what is there cannot fail
 	other, _ := mix(joint.logits(random), in(none))
-	l := fitRegression(e.pool, column(own), column(other), nil, 0, ridge)
-	if slope := l.linear[0] * l.scale[0]; slope > 0 {
-		for name, r := range map[string]*regression{models.EvidenceJoint: joint, models.EvidenceLinear: linear, models.EvidenceRobust: robust} {
-			r.stretch(slope, l.bias-float64(slope*l.mean[0]))
-			e.setRegression(name, r)
-		}
-	}
+	e.rescale(own, other, map[string]*regression{models.EvidenceJoint: joint, models.EvidenceLinear: linear, models.EvidenceRobust: robust})
 	if own, err = asItIs.logits(joint.logits); err == nil {
 		own, err = mix(own, weighed.logits)
 	}
@@ -413,6 +428,84 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 	other, _ = mix(joint.logits(random), in(none))
 	e.setParam(models.EvidenceShare("evidence"), shareOfNone(own, other))
 	return nil
+}
+
+// rescale stretches regressions by what one on logits of edges and pairs alone says, and enters them:
+// penalties, and the joining, leave logits too small or too large (Platt 1999).
+func (e *evidence) rescale(own, other []float64, of map[string]*regression) {
+	column := func(logits []float64) [][]float32 {
+		x := make([]float32, len(logits))
+		for i, v := range logits {
+			x[i] = float32(v)
+		}
+		return [][]float32{x}
+	}
+	l := fitRegression(e.pool, column(own), column(other), nil, 0, ridge)
+	if slope := l.linear[0] * l.scale[0]; slope > 0 {
+		for name, r := range of {
+			r.stretch(slope, l.bias-float64(slope*l.mean[0]))
+			e.setRegression(name, r)
+		}
+	}
+}
+
+// fitDisguised fits the regressions against pairs of the kinds that [models.EvidenceDisguised] names,
+// to edges in the graph as it is, and how many edges look like them.
+func (e *evidence) fitDisguised(edges *judgedEdges, s rng.Stream) error {
+	for _, name := range models.EvidenceDisguised {
+		if e.prog.params.Lookup(models.EvidenceShare(name)) == nil {
+			continue
+		}
+		pairs, err := e.disguised(name, len(edges.fitted), s.Sub(name))
+		if err != nil {
+			return err
+		}
+		if len(pairs) < 2 {
+			continue
+		}
+		none, err := e.judge(pairs, nil, e.names)
+		if err != nil {
+			return err
+		}
+		r := fitRegression(e.pool, edges.sample, none, nil, 0, ridgeWithProducts)
+		e.setRegression(name, r)
+		e.rescale(r.logits(edges.sample), r.logits(none), map[string]*regression{name: r})
+		own, err := edges.logits(r.logits)
+		if err != nil {
+			return err
+		}
+		e.setParam(models.EvidenceShare(name), shareOfNone(own, r.logits(none)))
+	}
+	return nil
+}
+
+// disguisedOf is of how many random pairs the most alike one is taken.
+const disguisedOf = 20
+
+// disguised draws n pairs without an edge of a kind that [models.EvidenceDisguised] names.
+func (e *evidence) disguised(kind string, n int, s rng.Stream) (pairs [][2]int32, err error) {
+	if kind == models.EvidenceDisguised[0] {
+		return graph.RandomPairs(e.g, n, true, s), nil
+	}
+	random := graph.RandomPairs(e.g, n*disguisedOf, false, s)
+	err = e.rows("features", func(z *runtime.Buffer) error {
+		width := z.Dims[1]
+		for lo := 0; lo+disguisedOf <= len(random); lo += disguisedOf {
+			best, most := lo, math.Inf(-1)
+			for i, p := range random[lo : lo+disguisedOf] {
+				u, v, sum := z.F32[int(p[0])*width:][:width], z.F32[int(p[1])*width:][:width], 0.0
+				for k := range u {
+					sum += float64(float64(u[k]) * float64(v[k]))
+				}
+				if sum > most {
+					best, most = lo+i, sum
+				}
+			}
+			pairs = append(pairs, random[best])
+		}
+		return nil
+	})
+	return pairs, err
 }
 
 // rows calls use with the rows by which nodes are compared, "features" or "evidence", which last

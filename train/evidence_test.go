@@ -245,9 +245,9 @@ func TestLabelsJudgeEdges(t *testing.T) {
 
 // Old edges' probabilities mean what they say.
 func TestEvidenceIsCalibrated(t *testing.T) {
-	check := func(t *testing.T, ds *data.Dataset, wrong [][2]int32, most float64) {
+	check := func(t *testing.T, ds *data.Dataset, wrong [][2]int32, most float64, sets ...string) {
 		t.Helper()
-		res := run(t, "ecl-gsr", ds, Options{}, "model.edges.judge=evidence", "train.epochs=1", "train.pretrain_steps=0", "train.joint_every=0")
+		res := run(t, "ecl-gsr", ds, Options{}, append(sets, "model.edges.judge=evidence", "train.epochs=1", "train.pretrain_steps=0", "train.joint_every=0")...)
 		if g := res.Trained.Params[models.EvidenceGate][0]; g != 0 {
 			t.Errorf("the gate of a graph that nobody attacked is %v", g)
 		}
@@ -277,6 +277,16 @@ func TestEvidenceIsCalibrated(t *testing.T) {
 		}
 		check(t, ds, wrong, 0.04)
 	})
+	for _, kind := range []graph.Kind{graph.Degrees, graph.Similar} {
+		t.Run(fmt.Sprint("cora, ", kind), func(t *testing.T) {
+			ds := dataset(t, "planetoid/cora")
+			wrong, _, err := ds.Plant(kind, 0.1, 0.1, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, ds, wrong, 0.05, "model.edges.disguised=true")
+		})
+	}
 	// Features of this table tell next to nothing: to doubt edges by them would doubt half.
 	t.Run("company", func(t *testing.T) {
 		dir := t.TempDir()

@@ -193,11 +193,11 @@ func Params(m *ir.Module) map[string][]float32 {
 
 // Judging is an ecl-gsr that judges edges so; one that does by evidence embeds the graph as
 // that weighs it, and gives the rows of a similarity, "" of none. all has it read every source,
-// and encode without doubted edges.
+// look for disguised edges, and encode without doubted ones.
 func Judging(judge, similarity string, all bool) (*ir.Module, map[string][]float32) {
 	o := models.Default()
 	o.Features, o.Classes, o.Encoder.Hidden, o.Encoder.Projection, o.Hidden = Features, 4, 5, 5, Features
-	o.Edges.Judge, o.Dense, o.Edges.Labels = judge, all, all
+	o.Edges.Judge, o.Dense, o.Edges.Labels, o.Edges.Disguised = judge, all, all, all
 	if all {
 		o.Encoder.Cut = 0.2
 	}
