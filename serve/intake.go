@@ -146,8 +146,9 @@ func (c *call) grow(n int64) error {
 				return nil
 			}
 		}
-		if c.coming && n > in.most || n > in.free {
-			return invalid("the request takes %s of memory; the server has %s for requests, and half of it for bodies (--memory)", budget.Format(n), budget.Format(in.free))
+		// What it holds already counts: it would be refused by an idle server, too.
+		if need := plus(n, c.reserved.Bytes()); need > in.free || c.coming && plus(n, c.held) > in.most {
+			return invalid("the request takes %s of memory; the server has %s for requests, and half of it for bodies (--memory)", budget.Format(need), budget.Format(in.free))
 		}
 		if in.cutting == 0 {
 			cut, young := in.cutOldest(c)
