@@ -566,3 +566,33 @@ func TestUnfinishedBodies(t *testing.T) {
 		c.Close()
 	}
 }
+
+// What many small requests and connections held goes back to the system, too.
+func TestMemoryAfterManySmallBodies(t *testing.T) {
+	dist, err := small()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := newVictim(t, Options{Dist: dist, Data: "synthetic", Memory: 2 << 30, Grace: 500 * time.Millisecond})
+	part := make([]byte, 6<<20)
+	var open []net.Conn
+	for range 60 {
+		c, err := net.Dial("tcp", v.web)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+		fmt.Fprintf(c, "POST /v2/models/nodes/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", len(part)+1)
+		if _, err := c.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := v.memory("VmRSS")
+	for _, c := range open {
+		c.Close()
+	}
+	if held < 3*v.start {
+		t.Fatalf("60 bodies of 6 MiB hold %s, and %s are held at the start", budget.Format(held), budget.Format(v.start))
+	}
+	v.recovers()
+}

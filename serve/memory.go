@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -32,6 +33,23 @@ func (s *Server) tidy() {
 	runtime.GC()
 	debug.FreeOSMemory()
 	ort.Trim()
+	s.tidied.Store(resident())
+}
+
+// keepTidy does so until ctx ends also after many requests and connections of which
+// none was large: garbage that nobody collects, since there is nothing to do.
+func (s *Server) keepTidy(ctx context.Context) {
+	for tick := time.Tick(5 * time.Second); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+			n, left := resident(), s.tidied.Load() // by the last time
+			if n > s.budget.Used()/4*5 && max(n-left, left-n) > left/20 {
+				s.tidy()
+			}
+		}
+	}
 }
 
 // resident returns how much memory the process holds, in bytes.

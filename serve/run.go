@@ -95,6 +95,7 @@ type Server struct {
 	metrics     *metrics
 	underWay    atomic.Int64
 	tidying     atomic.Bool
+	tidied      atomic.Int64  // bytes that were resident when memory was last given back
 	idle        time.Duration // after which a connection without requests is closed
 	draining    atomic.Bool
 	drained     chan struct{} // closed by a test that has seen enough; else nil
@@ -333,6 +334,7 @@ func (s *Server) Run(ctx context.Context, web, rpc net.Listener) error {
 	failed := make(chan error, 2)
 	work, abort := context.WithCancel(context.Background())
 	defer abort()
+	go s.keepTidy(work)
 	var servers []*http.Server
 	start := func(l net.Listener, h http.Handler, protocol string, set func(p *http.Protocols, on bool)) {
 		if l == nil {
