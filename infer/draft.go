@@ -161,7 +161,7 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 	}
 	for i, v := range u.ChangeX {
 		if v-v != 0 {
-			return nil, badUpdate("feature %d of the node %q is %v; features are finite", i%width, u.ChangeNodes[i/width], v)
+			return nil, badUpdate("feature %d of the node %.200q is %v; features are finite", i%width, u.ChangeNodes[i/width], v)
 		}
 	}
 	fresh := make(map[string]int32, count)
@@ -170,18 +170,18 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 		name := strconv.Itoa(number)
 		if len(u.IDs) > 0 {
 			if d.ids == nil && u.IDs[i] != name {
-				return nil, badUpdate("new node %d is called %q; the nodes of these data are called by their numbers, and the next is %s", i, u.IDs[i], name)
+				return nil, badUpdate("new node %d is called %.200q; the nodes of these data are called by their numbers, and the next is %s", i, u.IDs[i], name)
 			}
 			name = u.IDs[i]
 		}
 		if d.ids != nil {
 			if err := checkName(name); err != nil {
-				return nil, badUpdate("new node %d is called %q: %v", i, name, err)
+				return nil, badUpdate("new node %d is called %.200q: %v", i, name, err)
 			}
 			if v, taken := d.number(name); taken && d.deleted.has(int(v)) {
-				return nil, badUpdate("new node %d is called %q: that was a node that is deleted, and names are not used again", i, name)
+				return nil, badUpdate("new node %d is called %.200q: that was a node that is deleted, and names are not used again", i, name)
 			} else if _, again := fresh[name]; taken || again {
-				return nil, badUpdate("new node %d is called %q: another node has that name", i, name)
+				return nil, badUpdate("new node %d is called %.200q: another node has that name", i, name)
 			}
 			e.ids = append(e.ids, name)
 		}
@@ -192,14 +192,14 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 		v, ok := fresh[name]
 		if !ok {
 			if v, ok = d.number(name); !ok {
-				return 0, badUpdate("%s %d is %q, and there is no such node", what, i, name)
+				return 0, badUpdate("%s %d is %.200q, and there is no such node", what, i, name)
 			}
 		}
 		if d.deleted.has(int(v)) {
-			return 0, badUpdate("%s %d is %q, and that node was deleted", what, i, name)
+			return 0, badUpdate("%s %d is %.200q, and that node was deleted", what, i, name)
 		}
 		if gone[v] {
-			return 0, badUpdate("%s %d is %q, which the update deletes", what, i, name)
+			return 0, badUpdate("%s %d is %.200q, which the update deletes", what, i, name)
 		}
 		return v, nil
 	}
@@ -209,7 +209,7 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 			return nil, err
 		}
 		if _, both := fresh[name]; both {
-			return nil, badUpdate("the new node %q is deleted by the same update", name)
+			return nil, badUpdate("the new node %.200q is deleted by the same update", name)
 		}
 		gone[v] = true
 		e.drop = append(e.drop, v)
@@ -253,7 +253,7 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 			return nil, err
 		}
 		if seen[v] {
-			return nil, badUpdate("the features of the node %q are changed twice", name)
+			return nil, badUpdate("the features of the node %.200q are changed twice", name)
 		}
 		seen[v] = true
 		e.change = append(e.change, v)

@@ -436,7 +436,7 @@ func (s *Snapshot) name(v int) string {
 // NodeError says that a version of a graph has no such node.
 type NodeError struct {
 	Version int64
-	Node    string // its name in quotes, or "number" and its number
+	Node    string // its name (the first 200 characters) in quotes, or "number" and its number
 	Deleted bool   // an earlier version had it
 	Numbers int    // of the version, see [Snapshot.Numbers]
 }
@@ -469,7 +469,7 @@ func (s *Snapshot) number(name string) (v int, ok bool) {
 func (s *Snapshot) Find(name string) (int, error) {
 	v, ok := s.number(name)
 	if !ok || s.deleted.has(v) {
-		return 0, s.noNode(strconv.Quote(name), ok)
+		return 0, s.noNode(fmt.Sprintf("%.200q", name), ok)
 	}
 	return v, nil
 }

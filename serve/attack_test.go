@@ -242,6 +242,9 @@ func (v *victim) run(list []attack) {
 		if peak > v.o.Memory {
 			t.Errorf("%s: the process took %s, and its budget is %s", a.name, budget.Format(peak), budget.Format(v.o.Memory))
 		}
+		if a.code == 400 && len(text) > 16<<10 {
+			t.Errorf("%s: the error has %d bytes", a.name, len(text))
+		}
 	}
 	v.recovers()
 }
@@ -309,6 +312,15 @@ func TestAttacksOnGraph(t *testing.T) {
 		empty[i] = &pb.ModelInferRequest_InferInputTensor{}
 	}
 	x := floats("x", 8*mib/d/4, d)
+	// A byte of it would be four in an error, and 12 in JSON.
+	long := strings.Repeat("\x01", 48*mib)
+	input := func(name, datatype string) *pb.ModelInferRequest {
+		return &pb.ModelInferRequest{ModelName: "nodes", Inputs: []*pb.ModelInferRequest_InferInputTensor{{Name: name, Datatype: datatype, Shape: []int64{1}}}}
+	}
+	node := input("node", BYTES)
+	node.Inputs[0].Contents = &pb.InferTensorContents{BytesContents: [][]byte{[]byte(long)}}
+	manyDimensions := input("number", INT64)
+	manyDimensions.Inputs[0].Shape = make([]int64, mib)
 	v.run([]attack{
 		{name: "outputs named over and over", model: "nodes", header: -1, body: []byte(question(`,"outputs":[` + repeated(`{"name":"logits"}`, 2500) + `]`)), code: 400, want: "outputs"},
 		{name: "an output named twice", model: "nodes", header: -1, body: []byte(question(`,"outputs":[{"name":"logits"},{"name":"logits"}]`)), code: 400, want: "twice"},
@@ -323,6 +335,17 @@ func TestAttacksOnGraph(t *testing.T) {
 		withBinary(attack{name: "many nodes", model: "classifier"}, "", x, edgesOf(int(x.Shape[0]), 1000)),
 		withBinary(attack{name: "many edges", model: "classifier"}, "", floats("x", 100, d), edgesOf(100, 1500000)),
 		withBinary(attack{name: "one node with all edges", model: "classifier"}, "", floats("x", 2, d), edgesOf(2, 1000000)),
+		withBinary(attack{name: "a long name of a node", model: "nodes", code: 400, want: "no node"}, "", Tensor{Name: "node", Datatype: BYTES, Shape: []int64{1}, Text: []string{long}}),
+		withBinary(attack{name: "a long name of a node to delete", model: "update", code: 400, want: "no such node"}, "", Tensor{Name: "delete_node", Datatype: BYTES, Shape: []int64{1}, Text: []string{long}}),
+		withBinary(attack{name: "a long name of a new node", model: "update", code: 400, want: "is called"}, "", floats("x", 1, d), Tensor{Name: "node", Datatype: BYTES, Shape: []int64{1}, Text: []string{long}}),
+		{name: "a long id", model: "nodes", header: -1, body: []byte(question(`,"id":"` + long[:mib] + `"`)), code: 400, want: "id"},
+		{name: "a long id in text", model: "nodes", header: -1, body: []byte(question(`,"id":"` + strings.Repeat("a", 48*mib) + `"`)), code: 400, want: "id"},
+		{name: "a long type", model: "nodes", header: -1, body: []byte(`{"inputs":[{"name":"number","datatype":"` + strings.Repeat("ü", 24*mib) + `","shape":[1],"data":[5]}]}`), code: 400, want: "data type"},
+		{name: "a long name of a node over gRPC", rpc: node, code: 400, want: "no node"},
+		{name: "a long name of an input over gRPC", rpc: input(long, INT64), code: 400, want: "has no input"},
+		{name: "a long type over gRPC", rpc: input("number", long), code: 400, want: "data type"},
+		{name: "a long shape over gRPC", rpc: manyDimensions, code: 400, want: "dimensions"},
+		{name: "a long id over gRPC", rpc: &pb.ModelInferRequest{ModelName: "nodes", Id: long, Inputs: []*pb.ModelInferRequest_InferInputTensor{five}}, code: 400, want: "id"},
 		withBinary(attack{name: "an update that changes nothing", model: "update"}, "", Tensor{Name: "source", Datatype: BYTES, Shape: []int64{mib}, Text: strings.Split(repeated("1", mib), ",")},
 			Tensor{Name: "target", Datatype: BYTES, Shape: []int64{mib}, Text: strings.Split(repeated("1", mib), ",")}),
 	})

@@ -17,12 +17,12 @@ func (t *Tensor) setBytes(data []byte) error {
 	case BYTES:
 		for len(data) > 0 {
 			if len(data) < 4 {
-				return invalid("the binary data of the input %q end within the length of a text", t.Name)
+				return invalid("the binary data of the input %.60q end within the length of a text", t.Name)
 			}
 			n := binary.LittleEndian.Uint32(data)
 			data = data[4:]
 			if uint64(n) > uint64(len(data)) {
-				return invalid("the binary data of the input %q end within a text", t.Name)
+				return invalid("the binary data of the input %.60q end within a text", t.Name)
 			}
 			t.Text, data = append(t.Text, string(data[:n])), data[n:]
 		}
@@ -31,7 +31,7 @@ func (t *Tensor) setBytes(data []byte) error {
 		return t.check() // which says what is wrong with the data type
 	}
 	if len(data)%size != 0 {
-		return invalid("the input %q has %d bytes, and an element of %s has %d", t.Name, len(data), t.Datatype, size)
+		return invalid("the input %.60q has %d bytes, and an element of %s has %d", t.Name, len(data), t.Datatype, size)
 	}
 	n := len(data) / size
 	if t.Datatype == FP32 {

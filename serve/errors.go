@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
@@ -45,8 +46,20 @@ func fail(k kind, format string, args ...any) error { return &failure{k, fmt.Spr
 
 func invalid(format string, args ...any) error { return fail(kindInvalid, format, args...) }
 
-// classify finds the kind of any error.
+// mostMessage is how long an error may be, in bytes: what clients send is no part of what
+// is reserved for answers.
+const mostMessage = 4 << 10
+
+// classify finds the kind of any error, and cuts its message.
 func classify(err error) *failure {
+	f := kindOf(err)
+	if len(f.message) > mostMessage {
+		f = &failure{f.kind, strings.ToValidUTF8(f.message[:mostMessage], "") + "…"}
+	}
+	return f
+}
+
+func kindOf(err error) *failure {
 	var f *failure
 	var update *infer.UpdateError
 	var node *infer.NodeError

@@ -15,7 +15,7 @@ func (r *Request) finite() error {
 	for i := range r.Inputs {
 		t := &r.Inputs[i]
 		if k := t.notFinite(); k >= 0 {
-			return invalid("element %d of the input %q of shape %v is %v; numbers are finite", k, t.Name, t.Shape, t.F32[k])
+			return invalid("element %d of the input %.60q of shape %v is %v; numbers are finite", k, t.Name, t.Shape, t.F32[k])
 		}
 	}
 	return nil
@@ -26,7 +26,7 @@ func (r *Result) finite() error {
 	for i := range r.Outputs {
 		t := &r.Outputs[i]
 		if k := t.notFinite(); k >= 0 {
-			return invalid("element %d of the output %q of shape %v would be %v: the inputs are too large for the model", k, t.Name, t.Shape, t.F32[k])
+			return invalid("element %d of the output %.60q of shape %v would be %v: the inputs are too large for the model", k, t.Name, t.Shape, t.F32[k])
 		}
 	}
 	return nil

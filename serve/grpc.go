@@ -282,10 +282,9 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 		return nil, err
 	}
 	c := ctx.Value(exchangeKey{}).(*exchange).c
-	c.id = r.Id
 	req := &Request{ID: r.Id, IdempotencyKey: r.Parameters[idempotencyParameter].GetStringParam()}
 	if given := r.Parameters[idempotencyParameter]; given != nil && req.IdempotencyKey == "" {
-		return nil, invalid("the parameter %s is no text, or empty", idempotencyParameter)
+		return nil, invalid("the parameter %s is empty, or no text", idempotencyParameter)
 	}
 	raw := r.RawInputContents
 	if len(raw) > 0 && len(raw) != len(r.Inputs) {
@@ -295,7 +294,7 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 		t := Tensor{Name: in.GetName(), Datatype: in.GetDatatype(), Shape: in.GetShape()}
 		if len(raw) > 0 {
 			if in.GetContents() != nil {
-				return nil, invalid("the input %q has contents beside raw_input_contents", t.Name)
+				return nil, invalid("the input %.60q has contents beside raw_input_contents", t.Name)
 			}
 			if err := t.setBytes(raw[i]); err != nil {
 				return nil, err

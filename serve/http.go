@@ -202,8 +202,11 @@ func (s *Server) answerHTTP(c *call, r *http.Request) (body []byte, header int, 
 	if err != nil {
 		return nil, 0, true, err
 	}
-	c.id = req.ID
-	if key := r.Header.Get(idempotencyHeader); key != "" {
+	if keys := r.Header.Values(idempotencyHeader); len(keys) > 0 {
+		key := keys[0]
+		if len(keys) > 1 || key == "" {
+			return nil, 0, true, invalid("the header %s is empty, or given twice", idempotencyHeader)
+		}
 		if req.IdempotencyKey != "" && req.IdempotencyKey != key {
 			return nil, 0, true, invalid("the header %s and the parameter %s differ", idempotencyHeader, idempotencyParameter)
 		}

@@ -17,6 +17,7 @@ import (
 const (
 	mostTensors    = 64
 	mostDimensions = 16
+	mostID         = 1 << 10 // bytes; it is repeated in the answer and the log
 )
 
 // parser reads the JSON of an inference request, token by token: what it takes is
@@ -228,7 +229,9 @@ func (p *parser) parameters(to *parameters) error {
 		case "binary_data_output":
 			to.binaryOutput, err = p.truth(name)
 		case idempotencyParameter:
-			to.key, err = p.text(name)
+			if to.key, err = p.text(name); err == nil && to.key == "" {
+				err = invalid("the parameter %s is empty", name)
+			}
 		default:
 			err = p.dec.SkipValue()
 		}
@@ -268,7 +271,7 @@ func (p *parser) input(body []byte) (*jsonInput, error) {
 			in.Shape = nil
 			err = p.array("shape", func() error {
 				if len(in.Shape) == mostDimensions {
-					return invalid("the input %q has more than %d dimensions", in.Name, mostDimensions)
+					return invalid("the input %.60q has more than %d dimensions", in.Name, mostDimensions)
 				}
 				d, err := p.integer("shape")
 				in.Shape = append(in.Shape, d)
@@ -279,7 +282,7 @@ func (p *parser) input(body []byte) (*jsonInput, error) {
 		case "data":
 			switch {
 			case in.filled || in.data != nil:
-				err = invalid("the input %q has its data twice", in.Name)
+				err = invalid("the input %.60q has its data twice", in.Name)
 			case in.known == 3:
 				in.filled = true
 				err = p.data(&in.Tensor, len(body))
@@ -307,9 +310,9 @@ func (p *parser) finish(in *jsonInput, rest *[]byte, body []byte) error {
 	}
 	switch {
 	case size != nil && (in.filled || in.data != nil):
-		return invalid("the input %q has both data and binary_data_size", in.Name)
+		return invalid("the input %.60q has both data and binary_data_size", in.Name)
 	case size != nil && (*size < 0 || *size > int64(len(*rest))):
-		return invalid("the input %q has %d bytes of binary data, and %d follow", in.Name, *size, len(*rest))
+		return invalid("the input %.60q has %d bytes of binary data, and %d follow", in.Name, *size, len(*rest))
 	case size != nil:
 		data := (*rest)[:*size]
 		*rest = (*rest)[*size:]
@@ -321,7 +324,7 @@ func (p *parser) finish(in *jsonInput, rest *[]byte, body []byte) error {
 		late := &parser{ctx: p.ctx, grow: p.grow, dec: jsontext.NewDecoder(bytes.NewBuffer(in.data))}
 		return late.data(t, len(in.data))
 	case !in.filled:
-		return invalid("the input %q has no data", in.Name)
+		return invalid("the input %.60q has no data", in.Name)
 	}
 	return nil
 }
@@ -342,7 +345,7 @@ func (p *parser) data(t *Tensor, length int) error {
 		return err
 	}
 	if p.dec.PeekKind() != '[' {
-		return invalid("the data of the input %q are no array", t.Name)
+		return invalid("the data of the input %.60q are no array", t.Name)
 	}
 	hold := min(n, length/2) // what is claimed need not be there
 	switch t.Datatype {
@@ -374,7 +377,7 @@ func (p *parser) data(t *Tensor, length int) error {
 // nested reads what is behind the bracket of a dimension.
 func (p *parser) nested(t *Tensor, n, axis int) error {
 	wrong := func() error {
-		return invalid("the data of the input %q are nested otherwise than its shape %v; nest them as it says, or give them flat", t.Name, t.Shape)
+		return invalid("the data of the input %.60q are nested otherwise than its shape %v; nest them as it says, or give them flat", t.Name, t.Shape)
 	}
 	if axis == len(t.Shape)-1 {
 		count, err := p.row(t, n)
@@ -424,14 +427,14 @@ func (p *parser) row(t *Tensor, n int) (count int, err error) {
 			_, err := p.dec.ReadToken()
 			return count, err
 		case '[', '{':
-			return 0, invalid("the data of the input %q are nested otherwise than its shape %v; nest them as it says, or give them flat", t.Name, t.Shape)
+			return 0, invalid("the data of the input %.60q are nested otherwise than its shape %v; nest them as it says, or give them flat", t.Name, t.Shape)
 		}
 		v, err := p.dec.ReadValue()
 		if err != nil {
 			return 0, err
 		}
 		if t.Length() == n {
-			return 0, invalid("the input %q has more elements than its shape %v says", t.Name, t.Shape)
+			return 0, invalid("the input %.60q has more elements than its shape %v says", t.Name, t.Shape)
 		}
 		if err := t.appendJSON(v); err != nil {
 			return 0, err
@@ -442,7 +445,7 @@ func (p *parser) row(t *Tensor, n int) (count int, err error) {
 // appendJSON adds one element.
 func (t *Tensor) appendJSON(v jsontext.Value) error {
 	wrong := func() error {
-		return invalid("the input %q of type %s has the element %.40q", t.Name, t.Datatype, []byte(v))
+		return invalid("the input %.60q of type %s has the element %.40q", t.Name, t.Datatype, []byte(v))
 	}
 	switch t.Datatype {
 	case FP32:
@@ -548,7 +551,7 @@ func (t *Tensor) appendToJSON(b []byte, quote func([]byte, string) []byte) ([]by
 		case FP32:
 			v := float64(t.F32[i])
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, fmt.Errorf("the output %q has the element %v, which JSON cannot say; ask for binary data", t.Name, v)
+				return nil, fmt.Errorf("the output %.60q has the element %v, which JSON cannot say; ask for binary data", t.Name, v)
 			}
 			format := byte('f')
 			if a := math.Abs(v); a != 0 && (a < 1e-6 || a >= 1e21) {

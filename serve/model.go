@@ -46,6 +46,10 @@ type model interface {
 // ask has a model answer a request within the limits of the server. binary is as
 // parseRequest gives it.
 func (s *Server) ask(ctx context.Context, c *call, m model, r *Request, binary map[string]bool) (*Result, error) {
+	if len(r.ID) > mostID {
+		return nil, invalid("the request's id has %d bytes; it may have %d", len(r.ID), mostID)
+	}
+	c.id = r.ID
 	meta := m.describe()
 	if err := r.fit(meta); err != nil {
 		return nil, err

@@ -776,6 +776,10 @@ func TestUpdatesByKey(t *testing.T) {
 	expect(200, `"graph_version":2`)(post("update", "", "a", gone))
 	expect(409, "other content")(post("update", "a", "", text("delete_node", "19")))
 	expect(400, "differ")(post("update", "a", "b", gone))
+	expect(400, "is empty")(post("update", "", " ", gone)) // a header of spaces is empty
+	if _, _, err := parseRequest(t.Context(), []byte(`{"parameters": {"idempotency_key": ""}, "inputs": [`+gone+`]}`), -1, func(int64) error { return nil }); err == nil || !strings.Contains(err.Error(), "is empty") {
+		t.Errorf("an empty key: %v", err)
+	}
 	expect(400, "was deleted")(post("update", "c", "", gone))
 	expect(400, "was deleted")(post("nodes", "", "", text("node", "17")))
 	expect(400, "was deleted")(post("nodes", "", "", `{"name": "number", "datatype": "INT64", "shape": [1], "data": [18]}`))

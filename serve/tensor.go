@@ -41,10 +41,10 @@ func elements(name string, shape []int64) (int, error) {
 	n := int64(1)
 	for _, d := range shape {
 		if d < 0 {
-			return 0, invalid("tensor %q has shape %v: dimensions are not negative", name, shape)
+			return 0, invalid("tensor %.60q has shape %v: dimensions are not negative", name, shape)
 		}
 		if d > 0 && n > math.MaxInt32/d {
-			return 0, invalid("tensor %q of shape %v is too large", name, shape)
+			return 0, invalid("tensor %.60q of shape %v is too large", name, shape)
 		}
 		n *= d
 	}
@@ -56,7 +56,7 @@ func (t *Tensor) check() error {
 	switch t.Datatype {
 	case FP32, INT64, BYTES:
 	default:
-		return invalid("tensor %q has data type %q; FP32, INT64 and BYTES are taken", t.Name, t.Datatype)
+		return invalid("tensor %.60q has data type %.60q; FP32, INT64 and BYTES are taken", t.Name, t.Datatype)
 	}
 	n, err := elements(t.Name, t.Shape)
 	if err != nil {
@@ -64,11 +64,11 @@ func (t *Tensor) check() error {
 	}
 	for i, text := range t.Text {
 		if !utf8.ValidString(text) {
-			return invalid("tensor %q has the element %.40q at %d, which is not UTF-8", t.Name, text, i)
+			return invalid("tensor %.60q has the element %.40q at %d, which is not UTF-8", t.Name, text, i)
 		}
 	}
 	if have := t.Length(); have != n {
-		return invalid("tensor %q has %d elements, and its shape %v says %d", t.Name, have, t.Shape, n)
+		return invalid("tensor %.60q has %d elements, and its shape %v says %d", t.Name, have, t.Shape, n)
 	}
 	return nil
 }
@@ -103,17 +103,19 @@ func (r *Request) fit(m *Metadata) error {
 		want := find(m.Inputs, t.Name)
 		switch {
 		case want == nil:
-			return invalid("the model %q has no input %.60q; it takes %s", m.Name, t.Name, inWords(m.Inputs))
+			return invalid("the model %.60q has no input %.60q; it takes %s", m.Name, t.Name, inWords(m.Inputs))
 		case seen[t.Name]:
-			return invalid("the input %q is given twice", t.Name)
+			return invalid("the input %.60q is given twice", t.Name)
 		case t.Datatype != want.Datatype:
-			return invalid("the input %q has data type %q; the model %q takes %s", t.Name, t.Datatype, m.Name, want.Datatype)
+			return invalid("the input %.60q has data type %.60q; the model %.60q takes %s", t.Name, t.Datatype, m.Name, want.Datatype)
+		case len(t.Shape) > mostDimensions:
+			return invalid("the input %.60q has more than %d dimensions", t.Name, mostDimensions)
 		case len(t.Shape) != len(want.Shape):
-			return invalid("the input %q has shape %v; the model %q takes %v", t.Name, t.Shape, m.Name, want.Shape)
+			return invalid("the input %.60q has shape %v; the model %.60q takes %v", t.Name, t.Shape, m.Name, want.Shape)
 		}
 		for k, d := range want.Shape {
 			if d >= 0 && d != t.Shape[k] {
-				return invalid("the input %q has shape %v; the model %q takes %v (-1 varies)", t.Name, t.Shape, m.Name, want.Shape)
+				return invalid("the input %.60q has shape %v; the model %.60q takes %v (-1 varies)", t.Name, t.Shape, m.Name, want.Shape)
 			}
 		}
 		if err := t.check(); err != nil {
@@ -123,10 +125,10 @@ func (r *Request) fit(m *Metadata) error {
 	}
 	for i, name := range r.Outputs {
 		if find(m.Outputs, name) == nil {
-			return invalid("the model %q has no output %.60q; it gives %s", m.Name, name, inWords(m.Outputs))
+			return invalid("the model %.60q has no output %.60q; it gives %s", m.Name, name, inWords(m.Outputs))
 		}
 		if slices.Contains(r.Outputs[:i], name) {
-			return invalid("the output %q is named twice; each is given once", name)
+			return invalid("the output %.60q is named twice; each is given once", name)
 		}
 	}
 	return nil
@@ -137,7 +139,7 @@ func (r *Request) need(name string) (*Tensor, error) {
 	if t := r.input(name); t != nil {
 		return t, nil
 	}
-	return nil, invalid("the input %q is missing", name)
+	return nil, invalid("the input %.60q is missing", name)
 }
 
 // Result is what a model gives.
