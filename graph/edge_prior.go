@@ -330,6 +330,11 @@ func newNeighbourhoods(g *Graph, x NodeFeatures, columns []float64) *neighbourho
 // length: 1, or 0 where there is nothing to scale.
 func (x *NodeFeatures) scaled(i int, columns []float64) (sparseRow, float64) {
 	r := x.row(i)
+	if far := kernels.RowScale(r.val); far != 1 { // or else it, or what divides it, overflows
+		for k := range r.val {
+			r.val[k] *= far
+		}
+	}
 	length := 0.0
 	for k, c := range r.col {
 		v := float64(r.val[k]) * columns[c]

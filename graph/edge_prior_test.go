@@ -91,6 +91,38 @@ func TestEdgePriorIsDeterministic(t *testing.T) {
 	}
 }
 
+// How large attributes are does not matter, up to the largest and down to the smallest float32.
+func TestEdgePriorOfFarRows(t *testing.T) {
+	s, err := Generate(DefaultCSBM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(value float32) NodeFeatures {
+		x := sampleRows(s)
+		x.Dense = slices.Clone(x.Dense)
+		for i, v := range x.Dense {
+			x.Dense[i] = 0
+			if v > 0.5 {
+				x.Dense[i] = value
+			}
+		}
+		return x
+	}
+	want, learned := CalibrateEdges(nil, s.Graph, of(1), 2, rng.New(5, "evidence"))
+	lsa := of(1)
+	projected := lsa.LSA(nil, s.Graph.N, 8, rng.New(6, "lsa"))
+	for _, e := range []int{127, 60, 41, -41, -60, -126, -149} {
+		x := of(float32(math.Ldexp(1, e)))
+		got, other := CalibrateEdges(nil, s.Graph, x, 2, rng.New(5, "evidence"))
+		if !slices.Equal(got, want) || !reflect.DeepEqual(other, learned) {
+			t.Errorf("of attributes times 2^%d the evidence is another", e)
+		}
+		if !slices.Equal(x.LSA(nil, s.Graph.N, 8, rng.New(6, "lsa")), projected) {
+			t.Errorf("of attributes times 2^%d the projection is another", e)
+		}
+	}
+}
+
 // A calibration gives the graph that it was learned from the same evidence, to the bit,
 // and judges an edge of another one by what is near it alone.
 func TestCalibration(t *testing.T) {

@@ -27,6 +27,15 @@ func rowScale(norm float32, x []float32, eps float32) float32 {
 	if rowIsPlain(norm, len(x)) {
 		return 1
 	}
+	return rowScaleOf(x, eps)
+}
+
+// RowScale returns the power of two that normalisation multiplies the row x with first, for
+// what compares rows by other means: 1 for nearly all, since none but rows whose largest
+// magnitude is outside [1e-12, 1e12] are scaled.
+func RowScale(x []float32) float32 { return rowScaleOf(x, 0) }
+
+func rowScaleOf(x []float32, eps float32) float32 {
 	top := float32(0)
 	for _, v := range x {
 		top = max(top, abs32(v)) // NaN if any is
