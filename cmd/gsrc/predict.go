@@ -58,12 +58,14 @@ adds checksums to an export or a run of an earlier version, once all else holds.
 	return c
 }
 
-// isRun reports whether a folder is that of a run, or of several, not of an export.
+// isRun reports whether a folder is that of a run, or of several, not of an export. One
+// whose run.json is missing is a run still, so that this is what is said.
 func isRun(dir string) bool {
 	_, noManifest := os.Stat(filepath.Join(dir, manifest.FileName))
 	_, noRun := os.Stat(filepath.Join(dir, "run.json"))
+	_, noCheckpoint := os.Stat(filepath.Join(dir, "checkpoint.safetensors"))
 	several, _ := filepath.Glob(filepath.Join(dir, "run-*", "run.json"))
-	return noManifest != nil && (noRun == nil || len(several) > 0)
+	return noManifest != nil && (noRun == nil || noCheckpoint == nil || len(several) > 0)
 }
 
 // verifyRun checks the files of a run.
