@@ -25,6 +25,7 @@ import (
 
 // Rows of Table E that are compared.
 const (
+	disguised    = "ecl-gsr, disguised"
 	byEmbeddings = "judged by embeddings"
 	neverTrained = "judged by embeddings, never trained"
 )
@@ -51,9 +52,11 @@ const evidencePrefix = "evidence_"
 // edgeCells are the runs of Table E.
 func edgeCells() (cells []cell) {
 	embedding := []string{"model.edges.judge=embedding", "candidates.two_step=0"}
+	// Nothing that is trained takes part in judging edges by evidence.
+	untrained := []string{"train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1"}
 	rows := []variant{
-		// Nothing that is trained takes part in judging edges by evidence.
-		{eclGSR, []string{"train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1"}},
+		{eclGSR, untrained},
+		{disguised, append([]string{"model.edges.disguised=true"}, untrained...)},
 		{byEmbeddings, embedding},
 		{neverTrained, append(slices.Clone(embedding), "train.pretrain_steps=0", "train.joint_every=0")},
 		{"judged by attributes", []string{"model.edges.judge=attributes", "candidates.two_step=0"}},
@@ -71,8 +74,8 @@ func edgeCells() (cells []cell) {
 		add(cell{panel: d + ", Metattack 20 %", data: d + "_metattack_0.2", clean: d + "_metattack_0"}, rows)
 	}
 	for _, d := range citations {
-		add(cell{panel: d + ", by degrees", data: d, kind: graph.Degrees}, rows[:2])
-		add(cell{panel: d + ", similar ends", data: d, kind: graph.Similar}, rows[:2])
+		add(cell{panel: d + ", by degrees", data: d, kind: graph.Degrees}, rows[:3])
+		add(cell{panel: d + ", similar ends", data: d, kind: graph.Similar}, rows[:3])
 	}
 	return cells
 }

@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -156,5 +158,30 @@ func TestForests(t *testing.T) {
 	}
 	if text := protocols(Find("table4"), lines); !strings.Contains(text, "85.00 ± 7.07") {
 		t.Error(text)
+	}
+}
+
+// Rows of Table E that are run later stand where they would, and plain predictors behind all.
+func TestEdgeRowsJoinTheOthers(t *testing.T) {
+	dir := t.TempDir()
+	line := func(row, source string, seed int) ResultRow {
+		return ResultRow{Panel: "cora, planted", Row: row, Seed: seed, Data: "cora", Budget: Full, EdgeMeasures: EdgeMeasures{Source: source}}
+	}
+	old := ResultRows{line(eclGSR, "", 0), line(eclGSR, "mean", 0), line(eclGSR, "", 1), line("cosine", "", 1), line("cosine", "", 0)}
+	var b bytes.Buffer
+	if err := old.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "edges.csv"), b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	e := &evaluation{Options: Options{Out: dir}}
+	all, err := e.joined(Find("edges"), ResultRows{line(disguised, "", 0), line(disguised, "", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Insert(slices.Clone(old), 3, line(disguised, "", 0), line(disguised, "", 1))
+	if !reflect.DeepEqual(all, want) {
+		t.Errorf("%v, want %v", all, want)
 	}
 }

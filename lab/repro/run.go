@@ -175,8 +175,8 @@ func (e *evaluation) check() (list []*Target, err error) {
 		}
 	}
 	for _, t := range once {
-		if len(e.Rows) > 0 && (t.kept || t.graphs) {
-			return nil, wrong("%s is made of all of its runs: rows can be chosen of tables 1, 2, 3, R and S and of figures 3, 5, 6, 7 and 9", t.Name)
+		if len(e.Rows) > 0 && (t.kept && !t.edges || t.graphs) {
+			return nil, wrong("%s is made of all of its runs: rows can be chosen of tables 1, 2, 3, E, R and S and of figures 3, 5, 6, 7 and 9", t.Name)
 		}
 	}
 	rows := distinct(slices.Concat(cellsOf(once)...), func(c cell) string { return c.row })
@@ -338,7 +338,7 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	}
 	var others ResultRows
 	switch {
-	case t.edges:
+	case t.edges && len(e.Rows) == 0: // or else those that are there stay
 		others, err = e.plain(ctx, runs)
 	case t.graphs && e.Budget == Full:
 		others, err = e.forests(ctx, runs)
@@ -384,12 +384,20 @@ func (e *evaluation) joined(t *Target, lines ResultRows) (ResultRows, error) {
 		})
 	})
 	all = append(all, lines...)
-	place := map[[3]string]int{}
+	places := map[[3]string]int{}
 	for i, c := range t.cells {
-		place[[3]string{c.panel, c.row, c.x}] = i
+		places[[3]string{c.panel, c.row, c.x}] = i
+	}
+	place := func(l ResultRow) (at, seed int) { // of others, as plain predictors, behind all
+		if i, ok := places[[3]string{l.Panel, l.Row, l.X}]; ok {
+			return i, l.Seed
+		}
+		return len(t.cells), 0
 	}
 	slices.SortStableFunc(all, func(a, b ResultRow) int {
-		return cmp.Or(cmp.Compare(place[[3]string{a.Panel, a.Row, a.X}], place[[3]string{b.Panel, b.Row, b.X}]), cmp.Compare(a.Seed, b.Seed))
+		i, n := place(a)
+		j, m := place(b)
+		return cmp.Or(cmp.Compare(i, j), cmp.Compare(n, m))
 	})
 	return all, nil
 }
