@@ -42,9 +42,7 @@ func (t *nodeSteps) release() {
 	if t.judge != nil {
 		t.judge.release()
 	}
-	for _, s := range t.sampled {
-		s.close()
-	}
+	t.stopSampling()
 	for _, c := range t.chunked {
 		_ = c.Close() // its files go with the process at the latest
 	}
@@ -54,10 +52,7 @@ func (t *nodeSteps) count() int { return t.candidateSet().Len() }
 
 func (t *nodeSteps) choose() error {
 	defer rss.Leave(rss.Enter("search for candidates"))
-	if s := t.sampled["pretrain"]; s != nil { // which has made its steps
-		s.close()
-		delete(t.sampled, "pretrain")
-	}
+	t.stopSampling() // others' steps follow, on other candidates
 	if t.edges.chosen && t.judge != nil && t.judge.once {
 		return nil // the same would be chosen
 	}

@@ -38,12 +38,23 @@ func (t *nodeSteps) function(name string) (_ *function, err error) {
 	}
 	s := t.sampled[name]
 	if s == nil {
+		t.stopSampling() // only one function's batches and values are there at a time
 		if s, err = newSampled(t, name); err != nil {
 			return nil, err
 		}
 		t.sampled[name] = s
 	}
 	return s.f, nil
+}
+
+// stopSampling gives back what draws batches, and what is computed on them.
+func (t *nodeSteps) stopSampling() {
+	for name, s := range t.sampled {
+		n := held(s.f.Function)
+		s.close()
+		delete(t.sampled, name)
+		collect(n)
+	}
 }
 
 // reserve has nothing to do: all steps are of one size.
