@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
@@ -25,6 +26,8 @@ type CandidateOptions struct {
 type Candidates struct {
 	Graph *Buffer // graph<N,2C>; of what a device has built the host has the sizes only
 	Old   *Buffer // [2C] f32: of each entry, 1 if the graph has the edge, or else 0
+	// Files has what is known of entries in files, where it is not nil.
+	Files *scratch.Files
 
 	known     *graph.Graph // undirected
 	pool      *kernels.Pool
@@ -56,9 +59,6 @@ func (c *Candidates) Search(emb *Buffer, o CandidateOptions) []int32 {
 	return idx
 }
 
-// Forget gives the memory of searches back.
-func (c *Candidates) Forget() { c.search = graph.Neighbors{} }
-
 // Build makes the candidates those to the nearest neighbours [N,K], on the host.
 func (c *Candidates) Build(nearest []int32, o CandidateOptions) error {
 	cand := c.cand
@@ -75,15 +75,27 @@ func (c *Candidates) Build(nearest []int32, o CandidateOptions) error {
 	if err := cand.Rebuild(c.known, nearest, k, o.Mutual); err != nil {
 		return err
 	}
-	c.Set(cand)
-	return nil
+	return c.Set(cand)
 }
 
-// Set makes the candidates those given, which c keeps.
-func (c *Candidates) Set(cand *graph.Candidates) {
+// Set makes the candidates those given, which c keeps. It is an error if a disk has no room.
+func (c *Candidates) Set(cand *graph.Candidates) (err error) {
 	c.cand, c.behind = cand, false
 	c.joined = graph.Graph{N: cand.N, Edges: cand.Edges}
 	st := &c.structure
+	if c.Files != nil {
+		if st.In == nil {
+			st.In, st.Out = &kernels.CSR{}, &kernels.CSR{}
+		}
+		for _, x := range []*[]int32{&st.In.Col, &st.Out.Perm, &st.EdgeOf} {
+			if *x, err = scratch.Room(c.Files, *x, 2*len(cand.Edges)); err != nil {
+				return err
+			}
+		}
+		if c.host[1].F32, err = scratch.Room(c.Files, c.host[1].F32, 2*len(cand.Edges)); err != nil {
+			return err
+		}
+	}
 	st.Rebuild(&c.joined)
 	c.Graph, c.Old = c.host[0], c.host[1]
 	c.Graph.Graph, c.Graph.Dims[0], c.Graph.Dims[1] = st, st.N, st.E
@@ -94,6 +106,7 @@ func (c *Candidates) Set(cand *graph.Candidates) {
 			c.Old.F32[i] = 1
 		}
 	}
+	return nil
 }
 
 // Free gives up the memory that choosing others would use again.

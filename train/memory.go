@@ -69,6 +69,7 @@ var phases = []string{
 	"candidates", // candidates get the probabilities that they keep
 	"joint",      // joint steps, where functions take turns
 	"train",      // steps of the classifier, and joint ones
+	"joint",      // these, where the others' batches are given back meanwhile
 	"end",        // what was kept is evaluated
 }
 
@@ -165,20 +166,37 @@ func (p *predictor) chunks(limit int) error {
 		}
 		least = max(least, room)
 	}
-	if p.ds.Graph.Weights == nil && p.prog.Func("classify").Arg("w") != nil { // ones, of a chunk's entries
-		for i := range p.f.Parts {
-			if x := &p.f.Parts[i]; x.Name == graphsPart {
-				x.Bytes -= 4 * p.g.E
+	weights := 0
+	switch {
+	case p.prog.Func("classify").Arg("w") == nil:
+	case refines(p.prog): // in files, but for those of the graph
+		if weights = 4 * max(p.g.E, p.dims["M"]); weighsEdges(p.cfg, p.prog) {
+			weights -= 4 * p.g.E
+		}
+	case p.ds.Graph.Weights == nil: // ones, of a chunk's entries
+		weights = 4 * p.g.E
+	}
+	for i := range p.f.Parts {
+		if x := &p.f.Parts[i]; x.Name == graphsPart {
+			x.Bytes -= weights
+		}
+	}
+	if refines(p.prog) {
+		p.part("weights of candidates", 4*4*min(weighedAtOnce, p.dims["M"]))
+		for i := range p.f.Functions {
+			switch f := &p.f.Functions[i]; {
+			case f.Name == "joint":
+				f.Phase = "joint"
+			case f.Name != "fit" && f.Phase == "train":
+				f.later = append(f.later, "joint", "search")
 			}
 		}
 	}
-	if refines(p.prog) { // by entry, as given and as evaluation has them
-		p.part("weights of candidates", 3*4*p.dims["M"])
-	}
 	p.f.Functions = slices.DeleteFunc(p.f.Functions, func(f FunctionMemory) bool { return slices.Contains(names, f.Name) })
 	p.peak() // of what is left
+	least = max(least, min(leastChunk, 4096*p.g.N))
 	p.f.Chunk = max(least, min(limit-p.f.Peak-unforeseen, mostChunk))
-	p.f.Functions = append(p.f.Functions, FunctionMemory{Name: "classify", Phase: "train", later: []string{"end"}, Arena: p.f.Chunk, Live: least, Unshared: p.f.Chunk})
+	p.f.Functions = append(p.f.Functions, FunctionMemory{Name: "classify", Phase: "train", later: []string{"joint", "end"}, Arena: p.f.Chunk, Live: least, Unshared: p.f.Chunk})
 	p.peak()
 	return nil
 }
@@ -187,6 +205,9 @@ const graphsPart = "graphs and transposed features"
 
 // mostChunk is what chunks of nodes take where there is more memory: larger ones are no faster.
 const mostChunk = 128 << 20
+
+// leastChunk is what chunks of many nodes take at least: smaller ones read what others gave too often.
+const leastChunk = 16 << 20
 
 // unforeseen is what chunks leave to the runtime of the language and its garbage.
 const unforeseen = 32 << 20
@@ -236,7 +257,7 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 // and what else is needed before.
 func (p *predictor) givenBack() error {
 	p.once = !choosesAgain(p.cfg, p.prog)
-	if p.searchedFirst() {
+	if p.searchedFirst() || p.inFiles() && p.prog.Func("rows") != nil {
 		if err := p.run(running{"rows", "search"}); err != nil {
 			return err
 		}
@@ -686,7 +707,12 @@ func (p *predictor) candidates() {
 	n, m := p.ds.Graph.N, p.dims["M"]
 	// By entry: the structure and marks; by edge, of which there are half as many, ends,
 	// mark and probability, twice for the kept ones.
-	p.part("candidate edges", 4*2*n+(12+4)*m+2*(8+1+4)*m/2)
+	// What chunks read of entries, and of edges beside the kept ones their probabilities, is in files.
+	entry, edge := 12+4, 2*(8+1+4)
+	if p.inFiles() {
+		entry, edge = 0, edge-4
+	}
+	p.part("candidate edges", 4*2*n+entry*m+edge*m/2)
 	for _, f := range []*ir.Func{p.prog.Func("pretrain"), p.prog.Func("joint")} {
 		if f == nil {
 			continue
@@ -715,7 +741,11 @@ func (p *predictor) candidates() {
 	}
 	if weighsEdges(p.cfg, p.prog) {
 		// By edge; by entry of the graph; by candidate and by its two entries.
-		p.part("evidence for edges", 4*len(p.ds.Graph.Edges)+4*p.g.E+4*m/2+4*m)
+		bytes := 4*m/2 + 4*m
+		if p.inFiles() {
+			bytes = 0
+		}
+		p.part("evidence for edges", 4*len(p.ds.Graph.Edges)+4*p.g.E+bytes)
 	}
 	if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
 		// By pair judged at a time, its ends and weight; by new candidate, its ends and
@@ -749,10 +779,13 @@ func (p *predictor) candidates() {
 	// that do not depend on the encoder, apart and joined.
 	index, pool := graph.SearchScratch(n, width, min(p.cfg.Candidates.K, n), graph.Index(p.cfg.Candidates.Index))
 	search, lists := 4*n*width+8*n+8*len(p.ds.Graph.Edges)+index, (8+2*12)*near
-	if p.searchedFirst() {
-		// The lists that regressions are fitted to, with similarities; of nodes drawn, pairs.
-		const listed = newNearest + newTwoStep
-		p.partOf("search", "search for candidates", max(search+max(lists, 8*newNearest*n), 8*listed*n+40*listed*min(n, newNodes)))
+	if p.searchedFirst() || p.inFiles() {
+		if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
+			// The lists that regressions are fitted to, with similarities; of nodes drawn, pairs.
+			const listed = newNearest + newTwoStep
+			search, lists = max(search+max(lists, 8*newNearest*n), 8*listed*n+40*listed*min(n, newNodes)), 0
+		}
+		p.partOf("search", "search for candidates", search+lists)
 	} else {
 		p.part("search for candidates", search+lists)
 	}
@@ -763,6 +796,11 @@ func (p *predictor) candidates() {
 		p.part("candidates known beforehand", 4*near)
 	}
 	p.pool = p.pool.Max(pool)
+}
+
+// inFiles reports whether what is known of candidates' entries is in files.
+func (p *predictor) inFiles() bool {
+	return p.cfg.Train.Sampler == neighbors && refines(p.prog) && p.device == runtime.CPU
 }
 
 // embedding returns the shape [N, F] of what new candidates are searched by, nil where

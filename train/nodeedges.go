@@ -8,6 +8,7 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/rss"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -46,6 +47,7 @@ func (t *nodeSteps) release() {
 	for _, c := range t.chunked {
 		_ = c.Close() // its files go with the process at the latest
 	}
+	_ = t.files.Free()
 }
 
 func (t *nodeSteps) count() int { return t.candidateSet().Len() }
@@ -80,6 +82,8 @@ func (t *nodeSteps) choose() error {
 			o.Also, also, t.found.proposed, t.found.prepared = nil, nil, nil, false
 			set.Free()
 			collect(n)
+		} else if t.files != nil {
+			set.Free()
 		}
 		return t.bindCandidates()
 	}
@@ -98,8 +102,10 @@ func (t *nodeSteps) choose() error {
 	if err := t.device.Candidates(set, h, o); err != nil {
 		return err
 	}
-	if t.chunk > 0 && !searchesAgain(t.cfg) {
-		set.Forget()
+	if t.files != nil {
+		n := 4 * len(h.F32)
+		set.Free()
+		collect(n)
 	}
 	return t.bindCandidates()
 }
@@ -273,6 +279,7 @@ func firstOf(lists []int32, of, k int) []int32 {
 func (t *nodeSteps) candidateSet() *runtime.Candidates {
 	if t.found.set == nil {
 		t.found.set = runtime.NewCandidates(t.ds.Graph.Undirected(), t.pool)
+		t.found.set.Files = t.files
 	}
 	return t.found.set
 }
@@ -287,7 +294,9 @@ func (t *nodeSteps) set(cand *graph.Candidates) error {
 		judged = now != nil && slices.Equal(now.Edges, cand.Edges)
 	}
 	t.edges.cand, t.edges.chosen = cand, true
-	set.Set(cand)
+	if err := set.Set(cand); err != nil {
+		return err
+	}
 	if judged {
 		return t.found.bind(t.prog, t.edges)
 	}
@@ -310,6 +319,12 @@ func (t *nodeSteps) bindCandidates() error {
 	if err != nil {
 		return err
 	}
+	if e.perEdge, err = scratch.Room(t.files, e.perEdge, len(cand.Edges)); err != nil {
+		return err
+	}
+	if e.ofEntry, err = scratch.Room(t.files, e.ofEntry, 2*len(cand.Edges)); err != nil {
+		return err
+	}
 	if t.judge != nil {
 		if e.perEdge, err = t.judge.ofCandidates(e.perEdge, cand); err != nil {
 			return err
@@ -327,7 +342,10 @@ func (t *nodeSteps) give(p []float32, lo, hi float32) error {
 	if e.given == nil {
 		e.given = runtime.Zeros(0)
 	}
-	e.given.F32 = e.given.F32[:0]
+	var err error
+	if e.given.F32, err = scratch.Room(t.files, e.given.F32, 2*len(p)); err != nil {
+		return err
+	}
 	if len(p) > 0 { // the device may have built the structure of none
 		e.given.F32 = e.set.Structure().Spread(e.given.F32, p)
 	}
@@ -349,6 +367,9 @@ func (t *nodeSteps) fetch() error {
 	}
 	entry, err := t.device.Export(e.computed)
 	if err != nil {
+		return err
+	}
+	if s.p, err = scratch.Room(t.files, s.p, len(entry.F32)/2); err != nil {
 		return err
 	}
 	s.p, err = e.set.OfEdges(s.p, entry.F32)
@@ -378,12 +399,56 @@ func (t *nodeSteps) weigh() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := refine.Run(uint64(t.state.Step())); err != nil {
+	if t.files != nil {
+		return true, weighParts(t, refine)
+	}
+	if e.w, err = pruned(t, refine, t.prog.inputs["p"]); err != nil {
 		return false, err
 	}
-	w, p := refine.Result("w"), t.prog.inputs["p"]
+	e.weighed = true
+	return true, nil
+}
+
+// weighedAtOnce is how many entries are weighed together where all have weights in a file.
+const weighedAtOnce = 1 << 18
+
+// weighParts is [nodeSteps.weigh] with weights in a file.
+func weighParts(t *nodeSteps, refine *function) (err error) {
+	e, p := &t.found, t.prog.inputs["p"]
+	if p == nil {
+		return errLacksWeights
+	}
+	if e.w == nil {
+		e.w = runtime.Zeros(0)
+	}
+	if e.w.F32, err = scratch.Room(t.files, e.w.F32, len(p.F32)); err != nil {
+		return err
+	}
+	for part := range slices.Chunk(p.F32, weighedAtOnce) {
+		p := runtime.F32(part, len(part))
+		if err := refine.Bind("p", p); err != nil {
+			return err
+		}
+		w, err := pruned(t, refine, p)
+		if err != nil {
+			return err
+		}
+		e.w.F32 = append(e.w.F32, w.F32...)
+	}
+	e.w.Dims[0], e.weighed = len(e.w.F32), true
+	return nil
+}
+
+// pruned returns the weights that @refine gives entries with the probabilities p, 0 for those
+// below the threshold.
+func pruned(t *nodeSteps, refine *function, p *runtime.Buffer) (*runtime.Buffer, error) {
+	e := &t.found
+	if err := refine.Run(uint64(t.state.Step())); err != nil {
+		return nil, err
+	}
+	w := refine.Result("w")
 	if w == nil || p == nil || len(w.Dims) != 1 || w.Dims[0] != p.Dims[0] {
-		return false, errLacksWeights
+		return nil, errLacksWeights
 	}
 	if e.prune == nil {
 		m, err := ir.Parse("edges", edgeProgram)
@@ -394,15 +459,14 @@ func (t *nodeSteps) weigh() (bool, error) {
 			err = e.prune.Bind("t", runtime.Scalar(float32(t.threshold())))
 		}
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	if err := errors.Join(e.prune.Bind("w", w), e.prune.Bind("p", p)); err != nil {
-		return false, err
+		return nil, err
 	}
 	if err := e.prune.Run(uint64(t.state.Step())); err != nil {
-		return false, err
+		return nil, err
 	}
-	e.w, e.weighed = e.prune.Result("w"), true
-	return true, nil
+	return e.prune.Result("w"), nil
 }

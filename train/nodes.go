@@ -7,6 +7,7 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
@@ -137,6 +138,9 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 	}
 	in["x"] = x
 	s := &nodeSteps{trainer: t, ds: ds, sampled: map[string]*sampled{}, chunked: map[string]*runtime.Chunked{}}
+	if t.chunk > 0 {
+		s.files = &scratch.Files{Near: t.opts.Dir}
+	}
 	st, err := n.structure(t.cfg, t.prog.Module)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
@@ -29,6 +30,7 @@ type nodeSteps struct {
 	judge         *evidence                   // nil where it judges no edges
 	sampled       map[string]*sampled         // what draws batches, by function; empty where steps read the whole graph
 	chunked       map[string]*runtime.Chunked // functions that run over chunks of nodes; empty where all nodes are at once
+	files         *scratch.Files              // of what is known of candidates' entries, nil where that is in memory
 	nodes, labels []int64                     // what is learned from
 }
 
