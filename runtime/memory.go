@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	goruntime "runtime"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/internal/memplan"
@@ -286,6 +287,42 @@ func (p *allocation) slack() int {
 		return p.need / 16
 	}
 	return p.need / 2
+}
+
+// largeArena is how many bytes of an arena that another takes the place of are given back before.
+const largeArena = 32 << 20
+
+// leave lets go of an arena of the host that is large and does not suffice any more, so that it
+// is not there beside the next one.
+func (m *memoryPlan) leave(views ...view) {
+	if old := 4 * cap(m.arena.F32); old < largeArena || old >= m.size {
+		return
+	}
+	m.arena.F32 = nil
+	for _, v := range m.values {
+		v.slot.view.forget()
+	}
+	for _, v := range views {
+		v.slot.view.forget()
+	}
+	for k := range m.work {
+		w := &m.work[k]
+		w.view.F32, w.at.scratch = nil, nil
+		if w.at.fused != nil {
+			clear(w.at.fused.chain.Inputs)
+		}
+	}
+	for k := range m.saved {
+		m.saved[k].view.F32, m.saved[k].at.saved.mem = nil, nil
+	}
+	goruntime.GC()
+}
+
+// forget makes a view one of nothing.
+func (b *Buffer) forget() {
+	if b.F32, b.I64 = nil, nil; b.Sparse != nil {
+		b.Sparse.Values = nil
+	}
 }
 
 // provide makes the arena large enough and every value a view of it.

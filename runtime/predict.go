@@ -30,7 +30,8 @@ func (m Memory) Bytes() int { return m.Main.Bytes + m.Setup.Bytes + m.Blocks }
 // without elements (see [Extent.Buffer]); but blocks are sampled of the
 // graph and the indices that are given. Where sizes vary from step to step, as
 // those of blocks do with the samples, further draws of some of the
-// inputs make the prediction one that holds for all of them.
+// inputs make the prediction one that holds for all of them. A draw that is nil stands for some
+// that come later and are a little larger.
 //
 // Of the device only Kernel and Workspace are asked. What lies there beside, inputs and
 // parameters, is not counted.
@@ -97,7 +98,16 @@ func predict(d Device, m *ir.Module, f *ir.Func, inputs map[string]*Buffer, draw
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
 	e := newArenaExecutor(p, Options{})
-	for _, set := range append([]map[string]*Buffer{inputs}, draws...) {
+	for i, set := range append([]map[string]*Buffer{inputs}, draws...) {
+		if i > 0 && set == nil {
+			e.mem.arrange()
+			for k := range e.mem.allocations {
+				if p := &e.mem.allocations[k]; p.need > 0 {
+					p.need = p.room + 1
+				}
+			}
+			continue
+		}
 		for _, in := range p.inputs {
 			if b := set[in.value.Name]; b != nil {
 				in.bound = b

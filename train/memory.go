@@ -627,6 +627,9 @@ func (p *predictor) run(x running) error {
 			draws = append(draws, map[string]*runtime.Buffer{"anchors": a.out})
 		}
 	}
+	if batches > 0 {
+		draws = append(draws, nil) // others will be larger
+	}
 	p.load(f, in)
 	err := p.function(x, in, draws...)
 	if err == nil {
