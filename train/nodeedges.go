@@ -43,7 +43,7 @@ func (t *nodeSteps) release() {
 	if t.judge != nil {
 		t.judge.release()
 	}
-	t.stopSampling()
+	stopSampling(t)
 	for _, c := range t.chunked {
 		_ = c.Close() // its files go with the process at the latest
 	}
@@ -54,7 +54,7 @@ func (t *nodeSteps) count() int { return t.candidateSet().Len() }
 
 func (t *nodeSteps) choose() error {
 	defer rss.Leave(rss.Enter("search for candidates"))
-	t.stopSampling() // others' steps follow, on other candidates
+	stopSampling(t) // others' steps follow, on other candidates
 	if t.edges.chosen && t.judge != nil && t.judge.once {
 		return nil // the same would be chosen
 	}

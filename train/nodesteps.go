@@ -40,7 +40,7 @@ func (t *nodeSteps) function(name string) (_ *function, err error) {
 	}
 	s := t.sampled[name]
 	if s == nil {
-		t.stopSampling() // only one function's batches and values are there at a time
+		stopSampling(t) // only one function's batches and values are there at a time
 		if s, err = newSampled(t, name); err != nil {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func (t *nodeSteps) function(name string) (_ *function, err error) {
 }
 
 // stopSampling gives back what draws batches, and what is computed on them.
-func (t *nodeSteps) stopSampling() {
+func stopSampling(t *nodeSteps) {
 	for name, s := range t.sampled {
 		n := held(s.f.Function)
 		s.close()
