@@ -803,7 +803,7 @@ func (p *predictor) candidates() {
 
 // inFiles reports whether what is known of candidates' entries is in files.
 func (p *predictor) inFiles() bool {
-	return p.cfg.Train.Sampler == neighbors && refines(p.prog) && p.device == runtime.CPU
+	return p.cfg.Train.Sampler == neighbors && refines(p.prog)
 }
 
 // embedding returns the shape [N, F] of what new candidates are searched by, nil where
