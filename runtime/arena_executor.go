@@ -100,7 +100,7 @@ func (e *arenaExecutor) allocate() error {
 			return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
 		}
 	}
-	e.mem.leave(slices.Concat(e.views, e.live)...)
+	e.mem.leave(e.views, e.live)
 	if err := e.mem.provide(e.p.device); err != nil {
 		return fmt.Errorf("@%s: %w", e.p.fn.Name, err)
 	}

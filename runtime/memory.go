@@ -294,7 +294,7 @@ const largeArena = 32 << 20
 
 // leave lets go of an arena of the host that is large and does not suffice any more, so that it
 // is not there beside the next one.
-func (m *memoryPlan) leave(views ...view) {
+func (m *memoryPlan) leave(views, live []view) {
 	if old := 4 * cap(m.arena.F32); old < largeArena || old >= m.size {
 		return
 	}
@@ -302,7 +302,7 @@ func (m *memoryPlan) leave(views ...view) {
 	for _, v := range m.values {
 		v.slot.view.forget()
 	}
-	for _, v := range views {
+	for _, v := range slices.Concat(views, live) {
 		v.slot.view.forget()
 	}
 	for k := range m.work {
