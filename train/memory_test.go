@@ -145,18 +145,24 @@ func TestForecastOfPhases(t *testing.T) {
 			_, err := Train(t.Context(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, cfg, Options{Memory: memory})
 			return err
 		}) - before + own
-		ratio := float64(f.Peak) / float64(held)
-		t.Logf("%v: predicted %.2f MiB in phase %s, held %.2f with garbage: ratio %.3f", c.sets, mib(f.Peak), f.Phase, mib(held), ratio)
-		if f.Phase != c.phase {
-			t.Errorf("%v: the forecast is of phase %s, want %s", c.sets, f.Phase, c.phase)
-		}
 		bound := 1.15
 		if c.phase == "evidence" {
 			bound = 1.6 // an attacked graph would hold more
 		}
-		if ratio < 1/1.07 || ratio > bound {
-			t.Errorf("%v: %d bytes are predicted, %d are held with a twentieth of garbage and what comes on top while it is collected", c.sets, f.Peak, held)
-		}
+		checkForecast(t, c.sets, f, c.phase, held, 1/1.07, bound)
+	}
+}
+
+// checkForecast holds a forecast to its phase, and its ratio to what was held to bounds.
+func checkForecast(t *testing.T, sets []string, f *Forecast, phase string, held int, least, most float64) {
+	t.Helper()
+	ratio := float64(f.Peak) / float64(held)
+	t.Logf("%v: predicted %.2f MiB in phase %s, held %.2f with garbage: ratio %.3f", sets, mib(f.Peak), f.Phase, mib(held), ratio)
+	if f.Phase != phase {
+		t.Errorf("%v: the forecast is of phase %s, want %s", sets, f.Phase, phase)
+	}
+	if ratio < least || ratio > most {
+		t.Errorf("%v: %d bytes are predicted, %d are held with a twentieth of garbage and what comes on top while it is collected", sets, f.Peak, held)
 	}
 }
 
@@ -221,18 +227,11 @@ func TestForecastOfSampledPhases(t *testing.T) {
 			_, err := Train(t.Context(), Job{Model: "ecl-gsr", Task: Nodes(ds)}, cfg, Options{Memory: int64(f.Peak)})
 			return err
 		}) - before + own
-		ratio := float64(f.Peak) / float64(held)
-		t.Logf("%v: predicted %.2f MiB in phase %s, held %.2f with garbage: ratio %.3f", c.sets, mib(f.Peak), f.Phase, mib(held), ratio)
-		if f.Phase != c.phase {
-			t.Errorf("%v: the forecast is of phase %s, want %s", c.sets, f.Phase, c.phase)
-		}
 		least := 1 / 1.07
 		if c.phase == "train" {
 			least = 1 / 1.25 // wide layers of batches that vary fit an arena worse than is forecast
 		}
-		if ratio < least || ratio > 1.3 {
-			t.Errorf("%v: %d bytes are predicted, %d are held with a twentieth of garbage and what comes on top while it is collected", c.sets, f.Peak, held)
-		}
+		checkForecast(t, c.sets, f, c.phase, held, least, 1.3)
 	}
 }
 
