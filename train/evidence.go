@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/fmath"
@@ -339,9 +340,6 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 	if err := e.fitNew(asItIs, random, s.Sub("new")); err != nil {
 		return err
 	}
-	if err := e.fitDisguised(asItIs, s.Sub("disguised")); err != nil {
-		return err
-	}
 
 	// Round by round, what robust evidence doubts counts less.
 	var trusted []float64 // of the edges that are fitted to
@@ -426,8 +424,9 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 		return err
 	}
 	other, _ = mix(joint.logits(random), in(none))
-	e.setParam(models.EvidenceShare("evidence"), shareOfNone(own, other))
-	return nil
+	share := max(leastShare, shareOfNone(own, other, quantiles[:4]))
+	e.setParam(models.EvidenceShare("evidence"), share)
+	return e.fitDisguised(asItIs, wrongPairs{share, random}, s.Sub("disguised"))
 }
 
 // rescale stretches regressions by what one on logits of edges and pairs alone says, and enters them:
@@ -449,9 +448,17 @@ func (e *evidence) rescale(own, other []float64, of map[string]*regression) {
 	}
 }
 
+// wrongPairs are pairs of a kind that a share of the edges looks like, with their evidence.
+type wrongPairs struct {
+	share    float64
+	evidence [][]float32 // by source
+}
+
 // fitDisguised fits the regressions against pairs of the kinds that [models.EvidenceDisguised] names,
-// to edges in the graph as it is, and how many edges look like them.
-func (e *evidence) fitDisguised(edges *judgedEdges, s rng.Stream) error {
+// to edges in the graph as it is, and how many edges look like them beyond those that already
+// pass for random pairs, or a kind before.
+func (e *evidence) fitDisguised(edges *judgedEdges, random wrongPairs, s rng.Stream) error {
+	before := []wrongPairs{random}
 	for _, name := range models.EvidenceDisguised {
 		if e.prog.params.Lookup(models.EvidenceShare(name)) == nil {
 			continue
@@ -462,6 +469,9 @@ func (e *evidence) fitDisguised(edges *judgedEdges, s rng.Stream) error {
 		}
 		if len(pairs) < 2 {
 			continue
+		}
+		if err := e.weigh(edges.w); err != nil {
+			return err
 		}
 		none, err := e.judge(pairs, nil, e.names)
 		if err != nil {
@@ -474,7 +484,13 @@ func (e *evidence) fitDisguised(edges *judgedEdges, s rng.Stream) error {
 		if err != nil {
 			return err
 		}
-		e.setParam(models.EvidenceShare(name), shareOfNone(own, r.logits(none)))
+		counted := make([]wrongLogits, len(before))
+		for i, b := range before {
+			counted[i] = wrongLogits{b.share, r.logits(b.evidence)}
+		}
+		share := shareOfNone(own, r.logits(none), quantiles, counted...)
+		e.setParam(models.EvidenceShare(name), share)
+		before = append(before, wrongPairs{share, none})
 	}
 	return nil
 }
@@ -487,21 +503,22 @@ func (e *evidence) disguised(kind string, n int, s rng.Stream) (pairs [][2]int32
 	if kind == models.EvidenceDisguised[0] {
 		return graph.RandomPairs(e.g, n, true, s), nil
 	}
-	random := graph.RandomPairs(e.g, n*disguisedOf, false, s)
 	err = e.rows("features", func(z *runtime.Buffer) error {
 		width := z.Dims[1]
-		for lo := 0; lo+disguisedOf <= len(random); lo += disguisedOf {
-			best, most := lo, math.Inf(-1)
-			for i, p := range random[lo : lo+disguisedOf] {
+		var most []float64 // of the cosines of each
+		for of := range disguisedOf {
+			for i, p := range graph.RandomPairs(e.g, n, false, s.Sub(strconv.Itoa(of))) {
 				u, v, sum := z.F32[int(p[0])*width:][:width], z.F32[int(p[1])*width:][:width], 0.0
 				for k := range u {
 					sum += float64(float64(u[k]) * float64(v[k]))
 				}
-				if sum > most {
-					best, most = lo+i, sum
+				switch {
+				case i == len(pairs):
+					pairs, most = append(pairs, p), append(most, sum)
+				case sum > most[i]:
+					pairs[i], most[i] = p, sum
 				}
 			}
-			pairs = append(pairs, random[best])
 		}
 		return nil
 	})
@@ -755,33 +772,55 @@ func trust(logit, share float64) float64 {
 // below estimates the share of edges that are none: of as many as fall below a quantile of
 // random pairs, that share does (Storey 2002).
 func below(edges, none []float64, quantile float64) float64 {
-	share, _ := fallBelow(edges, slices.Sorted(slices.Values(none)), quantile)
+	share, _, _ := fallBelow(edges, slices.Sorted(slices.Values(none)), quantile)
 	return min(1, share)
 }
 
+// quantiles of pairs below which edges are counted; for further kinds of pairs the last, too.
+var quantiles = []float64{0.5, 0.2, 0.1, 0.05, 0.02}
+
+// countedAgain is how much of a share may be found again as that of another kind: it is an upper bound,
+// about a quarter above the truth where that is known, so that this much shows nothing.
+const countedAgain = 0.25
+
+// wrongLogits are what a regression says of pairs that a share of the edges was found to look like.
+type wrongLogits struct {
+	share  float64
+	logits []float64
+}
+
 // shareOfNone is the least of such estimates, each with its standard error, since all are
-// upper bounds: real edges, too, fall below a high quantile, and few edges below a low one.
-func shareOfNone(edges, none []float64) float64 {
+// upper bounds: real edges, too, fall below a high quantile, and few edges below a low one. Of
+// the edges below each quantile as many are not counted again as are expected of pairs of other kinds.
+func shareOfNone(edges, none []float64, quantiles []float64, counted ...wrongLogits) float64 {
 	sorted, least := slices.Sorted(slices.Values(none)), 1.0
-	for _, quantile := range []float64{0.5, 0.2, 0.1, 0.05} {
-		share, err := fallBelow(edges, sorted, quantile)
-		least = min(least, share+err)
+	for _, quantile := range quantiles {
+		share, err, bound := fallBelow(edges, sorted, quantile)
+		share += err
+		for _, c := range counted {
+			share -= float64(c.share * (countedAgain + float64(countBelow(c.logits, bound))/(quantile*float64(len(c.logits)))))
+		}
+		least = min(least, share)
 	}
-	return max(leastShare, least)
+	return max(0, least)
 }
 
 // fallBelow returns how many times as many edges fall below a quantile as random pairs,
-// which are sorted, and the standard error of that.
-func fallBelow(edges, sorted []float64, quantile float64) (share, err float64) {
-	bound := sorted[int(quantile*float64(len(sorted)))]
-	count := 0.0
-	for _, v := range edges {
+// which are sorted, the standard error of that, and the quantile's logit.
+func fallBelow(edges, sorted []float64, quantile float64) (share, err, bound float64) {
+	bound = sorted[int(quantile*float64(len(sorted)))]
+	count := float64(countBelow(edges, bound))
+	of := quantile * float64(len(edges))
+	return count / of, float64((count + 1) / of * math.Sqrt(1/(count+1)+1/float64(quantile*float64(len(sorted))))), bound
+}
+
+func countBelow(logits []float64, bound float64) (n int) {
+	for _, v := range logits {
 		if v < bound {
-			count++
+			n++
 		}
 	}
-	of := quantile * float64(len(edges))
-	return count / of, float64((count + 1) / of * math.Sqrt(1/(count+1)+1/float64(quantile*float64(len(sorted)))))
+	return n
 }
 
 // pick returns the columns of some sources of all.

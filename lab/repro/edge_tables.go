@@ -76,7 +76,7 @@ func edgeReport(t *Target, ls ResultRows) (r rendered) {
 		{"precision", "%.3f ± %.3f", func(l ResultRow) *float64 { return l.DroppedPrecision }},
 		{"at random", "%.3f ± %.3f", random},
 	} {
-		for _, row := range []string{eclGSR, disguised, byEmbeddings} {
+		for _, row := range []string{eclGSR, againstRandom, byEmbeddings} {
 			line := []string{m.name + ", " + row}
 			for _, panel := range ls.panels() {
 				line = append(line, ls.ofEdges(panel, edgeRow{row: row}).edgeMean(m.form, m.of))

@@ -25,9 +25,9 @@ import (
 
 // Rows of Table E that are compared.
 const (
-	disguised    = "ecl-gsr, disguised"
-	byEmbeddings = "judged by embeddings"
-	neverTrained = "judged by embeddings, never trained"
+	againstRandom = "against random pairs alone"
+	byEmbeddings  = "judged by embeddings"
+	neverTrained  = "judged by embeddings, never trained"
 )
 
 // planted is the share of the edges that is hidden, and of as many planted.
@@ -56,7 +56,7 @@ func edgeCells() (cells []cell) {
 	untrained := []string{"train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1"}
 	rows := []variant{
 		{eclGSR, untrained},
-		{disguised, append([]string{"model.edges.disguised=true"}, untrained...)},
+		{againstRandom, append([]string{"model.edges.disguised=false"}, untrained...)},
 		{byEmbeddings, embedding},
 		{neverTrained, append(slices.Clone(embedding), "train.pretrain_steps=0", "train.joint_every=0")},
 		{"judged by attributes", []string{"model.edges.judge=attributes", "candidates.two_step=0"}},

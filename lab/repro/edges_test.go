@@ -176,11 +176,11 @@ func TestEdgeRowsJoinTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &evaluation{Options: Options{Out: dir}}
-	all, err := e.joined(Find("edges"), ResultRows{line(disguised, "", 0), line(disguised, "", 1)})
+	all, err := e.joined(Find("edges"), ResultRows{line(againstRandom, "", 0), line(againstRandom, "", 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := slices.Insert(slices.Clone(old), 3, line(disguised, "", 0), line(disguised, "", 1))
+	want := slices.Insert(slices.Clone(old), 3, line(againstRandom, "", 0), line(againstRandom, "", 1))
 	if !reflect.DeepEqual(all, want) {
 		t.Errorf("%v, want %v", all, want)
 	}

@@ -331,14 +331,9 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	if out.Missing > 0 {
 		return out, nil
 	}
-	if len(e.Rows) > 0 {
-		if lines, err = e.joined(t, lines); err != nil {
-			return nil, err
-		}
-	}
 	var others ResultRows
 	switch {
-	case t.edges && len(e.Rows) == 0: // or else those that are there stay
+	case t.edges && (len(e.Rows) == 0 || e.Python != ""): // or else those that are there stay
 		others, err = e.plain(ctx, runs)
 	case t.graphs && e.Budget == Full:
 		others, err = e.forests(ctx, runs)
@@ -347,6 +342,11 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 		return nil, err
 	}
 	lines = append(lines, others...)
+	if len(e.Rows) > 0 {
+		if lines, err = e.joined(t, lines); err != nil {
+			return nil, err
+		}
+	}
 	out.Lines = lines
 	r := t.render(t, lines)
 	out.Text = r.text

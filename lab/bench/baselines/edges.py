@@ -1,6 +1,7 @@
 """Plain link predictors: how likely the edges of a graph, and pairs two steps apart that have none, are edges.
 Every edge is judged without itself: its ends' degrees and neighbourhoods do not count it. Trained predictors
-tell real edges from random pairs, in five folds, so that none has seen what it judges."""
+tell real edges from random pairs, in five folds, so that none has seen what it judges; one tells them from pairs
+with ends drawn by degree, and from alike pairs, too."""
 import argparse, csv, warnings
 import numpy as np, scipy.sparse as sp
 from sklearn.decomposition import TruncatedSVD
@@ -93,7 +94,7 @@ fakes = fakes[(fakes[:, 0] != fakes[:, 1]) & ~taken(fakes)][:len(edges)]
 of_edges, of_fakes, of_new = (evidence(x, np.full(len(x), r)) for x, r in ((edges, 1), (fakes, 0), (new, 0)))
 
 
-def trained(make, columns):
+def trained(make, columns, of_fakes=of_fakes):
     """Scores of edges and of new pairs by a model of some columns."""
     x, z = (np.where(UNBOUNDED, np.log1p(v), v)[:, columns] for v in (np.r_[of_edges, of_fakes], of_new))
     y = np.r_[np.ones(len(edges)), np.zeros(len(of_fakes))]
@@ -107,6 +108,22 @@ def trained(make, columns):
     return scores[:len(edges)], others
 
 
+def disguised():
+    """As many pairs without an edge with ends drawn by degree as there are edges, and as many alike ones: of 20
+    random pairs that with the largest cosine of the features."""
+    ends = rng.choice(np.repeat(np.arange(n), degree), (2 * len(edges), 2))
+    ends = ends[(ends[:, 0] != ends[:, 1]) & ~taken(ends)][:len(edges)]
+    alike, X = [], normalised(d.X.astype(np.float64)).tocsr()
+    for _ in range(20):
+        pairs = rng.integers(0, n, (len(edges), 2))
+        u, v = pairs.T
+        cosines = np.concatenate([dot(X[u[i:i + AT_ONCE]], X[v[i:i + AT_ONCE]]) for i in range(0, len(u), AT_ONCE)])
+        cosines[(u == v) | taken(pairs)] = -np.inf
+        alike.append((cosines, pairs))
+    best = np.argmax([c for c, _ in alike], axis=0)
+    return np.r_[ends, np.array([p for _, p in alike])[best, np.arange(len(edges))]]
+
+
 logistic = lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
 trees = lambda: HistGradientBoostingClassifier(random_state=o.seed)
 columns = {
@@ -116,6 +133,8 @@ columns = {
     "logistic_regression_of_four": trained(logistic, [0, 3, 5, 6]),
     "boosted_trees_of_twelve": trained(trees, list(range(12))),
 }
+more = disguised()
+columns["boosted_trees_against_three_kinds"] = trained(trees, list(range(12)), np.r_[of_fakes, evidence(more, np.zeros(len(more)))])
 # Of the new pairs those are written that are among the likeliest of a predictor, as many as there are edges.
 likely = np.unique(np.concatenate([np.argsort(-c[1], kind="stable")[:len(edges)] for c in columns.values()]))
 new, columns = new[likely], {name: (c[0], c[1][likely]) for name, c in columns.items()}
