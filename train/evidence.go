@@ -480,15 +480,11 @@ func (e *evidence) fitDisguised(edges *judgedEdges, random wrongPairs, s rng.Str
 		r := fitRegression(e.pool, edges.sample, none, nil, 0, ridgeWithProducts)
 		e.setRegression(name, r)
 		e.rescale(r.logits(edges.sample), r.logits(none), map[string]*regression{name: r})
-		own, err := edges.logits(r.logits)
-		if err != nil {
-			return err
-		}
 		counted := make([]wrongLogits, len(before))
 		for i, b := range before {
 			counted[i] = wrongLogits{b.share, r.logits(b.evidence)}
 		}
-		share := shareOfNone(own, r.logits(none), quantiles, counted...)
+		share := shareOfNone(r.logits(edges.sample), r.logits(none), quantiles, counted...)
 		e.setParam(models.EvidenceShare(name), share)
 		before = append(before, wrongPairs{share, none})
 	}
