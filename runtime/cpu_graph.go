@@ -81,44 +81,72 @@ func sparseProduct(k *Call, epi kernels.Epilogue) error {
 	return nil
 }
 
-const tileNumbers = 2 << 20 // of 8 MiB
+const (
+	tileNumbers = 2 << 20 // of 8 MiB
+	tileEntries = 1 << 14 // that are multiplied at a time
+)
+
+// tiles is the memory of [tiledProduct]: where each row has got to, and some entries of a tile.
+type tiles struct {
+	at, rowPtr, col []int32
+	vals            []float32
+	some            kernels.CSR
+}
 
 // tiledProduct reads the rows of a file in their order, some MiB at a time, and adds to each
 // row of the product what they have for it: the bits are those of the product in one, whose
 // entries are in that order too, without reads here and there.
 func tiledProduct(k *Call, s *kernels.CSR, heads int, epi kernels.Epilogue) {
 	dst, vals, h := k.Out[0].F32, floats(k.In[1]), k.In[3]
-	f := h.Dims[1]
-	none := &kernels.CSR{Rows: s.Rows, Cols: s.Cols, First: s.First, RowPtr: make([]int32, s.Rows+1)}
+	f, m := h.Dims[1], &k.tiles
+	m.at = append(m.at[:0], s.RowPtr[:s.Rows]...)
+	m.rowPtr = slices.Grow(m.rowPtr[:0], s.Rows+1)[:s.Rows+1]
+	none := &kernels.CSR{Rows: s.Rows, Cols: s.Cols, First: s.First, RowPtr: m.rowPtr}
+	clear(m.rowPtr)
 	k.Pool.SpMMHeads(dst, none, nil, floats(k.In[2]), h.F32, f, heads, kernels.Epilogue{Accumulate: epi.Accumulate, Add: epi.Add})
-	tile := &kernels.CSR{Rows: s.Rows, Cols: s.Cols, RowPtr: make([]int32, s.Rows+1)}
-	var some []float32
-	at := slices.Clone(s.RowPtr[:s.Rows])
 	rows := max(1, tileNumbers/max(1, f))
 	h.file.Range(0, rows*f)
 	for lo := 0; lo < s.Cols; lo += rows {
 		end := int32(min(lo+rows, s.Cols))
 		h.file.Range(int(end)*f, min(int(end)+rows, s.Cols)*f)
-		tile.Col, some = tile.Col[:0], some[:0]
-		for i := range at {
-			from := at[i]
-			for at[i] < s.RowPtr[i+1] && s.Col[at[i]] < end {
-				at[i]++
+		for from := 0; from < s.Rows; {
+			to := m.gather(s, vals, heads, from, end)
+			by := m.vals
+			if vals == nil {
+				by = nil
 			}
-			tile.Col = append(tile.Col, s.Col[from:at[i]]...)
-			if vals != nil {
-				some = append(some, vals[int(from)*heads:int(at[i])*heads]...)
+			if len(m.col) > 0 {
+				m.some = kernels.CSR{Rows: to - from, Cols: s.Cols, RowPtr: m.rowPtr[:to-from+1], Col: m.col}
+				k.Pool.SpMMHeads(dst[from*f:], &m.some, by, nil, h.F32, f, heads, kernels.Epilogue{Accumulate: true})
 			}
-			tile.RowPtr[i+1] = int32(len(tile.Col))
+			if from = to; len(m.col) == tileEntries {
+				from-- // which may have more
+			}
 		}
-		by := some
-		if vals == nil {
-			by = nil
-		}
-		k.Pool.SpMMHeads(dst, tile, by, nil, h.F32, f, heads, kernels.Epilogue{Accumulate: true})
 	}
 	epi.Accumulate, epi.Add = true, nil
+	clear(m.rowPtr)
 	k.Pool.SpMMHeads(dst, none, nil, nil, h.F32, f, heads, epi)
+}
+
+// gather takes the next entries of rows, of a column before end, until there are tileEntries. It
+// returns the row behind them.
+func (m *tiles) gather(s *kernels.CSR, vals []float32, heads, row int, end int32) int {
+	m.col, m.vals, m.rowPtr[0] = m.col[:0], m.vals[:0], 0
+	for n := 1; row < s.Rows && len(m.col) < tileEntries; n++ {
+		from := m.at[row]
+		to, last := from, min(s.RowPtr[row+1], from+int32(tileEntries-len(m.col)))
+		for to < last && s.Col[to] < end {
+			to++
+		}
+		m.col = append(m.col, s.Col[from:to]...)
+		if vals != nil {
+			m.vals = append(m.vals, vals[int(from)*heads:int(to)*heads]...)
+		}
+		m.rowPtr[n], m.at[row] = int32(len(m.col)), to
+		row++
+	}
+	return row
 }
 
 // floats returns the elements of an operand, nil of an absent one.

@@ -30,6 +30,7 @@ type Call struct {
 	saved  *savedForBackward // memory shared by an operation and its gradient, nil if there is none
 
 	fused   *fused // the operation's expression, compiled at its first run
+	tiles   tiles
 	scratch []float32
 	extra   int     // floats of scratch that are not of the executor's plan
 	work    uintptr // address of the workspace on a device with a memory of its own
