@@ -106,6 +106,9 @@ func predict(d Device, m *ir.Module, f *ir.Func, inputs map[string]*Buffer, draw
 					p.need = p.room + 1
 				}
 			}
+			for k := range e.mem.work {
+				e.mem.work[k].pool = e.mem.work[k].pool.Varying()
+			}
 			continue
 		}
 		for _, in := range p.inputs {

@@ -19,14 +19,19 @@ import (
 // allocated anything. The exact forecast takes time, and memory where candidates are
 // many; bounds of it, from the program's types alone, settle nearly every run.
 func (t *trainer) checkMemory() error {
-	limit := t.opts.Memory
-	if limit <= 0 {
-		limit, _ = budget.Default()
+	total, beside := t.opts.Memory, int64(0)
+	if total <= 0 {
+		total, _ = budget.Default()
+		beside = besideRun
 	}
-	limit = t.device.MemoryLimit(limit)
+	total = t.device.MemoryLimit(total)
+	limit := total - max(0, beside-total/10)
 	least, most, what := t.bounds()
 	exceeded := func(need int64, what string) error {
-		e := &budget.ExceededError{What: "training " + t.module.Name, Need: need, Free: limit, Total: limit}
+		if need < 10*beside {
+			need = max(need, (need+beside)*10/11+10)
+		}
+		e := &budget.ExceededError{What: "training " + t.module.Name, Need: need, Free: total, Total: total}
 		advice := t.lower()
 		switch {
 		case strings.Contains(what, "DeepWalk"):
@@ -54,10 +59,15 @@ func (t *trainer) checkMemory() error {
 	}
 	t.prog.turns = f.Turns
 	if t.chunk = f.Chunk; t.chunk > 0 && !refines(t.prog.Module) && t.opts.Note != nil {
-		t.opts.Note(fmt.Sprintf("the model is evaluated over chunks of nodes, of %s each: on all of them at once the run would take more than %s", budget.Format(int64(f.Chunk)), budget.Format(limit)))
+		t.opts.Note(fmt.Sprintf("the model is evaluated over chunks of nodes, of %s each: on all of them at once the run would take more than %s", budget.Format(int64(f.Chunk)), budget.Format(total)))
 	}
 	return nil
 }
+
+// besideRun is what a process holds beside what is forecast: the program, the runtime of the
+// language, and garbage while it is collected. Up to a tenth of the process's limit it may come on
+// top of that.
+const besideRun = 24 << 20
 
 // affordable returns an error where n bytes are more than the process may use at all.
 func affordable(what string, n int64) error {

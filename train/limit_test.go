@@ -94,3 +94,31 @@ func TestBoundsEncloseTheForecast(t *testing.T) {
 		}
 	}
 }
+
+// A process's limit leaves room for what comes beside a run: what is accepted, and that, are at
+// most a tenth above it. The limit that a refusal names is accepted.
+func TestLimitOfTheProcess(t *testing.T) {
+	defer budget.Set(0)
+	ds := generatedGraph(t, 2000, 100)
+	cfg := configure(t, "gcn")
+	tr := started(t, Job{Model: "gcn", Task: Nodes(ds)}, cfg, Options{})
+	defer tr.close()
+	f, _ := forecastOf(t, tr)
+	least := (int64(f.Peak) + besideRun) * 10 / 11
+	budget.Set(least - 100)
+	var exceeded *budget.ExceededError
+	if err := tr.checkMemory(); !errors.As(err, &exceeded) {
+		t.Fatalf("a forecast of %d bytes is accepted in a process of %d: %v", f.Peak, least-100, err)
+	}
+	if exceeded.Need < least || exceeded.Need > least+100 {
+		t.Errorf("a refusal asks for %d bytes, want %d", exceeded.Need, least)
+	}
+	budget.Set(exceeded.Need)
+	if err := tr.checkMemory(); err != nil {
+		t.Errorf("what a refusal asks for is refused: %v", err)
+	}
+	tr.opts.Memory = int64(f.Peak) // what a caller gives a run is its own
+	if err := tr.checkMemory(); err != nil {
+		t.Error(err)
+	}
+}

@@ -208,6 +208,8 @@ func TestForecastOfSampledPhases(t *testing.T) {
 		sets  []string
 	}{
 		{"train", []string{"train.batch_nodes=1000", "model.hidden=512"}},
+		{"train", []string{"train.batch_nodes=1000", "model.hidden=256", "model.classifier=acm"}},
+		{"train", []string{"train.batch_nodes=1000", "model.hidden=64", "model.classifier=gat"}},
 		{"joint", []string{"train.batch_nodes=600", "train.joint_every=2", "train.refresh_every=3", "model.encoder.hidden=256"}},
 		{"pretrain", []string{"train.batch_nodes=100", "train.anchors=1200", "train.pretrain_steps=3", "train.refresh_every=1", "model.encoder.hidden=384"}},
 	} {
@@ -229,7 +231,7 @@ func TestForecastOfSampledPhases(t *testing.T) {
 		}) - before + own
 		least := 1 / 1.07
 		if c.phase == "train" {
-			least = 1 / 1.25 // wide layers of batches that vary fit an arena worse than is forecast
+			least = 1 / 1.12 // chunks of wide layers leave garbage of some MiB
 		}
 		checkForecast(t, c.sets, f, c.phase, held, least, 1.3)
 	}

@@ -314,13 +314,27 @@ func (p *Pool) scratch(n int) {
 	}
 }
 
-// grow returns *buf with at least n elements, contents unspecified.
+// grow returns *buf with at least n elements, contents unspecified. A buffer that lacks little is
+// of sizes that vary, and gets some room for larger ones; one that is large is given back before the
+// other is made.
 func grow(buf *[]float32, n int) []float32 {
-	if len(*buf) < n {
-		*buf = make([]float32, n)
+	if old := len(*buf); old < n {
+		size := n
+		if n-old <= old/growBy {
+			size += n / growBy
+		}
+		if *buf = nil; 4*old >= largeBuffer {
+			runtime.GC()
+		}
+		*buf = make([]float32, size)
 	}
 	return (*buf)[:n]
 }
+
+const (
+	growBy      = 16
+	largeBuffer = 32 << 20 // bytes
+)
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 

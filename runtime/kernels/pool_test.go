@@ -292,3 +292,21 @@ func BenchmarkRegion(b *testing.B) {
 		p.For(20, 10, c)
 	}
 }
+
+// A buffer of sizes that vary a little is made anew only now and then.
+func TestGrow(t *testing.T) {
+	var buf []float32
+	if got := grow(&buf, 1000); len(got) != 1000 || len(buf) != 1000 {
+		t.Fatalf("%d of %d elements, want 1000 of 1000", len(got), len(buf))
+	}
+	grow(&buf, 1001)
+	first := &buf[0]
+	for n := 1002; n <= 1060; n++ {
+		if got := grow(&buf, n); len(got) != n || &got[0] != first {
+			t.Fatalf("%d elements: the buffer was made anew", n)
+		}
+	}
+	if got := grow(&buf, 3000); len(got) != 3000 || len(buf) != 3000 { // another use
+		t.Errorf("%d of %d elements, want 3000 of 3000", len(got), len(buf))
+	}
+}

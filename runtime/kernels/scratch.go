@@ -14,6 +14,12 @@ func (s Scratch) Max(t Scratch) Scratch {
 	return Scratch{max(s.Packed, t.Packed), max(s.Local, t.Local), max(s.Part, t.Part), max(s.Ints, t.Ints)}
 }
 
+// Varying returns what the buffers are where sizes vary a little from those of s.
+func (s Scratch) Varying() Scratch {
+	s.Packed, s.Part = s.Packed+s.Packed/growBy, s.Part+s.Part/growBy
+	return s
+}
+
 // Bytes returns the size of the buffers in a pool of that many threads, with those
 // that every pool has.
 func (s Scratch) Bytes(threads int) int {
