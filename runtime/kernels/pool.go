@@ -314,16 +314,16 @@ func (p *Pool) scratch(n int) {
 	}
 }
 
-// grow returns *buf with at least n elements, contents unspecified. A buffer that lacks little is
-// of sizes that vary, and gets some room for larger ones; one that is large is given back before the
-// other is made.
+// grow returns *buf with at least n elements, contents unspecified. One that is large is given back
+// before the next is made, which has some room if it was little that lacked: such sizes vary.
 func grow(buf *[]float32, n int) []float32 {
 	if old := len(*buf); old < n {
 		size := n
-		if n-old <= old/growBy {
-			size += n / growBy
-		}
-		if *buf = nil; 4*old >= largeBuffer {
+		if 4*old >= largeBuffer {
+			if n-old <= old/growBy {
+				size += n / growBy
+			}
+			*buf = nil
 			runtime.GC()
 		}
 		*buf = make([]float32, size)
@@ -333,7 +333,7 @@ func grow(buf *[]float32, n int) []float32 {
 
 const (
 	growBy      = 16
-	largeBuffer = 32 << 20 // bytes
+	largeBuffer = 4 << 20 // bytes
 )
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -293,20 +293,18 @@ func BenchmarkRegion(b *testing.B) {
 	}
 }
 
-// A buffer of sizes that vary a little is made anew only now and then.
+// A large buffer of sizes that vary a little is made anew only now and then.
 func TestGrow(t *testing.T) {
+	const n = largeBuffer / 4
 	var buf []float32
-	if got := grow(&buf, 1000); len(got) != 1000 || len(buf) != 1000 {
-		t.Fatalf("%d of %d elements, want 1000 of 1000", len(got), len(buf))
-	}
-	grow(&buf, 1001)
-	first := &buf[0]
-	for n := 1002; n <= 1060; n++ {
-		if got := grow(&buf, n); len(got) != n || &got[0] != first {
-			t.Fatalf("%d elements: the buffer was made anew", n)
+	for _, c := range []struct{ n, want int }{
+		{100, 100}, {101, 101}, // small: as many as are asked for
+		{n, n}, {n + 1, n + 1 + (n+1)/growBy}, {n + n/20, n + 1 + (n+1)/growBy},
+		{2 * n, 2 * n}, // for another use
+		{n, 2 * n},
+	} {
+		if got := grow(&buf, c.n); len(got) != c.n || len(buf) != c.want {
+			t.Errorf("%d of %d elements, want %d of %d", len(got), len(buf), c.n, c.want)
 		}
-	}
-	if got := grow(&buf, 3000); len(got) != 3000 || len(buf) != 3000 { // another use
-		t.Errorf("%d of %d elements, want 3000 of 3000", len(got), len(buf))
 	}
 }
