@@ -251,6 +251,9 @@ func (s *Setup) PredictMemory(prog *ir.Module) (*train.Forecast, error) {
 		return nil, err
 	}
 	limit, _ := budget.Default()
+	if s.Config.Train.Sampler == "neighbors" { // its steps are compiled once their batches are known
+		return train.PredictMemory(train.Job{Model: s.Model, Module: s.Module, Task: s.task, Split: s.Split}, s.Config, train.Options{Device: s.planner()}, limit)
+	}
 	return s.task.Forecast(s.planner(), prog, s.Config, split, limit)
 }
 

@@ -207,3 +207,28 @@ func interruptAt(t *testing.T, job Job, cfg *config.Config, o Options, at func(E
 		t.Fatalf("the error is %v", err)
 	}
 }
+
+// What a run on batches takes is forecast as the run itself does, and models that batches cannot
+// train are refused.
+func TestPredictMemoryOfBatches(t *testing.T) {
+	ds := synthetic(t, 3)
+	for model, refused := range map[string]string{"sage": "", "ecl-gsr": "", "idgl": "it learns edges"} {
+		cfg := configure(t, model, "train.sampler=neighbors", "train.fanout=3", "train.batch_nodes=16")
+		got, err := PredictMemory(Job{Model: model, Task: Nodes(ds)}, cfg, Options{}, 0)
+		if refused != "" {
+			if err == nil || !strings.Contains(err.Error(), refused) {
+				t.Errorf("%s: the error is %v, want %q", model, err, refused)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", model, err)
+		}
+		tr := started(t, Job{Model: model, Task: Nodes(ds)}, cfg, Options{})
+		want, _ := forecastOf(t, tr)
+		tr.close()
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: the forecast is\n%sthe run's\n%s", model, got.Table(), want.Table())
+		}
+	}
+}

@@ -147,6 +147,50 @@ func train(ctx context.Context, job Job, cfg *config.Config, opts Options) (*Res
 }
 
 func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) (*trainer, error) {
+	t, err := compiled(ctx, job, cfg, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.checkMemory(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	t.optim, err = optim.New(t.prog.Module, t.seed(), func(group string) float64 {
+		if group == "encoder" {
+			return cfg.Train.EncoderLR
+		}
+		return cfg.Train.LR
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := t.checkSelfTraining(); err != nil {
+		return nil, err
+	}
+	t.pool = kernels.NewPool(cfg.Train.Threads)
+	if opts.Device == nil {
+		t.device = runtime.NewCPU(t.pool)
+	}
+	t.prog.params = t.optim
+	t.prog.options = runtime.Options{Device: t.device, NewExecutor: opts.NewExecutor, Pool: t.pool, Seed: t.stream("train"), Trace: opts.Trace}
+	if t.steps, err = job.Task.start(t); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// PredictMemory forecasts the memory of a run within a limit (0: none), of which it runs nothing:
+// on Options.Device, or the CPU.
+func PredictMemory(job Job, cfg *config.Config, opts Options, limit int64) (*Forecast, error) {
+	t, err := compiled(context.Background(), job, cfg, opts)
+	if err != nil {
+		return nil, err
+	}
+	return job.Task.Forecast(opts.Device, t.prog.Module, cfg, t.split, limit)
+}
+
+// compiled makes a trainer that has its program, and nothing else yet.
+func compiled(ctx context.Context, job Job, cfg *config.Config, opts Options) (*trainer, error) {
 	if job.Task == nil {
 		return nil, errors.New("train: there is no task; train.Nodes and train.Graphs give one")
 	}
@@ -176,32 +220,6 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 	}
 	if opts.Warn != nil && !opts.Resume && t.info.Directed && t.module.Func(models.EncodeJudging) != nil {
 		opts.Warn("edges are judged by evidence, which takes the graph as undirected, and gsrc build exports no such model of a directed graph: to export it leave --directed out, or set model.edges.judge=embedding")
-	}
-	if err := t.checkMemory(); err != nil {
-		return nil, fmt.Errorf("train: %w", err)
-	}
-	var err error
-	t.optim, err = optim.New(t.prog.Module, t.seed(), func(group string) float64 {
-		if group == "encoder" {
-			return cfg.Train.EncoderLR
-		}
-		return cfg.Train.LR
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := t.checkSelfTraining(); err != nil {
-		return nil, err
-	}
-	t.pool = kernels.NewPool(cfg.Train.Threads)
-	if opts.Device == nil {
-		t.device = runtime.NewCPU(t.pool)
-	}
-	t.prog.params = t.optim
-	t.prog.options = runtime.Options{Device: t.device, NewExecutor: opts.NewExecutor, Pool: t.pool, Seed: t.stream("train"), Trace: opts.Trace}
-	if t.steps, err = job.Task.start(t); err != nil {
-		t.close()
-		return nil, err
 	}
 	return t, nil
 }

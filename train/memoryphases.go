@@ -1,0 +1,144 @@
+package train
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/runtime"
+)
+
+// givenBack says which functions are given back before others are there, as [program.drop] does,
+// and what else is needed before.
+func (p *predictor) givenBack() error {
+	p.once = !choosesAgain(p.cfg, p.prog)
+	if p.searchedFirst() || p.inFiles() && p.prog.Func("rows") != nil {
+		if err := p.run(running{"rows", "search"}); err != nil {
+			return err
+		}
+	}
+	// Twice as much as is large: with fewer candidates, too, it will be.
+	if p.once && p.cfg.Train.JointEvery == 0 && p.trains("encode").Bytes()+p.trains("probability").Bytes() >= 2*large {
+		p.settle()
+	}
+	return nil
+}
+
+// trains is the function as the phase train, or those that follow, hold it.
+func (p *predictor) trains(name string) *FunctionMemory {
+	i := slices.IndexFunc(p.f.Functions, func(f FunctionMemory) bool { return f.Name == name && f.Phase == "train" })
+	if i < 0 {
+		return &FunctionMemory{}
+	}
+	return &p.f.Functions[i]
+}
+
+// settle has the functions that give candidates their probabilities given back; see [settle].
+func (p *predictor) settle() {
+	p.settled = true
+	end := []string{"end"}
+	p.trains("refine").later, p.trains("classify").later = end, end
+	if fit := p.trains("fit"); fit.Bytes() < 2*large {
+		fit.later = end
+	}
+	p.trains("encode").later = end
+	p.trains("encode").Phase, p.trains("probability").Phase = "candidates", "candidates"
+}
+
+// takeTurns has functions held in turns; see [turns].
+func (p *predictor) takeTurns() {
+	p.f.Turns = true
+	p.settle()
+	p.trains("fit").later = nil
+	p.trains("joint").Phase = "joint"
+	p.part("probabilities of candidates", 4*p.dims["M"])
+	p.kept()
+	p.peak()
+}
+
+// kept adds what the end reads of functions that were given back.
+func (p *predictor) kept() {
+	p.partOf("end", "embedding and predictions", 4*p.ds.Graph.N*p.embedding()[1]+8*p.ds.Graph.N*p.ds.Classes)
+}
+
+// searchedFirst reports whether candidates do not depend on the encoder, and what searched them is
+// given back.
+func (p *predictor) searchedFirst() bool {
+	return p.once && p.prog.Func("rows") != nil && (p.prog.Func("encode") == nil || !slices.Contains(p.cfg.Similarities(), config.SimilarityEmbedding))
+}
+
+// chunks has evaluation run over chunks of nodes, in what a limit leaves for it, and all that a
+// refining model computes of all nodes.
+func (p *predictor) chunks(limit int) error {
+	degree, stored, least := 0, 0, 0
+	for v := range p.g.N {
+		degree = max(degree, int(p.g.In.RowPtr[v+1]-p.g.In.RowPtr[v]))
+	}
+	if x := p.ds.X; x.IsSparse() {
+		stored = len(x.Val)/max(1, x.Rows) + 1
+	}
+	names := []string{"classify"}
+	if refines(p.prog) {
+		names = append(names, "encode", "probability")
+		degree += p.cfg.MostCandidates() // and who proposes the node, which no one knows
+	}
+	for _, name := range names {
+		if p.prog.Func(name) == nil || p.embedding() == nil && name != "classify" {
+			continue
+		}
+		parts, err := passes.Cut(p.prog, name)
+		if err != nil && !refines(p.prog) {
+			return nil // it reads more than neighbours: the whole graph it is
+		} else if err != nil {
+			return fmt.Errorf("train: @%s cannot be computed over chunks of nodes: %w; take train.sampler=full", name, err)
+		}
+		room, err := runtime.LeastRoom(parts, degree, stored)
+		if err != nil {
+			return err
+		}
+		least = max(least, room)
+	}
+	weights := 0
+	switch {
+	case p.prog.Func("classify").Arg("w") == nil:
+	case refines(p.prog): // in files, but for those of the graph
+		if weights = 4 * max(p.g.E, p.dims["M"]); weighsEdges(p.cfg, p.prog) {
+			weights -= 4 * p.g.E
+		}
+	case p.ds.Graph.Weights == nil: // ones, of a chunk's entries
+		weights = 4 * p.g.E
+	}
+	for i := range p.f.Parts {
+		if x := &p.f.Parts[i]; x.Name == graphsPart {
+			x.Bytes -= weights
+		}
+	}
+	if refines(p.prog) {
+		p.part("weights of candidates", 4*4*min(weighedAtOnce, p.dims["M"]))
+		for i := range p.f.Functions {
+			switch f := &p.f.Functions[i]; {
+			case f.Name == "joint":
+				f.Phase = "joint"
+			case f.Name != "fit" && f.Phase == "train":
+				f.later = append(f.later, "joint", "search")
+			}
+		}
+	}
+	p.f.Functions = slices.DeleteFunc(p.f.Functions, func(f FunctionMemory) bool { return slices.Contains(names, f.Name) })
+	p.peak() // of what is left
+	least = max(least, min(leastChunk, 4096*p.g.N))
+	p.f.Chunk = max(least, min(limit-p.f.Peak-unforeseen, mostChunk))
+	p.f.Functions = append(p.f.Functions, FunctionMemory{Name: "classify", Phase: "train", later: []string{"joint", "end"}, Arena: p.f.Chunk, Live: least, Unshared: p.f.Chunk})
+	p.peak()
+	return nil
+}
+
+// mostChunk is what chunks of nodes take where there is more memory: larger ones are no faster.
+const mostChunk = 128 << 20
+
+// leastChunk is what chunks of many nodes take at least: smaller ones read what others gave too often.
+const leastChunk = 16 << 20
+
+// unforeseen is what chunks leave to the runtime of the language and its garbage.
+const unforeseen = 32 << 20
