@@ -15,6 +15,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/lab/bench"
 	runs "github.com/gsrc-dev/gsrc/run"
 	"github.com/spf13/cobra"
@@ -193,6 +194,9 @@ func (a *app) childOf(o bench.Options) func(context.Context, string) (bench.Resu
 			return r, err
 		}
 		cmd := exec.CommandContext(ctx, self, "bench", "--child", "--only", name, "--data", o.Data, "--threads", strconv.Itoa(o.Threads), "--rounds", strconv.Itoa(o.Rounds), "--without", strings.Join(o.Without, ","))
+		if n, source := budget.Default(); source == "--memory" {
+			cmd.Args = append(cmd.Args, "--memory", strconv.FormatInt(n, 10))
+		}
 		var out, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &stderr
 		if err := cmd.Run(); err != nil {

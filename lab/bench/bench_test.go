@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gsrc-dev/gsrc/models"
 )
@@ -317,5 +318,26 @@ func TestLearnerEpochs(t *testing.T) {
 	}
 	if _, err := learnerEpoch(&env{Options: Options{Threads: 1}, ds: ds}, "gcn"); err == nil {
 		t.Error("a model that learns no graph has epochs of a learner")
+	}
+}
+
+// Of long work the first run counts; of others there are runs before those that do.
+func TestRounds(t *testing.T) {
+	defer func(d time.Duration) { warm = d }(warm)
+	for _, c := range []struct {
+		warm   time.Duration
+		rounds int
+		long   bool
+	}{{time.Nanosecond, 1, true}, {time.Nanosecond, 3, true}, {time.Hour, 1, false}} {
+		warm = c.warm
+		calls := 0
+		r, err := (&env{Options: Options{Rounds: c.rounds}}).rounds(func() error {
+			calls++
+			time.Sleep(5 * time.Millisecond)
+			return nil
+		})
+		if err != nil || r.Rounds != c.rounds || (calls == c.rounds) != c.long {
+			t.Errorf("%d rounds, the first run counts: %t: %d runs, %d rounds, %v", c.rounds, c.long, calls, r.Rounds, err)
+		}
 	}
 }
