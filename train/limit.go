@@ -145,6 +145,7 @@ func (t *trainer) bounds() (least, most int64, what string) {
 	part("parameters and Adam's moments", budget.Mul(4, paramBytes(t.prog.Module)))
 	other := max(nodes, entries+2*int(min(candidates, ir.MaxSize))) // of sizes that are found in steps
 	one, in := int64(0), ""
+	most = fixedBytes
 	for _, f := range t.prog.Funcs {
 		most = add(most, moduleOpBytes*int64(len(f.Body)))
 	}

@@ -69,7 +69,7 @@ func allocated(f func()) uint64 {
 // The bounds that spare a run the exact forecast enclose it.
 func TestBoundsEncloseTheForecast(t *testing.T) {
 	for _, sets := range [][]string{
-		{"gcn"}, {"gcnii"}, {"mlp", "model.hidden=200"}, {"gat"}, {"acm"}, {"grand"}, {"sage"}, {"linear", "model.linear.steps=4", "model.smooth.alpha=0.8", "model.smooth.correct=0.5"}, {"label-propagation"}, {"gcn", "train.self_training=3"},
+		{"gcn"}, {"gcn", "synthetic.nodes=60", "synthetic.features=8"}, {"gcnii"}, {"mlp", "model.hidden=200"}, {"gat"}, {"acm"}, {"grand"}, {"sage"}, {"linear", "model.linear.steps=4", "model.smooth.alpha=0.8", "model.smooth.correct=0.5"}, {"label-propagation"}, {"gcn", "train.self_training=3"},
 		{"ecl-gsr"}, {"ecl-gsr", "train.anchors=100"}, {"ecl-gsr", "train.sampler=edges"}, {"ecl-gsr", "train.anchors=0", "model.views.blur=0.03"},
 		{"ecl-gsr", "candidates.structure=raw"}, {"ecl-gsr", "model.edges.judge=attributes", "candidates.k=40"},
 	} {
