@@ -60,6 +60,16 @@ var graphKernels = map[string]Kernel{
 
 func spmm(k *Call) error { return sparseProduct(k, kernels.Epilogue{}) }
 
+// productHeads returns how many values an entry or a node has in a sparse product.
+func productHeads(k *Call) int {
+	for _, v := range k.In[1:3] {
+		if v != nil {
+			return heads(v)
+		}
+	}
+	return 1
+}
+
 // sparseProduct multiplies the graph's matrix, operands 0 to 2, by operand 3.
 func sparseProduct(k *Call, epi kernels.Epilogue) error {
 	g, h := k.In[0].Graph, k.In[3]
@@ -67,12 +77,7 @@ func sparseProduct(k *Call, epi kernels.Epilogue) error {
 	if k.Op.Bool("transpose") {
 		s = g.Out
 	}
-	n := 1
-	for _, v := range k.In[1:3] {
-		if v != nil {
-			n = heads(v)
-		}
-	}
+	n := productHeads(k)
 	if h.file != nil && s.Perm == nil && len(h.F32) > tileNumbers {
 		tiledProduct(k, s, n, epi)
 		return nil

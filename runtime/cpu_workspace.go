@@ -16,7 +16,8 @@ func (cpu) Workspace(k *Call) (floats int, pool kernels.Scratch) {
 var cpuWorkspaces = map[string]func(k *Call) (int, kernels.Scratch){
 	"matmul":               matmulWorkspace,
 	"matmul_fused":         func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 3, matmulWorkspace) },
-	"spmm_fused":           func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 5, nil) },
+	"spmm":                 spmmWorkspace,
+	"spmm_fused":           func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 5, spmmWorkspace) },
 	"fused_elementwise":    func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 0, nil) },
 	"common_neighbors":     func(k *Call) (int, kernels.Scratch) { return 0, kernels.CommonNeighborsScratch(k.In[0].Graph.N) },
 	"edge_softmax":         func(k *Call) (int, kernels.Scratch) { return 0, kernels.EdgeSoftmaxScratch(heads(k.In[1])) },
@@ -46,10 +47,12 @@ func matmulWorkspace(k *Call) (int, kernels.Scratch) {
 	a, b, y := k.In[0], k.In[1], k.Out[0]
 	ta, tb := k.Op.Bool("ta"), k.Op.Bool("tb")
 	if a.Sparse != nil {
+		floats := 0
 		if tb {
-			return count(b.Dims), kernels.Scratch{}
+			floats = count(b.Dims)
 		}
-		return 0, kernels.Scratch{}
+		rows := y.Dims[0]
+		return floats, kernels.SpMMScratch(rows, count(a.Dims)/max(1, rows), a.len(), y.Dims[1], 1)
 	}
 	inner := a.Dims[1]
 	if ta {
@@ -60,6 +63,11 @@ func matmulWorkspace(k *Call) (int, kernels.Scratch) {
 
 // fusedWorkspace adds what the expression needs, whose operands are those from
 // position first on, to what the product does.
+func spmmWorkspace(k *Call) (int, kernels.Scratch) {
+	h := k.In[3]
+	return 0, kernels.SpMMScratch(k.Out[0].Dims[0], h.Dims[0], k.In[0].Dims[1], h.Dims[1], productHeads(k))
+}
+
 func fusedWorkspace(k *Call, first int, product func(k *Call) (int, kernels.Scratch)) (floats int, s kernels.Scratch) {
 	if product != nil {
 		floats, s = product(k)

@@ -9,6 +9,7 @@ type jobs struct {
 	mm         gemmJob
 	split      splitJob
 	sparse     sparseJob
+	wide       wideJob
 	rows       rowsJob
 	reduce     reduceJob
 	softmax    softmaxJob

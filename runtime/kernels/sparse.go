@@ -40,8 +40,13 @@ func (p *Pool) SpMMHeads(dst []float32, s *CSR, vals, diag, h []float32, f, head
 	if f == 0 {
 		return
 	}
+	job := sparseJob{kind: sparseMM, dst: dst, s: s, a: vals, diag: diag, b: h, f: f, heads: heads, ahead: fetchAhead(s.Cols, f), epi: epi}
+	if s.First == 0 && byBlocks(s.Rows, s.Cols, len(s.Col), f, heads) {
+		p.spmmWide(job)
+		return
+	}
 	p.scratch(epi.scratch())
-	p.runSparse(sparseJob{kind: sparseMM, dst: dst, s: s, a: vals, diag: diag, b: h, f: f, heads: heads, ahead: fetchAhead(s.Cols, f), epi: epi})
+	p.runSparse(job)
 }
 
 func checkHeads(kernel string, f, heads int) {
