@@ -47,7 +47,7 @@ func (by Index) approximate(n int) bool {
 // beside rows and result: bytes of its own, and of a pool.
 func SearchScratch(n, f, k int, by Index) (bytes int, pool kernels.Scratch) {
 	if !by.approximate(n) || n <= indexLeaf {
-		return 0, kernels.NearestScratch(n, f)
+		return 0, kernels.NearestScratch(n, f, k)
 	}
 	pieces := n/indexRun + 2*n/indexLeaf + 1
 	// The lists of before; a tree with its keys, products and normals; the sample.

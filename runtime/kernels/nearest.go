@@ -34,6 +34,15 @@ func (p *Pool) Nearest(idx []int32, sim, z []float32, n, f, k int) {
 	right.pack()
 	j.all = nearestRows{idx: idx, sim: sim, k: k, z: z, n: n, f: f, right: *right, worst: grow(&p.part, n)}
 	fill(j.all.worst, least)
+	if keys := nearestKeys(n, k); keys > 0 {
+		if len(p.keys) < keys {
+			p.keys = make([]uint64, keys)
+		}
+		j.all.keys = p.keys[:keys]
+		for i := range n { // how many there are
+			j.all.keys[i*keysOf(k)] = 0
+		}
+	}
 	*right = gemmJob{}
 
 	j.side = nearestSide()
@@ -41,6 +50,10 @@ func (p *Pool) Nearest(idx []int32, sim, z []float32, n, f, k int) {
 	blocks := ceilDiv(n, j.side)
 	for j.round = range blocks {
 		p.run(j.round/2+1+(j.round+blocks)/2-j.round, j)
+	}
+	if j.all.keys != nil {
+		j.ended = true
+		p.run(ceilDiv(n, nearestEnded), j)
 	}
 	*j = nearestJob{}
 }
@@ -85,6 +98,7 @@ type nearestJob struct {
 	p           *Pool
 	all         nearestRows
 	side, round int
+	ended       bool // all have been compared
 
 	z            []float32
 	f            int
@@ -93,6 +107,12 @@ type nearestJob struct {
 }
 
 func (j *nearestJob) do(c, worker int) {
+	if j.ended {
+		for u := c * nearestEnded; u < min((c+1)*nearestEnded, j.all.n); u++ {
+			j.all.list(u)
+		}
+		return
+	}
 	local, hits := j.p.local[worker], j.p.index[worker]
 	if j.order == nil {
 		// The pairs a ≤ b with a + b = round, then those with a + b = round + blocks.
@@ -145,6 +165,7 @@ type nearestRows struct {
 	right gemmJob   // zᵀ in panels
 	worst []float32 // [n] the least product among a row's k
 	nodes []int32   // [n] the number of each row; nil means its own
+	keys  []uint64  // [n, keysOf(k)] of each row how many there are, and they; nil where lists are kept in order
 }
 
 // pair compares the rows from r0 on with those from c0 on, up to side of each.
@@ -203,6 +224,10 @@ func (j *nearestRows) product(tile, strips []float32, r0, c0, side int) {
 // offer puts row v, with product s, among the nearest of row u if it belongs
 // there. Of rows in groups some are there already.
 func (j *nearestRows) offer(u, v int, s float32) {
+	if j.keys != nil {
+		j.note(u, v, s)
+		return
+	}
 	to, from := u, int32(v)
 	if j.nodes != nil {
 		to, from = int(j.nodes[u]), j.nodes[v]
@@ -227,6 +252,85 @@ func (j *nearestRows) offer(u, v int, s float32) {
 	copy(idx[at+1:], idx[at:last])
 	sim[at], idx[at] = s, from
 	j.worst[u] = sim[last]
+}
+
+// Where many neighbours are asked for, a row notes what may be among them as numbers that are
+// the larger the nearer, and of twice as many keeps the nearer half: that costs less than a list
+// that is always in order.
+const (
+	nearestNotes = 32 // neighbours from which on they are noted
+	nearestEnded = 64 // rows that are put in order at a time
+)
+
+// keysOf returns the room of a row that looks for k neighbours.
+func keysOf(k int) int { return 1 + 2*k }
+
+// nearestKeys returns the room of n rows.
+func nearestKeys(n, k int) int {
+	if k < nearestNotes {
+		return 0
+	}
+	return n * keysOf(k)
+}
+
+// note is offer where there are keys: the product's order above, and below it that of rows, the
+// lower ones first.
+func (j *nearestRows) note(u, v int, s float32) {
+	keys := j.keys[u*keysOf(j.k) : (u+1)*keysOf(j.k)]
+	bits := math.Float32bits(s + 0) // of −0 those of 0
+	bits ^= uint32(int32(bits)>>31) | 1<<31
+	at := keys[0] + 1
+	keys[0], keys[at] = at, uint64(bits)<<32|uint64(^uint32(v))
+	if int(at) == 2*j.k {
+		keys[0] = uint64(j.k)
+		largest(keys[1:], j.k)
+		j.worst[u] = keyProduct(slices.Min(keys[1 : 1+j.k]))
+	}
+}
+
+// keyProduct returns the product of a key.
+func keyProduct(key uint64) float32 {
+	bits := uint32(key >> 32)
+	return math.Float32frombits(bits ^ (uint32(int32(^bits)>>31) | 1<<31))
+}
+
+// list writes the nearest of row u in their order.
+func (j *nearestRows) list(u int) {
+	keys := j.keys[u*keysOf(j.k) : (u+1)*keysOf(j.k)]
+	keys = keys[1 : 1+keys[0]]
+	if len(keys) > j.k {
+		largest(keys, j.k)
+		keys = keys[:j.k]
+	}
+	slices.Sort(keys)
+	for i := range keys {
+		key := keys[len(keys)-1-i]
+		j.idx[u*j.k+i], j.sim[u*j.k+i] = int32(^uint32(key)), keyProduct(key)
+	}
+}
+
+// largest moves the k largest of x, which are all different, to its front.
+func largest(x []uint64, k int) {
+	for len(x) > 1 && 0 < k && k < len(x) {
+		a, b, c := x[0], x[len(x)/2], x[len(x)-1]
+		pivot := max(min(a, b), min(max(a, b), c)) // the median
+		n := 0                                     // how many are larger
+		for i, v := range x {
+			x[i], x[n] = x[n], v
+			if v > pivot {
+				n++
+			}
+		}
+		if n >= k {
+			x = x[:n]
+			continue
+		}
+		x, k = x[n:], k-n
+		// The pivot is the largest of the rest.
+		at := slices.Index(x, pivot)
+		x[0], x[at] = x[at], x[0]
+		x, k = x[1:], k-1
+	}
 }
 
 // reachGo writes to hits where x ≥ least or x ≥ cols, ascending, and returns how

@@ -14,7 +14,7 @@ func TestNearest(t *testing.T) {
 	eachISA(t, func(t *testing.T) {
 		key := rng.New(7, "nearest")
 		for _, c := range []struct{ n, f, k int }{
-			{1, 3, 2}, {2, 1, 1}, {5, 4, 9}, {143, 7, 5}, {144, 16, 1}, {225, 9, 20}, {450, 33, 20}, {700, 330, 4}, {300, 512, 8},
+			{1, 3, 2}, {2, 1, 1}, {5, 4, 9}, {143, 7, 5}, {144, 16, 1}, {225, 9, 20}, {450, 33, 20}, {700, 330, 4}, {300, 512, 8}, {40, 5, 50}, {450, 33, 60}, {300, 512, 32},
 		} {
 			z := make([]float32, c.n*c.f)
 			for i := range z {
@@ -51,6 +51,25 @@ func TestNearest(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestLargest(t *testing.T) {
+	key := rng.New(9, "largest")
+	for n := range 70 {
+		x := make([]uint64, n)
+		for i, v := range key.At(uint64(n)).Perm(n) {
+			x[i] = uint64(v)
+		}
+		for k := range n + 1 {
+			got := slices.Clone(x)
+			largest(got, k)
+			for i, v := range got {
+				if (i < k) != (int(v) >= n-k) {
+					t.Fatalf("the %d largest of %v are %v", k, x, got[:k])
+				}
+			}
+		}
+	}
 }
 
 // The inner loop at every length and where only one of its bounds is reached.

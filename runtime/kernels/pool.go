@@ -53,6 +53,7 @@ type Pool struct {
 	packB []float32   // packed right-hand matrix
 	part  []float32   // partial results of reductions, one row a chunk
 	half  halfGraph
+	keys  []uint64 // of rows' neighbours
 
 	jobs jobs
 }

@@ -7,11 +7,12 @@ type Scratch struct {
 	Local  int // floats for each thread
 	Part   int // floats: partial results of reductions
 	Ints   int // int32s for each thread: marks of columns
+	Keys   int // uint64s: neighbours that are not yet in their order
 }
 
 // Max returns the larger of each buffer.
 func (s Scratch) Max(t Scratch) Scratch {
-	return Scratch{max(s.Packed, t.Packed), max(s.Local, t.Local), max(s.Part, t.Part), max(s.Ints, t.Ints)}
+	return Scratch{max(s.Packed, t.Packed), max(s.Local, t.Local), max(s.Part, t.Part), max(s.Ints, t.Ints), max(s.Keys, t.Keys)}
 }
 
 // Varying returns what the buffers are where sizes vary a little from those of s.
@@ -23,12 +24,12 @@ func (s Scratch) Varying() Scratch {
 // Bytes returns the size of the buffers in a pool of that many threads, with those
 // that every pool has.
 func (s Scratch) Bytes(threads int) int {
-	return 4*(s.Packed+s.Part+threads*(s.Local+s.Ints+roomStep)) + threads*8*scatterMax
+	return 4*(s.Packed+s.Part+threads*(s.Local+s.Ints+roomStep)) + threads*8*scatterMax + 8*s.Keys
 }
 
 // Scratch returns what the pool's buffers have grown to.
 func (p *Pool) Scratch() Scratch {
-	return Scratch{Packed: len(p.packB), Local: len(p.local[0]), Part: len(p.part), Ints: len(p.ints[0])}
+	return Scratch{Packed: len(p.packB), Local: len(p.local[0]), Part: len(p.part), Ints: len(p.ints[0]), Keys: len(p.keys)}
 }
 
 // MatMulScratch returns what [Pool.MatMul] uses for an [m,k] and a [k,n] matrix.
@@ -53,14 +54,14 @@ func PairwiseScratch(b, f int) Scratch {
 	return Scratch{Local: j.localSize()}
 }
 
-// NearestScratch returns what [Pool.Nearest] uses for n rows of f columns.
-func NearestScratch(n, f int) Scratch {
+// NearestScratch returns what [Pool.Nearest] uses for n rows of f columns and k neighbours.
+func NearestScratch(n, f, k int) Scratch {
 	if n == 0 || f == 0 {
 		return Scratch{}
 	}
 	right := gemmJob{k: f, n: n, mk: ks.wide}
 	right.divideRight()
-	return Scratch{Packed: right.packedLen(), Local: nearestScratch(nearestSide(), f), Part: n}
+	return Scratch{Packed: right.packedLen(), Local: nearestScratch(nearestSide(), f), Part: n, Keys: nearestKeys(n, k)}
 }
 
 // NearestWithinScratch returns what [Pool.NearestWithin] uses for groups of most
