@@ -170,9 +170,12 @@ func heads(b *Buffer) int {
 	return 1
 }
 
+// ofItself reports whether inner products are those of a matrix with itself.
+func ofItself(k *Call) bool { return k.Op.Int("heads") == 0 && k.Op.Operands[1] == k.Op.Operands[2] }
+
 func sddmm(k *Call) error {
 	p, q := k.In[1], k.In[2]
-	if g := k.In[0].Graph; k.Op.Int("heads") == 0 && k.Op.Operands[1] == k.Op.Operands[2] && g.Out != nil {
+	if g := k.In[0].Graph; ofItself(k) && g.Out != nil {
 		k.Pool.SDDMMSelf(k.Out[0].F32, g.In, g.Out, p.F32, p.Dims[1])
 		return nil
 	}

@@ -18,6 +18,7 @@ var cpuWorkspaces = map[string]func(k *Call) (int, kernels.Scratch){
 	"matmul_fused":         func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 3, matmulWorkspace) },
 	"spmm":                 spmmWorkspace,
 	"spmm_fused":           func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 5, spmmWorkspace) },
+	"sddmm":                sddmmWorkspace,
 	"fused_elementwise":    func(k *Call) (int, kernels.Scratch) { return fusedWorkspace(k, 0, nil) },
 	"common_neighbors":     func(k *Call) (int, kernels.Scratch) { return 0, kernels.CommonNeighborsScratch(k.In[0].Graph.N) },
 	"edge_softmax":         func(k *Call) (int, kernels.Scratch) { return 0, kernels.EdgeSoftmaxScratch(heads(k.In[1])) },
@@ -66,6 +67,13 @@ func matmulWorkspace(k *Call) (int, kernels.Scratch) {
 func spmmWorkspace(k *Call) (int, kernels.Scratch) {
 	h := k.In[3]
 	return 0, kernels.SpMMScratch(k.Out[0].Dims[0], h.Dims[0], k.In[0].Dims[1], h.Dims[1], productHeads(k))
+}
+
+func sddmmWorkspace(k *Call) (int, kernels.Scratch) {
+	if !ofItself(k) {
+		return 0, kernels.Scratch{}
+	}
+	return 0, kernels.SDDMMScratch(k.In[1].Dims[0], k.In[0].Dims[1], k.In[1].Dims[1])
 }
 
 func fusedWorkspace(k *Call, first int, product func(k *Call) (int, kernels.Scratch)) (floats int, s kernels.Scratch) {

@@ -10,6 +10,7 @@ type jobs struct {
 	split      splitJob
 	sparse     sparseJob
 	wide       wideJob
+	few        fewJob
 	rows       rowsJob
 	reduce     reduceJob
 	softmax    softmaxJob

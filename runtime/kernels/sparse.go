@@ -41,6 +41,11 @@ func (p *Pool) SpMMHeads(dst []float32, s *CSR, vals, diag, h []float32, f, head
 		return
 	}
 	job := sparseJob{kind: sparseMM, dst: dst, s: s, a: vals, diag: diag, b: h, f: f, heads: heads, ahead: fetchAhead(s.Cols, f), epi: epi}
+	if few, ok := p.few(h, s.Cols, len(s.Col), f); ok && heads == 1 {
+		p.scratch(epi.scratch())
+		p.runFew(fewProduct, few, job)
+		return
+	}
 	if s.First == 0 && byBlocks(s.Rows, s.Cols, len(s.Col), f, heads) {
 		p.spmmWide(job)
 		return

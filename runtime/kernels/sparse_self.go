@@ -30,7 +30,11 @@ func (p *Pool) SDDMMSelf(dst []float32, in, out *CSR, z []float32, f int) {
 		h.RowPtr = append(h.RowPtr, int32(len(h.Col)))
 	}
 	products := grow(&h.products, len(h.Col))
-	p.SDDMM(products, &h.CSR, z, z, f)
+	if few, ok := p.few(z, in.Rows, len(in.Col), f); ok {
+		p.runFew(fewDot, few, sparseJob{dst: products, s: &h.CSR, b: z, f: f})
+	} else {
+		p.SDDMM(products, &h.CSR, z, z, f)
+	}
 	for i, e := range h.at {
 		dst[e], dst[out.Perm[e]] = products[i], products[i]
 	}

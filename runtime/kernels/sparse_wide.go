@@ -18,11 +18,15 @@ func byBlocks(rows, cols, entries, f, heads int) bool {
 // SpMMScratch returns what [Pool.SpMMHeads] uses of a pool's buffers beside the epilogue, for a
 // [rows, cols] structure with that many entries and a [cols, f] matrix.
 func SpMMScratch(rows, cols, entries, f, heads int) Scratch {
-	if !byBlocks(rows, cols, entries, f, heads) {
-		return Scratch{}
+	s := Scratch{Keys: fewKeys(cols, entries, f)}
+	if byBlocks(rows, cols, entries, f, heads) {
+		s.Local, s.Part = (rows+cols)*wideColumns, entries
 	}
-	return Scratch{Local: (rows + cols) * wideColumns, Part: entries}
+	return s
 }
+
+// SDDMMScratch returns what [Pool.SDDMMSelf] uses of a pool's buffers, at most.
+func SDDMMScratch(rows, entries, f int) Scratch { return Scratch{Keys: fewKeys(rows, entries, f)} }
 
 // wideJob is a product by blocks of columns. An element's sum is the one that all columns
 // together have.
