@@ -142,7 +142,7 @@ var rules = []rule{
 	{learner("gen", "gen", "train.epochs=800"), all(near, judgeable, homophilic)},
 	{learner("gen, without the data's edges", "gen", "model.gen.keep=false", "train.epochs=800"), all(near, judgeable, mixed)},
 	{learner("stable", "stable", "model.encoder.hidden=128", "train.pretrain_steps=200"), all(near, judgeable, homophilic)},
-	{learner("sublime", "sublime", "train.anchors=512", "train.pretrain_steps=100"), all(near, judgeable, homophilic)},
+	{learner("sublime", "sublime", "model.encoder.kind=gcn", "train.anchors=512", "train.pretrain_steps=100", "train.refresh_every=20"), all(near, judgeable, homophilic)},
 	{learner("grcn", "grcn", "candidates.k=20", "train.refresh_every=25", "train.epochs=150"), all(compared(20), judgeable, homophilic)},
 }
 

@@ -94,10 +94,21 @@ func (s *symmetric) root(self float64) *ir.Value {
 	return s.b.One("pow", ir.Attrs{"exponent": -0.5}, s.b.Shift(s.degree, self))
 }
 
+// norm returns the normalised weights of entries, and of nodes themselves, which begin as 1.
+func (s *symmetric) norm() (a, self *ir.Value) {
+	b, root := s.b, s.root(1)
+	return b.Mul(b.Mul(s.w, s.at("dst", root)), s.at("src", root)), b.Mul(root, root)
+}
+
 // gcn returns what a graph convolutional network makes of x.
 func (s *symmetric) gcn(n *stack, x *ir.Value, drop *dropouts) *ir.Value {
-	b, root := s.b, s.root(1)
-	a, self := b.Mul(b.Mul(s.w, s.at("dst", root)), s.at("src", root)), b.Mul(root, root)
+	a, self := s.norm()
+	return s.propagate(n, a, self, x, drop)
+}
+
+// propagate is gcn with normalised weights.
+func (s *symmetric) propagate(n *stack, a, self, x *ir.Value, drop *dropouts) *ir.Value {
+	b := s.b
 	for i, weight := range n.weights {
 		h := b.MatMul(drop.apply(b, i, x), weight)
 		h = s.mean(b.One("spmm", nil, s.c, a, self, h), b.One("spmm", ir.Attrs{"transpose": true}, s.c, a, self, h))

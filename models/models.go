@@ -171,6 +171,7 @@ type SUBLIME struct {
 	Momentum   float64 `toml:"momentum" range:"dropout.rate" neutral:"0.9999" doc:"what the anchor graph keeps of itself in a step; the rest is the learned graph"`
 	MaskAnchor float64 `toml:"mask_anchor" range:"dropout.rate" neutral:"0.8" doc:"share of columns of the features masked beside the anchor graph"`
 	DropEdges  float64 `toml:"drop_edges" range:"dropout.rate" neutral:"0.5" doc:"share of entries of the learned graph that the classifier does not see in a step"`
+	LR         float64 `toml:"lr" neutral:"0.01" doc:"with model.encoder.kind=fgp: learning rate of the weights of candidates"`
 }
 
 // GEN holds what only the model gen reads.
@@ -223,7 +224,7 @@ const NextPrefix = "next."
 
 // Encoder shapes φ and ϕ.
 type Encoder struct {
-	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, mlp (which reads no edges), gat, acm, sage or gin; for grcn and sublime also diagonal, which scales features instead of mixing them"`
+	Kind         string  `toml:"kind" doc:"network of the encoder: gcn, mlp (which reads no edges), gat, acm, sage or gin; for sublime also fgp, a weight of its own for each candidate edge; for grcn and sublime also diagonal, which scales features instead of mixing them"`
 	Hidden       int     `toml:"hidden" range:"size" doc:"width of the encoder's layers and of the embedding"`
 	Layers       int     `toml:"layers" range:"repeats" doc:"layers of the encoder (the paper: 3)"`
 	Projection   int     `toml:"projection" range:"size" doc:"width of the projector (the paper: 128)"`
@@ -289,7 +290,7 @@ func Default() Options {
 		Smooth:  Smooth{Steps: 20},
 		GCNII:   GCNII{Alpha: 0.1, Lambda: 0.5, WeightDecay: 0.01},
 		STABLE:  STABLE{Jaccard: 0.03, Recover: 0.2, SelfWeight: 2, Cosine: 0.1, DegreePower: 0.3},
-		SUBLIME: SUBLIME{K: 20, Momentum: 0.9999, MaskAnchor: 0.8, DropEdges: 0.5},
+		SUBLIME: SUBLIME{K: 20, Momentum: 0.9999, MaskAnchor: 0.8, DropEdges: 0.5, LR: 0.01},
 		GEN:     GEN{K: 9, Keep: true, Steps: 50, Tolerance: 0.01},
 		IDGL:    IDGL{Heads: 4, Keep: 0.8, Update: 0.1, Smooth: 0.2, Steps: 10, Tolerance: 4e-5},
 		LDS:     LDS{Steps: 5, LR: 1, InnerLR: 0.02, Restart: 80},
@@ -370,7 +371,7 @@ func (o Options) Validate() error {
 		{"weight_decay", o.WeightDecay >= 0, "at least 0"}, {"norm", slices.Contains([]string{"l1", "l2", "none"}, o.Norm), "l1, l2 or none"},
 		{"classifier", slices.Contains(Classifiers(), o.Classifier), "one of " + strings.Join(Classifiers(), ", ")},
 		{"gcnii.alpha", o.GCNII.Alpha >= 0 && o.GCNII.Alpha <= 1, "within [0, 1]"}, {"gcnii.lambda", o.GCNII.Lambda >= 0, "at least 0"}, {"gcnii.weight_decay", o.GCNII.WeightDecay >= 0, "at least 0"},
-		{"encoder.kind", o.Encoder.Kind == EncoderDiagonal || slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ") + ", or diagonal for grcn or sublime"},
+		{"encoder.kind", slices.Contains([]string{EncoderDiagonal, EncoderFGP}, o.Encoder.Kind) || slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ") + ", diagonal for grcn or sublime, or fgp for sublime"},
 		{"edges.judge", slices.Contains([]string{JudgeEmbedding, JudgeAttributes, JudgeEvidence}, o.Edges.Judge), "embedding, attributes or evidence"}, {"stable.self_weight", o.STABLE.SelfWeight > 0, "greater than 0"}, {"stable.cosine", o.STABLE.Cosine >= -1 && o.STABLE.Cosine <= 1, "within [-1, 1]"},
 		{"stable.degree_power", math.Abs(o.STABLE.DegreePower) <= 4, "within [-4, 4]"},
 		{"edges.prior_strength", o.Edges.PriorStrength >= 0, "at least 0"},
@@ -473,6 +474,9 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	}
 	if m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal {
 		return nil, &RangeError{Option: "encoder.kind", Want: "one of " + strings.Join(Encoders(), ", ") + " for " + m.Name}
+	}
+	if m.Name != "sublime" && o.Encoder.Kind == EncoderFGP {
+		return nil, &RangeError{Option: "encoder.kind", Want: "another than fgp for " + m.Name}
 	}
 	if cut := o.Encoder.Cut > 0; cut && (m.Name != "ecl-gsr" || o.Edges.Judge == JudgeEmbedding && !o.EdgeWeights) {
 		return nil, &RangeError{Option: "encoder.cut", Want: "0 but for ecl-gsr with edges that count more or less: by model.edges.judge=evidence or attributes, or by their weights"}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
@@ -508,13 +509,22 @@ func takesNearest(chosen, s matrix, k int) matrix {
 }
 
 // SUBLIME (Liu et al. 2022): the loss NT-Xent between a view on the graph of nearest neighbours
-// by a learner and one on the anchor graph, which follows it, and a classifier on the learned
-// graph. All pairs are candidates, so that the moving average is the whole one.
+// by a learner, or by weights of their own, and one on the anchor graph, which follows it, and a
+// classifier on the learned graph. All pairs are candidates, so that the moving average is the
+// whole one.
 func TestSUBLIME(t *testing.T) {
+	for _, kind := range []string{models.EncoderDiagonal, models.EncoderFGP} {
+		t.Run(kind, func(t *testing.T) { testSUBLIME(t, kind) })
+	}
+}
+
+func testSUBLIME(t *testing.T, kind string) {
 	ds := tiny(t)
+	free := kind == models.EncoderFGP
 	const k, hidden, width, classifier = 3, 6, 4, 5
 	const maskAnchor, maskLearned, dropped, unseen, momentum, temperature = 0.2, 0.3, 0.25, 0.3, 0.8, 0.3
-	cfg := configure(t, "sublime", "model.encoder.kind=diagonal", "candidates.k=39", "model.sublime.k=3", "model.encoder.hidden=6", "model.encoder.projection=4", "model.hidden=5", "model.dropout=0", "model.input_dropout=0",
+	const lr = 0.02 // of weights of their own
+	cfg := configure(t, "sublime", "model.encoder.kind="+kind, "model.sublime.lr=0.02", "candidates.k=39", "model.sublime.k=3", "model.encoder.hidden=6", "model.encoder.projection=4", "model.hidden=5", "model.dropout=0", "model.input_dropout=0",
 		"model.views.mask_features=0.3", "model.views.drop_edges=0.25", "model.sublime.mask_anchor=0.2", "model.sublime.drop_edges=0.3", "model.sublime.momentum=0.8", "model.ecl.tau=0.6", "model.edges.threshold=0",
 		"train.pretrain_steps=3", "train.refresh_every=2", "train.anchors=0", "train.encoder_lr=0.02", "train.lr=0.02", "model.weight_decay=0.01")
 	tr := started(t, Job{Model: "sublime", Task: Nodes(ds)}, cfg, Options{})
@@ -531,18 +541,24 @@ func TestSUBLIME(t *testing.T) {
 	}
 	r := newReference(tr, ds)
 	n := ds.Graph.N
-	cosines := func() matrix {
-		scale := func(x matrix, name string) matrix {
-			w := r.params[name].p
-			return x.apply(func(_, j int, v float64) float64 { return v * w[j] })
-		}
-		h := scale(r.x, "encoder.0.scale").apply(func(_, _ int, v float64) float64 { return math.Tanh(v) })
-		return scale(h, "encoder.1.scale").cosines().apply(func(_, _ int, v float64) float64 {
+	zeroes := func(cos matrix) matrix {
+		return cos.apply(func(_, _ int, v float64) float64 {
 			if math.IsNaN(v) { // of a node without features
 				return 0
 			}
 			return v
 		})
+	}
+	cosines := func() matrix {
+		if free {
+			return zeroes(r.x.cosines())
+		}
+		scale := func(x matrix, name string) matrix {
+			w := r.params[name].p
+			return x.apply(func(_, j int, v float64) float64 { return v * w[j] })
+		}
+		h := scale(r.x, "encoder.0.scale").apply(func(_, _ int, v float64) float64 { return math.Tanh(v) })
+		return zeroes(scale(h, "encoder.1.scale").cosines())
 	}
 	// number is the place of an entry among those of the candidates.
 	number := map[[2]int]uint64{}
@@ -574,15 +590,75 @@ func TestSUBLIME(t *testing.T) {
 		return r.bias(a.times(h.times(r.matrix(name+".1.weight", out))), name+".1.bias")
 	}
 	anchor := r.a.plusDiagonal(1).normalised()
-	learned := func() matrix { c := cosines(); return takesNearest(c, c, k) }
+	one := newMatrix(n, n).apply(func(_, _ int, _ float64) float64 { return 1 })
+	theta := takesNearest(cosines(), one, k).apply(func(i, j int, v float64) float64 {
+		if cosines()[i][j] <= 0 {
+			return -6
+		}
+		return max(-6, math.Log(v))
+	})
+	own := func() matrix {
+		return theta.apply(func(i, j int, v float64) float64 {
+			switch _, candidate := number[[2]int{i, j}]; {
+			case i == j:
+				return 1
+			case !candidate: // a node without features is nobody's neighbour
+				return 0
+			case v > 0:
+				return v + 1
+			}
+			return math.Exp(v)
+		})
+	}
+	learned := func() matrix {
+		if free {
+			return own()
+		}
+		c := cosines()
+		return takesNearest(c, c, k)
+	}
+	dropBoth := func(a matrix, name string, rate float64, step int) matrix { // entries of both directions together
+		edges, self := stream(name+".edges", step), stream(name+".self", step)
+		return a.apply(func(i, j int, v float64) float64 {
+			u := self.Uniform(uint64(i))
+			if i != j {
+				u = edges.UniformPair(uint32(i), uint32(j))
+			}
+			if float64(u) < rate {
+				return 0
+			}
+			return v / (1 - rate)
+		})
+	}
+	gradient, moment, square := newMatrix(n, n), newMatrix(n, n), newMatrix(n, n)
+	move := func(loss func() float64, step int) (next matrix) { // a step of Adam
+		for i := range n {
+			for j := range i {
+				const h = 1e-5
+				v := theta[i][j]
+				theta[i][j], theta[j][i] = v+h, v+h
+				up := loss()
+				theta[i][j], theta[j][i] = v-h, v-h
+				g := (up - loss()) / (4 * h)
+				theta[i][j], theta[j][i] = v, v
+				gradient[i][j], gradient[j][i] = g, g
+			}
+		}
+		return theta.apply(func(i, j int, v float64) float64 {
+			g, t := gradient[i][j], float64(step+1)
+			moment[i][j], square[i][j] = 0.9*moment[i][j]+0.1*g, 0.999*square[i][j]+0.001*g*g
+			return v - lr*moment[i][j]/(1-math.Pow(0.9, t))/(math.Sqrt(square[i][j]/(1-math.Pow(0.999, t)))+1e-8)
+		})
+	}
+	var next matrix
 	contrast := func(step int) func() float64 {
 		numbered()
 		chosen := cosines()
 		before := anchor
-		now := takesNearest(chosen, chosen, k).normalised()
+		now := learned().normalised()
 		anchor = anchor.apply(func(i, j int, v float64) float64 { return momentum*v + (1-momentum)*now[i][j] })
-		return func() float64 {
-			view := func(name string, a matrix, rate float64) matrix {
+		loss := func() float64 {
+			view := func(name string, a matrix, rate float64, drop func(matrix, string, float64, int) matrix) matrix {
 				u := stream(name+".mask", step)
 				x := r.x.apply(func(_, j int, v float64) float64 {
 					if float64(u.Uniform(uint64(j))) < rate {
@@ -594,7 +670,11 @@ func TestSUBLIME(t *testing.T) {
 				h = r.bias(h.times(r.matrix("projector.0.weight", width)), "projector.0.bias").relu()
 				return r.bias(h.times(r.matrix("projector.1.weight", width)), "projector.1.bias")
 			}
-			z1, z2 := view("anchor_view", before, maskAnchor), view("learned_view", takesNearest(chosen, cosines(), k).normalised(), maskLearned)
+			learned, dropLearned := own(), dropBoth
+			if !free {
+				learned, dropLearned = takesNearest(chosen, cosines(), k), drop
+			}
+			z1, z2 := view("anchor_view", before, maskAnchor, drop), view("learned_view", learned.normalised(), maskLearned, dropLearned)
 			s := append(slices.Clone(z1), z2...).cosines()
 			loss := 0.0
 			for i := range n {
@@ -609,6 +689,10 @@ func TestSUBLIME(t *testing.T) {
 			}
 			return loss
 		}
+		if free {
+			next = move(loss, step)
+		}
+		return loss
 	}
 	f, err := tr.prog.function("pretrain")
 	if err != nil {
@@ -620,12 +704,32 @@ func TestSUBLIME(t *testing.T) {
 	if err := chooseCarrying(ref); err != nil { // the candidates' order is known before the first step
 		t.Fatal(err)
 	}
-	compareSteps(t, tr, r, 3, []string{"encoder"}, func(int) float64 {
+	compareSteps(t, tr, r, 3, []string{"encoder"}, func(step int) float64 {
 		loss, err := ref.contrast(f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		tr.state.Pretrained++
+		if !free {
+			return loss
+		}
+		least, compared := 0.0, 0 // gradients that are large enough for float32 to tell their sign
+		for at := range number {
+			least = max(least, 1e-3*math.Abs(gradient[at[0]][at[1]]))
+		}
+		for at, e := range number {
+			i, j, got := at[0], at[1], float64(tr.edges.carried["theta"].F32[e])
+			if want := next[i][j]; math.Abs(gradient[i][j]) > least {
+				compared++
+				if math.Abs(got-want) > 1e-3 {
+					t.Fatalf("step %d: θ of (%d, %d) is %.5f, want %.5f", step, i, j, got, want)
+				}
+			}
+			theta[i][j] = got
+		}
+		if compared < 100 {
+			t.Errorf("step %d: of %d weights only %d could be compared", step, len(number), compared)
+		}
 		return loss
 	}, contrast)
 

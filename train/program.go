@@ -275,6 +275,14 @@ func estimates(m *ir.Module) bool {
 	return f != nil && f.Arg("p") != nil
 }
 
+// keepsGraph reports whether the probabilities are those that contrastive steps have handed on.
+func (p *program) keepsGraph() bool {
+	begin, probability := p.Func("begin"), p.Func("probability")
+	return begin != nil && probability != nil && slices.ContainsFunc(probability.Args, func(a *ir.Value) bool {
+		return begin.Result(models.NextPrefix+a.Name) != nil
+	})
+}
+
 // stepsGraph reports whether joint steps move the probabilities of candidates themselves.
 func (p *program) stepsGraph() bool {
 	f := p.Func("joint")

@@ -53,6 +53,7 @@ func TestInterruptAndResume(t *testing.T) {
 		{"lds", []string{"train.joint_every=1", "train.pretrain_steps=0", "candidates.k=6", "model.lds.steps=2", "model.lds.restart=3"}, []int{1, 2, 5, 9}},
 		{"prognn", []string{"train.joint_every=3", "train.pretrain_steps=0", "candidates.k=8", "model.prognn.rank=6", "model.prognn.nuclear=2"}, []int{1, 2, 4, 9}},
 		{"sublime", []string{"train.joint_every=0", "candidates.k=8", "model.sublime.k=5"}, []int{3, 5, 1, 4, 20}},
+		{"sublime", []string{"train.joint_every=0", "candidates.k=8", "model.sublime.k=5", "model.encoder.kind=fgp"}, []int{3, 5, 1, 4, 20}},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, []int{13}},
 		{"ecl-gsr", []string{"model.edges.judge=attributes", "model.edges.prior_strength=2"}, []int{5, 10, 4}},
 		{"ecl-gsr", []string{"model.edges.judge=evidence", "train.sampler=edges", "train.batch_edges=20"}, []int{1, 12, 9}},

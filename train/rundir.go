@@ -281,7 +281,7 @@ func (t *trainer) checkpoint() error {
 			return err
 		}
 		c.Candidates = t.edges.cand
-		if t.state.Pretrained < t.cfg.Train.PretrainSteps || t.prog.stepsGraph() {
+		if t.state.Pretrained < t.cfg.Train.PretrainSteps || t.prog.stepsGraph() || t.prog.keepsGraph() {
 			c.Carried = t.edges.carried
 		}
 		if p := t.edges.p; p != nil && (t.prog.estimates() || c.Carried != nil && t.prog.stepsGraph()) {

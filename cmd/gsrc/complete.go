@@ -50,7 +50,7 @@ func optionNames() (names []string) {
 // optionValues are values of options of which there are few, but for those that config knows.
 var optionValues = map[string]func() []string{
 	"model.classifier":   models.Classifiers,
-	"model.encoder.kind": func() []string { return append(models.Encoders(), models.EncoderDiagonal) },
+	"model.encoder.kind": func() []string { return append(models.Encoders(), models.EncoderDiagonal, models.EncoderFGP) },
 	"model.norm":         func() []string { return []string{"l1", "l2", "none"} },
 	"model.edges.judge":  func() []string { return []string{models.JudgeEmbedding, models.JudgeAttributes, models.JudgeEvidence} },
 	"candidates.similarity": func() []string {

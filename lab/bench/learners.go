@@ -29,8 +29,11 @@ func learnerCases() []Case {
 }
 
 func learnerEpoch(e *env, model string) (r Result, err error) {
-	phase := "fit"
-	cfg, err := config.Load(model, e.ds.Name, "", nil)
+	phase, sets := "fit", []string(nil)
+	if model == "sublime" { // the learner of the baseline
+		sets = []string{"model.encoder.kind=gcn", "train.refresh_every=20"}
+	}
+	cfg, err := config.Load(model, e.ds.Name, "", sets)
 	if err != nil {
 		return r, err
 	}
