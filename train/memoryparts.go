@@ -102,7 +102,7 @@ func (p *predictor) candidates() {
 		p.partOf(phase, "pairs to judge", 20*min(evidenceChunk, max(newPairs, m/2))+20*max(0, m/2-edges)+4*max(edges, m/2-edges))
 		p.part("weights of edges to judge by", 4*p.g.E)
 		if p.cfg.Model.Edges.Disguised {
-			p.partOf("evidence", "pairs that wrong edges may look like", 8*disguisedOf*min(edges, evidenceSample))
+			p.partOf("evidence", "pairs that wrong edges may look like", 24*min(edges, evidenceSample))
 		}
 		p.pool = p.pool.Max(regressionScratch())
 	}
