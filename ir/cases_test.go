@@ -276,7 +276,7 @@ var cases = map[string][]opCase{
 	"gsr.pair_probability": {in("f32[N,F]", "i64[2,P] index", "f32[]", "f32[]")},
 	"gsr.relaxed_bernoulli": {in("graph<N,E>", "f32[E] prob").with("stream", "b"),
 		in("graph<N,E>", "f32[E] prob").with("stream", "b", "temperature", 2)},
-	"gsr.consistency": {in("f32[N,F]"), in("f32[N,F]", "f32[N,F]", "f32[N,F]").with("temperature", 0.3)},
+	"gsr.consistency": {in("f32[N,F]"), in("f32[N,F]", "f32[N,F]", "f32[N,F]").with("temperature", 0.3), in("f32[N,F]", "f32[N,F]").with("confidence", 0.5)},
 	"gsr.refine":      {in("f32[E] prob"), in("f32[E] prob").with("mode", "threshold", "threshold", 0.3)},
 }
 

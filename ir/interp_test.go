@@ -177,6 +177,7 @@ func TestValues(t *testing.T) {
 		{"%g: graph<N,E>, %p: f32[E]", `gsr.relaxed_bernoulli %g, %p {stream="s"} : f32[E]`, []Val{small(), vector(0.89, 0.81, 0.79)}, [][]float64{{0, 1, 0}}},
 		{"%a: f32[1,2], %b: f32[1,2]", "gsr.consistency %a, %b : f32[]", []Val{matrix(1, 0, ln3), matrix(1, ln3, 0)}, [][]float64{{0.125}}},
 		{"%a: f32[1,2]", "gsr.consistency %a {temperature=0.5} : f32[]", []Val{matrix(1, 0, ln3)}, [][]float64{{0.045}}},
+		{"%a: f32[2,2]", "gsr.consistency %a {confidence=0.6, temperature=0.5} : f32[]", []Val{matrix(2, 0, ln3, 0.1, 0)}, [][]float64{{0.0225}}},
 		{"%p: f32[3]", "gsr.refine %p : f32[3]", []Val{vector(0.4, 0.5, 0.6)}, [][]float64{{0.4, 0.5, 0.6}}},
 		{"%p: f32[3]", `gsr.refine %p {mode="threshold"} : f32[3]`, []Val{vector(0.4, 0.5, 0.6)}, [][]float64{{0, 1, 1}}},
 	} {

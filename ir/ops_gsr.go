@@ -2,6 +2,7 @@ package ir
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/internal/fmath"
 )
@@ -232,8 +233,9 @@ var gsrOps = []OpDef{
 	},
 	{
 		Name: "gsr.consistency", Level: GSRLevel, NoGrad: lowered, Results: []string{"consistency"},
-		Doc:      "mean over samples k and nodes i of ‖p_k,i − q_i‖², p_k = softmax(logits_k), q the mean of p_k sharpened by 1/T and renormalised, no gradient through q (Feng et al. 2020)",
-		Operands: []OperandSpec{{Name: "logits"}, {Name: "more", Variadic: true}}, Attrs: []AttrSpec{within(positive, floatAttr("temperature", 0.5, "T"))},
+		Doc:      "mean over samples k and nodes i of [max m_i ≥ c]·‖p_k,i − q_i‖², p_k = softmax(logits_k), m their mean, q this sharpened by 1/T and renormalised, no gradient through m and q (Feng et al. 2020, 2022)",
+		Operands: []OperandSpec{{Name: "logits"}, {Name: "more", Variadic: true}},
+		Attrs:    []AttrSpec{within(positive, floatAttr("temperature", 0.5, "T")), within(share, floatAttr("confidence", 0.0, "c"))},
 		Infer: func(c *InferCtx) []Type {
 			for i := range c.Op.Operands {
 				c.wantSame(0, i)
@@ -253,6 +255,9 @@ var gsrOps = []OpDef{
 					for j := range q {
 						q[j] += stopped[j] / float64(k)
 					}
+				}
+				if sure := c.Op.Float("confidence"); sure > 0 && !slices.ContainsFunc(q, func(m float64) bool { return m >= sure }) {
+					continue
 				}
 				for j := range q {
 					q[j] = math.Pow(q[j], 1/c.Op.Float("temperature"))

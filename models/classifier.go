@@ -118,7 +118,7 @@ func sampledLoss(b *ir.Builder, o Options, idx, answers *ir.Value, run func(samp
 	}
 	xent = b.Scale(xent, 1/float64(len(logits)))
 	if o.Edges.Consistency > 0 && len(logits) > 1 {
-		return xent, b.One("gsr.consistency", ir.Attrs{"temperature": o.Edges.Sharpen}, logits...)
+		return xent, b.One("gsr.consistency", ir.Attrs{"temperature": o.Edges.Sharpen, "confidence": o.Edges.Confidence}, logits...)
 	}
 	return xent, b.Const(0)
 }

@@ -265,6 +265,7 @@ type Edges struct {
 	Samples       int     `toml:"samples" range:"repeats" doc:"graphs sampled per step"`
 	Consistency   float64 `toml:"consistency" doc:"weight of the consistency term between the samples' predictions; 0 leaves it out"`
 	Sharpen       float64 `toml:"sharpen" range:"gsr.consistency.temperature" doc:"temperature that sharpens the mean prediction"`
+	Confidence    float64 `toml:"confidence" range:"gsr.consistency.confidence" neutral:"0.0" doc:"probability that the likeliest class must have in the mean prediction of a node for the consistency term to count it"`
 	Judge         string  `toml:"judge" neutral:"\"embedding\"" doc:"how likely existing edges are: embedding, by the similarity of their ends' embeddings, as in the paper; attributes, by how much more alike the attributes around their ends are than around nodes drawn at random, which the encoder's messages are weighted by, too; evidence, by features, neighbours and structure joined, each without the edge itself, which weights messages, too, and ranks new edges"`
 	Labels        bool    `toml:"labels" neutral:"false" doc:"where evidence judges edges, whether training labels are a source of it: how likely both ends are of one class, by a logistic regression of the features on the training nodes"`
 	Disguised     bool    `toml:"disguised" neutral:"false" doc:"where evidence judges edges, whether wrong ones may look like pairs whose ends are drawn by degree, and like pairs of alike nodes, and not like random pairs alone"`

@@ -225,9 +225,16 @@ func lowerConsistency(b *ir.Builder, op *ir.Op) []*ir.Value {
 	k := float64(len(ps))
 	mean = b.Scale(b.Stop(mean), 1/k)
 	q := b.One("l1_normalize", nil, b.One("pow", ir.Attrs{"exponent": 1 / op.Float("temperature")}, mean))
+	var sure *ir.Value
+	if c := op.Float("confidence"); c > 0 {
+		sure = b.One("greater_equal", nil, b.One("reduce_max", ir.Attrs{"axis": "1"}, mean), b.Const(c))
+	}
 	var loss *ir.Value
 	for _, p := range ps {
 		d := b.One("reduce_sum", ir.Attrs{"axis": "1"}, b.One("square", nil, b.Sub(p, q)))
+		if sure != nil {
+			d = b.Mul(d, sure)
+		}
 		if m := b.Mean(d); loss == nil {
 			loss = m
 		} else {
