@@ -189,6 +189,13 @@ func LoadTables(model, dataset, file string, sets []string) (*Config, error) {
 	return layered([]string{"default", "default." + model, "tables", "tables." + model, dataset, dataset + "." + model}, file, sets)
 }
 
+// LoadFew is [Load] for a graph with few labelled nodes to train on: before the file it has those
+// of few.toml and few.MODEL.toml, since what a data set's own defaults were chosen for is its
+// usual split.
+func LoadFew(model, dataset, file string, sets []string) (*Config, error) {
+	return layered([]string{"default", "default." + model, dataset, dataset + "." + model, "few", "few." + model}, file, sets)
+}
+
 func layered(layers []string, file string, sets []string) (*Config, error) {
 	c := &Config{sources: map[string]string{}}
 	for _, name := range layers {

@@ -26,10 +26,27 @@ type nodeTask struct {
 func (n nodeTask) data() (*data.Dataset, *data.Collection) { return n.ds, nil }
 
 func (n nodeTask) defaults() loadConfig {
-	if n.ds.Columns != nil && n.ds.Columns.Prepared() {
+	if n.tables() || !fewLabels(n.ds) {
+		return n.general()
+	}
+	return config.LoadFew
+}
+
+// general are defaults for any number of labels.
+func (n nodeTask) general() loadConfig {
+	if n.tables() {
 		return config.LoadTables
 	}
 	return config.Load
+}
+
+func (n nodeTask) tables() bool { return n.ds.Columns != nil && n.ds.Columns.Prepared() }
+
+// fewLabels tells whether training nodes are fewer than the 20 of each class that public splits
+// have, and a tenth of the nodes at most, so that there are others to learn from.
+func fewLabels(ds *data.Dataset) bool {
+	split, err := ds.SplitFor(0) // how many there are does not depend on the seed
+	return err == nil && len(split.Train) < 20*ds.Classes && 10*len(split.Train) <= ds.Graph.N
 }
 
 func (n nodeTask) refined(o *infer.RefineOptions, x *graph.Refined) (*infer.RefinedGraph, error) {

@@ -27,7 +27,7 @@ type task interface {
 	encoderInputs(t *train.Model, threads int) (map[string]ort.Tensor, error)
 }
 
-// loadConfig resolves a configuration: [config.Load], [config.LoadGraphs] or [config.LoadTables].
+// loadConfig resolves a configuration: [config.Load], [config.LoadGraphs], [config.LoadTables] or [config.LoadFew].
 type loadConfig func(model, dataset, path string, sets []string) (*config.Config, error)
 
 // loaded is the task of what [data.LoadAny] returns.
