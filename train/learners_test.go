@@ -27,6 +27,22 @@ func newMatrix(rows, cols int) matrix {
 	return m
 }
 
+// slopes fills the gradient of a loss by the entries of a symmetric matrix off its diagonal, by
+// differences of 2h, half of which each of both entries has.
+func (a matrix) slopes(gradient matrix, h float64, loss func() float64) {
+	for i := range a {
+		for j := range i {
+			v := a[i][j]
+			a[i][j], a[j][i] = v+h, v+h
+			up := loss()
+			a[i][j], a[j][i] = v-h, v-h
+			g := (up - loss()) / (4 * h)
+			a[i][j], a[j][i] = v, v
+			gradient[i][j], gradient[j][i] = g, g
+		}
+	}
+}
+
 func (a matrix) times(b matrix) matrix {
 	y := newMatrix(len(a), len(b[0]))
 	for i, row := range a {
@@ -632,18 +648,7 @@ func testSUBLIME(t *testing.T, kind string) {
 	}
 	gradient, moment, square := newMatrix(n, n), newMatrix(n, n), newMatrix(n, n)
 	move := func(loss func() float64, step int) (next matrix) { // a step of Adam
-		for i := range n {
-			for j := range i {
-				const h = 1e-5
-				v := theta[i][j]
-				theta[i][j], theta[j][i] = v+h, v+h
-				up := loss()
-				theta[i][j], theta[j][i] = v-h, v-h
-				g := (up - loss()) / (4 * h)
-				theta[i][j], theta[j][i] = v, v
-				gradient[i][j], gradient[j][i] = g, g
-			}
-		}
+		theta.slopes(gradient, 1e-5, loss)
 		return theta.apply(func(i, j int, v float64) float64 {
 			g, t := gradient[i][j], float64(step+1)
 			moment[i][j], square[i][j] = 0.9*moment[i][j]+0.1*g, 0.999*square[i][j]+0.001*g*g
@@ -967,18 +972,7 @@ func TestProGNN(t *testing.T) {
 	}
 	step := func() {
 		gradient := newMatrix(n, n)
-		for i := range n {
-			for j := range i {
-				const h = 1e-6
-				v := s[i][j]
-				s[i][j], s[j][i] = v+h, v+h
-				up := smooth()
-				s[i][j], s[j][i] = v-h, v-h
-				g := (up - smooth()) / (4 * h)
-				s[i][j], s[j][i] = v, v
-				gradient[i][j], gradient[j][i] = g, g
-			}
-		}
+		s.slopes(gradient, 1e-6, smooth)
 		velocity = velocity.apply(func(i, j int, v float64) float64 { return momentum*v + gradient[i][j] })
 		s = s.apply(func(i, j int, v float64) float64 { return v - lr*velocity[i][j] })
 		above, below := s.plusDiagonal(lr*beta).absolute(), s.plusDiagonal(-lr*beta).absolute()
