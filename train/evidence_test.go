@@ -422,3 +422,31 @@ func TestGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// Edges that look like pairs of a kind are counted once: not again as those of another kind with the
+// same evidence, nor as those of one that is found where a first estimate is loose.
+func TestShareOfNone(t *testing.T) {
+	draw := func(n int, mean float64, name string) []float64 {
+		x, s := make([]float64, n), rng.New(1, name)
+		for i := range x {
+			x[i] = mean + s.Normal(uint64(i))
+		}
+		return x
+	}
+	none := draw(10_000, -2, "none")
+	edges := append(draw(9000, 4, "real"), draw(1000, -2, "wrong")...)
+	for _, c := range []struct {
+		name     string
+		counted  []wrongLogits
+		from, to float64
+	}{
+		{"nothing before", nil, 0.1, 0.12},
+		{"the same pairs before", []wrongLogits{{0.1, none}}, 0, 0},
+		{"half of them before", []wrongLogits{{0.05, none}}, 0.03, 0.06},
+		{"others before", []wrongLogits{{0.04, draw(10_000, 4, "others")}}, 0.085, 0.11},
+	} {
+		if share := shareOfNone(edges, none, quantiles, c.counted...); share < c.from || share > c.to {
+			t.Errorf("%s: a share of %.4f, want %v to %v", c.name, share, c.from, c.to)
+		}
+	}
+}
