@@ -62,8 +62,6 @@ func matmulWorkspace(k *Call) (int, kernels.Scratch) {
 	return 0, kernels.MatMulScratch(y.Dims[0], inner, y.Dims[1], ta, tb)
 }
 
-// fusedWorkspace adds what the expression needs, whose operands are those from
-// position first on, to what the product does.
 func spmmWorkspace(k *Call) (int, kernels.Scratch) {
 	h := k.In[3]
 	return 0, kernels.SpMMScratch(k.Out[0].Dims[0], h.Dims[0], k.In[0].Dims[1], h.Dims[1], productHeads(k))
@@ -76,6 +74,8 @@ func sddmmWorkspace(k *Call) (int, kernels.Scratch) {
 	return 0, kernels.SDDMMScratch(k.In[1].Dims[0], k.In[0].Dims[1], k.In[1].Dims[1])
 }
 
+// fusedWorkspace adds what the expression needs, whose operands are those from
+// position first on, to what the product does.
 func fusedWorkspace(k *Call, first int, product func(k *Call) (int, kernels.Scratch)) (floats int, s kernels.Scratch) {
 	if product != nil {
 		floats, s = product(k)
