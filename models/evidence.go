@@ -107,19 +107,19 @@ func EvidenceShare(regression string) string { return regression + ".share" }
 // order.
 const surelyNone = 0.05
 
-// probability returns how likely pairs are edges, if a share of a graph's edges are none at
-// most: (1 − x/2) / (1 + x/2), where x = share·exp(−logit) is the local false discovery rate
-// (Efron et al. 2001). That lies halfway between 1 − x, if all edges that look like random
-// pairs are none, and 1/(1 + x), if as many of them are edges, which the graph does not tell.
+// probability returns how likely pairs are edges, if a share of a graph's edges are none: 1 − x,
+// where x = share·exp(−logit) is the local false discovery rate (Efron et al. 2001), of an edge
+// that looks like a random pair. more is the rate of edges that look like pairs of further kinds,
+// which are others, so that rates add up.
 //
-// more is the rate of edges that look like pairs of further kinds, which are others, so that rates
-// add up; nil where none are looked at.
+// Where none are looked at, more is nil, and the probability (1 − x/2) / (1 + x/2), as runs had it
+// before: halfway between 1 − x and 1/(1 + x), if as many that look like random pairs are edges.
 func probability(b *ir.Builder, logit, share, more *ir.Value) *ir.Value {
-	x := falseRate(b, logit, share)
+	x, right := falseRate(b, logit, share), 0.5
 	if more != nil {
-		x = b.Add(x, more)
+		x, right = b.Add(x, more), 0
 	}
-	rest := b.One("maximum", nil, b.Shift(b.Scale(x, -0.5), 1), b.Const(surelyNone))
+	rest := b.One("maximum", nil, b.Shift(b.Scale(x, right-1), 1), b.Const(surelyNone))
 	return b.Div(rest, b.Add(rest, x))
 }
 
