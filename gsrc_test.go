@@ -142,7 +142,7 @@ func TestCorruptedRun(t *testing.T) {
 // The candidates and probabilities that Predict computes for a graph it takes
 // for a new one are those of the training, so it predicts the same.
 func TestPredictRefinesANewGraph(t *testing.T) {
-	for _, judge := range []string{"embedding", "attributes"} {
+	for _, judge := range []string{"embedding", "evidence"} {
 		t.Run(judge, func(t *testing.T) { predictNew(t, "model.edges.judge="+judge) })
 	}
 }
@@ -183,6 +183,11 @@ func predictNew(t *testing.T, set string) {
 	// Without joint steps the encoder is that which chose the training's candidates.
 	if different > 0 {
 		t.Errorf("%d of %d probabilities are others than in the training", different, len(run.Trained.Probabilities))
+	}
+	// An export that judges edges by attributes alone, as earlier versions made them.
+	exporttest.Rewrite(t, dist, "inference.json", strings.Replace(other, "{", `{"evidence": {"rounds": 2, "seed": 0},`, 1))
+	if _, err = gsrc.Predict(ctx, dist, data.Synthetic, "", gsrc.PredictOptions{Library: &lib, Provider: ort.CPU, Load: data.LoadOptions{Seed: 1, Synthetic: &c}}); err == nil || !strings.Contains(err.Error(), "by attributes alone") {
+		t.Errorf("evidence of an earlier version: error %v", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package gsrc_test
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,7 +15,6 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/exporttest"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -24,7 +22,7 @@ import (
 // give by encoder, search, scorer and classifier.
 func TestPipelineIsRefineAndPredict(t *testing.T) {
 	for name, set := range map[string][]string{
-		"prior":     {"model.edges.judge=attributes"},
+		"embedding": {"model.edges.judge=embedding"},
 		"evidence":  {"model.edges.judge=evidence", "model.edges.threshold=0.9"},
 		"no edges":  {"model.edges.judge=evidence", "model.edges.threshold=0.9", "model.encoder.kind=mlp"},
 		"threshold": {"model.edges.mode=threshold", "model.edges.threshold=0.3", "candidates.mutual=true", "candidates.k=9", "model.classifier=gat"},
@@ -84,31 +82,12 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 		t.Fatal(err)
 	}
 	defer d.Close()
+	cfg := run.Trained.Config
 	st := ds.Graph.Structure()
 	src, dst := st.EdgeIndex()
-	var weight *ort.Tensor
-	cfg := run.Trained.Config
-	if cfg.Model.Edges.Judge == "attributes" {
-		pool := kernels.NewPool(1)
-		defer pool.Close()
-		text, err := os.ReadFile(filepath.Join(out, "evidence.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var c graph.Calibration
-		if err := json.Unmarshal(text, &c); err != nil {
-			t.Fatal(err)
-		}
-		e, err := c.Prior(pool, ds.Graph, ds.X.Attributes(), cfg.Model.Edges.PriorStrength)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := ort.Float32s(e.OfEntries(nil, ds.Graph, st, nil), int64(st.E))
-		weight = &w
-	}
 	x := ort.Float32s(ds.X.ToDense().Dense, int64(ds.X.Rows), int64(ds.X.Cols))
 	edgeIndex := ort.Int64s(append(src, dst...), 2, int64(st.E))
-	got, err := d.Refine(x, edgeIndex, weight, cfg.Candidates.K)
+	got, err := d.Refine(x, edgeIndex, nil, cfg.Candidates.K)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +96,7 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 	for i := range p {
 		found[[2]int32{int32(index[i]), int32(index[len(p)+i])}] = i
 	}
-	encoded, err := d.Encode(x, nil, edgeIndex, weight)
+	encoded, err := d.Encode(x, nil, edgeIndex, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

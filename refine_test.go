@@ -425,7 +425,7 @@ func TestGraphFormat(t *testing.T) {
 
 // The encoder of an opened run gives the embedding that the training left.
 func TestEmbed(t *testing.T) {
-	for _, set := range [][]string{nil, {"deepwalk.width=4", "deepwalk.length=10"}, {"model.edges.judge=attributes", "model.edges.judge_distrust=2"}, {"model.edges.judge=evidence"}} {
+	for _, set := range [][]string{nil, {"deepwalk.width=4", "deepwalk.length=10"}, {"model.edges.judge=embedding"}, {"model.edges.judge=evidence"}} {
 		out := filepath.Join(t.TempDir(), "run")
 		run := quickTrain(t, gsrc.TrainOptions{Model: "ecl-gsr", Out: out, Set: set})
 		opened, err := gsrc.OpenRun(out)

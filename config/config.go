@@ -327,6 +327,12 @@ func (c *Config) applyTree(prefix string, tree map[string]any, sources map[strin
 			}
 			continue
 		}
+		if neutral := removed(path); neutral != "" {
+			if v := literal(reflect.ValueOf(tree[k])); v != neutral {
+				return fmt.Errorf("%s = %s: this option is no more, and files may have %s alone, which is what is done now; a version of gsrc that has it goes on with the run", path, v, neutral)
+			}
+			continue
+		}
 		if err := c.set(path, tree[k]); err != nil {
 			return err
 		}
@@ -462,6 +468,9 @@ func unknownKey(path string) error {
 	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		shown = strconv.Quote(path)
 	}
+	if removed(path) != "" {
+		return fmt.Errorf("there is no option %s any more", shown)
+	}
 	names := KeyNames()
 	// The section may have been left out.
 	var tails []string
@@ -538,7 +547,7 @@ func (c *Config) Hash() string { return c.hash(frozen()) }
 func (c *Config) hash(names []frozenName) string {
 	h := sha256.New()
 	for _, n := range names {
-		if hashSkips[n.hashed] {
+		if hashSkips[n.hashed] || n.removed != "" {
 			continue
 		}
 		f, k, err := c.field(n.now)
@@ -566,7 +575,7 @@ func (c *Config) Clone() *Config {
 // to the same value.
 func literal(f reflect.Value) string {
 	switch f.Kind() {
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		return strconv.FormatInt(f.Int(), 10)
 	case reflect.Bool:
 		return strconv.FormatBool(f.Bool())

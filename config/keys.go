@@ -123,8 +123,9 @@ func isSection(path string) bool {
 	return slices.ContainsFunc(KeyNames(), below) || slices.ContainsFunc(frozen(), func(n frozenName) bool { return below(n.hashed) })
 }
 
-// frozenName is an option as Hash writes it, and its name now.
-type frozenName struct{ hashed, now string }
+// frozenName is an option as Hash writes it, and its name now; removed is the neutral value of
+// one that is no more.
+type frozenName struct{ hashed, now, removed string }
 
 //go:embed hash_names.txt
 var hashNames string
@@ -132,10 +133,11 @@ var hashNames string
 // frozen is the table of hash_names.txt.
 var frozen = sync.OnceValue(func() []frozenName { return parseFrozen(hashNames) })
 
-func parseFrozen(text string) (names []frozenName) {
-	for line := range strings.Lines(text) {
-		if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
-			names = append(names, frozenName{words[0], words[len(words)-1]})
+func parseFrozen(table string) (names []frozenName) {
+	for line := range strings.Lines(table) {
+		text, removed, _ := strings.Cut(line, " = ")
+		if words := strings.Fields(text); len(words) > 0 && words[0] != "#" {
+			names = append(names, frozenName{words[0], words[len(words)-1], strings.TrimSpace(removed)})
 		}
 	}
 	return names
@@ -158,6 +160,16 @@ func Canonical(key string) string {
 		return now
 	}
 	return key
+}
+
+// removed returns the neutral value of an option that is no more; "" of others.
+func removed(key string) string {
+	for _, n := range frozen() {
+		if n.removed != "" && (key == n.hashed || key == n.now) {
+			return n.removed
+		}
+	}
+	return ""
 }
 
 // field returns the field of an option.

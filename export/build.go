@@ -45,9 +45,6 @@ type BuildOptions struct {
 	// which does it; PipelineAuto if empty.
 	Refinement *onnx.Refinement
 	Pipeline   PipelineMode
-	// WeighedByData tells that the encoder's edge weights are those of the data, and not
-	// evidence that was found before.
-	WeighedByData bool
 
 	Lowering     onnx.Lowering
 	NoEdgeWeight bool
@@ -341,9 +338,6 @@ func (m *built) docs(o *BuildOptions) map[string]string {
 		} else if source, ok := strings.CutPrefix(r.Name, "edge_"+onnx.EvidencePrefix); ok {
 			docs[r.Name] = "evidence for each edge of edge_index without the edge itself, by " + source + "; 0 of self-loops"
 		}
-	}
-	if o.Refinement != nil && o.Refinement.Judged && m.Name != "classifier" && !o.WeighedByData {
-		docs[onnx.InputEdgeWeight] = "evidence for each edge of edge_index, how likely it is one at all, above 0 and up to 1; ones trust every edge"
 	}
 	return docs
 }

@@ -131,9 +131,6 @@ func (o *BuildOptions) addPipeline(models, programs []built) ([]built, error) {
 	}
 	g := onnx.GraphArg(p.Encode)
 	m.Weighted = slices.ContainsFunc(p.Encode.Args, func(a *ir.Value) bool { return onnx.OverEdges(a, g) })
-	if o.Refinement.Judged && !m.Weighted {
-		return nil, fmt.Errorf("pipeline.onnx: existing edges are judged by evidence, and the encoder takes none")
-	}
 	var err error
 	if m.Proto, err = onnx.Pipeline(p, o.Params, *o.Refinement, onnx.ModelOptions{
 		Lowering: m.Lowering, NoEdgeWeight: o.NoEdgeWeight, Constants: m.constants, SparseX: m.Sparse, Symmetrize: m.Symmetric, Opset: o.Opset, Precision: o.Precision,

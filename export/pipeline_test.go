@@ -42,7 +42,7 @@ func TestPipeline(t *testing.T) {
 		"mlp":                      {"ecl-gsr/mlp", func(o *BuildOptions) {}},
 		"sage encoder, unweighted": {"ecl-gsr/encoder sage", func(o *BuildOptions) { o.NoEdgeWeight = true }},
 		"fp16, external":           {"ecl-gsr/struct=0/l1", func(o *BuildOptions) { o.Precision, o.ExternalData = onnx.FP16, 1 }},
-		"judged":                   {"ecl-gsr/struct=0/l1", judged},
+		"weights":                  {"ecl-gsr/struct=0/l1", counted},
 		"evidence, sparse": {"ecl-gsr/struct=0/l1", func(o *BuildOptions) {
 			byEvidence(o)
 			o.Lowering, o.SparseX, o.Precision, o.Refinement.Threshold = onnx.PrecomputedBuckets, true, onnx.FP16, 0.3
@@ -90,11 +90,11 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-// judged makes a model's edges weigh what speaks for them.
-func judged(o *BuildOptions) {
-	o.Module, o.Params = onnxtest.Judging(models.JudgeAttributes, "", false)
-	o.Refinement.Judged = true
-	w := onnxtest.RandomFloats("evidence", int(o.Sample.Edges.Shape[1]))
+// counted makes a model's edges count by their weights.
+func counted(o *BuildOptions) {
+	o.Module, o.Params = onnxtest.Judging(models.JudgeEmbedding, "", false)
+	o.Module = models.CountWeights(o.Module, 0.7)
+	w := onnxtest.RandomFloats("weights", int(o.Sample.Edges.Shape[1]))
 	for i := range w {
 		w[i] = w[i]*0.4 + 0.5 // another in each direction: the first listed counts
 	}
@@ -105,7 +105,7 @@ func judged(o *BuildOptions) {
 // byEvidence has a model judge edges by evidence from several sources.
 func byEvidence(o *BuildOptions) {
 	o.Module, o.Params = onnxtest.Judging(models.JudgeEvidence, o.Refinement.Similarity, false)
-	o.Bounds, o.Refinement.Judged, o.Sample.EdgeWeights = nil, false, nil
+	o.Bounds, o.Sample.EdgeWeights = nil, nil
 }
 
 // The same bits for any number of threads, and any k.
@@ -167,7 +167,6 @@ func TestPipelineRefusals(t *testing.T) {
 			n := int64(onnx.MaxPipelineNodes + 1)
 			o.Sample.X = ort.Float32s(make([]float32, n*onnxtest.Features), n, onnxtest.Features)
 		}},
-		{"evidence that the encoder does not take", "evidence", "ecl-gsr/struct=0/l1", func(o *BuildOptions) { o.Refinement.Judged = true }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -176,9 +175,6 @@ func TestPipelineRefusals(t *testing.T) {
 			test.change(&o)
 			if _, err := lowered(o); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-			if o.Refinement != nil && o.Refinement.Judged {
-				return
 			}
 			var lines []string
 			o.Pipeline, o.Log = PipelineAuto, func(f string, args ...any) { lines = append(lines, fmt.Sprintf(f, args...)) }

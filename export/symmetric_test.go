@@ -18,7 +18,7 @@ func TestBuildSymmetrizes(t *testing.T) {
 		"buckets":      func(o *BuildOptions) {},
 		"host-buckets": func(o *BuildOptions) { o.Lowering = onnx.PrecomputedBuckets },
 		"flat, sparse": func(o *BuildOptions) { o.Lowering, o.SparseX = onnx.Scatter, true },
-		"judged":       judged,
+		"weights":      counted,
 		"evidence":     func(o *BuildOptions) { byEvidence(o); o.Pipeline = PipelineOff }, // whose file takes onnxruntime long to open
 	} {
 		t.Run(name, func(t *testing.T) {

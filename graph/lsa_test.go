@@ -100,3 +100,27 @@ func TestSomeRows(t *testing.T) {
 		t.Errorf("%d dense rows, want 50", n)
 	}
 }
+
+// How large attributes are does not matter, up to the largest and down to the smallest float32.
+func TestLSAOfFarRows(t *testing.T) {
+	s, err := Generate(DefaultCSBM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := s.Graph.N
+	of := func(value float32) []float32 {
+		x := NodeFeatures{Cols: len(s.X) / n, Dense: make([]float32, len(s.X))}
+		for i, v := range s.X {
+			if v > 0.5 {
+				x.Dense[i] = value
+			}
+		}
+		return x.LSA(nil, n, 8, rng.New(6, "lsa"))
+	}
+	want := of(1)
+	for _, e := range []int{127, 60, 41, -41, -60, -126, -149} {
+		if !slices.Equal(of(float32(math.Ldexp(1, e))), want) {
+			t.Errorf("of attributes times 2^%d the projection is another", e)
+		}
+	}
+}

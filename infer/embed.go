@@ -46,15 +46,11 @@ func Embed(ctx context.Context, dist, path string, o PredictOptions) (*Embedding
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
 	g := p.ds.Graph
-	prior, err := p.info.Prior(pool, p.ds, p.manifest.JudgesByEvidence())
-	if err != nil {
-		return nil, err
-	}
 	structural, err := p.structural()
 	if err != nil {
 		return nil, err
 	}
-	out, _, err := p.encode(p.x, structural, g, prior)
+	out, _, err := p.encode(p.x, structural, g)
 	if err != nil {
 		return nil, err
 	}

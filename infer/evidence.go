@@ -26,7 +26,7 @@ const pairsAtOnce = 1 << 18
 func (score Scorer) Candidates(x ort.Tensor, g *graph.Graph, c *graph.Candidates, info *Info) (p []float32, evidence []graph.Evidence, err error) {
 	g = g.Undirected()
 	st := g.Structure()
-	index, weight := EdgeIndex(st), info.EntryWeights(nil, g, st)
+	index, weight := EdgeIndex(st), info.EntryWeights(g, st)
 	first := make([]int, st.E) // entry of each edge
 	for i, k := range slices.Backward(st.EdgeOf) {
 		first[k] = i

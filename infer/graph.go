@@ -182,7 +182,7 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 		return err
 	}
 	inc, err := newIncremental(r, s)
-	if errors.Is(err, errNoStages) || errors.Is(err, errWholePrior) || errors.Is(err, errEvidence) || errors.Is(err, errWeights) {
+	if errors.Is(err, errNoStages) || errors.Is(err, errEvidence) || errors.Is(err, errWeights) {
 		r.p.o.Log("every update computes the whole graph anew, since the model does not say what its answers depend on: %v", err)
 		inc.close()
 		r.more.node, r.more.edge = 0, 0
@@ -317,11 +317,6 @@ func (r *Graph) incrementalBytes(s *Snapshot) (node, edge int64) {
 		two := int64(r.p.info.TwoStep)
 		node += 3*24 + 2*2*12*(k+two) + 8*two + 64 // links in the rows of both ends, and answers that are made
 		edge += 2 * 2 * 12
-		if r.p.info.Evidence != nil {
-			node += graph.OnlineEdgePriorBytes(s.x.nonzero() / max(1, s.Numbers()))
-			node += 24
-			edge += 168
-		}
 	}
 	// The levels' values. How wide those between are is known once they are made.
 	values := 2 * r.widest(s)

@@ -18,7 +18,7 @@ import (
 
 // incremental makes versions' answers out of those of the version before. It holds what
 // they follow from for the version last made: the levels of the encoder, the nearest
-// neighbours, the prior of edges, the refined graph; or, where the classifier reads the
+// neighbours, the refined graph; or, where the classifier reads the
 // graph as it is, the levels of the classifier. Only what an update reaches is computed
 // again.
 //
@@ -30,10 +30,8 @@ type incremental struct {
 	pool *kernels.Pool
 
 	n         int
-	in, out   [][]int32 // neighbours in the data, ascending
-	both      [][]int32 // in either direction
-	prior     *graph.OnlineEdgePrior
-	priors    [][]float32 // what the edges into a node count; nil where it is not known yet
+	in, out   [][]int32   // neighbours in the data, ascending
+	both      [][]int32   // in either direction
 	judge     *judge      // nil where no evidence judges
 	weighs    bool        // the encoder weighs edges by what judges them
 	weights   [][]float32 // with weighs, what the edges into a node weigh; nil where it is not known
@@ -86,13 +84,6 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 			return inc, err
 		}
 	}
-	if e := r.p.info.Evidence; e != nil {
-		if e.calibration == nil {
-			return inc, errWholePrior
-		}
-		inc.priors = make([][]float32, inc.n)
-		inc.prior = graph.NewOnlineEdgePrior(inc.pool, g.Undirected(), graph.NodeFeatures{Cols: s.x.cols, Dense: s.features()}, e.calibration)
-	}
 	m, err := r.p.dist.Stage("encoder")
 	if err != nil || m == nil {
 		return inc, cmp.Or(err, errNoStages)
@@ -143,10 +134,9 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 
 // Why the answers of a model cannot be made out of those before.
 var (
-	errNoStages   = errors.New("its results for a node depend on the whole graph, or it makes the graph undirected (--symmetrize), takes an adjacency matrix, or has weights in a file beside it, or it was exported by an earlier version of gsrc")
-	errEvidence   = errors.New("its edges are judged by how others are, since the training graph looked attacked (parameter evidence.gate), or by the spectrum of the whole graph, since that has many edges a node (parameter evidence.spectrum), or it was exported as --symmetrize or --lowering dense have it, with weights in a file beside it, or by an earlier version of gsrc")
-	errWeights    = errors.New("edges have weights")
-	errWholePrior = errors.New("the prior of its edges depends on the whole graph, as in all exports of earlier versions of gsrc")
+	errNoStages = errors.New("its results for a node depend on the whole graph, or it makes the graph undirected (--symmetrize), takes an adjacency matrix, or has weights in a file beside it, or it was exported by an earlier version of gsrc")
+	errEvidence = errors.New("its edges are judged by how others are, since the training graph looked attacked (parameter evidence.gate), or by the spectrum of the whole graph, since that has many edges a node (parameter evidence.spectrum), or it was exported as --symmetrize or --lowering dense have it, with weights in a file beside it, or by an earlier version of gsrc")
+	errWeights  = errors.New("edges have weights")
 )
 
 func (inc *incremental) close() {
@@ -210,38 +200,7 @@ func (inc *incremental) encoderEntries() entriesOf {
 	if inc.judge != nil {
 		return inc.bothEntries()
 	}
-	if inc.prior == nil {
-		return func(v int32) ([]int32, []float32) { return inc.in[v], nil }
-	}
-	return func(v int32) ([]int32, []float32) { // rows are read at the same time, each once
-		if inc.priors[v] == nil {
-			w := make([]float32, 0, len(inc.in[v]))
-			for _, u := range inc.in[v] {
-				w = append(w, inc.edgePrior(u, v))
-			}
-			inc.priors[v] = w
-		}
-		return inc.in[v], inc.priors[v]
-	}
-}
-
-// edgePrior is what an edge of the data counts.
-func (inc *incremental) edgePrior(u, v int32) float32 {
-	e := inc.r.p.info.Evidence
-	return e.calibration.Weight(inc.prior.P(u, v), e.Strength)
-}
-
-// knownPrior is edgePrior, which is looked up where a node's entries have been read.
-func (inc *incremental) knownPrior(u, v int32) float32 {
-	for _, e := range [2][2]int32{{u, v}, {v, u}} {
-		from, to := e[0], e[1]
-		if int(to) < len(inc.priors) && inc.priors[to] != nil {
-			if i, ok := slices.BinarySearch(inc.in[to], from); ok {
-				return inc.priors[to][i]
-			}
-		}
-	}
-	return inc.edgePrior(u, v)
+	return func(v int32) ([]int32, []float32) { return inc.in[v], nil }
 }
 
 // revert makes everything as it was before the last version.
@@ -282,9 +241,6 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 	}
 	features := slices.Sorted(maps.Keys(moved))
 	inc.n = next.Numbers()
-	if inc.prior != nil {
-		inc.priors = append(inc.priors, make([][]float32, max(0, inc.n-len(inc.priors)))...)
-	}
 	added, removed := inc.connect(c, next.graph.Directed)
 	for _, e := range slices.Concat(c.added, c.removed) {
 		moved[e[1]] = true
@@ -313,37 +269,10 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 	}
 
 	// What judges edges.
-	var rescore [][2]int32
 	again := make([]bool, inc.n) // nodes whose pairs are scored again
 	mark := func(nodes []int32) {
 		for _, v := range nodes {
 			again[v] = true
-		}
-	}
-	if inc.prior != nil {
-		row := func(v int32) []float32 {
-			if next.deleted.has(int(v)) {
-				return make([]float32, next.x.cols)
-			}
-			return next.x.row(int(v))
-		}
-		rescore = inc.prior.Change(inc.n, features, row, added, removed, func(v int32) []int32 { return inc.both[v] })
-		inc.undoing(inc.prior.Undo)
-		forget := func() {
-			nodes := slices.Clone(features)
-			for _, e := range slices.Concat(rescore, added, removed, c.added, c.removed) {
-				nodes = append(nodes, e[0], e[1])
-			}
-			for _, v := range nodes {
-				if int(v) < len(inc.priors) {
-					inc.priors[v] = nil
-				}
-			}
-		}
-		forget()
-		inc.undoing(forget)
-		for _, e := range rescore {
-			moved[e[0]], moved[e[1]] = true, true
 		}
 	}
 	if inc.judge != nil {
@@ -369,9 +298,6 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 	touch := func(u, v int32) {
 		reached[u], reached[v] = true, true
 		others = append(others, [2]int32{min(u, v), max(u, v)})
-	}
-	for _, e := range rescore {
-		touch(e[0], e[1])
 	}
 	for _, e := range removed {
 		w.unset(e[0], e[1], linkEdge)

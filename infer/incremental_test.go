@@ -83,14 +83,14 @@ func TestIncrementalIsExact(t *testing.T) {
 		"directed":  {"sage", []string{"data.directed=true"}, export.BuildOptions{NoEdgeWeight: true}},
 		"gat":       {"gat", nil, export.BuildOptions{SparseX: true}},
 		"learned":   {"ecl-gsr", nil, export.BuildOptions{}},
-		"judged":    {"ecl-gsr", []string{"model.edges.judge=attributes", "model.edges.judge_distrust=2", "model.encoder.cut=0.3"}, export.BuildOptions{}},
+		"judged":    {"ecl-gsr", []string{"model.edges.judge=evidence", "model.encoder.cut=0.3", "candidates.similarity=embedding"}, export.BuildOptions{}},
 		"mutual":    {"ecl-gsr", []string{"candidates.mutual=true", "model.classifier=gat"}, export.BuildOptions{}},
 		"threshold": {"ecl-gsr", []string{"model.edges.mode=threshold", "model.edges.threshold=0.35", "candidates.k=8"}, export.BuildOptions{}},
 		"evidence":  {"ecl-gsr", []string{"model.edges.judge=evidence", "model.edges.disguised=true", "candidates.similarity=evidence", "candidates.two_step=4", "candidates.mutual=false", "candidates.k=3"}, export.BuildOptions{}},
 		// So large that an update does not reach all answers.
 		"both":      {"ecl-gsr", []string{"model.edges.judge=evidence", "synthetic.nodes=1000", "candidates.k=1", "candidates.mutual=true", "synthetic.degree=3"}, export.BuildOptions{Lowering: onnx.Scatter}},
 		"two steps": {"ecl-gsr", []string{"candidates.two_step=3", "candidates.mutual=true"}, export.BuildOptions{Lowering: onnx.PrecomputedBuckets}},
-		"grand":     {"ecl-gsr", []string{"model.classifier=propagation", "model.edges.judge=attributes"}, export.BuildOptions{}},
+		"grand":     {"ecl-gsr", []string{"model.classifier=propagation"}, export.BuildOptions{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, _ := residentBuilt(t, c.model, GraphOptions{}, c.build, append([]string{"model.edges.judge=embedding", "synthetic.nodes=200"}, c.set...)...)
@@ -181,26 +181,24 @@ func TestLevelsReadSums(t *testing.T) {
 // Pairs are scored by their cosines, and by the rows of the embedding where an export of an
 // earlier version does not say that these are all that counts: both to what the whole graph has.
 func TestScorersReadCosines(t *testing.T) {
-	for _, judge := range []string{models.JudgeEmbedding, models.JudgeAttributes} {
-		for _, earlier := range []bool{false, true} {
-			r, _, _ := resident(t, "ecl-gsr", GraphOptions{ReadOnly: true}, "model.edges.judge="+judge, "synthetic.nodes=200")
-			if earlier {
-				info := r.p.manifest.Models["scorer"]
-				info.Stages = nil
-				r.p.manifest.Models["scorer"] = info
-			}
-			if err := r.prepare(r.Snapshot(), GraphOptions{}); err != nil {
+	for _, earlier := range []bool{false, true} {
+		r, _, _ := resident(t, "ecl-gsr", GraphOptions{ReadOnly: true}, "model.edges.judge=embedding", "synthetic.nodes=200")
+		if earlier {
+			info := r.p.manifest.Models["scorer"]
+			info.Stages = nil
+			r.p.manifest.Models["scorer"] = info
+		}
+		if err := r.prepare(r.Snapshot(), GraphOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if r.inc == nil || (r.inc.scorer == nil) != earlier {
+			t.Fatalf("of an earlier version: %v: the scorer is %v", earlier, r.inc)
+		}
+		for i := range uint64(3) {
+			if _, err := r.Update(t.Context(), randomUpdate(r.Snapshot(), rng.New(5, "cosines").At(i))); err != nil {
 				t.Fatal(err)
 			}
-			if r.inc == nil || (r.inc.scorer == nil) != earlier {
-				t.Fatalf("%s, of an earlier version: %v: the scorer is %v", judge, earlier, r.inc)
-			}
-			for i := range uint64(3) {
-				if _, err := r.Update(t.Context(), randomUpdate(r.Snapshot(), rng.New(5, "cosines").At(i))); err != nil {
-					t.Fatal(err)
-				}
-				compareExact(t, r.Snapshot())
-			}
+			compareExact(t, r.Snapshot())
 		}
 	}
 }

@@ -1,11 +1,11 @@
 package infer
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -13,7 +13,6 @@ import (
 const (
 	RefinedFile = "refined_edges.csv"
 	InfoFile    = "inference.json"
-	PriorFile   = "evidence.json" // a graph.Calibration
 )
 
 // Info is inference.json: what inference needs beside the models.
@@ -56,10 +55,8 @@ type Info struct {
 	// are found: candidates.similarity and candidates.two_step.
 	Similarity string `json:"similarity,omitempty"`
 	TwoStep    int    `json:"two_step,omitempty"`
-	// Evidence says that existing edges have a prior by attributes, see
-	// graph.EdgePrior: their probabilities are multiplied by it, and the encoder takes
-	// it as edge weights.
-	Evidence *PriorInfo `json:"evidence,omitempty"`
+	// Evidence is there in exports that judge edges by attributes alone, as earlier versions had it.
+	Evidence json.RawMessage `json:"evidence,omitempty"`
 
 	// Known are the nodes of the training graph whose labels the classifier reads: the
 	// training nodes. Absent where it reads none.
@@ -71,33 +68,14 @@ type Info struct {
 	NodeFeatures string   `json:"node_features,omitempty"`
 }
 
-// PriorInfo are the parameters of graph.EdgePrior.
-type PriorInfo struct {
-	Rounds   int     `json:"rounds"`
-	Strength float64 `json:"distrust,omitempty"`
-	Seed     uint64  `json:"seed"`
-	// Calibration names the file with what the training graph has shown, for edges of
-	// other graphs. It is empty in exports of earlier versions: there each graph is its
-	// own calibration.
-	Calibration string `json:"calibration,omitempty"`
-
-	calibration *graph.Calibration // the file's content
-}
-
-// Prior is the prior of the edges of data: by attributes, by their weights, or both; nil where
-// the model has none, or judges by evidence.
-func (x *Info) Prior(pool *kernels.Pool, ds *data.Dataset, judges bool) (*graph.EdgePrior, error) {
-	prior, err := x.Evidence.Prior(pool, ds)
-	if err != nil || x.WeightUnit == 0 || judges {
-		return prior, err
+// Prior is what the edges of data count by their weights; nil where they have none, or evidence
+// counts them.
+func (x *Info) Prior(ds *data.Dataset, judges bool) *graph.EdgePrior {
+	if x.WeightUnit == 0 || judges {
+		return nil
 	}
 	g := ds.Graph.Undirected()
-	counts := graph.RelativeWeights(x.dataWeights(g), x.WeightUnit)
-	if prior == nil {
-		return &graph.EdgePrior{Graph: g, P: counts}, nil
-	}
-	prior.Count(counts)
-	return prior, nil
+	return &graph.EdgePrior{Graph: g, P: graph.RelativeWeights(x.dataWeights(g), x.WeightUnit)}
 }
 
 // ReadsWeights tells that the model reads the weights of edges.
@@ -112,24 +90,15 @@ func (x *Info) dataWeights(g *graph.Graph) []float32 {
 	return g.Weights
 }
 
-// EntryWeights are the weights of the edges that encoder and scorer read, in the order of a
-// structure of g: the prior by attributes, or the weights in the data; nil for ones. Edges in
-// both directions weigh what the graph without directions has.
-func (x *Info) EntryWeights(prior *graph.EdgePrior, g *graph.Graph, st *graph.Structure) *ort.Tensor {
-	if x.Evidence == nil && x.WeightUnit > 0 {
-		u := g.Undirected()
-		prior = &graph.EdgePrior{Graph: u, P: x.dataWeights(u)}
+// EntryWeights are the weights in the data of the edges that encoder and scorer read, in the
+// order of a structure of g; nil for ones. Edges in both directions weigh what the graph without
+// directions has.
+func (x *Info) EntryWeights(g *graph.Graph, st *graph.Structure) *ort.Tensor {
+	if x.WeightUnit == 0 {
+		return nil
 	}
-	return EntryWeights(prior, g, st)
-}
-
-// Prior estimates the prior of the edges of data, nil where the model has none.
-func (e *PriorInfo) Prior(pool *kernels.Pool, ds *data.Dataset) (*graph.EdgePrior, error) {
-	switch {
-	case e == nil:
-		return nil, nil
-	case e.calibration != nil:
-		return e.calibration.Prior(pool, ds.Graph, ds.X.Attributes(), e.Strength)
-	}
-	return graph.NewEdgePrior(pool, ds.Graph, ds.X.Attributes(), e.Rounds, e.Strength, e.Seed), nil
+	u := g.Undirected()
+	prior := &graph.EdgePrior{Graph: u, P: x.dataWeights(u)}
+	w := ort.Float32s(prior.OfEntries(nil, g, st, nil), int64(st.E))
+	return &w
 }

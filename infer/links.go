@@ -189,15 +189,7 @@ func (inc *incremental) score(all *pairs) ([]float32, error) {
 	err := each(inc.pool, (len(p)+count-1)/count, func(i int) error {
 		lo, hi := i*count, min((i+1)*count, len(p))
 		p, some := p[lo:hi], all.part(lo, hi)
-		if err := score(p, some); err != nil || inc.prior == nil {
-			return err
-		}
-		for i, e := range some.ends {
-			if some.edge[i] {
-				p[i] *= inc.knownPrior(e[0], e[1])
-			}
-		}
-		return nil
+		return score(p, some)
 	})
 	return p, err
 }

@@ -238,10 +238,8 @@ func (p *predictor) readInference() error {
 	if err := json.Unmarshal(text, &p.info); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if e := p.info.Evidence; e != nil && e.Calibration != "" {
-		if e.calibration, err = p.readCalibration(e.Calibration); err != nil {
-			return err
-		}
+	if p.info.Evidence != nil {
+		return fmt.Errorf("%s: edges are judged by attributes alone (model.edges.judge=attributes), which gsrc does no more; train the model with evidence, which has them among its sources, and build it anew", path)
 	}
 	if x := &p.info; x.Data.Nodes < 0 || !(x.RawWeight >= 0 && x.RawWeight <= 1) || !(x.WeightUnit >= 0) || !(x.Threshold >= 0 && x.Threshold <= 1) || x.Mode != "" && x.Mode != "expected" && x.Mode != "threshold" {
 		return fmt.Errorf("%s: %d nodes, raw weight %v, weight unit %v, threshold %v, mode %q: one of them is out of range", path, x.Data.Nodes, x.RawWeight, x.WeightUnit, x.Threshold, x.Mode)
@@ -250,23 +248,6 @@ func (p *predictor) readInference() error {
 		return fmt.Errorf("%s: schema version %d with graph %q is not what this gsrc writes", path, p.info.SchemaVersion, p.info.Graph)
 	}
 	return nil
-}
-
-// readCalibration reads the calibration of the edge prior, which an export has in a file of its own.
-func (p *predictor) readCalibration(name string) (*graph.Calibration, error) {
-	path := filepath.Join(p.dir, name)
-	text, err := p.manifest.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	var c graph.Calibration
-	if err := json.Unmarshal(text, &c); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if err := c.Validate(len(c.Columns)); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return &c, nil
 }
 
 // run classifies the graph's nodes, of which the selected are wanted and judged; nil is
@@ -439,20 +420,16 @@ func (p *predictor) newEdges(ctx context.Context) (*graph.Refined, error) {
 	}
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
-	prior, err := p.info.Prior(pool, p.ds, p.manifest.JudgesByEvidence())
-	if err != nil {
-		return nil, err
-	}
-	return p.refine(pool, p.x, p.ds.Graph, nil, prior)
+	return p.refine(pool, p.x, p.ds.Graph, nil, p.info.Prior(p.ds, p.manifest.JudgesByEvidence()))
 }
 
 // encode runs the encoder on a graph, and returns what it gives and the graph as it read it.
-func (p *predictor) encode(x ort.Tensor, structural *ort.Tensor, g *graph.Graph, prior *graph.EdgePrior) (map[string]ort.Tensor, *graph.Graph, error) {
+func (p *predictor) encode(x ort.Tensor, structural *ort.Tensor, g *graph.Graph) (map[string]ort.Tensor, *graph.Graph, error) {
 	if p.manifest.JudgesByEvidence() {
 		g = g.Undirected() // as it was in training
 	}
 	st := g.Structure()
-	out, err := p.dist.Encode(x, structural, EdgeIndex(st), p.info.EntryWeights(prior, g, st))
+	out, err := p.dist.Encode(x, structural, EdgeIndex(st), p.info.EntryWeights(g, st))
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoder: %w", err)
 	}
@@ -478,7 +455,7 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 	if strings.Contains(p.info.Similarity, "+") {
 		return nil, fmt.Errorf("the model finds candidates for edges by %s (candidates.similarity), and an export finds them in other graphs than that of the training by one of these alone; train it with one", p.info.Similarity)
 	}
-	out, g, err := p.encode(x, nil, g, prior)
+	out, g, err := p.encode(x, nil, g)
 	if err != nil {
 		return nil, err
 	}

@@ -9,15 +9,6 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
-// EntryWeights are the weights of the edges that an encoder reads, nil for ones.
-func EntryWeights(e *graph.EdgePrior, g *graph.Graph, st *graph.Structure) *ort.Tensor {
-	if e == nil {
-		return nil
-	}
-	w := ort.Float32s(e.OfEntries(nil, g, st, nil), int64(st.E))
-	return &w
-}
-
 // Features returns x as exported models take it, float32 [N,D].
 func Features(ds *data.Dataset) ort.Tensor {
 	return ort.Float32s(ds.X.ToDense().Dense, int64(ds.X.Rows), int64(ds.X.Cols))

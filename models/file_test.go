@@ -36,7 +36,7 @@ func TestReplacedByItself(t *testing.T) {
 			"known":   func(o *Options) { o.KnownLabels, o.Classifier = 0.5, "linear" },
 			"mlp":     func(o *Options) { o.Classifier, o.Smooth.Alpha = "mlp", 0.5 },
 			"gat":     func(o *Options) { o.Classifier, o.Encoder.Kind, o.ECL.Alpha = "gat", "sage", 0 },
-			"random":  func(o *Options) { o.Classifier, o.Edges.Judge = "propagation", JudgeAttributes },
+			"random":  func(o *Options) { o.Classifier, o.Edges.Judge = "propagation", JudgeEvidence },
 			"dense":   func(o *Options) { o.Edges.Judge, o.Edges.Labels, o.Dense = JudgeEvidence, true, true },
 		} {
 			o := small()

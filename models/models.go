@@ -257,30 +257,27 @@ type Views struct {
 
 // Edges holds Eq 18, the relaxed Bernoulli samples and the consistency term.
 type Edges struct {
-	OldLo         float64 `toml:"old_lo" range:"gsr.edge_probability.old_lo" doc:"probability of the least similar existing edge"`
-	OldHi         float64 `toml:"old_hi" range:"gsr.edge_probability.old_hi" doc:"probability of the most similar existing edge"`
-	NewLo         float64 `toml:"new_lo" range:"gsr.edge_probability.new_lo" doc:"probability of the least similar new edge"`
-	NewHi         float64 `toml:"new_hi" range:"gsr.edge_probability.new_hi" doc:"probability of the most similar new edge"`
-	Temperature   float64 `toml:"temperature" range:"gsr.relaxed_bernoulli.temperature" doc:"temperature of the relaxed Bernoulli samples"`
-	Samples       int     `toml:"samples" range:"repeats" doc:"graphs sampled per step"`
-	Consistency   float64 `toml:"consistency" doc:"weight of the consistency term between the samples' predictions; 0 leaves it out"`
-	Sharpen       float64 `toml:"sharpen" range:"gsr.consistency.temperature" doc:"temperature that sharpens the mean prediction"`
-	Confidence    float64 `toml:"confidence" range:"gsr.consistency.confidence" neutral:"0.0" doc:"probability that the likeliest class must have in the mean prediction of a node for the consistency term to count it"`
-	Judge         string  `toml:"judge" neutral:"\"embedding\"" doc:"how likely existing edges are: embedding, by the similarity of their ends' embeddings, as in the paper; attributes, by how much more alike the attributes around their ends are than around nodes drawn at random, which the encoder's messages are weighted by, too; evidence, by features, neighbours and structure joined, each without the edge itself, which weights messages, too, and ranks new edges"`
-	Labels        bool    `toml:"labels" neutral:"false" doc:"where evidence judges edges, whether training labels are a source of it: how likely both ends are of one class, by a logistic regression of the features on the training nodes"`
-	Disguised     bool    `toml:"disguised" neutral:"false" doc:"where evidence judges edges, whether wrong ones may look like pairs whose ends are drawn by degree, and like pairs of alike nodes, and not like random pairs alone"`
-	JudgeRounds   int     `toml:"judge_rounds" range:"repeats" neutral:"2" doc:"rounds of judging by attributes; each weights neighbours by the result of the round before"`
-	PriorStrength float64 `toml:"prior_strength" neutral:"0.0" doc:"how much less a doubtful edge weighs where many are doubtful: evidence is raised to the power 1 + prior_strength·(share of doubtful edges)"`
-	Mu            float64 `toml:"mu" range:"scale_grad.factor" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`
-	Mode          string  `toml:"mode" range:"gsr.refine.mode" doc:"weights of the refined edges in evaluation: expected (their probabilities) or threshold (1)"`
-	Threshold     float64 `toml:"threshold" range:"gsr.refine.threshold" doc:"candidates with a lower probability are left out of the refined graph"`
+	OldLo       float64 `toml:"old_lo" range:"gsr.edge_probability.old_lo" doc:"probability of the least similar existing edge"`
+	OldHi       float64 `toml:"old_hi" range:"gsr.edge_probability.old_hi" doc:"probability of the most similar existing edge"`
+	NewLo       float64 `toml:"new_lo" range:"gsr.edge_probability.new_lo" doc:"probability of the least similar new edge"`
+	NewHi       float64 `toml:"new_hi" range:"gsr.edge_probability.new_hi" doc:"probability of the most similar new edge"`
+	Temperature float64 `toml:"temperature" range:"gsr.relaxed_bernoulli.temperature" doc:"temperature of the relaxed Bernoulli samples"`
+	Samples     int     `toml:"samples" range:"repeats" doc:"graphs sampled per step"`
+	Consistency float64 `toml:"consistency" doc:"weight of the consistency term between the samples' predictions; 0 leaves it out"`
+	Sharpen     float64 `toml:"sharpen" range:"gsr.consistency.temperature" doc:"temperature that sharpens the mean prediction"`
+	Confidence  float64 `toml:"confidence" range:"gsr.consistency.confidence" neutral:"0.0" doc:"probability that the likeliest class must have in the mean prediction of a node for the consistency term to count it"`
+	Judge       string  `toml:"judge" neutral:"\"embedding\"" doc:"how likely existing edges are: embedding, by the similarity of their ends' embeddings, as in the paper; evidence, by features, neighbours and structure joined, each without the edge itself, which the encoder's messages are weighted by, too, and ranks new edges"`
+	Labels      bool    `toml:"labels" neutral:"false" doc:"where evidence judges edges, whether training labels are a source of it: how likely both ends are of one class, by a logistic regression of the features on the training nodes"`
+	Disguised   bool    `toml:"disguised" neutral:"false" doc:"where evidence judges edges, whether wrong ones may look like pairs whose ends are drawn by degree, and like pairs of alike nodes, and not like random pairs alone"`
+	Mu          float64 `toml:"mu" range:"scale_grad.factor" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`
+	Mode        string  `toml:"mode" range:"gsr.refine.mode" doc:"weights of the refined edges in evaluation: expected (their probabilities) or threshold (1)"`
+	Threshold   float64 `toml:"threshold" range:"gsr.refine.threshold" doc:"candidates with a lower probability are left out of the refined graph"`
 }
 
 // The values of Edges.Judge.
 const (
-	JudgeEmbedding  = "embedding"
-	JudgeAttributes = "attributes"
-	JudgeEvidence   = "evidence"
+	JudgeEmbedding = "embedding"
+	JudgeEvidence  = "evidence"
 )
 
 // Default returns the options before any data set's own defaults.
@@ -300,7 +297,7 @@ func Default() Options {
 		ECL: ECL{Tau: 0.5, Alpha: 0.1, Beta: 0.01, Reg: "mean", Discriminative: true,
 			Steps: 3, Step: 0.05, Noise: 0.01, InitNoise: 0.03, Clip: 1},
 		Views: Views{Mask: 0.3, Edges: 0.3},
-		Edges: Edges{OldLo: 0.5, OldHi: 0.9, NewLo: 0.1, NewHi: 0.5, Judge: JudgeEmbedding, JudgeRounds: 2, Temperature: 0.5, Samples: 2, Consistency: 1, Sharpen: 0.5,
+		Edges: Edges{OldLo: 0.5, OldHi: 0.9, NewLo: 0.1, NewHi: 0.5, Judge: JudgeEmbedding, Temperature: 0.5, Samples: 2, Consistency: 1, Sharpen: 0.5,
 			Mu: 0.01, Mode: "expected", Threshold: 0.5},
 	}
 }
@@ -373,9 +370,8 @@ func (o Options) Validate() error {
 		{"classifier", slices.Contains(Classifiers(), o.Classifier), "one of " + strings.Join(Classifiers(), ", ")},
 		{"gcnii.alpha", o.GCNII.Alpha >= 0 && o.GCNII.Alpha <= 1, "within [0, 1]"}, {"gcnii.lambda", o.GCNII.Lambda >= 0, "at least 0"}, {"gcnii.weight_decay", o.GCNII.WeightDecay >= 0, "at least 0"},
 		{"encoder.kind", slices.Contains([]string{EncoderDiagonal, EncoderFGP}, o.Encoder.Kind) || slices.Contains(Encoders(), o.Encoder.Kind), "one of " + strings.Join(Encoders(), ", ") + ", diagonal for grcn or sublime, or fgp for sublime"},
-		{"edges.judge", slices.Contains([]string{JudgeEmbedding, JudgeAttributes, JudgeEvidence}, o.Edges.Judge), "embedding, attributes or evidence"}, {"stable.self_weight", o.STABLE.SelfWeight > 0, "greater than 0"}, {"stable.cosine", o.STABLE.Cosine >= -1 && o.STABLE.Cosine <= 1, "within [-1, 1]"},
+		{"edges.judge", slices.Contains([]string{JudgeEmbedding, JudgeEvidence}, o.Edges.Judge), "embedding or evidence"}, {"stable.self_weight", o.STABLE.SelfWeight > 0, "greater than 0"}, {"stable.cosine", o.STABLE.Cosine >= -1 && o.STABLE.Cosine <= 1, "within [-1, 1]"},
 		{"stable.degree_power", math.Abs(o.STABLE.DegreePower) <= 4, "within [-4, 4]"},
-		{"edges.prior_strength", o.Edges.PriorStrength >= 0, "at least 0"},
 	} {
 		if !b.ok {
 			return &RangeError{Option: b.name, Want: b.want}
@@ -480,7 +476,7 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 		return nil, &RangeError{Option: "encoder.kind", Want: "another than fgp for " + m.Name}
 	}
 	if cut := o.Encoder.Cut > 0; cut && (m.Name != "ecl-gsr" || o.Edges.Judge == JudgeEmbedding && !o.EdgeWeights) {
-		return nil, &RangeError{Option: "encoder.cut", Want: "0 but for ecl-gsr with edges that count more or less: by model.edges.judge=evidence or attributes, or by their weights"}
+		return nil, &RangeError{Option: "encoder.cut", Want: "0 but for ecl-gsr with edges that count more or less: by model.edges.judge=evidence, or by their weights"}
 	} else if cut && !slices.Contains([]string{"gcn", "sage", "gin", "acm"}, o.Encoder.Kind) {
 		return nil, &RangeError{Option: "encoder.cut", Want: "0 for an encoder " + o.Encoder.Kind + ", which reads no weights of edges"}
 	}

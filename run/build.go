@@ -164,7 +164,7 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 		b.Bounds = &manifest.Bounds{Lo: x.Lo, Hi: x.Hi}
 		constants["lo"], constants["hi"] = x.Lo, x.Hi
 	}
-	return b, constants, r.task.describe(&b, t, r.testSplit(o.Precision), o.Threads)
+	return b, constants, r.task.describe(&b, t, r.testSplit(o.Precision))
 }
 
 // testSplit is the test split of the run, where the accuracy on it is to be measured
@@ -184,8 +184,7 @@ func refinementOf(t *train.Model) *onnx.Refinement {
 		return nil
 	}
 	c := t.Config.Candidates
-	counted := t.Module.Attrs.Bool(models.Weighted) && t.Config.Model.Edges.Judge == models.JudgeEmbedding
-	return &onnx.Refinement{K: c.K, Similarity: strings.Join(t.Config.Similarities(), "+"), TwoStep: c.TwoStep, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", Judged: priorOf(t) != nil || counted}
+	return &onnx.Refinement{K: c.K, Similarity: strings.Join(t.Config.Similarities(), "+"), TwoStep: c.TwoStep, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold"}
 }
 
 // exported returns the module without the functions that were not trained, since an
@@ -212,7 +211,7 @@ func exported(t *train.Model, ds *data.Dataset) *ir.Module {
 	if judging {
 		models.EncodeByItself(m, t.Config.Candidates.Similarity)
 	}
-	if unit > 0 && priorOf(t) == nil {
+	if unit > 0 {
 		m = models.CountWeights(m, float64(unit))
 	}
 	return m
@@ -229,7 +228,6 @@ func describeRefinement(info *infer.Info, t *train.Model) {
 		if info.Similarity == config.SimilarityEmbedding {
 			info.Similarity = ""
 		}
-		info.Evidence = priorOf(t)
 	case x.Mode == "expected":
 		info.RawWeight = float32(t.Config.Candidates.Keep)
 	}

@@ -76,8 +76,8 @@ func (r *Run) Deploy() (*Deployed, error) {
 // [passes.Cut]. It is an error if the function cannot be cut, or reads more than the graph,
 // features x and weights w of entries.
 func (d *Deployed) Cut(name string, target compiler.Target, about passes.DataInfo) (*passes.Parts, error) {
-	if r := d.Refinement; name == "encode" && r != nil && r.Judged {
-		return nil, fmt.Errorf("%s cannot be used in parts of a graph: @encode reads what attributes of the whole graph, or weights, say of its edges", d.Model)
+	if name == "encode" && d.Refinement != nil && d.Module.Attrs.Bool(models.Weighted) && d.Module.Func("score").Arg("embedding") != nil {
+		return nil, fmt.Errorf("%s cannot be used in parts of a graph: @encode reads the weights of its edges", d.Model)
 	}
 	p, err := compiler.Compile(d.Module, compiler.Options{Target: target, Funcs: []string{name}, Data: about})
 	if err != nil {
@@ -107,8 +107,6 @@ func (d *Deployed) Refines() error {
 		return fmt.Errorf("the model %s classifies on the graph as it is and refines nothing", d.Model)
 	case d.Module.Func("score") == nil || d.Module.Func("score").Arg("embedding") == nil:
 		return refuse("it judges edges by evidence, which reads the neighbours that two nodes share", "model.edges.judge=embedding")
-	case r.Judged:
-		return refuse("it judges edges by the attributes of the whole graph", "model.edges.judge=embedding")
 	case r.TwoStep > 0:
 		return refuse("it finds candidates by walks of two steps", "candidates.two_step=0")
 	case r.Similarity != "" && r.Similarity != config.SimilarityEmbedding:

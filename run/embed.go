@@ -74,7 +74,7 @@ func (r *Run) Classify(threads int) (logits, probabilities []float32, judged []i
 		return nil, nil, nil, err
 	}
 	defer f.Close()
-	s := nodeTask{train.Nodes(r.Data), r.Data}.sample(t, nil)
+	s := nodeTask{train.Nodes(r.Data), r.Data}.sample(t)
 	inputs := map[string]ort.Tensor{"x": s.X, "edge_index": s.Edges}
 	if s.Refined != nil {
 		inputs["edge_index"] = *s.Refined

@@ -81,7 +81,7 @@ func refinedBatch(r *graph.Refined, c *data.Collection, graphs []int32, b *data.
 	return u
 }
 
-func (g graphTask) describe(b *export.BuildOptions, t *train.Model, test []int32, _ int) (err error) {
+func (g graphTask) describe(b *export.BuildOptions, t *train.Model, test []int32) (err error) {
 	if b.Sample, err = g.sample(t, test); err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/models"
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
 )
@@ -54,7 +53,7 @@ func (n nodeTask) refined(o *infer.RefineOptions, x *graph.Refined) (*infer.Refi
 }
 
 func (n nodeTask) encoderInputs(t *train.Model, threads int) (map[string]ort.Tensor, error) {
-	s := n.sample(t, n.prior(t, threads))
+	s := n.sample(t)
 	inputs := map[string]ort.Tensor{"x": s.X, "edge_index": s.Edges}
 	if s.EdgeWeights != nil {
 		inputs["edge_weight"] = *s.EdgeWeights
@@ -63,23 +62,6 @@ func (n nodeTask) encoderInputs(t *train.Model, threads int) (map[string]ort.Ten
 		inputs["x_struct"] = *s.Struct
 	}
 	return inputs, nil
-}
-
-// priorOf is what the edge prior of a run is made by, nil if it has none.
-func priorOf(t *train.Model) *infer.PriorInfo {
-	if t.Refined == nil || t.Refined.Raw || t.Config.Model.Edges.Judge != models.JudgeAttributes {
-		return nil
-	}
-	c := t.Config.Model.Edges
-	return &infer.PriorInfo{Rounds: c.JudgeRounds, Strength: c.PriorStrength, Seed: uint64(t.Config.Train.Seed)}
-}
-
-// prior is the edge prior of a run, nil if it has none.
-func (n nodeTask) prior(t *train.Model, threads int) *graph.EdgePrior {
-	pool := kernels.NewPool(threads)
-	defer pool.Close()
-	prior, _ := n.inference(t).Prior(pool, n.ds, t.Module.Func(models.EncodeJudging) != nil) // without a calibration it cannot fail
-	return prior
 }
 
 // weighted reports whether a classifier of the graph as it is reads the weights that edges
@@ -118,10 +100,10 @@ func readsLoops(t *train.Model) bool {
 }
 
 // sample is the training graph as exported models take it.
-func (n nodeTask) sample(t *train.Model, prior *graph.EdgePrior) parity.ExampleInputs {
+func (n nodeTask) sample(t *train.Model) parity.ExampleInputs {
 	ds := n.ds
 	st := ds.Graph.Structure()
-	s := parity.ExampleInputs{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: n.inference(t).EntryWeights(prior, ds.Graph, st)}
+	s := parity.ExampleInputs{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: n.inference(t).EntryWeights(ds.Graph, st)}
 	if t.Struct != nil {
 		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
 		s.Struct = &x
@@ -140,16 +122,14 @@ func (n nodeTask) sample(t *train.Model, prior *graph.EdgePrior) parity.ExampleI
 	return s
 }
 
-func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32, threads int) error {
+func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32) error {
 	ds, files := n.ds, b.Files
-	prior := n.prior(t, threads)
-	b.Sample = n.sample(t, prior)
+	b.Sample = n.sample(t)
 	for _, v := range test {
 		b.Sample.Test, b.Sample.Labels = append(b.Sample.Test, int(v)), append(b.Sample.Labels, int(ds.Labels[v]))
 	}
 	b.Columns = ds.Columns
 	info := n.inference(t)
-	b.WeighedByData = info.WeightUnit > 0 && info.Evidence == nil
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
 	info.Data.Structural = ds.Structural
 	if f := t.Module.Func("classify"); f != nil && f.Arg(models.KnownLabels) != nil {
@@ -169,13 +149,6 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32,
 			return err
 		}
 		files[infer.StructFile] = b.Bytes()
-	}
-	if prior != nil && info.Evidence != nil {
-		text, err := json.Marshal(prior.Calibration)
-		if err != nil {
-			return err
-		}
-		info.Evidence.Calibration, files[infer.PriorFile] = infer.PriorFile, append(text, '\n')
 	}
 	text, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {

@@ -20,7 +20,7 @@ type task interface {
 	defaults() loadConfig
 	// describe adds to an export the data, or some of them, as its models take them, with
 	// the given part of the test split, and the files that are not models.
-	describe(b *export.BuildOptions, t *train.Model, test []int32, threads int) error
+	describe(b *export.BuildOptions, t *train.Model, test []int32) error
 	// refined lists the edges that were learned.
 	refined(o *infer.RefineOptions, x *graph.Refined) (*infer.RefinedGraph, error)
 	// encoderInputs are the arguments of @encode.

@@ -48,7 +48,7 @@ func TestUnread(t *testing.T) {
 		{"gcn", []string{"train.pretrain_steps=3", "train.anchors=5", "deepwalk.walks=3"}, []string{"train.pretrain_steps", "train.anchors", "deepwalk.walks"}},
 		{"gat", []string{"model.gat.heads=4"}, nil},
 		{"ecl-gsr", []string{"candidates.k=3", "train.pretrain_steps=3", "model.edges.threshold=0.7", "model.edges.mode=threshold", "model.ecl.tau=0.3"}, nil},
-		{"ecl-gsr", []string{"train.fanout=3", "candidates.keep=0.5", "model.edges.judge=evidence", "model.edges.judge_rounds=4"}, []string{"train.fanout", "candidates.keep", "model.edges.judge_rounds"}},
+		{"ecl-gsr", []string{"train.fanout=3", "candidates.keep=0.5", "model.edges.judge=evidence"}, []string{"train.fanout", "candidates.keep"}},
 		{"ecl-gsr", []string{"train.sampler=edges", "train.fanout=3"}, nil},
 		{"ecl-gsr", []string{"candidates.structure=raw", "candidates.keep=0.5", "candidates.k=4"}, []string{"candidates.k"}},
 		{"ecl-gsr", []string{"model.classifier=gat", "model.gat.heads=2", "model.gin.eps=0.5"}, []string{"model.gin.eps"}},

@@ -26,7 +26,7 @@ func TestEncoderCut(t *testing.T) {
 	}
 	embed := func(kind string, cut float64, weights []float32) []float32 {
 		o := models.Default()
-		o.Features, o.Classes, o.Edges.Judge, o.Encoder.Kind, o.Encoder.Cut = onnxtest.Features, 2, models.JudgeAttributes, kind, cut
+		o.Features, o.Classes, o.EdgeWeights, o.Encoder.Kind, o.Encoder.Cut = onnxtest.Features, 2, true, kind, cut
 		m, err := model.Program(o, false)
 		if err != nil {
 			t.Fatal(err)
@@ -74,8 +74,8 @@ func TestEncoderCut(t *testing.T) {
 	for _, c := range []struct {
 		judge, kind, sampler, want string
 	}{
-		{models.JudgeEmbedding, "gcn", "full", "model.edges.judge=evidence or attributes"},
-		{models.JudgeAttributes, "gat", "full", "reads no weights"},
+		{models.JudgeEmbedding, "gcn", "full", "model.edges.judge=evidence"},
+		{models.JudgeEvidence, "gat", "full", "reads no weights"},
 		{models.JudgeEvidence, "gcn", neighbors, "train.sampler=neighbors does not work"},
 	} {
 		cfg := configure(t, "ecl-gsr", "model.encoder.cut=0.5", "model.edges.judge="+c.judge, "model.encoder.kind="+c.kind, "train.sampler="+c.sampler)

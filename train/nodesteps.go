@@ -237,9 +237,6 @@ func (t *nodeSteps) begin() error {
 			return nil
 		}
 		t.edges.prior = &graph.EdgePrior{Graph: t.ds.Graph.Undirected(), P: counts}
-	case models.JudgeAttributes:
-		t.edges.prior = graph.NewEdgePrior(t.pool, t.ds.Graph, t.ds.X.Attributes(), c.JudgeRounds, c.PriorStrength, t.seed())
-		t.edges.prior.Count(counts)
 	case models.JudgeEvidence:
 		t.state.Phase = "evidence"
 		rss.Enter("evidence")

@@ -55,7 +55,6 @@ func TestInterruptAndResume(t *testing.T) {
 		{"sublime", []string{"train.joint_every=0", "candidates.k=8", "model.sublime.k=5"}, []int{3, 5, 1, 4, 20}},
 		{"sublime", []string{"train.joint_every=0", "candidates.k=8", "model.sublime.k=5", "model.encoder.kind=fgp"}, []int{3, 5, 1, 4, 20}},
 		{"ecl-gsr", []string{"candidates.structure=raw"}, []int{13}},
-		{"ecl-gsr", []string{"model.edges.judge=attributes", "model.edges.prior_strength=2"}, []int{5, 10, 4}},
 		{"ecl-gsr", []string{"model.edges.judge=evidence", "train.sampler=edges", "train.batch_edges=20"}, []int{1, 12, 9}},
 		{"ecl-gsr, weighted", []string{"model.edges.judge=evidence", "train.sampler=edges", "train.batch_edges=20"}, []int{1, 12, 9}},
 		{"ecl-gsr, weighted", []string{"model.edges.judge=embedding"}, []int{5, 19}},

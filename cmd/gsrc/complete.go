@@ -52,7 +52,7 @@ var optionValues = map[string]func() []string{
 	"model.classifier":   models.Classifiers,
 	"model.encoder.kind": func() []string { return append(models.Encoders(), models.EncoderDiagonal, models.EncoderFGP) },
 	"model.norm":         func() []string { return []string{"l1", "l2", "none"} },
-	"model.edges.judge":  func() []string { return []string{models.JudgeEmbedding, models.JudgeAttributes, models.JudgeEvidence} },
+	"model.edges.judge":  func() []string { return []string{models.JudgeEmbedding, models.JudgeEvidence} },
 	"candidates.similarity": func() []string {
 		return []string{config.SimilarityEmbedding, config.SimilarityFeatures, config.SimilarityEvidence}
 	},

@@ -24,10 +24,6 @@ type Refinement struct {
 	// Weighted tells that an edge of the refined graph weighs its probability;
 	// otherwise it weighs 1.
 	Weighted bool
-	// Judged tells that the encoder's edge weights are evidence for the edges, by
-	// which the probabilities of those that exist are multiplied, unless the encoder says
-	// what edges count by its output edge_counts.
-	Judged bool
 }
 
 // Elsewhere says which of the candidates the pipeline cannot find, "" where it finds all.
@@ -94,8 +90,6 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 	b.in("refined", func() {
 		if counts := Result(enc.fn, OutputEdgeCounts); counts != nil {
 			p = c.judged(b, p, enc.perEdge(enc.lookup(counts).edge))
-		} else if r.Judged {
-			p = c.judged(b, p, *enc.weight)
 		}
 		if r.Threshold > 0 {
 			p = c.atLeast(b, p, float32(r.Threshold))

@@ -133,7 +133,7 @@ func TestStagesOfEvidence(t *testing.T) {
 // reads more says nothing.
 func TestStagesOfCosines(t *testing.T) {
 	o := models.Default()
-	o.Features, o.Classes, o.Edges.Judge = 6, 3, models.JudgeAttributes
+	o.Features, o.Classes, o.EdgeWeights = 6, 3, true
 	for name, constants := range map[string]map[string]float32{"ecl-gsr": {"lo": 0.1, "hi": 0.9}, "grcn": nil} {
 		model, err := models.Lookup(name)
 		if err != nil {

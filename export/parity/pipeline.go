@@ -52,14 +52,8 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 	if own, ok := out[onnx.OutputSimilarityRows]; ok {
 		r.rows = own
 	}
-	counts := in[onnx.InputEdgeWeight]
-	own, counted := out[onnx.OutputEdgeCounts]
-	if counted {
-		counts = own
-	}
-	if !o.Refinement.Judged || counted { // @score judges the edges that it reads
-		index = encode[onnx.InputEdgeIndex]
-	}
+	counts, counted := out[onnx.OutputEdgeCounts]
+	index = encode[onnx.InputEdgeIndex] // @score judges the edges that it reads
 	raw, first, err := undirected(n, index)
 	if err != nil {
 		return nil, err
@@ -96,7 +90,7 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 		} else {
 			r.probability[i] = out["probability_existing"].F32[i]
 		}
-		if o.Refinement.Judged {
+		if counted {
 			r.probability[i] *= counts.F32[first[edge]]
 		}
 		edge++

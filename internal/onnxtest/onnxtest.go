@@ -191,13 +191,14 @@ func Params(m *ir.Module) map[string][]float32 {
 	return params
 }
 
-// Judging is an ecl-gsr that judges edges so; one that does by evidence embeds the graph as
-// that weighs it, and gives the rows of a similarity, "" of none. all has it read every source,
+// Judging is an ecl-gsr that judges edges so; by the embedding, it counts them by their weights,
+// by evidence, it embeds the graph as that weighs it, and gives the rows of a similarity, "" of none. all has it read every source,
 // look for disguised edges, and encode without doubted ones.
 func Judging(judge, similarity string, all bool) (*ir.Module, map[string][]float32) {
 	o := models.Default()
 	o.Features, o.Classes, o.Encoder.Hidden, o.Encoder.Projection, o.Hidden = Features, 4, 5, 5, Features
 	o.Edges.Judge, o.Dense, o.Edges.Labels, o.Edges.Disguised = judge, all, all, all
+	o.EdgeWeights = judge == models.JudgeEmbedding
 	if all {
 		o.Encoder.Cut = 0.2
 	}

@@ -59,7 +59,6 @@ func edgeCells() (cells []cell) {
 		{againstRandom, append([]string{"model.edges.disguised=false"}, untrained...)},
 		{byEmbeddings, embedding},
 		{neverTrained, append(slices.Clone(embedding), "train.pretrain_steps=0", "train.joint_every=0")},
-		{"judged by attributes", []string{"model.edges.judge=attributes", "candidates.two_step=0"}},
 	}
 	add := func(c cell, rows []variant) {
 		for _, v := range rows {
