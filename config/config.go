@@ -196,6 +196,20 @@ func LoadFew(model, dataset, file string, sets []string) (*Config, error) {
 	return layered([]string{"default", "default." + model, dataset, dataset + "." + model, "few", "few." + model}, file, sets)
 }
 
+// LoadOwn is [Load] for a graph without defaults of its own: behind those of the model it has those
+// of own.MODEL.toml.
+func LoadOwn(model, dataset, file string, sets []string) (*Config, error) {
+	return layered([]string{"default", "default." + model, "own." + model}, file, sets)
+}
+
+// Tuned reports whether a data set has defaults of its own for a model.
+func Tuned(model, dataset string) bool {
+	return slices.ContainsFunc([]string{dataset, dataset + "." + model}, func(name string) bool {
+		_, err := builtIn(name)
+		return err == nil
+	})
+}
+
 func layered(layers []string, file string, sets []string) (*Config, error) {
 	c := &Config{sources: map[string]string{}}
 	for _, name := range layers {

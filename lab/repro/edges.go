@@ -51,12 +51,12 @@ const evidencePrefix = "evidence_"
 
 // edgeCells are the runs of Table E.
 func edgeCells() (cells []cell) {
-	embedding := []string{"model.edges.judge=embedding", "candidates.two_step=0"}
+	embedding := slices.Concat(general, []string{"model.edges.judge=embedding", "candidates.two_step=0"})
 	// Nothing that is trained takes part in judging edges by evidence.
-	untrained := []string{"train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1"}
+	untrained := slices.Concat(general, []string{"train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1"})
 	rows := []variant{
 		{eclGSR, untrained},
-		{againstRandom, append([]string{"model.edges.disguised=false"}, untrained...)},
+		{againstRandom, append(slices.Clone(untrained), "model.edges.disguised=false")},
 		{byEmbeddings, embedding},
 		{neverTrained, append(slices.Clone(embedding), "train.pretrain_steps=0", "train.joint_every=0")},
 	}

@@ -1,0 +1,87 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
+)
+
+// ecl-gsr has defaults for graphs that have none of their own, with few labels, too, which options
+// override; not for prepared columns, graphs without labels, larger ones, and candidates of gsrc train auto.
+func TestOwnData(t *testing.T) {
+	ring := func(name, header string, cell func(i int) string) string {
+		folder := filepath.Join(t.TempDir(), name)
+		nodes, edges := header+"\n", "source,target\n"
+		for i := range 60 {
+			nodes += fmt.Sprintf("%d,%s\n", i, cell(i))
+			edges += fmt.Sprintf("%d,%d\n", i, (i+2)%60)
+		}
+		for name, text := range map[string]string{"nodes.csv": nodes, "edges.csv": edges} {
+			if err := os.MkdirAll(folder, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return folder
+	}
+	labelled := func(train int) func(i int) string {
+		return func(i int) string {
+			part := "test"
+			if i < train {
+				part = "train"
+			} else if i < 30 {
+				part = "val"
+			}
+			return fmt.Sprintf("%d,%d,%d,%s", i%3, i%5, i%2, part)
+		}
+	}
+	const header = "id,a,b,label,split"
+	half := ring("mine", header, labelled(20))
+	for _, c := range []struct {
+		folder, model string
+		set           []string
+		classifier    string
+		rounds        int
+	}{
+		{half, "ecl-gsr", []string{"data.prepare=false"}, "sage", 3},
+		{ring("little", header, labelled(4)), "ecl-gsr", []string{"data.prepare=false"}, "sage", 3},
+		{half, "ecl-gsr", []string{"data.prepare=false", "model.classifier=gcn", "train.self_training=1"}, "gcn", 1},
+		{half, "gcn", []string{"data.prepare=false"}, "gcn", 0},
+		{half, "ecl-gsr", nil, "sage", 0}, // tables.ecl-gsr.toml
+		{ring("mute", "id,a,b", func(i int) string { return fmt.Sprintf("%d,%d", i%3, i%5) }), "ecl-gsr", []string{"data.prepare=false"}, "gcn", 0},
+		{ring("cora", header, labelled(20)), "ecl-gsr", []string{"data.prepare=false"}, "propagation", 0},
+	} {
+		s, err := Prepare(TrainOptions{Model: c.model, Data: c.folder, Set: c.set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, rounds := s.Config.Model.Classifier, s.Config.Train.SelfTraining; m != c.classifier || rounds != c.rounds {
+			t.Errorf("%s, %s, %v: classifier %s with %d rounds of self-training, want %s with %d", filepath.Base(c.folder), c.model, c.set, m, rounds, c.classifier, c.rounds)
+		}
+		if unread, err := s.Unread(); err != nil || len(unread) > 0 {
+			t.Errorf("%s, %s, %v: %v unread, %v", filepath.Base(c.folder), c.model, c.set, unread, err)
+		}
+	}
+
+	ds, err := data.Load(half, data.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds.Columns = nil
+	s, err := PrepareNodes(TrainOptions{Model: "ecl-gsr"}, ds)
+	if err != nil || s.Config.Train.SelfTraining != 0 {
+		t.Errorf("%v; a candidate has %d rounds of self-training", err, s.Config.Train.SelfTraining)
+	}
+	large := *ds
+	large.Graph = &graph.Graph{N: ownNodes + 1}
+	c, err := nodeTask{ds: &large}.defaults()("ecl-gsr", "mine", "", nil)
+	if err != nil || c.Model.Classifier != "gcn" {
+		t.Errorf("%v; a larger graph has the classifier %s", err, c.Model.Classifier)
+	}
+}
