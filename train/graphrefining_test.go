@@ -168,7 +168,7 @@ func TestGraphRefiningAllocatesNothing(t *testing.T) {
 func TestGraphRefiningErrors(t *testing.T) {
 	for _, test := range []struct{ set, want string }{
 		{"deepwalk.width=4", "structural attributes belong to one graph"},
-		{"model.edges.judge=attributes", "attributes and evidence judge the edges of one graph"},
+		{"model.edges.judge=evidence", "evidence judges the edges of one graph"},
 		{"train.batch_graphs=1", "must be two at least"},
 		{"model.classifier=propagation", "take one of gcn, mlp, gat, sage, gin"},
 	} {

@@ -45,6 +45,8 @@ func (g graphTask) Module(model string, cfg *config.Config) (*ir.Module, error) 
 		return nil, fmt.Errorf("%s classifies nodes, and %s is a collection of graphs; \"gsrc models\" lists the models that classify graphs", model, g.Name)
 	case m.Refines && !slices.Contains(models.GraphClassifiers(), cfg.Model.Classifier):
 		return nil, fmt.Errorf("model.classifier=%s classifies nodes, and %s is a collection of graphs; take one of %s", cfg.Model.Classifier, g.Name, strings.Join(models.GraphClassifiers(), ", "))
+	case m.Refines && cfg.Model.Edges.Judge != models.JudgeEmbedding:
+		return nil, fmt.Errorf("train: evidence judges the edges of one graph, and %s is a collection; leave model.edges.judge = embedding", g.Name)
 	}
 	o := cfg.Model
 	o.Features, o.Classes, o.StructWidth = g.X.Cols, g.Classes, 0
@@ -107,9 +109,6 @@ func (g graphTask) start(t *trainer) (steps, error) {
 	}
 	if t.cfg.DeepWalk.Width > 0 {
 		return nil, fmt.Errorf("train: structural attributes belong to one graph, and %s is a collection; leave deepwalk.width 0", c.Name)
-	}
-	if t.cfg.Model.Edges.Judge != models.JudgeEmbedding {
-		return nil, fmt.Errorf("train: attributes and evidence judge the edges of one graph, and %s is a collection; leave model.edges.judge = embedding", c.Name)
 	}
 	if t.cfg.Candidates.TwoStep > 0 {
 		return nil, fmt.Errorf("train: candidates from two steps away are of one graph, and %s is a collection; leave candidates.two_step 0", c.Name)
