@@ -44,7 +44,7 @@ func TestRunIsWhatItsDirectoryHolds(t *testing.T) {
 	lib := orttest.Need(t)
 	ctx := context.Background()
 	dir := t.TempDir()
-	for _, set := range [][]string{nil, {"deepwalk.width=4", "deepwalk.length=10"}, {"candidates.structure=raw"}, {"model.edges.mode=threshold", "model.edges.threshold=0.3"}, {"model.edges.judge=attributes"}} {
+	for _, set := range [][]string{nil, {"deepwalk.width=4", "deepwalk.length=10"}, {"candidates.structure=raw"}, {"model.edges.mode=threshold", "model.edges.threshold=0.3"}, {"model.edges.judge=embedding"}} {
 		name := "plain"
 		if set != nil {
 			name = strings.NewReplacer("=", "-", ".", "-").Replace(set[0])

@@ -27,7 +27,6 @@ func BenchmarkUpdate(b *testing.B) {
 		// As on own data, and as on generated graphs.
 		"evidence":          {"ecl-gsr", []string{"train.pretrain_steps=2", "train.joint_every=0", "model.edges.judge=evidence", "candidates.similarity=evidence", "candidates.two_step=10", "candidates.k=5", "candidates.mutual=false"}},
 		"evidence-embedded": {"ecl-gsr", []string{"train.pretrain_steps=2", "train.joint_every=0", "model.edges.judge=evidence"}},
-		"judged":            {"ecl-gsr", []string{"train.pretrain_steps=2", "train.joint_every=0", "model.edges.judge=attributes"}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			dir := b.TempDir()

@@ -446,7 +446,7 @@ func TestGraphWithinBudget(t *testing.T) {
 
 // What is held to compute what updates reach is in the budget, too, before it is made.
 func TestIncrementalWithinBudget(t *testing.T) {
-	t.Run("attributes", func(t *testing.T) { incrementalWithinBudget(t, 3000, "model.edges.judge=attributes") })
+	t.Run("embedding", func(t *testing.T) { incrementalWithinBudget(t, 3000, "model.edges.judge=embedding") })
 	t.Run("evidence", func(t *testing.T) {
 		incrementalWithinBudget(t, 1000, "model.edges.judge=evidence", "candidates.similarity=evidence", "candidates.two_step=10", "candidates.mutual=false")
 	})

@@ -19,7 +19,6 @@ func TestEmbed(t *testing.T) {
 		set  []string
 	}{
 		{"embedding", []string{"model.edges.judge=embedding"}},
-		{"attributes", []string{"model.edges.judge=attributes"}},
 		{"evidence", []string{"model.edges.judge=evidence"}},
 		{"structure", []string{"model.edges.judge=embedding", "deepwalk.width=4"}},
 	} {

@@ -70,9 +70,8 @@ func telling(planted bool, i int) float64 {
 }
 
 var judges = map[string][]string{
-	"evidence":   {"model.edges.judge=evidence"},
-	"embedding":  {"model.edges.judge=embedding", "candidates.similarity=embedding"},
-	"attributes": {"model.edges.judge=attributes", "candidates.similarity=embedding"},
+	"evidence":  {"model.edges.judge=evidence"},
+	"embedding": {"model.edges.judge=embedding", "candidates.similarity=embedding"},
 }
 
 // Weights that tell wrong edges make ecl-gsr better, and equal ones are none.

@@ -95,8 +95,7 @@ func TestResamplingAllocatesNothing(t *testing.T) {
 		{"candidates", []string{"train.refresh_every=1"}},
 		{"candidates judged by evidence", []string{"train.refresh_every=1", "model.edges.judge=evidence"}},
 		{"mutual candidates", []string{"train.refresh_every=1", "candidates.mutual=true"}},
-		{"judged candidates", []string{"train.refresh_every=1", "model.edges.judge=attributes"}},
-		{"judged edges", []string{"train.refresh_every=0", "train.sampler=edges", "train.batch_edges=16", "model.edges.judge=attributes"}},
+		{"judged edges", []string{"train.refresh_every=0", "train.sampler=edges", "train.batch_edges=16", "model.edges.judge=evidence"}},
 		{"edges", []string{"train.refresh_every=0", "train.sampler=edges", "train.batch_edges=16"}},
 		{"fan-out", []string{"train.refresh_every=0", "train.sampler=edges", "train.batch_edges=16", "train.fanout=2"}},
 	} {

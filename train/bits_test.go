@@ -23,7 +23,7 @@ var bitsRuns = []struct {
 	{"gat", false, "gat", []string{"train.select=auc"}},
 	{"gin", false, "gin", []string{"train.select=loss"}},
 	{"acm", false, "acm", []string{"train.select=macro_f1"}},
-	{"ecl-gsr", false, "ecl-gsr", []string{"model.edges.judge=attributes"}},
+	{"ecl-gsr", false, "ecl-gsr", []string{"model.edges.judge=embedding"}},
 	{"ecl-gsr/evidence", false, "ecl-gsr", []string{"model.edges.judge=evidence"}},
 	{"ecl-gsr/wide", false, "ecl-gsr", []string{"model.edges.judge=embedding", "train.anchors=0", "model.encoder.hidden=80", "model.encoder.projection=70", "model.hidden=72"}},
 	{"lds", false, "lds", []string{"train.joint_every=1", "train.pretrain_steps=0", "candidates.k=6", "model.lds.restart=5", "model.lds.steps=3"}},

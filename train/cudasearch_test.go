@@ -48,7 +48,7 @@ func TestCUDASearchesThere(t *testing.T) {
 		index, judge string
 		exact        bool // searched on the device
 		there        bool // and chosen there
-	}{{"auto", "embedding", true, true}, {"exact", "embedding", true, true}, {"approximate", "embedding", false, false}, {"auto", "attributes", true, false}} {
+	}{{"auto", "embedding", true, true}, {"exact", "embedding", true, true}, {"approximate", "embedding", false, false}, {"auto", "evidence", true, false}} {
 		cudatest.Either(t)
 		d := &searcher{Device: gpu(t, cuda.Options{})}
 		choices := 0

@@ -38,7 +38,7 @@ var deviceRuns = []struct {
 	{"linear", []string{"train.self_training=2", "train.self_trained=4", "model.linear.steps=2", "model.known_labels=0.5"}},
 	{"ecl-gsr", nil},
 	{"ecl-gsr", []string{"train.sampler=edges", "train.batch_edges=16"}},
-	{"ecl-gsr", []string{"model.edges.judge=attributes", "train.refresh_every=2", "candidates.mutual=true"}},
+	{"ecl-gsr", []string{"train.refresh_every=2", "candidates.mutual=true"}},
 	{"ecl-gsr", []string{"model.edges.judge=evidence", "train.refresh_every=2"}},
 	{"ecl-gsr", []string{"candidates.structure=raw"}},
 }

@@ -71,7 +71,7 @@ func TestBoundsEncloseTheForecast(t *testing.T) {
 	for _, sets := range [][]string{
 		{"gcn"}, {"gcn", "synthetic.nodes=60", "synthetic.features=8"}, {"gcnii"}, {"mlp", "model.hidden=200"}, {"gat"}, {"acm"}, {"grand"}, {"sage"}, {"linear", "model.linear.steps=4", "model.smooth.alpha=0.8", "model.smooth.correct=0.5"}, {"label-propagation"}, {"gcn", "train.self_training=3"},
 		{"ecl-gsr"}, {"ecl-gsr", "train.anchors=100"}, {"ecl-gsr", "train.sampler=edges"}, {"ecl-gsr", "train.anchors=0", "model.views.blur=0.03"},
-		{"ecl-gsr", "candidates.structure=raw"}, {"ecl-gsr", "model.edges.judge=attributes", "candidates.k=40"},
+		{"ecl-gsr", "candidates.structure=raw"}, {"ecl-gsr", "model.edges.judge=evidence", "candidates.k=40"},
 	} {
 		cfg, err := config.Load(sets[0], data.Synthetic, "", append([]string{"synthetic.nodes=300"}, sets[1:]...))
 		if err != nil {

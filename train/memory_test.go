@@ -58,7 +58,6 @@ func TestForecastHolds(t *testing.T) {
 		{"ecl-gsr, evidence and weights", func(*testing.T) *data.Dataset { return weigh(generated(2000)) }, "ecl-gsr", []string{"model.edges.judge=evidence"}},
 		{"ecl-gsr, few anchors", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"train.anchors=100"}},
 		{"ecl-gsr, structure", func(*testing.T) *data.Dataset { return generated(1000) }, "ecl-gsr", []string{"train.anchors=200", "deepwalk.width=64", "deepwalk.walks=2", "model.views.blur=0.03"}},
-		{"ecl-gsr, judged edges", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=attributes"}},
 		{"ecl-gsr, edges judged by evidence", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=evidence"}},
 		{"ecl-gsr, evidence and two steps", func(*testing.T) *data.Dataset { return generated(2000) }, "ecl-gsr", []string{"model.edges.judge=evidence", "candidates.similarity=evidence", "candidates.k=5", "candidates.two_step=10"}},
 		{"ecl-gsr, evidence of many edges", func(*testing.T) *data.Dataset { return dense(1000, 10) }, "ecl-gsr", []string{"model.edges.judge=evidence"}},

@@ -310,7 +310,7 @@ func TestLoad(t *testing.T) {
 	for _, c := range []struct {
 		model string
 		sets  []string
-	}{{"gcn", nil}, {"ecl-gsr", nil}, {"ecl-gsr", []string{"deepwalk.width=4"}}, {"ecl-gsr", []string{"candidates.structure=raw"}}, {"ecl-gsr", []string{"model.edges.judge=attributes"}}} {
+	}{{"gcn", nil}, {"ecl-gsr", nil}, {"ecl-gsr", []string{"deepwalk.width=4"}}, {"ecl-gsr", []string{"candidates.structure=raw"}}, {"ecl-gsr", []string{"model.edges.judge=evidence"}}} {
 		dir := filepath.Join(t.TempDir(), "run")
 		res := run(t, c.model, ds, Options{Dir: dir, Version: "1.2.3"}, c.sets...)
 		got, info, err := Load(dir)

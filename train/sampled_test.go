@@ -153,7 +153,7 @@ func TestNeighborsRefineAnything(t *testing.T) {
 	ds := synthetic(t, 2)
 	for _, set := range []string{"model.classifier=mlp", "model.classifier=linear", "model.encoder.kind=mlp", "deepwalk.width=8", "candidates.structure=raw", "train.self_training=1", "model.edges.samples=1"} {
 		res := run(t, "ecl-gsr", ds, Options{}, set, "train.sampler=neighbors", "train.batch_nodes=16", "train.anchors=20", "train.epochs=12", "train.pretrain_steps=3", "train.joint_every=4",
-			"model.edges.judge=attributes", "candidates.two_step=0")
+			"model.edges.judge=embedding", "candidates.two_step=0")
 		if res.ValAcc < 50 {
 			t.Errorf("%s: %.1f %% of the validation nodes are right", set, res.ValAcc)
 		}
