@@ -169,7 +169,8 @@ func (s *Structure) EdgeIndex() (src, dst []int64) {
 
 // Spread copies values per edge of the graph to values per entry: dst[p] =
 // perEdge[EdgeOf[p]]. A nil perEdge means 1 for every edge, as nil
-// Graph.Weights do. It returns dst with length E, in new memory if it has no room.
+// Graph.Weights do. Without EdgeOf (see [Forward]) places of edges are counted.
+// It returns dst with length E, in new memory if it has no room.
 func (s *Structure) Spread(dst, perEdge []float32) []float32 {
 	dst = slices.Grow(dst[:0], s.E)[:s.E]
 	if perEdge == nil {
@@ -180,6 +181,17 @@ func (s *Structure) Spread(dst, perEdge []float32) []float32 {
 	}
 	for p, i := range s.EdgeOf {
 		dst[p] = perEdge[i]
+	}
+	if s.EdgeOf == nil {
+		next, i := slices.Clone(s.In.RowPtr), 0
+		for v := range s.N {
+			for p := next[v]; p < s.In.RowPtr[v+1]; p++ {
+				u := s.In.Col[p]
+				dst[p], dst[next[u]] = perEdge[i], perEdge[i]
+				next[u]++
+				i++
+			}
+		}
 	}
 	return dst
 }

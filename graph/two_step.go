@@ -39,13 +39,16 @@ func TwoStepRarity(n int) []float32 {
 // to N·k and, for each thread, to N. The result does not depend on the number of threads.
 // A nil pool means one thread.
 func TwoStep(pool *kernels.Pool, g *Graph, k int) (found []int32, score []float32) {
-	n := g.N
-	k = max(k, 0)
-	found, score = make([]int32, n*k), make([]float32, n*k)
-	if k == 0 {
-		return found, score
+	if k <= 0 {
+		return nil, nil
 	}
-	in := g.Undirected().Structure().In
+	return g.Undirected().Structure().TwoStep(pool, k)
+}
+
+// TwoStep is that of the undirected graph that the structure is of.
+func (st *Structure) TwoStep(pool *kernels.Pool, k int) (found []int32, score []float32) {
+	n, in := st.N, st.In
+	found, score = make([]int32, n*k), make([]float32, n*k)
 	s := &twoStep{neighbours: func(v int32) []int32 { return in.Col[in.RowPtr[v]:in.RowPtr[v+1]] }, found: found, best: score, k: k}
 	s.size(n)
 	parallel(pool, n, 64, s.find)

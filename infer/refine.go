@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export/manifest"
@@ -99,6 +100,9 @@ type GraphStats struct {
 	// nodes.
 	Homophily *float64 `json:"homophily"`
 }
+
+// ListedBytes is what listing a candidate takes: its row, and it in the refined graph.
+const ListedBytes = int64(unsafe.Sizeof(RefinedEdge{})) + 3*8
 
 // unrefined is what a refined graph is made of: one graph, or a collection as one.
 type unrefined struct {
@@ -219,7 +223,14 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 	}
 	g := &RefinedGraph{Name: from.name, N: from.g.N, NodeIDs: from.ids, Offset: from.offset, Weighted: before.Weights != nil, BothDirections: o.BothDirections,
 		Summary: RefineSummary{Threshold: x.Threshold, Before: statsOf(before, homophily), After: statsOf(after, refined)}}
-	g.Evidence = x.Evidence
+	rows := after.NumEdges()
+	if o.KeepRemoved || o.Ranked {
+		rows = len(x.Candidates.Edges)
+	}
+	if o.BothDirections {
+		rows *= 2
+	}
+	g.Evidence, g.Edges = x.Evidence, make([]RefinedEdge, 0, rows)
 	truth := from.truth
 	if truth != nil {
 		truth = truth.Undirected()

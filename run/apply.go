@@ -6,8 +6,10 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
@@ -19,6 +21,7 @@ import (
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // application is the model of a run on a graph: gsrc's own executor runs it over chunks of
@@ -31,8 +34,11 @@ type application struct {
 	st      *graph.Structure
 	pool    *kernels.Pool
 	limit   int64
-	room    int // for a chunk; 0 is what the limit leaves
-	log     func(format string, args ...any)
+	room    int          // for a chunk; 0 is what the limit leaves
+	judging *train.Judge // by evidence; nil until it is needed
+
+	embedding *runtime.Buffer // likewise
+	log       func(format string, args ...any)
 }
 
 // apply readies the run's model for the data at a path; empty is what it was trained on.
@@ -40,9 +46,6 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 	d, err := r.Deploy()
 	if err != nil {
 		return nil, fmt.Errorf("%w; or make an export, and use that: gsrc build %s --out DIR", err, r.Dir)
-	}
-	if r.info.Data.Nodes == 0 || d.Module.Func("classify") != nil && d.Module.Func("classify").Arg("batch") != nil {
-		return nil, fmt.Errorf("the model %s is one of whole graphs: build an export, and use that", d.Model)
 	}
 	a := &application{Deployed: d, limit: o.Load.MaxBytes, log: o.Log}
 	if a.limit <= 0 {
@@ -102,42 +105,28 @@ func (a *application) own(reserved int64) int64 {
 // run computes a function on a graph with weights by entry, nil for ones.
 func (a *application) run(name string, st *graph.Structure, w []float32) (*runtime.Chunked, error) {
 	defer rss.Leave(rss.Enter("@" + name + " over chunks"))
-	var about passes.DataInfo
-	if a.ds.X.IsSparse() {
-		about.SparseArgs = []string{"x"}
+	m := a.Module
+	if name == "encode" {
+		m = a.encoder()
 	}
-	parts, err := a.Cut(name, compiler.Training, about) // to the bits of its evaluation
+	parts, err := a.cut(m, name, compiler.Training, a.about()) // to the bits of its evaluation
 	if err != nil {
 		return nil, err
 	}
-	degree, stored := 0, 0
-	for v := range st.N {
-		degree = max(degree, int(st.In.RowPtr[v+1]-st.In.RowPtr[v]))
+	x, stored, err := a.features()
+	if err != nil {
+		return nil, err
 	}
-	x := runtime.F32(a.ds.X.Dense, len(a.ds.X.Dense)/max(1, a.ds.X.Cols), a.ds.X.Cols)
-	if f := a.ds.X; f.IsSparse() {
-		stored = len(f.Val)/max(1, f.Rows) + 1
-		if x, err = runtime.Sparse(f.Rows, f.Cols, f.RowPtr, f.Col, f.Val); err != nil {
-			return nil, err
-		}
-	}
-	least, err := runtime.LeastRoom(parts, degree, stored)
+	least, err := runtime.LeastRoom(parts, mostEntries(st), stored)
 	if err != nil {
 		return nil, err
 	}
 	// A node's class as it is listed and judged, and the order of judged ones.
-	room := a.own(int64(24 * st.N))
-	if room < int64(least) {
-		return nil, &budget.ExceededError{What: "@" + name + " of " + a.Model + " over chunks of nodes", Need: a.limit - room + int64(least), Free: a.limit, Total: a.limit}
-	}
-	if room = min(room, mostChunk); a.room > 0 {
-		room = int64(a.room)
-	}
-	dir, err := scratch.Dir()
+	room, err := a.chunk("@"+name, int64(24*st.N), int64(least))
 	if err != nil {
 		return nil, err
 	}
-	c := runtime.NewChunked(parts, dir, int(room), runtime.Options{Pool: a.pool})
+	c := runtime.NewChunked(parts, room.Dir, room.Room, runtime.Options{Pool: a.pool})
 	c.Bind("x", x)
 	if w != nil {
 		c.Bind("w", runtime.F32(w, len(w)))
@@ -154,6 +143,45 @@ func (a *application) run(name string, st *graph.Structure, w []float32) (*runti
 		return nil, err
 	}
 	return c, c.Run()
+}
+
+// about says of the data what the compiler may know.
+func (a *application) about() (about passes.DataInfo) {
+	if a.ds.X.IsSparse() {
+		about.SparseArgs = []string{"x"}
+	}
+	return about
+}
+
+// features are those of all nodes, and how many elements of a row are stored where they are sparse.
+func (a *application) features() (x *runtime.Buffer, stored int, err error) {
+	f := a.ds.X
+	if f.IsSparse() {
+		x, err = runtime.Sparse(f.Rows, f.Cols, f.RowPtr, f.Col, f.Val)
+		return x, len(f.Val)/max(1, f.Rows) + 1, err
+	}
+	return runtime.F32(f.Dense, len(f.Dense)/max(1, f.Cols), f.Cols), 0, nil
+}
+
+// mostEntries is how many entries lead to a node at most.
+func mostEntries(st *graph.Structure) (degree int) {
+	for v := range st.N {
+		degree = max(degree, int(st.In.RowPtr[v+1]-st.In.RowPtr[v]))
+	}
+	return degree
+}
+
+// chunk says what a chunk of nodes may take that takes so much at least, beside what is reserved.
+func (a *application) chunk(what string, reserved, least int64) (c runtime.Chunks, err error) {
+	room := a.own(reserved)
+	if room < least {
+		return c, &budget.ExceededError{What: what + " of " + a.Model + " over chunks of nodes", Need: a.limit - room + least, Free: a.limit, Total: a.limit}
+	}
+	if c.Room = int(min(room, mostChunk)); a.room > 0 {
+		c.Room = a.room
+	}
+	c.Dir, err = scratch.Dir()
+	return c, err
 }
 
 // mostChunk is what a chunk takes where there is more memory: larger ones are no faster.
@@ -176,10 +204,20 @@ func (a *application) embed() (h *runtime.Buffer, err error) {
 	if a.Refinement == nil {
 		return nil, fmt.Errorf("the model %s has no encoder that was trained; ecl-gsr trains one", a.Model)
 	}
-	c, err := a.run("encode", a.st, nil)
+	if a.embedding != nil {
+		return a.embedding, nil
+	}
+	var w []float32
+	if a.Judging != nil {
+		if w, err = a.weights(); err != nil {
+			return nil, err
+		}
+	}
+	c, err := a.run("encode", a.st, w)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { a.embedding = h }()
 	if h = c.Result("embedding"); h == nil || len(h.Dims) != 2 {
 		return nil, errors.New("@encode has no result embedding with a row for each node")
 	}
@@ -189,40 +227,174 @@ func (a *application) embed() (h *runtime.Buffer, err error) {
 	return h, nil
 }
 
-// pairsAtOnce is how many pairs are scored at a time.
-const pairsAtOnce = 1 << 16
+// judge readies what judges edges by evidence.
+func (a *application) judge() (*train.Judge, error) {
+	if a.judging != nil {
+		return a.judging, nil
+	}
+	x, _, err := a.features()
+	if err != nil {
+		return nil, err
+	}
+	g, st := a.ds.Graph.Undirected(), a.st
+	if a.ds.Graph.Directed {
+		st = g.Structure()
+	}
+	inputs := map[string]*runtime.Buffer{"x": x}
+	if err := a.bind(a.Judging.Params, func(name string, b *runtime.Buffer) { inputs[name] = b }); err != nil {
+		return nil, err
+	}
+	a.judging, err = train.NewJudge(a.Judging, inputs, g, st, a.about(), a.pool, func(least, beside int) (runtime.Chunks, error) {
+		return a.chunk("evidence", int64(beside), int64(least))
+	})
+	return a.judging, err
+}
 
-// refine finds candidates by the embedding, and gives them probabilities.
+// weights are those of the encoder's messages, by entry.
+func (a *application) weights() ([]float32, error) {
+	j, err := a.judge()
+	if err != nil {
+		return nil, err
+	}
+	p, err := j.Edges()
+	if err != nil {
+		return nil, err
+	}
+	prior, st := graph.EdgePrior{Graph: a.ds.Graph.Undirected(), P: p}, a.st
+	if st.EdgeOf == nil {
+		return st.Spread(nil, p), nil
+	}
+	return prior.OfEntries(nil, a.ds.Graph, st, nil), nil
+}
+
+// compared calls use with the rows by which a similarity finds candidates.
+func (a *application) compared(by string, use func(rows *runtime.Buffer) error) error {
+	if by == "" || by == config.SimilarityEmbedding {
+		h, err := a.embed()
+		if err != nil {
+			return err
+		}
+		return use(h)
+	}
+	j, err := a.judge()
+	if err != nil {
+		return err
+	}
+	return j.Rows(by, use)
+}
+
+// candidates finds them by the similarities that the run was trained with, and two steps away.
+func (a *application) candidates() (*graph.Candidates, error) {
+	r, n := a.Refinement, a.ds.Graph.N
+	k, by := min(r.K, max(0, n-1)), strings.Split(r.Similarity, "+")
+	near, edges := int64(n)*int64(len(by)*k+r.TwoStep), int64(len(a.ds.Graph.Edges))
+	// Lists of neighbours, apart and joined, with the sorter's copies; candidates as they are judged,
+	// and the refined graph as it is listed.
+	kept := max(48*near+32*edges, (13+infer.ListedBytes)*(near+edges))
+	if a.Judging != nil {
+		j, err := a.judge()
+		if err != nil {
+			return nil, err
+		}
+		kept = max(kept, 9*(near+edges)+j.Least())
+	}
+	var lists [][]int32
+	for _, by := range by {
+		err := a.compared(by, func(rows *runtime.Buffer) error {
+			width := rows.Dims[1]
+			index, _ := graph.SearchScratch(n, width, k, graph.IndexAuto)
+			need := max(int64(4*n*(width+2)+index)+8*near, kept) // rows of length 1
+			if free := a.own(0); need > free {
+				err := error(&budget.ExceededError{What: "refining, most of it for candidates,", Need: a.limit - free + need, Free: a.limit, Total: a.limit})
+				if a.Refines() == nil {
+					err = fmt.Errorf("%w; gsrc-beam refines in parts on several machines", err)
+				}
+				return err
+			}
+			defer rss.Leave(rss.Enter("candidates"))
+			found, _, _ := new(graph.Neighbors).Search(a.pool, rows.F32, n, width, k, graph.IndexAuto)
+			lists = append(lists, found)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	defer rss.Leave(rss.Enter("candidates"))
+	if r.TwoStep > 0 {
+		st := a.st
+		if a.ds.Graph.Directed {
+			st = a.ds.Graph.Undirected().Structure()
+		}
+		found, _ := st.TwoStep(a.pool, min(r.TwoStep, n))
+		lists = append(lists, found)
+	}
+	joined, k, err := graph.JoinNeighbors(n, lists...)
+	if err != nil {
+		return nil, err
+	}
+	c, err := graph.NewCandidates(a.ds.Graph, joined, k, r.Mutual)
+	if err == nil {
+		c.Free()
+	}
+	return c, err
+}
+
+// refine finds candidates, and gives them probabilities.
 func (a *application) refine() (*graph.Refined, error) {
 	if a.trained {
 		return a.refined, nil
 	}
-	if err := a.Refines(); err != nil {
+	if err := a.refines(); err != nil {
 		return nil, err
 	}
+	c, err := a.candidates()
+	if err != nil {
+		return nil, err
+	}
+	r := a.Refinement
+	x := &graph.Refined{Candidates: c, Mode: "expected", Threshold: r.Threshold, Lo: a.Constants["lo"], Hi: a.Constants["hi"]}
+	if !r.Weighted {
+		x.Mode = "threshold"
+	}
+	if a.Judging == nil {
+		x.Probability, err = a.score(c)
+		return x, err
+	}
+	j, err := a.judge()
+	if err != nil {
+		return nil, err
+	}
+	defer rss.Leave(rss.Enter("evidence"))
+	x.Probability, err = j.Candidates(c)
+	return x, err
+}
+
+// explained returns what sources say of the edges of a refined graph, too, where they judge.
+func (a *application) explained(x *graph.Refined) (*graph.Refined, error) {
+	if a.Judging == nil {
+		return x, nil
+	}
+	j, err := a.judge()
+	if err != nil {
+		return nil, err
+	}
+	defer rss.Leave(rss.Enter("evidence by source"))
+	y := *x
+	y.Evidence, err = j.Sources(x.Candidates)
+	return &y, err
+}
+
+// pairsAtOnce is how many pairs are scored at a time.
+const pairsAtOnce = 1 << 16
+
+// score gives candidates probabilities by the embeddings of their ends.
+func (a *application) score(c *graph.Candidates) ([]float32, error) {
 	h, err := a.embed()
 	if err != nil {
 		return nil, err
 	}
-	r, n, width := a.Refinement, a.ds.Graph.N, h.Dims[1]
-	near := int64(n) * int64(min(r.K, n))
-	index, _ := graph.SearchScratch(n, width, min(r.K, n), graph.IndexAuto)
-	// Rows of length 1, the neighbours with the sorter's copies, and candidates.
-	need := int64(4*n*(width+2)+index) + 48*near + 32*int64(len(a.ds.Graph.Edges))
-	if free := a.own(0); need > free {
-		return nil, fmt.Errorf("%w; gsrc-beam refines in parts on several machines", &budget.ExceededError{What: "the search for candidates", Need: a.limit - free + need, Free: a.limit, Total: a.limit})
-	}
-	defer rss.Leave(rss.Enter("candidates"))
-	info := infer.Info{K: r.K, Mutual: r.Mutual}
-	c, err := info.Candidates(a.pool, h.F32, width, a.ds.Graph, nil)
-	if err != nil {
-		return nil, err
-	}
-	mode := "expected"
-	if !r.Weighted {
-		mode = "threshold"
-	}
-	x := &graph.Refined{Candidates: c, Probability: make([]float32, len(c.Edges)), Mode: mode, Threshold: r.Threshold, Lo: a.Constants["lo"], Hi: a.Constants["hi"]}
+	width, probability := h.Dims[1], make([]float32, len(c.Edges))
 	p, err := compiler.Compile(a.Module, compiler.Options{Target: compiler.Inference, Funcs: []string{"score"}})
 	if err != nil {
 		return nil, err
@@ -264,12 +436,12 @@ func (a *application) refine() (*graph.Refined, error) {
 		}
 		fresh, old := f.Output("probability").F32, f.Output("probability_existing").F32
 		for i := range some {
-			if x.Probability[lo+i] = fresh[i]; c.Existing[lo+i] {
-				x.Probability[lo+i] = old[i]
+			if probability[lo+i] = fresh[i]; c.Existing[lo+i] {
+				probability[lo+i] = old[i]
 			}
 		}
 	}
-	return x, err
+	return probability, err
 }
 
 // predict classifies the nodes.

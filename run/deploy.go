@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/gsrc-dev/gsrc/compiler"
-	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/infer"
@@ -20,6 +19,9 @@ type Deployed struct {
 	Model  string
 	Module *ir.Module           // @encode, @score and @classify, as far as there are, before any pass
 	Params map[string][]float32 // by name, row-major; Module has the shapes
+	// Judging is the module as it was trained, whose @encode reads what evidence says of edges; nil
+	// where it says nothing.
+	Judging *ir.Module
 	// Constants are arguments of Module that are frozen: the bounds lo and hi of Eq 18.
 	Constants map[string]float32
 	// Refinement is how graphs are refined; nil for models that classify on the raw graph, whose
@@ -48,6 +50,8 @@ func (r *Run) Deploy() (*Deployed, error) {
 	module := exported(t, nil) // nothing reads weights of edges
 	classify := module.Func("classify")
 	switch {
+	case from.Nodes == 0 || classify != nil && classify.Arg("batch") != nil:
+		return refuse("it is one of whole graphs")
 	case !r.info.Inductive:
 		return refuse("it reads structural attributes, whose columns mean something for its training graph only; train with --set deepwalk.width=0")
 	case from.Columns != nil && from.Columns.Prepared():
@@ -67,6 +71,9 @@ func (r *Run) Deploy() (*Deployed, error) {
 	d := &Deployed{Model: t.Model, Module: module, Params: t.Params, Constants: map[string]float32{}, Refinement: refinementOf(t), RawWeight: info.RawWeight,
 		Features: from.Features, Classes: infer.ClassNames(nil, from.Classes), Columns: from.Columns}
 	if x := t.Refined; x != nil && !x.Raw {
+		if t.Module.Func(models.EncodeJudging) != nil {
+			d.Judging = t.Module
+		}
 		d.Constants["lo"], d.Constants["hi"] = x.Lo, x.Hi
 	}
 	return d, nil
@@ -76,10 +83,14 @@ func (r *Run) Deploy() (*Deployed, error) {
 // [passes.Cut]. It is an error if the function cannot be cut, or reads more than the graph,
 // features x and weights w of entries.
 func (d *Deployed) Cut(name string, target compiler.Target, about passes.DataInfo) (*passes.Parts, error) {
-	if name == "encode" && d.Refinement != nil && d.Module.Attrs.Bool(models.Weighted) && d.Module.Func("score").Arg("embedding") != nil {
+	return d.cut(d.Module, name, target, about)
+}
+
+func (d *Deployed) cut(m *ir.Module, name string, target compiler.Target, about passes.DataInfo) (*passes.Parts, error) {
+	if name == "encode" && d.counted() {
 		return nil, fmt.Errorf("%s cannot be used in parts of a graph: @encode reads the weights of its edges", d.Model)
 	}
-	p, err := compiler.Compile(d.Module, compiler.Options{Target: target, Funcs: []string{name}, Data: about})
+	p, err := compiler.Compile(m, compiler.Options{Target: target, Funcs: []string{name}, Data: about})
 	if err != nil {
 		return nil, err
 	}
@@ -96,21 +107,54 @@ func (d *Deployed) Cut(name string, target compiler.Target, about passes.DataInf
 }
 
 // Refines returns an error unless candidates are found and judged by the embeddings of their
-// ends alone.
+// ends alone, as on several machines.
 func (d *Deployed) Refines() error {
-	r := d.Refinement
-	refuse := func(what, option string) error {
-		return fmt.Errorf("%s cannot refine a graph in parts: %s; train it with --set %s", d.Model, what, option)
+	if err := d.refines(); err != nil {
+		return err
 	}
-	switch {
-	case r == nil:
-		return fmt.Errorf("the model %s classifies on the graph as it is and refines nothing", d.Model)
-	case d.Module.Func("score") == nil || d.Module.Func("score").Arg("embedding") == nil:
-		return refuse("it judges edges by evidence, which reads the neighbours that two nodes share", "model.edges.judge=embedding")
+	switch r := d.Refinement; {
+	case d.Judging != nil:
+		return d.refuse("it judges edges by evidence, which reads the neighbours that two nodes share", "model.edges.judge=embedding")
 	case r.TwoStep > 0:
-		return refuse("it finds candidates by walks of two steps", "candidates.two_step=0")
-	case r.Similarity != "" && r.Similarity != config.SimilarityEmbedding:
-		return refuse("it finds candidates by "+r.Similarity, "candidates.similarity=embedding")
+		return d.refuse("it finds candidates by walks of two steps", "candidates.two_step=0")
 	}
 	return nil
+}
+
+func (d *Deployed) refuse(what, option string) error {
+	return fmt.Errorf("%s cannot refine a graph in parts: %s; train it with --set %s", d.Model, what, option)
+}
+
+// refines returns an error unless a graph is refined over chunks of nodes.
+func (d *Deployed) refines() error {
+	switch r := d.Refinement; {
+	case r == nil:
+		return fmt.Errorf("the model %s classifies on the graph as it is and refines nothing", d.Model)
+	case d.counted():
+		return d.refuse("it counts edges by their weights", "data.weights=ignore")
+	case d.Module.Func("score") == nil:
+		return d.refuse("it has no @score, by which candidates are judged", "model.edges.judge=embedding")
+	}
+	return d.judges()
+}
+
+// counted reports whether edges that the embedding judges count by their weights.
+func (d *Deployed) counted() bool {
+	return d.Refinement != nil && d.Module.Attrs.Bool(models.Weighted) && d.Module.Func("score").Arg("embedding") != nil
+}
+
+// judges returns an error unless what encodes and judges edges is cut where it reads neighbours.
+func (d *Deployed) judges() error {
+	if d.Judging != nil && d.Judging.Param(models.EvidenceSpectrum) != nil {
+		return d.refuse("it was trained on a graph of many edges a node, whose evidence reads eigenvectors of the whole graph (spectrum)", "model.edges.judge=embedding")
+	}
+	return nil
+}
+
+// encoder is the module of the @encode that runs over chunks of nodes.
+func (d *Deployed) encoder() *ir.Module {
+	if d.Judging != nil {
+		return d.Judging
+	}
+	return d.Module
 }

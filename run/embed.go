@@ -130,7 +130,10 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 	}
 	d, whole := r.Deploy()
 	if whole == nil {
-		_, whole = d.Cut("encode", compiler.Inference, passes.DataInfo{})
+		whole = d.judges()
+	}
+	if whole == nil {
+		_, whole = d.cut(d.encoder(), "encode", compiler.Inference, passes.DataInfo{})
 	}
 	e := &infer.Embedding{}
 	if whole == nil {

@@ -72,8 +72,7 @@ func (r *Run) learned() (*graph.Refined, error) {
 // directory is that of a run, see [Run.Refine], or of an export. With an export
 // and the training graph the result is the run's; for another graph new candidates
 // are found and scored in onnxruntime, which an encoder with structural attributes
-// cannot do. A run does so by gsrc's own executor, over chunks of nodes, where embeddings
-// decide ([Deployed.Refines]).
+// cannot do. A run does so by gsrc's own executor, over chunks of nodes.
 func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.RefinedGraph, error) {
 	if isExport(dir) {
 		return infer.Refine(ctx, dir, o)
@@ -82,26 +81,25 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 	if err != nil {
 		return nil, err
 	}
-	if line := r.Unchecked(); line != "" && o.Predict.Log != nil {
-		o.Predict.Log("%s", line)
-	}
 	d, whole := r.Deploy()
 	if whole == nil {
-		whole = d.Refines()
+		whole = d.refines()
 	}
-	if o.Data == "" || whole != nil {
-		if err := r.LoadData(o.Data); err != nil && whole != nil {
+	if whole != nil {
+		if line := r.Unchecked(); line != "" && o.Predict.Log != nil {
+			o.Predict.Log("%s", line)
+		}
+		if err := r.LoadData(o.Data); err != nil {
 			return nil, fmt.Errorf("%w; other graphs: %w", err, whole)
 		}
 		return r.Refine(o)
 	}
 	var g *infer.RefinedGraph
 	err = r.use(o.Data, &o.Predict, func(a *application) error {
-		if a.trained {
-			g, err = r.Refine(o)
-			return err
-		}
 		x, err := a.refine()
+		if err == nil {
+			x, err = a.explained(x)
+		}
 		if err == nil {
 			g, err = o.Dataset(x, a.ds)
 		}

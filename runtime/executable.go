@@ -32,6 +32,15 @@ type Options struct {
 	Profile bool
 	// Trace, if set, records when each operation ran; the arena executor only.
 	Trace *Trace
+	// Chunks, if set, has the set-up of a [Function] run over chunks of nodes, with what it gives in
+	// files: see [Chunked].
+	Chunks *Chunks
+}
+
+// Chunks says where rows of scratch lie, and how many bytes a chunk of nodes may take beside them.
+type Chunks struct {
+	Dir  string
+	Room int
 }
 
 // Executable is a function ready to run: bind its inputs by name, run it, read

@@ -2,8 +2,10 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
@@ -15,9 +17,11 @@ import (
 //
 // A function without the attribute is run as it is.
 type Function struct {
-	main, setup *Executable // setup is nil where there is none
-	hoisted     []string    // arguments of main that setup computes
-	stale       bool        // setup must run
+	main, setup *Executable // setup is nil where there is none, or chunked is it
+	chunked     *Chunked
+	reads       []string // inputs of chunked
+	hoisted     []string // arguments of main that the set-up computes
+	stale       bool     // setup must run
 	ownPool     *kernels.Pool
 }
 
@@ -73,9 +77,25 @@ func (x *Function) addSetup(m *ir.Module, f *ir.Func, name string, opts Options)
 		}
 		x.hoisted = append(x.hoisted, a.Name)
 	}
+	x.stale = true
+	if c := opts.Chunks; c != nil {
+		parts, err := passes.Cut(m, name)
+		if err != nil {
+			return fmt.Errorf("runtime: %w", err)
+		}
+		for _, v := range s.Results {
+			if !slices.ContainsFunc(parts.List, func(p passes.Part) bool { return slices.Contains(p.Gives, parts.Results[v.Name]) }) {
+				return fmt.Errorf("runtime: @%s cannot run over chunks of nodes: %%%s has no row for each", name, v.Name)
+			}
+		}
+		x.chunked = NewChunked(parts, c.Dir, c.Room, opts)
+		for _, v := range append(slices.Clone(s.Args), s.Params(m)...) {
+			x.reads = append(x.reads, v.Name)
+		}
+		return nil
+	}
 	var err error
 	x.setup, err = NewExecutable(m, s, opts)
-	x.stale = true
 	return err
 }
 
@@ -85,6 +105,9 @@ func (x *Function) Close() {
 		if e != nil {
 			e.Close()
 		}
+	}
+	if x.chunked != nil {
+		_ = x.chunked.Close() // its files go with the process at the latest
 	}
 	if x.ownPool != nil {
 		x.ownPool.Close()
@@ -97,7 +120,7 @@ func (x *Function) Name() string { return x.main.Name() }
 // Main returns the function's own executable.
 func (x *Function) Main() *Executable { return x.main }
 
-// Setup returns the executable of the set-up, or nil.
+// Setup returns the executable of the set-up, or nil where there is none, or it runs over chunks.
 func (x *Function) Setup() *Executable { return x.setup }
 
 // Inputs returns the names of all inputs that must be bound: those of the
@@ -108,8 +131,8 @@ func (x *Function) Inputs() []string {
 	for _, n := range x.hoisted {
 		seen[n] = true
 	}
-	add := func(e *Executable) {
-		for _, n := range e.Inputs() {
+	add := func(inputs []string) {
+		for _, n := range inputs {
 			if !seen[n] {
 				seen[n] = true
 				names = append(names, n)
@@ -117,9 +140,10 @@ func (x *Function) Inputs() []string {
 		}
 	}
 	if x.setup != nil {
-		add(x.setup)
+		add(x.setup.Inputs())
 	}
-	add(x.main)
+	add(x.reads)
+	add(x.main.Inputs())
 	return names
 }
 
@@ -128,10 +152,16 @@ func (x *Function) Inputs() []string {
 // reads the input, so an input that was changed in place must be bound again
 // for the set-up to see it.
 func (x *Function) Bind(name string, b *Buffer) error {
-	if x.setup != nil && x.setup.byName[name] != nil {
+	ofSetup := slices.Contains(x.reads, name)
+	if ofSetup {
+		x.chunked.Bind(name, b)
+	} else if x.setup != nil && x.setup.byName[name] != nil {
 		if err := x.setup.Bind(name, b); err != nil {
 			return err
 		}
+		ofSetup = true
+	}
+	if ofSetup {
 		x.stale = true
 		if x.main.byName[name] == nil {
 			return nil
@@ -139,7 +169,7 @@ func (x *Function) Bind(name string, b *Buffer) error {
 	}
 	for _, h := range x.hoisted {
 		if h == name {
-			return fmt.Errorf("runtime: @%s: %%%s is computed by @%s and cannot be bound", x.Name(), name, x.setup.Name())
+			return fmt.Errorf("runtime: @%s: %%%s is computed by @%s and cannot be bound", x.Name(), name, setupOf(x.main.Func()))
 		}
 	}
 	return x.main.Bind(name, b)
@@ -149,17 +179,32 @@ func (x *Function) Bind(name string, b *Buffer) error {
 // [Executable.Run].
 func (x *Function) Run(step uint64) error {
 	if x.stale {
-		if err := x.setup.Run(0); err != nil {
+		if err := x.runSetup(); err != nil {
 			return err
 		}
 		for _, name := range x.hoisted {
-			if err := x.main.Bind(name, x.setup.Result(name)); err != nil {
+			if err := x.main.Bind(name, x.computed(name)); err != nil {
 				return err
 			}
 		}
 		x.stale = false
 	}
 	return x.main.Run(step)
+}
+
+func (x *Function) runSetup() error {
+	if x.chunked != nil {
+		return x.chunked.Run()
+	}
+	return x.setup.Run(0)
+}
+
+// computed returns what the set-up gave.
+func (x *Function) computed(name string) *Buffer {
+	if x.chunked != nil {
+		return x.chunked.Result(name)
+	}
+	return x.setup.Result(name)
 }
 
 // Prepare is [Executable.Prepare], unless the set-up must run first.

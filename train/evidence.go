@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -19,10 +20,12 @@ const evidenceChunk = 1 << 16
 
 // evidence judges edges of the task's graph, on the host, whatever device the model trains on.
 type evidence struct {
-	prog *program
-	pool *kernels.Pool
-	g    *graph.Graph // undirected
-	st   *graph.Structure
+	prog   *program
+	pool   *kernels.Pool
+	g      *graph.Graph // undirected
+	st     *graph.Structure
+	chunks func() (runtime.Chunks, error) // over which rows of all nodes are computed; nil: at once, in memory
+	files  *scratch.Files                 // where there are chunks, of what is known of pairs
 
 	f      *runtime.Function // that judged pairs last; others would hold rows of all nodes too
 	weighs bool              // it reads w
@@ -43,11 +46,11 @@ type evidence struct {
 	likely        []float32  // how likely the last are edges
 }
 
-func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph) *evidence {
-	e := &evidence{prog: prog, pool: pool, g: g.Undirected(),
+// newEvidence readies the functions of a program for an undirected graph, of which st has the rows.
+func newEvidence(prog *program, pool *kernels.Pool, g *graph.Graph, st *graph.Structure) *evidence {
+	e := &evidence{prog: prog, pool: pool, g: g, st: st,
 		a: runtime.Zeros(0), w: runtime.Zeros(0), pairs: runtime.I64([]int64{0, 0}, 2, 1)}
-	e.st = e.g.Structure()
-	e.names, e.lin, e.rob = models.EvidenceOf(func(param string) bool { return prog.params.Lookup(param) != nil })
+	e.names, e.lin, e.rob = models.EvidenceOf(func(param string) bool { return prog.Param(param) != nil })
 	return e
 }
 
@@ -61,18 +64,23 @@ func (e *evidence) release() {
 
 // onHost readies a function of the program for the CPU.
 func (e *evidence) onHost(name string, inputs map[string]*runtime.Buffer) (*runtime.Function, error) {
-	f, err := runtime.NewFunction(e.prog.Module, name, runtime.Options{Pool: e.pool})
+	o := runtime.Options{Pool: e.pool}
+	if e.chunks != nil {
+		c, err := e.chunks()
+		if err != nil {
+			return nil, err
+		}
+		o.Chunks = &c
+	}
+	f, err := runtime.NewFunction(e.prog.Module, name, o)
 	if err != nil {
 		return nil, err
 	}
 	inputs["g"], inputs["pairs"] = runtime.Graph(e.st), e.pairs
 	for _, input := range f.Inputs() {
 		b := inputs[input]
-		if p := e.prog.params.Lookup(input); b == nil && p != nil {
-			b = runtime.F32(p.Value.F32, p.Value.Dims...)
-		}
 		if b == nil {
-			b = e.prog.inputs[input]
+			b = e.value(input)
 		}
 		if b == nil {
 			f.Close()
@@ -86,8 +94,19 @@ func (e *evidence) onHost(name string, inputs map[string]*runtime.Buffer) (*runt
 	return f, nil
 }
 
-// weigh gives the edges of the graph weights, [E].
-func (e *evidence) weigh(w []float32) error {
+// value is what is known of an input of any function.
+func (e *evidence) value(input string) *runtime.Buffer {
+	if p := e.prog.params.Lookup(input); p != nil {
+		return runtime.F32(p.Value.F32, p.Value.Dims...)
+	}
+	return e.prog.inputs[input]
+}
+
+// weigh gives the edges of the graph weights, [E]; nil: ones.
+func (e *evidence) weigh(w []float32) (err error) {
+	if e.a.F32, err = e.floats(e.a.F32, e.st.E); err != nil {
+		return err
+	}
 	e.a.F32 = e.st.Spread(e.a.F32, w)
 	e.a.Dims[0] = len(e.a.F32)
 	if e.f != nil && slices.Contains(e.f.Inputs(), "a") {
@@ -111,6 +130,12 @@ func (e *evidence) ready(name string) error {
 		e.f, e.weighs = f, slices.Contains(f.Inputs(), "w")
 	}
 	return err
+}
+
+// floats returns x with length 0 and room for n elements.
+func (e *evidence) floats(x []float32, n int) ([]float32, error) {
+	x, err := scratch.Room(e.files, x, n)
+	return slices.Grow(x, n), err
 }
 
 // room makes room for n pairs.
@@ -183,12 +208,16 @@ func (e *evidence) likelihoods(name string, n int, at func(i int) (pair [2]int32
 		var all []ofPairs
 		for _, r := range e.prog.Func(name).Results {
 			if e.prog.Func(name+models.Weighed).Arg(r.Name) != nil {
-				all = append(all, ofPairs{name: r.Name, all: make([]float32, n), part: *runtime.Zeros(0)})
+				x, err := e.floats(nil, n)
+				if err != nil {
+					return err
+				}
+				all = append(all, ofPairs{name: r.Name, all: x, part: *runtime.Zeros(0)})
 			}
 		}
-		err := e.over(name, n, at, func(f *runtime.Function, lo int) {
-			for _, x := range all {
-				copy(x.all[lo:], f.Result(x.name).F32)
+		err := e.over(name, n, at, func(f *runtime.Function, _ int) {
+			for i := range all {
+				all[i].all = append(all[i].all, f.Result(all[i].name).F32...)
 			}
 		})
 		if err != nil {
@@ -230,31 +259,47 @@ func (e *evidence) judge(pairs [][2]int32, w []float32, names []string) ([][]flo
 // judgeEdges computes how likely each edge of the graph is one, which counts is what it counts by
 // its weight; nil: as much as others.
 func (e *evidence) judgeEdges(counts []float32) error {
-	if err := e.weigh(filled(len(e.g.Edges), 1)); err != nil {
+	if err := e.weigh(nil); err != nil {
 		return err
 	}
 	// Of the two entries of an edge, whose evidence differs by rounding, that which comes
 	// first has it; in rounds each weighs by its own.
 	in := e.st.In
+	var weights []float32
 	for r := 1; e.isOpen() && r <= models.EvidenceRounds; r++ {
-		weights, row := make([]float32, len(e.a.F32)), int32(0)
+		var err error
+		if weights, err = e.floats(weights, len(e.a.F32)); err != nil {
+			return err
+		}
+		row := int32(0)
 		if err := e.over(models.WeightFunc(r), e.st.E, func(i int) ([2]int32, float32) {
 			for int(in.RowPtr[row+1]) <= i {
 				row++
 			}
 			return [2]int32{row, in.Col[i]}, e.a.F32[i]
-		}, func(f *runtime.Function, lo int) { copy(weights[lo:], f.Result("weight").F32) }); err != nil {
+		}, func(f *runtime.Function, _ int) { weights = append(weights, f.Result("weight").F32...) }); err != nil {
 			return err
 		}
 		copy(e.a.F32, weights)
 		e.release() // which has read the weights of before
 	}
-	weight := filled(len(e.g.Edges), 0)
-	for i, k := range slices.Backward(e.st.EdgeOf) {
-		weight[k] = e.a.F32[i]
+	// First entries are in the order of the edges, in the rows of their lower ends.
+	weight, err := e.floats(nil, len(e.g.Edges))
+	if err != nil {
+		return err
 	}
-	e.edges = make([]float32, len(e.g.Edges))
-	err := e.likelihoods(models.ExistingFunc, len(e.edges), func(i int) ([2]int32, float32) { return e.g.Edges[i], weight[i] }, func(likely []float32, lo int) {
+	for v := range e.st.N {
+		for i := in.RowPtr[v]; i < in.RowPtr[v+1]; i++ {
+			if int(in.Col[i]) > v {
+				weight = append(weight, e.a.F32[i])
+			}
+		}
+	}
+	if e.edges, err = e.floats(nil, len(e.g.Edges)); err != nil {
+		return err
+	}
+	e.edges = append(e.edges, weight...)
+	err = e.likelihoods(models.ExistingFunc, len(e.edges), func(i int) ([2]int32, float32) { return e.g.Edges[i], weight[i] }, func(likely []float32, lo int) {
 		for i, p := range likely {
 			if counts != nil {
 				p *= counts[lo+i]
@@ -268,13 +313,21 @@ func (e *evidence) judgeEdges(counts []float32) error {
 
 // isOpen reports whether robust evidence says anything.
 func (e *evidence) isOpen() bool {
-	return e.prog.params.Lookup(models.EvidenceGate).Value.F32[0] != 0
+	gate := e.prog.inputs[models.EvidenceGate]
+	if p := e.prog.params.Lookup(models.EvidenceGate); p != nil {
+		gate = p.Value
+	}
+	return gate.F32[0] != 0
 }
 
 // ofCandidates returns how likely candidates are edges, in the memory of dst where that is
 // large enough.
 func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, error) {
-	e.fresh, e.before = slices.Grow(e.before[:0], len(c.Edges)-len(e.edges)), e.fresh
+	fresh, err := scratch.Room(e.files, e.before, len(c.Edges)-len(e.edges))
+	if err != nil {
+		return nil, err
+	}
+	e.fresh, e.before = slices.Grow(fresh, len(c.Edges)-len(e.edges)), e.fresh
 	for i, pair := range c.Edges {
 		if !c.Existing[i] {
 			e.fresh = append(e.fresh, pair)
@@ -289,7 +342,9 @@ func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, 
 			e.before = nil
 		}
 	}
-	dst = slices.Grow(dst[:0], len(c.Edges))
+	if dst, err = e.floats(dst, len(c.Edges)); err != nil {
+		return nil, err
+	}
 	old, at := 0, 0 // both are sorted as the candidates are
 	for _, exists := range c.Existing {
 		if exists {
@@ -306,7 +361,10 @@ func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, 
 	return dst, nil
 }
 
-func (e *evidence) judgeFresh() error {
-	e.likely = slices.Grow(e.likely[:0], len(e.fresh))[:len(e.fresh)]
+func (e *evidence) judgeFresh() (err error) {
+	if e.likely, err = e.floats(e.likely, len(e.fresh)); err != nil {
+		return err
+	}
+	e.likely = e.likely[:len(e.fresh)]
 	return e.likelihoods(models.MissingFunc, len(e.fresh), func(i int) ([2]int32, float32) { return e.fresh[i], 0 }, func(likely []float32, lo int) { copy(e.likely[lo:], likely) })
 }

@@ -1,13 +1,16 @@
 package train
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"strconv"
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/fmath"
+	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
@@ -317,6 +320,9 @@ func (e *evidence) rows(by string, use func(rows *runtime.Buffer) error) error {
 	if e.f != nil && held(e.f) >= large {
 		e.release()
 	}
+	if e.chunks != nil {
+		return e.rowsChunked(by, use)
+	}
 	f, err := e.onHost("rows", map[string]*runtime.Buffer{})
 	if err != nil {
 		return err
@@ -326,6 +332,32 @@ func (e *evidence) rows(by string, use func(rows *runtime.Buffer) error) error {
 		return err
 	}
 	return use(f.Result(by))
+}
+
+// rowsChunked is [evidence.rows] with rows in a file.
+func (e *evidence) rowsChunked(by string, use func(rows *runtime.Buffer) error) error {
+	m := e.prog.Clone()
+	f := m.Func("rows")
+	f.Results = slices.DeleteFunc(f.Results, func(r ir.Result) bool { return r.Name != by })
+	parts, err := passes.Cut(m, "rows")
+	if err != nil {
+		return err
+	}
+	room, err := e.chunks()
+	if err != nil {
+		return err
+	}
+	c := runtime.NewChunked(parts, room.Dir, room.Room, runtime.Options{Pool: e.pool})
+	c.Bind("g", runtime.Graph(e.st))
+	for _, v := range append(f.Args, m.Params...) {
+		if b := e.value(v.Name); b != nil {
+			c.Bind(v.Name, b)
+		}
+	}
+	if err := c.Run(); err != nil {
+		return err
+	}
+	return errors.Join(use(c.Result(by)), c.Close())
 }
 
 // fitClasses fits the regressions that tell each class from the others by the projected features,

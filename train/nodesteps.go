@@ -240,7 +240,8 @@ func (t *nodeSteps) begin() error {
 	case models.JudgeEvidence:
 		t.state.Phase = "evidence"
 		rss.Enter("evidence")
-		t.judge = newEvidence(t.prog, t.pool, t.ds.Graph)
+		g := t.ds.Graph.Undirected()
+		t.judge = newEvidence(t.prog, t.pool, g, g.Structure())
 		t.judge.keep, t.judge.once = searchesAgain(t.cfg), !choosesAgain(t.cfg, t.prog.Module)
 		o := candidateOptions(t.cfg, t.ds.Graph.N, t.prog.Module)
 		if slices.Contains(t.cfg.Similarities(), config.SimilarityEvidence) && o.K <= newNearest && o.Index.Same(graph.IndexAuto, t.ds.Graph.N) {
