@@ -99,8 +99,12 @@ func (p *predictor) candidates() {
 				p.partOf(phase, "evidence for all edges by source", 3*4*edges*len(names))
 			}
 		}
-		p.partOf(phase, "pairs to judge", 20*min(evidenceChunk, max(newPairs, m/2))+20*max(0, m/2-edges)+4*max(edges, m/2-edges))
-		p.part("weights of edges to judge by", 4*p.g.E)
+		pairs := 20 * min(evidenceChunk, max(newPairs, m/2))
+		if !p.inFiles() {
+			pairs += 20*max(0, m/2-edges) + 4*max(edges, m/2-edges)
+			p.part("weights of edges to judge by", 4*p.g.E)
+		}
+		p.partOf(phase, "pairs to judge", pairs)
 		if p.cfg.Model.Edges.Disguised {
 			p.partOf("evidence", "pairs that wrong edges may look like", 24*min(edges, evidenceSample))
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
@@ -99,6 +101,31 @@ func (p *predictor) chunks(limit int) error {
 		}
 		least = max(least, room)
 	}
+	judging := p.prog.Param(models.EvidenceProjection) != nil && cutsEvidence(p.prog)
+	for i := range p.f.Functions {
+		f := &p.f.Functions[i]
+		ofNodes := f.Name
+		if slices.Contains(slices.Concat(judges[:]...), f.Name) {
+			ofNodes = p.prog.Func(f.Name).Attrs.Str(passes.Setup)
+		} else if f.Name != "rows" {
+			continue
+		}
+		if !judging {
+			continue
+		}
+		parts, err := passes.Cut(p.prog, ofNodes)
+		if err != nil {
+			return fmt.Errorf("train: @%s cannot be computed over chunks of nodes: %w", ofNodes, err)
+		}
+		room, err := runtime.LeastRoom(parts, degree, stored)
+		if err != nil {
+			return err
+		}
+		least = max(least, room)
+		if f.Setup = 0; f.Name == "rows" {
+			f.Arena, f.Live, f.Unshared = 0, 0, 0
+		}
+	}
 	weights := 0
 	switch {
 	case p.prog.Func("classify").Arg("w") == nil:
@@ -129,10 +156,17 @@ func (p *predictor) chunks(limit int) error {
 	p.peak() // of what is left
 	least = max(least, min(leastChunk, 4096*p.g.N))
 	p.f.Chunk = max(least, min(limit-p.f.Peak-unforeseen, mostChunk))
-	p.f.Functions = append(p.f.Functions, FunctionMemory{Name: "classify", Phase: "train", later: []string{"joint", "end"}, Arena: p.f.Chunk, Live: least, Unshared: p.f.Chunk})
+	chunked := FunctionMemory{Name: "classify", Phase: "train", later: []string{"joint", "end"}, Arena: p.f.Chunk, Live: least, Unshared: p.f.Chunk}
+	if judging {
+		chunked.later = append(chunked.later, "evidence", "search")
+	}
+	p.f.Functions = append(p.f.Functions, chunked)
 	p.peak()
 	return nil
 }
+
+// cutsEvidence reports whether what evidence reads of all nodes can be computed over chunks.
+func cutsEvidence(m *ir.Module) bool { return m.Param(models.EvidenceSpectrum) == nil }
 
 // mostChunk is what chunks of nodes take where there is more memory: larger ones are no faster.
 const mostChunk = 128 << 20

@@ -242,6 +242,13 @@ func (t *nodeSteps) begin() error {
 		rss.Enter("evidence")
 		g := t.ds.Graph.Undirected()
 		t.judge = newEvidence(t.prog, t.pool, g, g.Structure())
+		if t.judge.files = t.files; t.chunk > 0 && cutsEvidence(t.prog.Module) {
+			t.judge.chunks = func() (c runtime.Chunks, err error) {
+				c.Room = t.chunk
+				c.Dir, err = scratch.Dir(t.opts.Dir)
+				return c, err
+			}
+		}
 		t.judge.keep, t.judge.once = searchesAgain(t.cfg), !choosesAgain(t.cfg, t.prog.Module)
 		o := candidateOptions(t.cfg, t.ds.Graph.N, t.prog.Module)
 		if slices.Contains(t.cfg.Similarities(), config.SimilarityEvidence) && o.K <= newNearest && o.Index.Same(graph.IndexAuto, t.ds.Graph.N) {
