@@ -27,16 +27,22 @@ type Evidence struct {
 // are not in it.
 func (r *Refined) Weights() []float32 {
 	w := make([]float32, len(r.Probability))
-	for i, p := range r.Probability {
-		switch {
-		case p < float32(r.Threshold):
-		case r.Mode == "threshold":
-			w[i] = 1
-		default:
-			w[i] = p
-		}
+	for i := range w {
+		w[i] = r.Weight(i)
 	}
 	return w
+}
+
+// Weight is that of candidate i.
+func (r *Refined) Weight(i int) float32 {
+	switch p := r.Probability[i]; {
+	case p < float32(r.Threshold):
+		return 0
+	case r.Mode == "threshold":
+		return 1
+	default:
+		return p
+	}
 }
 
 // NumEdges returns how many edges the refined graph has.

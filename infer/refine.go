@@ -35,6 +35,9 @@ type RefineOptions struct {
 	// listed in any case, and adds, the surest first, and then those that it keeps, the
 	// least probable first.
 	Ranked bool
+	// Streamed leaves RefinedGraph.Edges nil: each row is made when it is written. Ranked rows, those
+	// of both directions, and of data whose edges have weights, are listed in any case.
+	Streamed bool
 	// Predict says how an export reads its data and runs; of a run it is not read.
 	Predict PredictOptions
 }
@@ -60,7 +63,8 @@ type RefinedGraph struct {
 	// Offset is nil, or of a collection of graphs, [G+1], where each begins: node v of
 	// graph g is node Offset[g] + v here, and files have a column graph in front of v.
 	Offset []int32
-	// Edges in the order of their source and then of their target, or ranked.
+	// Edges in the order of their source and then of their target, or ranked; nil where they are
+	// streamed.
 	Edges []RefinedEdge
 	// Evidence by source, where the model judges edges by some, with a value for each
 	// candidate.
@@ -70,6 +74,17 @@ type RefinedGraph struct {
 	// BothDirections tells that every undirected edge is listed twice.
 	BothDirections bool
 	Summary        RefineSummary
+
+	rows []int32 // candidates that are written
+	row  func(candidate int) RefinedEdge
+}
+
+// edge is a row that is written.
+func (g *RefinedGraph) edge(i int) RefinedEdge {
+	if g.rows != nil {
+		return g.row(int(g.rows[i]))
+	}
+	return g.Edges[i]
 }
 
 // RefineSummary says what refinement did. Undirected edges count once.
@@ -101,8 +116,20 @@ type GraphStats struct {
 	Homophily *float64 `json:"homophily"`
 }
 
-// ListedBytes is what listing a candidate takes: its row, and it in the refined graph.
-const ListedBytes = int64(unsafe.Sizeof(RefinedEdge{})) + 3*8
+// streams reports whether rows are made when they are written.
+func (o *RefineOptions) streams() bool { return o.Streamed && !o.Ranked && !o.BothDirections }
+
+// RowBytes is what listing a candidate takes: its place or row, and it in the refined graph.
+func (o *RefineOptions) RowBytes() int64 {
+	const inGraph, size = 24, int64(unsafe.Sizeof(RefinedEdge{}))
+	switch {
+	case o.streams():
+		return inGraph + 4
+	case o.BothDirections:
+		return inGraph + 2*size
+	}
+	return inGraph + size
+}
 
 // unrefined is what a refined graph is made of: one graph, or a collection as one.
 type unrefined struct {
@@ -223,20 +250,33 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 	}
 	g := &RefinedGraph{Name: from.name, N: from.g.N, NodeIDs: from.ids, Offset: from.offset, Weighted: before.Weights != nil, BothDirections: o.BothDirections,
 		Summary: RefineSummary{Threshold: x.Threshold, Before: statsOf(before, homophily), After: statsOf(after, refined)}}
-	rows := after.NumEdges()
+	g.Evidence = x.Evidence
+	rowOf := func(i int) RefinedEdge {
+		e := x.Candidates.Edges[i]
+		row := RefinedEdge{Source: e[0], Target: e[1], Weight: x.Weight(i), Probability: x.Probability[i], Status: x.Status(i), Candidate: i}
+		if g.Weighted && row.Status != graph.StatusNew {
+			at, _ := before.Find(e[0], e[1])
+			row.DataWeight = before.Weights[at]
+		}
+		return row
+	}
+	most := after.NumEdges()
 	if o.KeepRemoved || o.Ranked {
-		rows = len(x.Candidates.Edges)
+		most = len(x.Candidates.Edges)
 	}
-	if o.BothDirections {
-		rows *= 2
+	switch {
+	case o.streams() && !g.Weighted:
+		g.rows, g.row = make([]int32, 0, most), rowOf
+	case o.BothDirections:
+		g.Edges = make([]RefinedEdge, 0, 2*most)
+	default:
+		g.Edges = make([]RefinedEdge, 0, most)
 	}
-	g.Evidence, g.Edges = x.Evidence, make([]RefinedEdge, 0, rows)
 	truth := from.truth
 	if truth != nil {
 		truth = truth.Undirected()
 	}
 	removed, wrong := 0.0, 0 // sum of how sure it is, and how often it is right
-	weights := x.Weights()
 	for i, e := range x.Candidates.Edges {
 		status := x.Status(i)
 		switch status {
@@ -254,11 +294,11 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 		if status == "" || status == graph.StatusRemoved && !o.KeepRemoved && !o.Ranked {
 			continue
 		}
-		row := RefinedEdge{Source: e[0], Target: e[1], Weight: weights[i], Probability: x.Probability[i], Status: status, Candidate: i}
-		if g.Weighted && status != graph.StatusNew {
-			at, _ := before.Find(e[0], e[1])
-			row.DataWeight = before.Weights[at]
+		if g.rows != nil {
+			g.rows = append(g.rows, int32(i))
+			continue
 		}
+		row := rowOf(i)
 		g.Edges = append(g.Edges, row)
 		if o.BothDirections {
 			row.Source, row.Target = e[1], e[0]

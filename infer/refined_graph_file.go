@@ -78,7 +78,7 @@ func (g *RefinedGraph) WriteFile(path, format string) error {
 
 // Write writes the graph in one of [GraphFormats]. Equal graphs give equal bytes.
 func (g *RefinedGraph) Write(w io.Writer, format string) error {
-	edges := g.Edges
+	n := max(len(g.Edges), len(g.rows))
 	base := func(e RefinedEdge) int32 { // of the numbers in its graph
 		if g.Offset == nil {
 			return 0
@@ -86,31 +86,31 @@ func (g *RefinedGraph) Write(w io.Writer, format string) error {
 		return g.Offset[g.graphOf(e.Source)]
 	}
 	columns := []column{
-		{name: "source", number: func(i int) int64 { return int64(edges[i].Source - base(edges[i])) }},
-		{name: "target", number: func(i int) int64 { return int64(edges[i].Target - base(edges[i])) }},
-		{name: "weight", float: func(i int) float32 { return edges[i].Weight }},
-		{name: "probability", float: func(i int) float32 { return edges[i].Probability }},
-		{name: "status", text: func(i int) string { return edges[i].Status }},
+		{name: "source", number: func(i int) int64 { return int64(g.edge(i).Source - base(g.edge(i))) }},
+		{name: "target", number: func(i int) int64 { return int64(g.edge(i).Target - base(g.edge(i))) }},
+		{name: "weight", float: func(i int) float32 { return g.edge(i).Weight }},
+		{name: "probability", float: func(i int) float32 { return g.edge(i).Probability }},
+		{name: "status", text: func(i int) string { return g.edge(i).Status }},
 	}
 	if g.Weighted {
-		columns = slices.Insert(columns, 4, column{name: "data_weight", float: func(i int) float32 { return edges[i].DataWeight }})
+		columns = slices.Insert(columns, 4, column{name: "data_weight", float: func(i int) float32 { return g.edge(i).DataWeight }})
 	}
 	for _, e := range g.Evidence {
-		columns = append(columns, column{name: onnx.EvidencePrefix + e.Source, float: func(i int) float32 { return e.Values[edges[i].Candidate] }})
+		columns = append(columns, column{name: onnx.EvidencePrefix + e.Source, float: func(i int) float32 { return e.Values[g.edge(i).Candidate] }})
 	}
 	if g.Offset != nil {
-		columns = slices.Insert(columns, 0, column{name: "graph", number: func(i int) int64 { return int64(g.graphOf(edges[i].Source)) }})
+		columns = slices.Insert(columns, 0, column{name: "graph", number: func(i int) int64 { return int64(g.graphOf(g.edge(i).Source)) }})
 	} else if g.NodeIDs != nil && format != "npz" {
-		columns[0] = column{name: "source", text: func(i int) string { return g.NodeIDs[edges[i].Source] }}
-		columns[1] = column{name: "target", text: func(i int) string { return g.NodeIDs[edges[i].Target] }}
+		columns[0] = column{name: "source", text: func(i int) string { return g.NodeIDs[g.edge(i).Source] }}
+		columns[1] = column{name: "target", text: func(i int) string { return g.NodeIDs[g.edge(i).Target] }}
 	}
 	switch format {
 	case "csv":
-		return writeCSV(w, len(edges), columns, nil)
+		return writeCSV(w, n, columns, nil)
 	case "npz":
 		var arrays []array
 		for i := range columns {
-			arrays = append(arrays, columns[i].arrayOf(len(edges)))
+			arrays = append(arrays, columns[i].arrayOf(n))
 		}
 		nodes := []int64{int64(g.N)}
 		if g.Offset != nil {
@@ -121,7 +121,7 @@ func (g *RefinedGraph) Write(w io.Writer, format string) error {
 		}
 		return writeNPZ(w, arrays)
 	case "parquet":
-		return writeParquet(w, len(edges), columns, "status", nil)
+		return writeParquet(w, n, columns, "status", nil)
 	case "json":
 		return g.writeJSON(w)
 	}
@@ -172,15 +172,16 @@ func (g *RefinedGraph) writeJSON(w io.Writer) error {
 			ids[v] = [2]int32{int32(n), int32(v) - g.Offset[n]}
 		}
 	}
-	out := nodeLink{Directed: g.BothDirections, Nodes: make([]nodeLinkNode, g.N), Edges: make([]nodeLinkEdge, len(g.Edges))}
+	out := nodeLink{Directed: g.BothDirections, Nodes: make([]nodeLinkNode, g.N), Edges: make([]nodeLinkEdge, max(len(g.Edges), len(g.rows)))}
 	out.Graph.Name, out.Graph.Refinement = g.Name, g.Summary
 	for v, id := range ids {
 		out.Nodes[v].ID = id
 	}
-	for i, e := range g.Edges {
+	for i := range out.Edges {
+		e := g.edge(i)
 		out.Edges[i] = nodeLinkEdge{Source: ids[e.Source], Target: ids[e.Target], Weight: e.Weight, Probability: e.Probability, Status: e.Status}
 		if g.Weighted {
-			out.Edges[i].DataWeight = &g.Edges[i].DataWeight
+			out.Edges[i].DataWeight = &e.DataWeight
 		}
 		for k, by := range g.Evidence {
 			if k == 0 {

@@ -35,6 +35,7 @@ type application struct {
 	pool    *kernels.Pool
 	limit   int64
 	room    int          // for a chunk; 0 is what the limit leaves
+	listed  int64        // bytes that each candidate needs once it is judged
 	judging *train.Judge // by evidence; nil until it is needed
 
 	embedding *runtime.Buffer // likewise
@@ -290,7 +291,7 @@ func (a *application) candidates() (*graph.Candidates, error) {
 	near, edges := int64(n)*int64(len(by)*k+r.TwoStep), int64(len(a.ds.Graph.Edges))
 	// Lists of neighbours, apart and joined, with the sorter's copies; candidates as they are judged,
 	// and the refined graph as it is listed.
-	kept := max(48*near+32*edges, (13+infer.ListedBytes)*(near+edges))
+	kept := max(48*near+32*edges, (13+a.listed)*(near+edges))
 	if a.Judging != nil {
 		j, err := a.judge()
 		if err != nil {
@@ -459,6 +460,7 @@ func (a *application) predict(names []string) (*infer.Prediction, error) {
 	st, w := a.st, []float32(nil)
 	switch {
 	case a.Refinement != nil:
+		a.listed = 56 // in the refined graph, its structure and weights of entries
 		x, err := a.refine()
 		if err != nil {
 			return nil, err

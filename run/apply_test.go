@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -138,6 +139,22 @@ func TestRefineByEvidence(t *testing.T) {
 		g, err := Refine(context.Background(), out, infer.RefineOptions{})
 		if err != nil || g.Summary.Kept+g.Summary.New != want.NumEdges() || len(g.Evidence) == 0 {
 			t.Errorf("the training graph, refined: %+v, %v", g, err)
+		}
+		half, files := 0.5, [2]bytes.Buffer{}
+		for _, format := range infer.GraphFormats {
+			for i := range files {
+				g, err := Refine(context.Background(), out, infer.RefineOptions{Threshold: &half, KeepRemoved: true, Streamed: i == 1})
+				if err != nil || (g.Edges == nil) != (i == 1) {
+					t.Fatalf("%d rows: %v", len(g.Edges), err)
+				}
+				files[i].Reset()
+				if err := g.Write(&files[i], format); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if files[0].Len() == 0 || !bytes.Equal(files[0].Bytes(), files[1].Bytes()) {
+				t.Errorf("%s: streamed rows are others", format)
+			}
 		}
 		for _, gate := range []float32{0, 0.7} {
 			r.Trained.Params[models.EvidenceGate][0] = gate

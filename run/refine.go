@@ -96,6 +96,7 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 	}
 	var g *infer.RefinedGraph
 	err = r.use(o.Data, &o.Predict, func(a *application) error {
+		a.listed = o.RowBytes()
 		x, err := a.refine()
 		if err == nil {
 			x, err = a.explained(x)
