@@ -52,8 +52,7 @@ type Pool struct {
 	room  []float32   // roomStep numbers for each thread
 	packB []float32   // packed right-hand matrix
 	part  []float32   // partial results of reductions, one row a chunk
-	half  halfGraph
-	keys  []uint64 // of rows' neighbours
+	keys  []uint64    // of rows' neighbours
 
 	jobs jobs
 }

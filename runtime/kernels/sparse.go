@@ -152,6 +152,7 @@ type sparseKind int
 const (
 	sparseMM sparseKind = iota
 	sparseDot
+	sparseSelf
 	sparseGather
 	sparseSum
 	sparseMax
@@ -169,6 +170,7 @@ type sparseJob struct {
 	heads           int // of products
 	ahead           int // entries ahead whose rows of b are fetched, 0 for none
 	side            Side
+	other           []int32 // of each entry that in the other direction, where products serve both
 	epi             Epilogue
 	key             rng.Stream
 	rate, scale     float32
@@ -205,6 +207,8 @@ func (j *sparseJob) do(c, worker int) {
 		for h := range j.heads {
 			ks.sddmmHead(from(j.dst, h), s.RowPtr, s.Col, s.Perm, from(j.a, h*f), from(j.b, h*f), f, j.f, j.heads, r0, r1, j.ahead)
 		}
+	case sparseSelf:
+		j.self(r0, r1, j.p.ints[worker])
 	case sparseGather:
 		j.gather(r0, r1)
 	case sparseSum:

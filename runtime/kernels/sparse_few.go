@@ -60,13 +60,18 @@ func (p *Pool) few(x []float32, rows, entries, f int) (r fewRows, ok bool) {
 	return r, ok
 }
 
+// notZero returns how many elements are not 0, without a jump for each: outcomes are often random.
 func notZero(x []float32) (n int) {
 	for _, v := range x {
-		if v != 0 {
-			n++
-		}
+		n += int(one(v))
 	}
 	return n
+}
+
+// one is 1 for what is not 0.
+func one(v float32) uint32 {
+	b := math.Float32bits(v) << 1
+	return (b | -b) >> 31
 }
 
 type fewKind int
@@ -150,6 +155,9 @@ func (j *fewJob) dots(r int) {
 	s, f := j.s, j.sparseJob.f
 	x := j.b[r*f : (r+1)*f]
 	for e := s.RowPtr[r]; e < s.RowPtr[r+1]; e++ {
+		if j.other != nil && int(s.Col[e]) > r {
+			continue
+		}
 		var sums [16]float32
 		any := false
 		for _, k := range j.row(int(s.Col[e])) {
@@ -164,6 +172,9 @@ func (j *fewJob) dots(r int) {
 		j.dst[e] = 0
 		if any {
 			j.dst[e] = fold16(&sums)
+		}
+		if j.other != nil {
+			j.dst[j.other[e]] = j.dst[e]
 		}
 	}
 }

@@ -2,14 +2,6 @@ package kernels
 
 import "slices"
 
-// halfGraph is one of the two directions of each entry of a symmetric structure, and entries of
-// nodes with themselves, by row.
-type halfGraph struct {
-	CSR
-	at       []int32 // the place of each in the whole structure
-	products []float32
-}
-
 // SDDMMSelf is [Pool.SDDMM] of z with itself: dst_e = ⟨z_row(e), z_col(e)⟩, z [in.Rows, f]. out is
 // the transpose of in; where they tell that in is symmetric, each product is computed once for
 // both of its entries, which are equal to the bit.
@@ -19,23 +11,36 @@ func (p *Pool) SDDMMSelf(dst []float32, in, out *CSR, z []float32, f int) {
 		return
 	}
 	need("SDDMMSelf", "dst", len(dst), len(in.Col))
-	h := &p.half
-	h.Rows, h.Cols, h.RowPtr, h.Col, h.at = in.Rows, in.Cols, append(h.RowPtr[:0], 0), h.Col[:0], h.at[:0]
-	for r := range in.Rows {
-		for e := in.RowPtr[r]; e < in.RowPtr[r+1]; e++ {
-			if c := in.Col[e]; int(c) <= r {
-				h.Col, h.at = append(h.Col, c), append(h.at, e)
-			}
-		}
-		h.RowPtr = append(h.RowPtr, int32(len(h.Col)))
-	}
-	products := grow(&h.products, len(h.Col))
+	need("SDDMMSelf", "z", len(z), in.Rows*f)
+	job := sparseJob{kind: sparseSelf, dst: dst, s: in, other: out.Perm, b: z, f: f, ahead: fetchAhead(in.Cols, f)}
 	if few, ok := p.few(z, in.Rows, len(in.Col), f); ok {
-		p.runFew(fewDot, few, sparseJob{dst: products, s: &h.CSR, b: z, f: f})
-	} else {
-		p.SDDMM(products, &h.CSR, z, z, f)
+		p.runFew(fewDot, few, job)
+		return
 	}
-	for i, e := range h.at {
-		dst[e], dst[out.Perm[e]] = products[i], products[i]
+	for i := range p.ints {
+		if len(p.ints[i]) < selfInts {
+			p.ints[i] = make([]int32, selfInts)
+		}
+	}
+	p.runSparse(job)
+}
+
+const selfInts = 2 // where the entries begin and end
+
+// self computes the products of rows r0 ≤ r < r1 with those up to themselves, for both directions.
+// The columns of a row ascend: those of a transpose do.
+func (j *sparseJob) self(r0, r1 int, run []int32) {
+	for r := r0; r < r1; r++ {
+		first := j.s.RowPtr[r]
+		cols := j.s.Col[first:j.s.RowPtr[r+1]]
+		n, _ := slices.BinarySearch(cols, int32(r+1))
+		if n == 0 {
+			continue
+		}
+		run[0], run[1] = first, first+int32(n)
+		ks.sddmm(j.dst, run, j.s.Col, nil, j.b[r*j.f:], j.b, j.f, 0, 1, j.ahead)
+		for i, at := range j.other[first:run[1]] {
+			j.dst[at] = j.dst[int(first)+i]
+		}
 	}
 }

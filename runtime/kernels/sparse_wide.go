@@ -26,7 +26,9 @@ func SpMMScratch(rows, cols, entries, f, heads int) Scratch {
 }
 
 // SDDMMScratch returns what [Pool.SDDMMSelf] uses of a pool's buffers, at most.
-func SDDMMScratch(rows, entries, f int) Scratch { return Scratch{Keys: fewKeys(rows, entries, f)} }
+func SDDMMScratch(rows, entries, f int) Scratch {
+	return Scratch{Keys: fewKeys(rows, entries, f), Ints: selfInts}
+}
 
 // wideJob is a product by blocks of columns. An element's sum is the one that all columns
 // together have.
