@@ -23,6 +23,7 @@ type jobs struct {
 	sparseRows sparseRowsJob
 	near       nearestJob
 	nearSparse nearestSparseJob
+	zeros      zerosJob
 	around     aroundJob
 	chain      chainJob
 	attend     attentionJob

@@ -3,6 +3,7 @@ package kernels
 import (
 	"math"
 	"slices"
+	"sync"
 )
 
 // Nearest finds, for every row i of z, [n,f], the k other rows j with the
@@ -12,9 +13,9 @@ import (
 //
 // The products are made tile by tile in each thread's cache and looked through
 // there. As s_ij and s_ji are equal to the bit, a tile off the diagonal serves
-// the rows of both its sides, so half of the products do. The tiles that run
-// side by side have no rows in common: of b blocks of rows, round r pairs block
-// i with block (r − i) mod b, as in a tournament.
+// the rows of both its sides, so half of the products do. Tiles that follow each
+// other seldom have rows in common, for whose lists threads would wait: see
+// [nearestRows.blocks].
 func (p *Pool) Nearest(idx []int32, sim, z []float32, n, f, k int) {
 	need("Nearest", "idx", len(idx), n*k)
 	need("Nearest", "sim", len(sim), n*k)
@@ -26,36 +27,86 @@ func (p *Pool) Nearest(idx []int32, sim, z []float32, n, f, k int) {
 	if n <= 0 || k <= 0 || f <= 0 {
 		return
 	}
-	j := &p.jobs.near
-	*j = nearestJob{p: p, z: z, f: f}
-	right := &p.jobs.mm
-	*right = gemmJob{p: p, b: z, k: f, n: n, transB: true, mk: ks.wide}
-	right.divideRight()
-	right.pack()
-	j.all = nearestRows{idx: idx, sim: sim, k: k, z: z, n: n, f: f, right: *right, worst: grow(&p.part, n)}
-	fill(j.all.worst, least)
+	few := p.findNonZeros(z, n, f)
+	all := nearestRows{idx: idx, sim: sim, k: k, z: z, n: n, f: f, worst: grow(&p.part, n)}
+	fill(all.worst, least)
 	if keys := nearestKeys(n, k); keys > 0 {
 		if len(p.keys) < keys {
 			p.keys = make([]uint64, keys)
 		}
-		j.all.keys = p.keys[:keys]
+		all.keys = p.keys[:keys]
 		for i := range n { // how many there are
-			j.all.keys[i*keysOf(k)] = 0
+			all.keys[i*keysOf(k)] = 0
 		}
 	}
-	*right = gemmJob{}
-
-	j.side = nearestSide()
-	p.scratch(nearestScratch(j.side, f))
-	blocks := ceilDiv(n, j.side)
-	for j.round = range blocks {
-		p.run(j.round/2+1+(j.round+blocks)/2-j.round, j)
+	if few {
+		p.nearestZeros(all)
+		return
 	}
+	right := &p.jobs.mm
+	*right = gemmJob{p: p, b: z, k: f, n: n, transB: true, mk: ks.wide}
+	right.divideRight()
+	right.pack()
+	all.right = *right
+	*right = gemmJob{}
+	j := &p.jobs.near
+	*j = nearestJob{p: p, z: z, f: f, all: all, side: nearestSide()}
+	p.scratch(nearestScratch(j.side, f))
+	p.run(j.all.divide(p, j.side), j)
 	if j.all.keys != nil {
 		j.ended = true
 		p.run(ceilDiv(n, nearestEnded), j)
 	}
 	*j = nearestJob{}
+}
+
+// divide cuts the rows into blocks, whose lists threads use by turns, and returns how many pairs
+// there are.
+func (j *nearestRows) divide(p *Pool, side int) int {
+	blocks := ceilDiv(j.n, side)
+	for len(p.turns) < blocks {
+		p.turns = append(p.turns, new(sync.Mutex))
+	}
+	j.turns = p.turns[:blocks]
+	return blocks * (blocks + 1) / 2
+}
+
+// blocks returns the blocks a ≤ b of a pair. Pairs are in the order of a + b, so that every block
+// meets the others in theirs.
+func (j *nearestRows) blocks(pair int) (a, b int) {
+	n := len(j.turns)
+	if pair >= pairsBefore(n) { // the mirror image of one of the first half
+		b, a = j.blocks(n*(n+1)/2 - 1 - pair)
+		return n - 1 - a, n - 1 - b
+	}
+	sum := int(math.Sqrt(float64(4*pair+1))) - 1
+	for pairsBefore(sum+1) <= pair {
+		sum++
+	}
+	a = pair - pairsBefore(sum)
+	return a, sum - a
+}
+
+// pairsBefore returns how many pairs a ≤ b of numbers from 0 have a smaller sum.
+func pairsBefore(sum int) int { return (sum + 1) * (sum + 1) / 4 }
+
+// take waits for the lists of two blocks, and give lets others use them.
+func (j *nearestRows) take(a, b int) {
+	if j.turns != nil {
+		j.turns[a].Lock()
+		if a != b {
+			j.turns[b].Lock()
+		}
+	}
+}
+
+func (j *nearestRows) give(a, b int) {
+	if j.turns != nil {
+		j.turns[a].Unlock()
+		if a != b {
+			j.turns[b].Unlock()
+		}
+	}
 }
 
 // NearestWithin improves the lists of [Pool.Nearest] by the pairs of rows that
@@ -92,13 +143,12 @@ func nearestScratch(side, f int) int {
 	return side*side + side + side/mr*(mr*min(f, kcMax)+spill)
 }
 
-// nearestJob compares blocks of all rows, a round at a time, or, where there are
-// groups, the rows of each.
+// nearestJob compares blocks of all rows, or, where there are groups, the rows of each.
 type nearestJob struct {
-	p           *Pool
-	all         nearestRows
-	side, round int
-	ended       bool // all have been compared
+	p     *Pool
+	all   nearestRows
+	side  int
+	ended bool // all have been compared
 
 	z            []float32
 	f            int
@@ -115,17 +165,12 @@ func (j *nearestJob) do(c, worker int) {
 	}
 	local, hits := j.p.local[worker], j.p.index[worker]
 	if j.order == nil {
-		// The pairs a ≤ b with a + b = round, then those with a + b = round + blocks.
-		a, b := c, j.round-c
-		if c > j.round/2 {
-			a += (j.round + 1) / 2
-			b = j.round + ceilDiv(j.all.n, j.side) - a
-		}
+		a, b := j.all.blocks(c)
 		j.all.pair(a*j.side, b*j.side, j.side, local, hits)
 		return
 	}
 	r := j.all
-	r.nodes = j.order[j.start[c]:j.start[c+1]]
+	r.nodes, r.again = j.order[j.start[c]:j.start[c+1]], true
 	r.n = len(r.nodes)
 	if r.n < 2 {
 		return
@@ -162,10 +207,12 @@ type nearestRows struct {
 	k     int
 	z     []float32 // [n,f]
 	n, f  int
-	right gemmJob   // zᵀ in panels
-	worst []float32 // [n] the least product among a row's k
-	nodes []int32   // [n] the number of each row; nil means its own
-	keys  []uint64  // [n, keysOf(k)] of each row how many there are, and they; nil where lists are kept in order
+	right gemmJob       // zᵀ in panels
+	worst []float32     // [n] the least product among a row's k
+	nodes []int32       // [n] the number of each row; nil means its own
+	again bool          // pairs may have been compared before
+	turns []*sync.Mutex // of blocks of rows; nil where one thread has them all
+	keys  []uint64      // [n, keysOf(k)] of each row how many there are, and they; nil where lists are kept in order
 }
 
 // pair compares the rows from r0 on with those from c0 on, up to side of each.
@@ -174,14 +221,25 @@ func (j *nearestRows) pair(r0, c0, side int, local []float32, hits []uint64) {
 	strips, none := cut(local, side)
 	j.product(tile, strips, r0, c0, side)
 
-	rows, cols := min(side, j.n-r0), min(side, j.n-c0)
+	if r0 != c0 {
+		none = nil
+	}
+	j.take(r0/side, c0/side)
+	defer j.give(r0/side, c0/side)
+	j.look(tile, side, r0, min(side, j.n-r0), c0, min(side, j.n-c0), none, hits)
+}
+
+// look offers the products of a tile, whose rows are ld apart, to the rows of both its sides; to
+// those of the left alone where none is not nil: both halves of the tile are there, and none is
+// filled with bounds that nothing reaches.
+func (j *nearestRows) look(tile []float32, ld, r0, rows, c0, cols int, none []float32, hits []uint64) {
 	colWorst := j.worst[c0 : c0+cols]
-	if r0 == c0 { // both halves of the tile are there
+	if none != nil {
 		colWorst = none[:cols]
 		fill(colWorst, float32(math.Inf(1)))
 	}
 	for i := range rows {
-		row, u := tile[i*side:i*side+cols], r0+i
+		row, u := tile[i*ld:i*ld+cols], r0+i
 		for _, l := range hits[:ks.reach(hits, row, colWorst, j.worst[u])] {
 			s, v := row[l], c0+int(l)
 			if u != v && s >= j.worst[u] {
@@ -228,10 +286,7 @@ func (j *nearestRows) offer(u, v int, s float32) {
 		j.note(u, v, s)
 		return
 	}
-	to, from := u, int32(v)
-	if j.nodes != nil {
-		to, from = int(j.nodes[u]), j.nodes[v]
-	}
+	to, from := j.number(u), int32(j.number(v))
 	idx, sim := j.idx[to*j.k:(to+1)*j.k], j.sim[to*j.k:(to+1)*j.k]
 	last := j.k - 1
 	at := last
@@ -245,13 +300,21 @@ func (j *nearestRows) offer(u, v int, s float32) {
 			lo = mid + 1
 		}
 	}
-	if j.nodes != nil && slices.Contains(idx, from) { // found in another group
+	if j.again && slices.Contains(idx, from) { // found in another group
 		return
 	}
 	copy(sim[at+1:], sim[at:last])
 	copy(idx[at+1:], idx[at:last])
 	sim[at], idx[at] = s, from
 	j.worst[u] = sim[last]
+}
+
+// number returns the number of row u.
+func (j *nearestRows) number(u int) int {
+	if j.nodes == nil {
+		return u
+	}
+	return int(j.nodes[u])
 }
 
 // Where many neighbours are asked for, a row notes what may be among them as numbers that are
@@ -280,7 +343,7 @@ func (j *nearestRows) note(u, v int, s float32) {
 	bits := math.Float32bits(s + 0) // of −0 those of 0
 	bits ^= uint32(int32(bits)>>31) | 1<<31
 	at := keys[0] + 1
-	keys[0], keys[at] = at, uint64(bits)<<32|uint64(^uint32(v))
+	keys[0], keys[at] = at, uint64(bits)<<32|uint64(^uint32(j.number(v)))
 	if int(at) == 2*j.k {
 		keys[0] = uint64(j.k)
 		largest(keys[1:], j.k)
@@ -303,9 +366,10 @@ func (j *nearestRows) list(u int) {
 		keys = keys[:j.k]
 	}
 	slices.Sort(keys)
+	to := j.number(u) * j.k
 	for i := range keys {
 		key := keys[len(keys)-1-i]
-		j.idx[u*j.k+i], j.sim[u*j.k+i] = int32(^uint32(key)), keyProduct(key)
+		j.idx[to+i], j.sim[to+i] = int32(^uint32(key)), keyProduct(key)
 	}
 }
 

@@ -54,6 +54,9 @@ type Pool struct {
 	part  []float32   // partial results of reductions, one row a chunk
 	keys  []uint64    // of rows' neighbours
 
+	nonZeros nonZeros
+	turns    []*sync.Mutex // for blocks of rows
+
 	jobs jobs
 }
 

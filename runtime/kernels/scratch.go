@@ -8,11 +8,12 @@ type Scratch struct {
 	Part   int // floats: partial results of reductions
 	Ints   int // int32s for each thread: marks of columns
 	Keys   int // uint64s: neighbours that are not yet in their order
+	Zeros  int // int32s and floats: elements of rows that are not 0, where most are
 }
 
 // Max returns the larger of each buffer.
 func (s Scratch) Max(t Scratch) Scratch {
-	return Scratch{max(s.Packed, t.Packed), max(s.Local, t.Local), max(s.Part, t.Part), max(s.Ints, t.Ints), max(s.Keys, t.Keys)}
+	return Scratch{max(s.Packed, t.Packed), max(s.Local, t.Local), max(s.Part, t.Part), max(s.Ints, t.Ints), max(s.Keys, t.Keys), max(s.Zeros, t.Zeros)}
 }
 
 // Varying returns what the buffers are where sizes vary a little from those of s.
@@ -24,12 +25,12 @@ func (s Scratch) Varying() Scratch {
 // Bytes returns the size of the buffers in a pool of that many threads, with those
 // that every pool has.
 func (s Scratch) Bytes(threads int) int {
-	return 4*(s.Packed+s.Part+threads*(s.Local+s.Ints+roomStep)) + threads*8*scatterMax + 8*s.Keys
+	return 4*(s.Packed+s.Part+s.Zeros+threads*(s.Local+s.Ints+roomStep)) + threads*8*scatterMax + 8*s.Keys
 }
 
 // Scratch returns what the pool's buffers have grown to.
 func (p *Pool) Scratch() Scratch {
-	return Scratch{Packed: len(p.packB), Local: len(p.local[0]), Part: len(p.part), Ints: len(p.ints[0]), Keys: len(p.keys)}
+	return Scratch{Packed: len(p.packB), Local: len(p.local[0]), Part: len(p.part), Ints: len(p.ints[0]), Keys: len(p.keys), Zeros: p.nonZeros.room()}
 }
 
 // MatMulScratch returns what [Pool.MatMul] uses for an [m,k] and a [k,n] matrix.
@@ -61,7 +62,14 @@ func NearestScratch(n, f, k int) Scratch {
 	}
 	right := gemmJob{k: f, n: n, mk: ks.wide}
 	right.divideRight()
-	return Scratch{Packed: right.packedLen(), Local: nearestScratch(nearestSide(), f), Part: n, Keys: nearestKeys(n, k)}
+	all := Scratch{Packed: right.packedLen(), Local: nearestScratch(nearestSide(), f), Part: n, Keys: nearestKeys(n, k)}
+	if f < fewColumns {
+		return all
+	}
+	w := zerosWidth()
+	var zeros nonZeros
+	zeros.divide(n, f)
+	return all.Max(Scratch{Packed: ceilDiv(n, w)*w*f + spill, Local: zerosScratch(f), Keys: n, Ints: f, Zeros: n + zeros.pieces()*(2*n+1) + 2*(n*f/zerosShare)})
 }
 
 // NearestWithinScratch returns what [Pool.NearestWithin] uses for groups of most
