@@ -148,24 +148,7 @@ func (cpu) Finite(scalars []*Buffer, values []float32, bs []*Buffer) (int, error
 	for i, b := range scalars {
 		values[i] = b.F32[0]
 	}
-	return slices.IndexFunc(bs, func(b *Buffer) bool { return !finite(b.F32) }), nil
-}
-
-// finite reports whether no element is NaN or infinite: x·0 is 0 for those that
-// are finite and NaN for others.
-func finite(x []float32) bool {
-	var a, b, c, d float32
-	for len(x) >= 4 {
-		a += float32(x[0] * 0)
-		b += float32(x[1] * 0)
-		c += float32(x[2] * 0)
-		d += float32(x[3] * 0)
-		x = x[4:]
-	}
-	for _, v := range x {
-		a += float32(v * 0)
-	}
-	return a+b+c+d == 0
+	return slices.IndexFunc(bs, func(b *Buffer) bool { return !kernels.Finite(b.F32) }), nil
 }
 
 func (cpu) Score(logits *Buffer, sets []Scoring) (bool, error) {
@@ -183,7 +166,7 @@ func (cpu) Score(logits *Buffer, sets []Scoring) (bool, error) {
 			}
 		}
 	}
-	return finite(logits.F32), nil
+	return kernels.Finite(logits.F32), nil
 }
 
 // DrawAnchors makes the first steps of the shuffle and undoes them afterwards.

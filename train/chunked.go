@@ -8,6 +8,7 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // runChunked runs a function over chunks of nodes, on the host, of a graph with weights by entry
@@ -93,7 +94,7 @@ func encodeChunked(t *nodeSteps) (*runtime.Buffer, error) {
 		return nil, err
 	}
 	h := c.Result("embedding")
-	if !finite(h.F32) {
+	if !kernels.Finite(h.F32) {
 		return nil, t.nonFinite(&function{}, t.state.Step(), "the embedding")
 	}
 	return h, t.prog.bind("embedding", h)
@@ -115,7 +116,7 @@ func inferChunked(t *nodeSteps) error {
 		return err
 	}
 	e, x, p := t.edges, &t.found, c.Result("probability")
-	if !finite(p.F32) {
+	if !kernels.Finite(p.F32) {
 		return t.nonFinite(&function{}, t.state.Step(), "an edge probability")
 	}
 	x.computed, x.weighed, e.lo, e.hi, e.fresh = p, false, lo, hi, true

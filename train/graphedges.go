@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // collectionEdges is what [edges] does not tell of the candidates of a collection.
@@ -59,7 +60,7 @@ func (t *graphSteps) embed() error {
 	if err != nil {
 		return err
 	}
-	if !finite(t.embedding) {
+	if !kernels.Finite(t.embedding) {
 		return t.nonFinite(f, t.state.Step(), "the embedding")
 	}
 	t.edges.embedded = true
@@ -187,7 +188,7 @@ func (t *graphSteps) scorePairs(similarity, p []float32) error {
 			}
 		}
 	}
-	if !finite(p) {
+	if !kernels.Finite(p) {
 		return t.nonFinite(f, t.state.Step(), "an edge probability")
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // graphSteps trains on batches of the training graphs, and evaluates on batches of the
@@ -209,7 +210,7 @@ func (t *graphSteps) classify(graphs []int32) error {
 		if out == nil || len(out.Dims) != 2 || out.Dims[0] != len(part) || out.Dims[1] != k {
 			return fmt.Errorf("train: @classify has no result logits of shape [%d %d] (graphs, classes)", len(part), k)
 		}
-		if !finite(out.F32) {
+		if !kernels.Finite(out.F32) {
 			return t.nonFinite(f, t.state.Step(), "a logit of the evaluation")
 		}
 		for i, g := range part {

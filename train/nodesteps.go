@@ -16,6 +16,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/scratch"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
@@ -328,7 +329,7 @@ func (t *nodeSteps) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *
 	if err := t.checkLogits(logits); err != nil {
 		return nil, nil, err
 	}
-	if !finite(logits.F32) {
+	if !kernels.Finite(logits.F32) {
 		return nil, nil, t.nonFinite(&function{}, t.state.Step(), "a logit of the evaluation")
 	}
 	return logits, probs, nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // FromPretrained makes a finished run of parameters that were trained elsewhere: it runs the
@@ -55,7 +56,7 @@ func (t *trainer) setParams(params map[string][]float32) error {
 			return fmt.Errorf("train: there is no parameter %q; module @%s needs it", p.Name, t.module.Name)
 		case len(w) != len(p.Value.F32):
 			return fmt.Errorf("train: parameter %q has %d elements, module @%s needs the shape %v", p.Name, len(w), t.module.Name, p.Value.Dims)
-		case !finite(w):
+		case !kernels.Finite(w):
 			return fmt.Errorf("train: parameter %q holds a number that is not finite", p.Name)
 		}
 		copy(p.Value.F32, w)

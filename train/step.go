@@ -73,23 +73,6 @@ func (f *function) loss() (float64, error) {
 	return float64(f.terms[0].value), nil
 }
 
-// finite reports whether no element is NaN or infinite: x·0 is 0 for those that
-// are finite and NaN for others.
-func finite(x []float32) bool {
-	var a, b, c, d float32
-	for len(x) >= 4 {
-		a += float32(x[0] * 0)
-		b += float32(x[1] * 0)
-		c += float32(x[2] * 0)
-		d += float32(x[3] * 0)
-		x = x[4:]
-	}
-	for _, v := range x {
-		a += float32(v * 0)
-	}
-	return a+b+c+d == 0
-}
-
 // read3 reads three results of a function.
 func read3(f *function, a, b, c string) (x, y, z *runtime.Buffer, err error) {
 	if x, err = f.Read(a); err == nil {
