@@ -6,6 +6,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/rss"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
@@ -226,12 +227,14 @@ func (t algorithm1) epoch(epoch int) (*function, float64, error) {
 			return nil, 0, err
 		}
 	}
-	if err := t.refresh(); err != nil {
-		return nil, 0, err
-	}
 	name := "fit"
 	if t.joins() && (epoch+1)%c.JointEvery == 0 {
 		name = "joint"
+	}
+	if !t.edges.chosen || t.judged(name) {
+		if err := t.refresh(); err != nil {
+			return nil, 0, err
+		}
 	}
 	f, err := t.steps.function(name)
 	if err != nil {
@@ -244,6 +247,12 @@ func (t algorithm1) epoch(epoch int) (*function, float64, error) {
 		t.edges.fresh, t.edges.embedded = t.prog.stepsGraph(), false
 	}
 	return f, loss, err
+}
+
+// judged reports whether a function reads what [refiner.infer] gives, or its batches are drawn by that.
+func (t algorithm1) judged(name string) bool {
+	f := t.prog.Func(name)
+	return f == nil || t.cfg.Train.Sampler == neighbors || slices.ContainsFunc([]string{"p", "lo", "hi", "embedding", models.AlsoEmbedding}, func(arg string) bool { return f.Arg(arg) != nil })
 }
 
 // classifierLoss is the classifier's part of the loss of a joint step, which is what steps of

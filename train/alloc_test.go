@@ -154,8 +154,12 @@ func BenchmarkResample(b *testing.B) {
 		name string
 		f    func() error
 	}{
-		{"candidates", p.choose},
+		{"candidates", func() error {
+			tr.prog.outdate(nil)
+			return p.choose()
+		}},
 		{"probabilities", func() error {
+			tr.prog.outdate(nil)
 			tr.edges.fresh = false
 			return p.refresh()
 		}},

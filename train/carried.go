@@ -22,6 +22,7 @@ func carry(t *nodeSteps, f *function) error {
 			continue
 		}
 		if p := t.optim.Lookup(name); p != nil {
+			t.prog.outdate(nil)
 			if err := t.device.Assign(p.Value, f.Result(r.Name)); err != nil {
 				return err
 			}

@@ -75,6 +75,12 @@ func (t *trainer) keep(s score) error {
 	return nil
 }
 
+// restoreBest makes the parameters those of the kept epoch.
+func restoreBest(t *trainer) error {
+	t.prog.outdate(nil)
+	return t.optim.Restore(t.device)
+}
+
 // epochsLeft reports whether the round has epochs left: patience may have run out. Without
 // self-training there is one round.
 func (t *trainer) epochsLeft() bool {

@@ -305,7 +305,7 @@ func (t *nodeSteps) set(cand *graph.Candidates) error {
 
 // bind gives the programs the candidates, without what is known of each.
 func (e *nodeEdges) bind(prog *program, known *edges) error {
-	known.fresh, e.weighed = false, false
+	known.fresh, e.weighed, e.computed = false, false, nil
 	return errors.Join(prog.bind("c", e.set.Graph), prog.bind("old", e.set.Old))
 }
 

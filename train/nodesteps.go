@@ -14,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/internal/scratch"
+	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -148,7 +149,6 @@ func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
 		}
 		if t.prog.held("encode") >= large {
 			h = nil
-			delete(t.prog.inputs, "embedding")
 			t.prog.drop("encode")
 		}
 		if t.readsStruct() {
@@ -410,6 +410,9 @@ func (t *nodeSteps) encode() (*runtime.Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if h := t.prog.inputs["embedding"]; h != nil && f.current {
+		return h, nil
+	}
 	if err := f.Run(uint64(t.state.Step())); err != nil {
 		return nil, err
 	}
@@ -427,6 +430,7 @@ func (t *nodeSteps) encode() (*runtime.Buffer, error) {
 			return nil, err
 		}
 	}
+	f.current = !f.reads["ramp"] && !slices.ContainsFunc(t.prog.Func("encode").Body, (*ir.Op).Draws) // others change without notice
 	return h, t.prog.bind("embedding", h)
 }
 

@@ -31,6 +31,8 @@ type program struct {
 type function struct {
 	*runtime.Function
 	reads   map[string]bool // its arguments
+	learned map[string]bool // the parameters that it reads
+	current bool            // its results are those of what it reads, which has not changed since
 	terms   []term          // scalar results that are not gradients, the loss first
 	updates []update        // one for each optimizer group
 	moved   []moved         // parameters that follow results
@@ -94,13 +96,14 @@ func (p *program) function(name string) (*function, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &function{Function: r, reads: map[string]bool{}, padded: p.Func(name).Attrs.Bool(passes.Padded)}
+	f := &function{Function: r, reads: map[string]bool{}, learned: map[string]bool{}, padded: p.Func(name).Attrs.Bool(passes.Padded)}
 	for _, n := range r.Inputs() {
 		f.reads[n] = true
 	}
 	for _, x := range p.params.Params {
 		if f.reads[x.Name] {
 			delete(f.reads, x.Name)
+			f.learned[x.Name] = true
 			if err := r.Bind(x.Name, x.Value); err != nil {
 				return nil, err
 			}
@@ -169,6 +172,10 @@ func (f *function) sort(params *optim.Set, def *ir.Func) error {
 // drop frees a function that is not needed any more.
 func (p *program) drop(name string) {
 	if f := p.fns[name]; f != nil {
+		if name == "encode" && !p.estimates() { // which read it for the next graph
+			delete(p.inputs, "embedding")
+			p.checked[0] = nil
+		}
 		delete(p.fns, name)
 		giveBack(f.Function)
 		goruntime.GC() // what comes next takes this memory, instead of more
@@ -216,6 +223,7 @@ func (p *program) bind(name string, b *runtime.Buffer) error {
 	p.inputs[name] = b
 	for fn, f := range p.fns {
 		if f.reads[name] && !(fn == "classify" && evaluationInputs[name]) {
+			f.current = false
 			if err := f.Bind(name, b); err != nil {
 				return err
 			}
@@ -232,6 +240,30 @@ func (p *program) bindVector(name string, x []float32) error {
 	}
 	b.F32, b.Dims[0] = x, len(x)
 	return p.bind(name, b)
+}
+
+// outdate notes that parameters have other values: those that a step of f moves, nil: all.
+func (p *program) outdate(f *function) {
+	for _, other := range p.fns {
+		other.current = other.current && f != nil && !f.moves(other.learned)
+	}
+}
+
+// moves reports whether a step moves any of some parameters.
+func (f *function) moves(some map[string]bool) bool {
+	for _, u := range f.updates {
+		for _, p := range u.params {
+			if some[p.Name] {
+				return true
+			}
+		}
+	}
+	for _, m := range f.moved {
+		if some[m.p.Name] {
+			return true
+		}
+	}
+	return false
 }
 
 // evaluationInputs are the arguments of @classify that are not what they are in

@@ -123,7 +123,7 @@ func known(v float64) *float64 {
 // finish restores the kept state, judges it on the test nodes and writes what a
 // run leaves.
 func (t *trainer) finish() (*Result, error) {
-	if err := t.optim.Restore(t.device); err != nil {
+	if err := restoreBest(t); err != nil {
 		return nil, err
 	}
 	res := &Result{Model: t.job.Model, Data: t.info.Name, Seed: t.cfg.Train.Seed, Split: t.splitName, BestEpoch: t.state.BestEpoch, ValAcc: t.state.BestAcc,

@@ -22,7 +22,7 @@ func (t *trainer) checkSelfTraining() error {
 // it is most confident of as further training nodes. evaluate brings the graph that the
 // classifier reads up to date.
 func (t *trainer) selfTrain(evaluate func() (score, error)) error {
-	if err := t.optim.Restore(t.device); err != nil {
+	if err := restoreBest(t); err != nil {
 		return err
 	}
 	if e := t.edges; e != nil {

@@ -34,6 +34,7 @@ func (t *trainer) step(f *function, step int) (float64, error) {
 	if bad >= 0 {
 		return 0, t.nonFinite(f, step, "the gradient of $"+r.names[bad])
 	}
+	t.prog.outdate(f)
 	for _, u := range f.updates {
 		if err := u.group.Step(t.device, u.adam); err != nil {
 			return 0, err
