@@ -412,18 +412,6 @@ func (m *matrix) row(i int) []float32 {
 	return m.blocks[i/m.block][at : at+m.cols]
 }
 
-// nonzero counts the numbers other than 0.
-func (m *matrix) nonzero() (n int) {
-	for _, b := range m.blocks {
-		for _, x := range b {
-			if x != 0 {
-				n++
-			}
-		}
-	}
-	return n
-}
-
 // write makes block b, and the list of blocks, m's alone. owned are those that are.
 func (m *matrix) write(b int, owned map[int]bool) {
 	m.whole = nil
