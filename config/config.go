@@ -196,10 +196,10 @@ func LoadFew(model, dataset, file string, sets []string) (*Config, error) {
 	return layered([]string{"default", "default." + model, dataset, dataset + "." + model, "few", "few." + model}, file, sets)
 }
 
-// LoadOwn is [Load] for a graph without defaults of its own: behind those of the model it has those
-// of own.MODEL.toml.
+// LoadOwn is [Load] for a graph without defaults of its own: behind those of [LoadFew], whatever it
+// has of labels, come those of own.MODEL.toml.
 func LoadOwn(model, dataset, file string, sets []string) (*Config, error) {
-	return layered([]string{"default", "default." + model, "own." + model}, file, sets)
+	return layered([]string{"default", "default." + model, "few", "few." + model, "own." + model}, file, sets)
 }
 
 // Tuned reports whether a data set has defaults of its own for a model.
