@@ -277,6 +277,14 @@ func TestEvidenceIsCalibrated(t *testing.T) {
 		}
 		check(t, ds, wrong, 0.04)
 	})
+	t.Run("cora, two fifths wrong", func(t *testing.T) {
+		ds := dataset(t, "planetoid/cora")
+		wrong, _, err := ds.Plant(graph.Random, 0.4, 0.4, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, ds, wrong, 0.06, "model.edges.disguised=true")
+	})
 	for _, kind := range []graph.Kind{graph.Degrees, graph.Similar} {
 		t.Run(fmt.Sprint("cora, ", kind), func(t *testing.T) {
 			ds := dataset(t, "planetoid/cora")
