@@ -67,7 +67,7 @@ func (s *Session) function(name string) (*function, error) {
 			return nil, err
 		}
 	}
-	return t.prog.function(name)
+	return t.steps.function(name)
 }
 
 // Candidates returns the candidate edges by the untrained encoder.

@@ -36,6 +36,10 @@ type baselineWork struct {
 	candidates bool
 }
 
+// sageBatch is compared with DGL, whose newest version needs a PyTorch of its own
+// (baselines/requirements-dgl.txt).
+const sageBatch = "batch/sage/products"
+
 // baselineWorks lists the comparisons.
 func baselineWorks() []baselineWork {
 	var works []baselineWork
@@ -82,6 +86,7 @@ func baselineWorks() []baselineWork {
 			works = append(works, baselineWork{name: "kernel/matmul/" + kind + "/" + size, baselines: []Baseline{{"PyTorch", args}}})
 		}
 	}
+	works = append(works, baselineWork{name: sageBatch, heavy: true, baselines: []Baseline{{"DGL", []string{"sage.py"}}}})
 	return append(works, baselineWork{name: "kernel/exp/2708x2708", baselines: []Baseline{{"PyTorch", []string{"rates.py", "exp", "2708", "2708"}}}})
 }
 
@@ -149,7 +154,11 @@ func Baselines(ctx context.Context, python string, o Options) (*BaselineReport, 
 		return nil, err
 	}
 	r := &BaselineReport{Schema: 1, Version: o.Version, Machine: ThisMachine(o.Threads), Rounds: o.Rounds}
-	py, dir, err := newPythonRunner(ctx, python, r.Machine.Threads, pytorchVersions)
+	versions := pytorchVersions
+	if len(works) == 1 && works[0].name == sageBatch {
+		versions = dglVersions
+	}
+	py, dir, err := newPythonRunner(ctx, python, r.Machine.Threads, versions)
 	if err != nil {
 		return nil, err
 	}
@@ -303,6 +312,10 @@ func (p *pythonRunner) command(ctx context.Context, args ...string) *exec.Cmd {
 // pytorchVersions is a program that prints the versions of what timed baselines need.
 const pytorchVersions = `import sys, torch, torch_geometric, scipy, onnxruntime
 print("Python %d.%d.%d, PyTorch %s, PyTorch Geometric %s, SciPy %s, onnxruntime %s" % (*sys.version_info[:3], torch.__version__, torch_geometric.__version__, scipy.__version__, onnxruntime.__version__))`
+
+// dglVersions is such a program for [sageBatch].
+const dglVersions = `import sys, torch, dgl
+print("Python %d.%d.%d, PyTorch %s, DGL %s" % (*sys.version_info[:3], torch.__version__, dgl.__version__))`
 
 // versions runs a program that prints versions, which also checks that everything is there.
 func (p *pythonRunner) versions(ctx context.Context, program string) (string, error) {

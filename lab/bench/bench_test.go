@@ -272,6 +272,16 @@ func TestSessionStepsRepeat(t *testing.T) {
 	}
 }
 
+func TestSampledBatchIsTimed(t *testing.T) {
+	ds, err := tiny.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := sampledBatch(&env{Options{Threads: 1, Rounds: 2}, ds}); err != nil || r.MS <= 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestRooflineIsTheBetterOfTwo(t *testing.T) {
 	a := &Roofline{MatMul: 100, Exp: 1, Bandwidth: []Bandwidth{{1, 50}, {8, 40}}}
 	b := &Roofline{MatMul: 90, Exp: 2, Bandwidth: []Bandwidth{{1, 60}, {8, 30}}}

@@ -114,8 +114,11 @@ func stepCases() []Case {
 		cases = append(cases, Case{Name: "epochs/gcn/" + data, Doc: "200 epochs of the two-layer GCN, each with an evaluation pass", Alone: true,
 			workload: FindWorkload(data), run: gcnEpochs})
 	}
-	return append(cases, Case{Name: "batch/sage/arxiv", Doc: "a step of three layers of GraphSAGE, 256 wide, on 1024 nodes with 15, 10 and 5 drawn neighbours, and its drawing", Alone: true,
-		workload: FindWorkload("arxiv"), run: sampledBatch})
+	for _, data := range []string{"arxiv", "products"} {
+		cases = append(cases, Case{Name: "batch/sage/" + data, Doc: "a step of three layers of GraphSAGE, 256 wide, on 1024 nodes with 15, 10 and 5 drawn neighbours, and its drawing", Alone: true,
+			Heavy: data == "products", workload: FindWorkload(data), run: sampledBatch})
+	}
+	return cases
 }
 
 // sampledBatch times the only batch of an epoch, so that nothing is drawn meanwhile.
@@ -128,8 +131,9 @@ func sampledBatch(e *env) (Result, error) {
 	}
 	split := trainSplit(e.ds)
 	split.Train = nil
-	for i := range min(nodes, e.ds.Graph.N) {
-		split.Train = append(split.Train, int32(i*(e.ds.Graph.N/nodes)))
+	seeds := min(nodes, e.ds.Graph.N)
+	for i := range seeds {
+		split.Train = append(split.Train, int32(i*e.ds.Graph.N/seeds))
 	}
 	s, err := train.NewSession(e.ds, train.Job{Model: "sage", Split: &split}, c, train.Options{Without: e.Without})
 	if err != nil {

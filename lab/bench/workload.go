@@ -34,7 +34,8 @@ var Workloads = []Workload{
 	{"coauthor_phy", "large/coauthor_phy.npz", 34493, 247962, 8415, 1137311, 5},
 	{"7600", "", 7600, 119_000, 932, 40977, 5}, // Actor's nodes, with more edges
 	scaling(10_000), scaling(100_000), scaling(1_000_000),
-	{"arxiv", "", 169_343, 1_166_243, 128, 169_343 * 128, 40}, // ogbn-arxiv's sizes
+	{"arxiv", "", 169_343, 1_166_243, 128, 169_343 * 128, 40},         // ogbn-arxiv's sizes
+	{"products", "", 2_450_000, 61_900_000, 100, 2_450_000 * 100, 47}, // ogbn-products' sizes
 }
 
 // scaling is a graph of average degree 10 with 128 features, 16 of a node not

@@ -4,11 +4,16 @@ import numpy as np
 import scipy.sparse as sp
 
 
+def arrays(folder):
+    """Reads an array of the folder by its name."""
+    return lambda name: np.load(os.path.join(folder, name + ".npy"))
+
+
 class Data:
     """The data set in a folder of .npy files: X raw [n, D] in CSR, A the adjacency without self-loops."""
 
     def __init__(self, folder):
-        read = lambda name: np.load(os.path.join(folder, name + ".npy"))
+        read = arrays(folder)
         n, features, self.classes = (int(v) for v in read("sizes"))
         self.X = sp.csr_matrix((read("x_val"), read("x_col"), read("x_ptr")), shape=(n, features))
         ptr, col = read("a_ptr"), read("a_col")
