@@ -59,6 +59,14 @@ func Paired(xs, ys []float64) (*Comparison, error) {
 	return c, nil
 }
 
+// Overlapping returns p where the runs' splits share nodes, each having ratio test nodes for a
+// training node, by the corrected resampled t-test (Nadeau and Bengio 2003).
+func (c *Comparison) Overlapping(ratio float64) float64 {
+	n := float64(c.Runs)
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}
+	return 2 * t.Survival(math.Abs(c.T)/math.Sqrt(1+n*ratio))
+}
+
 // Holm returns the p-values of a family of tests corrected by the method of Holm (1979):
 // one below α means that the hypothesis is refused where the chance of refusing any true
 // one is to be at most α.

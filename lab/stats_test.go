@@ -58,3 +58,18 @@ func TestHolm(t *testing.T) {
 		}
 	}
 }
+
+func TestOverlapping(t *testing.T) {
+	c, err := Paired([]float64{1, 2, 3, 5}, []float64{0, 0, 1, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// By hand: differences 1, 2, 2, 4 have mean 2.25 and variance 19/12, so that t is
+	// 2.25 / sqrt((1/4 + 1/2) 19/12) = 2.0647, of three degrees of freedom.
+	if p := c.Overlapping(0.5); math.Abs(p-0.13093) > 1e-4 {
+		t.Errorf("p = %v", p)
+	}
+	if p := c.Overlapping(0); math.Abs(p-c.P) > 1e-12 {
+		t.Errorf("without overlap p = %v, not %v", p, c.P)
+	}
+}

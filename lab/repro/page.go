@@ -80,14 +80,16 @@ func Page(files fs.FS, folder, report string) ([]byte, error) {
 		Folder, Report string
 		Significant    float64
 		Hashed, Lines  int
-		Caveat         string
+		Caveat, Family string
 		Sections       []section
 	}{Folder: folder, Report: report, Significant: significant}
+	of := map[string]ResultRows{}
 	for _, t := range targets {
 		lines, err := t.linesIn(files)
 		if err != nil {
 			return nil, err
 		}
+		of[t.Name] = lines
 		for _, l := range lines {
 			view.Lines += count(l.Model != "")
 			view.Hashed += count(l.Hash != "")
@@ -95,6 +97,7 @@ func Page(files fs.FS, folder, report string) ([]byte, error) {
 		s := t.section(folder, lines)
 		view.Sections, view.Caveat = append(view.Sections, s), view.Caveat+s.Caveat
 	}
+	view.Family = familyText(of)
 	var b bytes.Buffer
 	err := page.Execute(&b, view)
 	return b.Bytes(), err

@@ -1,0 +1,90 @@
+package repro
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gsrc-dev/gsrc/lab"
+)
+
+// familyCell is a place of some table where a classifier has run on a refined graph and on the
+// graph as it is.
+type familyCell struct {
+	name, target, panel, x string
+	refined, raw           string // rows of one classifier
+	// vary says what the runs differ in. Splits and folds share nodes, of which there are so many
+	// test nodes for each training node.
+	vary    string
+	overlap float64
+}
+
+// family are the cells over which p is corrected: whether refinement pays is asked of them together.
+func family() (list []familyCell) {
+	for _, d := range slices.Concat(webPages, []string{"actor"}) {
+		list = append(list, familyCell{"gcn, " + d, "tableS", d, "", "gcn, refined", "gcn", "splits", 20.0 / 48})
+	}
+	for _, d := range citations {
+		for _, x := range []string{"1", "3", "5", "10"} {
+			list = append(list, familyCell{d + ", labels in %: " + x, "table2", d, x, eclGSR, rawGraph, "training nodes", 0})
+		}
+	}
+	for _, x := range []string{"none", "Metattack 10 %", "Metattack 20 %"} {
+		for _, d := range citations {
+			list = append(list, familyCell{d + ", damage: " + x, "tableR", d, x, eclGSR, rawGraph, "seeds", 0})
+		}
+	}
+	list = append(list, familyCell{"blogcatalog", "tableR", "blogcatalog", "none", eclGSR, rawGraph, "seeds", 0})
+	for _, d := range slices.Concat(citations, webPages, []string{"actor"}) {
+		c := familyCell{d, "table1", d, "", eclGSR, rawGraph, "seeds", 0}
+		if !slices.Contains(citations, d) {
+			c.vary, c.overlap = "splits", 20.0/48
+		}
+		list = append(list, c)
+	}
+	for _, d := range []string{"mutag", "proteins", "collab"} {
+		list = append(list, familyCell{d, "table4", d, "", eclGSR, rawGraph, "folds", 1.0 / 8})
+	}
+	return list
+}
+
+// familyText holds refinement against the graph as it is over all cells whose tables have both rows,
+// which lines has by target; empty where there are none.
+func familyText(lines map[string]ResultRows) string {
+	var rows [][]string
+	var tests []*lab.Comparison
+	var ps []float64
+	var none []string
+	for _, c := range family() {
+		t := lines[c.target].paired(c.panel, c.x, c.refined, c.raw)
+		if t == nil {
+			none = append(none, c.name)
+			continue
+		}
+		overlap := missing
+		if c.overlap > 0 {
+			overlap = pvalue(t.Overlapping(c.overlap))
+		}
+		tests, ps = append(tests, t), append(ps, t.P)
+		rows = append(rows, []string{c.name, heading(c.target), fmt.Sprintf("%d %s", t.Runs, c.vary), fmt.Sprintf("%.2f", t.AMean), fmt.Sprintf("%.2f", t.BMean),
+			signed(t.Diff), signed(t.Lo) + " to " + signed(t.Hi), pvalue(t.P), overlap})
+	}
+	if rows == nil {
+		return ""
+	}
+	var up, down, better, worse int
+	for i, p := range lab.Holm(ps) {
+		t := tests[i]
+		rows[i] = append(rows[i], pvalue(p))
+		up, down = up+count(t.Diff > 0 && t.P < significant), down+count(t.Diff < 0 && t.P < significant)
+		better, worse = better+count(t.Diff > 0 && p < significant), worse+count(t.Diff < 0 && p < significant)
+	}
+	text := fmt.Sprintf("A classifier on the refined graph against the same on the graph as it is, paired by run, from the tables below. Of %d cells refinement is better at %d and worse at %d where each p stands for itself, and "+
+		"better at %d and worse at %d with p by Holm's correction over all of them. Runs on one split that differ in their seed alone say nothing of other splits. Where splits or folds share nodes, the next to last column has p by "+
+		"Nadeau and Bengio's (2003) correction for that, alone.\n\n", len(rows), up, down, better, worse) +
+		table([]string{"test accuracy (%)", "rows of", "runs", "refined", "raw", "difference", "95 % interval", "p", "p, overlap", "p, Holm"}, rows)
+	if none != nil {
+		text += "\nNot run on both graphs: " + strings.Join(none, "; ") + ".\n"
+	}
+	return text
+}
