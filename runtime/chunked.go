@@ -379,7 +379,8 @@ func partCost(m *ir.Module, fn *ir.Func, stored int) (cost chunkCost, err error)
 	for _, at := range []struct {
 		nodes, entries int
 		cost           *int
-	}{{many, 0, &cost.node}, {0, many, &cost.entry}} {
+		beside         int // offsets; and which entries and rows are of a tile
+	}{{many, 0, &cost.node, 16}, {0, many, &cost.entry, 24}} {
 		in := map[string]*Buffer{}
 		var g ir.Type
 		for _, a := range fn.Args {
@@ -410,7 +411,7 @@ func partCost(m *ir.Module, fn *ir.Func, stored int) (cost chunkCost, err error)
 		if err != nil {
 			return cost, err
 		}
-		*at.cost = mem.Bytes()*9/8/many + 16 // with the room that arenas leave, and offsets
+		*at.cost = mem.Bytes()*9/8/many + at.beside // with the room that arenas leave
 	}
 	return cost, nil
 }

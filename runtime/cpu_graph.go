@@ -86,16 +86,13 @@ func sparseProduct(k *Call, epi kernels.Epilogue) error {
 	return nil
 }
 
-const (
-	tileNumbers = 2 << 20 // of 8 MiB
-	tileEntries = 1 << 14 // that are multiplied at a time
-)
+const tileNumbers = 2 << 20 // of a tile: 8 MiB
 
-// tiles is the memory of [tiledProduct]: where each row has got to, and some entries of a tile.
+// tiles is the memory of [tiledProduct].
 type tiles struct {
-	at, rowPtr, col []int32
-	vals            []float32
-	some            kernels.CSR
+	first, order, row []int32 // where the entries of each tile begin, which these are, and their rows
+	rows, rowPtr, col []int32 // of a tile
+	some              kernels.CSR
 }
 
 // tiledProduct reads the rows of a file in their order, some MiB at a time, and adds to each
@@ -104,54 +101,64 @@ type tiles struct {
 func tiledProduct(k *Call, s *kernels.CSR, heads int, epi kernels.Epilogue) {
 	dst, vals, h := k.Out[0].F32, floats(k.In[1]), k.In[3]
 	f, m := h.Dims[1], &k.tiles
-	m.at = append(m.at[:0], s.RowPtr[:s.Rows]...)
 	m.rowPtr = slices.Grow(m.rowPtr[:0], s.Rows+1)[:s.Rows+1]
-	none := &kernels.CSR{Rows: s.Rows, Cols: s.Cols, First: s.First, RowPtr: m.rowPtr}
 	clear(m.rowPtr)
+	none := &kernels.CSR{Rows: s.Rows, Cols: s.Cols, First: s.First, RowPtr: m.rowPtr}
 	k.Pool.SpMMHeads(dst, none, nil, floats(k.In[2]), h.F32, f, heads, kernels.Epilogue{Accumulate: epi.Accumulate, Add: epi.Add})
 	rows := max(1, tileNumbers/max(1, f))
+	m.sort(s, rows)
 	h.file.Range(0, rows*f)
-	for lo := 0; lo < s.Cols; lo += rows {
-		end := int32(min(lo+rows, s.Cols))
-		h.file.Range(int(end)*f, min(int(end)+rows, s.Cols)*f)
-		for from := 0; from < s.Rows; {
-			to := m.gather(s, vals, heads, from, end)
-			by := m.vals
-			if vals == nil {
-				by = nil
-			}
-			if len(m.col) > 0 {
-				m.some = kernels.CSR{Rows: to - from, Cols: s.Cols, RowPtr: m.rowPtr[:to-from+1], Col: m.col}
-				k.Pool.SpMMHeads(dst[from*f:], &m.some, by, nil, h.F32, f, heads, kernels.Epilogue{Accumulate: true})
-			}
-			if from = to; len(m.col) == tileEntries {
-				from-- // which may have more
-			}
+	for t := range len(m.first) - 1 {
+		h.file.Range((t+1)*rows*f, min((t+2)*rows, s.Cols)*f)
+		if m.take(s, int(m.first[t]), int(m.first[t+1])); len(m.rows) == 0 {
+			continue
 		}
+		m.some = kernels.CSR{Rows: len(m.rows), Cols: s.Cols, RowPtr: m.rowPtr, Col: m.col}
+		if vals != nil {
+			m.some.Perm = m.order[m.first[t]:m.first[t+1]]
+		}
+		k.Pool.SpMMRows(dst, m.rows, &m.some, vals, h.F32, f, heads)
 	}
 	epi.Accumulate, epi.Add = true, nil
+	m.rowPtr = slices.Grow(m.rowPtr[:0], s.Rows+1)[:s.Rows+1]
 	clear(m.rowPtr)
+	none.RowPtr = m.rowPtr
 	k.Pool.SpMMHeads(dst, none, nil, nil, h.F32, f, heads, epi)
 }
 
-// gather takes the next entries of rows, of a column before end, until there are tileEntries. It
-// returns the row behind them.
-func (m *tiles) gather(s *kernels.CSR, vals []float32, heads, row int, end int32) int {
-	m.col, m.vals, m.rowPtr[0] = m.col[:0], m.vals[:0], 0
-	for n := 1; row < s.Rows && len(m.col) < tileEntries; n++ {
-		from := m.at[row]
-		to, last := from, min(s.RowPtr[row+1], from+int32(tileEntries-len(m.col)))
-		for to < last && s.Col[to] < end {
-			to++
-		}
-		m.col = append(m.col, s.Col[from:to]...)
-		if vals != nil {
-			m.vals = append(m.vals, vals[int(from)*heads:int(to)*heads]...)
-		}
-		m.rowPtr[n], m.at[row] = int32(len(m.col)), to
-		row++
+// sort puts the entries in the order of their tiles, of so many rows each; those of a tile stay in theirs.
+func (m *tiles) sort(s *kernels.CSR, rows int) {
+	n := (s.Cols+rows-1)/rows + 1
+	m.first = slices.Grow(m.first[:0], n+1)[:n+1]
+	clear(m.first)
+	for _, c := range s.Col {
+		m.first[int(c)/rows+2]++
 	}
-	return row
+	for t := 2; t <= n; t++ {
+		m.first[t] += m.first[t-1]
+	}
+	m.order = slices.Grow(m.order[:0], len(s.Col))[:len(s.Col)]
+	m.row = slices.Grow(m.row[:0], len(s.Col))[:len(s.Col)]
+	for r := range s.Rows {
+		for e := s.RowPtr[r]; e < s.RowPtr[r+1]; e++ {
+			at := &m.first[int(s.Col[e])/rows+1]
+			m.order[*at], m.row[*at] = e, int32(r)
+			*at++
+		}
+	}
+	m.first = m.first[:n]
+}
+
+// take makes a matrix of entries in order, of the rows that have some.
+func (m *tiles) take(s *kernels.CSR, from, to int) {
+	m.rows, m.rowPtr, m.col = m.rows[:0], m.rowPtr[:0], m.col[:0]
+	for i := from; i < to; i++ {
+		if r := m.row[i]; i == from || r != m.row[i-1] {
+			m.rows, m.rowPtr = append(m.rows, r), append(m.rowPtr, int32(i-from))
+		}
+		m.col = append(m.col, s.Col[m.order[i]])
+	}
+	m.rowPtr = append(m.rowPtr, int32(to-from))
 }
 
 // floats returns the elements of an operand, nil of an absent one.

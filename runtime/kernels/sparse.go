@@ -54,6 +54,16 @@ func (p *Pool) SpMMHeads(dst []float32, s *CSR, vals, diag, h []float32, f, head
 	p.runSparse(job)
 }
 
+// SpMMRows adds to the rows of dst that rows names, each once, what [Pool.SpMMHeads] without
+// diagonal and epilogue computes: the entries of row i of s to row rows[i].
+func (p *Pool) SpMMRows(dst []float32, rows []int32, s *CSR, vals, h []float32, f, heads int) {
+	s.check("SpMMRows")
+	checkHeads("SpMMRows", f, heads)
+	need("SpMMRows", "rows", len(rows), s.Rows)
+	need("SpMMRows", "h", len(h), s.Cols*f)
+	p.runSparse(sparseJob{kind: sparseMM, dst: dst, rows: rows, s: s, a: vals, b: h, f: f, heads: heads, ahead: fetchAhead(s.Cols, f), epi: Epilogue{Accumulate: true}})
+}
+
 func checkHeads(kernel string, f, heads int) {
 	if heads < 1 || f%heads != 0 {
 		panic(fmt.Sprintf("kernels: %s: %d columns do not divide into %d heads", kernel, f, heads))
@@ -166,6 +176,7 @@ type sparseJob struct {
 	p               *Pool
 	dst, a, b, diag []float32
 	s               *CSR
+	rows            []int32 // of dst, for each row of s; nil: the same
 	f, cols, per    int
 	heads           int // of products
 	ahead           int // entries ahead whose rows of b are fetched, 0 for none
@@ -221,6 +232,14 @@ func (j *sparseJob) do(c, worker int) {
 }
 
 func (j *sparseJob) product(r0, r1 int, local []float32) {
+	if j.rows != nil {
+		one := *j.s
+		for r := r0; r < r1; r++ {
+			one.RowPtr = j.s.RowPtr[r:]
+			j.rowsOf(from(j.dst, int(j.rows[r])*j.f), &one, nil, 0, 1, 1)
+		}
+		return
+	}
 	f, add := j.f, 0
 	if j.epi.Accumulate || j.epi.Add != nil {
 		add = 1
@@ -231,16 +250,21 @@ func (j *sparseJob) product(r0, r1 int, local []float32) {
 		j.ownTerms(r0, r1, add == 0)
 		diag, add = nil, 1
 	}
-	if s := j.s; j.heads == 1 {
-		ks.spmm(j.dst, s.RowPtr, s.Col, s.Perm, j.a, diag, j.b, f, r0, r1, add, j.ahead)
-	} else {
-		f := f / j.heads
-		for h := range j.heads {
-			ks.spmmHead(from(j.dst, h*f), s.RowPtr, s.Col, s.Perm, from(j.a, h), from(diag, h), from(j.b, h*f), f, j.f, j.heads, r0, r1, add, j.ahead)
-		}
-	}
+	j.rowsOf(j.dst, j.s, diag, r0, r1, add)
 	if !j.epi.trivial() {
 		j.epi.finish(j.dst, f, r0, r1, 0, f, local)
+	}
+}
+
+// rowsOf computes the rows of a product from r0 to r1, or adds to them.
+func (j *sparseJob) rowsOf(dst []float32, s *CSR, diag []float32, r0, r1, add int) {
+	if j.heads == 1 {
+		ks.spmm(dst, s.RowPtr, s.Col, s.Perm, j.a, diag, j.b, j.f, r0, r1, add, j.ahead)
+		return
+	}
+	f := j.f / j.heads
+	for h := range j.heads {
+		ks.spmmHead(from(dst, h*f), s.RowPtr, s.Col, s.Perm, from(j.a, h), from(diag, h), from(j.b, h*f), f, j.f, j.heads, r0, r1, add, j.ahead)
 	}
 }
 
