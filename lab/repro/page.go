@@ -68,6 +68,7 @@ type section struct {
 	Short            bool
 	Left             []string // data sets that no line is of
 	LeftRows         []string // rows that no line is of
+	Fewer            []string // rows with fewer seeds than others, where, and how many they have
 	Text, Caveat     string
 	Pictures         []picture
 }
@@ -134,7 +135,7 @@ func (t *Target) section(folder string, lines ResultRows) section {
 		s.Failed += count(l.Error != "")
 	}
 	s.Seeds, s.Took, s.Short, s.Left = seedRange(lines.seeds()), duration(seconds), lines[0].Budget == Short, t.left(lines)
-	s.LeftRows = t.leftRows(lines)
+	s.LeftRows, s.Fewer = t.leftRows(lines), lines.fewer()
 	r := t.render(t, lines)
 	s.Text, s.Caveat, s.Pictures = r.text, r.caveat, r.pictures
 	for _, c := range r.charts {
@@ -163,6 +164,19 @@ func (t *Target) leftRows(lines ResultRows) []string {
 	return slices.DeleteFunc(rows, func(name string) bool {
 		return slices.ContainsFunc(lines, func(l ResultRow) bool { return l.Row == name })
 	})
+}
+
+// fewer lists the rows that have fewer seeds than others, by panel.
+func (ls ResultRows) fewer() (list []string) {
+	for _, row := range ls.rows("") {
+		for _, panel := range ls.panels() {
+			of := slices.DeleteFunc(ls.in(panel), func(l ResultRow) bool { return l.Row != row })
+			if n := len(distinct(of, func(l ResultRow) int { return l.Seed })); 0 < n && n < ls.seeds() {
+				list = append(list, fmt.Sprintf("“%s” on %s %d", row, panel, n))
+			}
+		}
+	}
+	return list
 }
 
 // heading is a target's name as the paper writes it.
