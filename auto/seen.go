@@ -34,10 +34,7 @@ type Seen struct {
 	Random     float64 `json:"similarity_at_random"`
 }
 
-const (
-	fewEdges   = 20     // between training nodes: fewer say nothing of homophily
-	comparable = 10_000 // edges, and pairs, that are compared
-)
+const comparable = 10_000 // edges, and pairs, that are compared
 
 // look counts.
 func look(ds *data.Dataset, split data.Split, draws rng.Stream) Seen {
@@ -51,27 +48,17 @@ func look(ds *data.Dataset, split data.Split, draws rng.Stream) Seen {
 		s.Kind = "counts"
 	}
 	perClass := make([]int, ds.Classes)
-	training := make([]bool, g.N)
 	for _, v := range split.Train {
-		training[v] = true
 		perClass[ds.Labels[v]]++
 	}
 	slices.Sort(perClass)
 	s.LabelsPerClass = perClass[len(perClass)/2]
 
 	touched := make([]bool, g.N)
-	between, alike := 0, 0
 	for _, e := range g.Edges {
 		touched[e[0]], touched[e[1]] = true, true
-		if training[e[0]] && training[e[1]] {
-			between++
-			if ds.Labels[e[0]] == ds.Labels[e[1]] {
-				alike++
-			}
-		}
 	}
-	if between >= fewEdges {
-		h := rounded(float64(alike) / float64(between))
+	if h := rounded(ds.TrainHomophily(split.Train)); !math.IsNaN(h) {
 		s.Homophily = &h
 	}
 	for _, t := range touched {

@@ -202,6 +202,12 @@ func LoadOwn(model, dataset, file string, sets []string) (*Config, error) {
 	return layered([]string{"default", "default." + model, "few", "few." + model, "own." + model}, file, sets)
 }
 
+// LoadUnlike is [Load] for a graph whose edges mostly join nodes of different classes: behind the general
+// defaults it has those of unlike.MODEL.toml.
+func LoadUnlike(model, dataset, file string, sets []string) (*Config, error) {
+	return layered([]string{"default", "default." + model, "unlike." + model, dataset, dataset + "." + model}, file, sets)
+}
+
 // Tuned reports whether a data set has defaults of its own for a model.
 func Tuned(model, dataset string) bool {
 	return slices.ContainsFunc([]string{dataset, dataset + "." + model}, func(name string) bool {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/data/store"
@@ -246,6 +247,28 @@ func (d *Dataset) SplitFor(seed uint64) (Split, error) {
 		return Split{}, fmt.Errorf("%s: %w", d.Source, err)
 	}
 	return s, nil
+}
+
+// fewEdges between training nodes say nothing of homophily.
+const fewEdges = 20
+
+// TrainHomophily returns the share of edges between training nodes that join nodes of one class. It
+// is NaN where there are fewer than 20 such edges.
+func (d *Dataset) TrainHomophily(train []int32) float64 {
+	labels := slices.Repeat([]int32{-1}, d.Graph.N)
+	for _, v := range train {
+		labels[v] = d.Labels[v]
+	}
+	g, between := d.Graph.Undirected(), 0
+	for _, e := range g.Edges {
+		if labels[e[0]] >= 0 && labels[e[1]] >= 0 {
+			between++
+		}
+	}
+	if between < fewEdges {
+		return math.NaN()
+	}
+	return g.Homophily(labels)
 }
 
 // NodeID returns what node i is called in the data.

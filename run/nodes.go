@@ -36,15 +36,23 @@ func (n nodeTask) defaults() loadConfig {
 	case fewLabels(n.ds):
 		load = config.LoadFew
 	}
-	if n.ds.Classes == 0 || n.ds.Graph.N > ownNodes {
-		return load
-	}
+	own := n.ds.Classes > 0 && n.ds.Graph.N <= ownNodes
 	return func(model, dataset, path string, sets []string) (*config.Config, error) {
-		if config.Tuned(model, dataset) {
-			return load(model, dataset, path, sets)
+		switch {
+		case config.Tuned(model, "unlike") && unlike(n.ds):
+			return config.LoadUnlike(model, dataset, path, sets)
+		case own && !config.Tuned(model, dataset):
+			return config.LoadOwn(model, dataset, path, sets)
 		}
-		return config.LoadOwn(model, dataset, path, sets)
+		return load(model, dataset, path, sets)
 	}
+}
+
+// unlike tells whether most edges between training nodes join nodes of different classes. The split is the
+// first one, so that all seeds have the same defaults.
+func unlike(ds *data.Dataset) bool {
+	split, err := ds.SplitFor(0)
+	return err == nil && ds.TrainHomophily(split.Train) < 0.5
 }
 
 // general are defaults for any number of labels.

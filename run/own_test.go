@@ -85,3 +85,49 @@ func TestOwnData(t *testing.T) {
 		t.Errorf("%v; a larger graph has the classifier %s", err, c.Model.Classifier)
 	}
 }
+
+// Structure learners have other defaults where most edges between training nodes join unlike ones, unless these are few.
+func TestUnlikeNeighbours(t *testing.T) {
+	ring := func(classes, train int) *data.Dataset {
+		ds := &data.Dataset{Name: "mine", Classes: classes, Labels: make([]int32, 60), Graph: &graph.Graph{N: 60}, Splits: []data.Split{{}}}
+		for i := range int32(60) {
+			ds.Labels[i] = i % int32(classes)
+			ds.Graph.Edges = append(ds.Graph.Edges, [2]int32{min(i, (i+2)%60), max(i, (i+2)%60)})
+			if i < int32(train) {
+				ds.Splits[0].Train = append(ds.Splits[0].Train, i)
+			}
+		}
+		return ds
+	}
+	for _, c := range []struct {
+		name    string
+		ds      *data.Dataset
+		encoder string
+		keep    bool
+	}{
+		{"unlike neighbours", ring(3, 40), "diagonal", false},
+		{"like neighbours", ring(2, 40), "gcn", true},
+		{"few edges", ring(3, 20), "gcn", true},
+	} {
+		load := nodeTask{ds: c.ds}.defaults()
+		sublime, err := load("sublime", "mine", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gen, err := load("gen", "mine", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, keep := sublime.Model.Encoder.Kind, gen.Model.GEN.Keep; e != c.encoder || keep != c.keep {
+			t.Errorf("%s: sublime has %s and gen %v, want %s and %v", c.name, e, keep, c.encoder, c.keep)
+		}
+	}
+	set, err := nodeTask{ds: ring(3, 40)}.defaults()("sublime", "mine", "", []string{"model.encoder.kind=mlp"})
+	if err != nil || set.Model.Encoder.Kind != "mlp" || set.Model.SUBLIME.Momentum != 0.9 {
+		t.Errorf("%v; an option does not override the defaults, or all of them: %+v", err, set.Model)
+	}
+	published, err := nodeTask{ds: ring(3, 40)}.defaults()("sublime", "blogcatalog", "", nil)
+	if err != nil || published.Model.SUBLIME.Momentum != 0.9999 {
+		t.Errorf("%v; defaults of a data set do not come last", err)
+	}
+}
