@@ -79,6 +79,10 @@ var asItIs = []string{"candidates.structure=raw", "candidates.keep=1"}
 // features and the agreement of several samples.
 var linear = []string{"model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "train.lr=0.1", "model.linear.steps=8", "train.eval_every=5"}
 
+// consistent is the classifier of config/defaults/own.ecl-gsr.toml, self-trained.
+var consistent = []string{"model.classifier=sage", "model.hidden=64", "model.weight_decay=0.0002", "model.edges.consistency=2", "model.edges.confidence=0.7",
+	"train.lr=0.03", "train.warmup=0", "train.self_training=3", "train.epochs=100", "train.eval_every=5"}
+
 var (
 	// selfTrained are three rounds of learning from confident predictions. A linear classifier
 	// needs no more epochs in each: on validation nodes of Citeseer with 1 % of the labels 72.3
@@ -126,6 +130,8 @@ var rules = []rule{
 	{refining("refined, gcn", "model.classifier=gcn"), judgeable},
 	{refining("refined, cut at 0.5, gcn", "model.classifier=gcn", "model.edges.threshold=0.5"), judgeable},
 	{refining("refined, grand", "model.classifier=propagation", "model.hidden=32"), all(judgeable, homophilic)},
+	{Candidate{Name: "sage, consistent, self-trained", Model: "ecl-gsr", Set: slices.Concat(asItIs, consistent), Structure: raw}, all(features, linked)},
+	{refining("refined, sage, consistent, self-trained", consistent...), judgeable},
 	{Candidate{Name: "gcn, known labels", Model: "gcn", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, homophilic, many)},
 	{Candidate{Name: "sage, known labels", Model: "sage", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, linked, many)},
 	{Candidate{Name: "acm", Model: "acm", Structure: raw}, all(features, mixed)},
