@@ -47,12 +47,17 @@ func TwoStep(pool *kernels.Pool, g *Graph, k int) (found []int32, score []float3
 
 // TwoStep is that of the undirected graph that the structure is of.
 func (st *Structure) TwoStep(pool *kernels.Pool, k int) (found []int32, score []float32) {
+	return st.TwoStepOf(pool, k, 0, st.N)
+}
+
+// TwoStepOf is TwoStep of the nodes lo to hi-1. It reads the rows of these and of their neighbours.
+func (st *Structure) TwoStepOf(pool *kernels.Pool, k, lo, hi int) (found []int32, score []float32) {
 	n, in := st.N, st.In
 	found, score = make([]int32, n*k), make([]float32, n*k)
 	s := &twoStep{neighbours: func(v int32) []int32 { return in.Col[in.RowPtr[v]:in.RowPtr[v+1]] }, found: found, best: score, k: k}
 	s.size(n)
-	parallel(pool, n, 64, s.find)
-	return found, score
+	parallel(pool, hi-lo, 64, func(from, to int) { s.find(lo+from, lo+to) })
+	return found[lo*k : hi*k], score[lo*k : hi*k]
 }
 
 type twoStep struct {

@@ -106,11 +106,7 @@ func (a *application) own(reserved int64) int64 {
 // run computes a function on a graph with weights by entry, nil for ones.
 func (a *application) run(name string, st *graph.Structure, w []float32) (*runtime.Chunked, error) {
 	defer rss.Leave(rss.Enter("@" + name + " over chunks"))
-	m := a.Module
-	if name == "encode" {
-		m = a.encoder()
-	}
-	parts, err := a.cut(m, name, compiler.Training, a.about()) // to the bits of its evaluation
+	parts, err := a.Cut(name, compiler.Training, a.about()) // to the bits of its evaluation
 	if err != nil {
 		return nil, err
 	}
@@ -306,11 +302,7 @@ func (a *application) candidates() (*graph.Candidates, error) {
 			index, _ := graph.SearchScratch(n, width, k, graph.IndexAuto)
 			need := max(int64(4*n*(width+2)+index)+8*near, kept) // rows of length 1
 			if free := a.own(0); need > free {
-				err := error(&budget.ExceededError{What: "refining, most of it for candidates,", Need: a.limit - free + need, Free: a.limit, Total: a.limit})
-				if a.Refines() == nil {
-					err = fmt.Errorf("%w; gsrc-beam refines in parts on several machines", err)
-				}
-				return err
+				return fmt.Errorf("%w; gsrc-beam refines in parts on several machines", &budget.ExceededError{What: "refining, most of it for candidates,", Need: a.limit - free + need, Free: a.limit, Total: a.limit})
 			}
 			defer rss.Leave(rss.Enter("candidates"))
 			found, _, _ := new(graph.Neighbors).Search(a.pool, rows.F32, n, width, k, graph.IndexAuto)
@@ -346,7 +338,7 @@ func (a *application) refine() (*graph.Refined, error) {
 	if a.trained {
 		return a.refined, nil
 	}
-	if err := a.refines(); err != nil {
+	if err := a.Refines(); err != nil {
 		return nil, err
 	}
 	c, err := a.candidates()

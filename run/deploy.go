@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/data/schema"
@@ -11,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // Deployed is a trained model apart from its data: what gsrc's own executor needs to use it on
@@ -81,12 +83,12 @@ func (r *Run) Deploy() (*Deployed, error) {
 
 // Cut compiles a function of the model and cuts it where it reads neighbours:
 // [passes.Cut]. It is an error if the function cannot be cut, or reads more than the graph,
-// features x and weights w of entries.
+// features x and weights w of entries, which of @encode are what judged edges count.
 func (d *Deployed) Cut(name string, target compiler.Target, about passes.DataInfo) (*passes.Parts, error) {
-	return d.cut(d.Module, name, target, about)
-}
-
-func (d *Deployed) cut(m *ir.Module, name string, target compiler.Target, about passes.DataInfo) (*passes.Parts, error) {
+	m := d.Module
+	if name == "encode" && d.Judging != nil {
+		m = d.Judging
+	}
 	if name == "encode" && d.counted() {
 		return nil, fmt.Errorf("%s cannot be used in parts of a graph: @encode reads the weights of its edges", d.Model)
 	}
@@ -106,27 +108,13 @@ func (d *Deployed) cut(m *ir.Module, name string, target compiler.Target, about 
 	return parts, nil
 }
 
-// Refines returns an error unless candidates are found and judged by the embeddings of their
-// ends alone, as on several machines.
-func (d *Deployed) Refines() error {
-	if err := d.refines(); err != nil {
-		return err
-	}
-	switch r := d.Refinement; {
-	case d.Judging != nil:
-		return d.refuse("it judges edges by evidence, which reads the neighbours that two nodes share", "model.edges.judge=embedding")
-	case r.TwoStep > 0:
-		return d.refuse("it finds candidates by walks of two steps", "candidates.two_step=0")
-	}
-	return nil
-}
-
 func (d *Deployed) refuse(what, option string) error {
 	return fmt.Errorf("%s cannot refine a graph in parts: %s; train it with --set %s", d.Model, what, option)
 }
 
-// refines returns an error unless a graph is refined over chunks of nodes.
-func (d *Deployed) refines() error {
+// Refines returns an error unless a graph is refined over chunks of nodes, or in parts on several
+// machines.
+func (d *Deployed) Refines() error {
 	switch r := d.Refinement; {
 	case r == nil:
 		return fmt.Errorf("the model %s classifies on the graph as it is and refines nothing", d.Model)
@@ -135,7 +123,7 @@ func (d *Deployed) refines() error {
 	case d.Module.Func("score") == nil:
 		return d.refuse("it has no @score, by which candidates are judged", "model.edges.judge=embedding")
 	}
-	return d.judges()
+	return d.Judges()
 }
 
 // counted reports whether edges that the embedding judges count by their weights.
@@ -143,18 +131,64 @@ func (d *Deployed) counted() bool {
 	return d.Refinement != nil && d.Module.Attrs.Bool(models.Weighted) && d.Module.Func("score").Arg("embedding") != nil
 }
 
-// judges returns an error unless what encodes and judges edges is cut where it reads neighbours.
-func (d *Deployed) judges() error {
+// Judges returns an error unless what encodes and judges edges is cut where it reads neighbours.
+func (d *Deployed) Judges() error {
 	if d.Judging != nil && d.Judging.Param(models.EvidenceSpectrum) != nil {
 		return d.refuse("it was trained on a graph of many edges a node, whose evidence reads eigenvectors of the whole graph (spectrum)", "model.edges.judge=embedding")
 	}
 	return nil
 }
 
-// encoder is the module of the @encode that runs over chunks of nodes.
-func (d *Deployed) encoder() *ir.Module {
-	if d.Judging != nil {
-		return d.Judging
+// Evidence is how edges are judged by evidence in parts of a graph, as [train.Judge] judges them.
+type Evidence struct {
+	// Rows gives those by which candidates are searched, Tables what functions of pairs read of nodes,
+	// in a graph whose entries weigh a, and Rounds likewise what those read that weigh edges: one for
+	// each round, none where robust evidence says nothing.
+	Rows, Tables *passes.Parts
+	Rounds       []*passes.Parts
+	// Pairs has the functions of pairs. Their arguments are the graph, pairs, a, what is known of
+	// pairs, and tables.
+	Pairs *ir.Module
+}
+
+// Evidence compiles what judges edges, and cuts what it reads of nodes.
+func (d *Deployed) Evidence() (*Evidence, error) {
+	open := d.Params[models.EvidenceGate][0] != 0
+	names := train.JudgeFunctions(open)
+	p, err := compiler.Compile(d.Judging, compiler.Options{Target: compiler.Training, Funcs: names})
+	if err != nil {
+		return nil, err
 	}
-	return d.Module
+	e := &Evidence{Pairs: p.Module.Clone()}
+	cut := func(name string) (parts *passes.Parts) {
+		if err == nil {
+			parts, err = passes.Cut(p.Module, name)
+		}
+		return parts
+	}
+	tables := func(name string) *passes.Parts { return cut(p.Module.Func(name).Attrs.Str(passes.Setup)) }
+	e.Rows, e.Tables = cut("rows"), tables(models.SourcesFunc)
+	for r := 1; open && r <= models.EvidenceRounds; r++ {
+		e.Rounds = append(e.Rounds, tables(models.WeightFunc(r)))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot judge edges in parts of a graph: %w", d.Model, err)
+	}
+	e.Pairs.Funcs = slices.DeleteFunc(e.Pairs.Funcs, func(f *ir.Func) bool { return f.Name == "rows" || !slices.Contains(names, f.Name) })
+	for _, f := range e.Pairs.Funcs {
+		// All functions compute their tables in the same way, with the same names for these.
+		delete(f.Attrs, passes.Setup)
+		uses := f.Uses()
+		f.Args = slices.DeleteFunc(f.Args, func(a *ir.Value) bool { return a.Name == "x" && uses[a] == 0 })
+		for _, a := range f.Args {
+			switch given := e.Tables.Results[a.Name]; {
+			case !a.Attrs.Bool(passes.Hoisted):
+			case a.Type.Dims[0] == f.Arg("g").Type.Entries():
+				a.Name = "a" // ones, where the graph is judged as it is
+			case given == "":
+				return nil, fmt.Errorf("@%s reads %%%s, which is no table of @%s", f.Name, a.Name, models.SourcesFunc)
+			}
+		}
+	}
+	return e, nil
 }

@@ -130,10 +130,10 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 	}
 	d, whole := r.Deploy()
 	if whole == nil {
-		whole = d.judges()
+		whole = d.Judges()
 	}
 	if whole == nil {
-		_, whole = d.cut(d.encoder(), "encode", compiler.Inference, passes.DataInfo{})
+		_, whole = d.Cut("encode", compiler.Inference, passes.DataInfo{})
 	}
 	e := &infer.Embedding{}
 	if whole == nil {

@@ -83,7 +83,7 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 	}
 	d, whole := r.Deploy()
 	if whole == nil {
-		whole = d.refines()
+		whole = d.Refines()
 	}
 	if whole != nil {
 		if line := r.Unchecked(); line != "" && o.Predict.Log != nil {

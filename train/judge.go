@@ -21,20 +21,24 @@ type Judge struct {
 	least int
 }
 
-// judged are the functions of a model that a [Judge] runs.
-var judged = []string{"rows", models.SourcesFunc, models.ExistingFunc, models.MissingFunc}
+// JudgeFunctions are the functions of a model by which edges are judged; open tells that robust
+// evidence says something.
+func JudgeFunctions(open bool) []string {
+	names := []string{"rows", models.SourcesFunc, models.ExistingFunc, models.MissingFunc}
+	if open {
+		names = append(names, models.ExistingFunc+models.Weighed, models.MissingFunc+models.Weighed)
+		for r := range models.EvidenceRounds {
+			names = append(names, models.WeightFunc(r+1))
+		}
+	}
+	return names
+}
 
 // NewJudge readies a model, as it was trained, for an undirected graph, of which st has the rows.
 // inputs are parameters and x. chunks is asked before all nodes are looked at, for chunks that take
 // so much at least, and leave room beside.
 func NewJudge(m *ir.Module, inputs map[string]*runtime.Buffer, g *graph.Graph, st *graph.Structure, about passes.DataInfo, pool *kernels.Pool, chunks func(least, beside int) (runtime.Chunks, error)) (*Judge, error) {
-	names := judged
-	if inputs[models.EvidenceGate].F32[0] != 0 {
-		names = append(slices.Clone(names), models.ExistingFunc+models.Weighed, models.MissingFunc+models.Weighed)
-		for r := range models.EvidenceRounds {
-			names = append(names, models.WeightFunc(r+1))
-		}
-	}
+	names := JudgeFunctions(inputs[models.EvidenceGate].F32[0] != 0)
 	p, err := compiler.Compile(m, compiler.Options{Target: compiler.Training, Funcs: names, Data: about})
 	if err != nil {
 		return nil, err

@@ -17,22 +17,25 @@ func init() {
 
 // layers runs the parts of a stage on partitions, with an exchange of boundary rows before each
 // that reads neighbours. The values that hold names stay beside the stage's results.
-func layers(s beam.Scope, model ModelFile, states beam.PCollection, stages map[string]*stage, name string, hold ...string) beam.PCollection {
+func (b *builder) layers(s beam.Scope, states beam.PCollection, name string, hold ...string) beam.PCollection {
 	s = s.Scope(name)
-	for i, part := range stages[name].Parts {
-		l := level{model, name, i, hold}
+	for i, part := range b.stages[name].Parts {
+		l := level{b.model, name, i, hold}
 		if len(part.Sources) == 0 {
 			states = beam.ParDo(s, &levelFn{l}, states)
 			continue
 		}
-		kept, rows := beam.ParDo2(s, &boundaryFn{part.Sources}, states)
+		kept, rows := beam.ParDo2(s, &boundaryFn{part.Sources, false}, states)
 		states = beam.ParDo(s, &joinedLevelFn{l}, beam.CoGroupByKey(s, kept, rows))
 	}
 	return states
 }
 
-// boundaryFn sends the rows that other partitions read.
-type boundaryFn struct{ Values []string }
+// boundaryFn sends the rows that other partitions read, and lists of entries.
+type boundaryFn struct {
+	Values []string
+	Lists  bool
+}
 
 func (f *boundaryFn) ProcessElement(p int64, b []byte, states, rows func(int64, []byte)) error {
 	s, err := parseState(b)
@@ -40,7 +43,7 @@ func (f *boundaryFn) ProcessElement(p int64, b []byte, states, rows func(int64, 
 		return err
 	}
 	states(p, b)
-	return s.boundary(f.Values, func(to int64, t *table) error { return send(rows, to, t) })
+	return s.boundary(f.Values, f.Lists, func(to int64, t *table) error { return send(rows, to, t) })
 }
 
 // level is a part of a stage.
@@ -84,8 +87,8 @@ func (f *joinedLevelFn) ProcessElement(ctx context.Context, p int64, states, row
 	if err != nil {
 		return err
 	}
-	var sent []*table
-	if err := each(rows, func(t *table) error { sent = append(sent, t); return nil }); err != nil {
+	sent, err := tables(rows)
+	if err != nil {
 		return err
 	}
 	b, err := f.Level.run(ctx, s, sent)
@@ -95,14 +98,17 @@ func (f *joinedLevelFn) ProcessElement(ctx context.Context, p int64, states, row
 	return err
 }
 
-// weighFn gives every entry of a partition the same weight, as @classify reads it.
-type weighFn struct{ Weight float32 }
+// weighFn gives every entry of a partition the same weight.
+type weighFn struct {
+	Value  string
+	Weight float32
+}
 
 func (f *weighFn) ProcessElement(p int64, b []byte, emit func(int64, []byte)) error {
 	s, err := parseState(b)
 	if err != nil {
 		return err
 	}
-	s.put(valuePrefix+"w", slices.Repeat([]float32{f.Weight}, len(s.col)), len(s.col))
+	s.put(valuePrefix+f.Value, slices.Repeat([]float32{f.Weight}, len(s.col)), len(s.col))
 	return send(emit, p, s.table)
 }

@@ -8,9 +8,9 @@ import (
 	"hash/crc32"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
-	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/ir"
@@ -38,13 +38,8 @@ func (s *stage) keep(i int) []string {
 	return slices.Compact(list)
 }
 
-// cutStage compiles a function of a model for inference and cuts it.
-func cutStage(d *run.Deployed, name string) (*stage, error) {
-	parts, err := d.Cut(name, compiler.Inference, passes.DataInfo{})
-	if err != nil {
-		return nil, err
-	}
-	return &stage{Text: parts.Module.String(), Parts: parts.List, Results: parts.Results}, nil
+func newStage(p *passes.Parts) *stage {
+	return &stage{Text: p.Module.String(), Parts: p.List, Results: p.Results}
 }
 
 // blob packs stages by name, with the parameters that they read, for workers.
@@ -73,18 +68,8 @@ func blob(d *run.Deployed, stages map[string]*stage) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(t.Tensors, func(a, b safetensors.Tensor) int { return compareText(a.Name, b.Name) })
+	slices.SortFunc(t.Tensors, func(a, b safetensors.Tensor) int { return strings.Compare(a.Name, b.Name) })
 	return t.bytes()
-}
-
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // model is a model in a worker. It runs one part at a time, with all processors.
@@ -107,17 +92,17 @@ type ModelFile struct {
 
 const modelName = "model.safetensors" + unfinished
 
-// models are those that this process has opened.
-var models struct {
+// opened are the models that this process has opened.
+var opened struct {
 	sync.Mutex
 	open map[ModelFile]*model
 }
 
 // open returns the model, which is read once.
 func (f ModelFile) open(ctx context.Context) (*model, error) {
-	models.Lock()
-	defer models.Unlock()
-	if m := models.open[f]; m != nil {
+	opened.Lock()
+	defer opened.Unlock()
+	if m := opened.open[f]; m != nil {
 		return m, nil
 	}
 	b, err := readFile(ctx, f.Path)
@@ -129,10 +114,10 @@ func (f ModelFile) open(ctx context.Context) (*model, error) {
 	}
 	m, err := parseModel(b)
 	if err == nil {
-		if models.open == nil {
-			models.open = map[ModelFile]*model{}
+		if opened.open == nil {
+			opened.open = map[ModelFile]*model{}
 		}
-		models.open[f] = m
+		opened.open[f] = m
 	}
 	return m, err
 }

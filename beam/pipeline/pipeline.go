@@ -13,13 +13,17 @@ import (
 	"hash/crc32"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 
 	"github.com/gsrc-dev/gsrc/compiler"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/run"
 )
 
@@ -37,9 +41,10 @@ type Options struct {
 	Directed     bool   // edges lead from source to target only
 	Memory       int64  // bytes that Prism may take in this process; 0 is what the process may use
 
-	columns []string      // names of the features, nil where they have none
-	width   int           // number of features
-	order   func([]Chunk) // of tests: the order of elements
+	columns []string            // names of the features, nil where they have none
+	width   int                 // number of features
+	order   func([]Chunk)       // of tests: the order of elements
+	changed func(*run.Deployed) // likewise the model
 }
 
 // The kinds of output.
@@ -85,6 +90,9 @@ func newPipeline(ctx context.Context, o Options, kind string) (*Pipeline, error)
 	if err != nil {
 		return nil, err
 	}
+	if o.changed != nil {
+		o.changed(d)
+	}
 	if err := prepare(ctx, o.Out); err != nil {
 		return nil, err
 	}
@@ -119,67 +127,115 @@ func newPipeline(ctx context.Context, o Options, kind string) (*Pipeline, error)
 	return x, x.build(s, d, out, nodes, edges)
 }
 
+// builder makes the pipeline.
+type builder struct {
+	scope    beam.Scope
+	d        *run.Deployed
+	layout   Layout
+	directed bool
+	stages   map[string]*stage
+	evidence *run.Evidence // that judges edges; nil: embeddings do
+	model    ModelFile
+	out      *output
+}
+
 func (x *Pipeline) build(s beam.Scope, d *run.Deployed, out *output, nodes, edges []Chunk) error {
-	stages := map[string]*stage{}
-	cut := func(name string) (err error) {
-		stages[name], err = cutStage(d, name)
+	b := &builder{scope: s, d: d, layout: x.Layout, stages: map[string]*stage{}, out: out}
+	refines, encodes := d.Refinement != nil, false
+	if refines {
+		encodes = out.Kind == kindEmbedding || d.Judging == nil || slices.Contains(similarities(d.Refinement), embeddingValue)
+	}
+	if err := b.compile(refines, encodes); err != nil {
 		return err
 	}
-	refines := d.Refinement != nil
-	if out.Kind == kindEmbedding && !refines {
-		return fmt.Errorf("the model %s has no encoder that was trained; ecl-gsr trains one", d.Model)
+	if refines && x.options.Directed && (d.Judging != nil || out.Kind != kindEmbedding && d.Refinement.TwoStep > 0) {
+		if encodes {
+			return fmt.Errorf("%s reads edges in their direction where it encodes, and in both where it judges or finds them: leave out --directed", d.Model)
+		}
+		x.options.Directed, out.Directed = false, false // a refined graph has no directions
 	}
-	if out.Kind == kindRefined || refines && out.Kind == kindPredictions {
+	b.directed = x.options.Directed
+	var err error
+	if x.model, err = blob(d, b.stages); err != nil {
+		return err
+	}
+	b.model = ModelFile{join(x.options.Out, modelName), crc32.ChecksumIEEE(x.model)}
+	states := ingest(s, &x.options, x.Layout, nodes, edges)
+	if encodes {
+		if b.evidence != nil {
+			states = b.rewire(b.judge(b.pairs(s, states, []string{"x"}), false), onnx.Refinement{Weighted: true})
+		}
+		states = b.layers(s, states, "encode", "x")
+	}
+	switch {
+	case out.Kind == kindEmbedding:
+	case refines:
+		states = b.refine(states)
+	default:
+		states = beam.ParDo(s, &weighFn{"w", d.RawWeight}, states)
+	}
+	if out.Kind == kindPredictions {
+		if refines {
+			states = b.rewire(states, *d.Refinement)
+		}
+		states = b.layers(s, states, "classify")
+	}
+	out.write(s, states)
+	return nil
+}
+
+// compile makes the stages.
+func (b *builder) compile(refines, encodes bool) error {
+	d := b.d
+	cut := func(name string) error {
+		parts, err := d.Cut(name, compiler.Inference, passes.DataInfo{})
+		if err == nil {
+			b.stages[name] = newStage(parts)
+		}
+		return err
+	}
+	switch {
+	case b.out.Kind == kindEmbedding && !refines:
+		return fmt.Errorf("the model %s has no encoder that was trained; ecl-gsr trains one", d.Model)
+	case b.out.Kind == kindEmbedding:
+		if err := d.Judges(); err != nil {
+			return err
+		}
+	case b.out.Kind == kindRefined || refines:
 		if err := d.Refines(); err != nil {
 			return err
 		}
+	}
+	switch {
+	case d.Judging != nil:
+		e, err := d.Evidence()
+		if err != nil {
+			return err
+		}
+		b.evidence = e
+		b.stages["rows"], b.stages[tablesStage], b.stages[pairsStage] = newStage(e.Rows), newStage(e.Tables), &stage{Text: e.Pairs.String()}
+		for i, tables := range e.Rounds {
+			b.stages[models.WeightFunc(i+1)] = newStage(tables)
+		}
+	case refines && b.out.Kind != kindEmbedding:
 		p, err := compiler.Compile(d.Module, compiler.Options{Target: compiler.Inference, Funcs: []string{"score"}})
 		if err != nil {
 			return err
 		}
-		stages["score"] = &stage{Text: p.Module.String()}
+		b.stages["score"] = &stage{Text: p.Module.String()}
 	}
-	if refines {
+	if encodes {
 		if err := cut("encode"); err != nil {
 			return err
 		}
 	}
-	if out.Kind == kindPredictions {
-		if d.Module.Func("classify") == nil {
-			return fmt.Errorf("the model %s has no classifier", d.Model)
-		}
-		if err := cut("classify"); err != nil {
-			return err
-		}
+	if b.out.Kind != kindPredictions {
+		return nil
 	}
-	b, err := blob(d, stages)
-	if err != nil {
-		return err
+	if d.Module.Func("classify") == nil {
+		return fmt.Errorf("the model %s has no classifier", d.Model)
 	}
-	x.model = b
-	model := ModelFile{join(x.options.Out, modelName), crc32.ChecksumIEEE(b)}
-	states := ingest(s, &x.options, x.Layout, nodes, edges)
-	var hold []string
-	if out.Kind == kindPredictions {
-		hold = []string{"x"}
-	}
-	if refines {
-		states = layers(s, model, states, stages, "encode", hold...)
-		if out.Kind != kindEmbedding {
-			states = refine(s, model, states, x.Layout, d, x.options.Directed)
-		}
-	}
-	if out.Kind == kindPredictions {
-		if refines {
-			kept, entries := beam.ParDo2(s, &refinedEntriesFn{x.Layout, *d.Refinement}, states)
-			states = beam.ParDo(s, &rewireFn{x.Layout}, beam.CoGroupByKey(s, kept, entries))
-		} else {
-			states = beam.ParDo(s, &weighFn{d.RawWeight}, states)
-		}
-		states = layers(s, model, states, stages, "classify")
-	}
-	out.write(s, states)
-	return nil
+	return cut("classify")
 }
 
 // Run runs the pipeline on a runner of Beam's SDK. Files of the output get their names when it

@@ -30,6 +30,7 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/run"
 )
 
@@ -74,12 +75,17 @@ func trained(t *testing.T, model string, set ...string) (runDir, dist string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dist = runDir + "-dist"
+	return runDir, exported(t, r)
+}
+
+func exported(t *testing.T, r *run.Run) (dist string) {
+	t.Helper()
+	dist = filepath.Join(t.TempDir(), "dist")
 	lib := orttest.Need(t)
 	if _, err := r.Build(t.Context(), dist, run.BuildOptions{Unverified: true, Library: &lib}); err != nil {
 		t.Fatal(err)
 	}
-	return runDir, dist
+	return dist
 }
 
 // shards writes a graph in several files, and returns the options for it.
@@ -291,11 +297,53 @@ func TestRefine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runDir, dist := trained(t, "ecl-gsr", byEmbedding...)
-	o := shards(t, ds, runDir)
 	predict := infer.PredictOptions{Load: load, Library: &lib}
+	evidence := []string{"candidates.similarity=evidence", "candidates.two_step=10", "candidates.mutual=false", "model.encoder.hidden=16"}
+	t.Run("embedding", func(t *testing.T) {
+		runDir, dist := trained(t, "ecl-gsr", byEmbedding...)
+		checkRefined(t, shards(t, ds, runDir), dist, "synthetic", predict, 3)
+	})
+	t.Run("evidence", func(t *testing.T) {
+		runDir, _ := trained(t, "ecl-gsr", evidence...)
+		checkRefined(t, shards(t, ds, runDir), runDir, "synthetic", predict, 3, 16)
+	})
+	t.Run("two similarities", func(t *testing.T) {
+		runDir, _ := trained(t, "ecl-gsr", append(evidence, "candidates.similarity=features+embedding")...)
+		checkRefined(t, shards(t, ds, runDir), runDir, "synthetic", predict, 3)
+	})
+	t.Run("robust evidence", func(t *testing.T) {
+		runDir, _ := trained(t, "ecl-gsr", append(evidence, "candidates.similarity=embedding", "candidates.mutual=true")...)
+		o := shards(t, ds, runDir)
+		r, err := run.Open(runDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Trained.Params[models.EvidenceGate][0] = 0.7
+		o.changed = func(d *run.Deployed) { d.Params = r.Trained.Params }
+		checkRefined(t, o, exported(t, r), "synthetic", predict, 3, 16)
+	})
+}
 
-	h, err := infer.Embed(t.Context(), dist, "synthetic", predict)
+// Cora, with its own options.
+func TestRefineCora(t *testing.T) {
+	root := os.Getenv("GSRC_DATA")
+	if root == "" {
+		t.Skip("GSRC_DATA names no folder of data sets")
+	}
+	path := filepath.Join(root, "planetoid", "cora")
+	runDir := filepath.Join(t.TempDir(), "run")
+	r, err := run.Train(t.Context(), run.TrainOptions{Model: "ecl-gsr", Data: path, Out: runDir, Set: []string{"train.epochs=3", "train.pretrain_steps=3", "train.joint_every=0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkRefined(t, shards(t, r.Data, runDir), runDir, "", infer.PredictOptions{}, 5)
+}
+
+// checkRefined holds the embedding, refined graph and predictions of a pipeline against those that a
+// run or an export in a directory gives on one machine.
+func checkRefined(t *testing.T, o Options, dir, data string, predict infer.PredictOptions, partitions ...int64) {
+	t.Helper()
+	h, err := run.Embed(t.Context(), dir, data, predict)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,11 +352,11 @@ func TestRefine(t *testing.T) {
 		close(t, rows, fmt.Sprintf("e%d", c), func(i int) float32 { return h.Values[i*h.Width+c] })
 	}
 
-	want, err := infer.Refine(t.Context(), dist, infer.RefineOptions{Data: "synthetic", KeepRemoved: true, Predict: predict})
+	want, err := run.Refine(t.Context(), dir, infer.RefineOptions{Data: data, KeepRemoved: true, Predict: predict})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, sum := same(t, Refine, o, 3, 16)
+	rows, sum := same(t, Refine, o, partitions...)
 	if *sum.Refined != (Counts{want.Summary.Kept, want.Summary.New, want.Summary.Removed, sum.Refined.Near}) || want.Summary.New == 0 {
 		t.Errorf("%+v, one machine: %+v", *sum.Refined, want.Summary)
 	}
@@ -322,13 +370,19 @@ func TestRefine(t *testing.T) {
 		e, ok := p[x["source"]+" "+x["target"]+" "+x["status"]]
 		if !ok || math.Abs(float64(e.Probability-float(t, x["probability"]))) > 1e-5 || math.Abs(float64(e.Weight-float(t, x["weight"]))) > 1e-5 {
 			differ++
+			continue
+		}
+		for _, by := range want.Evidence {
+			if got := float(t, x["evidence_"+by.Source]); math.Abs(float64(got-by.Values[e.Candidate])) > 1e-4 {
+				t.Fatalf("%s, %s: %v, one machine %v", row, by.Source, got, by.Values[e.Candidate])
+			}
 		}
 	}
 	if differ > len(rows)/10000 || len(rows) != len(want.Edges) {
 		t.Errorf("%d of %d edges differ from those of one machine, which are %d", differ, len(rows), len(want.Edges))
 	}
 
-	predicted, err := infer.Predict(t.Context(), dist, "synthetic", "", predict)
+	predicted, err := run.Predict(t.Context(), dir, data, "", predict)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,18 +392,26 @@ func TestRefine(t *testing.T) {
 
 // What cannot be cut is refused by name, before anything is read or written.
 func TestRefused(t *testing.T) {
-	runDir := filepath.Join(t.TempDir(), "run")
-	if _, err := run.Train(t.Context(), run.TrainOptions{Model: "ecl-gsr", Data: "synthetic", Out: runDir, Set: []string{"synthetic.nodes=300", "train.epochs=1", "train.pretrain_steps=1"}}); err != nil {
-		t.Fatal(err)
-	}
 	ds, err := data.Load("synthetic", other(100))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := shards(t, ds, runDir)
-	o.Out = t.TempDir()
-	if _, err := Refine(t.Context(), o); err == nil || !strings.Contains(err.Error(), "model.edges.judge=embedding") {
-		t.Errorf("a model that judges by evidence: %v", err)
+	var o Options
+	for _, x := range []struct{ set, directed, want string }{
+		{"synthetic.degree=40", "", "(spectrum)"},
+		{"synthetic.degree=8", "directed", "--directed"},
+	} {
+		runDir := filepath.Join(t.TempDir(), "run")
+		if _, err := run.Train(t.Context(), run.TrainOptions{Model: "ecl-gsr", Data: "synthetic", Out: runDir, Set: []string{"synthetic.nodes=300", "train.epochs=1", "train.pretrain_steps=1", "synthetic.community_size=0", x.set}}); err != nil {
+			t.Fatal(err)
+		}
+		o = shards(t, ds, runDir)
+		o.Out, o.Directed = t.TempDir(), x.directed != ""
+		for _, make := range []maker{Embed, Refine} {
+			if _, err := make(t.Context(), o); err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("%s %s: %v", x.set, x.directed, err)
+			}
+		}
 	}
 	if err := os.WriteFile(filepath.Join(o.Out, "other"), nil, 0o666); err != nil {
 		t.Fatal(err)
@@ -625,12 +687,30 @@ func TestOrderOfMessages(t *testing.T) {
 		t.Errorf("sources are numbered %v", local)
 	}
 	for _, sent := range [][]*table{{a, b}, {b, a}} {
-		got, _, err := s.gather("h", outside, sent)
+		got, _, err := s.gather("h", outside, outside, sent)
 		if err != nil || !slices.Equal(got, []float32{1, 2, 3, 10, 11, 12, 19}) {
 			t.Errorf("gathered %v, %v", got, err)
 		}
 	}
-	if _, _, err := s.gather("h", outside, []*table{a}); err == nil {
+	if _, _, err := s.gather("h", outside, outside, []*table{a}); err == nil {
 		t.Error("a row that was not sent is not missed")
+	}
+	list := newEntries()
+	list.add(9, []int64{2, 4, 8}, nil, 0, 3)
+	list.put(b)
+	list = newEntries()
+	list.add(0, []int64{1, 6}, nil, 0, 2)
+	list.add(1, []int64{0, 4}, nil, 0, 2)
+	list.put(a)
+	for _, sent := range [][]*table{{a, b}, {b, a}} {
+		g := s.around(joinEntries(sent))
+		if !slices.Equal(g.outside, []int64{0, 1, 2, 8, 9}) || !slices.Equal(g.In.RowPtr, []int32{0, 2, 4, 4, 6, 6, 8, 8, 11}) || !slices.Equal(g.In.Col, []int32{1, 5, 0, 3, 2, 7, 0, 1, 2, 3, 6}) {
+			t.Errorf("around a partition: %v %v %v", g.outside, g.In.RowPtr, g.In.Col)
+		}
+		for i := range g.N {
+			if int(g.number(g.node(i))) != i {
+				t.Errorf("node %d has the number %d and not %d", g.node(i), g.number(g.node(i)), i)
+			}
+		}
 	}
 }

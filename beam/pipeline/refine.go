@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
@@ -12,7 +13,6 @@ import (
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
-	"github.com/gsrc-dev/gsrc/run"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -22,7 +22,8 @@ func init() {
 	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&nearFn{})
 	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&nearestFn{})
 	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&proposeFn{})
-	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&candidatesFn{})
+	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&candidatesFn{})
+	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&askFn{})
 	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&answerFn{})
 	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&scoreFn{})
 	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&refinedEntriesFn{})
@@ -34,19 +35,52 @@ const embeddingValue = "embedding"
 
 // refine finds candidates for edges and gives them probabilities: it returns the states with
 // these, of which each pair is in the partition of its lower node.
-func refine(s beam.Scope, model ModelFile, states beam.PCollection, l Layout, d *run.Deployed, directed bool) beam.PCollection {
-	s = s.Scope("refine")
-	near := beam.ParDo(s, &nearFn{l, d.Refinement.K}, beam.CoGroupByKey(s, beam.ParDo(s, &rowsFn{l, true}, states), beam.ParDo(s, &rowsFn{l, false}, states)))
-	states, pairs := beam.ParDo2(s, &proposeFn{l, directed}, beam.ParDo(s, &nearestFn{d.Refinement.K}, beam.CoGroupByKey(s, states, near)))
-	states, asked := beam.ParDo2(s, &candidatesFn{l, d.Refinement.Mutual}, beam.CoGroupByKey(s, states, pairs))
-	states, rows := beam.ParDo2(s, &answerFn{}, beam.CoGroupByKey(s, states, asked))
-	return beam.ParDo(s, &scoreFn{model}, beam.CoGroupByKey(s, states, rows))
+func (b *builder) refine(states beam.PCollection) beam.PCollection {
+	s := b.scope.Scope("refine")
+	r, hold := b.d.Refinement, []string{"x"}
+	if b.evidence == nil {
+		hold = append(hold, embeddingValue)
+	}
+	by := similarities(r)
+	if b.evidence != nil && len(by) > 1 || by[0] != embeddingValue {
+		states = b.layers(s, states, "rows", "x", embeddingValue)
+	}
+	for _, value := range by {
+		near := beam.ParDo(s, &nearFn{b.layout, value, r.K}, beam.CoGroupByKey(s, beam.ParDo(s, &rowsFn{b.layout, value, true}, states), beam.ParDo(s, &rowsFn{b.layout, value, false}, states)))
+		states = beam.ParDo(s, &nearestFn{value, r.K}, beam.CoGroupByKey(s, states, near))
+	}
+	if r.TwoStep > 0 {
+		kept, lists := beam.ParDo2(s, &boundaryFn{Lists: true}, states)
+		states = beam.ParDo(s, &twoStepFn{int(min(int64(r.TwoStep), b.layout.Nodes))}, beam.CoGroupByKey(s, kept, lists))
+	}
+	states = b.pairs(s, states, hold)
+	if b.evidence != nil {
+		return b.judge(states, b.out.Kind == kindRefined)
+	}
+	states, asked := beam.ParDo2(s, &askFn{b.layout}, states)
+	states, rows := beam.ParDo2(s, &answerFn{Values: map[string][]string{askEnds: {embeddingValue}}}, beam.CoGroupByKey(s, states, asked))
+	return beam.ParDo(s, &scoreFn{b.model}, beam.CoGroupByKey(s, states, rows))
 }
 
-// rowsFn sends the embedding of a partition to the comparisons with every other one, as the
-// first of two partitions, which includes itself, or as the second.
+// pairs makes pairs of edges and of nodes that were found near each other, and keeps these values.
+func (b *builder) pairs(s beam.Scope, states beam.PCollection, hold []string) beam.PCollection {
+	states, pairs := beam.ParDo2(s, &proposeFn{b.layout, b.directed, hold}, states)
+	return beam.ParDo(s, &candidatesFn{b.d.Refinement.Mutual}, beam.CoGroupByKey(s, states, pairs))
+}
+
+// similarities names the values by which near nodes are found.
+func similarities(r *onnx.Refinement) []string {
+	if r.Similarity == "" {
+		return []string{embeddingValue}
+	}
+	return strings.Split(r.Similarity, "+")
+}
+
+// rowsFn sends the rows of a partition, of a value by which nodes are compared, to the comparisons
+// with every other one, as the first of two partitions, which includes itself, or as the second.
 type rowsFn struct {
 	Layout Layout
+	Value  string
 	First  bool
 }
 
@@ -55,16 +89,13 @@ func (f *rowsFn) ProcessElement(p int64, b []byte, emit func(int64, []byte)) err
 	if err != nil {
 		return err
 	}
-	x := s.find(valuePrefix + embeddingValue)
-	if x == nil {
-		return fmt.Errorf("a partition has no embedding")
-	}
-	if _, err := s.finite(embeddingValue); err != nil {
+	rows, err := s.finite(f.Value)
+	if err != nil {
 		return err
 	}
 	t := newTable()
 	t.put("first", []int64{s.lo}, 1)
-	t.put(embeddingValue, x.Data, x.Shape...)
+	t.put("rows", rows, s.n(), len(rows)/s.n())
 	if b, err = t.bytes(); err != nil {
 		return err
 	}
@@ -82,6 +113,7 @@ func (f *rowsFn) ProcessElement(p int64, b []byte, emit func(int64, []byte)) err
 // each its own.
 type nearFn struct {
 	Layout Layout
+	Value  string
 	K      int
 }
 
@@ -90,7 +122,7 @@ func (f *nearFn) ProcessElement(key int64, first, second func(*[]byte) bool, emi
 	var rows []float32
 	ends := []int{0}
 	add := func(t *table) error {
-		x := t.find(embeddingValue)
+		x := t.find("rows")
 		for i := range x.Shape[0] {
 			nodes = append(nodes, array[int64](t, "first")[0]+int64(i))
 		}
@@ -126,8 +158,11 @@ func (f *nearFn) ProcessElement(key int64, first, second func(*[]byte) bool, emi
 	return nil
 }
 
-// nearestFn joins the lists of a partition's nodes.
-type nearestFn struct{ K int }
+// nearestFn joins the lists of a partition's nodes, of those that a value finds near.
+type nearestFn struct {
+	Value string
+	K     int
+}
 
 func (f *nearestFn) ProcessElement(p int64, states, lists func(*[]byte) bool, emit func(int64, []byte)) error {
 	s, err := onlyState(states)
@@ -165,9 +200,12 @@ func (f *nearestFn) ProcessElement(p int64, states, lists func(*[]byte) bool, em
 			}
 		}
 	}
-	s.put("near", near, s.n(), f.K)
+	s.put(nearPrefix+f.Value, near, s.n(), f.K)
 	return send(emit, p, s.table)
 }
+
+// nearPrefix begins the names of lists of near nodes, [n, k].
+const nearPrefix = "near."
 
 // From which end a candidate was proposed, or that it is an edge.
 const (
@@ -177,10 +215,11 @@ const (
 )
 
 // proposeFn sends the pairs of near nodes, and the edges that only the partition of their upper
-// node has, to the partitions of their lower nodes.
+// node has, to the partitions of their lower nodes. It keeps the values in Hold.
 type proposeFn struct {
 	Layout   Layout
 	Directed bool
+	Hold     []string
 }
 
 func (f *proposeFn) ProcessElement(p int64, b []byte, states, pairs func(int64, []byte)) error {
@@ -193,16 +232,18 @@ func (f *proposeFn) ProcessElement(p int64, b []byte, states, pairs func(int64, 
 		home := f.Layout.owner(u)
 		by[home] = append(by[home], u, v, why)
 	}
-	near := array[int64](s.table, "near")
-	k := len(near) / s.n()
-	for i, u := range near {
-		switch v := s.lo + int64(i/max(1, k)); {
-		case u >= 0 && v < u:
-			propose(v, u, fromLower)
-		case u >= 0:
-			propose(u, v, fromUpper)
+	for _, x := range s.with(nearPrefix) {
+		for i, u := range x.Data.([]int64) {
+			switch v := s.lo + int64(i/x.Shape[1]); {
+			case u >= 0 && v < u:
+				propose(v, u, fromLower)
+			case u >= 0:
+				propose(u, v, fromUpper)
+			}
 		}
+		s.drop(x.Name)
 	}
+	s.keep(f.Hold)
 	for i := range s.n() {
 		for _, u := range s.col[s.ptr[i]:s.ptr[i+1]] {
 			if v := s.lo + int64(i); v < u {
@@ -212,7 +253,6 @@ func (f *proposeFn) ProcessElement(p int64, b []byte, states, pairs func(int64, 
 			}
 		}
 	}
-	s.drop("near")
 	if err := send(states, p, s.table); err != nil {
 		return err
 	}
@@ -226,14 +266,10 @@ func (f *proposeFn) ProcessElement(p int64, b []byte, states, pairs func(int64, 
 	return nil
 }
 
-// candidatesFn makes candidates of the pairs of a partition, and asks other partitions for the
-// rows of their upper nodes.
-type candidatesFn struct {
-	Layout Layout
-	Mutual bool
-}
+// candidatesFn makes candidates of the pairs of a partition.
+type candidatesFn struct{ Mutual bool }
 
-func (f *candidatesFn) ProcessElement(p int64, states, proposals func(*[]byte) bool, emit, ask func(int64, []byte)) error {
+func (f *candidatesFn) ProcessElement(p int64, states, proposals func(*[]byte) bool, emit func(int64, []byte)) error {
 	s, err := onlyState(states)
 	if err != nil {
 		return err
@@ -251,7 +287,6 @@ func (f *candidatesFn) ProcessElement(p int64, states, proposals func(*[]byte) b
 	slices.SortFunc(all, func(a, b pair) int { return cmp.Or(cmp.Compare(a.u, b.u), cmp.Compare(a.v, b.v)) })
 	var ends []int64
 	var existing []uint8
-	asked := map[int64][]int64{}
 	for i := 0; i < len(all); {
 		x, why := all[i], int64(0)
 		for ; i < len(all) && all[i].u == x.u && all[i].v == x.v; i++ {
@@ -262,31 +297,65 @@ func (f *candidatesFn) ProcessElement(p int64, states, proposals func(*[]byte) b
 		}
 		ends = append(ends, x.u, x.v)
 		existing = append(existing, uint8(why&isEdge))
-		if !s.own(x.v) {
-			q := f.Layout.owner(x.v)
-			asked[q] = append(asked[q], x.v)
-		}
 	}
 	s.put("pairs", ends, len(ends)/2, 2)
 	s.put("existing", existing, len(existing))
-	if err := send(emit, p, s.table); err != nil {
-		return err
+	return send(emit, p, s.table)
+}
+
+// ends are the nodes of other partitions that pairs lead to, ascending.
+func (s *state) ends() (outside []int64) {
+	for x := range slices.Chunk(array[int64](s.table, "pairs"), 2) {
+		if !s.own(x[1]) {
+			outside = append(outside, x[1])
+		}
 	}
-	for q, list := range asked {
-		slices.Sort(list)
-		list = slices.Compact(list)
+	slices.Sort(outside)
+	return slices.Compact(outside)
+}
+
+// What a partition asks others about: nodes that pairs lead to, of which it is told the names; and
+// of those and of others, of which that is evidence, rows.
+const (
+	askEnds   = "ends"
+	askRows   = "rows"
+	askAround = "around"
+)
+
+// ask asks partitions about nodes of theirs, which ascend.
+func (s *state) ask(l Layout, what string, nodes []int64, emit func(int64, []byte)) error {
+	for len(nodes) > 0 {
+		q := l.owner(nodes[0])
+		n, _ := slices.BinarySearch(nodes, l.start(q+1))
 		t := newTable()
-		t.put("from", []int64{p}, 1)
-		t.put("node", list, len(list))
-		if err := send(ask, q, t); err != nil {
+		t.Metadata["what"] = what
+		t.put("from", []int64{l.owner(s.lo)}, 1)
+		t.put("node", nodes[:n], n)
+		if err := send(emit, q, t); err != nil {
 			return err
 		}
+		nodes = nodes[n:]
 	}
 	return nil
 }
 
-// answerFn sends the rows and the names of nodes that other partitions ask for.
-type answerFn struct{}
+// askFn asks other partitions about the nodes that pairs lead to.
+type askFn struct{ Layout Layout }
+
+func (f *askFn) ProcessElement(p int64, b []byte, states, ask func(int64, []byte)) error {
+	s, err := parseState(b)
+	if err != nil {
+		return err
+	}
+	states(p, b)
+	return s.ask(f.Layout, askEnds, s.ends(), ask)
+}
+
+// answerFn sends the rows of values, by what was asked, and lists of entries.
+type answerFn struct {
+	Values map[string][]string
+	Lists  bool
+}
 
 func (f *answerFn) ProcessElement(p int64, states, asked func(*[]byte) bool, emit, answers func(int64, []byte)) error {
 	s, err := onlyState(states)
@@ -295,15 +364,17 @@ func (f *answerFn) ProcessElement(p int64, states, asked func(*[]byte) bool, emi
 	}
 	names := s.texts("names")
 	if err := each(asked, func(t *table) error {
-		from := array[int64](t, "from")[0]
-		part := &state{table: s.table, lo: s.lo}
+		what, from := t.Metadata["what"], array[int64](t, "from")[0]
+		part := &state{table: s.table, lo: s.lo, ptr: s.ptr, col: s.col}
 		texts := []string{}
 		for _, v := range array[int64](t, "node") {
 			part.to, part.rows = append(part.to, int32(from)), append(part.rows, int32(v-s.lo))
 			texts = append(texts, names[v-s.lo])
 		}
-		return part.boundary([]string{embeddingValue}, func(to int64, t *table) error {
-			t.putTexts("names", texts)
+		return part.boundary(f.Values[what], f.Lists, func(to int64, t *table) error {
+			if what == askEnds {
+				t.putTexts("names", texts)
+			}
 			return send(answers, to, t)
 		})
 	}); err != nil {
@@ -312,8 +383,33 @@ func (f *answerFn) ProcessElement(p int64, states, asked func(*[]byte) bool, emi
 	return send(emit, p, s.table)
 }
 
+// know keeps the names of the nodes that pairs lead to, and numbers the ends of pairs: the
+// partition's own nodes, then these.
+func (s *state) know(sent []*table) {
+	outside := s.ends()
+	names := make([]string, len(outside))
+	for _, t := range sent {
+		texts := t.texts("names")
+		for i, v := range array[int64](t, "node") {
+			if at, ok := slices.BinarySearch(outside, v); ok {
+				names[at] = texts[i]
+			}
+		}
+	}
+	ends := array[int64](s.table, "pairs")
+	local := make([]int32, len(ends))
+	for i, v := range ends {
+		if local[i] = int32(v - s.lo); !s.own(v) {
+			at, _ := slices.BinarySearch(outside, v)
+			local[i] = int32(s.n() + at)
+		}
+	}
+	s.put("local", local, len(local))
+	s.putTexts("outside", names)
+}
+
 // pairsAtOnce bounds how many pairs are scored at a time.
-const pairsAtOnce = 1 << 18
+const pairsAtOnce = 1 << 16
 
 // scoreFn gives the candidates of a partition their probabilities.
 type scoreFn struct{ Model ModelFile }
@@ -327,42 +423,17 @@ func (f *scoreFn) ProcessElement(ctx context.Context, p int64, states, rows func
 	if err != nil {
 		return err
 	}
-	var sent []*table
-	name := map[int64]string{}
-	if err := each(rows, func(t *table) error {
-		sent = append(sent, t)
-		texts := t.texts("names")
-		for i, v := range array[int64](t, "node") {
-			name[v] = texts[i]
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	ends, existing := array[int64](s.table, "pairs"), array[uint8](s.table, "existing")
-	var outside []int64
-	for i := 1; i < len(ends); i += 2 {
-		if !s.own(ends[i]) {
-			outside = append(outside, ends[i])
-		}
-	}
-	slices.Sort(outside)
-	outside = slices.Compact(outside)
-	h, shape, err := s.gather(embeddingValue, outside, sent)
+	sent, err := tables(rows)
 	if err != nil {
 		return err
 	}
-	names := []string{}
-	for _, v := range outside {
-		names = append(names, name[v])
+	s.know(sent)
+	outside := s.ends()
+	h, shape, err := s.gather(embeddingValue, outside, outside, sent)
+	if err != nil {
+		return err
 	}
-	local := make([]int32, len(ends))
-	for i, v := range ends {
-		if local[i] = int32(v - s.lo); !s.own(v) {
-			at, _ := slices.BinarySearch(outside, v)
-			local[i] = int32(s.n() + at)
-		}
-	}
+	existing, local := array[uint8](s.table, "existing"), array[int32](s.table, "local")
 	probability := make([]float32, len(existing))
 	m.Lock()
 	defer m.Unlock()
@@ -385,8 +456,6 @@ func (f *scoreFn) ProcessElement(ctx context.Context, p int64, states, rows func
 		}
 	}
 	s.put("probability", probability, len(probability))
-	s.put("local", local, len(local))
-	s.putTexts("outside", names)
 	return send(emit, p, s.table)
 }
 
@@ -399,6 +468,9 @@ func (o *output) refined(s *state) (write func(string) error, counts *Counts, ro
 		r.Candidates.Existing = append(r.Candidates.Existing, old != 0)
 	}
 	g := &infer.RefinedGraph{NodeIDs: append(s.texts("names"), s.texts("outside")...)}
+	for _, x := range s.with(evidencePrefix) {
+		g.Evidence = append(g.Evidence, graph.Evidence{Source: strings.TrimPrefix(x.Name, evidencePrefix), Values: x.Data.([]float32)})
+	}
 	g.N = len(g.NodeIDs)
 	counts = &Counts{}
 	weights := r.Weights()
@@ -431,6 +503,12 @@ func modeOf(r *onnx.Refinement) string {
 		return "expected"
 	}
 	return "threshold"
+}
+
+// rewire gives partitions the edges of the refined graph, and their weights as w.
+func (b *builder) rewire(states beam.PCollection, r onnx.Refinement) beam.PCollection {
+	kept, entries := beam.ParDo2(b.scope, &refinedEntriesFn{b.layout, r}, states)
+	return beam.ParDo(b.scope, &rewireFn{b.layout}, beam.CoGroupByKey(b.scope, kept, entries))
 }
 
 // refinedEntriesFn sends the edges of the refined graph to the partitions of both their ends.

@@ -126,8 +126,9 @@ func splitPairs(list [][2]int32) (first, second []int32) {
 	return first, second
 }
 
-// boundary makes a message to each partition that reads rows of this one: of these values.
-func (s *state) boundary(values []string, emit func(to int64, t *table) error) error {
+// boundary makes a message to each partition that reads rows of this one: of these values, and with
+// lists of the nodes' entries and what these weigh.
+func (s *state) boundary(values []string, lists bool, emit func(to int64, t *table) error) error {
 	for lo := 0; lo < len(s.to); {
 		hi := lo
 		for hi < len(s.to) && s.to[hi] == s.to[lo] {
@@ -146,11 +147,18 @@ func (s *state) boundary(values []string, emit func(to int64, t *table) error) e
 				return fmt.Errorf("a partition has no value %%%s, which others read", name)
 			}
 			data, w := x.Data.([]float32), width(x.Shape)
-			part := make([]float32, 0, len(rows)*w)
+			some := make([]float32, 0, len(rows)*w)
 			for _, r := range rows {
-				part = append(part, data[int(r)*w:(int(r)+1)*w]...)
+				some = append(some, data[int(r)*w:(int(r)+1)*w]...)
 			}
-			t.put(valuePrefix+name, part, append([]int{len(rows)}, x.Shape[1:]...)...)
+			t.put(valuePrefix+name, some, append([]int{len(rows)}, x.Shape[1:]...)...)
+		}
+		if lists {
+			list, a := newEntries(), array[float32](s.table, valuePrefix+weightOfEntry)
+			for _, r := range rows {
+				list.add(s.lo+int64(r), s.col, a, s.ptr[r], s.ptr[r+1])
+			}
+			list.put(t)
 		}
 		if err := emit(int64(s.to[lo]), t); err != nil {
 			return err
@@ -182,8 +190,9 @@ func (s *state) sources() (outside []int64, col []int32) {
 	return outside, col
 }
 
-// gather puts rows that were sent behind the partition's own.
-func (s *state) gather(name string, outside []int64, sent []*table) ([]float32, []int, error) {
+// gather puts rows that were sent behind the partition's own: of the nodes outside it, or at least
+// of those that are needed; others are zeros.
+func (s *state) gather(name string, outside, needed []int64, sent []*table) ([]float32, []int, error) {
 	x := s.find(valuePrefix + name)
 	if x == nil {
 		return nil, nil, fmt.Errorf("a partition has no value %%%s", name)
@@ -191,18 +200,23 @@ func (s *state) gather(name string, outside []int64, sent []*table) ([]float32, 
 	w, n := width(x.Shape), s.n()
 	all := make([]float32, (n+len(outside))*w)
 	copy(all, x.Data.([]float32))
-	count := 0
+	have := make([]bool, len(outside))
 	for _, t := range sent {
 		rows := array[float32](t, valuePrefix+name)
+		if rows == nil {
+			continue
+		}
 		for i, v := range array[int64](t, "node") {
 			if at, ok := slices.BinarySearch(outside, v); ok {
 				copy(all[(n+at)*w:(n+at+1)*w], rows[i*w:(i+1)*w])
-				count++
+				have[at] = true
 			}
 		}
 	}
-	if count != len(outside) {
-		return nil, nil, fmt.Errorf("of %d rows of %%%s that a partition reads of others, %d were sent", len(outside), name, count)
+	for _, v := range needed {
+		if at, ok := slices.BinarySearch(outside, v); !ok || !have[at] {
+			return nil, nil, fmt.Errorf("the row of %%%s of node %d, which a partition reads of another, was not sent", name, v)
+		}
 	}
 	return all, append([]int{n + len(outside)}, x.Shape[1:]...), nil
 }
@@ -232,7 +246,7 @@ func (s *state) compute(m *model, stage string, at int, hold []string, sent []*t
 		args[name] = runtime.F32(x.Data.([]float32), x.Shape...)
 	}
 	for _, name := range part.Sources {
-		data, shape, err := s.gather(name, outside, sent)
+		data, shape, err := s.gather(name, outside, outside, sent)
 		if err != nil {
 			return err
 		}

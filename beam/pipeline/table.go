@@ -3,6 +3,8 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 )
@@ -52,6 +54,17 @@ func (t *table) find(name string) *safetensors.Tensor {
 		}
 	}
 	return nil
+}
+
+// with lists the arrays whose names begin with a prefix, by name.
+func (t *table) with(prefix string) (list []safetensors.Tensor) {
+	for _, x := range t.Tensors {
+		if strings.HasPrefix(x.Name, prefix) {
+			list = append(list, x)
+		}
+	}
+	slices.SortFunc(list, func(a, b safetensors.Tensor) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
 // array returns an array of a table, nil where it has none of that name and type.
