@@ -65,9 +65,13 @@ func (n nodeTask) general() loadConfig {
 
 func (n nodeTask) tables() bool { return n.ds.Columns != nil && n.ds.Columns.Prepared() }
 
-// fewLabels tells whether training nodes are fewer than the 20 of each class that public splits
-// have, and a tenth of the nodes at most, so that there are others to learn from.
+// fewLabels tells whether training nodes are a tenth of the nodes at most, so that there are others
+// to learn from, and fewer than the 20 of each class that public splits have. A share drawn anew
+// (ratio:…) may have more: a data set's own defaults were chosen for the training nodes it comes with.
 func fewLabels(ds *data.Dataset) bool {
+	if s := ds.SplitSpec; s != nil && s.Ratio > 0 {
+		return s.Ratio <= 0.1
+	}
 	split, err := ds.SplitFor(0) // how many there are does not depend on the seed
 	return err == nil && len(split.Train) < 20*ds.Classes && 10*len(split.Train) <= ds.Graph.N
 }
