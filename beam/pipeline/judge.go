@@ -58,9 +58,7 @@ func (b *builder) judge(states beam.PCollection, bySource bool) beam.PCollection
 func (b *builder) judgePairs(s beam.Scope, states beam.PCollection, f judgeFn) beam.PCollection {
 	states = b.layers(s, states, tablesStage, "x", weightOfEntry)
 	all := slices.Sorted(maps.Keys(b.stages[tablesStage].Results))
-	for _, fn := range b.evidence.Pairs.Funcs {
-		f.Around = append(f.Around, aroundValues(fn)...)
-	}
+	f.Around = aroundValues(b.evidence.Pairs)
 	states, asked := beam.ParDo2(s, &askFn{b.layout}, states)
 	states, lists := beam.ParDo2(s, &answerFn{Lists: true}, beam.CoGroupByKey(s, states, asked))
 	states, asked = beam.ParDo2(s, &aroundFn{b.layout}, beam.CoGroupByKey(s, states, lists))
@@ -68,15 +66,17 @@ func (b *builder) judgePairs(s beam.Scope, states beam.PCollection, f judgeFn) b
 	return beam.ParDo(s, &f, beam.CoGroupByKey(s, states, rows))
 }
 
-// aroundValues names the tables that a function of pairs reads of their ends' neighbours.
-func aroundValues(f *ir.Func) (names []string) {
-	for _, op := range f.Body {
-		if len(op.Operands) == 0 || op.Operands[0] == nil || !op.Operands[0].Type.IsGraph() {
-			continue
-		}
-		for _, v := range op.Operands {
-			if v != nil && !v.Type.IsGraph() && v.Type.Dims[0] == f.Arg("g").Type.Targets() && slices.Contains(f.Args, v) {
-				names = append(names, v.Name)
+// aroundValues names the tables that functions of pairs read of their ends' neighbours.
+func aroundValues(m *ir.Module) (names []string) {
+	for _, f := range m.Funcs {
+		for _, op := range f.Body {
+			if len(op.Operands) == 0 || op.Operands[0] == nil || !op.Operands[0].Type.IsGraph() {
+				continue
+			}
+			for _, v := range op.Operands[1:] {
+				if v != nil && v.Type.Rank() > 0 && v.Type.Dims[0] == f.Arg("g").Type.Targets() && slices.Contains(f.Args, v) {
+					names = append(names, v.Name)
+				}
 			}
 		}
 	}

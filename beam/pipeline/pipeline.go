@@ -13,6 +13,7 @@ import (
 	"hash/crc32"
 	"os"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -78,6 +79,7 @@ type Pipeline struct {
 	Edges   int64 // rows of the edges' files
 	Width   int   // features
 	options Options
+	prism   prismNeeds
 	model   []byte
 }
 
@@ -155,6 +157,7 @@ func (x *Pipeline) build(s beam.Scope, d *run.Deployed, out *output, nodes, edge
 		x.options.Directed, out.Directed = false, false // a refined graph has no directions
 	}
 	b.directed = x.options.Directed
+	x.prism = b.prismNeeds()
 	var err error
 	if x.model, err = blob(d, b.stages); err != nil {
 		return err
@@ -264,22 +267,39 @@ func (x *Pipeline) Run(ctx context.Context, runner string) (*Summary, error) {
 // inProcess tells that the SDK has started Prism, and given its flags the address.
 var inProcess bool
 
-// What Prism, which keeps the elements of all stages in memory, is taken to need: an estimate,
-// of about ten copies of the features and of the entries.
-const (
-	prismOfNode    = 600 // bytes, and
-	prismOfFeature = 40  // for each feature of it
-	prismOfEdge    = 600
-)
+// prismNeeds is what Prism, which keeps the elements of all stages in memory, takes in bytes.
+type prismNeeds struct{ node, nodeOfPartition, edge int64 }
 
-// fits returns an error where Prism, in this process, would take more memory than there is.
+// prismNeeds are as they were measured (docs/beam.md): of features, rows by which nodes are compared or
+// judged, entries and candidates some copies for each stage that holds them. Where evidence judges, each
+// partition is sent rows of most nodes.
+func (b *builder) prismNeeds() prismNeeds {
+	features := int64(b.d.Features)
+	if b.evidence == nil && (b.d.Refinement == nil || b.out.Kind == kindEmbedding) {
+		return prismNeeds{node: 600 + 40*features, edge: 600}
+	}
+	p := prismNeeds{node: 600 + 160*features, edge: 2100}
+	if b.evidence != nil {
+		width := int64(models.EvidenceWidth(b.d.Features))
+		p.node, p.nodeOfPartition = p.node+460*width, 55*width
+	}
+	if b.stages["encode"] != nil {
+		width, _ := b.d.Module.Func("encode").Result("embedding").Type.Dims[1].Size()
+		p.node += 90 * int64(width)
+	}
+	return p
+}
+
+// fits returns an error where Prism, in this process, would take more memory than there is, and has
+// garbage collected before it does.
 func (x *Pipeline) fits() error {
 	have := x.options.Memory
 	if have == 0 {
 		have, _ = budget.Default()
 	}
-	need := x.Layout.Nodes*(prismOfNode+prismOfFeature*int64(x.Width)) + x.Edges*prismOfEdge
+	need := x.Layout.Nodes*(x.prism.node+x.prism.nodeOfPartition*(x.Layout.Partitions-1)) + x.Edges*x.prism.edge
 	if need <= have {
+		debug.SetMemoryLimit(have)
 		return nil
 	}
 	return fmt.Errorf("the runner Prism keeps the whole graph in memory, about %s for %d nodes with %d features and %d edges, of which there are %s: use a graph store on one machine (docs/scale.md), or Flink (--runner=universal --endpoint=HOST:PORT, docs/beam.md)",

@@ -653,7 +653,7 @@ func TestKilledWorker(t *testing.T) {
 
 // What Prism cannot hold is refused before it runs, with advice.
 func TestMemory(t *testing.T) {
-	x := &Pipeline{Layout: Layout{Nodes: 1e9, Partitions: 16}, Edges: 1e10, Width: 128}
+	x := &Pipeline{Layout: Layout{Nodes: 1e9, Partitions: 16}, Edges: 1e10, prism: prismNeeds{node: 5000, edge: 600}}
 	if _, err := x.Run(t.Context(), "prism"); err == nil || !strings.Contains(err.Error(), "Flink") {
 		t.Errorf("a billion nodes: %v", err)
 	}
