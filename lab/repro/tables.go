@@ -54,16 +54,19 @@ func table(header []string, rows [][]string) string {
 // place is a column of a table of accuracies.
 type place struct{ panel, x string }
 
-// accuracy is the mean test accuracy of a cell with its standard deviation; runs
-// that failed are counted.
+// accuracy is the mean test accuracy of a cell with its standard deviation, or that of its only
+// run; runs that failed are counted.
 func (ls ResultRows) accuracy(row string, p place) string {
 	some := ls.of(p.panel, row, p.x)
 	mean, std, ok := some.meanStd(testAcc)
 	if !ok {
 		return missing
 	}
-	text := meanStd(mean, std)
-	if n := len(some.values(testAcc)); n < len(some) {
+	text, n := meanStd(mean, std), len(some.values(testAcc))
+	if n == 1 {
+		text = fmt.Sprintf("%.2f (1)", mean)
+	}
+	if n < len(some) {
 		text += fmt.Sprintf(" (%d of %d)", n, len(some))
 	}
 	return text
