@@ -228,7 +228,7 @@ type contest struct {
 }
 
 // contests compares, at every place, the refined row with the plain one, of each kind the one
-// that validation nodes prefer, paired by seed.
+// that validation nodes prefer, paired by seed. Rows with fewer seeds there than others take no part.
 func contests(ls ResultRows, list []contest) string {
 	valAcc := func(l ResultRow) *float64 { return l.ValAcc }
 	type test struct {
@@ -239,16 +239,21 @@ func contests(ls ResultRows, list []contest) string {
 	var ps []float64
 	for _, panel := range ls.panels() {
 		for _, x := range ls.xs(panel) {
-			best := func(rows []string) (name string) {
-				top := -1.0
-				for _, row := range rows {
-					if mean, _, ok := ls.of(panel, row, x).meanStd(valAcc); ok && mean > top {
-						name, top = row, mean
-					}
-				}
-				return name
-			}
 			for _, c := range list {
+				most := 0
+				for _, row := range slices.Concat(c.refined, c.plain) {
+					most = max(most, len(ls.of(panel, row, x)))
+				}
+				best := func(rows []string) (name string) {
+					top := -1.0
+					for _, row := range rows {
+						of := ls.of(panel, row, x)
+						if mean, _, ok := of.meanStd(valAcc); ok && mean > top && len(of) == most {
+							name, top = row, mean
+						}
+					}
+					return name
+				}
 				a, b := best(c.refined), best(c.plain)
 				if p := ls.paired(panel, x, a, b); a != "" && b != "" && p != nil {
 					at := panel
@@ -323,8 +328,7 @@ func rowsOf(list []entry) (rows []string) {
 }
 
 func robustReport(t *Target, ls ResultRows) rendered {
-	// The first row has three seeds.
-	return rendered{text: deep(t, ls, "damage:") + contests(ls, []contest{{"", rowsOf(onRefined[1:]), rowsOf(offRefined)}})}
+	return rendered{text: deep(t, ls, "damage:") + contests(ls, []contest{{"", rowsOf(onRefined), rowsOf(append([]entry{onRaw}, offRefined...))}})}
 }
 
 func transferReport(t *Target, ls ResultRows) rendered {

@@ -111,7 +111,7 @@ func TestPreferred(t *testing.T) {
 	}
 }
 
-// TestContests holds the choice of rows to validation and the count to the tests.
+// TestContests holds the choice of rows to validation, among those with all seeds, and the count to the tests.
 func TestContests(t *testing.T) {
 	var ls ResultRows
 	add := func(row string, val float64, test ...float64) {
@@ -123,7 +123,8 @@ func TestContests(t *testing.T) {
 	add("b", 70, 91, 92, 93) // better on test nodes alone
 	add("c", 79, 80, 81, 82)
 	add("d", 60, 99, 99, 99)
-	got := contests(ls, []contest{{"", []string{"a", "b"}, []string{"c", "d"}}})
+	add("e", 90, 70, 71) // fewer seeds
+	got := contests(ls, []contest{{"", []string{"a", "b", "e"}, []string{"c", "d"}}})
 	for _, want := range []string{"Of 1 places the refined one is higher at 1; it is better at 1 and worse at 0 beyond", "| cora, none |       a |     c |      +1.03 |"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s\nlacks %q", got, want)
