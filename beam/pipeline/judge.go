@@ -323,27 +323,10 @@ type judgeFn struct {
 }
 
 func (f *judgeFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
-	s, err := onlyState(states)
-	if err != nil {
-		return err
-	}
-	sent, err := tables(rows)
-	if err != nil {
-		return err
-	}
-	m, err := f.Model.open(ctx)
-	if err != nil {
-		return err
-	}
-	if err := f.judge(m, s, sent); err != nil {
-		return err
-	}
-	return send(emit, p, s.table)
+	return f.Model.use(ctx, p, states, rows, emit, f.judge)
 }
 
 func (f *judgeFn) judge(m *model, s *state, sent []*table) (err error) {
-	m.Lock()
-	defer m.Unlock()
 	x := &pairs{around: s.around(entriesOf(s.table)), args: map[string]*runtime.Buffer{}, of: map[string][]float32{}}
 	ends := s.ends()
 	for name := range m.stages[tablesStage].Results {
@@ -426,27 +409,10 @@ type roundFn struct {
 }
 
 func (f *roundFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
-	s, err := onlyState(states)
-	if err != nil {
-		return err
-	}
-	sent, err := tables(rows)
-	if err != nil {
-		return err
-	}
-	m, err := f.Model.open(ctx)
-	if err != nil {
-		return err
-	}
-	if err := f.weigh(m, s, sent); err != nil {
-		return err
-	}
-	return send(emit, p, s.table)
+	return f.Model.use(ctx, p, states, rows, emit, f.weigh)
 }
 
 func (f *roundFn) weigh(m *model, s *state, sent []*table) (err error) {
-	m.Lock()
-	defer m.Unlock()
 	known := joinEntries(sent)
 	x := &pairs{around: s.around(known), args: map[string]*runtime.Buffer{}, of: map[string][]float32{"w": array[float32](s.table, valuePrefix+weightOfEntry)}}
 	for name := range m.stages[f.Round].Results {

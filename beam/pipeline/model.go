@@ -98,6 +98,30 @@ var opened struct {
 	open map[ModelFile]*model
 }
 
+// use has the model compute on a partition and what was sent to it, one at a time, and emits the
+// partition when others may use the model: who reads it next may do so at once.
+func (f ModelFile) use(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte), compute func(*model, *state, []*table) error) error {
+	s, err := onlyState(states)
+	if err != nil {
+		return err
+	}
+	sent, err := tables(rows)
+	if err != nil {
+		return err
+	}
+	m, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	m.Lock()
+	err = compute(m, s, sent)
+	m.Unlock()
+	if err != nil {
+		return err
+	}
+	return send(emit, p, s.table)
+}
+
 // open returns the model, which is read once.
 func (f ModelFile) open(ctx context.Context) (*model, error) {
 	opened.Lock()

@@ -415,18 +415,10 @@ const pairsAtOnce = 1 << 16
 type scoreFn struct{ Model ModelFile }
 
 func (f *scoreFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
-	s, err := onlyState(states)
-	if err != nil {
-		return err
-	}
-	m, err := f.Model.open(ctx)
-	if err != nil {
-		return err
-	}
-	sent, err := tables(rows)
-	if err != nil {
-		return err
-	}
+	return f.Model.use(ctx, p, states, rows, emit, f.score)
+}
+
+func (f *scoreFn) score(m *model, s *state, sent []*table) error {
 	s.know(sent)
 	outside := s.ends()
 	h, shape, err := s.gather(embeddingValue, outside, outside, sent)
@@ -435,8 +427,6 @@ func (f *scoreFn) ProcessElement(ctx context.Context, p int64, states, rows func
 	}
 	existing, local := array[uint8](s.table, "existing"), array[int32](s.table, "local")
 	probability := make([]float32, len(existing))
-	m.Lock()
-	defer m.Unlock()
 	for lo := 0; lo < len(existing); lo += pairsAtOnce {
 		count := min(pairsAtOnce, len(existing)-lo)
 		pairs := make([]int64, 2*count)
@@ -456,7 +446,7 @@ func (f *scoreFn) ProcessElement(ctx context.Context, p int64, states, rows func
 		}
 	}
 	s.put("probability", probability, len(probability))
-	return send(emit, p, s.table)
+	return nil
 }
 
 // refined are the candidates of a partition that are edges, before or after.
