@@ -191,12 +191,6 @@ func each(next func(*[]byte) bool, f func(*table) error) error {
 	return nil
 }
 
-// tables returns those of an iterator.
-func tables(next func(*[]byte) bool) (list []*table, err error) {
-	err = each(next, func(t *table) error { list = append(list, t); return nil })
-	return list, err
-}
-
 // routeFn sends the entries of a chunk of edges to the partitions of their targets, and where
 // they are directed, to those of their sources that these are read.
 type routeFn struct {

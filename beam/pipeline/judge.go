@@ -255,11 +255,7 @@ func (p *pairs) over(m *model, name string, some []int, use func(result string, 
 type twoStepFn struct{ K int }
 
 func (f *twoStepFn) ProcessElement(p int64, states, lists func(*[]byte) bool, emit func(int64, []byte)) error {
-	s, err := onlyState(states)
-	if err != nil {
-		return err
-	}
-	sent, err := tables(lists)
+	s, sent, err := received(states, lists)
 	if err != nil {
 		return err
 	}
@@ -282,11 +278,7 @@ func (f *twoStepFn) ProcessElement(p int64, states, lists func(*[]byte) bool, em
 type aroundFn struct{ Layout Layout }
 
 func (f *aroundFn) ProcessElement(p int64, states, lists func(*[]byte) bool, emit, ask func(int64, []byte)) error {
-	s, err := onlyState(states)
-	if err != nil {
-		return err
-	}
-	sent, err := tables(lists)
+	s, sent, err := received(states, lists)
 	if err != nil {
 		return err
 	}

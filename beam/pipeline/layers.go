@@ -83,11 +83,7 @@ func (f *levelFn) ProcessElement(ctx context.Context, p int64, b []byte, emit fu
 type joinedLevelFn struct{ Level level }
 
 func (f *joinedLevelFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
-	s, err := onlyState(states)
-	if err != nil {
-		return err
-	}
-	sent, err := tables(rows)
+	s, sent, err := received(states, rows)
 	if err != nil {
 		return err
 	}

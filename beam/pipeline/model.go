@@ -101,11 +101,7 @@ var opened struct {
 // use has the model compute on a partition and what was sent to it, one at a time, and emits the
 // partition when others may use the model: who reads it next may do so at once.
 func (f ModelFile) use(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte), compute func(*model, *state, []*table) error) error {
-	s, err := onlyState(states)
-	if err != nil {
-		return err
-	}
-	sent, err := tables(rows)
+	s, sent, err := received(states, rows)
 	if err != nil {
 		return err
 	}

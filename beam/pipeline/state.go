@@ -92,6 +92,14 @@ func onlyState(states func(*[]byte) bool) (*state, error) {
 	return parseState(b)
 }
 
+// received returns the state of an iterator, and the tables that were sent to its partition.
+func received(states, tables func(*[]byte) bool) (s *state, sent []*table, err error) {
+	if s, err = onlyState(states); err == nil {
+		err = each(tables, func(t *table) error { sent = append(sent, t); return nil })
+	}
+	return s, sent, err
+}
+
 func (s *state) n() int { return len(s.ptr) - 1 }
 
 func (s *state) own(v int64) bool { return v >= s.lo && v < s.lo+int64(s.n()) }
