@@ -484,7 +484,6 @@ func incrementalWithinBudget(t *testing.T, nodes int, set ...string) {
 			t.Errorf("%d bytes are held after the end", o.Budget.Used())
 		}
 	}
-	t.Logf("used %v held %v", used, held)
 	if reserved, takes := used[1]-used[0], held[1]-held[0]; takes < 1<<20 || reserved < takes || reserved > 6*takes {
 		t.Errorf("%d bytes are reserved for what takes %d", reserved, takes)
 	}
