@@ -2,9 +2,27 @@ package auto
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/gsrc-dev/gsrc/config"
 )
+
+// The options that are said to be those of graphs of one's own are all of them that a refined graph's classifier reads.
+func TestConsistentIsTheOwnClassifier(t *testing.T) {
+	own, err := config.LoadOwn("ecl-gsr", "mine", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	general, err := config.Load("ecl-gsr", "mine", "", consistent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(general.Model, own.Model) || !reflect.DeepEqual(general.Train, own.Train) {
+		t.Errorf("with %v the general defaults are not those of own.ecl-gsr.toml:\n%+v\n%+v", consistent, general, own)
+	}
+}
 
 // made is a list of candidates with scores of a formula.
 func made(n int, simple func(i int) bool) []*Candidate {
