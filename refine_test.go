@@ -196,6 +196,61 @@ func TestRefineExport(t *testing.T) {
 	}
 }
 
+// With model.edges.same_class the graph that is written has edges between nodes of one class, by
+// the predictions for the very graph; run and export write the same.
+func TestRefineSameClass(t *testing.T) {
+	lib := orttest.Need(t)
+	ctx := context.Background()
+	dir, dist := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist")
+	run := quickTrain(t, gsrc.TrainOptions{Model: "ecl-gsr", Seed: 1, Out: dir, Set: []string{"model.edges.judge=evidence", "model.edges.same_class=true", "model.edges.threshold=0.05"}})
+	if _, err := run.Build(ctx, dist, gsrc.BuildOptions{Unverified: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, seed := range []uint64{1, 7} { // the training graph, and another
+		c := run.Trained.Config.Synthetic.CSBM(seed)
+		predict := gsrc.PredictOptions{Library: &lib, Provider: ort.CPU, Load: data.LoadOptions{Seed: seed, Synthetic: &c}}
+		p, err := gsrc.Predict(ctx, dist, data.Synthetic, "", predict)
+		if err != nil {
+			t.Fatal(err)
+		}
+		classes := len(p.Classes)
+		var edges [2][]infer.RefinedEdge
+		for i, from := range []string{dist, dir} {
+			g, err := gsrc.Refine(ctx, from, gsrc.RefineOptions{Data: data.Synthetic, KeepRemoved: true, Predict: predict})
+			if err != nil {
+				t.Fatal(err)
+			}
+			low := 0
+			for _, e := range g.Edges {
+				judged := g.Evidence[len(g.Evidence)-1].Values[e.Candidate]
+				same := 0.0
+				for k := range classes {
+					same += float64(p.Probabilities[int(e.Source)*classes+k]) * float64(p.Probabilities[int(e.Target)*classes+k])
+				}
+				if judged < 0.05 {
+					same = 0
+				}
+				if math.Abs(same-float64(e.Probability)) > 1e-4 {
+					t.Fatalf("seed %d, %s: edge %d-%d has %v, both ends are of one class with %v", seed, from, e.Source, e.Target, e.Probability, same)
+				}
+				if same > 0.05 && same < float64(judged)-0.2 {
+					low++
+				}
+			}
+			if low == 0 {
+				t.Errorf("seed %d, %s: classes change nothing", seed, from)
+			}
+			if name := g.Evidence[len(g.Evidence)-1].Source; name != graph.Judged {
+				t.Errorf("the last evidence is %s", name)
+			}
+			edges[i] = g.Edges
+		}
+		if len(edges[0]) != len(edges[1]) {
+			t.Errorf("seed %d: the export lists %d edges, the run %d", seed, len(edges[0]), len(edges[1]))
+		}
+	}
+}
+
 // An export finds new edges for a graph that it was not trained on.
 func TestRefineAnotherGraph(t *testing.T) {
 	lib := orttest.Need(t)

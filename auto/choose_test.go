@@ -11,7 +11,7 @@ import (
 
 // The options that are said to be those of graphs of one's own are all of them that a refined graph's classifier reads.
 func TestConsistentIsTheOwnClassifier(t *testing.T) {
-	own, err := config.LoadOwn("ecl-gsr", "mine", "", nil)
+	own, err := config.LoadOwn("ecl-gsr", "mine", "", nil, config.Alike)
 	if err != nil {
 		t.Fatal(err)
 	}

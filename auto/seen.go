@@ -58,7 +58,8 @@ func look(ds *data.Dataset, split data.Split, draws rng.Stream) Seen {
 	for _, e := range g.Edges {
 		touched[e[0]], touched[e[1]] = true, true
 	}
-	if h := rounded(ds.TrainHomophily(split.Train)); !math.IsNaN(h) {
+	share, _ := ds.TrainHomophily(split.Train)
+	if h := rounded(share); !math.IsNaN(h) {
 		s.Homophily = &h
 	}
 	for _, t := range touched {

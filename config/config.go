@@ -196,16 +196,26 @@ func LoadFew(model, dataset, file string, sets []string) (*Config, error) {
 	return layered([]string{"default", "default." + model, dataset, dataset + "." + model, "few", "few." + model}, file, sets)
 }
 
-// LoadOwn is [Load] for a graph without defaults of its own: behind those of [LoadFew], whatever it
-// has of labels, come those of own.MODEL.toml.
-func LoadOwn(model, dataset, file string, sets []string) (*Config, error) {
-	return layered([]string{"default", "default." + model, "few", "few." + model, "own." + model}, file, sets)
-}
+// Neighbours says what the edges of a graph tell of classes.
+type Neighbours int
 
-// LoadUnlike is [Load] for a graph whose edges mostly join nodes of different classes: behind the general
-// defaults it has those of unlike.MODEL.toml.
-func LoadUnlike(model, dataset, file string, sets []string) (*Config, error) {
-	return layered([]string{"default", "default." + model, "unlike." + model, dataset, dataset + "." + model}, file, sets)
+const (
+	Alike     Neighbours = iota // most join nodes of one class, or it is not known
+	Unlike                      // most join nodes of different classes
+	Unrelated                   // they join nodes of one class about as often as chance would
+)
+
+// LoadOwn is [Load] for a graph without defaults of its own: behind those of [LoadFew], whatever it
+// has of labels, come those of own.MODEL.toml, with Unlike neighbours of unlike.MODEL.toml, and with
+// Unrelated ones of unrelated.MODEL.toml, too.
+func LoadOwn(model, dataset, file string, sets []string, n Neighbours) (*Config, error) {
+	layers := []string{"default", "default." + model, "few", "few." + model, "own." + model}
+	for at, name := range []string{"unlike.", "unrelated."} {
+		if n > Neighbours(at) {
+			layers = append(layers, name+model)
+		}
+	}
+	return layered(layers, file, sets)
 }
 
 // Tuned reports whether a data set has defaults of its own for a model.

@@ -252,23 +252,29 @@ func (d *Dataset) SplitFor(seed uint64) (Split, error) {
 // fewEdges between training nodes say nothing of homophily.
 const fewEdges = 20
 
-// TrainHomophily returns the share of edges between training nodes that join nodes of one class. It
-// is NaN where there are fewer than 20 such edges.
-func (d *Dataset) TrainHomophily(train []int32) float64 {
+// TrainHomophily returns the share of edges between training nodes that join nodes of one class,
+// and what that would be if their ends were matched at random. Both are NaN where there are fewer
+// than 20 such edges.
+func (d *Dataset) TrainHomophily(train []int32) (share, chance float64) {
 	labels := slices.Repeat([]int32{-1}, d.Graph.N)
 	for _, v := range train {
 		labels[v] = d.Labels[v]
 	}
-	g, between := d.Graph.Undirected(), 0
+	g, between, ends := d.Graph.Undirected(), 0., make([]float64, d.Classes)
 	for _, e := range g.Edges {
-		if labels[e[0]] >= 0 && labels[e[1]] >= 0 {
+		if u, v := labels[e[0]], labels[e[1]]; u >= 0 && v >= 0 {
 			between++
+			ends[u]++
+			ends[v]++
 		}
 	}
 	if between < fewEdges {
-		return math.NaN()
+		return math.NaN(), math.NaN()
 	}
-	return g.Homophily(labels)
+	for _, n := range ends {
+		chance += float64(n / (2 * between) * (n / (2 * between)))
+	}
+	return g.Homophily(labels), chance
 }
 
 // NodeID returns what node i is called in the data.

@@ -1,5 +1,7 @@
 package graph
 
+import "slices"
+
 // Refined is a learned graph: candidate edges with probabilities.
 type Refined struct {
 	// Raw says that nothing was learned: the candidates are the raw graph's
@@ -43,6 +45,27 @@ func (r *Refined) Weight(i int) float32 {
 	default:
 		return p
 	}
+}
+
+// Judged is the source of evidence that [Refined.OfOneClass] adds: the probability before.
+const Judged = "judged"
+
+// OfOneClass returns the refined graph whose edges join nodes of one class: the probability of those
+// that r has is Σ_c p(u,c)·p(v,c), p being how likely nodes are of each class, [N, classes] row-major.
+func (r *Refined) OfOneClass(p []float32, classes int) *Refined {
+	x := *r
+	x.Probability = make([]float32, len(r.Probability))
+	for i, e := range r.Candidates.Edges {
+		if r.Weight(i) == 0 {
+			continue
+		}
+		u, v := p[int(e[0])*classes:][:classes], p[int(e[1])*classes:][:classes]
+		for c := range u {
+			x.Probability[i] += float32(u[c] * v[c])
+		}
+	}
+	x.Evidence = append(slices.Clone(r.Evidence), Evidence{Judged, r.Probability})
+	return &x
 }
 
 // NumEdges returns how many edges the refined graph has.

@@ -55,6 +55,9 @@ type Info struct {
 	// are found: candidates.similarity and candidates.two_step.
 	Similarity string `json:"similarity,omitempty"`
 	TwoStep    int    `json:"two_step,omitempty"`
+	// SameClass tells that the refined graph that is written has edges between nodes of one class:
+	// model.edges.same_class.
+	SameClass bool `json:"same_class,omitempty"`
 	// Evidence is there in exports that judge edges by attributes alone, as earlier versions had it.
 	Evidence json.RawMessage `json:"evidence,omitempty"`
 

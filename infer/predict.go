@@ -254,7 +254,6 @@ func (p *predictor) readInference() error {
 // all.
 func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error) {
 	defer rss.Leave(rss.Enter("models in onnxruntime"))
-	r := &Prediction{Classes: p.manifest.Classes, TrainingGraph: p.onTrainingGraph(), Selected: selected}
 	g, err := p.graph(ctx)
 	if err != nil {
 		return nil, err
@@ -262,7 +261,12 @@ func (p *predictor) run(ctx context.Context, selected []int) (*Prediction, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r.Edges = g.NumEdges()
+	return p.on(g, selected)
+}
+
+// on is run with the graph that the classifier reads.
+func (p *predictor) on(g *graph.Graph, selected []int) (*Prediction, error) {
+	r := &Prediction{Classes: p.manifest.Classes, TrainingGraph: p.onTrainingGraph(), Selected: selected, Edges: g.NumEdges()}
 	index, weights := WeightedEdges(g)
 	if p.info.Loops && p.ds.Loops != nil {
 		index, weights = WithLoops(index, weights, p.ds.Loops)

@@ -194,6 +194,19 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 			return nil, err
 		}
 	}
+	if x.info.SameClass {
+		if _, err := x.models(ctx); err != nil {
+			return nil, err
+		}
+		if err := x.fits("classifier"); err != nil {
+			return nil, err
+		}
+		p, err := x.on(refined.Graph(), nil)
+		if err != nil {
+			return nil, err
+		}
+		refined = refined.OfOneClass(p.Probabilities, len(p.Classes))
+	}
 	return o.Dataset(refined, x.ds)
 }
 

@@ -269,6 +269,7 @@ type Edges struct {
 	Judge       string  `toml:"judge" neutral:"\"embedding\"" doc:"how likely existing edges are: embedding, by the similarity of their ends' embeddings, as in the paper; evidence, by features, neighbours and structure joined, each without the edge itself, which the encoder's messages are weighted by, too, and ranks new edges"`
 	Labels      bool    `toml:"labels" neutral:"false" doc:"where evidence judges edges, whether training labels are a source of it: how likely both ends are of one class, by a logistic regression of the features on the training nodes"`
 	Disguised   bool    `toml:"disguised" neutral:"false" doc:"where evidence judges edges, whether wrong ones may look like pairs whose ends are drawn by degree, and like pairs of alike nodes, and not like random pairs alone"`
+	SameClass   bool    `toml:"same_class" neutral:"false" doc:"whether the probability of an edge in the refined graph that is written is how likely its ends are of one class, by the classifier, which itself reads what judge says"`
 	Mu          float64 `toml:"mu" range:"scale_grad.factor" doc:"weight of the classification loss for the encoder (Eq 19; the paper: 0.01)"`
 	Mode        string  `toml:"mode" range:"gsr.refine.mode" doc:"weights of the refined edges in evaluation: expected (their probabilities) or threshold (1)"`
 	Threshold   float64 `toml:"threshold" range:"gsr.refine.threshold" doc:"candidates with a lower probability are left out of the refined graph"`

@@ -437,6 +437,27 @@ func (a *application) score(c *graph.Candidates) ([]float32, error) {
 	return probability, err
 }
 
+// ofOneClass is the refined graph that is written: see [graph.Refined.OfOneClass].
+func (a *application) ofOneClass(x *graph.Refined) (*graph.Refined, error) {
+	if !a.Refinement.SameClass {
+		return x, nil
+	}
+	c, _, err := a.classify(x)
+	if err != nil {
+		return nil, err
+	}
+	return x.OfOneClass(c.Result("probabilities").F32, len(a.Classes)), nil
+}
+
+// classify classifies the nodes on a refined graph of so many edges.
+func (a *application) classify(x *graph.Refined) (c *runtime.Chunked, edges int, err error) {
+	g := x.Graph()
+	a.log("classifying on the refined graph, %d edges for the graph's %d", g.NumEdges(), a.ds.Graph.NumEdges())
+	st := g.Structure()
+	c, err = a.run("classify", st, st.Spread(nil, g.Weights))
+	return c, g.NumEdges(), err
+}
+
 // predict classifies the nodes.
 func (a *application) predict(names []string) (*infer.Prediction, error) {
 	if a.Module.Func("classify") == nil {
@@ -449,7 +470,7 @@ func (a *application) predict(names []string) (*infer.Prediction, error) {
 			return nil, err
 		}
 	}
-	st, w := a.st, []float32(nil)
+	var c *runtime.Chunked
 	switch {
 	case a.Refinement != nil:
 		a.listed = 56 // in the refined graph, its structure and weights of entries
@@ -457,19 +478,18 @@ func (a *application) predict(names []string) (*infer.Prediction, error) {
 		if err != nil {
 			return nil, err
 		}
-		g := x.Graph()
-		st = g.Structure()
-		w, r.Edges = st.Spread(nil, g.Weights), g.NumEdges()
-		a.log("classifying on the refined graph, %d edges for the graph's %d", r.Edges, a.ds.Graph.NumEdges())
+		if c, r.Edges, err = a.classify(x); err != nil {
+			return nil, err
+		}
 	default:
+		var w []float32
 		if r.Edges = a.ds.Graph.NumEdges(); a.RawWeight != 1 {
-			w = slices.Repeat([]float32{a.RawWeight}, st.E)
+			w = slices.Repeat([]float32{a.RawWeight}, a.st.E)
 		}
 		a.log("classifying on the graph as it is, %d edges", r.Edges)
-	}
-	c, err := a.run("classify", st, w)
-	if err != nil {
-		return nil, err
+		if c, err = a.run("classify", a.st, w); err != nil {
+			return nil, err
+		}
 	}
 	return r, r.Judge(a.ds, c.Result("logits").F32, c.Result("probabilities").F32, a.ds.Labels)
 }

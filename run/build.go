@@ -184,7 +184,7 @@ func refinementOf(t *train.Model) *onnx.Refinement {
 		return nil
 	}
 	c := t.Config.Candidates
-	return &onnx.Refinement{K: c.K, Similarity: strings.Join(t.Config.Similarities(), "+"), TwoStep: c.TwoStep, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold"}
+	return &onnx.Refinement{K: c.K, Similarity: strings.Join(t.Config.Similarities(), "+"), TwoStep: c.TwoStep, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", SameClass: t.Config.Model.Edges.SameClass}
 }
 
 // exported returns the module without the functions that were not trained, since an
@@ -224,6 +224,7 @@ func describeRefinement(info *infer.Info, t *train.Model) {
 	case !x.Raw:
 		info.Graph, info.RawWeight = "refined", 0
 		info.K, info.Mutual, info.Mode, info.Threshold = t.Config.Candidates.K, t.Config.Candidates.Mutual, x.Mode, x.Threshold
+		info.SameClass = t.Config.Model.Edges.SameClass
 		info.Similarity, info.TwoStep = strings.Join(t.Config.Similarities(), "+"), t.Config.Candidates.TwoStep
 		if info.Similarity == config.SimilarityEmbedding {
 			info.Similarity = ""

@@ -38,21 +38,28 @@ func (n nodeTask) defaults() loadConfig {
 	}
 	own := n.ds.Classes > 0 && n.ds.Graph.N <= ownNodes
 	return func(model, dataset, path string, sets []string) (*config.Config, error) {
-		switch {
-		case config.Tuned(model, "unlike") && unlike(n.ds):
-			return config.LoadUnlike(model, dataset, path, sets)
-		case own && !config.Tuned(model, dataset):
-			return config.LoadOwn(model, dataset, path, sets)
+		if own && !config.Tuned(model, dataset) {
+			return config.LoadOwn(model, dataset, path, sets, neighbours(n.ds))
 		}
 		return load(model, dataset, path, sets)
 	}
 }
 
-// unlike tells whether most edges between training nodes join nodes of different classes. The split is the
-// first one, so that all seeds have the same defaults.
-func unlike(ds *data.Dataset) bool {
+// neighbours tells what edges between training nodes say of classes: [config.Alike], or that most join
+// nodes of different classes, or no more than chance would. The split is the first one, so that all
+// seeds have the same defaults.
+func neighbours(ds *data.Dataset) config.Neighbours {
 	split, err := ds.SplitFor(0)
-	return err == nil && ds.TrainHomophily(split.Train) < 0.5
+	if err != nil {
+		return config.Alike
+	}
+	switch share, chance := ds.TrainHomophily(split.Train); {
+	case share-chance < 0.1*(1-chance): // adjusted homophily, Platonov et al. 2023
+		return config.Unrelated
+	case share < 0.5:
+		return config.Unlike
+	}
+	return config.Alike
 }
 
 // general are defaults for any number of labels.

@@ -86,13 +86,16 @@ func TestOwnData(t *testing.T) {
 	}
 }
 
-// Structure learners have other defaults where most edges between training nodes join unlike ones, unless these are few.
+// Structure learners have other defaults where most edges between training nodes join unlike ones, unless these are
+// few, and ecl-gsr where classes are unrelated along them.
 func TestUnlikeNeighbours(t *testing.T) {
-	ring := func(classes, train int) *data.Dataset {
+	ring := func(classes, train int, steps ...int32) *data.Dataset {
 		ds := &data.Dataset{Name: "mine", Classes: classes, Labels: make([]int32, 60), Graph: &graph.Graph{N: 60}, Splits: []data.Split{{}}}
 		for i := range int32(60) {
 			ds.Labels[i] = i % int32(classes)
-			ds.Graph.Edges = append(ds.Graph.Edges, [2]int32{min(i, (i+2)%60), max(i, (i+2)%60)})
+			for _, s := range append(steps, 2) {
+				ds.Graph.Edges = append(ds.Graph.Edges, [2]int32{min(i, (i+s)%60), max(i, (i+s)%60)})
+			}
 			if i < int32(train) {
 				ds.Splits[0].Train = append(ds.Splits[0].Train, i)
 			}
@@ -104,10 +107,12 @@ func TestUnlikeNeighbours(t *testing.T) {
 		ds      *data.Dataset
 		encoder string
 		keep    bool
+		refined string
 	}{
-		{"unlike neighbours", ring(3, 40), "diagonal", false},
-		{"like neighbours", ring(2, 40), "gcn", true},
-		{"few edges", ring(3, 20), "gcn", true},
+		{"unrelated neighbours", ring(3, 40), "diagonal", false, "acm"},
+		{"unlike neighbours", ring(6, 40, 6, 1), "diagonal", false, "sage"},
+		{"like neighbours", ring(2, 40), "gcn", true, "sage"},
+		{"few edges", ring(3, 20), "gcn", true, "sage"},
 	} {
 		load := nodeTask{ds: c.ds}.defaults()
 		sublime, err := load("sublime", "mine", "", nil)
@@ -117,6 +122,13 @@ func TestUnlikeNeighbours(t *testing.T) {
 		gen, err := load("gen", "mine", "", nil)
 		if err != nil {
 			t.Fatal(err)
+		}
+		refining, err := load("ecl-gsr", "mine", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := refining.Model; m.Classifier != c.refined || m.Edges.SameClass != (c.refined == "acm") {
+			t.Errorf("%s: ecl-gsr has the classifier %s, same_class %v", c.name, m.Classifier, m.Edges.SameClass)
 		}
 		if e, keep := sublime.Model.Encoder.Kind, gen.Model.GEN.Keep; e != c.encoder || keep != c.keep {
 			t.Errorf("%s: sublime has %s and gen %v, want %s and %v", c.name, e, keep, c.encoder, c.keep)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
@@ -24,6 +25,16 @@ func (r *Run) Refine(o infer.RefineOptions) (*infer.RefinedGraph, error) {
 	x, err := r.Learned(o.Predict.Threads)
 	if err != nil {
 		return nil, err
+	}
+	if r.Trained.Config.Model.Edges.SameClass {
+		logits, p, _, err := r.Classify(o.Predict.Threads)
+		if err != nil {
+			return nil, err
+		}
+		if c := r.Result.Calibration; c != nil {
+			p = metrics.Tempered(logits, r.Data.Classes, c.Temperature)
+		}
+		x = x.OfOneClass(p, r.Data.Classes)
 	}
 	return r.task.refined(&o, x)
 }
@@ -100,6 +111,9 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 		x, err := a.refine()
 		if err == nil {
 			x, err = a.explained(x)
+		}
+		if err == nil {
+			x, err = a.ofOneClass(x)
 		}
 		if err == nil {
 			g, err = o.Dataset(x, a.ds)

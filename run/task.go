@@ -27,7 +27,7 @@ type task interface {
 	encoderInputs(t *train.Model, threads int) (map[string]ort.Tensor, error)
 }
 
-// loadConfig resolves a configuration: [config.Load], [config.LoadGraphs], [config.LoadTables], [config.LoadFew], [config.LoadOwn] or [config.LoadUnlike].
+// loadConfig resolves a configuration: [config.Load], [config.LoadGraphs], [config.LoadTables], [config.LoadFew] or [config.LoadOwn].
 type loadConfig func(model, dataset, path string, sets []string) (*config.Config, error)
 
 // loaded is the task of what [data.LoadAny] returns.

@@ -74,7 +74,7 @@ func TestTrainWithoutLabels(t *testing.T) {
 			t.Errorf("classified without a classifier: %v", err)
 		}
 	}
-	for model, set := range map[string][]string{"gcn": nil, "mlp": nil, "ecl-gsr": {"candidates.structure=raw"}} {
+	for model, set := range map[string][]string{"gcn": nil, "mlp": nil, "ecl-gsr": {"candidates.structure=raw"}, "sublime": {"model.edges.same_class=true"}} {
 		if _, err := Train(t.Context(), TrainOptions{Model: model, Data: dir, Set: set}); err == nil || !strings.Contains(err.Error(), "labels") {
 			t.Errorf("%s %v without labels: %v", model, set, err)
 		}

@@ -47,6 +47,8 @@ func (g graphTask) Module(model string, cfg *config.Config) (*ir.Module, error) 
 		return nil, fmt.Errorf("model.classifier=%s classifies nodes, and %s is a collection of graphs; take one of %s", cfg.Model.Classifier, g.Name, strings.Join(models.GraphClassifiers(), ", "))
 	case m.Refines && cfg.Model.Edges.Judge != models.JudgeEmbedding:
 		return nil, fmt.Errorf("train: evidence judges the edges of one graph, and %s is a collection; leave model.edges.judge = embedding", g.Name)
+	case cfg.Model.Edges.SameClass:
+		return nil, fmt.Errorf("%s is a collection of graphs, whose nodes have no classes: leave model.edges.same_class = false", g.Name)
 	}
 	o := cfg.Model
 	o.Features, o.Classes, o.StructWidth = g.X.Cols, g.Classes, 0

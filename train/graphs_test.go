@@ -223,4 +223,8 @@ func TestKindsOfData(t *testing.T) {
 			t.Errorf("error %v, want %q", err, test.want)
 		}
 	}
+	cfg.Model.Edges.SameClass = true
+	if _, err := Graphs(c).Module("ecl-gsr", cfg); err == nil || !strings.Contains(err.Error(), "whose nodes have no classes") {
+		t.Errorf("edges between nodes of one class of graphs: %v", err)
+	}
 }

@@ -53,6 +53,9 @@ func (n nodeTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
 	if n.Classes == 0 && (m.Learner == nil || !m.Learner.Unlabelled) {
 		return nil, fmt.Errorf("%s has no labels, so there is nothing for %s to learn: name the column that has them with --label, add one, or train ecl-gsr, which learns an encoder and a refined graph without labels", n.Source, model)
 	}
+	if n.Classes == 0 && o.Edges.SameClass {
+		return nil, fmt.Errorf("%s has no labels, so no classifier tells which edges join nodes of one class: leave model.edges.same_class = false", n.Source)
+	}
 	return m.Program(o, false)
 }
 

@@ -208,6 +208,9 @@ func (b *builder) compile(refines, encodes bool) error {
 		if err := d.Refines(); err != nil {
 			return err
 		}
+		if b.out.Kind == kindRefined && d.Refinement.SameClass {
+			return fmt.Errorf("the model %s writes edges between nodes of one class (model.edges.same_class), for which it would classify the nodes before: refine with gsrc refine, or train the model with --set model.edges.same_class=false", d.Model)
+		}
 	}
 	switch {
 	case d.Judging != nil:

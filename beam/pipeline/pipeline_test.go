@@ -413,6 +413,11 @@ func TestRefused(t *testing.T) {
 			}
 		}
 	}
+	o.Directed, o.changed = false, func(d *run.Deployed) { d.Judging, d.Refinement.SameClass = nil, true }
+	if _, err := Refine(t.Context(), o); err == nil || !strings.Contains(err.Error(), "model.edges.same_class") {
+		t.Errorf("edges between nodes of one class: %v", err)
+	}
+	o.changed = nil
 	if err := os.WriteFile(filepath.Join(o.Out, "other"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}

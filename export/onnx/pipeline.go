@@ -24,6 +24,9 @@ type Refinement struct {
 	// Weighted tells that an edge of the refined graph weighs its probability;
 	// otherwise it weighs 1.
 	Weighted bool
+	// SameClass is model.edges.same_class: the refined graph that is written has edges between
+	// nodes of one class. Classifiers read it without that.
+	SameClass bool
 }
 
 // Elsewhere says which of the candidates the pipeline cannot find, "" where it finds all.

@@ -82,7 +82,15 @@ func (a alteration) folder(source string, seed int) string {
 
 // refinedGraph is the graph that ecl-gsr makes of g, the graph of the data in source.
 func refinedGraph(ctx context.Context, source string, g *graph.Graph, seed uint64, weighted bool) (*graph.Graph, error) {
-	run, err := gsrc.Train(ctx, gsrc.TrainOptions{Model: eclGSR, Data: source, Set: judged, Seed: int(seed)})
+	o := gsrc.TrainOptions{Model: eclGSR, Data: source, Seed: int(seed)}
+	s, err := gsrc.Prepare(o)
+	if err != nil {
+		return nil, err
+	}
+	if !s.Config.Model.Edges.SameClass { // which asks the trained classifier
+		o.Set = judged
+	}
+	run, err := gsrc.Train(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +220,7 @@ func transferCells() (cells []cell) {
 				add(", refined, weighted", refinedAll)
 			}
 		}
-		for _, e := range learners {
+		for _, e := range slices.Concat([]entry{{row: eclGSR, model: eclGSR}}, learners) {
 			c := e.cell(panel(d), "", d)
 			c.alteration = copied
 			cells = append(cells, c)
