@@ -81,7 +81,7 @@ func familyText(lines map[string]ResultRows) string {
 	}
 	text := fmt.Sprintf("A classifier on the refined graph against the same on the graph as it is, paired by run, from the tables below. Of %d cells refinement is better at %d and worse at %d where each p stands for itself, and "+
 		"better at %d and worse at %d with p by Holm's correction over all of them. Runs on one split that differ in their seed alone say nothing of other splits. Where splits or folds share nodes, the next to last column has p by "+
-		"Nadeau and Bengio's (2003) correction for that, alone.\n\n", len(rows), up, down, better, worse) +
+		"Nadeau and Bengio's (2003) correction for that, alone. The first four graphs have edges between nodes that ecl-gsr's own classifier puts in one class (`model.edges.same_class`), and hand on what that has learned: its accuracy stands in Table S.\n\n", len(rows), up, down, better, worse) +
 		table([]string{"test accuracy (%)", "rows of", "runs", "refined", "raw", "difference", "95 % interval", "p", "p, overlap", "p, Holm"}, rows)
 	if none != nil {
 		text += "\nNot run on both graphs: " + strings.Join(none, "; ") + ".\n"
