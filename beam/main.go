@@ -35,6 +35,8 @@ func main() {
 	flag.StringVar(&o.Out, "out", "", "folder for the output")
 	flag.Int64Var(&o.Partitions, "partitions", 0, "number of partitions; 0 is one for every 16,384 nodes")
 	flag.BoolVar(&o.Directed, "directed", false, "edges lead from source to target only")
+	flag.StringVar(&o.Search, "search", "auto", "how near nodes are found: exact, buckets, or auto, which is exact up to 200,000 nodes")
+	flag.IntVar(&o.Copies, "copies", 0, "buckets that a node is in; 0 is 8, and more find more")
 	source := flag.String("data", "", "shards: a graph in any form that gsrc reads")
 	files := flag.Int("files", 4, "shards: files of nodes, and of edges")
 	level := flag.String("log_level", "error", "what the SDK logs: debug, info, warn or error")
@@ -97,5 +99,12 @@ func do(ctx context.Context, o pipeline.Options, build func(context.Context, pip
 		return err
 	}
 	fmt.Printf("%s: %d nodes, %d edges, %d files of %s\n", o.Out, sum.Nodes, sum.Edges, len(sum.Shards), sum.Kind)
+	for _, s := range sum.Searches {
+		if s.By == pipeline.SearchExact {
+			fmt.Printf("candidates by %s: exact search\n", s.Rows)
+			continue
+		}
+		fmt.Printf("candidates by %s: %d buckets, %d of them split, each node in %d; recall %.3f of %d nodes drawn\n", s.Rows, s.Buckets, s.Full, s.Copies, s.Recall, s.Queries)
+	}
 	return nil
 }

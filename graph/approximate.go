@@ -151,7 +151,13 @@ func (s *sample) take(pool *kernels.Pool, z []float32, n, f, k int) {
 		s.rows[i] = int32(v)
 		s.z = append(s.z, z[v*f:(v+1)*f]...)
 	}
-	s.best = room(s.best, m*k)
+	s.search(pool, z, n, f)
+}
+
+// search finds the largest products of the sample's rows with those of z.
+func (s *sample) search(pool *kernels.Pool, z []float32, n, f int) {
+	m := len(s.rows)
+	s.best = room(s.best, m*s.k)
 	for i := range s.best {
 		s.best[i] = float32(math.Inf(-1))
 	}
@@ -184,22 +190,30 @@ func (s *sample) Do(lo, hi int) {
 // recall returns the share of the true neighbours among those found, at the
 // given similarities. Equally near rows stand for each other.
 func (s *sample) recall(sim []float32) float64 {
-	const rounding = 1e-5
 	found, all := 0, 0
 	for i, v := range s.rows {
-		best := s.best[i*s.k : (i+1)*s.k]
-		least := best[s.k-1] - rounding
-		for q, x := range sim[int(v)*s.k : (int(v)+1)*s.k] {
-			if best[q] < -2 { // there are fewer than k others
-				break
-			}
-			all++
-			if x >= least {
-				found++
-			}
-		}
+		f, a := Hits(s.best[i*s.k:(i+1)*s.k], sim[int(v)*s.k:(int(v)+1)*s.k])
+		found, all = found+f, all+a
 	}
 	return float64(found) / float64(max(all, 1))
+}
+
+// Hits counts the true neighbours of a row, given their similarities, and those of them that a search
+// has found, given the similarities that it has. Both descend; of a neighbour that is not there it is below −2.
+// Equally near rows stand for each other.
+func Hits(best, sim []float32) (found, all int) {
+	const rounding = 1e-5
+	least := best[len(best)-1] - rounding
+	for q, x := range sim {
+		if best[q] < -2 { // there are fewer others
+			break
+		}
+		all++
+		if x >= least {
+			found++
+		}
+	}
+	return found, all
 }
 
 // projectionTree splits rows into leaves.

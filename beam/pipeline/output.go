@@ -43,6 +43,8 @@ type Summary struct {
 	Partitions int64   `json:"partitions"`
 	Shards     []Shard `json:"shards"`
 	Refined    *Counts `json:"refined,omitempty"`
+	// Searches say how near nodes were found, by each kind of rows that were compared.
+	Searches []Search `json:"searches,omitempty"`
 }
 
 // Shard is a file of an output.
@@ -74,11 +76,26 @@ type output struct {
 	Directed         bool
 	Classes          []string
 	Refinement       *onnx.Refinement // of refined graphs
+	Searches         []Search         // that are known before
 }
 
-func (o *output) write(s beam.Scope, states beam.PCollection) {
-	reports := beam.ParDo(s, &writeFn{*o}, states)
-	beam.ParDo0(s, &summaryFn{*o}, beam.GroupByKey(s, reports))
+// report is of what was written, or found.
+type report struct {
+	Shard  *Shard  `json:",omitempty"`
+	Search *Search `json:",omitempty"`
+}
+
+func (r report) emit(to func(int64, []byte)) error {
+	text, err := json.Marshal(r)
+	if err == nil {
+		to(0, text)
+	}
+	return err
+}
+
+func (o *output) write(s beam.Scope, states beam.PCollection, reports []beam.PCollection) {
+	reports = append(reports, beam.ParDo(s, &writeFn{*o}, states))
+	beam.ParDo0(s, &summaryFn{*o}, beam.GroupByKey(s, beam.Flatten(s, reports...)))
 }
 
 // writeFn writes a partition's file and reports it.
@@ -90,7 +107,7 @@ func (f *writeFn) ProcessElement(ctx context.Context, p int64, b []byte, emit fu
 		return err
 	}
 	o := &f.Output
-	report := Shard{File: fmt.Sprintf("%s-%05d-of-%05d.parquet", o.Kind, p, o.Layout.Partitions), Rows: s.n(), Entries: int64(len(s.col))}
+	shard := Shard{File: fmt.Sprintf("%s-%05d-of-%05d.parquet", o.Kind, p, o.Layout.Partitions), Rows: s.n(), Entries: int64(len(s.col))}
 	var write func(path string) error
 	switch o.Kind {
 	case kindPredictions:
@@ -98,19 +115,15 @@ func (f *writeFn) ProcessElement(ctx context.Context, p int64, b []byte, emit fu
 	case kindEmbedding:
 		write, err = o.embedding(s)
 	default:
-		write, report.Refined, report.Rows, err = o.refined(s)
+		write, shard.Refined, shard.Rows, err = o.refined(s)
 	}
 	if err == nil {
-		err = writeFile(ctx, join(o.Out, report.File+unfinished), write)
+		err = writeFile(ctx, join(o.Out, shard.File+unfinished), write)
 	}
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(report)
-	if err == nil {
-		emit(0, text)
-	}
-	return err
+	return report{Shard: &shard}.emit(emit)
 }
 
 func (o *output) predictions(s *state) (func(string) error, error) {
@@ -187,22 +200,27 @@ type summaryFn struct{ Output output }
 
 func (f *summaryFn) ProcessElement(ctx context.Context, _ int64, reports func(*[]byte) bool) error {
 	o := &f.Output
-	sum := Summary{Kind: o.Kind, Model: o.Model, Nodes: o.Layout.Nodes, Partitions: o.Layout.Partitions}
+	sum := Summary{Kind: o.Kind, Model: o.Model, Nodes: o.Layout.Nodes, Partitions: o.Layout.Partitions, Searches: slices.Clone(o.Searches)}
 	var b []byte
 	for reports(&b) {
-		var r Shard
+		var r report
 		if err := json.Unmarshal(b, &r); err != nil {
 			return err
 		}
-		sum.Shards = append(sum.Shards, r)
-		sum.Edges += r.Entries
-		if r.Refined != nil {
+		if r.Search != nil {
+			sum.Searches = append(sum.Searches, *r.Search)
+			continue
+		}
+		sum.Shards = append(sum.Shards, *r.Shard)
+		sum.Edges += r.Shard.Entries
+		if r.Shard.Refined != nil {
 			if sum.Refined == nil {
 				sum.Refined = &Counts{}
 			}
-			sum.Refined.add(r.Refined)
+			sum.Refined.add(r.Shard.Refined)
 		}
 	}
+	slices.SortFunc(sum.Searches, func(a, b Search) int { return strings.Compare(a.Rows, b.Rows) })
 	if !o.Directed {
 		sum.Edges /= 2
 	}

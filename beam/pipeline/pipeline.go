@@ -41,6 +41,8 @@ type Options struct {
 	Partitions   int64  // 0 is one for every 16,384 nodes
 	Directed     bool   // edges lead from source to target only
 	Memory       int64  // bytes that Prism may take in this process; 0 is what the process may use
+	Search       string // how near nodes are found: exact, buckets, or auto, which is exact up to [graph.ApproximateAbove] nodes; empty is auto
+	Copies       int    // buckets that a node is in; 0 is 8
 
 	columns []string            // names of the features, nil where they have none
 	width   int                 // number of features
@@ -139,10 +141,16 @@ type builder struct {
 	evidence *run.Evidence // that judges edges; nil: embeddings do
 	model    ModelFile
 	out      *output
+	buckets  buckets // by which near nodes are found; Size is 0 where all are compared
+	reports  []beam.PCollection
 }
 
 func (x *Pipeline) build(s beam.Scope, d *run.Deployed, out *output, nodes, edges []Chunk) error {
 	b := &builder{scope: s, d: d, layout: x.Layout, stages: map[string]*stage{}, out: out}
+	var err error
+	if b.buckets, err = x.options.buckets(x.Layout.Nodes); err != nil {
+		return err
+	}
 	refines, encodes := d.Refinement != nil, false
 	if refines {
 		encodes = out.Kind == kindEmbedding || d.Judging == nil || slices.Contains(similarities(d.Refinement), embeddingValue)
@@ -158,7 +166,6 @@ func (x *Pipeline) build(s beam.Scope, d *run.Deployed, out *output, nodes, edge
 	}
 	b.directed = x.options.Directed
 	x.prism = b.prismNeeds()
-	var err error
 	if x.model, err = blob(d, b.stages); err != nil {
 		return err
 	}
@@ -183,7 +190,7 @@ func (x *Pipeline) build(s beam.Scope, d *run.Deployed, out *output, nodes, edge
 		}
 		states = b.layers(s, states, "classify")
 	}
-	out.write(s, states)
+	out.write(s, states, b.reports)
 	return nil
 }
 
@@ -285,6 +292,9 @@ func (b *builder) prismNeeds() prismNeeds {
 	if b.evidence != nil {
 		width := int64(models.EvidenceWidth(b.d.Features))
 		p.node, p.nodeOfPartition = p.node+460*width, 55*width
+	}
+	if b.buckets.Size > 0 { // rows, and lists of near nodes, of each copy
+		p.node += int64(b.buckets.Copies) * (6*int64(b.d.Features) + 24*int64(b.d.Refinement.K))
 	}
 	if b.stages["encode"] != nil {
 		width, _ := b.d.Module.Func("encode").Result("embedding").Type.Dims[1].Size()

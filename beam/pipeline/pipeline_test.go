@@ -69,13 +69,18 @@ func other(nodes int) data.LoadOptions {
 // trained trains a model on a small graph, and exports it.
 func trained(t *testing.T, model string, set ...string) (runDir, dist string) {
 	t.Helper()
-	runDir = filepath.Join(t.TempDir(), "run")
+	r := trainedOnly(t, model, set...)
+	return r.Dir, exported(t, r)
+}
+
+func trainedOnly(t *testing.T, model string, set ...string) *run.Run {
+	t.Helper()
 	set = append([]string{"synthetic.nodes=300", "train.epochs=3", "train.pretrain_steps=3"}, set...)
-	r, err := run.Train(t.Context(), run.TrainOptions{Model: model, Data: "synthetic", Out: runDir, Set: set})
+	r, err := run.Train(t.Context(), run.TrainOptions{Model: model, Data: "synthetic", Out: filepath.Join(t.TempDir(), "run"), Set: set})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return runDir, exported(t, r)
+	return r
 }
 
 func exported(t *testing.T, r *run.Run) (dist string) {
@@ -214,7 +219,7 @@ func same(t *testing.T, make maker, o Options, partitions ...int64) (rows []stri
 				t.Fatalf("%d partitions, row %d: %s, with one partition %s", p, i, more[i], rows[i])
 			}
 		}
-		if s.Nodes != sum.Nodes || s.Edges != sum.Edges || (s.Refined == nil) != (sum.Refined == nil) || s.Refined != nil && *s.Refined != *sum.Refined {
+		if s.Nodes != sum.Nodes || s.Edges != sum.Edges || !slices.Equal(s.Searches, sum.Searches) || (s.Refined == nil) != (sum.Refined == nil) || s.Refined != nil && *s.Refined != *sum.Refined {
 			t.Errorf("%d partitions: %+v, with one %+v", p, s, sum)
 		}
 	}
@@ -322,6 +327,65 @@ func TestRefine(t *testing.T) {
 		o.changed = func(d *run.Deployed) { d.Params = r.Trained.Params }
 		checkRefined(t, o, exported(t, r), "synthetic", predict, 3, 16)
 	})
+}
+
+// small has buckets of few rows, so that small graphs have many.
+func small(t *testing.T) {
+	t.Helper()
+	was := rowsOfBucket
+	rowsOfBucket = 40
+	t.Cleanup(func() { rowsOfBucket = was })
+}
+
+// Near nodes are found by the same buckets whatever the partitions, with the same recall, and where every node is
+// in every bucket nothing is missed.
+func TestSearchByBuckets(t *testing.T) {
+	ds, err := data.Load("synthetic", other(400))
+	if err != nil {
+		t.Fatal(err)
+	}
+	small(t)
+	o := shards(t, ds, trainedOnly(t, "ecl-gsr", "candidates.similarity=evidence+embedding", "candidates.two_step=0", "candidates.mutual=false", "model.encoder.hidden=16").Dir)
+	o.Partitions = 3
+	exact, sum := outputOf(t, Refine, o)
+	if want := []Search{{Rows: "embedding", By: SearchExact}, {Rows: "evidence", By: SearchExact}}; !slices.Equal(sum.Searches, want) {
+		t.Errorf("%+v", sum.Searches)
+	}
+	o.Search, o.Copies = SearchBuckets, 2
+	_, sum = same(t, Refine, o, 3, 16)
+	for _, s := range sum.Searches {
+		if s.By != SearchBuckets || s.Buckets != 20 || s.Copies != 2 || s.Full != 0 || s.Queries != int(recallQueries) || s.Recall < 0.3 || s.Recall > 0.95 {
+			t.Errorf("%+v", s)
+		}
+	}
+	o.Copies = 1000
+	rows, sum := outputOf(t, Refine, o)
+	if !slices.Equal(rows, exact) || sum.Searches[0].Recall != 1 || sum.Searches[1].Recall != 1 {
+		t.Errorf("every node is in every bucket, and the output is not that of an exact search: %+v", sum.Searches)
+	}
+}
+
+func TestWhichSearch(t *testing.T) {
+	for _, x := range []struct {
+		o     Options
+		nodes int64
+		want  buckets
+	}{
+		{Options{}, graph.ApproximateAbove, buckets{}},
+		{Options{}, graph.ApproximateAbove + 1, buckets{4096, 8}},
+		{Options{Search: SearchExact}, 1e6, buckets{}},
+		{Options{Search: SearchBuckets, Copies: 3}, 10, buckets{4096, 3}},
+		{Options{}, 1e8, buckets{10000, 8}},
+	} {
+		if got, err := x.o.buckets(x.nodes); err != nil || got != x.want {
+			t.Errorf("%d nodes: %+v, %v", x.nodes, got, err)
+		}
+	}
+	for _, o := range []Options{{Search: "trees"}, {Copies: -1}} {
+		if _, err := o.buckets(10); err == nil {
+			t.Errorf("%+v was accepted", o)
+		}
+	}
 }
 
 // Cora, with its own options.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ import (
 func init() {
 	register.DoFn3x1[int64, []byte, func(int64, []byte), error](&rowsFn{})
 	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&nearFn{})
-	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&nearestFn{})
+	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&nearestFn{})
 	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&proposeFn{})
 	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&candidatesFn{})
 	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&askFn{})
@@ -46,8 +47,13 @@ func (b *builder) refine(states beam.PCollection) beam.PCollection {
 		states = b.layers(s, states, "rows", "x", embeddingValue)
 	}
 	for _, value := range by {
+		if b.buckets.Size > 0 {
+			states = b.searchBuckets(s, states, value)
+			continue
+		}
 		near := beam.ParDo(s, &nearFn{b.layout, value, r.K}, beam.CoGroupByKey(s, beam.ParDo(s, &rowsFn{b.layout, value, true}, states), beam.ParDo(s, &rowsFn{b.layout, value, false}, states)))
-		states = beam.ParDo(s, &nearestFn{value, r.K}, beam.CoGroupByKey(s, states, near))
+		states, _ = beam.ParDo2(s, &nearestFn{b.layout, value, r.K}, beam.CoGroupByKey(s, states, near))
+		b.out.Searches = append(b.out.Searches, Search{Rows: value, By: SearchExact})
 	}
 	if r.TwoStep > 0 {
 		kept, lists := beam.ParDo2(s, &boundaryFn{Lists: true}, states)
@@ -141,30 +147,52 @@ func (f *nearFn) ProcessElement(key int64, first, second func(*[]byte) bool, emi
 	defer pool.Close()
 	idx, sim := graph.KNN(pool, rows, n, len(rows)/n, f.K)
 	for i, p := range []int64{key / f.Layout.Partitions, key % f.Layout.Partitions}[:len(ends)-1] {
-		lo, hi := ends[i]*f.K, ends[i+1]*f.K
-		near := make([]int64, hi-lo)
-		for j, v := range idx[lo:hi] {
-			if near[j] = -1; v >= 0 {
-				near[j] = nodes[v]
-			}
-		}
-		t := newTable()
-		t.put("near", near, len(near)/f.K, f.K)
-		t.put("similarity", sim[lo:hi], len(near)/f.K, f.K)
-		if err := send(emit, p, t); err != nil {
+		found := &lists{k: f.K}
+		found.add(nodes, idx, sim, ends[i], ends[i+1])
+		if err := send(emit, p, found.table()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// nearestFn joins the lists of a partition's nodes, of those that a value finds near.
-type nearestFn struct {
-	Value string
-	K     int
+// lists are the near nodes of some nodes.
+type lists struct {
+	k          int
+	node, near []int64
+	similarity []float32
 }
 
-func (f *nearestFn) ProcessElement(p int64, states, lists func(*[]byte) bool, emit func(int64, []byte)) error {
+// add adds those of the rows lo to hi, given the nodes that rows are of and the lists of all rows.
+func (l *lists) add(nodes []int64, idx []int32, sim []float32, lo, hi int) {
+	l.node = append(l.node, nodes[lo:hi]...)
+	l.similarity = append(l.similarity, sim[lo*l.k:hi*l.k]...)
+	for _, v := range idx[lo*l.k : hi*l.k] {
+		if v < 0 {
+			l.near = append(l.near, -1)
+		} else {
+			l.near = append(l.near, nodes[v])
+		}
+	}
+}
+
+func (l *lists) table() *table {
+	t := newTable()
+	t.put("node", l.node, len(l.node))
+	t.put("near", l.near, len(l.node), l.k)
+	t.put("similarity", l.similarity, len(l.node), l.k)
+	return t
+}
+
+// nearestFn joins the lists of a partition's nodes, of those that a value finds near. Those of the
+// nodes that recall is measured on are sent beside.
+type nearestFn struct {
+	Layout Layout
+	Value  string
+	K      int
+}
+
+func (f *nearestFn) ProcessElement(p int64, states, found func(*[]byte) bool, emit, queries func(int64, []byte)) error {
 	s, err := onlyState(states)
 	if err != nil {
 		return err
@@ -174,34 +202,40 @@ func (f *nearestFn) ProcessElement(p int64, states, lists func(*[]byte) bool, em
 		sim  float32
 	}
 	all := make([][]neighbour, s.n())
-	if err := each(lists, func(t *table) error {
-		sim := array[float32](t, "similarity")
-		for i, v := range array[int64](t, "near") {
-			if v < 0 {
-				continue
-			}
-			// In every list there are the nearest of the partition itself.
-			if list := &all[i/f.K]; !slices.ContainsFunc(*list, func(x neighbour) bool { return x.node == v }) {
-				*list = append(*list, neighbour{v, sim[i]})
+	if err := each(found, func(t *table) error {
+		near, sim := array[int64](t, "near"), array[float32](t, "similarity")
+		for i, v := range array[int64](t, "node") {
+			for j := i * f.K; j < (i+1)*f.K && near[j] >= 0; j++ {
+				all[v-s.lo] = append(all[v-s.lo], neighbour{near[j], sim[j]})
 			}
 		}
 		return nil
 	}); err != nil {
 		return err
 	}
-	near := make([]int64, s.n()*f.K)
+	near, similarity := slices.Repeat([]int64{-1}, s.n()*f.K), slices.Repeat([]float32{float32(math.Inf(-1))}, s.n()*f.K)
 	for i, list := range all {
 		slices.SortFunc(list, func(a, b neighbour) int {
 			return cmp.Or(cmp.Compare(b.sim, a.sim), cmp.Compare(a.node, b.node))
 		})
-		for j := range f.K {
-			if near[i*f.K+j] = -1; j < len(list) {
-				near[i*f.K+j] = list[j].node
-			}
+		list = slices.Compact(list) // nodes meet more than once, with the same product
+		for j, x := range list[:min(f.K, len(list))] {
+			near[i*f.K+j], similarity[i*f.K+j] = x.node, x.sim
 		}
 	}
 	s.put(nearPrefix+f.Value, near, s.n(), f.K)
-	return send(emit, p, s.table)
+	if err := send(emit, p, s.table); err != nil {
+		return err
+	}
+	t := newTable()
+	nodes := f.Layout.drawn(queriesOfSample, recallQueries, p)
+	t.put("query", nodes, len(nodes))
+	some := []float32{}
+	for _, v := range nodes {
+		some = append(some, similarity[(v-s.lo)*int64(f.K):(v-s.lo+1)*int64(f.K)]...)
+	}
+	t.put("similarity", some, len(nodes), f.K)
+	return send(queries, 0, t)
 }
 
 // nearPrefix begins the names of lists of near nodes, [n, k].
@@ -513,11 +547,11 @@ func (f *refinedEntriesFn) ProcessElement(p int64, b []byte, states, entries fun
 		return err
 	}
 	r := &graph.Refined{Probability: array[float32](s.table, "probability"), Mode: modeOf(&f.Refinement), Threshold: f.Refinement.Threshold}
-	type lists struct {
+	type part struct {
 		ends    []int64
 		weights []float32
 	}
-	by := map[int64]*lists{}
+	by := map[int64]*part{}
 	ends, weights := array[int64](s.table, "pairs"), r.Weights()
 	for i, p := range r.Probability {
 		if !(p >= float32(r.Threshold)) {
@@ -527,7 +561,7 @@ func (f *refinedEntriesFn) ProcessElement(p int64, b []byte, states, entries fun
 			target, source := ends[2*i+k], ends[2*i+1-k]
 			q := f.Layout.owner(target)
 			if by[q] == nil {
-				by[q] = &lists{}
+				by[q] = &part{}
 			}
 			by[q].ends, by[q].weights = append(by[q].ends, target, source), append(by[q].weights, weights[i])
 		}

@@ -1,0 +1,403 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
+)
+
+func init() {
+	register.DoFn3x1[int64, []byte, func(int64, []byte), error](&sampleFn{})
+	register.DoFn3x1[int64, func(*[]byte) bool, func([]byte), error](&indexFn{})
+	register.DoFn5x1[int64, []byte, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&bucketsFn{})
+	register.DoFn3x1[int64, func(*[]byte) bool, func(int64, []byte), error](&bucketNearFn{})
+	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&recallFn{})
+	register.Emitter1[[]byte]()
+}
+
+// How near nodes are found.
+const (
+	SearchAuto    = "auto"
+	SearchExact   = "exact"   // each pair of partitions is compared
+	SearchBuckets = "buckets" // nodes in one bucket of an index are
+)
+
+// Search says how near nodes were found, by one kind of rows.
+type Search struct {
+	Rows    string `json:"rows"` // that are compared
+	By      string `json:"by"`
+	Copies  int    `json:"copies,omitempty"` // buckets that a node is in
+	Buckets int    `json:"buckets,omitempty"`
+	Full    int    `json:"full,omitempty"` // buckets that were split
+	// Recall is the share of the true near nodes of so many Queries, drawn from all nodes, that were
+	// found. 0 of 0 of an exact search.
+	Recall  float64 `json:"recall,omitempty"`
+	Queries int     `json:"queries,omitempty"`
+}
+
+// buckets say how large those of an index are, and in how many a node is.
+type buckets struct{ Size, Copies int }
+
+// Sizes that the result depends on.
+var (
+	rowsOfBucket    int64 = 4096 // at least; of more nodes than its square their root, so that finding a row's buckets does not take longer than searching them
+	sampleOfBucket  int64 = 64   // sampled rows for each bucket
+	mostSampled     int64 = 1 << 18
+	recallQueries   int64 = 128
+	copiesOfNode          = 8
+	rowsOfSample          = "rows"
+	queriesOfSample       = "queries"
+)
+
+func (o *Options) buckets(nodes int64) (buckets, error) {
+	if o.Copies < 0 {
+		return buckets{}, fmt.Errorf("--copies is %d; a node is in 1 bucket at least", o.Copies)
+	}
+	b := buckets{int(max(rowsOfBucket, int64(math.Sqrt(float64(nodes))))), cmp.Or(o.Copies, copiesOfNode)}
+	switch o.Search {
+	case SearchBuckets:
+		return b, nil
+	case SearchAuto, "":
+		if nodes > graph.ApproximateAbove {
+			return b, nil
+		}
+	case SearchExact:
+	default:
+		return b, fmt.Errorf("--search is %q; it is %s, %s or %s", o.Search, SearchAuto, SearchExact, SearchBuckets)
+	}
+	return buckets{}, nil
+}
+
+// searchBuckets finds near nodes by the buckets of an index.
+//
+//	states ─→ sample ─→ index ┄┄┬┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┐
+//	states ─────────────────────→ rows by bucket ─→ near ─→ nearest ─→ states
+//	                            └→ true similarities ─→ recall ←┘
+func (b *builder) searchBuckets(s beam.Scope, states beam.PCollection, value string) beam.PCollection {
+	s = s.Scope("buckets")
+	k := b.d.Refinement.K
+	index := beam.ParDo(s, &indexFn{b.layout, b.buckets}, beam.GroupByKey(s, beam.ParDo(s, &sampleFn{b.layout, b.buckets, value}, states)))
+	side := beam.SideInput{Input: index}
+	rows, truth := beam.ParDo2(s, &bucketsFn{b.layout, value, k}, states, side)
+	near := beam.ParDo(s, &bucketNearFn{b.layout, k}, beam.GroupByKey(s, rows))
+	states, found := beam.ParDo2(s, &nearestFn{b.layout, value, k}, beam.CoGroupByKey(s, states, near))
+	b.reports = append(b.reports, beam.ParDo(s, &recallFn{value}, beam.CoGroupByKey(s, truth, found), side))
+	return states
+}
+
+// drawn returns those of count nodes that a partition has, one drawn from each of as many ranges of all
+// nodes, whatever the number of partitions.
+func (l Layout) drawn(name string, count, p int64) (nodes []int64) {
+	count = min(count, l.Nodes)
+	draw := rng.New(0, "beam").Sub(name)
+	lo, hi := l.start(p), l.start(p+1)
+	for i := lo * count / l.Nodes; i < count && i*l.Nodes/count < hi; i++ {
+		first := i * l.Nodes / count
+		if v := first + int64(draw.Intn(uint64(i), int((i+1)*l.Nodes/count-first))); v >= lo && v < hi {
+			nodes = append(nodes, v)
+		}
+	}
+	return nodes
+}
+
+// sampleFn sends the rows that an index is made of, and those that its recall is measured on.
+type sampleFn struct {
+	Layout  Layout
+	Buckets buckets
+	Value   string
+}
+
+func (f *sampleFn) ProcessElement(p int64, b []byte, emit func(int64, []byte)) error {
+	s, err := parseState(b)
+	if err != nil {
+		return err
+	}
+	rows, err := s.finite(f.Value)
+	if err != nil {
+		return err
+	}
+	w, t := len(rows)/s.n(), newTable()
+	count := (int64(f.Buckets.Copies)*f.Layout.Nodes + int64(f.Buckets.Size) - 1) / int64(f.Buckets.Size)
+	for name, count := range map[string]int64{rowsOfSample: max(count, min(mostSampled, sampleOfBucket*count)), queriesOfSample: recallQueries} {
+		nodes := f.Layout.drawn(name, count, p)
+		some := make([]float32, 0, len(nodes)*w)
+		for _, v := range nodes {
+			some = append(some, rows[int(v-s.lo)*w:int(v-s.lo+1)*w]...)
+		}
+		t.put(name+".node", nodes, len(nodes))
+		t.put(name, some, len(nodes), w)
+	}
+	return send(emit, 0, t)
+}
+
+// joinRows joins rows of nodes that were sent, by node.
+func joinRows(sent []*table, name string) (nodes []int64, rows []float32, width int) {
+	type place struct {
+		node int64
+		row  []float32
+	}
+	var all []place
+	for _, t := range sent {
+		x := t.find(name)
+		width = x.Shape[1]
+		for i, v := range array[int64](t, name+".node") {
+			all = append(all, place{v, x.Data.([]float32)[i*width : (i+1)*width]})
+		}
+	}
+	slices.SortFunc(all, func(a, b place) int { return cmp.Compare(a.node, b.node) })
+	rows = make([]float32, 0, len(all)*width)
+	for i, x := range all {
+		if i > 0 && x.node == all[i-1].node {
+			continue // sent for another bucket
+		}
+		nodes, rows = append(nodes, x.node), append(rows, x.row...)
+	}
+	return nodes, rows, width
+}
+
+// indexFn makes the index of sampled rows.
+type indexFn struct {
+	Layout  Layout
+	Buckets buckets
+}
+
+func (f *indexFn) ProcessElement(_ int64, samples func(*[]byte) bool, emit func([]byte)) error {
+	var sent []*table
+	if err := each(samples, func(t *table) error { sent = append(sent, t); return nil }); err != nil {
+		return err
+	}
+	pool := kernels.NewPool(0)
+	defer pool.Close()
+	sampled, rows, w := joinRows(sent, rowsOfSample)
+	x := graph.NewBuckets(pool, rows, len(sampled), w, f.Layout.Nodes, f.Buckets.Size, f.Buckets.Copies)
+	t := newTable()
+	t.put("centroids", x.Centroids, len(x.Centroids)/w, w)
+	t.put("first", x.First, len(x.First))
+	t.put("copies", []int32{int32(x.Copies)}, 1)
+	nodes, rows, _ := joinRows(sent, queriesOfSample)
+	var queries []int64
+	var some []float32
+	directed := graph.Directed(rows, len(nodes), w)
+	for i, v := range nodes {
+		if directed[i] {
+			queries, some = append(queries, v), append(some, rows[i*w:(i+1)*w]...)
+		}
+	}
+	t.put("query", queries, len(queries))
+	t.put("query.rows", some, len(queries), w)
+	b, err := t.bytes()
+	if err == nil {
+		emit(b)
+	}
+	return err
+}
+
+// index is what indexFn has made.
+type index struct {
+	graph.Buckets
+	queries []int64
+	rows    []float32 // of these
+}
+
+func parseIndex(side func(*[]byte) bool) (*index, error) {
+	x := &index{}
+	err := each(side, func(t *table) error {
+		x.Centroids, x.Width = array[float32](t, "centroids"), t.find("centroids").Shape[1]
+		x.First, x.Copies = array[int32](t, "first"), int(array[int32](t, "copies")[0])
+		x.queries, x.rows = array[int64](t, "query"), array[float32](t, "query.rows")
+		return nil
+	})
+	if err == nil && x.First == nil {
+		err = fmt.Errorf("the index was not sent")
+	}
+	return x, err
+}
+
+// bucketsFn sends the rows of a partition to the buckets that they are in, some of which an element
+// has, and the similarities of its nodes that are nearest to the queries.
+type bucketsFn struct {
+	Layout Layout
+	Value  string
+	K      int
+}
+
+func (f *bucketsFn) ProcessElement(p int64, b []byte, side func(*[]byte) bool, emit, truth func(int64, []byte)) error {
+	s, err := parseState(b)
+	if err != nil {
+		return err
+	}
+	x, err := parseIndex(side)
+	if err != nil {
+		return err
+	}
+	rows, err := s.finite(f.Value)
+	if err != nil {
+		return err
+	}
+	pool := kernels.NewPool(0)
+	defer pool.Close()
+	draw := rng.New(0, "beam").Sub("full buckets")
+	of := x.Of(pool, rows, s.n(), func(row, bucket, of int) int {
+		return draw.At(uint64(bucket)).Intn(uint64(s.lo)+uint64(row), of)
+	})
+	groups := Layout{Nodes: int64(x.Len()), Partitions: min(f.Layout.Partitions, int64(x.Len()))}
+	type rowsOf struct {
+		bucket []int32 // by turns with rows
+		rows   []int
+	}
+	by := map[int64]*rowsOf{}
+	for i, bucket := range of {
+		if bucket < 0 {
+			continue
+		}
+		g := groups.owner(int64(bucket))
+		if by[g] == nil {
+			by[g] = &rowsOf{}
+		}
+		by[g].bucket, by[g].rows = append(by[g].bucket, bucket), append(by[g].rows, i/x.Copies)
+	}
+	w := x.Width
+	for g, of := range by {
+		t := newTable()
+		var nodes, in []int64
+		var some []float32
+		for i, r := range of.rows {
+			v := s.lo + int64(r)
+			in = append(in, v)
+			if i == 0 || r != of.rows[i-1] {
+				nodes, some = append(nodes, v), append(some, rows[r*w:(r+1)*w]...)
+			}
+		}
+		t.put(rowsOfSample+".node", nodes, len(nodes))
+		t.put(rowsOfSample, some, len(nodes), w)
+		t.put("bucket", of.bucket, len(of.bucket))
+		t.put("in", in, len(in))
+		if err := send(emit, g, t); err != nil {
+			return err
+		}
+	}
+	self := make([]int32, len(x.queries))
+	for i, v := range x.queries {
+		if self[i] = -1; s.own(v) {
+			self[i] = int32(v - s.lo)
+		}
+	}
+	t := newTable()
+	t.put("query", x.queries, len(x.queries))
+	t.put("similarity", graph.NearestTo(pool, x.rows, self, rows, s.n(), w, f.K), len(x.queries), f.K)
+	return send(truth, 0, t)
+}
+
+// bucketNearFn finds the nearest neighbours of the rows of some buckets, each among its own, and sends
+// them to the nodes' partitions.
+type bucketNearFn struct {
+	Layout Layout
+	K      int
+}
+
+func (f *bucketNearFn) ProcessElement(_ int64, rows func(*[]byte) bool, emit func(int64, []byte)) error {
+	type member struct {
+		bucket int32
+		node   int64
+	}
+	var sent []*table
+	var all []member
+	if err := each(rows, func(t *table) error {
+		sent = append(sent, t)
+		in := array[int64](t, "in")
+		for i, bucket := range array[int32](t, "bucket") {
+			all = append(all, member{bucket, in[i]})
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b member) int { return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.node, b.node)) })
+	nodes, x, w := joinRows(sent, rowsOfSample)
+	pool := kernels.NewPool(0)
+	defer pool.Close()
+	var search graph.Neighbors
+	by := map[int64]*lists{}
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].bucket == all[0].bucket {
+			n++
+		}
+		own, z := make([]int64, n), make([]float32, 0, n*w)
+		for i, m := range all[:n] {
+			at, _ := slices.BinarySearch(nodes, m.node)
+			own[i], z = m.node, append(z, x[at*w:(at+1)*w]...)
+		}
+		all = all[n:]
+		idx, sim := search.Exact(pool, z, n, w, f.K)
+		for i := 0; i < n; {
+			p, first := f.Layout.owner(own[i]), i
+			for i < n && own[i] < f.Layout.start(p+1) {
+				i++
+			}
+			if by[p] == nil {
+				by[p] = &lists{k: f.K}
+			}
+			by[p].add(own, idx, sim, first, i)
+		}
+	}
+	for p, l := range by {
+		if err := send(emit, p, l.table()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recallFn measures how many of the true near nodes of the queries were found.
+type recallFn struct{ Value string }
+
+func (f *recallFn) ProcessElement(_ int64, truth, found, side func(*[]byte) bool, emit func(int64, []byte)) error {
+	x, err := parseIndex(side)
+	if err != nil {
+		return err
+	}
+	join := func(sent func(*[]byte) bool) (map[int64][]float32, error) {
+		of := map[int64][]float32{}
+		err := each(sent, func(t *table) error {
+			sim, queries := array[float32](t, "similarity"), array[int64](t, "query")
+			for i, v := range queries {
+				k := len(sim) / len(queries)
+				of[v] = append(of[v], sim[i*k:(i+1)*k]...)
+			}
+			return nil
+		})
+		return of, err
+	}
+	best, err := join(truth)
+	if err != nil {
+		return err
+	}
+	have, err := join(found)
+	if err != nil {
+		return err
+	}
+	r := Search{Rows: f.Value, By: SearchBuckets, Copies: x.Copies, Buckets: x.Len(), Queries: len(x.queries)}
+	for c := range len(x.First) - 1 {
+		if x.First[c+1]-x.First[c] > 1 {
+			r.Full++
+		}
+	}
+	hits, all := 0, 0
+	for _, v := range x.queries {
+		sim := have[v]
+		slices.SortFunc(best[v], func(a, b float32) int { return cmp.Compare(b, a) })
+		h, a := graph.Hits(best[v][:len(sim)], sim)
+		hits, all = hits+h, all+a
+	}
+	r.Recall = float64(hits) / float64(max(all, 1))
+	return report{Search: &r}.emit(emit)
+}
