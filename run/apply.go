@@ -38,6 +38,8 @@ type application struct {
 	listed  int64        // bytes that each candidate needs once it is judged
 	judging *train.Judge // by evidence; nil until it is needed
 
+	stop func() error // between chunks
+
 	embedding *runtime.Buffer // likewise
 	log       func(format string, args ...any)
 }
@@ -79,8 +81,8 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 	return a, nil
 }
 
-// use applies the run to data that may lie in mapped files.
-func (r *Run) use(path string, o *infer.PredictOptions, do func(*application) error) error {
+// use applies the run to data that may lie in mapped files. When ctx ends, so does what runs over chunks.
+func (r *Run) use(ctx context.Context, path string, o *infer.PredictOptions, do func(*application) error) error {
 	if line := r.Unchecked(); line != "" && o.Log != nil {
 		o.Log("%s", line)
 	}
@@ -90,6 +92,7 @@ func (r *Run) use(path string, o *infer.PredictOptions, do func(*application) er
 			return err
 		}
 		defer a.pool.Close()
+		a.stop = ctx.Err
 		return do(a)
 	})
 }
@@ -139,6 +142,7 @@ func (a *application) run(name string, st *graph.Structure, w []float32) (*runti
 	if err := a.bind(parts.Module.Params, c.Bind); err != nil {
 		return nil, err
 	}
+	c.Stop = a.stop
 	return c, c.Run()
 }
 
@@ -510,7 +514,7 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 	if err != nil {
 		return nil, err
 	}
-	err = r.use(path, &o, func(a *application) (err error) {
+	err = r.use(ctx, path, &o, func(a *application) (err error) {
 		if p, err = a.predict(o.Nodes); err != nil || out == "" {
 			return err
 		}

@@ -137,7 +137,7 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 	}
 	e := &infer.Embedding{}
 	if whole == nil {
-		err := r.use(path, &o, func(a *application) error {
+		err := r.use(ctx, path, &o, func(a *application) error {
 			h, err := a.embed()
 			if err == nil {
 				e.Values, e.Width, e.IDs = h.F32, h.Dims[1], a.ds.NodeIDs

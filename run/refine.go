@@ -106,7 +106,7 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 		return r.Refine(o)
 	}
 	var g *infer.RefinedGraph
-	err = r.use(o.Data, &o.Predict, func(a *application) error {
+	err = r.use(ctx, o.Data, &o.Predict, func(a *application) error {
 		a.listed = o.RowBytes()
 		x, err := a.refine()
 		if err == nil {

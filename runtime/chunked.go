@@ -26,6 +26,8 @@ type Chunked struct {
 	values map[string]*stored // what parts gave
 	nodes  int
 	graph  *graph.Structure // nil where the function reads none
+
+	Stop func() error // asked before each chunk, unless it is nil: an error ends the run
 }
 
 // stored is a value with a row for each node, in a file.
@@ -131,6 +133,11 @@ func (c *Chunked) part(p *passes.Part) error {
 		return err
 	}
 	for lo, hi := 0, cost.end(c.rowPtr(), c.nodes, 0, c.room); lo < c.nodes; {
+		if c.Stop != nil {
+			if err := c.Stop(); err != nil {
+				return err
+			}
+		}
 		next := cost.end(c.rowPtr(), c.nodes, hi, c.room)
 		ch.ahead(hi, next)
 		if err := ch.run(lo, hi); err != nil {

@@ -50,6 +50,7 @@ func runChunked(t *nodeSteps, name string, g, w *runtime.Buffer) (*runtime.Chunk
 		}
 		c.Bind(p.Name, b)
 	}
+	c.Stop = t.stop
 	return c, c.Run()
 }
 

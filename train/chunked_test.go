@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // Over chunks of nodes, of whatever size, every model that is trained with labels gives the bits
@@ -89,6 +92,104 @@ func TestChunkedEvaluation(t *testing.T) {
 	if compared < 22 {
 		t.Errorf("only %d evaluations are compared", compared)
 	}
+}
+
+// lasting is a context that is cancelled when its error has been asked for so many times.
+type lasting struct {
+	context.Context
+	left int
+}
+
+func (c *lasting) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// An evaluation over chunks that is interrupted ends at the next chunk, and is made again when the run goes on,
+// wherever it was.
+func TestChunkedInterrupted(t *testing.T) {
+	t.Run("sage", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "store")
+		o := store.Planted{Nodes: 40000, Edges: 80000, Classes: 4, Community: 50, Homophily: 0.8, Locality: 0.5, Features: 16, Signal: 0.3, Train: 100, Val: 100}
+		if err := store.Generate(path, o, store.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		ds, err := data.Load(path, data.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := Job{Model: "sage", Task: Nodes(ds)}
+		cfg := configure(t, "sage", "train.epochs=3", "train.eval_every=2", "train.sampler=neighbors", "train.fanouts=5,5", "train.batch_nodes=100", "model.hidden=64")
+		tr := started(t, job, cfg, Options{})
+		whole, err := tr.job.Task.Forecast(nil, tr.prog.Module, tr.cfg, tr.split, 0)
+		tr.close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkInterrupted(t, job, cfg, Options{Memory: int64(whole.Peak) * 2 / 3})
+	})
+	t.Run("ecl-gsr", func(t *testing.T) {
+		cfg := configure(t, "ecl-gsr", "train.epochs=3", "train.eval_every=2", "train.sampler=neighbors", "train.fanouts=4,4", "train.batch_nodes=64", "train.anchors=32", "train.pretrain_steps=2",
+			"train.joint_every=2", "train.refresh_every=1", "candidates.similarity=embedding", "model.classifier=gcn")
+		checkInterrupted(t, Job{Model: "ecl-gsr", Task: Nodes(synthetic(t, 4))}, cfg, Options{})
+	})
+}
+
+func checkInterrupted(t *testing.T, job Job, cfg *config.Config, opts Options) {
+	t.Helper()
+	opts.Dir = filepath.Join(t.TempDir(), "run")
+	undisturbed := &lasting{context.Background(), 1 << 30}
+	want, err := Train(undisturbed, job, cfg, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := os.ReadFile(filepath.Join(opts.Dir, checkpoint.MetricsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	due, last := 0, 0
+	for left := 1; left < 1<<30-undisturbed.left; left += 3 {
+		opts.Dir, opts.Resume = filepath.Join(t.TempDir(), "run"), false
+		ctx := &lasting{context.Background(), left}
+		_, err := Train(ctx, job, cfg, opts)
+		if !errors.Is(err, ErrInterrupted) || ctx.left < -4 {
+			t.Fatalf("after being asked %d times: %v, asked %d times more", left, err, -ctx.left)
+		}
+		f, err := checkpoint.ReadFile(filepath.Join(opts.Dir, checkpoint.CheckpointFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Due != nil {
+			due++
+		} else if f.Epoch == 3 {
+			last++
+		}
+		opts.Resume = true
+		got, err := Train(context.Background(), job, cfg, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := os.ReadFile(filepath.Join(opts.Dir, checkpoint.MetricsFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Hash != want.Hash || !reflect.DeepEqual(got.Trained.Logits, want.Trained.Logits) || !slices.Equal(withoutTimes(lines), withoutTimes(again)) {
+			t.Errorf("interrupted after %d questions and resumed, the run has another result", left)
+		}
+	}
+	if due < 2 || last < 2 {
+		t.Errorf("%d runs were interrupted in an evaluation, %d in the last one", due, last)
+	}
+}
+
+func withoutTimes(metrics []byte) (lines []string) {
+	for line := range strings.Lines(string(metrics)) {
+		before, _, _ := strings.Cut(line, `"time":`)
+		lines = append(lines, before)
+	}
+	return lines
 }
 
 // Where the values of all nodes would exceed the limit, a run on batches is evaluated over

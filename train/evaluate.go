@@ -1,6 +1,8 @@
 package train
 
 import (
+	"math"
+
 	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -97,7 +99,7 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 	c := t.cfg.Train
 	total := c.Epochs * (1 + c.SelfTraining)
 	for {
-		if !t.epochsLeft() {
+		if t.state.Due == nil && !t.epochsLeft() {
 			if t.state.Round == c.SelfTraining {
 				return t.checkpoint()
 			}
@@ -108,14 +110,20 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 		if err := t.ctx.Err(); err != nil {
 			return err
 		}
-		t.optim.Halve(t.state.Epoch, c.HalveLREvery)
-		f, loss, err := step(t.state.Epoch)
-		if err != nil {
-			return err
+		loss := math.NaN()
+		if t.state.Due == nil {
+			t.optim.Halve(t.state.Epoch, c.HalveLREvery)
+			f, l, err := step(t.state.Epoch)
+			if err != nil {
+				return err
+			}
+			loss = l
+			t.state.Epoch++
+			if t.state.Epoch%c.EvalEvery == 0 || t.state.Epoch-t.state.RoundFrom == c.Epochs {
+				t.state.Due = made(t, f)
+			}
 		}
-		m := made(t, f)
-		t.state.Epoch++
-		if t.state.Epoch%c.EvalEvery == 0 || t.state.Epoch-t.state.RoundFrom == c.Epochs {
+		if t.state.Due != nil {
 			s, err := evaluate()
 			if err != nil {
 				return err
@@ -124,9 +132,10 @@ func (t *trainer) epochs(phase string, step func(epoch int) (*function, float64,
 			if err := t.keep(s); err != nil {
 				return err
 			}
-			if err := t.record(m, &s); err != nil {
+			if err := t.record(t.state.Due, &s); err != nil {
 				return err
 			}
+			t.state.Due = nil
 		}
 		t.observe(t.state.Epoch, total, loss)
 		if every := c.CheckpointEvery; every > 0 && t.state.Step()%every == 0 {

@@ -34,6 +34,7 @@ type nodeSteps struct {
 	chunked       map[string]*runtime.Chunked // functions that run over chunks of nodes; empty where all nodes are at once
 	files         *scratch.Files              // of what is known of candidates' entries, nil where that is in memory
 	nodes, labels []int64                     // what is learned from
+	stop          func() error                // ends an evaluation over chunks; nil where what runs over them is part of a step
 }
 
 func (t *nodeSteps) function(name string) (_ *function, err error) {
@@ -99,6 +100,8 @@ func (t *nodeSteps) evaluate() (score, error) {
 	if err != nil {
 		return score{}, err
 	}
+	t.stop = t.ctx.Err
+	defer func() { t.stop = nil }()
 	if by := t.cfg.Train.Select; by == "accuracy" || by == "loss" {
 		if t.chunk > 0 {
 			if _, err := runChunked(t, "classify", g, w); err != nil {
@@ -131,6 +134,8 @@ func (t *nodeSteps) evaluated() (g, w *runtime.Buffer, changed bool, err error) 
 
 func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
 	defer rss.Leave(rss.Enter("evaluation"))
+	t.stop = t.ctx.Err
+	defer func() { t.stop = nil }()
 	for _, name := range []string{"fit", "joint"} {
 		if t.prog.held(name) >= large {
 			t.prog.drop(name)

@@ -345,36 +345,30 @@ func (t *trainer) restoreTensors(f *checkpoint.File) error {
 	return err
 }
 
-// stepMade is what the line of a step says of it, without the function that made it, which another
-// may take the place of before the line is written.
-type stepMade struct {
-	function string
-	terms    map[string]float32
-	rates    map[string]float64 // learning rates by group
-}
-
-func made(t *trainer, f *function) (m stepMade) {
+// made begins the line of a step, by the function that made it, which another may take the place of
+// before the line is written.
+func made(t *trainer, f *function) *checkpoint.Record {
+	r := &checkpoint.Record{Function: f.Name(), Terms: map[string]float32{}, LR: map[string]float64{}}
 	if t.dir == nil {
-		return m
+		return r
 	}
-	m = stepMade{f.Name(), map[string]float32{}, map[string]float64{}}
 	for _, x := range f.terms {
-		m.terms[x.name] = x.value
+		r.Terms[x.name] = x.value
 	}
 	for _, u := range f.updates {
-		m.rates[u.group.Name] = u.group.LR
+		r.LR[u.group.Name] = u.group.LR
 	}
-	return m
+	return r
 }
 
 // record writes the line of the step that has just been made. s is nil where
 // nothing was evaluated.
-func (t *trainer) record(m stepMade, s *score) error {
+func (t *trainer) record(r *checkpoint.Record, s *score) error {
 	if t.dir == nil {
 		return nil
 	}
-	r := checkpoint.Record{Phase: t.state.Phase, Step: t.state.Step(), Epoch: t.state.Epoch, Function: m.function, Terms: m.terms, LR: m.rates,
-		Time: checkpoint.RecordTime{WallS: math.Round(t.elapsed().Seconds()*1e4) / 1e4}}
+	r.Phase, r.Step, r.Epoch = t.state.Phase, t.state.Step(), t.state.Epoch
+	r.Time = checkpoint.RecordTime{WallS: math.Round(t.elapsed().Seconds()*1e4) / 1e4}
 	if s != nil {
 		r.TrainAcc, r.ValAcc, r.ValLoss = known(s.trainAcc), &s.valAcc, &s.valLoss
 		if by := t.cfg.Train.Select; by == "macro_f1" || by == "auc" {
@@ -384,5 +378,5 @@ func (t *trainer) record(m stepMade, s *score) error {
 	if t.edges != nil {
 		r.Candidates = t.steps.(refiner).count()
 	}
-	return t.dir.Log.Add(&r)
+	return t.dir.Log.Add(r)
 }

@@ -143,6 +143,9 @@ func train(ctx context.Context, job Job, cfg *config.Config, opts Options) (*Res
 		return nil, err
 	}
 	res, err := t.finish()
+	if interrupted(ctx, err) { // the checkpoint is that of the last epoch, and parameters are those of the best one
+		return nil, fmt.Errorf("%w in the last evaluation", ErrInterrupted)
+	}
 	return res, t.explainMemory(err)
 }
 
@@ -399,5 +402,5 @@ func (t *trainer) observe(step, total int, loss float64) {
 
 // interrupted reports whether an error is that of the stopped context.
 func interrupted(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && errors.Is(err, ctx.Err())
+	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }

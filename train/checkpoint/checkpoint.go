@@ -53,6 +53,8 @@ type State struct {
 	// GIN's protocol is computed from. Nothing is chosen by it.
 	TestCurve []float64 `json:"test_curve,omitempty"`
 	Selected  float64   `json:"best_selected"` // what train.select compares, higher being better
+	// Due is the step whose evaluation was interrupted, to be made again; nil where none was.
+	Due *Record `json:"due,omitempty"`
 }
 
 // Step is the number of the next step of the run, which its random streams are split by.
