@@ -27,13 +27,16 @@ func (t *trainer) checkMemory() error {
 	total = t.device.MemoryLimit(total)
 	limit := total - max(0, beside-total/10)
 	least, most, what := t.bounds()
+	without := ""
 	exceeded := func(need int64, what string) error {
 		if need < 10*beside {
 			need = max(need, (need+beside)*10/11+10)
 		}
-		e := &budget.ExceededError{What: "training " + t.module.Name, Need: need, Free: total, Total: total}
+		e := &budget.ExceededError{What: "training " + t.module.Name + without, Need: need, Free: total, Total: total}
 		advice := t.lower()
 		switch {
+		case t.cfg.Train.Sampler == neighbors && t.prog.Param(models.EvidenceSpectrum) != nil:
+			advice = fmt.Sprintf("the graph has %d entries a node or more, so that evidence reads its spectrum, of all nodes at once: set model.edges.judge=embedding, or %s", models.SpectrumDegree, advice)
 		case strings.Contains(what, "DeepWalk"):
 			advice = "lower deepwalk.width or deepwalk.walks"
 		case strings.Contains(what, "candidate"):
@@ -46,6 +49,18 @@ func (t *trainer) checkMemory() error {
 	}
 	if most <= limit && t.opts.NewExecutor == nil {
 		return nil
+	}
+	if t.cfg.Candidates.TwoStep > 0 { // how many nodes are two steps away is known when they were all looked for
+		less := *t.cfg
+		less.Candidates.TwoStep = 0
+		f, err := t.job.Task.Forecast(nil, t.prog.Module, &less, t.split, limit)
+		if err != nil {
+			return err
+		}
+		if int64(f.Peak) > limit {
+			without = ", without candidates two steps away,"
+			return exceeded(int64(f.Peak), f.largest())
+		}
 	}
 	f, err := t.job.Task.Forecast(nil, t.prog.Module, t.cfg, t.split, limit)
 	if err != nil {

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"math"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,8 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/data/store"
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
 // On all neighbours, in one batch, a step is that of the whole graph but for rounding.
@@ -230,5 +233,36 @@ func TestPredictMemoryOfBatches(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: the forecast is\n%sthe run's\n%s", model, got.Table(), want.Table())
 		}
+	}
+}
+
+// A graph whose spectrum evidence reads is refused where memory lacks room for all nodes, before nodes two steps away
+// are looked for, with what would do.
+func TestSpectrumIsRefusedEarly(t *testing.T) {
+	cfg := graph.DefaultCSBM()
+	cfg.Nodes, cfg.Degree, cfg.CommunitySize = 1000, 40, 0
+	ds, err := data.Load("synthetic", data.LoadOptions{Synthetic: &cfg, Seed: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := Job{Model: "ecl-gsr", Task: Nodes(ds)}
+	sets := []string{"train.sampler=neighbors", "train.fanouts=4,4", "train.batch_nodes=16", "train.joint_every=0", "model.classifier=gcn", "model.edges.judge=evidence", "candidates.two_step=50"}
+	less, err := PredictMemory(job, configure(t, "ecl-gsr", append(sets, "candidates.two_step=0")...), Options{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := PredictMemory(job, configure(t, "ecl-gsr", sets...), Options{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit, need := range map[int]int{less.Peak - 1: less.Peak, all.Peak - 1: all.Peak} {
+		var e *budget.ExceededError
+		_, err = Train(t.Context(), job, configure(t, "ecl-gsr", sets...), Options{Memory: int64(limit)})
+		if !errors.As(err, &e) || e.Need != int64(need) || !strings.Contains(err.Error(), "model.edges.judge=embedding") || !strings.Contains(err.Error(), "spectrum") {
+			t.Errorf("with %d bytes, of the forecasts %d and %d: %v", limit, less.Peak, all.Peak, err)
+		}
+	}
+	if less.Peak >= all.Peak {
+		t.Errorf("the forecasts are %d and %d", less.Peak, all.Peak)
 	}
 }
