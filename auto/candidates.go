@@ -83,6 +83,10 @@ var linear = []string{"model.classifier=linear", "model.input_dropout=0.0", "mod
 var consistent = []string{"model.classifier=sage", "model.hidden=64", "model.weight_decay=0.0002", "model.edges.consistency=2", "model.edges.confidence=0.7",
 	"train.lr=0.03", "train.warmup=0", "train.self_training=3", "train.epochs=100", "train.eval_every=5"}
 
+// unrelated is the classifier of config/defaults/unrelated.ecl-gsr.toml.
+var unrelated = []string{"model.classifier=acm", "model.norm=l2", "model.hidden=64", "model.decay_first=false", "model.dropout=0.7", "model.input_dropout=0.2", "model.weight_decay=0.005",
+	"model.edges.consistency=0", "model.edges.confidence=0.7", "model.edges.same_class=true", "train.lr=0.03", "train.warmup=0", "train.epochs=100", "train.eval_every=5", "train.select=loss"}
+
 var (
 	// selfTrained are three rounds of learning from confident predictions. A linear classifier
 	// needs no more epochs in each: on validation nodes of Citeseer with 1 % of the labels 72.3
@@ -138,7 +142,8 @@ var rules = []rule{
 	{Candidate{Name: "sage", Model: "sage", Set: []string{"model.hidden=64"}, Structure: raw}, all(features, mixed)},
 	{Candidate{Name: "raw and nearest neighbours, sage", Model: "sage", Set: []string{"data.edges=raw+knn:20", "model.hidden=64"}, Structure: rewired}, all(near, mixed)},
 	{Candidate{Name: "raw and nearest neighbours, sage, self-trained", Model: "sage", Set: append([]string{"data.edges=raw+knn:20", "model.hidden=64"}, selfTrained...), Structure: rewired}, all(near, mixed, scarce)},
-	{refining("refined, acm", "model.classifier=acm", "model.hidden=64", "model.decay_first=false", "candidates.k=20", "model.edges.new_lo=0.3", "model.edges.new_hi=0.9"), all(judgeable, mixed)},
+	{Candidate{Name: "acm of much dropout", Model: "ecl-gsr", Set: slices.Concat(asItIs, unrelated), Structure: raw}, all(features, mixed)},
+	{refining("refined, acm of much dropout", unrelated...), all(judgeable, mixed)},
 	{Candidate{Name: "refined by the embedding, sage", Model: "ecl-gsr", Set: []string{"model.classifier=sage", "model.hidden=64", "model.edges.judge=embedding", "candidates.similarity=embedding", "candidates.two_step=0", "candidates.k=20",
 		"model.edges.old_lo=0.01", "model.edges.old_hi=0.5", "model.edges.new_lo=0.3", "model.edges.new_hi=0.9", "train.pretrain_steps=100", "train.joint_every=0", "train.epochs=100", "train.eval_every=5"}, Structure: refined, same: asItIs}, all(judgeable, mixed)},
 	{Candidate{Name: "refined by the embedding, gcn", Model: "ecl-gsr", Set: []string{"model.classifier=gcn", "model.edges.judge=embedding", "candidates.similarity=embedding", "candidates.two_step=0", "candidates.k=10",

@@ -11,16 +11,18 @@ import (
 
 // The options that are said to be those of graphs of one's own are all of them that a refined graph's classifier reads.
 func TestConsistentIsTheOwnClassifier(t *testing.T) {
-	own, err := config.LoadOwn("ecl-gsr", "mine", "", nil, config.Alike)
-	if err != nil {
-		t.Fatal(err)
-	}
-	general, err := config.Load("ecl-gsr", "mine", "", consistent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(general.Model, own.Model) || !reflect.DeepEqual(general.Train, own.Train) {
-		t.Errorf("with %v the general defaults are not those of own.ecl-gsr.toml:\n%+v\n%+v", consistent, general, own)
+	for neighbours, set := range map[config.Neighbours][]string{config.Alike: consistent, config.Unrelated: unrelated} {
+		own, err := config.LoadOwn("ecl-gsr", "mine", "", nil, neighbours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		general, err := config.Load("ecl-gsr", "mine", "", set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(general.Model, own.Model) || !reflect.DeepEqual(general.Train, own.Train) {
+			t.Errorf("with %v the general defaults are not those of graphs of one's own:\n%+v\n%+v", set, general, own)
+		}
 	}
 }
 
