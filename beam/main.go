@@ -37,6 +37,7 @@ func main() {
 	flag.BoolVar(&o.Directed, "directed", false, "edges lead from source to target only")
 	flag.StringVar(&o.Search, "search", "auto", "how near nodes are found: exact, buckets, or auto, which is exact up to 200,000 nodes")
 	flag.IntVar(&o.Copies, "copies", 0, "buckets that a node is in; 0 is 8, and more find more")
+	measure := flag.Bool("stages", false, "print what each stage was sent, and what it took of processors")
 	source := flag.String("data", "", "shards: a graph in any form that gsrc reads")
 	files := flag.Int("files", 4, "shards: files of nodes, and of edges")
 	level := flag.String("log_level", "error", "what the SDK logs: debug, info, warn or error")
@@ -61,11 +62,11 @@ func main() {
 	}
 	switch command {
 	case "predict":
-		err = do(ctx, o, pipeline.Predict)
+		err = do(ctx, o, *measure, pipeline.Predict)
 	case "embed":
-		err = do(ctx, o, pipeline.Embed)
+		err = do(ctx, o, *measure, pipeline.Embed)
 	case "refine":
-		err = do(ctx, o, pipeline.Refine)
+		err = do(ctx, o, *measure, pipeline.Refine)
 	case "shards":
 		var ds *data.Dataset
 		if ds, err = data.Load(*source, data.LoadOptions{Directed: o.Directed}); err == nil {
@@ -85,7 +86,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-func do(ctx context.Context, o pipeline.Options, build func(context.Context, pipeline.Options) (*pipeline.Pipeline, error)) error {
+func do(ctx context.Context, o pipeline.Options, measure bool, build func(context.Context, pipeline.Options) (*pipeline.Pipeline, error)) error {
 	p, err := build(ctx, o)
 	if err != nil {
 		return err
@@ -99,6 +100,15 @@ func do(ctx context.Context, o pipeline.Options, build func(context.Context, pip
 		return err
 	}
 	fmt.Printf("%s: %d nodes, %d edges, %d files of %s\n", o.Out, sum.Nodes, sum.Edges, len(sum.Shards), sum.Kind)
+	if measure {
+		fmt.Printf("%-12s %8s %9s %12s %12s %12s\n", "stage", "calls", "messages", "MB sent", "MB a call", "CPU seconds")
+		rest := p.CPU
+		for _, s := range p.Stages {
+			fmt.Printf("%-12s %8d %9d %12.1f %12.1f %12.2f\n", s.Name, s.Calls, s.Messages, float64(s.Bytes)/1e6, float64(s.Largest)/1e6, s.CPU.Seconds())
+			rest -= s.CPU
+		}
+		fmt.Printf("%-12s %57.2f\n", "the rest", rest.Seconds())
+	}
 	for _, s := range sum.Searches {
 		if s.By == pipeline.SearchExact {
 			fmt.Printf("candidates by %s: exact search\n", s.Rows)

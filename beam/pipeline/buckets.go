@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -15,11 +16,11 @@ import (
 )
 
 func init() {
-	register.DoFn3x1[int64, []byte, func(int64, []byte), error](&sampleFn{})
-	register.DoFn3x1[int64, func(*[]byte) bool, func([]byte), error](&indexFn{})
-	register.DoFn5x1[int64, []byte, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&bucketsFn{})
-	register.DoFn3x1[int64, func(*[]byte) bool, func(int64, []byte), error](&bucketNearFn{})
-	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&recallFn{})
+	register.DoFn4x1[context.Context, int64, []byte, func(int64, []byte), error](&sampleFn{})
+	register.DoFn4x1[context.Context, int64, func(*[]byte) bool, func([]byte), error](&indexFn{})
+	register.DoFn6x1[context.Context, int64, []byte, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&bucketsFn{})
+	register.DoFn4x1[context.Context, int64, func(*[]byte) bool, func(int64, []byte), error](&bucketNearFn{})
+	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&recallFn{})
 	register.Emitter1[[]byte]()
 }
 
@@ -115,7 +116,10 @@ type sampleFn struct {
 	Value   string
 }
 
-func (f *sampleFn) ProcessElement(p int64, b []byte, emit func(int64, []byte)) error {
+func (f *sampleFn) ProcessElement(ctx context.Context, p int64, b []byte, emit func(int64, []byte)) error {
+	work := begin(ctx, "search")
+	defer work.end()
+	emit = work.sends(emit)
 	s, err := parseState(b)
 	if err != nil {
 		return err
@@ -169,7 +173,10 @@ type indexFn struct {
 	Buckets buckets
 }
 
-func (f *indexFn) ProcessElement(_ int64, samples func(*[]byte) bool, emit func([]byte)) error {
+func (f *indexFn) ProcessElement(ctx context.Context, _ int64, samples func(*[]byte) bool, emit func([]byte)) error {
+	work := begin(ctx, "search")
+	defer work.end()
+	samples = work.reads(samples)
 	var sent []*table
 	if err := each(samples, func(t *table) error { sent = append(sent, t); return nil }); err != nil {
 		return err
@@ -229,7 +236,10 @@ type bucketsFn struct {
 	K      int
 }
 
-func (f *bucketsFn) ProcessElement(p int64, b []byte, side func(*[]byte) bool, emit, truth func(int64, []byte)) error {
+func (f *bucketsFn) ProcessElement(ctx context.Context, p int64, b []byte, side func(*[]byte) bool, emit, truth func(int64, []byte)) error {
+	work := begin(ctx, "search")
+	defer work.end()
+	side, emit, truth = work.reads(side), work.sends(emit), work.sends(truth)
 	s, err := parseState(b)
 	if err != nil {
 		return err
@@ -303,7 +313,10 @@ type bucketNearFn struct {
 	K      int
 }
 
-func (f *bucketNearFn) ProcessElement(_ int64, rows func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *bucketNearFn) ProcessElement(ctx context.Context, _ int64, rows func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, "search")
+	defer work.end()
+	rows, emit = work.reads(rows), work.sends(emit)
 	type member struct {
 		bucket int32
 		node   int64
@@ -360,7 +373,10 @@ func (f *bucketNearFn) ProcessElement(_ int64, rows func(*[]byte) bool, emit fun
 // recallFn measures how many of the true near nodes of the queries were found.
 type recallFn struct{ Value string }
 
-func (f *recallFn) ProcessElement(_ int64, truth, found, side func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *recallFn) ProcessElement(ctx context.Context, _ int64, truth, found, side func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, "search")
+	defer work.end()
+	truth, found, side, emit = work.reads(truth), work.reads(found), work.reads(side), work.sends(emit)
 	x, err := parseIndex(side)
 	if err != nil {
 		return err

@@ -14,9 +14,9 @@ import (
 func init() {
 	register.DoFn4x1[context.Context, Chunk, func(int64, []byte), func(int64, []byte), error](&nodesFn{})
 	register.DoFn3x1[context.Context, Chunk, func(int64, []byte), error](&edgesFn{})
-	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&resolveFn{})
-	register.DoFn3x1[int64, func(*[]byte) bool, func(int64, []byte), error](&routeFn{})
-	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&partitionFn{})
+	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&resolveFn{})
+	register.DoFn4x1[context.Context, int64, func(*[]byte) bool, func(int64, []byte), error](&routeFn{})
+	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&partitionFn{})
 	register.Emitter2[int64, []byte]()
 	register.Iter1[[]byte]()
 	beam.RegisterType(reflectChunk)
@@ -57,6 +57,9 @@ type nodesFn struct {
 }
 
 func (f *nodesFn) ProcessElement(ctx context.Context, c Chunk, rows, names func(int64, []byte)) error {
+	work := begin(ctx, "ingest")
+	defer work.end()
+	rows, names = work.sends(rows), work.sends(names)
 	ids, x, err := readNodes(ctx, c, f.Columns, f.Width)
 	if err != nil {
 		return err
@@ -105,6 +108,9 @@ func send(emit func(int64, []byte), to int64, t *table) error {
 type edgesFn struct{ Layout Layout }
 
 func (f *edgesFn) ProcessElement(ctx context.Context, c Chunk, ids func(int64, []byte)) error {
+	work := begin(ctx, "ingest")
+	defer work.end()
+	ids = work.sends(ids)
 	ends, err := readEdges(ctx, c)
 	if err != nil {
 		return err
@@ -143,7 +149,10 @@ func where(list []Chunk, number int64) string {
 	return "an unknown row"
 }
 
-func (f *resolveFn) ProcessElement(_ int64, nodes, edges func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *resolveFn) ProcessElement(ctx context.Context, _ int64, nodes, edges func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, "ingest")
+	defer work.end()
+	nodes, edges, emit = work.reads(nodes), work.reads(edges), work.sends(emit)
 	known := map[string]int64{}
 	if err := each(nodes, func(t *table) error {
 		numbers := array[int64](t, "number")
@@ -198,7 +207,10 @@ type routeFn struct {
 	Directed bool
 }
 
-func (f *routeFn) ProcessElement(_ int64, numbers func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *routeFn) ProcessElement(ctx context.Context, _ int64, numbers func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, "ingest")
+	defer work.end()
+	numbers, emit = work.reads(numbers), work.sends(emit)
 	var ends []int64
 	count := 0
 	if err := each(numbers, func(t *table) error {
@@ -258,7 +270,10 @@ type partitionFn struct {
 	Width    int
 }
 
-func (f *partitionFn) ProcessElement(p int64, nodes, entries func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *partitionFn) ProcessElement(ctx context.Context, p int64, nodes, entries func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, "ingest")
+	defer work.end()
+	nodes, entries, emit = work.reads(nodes), work.reads(entries), work.sends(emit)
 	lo := f.Layout.start(p)
 	n := int(f.Layout.start(p+1) - lo)
 	names, x, have := make([]string, n), make([]float32, n*f.Width), 0

@@ -17,8 +17,8 @@ import (
 )
 
 func init() {
-	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&twoStepFn{})
-	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&aroundFn{})
+	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&twoStepFn{})
+	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&aroundFn{})
 	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&judgeFn{})
 	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&roundFn{})
 }
@@ -49,7 +49,7 @@ func (b *builder) judge(states beam.PCollection, bySource bool) beam.PCollection
 	for r := range b.evidence.Rounds {
 		name := models.WeightFunc(r + 1)
 		states = b.layers(s, states, name, "x", weightOfEntry)
-		kept, rows := beam.ParDo2(s, &boundaryFn{slices.Sorted(maps.Keys(b.stages[name].Results)), true}, states)
+		kept, rows := beam.ParDo2(s, &boundaryFn{name, slices.Sorted(maps.Keys(b.stages[name].Results)), true}, states)
 		states = beam.ParDo(s, &roundFn{b.model, name}, beam.CoGroupByKey(s, kept, rows))
 	}
 	return b.judgePairs(s, states, judgeFn{Model: b.model, Existing: models.ExistingFunc + models.Weighed, Missing: models.MissingFunc + models.Weighed})
@@ -254,7 +254,10 @@ func (p *pairs) over(m *model, name string, some []int, use func(result string, 
 // twoStepFn finds nodes two steps away.
 type twoStepFn struct{ K int }
 
-func (f *twoStepFn) ProcessElement(p int64, states, lists func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *twoStepFn) ProcessElement(ctx context.Context, p int64, states, lists func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, "two steps")
+	defer work.end()
+	states, lists, emit = work.reads(states), work.reads(lists), work.sends(emit)
 	s, sent, err := received(states, lists)
 	if err != nil {
 		return err
@@ -277,7 +280,10 @@ func (f *twoStepFn) ProcessElement(p int64, states, lists func(*[]byte) bool, em
 // neighbours of all of them and of the partition's own nodes.
 type aroundFn struct{ Layout Layout }
 
-func (f *aroundFn) ProcessElement(p int64, states, lists func(*[]byte) bool, emit, ask func(int64, []byte)) error {
+func (f *aroundFn) ProcessElement(ctx context.Context, p int64, states, lists func(*[]byte) bool, emit, ask func(int64, []byte)) error {
+	work := begin(ctx, "judge")
+	defer work.end()
+	states, lists, emit, ask = work.reads(states), work.reads(lists), work.sends(emit), work.sends(ask)
 	s, sent, err := received(states, lists)
 	if err != nil {
 		return err
@@ -315,6 +321,9 @@ type judgeFn struct {
 }
 
 func (f *judgeFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, "judge")
+	defer work.end()
+	states, rows, emit = work.reads(states), work.reads(rows), work.sends(emit)
 	return f.Model.use(ctx, p, states, rows, emit, f.judge)
 }
 
@@ -401,6 +410,9 @@ type roundFn struct {
 }
 
 func (f *roundFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, "judge")
+	defer work.end()
+	states, rows, emit = work.reads(states), work.reads(rows), work.sends(emit)
 	return f.Model.use(ctx, p, states, rows, emit, f.weigh)
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 func init() {
-	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&boundaryFn{})
-	register.DoFn3x1[int64, []byte, func(int64, []byte), error](&weighFn{})
+	register.DoFn5x1[context.Context, int64, []byte, func(int64, []byte), func(int64, []byte), error](&boundaryFn{})
+	register.DoFn4x1[context.Context, int64, []byte, func(int64, []byte), error](&weighFn{})
 	register.DoFn4x1[context.Context, int64, []byte, func(int64, []byte), error](&levelFn{})
 	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&joinedLevelFn{})
 }
@@ -25,7 +25,7 @@ func (b *builder) layers(s beam.Scope, states beam.PCollection, name string, hol
 			states = beam.ParDo(s, &levelFn{l}, states)
 			continue
 		}
-		kept, rows := beam.ParDo2(s, &boundaryFn{part.Sources, false}, states)
+		kept, rows := beam.ParDo2(s, &boundaryFn{name, part.Sources, false}, states)
 		states = beam.ParDo(s, &joinedLevelFn{l}, beam.CoGroupByKey(s, kept, rows))
 	}
 	return states
@@ -33,11 +33,15 @@ func (b *builder) layers(s beam.Scope, states beam.PCollection, name string, hol
 
 // boundaryFn sends the rows that other partitions read, and lists of entries.
 type boundaryFn struct {
+	Stage  string
 	Values []string
 	Lists  bool
 }
 
-func (f *boundaryFn) ProcessElement(p int64, b []byte, states, rows func(int64, []byte)) error {
+func (f *boundaryFn) ProcessElement(ctx context.Context, p int64, b []byte, states, rows func(int64, []byte)) error {
+	work := begin(ctx, f.Stage)
+	defer work.end()
+	states, rows = work.sends(states), work.sends(rows)
 	s, err := parseState(b)
 	if err != nil {
 		return err
@@ -69,6 +73,9 @@ func (l *level) run(ctx context.Context, s *state, sent []*table) ([]byte, error
 type levelFn struct{ Level level }
 
 func (f *levelFn) ProcessElement(ctx context.Context, p int64, b []byte, emit func(int64, []byte)) error {
+	work := begin(ctx, f.Level.Stage)
+	defer work.end()
+	emit = work.sends(emit)
 	s, err := parseState(b)
 	if err != nil {
 		return err
@@ -83,6 +90,9 @@ func (f *levelFn) ProcessElement(ctx context.Context, p int64, b []byte, emit fu
 type joinedLevelFn struct{ Level level }
 
 func (f *joinedLevelFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, f.Level.Stage)
+	defer work.end()
+	states, rows, emit = work.reads(states), work.reads(rows), work.sends(emit)
 	s, sent, err := received(states, rows)
 	if err != nil {
 		return err
@@ -100,7 +110,10 @@ type weighFn struct {
 	Weight float32
 }
 
-func (f *weighFn) ProcessElement(p int64, b []byte, emit func(int64, []byte)) error {
+func (f *weighFn) ProcessElement(ctx context.Context, p int64, b []byte, emit func(int64, []byte)) error {
+	work := begin(ctx, "ingest")
+	defer work.end()
+	emit = work.sends(emit)
 	s, err := parseState(b)
 	if err != nil {
 		return err

@@ -102,6 +102,9 @@ func (o *output) write(s beam.Scope, states beam.PCollection, reports []beam.PCo
 type writeFn struct{ Output output }
 
 func (f *writeFn) ProcessElement(ctx context.Context, p int64, b []byte, emit func(int64, []byte)) error {
+	work := begin(ctx, "write")
+	defer work.end()
+	emit = work.sends(emit)
 	s, err := parseState(b)
 	if err != nil {
 		return err
@@ -199,6 +202,9 @@ func join(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" +
 type summaryFn struct{ Output output }
 
 func (f *summaryFn) ProcessElement(ctx context.Context, _ int64, reports func(*[]byte) bool) error {
+	work := begin(ctx, "write")
+	defer work.end()
+	reports = work.reads(reports)
 	o := &f.Output
 	sum := Summary{Kind: o.Kind, Model: o.Model, Nodes: o.Layout.Nodes, Partitions: o.Layout.Partitions, Searches: slices.Clone(o.Searches)}
 	var b []byte

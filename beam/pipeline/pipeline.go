@@ -16,6 +16,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
@@ -23,6 +24,7 @@ import (
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/run"
@@ -76,10 +78,14 @@ func Refine(ctx context.Context, o Options) (*Pipeline, error) {
 
 // Pipeline is a pipeline that is ready to run.
 type Pipeline struct {
-	Beam    *beam.Pipeline
-	Layout  Layout
-	Edges   int64 // rows of the edges' files
-	Width   int   // features
+	Beam   *beam.Pipeline
+	Layout Layout
+	Edges  int64 // rows of the edges' files
+	Width  int   // features
+	// When it has run, what its functions took in this process, and the process in all, the engine included
+	// where it runs here.
+	Stages  []Stage
+	CPU     time.Duration
 	options Options
 	prism   prismNeeds
 	model   []byte
@@ -263,6 +269,7 @@ func (x *Pipeline) Run(ctx context.Context, runner string) (*Summary, error) {
 	if err := writeFile(ctx, join(x.options.Out, modelName), func(path string) error { return os.WriteFile(path, x.model, 0o666) }); err != nil {
 		return nil, err
 	}
+	_, began := stages(), rss.CPU()
 	if _, err := beam.Run(ctx, runner, x.Beam); err != nil {
 		// The SDK puts plans and stages before what a function said.
 		text := err.Error()
@@ -271,6 +278,7 @@ func (x *Pipeline) Run(ctx context.Context, runner string) (*Summary, error) {
 		}
 		return nil, err
 	}
+	x.Stages, x.CPU = stages(), rss.CPU()-began
 	return finish(ctx, x.options.Out)
 }
 

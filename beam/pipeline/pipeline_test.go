@@ -783,3 +783,29 @@ func TestOrderOfMessages(t *testing.T) {
 		}
 	}
 }
+
+// What each stage was sent is counted, and what it took.
+func TestStages(t *testing.T) {
+	o := killable(t)
+	o.Out = filepath.Join(t.TempDir(), "out")
+	p, err := Predict(t.Context(), o)
+	if err == nil {
+		_, err = p.Run(t.Context(), *runner)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, took := []string{}, time.Duration(0)
+	for _, s := range p.Stages {
+		names, took = append(names, s.Name), took+s.CPU
+		if s.Calls == 0 || s.CPU < 0 || (s.Messages == 0) != (s.Bytes == 0) || s.Largest > s.Bytes {
+			t.Errorf("%+v", s)
+		}
+		if s.Name == "write" && (s.Calls != 4 || s.Messages != 3) { // a partition's file, and the summary
+			t.Errorf("%+v", s)
+		}
+	}
+	if !slices.Equal(names, []string{"classify", "ingest", "write"}) || took <= 0 || took > p.CPU {
+		t.Errorf("%v took %v of %v", names, took, p.CPU)
+	}
+}

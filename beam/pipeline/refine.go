@@ -19,16 +19,16 @@ import (
 )
 
 func init() {
-	register.DoFn3x1[int64, []byte, func(int64, []byte), error](&rowsFn{})
-	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&nearFn{})
-	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&nearestFn{})
-	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&proposeFn{})
-	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&candidatesFn{})
-	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&askFn{})
-	register.DoFn5x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&answerFn{})
+	register.DoFn4x1[context.Context, int64, []byte, func(int64, []byte), error](&rowsFn{})
+	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&nearFn{})
+	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&nearestFn{})
+	register.DoFn5x1[context.Context, int64, []byte, func(int64, []byte), func(int64, []byte), error](&proposeFn{})
+	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&candidatesFn{})
+	register.DoFn5x1[context.Context, int64, []byte, func(int64, []byte), func(int64, []byte), error](&askFn{})
+	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&answerFn{})
 	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&scoreFn{})
-	register.DoFn4x1[int64, []byte, func(int64, []byte), func(int64, []byte), error](&refinedEntriesFn{})
-	register.DoFn4x1[int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&rewireFn{})
+	register.DoFn5x1[context.Context, int64, []byte, func(int64, []byte), func(int64, []byte), error](&refinedEntriesFn{})
+	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&rewireFn{})
 }
 
 // embeddingValue is what the encoder's result is called while a graph is refined.
@@ -56,7 +56,7 @@ func (b *builder) refine(states beam.PCollection) beam.PCollection {
 		b.out.Searches = append(b.out.Searches, Search{Rows: value, By: SearchExact})
 	}
 	if r.TwoStep > 0 {
-		kept, lists := beam.ParDo2(s, &boundaryFn{Lists: true}, states)
+		kept, lists := beam.ParDo2(s, &boundaryFn{Stage: "two steps", Lists: true}, states)
 		states = beam.ParDo(s, &twoStepFn{int(min(int64(r.TwoStep), b.layout.Nodes))}, beam.CoGroupByKey(s, kept, lists))
 	}
 	states = b.pairs(s, states, hold)
@@ -90,7 +90,10 @@ type rowsFn struct {
 	First  bool
 }
 
-func (f *rowsFn) ProcessElement(p int64, b []byte, emit func(int64, []byte)) error {
+func (f *rowsFn) ProcessElement(ctx context.Context, p int64, b []byte, emit func(int64, []byte)) error {
+	work := begin(ctx, "search")
+	defer work.end()
+	emit = work.sends(emit)
 	s, err := parseState(b)
 	if err != nil {
 		return err
@@ -123,7 +126,10 @@ type nearFn struct {
 	K      int
 }
 
-func (f *nearFn) ProcessElement(key int64, first, second func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *nearFn) ProcessElement(ctx context.Context, key int64, first, second func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, "search")
+	defer work.end()
+	first, second, emit = work.reads(first), work.reads(second), work.sends(emit)
 	var nodes []int64
 	var rows []float32
 	ends := []int{0}
@@ -192,7 +198,10 @@ type nearestFn struct {
 	K      int
 }
 
-func (f *nearestFn) ProcessElement(p int64, states, found func(*[]byte) bool, emit, queries func(int64, []byte)) error {
+func (f *nearestFn) ProcessElement(ctx context.Context, p int64, states, found func(*[]byte) bool, emit, queries func(int64, []byte)) error {
+	work := begin(ctx, "search")
+	defer work.end()
+	states, found, emit, queries = work.reads(states), work.reads(found), work.sends(emit), work.sends(queries)
 	s, err := onlyState(states)
 	if err != nil {
 		return err
@@ -256,7 +265,10 @@ type proposeFn struct {
 	Hold     []string
 }
 
-func (f *proposeFn) ProcessElement(p int64, b []byte, states, pairs func(int64, []byte)) error {
+func (f *proposeFn) ProcessElement(ctx context.Context, p int64, b []byte, states, pairs func(int64, []byte)) error {
+	work := begin(ctx, "candidates")
+	defer work.end()
+	states, pairs = work.sends(states), work.sends(pairs)
 	s, err := parseState(b)
 	if err != nil {
 		return err
@@ -303,7 +315,10 @@ func (f *proposeFn) ProcessElement(p int64, b []byte, states, pairs func(int64, 
 // candidatesFn makes candidates of the pairs of a partition.
 type candidatesFn struct{ Mutual bool }
 
-func (f *candidatesFn) ProcessElement(p int64, states, proposals func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *candidatesFn) ProcessElement(ctx context.Context, p int64, states, proposals func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, "candidates")
+	defer work.end()
+	states, proposals, emit = work.reads(states), work.reads(proposals), work.sends(emit)
 	s, err := onlyState(states)
 	if err != nil {
 		return err
@@ -376,7 +391,10 @@ func (s *state) ask(l Layout, what string, nodes []int64, emit func(int64, []byt
 // askFn asks other partitions about the nodes that pairs lead to.
 type askFn struct{ Layout Layout }
 
-func (f *askFn) ProcessElement(p int64, b []byte, states, ask func(int64, []byte)) error {
+func (f *askFn) ProcessElement(ctx context.Context, p int64, b []byte, states, ask func(int64, []byte)) error {
+	work := begin(ctx, "judge")
+	defer work.end()
+	states, ask = work.sends(states), work.sends(ask)
 	s, err := parseState(b)
 	if err != nil {
 		return err
@@ -391,7 +409,10 @@ type answerFn struct {
 	Lists  bool
 }
 
-func (f *answerFn) ProcessElement(p int64, states, asked func(*[]byte) bool, emit, answers func(int64, []byte)) error {
+func (f *answerFn) ProcessElement(ctx context.Context, p int64, states, asked func(*[]byte) bool, emit, answers func(int64, []byte)) error {
+	work := begin(ctx, "judge")
+	defer work.end()
+	states, asked, emit, answers = work.reads(states), work.reads(asked), work.sends(emit), work.sends(answers)
 	s, err := onlyState(states)
 	if err != nil {
 		return err
@@ -449,6 +470,9 @@ const pairsAtOnce = 1 << 16
 type scoreFn struct{ Model ModelFile }
 
 func (f *scoreFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, "judge")
+	defer work.end()
+	states, rows, emit = work.reads(states), work.reads(rows), work.sends(emit)
 	return f.Model.use(ctx, p, states, rows, emit, f.score)
 }
 
@@ -541,7 +565,10 @@ type refinedEntriesFn struct {
 	Refinement onnx.Refinement
 }
 
-func (f *refinedEntriesFn) ProcessElement(p int64, b []byte, states, entries func(int64, []byte)) error {
+func (f *refinedEntriesFn) ProcessElement(ctx context.Context, p int64, b []byte, states, entries func(int64, []byte)) error {
+	work := begin(ctx, "rewire")
+	defer work.end()
+	states, entries = work.sends(states), work.sends(entries)
 	s, err := parseState(b)
 	if err != nil {
 		return err
@@ -587,7 +614,10 @@ func (f *refinedEntriesFn) ProcessElement(p int64, b []byte, states, entries fun
 // rewireFn gives a partition the entries of the refined graph, and their weights.
 type rewireFn struct{ Layout Layout }
 
-func (f *rewireFn) ProcessElement(p int64, states, entries func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *rewireFn) ProcessElement(ctx context.Context, p int64, states, entries func(*[]byte) bool, emit func(int64, []byte)) error {
+	work := begin(ctx, "rewire")
+	defer work.end()
+	states, entries, emit = work.reads(states), work.reads(entries), work.sends(emit)
 	s, err := onlyState(states)
 	if err != nil {
 		return err

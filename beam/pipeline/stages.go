@@ -1,0 +1,130 @@
+package pipeline
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/gsrc-dev/gsrc/internal/rss"
+)
+
+// Stage says what functions of one stage took, those in this process.
+type Stage struct {
+	Name     string
+	Calls    int64 // of an element, or a group of elements
+	Messages int64 // elements that were grouped for them: what an engine shuffles
+	Bytes    int64 // of these
+	Largest  int64 // bytes of one call
+	CPU      time.Duration
+}
+
+// Metrics of Beam, which engines show, of all workers: a distribution of the bytes that a call was sent, and
+// counters.
+const (
+	metricsNamespace = "gsrc"
+	bytesMetric      = ".bytes"
+	messagesMetric   = ".messages"
+	cpuMetric        = ".microseconds"
+)
+
+// work is a call of a stage, which is measured.
+type work struct {
+	ctx             context.Context
+	stage           string
+	messages, bytes int64
+	cpu             time.Duration
+}
+
+// running are the calls of this process that compute just now. What the process takes of processors is
+// theirs in equal parts.
+var running struct {
+	sync.Mutex
+	calls []*work
+	at    time.Duration // up to which it was divided
+	ended map[string]*Stage
+}
+
+// divide must be called with the lock, whenever calls begin, pause, go on or end.
+func divide() {
+	now := rss.CPU()
+	for _, w := range running.calls {
+		w.cpu += (now - running.at) / time.Duration(len(running.calls))
+	}
+	running.at = now
+}
+
+func (w *work) run() {
+	running.Lock()
+	defer running.Unlock()
+	divide()
+	running.calls = append(running.calls, w)
+}
+
+func (w *work) pause() {
+	running.Lock()
+	defer running.Unlock()
+	divide()
+	running.calls = slices.DeleteFunc(running.calls, func(x *work) bool { return x == w })
+}
+
+func begin(ctx context.Context, stage string) *work {
+	w := &work{ctx: ctx, stage: stage}
+	w.run()
+	return w
+}
+
+func (w *work) end() {
+	w.pause()
+	beam.NewDistribution(metricsNamespace, w.stage+bytesMetric).Update(w.ctx, w.bytes)
+	beam.NewCounter(metricsNamespace, w.stage+messagesMetric).Inc(w.ctx, w.messages)
+	beam.NewCounter(metricsNamespace, w.stage+cpuMetric).Inc(w.ctx, w.cpu.Microseconds())
+	running.Lock()
+	defer running.Unlock()
+	s := running.ended[w.stage]
+	if s == nil {
+		s = &Stage{Name: w.stage}
+		if running.ended == nil {
+			running.ended = map[string]*Stage{}
+		}
+		running.ended[w.stage] = s
+	}
+	s.Calls, s.Messages, s.Bytes, s.Largest, s.CPU = s.Calls+1, s.Messages+w.messages, s.Bytes+w.bytes, max(s.Largest, w.bytes), s.CPU+w.cpu
+}
+
+// reads counts what was grouped.
+func (w *work) reads(next func(*[]byte) bool) func(*[]byte) bool {
+	return func(b *[]byte) bool {
+		w.pause() // the engine sends it
+		defer w.run()
+		more := next(b)
+		if more {
+			w.messages++
+			w.bytes += int64(len(*b))
+		}
+		return more
+	}
+}
+
+// sends leaves out what the engine does with what is emitted, and other calls that it makes for that.
+func (w *work) sends(emit func(int64, []byte)) func(int64, []byte) {
+	return func(to int64, b []byte) {
+		w.pause()
+		defer w.run()
+		emit(to, b)
+	}
+}
+
+// stages returns what was measured in this process, by name, and forgets it.
+func stages() (list []Stage) {
+	running.Lock()
+	defer running.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(running.ended)) {
+		list = append(list, *running.ended[name])
+	}
+	running.ended = nil
+	return list
+}
