@@ -25,7 +25,7 @@ import (
 // TestTargets holds the declarations to the models, options and data sets that
 // there are.
 func TestTargets(t *testing.T) {
-	if want := []string{"table1", "table2", "table3", "table4", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "fig10", "edges", "tableR", "tableS"}; !slices.Equal(Names(), want) {
+	if want := []string{"table1", "table2", "table3", "table4", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "fig10", "edges", "tableR", "tableS", "tableL"}; !slices.Equal(Names(), want) {
 		t.Errorf("targets %v, want %v", Names(), want)
 	}
 	for _, target := range Targets() {

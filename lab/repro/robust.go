@@ -28,6 +28,9 @@ type alteration struct {
 	// refined puts in the place of the edges those of ecl-gsr's graph with at least half the
 	// probability or, with weighted, all of them with their probabilities as weights.
 	refined, weighted bool
+	// embedded puts in the place of the features the embedding of ecl-gsr's encoder, trained by
+	// contrast or, with drawn, never.
+	embedded, drawn bool
 }
 
 var (
@@ -48,8 +51,8 @@ func (p *planned) alter(ctx context.Context) error {
 	source, seed := p.source, uint64(p.job.Seed)
 	var ds *data.Dataset
 	var err error
-	if p.alteration.refined {
-		// Both refined graphs are made of the copy, whose name has no options.
+	if p.alteration.refined || p.alteration.embedded {
+		// Both refined graphs, and embeddings, are made of the copy, whose name has no options.
 		c := *p
 		c.alteration, c.made = copied, filepath.Join(filepath.Dir(p.made), copied.folder(source, p.job.Seed))
 		if err := c.alter(ctx); err != nil {
@@ -63,6 +66,8 @@ func (p *planned) alter(ctx context.Context) error {
 	switch a := p.alteration; {
 	case a.refined:
 		ds.Graph, err = refinedGraph(ctx, source, ds.Graph, seed, a.weighted)
+	case a.embedded:
+		ds.X, err = embedding(ctx, source, seed, a.drawn)
 	case a.share > 0:
 		ds.X = alterFeatures(ds.X, a.share, a.moved, rng.New(seed, "repro.features"))
 	}
