@@ -20,7 +20,7 @@ func init() {
 	register.DoFn4x1[context.Context, int64, func(*[]byte) bool, func([]byte), error](&indexFn{})
 	register.DoFn6x1[context.Context, int64, []byte, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&bucketsFn{})
 	register.DoFn4x1[context.Context, int64, func(*[]byte) bool, func(int64, []byte), error](&bucketNearFn{})
-	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&recallFn{})
+	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&recallFn{})
 	register.Emitter1[[]byte]()
 }
 
@@ -79,18 +79,17 @@ func (o *Options) buckets(nodes int64) (buckets, error) {
 
 // searchBuckets finds near nodes by the buckets of an index.
 //
-//	states ─→ sample ─→ index ┄┄┬┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┐
-//	states ─────────────────────→ rows by bucket ─→ near ─→ nearest ─→ states
-//	                            └→ true similarities ─→ recall ←┘
+//	states ─→ sample ─→ index ┄┐
+//	states ────────────────────→ rows by bucket ─→ near ─→ nearest ─→ states
+//	                           └→ true similarities ─→ recall ←┘
 func (b *builder) searchBuckets(s beam.Scope, states beam.PCollection, value string) beam.PCollection {
 	s = s.Scope("buckets")
 	k := b.d.Refinement.K
 	index := beam.ParDo(s, &indexFn{b.layout, b.buckets}, beam.GroupByKey(s, beam.ParDo(s, &sampleFn{b.layout, b.buckets, value}, states)))
-	side := beam.SideInput{Input: index}
-	rows, truth := beam.ParDo2(s, &bucketsFn{b.layout, value, k}, states, side)
+	rows, truth := beam.ParDo2(s, &bucketsFn{b.layout, value, k}, states, beam.SideInput{Input: index})
 	near := beam.ParDo(s, &bucketNearFn{b.layout, k}, beam.GroupByKey(s, rows))
 	states, found := beam.ParDo2(s, &nearestFn{b.layout, value, k}, beam.CoGroupByKey(s, states, near))
-	b.reports = append(b.reports, beam.ParDo(s, &recallFn{value}, beam.CoGroupByKey(s, truth, found), side))
+	b.reports = append(b.reports, beam.ParDo(s, &recallFn{value}, beam.CoGroupByKey(s, truth, found)))
 	return states
 }
 
@@ -301,6 +300,13 @@ func (f *bucketsFn) ProcessElement(ctx context.Context, p int64, b []byte, side 
 		}
 	}
 	t := newTable()
+	full := int32(0)
+	for c := range len(x.First) - 1 {
+		if x.First[c+1]-x.First[c] > 1 {
+			full++
+		}
+	}
+	t.put("index", []int32{int32(x.Copies), int32(x.Len()), full}, 3)
 	t.put("query", x.queries, len(x.queries))
 	t.put("similarity", graph.NearestTo(pool, x.rows, self, rows, s.n(), w, f.K), len(x.queries), f.K)
 	return send(truth, 0, t)
@@ -373,17 +379,17 @@ func (f *bucketNearFn) ProcessElement(ctx context.Context, _ int64, rows func(*[
 // recallFn measures how many of the true near nodes of the queries were found.
 type recallFn struct{ Value string }
 
-func (f *recallFn) ProcessElement(ctx context.Context, _ int64, truth, found, side func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *recallFn) ProcessElement(ctx context.Context, _ int64, truth, found func(*[]byte) bool, emit func(int64, []byte)) error {
 	work := begin(ctx, "search")
 	defer work.end()
-	truth, found, side, emit = work.reads(truth), work.reads(found), work.reads(side), work.sends(emit)
-	x, err := parseIndex(side)
-	if err != nil {
-		return err
-	}
+	truth, found, emit = work.reads(truth), work.reads(found), work.sends(emit)
+	r := Search{Rows: f.Value, By: SearchBuckets}
 	join := func(sent func(*[]byte) bool) (map[int64][]float32, error) {
 		of := map[int64][]float32{}
 		err := each(sent, func(t *table) error {
+			if x := array[int32](t, "index"); x != nil {
+				r.Copies, r.Buckets, r.Full = int(x[0]), int(x[1]), int(x[2])
+			}
 			sim, queries := array[float32](t, "similarity"), array[int64](t, "query")
 			for i, v := range queries {
 				k := len(sim) / len(queries)
@@ -401,17 +407,12 @@ func (f *recallFn) ProcessElement(ctx context.Context, _ int64, truth, found, si
 	if err != nil {
 		return err
 	}
-	r := Search{Rows: f.Value, By: SearchBuckets, Copies: x.Copies, Buckets: x.Len(), Queries: len(x.queries)}
-	for c := range len(x.First) - 1 {
-		if x.First[c+1]-x.First[c] > 1 {
-			r.Full++
-		}
-	}
+	r.Queries = len(best)
 	hits, all := 0, 0
-	for _, v := range x.queries {
+	for v, nearest := range best {
 		sim := have[v]
-		slices.SortFunc(best[v], func(a, b float32) int { return cmp.Compare(b, a) })
-		h, a := graph.Hits(best[v][:len(sim)], sim)
+		slices.SortFunc(nearest, func(a, b float32) int { return cmp.Compare(b, a) })
+		h, a := graph.Hits(nearest[:len(sim)], sim)
 		hits, all = hits+h, all+a
 	}
 	r.Recall = float64(hits) / float64(max(all, 1))
