@@ -21,12 +21,15 @@ var (
 // contrast are the options of the training, which is of the encoder alone.
 var contrast = []string{"model.ecl.tau=2", "model.views.mask_features=0.6", "model.views.drop_edges=0.5", "train.joint_every=0", "train.epochs=1", "train.self_training=0"}
 
+// stayDrawn is a step too small to tell from none: gsrc embeds what was trained.
+var stayDrawn = []string{"train.pretrain_steps=1", "train.encoder_lr=1e-30"}
+
 // embedding returns what an encoder that no label has reached makes of the data in source; of one
 // that stays as it is drawn, if drawn.
 func embedding(ctx context.Context, source string, seed uint64, drawn bool) (*data.Features, error) {
 	set := contrast
-	if drawn { // a step too small to change a weight: gsrc embeds what was trained
-		set = append(slices.Clone(contrast), "train.pretrain_steps=1", "train.encoder_lr=1e-30")
+	if drawn {
+		set = append(slices.Clone(contrast), stayDrawn...)
 	}
 	run, err := gsrc.Train(ctx, gsrc.TrainOptions{Model: eclGSR, Data: source, Set: set, Seed: int(seed)})
 	if err != nil {

@@ -2,12 +2,14 @@ package repro
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -92,6 +94,48 @@ func TestAlterGraph(t *testing.T) {
 	dropped := slices.ContainsFunc(was.Graph.Edges, func(e [2]int32) bool { _, ok := refined.Graph.Find(e[0], e[1]); return !ok })
 	if likely != refined.Graph.NumEdges() || !dropped {
 		t.Errorf("%d edges are in both graphs, %d in the refined one; edges of the data are dropped: %v", likely, refined.Graph.NumEdges(), dropped)
+	}
+}
+
+// TestAlterEmbedding holds the features of Table L to the encoder, which is trained but where it is to stay as drawn.
+func TestAlterEmbedding(t *testing.T) {
+	dir := t.TempDir()
+	load := func(a alteration) *data.Dataset {
+		t.Helper()
+		p := planned{job: sweep.Job{Seed: 1}, source: data.Synthetic, made: filepath.Join(dir, a.folder(data.Synthetic, 1))}
+		p.alteration = a
+		if err := p.prepare(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		ds, err := data.Load(p.made, data.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ds
+	}
+	was, trained, drawn := load(copied), load(embedded), load(asDrawn)
+	if trained.X.Cols == was.X.Cols || trained.X.Cols != drawn.X.Cols || slices.Equal(trained.X.Dense, drawn.X.Dense) {
+		t.Errorf("%d features have become %d and %d, or training changes nothing", was.X.Cols, trained.X.Cols, drawn.X.Cols)
+	}
+	for _, ds := range []*data.Dataset{trained, drawn} {
+		if !slices.Equal(ds.Labels, was.Labels) || !slices.Equal(ds.Graph.Edges, was.Graph.Edges) || !slices.Equal(ds.Splits[0].Test, was.Splits[0].Test) {
+			t.Error("labels, edges or the split are others beside an embedding")
+		}
+	}
+	run, err := gsrc.Train(context.Background(), gsrc.TrainOptions{Model: eclGSR, Data: filepath.Join(dir, copied.folder(data.Synthetic, 1)), Set: append(slices.Clone(contrast), "train.pretrain_steps=0"), Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	never, err := gsrc.Train(context.Background(), gsrc.TrainOptions{Model: eclGSR, Data: filepath.Join(dir, copied.folder(data.Synthetic, 1)), Set: append(slices.Clone(contrast), stayDrawn...), Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, w := range run.Trained.Params {
+		for i, v := range never.Trained.Params[name] {
+			if strings.HasPrefix(name, "encoder") && math.Abs(float64(v-w[i])) > 1e-20 {
+				t.Fatalf("%s is not as it was drawn", name)
+			}
+		}
 	}
 }
 
