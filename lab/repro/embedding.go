@@ -82,12 +82,11 @@ func embeddingCells() (cells []cell) {
 
 func embeddingReport(t *Target, ls ResultRows) rendered {
 	var rows [][]string
-	var tests []*lab.Comparison
 	var ps []float64
 	for _, panel := range ls.panels() {
 		for _, x := range ls.xs(panel) {
 			if p := ls.paired(panel, x, ofEmbedding, ofDrawn); p != nil {
-				tests, ps = append(tests, p), append(ps, p.P)
+				ps = append(ps, p.P)
 				rows = append(rows, []string{panel + ", " + x, signed(p.Diff), signed(p.Lo) + " to " + signed(p.Hi), pvalue(p.P)})
 			}
 		}
