@@ -214,11 +214,23 @@ func TestRefineSameClass(t *testing.T) {
 			t.Fatal(err)
 		}
 		classes := len(p.Classes)
-		var edges [2][]infer.RefinedEdge
-		for i, from := range []string{dist, dir} {
-			g, err := gsrc.Refine(ctx, from, gsrc.RefineOptions{Data: data.Synthetic, KeepRemoved: true, Predict: predict})
+		o := gsrc.RefineOptions{Data: data.Synthetic, KeepRemoved: true, Predict: predict}
+		var edges [][]infer.RefinedEdge
+		for _, from := range []string{dist, dir, "memory"} {
+			var g *gsrc.RefinedGraph
+			switch {
+			case from != "memory":
+				g, err = gsrc.Refine(ctx, from, o)
+			case seed == 1: // it refines what it was trained on
+				g, err = run.Refine(gsrc.RefineOptions{KeepRemoved: true})
+			default:
+				continue
+			}
 			if err != nil {
 				t.Fatal(err)
+			}
+			if !g.Summary.SameClass {
+				t.Errorf("seed %d, %s: the summary does not say what probabilities are", seed, from)
 			}
 			low := 0
 			for _, e := range g.Edges {
@@ -243,10 +255,9 @@ func TestRefineSameClass(t *testing.T) {
 			if name := g.Evidence[len(g.Evidence)-1].Source; name != graph.Judged {
 				t.Errorf("the last evidence is %s", name)
 			}
-			edges[i] = g.Edges
-		}
-		if len(edges[0]) != len(edges[1]) {
-			t.Errorf("seed %d: the export lists %d edges, the run %d", seed, len(edges[0]), len(edges[1]))
+			if edges = append(edges, g.Edges); len(g.Edges) != len(edges[0]) {
+				t.Errorf("seed %d: the export lists %d edges, %s %d", seed, len(edges[0]), from, len(g.Edges))
+			}
 		}
 	}
 }

@@ -210,10 +210,11 @@ const (
 // Unrelated ones of unrelated.MODEL.toml, too.
 func LoadOwn(model, dataset, file string, sets []string, n Neighbours) (*Config, error) {
 	layers := []string{"default", "default." + model, "few", "few." + model, "own." + model}
-	for at, name := range []string{"unlike.", "unrelated."} {
-		if n > Neighbours(at) {
-			layers = append(layers, name+model)
-		}
+	if n != Alike {
+		layers = append(layers, "unlike."+model)
+	}
+	if n == Unrelated {
+		layers = append(layers, "unrelated."+model)
 	}
 	return layered(layers, file, sets)
 }

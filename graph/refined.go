@@ -15,6 +15,8 @@ type Refined struct {
 	// 1); candidates with a probability below Threshold are no edges.
 	Mode      string
 	Threshold float64
+	// SameClass tells that probabilities are those that both ends are of one class: see OfOneClass.
+	SameClass bool
 	// Evidence is what sources say of the candidates; nil where it is not known.
 	Evidence []Evidence
 }
@@ -54,6 +56,7 @@ const Judged = "judged"
 // that r has is Σ_c p(u,c)·p(v,c), p being how likely nodes are of each class, [N, classes] row-major.
 func (r *Refined) OfOneClass(p []float32, classes int) *Refined {
 	x := *r
+	x.SameClass = true
 	x.Probability = make([]float32, len(r.Probability))
 	for i, e := range r.Candidates.Edges {
 		if r.Weight(i) == 0 {

@@ -48,7 +48,7 @@ type RefinedEdge struct {
 	// Weight in the refined graph: the probability, or 1 where the configuration
 	// says model.edges.mode = threshold.
 	Weight      float32
-	Probability float32 // that the edge is one, as the model has learned it
+	Probability float32 // that the edge is one, as the model has learned it, or as RefineSummary.SameClass says
 	DataWeight  float32 // in the data; 0 of new edges
 	Status      string  // graph.StatusOld, StatusNew or StatusRemoved
 	Candidate   int     // its number in RefinedGraph.Evidence
@@ -95,8 +95,11 @@ type RefineSummary struct {
 	Kept      int        `json:"kept"`    // edges in both graphs
 	New       int        `json:"new"`     // edges in the refined graph only
 	Removed   int        `json:"removed"` // edges in the data only
-	// RemovedPrecision is how many of the removed edges are none by their probabilities,
-	// the mean of 1 − p; nil where none is removed. Probabilities of new edges rank them, and
+	// SameClass tells that probabilities are not those that edges are some, but that their ends are of
+	// one class: model.edges.same_class.
+	SameClass bool `json:"same_class,omitempty"`
+	// RemovedPrecision is how many of the removed edges are none by their probabilities, or with
+	// SameClass join two classes, the mean of 1 − p; nil where none is removed. Probabilities of new edges rank them, and
 	// are too high to be taken for shares: nothing in a graph tells how many edges it lacks.
 	RemovedPrecision *float64 `json:"removed_precision,omitempty"`
 	// RemovedWrong is how many of the removed edges are none, and Wrong how many of all edges
@@ -262,7 +265,7 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 		homophily, refined = before.Homophily(from.labels), after.WeightedHomophily(from.labels)
 	}
 	g := &RefinedGraph{Name: from.name, N: from.g.N, NodeIDs: from.ids, Offset: from.offset, Weighted: before.Weights != nil, BothDirections: o.BothDirections,
-		Summary: RefineSummary{Threshold: x.Threshold, Before: statsOf(before, homophily), After: statsOf(after, refined)}}
+		Summary: RefineSummary{Threshold: x.Threshold, SameClass: x.SameClass, Before: statsOf(before, homophily), After: statsOf(after, refined)}}
 	g.Evidence = x.Evidence
 	rowOf := func(i int) RefinedEdge {
 		e := x.Candidates.Edges[i]

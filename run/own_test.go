@@ -110,6 +110,7 @@ func TestUnlikeNeighbours(t *testing.T) {
 		refined string
 	}{
 		{"unrelated neighbours", ring(3, 40), "diagonal", false, "acm"},
+		{"neighbours by chance", ring(3, 40, 3, 1), "diagonal", false, "acm"},
 		{"unlike neighbours", ring(6, 40, 6, 1), "diagonal", false, "sage"},
 		{"like neighbours", ring(2, 40), "gcn", true, "sage"},
 		{"few edges", ring(3, 20), "gcn", true, "sage"},

@@ -55,22 +55,25 @@ func TestAlterFeatures(t *testing.T) {
 	}
 }
 
+// altered makes an alteration of generated data in a folder, and reads it.
+func altered(t *testing.T, dir string, a alteration) *data.Dataset {
+	t.Helper()
+	p := planned{job: sweep.Job{Seed: 1}, source: data.Synthetic, made: filepath.Join(dir, a.folder(data.Synthetic, 1))}
+	p.alteration = a
+	if err := p.prepare(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	ds, err := data.Load(p.made, data.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ds
+}
+
 // TestAlterGraph holds what is written for Table S to what ecl-gsr refines.
 func TestAlterGraph(t *testing.T) {
 	dir := t.TempDir()
-	load := func(a alteration) *data.Dataset {
-		t.Helper()
-		p := planned{job: sweep.Job{Seed: 1}, source: data.Synthetic, made: filepath.Join(dir, a.folder(data.Synthetic, 1))}
-		p.alteration = a
-		if err := p.prepare(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		ds, err := data.Load(p.made, data.LoadOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ds
-	}
+	load := func(a alteration) *data.Dataset { return altered(t, dir, a) }
 	refined, all := load(refinedEdges), load(refinedAll)
 	left, err := os.ReadDir(dir)
 	if err != nil || !slices.ContainsFunc(left, func(e os.DirEntry) bool { return strings.Contains(e.Name(), copied.name) }) {
@@ -100,19 +103,7 @@ func TestAlterGraph(t *testing.T) {
 // TestAlterEmbedding holds the features of Table L to the encoder, which is trained but where it is to stay as drawn.
 func TestAlterEmbedding(t *testing.T) {
 	dir := t.TempDir()
-	load := func(a alteration) *data.Dataset {
-		t.Helper()
-		p := planned{job: sweep.Job{Seed: 1}, source: data.Synthetic, made: filepath.Join(dir, a.folder(data.Synthetic, 1))}
-		p.alteration = a
-		if err := p.prepare(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		ds, err := data.Load(p.made, data.LoadOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ds
-	}
+	load := func(a alteration) *data.Dataset { return altered(t, dir, a) }
 	was, trained, drawn := load(copied), load(embedded), load(asDrawn)
 	if trained.X.Cols == was.X.Cols || trained.X.Cols != drawn.X.Cols || slices.Equal(trained.X.Dense, drawn.X.Dense) {
 		t.Errorf("%d features have become %d and %d, or training changes nothing", was.X.Cols, trained.X.Cols, drawn.X.Cols)
@@ -122,16 +113,16 @@ func TestAlterEmbedding(t *testing.T) {
 			t.Error("labels, edges or the split are others beside an embedding")
 		}
 	}
-	run, err := gsrc.Train(context.Background(), gsrc.TrainOptions{Model: eclGSR, Data: filepath.Join(dir, copied.folder(data.Synthetic, 1)), Set: append(slices.Clone(contrast), "train.pretrain_steps=0"), Seed: 1})
-	if err != nil {
-		t.Fatal(err)
+	params := func(set ...string) map[string][]float32 {
+		run, err := gsrc.Train(context.Background(), gsrc.TrainOptions{Model: eclGSR, Data: filepath.Join(dir, copied.folder(data.Synthetic, 1)), Set: append(slices.Clone(contrast), set...), Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run.Trained.Params
 	}
-	never, err := gsrc.Train(context.Background(), gsrc.TrainOptions{Model: eclGSR, Data: filepath.Join(dir, copied.folder(data.Synthetic, 1)), Set: append(slices.Clone(contrast), stayDrawn...), Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, w := range run.Trained.Params {
-		for i, v := range never.Trained.Params[name] {
+	untrained, never := params("train.pretrain_steps=0"), params(stayDrawn...)
+	for name, w := range untrained {
+		for i, v := range never[name] {
 			if strings.HasPrefix(name, "encoder") && math.Abs(float64(v-w[i])) > 1e-20 {
 				t.Fatalf("%s is not as it was drawn", name)
 			}
