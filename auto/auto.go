@@ -68,6 +68,7 @@ type chooser struct {
 	pool    *pool
 	seed    int
 	draws   rng.Stream
+	upTo    ladder
 	report  *Report
 	setups  map[*Candidate]*run.Setup
 	edges   map[string]*data.Dataset // the pool's, by what data.edges of candidates makes of it
@@ -163,7 +164,7 @@ func choosing(ctx context.Context, o Options, earlier *Report) (*Run, error) {
 	if err := x.write(); err != nil {
 		return nil, err
 	}
-	for rung := range upTo {
+	for rung := range x.upTo {
 		cut, err := x.climb(ctx, rung)
 		if err != nil {
 			return nil, err
@@ -173,13 +174,13 @@ func choosing(ctx context.Context, o Options, earlier *Report) (*Run, error) {
 		}
 		if rung == 0 && x.Out != "" { // from here on there is a model
 			_, err := run.Open(x.Out)
-			if first, _ := choose(x.report.Candidates); first != nil && err != nil {
+			if first, _ := x.upTo.choose(x.report.Candidates); first != nil && err != nil {
 				if err := x.keep(ctx, first); err != nil {
 					return nil, err
 				}
 			}
 		}
-		x.report.Complete = rung == len(upTo)-1
+		x.report.Complete = rung == len(x.upTo)-1
 	}
 	return x.finish(ctx)
 }
@@ -215,6 +216,7 @@ func (x *chooser) open(earlier *Report) error {
 	if x.pool, err = newPool(x.ds, x.split, x.draws); err != nil {
 		return fmt.Errorf("%s: %w", x.Data, err)
 	}
+	x.upTo = newLadder(len(x.pool.val) - len(x.pool.val)/2)
 	if x.Note != nil {
 		for _, text := range x.ds.Notes {
 			x.Note(text)
@@ -295,9 +297,9 @@ func (x *chooser) left() time.Duration {
 
 // climb runs what a rung lacks. cut says that a limit was reached before its end.
 func (x *chooser) climb(ctx context.Context, rung int) (cut bool, err error) {
-	todo := fits(x.report.Candidates, rung)
+	todo := x.upTo.fits(x.report.Candidates, rung)
 	if x.Stage != nil && len(todo) > 0 {
-		x.Stage(fmt.Sprintf("%d candidates on up to %s", len(entrants(x.report.Candidates, rung)), resplits(upTo[rung])))
+		x.Stage(fmt.Sprintf("%d candidates on up to %s", len(x.upTo.entrants(x.report.Candidates, rung)), resplits(x.upTo[rung])))
 	}
 	for len(todo) > 0 { // once, unless some failed, whose places others take
 		if x.Trials > 0 {
@@ -314,7 +316,7 @@ func (x *chooser) climb(ctx context.Context, rung int) (cut bool, err error) {
 		if all, err := x.runAll(ctx, todo); err != nil || !all {
 			return true, err
 		}
-		todo = fits(x.report.Candidates, rung)
+		todo = x.upTo.fits(x.report.Candidates, rung)
 	}
 	return false, nil
 }
@@ -499,7 +501,7 @@ func (x *chooser) keep(ctx context.Context, c *Candidate) error {
 
 // finish trains the winner, and judges refinement.
 func (x *chooser) finish(ctx context.Context) (*Run, error) {
-	winner, choice := choose(x.report.Candidates)
+	winner, choice := x.upTo.choose(x.report.Candidates)
 	if winner == nil {
 		return nil, fmt.Errorf("no candidate could be trained; the first: %s", x.report.Candidates[0].Failed)
 	}

@@ -5,16 +5,29 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Candidates are chosen by successive halving over resplits (Jamieson and Talwalkar 2016).
 // The list of trainings is one sequence, which a limit only cuts off: what runs next depends
 // on the scores of what ran before, and never on how much will.
 
-// upTo is how many resplits candidates have run on at the end of a rung: in the first one
-// simple candidates, in the second the others, then the better third of all, and of these the
-// better third again.
-var upTo = [...]int{2, 2, 5, 10}
+// ladder is how many resplits candidates have run on at the end of each rung: in the first one
+// simple candidates, in the second the others, then the better third of all, of these the
+// better third, and so on.
+type ladder []int
+
+// newLadder is for resplits that have so many nodes to compare candidates on. Where these are few
+// there is a further rung, until a thousand have been judged: what is left of the choice's noise is
+// that of the nodes, and small graphs train quickly.
+func newLadder(nodes int) ladder {
+	l := ladder{2, 2, 5, 10}
+	if more := min((1000+nodes-1)/nodes, 40); more > 10 {
+		l = append(l, more)
+	}
+	return l
+}
 
 // leastResplits is how many there must be for a candidate that is not simple to win.
 const leastResplits = 5
@@ -27,7 +40,7 @@ type fit struct {
 
 // entrants are the candidates of a rung, in the order of the list. They follow from scores
 // of earlier rungs alone.
-func entrants(list []*Candidate, rung int) []*Candidate {
+func (upTo ladder) entrants(list []*Candidate, rung int) []*Candidate {
 	var in []*Candidate
 	if rung < 2 {
 		for _, c := range list {
@@ -40,7 +53,7 @@ func entrants(list []*Candidate, rung int) []*Candidate {
 	need := upTo[rung-1]
 	before := list
 	if rung > 2 {
-		before = entrants(list, rung-1)
+		before = upTo.entrants(list, rung-1)
 	}
 	for _, c := range before {
 		if len(c.Scores) >= need {
@@ -59,9 +72,9 @@ func entrants(list []*Candidate, rung int) []*Candidate {
 
 // fits are the trainings that a rung lacks: every candidate on a resplit before any on the
 // next.
-func fits(list []*Candidate, rung int) []fit {
+func (upTo ladder) fits(list []*Candidate, rung int) []fit {
 	var out []fit
-	in := entrants(list, rung)
+	in := upTo.entrants(list, rung)
 	for r := range upTo[rung] {
 		for _, c := range in {
 			if c.Failed == "" && r >= len(c.Scores) {
@@ -94,7 +107,7 @@ type Choice struct {
 
 // choose finds the winner of what has run so far, by the last rung that any training of
 // has ended in; nil where none has.
-func choose(list []*Candidate) (*Candidate, *Choice) {
+func (upTo ladder) choose(list []*Candidate) (*Candidate, *Choice) {
 	var pool []*Candidate
 	n := 0
 	for rung := len(upTo) - 1; rung >= 0 && n == 0; rung-- {
@@ -107,7 +120,7 @@ func choose(list []*Candidate) (*Candidate, *Choice) {
 			least = upTo[rung-1]
 		}
 		begun := false
-		for _, c := range entrants(list, rung) {
+		for _, c := range upTo.entrants(list, rung) {
 			if c.Failed == "" && len(c.Scores) > 0 {
 				pool, n = append(pool, c), min(n, len(c.Scores))
 				begun = begun || len(c.Scores) > least
@@ -176,10 +189,8 @@ func deviation(v []float64) float64 {
 	return math.Sqrt(sum / float64(len(v)-1))
 }
 
-// quantiles97 are those of Student's t for 0.975 by degrees of freedom, from 1.
-var quantiles97 = [...]float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262}
-
-// interval is half of the 95 % interval of the mean of 2 to 10 values.
+// interval is half of the 95 % interval of the mean of two values or more.
 func interval(v []float64) float64 {
-	return quantiles97[len(v)-2] * deviation(v) / math.Sqrt(float64(len(v)))
+	t := distuv.StudentsT{Sigma: 1, Nu: float64(len(v) - 1)}
+	return t.Quantile(0.975) * deviation(v) / math.Sqrt(float64(len(v)))
 }

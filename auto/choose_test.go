@@ -38,6 +38,12 @@ func made(n int, simple func(i int) bool) []*Candidate {
 // What a limit cuts off is the end of one sequence, whatever the limit, and also where
 // candidates fail.
 func TestLimitsCutOneSequence(t *testing.T) {
+	for nodes, resplits := range map[int]int{250: 10, 30: 34, 2: 40} {
+		limitsCutOneSequence(t, newLadder(nodes), resplits)
+	}
+}
+
+func limitsCutOneSequence(t *testing.T, upTo ladder, resplits int) {
 	score := func(f fit) float64 {
 		var i int
 		fmt.Sscan(f.c.Name, &i)
@@ -47,7 +53,7 @@ func TestLimitsCutOneSequence(t *testing.T) {
 		list = made(13, func(i int) bool { return i < 5 })
 		for rung := range upTo {
 			for {
-				todo := fits(list, rung)
+				todo := upTo.fits(list, rung)
 				if len(todo) == 0 {
 					break
 				}
@@ -66,7 +72,7 @@ func TestLimitsCutOneSequence(t *testing.T) {
 		return sequence, list
 	}
 	whole, list := climb(1 << 20)
-	if winner, choice := choose(list); winner == nil || choice.Resplits != 10 {
+	if winner, choice := upTo.choose(list); winner == nil || choice.Resplits != resplits {
 		t.Errorf("winner %v, %+v", winner, choice)
 	}
 	for limit := range whole {
@@ -74,7 +80,7 @@ func TestLimitsCutOneSequence(t *testing.T) {
 		if got, want := strings.Join(part, " "), strings.Join(whole[:limit], " "); got != want {
 			t.Fatalf("cut off at %d: %s, want %s", limit, got, want)
 		}
-		winner, _ := choose(list)
+		winner, _ := upTo.choose(list)
 		if (winner != nil) != (limit > 0) {
 			t.Errorf("cut off at %d: winner %v", limit, winner)
 		}
@@ -95,7 +101,7 @@ func TestOthersWinByMoreThanAStandardError(t *testing.T) {
 	} {
 		list := made(2, func(i int) bool { return i == 0 })
 		list[0].Scores, list[1].Scores = x.simple, x.other
-		if winner, choice := choose(list); winner.Name != x.want {
+		if winner, choice := newLadder(100).choose(list); winner.Name != x.want {
 			t.Errorf("%v against %v: %+v", x.simple, x.other, choice)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/lab"
+	"github.com/gsrc-dev/gsrc/lab/sweep"
 )
 
 // familyCell is a place of some table where a classifier has run on a refined graph and on the
@@ -88,3 +89,69 @@ func familyText(lines map[string]ResultRows) string {
 	}
 	return text
 }
+
+// autoText holds the model that auto chooses against the row that is best on validation nodes, at
+// every place of the tables where auto has run; empty where there is none.
+func autoText(lines map[string]ResultRows) string {
+	var rows [][]string
+	var within int
+	for _, target := range []string{"table1", "table2", "tableR"} {
+		ls := lines[target]
+		for _, p := range ls.places() {
+			of := ls.of(p.panel, sweep.Auto, p.x)
+			if _, _, ok := of.meanStd(testAcc); !ok {
+				continue
+			}
+			seeds := distinct(of, func(l ResultRow) int { return l.Seed })
+			best, top := "", -1.0
+			for _, row := range ls.rows(p.panel) {
+				same := slices.DeleteFunc(slices.Clone(ls.of(p.panel, row, p.x)), func(l ResultRow) bool { return !slices.Contains(seeds, l.Seed) })
+				mean, _, ok := same.meanStd(func(l ResultRow) *float64 { return l.ValAcc })
+				if row != sweep.Auto && ok && len(same) == len(seeds) && mean > top {
+					best, top = row, mean
+				}
+			}
+			c := ls.paired(p.panel, p.x, sweep.Auto, best)
+			if c == nil {
+				continue
+			}
+			se := 0.0
+			if c.T != 0 { // of differences that are not all 0
+				se = c.Diff / c.T
+			}
+			holds := "no"
+			if c.Diff >= -max(autoBound, se) {
+				holds = "yes"
+				within++
+			}
+			count := map[string]int{}
+			for _, l := range of {
+				count[l.Chosen]++
+			}
+			names := distinct(of, func(l ResultRow) string { return l.Chosen })
+			slices.SortStableFunc(names, func(a, b string) int { return count[b] - count[a] })
+			for i, name := range names {
+				if count[name] > 1 {
+					names[i] = fmt.Sprintf("%s (%d)", name, count[name])
+				}
+			}
+			at := p.panel
+			if p.x != "" {
+				at += ", " + p.x
+				if target == "table2" {
+					at += " % of the labels"
+				}
+			}
+			rows = append(rows, []string{at, heading(target), fmt.Sprint(c.Runs), fmt.Sprintf("%.2f", c.AMean), best, fmt.Sprintf("%.2f", c.BMean), signed(c.Diff), fmt.Sprintf("%.2f", se), holds, strings.Join(names, "; ")})
+		}
+	}
+	if rows == nil {
+		return ""
+	}
+	return fmt.Sprintf("`gsrc train auto`, which reads none of the options that were searched for a data set, against the row of the table that is best on validation nodes over the same runs. "+
+		"At %d of %d places it is within the larger of %.1f points and the standard error of the paired difference; the last column has what it chose, and of how many runs.\n\n", within, len(rows), autoBound) +
+		table([]string{"test accuracy (%)", "rows of", "runs", "auto", "best on validation", "its accuracy", "difference", "standard error", "within", "chosen"}, rows)
+}
+
+// autoBound is how many points below the best row auto may be.
+const autoBound = 0.5

@@ -46,3 +46,28 @@ func TestFamilyCountsAndCorrects(t *testing.T) {
 		t.Error("there is a text of nothing")
 	}
 }
+
+func TestAutoIsHeldAgainstValidation(t *testing.T) {
+	var ls ResultRows
+	add := func(panel, row, chosen string, valid float64, test ...float64) {
+		for seed := range test {
+			ls = append(ls, ResultRow{Panel: panel, Row: row, Chosen: chosen, Seed: seed, ValAcc: &valid, TestAcc: &test[seed]})
+		}
+	}
+	add("cora", "gcn", "", 84, 80, 81, 82, 99)
+	add("cora", "gat", "", 83, 90, 90, 90)   // better, as only test nodes say
+	add("cora", "grand", "", 99, 90, 90)     // without a partner for each run
+	add("cora", "auto", "x", 99, 79, 81, 81) // 0.67 lower, with a standard error of 0.33
+	add("texas", "gcn", "", 84, 80, 84)
+	add("texas", "auto", "y", 84, 80, 82) // 1.00 lower, with a standard error of 1.00
+	text := autoText(map[string]ResultRows{"table1": ls})
+	fields := strings.Join(strings.Fields(text), " ")
+	for _, want := range []string{"At 1 of 2 places", "| cora | Table 1 | 3 | 80.33 | gcn | 81.00 | -0.67 | 0.33 | no | x (3) |", "| texas | Table 1 | 2 | 81.00 | gcn | 82.00 | -1.00 | 1.00 | yes | y (2) |"} {
+		if !strings.Contains(fields, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	if autoText(nil) != "" {
+		t.Error("there is a text of nothing")
+	}
+}

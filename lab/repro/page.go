@@ -78,11 +78,11 @@ type section struct {
 // Nothing but these files decides what it says.
 func Page(files fs.FS, folder, report string) ([]byte, error) {
 	view := struct {
-		Folder, Report string
-		Significant    float64
-		Hashed, Lines  int
-		Caveat, Family string
-		Sections       []section
+		Folder, Report       string
+		Significant          float64
+		Hashed, Lines        int
+		Caveat, Family, Auto string
+		Sections             []section
 	}{Folder: folder, Report: report, Significant: significant}
 	of := map[string]ResultRows{}
 	for _, t := range targets {
@@ -98,7 +98,7 @@ func Page(files fs.FS, folder, report string) ([]byte, error) {
 		s := t.section(folder, lines)
 		view.Sections, view.Caveat = append(view.Sections, s), view.Caveat+s.Caveat
 	}
-	view.Family = familyText(of)
+	view.Family, view.Auto = familyText(of), autoText(of)
 	var b bytes.Buffer
 	err := page.Execute(&b, view)
 	return b.Bytes(), err

@@ -51,6 +51,8 @@ type ResultRow struct {
 	// versions before there was one.
 	Hash  string `csv:"hash"`
 	Error string `csv:"error"` // why the run failed
+	// Chosen is the candidate that auto has trained.
+	Chosen string `csv:"chosen,optional"`
 	EdgeMeasures
 	// Seconds is how long the run took: the only column that differs between
 	// equal runs on one machine. On others PeakBytes may.
@@ -79,7 +81,7 @@ type ResultRows []ResultRow
 // line makes the line of a run that has ended.
 func (p planned) line(budget string, rec *sweep.Record) ResultRow {
 	l := ResultRow{Panel: p.panel, Row: p.row, X: p.x, Seed: p.job.Seed, Data: p.data, Model: p.model, Set: strings.Join(p.set, " "), Budget: budget,
-		PeakBytes: rec.PeakBytes, Error: rec.Error, Seconds: rec.Seconds}
+		PeakBytes: rec.PeakBytes, Error: rec.Error, Chosen: rec.Chosen, Seconds: rec.Seconds}
 	if r := rec.Result; r != nil {
 		l.Split, l.TestAcc, l.ValAcc, l.BestEpoch = r.Split, r.TestAcc, &r.ValAcc, &r.BestEpoch
 		var curve []string

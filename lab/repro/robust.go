@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/lab"
+	"github.com/gsrc-dev/gsrc/lab/sweep"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
@@ -185,7 +186,7 @@ var otherLearners = those(learners, "grcn", "idgl", "sublime", "gen", "prognn", 
 // robustCells are the runs of Table R.
 func robustCells() (cells []cell) {
 	for _, d := range citations {
-		for _, e := range slices.Concat(onRefined[:1], []entry{onRaw}, onRefined[1:], offRefined, otherLearners) {
+		for _, e := range slices.Concat(onRefined[:1], []entry{onRaw}, onRefined[1:], offRefined, otherLearners, chosen) {
 			add := func(x, suffix string, a alteration, set ...string) {
 				c := e.cell(d, x, d+"_metattack_"+suffix, set...)
 				c.alteration = a
@@ -200,7 +201,7 @@ func robustCells() (cells []cell) {
 			add("edges replaced 40 %", "0", alteration{}, "data.add_edges=0.4", "data.remove_edges=0.4")
 		}
 	}
-	for _, e := range []entry{onRefined[0], onRaw} {
+	for _, e := range []entry{onRefined[0], onRaw, chosen[0]} {
 		cells = append(cells, e.cell("blogcatalog", "none", "blogcatalog"))
 	}
 	return cells
@@ -311,7 +312,7 @@ func preferred(ls ResultRows, name string, refined ...string) string {
 			for _, x := range xs {
 				best := make(ResultRows, ls.seeds()) // by seed
 				for _, l := range ls {
-					if l.Panel != panel || l.X != x || !of.in(l.Row) || l.ValAcc == nil || l.TestAcc == nil {
+					if l.Panel != panel || l.X != x || l.Row == sweep.Auto || !of.in(l.Row) || l.ValAcc == nil || l.TestAcc == nil {
 						continue
 					}
 					if b := &best[l.Seed]; b.ValAcc == nil || *l.ValAcc > *b.ValAcc {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/gsrc-dev/gsrc/lab/sweep"
 )
 
 // Rows that the tests and sentences name.
@@ -59,6 +61,9 @@ var plain = []entry{
 	{row: "linear, smoothed", model: "linear", own: []string{"model.smooth.alpha=0.3", "model.smooth.correct=0.8"}},
 	{row: "label propagation", model: "label-propagation"},
 }
+
+// chosen is the model that gsrc train auto makes of the data, whose own defaults it does not read.
+var chosen = []entry{{row: sweep.Auto, model: sweep.Auto}}
 
 // otherEdges are a gcn on other edges than the data's, in Table 1.
 var otherEdges = []entry{
@@ -250,7 +255,7 @@ var targets = []*Target{
 		Asks: "Every model on every data set of the paper, on the standard splits: the public one with ten seeds, or the ten fixed ones." +
 			" Epochs and settings are chosen on validation nodes, but for those with a †. “" + rawGraph + "” is the same classifier with the same sampling of edges, without refinement. The structure learners of the literature have their authors' settings, or one that was chosen on Cora; “sublime” on Cornell, Texas and Wisconsin has one that was chosen on validation nodes of splits drawn anew, when test figures of the one before were known (45.68, 57.57 and 48.82).",
 		cells: append(everywhere(slices.Concat(models, plain), slices.Concat(citations, webPages, []string{"actor", "pubmed", "ogbn-arxiv"})...),
-			everywhere(slices.Concat(otherEdges, learners), slices.Concat(citations, webPages, []string{"actor"})...)...),
+			everywhere(slices.Concat(otherEdges, learners, chosen), slices.Concat(citations, webPages, []string{"actor"})...)...),
 		render: func(t *Target, ls ResultRows) rendered {
 			return rendered{text: wide(t, ls) + refinement(ls, "") + judgement(ls, eclGSR, rawGraph), charts: list(dots(t, ls, "table1"))}
 		},
@@ -260,7 +265,7 @@ var targets = []*Target{
 		Asks: "Training on 1, 3, 5 and 10 % of the nodes. Each seed draws its own training nodes, in proportion to the classes; validation and test nodes are those of the public split. The structure learners of the literature have their settings of Table 1. " +
 			"“" + eclGSR + "” and “" + rawGraph + "” have the defaults for few labels, `config/defaults/few.ecl-gsr.toml`: confident consistency and self-training. " +
 			"They were chosen on validation nodes with other training nodes, when the test figures of this table's earlier version were known, and run once; Cora with 10 % and Citeseer with 5 and 10 % got them later (85.83, 74.63 and 75.47 before, with the defaults of the data sets), chosen with other training nodes on nodes that have no part in the split. With the fewest labels they replace rows whose consistency term drew nodes of all classes into one: there “" + eclGSR + "” had 59.87, 79.83 and 83.83 on Cora, 37.07 and 71.40 on Citeseer.",
-		cells: ratios(append(pick(eclGSR, rawGraph, "gcn", "gat", "mlp", "grand"), slices.Concat(selfTrained, []entry{refinedFew}, learners)...), citations...),
+		cells: ratios(append(pick(eclGSR, rawGraph, "gcn", "gat", "mlp", "grand"), slices.Concat(selfTrained, []entry{refinedFew}, learners, chosen)...), citations...),
 		render: func(t *Target, ls ResultRows) rendered {
 			const x = "label ratio (%)"
 			return rendered{text: deep(t, ls, "labels in %:") + preferred(ls, "labels in %:", append(rowsOf(learners), eclGSR, refinedFew.row)...) + refinement(ls, "labels in %:"), charts: list(curves(t, ls, x, false, paperRatios))}

@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/auto"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/train"
 )
 
 // Job is one training run. Two jobs with equal keys are the same run.
 type Job struct {
-	Model string `json:"model"` // a model's name, or a .gsr file
+	Model string `json:"model"` // a model's name, a .gsr file, or Auto
 	Data  string `json:"data"`  // path or name, as gsrc.TrainOptions.Data takes it
 	// Set are options as key=value, on top of the defaults for model and data.
 	Set []string `json:"set"`
@@ -44,6 +45,8 @@ type Record struct {
 	// Dataset is the data set's short name, Checksum the SHA-256 of its files.
 	Dataset  string `json:"dataset"`
 	Checksum string `json:"checksum"`
+	// Chosen is the candidate that [Auto] has trained; empty for other models.
+	Chosen string `json:"chosen,omitempty"`
 	// Result is the outcome; nil where the run failed. Its PeakRSSMiB is nil
 	// too, since the process runs several jobs at once.
 	Result *train.Result `json:"result"`
@@ -70,10 +73,24 @@ func (r *Record) Failed() bool { return r.Error != "" }
 // (config.Config.Hash), in hexadecimal. A default, a model or a file of data that
 // has changed makes another job; where data lie, how options were given, and the
 // number of threads do not.
-func Key(s *gsrc.Setup) string {
+func Key(s *gsrc.Setup) string { return key(modelName(s.Model), s, s.Module.String()) }
+
+func key(model string, s *gsrc.Setup, program string) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "model %s\ndata %s %s\nconfig %s\n%s", modelName(s.Model), s.DataName(), s.DataChecksum(), s.Config.Hash(), s.Module)
+	fmt.Fprintf(h, "model %s\ndata %s %s\nconfig %s\n%s", model, s.DataName(), s.DataChecksum(), s.Config.Hash(), program)
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Auto in the place of a model's name is the one that [gsrc.Auto] chooses for the data. Its key has
+// the list of candidates for a program.
+const Auto = "auto"
+
+// key identifies what a job trains, which s was prepared for.
+func (j Job) key(s *gsrc.Setup) string {
+	if j.Model == Auto {
+		return key(Auto, s, auto.Rules())
+	}
+	return Key(s)
 }
 
 // modelName is a model's name without the folder of a .gsr file.
@@ -89,8 +106,12 @@ func (j Job) prepareWarning(cache *data.Cache, warn func(string)) (*gsrc.Setup, 
 	if j.Seed < 0 {
 		return nil, fmt.Errorf("%s: a seed is at least 0", j)
 	}
+	model := j.Model
+	if model == Auto { // what it reads of data and options any classifier does
+		model = "linear"
+	}
 	s, err := gsrc.Prepare(gsrc.TrainOptions{
-		Model: j.Model, Data: j.Data, Cache: cache, Warn: warn,
+		Model: model, Data: j.Data, Cache: cache, Warn: warn,
 		Set: append(slices.Clone(j.Set), fmt.Sprintf("train.seed=%d", j.Seed), "train.threads=1"),
 	})
 	if err != nil {

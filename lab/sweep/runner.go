@@ -121,11 +121,14 @@ func (r *Runner) plan(ctx context.Context, jobs []Job) (tasks []*task, of []*tas
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
+		if j.Model == Auto && r.Runs != "" {
+			return nil, nil, fmt.Errorf("%s: no run directories are kept of it", j)
+		}
 		s, err := j.prepareWarning(&r.cache, r.Warn)
 		if err != nil {
 			return nil, nil, err
 		}
-		key := Key(s)
+		key := j.key(s)
 		if !r.Shard.Has(key) {
 			continue
 		}
@@ -191,6 +194,15 @@ func (r *Runner) train(ctx context.Context, s *gsrc.Setup, t *task, threads int,
 		}
 	}
 	return gsrc.OpenRun(o.Out)
+}
+
+// choose runs a job of [Auto], which is not kept.
+func (j Job) choose(ctx context.Context, threads int, memory int64) (*gsrc.Run, string, error) {
+	run, err := gsrc.Auto(ctx, gsrc.AutoOptions{TrainOptions: gsrc.TrainOptions{Data: j.Data, Set: j.Set, Seed: j.Seed, Threads: threads, Memory: memory}})
+	if err != nil {
+		return nil, "", err
+	}
+	return run.Run, run.Report.Choice.Winner, nil
 }
 
 func (r *Runner) logf(format string, args ...any) {
@@ -291,7 +303,12 @@ func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (r
 		return nil, false, err
 	}
 	start := time.Now()
-	run, err := r.train(ctx, s, t, threads, memory)
+	var run *gsrc.Run
+	if t.job.Model == Auto {
+		run, rec.Chosen, err = t.job.choose(ctx, threads, memory)
+	} else {
+		run, err = r.train(ctx, s, t, threads, memory)
+	}
 	rec.Seconds = math.Round(time.Since(start).Seconds()*1e3) / 1e3
 	if gsrc.IsInterrupted(ctx, err) {
 		return nil, false, fmt.Errorf("%w: %s", train.ErrInterrupted, t.job)
@@ -301,11 +318,13 @@ func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (r
 		rec.Error = err.Error()
 		return rec, errors.As(err, &diverged), nil
 	}
-	if err := s.Config.Set("train.threads=1"); err != nil { // the forecast is of one thread
-		return nil, false, err
-	}
-	if rec.PeakBytes, err = PeakBytes(s); err != nil {
-		rec.PeakBytes = 0 // the memory of a user's program may not be predictable
+	if t.job.Model != Auto {
+		if err := s.Config.Set("train.threads=1"); err != nil { // the forecast is of one thread
+			return nil, false, err
+		}
+		if rec.PeakBytes, err = PeakBytes(s); err != nil {
+			rec.PeakBytes = 0 // the memory of a user's program may not be predictable
+		}
 	}
 	if r.Runs != "" { // it may have been there
 		rec.Seconds = run.Result.WallS

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,6 +114,36 @@ func TestKeys(t *testing.T) {
 	}
 	if key(tinyJobs("mlp", 1)[0]) == base {
 		t.Error("another model is the same job")
+	}
+}
+
+// A job of Auto has what was chosen in its record, which is taken from the store as any other.
+func TestAutoJobs(t *testing.T) {
+	data, dir := t.TempDir(), t.TempDir() // a ring without features, for which there are few candidates
+	nodes, edges := "id,label\n", "source,target\n"
+	for i := range 40 {
+		nodes += fmt.Sprintf("%d,%d\n", i, i/20)
+		edges += fmt.Sprintf("%d,%d\n", i, (i+1)%40)
+	}
+	for name, text := range map[string]string{"nodes.csv": nodes, "edges.csv": edges} {
+		if err := os.WriteFile(filepath.Join(data, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	job := Job{Model: Auto, Data: data, Set: []string{"train.epochs=2", "data.split=random:0.5,0.3,0.2"}, Seed: 1}
+	gcn := job
+	gcn.Model = "gcn"
+	records := mustRun(t, &Runner{Dir: dir}, []Job{job, gcn})
+	if a, b := records[0], records[1]; a.Chosen == "" || a.Result == nil || a.Result.Hash == "" || a.Key == b.Key || b.Chosen != "" {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	mustRun(t, &Runner{Dir: dir, Observer: func(p Progress) {
+		if p.Stored != 1 {
+			t.Errorf("the store has %d", p.Stored)
+		}
+	}}, []Job{job})
+	if _, err := (&Runner{Runs: dir}).Run(t.Context(), []Job{job}); err == nil || !strings.Contains(err.Error(), "no run directories") {
+		t.Error(err)
 	}
 }
 
