@@ -2,17 +2,62 @@ package export
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/gsrc-dev/gsrc/export/internal/tritonpb"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
 )
+
+// tritonTensor is a ModelInput or a ModelOutput.
+type tritonTensor struct {
+	Name     string   `json:"name"`
+	DataType string   `json:"dataType"`
+	Dims     []string `json:"dims"`
+}
+
+// tritonModelConfig reads a model's configuration by Triton's own schema.
+func tritonModelConfig(t *testing.T, text []byte) (c struct {
+	Name                 string                                  `json:"name"`
+	Backend              string                                  `json:"backend"`
+	MaxBatchSize         int                                     `json:"maxBatchSize"`
+	DefaultModelFilename string                                  `json:"defaultModelFilename"`
+	Parameters           map[string]struct{ StringValue string } `json:"parameters"`
+	Input, Output        []tritonTensor
+}, err error) {
+	t.Helper()
+	schema, err := os.ReadFile("testdata/model_config.txtpb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d descriptorpb.FileDescriptorProto
+	if err := prototext.Unmarshal(schema, &d); err != nil {
+		t.Fatal(err)
+	}
+	file, err := protodesc.NewFile(&d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := dynamicpb.NewMessage(file.Messages().ByName("ModelConfig"))
+	if err := prototext.Unmarshal(text, m); err != nil {
+		return c, err
+	}
+	b, err := protojson.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, json.Unmarshal(b, &c)
+}
 
 // What is written is a model repository by Triton's own schema, with the inputs and
 // outputs of the files.
@@ -43,39 +88,39 @@ func TestTriton(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var c tritonpb.ModelConfig
-			if err := prototext.Unmarshal(text, &c); err != nil {
+			c, err := tritonModelConfig(t, text)
+			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
 			if c.Name != name || c.Backend != "onnxruntime" || c.MaxBatchSize != 0 || c.DefaultModelFilename != "model.onnx" {
-				t.Errorf("configuration of %s: %v", role, &c)
+				t.Errorf("configuration of %s: %v", role, c)
 			}
-			if labels := c.Parameters["class_labels"].GetStringValue(); !strings.Contains(labels, `ünicode`) {
+			if labels := c.Parameters["class_labels"].StringValue; !strings.Contains(labels, `ünicode`) {
 				t.Errorf("class labels %s", labels)
 			}
 			if len(c.Input) != len(info.Inputs) || len(c.Output) != len(info.Outputs) {
 				t.Fatalf("%d inputs and %d outputs, want %d and %d", len(c.Input), len(c.Output), len(info.Inputs), len(info.Outputs))
 			}
-			check := func(want manifest.IOInfo, name string, kind tritonpb.DataType, dims []int64) {
+			check := func(want manifest.IOInfo, got tritonTensor) {
 				t.Helper()
-				var shape []int64
+				var shape []string
 				for _, x := range want.Shape {
 					n := int64(-1)
 					if f, ok := x.(float64); ok {
 						n = int64(f)
 					}
-					shape = append(shape, n)
+					shape = append(shape, strconv.FormatInt(n, 10))
 				}
-				wantKind := map[string]tritonpb.DataType{"float32": tritonpb.DataType_TYPE_FP32, "int64": tritonpb.DataType_TYPE_INT64}[want.DType]
-				if name != want.Name || kind != wantKind || !slices.Equal(dims, shape) {
-					t.Errorf("%s of %s is %v %v, want %v", name, role, kind, dims, want)
+				kind := map[string]string{"float32": "TYPE_FP32", "int64": "TYPE_INT64"}[want.DType]
+				if got.Name != want.Name || got.DataType != kind || !slices.Equal(got.Dims, shape) {
+					t.Errorf("%s is %v, want %v", role, got, want)
 				}
 			}
 			for i, in := range c.Input {
-				check(info.Inputs[i], in.Name, in.DataType, in.Dims)
+				check(info.Inputs[i], in)
 			}
 			for i, out := range c.Output {
-				check(info.Outputs[i], out.Name, out.DataType, out.Dims)
+				check(info.Outputs[i], out)
 			}
 			for from, to := range map[string]string{info.File: "model.onnx", info.Data: info.Data} {
 				if from == "" {
@@ -93,7 +138,7 @@ func TestTriton(t *testing.T) {
 		}
 	}
 	// A field that the schema lacks, as a slip would write it, is found.
-	if prototext.Unmarshal([]byte(`name: "x" max_batch: 0`), &tritonpb.ModelConfig{}) == nil {
+	if _, err := tritonModelConfig(t, []byte(`name: "x" max_batch: 0`)); err == nil {
 		t.Error("any field passes")
 	}
 	strange := t.TempDir()
