@@ -131,6 +131,16 @@ func (c *Context) call(p *proc, args ...uintptr) error {
 	return nil
 }
 
+// destroy calls a function that destroys what a handle names, unless that is done.
+func (c *Context) destroy(p *proc, handle *uintptr) error {
+	if *handle == 0 {
+		return nil
+	}
+	h := *handle
+	*handle = 0
+	return c.call(p, h)
+}
+
 //go:uintptrescapes
 func (c *Context) code(p *proc, args ...uintptr) Code {
 	if c.closed {

@@ -58,12 +58,7 @@ func (g *Graph) Nodes() (int, error) {
 
 // Close destroys the graph. What was made of it stays.
 func (g *Graph) Close() error {
-	if g.handle == 0 {
-		return nil
-	}
-	h := g.handle
-	g.handle = 0
-	return g.c.call(&g.c.d.fn.graphDestroy, h)
+	return g.c.destroy(&g.c.d.fn.graphDestroy, &g.handle)
 }
 
 // Exec is a graph made ready to run, as often as wanted.
@@ -91,10 +86,5 @@ func (x *Exec) Launch(s *Stream) error {
 
 // Close destroys it.
 func (x *Exec) Close() error {
-	if x.handle == 0 {
-		return nil
-	}
-	h := x.handle
-	x.handle = 0
-	return x.c.call(&x.c.d.fn.graphExecDestroy, h)
+	return x.c.destroy(&x.c.d.fn.graphExecDestroy, &x.handle)
 }

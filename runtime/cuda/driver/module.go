@@ -84,10 +84,5 @@ func (m *Module) Function(name string) (*Function, error) {
 
 // Close unloads the module; its functions are of no use then.
 func (m *Module) Close() error {
-	if m.handle == 0 {
-		return nil
-	}
-	h := m.handle
-	m.handle = 0
-	return m.c.call(&m.c.d.fn.moduleUnload, h)
+	return m.c.destroy(&m.c.d.fn.moduleUnload, &m.handle)
 }

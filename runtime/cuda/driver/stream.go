@@ -44,12 +44,7 @@ func (s *Stream) Context() *Context { return s.c }
 
 // Close destroys the stream; work on it is still done.
 func (s *Stream) Close() error {
-	if s.handle == 0 {
-		return nil
-	}
-	h := s.handle
-	s.handle = 0
-	return s.c.call(&s.c.d.fn.streamDestroy, h)
+	return s.c.destroy(&s.c.d.fn.streamDestroy, &s.handle)
 }
 
 // do calls a function, unless the stream is closed.
@@ -171,10 +166,5 @@ func (e *Event) Milliseconds(start *Event) (float32, error) {
 
 // Close destroys the event.
 func (e *Event) Close() error {
-	if e.handle == 0 {
-		return nil
-	}
-	h := e.handle
-	e.handle = 0
-	return e.c.call(&e.c.d.fn.eventDestroy, h)
+	return e.c.destroy(&e.c.d.fn.eventDestroy, &e.handle)
 }
