@@ -231,10 +231,5 @@ func (f *Func) Optional(arg *Value) bool {
 
 // Part returns the part of a name, or nil.
 func (m *Module) Part(name string) *Func {
-	for _, f := range m.Parts {
-		if f.Name == name {
-			return f
-		}
-	}
-	return nil
+	return first(m.Parts, func(f *Func) bool { return f.Name == name })
 }

@@ -121,22 +121,20 @@ func (o *Op) Result() *Value { return o.Results[0] }
 
 // Func returns the function of a name, or nil.
 func (m *Module) Func(name string) *Func {
-	for _, f := range m.Funcs {
-		if f.Name == name {
-			return f
-		}
+	return first(m.Funcs, func(f *Func) bool { return f.Name == name })
+}
+
+// first returns the first element that has a property, nil or zero where none has.
+func first[T any](list []T, has func(T) bool) (found T) {
+	if i := slices.IndexFunc(list, has); i >= 0 {
+		return list[i]
 	}
-	return nil
+	return found
 }
 
 // Param returns the parameter of a name, or nil.
 func (m *Module) Param(name string) *Value {
-	for _, p := range m.Params {
-		if p.Name == name {
-			return p
-		}
-	}
-	return nil
+	return first(m.Params, func(p *Value) bool { return p.Name == name })
 }
 
 // RemoveFunc deletes the function of a name.
@@ -146,22 +144,12 @@ func (m *Module) RemoveFunc(name string) {
 
 // Result returns the result of a name, or nil.
 func (f *Func) Result(name string) *Value {
-	for _, r := range f.Results {
-		if r.Name == name {
-			return r.Value
-		}
-	}
-	return nil
+	return first(f.Results, func(r Result) bool { return r.Name == name }).Value
 }
 
 // Arg returns the argument of a name, or nil.
 func (f *Func) Arg(name string) *Value {
-	for _, a := range f.Args {
-		if a.Name == name {
-			return a
-		}
-	}
-	return nil
+	return first(f.Args, func(a *Value) bool { return a.Name == name })
 }
 
 // Uses returns for every value how many operands and results read it.
