@@ -121,23 +121,6 @@ func Log(x float64) float64 {
 	return float64(k*ln2Hi) - ((half - small) - f)
 }
 
-// Log1p returns ln(1+x), accurate also where x is near zero.
-func Log1p(x float64) float64 {
-	u := 1 + x
-	if u == 1 || !(math.Abs(x) <= math.MaxFloat64) || u <= 0 {
-		if u == 1 {
-			return x
-		}
-		return Log(u)
-	}
-	// 1+x = u+d exactly.
-	d := x - (u - 1)
-	if x >= 1 {
-		d = 1 - (u - x)
-	}
-	return Log(u) + d/u
-}
-
 // double is a number of about 106 bits, the sum of a float64 and what is left of it.
 type double struct{ hi, lo float64 }
 

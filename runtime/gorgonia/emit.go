@@ -30,6 +30,7 @@ type Graph struct {
 // without operands and random ones also read the step number: gorgonia's nodes
 // need an operand, and what is random differs between steps.
 type graphOp struct {
+	ownRegister
 	id   int // position in the function
 	salt int // see Emit
 	op   *ir.Op
@@ -75,15 +76,13 @@ func (o *graphOp) Do(inputs ...gorgonia.Value) (gorgonia.Value, error) {
 	return o.out[0], nil
 }
 
-// ReturnsPtr and CallsExtern are false so that gorgonia allocates nothing for
-// the result, and OverwritesInput is −1 so that it gives it its own register.
-func (o *graphOp) ReturnsPtr() bool { return false }
+// ownRegister are the answers of an operation for which gorgonia allocates nothing, and
+// whose result has a register of its own.
+type ownRegister struct{}
 
-// CallsExtern: see ReturnsPtr.
-func (o *graphOp) CallsExtern() bool { return false }
-
-// OverwritesInput: see ReturnsPtr.
-func (o *graphOp) OverwritesInput() int { return -1 }
+func (ownRegister) ReturnsPtr() bool     { return false }
+func (ownRegister) CallsExtern() bool    { return false }
+func (ownRegister) OverwritesInput() int { return -1 }
 
 // WriteHash writes what tells this operation from all others. Gorgonia merges
 // nodes whose hashes are equal, so position and salt are part of it.
@@ -96,6 +95,7 @@ func (o *graphOp) String() string { return o.op.String() }
 
 // projection picks one result of an operation that has several.
 type projection struct {
+	ownRegister
 	of    *graphOp
 	index int
 }
@@ -114,10 +114,6 @@ func (q *projection) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) {
 func (q *projection) Do(inputs ...gorgonia.Value) (gorgonia.Value, error) {
 	return inputs[0].(*value).all[q.index], nil
 }
-
-func (q *projection) ReturnsPtr() bool     { return false }
-func (q *projection) CallsExtern() bool    { return false }
-func (q *projection) OverwritesInput() int { return -1 }
 
 func (q *projection) WriteHash(h hash.Hash) {
 	fmt.Fprintf(h, "gsrc.project:%d:%d:%d", q.of.salt, q.of.id, q.index)
