@@ -82,12 +82,6 @@ func edgeSoftmax(g *Graph, e, self, w *Tensor) (a, s, bare *Tensor) {
 	heads := width(self)
 	a, s, bare = NewTensor(e.Shape...), NewTensor(self.Shape...), NewTensor(e.Shape...)
 	top, total := self.Clone(), NewTensor(self.Shape...)
-	weight := func(k int) float64 {
-		if w == nil {
-			return 1
-		}
-		return w.Data[k]
-	}
 	each := func(f func(k, at, to int)) {
 		for k, i := range g.Row {
 			for h := range heads {
@@ -96,7 +90,7 @@ func edgeSoftmax(g *Graph, e, self, w *Tensor) (a, s, bare *Tensor) {
 		}
 	}
 	each(func(k, at, to int) {
-		if weight(k) != 0 {
+		if entryWeight(w, k) != 0 {
 			top.Data[to] = math.Max(top.Data[to], e.Data[at])
 		}
 	})
@@ -109,7 +103,7 @@ func edgeSoftmax(g *Graph, e, self, w *Tensor) (a, s, bare *Tensor) {
 	}
 	each(func(k, at, to int) {
 		bare.Data[at] = math.Exp(math.Min(e.Data[at]-top.Data[to], farthest))
-		a.Data[at] = weight(k) * bare.Data[at]
+		a.Data[at] = entryWeight(w, k) * bare.Data[at]
 		total.Data[to] += a.Data[at]
 	})
 	for i, v := range total.Data {

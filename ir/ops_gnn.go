@@ -71,24 +71,26 @@ func addBias(y, b *Tensor, act string) {
 	}
 }
 
+// entryWeight is the weight of entry e; without weights all are 1.
+func entryWeight(w *Tensor, e int) float64 {
+	if w == nil {
+		return 1
+	}
+	return w.Data[e]
+}
+
 // symNorm gives Â = D^-½(A + I)D^-½ as edge values and self values.
 func symNorm(g *Graph, w *Tensor) (a, s []float64) {
 	deg := make([]float64, g.N)
 	for i := range deg {
 		deg[i] = 1
 	}
-	at := func(e int) float64 {
-		if w == nil {
-			return 1
-		}
-		return w.Data[e]
-	}
 	for e, i := range g.Row {
-		deg[i] += at(e)
+		deg[i] += entryWeight(w, e)
 	}
 	a, s = make([]float64, len(g.Row)), make([]float64, g.N)
 	for e := range a {
-		a[e] = at(e) / math.Sqrt(deg[g.Row[e]]*deg[g.Col[e]])
+		a[e] = entryWeight(w, e) / math.Sqrt(deg[g.Row[e]]*deg[g.Col[e]])
 	}
 	for i := range s {
 		s[i] = 1 / deg[i]
@@ -169,18 +171,12 @@ var gnnOps = []OpDef{
 			h := NewTensor(g.N, 2*f)
 			evalMatMul(c.T(2), c.T(3), h, false, false)
 			deg := make([]float64, g.N)
-			at := func(e int) float64 {
-				if w == nil {
-					return 1
-				}
-				return w.Data[e]
-			}
 			for e, i := range g.Row {
-				deg[i] += at(e)
+				deg[i] += entryWeight(w, e)
 			}
 			for e, i := range g.Row {
 				for k := range f {
-					y.Row(i)[k] += at(e) / math.Max(deg[i], 0.5) * h.Row(g.Col[e])[f+k]
+					y.Row(i)[k] += entryWeight(w, e) / math.Max(deg[i], 0.5) * h.Row(g.Col[e])[f+k]
 				}
 			}
 			for i := range g.N {
@@ -209,12 +205,8 @@ var gnnOps = []OpDef{
 				}
 			}
 			for e, i := range g.Row {
-				we := 1.0
-				if w != nil {
-					we = w.Data[e]
-				}
 				for k, v := range h.Row(g.Col[e]) {
-					y.Row(i)[k] += we * v
+					y.Row(i)[k] += entryWeight(w, e) * v
 				}
 			}
 			addBias(y, c.T(4), c.Op.Str("act"))
