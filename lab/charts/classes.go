@@ -200,15 +200,7 @@ func (j *judged) calibration(logits, probabilities []float32, t float64, labels,
 		for _, v := range nodes {
 			confidence, right = append(confidence, p[int(v)*k+int(predicted[v])]), append(right, predicted[v] == labels[v])
 		}
-		list := metrics.Reliability(confidence, right, metrics.Bins)
-		line := Line{Name: name}
-		for _, b := range list {
-			if n := float64(b.Count); n > 0 {
-				line.Values = append(line.Values, Value{X: b.Sum / n, Y: b.True / n})
-			}
-		}
-		caption += fmt.Sprintf(" %s %.3f.", name, metrics.CalibrationError(list))
-		panel.Lines = append(panel.Lines, line)
+		caption += panel.reliability(name, confidence, right, metrics.Bins)
 	}
 	add("as trained", probabilities)
 	if t > 0 {

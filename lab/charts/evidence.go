@@ -38,20 +38,27 @@ func probabilities(ds *data.Dataset, x *graph.Refined) *Chart {
 		if len(p) == 0 {
 			continue
 		}
-		line := Line{Name: "new"}
+		name := "new"
 		if old {
-			line.Name = "old"
+			name = "old"
 		}
-		list := metrics.Reliability(p, is, bins)
-		for _, b := range list {
-			if n := float64(b.Count); n > 0 {
-				line.Values = append(line.Values, Value{X: b.Sum / n, Y: b.True / n})
-			}
-		}
-		caption += fmt.Sprintf(" %s %.3f.", line.Name, metrics.CalibrationError(list))
-		panel.Lines = append(panel.Lines, line)
+		caption += panel.reliability(name, p, is, bins)
 	}
 	return Lines("probability", "Probabilities of edges", caption, []Panel{panel})
+}
+
+// reliability adds a line of how often what has a probability is so, and returns its calibration
+// error for the caption.
+func (p *Panel) reliability(name string, probability []float32, is []bool, intervals int) string {
+	line := Line{Name: name}
+	list := metrics.Reliability(probability, is, intervals)
+	for _, b := range list {
+		if n := float64(b.Count); n > 0 {
+			line.Values = append(line.Values, Value{X: b.Sum / n, Y: b.True / n})
+		}
+	}
+	p.Lines = append(p.Lines, line)
+	return fmt.Sprintf(" %s %.3f.", name, metrics.CalibrationError(list))
 }
 
 // evidence draws what sources say of the least and of the most probable old edges; nil
