@@ -141,21 +141,20 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 		return nil, err
 	}
 	defer shapes.Close()
-	peak := func(p probe) (float64, error) {
-		in, err := d.probeInputs(role, p)
-		if err != nil {
-			return 0, err
+	peak := func(p probe) (most float64, in map[string]ort.Tensor, err error) {
+		if in, err = d.probeInputs(role, p); err != nil {
+			return 0, nil, err
 		}
 		n, err := shapes.Peak(in)
-		return float64(n), err
+		return float64(n), in, err
 	}
 	s := &Scratch{}
 	s.TwoStep, _ = strconv.ParseInt(i.Metadata[onnx.MetadataTwoStep], 10, 64) // none is 0
 	small, large := probe{nodes: 16}, probe{nodes: 1024}
-	if s.fixed, err = peak(small); err != nil {
+	if s.fixed, _, err = peak(small); err != nil {
 		return nil, err
 	}
-	most, err := peak(large)
+	most, _, err := peak(large)
 	if err != nil {
 		return nil, err
 	}
@@ -177,11 +176,7 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 	}
 	if common { // lists that are far longer than those of the edges
 		p := probe{nodes: 16, hubs: 48}
-		in, err := d.probeInputs(role, p)
-		if err != nil {
-			return nil, err
-		}
-		most, err := peak(p)
+		most, in, err := peak(p)
 		if err != nil {
 			return nil, err
 		}
@@ -189,11 +184,7 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 	}
 	for _, p := range probes {
 		p.apart = common && p.k == 0
-		in, err := d.probeInputs(role, p)
-		if err != nil {
-			return nil, err
-		}
-		most, err := peak(p)
+		most, in, err := peak(p)
 		if err != nil {
 			return nil, err
 		}
