@@ -73,7 +73,7 @@ func (in *interp) call(f *Func, args []Val, base map[*Value]Val) ([]Val, map[*Va
 	for _, r := range f.Results {
 		v, ok := fr.env[r.Value]
 		if !ok {
-			return nil, nil, fmt.Errorf("@%s: result %s: %s has no value; give it in params", f.Name, r.Name, r.Value.ref())
+			return nil, nil, fmt.Errorf("@%s: result %s: %s has no value; give it in params", f.Name, r.Name, r.Value.Ref())
 		}
 		out = append(out, v)
 	}
@@ -94,7 +94,7 @@ func (in *interp) run(fr *frame, from, to int) error {
 			}
 			x, ok := fr.env[v]
 			if !ok {
-				return fmt.Errorf("%s: %s has no value; give it in params", op.Name(), v.ref())
+				return fmt.Errorf("%s: %s has no value; give it in params", op.Name(), v.Ref())
 			}
 			c.In = append(c.In, x)
 		}

@@ -233,7 +233,7 @@ func (p *parser) fn() {
 			p.fail(t, "result %s must be a value", f.Results[i].Name)
 		}
 		if !v.Type.Equal(types[i]) {
-			p.fail(t, "result %s is declared %s, %s is %s", f.Results[i].Name, types[i], v.ref(), v.Type)
+			p.fail(t, "result %s is declared %s, %s is %s", f.Results[i].Name, types[i], v.Ref(), v.Type)
 		}
 		f.Results[i].Value = v
 	}

@@ -49,7 +49,7 @@ func (f *Func) String() string {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(" " + r.Value.ref())
+		b.WriteString(" " + r.Value.Ref())
 	}
 	b.WriteString("\n}\n")
 	return b.String()
@@ -67,7 +67,8 @@ func signature(args []*Value, results []Result, types []Type) string {
 	return fmt.Sprintf("(%s) -> (%s)", strings.Join(in, ", "), strings.Join(out, ", "))
 }
 
-func (v *Value) ref() string {
+// Ref returns what operands call the value; "_" is none.
+func (v *Value) Ref() string {
 	switch {
 	case v == nil:
 		return "_"
@@ -84,7 +85,7 @@ func (o *Op) String() string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(r.ref())
+		b.WriteString(r.Ref())
 	}
 	fmt.Fprintf(&b, " = %s", o.Def.Name)
 	last := len(o.Operands)
@@ -95,7 +96,7 @@ func (o *Op) String() string {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(" " + v.ref())
+		b.WriteString(" " + v.Ref())
 	}
 	b.WriteString(o.Attrs.text())
 	b.WriteString(" : ")

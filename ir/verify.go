@@ -140,7 +140,7 @@ func (v *verifier) fn(f *Func) error {
 func (v *verifier) op(f *Func, op *Op, known func(*Value) bool, define func(*Value) error, symbols map[string]int) error {
 	for k, x := range op.Operands {
 		if x != nil && !known(x) {
-			return fmt.Errorf("operand %d (%s) is not defined above", k, x.ref())
+			return fmt.Errorf("operand %d (%s) is not defined above", k, x.Ref())
 		}
 	}
 	if err := cmp.Or(op.checkAttrs(), op.checkOperands()); err != nil {
@@ -224,7 +224,7 @@ func fitsStep(f *Func, op *Op) error {
 	for _, o := range f.Body {
 		for _, v := range o.Operands {
 			if v != nil && v.Param {
-				return fmt.Errorf("@%s reads the parameter %s; give it as an operand, so that gradients find it", f.Name, v.ref())
+				return fmt.Errorf("@%s reads the parameter %s; give it as an operand, so that gradients find it", f.Name, v.Ref())
 			}
 		}
 	}

@@ -172,7 +172,7 @@ func (c *Chunked) size(fn *ir.Func) error {
 		switch {
 		case a.Type.IsGraph():
 			if b == nil || b.Graph == nil {
-				return fmt.Errorf("%s is not bound", inputName(a))
+				return fmt.Errorf("%s is not bound", a.Ref())
 			}
 			c.graph, c.nodes = b.Graph, b.Graph.N
 			return nil
@@ -235,7 +235,7 @@ func (ch *chunk) prepare(p *passes.Part) error {
 			o := ownRows{name: a.Name, all: all, byEntry: a.Type.Dims[0] == entries && entries != ""}
 			switch {
 			case all == nil && !o.byEntry:
-				return fmt.Errorf("%s is not bound", inputName(a))
+				return fmt.Errorf("%s is not bound", a.Ref())
 			case all == nil:
 				o.view = &Buffer{DType: ir.F32, Dims: make([]int, 1)}
 			default:

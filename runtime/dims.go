@@ -80,14 +80,14 @@ func (s *symbols) value(d *dim) (int, bool) {
 // bind checks an input's sizes and enters those of its symbols.
 func (s *symbols) bind(v *ir.Value, ds []dim, sizes []int) error {
 	if len(ds) != len(sizes) {
-		return fmt.Errorf("%s is %s, got shape %v", inputName(v), v.Type, sizes)
+		return fmt.Errorf("%s is %s, got shape %v", v.Ref(), v.Type, sizes)
 	}
 	for i := range ds {
 		d := &ds[i]
 		want, ok := s.value(d)
 		switch {
 		case ok && want != sizes[i]:
-			return fmt.Errorf("%s is %s with %s = %d, got shape %v", inputName(v), v.Type, d.text, want, sizes)
+			return fmt.Errorf("%s is %s with %s = %d, got shape %v", v.Ref(), v.Type, d.text, want, sizes)
 		case ok:
 		case d.whole >= 0:
 			s.size[d.whole] = sizes[i]
@@ -96,12 +96,4 @@ func (s *symbols) bind(v *ir.Value, ds []dim, sizes []int) error {
 		}
 	}
 	return nil
-}
-
-// inputName writes an argument or a parameter as the text form does.
-func inputName(v *ir.Value) string {
-	if v.Param {
-		return "$" + v.Name
-	}
-	return "%" + v.Name
 }

@@ -156,13 +156,13 @@ func (x *Executable) Bind(name string, b *Buffer) error {
 		return fmt.Errorf("runtime: @%s has no input %q (it has %s)", x.Name(), name, strings.Join(x.Inputs(), ", "))
 	}
 	if b == nil {
-		return fmt.Errorf("runtime: @%s: nothing to bind to %s", x.Name(), inputName(in.value))
+		return fmt.Errorf("runtime: @%s: nothing to bind to %s", x.Name(), in.value.Ref())
 	}
 	if err := b.fits(in.value.Type); err != nil {
-		return fmt.Errorf("runtime: @%s: cannot bind %s: %w", x.Name(), inputName(in.value), err)
+		return fmt.Errorf("runtime: @%s: cannot bind %s: %w", x.Name(), in.value.Ref(), err)
 	}
 	if len(b.Dims) != in.value.Type.Rank() {
-		return fmt.Errorf("runtime: @%s: cannot bind %s: it is %s, got shape %v", x.Name(), inputName(in.value), in.value.Type, b.Dims)
+		return fmt.Errorf("runtime: @%s: cannot bind %s: it is %s, got shape %v", x.Name(), in.value.Ref(), in.value.Type, b.Dims)
 	}
 	in.bound = b
 	x.p.device.Changed(b)

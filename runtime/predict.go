@@ -133,13 +133,13 @@ func (p *program) loadSizes() error {
 		case in.bound == nil && in.value.Param:
 			shape, err := in.value.Type.Shape(nil)
 			if err != nil {
-				return fmt.Errorf("%s: %w", inputName(in.value), err)
+				return fmt.Errorf("%s: %w", in.value.Ref(), err)
 			}
 			in.bound = Extent{Dims: shape}.Buffer(in.value.Type)
 		case in.bound == nil:
-			return fmt.Errorf("the size of %s is not known", inputName(in.value))
+			return fmt.Errorf("the size of %s is not known", in.value.Ref())
 		case len(in.bound.Dims) != in.value.Type.Rank():
-			return fmt.Errorf("%s is %s, got shape %v", inputName(in.value), in.value.Type, in.bound.Dims)
+			return fmt.Errorf("%s is %s, got shape %v", in.value.Ref(), in.value.Type, in.bound.Dims)
 		}
 	}
 	if err := p.load(); err != nil {

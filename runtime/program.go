@@ -53,7 +53,7 @@ func newProgram(m *ir.Module, f *ir.Func, d Device, seed rng.Stream) (*program, 
 		}
 		seen[v.Name] = true
 		if t := v.Type.DType; t != ir.F32 && t != ir.I64 {
-			return nil, fmt.Errorf("@%s: %s is %s; programs run on f32 and i64 values", f.Name, inputName(v), v.Type)
+			return nil, fmt.Errorf("@%s: %s is %s; programs run on f32 and i64 values", f.Name, v.Ref(), v.Type)
 		}
 		p.inputs = append(p.inputs, &input{slot: p.slot(v)})
 	}
@@ -113,10 +113,10 @@ func (p *program) load() error {
 	for _, in := range p.inputs {
 		b, v := in.bound, in.view
 		if b == nil {
-			return fmt.Errorf("%s is not bound", inputName(in.value))
+			return fmt.Errorf("%s is not bound", in.value.Ref())
 		}
 		if b.Graph != nil && (b.Dims[0] != b.Graph.N || b.Dims[1] != b.Graph.E) {
-			return fmt.Errorf("%s: %w", inputName(in.value), b.check())
+			return fmt.Errorf("%s: %w", in.value.Ref(), b.check())
 		}
 		for i, d := range b.Dims {
 			if v.Dims[i] != d {
@@ -129,7 +129,7 @@ func (p *program) load() error {
 		v.file = b.file
 		moved, err := p.bring(in.slot, b)
 		if err != nil {
-			return fmt.Errorf("%s: %w", inputName(in.value), err)
+			return fmt.Errorf("%s: %w", in.value.Ref(), err)
 		}
 		*changed = *changed || moved
 	}

@@ -17,7 +17,7 @@ func (g *Graph) WriteDot(w io.Writer) error {
 	fmt.Fprintf(b, "digraph %q {\n\tnode [shape=box, fontname=monospace]\n", g.fn.Name)
 	labels := map[*gorgonia.Node]string{g.step: "step"}
 	for _, v := range g.inputs {
-		labels[g.nodes[v]] = fmt.Sprintf("%s: %s", inputName(v), v.Type)
+		labels[g.nodes[v]] = fmt.Sprintf("%s: %s", v.Ref(), v.Type)
 	}
 	results := map[*gorgonia.Node]bool{}
 	for _, r := range g.fn.Results {

@@ -164,14 +164,6 @@ func Emit(m *ir.Module, f *ir.Func) (*Graph, error) {
 	return nil, fmt.Errorf("@%s: no graph without hash collisions found for %d operations", f.Name, len(f.Body))
 }
 
-// inputName writes an argument or a parameter as the IR does.
-func inputName(v *ir.Value) string {
-	if v.Param {
-		return "$" + v.Name
-	}
-	return "%" + v.Name
-}
-
 // emitSalted builds the graph and returns how many nodes it should have.
 func emitSalted(m *ir.Module, f *ir.Func, salt int) (g *Graph, nodes int, err error) {
 	defer func() { // gorgonia's constructors panic
@@ -187,7 +179,7 @@ func emitSalted(m *ir.Module, f *ir.Func, salt int) (g *Graph, nodes int, err er
 	}
 	g.step = arg("step", ir.T(ir.I64))
 	for _, v := range g.inputs {
-		g.nodes[v] = arg(inputName(v), v.Type)
+		g.nodes[v] = arg(v.Ref(), v.Type)
 	}
 	apply := func(op gorgonia.Op, of *ir.Op, operands ...*gorgonia.Node) (*gorgonia.Node, error) {
 		nodes++
