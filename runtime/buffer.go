@@ -149,18 +149,19 @@ func (b *Buffer) len() int {
 
 // rows and cols view a dense tensor as a matrix: a vector as one row, a scalar
 // as one element.
-func (b *Buffer) rows() int {
-	if len(b.Dims) == 2 {
-		return b.Dims[0]
-	}
-	return 1
-}
+func (b *Buffer) rows() int { rows, _ := matrix(b.Dims); return rows }
 
-func (b *Buffer) cols() int {
-	if len(b.Dims) == 0 {
-		return 1
+func (b *Buffer) cols() int { _, cols := matrix(b.Dims); return cols }
+
+// matrix returns dimensions as those of a matrix: a vector is one row.
+func matrix(dims []int) (rows, cols int) {
+	switch len(dims) {
+	case 2:
+		return dims[0], dims[1]
+	case 1:
+		return 1, dims[0]
 	}
-	return b.Dims[len(b.Dims)-1]
+	return 1, 1
 }
 
 // check reports a payload that does not fit the dimensions.

@@ -7,7 +7,7 @@ import (
 
 // elementwiseKernels are those beside chainUnary, chainBinary and chainCompare.
 var elementwiseKernels = map[string]Kernel{
-	"logaddexp": logAddExp,
+	"logaddexp": broadcast((*kernels.Pool).LogAddExp),
 
 	"relu_grad": func(k *Call) error { k.Pool.ReluGrad(k.Out[0].F32, k.In[0].F32, k.In[1].F32); return nil },
 	"elu_grad":  func(k *Call) error { k.Pool.EluGrad(k.Out[0].F32, k.In[0].F32, k.In[1].F32); return nil },
@@ -63,20 +63,8 @@ func unary(op kernels.UnaryOp) Kernel {
 // mode says how the dimensions of an operand fill those of a result, by NumPy's
 // rule: aligned at the right, missing and 1-sized dimensions repeated.
 func mode(in, out []int) kernels.BroadcastMode {
-	rows, cols := 1, 1
-	switch len(in) {
-	case 2:
-		rows, cols = in[0], in[1]
-	case 1:
-		cols = in[0]
-	}
-	wantRows, wantCols := 1, 1
-	switch len(out) {
-	case 2:
-		wantRows, wantCols = out[0], out[1]
-	case 1:
-		wantCols = out[0]
-	}
+	rows, cols := matrix(in)
+	wantRows, wantCols := matrix(out)
 	switch {
 	case rows == wantRows && cols == wantCols:
 		return kernels.Full
@@ -88,26 +76,25 @@ func mode(in, out []int) kernels.BroadcastMode {
 	return kernels.Scalar
 }
 
-func binary(op kernels.BinaryOp) Kernel {
+// broadcast is an operation of two operands, each broadcast to the result.
+func broadcast(f func(p *kernels.Pool, y, a, b []float32, rows, cols int, modeA, modeB kernels.BroadcastMode)) Kernel {
 	return func(k *Call) error {
 		a, b, y := k.In[0], k.In[1], k.Out[0]
-		k.Pool.Binary(op, y.F32, a.F32, b.F32, y.rows(), y.cols(), mode(a.Dims, y.Dims), mode(b.Dims, y.Dims))
+		f(k.Pool, y.F32, a.F32, b.F32, y.rows(), y.cols(), mode(a.Dims, y.Dims), mode(b.Dims, y.Dims))
 		return nil
 	}
+}
+
+func binary(op kernels.BinaryOp) Kernel {
+	return broadcast(func(p *kernels.Pool, y, a, b []float32, rows, cols int, modeA, modeB kernels.BroadcastMode) {
+		p.Binary(op, y, a, b, rows, cols, modeA, modeB)
+	})
 }
 
 func compare(op kernels.CompareOp) Kernel {
-	return func(k *Call) error {
-		a, b, y := k.In[0], k.In[1], k.Out[0]
-		k.Pool.Compare(op, y.F32, a.F32, b.F32, y.rows(), y.cols(), mode(a.Dims, y.Dims), mode(b.Dims, y.Dims))
-		return nil
-	}
-}
-
-func logAddExp(k *Call) error {
-	a, b, y := k.In[0], k.In[1], k.Out[0]
-	k.Pool.LogAddExp(y.F32, a.F32, b.F32, y.rows(), y.cols(), mode(a.Dims, y.Dims), mode(b.Dims, y.Dims))
-	return nil
+	return broadcast(func(p *kernels.Pool, y, a, b []float32, rows, cols int, modeA, modeB kernels.BroadcastMode) {
+		p.Compare(op, y, a, b, rows, cols, modeA, modeB)
+	})
 }
 
 // scaling is a binary operation whose first operand may be sparse, if it is one that
