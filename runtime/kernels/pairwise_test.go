@@ -80,10 +80,12 @@ func refPairwiseGrad(p, q []float64, r pairRef, d PairwiseCotangent, b, f int, t
 // short last one.
 var pairSizes = [][2]int{{0, 4}, {1, 1}, {1, 5}, {2, 3}, {3, 0}, {17, 8}, {20, kcMax + 10}, {97, 33}, {300, 16}, {421, 7}}
 
+type pairTau struct{ tau, length float32 }
+
 // Row lengths and temperatures with one shift for all logits (τ ≥ 1/30 at
 // length 1), and with running maxima, where exponentials of logits as they are
 // would be 0.
-var pairTaus = []struct{ tau, length float32 }{{0.1, 1}, {1, 1}, {0.01, 1}, {0.5, 20}}
+var pairTaus = []pairTau{{0.1, 1}, {1, 1}, {0.01, 1}, {0.5, 20}}
 
 func rowsOf(seed uint64, b, f int, length float32) []float32 {
 	x := unitRows(seed, b, f)
@@ -93,163 +95,144 @@ func rowsOf(seed uint64, b, f int, length float32) []float32 {
 	return x
 }
 
-func TestPairwiseReduce(t *testing.T) {
+// eachPair calls f with each size, temperature and length, what telling them.
+func eachPair(t *testing.T, f func(t *testing.T, pool *Pool, rows, columns int, c pairTau, tau float64, what string)) {
 	eachISA(t, func(t *testing.T) {
 		pool := NewPool(2)
 		defer pool.Close()
 		for _, s := range pairSizes {
-			b, f := s[0], s[1]
 			for _, c := range pairTaus {
-				tau, what := float64(c.tau), name(s, " tau ", c.tau, " length ", c.length)
-				p, q := rowsOf(1, b, f, c.length), rowsOf(2, b, f, c.length)
-				want := refPairwise(wide(p), wide(q), b, f, tau)
-				// A logit of float32 distances is as exact as the distance over τ.
-				abs := 2e-5 + 1e-6*float64(c.length*c.length)/tau
-				ws := junk(PairwiseWorkspace(b, f))
-				out := PairwiseResult{RowLSE: junk(b), ColLSE: junk(b), Diag: junk(b), SumSq: junk(1)}
-				pool.PairwiseReduce(out, p, q, b, f, c.tau, nil, ws)
-				within(t, "rowLSE "+what, out.RowLSE, want.row, abs, 2e-6)
-				within(t, "colLSE "+what, out.ColLSE, want.col, abs, 2e-6)
-				within(t, "diag "+what, out.Diag, want.diag, 1e-6, 1e-6)
-				within(t, "sumsq "+what, out.SumSq, []float64{want.sq}, 1e-6, 1e-5)
-
-				kept := junk(PairwiseKept(b, false))
-				again := PairwiseResult{RowLSE: junk(b), ColLSE: junk(b), Diag: junk(b), SumSq: junk(1)}
-				pool.PairwiseReduce(again, p, q, b, f, c.tau, kept, ws)
-				sameBits(t, "rowLSE with products kept "+what, again.RowLSE, out.RowLSE)
-				sameBits(t, "colLSE with products kept "+what, again.ColLSE, out.ColLSE)
-				sameBits(t, "sumsq with products kept "+what, again.SumSq, out.SumSq)
-
-				row := junk(b)
-				pool.PairwiseReduce(PairwiseResult{RowLSE: row}, p, q, b, f, c.tau, nil, ws)
-				within(t, "rowLSE alone "+what, row, want.row, abs, 2e-6)
-
-				self := refPairwise(wide(p), wide(p), b, f, tau)
-				fill(row, float32(math.NaN()))
-				pool.PairwiseSelf(row, p, b, f, c.tau, nil, ws)
-				within(t, "self "+what, row, self.row, abs, 2e-6)
-				mirrored := junk(b)
-				pool.PairwiseSelf(mirrored, p, b, f, c.tau, junk(PairwiseKept(b, true)), ws)
-				sameBits(t, "self with products kept "+what, mirrored, row)
+				f(t, pool, s[0], s[1], c, float64(c.tau), name(s, " tau ", c.tau, " length ", c.length))
 			}
 		}
 	})
 }
 
+func TestPairwiseReduce(t *testing.T) {
+	eachPair(t, func(t *testing.T, pool *Pool, b, f int, c pairTau, tau float64, what string) {
+		p, q := rowsOf(1, b, f, c.length), rowsOf(2, b, f, c.length)
+		want := refPairwise(wide(p), wide(q), b, f, tau)
+		// A logit of float32 distances is as exact as the distance over τ.
+		abs := 2e-5 + 1e-6*float64(c.length*c.length)/tau
+		ws := junk(PairwiseWorkspace(b, f))
+		out := PairwiseResult{RowLSE: junk(b), ColLSE: junk(b), Diag: junk(b), SumSq: junk(1)}
+		pool.PairwiseReduce(out, p, q, b, f, c.tau, nil, ws)
+		within(t, "rowLSE "+what, out.RowLSE, want.row, abs, 2e-6)
+		within(t, "colLSE "+what, out.ColLSE, want.col, abs, 2e-6)
+		within(t, "diag "+what, out.Diag, want.diag, 1e-6, 1e-6)
+		within(t, "sumsq "+what, out.SumSq, []float64{want.sq}, 1e-6, 1e-5)
+
+		kept := junk(PairwiseKept(b, false))
+		again := PairwiseResult{RowLSE: junk(b), ColLSE: junk(b), Diag: junk(b), SumSq: junk(1)}
+		pool.PairwiseReduce(again, p, q, b, f, c.tau, kept, ws)
+		sameBits(t, "rowLSE with products kept "+what, again.RowLSE, out.RowLSE)
+		sameBits(t, "colLSE with products kept "+what, again.ColLSE, out.ColLSE)
+		sameBits(t, "sumsq with products kept "+what, again.SumSq, out.SumSq)
+
+		row := junk(b)
+		pool.PairwiseReduce(PairwiseResult{RowLSE: row}, p, q, b, f, c.tau, nil, ws)
+		within(t, "rowLSE alone "+what, row, want.row, abs, 2e-6)
+
+		self := refPairwise(wide(p), wide(p), b, f, tau)
+		fill(row, float32(math.NaN()))
+		pool.PairwiseSelf(row, p, b, f, c.tau, nil, ws)
+		within(t, "self "+what, row, self.row, abs, 2e-6)
+		mirrored := junk(b)
+		pool.PairwiseSelf(mirrored, p, b, f, c.tau, junk(PairwiseKept(b, true)), ws)
+		sameBits(t, "self with products kept "+what, mirrored, row)
+	})
+}
+
 // Every subset of cotangents, products kept and not, each gradient alone.
 func TestPairwiseReduceGrad(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
-		pool := NewPool(2)
-		defer pool.Close()
-		for _, s := range pairSizes {
-			b, f := s[0], s[1]
-			for _, c := range pairTaus {
-				tau := float64(c.tau)
-				p, q := rowsOf(1, b, f, c.length), rowsOf(2, b, f, c.length)
-				ref := refPairwise(wide(p), wide(q), b, f, tau)
-				ws, kept := junk(PairwiseWorkspace(b, f)), junk(PairwiseKept(b, false))
-				out := PairwiseResult{RowLSE: junk(b), ColLSE: junk(b)}
-				pool.PairwiseReduce(out, p, q, b, f, c.tau, kept, ws)
-				for mask := 1; mask < 16; mask++ {
-					if b > 50 && mask != 1 && mask != 3 && mask != 5 && mask != 15 {
-						continue
-					}
-					what := name(s, " tau ", c.tau, " length ", c.length, " cotangents ", mask)
-					var d PairwiseCotangent
-					if mask&1 != 0 {
-						d.RowLSE = normals(3, b)
-					}
-					if mask&2 != 0 {
-						d.ColLSE = normals(4, b)
-					}
-					if mask&4 != 0 {
-						d.Diag = normals(5, b)
-					}
-					if mask&8 != 0 {
-						d.SumSq = []float32{1e-3}
-					}
-					wantP, wantQ := refPairwiseGrad(wide(p), wide(q), ref, d, b, f, tau)
-					// Weights are as exact as their logits; they are up to 1/τ.
-					size := float64(c.length)
-					rel := (2e-5 + 2e-6*size*size/tau) * size / min(tau, 1)
-					dp, dq := junk(b*f), junk(b*f)
-					pool.PairwiseReduceGrad(dp, dq, p, q, out.RowLSE, out.ColLSE, d, b, f, c.tau, nil, ws)
-					within(t, "dp "+what, dp, wantP, 4*rel, rel)
-					within(t, "dq "+what, dq, wantQ, 4*rel, rel)
-					kp, kq := junk(b*f), junk(b*f)
-					pool.PairwiseReduceGrad(kp, kq, p, q, out.RowLSE, out.ColLSE, d, b, f, c.tau, kept, ws)
-					sameBits(t, "dp from kept products "+what, kp, dp)
-					sameBits(t, "dq from kept products "+what, kq, dq)
-					pool.PairwiseReduceGrad(kp, nil, p, q, out.RowLSE, out.ColLSE, d, b, f, c.tau, kept, ws)
-					sameBits(t, "dp alone "+what, kp, dp)
-					pool.PairwiseReduceGrad(nil, kq, p, q, out.RowLSE, out.ColLSE, d, b, f, c.tau, nil, ws)
-					sameBits(t, "dq alone "+what, kq, dq)
-				}
+	eachPair(t, func(t *testing.T, pool *Pool, b, f int, c pairTau, tau float64, what string) {
+		p, q := rowsOf(1, b, f, c.length), rowsOf(2, b, f, c.length)
+		ref := refPairwise(wide(p), wide(q), b, f, tau)
+		ws, kept := junk(PairwiseWorkspace(b, f)), junk(PairwiseKept(b, false))
+		out := PairwiseResult{RowLSE: junk(b), ColLSE: junk(b)}
+		pool.PairwiseReduce(out, p, q, b, f, c.tau, kept, ws)
+		for mask := 1; mask < 16; mask++ {
+			if b > 50 && mask != 1 && mask != 3 && mask != 5 && mask != 15 {
+				continue
 			}
+			what := name(what, " cotangents ", mask)
+			var d PairwiseCotangent
+			if mask&1 != 0 {
+				d.RowLSE = normals(3, b)
+			}
+			if mask&2 != 0 {
+				d.ColLSE = normals(4, b)
+			}
+			if mask&4 != 0 {
+				d.Diag = normals(5, b)
+			}
+			if mask&8 != 0 {
+				d.SumSq = []float32{1e-3}
+			}
+			wantP, wantQ := refPairwiseGrad(wide(p), wide(q), ref, d, b, f, tau)
+			// Weights are as exact as their logits; they are up to 1/τ.
+			size := float64(c.length)
+			rel := (2e-5 + 2e-6*size*size/tau) * size / min(tau, 1)
+			dp, dq := junk(b*f), junk(b*f)
+			pool.PairwiseReduceGrad(dp, dq, p, q, out.RowLSE, out.ColLSE, d, b, f, c.tau, nil, ws)
+			within(t, "dp "+what, dp, wantP, 4*rel, rel)
+			within(t, "dq "+what, dq, wantQ, 4*rel, rel)
+			kp, kq := junk(b*f), junk(b*f)
+			pool.PairwiseReduceGrad(kp, kq, p, q, out.RowLSE, out.ColLSE, d, b, f, c.tau, kept, ws)
+			sameBits(t, "dp from kept products "+what, kp, dp)
+			sameBits(t, "dq from kept products "+what, kq, dq)
+			pool.PairwiseReduceGrad(kp, nil, p, q, out.RowLSE, out.ColLSE, d, b, f, c.tau, kept, ws)
+			sameBits(t, "dp alone "+what, kp, dp)
+			pool.PairwiseReduceGrad(nil, kq, p, q, out.RowLSE, out.ColLSE, d, b, f, c.tau, nil, ws)
+			sameBits(t, "dq alone "+what, kq, dq)
 		}
 	})
 }
 
 // The mean that the rows see gives the gradient of the rows.
 func TestPairwiseMean(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
-		pool := NewPool(2)
-		defer pool.Close()
-		for _, s := range pairSizes {
-			b, f := s[0], s[1]
-			for _, c := range pairTaus {
-				tau, what := float64(c.tau), name(s, " tau ", c.tau, " length ", c.length)
-				p, q := rowsOf(1, b, f, c.length), rowsOf(2, b, f, c.length)
-				ref := refPairwise(wide(p), wide(q), b, f, tau)
-				ws := junk(PairwiseWorkspace(b, f))
-				out := PairwiseResult{RowLSE: junk(b), Diag: junk(b), Mean: junk(b * f)}
-				pool.PairwiseReduce(out, p, q, b, f, c.tau, nil, ws)
-				size := float64(c.length)
-				within(t, "rowLSE "+what, out.RowLSE, ref.row, 2e-5+1e-6*size*size/tau, 2e-6)
-				within(t, "diag "+what, out.Diag, ref.diag, 1e-6, 1e-6)
-				d := PairwiseCotangent{RowLSE: normals(3, b), Diag: normals(5, b)}
-				want, _ := refPairwiseGrad(wide(p), wide(q), ref, d, b, f, tau)
-				rel := (2e-5 + 2e-6*size*size/tau) * size / min(tau, 1)
-				dp := junk(b * f)
-				pool.PairwiseMeanGrad(dp, p, q, out.Mean, d.RowLSE, d.Diag, b, f, c.tau)
-				within(t, "dp "+what, dp, want, 4*rel, rel)
-				d.Diag = nil
-				want, _ = refPairwiseGrad(wide(p), wide(q), ref, d, b, f, tau)
-				pool.PairwiseMeanGrad(dp, p, q, out.Mean, d.RowLSE, nil, b, f, c.tau)
-				within(t, "dp of the rows alone "+what, dp, want, 4*rel, rel)
-			}
-		}
+	eachPair(t, func(t *testing.T, pool *Pool, b, f int, c pairTau, tau float64, what string) {
+		p, q := rowsOf(1, b, f, c.length), rowsOf(2, b, f, c.length)
+		ref := refPairwise(wide(p), wide(q), b, f, tau)
+		ws := junk(PairwiseWorkspace(b, f))
+		out := PairwiseResult{RowLSE: junk(b), Diag: junk(b), Mean: junk(b * f)}
+		pool.PairwiseReduce(out, p, q, b, f, c.tau, nil, ws)
+		size := float64(c.length)
+		within(t, "rowLSE "+what, out.RowLSE, ref.row, 2e-5+1e-6*size*size/tau, 2e-6)
+		within(t, "diag "+what, out.Diag, ref.diag, 1e-6, 1e-6)
+		d := PairwiseCotangent{RowLSE: normals(3, b), Diag: normals(5, b)}
+		want, _ := refPairwiseGrad(wide(p), wide(q), ref, d, b, f, tau)
+		rel := (2e-5 + 2e-6*size*size/tau) * size / min(tau, 1)
+		dp := junk(b * f)
+		pool.PairwiseMeanGrad(dp, p, q, out.Mean, d.RowLSE, d.Diag, b, f, c.tau)
+		within(t, "dp "+what, dp, want, 4*rel, rel)
+		d.Diag = nil
+		want, _ = refPairwiseGrad(wide(p), wide(q), ref, d, b, f, tau)
+		pool.PairwiseMeanGrad(dp, p, q, out.Mean, d.RowLSE, nil, b, f, c.tau)
+		within(t, "dp of the rows alone "+what, dp, want, 4*rel, rel)
 	})
 }
 
 // The distances of rows among themselves: half the products, the same gradient.
 func TestPairwiseSelfGrad(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
-		pool := NewPool(2)
-		defer pool.Close()
-		for _, s := range pairSizes {
-			b, f := s[0], s[1]
-			for _, c := range pairTaus {
-				tau, what := float64(c.tau), name(s, " tau ", c.tau, " length ", c.length)
-				x := rowsOf(1, b, f, c.length)
-				ref := refPairwise(wide(x), wide(x), b, f, tau)
-				d := PairwiseCotangent{RowLSE: normals(3, b)}
-				want, mirror := refPairwiseGrad(wide(x), wide(x), ref, d, b, f, tau)
-				for i, v := range mirror {
-					want[i] += v
-				}
-				ws, kept := junk(PairwiseWorkspace(b, f)), junk(PairwiseKept(b, true))
-				row := junk(b)
-				pool.PairwiseSelf(row, x, b, f, c.tau, kept, ws)
-				size := float64(c.length)
-				rel := (2e-5 + 2e-6*size*size/tau) * size / min(tau, 1)
-				dx, again := junk(b*f), junk(b*f)
-				pool.PairwiseSelfGrad(dx, x, row, d.RowLSE, b, f, c.tau, nil, ws)
-				within(t, "dx "+what, dx, want, 8*rel, rel)
-				pool.PairwiseSelfGrad(again, x, row, d.RowLSE, b, f, c.tau, kept, ws)
-				sameBits(t, "dx from kept products "+what, again, dx)
-			}
+	eachPair(t, func(t *testing.T, pool *Pool, b, f int, c pairTau, tau float64, what string) {
+		x := rowsOf(1, b, f, c.length)
+		ref := refPairwise(wide(x), wide(x), b, f, tau)
+		d := PairwiseCotangent{RowLSE: normals(3, b)}
+		want, mirror := refPairwiseGrad(wide(x), wide(x), ref, d, b, f, tau)
+		for i, v := range mirror {
+			want[i] += v
 		}
+		ws, kept := junk(PairwiseWorkspace(b, f)), junk(PairwiseKept(b, true))
+		row := junk(b)
+		pool.PairwiseSelf(row, x, b, f, c.tau, kept, ws)
+		size := float64(c.length)
+		rel := (2e-5 + 2e-6*size*size/tau) * size / min(tau, 1)
+		dx, again := junk(b*f), junk(b*f)
+		pool.PairwiseSelfGrad(dx, x, row, d.RowLSE, b, f, c.tau, nil, ws)
+		within(t, "dx "+what, dx, want, 8*rel, rel)
+		pool.PairwiseSelfGrad(again, x, row, d.RowLSE, b, f, c.tau, kept, ws)
+		sameBits(t, "dx from kept products "+what, again, dx)
 	})
 }
 
