@@ -114,6 +114,35 @@ func (a matrix) crossEntropy(rows []int32, labels []int32) (loss float64) {
 	return loss
 }
 
+// checkLoss holds the loss on validation nodes to that of logits.
+func checkLoss(t *testing.T, tr *trainer, logits matrix, labels []int32, tolerance float64) {
+	t.Helper()
+	got, err := tr.steps.evaluate()
+	if want := logits.crossEntropy(tr.split.Val, labels); err != nil || math.Abs(got.valLoss-want) > tolerance*want {
+		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
+	}
+}
+
+// checkProbabilities holds the candidates' probabilities to those of a matrix, of which so many
+// are to be neither 0 nor 1.
+func checkProbabilities(t *testing.T, tr *trainer, alg algorithm1, epoch int, p matrix, least int) {
+	t.Helper()
+	if err := alg.refiner.fetch(); err != nil {
+		t.Fatal(err)
+	}
+	within, most := 0, 0.0
+	for k, e := range tr.edges.cand.Edges {
+		want := p[e[0]][e[1]]
+		most = max(most, math.Abs(float64(tr.edges.p[k])-want))
+		if want > 0 && want < 1 {
+			within++
+		}
+	}
+	if most > 2e-5 || within < least {
+		t.Errorf("epoch %d: probabilities are up to %.6f apart, %d of them within 0 and 1", epoch, most, within)
+	}
+}
+
 // adam is Kingma and Ba's Algorithm 1, with weight decay added to the gradient.
 type adam struct {
 	lr, decay float64
@@ -315,10 +344,7 @@ func TestGRCN(t *testing.T) {
 	if err := alg.refresh(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := tr.steps.evaluate()
-	if want := logits().crossEntropy(tr.split.Val, ds.Labels); err != nil || math.Abs(got.valLoss-want) > 1e-4*want {
-		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
-	}
+	checkLoss(t, tr, logits(), ds.Labels, 1e-4)
 }
 
 // STABLE (Li et al. 2022): Deep Graph Infomax on the graph without edges of small Jaccard
@@ -484,10 +510,7 @@ func TestSTABLE(t *testing.T) {
 	}, func(int) func() float64 {
 		return func() float64 { return logits().crossEntropy(tr.split.Train, ds.Labels) }
 	})
-	got, err := tr.steps.evaluate()
-	if want := logits().crossEntropy(tr.split.Val, ds.Labels); err != nil || math.Abs(got.valLoss-want) > 1e-4*want {
-		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
-	}
+	checkLoss(t, tr, logits(), ds.Labels, 1e-4)
 	if dropped == 0 || added == 0 {
 		t.Errorf("%d entries of small Jaccard index and %d new ones: the test tells little", dropped, added)
 	}
@@ -753,10 +776,7 @@ func testSUBLIME(t *testing.T, kind string) {
 		seen := drop(graph, "classifier", unseen, 3+step)
 		return func() float64 { return logits(seen).crossEntropy(tr.split.Train, ds.Labels) }
 	})
-	got, err := tr.steps.evaluate()
-	if want := logits(graph).crossEntropy(tr.split.Val, ds.Labels); err != nil || math.Abs(got.valLoss-want) > 1e-4*want {
-		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
-	}
+	checkLoss(t, tr, logits(graph), ds.Labels, 1e-4)
 }
 
 // GEN (Wang et al. 2021): a graph convolutional network on the data's graph, and then on the
@@ -1013,25 +1033,9 @@ func TestProGNN(t *testing.T) {
 		if !joint {
 			continue
 		}
-		if err := alg.refiner.fetch(); err != nil {
-			t.Fatal(err)
-		}
-		within, most := 0, 0.0
-		for k, e := range tr.edges.cand.Edges {
-			want := s[e[0]][e[1]]
-			most = max(most, math.Abs(float64(tr.edges.p[k])-want))
-			if want > 0 && want < 1 {
-				within++
-			}
-		}
-		if most > 2e-5 || within < 50 {
-			t.Errorf("epoch %d: probabilities are up to %.6f apart, %d of them within 0 and 1", epoch, most, within)
-		}
+		checkProbabilities(t, tr, alg, epoch, s, 50)
 	}
-	got, err := tr.steps.evaluate()
-	if want := logits().crossEntropy(tr.split.Val, ds.Labels); err != nil || math.Abs(got.valLoss-want) > 2e-4*want {
-		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
-	}
+	checkLoss(t, tr, logits(), ds.Labels, 2e-4)
 }
 
 // IDGL (Chen et al. 2020): graph and embedding in turn, until the similarities change little. All
@@ -1142,10 +1146,7 @@ func TestIDGL(t *testing.T) {
 			t.Fatal(err)
 		}
 		loss()
-		got, err := tr.steps.evaluate()
-		if want := last.crossEntropy(tr.split.Val, ds.Labels); err != nil || math.Abs(got.valLoss-want) > 2e-4*want {
-			t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
-		}
+		checkLoss(t, tr, last, ds.Labels, 2e-4)
 		if turns != c.turns || none == 0 {
 			t.Errorf("%d turns, want %d; %d similarities are 0", turns, c.turns, none)
 		}
@@ -1319,24 +1320,8 @@ func TestLDS(t *testing.T) {
 				}
 			}
 		}
-		if err := alg.refiner.fetch(); err != nil {
-			t.Fatal(err)
-		}
-		within, most := 0, 0.0
-		for k, e := range tr.edges.cand.Edges {
-			want := theta[e[0]][e[1]]
-			most = max(most, math.Abs(float64(tr.edges.p[k])-want))
-			if want > 0 && want < 1 {
-				within++
-			}
-		}
-		if most > 2e-5 || within < 300 {
-			t.Errorf("epoch %d: probabilities are up to %.6f apart, %d of them within 0 and 1", epoch, most, within)
-		}
+		checkProbabilities(t, tr, alg, epoch, theta, 300)
 	}
 	_, _, logits := forward(now.w, theta.plusDiagonal(1).normalised())
-	got, err := tr.steps.evaluate()
-	if want := logits.crossEntropy(tr.split.Val, ds.Labels); err != nil || math.Abs(got.valLoss-want) > 1e-4*want {
-		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
-	}
+	checkLoss(t, tr, logits, ds.Labels, 1e-4)
 }
