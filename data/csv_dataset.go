@@ -286,10 +286,7 @@ func (s *Split) add(t *table, col int, v int32) *FileError {
 // labelClasses numbers the classes: whole numbers in ascending order, other
 // names alphabetically.
 func (nt *nodeTable) labelClasses(n int) ([]int32, []string) {
-	labels := make([]int32, n)
-	for v := range labels {
-		labels[v] = -1
-	}
+	labels := slices.Repeat([]int32{-1}, n)
 	var names []string
 	whole := true
 	seen := map[string]bool{}

@@ -127,10 +127,7 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 		ds.Labels[v] = -1
 	}
 	copy(ds.Labels, ally)
-	row := make([]int32, n) // row of tx for each node beyond allx, -1 for none
-	for v := range row {
-		row[v] = -1
-	}
+	row := slices.Repeat([]int32{-1}, n) // row of tx for each node beyond allx, -1 for none
 	for k, v := range index {
 		row[v] = int32(k)
 		ds.Labels[v] = ty[k]

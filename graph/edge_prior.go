@@ -54,14 +54,6 @@ func (e *EdgePrior) OfCandidates(dst []float32, c *Candidates) []float32 {
 	return dst
 }
 
-func ones(n int) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = 1
-	}
-	return x
-}
-
 // RandomPairs draws pairs {u, v}, u < v, of different nodes without an edge of an undirected
 // graph: nodes alike, or by degree, each as often as it ends an edge. A graph that has nearly
 // all edges may have fewer than are wanted.

@@ -37,7 +37,7 @@ func RelativeWeights(weights []float32, unit float32) []float32 {
 // ones where the weights do not differ.
 func (g *Graph) Counts() []float32 {
 	if !g.WeightsDiffer() {
-		return ones(len(g.Edges))
+		return slices.Repeat([]float32{1}, len(g.Edges))
 	}
 	return RelativeWeights(g.Weights, g.WeightUnit())
 }

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/internal/fmath"
 )
@@ -81,10 +82,7 @@ func entryWeight(w *Tensor, e int) float64 {
 
 // symNorm gives Â = D^-½(A + I)D^-½ as edge values and self values.
 func symNorm(g *Graph, w *Tensor) (a, s []float64) {
-	deg := make([]float64, g.N)
-	for i := range deg {
-		deg[i] = 1
-	}
+	deg := slices.Repeat([]float64{1}, g.N)
 	for e, i := range g.Row {
 		deg[i] += entryWeight(w, e)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,10 +108,7 @@ func TestImportWithEdgeWeights(t *testing.T) {
 		t.Fatal(err)
 	}
 	g, x := r.Data.Graph, r.Data.X.ToDense().Dense
-	degree := make([]float64, g.N)
-	for v := range degree {
-		degree[v] = 1
-	}
+	degree := slices.Repeat([]float64{1}, g.N)
 	for i, e := range g.Edges {
 		degree[e[0]] += float64(g.Weights[i])
 		degree[e[1]] += float64(g.Weights[i])

@@ -112,7 +112,7 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 	}
 	mixed := append(slices.Clone(uniform[:len(uniform)/2]), graph.RandomPairs(e.g, m/2, true, s.Sub("pairs by degree"))...)
 	fitted := few(indices(len(e.g.Edges)), m, s.Sub("edges")) // edges that regressions are fitted to
-	w := filled(len(e.g.Edges), 1)
+	w := slices.Repeat([]float32{1}, len(e.g.Edges))
 	asItIs, err := e.judgeAll(w, e.names, fitted)
 	if err != nil {
 		return err
@@ -528,7 +528,7 @@ func (e *evidence) open(linear *regression, asItIs, weighed *judgedEdges, w []fl
 	if err != nil {
 		return 0, err
 	}
-	alike, err := e.judgeAll(filled(len(w), float32(sum/float64(len(w)))), e.lin, asItIs.fitted)
+	alike, err := e.judgeAll(slices.Repeat([]float32{float32(sum / float64(len(w)))}, len(w)), e.lin, asItIs.fitted)
 	if err != nil {
 		return 0, err
 	}
@@ -652,14 +652,6 @@ func pick(columns [][]float32, all, names []string) (out [][]float32) {
 		out = append(out, columns[slices.Index(all, name)])
 	}
 	return out
-}
-
-func filled(n int, v float32) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = v
-	}
-	return x
 }
 
 // chosen returns the rows of columns that are listed.

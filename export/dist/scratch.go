@@ -239,10 +239,7 @@ func (d *Dist) probeInputs(role string, p probe) (map[string]ort.Tensor, error) 
 	list, e := p.edges()
 	index := ort.Int64s(list, 2, int64(e))
 	ones := func(width int) ort.Tensor {
-		v := make([]float32, n*width)
-		for i := range v {
-			v[i] = 1
-		}
+		v := slices.Repeat([]float32{1}, n*width)
 		return ort.Float32s(v, int64(n), int64(width))
 	}
 	in := map[string]ort.Tensor{}

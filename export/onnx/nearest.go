@@ -1,6 +1,10 @@
 package onnx
 
-import "fmt"
+import (
+	"slices"
+
+	"fmt"
+)
 
 // The search for near neighbours and the joining of candidates, as package graph
 // does them (graph.KNN, graph.NewCandidates), in operators that every runtime has.
@@ -139,10 +143,7 @@ func (s *search) candidates(n near, twoStep int, mutual bool) *candidates {
 			// A pair comes once or twice for each end, one end after the other: both are there
 			// if the last is for another end than the first, which is one or two behind it.
 			again := func(by int64) tensor {
-				rest := make([]int64, by)
-				for i := range rest {
-					rest[i] = -1
-				}
+				rest := slices.Repeat([]int64{-1}, int(by))
 				later := shifted(by, sorted[0], b.int64s(rest...))
 				samePair := b.compare("Equal", pair, b.binary("Div", later, four))
 				return both(samePair, b.op("Not", boolType, list, []tensor{b.compare("Equal", sorted[0], later)}))

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -46,7 +47,7 @@ func BuildTables(nodes int, edgeIndex ort.Tensor) (*Tables, error) {
 		}
 	}
 	all := rowsOf(t.Degree, rowWidths)
-	t.OrderRows, t.Order = all.rows, filledWith(all.entries, int64(e))
+	t.OrderRows, t.Order = all.rows, slices.Repeat([]int64{int64(e)}, int(all.entries))
 	next := all.start
 	for i, v := range dst {
 		if src[i] != v {
@@ -79,7 +80,7 @@ func BuildTables(nodes int, edgeIndex ort.Tensor) (*Tables, error) {
 	}
 	hubs, pieces, first := level(node, t.Degree, all)
 	second := rowsOf(pieces, segmentWidths)
-	t.SegmentRows, t.Segments = second.rows, filledWith(second.entries, all.rows[len(rowWidths)-1])
+	t.SegmentRows, t.Segments = second.rows, slices.Repeat([]int64{all.rows[len(rowWidths)-1]}, int(second.entries))
 	for k, v := range hubs {
 		for j := range pieces[k] {
 			t.Segments[second.start[k]+j] = first[k] + j
@@ -90,7 +91,7 @@ func BuildTables(nodes int, edgeIndex ort.Tensor) (*Tables, error) {
 	for _, n := range pieces2 {
 		t.RestWidth = max(t.RestWidth, int(n))
 	}
-	t.Rest = filledWith(int64(len(huge)*t.RestWidth), second.rows[len(segmentWidths)-1])
+	t.Rest = slices.Repeat([]int64{second.rows[len(segmentWidths)-1]}, len(huge)*t.RestWidth)
 	for k, v := range huge {
 		for j := range pieces2[k] {
 			t.Rest[int64(k*t.RestWidth)+j] = first2[k] + j
@@ -147,14 +148,6 @@ func sumOf(list []int64) int64 {
 		sum += v
 	}
 	return sum
-}
-
-func filledWith(n, v int64) []int64 {
-	list := make([]int64, n)
-	for i := range list {
-		list[i] = v
-	}
-	return list
 }
 
 // The names of the tables as inputs.

@@ -185,10 +185,7 @@ func (s *ExampleInputs) withNodes(nodes []int) ExampleInputs {
 
 // induced returns the sub-graph of the given nodes.
 func (s *ExampleInputs) induced(nodes []int) ExampleInputs {
-	at := make([]int64, s.Nodes())
-	for i := range at {
-		at[i] = -1
-	}
+	at := slices.Repeat([]int64{-1}, s.Nodes())
 	for k, i := range nodes {
 		at[i] = int64(k)
 	}

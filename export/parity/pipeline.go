@@ -132,10 +132,7 @@ func undirected(nodes int, index ort.Tensor) (*graph.Graph, []int, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	at := make([]int, len(g.Edges))
-	for i := range at {
-		at[i] = -1
-	}
+	at := slices.Repeat([]int{-1}, len(g.Edges))
 	for i := range e {
 		if k, ok := g.Find(src[i], dst[i]); ok && at[k] < 0 {
 			at[k] = i

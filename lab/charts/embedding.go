@@ -88,10 +88,7 @@ func listed(ds *data.Dataset) (place func(label int32) int, names []string) {
 		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(size[b], size[a]) })
 		order = order[:listedClasses]
 	}
-	at := make([]int, ds.Classes)
-	for i := range at {
-		at[i] = -1
-	}
+	at := slices.Repeat([]int{-1}, ds.Classes)
 	for i, c := range order {
 		at[c] = i
 		names = append(names, className(ds, c))
