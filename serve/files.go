@@ -44,6 +44,10 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 		}
 		x, edges := TensorInfo{"x", FP32, []int64{-1, features}}, TensorInfo{"edge_index", INT64, []int64{2, -1}}
 		weight := TensorInfo{"edge_weight", FP32, []int64{-1}}
+		var weights []TensorInfo // where the file takes some
+		if slices.ContainsFunc(m.Models[role].Inputs, func(in manifest.IOInfo) bool { return in.Name == weight.Name }) {
+			weights = append(weights, weight)
+		}
 		switch role {
 		case "encoder":
 			f.meta.Inputs = []TensorInfo{x}
@@ -52,10 +56,7 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 					f.meta.Inputs = append(f.meta.Inputs, TensorInfo{in.Name, FP32, shape(in.Shape)})
 				}
 			}
-			f.meta.Inputs = append(f.meta.Inputs, edges)
-			if slices.ContainsFunc(m.Models[role].Inputs, func(in manifest.IOInfo) bool { return in.Name == weight.Name }) {
-				f.meta.Inputs = append(f.meta.Inputs, weight)
-			}
+			f.meta.Inputs = append(append(f.meta.Inputs, edges), weights...)
 			f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
 				return d.Encode(value(r, "x"), optional(r, "x_struct"), value(r, "edge_index"), optional(r, "edge_weight"))
 			}
@@ -64,10 +65,7 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 				f.meta.Inputs = append(f.meta.Inputs, TensorInfo{in.Name, datatype(in.DType), shape(in.Shape)})
 			}
 			if m.JudgesByEvidence() {
-				f.meta.Inputs = []TensorInfo{x, edges, {"pairs", INT64, []int64{2, -1}}}
-				if slices.ContainsFunc(m.Models[role].Inputs, func(in manifest.IOInfo) bool { return in.Name == weight.Name }) {
-					f.meta.Inputs = append(f.meta.Inputs, weight)
-				}
+				f.meta.Inputs = append([]TensorInfo{x, edges, {"pairs", INT64, []int64{2, -1}}}, weights...)
 			}
 			f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
 				if m.JudgesByEvidence() {
@@ -93,10 +91,7 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 				}
 			}
 		case "pipeline":
-			f.meta.Inputs = []TensorInfo{x, edges, {"k", INT64, []int64{1}}}
-			if slices.ContainsFunc(m.Models[role].Inputs, func(in manifest.IOInfo) bool { return in.Name == weight.Name }) {
-				f.meta.Inputs = append(f.meta.Inputs, weight)
-			}
+			f.meta.Inputs = append([]TensorInfo{x, edges, {"k", INT64, []int64{1}}}, weights...)
 			f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
 				k := value(r, "k").I64[0]
 				// No graph that the file takes has more neighbours.
