@@ -326,7 +326,7 @@ func (o *BuildOptions) programs() ([]built, error) {
 }
 
 // docs are the doc strings of inputs and outputs.
-func (m *built) docs(o *BuildOptions) map[string]string {
+func (m *built) docs() map[string]string {
 	docs := maps.Clone(ioDocs)
 	if m.Symmetric {
 		docs[onnx.InputEdgeIndex] = "edges, row 0 and row 1, in one direction or in both: the graph is made undirected inside, an edge counts once, self-loops are dropped and one a node is added"
@@ -382,7 +382,7 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 		var err error
 		m.Proto, m.stages, err = onnx.StagedModel(m.fn, o.Params, onnx.ModelOptions{
 			Lowering: m.Lowering, NoEdgeWeight: o.unweighted(m.Name), Constants: m.constants, SparseX: o.SparseX, Symmetrize: m.Symmetric, Opset: o.Opset, Precision: o.Precision,
-			Name: o.Model + "_" + m.Name, Doc: m.doc, Docs: m.docs(o), Metadata: o.metadata(m), ProducerVersion: o.Version,
+			Name: o.Model + "_" + m.Name, Doc: m.doc, Docs: m.docs(), Metadata: o.metadata(m), ProducerVersion: o.Version,
 		})
 		if err != nil {
 			return nil, err

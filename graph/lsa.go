@@ -36,7 +36,7 @@ func (x *NodeFeatures) LSA(pool *kernels.Pool, n, width int, s rng.Stream) []flo
 	var rows []sparseRow
 	count := make([]int32, x.Cols+1)
 	for _, i := range x.someRows(n, lsaEntries, s.Sub("rows")) {
-		row, _ := x.scaled(i, rarity)
+		row := x.scaled(i, rarity)
 		rows = append(rows, row)
 		for _, c := range row.col {
 			count[c+1]++

@@ -58,9 +58,9 @@ func (a sparseRow) dot(b sparseRow) (sum float64) {
 	return sum
 }
 
-// scaled returns row i with its columns scaled and then itself, to length 1, and its
-// length: 1, or 0 where there is nothing to scale.
-func (x *NodeFeatures) scaled(i int, columns []float64) (sparseRow, float64) {
+// scaled returns row i with its columns scaled and then itself, to length 1 unless there is
+// nothing to scale.
+func (x *NodeFeatures) scaled(i int, columns []float64) sparseRow {
 	r := x.row(i)
 	if far := kernels.RowScale(r.val); far != 1 { // or else it, or what divides it, overflows
 		for k := range r.val {
@@ -73,13 +73,12 @@ func (x *NodeFeatures) scaled(i int, columns []float64) (sparseRow, float64) {
 		r.val[k] = float32(v)
 		length += float64(v * v)
 	}
-	if !(length > 0) {
-		return r, 0
+	if length > 0 {
+		for k := range r.val {
+			r.val[k] *= float32(1 / math.Sqrt(length))
+		}
 	}
-	for k := range r.val {
-		r.val[k] *= float32(1 / math.Sqrt(length))
-	}
-	return r, 1
+	return r
 }
 
 // row copies row i without its zeros.

@@ -97,7 +97,7 @@ func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []
 		rows = make([]sparseRow, g.N)
 		parallel(pool, g.N, 256, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				rows[i], _ = x.scaled(i, columns)
+				rows[i] = x.scaled(i, columns)
 			}
 		})
 	}

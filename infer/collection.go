@@ -31,7 +31,7 @@ func newGraphPredictor(ctx context.Context, dist, path string, o PredictOptions)
 	if err := p.matchFeatures(c); err != nil {
 		return nil, nil, err
 	}
-	_, err = p.models(ctx)
+	err = p.models(ctx)
 	return p, c, err
 }
 

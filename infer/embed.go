@@ -10,7 +10,6 @@ import (
 
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -40,17 +39,14 @@ func Embed(ctx context.Context, dist, path string, o PredictOptions) (*Embedding
 	if err := p.fits("encoder"); err != nil {
 		return nil, err
 	}
-	if _, err := p.models(ctx); err != nil {
+	if err := p.models(ctx); err != nil {
 		return nil, err
 	}
-	pool := kernels.NewPool(p.o.Threads)
-	defer pool.Close()
-	g := p.ds.Graph
 	structural, err := p.structural()
 	if err != nil {
 		return nil, err
 	}
-	out, _, err := p.encode(p.x, structural, g)
+	out, _, err := p.encode(p.x, structural, p.ds.Graph)
 	if err != nil {
 		return nil, err
 	}

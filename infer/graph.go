@@ -111,7 +111,7 @@ func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, 
 		return nil, fmt.Errorf("%s has no classifier", dist)
 	}
 	r.hops = info.Hops
-	if _, err := p.models(ctx); err != nil {
+	if err := p.models(ctx); err != nil {
 		return nil, err
 	}
 	if r.budget != nil {

@@ -270,7 +270,7 @@ func (j *journal) replay(r *Graph, from *Snapshot, logs []int64) (*Snapshot, err
 			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the journal: %w", lost(err, path, version))
+			return nil, fmt.Errorf("the journal: %w", lost(err, version))
 		}
 		if version > before {
 			j.log("%s: %d versions", path, version-before)
@@ -286,7 +286,7 @@ func (j *journal) replay(r *Graph, from *Snapshot, logs []int64) (*Snapshot, err
 }
 
 // lost says which versions damage has taken.
-func lost(err error, path string, last int64) error {
+func lost(err error, last int64) error {
 	var d *wal.DamageError
 	if !errors.As(err, &d) {
 		return err

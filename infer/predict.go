@@ -97,7 +97,7 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 			return nil, err
 		}
 	}
-	if _, err := p.models(ctx); err != nil { // the classifier is needed in any case
+	if err := p.models(ctx); err != nil { // the classifier is needed in any case
 		return nil, err
 	}
 	if err := p.fits(answering(p.info.Graph == "refined" && !p.onTrainingGraph())...); err != nil {
@@ -194,14 +194,14 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 }
 
 // models opens the export in onnxruntime, and makes ready what it takes.
-func (p *predictor) models(ctx context.Context) (*dist.Dist, error) {
+func (p *predictor) models(ctx context.Context) error {
 	if p.dist != nil {
-		return p.dist, nil
+		return nil
 	}
 	if p.o.Library == nil {
 		lib, err := ort.Ensure(ctx, p.o.Log)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.o.Library = &lib
 	}
@@ -209,7 +209,7 @@ func (p *predictor) models(ctx context.Context) (*dist.Dist, error) {
 		p.x = Features(p.ds)
 	}
 	p.dist = dist.OpenManifest(p.manifest, ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.online, Release: p.online})
-	return p.dist, nil
+	return nil
 }
 
 func (p *predictor) close() {
@@ -419,7 +419,7 @@ func (p *predictor) refined(ctx context.Context) (*graph.Refined, error) {
 // newEdges finds candidates for a graph that was not trained on, and gives them
 // probabilities.
 func (p *predictor) newEdges(ctx context.Context) (*graph.Refined, error) {
-	if _, err := p.models(ctx); err != nil {
+	if err := p.models(ctx); err != nil {
 		return nil, err
 	}
 	pool := kernels.NewPool(p.o.Threads)

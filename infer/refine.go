@@ -178,7 +178,7 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 		return nil, fmt.Errorf("the threshold %v is below %v, with which the model was trained, and an export keeps no candidates below that; refine with the run instead", *o.Threshold, x.info.Threshold)
 	}
 	if !x.onTrainingGraph() {
-		if _, err := x.models(ctx); err != nil {
+		if err := x.models(ctx); err != nil {
 			return nil, err
 		}
 		if err := x.fits(refining...); err != nil {
@@ -190,7 +190,7 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 		return nil, err
 	}
 	if refined.Evidence == nil && x.manifest.JudgesByEvidence() {
-		if _, err := x.models(ctx); err != nil {
+		if err := x.models(ctx); err != nil {
 			return nil, err
 		}
 		if _, refined.Evidence, err = Scorer(x.dist.ScoreByEvidence).Candidates(x.x, x.ds.Graph, refined.Candidates, &x.info); err != nil {
@@ -198,7 +198,7 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 		}
 	}
 	if x.info.SameClass {
-		if _, err := x.models(ctx); err != nil {
+		if err := x.models(ctx); err != nil {
 			return nil, err
 		}
 		if err := x.fits("classifier"); err != nil {

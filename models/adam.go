@@ -35,7 +35,7 @@ func (a *adam) state() (list []value) {
 }
 
 // args declares the state as arguments.
-func (a *adam) args(b *ir.Builder, arg func(name string, t ir.Type) *ir.Value) {
+func (a *adam) args(arg func(name string, t ir.Type) *ir.Value) {
 	var vs []*ir.Value
 	for _, s := range a.state() {
 		vs = append(vs, arg(s.name, s.t))

@@ -91,7 +91,7 @@ func (e *ldsModel) inner(m *ir.Module) {
 		weights = append(weights, b.Arg("inner."+p.Name, p.Type))
 	}
 	opt := newAdam(ps)
-	opt.args(b, b.Arg)
+	opt.args(b.Arg)
 	x, c, p := b.Arg("x", features(e.Options)), b.Arg("c", candidates), b.Arg("p", ir.T(ir.F32, "M"))
 	idx := b.Arg("train_idx", trainIdx)
 	answers := answers(b, e.Options)
@@ -114,7 +114,7 @@ func (e *ldsModel) joint(m *ir.Module) {
 	p := b.DynamicArg("p", ir.T(ir.F32, "M"))
 	weights := e.weights()
 	opt := newAdam(weights)
-	opt.args(b, b.DynamicArg)
+	opt.args(b.DynamicArg)
 	turn, updates := b.DynamicArg("turn", ir.Scalar()), b.DynamicArg("updates", ir.Scalar())
 	idx := b.Arg("train_idx", trainIdx)
 	answers := answers(b, e.Options)

@@ -35,7 +35,7 @@ func (r *Run) Embed(threads int) (h []float32, width int, err error) {
 		return nil, 0, err
 	}
 	defer f.Close()
-	inputs, err := r.task.encoderInputs(t, threads)
+	inputs, err := r.task.encoderInputs(t)
 	if err != nil {
 		return nil, 0, err
 	}

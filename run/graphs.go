@@ -28,7 +28,7 @@ func (g graphTask) refined(o *infer.RefineOptions, x *graph.Refined) (*infer.Ref
 	return o.Collection(x, g.c)
 }
 
-func (g graphTask) encoderInputs(*train.Model, int) (map[string]ort.Tensor, error) {
+func (g graphTask) encoderInputs(*train.Model) (map[string]ort.Tensor, error) {
 	return nil, errors.New("the model classifies whole graphs, which have no embedding of their own here")
 }
 

@@ -87,7 +87,7 @@ func (n nodeTask) refined(o *infer.RefineOptions, x *graph.Refined) (*infer.Refi
 	return o.Dataset(x, n.ds)
 }
 
-func (n nodeTask) encoderInputs(t *train.Model, threads int) (map[string]ort.Tensor, error) {
+func (n nodeTask) encoderInputs(t *train.Model) (map[string]ort.Tensor, error) {
 	s := n.sample(t)
 	inputs := map[string]ort.Tensor{"x": s.X, "edge_index": s.Edges}
 	if s.EdgeWeights != nil {

@@ -24,7 +24,7 @@ type task interface {
 	// refined lists the edges that were learned.
 	refined(o *infer.RefineOptions, x *graph.Refined) (*infer.RefinedGraph, error)
 	// encoderInputs are the arguments of @encode.
-	encoderInputs(t *train.Model, threads int) (map[string]ort.Tensor, error)
+	encoderInputs(t *train.Model) (map[string]ort.Tensor, error)
 }
 
 // loadConfig resolves a configuration: [config.Load], [config.LoadGraphs], [config.LoadTables], [config.LoadFew] or [config.LoadOwn].

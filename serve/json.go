@@ -85,7 +85,7 @@ func parseRequest(ctx context.Context, body []byte, header int, grow func(n int6
 		return nil, nil, p.fault(err)
 	}
 	for _, in := range inputs {
-		if err := p.finish(in, &rest, body); err != nil {
+		if err := p.finish(in, &rest); err != nil {
 			return nil, nil, p.fault(err)
 		}
 		q.Inputs = append(q.Inputs, in.Tensor)
@@ -302,7 +302,7 @@ func (p *parser) input(body []byte) (*jsonInput, error) {
 
 // finish reads what is left of an input: data that came before the shape, or that
 // follow in binary form.
-func (p *parser) finish(in *jsonInput, rest *[]byte, body []byte) error {
+func (p *parser) finish(in *jsonInput, rest *[]byte) error {
 	t := &in.Tensor
 	size := in.binarySize
 	if _, err := elements(t.Name, t.Shape); err != nil {

@@ -100,7 +100,7 @@ func (s *bucketSum) sum(h tensor, weight *tensor) tensor {
 		weights := s.weightTables(*weight)
 		first = func(class int, h, index tensor) tensor {
 			rows := s.b.gather(h, index)
-			if rows.dims[1].equal(1) {
+			if rows.dims[1].isOne() {
 				return s.b.binary("Mul", rows, weights[class])
 			}
 			return s.b.matmul(weights[class], rows)
@@ -133,7 +133,7 @@ func entryByEntry(entries int64, width int) bool {
 // refuses to spread a row of ones over no rows.)
 func (s *bucketSum) add(h, index tensor) tensor {
 	c := index.dims[1]
-	if c.equal(1) {
+	if c.isOne() {
 		return s.b.gather(h, index)
 	}
 	if c.isFixed() && entryByEntry(c.n, h.width()) {
@@ -168,7 +168,7 @@ func (s *bucketSum) columns(index tensor) []tensor {
 // top is the largest of the rows of h that a table names, [R,1,F].
 func (s *bucketSum) top(h, index tensor) tensor {
 	rows := s.b.gather(h, index)
-	if rows.dims[1].equal(1) {
+	if rows.dims[1].isOne() {
 		return rows
 	}
 	return s.b.reduceOp("ReduceMax", rows, []int64{1}, true, rows.dims[0], fixed(1), rows.dims[2])

@@ -57,10 +57,10 @@ type dim struct {
 	name string
 }
 
-func fixed(n int) dim          { return dim{n: int64(n)} }
-func named(name string) dim    { return dim{n: -1, name: name} }
-func (d dim) isFixed() bool    { return d.name == "" && d.n >= 0 }
-func (d dim) equal(n int) bool { return d.isFixed() && d.n == int64(n) }
+func fixed(n int) dim       { return dim{n: int64(n)} }
+func named(name string) dim { return dim{n: -1, name: name} }
+func (d dim) isFixed() bool { return d.name == "" && d.n >= 0 }
+func (d dim) isOne() bool   { return d.isFixed() && d.n == 1 }
 
 var unknown = dim{n: -1}
 
@@ -379,8 +379,8 @@ func broadcast(x, y []dim) []dim {
 	off := len(x) - len(y)
 	for i, d := range y {
 		switch o := &out[off+i]; {
-		case d.equal(1) || *o == d:
-		case o.equal(1):
+		case d.isOne() || *o == d:
+		case o.isOne():
 			*o = d
 		case !o.isFixed() && d.isFixed():
 			*o = d // a name against a size above 1: they are the same at run time

@@ -99,7 +99,7 @@ func (e *emitter) operands2(op *ir.Op) (x, y tensor) {
 func arith(opType string) func(*emitter, *ir.Op) value {
 	return func(e *emitter, op *ir.Op) value {
 		x, y := e.operands2(op)
-		if e.dense() && x.dims[0] != y.dims[0] && x.dims[1] != y.dims[1] && !x.dims[0].equal(1) && !y.dims[0].equal(1) {
+		if e.dense() && x.dims[0] != y.dims[0] && x.dims[1] != y.dims[1] && !x.dims[0].isOne() && !y.dims[0].isOne() {
 			panic(e.unsupported(op, "its operands' shapes do not broadcast as matrices"))
 		}
 		return value{t: e.binary(opType, x, y)}

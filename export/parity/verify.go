@@ -141,7 +141,7 @@ func verifyModel(ctx context.Context, m *manifest.Manifest, role string, lib *or
 	if !o.Full {
 		return nil
 	}
-	if err := verifyFully(ctx, path, role, info, in, want, order, lib, report, size); err != nil {
+	if err := verifyFully(ctx, path, info, in, want, order, lib, report, size); err != nil {
 		return err
 	}
 	o.Log("%s agrees with 1, 2 and 4 threads at every level of optimisation, and with itself", info.File)

@@ -22,7 +22,7 @@ const fullRuns = 20
 // verifyFully runs one model on its test data with every number of threads and
 // level of optimisation: each within bounds, and each run of a session with the
 // bits of its first, where races would show.
-func verifyFully(ctx context.Context, path, role string, info manifest.ModelInfo, in, want map[string]ort.Tensor, order []string, lib *ort.Library, report *Report, size Case) error {
+func verifyFully(ctx context.Context, path string, info manifest.ModelInfo, in, want map[string]ort.Tensor, order []string, lib *ort.Library, report *Report, size Case) error {
 	for _, threads := range fullThreads {
 		for _, level := range fullLevels {
 			if err := ctx.Err(); err != nil {
