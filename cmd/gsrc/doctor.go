@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,9 +48,7 @@ func (a *app) doctorCommand() *cobra.Command {
 				}
 				line("onnxruntime", "%s (%s, %s)", f.Library.Path, f.Library.Found, origin)
 				version := f.Loaded
-				if version == "" { // it could not be opened; this is what its file says
-					version = f.Library.Version
-				}
+				version = cmp.Or(version, f.Library.Version) // it could not be opened; this is what its file says
 				line("", "version %s, gsrc is tested with %s", version, f.Wanted)
 			} else {
 				line("onnxruntime", "not found; gsrc is tested with %s", f.Wanted)
@@ -59,7 +58,7 @@ func (a *app) doctorCommand() *cobra.Command {
 				state := "works"
 				if !p.Works {
 					state = "cannot be used"
-					reasons += wrap("  ", p.Reason) + "\n"
+					reasons += wrapped("  ", 88, p.Reason) + "\n"
 				}
 				line("provider "+string(p.Provider), "%s", state)
 			}

@@ -68,10 +68,10 @@ func (a *app) passesCommand() *cobra.Command {
 					fmt.Fprintln(a.stdout)
 				}
 				fmt.Fprintln(a.stdout, p.Name)
-				fmt.Fprintln(a.stdout, wrap("  ", p.Doc))
-				fmt.Fprintln(a.stdout, wrap("  ", "Why here: "+p.Why))
+				fmt.Fprintln(a.stdout, wrapped("  ", 88, p.Doc))
+				fmt.Fprintln(a.stdout, wrapped("  ", 88, "Why here: "+p.Why))
 				if len(p.After) > 0 {
-					fmt.Fprintln(a.stdout, wrap("  ", "After: "+strings.Join(p.After, ", ")))
+					fmt.Fprintln(a.stdout, wrapped("  ", 88, "After: "+strings.Join(p.After, ", ")))
 				}
 			}
 			return nil
@@ -117,7 +117,7 @@ func (a *app) opsCommand() *cobra.Command {
 
 func (a *app) describeOp(d *ir.OpDef) error {
 	fmt.Fprintf(a.stdout, "%s %s -> (%s)\n", d.Name, d.Signature(), strings.Join(d.Results, ", "))
-	fmt.Fprintln(a.stdout, wrap("  ", d.Doc))
+	fmt.Fprintln(a.stdout, wrapped("  ", 88, d.Doc))
 	facts := []string{"level " + d.Level.String()}
 	if d.Random {
 		facts = append(facts, "random")
@@ -127,7 +127,7 @@ func (a *app) describeOp(d *ir.OpDef) error {
 	} else if d.NoGrad != "" {
 		facts = append(facts, "no gradient rule: "+d.NoGrad)
 	}
-	fmt.Fprintln(a.stdout, wrap("  ", strings.Join(facts, "; ")))
+	fmt.Fprintln(a.stdout, wrapped("  ", 88, strings.Join(facts, "; ")))
 	if len(d.Operands) > 0 {
 		fmt.Fprintln(a.stdout, "operands")
 	}
@@ -160,27 +160,4 @@ func (a *app) describeOp(d *ir.OpDef) error {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", at.Name, kind, def, at.Doc)
 	}
 	return w.Flush()
-}
-
-// wrap breaks a text into lines of at most 88 columns behind an indent.
-func wrap(indent, text string) string {
-	var b strings.Builder
-	col := 0
-	for i, word := range strings.Fields(text) {
-		n := len([]rune(word))
-		switch {
-		case i == 0:
-			b.WriteString(indent)
-			col = len(indent)
-		case col+1+n > 88:
-			b.WriteString("\n" + indent)
-			col = len(indent)
-		default:
-			b.WriteByte(' ')
-			col++
-		}
-		b.WriteString(word)
-		col += n
-	}
-	return b.String()
 }

@@ -383,7 +383,7 @@ func (a *app) listOptions(f *trainFlags) error {
 		if k.Source != "" {
 			fmt.Fprintf(&b, "  (%s)", k.Source)
 		}
-		b.WriteString("\n" + wrapped(doc, "    ", 96))
+		b.WriteString("\n" + wrapped("    ", 96, doc) + "\n")
 	}
 	_, err = io.WriteString(a.stdout, b.String())
 	return err
@@ -391,7 +391,7 @@ func (a *app) listOptions(f *trainFlags) error {
 
 // wrapped is a text in lines of at most that many characters, where words allow it, each
 // behind an indent.
-func wrapped(text, indent string, width int) string {
+func wrapped(indent string, width int, text string) string {
 	var b strings.Builder
 	line := ""
 	for _, word := range strings.Fields(text) {
@@ -404,5 +404,5 @@ func wrapped(text, indent string, width int) string {
 		}
 		line += word
 	}
-	return b.String() + indent + line + "\n"
+	return b.String() + indent + line
 }
