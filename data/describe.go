@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -153,9 +154,7 @@ func (r *tableReader) describeNodes(from, edges tableFile, field func(name, valu
 	for j, c := range at.features {
 		name, p := header[c], profiles[j]
 		kind, comment := kinds[name], reasons[name]
-		if kind == "" {
-			kind = schema.Ignore
-		}
+		kind = cmp.Or(kind, schema.Ignore)
 		if comment == "" {
 			switch {
 			case p.numbers > 0 && kind == schema.Number:

@@ -52,9 +52,7 @@ func (o DeepWalkOptions) withDefaults() (DeepWalkOptions, error) {
 	if o.walkPairs() > 1<<26 {
 		return o, fmt.Errorf("graph: DeepWalk options WalkLength %d, Window %d and Negatives %d make up to %d pairs of one walk, want at most %d", o.WalkLength, o.Window, o.Negatives, o.walkPairs(), 1<<26)
 	}
-	if o.LR == 0 {
-		o.LR = 0.025
-	}
+	o.LR = cmp.Or(o.LR, 0.025)
 	if o.MinLR == 0 {
 		o.MinLR = min(0.0001, o.LR)
 	}

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/gsrc-dev/gsrc/internal/fmath"
@@ -55,9 +56,7 @@ func Encodings(g *Graph) ([]float32, error) {
 			squares += float64(d * d)
 		}
 		scale := math.Sqrt(squares / float64(g.N))
-		if scale == 0 {
-			scale = 1
-		}
+		scale = cmp.Or(scale, 1)
 		for i := c; i < len(x); i += EncodingWidth {
 			x[i] = float32((float64(x[i]) - mean) / scale)
 		}

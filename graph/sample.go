@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -61,9 +62,7 @@ type Batch struct {
 // NewEdgeSampler makes a sampler of g. It is an error if an option is negative,
 // the graph has no edges or an epoch's batches need more edges than it has.
 func NewEdgeSampler(g *Graph, opt SamplerOptions, s rng.Stream) (*EdgeSampler, error) {
-	if opt.Edges == 0 {
-		opt.Edges = 64
-	}
+	opt.Edges = cmp.Or(opt.Edges, 64)
 	m := len(g.Edges)
 	switch {
 	case opt.Edges < 0 || opt.BatchesPerEpoch < 0 || opt.Hops < 0 || opt.FanOut < 0:

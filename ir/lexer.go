@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,9 +18,7 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string {
 	file := e.File
-	if file == "" {
-		file = "module"
-	}
+	file = cmp.Or(file, "module")
 	s := fmt.Sprintf("%s:%d:%d: %s", file, e.Line, e.Col, e.Msg)
 	if e.Near != "" {
 		s += fmt.Sprintf(" (at %q)", e.Near)

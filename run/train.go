@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -251,9 +252,7 @@ func (r *Run) LoadData(path string) error {
 
 // trainingData reads the data of a run again and checks that they are the same.
 func trainingData(info *train.Info, c *config.Config, path string) (task, error) {
-	if path == "" {
-		path = info.Data.Source
-	}
+	path = cmp.Or(path, info.Data.Source)
 	o := LoadOptions(c)
 	if o.Columns = info.Data.Columns; o.Columns == nil { // also where columns were not prepared yet
 		o.NoPrepare = true

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -125,9 +126,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Memory == 0 {
 		o.Memory, _ = budget.Default()
 	}
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
-	}
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	if o.Grace == 0 {
 		o.Grace = 23 * time.Second
 	}

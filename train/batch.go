@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -81,9 +82,7 @@ func newBatcher(t *nodeSteps) (*batcher, error) {
 		return b, err
 	}
 	hops := c.Hops
-	if hops == 0 {
-		hops = t.cfg.Model.Encoder.Layers
-	}
+	hops = cmp.Or(hops, t.cfg.Model.Encoder.Layers)
 	var err error
 	b.sampler, err = graph.NewEdgeSampler(g, graph.SamplerOptions{Edges: c.BatchEdges, BatchesPerEpoch: c.Batches, Hops: hops, FanOut: c.FanOut}, t.stream("edges"))
 	return b, err

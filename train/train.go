@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -267,9 +268,7 @@ func buildProgram(t *trainer) (err error) {
 			return err
 		}
 	}
-	if t.job.Model == "" {
-		t.job.Model = m.Name
-	}
+	t.job.Model = cmp.Or(t.job.Model, m.Name)
 	t.module = m
 	return t.job.Task.check(m)
 }

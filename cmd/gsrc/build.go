@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -197,9 +198,7 @@ func (a *app) buildIR(opts *gsrc.TrainOptions, setup *setupFlags, f *compileFlag
 	if _, err := os.Stat(filepath.Join(opts.Model, "module.gsr")); err == nil {
 		return usage("%s is a run; its program is %s", opts.Model, filepath.Join(opts.Model, "module.gsr"))
 	}
-	if opts.Data == "" {
-		opts.Data = data.Synthetic // its sizes are as good as any
-	}
+	opts.Data = cmp.Or(opts.Data, data.Synthetic) // its sizes are as good as any
 	if err := setup.apply(opts); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -187,9 +188,7 @@ func (a *app) dataListCommand() *cobra.Command {
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			for _, s := range catalog.Sets() {
 				where, _ := s.Locate()
-				if where == "" {
-					where = "not fetched"
-				}
+				where = cmp.Or(where, "not fetched")
 				fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.About, where)
 			}
 			return w.Flush()

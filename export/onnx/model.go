@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -93,9 +94,7 @@ func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (_ *o
 		return nil, nil, fmt.Errorf("@%s: %w", fn.Name, ErrDensePrecision)
 	}
 	name := o.Name
-	if name == "" {
-		name = fn.Name
-	}
+	name = cmp.Or(name, fn.Name)
 	e := newEmitter(newBuilder(name, o.Doc), fn, lowering, params)
 	e.precision = o.Precision
 	e.opset = opset

@@ -6,6 +6,7 @@ package atomicfile
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,9 +24,7 @@ var Wrap func(io.Writer) io.Writer
 // stays. Write buffers, so write may write in small pieces.
 func Write(path string, write func(io.Writer) error) (err error) {
 	dir, name := filepath.Split(path)
-	if dir == "" {
-		dir = "."
-	}
+	dir = cmp.Or(dir, ".")
 	f, err := os.CreateTemp(dir, "."+name+".*.tmp")
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -146,9 +147,7 @@ type baselineReply struct {
 // required; Rounds is 3 if 0. Data are handed to the baselines as gsrc has read or
 // generated them.
 func Baselines(ctx context.Context, python string, o Options) (*BaselineReport, error) {
-	if o.Rounds == 0 {
-		o.Rounds = 3
-	}
+	o.Rounds = cmp.Or(o.Rounds, 3)
 	works, err := selectBaselines(o.Only)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -99,9 +100,7 @@ func Select(cases []Case, patterns string) ([]Case, error) {
 
 // Run times the selected cases.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	if o.Rounds == 0 {
-		o.Rounds = 7
-	}
+	o.Rounds = cmp.Or(o.Rounds, 7)
 	if o.Rounds < 1 || o.Threads < 0 {
 		return nil, fmt.Errorf("%d rounds with %d threads: want at least 1 and 0", o.Rounds, o.Threads)
 	}

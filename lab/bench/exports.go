@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -127,9 +128,7 @@ func Exports(ctx context.Context, o ExportOptions) (*ExportReport, error) {
 	if len(o.Hidden) == 0 {
 		o.Hidden = []int{16, 128}
 	}
-	if o.Seconds == 0 {
-		o.Seconds = 20
-	}
+	o.Seconds = cmp.Or(o.Seconds, 20)
 	r := &ExportReport{Schema: 1, Machine: ThisMachine(o.Threads)}
 	py, dir, err := newPythonRunner(ctx, o.Python, r.Machine.Threads, pytorchVersions)
 	if err != nil {

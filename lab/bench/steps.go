@@ -216,9 +216,7 @@ func (s stepCase) run(e *env) (r Result, err error) {
 	r.Parts = parts(f.Main().Profile(), steps, time.Since(start)/10, session.Moved(s.fn), 0)
 	if s.model == "ecl-gsr" && !s.recipe && s.width != 0 {
 		o, anchors := j.Options, min(j.Anchors, e.ds.Graph.N)
-		if anchors == 0 {
-			anchors = e.ds.Graph.N
-		}
+		anchors = cmp.Or(anchors, e.ds.Graph.N)
 		work := LowerBound(StepSize{Nodes: e.ds.Graph.N, Struct: o.StructWidth, Width: o.Encoder.Hidden, Layers: o.Encoder.Layers, Anchors: anchors, Steps: o.ECL.Steps})
 		r.Least = &work
 	}

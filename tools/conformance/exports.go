@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -88,9 +89,7 @@ func makeExports(ctx context.Context, out string, list []subject) ([]string, err
 		for _, b := range s.builds {
 			dir := filepath.Join(out, "dist", s.model+"-"+b.name)
 			b.o.TestCases, b.o.Library = true, &lib
-			if b.o.Pipeline == "" {
-				b.o.Pipeline = export.PipelineOff // once is enough
-			}
+			b.o.Pipeline = cmp.Or(b.o.Pipeline, export.PipelineOff) // once is enough
 			if _, err := run.Build(ctx, dir, b.o); err != nil {
 				return nil, fmt.Errorf("%s-%s: %w", s.model, b.name, err)
 			}
