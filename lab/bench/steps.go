@@ -280,7 +280,7 @@ func byKind(times []runtime.OpTime, steps int) []Part {
 
 func adamCost(n int) Cost { return Cost{10 * float64(n), 4 * 7 * float64(n), 4 * 4 * float64(n)} }
 
-// gcnEpochs is the work of the PyTorch programs gcn_pyg.py and gcn_sparse.py.
+// gcnEpochs is the work of the PyTorch program gcn.py.
 func gcnEpochs(e *env) (Result, error) {
 	s, err := NewSession(Job{Data: e.ds, Model: "gcn", Options: models.Default(), Threads: e.Threads, Without: e.Without})
 	if err != nil {
