@@ -1,9 +1,8 @@
 package onnx
 
 import (
-	"slices"
-
 	"fmt"
+	"slices"
 )
 
 // The search for near neighbours and the joining of candidates, as package graph
