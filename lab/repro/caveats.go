@@ -41,8 +41,8 @@ func (ls ResultRows) marked(row string, p place) string {
 }
 
 // caveats are the sentences that belong below a table of accuracies: what was not
-// chosen on validation alone, where ecl-gsr is below a GCN, and where validation prefers
-// the graph as it is.
+// chosen on validation alone, where ecl-gsr is below a GCN and other rows, and where validation
+// prefers the graph as it is.
 func (ls ResultRows) caveats(t *Target, rows []string, places []place) string {
 	var lines []string
 	for i, s := range seen {
@@ -66,16 +66,15 @@ func (ls ResultRows) caveats(t *Target, rows []string, places []place) string {
 			if !ok || !ok2 || x >= y || alike && p.x != "" {
 				continue
 			}
-			at := p.panel
-			if p.x != "" {
-				at += t.at(p.x)
-			}
-			list = append(list, fmt.Sprintf("%s (%.2f against %.2f)", at, x, y))
+			list = append(list, fmt.Sprintf("%s (%.2f against %.2f)", t.at(p), x, y))
 		}
 		return list
 	}
 	if at := below(testAcc, eclGSR, "gcn", false); at != nil {
 		lines = append(lines, fmt.Sprintf("%s is below a plain gcn on %s.", eclGSR, strings.Join(at, ", ")))
+	}
+	if at := ls.notBest(t, rows, places); at != nil {
+		lines = append(lines, fmt.Sprintf("The highest mean is not that of %s on %s.", eclGSR, strings.Join(at, ", ")))
 	}
 	if at := below(func(l ResultRow) *float64 { return l.ValAcc }, eclGSR, rawGraph, true); at != nil {
 		lines = append(lines, fmt.Sprintf("Validation %s prefer the raw graph on %s: validation alone would not have picked refinement there.", t.items(), strings.Join(at, ", ")))
@@ -86,12 +85,32 @@ func (ls ResultRows) caveats(t *Target, rows []string, places []place) string {
 	return "\n- " + strings.Join(lines, "\n- ") + "\n"
 }
 
-// at is what stands at an x of a target, in a sentence.
-func (t *Target) at(x string) string {
-	if t.Name == "table2" {
-		return " with " + x + " % labelled"
+// notBest lists the places where another row has a higher mean than ecl-gsr, with the highest one.
+func (ls ResultRows) notBest(t *Target, rows []string, places []place) (list []string) {
+	for _, p := range places {
+		own, _, ok := ls.of(p.panel, eclGSR, p.x).meanStd(testAcc)
+		top, best := own, ""
+		for _, row := range rows {
+			if mean, _, there := ls.of(p.panel, row, p.x).meanStd(testAcc); ok && there && mean > top {
+				top, best = mean, row
+			}
+		}
+		if best != "" {
+			list = append(list, fmt.Sprintf("%s (%.2f; “%s” %.2f)", t.at(p), own, best, top))
+		}
 	}
-	return " at " + x
+	return list
+}
+
+// at is a place of a target in a sentence.
+func (t *Target) at(p place) string {
+	switch {
+	case p.x == "":
+		return p.panel
+	case t.Name == "table2":
+		return p.panel + " with " + p.x + " % labelled"
+	}
+	return p.panel + " at " + p.x
 }
 
 // items is what a target classifies.

@@ -138,7 +138,27 @@ func costTable(ls ResultRows) string {
 	for _, panel := range ls.panels() {
 		head = append(head, panel+": s", "MiB", accuracyAxis)
 	}
-	return table(head, rows)
+	return table(head, rows) + cheaper(ls)
+}
+
+// cheaper says which rows take less time than ecl-gsr and have no lower a mean.
+func cheaper(ls ResultRows) string {
+	var list []string
+	for _, p := range ls.places() {
+		of := func(row string, what quantity) float64 {
+			mean, _, _ := ls.of(p.panel, row, p.x).meanStd(what.of)
+			return mean
+		}
+		for _, row := range ls.rows(p.panel) {
+			if of(row, runTime) < of(eclGSR, runTime) && of(row, accuracy) >= of(eclGSR, accuracy) { // none is NaN
+				list = append(list, fmt.Sprintf("“%s” on %s", row, p.panel))
+			}
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	return fmt.Sprintf("\nQuicker than %s, with as high a mean or a higher one: %s.\n", eclGSR, strings.Join(list, ", "))
 }
 
 // lost says what ecl-gsr and another model lose between two places of a panel.
@@ -176,14 +196,24 @@ func structures(ls ResultRows) string {
 		v := float64(*n)
 		return &v
 	}
-	for _, panel := range ls.panels() {
-		some := ls.in(panel)
-		rows = append(rows, []string{panel,
-			some.mean("%.0f", func(l ResultRow) *float64 { return whole(l.EdgesBefore) }), some.mean("%.0f", func(l ResultRow) *float64 { return whole(l.EdgesAfter) }),
-			some.mean("%.3f", func(l ResultRow) *float64 { return l.HomophilyBefore }), some.mean("%.3f", func(l ResultRow) *float64 { return l.HomophilyAfter }),
-			ls.accuracy(eclGSR, place{panel, ""})})
+	for _, p := range ls.places() {
+		for _, row := range ls.rows(p.panel) {
+			some := ls.of(p.panel, row, p.x)
+			rows = append(rows, []string{p.panel + ", " + row,
+				some.mean("%.0f", func(l ResultRow) *float64 { return whole(l.EdgesBefore) }), some.mean("%.0f", func(l ResultRow) *float64 { return whole(l.EdgesAfter) }),
+				some.mean("%.3f", func(l ResultRow) *float64 { return l.HomophilyBefore }), some.mean("%.3f", func(l ResultRow) *float64 { return l.HomophilyAfter }),
+				ls.accuracy(row, p)})
+		}
 	}
 	return table([]string{"", "edges", "refined", "weight within classes", "refined", accuracyAxis}, rows)
+}
+
+// matrix is the name of the picture of a row's adjacency matrix.
+func (t *Target) matrix(panel, row string) string {
+	if row == eclGSR {
+		return t.Name + "-" + panel
+	}
+	return t.Name + "-" + panel + "-" + row
 }
 
 // mean writes the mean of a quantity.

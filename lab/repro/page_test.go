@@ -202,3 +202,33 @@ func TestConvergenceDrawsMeansOfSeeds(t *testing.T) {
 		t.Errorf("full: %v, want %v", got, want)
 	}
 }
+
+// Every learner's refined graph has a line and a picture of its own.
+func TestRefinedGraphsOfLearners(t *testing.T) {
+	ls := lines([]float64{84}, nil)
+	n, share := 10, 0.5
+	ls = append(ls, ls[0], ls[0])
+	ls[1].Row, ls[1].EdgesBefore, ls[1].EdgesAfter, ls[1].HomophilyAfter = "gen", &n, &n, &share
+	ls[2].Row, ls[2].Error, ls[2].TestAcc = "lds", "no memory", nil
+	r := Find("fig8").render(Find("fig8"), ls)
+	if len(r.pictures) != 2 || r.pictures[0].Name != "fig8-cora" || r.pictures[1].Name != "fig8-cora-gen" || !strings.Contains(r.pictures[1].Caption, "by gen") {
+		t.Errorf("%+v", r.pictures)
+	}
+	if !regexp.MustCompile(`\| cora, gen +\| +10 \| +10 \| +– \| +0\.500 \|`).MatchString(r.text) {
+		t.Errorf("no line of gen:\n%s", r.text)
+	}
+}
+
+func TestQuickerRows(t *testing.T) {
+	ls := lines([]float64{84, 86}, []float64{84, 86})
+	for i := range ls {
+		ls[i].Seconds = 2 - ls[i].Seconds*float64(i/2)
+	}
+	if got, want := cheaper(ls), "\nQuicker than ecl-gsr, with as high a mean or a higher one: “ecl-gsr on the raw graph” on cora.\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	*ls[3].TestAcc = 85.5
+	if got := cheaper(ls); got != "" {
+		t.Errorf("a less accurate row counts: %q", got)
+	}
+}

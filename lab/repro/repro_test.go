@@ -387,6 +387,7 @@ func TestOptions(t *testing.T) {
 		{Options{Targets: []string{"table1"}, Out: out, Budget: "huge"}, `the budget is "huge"`},
 		{Options{Targets: []string{"table1"}, Out: out, Seeds: -1}, "1 is the least"},
 		{Options{Targets: []string{"table1"}, Rows: []string{"gnc"}, Out: out}, `did you mean "gcn"?`},
+		{Options{Targets: []string{"fig4"}, Rows: []string{"gcn"}, Out: out}, "fig4 is made of all of its runs"},
 		{Options{Targets: []string{"fig10"}, Rows: []string{"ecl-gsr"}, Out: out}, "fig10 is made of all of its runs"},
 		{Options{Targets: []string{"table1"}}, "folder"},
 	} {

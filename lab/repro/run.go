@@ -175,8 +175,8 @@ func (e *evaluation) check() (list []*Target, err error) {
 		}
 	}
 	for _, t := range once {
-		if len(e.Rows) > 0 && (t.kept && !t.edges || t.graphs) {
-			return nil, wrong("%s is made of all of its runs: rows can be chosen of tables 1, 2, 3, E, R and S and of figures 3, 5, 6, 7 and 9", t.Name)
+		if len(e.Rows) > 0 && (t.curves != nil || t.graphs) {
+			return nil, wrong("%s is made of all of its runs: rows can be chosen of tables 1, 2, 3, E, R and S and of figures 3 and 5 to 9", t.Name)
 		}
 	}
 	rows := distinct(slices.Concat(cellsOf(once)...), func(c cell) string { return c.row })
@@ -472,7 +472,7 @@ func (e *evaluation) do(ctx context.Context, t *Target, runs []planned) (lines R
 				return nil, nil, nil, err
 			}
 			if c := charts.Adjacency(run); c != nil {
-				pictures = append(pictures, named{t.Name + "-" + p.panel, c})
+				pictures = append(pictures, named{t.matrix(p.panel, p.row), c})
 			}
 		}
 	}
