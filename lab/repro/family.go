@@ -135,14 +135,7 @@ func autoText(lines map[string]ResultRows) string {
 					names[i] = fmt.Sprintf("%s (%d)", name, count[name])
 				}
 			}
-			at := p.panel
-			if p.x != "" {
-				at += ", " + p.x
-				if target == "table2" {
-					at += " % of the labels"
-				}
-			}
-			rows = append(rows, []string{at, heading(target), fmt.Sprint(c.Runs), fmt.Sprintf("%.2f", c.AMean), best, fmt.Sprintf("%.2f", c.BMean), signed(c.Diff), fmt.Sprintf("%.2f", se), holds, strings.Join(names, "; ")})
+			rows = append(rows, []string{Find(target).at(p), heading(target), fmt.Sprint(c.Runs), fmt.Sprintf("%.2f", c.AMean), best, fmt.Sprintf("%.2f", c.BMean), signed(c.Diff), fmt.Sprintf("%.2f", se), holds, strings.Join(names, "; ")})
 		}
 	}
 	if rows == nil {
