@@ -47,14 +47,15 @@ func TwoStep(pool *kernels.Pool, g *Graph, k int) (found []int32, score []float3
 
 // TwoStep is that of the undirected graph that the structure is of.
 func (st *Structure) TwoStep(pool *kernels.Pool, k int) (found []int32, score []float32) {
-	return st.TwoStepOf(pool, k, 0, st.N)
+	return st.TwoStepOf(pool, k, 0, st.N, nil)
 }
 
-// TwoStepOf is TwoStep of the nodes lo to hi-1. It reads the rows of these and of their neighbours.
-func (st *Structure) TwoStepOf(pool *kernels.Pool, k, lo, hi int) (found []int32, score []float32) {
+// TwoStepOf is TwoStep of the nodes lo to hi-1. It reads the rows of these and of their neighbours, but for
+// neighbours that are crowded: they have more than [TwoStepWalks] + 1 neighbours, so that none is followed.
+func (st *Structure) TwoStepOf(pool *kernels.Pool, k, lo, hi int, crowded []bool) (found []int32, score []float32) {
 	n, in := st.N, st.In
 	found, score = make([]int32, n*k), make([]float32, n*k)
-	s := &twoStep{neighbours: func(v int32) []int32 { return in.Col[in.RowPtr[v]:in.RowPtr[v+1]] }, found: found, best: score, k: k}
+	s := &twoStep{neighbours: func(v int32) []int32 { return in.Col[in.RowPtr[v]:in.RowPtr[v+1]] }, crowded: crowded, found: found, best: score, k: k}
 	s.size(n)
 	parallel(pool, hi-lo, 64, func(from, to int) { s.find(lo+from, lo+to) })
 	return found[lo*k : hi*k], score[lo*k : hi*k]
@@ -62,6 +63,7 @@ func (st *Structure) TwoStepOf(pool *kernels.Pool, k, lo, hi int) (found []int32
 
 type twoStep struct {
 	neighbours func(v int32) []int32 // ascending
+	crowded    []bool                // nodes over which no walk is followed; nil: by their neighbours
 	rarity     []float32             // [N+1 or more] by number of neighbours
 	found      []int32               // [N, k]
 	best       []float32             // [N, k]
@@ -221,20 +223,28 @@ func (s *twoStep) from(x *twoStepScratch, v int32) {
 func (s *twoStep) followed(x *twoStepScratch, v int32) []int32 {
 	all, walks := s.neighbours(v), 0
 	for _, w := range all {
-		walks += len(s.neighbours(w)) - 1
+		walks += s.count(w) - 1
 	}
 	if walks <= TwoStepWalks {
 		return all
 	}
 	x.via = append(x.via[:0], all...)
-	slices.SortStableFunc(x.via, func(a, b int32) int { return len(s.neighbours(a)) - len(s.neighbours(b)) })
+	slices.SortStableFunc(x.via, func(a, b int32) int { return s.count(a) - s.count(b) })
 	walks = 0
 	for i, w := range x.via {
-		if walks += len(s.neighbours(w)) - 1; walks > TwoStepWalks {
+		if walks += s.count(w) - 1; walks > TwoStepWalks {
 			return x.via[:i]
 		}
 	}
 	return x.via
+}
+
+// count returns how many neighbours a node has, of crowded ones some number that is too large.
+func (s *twoStep) count(v int32) int {
+	if s.crowded != nil && s.crowded[v] {
+		return TwoStepWalks + 2
+	}
+	return len(s.neighbours(v))
 }
 
 // JoinNeighbors puts lists of neighbours side by side, each [n, k] with a k of its own:

@@ -20,7 +20,7 @@ func init() {
 	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&twoStepFn{})
 	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&aroundFn{})
 	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&judgeFn{})
-	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&roundFn{})
+	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&roundFn{})
 }
 
 // Evidence for a pair reads rows of both ends, and their neighbours. The stages of tables give rows,
@@ -47,30 +47,36 @@ func (b *builder) judge(states beam.PCollection, bySource bool) beam.PCollection
 		return states
 	}
 	for r := range b.evidence.Rounds {
-		name := models.WeightFunc(r + 1)
-		states = b.layers(s, states, name, "x", weightOfEntry)
-		kept, rows := beam.ParDo2(s, &boundaryFn{name, slices.Sorted(maps.Keys(b.stages[name].Results)), true}, states)
-		states = beam.ParDo(s, &roundFn{b.model, name}, beam.CoGroupByKey(s, kept, rows))
+		states = b.round(s, states, models.WeightFunc(r+1))
 	}
 	return b.judgePairs(s, states, judgeFn{Model: b.model, Existing: models.ExistingFunc + models.Weighed, Missing: models.MissingFunc + models.Weighed})
+}
+
+// round weighs the graph by a function of its edges. Entries of hubs are weighed where they come from.
+func (b *builder) round(s beam.Scope, states beam.PCollection, name string) beam.PCollection {
+	states = b.layers(s, states, name, "x", weightOfEntry)
+	states, told := beam.ParDo2(s, &tellFn{b.layout, name}, states)
+	states, rows := beam.ParDo2(s, &roundRowsFn{b.layout, name, slices.Sorted(maps.Keys(b.stages[name].Results))}, beam.CoGroupByKey(s, states, told))
+	states, weights := beam.ParDo2(s, &roundFn{b.layout, b.model, name}, beam.CoGroupByKey(s, states, rows))
+	return beam.ParDo(s, &hubWeightsFn{}, beam.CoGroupByKey(s, states, weights))
 }
 
 func (b *builder) judgePairs(s beam.Scope, states beam.PCollection, f judgeFn) beam.PCollection {
 	states = b.layers(s, states, tablesStage, "x", weightOfEntry)
 	all := slices.Sorted(maps.Keys(b.stages[tablesStage].Results))
-	f.Around = aroundValues(b.evidence.Pairs)
-	states, asked := beam.ParDo2(s, &askFn{b.layout}, states)
-	states, lists := beam.ParDo2(s, &answerFn{Lists: true}, beam.CoGroupByKey(s, states, asked))
-	states, asked = beam.ParDo2(s, &aroundFn{b.layout}, beam.CoGroupByKey(s, states, lists))
-	states, rows := beam.ParDo2(s, &answerFn{Values: map[string][]string{askRows: all, askAround: f.Around}}, beam.CoGroupByKey(s, states, asked))
+	f.Around, f.Near, f.Most = aroundValues(b.evidence.Pairs, "common_neighbors"), aroundValues(b.evidence.Pairs, "neighbor_kernel"), b.near
+	states, asked := beam.ParDo2(s, &askFn{b.layout, true}, states)
+	states, lists := beam.ParDo2(s, &answerFn{Layout: b.layout, Lists: true, Near: b.near}, beam.CoGroupByKey(s, states, asked))
+	states, asked = beam.ParDo2(s, &aroundFn{b.layout, b.near}, beam.CoGroupByKey(s, states, lists))
+	states, rows := beam.ParDo2(s, &answerFn{Layout: b.layout, Values: map[string][]string{askRows: all, askAround: f.Around, askNear: slices.Compact(slices.Sorted(slices.Values(slices.Concat(f.Around, f.Near))))}}, beam.CoGroupByKey(s, states, asked))
 	return beam.ParDo(s, &f, beam.CoGroupByKey(s, states, rows))
 }
 
-// aroundValues names the tables that functions of pairs read of their ends' neighbours.
-func aroundValues(m *ir.Module) (names []string) {
+// aroundValues names the tables that an operation of functions of pairs reads of their ends' neighbours.
+func aroundValues(m *ir.Module, name string) (names []string) {
 	for _, f := range m.Funcs {
 		for _, op := range f.Body {
-			if len(op.Operands) == 0 || op.Operands[0] == nil || !op.Operands[0].Type.IsGraph() {
+			if op.Name() != name {
 				continue
 			}
 			for _, v := range op.Operands[1:] {
@@ -103,31 +109,48 @@ func (e *entries) add(node int64, col []int64, a []float32, lo, hi int32) {
 	e.ptr = append(e.ptr, int32(len(e.col)))
 }
 
-const entriesPrefix = "entries."
-
-// entriesOf returns those in a table.
-func entriesOf(t *table) *entries {
-	return &entries{array[int64](t, entriesPrefix+"node"), array[int32](t, entriesPrefix+"ptr"), array[int64](t, entriesPrefix+"col"), array[float32](t, entriesPrefix+"a")}
+// addNear adds those entries of a node that neighbor_kernel reads.
+func (e *entries) addNear(node int64, col []int64, a []float32, lo, hi int32, most int) {
+	n := int(hi - lo)
+	count := min(n, most)
+	for t := range count {
+		k := int(lo) + t*n/count
+		e.col = append(e.col, col[k])
+		if a != nil {
+			e.a = append(e.a, a[k])
+		}
+	}
+	e.node, e.ptr = append(e.node, node), append(e.ptr, int32(len(e.col)))
 }
 
-func (e *entries) put(t *table) {
-	t.put(entriesPrefix+"node", e.node, len(e.node))
-	t.put(entriesPrefix+"ptr", e.ptr, len(e.ptr))
-	t.put(entriesPrefix+"col", e.col, len(e.col))
+const (
+	entriesPrefix     = "entries."
+	nearEntriesPrefix = "near_entries."
+)
+
+// entriesOf returns those in a table.
+func entriesOf(t *table, prefix string) *entries {
+	return &entries{array[int64](t, prefix+"node"), array[int32](t, prefix+"ptr"), array[int64](t, prefix+"col"), array[float32](t, prefix+"a")}
+}
+
+func (e *entries) put(t *table, prefix string) {
+	t.put(prefix+"node", e.node, len(e.node))
+	t.put(prefix+"ptr", e.ptr, len(e.ptr))
+	t.put(prefix+"col", e.col, len(e.col))
 	if len(e.a) > 0 {
-		t.put(entriesPrefix+"a", e.a, len(e.a))
+		t.put(prefix+"a", e.a, len(e.a))
 	}
 }
 
 // joinEntries joins those that were sent, by node.
-func joinEntries(sent []*table) *entries {
+func joinEntries(sent []*table, prefix string) *entries {
 	type place struct {
 		of *entries
 		i  int
 	}
 	var all []place
 	for _, t := range sent {
-		e := entriesOf(t)
+		e := entriesOf(t, prefix)
 		for i := range e.node {
 			all = append(all, place{e, i})
 		}
@@ -142,18 +165,31 @@ func joinEntries(sent []*table) *entries {
 
 // around is the graph of a partition's nodes, of others whose entries are known, and of the
 // neighbours of all these. Its numbers ascend as those of all nodes do, so that what is computed
-// of a node's entries has the bits that it has in the whole graph.
+// of a node's entries has the bits that it has in the whole graph. Of hubs it has those entries that
+// come from nodes which are here for others' sake.
 type around struct {
 	*graph.Structure
 	s       *state
 	outside []int64 // nodes of other partitions
 	before  int     // of these, those in front of the partition's own
 	a       []float32
+	near    *graph.Structure // the entries that neighbor_kernel reads, if any
+	nearA   []float32
 }
 
-func (s *state) around(known *entries) *around {
+// around has the entries in near if an operation reads most of a node. Hubs have more than so many entries.
+func (s *state) around(x *surroundings, most int, hub int32) *around {
 	g := &around{s: s}
-	for _, list := range [][]int64{known.node, known.col, s.col} {
+	own := &entries{ptr: s.ptr, col: s.col, a: array[float32](s.table, valuePrefix+weightOfEntry)}
+	near := newEntries()
+	lists := [][]int64{x.known.node, x.known.col, x.near.node, x.near.col, x.pieces.node, x.pieces.hub, x.more}
+	for i := range s.n() {
+		if s.ptr[i+1]-s.ptr[i] <= hub {
+			lists = append(lists, s.col[s.ptr[i]:s.ptr[i+1]])
+		}
+		near.addNear(s.lo+int64(i), own.col, own.a, s.ptr[i], s.ptr[i+1], most)
+	}
+	for _, list := range append(lists, near.col) {
 		for _, v := range list {
 			if !s.own(v) {
 				g.outside = append(g.outside, v)
@@ -163,41 +199,72 @@ func (s *state) around(known *entries) *around {
 	slices.Sort(g.outside)
 	g.outside = slices.Compact(g.outside)
 	g.before, _ = slices.BinarySearch(g.outside, s.lo)
+	for i := range x.known.node {
+		near.addNear(x.known.node[i], x.known.col, x.known.a, x.known.ptr[i], x.known.ptr[i+1], most)
+	}
+	for i := range x.near.node {
+		near.addNear(x.near.node[i], x.near.col, x.near.a, x.near.ptr[i], x.near.ptr[i+1], most)
+	}
+	rows := map[int64]int{}
+	for i, v := range near.node {
+		rows[v] = i
+	}
 	n := s.n() + len(g.outside)
-	in := &kernels.CSR{Rows: n, Cols: n, RowPtr: make([]int32, 1, n+1)}
-	own := &entries{ptr: s.ptr, col: s.col, a: array[float32](s.table, valuePrefix+weightOfEntry)}
-	row := func(e *entries, i int) {
-		for k := e.ptr[i]; k < e.ptr[i+1]; k++ {
-			in.Col = append(in.Col, int32(g.number(e.col[k])))
+	in, few := newCSR(n), newCSR(n)
+	add := func(to *kernels.CSR, a *[]float32, e *entries, lo, hi int) {
+		for k := lo; k < hi; k++ {
+			at, ok := g.find(e.col[k])
+			if !ok {
+				continue // of a hub of the partition
+			}
+			to.Col = append(to.Col, int32(at))
 			if e.a != nil {
-				g.a = append(g.a, e.a[k])
+				*a = append(*a, e.a[k])
 			}
 		}
 	}
 	at := 0
 	for i := range n {
-		if v := g.node(i); s.own(v) {
-			row(own, int(v-s.lo))
-		} else if at < len(known.node) && known.node[at] == v {
-			row(known, at)
+		v := g.node(i)
+		if s.own(v) {
+			add(in, &g.a, own, int(s.ptr[v-s.lo]), int(s.ptr[v-s.lo+1]))
+		} else if at < len(x.known.node) && x.known.node[at] == v {
+			add(in, &g.a, x.known, int(x.known.ptr[at]), int(x.known.ptr[at+1]))
 			at++
+		} else {
+			lo, hi := x.pieces.of(v)
+			add(in, &g.a, &entries{col: x.pieces.node, a: x.pieces.a}, lo, hi)
 		}
-		in.RowPtr = append(in.RowPtr, int32(len(in.Col)))
+		if r, ok := rows[v]; ok {
+			add(few, &g.nearA, near, int(near.ptr[r]), int(near.ptr[r+1]))
+		}
+		in.RowPtr, few.RowPtr = append(in.RowPtr, int32(len(in.Col))), append(few.RowPtr, int32(len(few.Col)))
 	}
 	g.Structure = &graph.Structure{N: n, E: len(in.Col), In: in, Out: in}
+	g.near = &graph.Structure{N: n, E: len(few.Col), In: few, Out: few}
 	return g
 }
 
-// number is that of a node here.
-func (g *around) number(v int64) int64 {
+func newCSR(n int) *kernels.CSR {
+	return &kernels.CSR{Rows: n, Cols: n, RowPtr: make([]int32, 1, n+1)}
+}
+
+// find returns the number of a node here, if it is.
+func (g *around) find(v int64) (int64, bool) {
 	if g.s.own(v) {
-		return int64(g.before) + v - g.s.lo
+		return int64(g.before) + v - g.s.lo, true
 	}
-	at, _ := slices.BinarySearch(g.outside, v)
+	at, ok := slices.BinarySearch(g.outside, v)
 	if at >= g.before {
 		at += g.s.n()
 	}
-	return int64(at)
+	return int64(at), ok
+}
+
+// number is that of a node which is here.
+func (g *around) number(v int64) int64 {
+	at, _ := g.find(v)
+	return at
 }
 
 // node is the one that has a number here.
@@ -244,6 +311,7 @@ func (p *pairs) over(m *model, name string, some []int, use func(result string, 
 			args[arg] = runtime.F32(x, len(x))
 		}
 		args["g"], args["pairs"], args[weightOfEntry] = runtime.Graph(p.Structure), runtime.I64(list, 2, len(of)), runtime.F32(p.a, len(p.a))
+		args[nearArg], args[nearWeightArg] = runtime.Graph(p.near), runtime.F32(p.nearA, len(p.nearA))
 		if err := m.run(pairsStage, name, args, func(result string, _ []int, values []float32) { use(result, of, values) }); err != nil {
 			return err
 		}
@@ -262,10 +330,19 @@ func (f *twoStepFn) ProcessElement(ctx context.Context, p int64, states, lists f
 	if err != nil {
 		return err
 	}
-	g := s.around(joinEntries(sent))
+	known := joinEntries(sent, entriesPrefix)
+	g := s.around(&surroundings{known: known, near: newEntries(), pieces: &pieces{}}, 0, graph.TwoStepWalks+1)
+	crowded := make([]bool, g.N)
+	for i := range crowded {
+		if v := g.node(i); s.own(v) {
+			crowded[i] = s.ptr[v-s.lo+1]-s.ptr[v-s.lo] > graph.TwoStepWalks+1
+		} else if _, sent := slices.BinarySearch(known.node, v); !sent {
+			crowded[i] = true // or would not be followed for others' sake
+		}
+	}
 	pool := kernels.NewPool(0)
 	defer pool.Close()
-	found, _ := g.TwoStepOf(pool, f.K, g.before, g.before+s.n())
+	found, _ := g.TwoStepOf(pool, f.K, g.before, g.before+s.n(), crowded)
 	near := make([]int64, len(found))
 	for i, v := range found {
 		if near[i] = -1; v >= 0 {
@@ -276,9 +353,12 @@ func (f *twoStepFn) ProcessElement(ctx context.Context, p int64, states, lists f
 	return send(emit, p, s.table)
 }
 
-// aroundFn asks for the rows of the nodes that pairs lead to, whose entries were sent, and of the
-// neighbours of all of them and of the partition's own nodes.
-type aroundFn struct{ Layout Layout }
+// aroundFn asks for the rows of the nodes that pairs lead to, whose entries were sent, and for what is read
+// of neighbours of all of them and of the partition's own nodes.
+type aroundFn struct {
+	Layout Layout
+	Near   int
+}
 
 func (f *aroundFn) ProcessElement(ctx context.Context, p int64, states, lists func(*[]byte) bool, emit, ask func(int64, []byte)) error {
 	work := begin(ctx, "judge")
@@ -289,20 +369,36 @@ func (f *aroundFn) ProcessElement(ctx context.Context, p int64, states, lists fu
 		return err
 	}
 	s.know(sent)
-	known := joinEntries(sent)
-	known.put(s.table)
+	ends := s.ends()
+	isEnd := func(v int64) bool { _, ok := slices.BinarySearch(ends, v); return ok }
+	x := &surroundings{known: joinEntries(sent, entriesPrefix), near: joinEntries(sent, nearEntriesPrefix)}
+	x.pieces = joinPieces(append(sent, s.table), func(_, hub int64) bool { return isEnd(hub) })
+	x.more = s.shared(array[int64](s.table, "pairs"))
+	x.keep(s)
 	if err := send(emit, p, s.table); err != nil {
 		return err
 	}
-	ends := s.ends()
-	around := slices.DeleteFunc(s.around(known).outside, func(v int64) bool {
-		_, ok := slices.BinarySearch(ends, v)
-		return ok
-	})
-	if err := s.ask(f.Layout, askRows, ends, ask); err != nil {
-		return err
+	g := s.around(x, f.Near, hubEntries)
+	isNear := make([]bool, g.N)
+	for _, i := range g.near.In.Col {
+		isNear[i] = true
 	}
-	return s.ask(f.Layout, askAround, around, ask)
+	var near, others []int64
+	for _, v := range g.outside {
+		switch {
+		case isEnd(v):
+		case isNear[g.number(v)]:
+			near = append(near, v)
+		default:
+			others = append(others, v)
+		}
+	}
+	for what, nodes := range map[string][]int64{askRows: ends, askNear: near, askAround: others} {
+		if err := s.ask(f.Layout, what, nodes, ask); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // What is known of pairs: the evidence by source, and what functions gave that others read.
@@ -311,12 +407,19 @@ const (
 	knownPrefix    = "known."
 )
 
+// entryOf returns where in a row a column is.
+func entryOf(ptr []int32, col []int64, row int, v int64) int {
+	at, _ := slices.BinarySearch(col[ptr[row]:ptr[row+1]], v)
+	return int(ptr[row]) + at
+}
+
 // judgeFn gives the pairs of a partition probabilities by two functions, of edges and of others, and
 // what sources say, if a function does.
 type judgeFn struct {
 	Model                      ModelFile
 	Existing, Missing, Sources string
-	Around                     []string // values of neighbours
+	Around, Near               []string // values of neighbours, and of those that neighbor_kernel reads
+	Most                       int      // of these a node has
 	Kept                       bool     // what the functions give beside probabilities, for others
 }
 
@@ -328,12 +431,19 @@ func (f *judgeFn) ProcessElement(ctx context.Context, p int64, states, rows func
 }
 
 func (f *judgeFn) judge(m *model, s *state, sent []*table) (err error) {
-	x := &pairs{around: s.around(entriesOf(s.table)), args: map[string]*runtime.Buffer{}, of: map[string][]float32{}}
+	known := s.kept()
+	x := &pairs{around: s.around(known, f.Most, hubEntries), args: map[string]*runtime.Buffer{}, of: map[string][]float32{}}
 	ends := s.ends()
 	for name := range m.stages[tablesStage].Results {
 		needed := ends
 		if slices.Contains(f.Around, name) {
 			needed = x.outside
+		} else if slices.Contains(f.Near, name) {
+			for _, i := range x.near.In.Col {
+				if v := x.node(int(i)); !s.own(v) {
+					needed = append(needed, v)
+				}
+			}
 		}
 		if x.args[name], err = x.rows(name, needed, sent); err != nil {
 			return err
@@ -349,9 +459,14 @@ func (f *judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 			continue
 		}
 		old = append(old, i)
-		first := s.ptr[pair[0]-s.lo]
-		at, _ := slices.BinarySearch(s.col[first:s.ptr[pair[0]-s.lo+1]], pair[1])
-		w[i] = a[int(first)+at]
+		switch at, sent := slices.BinarySearch(known.known.node, pair[0]); {
+		case s.own(pair[0]):
+			w[i] = a[entryOf(s.ptr, s.col, int(pair[0]-s.lo), pair[1])]
+		case sent:
+			w[i] = known.known.a[entryOf(known.known.ptr, known.known.col, at, pair[1])]
+		default:
+			w[i] = known.pieces.weight(pair[1], pair[0])
+		}
 	}
 	x.of["w"] = w
 	for _, known := range s.with(knownPrefix) {
@@ -396,46 +511,95 @@ func (f *judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 	for _, i := range old {
 		probability[i] = max(probability[i], models.MinEvidence)
 	}
-	for _, x := range s.with(entriesPrefix) {
-		s.drop(x.Name)
+	for _, prefix := range []string{entriesPrefix, nearEntriesPrefix, hubPrefix} {
+		for _, x := range s.with(prefix) {
+			s.drop(x.Name)
+		}
 	}
 	s.keep([]string{"x", weightOfEntry})
 	return nil
 }
 
-// roundFn weighs the entries of a partition by a function of pairs.
+// roundFn weighs the entries of a partition by a function of pairs, and those that lead from its nodes to
+// hubs, whose partitions are sent the weights.
 type roundFn struct {
-	Model ModelFile
-	Round string
+	Layout Layout
+	Model  ModelFile
+	Round  string
 }
 
-func (f *roundFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *roundFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit, weights func(int64, []byte)) error {
 	work := begin(ctx, "judge")
 	defer work.end()
-	states, rows, emit = work.reads(states), work.reads(rows), work.sends(emit)
-	return f.Model.use(ctx, p, states, rows, emit, f.weigh)
+	states, rows, emit, weights = work.reads(states), work.reads(rows), work.sends(emit), work.sends(weights)
+	of := map[int64]*pieces{}
+	err := f.Model.use(ctx, p, states, rows, emit, func(m *model, s *state, sent []*table) error { return f.weigh(m, s, sent, of) })
+	for q, x := range of {
+		t := newTable()
+		x.put(t)
+		if err == nil {
+			err = send(weights, q, t)
+		}
+	}
+	return err
 }
 
-func (f *roundFn) weigh(m *model, s *state, sent []*table) (err error) {
-	known := joinEntries(sent)
-	x := &pairs{around: s.around(known), args: map[string]*runtime.Buffer{}, of: map[string][]float32{"w": array[float32](s.table, valuePrefix+weightOfEntry)}}
+func (f *roundFn) weigh(m *model, s *state, sent []*table, of map[int64]*pieces) (err error) {
+	own, a := piecesOf(s.table), array[float32](s.table, valuePrefix+weightOfEntry)
+	know := &surroundings{known: joinEntries(sent, entriesPrefix), near: newEntries()}
+	know.pieces = joinPieces(append(sent, s.table), func(_, hub int64) bool {
+		lo, hi := own.of(hub)
+		return lo < hi && !s.own(hub)
+	})
+	var ends []int64
+	for i, hub := range own.hub {
+		ends = append(ends, hub, own.node[i])
+	}
+	know.more = s.shared(ends)
+	x := &pairs{around: s.around(know, 0, hubEntries), args: map[string]*runtime.Buffer{}}
+	needed := slices.Concat(know.known.node, know.pieces.hub)
 	for name := range m.stages[f.Round].Results {
-		if x.args[name], err = x.rows(name, known.node, sent); err != nil {
+		if x.args[name], err = x.rows(name, needed, sent); err != nil {
 			return err
 		}
 	}
-	var all []int
+	var w []float32
+	var entry []int32
+	for _, v := range ends {
+		x.ends = append(x.ends, x.number(v))
+	}
+	w = append(w, own.a...)
 	for i := range s.n() {
+		if s.hub(i) {
+			continue
+		}
 		for k := s.ptr[i]; k < s.ptr[i+1]; k++ {
 			x.ends = append(x.ends, x.number(s.lo+int64(i)), x.number(s.col[k]))
-			all = append(all, int(k))
+			w, entry = append(w, a[k]), append(entry, k)
 		}
 	}
-	weight := make([]float32, len(all))
+	x.of = map[string][]float32{"w": w}
+	all := make([]int, len(w))
+	for i := range all {
+		all[i] = i
+	}
+	weight := make([]float32, len(w))
 	if err := x.over(m, f.Round, all, func(_ string, of []int, values []float32) { copy(weight[of[0]:], values) }); err != nil {
 		return err
 	}
-	s.put(valuePrefix+weightOfEntry, weight, len(weight))
+	for i, hub := range own.hub {
+		q := f.Layout.owner(hub)
+		if of[q] == nil {
+			of[q] = &pieces{}
+		}
+		of[q].add(own.node[i], hub, weight[i])
+	}
+	for i, k := range entry {
+		a[k] = weight[len(own.hub)+i]
+	}
+	for _, x := range s.with(hubPrefix) {
+		s.drop(x.Name)
+	}
 	s.keep([]string{"x", weightOfEntry})
 	return nil
 }

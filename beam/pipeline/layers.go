@@ -25,17 +25,16 @@ func (b *builder) layers(s beam.Scope, states beam.PCollection, name string, hol
 			states = beam.ParDo(s, &levelFn{l}, states)
 			continue
 		}
-		kept, rows := beam.ParDo2(s, &boundaryFn{name, part.Sources, false}, states)
+		kept, rows := beam.ParDo2(s, &boundaryFn{name, part.Sources}, states)
 		states = beam.ParDo(s, &joinedLevelFn{l}, beam.CoGroupByKey(s, kept, rows))
 	}
 	return states
 }
 
-// boundaryFn sends the rows that other partitions read, and lists of entries.
+// boundaryFn sends the rows that other partitions read.
 type boundaryFn struct {
 	Stage  string
 	Values []string
-	Lists  bool
 }
 
 func (f *boundaryFn) ProcessElement(ctx context.Context, p int64, b []byte, states, rows func(int64, []byte)) error {
@@ -47,7 +46,7 @@ func (f *boundaryFn) ProcessElement(ctx context.Context, p int64, b []byte, stat
 		return err
 	}
 	states(p, b)
-	return s.boundary(f.Values, f.Lists, func(to int64, t *table) error { return send(rows, to, t) })
+	return s.boundary(f.Values, false, 0, func(to int64, t *table) error { return send(rows, to, t) })
 }
 
 // level is a part of a stage.

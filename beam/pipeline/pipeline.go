@@ -145,6 +145,7 @@ type builder struct {
 	directed bool
 	stages   map[string]*stage
 	evidence *run.Evidence // that judges edges; nil: embeddings do
+	near     int           // neighbours of a node that evidence looks for the nearest of
 	model    ModelFile
 	out      *output
 	buckets  buckets // by which near nodes are found; Size is 0 where all are compared
@@ -231,7 +232,7 @@ func (b *builder) compile(refines, encodes bool) error {
 		if err != nil {
 			return err
 		}
-		b.evidence = e
+		b.evidence, b.near = e, nearGraph(e.Pairs)
 		b.stages["rows"], b.stages[tablesStage], b.stages[pairsStage] = newStage(e.Rows), newStage(e.Tables), &stage{Text: e.Pairs.String()}
 		for i, tables := range e.Rounds {
 			b.stages[models.WeightFunc(i+1)] = newStage(tables)

@@ -22,7 +22,7 @@ func init() {
 	register.DoFn4x1[context.Context, int64, []byte, func(int64, []byte), error](&rowsFn{})
 	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&nearFn{})
 	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&nearestFn{})
-	register.DoFn5x1[context.Context, int64, []byte, func(int64, []byte), func(int64, []byte), error](&proposeFn{})
+	register.DoFn6x1[context.Context, int64, []byte, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&proposeFn{})
 	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&candidatesFn{})
 	register.DoFn5x1[context.Context, int64, []byte, func(int64, []byte), func(int64, []byte), error](&askFn{})
 	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&answerFn{})
@@ -56,21 +56,22 @@ func (b *builder) refine(states beam.PCollection) beam.PCollection {
 		b.out.Searches = append(b.out.Searches, Search{Rows: value, By: SearchExact})
 	}
 	if r.TwoStep > 0 {
-		kept, lists := beam.ParDo2(s, &boundaryFn{Stage: "two steps", Lists: true}, states)
+		kept, lists := beam.ParDo2(s, &stepsFn{b.layout}, states)
 		states = beam.ParDo(s, &twoStepFn{int(min(int64(r.TwoStep), b.layout.Nodes))}, beam.CoGroupByKey(s, kept, lists))
 	}
 	states = b.pairs(s, states, hold)
 	if b.evidence != nil {
 		return b.judge(states, b.out.Kind == kindRefined)
 	}
-	states, asked := beam.ParDo2(s, &askFn{b.layout}, states)
-	states, rows := beam.ParDo2(s, &answerFn{Values: map[string][]string{askEnds: {embeddingValue}}}, beam.CoGroupByKey(s, states, asked))
+	states, asked := beam.ParDo2(s, &askFn{Layout: b.layout}, states)
+	states, rows := beam.ParDo2(s, &answerFn{Layout: b.layout, Values: map[string][]string{askEnds: {embeddingValue}}}, beam.CoGroupByKey(s, states, asked))
 	return beam.ParDo(s, &scoreFn{b.model}, beam.CoGroupByKey(s, states, rows))
 }
 
 // pairs makes pairs of edges and of nodes that were found near each other, and keeps these values.
 func (b *builder) pairs(s beam.Scope, states beam.PCollection, hold []string) beam.PCollection {
-	states, pairs := beam.ParDo2(s, &proposeFn{b.layout, b.directed, hold}, states)
+	hubs := beam.ParDo(s, &hubsFn{}, beam.GroupByKey(s, beam.ParDo(s, &countFn{b.layout}, states)))
+	states, pairs := beam.ParDo2(s, &proposeFn{b.layout, b.directed, hold}, states, beam.SideInput{Input: hubs})
 	return beam.ParDo(s, &candidatesFn{b.d.Refinement.Mutual}, beam.CoGroupByKey(s, states, pairs))
 }
 
@@ -257,25 +258,40 @@ const (
 	isEdge
 )
 
-// proposeFn sends the pairs of near nodes, and the edges that only the partition of their upper
-// node has, to the partitions of their lower nodes. It keeps the values in Hold.
+// proposeFn sends the pairs of near nodes, and edges, to their homes: the partitions of their lower nodes,
+// or of the upper ones where the lower ones alone are in too many. It keeps the values in Hold.
 type proposeFn struct {
 	Layout   Layout
 	Directed bool
 	Hold     []string
 }
 
-func (f *proposeFn) ProcessElement(ctx context.Context, p int64, b []byte, states, pairs func(int64, []byte)) error {
+func (f *proposeFn) ProcessElement(ctx context.Context, p int64, b []byte, side func(*[]byte) bool, states, pairs func(int64, []byte)) error {
 	work := begin(ctx, "candidates")
 	defer work.end()
-	states, pairs = work.sends(states), work.sends(pairs)
+	side, states, pairs = work.reads(side), work.sends(states), work.sends(pairs)
 	s, err := parseState(b)
 	if err != nil {
 		return err
 	}
+	hubs := map[int64]bool{}
+	if err := each(side, func(t *table) error {
+		for _, v := range array[int64](t, "hub") {
+			hubs[v] = true
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	end := func(u, v int64) int64 { // at whose home the pair is
+		if hubs[u] && !hubs[v] {
+			return v
+		}
+		return u
+	}
 	by := map[int64][]int64{} // of each partition: lower node, upper node and why, by turns
 	propose := func(u, v, why int64) {
-		home := f.Layout.owner(u)
+		home := f.Layout.owner(end(u, v))
 		by[home] = append(by[home], u, v, why)
 	}
 	for _, x := range s.with(nearPrefix) {
@@ -292,10 +308,10 @@ func (f *proposeFn) ProcessElement(ctx context.Context, p int64, b []byte, state
 	s.keep(f.Hold)
 	for i := range s.n() {
 		for _, u := range s.col[s.ptr[i]:s.ptr[i+1]] {
-			if v := s.lo + int64(i); v < u {
-				propose(v, u, isEdge)
-			} else if f.Directed {
-				propose(u, v, isEdge)
+			// Where edges have no direction both ends' partitions have them.
+			v := s.lo + int64(i)
+			if lower, upper := min(u, v), max(u, v); f.Directed || end(lower, upper) == v {
+				propose(lower, upper, isEdge)
 			}
 		}
 	}
@@ -354,9 +370,9 @@ func (f *candidatesFn) ProcessElement(ctx context.Context, p int64, states, prop
 
 // ends are the nodes of other partitions that pairs lead to, ascending.
 func (s *state) ends() (outside []int64) {
-	for x := range slices.Chunk(array[int64](s.table, "pairs"), 2) {
-		if !s.own(x[1]) {
-			outside = append(outside, x[1])
+	for _, v := range array[int64](s.table, "pairs") {
+		if !s.own(v) {
+			outside = append(outside, v)
 		}
 	}
 	slices.Sort(outside)
@@ -369,6 +385,7 @@ const (
 	askEnds   = "ends"
 	askRows   = "rows"
 	askAround = "around"
+	askNear   = "near"
 )
 
 // ask asks partitions about nodes of theirs, which ascend.
@@ -388,8 +405,11 @@ func (s *state) ask(l Layout, what string, nodes []int64, emit func(int64, []byt
 	return nil
 }
 
-// askFn asks other partitions about the nodes that pairs lead to.
-type askFn struct{ Layout Layout }
+// askFn asks other partitions about the nodes that pairs lead to, and tells them of hubs.
+type askFn struct {
+	Layout Layout
+	Hubs   bool
+}
 
 func (f *askFn) ProcessElement(ctx context.Context, p int64, b []byte, states, ask func(int64, []byte)) error {
 	work := begin(ctx, "judge")
@@ -400,13 +420,21 @@ func (f *askFn) ProcessElement(ctx context.Context, p int64, b []byte, states, a
 		return err
 	}
 	states(p, b)
+	if f.Hubs {
+		if err := s.tellHubs(f.Layout, func(to int64, t *table) error { return send(ask, to, t) }); err != nil {
+			return err
+		}
+	}
 	return s.ask(f.Layout, askEnds, s.ends(), ask)
 }
 
-// answerFn sends the rows of values, by what was asked, and lists of entries.
+// answerFn sends the rows of values, by what was asked, and lists of entries, of hubs those that partitions
+// read which know where they come from.
 type answerFn struct {
+	Layout Layout
 	Values map[string][]string
 	Lists  bool
+	Near   int // entries of a hub that are read however many it has
 }
 
 func (f *answerFn) ProcessElement(ctx context.Context, p int64, states, asked func(*[]byte) bool, emit, answers func(int64, []byte)) error {
@@ -418,7 +446,12 @@ func (f *answerFn) ProcessElement(ctx context.Context, p int64, states, asked fu
 		return err
 	}
 	names := s.texts("names")
+	var told []*table
 	if err := each(asked, func(t *table) error {
+		if t.Metadata["what"] == toldHubs {
+			told = append(told, t)
+			return nil
+		}
 		what, from := t.Metadata["what"], array[int64](t, "from")[0]
 		part := &state{table: s.table, lo: s.lo, ptr: s.ptr, col: s.col}
 		texts := []string{}
@@ -426,7 +459,7 @@ func (f *answerFn) ProcessElement(ctx context.Context, p int64, states, asked fu
 			part.to, part.rows = append(part.to, int32(from)), append(part.rows, int32(v-s.lo))
 			texts = append(texts, names[v-s.lo])
 		}
-		return part.boundary(f.Values[what], f.Lists, func(to int64, t *table) error {
+		return part.boundary(f.Values[what], f.Lists, f.Near, func(to int64, t *table) error {
 			if what == askEnds {
 				t.putTexts("names", texts)
 			}
@@ -434,6 +467,12 @@ func (f *answerFn) ProcessElement(ctx context.Context, p int64, states, asked fu
 		})
 	}); err != nil {
 		return err
+	}
+	if f.Lists {
+		hubs, known := s.learn(told)
+		if err := s.tellReaders(f.Layout, hubs, known, func(to int64, t *table) error { return send(answers, to, t) }); err != nil {
+			return err
+		}
 	}
 	return send(emit, p, s.table)
 }

@@ -202,6 +202,7 @@ func TestRetriedBundles(t *testing.T) {
 		t.Fatal(err)
 	}
 	small(t)
+	hubs(t, 12)
 	o := shards(t, ds, trainedOnly(t, "ecl-gsr", "candidates.similarity=evidence+embedding", "candidates.two_step=10", "model.encoder.hidden=16").Dir)
 	o.Partitions = 5
 	for search, make := range map[string]maker{SearchExact: Predict, SearchBuckets: Refine} {

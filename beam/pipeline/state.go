@@ -135,8 +135,8 @@ func splitPairs(list [][2]int32) (first, second []int32) {
 }
 
 // boundary makes a message to each partition that reads rows of this one: of these values, and with
-// lists of the nodes' entries and what these weigh.
-func (s *state) boundary(values []string, lists bool, emit func(to int64, t *table) error) error {
+// lists of the nodes' entries and what these weigh. Of hubs those only that near, if any, reads of a list.
+func (s *state) boundary(values []string, lists bool, near int, emit func(to int64, t *table) error) error {
 	for lo := 0; lo < len(s.to); {
 		hi := lo
 		for hi < len(s.to) && s.to[hi] == s.to[lo] {
@@ -162,11 +162,16 @@ func (s *state) boundary(values []string, lists bool, emit func(to int64, t *tab
 			t.put(valuePrefix+name, some, append([]int{len(rows)}, x.Shape[1:]...)...)
 		}
 		if lists {
-			list, a := newEntries(), array[float32](s.table, valuePrefix+weightOfEntry)
+			list, few, a := newEntries(), newEntries(), array[float32](s.table, valuePrefix+weightOfEntry)
 			for _, r := range rows {
-				list.add(s.lo+int64(r), s.col, a, s.ptr[r], s.ptr[r+1])
+				if !s.hub(int(r)) {
+					list.add(s.lo+int64(r), s.col, a, s.ptr[r], s.ptr[r+1])
+				} else if near > 0 {
+					few.addNear(s.lo+int64(r), s.col, a, s.ptr[r], s.ptr[r+1], near)
+				}
 			}
-			list.put(t)
+			list.put(t, entriesPrefix)
+			few.put(t, nearEntriesPrefix)
 		}
 		if err := emit(int64(s.to[lo]), t); err != nil {
 			return err
