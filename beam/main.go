@@ -36,7 +36,7 @@ func main() {
 	flag.Int64Var(&o.Partitions, "partitions", 0, "number of partitions; 0 is one for every 16,384 nodes")
 	flag.BoolVar(&o.Directed, "directed", false, "edges lead from source to target only")
 	flag.StringVar(&o.Search, "search", "auto", "how near nodes are found: exact, buckets, or auto, which is exact up to 200,000 nodes")
-	flag.IntVar(&o.Copies, "copies", 0, "buckets that a node is in; 0 is 8, and more find more")
+	flag.IntVar(&o.Copies, "copies", 0, "buckets that a node is in; 0 is 8 to 32, as many as a sample needs to find 95 % of near nodes")
 	measure := flag.Bool("stages", false, "print what each stage was sent, and what it took of processors")
 	source := flag.String("data", "", "shards: a graph in any form that gsrc reads")
 	files := flag.Int("files", 4, "shards: files of nodes, and of edges")
@@ -115,6 +115,9 @@ func do(ctx context.Context, o pipeline.Options, measure bool, build func(contex
 			continue
 		}
 		fmt.Printf("candidates by %s: %d buckets, %d of them split, each node in %d; recall %.3f of %d nodes drawn\n", s.Rows, s.Buckets, s.Full, s.Copies, s.Recall, s.Queries)
+		if s.Recall < pipeline.WantedRecall {
+			fmt.Printf("candidates by %s: recall is below %g; more --copies find more\n", s.Rows, pipeline.WantedRecall)
+		}
 	}
 	return nil
 }

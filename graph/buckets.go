@@ -66,6 +66,42 @@ func NewBuckets(pool *kernels.Pool, sampled []float32, m, f int, n int64, size, 
 // Len is the number of buckets.
 func (b *Buckets) Len() int { return int(b.First[len(b.First)-1]) }
 
+// Met returns how large a share of the k nearest other rows, of so many of the sampled ones, [m, b.Width], among
+// all of these, is in a bucket with them: what would be found, or less, as rows that were not sampled are nearer.
+func (b *Buckets) Met(pool *kernels.Pool, sampled []float32, m, queries, k int) float64 {
+	var d directions
+	d.of(pool, sampled, m, b.Width)
+	n, f := len(d.nodes), b.Width
+	if queries = min(queries, n); n < 2 {
+		return 1
+	}
+	pick := func(rows []int32) (z []float32) {
+		for _, r := range rows {
+			z = append(z, d.z[int(r)*f:int(r+1)*f]...)
+		}
+		return z
+	}
+	self := make([]int32, queries)
+	for i := range self {
+		self[i] = int32(i * n / queries)
+	}
+	k = min(k+1, n) // and the row itself
+	rows := Buckets{Centroids: d.z[:n*f], Width: f, First: make([]int32, n+1)}
+	near := rows.nearest(pool, pick(self), queries, k)
+	own, others := b.nearest(pool, pick(self), queries, b.Copies), b.nearest(pool, pick(near), queries*k, b.Copies)
+	met, all := 0, 0
+	for i, u := range near {
+		if u == self[i/k] {
+			continue
+		}
+		all++
+		if slices.ContainsFunc(others[i*b.Copies:(i+1)*b.Copies], func(c int32) bool { return slices.Contains(own[i/k*b.Copies:(i/k+1)*b.Copies], c) }) {
+			met++
+		}
+	}
+	return float64(met) / float64(max(all, 1))
+}
+
 // Of returns the buckets, [n, b.Copies], that the rows of emb are in, −1 those of rows without a
 // direction. draw chooses one of some buckets, for a row, where a centroid has several.
 func (b *Buckets) Of(pool *kernels.Pool, emb []float32, n int, draw func(row, bucket, of int) int) []int32 {

@@ -44,6 +44,11 @@ func TestBuckets(t *testing.T) {
 	}
 	if recall := float64(found) / float64(all); recall < 0.95 {
 		t.Errorf("recall %.3f", recall)
+	} else if met := b.Met(three, x, n, n, k); met < recall-1e-3 || met > recall+1e-3 { // but for equal similarities
+		t.Errorf("of all rows %.4f of the neighbours are met, by the lists %.4f", met, recall)
+	}
+	if met := b.Met(one, x, 1000, 300, k); met > 1 || met < 0.95 {
+		t.Errorf("of a sample %.4f of the neighbours are met", met)
 	}
 
 	// In two pieces, the similarities of the nearest are those of the exact search.

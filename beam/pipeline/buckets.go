@@ -31,6 +31,9 @@ const (
 	SearchBuckets = "buckets" // nodes in one bucket of an index are
 )
 
+// WantedRecall is for what copies are chosen, if they are not given.
+const WantedRecall = 0.95
+
 // Search says how near nodes were found, by one kind of rows.
 type Search struct {
 	Rows    string `json:"rows"` // that are compared
@@ -44,8 +47,12 @@ type Search struct {
 	Queries int     `json:"queries,omitempty"`
 }
 
-// buckets say how large those of an index are, and in how many a node is.
-type buckets struct{ Size, Copies int }
+// buckets say how large those of an index are, and in how many a node is: at least, and at most where sampled
+// rows would find too few of their neighbours.
+type buckets struct{ Size, Copies, Most int }
+
+// sampled is in how many buckets a node is taken to be where it is decided how many rows are sampled, or fit.
+func (b buckets) sampled() int { return max(b.Copies, min(b.Most, 16)) }
 
 // Sizes that the result depends on.
 var (
@@ -54,6 +61,8 @@ var (
 	mostSampled     int64 = 1 << 18
 	recallQueries   int64 = 128
 	copiesOfNode          = 8
+	mostCopies            = 32
+	indexQueries          = 512 // sampled rows whose neighbours say in how many buckets a node has to be
 	rowsOfSample          = "rows"
 	queriesOfSample       = "queries"
 )
@@ -62,7 +71,7 @@ func (o *Options) buckets(nodes int64) (buckets, error) {
 	if o.Copies < 0 {
 		return buckets{}, fmt.Errorf("--copies is %d; a node is in 1 bucket at least", o.Copies)
 	}
-	b := buckets{int(max(rowsOfBucket, int64(math.Sqrt(float64(nodes))))), cmp.Or(o.Copies, copiesOfNode)}
+	b := buckets{int(max(rowsOfBucket, int64(math.Sqrt(float64(nodes))))), cmp.Or(o.Copies, copiesOfNode), cmp.Or(o.Copies, mostCopies)}
 	switch o.Search {
 	case SearchBuckets:
 		return b, nil
@@ -85,7 +94,7 @@ func (o *Options) buckets(nodes int64) (buckets, error) {
 func (b *builder) searchBuckets(s beam.Scope, states beam.PCollection, value string) beam.PCollection {
 	s = s.Scope("buckets")
 	k := b.d.Refinement.K
-	index := beam.ParDo(s, &indexFn{b.layout, b.buckets}, beam.GroupByKey(s, beam.ParDo(s, &sampleFn{b.layout, b.buckets, value}, states)))
+	index := beam.ParDo(s, &indexFn{b.layout, b.buckets, k}, beam.GroupByKey(s, beam.ParDo(s, &sampleFn{b.layout, b.buckets, value}, states)))
 	rows, truth := beam.ParDo2(s, &bucketsFn{b.layout, value, k}, states, beam.SideInput{Input: index})
 	near := beam.ParDo(s, &bucketNearFn{b.layout, k}, beam.GroupByKey(s, rows))
 	states, found := beam.ParDo2(s, &nearestFn{b.layout, value, k}, beam.CoGroupByKey(s, states, near))
@@ -128,7 +137,7 @@ func (f *sampleFn) ProcessElement(ctx context.Context, p int64, b []byte, emit f
 		return err
 	}
 	w, t := len(rows)/s.n(), newTable()
-	count := (int64(f.Buckets.Copies)*f.Layout.Nodes + int64(f.Buckets.Size) - 1) / int64(f.Buckets.Size)
+	count := (int64(f.Buckets.sampled())*f.Layout.Nodes + int64(f.Buckets.Size) - 1) / int64(f.Buckets.Size)
 	for name, count := range map[string]int64{rowsOfSample: max(count, min(mostSampled, sampleOfBucket*count)), queriesOfSample: recallQueries} {
 		nodes := f.Layout.drawn(name, count, p)
 		some := make([]float32, 0, len(nodes)*w)
@@ -170,6 +179,7 @@ func joinRows(sent []*table, name string) (nodes []int64, rows []float32, width 
 type indexFn struct {
 	Layout  Layout
 	Buckets buckets
+	K       int
 }
 
 func (f *indexFn) ProcessElement(ctx context.Context, _ int64, samples func(*[]byte) bool, emit func([]byte)) error {
@@ -183,7 +193,13 @@ func (f *indexFn) ProcessElement(ctx context.Context, _ int64, samples func(*[]b
 	pool := kernels.NewPool(0)
 	defer pool.Close()
 	sampled, rows, w := joinRows(sent, rowsOfSample)
-	x := graph.NewBuckets(pool, rows, len(sampled), w, f.Layout.Nodes, f.Buckets.Size, f.Buckets.Copies)
+	var x *graph.Buckets
+	for copies := f.Buckets.Copies; ; copies = min(copies*3/2, f.Buckets.Most) {
+		x = graph.NewBuckets(pool, rows, len(sampled), w, f.Layout.Nodes, f.Buckets.Size, copies)
+		if copies >= f.Buckets.Most || x.Met(pool, rows, len(sampled), indexQueries, f.K) >= WantedRecall {
+			break
+		}
+	}
 	t := newTable()
 	t.put("centroids", x.Centroids, len(x.Centroids)/w, w)
 	t.put("first", x.First, len(x.First))

@@ -44,7 +44,7 @@ type Options struct {
 	Directed     bool   // edges lead from source to target only
 	Memory       int64  // bytes that Prism may take in this process; 0 is what the process may use
 	Search       string // how near nodes are found: exact, buckets, or auto, which is exact up to [graph.ApproximateAbove] nodes; empty is auto
-	Copies       int    // buckets that a node is in; 0 is 8
+	Copies       int    // buckets that a node is in; 0 is 8 to 32, as many as a sample needs for [WantedRecall]
 
 	columns []string            // names of the features, nil where they have none
 	width   int                 // number of features

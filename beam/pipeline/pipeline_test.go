@@ -359,6 +359,16 @@ func TestSearchByBuckets(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
+	o.Copies = 0
+	was := copiesOfNode
+	copiesOfNode = 2
+	_, sum = outputOf(t, Refine, o)
+	copiesOfNode = was
+	for _, s := range sum.Searches {
+		if s.Copies <= 2 || s.Recall < WantedRecall {
+			t.Errorf("the number of copies was not raised until most neighbours are found: %+v", s)
+		}
+	}
 	o.Copies = 1000
 	rows, sum := outputOf(t, Refine, o)
 	if !slices.Equal(rows, exact) || sum.Searches[0].Recall != 1 || sum.Searches[1].Recall != 1 {
@@ -373,10 +383,10 @@ func TestWhichSearch(t *testing.T) {
 		want  buckets
 	}{
 		{Options{}, graph.ApproximateAbove, buckets{}},
-		{Options{}, graph.ApproximateAbove + 1, buckets{4096, 8}},
+		{Options{}, graph.ApproximateAbove + 1, buckets{4096, 8, 32}},
 		{Options{Search: SearchExact}, 1e6, buckets{}},
-		{Options{Search: SearchBuckets, Copies: 3}, 10, buckets{4096, 3}},
-		{Options{}, 1e8, buckets{10000, 8}},
+		{Options{Search: SearchBuckets, Copies: 3}, 10, buckets{4096, 3, 3}},
+		{Options{}, 1e8, buckets{10000, 8, 32}},
 	} {
 		if got, err := x.o.buckets(x.nodes); err != nil || got != x.want {
 			t.Errorf("%d nodes: %+v, %v", x.nodes, got, err)
