@@ -107,8 +107,8 @@ func (c *lasting) Err() error {
 	return nil
 }
 
-// An evaluation over chunks that is interrupted ends at the next chunk, and is made again when the run goes on,
-// wherever it was.
+// An evaluation over chunks that is interrupted ends at the next chunk, as what a step reads of all nodes does, and is
+// made again when the run goes on, wherever it was.
 func TestChunkedInterrupted(t *testing.T) {
 	t.Run("sage", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "store")
@@ -128,16 +128,16 @@ func TestChunkedInterrupted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkInterrupted(t, job, cfg, Options{Memory: int64(whole.Peak) * 2 / 3})
+		checkInterrupted(t, job, cfg, Options{Memory: int64(whole.Peak) * 2 / 3}, 0)
 	})
 	t.Run("ecl-gsr", func(t *testing.T) {
 		cfg := configure(t, "ecl-gsr", "train.epochs=3", "train.eval_every=2", "train.sampler=neighbors", "train.fanouts=4,4", "train.batch_nodes=64", "train.anchors=32", "train.pretrain_steps=2",
 			"train.joint_every=2", "train.refresh_every=1", "candidates.similarity=embedding", "model.classifier=gcn")
-		checkInterrupted(t, Job{Model: "ecl-gsr", Task: Nodes(synthetic(t, 4))}, cfg, Options{})
+		checkInterrupted(t, Job{Model: "ecl-gsr", Task: Nodes(synthetic(t, 4))}, cfg, Options{}, 5)
 	})
 }
 
-func checkInterrupted(t *testing.T, job Job, cfg *config.Config, opts Options) {
+func checkInterrupted(t *testing.T, job Job, cfg *config.Config, opts Options, within int) {
 	t.Helper()
 	opts.Dir = filepath.Join(t.TempDir(), "run")
 	undisturbed := &lasting{context.Background(), 1 << 30}
@@ -149,7 +149,7 @@ func checkInterrupted(t *testing.T, job Job, cfg *config.Config, opts Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	due, last := 0, 0
+	due, last, steps := 0, 0, 0
 	for left := 1; left < 1<<30-undisturbed.left; left += 3 {
 		opts.Dir, opts.Resume = filepath.Join(t.TempDir(), "run"), false
 		ctx := &lasting{context.Background(), left}
@@ -165,6 +165,8 @@ func checkInterrupted(t *testing.T, job Job, cfg *config.Config, opts Options) {
 			due++
 		} else if f.Epoch == 3 {
 			last++
+		} else if f.Pretrained == cfg.Train.PretrainSteps {
+			steps++
 		}
 		opts.Resume = true
 		got, err := Train(context.Background(), job, cfg, opts)
@@ -181,6 +183,9 @@ func checkInterrupted(t *testing.T, job Job, cfg *config.Config, opts Options) {
 	}
 	if due < 2 || last < 2 {
 		t.Errorf("%d runs were interrupted in an evaluation, %d in the last one", due, last)
+	}
+	if steps < within {
+		t.Errorf("%d runs were interrupted before a step, or by what it reads of all nodes", steps)
 	}
 }
 

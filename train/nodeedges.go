@@ -111,6 +111,9 @@ func (t *nodeSteps) choose() error {
 }
 
 func (t *nodeSteps) infer() error {
+	// Nothing of an epoch, or of its evaluation, is done before this is.
+	t.stop = t.ctx.Err
+	defer func() { t.stop = nil }()
 	switch {
 	case t.prog.Func("encode") == nil:
 	case !t.prog.estimates():
