@@ -60,9 +60,13 @@ func TestAutoIsHeldAgainstValidation(t *testing.T) {
 	add("cora", "auto", "x", 99, 79, 81, 81) // 0.67 lower, with a standard error of 0.33
 	add("texas", "gcn", "", 84, 80, 84)
 	add("texas", "auto", "y", 84, 80, 82) // 1.00 lower, with a standard error of 1.00
-	text := autoText(map[string]ResultRows{"table1": ls})
+	attacked := slices.Clone(ls[len(ls)-4:])
+	for i := range attacked {
+		attacked[i].X = "Metattack 20 %"
+	}
+	text := autoText(map[string]ResultRows{"table1": ls, "tableR": attacked})
 	fields := strings.Join(strings.Fields(text), " ")
-	for _, want := range []string{"At 1 of 2 places", "| cora | Table 1 | 3 | 80.33 | gcn | 81.00 | -0.67 | 0.33 | no | x (3) |", "| texas | Table 1 | 2 | 81.00 | gcn | 82.00 | -1.00 | 1.00 | yes | y (2) |"} {
+	for _, want := range []string{"At 2 of 3 places", "| cora | Table 1 | 3 | 80.33 | gcn | 81.00 | -0.67 | 0.33 | no | x (3) |", "| texas | Table 1 | 2 | 81.00 | gcn | 82.00 | -1.00 | 1.00 | yes | y (2) |", "| texas at Metattack 20 % | Table R | 2 |"} {
 		if !strings.Contains(fields, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}
