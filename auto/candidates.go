@@ -157,15 +157,6 @@ var rules = []rule{
 	{learner("grcn", "grcn", "candidates.k=20", "train.refresh_every=25", "train.epochs=150"), all(compared(20), judgeable, homophilic)},
 }
 
-// Rules identifies the list of candidates: their names, models and options.
-func Rules() string {
-	var b strings.Builder
-	for _, r := range rules {
-		fmt.Fprintln(&b, r.Name, r.Model, r.Set)
-	}
-	return b.String()
-}
-
 // candidates is the list for a graph, by other rules than the package's if there are any.
 func candidates(s Seen, by []rule) []*Candidate {
 	if by == nil {

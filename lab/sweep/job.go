@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc"
-	"github.com/gsrc-dev/gsrc/auto"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/train"
 )
@@ -82,13 +81,13 @@ func key(model string, s *gsrc.Setup, program string) string {
 }
 
 // Auto in the place of a model's name is the one that [gsrc.Auto] chooses for the data. Its key has
-// the list of candidates for a program.
+// the version of gsrc for a program, since the candidates, their defaults and how they are compared may differ in another.
 const Auto = "auto"
 
 // key identifies what a job trains, which s was prepared for.
 func (j Job) key(s *gsrc.Setup) string {
 	if j.Model == Auto {
-		return key(Auto, s, auto.Rules())
+		return key(Auto, s, gsrc.Version())
 	}
 	return Key(s)
 }

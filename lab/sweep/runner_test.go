@@ -119,7 +119,7 @@ func TestKeys(t *testing.T) {
 
 // A job of Auto has what was chosen in its record, which is taken from the store as any other.
 func TestAutoJobs(t *testing.T) {
-	data, dir := t.TempDir(), t.TempDir() // a ring without features, for which there are few candidates
+	data, dir := t.TempDir(), t.TempDir() // a ring of two classes
 	nodes, edges := "id,label\n", "source,target\n"
 	for i := range 40 {
 		nodes += fmt.Sprintf("%d,%d\n", i, i/20)
