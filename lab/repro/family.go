@@ -148,7 +148,7 @@ func autoText(lines map[string]ResultRows) string {
 		return ""
 	}
 	return fmt.Sprintf("`gsrc train auto`, which reads none of the options that were searched for a data set, against the row of the table that is best on validation nodes over the same runs. "+
-		"At %d of %d places it is within the larger of %.1f points and the standard error of the paired difference; the last column has what it chose, and of how many runs.\n\n", within, len(rows), autoBound) +
+		"At %d of %d places it is within the larger of %.1f points and the standard error of the paired difference; the last column has what it chose, and of how many runs. A standard error of two or three runs says little.\n\n", within, len(rows), autoBound) +
 		table([]string{"test accuracy (%)", "rows of", "runs", "auto", "best on validation", "its accuracy", "difference", "standard error", "within", "chosen"}, rows)
 }
 
