@@ -198,7 +198,6 @@ func (p *profile) kind(name string) (k schema.Kind, out string) {
 
 // rowForm follows whether the rows of a table are prepared already.
 type rowForm struct {
-	rows             int
 	binary           bool // 0 and 1 alone
 	counts           bool // whole numbers of 0 or more
 	unit1, unit2     bool // rows have length 1, by the sum of magnitudes or of squares, or 0
@@ -234,7 +233,6 @@ func (f *rowForm) end() {
 	f.unit1 = f.unit1 && near(f.sum)
 	f.unit2 = f.unit2 && near(f.squares)
 	f.sum, f.squares = 0, 0
-	f.rows++
 }
 
 // prepared reports whether a table of that many columns is to be left as it is.

@@ -34,7 +34,6 @@ type SamplerOptions struct {
 // at a time.
 type EdgeSampler struct {
 	g     *Graph
-	st    *Structure
 	opt   SamplerOptions
 	s     rng.Stream
 	epoch uint64 // whose permutation perm is
@@ -76,7 +75,7 @@ func NewEdgeSampler(g *Graph, opt SamplerOptions, s rng.Stream) (*EdgeSampler, e
 		return nil, fmt.Errorf("graph: %d batches of %d edges without replacement need more than the graph's %d edges; lower one of them", opt.BatchesPerEpoch, opt.Edges, m)
 	}
 	st := g.Structure()
-	return &EdgeSampler{g: g, st: st, opt: opt, s: s, epoch: math.MaxUint64, perm: make([]int, m), near: newNeighborhood(st), batch: Batch{Graph: &Graph{}}}, nil
+	return &EdgeSampler{g: g, opt: opt, s: s, epoch: math.MaxUint64, perm: make([]int, m), near: newNeighborhood(st), batch: Batch{Graph: &Graph{}}}, nil
 }
 
 // Batch draws the batch of a step. Step t is batch t mod BatchesPerEpoch of

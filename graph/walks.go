@@ -9,7 +9,6 @@ import (
 type walker struct {
 	rowPtr, col []int32 // neighbours
 	starts      []int32 // [walks] first node of each
-	length      int
 	s           rng.Stream
 }
 
@@ -19,7 +18,7 @@ type walker struct {
 func newWalker(g *Graph, perNode, length int, seed uint64) *walker {
 	st := g.Undirected().Structure()
 	s := rng.New(seed, "deepwalk")
-	w := &walker{rowPtr: st.In.RowPtr, col: st.In.Col, length: length, s: s.Sub("walk")}
+	w := &walker{rowPtr: st.In.RowPtr, col: st.In.Col, s: s.Sub("walk")}
 	var nodes []int32
 	for v := range g.N {
 		if w.rowPtr[v] < w.rowPtr[v+1] {
