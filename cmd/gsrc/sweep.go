@@ -47,7 +47,7 @@ print a table of them, the best on validation first.
 Options outside [sweep] apply to all runs. Lists below [[sweep.zip]] advance
 together. Runs go in parallel, one thread each. DIR keeps a record of each run and
 summary.csv; a run that has a record is not repeated, so the same command resumes a
-sweep that was stopped.
+sweep that was stopped. MODEL may be auto, which chooses a model in each run.
 
 Several machines share a sweep with --shard i/n, or as an array of a batch system
 that sets JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID. --merge reads the records of
@@ -140,7 +140,12 @@ func (f *sweepFlags) jobs() ([]sweep.Job, error) {
 }
 
 func (a *app) sweep(c *cobra.Command, f *sweepFlags, args []string) error {
-	if err := oneModel(c, args, &f.opts); err != nil {
+	if len(args) == 1 && args[0] == sweep.Auto {
+		f.opts.Model = sweep.Auto
+		if err := required(c, "data"); err != nil {
+			return err
+		}
+	} else if err := oneModel(c, args, &f.opts); err != nil {
 		return err
 	}
 	shard, err := f.shard.resolve(a)

@@ -107,7 +107,7 @@ func (j Job) prepareWarning(cache *data.Cache, warn func(string)) (*gsrc.Setup, 
 	}
 	model := j.Model
 	if model == Auto { // what it reads of data and options any classifier does
-		model = "linear"
+		model, warn = "linear", nil
 	}
 	s, err := gsrc.Prepare(gsrc.TrainOptions{
 		Model: model, Data: j.Data, Cache: cache, Warn: warn,
