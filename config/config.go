@@ -297,13 +297,7 @@ func Read(path string) (*Config, error) { return Load("", "", path, nil) }
 func (c *Config) applyFile(path string) error {
 	read := budget.ReadFile
 	if name, ok := strings.CutPrefix(path, Preset); ok {
-		read = func(string) ([]byte, error) {
-			text, err := presets.ReadFile("presets/" + name + ".toml")
-			if err != nil {
-				return nil, fmt.Errorf("no preset %q; there is paper", name)
-			}
-			return text, nil
-		}
+		read = func(string) ([]byte, error) { return ReadPreset(name) }
 	}
 	text, err := read(path)
 	if err != nil {
@@ -315,6 +309,15 @@ func (c *Config) applyFile(path string) error {
 		return fmt.Errorf("configuration %s: %w", path, err)
 	}
 	return nil
+}
+
+// ReadPreset returns the text of a built-in file of options.
+func ReadPreset(name string) ([]byte, error) {
+	text, err := presets.ReadFile("presets/" + name + ".toml")
+	if err != nil {
+		return nil, fmt.Errorf("no preset %q; there is paper", name)
+	}
+	return text, nil
 }
 
 // apply sets every option of a TOML text.

@@ -16,7 +16,7 @@ var seen = []struct {
 	rows []string // nil: all that are trained here
 	text string
 }{
-	{webPages, []string{eclGSR, rawGraph}, "`train.select`, whether the epoch is chosen by accuracy or by loss,"},
+	{webPages, append(rowsOf(append(ofEncoder, asInPaper)), eclGSR, rawGraph), "`train.select`, whether the epoch is chosen by accuracy or by loss,"},
 	{[]string{"proteins"}, nil, "`train.select`"},
 	{[]string{"collab"}, []string{eclGSR, rawGraph}, "`model.classifier`, between gcn and gin,"},
 }

@@ -3,6 +3,7 @@ package repro
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
@@ -81,23 +82,27 @@ func embeddingCells() (cells []cell) {
 }
 
 func embeddingReport(t *Target, ls ResultRows) rendered {
+	return rendered{text: deep(t, ls, "") + trainedEncoder(ls, ofEmbedding, ofDrawn)}
+}
+
+// trainedEncoder is the table of tests of a row whose encoder is trained against that whose encoder is not.
+func trainedEncoder(ls ResultRows, trained, drawn string) string {
 	var rows [][]string
 	var ps []float64
 	for _, panel := range ls.panels() {
 		for _, x := range ls.xs(panel) {
-			if p := ls.paired(panel, x, ofEmbedding, ofDrawn); p != nil {
+			if p := ls.paired(panel, x, trained, drawn); p != nil {
 				ps = append(ps, p.P)
-				rows = append(rows, []string{panel + ", " + x, signed(p.Diff), signed(p.Lo) + " to " + signed(p.Hi), pvalue(p.P)})
+				rows = append(rows, []string{strings.TrimSuffix(panel+", "+x, ", "), signed(p.Diff), signed(p.Lo) + " to " + signed(p.Hi), pvalue(p.P)})
 			}
 		}
 	}
-	text := deep(t, ls, "")
-	if rows != nil {
-		for i, p := range lab.Holm(ps) {
-			rows[i] = append(rows[i], pvalue(p))
-		}
-		text += "\nThe trained encoder against the one that was never trained, paired by seed; the last column is p by Holm's correction over all of these tests.\n\n" +
-			table([]string{"", "difference", "95 % interval", "p", "p, Holm"}, rows)
+	if rows == nil {
+		return ""
 	}
-	return rendered{text: text}
+	for i, p := range lab.Holm(ps) {
+		rows[i] = append(rows[i], pvalue(p))
+	}
+	return "\nThe trained encoder against the one that was never trained, paired by seed or split; the last column is p by Holm's correction over all of these tests.\n\n" +
+		table([]string{"", "difference", "95 % interval", "p", "p, Holm"}, rows)
 }

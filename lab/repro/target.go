@@ -137,7 +137,7 @@ type planned struct {
 // together. dir is for data that are made for them; see planned.prepare.
 func (t *Target) plan(budget, dir string, seeds int, on func(data string) bool) (runs []planned) {
 	for _, c := range t.cells {
-		if !on(c.data) || budget == Short && (!t.end(c) || c.model == sweep.Auto) { // which trains dozens of models
+		if !on(c.data) || budget == Short && (!t.end(c) || c.model == sweep.Auto || c.row == asInPaper.row) { // which train dozens of models, or for minutes
 			continue
 		}
 		for seed := range seeds {
