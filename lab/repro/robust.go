@@ -186,7 +186,7 @@ var otherLearners = those(learners, "grcn", "idgl", "sublime", "gen", "prognn", 
 // robustCells are the runs of Table R.
 func robustCells() (cells []cell) {
 	for _, d := range citations {
-		for _, e := range slices.Concat(onRefined[:1], []entry{onRaw}, onRefined[1:], offRefined, otherLearners, chosen) {
+		for _, e := range slices.Concat(onRefined[:1], []entry{onRaw}, onRefined[1:], offRefined, otherLearners, chosen, ofEncoder[:2]) {
 			add := func(x, suffix string, a alteration, set ...string) {
 				c := e.cell(d, x, d+"_metattack_"+suffix, set...)
 				c.alteration = a
@@ -342,7 +342,7 @@ func rowsOf(list []entry) (rows []string) {
 }
 
 func robustReport(t *Target, ls ResultRows) rendered {
-	return rendered{text: deep(t, ls, "damage:") + contests(ls, []contest{{"", rowsOf(onRefined), rowsOf(append([]entry{onRaw}, offRefined...))}})}
+	return rendered{text: deep(t, ls, "damage:") + contests(ls, []contest{{"", rowsOf(onRefined), rowsOf(append([]entry{onRaw}, offRefined...))}}) + trainedEncoder(ls, embeddingOnly, encoderDrawn)}
 }
 
 func transferReport(t *Target, ls ResultRows) rendered {
