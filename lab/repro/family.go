@@ -113,7 +113,7 @@ func autoText(lines map[string]ResultRows) string {
 			for _, row := range ls.rows(p.panel) {
 				same := slices.DeleteFunc(slices.Clone(ls.of(p.panel, row, p.x)), func(l ResultRow) bool { return !slices.Contains(seeds, l.Seed) })
 				mean, _, ok := same.meanStd(func(l ResultRow) *float64 { return l.ValAcc })
-				if row != sweep.Auto && ok && len(same) == len(seeds) && mean > top {
+				if row != sweep.Auto && row != "lds" && ok && len(same) == len(seeds) && mean > top {
 					best, top = row, mean
 				}
 			}
@@ -147,7 +147,7 @@ func autoText(lines map[string]ResultRows) string {
 	if rows == nil {
 		return ""
 	}
-	return fmt.Sprintf("`gsrc train auto`, which reads none of the options that were searched for a data set, against the row of the table that is best on validation nodes over the same runs. "+
+	return fmt.Sprintf("`gsrc train auto`, which reads none of the options that were searched for a data set, against the row of the table that is best on validation nodes over the same runs, but for “lds”, which learns from labels of half of these nodes. "+
 		"At %d of %d places it is within the larger of %.1f points and the standard error of the paired difference; the last column has what it chose, and of how many runs. A standard error of two or three runs says little.\n\n", within, len(rows), autoBound) +
 		table([]string{"test accuracy (%)", "rows of", "runs", "auto", "best on validation", "its accuracy", "difference", "standard error", "within", "chosen"}, rows)
 }
